@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+# mxbpf. `make` builds build/mxbpf and needs no root; `make help` lists the targets.
+# O=DIR products  V=1 commands  DEBUG=1 -O0 -g  ASAN=1 sanitizers  WERROR=1  PREFIX= DESTDIR= for install
+
+O       ?= build
+PREFIX  ?= /usr/local
+CC      ?= cc
+CLANG   ?= clang
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
+PKG_CONFIG ?= pkg-config
+Q       := $(if $(V),,@)
+say     = $(if $(V),,@printf '  %-8s %s\n' $(1) $(2))
+
+VERSION := $(shell cat VERSION)
+
+# ---- dependencies: each is asked for by name, with the Debian package to install if it is missing
+SETUP_GOALS := clean help demo test bench distclean
+ifneq ($(filter-out $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
+need = $(if $(shell $(PKG_CONFIG) --exists $(1) && echo y),,$(error $(1) is missing: apt-get install $(2)))
+$(call need,libbpf,libbpf-dev)
+$(call need,libelf,libelf-dev)
+$(call need,zlib,zlib1g-dev)
+$(call need,libcjson,libcjson-dev)
+have_c = $(shell echo '\#include <$(1)>' | $(CC) -E - >/dev/null 2>&1 && echo y)
+$(if $(call have_c,Zydis/Zydis.h),,$(error Zydis is missing: apt-get install libzydis-dev))
+$(if $(shell command -v $(CLANG)),,$(error clang is missing: apt-get install clang))
+$(if $(shell command -v $(BPFTOOL)),,$(error bpftool is missing: apt-get install bpftool))
+PKGS   := libbpf libelf zlib libcjson
+CFLAGS_PKG := $(shell $(PKG_CONFIG) --cflags $(PKGS))
+LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lZydis -lpthread
+endif
+
+WARN := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wformat=2 \
+	-Wno-unused-parameter -Wno-format-nonliteral $(if $(WERROR),-Werror)
+OPT  := $(if $(DEBUG),-O0 -g3,-O2 -g) $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-omit-frame-pointer)
+comma := ,
+HARD := -fstack-protector-strong -fPIE $(if $(DEBUG)$(ASAN),,-D_FORTIFY_SOURCE=2)
+ALL_CFLAGS = -std=gnu11 $(OPT) $(WARN) $(HARD) -D_GNU_SOURCE -DMXBPF_VERSION='"$(VERSION)"' \
+	-ffile-prefix-map=$(CURDIR)/= -Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) $(CFLAGS)
+ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(if $(ASAN),-fsanitize=address$(comma)undefined) $(LDFLAGS)
+
+BPF_ARCH := $(patsubst x86_64,x86,$(shell uname -m))
+BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Werror -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Iinclude -ffile-prefix-map=$(CURDIR)/=
+
+SRC   := $(sort $(wildcard user/*/*.c))
+OBJ   := $(SRC:%.c=$(O)/obj/%.o)
+UNITS := $(patsubst tests/unit/%.c,$(O)/unit/%,$(sort $(wildcard tests/unit/*.c)))
+PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c))) \
+	 $(patsubst tests/prog/%.cpp,$(O)/prog/%,$(sort $(wildcard tests/prog/*.cpp)))
+FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
+
+.PHONY: all check test units progs bench demo lint fuzz install uninstall clean distclean help
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash
+
+# ---- BPF: one object, one skeleton
+$(O)/gen/mxbpf.bpf.o: bpf/mxbpf.bpf.c $(wildcard bpf/*.h bpf/*.c include/*.h vmlinux/*.h)
+	$(call say,BPF,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $(O)/gen/mxbpf.raw.o
+	$(Q)$(BPFTOOL) gen object $@ $(O)/gen/mxbpf.raw.o
+
+$(O)/gen/mxbpf.skel.h: $(O)/gen/mxbpf.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name mxbpf_bpf >$@
+
+# ---- user space: every room into one archive, main.o beside it
+$(O)/obj/%.o: %.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+$(O)/obj/user/attach/%.o: $(O)/gen/mxbpf.skel.h
+
+$(O)/libmxbpf.a: $(OBJ)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcsD $@ $(OBJ)
+
+$(O)/mxbpf: $(O)/obj/user/main.o $(O)/libmxbpf.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(O)/libmxbpf.a $(LIBS)
+
+$(O)/mxbpf.1: $(O)/mxbpf
+	$(call say,MAN,$@)
+	$(Q)$(O)/mxbpf --generate man >$@
+
+$(O)/mxbpf.bash: $(O)/mxbpf
+	$(call say,COMP,$@)
+	$(Q)$(O)/mxbpf --generate completion >$@
+
+# ---- tests
+$(O)/unit/%: tests/unit/%.c $(O)/libmxbpf.a
+	$(call say,UNIT,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -Itests/unit -MMD -MP $(ALL_LDFLAGS) -o $@ $< $(O)/libmxbpf.a $(LIBS)
+
+$(O)/prog/%: tests/prog/%.c
+	$(call say,PROG,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O1 -g -o $@ $< -lpthread -ldl
+
+$(O)/prog/%: tests/prog/%.cpp
+	$(call say,PROG,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -O1 -g -o $@ $< -lpthread -ldl
+
+$(O)/fuzz/%: tests/fuzz/%.c $(SRC)
+	$(call say,FUZZ,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' \
+		-Iuser -Iinclude $(CFLAGS_PKG) -o $@ $< $(filter-out user/attach/% user/ring/% user/cmd/%,$(SRC)) $(LIBS)
+
+units: $(UNITS)
+progs: $(PROGS)
+
+help:
+	@sed -n '2,4p' Makefile; echo 'targets: all demo test check bench lint fuzz install uninstall clean'
+
+# Everything, on a fresh machine: installs what lacks, builds, runs every test.
+test:
+	$(Q)tests/setup.sh
+	$(Q)tests/run.sh $(O)
+
+# The tests that need neither root nor a download.
+check: all $(UNITS)
+	$(Q)tests/run.sh --unit $(O)
+
+demo:
+	$(Q)tests/setup.sh
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)tests/demo.sh $(O)
+
+bench:
+	$(Q)tests/setup.sh
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)tests/bench/run.sh $(O)
+
+lint:
+	$(Q)tests/lint/run.sh $(O)
+
+fuzz: $(FUZZ)
+	$(Q)tests/fuzz/run.sh $(O)
+
+install: all
+	install -D -m 755 $(O)/mxbpf $(DESTDIR)$(PREFIX)/bin/mxbpf
+	install -D -m 644 $(O)/mxbpf.1 $(DESTDIR)$(PREFIX)/share/man/man1/mxbpf.1
+	install -D -m 644 $(O)/mxbpf.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mxbpf
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/mxbpf $(DESTDIR)$(PREFIX)/share/man/man1/mxbpf.1 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/mxbpf
+
+# Keeps the downloads (venv, wheels, npm): they are slow to repeat. `make distclean` takes them too.
+clean:
+	rm -rf $(O)/obj $(O)/gen $(O)/unit $(O)/prog $(O)/fuzz $(O)/libmxbpf.a $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash
+
+distclean:
+	rm -rf $(O)
+
+-include $(OBJ:.o=.d) $(UNITS:=.d) $(O)/obj/user/main.d

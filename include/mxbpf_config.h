@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
+/*
+ * The config ABI, user space -> BPF: the rows of the plan, as read-only data of the BPF object, so that
+ * the verifier removes what a row does not use; and the maps that user space reads beside the ring.
+ */
+#ifndef MXBPF_CONFIG_H
+#define MXBPF_CONFIG_H
+
+#include "mxbpf_event.h"
+
+#define MXBPF_ROWS_MAX	  24   /* program variants of one plan */
+#define MXBPF_DEREFS_MAX  4
+#define MXBPF_THREADS_MAX 1024 /* threads of the target that hit a probe at the same time */
+#define MXBPF_FRAMES_MAX  24   /* open spans of one thread */
+#define MXBPF_KEYS_MAX	  16384 /* open spans that end by key */
+#define MXBPF_NAME_PART_BYTES 256
+#define MXBPF_NAME_PARTS_MAX  (MXBPF_NAME_BYTES_MAX / MXBPF_NAME_PART_BYTES)
+#define MXBPF_NAMES_MAX	      8192 /* parts of names known to BPF */
+#define MXBPF_RING_BYTES      (8u << 20)
+
+/* What a probe does when it is hit. */
+enum mxbpf_action {
+	MXBPF_ACT_NONE = 0,
+	MXBPF_ACT_OPEN = 1,	  /* push a span on the thread's stack */
+	MXBPF_ACT_CLOSE_PAIR = 2, /* close the innermost open span of the class on this thread */
+	MXBPF_ACT_CLOSE_KEY = 3,  /* close the span with (tgid, class, key), wherever it was opened */
+	MXBPF_ACT_ALLOC = 4,	  /* bytes taken on a device */
+	MXBPF_ACT_FREE = 5,	  /* bytes given back */
+	MXBPF_ACT_EDGE = 6,	  /* the innermost open span hands over `link` */
+	MXBPF_ACT_MAX = 7,
+};
+
+/* How a span that ACT_OPEN pushed comes to its end. */
+enum mxbpf_end {
+	MXBPF_END_NONE = 0,
+	MXBPF_END_PAIR = 1,   /* by a CLOSE_PAIR probe */
+	MXBPF_END_KEY = 2,    /* by a CLOSE_KEY probe */
+	MXBPF_END_PARENT = 3, /* with the span that encloses it */
+};
+
+enum mxbpf_base {
+	MXBPF_BASE_NONE = 0, /* field absent: 0 */
+	MXBPF_BASE_ARG1 = 1, /* integer arguments in order, SysV */
+	MXBPF_BASE_ARG2 = 2,
+	MXBPF_BASE_ARG3 = 3,
+	MXBPF_BASE_ARG4 = 4,
+	MXBPF_BASE_ARG5 = 5,
+	MXBPF_BASE_ARG6 = 6,
+	MXBPF_BASE_STACK = 7,  /* the stack pointer at function entry */
+	MXBPF_BASE_COOKIE = 8, /* the cookie of the probe, a constant of the plan */
+};
+
+/*
+ * A recipe for one field: v = base; then nderef times v = *(v + off[i]), the last reading 4 bytes if
+ * `last4`. ARG2 with {8, 88}: *( *(arg2 + 8) + 88 ).
+ */
+struct mxbpf_fetch {
+	__u8 base; /* enum mxbpf_base */
+	__u8 nderef;
+	__u8 last4;
+	__u8 pad;
+	__s32 off[MXBPF_DEREFS_MAX];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_fetch) == 20);
+
+/* What the value of the name recipe is. */
+enum mxbpf_name_type {
+	MXBPF_NAMED_NOT = 0,
+	MXBPF_NAMED_BYTES = 1,	/* address of a C string that may be gone when the call returns: read at entry */
+	MXBPF_NAMED_STATIC = 2, /* address of a constant of the library: travels as the address */
+	MXBPF_NAMED_COOKIE = 3, /* the cookie is the name id */
+};
+
+struct mxbpf_row {
+	__u8 action; /* enum mxbpf_action */
+	__u8 end;    /* enum mxbpf_end */
+	__u8 cls;    /* enum mxbpf_class */
+	__u8 name_type;
+	__u8 at_call_site; /* the probed function is called by the spanned one (on_enter/on_exit): the
+			    * spanned frame is the caller's */
+	__u8 pad[3];
+	struct mxbpf_fetch name;
+	struct mxbpf_fetch key;	   /* object by which the span ends */
+	struct mxbpf_fetch device; /* low 32 bits device type, high 32 bits ordinal */
+	struct mxbpf_fetch size;   /* bytes */
+	struct mxbpf_fetch link;
+	struct mxbpf_fetch guard; /* present and 0: the hit has no effect */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 128);
+
+/* name_id of a NAMED_STATIC span: its address with this bit set; user space resolves it from the file. */
+#define MXBPF_NAME_STATIC_BIT (1ull << 63)
+
+struct mxbpf_name_key {
+	__u64 id;
+	__u64 part;
+};
+
+struct mxbpf_name_part {
+	__u32 len;  /* bytes in text */
+	__u32 more; /* another part follows */
+	char text[MXBPF_NAME_PART_BYTES];
+};
+
+struct mxbpf_frame {
+	__u64 start_ns;
+	__u64 child_ns; /* time in spans that were directly nested in this one */
+	__u64 name_id;
+	__u64 key;
+	__u64 link;
+	__u64 sp; /* the frame is dead once the thread's stack pointer is at or above this */
+	__u32 device;
+	__u8 cls;
+	__u8 end;
+	__u16 probe;
+	__u32 tid;
+	__u32 pad;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 64);
+
+/* Counters of one slot; written by its thread alone, never reset: user space sums over all slots. */
+enum mxbpf_count {
+	MXBPF_COUNT_HITS = 0,
+	MXBPF_COUNT_ATTEMPTED = 1,
+	MXBPF_COUNT_DROPPED = 2,
+	MXBPF_COUNT_TRUNCATED = 3,
+	MXBPF_COUNT_UNREADABLE = 4,
+	MXBPF_COUNT_UNMATCHED = 5,
+	MXBPF_COUNT_MAX = 8,
+};
+
+/*
+ * One thread of the target: its open spans (readable while it hangs), its counters, scratch space that
+ * no other task can touch. Array map `threads`, mapped into user space; taken at a thread's first hit,
+ * given back at its exit.
+ */
+struct mxbpf_thread {
+	__u32 tgid;
+	__u32 tid;
+	__u32 depth;
+	__u32 used;
+	__u64 counts[MXBPF_COUNT_MAX];
+	struct mxbpf_frame frames[MXBPF_FRAMES_MAX];
+	char scratch[MXBPF_NAME_PART_BYTES];
+};
+
+struct mxbpf_key {
+	__u64 key;
+	__u32 tgid;
+	__u32 cls;
+};
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
+/*
+ * The event ABI: every record that BPF sends to user space, and every record that user space derives
+ * and stores beside them. A recording is a sequence of these; the model and the sinks see nothing else.
+ *
+ * Rules: fixed-width integers in the machine's (little-endian) order, explicit padding, every record
+ * starts with struct mxbpf_rec and is a multiple of 8 bytes. Kinds are append-only and never renumbered.
+ * A reader accepts size >= the size it knows and ignores the tail.
+ * Times are CLOCK_MONOTONIC in ns (bpf_ktime_get_ns()).
+ */
+#ifndef MXBPF_EVENT_H
+#define MXBPF_EVENT_H
+
+#ifdef __bpf__
+#include "vmlinux.h"
+#define MXBPF_STATIC_ASSERT(c) _Static_assert(c, #c)
+#else
+#include <linux/types.h>
+#define MXBPF_STATIC_ASSERT(c) _Static_assert(c, #c)
+#endif
+
+enum mxbpf_kind {
+	MXBPF_SPAN = 1,	   /* BPF: a call with start and end                           struct mxbpf_span */
+	MXBPF_AGG = 2,	   /* user (later BPF): one row of a table                      struct mxbpf_agg */
+	/* 3 instant: kept free */
+	MXBPF_COUNTER = 4, /* user: a value of a span class over the window         struct mxbpf_counter */
+	MXBPF_ALLOC = 5,   /* BPF: bytes taken or given back on a device              struct mxbpf_alloc */
+	/* 6 sched: kept free */
+	MXBPF_EDGE = 7,	   /* BPF: an open span caused work that starts later          struct mxbpf_edge */
+	MXBPF_NAME = 8,	   /* user: id -> string, before its first use in a slot       struct mxbpf_name */
+	/* 9 loss: carried by chunk headers, see mxbpf_file.h */
+	MXBPF_MEM = 10,	   /* user: allocation totals of one device                     struct mxbpf_mem */
+};
+
+struct mxbpf_rec {
+	__u16 kind; /* enum mxbpf_kind */
+	__u16 size; /* bytes of the whole record, multiple of 8 */
+	__u32 tgid;
+	__u64 ts_ns; /* span: its start; others: the moment */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_rec) == 16);
+
+/* Which table a span belongs to. Titles and trace categories: the class table in user/model/model.h. */
+enum mxbpf_class {
+	MXBPF_CLASS_NONE = 0,
+	MXBPF_CLASS_API = 1,	  /* a call of the runtime's C API */
+	MXBPF_CLASS_OPERATOR = 2, /* an operator as the runtime's engine executes it */
+	MXBPF_CLASS_WAIT = 3,	  /* the program waits for the engine */
+	MXBPF_CLASS_MAX = 4,
+};
+
+enum mxbpf_span_flag {
+	MXBPF_SPAN_ASYNC = 1 << 0,   /* ended on another thread, or after its function had returned: may
+				      * overlap other spans of its thread */
+	MXBPF_SPAN_UNWOUND = 1 << 1, /* no end seen; closed by a later event above its frame */
+};
+
+/*
+ * A device as the runtime's adapter numbers it: type in the upper, ordinal in the lower 16 bits.
+ * Type 0 is "no device". Names of types come from the adapter by way of the recording's metadata.
+ */
+#define MXBPF_DEVICE(type, id) (((__u32)(type) << 16) | ((__u32)(id)&0xffff))
+#define MXBPF_DEVICE_TYPE(d)   ((__u32)(d) >> 16)
+#define MXBPF_DEVICE_ID(d)     ((__u32)(d)&0xffff)
+
+struct mxbpf_span {
+	struct mxbpf_rec h; /* ts_ns: start */
+	__u64 dur_ns;
+	__u64 self_ns; /* dur_ns less the time in spans nested directly in it on its thread */
+	__u64 name_id; /* 0: the name could not be read */
+	__u64 link;    /* joins an edge to the span it caused: the runtime's work object; 0 none */
+	__u32 tid;     /* thread of the start */
+	__u32 end_tid;
+	__u32 device; /* MXBPF_DEVICE() */
+	__u8 cls;     /* enum mxbpf_class */
+	__u8 flags;   /* enum mxbpf_span_flag */
+	__u16 probe;  /* row of the plan that opened it */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 64);
+
+struct mxbpf_alloc {
+	struct mxbpf_rec h;
+	__s64 bytes; /* > 0 allocated, < 0 freed */
+	__u32 tid;
+	__u32 device;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_alloc) == 32);
+
+/*
+ * The innermost open span of a thread (src_*) handed `link` to the runtime. The span it causes carries
+ * the same link; one link may be handed over again before it ran: first in, first out.
+ */
+struct mxbpf_edge {
+	struct mxbpf_rec h; /* ts_ns: the hand-over */
+	__u64 link;
+	__u64 src_start_ns; /* with tid and src_cls: which span */
+	__u32 tid;
+	__u8 src_cls;
+	__u8 pad[3];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_edge) == 40);
+
+/* Longest name that is kept; a longer one is cut there and counted as truncated. */
+#define MXBPF_NAME_BYTES_MAX 8192
+
+struct mxbpf_name {
+	struct mxbpf_rec h; /* ts_ns 0 */
+	__u64 id;
+	__u32 len;  /* bytes in text, <= MXBPF_NAME_BYTES_MAX */
+	__u32 kind; /* enum mxbpf_name_kind */
+	char text[]; /* not NUL-terminated; zero-padded to a multiple of 8. Hostile: never print unescaped */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_name) == 32);
+
+enum mxbpf_name_kind {
+	MXBPF_NAME_SPAN = 0,   /* id is a name_id */
+	MXBPF_NAME_THREAD = 1, /* id is a tid; h.tgid its process */
+};
+
+/*
+ * The histogram of durations is log-linear: 8 buckets an octave. Bucket of v: v itself below 8, else
+ * octave = floor(log2 v), index = (octave - 2) * 8 + next three bits of v. A bucket is at most 12.5 % wide.
+ * 2^42 ns (73 minutes) and above share the last bucket.
+ */
+#define MXBPF_HIST_BUCKETS 328
+
+struct mxbpf_bucket {
+	__u32 index;
+	__u32 reserved;
+	__u64 count;
+};
+
+struct mxbpf_agg {
+	struct mxbpf_rec h; /* ts_ns: 0 */
+	__u64 name_id;
+	__u64 count;
+	__u64 total_ns;
+	__u64 self_ns;
+	__u64 min_ns;
+	__u64 max_ns;
+	__u32 device;
+	__u8 cls;
+	__u8 pad;
+	__u16 nbuckets; /* non-empty buckets that follow, by rising index */
+	struct mxbpf_bucket buckets[];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg) == 72);
+
+/* Allocation totals of one device over the window. Bytes as requested by the runtime. */
+struct mxbpf_mem {
+	struct mxbpf_rec h; /* ts_ns: 0 */
+	__u64 allocs, frees;
+	__u64 alloc_bytes, free_bytes;
+	__u64 live_bytes; /* running alloc - free since attach, never below 0 (what was allocated before is unknown) */
+	__u64 peak_bytes; /* highest live_bytes */
+	__u64 low_bytes;  /* lowest live_bytes after an event */
+	__u32 device;
+	__u32 pad;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem) == 80);
+
+enum mxbpf_counter_id {
+	MXBPF_COUNTER_MAX_OPEN = 1, /* most spans of the class open at one time */
+	MXBPF_COUNTER_LATE = 2,	    /* records that arrived after their drain window had been folded */
+};
+
+struct mxbpf_counter {
+	struct mxbpf_rec h; /* ts_ns: 0 */
+	__u64 value;
+	__u32 id; /* enum mxbpf_counter_id */
+	__u32 cls;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_counter) == 32);
+
+/*
+ * What was lost, counted exactly where it happens. Cumulative over a session.
+ * attempted == stored + dropped at rest.
+ */
+struct mxbpf_loss {
+	__u64 attempted;  /* records BPF set out to send */
+	__u64 stored;	  /* of these, records that reached the model */
+	__u64 dropped;	  /* of these, records lost: ring full, too many threads, nesting too deep */
+	__u64 truncated;  /* names longer than MXBPF_NAME_BYTES_MAX */
+	__u64 unreadable; /* fetches of target memory that failed (page not resident) */
+	__u64 unmatched;  /* starts without an end, ends without a start (calls in flight at attach or detach) */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_loss) == 48);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A unit test program: TEST("promise") { CHECK(...); } blocks in main(), TAP on stdout. Each block is a test
+ * named after what it promises; a failed CHECK names file and line and the block goes on.
+ */
+#ifndef UNIT_H
+#define UNIT_H
+
+#include <stdio.h>
+
+static int unit_n, unit_bad, unit_failed;
+static const char *unit_name;
+
+static inline void unit_close(void)
+{
+	if (!unit_name)
+		return;
+	printf("%sok %d - %s\n", unit_bad ? "not " : "", unit_n, unit_name);
+	fflush(stdout);
+	unit_failed += !!unit_bad;
+	unit_name = NULL;
+}
+
+static inline int unit_open(const char *name)
+{
+	unit_close();
+	unit_name = name;
+	unit_bad = 0;
+	unit_n++;
+	return 1;
+}
+
+static inline int unit_end(void)
+{
+	unit_close();
+	printf("1..%d\n", unit_n);
+	return unit_failed ? 1 : 0;
+}
+
+#define TEST(promise) if (unit_open(promise))
+#define CHECK(cond)                                                             \
+	do {                                                                    \
+		if (!(cond)) {                                                  \
+			unit_bad++;                                             \
+			printf("# %s:%d: %s\n", __FILE__, __LINE__, #cond);     \
+		}                                                               \
+	} while (0)
+#define UNIT_MAIN_END return unit_end()
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runtimes that mxbpf knows: const tables, one file each. A new runtime is a file and a line in registry.c. */
+#ifndef ADAPTER_ADAPTER_H
+#define ADAPTER_ADAPTER_H
+
+#include "plan/probe.h"
+
+extern const struct adp *const adapters[]; /* NULL-terminated */
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * BPF in the kernel: plan -> load -> attach -> activate -> drain -> detach (DESIGN.md 5.5). This room and
+ * ring/ alone see libbpf. Until att_activate() no event is taken; until everything is attached nothing is activated.
+ */
+#ifndef ATTACH_ATTACH_H
+#define ATTACH_ATTACH_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "mxbpf_config.h"
+#include "plan/plan.h"
+
+struct att;
+
+struct att_opts {
+	uint32_t ring_bytes; /* 0: MXBPF_RING_BYTES */
+	bool verbose;	     /* libbpf's own messages on stderr */
+};
+
+/* A way of attaching; one row of att_backends[]. */
+struct att_backend {
+	const char *name; /* "uprobe_multi" */
+	int (*supported)(struct err *e);
+	/* Attaches one program to n offsets of the file at path for process pid; returns a link fd or -errno. */
+	int (*attach)(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n,
+		      pid_t pid);
+};
+extern const struct att_backend *const att_backends[]; /* best first, NULL-terminated */
+
+/* A feature of the kernel as `check` lists it. */
+struct att_feature {
+	const char *name;
+	bool ok;
+	bool required;
+	char detail[200]; /* what it is for, or the remedy */
+};
+/* Tries every feature; returns how many rows were filled. */
+unsigned att_features(struct att_feature *rows, unsigned max);
+
+int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct att **out, struct err *e);
+int att_attach(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
+void att_activate(struct att *a, bool on);
+/* Removes every probe; events already in the ring stay readable. Safe to call twice. */
+void att_detach(struct att *a);
+void att_free(struct att *a); /* detaches; NULL is legal */
+
+/* For ring/: borrowed fds and maps, valid until att_free(). */
+int att_ring_fd(const struct att *a);
+int att_names_fd(const struct att *a);
+/* Sums the counters over all threads; exact at rest. stored is left 0: the consumer knows it. */
+void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits);
+/* Spans open at this moment over all threads. */
+unsigned att_open_spans(const struct att *a);
+/* Bytes of kernel memory that the maps take. */
+uint64_t att_map_bytes(const struct att *a);
+
+#endif

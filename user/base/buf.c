@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *buf_add(struct buf *b, size_t n)
+{
+	size_t cap = b->cap ? b->cap : 64;
+	char *p;
+
+	if (n > (size_t)-1 / 2 - b->len)
+		return NULL;
+	while (cap < b->len + n)
+		cap *= 2;
+	if (cap != b->cap) {
+		p = realloc(b->data, cap);
+		if (!p)
+			return NULL;
+		b->data = p;
+		b->cap = cap;
+	}
+	p = b->data + b->len;
+	b->len += n;
+	return p;
+}
+
+int buf_put(struct buf *b, const void *data, size_t n)
+{
+	void *p = buf_add(b, n);
+
+	if (!p)
+		return -ENOMEM;
+	if (n)
+		memcpy(p, data, n);
+	return 0;
+}
+
+int buf_printf(struct buf *b, const char *fmt, ...)
+{
+	va_list ap;
+	char *text;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return -ENOMEM;
+	n = buf_put(b, text, (size_t)n);
+	free(text);
+	return n;
+}
+
+void buf_fini(struct buf *b)
+{
+	free(b->data);
+	*b = (struct buf){ 0 };
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Subcommands. Only this layer prints: results on stdout, everything else on stderr. */
+#ifndef CMD_CMD_H
+#define CMD_CMD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* Exit codes, DESIGN.md section 10. */
+enum cmd_exit {
+	CMD_OK = 0,
+	CMD_FAILED = 1,
+	CMD_USAGE = 2,
+	CMD_NO_TARGET = 3,
+	CMD_PRIVILEGE = 4,
+	CMD_NOTHING_SEEN = 5,
+	CMD_ABORTED = 130, /* second Ctrl-C */
+};
+
+/* Every option of every command has one row in cmd_options[] (opts.c), which also makes --help, man page and completion. */
+struct cmd_opts {
+	int pid;		  /* --pid; 0 none */
+	uint64_t duration_ns;	  /* -d; 0: until Ctrl-C or the target's end */
+	uint64_t delay_ns;	  /* --delay */
+	const char *output;	  /* -o; NULL */
+	const char *trace;	  /* --trace; NULL */
+	const char *format;	  /* --format, -f; NULL: the command's default */
+	const char *layout;	  /* --layout: "modern", "mxnet" */
+	unsigned probes;	  /* --probes: mask of enum probe_group */
+	int sort;		  /* --sort: enum snk_sort */
+	bool ascending;
+	unsigned top;		  /* --top; 0 all */
+	uint64_t max_bytes;	  /* --max-size; 0 default */
+	uint64_t ring_bytes;	  /* --ring-size; 0 default */
+	bool quiet;		  /* -q: no progress */
+	bool verbose;		  /* -v */
+	char **args;		  /* operands, borrowed from argv */
+	int nargs;
+};
+
+struct cmd {
+	const char *name; /* NULL name: the default command, attach */
+	const char *synopsis;
+	const char *help; /* one line */
+	unsigned bit;	  /* of this command in cmd_option.commands */
+	int min_args, max_args;
+	int (*run)(const struct cmd_opts *o); /* an exit code */
+};
+extern const struct cmd cmd_table[]; /* ends with run == NULL */
+
+int cmd_attach(const struct cmd_opts *o); /* tables of a running process; also `record` */
+int cmd_record(const struct cmd_opts *o);
+int cmd_report(const struct cmd_opts *o);
+int cmd_export(const struct cmd_opts *o);
+int cmd_check(const struct cmd_opts *o);
+
+/* Prints "mxbpf: error: WHY" on stderr and returns the exit code of its class. */
+int cmd_fail(const struct err *e);
+void cmd_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bounded reader of ELF files. The file is hostile and may change while it is read: everything by
+ * pread, every field checked, bounded time and memory. 64-bit little-endian only; others are named, not read.
+ */
+#ifndef ELF_ELF_H
+#define ELF_ELF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define ELF_BUILD_ID_MAX 64
+
+struct elf;
+
+struct elf_sym {
+	uint64_t va;
+	uint64_t size_bytes; /* 0: the file does not say */
+	uint8_t type;	     /* STT_FUNC, ... */
+};
+
+/* Takes a duplicate of fd. -ENOEXEC not ELF, -EBADMSG damaged, -ENOTSUP other class or machine, -errno of I/O. */
+int elf_open(int fd, struct elf **out, struct err *e);
+void elf_close(struct elf *f); /* NULL is legal */
+
+/* Build-id in binary; returns its length, 0 if the file has none. */
+size_t elf_build_id(const struct elf *f, uint8_t id[ELF_BUILD_ID_MAX]);
+
+/*
+ * A defined symbol by exact name: .dynsym through its GNU hash where there is one (no scan of a 150 MB
+ * library), else .dynsym and .symtab by scan. 0, -ENOENT, -EBADMSG.
+ */
+int elf_find_sym(struct elf *f, const char *name, struct elf_sym *sym, struct err *e);
+
+/* File offset of a virtual address inside a PT_LOAD segment with PF_X. 0 or -ENOENT. */
+int elf_exec_off(const struct elf *f, uint64_t va, uint64_t *off);
+
+/* Copies n bytes of the file's image at a virtual address of any PT_LOAD. 0, -ENOENT outside, -EIO short. */
+int elf_read_va(const struct elf *f, uint64_t va, void *buf, size_t n);
+
+/* A C string of the file's image; returns its length without NUL (cut at max - 1), always terminated; -errno. */
+int elf_read_str_va(const struct elf *f, uint64_t va, char *buf, size_t max);
+
+/* Virtual address of the byte at a file offset inside a PT_LOAD. 0 or -ENOENT. */
+int elf_off_va(const struct elf *f, uint64_t off, uint64_t *va);
+
+/* Parses the notes of an image for NT_GNU_BUILD_ID; used for files and for a process's memory. Length or 0. */
+size_t elf_build_id_of_notes(const void *notes, size_t n, uint8_t id[ELF_BUILD_ID_MAX]);
+
+#endif

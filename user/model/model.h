@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records -> aggregates. Pure functions of records: no BPF, no target, no clock. Live use, `report` and
+ * (later) stats mode all end here; tables consume rows and nothing else.
+ */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "mxbpf_event.h"
+
+struct mdl;
+
+/* One row of a class table; borrowed, valid until the next mdl_feed(). */
+struct mdl_row {
+	uint32_t tgid;
+	uint32_t device;
+	uint8_t cls;
+	uint64_t name_id;
+	uint64_t count, total_ns, self_ns, min_ns, max_ns;
+	uint64_t hist[MXBPF_HIST_BUCKETS];
+};
+
+/* Running account of one device; borrowed likewise. */
+struct mdl_mem_row {
+	uint32_t tgid;
+	uint32_t device;
+	uint64_t allocs, frees, alloc_bytes, free_bytes;
+	uint64_t live_bytes, peak_bytes, low_bytes;
+};
+
+struct mdl *mdl_new(void); /* NULL: out of memory */
+void mdl_free(struct mdl *m);
+
+/*
+ * Folds one drain window: whole records in any order (allocations are put in order of time within the window,
+ * what comes later than a folded window counts as late). Accepts every kind: AGG, MEM, COUNTER merge into the same
+ * rows, NAME defines, EDGE is skipped. 0, -EBADMSG on a malformed record (what was before it is folded), -ENOMEM.
+ */
+int mdl_feed(struct mdl *m, const void *recs, size_t bytes);
+
+/* Rows of a class, in no order. *n their number. Borrowed array of borrowed rows, valid until the next call. */
+const struct mdl_row *const *mdl_rows(struct mdl *m, enum mxbpf_class cls, size_t *n);
+const struct mdl_mem_row *const *mdl_mem_rows(struct mdl *m, size_t *n);
+
+/* Text of a name, NUL-terminated, hostile; *len its bytes if not NULL. "[unreadable]" for id 0, "[0x...]" for one never defined. */
+const char *mdl_name(const struct mdl *m, uint64_t name_id, size_t *len);
+bool mdl_has_name(const struct mdl *m, uint64_t name_id);
+const char *mdl_thread_name(const struct mdl *m, uint32_t tgid, uint32_t tid); /* NULL if unknown */
+
+uint64_t mdl_counter(const struct mdl *m, enum mxbpf_class cls, enum mxbpf_counter_id id);
+
+/* Duration below which `fraction` of the row's spans lie: the middle of its bucket, within [min, max]. */
+uint64_t mdl_percentile(const struct mdl_row *r, double fraction);
+
+/* Appends NAME, AGG, MEM and COUNTER records that, fed to an empty model, make an equal one. 0, -ENOMEM. */
+int mdl_emit(const struct mdl *m, struct buf *out);
+
+/* Bucket of the histogram, and its lower bound; shared with BPF's copy by test. */
+unsigned mdl_bucket(uint64_t ns);
+uint64_t mdl_bucket_low(unsigned index);
+
+/*
+ * Walks whole records: *pos from 0; returns the next or NULL at the end, or NULL with *bad set when a
+ * header does not fit (size 0, unaligned, beyond the end, shorter than its kind).
+ */
+const struct mxbpf_rec *mdl_next_rec(const void *recs, size_t bytes, size_t *pos, bool *bad);
+
+#endif

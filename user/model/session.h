@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything about a session that is not a record: who was looked at, with which probes, when, what was
+ * lost. Filled by cmd/ live, by record/ from a recording's metadata; sinks print it. All strings owned, never NULL
+ * unless said; hostile bytes possible in those of the target.
+ */
+#ifndef MODEL_SESSION_H
+#define MODEL_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mxbpf_event.h"
+
+struct mdl_lib {
+	char *path;
+	char *build_id; /* hex, "" if none */
+	char *runtime;	/* "MXNet 1.9.1"; "" if not a runtime's library */
+};
+
+struct mdl_probe {
+	char *name;   /* "operator.start" */
+	char *group;  /* "op" */
+	char *symbol; /* as resolved; "" if not */
+	char *status; /* "attached", "refused" or "off" */
+	char *reason; /* "" if attached */
+};
+
+struct mdl_device {
+	uint16_t type;
+	bool numbered;
+	char *name;
+};
+
+struct mdl_session {
+	char *mxbpf_version;
+	uint32_t pid;
+	char *comm, *cmdline, *hostname;
+	struct mdl_lib *libs;
+	size_t nlibs;
+	struct mdl_probe *probes;
+	size_t nprobes;
+	struct mdl_device *devices; /* the runtime's device types */
+	size_t ndevices;
+	char *class_title[MXBPF_CLASS_MAX]; /* table titles by enum mxbpf_class; NULL: class not in use */
+	char *mem_title;		    /* of the allocation table; NULL: not in use */
+	uint64_t start_unix_ns;		    /* window start */
+	uint64_t start_mono_ns;		    /* the same moment on the records' clock */
+	uint64_t duration_ns;		    /* of the window; 0 while unknown (incomplete recording) */
+	uint64_t hits;			    /* probe hits in the kernel */
+	uint64_t open_spans;		    /* still open when the window ended */
+	uint64_t cut_records;		    /* records overwritten by --max-size: missing from traces, not from tables */
+	bool incomplete;		    /* the recording was cut: totals cover what is left of it */
+	struct mxbpf_loss loss;
+};
+
+void mdl_session_fini(struct mdl_session *s);
+
+/* "cpu/0", "cpu pinned/", "-" for no device, "dev7/1" for a type without a name. Returns buf. */
+const char *mdl_device_name(const struct mdl_session *s, uint32_t device, char buf[48]);
+
+#endif

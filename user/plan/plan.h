@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adapters x target x ELF -> resolved probes, each with the reason if it is refused. Touches nothing. */
+#ifndef PLAN_PLAN_H
+#define PLAN_PLAN_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "insn/insn.h"
+#include "plan/probe.h"
+#include "target/target.h"
+
+struct plan_probe {
+	const struct adp_probe *row;
+	const char *symbol;	 /* the alternative that exists; NULL if none */
+	uint64_t va;		 /* of the function */
+	uint64_t off;		 /* file offset of the probe; meaningful while !reason[0] */
+	uint64_t cookie;
+	struct insn_entry entry;
+	bool wanted;		 /* its group was asked for */
+	char reason[256];	 /* why it is refused; "" if it will be attached */
+};
+
+struct plan {
+	const struct adp *adp;
+	struct tgt_lib *lib;	   /* borrowed from the target */
+	const char *version;	   /* "1.9.1"; NULL for an unknown build */
+	struct plan_probe *probes; /* owned */
+	size_t nprobes;
+	unsigned nattach;	   /* probes that will be attached */
+};
+
+/*
+ * groups: mask of enum probe_group. ERR_TARGET if no adapter's library is mapped (says what was looked for), or if a
+ * required probe of a wanted group is refused. With `lenient` (for `check`) refusals stay in the rows.
+ */
+int plan_make(struct tgt *t, unsigned groups, bool lenient, struct plan *out, struct err *e);
+void plan_fini(struct plan *p);
+
+#endif

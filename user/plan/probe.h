@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The types of a plan: what an adapter writes down as const tables, and what planning makes of it. */
+#ifndef PLAN_PROBE_H
+#define PLAN_PROBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mxbpf_config.h"
+
+#define PROBE_SYMBOLS_MAX 3
+
+/* Groups of --probes, in the order of --help. */
+enum probe_group {
+	PROBE_OP = 1 << 0,
+	PROBE_API = 1 << 1,
+	PROBE_MEM = 1 << 2,
+	PROBE_WAIT = 1 << 3,
+	PROBE_LINK = 1 << 4, /* arrows; only when a trace or recording is written */
+};
+
+/* One row of an adapter: a function of the runtime and what a hit on it means. */
+struct adp_probe {
+	const char *name;			/* "operator.start": in reports, check and JSON */
+	enum probe_group group;
+	bool optional;				/* may be missing; otherwise the group is refused without it */
+	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
+	const char *span_name;			/* NAMED_COOKIE: the span's name */
+	struct mxbpf_row row;
+};
+
+/* A device type of the runtime and how it is written. */
+struct adp_device {
+	uint16_t type;
+	const char *name;
+	bool numbered; /* "cpu/0" or "cpu pinned/" */
+};
+
+/* Builds for which the offsets in the rows were verified. */
+struct adp_build {
+	const char *build_id; /* hex */
+	const char *version;  /* "1.9.1" */
+};
+
+struct adp {
+	const char *name;	/* "mxnet" */
+	const char *title;	/* "MXNet" */
+	const char *lib_glob;	/* basename of the library that carries the runtime */
+	const struct adp_probe *probes;
+	unsigned nprobes;
+	const struct adp_device *devices;
+	unsigned ndevices;
+	const struct adp_build *builds; /* known; another build's rows with offsets are refused */
+	unsigned nbuilds;
+	const char *class_title[MXBPF_CLASS_MAX]; /* table titles; NULL: no such class */
+	const char *mem_title;
+};
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writer and reader of recordings; the format is include/mxbpf_file.h. */
+#ifndef RECORD_RECORD_H
+#define RECORD_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "model/model.h"
+#include "model/session.h"
+#include "sink/sink.h"
+
+/* ---- writer. Not thread-safe: one thread at a time. */
+
+struct rec_writer;
+
+#define REC_MAX_BYTES_DEFAULT (2ull << 30)
+
+/* Takes fd (from out_create() or out_scratch()). max_bytes: 0 for the default; at least 4 slots are used. Writes header and meta. */
+int rec_writer_open(int fd, uint64_t max_bytes, const struct mdl_session *s, struct rec_writer **w, struct err *e);
+
+/*
+ * Appends whole records (a ring's chunk) as a DATA chunk, preceded in each slot by NAME records of the names and
+ * threads they use, taken from the model. loss: as known now. After the first error (disk full) everything is ignored and
+ * the error returned; what was written stays readable.
+ */
+int rec_writer_append(struct rec_writer *w, const void *recs, size_t bytes, const struct mdl *names,
+		      const struct mxbpf_loss *loss);
+
+uint64_t rec_writer_cut_records(const struct rec_writer *w); /* overwritten by max_bytes */
+
+/* End chunks from the model and the final session, sync, complete flag. 0 or the first error. */
+int rec_writer_finish(struct rec_writer *w, const struct mdl *m, const struct mdl_session *s, struct err *e);
+/* The fd for reading back what was written; borrowed. */
+int rec_writer_fd(const struct rec_writer *w);
+void rec_writer_free(struct rec_writer *w); /* closes; NULL is legal */
+
+/* ---- reader */
+
+struct rec_reader;
+
+/*
+ * Takes a duplicate of fd. Clear errors, ERR_RUNTIME: "not an mxbpf recording", "written by a newer mxbpf (format 2.0)",
+ * "damaged at offset N". A cut file opens: session.incomplete.
+ */
+int rec_reader_open(int fd, struct rec_reader **r, struct err *e);
+void rec_reader_close(struct rec_reader *r);
+
+/* Borrowed. */
+const struct mdl_session *rec_reader_session(const struct rec_reader *r);
+
+/*
+ * Folds the recording into an empty model: the AGG section if the file is complete, else its spans; names in any case.
+ */
+int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e);
+
+/* The DATA records in order of writing, chunk by chunk. Borrowed by the caller until rec_reader_close(). */
+struct snk_source *rec_reader_source(struct rec_reader *r);
+
+/* ---- metadata as JSON (chunk META) */
+
+/* Owned text; NULL: out of memory. */
+char *rec_meta_write(const struct mdl_session *s);
+/* Fills *s (fini by the caller also on error). */
+int rec_meta_read(const char *json, size_t len, struct mdl_session *s, struct err *e);
+
+#endif

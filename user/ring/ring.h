@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The consumer: one thread that copies records from the ring into chunks, and one that hands each chunk to
+ * a callback and frees it. Formatting or writing in the first would lose data.
+ */
+#ifndef RING_RING_H
+#define RING_RING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct ring;
+
+/*
+ * Called on the ring's second thread with whole, checked records; they are freed afterwards. 
+ * A negative return stops nothing: remember it yourself.
+ */
+typedef void (*ring_chunk_fn)(void *ctx, const void *recs, size_t bytes);
+
+/* names_fd: map of name parts. */
+int ring_start(int ring_fd, ring_chunk_fn fn, void *ctx, struct ring **out, struct err *e);
+/* Takes what is in the ring, hands over the last chunk, joins both threads. After detach. */
+void ring_stop(struct ring *r);
+void ring_free(struct ring *r); /* NULL is legal */
+
+uint64_t ring_received(const struct ring *r); /* records copied so far; any thread */
+uint64_t ring_malformed(const struct ring *r); /* records refused by the check; 0 unless there is a bug */
+
+/* The bytes of a name from BPF's map: length, or -errno. text holds MXBPF_NAME_BYTES_MAX. */
+int ring_read_name(int names_fd, uint64_t id, char *text);
+
+#endif

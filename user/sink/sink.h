@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Outputs. One file each, one ops struct each, one registry: --help, suffixes of -o and the tests iterate
+ * it. A sink sees the model, the session and (if it asks) the records; never a process, BPF or a file name.
+ */
+#ifndef SINK_SINK_H
+#define SINK_SINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/out.h"
+#include "model/model.h"
+#include "model/session.h"
+
+enum snk_sort { /* rows of snk_sorts[] */
+	SNK_SORT_TOTAL,
+	SNK_SORT_SELF,
+	SNK_SORT_COUNT,
+	SNK_SORT_AVG,
+	SNK_SORT_MIN,
+	SNK_SORT_MAX,
+	SNK_SORT_P99,
+	SNK_SORT_NAME,
+	SNK_SORT_NKEYS,
+};
+extern const char *const snk_sort_names[SNK_SORT_NKEYS];
+/* Index or -1. */
+int snk_sort_find(const char *name);
+
+struct snk_opts {
+	enum snk_sort sort;
+	bool ascending;
+	unsigned top; /* rows a table; 0: all */
+	unsigned width; /* columns of the terminal; 0: 80 */
+	void (*progress)(void *ctx, uint64_t done, uint64_t of); /* long exports; NULL: none */
+	void *progress_ctx;
+};
+
+/* The records of a recording, window by window. next: 1 a window, 0 the end, -errno. */
+struct snk_source {
+	int (*rewind)(void *ctx);
+	int (*next)(void *ctx, const void **recs, size_t *bytes);
+	void *ctx;
+	uint64_t total_bytes; /* for progress; 0 unknown */
+};
+
+struct snk_input {
+	const struct mdl_session *session;
+	struct mdl *model;	   /* rows and names of the whole window */
+	struct snk_source *source; /* NULL for sinks without needs_records */
+};
+
+struct snk_table {
+	enum mxbpf_class cls;
+	const char *title;
+	const struct mdl_row *const *rows; /* sorted, cut to opts.top */
+	size_t nrows, nrows_all;
+	uint64_t total_ns; /* over all rows, cut ones too */
+};
+
+/* State of one run, first member of a sink's own state. */
+struct snk {
+	const struct snk_ops *ops;
+	const struct snk_input *in;
+	const struct snk_opts *opts;
+	struct out *out; /* borrowed; errors are sticky in it, so callbacks need not check every write */
+	struct err *err;
+};
+
+/* All callbacks optional; 0 or -errno with err set. Called in this order. */
+struct snk_ops {
+	const char *name;   /* of --format / --layout */
+	const char *help;   /* one line */
+	const char *const *suffixes; /* of -o files, NULL-terminated; NULL: none */
+	bool needs_records;
+	size_t state_bytes; /* of the sink's struct that begins with struct snk; 0: sizeof(struct snk) */
+	int (*begin)(struct snk *s);
+	int (*survey)(struct snk *s, const struct mxbpf_rec *r); /* every record, first pass */
+	int (*surveyed)(struct snk *s);				 /* between the passes */
+	int (*record)(struct snk *s, const struct mxbpf_rec *r); /* every record, second pass */
+	int (*table)(struct snk *s, const struct snk_table *t);  /* every class in use, in the session's order */
+	int (*mem)(struct snk *s, const struct mdl_mem_row *const *rows, size_t n); /* if mem_title; sorted by device */
+	int (*end)(struct snk *s);
+	void (*fini)(struct snk *s); /* always */
+};
+
+extern const struct snk_ops *const snk_registry[]; /* NULL-terminated */
+const struct snk_ops *snk_find(const char *name);
+const struct snk_ops *snk_find_suffix(const char *path);
+
+/* The one driver of all sinks. Does not commit `out`. */
+int snk_write(const struct snk_ops *ops, const struct snk_input *in, const struct snk_opts *opts, struct out *out,
+	      struct err *e);
+
+/* Rows of a class sorted by opts (ties: larger name first, as MXNet's own tables). Caller frees *rows. */
+int snk_sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, const struct mdl_row ***rows,
+		    size_t *n);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process to look into: identity that survives PID reuse (pidfd, start time), what it maps, and paths to
+ * the very inodes it maps (/proc/PID/map_files), whatever happened to their names. Never changes it.
+ */
+#ifndef TARGET_TARGET_H
+#define TARGET_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "elf/elf.h"
+
+struct tgt;
+
+/* A file that the process has mapped executable. Borrowed from the tgt. */
+struct tgt_lib {
+	char *path;	/* as the process sees it, without " (deleted)" */
+	char *open_path; /* opens the mapped inode from here: /proc/PID/map_files/..., else /proc/PID/root/... */
+	bool deleted;
+	uint64_t dev, ino;
+	uint64_t load_bias; /* address in the process = va in the file + load_bias */
+	uint8_t build_id[ELF_BUILD_ID_MAX]; /* from the process's memory */
+	size_t build_id_bytes;
+	struct elf *elf; /* opened at first tgt_lib_elf() */
+};
+
+/*
+ * Looks at a process. A thread id is resolved to its process. Errors, each with one clear line:
+ * no such process, kernel thread, zombie, 32-bit (ERR_TARGET); no permission, naming the capability (ERR_PRIVILEGE).
+ */
+int tgt_open(pid_t pid, struct tgt **out, struct err *e);
+void tgt_close(struct tgt *t); /* NULL is legal */
+
+pid_t tgt_pid(const struct tgt *t);	      /* tgid */
+const char *tgt_comm(const struct tgt *t);
+const char *tgt_cmdline(const struct tgt *t); /* arguments joined by spaces, hostile bytes kept */
+int tgt_pidfd(const struct tgt *t);	      /* polls readable at exit; borrowed */
+bool tgt_alive(const struct tgt *t);
+
+size_t tgt_nlibs(const struct tgt *t);
+struct tgt_lib *tgt_lib(struct tgt *t, size_t i);
+/* First mapped file whose basename matches the glob; NULL if none. */
+struct tgt_lib *tgt_find_lib(struct tgt *t, const char *glob);
+
+/*
+ * The file behind a mapping, opened and compared: its build-id must equal the one in the process's memory
+ * (a file overwritten in place is refused: -ESTALE). Borrowed until tgt_close().
+ */
+int tgt_lib_elf(struct tgt *t, struct tgt_lib *lib, struct elf **out, struct err *e);
+
+/* Name of a thread of the process; returns 0, or -errno once it is gone. */
+int tgt_thread_comm(const struct tgt *t, pid_t tid, char comm[32]);
+
+/* The bytes of the process at an address. 0 or -errno. */
+int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n);
+
+#endif
