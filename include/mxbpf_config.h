@@ -8,7 +8,7 @@
 
 #include "mxbpf_event.h"
 
-#define MXBPF_ROWS_MAX	  24   /* program variants of one plan */
+#define MXBPF_ROWS_MAX	  16   /* program variants of one plan */
 #define MXBPF_DEREFS_MAX  4
 #define MXBPF_THREADS_MAX 1024 /* threads of the target that hit a probe at the same time */
 #define MXBPF_FRAMES_MAX  24   /* open spans of one thread */
@@ -91,6 +91,9 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 128);
 /* name_id of a NAMED_STATIC span: its address with this bit set; user space resolves it from the file. */
 #define MXBPF_NAME_STATIC_BIT (1ull << 63)
 
+/* name_id of a span whose runtime gave it a null or empty name. Hashes are odd, addresses have the static bit. */
+#define MXBPF_NAME_UNNAMED 2ull
+
 struct mxbpf_name_key {
 	__u64 id;
 	__u64 part;
@@ -139,9 +142,10 @@ struct mxbpf_thread {
 	__u32 tid;
 	__u32 depth;
 	__u32 used;
+	__u64 fetch_failed; /* scratch: the last recipe met memory that is not there */
 	__u64 counts[MXBPF_COUNT_MAX];
 	struct mxbpf_frame frames[MXBPF_FRAMES_MAX];
-	char scratch[MXBPF_NAME_PART_BYTES];
+	struct mxbpf_name_part part; /* scratch */
 };
 
 struct mxbpf_key {

@@ -5,6 +5,8 @@
 
 #include "plan/probe.h"
 
+extern const struct adp adapter_mxnet;
+
 extern const struct adp *const adapters[]; /* NULL-terminated */
 
 #endif

@@ -10,6 +10,15 @@
 #include "plan/probe.h"
 #include "target/target.h"
 
+/* The words of --probes; ends with name == NULL. */
+struct plan_group {
+	const char *name;
+	enum probe_group group;
+	bool listed; /* may be asked for by name */
+};
+extern const struct plan_group plan_groups[];
+const char *plan_group_name(enum probe_group g);
+
 struct plan_probe {
 	const struct adp_probe *row;
 	const char *symbol;	 /* the alternative that exists; NULL if none */
@@ -35,6 +44,8 @@ struct plan {
  * required probe of a wanted group is refused. With `lenient` (for `check`) refusals stay in the rows.
  */
 int plan_make(struct tgt *t, unsigned groups, bool lenient, struct plan *out, struct err *e);
+/* The name of a NAMED_COOKIE span; NULL if id is none of the plan. */
+const char *plan_span_name(const struct plan *p, uint64_t id);
 void plan_fini(struct plan *p);
 
 #endif

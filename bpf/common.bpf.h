@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/* Maps, the plan's rows, and what every source needs: the thread's slot, fetches, the way into the ring. */
+#ifndef COMMON_BPF_H
+#define COMMON_BPF_H
+
+#include "mxbpf_config.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#define EEXIST 17
+
+const volatile struct mxbpf_row cfg_rows[MXBPF_ROWS_MAX];
+const volatile __u64 cfg_wake_bytes; /* fill of the ring at which the consumer is woken */
+
+/* Set once everything is attached: no event comes from a half-attached state. */
+volatile __u32 active;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, MXBPF_RING_BYTES);
+} calls SEC(".maps");
+
+/* tgid -> 1. Asked only at a thread's first hit: kernel pid filters leak (facts/reliability.md 3.1). */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 64);
+	__type(key, __u32);
+	__type(value, __u32);
+} targets SEC(".maps");
+
+/* Slot 0 belongs to no thread: its counters take what threads without a slot lose. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MXBPF_THREADS_MAX);
+	__type(key, __u32);
+	__type(value, struct mxbpf_thread);
+} threads SEC(".maps");
+
+/* Free slots, filled by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, MXBPF_THREADS_MAX);
+	__uint(key_size, 0);
+	__uint(value_size, sizeof(__u32));
+} free_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, __u32);
+} thread_slots SEC(".maps");
+
+/* A thread's first hit: take a slot if its process is a target. */
+static __noinline __u32 thread_slot_new(void)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 tgid = id >> 32, slot = 0, *stored;
+	struct mxbpf_thread *t;
+
+	if (!bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
+	if (bpf_map_pop_elem(&free_slots, &slot))
+		goto none;
+	stored = bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), &slot, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!stored) {
+		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
+		goto none;
+	}
+	t = bpf_map_lookup_elem(&threads, &slot);
+	if (!t)
+		return 0;
+	t->tgid = tgid;
+	t->tid = (__u32)id;
+	t->depth = 0;
+	t->used = 1;
+	return slot;
+none:
+	slot = 0;
+	t = bpf_map_lookup_elem(&threads, &slot);
+	if (t) {
+		__sync_fetch_and_add(&t->counts[MXBPF_COUNT_ATTEMPTED], 1);
+		__sync_fetch_and_add(&t->counts[MXBPF_COUNT_DROPPED], 1);
+	}
+	return 0;
+}
+
+/* The slot of the running thread; NULL if it is no target's or there is none left. */
+static __always_inline struct mxbpf_thread *thread_get(void)
+{
+	__u32 *stored, slot;
+
+	stored = bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), 0, 0);
+	slot = stored ? *stored : thread_slot_new();
+	if (!slot)
+		return 0;
+	return bpf_map_lookup_elem(&threads, &slot);
+}
+
+/* Follows one recipe. `row` is constant, so what is left of this is the row's own loads. */
+static __always_inline __u64 fetch(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_fetch *f)
+{
+	__u64 v = 0, word;
+	int i;
+
+	switch (f->base) {
+	case MXBPF_BASE_NONE: return 0;
+	case MXBPF_BASE_ARG1: v = PT_REGS_PARM1(ctx); break;
+	case MXBPF_BASE_ARG2: v = PT_REGS_PARM2(ctx); break;
+	case MXBPF_BASE_ARG3: v = PT_REGS_PARM3(ctx); break;
+	case MXBPF_BASE_ARG4: v = PT_REGS_PARM4(ctx); break;
+	case MXBPF_BASE_ARG5: v = PT_REGS_PARM5(ctx); break;
+	case MXBPF_BASE_ARG6: v = ctx->r9; break;
+	case MXBPF_BASE_STACK: v = PT_REGS_SP(ctx); break;
+	case MXBPF_BASE_COOKIE: v = bpf_get_attach_cookie(ctx); break;
+	}
+#pragma unroll
+	for (i = 0; i < MXBPF_DEREFS_MAX; i++) {
+		if (i >= f->nderef)
+			break;
+		word = 0;
+		if (bpf_probe_read_user(&word, f->last4 && i == f->nderef - 1 ? 4 : 8, (void *)(v + f->off[i]))) {
+			t->counts[MXBPF_COUNT_UNREADABLE]++;
+			t->fetch_failed = 1;
+			return 0;
+		}
+		v = word;
+	}
+	return v;
+}
+
+static __always_inline __u32 fetch_device(struct pt_regs *ctx, struct mxbpf_thread *t,
+					  const volatile struct mxbpf_fetch *f)
+{
+	__u64 v = fetch(ctx, t, f);
+
+	return MXBPF_DEVICE((__u32)v, (__u32)(v >> 32));
+}
+
+/* Room for a record, or NULL and one more drop. */
+static __always_inline void *ring_reserve(struct mxbpf_thread *t, __u64 size)
+{
+	void *r;
+
+	t->counts[MXBPF_COUNT_ATTEMPTED]++;
+	r = bpf_ringbuf_reserve(&calls, size, 0);
+	if (!r)
+		t->counts[MXBPF_COUNT_DROPPED]++;
+	return r;
+}
+
+/* The consumer polls on a timer; a wake-up for each record would triple the cost (facts/perf.md 2). */
+static __always_inline void ring_submit(struct mxbpf_thread *t, void *r)
+{
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	if ((t->counts[MXBPF_COUNT_ATTEMPTED] & 63) == 0 &&
+	    bpf_ringbuf_query(&calls, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	bpf_ringbuf_submit(r, flags);
+}
+
+#endif

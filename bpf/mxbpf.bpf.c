@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
+/*
+ * The BPF object. One file per event source; they share the maps and helpers of common.bpf.h, so they are one
+ * translation unit. Each row of the plan has its own program, on_probe_K, which reads cfg_rows[K]: the verifier knows
+ * these constants and removes every branch and fetch that the row does not use.
+ */
+#include "common.bpf.h"
+#include "name.bpf.h"
+#include "span.bpf.c"
+#include "mem.bpf.c"
+#include "proc.bpf.c"
+
+static __always_inline int on_probe(struct pt_regs *ctx, __u32 k)
+{
+	const volatile struct mxbpf_row *row = &cfg_rows[k];
+	struct mxbpf_thread *t;
+
+	if (!active)
+		return 0;
+	t = thread_get();
+	if (!t)
+		return 0;
+	t->counts[MXBPF_COUNT_HITS]++;
+	if (row->action == MXBPF_ACT_OPEN)
+		span_open(ctx, t, row, k);
+	else if (row->action == MXBPF_ACT_CLOSE_PAIR)
+		span_close_pair(t, row);
+	else if (row->action == MXBPF_ACT_CLOSE_KEY)
+		span_close_key(ctx, t, row);
+	else if (row->action == MXBPF_ACT_EDGE)
+		edge_emit(ctx, t, row);
+	else if (row->action == MXBPF_ACT_ALLOC || row->action == MXBPF_ACT_FREE)
+		mem_emit(ctx, t, row);
+	return 0;
+}
+
+#define ON_PROBE(k)                                                                                                    \
+	SEC("?uprobe") int on_probe_##k(struct pt_regs *ctx)                                                           \
+	{                                                                                                              \
+		return on_probe(ctx, k);                                                                               \
+	}
+
+/* As many as MXBPF_ROWS_MAX; user space finds them by name. */
+ON_PROBE(0)
+ON_PROBE(1)
+ON_PROBE(2)
+ON_PROBE(3)
+ON_PROBE(4)
+ON_PROBE(5)
+ON_PROBE(6)
+ON_PROBE(7)
+ON_PROBE(8)
+ON_PROBE(9)
+ON_PROBE(10)
+ON_PROBE(11)
+ON_PROBE(12)
+ON_PROBE(13)
+ON_PROBE(14)
+ON_PROBE(15)
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

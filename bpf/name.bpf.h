@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Names: the bytes are read when the span opens (they may be gone when it ends), hashed to an id, and put into a map at
+ * first sight, where user space finds them: a name in a ring record could be dropped and leave an id nameless for ever.
+ */
+#ifndef NAME_BPF_H
+#define NAME_BPF_H
+
+#include "common.bpf.h"
+
+#define TEXT_MAX (MXBPF_NAME_PART_BYTES - 1) /* bpf_probe_read_user_str() ends each part with a NUL */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MXBPF_NAMES_MAX);
+	__type(key, struct mxbpf_name_key);
+	__type(value, struct mxbpf_name_part);
+} names SEC(".maps");
+
+/* Folds len bytes of the thread's scratch part into h, eight at a time. */
+static __noinline __u64 name_hash(struct mxbpf_thread *t, __u64 h, __u32 len)
+{
+	__u64 word;
+	__u32 i;
+
+	if (!t)
+		return 0;
+	for (i = 0; i < MXBPF_NAME_PART_BYTES / 8; i++) {
+		if (i * 8 >= len)
+			break;
+		word = ((__u64 *)t->part.text)[i];
+		if (len - i * 8 < 8)
+			word &= (1ull << ((len - i * 8) * 8)) - 1;
+		h = (h ^ word) * 0x9e3779b97f4a7c15ull;
+		h ^= h >> 29;
+	}
+	return h;
+}
+
+/* Second pass, once per name: the parts into the map, the first one last, as it is the sign that all are there. */
+static __noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 parts)
+{
+	struct mxbpf_name_key key = { .id = id };
+	long n;
+	int i;
+
+	if (!t)
+		return 0;
+	for (i = MXBPF_NAME_PARTS_MAX - 1; i >= 0; i--) {
+		if (i >= parts)
+			continue;
+		n = bpf_probe_read_user_str(t->part.text, sizeof(t->part.text), (void *)(addr + (__u64)i * TEXT_MAX));
+		if (n <= 0)
+			return 0;
+		t->part.len = n - 1;
+		t->part.more = i + 1 < parts;
+		key.part = i;
+		if (bpf_map_update_elem(&names, &key, &t->part, BPF_ANY))
+			t->counts[MXBPF_COUNT_TRUNCATED]++;
+	}
+	return 0;
+}
+
+/* The id of the C string at addr; 0 if it cannot be read. */
+static __noinline __u64 name_intern(struct mxbpf_thread *t, __u64 addr)
+{
+	struct mxbpf_name_key key = {};
+	__u64 h = 0xcbf29ce484222325ull;
+	__u32 parts;
+	long n = 0;
+
+	if (!t)
+		return 0;
+	for (parts = 0; parts < MXBPF_NAME_PARTS_MAX;) {
+		n = bpf_probe_read_user_str(t->part.text, sizeof(t->part.text), (void *)(addr + (__u64)parts * TEXT_MAX));
+		if (n <= 0) {
+			t->counts[MXBPF_COUNT_UNREADABLE]++;
+			return 0;
+		}
+		h = name_hash(t, h, n - 1);
+		parts++;
+		if (n <= TEXT_MAX)
+			break;
+	}
+	if (n > TEXT_MAX)
+		t->counts[MXBPF_COUNT_TRUNCATED]++;
+	if (parts == 1 && n == 1)
+		return MXBPF_NAME_UNNAMED;
+	h = ((h ^ (h >> 32)) & ~MXBPF_NAME_STATIC_BIT) | 1;
+	key.id = h;
+	if (!bpf_map_lookup_elem(&names, &key))
+		name_store(t, addr, h, parts);
+	return h;
+}
+
+static __always_inline __u64 name_of(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
+{
+	__u64 v;
+
+	if (row->name_type == MXBPF_NAMED_NOT)
+		return 0;
+	t->fetch_failed = 0;
+	v = fetch(ctx, t, &row->name);
+	if (!v)
+		return t->fetch_failed ? 0 : MXBPF_NAME_UNNAMED;
+	if (row->name_type == MXBPF_NAMED_BYTES)
+		return name_intern(t, v);
+	if (row->name_type == MXBPF_NAMED_STATIC)
+		return v | MXBPF_NAME_STATIC_BIT;
+	return v;
+}
+
+#endif

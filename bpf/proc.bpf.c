@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
+/* The life of threads: a slot goes back when its thread ends. */
+#include "common.bpf.h"
+
+SEC("?raw_tp/sched_process_exit") int on_thread_exit(void *ctx)
+{
+	struct mxbpf_thread *t;
+	__u32 *stored, slot;
+
+	stored = bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), 0, 0);
+	if (!stored || !*stored)
+		return 0;
+	slot = *stored;
+	*stored = 0;
+	t = bpf_map_lookup_elem(&threads, &slot);
+	if (!t)
+		return 0;
+	t->counts[MXBPF_COUNT_UNMATCHED] += t->depth;
+	t->depth = 0;
+	t->used = 0;
+	bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
+	return 0;
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
+/*
+ * Spans: starts are paired with ends here, once, so that a record is a finished span. A thread's open spans are a stack
+ * of frames in its slot; what ends by key stands in a map as well, since another thread may end it.
+ */
+#include "common.bpf.h"
+#include "name.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MXBPF_KEYS_MAX);
+	__type(key, struct mxbpf_key);
+	__type(value, struct mxbpf_frame);
+} open_keys SEC(".maps");
+
+static __noinline int span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now, __u32 flags)
+{
+	struct mxbpf_span *r;
+
+	if (!t || !f)
+		return 0;
+	r = ring_reserve(t, sizeof(*r));
+	if (!r)
+		return 0;
+	r->h.kind = MXBPF_SPAN;
+	r->h.size = sizeof(*r);
+	r->h.tgid = t->tgid;
+	r->h.ts_ns = f->start_ns;
+	r->dur_ns = now - f->start_ns;
+	r->self_ns = r->dur_ns - f->child_ns;
+	r->name_id = f->name_id;
+	r->link = f->link;
+	r->tid = f->tid;
+	r->end_tid = t->tid;
+	r->device = f->device;
+	r->cls = f->cls;
+	r->flags = flags;
+	r->probe = f->probe;
+	ring_submit(t, r);
+	return 0;
+}
+
+/* Takes the top frame off; its time is its parent's child time. */
+static __always_inline void frame_pop(struct mxbpf_thread *t, __u64 now, __u64 start_ns)
+{
+	__u32 d = t->depth - 1;
+
+	t->depth = d;
+	if (d - 1 < MXBPF_FRAMES_MAX)
+		t->frames[d - 1].child_ns += now - start_ns;
+}
+
+/*
+ * Closes the top frame other than by its own end. One that ends by key stays open in the map: it may
+ * be an asynchronous span whose function has returned.
+ */
+static __always_inline void frame_drop(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now)
+{
+	if (f->end == MXBPF_END_KEY) {
+		t->depth--;
+		return;
+	}
+	if (f->end != MXBPF_END_PARENT)
+		t->counts[MXBPF_COUNT_UNMATCHED]++;
+	span_emit(t, f, now, f->end == MXBPF_END_PARENT ? 0 : MXBPF_SPAN_UNWOUND);
+	frame_pop(t, now, f->start_ns);
+}
+
+/* The top frame, NULL if there is none. */
+static __always_inline struct mxbpf_frame *frame_top(struct mxbpf_thread *t)
+{
+	__u32 i = t->depth - 1;
+
+	return i < MXBPF_FRAMES_MAX ? &t->frames[i] : 0;
+}
+
+/* Frames whose function has returned (the stack pointer is above them) will see no end of their own any more. */
+static __noinline int frames_trim(struct mxbpf_thread *t, __u64 sp, __u64 now)
+{
+	struct mxbpf_frame *f;
+	int i;
+
+	if (!t)
+		return 0;
+	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
+		f = frame_top(t);
+		if (!f || f->sp > sp)
+			break;
+		frame_drop(t, f, now);
+	}
+	return 0;
+}
+
+static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row,
+				      __u32 probe)
+{
+	__u64 sp = PT_REGS_SP(ctx), now = bpf_ktime_get_ns();
+	struct mxbpf_frame *f = frame_top(t);
+	struct mxbpf_key key = {};
+	__u32 d;
+
+	if (f && f->sp <= sp)
+		frames_trim(t, sp, now);
+	d = t->depth;
+	if (row->end == MXBPF_END_PARENT && !d) { /* nothing would ever end it */
+		t->counts[MXBPF_COUNT_UNMATCHED]++;
+		return;
+	}
+	if (d >= MXBPF_FRAMES_MAX) {
+		t->counts[MXBPF_COUNT_ATTEMPTED]++;
+		t->counts[MXBPF_COUNT_DROPPED]++;
+		return;
+	}
+	f = &t->frames[d];
+	f->child_ns = 0;
+	f->name_id = name_of(ctx, t, row);
+	f->key = fetch(ctx, t, &row->key);
+	f->link = fetch(ctx, t, &row->link);
+	f->device = fetch_device(ctx, t, &row->device);
+	/* A call-site probe stands in a callee of the spanned function: that frame lives one return address longer. */
+	f->sp = row->at_call_site ? sp + 8 : sp;
+	f->cls = row->cls;
+	f->end = row->end;
+	f->probe = probe;
+	f->tid = t->tid;
+	f->start_ns = bpf_ktime_get_ns(); /* after the fetches: their cost is not the span's */
+	t->depth = d + 1;
+	if (row->end != MXBPF_END_KEY)
+		return;
+	key.key = f->key;
+	key.tgid = t->tgid;
+	key.cls = row->cls;
+	if (bpf_map_update_elem(&open_keys, &key, f, BPF_ANY)) {
+		t->counts[MXBPF_COUNT_ATTEMPTED]++;
+		t->counts[MXBPF_COUNT_DROPPED]++;
+	}
+}
+
+static __always_inline void span_close_pair(struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct mxbpf_frame *f;
+	int i;
+
+	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
+		f = frame_top(t);
+		if (!f)
+			break;
+		if (f->cls == row->cls && f->end == MXBPF_END_PAIR) {
+			span_emit(t, f, now, 0);
+			frame_pop(t, now, f->start_ns);
+			return;
+		}
+		frame_drop(t, f, now);
+	}
+	t->counts[MXBPF_COUNT_UNMATCHED]++;
+}
+
+/* Whether the span is open on the running thread; then it is its top frame when this returns. */
+static __noinline int frames_raise(struct mxbpf_thread *t, __u64 start_ns, __u64 now)
+{
+	struct mxbpf_frame *f;
+	__u32 i, d;
+
+	if (!t)
+		return 0;
+	d = t->depth;
+	for (i = 0; i < MXBPF_FRAMES_MAX; i++)
+		if (i < d && t->frames[i].end == MXBPF_END_KEY && t->frames[i].start_ns == start_ns)
+			break;
+	if (i >= d)
+		return 0;
+	for (d = 0; d < MXBPF_FRAMES_MAX; d++) {
+		f = frame_top(t);
+		if (!f || t->depth == i + 1)
+			break;
+		frame_drop(t, f, now);
+	}
+	return 1;
+}
+
+static __always_inline void span_close_key(struct pt_regs *ctx, struct mxbpf_thread *t,
+					   const volatile struct mxbpf_row *row)
+{
+	struct mxbpf_key key = { .key = fetch(ctx, t, &row->key), .tgid = t->tgid, .cls = row->cls };
+	__u64 now = bpf_ktime_get_ns();
+	struct mxbpf_frame *open, *top;
+
+	open = bpf_map_lookup_elem(&open_keys, &key);
+	if (!open) {
+		t->counts[MXBPF_COUNT_UNMATCHED]++;
+		return;
+	}
+	top = frame_top(t);
+	if (top && top->end == MXBPF_END_KEY && top->start_ns == open->start_ns) {
+		span_emit(t, top, now, 0);
+		frame_pop(t, now, top->start_ns);
+	} else if (frames_raise(t, open->start_ns, now)) {
+		top = frame_top(t);
+		if (top) {
+			span_emit(t, top, now, 0);
+			frame_pop(t, now, top->start_ns);
+		}
+	} else {
+		span_emit(t, open, now, MXBPF_SPAN_ASYNC);
+	}
+	bpf_map_delete_elem(&open_keys, &key);
+}
+
+/* A hand-over without an open span is sent as well: the reader pairs hand-overs and starts by counting. */
+static __always_inline void edge_emit(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct mxbpf_frame *f;
+	struct mxbpf_edge *r;
+
+	frames_trim(t, PT_REGS_SP(ctx), now);
+	f = frame_top(t);
+	r = ring_reserve(t, sizeof(*r));
+	if (!r)
+		return;
+	r->h.kind = MXBPF_EDGE;
+	r->h.size = sizeof(*r);
+	r->h.tgid = t->tgid;
+	r->h.ts_ns = now;
+	r->link = fetch(ctx, t, &row->link);
+	r->src_start_ns = f ? f->start_ns : 0;
+	r->tid = t->tid;
+	r->src_cls = f ? f->cls : MXBPF_CLASS_NONE;
+	r->pad[0] = r->pad[1] = r->pad[2] = 0;
+	ring_submit(t, r);
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/adapter.h"
+
+#include <stddef.h>
+
+const struct adp *const adapters[] = { &adapter_mxnet, NULL };

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/attach.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "attach/backend.h"
+#include "mxbpf.skel.h"
+
+const struct att_backend *const att_backends[] = { &att_backend_multi, NULL };
+
+/* A program variant: all probes whose rows are equal. */
+struct variant {
+	const struct mxbpf_row *row;
+	struct bpf_program *prog;
+	int link_fd;
+};
+
+struct att {
+	struct mxbpf_bpf *skel;
+	const struct att_backend *backend;
+	struct variant variants[MXBPF_ROWS_MAX];
+	unsigned nvariants;
+	struct bpf_link *exit_link;
+	struct mxbpf_thread *threads; /* the map, shared with the kernel */
+	size_t threads_bytes;
+	uint32_t ring_bytes;
+};
+
+static bool attaches(const struct plan_probe *p)
+{
+	return p->wanted && !p->reason[0];
+}
+
+static const struct att_backend *pick_backend(struct err *e)
+{
+	struct err why = { 0 };
+	int i;
+
+	for (i = 0; att_backends[i]; i++)
+		if (!att_backends[i]->supported(&why))
+			return att_backends[i];
+	if (e && !e->code)
+		*e = why;
+	return NULL;
+}
+
+static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	return 0;
+}
+
+static struct variant *variant_of(struct att *a, const struct mxbpf_row *row)
+{
+	unsigned i;
+
+	for (i = 0; i < a->nvariants; i++)
+		if (!memcmp(a->variants[i].row, row, sizeof(*row)))
+			return &a->variants[i];
+	return NULL;
+}
+
+/* One program for each different row; the row becomes its constant. */
+static int choose_programs(struct att *a, const struct plan *p, struct err *e)
+{
+	char name[32];
+	size_t i;
+
+	for (i = 0; i < p->nprobes; i++) {
+		struct variant *v;
+
+		if (!attaches(&p->probes[i]) || variant_of(a, &p->probes[i].row->row))
+			continue;
+		if (a->nvariants == MXBPF_ROWS_MAX)
+			return err_set(e, ERR_RUNTIME, -E2BIG, "more than %d kinds of probes", MXBPF_ROWS_MAX);
+		v = &a->variants[a->nvariants];
+		v->row = &p->probes[i].row->row;
+		snprintf(name, sizeof(name), "on_probe_%u", a->nvariants);
+		v->prog = bpf_object__find_program_by_name(a->skel->obj, name);
+		bpf_program__set_autoload(v->prog, true);
+		bpf_program__set_expected_attach_type(v->prog, (enum bpf_attach_type)a->backend->attach_type);
+		memcpy((void *)&a->skel->rodata->cfg_rows[a->nvariants], v->row, sizeof(*v->row));
+		a->nvariants++;
+	}
+	return 0;
+}
+
+static int fill_maps(struct att *a, pid_t tgid)
+{
+	int slots = bpf_map__fd(a->skel->maps.free_slots);
+	__u32 slot, key = (__u32)tgid, one = 1;
+
+	for (slot = MXBPF_THREADS_MAX - 1; slot > 0; slot--) /* slot 0 belongs to no thread */
+		if (bpf_map_update_elem(slots, NULL, &slot, BPF_ANY))
+			return -errno;
+	if (bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &key, &one, BPF_ANY))
+		return -errno;
+	a->threads_bytes = MXBPF_THREADS_MAX * sizeof(struct mxbpf_thread);
+	a->threads = mmap(NULL, a->threads_bytes, PROT_READ, MAP_SHARED, bpf_map__fd(a->skel->maps.threads), 0);
+	if (a->threads == MAP_FAILED) {
+		a->threads = NULL;
+		return -errno;
+	}
+	return 0;
+}
+
+static int load_failed(int err, struct err *e)
+{
+	if (err == -EPERM || err == -EACCES)
+		return err_set(e, ERR_PRIVILEGE, err,
+			       "the kernel refused the BPF programs: run with sudo, or with CAP_BPF, CAP_PERFMON and "
+			       "CAP_SYS_PTRACE");
+	return err_set(e, ERR_PRIVILEGE, err, "the kernel did not load the BPF programs: %s (-v shows its log)",
+		       strerror(-err));
+}
+
+int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct att **out, struct err *e)
+{
+	struct att *a = calloc(1, sizeof(*a));
+	int err;
+
+	if (!a)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (!o->verbose)
+		libbpf_set_print(silent);
+	a->ring_bytes = o->ring_bytes ? o->ring_bytes : MXBPF_RING_BYTES;
+	a->backend = pick_backend(e);
+	err = a->backend ? 0 : e->code;
+	if (err)
+		goto fail;
+	a->skel = mxbpf_bpf__open();
+	if (!a->skel) {
+		err = load_failed(-errno, e);
+		goto fail;
+	}
+	err = choose_programs(a, p, e);
+	if (err)
+		goto fail;
+	a->skel->rodata->cfg_wake_bytes = a->ring_bytes / 4;
+	bpf_map__set_max_entries(a->skel->maps.calls, a->ring_bytes);
+	bpf_program__set_autoload(a->skel->progs.on_thread_exit, true);
+	err = mxbpf_bpf__load(a->skel);
+	if (!err)
+		err = fill_maps(a, tgid);
+	if (err) {
+		err = load_failed(err, e);
+		goto fail;
+	}
+	*out = a;
+	return 0;
+fail:
+	att_free(a);
+	return err;
+}
+
+static int attach_variant(struct att *a, struct variant *v, const struct plan *p, pid_t tgid, struct err *e)
+{
+	uint64_t *offs = calloc(2 * p->nprobes, sizeof(*offs)), *cookies = offs + p->nprobes;
+	uint32_t n = 0;
+	size_t i;
+	int fd;
+
+	if (!offs)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	for (i = 0; i < p->nprobes; i++) {
+		if (!attaches(&p->probes[i]) || variant_of(a, &p->probes[i].row->row) != v)
+			continue;
+		offs[n] = p->probes[i].off;
+		cookies[n++] = p->probes[i].cookie;
+	}
+	fd = a->backend->attach(bpf_program__fd(v->prog), p->lib->open_path, offs, cookies, n, tgid);
+	free(offs);
+	if (fd == -ESRCH)
+		return err_set(e, ERR_TARGET, fd, "process %d exited while probes were being attached", tgid);
+	if (fd == -EPERM || fd == -EACCES)
+		return err_set(e, ERR_PRIVILEGE, fd, "attaching to %s is not permitted: run with sudo, or with CAP_BPF, "
+			       "CAP_PERFMON and CAP_SYS_PTRACE", p->lib->path);
+	if (fd < 0)
+		return err_set(e, ERR_RUNTIME, fd, "attaching %u probes to %s failed: %s", n, p->lib->path,
+			       strerror(-fd));
+	v->link_fd = fd;
+	return 0;
+}
+
+int att_attach(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
+{
+	unsigned i;
+	int err;
+
+	/* Without it, slots of ended threads are not given back: a loss that is counted, no reason to fail. */
+	a->exit_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exit, "sched_process_exit");
+	for (i = 0; i < a->nvariants; i++) {
+		err = attach_variant(a, &a->variants[i], p, tgid, e);
+		if (err) {
+			att_detach(a);
+			return err;
+		}
+	}
+	return 0;
+}
+
+void att_activate(struct att *a, bool on)
+{
+	__atomic_store_n(&a->skel->bss->active, on, __ATOMIC_SEQ_CST);
+}
+
+static void *close_link(void *arg)
+{
+	struct variant *v = arg;
+
+	close(v->link_fd);
+	v->link_fd = 0;
+	return NULL;
+}
+
+/* Removing a link waits for a grace period of the kernel; side by side, all of them wait for the same ones. */
+void att_detach(struct att *a)
+{
+	pthread_t threads[MXBPF_ROWS_MAX];
+	bool started[MXBPF_ROWS_MAX] = { 0 };
+	unsigned i;
+
+	if (a->skel && a->skel->bss)
+		att_activate(a, false);
+	for (i = 0; i < a->nvariants; i++)
+		if (a->variants[i].link_fd > 0)
+			started[i] = !pthread_create(&threads[i], NULL, close_link, &a->variants[i]);
+	for (i = 0; i < a->nvariants; i++) {
+		if (started[i])
+			pthread_join(threads[i], NULL);
+		else if (a->variants[i].link_fd > 0)
+			close_link(&a->variants[i]);
+	}
+	bpf_link__destroy(a->exit_link);
+	a->exit_link = NULL;
+}
+
+void att_free(struct att *a)
+{
+	if (!a)
+		return;
+	att_detach(a);
+	if (a->threads)
+		munmap(a->threads, a->threads_bytes);
+	mxbpf_bpf__destroy(a->skel);
+	free(a);
+}
+
+int att_ring_fd(const struct att *a)
+{
+	return bpf_map__fd(a->skel->maps.calls);
+}
+
+int att_names_fd(const struct att *a)
+{
+	return bpf_map__fd(a->skel->maps.names);
+}
+
+void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits)
+{
+	uint64_t sum[MXBPF_COUNT_MAX] = { 0 };
+	unsigned i, k;
+
+	for (i = 0; i < MXBPF_THREADS_MAX; i++)
+		for (k = 0; k < MXBPF_COUNT_MAX; k++)
+			sum[k] += __atomic_load_n(&a->threads[i].counts[k], __ATOMIC_RELAXED);
+	*loss = (struct mxbpf_loss){
+		.attempted = sum[MXBPF_COUNT_ATTEMPTED],
+		.dropped = sum[MXBPF_COUNT_DROPPED],
+		.truncated = sum[MXBPF_COUNT_TRUNCATED],
+		.unreadable = sum[MXBPF_COUNT_UNREADABLE],
+		.unmatched = sum[MXBPF_COUNT_UNMATCHED],
+	};
+	if (hits)
+		*hits = sum[MXBPF_COUNT_HITS];
+}
+
+unsigned att_open_spans(const struct att *a)
+{
+	int fd = bpf_map__fd(a->skel->maps.open_keys);
+	struct mxbpf_key key, *prev = NULL;
+	unsigned i, k, n = 0;
+
+	for (i = 1; i < MXBPF_THREADS_MAX; i++)
+		for (k = 0; a->threads[i].used && k < a->threads[i].depth && k < MXBPF_FRAMES_MAX; k++)
+			n += a->threads[i].frames[k].end != MXBPF_END_KEY;
+	/* What ends by key is counted where it is found by key: its frame may be gone (asynchronous) or stale. */
+	for (; !bpf_map_get_next_key(fd, prev, &key); prev = &key)
+		n++;
+	return n;
+}
+
+uint64_t att_map_bytes(const struct att *a)
+{
+	struct bpf_map *map;
+	uint64_t bytes, sum = 0;
+	char path[64], line[128];
+	FILE *f;
+
+	bpf_object__for_each_map(map, a->skel->obj)
+	{
+		snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", bpf_map__fd(map));
+		f = fopen(path, "re");
+		if (!f)
+			continue;
+		while (fgets(line, sizeof(line), f))
+			if (sscanf(line, "memlock: %lu", &bytes) == 1)
+				sum += bytes;
+		fclose(f);
+	}
+	return sum;
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+/* `mxbpf --pid` and `mxbpf record`: the same session, with tables or a recording at its end. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "cmd/live.h"
+
+static int write_trace(struct live *l)
+{
+	struct rec_reader *r = NULL;
+	struct err e = { 0 };
+	int code;
+
+	if (rec_reader_open(rec_writer_fd(l->writer), &r, &e))
+		return cmd_fail(&e);
+	code = cmd_write_trace(l->o, l->o->trace, r, l->model);
+	rec_reader_close(r);
+	return code;
+}
+
+static int nothing_seen(const struct live *l)
+{
+	cmd_warn("attached to process %u, but nothing was seen: it called none of the probed functions in %.1f s",
+		 l->session.pid, (double)l->session.duration_ns / 1e9);
+	return CMD_NOTHING_SEEN;
+}
+
+static void say_recording(const struct live *l)
+{
+	char stored[32], lost[32];
+
+	if (!l->o->quiet)
+		fprintf(stderr, "wrote %s: %s events, %s lost\n", l->recording,
+			fmt_count(l->session.loss.stored, stored), fmt_count(l->session.loss.dropped, lost));
+}
+
+/* A failed output does not keep the others from being written; the first failure is the exit code. */
+static int results(struct live *l)
+{
+	int code = CMD_OK, err;
+
+	if (l->recording)
+		say_recording(l);
+	else
+		code = cmd_print_tables(l->o, &l->session, l->model);
+	if (l->o->trace) {
+		err = write_trace(l);
+		code = code ? code : err;
+	}
+	return code;
+}
+
+static int run(const struct cmd_opts *o, const char *recording)
+{
+	struct err e = { 0 };
+	struct live l;
+	int code, err;
+
+	if (live_prepare(&l, o, recording, &e) || live_start(&l, &e)) {
+		code = cmd_fail(&e);
+		goto out;
+	}
+	live_wait(&l);
+	code = live_stop(&l, &e) ? cmd_fail(&e) : CMD_OK;
+	err = results(&l);
+	code = code ? code : err;
+	if (!code && !l.session.loss.attempted)
+		code = nothing_seen(&l);
+out:
+	live_free(&l);
+	return code;
+}
+
+int cmd_attach(const struct cmd_opts *o)
+{
+	return run(o, NULL);
+}
+
+int cmd_record(const struct cmd_opts *o)
+{
+	char stamp[32], name[128];
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if (o->output)
+		return run(o, o->output);
+	gmtime_r(&now, &tm);
+	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
+	snprintf(name, sizeof(name), "mxbpf-%d-%s.mxd", o->pid, stamp);
+	return run(o, name);
+}

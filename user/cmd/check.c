@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/* `mxbpf check`: what the kernel can do and what each planned probe resolved to, with the remedy where it did not. */
+#include <stdio.h>
+
+#include "attach/attach.h"
+#include "cmd/cmd.h"
+#include "plan/plan.h"
+#include "target/target.h"
+
+static int check_kernel(void)
+{
+	struct att_feature rows[16];
+	unsigned n = att_features(rows, 16), i;
+	int code = CMD_OK;
+
+	printf("kernel\n");
+	for (i = 0; i < n; i++) {
+		printf("  %-4s %-24s %s\n", rows[i].ok ? "ok" : rows[i].required ? "NO" : "no", rows[i].name, rows[i].detail);
+		if (!rows[i].ok && rows[i].required)
+			code = CMD_PRIVILEGE;
+	}
+	return code;
+}
+
+static int check_probe(const struct plan_probe *p)
+{
+	static const char *const costs[] = { "emulated, about 0.5 us a hit", "single-stepped, up to 9 us a hit", "" };
+
+	if (p->reason[0]) {
+		printf("  %-4s %-20s %s\n", p->row->optional ? "no" : "NO", p->row->name, p->reason);
+		return p->row->optional ? CMD_OK : CMD_NO_TARGET;
+	}
+	printf("  ok   %-20s +0x%llx %s (%s)\n", p->row->name, (unsigned long long)p->off, p->entry.text,
+	       costs[p->entry.cost]);
+	return CMD_OK;
+}
+
+static int check_target(int pid)
+{
+	struct plan plan = { 0 };
+	struct err e = { 0 };
+	struct tgt *t = NULL;
+	int code = CMD_OK, one;
+	size_t i;
+
+	if (tgt_open(pid, &t, &e) || plan_make(t, ~0u, true, &plan, &e)) {
+		code = cmd_fail(&e);
+		goto out;
+	}
+	printf("process %d (%s)\n  ok   %s %s in %s%s\n", tgt_pid(t), tgt_comm(t), plan.adp->title,
+	       plan.version ? plan.version : "of an unknown build", plan.lib->path,
+	       plan.lib->deleted ? " (deleted on disk; the mapped file is used)" : "");
+	printf("probes\n");
+	for (i = 0; i < plan.nprobes; i++) {
+		one = check_probe(&plan.probes[i]);
+		code = code ? code : one;
+	}
+out:
+	plan_fini(&plan);
+	tgt_close(t);
+	return code;
+}
+
+int cmd_check(const struct cmd_opts *o)
+{
+	int kernel = check_kernel();
+	int target = o->pid ? check_target(o->pid) : CMD_OK;
+
+	return kernel ? kernel : target;
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/live.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/fmt.h"
+#include "base/out.h"
+
+#define NS_PER_S  1000000000ull
+#define NS_PER_MS 1000000ull
+
+uint64_t live_now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* Before any thread starts, so that all inherit the mask and the signals are read here and nowhere else. */
+static int watch_signals(struct live *l, struct err *e)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return l->signals < 0 ? err_set(e, ERR_RUNTIME, -errno, "signalfd: %s", strerror(errno)) : 0;
+}
+
+static void abort_now(int sig)
+{
+	static const char text[] = "\nmxbpf: aborted; what was written so far is readable\n";
+
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(CMD_ABORTED);
+	_exit(CMD_ABORTED); /* the kernel removes the probes with the file descriptors */
+}
+
+/* The first Ctrl-C ended the window; a second one shall not wait for a long export. */
+static void arm_abort(void)
+{
+	struct sigaction sa = { .sa_handler = abort_now };
+	sigset_t set;
+
+	sigaction(SIGINT, &sa, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording, struct err *e)
+{
+	unsigned groups = o->probes;
+
+	*l = (struct live){ .o = o, .recording = recording, .signals = -1 };
+	l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
+	if (recording || o->trace)
+		groups |= PROBE_LINK;
+	if ((recording && out_check(recording, e)) || (o->trace && out_check(o->trace, e)))
+		return e->code;
+	if (tgt_open(o->pid, &l->target, e) || plan_make(l->target, groups, false, &l->plan, e) || watch_signals(l, e))
+		return e->code;
+	l->model = mdl_new();
+	if (!l->model || live_describe(l))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	return 0;
+}
+
+/* On the ring's second thread. */
+static void on_chunk(void *ctx, const void *recs, size_t bytes)
+{
+	struct live *l = ctx;
+	struct mxbpf_loss loss;
+	int err;
+
+	live_learn_names(l, recs, bytes);
+	err = mdl_feed(l->model, recs, bytes);
+	if (l->writer && !err) {
+		att_counts(l->att, &loss, NULL);
+		loss.stored = ring_received(l->ring);
+		err = rec_writer_append(l->writer, recs, bytes, l->model, &loss);
+	}
+	if (err && !l->write_error)
+		l->write_error = err;
+}
+
+static int open_writer(struct live *l, struct err *e)
+{
+	int fd;
+
+	if (!l->recording && !l->o->trace)
+		return 0;
+	fd = l->recording ? out_create(l->recording, e) : out_scratch(l->o->trace, e);
+	return fd < 0 ? fd : rec_writer_open(fd, l->o->max_bytes, &l->session, &l->writer, e);
+}
+
+/* Sleeps until `ms` have passed (-1: for ever), a signal came or the target ended; true for the latter two. */
+static bool interrupted(struct live *l, int ms)
+{
+	struct pollfd fds[] = { { .fd = l->signals, .events = POLLIN }, { .fd = tgt_pidfd(l->target), .events = POLLIN } };
+
+	return poll(fds, 2, ms) > 0;
+}
+
+static void mark_start(struct live *l)
+{
+	l->session.start_mono_ns = live_now_ns(CLOCK_MONOTONIC);
+	l->session.start_unix_ns = live_now_ns(CLOCK_REALTIME);
+}
+
+int live_start(struct live *l, struct err *e)
+{
+	struct att_opts ao = { .ring_bytes = (uint32_t)l->o->ring_bytes, .verbose = l->o->verbose };
+	uint64_t until = live_now_ns(CLOCK_MONOTONIC) + l->o->delay_ns, now;
+	pid_t pid = tgt_pid(l->target);
+
+	while ((now = live_now_ns(CLOCK_MONOTONIC)) < until)
+		if (interrupted(l, (int)((until - now) / NS_PER_MS < 1000000 ? (until - now) / NS_PER_MS + 1 : 1000000)))
+			break;
+	if (!tgt_alive(l->target))
+		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before probes were attached", pid);
+	mark_start(l);
+	if (att_load(&l->plan, pid, &ao, &l->att, e) || open_writer(l, e) ||
+	    ring_start(att_ring_fd(l->att), on_chunk, l, &l->ring, e) || att_attach(l->att, &l->plan, pid, e))
+		return e->code;
+	mark_start(l);
+	att_activate(l->att, true);
+	if (!l->o->quiet)
+		fprintf(stderr, "attached: %u probes in %llu ms; Ctrl-C ends\n", l->plan.nattach,
+			(unsigned long long)((live_now_ns(CLOCK_MONOTONIC) - l->prepared_mono_ns) / NS_PER_MS));
+	return 0;
+}
+
+static void progress(struct live *l, uint64_t elapsed_ns, uint64_t *last_events)
+{
+	char events[32], lost[32];
+	struct mxbpf_loss loss;
+
+	att_counts(l->att, &loss, NULL);
+	fprintf(stderr, "\r\033[K%llu s  %s events/s  lost %s", (unsigned long long)(elapsed_ns / NS_PER_S),
+		fmt_count(loss.attempted - *last_events, events), fmt_count(loss.dropped, lost));
+	fflush(stderr);
+	*last_events = loss.attempted;
+}
+
+void live_wait(struct live *l)
+{
+	bool show = !l->o->quiet && isatty(STDERR_FILENO);
+	uint64_t start = live_now_ns(CLOCK_MONOTONIC), next = start + NS_PER_S, end, now, wake, events = 0;
+
+	end = l->o->duration_ns ? start + l->o->duration_ns : UINT64_MAX;
+	while ((now = live_now_ns(CLOCK_MONOTONIC)) < end) {
+		wake = show && next < end ? next : end;
+		if (wake <= now) {
+			progress(l, now - start, &events);
+			next += NS_PER_S;
+			continue;
+		}
+		if (interrupted(l, wake == UINT64_MAX	     ? -1
+				   : wake - now > 1000 * NS_PER_S ? 1000000
+							     : (int)((wake - now + NS_PER_MS - 1) / NS_PER_MS)))
+			break;
+	}
+	if (show)
+		fprintf(stderr, "\r\033[K");
+}
+
+int live_stop(struct live *l, struct err *e)
+{
+	struct mdl_session *s = &l->session;
+	uint64_t began;
+
+	arm_abort();
+	att_activate(l->att, false);
+	s->duration_ns = live_now_ns(CLOCK_MONOTONIC) - s->start_mono_ns;
+	began = live_now_ns(CLOCK_MONOTONIC);
+	att_detach(l->att);
+	if (l->o->verbose)
+		fprintf(stderr, "mxbpf: detached in %llu ms; BPF maps take %llu KiB\n",
+			(unsigned long long)((live_now_ns(CLOCK_MONOTONIC) - began) / NS_PER_MS),
+			(unsigned long long)(att_map_bytes(l->att) >> 10));
+	ring_stop(l->ring);
+	att_counts(l->att, &s->loss, &s->hits);
+	s->loss.stored = ring_received(l->ring);
+	s->open_spans = att_open_spans(l->att);
+	s->loss.unmatched += s->open_spans;
+	if (s->loss.stored + s->loss.dropped != s->loss.attempted)
+		cmd_warn("the accounts do not agree: %llu attempted, %llu stored, %llu dropped, %llu malformed",
+			 (unsigned long long)s->loss.attempted, (unsigned long long)s->loss.stored,
+			 (unsigned long long)s->loss.dropped, (unsigned long long)ring_malformed(l->ring));
+	if (l->writer) {
+		s->cut_records = rec_writer_cut_records(l->writer);
+		return rec_writer_finish(l->writer, l->model, s, e);
+	}
+	if (l->write_error)
+		err_set(e, ERR_RUNTIME, l->write_error, "events could not be folded: %s", strerror(-l->write_error));
+	return e->code;
+}
+
+void live_free(struct live *l)
+{
+	if (l->ring && l->att) {
+		att_detach(l->att);
+		ring_stop(l->ring);
+	}
+	ring_free(l->ring);
+	rec_writer_free(l->writer);
+	att_free(l->att);
+	plan_fini(&l->plan);
+	tgt_close(l->target);
+	mdl_free(l->model);
+	hash_fini(&l->threads);
+	mdl_session_fini(&l->session);
+	if (l->signals >= 0)
+		close(l->signals);
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The session's description of itself, as it goes into every output. */
+#include "cmd/live.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char *dup_or_empty(const char *s)
+{
+	return strdup(s ? s : "");
+}
+
+static int describe_lib(struct live *l, struct mdl_session *s)
+{
+	const struct tgt_lib *lib = l->plan.lib;
+	char id[2 * ELF_BUILD_ID_MAX + 1] = "";
+	size_t i;
+
+	for (i = 0; i < lib->build_id_bytes; i++)
+		sprintf(id + 2 * i, "%02x", lib->build_id[i]);
+	s->libs = calloc(1, sizeof(*s->libs));
+	if (!s->libs)
+		return -ENOMEM;
+	s->nlibs = 1;
+	s->libs[0].path = strdup(lib->path);
+	s->libs[0].build_id = strdup(id);
+	if (asprintf(&s->libs[0].runtime, "%s %s", l->plan.adp->title,
+		     l->plan.version ? l->plan.version : "(unknown build)") < 0)
+		s->libs[0].runtime = NULL;
+	return s->libs[0].path && s->libs[0].build_id && s->libs[0].runtime ? 0 : -ENOMEM;
+}
+
+static int describe_probes(struct live *l, struct mdl_session *s)
+{
+	size_t i;
+
+	s->probes = calloc(l->plan.nprobes, sizeof(*s->probes));
+	if (!s->probes)
+		return -ENOMEM;
+	s->nprobes = l->plan.nprobes;
+	for (i = 0; i < l->plan.nprobes; i++) {
+		const struct plan_probe *p = &l->plan.probes[i];
+		struct mdl_probe *d = &s->probes[i];
+
+		d->name = strdup(p->row->name);
+		d->group = strdup(plan_group_name(p->row->group));
+		d->symbol = dup_or_empty(p->symbol);
+		d->status = strdup(!p->wanted ? "off" : p->reason[0] ? "refused" : "attached");
+		d->reason = strdup(!p->wanted ? "not asked for" : p->reason);
+		if (!d->name || !d->group || !d->symbol || !d->status || !d->reason)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int describe_devices(struct live *l, struct mdl_session *s)
+{
+	unsigned i;
+
+	s->devices = calloc(l->plan.adp->ndevices, sizeof(*s->devices));
+	if (!s->devices)
+		return -ENOMEM;
+	s->ndevices = l->plan.adp->ndevices;
+	for (i = 0; i < s->ndevices; i++) {
+		const struct adp_device *d = &l->plan.adp->devices[i];
+
+		s->devices[i] = (struct mdl_device){ d->type, d->numbered, strdup(d->name) };
+		if (!s->devices[i].name)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* A table is in use if one of its probes is attached. */
+static int describe_tables(struct live *l, struct mdl_session *s)
+{
+	const struct adp *a = l->plan.adp;
+	size_t i;
+
+	for (i = 0; i < l->plan.nprobes; i++) {
+		const struct plan_probe *p = &l->plan.probes[i];
+		const struct mxbpf_row *row = &p->row->row;
+		char **title = row->action == MXBPF_ACT_OPEN  ? &s->class_title[row->cls]
+			       : row->action == MXBPF_ACT_ALLOC ? &s->mem_title
+								: NULL;
+
+		if (!title || *title || !p->wanted || p->reason[0])
+			continue;
+		*title = dup_or_empty(row->action == MXBPF_ACT_OPEN ? a->class_title[row->cls] : a->mem_title);
+		if (!*title)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int live_describe(struct live *l)
+{
+	struct mdl_session *s = &l->session;
+	char host[256] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	s->mxbpf_version = strdup(MXBPF_VERSION);
+	s->pid = (uint32_t)tgt_pid(l->target);
+	s->comm = dup_or_empty(tgt_comm(l->target));
+	s->cmdline = dup_or_empty(tgt_cmdline(l->target));
+	s->hostname = strdup(host);
+	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || describe_lib(l, s) ||
+	    describe_probes(l, s) || describe_devices(l, s) || describe_tables(l, s))
+		return -ENOMEM;
+	return 0;
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ring/ring.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mxbpf_config.h"
+
+#define CHUNK_BYTES (256u << 10)
+#define QUEUE_MAX   64 /* chunks waiting for the second thread; then the ring itself has to hold */
+#define POLL_MS	    50
+
+struct chunk {
+	struct chunk *next;
+	size_t used;
+	char data[CHUNK_BYTES];
+};
+
+struct ring {
+	struct ring_buffer *rb;
+	ring_chunk_fn fn;
+	void *ctx;
+	pthread_t consumer, worker;
+	bool stopping;		 /* atomic: the consumer shall take the rest and end */
+	uint64_t received, malformed; /* atomic: written by the consumer */
+	struct chunk *cur;	 /* the consumer's */
+	pthread_mutex_t lock;	 /* of all below */
+	pthread_cond_t changed;
+	struct chunk *head, **tail;
+	unsigned queued;
+	struct chunk *spare;
+	bool ended; /* no chunk will be queued any more */
+};
+
+/* Sizes of the kinds that BPF sends. */
+static const uint16_t rec_sizes[] = {
+	[MXBPF_SPAN] = sizeof(struct mxbpf_span),
+	[MXBPF_ALLOC] = sizeof(struct mxbpf_alloc),
+	[MXBPF_EDGE] = sizeof(struct mxbpf_edge),
+};
+
+static bool rec_ok(const struct mxbpf_rec *r, size_t size)
+{
+	return size >= sizeof(*r) && r->kind < sizeof(rec_sizes) / sizeof(rec_sizes[0]) && rec_sizes[r->kind] &&
+	       r->size == size && size == rec_sizes[r->kind];
+}
+
+static struct chunk *chunk_get(struct ring *r)
+{
+	struct chunk *c;
+
+	pthread_mutex_lock(&r->lock);
+	while (r->queued >= QUEUE_MAX)
+		pthread_cond_wait(&r->changed, &r->lock);
+	c = r->spare;
+	if (c)
+		r->spare = c->next;
+	pthread_mutex_unlock(&r->lock);
+	if (!c)
+		c = malloc(sizeof(*c));
+	if (c) {
+		c->next = NULL;
+		c->used = 0;
+	}
+	return c;
+}
+
+static void chunk_queue(struct ring *r)
+{
+	if (!r->cur || !r->cur->used)
+		return;
+	pthread_mutex_lock(&r->lock);
+	*r->tail = r->cur;
+	r->tail = &r->cur->next;
+	r->queued++;
+	pthread_cond_broadcast(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+	r->cur = NULL;
+}
+
+/* Never an error: libbpf would leave the record in the ring, and the ring would stand still. */
+static int on_record(void *ctx, void *data, size_t size)
+{
+	struct ring *r = ctx;
+
+	if (!rec_ok(data, size)) {
+		__atomic_fetch_add(&r->malformed, 1, __ATOMIC_RELAXED);
+		return 0;
+	}
+	if (r->cur && r->cur->used + size > CHUNK_BYTES)
+		chunk_queue(r);
+	if (!r->cur)
+		r->cur = chunk_get(r);
+	if (!r->cur) /* out of memory: not counted as received, so it shows as dropped */
+		return 0;
+	memcpy(r->cur->data + r->cur->used, data, size);
+	r->cur->used += size;
+	__atomic_fetch_add(&r->received, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static void *consume(void *arg)
+{
+	struct ring *r = arg;
+
+	while (!__atomic_load_n(&r->stopping, __ATOMIC_ACQUIRE)) {
+		ring_buffer__poll(r->rb, POLL_MS);
+		ring_buffer__consume(r->rb);
+		chunk_queue(r);
+	}
+	while (ring_buffer__consume(r->rb) > 0)
+		;
+	chunk_queue(r);
+	pthread_mutex_lock(&r->lock);
+	r->ended = true;
+	pthread_cond_broadcast(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+static void *work(void *arg)
+{
+	struct ring *r = arg;
+	struct chunk *c;
+
+	pthread_mutex_lock(&r->lock);
+	for (;;) {
+		while (!r->head && !r->ended)
+			pthread_cond_wait(&r->changed, &r->lock);
+		c = r->head;
+		if (!c)
+			break;
+		r->head = c->next;
+		if (!r->head)
+			r->tail = &r->head;
+		pthread_mutex_unlock(&r->lock);
+		r->fn(r->ctx, c->data, c->used);
+		pthread_mutex_lock(&r->lock);
+		r->queued--;
+		c->next = r->spare;
+		r->spare = c;
+		pthread_cond_broadcast(&r->changed);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+int ring_start(int ring_fd, ring_chunk_fn fn, void *ctx, struct ring **out, struct err *e)
+{
+	struct ring *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	r->fn = fn;
+	r->ctx = ctx;
+	r->tail = &r->head;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->changed, NULL);
+	r->rb = ring_buffer__new(ring_fd, on_record, r, NULL);
+	if (!r->rb) {
+		err = err_set(e, ERR_RUNTIME, -errno, "the ring buffer cannot be mapped: %s", strerror(errno));
+		goto fail;
+	}
+	err = -pthread_create(&r->consumer, NULL, consume, r);
+	if (!err) {
+		err = -pthread_create(&r->worker, NULL, work, r);
+		if (!err) {
+			*out = r;
+			return 0;
+		}
+		__atomic_store_n(&r->stopping, true, __ATOMIC_RELEASE);
+		pthread_join(r->consumer, NULL);
+	}
+	err_set(e, ERR_RUNTIME, err, "no thread could be started: %s", strerror(-err));
+fail:
+	ring_free(r);
+	return err;
+}
+
+void ring_stop(struct ring *r)
+{
+	if (__atomic_exchange_n(&r->stopping, true, __ATOMIC_ACQ_REL))
+		return;
+	pthread_join(r->consumer, NULL);
+	pthread_join(r->worker, NULL);
+}
+
+static void free_chunks(struct chunk *c)
+{
+	struct chunk *next;
+
+	for (; c; c = next) {
+		next = c->next;
+		free(c);
+	}
+}
+
+void ring_free(struct ring *r)
+{
+	if (!r)
+		return;
+	ring_buffer__free(r->rb);
+	free(r->cur);
+	free_chunks(r->head);
+	free_chunks(r->spare);
+	pthread_cond_destroy(&r->changed);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+uint64_t ring_received(const struct ring *r)
+{
+	return __atomic_load_n(&r->received, __ATOMIC_RELAXED);
+}
+
+uint64_t ring_malformed(const struct ring *r)
+{
+	return __atomic_load_n(&r->malformed, __ATOMIC_RELAXED);
+}
+
+int ring_read_name(int names_fd, uint64_t id, char *text)
+{
+	struct mxbpf_name_key key = { .id = id };
+	struct mxbpf_name_part part;
+	size_t len = 0;
+
+	for (key.part = 0; key.part < MXBPF_NAME_PARTS_MAX; key.part++) {
+		if (bpf_map_lookup_elem(names_fd, &key, &part))
+			return key.part ? (int)len : -ENOENT;
+		if (part.len >= MXBPF_NAME_PART_BYTES)
+			return -EBADMSG;
+		memcpy(text + len, part.text, part.len);
+		len += part.len;
+		if (!part.more)
+			break;
+	}
+	return (int)len;
+}
