@@ -18,7 +18,7 @@ struct {
 } names SEC(".maps");
 
 /* Folds len bytes of the thread's scratch part into h, eight at a time. */
-static __noinline __u64 name_hash(struct mxbpf_thread *t, __u64 h, __u32 len)
+__noinline __u64 name_hash(struct mxbpf_thread *t, __u64 h, __u32 len)
 {
 	__u64 word;
 	__u32 i;
@@ -38,7 +38,7 @@ static __noinline __u64 name_hash(struct mxbpf_thread *t, __u64 h, __u32 len)
 }
 
 /* Second pass, once per name: the parts into the map, the first one last, as it is the sign that all are there. */
-static __noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 parts)
+__noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 parts)
 {
 	struct mxbpf_name_key key = { .id = id };
 	long n;
@@ -62,7 +62,7 @@ static __noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, _
 }
 
 /* The id of the C string at addr; 0 if it cannot be read. */
-static __noinline __u64 name_intern(struct mxbpf_thread *t, __u64 addr)
+__noinline __u64 name_intern(struct mxbpf_thread *t, __u64 addr)
 {
 	struct mxbpf_name_key key = {};
 	__u64 h = 0xcbf29ce484222325ull;

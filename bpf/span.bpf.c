@@ -13,7 +13,7 @@ struct {
 	__type(value, struct mxbpf_frame);
 } open_keys SEC(".maps");
 
-static __noinline int span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now, __u32 flags)
+__noinline int span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now, __u32 flags)
 {
 	struct mxbpf_span *r;
 
@@ -40,14 +40,32 @@ static __noinline int span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, _
 	return 0;
 }
 
+/*
+ * Frame i, NULL beyond the stack (i == -1 included). The mask is for the verifier, which would lose the bound when the
+ * compiler computes the address before the comparison.
+ */
+static __always_inline struct mxbpf_frame *frame_at(struct mxbpf_thread *t, __u32 i)
+{
+	if (i >= MXBPF_FRAMES_MAX)
+		return 0;
+	asm volatile("%0 &= %1" : "+r"(i) : "i"(MXBPF_FRAMES_MAX - 1));
+	return &t->frames[i];
+}
+
+static __always_inline struct mxbpf_frame *frame_top(struct mxbpf_thread *t)
+{
+	return frame_at(t, t->depth - 1);
+}
+
 /* Takes the top frame off; its time is its parent's child time. */
 static __always_inline void frame_pop(struct mxbpf_thread *t, __u64 now, __u64 start_ns)
 {
-	__u32 d = t->depth - 1;
+	struct mxbpf_frame *parent;
 
-	t->depth = d;
-	if (d - 1 < MXBPF_FRAMES_MAX)
-		t->frames[d - 1].child_ns += now - start_ns;
+	t->depth--;
+	parent = frame_top(t);
+	if (parent)
+		parent->child_ns += now - start_ns;
 }
 
 /*
@@ -66,16 +84,8 @@ static __always_inline void frame_drop(struct mxbpf_thread *t, struct mxbpf_fram
 	frame_pop(t, now, f->start_ns);
 }
 
-/* The top frame, NULL if there is none. */
-static __always_inline struct mxbpf_frame *frame_top(struct mxbpf_thread *t)
-{
-	__u32 i = t->depth - 1;
-
-	return i < MXBPF_FRAMES_MAX ? &t->frames[i] : 0;
-}
-
 /* Frames whose function has returned (the stack pointer is above them) will see no end of their own any more. */
-static __noinline int frames_trim(struct mxbpf_thread *t, __u64 sp, __u64 now)
+__noinline int frames_trim(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
 	struct mxbpf_frame *f;
 	int i;
@@ -106,12 +116,12 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
 		return;
 	}
-	if (d >= MXBPF_FRAMES_MAX) {
+	f = frame_at(t, d);
+	if (!f) {
 		t->counts[MXBPF_COUNT_ATTEMPTED]++;
 		t->counts[MXBPF_COUNT_DROPPED]++;
 		return;
 	}
-	f = &t->frames[d];
 	f->child_ns = 0;
 	f->name_id = name_of(ctx, t, row);
 	f->key = fetch(ctx, t, &row->key);
@@ -157,7 +167,7 @@ static __always_inline void span_close_pair(struct mxbpf_thread *t, const volati
 }
 
 /* Whether the span is open on the running thread; then it is its top frame when this returns. */
-static __noinline int frames_raise(struct mxbpf_thread *t, __u64 start_ns, __u64 now)
+__noinline int frames_raise(struct mxbpf_thread *t, __u64 start_ns, __u64 now)
 {
 	struct mxbpf_frame *f;
 	__u32 i, d;

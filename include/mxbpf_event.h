@@ -101,7 +101,7 @@ struct mxbpf_edge {
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_edge) == 40);
 
 /* Longest name that is kept; a longer one is cut there and counted as truncated. */
-#define MXBPF_NAME_BYTES_MAX 8192
+#define MXBPF_NAME_BYTES_MAX 4096
 
 struct mxbpf_name {
 	struct mxbpf_rec h; /* ts_ns 0 */

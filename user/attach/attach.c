@@ -113,7 +113,7 @@ static int fill_maps(struct att *a, pid_t tgid)
 
 static int load_failed(int err, struct err *e)
 {
-	if (err == -EPERM || err == -EACCES)
+	if (err == -EPERM) /* -EACCES is the verifier's */
 		return err_set(e, ERR_PRIVILEGE, err,
 			       "the kernel refused the BPF programs: run with sudo, or with CAP_BPF, CAP_PERFMON and "
 			       "CAP_SYS_PTRACE");
