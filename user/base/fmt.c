@@ -33,8 +33,7 @@ static const struct unit byte_units[] = {
 	{"EiB", 1ull << 60},
 };
 
-/* The first unit whose rounded number stays below `limit`; integers, so that 999,500 ns is 1.00 ms and never 1000 us.
- */
+/* The first unit whose rounded number stays below `limit`. Integers: 999,500 ns is 1.00 ms and never 1000 us. */
 static void three_digits(uint64_t v, const struct unit *units, size_t nunits, unsigned limit, char buf[24])
 {
 	size_t i;
@@ -114,8 +113,7 @@ static const struct unit size_words[] = {
 	{NULL, 0},
 };
 
-/* DIGITS[.DIGITS]UNIT, exact to the smallest unit; no sign, no exponent, no blank: nothing that strtod() would let
- * pass. */
+/* DIGITS[.DIGITS]UNIT, exact to the smallest unit; no sign, exponent or blank, which strtod() would let pass. */
 static int parse_number(const char *text, const struct unit *words, uint64_t *value)
 {
 	u128 mantissa = 0, scale = 1;
