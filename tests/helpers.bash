@@ -1,0 +1,143 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What the bats files share: `load helpers` in the first line. tests/run.sh exports MXBPF (the binary), O, PYTHON
+# (MXNet's), REPO; a bats file that is run by hand gets the same for O=build.
+#
+#   need_root                  skips unless root
+#   need_mxnet                 fails, with the remedy, unless tests/setup.sh has run
+#   start_bg NAME COMMAND...   starts it, stdout in $BATS_TEST_TMPDIR/NAME.out, stderr in NAME.err; sets BG_PID
+#   start_mxbpf ARGS...        start_bg mxbpf "$MXBPF" ARGS..., returns when it says "attached:"; sets MXBPF_PID
+#   start_workload ARGS...     start_bg workload tests/workload/mxnet_train.py ARGS..., returns when it is "ready"; sets
+#                              WORKLOAD_PID and prints it (a subshell $(start_workload) works too)
+#   start_ready NAME CMD...    the same for any program that prints "ready PID"; sets READY_PID, prints it
+#   wait_line FILE REGEX [PID] until a line of the growing file matches; fails when PID has ended before, or after
+#                              WAIT_SECONDS (30)
+#   wait_exit PID [SECONDS]    until the child ended; returns its exit status (124: still there)
+#   wait_gone PID [SECONDS]    the same for a process that is no child: 0 or 1
+#   stop_pid PID [SIGNAL]      sends TERM (or SIGNAL), waits; KILL and failure if it does not go
+#   out NAME, err NAME         path of what NAME wrote
+#   expect_status N            of the last `run`; prints its output if it differs
+#   expect_re REGEX TEXT       prints the text if no line matches
+#   kill_started               ends what is left of all that was started; teardown() does it: if you write a teardown of
+#                              your own, call it
+#
+# Call start_* directly, not in $(...), and wait_exit not under `run`, when the exit status is wanted: a shell knows only
+# its own children. A status other than 0 ends a test: `wait_exit "$pid" || status=$?`.
+
+bats_require_minimum_version 1.5.0
+
+REPO=${REPO:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
+O=$(realpath -m "${O:-$REPO/build}")
+MXBPF=${MXBPF:-$O/mxbpf}
+PYTHON=${PYTHON:-$O/deps/venv/bin/python}
+WAIT_SECONDS=${WAIT_SECONDS:-30}
+export REPO O MXBPF PYTHON
+
+need_root() {
+	[[ $(id -u) == 0 ]] || skip "needs root"
+}
+
+need_mxnet() {
+	[[ -x $PYTHON ]] && return 0
+	echo "no MXNet at $PYTHON: run tests/setup.sh" >&2
+	return 1
+}
+
+out() { echo "$BATS_TEST_TMPDIR/$1.out"; }
+err() { echo "$BATS_TEST_TMPDIR/$1.err"; }
+
+# A pid alone may be another process by the time it is to be killed; with its start time it is not.
+start_time() {
+	local fields
+	[[ -r /proc/$1/stat ]] && fields=$(<"/proc/$1/stat") || return 1
+	read -ra fields <<<"${fields##*) }"
+	echo "${fields[19]}"
+}
+
+start_bg() {
+	local name=$1
+	shift
+	: >"$(out "$name")" # whoever waits for a line may come before the redirection
+	# fd 3 is bats' own: a process that keeps it makes bats wait for it.
+	"$@" >"$(out "$name")" 2>"$(err "$name")" </dev/null 3>&- &
+	BG_PID=$!
+	echo "$BG_PID $(start_time "$BG_PID")" >>"$BATS_TEST_TMPDIR/started"
+}
+
+# tail follows by inotify and goes when the reader has gone, or the process (looked at once a second).
+wait_line() {
+	timeout "$WAIT_SECONDS" tail -n +1 -f ${3:+--pid="$3"} "$1" 2>/dev/null | grep -q -m 1 -E -- "$2" && return 0
+	echo "no line '$2' in $1:" >&2
+	tail -n 20 "$1" >&2
+	return 1
+}
+
+start_ready() {
+	local name=$1
+	start_bg "$@"
+	if ! wait_line "$(out "$name")" '^ready [0-9]+$' "$BG_PID"; then
+		tail -n 20 "$(err "$name")" >&2
+		return 1
+	fi
+	READY_PID=$(sed -n 's/^ready //p;T;q' "$(out "$name")")
+	echo "$READY_PID"
+}
+
+start_workload() {
+	need_mxnet && start_ready workload "$PYTHON" "$REPO/tests/workload/mxnet_train.py" "$@" >/dev/null || return 1
+	WORKLOAD_PID=$READY_PID
+	echo "$WORKLOAD_PID"
+}
+
+start_mxbpf() {
+	start_bg mxbpf "$MXBPF" "$@"
+	MXBPF_PID=$BG_PID
+	wait_line "$(err mxbpf)" '^(mxbpf: )?attached: [0-9]+ probes' "$MXBPF_PID"
+}
+
+wait_gone() {
+	timeout "${2:-$WAIT_SECONDS}" tail -s 0.05 --pid="$1" -f /dev/null && return 0
+	# A zombie is gone: its parent reaps it when it likes.
+	[[ $(ps -o stat= -p "$1" 2>/dev/null) == Z* ]]
+}
+
+wait_exit() {
+	wait_gone "$1" "${2:-}" || return 124
+	wait "$1"
+}
+
+stop_pid() {
+	kill -s "${2:-TERM}" "$1" 2>/dev/null
+	wait_gone "$1" 20 && return 0
+	echo "process $1 did not end on ${2:-TERM}" >&2
+	kill -s KILL "$1"
+	return 1
+}
+
+kill_started() {
+	local pid started
+	[[ -f $BATS_TEST_TMPDIR/started ]] || return 0
+	while read -r pid started; do
+		[[ -n $started && $(start_time "$pid") == "$started" ]] || continue
+		kill -s CONT "$pid" 2>/dev/null
+		kill -s KILL "$pid" 2>/dev/null
+		wait_gone "$pid" 10
+	done <"$BATS_TEST_TMPDIR/started"
+	return 0
+}
+
+teardown() { kill_started; }
+
+expect_status() {
+	# shellcheck disable=SC2154 # `run` sets them
+	if [[ $status != "$1" ]]; then
+		printf 'exit code %s, not %s:\n%s\n%s\n' "$status" "$1" "$output" "${stderr:-}" >&2
+		return 1
+	fi
+}
+
+expect_re() {
+	grep -q -E -- "$1" <<<"$2" && return 0
+	printf 'no line matches %s:\n%s\n' "$1" "$2" >&2
+	return 1
+}

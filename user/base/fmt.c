@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/fmt.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+typedef unsigned __int128 u128;
+
+struct unit {
+	const char *name;
+	uint64_t of; /* of the smallest unit */
+};
+
+static const unsigned pow10s[] = {1, 10, 100};
+
+static const struct unit time_units[] = {
+	{"ns", 1},
+	{"us", 1000},
+	{"ms", 1000000},
+	{"s", 1000000000},
+};
+
+static const struct unit byte_units[] = {
+	{"B", 1},
+	{"KiB", 1ull << 10},
+	{"MiB", 1ull << 20},
+	{"GiB", 1ull << 30},
+	{"TiB", 1ull << 40},
+	{"PiB", 1ull << 50},
+	{"EiB", 1ull << 60},
+};
+
+/* The first unit whose rounded number stays below `limit`. Integers: 999,500 ns is 1.00 ms and never 1000 us. */
+static void three_digits(uint64_t v, const struct unit *units, size_t nunits, unsigned limit, char buf[24])
+{
+	size_t i;
+	int d;
+
+	for (i = 0; i < nunits; i++) {
+		for (d = i ? 2 : 0; d >= 0; d--) {
+			u128 q = ((u128)v * pow10s[d] + units[i].of / 2) / units[i].of;
+
+			if (q >= (d ? 1000 : limit) && (d || i + 1 < nunits))
+				continue;
+			if (d)
+				snprintf(buf, 24, "%u.%0*u %s", (unsigned)(q / pow10s[d]), d, (unsigned)(q % pow10s[d]),
+					 units[i].name);
+			else
+				snprintf(buf, 24, "%llu %s", (unsigned long long)q, units[i].name);
+			return;
+		}
+	}
+}
+
+const char *fmt_ns(uint64_t ns, char buf[24])
+{
+	three_digits(ns, time_units, sizeof(time_units) / sizeof(*time_units), 1000, buf);
+	return buf;
+}
+
+const char *fmt_bytes(uint64_t bytes, char buf[24])
+{
+	three_digits(bytes, byte_units, sizeof(byte_units) / sizeof(*byte_units), 1024, buf);
+	return buf;
+}
+
+const char *fmt_count(uint64_t n, char buf[32])
+{
+	char digits[24];
+	int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
+	char *p = buf;
+	int i;
+
+	for (i = 0; i < len; i++) {
+		if (i && (len - i) % 3 == 0)
+			*p++ = ',';
+		*p++ = digits[i];
+	}
+	*p = '\0';
+	return buf;
+}
+
+static const struct unit duration_words[] = {
+	{"", 1000000000},
+	{"ns", 1},
+	{"us", 1000},
+	{"ms", 1000000},
+	{"s", 1000000000},
+	{"m", 60000000000ull},
+	{"h", 3600000000000ull},
+	{"d", 86400000000000ull},
+	{NULL, 0},
+};
+
+static const struct unit size_words[] = {
+	{"", 1},
+	{"B", 1},
+	{"K", 1ull << 10},
+	{"KB", 1ull << 10},
+	{"KiB", 1ull << 10},
+	{"M", 1ull << 20},
+	{"MB", 1ull << 20},
+	{"MiB", 1ull << 20},
+	{"G", 1ull << 30},
+	{"GB", 1ull << 30},
+	{"GiB", 1ull << 30},
+	{"T", 1ull << 40},
+	{"TB", 1ull << 40},
+	{"TiB", 1ull << 40},
+	{NULL, 0},
+};
+
+/* DIGITS[.DIGITS]UNIT, exact to the smallest unit; no sign, exponent or blank, which strtod() would let pass. */
+static int parse_number(const char *text, const struct unit *words, uint64_t *value)
+{
+	u128 mantissa = 0, scale = 1;
+	bool point = false;
+	int digits = 0;
+	const struct unit *u;
+
+	for (; (*text >= '0' && *text <= '9') || (*text == '.' && !point); text++) {
+		if (*text == '.') {
+			point = true;
+			continue;
+		}
+		if (++digits > 20)
+			return -ERANGE;
+		mantissa = mantissa * 10 + (unsigned)(*text - '0');
+		if (point)
+			scale *= 10;
+	}
+	if (!digits)
+		return -EINVAL;
+	for (u = words; u->name && strcasecmp(u->name, text); u++)
+		;
+	if (!u->name)
+		return -EINVAL;
+	/* 20 digits and 2^47 ns a day: 114 bits at most. */
+	mantissa = mantissa * u->of / scale;
+	if (mantissa > UINT64_MAX)
+		return -ERANGE;
+	*value = (uint64_t)mantissa;
+	return 0;
+}
+
+int fmt_parse_duration(const char *text, uint64_t *ns)
+{
+	return parse_number(text, duration_words, ns);
+}
+
+int fmt_parse_bytes(const char *text, uint64_t *bytes)
+{
+	return parse_number(text, size_words, bytes);
+}
+
+/* Bytes of the well-formed UTF-8 character at s and the character; 0 if there is none (overlong, surrogate, cut). */
+static int utf8_char(const unsigned char *s, size_t len, uint32_t *cp)
+{
+	static const uint32_t lowest[] = {0, 0, 0x80, 0x800, 0x10000};
+	int n, i;
+
+	if (s[0] < 0x80) {
+		*cp = s[0];
+		return 1;
+	}
+	n = s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+	if (!n || (size_t)n > len)
+		return 0;
+	*cp = s[0] & (0xffu >> (n + 1));
+	for (i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		*cp = *cp << 6 | (s[i] & 0x3fu);
+	}
+	if (*cp < lowest[n] || *cp > 0x10ffff || (*cp >= 0xd800 && *cp < 0xe000))
+		return 0;
+	return n;
+}
+
+/* What a terminal obeys rather than shows: C0, DEL, C1, and the direction overrides that can rewrite a line. */
+static bool terminal_control(uint32_t cp)
+{
+	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || (cp >= 0x202a && cp <= 0x202e) ||
+	       (cp >= 0x2066 && cp <= 0x2069);
+}
+
+/* Appends whole pieces only, so that a cut never leaves half a character or half an escape. */
+struct text {
+	char *dst;
+	size_t cap, len, fits;
+};
+
+static void piece(struct text *t, const void *text, size_t n)
+{
+	if (t->fits == t->len && t->len + n < t->cap) {
+		memcpy(t->dst + t->len, text, n);
+		t->fits += n;
+	}
+	t->len += n;
+}
+
+static size_t terminated(struct text *t)
+{
+	if (t->cap)
+		t->dst[t->fits] = '\0';
+	return t->len;
+}
+
+static void hex_bytes(struct text *t, const unsigned char *s, int n)
+{
+	char esc[5 * 4];
+	int i;
+
+	for (i = 0; i < n; i++)
+		snprintf(esc + 4 * i, 5, "\\x%02x", s[i]);
+	piece(t, esc, 4 * (size_t)n);
+}
+
+size_t fmt_safe(char *dst, size_t cap, const char *src, size_t len)
+{
+	struct text t = {.dst = dst, .cap = cap};
+	const unsigned char *s = (const unsigned char *)src;
+	uint32_t cp;
+	size_t i;
+	int n;
+
+	for (i = 0; i < len; i += n ? (size_t)n : 1) {
+		n = utf8_char(s + i, len - i, &cp);
+		if (!n || terminal_control(cp))
+			hex_bytes(&t, s + i, n ? n : 1);
+		else
+			piece(&t, s + i, (size_t)n);
+	}
+	return terminated(&t);
+}
+
+static void json_escape(struct text *t, unsigned char c)
+{
+	static const char shorts[] = "\"\"\\\\\nn\tt\rr\bb\ff";
+	char esc[8];
+	int i;
+
+	for (i = 0; shorts[i]; i += 2) {
+		if (shorts[i] == (char)c) {
+			piece(t, (char[]){'\\', shorts[i + 1]}, 2);
+			return;
+		}
+	}
+	snprintf(esc, sizeof(esc), "\\u%04x", c);
+	piece(t, esc, 6);
+}
+
+size_t fmt_json(char *dst, size_t cap, const char *src, size_t len)
+{
+	struct text t = {.dst = dst, .cap = cap};
+	const unsigned char *s = (const unsigned char *)src;
+	uint32_t cp;
+	size_t i;
+	int n;
+
+	for (i = 0; i < len; i += n ? (size_t)n : 1) {
+		n = utf8_char(s + i, len - i, &cp);
+		if (!n)
+			piece(&t, "\xef\xbf\xbd", 3);
+		else if (cp < 0x20 || cp == 0x7f || cp == '"' || cp == '\\')
+			json_escape(&t, s[i]);
+		else
+			piece(&t, s + i, (size_t)n);
+	}
+	return terminated(&t);
+}
+
+size_t fmt_columns(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}

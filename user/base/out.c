@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/out_path.h"
+
+#define BUF_BYTES     (256u << 10)
+#define RESERVE_BYTES 4096u
+
+struct out {
+	int fd;
+	int error;
+	struct out_place place;
+	char *path;   /* owned; place.shown */
+	char tmp[64]; /* name of the file while it has one that is not final */
+	bool gzip, deflating;
+	z_stream z;
+	unsigned char *zbuf; /* BUF_BYTES, if gzip */
+	uint64_t flushed;    /* bytes that left buf */
+	size_t len;
+	char buf[BUF_BYTES];
+};
+
+/* ---- checks before anything is attached */
+
+/* The only honest answer, also for root on a read-only file system: make a file there. */
+static int try_create(const struct out_place *p)
+{
+	char tmp[64];
+	int fd = out_place_unnamed(p->dirfd, O_WRONLY, tmp);
+
+	if (fd < 0)
+		return fd;
+	if (*tmp)
+		unlinkat(p->dirfd, tmp, 0);
+	close(fd);
+	return 0;
+}
+
+/* A file that exists is replaced by rename(): in a sticky directory its owner, the directory's or root may. */
+static int may_replace(const struct out_place *p)
+{
+	struct stat dir, st;
+
+	if (p->what != OUT_FILE || geteuid() == 0)
+		return 0;
+	if (fstat(p->dirfd, &dir) || fstatat(p->dirfd, p->base, &st, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	if ((dir.st_mode & S_ISVTX) && st.st_uid != geteuid() && dir.st_uid != geteuid())
+		return -EPERM;
+	return 0;
+}
+
+int out_check(const char *path, struct err *e)
+{
+	struct out_place p;
+	int ret = out_place_find(path, &p, e);
+
+	if (ret)
+		return ret;
+	if (p.what == OUT_STREAM)
+		ret = faccessat(p.dirfd, p.base, W_OK, AT_EACCESS) ? -errno : 0;
+	else if (p.what != OUT_STDOUT)
+		ret = try_create(&p);
+	if (!ret)
+		ret = may_replace(&p);
+	if (ret)
+		out_place_err(e, path, ret);
+	out_place_fini(&p);
+	return ret;
+}
+
+/* ---- opening */
+
+/* No O_CREAT, and looked at again when open: what the name meant a moment ago is no promise. */
+static int open_stream(const struct out_place *p)
+{
+	int fd = openat(p->dirfd, p->base, O_WRONLY | O_NOCTTY | O_CLOEXEC | (p->link ? 0 : O_NOFOLLOW));
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !(S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode))) {
+		close(fd);
+		return -ELOOP;
+	}
+	return fd;
+}
+
+static int open_fd(struct out *o)
+{
+	switch (o->place.what) {
+	case OUT_STDOUT:
+		return STDOUT_FILENO;
+	case OUT_STREAM:
+		return open_stream(&o->place);
+	default:
+		return out_place_unnamed(o->place.dirfd, O_WRONLY, o->tmp);
+	}
+}
+
+static int start_gzip(struct out *o)
+{
+	o->zbuf = malloc(BUF_BYTES);
+	if (!o->zbuf)
+		return -ENOMEM;
+	/* 15 + 16: a gzip header. Level 1: traces shrink 15-fold with it, and the next levels cost twice the time. */
+	if (deflateInit2(&o->z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return -ENOMEM;
+	o->deflating = true;
+	return 0;
+}
+
+int out_open(const char *path, bool gzip, struct out **op, struct err *e)
+{
+	struct out *o = malloc(sizeof(*o)); /* not calloc: the buffer's pages come as they are used */
+	int ret;
+
+	*op = NULL;
+	if (!o)
+		return out_place_err(e, path, -ENOMEM);
+	memset(o, 0, offsetof(struct out, buf));
+	o->fd = -1;
+	o->gzip = gzip;
+	o->place.dirfd = -1;
+	o->path = strdup(path);
+	ret = o->path ? 0 : -ENOMEM;
+	if (!ret)
+		ret = out_place_find(o->path, &o->place, e);
+	if (!ret) {
+		o->fd = open_fd(o);
+		ret = o->fd < 0 ? o->fd : 0;
+	}
+	if (!ret && gzip)
+		ret = start_gzip(o);
+	if (ret) {
+		out_place_err(e, path, ret);
+		out_abort(o);
+		return ret;
+	}
+	*op = o;
+	return 0;
+}
+
+/* ---- writing */
+
+static int write_all(int fd, const void *data, size_t n)
+{
+	const char *p = data;
+	ssize_t done;
+
+	while (n) {
+		done = write(fd, p, n);
+		if (done < 0 && errno == EAGAIN) /* somebody made our stdout non-blocking */
+			poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+		else if (done < 0 && errno != EINTR)
+			return -errno;
+		if (done <= 0)
+			continue;
+		p += done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+static int deflate_all(struct out *o, const void *data, size_t n, int flush)
+{
+	int ret = 0, z;
+
+	o->z.next_in = (Bytef *)data;
+	o->z.avail_in = (uInt)n;
+	do {
+		o->z.next_out = o->zbuf;
+		o->z.avail_out = BUF_BYTES;
+		z = deflate(&o->z, flush);
+		if (z == Z_STREAM_ERROR)
+			return -EIO;
+		ret = write_all(o->fd, o->zbuf, BUF_BYTES - o->z.avail_out);
+	} while (!ret && !o->z.avail_out);
+	return ret;
+}
+
+static void put(struct out *o, const void *data, size_t n)
+{
+	o->flushed += n;
+	if (o->error || !n)
+		return;
+	while (!o->error && n) {
+		size_t part = n < (1u << 30) ? n : 1u << 30;
+
+		o->error = o->gzip ? deflate_all(o, data, part, Z_NO_FLUSH) : write_all(o->fd, data, part);
+		data = (const char *)data + part;
+		n -= part;
+	}
+}
+
+static void flush(struct out *o)
+{
+	put(o, o->buf, o->len);
+	o->len = 0;
+}
+
+void out_write(struct out *o, const void *data, size_t n)
+{
+	if (n > BUF_BYTES - o->len)
+		flush(o);
+	if (n > BUF_BYTES) {
+		put(o, data, n);
+		return;
+	}
+	memcpy(o->buf + o->len, data, n);
+	o->len += n;
+}
+
+void out_puts(struct out *o, const char *text)
+{
+	out_write(o, text, strlen(text));
+}
+
+char *out_reserve(struct out *o, size_t n)
+{
+	if (n > BUF_BYTES - o->len)
+		flush(o);
+	return o->buf + o->len;
+}
+
+void out_filled(struct out *o, size_t used)
+{
+	o->len += used;
+}
+
+void out_printf(struct out *o, const char *fmt, ...)
+{
+	char *p = out_reserve(o, RESERVE_BYTES);
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(p, RESERVE_BYTES, fmt, ap);
+	va_end(ap);
+	if (n >= 0 && (size_t)n < RESERVE_BYTES) {
+		out_filled(o, (size_t)n);
+		return;
+	}
+	va_start(ap, fmt);
+	n = vasprintf(&p, fmt, ap);
+	va_end(ap);
+	if (n < 0) {
+		o->error = o->error ? o->error : -ENOMEM;
+		return;
+	}
+	out_write(o, p, (size_t)n);
+	free(p);
+}
+
+int out_error(const struct out *o)
+{
+	return o->error;
+}
+
+uint64_t out_bytes(const struct out *o)
+{
+	return o->flushed + o->len;
+}
+
+/* ---- closing */
+
+static void release(struct out *o)
+{
+	if (o->deflating)
+		deflateEnd(&o->z);
+	if (o->fd >= 0 && o->place.what != OUT_STDOUT)
+		close(o->fd);
+	if (*o->tmp)
+		unlinkat(o->place.dirfd, o->tmp, 0);
+	out_place_fini(&o->place);
+	free(o->zbuf);
+	free(o->path);
+	free(o);
+}
+
+/* Gives an O_TMPFILE a name beside the final one: linkat() cannot replace a file, rename() can. */
+static int give_name(struct out *o)
+{
+	char self[32], tmp[64];
+
+	if (*o->tmp)
+		return 0;
+	out_place_tmp(tmp);
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", o->fd);
+	if (linkat(o->fd, "", o->place.dirfd, tmp, AT_EMPTY_PATH) &&
+	    linkat(AT_FDCWD, self, o->place.dirfd, tmp, AT_SYMLINK_FOLLOW))
+		return -errno;
+	memcpy(o->tmp, tmp, sizeof(tmp));
+	return 0;
+}
+
+/* close() may be the first to report a full quota, so it comes before the rename. */
+static int install(struct out *o)
+{
+	int ret = out_place_chown(o->fd);
+
+	if (!ret && fsync(o->fd))
+		ret = -errno;
+	if (!ret)
+		ret = give_name(o);
+	if (close(o->fd) && !ret)
+		ret = -errno;
+	o->fd = -1;
+	if (!ret && renameat(o->place.dirfd, o->tmp, o->place.dirfd, o->place.base))
+		ret = -errno;
+	if (!ret)
+		*o->tmp = '\0';
+	return ret;
+}
+
+int out_commit(struct out *o, struct err *e)
+{
+	int ret;
+
+	flush(o);
+	if (!o->error && o->gzip)
+		o->error = deflate_all(o, "", 0, Z_FINISH);
+	ret = o->error;
+	if (!ret && (o->place.what == OUT_FILE || o->place.what == OUT_NOTHING)) {
+		ret = install(o);
+	} else if (!ret && o->place.what == OUT_STREAM) {
+		ret = close(o->fd) ? -errno : 0;
+		o->fd = -1;
+	}
+	if (ret)
+		out_place_err(e, o->place.what == OUT_STDOUT ? "standard output" : o->path, ret);
+	release(o);
+	return ret;
+}
+
+void out_abort(struct out *o)
+{
+	if (o)
+		release(o);
+}
+
+/* ---- recordings and scratch */
+
+int out_create(const char *path, struct err *e)
+{
+	struct out_place p;
+	int fd = out_place_find(path, &p, e), ret;
+
+	if (fd)
+		return fd;
+	if (p.what == OUT_STREAM || p.what == OUT_STDOUT) {
+		out_place_fini(&p);
+		return err_set(e, ERR_RUNTIME, -ESPIPE,
+			       "cannot write %s: a recording is read back while it is made and needs a plain file",
+			       path);
+	}
+	if (p.what == OUT_FILE && unlinkat(p.dirfd, p.base, 0) && errno != ENOENT) {
+		fd = -errno;
+	} else {
+		fd = openat(p.dirfd, p.base, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (fd < 0)
+			fd = -errno;
+	}
+	ret = fd < 0 ? fd : out_place_chown(fd);
+	if (ret < 0) {
+		out_place_err(e, path, ret);
+		if (fd >= 0) {
+			unlinkat(p.dirfd, p.base, 0);
+			close(fd);
+		}
+	}
+	out_place_fini(&p);
+	return ret < 0 ? ret : fd;
+}
+
+int out_scratch(const char *path, struct err *e)
+{
+	struct out_place p = {.what = OUT_STDOUT, .dirfd = -1};
+	const char *dir = getenv("TMPDIR");
+	char tmp[64];
+	int fd = path ? out_place_find(path, &p, e) : 0;
+
+	if (fd)
+		return fd;
+	if (!dir || !*dir)
+		dir = "/tmp";
+	/* Beside a device is memory (devtmpfs), no place for gigabytes. */
+	if (p.what == OUT_STDOUT || p.what == OUT_STREAM) {
+		out_place_fini(&p);
+		p.dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		p.shown = dir;
+	}
+	fd = p.dirfd < 0 ? -errno : out_place_unnamed(p.dirfd, O_RDWR, tmp);
+	if (fd < 0)
+		err_set(e, ERR_RUNTIME, fd, "cannot make a scratch file beside %s: %s", p.shown, strerror(-fd));
+	else if (*tmp)
+		unlinkat(p.dirfd, tmp, 0);
+	out_place_fini(&p);
+	return fd;
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/out_path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int out_place_err(struct err *e, const char *path, int code)
+{
+	return err_set(e, ERR_RUNTIME, code, "cannot write %s: %s", path, strerror(-code));
+}
+
+/*
+ * fs.protected_symlinks, which not every machine has switched on: in a directory where anybody may put names
+ * (/tmp), only what we, root or the directory's owner put there is taken.
+ */
+static bool planted(int dirfd, const struct stat *st)
+{
+	struct stat dir;
+
+	if (fstat(dirfd, &dir))
+		return true;
+	if (!(dir.st_mode & S_ISVTX) || !(dir.st_mode & S_IWOTH))
+		return false;
+	return st->st_uid != geteuid() && st->st_uid != 0 && st->st_uid != dir.st_uid;
+}
+
+/* Opens one component of the way; a symbolic link in it is followed unless somebody else planted it. */
+static int step(int at, const char *name)
+{
+	int fd = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	int ret = fd;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st)) {
+		ret = -errno;
+	} else if (S_ISLNK(st.st_mode)) {
+		ret = planted(at, &st) ? -ELOOP : openat(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (ret == -1)
+			ret = -errno;
+	} else if (!S_ISDIR(st.st_mode)) {
+		ret = -ENOTDIR;
+	}
+	if (ret != fd)
+		close(fd);
+	return ret;
+}
+
+/* Walks to the directory of path; what is behind the last slash goes to base. O_PATH fd or -errno. */
+static int walk(const char *path, char base[256])
+{
+	int fd = openat(AT_FDCWD, *path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const char *slash;
+	int next;
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		path += strspn(path, "/");
+		slash = strchr(path, '/');
+		if (!slash)
+			break;
+		if (slash - path > NAME_MAX) {
+			close(fd);
+			return -ENAMETOOLONG;
+		}
+		snprintf(base, 256, "%.*s", (int)(slash - path), path);
+		next = step(fd, base);
+		close(fd);
+		if (next < 0)
+			return next;
+		fd = next;
+		path = slash;
+	}
+	if (strlen(path) > NAME_MAX) {
+		close(fd);
+		return -ENAMETOOLONG;
+	}
+	snprintf(base, 256, "%s", path);
+	return fd;
+}
+
+/* /dev/fd/63 of a shell's >(command): a link in a directory that nobody else can change, to a pipe or a device. */
+static bool system_link(const struct out_place *p)
+{
+	struct stat dir, st;
+
+	return !fstat(p->dirfd, &dir) && (dir.st_uid == 0 || dir.st_uid == geteuid()) && !(dir.st_mode & 022) &&
+	       !fstatat(p->dirfd, p->base, &st, 0) && (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode));
+}
+
+static int look(struct out_place *p, struct err *e)
+{
+	struct stat st;
+	int ret;
+
+	if (!*p->base || !strcmp(p->base, ".") || !strcmp(p->base, ".."))
+		return err_set(e, ERR_RUNTIME, -EISDIR, "cannot write %s: it names a directory", p->shown);
+	if (fstatat(p->dirfd, p->base, &st, AT_SYMLINK_NOFOLLOW)) {
+		ret = -errno;
+		p->what = OUT_NOTHING;
+		return ret == -ENOENT ? 0 : out_place_err(e, p->shown, ret);
+	}
+	p->link = S_ISLNK(st.st_mode) && system_link(p);
+	if (p->link)
+		p->what = OUT_STREAM;
+	else if (S_ISLNK(st.st_mode))
+		return err_set(
+			e, ERR_RUNTIME, -ELOOP,
+			"cannot write %s: it is a symbolic link, which is not followed; give the path it leads to",
+			p->shown);
+	else if (S_ISDIR(st.st_mode))
+		return err_set(e, ERR_RUNTIME, -EISDIR, "cannot write %s: it is a directory", p->shown);
+	else if (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode))
+		p->what = OUT_STREAM;
+	else if (S_ISREG(st.st_mode))
+		p->what = OUT_FILE;
+	else
+		return err_set(e, ERR_RUNTIME, -EINVAL,
+			       "cannot write %s: it is neither a file, a pipe nor a character device", p->shown);
+	if (p->what == OUT_STREAM && !p->link && planted(p->dirfd, &st))
+		return err_set(e, ERR_RUNTIME, -EPERM,
+			       "cannot write %s: it belongs to another user, in a directory open to all", p->shown);
+	return 0;
+}
+
+int out_place_find(const char *path, struct out_place *p, struct err *e)
+{
+	int ret;
+
+	*p = (struct out_place){.dirfd = -1, .shown = path};
+	/* A redirected stdout need not be something that can be opened again. */
+	if (!strcmp(path, "-") || !strcmp(path, "/dev/stdout")) {
+		p->what = OUT_STDOUT;
+		return 0;
+	}
+	if (!*path)
+		return err_set(e, ERR_RUNTIME, -ENOENT, "the output path is empty");
+	ret = walk(path, p->base);
+	if (ret == -ELOOP)
+		return err_set(e, ERR_RUNTIME, ret,
+			       "cannot write %s: a directory in it is a symbolic link of another user", path);
+	if (ret == -ENOENT)
+		return err_set(e, ERR_RUNTIME, ret, "cannot write %s: its directory does not exist", path);
+	if (ret == -ENOTDIR)
+		return err_set(e, ERR_RUNTIME, ret, "cannot write %s: a part of its path is not a directory", path);
+	if (ret < 0)
+		return out_place_err(e, path, ret);
+	p->dirfd = ret;
+	ret = look(p, e);
+	if (ret)
+		out_place_fini(p);
+	return ret;
+}
+
+void out_place_fini(struct out_place *p)
+{
+	if (p->dirfd >= 0)
+		close(p->dirfd);
+	p->dirfd = -1;
+}
+
+void out_place_tmp(char tmp[64])
+{
+	uint64_t random = 0;
+
+	/* Unpredictable is a courtesy, O_EXCL the guard: the clock would do if there were no randomness. */
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+		random ^= (uint64_t)getpid() << 32;
+	snprintf(tmp, 64, ".mxbpf-%016llx", (unsigned long long)random);
+}
+
+int out_place_unnamed(int dirfd, int flags, char tmp[64])
+{
+	int fd = openat(dirfd, ".", O_TMPFILE | flags | O_CLOEXEC, 0600);
+	int tries;
+
+	*tmp = '\0';
+	if (fd >= 0)
+		return fd;
+	/* File systems without O_TMPFILE (overlay on old kernels, NFS, FAT) say so in several ways. */
+	if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT)
+		return -errno;
+	for (tries = 0; tries < 16; tries++) {
+		out_place_tmp(tmp);
+		fd = openat(dirfd, tmp, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+		if (fd >= 0)
+			return fd;
+		if (errno != EEXIST)
+			break;
+	}
+	*tmp = '\0';
+	return -errno;
+}
+
+/* All digits, nothing else; (uid_t)-1 means "leave it" to fchown() and is no answer. */
+static int parse_id(const char *text, unsigned *id)
+{
+	char *end;
+	unsigned long v;
+
+	if (!text || *text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	v = strtoul(text, &end, 10);
+	if (errno || *end || v >= UINT_MAX)
+		return -EINVAL;
+	*id = (unsigned)v;
+	return 0;
+}
+
+int out_place_chown(int fd)
+{
+	unsigned uid, gid;
+
+	if (geteuid() != 0 || parse_id(getenv("SUDO_UID"), &uid) || parse_id(getenv("SUDO_GID"), &gid))
+		return 0;
+	return fchown(fd, uid, gid) ? -errno : 0;
+}
