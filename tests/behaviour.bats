@@ -1,0 +1,203 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What a session does at its beginning and its end, and what it says when something is wrong.
+
+load helpers
+
+setup() {
+	need_root
+	need_mxnet
+}
+
+teardown() {
+	[[ ! -d $BATS_TEST_TMPDIR/small ]] || umount -l "$BATS_TEST_TMPDIR/small" 2>/dev/null || true
+	kill_started
+}
+
+# A session that is complete: tables on stdout, a whole trace, loss said in both.
+expect_complete() {
+	expect_re '^ *operator' "$(<"$(out mxbpf)")"
+	expect_re 'Convolution' "$(<"$(out mxbpf)")"
+	expect_re 'lost' "$(<"$(out mxbpf)")"
+	jq -e '.traceEvents | length > 100' "$BATS_TEST_TMPDIR/t.json" >/dev/null
+	[[ $(ls "$BATS_TEST_TMPDIR" | grep -c 't\.json') == 1 ]]
+}
+
+@test "-d ends the session with complete outputs and exit code 0" {
+	start_workload --tiny
+	start_mxbpf --pid "$WORKLOAD_PID" -d 700ms --trace "$BATS_TEST_TMPDIR/t.json"
+	wait_exit "$MXBPF_PID"
+	expect_complete
+}
+
+end_by_signal() {
+	start_workload --tiny
+	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
+	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
+	kill -s "$1" "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	expect_complete
+}
+
+@test "Ctrl-C ends the session with complete outputs and exit code 0" {
+	# A shell without job control starts background jobs with INT ignored; mxbpf reads it all the same.
+	end_by_signal INT
+}
+
+@test "TERM ends the session with complete outputs and exit code 0" {
+	end_by_signal TERM
+}
+
+@test "HUP ends the session with complete outputs and exit code 0" {
+	end_by_signal HUP
+}
+
+@test "the target's end ends the session with complete outputs and exit code 0" {
+	start_workload --tiny --steps 300
+	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
+	wait_exit "$MXBPF_PID" 60
+	expect_complete
+}
+
+@test "a target that is killed ends the session with complete outputs and exit code 0" {
+	start_workload --tiny
+	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
+	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
+	kill -s KILL "$WORKLOAD_PID"
+	wait_exit "$MXBPF_PID"
+	expect_complete
+}
+
+@test "a process that does not exist: one line, exit code 3" {
+	run --separate-stderr "$MXBPF" --pid 4194304
+	expect_status 3
+	[[ -z $output && ${#stderr_lines[@]} == 1 ]]
+}
+
+@test "a process without a known runtime: says what was looked for, exit code 3" {
+	start_bg sleeper sleep 100
+	run --separate-stderr "$MXBPF" --pid "$BG_PID"
+	expect_status 3
+	expect_re 'libmxnet\.so' "$stderr"
+	[[ -z $output ]]
+}
+
+@test "a process that exits at any moment of the attach: exit code 0, 3 or 5, never a crash, no probe left" {
+	local ms
+	for ms in 0 1 2 3 5 8 13 20; do
+		start_bg mayfly "$O/prog/mayfly" "$ms"
+		run --separate-stderr timeout 20 "$MXBPF" --pid "$BG_PID"
+		[[ $status == 3 ]] || expect_status 3
+	done
+	for ms in 20 60 100 140 180; do
+		start_workload --tiny
+		start_bg killer bash -c "read -rt 0.$(printf %03d $ms) <> <(:); kill -KILL $WORKLOAD_PID"
+		run --separate-stderr timeout 20 "$MXBPF" --pid "$WORKLOAD_PID"
+		[[ $status =~ ^(0|3|5)$ ]] || expect_status 3
+	done
+	! bpftool link show | grep -q uprobe_multi
+}
+
+@test "without permission: names the capability, exit code 4" {
+	start_workload --tiny
+	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$MXBPF" --pid "$WORKLOAD_PID"
+	expect_status 4
+	expect_re 'CAP_|sudo' "$stderr"
+	[[ -z $output && ${#stderr_lines[@]} == 1 ]]
+}
+
+@test "an output path that cannot be written is found before anything is attached" {
+	local path
+	start_workload --tiny
+	ln -s /etc/passwd "$BATS_TEST_TMPDIR/link.json"
+	for path in "$BATS_TEST_TMPDIR/none/t.json" "$BATS_TEST_TMPDIR" /proc/t.json "$BATS_TEST_TMPDIR/link.json"; do
+		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --trace "$path"
+		expect_status 1
+		[[ -z $output && ${#stderr_lines[@]} == 1 && $stderr != *attached* ]]
+		run --separate-stderr "$MXBPF" record --pid "$WORKLOAD_PID" -d 1s -o "$path"
+		expect_status 1
+		[[ $stderr != *attached* ]]
+	done
+	[[ $(head -c 4 /etc/passwd) == root ]]
+}
+
+@test "a disk that fills up: said, exit code 1, what was written stays readable" {
+	start_workload --tiny
+	mkdir "$BATS_TEST_TMPDIR/small"
+	mount -t tmpfs -o size=2m tmpfs "$BATS_TEST_TMPDIR/small"
+	start_mxbpf record --pid "$WORKLOAD_PID" -o "$BATS_TEST_TMPDIR/small/r.mxd"
+	timeout 60 bash -c 'until [[ $(stat -f -c %f "$0") == 0 ]]; do :; done' "$BATS_TEST_TMPDIR/small"
+	kill -s INT "$MXBPF_PID"
+	local status=0
+	wait_exit "$MXBPF_PID" || status=$?
+	[[ $status == 1 ]]
+	expect_re 'No space left' "$(<"$(err mxbpf)")"
+	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/small/r.mxd"
+	expect_status 0
+	expect_re incomplete "$stderr"
+}
+
+@test "what a full ring drops is counted exactly and said in every output" {
+	start_workload --tiny
+	start_mxbpf --pid "$WORKLOAD_PID" --ring-size 4K --trace "$BATS_TEST_TMPDIR/t.json" --format json
+	kill -s STOP "$MXBPF_PID"
+	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
+	kill -s CONT "$MXBPF_PID"
+	kill -s INT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	jq -e '.loss.dropped > 0 and .loss.attempted == .loss.stored + .loss.dropped' "$(out mxbpf)"
+	jq -e --argjson n "$(jq .loss.dropped "$(out mxbpf)")" '[.. | .dropped? | numbers] | index($n) != null' \
+		<(jq 'del(.traceEvents)' "$BATS_TEST_TMPDIR/t.json")
+	jq -e '[.tables[][] | .count // (.allocs + .frees)] | add <= $l' --argjson l "$(jq .loss.stored "$(out mxbpf)")" \
+		"$(out mxbpf)"
+}
+
+@test "a second Ctrl-C aborts a long export at once and leaves no half trace" {
+	start_workload --tiny
+	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
+	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
+	kill -s STOP "$MXBPF_PID"
+	kill -s INT "$MXBPF_PID"
+	kill -s CONT "$MXBPF_PID"
+	# The first one is taken when the probes are out or on their way; from then on INT ends it.
+	timeout 20 bash -c 'until kill -s INT "$0" 2>/dev/null; ! kill -s 0 "$0" 2>/dev/null; do :; done' "$MXBPF_PID" || true
+	local status=0
+	wait_exit "$MXBPF_PID" || status=$?
+	[[ $status == 130 || $status == 0 ]]
+	[[ $status == 0 || ! -e $BATS_TEST_TMPDIR/t.json ]]
+}
+
+@test "threads that come and go give their slots back" {
+	start_ready threads "$PYTHON" "$REPO/tests/workload/mxnet_threads.py"
+	start_mxbpf --pid "$READY_PID" --format json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID" 60
+	wait_exit "$MXBPF_PID"
+	grep -q '^1500 one after another' "$(out threads)"
+	jq -e '.loss.dropped == 0' "$(out mxbpf)"
+	(($(jq '[.tables.MXNET_C_API[] | select(.name == "MXNDArrayWaitAll") | .count] | add' "$(out mxbpf)") == 1500))
+}
+
+@test "--probes takes what is asked for and nothing else" {
+	start_workload --tiny
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --probes api --format json
+	expect_status 0
+	jq -e '(.tables.MXNET_C_API | length > 0) and (.tables.operator == null) and
+		([.probes[] | select(.status == "attached")] | length == 2)' <<<"$output"
+}
+
+@test "--delay waits before attaching" {
+	start_workload --tiny --steps 1000000
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --delay 1s -d 200ms --format json
+	expect_status 0
+	jq -e '.window.duration_ns >= 200000000 and .window.duration_ns < 1000000000' <<<"$output"
+}
+
+@test "check shows the kernel, every probe and where it lies" {
+	start_workload --tiny
+	run --separate-stderr "$MXBPF" check --pid "$WORKLOAD_PID"
+	expect_status 0
+	expect_re 'ok +uprobe_multi' "$output"
+	expect_re 'MXNet 1\.9\.1' "$output"
+	expect_re 'ok +operator\.start +\+0x13a3220 push r15' "$output"
+}

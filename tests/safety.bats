@@ -1,0 +1,162 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The target is never harmed: one test for each way in which it could be (DESIGN.md section 5).
+
+load helpers
+
+setup() {
+	need_root
+	need_mxnet
+}
+
+# File offsets of all probes that mxbpf would set in a process.
+probe_offsets() {
+	"$MXBPF" check --pid "$1" | sed -n 's/^  ok .* +0x\([0-9a-f]*\) .*/\1/p'
+}
+
+code_bytes() { # PID OFFSET...
+	local pid=$1
+	shift
+	"$PYTHON" "$REPO/tests/code_bytes.py" "$pid" libmxnet.so "$@"
+}
+
+count_of() { # JSON TABLE NAME
+	jq "[.tables[\"$2\"][] | select(.name == \"$3\") | .count] | add // 0" "$1"
+}
+
+@test "a second process on the same library contributes nothing and its code is unchanged" {
+	start_workload --tiny
+	local watched=$WORKLOAD_PID offsets before
+	start_ready other "$PYTHON" "$REPO/tests/workload/mxnet_train.py" --tiny
+	local other=$READY_PID
+	mapfile -t offsets < <(probe_offsets "$watched")
+	((${#offsets[@]} >= 8))
+	before=$(code_bytes "$other" "${offsets[@]}")
+
+	kill -s STOP "$watched" # only the other one runs: whatever is seen is its
+	start_mxbpf --pid "$watched" -d 1s --trace "$BATS_TEST_TMPDIR/t.json" --format json
+	[[ $(code_bytes "$other" "${offsets[@]}") == "$before" ]]
+	code_bytes "$watched" "${offsets[@]}" | tee /dev/stderr | grep -q ' cc$' # the probes are in, and only there
+	local status=0
+	wait_exit "$MXBPF_PID" || status=$?
+	[[ $status == 5 ]]
+	[[ $(jq .loss.attempted "$(out mxbpf)") == 0 ]]
+	kill -s CONT "$watched"
+}
+
+@test "SIGKILL of mxbpf leaves no probe, no temporary file, and the target running" {
+	start_workload --tiny
+	local offsets before dir=$BATS_TEST_TMPDIR/dir
+	mkdir "$dir"
+	mapfile -t offsets < <(probe_offsets "$WORKLOAD_PID")
+	before=$(code_bytes "$WORKLOAD_PID" "${offsets[@]}")
+	start_mxbpf --pid "$WORKLOAD_PID" --trace "$dir/t.json"
+	[[ $(code_bytes "$WORKLOAD_PID" "${offsets[@]}") != "$before" ]]
+	stop_pid "$MXBPF_PID" KILL
+	# The kernel takes the probes out when the last descriptor goes, some grace periods after the process.
+	timeout 20 bash -c 'while [[ $("$@") != "$0" ]]; do :; done' "$before" \
+		"$PYTHON" "$REPO/tests/code_bytes.py" "$WORKLOAD_PID" libmxnet.so "${offsets[@]}"
+	[[ -z $(ls -A "$dir") ]]
+	! bpftool link show | grep -q uprobe_multi
+	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
+	stop_pid "$WORKLOAD_PID"
+}
+
+@test "SIGKILL of mxbpf record leaves a readable recording that says it is incomplete" {
+	start_workload --tiny
+	start_mxbpf record --pid "$WORKLOAD_PID" -o "$BATS_TEST_TMPDIR/r.mxd"
+	timeout 20 bash -c 'until [[ $(stat -c %s "$0") -gt 1200000 ]]; do :; done' "$BATS_TEST_TMPDIR/r.mxd"
+	stop_pid "$MXBPF_PID" KILL
+	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd"
+	expect_status 0
+	expect_re incomplete "$stderr"
+	expect_re Convolution "$output"
+}
+
+# A copy of MXNet's library that the test may delete, replace or damage; MXNet finds it by its environment.
+copy_library() {
+	cp "$("$PYTHON" -c 'import mxnet.libinfo as l; print(l.find_lib_path()[0])')" "$BATS_TEST_TMPDIR/libmxnet.so"
+	export MXNET_LIBRARY_PATH=$BATS_TEST_TMPDIR/libmxnet.so
+}
+
+@test "a library that was deleted on disk still works" {
+	copy_library
+	start_workload --tiny
+	rm "$BATS_TEST_TMPDIR/libmxnet.so"
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --format json
+	expect_status 0
+	(($(count_of <(echo "$output") operator Convolution) > 0))
+}
+
+@test "a library that was replaced on disk still works, on the file that is mapped" {
+	copy_library
+	start_workload --tiny
+	cp "$BATS_TEST_TMPDIR/libmxnet.so" "$BATS_TEST_TMPDIR/new"
+	mv "$BATS_TEST_TMPDIR/new" "$BATS_TEST_TMPDIR/libmxnet.so"
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --format json
+	expect_status 0
+	(($(count_of <(echo "$output") operator Convolution) > 0))
+}
+
+@test "a build whose structure offsets are not known is refused, not guessed at" {
+	copy_library
+	# One bit of the build-id: the same code, but a build that nobody has verified.
+	"$PYTHON" - "$BATS_TEST_TMPDIR/libmxnet.so" <<-'EOF'
+		import sys
+		with open(sys.argv[1], 'r+b') as f:
+		    head = f.read(1 << 20)
+		    at = head.index(bytes.fromhex('472988f6268780302be9ee15d6c53d9a07b534f5'))
+		    f.seek(at)
+		    f.write(b'\x48')
+	EOF
+	start_workload --tiny
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s
+	expect_status 3
+	expect_re 'not verified for this build' "$stderr"
+	[[ -z $output ]]
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --probes api,wait --format json
+	expect_status 0
+	(($(count_of <(echo "$output") MXNET_C_API MXNDArrayFree) > 0))
+}
+
+@test "exceptions of operators, sync and async, reach the program as without mxbpf" {
+	start_ready thrower "$PYTHON" "$REPO/tests/workload/mxnet_throw.py"
+	start_mxbpf --pid "$READY_PID" --trace "$BATS_TEST_TMPDIR/t.json" --format json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	[[ $(tail -n 1 "$(out thrower)") == "caught 200 sync, 200 async" ]]
+	[[ $(jq '.loss.dropped' "$(out mxbpf)") == 0 ]]
+}
+
+@test "the result of a job is the same to the last bit with mxbpf attached" {
+	local args=(--tiny --steps 400 --seed 3 --print-result) plain
+	start_bg plain "$PYTHON" "$REPO/tests/workload/mxnet_train.py" "${args[@]}"
+	wait_exit "$BG_PID" 60
+	plain=$(grep '^result ' "$(out plain)")
+	start_workload "${args[@]}"
+	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
+	wait_exit "$WORKLOAD_PID" 60
+	wait_exit "$MXBPF_PID" 60
+	[[ -n $plain && $(grep '^result ' "$(out workload)") == "$plain" ]]
+}
+
+@test "attaching and detaching thirty times during training has no effect" {
+	local i
+	start_workload --tiny
+	for i in {1..30}; do
+		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 20ms --format json
+		[[ $status == 0 || $status == 5 ]] || expect_status 0
+	done
+	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
+	stop_pid "$WORKLOAD_PID"
+	! bpftool link show | grep -q uprobe_multi
+}
+
+@test "it works where RLIMIT_MEMLOCK is tiny and may not be raised" {
+	start_workload --tiny
+	run --separate-stderr prlimit --memlock=65536:65536 setpriv --bounding-set=-sys_resource \
+		"$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --format json
+	expect_status 0
+	(($(count_of <(echo "$output") operator Convolution) > 0))
+}
