@@ -336,10 +336,8 @@ const struct cmd_option cmd_options[] = {
 	{.name = "trace", .arg = "FILE", .group = "Files", .commands = LIVE,
 	 .help = "write a timeline for Perfetto when the window ends: .json, or .json.gz compressed",
 	 .set = set_file, FIELD(trace)},
-	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_ATTACH,
-	 .help = "keep a recording too", .set = set_file, FIELD(output)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_RECORD,
-	 .help = "the recording", .def = "mxbpf-COMM-PID-UTC.mxd here", .set = set_file, FIELD(output)},
+	 .help = "the recording", .def = "mxbpf-PID-UTC.mxd here", .set = set_file, FIELD(output)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "where to write; .gz is compressed, - is stdout", .def = "stdout, unless it is a terminal",
 	 .set = set_path, FIELD(output)},
@@ -349,9 +347,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "ring-size", .arg = "SIZE", .group = "General", .commands = LIVE,
 	 .help = "buffer between kernel and mxbpf, a power of two; larger if events are dropped", .def = "8M",
 	 .set = set_ring, FIELD(ring_bytes), .min = 1 << 16, .max = 1 << 30},
-	{.name = "quiet", .letter = 'q', .group = "General", .commands = EVERY & ~CMD_BIT_HELP,
+	{.name = "quiet", .letter = 'q', .group = "General", .commands = LIVE | CMD_BIT_EXPORT,
 	 .help = "no progress on stderr", .set = set_flag, FIELD(quiet)},
-	{.name = "verbose", .letter = 'v', .group = "General", .commands = EVERY & ~CMD_BIT_HELP,
+	{.name = "verbose", .letter = 'v', .group = "General", .commands = LIVE,
 	 .help = "more detail on stderr", .set = set_flag, FIELD(verbose)},
 	{.name = "help", .letter = 'h', .group = "General", .commands = EVERY,
 	 .help = "print this help", .set = set_help},
@@ -454,21 +452,6 @@ static int fail_unknown(const struct cmd *c, const char *word, struct err *e)
 		       nearest_hint(&n, "--", hint));
 }
 
-static int fail_getopt(const struct cmd *c, int got, const char *word, struct err *e)
-{
-	const struct cmd_option *opt = optopt ? option_of(optopt) : NULL;
-	char title[32];
-
-	if (got == ':')
-		return err_set(e, ERR_USAGE, -EINVAL, "option --%s needs a value: %s", opt->name, opt->arg);
-	if (opt)
-		return err_set(e, ERR_USAGE, -EINVAL, "option --%s takes no value", opt->name);
-	if (optopt)
-		return err_set(e, ERR_USAGE, -EINVAL, "unknown option '-%c'; see: %s --help", optopt,
-			       cmd_title(c, title));
-	return fail_unknown(c, word, e);
-}
-
 /* An option of other commands: says of which. */
 static int fail_foreign(const struct cmd *c, const char *name, struct err *e)
 {
@@ -481,6 +464,23 @@ static int fail_foreign(const struct cmd *c, const char *name, struct err *e)
 			len += snprintf(of + len, sizeof(of) - len, "%s%s", len ? ", " : "",
 					other->name ? other->name : "mxbpf --pid");
 	return err_set(e, ERR_USAGE, -EINVAL, "%s does not take --%s (taken by: %s)", cmd_title(c, title), name, of);
+}
+
+static int fail_getopt(const struct cmd *c, int got, const char *word, struct err *e)
+{
+	const struct cmd_option *opt = optopt ? option_of(optopt) : NULL;
+	char title[32];
+
+	if (!optopt)
+		return fail_unknown(c, word, e);
+	if (!opt)
+		return err_set(e, ERR_USAGE, -EINVAL, "unknown option '-%c'; see: %s --help", optopt,
+			       cmd_title(c, title));
+	if (!find_option(opt->name, c->bit, NULL))
+		return fail_foreign(c, opt->name, e);
+	if (got == ':')
+		return err_set(e, ERR_USAGE, -EINVAL, "option --%s needs a value: %s", opt->name, opt->arg);
+	return err_set(e, ERR_USAGE, -EINVAL, "option --%s takes no value", opt->name);
 }
 
 /* *seen: a bit for each row of cmd_options[] that was given. */
