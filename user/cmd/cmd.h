@@ -26,24 +26,24 @@ enum cmd_exit {
 
 struct cmd;
 
-/* Every option of every command has one row in cmd_options[] (opts.c), which also makes --help, man page and completion. */
+/* A row of cmd_options[] (opts.c) for each, which also makes --help, man page and completion. */
 struct cmd_opts {
-	int pid;		  /* --pid; 0 none */
-	uint64_t duration_ns;	  /* -d; 0: until Ctrl-C or the target's end */
-	uint64_t delay_ns;	  /* --delay */
-	const char *output;	  /* -o; NULL */
-	const char *trace;	  /* --trace; NULL */
-	const char *format;	  /* --format, -f; NULL: the command's default */
-	const char *layout;	  /* --layout: "modern", "mxnet" */
-	unsigned probes;	  /* --probes: mask of enum probe_group */
-	int sort;		  /* --sort: enum snk_sort */
+	int pid;	      /* --pid; 0 none */
+	uint64_t duration_ns; /* -d; 0: until Ctrl-C or the target's end */
+	uint64_t delay_ns;    /* --delay */
+	const char *output;   /* -o; NULL */
+	const char *trace;    /* --trace; NULL */
+	const char *format;   /* --format, -f; NULL: the command's default */
+	const char *layout;   /* --layout: "modern", "mxnet" */
+	unsigned probes;      /* --probes: mask of enum probe_group */
+	int sort;	      /* --sort: enum snk_sort */
 	bool ascending;
-	unsigned top;		  /* --top; 0 all */
-	uint64_t max_bytes;	  /* --max-size; 0 default */
-	uint64_t ring_bytes;	  /* --ring-size; 0 default */
-	bool quiet;		  /* -q: no progress */
-	bool verbose;		  /* -v */
-	char **args;		  /* operands, borrowed from argv */
+	unsigned top;	     /* --top; 0 all */
+	uint64_t max_bytes;  /* --max-size; 0 default */
+	uint64_t ring_bytes; /* --ring-size; 0 default */
+	bool quiet;	     /* -q: no progress */
+	bool verbose;	     /* -v */
+	char **args;	     /* operands, borrowed from argv */
 	int nargs;
 	int (*instead)(const struct cmd *c); /* --help and the like: runs in place of the command; NULL */
 };
@@ -53,7 +53,7 @@ struct cmd {
 	const char *synopsis;
 	const char *help; /* one line */
 	const char *example;
-	unsigned bit;	  /* of this command in cmd_option.commands */
+	unsigned bit; /* of this command in cmd_option.commands */
 	int min_args, max_args;
 	int (*run)(const struct cmd_opts *o); /* an exit code */
 };
