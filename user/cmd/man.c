@@ -5,9 +5,6 @@
 #include "adapter/adapter.h"
 #include "cmd/opts.h"
 
-#define STR_(x) #x
-#define STR(x)	STR_(x)
-
 /* Plain text for roff: no hyphenated minus, no escapes, no accidental request. */
 static void put_roff(const char *text)
 {
@@ -100,6 +97,13 @@ static void print_options(void)
 	}
 }
 
+static void print_caps(void)
+{
+	printf("At most %d threads at a time, and %d nested spans a thread: what goes beyond counts as dropped.\n",
+	       MXBPF_THREADS_MAX, MXBPF_FRAMES_MAX);
+	printf("Names are kept up to %d bytes; longer ones are cut and counted as truncated.\n", MXBPF_NAME_BYTES_MAX);
+}
+
 static void print_exits(void)
 {
 	const struct cmd_exit_text *x;
@@ -163,7 +167,7 @@ static const struct {
 	 "\\fB\\-\\-probes op,mem,wait\\fR costs far less than all groups.\n"
 	 "A trace or a recording adds one probe and disk writes.\n"
 	 "While mxbpf is not attached the cost is none.\n"},
-	{"LIMITS", NULL,
+	{"LIMITS", print_caps,
 	 "x86\\-64 only; a kernel of 6.6 or later with uprobe_multi links.\n"
 	 "\\fBmxbpf check\\fR says what is missing.\n"
 	 ".PP\n"
@@ -175,16 +179,10 @@ static const struct {
 	 "Percentiles come from a histogram whose buckets are at most 12.5 % wide.\n"
 	 ".PP\n"
 	 "Memory counts the bytes that the runtime requested since mxbpf attached; what was allocated before is\n"
-	 "unknown, and a pool that keeps freed memory is not seen.\n"
+	 "unknown, and what a pool keeps after it was freed is not counted.\n"
 	 ".PP\n"
-	 "At most " STR(MXBPF_THREADS_MAX) " threads at a time, and " STR(
-		 MXBPF_FRAMES_MAX) " nested spans a thread: what goes beyond counts as dropped.\n"
-				   "Names are kept up to " STR(
-					   MXBPF_NAME_BYTES_MAX) " bytes; longer ones are cut and counted as "
-								 "truncated.\n"
-								 ".PP\n"
-								 "A library whose build is not known has its probes "
-								 "refused, with the reason, rather than guessed.\n"},
+	 "A library whose build is not known has its probes refused, with the reason, rather than guessed.\n"
+	 ".PP\n"},
 	{"EXIT STATUS", print_exits, ""},
 	{"FILES", NULL,
 	 "Recordings, traces and other outputs have mode 0600 and belong to who called \\fBsudo\\fR(8).\n"

@@ -177,9 +177,10 @@ static int set_duration(const struct cmd_option *opt, struct cmd_opts *o, const 
 	uint64_t ns;
 	int err = fmt_parse_duration(text, &ns);
 
-	if (err == -ERANGE || (!err && ns < opt->min))
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is too %s", opt->name, text,
-			       err ? "long" : "short");
+	if (err == -ERANGE || (!err && ns > opt->max))
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is too long", opt->name, text);
+	if (!err && ns < opt->min)
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is too short", opt->name, text);
 	if (err)
 		return err_set(e, ERR_USAGE, -EINVAL,
 			       "--%s: '%.60s' is not a duration: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
@@ -297,6 +298,7 @@ static int set_generate(const struct cmd_option *opt, struct cmd_opts *o, const 
 
 /* ---- the table */
 
+#define YEAR_NS	 (366ull * 24 * 3600 * 1000000000) /* longer ones would overflow a clock one day */
 #define FIELD(f) .field = offsetof(struct cmd_opts, f)
 
 /* The defaults that the table puts in words. */
@@ -314,9 +316,11 @@ const struct cmd_option cmd_options[] = {
 	 .set = set_mask, FIELD(probes), .word = word_probes},
 	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = LIVE,
 	 .help = "stop after TIME: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
-	 .def = "until Ctrl-C or the target's end", .set = set_duration, FIELD(duration_ns), .min = 1},
+	 .def = "until Ctrl-C or the target's end", .set = set_duration, FIELD(duration_ns), .min = 1,
+	 .max = YEAR_NS},
 	{.name = "delay", .arg = "TIME", .group = "Window", .commands = LIVE,
-	 .help = "wait TIME before looking", .def = "0", .set = set_duration, FIELD(delay_ns)},
+	 .help = "wait TIME before looking", .def = "0", .set = set_duration, FIELD(delay_ns),
+	 .max = YEAR_NS},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = TABLES,
 	 .help = "what stdout gets", .def = "table", .set = set_word, FIELD(format), .word = word_format},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_EXPORT,
