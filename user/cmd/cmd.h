@@ -8,6 +8,10 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "model/model.h"
+#include "model/session.h"
+#include "record/record.h"
+#include "sink/sink.h"
 
 /* Exit codes, DESIGN.md section 10. */
 enum cmd_exit {
@@ -20,42 +24,65 @@ enum cmd_exit {
 	CMD_ABORTED = 130, /* second Ctrl-C */
 };
 
-/* Every option of every command has one row in cmd_options[] (opts.c), which also makes --help, man page and completion. */
+struct cmd;
+
+/* A row of cmd_options[] (opts.c) for each, which also makes --help, man page and completion. */
 struct cmd_opts {
-	int pid;		  /* --pid; 0 none */
-	uint64_t duration_ns;	  /* -d; 0: until Ctrl-C or the target's end */
-	uint64_t delay_ns;	  /* --delay */
-	const char *output;	  /* -o; NULL */
-	const char *trace;	  /* --trace; NULL */
-	const char *format;	  /* --format, -f; NULL: the command's default */
-	const char *layout;	  /* --layout: "modern", "mxnet" */
-	unsigned probes;	  /* --probes: mask of enum probe_group */
-	int sort;		  /* --sort: enum snk_sort */
+	int pid;	      /* --pid; 0 none */
+	uint64_t duration_ns; /* -d; 0: until Ctrl-C or the target's end */
+	uint64_t delay_ns;    /* --delay */
+	const char *output;   /* -o; NULL */
+	const char *trace;    /* --trace; NULL */
+	const char *format;   /* --format, -f; NULL: the command's default */
+	const char *layout;   /* --layout: "modern", "mxnet" */
+	unsigned probes;      /* --probes: mask of enum probe_group */
+	int sort;	      /* --sort: enum snk_sort */
 	bool ascending;
-	unsigned top;		  /* --top; 0 all */
-	uint64_t max_bytes;	  /* --max-size; 0 default */
-	uint64_t ring_bytes;	  /* --ring-size; 0 default */
-	bool quiet;		  /* -q: no progress */
-	bool verbose;		  /* -v */
-	char **args;		  /* operands, borrowed from argv */
+	unsigned top;	     /* --top; 0 all */
+	uint64_t max_bytes;  /* --max-size; 0 default */
+	uint64_t ring_bytes; /* --ring-size; 0 default */
+	bool quiet;	     /* -q: no progress */
+	bool verbose;	     /* -v */
+	char **args;	     /* operands, borrowed from argv */
 	int nargs;
+	int (*instead)(const struct cmd *c); /* --help and the like: runs in place of the command; NULL */
 };
 
 struct cmd {
 	const char *name; /* NULL name: the default command, attach */
 	const char *synopsis;
 	const char *help; /* one line */
-	unsigned bit;	  /* of this command in cmd_option.commands */
+	const char *example;
+	unsigned bit; /* of this command in cmd_option.commands */
 	int min_args, max_args;
 	int (*run)(const struct cmd_opts *o); /* an exit code */
 };
 extern const struct cmd cmd_table[]; /* ends with run == NULL */
+
+/* The row of a command; NULL if there is none of that name. */
+const struct cmd *cmd_find(const char *name);
+/* "mxbpf", "mxbpf record". Returns buf. */
+const char *cmd_title(const struct cmd *c, char buf[32]);
+
+/* Words -> command and options. 0, or -EINVAL with e set (ERR_USAGE). */
+int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, struct err *e);
 
 int cmd_attach(const struct cmd_opts *o); /* tables of a running process; also `record` */
 int cmd_record(const struct cmd_opts *o);
 int cmd_report(const struct cmd_opts *o);
 int cmd_export(const struct cmd_opts *o);
 int cmd_check(const struct cmd_opts *o);
+int cmd_help(const struct cmd_opts *o);
+
+/* What stdout gets under --layout and --format; tables take no records. Borrowed. */
+const struct snk_ops *cmd_table_sink(const struct cmd_opts *o);
+/* The tables on stdout, as wide as a terminal there. An exit code; errors are printed. */
+int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m);
+/* The trace, complete or not at all; ".gz" is compressed, "-" is stdout. An exit code; errors are printed. */
+int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m);
+
+/* A recording and its model, both for the caller to free. Warns on stderr if the file is cut. 0 or -errno. */
+int cmd_open_recording(const char *path, struct rec_reader **r, struct mdl **m, struct err *e);
 
 /* Prints "mxbpf: error: WHY" on stderr and returns the exit code of its class. */
 int cmd_fail(const struct err *e);

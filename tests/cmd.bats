@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+# The command line: words in, one clear line or a result out. Needs neither root nor a target.
+bats_require_minimum_version 1.5.0
+
+MXBPF=$(realpath -m "${MXBPF:-$BATS_TEST_DIRNAME/../build/mxbpf}")
+REAL=$BATS_TEST_DIRNAME/golden/real.mxd
+# The words of `mxbpf --help`, so that a new command is tested without a line here.
+mapfile -t COMMANDS < <("$MXBPF" --help | sed -n '/^Commands/,/^$/s/^  \([a-z]\+\) .*/\1/p')
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	unset POSIXLY_CORRECT
+}
+
+# fails STATUS REGEX ARGS...: this status, one line on stderr that matches, nothing on stdout.
+fails() {
+	local want=$1 regex=$2
+	shift 2
+	run --separate-stderr "$MXBPF" "$@"
+	# shellcheck disable=SC2154 # set by run
+	if [[ $status != "$want" || -n $output || ${#stderr_lines[@]} != 1 || ! $stderr =~ $regex ]]; then
+		printf 'mxbpf %s: exit %s (want %s)\nstdout: %s\nstderr: %s\n  want: %s\n' \
+			"$*" "$status" "$want" "$output" "$stderr" "$regex"
+		return 1
+	fi
+}
+
+# A recording's header of 64 bytes, its session unfinished. Its CRC-32 is what gzip puts in its trailer.
+header() { # MAJOR, two hex digits
+	{
+		printf '%b' "MXBPFREC\\x$1\\0\\0\\0"
+		printf '\x40\0\0\0\0\0\0\0\0\0\0\0'
+		printf '\0\0\x10\0\0\0\0\0''\0\0\x10\0\0\0\0\0'
+		head -c 20 /dev/zero
+	} >header.bytes
+	[[ $(stat -c %s header.bytes) == 60 ]] || return 1
+	gzip -c header.bytes | tail -c 8 | head -c 4 | cat header.bytes -
+}
+
+@test "a wrong value is one line that says what is allowed, exit 2" {
+	while IFS='|' read -r words regex; do
+		read -ra args <<<"$words"
+		fails 2 "$regex" "${args[@]}"
+	done <<-'CASES'
+		--pid 1 --sort foo|--sort.*total, self, count, avg, min, max, p99, name
+		--pid 1 --layout html|--layout.*modern, mxnet
+		--pid 1 --format xml|--format.*table, json
+		export f -f pdf|--format.*chrome
+		--pid 1 --probes gpu|--probes.*op, api, mem, wait
+		--pid 1 --probes op,|--probes.*op, api, mem, wait
+		--pid 1 --duration soon|--duration.*'soon'.*10s, 500ms
+		--pid 1 -d 10x|--duration.*10s, 500ms
+		--pid 1 -d -5|--duration.*'-5'
+		--pid 1 -d 0|--duration.*too short
+		--pid 1 -d 99999999999999999h|--duration.*too long
+		--pid 1 -d 10000h|--duration.*too long
+		--pid 1 --delay x|--delay.*10s, 500ms
+		--pid 1 --top 0|--top.*from 1 to
+		--pid 1 --top 1e3|--top.*from 1 to
+		--pid 0|--pid.*from 1 to
+		--pid 12x|--pid.*from 1 to
+		--pid -1|--pid.*from 1 to
+		--pid 99999999999999999999|--pid.*from 1 to
+		--pid 1 --max-size 3X|--max-size.*64M, 2GiB
+		--pid 1 --max-size 1|--max-size.*4.00 MiB
+		--pid 1 --ring-size 3M|--ring-size.*power of two
+		--pid 1 --trace -|--trace.*name a file
+		record --pid 1 -o a --trace a|same file
+	CASES
+}
+
+@test "a missing or surplus word is one line with the usage, exit 2" {
+	while IFS='|' read -r words regex; do
+		read -ra args <<<"$words"
+		fails 2 "$regex" "${args[@]}"
+	done <<-'CASES'
+		--pid|--pid needs a value: PID
+		-p|--pid needs a value: PID
+		-d 1|--pid PID is missing
+		record|--pid PID is missing.*mxbpf record --pid PID
+		report|mxbpf report FILE
+		report a b|1 operand, not 2
+		export|mxbpf export FILE
+		--pid 1 --quiet=yes|--quiet takes no value
+		--pid 1 -Z|unknown option '-Z'
+		--d 3|'--d' can be --duration, --delay
+	CASES
+	fails 2 'file name is empty' record --pid 1 -o ''
+	fails 2 "'' is not one of" --pid 1 --sort ''
+}
+
+@test "a near miss is answered with the word that was meant" {
+	fails 2 "did you mean '--trace'" --pid 1 --tarce t.json
+	fails 2 "did you mean 'total'" --pid 1 --sort totl
+	fails 2 "did you mean 'json'" --pid 1 --format jsn
+	fails 2 "did you mean 'modern'" --pid 1 --layout modren
+	fails 2 "did you mean 'api'" --pid 1 --probes op,apis
+	fails 2 "did you mean 'record'" recrod
+}
+
+@test "a process named without --pid is answered with --pid" {
+	fails 2 'mxbpf --pid 1234' 1234
+	fails 2 '--pid' foo
+	fails 2 '--pid' --pid 1 2
+	fails 2 '--pid' check 1234
+	fails 2 '--pid' record 1234
+}
+
+@test "an option of another command is named with its commands" {
+	fails 2 'report does not take --trace.*record' report f --trace t.json
+	fails 2 'record does not take --sort.*report' record --pid 1 --sort total
+	fails 2 'check does not take --duration' check -d 1
+	fails 2 'does not take --output.*record, export' --pid 1 -o f
+}
+
+@test "words of the user are shown escaped, on one line" {
+	fails 2 '\\x1b\[31mred\\x0a' $'\e[31mred\n'
+	fails 2 '\\x1b' --pid 1 --sort $'\e[2J'
+	fails 1 '\\x1b' report $'no\e[2Jfile'
+}
+
+@test "mxbpf alone shows how it is used, on stderr, exit 2" {
+	run --separate-stderr "$MXBPF"
+	[[ $status == 2 && -z $output ]]
+	[[ ${stderr_lines[0]} == "Usage: mxbpf --pid PID"* ]]
+	((${#stderr_lines[@]} <= 10))
+}
+
+@test "help of every command: stdout, exit 0, 80 columns, the same three ways" {
+	((${#COMMANDS[@]} >= 5))
+	for c in '' "${COMMANDS[@]}"; do
+		run --separate-stderr "$MXBPF" ${c:+"$c"} --help
+		[[ $status == 0 && -z $stderr && $output == *"Usage: mxbpf"* ]]
+		[[ $(wc -L <<<"$output") -le 80 ]]
+		[[ $output == "$("$MXBPF" ${c:+"$c"} -h)" ]]
+		[[ $output == "$("$MXBPF" help ${c:+"$c"})" ]]
+	done
+	[[ $("$MXBPF" --help) == *"Exit status:"*"Examples:"* ]]
+	fails 2 'not a command' help nonsense
+}
+
+options_of_help() {
+	grep -o '^  [- ][a-zA-Z ][, ] --[a-z-]*' | grep -o -- '--.*'
+}
+
+@test "help lists exactly the options that the command takes" {
+	for c in '' "${COMMANDS[@]}"; do
+		"$MXBPF" ${c:+"$c"} --help | options_of_help
+	done | sort -u >all
+	(($(wc -l <all) > 15))
+	for c in "${COMMANDS[@]}"; do
+		while read -r option; do
+			run --separate-stderr "$MXBPF" "$c" "$option=x"
+			listed=$("$MXBPF" "$c" --help | options_of_help | grep -cx -- "$option" || true)
+			refused=$(grep -c 'does not take' <<<"$stderr" || true)
+			[[ $((listed > 0)) == $((refused == 0)) ]] || { echo "$c $option: listed $listed refused $refused"; return 1; }
+		done <all
+	done
+}
+
+@test "--version is one line on stdout" {
+	run --separate-stderr "$MXBPF" --version
+	[[ $status == 0 && -z $stderr && $output =~ ^mxbpf\ [0-9]+\.[0-9]+ ]]
+	[[ $("$MXBPF" -V) == "$output" ]]
+}
+
+@test "a full stdout is an error, not a success" {
+	to_full() { "$MXBPF" --help >/dev/full; }
+	run --separate-stderr to_full
+	[[ $status == 1 && $stderr == *"No space left"* ]]
+}
+
+@test "no file, directory, fifo, stdin: one line, and no waiting" {
+	mkfifo pipe
+	for c in report export; do
+		fails 1 'none.mxd: No such file' $c none.mxd
+		fails 1 'not a plain file' $c .
+		fails 1 'pipe: not a plain file' $c pipe
+		fails 2 "'-' does not work" $c -
+	done
+}
+
+@test "foreign files are refused by name, exit 1" {
+	: >empty
+	echo 'hello' >short
+	head -c 100000 /dev/zero >zeros
+	head -c 5000 "$MXBPF" >elf
+	printf 'MXBPFREC' >magic
+	for c in report export; do
+		for f in empty short zeros elf; do
+			fails 1 "$f.*not an mxbpf recording" $c $f
+		done
+		fails 1 'magic: ' $c magic
+	done
+}
+
+@test "a recording of a newer format is refused as newer" {
+	header 02 >newer.mxd
+	fails 1 'newer.mxd.*newer mxbpf' report newer.mxd
+	fails 1 'newer.mxd.*newer mxbpf' export newer.mxd
+}
+
+@test "a damaged header or body is refused as damaged" {
+	header 01 | head -c 63 >cut.mxd
+	printf '\1' >>cut.mxd
+	head -c 4000 /dev/urandom >>cut.mxd
+	fails 1 'cut.mxd.*damaged' report cut.mxd
+	{
+		header 01
+		head -c 4000 /dev/zero | tr '\0' x
+	} >body.mxd
+	fails 1 'body.mxd: ' report body.mxd
+}
+
+@test "export finds a bad output path before it reads, and leaves everything as it was" {
+	header 01 >f.mxd
+	echo precious >target
+	ln -s target link
+	fails 1 'link' export f.mxd -o link
+	fails 1 'nowhere/t.json' export f.mxd -o nowhere/t.json
+	fails 2 'recording itself' export f.mxd -o f.mxd
+	fails 1 'f.mxd' export f.mxd -o t.json
+	[[ $(cat target) == precious && -L link && ! -e t.json ]]
+	[[ $(ls -A) == $'f.mxd\nheader.bytes\nlink\ntarget' ]]
+}
+
+@test "export writes no trace to a terminal" {
+	header 01 >f.mxd
+	run script -qec "'$MXBPF' export f.mxd" /dev/null
+	[[ $status == 2 && $output == *"standard output is a terminal"* ]]
+}
+
+@test "the man page has its sections and no roff warning" {
+	command -v groff >/dev/null || skip "groff is not installed"
+	"$MXBPF" --generate man >mxbpf.1
+	run groff -man -ww -z -Tutf8 mxbpf.1
+	[[ $status == 0 && -z $output ]]
+	[[ $(sed -n 's/^\.SH //p' mxbpf.1 | tr '\n' ,) == \
+		"NAME,SYNOPSIS,DESCRIPTION,COMMANDS,OPTIONS,OUTPUT,OVERHEAD,LIMITS,EXIT STATUS,FILES,SECURITY,EXAMPLES," ]]
+	page=$(groff -man -Tascii -P-cbou mxbpf.1)
+	while read -r option; do
+		[[ $page == *"$option"* ]]
+	done < <("$MXBPF" --help | options_of_help)
+}
+
+complete_words() {
+	COMP_WORDS=("$@")
+	COMP_CWORD=$(($# - 1))
+	_mxbpf
+	echo "${COMPREPLY[*]}"
+}
+
+@test "completion offers commands, options, values and files" {
+	"$MXBPF" --generate completion >mxbpf.bash
+	bash -n mxbpf.bash
+	# shellcheck disable=SC1091
+	source ./mxbpf.bash
+	touch 'a job.mxd'
+	[[ $(complete_words mxbpf re) == "record report" ]]
+	[[ $(complete_words mxbpf --so) == "--sort" ]]
+	[[ $(complete_words mxbpf --sort p) == "p99" ]]
+	[[ $(complete_words mxbpf --sort = na) == "name" ]]
+	[[ $(complete_words mxbpf --probes op,w) == "op,wait" ]]
+	[[ $(complete_words mxbpf report --tra) == "" ]]
+	[[ $(complete_words mxbpf report a) == "a job.mxd" ]]
+	[[ $(complete_words mxbpf export f -f c) == "chrome" ]]
+	[[ " $(complete_words mxbpf --pid "$$") " == *" $$ "* ]]
+}
+
+need_recording() {
+	[[ -f $REAL ]] || skip "tests/golden/real.mxd is not in the tree"
+}
+
+@test "report prints the tables of a recording, in every layout and format" {
+	need_recording
+	for layout in modern mxnet; do
+		run --separate-stderr "$MXBPF" report "$REAL" --layout $layout
+		[[ $status == 0 && -z $stderr && ${#lines[@]} -gt 5 ]]
+		run --separate-stderr "$MXBPF" report "$REAL" --layout $layout --format json
+		[[ $status == 0 && -z $stderr ]]
+		jq -e . <<<"$output" >/dev/null
+	done
+	"$MXBPF" report "$REAL" --format json | jq -e '.schema_version == 1 and .loss.attempted > 0'
+}
+
+@test "a recording cut short is reported with a warning on stderr, exit 0" {
+	need_recording
+	head -c $(($(stat -c %s "$REAL") - 100)) "$REAL" >cut.mxd
+	run --separate-stderr "$MXBPF" report cut.mxd
+	[[ $status == 0 && ${#lines[@]} -gt 5 && $stderr == *"warning"*"cut.mxd is incomplete"* ]]
+}
+
+@test "export writes the same trace to a file, gzip and stdout" {
+	need_recording
+	"$MXBPF" export "$REAL" -f chrome -o t.json
+	"$MXBPF" export "$REAL" -o t.json.gz
+	"$MXBPF" export "$REAL" | cmp - t.json
+	gzip -dc t.json.gz | cmp - t.json
+	[[ $(stat -c %a t.json) == 600 ]]
+	jq -e '.traceEvents | length > 0' t.json
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+
+#define BAR_COLUMNS  40
+#define BAR_DELAY_NS 500000000ull /* a shorter export shows none */
+#define BAR_EVERY_NS 100000000ull
+
+/* Progress on a terminal; one line that is redrawn. */
+struct bar {
+	uint64_t next_ns;
+	bool drawn;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static void bar_draw(void *ctx, uint64_t done, uint64_t of)
+{
+	struct bar *b = ctx;
+	uint64_t now = now_ns();
+	double part = of ? (double)done / of : 0;
+	int fill;
+
+	if (now < b->next_ns)
+		return;
+	part = part < 1 ? part : 1;
+	fill = part * BAR_COLUMNS;
+	fprintf(stderr, "\rwriting [%.*s%*s] %3d %%", fill, "########################################",
+		BAR_COLUMNS - fill, "", (int)(part * 100));
+	b->next_ns = now + BAR_EVERY_NS;
+	b->drawn = true;
+}
+
+static void bar_clear(const struct bar *b)
+{
+	if (b->drawn)
+		fputs("\r\033[K", stderr);
+}
+
+static bool has_suffix(const char *path, const char *suffix)
+{
+	size_t n = strlen(path), k = strlen(suffix);
+
+	return n > k && !strcmp(path + n - k, suffix);
+}
+
+/* -f names it (the formats of tables are none of records), else the file's suffix, else a Chrome trace. */
+static const struct snk_ops *trace_sink(const char *format, const char *path)
+{
+	const struct snk_ops *by_format = format ? snk_find(format) : NULL;
+	const struct snk_ops *by_suffix = snk_find_suffix(path);
+
+	if (by_format && by_format->needs_records)
+		return by_format;
+	if (by_suffix && by_suffix->needs_records)
+		return by_suffix;
+	return snk_find("chrome");
+}
+
+int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m)
+{
+	const struct mdl_session *s = rec_reader_session(r);
+	const struct snk_input in = {.session = s, .model = m, .source = rec_reader_source(r)};
+	struct bar bar = {.next_ns = now_ns() + BAR_DELAY_NS};
+	struct snk_opts opts = {.progress_ctx = &bar};
+	struct err e = {0};
+	struct out *out;
+	int err;
+
+	if (!o->quiet && isatty(STDERR_FILENO))
+		opts.progress = bar_draw;
+	err = out_open(path, has_suffix(path, ".gz"), &out, &e);
+	if (err)
+		return cmd_fail(&e);
+	err = snk_write(trace_sink(o->format, path), &in, &opts, out, &e);
+	if (err)
+		out_abort(out);
+	else
+		err = out_commit(out, &e);
+	bar_clear(&bar);
+	if (err)
+		return cmd_fail(&e);
+	if (s->cut_records)
+		cmd_warn("the trace lacks the oldest %llu records: --max-size was reached",
+			 (unsigned long long)s->cut_records);
+	return CMD_OK;
+}
+
+/* Before anything large is read. */
+static int check_output(const char *path, const char *recording, struct err *e)
+{
+	struct stat a, b;
+
+	if (!strcmp(path, "-") && isatty(STDOUT_FILENO))
+		return err_set(e, ERR_USAGE, -EINVAL, "standard output is a terminal: name a file with -o");
+	if (!strcmp(path, "-"))
+		return 0;
+	if (!stat(path, &a) && !stat(recording, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+		return err_set(e, ERR_USAGE, -EINVAL, "--output: %s is the recording itself", path);
+	return out_check(path, e);
+}
+
+int cmd_export(const struct cmd_opts *o)
+{
+	const char *path = o->output ? o->output : "-";
+	struct err e = {0};
+	struct rec_reader *r;
+	struct mdl *m;
+	int rc;
+
+	if (check_output(path, o->args[0], &e) || cmd_open_recording(o->args[0], &r, &m, &e))
+		return cmd_fail(&e);
+	rc = cmd_write_trace(o, path, r, m);
+	mdl_free(m);
+	rec_reader_close(r);
+	return rc;
+}

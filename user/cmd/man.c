@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The man page: what the tables know, with the prose that they do not. man(7) macros. */
+#include <stdio.h>
+
+#include "adapter/adapter.h"
+#include "cmd/opts.h"
+
+/* Plain text for roff: no hyphenated minus, no escapes, no accidental request. */
+static void put_roff(const char *text)
+{
+	if (*text == '.' || *text == '\'')
+		fputs("\\&", stdout);
+	for (; *text; text++) {
+		if (*text == '-')
+			fputs("\\-", stdout);
+		else if (*text == '\\')
+			fputs("\\e", stdout);
+		else
+			putchar(*text);
+	}
+}
+
+static void put_line(const char *macro, const char *text)
+{
+	fputs(macro, stdout);
+	put_roff(text);
+	putchar('\n');
+}
+
+static void print_synopsis(void)
+{
+	const struct cmd *c;
+	char title[32];
+
+	for (c = cmd_table; c->run; c++) {
+		put_line(".B ", cmd_title(c, title));
+		put_line("", c->synopsis);
+		if (c[1].run)
+			puts(".br");
+	}
+}
+
+static void print_runtimes(void)
+{
+	const struct adp *const *a;
+
+	fputs("Runtimes that this version knows:", stdout);
+	for (a = adapters; *a; a++)
+		printf("%s %s", a == adapters ? "" : ",", (*a)->title);
+	puts(".");
+}
+
+static void print_commands(void)
+{
+	const struct cmd *c;
+	char title[32];
+
+	for (c = cmd_table; c->run; c++) {
+		puts(".TP");
+		put_line(".B ", cmd_title(c, title));
+		put_line("", c->help);
+	}
+}
+
+static void print_takers(const struct cmd_option *opt)
+{
+	const struct cmd *c;
+	const char *sep = " ";
+
+	fputs("Taken by", stdout);
+	for (c = cmd_table; c->run; c++) {
+		if (!(opt->commands & c->bit))
+			continue;
+		printf("%s\\fB%s\\fR", sep, c->name ? c->name : "mxbpf \\-\\-pid");
+		sep = ", ";
+	}
+	puts(".");
+}
+
+static void print_options(void)
+{
+	const struct cmd_option *opt;
+	char text[512];
+
+	for (opt = cmd_options; opt->name; opt++) {
+		if (!opt->group)
+			continue;
+		puts(".TP");
+		if (opt->letter)
+			printf("\\fB\\-%c\\fR, ", opt->letter);
+		fputs("\\fB\\-\\-", stdout);
+		put_roff(opt->name);
+		printf("\\fR%s%s%s\n", opt->arg ? " \\fI" : "", opt->arg ? opt->arg : "", opt->arg ? "\\fR" : "");
+		put_roff(cmd_option_text(opt, text));
+		puts(".");
+		print_takers(opt);
+	}
+}
+
+static void print_caps(void)
+{
+	printf("At most %d threads at a time, and %d nested spans a thread: what goes beyond counts as dropped.\n",
+	       MXBPF_THREADS_MAX, MXBPF_FRAMES_MAX);
+	printf("Names are kept up to %d bytes; longer ones are cut and counted as truncated.\n", MXBPF_NAME_BYTES_MAX);
+}
+
+static void print_exits(void)
+{
+	const struct cmd_exit_text *x;
+
+	for (x = cmd_exits; x->text; x++) {
+		printf(".TP\n.B %d\n", x->code);
+		put_line("", x->text);
+	}
+}
+
+static void print_examples(void)
+{
+	const struct cmd *c;
+
+	puts(".EX");
+	for (c = cmd_table; c->run; c++)
+		put_line("", c->example);
+	puts(".EE");
+}
+
+/* In the order of the page; `text` is roff and comes before what `print` prints. */
+static const struct {
+	const char *title;
+	void (*print)(void);
+	const char *text;
+} sections[] = {
+	{"NAME", NULL, "mxbpf \\- operators, C API calls and memory of a running deep\\-learning job\n"},
+	{"SYNOPSIS", print_synopsis, ""},
+	{"DESCRIPTION", print_runtimes,
+	 "mxbpf looks at an unmodified, running process with BPF programs on the functions of its runtime library.\n"
+	 "The process needs no change, no environment variable and no restart; nothing is loaded into it.\n"
+	 "When the window ends (Ctrl\\-C, \\fB\\-d\\fR, the end of the process) mxbpf removes its probes and prints\n"
+	 "the tables that the runtime's own profiler would have printed, and on request a timeline.\n"
+	 "What lies outside the window is not in the numbers.\n"
+	 ".PP\n"},
+	{"COMMANDS", print_commands, ""},
+	{"OPTIONS", print_options, ""},
+	{"OUTPUT", NULL,
+	 "Standard output carries the result and nothing else.\n"
+	 "Standard error carries messages: \\fIattached: N probes\\fR once events are truly being taken and, on a\n"
+	 "terminal, once a second the time, the events per second and the losses; \\fB\\-q\\fR silences these.\n"
+	 ".PP\n"
+	 "Every output ends with its losses, counted where they happen.\n"
+	 "\\fIAttempted\\fR records are those that the probes set out to send; each is then \\fIstored\\fR or\n"
+	 "\\fIdropped\\fR.\n"
+	 "\\fITruncated\\fR counts names that were cut, \\fIunreadable\\fR reads of the process's memory that failed,\n"
+	 "\\fIunmatched\\fR starts without an end and ends without a start, such as calls in flight at the edges of\n"
+	 "the window.\n"
+	 ".PP\n"
+	 "Times are wall time between start and end of a call.\n"
+	 "\\fISelf\\fR is that time less the calls nested directly in it on the same thread.\n"
+	 "\\fB\\-\\-format json\\fR has the exact integers, in nanoseconds and bytes.\n"
+	 "\\fB\\-\\-layout mxnet\\fR keeps the layout and the quirks of mxnet.profiler.dumps(), for scripts that\n"
+	 "parse it; where the two differ, the modern layout is the right one.\n"},
+	{"OVERHEAD", NULL,
+	 "A probe costs its process a trap each time it is hit: about half a microsecond where the kernel can\n"
+	 "emulate the probed instruction, up to ten on a virtual machine where it must single\\-step it.\n"
+	 "With the caches cold, count on two microseconds a record.\n"
+	 "A job of large operators does not notice; a loop of tiny ones does.\n"
+	 "Fewer hits are the only real saving: most calls of the C API are trivial getters, so\n"
+	 "\\fB\\-\\-probes op,mem,wait\\fR costs far less than all groups.\n"
+	 "A trace or a recording adds one probe and disk writes.\n"
+	 "While mxbpf is not attached the cost is none.\n"},
+	{"LIMITS", print_caps,
+	 "x86\\-64 only; a kernel of 6.6 or later with uprobe_multi links.\n"
+	 "\\fBmxbpf check\\fR says what is missing.\n"
+	 ".PP\n"
+	 "No return probe is ever used: an exception that crosses one would end the process.\n"
+	 "So only functions whose end can be seen by another probe have durations.\n"
+	 ".PP\n"
+	 "Operators that the runtime runs as one bulk are one row, the bulk's.\n"
+	 ".PP\n"
+	 "Percentiles come from a histogram whose buckets are at most 12.5 % wide.\n"
+	 ".PP\n"
+	 "Memory counts the bytes that the runtime requested since mxbpf attached; what was allocated before is\n"
+	 "unknown, and what a pool keeps after it was freed is not counted.\n"
+	 ".PP\n"
+	 "A library whose build is not known has its probes refused, with the reason, rather than guessed.\n"
+	 ".PP\n"},
+	{"EXIT STATUS", print_exits, ""},
+	{"FILES", NULL,
+	 "Recordings, traces and other outputs have mode 0600 and belong to who called \\fBsudo\\fR(8).\n"
+	 "Traces appear under their name when they are complete.\n"
+	 "A recording can be read at any moment, also when mxbpf was killed: everything complete before the cut is\n"
+	 "there, and \\fBreport\\fR says that the recording is incomplete.\n"
+	 "A recording of a newer major format is refused.\n"},
+	{"SECURITY", NULL,
+	 "Attaching needs root, or the capabilities CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.\n"
+	 "\\fBreport\\fR and \\fBexport\\fR need no privilege; run them without.\n"
+	 "Output paths that are symbolic links are refused.\n"
+	 "Recordings hold the command line of the process and the names of its operators and threads; no tensor\n"
+	 "data, no other memory.\n"
+	 "Names from the process or a recording are escaped wherever they are shown.\n"},
+	{"EXAMPLES", print_examples, ""},
+};
+
+int cmd_print_man(const struct cmd *c)
+{
+	size_t i;
+
+	puts(".\\\" made by mxbpf \\-\\-generate man\n.TH MXBPF 1 \"\" \"mxbpf " MXBPF_VERSION "\" \"User Commands\"");
+	for (i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+		printf(".SH %s\n", sections[i].title);
+		fputs(sections[i].text, stdout);
+		if (sections[i].print)
+			sections[i].print();
+	}
+	return CMD_OK;
+}

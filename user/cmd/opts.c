@@ -1,0 +1,589 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/opts.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "mxbpf_file.h"
+#include "plan/probe.h"
+
+#define LIVE   (CMD_BIT_ATTACH | CMD_BIT_RECORD)
+#define TABLES (CMD_BIT_ATTACH | CMD_BIT_REPORT)
+#define EVERY  (CMD_BIT_HELP * 2 - 1)
+
+/* ---- the values that options take */
+
+static const char *word_sort(unsigned i)
+{
+	return i < SNK_SORT_NKEYS ? snk_sort_names[i] : NULL;
+}
+
+static const char *word_layout(unsigned i)
+{
+	static const char *const words[] = {"modern", "mxnet", NULL};
+
+	return words[i];
+}
+
+static const char *word_format(unsigned i)
+{
+	static const char *const words[] = {"table", "json", NULL};
+
+	return words[i];
+}
+
+/* What can be written to a file from records: the sinks that ask for them. */
+static const char *word_export(unsigned i)
+{
+	const struct snk_ops *const *s;
+
+	for (s = snk_registry; *s; s++)
+		if ((*s)->needs_records && !i--)
+			return (*s)->name;
+	return NULL;
+}
+
+/* In the order of enum probe_group, bit by bit. */
+static const char *word_probes(unsigned i)
+{
+	static const char *const words[] = {"op", "api", "mem", "wait", NULL};
+
+	return words[i];
+}
+#define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT)
+
+static const struct {
+	const char *what;
+	int (*print)(const struct cmd *c);
+} generators[] = {{"man", cmd_print_man}, {"completion", cmd_print_completion}, {NULL, NULL}};
+
+static const char *word_generate(unsigned i)
+{
+	return generators[i].what;
+}
+
+/* ---- the nearest word to a wrong one */
+
+#define NEAR_BYTES_MAX 32
+
+struct nearest {
+	const char *word;
+	unsigned distance;
+};
+
+/* Letters to insert, delete or replace between two words. */
+static unsigned edit_distance(const char *a, const char *b)
+{
+	unsigned row[NEAR_BYTES_MAX], i, j, diag, keep, best;
+
+	for (j = 0; j <= strlen(b); j++)
+		row[j] = j;
+	for (i = 1; a[i - 1]; i++) {
+		diag = row[0];
+		row[0] = i;
+		for (j = 1; b[j - 1]; j++) {
+			keep = row[j];
+			best = diag + (a[i - 1] != b[j - 1]);
+			best = best < keep + 1 ? best : keep + 1;
+			row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
+			diag = keep;
+		}
+	}
+	return row[strlen(b)];
+}
+
+static void nearest_try(struct nearest *n, const char *text, const char *word)
+{
+	unsigned d;
+
+	if (strlen(text) >= NEAR_BYTES_MAX || strlen(word) >= NEAR_BYTES_MAX)
+		return;
+	d = edit_distance(text, word);
+	if (d > 2 || d * 2 > strlen(word) || (n->word && d >= n->distance))
+		return;
+	n->word = word;
+	n->distance = d;
+}
+
+/* "; did you mean 'WORD'?" or nothing. Returns buf. */
+static const char *nearest_hint(const struct nearest *n, const char *dashes, char buf[64])
+{
+	buf[0] = '\0';
+	if (n->word)
+		snprintf(buf, 64, "; did you mean '%s%s'?", dashes, n->word);
+	return buf;
+}
+
+static const char *join_words(const char *(*word)(unsigned), char buf[200])
+{
+	size_t len = 0;
+	unsigned i;
+
+	buf[0] = '\0';
+	for (i = 0; word(i) && len < 200; i++)
+		len += snprintf(buf + len, 200 - len, "%s%s", i ? ", " : "", word(i));
+	return buf;
+}
+
+/* Index of a value among those of an option, or -EINVAL. */
+static int find_word(const struct cmd_option *opt, const char *text, struct err *e)
+{
+	struct nearest n = {0};
+	char hint[64], all[200];
+	unsigned i;
+
+	for (i = 0; opt->word(i); i++) {
+		if (!strcmp(opt->word(i), text))
+			return i;
+		nearest_try(&n, text, opt->word(i));
+	}
+	return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not one of %s%s", opt->name, text,
+		       join_words(opt->word, all), nearest_hint(&n, "", hint));
+}
+
+/* ---- setters: one a type of value */
+
+static void *field(const struct cmd_option *opt, struct cmd_opts *o)
+{
+	return (char *)o + opt->field;
+}
+
+static int set_flag(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	*(bool *)field(opt, o) = true;
+	return 0;
+}
+
+static int set_number(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	unsigned long long n;
+
+	errno = 0;
+	n = strtoull(text, NULL, 10);
+	if (!text[0] || text[strspn(text, "0123456789")] || errno || n < opt->min || n > opt->max)
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a number from %llu to %llu", opt->name,
+			       text, (unsigned long long)opt->min, (unsigned long long)opt->max);
+	*(unsigned *)field(opt, o) = n;
+	return 0;
+}
+
+static int set_duration(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	uint64_t ns;
+	int err = fmt_parse_duration(text, &ns);
+
+	if (err == -ERANGE || (!err && ns > opt->max))
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is too long", opt->name, text);
+	if (!err && ns < opt->min)
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is too short", opt->name, text);
+	if (err)
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "--%s: '%.60s' is not a duration: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
+			       opt->name, text);
+	*(uint64_t *)field(opt, o) = ns;
+	return 0;
+}
+
+static int set_bytes(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	char lo[24], hi[24];
+	uint64_t bytes;
+	int err = fmt_parse_bytes(text, &bytes);
+
+	if (err == -ERANGE || (!err && (bytes < opt->min || bytes > opt->max)))
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not from %s to %s", opt->name, text,
+			       fmt_bytes(opt->min, lo), fmt_bytes(opt->max, hi));
+	if (err)
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a size: 64M, 2GiB, 4194304 (bytes)",
+			       opt->name, text);
+	*(uint64_t *)field(opt, o) = bytes;
+	return 0;
+}
+
+/* BPF ring buffers have no other sizes. */
+static int set_ring(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	int err = set_bytes(opt, o, text, e);
+
+	if (err)
+		return err;
+	if (o->ring_bytes & (o->ring_bytes - 1))
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a power of two: 1M, 8M, 64M", opt->name,
+			       text);
+	return 0;
+}
+
+static int set_path(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	if (!text[0])
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: the file name is empty", opt->name);
+	*(const char **)field(opt, o) = text;
+	return 0;
+}
+
+static int set_file(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	if (!strcmp(text, "-"))
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '-' does not work here; name a file", opt->name);
+	return set_path(opt, o, text, e);
+}
+
+static int set_word(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	int i = find_word(opt, text, e);
+
+	if (i < 0)
+		return i;
+	*(const char **)field(opt, o) = opt->word(i);
+	return 0;
+}
+
+static int set_index(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	int i = find_word(opt, text, e);
+
+	if (i < 0)
+		return i;
+	*(int *)field(opt, o) = i;
+	return 0;
+}
+
+static int set_mask(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	unsigned mask = 0;
+	char part[64];
+	size_t len;
+	int i;
+
+	for (;; text += len + 1) {
+		len = strcspn(text, ",");
+		snprintf(part, sizeof(part), "%.*s", (int)(len < sizeof(part) ? len : sizeof(part)), text);
+		i = find_word(opt, part, e);
+		if (i < 0)
+			return i;
+		mask |= 1u << i;
+		if (!text[len])
+			break;
+	}
+	*(unsigned *)field(opt, o) = mask;
+	return 0;
+}
+
+static int set_help(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	o->instead = cmd_print_help;
+	return 0;
+}
+
+static int set_version(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	o->instead = cmd_print_version;
+	return 0;
+}
+
+static int set_generate(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	int i = find_word(opt, text, e);
+
+	if (i < 0)
+		return i;
+	o->instead = generators[i].print;
+	return 0;
+}
+
+/* ---- the table */
+
+#define YEAR_NS	 (366ull * 24 * 3600 * 1000000000) /* longer ones would overflow a clock one day */
+#define FIELD(f) .field = offsetof(struct cmd_opts, f)
+
+/* The defaults that the table puts in words. */
+MXBPF_STATIC_ASSERT(MXBPF_RING_BYTES == 8u << 20);
+MXBPF_STATIC_ASSERT(REC_MAX_BYTES_DEFAULT == 2ull << 30);
+
+/* A row is a paragraph. */
+/* clang-format off */
+const struct cmd_option cmd_options[] = {
+	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = LIVE | CMD_BIT_CHECK,
+	 .required = LIVE, .help = "the process to look at; it is not changed or restarted",
+	 .set = set_number, FIELD(pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */},
+	{.name = "probes", .arg = "LIST", .group = "Target", .commands = LIVE,
+	 .help = "what to probe, joined by commas: operators, C API, memory, waits", .def = "all",
+	 .set = set_mask, FIELD(probes), .word = word_probes},
+	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = LIVE,
+	 .help = "stop after TIME: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
+	 .def = "until Ctrl-C or the target's end", .set = set_duration, FIELD(duration_ns), .min = 1,
+	 .max = YEAR_NS},
+	{.name = "delay", .arg = "TIME", .group = "Window", .commands = LIVE,
+	 .help = "wait TIME before looking", .def = "0", .set = set_duration, FIELD(delay_ns),
+	 .max = YEAR_NS},
+	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = TABLES,
+	 .help = "what stdout gets", .def = "table", .set = set_word, FIELD(format), .word = word_format},
+	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_EXPORT,
+	 .help = "what to write", .def = "by the suffix of -o, else chrome",
+	 .set = set_word, FIELD(format), .word = word_export},
+	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = TABLES,
+	 .help = "of the tables and the JSON; mxnet is what mxnet.profiler.dumps() prints", .def = "modern",
+	 .set = set_word, FIELD(layout), .word = word_layout},
+	{.name = "sort", .arg = "KEY", .group = "Tables", .commands = TABLES,
+	 .help = "order of the rows, largest first", .def = "total",
+	 .set = set_index, FIELD(sort), .word = word_sort},
+	{.name = "ascending", .group = "Tables", .commands = TABLES, .help = "smallest first",
+	 .set = set_flag, FIELD(ascending)},
+	{.name = "top", .arg = "N", .group = "Tables", .commands = TABLES,
+	 .help = "at most N rows a table", .def = "all", .set = set_number, FIELD(top), .min = 1,
+	 .max = 1000000000},
+	{.name = "trace", .arg = "FILE", .group = "Files", .commands = LIVE,
+	 .help = "write a timeline for Perfetto when the window ends: .json, or .json.gz compressed",
+	 .set = set_file, FIELD(trace)},
+	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_RECORD,
+	 .help = "the recording", .def = "mxbpf-PID-UTC.mxd here", .set = set_file, FIELD(output)},
+	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_EXPORT,
+	 .help = "where to write; .gz is compressed, - is stdout", .def = "stdout, unless it is a terminal",
+	 .set = set_path, FIELD(output)},
+	{.name = "max-size", .arg = "SIZE", .group = "Files", .commands = LIVE,
+	 .help = "keep at most SIZE of records; the oldest go, counted, and stay in the tables", .def = "2G",
+	 .set = set_bytes, FIELD(max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40},
+	{.name = "ring-size", .arg = "SIZE", .group = "General", .commands = LIVE,
+	 .help = "buffer between kernel and mxbpf, a power of two; larger if events are dropped", .def = "8M",
+	 .set = set_ring, FIELD(ring_bytes), .min = 1 << 16, .max = 1 << 30},
+	{.name = "quiet", .letter = 'q', .group = "General", .commands = LIVE | CMD_BIT_EXPORT,
+	 .help = "no progress on stderr", .set = set_flag, FIELD(quiet)},
+	{.name = "verbose", .letter = 'v', .group = "General", .commands = LIVE,
+	 .help = "more detail on stderr", .set = set_flag, FIELD(verbose)},
+	{.name = "help", .letter = 'h', .group = "General", .commands = EVERY,
+	 .help = "print this help", .set = set_help},
+	{.name = "version", .letter = 'V', .group = "General", .commands = EVERY,
+	 .help = "print the version", .set = set_version},
+	{.name = "generate", .arg = "WHAT", .commands = CMD_BIT_ATTACH,
+	 .help = "print the man page or the bash completion", .set = set_generate, .word = word_generate},
+	{.name = NULL},
+};
+/* clang-format on */
+
+const char *cmd_option_text(const struct cmd_option *opt, char buf[512])
+{
+	char words[200];
+	size_t len = snprintf(buf, 512, "%s", opt->help);
+
+	if (opt->word)
+		len += snprintf(buf + len, 512 - len, "; %s: %s", opt->arg, join_words(opt->word, words));
+	if (opt->def)
+		snprintf(buf + len, 512 - len, " (default %s)", opt->def);
+	return buf;
+}
+
+/* ---- parsing */
+
+#define NOPTIONS (sizeof(cmd_options) / sizeof(cmd_options[0]))
+MXBPF_STATIC_ASSERT(NOPTIONS <= 64); /* bits of `seen` */
+#define LONG_VAL 256		     /* what getopt returns for row i: LONG_VAL + i, above every letter */
+
+struct getopt_rows {
+	struct option longs[NOPTIONS];
+	char shorts[2 * NOPTIONS + 2];
+};
+
+/* First row of a name among the commands of a mask, before `end`; NULL: none. */
+static const struct cmd_option *find_option(const char *name, unsigned commands, const struct cmd_option *end)
+{
+	const struct cmd_option *opt;
+
+	for (opt = cmd_options; opt->name && opt != end; opt++)
+		if (!strcmp(opt->name, name) && (opt->commands & commands))
+			return opt;
+	return NULL;
+}
+
+/* All names, also those the command does not take: naming such an option beats calling it unknown. */
+static void getopt_fill(struct getopt_rows *g)
+{
+	const struct cmd_option *opt;
+	char *s = g->shorts;
+	size_t n = 0;
+
+	memset(g, 0, sizeof(*g));
+	*s++ = ':'; /* tells a missing value from an unknown option */
+	for (opt = cmd_options; opt->name; opt++) {
+		if (find_option(opt->name, EVERY, opt))
+			continue;
+		g->longs[n++] = (struct option){opt->name, opt->arg ? required_argument : no_argument, NULL,
+						LONG_VAL + (int)(opt - cmd_options)};
+		if (!opt->letter)
+			continue;
+		*s++ = opt->letter;
+		if (opt->arg)
+			*s++ = ':';
+	}
+}
+
+/* The row that getopt means by a letter or a LONG_VAL. */
+static const struct cmd_option *option_of(int val)
+{
+	const struct cmd_option *opt;
+
+	if (val >= LONG_VAL)
+		return &cmd_options[val - LONG_VAL];
+	for (opt = cmd_options; opt->name; opt++)
+		if (opt->letter == val)
+			return opt;
+	return NULL;
+}
+
+static int fail_unknown(const struct cmd *c, const char *word, struct err *e)
+{
+	size_t len = strcspn(word, "="), used = 0;
+	const struct cmd_option *opt;
+	struct nearest n = {0};
+	char text[64], hint[64], title[32], fits[200] = "";
+
+	snprintf(text, sizeof(text), "%.*s", (int)len, word);
+	for (opt = cmd_options; opt->name; opt++) {
+		if (!opt->group || !(opt->commands & c->bit))
+			continue;
+		nearest_try(&n, text + 2, opt->name);
+		if (!strncmp(opt->name, text + 2, len - 2) && used < sizeof(fits))
+			used += snprintf(fits + used, sizeof(fits) - used, "%s--%s", used ? ", " : "", opt->name);
+	}
+	cmd_title(c, title);
+	if (fits[0])
+		return err_set(e, ERR_USAGE, -EINVAL, "option '%s' can be %s", text, fits);
+	return err_set(e, ERR_USAGE, -EINVAL, "unknown option '%s'; see: %s --help%s", text, title,
+		       nearest_hint(&n, "--", hint));
+}
+
+/* An option of other commands: says of which. */
+static int fail_foreign(const struct cmd *c, const char *name, struct err *e)
+{
+	char title[32], of[200] = "";
+	const struct cmd *other;
+	size_t len = 0;
+
+	for (other = cmd_table; other->run; other++)
+		if (find_option(name, other->bit, NULL) && len < sizeof(of))
+			len += snprintf(of + len, sizeof(of) - len, "%s%s", len ? ", " : "",
+					other->name ? other->name : "mxbpf --pid");
+	return err_set(e, ERR_USAGE, -EINVAL, "%s does not take --%s (taken by: %s)", cmd_title(c, title), name, of);
+}
+
+static int fail_getopt(const struct cmd *c, int got, const char *word, struct err *e)
+{
+	const struct cmd_option *opt = optopt ? option_of(optopt) : NULL;
+	char title[32];
+
+	if (!optopt)
+		return fail_unknown(c, word, e);
+	if (!opt)
+		return err_set(e, ERR_USAGE, -EINVAL, "unknown option '-%c'; see: %s --help", optopt,
+			       cmd_title(c, title));
+	if (!find_option(opt->name, c->bit, NULL))
+		return fail_foreign(c, opt->name, e);
+	if (got == ':')
+		return err_set(e, ERR_USAGE, -EINVAL, "option --%s needs a value: %s", opt->name, opt->arg);
+	return err_set(e, ERR_USAGE, -EINVAL, "option --%s takes no value", opt->name);
+}
+
+/* *seen: a bit for each row of cmd_options[] that was given. */
+static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_opts *o, uint64_t *seen, struct err *e)
+{
+	const struct cmd_option *opt;
+	struct getopt_rows g;
+	int got, err;
+
+	getopt_fill(&g);
+	optind = 0;
+	opterr = 0;
+	while ((got = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1) {
+		if (got == '?' || got == ':')
+			return fail_getopt(c, got, argv[optind - 1], e);
+		opt = find_option(option_of(got)->name, c->bit, NULL);
+		if (!opt)
+			return fail_foreign(c, option_of(got)->name, e);
+		err = opt->set(opt, o, optarg, e);
+		if (err || o->instead)
+			return err;
+		*seen |= 1ull << (opt - cmd_options);
+	}
+	o->args = argv + optind;
+	o->nargs = argc - optind;
+	return 0;
+}
+
+/* What no single option can see. */
+static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t seen, struct err *e)
+{
+	const struct cmd_option *opt;
+	char title[32];
+
+	cmd_title(c, title);
+	if (o->nargs > c->max_args && !c->max_args)
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "unexpected '%.60s': a process is named by --pid PID, a command "
+			       "comes first; see: %s --help",
+			       o->args[0], title);
+	if (o->nargs < c->min_args || o->nargs > c->max_args)
+		return err_set(e, ERR_USAGE, -EINVAL, "%s takes %d operand%s, not %d; usage: %s %s", title, c->max_args,
+			       c->max_args == 1 ? "" : "s", o->nargs, title, c->synopsis);
+	for (opt = cmd_options; opt->name; opt++)
+		if ((opt->required & c->bit) && !(seen >> (opt - cmd_options) & 1))
+			return err_set(e, ERR_USAGE, -EINVAL, "--%s %s is missing; usage: %s %s", opt->name, opt->arg,
+				       title, c->synopsis);
+	if (o->output && o->trace && !strcmp(o->output, o->trace))
+		return err_set(e, ERR_USAGE, -EINVAL, "--output and --trace name the same file '%.200s'", o->trace);
+	return 0;
+}
+
+static int fail_command(const char *word, struct err *e)
+{
+	struct nearest n = {0};
+	const struct cmd *c;
+	char hint[64], all[200] = "";
+	size_t len = 0;
+
+	if (word[0] && !word[strspn(word, "0123456789")])
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "'%.60s' is not a command; to look at a process: mxbpf --pid %.60s", word, word);
+	for (c = cmd_table; c->run; c++) {
+		if (!c->name || len >= sizeof(all))
+			continue;
+		nearest_try(&n, word, c->name);
+		len += snprintf(all + len, sizeof(all) - len, "%s%s", len ? ", " : "", c->name);
+	}
+	return err_set(e, ERR_USAGE, -EINVAL, "'%.60s' is not a command (%s), and a process is named by --pid PID%s",
+		       word, all, nearest_hint(&n, "", hint));
+}
+
+int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, struct err *e)
+{
+	uint64_t seen = 0;
+	int err;
+
+	*o = (struct cmd_opts){.layout = "modern", .probes = PROBES_ALL, .sort = SNK_SORT_TOTAL};
+	*c = &cmd_table[0];
+	if (argv[1][0] != '-') {
+		*c = cmd_find(argv[1]);
+		if (!*c)
+			return fail_command(argv[1], e);
+		argc--;
+		argv++;
+	}
+	err = parse_options(*c, argc, argv, o, &seen, e);
+	if (err || o->instead)
+		return err;
+	return check_whole(*c, o, seen, e);
+}
+
+int cmd_help(const struct cmd_opts *o)
+{
+	struct err e = {0};
+	const struct cmd *c = o->nargs ? cmd_find(o->args[0]) : &cmd_table[0];
+
+	if (c)
+		return cmd_print_help(c);
+	fail_command(o->args[0], &e);
+	return cmd_fail(&e);
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fmt.h"
+
+/* Words of a target, a file or a path may stand in the line: escaped, so that it stays one line. */
+static void print_line(const char *kind, const char *text)
+{
+	char safe[2100];
+
+	fmt_safe(safe, sizeof(safe), text, strlen(text));
+	fprintf(stderr, "mxbpf: %s: %s\n", kind, safe);
+}
+
+int cmd_fail(const struct err *e)
+{
+	print_line("error", e->why[0] ? e->why : strerror(e->code ? -e->code : EIO));
+	return e->cls ? (int)e->cls : CMD_FAILED;
+}
+
+void cmd_warn(const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	print_line("warning", text);
+}

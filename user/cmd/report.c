@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cmd.h"
+
+int cmd_report(const struct cmd_opts *o)
+{
+	struct err e = {0};
+	struct rec_reader *r;
+	struct mdl *m;
+	int rc;
+
+	if (cmd_open_recording(o->args[0], &r, &m, &e))
+		return cmd_fail(&e);
+	rc = cmd_print_tables(o, rec_reader_session(r), m);
+	mdl_free(m);
+	rec_reader_close(r);
+	return rc;
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/opts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct cmd cmd_table[] = {
+	{
+		.synopsis = "--pid PID [options]",
+		.help = "attach; print the tables at Ctrl-C, after -d, or when the target ends",
+		.example = "sudo mxbpf --pid 1234 -d 10s --trace step.json.gz",
+		.bit = CMD_BIT_ATTACH,
+		.run = cmd_attach,
+	},
+	{
+		.name = "record",
+		.synopsis = "--pid PID [options]",
+		.help = "attach and write a recording, to report or export later",
+		.example = "sudo mxbpf record --pid 1234 -d 1m -o job.mxd",
+		.bit = CMD_BIT_RECORD,
+		.run = cmd_record,
+	},
+	{
+		.name = "report",
+		.synopsis = "FILE [options]",
+		.help = "print the tables of a recording",
+		.example = "mxbpf report job.mxd --sort p99 --top 20",
+		.bit = CMD_BIT_REPORT,
+		.min_args = 1,
+		.max_args = 1,
+		.run = cmd_report,
+	},
+	{
+		.name = "export",
+		.synopsis = "FILE [options]",
+		.help = "write a recording in another format: a trace for Perfetto",
+		.example = "mxbpf export job.mxd -f chrome -o job.json.gz",
+		.bit = CMD_BIT_EXPORT,
+		.min_args = 1,
+		.max_args = 1,
+		.run = cmd_export,
+	},
+	{
+		.name = "check",
+		.synopsis = "[--pid PID]",
+		.help = "say what the kernel offers, what each probe resolves to, and why not",
+		.example = "sudo mxbpf check --pid 1234",
+		.bit = CMD_BIT_CHECK,
+		.run = cmd_check,
+	},
+	{
+		.name = "help",
+		.synopsis = "[COMMAND]",
+		.help = "the same as mxbpf COMMAND --help",
+		.example = "mxbpf help record",
+		.bit = CMD_BIT_HELP,
+		.max_args = 1,
+		.run = cmd_help,
+	},
+	{.run = NULL},
+};
+
+const struct cmd_exit_text cmd_exits[] = {
+	{CMD_OK, "done; also after Ctrl-C, TERM or HUP, with all files complete"},
+	{CMD_FAILED, "something failed: a file, a full disk, a damaged recording"},
+	{CMD_USAGE, "wrong words on the command line"},
+	{CMD_NO_TARGET, "no such target, or nothing in it to attach to"},
+	{CMD_PRIVILEGE, "a permission or a kernel feature is missing; the message says which"},
+	{CMD_NOTHING_SEEN, "attached, but no event was seen"},
+	{CMD_ABORTED, "aborted by a second Ctrl-C; partial files are readable"},
+	{.text = NULL},
+};
+
+const struct cmd *cmd_find(const char *name)
+{
+	const struct cmd *c;
+
+	for (c = cmd_table; c->run; c++)
+		if (c->name && !strcmp(c->name, name))
+			return c;
+	return NULL;
+}
+
+const char *cmd_title(const struct cmd *c, char buf[32])
+{
+	snprintf(buf, 32, "mxbpf%s%s", c->name ? " " : "", c->name ? c->name : "");
+	return buf;
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/opts.h"
+
+/* With one of 0, 1, 2 closed, the next file opened would be written by whoever prints there. */
+static void fill_std_fds(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* A result that did not reach stdout was not delivered. */
+static int flush_stdout(int rc)
+{
+	struct err e = {0};
+
+	errno = 0;
+	if (!fflush(stdout) && !ferror(stdout))
+		return rc;
+	err_set(&e, ERR_RUNTIME, -EIO, "cannot write standard output: %s", strerror(errno ? errno : EIO));
+	return cmd_fail(&e);
+}
+
+int main(int argc, char **argv)
+{
+	struct cmd_opts o;
+	struct err e = {0};
+	const struct cmd *c;
+
+	fill_std_fds();
+	if (argc < 2) {
+		cmd_print_usage();
+		return CMD_USAGE;
+	}
+	if (cmd_parse(argc, argv, &c, &o, &e))
+		return cmd_fail(&e);
+	return flush_stdout(o.instead ? o.instead(c) : c->run(&o));
+}
