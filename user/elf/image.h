@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the elf room only: what elf_open() learned, shared by the segment side and the symbol side. */
+#ifndef ELF_IMAGE_H
+#define ELF_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "elf/elf.h"
+
+#define ELF_LOADS_MAX 128
+
+/* A PT_LOAD segment, only the part that is in the file. */
+struct elf_load {
+	uint64_t va;
+	uint64_t off;
+	uint64_t bytes;
+	uint32_t flags; /* PF_X, ... */
+};
+
+struct elf {
+	int fd; /* owned */
+	uint64_t size_bytes;
+	uint64_t shdrs_off;
+	uint32_t nshdrs; /* 0: the file has no section headers */
+	uint32_t nloads;
+	struct elf_load loads[ELF_LOADS_MAX]; /* ascending, no overlap */
+	/* From PT_DYNAMIC; 0: absent. */
+	uint64_t symtab_va, strtab_va, strtab_bytes, gnu_hash_va, hash_va, versym_va;
+	uint8_t build_id[ELF_BUILD_ID_MAX];
+	size_t build_id_bytes;
+};
+
+/* n bytes at a file offset: 0, -EIO if the file ends before, -errno. */
+int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n);
+
+/* The segment that has all n bytes at va in the file, or NULL. */
+const struct elf_load *elf_load_at(const struct elf *f, uint64_t va, uint64_t n);
+
+#endif
