@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process to look into: identity that survives PID reuse (pidfd, start time), what it maps, and paths to
+ * A process to look into: identity that survives PID reuse (pidfd, an open /proc/PID), what it maps, and paths to
  * the very inodes it maps (/proc/PID/map_files), whatever happened to their names. Never changes it.
  */
 #ifndef TARGET_TARGET_H
@@ -18,14 +18,15 @@ struct tgt;
 
 /* A file that the process has mapped executable. Borrowed from the tgt. */
 struct tgt_lib {
-	char *path;	/* as the process sees it, without " (deleted)" */
-	char *open_path; /* opens the mapped inode from here: /proc/PID/map_files/..., else /proc/PID/root/... */
+	char *path;	 /* as the process sees it, without " (deleted)" */
+	char *open_path; /* opens the mapped inode from here: /proc/PID/map_files/..., then /proc/self/fd/N */
 	bool deleted;
 	uint64_t dev, ino;
-	uint64_t load_bias; /* address in the process = va in the file + load_bias */
+	/* Known after tgt_lib_elf() has succeeded: */
+	uint64_t load_bias;		    /* address in the process = va in the file + load_bias */
 	uint8_t build_id[ELF_BUILD_ID_MAX]; /* from the process's memory */
 	size_t build_id_bytes;
-	struct elf *elf; /* opened at first tgt_lib_elf() */
+	struct elf *elf;
 };
 
 /*
@@ -35,7 +36,7 @@ struct tgt_lib {
 int tgt_open(pid_t pid, struct tgt **out, struct err *e);
 void tgt_close(struct tgt *t); /* NULL is legal */
 
-pid_t tgt_pid(const struct tgt *t);	      /* tgid */
+pid_t tgt_pid(const struct tgt *t); /* tgid */
 const char *tgt_comm(const struct tgt *t);
 const char *tgt_cmdline(const struct tgt *t); /* arguments joined by spaces, hostile bytes kept */
 int tgt_pidfd(const struct tgt *t);	      /* polls readable at exit; borrowed */
@@ -47,8 +48,9 @@ struct tgt_lib *tgt_lib(struct tgt *t, size_t i);
 struct tgt_lib *tgt_find_lib(struct tgt *t, const char *glob);
 
 /*
- * The file behind a mapping, opened and compared: its build-id must equal the one in the process's memory
- * (a file overwritten in place is refused: -ESTALE). Borrowed until tgt_close().
+ * The file behind a mapping, opened (/proc/PID/map_files, else /proc/PID/root with the same inode, never the bare path)
+ * and compared: build-id and dynamic section must equal those in the process's memory (a file overwritten in place is
+ * refused: -ESTALE). lib->open_path then leads to the inode that was compared. Borrowed until tgt_close().
  */
 int tgt_lib_elf(struct tgt *t, struct tgt_lib *lib, struct elf **out, struct err *e);
 

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * From a mapping to the file behind it. Whatever its name leads to by now, only the inode that is mapped will do, and
+ * only if it still holds what the process loaded: a probe at an offset of another build corrupts the process.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fmt.h"
+#include "target/priv.h"
+
+#define PHDRS_MAX	256
+#define NOTES_MAX_BYTES 4096
+#define DYNS_MAX	256
+
+/* Everything about one look at a library. */
+struct look {
+	const struct tgt *t;
+	struct tgt_slot *s;
+	struct elf *f;
+	uint64_t phdrs_va;
+	unsigned int nphdrs;
+	bool same_inode; /* for certain; else only a build-id can tell */
+	char name[240];	 /* the path, safe to show */
+};
+
+static int refuse(const struct look *k, int code, struct err *e, const char *why)
+{
+	return err_set(e, ERR_TARGET, code, "%s, mapped by process %s, %s", k->name, k->t->label, why);
+}
+
+/*
+ * O_PATH first: the name may lead to a device or a FIFO, and opening one can have effects. A name in the process's
+ * root must at least have the inode number; overlayfs and btrfs report another st_dev than maps shows.
+ */
+static int open_inode(struct look *k, const char *name, bool by_name)
+{
+	int fd = -ESTALE, path_fd = openat(k->t->procfd, name, O_PATH | O_CLOEXEC);
+	const struct tgt_lib *lib = &k->s->lib;
+	char self[32];
+	struct stat st;
+
+	if (path_fd < 0)
+		return -errno;
+	if (!fstat(path_fd, &st) && S_ISREG(st.st_mode) && (!by_name || st.st_ino == lib->ino)) {
+		k->same_inode = st.st_ino == lib->ino && (!by_name || st.st_dev == lib->dev);
+		snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
+		fd = open(self, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			fd = -errno;
+	}
+	close(path_fd);
+	return fd;
+}
+
+static int open_mapped(struct look *k, struct err *e)
+{
+	char name[PATH_MAX];
+	int fd, direct;
+
+	snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, k->s->start, k->s->end);
+	direct = open_inode(k, name, false);
+	if (direct >= 0)
+		return direct;
+	snprintf(name, sizeof(name), "root%s", k->s->lib.path);
+	fd = open_inode(k, name, true);
+	if (fd >= 0)
+		return fd;
+	if (!tgt_alive(k->t))
+		return tgt_fail(k->t, -ESRCH, "map_files", e);
+	if ((direct == -EPERM || direct == -EACCES) && (fd == -ENOENT || fd == -ESTALE))
+		return err_set(e, ERR_PRIVILEGE, direct,
+			       "%s was deleted or replaced since process %s loaded it: only CAP_CHECKPOINT_RESTORE or "
+			       "CAP_SYS_ADMIN can still open it; run mxbpf with sudo",
+			       k->name, k->t->label);
+	if (direct == -ENOENT)
+		return refuse(k, -ENOENT, e, "is not mapped there any more");
+	return tgt_fail(k->t, fd == -ENOENT || fd == -ESTALE ? direct : fd, "the mapped files", e);
+}
+
+/* The program headers, where the image maps them. An image without them there can still be told by its inode. */
+static void find_phdrs(struct look *k)
+{
+	Elf64_Ehdr h;
+	uint64_t va;
+
+	if (elf_off_va(k->f, 0, &va) || elf_read_va(k->f, va, &h, sizeof(h)) || h.e_phentsize != sizeof(Elf64_Phdr) ||
+	    elf_off_va(k->f, h.e_phoff, &k->phdrs_va))
+		return;
+	k->nphdrs = h.e_phnum < PHDRS_MAX ? h.e_phnum : PHDRS_MAX;
+}
+
+static bool phdr(const struct look *k, unsigned int i, Elf64_Phdr *ph)
+{
+	return i < k->nphdrs && !elf_read_va(k->f, k->phdrs_va + i * sizeof(*ph), ph, sizeof(*ph));
+}
+
+/*
+ * The mapping begins at a page, the executable segment perhaps in the middle of it; the bytes before may belong to
+ * another segment with another distance between offset and address.
+ */
+static int find_bias(struct look *k, struct err *e)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), i, off, va;
+
+	for (i = 0; i < page; i++) {
+		if (elf_off_va(k->f, k->s->off + i, &va) || elf_exec_off(k->f, va, &off) || off != k->s->off + i)
+			continue;
+		k->s->lib.load_bias = k->s->start + i - va;
+		return 0;
+	}
+	return refuse(k, -ESTALE, e,
+		      "has no executable segment at the mapped offset: overwritten in place? Restart the job");
+}
+
+/* The build-id in the process's memory must be the file's. */
+static int check_build_id(struct look *k, struct err *e)
+{
+	struct tgt_lib *lib = &k->s->lib;
+	uint8_t notes[NOTES_MAX_BYTES], id[ELF_BUILD_ID_MAX];
+	Elf64_Phdr ph;
+	unsigned int i;
+
+	lib->build_id_bytes = 0;
+	for (i = 0; phdr(k, i, &ph); i++) {
+		size_t n = ph.p_filesz < sizeof(notes) ? ph.p_filesz : sizeof(notes);
+
+		if (ph.p_type != PT_NOTE || lib->build_id_bytes || elf_read_va(k->f, ph.p_vaddr, notes, n))
+			continue;
+		if (tgt_read(k->t, lib->load_bias + ph.p_vaddr, notes, n))
+			return tgt_alive(k->t)
+				       ? refuse(k, -ESTALE, e, "does not show its notes in memory: restart the job")
+				       : tgt_fail(k->t, -ESRCH, "the memory", e);
+		lib->build_id_bytes = elf_build_id_of_notes(notes, n, lib->build_id);
+	}
+	if (!lib->build_id_bytes)
+		return k->same_inode ? 0 : refuse(k, -ESTALE, e, "has no build-id to tell it from other files");
+	if (elf_build_id(k->f, id) == lib->build_id_bytes && !memcmp(id, lib->build_id, lib->build_id_bytes))
+		return 0;
+	return refuse(k, -ESTALE, e, "was overwritten in place since it was loaded (other build-id): restart the job");
+}
+
+/*
+ * Notes and code are shared with the page cache, so after an overwrite in place the memory shows the new file's. The
+ * dynamic section is the loader's private copy (it writes to that page), with the old file's sizes and addresses.
+ */
+static int check_dynamic(struct look *k, struct err *e)
+{
+	Elf64_Dyn disk[DYNS_MAX], mem[DYNS_MAX];
+	uint64_t bias = k->s->lib.load_bias;
+	size_t n = 0, j;
+	Elf64_Phdr ph;
+	unsigned int i;
+
+	for (i = 0; phdr(k, i, &ph); i++) {
+		if (ph.p_type != PT_DYNAMIC)
+			continue;
+		n = ph.p_filesz / sizeof(*disk) < DYNS_MAX ? ph.p_filesz / sizeof(*disk) : DYNS_MAX;
+		if (elf_read_va(k->f, ph.p_vaddr, disk, n * sizeof(*disk)))
+			n = 0;
+		break;
+	}
+	if (n && tgt_read(k->t, bias + ph.p_vaddr, mem, n * sizeof(*mem))) {
+		if (!tgt_alive(k->t))
+			return tgt_fail(k->t, -ESRCH, "the memory", e);
+		goto stale;
+	}
+	for (j = 0; j < n; j++) {
+		uint64_t was = mem[j].d_un.d_val, is = disk[j].d_un.d_val;
+
+		/* Some loaders turn addresses into absolute ones; DT_DEBUG is theirs to write. */
+		if (mem[j].d_tag != disk[j].d_tag || (was != is && was != is + bias && disk[j].d_tag != DT_DEBUG))
+			goto stale;
+		if (disk[j].d_tag == DT_NULL)
+			break;
+	}
+	return 0;
+stale:
+	return refuse(k, -ESTALE, e, "was overwritten in place since it was loaded: restart the job");
+}
+
+/* From here on the name of the inode is our own descriptor: no later mmap or rename can put another file there. */
+static int pin(struct look *k, int fd, struct err *e)
+{
+	char *path;
+
+	if (asprintf(&path, "/proc/self/fd/%d", fd) < 0)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	free(k->s->lib.open_path);
+	k->s->lib.open_path = path;
+	k->s->fd = fd;
+	k->s->lib.elf = k->f;
+	return 0;
+}
+
+int tgt_lib_elf(struct tgt *t, struct tgt_lib *lib, struct elf **out, struct err *e)
+{
+	struct look k = {.t = t, .s = (struct tgt_slot *)lib};
+	struct err why = {0};
+	int fd, err;
+
+	*out = lib->elf;
+	if (lib->elf)
+		return 0;
+	fmt_safe(k.name, sizeof(k.name), lib->path, strlen(lib->path));
+	fd = open_mapped(&k, e);
+	if (fd < 0)
+		return fd;
+	err = elf_open(fd, &k.f, &why);
+	if (err) {
+		err_set(e, why.cls, err, "%s: %s", k.name, why.why);
+		goto out;
+	}
+	find_phdrs(&k);
+	err = find_bias(&k, e);
+	if (!err)
+		err = check_build_id(&k, e);
+	if (!err)
+		err = check_dynamic(&k, e);
+	if (!err)
+		err = pin(&k, fd, e);
+out:
+	if (err) {
+		elf_close(k.f);
+		close(fd);
+		return err;
+	}
+	*out = k.f;
+	return 0;
+}

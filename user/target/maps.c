@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+/* /proc/PID/maps. The paths in it were chosen by whoever made the files: anything but NUL can be in them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "base/hash.h"
+#include "target/priv.h"
+
+/* The kernel writes a newline in a name as \012 and leaves every other byte alone, backslashes included. */
+static void unescape(char *path)
+{
+	char *from, *to = path;
+
+	for (from = path; *from; from++) {
+		if (!strncmp(from, "\\012", 4)) {
+			*to++ = '\n';
+			from += 3;
+			continue;
+		}
+		*to++ = *from;
+	}
+	*to = '\0';
+}
+
+int tgt_map_parse(char *line, struct tgt_map *m)
+{
+	static const char suffix[] = " (deleted)";
+	const size_t suffix_len = sizeof(suffix) - 1;
+	unsigned int maj, min;
+	char perms[5];
+	int used = 0;
+	size_t len;
+
+	*m = (struct tgt_map){0};
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 "%n", &m->start, &m->end, perms,
+		   &m->off, &maj, &min, &m->ino, &used) != 7)
+		return -EBADMSG;
+	if (m->start >= m->end || strlen(perms) != 4 || (line[used] && line[used] != ' '))
+		return -EBADMSG;
+	m->dev = makedev(maj, min);
+	m->exec = perms[2] == 'x';
+	m->path = line + used + strspn(line + used, " ");
+	len = strlen(m->path);
+	if (len > suffix_len && !strcmp(m->path + len - suffix_len, suffix)) {
+		m->deleted = true;
+		m->path[len - suffix_len] = '\0';
+	}
+	unescape(m->path);
+	return 0;
+}
+
+static int add_slot(struct buf *slots, const struct tgt *t, const struct tgt_map *m)
+{
+	struct tgt_slot s = {.start = m->start, .end = m->end, .off = m->off, .fd = -1};
+
+	s.lib.deleted = m->deleted;
+	s.lib.dev = m->dev;
+	s.lib.ino = m->ino;
+	s.lib.path = strdup(m->path);
+	if (asprintf(&s.lib.open_path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, t->pid, m->start, m->end) < 0)
+		s.lib.open_path = NULL;
+	if (s.lib.path && s.lib.open_path && !buf_put(slots, &s, sizeof(s)))
+		return 0;
+	free(s.lib.path);
+	free(s.lib.open_path);
+	return -ENOMEM;
+}
+
+int tgt_maps_libs(struct tgt *t, char *text)
+{
+	struct buf slots = {0};
+	struct hash seen = {0};
+	char *line, *save = NULL;
+	uint64_t *known;
+	struct tgt_map m;
+	int err = 0;
+
+	for (line = strtok_r(text, "\n", &save); line && !err; line = strtok_r(NULL, "\n", &save)) {
+		/* Inode 0: anonymous memory, [vdso]. An IPC segment has an inode and a name that is no path. */
+		if (tgt_map_parse(line, &m) || !m.exec || !m.ino || m.path[0] != '/')
+			continue;
+		known = hash_put(&seen, m.dev, m.ino);
+		if (!known)
+			err = -ENOMEM;
+		else if (!*known)
+			err = add_slot(&slots, t, &m);
+		if (known)
+			*known = 1;
+	}
+	hash_fini(&seen);
+	t->slots = (struct tgt_slot *)slots.data;
+	t->nslots = buf_count(&slots, struct tgt_slot);
+	return err;
+}

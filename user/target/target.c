@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/fmt.h"
+#include "target/priv.h"
+
+#define CMDLINE_MAX_BYTES (64u << 10)
+#define MAPS_MAX_BYTES	  (64u << 20)
+#define PF_KTHREAD	  0x00200000 /* include/linux/sched.h; stat shows it on every kernel, status only since 6.11 */
+
+int tgt_slurp(int dirfd, const char *name, size_t cap, struct buf *out)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC), err = 0;
+	char part[16384];
+	ssize_t n = 0;
+
+	if (fd < 0)
+		return -errno;
+	do {
+		err = buf_put(out, part, (size_t)n);
+		if (err)
+			break;
+		n = read(fd, part, cap - out->len < sizeof(part) ? cap - out->len : sizeof(part));
+		if (n < 0)
+			err = -errno;
+	} while (n > 0);
+	close(fd);
+	if (!err)
+		err = buf_put(out, "", 1);
+	if (!err)
+		out->len--;
+	return err;
+}
+
+int tgt_fail(const struct tgt *t, int code, const char *what, struct err *e)
+{
+	/* A process loses its memory and files some time before its pidfd tells: ENOENT and ESRCH mean the same. */
+	if (code == -ESRCH || code == -ENOENT || (t->pidfd >= 0 && !tgt_alive(t)))
+		return err_set(e, ERR_TARGET, -ESRCH, "process %s exited while it was looked at", t->label);
+	if (code == -EACCES || code == -EPERM)
+		return err_set(e, ERR_PRIVILEGE, code,
+			       "no permission to read %s of process %s: CAP_SYS_PTRACE is missing; run mxbpf with sudo",
+			       what, t->label);
+	return err_set(e, ERR_RUNTIME, code, "cannot read %s of process %s: %s", what, t->label, strerror(-code));
+}
+
+/* Nothing there under this number, or hidden by hidepid: the kernel knows. */
+static int missing(pid_t pid, struct err *e)
+{
+	int fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+
+	if (fd < 0)
+		return err_set(e, ERR_TARGET, -ESRCH, "no process with pid %d", pid);
+	close(fd);
+	return err_set(e, ERR_PRIVILEGE, -EACCES,
+		       "process %d is hidden in /proc (hidepid): CAP_SYS_PTRACE is missing; run mxbpf with sudo", pid);
+}
+
+/* Opens /proc/PID and its status. */
+static int open_proc(struct tgt *t, pid_t pid, struct buf *status, struct err *e)
+{
+	char name[32];
+	int err;
+
+	if (t->procfd >= 0)
+		close(t->procfd);
+	snprintf(t->label, sizeof(t->label), "%d", pid);
+	snprintf(name, sizeof(name), "/proc/%d", pid);
+	t->procfd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	err = t->procfd < 0 ? -errno : tgt_slurp(t->procfd, "status", 65536, status);
+	if (err == -ENOENT || err == -ESRCH)
+		return missing(pid, e);
+	return err ? tgt_fail(t, err, "status", e) : 0;
+}
+
+/*
+ * Finds the process of a thread id and holds it by /proc/PID and pidfd. Both are bound to a process, not to a number,
+ * and identify() then reads through the first: if that works, the number was not reused between the two.
+ */
+static int hold(struct tgt *t, pid_t id, struct err *e)
+{
+	struct buf status = {0};
+	char task[32];
+	const char *p;
+	int err;
+
+	err = id > 0 ? open_proc(t, id, &status, e) : missing(id, e);
+	if (err)
+		goto out;
+	/* The name before it cannot fake this line: newlines in it are escaped. */
+	p = strstr(status.data, "\nTgid:");
+	t->pid = p ? atoi(p + 6) : 0;
+	if (t->pid <= 0) { /* a thread that is on its way out belongs to none */
+		err = missing(id, e);
+		goto out;
+	}
+	if (t->pid != id) {
+		err = open_proc(t, t->pid, &status, e);
+		if (err)
+			goto out;
+		snprintf(task, sizeof(task), "task/%d", id);
+		if (faccessat(t->procfd, task, F_OK, 0)) {
+			err = tgt_fail(t, -ESRCH, task, e);
+			goto out;
+		}
+	}
+	t->pidfd = (int)syscall(SYS_pidfd_open, t->pid, 0);
+	if (t->pidfd < 0)
+		err = tgt_fail(t, -errno, "the pidfd", e);
+out:
+	buf_fini(&status);
+	return err;
+}
+
+/* Name and kind from /proc/PID/stat; refuses what has no memory to look at. */
+static int identify(struct tgt *t, struct err *e)
+{
+	struct buf stat = {0};
+	char *open, *close, state;
+	unsigned long flags;
+	char safe[sizeof(t->comm)];
+	long threads;
+	int err;
+
+	err = tgt_slurp(t->procfd, "stat", 65536, &stat);
+	if (err) {
+		err = tgt_fail(t, err, "stat", e);
+		goto out;
+	}
+	/* The name may hold parentheses, spaces and newlines: it ends at the last one. */
+	open = strchr(stat.data, '(');
+	close = strrchr(stat.data, ')');
+	if (!open || !close ||
+	    sscanf(close + 1, " %c %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state, &flags,
+		   &threads) != 3) {
+		err = tgt_fail(t, -EBADMSG, "stat", e);
+		goto out;
+	}
+	*close = '\0';
+	snprintf(t->comm, sizeof(t->comm), "%s", open + 1);
+	fmt_safe(safe, sizeof(safe), t->comm, strlen(t->comm));
+	snprintf(t->label, sizeof(t->label), "%d (%s)", t->pid, safe);
+	if (flags & PF_KTHREAD)
+		err = err_set(e, ERR_TARGET, -EINVAL, "%s is a kernel thread: there is no program in it", t->label);
+	else if ((state == 'Z' || state == 'X') && threads > 1)
+		err = err_set(e, ERR_TARGET, -ESRCH,
+			      "the main thread of process %s has exited: the kernel hides the rest", t->label);
+	else if (state == 'Z' || state == 'X')
+		err = err_set(e, ERR_TARGET, -ESRCH, "process %s has exited and waits to be reaped", t->label);
+out:
+	buf_fini(&stat);
+	return err;
+}
+
+static int refuse_32bit(const struct tgt *t, struct err *e)
+{
+	unsigned char ident[5];
+	int fd = openat(t->procfd, "exe", O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return tgt_fail(t, -errno, "the program", e);
+	n = pread(fd, ident, sizeof(ident), 0);
+	close(fd);
+	if (n == sizeof(ident) && !memcmp(ident, "\177ELF\001", sizeof(ident)))
+		return err_set(e, ERR_TARGET, -ENOTSUP, "process %s is 32-bit: 32-bit processes are not supported",
+			       t->label);
+	return 0;
+}
+
+static int read_maps(struct tgt *t, struct err *e)
+{
+	struct buf maps = {0};
+	int err = tgt_slurp(t->procfd, "maps", MAPS_MAX_BYTES, &maps);
+	char c;
+
+	if (!err && maps.len == MAPS_MAX_BYTES)
+		err = -E2BIG;
+	else if (!err && !pread(t->memfd, &c, 1, 4096))
+		err = -ESRCH; /* end of file, not EIO: the memory went, perhaps while it was listed, and the list is cut
+			       */
+	else if (!err)
+		err = tgt_maps_libs(t, maps.data);
+	buf_fini(&maps);
+	return err ? tgt_fail(t, err, "the memory map", e) : 0;
+}
+
+static int read_cmdline(struct tgt *t, struct err *e)
+{
+	struct buf args = {0};
+	int err = tgt_slurp(t->procfd, "cmdline", CMDLINE_MAX_BYTES, &args);
+	size_t i;
+
+	if (err) {
+		buf_fini(&args);
+		return tgt_fail(t, err, "the command line", e);
+	}
+	while (args.len && !args.data[args.len - 1])
+		args.len--;
+	for (i = 0; i < args.len; i++) {
+		if (!args.data[i])
+			args.data[i] = ' ';
+	}
+	t->cmdline = args.data;
+	return 0;
+}
+
+int tgt_open(pid_t pid, struct tgt **out, struct err *e)
+{
+	struct tgt *t = calloc(1, sizeof(*t));
+	int err;
+
+	*out = NULL;
+	if (!t)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	t->pidfd = t->procfd = t->memfd = -1;
+	err = hold(t, pid, e);
+	if (!err)
+		err = identify(t, e);
+	if (!err)
+		err = refuse_32bit(t, e);
+	if (!err) {
+		t->memfd = openat(t->procfd, "mem", O_RDONLY | O_CLOEXEC);
+		err = t->memfd < 0 ? tgt_fail(t, -errno, "the memory", e) : 0;
+	}
+	if (!err)
+		err = read_maps(t, e);
+	if (!err)
+		err = read_cmdline(t, e);
+	if (err) {
+		tgt_close(t);
+		return err;
+	}
+	*out = t;
+	return 0;
+}
+
+void tgt_close(struct tgt *t)
+{
+	size_t i;
+
+	if (!t)
+		return;
+	for (i = 0; i < t->nslots; i++) {
+		elf_close(t->slots[i].lib.elf);
+		free(t->slots[i].lib.path);
+		free(t->slots[i].lib.open_path);
+		if (t->slots[i].fd >= 0)
+			close(t->slots[i].fd);
+	}
+	free(t->slots);
+	free(t->cmdline);
+	if (t->memfd >= 0)
+		close(t->memfd);
+	if (t->procfd >= 0)
+		close(t->procfd);
+	if (t->pidfd >= 0)
+		close(t->pidfd);
+	free(t);
+}
+
+pid_t tgt_pid(const struct tgt *t)
+{
+	return t->pid;
+}
+
+const char *tgt_comm(const struct tgt *t)
+{
+	return t->comm;
+}
+
+const char *tgt_cmdline(const struct tgt *t)
+{
+	return t->cmdline;
+}
+
+int tgt_pidfd(const struct tgt *t)
+{
+	return t->pidfd;
+}
+
+bool tgt_alive(const struct tgt *t)
+{
+	struct pollfd p = {.fd = t->pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 0;
+}
+
+size_t tgt_nlibs(const struct tgt *t)
+{
+	return t->nslots;
+}
+
+struct tgt_lib *tgt_lib(struct tgt *t, size_t i)
+{
+	return i < t->nslots ? &t->slots[i].lib : NULL;
+}
+
+struct tgt_lib *tgt_find_lib(struct tgt *t, const char *glob)
+{
+	size_t i;
+
+	for (i = 0; i < t->nslots; i++) {
+		struct tgt_lib *lib = &t->slots[i].lib;
+
+		if (!fnmatch(glob, strrchr(lib->path, '/') + 1, 0))
+			return lib;
+	}
+	return NULL;
+}
+
+int tgt_thread_comm(const struct tgt *t, pid_t tid, char comm[32])
+{
+	struct buf text = {0};
+	char name[48];
+	int err;
+
+	snprintf(name, sizeof(name), "task/%d/comm", tid);
+	err = tgt_slurp(t->procfd, name, 31, &text);
+	if (!err && !text.len)
+		err = -ESRCH;
+	if (!err) {
+		text.data[text.len - 1] = '\0'; /* its newline */
+		memcpy(comm, text.data, text.len);
+	}
+	buf_fini(&text);
+	return err == -ENOENT ? -ESRCH : err;
+}
+
+int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n)
+{
+	struct iovec here = {.iov_base = buf, .iov_len = n};
+	struct iovec there = {.iov_base = (void *)(uintptr_t)addr, .iov_len = n};
+	ssize_t got;
+
+	if (!n)
+		return 0;
+	got = process_vm_readv(t->pid, &here, 1, &there, 1, 0);
+	if (got != (ssize_t)n)
+		got = pread(t->memfd, buf, n, (off_t)addr);
+	/* Alive now: the number was this process's all the while. */
+	if (!tgt_alive(t))
+		return -ESRCH;
+	return got == (ssize_t)n ? 0 : -EFAULT;
+}
