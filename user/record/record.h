@@ -18,7 +18,7 @@ struct rec_writer;
 
 #define REC_MAX_BYTES_DEFAULT (2ull << 30)
 
-/* Takes fd (from out_create() or out_scratch()). max_bytes: 0 for the default; at least 4 slots are used. Writes header and meta. */
+/* Takes fd (from out_create() or out_scratch()), also on error. max_bytes: 0 for the default; at least 4 slots are used. Writes header and meta. */
 int rec_writer_open(int fd, uint64_t max_bytes, const struct mdl_session *s, struct rec_writer **w, struct err *e);
 
 /*
@@ -58,6 +58,8 @@ int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e);
 
 /* The DATA records in order of writing, chunk by chunk. Borrowed by the caller until rec_reader_close(). */
 struct snk_source *rec_reader_source(struct rec_reader *r);
+/* Why the source's rewind() or next() failed ("damaged at offset N"); code 0 while it did not. Borrowed likewise. */
+const struct err *rec_reader_error(const struct rec_reader *r);
 
 /* ---- metadata as JSON (chunk META) */
 

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The META chunk: struct mdl_session as one JSON object, its members named as the struct's; `libs`, `probes`,
+ * `devices` arrays of objects, `class_title` an array by enum mxbpf_class, absent texts null. 64-bit
+ * numbers are decimal strings, because a JSON number is a double to most readers (cJSON too). Strings are the
+ * target's bytes, not always UTF-8. A reader takes what it knows; a missing member is empty or 0.
+ */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/record.h"
+
+enum field_type {
+	TEXT,	      /* char *, never NULL */
+	TEXT_OR_NULL, /* char * */
+	U64,
+	U32,
+	U16,
+	BOOL,
+};
+
+struct field {
+	const char *name; /* NULL: end of table */
+	size_t off;
+	enum field_type type;
+};
+
+struct array {
+	const char *name;
+	size_t items_off, count_off; /* in struct mdl_session */
+	size_t item_bytes;
+	const struct field *fields;
+};
+
+#define IN(type, member, kind)                                                                                         \
+	{                                                                                                              \
+#member, offsetof(struct type, member), kind                                                           \
+	}
+
+static const struct field session_fields[] = {
+	IN(mdl_session, mxbpf_version, TEXT),
+	IN(mdl_session, pid, U32),
+	IN(mdl_session, comm, TEXT),
+	IN(mdl_session, cmdline, TEXT),
+	IN(mdl_session, hostname, TEXT),
+	IN(mdl_session, mem_title, TEXT_OR_NULL),
+	IN(mdl_session, start_unix_ns, U64),
+	IN(mdl_session, start_mono_ns, U64),
+	IN(mdl_session, duration_ns, U64),
+	IN(mdl_session, hits, U64),
+	IN(mdl_session, open_spans, U64),
+	IN(mdl_session, cut_records, U64),
+	{NULL, 0, TEXT},
+};
+
+static const struct field loss_fields[] = {
+	IN(mxbpf_loss, attempted, U64),
+	IN(mxbpf_loss, stored, U64),
+	IN(mxbpf_loss, dropped, U64),
+	IN(mxbpf_loss, truncated, U64),
+	IN(mxbpf_loss, unreadable, U64),
+	IN(mxbpf_loss, unmatched, U64),
+	{NULL, 0, TEXT},
+};
+
+static const struct field lib_fields[] = {
+	IN(mdl_lib, path, TEXT),
+	IN(mdl_lib, build_id, TEXT),
+	IN(mdl_lib, runtime, TEXT),
+	{NULL, 0, TEXT},
+};
+
+static const struct field probe_fields[] = {
+	IN(mdl_probe, name, TEXT),   IN(mdl_probe, group, TEXT),  IN(mdl_probe, symbol, TEXT),
+	IN(mdl_probe, status, TEXT), IN(mdl_probe, reason, TEXT), {NULL, 0, TEXT},
+};
+
+static const struct field device_fields[] = {
+	IN(mdl_device, type, U16),
+	IN(mdl_device, numbered, BOOL),
+	IN(mdl_device, name, TEXT),
+	{NULL, 0, TEXT},
+};
+
+#define ARRAY(member, type, fields_)                                                                                   \
+	{                                                                                                              \
+#member, offsetof(struct mdl_session, member), offsetof(struct mdl_session, n##member),                \
+			sizeof(struct type), fields_                                                                   \
+	}
+
+static const struct array arrays[] = {
+	ARRAY(libs, mdl_lib, lib_fields),
+	ARRAY(probes, mdl_probe, probe_fields),
+	ARRAY(devices, mdl_device, device_fields),
+};
+#define NARRAYS (sizeof(arrays) / sizeof(*arrays))
+
+/* ---- writing; cJSON's Add functions return NULL when out of memory */
+
+static cJSON *text_item(const char *text)
+{
+	return text ? cJSON_CreateString(text) : cJSON_CreateNull();
+}
+
+static cJSON *field_item(const void *at, enum field_type type)
+{
+	char digits[24];
+
+	switch (type) {
+	case TEXT:
+	case TEXT_OR_NULL:
+		return text_item(*(char *const *)at);
+	case U64:
+		snprintf(digits, sizeof(digits), "%llu", (unsigned long long)*(const uint64_t *)at);
+		return cJSON_CreateString(digits);
+	case U32:
+		return cJSON_CreateNumber(*(const uint32_t *)at);
+	case U16:
+		return cJSON_CreateNumber(*(const uint16_t *)at);
+	case BOOL:
+		return cJSON_CreateBool(*(const bool *)at);
+	}
+	return NULL;
+}
+
+static bool put_fields(cJSON *o, const void *base, const struct field *f)
+{
+	for (; f->name; f++)
+		if (!cJSON_AddItemToObject(o, f->name, field_item((const char *)base + f->off, f->type)))
+			return false;
+	return true;
+}
+
+static bool put_array(cJSON *o, const struct mdl_session *s, const struct array *a)
+{
+	const char *items = *(char *const *)((const char *)s + a->items_off);
+	size_t n = *(const size_t *)((const char *)s + a->count_off), i;
+	cJSON *list = cJSON_AddArrayToObject(o, a->name), *item;
+
+	if (!list)
+		return false;
+	for (i = 0; i < n; i++) {
+		item = cJSON_CreateObject();
+		if (!cJSON_AddItemToArray(list, item) || !put_fields(item, items + i * a->item_bytes, a->fields))
+			return false;
+	}
+	return true;
+}
+
+static bool put_session(cJSON *o, const struct mdl_session *s)
+{
+	cJSON *loss, *titles;
+	size_t i;
+
+	if (!put_fields(o, s, session_fields))
+		return false;
+	loss = cJSON_AddObjectToObject(o, "loss");
+	if (!loss || !put_fields(loss, &s->loss, loss_fields))
+		return false;
+	titles = cJSON_AddArrayToObject(o, "class_title");
+	for (i = 0; i < MXBPF_CLASS_MAX; i++)
+		if (!cJSON_AddItemToArray(titles, text_item(s->class_title[i])))
+			return false;
+	for (i = 0; i < NARRAYS; i++)
+		if (!put_array(o, s, &arrays[i]))
+			return false;
+	return true;
+}
+
+char *rec_meta_write(const struct mdl_session *s)
+{
+	cJSON *o = cJSON_CreateObject();
+	char *text = NULL;
+
+	if (o && put_session(o, s))
+		text = cJSON_PrintUnformatted(o);
+	cJSON_Delete(o);
+	return text;
+}
+
+/* ---- reading */
+
+/* Strict: digits alone, no overflow. */
+static int parse_u64(const char *text, uint64_t *v)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return -EBADMSG;
+	errno = 0;
+	*v = strtoull(text, &end, 10);
+	return errno || *end ? -EBADMSG : 0;
+}
+
+static int get_text(const cJSON *o, bool null, char **text)
+{
+	if (o && !cJSON_IsString(o) && !cJSON_IsNull(o))
+		return -EBADMSG;
+	if (null && !cJSON_IsString(o))
+		return 0;
+	*text = strdup(cJSON_IsString(o) ? o->valuestring : "");
+	return *text ? 0 : -ENOMEM;
+}
+
+static int get_number(const cJSON *o, double max, double *v)
+{
+	/* Not written as v < 0 || v > max: that would let a NaN pass. */
+	if (!cJSON_IsNumber(o) || !(o->valuedouble >= 0 && o->valuedouble <= max))
+		return -EBADMSG;
+	*v = o->valuedouble;
+	return 0;
+}
+
+static int get_field(const cJSON *o, void *at, enum field_type type)
+{
+	double v;
+	int ret;
+
+	if (type == TEXT || type == TEXT_OR_NULL)
+		return get_text(o, type == TEXT_OR_NULL, at);
+	if (!o)
+		return 0;
+	if (type == U64)
+		return cJSON_IsString(o) ? parse_u64(o->valuestring, at) : -EBADMSG;
+	if (type == BOOL) {
+		*(bool *)at = cJSON_IsTrue(o);
+		return 0;
+	}
+	ret = get_number(o, type == U32 ? UINT32_MAX : UINT16_MAX, &v);
+	if (!ret && type == U32)
+		*(uint32_t *)at = (uint32_t)v;
+	else if (!ret)
+		*(uint16_t *)at = (uint16_t)v;
+	return ret;
+}
+
+static int get_fields(const cJSON *o, void *base, const struct field *f)
+{
+	int ret = 0;
+
+	for (; f->name && !ret; f++)
+		ret = get_field(cJSON_GetObjectItemCaseSensitive(o, f->name), (char *)base + f->off, f->type);
+	return ret;
+}
+
+static int get_array(const cJSON *o, struct mdl_session *s, const struct array *a)
+{
+	const cJSON *list = cJSON_GetObjectItemCaseSensitive(o, a->name), *item;
+	size_t n = (size_t)cJSON_GetArraySize(list);
+	size_t *count = (size_t *)((char *)s + a->count_off);
+	char *items;
+	int ret;
+
+	if (!n)
+		return 0;
+	items = calloc(n, a->item_bytes);
+	if (!items)
+		return -ENOMEM;
+	*(char **)((char *)s + a->items_off) = items;
+	cJSON_ArrayForEach(item, list)
+	{
+		ret = get_fields(item, items + (*count)++ * a->item_bytes, a->fields);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int get_session(const cJSON *o, struct mdl_session *s)
+{
+	const cJSON *titles = cJSON_GetObjectItemCaseSensitive(o, "class_title");
+	int ret = get_fields(o, s, session_fields);
+	size_t i;
+
+	if (!ret)
+		ret = get_fields(cJSON_GetObjectItemCaseSensitive(o, "loss"), &s->loss, loss_fields);
+	for (i = 0; i < MXBPF_CLASS_MAX && !ret; i++)
+		ret = get_text(cJSON_GetArrayItem(titles, (int)i), true, &s->class_title[i]);
+	for (i = 0; i < NARRAYS && !ret; i++)
+		ret = get_array(o, s, &arrays[i]);
+	return ret;
+}
+
+int rec_meta_read(const char *json, size_t len, struct mdl_session *s, struct err *e)
+{
+	cJSON *o = cJSON_ParseWithLength(json, len);
+	int ret;
+
+	memset(s, 0, sizeof(*s));
+	ret = cJSON_IsObject(o) ? get_session(o, s) : -EBADMSG;
+	cJSON_Delete(o);
+	if (ret)
+		err_set(e, ERR_RUNTIME, ret,
+			ret == -ENOMEM ? "out of memory" : "the metadata is not what mxbpf writes");
+	return ret;
+}

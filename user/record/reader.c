@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reads with pread() alone (a mapping would die of SIGBUS when the file is cut meanwhile), one chunk in memory at a
+ * time, and believes nothing that no CRC covers. Two ways: a complete file is trusted to hold every sequence number
+ * from the first slot to the end chunks; of any other, what a scan finds is all there is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "mxbpf_file.h"
+#include "record/format.h"
+#include "record/record.h"
+
+struct slot {
+	uint64_t off, end_off; /* end_off: behind its last good chunk */
+	uint64_t first_seq, last_seq;
+};
+
+struct rec_reader {
+	int fd;
+	uint64_t size;
+	struct mxbpf_file_header h;
+	struct mdl_session session;
+	bool complete;
+	uint64_t end_seq;  /* of the first end chunk, if complete */
+	struct buf slots;  /* struct slot, by first_seq */
+	uint64_t bad_off;  /* first slot without a chunk, in a complete file; 0 none */
+	uint64_t last_seq; /* newest chunk that a scan found */
+	uint64_t last_ns;  /* latest end of a record in it */
+
+	struct mxbpf_chunk c; /* the chunk read last, its payload in `payload` */
+	struct buf payload;
+
+	struct snk_source source;
+	bool indexed;
+	size_t at_slot;
+	uint64_t at_off, at_seq; /* next chunk; at_seq 0: any */
+	struct err why;		 /* of the source's failure */
+};
+
+static int damaged(struct err *e, uint64_t off)
+{
+	return err_set(e, ERR_RUNTIME, -EBADMSG, "damaged at offset %llu", (unsigned long long)off);
+}
+
+/* ---- chunks */
+
+/* n bytes at off; -ENODATA if the file ends before. */
+static int read_at(struct rec_reader *r, void *dst, size_t n, uint64_t off)
+{
+	ssize_t done;
+
+	while (n) {
+		done = pread(r->fd, dst, n, (off_t)off);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return done ? -errno : -ENODATA;
+		dst = (char *)dst + done;
+		off += (uint64_t)done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+/*
+ * The chunk header at off, in a space that ends at limit_off. 1: plausible, 0: zeros, no room or the end of the file,
+ * -ENODATA: cut by the end of the file, -EBADMSG: not a chunk.
+ */
+static int read_head(struct rec_reader *r, uint64_t off, uint64_t limit_off)
+{
+	uint64_t left = off < r->size ? r->size - off : 0;
+	int ret;
+
+	memset(&r->c, 0, sizeof(r->c));
+	if (!left || limit_off < off || limit_off - off < sizeof(r->c))
+		return 0;
+	ret = read_at(r, &r->c, left < sizeof(r->c) ? left : sizeof(r->c), off);
+	if (ret)
+		return ret;
+	if (!r->c.magic)
+		return 0;
+	if (left < sizeof(r->c))
+		return -ENODATA;
+	if (r->c.magic != MXBPF_CHUNK_MAGIC || r->c.payload_bytes % 8 || r->c.payload_bytes > REC_META_MAX_BYTES ||
+	    r->c.payload_bytes > limit_off - off - sizeof(r->c))
+		return -EBADMSG;
+	return r->c.payload_bytes > left - sizeof(r->c) ? -ENODATA : 1;
+}
+
+static int read_chunk(struct rec_reader *r, uint64_t off, uint64_t limit_off)
+{
+	int ret = read_head(r, off, limit_off);
+	uint32_t crc = r->c.crc;
+	uLong sum;
+
+	if (ret != 1)
+		return ret;
+	r->payload.len = 0;
+	if (!buf_add(&r->payload, r->c.payload_bytes))
+		return -ENOMEM;
+	ret = read_at(r, r->payload.data, r->payload.len, off + sizeof(r->c));
+	if (ret)
+		return ret;
+	r->c.crc = 0;
+	sum = crc32(0, (const Bytef *)&r->c, sizeof(r->c));
+	if (r->payload.len)
+		sum = crc32(sum, (const Bytef *)r->payload.data, (uInt)r->payload.len);
+	return sum == crc ? 1 : -EBADMSG;
+}
+
+static uint64_t chunk_end(const struct rec_reader *r, uint64_t off)
+{
+	return off + sizeof(r->c) + r->c.payload_bytes;
+}
+
+/* Whole records fill the payload. *last_ns rises to the latest end among them. */
+static bool good_records(const struct rec_reader *r, uint64_t *last_ns)
+{
+	const struct mxbpf_rec *rec;
+	bool bad = false;
+	size_t pos = 0;
+	uint64_t end_ns;
+
+	while ((rec = mdl_next_rec(r->payload.data, r->payload.len, &pos, &bad))) {
+		end_ns = rec->ts_ns;
+		if (rec->kind == MXBPF_SPAN)
+			end_ns += ((const struct mxbpf_span *)rec)->dur_ns;
+		if (end_ns > *last_ns)
+			*last_ns = end_ns;
+	}
+	return !bad;
+}
+
+/* ---- header, metadata, end chunks */
+
+static int read_header(struct rec_reader *r, struct err *e)
+{
+	struct mxbpf_file_header *h = &r->h;
+	size_t have = r->size < sizeof(*h) ? r->size : sizeof(*h);
+	int ret = read_at(r, h, have, 0);
+
+	if (ret)
+		return err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret));
+	if (!have || memcmp(h->magic, MXBPF_FILE_MAGIC, have < sizeof(h->magic) ? have : sizeof(h->magic)))
+		return err_set(e, ERR_RUNTIME, -EINVAL, "not an mxbpf recording");
+	if (have < sizeof(*h))
+		return err_set(e, ERR_RUNTIME, -ENODATA, "cut before its first record, at offset %llu",
+			       (unsigned long long)r->size);
+	if (h->major > MXBPF_FILE_MAJOR)
+		return err_set(e, ERR_RUNTIME, -EPROTONOSUPPORT, "written by a newer mxbpf (format %u.%u)", h->major,
+			       h->minor);
+	if (h->crc != crc32(0, (const Bytef *)h, offsetof(struct mxbpf_file_header, crc)))
+		return damaged(e, 0);
+	if (h->header_bytes < sizeof(*h) || h->slot_bytes < REC_SLOT_MIN_BYTES || h->slot_bytes > REC_SLOT_MAX_BYTES ||
+	    h->slot_bytes % 8 || h->slots_off % h->slot_bytes || h->slots_off > 2 * REC_META_MAX_BYTES)
+		return damaged(e, 0);
+	return 0;
+}
+
+/* The META chunk that was read at off becomes the session. */
+static int take_meta(struct rec_reader *r, uint64_t off, struct err *e)
+{
+	size_t len = strnlen(r->payload.data, r->payload.len);
+	int ret;
+
+	mdl_session_fini(&r->session);
+	ret = rec_meta_read(r->payload.data, len, &r->session, NULL);
+	if (ret == -ENOMEM)
+		return err_set(e, ERR_RUNTIME, ret, "out of memory");
+	return ret ? damaged(e, off) : 0;
+}
+
+static int read_first_meta(struct rec_reader *r, struct err *e)
+{
+	uint64_t off = r->h.header_bytes;
+	int ret = read_chunk(r, off, r->h.slots_off);
+
+	if (ret == -ENODATA || (!ret && off + sizeof(r->c) > r->size))
+		return err_set(e, ERR_RUNTIME, -ENODATA, "cut before its first record, at offset %llu",
+			       (unsigned long long)r->size);
+	if (ret != 1 || r->c.kind != MXBPF_CHUNK_META)
+		return damaged(e, off);
+	return take_meta(r, off, e);
+}
+
+/*
+ * The end chunks: AGG..., META, END. -ENODATA: the file was cut there or before. The session is only replaced when
+ * the END has been seen.
+ */
+static int read_end(struct rec_reader *r, struct err *e)
+{
+	uint64_t off = r->h.end_off, meta_off = 0, seq = 0, last_ns = 0;
+	bool good;
+	int ret;
+
+	if (off < r->h.slots_off || (off - r->h.slots_off) % r->h.slot_bytes)
+		return damaged(e, 0);
+	for (;; off = chunk_end(r, off)) {
+		ret = read_chunk(r, off, UINT64_MAX);
+		if (ret == -ENODATA || (!ret && off + sizeof(r->c) > r->size))
+			return -ENODATA;
+		good = ret == 1 && (!seq || r->c.seq == seq);
+		if (off == r->h.end_off)
+			r->end_seq = r->c.seq;
+		seq = r->c.seq + 1;
+		if (good && r->c.kind == MXBPF_CHUNK_END && meta_off)
+			break;
+		if (good && r->c.kind == MXBPF_CHUNK_META && !meta_off)
+			meta_off = off;
+		else if (!good || meta_off || r->c.kind != MXBPF_CHUNK_AGG || !good_records(r, &last_ns))
+			return ret < 0 && ret != -EBADMSG ? ret : damaged(e, off);
+	}
+	ret = read_chunk(r, meta_off, UINT64_MAX);
+	r->complete = ret == 1;
+	return ret == 1 ? take_meta(r, meta_off, e) : damaged(e, meta_off);
+}
+
+/* ---- slots */
+
+static int by_seq(const void *a, const void *b)
+{
+	const struct slot *x = a, *y = b;
+
+	return x->first_seq < y->first_seq ? -1 : x->first_seq > y->first_seq;
+}
+
+static void note_chunk(struct rec_reader *r)
+{
+	r->source.total_bytes += r->c.payload_bytes;
+	if (r->c.seq < r->last_seq)
+		return;
+	r->last_seq = r->c.seq;
+	r->session.loss = r->c.loss;
+	r->session.cut_records = r->c.dropped;
+}
+
+/*
+ * One slot of a file of which nobody said that it is complete: every chunk read and checked. *next_seq: the chunk
+ * behind the first bad one, if the bad one's length leads to one.
+ */
+static int scan_slot(struct rec_reader *r, struct slot *s, uint64_t *bad_off, uint64_t *next_seq)
+{
+	uint64_t limit_off = s->off + r->h.slot_bytes;
+	int ret;
+
+	for (;;) {
+		ret = read_chunk(r, s->end_off, limit_off);
+		if (ret == 1 && s->end_off == s->off && r->c.kind != MXBPF_CHUNK_DATA)
+			return 1; /* end chunks of a file whose header was not rewritten any more */
+		if (ret == 1 && (r->c.kind != MXBPF_CHUNK_DATA || !good_records(r, &r->last_ns)))
+			ret = -EBADMSG;
+		/* What stands behind the newest chunk of an overwritten slot is older. */
+		if (ret == 1 && s->last_seq && r->c.seq != s->last_seq + 1)
+			return 0;
+		if (ret != 1)
+			break;
+		if (!s->first_seq)
+			s->first_seq = r->c.seq;
+		s->last_seq = r->c.seq;
+		s->end_off = chunk_end(r, s->end_off);
+		note_chunk(r);
+	}
+	if (ret != -EBADMSG)
+		return ret == -ENODATA ? 0 : ret;
+	*bad_off = s->end_off;
+	if (r->c.magic == MXBPF_CHUNK_MAGIC && read_chunk(r, chunk_end(r, s->end_off), limit_off) == 1)
+		*next_seq = r->c.seq;
+	return 0;
+}
+
+/* Whether chunks are missing between those that were found, or before them. */
+static bool has_gap(const struct rec_reader *r)
+{
+	const struct slot *s = (const void *)r->slots.data;
+	size_t n = buf_count(&r->slots, struct slot), i;
+
+	for (i = 1; i < n; i++)
+		if (s[i].first_seq != s[i - 1].last_seq + 1)
+			return true;
+	return n && s[0].first_seq != 1 && !r->session.cut_records;
+}
+
+static int count_slots(const struct rec_reader *r, uint64_t end_off, uint64_t *n, struct err *e)
+{
+	*n = end_off > r->h.slots_off ? (end_off - r->h.slots_off + r->h.slot_bytes - 1) / r->h.slot_bytes : 0;
+	return *n <= REC_SLOTS_MAX ? 0 : err_set(e, ERR_RUNTIME, -EFBIG, "larger than any recording");
+}
+
+static void sort_slots(struct rec_reader *r)
+{
+	if (r->slots.len)
+		qsort(r->slots.data, buf_count(&r->slots, struct slot), sizeof(struct slot), by_seq);
+}
+
+/*
+ * A file without its end. A bad chunk is what a crash leaves at the very end of what was written; with good ones
+ * after it, it is damage. Missing chunks alone are what a cut leaves.
+ */
+static int scan(struct rec_reader *r, struct err *e)
+{
+	uint64_t nslots, i, slot_bad_off, bad_off = 0, next_seq, newest_behind_bad = 0;
+	struct slot s;
+	int ret = count_slots(r, r->size, &nslots, e);
+
+	for (i = 0; i < nslots && !ret; i++) {
+		s = (struct slot){.off = r->h.slots_off + i * r->h.slot_bytes};
+		s.end_off = s.off;
+		slot_bad_off = next_seq = 0;
+		ret = scan_slot(r, &s, &slot_bad_off, &next_seq);
+		if (!ret && s.first_seq)
+			ret = buf_put(&r->slots, &s, sizeof(s));
+		if (!bad_off)
+			bad_off = slot_bad_off;
+		if (next_seq > newest_behind_bad)
+			newest_behind_bad = next_seq;
+	}
+	if (ret < 0)
+		return err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret));
+	sort_slots(r);
+	if (bad_off && (newest_behind_bad > r->last_seq || has_gap(r)))
+		return damaged(e, bad_off);
+	r->session.incomplete = true;
+	r->session.duration_ns = r->last_ns > r->session.start_mono_ns ? r->last_ns - r->session.start_mono_ns : 0;
+	r->indexed = true;
+	return 0;
+}
+
+/* The slots of a complete file by their headers alone: their chunks are checked when they are read. */
+static int index_slots(struct rec_reader *r, struct err *e)
+{
+	uint64_t nslots, i, off, limit_off;
+	struct slot s;
+	int ret = count_slots(r, r->h.end_off, &nslots, e);
+
+	for (i = 0; i < nslots && !ret; i++) {
+		off = r->h.slots_off + i * r->h.slot_bytes;
+		limit_off = off + r->h.slot_bytes;
+		s = (struct slot){.off = off, .end_off = limit_off};
+		while (read_head(r, off, limit_off) == 1) {
+			s.first_seq = off == s.off ? r->c.seq : s.first_seq;
+			r->source.total_bytes += r->c.payload_bytes;
+			off = chunk_end(r, off);
+		}
+		if (off != s.off)
+			ret = buf_put(&r->slots, &s, sizeof(s));
+		else if (!r->bad_off)
+			r->bad_off = off;
+	}
+	sort_slots(r);
+	r->indexed = true;
+	return ret ? err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret)) : 0;
+}
+
+/* ---- the source */
+
+static int source_rewind(void *ctx)
+{
+	struct rec_reader *r = ctx;
+
+	r->at_slot = 0;
+	r->at_off = 0;
+	r->at_seq = r->complete && !r->session.cut_records ? 1 : 0;
+	return r->why.code;
+}
+
+/* Behind the last slot. In a complete file the end chunks follow in number. */
+static int source_end(struct rec_reader *r)
+{
+	if (!r->complete || (r->at_seq ? r->at_seq == r->end_seq : !r->bad_off))
+		return 0;
+	return damaged(&r->why, r->bad_off ? r->bad_off : r->h.end_off);
+}
+
+static int source_next(void *ctx, const void **recs, size_t *bytes)
+{
+	struct rec_reader *r = ctx;
+	uint64_t last_ns = 0;
+	struct slot *s;
+	int ret;
+
+	for (;;) {
+		if (r->why.code || r->at_slot == buf_count(&r->slots, struct slot))
+			return r->why.code ? r->why.code : source_end(r);
+		s = buf_at(&r->slots, struct slot, r->at_slot);
+		if (!r->at_off)
+			r->at_off = s->off;
+		ret = read_chunk(r, r->at_off, s->end_off);
+		if (ret)
+			break;
+		r->at_slot++;
+		r->at_off = 0;
+	}
+	if (ret < 0 && ret != -EBADMSG && ret != -ENODATA)
+		return err_set(&r->why, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret));
+	if (ret == 1 && r->at_seq && r->c.seq != r->at_seq && r->complete)
+		return damaged(&r->why, r->bad_off ? r->bad_off : r->at_off);
+	if (ret < 0 || r->c.kind != MXBPF_CHUNK_DATA || !good_records(r, &last_ns))
+		return damaged(&r->why, r->at_off);
+	r->at_seq = r->c.seq + 1;
+	r->at_off = chunk_end(r, r->at_off);
+	*recs = r->payload.data;
+	*bytes = r->payload.len;
+	return 1;
+}
+
+struct snk_source *rec_reader_source(struct rec_reader *r)
+{
+	if (!r->indexed)
+		index_slots(r, &r->why);
+	source_rewind(r);
+	return &r->source;
+}
+
+const struct err *rec_reader_error(const struct rec_reader *r)
+{
+	return &r->why;
+}
+
+/* ---- the room's face */
+
+int rec_reader_open(int fd, struct rec_reader **rp, struct err *e)
+{
+	struct rec_reader *r = calloc(1, sizeof(*r));
+	struct stat st;
+	int ret;
+
+	*rp = NULL;
+	if (!r)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	r->source = (struct snk_source){.rewind = source_rewind, .next = source_next, .ctx = r};
+	r->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (r->fd < 0 || fstat(r->fd, &st)) {
+		ret = err_set(e, ERR_RUNTIME, -errno, "cannot read it: %s", strerror(errno));
+		goto out;
+	}
+	ret = -EINVAL;
+	if (!S_ISREG(st.st_mode)) {
+		err_set(e, ERR_RUNTIME, ret, "not an mxbpf recording: it is not a plain file");
+		goto out;
+	}
+	r->size = (uint64_t)st.st_size;
+	ret = read_header(r, e);
+	if (!ret)
+		ret = read_first_meta(r, e);
+	if (ret)
+		goto out;
+	if (r->h.flags & MXBPF_FILE_COMPLETE)
+		ret = read_end(r, e);
+	if (!r->complete && (!ret || ret == -ENODATA))
+		ret = scan(r, e);
+out:
+	if (ret) {
+		err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret));
+		rec_reader_close(r);
+		r = NULL;
+	}
+	*rp = r;
+	return ret;
+}
+
+void rec_reader_close(struct rec_reader *r)
+{
+	if (!r)
+		return;
+	if (r->fd >= 0)
+		close(r->fd);
+	mdl_session_fini(&r->session);
+	buf_fini(&r->slots);
+	buf_fini(&r->payload);
+	free(r);
+}
+
+const struct mdl_session *rec_reader_session(const struct rec_reader *r)
+{
+	return &r->session;
+}
+
+static int feed(struct rec_reader *r, struct mdl *m, uint64_t off, struct err *e)
+{
+	int ret = mdl_feed(m, r->payload.data, r->payload.len);
+
+	if (ret == -EBADMSG)
+		return damaged(e, off);
+	return ret ? err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret)) : 0;
+}
+
+static int feed_aggs(struct rec_reader *r, struct mdl *m, struct err *e)
+{
+	uint64_t off;
+	int ret;
+
+	for (off = r->h.end_off;; off = chunk_end(r, off)) {
+		ret = read_chunk(r, off, UINT64_MAX);
+		if (ret != 1)
+			return damaged(e, off);
+		if (r->c.kind != MXBPF_CHUNK_AGG)
+			return 0;
+		ret = feed(r, m, off, e);
+		if (ret)
+			return ret;
+	}
+}
+
+int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e)
+{
+	const void *recs;
+	size_t bytes;
+	uint64_t off;
+	int ret;
+
+	if (r->complete)
+		return feed_aggs(r, m, e);
+	source_rewind(r);
+	while ((ret = source_next(r, &recs, &bytes)) == 1) {
+		off = r->at_off - bytes - sizeof(r->c);
+		ret = feed(r, m, off, e);
+		if (ret)
+			return ret;
+	}
+	return ret ? err_set(e, ERR_RUNTIME, ret, "%s", r->why.why) : 0;
+}
