@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sink/chrome_plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A span of a thread that lies in no other seen so far. They are disjoint and in order of time. */
+struct done {
+	uint64_t start_ns, end_ns, ordinal;
+};
+
+/* A span that is not written where it stands. */
+struct moved {
+	uint64_t ordinal, start_ns, end_ns;
+	uint32_t tgid;
+	uint32_t lane_tid; /* 0: late, on its own thread */
+};
+
+struct edge {
+	uint64_t ts_ns, link, src_start_ns;
+	uint64_t next;	/* chain of those that wait for the same source; index + 1 */
+	uint64_t arrow; /* 0: none */
+	uint32_t tgid;
+	bool sourced; /* its source was seen */
+};
+
+struct op {
+	uint64_t start_ns, link, ordinal;
+	uint64_t arrow;
+	uint32_t tgid;
+};
+
+/* What a link saw: handed over, or begun. */
+struct moment {
+	uint64_t link, ts_ns;
+	uint64_t index; /* of its edge or op */
+	uint32_t tgid;
+	uint32_t is_op;
+};
+
+#define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+
+static void sort(struct buf *b, size_t item_bytes, int (*order)(const void *, const void *))
+{
+	if (b->len)
+		qsort(b->data, b->len / item_bytes, item_bytes, order);
+}
+
+static uint64_t span_end(const struct mxbpf_span *s)
+{
+	return s->dur_ns > UINT64_MAX - s->h.ts_ns ? UINT64_MAX : s->h.ts_ns + s->dur_ns;
+}
+
+static struct snk_plan_track *track_add(struct snk_plan *p, uint32_t tgid, uint32_t tid, uint32_t lane)
+{
+	struct snk_plan_track t = {.tgid = tgid, .tid = tid, .lane = lane};
+
+	if (buf_put(&p->tracks, &t, sizeof(t)))
+		return NULL;
+	return buf_at(&p->tracks, struct snk_plan_track, buf_count(&p->tracks, struct snk_plan_track) - 1);
+}
+
+static struct snk_plan_track *track_find(struct snk_plan *p, uint32_t tgid, uint32_t tid)
+{
+	struct snk_plan_track *t;
+	uint64_t *at;
+
+	if (p->tracks.len) {
+		t = buf_at(&p->tracks, struct snk_plan_track, p->last_track);
+		if (t->tgid == tgid && t->tid == tid)
+			return t;
+	}
+	at = hash_put(&p->track_of, tgid, tid);
+	if (!at)
+		return NULL;
+	if (!*at) {
+		if (!track_add(p, tgid, tid, 0))
+			return NULL;
+		*at = buf_count(&p->tracks, struct snk_plan_track);
+	}
+	p->last_track = *at - 1;
+	return buf_at(&p->tracks, struct snk_plan_track, p->last_track);
+}
+
+static int move_span(struct snk_plan *p, const struct mxbpf_span *s, uint64_t ordinal)
+{
+	struct moved m = {
+		.ordinal = ordinal,
+		.start_ns = s->h.ts_ns,
+		.end_ns = span_end(s),
+		.tgid = s->h.tgid,
+		.lane_tid = SNK_PLAN_LANE_TID,
+	};
+
+	return buf_put(&p->moved, &m, sizeof(m));
+}
+
+/* So that a day of recording does not keep each operator: a span over more than these goes to a lane. */
+static void forget_oldest(struct snk_plan_track *t)
+{
+	size_t half = buf_count(&t->done, struct done) / 2;
+
+	t->known_ns = buf_at(&t->done, struct done, half - 1)->end_ns;
+	t->done.len -= half * sizeof(struct done);
+	memmove(t->done.data, t->done.data + half * sizeof(struct done), t->done.len);
+}
+
+/*
+ * Viewers draw a thread as one stack and drop what does not nest. Spans come by their ends, so an enclosing one finds
+ * those inside it at the end of the list, and takes their place.
+ */
+static int nest_span(struct snk_plan *p, struct snk_plan_track *t, const struct mxbpf_span *s, uint64_t ordinal)
+{
+	struct done new = {.start_ns = s->h.ts_ns, .end_ns = span_end(s), .ordinal = ordinal};
+	size_t n = buf_count(&t->done, struct done), from, to, i;
+	struct done *d = (struct done *)t->done.data;
+
+	for (to = n; to && d[to - 1].start_ns >= new.end_ns; to--)
+		;
+	for (from = to; from && d[from - 1].start_ns >= new.start_ns; from--)
+		;
+	if ((from < to && d[to - 1].end_ns > new.end_ns) || (from && d[from - 1].end_ns > new.start_ns) ||
+	    new.start_ns < t->known_ns)
+		return move_span(p, s, ordinal);
+	/* Of two that start together the viewer takes the first in the file for the outer one. */
+	for (i = from; i < to && d[i].start_ns == new.start_ns; i++) {
+		struct moved late = {.ordinal = d[i].ordinal};
+
+		if (buf_put(&p->moved, &late, sizeof(late)))
+			return -ENOMEM;
+	}
+	if (from == to && !buf_add(&t->done, sizeof(new)))
+		return -ENOMEM;
+	d = (struct done *)t->done.data;
+	memmove(d + from + 1, d + to, (n - to) * sizeof(*d));
+	d[from] = new;
+	t->done.len = (n - (to - from) + 1) * sizeof(*d);
+	if (buf_count(&t->done, struct done) >= SNK_PLAN_OPEN_MAX)
+		forget_oldest(t);
+	return 0;
+}
+
+/* An edge names its source by these; it is handed over while the source is open, so it comes first. */
+static uint64_t source_key(uint64_t start_ns, uint8_t cls)
+{
+	return start_ns ^ (uint64_t)cls << 56;
+}
+
+static uint64_t thread_key(uint32_t tgid, uint32_t tid)
+{
+	return (uint64_t)tgid << 32 | tid;
+}
+
+static int begin_arrows(struct snk_plan *p, const struct mxbpf_span *s, uint64_t ordinal)
+{
+	uint64_t next;
+
+	if (!p->waiting.len ||
+	    !hash_del(&p->waiting, source_key(s->h.ts_ns, s->cls), thread_key(s->h.tgid, s->tid), &next))
+		return 0;
+	while (next) {
+		struct snk_plan_source src = {.ordinal = ordinal, .arrow = next - 1};
+		struct edge *e = buf_at(&p->edges, struct edge, next - 1);
+
+		if (buf_put(&p->sources, &src, sizeof(src)))
+			return -ENOMEM;
+		e->sourced = true;
+		next = e->next;
+	}
+	return 0;
+}
+
+static int survey_span(struct snk_plan *p, const struct mxbpf_span *s)
+{
+	struct op op = {.start_ns = s->h.ts_ns, .link = s->link, .ordinal = p->nspans, .tgid = s->h.tgid};
+	struct snk_plan_track *t;
+	int ret = 0;
+
+	p->nspans++;
+	if (s->cls == MXBPF_CLASS_OPERATOR && s->link)
+		ret = buf_put(&p->ops, &op, sizeof(op));
+	if (!ret)
+		ret = begin_arrows(p, s, op.ordinal);
+	if (ret)
+		return ret;
+	if (s->flags & MXBPF_SPAN_ASYNC)
+		return move_span(p, s, op.ordinal);
+	t = track_find(p, s->h.tgid, s->tid);
+	return t ? nest_span(p, t, s, op.ordinal) : -ENOMEM;
+}
+
+static int survey_edge(struct snk_plan *p, const struct mxbpf_edge *e)
+{
+	struct edge edge = {.ts_ns = e->h.ts_ns, .link = e->link, .src_start_ns = e->src_start_ns, .tgid = e->h.tgid};
+	uint64_t *first;
+
+	p->nedges++;
+	/* One without a source is kept as well: it takes its turn in the link's queue. */
+	if (e->src_cls != MXBPF_CLASS_NONE) {
+		first = hash_put(&p->waiting, source_key(e->src_start_ns, e->src_cls), thread_key(e->h.tgid, e->tid));
+		if (!first)
+			return -ENOMEM;
+		edge.next = *first;
+		*first = buf_count(&p->edges, struct edge) + 1;
+	}
+	return buf_put(&p->edges, &edge, sizeof(edge));
+}
+
+static int survey_alloc(struct snk_plan *p, const struct mxbpf_alloc *a)
+{
+	struct snk_plan_alloc alloc = {
+		.ts_ns = a->h.ts_ns,
+		.ordinal = buf_count(&p->allocs, struct snk_plan_alloc),
+		.bytes = a->bytes,
+		.tgid = a->h.tgid,
+		.device = a->device,
+	};
+
+	return buf_put(&p->allocs, &alloc, sizeof(alloc));
+}
+
+int snk_plan_survey(struct snk_plan *p, const struct mxbpf_rec *r)
+{
+	if (r->kind != MXBPF_SPAN && r->kind != MXBPF_EDGE && r->kind != MXBPF_ALLOC)
+		return 0;
+	if (r->ts_ns < p->first_ns)
+		p->first_ns = r->ts_ns;
+	if (r->kind == MXBPF_SPAN)
+		return survey_span(p, (const struct mxbpf_span *)r);
+	if (r->kind == MXBPF_EDGE)
+		return survey_edge(p, (const struct mxbpf_edge *)r);
+	return survey_alloc(p, (const struct mxbpf_alloc *)r);
+}
+
+/* ---- between the passes */
+
+static int by_link(const void *x, const void *y)
+{
+	const struct moment *a = x, *b = y;
+
+	if (a->link != b->link)
+		return ORDER(a->link, b->link);
+	if (a->tgid != b->tgid)
+		return ORDER(a->tgid, b->tgid);
+	if (a->ts_ns != b->ts_ns)
+		return ORDER(a->ts_ns, b->ts_ns);
+	if (a->is_op != b->is_op)
+		return ORDER(a->is_op, b->is_op);
+	return ORDER(a->index, b->index);
+}
+
+static bool same_link(const struct moment *a, const struct moment *b)
+{
+	return a->link == b->link && a->tgid == b->tgid;
+}
+
+static struct moment *moments(const struct snk_plan *p, size_t *n)
+{
+	size_t nedges = buf_count(&p->edges, struct edge), nops = buf_count(&p->ops, struct op), i;
+	struct moment *m = malloc((nedges + nops + 1) * sizeof(*m));
+
+	if (!m)
+		return NULL;
+	*n = 0;
+	for (i = 0; i < nedges; i++) {
+		const struct edge *e = buf_at(&p->edges, struct edge, i);
+
+		if (e->link)
+			m[(*n)++] = (struct moment){e->link, e->ts_ns, i, e->tgid, 0};
+	}
+	for (i = 0; i < nops; i++) {
+		const struct op *o = buf_at(&p->ops, struct op, i);
+
+		m[(*n)++] = (struct moment){o->link, o->start_ns, i, o->tgid, 1};
+	}
+	qsort(m, *n, sizeof(*m), by_link);
+	return m;
+}
+
+/* First handed over, first begun. An arrow must not arrive before it left, so equal times make none either. */
+static int join_arrows(struct snk_plan *p)
+{
+	struct moment *m;
+	size_t n, i, oldest = 0;
+
+	m = moments(p, &n);
+	if (!m)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		struct op *op;
+		struct edge *e;
+
+		if (i && !same_link(&m[i], &m[i - 1]))
+			oldest = i;
+		if (!m[i].is_op)
+			continue;
+		while (oldest < i && m[oldest].is_op)
+			oldest++;
+		if (oldest == i)
+			continue;
+		op = buf_at(&p->ops, struct op, m[i].index);
+		e = buf_at(&p->edges, struct edge, m[oldest++].index);
+		if (e->sourced && e->src_start_ns < op->start_ns)
+			op->arrow = e->arrow = ++p->narrows;
+	}
+	free(m);
+	for (i = 0; i < buf_count(&p->sources, struct snk_plan_source); i++) {
+		struct snk_plan_source *s = buf_at(&p->sources, struct snk_plan_source, i);
+
+		s->arrow = buf_at(&p->edges, struct edge, s->arrow)->arrow;
+	}
+	buf_fini(&p->edges);
+	hash_fini(&p->waiting);
+	return 0;
+}
+
+static int by_start(const void *x, const void *y)
+{
+	const struct moved *a = x, *b = y;
+
+	if (a->tgid != b->tgid)
+		return ORDER(a->tgid, b->tgid);
+	if (a->start_ns != b->start_ns)
+		return ORDER(a->start_ns, b->start_ns);
+	return ORDER(a->ordinal, b->ordinal);
+}
+
+static int by_ordinal(const void *x, const void *y)
+{
+	const struct moved *a = x, *b = y;
+
+	return ORDER(a->ordinal, b->ordinal);
+}
+
+/* The first lane that is free at this time; taken in order of start, that needs the fewest. */
+static int assign_lanes(struct snk_plan *p)
+{
+	size_t nmoved = buf_count(&p->moved, struct moved), nthreads = buf_count(&p->tracks, struct snk_plan_track);
+	size_t first = nthreads, i, k;
+	struct snk_plan_track *t;
+
+	sort(&p->moved, sizeof(struct moved), by_start);
+	for (i = 0; i < nmoved; i++) {
+		struct moved *m = buf_at(&p->moved, struct moved, i);
+
+		if (!m->lane_tid)
+			continue;
+		if (i && m[-1].tgid != m->tgid)
+			first = buf_count(&p->tracks, struct snk_plan_track);
+		for (k = first; k < buf_count(&p->tracks, struct snk_plan_track); k++)
+			if (buf_at(&p->tracks, struct snk_plan_track, k)->busy_ns <= m->start_ns)
+				break;
+		m->lane_tid = SNK_PLAN_LANE_TID + (uint32_t)(k - nthreads) + 1;
+		t = k < buf_count(&p->tracks, struct snk_plan_track)
+			    ? buf_at(&p->tracks, struct snk_plan_track, k)
+			    : track_add(p, m->tgid, m->lane_tid, (uint32_t)(k - first) + 1);
+		if (!t)
+			return -ENOMEM;
+		/* Two empty spans at one moment would be each other's child. */
+		t->busy_ns = m->end_ns > m->start_ns ? m->end_ns : m->start_ns + 1;
+	}
+	sort(&p->moved, sizeof(struct moved), by_ordinal);
+	return 0;
+}
+
+static int by_place(const void *x, const void *y)
+{
+	const struct snk_plan_track *a = x, *b = y;
+
+	if (a->tgid != b->tgid)
+		return ORDER(a->tgid, b->tgid);
+	if (!a->lane != !b->lane)
+		return a->lane ? 1 : -1;
+	if ((a->tid == a->tgid) != (b->tid == b->tgid))
+		return a->tid == a->tgid ? -1 : 1;
+	return ORDER(a->tid, b->tid);
+}
+
+static int by_time(const void *x, const void *y)
+{
+	const struct snk_plan_alloc *a = x, *b = y;
+
+	return a->ts_ns != b->ts_ns ? ORDER(a->ts_ns, b->ts_ns) : ORDER(a->ordinal, b->ordinal);
+}
+
+int snk_plan_finish(struct snk_plan *p)
+{
+	size_t i;
+	int ret;
+
+	for (i = 0; i < buf_count(&p->tracks, struct snk_plan_track); i++)
+		buf_fini(&buf_at(&p->tracks, struct snk_plan_track, i)->done);
+	hash_fini(&p->track_of);
+	ret = join_arrows(p);
+	if (!ret)
+		ret = assign_lanes(p);
+	if (ret)
+		return ret;
+	sort(&p->tracks, sizeof(struct snk_plan_track), by_place);
+	sort(&p->allocs, sizeof(struct snk_plan_alloc), by_time);
+	return 0;
+}
+
+/* ---- the second pass */
+
+static void place_moved(struct snk_plan *p, struct snk_place *place)
+{
+	const struct moved *m;
+
+	for (; p->moved_pos < buf_count(&p->moved, struct moved); p->moved_pos++) {
+		m = buf_at(&p->moved, struct moved, p->moved_pos);
+		if (m->ordinal != p->pos)
+			break;
+		if (m->lane_tid)
+			place->tid = m->lane_tid;
+		else
+			place->late = true;
+	}
+}
+
+struct snk_place snk_plan_place(struct snk_plan *p, const struct mxbpf_span *s)
+{
+	struct snk_place place = {.tid = s->tid};
+	const struct snk_plan_source *src = (const struct snk_plan_source *)p->sources.data;
+	size_t n = buf_count(&p->sources, struct snk_plan_source), first = p->source_pos;
+
+	place_moved(p, &place);
+	if (p->op_pos < buf_count(&p->ops, struct op) && buf_at(&p->ops, struct op, p->op_pos)->ordinal == p->pos)
+		place.arrow_in = buf_at(&p->ops, struct op, p->op_pos++)->arrow;
+	while (p->source_pos < n && src[p->source_pos].ordinal == p->pos)
+		p->source_pos++;
+	place.narrows_out = p->source_pos - first;
+	place.arrows_out = src + first;
+	p->pos++;
+	return place;
+}
+
+void snk_plan_fini(struct snk_plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&p->tracks, struct snk_plan_track); i++)
+		buf_fini(&buf_at(&p->tracks, struct snk_plan_track, i)->done);
+	buf_fini(&p->tracks);
+	buf_fini(&p->allocs);
+	buf_fini(&p->edges);
+	buf_fini(&p->sources);
+	buf_fini(&p->ops);
+	buf_fini(&p->moved);
+	hash_fini(&p->track_of);
+	hash_fini(&p->waiting);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What must be known of a whole recording before a timeline of it can be written: threads, which spans need a lane of
+ * their own, which span caused which operator, allocations in order of time. Learnt in the survey, asked in the second
+ * pass over the same records in the same order.
+ *
+ * Memory, at worst: 32 bytes an allocation, 120 an edge or linked operator (most of it while they are joined), 40 a
+ * span in a lane, 24 a span for the last SNK_PLAN_OPEN_MAX spans of a thread that lie in no other.
+ */
+#ifndef SINK_CHROME_PLAN_H
+#define SINK_CHROME_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "mxbpf_event.h"
+
+#define SNK_PLAN_OPEN_MAX (1u << 18)
+
+/* Lanes have thread ids that no kernel gives (the largest is 2^22) and that Perfetto takes (below 2^32). */
+#define SNK_PLAN_LANE_TID 1000000000u
+
+/* A thread, or a lane for spans that overlap those of their thread. */
+struct snk_plan_track {
+	uint32_t tgid, tid;
+	uint32_t lane;	   /* 1, 2, ... within its process; 0: a thread */
+	uint64_t busy_ns;  /* lanes: until when taken */
+	uint64_t known_ns; /* threads: spans that end before it are forgotten */
+	struct buf done;   /* threads: struct done of the survey, spans that lie in no other so far */
+};
+
+struct snk_plan_alloc {
+	uint64_t ts_ns, ordinal;
+	int64_t bytes;
+	uint32_t tgid, device;
+};
+
+struct snk_plan {
+	uint64_t first_ns; /* earliest record, UINT64_MAX if none */
+	uint64_t nspans;
+	struct buf tracks; /* struct snk_plan_track; after snk_plan_finish() processes by pid, main thread first */
+	struct buf allocs; /* struct snk_plan_alloc, by time after snk_plan_finish() */
+	uint64_t narrows;  /* edges that have both ends: their ids are 1..narrows */
+	uint64_t nedges;
+
+	/* private */
+	struct hash track_of, waiting;
+	size_t last_track;
+	struct buf edges, sources, ops, moved;
+	size_t source_pos, op_pos, moved_pos;
+	uint64_t pos;
+};
+
+/* 0, -ENOMEM. */
+int snk_plan_survey(struct snk_plan *p, const struct mxbpf_rec *r);
+/* Between the passes: joins, assigns, sorts. 0, -ENOMEM. */
+int snk_plan_finish(struct snk_plan *p);
+
+/* One end of an arrow: the span at `ordinal` begins arrow `arrow`. */
+struct snk_plan_source {
+	uint64_t ordinal;
+	uint64_t arrow; /* 0: its operator is missing */
+};
+
+struct snk_place {
+	uint32_t tid;	   /* thread or lane to draw on */
+	bool late;	   /* begins with a span around it that comes later: to be written behind all others */
+	uint64_t arrow_in; /* id of the arrow that ends here; 0 none */
+	const struct snk_plan_source *arrows_out; /* borrowed from the plan */
+	size_t narrows_out;
+};
+
+/* Where the next span of the second pass goes: to be called for every span, in order. */
+struct snk_place snk_plan_place(struct snk_plan *p, const struct mxbpf_span *s);
+
+void snk_plan_fini(struct snk_plan *p);
+
+#endif
