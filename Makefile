@@ -72,7 +72,7 @@ $(O)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-$(O)/obj/user/attach/%.o: $(O)/gen/mxbpf.skel.h
+$(filter $(O)/obj/user/attach/%,$(OBJ)): $(O)/gen/mxbpf.skel.h
 
 $(O)/libmxbpf.a: $(OBJ)
 	$(call say,AR,$@)

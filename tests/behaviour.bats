@@ -17,7 +17,7 @@ teardown() {
 # A session that is complete: tables on stdout, a whole trace, loss said in both.
 expect_complete() {
 	expect_re '^ *operator' "$(<"$(out mxbpf)")"
-	expect_re 'Convolution' "$(<"$(out mxbpf)")"
+	expect_re 'log_softmax' "$(<"$(out mxbpf)")"
 	expect_re 'lost' "$(<"$(out mxbpf)")"
 	jq -e '.traceEvents | length > 100' "$BATS_TEST_TMPDIR/t.json" >/dev/null
 	[[ $(ls "$BATS_TEST_TMPDIR" | grep -c 't\.json') == 1 ]]

@@ -70,13 +70,15 @@ count_of() { # JSON TABLE NAME
 	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd"
 	expect_status 0
 	expect_re incomplete "$stderr"
-	expect_re Convolution "$output"
+	expect_re log_softmax "$output"
 }
 
 # A copy of MXNet's library that the test may delete, replace or damage; MXNet finds it by its environment.
 copy_library() {
-	cp "$("$PYTHON" -c 'import mxnet.libinfo as l; print(l.find_lib_path()[0])')" "$BATS_TEST_TMPDIR/libmxnet.so"
-	export MXNET_LIBRARY_PATH=$BATS_TEST_TMPDIR/libmxnet.so
+	local lib
+	lib=$("$PYTHON" -c 'import mxnet.libinfo as l; print(l.find_lib_path()[0])')
+	cp "$lib" "$BATS_TEST_TMPDIR/libmxnet.so"
+	export MXNET_LIBRARY_PATH=$BATS_TEST_TMPDIR/libmxnet.so LD_LIBRARY_PATH=${lib%/*} # openblas stands beside it
 }
 
 @test "a library that was deleted on disk still works" {
@@ -85,7 +87,7 @@ copy_library() {
 	rm "$BATS_TEST_TMPDIR/libmxnet.so"
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --format json
 	expect_status 0
-	(($(count_of <(echo "$output") operator Convolution) > 0))
+	(($(count_of <(echo "$output") operator log_softmax) > 0))
 }
 
 @test "a library that was replaced on disk still works, on the file that is mapped" {
@@ -95,7 +97,7 @@ copy_library() {
 	mv "$BATS_TEST_TMPDIR/new" "$BATS_TEST_TMPDIR/libmxnet.so"
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --format json
 	expect_status 0
-	(($(count_of <(echo "$output") operator Convolution) > 0))
+	(($(count_of <(echo "$output") operator log_softmax) > 0))
 }
 
 @test "a build whose structure offsets are not known is refused, not guessed at" {
@@ -158,5 +160,5 @@ copy_library() {
 	run --separate-stderr prlimit --memlock=65536:65536 setpriv --bounding-set=-sys_resource \
 		"$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --format json
 	expect_status 0
-	(($(count_of <(echo "$output") operator Convolution) > 0))
+	(($(count_of <(echo "$output") operator log_softmax) > 0))
 }
