@@ -120,7 +120,7 @@ enum mxbpf_name_kind {
 /*
  * The histogram of durations is log-linear: 8 buckets an octave. Bucket of v: v itself below 8, else
  * octave = floor(log2 v), index = (octave - 2) * 8 + next three bits of v. A bucket is at most 12.5 % wide.
- * 2^42 ns (73 minutes) and above share the last bucket.
+ * What is longer than the last bucket (from 137 minutes on) counts there.
  */
 #define MXBPF_HIST_BUCKETS 328
 

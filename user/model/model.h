@@ -47,7 +47,10 @@ int mdl_feed(struct mdl *m, const void *recs, size_t bytes);
 const struct mdl_row *const *mdl_rows(struct mdl *m, enum mxbpf_class cls, size_t *n);
 const struct mdl_mem_row *const *mdl_mem_rows(struct mdl *m, size_t *n);
 
-/* Text of a name, NUL-terminated, hostile; *len its bytes if not NULL. "[unreadable]" for id 0, "[0x...]" for one never defined. */
+/*
+ * Text of a name, NUL-terminated, hostile; *len its bytes if not NULL. "[unreadable]" for id 0, "[0x...]" for one never
+ * defined. Borrowed until the next mdl_feed(), of an id that no row has: until this thread's next call.
+ */
 const char *mdl_name(const struct mdl *m, uint64_t name_id, size_t *len);
 bool mdl_has_name(const struct mdl *m, uint64_t name_id);
 const char *mdl_thread_name(const struct mdl *m, uint32_t tgid, uint32_t tid); /* NULL if unknown */
@@ -66,7 +69,8 @@ uint64_t mdl_bucket_low(unsigned index);
 
 /*
  * Walks whole records: *pos from 0; returns the next or NULL at the end, or NULL with *bad set when a
- * header does not fit (size 0, unaligned, beyond the end, shorter than its kind).
+ * record does not fit (size 0, unaligned, beyond the end, shorter than its kind; a name's or a histogram's length
+ * beyond the record; a class or bucket out of range). So what it returns is safe to read. `recs` is 8-byte aligned.
  */
 const struct mxbpf_rec *mdl_next_rec(const void *recs, size_t bytes, size_t *pos, bool *bad);
 

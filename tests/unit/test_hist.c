@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model.h"
+
+#include <stdlib.h>
+
+#include "unit.h"
+
+#define LAST (MXBPF_HIST_BUCKETS - 1)
+#define N    20000
+
+static uint64_t seed = 88172645463325252ull;
+
+static uint64_t rnd(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
+}
+
+static int by_value(const void *va, const void *vb)
+{
+	uint64_t a = *(const uint64_t *)va, b = *(const uint64_t *)vb;
+
+	return a < b ? -1 : a > b;
+}
+
+static void count(struct mdl_row *r, uint64_t ns)
+{
+	if (!r->count || ns < r->min_ns)
+		r->min_ns = ns;
+	if (ns > r->max_ns)
+		r->max_ns = ns;
+	r->count++;
+	r->hist[mdl_bucket(ns)]++;
+}
+
+static void test_percentiles(void)
+{
+	static const double fractions[] = { 0.0, 0.01, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0 };
+	uint64_t *v = calloc(N, sizeof(*v)), exact, got;
+	struct mdl_row r = { 0 };
+	size_t i, k;
+	double want;
+
+	for (i = 0; i < N; i++) {
+		v[i] = rnd() >> (22 + rnd() % 42);
+		count(&r, v[i]);
+	}
+	qsort(v, N, sizeof(*v), by_value);
+	for (i = 0; i < sizeof(fractions) / sizeof(fractions[0]); i++) {
+		want = fractions[i] * N;
+		k = (size_t)want + ((double)(size_t)want < want);
+		exact = v[k ? k - 1 : 0];
+		got = mdl_percentile(&r, fractions[i]);
+		CHECK(mdl_bucket(got) == mdl_bucket(exact));
+		CHECK(got >= r.min_ns && got <= r.max_ns);
+	}
+	free(v);
+}
+
+int main(void)
+{
+	unsigned i;
+
+	TEST("every bucket holds its bounds and nothing beyond") {
+		for (i = 0; i < LAST; i++) {
+			CHECK(mdl_bucket(mdl_bucket_low(i)) == i);
+			CHECK(mdl_bucket(mdl_bucket_low(i + 1) - 1) == i);
+			CHECK(mdl_bucket_low(i) < mdl_bucket_low(i + 1));
+		}
+	}
+	TEST("a bucket is at most 12.5 % wide") {
+		for (i = 8; i <= LAST; i++)
+			CHECK((mdl_bucket_low(i + 1) - mdl_bucket_low(i)) * 8 <= mdl_bucket_low(i));
+	}
+	TEST("buckets are the documented ones: shared with BPF") {
+		CHECK(mdl_bucket(0) == 0 && mdl_bucket(7) == 7 && mdl_bucket(8) == 8 && mdl_bucket(15) == 15);
+		CHECK(mdl_bucket(1000) == (9 - 2) * 8 + 7); /* 1111101000: octave 9, then 111 */
+		CHECK(mdl_bucket(1ull << 42) == (42 - 2) * 8);
+	}
+	TEST("a duration of any length has a bucket") {
+		CHECK(mdl_bucket((15ull << 39) - 1) == LAST - 1);
+		CHECK(mdl_bucket(15ull << 39) == LAST);
+		CHECK(mdl_bucket(UINT64_MAX) == LAST);
+	}
+	TEST("a percentile lies in the bucket of the exact one")
+		test_percentiles();
+	TEST("equal durations have themselves as percentiles") {
+		struct mdl_row r = { 0 };
+
+		for (i = 0; i < 100; i++)
+			count(&r, 1003);
+		CHECK(mdl_percentile(&r, 0.5) == 1003 && mdl_percentile(&r, 0.99) == 1003);
+	}
+	TEST("a row without a histogram has no percentile below its maximum") {
+		struct mdl_row r = { .count = 5, .min_ns = 10, .max_ns = 90 };
+
+		CHECK(mdl_percentile(&r, 0.5) == 90);
+	}
+	TEST("a count beyond the histogram does not run past its end") {
+		struct mdl_row r = { .count = UINT64_MAX, .min_ns = 1, .max_ns = 9, .hist = { [1] = 1 } };
+
+		CHECK(mdl_percentile(&r, 0.99) == 9 && mdl_percentile(&r, 1.0) == 9);
+	}
+	UNIT_MAIN_END;
+}

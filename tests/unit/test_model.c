@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit.h"
+
+#define API MXBPF_CLASS_API
+#define OP  MXBPF_CLASS_OPERATOR
+
+static void put_span(struct buf *b, uint64_t start_ns, uint64_t dur_ns, uint64_t name_id, unsigned cls)
+{
+	struct mxbpf_span s = {
+		.h = { MXBPF_SPAN, sizeof(s), 77, start_ns },
+		.dur_ns = dur_ns,
+		.self_ns = dur_ns / 2,
+		.name_id = name_id,
+		.tid = 78,
+		.device = MXBPF_DEVICE(1, 0),
+		.cls = (uint8_t)cls,
+	};
+
+	buf_put(b, &s, sizeof(s));
+}
+
+static void put_alloc(struct buf *b, uint64_t ts_ns, int64_t bytes)
+{
+	struct mxbpf_alloc a = { .h = { MXBPF_ALLOC, sizeof(a), 77, ts_ns }, .bytes = bytes, .device = 0x10000 };
+
+	buf_put(b, &a, sizeof(a));
+}
+
+static void put_name(struct buf *b, uint64_t id, enum mxbpf_name_kind kind, const char *text)
+{
+	char rec[256] = { 0 };
+	struct mxbpf_name *n = (void *)rec;
+
+	n->len = (uint32_t)strlen(text);
+	n->h = (struct mxbpf_rec){ MXBPF_NAME, (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), 77, 0 };
+	n->id = id;
+	n->kind = kind;
+	memcpy(n->text, text, n->len);
+	buf_put(b, rec, n->h.size);
+}
+
+/* Feeds what b holds as one window. */
+static int feed(struct mdl *m, struct buf *b)
+{
+	int err = mdl_feed(m, b->data, b->len);
+
+	b->len = 0;
+	return err;
+}
+
+static const struct mdl_row *find_row(struct mdl *m, const struct mdl_row *like)
+{
+	const struct mdl_row *const *rows;
+	size_t n, i;
+
+	rows = mdl_rows(m, like->cls, &n);
+	for (i = 0; i < n; i++)
+		if (rows[i]->tgid == like->tgid && rows[i]->name_id == like->name_id && rows[i]->device == like->device)
+			return rows[i];
+	return NULL;
+}
+
+static bool same_row(const struct mdl_row *a, const struct mdl_row *b)
+{
+	return b && a->count == b->count && a->total_ns == b->total_ns && a->self_ns == b->self_ns &&
+	       a->min_ns == b->min_ns && a->max_ns == b->max_ns && !memcmp(a->hist, b->hist, sizeof(a->hist));
+}
+
+static void check_same(struct mdl *a, struct mdl *b)
+{
+	const struct mdl_mem_row *const *ma, *const *mb;
+	const struct mdl_row *const *rows;
+	size_t n, nb, i;
+	unsigned cls;
+
+	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++) {
+		rows = mdl_rows(a, cls, &n);
+		mdl_rows(b, cls, &nb);
+		CHECK(n == nb);
+		for (i = 0; i < n; i++) {
+			CHECK(same_row(rows[i], find_row(b, rows[i])));
+			CHECK(!strcmp(mdl_name(a, rows[i]->name_id, NULL), mdl_name(b, rows[i]->name_id, NULL)));
+		}
+		CHECK(mdl_counter(a, cls, MXBPF_COUNTER_MAX_OPEN) == mdl_counter(b, cls, MXBPF_COUNTER_MAX_OPEN));
+		CHECK(mdl_counter(a, cls, MXBPF_COUNTER_LATE) == mdl_counter(b, cls, MXBPF_COUNTER_LATE));
+	}
+	ma = mdl_mem_rows(a, &n);
+	mb = mdl_mem_rows(b, &nb);
+	CHECK(n == nb);
+	for (i = 0; i < n && i < nb; i++)
+		CHECK(!memcmp(ma[i], mb[i], sizeof(*ma[i])));
+}
+
+static void test_rows(struct buf *b)
+{
+	struct mdl *m = mdl_new();
+	const struct mdl_row *const *rows;
+	size_t n;
+
+	put_span(b, 100, 10, 5, OP);
+	put_span(b, 200, 30, 5, OP);
+	put_span(b, 300, 7, 6, OP);
+	put_span(b, 300, 7, 5, API);
+	put_span(b, 400, 1, 5, OP);
+	((struct mxbpf_span *)(b->data + b->len))[-1].device = MXBPF_DEVICE(2, 1);
+	put_span(b, 400, 1, 5, OP);
+	((struct mxbpf_span *)(b->data + b->len))[-1].h.tgid = 99;
+	CHECK(!feed(m, b));
+	rows = mdl_rows(m, OP, &n);
+	CHECK(n == 4);
+	CHECK(rows[0]->count == 2 && rows[0]->total_ns == 40 && rows[0]->self_ns == 20 && rows[0]->min_ns == 10 &&
+	      rows[0]->max_ns == 30 && rows[0]->hist[mdl_bucket(10)] == 1 && rows[0]->hist[mdl_bucket(30)] == 1);
+	mdl_rows(m, API, &n);
+	CHECK(n == 1);
+	mdl_free(m);
+}
+
+static void test_account(struct buf *b)
+{
+	struct mdl *m = mdl_new();
+	const struct mdl_mem_row *r;
+	size_t n;
+
+	put_alloc(b, 30, -100); /* arrives first, happened last */
+	put_alloc(b, 20, 50);
+	put_alloc(b, 10, 100);
+	put_alloc(b, 40, -1000); /* allocated before the attach */
+	put_alloc(b, 50, 70);
+	put_alloc(b, 50, -60); /* equal times: as they came */
+	CHECK(!feed(m, b));
+	r = mdl_mem_rows(m, &n)[0];
+	CHECK(n == 1 && r->allocs == 3 && r->frees == 3 && r->alloc_bytes == 220 && r->free_bytes == 1160);
+	CHECK(r->live_bytes == 10 && r->peak_bytes == 150 && r->low_bytes == 0);
+	put_alloc(b, 60, 500);
+	CHECK(!feed(m, b));
+	r = mdl_mem_rows(m, &n)[0];
+	CHECK(r->live_bytes == 510 && r->peak_bytes == 510 && r->low_bytes == 0);
+	CHECK(mdl_counter(m, MXBPF_CLASS_NONE, MXBPF_COUNTER_LATE) == 0);
+	put_alloc(b, 55, 1);
+	put_alloc(b, 61, 1);
+	CHECK(!feed(m, b));
+	CHECK(mdl_counter(m, MXBPF_CLASS_NONE, MXBPF_COUNTER_LATE) == 1);
+	put_alloc(b, 70, INT64_MIN);
+	CHECK(!feed(m, b));
+	CHECK(mdl_mem_rows(m, &n)[0]->live_bytes == 0);
+	mdl_free(m);
+}
+
+static uint64_t max_open(struct buf *b, unsigned cls)
+{
+	struct mdl *m = mdl_new();
+	uint64_t max;
+
+	feed(m, b);
+	max = mdl_counter(m, cls, MXBPF_COUNTER_MAX_OPEN);
+	mdl_free(m);
+	return max;
+}
+
+static void test_max_open(struct buf *b)
+{
+	put_span(b, 200, 10, 1, API);
+	put_span(b, 100, 100, 1, API); /* ends when the one above begins */
+	CHECK(max_open(b, API) == 1);
+	put_span(b, 100, 100, 1, API);
+	put_span(b, 110, 10, 1, API);
+	put_span(b, 115, 1000000000000, 1, API); /* needs four digits of the sort */
+	put_span(b, 111, 3, 1, API);
+	put_span(b, 116, 1, 1, OP);
+	CHECK(max_open(b, API) == 3);
+	put_span(b, 5, 0, 1, OP);
+	CHECK(max_open(b, OP) == 1);
+	put_span(b, 1, UINT64_MAX, 1, OP);
+	put_span(b, UINT64_MAX, UINT64_MAX, 1, OP);
+	CHECK(max_open(b, OP) <= 2);
+	CHECK(max_open(b, OP) == 0);
+}
+
+static void test_earlier_start(struct buf *b)
+{
+	struct mdl *m = mdl_new();
+
+	put_span(b, 1000, 10, 1, API);
+	feed(m, b);
+	CHECK(mdl_counter(m, API, MXBPF_COUNTER_MAX_OPEN) == 1);
+	put_span(b, 2000, 10, 1, API);
+	put_span(b, 500, 3000, 1, API); /* open since before the first window */
+	feed(m, b);
+	CHECK(mdl_counter(m, API, MXBPF_COUNTER_MAX_OPEN) == 2);
+	CHECK(mdl_counter(m, API, MXBPF_COUNTER_LATE) == 0);
+	put_span(b, 2100, 10, 1, API); /* ended before 3500 */
+	feed(m, b);
+	CHECK(mdl_counter(m, API, MXBPF_COUNTER_LATE) == 1);
+	mdl_free(m);
+}
+
+static void fill(struct buf *b, unsigned from, unsigned to)
+{
+	unsigned i;
+
+	for (i = from; i < to; i++) {
+		put_span(b, i * 7919u % 5000, (uint64_t)i * i * i * 31, i % 41, 1 + i % 3);
+		put_alloc(b, i * 7, i % 3 ? 1000 + i : -(int64_t)i * 3);
+	}
+}
+
+static void test_round_trip(struct buf *b)
+{
+	struct mdl *a = mdl_new(), *c = mdl_new(), *whole = mdl_new();
+	struct buf recs = { 0 };
+
+	put_name(b, 5, MXBPF_NAME_SPAN, "Convolution");
+	put_name(b, 6, MXBPF_NAME_SPAN, "");
+	put_name(b, 7, MXBPF_NAME_SPAN, "a\nb");
+	put_name(b, 78, MXBPF_NAME_THREAD, "python");
+	feed(a, b);
+	fill(b, 1, 2000);
+	feed(a, b);
+	put_span(b, 1, 1, 5, OP);
+	feed(a, b);
+	CHECK(!mdl_emit(a, &recs));
+	CHECK(!mdl_feed(c, recs.data, recs.len));
+	check_same(a, c);
+	CHECK(mdl_counter(c, OP, MXBPF_COUNTER_LATE) > 0);
+	CHECK(mdl_has_name(c, 5) && mdl_has_name(c, 6) && !mdl_has_name(c, 8) && !mdl_has_name(c, 0));
+	CHECK(mdl_thread_name(c, 77, 78) && !strcmp(mdl_thread_name(c, 77, 78), "python"));
+
+	/* The aggregates of two windows, merged, are those of both. */
+	recs.len = 0;
+	mdl_free(a);
+	mdl_free(c);
+	a = mdl_new();
+	c = mdl_new();
+	fill(b, 1, 700);
+	feed(a, b);
+	fill(b, 700, 2000);
+	feed(c, b);
+	CHECK(!mdl_emit(c, &recs) && !mdl_feed(a, recs.data, recs.len));
+	fill(b, 1, 2000);
+	feed(whole, b);
+	CHECK(find_row(a, mdl_rows(whole, OP, &(size_t){ 0 })[0]) != NULL);
+	CHECK(same_row(mdl_rows(whole, OP, &(size_t){ 0 })[0], find_row(a, mdl_rows(whole, OP, &(size_t){ 0 })[0])));
+	buf_fini(&recs);
+	mdl_free(a);
+	mdl_free(c);
+	mdl_free(whole);
+}
+
+static void test_names(struct buf *b)
+{
+	struct mdl *m = mdl_new();
+	size_t len;
+
+	put_span(b, 1, 1, 0, OP);
+	put_span(b, 1, 1, 0xabc, OP);
+	feed(m, b);
+	CHECK(!strcmp(mdl_name(m, 0, &len), "[unreadable]") && len == 12);
+	CHECK(!strcmp(mdl_name(m, 0xabc, &len), "[0xabc]") && len == 7);
+	CHECK(!strcmp(mdl_name(m, 0xdef, NULL), "[0xdef]"));
+	CHECK(!mdl_has_name(m, 0xabc) && !mdl_has_name(m, 0xdef));
+	put_name(b, 0xabc, MXBPF_NAME_SPAN, "dot");
+	put_name(b, 0, MXBPF_NAME_SPAN, "liar");
+	put_name(b, 9, MXBPF_NAME_THREAD, "old");
+	put_name(b, 9, MXBPF_NAME_THREAD, "new");
+	feed(m, b);
+	CHECK(!strcmp(mdl_name(m, 0xabc, NULL), "dot") && mdl_has_name(m, 0xabc));
+	CHECK(!strcmp(mdl_name(m, 0, NULL), "[unreadable]"));
+	CHECK(!strcmp(mdl_thread_name(m, 77, 9), "new") && !mdl_thread_name(m, 1, 9));
+	mdl_free(m);
+}
+
+/* A record of `kind`, all zeros but what `set` writes; what mdl_feed() says to it behind a good one. */
+static int feed_bad(unsigned kind, unsigned size, void (*set)(void *rec))
+{
+	struct mdl *m = mdl_new();
+	struct buf b = { 0 };
+	struct mxbpf_rec *r;
+	char *exact;
+	size_t n;
+	int err;
+
+	put_span(&b, 1, 1, 1, OP);
+	r = buf_add(&b, size > sizeof(*r) ? size : sizeof(*r));
+	memset(r, 0, (size_t)(b.data + b.len - (char *)r));
+	r->kind = (uint16_t)kind;
+	r->size = (uint16_t)size;
+	if (set)
+		set(r);
+	/* No byte of slack, so that the sanitizer sees a read beyond the end. */
+	exact = malloc(b.len);
+	memcpy(exact, b.data, b.len);
+	err = mdl_feed(m, exact, b.len);
+	mdl_rows(m, OP, &n);
+	if (err)
+		CHECK(n == 1);
+	free(exact);
+	buf_fini(&b);
+	mdl_free(m);
+	return err;
+}
+
+static void set_size_beyond(void *rec)
+{
+	((struct mxbpf_rec *)rec)->size += 8;
+}
+
+static void set_name_len(void *rec)
+{
+	((struct mxbpf_name *)rec)->len = 9;
+}
+
+static void set_name_huge(void *rec)
+{
+	((struct mxbpf_name *)rec)->len = UINT32_MAX;
+}
+
+static void set_agg_good(void *rec)
+{
+	struct mxbpf_agg *a = rec;
+
+	a->cls = OP;
+	a->count = 1;
+	a->nbuckets = 2;
+	a->buckets[1].index = MXBPF_HIST_BUCKETS - 1;
+}
+
+static void set_agg_long(void *rec)
+{
+	set_agg_good(rec);
+	((struct mxbpf_agg *)rec)->nbuckets = 3;
+}
+
+static void set_agg_index(void *rec)
+{
+	set_agg_good(rec);
+	((struct mxbpf_agg *)rec)->buckets[1].index++;
+}
+
+static void set_agg_order(void *rec)
+{
+	set_agg_good(rec);
+	((struct mxbpf_agg *)rec)->buckets[1].index = 0;
+}
+
+static void set_agg_class(void *rec)
+{
+	set_agg_good(rec);
+	((struct mxbpf_agg *)rec)->cls = MXBPF_CLASS_MAX;
+}
+
+static void set_span_class(void *rec)
+{
+	((struct mxbpf_span *)rec)->cls = 255;
+}
+
+static void set_counter_class(void *rec)
+{
+	((struct mxbpf_counter *)rec)->cls = MXBPF_CLASS_MAX;
+}
+
+static void set_edge_class(void *rec)
+{
+	((struct mxbpf_edge *)rec)->src_cls = MXBPF_CLASS_MAX;
+}
+
+static void test_malformed(void)
+{
+	static const struct {
+		unsigned kind, size;
+		void (*set)(void *rec);
+	} bad[] = {
+		{ MXBPF_SPAN, 0, NULL },		{ MXBPF_SPAN, 8, NULL },
+		{ MXBPF_SPAN, 68, NULL },		{ MXBPF_SPAN, 56, NULL },
+		{ MXBPF_SPAN, 64, NULL },		{ MXBPF_SPAN, 64, set_span_class },
+		{ MXBPF_ALLOC, 24, NULL },		{ MXBPF_ALLOC, 32, set_size_beyond },
+		{ MXBPF_NAME, 24, NULL },		{ MXBPF_NAME, 40, set_name_len },
+		{ MXBPF_NAME, 8400, set_name_huge },	{ MXBPF_AGG, 64, NULL },
+		{ MXBPF_AGG, 72 + 32, set_agg_long },	{ MXBPF_AGG, 72 + 32, set_agg_index },
+		{ MXBPF_AGG, 72 + 32, set_agg_order },	{ MXBPF_AGG, 72 + 32, set_agg_class },
+		{ MXBPF_MEM, 72, NULL },		{ MXBPF_COUNTER, 32, set_counter_class },
+		{ MXBPF_EDGE, 40, set_edge_class },	{ 200, 24, set_size_beyond },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (feed_bad(bad[i].kind, bad[i].size, bad[i].set) == -EBADMSG)
+			continue;
+		printf("# row %zu\n", i);
+		CHECK(!"a malformed record was taken");
+	}
+	CHECK(!feed_bad(MXBPF_AGG, 72 + 32, set_agg_good));
+	CHECK(!feed_bad(MXBPF_ALLOC, 48, NULL)); /* a newer version's, with a tail */
+	CHECK(!feed_bad(200, 24, NULL));	 /* a kind of a newer version */
+}
+
+static void test_random_bytes(struct buf *b)
+{
+	uint32_t seed = 1;
+	struct mdl *m;
+	size_t i, k;
+
+	for (k = 0; k < 300; k++) {
+		m = mdl_new();
+		fill(b, 1, 20);
+		put_name(b, 3, MXBPF_NAME_SPAN, "three");
+		for (i = 0; i < 1 + k % 4; i++) {
+			seed = seed * 1664525 + 1013904223;
+			b->data[(seed >> 8) % b->len] = (char)(seed >> 3);
+		}
+		feed(m, b);
+		mdl_emit(m, b);
+		CHECK(!mdl_feed(m, b->data, b->len));
+		b->len = 0;
+		mdl_free(m);
+	}
+}
+
+static void test_hostile_sums(struct buf *b)
+{
+	struct mxbpf_agg a = { .h = { MXBPF_AGG, sizeof(a), 1, 0 }, .cls = OP, .count = UINT64_MAX, .total_ns = UINT64_MAX };
+	struct mdl *m = mdl_new();
+	size_t n;
+
+	buf_put(b, &a, sizeof(a));
+	a.count = 1;
+	buf_put(b, &a, sizeof(a));
+	a.count = 0;
+	a.name_id = 5;
+	buf_put(b, &a, sizeof(a));
+	CHECK(!feed(m, b));
+	CHECK(mdl_rows(m, OP, &n)[0]->count == UINT64_MAX);
+	CHECK(n == 1); /* a row of no calls is none */
+	mdl_free(m);
+}
+
+int main(void)
+{
+	struct buf b = { 0 };
+
+	TEST("spans become rows by process, class, name and device")
+		test_rows(&b);
+	TEST("allocations are accounted in order of time, never below zero, and late ones counted")
+		test_account(&b);
+	TEST("the most spans open at one time are counted")
+		test_max_open(&b);
+	TEST("a span from before the window is open from its beginning; a late one is counted")
+		test_earlier_start(&b);
+	TEST("what is emitted makes an equal model, and aggregates merge")
+		test_round_trip(&b);
+	TEST("every name id has a text")
+		test_names(&b);
+	TEST("a malformed record is refused, and what stood before it is kept")
+		test_malformed();
+	TEST("no damaged byte crashes the model")
+		test_random_bytes(&b);
+	TEST("sums of a hostile file stop at the top")
+		test_hostile_sums(&b);
+	buf_fini(&b);
+	UNIT_MAIN_END;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The model as records: what a recording ends with, so that its tables need not be folded again. */
+#include "model/priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int emit_row(const struct mdl_row *r, struct buf *out)
+{
+	struct mxbpf_agg a = {
+		.h = { .kind = MXBPF_AGG, .tgid = r->tgid },
+		.name_id = r->name_id,
+		.count = r->count,
+		.total_ns = r->total_ns,
+		.self_ns = r->self_ns,
+		.min_ns = r->min_ns,
+		.max_ns = r->max_ns,
+		.device = r->device,
+		.cls = r->cls,
+	};
+	struct mxbpf_bucket buckets[MXBPF_HIST_BUCKETS] = { 0 };
+	size_t bytes;
+	unsigned i;
+
+	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
+		if (r->hist[i])
+			buckets[a.nbuckets++] = (struct mxbpf_bucket){ .index = i, .count = r->hist[i] };
+	bytes = a.nbuckets * sizeof(buckets[0]);
+	a.h.size = (uint16_t)(sizeof(a) + bytes);
+	return buf_put(out, &a, sizeof(a)) || buf_put(out, buckets, bytes) ? -ENOMEM : 0;
+}
+
+static int emit_mem(const struct mdl_mem_row *r, struct buf *out)
+{
+	struct mxbpf_mem a = {
+		.h = { .kind = MXBPF_MEM, .size = sizeof(a), .tgid = r->tgid },
+		.allocs = r->allocs,
+		.frees = r->frees,
+		.alloc_bytes = r->alloc_bytes,
+		.free_bytes = r->free_bytes,
+		.live_bytes = r->live_bytes,
+		.peak_bytes = r->peak_bytes,
+		.low_bytes = r->low_bytes,
+		.device = r->device,
+	};
+
+	return buf_put(out, &a, sizeof(a));
+}
+
+static int emit_counters(const struct mdl *m, unsigned cls, struct buf *out)
+{
+	struct mxbpf_counter c = { .h = { .kind = MXBPF_COUNTER, .size = sizeof(c) }, .cls = cls };
+	int err = 0;
+
+	for (c.id = 1; !err && c.id < COUNTER_IDS; c.id++) {
+		c.value = m->counters[cls][c.id];
+		if (c.value)
+			err = buf_put(out, &c, sizeof(c));
+	}
+	return err;
+}
+
+int mdl_emit(const struct mdl *m, struct buf *out)
+{
+	int err = names_emit(m, out);
+	unsigned cls;
+	size_t i;
+
+	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++) {
+		for (i = 0; !err && i < buf_count(&m->rows[cls], struct mdl_row *); i++)
+			err = emit_row(*buf_at(&m->rows[cls], struct mdl_row *, i), out);
+		if (!err)
+			err = emit_counters(m, cls, out);
+	}
+	for (i = 0; !err && i < buf_count(&m->mem_rows, struct mdl_mem_row *); i++)
+		err = emit_mem(*buf_at(&m->mem_rows, struct mdl_mem_row *, i), out);
+	return err;
+}

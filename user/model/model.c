@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mdl *mdl_new(void)
+{
+	return calloc(1, sizeof(struct mdl));
+}
+
+static void free_rows(struct buf *rows)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(rows, void *); i++)
+		free(*buf_at(rows, void *, i));
+	buf_fini(rows);
+}
+
+void mdl_free(struct mdl *m)
+{
+	unsigned cls;
+
+	if (!m)
+		return;
+	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++) {
+		hash_fini(&m->row_index[cls]);
+		free_rows(&m->rows[cls]);
+	}
+	hash_fini(&m->mem_index);
+	free_rows(&m->mem_rows);
+	names_fini(m);
+	window_fini(&m->window);
+	free(m);
+}
+
+/* A zeroed row that `rows` owns and *slot names; NULL: out of memory. */
+static void *row_new(struct buf *rows, uint64_t *slot, size_t bytes)
+{
+	void *r = calloc(1, bytes);
+
+	if (!r || buf_put(rows, &r, sizeof(r))) {
+		free(r);
+		return NULL;
+	}
+	*slot = (uintptr_t)r;
+	return r;
+}
+
+static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t name_id, uint32_t tgid, uint32_t device)
+{
+	uint64_t *slot = hash_put(&m->row_index[cls], name_id, (uint64_t)tgid << 32 | device);
+	struct mdl_row *r;
+
+	if (!slot || names_expect(m, name_id))
+		return NULL;
+	r = row_new(&m->rows[cls], slot, sizeof(*r));
+	if (r)
+		*r = (struct mdl_row){ .tgid = tgid, .device = device, .cls = (uint8_t)cls, .name_id = name_id };
+	return r;
+}
+
+static struct mdl_row *row(struct mdl *m, unsigned cls, uint64_t name_id, uint32_t tgid, uint32_t device)
+{
+	uint64_t *slot = hash_get(&m->row_index[cls], name_id, (uint64_t)tgid << 32 | device);
+
+	/* 0: there was no memory for the row when its slot was made. */
+	return slot && *slot ? (void *)(uintptr_t)*slot : row_add(m, cls, name_id, tgid, device);
+}
+
+struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device)
+{
+	uint64_t *slot = hash_put(&m->mem_index, tgid, device);
+	struct mdl_mem_row *r;
+
+	if (!slot || *slot)
+		return slot ? (void *)(uintptr_t)*slot : NULL;
+	r = row_new(&m->mem_rows, slot, sizeof(*r));
+	if (r)
+		*r = (struct mdl_mem_row){ .tgid = tgid, .device = device };
+	return r;
+}
+
+static void widen(struct mdl_row *r, uint64_t min_ns, uint64_t max_ns)
+{
+	if (min_ns < r->min_ns || !r->count)
+		r->min_ns = min_ns;
+	if (max_ns > r->max_ns)
+		r->max_ns = max_ns;
+}
+
+static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const struct mxbpf_span *s = (const void *)rec;
+	struct mdl_row *r = row(m, s->cls, s->name_id, s->h.tgid, s->device);
+
+	if (!r)
+		return -ENOMEM;
+	widen(r, s->dur_ns, s->dur_ns);
+	r->count++;
+	add_sat(&r->total_ns, s->dur_ns);
+	add_sat(&r->self_ns, s->self_ns);
+	r->hist[mdl_bucket(s->dur_ns)]++;
+	return window_span(m, s);
+}
+
+static int fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const struct mxbpf_agg *a = (const void *)rec;
+	struct mdl_row *r;
+	unsigned i;
+
+	if (!a->count)
+		return 0;
+	r = row(m, a->cls, a->name_id, a->h.tgid, a->device);
+	if (!r)
+		return -ENOMEM;
+	widen(r, a->min_ns, a->max_ns);
+	add_sat(&r->count, a->count);
+	add_sat(&r->total_ns, a->total_ns);
+	add_sat(&r->self_ns, a->self_ns);
+	for (i = 0; i < a->nbuckets; i++)
+		add_sat(&r->hist[a->buckets[i].index], a->buckets[i].count);
+	return 0;
+}
+
+static int fold_counter(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const struct mxbpf_counter *c = (const void *)rec;
+	uint64_t *max_open = &m->counters[c->cls][MXBPF_COUNTER_MAX_OPEN];
+
+	if (c->id == MXBPF_COUNTER_MAX_OPEN && c->value > *max_open)
+		*max_open = c->value;
+	if (c->id == MXBPF_COUNTER_LATE)
+		add_sat(&m->counters[c->cls][MXBPF_COUNTER_LATE], c->value);
+	return 0;
+}
+
+/* What is merged later happened later: its account began with what the earlier one left. */
+static int fold_mem(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const struct mxbpf_mem *a = (const void *)rec;
+	uint64_t peak_bytes = a->peak_bytes, low_bytes = a->low_bytes;
+	struct mdl_mem_row *r;
+
+	if (!a->allocs && !a->frees)
+		return 0;
+	r = mem_row(m, a->h.tgid, a->device);
+	if (!r)
+		return -ENOMEM;
+	add_sat(&peak_bytes, r->live_bytes);
+	add_sat(&low_bytes, r->live_bytes);
+	if (peak_bytes > r->peak_bytes)
+		r->peak_bytes = peak_bytes;
+	if (low_bytes < r->low_bytes || !(r->allocs || r->frees))
+		r->low_bytes = low_bytes;
+	add_sat(&r->allocs, a->allocs);
+	add_sat(&r->frees, a->frees);
+	add_sat(&r->alloc_bytes, a->alloc_bytes);
+	add_sat(&r->free_bytes, a->free_bytes);
+	add_sat(&r->live_bytes, a->live_bytes);
+	return 0;
+}
+
+static int fold_alloc(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return window_alloc(m, (const void *)rec);
+}
+
+static int fold_name(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return names_define(m, (const void *)rec);
+}
+
+typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
+
+static const fold_fn folds[] = {
+	[MXBPF_SPAN] = fold_span,   [MXBPF_AGG] = fold_agg,   [MXBPF_COUNTER] = fold_counter,
+	[MXBPF_ALLOC] = fold_alloc, [MXBPF_NAME] = fold_name, [MXBPF_MEM] = fold_mem,
+};
+
+int mdl_feed(struct mdl *m, const void *recs, size_t bytes)
+{
+	const struct mxbpf_rec *r;
+	size_t pos = 0;
+	int err = 0, err2;
+	bool bad;
+
+	while (!err && (r = mdl_next_rec(recs, bytes, &pos, &bad)))
+		if (r->kind < sizeof(folds) / sizeof(folds[0]) && folds[r->kind])
+			err = folds[r->kind](m, r);
+	err2 = window_fold(m);
+	if (!err && bad)
+		err = -EBADMSG;
+	return err ? err : err2;
+}
+
+const struct mdl_row *const *mdl_rows(struct mdl *m, enum mxbpf_class cls, size_t *n)
+{
+	*n = buf_count(&m->rows[cls], struct mdl_row *);
+	return (const void *)m->rows[cls].data;
+}
+
+const struct mdl_mem_row *const *mdl_mem_rows(struct mdl *m, size_t *n)
+{
+	*n = buf_count(&m->mem_rows, struct mdl_mem_row *);
+	return (const void *)m->mem_rows.data;
+}
+
+uint64_t mdl_counter(const struct mdl *m, enum mxbpf_class cls, enum mxbpf_counter_id id)
+{
+	return m->counters[cls][id];
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct name {
+	uint32_t len;
+	bool defined;
+	char text[];
+};
+
+static struct name *name_new(const char *text, size_t len, bool defined)
+{
+	struct name *n = malloc(sizeof(*n) + len + 1);
+
+	if (!n)
+		return NULL;
+	n->len = (uint32_t)len;
+	n->defined = defined;
+	memcpy(n->text, text, len);
+	n->text[len] = 0;
+	return n;
+}
+
+static struct name *name_get(const struct hash *h, uint64_t a, uint64_t b)
+{
+	uint64_t *val = hash_get(h, a, b);
+
+	return val ? (struct name *)(uintptr_t)*val : NULL;
+}
+
+/* Takes n over and frees what stood there before. */
+static int name_set(struct hash *h, uint64_t a, uint64_t b, struct name *n)
+{
+	uint64_t *val = n ? hash_put(h, a, b) : NULL;
+
+	if (!val) {
+		free(n);
+		return -ENOMEM;
+	}
+	free((void *)(uintptr_t)*val);
+	*val = (uintptr_t)n;
+	return 0;
+}
+
+int names_define(struct mdl *m, const struct mxbpf_name *r)
+{
+	bool thread = r->kind == MXBPF_NAME_THREAD;
+	struct hash *h = thread ? &m->threads : &m->names;
+	uint64_t a = thread ? r->h.tgid : r->id, b = thread ? r->id : 0;
+	const struct name *old = name_get(h, a, b);
+
+	if (!thread && r->kind != MXBPF_NAME_SPAN)
+		return 0;
+	/* An id is the hash of its text: it never changes, and every slot of a recording repeats it. Threads rename themselves. */
+	if (old && old->defined && (!thread || (old->len == r->len && !memcmp(old->text, r->text, r->len))))
+		return 0;
+	return name_set(h, a, b, name_new(r->text, r->len, true));
+}
+
+int names_expect(struct mdl *m, uint64_t id)
+{
+	char text[24];
+	int len;
+
+	if (!id || name_get(&m->names, id, 0))
+		return 0;
+	len = snprintf(text, sizeof(text), "[0x%llx]", (unsigned long long)id);
+	return name_set(&m->names, id, 0, name_new(text, (size_t)len, false));
+}
+
+const char *mdl_name(const struct mdl *m, uint64_t name_id, size_t *len)
+{
+	static const char unreadable[] = "[unreadable]";
+	static _Thread_local char unknown[24];
+	const struct name *n = name_id ? name_get(&m->names, name_id, 0) : NULL;
+	const char *text = n ? n->text : unreadable;
+
+	if (name_id && !n) {
+		snprintf(unknown, sizeof(unknown), "[0x%llx]", (unsigned long long)name_id);
+		text = unknown;
+	}
+	if (len)
+		*len = n ? n->len : strlen(text);
+	return text;
+}
+
+bool mdl_has_name(const struct mdl *m, uint64_t name_id)
+{
+	const struct name *n = name_id ? name_get(&m->names, name_id, 0) : NULL;
+
+	return n && n->defined;
+}
+
+const char *mdl_thread_name(const struct mdl *m, uint32_t tgid, uint32_t tid)
+{
+	const struct name *n = name_get(&m->threads, tgid, tid);
+
+	return n ? n->text : NULL;
+}
+
+static int emit_one(const struct name *n, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, struct buf *out)
+{
+	size_t size = (sizeof(struct mxbpf_name) + n->len + 7) / 8 * 8;
+	struct mxbpf_name *r = buf_add(out, size);
+
+	if (!r)
+		return -ENOMEM;
+	memset(r, 0, size);
+	r->h = (struct mxbpf_rec){ .kind = MXBPF_NAME, .size = (uint16_t)size, .tgid = tgid };
+	r->id = id;
+	r->len = n->len;
+	r->kind = kind;
+	memcpy(r->text, n->text, n->len);
+	return 0;
+}
+
+int names_emit(const struct mdl *m, struct buf *out)
+{
+	const struct hash_entry *e;
+	const struct name *n;
+	size_t pos = 0;
+	int err = 0;
+
+	while (!err && (e = hash_next(&m->names, &pos))) {
+		n = (const struct name *)(uintptr_t)e->val;
+		if (n->defined)
+			err = emit_one(n, MXBPF_NAME_SPAN, 0, e->a, out);
+	}
+	pos = 0;
+	while (!err && (e = hash_next(&m->threads, &pos))) {
+		n = (const struct name *)(uintptr_t)e->val;
+		err = emit_one(n, MXBPF_NAME_THREAD, (uint32_t)e->a, e->b, out);
+	}
+	return err;
+}
+
+static void free_all(struct hash *h)
+{
+	const struct hash_entry *e;
+	size_t pos = 0;
+
+	while ((e = hash_next(h, &pos)))
+		free((void *)(uintptr_t)e->val);
+	hash_fini(h);
+}
+
+void names_fini(struct mdl *m)
+{
+	free_all(&m->names);
+	free_all(&m->threads);
+}

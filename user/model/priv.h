@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this room share. */
+#ifndef MODEL_PRIV_H
+#define MODEL_PRIV_H
+
+#include "base/hash.h"
+#include "model/model.h"
+
+#define COUNTER_IDS (MXBPF_COUNTER_LATE + 1)
+
+/* Something that happened at a moment; what window_sort() sorts. */
+struct moment {
+	uint64_t ns;
+	uint64_t what;
+};
+
+/* Spans and allocations of the window being fed, and room to sort them; kept from window to window. */
+struct window {
+	struct buf opens, closes; /* struct moment; what: class * 2 + closes */
+	struct buf allocs;	  /* struct moment; what: address of the record */
+	struct buf spare;
+	uint64_t newest_ns[MXBPF_CLASS_MAX]; /* of this window, by class; allocations at CLASS_NONE */
+};
+
+struct mdl {
+	struct hash row_index[MXBPF_CLASS_MAX]; /* (name_id, tgid and device) -> struct mdl_row * */
+	struct buf rows[MXBPF_CLASS_MAX];	/* struct mdl_row *, owned */
+	struct hash mem_index;			/* (tgid, device) -> struct mdl_mem_row * */
+	struct buf mem_rows;			/* struct mdl_mem_row *, owned */
+	struct hash names;			/* id -> struct name *, owned */
+	struct hash threads;			/* (tgid, tid) -> struct name *, owned */
+	uint64_t counters[MXBPF_CLASS_MAX][COUNTER_IDS];
+	uint64_t folded_ns[MXBPF_CLASS_MAX]; /* newest moment in windows folded before, as newest_ns */
+	struct window window;
+};
+
+/* window.c */
+int window_span(struct mdl *m, const struct mxbpf_span *s);
+int window_alloc(struct mdl *m, const struct mxbpf_alloc *a);
+/* Folds what the two above collected; the records must still be there. */
+int window_fold(struct mdl *m);
+void window_fini(struct window *w);
+/* Stable, linear. -ENOMEM. */
+int window_sort(struct buf *moments, struct buf *spare);
+
+/* names.c */
+int names_define(struct mdl *m, const struct mxbpf_name *n);
+int names_expect(struct mdl *m, uint64_t id); /* gives an id that has no text yet something to be shown as */
+int names_emit(const struct mdl *m, struct buf *out);
+void names_fini(struct mdl *m);
+
+/* model.c; NULL: -ENOMEM */
+struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device);
+
+/* Sums of numbers from a file, which may be anything: they stop at the top. */
+static inline void add_sat(uint64_t *sum, uint64_t n)
+{
+	if (__builtin_add_overflow(*sum, n, sum))
+		*sum = UINT64_MAX;
+}
+
+#endif

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a record must satisfy before anybody looks into it. */
+#include "model/model.h"
+
+static bool class_fits(unsigned cls)
+{
+	return cls > MXBPF_CLASS_NONE && cls < MXBPF_CLASS_MAX;
+}
+
+static bool span_fits(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_span *)r)->cls);
+}
+
+static bool agg_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg *a = (const void *)r;
+	unsigned i;
+
+	if (!class_fits(a->cls) || a->nbuckets > (r->size - sizeof(*a)) / sizeof(a->buckets[0]))
+		return false;
+	for (i = 0; i < a->nbuckets; i++) {
+		if (a->buckets[i].index >= MXBPF_HIST_BUCKETS || (i && a->buckets[i].index <= a->buckets[i - 1].index))
+			return false;
+	}
+	return true;
+}
+
+static bool counter_fits(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_counter *)r)->cls < MXBPF_CLASS_MAX;
+}
+
+static bool edge_fits(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_edge *)r)->src_cls < MXBPF_CLASS_MAX;
+}
+
+static bool name_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_name *n = (const void *)r;
+
+	return n->len <= MXBPF_NAME_BYTES_MAX && n->len <= r->size - sizeof(*n);
+}
+
+/* A kind that is not here is a newer one: it passes on its header alone and is skipped by who does not know it. */
+static const struct {
+	size_t bytes;
+	bool (*fits)(const struct mxbpf_rec *r);
+} kinds[] = {
+	[MXBPF_SPAN] = { sizeof(struct mxbpf_span), span_fits },
+	[MXBPF_AGG] = { sizeof(struct mxbpf_agg), agg_fits },
+	[MXBPF_COUNTER] = { sizeof(struct mxbpf_counter), counter_fits },
+	[MXBPF_ALLOC] = { sizeof(struct mxbpf_alloc), NULL },
+	[MXBPF_EDGE] = { sizeof(struct mxbpf_edge), edge_fits },
+	[MXBPF_NAME] = { sizeof(struct mxbpf_name), name_fits },
+	[MXBPF_MEM] = { sizeof(struct mxbpf_mem), NULL },
+};
+
+static bool rec_fits(const struct mxbpf_rec *r, size_t left)
+{
+	if (r->size < sizeof(*r) || r->size % 8 || r->size > left)
+		return false;
+	if (r->kind >= sizeof(kinds) / sizeof(kinds[0]))
+		return true;
+	return r->size >= kinds[r->kind].bytes && (!kinds[r->kind].fits || kinds[r->kind].fits(r));
+}
+
+const struct mxbpf_rec *mdl_next_rec(const void *recs, size_t bytes, size_t *pos, bool *bad)
+{
+	const struct mxbpf_rec *r = (const void *)((const char *)recs + *pos);
+	size_t left = bytes - *pos;
+
+	*bad = false;
+	if (!left)
+		return NULL;
+	if (left < sizeof(*r) || !rec_fits(r, left)) {
+		*bad = true;
+		return NULL;
+	}
+	*pos += r->size;
+	return r;
+}

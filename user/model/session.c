@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void fini_lib(struct mdl_lib *l)
+{
+	free(l->path);
+	free(l->build_id);
+	free(l->runtime);
+}
+
+static void fini_probe(struct mdl_probe *p)
+{
+	free(p->name);
+	free(p->group);
+	free(p->symbol);
+	free(p->status);
+	free(p->reason);
+}
+
+void mdl_session_fini(struct mdl_session *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->nlibs; i++)
+		fini_lib(&s->libs[i]);
+	for (i = 0; i < s->nprobes; i++)
+		fini_probe(&s->probes[i]);
+	for (i = 0; i < s->ndevices; i++)
+		free(s->devices[i].name);
+	for (i = 0; i < MXBPF_CLASS_MAX; i++)
+		free(s->class_title[i]);
+	free(s->libs);
+	free(s->probes);
+	free(s->devices);
+	free(s->mem_title);
+	free(s->mxbpf_version);
+	free(s->comm);
+	free(s->cmdline);
+	free(s->hostname);
+	*s = (struct mdl_session){ 0 };
+}
+
+const char *mdl_device_name(const struct mdl_session *s, uint32_t device, char buf[48])
+{
+	unsigned type = MXBPF_DEVICE_TYPE(device), id = MXBPF_DEVICE_ID(device);
+	size_t i;
+
+	if (!type) {
+		snprintf(buf, 48, "-");
+		return buf;
+	}
+	for (i = 0; i < s->ndevices && s->devices[i].type != type; i++)
+		;
+	if (i == s->ndevices)
+		snprintf(buf, 48, "dev%u/%u", type, id);
+	else if (s->devices[i].numbered)
+		snprintf(buf, 48, "%.32s/%u", s->devices[i].name, id);
+	else
+		snprintf(buf, 48, "%.32s/", s->devices[i].name);
+	return buf;
+}
