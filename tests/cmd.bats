@@ -8,7 +8,8 @@ REAL=$BATS_TEST_DIRNAME/golden/real.mxd
 mapfile -t COMMANDS < <("$MXBPF" --help | sed -n '/^Commands/,/^$/s/^  \([a-z]\+\) .*/\1/p')
 
 setup() {
-	cd "$BATS_TEST_TMPDIR" || return 1
+	mkdir "$BATS_TEST_TMPDIR/here" # bats keeps files of its own in the one above
+	cd "$BATS_TEST_TMPDIR/here" || return 1
 	unset POSIXLY_CORRECT
 }
 
