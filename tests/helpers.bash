@@ -57,7 +57,7 @@ start_time() {
 start_bg() {
 	local name=$1
 	shift
-	: >"$(out "$name")" # whoever waits for a line may come before the redirection
+	: >"$(out "$name")" 2>"$(err "$name")" # whoever waits for a line may come before the redirection
 	# fd 3 is bats' own: a process that keeps it makes bats wait for it.
 	"$@" >"$(out "$name")" 2>"$(err "$name")" </dev/null 3>&- &
 	BG_PID=$!

@@ -105,12 +105,18 @@ static int open_writer(struct live *l, struct err *e)
 	return fd < 0 ? fd : rec_writer_open(fd, l->o->max_bytes, &l->session, &l->writer, e);
 }
 
-/* Sleeps until `ms` have passed (-1: for ever), a signal came or the target ended; true for the latter two. */
-static bool interrupted(struct live *l, int ms)
+/* Sleeps until a moment of CLOCK_MONOTONIC (UINT64_MAX: none) or until a signal came or the target ended: then true. */
+static bool interrupted(struct live *l, uint64_t until_ns)
 {
+	uint64_t now = live_now_ns(CLOCK_MONOTONIC);
+	uint64_t left_ms = until_ns > now ? (until_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
 	struct pollfd fds[] = { { .fd = l->signals, .events = POLLIN }, { .fd = tgt_pidfd(l->target), .events = POLLIN } };
+	struct signalfd_siginfo taken; /* else it stays pending, and would count as the second Ctrl-C */
 
-	return poll(fds, 2, ms) > 0;
+	if (poll(fds, 2, ms) <= 0)
+		return false;
+	return fds[1].revents || read(l->signals, &taken, sizeof(taken)) > 0;
 }
 
 static void mark_start(struct live *l)
@@ -122,12 +128,12 @@ static void mark_start(struct live *l)
 int live_start(struct live *l, struct err *e)
 {
 	struct att_opts ao = { .ring_bytes = (uint32_t)l->o->ring_bytes, .verbose = l->o->verbose };
-	uint64_t until = live_now_ns(CLOCK_MONOTONIC) + l->o->delay_ns, now;
+	uint64_t until = live_now_ns(CLOCK_MONOTONIC) + l->o->delay_ns;
 	pid_t pid = tgt_pid(l->target);
 
-	while ((now = live_now_ns(CLOCK_MONOTONIC)) < until)
-		if (interrupted(l, (int)((until - now) / NS_PER_MS < 1000000 ? (until - now) / NS_PER_MS + 1 : 1000000)))
-			break;
+	while (tgt_alive(l->target) && live_now_ns(CLOCK_MONOTONIC) < until)
+		if (interrupted(l, until) && tgt_alive(l->target))
+			return err_set(e, ERR_RUNTIME, -EINTR, "ended by a signal before anything was attached");
 	if (!tgt_alive(l->target))
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before probes were attached", pid);
 	mark_start(l);
@@ -157,19 +163,15 @@ static void progress(struct live *l, uint64_t elapsed_ns, uint64_t *last_events)
 void live_wait(struct live *l)
 {
 	bool show = !l->o->quiet && isatty(STDERR_FILENO);
-	uint64_t start = live_now_ns(CLOCK_MONOTONIC), next = start + NS_PER_S, end, now, wake, events = 0;
+	uint64_t start = live_now_ns(CLOCK_MONOTONIC), next = start + NS_PER_S, end, now, events = 0;
 
 	end = l->o->duration_ns ? start + l->o->duration_ns : UINT64_MAX;
 	while ((now = live_now_ns(CLOCK_MONOTONIC)) < end) {
-		wake = show && next < end ? next : end;
-		if (wake <= now) {
+		if (show && now >= next) {
 			progress(l, now - start, &events);
 			next += NS_PER_S;
-			continue;
 		}
-		if (interrupted(l, wake == UINT64_MAX	     ? -1
-				   : wake - now > 1000 * NS_PER_S ? 1000000
-							     : (int)((wake - now + NS_PER_MS - 1) / NS_PER_MS)))
+		if (interrupted(l, show && next < end ? next : end))
 			break;
 	}
 	if (show)
