@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a program that is held at the gates of gate.py with a tracer attached for exactly its measured section.
+
+  drive.py --tool 'mxbpf --pid {pid} --format json' --stdout FILE -- python prog.py --bare
+
+The tracer starts when the program is "ready"; the section runs once the tracer says on stderr that it is attached; after
+the section the tracer gets SIGINT and must end; only then does the program go on to its exit. Exit 0 if both ended with 0.
+"""
+import argparse
+import re
+import shlex
+import signal
+import subprocess
+import sys
+
+
+def wait_for(stream, pattern, who, echo=False):
+    for line in stream:
+        text = line.decode(errors='replace')
+        if echo:
+            sys.stderr.write(text)
+        match = re.search(pattern, text)
+        if match:
+            return match
+    raise RuntimeError('%s ended before it said %r' % (who, pattern))
+
+
+def drive(args, children):
+    program = subprocess.Popen(args.program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    children.append(program)
+    pid = wait_for(program.stdout, r'^ready (\d+)$', 'the program')[1]
+
+    command = [word.replace('{pid}', pid) for word in shlex.split(args.tool)]
+    with open(args.stdout, 'wb') as out:
+        tool = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE)
+    children.append(tool)
+    wait_for(tool.stderr, args.attached, 'the tracer', echo=True)
+
+    def go_on():
+        program.stdin.write(b'\n')
+        program.stdin.flush()
+
+    go_on()
+    wait_for(program.stdout, r'^done$', 'the program')
+    tool.send_signal(signal.SIGINT)
+    sys.stderr.write(tool.stderr.read().decode(errors='replace'))
+    codes = {'tracer': tool.wait()}
+    go_on()
+    program.stdout.read()
+    codes['program'] = program.wait()
+    bad = {who: code for who, code in codes.items() if code}
+    if bad:
+        raise RuntimeError('exit codes: %s' % bad)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--tool', required=True, help='command line of the tracer; {pid} is the program')
+    p.add_argument('--stdout', required=True, metavar='FILE', help="the tracer's stdout")
+    p.add_argument('--attached', default=r'attached: \d+ probes', metavar='REGEX', help='line on its stderr')
+    p.add_argument('--seconds', type=int, default=100, help='limit of the whole run')
+    p.add_argument('program', nargs='+')
+    args = p.parse_args()
+
+    def too_long(*_):
+        raise RuntimeError('still running after %d s' % args.seconds)
+
+    signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(args.seconds)
+    children = []
+    try:
+        drive(args, children)
+    except (RuntimeError, OSError) as e:
+        sys.exit('drive: %s' % e)
+    finally:
+        for child in children:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+
+
+if __name__ == '__main__':
+    main()
