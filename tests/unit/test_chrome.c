@@ -845,9 +845,12 @@ int main(int argc, char **argv)
 {
 	if (argc > 1) {
 		struct tape t = tape_new();
+		int ret;
 
 		rich_tape(&t);
-		return tape_write(&t, argv[1]) ? 1 : 0;
+		ret = tape_write(&t, argv[1]);
+		tape_free(&t);
+		return ret ? 1 : 0;
 	}
 	test_times();
 	test_arrows();
