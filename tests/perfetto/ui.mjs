@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
-// ui.mjs DEPS_DIR TRACE OUT.png [--select NAME] [--around N] [--viewport 1600x900]: opens a trace in Perfetto's complete user
-// interface in headless Chromium, as a user would, and takes a picture: zoomed to about N operators, one of them selected
-// (NAME, else one that an arrow reaches). Exit 1 if the interface reports an import error or shows no such operator.
+// ui.mjs DEPS_DIR TRACE OUT.png [--select NAME] [--operators N] [--viewport 1600x900]: opens a trace in Perfetto's complete
+// user interface in headless Chromium, as a user would, and takes a picture: tracks unfolded, a slice selected (NAME, else
+// one with the most arrows), zoomed to it and the N operators that begin after it. Prints what it saw as JSON. Exit 1 if
+// the interface reports an import error or has no such slice.
 import fs from 'node:fs';
 import http from 'node:http';
 import os from 'node:os';
@@ -48,42 +49,43 @@ async function stateOfTrace() {
   const errors = [];
   const result = await engine.query("select name, value from stats where value > 0 and severity != 'info'");
   for (const it = result.iter({ name: 'STR', value: 0 }); it.valid(); it.next()) errors.push(`${it.name} ${it.value}`);
-  return { errors, importErrors: window.app.trace.traceInfo.importErrors, dialog: document.querySelector('.pf-modal, .modal-dialog')?.innerText };
+  const dialog = document.querySelector('.pf-modal-dialog, .modal-dialog')?.innerText ?? '';
+  return { errors, import_errors: window.app.trace.traceInfo.importErrors, dialog };
 }
 
-// The operator to show: in the middle of those that an arrow reaches (or of that name).
-async function findOperator(name) {
-  const engine = window.app.trace.engine;
-  const column = async (sql) => {
-    const ids = [];
-    for (const it = (await engine.query(sql)).iter({ id: 0 }); it.valid(); it.next()) ids.push(it.id);
-    return ids;
-  };
-  const quoted = name && `'${name.replaceAll("'", "''")}'`;
-  const ids = await column(`select s.id as id from slice s where s.category = 'cpu_op' ${quoted ? `and s.name = ${quoted}` : ''}
-    and s.id in (select slice_in from flow) order by s.ts`);
+// What to select: of the slices with the most arrows (or of that name, the fewest arrows being none) the middle one.
+async function findSlice(name) {
+  const only = name === null ? '' : `and s.name = '${name.replaceAll("'", "''")}'`;
+  const result = await window.app.trace.engine.query(`with a as (
+      select s.id as id, s.ts as ts, (select count(*) from flow where slice_out = s.id or slice_in = s.id) as n
+      from slice s where ${name === null ? 's.id in (select slice_out from flow)' : 's.dur >= 0'} ${only})
+    select id from a where n = (select max(n) from a) order by ts`);
+  const ids = [];
+  for (const it = result.iter({ id: 0 }); it.valid(); it.next()) ids.push(it.id);
   return ids[ids.length >> 1];
 }
 
-async function show(id, around) {
+async function select(id) {
   const trace = window.app.trace;
   for (const node of trace.workspaces.currentWorkspace.flatTracks) node.expand?.();
-  const row = async (sql) => (await trace.engine.query(sql)).firstRow({ a: 0n, b: 0n });
-  const at = await row(`select ts as a, dur as b from slice where id = ${id}`);
-  // From a little before to a little behind `around` operators about this one.
-  const span = await row(`with o as (select ts, ts + dur as end, row_number() over (order by ts) as n from slice
-      where category = 'cpu_op'), me as (select n from o where ts = ${at.a})
-    select min(o.ts) as a, max(o.end) as b from o, me where o.n between me.n - ${around >> 1} and me.n + ${around >> 1}`);
-  const margin = (span.b - span.a) / 20n;
   trace.selection.selectSqlEvent('slice', id, { scrollToSelection: true, switchToCurrentSelectionTab: true });
-  trace.timeline.panSpanIntoView?.(span.a - margin, span.b + margin, { margin: 0, align: 'zoom' });
-  const visible = trace.timeline.visibleWindow.constructor;
-  if (visible.fromTimeSpan)
-    trace.timeline.setVisibleWindow(visible.fromTimeSpan({ start: span.a - margin, end: span.b + margin, duration: span.b - span.a + 2n * margin }));
+  await window.waitForPerfettoIdle();
+}
+
+// From a little before the slice to the end of the last of so many operators behind it.
+async function zoom(id, operators) {
+  const { engine, timeline } = window.app.trace;
+  const { begin, end } = (await engine.query(`with me as (select ts, ts + dur as end from slice where id = ${id}),
+      o as (select ts + dur as end from slice where category = 'cpu_op' and ts >= (select ts from me) order by ts limit ${operators})
+    select me.ts as begin, max(me.end, coalesce((select max(end) from o), 0)) as end from me`))
+    .firstRow({ begin: 0n, end: 0n });
+  const margin = (end - begin) / 25n + 1n;
+  timeline.setViewportTime(begin - margin, end + margin);
+  await window.waitForPerfettoIdle();
 }
 
 function titles() {
-  return [...document.querySelectorAll('.pf-track__title, .pf-track__title-popup')].map((e) => e.innerText);
+  return [...document.querySelectorAll('.pf-track__title-popup')].map((e) => e.innerText);
 }
 
 // ----
@@ -99,9 +101,11 @@ async function open(page, port) {
 
 async function picture(page, file, options) {
   const state = await page.evaluate(stateOfTrace);
-  const id = await page.evaluate(findOperator, options.select ?? null);
-  if (id !== undefined) await page.evaluate(show, id, Number(options.around));
-  await page.evaluate(() => window.waitForPerfettoIdle());
+  const id = await page.evaluate(findSlice, options.select ?? null);
+  if (id !== undefined) {
+    await page.evaluate(select, id);
+    await page.evaluate(zoom, id, Number(options.operators));
+  }
   await page.screenshot({ path: file });
   return { ...state, selected: id !== undefined, tracks: await page.evaluate(titles) };
 }
@@ -109,10 +113,10 @@ async function picture(page, file, options) {
 async function main() {
   const { values: options, positionals: [deps, trace, file] } = parseArgs({
     allowPositionals: true,
-    options: { select: { type: 'string' }, around: { type: 'string', default: '40' }, viewport: { type: 'string', default: '1600x900' } },
+    options: { select: { type: 'string' }, operators: { type: 'string', default: '30' }, viewport: { type: 'string', default: '1600x900' } },
   });
   if (!file) {
-    console.error('usage: ui.mjs DEPS_DIR TRACE OUT.png [--select NAME] [--around N] [--viewport 1600x900]');
+    console.error('usage: ui.mjs DEPS_DIR TRACE OUT.png [--select NAME] [--operators N] [--viewport 1600x900]');
     return 2;
   }
   const [width, height] = options.viewport.split('x').map(Number);
@@ -129,7 +133,7 @@ async function main() {
     const problems = await open(page, server.address().port);
     const result = { ...await picture(page, file, options), problems };
     console.log(JSON.stringify(result, null, 2));
-    return result.errors.length || result.importErrors || result.dialog || !result.selected ? 1 : 0;
+    return result.errors.length || result.import_errors || result.dialog || !result.selected ? 1 : 0;
   } finally {
     await browser.close();
     server.close();
