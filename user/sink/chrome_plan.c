@@ -17,27 +17,21 @@ struct moved {
 	uint32_t lane_tid; /* 0: late, on its own thread */
 };
 
-struct edge {
-	uint64_t ts_ns, link, src_start_ns;
-	uint64_t next;	/* chain of those that wait for the same source; index + 1 */
-	uint64_t arrow; /* 0: none */
-	uint32_t tgid;
-	bool sourced; /* its source was seen */
-};
-
-struct op {
-	uint64_t start_ns, link, ordinal;
-	uint64_t arrow;
-	uint32_t tgid;
-};
-
-/* What a link saw: handed over, or begun. */
+/* What a link saw: it was handed over, or an operator with it began. */
 struct moment {
 	uint64_t link, ts_ns;
-	uint64_t index; /* of its edge or op */
+	uint64_t index; /* of its edge or linked operator */
 	uint32_t tgid;
 	uint32_t is_op;
 };
+
+struct edge {
+	uint64_t src_start_ns; /* NO_SOURCE until it was seen */
+	uint32_t next;	       /* chain of those that wait for the same source; index + 1 */
+	uint32_t arrow;	       /* 0: none */
+};
+
+#define NO_SOURCE UINT64_MAX
 
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
@@ -152,6 +146,11 @@ static uint64_t thread_key(uint32_t tgid, uint32_t tid)
 	return (uint64_t)tgid << 32 | tid;
 }
 
+static bool linked(const struct mxbpf_span *s)
+{
+	return s->cls == MXBPF_CLASS_OPERATOR && s->link;
+}
+
 static int begin_arrows(struct snk_plan *p, const struct mxbpf_span *s, uint64_t ordinal)
 {
 	uint64_t next;
@@ -165,7 +164,7 @@ static int begin_arrows(struct snk_plan *p, const struct mxbpf_span *s, uint64_t
 
 		if (buf_put(&p->sources, &src, sizeof(src)))
 			return -ENOMEM;
-		e->sourced = true;
+		e->src_start_ns = s->h.ts_ns;
 		next = e->next;
 	}
 	return 0;
@@ -173,37 +172,41 @@ static int begin_arrows(struct snk_plan *p, const struct mxbpf_span *s, uint64_t
 
 static int survey_span(struct snk_plan *p, const struct mxbpf_span *s)
 {
-	struct op op = {.start_ns = s->h.ts_ns, .link = s->link, .ordinal = p->nspans, .tgid = s->h.tgid};
+	struct moment began = {.link = s->link, .ts_ns = s->h.ts_ns, .index = p->nops, .tgid = s->h.tgid, .is_op = 1};
+	uint64_t ordinal = p->nspans++;
 	struct snk_plan_track *t;
 	int ret = 0;
 
-	p->nspans++;
-	if (s->cls == MXBPF_CLASS_OPERATOR && s->link)
-		ret = buf_put(&p->ops, &op, sizeof(op));
+	if (linked(s)) {
+		p->nops++;
+		ret = buf_put(&p->moments, &began, sizeof(began));
+	}
 	if (!ret)
-		ret = begin_arrows(p, s, op.ordinal);
+		ret = begin_arrows(p, s, ordinal);
 	if (ret)
 		return ret;
 	if (s->flags & MXBPF_SPAN_ASYNC)
-		return move_span(p, s, op.ordinal);
+		return move_span(p, s, ordinal);
 	t = track_find(p, s->h.tgid, s->tid);
-	return t ? nest_span(p, t, s, op.ordinal) : -ENOMEM;
+	return t ? nest_span(p, t, s, ordinal) : -ENOMEM;
 }
 
 static int survey_edge(struct snk_plan *p, const struct mxbpf_edge *e)
 {
-	struct edge edge = {.ts_ns = e->h.ts_ns, .link = e->link, .src_start_ns = e->src_start_ns, .tgid = e->h.tgid};
+	struct moment handed = {.link = e->link, .ts_ns = e->h.ts_ns, .index = p->nedges++, .tgid = e->h.tgid};
+	struct edge edge = {.src_start_ns = NO_SOURCE};
 	uint64_t *first;
 
-	p->nedges++;
 	/* One without a source is kept as well: it takes its turn in the link's queue. */
 	if (e->src_cls != MXBPF_CLASS_NONE) {
 		first = hash_put(&p->waiting, source_key(e->src_start_ns, e->src_cls), thread_key(e->h.tgid, e->tid));
 		if (!first)
 			return -ENOMEM;
-		edge.next = *first;
-		*first = buf_count(&p->edges, struct edge) + 1;
+		edge.next = (uint32_t)*first;
+		*first = p->nedges;
 	}
+	if (e->link && buf_put(&p->moments, &handed, sizeof(handed)))
+		return -ENOMEM;
 	return buf_put(&p->edges, &edge, sizeof(edge));
 }
 
@@ -255,42 +258,14 @@ static bool same_link(const struct moment *a, const struct moment *b)
 	return a->link == b->link && a->tgid == b->tgid;
 }
 
-static struct moment *moments(const struct snk_plan *p, size_t *n)
-{
-	size_t nedges = buf_count(&p->edges, struct edge), nops = buf_count(&p->ops, struct op), i;
-	struct moment *m = malloc((nedges + nops + 1) * sizeof(*m));
-
-	if (!m)
-		return NULL;
-	*n = 0;
-	for (i = 0; i < nedges; i++) {
-		const struct edge *e = buf_at(&p->edges, struct edge, i);
-
-		if (e->link)
-			m[(*n)++] = (struct moment){e->link, e->ts_ns, i, e->tgid, 0};
-	}
-	for (i = 0; i < nops; i++) {
-		const struct op *o = buf_at(&p->ops, struct op, i);
-
-		m[(*n)++] = (struct moment){o->link, o->start_ns, i, o->tgid, 1};
-	}
-	qsort(m, *n, sizeof(*m), by_link);
-	return m;
-}
-
 /* First handed over, first begun. An arrow must not arrive before it left, so equal times make none either. */
-static int join_arrows(struct snk_plan *p)
+static void join_arrows(struct snk_plan *p)
 {
-	struct moment *m;
-	size_t n, i, oldest = 0;
+	const struct moment *m = (const struct moment *)p->moments.data;
+	size_t n = buf_count(&p->moments, struct moment), oldest = 0, i;
+	struct edge *e;
 
-	m = moments(p, &n);
-	if (!m)
-		return -ENOMEM;
 	for (i = 0; i < n; i++) {
-		struct op *op;
-		struct edge *e;
-
 		if (i && !same_link(&m[i], &m[i - 1]))
 			oldest = i;
 		if (!m[i].is_op)
@@ -299,17 +274,28 @@ static int join_arrows(struct snk_plan *p)
 			oldest++;
 		if (oldest == i)
 			continue;
-		op = buf_at(&p->ops, struct op, m[i].index);
 		e = buf_at(&p->edges, struct edge, m[oldest++].index);
-		if (e->sourced && e->src_start_ns < op->start_ns)
-			op->arrow = e->arrow = ++p->narrows;
+		if (e->src_start_ns < m[i].ts_ns) {
+			e->arrow = (uint32_t)++p->narrows;
+			*buf_at(&p->arrows_in, uint32_t, m[i].index) = e->arrow;
+		}
 	}
-	free(m);
-	for (i = 0; i < buf_count(&p->sources, struct snk_plan_source); i++) {
-		struct snk_plan_source *s = buf_at(&p->sources, struct snk_plan_source, i);
+}
 
-		s->arrow = buf_at(&p->edges, struct edge, s->arrow)->arrow;
-	}
+static int find_arrows(struct snk_plan *p)
+{
+	struct snk_plan_source *s = (struct snk_plan_source *)p->sources.data;
+	size_t i;
+
+	if (p->nops && !buf_add(&p->arrows_in, p->nops * sizeof(uint32_t)))
+		return -ENOMEM;
+	for (i = 0; i < p->nops; i++)
+		*buf_at(&p->arrows_in, uint32_t, i) = 0;
+	sort(&p->moments, sizeof(struct moment), by_link);
+	join_arrows(p);
+	for (i = 0; i < buf_count(&p->sources, struct snk_plan_source); i++)
+		s[i].arrow = buf_at(&p->edges, struct edge, s[i].arrow)->arrow;
+	buf_fini(&p->moments);
 	buf_fini(&p->edges);
 	hash_fini(&p->waiting);
 	return 0;
@@ -392,7 +378,7 @@ int snk_plan_finish(struct snk_plan *p)
 	for (i = 0; i < buf_count(&p->tracks, struct snk_plan_track); i++)
 		buf_fini(&buf_at(&p->tracks, struct snk_plan_track, i)->done);
 	hash_fini(&p->track_of);
-	ret = join_arrows(p);
+	ret = find_arrows(p);
 	if (!ret)
 		ret = assign_lanes(p);
 	if (ret)
@@ -426,8 +412,8 @@ struct snk_place snk_plan_place(struct snk_plan *p, const struct mxbpf_span *s)
 	size_t n = buf_count(&p->sources, struct snk_plan_source), first = p->source_pos;
 
 	place_moved(p, &place);
-	if (p->op_pos < buf_count(&p->ops, struct op) && buf_at(&p->ops, struct op, p->op_pos)->ordinal == p->pos)
-		place.arrow_in = buf_at(&p->ops, struct op, p->op_pos++)->arrow;
+	if (linked(s) && p->op_pos < p->nops)
+		place.arrow_in = *buf_at(&p->arrows_in, uint32_t, p->op_pos++);
 	while (p->source_pos < n && src[p->source_pos].ordinal == p->pos)
 		p->source_pos++;
 	place.narrows_out = p->source_pos - first;
@@ -446,7 +432,8 @@ void snk_plan_fini(struct snk_plan *p)
 	buf_fini(&p->allocs);
 	buf_fini(&p->edges);
 	buf_fini(&p->sources);
-	buf_fini(&p->ops);
+	buf_fini(&p->moments);
+	buf_fini(&p->arrows_in);
 	buf_fini(&p->moved);
 	hash_fini(&p->track_of);
 	hash_fini(&p->waiting);

@@ -4,8 +4,9 @@
  * their own, which span caused which operator, allocations in order of time. Learnt in the survey, asked in the second
  * pass over the same records in the same order.
  *
- * Memory, at worst: 32 bytes an allocation, 120 an edge or linked operator (most of it while they are joined), 40 a
- * span in a lane, 24 a span for the last SNK_PLAN_OPEN_MAX spans of a thread that lie in no other.
+ * Memory, at worst and twice that while a buffer grows: 100 bytes an edge with its operator (40 once they are joined),
+ * 32 an allocation, 32 a span in a lane, 24 a span for the last SNK_PLAN_OPEN_MAX spans of a thread that lie in no
+ * other.
  */
 #ifndef SINK_CHROME_PLAN_H
 #define SINK_CHROME_PLAN_H
@@ -49,7 +50,8 @@ struct snk_plan {
 	/* private */
 	struct hash track_of, waiting;
 	size_t last_track;
-	struct buf edges, sources, ops, moved;
+	struct buf moments, edges, sources, arrows_in, moved;
+	uint64_t nops;
 	size_t source_pos, op_pos, moved_pos;
 	uint64_t pos;
 };

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The trace: arrows from the call that handed work over to the operator it caused, and lanes for what overlaps. */
+#include "chrome_tape.h"
+
+static void test_arrows(void)
+{
+	TEST("an arrow leaves at its source's start and enters its operator at the operator's start")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+		cJSON *s, *f;
+
+		edge(&t, PID, 600, 100, 0xabc);
+		span(&t, WAIT, PID, 200, 300); /* a child that has ended: where an `s` at 600 would wrongly bind */
+		op(&t, PID + 1, 800, 900, 0xabc);
+		span(&t, API, PID, 100, 1000);
+		r = trace_of(&t);
+		s = event(&r, "s", 0);
+		f = event(&r, "f", 0);
+		CHECK(s && f && at_ns(s) == 100 && num(s, "tid") == PID && num(s, "pid") == PID);
+		CHECK(f && at_ns(f) == 800 && num(f, "tid") == PID + 1 && !strcmp(str(f, "bp"), "e"));
+		CHECK(s && f && num(s, "id") > 0 && num(s, "id") == num(f, "id"));
+		CHECK(s && !strcmp(str(s, "cat"), str(f, "cat")) && !strcmp(str(s, "name"), str(f, "name")));
+		CHECK(num(r.other, "arrows") == 1 && num(r.other, "arrows_unmatched") == 0);
+		CHECK(!strcmp(str(cJSON_GetObjectItem(slice(&r, "cpu_op", 800), "args"), "link"), "0xabc"));
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("a link handed over again before it ran: first in, first out, in order of time")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+		cJSON *s;
+
+		edge(&t, PID, 110, 100, 7);
+		span(&t, API, PID, 100, 150);
+		edge(&t, PID, 210, 200, 7);
+		span(&t, API, PID, 200, 250);
+		/* The second to start is the first to end. */
+		async_op(&t, PID + 2, 400, 500, 7);
+		async_op(&t, PID + 1, 300, 600, 7);
+		r = trace_of(&t);
+		CHECK(count(&r, "s") == 2 && count(&r, "f") == 2);
+		cJSON_ArrayForEach(s, r.events)
+		{
+			long begins = 0;
+			int i;
+
+			if (strcmp(str(s, "ph"), "f"))
+				continue;
+			for (i = 0; i < 2; i++)
+				if (num(event(&r, "s", i), "id") == num(s, "id"))
+					begins = at_ns(event(&r, "s", i));
+			CHECK(begins == (at_ns(s) == 300 ? 100 : 200));
+		}
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("a link is not taken by an operator that started before it was handed over")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+
+		op(&t, PID + 1, 50, 60, 7);
+		edge(&t, PID, 110, 100, 7);
+		span(&t, API, PID, 100, 150);
+		op(&t, PID + 1, 110, 400, 7);
+		r = trace_of(&t);
+		CHECK(count(&r, "f") == 1 && at_ns(event(&r, "f", 0)) == 110);
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("an edge without source or operator makes no arrow, takes its turn, and is counted")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+
+		edge(&t, PID, 110, 100, 7); /* its source was lost */
+		edge(&t, PID, 210, 200, 7);
+		span(&t, API, PID, 200, 250);
+		edge(&t, PID, 260, 255, 7); /* its operator was lost */
+		edge(&t, PID, 261, 255, 0);
+		span(&t, API, PID, 255, 270);
+		op(&t, PID + 1, 300, 310, 7);
+		op(&t, PID + 1, 320, 330, 7);
+		op(&t, PID + 1, 340, 350, 8);
+		r = trace_of(&t);
+		CHECK(count(&r, "s") == 1 && count(&r, "f") == 1);
+		CHECK(at_ns(event(&r, "s", 0)) == 200 && at_ns(event(&r, "f", 0)) == 320);
+		CHECK(num(r.other, "arrows") == 1 && num(r.other, "arrows_unmatched") == 3);
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("links of two processes are two links")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+
+		edge(&t, PID, 110, 100, 7);
+		span(&t, API, PID, 100, 150);
+		span(&t, OP, PID + 90, 200, 210)->link = 7;
+		((struct mxbpf_span *)(t.recs.data + t.recs.len) - 1)->h.tgid = PID + 90;
+		op(&t, PID + 1, 300, 310, 7);
+		r = trace_of(&t);
+		CHECK(count(&r, "f") == 1 && at_ns(event(&r, "f", 0)) == 300);
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("an arrow that would arrive before it left is not drawn")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+
+		edge(&t, PID, 100, 100, 7);
+		op(&t, PID + 1, 100, 310, 7);
+		span(&t, API, PID, 100, 400);
+		r = trace_of(&t);
+		CHECK(!count(&r, "s") && !count(&r, "f") && num(r.other, "arrows_unmatched") == 1);
+		trace_free(&r);
+		tape_free(&t);
+	}
+}
+
+static void test_lanes(void)
+{
+	TEST("asynchronous spans have lanes of their own, as few as needed, and never overlap")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+		int i, k, lanes = 0;
+
+		for (i = 0; i < 50; i++)
+			for (k = 0; k < 3; k++)
+				async_op(&t, PID + 1, (uint64_t)(i * 30 + k * 10), (uint64_t)(i * 30 + k * 10 + 30), 0);
+		op(&t, PID + 1, 5, 2000, 0);
+		r = trace_of(&t);
+		CHECK(count(&r, "X") == 151 && !dropped(&r));
+		for (i = 0; event(&r, "M", i); i++)
+			lanes += num(event(&r, "M", i), "tid") > SNK_PLAN_LANE_TID &&
+				 !strcmp(str(event(&r, "M", i), "name"), "thread_name");
+		CHECK(lanes == 3);
+		CHECK(!strcmp(track_name(&r, SNK_PLAN_LANE_TID + 1), "async 1"));
+		CHECK(!strcmp(track_name(&r, SNK_PLAN_LANE_TID + 3), "async 3"));
+		/* What the lane hides: where it ran. */
+		CHECK(num(cJSON_GetObjectItem(slice(&r, "cpu_op", 0), "args"), "thread") == PID + 1);
+		CHECK(num(cJSON_GetObjectItem(slice(&r, "cpu_op", 0), "args"), "end_thread") == PID + 2);
+		CHECK(num(slice(&r, "cpu_op", 5), "tid") == PID + 1);
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("lanes of two processes have different thread ids")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+
+		async_op(&t, PID + 1, 0, 100, 0);
+		async_op(&t, PID + 1, 10, 100, 0);
+		((struct mxbpf_span *)(t.recs.data + t.recs.len) - 1)->h.tgid = PID - 1;
+		r = trace_of(&t);
+		CHECK(num(slice(&r, "cpu_op", 0), "tid") != num(slice(&r, "cpu_op", 10), "tid"));
+		CHECK(!strcmp(track_name(&r, num(slice(&r, "cpu_op", 10), "tid")), "async 1"));
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("an arrow's ends are on the lane of a span that is on one")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+		struct mxbpf_span *s;
+
+		edge(&t, PID, 50, 10, 7);
+		s = span(&t, API, PID, 10, 60);
+		s->flags = MXBPF_SPAN_ASYNC;
+		async_op(&t, PID + 1, 100, 200, 7);
+		r = trace_of(&t);
+		CHECK(num(event(&r, "s", 0), "tid") == num(slice(&r, "c_api", 10), "tid"));
+		CHECK(num(event(&r, "f", 0), "tid") == num(slice(&r, "cpu_op", 100), "tid"));
+		CHECK(num(event(&r, "s", 0), "tid") > SNK_PLAN_LANE_TID);
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("a span that overlaps its thread's stack is drawn, on a lane")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+
+		op(&t, PID, 100, 200, 0);
+		op(&t, PID, 150, 250, 0);
+		op(&t, PID, 250, 300, 0);
+		op(&t, PID, 90, 400, 0);
+		r = trace_of(&t);
+		CHECK(count(&r, "X") == 4 && !dropped(&r));
+		CHECK(num(slice(&r, "cpu_op", 150), "tid") > SNK_PLAN_LANE_TID);
+		CHECK(num(slice(&r, "cpu_op", 90), "tid") == PID && num(slice(&r, "cpu_op", 250), "tid") == PID);
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("whatever the spans and their order, none overlaps on its track and none is missing")
+	{
+		unsigned seed = 1;
+		int round, i;
+
+		for (round = 0; round < 200; round++) {
+			struct tape t = tape_new();
+			struct trace r;
+
+			t.window_recs = 7;
+			for (i = 0; i < 60; i++) {
+				uint64_t at = (uint64_t)rand_r(&seed) % 100, n = (uint64_t)rand_r(&seed) % 20;
+				struct mxbpf_span *s = span(&t, OP, PID + (uint32_t)(rand_r(&seed) % 2), at, at + n);
+
+				s->flags = rand_r(&seed) % 4 ? 0 : MXBPF_SPAN_ASYNC;
+			}
+			r = trace_of(&t);
+			CHECK(count(&r, "X") == 60 && !dropped(&r));
+			trace_free(&r);
+			tape_free(&t);
+		}
+	}
+
+	TEST("of spans that start together the outer one is first in the file")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+		int i;
+
+		span(&t, WAIT, PID, 100, 110);
+		op(&t, PID, 100, 200, 0);
+		span(&t, API, PID, 100, 200);
+		r = trace_of(&t);
+		for (i = 0; i < 3; i++) {
+			static const char *const order[] = {"c_api", "cpu_op", "wait"};
+
+			CHECK(!strcmp(str(event(&r, "X", i), "cat"), order[i]));
+			CHECK(num(event(&r, "X", i), "tid") == PID);
+		}
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("a span over more spans than are remembered goes to a lane, not over them")
+	{
+		struct tape t = tape_new();
+		struct snk_plan p = {.first_ns = UINT64_MAX};
+		struct mxbpf_span *s;
+		uint64_t i;
+
+		for (i = 0; i < SNK_PLAN_OPEN_MAX + 10; i++)
+			op(&t, PID, i * 10, i * 10 + 5, 0);
+		span(&t, API, PID, 1, i * 10);
+		span(&t, API, PID, i * 10 - 40, i * 10 + 1);
+		for (s = (struct mxbpf_span *)t.recs.data; s < (struct mxbpf_span *)(t.recs.data + t.recs.len); s++)
+			CHECK(!snk_plan_survey(&p, &s->h));
+		CHECK(!snk_plan_finish(&p));
+		for (i = 0; i < SNK_PLAN_OPEN_MAX + 10; i++)
+			snk_plan_place(&p, (struct mxbpf_span *)t.recs.data + i);
+		CHECK(snk_plan_place(&p, s - 2).tid == SNK_PLAN_LANE_TID + 1);
+		CHECK(snk_plan_place(&p, s - 1).tid == PID);
+		snk_plan_fini(&p);
+		tape_free(&t);
+	}
+}
+
+int main(void)
+{
+	test_arrows();
+	test_lanes();
+	UNIT_MAIN_END;
+}
