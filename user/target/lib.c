@@ -74,7 +74,7 @@ static int open_mapped(struct look *k, struct err *e)
 	fd = open_inode(k, name, true);
 	if (fd >= 0)
 		return fd;
-	if (!tgt_alive(k->t))
+	if (tgt_gone(k->t))
 		return tgt_fail(k->t, -ESRCH, "map_files", e);
 	if ((direct == -EPERM || direct == -EACCES) && (fd == -ENOENT || fd == -ESTALE))
 		return err_set(e, ERR_PRIVILEGE, direct,
@@ -121,6 +121,16 @@ static int find_bias(struct look *k, struct err *e)
 		      "has no executable segment at the mapped offset: overwritten in place? Restart the job");
 }
 
+/* What the process has at an address of the file. */
+static int read_loaded(const struct look *k, uint64_t va, void *buf, size_t n, struct err *e)
+{
+	int err = tgt_read(k->t, k->s->lib.load_bias + va, buf, n);
+
+	if (err == -ESRCH)
+		return tgt_fail(k->t, err, "the memory", e);
+	return err ? refuse(k, -ESTALE, e, "is not in memory as the file says: restart the job") : 0;
+}
+
 /* The build-id in the process's memory must be the file's. */
 static int check_build_id(struct look *k, struct err *e)
 {
@@ -128,6 +138,7 @@ static int check_build_id(struct look *k, struct err *e)
 	uint8_t notes[NOTES_MAX_BYTES], id[ELF_BUILD_ID_MAX];
 	Elf64_Phdr ph;
 	unsigned int i;
+	int err;
 
 	lib->build_id_bytes = 0;
 	for (i = 0; phdr(k, i, &ph); i++) {
@@ -135,10 +146,9 @@ static int check_build_id(struct look *k, struct err *e)
 
 		if (ph.p_type != PT_NOTE || lib->build_id_bytes || elf_read_va(k->f, ph.p_vaddr, notes, n))
 			continue;
-		if (tgt_read(k->t, lib->load_bias + ph.p_vaddr, notes, n))
-			return tgt_alive(k->t)
-				       ? refuse(k, -ESTALE, e, "does not show its notes in memory: restart the job")
-				       : tgt_fail(k->t, -ESRCH, "the memory", e);
+		err = read_loaded(k, ph.p_vaddr, notes, n, e);
+		if (err)
+			return err;
 		lib->build_id_bytes = elf_build_id_of_notes(notes, n, lib->build_id);
 	}
 	if (!lib->build_id_bytes)
@@ -159,6 +169,7 @@ static int check_dynamic(struct look *k, struct err *e)
 	size_t n = 0, j;
 	Elf64_Phdr ph;
 	unsigned int i;
+	int err;
 
 	for (i = 0; phdr(k, i, &ph); i++) {
 		if (ph.p_type != PT_DYNAMIC)
@@ -168,23 +179,19 @@ static int check_dynamic(struct look *k, struct err *e)
 			n = 0;
 		break;
 	}
-	if (n && tgt_read(k->t, bias + ph.p_vaddr, mem, n * sizeof(*mem))) {
-		if (!tgt_alive(k->t))
-			return tgt_fail(k->t, -ESRCH, "the memory", e);
-		goto stale;
-	}
+	err = n ? read_loaded(k, ph.p_vaddr, mem, n * sizeof(*mem), e) : 0;
+	if (err)
+		return err;
 	for (j = 0; j < n; j++) {
 		uint64_t was = mem[j].d_un.d_val, is = disk[j].d_un.d_val;
 
 		/* Some loaders turn addresses into absolute ones; DT_DEBUG is theirs to write. */
 		if (mem[j].d_tag != disk[j].d_tag || (was != is && was != is + bias && disk[j].d_tag != DT_DEBUG))
-			goto stale;
+			return refuse(k, -ESTALE, e, "was overwritten in place since it was loaded: restart the job");
 		if (disk[j].d_tag == DT_NULL)
 			break;
 	}
 	return 0;
-stale:
-	return refuse(k, -ESTALE, e, "was overwritten in place since it was loaded: restart the job");
 }
 
 /* From here on the name of the inode is our own descriptor: no later mmap or rename can put another file there. */

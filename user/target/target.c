@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,15 +44,34 @@ int tgt_slurp(int dirfd, const char *name, size_t cap, struct buf *out)
 	return err;
 }
 
+bool tgt_gone(const struct tgt *t)
+{
+	char c;
+
+	/* End of file; living memory gives a byte or EIO. Exit takes the memory before the pidfd tells. */
+	return !tgt_alive(t) || (t->memfd >= 0 && !pread(t->memfd, &c, 1, 4096));
+}
+
+static bool can_ptrace(void)
+{
+	struct __user_cap_header_struct hdr = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct caps[2] = {0};
+
+	return !syscall(SYS_capget, &hdr, caps) && caps[0].effective & 1u << CAP_SYS_PTRACE;
+}
+
 int tgt_fail(const struct tgt *t, int code, const char *what, struct err *e)
 {
-	/* A process loses its memory and files some time before its pidfd tells: ENOENT and ESRCH mean the same. */
-	if (code == -ESRCH || code == -ENOENT || (t->pidfd >= 0 && !tgt_alive(t)))
-		return err_set(e, ERR_TARGET, -ESRCH, "process %s exited while it was looked at", t->label);
+	const char *cause = can_ptrace()
+				    ? "a security module or a user namespace forbids it; run mxbpf on the host itself"
+				    : "CAP_SYS_PTRACE is missing; run mxbpf with sudo";
+
+	if (code == -ESRCH || code == -ENOENT || (t->pidfd >= 0 && tgt_gone(t)))
+		return err_set(e, ERR_TARGET, -ESRCH,
+			       "process %s exited or became another program while it was looked at", t->label);
 	if (code == -EACCES || code == -EPERM)
-		return err_set(e, ERR_PRIVILEGE, code,
-			       "no permission to read %s of process %s: CAP_SYS_PTRACE is missing; run mxbpf with sudo",
-			       what, t->label);
+		return err_set(e, ERR_PRIVILEGE, code, "no permission to read %s of process %s: %s", what, t->label,
+			       cause);
 	return err_set(e, ERR_RUNTIME, code, "cannot read %s of process %s: %s", what, t->label, strerror(-code));
 }
 
@@ -127,7 +147,7 @@ out:
 static int identify(struct tgt *t, struct err *e)
 {
 	struct buf stat = {0};
-	char *open, *close, state;
+	char *name, *end, state;
 	unsigned long flags;
 	char safe[sizeof(t->comm)];
 	long threads;
@@ -139,16 +159,16 @@ static int identify(struct tgt *t, struct err *e)
 		goto out;
 	}
 	/* The name may hold parentheses, spaces and newlines: it ends at the last one. */
-	open = strchr(stat.data, '(');
-	close = strrchr(stat.data, ')');
-	if (!open || !close ||
-	    sscanf(close + 1, " %c %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state, &flags,
+	name = strchr(stat.data, '(');
+	end = strrchr(stat.data, ')');
+	if (!name || !end ||
+	    sscanf(end + 1, " %c %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state, &flags,
 		   &threads) != 3) {
 		err = tgt_fail(t, -EBADMSG, "stat", e);
 		goto out;
 	}
-	*close = '\0';
-	snprintf(t->comm, sizeof(t->comm), "%s", open + 1);
+	*end = '\0';
+	snprintf(t->comm, sizeof(t->comm), "%s", name + 1);
 	fmt_safe(safe, sizeof(safe), t->comm, strlen(t->comm));
 	snprintf(t->label, sizeof(t->label), "%d (%s)", t->pid, safe);
 	if (flags & PF_KTHREAD)
@@ -183,13 +203,11 @@ static int read_maps(struct tgt *t, struct err *e)
 {
 	struct buf maps = {0};
 	int err = tgt_slurp(t->procfd, "maps", MAPS_MAX_BYTES, &maps);
-	char c;
 
 	if (!err && maps.len == MAPS_MAX_BYTES)
 		err = -E2BIG;
-	else if (!err && !pread(t->memfd, &c, 1, 4096))
-		err = -ESRCH; /* end of file, not EIO: the memory went, perhaps while it was listed, and the list is cut
-			       */
+	else if (!err && tgt_gone(t))
+		err = -ESRCH; /* perhaps while the list was read: it may be cut */
 	else if (!err)
 		err = tgt_maps_libs(t, maps.data);
 	buf_fini(&maps);
@@ -349,8 +367,8 @@ int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n)
 	got = process_vm_readv(t->pid, &here, 1, &there, 1, 0);
 	if (got != (ssize_t)n)
 		got = pread(t->memfd, buf, n, (off_t)addr);
-	/* Alive now: the number was this process's all the while. */
-	if (!tgt_alive(t))
+	/* There now: the number meant this process and this program all the while. */
+	if (tgt_gone(t))
 		return -ESRCH;
 	return got == (ssize_t)n ? 0 : -EFAULT;
 }
