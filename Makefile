@@ -27,7 +27,7 @@ $(if $(shell command -v $(CLANG)),,$(error clang is missing: apt-get install cla
 $(if $(shell command -v $(BPFTOOL)),,$(error bpftool is missing: apt-get install bpftool))
 PKGS   := libbpf libelf zlib libcjson
 CFLAGS_PKG := $(shell $(PKG_CONFIG) --cflags $(PKGS))
-LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lZydis -lpthread
+LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lZydis -lpthread -lm
 endif
 
 WARN := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wformat=2 \
