@@ -30,7 +30,8 @@ size_t elf_build_id(const struct elf *f, uint8_t id[ELF_BUILD_ID_MAX]);
 
 /*
  * A defined symbol by exact name: .dynsym through its GNU hash where there is one (no scan of a 150 MB
- * library), else .dynsym and .symtab by scan. 0, -ENOENT, -EBADMSG.
+ * library), else .dynsym and .symtab by scan. The default version before older ones, global before local.
+ * 0, -ENOENT, -EBADMSG; -ENOTUNIQ: several equally good at different addresses (locals), never a guess.
  */
 int elf_find_sym(struct elf *f, const char *name, struct elf_sym *sym, struct err *e);
 

@@ -16,7 +16,7 @@
 enum insn_cost {
 	INSN_EMULATED = 0, /* about 0.5 us a hit */
 	INSN_STEPPED = 1,  /* single-stepped: 9 us a hit on virtual machines */
-	INSN_REFUSED = 2,  /* attach fails, or would corrupt the target (5-byte nop) */
+	INSN_REFUSED = 2,  /* attach fails, or would corrupt the target (5-byte nop, AVX) or count wrong (rep) */
 };
 
 struct insn_entry {
@@ -33,7 +33,9 @@ struct insn_entry {
  */
 int insn_place_entry(const uint8_t *code, size_t size, uint64_t va, struct insn_entry *out, struct err *e);
 
-/* 1 if delta is an instruction boundary by linear decoding from the start, 0 if not, -EILSEQ undecodable before. */
+/*
+ * 1 if an instruction starts at delta by linear decoding from the start, 0 if not, -EILSEQ undecodable before or at it.
+ */
 int insn_is_boundary(const uint8_t *code, size_t size, size_t delta);
 
 /* Cost class of one instruction's bytes; *len its length. -EILSEQ. */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A hostile file, read in every way that the program reads files; then its bytes as code. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "elf/elf.h"
+#include "insn/insn.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* One file for all runs: making one takes longer than reading it. */
+static int file_of(const uint8_t *data, size_t size)
+{
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = memfd_create("fuzz", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, 0) || pwrite(fd, data, size, 0) != (ssize_t)size)
+		abort();
+	return fd;
+}
+
+static void read_around(struct elf *f, uint64_t va)
+{
+	uint8_t code[256];
+	char str[300];
+	uint64_t off, back;
+
+	if (!elf_exec_off(f, va, &off) && elf_off_va(f, off, &back))
+		abort();
+	if (elf_read_str_va(f, va, str, sizeof(str)) >= (int)sizeof(str))
+		abort();
+	elf_read_va(f, va, code, sizeof(code));
+	elf_read_va(f, UINT64_MAX - va, code, sizeof(code));
+}
+
+static void read_elf(const uint8_t *data, size_t size)
+{
+	static const char *const names[] = {"", "a", "main", "alpha", "beta", "malloc", "_ZN5mxnet12on_enter_apiEPKc"};
+	uint8_t id[ELF_BUILD_ID_MAX];
+	struct err e = {0};
+	struct elf *f;
+
+	if (elf_open(file_of(data, size), &f, &e)) {
+		if (!e.why[0] || f)
+			abort();
+		return;
+	}
+	if (elf_build_id(f, id) > sizeof(id))
+		abort();
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct elf_sym s;
+
+		if (!elf_find_sym(f, names[i], &s, NULL))
+			read_around(f, s.va);
+	}
+	for (uint64_t off = 0; off < size; off += 1 + size / 16) {
+		uint64_t va;
+
+		if (!elf_off_va(f, off, &va))
+			read_around(f, va);
+	}
+	elf_close(f);
+}
+
+static void read_code(const uint8_t *data, size_t size)
+{
+	struct insn_entry entry;
+	enum insn_cost cost;
+	uint32_t len;
+
+	if (!insn_classify(data, size, &cost, &len) && (!len || len > size))
+		abort();
+	insn_is_boundary(data, size, size / 2);
+	if (insn_place_entry(data, size, 0x1000, &entry, NULL))
+		return;
+	if (entry.cost == INSN_REFUSED || insn_is_boundary(data, size, entry.delta_bytes) != 1)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t id[ELF_BUILD_ID_MAX];
+
+	read_elf(data, size);
+	read_code(data, size);
+	elf_build_id_of_notes(data, size, id);
+	return 0;
+}
