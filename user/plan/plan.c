@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/plan.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,8 +11,9 @@
 #include "adapter/adapter.h"
 #include "base/buf.h"
 
-/* Functions that are probed are shorter; of a longer one, branches from beyond this are not looked at. */
-#define CODE_BYTES_MAX (64u << 10)
+/* Of a function that is longer, or whose symbol has no size, not all branches are known: no slide then. */
+#define CODE_BYTES_MAX	  (1u << 20)
+#define CODE_BYTES_UNSIZED 16
 
 /* Ids of NAMED_COOKIE names: even, so no hash; small, so no address. */
 #define COOKIE_NAME_FIRST 16
@@ -86,13 +88,32 @@ static int find_symbol(struct plan_probe *p, struct elf *elf, struct elf_sym *sy
 	return 0;
 }
 
+static int place(struct plan_probe *p, struct elf *elf, const struct elf_sym *sym)
+{
+	size_t n = sym->size_bytes ? sym->size_bytes : CODE_BYTES_UNSIZED;
+	bool cut = !sym->size_bytes || n > CODE_BYTES_MAX;
+	struct err why = { 0 };
+	uint8_t *code;
+	int err = 0;
+
+	n = n > CODE_BYTES_MAX ? CODE_BYTES_MAX : n;
+	code = malloc(n);
+	if (!code)
+		return refuse(p, "out of memory");
+	if (elf_read_va(elf, sym->va, code, n))
+		err = refuse(p, "the code of %s cannot be read", p->symbol);
+	else if (insn_place_entry(code, n, sym->va, &p->entry, &why))
+		err = refuse(p, "no instruction of %s may be probed: %s", p->symbol, why.why);
+	else if (cut && p->entry.delta_bytes)
+		err = refuse(p, "the size of %s is not known, so its entry cannot be judged", p->symbol);
+	free(code);
+	return err;
+}
+
 /* Symbol -> address -> decoded instruction -> file offset. Nothing else ever becomes a probe's offset. */
 static int resolve(struct plan_probe *p, struct elf *elf, struct tgt_lib *lib, bool known_build)
 {
-	uint8_t *code = NULL;
-	struct err why = { 0 };
 	struct elf_sym sym;
-	size_t n;
 	int err;
 
 	if (!known_build && row_has_offsets(&p->row->row))
@@ -100,20 +121,12 @@ static int resolve(struct plan_probe *p, struct elf *elf, struct tgt_lib *lib, b
 	err = find_symbol(p, elf, &sym);
 	if (err)
 		return err;
+	if (sym.type != STT_FUNC)
+		return refuse(p, "%s is not a function", p->symbol);
 	p->va = sym.va;
-	if (elf_exec_off(elf, sym.va, &p->off))
-		return refuse(p, "%s does not lie in an executable segment", p->symbol);
-	n = sym.size_bytes && sym.size_bytes < CODE_BYTES_MAX ? sym.size_bytes : sym.size_bytes ? CODE_BYTES_MAX : 16;
-	code = malloc(n);
-	if (!code)
-		return -ENOMEM;
-	if (elf_read_va(elf, sym.va, code, n))
-		err = refuse(p, "the code of %s cannot be read", p->symbol);
-	else if (insn_place_entry(code, n, sym.va, &p->entry, &why))
-		err = refuse(p, "no instruction of %s may be probed: %s", p->symbol, why.why);
-	else if (elf_exec_off(elf, sym.va + p->entry.delta_bytes, &p->off))
+	err = place(p, elf, &sym);
+	if (!err && elf_exec_off(elf, sym.va + p->entry.delta_bytes, &p->off))
 		err = refuse(p, "%s does not lie in an executable segment", p->symbol);
-	free(code);
 	return err;
 }
 
