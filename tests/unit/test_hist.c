@@ -37,9 +37,9 @@ static void count(struct mdl_row *r, uint64_t ns)
 
 static void test_percentiles(void)
 {
-	static const double fractions[] = { 0.0, 0.01, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0 };
+	static const double fractions[] = {0.0, 0.01, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0};
 	uint64_t *v = calloc(N, sizeof(*v)), exact, got;
-	struct mdl_row r = { 0 };
+	struct mdl_row r = {0};
 	size_t i, k;
 	double want;
 
@@ -63,43 +63,50 @@ int main(void)
 {
 	unsigned i;
 
-	TEST("every bucket holds its bounds and nothing beyond") {
+	TEST("every bucket holds its bounds and nothing beyond")
+	{
 		for (i = 0; i < LAST; i++) {
 			CHECK(mdl_bucket(mdl_bucket_low(i)) == i);
 			CHECK(mdl_bucket(mdl_bucket_low(i + 1) - 1) == i);
 			CHECK(mdl_bucket_low(i) < mdl_bucket_low(i + 1));
 		}
 	}
-	TEST("a bucket is at most 12.5 % wide") {
+	TEST("a bucket is at most 12.5 % wide")
+	{
 		for (i = 8; i <= LAST; i++)
 			CHECK((mdl_bucket_low(i + 1) - mdl_bucket_low(i)) * 8 <= mdl_bucket_low(i));
 	}
-	TEST("buckets are the documented ones: shared with BPF") {
+	TEST("buckets are the documented ones: shared with BPF")
+	{
 		CHECK(mdl_bucket(0) == 0 && mdl_bucket(7) == 7 && mdl_bucket(8) == 8 && mdl_bucket(15) == 15);
 		CHECK(mdl_bucket(1000) == (9 - 2) * 8 + 7); /* 1111101000: octave 9, then 111 */
 		CHECK(mdl_bucket(1ull << 42) == (42 - 2) * 8);
 	}
-	TEST("a duration of any length has a bucket") {
+	TEST("a duration of any length has a bucket")
+	{
 		CHECK(mdl_bucket((15ull << 39) - 1) == LAST - 1);
 		CHECK(mdl_bucket(15ull << 39) == LAST);
 		CHECK(mdl_bucket(UINT64_MAX) == LAST);
 	}
 	TEST("a percentile lies in the bucket of the exact one")
-		test_percentiles();
-	TEST("equal durations have themselves as percentiles") {
-		struct mdl_row r = { 0 };
+	test_percentiles();
+	TEST("equal durations have themselves as percentiles")
+	{
+		struct mdl_row r = {0};
 
 		for (i = 0; i < 100; i++)
 			count(&r, 1003);
 		CHECK(mdl_percentile(&r, 0.5) == 1003 && mdl_percentile(&r, 0.99) == 1003);
 	}
-	TEST("a row without a histogram has no percentile below its maximum") {
-		struct mdl_row r = { .count = 5, .min_ns = 10, .max_ns = 90 };
+	TEST("a row without a histogram has no percentile below its maximum")
+	{
+		struct mdl_row r = {.count = 5, .min_ns = 10, .max_ns = 90};
 
 		CHECK(mdl_percentile(&r, 0.5) == 90);
 	}
-	TEST("a count beyond the histogram does not run past its end") {
-		struct mdl_row r = { .count = UINT64_MAX, .min_ns = 1, .max_ns = 9, .hist = { [1] = 1 } };
+	TEST("a count beyond the histogram does not run past its end")
+	{
+		struct mdl_row r = {.count = UINT64_MAX, .min_ns = 1, .max_ns = 9, .hist = {[1] = 1}};
 
 		CHECK(mdl_percentile(&r, 0.99) == 9 && mdl_percentile(&r, 1.0) == 9);
 	}

@@ -13,7 +13,7 @@
 static void put_span(struct buf *b, uint64_t start_ns, uint64_t dur_ns, uint64_t name_id, unsigned cls)
 {
 	struct mxbpf_span s = {
-		.h = { MXBPF_SPAN, sizeof(s), 77, start_ns },
+		.h = {MXBPF_SPAN, sizeof(s), 77, start_ns},
 		.dur_ns = dur_ns,
 		.self_ns = dur_ns / 2,
 		.name_id = name_id,
@@ -27,18 +27,18 @@ static void put_span(struct buf *b, uint64_t start_ns, uint64_t dur_ns, uint64_t
 
 static void put_alloc(struct buf *b, uint64_t ts_ns, int64_t bytes)
 {
-	struct mxbpf_alloc a = { .h = { MXBPF_ALLOC, sizeof(a), 77, ts_ns }, .bytes = bytes, .device = 0x10000 };
+	struct mxbpf_alloc a = {.h = {MXBPF_ALLOC, sizeof(a), 77, ts_ns}, .bytes = bytes, .device = 0x10000};
 
 	buf_put(b, &a, sizeof(a));
 }
 
 static void put_name(struct buf *b, uint64_t id, enum mxbpf_name_kind kind, const char *text)
 {
-	char rec[256] = { 0 };
+	char rec[256] = {0};
 	struct mxbpf_name *n = (void *)rec;
 
 	n->len = (uint32_t)strlen(text);
-	n->h = (struct mxbpf_rec){ MXBPF_NAME, (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), 77, 0 };
+	n->h = (struct mxbpf_rec){MXBPF_NAME, (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), 77, 0};
 	n->id = id;
 	n->kind = kind;
 	memcpy(n->text, text, n->len);
@@ -213,7 +213,7 @@ static void fill(struct buf *b, unsigned from, unsigned to)
 static void test_round_trip(struct buf *b)
 {
 	struct mdl *a = mdl_new(), *c = mdl_new(), *whole = mdl_new();
-	struct buf recs = { 0 };
+	struct buf recs = {0};
 
 	put_name(b, 5, MXBPF_NAME_SPAN, "Convolution");
 	put_name(b, 6, MXBPF_NAME_SPAN, "");
@@ -244,8 +244,8 @@ static void test_round_trip(struct buf *b)
 	CHECK(!mdl_emit(c, &recs) && !mdl_feed(a, recs.data, recs.len));
 	fill(b, 1, 2000);
 	feed(whole, b);
-	CHECK(find_row(a, mdl_rows(whole, OP, &(size_t){ 0 })[0]) != NULL);
-	CHECK(same_row(mdl_rows(whole, OP, &(size_t){ 0 })[0], find_row(a, mdl_rows(whole, OP, &(size_t){ 0 })[0])));
+	CHECK(find_row(a, mdl_rows(whole, OP, &(size_t){0})[0]) != NULL);
+	CHECK(same_row(mdl_rows(whole, OP, &(size_t){0})[0], find_row(a, mdl_rows(whole, OP, &(size_t){0})[0])));
 	buf_fini(&recs);
 	mdl_free(a);
 	mdl_free(c);
@@ -279,7 +279,7 @@ static void test_names(struct buf *b)
 static int feed_bad(unsigned kind, unsigned size, void (*set)(void *rec))
 {
 	struct mdl *m = mdl_new();
-	struct buf b = { 0 };
+	struct buf b = {0};
 	struct mxbpf_rec *r;
 	char *exact;
 	size_t n;
@@ -375,16 +375,26 @@ static void test_malformed(void)
 		unsigned kind, size;
 		void (*set)(void *rec);
 	} bad[] = {
-		{ MXBPF_SPAN, 0, NULL },		{ MXBPF_SPAN, 8, NULL },
-		{ MXBPF_SPAN, 68, NULL },		{ MXBPF_SPAN, 56, NULL },
-		{ MXBPF_SPAN, 64, NULL },		{ MXBPF_SPAN, 64, set_span_class },
-		{ MXBPF_ALLOC, 24, NULL },		{ MXBPF_ALLOC, 32, set_size_beyond },
-		{ MXBPF_NAME, 24, NULL },		{ MXBPF_NAME, 40, set_name_len },
-		{ MXBPF_NAME, 8400, set_name_huge },	{ MXBPF_AGG, 64, NULL },
-		{ MXBPF_AGG, 72 + 32, set_agg_long },	{ MXBPF_AGG, 72 + 32, set_agg_index },
-		{ MXBPF_AGG, 72 + 32, set_agg_order },	{ MXBPF_AGG, 72 + 32, set_agg_class },
-		{ MXBPF_MEM, 72, NULL },		{ MXBPF_COUNTER, 32, set_counter_class },
-		{ MXBPF_EDGE, 40, set_edge_class },	{ 200, 24, set_size_beyond },
+		{MXBPF_SPAN, 0, NULL},
+		{MXBPF_SPAN, 8, NULL},
+		{MXBPF_SPAN, 68, NULL},
+		{MXBPF_SPAN, 56, NULL},
+		{MXBPF_SPAN, 64, NULL},
+		{MXBPF_SPAN, 64, set_span_class},
+		{MXBPF_ALLOC, 24, NULL},
+		{MXBPF_ALLOC, 32, set_size_beyond},
+		{MXBPF_NAME, 24, NULL},
+		{MXBPF_NAME, 40, set_name_len},
+		{MXBPF_NAME, 8400, set_name_huge},
+		{MXBPF_AGG, 64, NULL},
+		{MXBPF_AGG, 72 + 32, set_agg_long},
+		{MXBPF_AGG, 72 + 32, set_agg_index},
+		{MXBPF_AGG, 72 + 32, set_agg_order},
+		{MXBPF_AGG, 72 + 32, set_agg_class},
+		{MXBPF_MEM, 72, NULL},
+		{MXBPF_COUNTER, 32, set_counter_class},
+		{MXBPF_EDGE, 40, set_edge_class},
+		{200, 24, set_size_beyond},
 	};
 	size_t i;
 
@@ -423,7 +433,8 @@ static void test_random_bytes(struct buf *b)
 
 static void test_hostile_sums(struct buf *b)
 {
-	struct mxbpf_agg a = { .h = { MXBPF_AGG, sizeof(a), 1, 0 }, .cls = OP, .count = UINT64_MAX, .total_ns = UINT64_MAX };
+	struct mxbpf_agg a = {
+		.h = {MXBPF_AGG, sizeof(a), 1, 0}, .cls = OP, .count = UINT64_MAX, .total_ns = UINT64_MAX};
 	struct mdl *m = mdl_new();
 	size_t n;
 
@@ -441,26 +452,26 @@ static void test_hostile_sums(struct buf *b)
 
 int main(void)
 {
-	struct buf b = { 0 };
+	struct buf b = {0};
 
 	TEST("spans become rows by process, class, name and device")
-		test_rows(&b);
+	test_rows(&b);
 	TEST("allocations are accounted in order of time, never below zero, and late ones counted")
-		test_account(&b);
+	test_account(&b);
 	TEST("the most spans open at one time are counted")
-		test_max_open(&b);
+	test_max_open(&b);
 	TEST("a span from before the window is open from its beginning; a late one is counted")
-		test_earlier_start(&b);
+	test_earlier_start(&b);
 	TEST("what is emitted makes an equal model, and aggregates merge")
-		test_round_trip(&b);
+	test_round_trip(&b);
 	TEST("every name id has a text")
-		test_names(&b);
+	test_names(&b);
 	TEST("a malformed record is refused, and what stood before it is kept")
-		test_malformed();
+	test_malformed();
 	TEST("no damaged byte crashes the model")
-		test_random_bytes(&b);
+	test_random_bytes(&b);
 	TEST("sums of a hostile file stop at the top")
-		test_hostile_sums(&b);
+	test_hostile_sums(&b);
 	buf_fini(&b);
 	UNIT_MAIN_END;
 }

@@ -8,7 +8,7 @@
 static int emit_row(const struct mdl_row *r, struct buf *out)
 {
 	struct mxbpf_agg a = {
-		.h = { .kind = MXBPF_AGG, .tgid = r->tgid },
+		.h = {.kind = MXBPF_AGG, .tgid = r->tgid},
 		.name_id = r->name_id,
 		.count = r->count,
 		.total_ns = r->total_ns,
@@ -18,13 +18,13 @@ static int emit_row(const struct mdl_row *r, struct buf *out)
 		.device = r->device,
 		.cls = r->cls,
 	};
-	struct mxbpf_bucket buckets[MXBPF_HIST_BUCKETS] = { 0 };
+	struct mxbpf_bucket buckets[MXBPF_HIST_BUCKETS] = {0};
 	size_t bytes;
 	unsigned i;
 
 	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
 		if (r->hist[i])
-			buckets[a.nbuckets++] = (struct mxbpf_bucket){ .index = i, .count = r->hist[i] };
+			buckets[a.nbuckets++] = (struct mxbpf_bucket){.index = i, .count = r->hist[i]};
 	bytes = a.nbuckets * sizeof(buckets[0]);
 	a.h.size = (uint16_t)(sizeof(a) + bytes);
 	return buf_put(out, &a, sizeof(a)) || buf_put(out, buckets, bytes) ? -ENOMEM : 0;
@@ -33,7 +33,7 @@ static int emit_row(const struct mdl_row *r, struct buf *out)
 static int emit_mem(const struct mdl_mem_row *r, struct buf *out)
 {
 	struct mxbpf_mem a = {
-		.h = { .kind = MXBPF_MEM, .size = sizeof(a), .tgid = r->tgid },
+		.h = {.kind = MXBPF_MEM, .size = sizeof(a), .tgid = r->tgid},
 		.allocs = r->allocs,
 		.frees = r->frees,
 		.alloc_bytes = r->alloc_bytes,
@@ -49,7 +49,7 @@ static int emit_mem(const struct mdl_mem_row *r, struct buf *out)
 
 static int emit_counters(const struct mdl *m, unsigned cls, struct buf *out)
 {
-	struct mxbpf_counter c = { .h = { .kind = MXBPF_COUNTER, .size = sizeof(c) }, .cls = cls };
+	struct mxbpf_counter c = {.h = {.kind = MXBPF_COUNTER, .size = sizeof(c)}, .cls = cls};
 	int err = 0;
 
 	for (c.id = 1; !err && c.id < COUNTER_IDS; c.id++) {

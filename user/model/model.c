@@ -58,7 +58,7 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t name_id, ui
 		return NULL;
 	r = row_new(&m->rows[cls], slot, sizeof(*r));
 	if (r)
-		*r = (struct mdl_row){ .tgid = tgid, .device = device, .cls = (uint8_t)cls, .name_id = name_id };
+		*r = (struct mdl_row){.tgid = tgid, .device = device, .cls = (uint8_t)cls, .name_id = name_id};
 	return r;
 }
 
@@ -79,7 +79,7 @@ struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device)
 		return slot ? (void *)(uintptr_t)*slot : NULL;
 	r = row_new(&m->mem_rows, slot, sizeof(*r));
 	if (r)
-		*r = (struct mdl_mem_row){ .tgid = tgid, .device = device };
+		*r = (struct mdl_mem_row){.tgid = tgid, .device = device};
 	return r;
 }
 

@@ -55,7 +55,8 @@ int names_define(struct mdl *m, const struct mxbpf_name *r)
 
 	if (!thread && r->kind != MXBPF_NAME_SPAN)
 		return 0;
-	/* An id is the hash of its text: it never changes, and every slot of a recording repeats it. Threads rename themselves. */
+	/* An id is the hash of its text: it never changes, and every slot of a recording repeats it. Threads rename
+	 * themselves. */
 	if (old && old->defined && (!thread || (old->len == r->len && !memcmp(old->text, r->text, r->len))))
 		return 0;
 	return name_set(h, a, b, name_new(r->text, r->len, true));
@@ -110,7 +111,7 @@ static int emit_one(const struct name *n, enum mxbpf_name_kind kind, uint32_t tg
 	if (!r)
 		return -ENOMEM;
 	memset(r, 0, size);
-	r->h = (struct mxbpf_rec){ .kind = MXBPF_NAME, .size = (uint16_t)size, .tgid = tgid };
+	r->h = (struct mxbpf_rec){.kind = MXBPF_NAME, .size = (uint16_t)size, .tgid = tgid};
 	r->id = id;
 	r->len = n->len;
 	r->kind = kind;

@@ -48,13 +48,13 @@ static const struct {
 	size_t bytes;
 	bool (*fits)(const struct mxbpf_rec *r);
 } kinds[] = {
-	[MXBPF_SPAN] = { sizeof(struct mxbpf_span), span_fits },
-	[MXBPF_AGG] = { sizeof(struct mxbpf_agg), agg_fits },
-	[MXBPF_COUNTER] = { sizeof(struct mxbpf_counter), counter_fits },
-	[MXBPF_ALLOC] = { sizeof(struct mxbpf_alloc), NULL },
-	[MXBPF_EDGE] = { sizeof(struct mxbpf_edge), edge_fits },
-	[MXBPF_NAME] = { sizeof(struct mxbpf_name), name_fits },
-	[MXBPF_MEM] = { sizeof(struct mxbpf_mem), NULL },
+	[MXBPF_SPAN] = {sizeof(struct mxbpf_span), span_fits},
+	[MXBPF_AGG] = {sizeof(struct mxbpf_agg), agg_fits},
+	[MXBPF_COUNTER] = {sizeof(struct mxbpf_counter), counter_fits},
+	[MXBPF_ALLOC] = {sizeof(struct mxbpf_alloc), NULL},
+	[MXBPF_EDGE] = {sizeof(struct mxbpf_edge), edge_fits},
+	[MXBPF_NAME] = {sizeof(struct mxbpf_name), name_fits},
+	[MXBPF_MEM] = {sizeof(struct mxbpf_mem), NULL},
 };
 
 static bool rec_fits(const struct mxbpf_rec *r, size_t left)

@@ -40,7 +40,7 @@ void mdl_session_fini(struct mdl_session *s)
 	free(s->comm);
 	free(s->cmdline);
 	free(s->hostname);
-	*s = (struct mdl_session){ 0 };
+	*s = (struct mdl_session){0};
 }
 
 const char *mdl_device_name(const struct mdl_session *s, uint32_t device, char buf[48])

@@ -17,7 +17,7 @@ static int add_moment(struct buf *b, uint64_t ns, uint64_t what)
 
 	if (!p)
 		return -ENOMEM;
-	*p = (struct moment){ ns, what };
+	*p = (struct moment){ns, what};
 	return 0;
 }
 
@@ -52,7 +52,7 @@ int window_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 
 static void sort_digit(const struct moment *from, struct moment *to, size_t n, uint64_t low_ns, unsigned shift)
 {
-	size_t start[DIGITS] = { 0 }, sum = 0, count, i;
+	size_t start[DIGITS] = {0}, sum = 0, count, i;
 
 	for (i = 0; i < n; i++)
 		start[(from[i].ns - low_ns) >> shift & (DIGITS - 1)]++;
@@ -65,7 +65,8 @@ static void sort_digit(const struct moment *from, struct moment *to, size_t n, u
 		to[start[(from[i].ns - low_ns) >> shift & (DIGITS - 1)]++] = from[i];
 }
 
-/* By digits, the lowest first: a window is short, so that three passes do; comparing would cost more than all the folding. */
+/* By digits, the lowest first: a window is short, so that three passes do; comparing would cost more than all the
+ * folding. */
 int window_sort(struct buf *moments, struct buf *spare)
 {
 	size_t n = buf_count(moments, struct moment), i;
@@ -99,12 +100,13 @@ int window_sort(struct buf *moments, struct buf *spare)
 static int fold_open(struct mdl *m)
 {
 	struct window *w = &m->window;
-	int64_t open[MXBPF_CLASS_MAX] = { 0 };
+	int64_t open[MXBPF_CLASS_MAX] = {0};
 	const struct moment *p;
 	uint64_t *max;
 	size_t i;
 
-	/* Closes first: the sort is stable, so of two spans of which one begins when the other ends, no two are open. */
+	/* Closes first: the sort is stable, so of two spans of which one begins when the other ends, no two are open.
+	 */
 	if (buf_put(&w->closes, w->opens.data, w->opens.len) || window_sort(&w->closes, &w->spare))
 		return -ENOMEM;
 	for (i = 0; i < buf_count(&w->closes, struct moment); i++) {

@@ -1,0 +1,798 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The sinks that print tables. Runs in the top folder: reads tests/golden/mxnet and share/. */
+#include "sink/sink.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fmt.h"
+#include "unit.h"
+
+#define API MXBPF_CLASS_API
+#define OP  MXBPF_CLASS_OPERATOR
+
+static char dir[] = "/tmp/mxbpf-test-XXXXXX";
+
+/* The whole file, NUL-terminated; "" if it cannot be read. Caller frees. */
+static char *read_file(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char *text = NULL;
+	size_t cap = 0;
+
+	if (!f || getdelim(&text, &cap, 0, f) < 0) {
+		free(text);
+		text = strdup("");
+	}
+	if (f)
+		fclose(f);
+	return text;
+}
+
+/* What a sink prints. Caller frees. */
+static char *render(const char *format, const struct mdl_session *s, struct mdl *m, const struct snk_opts *opts)
+{
+	const struct snk_input in = {.session = s, .model = m};
+	struct err e = {0};
+	char path[64], *text;
+	struct out *o;
+
+	snprintf(path, sizeof(path), "%s/out", dir);
+	if (out_open(path, false, &o, &e) || snk_write(snk_find(format), &in, opts, o, &e) || out_commit(o, &e)) {
+		printf("# %s\n", e.why);
+		return strdup("");
+	}
+	text = read_file(path);
+	unlink(path);
+	return text;
+}
+
+static struct mdl_session session_new(void)
+{
+	struct mdl_session s = {
+		.pid = 1234,
+		.comm = strdup("python"),
+		.cmdline = strdup("python train.py"),
+		.mem_title = strdup("Device Storage"),
+		.start_unix_ns = 1763616000123456789,
+		.duration_ns = 10200000000,
+		.ndevices = 2,
+		.devices = calloc(2, sizeof(struct mdl_device)),
+		.loss = {.attempted = 1204118, .stored = 1204118},
+	};
+
+	s.class_title[API] = strdup("MXNET_C_API");
+	s.class_title[OP] = strdup("operator");
+	s.devices[0] = (struct mdl_device){1, true, strdup("cpu")};
+	s.devices[1] = (struct mdl_device){3, false, strdup("cpu pinned")};
+	return s;
+}
+
+static uint64_t id_of(const char *name, size_t len)
+{
+	uint64_t id = 14695981039346656037ull;
+
+	while (len--)
+		id = (id ^ (unsigned char)*name++) * 1099511628211ull;
+	return id;
+}
+
+static uint64_t feed_name(struct mdl *m, const char *name, size_t len)
+{
+	struct buf b = {0};
+	struct mxbpf_name *n = buf_add(&b, sizeof(*n) + (len + 7) / 8 * 8);
+	uint64_t id = id_of(name, len);
+
+	memset(b.data, 0, b.len);
+	n->h = (struct mxbpf_rec){MXBPF_NAME, (uint16_t)b.len, 0, 0};
+	n->id = id;
+	n->len = (uint32_t)len;
+	memcpy(n->text, name, len);
+	CHECK(!mdl_feed(m, b.data, b.len));
+	buf_fini(&b);
+	return id;
+}
+
+static void feed_agg(struct mdl *m, unsigned cls, uint32_t device, const char *name, const uint64_t v[5])
+{
+	const uint64_t id = name ? feed_name(m, name, strlen(name)) : 0;
+	struct mxbpf_agg a = {
+		.h = {MXBPF_AGG, sizeof(a), 1234, 0},
+		.name_id = id,
+		.count = v[0],
+		.total_ns = v[1],
+		.self_ns = v[2],
+		.min_ns = v[3],
+		.max_ns = v[4],
+		.device = device,
+		.cls = (uint8_t)cls,
+	};
+
+	CHECK(!mdl_feed(m, &a, sizeof(a)));
+}
+
+static void feed_counter(struct mdl *m, unsigned cls, enum mxbpf_counter_id id, uint64_t value)
+{
+	struct mxbpf_counter c = {.h = {MXBPF_COUNTER, sizeof(c), 0, 0}, .value = value, .id = id, .cls = cls};
+
+	CHECK(!mdl_feed(m, &c, sizeof(c)));
+}
+
+static void feed_mem(struct mdl *m, uint32_t device, uint64_t allocs, uint64_t low, uint64_t peak)
+{
+	struct mxbpf_mem a = {.h = {MXBPF_MEM, sizeof(a), 1234, 0},
+			      .allocs = allocs,
+			      .low_bytes = low,
+			      .alloc_bytes = peak,
+			      .peak_bytes = peak,
+			      .live_bytes = low,
+			      .device = device};
+
+	CHECK(!mdl_feed(m, &a, sizeof(a)));
+}
+
+/* ---- a table that MXNet printed, taken apart into the records it would come from */
+
+/* Takes the last number off the line. */
+static double take_number(char *line)
+{
+	char *blank = strrchr(line, ' '), *end;
+	double v = blank ? strtod(blank + 1, &end) : 0;
+
+	while (blank && blank >= line && *blank == ' ')
+		*blank-- = 0;
+	return v;
+}
+
+static uint64_t thousand(double v)
+{
+	return (uint64_t)(v * 1000 + 0.5);
+}
+
+static void parse_row(struct mdl *m, const char *category, char *line)
+{
+	bool memory = !strcmp(category, "Device Storage");
+	uint64_t max, min, total = 0, count;
+
+	take_number(line); /* avg */
+	max = thousand(take_number(line));
+	min = thousand(take_number(line));
+	if (!memory)
+		total = thousand(take_number(line));
+	count = (uint64_t)take_number(line);
+	if (memory)
+		feed_mem(m, MXBPF_DEVICE(1, 0), count, min, max);
+	else if (!strcmp(line, "MXNet C API Concurrency"))
+		feed_counter(m, API, MXBPF_COUNTER_MAX_OPEN, max);
+	else if (strcmp(line, "MXNet C API Calls"))
+		feed_agg(m, strcmp(category, "operator") ? API : OP, 0, line,
+			 (uint64_t[]){count, total * 1000, total * 1000, min * 1000, max * 1000});
+}
+
+static struct mdl *parse_table(const char *path)
+{
+	char *text = read_file(path), *save, *line, *last = NULL, *category = NULL;
+	struct mdl *m = mdl_new();
+
+	for (line = strtok_r(text, "\n", &save); line; last = line, line = strtok_r(NULL, "\n", &save)) {
+		if (!strcmp(line, "=================")) {
+			category = last;
+			strtok_r(NULL, "\n", &save); /* Name */
+			strtok_r(NULL, "\n", &save); /* ---- */
+		} else if (category && strspn(line, " ") == 0 && strchr(line, ' ') && strstr(line, ".0") != line &&
+			   line[strlen(line) - 5] == '.') {
+			parse_row(m, category, line);
+		}
+	}
+	free(text);
+	return m;
+}
+
+/* What the original does not say stands behind it, as lines with '#'. */
+static void cut_comments(char *text)
+{
+	char *p = strncmp(text, "# ", 2) ? strstr(text, "\n# ") : text - 1;
+
+	CHECK(p != NULL);
+	if (p)
+		p[1] = 0;
+}
+
+static void same_text(const char *what, const char *got, const char *want)
+{
+	size_t n = 0;
+
+	CHECK(*want);
+	if (!strcmp(got, want))
+		return;
+	while (got[n] && got[n] == want[n])
+		n++;
+	while (n && want[n - 1] != '\n')
+		n--;
+	printf("# %s differs:\n# want %.100s\n# got  %.100s\n", what, want + n, got + n);
+	CHECK(!"same bytes");
+}
+
+static void test_golden(const char *name, bool avg_ascending)
+{
+	const struct snk_opts opts = {.sort = avg_ascending ? SNK_SORT_AVG : SNK_SORT_TOTAL,
+				      .ascending = avg_ascending};
+	struct mdl_session s = session_new();
+	char path[128], *want, *got;
+	struct mdl *m;
+
+	/* The records always come from the default order: the other one is the sink's own doing. */
+	snprintf(path, sizeof(path), "tests/golden/mxnet/%s.table.txt", name);
+	m = parse_table(path);
+	snprintf(path, sizeof(path), "tests/golden/mxnet/%s.table%s.txt", name, avg_ascending ? "-avg-asc" : "");
+	want = read_file(path);
+	got = render("mxnet", &s, m, &opts);
+	cut_comments(got);
+	same_text(path, got, want);
+	free(want);
+	free(got);
+	mdl_free(m);
+	mdl_session_fini(&s);
+}
+
+static void test_golden_json(const char *name)
+{
+	struct mdl_session s = session_new();
+	char path[128], *want, *got, *own, *p;
+	cJSON *root;
+	struct mdl *m;
+
+	snprintf(path, sizeof(path), "tests/golden/mxnet/%s.table.txt", name);
+	m = parse_table(path);
+	snprintf(path, sizeof(path), "tests/golden/mxnet/%s.json", name);
+	want = read_file(path);
+	got = render("mxnet-json", &s, m, &(struct snk_opts){0});
+	root = cJSON_Parse(got);
+	CHECK(cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetObjectItem(root, "mxbpf"), "loss"), "dropped"));
+	cJSON_Delete(root);
+	own = strstr(got, ",\n    \"mxbpf\"");
+	CHECK(own != NULL);
+	for (p = got; own && (p = strstr(p, "\n}\n")); p++)
+		memmove(own, p + 1, strlen(p + 1) + 1), p = own;
+	same_text(path, got, want);
+	free(want);
+	free(got);
+	mdl_free(m);
+	mdl_session_fini(&s);
+}
+
+/* ---- the layout of MXNet, beyond its references */
+
+static void test_mxnet_rows(void)
+{
+	static const uint64_t one[] = {1, 5000, 5000, 5000, 5000};
+	struct mdl_session s = session_new();
+	struct mdl *m = mdl_new();
+	char *t;
+
+	feed_agg(m, OP, 0x10000, "Custom", one);
+	feed_agg(m, OP, 0x10000, "CustomOperatorWait", one);
+	feed_agg(m, OP, 0x10000, "dot", one);
+	feed_agg(m, OP, 0x10001, "dot", (uint64_t[]){3, 3000, 3000, 1000, 1000});
+	feed_agg(m, API, 0, "MXSetProcessProfilerState", one);
+	feed_agg(m, API, 0, "MXProfileCreateTask", one);
+	feed_agg(m, API, 0, "MXNotifyShutdown", one);
+	feed_agg(m, API, 0, NULL, one);
+	feed_agg(m, MXBPF_CLASS_WAIT, 0, "wait", one);
+	s.class_title[MXBPF_CLASS_WAIT] = strdup("Engine wait");
+	t = render("mxnet", &s, m, &(struct snk_opts){0});
+	CHECK(!strstr(t, "Custom") && !strstr(t, "MXProfile") && !strstr(t, "MXSet") && !strstr(t, "MXNotify"));
+	CHECK(!strstr(t, "Engine wait") && !strstr(t, "Device Storage"));
+	CHECK(strstr(t, "dot                                     4           0.0080           0.0010           0.0050"
+			"           0.0020\n"));
+	CHECK(strstr(t, "[unreadable]                            1 "));
+	CHECK(strstr(t, "MXNet C API Calls                       1           0.0010 "));
+	free(t);
+	mdl_free(m);
+	mdl_session_fini(&s);
+}
+
+/* ---- the modern layout */
+
+static struct mdl *plain_model(void)
+{
+	return parse_table("tests/golden/mxnet/plain-1.9.1.table.txt");
+}
+
+static size_t widest_line(const char *text)
+{
+	size_t max = 0, n;
+	char *line = strdup(text), *save, *p;
+
+	for (p = strtok_r(line, "\n", &save); p; p = strtok_r(NULL, "\n", &save)) {
+		n = fmt_columns(p);
+		max = n > max ? n : max;
+	}
+	free(line);
+	return max;
+}
+
+static void test_modern_width(void)
+{
+	static const char heads[] = "calls  total   self    avg    min    p50    p99    max share";
+	struct mdl_session s = session_new();
+	struct mdl *m = plain_model(), *few = mdl_new();
+	char *t = render("modern", &s, m, &(struct snk_opts){0});
+
+	CHECK(widest_line(t) <= 80);
+	CHECK(strstr(t, "\n_backward_FullyConnected ") && strstr(t, " min "));
+	CHECK(strstr(t, "\ndevice allocs frees allocated freed live     peak\n"
+			"cpu/0     274     0  3.15 MiB   0 B  0 B 3.15 MiB\n"));
+	free(t);
+	t = render("modern", &s, m, &(struct snk_opts){.width = 200});
+	CHECK(strstr(t, " min ") && widest_line(t) < 120);
+	free(t);
+	feed_agg(few, OP, 0x10000, "multi_sgd", (uint64_t[]){12345, 345678000, 345678000, 12345, 1234567});
+	feed_agg(few, OP, 0x10001, "dot", (uint64_t[]){1, 25800, 25800, 25800, 25800});
+	t = render("modern", &s, few, &(struct snk_opts){0});
+	CHECK(strstr(t, heads) && strstr(t, " device ") && strstr(t, " cpu/1 "));
+	CHECK(widest_line(t) <= 80);
+	free(t);
+	mdl_free(m);
+	mdl_free(few);
+	mdl_session_fini(&s);
+}
+
+static void test_modern_names(void)
+{
+	static const uint64_t one[] = {1, 5000, 5000, 5000, 5000};
+	struct mdl_session s = session_new();
+	struct mdl *m = mdl_new();
+	char *t, *wide;
+
+	feed_agg(m, OP, 0, "[_identity_with_attr_like_rhs,_backward_sum,_backward_Activation,_backward_FullyConnected]",
+		 one);
+	feed_agg(m, OP, 0, "ops\xc3\xa9\x1b[2Jdel\xff", one);
+	feed_agg(m, OP, 0, NULL, one);
+	t = render("modern", &s, m, &(struct snk_opts){0});
+	CHECK(widest_line(t) <= 80 && strstr(t, "[_identity") && strstr(t, "…") && strstr(t, "Connected] "));
+	CHECK(!strchr(t, 0x1b) && strstr(t, "ops\xc3\xa9\\x1b[2Jdel\\xff ") && strstr(t, "\n[unreadable] "));
+	wide = render("modern", &s, m, &(struct snk_opts){.width = 160});
+	CHECK(!strstr(wide, "…"));
+	free(t);
+	free(wide);
+	t = render("mxnet", &s, m, &(struct snk_opts){0});
+	CHECK(!strchr(t, 0x1b));
+	free(t);
+	mdl_free(m);
+	mdl_session_fini(&s);
+}
+
+static void test_long_name(void)
+{
+	static const uint64_t one[] = {1, 5000, 5000, 5000, 5000};
+	struct mdl_session s = session_new();
+	struct mdl *m = mdl_new();
+	char name[MXBPF_NAME_BYTES_MAX + 1], *t;
+	size_t i;
+
+	name[0] = 'x'; /* so that two bytes a character never end at a power of two */
+	for (i = 1; i + 2 < sizeof(name); i += 2)
+		memcpy(name + i, "\xc3\xa9", 2);
+	name[i] = 0;
+	feed_agg(m, OP, 0, name, one);
+	t = render("json", &s, m, &(struct snk_opts){0});
+	CHECK(strstr(t, name));
+	free(t);
+	t = render("mxnet", &s, m, &(struct snk_opts){0});
+	CHECK(strstr(t, name));
+	free(t);
+	t = render("modern", &s, m, &(struct snk_opts){0});
+	CHECK(widest_line(t) <= 80);
+	free(t);
+	mdl_free(m);
+	mdl_session_fini(&s);
+}
+
+static void test_empty(void)
+{
+	struct mdl_session s = session_new();
+	struct mdl *m = mdl_new();
+	char *t = render("modern", &s, m, &(struct snk_opts){0});
+
+	CHECK(strstr(t, "operator: nothing seen\n") && strstr(t, "MXNET_C_API: nothing seen\n"));
+	CHECK(strstr(t, "Device Storage: nothing seen\n"));
+	free(t);
+	t = render("mxnet", &s, m, &(struct snk_opts){0});
+	CHECK(!strncmp(t, "\nProfile Statistics:\n\tNote the difference in units for different entries.\n# ", 76));
+	free(t);
+	mdl_free(m);
+	mdl_session_fini(&s);
+}
+
+static void test_loss(void)
+{
+	struct mdl_session s = session_new();
+	struct mdl *m = mdl_new();
+	char *t = render("modern", &s, m, &(struct snk_opts){0});
+
+	CHECK(strstr(t, "\nwindow   10.2 s from 2025-11-20 05:20:00 UTC, pid 1234 (python)\n"));
+	CHECK(strstr(t, "\nevents   1,204,118 attempted, 1,204,118 stored\n"));
+	CHECK(strstr(t, "\nloss     0 dropped, 0 names truncated, 0 unreadable, 0 unmatched\n"));
+	CHECK(!strstr(t, "LOST") && !strstr(t, "PARTIAL") && !strstr(t, "CUT"));
+	free(t);
+	s.loss = (struct mxbpf_loss){1000, 990, 10, 2, 3, 4};
+	s.incomplete = true;
+	s.cut_records = 5;
+	s.nprobes = 2;
+	s.probes = calloc(2, sizeof(*s.probes));
+	s.probes[0] = (struct mdl_probe){strdup("a"), strdup("op"), strdup(""), strdup("attached"), strdup("")};
+	s.probes[1] = (struct mdl_probe){strdup("mem.free"), strdup("mem"), strdup(""), strdup("refused"),
+					 strdup("no\nsymbol")};
+	feed_counter(m, API, MXBPF_COUNTER_LATE, 7);
+	t = render("modern", &s, m, &(struct snk_opts){0});
+	CHECK(strstr(t, "\nLOST     10 dropped (1 %), 2 names truncated, 3 unreadable, 4 unmatched\n"));
+	CHECK(strstr(t, "\nPARTIAL ") && strstr(t, "\nCUT      5 records") && strstr(t, "\nlate     7 records"));
+	CHECK(strstr(t, "\nrefused  probe mem.free: no\\x0asymbol\n") && !strstr(t, "probe a"));
+	free(t);
+	t = render("mxnet", &s, m, &(struct snk_opts){0});
+	CHECK(strstr(t, "\n# LOST     10 dropped") && strstr(t, "\n# PARTIAL "));
+	free(t);
+	mdl_free(m);
+	mdl_session_fini(&s);
+}
+
+/* ---- sorting */
+
+static void test_sort(void)
+{
+	static const struct {
+		enum snk_sort by;
+		bool ascending;
+		const char *order;
+	} cases[] = {
+		{SNK_SORT_TOTAL, false, "cba"}, {SNK_SORT_TOTAL, true, "bac"}, {SNK_SORT_SELF, false, "abc"},
+		{SNK_SORT_COUNT, false, "bac"}, {SNK_SORT_AVG, false, "cab"},  {SNK_SORT_MIN, true, "abc"},
+		{SNK_SORT_MAX, false, "cba"},	{SNK_SORT_P99, true, "abc"},   {SNK_SORT_NAME, false, "abc"},
+		{SNK_SORT_NAME, true, "abc"},
+	};
+	struct mdl *m = mdl_new();
+	const struct mdl_row **rows;
+	char order[8];
+	size_t n, i, k;
+
+	feed_agg(m, OP, 0, "a", (uint64_t[]){20, 200, 90, 1, 10});
+	feed_agg(m, OP, 0, "b", (uint64_t[]){30, 200, 80, 2, 20});
+	feed_agg(m, OP, 0, "c", (uint64_t[]){10, 300, 70, 3, 30});
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct snk_opts opts = {.sort = cases[i].by, .ascending = cases[i].ascending};
+
+		CHECK(!snk_sorted_rows(m, OP, &opts, &rows, &n) && n == 3);
+		for (k = 0; k < n; k++)
+			order[k] = *mdl_name(m, rows[k]->name_id, NULL);
+		order[k] = 0;
+		if (strcmp(order, cases[i].order)) {
+			printf("# %s: %s, not %s\n", snk_sort_names[cases[i].by], order, cases[i].order);
+			CHECK(!"sorted");
+		}
+		free(rows);
+	}
+	mdl_free(m);
+}
+
+static void test_top(void)
+{
+	struct mdl_session s = session_new();
+	struct mdl *m = plain_model();
+	char *t = render("modern", &s, m, &(struct snk_opts){.top = 2});
+
+	CHECK(strstr(t, "operator: 8.55 ms in 26 rows, of which 2 are shown\n"));
+	CHECK(strstr(t, "\ndot ") && !strstr(t, "\nConvolution "));
+	CHECK(strstr(t, " 12.3%\n")); /* of all rows */
+	free(t);
+	t = render("mxnet", &s, m, &(struct snk_opts){.top = 2});
+	CHECK(strstr(t, "\ndot ") && !strstr(t, "\nConvolution "));
+	free(t);
+	mdl_free(m);
+	mdl_session_fini(&s);
+}
+
+/* ---- json */
+
+static bool has_type(const cJSON *v, const char *type)
+{
+	if (!strcmp(type, "integer"))
+		return cJSON_IsNumber(v) &&
+		       (v->valuedouble >= 1ull << 53 || v->valuedouble == (double)(int64_t)v->valuedouble);
+	return (!strcmp(type, "object") && cJSON_IsObject(v)) || (!strcmp(type, "array") && cJSON_IsArray(v)) ||
+	       (!strcmp(type, "string") && cJSON_IsString(v)) || (!strcmp(type, "null") && cJSON_IsNull(v));
+}
+
+static bool one_of(const cJSON *list, const cJSON *v, bool types)
+{
+	const cJSON *p;
+
+	cJSON_ArrayForEach(p, list) if (types ? has_type(v, p->valuestring) : cJSON_Compare(p, v, true)) return true;
+	return false;
+}
+
+static bool valid(const cJSON *root, const cJSON *schema, const cJSON *v);
+
+static bool valid_members(const cJSON *root, const cJSON *schema, const cJSON *v)
+{
+	const cJSON *props = cJSON_GetObjectItem(schema, "properties"), *p, *sub;
+	const cJSON *more = cJSON_GetObjectItem(schema, "additionalProperties");
+
+	cJSON_ArrayForEach(p, cJSON_GetObjectItem(schema, "required")) if (!cJSON_GetObjectItemCaseSensitive(
+										   v, p->valuestring)) return false;
+	if (!cJSON_IsObject(v))
+		return true;
+	cJSON_ArrayForEach(p, v)
+	{
+		sub = cJSON_GetObjectItemCaseSensitive(props, p->string);
+		if (!sub && cJSON_IsFalse(more))
+			return false;
+		if (!valid(root, sub ? sub : more, p))
+			return false;
+	}
+	return true;
+}
+
+/* The words of JSON Schema that the schema uses. */
+static bool valid(const cJSON *root, const cJSON *schema, const cJSON *v)
+{
+	const cJSON *ref = cJSON_GetObjectItem(schema, "$ref"), *type = cJSON_GetObjectItem(schema, "type"), *p;
+	const cJSON *only = cJSON_GetObjectItem(schema, "const"), *list = cJSON_GetObjectItem(schema, "enum");
+
+	if (!schema)
+		return true;
+	if (ref && !valid(root, cJSON_GetObjectItem(cJSON_GetObjectItem(root, "$defs"), ref->valuestring + 8), v))
+		return false;
+	if (cJSON_IsString(type) ? !has_type(v, type->valuestring) : type && !one_of(type, v, true))
+		return false;
+	if ((only && !cJSON_Compare(only, v, true)) || (list && !one_of(list, v, false)))
+		return false;
+	p = cJSON_GetObjectItem(schema, "minimum");
+	if (p && v->valuedouble < p->valuedouble)
+		return false;
+	if (cJSON_IsArray(v))
+		cJSON_ArrayForEach(p, v) if (!valid(root, cJSON_GetObjectItem(schema, "items"), p)) return false;
+	return valid_members(root, schema, v);
+}
+
+static void test_json(void)
+{
+	char *schema_text = read_file("share/report.schema.json"), *t;
+	cJSON *schema = cJSON_Parse(schema_text), *root, *tables;
+	struct mdl_session s = session_new();
+	struct mdl *m = plain_model();
+
+	s.nlibs = 1;
+	s.libs = calloc(1, sizeof(*s.libs));
+	s.libs[0] = (struct mdl_lib){strdup("/x/\"lib\nmxnet.so"), strdup("0a1b"), strdup("MXNet 1.9.1")};
+	s.nprobes = 1;
+	s.probes = calloc(1, sizeof(*s.probes));
+	s.probes[0] = (struct mdl_probe){strdup("op"), strdup("op"), strdup("f"), strdup("attached"), strdup("")};
+	s.class_title[MXBPF_CLASS_WAIT] = strdup("Engine wait");
+	feed_agg(m, OP, 0x30000, "bad\xff\x01name", (uint64_t[]){3, UINT64_MAX, (1ull << 53) + 1, 0, 7});
+	t = render("json", &s, m, &(struct snk_opts){0});
+	root = cJSON_Parse(t);
+	tables = cJSON_GetObjectItem(root, "tables");
+	CHECK(schema && root && valid(schema, schema, root));
+	CHECK(cJSON_GetArraySize(cJSON_GetObjectItem(tables, "operator")) == 27);
+	CHECK(cJSON_GetArraySize(cJSON_GetObjectItem(tables, "MXNET_C_API")) == 14);
+	CHECK(cJSON_GetArraySize(cJSON_GetObjectItem(tables, "Device Storage")) == 1);
+	CHECK(cJSON_IsArray(cJSON_GetObjectItem(tables, "Engine wait")));
+	CHECK(strstr(
+		t,
+		"{\"name\": \"bad\xef\xbf\xbd\\u0001name\", \"device\": \"cpu pinned/\", \"count\": 3, \"total_ns\": "
+		"18446744073709551615, \"self_ns\": 9007199254740993, "));
+	CHECK(strstr(t, "\"start_unix_ns\": 1763616000123456789, \"duration_ns\": 10200000000}"));
+	CHECK(strstr(t, "/x/\\\"lib\\nmxnet.so"));
+	cJSON_DeleteItemFromObject(cJSON_GetObjectItem(root, "loss"), "dropped");
+	CHECK(!valid(schema, schema, root));
+	cJSON_Delete(root);
+	cJSON_Delete(schema);
+	free(schema_text);
+	free(t);
+	mdl_free(m);
+	mdl_session_fini(&s);
+}
+
+/* ---- the driver */
+
+struct fake {
+	struct snk s;
+	unsigned long calls;
+};
+
+static unsigned long calls;
+static int fail_with;
+
+static int note(struct snk *s, unsigned long digit)
+{
+	((struct fake *)s)->calls = calls = calls * 10 + digit;
+	return 0;
+}
+
+static int fake_begin(struct snk *s)
+{
+	calls = 0;
+	return fail_with ? fail_with : note(s, 1);
+}
+
+static int fake_survey(struct snk *s, const struct mxbpf_rec *r)
+{
+	return note(s, 2);
+}
+
+static int fake_surveyed(struct snk *s)
+{
+	return note(s, 3);
+}
+
+static int fake_record(struct snk *s, const struct mxbpf_rec *r)
+{
+	return note(s, 4);
+}
+
+static int fake_table(struct snk *s, const struct snk_table *t)
+{
+	return note(s, 5);
+}
+
+static int fake_mem(struct snk *s, const struct mdl_mem_row *const *rows, size_t n)
+{
+	return note(s, 6);
+}
+
+static int fake_end(struct snk *s)
+{
+	return note(s, 7);
+}
+
+static void fake_fini(struct snk *s)
+{
+	note(s, 8);
+}
+
+static int source_rewind(void *ctx)
+{
+	*(unsigned *)ctx = 0;
+	return 0;
+}
+
+static struct mxbpf_alloc one_alloc = {.h = {MXBPF_ALLOC, sizeof(one_alloc), 1, 1}, .bytes = 1};
+
+static int source_next(void *ctx, const void **recs, size_t *bytes)
+{
+	*recs = &one_alloc;
+	*bytes = sizeof(one_alloc);
+	return ++*(unsigned *)ctx <= 2;
+}
+
+static void progress(void *ctx, uint64_t done, uint64_t of)
+{
+	CHECK(done <= of && done > *(uint64_t *)ctx);
+	*(uint64_t *)ctx = done;
+}
+
+static void test_driver(void)
+{
+	static const struct snk_ops ops = {
+		.name = "fake",
+		.needs_records = true,
+		.state_bytes = sizeof(struct fake),
+		.begin = fake_begin,
+		.survey = fake_survey,
+		.surveyed = fake_surveyed,
+		.record = fake_record,
+		.table = fake_table,
+		.mem = fake_mem,
+		.end = fake_end,
+		.fini = fake_fini,
+	};
+	struct mdl_session s = session_new();
+	uint64_t done = 0;
+	unsigned window;
+	struct snk_source src = {source_rewind, source_next, &window, 2 * sizeof(one_alloc)};
+	const struct snk_input in = {.session = &s, .model = mdl_new(), .source = &src};
+	const struct snk_opts opts = {.progress = progress, .progress_ctx = &done};
+	struct err e = {0};
+	char path[64];
+	struct out *o;
+
+	snprintf(path, sizeof(path), "%s/driver", dir);
+	CHECK(!out_open(path, false, &o, &e));
+	CHECK(!snk_write(&ops, &in, &opts, o, &e));
+	CHECK(calls == 122344556788 / 10); /* two classes are in use */
+	CHECK(done == 4 * sizeof(one_alloc));
+	fail_with = -ENOMEM;
+	CHECK(snk_write(&ops, &in, &opts, o, &e) == -ENOMEM && calls == 8);
+	fail_with = 0;
+	done = 0;
+	one_alloc.h.size = 24;
+	CHECK(snk_write(&ops, &in, &opts, o, &e) == -EBADMSG && calls == 18 && e.code == -EBADMSG && *e.why);
+	out_abort(o);
+	mdl_free(in.model);
+	mdl_session_fini(&s);
+}
+
+static void test_registry(void)
+{
+	const struct snk_ops *const *p;
+	int i;
+
+	for (p = snk_registry; *p; p++) {
+		CHECK((*p)->name && (*p)->help && !strchr((*p)->help, '\n'));
+		CHECK(snk_find((*p)->name) == *p);
+		if ((*p)->suffixes)
+			CHECK(snk_find_suffix((*p)->suffixes[0]) == *p);
+	}
+	CHECK(snk_find("modern") && !snk_find("no such") && !snk_find_suffix("x.unknown"));
+	for (i = 0; i < SNK_SORT_NKEYS; i++)
+		CHECK(snk_sort_names[i] && snk_sort_find(snk_sort_names[i]) == i);
+	CHECK(snk_sort_find("size") == -1);
+}
+
+static void test_devices(void)
+{
+	struct mdl_session s = session_new();
+	char buf[48];
+
+	CHECK(!strcmp(mdl_device_name(&s, MXBPF_DEVICE(1, 3), buf), "cpu/3"));
+	CHECK(!strcmp(mdl_device_name(&s, MXBPF_DEVICE(3, 1), buf), "cpu pinned/"));
+	CHECK(!strcmp(mdl_device_name(&s, MXBPF_DEVICE(7, 1), buf), "dev7/1"));
+	CHECK(!strcmp(mdl_device_name(&s, 0, buf), "-"));
+	mdl_session_fini(&s);
+}
+
+int main(void)
+{
+	static const char *const runs[] = {"plain-1.9.1", "hyb-1.9.1", "hybstatic-1.9.1", "naive-1.9.1"};
+	size_t i;
+
+	if (!mkdtemp(dir))
+		return 1;
+	TEST("mxnet: the text of dumps(), byte for byte")
+	{
+		for (i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
+			test_golden(runs[i], false);
+		test_golden("segments-1.9.1", false);
+	}
+	TEST("mxnet: the text of dumps(sort_by='avg', ascending=True), byte for byte")
+	{
+		for (i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
+			test_golden(runs[i], true);
+	}
+	TEST("mxnet: the text of dumps(format='json'), byte for byte, and one key more")
+	{
+		test_golden_json("plain-1.9.1");
+		test_golden_json("hyb-1.9.1");
+	}
+	TEST("mxnet: the original's rows, with devices summed and its own calls left out")
+	test_mxnet_rows();
+	TEST("modern: a line fits 80 columns with every column when names are short")
+	test_modern_width();
+	TEST("modern: long names lose their middle, hostile ones their teeth")
+	test_modern_names();
+	TEST("a name of any length is whole, down to its characters")
+	test_long_name();
+	TEST("a table of nothing says so")
+	test_empty();
+	TEST("loss stands behind every table, and stands out")
+	test_loss();
+	TEST("every sort key sorts, ties by the larger name first")
+	test_sort();
+	TEST("--top cuts rows and says so; shares stay those of all rows")
+	test_top();
+	TEST("json: exact integers that obey the schema")
+	test_json();
+	TEST("the driver calls in order, reports progress, and always ends")
+	test_driver();
+	TEST("every sink is found by its name and suffix")
+	test_registry();
+	TEST("devices are named as the runtime names them")
+	test_devices();
+	rmdir(dir);
+	UNIT_MAIN_END;
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/* No number is shown without its loss: the lines that end every table. */
+#include "sink/priv.h"
+
+#include "base/fmt.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static void put_window(struct snk *s)
+{
+	const struct mdl_session *ss = s->in->session;
+	time_t start = (time_t)(ss->start_unix_ns / 1000000000);
+	char ns[24], when[32];
+	struct tm tm;
+
+	if (!gmtime_r(&start, &tm) || !strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm))
+		snprintf(when, sizeof(when), "?");
+	out_printf(s->out, "window   %s from %s, pid %" PRIu32 " (",
+		   ss->duration_ns ? fmt_ns(ss->duration_ns, ns) : "unknown time", when, ss->pid);
+	snk_put_safe(s->out, ss->comm, strlen(ss->comm));
+	out_puts(s->out, ")\n");
+}
+
+static void put_events(struct snk *s, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	char attempted[32], stored[32], n[32];
+
+	out_printf(s->out, "%sevents   %s attempted, %s stored", prefix, fmt_count(ss->loss.attempted, attempted),
+		   fmt_count(ss->loss.stored, stored));
+	if (ss->hits)
+		out_printf(s->out, ", from %s probe hits", fmt_count(ss->hits, n));
+	out_puts(s->out, "\n");
+	if (ss->open_spans)
+		out_printf(s->out, "%sopen     %s calls had not ended: they are in no table\n", prefix,
+			   fmt_count(ss->open_spans, n));
+}
+
+/* Calls in flight at attach or detach are unmatched in every healthy session: they alone raise no alarm. */
+static void put_loss(struct snk *s, const char *prefix)
+{
+	const struct mxbpf_loss *l = &s->in->session->loss;
+	bool lost = l->dropped || l->truncated || l->unreadable;
+	char n[4][32];
+
+	out_printf(s->out, "%s%s     %s dropped", prefix, lost ? "LOST" : "loss", fmt_count(l->dropped, n[0]));
+	if (l->dropped && l->attempted)
+		out_printf(s->out, " (%.2g %%)", 100.0 * (double)l->dropped / (double)l->attempted);
+	out_printf(s->out, ", %s names truncated, %s unreadable, %s unmatched\n", fmt_count(l->truncated, n[1]),
+		   fmt_count(l->unreadable, n[2]), fmt_count(l->unmatched, n[3]));
+}
+
+/* What makes the tables say less than they seem to. */
+static void put_caveats(struct snk *s, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	uint64_t late = 0;
+	unsigned cls;
+	char n[32];
+	size_t i;
+
+	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
+		late += mdl_counter(s->in->model, cls, MXBPF_COUNTER_LATE);
+	if (late)
+		out_printf(s->out, "%slate     %s records came after their window: peak and concurrency may be off\n",
+			   prefix, fmt_count(late, n));
+	if (ss->cut_records)
+		out_printf(s->out,
+			   "%sCUT      %s records overwritten by --max-size: missing in traces, not in tables\n",
+			   prefix, fmt_count(ss->cut_records, n));
+	if (ss->incomplete)
+		out_printf(s->out, "%sPARTIAL  the recording was cut: totals cover what is left of it\n", prefix);
+	for (i = 0; i < ss->nprobes; i++) {
+		if (strcmp(ss->probes[i].status, "refused"))
+			continue;
+		out_printf(s->out, "%srefused  probe ", prefix);
+		snk_put_safe(s->out, ss->probes[i].name, strlen(ss->probes[i].name));
+		out_puts(s->out, ": ");
+		snk_put_safe(s->out, ss->probes[i].reason, strlen(ss->probes[i].reason));
+		out_puts(s->out, "\n");
+	}
+}
+
+void snk_footer(struct snk *s, const char *prefix)
+{
+	out_puts(s->out, prefix);
+	put_window(s);
+	put_events(s, prefix);
+	put_loss(s, prefix);
+	put_caveats(s, prefix);
+}
+
+void snk_put_loss_json(struct out *o, const struct mxbpf_loss *l)
+{
+	out_printf(o,
+		   "\"attempted\": %" PRIu64 ", \"stored\": %" PRIu64 ", \"dropped\": %" PRIu64
+		   ", \"truncated\": %" PRIu64 ", \"unreadable\": %" PRIu64 ", \"unmatched\": %" PRIu64,
+		   (uint64_t)l->attempted, (uint64_t)l->stored, (uint64_t)l->dropped, (uint64_t)l->truncated,
+		   (uint64_t)l->unreadable, (uint64_t)l->unmatched);
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The tables for programs: exact integers, schema in share/report.schema.json. */
+#include "sink/priv.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct json {
+	struct snk s;
+	bool tables; /* one stands already */
+};
+
+static void put_text(struct snk *s, const char *key, const char *text)
+{
+	out_printf(s->out, "\"%s\": ", key);
+	snk_put_json(s->out, text, strlen(text));
+}
+
+static void put_target(struct snk *s)
+{
+	const struct mdl_session *ss = s->in->session;
+	size_t i;
+
+	out_printf(s->out, "  \"target\": {\"pid\": %" PRIu32 ", ", ss->pid);
+	put_text(s, "comm", ss->comm);
+	out_puts(s->out, ", ");
+	put_text(s, "cmdline", ss->cmdline);
+	out_puts(s->out, ", \"libraries\": [");
+	for (i = 0; i < ss->nlibs; i++) {
+		out_puts(s->out, i ? ",\n    {" : "\n    {");
+		put_text(s, "path", ss->libs[i].path);
+		out_puts(s->out, ", ");
+		put_text(s, "build_id", ss->libs[i].build_id);
+		out_puts(s->out, ", ");
+		put_text(s, "runtime", ss->libs[i].runtime);
+		out_puts(s->out, "}");
+	}
+	out_puts(s->out, "]},\n");
+}
+
+static void put_probes(struct snk *s)
+{
+	const struct mdl_session *ss = s->in->session;
+	size_t i;
+
+	out_puts(s->out, "  \"probes\": [");
+	for (i = 0; i < ss->nprobes; i++) {
+		out_puts(s->out, i ? ",\n    {" : "\n    {");
+		put_text(s, "name", ss->probes[i].name);
+		out_puts(s->out, ", ");
+		put_text(s, "status", ss->probes[i].status);
+		out_puts(s->out, ", ");
+		put_text(s, "reason", ss->probes[i].reason);
+		out_puts(s->out, "}");
+	}
+	out_puts(s->out, "],\n");
+}
+
+static int begin(struct snk *s)
+{
+	const struct mdl_session *ss = s->in->session;
+
+	out_puts(s->out, "{\n  \"schema_version\": 1,\n");
+	put_target(s);
+	out_printf(s->out, "  \"window\": {\"start_unix_ns\": %" PRIu64 ", \"duration_ns\": %" PRIu64,
+		   ss->start_unix_ns, ss->duration_ns);
+	if (ss->incomplete)
+		out_puts(s->out, ", \"incomplete\": true");
+	if (ss->cut_records)
+		out_printf(s->out, ", \"cut_records\": %" PRIu64, ss->cut_records);
+	out_puts(s->out, "},\n  \"loss\": {");
+	snk_put_loss_json(s->out, &ss->loss);
+	out_puts(s->out, "},\n");
+	put_probes(s);
+	out_puts(s->out, "  \"tables\": {");
+	return 0;
+}
+
+static void open_table(struct snk *s, const char *title)
+{
+	struct json *j = (struct json *)s;
+
+	out_puts(s->out, j->tables ? ",\n    " : "\n    ");
+	snk_put_json(s->out, title, strlen(title));
+	out_puts(s->out, ": [");
+	j->tables = true;
+}
+
+/* "-" of the tables for people is null here. */
+static void put_device(struct snk *s, uint32_t device)
+{
+	char dev[48];
+
+	mdl_device_name(s->in->session, device, dev);
+	out_puts(s->out, "\"device\": ");
+	if (MXBPF_DEVICE_TYPE(device))
+		snk_put_json(s->out, dev, strlen(dev));
+	else
+		out_puts(s->out, "null");
+}
+
+static int class_table(struct snk *s, const struct snk_table *t)
+{
+	const struct mdl_row *r;
+	const char *name;
+	size_t i, len;
+
+	open_table(s, t->title);
+	for (i = 0; i < t->nrows; i++) {
+		r = t->rows[i];
+		name = mdl_name(s->in->model, r->name_id, &len);
+		out_puts(s->out, i ? ",\n      {\"name\": " : "\n      {\"name\": ");
+		snk_put_json(s->out, name, len);
+		out_puts(s->out, ", ");
+		put_device(s, r->device);
+		out_printf(s->out,
+			   ", \"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"self_ns\": %" PRIu64
+			   ", \"min_ns\": %" PRIu64 ", \"max_ns\": %" PRIu64 ", \"avg_ns\": %" PRIu64
+			   ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 "}",
+			   r->count, r->total_ns, r->self_ns, r->min_ns, r->max_ns, r->total_ns / r->count,
+			   mdl_percentile(r, 0.50), mdl_percentile(r, 0.99));
+	}
+	out_puts(s->out, "]");
+	return 0;
+}
+
+static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_t n)
+{
+	size_t i;
+
+	open_table(s, s->in->session->mem_title);
+	for (i = 0; i < n; i++) {
+		out_puts(s->out, i ? ",\n      {" : "\n      {");
+		put_device(s, rows[i]->device);
+		out_printf(s->out,
+			   ", \"allocs\": %" PRIu64 ", \"frees\": %" PRIu64 ", \"alloc_bytes\": %" PRIu64
+			   ", \"free_bytes\": %" PRIu64 ", \"live_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRIu64 "}",
+			   rows[i]->allocs, rows[i]->frees, rows[i]->alloc_bytes, rows[i]->free_bytes,
+			   rows[i]->live_bytes, rows[i]->peak_bytes);
+	}
+	out_puts(s->out, "]");
+	return 0;
+}
+
+static int end(struct snk *s)
+{
+	out_puts(s->out, "\n  }\n}\n");
+	return 0;
+}
+
+const struct snk_ops snk_json = {
+	.name = "json",
+	.help = "exact integers (ns, bytes); schema in report.schema.json",
+	.state_bytes = sizeof(struct json),
+	.begin = begin,
+	.table = class_table,
+	.mem = mem_table,
+	.end = end,
+};

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The tables for people: every column in 80, or the least useful one gives way. */
+#include "sink/priv.h"
+
+#include "base/fmt.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WIDTH	   80
+#define CELL_BYTES 64
+
+struct cell_of {
+	const struct snk *s;
+	const struct snk_table *t;
+	const struct mdl_row *r;
+};
+
+static uint64_t total_ns(const struct mdl_row *r)
+{
+	return r->total_ns;
+}
+
+static uint64_t self_ns(const struct mdl_row *r)
+{
+	return r->self_ns;
+}
+
+static uint64_t avg_ns(const struct mdl_row *r)
+{
+	return r->total_ns / r->count;
+}
+
+static uint64_t min_ns(const struct mdl_row *r)
+{
+	return r->min_ns;
+}
+
+static uint64_t p50_ns(const struct mdl_row *r)
+{
+	return mdl_percentile(r, 0.50);
+}
+
+static uint64_t p99_ns(const struct mdl_row *r)
+{
+	return mdl_percentile(r, 0.99);
+}
+
+static uint64_t max_ns(const struct mdl_row *r)
+{
+	return r->max_ns;
+}
+
+static void device(const struct cell_of *c, char cell[CELL_BYTES])
+{
+	mdl_device_name(c->s->in->session, c->r->device, cell);
+}
+
+static void calls(const struct cell_of *c, char cell[CELL_BYTES])
+{
+	snprintf(cell, CELL_BYTES, "%" PRIu64, c->r->count);
+}
+
+static void share(const struct cell_of *c, char cell[CELL_BYTES])
+{
+	double part = c->t->total_ns ? 100.0 * (double)c->r->total_ns / (double)c->t->total_ns : 0;
+
+	snprintf(cell, CELL_BYTES, part < 99.95 ? "%.1f%%" : "%.0f%%", part);
+}
+
+/* "3.42us": without the blank of fmt_ns(), seven of them and a name fit a line. */
+static void tight_ns(uint64_t ns, char cell[CELL_BYTES])
+{
+	char *blank;
+
+	blank = strchr(fmt_ns(ns, cell), ' ');
+	if (blank)
+		memmove(blank, blank + 1, strlen(blank));
+}
+
+enum { NAME, DEVICE, SELF = 4 };
+
+/* name_min: how much of a name is worth more than the column. */
+static const struct column {
+	struct snk_grid_col col;
+	uint64_t (*ns)(const struct mdl_row *r);
+	void (*text)(const struct cell_of *c, char cell[CELL_BYTES]);
+} columns[] = {
+	[NAME] = {.col = {"name", .left = true}},
+	[DEVICE] = {.col = {"device", .left = true}, .text = device},
+	{.col = {"calls"}, .text = calls},
+	{.col = {"total"}, .ns = total_ns},
+	[SELF] = {.col = {"self", .name_min = 16}, .ns = self_ns},
+	{.col = {"avg"}, .ns = avg_ns},
+	{.col = {"min", .name_min = 24}, .ns = min_ns},
+	{.col = {"p50", .name_min = 12}, .ns = p50_ns},
+	{.col = {"p99"}, .ns = p99_ns},
+	{.col = {"max"}, .ns = max_ns},
+	{.col = {"share"}, .text = share},
+};
+#define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
+
+static int add_row(struct snk_grid *g, const struct cell_of *c)
+{
+	char cell[CELL_BYTES];
+	const char *name;
+	size_t len, i;
+	int err;
+
+	name = mdl_name(c->s->in->model, c->r->name_id, &len);
+	err = snk_grid_add(g, name, len);
+	for (i = 1; !err && i < NCOLUMNS; i++) {
+		if (columns[i].ns)
+			tight_ns(columns[i].ns(c->r), cell);
+		else
+			columns[i].text(c, cell);
+		err = snk_grid_add(g, cell, strlen(cell));
+	}
+	return err;
+}
+
+/* Nothing was nested, so the column of self time says nothing: it is the first to give way. */
+static bool self_is_total(const struct snk_table *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->nrows; i++)
+		if (t->rows[i]->self_ns != t->rows[i]->total_ns)
+			return false;
+	return true;
+}
+
+static bool one_device(const struct snk_table *t)
+{
+	size_t i;
+
+	for (i = 1; i < t->nrows; i++)
+		if (t->rows[i]->device != t->rows[0]->device)
+			return false;
+	return true;
+}
+
+/* The device that all rows share is said once. */
+static void put_title(struct snk *s, const struct snk_table *t, bool single)
+{
+	char ns[24], dev[48];
+
+	snk_put_safe(s->out, t->title, strlen(t->title));
+	if (!t->nrows) {
+		out_puts(s->out, ": nothing seen\n");
+		return;
+	}
+	if (single && t->rows[0]->device) {
+		out_puts(s->out, " on ");
+		mdl_device_name(s->in->session, t->rows[0]->device, dev);
+		snk_put_safe(s->out, dev, strlen(dev));
+	}
+	out_printf(s->out, ": %s in ", fmt_ns(t->total_ns, ns));
+	if (t->nrows < t->nrows_all)
+		out_printf(s->out, "%zu rows, of which %zu are shown\n", t->nrows_all, t->nrows);
+	else
+		out_printf(s->out, "%zu row%s\n", t->nrows_all, t->nrows_all == 1 ? "" : "s");
+}
+
+static unsigned line_width(const struct snk *s)
+{
+	return s->opts->width ? s->opts->width : WIDTH;
+}
+
+static int class_table(struct snk *s, const struct snk_table *t)
+{
+	struct snk_grid g = {.ncols = NCOLUMNS};
+	bool single = one_device(t);
+	int err = 0;
+	size_t i;
+
+	put_title(s, t, single);
+	for (i = 0; i < NCOLUMNS; i++)
+		g.cols[i] = columns[i].col;
+	g.cols[DEVICE].hidden = single;
+	if (self_is_total(t))
+		g.cols[SELF].name_min = SNK_GRID_NAME_MIN_MAX;
+	for (i = 0; !err && i < t->nrows; i++)
+		err = add_row(&g, &(struct cell_of){s, t, t->rows[i]});
+	if (!err && t->nrows)
+		snk_grid_print(&g, line_width(s), s->out);
+	out_puts(s->out, "\n");
+	snk_grid_fini(&g);
+	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
+}
+
+static int add_mem_row(struct snk *s, struct snk_grid *g, const struct mdl_mem_row *r)
+{
+	const uint64_t bytes[] = {r->alloc_bytes, r->free_bytes, r->live_bytes, r->peak_bytes};
+	const uint64_t counts[] = {r->allocs, r->frees};
+	char text[48];
+	size_t i;
+	int err;
+
+	mdl_device_name(s->in->session, r->device, text);
+	err = snk_grid_add(g, text, strlen(text));
+	for (i = 0; !err && i < 2; i++) {
+		snprintf(text, sizeof(text), "%" PRIu64, counts[i]);
+		err = snk_grid_add(g, text, strlen(text));
+	}
+	for (i = 0; !err && i < 4; i++) {
+		fmt_bytes(bytes[i], text);
+		err = snk_grid_add(g, text, strlen(text));
+	}
+	return err;
+}
+
+/* What was allocated before the attach is unknown, so live and peak are not the device's. */
+static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_t n)
+{
+	struct snk_grid g = {
+		.cols = {{"device", .left = true}, {"allocs"}, {"frees"}, {"allocated"}, {"freed"}, {"live"}, {"peak"}},
+		.ncols = 7,
+	};
+	const char *title = s->in->session->mem_title;
+	int err = 0;
+	size_t i;
+
+	snk_put_safe(s->out, title, strlen(title));
+	out_puts(s->out, n ? ": live and peak count from the start of the window\n" : ": nothing seen\n");
+	for (i = 0; !err && i < n; i++)
+		err = add_mem_row(s, &g, rows[i]);
+	if (!err && n)
+		snk_grid_print(&g, line_width(s), s->out);
+	out_puts(s->out, "\n");
+	snk_grid_fini(&g);
+	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
+}
+
+static int end(struct snk *s)
+{
+	snk_footer(s, "");
+	return 0;
+}
+
+const struct snk_ops snk_modern = {
+	.name = "modern",
+	.help = "tables with percentiles and shares, for 80 columns",
+	.table = class_table,
+	.mem = mem_table,
+	.end = end,
+};

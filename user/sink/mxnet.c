@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The tables of mxnet.profiler.dumps(): same categories, rows, order and arithmetic, quirks included, so that
+ * what parses them goes on working. What mxbpf has to say besides stands behind them, in lines with a '#'.
+ */
+#include "sink/priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows that the original leaves out: its own C API, which runs with profiling off, and names that have other tables. */
+static const struct {
+	enum mxbpf_class cls;
+	bool prefix;
+	const char *name;
+} hidden[] = {
+	{MXBPF_CLASS_OPERATOR, false, "Custom"},
+	{MXBPF_CLASS_OPERATOR, false, "_backward_Custom"},
+	{MXBPF_CLASS_OPERATOR, false, "CustomOperatorWait"},
+	{MXBPF_CLASS_API, true, "MXProfile"},
+	{MXBPF_CLASS_API, true, "MXSetProfiler"},
+	{MXBPF_CLASS_API, true, "MXSetProcessProfiler"},
+	{MXBPF_CLASS_API, true, "MXDumpP"}, /* MXDumpProfile, MXDumpProcessProfile */
+	{MXBPF_CLASS_API, false, "MXProcessProfilePause"},
+	{MXBPF_CLASS_API, false, "MXNotifyShutdown"}, /* runs at exit, after the last dumps() */
+};
+
+static bool is_hidden(enum mxbpf_class cls, const char *name, size_t len)
+{
+	size_t i, n;
+
+	for (i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+		n = strlen(hidden[i].name);
+		if (hidden[i].cls == cls && (len == n || (hidden[i].prefix && len > n)) &&
+		    !memcmp(hidden[i].name, name, n))
+			return true;
+	}
+	return false;
+}
+
+double snk_mxnet_avg(const struct snk_mxnet_row *r)
+{
+	return r->counter ? (double)(uint64_t)((r->max - r->min) / 2) : r->total / (double)r->count;
+}
+
+float snk_mxnet_thousandth(double v)
+{
+	return (float)(v / 1000);
+}
+
+static struct snk_mxnet_row *row_add(struct buf *rows, const char *name, size_t len)
+{
+	struct snk_mxnet_row *r = buf_add(rows, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	*r = (struct snk_mxnet_row){.name = malloc(len + 1), .len = len};
+	if (!r->name)
+		return NULL;
+	memcpy(r->name, name, len);
+	r->name[len] = 0;
+	return r;
+}
+
+static int by_name(const void *va, const void *vb)
+{
+	const struct snk_mxnet_row *a = va, *b = vb;
+
+	return snk_name_cmp(a->name, a->len, b->name, b->len);
+}
+
+static void merge(struct snk_mxnet_row *to, const struct snk_mxnet_row *from)
+{
+	to->count += from->count;
+	to->total += from->total;
+	to->self += from->self;
+	to->p99 = from->p99 > to->p99 ? from->p99 : to->p99;
+	to->min = from->min < to->min ? from->min : to->min;
+	to->max = from->max > to->max ? from->max : to->max;
+}
+
+/* The original knows a row by its name alone: those of all devices and processes become one. */
+static void merge_names(struct buf *rows)
+{
+	struct snk_mxnet_row *p = (void *)rows->data;
+	size_t n = buf_count(rows, struct snk_mxnet_row), kept = 0, i;
+
+	if (!n)
+		return;
+	qsort(p, n, sizeof(*p), by_name);
+	for (i = 1; i < n; i++) {
+		if (by_name(&p[kept], &p[i])) {
+			p[++kept] = p[i];
+			continue;
+		}
+		merge(&p[kept], &p[i]);
+		free(p[i].name);
+	}
+	rows->len = (kept + 1) * sizeof(*p);
+}
+
+static int gather(const struct snk *s, enum mxbpf_class cls, struct snk_mxnet_category *c)
+{
+	struct snk_mxnet_row *to;
+	const struct mdl_row *const *rows, *r;
+	const char *name;
+	size_t n, i, len;
+
+	rows = mdl_rows(s->in->model, cls, &n);
+	for (i = 0; i < n; i++) {
+		r = rows[i];
+		name = mdl_name(s->in->model, r->name_id, &len);
+		if (is_hidden(cls, name, len))
+			continue;
+		to = row_add(&c->rows, name, len);
+		if (!to)
+			return -ENOMEM;
+		to->count = r->count;
+		to->total = (double)r->total_ns / 1000;
+		to->self = (double)r->self_ns / 1000;
+		to->p99 = (double)mdl_percentile(r, 0.99) / 1000;
+		to->min = (double)r->min_ns / 1000;
+		to->max = (double)r->max_ns / 1000;
+	}
+	merge_names(&c->rows);
+	return 0;
+}
+
+/* Two counters that the original keeps among the durations: calls so far, and calls at this moment. */
+static int add_api_counters(const struct snk *s, struct snk_mxnet_category *c)
+{
+	struct snk_mxnet_row *r;
+	uint64_t count = 0;
+	size_t i;
+
+	for (i = 0; i < buf_count(&c->rows, struct snk_mxnet_row); i++)
+		count += buf_at(&c->rows, struct snk_mxnet_row, i)->count;
+	if (!count)
+		return 0;
+	r = row_add(&c->rows, "MXNet C API Calls", 17);
+	if (!r)
+		return -ENOMEM;
+	r->counter = true;
+	r->count = count;
+	r->total = r->self = r->p99 = r->max = (double)count;
+	r->min = 1;
+	r = row_add(&c->rows, "MXNet C API Concurrency", 23);
+	if (!r)
+		return -ENOMEM;
+	r->counter = true;
+	r->count = 2 * count;
+	r->p99 = r->max = (double)mdl_counter(s->in->model, MXBPF_CLASS_API, MXBPF_COUNTER_MAX_OPEN);
+	return 0;
+}
+
+static int gather_mem(const struct snk *s, struct snk_mxnet_category *c)
+{
+	const struct mdl_mem_row *const *rows;
+	struct snk_mxnet_row *to;
+	char dev[48], name[64];
+	size_t n, i;
+
+	rows = mdl_mem_rows(s->in->model, &n);
+	for (i = 0; i < n; i++) {
+		mdl_device_name(s->in->session, rows[i]->device, dev);
+		to = row_add(&c->rows, name, (size_t)snprintf(name, sizeof(name), "Memory: %s", dev));
+		if (!to)
+			return -ENOMEM;
+		to->counter = true;
+		to->count = rows[i]->allocs + rows[i]->frees;
+		to->total = to->self = (double)rows[i]->live_bytes;
+		to->min = (double)rows[i]->low_bytes;
+		to->p99 = to->max = (double)rows[i]->peak_bytes;
+	}
+	merge_names(&c->rows);
+	return 0;
+}
+
+static double key_of(const struct snk_mxnet_row *r, enum snk_sort by)
+{
+	const double keys[SNK_SORT_NKEYS] = {
+		[SNK_SORT_TOTAL] = r->total,	   [SNK_SORT_SELF] = r->self, [SNK_SORT_COUNT] = (double)r->count,
+		[SNK_SORT_AVG] = snk_mxnet_avg(r), [SNK_SORT_MIN] = r->min,   [SNK_SORT_MAX] = r->max,
+		[SNK_SORT_P99] = r->p99,
+	};
+
+	return keys[by];
+}
+
+/* A heap of (value, name) in the original: of equal values the larger name first, whatever the direction. */
+static int by_opts(const void *va, const void *vb, void *vopts)
+{
+	const struct snk_opts *opts = vopts;
+	double a = key_of(va, opts->sort), b = key_of(vb, opts->sort);
+
+	if (a != b)
+		return (a < b) == opts->ascending ? -1 : 1;
+	return opts->sort == SNK_SORT_NAME ? by_name(va, vb) : -by_name(va, vb);
+}
+
+static void sort_and_cut(struct buf *rows, const struct snk_opts *opts)
+{
+	size_t n = buf_count(rows, struct snk_mxnet_row), i;
+
+	if (n)
+		qsort_r(rows->data, n, sizeof(struct snk_mxnet_row), by_opts, (void *)opts);
+	if (!opts->top || n <= opts->top)
+		return;
+	for (i = opts->top; i < n; i++)
+		free(buf_at(rows, struct snk_mxnet_row, i)->name);
+	rows->len = opts->top * sizeof(struct snk_mxnet_row);
+}
+
+/* As in a std::map, which has no key without a value: empty ones last, and these without their title. */
+static int by_title(const void *va, const void *vb)
+{
+	const struct snk_mxnet_category *a = va, *b = vb;
+
+	if (!a->title || !b->title)
+		return !a->title - !b->title;
+	return strcmp(a->title, b->title);
+}
+
+int snk_mxnet_make(const struct snk *s, struct snk_mxnet_tables *t)
+{
+	struct snk_mxnet_category *mem = &t->categories[0], *api = &t->categories[1], *op = &t->categories[2];
+	const struct mdl_session *ss = s->in->session;
+	size_t i;
+
+	*t = (struct snk_mxnet_tables){0};
+	mem->memory = true;
+	mem->title = ss->mem_title;
+	api->title = ss->class_title[MXBPF_CLASS_API];
+	op->title = ss->class_title[MXBPF_CLASS_OPERATOR];
+	if ((mem->title && gather_mem(s, mem)) || (op->title && gather(s, MXBPF_CLASS_OPERATOR, op)) ||
+	    (api->title && (gather(s, MXBPF_CLASS_API, api) || add_api_counters(s, api))))
+		return -ENOMEM;
+	for (i = 0; i < SNK_MXNET_CATEGORIES; i++) {
+		sort_and_cut(&t->categories[i].rows, s->opts);
+		if (!t->categories[i].rows.len)
+			t->categories[i].title = NULL;
+	}
+	qsort(t->categories, SNK_MXNET_CATEGORIES, sizeof(t->categories[0]), by_title);
+	return 0;
+}
+
+void snk_mxnet_fini(struct snk_mxnet_tables *t)
+{
+	size_t i, k;
+
+	for (i = 0; i < SNK_MXNET_CATEGORIES; i++) {
+		for (k = 0; k < buf_count(&t->categories[i].rows, struct snk_mxnet_row); k++)
+			free(buf_at(&t->categories[i].rows, struct snk_mxnet_row, k)->name);
+		buf_fini(&t->categories[i].rows);
+	}
+}
+
+static void put_heads(const struct snk_mxnet_category *c, struct out *o)
+{
+	snk_put_safe(o, c->title, strlen(c->title));
+	out_puts(o, "\n=================\n");
+	if (c->memory) {
+		out_printf(o, "%-25s%16s %16s %16s %16s\n", "Name", "Total Count", "Min Use  (kB)", "Max Use  (kB)",
+			   "Avg Use  (kB)");
+		out_printf(o, "%-25s%16s %16s %16s %16s\n", "----", "-----------", "-------------", "-------------",
+			   "-------------");
+		return;
+	}
+	out_printf(o, "%-25s%16s %16s %16s %16s %16s\n", "Name", "Total Count", "Time (ms)", "Min Time (ms)",
+		   "Max Time (ms)", "Avg Time (ms)");
+	out_printf(o, "%-25s%16s %16s %16s %16s %16s\n", "----", "-----------", "---------", "-------------",
+		   "-------------", "-------------");
+}
+
+/* Long names push their line to the right. */
+static void put_row(const struct snk_mxnet_row *r, bool memory, struct out *o)
+{
+	snk_put_safe(o, r->name, r->len);
+	out_printf(o, "%*s%16llu", r->len < 25 ? (int)(25 - r->len) : 0, "", (unsigned long long)r->count);
+	if (!memory)
+		out_printf(o, " %16.4f", (double)snk_mxnet_thousandth(r->total));
+	out_printf(o, " %16.4f %16.4f %16.4f\n", (double)snk_mxnet_thousandth(r->min),
+		   (double)snk_mxnet_thousandth(r->max), (double)snk_mxnet_thousandth(snk_mxnet_avg(r)));
+}
+
+static int end(struct snk *s)
+{
+	const struct snk_mxnet_category *c;
+	struct snk_mxnet_tables t;
+	size_t i;
+	int err = snk_mxnet_make(s, &t);
+
+	if (err) {
+		err_set(s->err, ERR_RUNTIME, err, "out of memory");
+		goto out;
+	}
+	out_puts(s->out, "\nProfile Statistics:\n\tNote the difference in units for different entries.\n");
+	for (c = t.categories; c < t.categories + SNK_MXNET_CATEGORIES && c->title; c++) {
+		put_heads(c, s->out);
+		for (i = 0; i < buf_count(&c->rows, struct snk_mxnet_row); i++)
+			put_row(buf_at(&c->rows, struct snk_mxnet_row, i), c->memory, s->out);
+		out_puts(s->out, "\n");
+	}
+	snk_footer(s, "# ");
+out:
+	snk_mxnet_fini(&t);
+	return err;
+}
+
+const struct snk_ops snk_mxnet = {
+	.name = "mxnet",
+	.help = "the text of mxnet.profiler.dumps(), with lines about loss behind it",
+	.end = end,
+};

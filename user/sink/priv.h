@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the sinks of this room share. */
+#ifndef SINK_PRIV_H
+#define SINK_PRIV_H
+
+#include "sink/sink.h"
+
+extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json;
+
+/* text.c: hostile text of any length. */
+void snk_put_safe(struct out *o, const char *text, size_t len);
+void snk_put_json(struct out *o, const char *text, size_t len); /* with its quotes */
+/* std::string order, which is that of MXNet's tables. */
+int snk_name_cmp(const char *a, size_t alen, const char *b, size_t blen);
+
+/* footer.c: window, events and loss, a line each behind `prefix`. */
+void snk_footer(struct snk *s, const char *prefix);
+/* The six counters as the inside of a JSON object on one line. */
+void snk_put_loss_json(struct out *o, const struct mxbpf_loss *l);
+
+/* grid.c: rows of text in columns. The first column is left-aligned and gives way when the line is too long. */
+#define SNK_GRID_COLS_MAX     12
+#define SNK_GRID_NAME_MIN_MAX 32
+
+struct snk_grid_col {
+	const char *head;
+	bool left;
+	bool hidden;
+	unsigned name_min; /* hidden when the first column has less than this and needs it, the largest first; 0: never
+			    */
+};
+
+struct snk_grid {
+	struct snk_grid_col cols[SNK_GRID_COLS_MAX];
+	unsigned ncols;
+	struct buf cells; /* char *, owned, row after row */
+};
+
+/* The next cell. 0, -ENOMEM. */
+int snk_grid_add(struct snk_grid *g, const char *text, size_t len);
+void snk_grid_print(struct snk_grid *g, unsigned width, struct out *o);
+void snk_grid_fini(struct snk_grid *g);
+
+/* mxnet.c: the tables of mxnet.profiler.dumps(). */
+#define SNK_MXNET_CATEGORIES 3
+
+struct snk_mxnet_row {
+	char *name; /* owned */
+	size_t len;
+	bool counter; /* a value that went up and down, not durations */
+	uint64_t count;
+	double total, self, p99, min, max; /* us; bytes in a memory category */
+};
+
+struct snk_mxnet_category {
+	const char *title; /* NULL: not in use */
+	bool memory;
+	struct buf rows; /* struct snk_mxnet_row, sorted, cut to opts.top */
+};
+
+struct snk_mxnet_tables {
+	struct snk_mxnet_category categories[SNK_MXNET_CATEGORIES]; /* sorted by title, without empty ones */
+};
+
+int snk_mxnet_make(const struct snk *s, struct snk_mxnet_tables *t); /* 0, -ENOMEM; to be freed either way */
+void snk_mxnet_fini(struct snk_mxnet_tables *t);
+double snk_mxnet_avg(const struct snk_mxnet_row *r);
+/* us to ms, bytes to kB: float, as the original computes it, so that the same digits come out. */
+float snk_mxnet_thousandth(double v);
+
+#endif

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sink/priv.h"
+
+#include <string.h>
+
+const struct snk_ops *const snk_registry[] = {&snk_modern, &snk_mxnet, &snk_json, &snk_mxnet_json, NULL};
+
+const struct snk_ops *snk_find(const char *name)
+{
+	const struct snk_ops *const *p = snk_registry;
+
+	while (*p && strcmp((*p)->name, name))
+		p++;
+	return *p;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), e = strlen(end);
+
+	return n >= e && !strcmp(text + n - e, end);
+}
+
+const struct snk_ops *snk_find_suffix(const char *path)
+{
+	const struct snk_ops *const *p;
+	const char *const *suffix;
+
+	for (p = snk_registry; *p; p++)
+		for (suffix = (*p)->suffixes; suffix && *suffix; suffix++)
+			if (ends_with(path, *suffix))
+				return *p;
+	return NULL;
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The one driver of all sinks. */
+#include "sink/priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Operators are what most people look for. */
+static const enum mxbpf_class class_order[] = {MXBPF_CLASS_OPERATOR, MXBPF_CLASS_API, MXBPF_CLASS_WAIT};
+_Static_assert(sizeof(class_order) / sizeof(class_order[0]) == MXBPF_CLASS_MAX - 1, "every class has its place");
+
+typedef int (*record_fn)(struct snk *s, const struct mxbpf_rec *r);
+
+static int one_window(struct snk *s, record_fn each, const void *recs, size_t bytes)
+{
+	const struct mxbpf_rec *r;
+	size_t pos = 0;
+	int err = 0;
+	bool bad;
+
+	while (!err && (r = mdl_next_rec(recs, bytes, &pos, &bad)))
+		err = each(s, r);
+	if (!err && bad)
+		err = err_set(s->err, ERR_RUNTIME, -EBADMSG, "a malformed record, %zu bytes into its chunk", pos);
+	return err;
+}
+
+/* One pass over the records; *done counts over all passes. */
+static int pass(struct snk *s, record_fn each, uint64_t *done, uint64_t of)
+{
+	struct snk_source *src = s->in->source;
+	const void *recs;
+	size_t bytes;
+	int err = src->rewind(src->ctx);
+
+	/* After a failed write the rest would be for nothing; out_commit() says why. */
+	while (!err && !out_error(s->out) && (err = src->next(src->ctx, &recs, &bytes)) > 0) {
+		err = one_window(s, each, recs, bytes);
+		*done += bytes;
+		if (s->opts->progress)
+			s->opts->progress(s->opts->progress_ctx, *done, of);
+	}
+	if (err)
+		err_set(s->err, ERR_RUNTIME, err, "cannot read the records: %s", strerror(-err));
+	return err;
+}
+
+static int all_records(struct snk *s)
+{
+	const struct snk_ops *ops = s->ops;
+	uint64_t done = 0, of = s->in->source->total_bytes * (!!ops->survey + !!ops->record);
+	int err = 0;
+
+	if (ops->survey)
+		err = pass(s, ops->survey, &done, of);
+	if (!err && ops->surveyed)
+		err = ops->surveyed(s);
+	if (!err && ops->record)
+		err = pass(s, ops->record, &done, of);
+	return err;
+}
+
+static int one_table(struct snk *s, enum mxbpf_class cls)
+{
+	struct snk_table t = {.cls = cls, .title = s->in->session->class_title[cls]};
+	const struct mdl_row **rows;
+	size_t i;
+	int err = snk_sorted_rows(s->in->model, cls, s->opts, &rows, &t.nrows_all);
+
+	if (err)
+		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
+	for (i = 0; i < t.nrows_all; i++)
+		if (__builtin_add_overflow(t.total_ns, rows[i]->total_ns, &t.total_ns))
+			t.total_ns = UINT64_MAX;
+	t.rows = rows;
+	t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
+	err = s->ops->table(s, &t);
+	free(rows);
+	return err;
+}
+
+static int by_device(const void *va, const void *vb)
+{
+	const struct mdl_mem_row *a = *(const struct mdl_mem_row *const *)va;
+	const struct mdl_mem_row *b = *(const struct mdl_mem_row *const *)vb;
+
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	return a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
+}
+
+static int mem_table(struct snk *s)
+{
+	const struct mdl_mem_row *const *all, **rows;
+	size_t n;
+	int err;
+
+	all = mdl_mem_rows(s->in->model, &n);
+	rows = calloc(n + 1, sizeof(*rows));
+	if (!rows)
+		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (n)
+		memcpy(rows, all, n * sizeof(*rows));
+	qsort(rows, n, sizeof(*rows), by_device);
+	err = s->ops->mem(s, rows, n);
+	free(rows);
+	return err;
+}
+
+static int run(struct snk *s)
+{
+	int err = s->ops->begin ? s->ops->begin(s) : 0;
+	size_t i;
+
+	if (!err && s->ops->needs_records)
+		err = all_records(s);
+	for (i = 0; !err && s->ops->table && i < sizeof(class_order) / sizeof(class_order[0]); i++)
+		if (s->in->session->class_title[class_order[i]])
+			err = one_table(s, class_order[i]);
+	if (!err && s->ops->mem && s->in->session->mem_title)
+		err = mem_table(s);
+	if (!err && s->ops->end)
+		err = s->ops->end(s);
+	return err;
+}
+
+int snk_write(const struct snk_ops *ops, const struct snk_input *in, const struct snk_opts *opts, struct out *out,
+	      struct err *e)
+{
+	struct snk *s = calloc(1, ops->state_bytes ? ops->state_bytes : sizeof(*s));
+	int err;
+
+	if (!s)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	*s = (struct snk){.ops = ops, .in = in, .opts = opts, .out = out, .err = e};
+	err = run(s);
+	if (ops->fini)
+		ops->fini(s);
+	free(s);
+	return err;
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sink/priv.h"
+
+#include "base/fmt.h"
+
+#include <string.h>
+
+#define PART_BYTES 512
+#define GROWTH_MAX 6 /* one byte of input becomes at most \u00XX */
+
+typedef size_t (*escape_fn)(char *dst, size_t cap, const char *src, size_t len);
+
+/* Where to split text that is too long for one part: never inside a UTF-8 sequence. */
+static size_t part_len(const char *text, size_t len)
+{
+	size_t n = len < PART_BYTES ? len : PART_BYTES, back;
+
+	for (back = 0; n < len && back < 4; back++)
+		if (((unsigned char)text[n - back] & 0xc0) != 0x80)
+			return n - back;
+	return n;
+}
+
+static void put(struct out *o, escape_fn escape, const char *text, size_t len)
+{
+	char part[PART_BYTES * GROWTH_MAX + 1];
+	size_t n;
+
+	for (; len; text += n, len -= n) {
+		n = part_len(text, len);
+		out_write(o, part, escape(part, sizeof(part), text, n));
+	}
+}
+
+void snk_put_safe(struct out *o, const char *text, size_t len)
+{
+	put(o, fmt_safe, text, len);
+}
+
+void snk_put_json(struct out *o, const char *text, size_t len)
+{
+	out_puts(o, "\"");
+	put(o, fmt_json, text, len);
+	out_puts(o, "\"");
+}
+
+int snk_name_cmp(const char *a, size_t alen, const char *b, size_t blen)
+{
+	int order = memcmp(a, b, alen < blen ? alen : blen);
+
+	if (order)
+		return order;
+	return alen < blen ? -1 : alen > blen;
+}
