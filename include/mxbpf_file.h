@@ -18,7 +18,7 @@
 #define MXBPF_FILE_MAGIC   "MXBPFREC"
 #define MXBPF_FILE_MAJOR   1 /* a reader refuses a newer one */
 #define MXBPF_FILE_MINOR   0
-#define MXBPF_SLOT_BYTES   (1u << 20)
+#define MXBPF_SLOT_BYTES   (256u << 10)
 #define MXBPF_CHUNK_MAGIC  0x4b4e4843u /* "CHNK" */
 
 enum mxbpf_file_flag {

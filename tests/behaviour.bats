@@ -139,7 +139,7 @@ end_by_signal() {
 
 @test "what a full ring drops is counted exactly and said in every output" {
 	start_workload --tiny
-	start_mxbpf --pid "$WORKLOAD_PID" --ring-size 4K --trace "$BATS_TEST_TMPDIR/t.json" --format json
+	start_mxbpf --pid "$WORKLOAD_PID" --ring-size 64K --trace "$BATS_TEST_TMPDIR/t.json" --format json
 	kill -s STOP "$MXBPF_PID"
 	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
 	kill -s CONT "$MXBPF_PID"
