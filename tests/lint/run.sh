@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Everything that can be said about the tree without running it. Exit 1 if anything is wrong.
+# usage: tests/lint/run.sh [O] [CHECK...]    CHECK: tree format shell cppcheck spelling; all unless said
+# shellcheck disable=SC2317 # the checks are called by name
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+shift $(($# ? 1 : 0)) # O: nothing is built here
+
+CLANG_FORMAT=${CLANG_FORMAT:-clang-format-14}
+
+# Under sudo the tree may be another's; git then wants to hear that this is meant.
+listed() { git -c safe.directory="$PWD" ls-files -co --exclude-standard -- "$@" | while read -r f; do [[ ! -f $f ]] || echo "$f"; done; }
+mapfile -t all < <(listed)
+mapfile -t c_files < <(listed '*.c' '*.h' '*.cpp' | grep -v '^vmlinux/')
+mapfile -t shell_files < <(listed '*.sh' '*.bash' .ci/run)
+((${#all[@]})) || { echo "lint: this is no git checkout"; exit 1; }
+
+check_tree() { python3 tests/lint/tree.py "${all[@]}"; }
+
+check_format() {
+	"$CLANG_FORMAT" --dry-run -Werror "${c_files[@]}" 2>&1 | grep -E '^[^ ].*error:' | cut -d: -f1 | sort | uniq -c |
+		awk '{ bad = 1; print $2 ": " $1 " places are not in the house format: '"$CLANG_FORMAT"' -i " $2 } END { exit bad }'
+}
+
+check_shell() { shellcheck -x "${shell_files[@]}"; }
+
+# ctuuninitvar takes the address of an uninitialised array for a use of it.
+check_cppcheck() {
+	cppcheck --quiet --enable=warning,portability --inline-suppr --error-exitcode=1 --std=c11 --suppress=ctuuninitvar \
+		'-DLIBBPF_OPTS(type,name,...)=struct type name = { 0 }' -Iuser -Iinclude user
+}
+
+# nd: mxnet.nd; recrod: what a test mistypes.
+check_spelling() { codespell -q 3 --ignore-words-list nd,recrod "${all[@]}"; }
+
+declare -A needs=([tree]=python3 [format]=$CLANG_FORMAT [shell]=shellcheck [cppcheck]=cppcheck [spelling]=codespell)
+checks=("$@")
+((${#checks[@]})) || checks=(tree format shell cppcheck spelling)
+bad=0
+for check in "${checks[@]}"; do
+	if ! command -v "${needs[$check]:?no such check}" >/dev/null; then
+		echo "lint: ${needs[$check]} is missing: tests/setup.sh installs it"
+		bad=1
+	elif ! "check_$check"; then
+		echo "lint: $check: FAILED"
+		bad=1
+	fi
+done
+exit "$bad"
