@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Shows mxbpf on a real training job that runs already: tables on the terminal, a trace for Perfetto.
+# usage: tests/demo.sh [O]       (as root; `make demo` sets everything up and calls this)
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+O=$(realpath -m "${1:-${O:-build}}")
+MXBPF=$O/mxbpf
+PYTHON=$O/deps/venv/bin/python
+TRACE=$O/demo-trace.json
+SECONDS_SEEN=${SECONDS_SEEN:-5}
+START_SECONDS=60
+job=
+
+say() { printf '\n==> %s\n' "$*"; }
+die() {
+	printf '\ndemo: error: %s\n' "$*" >&2
+	exit 1
+}
+
+stop_job() {
+	[[ -z $job ]] || { kill "$job" && wait "$job"; } 2>/dev/null
+	rm -rf "$work"
+}
+
+# The first "ready PID" of the job, or failure when it ends or takes too long.
+job_pid() {
+	local word pid
+	read -r -t "$START_SECONDS" word pid <"$work/ready" && [[ $word == ready ]] && echo "$pid"
+}
+
+[[ $(id -u) == 0 ]] || die "attaching needs root: sudo make demo"
+[[ -x $MXBPF && -x $PYTHON ]] || die "not built yet: sudo make demo does everything"
+work=$(mktemp -d)
+trap stop_job EXIT
+trap 'exit 130' INT TERM
+
+say "starting a training job on MXNet 1.9.1: tests/workload/mxnet_train.py (it has not heard of mxbpf)"
+mkfifo "$work/ready"
+"$PYTHON" -u tests/workload/mxnet_train.py >"$work/out" 2>"$work/err" &
+job=$!
+# Opened here, read below: the first line that is "ready PID", or nothing when the job has ended.
+tail -n +1 -f --pid="$job" "$work/out" 2>/dev/null | grep -m 1 '^ready ' >"$work/ready" &
+pid=$(job_pid) || die "the job did not get ready: $(tail -n 5 "$work/err")"
+
+say "mxbpf --pid $pid -d ${SECONDS_SEEN}s --trace $TRACE"
+"$MXBPF" --pid "$pid" -d "${SECONDS_SEEN}s" --trace "$TRACE"
+rc=$?
+((rc == 0)) || die "mxbpf ended with exit code $rc; \`$MXBPF check --pid PID\` says what this machine offers"
+[[ -s $TRACE ]] || die "mxbpf wrote no trace"
+[[ -z ${SUDO_UID:-} ]] || chown "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$TRACE"
+kill -0 "$job" 2>/dev/null || die "the job ended while it was looked at"
+
+say "the trace is in $TRACE"
+echo "    open https://ui.perfetto.dev and drop the file on it (it stays in your browser)"
+echo "    the job went on all the while; its last lines:"
+tail -n 2 "$work/out" | sed 's/^/        /'

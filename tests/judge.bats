@@ -1,0 +1,88 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# mxbpf against MXNet's own profiler: the same deterministic section, one run under each, nothing between them forgiven.
+
+load helpers
+
+JUDGE=$REPO/tests/judge
+
+setup() {
+	need_root
+	need_mxnet
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# mxbpf around exactly the section of a program that is held at its gates.
+traced() { # MXBPF_ARGS STDOUT PROGRAM...
+	local tool="$MXBPF --pid {pid} $1" stdout=$2
+	shift 2
+	"$PYTHON" "$JUDGE/drive.py" --tool "$tool" --stdout "$stdout" -- "$PYTHON" "$@"
+}
+
+compare() { "$PYTHON" "$JUDGE/compare.py" "$@"; }
+
+# MXNet's trace has the order of allocations, hence their bytes, only from an engine with one thread.
+naive() { MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$@" --builtin naive; }
+
+@test "an unprofiled run under mxbpf has the rows, counts, allocations and bytes of a profiled one" {
+	"$PYTHON" "$JUDGE/prog.py" --builtin builtin
+	naive "$JUDGE/prog.py"
+	traced '--format json' mxbpf.json "$JUDGE/prog.py" --bare
+	compare builtin mxbpf.json --bytes-of naive
+}
+
+@test "without bulking MXNet's trace shows no bulk, so that both profilers see the same operators" {
+	"$PYTHON" "$JUDGE/prog.py" --builtin builtin --no-aggregate
+	run jq -r '.traceEvents[] | select(.cat == "operator") | .name' builtin.trace.json
+	expect_status 0
+	expect_re '^_backward_Convolution$' "$output"
+	[[ $output != *ImperativeBulk* ]]
+}
+
+@test "MXNet's layouts printed by mxbpf have the counts of MXNet's own" {
+	"$PYTHON" "$JUDGE/prog.py" --builtin builtin
+	traced '--layout mxnet' mxbpf.txt "$JUDGE/prog.py" --bare
+	compare builtin mxbpf.txt
+	traced '--layout mxnet --format json' mxbpf.json "$JUDGE/prog.py" --bare
+	compare builtin mxbpf.json
+}
+
+# Whether MXNet runs a WaitForVar operator there depends on who comes first, its worker or the program: two profiled runs
+# of these programs differ in it. The next test compares it too, within one run.
+documented() { # NAME
+	"$PYTHON" "$JUDGE/run_doc.py" "$JUDGE/$1.py" --builtin builtin
+	naive "$JUDGE/run_doc.py" "$JUDGE/$1.py"
+	traced '--format json' mxbpf.json "$JUDGE/run_doc.py" "$JUDGE/$1.py" --bare
+	compare builtin mxbpf.json --bytes-of naive --may-race WaitForVar
+}
+
+@test "the documentation's first program counts the same under both" { documented doc1; }
+@test "the documentation's second program counts the same under both" { documented doc2; }
+
+@test "two profilers in one run count the same to the last operator, also those whose number is a race" {
+	local doc
+	for doc in doc1 doc2; do
+		traced '--format json' mxbpf.json "$JUDGE/run_doc.py" "$JUDGE/$doc.py" --builtin builtin --gates
+		compare builtin mxbpf.json
+	done
+}
+
+@test "95 of 100 operator durations are within 5 us or 5 % of MXNet's in the same run" {
+	traced '--format json --trace mxbpf-trace.json' mxbpf.json "$JUDGE/prog.py" --builtin builtin --gates
+	"$PYTHON" "$JUDGE/durations.py" builtin.trace.json mxbpf-trace.json
+}
+
+@test "the judge finds a row, a count, an allocation or a byte too many" {
+	"$PYTHON" "$JUDGE/prog.py" --builtin builtin
+	naive "$JUDGE/prog.py"
+	traced '--format json' mxbpf.json "$JUDGE/prog.py" --bare
+	local change
+	for change in '.tables.operator[0].count += 1' 'del(.tables.operator[3])' '.tables.MXNET_C_API[0].count -= 1' \
+		'.tables.MXNET_C_API += [{name: "MXNew", count: 1}]' '.tables["Device Storage"][0].frees += 1' \
+		'.tables["Device Storage"][0].alloc_bytes += 4'; do
+		jq "$change" mxbpf.json >changed.json
+		echo "$change"
+		run compare builtin changed.json --bytes-of naive
+		expect_status 1
+	done
+}
