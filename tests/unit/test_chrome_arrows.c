@@ -95,6 +95,24 @@ static void test_arrows(void)
 		tape_free(&t);
 	}
 
+	TEST("an edge handed over outside any span takes its turn and is no missing arrow")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+
+		edge(&t, PID + 1, 100, 0, 7);
+		((struct mxbpf_edge *)(t.recs.data + t.recs.len) - 1)->src_cls = MXBPF_CLASS_NONE;
+		edge(&t, PID, 110, 105, 7);
+		span(&t, API, PID, 105, 150);
+		op(&t, PID + 1, 200, 210, 7);
+		op(&t, PID + 1, 220, 230, 7);
+		r = trace_of(&t);
+		CHECK(count(&r, "f") == 1 && at_ns(event(&r, "f", 0)) == 220);
+		CHECK(num(r.other, "arrows_unmatched") == 0 && num(r.other, "edges_rootless") == 1);
+		trace_free(&r);
+		tape_free(&t);
+	}
+
 	TEST("links of two processes are two links")
 	{
 		struct tape t = tape_new();

@@ -342,10 +342,11 @@ static void write_head(struct chrome *c)
 		   (unsigned long long)l->unmatched);
 	out_printf(o,
 		   ",\"hits\":%llu,\"open_spans\":%llu,\"cut_records\":%llu,\"spans\":%llu,\"allocations\":%zu,"
-		   "\"arrows\":%llu,\"arrows_unmatched\":%llu",
+		   "\"arrows\":%llu,\"arrows_unmatched\":%llu,\"edges_rootless\":%llu",
 		   (unsigned long long)s->hits, (unsigned long long)s->open_spans, (unsigned long long)s->cut_records,
 		   (unsigned long long)p->nspans, buf_count(&p->allocs, struct snk_plan_alloc),
-		   (unsigned long long)p->narrows, (unsigned long long)(p->nedges - p->narrows));
+		   (unsigned long long)p->narrows, (unsigned long long)(p->nedges - p->nrootless - p->narrows),
+		   (unsigned long long)p->nrootless);
 	write_probes(c, s);
 	out_puts(o, "},\n\"traceEvents\":[");
 }

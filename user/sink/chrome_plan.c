@@ -197,8 +197,10 @@ static int survey_edge(struct snk_plan *p, const struct mxbpf_edge *e)
 	struct edge edge = {.src_start_ns = NO_SOURCE};
 	uint64_t *first;
 
-	/* One without a source is kept as well: it takes its turn in the link's queue. */
-	if (e->src_cls != MXBPF_CLASS_NONE) {
+	/* One handed over outside any span is kept as well: it takes its turn in the link's queue. */
+	if (e->src_cls == MXBPF_CLASS_NONE) {
+		p->nrootless++;
+	} else {
 		first = hash_put(&p->waiting, source_key(e->src_start_ns, e->src_cls), thread_key(e->h.tgid, e->tid));
 		if (!first)
 			return -ENOMEM;
