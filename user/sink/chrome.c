@@ -470,15 +470,13 @@ static int chrome_record(struct snk *s, const struct mxbpf_rec *r)
 	return buf_put(&c->late, &late, sizeof(late)) ? no_memory(c) : 0;
 }
 
-/* Outer ones first; of two that are equal the outer one was closed last. */
+/* Of those that start together the outer one was closed last. */
 static int by_nesting(const void *x, const void *y)
 {
 	const struct late *a = x, *b = y;
 
 	if (a->span.h.ts_ns != b->span.h.ts_ns)
 		return a->span.h.ts_ns < b->span.h.ts_ns ? -1 : 1;
-	if (a->span.dur_ns != b->span.dur_ns)
-		return a->span.dur_ns > b->span.dur_ns ? -1 : 1;
 	return a->ordinal > b->ordinal ? -1 : 1;
 }
 

@@ -345,8 +345,7 @@ static int assign_lanes(struct snk_plan *p)
 			    : track_add(p, m->tgid, m->lane_tid, (uint32_t)(k - first) + 1);
 		if (!t)
 			return -ENOMEM;
-		/* Two empty spans at one moment would be each other's child. */
-		t->busy_ns = m->end_ns > m->start_ns ? m->end_ns : m->start_ns + 1;
+		t->busy_ns = m->end_ns;
 	}
 	sort(&p->moved, sizeof(struct moved), by_ordinal);
 	return 0;
