@@ -11,10 +11,8 @@
 
 #include "base/out.h"
 #include "sink/chrome_plan.h"
-#include "sink/sink.h"
+#include "sink/priv.h"
 #include "unit.h"
-
-extern const struct snk_ops snk_chrome;
 
 #define PID   4242u
 #define START 1795145533000000123ull /* unix, ns */

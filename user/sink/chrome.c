@@ -4,7 +4,7 @@
  * (tests/unit/test_chrome.c, tests/perfetto); the two that shape this file: times are relative to the window's start,
  * because a viewer's double loses ns of an epoch, and an arrow's ends stand at the start of their own spans.
  */
-#include "sink/sink.h"
+#include "sink/priv.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -146,14 +146,7 @@ static int append_escaped(struct buf *b, const char *text, size_t len)
 
 static void write_text(struct chrome *c, const char *text)
 {
-	struct buf b = {0};
-
-	if (append_escaped(&b, text, strlen(text)))
-		no_memory(c);
-	out_puts(c->s.out, "\"");
-	out_write(c->s.out, b.data ? b.data : "", b.len);
-	out_puts(c->s.out, "\"");
-	buf_fini(&b);
+	snk_put_json(c->s.out, text, strlen(text));
 }
 
 /* `,"key":"text"` */
@@ -321,7 +314,6 @@ static void write_probes(struct chrome *c, const struct mdl_session *s)
 static void write_head(struct chrome *c)
 {
 	const struct mdl_session *s = c->s.in->session;
-	const struct mxbpf_loss *l = &s->loss;
 	const struct snk_plan *p = &c->plan;
 	struct out *o = c->s.out;
 
@@ -334,18 +326,16 @@ static void write_head(struct chrome *c)
 		   ",\"window\":{\"start_unix_ns\":%llu,\"start_mono_ns\":%llu,\"duration_ns\":%llu,\"incomplete\":%s}",
 		   (unsigned long long)s->start_unix_ns, (unsigned long long)s->start_mono_ns,
 		   (unsigned long long)s->duration_ns, bool_text(s->incomplete));
-	out_printf(o,
-		   ",\"loss\":{\"attempted\":%llu,\"stored\":%llu,\"dropped\":%llu,\"truncated\":%llu,"
-		   "\"unreadable\":%llu,\"unmatched\":%llu}",
-		   (unsigned long long)l->attempted, (unsigned long long)l->stored, (unsigned long long)l->dropped,
-		   (unsigned long long)l->truncated, (unsigned long long)l->unreadable,
-		   (unsigned long long)l->unmatched);
+	out_puts(o, ",\"loss\":{");
+	snk_put_loss_json(o, &s->loss);
+	out_puts(o, "}");
 	out_printf(o,
 		   ",\"hits\":%llu,\"open_spans\":%llu,\"cut_records\":%llu,\"spans\":%llu,\"allocations\":%zu,"
-		   "\"arrows\":%llu,\"arrows_unmatched\":%llu",
+		   "\"arrows\":%llu,\"arrows_unmatched\":%llu,\"edges_rootless\":%llu",
 		   (unsigned long long)s->hits, (unsigned long long)s->open_spans, (unsigned long long)s->cut_records,
 		   (unsigned long long)p->nspans, buf_count(&p->allocs, struct snk_plan_alloc),
-		   (unsigned long long)p->narrows, (unsigned long long)(p->nedges - p->narrows));
+		   (unsigned long long)p->narrows, (unsigned long long)(p->nedges - p->nrootless - p->narrows),
+		   (unsigned long long)p->nrootless);
 	write_probes(c, s);
 	out_puts(o, "},\n\"traceEvents\":[");
 }
@@ -480,15 +470,13 @@ static int chrome_record(struct snk *s, const struct mxbpf_rec *r)
 	return buf_put(&c->late, &late, sizeof(late)) ? no_memory(c) : 0;
 }
 
-/* Outer ones first; of two that are equal the outer one was closed last. */
+/* Of those that start together the outer one was closed last. */
 static int by_nesting(const void *x, const void *y)
 {
 	const struct late *a = x, *b = y;
 
 	if (a->span.h.ts_ns != b->span.h.ts_ns)
 		return a->span.h.ts_ns < b->span.h.ts_ns ? -1 : 1;
-	if (a->span.dur_ns != b->span.dur_ns)
-		return a->span.dur_ns > b->span.dur_ns ? -1 : 1;
 	return a->ordinal > b->ordinal ? -1 : 1;
 }
 

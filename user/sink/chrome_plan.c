@@ -197,8 +197,10 @@ static int survey_edge(struct snk_plan *p, const struct mxbpf_edge *e)
 	struct edge edge = {.src_start_ns = NO_SOURCE};
 	uint64_t *first;
 
-	/* One without a source is kept as well: it takes its turn in the link's queue. */
-	if (e->src_cls != MXBPF_CLASS_NONE) {
+	/* One handed over outside any span is kept as well: it takes its turn in the link's queue. */
+	if (e->src_cls == MXBPF_CLASS_NONE) {
+		p->nrootless++;
+	} else {
 		first = hash_put(&p->waiting, source_key(e->src_start_ns, e->src_cls), thread_key(e->h.tgid, e->tid));
 		if (!first)
 			return -ENOMEM;
@@ -343,8 +345,7 @@ static int assign_lanes(struct snk_plan *p)
 			    : track_add(p, m->tgid, m->lane_tid, (uint32_t)(k - first) + 1);
 		if (!t)
 			return -ENOMEM;
-		/* Two empty spans at one moment would be each other's child. */
-		t->busy_ns = m->end_ns > m->start_ns ? m->end_ns : m->start_ns + 1;
+		t->busy_ns = m->end_ns;
 	}
 	sort(&p->moved, sizeof(struct moved), by_ordinal);
 	return 0;

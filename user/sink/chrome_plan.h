@@ -45,7 +45,7 @@ struct snk_plan {
 	struct buf tracks; /* struct snk_plan_track; after snk_plan_finish() processes by pid, main thread first */
 	struct buf allocs; /* struct snk_plan_alloc, by time after snk_plan_finish() */
 	uint64_t narrows;  /* edges that have both ends: their ids are 1..narrows */
-	uint64_t nedges;
+	uint64_t nedges, nrootless; /* all; those handed over outside any span, which make no arrow */
 
 	/* private */
 	struct hash track_of, waiting;

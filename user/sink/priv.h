@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the sinks of this room share. */
+/* What the sinks share. */
 #ifndef SINK_PRIV_H
 #define SINK_PRIV_H
 

@@ -1,0 +1,86 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Traces in the real Perfetto: its engine in node, its complete user interface in headless Chromium.
+load helpers
+
+PERFETTO=$REPO/tests/perfetto
+DEPS=$O/deps/perfetto
+
+setup_file() {
+	[[ -f $O/deps/perfetto/stamp ]] || "$REPO/tests/perfetto/setup.sh" "$O/deps/perfetto"
+}
+
+# What the engine makes of a trace, in $BATS_TEST_TMPDIR/engine.json; fails on an import error.
+engine() {
+	node "$PERFETTO/engine.mjs" "$DEPS" "$1" --json >"$BATS_TEST_TMPDIR/engine.json" || {
+		jq .errors "$BATS_TEST_TMPDIR/engine.json"
+		return 1
+	}
+}
+
+# expect JQ-CONDITION FILE...: prints what was compared if it does not hold.
+expect() {
+	local condition=$1
+	shift
+	jq -e -s "$condition" "$@" >/dev/null && return 0
+	printf 'does not hold: %s\n' "$condition" >&2
+	jq -c 'del(.operators, .other_data.probes)' "$BATS_TEST_TMPDIR/engine.json" >&2
+	return 1
+}
+
+# A real job, recorded once for all tests that want it.
+real_recording() {
+	need_root
+	need_mxnet
+	REAL=$BATS_FILE_TMPDIR/real.mxb
+	[[ -f $REAL ]] && return 0
+	start_workload --tiny
+	"$MXBPF" record --quiet -p "$WORKLOAD_PID" -d 2s -o "$REAL"
+	stop_pid "$WORKLOAD_PID"
+}
+
+@test "the engine test finds a trace that Perfetto does not take" {
+	echo '{"otherData":{},"traceEvents":[
+		{"ph":"X","pid":1,"tid":1,"ts":0,"dur":10,"cat":"cpu_op","name":"a","args":{}},
+		{"ph":"X","pid":1,"tid":1,"ts":5,"dur":10,"cat":"cpu_op","name":"b","args":{}}]}' >"$BATS_TEST_TMPDIR/bad.json"
+	run -1 node "$PERFETTO/engine.mjs" "$DEPS" "$BATS_TEST_TMPDIR/bad.json" --json
+	expect_re overlapping "$output"
+}
+
+@test "lanes, arrows, empty and equal spans and hostile names are right in Perfetto's engine" {
+	"$O/unit/test_chrome" "$BATS_TEST_TMPDIR/t.json"
+	engine "$BATS_TEST_TMPDIR/t.json"
+	expect '.[0] | .slices == {"c_api": 405, "cpu_op": 400, "wait": 202}' "$BATS_TEST_TMPDIR/engine.json"
+	expect '.[0] | .flows == 400 and .flow_pairs_ok == 400 and .counters == 400' "$BATS_TEST_TMPDIR/engine.json"
+	expect '.[0] | [.threads[].name] == ["trainer", "worker", "async 1", "async 2", "async 3"]' "$BATS_TEST_TMPDIR/engine.json"
+}
+
+@test "a real job's trace has as many slices, arrows and counters as the tables count, plain and gzipped" {
+	local file
+	real_recording
+	"$MXBPF" report "$REAL" --format json >"$BATS_TEST_TMPDIR/report.json"
+	for file in t.json t.json.gz; do
+		"$MXBPF" export "$REAL" -o "$BATS_TEST_TMPDIR/$file"
+		engine "$BATS_TEST_TMPDIR/$file"
+		expect '.[0] as $e | .[1].tables as $t | ([$t.operator[].count] | add) == $e.slices.cpu_op and
+			([$t.MXNET_C_API[].count] | add) == $e.slices.c_api' "$BATS_TEST_TMPDIR"/{engine,report}.json
+		expect '.[0] as $e | ([.[1].tables."Device Storage"[] | .allocs + .frees] | add) == $e.counters' \
+			"$BATS_TEST_TMPDIR"/{engine,report}.json
+		# By name, too: the engine's own sums are the table's, to the ns.
+		expect '([.[0].operators[] | {name, n, total_ns}] | sort) ==
+			([.[1].tables.operator[] | {name, n: .count, total_ns}] | sort)' "$BATS_TEST_TMPDIR"/{engine,report}.json
+		expect '.[0] | .flows > 100 and .flows == .flow_pairs_ok and .flows == .other_data.arrows' "$BATS_TEST_TMPDIR/engine.json"
+		expect '.[0] | all(.threads[]; .name != null and .name != "") and .other_data.loss.dropped == 0' \
+			"$BATS_TEST_TMPDIR/engine.json"
+	done
+}
+
+@test "a real job's trace opens in Perfetto's user interface, its tracks and arrows to be seen" {
+	real_recording
+	"$MXBPF" export "$REAL" -o "$BATS_TEST_TMPDIR/t.json.gz"
+	mkdir -p "$O/test" # kept there for whoever wants to look
+	node "$PERFETTO/ui.mjs" "$DEPS" "$BATS_TEST_TMPDIR/t.json.gz" "$O/test/trace.png" >"$BATS_TEST_TMPDIR/ui.json"
+	jq -e '.errors == [] and .import_errors == 0 and .problems == [] and .selected and
+		any(.tracks[]; startswith("memory cpu/0"))' "$BATS_TEST_TMPDIR/ui.json" || { cat "$BATS_TEST_TMPDIR/ui.json"; return 1; }
+	[[ $(file -b "$O/test/trace.png") == "PNG image data, 1600 x 900"* ]]
+}
