@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any bytes as a recording: opened, folded, walked twice. CRCs are made right first, or nothing would pass them. */
+/* Any bytes as a recording: opened, folded, walked twice; as they are, and as chunks whose CRCs are right. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,9 @@
 #include "mxbpf_file.h"
 #include "record/record.h"
 
-#define SLOT_BYTES (64u << 10) /* the smallest a reader takes, so that inputs of some hundred bytes reach every slot */
+#define SLOT_BYTES (64u << 10) /* the smallest a reader takes, so that inputs of some hundred bytes reach every slot   \
+				*/
+#define NPLACES 6
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,63 +38,60 @@ static void walk(struct rec_reader *r)
 	}
 }
 
-/* Sums up the chunks that stand one behind the other from off. */
-static void seal_chunks(uint8_t *file, size_t size, size_t off)
+/* One chunk with a right CRC at off: kind, seq, payload as the input says. Its bytes. */
+static size_t put_chunk(uint8_t *at, uint8_t kind, uint8_t seq, const uint8_t *payload, size_t len)
 {
-	struct mxbpf_chunk c;
+	struct mxbpf_chunk c = {.magic = MXBPF_CHUNK_MAGIC, .kind = kind, .seq = seq};
 
-	while (off + sizeof(c) <= size) {
-		memcpy(&c, file + off, sizeof(c));
-		if (c.magic != MXBPF_CHUNK_MAGIC || c.payload_bytes > size - off - sizeof(c))
-			return;
-		c.crc = 0;
-		c.crc = (__u32)crc32(0, (const Bytef *)&c, sizeof(c));
-		if (c.payload_bytes)
-			c.crc = (__u32)crc32(c.crc, file + off + sizeof(c), c.payload_bytes);
-		memcpy(file + off, &c, sizeof(c));
-		off += sizeof(c) + c.payload_bytes;
-	}
+	c.payload_bytes = (__u32)(len + 7) & ~7u;
+	memcpy(at + sizeof(c), payload, len);
+	c.crc = (__u32)crc32(0, (const Bytef *)&c, sizeof(c));
+	if (len)
+		c.crc = (__u32)crc32(c.crc, at + sizeof(c), c.payload_bytes);
+	memcpy(at, &c, sizeof(c));
+	return sizeof(c) + c.payload_bytes;
 }
 
 /*
- * Input: [flags, 1][header][pieces: place 1, length 2 (in 8 bytes), bytes]. A piece goes to a slot or behind the meta. So the
- * zeros between cost the fuzzer nothing.
+ * Input: flags, then pieces {place, kind, seq, payload / 8, payload}. Place 0 is behind the header, others are slots or
+ * the end; with bit 7 the piece is one wrong byte instead. The zeros between cost the fuzzer nothing so.
  */
-static size_t make_file(const uint8_t *data, size_t size, uint8_t *file, size_t cap)
+static size_t make_file(const uint8_t *data, size_t size, uint8_t *file)
 {
-	struct mxbpf_file_header h = { .major = 1, .header_bytes = sizeof(h), .slot_bytes = SLOT_BYTES };
-	size_t end = 0, fill[8] = { sizeof(h) }, at, len;
-	uint8_t seal = *data, place;
+	struct mxbpf_file_header h = {.major = 1, .header_bytes = sizeof(h), .slot_bytes = SLOT_BYTES};
+	size_t end = sizeof(h), fill[NPLACES] = {sizeof(h)}, at, len;
+	unsigned place, flags = *data;
 
-	memset(file, 0, cap);
+	memset(file, 0, NPLACES * SLOT_BYTES);
 	memcpy(h.magic, MXBPF_FILE_MAGIC, 8);
 	h.slots_off = SLOT_BYTES;
-	h.flags = seal & 1;
-	h.end_off = (1 + (seal >> 1 & 3)) * SLOT_BYTES;
-	for (data++, size--; size > 3; data += len, size -= len) {
-		place = data[0] & 7;
-		len = (size_t)(data[1] | data[2] << 8) % 4096 * 8;
-		data += 3;
-		size -= 3;
-		len = len < size ? len : size;
-		at = place * SLOT_BYTES + fill[place];
-		if (at + len > cap)
-			break;
-		memcpy(file + at, data, len);
-		fill[place] += len;
-		end = at + len > end ? at + len : end;
-	}
+	h.flags = flags & 1;
+	h.end_off = (1 + (flags >> 1 & 3)) * SLOT_BYTES;
 	h.crc = (__u32)crc32(0, (const Bytef *)&h, offsetof(struct mxbpf_file_header, crc));
 	memcpy(file, &h, sizeof(h));
-	for (place = 0; place < 8 && !(seal & 0x80); place++)
-		seal_chunks(file, end, place * SLOT_BYTES + (place ? 0 : sizeof(h)));
-	return end > sizeof(h) ? end : sizeof(h);
+	if (!(flags & 8))
+		fill[0] += put_chunk(file + fill[0], MXBPF_CHUNK_META, 0, (const uint8_t *)"{}", 2);
+	for (data++, size--; size > 4; data += len, size -= len) {
+		place = data[0] % NPLACES;
+		at = place * SLOT_BYTES + fill[place];
+		len = data[3] * 8u;
+		if (data[0] & 0x80)
+			file[place * SLOT_BYTES + (data[1] | data[2] << 8)] ^= data[3];
+		data += 4;
+		size -= 4;
+		len = data[-4] & 0x80 ? 0 : len < size ? len : size;
+		if (data[-4] & 0x80 || fill[place] + sizeof(struct mxbpf_chunk) + len + 8 > SLOT_BYTES)
+			continue;
+		fill[place] += put_chunk(file + at, data[-3], data[-2], data, len);
+		end = place * SLOT_BYTES + fill[place] > end ? place * SLOT_BYTES + fill[place] : end;
+	}
+	return end > fill[0] ? end - (flags >> 4) : fill[0];
 }
 
 static void try_file(const void *file, size_t size)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
-	struct err e = { 0 };
+	struct err e = {0};
 	struct rec_reader *r;
 	struct mdl *m;
 
@@ -112,11 +111,11 @@ static void try_file(const void *file, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static uint8_t file[9 * SLOT_BYTES];
+	static uint8_t file[NPLACES * SLOT_BYTES];
 
 	if (!size)
 		return 0;
 	try_file(data, size);
-	try_file(file, make_file(data, size, file, sizeof(file)));
+	try_file(file, make_file(data, size, file));
 	return 0;
 }
