@@ -30,27 +30,27 @@ static const struct mdl_session session = {
 	.comm = "py\xff\"thon",
 	.cmdline = "python \\train.py\n\x1b[31m",
 	.hostname = "",
-	.libs = &(struct mdl_lib){ "/usr/lib/libx.so", "c0ffee", "X 1.0" },
+	.libs = &(struct mdl_lib){"/usr/lib/libx.so", "c0ffee", "X 1.0"},
 	.nlibs = 1,
-	.probes = (struct mdl_probe[]){ { "operator.start", "op", "_Z3opv", "attached", "" },
-					{ "mem.alloc", "mem", "", "refused", "no such symbol" } },
+	.probes = (struct mdl_probe[]){{"operator.start", "op", "_Z3opv", "attached", ""},
+				       {"mem.alloc", "mem", "", "refused", "no such symbol"}},
 	.nprobes = 2,
-	.devices = (struct mdl_device[]){ { 1, true, "cpu" }, { 65535, false, "cpu pinned" } },
+	.devices = (struct mdl_device[]){{1, true, "cpu"}, {65535, false, "cpu pinned"}},
 	.ndevices = 2,
-	.class_title = { NULL, "MXNET_C_API", "operator", NULL },
+	.class_title = {NULL, "MXNET_C_API", "operator", NULL},
 	.mem_title = "Device Storage",
 	.start_unix_ns = 1712345678987654321ull,
 	.start_mono_ns = START_NS,
 	.duration_ns = 9007199254740993ull,
 	.hits = UINT64_MAX,
 	.open_spans = 3,
-	.loss = { 1, 2, 3, 4, 5, 6 },
+	.loss = {1, 2, 3, 4, 5, 6},
 };
 
 static void span(struct buf *b, uint64_t i, uint64_t name_id)
 {
 	struct mxbpf_span s = {
-		.h = { .kind = MXBPF_SPAN, .size = sizeof(s), .tgid = 42, .ts_ns = START_NS + i },
+		.h = {.kind = MXBPF_SPAN, .size = sizeof(s), .tgid = 42, .ts_ns = START_NS + i},
 		.dur_ns = 100 + i,
 		.self_ns = 100,
 		.name_id = name_id,
@@ -67,7 +67,7 @@ static void span(struct buf *b, uint64_t i, uint64_t name_id)
 static void alloc(struct buf *b, uint64_t i, int64_t bytes)
 {
 	struct mxbpf_alloc a = {
-		.h = { .kind = MXBPF_ALLOC, .size = sizeof(a), .tgid = 42, .ts_ns = START_NS + i },
+		.h = {.kind = MXBPF_ALLOC, .size = sizeof(a), .tgid = 42, .ts_ns = START_NS + i},
 		.bytes = bytes,
 		.tid = 42,
 		.device = MXBPF_DEVICE(1, 0),
@@ -78,10 +78,10 @@ static void alloc(struct buf *b, uint64_t i, int64_t bytes)
 
 static void name(struct mdl *m, enum mxbpf_name_kind kind, uint64_t id, const char *text, size_t len)
 {
-	_Alignas(8) char bytes[sizeof(struct mxbpf_name) + MXBPF_NAME_BYTES_MAX] = { 0 };
+	_Alignas(8) char bytes[sizeof(struct mxbpf_name) + MXBPF_NAME_BYTES_MAX] = {0};
 	struct mxbpf_name *n = (void *)bytes;
 
-	n->h = (struct mxbpf_rec){ .kind = MXBPF_NAME, .tgid = kind == MXBPF_NAME_THREAD ? 42 : 0 };
+	n->h = (struct mxbpf_rec){.kind = MXBPF_NAME, .tgid = kind == MXBPF_NAME_THREAD ? 42 : 0};
 	n->h.size = (__u16)((sizeof(*n) + len + 7) & ~7ul);
 	n->id = id;
 	n->len = (__u32)len;
@@ -107,8 +107,8 @@ static struct mdl *named_model(void)
 /* n records from number `first` on, as one append and one window of the model. */
 static int append(struct rec_writer *w, struct mdl *m, uint64_t first, uint64_t n, struct buf *all)
 {
-	struct buf b = { 0 };
-	struct mxbpf_loss loss = { .attempted = first + n, .stored = first + n };
+	struct buf b = {0};
+	struct mxbpf_loss loss = {.attempted = first + n, .stored = first + n};
 	uint64_t i;
 	int ret;
 
@@ -138,7 +138,7 @@ static struct rec_writer *new_writer(uint64_t max_bytes)
 {
 	struct rec_writer *w = NULL;
 
-	e = (struct err){ 0 };
+	e = (struct err){0};
 	CHECK(!rec_writer_open(new_file(), max_bytes, &session, &w, &e));
 	return w;
 }
@@ -147,7 +147,7 @@ static struct rec_reader *open_fd(int fd)
 {
 	struct rec_reader *r;
 
-	e = (struct err){ 0 };
+	e = (struct err){0};
 	CHECK(!rec_reader_open(fd, &r, &e) == !!r);
 	return r;
 }
@@ -213,7 +213,7 @@ static void round_trip(void)
 {
 	struct rec_writer *w = new_writer(0);
 	struct mdl *m = named_model(), *back = mdl_new();
-	struct buf in = { 0 }, out = { 0 };
+	struct buf in = {0}, out = {0};
 	struct rec_reader *r;
 	uint64_t i;
 	int end;
@@ -242,7 +242,7 @@ static void metadata(void)
 	struct mdl_session s;
 	size_t n;
 
-	e = (struct err){ 0 };
+	e = (struct err){0};
 	CHECK(!rec_meta_read(json, strlen(json), &s, &e) && same_session(&s, &session));
 	CHECK(s.hits == UINT64_MAX && s.start_unix_ns == 1712345678987654321ull && !s.class_title[0]);
 	mdl_session_fini(&s);
@@ -266,7 +266,7 @@ static void check_slot_names(int fd, uint64_t slot_off, unsigned *chunks)
 	const struct mxbpf_chunk *c;
 	const struct mxbpf_rec *rec;
 	size_t off, pos;
-	bool bad, seen[4] = { true }, thread[3] = { false, false, true }; /* 44 has no name */
+	bool bad, seen[4] = {true}, thread[3] = {false, false, true}; /* 44 has no name */
 
 	memset(slot, 0, sizeof(slot));
 	CHECK(pread(fd, slot, sizeof(slot), (off_t)slot_off) > 0);
@@ -310,9 +310,9 @@ static void slots_stand_alone(void)
 struct small {
 	int fd;
 	struct rec_writer *w;
-	struct buf recs;	/* all of them */
-	uint64_t chunk_end[3];	/* file offset */
-	size_t recs_end[3];	/* of recs */
+	struct buf recs;       /* all of them */
+	uint64_t chunk_end[3]; /* file offset */
+	size_t recs_end[3];    /* of recs */
 	uint64_t meta_end;
 	uint64_t end_off, size;
 };
@@ -325,7 +325,7 @@ static void small_open(struct small *s, bool finish)
 	struct stat st;
 	int i;
 
-	*s = (struct small){ .w = new_writer(0) };
+	*s = (struct small){.w = new_writer(0)};
 	s->fd = rec_writer_fd(s->w);
 	name(m, MXBPF_NAME_SPAN, 1, "a", 1);
 	name(m, MXBPF_NAME_THREAD, 42, "main", 4);
@@ -356,7 +356,7 @@ static void check_cut(const struct small *s, uint64_t size)
 {
 	struct rec_reader *r = open_fd(s->fd);
 	struct mdl *m = mdl_new();
-	struct buf out = { 0 };
+	struct buf out = {0};
 	char want[64];
 	size_t len = 0;
 	int i, end;
@@ -422,7 +422,7 @@ static void check_damage(const struct small *s, bool finished)
 {
 	struct rec_reader *r = open_fd(s->fd);
 	struct mdl *m = mdl_new();
-	struct buf out = { 0 };
+	struct buf out = {0};
 	int end;
 
 	if (r) {
@@ -470,8 +470,8 @@ static void flip_anywhere(bool finished)
 static void lost_chunk(void)
 {
 	struct small s;
-	char zeros[4096] = { 0 };
-	struct buf out = { 0 };
+	char zeros[4096] = {0};
+	struct buf out = {0};
 	struct rec_reader *r;
 	int end;
 
@@ -494,17 +494,61 @@ static void lost_chunk(void)
 	small_close(&s);
 }
 
+static void refuses(int fd, const char *why)
+{
+	struct rec_reader *r = open_fd(fd);
+
+	CHECK(!r && !strcmp(e.why, why));
+	rec_reader_close(r);
+}
+
+static void wrong_byte(int fd, uint64_t off)
+{
+	unsigned char byte;
+
+	CHECK(pread(fd, &byte, 1, (off_t)off) == 1);
+	byte ^= 0x10;
+	CHECK(pwrite(fd, &byte, 1, (off_t)off) == 1);
+}
+
+/* Good chunks behind the bad one, in its slot or in a later one: no crash leaves that. */
+static void damage_in_the_middle(void)
+{
+	struct rec_writer *w = new_writer(0);
+	struct mdl *m = named_model();
+	struct small s;
+	char why[64];
+	uint64_t i;
+
+	small_open(&s, false);
+	wrong_byte(s.fd, s.chunk_end[0] + HEAD + 20);
+	snprintf(why, sizeof(why), "damaged at offset %llu", (unsigned long long)s.chunk_end[0]);
+	refuses(s.fd, why);
+	small_close(&s);
+
+	for (i = 0; i < 40; i++)
+		CHECK(!append(w, m, i * 1000, 1000, NULL));
+	wrong_byte(rec_writer_fd(w), SLOT0_OFF + MXBPF_SLOT_BYTES); /* not even a chunk any more */
+	snprintf(why, sizeof(why), "damaged at offset %u", SLOT0_OFF + MXBPF_SLOT_BYTES);
+	refuses(rec_writer_fd(w), why);
+	rec_writer_free(w);
+	mdl_free(m);
+}
+
 /* ---- --max-size */
 
 static void check_ring(int fd, const struct buf *in, uint64_t total, uint64_t cut, bool incomplete)
 {
 	struct rec_reader *r = open_fd(fd);
-	struct buf out = { 0 };
+	struct buf out = {0};
 	uint64_t n = 0;
 	size_t pos = 0;
 	bool bad;
 	int end;
 
+	CHECK(r);
+	if (!r)
+		return;
 	collect(r, &out, &end);
 	CHECK(!end);
 	/* What is left is the newest, whole and in order. */
@@ -521,7 +565,7 @@ static void max_size(void)
 {
 	struct rec_writer *w = new_writer(1); /* the least: four slots */
 	struct mdl *m = named_model(), *back = mdl_new();
-	struct buf in = { 0 };
+	struct buf in = {0};
 	struct rec_reader *r;
 	struct stat st;
 	uint64_t i, total = 0, cut;
@@ -598,7 +642,7 @@ static void torn_ring(void)
 {
 	struct rec_writer *w = new_writer(1);
 	struct mdl *m = named_model();
-	struct buf in = { 0 };
+	struct buf in = {0};
 	uint64_t total = 0;
 
 	/* 60-odd bytes a record: the fourth slot is half full. */
@@ -616,14 +660,6 @@ static void torn_ring(void)
 
 /* ---- other files */
 
-static void refuses(int fd, const char *why)
-{
-	struct rec_reader *r = open_fd(fd);
-
-	CHECK(!r && !strcmp(e.why, why));
-	rec_reader_close(r);
-}
-
 static void other_files(void)
 {
 	struct mxbpf_file_header h;
@@ -631,7 +667,10 @@ static void other_files(void)
 	int fd = new_file(), p[2];
 
 	refuses(fd, "not an mxbpf recording");
-	CHECK(pwrite(fd, "\x7f" "ELF and so on", 14, 0) == 14);
+	CHECK(pwrite(fd,
+		     "\x7f"
+		     "ELF and so on",
+		     14, 0) == 14);
 	refuses(fd, "not an mxbpf recording");
 	close(fd);
 	CHECK(!pipe(p));
@@ -663,7 +702,7 @@ static void full_disk(void)
 	char dir[] = "/tmp/test_record.XXXXXX", path[64];
 	struct mdl *m = named_model();
 	struct rec_writer *w = NULL;
-	struct buf in = { 0 }, out = { 0 };
+	struct buf in = {0}, out = {0};
 	struct rec_reader *r;
 	uint64_t total = 0;
 	int end;
@@ -671,11 +710,13 @@ static void full_disk(void)
 	CHECK(mkdtemp(dir) && !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL));
 	CHECK(!mount("tmpfs", dir, "tmpfs", 0, "size=512k"));
 	snprintf(path, sizeof(path), "%s/r", dir);
-	e = (struct err){ 0 };
+	e = (struct err){0};
 	CHECK(!rec_writer_open(out_create(path, &e), 0, &session, &w, &e));
 	while (total < 100000 && !append(w, m, total, 1000, &in))
 		total += 1000;
 	CHECK(total > 5000 && total < 9000);
+	/* Room again is no reason to go on: what failed would be missing in the middle. */
+	CHECK(!mount("tmpfs", dir, "tmpfs", MS_REMOUNT, "size=8m"));
 	CHECK(append(w, m, total, 1, NULL) == -ENOSPC);
 	CHECK(rec_writer_finish(w, m, &session, &e) == -ENOSPC &&
 	      !strcmp(e.why, "cannot write the recording: No space left on device"));
@@ -695,30 +736,33 @@ static void full_disk(void)
 int main(void)
 {
 	TEST("what is recorded is read back equal: records, tables, session")
-		round_trip();
+	round_trip();
 	TEST("metadata keeps hostile bytes and 64-bit numbers, and refuses what is not whole")
-		metadata();
+	metadata();
 	TEST("a slot needs no other slot: each name stands before its first use")
-		slots_stand_alone();
+	slots_stand_alone();
 	TEST("cut at any byte, every complete chunk before the cut is read and the file says that it is incomplete")
-		cut_anywhere();
+	cut_anywhere();
 	TEST("one wrong bit in a complete recording is reported or harmless")
-		flip_anywhere(true);
+	flip_anywhere(true);
 	TEST("one wrong bit in a recording without an end never makes wrong data")
-		flip_anywhere(false);
+	flip_anywhere(false);
+	TEST("damage in the middle of a recording without an end is told from a cut")
+	damage_in_the_middle();
 	TEST("a chunk that is gone from a complete recording is missed")
-		lost_chunk();
+	lost_chunk();
 	TEST("--max-size keeps the newest records and counts the others exactly; tables stay whole")
-		max_size();
+	max_size();
 	TEST("killed in the middle of overwriting a slot, the rest stays readable")
-		torn_ring();
+	torn_ring();
 	TEST("foreign, newer and damaged files are refused, each with its reason")
-		other_files();
+	other_files();
 	if (geteuid() == 0) {
 		TEST("a full disk is reported and leaves what was written readable")
-			full_disk();
+		full_disk();
 	} else {
-		TEST("a full disk # SKIP needs root: mounts a small tmpfs") {
+		TEST("a full disk # SKIP needs root: mounts a small tmpfs")
+		{
 		}
 	}
 	UNIT_MAIN_END;
