@@ -12,11 +12,20 @@ static void show_ns(void)
 		uint64_t ns;
 		const char *text;
 	} t[] = {
-		{ 0, "0 ns" },		    { 812, "812 ns" },		{ 999, "999 ns" },
-		{ 1000, "1.00 us" },	    { 3424, "3.42 us" },	{ 9995, "10.0 us" },
-		{ 99949, "99.9 us" },	    { 99950, "100 us" },	{ 999499, "999 us" },
-		{ 999500, "1.00 ms" },	    { 12100000, "12.1 ms" },	{ 4200000000ull, "4.20 s" },
-		{ 1234000000000ull, "1234 s" }, { UINT64_MAX, "18446744074 s" },
+		{0, "0 ns"},
+		{812, "812 ns"},
+		{999, "999 ns"},
+		{1000, "1.00 us"},
+		{3424, "3.42 us"},
+		{9995, "10.0 us"},
+		{99949, "99.9 us"},
+		{99950, "100 us"},
+		{999499, "999 us"},
+		{999500, "1.00 ms"},
+		{12100000, "12.1 ms"},
+		{4200000000ull, "4.20 s"},
+		{1234000000000ull, "1234 s"},
+		{UINT64_MAX, "18446744074 s"},
 	};
 	char buf[24];
 	size_t i;
@@ -31,9 +40,15 @@ static void show_bytes(void)
 		uint64_t bytes;
 		const char *text;
 	} t[] = {
-		{ 0, "0 B" },		 { 512, "512 B" },	   { 1023, "1023 B" },
-		{ 1024, "1.00 KiB" },	 { 1229, "1.20 KiB" },	   { 1023 * 1024, "1023 KiB" },
-		{ 1048575, "1.00 MiB" }, { 3303014, "3.15 MiB" }, { UINT64_MAX, "16.0 EiB" },
+		{0, "0 B"},
+		{512, "512 B"},
+		{1023, "1023 B"},
+		{1024, "1.00 KiB"},
+		{1229, "1.20 KiB"},
+		{1023 * 1024, "1023 KiB"},
+		{1048575, "1.00 MiB"},
+		{3303014, "3.15 MiB"},
+		{UINT64_MAX, "16.0 EiB"},
 	};
 	char buf[24];
 	size_t i;
@@ -70,63 +85,60 @@ static void parse(int (*f)(const char *, uint64_t *), const struct parse_row *t)
 }
 
 static const struct parse_row durations[] = {
-	{ "10s", 0, 10000000000ull },
-	{ "500ms", 0, 500000000 },
-	{ "2m", 0, 120000000000ull },
-	{ "1.5h", 0, 5400000000000ull },
-	{ "7", 0, 7000000000ull },
-	{ "0.000000001", 0, 1 },
-	{ ".5us", 0, 500 },
-	{ "1d", 0, 86400000000000ull },
-	{ "", -EINVAL, 0 },
-	{ ".", -EINVAL, 0 },
-	{ "s", -EINVAL, 0 },
-	{ "-1s", -EINVAL, 0 },
-	{ "+1s", -EINVAL, 0 },
-	{ " 1s", -EINVAL, 0 },
-	{ "1 s", -EINVAL, 0 },
-	{ "1e3", -EINVAL, 0 },
-	{ "0x10", -EINVAL, 0 },
-	{ "inf", -EINVAL, 0 },
-	{ "1.2.3", -EINVAL, 0 },
-	{ "5 parsecs", -EINVAL, 0 },
-	{ "300000d", -ERANGE, 0 },
-	{ "99999999999999999999s", -ERANGE, 0 },
-	{ "999999999999999999999999s", -ERANGE, 0 },
-	{ NULL, 0, 0 },
+	{"10s", 0, 10000000000ull},
+	{"500ms", 0, 500000000},
+	{"2m", 0, 120000000000ull},
+	{"1.5h", 0, 5400000000000ull},
+	{"7", 0, 7000000000ull},
+	{"0.000000001", 0, 1},
+	{".5us", 0, 500},
+	{"1d", 0, 86400000000000ull},
+	{"", -EINVAL, 0},
+	{".", -EINVAL, 0},
+	{"s", -EINVAL, 0},
+	{"-1s", -EINVAL, 0},
+	{"+1s", -EINVAL, 0},
+	{" 1s", -EINVAL, 0},
+	{"1 s", -EINVAL, 0},
+	{"1e3", -EINVAL, 0},
+	{"0x10", -EINVAL, 0},
+	{"inf", -EINVAL, 0},
+	{"1.2.3", -EINVAL, 0},
+	{"5 parsecs", -EINVAL, 0},
+	{"300000d", -ERANGE, 0},
+	{"99999999999999999999s", -ERANGE, 0},
+	{"999999999999999999999999s", -ERANGE, 0},
+	{NULL, 0, 0},
 };
 
 static const struct parse_row sizes[] = {
-	{ "4096", 0, 4096 },
-	{ "64M", 0, 64 << 20 },
-	{ "64mb", 0, 64 << 20 },
-	{ "2GiB", 0, 2ull << 30 },
-	{ "1.5K", 0, 1536 },
-	{ "10B", 0, 10 },
-	{ "12 M", -EINVAL, 0 },
-	{ "12Q", -EINVAL, 0 },
-	{ "-5", -EINVAL, 0 },
-	{ "17000000T", -ERANGE, 0 },
-	{ NULL, 0, 0 },
+	{"4096", 0, 4096},	   {"64M", 0, 64 << 20}, {"64mb", 0, 64 << 20},
+	{"2GiB", 0, 2ull << 30},   {"1.5K", 0, 1536},	 {"10B", 0, 10},
+	{"12 M", -EINVAL, 0},	   {"12Q", -EINVAL, 0},	 {"-5", -EINVAL, 0},
+	{"17000000T", -ERANGE, 0}, {NULL, 0, 0},
 };
 
 /* Text in, what fmt_safe() and fmt_json() make of it. */
 static const struct {
 	const char *in, *safe, *json;
 } texts[] = {
-	{ "Convolution", "Convolution", "Convolution" },
-	{ "a\"b\\c", "a\"b\\c", "a\\\"b\\\\c" },
-	{ "\x1b[31m\n\t", "\\x1b[31m\\x0a\\x09", "\\u001b[31m\\n\\t" },
-	{ "\x7f", "\\x7f", "\\u007f" },
-	{ "\xc2\x9b" "2J", "\\xc2\\x9b2J", "\xc2\x9b" "2J" },
-	{ "gr\xc3\xbc\xc3\x9f\xe2\x82\xac\xf0\x9f\x98\x80", "gr\xc3\xbc\xc3\x9f\xe2\x82\xac\xf0\x9f\x98\x80",
-	  "gr\xc3\xbc\xc3\x9f\xe2\x82\xac\xf0\x9f\x98\x80" },
-	{ "\xe2\x80\xae", "\\xe2\\x80\\xae", "\xe2\x80\xae" },
-	{ "\xff", "\\xff", "\xef\xbf\xbd" },
-	{ "\xc0\xaf", "\\xc0\\xaf", "\xef\xbf\xbd\xef\xbf\xbd" },
-	{ "\xed\xa0\x80", "\\xed\\xa0\\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
-	{ "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
-	{ "\xe2\x82", "\\xe2\\x82", "\xef\xbf\xbd\xef\xbf\xbd" },
+	{"Convolution", "Convolution", "Convolution"},
+	{"a\"b\\c", "a\"b\\c", "a\\\"b\\\\c"},
+	{"\x1b[31m\n\t", "\\x1b[31m\\x0a\\x09", "\\u001b[31m\\n\\t"},
+	{"\x7f", "\\x7f", "\\u007f"},
+	{"\xc2\x9b"
+	 "2J",
+	 "\\xc2\\x9b2J",
+	 "\xc2\x9b"
+	 "2J"},
+	{"gr\xc3\xbc\xc3\x9f\xe2\x82\xac\xf0\x9f\x98\x80", "gr\xc3\xbc\xc3\x9f\xe2\x82\xac\xf0\x9f\x98\x80",
+	 "gr\xc3\xbc\xc3\x9f\xe2\x82\xac\xf0\x9f\x98\x80"},
+	{"\xe2\x80\xae", "\\xe2\\x80\\xae", "\xe2\x80\xae"},
+	{"\xff", "\\xff", "\xef\xbf\xbd"},
+	{"\xc0\xaf", "\\xc0\\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},
+	{"\xed\xa0\x80", "\\xed\\xa0\\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+	{"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+	{"\xe2\x82", "\\xe2\\x82", "\xef\xbf\xbd\xef\xbf\xbd"},
 };
 
 static void hostile_texts(void)
@@ -158,20 +170,20 @@ static void small_buffers(void)
 int main(void)
 {
 	TEST("a duration reads with three digits and its unit, and rounds into the next unit")
-		show_ns();
+	show_ns();
 	TEST("a size reads in powers of 1024")
-		show_bytes();
+	show_bytes();
 	TEST("a count reads in groups of three")
-		show_count();
+	show_count();
 	TEST("a duration is taken exactly or refused")
-		parse(fmt_parse_duration, durations);
+	parse(fmt_parse_duration, durations);
 	TEST("a size is taken exactly or refused")
-		parse(fmt_parse_bytes, sizes);
+	parse(fmt_parse_bytes, sizes);
 	TEST("hostile text reaches neither the terminal nor the JSON as more than text")
-		hostile_texts();
+	hostile_texts();
 	TEST("a cut text ends before a whole character or escape")
-		small_buffers();
+	small_buffers();
 	TEST("columns are characters, not bytes")
-		CHECK(fmt_columns("gr\xc3\xbc\xc3\x9f") == 4);
+	CHECK(fmt_columns("gr\xc3\xbc\xc3\x9f") == 4);
 	UNIT_MAIN_END;
 }

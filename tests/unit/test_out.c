@@ -55,7 +55,7 @@ static struct out *open_out(const char *path, bool gzip)
 {
 	struct out *o;
 
-	e = (struct err){ 0 };
+	e = (struct err){0};
 	CHECK(!out_open(path, gzip, &o, &e));
 	return o;
 }
@@ -71,7 +71,7 @@ static void put_much(struct out *o)
 
 static int checked(const char *path)
 {
-	e = (struct err){ 0 };
+	e = (struct err){0};
 	return out_check(path, &e);
 }
 
@@ -79,7 +79,7 @@ static int opened(const char *path)
 {
 	struct out *o;
 
-	e = (struct err){ 0 };
+	e = (struct err){0};
 	return out_open(path, false, &o, &e);
 }
 
@@ -87,7 +87,7 @@ static void refuses(const char *path, int code)
 {
 	CHECK(checked(path) == code && strstr(e.why, path));
 	CHECK(opened(path) == code && strstr(e.why, path));
-	e = (struct err){ 0 };
+	e = (struct err){0};
 	CHECK(out_create(path, &e) == code && strstr(e.why, path));
 }
 
@@ -110,6 +110,10 @@ static void half_written(void)
 	CHECK(!strcmp(get_file("f"), "old"));
 	CHECK(entries(".") == 1);
 	unlink("f");
+
+	/* The rename fails: somebody made a directory of that name meanwhile. */
+	o = open_out("f", false);
+	CHECK(!mkdir("f", 0700) && out_commit(o, &e) == -EISDIR && entries(".") == 1 && !rmdir("f"));
 }
 
 static void whole_file(void)
@@ -221,7 +225,7 @@ static void devices(void)
 	close(p[0]);
 	close(p[1]);
 	/* A recording is read back: no device will do, and none is unlinked. */
-	e = (struct err){ 0 };
+	e = (struct err){0};
 	CHECK(out_create("/dev/null", &e) == -ESPIPE && !access("/dev/null", F_OK));
 }
 
@@ -276,7 +280,7 @@ static bool owned_by(const char *uid, const char *gid, uid_t want_uid, gid_t wan
 
 	setenv("SUDO_UID", uid, 1);
 	setenv("SUDO_GID", gid, 1);
-	e = (struct err){ 0 };
+	e = (struct err){0};
 	if (out_commit(open_out("f", false), &e) || stat("f", &st) || st.st_uid != want_uid || st.st_gid != want_gid)
 		return false;
 	fd = out_create("f", &e);
@@ -337,30 +341,32 @@ int main(void)
 {
 	CHECK(mkdtemp(dir) && !chdir(dir));
 	TEST("a file written is whole, private and alone")
-		whole_file();
+	whole_file();
 	TEST("the final name never bears a half-written file, and an abort leaves nothing")
-		half_written();
+	half_written();
 	TEST("a .gz is read by zlib to the last line, an empty one too")
-		gz_file();
+	gz_file();
 	TEST("a symbolic link at the destination is refused and its target untouched")
-		links();
+	links();
 	TEST("a path that cannot be written is found before, with its reason")
-		impossible_paths();
+	impossible_paths();
 	TEST("devices and pipes are written directly, and a full one is reported")
-		devices();
+	devices();
 	TEST("a closed stdout is one EPIPE")
-		broken_pipe();
+	broken_pipe();
 	TEST("a recording's file is new, plain and readable; scratch has no name")
-		recording_file();
+	recording_file();
 	if (geteuid() == 0) {
 		TEST("under sudo the file belongs to who called it; a damaged SUDO_UID is ignored")
-			owner();
+		owner();
 		TEST("another user's link or FIFO in a directory open to all is not taken")
-			planted_links();
-		TEST("a full disk is reported, the old file stays, no temporary file is left; a read-only disk is found before")
-			full_disk();
+		planted_links();
+		TEST("a full disk is reported, the old file stays, no temporary file is left; a read-only disk is "
+		     "found before")
+		full_disk();
 	} else {
-		TEST("owner, planted links, full disk # SKIP needs root: chown and mount") {
+		TEST("owner, planted links, full disk # SKIP needs root: chown and mount")
+		{
 		}
 	}
 	CHECK(!chdir("/") && !rmdir(dir));

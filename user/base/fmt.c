@@ -46,8 +46,8 @@ static void three_digits(uint64_t v, const struct unit *units, size_t nunits, un
 			if (q >= (d ? 1000 : limit) && (d || i + 1 < nunits))
 				continue;
 			if (d)
-				snprintf(buf, 24, "%u.%0*u %s", (unsigned)(q / pow10s[d]), d, (unsigned)(q % pow10s[d]),
-					 units[i].name);
+				snprintf(buf, 24, d == 2 ? "%u.%02u %s" : "%u.%u %s", (unsigned)(q / pow10s[d]),
+					 (unsigned)(q % pow10s[d]), units[i].name);
 			else
 				snprintf(buf, 24, "%llu %s", (unsigned long long)q, units[i].name);
 			return;

@@ -23,7 +23,8 @@ int out_check(const char *path, struct err *e);
 
 /*
  * path "-": stdout. Else an unnamed (O_TMPFILE) or temporary file beside path, mode 0600, that out_commit() renames
- * onto it. gzip: the bytes are compressed on the way.
+ * onto it. A character device or FIFO is written directly. gzip: the bytes are compressed on the way. SIGPIPE and
+ * SIGXFSZ are to be ignored by the program, or they come before the error does.
  */
 int out_open(const char *path, bool gzip, struct out **o, struct err *e);
 

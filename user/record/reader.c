@@ -240,11 +240,19 @@ static void note_chunk(struct rec_reader *r)
 	r->session.cut_records = r->c.dropped;
 }
 
+/* A place in a slot where no good chunk stands though there are bytes. */
+struct bad {
+	uint64_t off;
+	uint64_t prev_seq; /* of the good chunk before it in the slot; 0 none */
+	uint64_t seq;	   /* what it says of itself */
+	uint64_t next_seq; /* of the good chunk that its length leads to; 0 none */
+};
+
 /*
- * One slot of a file of which nobody said that it is complete: every chunk read and checked. *next_seq: the chunk
- * behind the first bad one, if the bad one's length leads to one.
+ * One slot of a file of which nobody said that it is complete: every chunk read and checked, up to the first bad one. 1
+ * if it is no slot any more: the end chunks of a file whose header was not rewritten.
  */
-static int scan_slot(struct rec_reader *r, struct slot *s, uint64_t *bad_off, uint64_t *next_seq)
+static int scan_slot(struct rec_reader *r, struct slot *s, struct bad *bad)
 {
 	uint64_t limit_off = s->off + r->h.slot_bytes;
 	int ret;
@@ -252,7 +260,7 @@ static int scan_slot(struct rec_reader *r, struct slot *s, uint64_t *bad_off, ui
 	for (;;) {
 		ret = read_chunk(r, s->end_off, limit_off);
 		if (ret == 1 && s->end_off == s->off && r->c.kind != MXBPF_CHUNK_DATA)
-			return 1; /* end chunks of a file whose header was not rewritten any more */
+			return 1;
 		if (ret == 1 && (r->c.kind != MXBPF_CHUNK_DATA || !good_records(r, &r->last_ns)))
 			ret = -EBADMSG;
 		/* What stands behind the newest chunk of an overwritten slot is older. */
@@ -268,9 +276,9 @@ static int scan_slot(struct rec_reader *r, struct slot *s, uint64_t *bad_off, ui
 	}
 	if (ret != -EBADMSG)
 		return ret == -ENODATA ? 0 : ret;
-	*bad_off = s->end_off;
-	if (r->c.magic == MXBPF_CHUNK_MAGIC && read_chunk(r, chunk_end(r, s->end_off), limit_off) == 1)
-		*next_seq = r->c.seq;
+	*bad = (struct bad){.off = s->end_off, .prev_seq = s->last_seq, .seq = r->c.seq};
+	if (read_chunk(r, chunk_end(r, s->end_off), limit_off) == 1)
+		bad->next_seq = r->c.seq;
 	return 0;
 }
 
@@ -299,36 +307,53 @@ static void sort_slots(struct rec_reader *r)
 }
 
 /*
- * A file without its end. A bad chunk is what a crash leaves at the very end of what was written; with good ones
- * after it, it is damage. Missing chunks alone are what a cut leaves.
+ * A bad chunk is what a crash leaves in the place of the one that was being written: behind the newest, or, when that
+ * one was to begin a slot, numbered as its successor. Elsewhere, and with something missing, it is damage.
  */
+static int judge(const struct rec_reader *r, const struct buf *bads, struct err *e)
+{
+	const struct bad *b = (const void *)bads->data;
+	size_t i;
+
+	for (i = 0; i < buf_count(bads, struct bad); i++, b++) {
+		bool torn = b->prev_seq ? b->prev_seq == r->last_seq : b->seq == r->last_seq + 1;
+
+		if (b->next_seq > r->last_seq || (!torn && has_gap(r)))
+			return damaged(e, b->off);
+	}
+	return 0;
+}
+
+/* A file without its end. Missing chunks alone are what a cut leaves. */
 static int scan(struct rec_reader *r, struct err *e)
 {
-	uint64_t nslots, i, slot_bad_off, bad_off = 0, next_seq, newest_behind_bad = 0;
+	struct buf bads = {0};
+	uint64_t nslots, i;
 	struct slot s;
+	struct bad bad;
 	int ret = count_slots(r, r->size, &nslots, e);
 
 	for (i = 0; i < nslots && !ret; i++) {
 		s = (struct slot){.off = r->h.slots_off + i * r->h.slot_bytes};
 		s.end_off = s.off;
-		slot_bad_off = next_seq = 0;
-		ret = scan_slot(r, &s, &slot_bad_off, &next_seq);
+		bad.off = 0;
+		ret = scan_slot(r, &s, &bad);
 		if (!ret && s.first_seq)
 			ret = buf_put(&r->slots, &s, sizeof(s));
-		if (!bad_off)
-			bad_off = slot_bad_off;
-		if (next_seq > newest_behind_bad)
-			newest_behind_bad = next_seq;
+		if (!ret && bad.off)
+			ret = buf_put(&bads, &bad, sizeof(bad));
 	}
-	if (ret < 0)
-		return err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret));
-	sort_slots(r);
-	if (bad_off && (newest_behind_bad > r->last_seq || has_gap(r)))
-		return damaged(e, bad_off);
+	if (ret < 0) {
+		err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret));
+	} else {
+		sort_slots(r);
+		ret = judge(r, &bads, e);
+	}
+	buf_fini(&bads);
 	r->session.incomplete = true;
 	r->session.duration_ns = r->last_ns > r->session.start_mono_ns ? r->last_ns - r->session.start_mono_ns : 0;
 	r->indexed = true;
-	return 0;
+	return ret;
 }
 
 /* The slots of a complete file by their headers alone: their chunks are checked when they are read. */
