@@ -98,6 +98,14 @@ int main(void)
 			count(&r, 1003);
 		CHECK(mdl_percentile(&r, 0.5) == 1003 && mdl_percentile(&r, 0.99) == 1003);
 	}
+	TEST("the median of three is the second")
+	{
+		struct mdl_row r = {0};
+
+		for (i = 10; i <= 1000; i *= 10)
+			count(&r, i);
+		CHECK(mdl_bucket(mdl_percentile(&r, 0.5)) == mdl_bucket(100));
+	}
 	TEST("a row without a histogram has no percentile below its maximum")
 	{
 		struct mdl_row r = {.count = 5, .min_ns = 10, .max_ns = 90};

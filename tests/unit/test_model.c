@@ -130,6 +130,9 @@ static void test_account(struct buf *b)
 	put_alloc(b, 30, -100); /* arrives first, happened last */
 	put_alloc(b, 20, 50);
 	put_alloc(b, 10, 100);
+	CHECK(!feed(m, b));
+	r = mdl_mem_rows(m, &n)[0];
+	CHECK(n == 1 && r->live_bytes == 50 && r->peak_bytes == 150 && r->low_bytes == 50);
 	put_alloc(b, 40, -1000); /* allocated before the attach */
 	put_alloc(b, 50, 70);
 	put_alloc(b, 50, -60); /* equal times: as they came */
@@ -142,8 +145,8 @@ static void test_account(struct buf *b)
 	r = mdl_mem_rows(m, &n)[0];
 	CHECK(r->live_bytes == 510 && r->peak_bytes == 510 && r->low_bytes == 0);
 	CHECK(mdl_counter(m, MXBPF_CLASS_NONE, MXBPF_COUNTER_LATE) == 0);
-	put_alloc(b, 55, 1);
-	put_alloc(b, 61, 1);
+	put_alloc(b, 59, 1); /* the only one older than what is folded */
+	put_alloc(b, 60, 1);
 	CHECK(!feed(m, b));
 	CHECK(mdl_counter(m, MXBPF_CLASS_NONE, MXBPF_COUNTER_LATE) == 1);
 	put_alloc(b, 70, INT64_MIN);
@@ -375,9 +378,9 @@ static void test_malformed(void)
 		unsigned kind, size;
 		void (*set)(void *rec);
 	} bad[] = {
-		{MXBPF_SPAN, 0, NULL},
-		{MXBPF_SPAN, 8, NULL},
-		{MXBPF_SPAN, 68, NULL},
+		{MXBPF_MEM, 0, NULL},
+		{MXBPF_MEM, 8, NULL},
+		{MXBPF_ALLOC, 36, NULL},
 		{MXBPF_SPAN, 56, NULL},
 		{MXBPF_SPAN, 64, NULL},
 		{MXBPF_SPAN, 64, set_span_class},

@@ -50,8 +50,8 @@ struct mdl_session {
 	uint64_t duration_ns;		    /* of the window; 0 while unknown (incomplete recording) */
 	uint64_t hits;			    /* probe hits in the kernel */
 	uint64_t open_spans;		    /* still open when the window ended */
-	uint64_t cut_records;		    /* records overwritten by --max-size: missing from traces, not from tables */
-	bool incomplete;		    /* the recording was cut: totals cover what is left of it */
+	uint64_t cut_records; /* records overwritten by --max-size: missing from traces, not from tables */
+	bool incomplete;      /* the recording was cut: totals cover what is left of it */
 	struct mxbpf_loss loss;
 };
 

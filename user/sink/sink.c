@@ -92,11 +92,11 @@ static int by_device(const void *va, const void *vb)
 
 static int mem_table(struct snk *s)
 {
-	const struct mdl_mem_row *const *all, **rows;
 	size_t n;
+	const struct mdl_mem_row *const *all = mdl_mem_rows(s->in->model, &n);
+	const struct mdl_mem_row **rows;
 	int err;
 
-	all = mdl_mem_rows(s->in->model, &n);
 	rows = calloc(n + 1, sizeof(*rows));
 	if (!rows)
 		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");

@@ -14,7 +14,8 @@
 #include "model/model.h"
 #include "model/session.h"
 
-enum snk_sort { /* rows of snk_sorts[] */
+/* Keys of --sort, named in snk_sort_names[]. By name: A to Z either way. */
+enum snk_sort {
 	SNK_SORT_TOTAL,
 	SNK_SORT_SELF,
 	SNK_SORT_COUNT,
@@ -32,9 +33,10 @@ int snk_sort_find(const char *name);
 struct snk_opts {
 	enum snk_sort sort;
 	bool ascending;
-	unsigned top; /* rows a table; 0: all */
+	unsigned top;	/* rows a table; 0: all */
 	unsigned width; /* columns of the terminal; 0: 80 */
-	void (*progress)(void *ctx, uint64_t done, uint64_t of); /* long exports; NULL: none */
+	/* For long exports; NULL: none. */
+	void (*progress)(void *ctx, uint64_t done, uint64_t of);
 	void *progress_ctx;
 };
 
@@ -71,8 +73,8 @@ struct snk {
 
 /* All callbacks optional; 0 or -errno with err set. Called in this order. */
 struct snk_ops {
-	const char *name;   /* of --format / --layout */
-	const char *help;   /* one line */
+	const char *name;	     /* of --format / --layout */
+	const char *help;	     /* one line */
 	const char *const *suffixes; /* of -o files, NULL-terminated; NULL: none */
 	bool needs_records;
 	size_t state_bytes; /* of the sink's struct that begins with struct snk; 0: sizeof(struct snk) */
@@ -80,7 +82,7 @@ struct snk_ops {
 	int (*survey)(struct snk *s, const struct mxbpf_rec *r); /* every record, first pass */
 	int (*surveyed)(struct snk *s);				 /* between the passes */
 	int (*record)(struct snk *s, const struct mxbpf_rec *r); /* every record, second pass */
-	int (*table)(struct snk *s, const struct snk_table *t);  /* every class in use, in the session's order */
+	int (*table)(struct snk *s, const struct snk_table *t);	 /* every class in use, operators first */
 	int (*mem)(struct snk *s, const struct mdl_mem_row *const *rows, size_t n); /* if mem_title; sorted by device */
 	int (*end)(struct snk *s);
 	void (*fini)(struct snk *s); /* always */
