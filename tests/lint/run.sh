@@ -31,8 +31,8 @@ check_cppcheck() {
 		'-DLIBBPF_OPTS(type,name,...)=struct type name = { 0 }' -Iuser -Iinclude user
 }
 
-# nd: mxnet.nd; recrod: what a test mistypes.
-check_spelling() { codespell -q 3 --ignore-words-list nd,recrod "${all[@]}"; }
+# Words that are meant: mxnet.nd, what a test mistypes, a symbol cut short, C's statics.
+check_spelling() { codespell -q 3 --ignore-words-list nd,recrod,alph,statics "${all[@]}"; }
 
 declare -A needs=([tree]=python3 [format]=$CLANG_FORMAT [shell]=shellcheck [cppcheck]=cppcheck [spelling]=codespell)
 checks=("$@")
