@@ -17,7 +17,7 @@ setup() {
 fails() {
 	local want=$1 regex=$2
 	shift 2
-	run --separate-stderr "$MXBPF" "$@"
+	run --separate-stderr timeout 20 "$MXBPF" "$@"
 	# shellcheck disable=SC2154 # set by run
 	if [[ $status != "$want" || -n $output || ${#stderr_lines[@]} != 1 || ! $stderr =~ $regex ]]; then
 		printf 'mxbpf %s: exit %s (want %s)\nstdout: %s\nstderr: %s\n  want: %s\n' \
