@@ -125,7 +125,14 @@ static int append(struct rec_writer *w, struct mdl *m, uint64_t first, uint64_t 
 	return ret;
 }
 
-/* The whole file of a writer that is done, as a memfd. */
+static uint64_t file_size(int fd)
+{
+	struct stat st;
+
+	CHECK(!fstat(fd, &st));
+	return (uint64_t)st.st_size;
+}
+
 static int new_file(void)
 {
 	int fd = memfd_create("test_record", MFD_CLOEXEC);
@@ -218,7 +225,7 @@ static void round_trip(void)
 	uint64_t i;
 	int end;
 
-	for (i = 0; i < 40; i++) /* 2.3 MB: three slots */
+	for (i = 0; i < 40; i++) /* 2.3 MB: some slots */
 		CHECK(!append(w, m, i * 1000, 1000, &in));
 	CHECK(!rec_writer_finish(w, m, &session, &e) && !rec_writer_cut_records(w));
 	r = open_fd(rec_writer_fd(w));
@@ -295,13 +302,14 @@ static void slots_stand_alone(void)
 {
 	struct rec_writer *w = new_writer(0);
 	struct mdl *m = named_model();
-	unsigned chunks = 0, i;
+	unsigned chunks = 0, nslots, i;
 
 	for (i = 0; i < 50; i++)
 		CHECK(!append(w, m, i * 1000, 1000, NULL));
-	for (i = 0; i < 3; i++)
+	nslots = (unsigned)(file_size(rec_writer_fd(w)) / MXBPF_SLOT_BYTES);
+	for (i = 0; i < nslots; i++)
 		check_slot_names(rec_writer_fd(w), SLOT0_OFF + i * MXBPF_SLOT_BYTES, &chunks);
-	CHECK(chunks == 52); /* 50 appends, two of them split at a slot's end */
+	CHECK(nslots > 2 && chunks > 50 && chunks < 50 + nslots); /* an append is split at a slot's end */
 	rec_writer_free(w);
 	mdl_free(m);
 }
@@ -322,7 +330,6 @@ static void small_open(struct small *s, bool finish)
 	struct mdl *m = mdl_new();
 	struct mxbpf_chunk c;
 	uint64_t off = SLOT0_OFF;
-	struct stat st;
 	int i;
 
 	*s = (struct small){.w = new_writer(0)};
@@ -341,8 +348,7 @@ static void small_open(struct small *s, bool finish)
 	if (finish)
 		CHECK(!rec_writer_finish(s->w, m, &session, &e));
 	s->end_off = SLOT0_OFF + MXBPF_SLOT_BYTES;
-	CHECK(!fstat(s->fd, &st));
-	s->size = (uint64_t)st.st_size;
+	s->size = file_size(s->fd);
 	mdl_free(m);
 }
 
@@ -567,7 +573,6 @@ static void max_size(void)
 	struct mdl *m = named_model(), *back = mdl_new();
 	struct buf in = {0};
 	struct rec_reader *r;
-	struct stat st;
 	uint64_t i, total = 0, cut;
 
 	for (i = 0; i < 60; i++) {
@@ -577,7 +582,7 @@ static void max_size(void)
 	cut = rec_writer_cut_records(w);
 	CHECK(cut > 0);
 	check_ring(rec_writer_fd(w), &in, total, cut, true);
-	CHECK(!fstat(rec_writer_fd(w), &st) && st.st_size <= SLOT0_OFF + 4 * (off_t)MXBPF_SLOT_BYTES);
+	CHECK(file_size(rec_writer_fd(w)) <= SLOT0_OFF + 4 * MXBPF_SLOT_BYTES);
 	CHECK(!rec_writer_finish(w, m, &session, &e) && rec_writer_cut_records(w) == cut);
 	check_ring(rec_writer_fd(w), &in, total, cut, false);
 	/* The tables miss nothing of it. */
@@ -645,13 +650,13 @@ static void torn_ring(void)
 	struct buf in = {0};
 	uint64_t total = 0;
 
-	/* 60-odd bytes a record: the fourth slot is half full. */
-	for (; total < 60000; total += 1000)
-		CHECK(!append(w, m, total, 1000, &in));
+	/* The fourth slot is begun. */
+	for (; file_size(rec_writer_fd(w)) < SLOT0_OFF + 7 * MXBPF_SLOT_BYTES / 2; total += 100)
+		CHECK(!append(w, m, total, 100, &in));
 	CHECK(!rec_writer_cut_records(w));
 	check_torn(w, &in, total, 0);
-	for (; !rec_writer_cut_records(w); total += 1000)
-		CHECK(!append(w, m, total, 1000, &in));
+	for (; !rec_writer_cut_records(w); total += 100)
+		CHECK(!append(w, m, total, 100, &in));
 	check_torn(w, &in, total, 1);
 	rec_writer_free(w);
 	mdl_free(m);
