@@ -27,13 +27,13 @@ $(if $(shell command -v $(CLANG)),,$(error clang is missing: apt-get install cla
 $(if $(shell command -v $(BPFTOOL)),,$(error bpftool is missing: apt-get install bpftool))
 PKGS   := libbpf libelf zlib libcjson
 CFLAGS_PKG := $(shell $(PKG_CONFIG) --cflags $(PKGS))
-LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lZydis -lpthread -lm
+LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lZydis -lpthread
 endif
 
+comma := ,
 WARN := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wformat=2 \
 	-Wno-unused-parameter -Wno-format-nonliteral $(if $(WERROR),-Werror)
 OPT  := $(if $(DEBUG),-O0 -g3,-O2 -g) $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-omit-frame-pointer)
-comma := ,
 HARD := -fstack-protector-strong -fPIE $(if $(DEBUG)$(ASAN),,-D_FORTIFY_SOURCE=2)
 ALL_CFLAGS = -std=gnu11 $(OPT) $(WARN) $(HARD) -D_GNU_SOURCE -DMXBPF_VERSION='"$(VERSION)"' \
 	-ffile-prefix-map=$(CURDIR)/= -Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) $(CFLAGS)
