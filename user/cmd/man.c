@@ -100,7 +100,7 @@ static void print_options(void)
 static void print_caps(void)
 {
 	printf("At most %d threads at a time, and %d nested spans a thread: what goes beyond counts as dropped.\n",
-	       MXBPF_THREADS_MAX, MXBPF_FRAMES_MAX);
+	       MXBPF_THREADS_MAX - 1 /* slot 0 is no thread's */, MXBPF_FRAMES_MAX);
 	printf("Names are kept up to %d bytes; longer ones are cut and counted as truncated.\n", MXBPF_NAME_BYTES_MAX);
 }
 
