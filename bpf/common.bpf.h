@@ -105,15 +105,32 @@ static __always_inline __u64 fetch(struct pt_regs *ctx, struct mxbpf_thread *t, 
 	int i;
 
 	switch (f->base) {
-	case MXBPF_BASE_NONE: return 0;
-	case MXBPF_BASE_ARG1: v = PT_REGS_PARM1(ctx); break;
-	case MXBPF_BASE_ARG2: v = PT_REGS_PARM2(ctx); break;
-	case MXBPF_BASE_ARG3: v = PT_REGS_PARM3(ctx); break;
-	case MXBPF_BASE_ARG4: v = PT_REGS_PARM4(ctx); break;
-	case MXBPF_BASE_ARG5: v = PT_REGS_PARM5(ctx); break;
-	case MXBPF_BASE_ARG6: v = ctx->r9; break;
-	case MXBPF_BASE_STACK: v = PT_REGS_SP(ctx); break;
-	case MXBPF_BASE_COOKIE: v = bpf_get_attach_cookie(ctx); break;
+	case MXBPF_BASE_NONE:
+		return 0;
+	case MXBPF_BASE_ARG1:
+		v = PT_REGS_PARM1(ctx);
+		break;
+	case MXBPF_BASE_ARG2:
+		v = PT_REGS_PARM2(ctx);
+		break;
+	case MXBPF_BASE_ARG3:
+		v = PT_REGS_PARM3(ctx);
+		break;
+	case MXBPF_BASE_ARG4:
+		v = PT_REGS_PARM4(ctx);
+		break;
+	case MXBPF_BASE_ARG5:
+		v = PT_REGS_PARM5(ctx);
+		break;
+	case MXBPF_BASE_ARG6:
+		v = ctx->r9;
+		break;
+	case MXBPF_BASE_STACK:
+		v = PT_REGS_SP(ctx);
+		break;
+	case MXBPF_BASE_COOKIE:
+		v = bpf_get_attach_cookie(ctx);
+		break;
 	}
 #pragma unroll
 	for (i = 0; i < MXBPF_DEREFS_MAX; i++) {

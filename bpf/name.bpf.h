@@ -40,7 +40,7 @@ __noinline __u64 name_hash(struct mxbpf_thread *t, __u64 h, __u32 len)
 /* Second pass, once per name: the parts into the map, the first one last, as it is the sign that all are there. */
 __noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 parts)
 {
-	struct mxbpf_name_key key = { .id = id };
+	struct mxbpf_name_key key = {.id = id};
 	long n;
 	int i;
 
@@ -72,7 +72,8 @@ __noinline __u64 name_intern(struct mxbpf_thread *t, __u64 addr)
 	if (!t)
 		return 0;
 	for (parts = 0; parts < MXBPF_NAME_PARTS_MAX;) {
-		n = bpf_probe_read_user_str(t->part.text, sizeof(t->part.text), (void *)(addr + (__u64)parts * TEXT_MAX));
+		n = bpf_probe_read_user_str(t->part.text, sizeof(t->part.text),
+					    (void *)(addr + (__u64)parts * TEXT_MAX));
 		if (n <= 0) {
 			t->counts[MXBPF_COUNT_UNREADABLE]++;
 			return 0;

@@ -192,7 +192,7 @@ __noinline int frames_raise(struct mxbpf_thread *t, __u64 start_ns, __u64 now)
 static __always_inline void span_close_key(struct pt_regs *ctx, struct mxbpf_thread *t,
 					   const volatile struct mxbpf_row *row)
 {
-	struct mxbpf_key key = { .key = fetch(ctx, t, &row->key), .tgid = t->tgid, .cls = row->cls };
+	struct mxbpf_key key = {.key = fetch(ctx, t, &row->key), .tgid = t->tgid, .cls = row->cls};
 	__u64 now = bpf_ktime_get_ns();
 	struct mxbpf_frame *open, *top;
 

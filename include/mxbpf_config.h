@@ -8,11 +8,11 @@
 
 #include "mxbpf_event.h"
 
-#define MXBPF_ROWS_MAX	  16   /* program variants of one plan */
-#define MXBPF_DEREFS_MAX  4
-#define MXBPF_THREADS_MAX 1024 /* threads of the target that hit a probe at the same time */
-#define MXBPF_FRAMES_MAX  32   /* open spans of one thread; a power of two */
-#define MXBPF_KEYS_MAX	  16384 /* open spans that end by key */
+#define MXBPF_ROWS_MAX	      16 /* program variants of one plan */
+#define MXBPF_DEREFS_MAX      4
+#define MXBPF_THREADS_MAX     1024  /* threads of the target that hit a probe at the same time */
+#define MXBPF_FRAMES_MAX      32    /* open spans of one thread; a power of two */
+#define MXBPF_KEYS_MAX	      16384 /* open spans that end by key */
 #define MXBPF_NAME_PART_BYTES 256
 #define MXBPF_NAME_PARTS_MAX  (MXBPF_NAME_BYTES_MAX / MXBPF_NAME_PART_BYTES)
 #define MXBPF_NAMES_MAX	      8192 /* parts of names known to BPF */

@@ -20,16 +20,16 @@
 #endif
 
 enum mxbpf_kind {
-	MXBPF_SPAN = 1,	   /* BPF: a call with start and end                           struct mxbpf_span */
-	MXBPF_AGG = 2,	   /* user (later BPF): one row of a table                      struct mxbpf_agg */
+	MXBPF_SPAN = 1, /* BPF: a call with start and end                           struct mxbpf_span */
+	MXBPF_AGG = 2,	/* user (later BPF): one row of a table                      struct mxbpf_agg */
 	/* 3 instant: kept free */
 	MXBPF_COUNTER = 4, /* user: a value of a span class over the window         struct mxbpf_counter */
 	MXBPF_ALLOC = 5,   /* BPF: bytes taken or given back on a device              struct mxbpf_alloc */
 	/* 6 sched: kept free */
-	MXBPF_EDGE = 7,	   /* BPF: an open span caused work that starts later          struct mxbpf_edge */
-	MXBPF_NAME = 8,	   /* user: id -> string, before its first use in a slot       struct mxbpf_name */
+	MXBPF_EDGE = 7, /* BPF: an open span caused work that starts later          struct mxbpf_edge */
+	MXBPF_NAME = 8, /* user: id -> string, before its first use in a slot       struct mxbpf_name */
 	/* 9 loss: carried by chunk headers, see mxbpf_file.h */
-	MXBPF_MEM = 10,	   /* user: allocation totals of one device                     struct mxbpf_mem */
+	MXBPF_MEM = 10, /* user: allocation totals of one device                     struct mxbpf_mem */
 };
 
 struct mxbpf_rec {
@@ -106,8 +106,8 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_edge) == 40);
 struct mxbpf_name {
 	struct mxbpf_rec h; /* ts_ns 0 */
 	__u64 id;
-	__u32 len;  /* bytes in text, <= MXBPF_NAME_BYTES_MAX */
-	__u32 kind; /* enum mxbpf_name_kind */
+	__u32 len;   /* bytes in text, <= MXBPF_NAME_BYTES_MAX */
+	__u32 kind;  /* enum mxbpf_name_kind */
 	char text[]; /* not NUL-terminated; zero-padded to a multiple of 8. Hostile: never print unescaped */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_name) == 32);

@@ -15,11 +15,11 @@
 
 #include "mxbpf_event.h"
 
-#define MXBPF_FILE_MAGIC   "MXBPFREC"
-#define MXBPF_FILE_MAJOR   1 /* a reader refuses a newer one */
-#define MXBPF_FILE_MINOR   0
-#define MXBPF_SLOT_BYTES   (256u << 10)
-#define MXBPF_CHUNK_MAGIC  0x4b4e4843u /* "CHNK" */
+#define MXBPF_FILE_MAGIC  "MXBPFREC"
+#define MXBPF_FILE_MAJOR  1 /* a reader refuses a newer one */
+#define MXBPF_FILE_MINOR  0
+#define MXBPF_SLOT_BYTES  (256u << 10)
+#define MXBPF_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 enum mxbpf_file_flag {
 	MXBPF_FILE_COMPLETE = 1 << 0, /* end chunks were written and synced */
@@ -50,10 +50,10 @@ struct mxbpf_chunk {
 	__u32 magic;
 	__u16 kind;
 	__u16 pad;
-	__u32 payload_bytes; /* behind this header; multiple of 8, META padded with NUL */
-	__u32 crc;	     /* of this header with crc = 0, then the payload */
-	__u64 seq;	     /* rising over the session, by one a chunk */
-	__u64 dropped;	     /* records in slots overwritten so far (--max-size) */
+	__u32 payload_bytes;	/* behind this header; multiple of 8, META padded with NUL */
+	__u32 crc;		/* of this header with crc = 0, then the payload */
+	__u64 seq;		/* rising over the session, by one a chunk */
+	__u64 dropped;		/* records in slots overwritten so far (--max-size) */
 	struct mxbpf_loss loss; /* as known when the chunk was written */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_chunk) == 80);

@@ -10,8 +10,9 @@
 #include "mxbpf_file.h"
 #include "record/record.h"
 
-#define SLOT_BYTES (64u << 10) /* the smallest a reader takes, so that inputs of some hundred bytes reach every slot   \
-				*/
+#define SLOT_BYTES                                                                                                     \
+	(64u << 10) /* the smallest a reader takes, so that inputs of some hundred bytes reach every slot              \
+		     */
 #define NPLACES 6
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

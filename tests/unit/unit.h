@@ -38,12 +38,12 @@ static inline int unit_end(void)
 }
 
 #define TEST(promise) if (unit_open(promise))
-#define CHECK(cond)                                                             \
-	do {                                                                    \
-		if (!(cond)) {                                                  \
-			unit_bad++;                                             \
-			printf("# %s:%d: %s\n", __FILE__, __LINE__, #cond);     \
-		}                                                               \
+#define CHECK(cond)                                                                                                    \
+	do {                                                                                                           \
+		if (!(cond)) {                                                                                         \
+			unit_bad++;                                                                                    \
+			printf("# %s:%d: %s\n", __FILE__, __LINE__, #cond);                                            \
+		}                                                                                                      \
 	} while (0)
 #define UNIT_MAIN_END return unit_end()
 

@@ -5,126 +5,129 @@
  */
 #include "adapter/adapter.h"
 
-#define ARG1	      .base = MXBPF_BASE_ARG1
-#define ARG2	      .base = MXBPF_BASE_ARG2
-#define STACK	      .base = MXBPF_BASE_STACK
-#define AT1(a)	      .nderef = 1, .off = { a }
-#define AT2(a, b)     .nderef = 2, .off = { a, b }
-#define COUNT(a)      (sizeof(a) / sizeof((a)[0]))
+#define ARG1	  .base = MXBPF_BASE_ARG1
+#define ARG2	  .base = MXBPF_BASE_ARG2
+#define STACK	  .base = MXBPF_BASE_STACK
+#define AT1(a)	  .nderef = 1, .off = {a}
+#define AT2(a, b) .nderef = 2, .off = {a, b}
+#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
 
 static const struct adp_probe probes[] = {
 	/* API_BEGIN and API_END call these two in every function of the C API, profiler or not, thrown or not. */
 	{
 		.name = "api.enter",
 		.group = PROBE_API,
-		.symbols = { "_ZN5mxnet12on_enter_apiEPKc" },
-		.row = { .action = MXBPF_ACT_OPEN,
-			 .end = MXBPF_END_PAIR,
-			 .cls = MXBPF_CLASS_API,
-			 .at_call_site = 1,
-			 .name_type = MXBPF_NAMED_STATIC, /* __FUNCTION__ */
-			 .name = { ARG1 } },
+		.symbols = {"_ZN5mxnet12on_enter_apiEPKc"},
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_PAIR,
+			.cls = MXBPF_CLASS_API,
+			.at_call_site = 1,
+			.name_type = MXBPF_NAMED_STATIC, /* __FUNCTION__ */
+			.name = {ARG1}},
 	},
 	{
 		.name = "api.exit",
 		.group = PROBE_API,
-		.symbols = { "_ZN5mxnet11on_exit_apiEv" },
-		.row = { .action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_API },
+		.symbols = {"_ZN5mxnet11on_exit_apiEv"},
+		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_API},
 	},
 	/*
-	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *): one engine operation. OnCompleteStatic(engine, OprBlock *,
-	 * error) is its true end, where MXNet's own profiler stops the clock, and may come on another thread.
+	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *): one engine operation. OnCompleteStatic(engine,
+	 * OprBlock *, error) is its true end, where MXNet's own profiler stops the clock, and may come on another
+	 * thread.
 	 */
 	{
 		.name = "operator.start",
 		.group = PROBE_OP,
-		.symbols = { "_ZN5mxnet6engine14ThreadedEngine15ExecuteOprBlockENS_10RunContextEPNS0_8OprBlockE" },
-		.row = { .action = MXBPF_ACT_OPEN,
-			 .end = MXBPF_END_KEY,
-			 .cls = MXBPF_CLASS_OPERATOR,
-			 .name_type = MXBPF_NAMED_BYTES, /* a std::string of a temporary; word 0 is its text in both ABIs */
-			 .name = { ARG2, AT2(8, 88) },
-			 .key = { ARG2 },
-			 .device = { ARG2, AT1(16) },
-			 .link = { ARG2, AT1(8) } },
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine15ExecuteOprBlockENS_10RunContextEPNS0_8OprBlockE"},
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_KEY,
+			.cls = MXBPF_CLASS_OPERATOR,
+			.name_type =
+				MXBPF_NAMED_BYTES, /* a std::string of a temporary; word 0 is its text in both ABIs */
+			.name = {ARG2, AT2(8, 88)},
+			.key = {ARG2},
+			.device = {ARG2, AT1(16)},
+			.link = {ARG2, AT1(8)}},
 	},
 	{
 		.name = "operator.end",
 		.group = PROBE_OP,
-		.symbols = { "_ZN5mxnet6engine14ThreadedEngine16OnCompleteStaticEPNS_6EngineEPvPKN4dmlc5ErrorE" },
-		.row = { .action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = { ARG2 } },
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine16OnCompleteStaticEPNS_6EngineEPvPKN4dmlc5ErrorE"},
+		.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG2}},
 	},
 	/* Alloc(Handle *): size and context are filled in by the caller. */
 	{
 		.name = "memory.alloc",
 		.group = PROBE_MEM,
-		.symbols = { "_ZN5mxnet11StorageImpl5AllocEPNS_7Storage6HandleE" },
-		.row = { .action = MXBPF_ACT_ALLOC, .size = { ARG2, AT1(8) }, .device = { ARG2, AT1(16) } },
+		.symbols = {"_ZN5mxnet11StorageImpl5AllocEPNS_7Storage6HandleE"},
+		.row = {.action = MXBPF_ACT_ALLOC, .size = {ARG2, AT1(8)}, .device = {ARG2, AT1(16)}},
 	},
-	/* Free(Handle) and DirectFree(Handle), by value on the stack: dptr, size, context; without dptr they do nothing. */
+	/* Free(Handle) and DirectFree(Handle), by value on the stack: dptr, size, context; without dptr they do
+	   nothing. */
 	{
 		.name = "memory.free",
 		.group = PROBE_MEM,
-		.symbols = { "_ZN5mxnet11StorageImpl4FreeENS_7Storage6HandleE" },
-		.row = { .action = MXBPF_ACT_FREE,
-			 .guard = { STACK, AT1(8) },
-			 .size = { STACK, AT1(16) },
-			 .device = { STACK, AT1(24) } },
+		.symbols = {"_ZN5mxnet11StorageImpl4FreeENS_7Storage6HandleE"},
+		.row = {.action = MXBPF_ACT_FREE,
+			.guard = {STACK, AT1(8)},
+			.size = {STACK, AT1(16)},
+			.device = {STACK, AT1(24)}},
 	},
 	{
 		.name = "memory.direct_free",
 		.group = PROBE_MEM,
-		.symbols = { "_ZN5mxnet11StorageImpl10DirectFreeENS_7Storage6HandleE" },
-		.row = { .action = MXBPF_ACT_FREE,
-			 .guard = { STACK, AT1(8) },
-			 .size = { STACK, AT1(16) },
-			 .device = { STACK, AT1(24) } },
+		.symbols = {"_ZN5mxnet11StorageImpl10DirectFreeENS_7Storage6HandleE"},
+		.row = {.action = MXBPF_ACT_FREE,
+			.guard = {STACK, AT1(8)},
+			.size = {STACK, AT1(16)},
+			.device = {STACK, AT1(24)}},
 	},
 	/* They return only to the C API function that called them, whose end is theirs. */
 	{
 		.name = "wait.var",
 		.group = PROBE_WAIT,
-		.symbols = { "_ZN5mxnet6engine14ThreadedEngine10WaitForVarEPNS0_3VarE" },
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine10WaitForVarEPNS0_3VarE"},
 		.span_name = "WaitForVar",
-		.row = { .action = MXBPF_ACT_OPEN,
-			 .end = MXBPF_END_PARENT,
-			 .cls = MXBPF_CLASS_WAIT,
-			 .name_type = MXBPF_NAMED_COOKIE,
-			 .name = { .base = MXBPF_BASE_COOKIE } },
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_PARENT,
+			.cls = MXBPF_CLASS_WAIT,
+			.name_type = MXBPF_NAMED_COOKIE,
+			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
 	{
 		.name = "wait.all",
 		.group = PROBE_WAIT,
-		.symbols = { "_ZN5mxnet6engine14ThreadedEngine10WaitForAllEv" },
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine10WaitForAllEv"},
 		.span_name = "WaitForAll",
-		.row = { .action = MXBPF_ACT_OPEN,
-			 .end = MXBPF_END_PARENT,
-			 .cls = MXBPF_CLASS_WAIT,
-			 .name_type = MXBPF_NAMED_COOKIE,
-			 .name = { .base = MXBPF_BASE_COOKIE } },
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_PARENT,
+			.cls = MXBPF_CLASS_WAIT,
+			.name_type = MXBPF_NAMED_COOKIE,
+			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
 	/* Push(engine, Opr *, ...): the operation that operator.start will carry as OprBlock.opr. */
 	{
 		.name = "operator.push",
 		.group = PROBE_LINK,
 		.optional = true,
-		.symbols = { "_ZN5mxnet6engine14ThreadedEngine4PushEPNS0_3OprENS_7ContextEib" },
-		.row = { .action = MXBPF_ACT_EDGE, .link = { ARG2 } },
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine4PushEPNS0_3OprENS_7ContextEib"},
+		.row = {.action = MXBPF_ACT_EDGE, .link = {ARG2}},
 	},
 };
 
 static const struct adp_device devices[] = {
-	{ 1, "cpu", true },
-	{ 2, "gpu", true },
-	{ 3, "cpu pinned", false },
-	{ 5, "cpu shared", false },
+	{1, "cpu", true},
+	{2, "gpu", true},
+	{3, "cpu pinned", false},
+	{5, "cpu shared", false},
 };
 
 static const struct adp_build builds[] = {
-	{ "472988f6268780302be9ee15d6c53d9a07b534f5", "1.9.1" },
-	{ "5bc47870a585123f6a8ebc2f323c4150a4bb77d5", "1.8.0.post0" },
-	{ "21523d12a76c87a198d01d373f23cc58c7c019b2", "1.7.0.post2" },
-	{ "9523fbda21d9ef14722537c1896afda0cdd1778e", "1.9.1 (cu112)" },
+	{"472988f6268780302be9ee15d6c53d9a07b534f5", "1.9.1"},
+	{"5bc47870a585123f6a8ebc2f323c4150a4bb77d5", "1.8.0.post0"},
+	{"21523d12a76c87a198d01d373f23cc58c7c019b2", "1.7.0.post2"},
+	{"9523fbda21d9ef14722537c1896afda0cdd1778e", "1.9.1 (cu112)"},
 };
 
 const struct adp adapter_mxnet = {
@@ -137,8 +140,8 @@ const struct adp adapter_mxnet = {
 	.ndevices = COUNT(devices),
 	.builds = builds,
 	.nbuilds = COUNT(builds),
-	.class_title = { [MXBPF_CLASS_API] = "MXNET_C_API",
-			 [MXBPF_CLASS_OPERATOR] = "operator",
-			 [MXBPF_CLASS_WAIT] = "Engine wait" },
+	.class_title = {[MXBPF_CLASS_API] = "MXNET_C_API",
+			[MXBPF_CLASS_OPERATOR] = "operator",
+			[MXBPF_CLASS_WAIT] = "Engine wait"},
 	.mem_title = "Device Storage",
 };

@@ -14,7 +14,7 @@
 #include "attach/backend.h"
 #include "mxbpf.skel.h"
 
-const struct att_backend *const att_backends[] = { &att_backend_multi, NULL };
+const struct att_backend *const att_backends[] = {&att_backend_multi, NULL};
 
 /* A program variant: all probes whose rows are equal. */
 struct variant {
@@ -41,7 +41,7 @@ static bool attaches(const struct plan_probe *p)
 
 static const struct att_backend *pick_backend(struct err *e)
 {
-	struct err why = { 0 };
+	struct err why = {0};
 	int i;
 
 	for (i = 0; att_backends[i]; i++)
@@ -162,13 +162,14 @@ fail:
 
 static int attach_variant(struct att *a, struct variant *v, const struct plan *p, pid_t tgid, struct err *e)
 {
-	uint64_t *offs = calloc(2 * p->nprobes, sizeof(*offs)), *cookies = offs + p->nprobes;
+	uint64_t *offs = calloc(2 * p->nprobes, sizeof(*offs)), *cookies;
 	uint32_t n = 0;
 	size_t i;
 	int fd;
 
 	if (!offs)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	cookies = offs + p->nprobes;
 	for (i = 0; i < p->nprobes; i++) {
 		if (!attaches(&p->probes[i]) || variant_of(a, &p->probes[i].row->row) != v)
 			continue;
@@ -180,8 +181,10 @@ static int attach_variant(struct att *a, struct variant *v, const struct plan *p
 	if (fd == -ESRCH)
 		return err_set(e, ERR_TARGET, fd, "process %d exited while probes were being attached", tgid);
 	if (fd == -EPERM || fd == -EACCES)
-		return err_set(e, ERR_PRIVILEGE, fd, "attaching to %s is not permitted: run with sudo, or with CAP_BPF, "
-			       "CAP_PERFMON and CAP_SYS_PTRACE", p->lib->path);
+		return err_set(e, ERR_PRIVILEGE, fd,
+			       "attaching to %s is not permitted: run with sudo, or with CAP_BPF, "
+			       "CAP_PERFMON and CAP_SYS_PTRACE",
+			       p->lib->path);
 	if (fd < 0)
 		return err_set(e, ERR_RUNTIME, fd, "attaching %u probes to %s failed: %s", n, p->lib->path,
 			       strerror(-fd));
@@ -224,7 +227,7 @@ static void *close_link(void *arg)
 void att_detach(struct att *a)
 {
 	pthread_t threads[MXBPF_ROWS_MAX];
-	bool started[MXBPF_ROWS_MAX] = { 0 };
+	bool started[MXBPF_ROWS_MAX] = {0};
 	unsigned i;
 
 	if (a->skel && a->skel->bss)
@@ -265,7 +268,7 @@ int att_names_fd(const struct att *a)
 
 void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits)
 {
-	uint64_t sum[MXBPF_COUNT_MAX] = { 0 };
+	uint64_t sum[MXBPF_COUNT_MAX] = {0};
 	unsigned i, k;
 
 	for (i = 0; i < MXBPF_THREADS_MAX; i++)

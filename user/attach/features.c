@@ -10,7 +10,7 @@
 
 static bool try_multi(char *detail, size_t cap)
 {
-	struct err e = { 0 };
+	struct err e = {0};
 	bool ok = !att_backends[0]->supported(&e);
 
 	snprintf(detail, cap, "%s", ok ? "attaches all probes" : e.why);
@@ -52,12 +52,9 @@ static const struct {
 	bool required;
 	bool (*try_it)(char *detail, size_t cap);
 } features[] = {
-	{ "uprobe_multi", true, try_multi },
-	{ "ring buffer", true, try_ring },
-	{ "task storage", true, try_task_storage },
-	{ "attach cookies", true, try_cookie },
-	{ "kernel type information", true, try_btf },
-	{ "raw tracepoints", false, try_raw_tp },
+	{"uprobe_multi", true, try_multi},	    {"ring buffer", true, try_ring},
+	{"task storage", true, try_task_storage},   {"attach cookies", true, try_cookie},
+	{"kernel type information", true, try_btf}, {"raw tracepoints", false, try_raw_tp},
 };
 
 static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -71,7 +68,7 @@ unsigned att_features(struct att_feature *rows, unsigned max)
 
 	libbpf_set_print(silent);
 	for (i = 0; i < sizeof(features) / sizeof(features[0]) && i < max; i++) {
-		rows[i] = (struct att_feature){ .name = features[i].name, .required = features[i].required };
+		rows[i] = (struct att_feature){.name = features[i].name, .required = features[i].required};
 		rows[i].ok = features[i].try_it(rows[i].detail, sizeof(rows[i].detail));
 	}
 	return i;

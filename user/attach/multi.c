@@ -38,8 +38,8 @@ static int link_create(int prog_fd, const char *path, const uint64_t *offs, cons
 static int trivial_prog(void)
 {
 	const struct bpf_insn insns[] = {
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0 },
-		{ .code = BPF_JMP | BPF_EXIT },
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0},
+		{.code = BPF_JMP | BPF_EXIT},
 	};
 	LIBBPF_OPTS(bpf_prog_load_opts, o, .expected_attach_type = BACKEND_TRACE_UPROBE_MULTI);
 
@@ -82,7 +82,8 @@ static bool pid_is_process(void)
 	return err == -EINVAL;
 }
 
-/* BPF checks the process in any case, so without a trustworthy filter there is none, which costs other processes time. */
+/* BPF checks the process in any case, so without a trustworthy filter there is none, which costs other processes time.
+ */
 static int attach(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n, pid_t pid)
 {
 	static int filter = -1;

@@ -58,5 +58,5 @@ int buf_printf(struct buf *b, const char *fmt, ...)
 void buf_fini(struct buf *b)
 {
 	free(b->data);
-	*b = (struct buf){ 0 };
+	*b = (struct buf){0};
 }

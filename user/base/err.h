@@ -12,13 +12,12 @@ enum err_class {
 };
 
 struct err {
-	int code;	  /* -errno, 0 while unset */
+	int code;	    /* -errno, 0 while unset */
 	enum err_class cls; /* 0 while unset; read as ERR_RUNTIME */
-	char why[512];	  /* one line, no newline, no "error:" prefix */
+	char why[512];	    /* one line, no newline, no "error:" prefix */
 };
 
 /* Sets *e (NULL: nothing) unless it is set already: the innermost reason is kept. Returns code. */
-int err_set(struct err *e, enum err_class cls, int code, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+int err_set(struct err *e, enum err_class cls, int code, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

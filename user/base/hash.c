@@ -60,7 +60,7 @@ uint64_t *hash_put(struct hash *h, uint64_t a, uint64_t b)
 		return NULL;
 	e = find(h, a, b);
 	if (!e->used) {
-		*e = (struct hash_entry){ .a = a, .b = b, .used = 1 };
+		*e = (struct hash_entry){.a = a, .b = b, .used = 1};
 		h->len++;
 	}
 	return &e->val;
@@ -110,5 +110,5 @@ void hash_clear(struct hash *h)
 void hash_fini(struct hash *h)
 {
 	free(h->slots);
-	*h = (struct hash){ 0 };
+	*h = (struct hash){0};
 }

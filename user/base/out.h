@@ -16,8 +16,8 @@
 struct out;
 
 /*
- * Whether out_open() (and the recorder) could write there: parent exists, is writable, the name is free or a plain file,
- * no symlink. To be called before anything is attached. "-" is stdout.
+ * Whether out_open() (and the recorder) could write there: parent exists, is writable, the name is free or a plain
+ * file, no symlink. To be called before anything is attached. "-" is stdout.
  */
 int out_check(const char *path, struct err *e);
 
@@ -35,15 +35,17 @@ void out_printf(struct out *o, const char *fmt, ...) __attribute__((format(print
 /* n contiguous bytes of buffer to fill directly (n <= 4096), then out_filled() with how many were used. */
 char *out_reserve(struct out *o, size_t n);
 void out_filled(struct out *o, size_t used);
-int out_error(const struct out *o);	   /* 0 or -errno */
+int out_error(const struct out *o);	 /* 0 or -errno */
 uint64_t out_bytes(const struct out *o); /* written so far, before compression */
 
-/* Flush, sync, chown to SUDO_UID/SUDO_GID, rename. Frees o. 0 or -errno with e set ("cannot write PATH: No space left on device"). */
+/* Flush, sync, chown to SUDO_UID/SUDO_GID, rename. Frees o. 0 or -errno with e set ("cannot write PATH: No space left
+ * on device"). */
 int out_commit(struct out *o, struct err *e);
 /* Leaves nothing behind. Frees o; NULL is legal. */
 void out_abort(struct out *o);
 
-/* Creates path anew for read and write: an existing plain file is unlinked first, O_EXCL|O_NOFOLLOW, 0600, chowned to SUDO_UID. fd or -errno. */
+/* Creates path anew for read and write: an existing plain file is unlinked first, O_EXCL|O_NOFOLLOW, 0600, chowned to
+ * SUDO_UID. fd or -errno. */
 int out_create(const char *path, struct err *e);
 /* An unnamed file for scratch data in the directory of path ("-" or NULL: TMPDIR, else /tmp). fd or -errno. */
 int out_scratch(const char *path, struct err *e);

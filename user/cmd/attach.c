@@ -10,7 +10,7 @@
 static int write_trace(struct live *l)
 {
 	struct rec_reader *r = NULL;
-	struct err e = { 0 };
+	struct err e = {0};
 	int code;
 
 	if (rec_reader_open(rec_writer_fd(l->writer), &r, &e))
@@ -54,7 +54,7 @@ static int results(struct live *l)
 
 static int run(const struct cmd_opts *o, const char *recording)
 {
-	struct err e = { 0 };
+	struct err e = {0};
 	struct live l;
 	int code, err;
 

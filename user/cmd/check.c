@@ -15,7 +15,11 @@ static int check_kernel(void)
 
 	printf("kernel\n");
 	for (i = 0; i < n; i++) {
-		printf("  %-4s %-24s %s\n", rows[i].ok ? "ok" : rows[i].required ? "NO" : "no", rows[i].name, rows[i].detail);
+		printf("  %-4s %-24s %s\n",
+		       rows[i].ok	  ? "ok"
+		       : rows[i].required ? "NO"
+					  : "no",
+		       rows[i].name, rows[i].detail);
 		if (!rows[i].ok && rows[i].required)
 			code = CMD_PRIVILEGE;
 	}
@@ -24,7 +28,7 @@ static int check_kernel(void)
 
 static int check_probe(const struct plan_probe *p)
 {
-	static const char *const costs[] = { "emulated, about 0.5 us a hit", "single-stepped, up to 9 us a hit", "" };
+	static const char *const costs[] = {"emulated, about 0.5 us a hit", "single-stepped, up to 9 us a hit", ""};
 
 	if (p->reason[0]) {
 		printf("  %-4s %-20s %s\n", p->row->optional ? "no" : "NO", p->row->name, p->reason);
@@ -37,8 +41,8 @@ static int check_probe(const struct plan_probe *p)
 
 static int check_target(int pid)
 {
-	struct plan plan = { 0 };
-	struct err e = { 0 };
+	struct plan plan = {0};
+	struct err e = {0};
 	struct tgt *t = NULL;
 	int code = CMD_OK, one;
 	size_t i;

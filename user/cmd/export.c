@@ -85,6 +85,8 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 	if (err)
 		return cmd_fail(&e);
 	err = snk_write(trace_sink(o->format, path), &in, &opts, out, &e);
+	if (err && rec_reader_error(r)->code) /* it knows what is wrong with the recording */
+		e = *rec_reader_error(r);
 	if (err)
 		out_abort(out);
 	else

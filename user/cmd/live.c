@@ -50,7 +50,7 @@ static void abort_now(int sig)
 /* The first Ctrl-C ended the window; a second one shall not wait for a long export. */
 static void arm_abort(void)
 {
-	struct sigaction sa = { .sa_handler = abort_now };
+	struct sigaction sa = {.sa_handler = abort_now};
 	sigset_t set;
 
 	sigaction(SIGINT, &sa, NULL);
@@ -63,7 +63,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 {
 	unsigned groups = o->probes;
 
-	*l = (struct live){ .o = o, .recording = recording, .signals = -1 };
+	*l = (struct live){.o = o, .recording = recording, .signals = -1};
 	l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
 	if (recording || o->trace)
 		groups |= PROBE_LINK;
@@ -111,7 +111,7 @@ static bool interrupted(struct live *l, uint64_t until_ns)
 	uint64_t now = live_now_ns(CLOCK_MONOTONIC);
 	uint64_t left_ms = until_ns > now ? (until_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
-	struct pollfd fds[] = { { .fd = l->signals, .events = POLLIN }, { .fd = tgt_pidfd(l->target), .events = POLLIN } };
+	struct pollfd fds[] = {{.fd = l->signals, .events = POLLIN}, {.fd = tgt_pidfd(l->target), .events = POLLIN}};
 	struct signalfd_siginfo taken; /* else it stays pending, and would count as the second Ctrl-C */
 
 	if (poll(fds, 2, ms) <= 0)
@@ -127,7 +127,7 @@ static void mark_start(struct live *l)
 
 int live_start(struct live *l, struct err *e)
 {
-	struct att_opts ao = { .ring_bytes = (uint32_t)l->o->ring_bytes, .verbose = l->o->verbose };
+	struct att_opts ao = {.ring_bytes = (uint32_t)l->o->ring_bytes, .verbose = l->o->verbose};
 	uint64_t until = live_now_ns(CLOCK_MONOTONIC) + l->o->delay_ns;
 	pid_t pid = tgt_pid(l->target);
 
@@ -201,12 +201,13 @@ int live_stop(struct live *l, struct err *e)
 		cmd_warn("the accounts do not agree: %llu attempted, %llu stored, %llu dropped, %llu malformed",
 			 (unsigned long long)s->loss.attempted, (unsigned long long)s->loss.stored,
 			 (unsigned long long)s->loss.dropped, (unsigned long long)ring_malformed(l->ring));
+	if (l->write_error)
+		err_set(e, ERR_RUNTIME, l->write_error, "events were not all folded or written: %s",
+			strerror(-l->write_error));
 	if (l->writer) {
 		s->cut_records = rec_writer_cut_records(l->writer);
-		return rec_writer_finish(l->writer, l->model, s, e);
+		rec_writer_finish(l->writer, l->model, s, e);
 	}
-	if (l->write_error)
-		err_set(e, ERR_RUNTIME, l->write_error, "events could not be folded: %s", strerror(-l->write_error));
 	return e->code;
 }
 

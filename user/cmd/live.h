@@ -30,7 +30,7 @@ struct live {
 	struct hash threads;	   /* tids whose names are known; likewise */
 	int write_error;	   /* first error of the writer or the model; likewise */
 	struct mdl_session session;
-	int signals; /* signalfd: INT, TERM, HUP */
+	int signals;		   /* signalfd: INT, TERM, HUP */
 	uint64_t prepared_mono_ns; /* when the session began, for --verbose */
 };
 

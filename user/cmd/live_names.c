@@ -37,10 +37,10 @@ static void feed_name(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, 
 	size_t size = (sizeof(*n) + (size_t)len + 7) & ~7ul;
 
 	memset(room, 0, size);
-	*n = (struct mxbpf_name){ .h = { .kind = MXBPF_NAME, .size = (uint16_t)size, .tgid = tgid },
-				  .id = id,
-				  .len = (uint32_t)len,
-				  .kind = kind };
+	*n = (struct mxbpf_name){.h = {.kind = MXBPF_NAME, .size = (uint16_t)size, .tgid = tgid},
+				 .id = id,
+				 .len = (uint32_t)len,
+				 .kind = kind};
 	memcpy(n->text, text, (size_t)len);
 	if (mdl_feed(l->model, n, size) && !l->write_error)
 		l->write_error = -ENOMEM;

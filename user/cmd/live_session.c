@@ -67,7 +67,7 @@ static int describe_devices(struct live *l, struct mdl_session *s)
 	for (i = 0; i < s->ndevices; i++) {
 		const struct adp_device *d = &l->plan.adp->devices[i];
 
-		s->devices[i] = (struct mdl_device){ d->type, d->numbered, strdup(d->name) };
+		s->devices[i] = (struct mdl_device){d->type, d->numbered, strdup(d->name)};
 		if (!s->devices[i].name)
 			return -ENOMEM;
 	}
@@ -83,7 +83,7 @@ static int describe_tables(struct live *l, struct mdl_session *s)
 	for (i = 0; i < l->plan.nprobes; i++) {
 		const struct plan_probe *p = &l->plan.probes[i];
 		const struct mxbpf_row *row = &p->row->row;
-		char **title = row->action == MXBPF_ACT_OPEN  ? &s->class_title[row->cls]
+		char **title = row->action == MXBPF_ACT_OPEN	? &s->class_title[row->cls]
 			       : row->action == MXBPF_ACT_ALLOC ? &s->mem_title
 								: NULL;
 

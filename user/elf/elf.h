@@ -15,6 +15,8 @@
 
 struct elf;
 
+#define ELF_SYM_FUNC 2 /* STT_FUNC */
+
 struct elf_sym {
 	uint64_t va;
 	uint64_t size_bytes; /* 0: the file does not say */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/plan.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,15 +11,15 @@
 #include "base/buf.h"
 
 /* Of a function that is longer, or whose symbol has no size, not all branches are known: no slide then. */
-#define CODE_BYTES_MAX	  (1u << 20)
+#define CODE_BYTES_MAX	   (1u << 20)
 #define CODE_BYTES_UNSIZED 16
 
 /* Ids of NAMED_COOKIE names: even, so no hash; small, so no address. */
 #define COOKIE_NAME_FIRST 16
 
 const struct plan_group plan_groups[] = {
-	{ "op", PROBE_OP, true },     { "api", PROBE_API, true }, { "mem", PROBE_MEM, true },
-	{ "wait", PROBE_WAIT, true }, { "link", PROBE_LINK, false }, { NULL },
+	{"op", PROBE_OP, true},	    {"api", PROBE_API, true},	 {"mem", PROBE_MEM, true},
+	{"wait", PROBE_WAIT, true}, {"link", PROBE_LINK, false}, {NULL},
 };
 
 const char *plan_group_name(enum probe_group g)
@@ -92,7 +91,7 @@ static int place(struct plan_probe *p, struct elf *elf, const struct elf_sym *sy
 {
 	size_t n = sym->size_bytes ? sym->size_bytes : CODE_BYTES_UNSIZED;
 	bool cut = !sym->size_bytes || n > CODE_BYTES_MAX;
-	struct err why = { 0 };
+	struct err why = {0};
 	uint8_t *code;
 	int err = 0;
 
@@ -121,7 +120,7 @@ static int resolve(struct plan_probe *p, struct elf *elf, struct tgt_lib *lib, b
 	err = find_symbol(p, elf, &sym);
 	if (err)
 		return err;
-	if (sym.type != STT_FUNC)
+	if (sym.type != ELF_SYM_FUNC)
 		return refuse(p, "%s is not a function", p->symbol);
 	p->va = sym.va;
 	err = place(p, elf, &sym);
@@ -132,7 +131,7 @@ static int resolve(struct plan_probe *p, struct elf *elf, struct tgt_lib *lib, b
 
 static int find_runtime(struct tgt *t, struct plan *out, struct err *e)
 {
-	struct buf looked = { 0 };
+	struct buf looked = {0};
 	int i, err;
 
 	for (i = 0; adapters[i]; i++) {
@@ -156,7 +155,7 @@ int plan_make(struct tgt *t, unsigned groups, bool lenient, struct plan *out, st
 	unsigned i;
 	int err;
 
-	*out = (struct plan){ 0 };
+	*out = (struct plan){0};
 	err = find_runtime(t, out, e);
 	if (!err)
 		err = tgt_lib_elf(t, out->lib, &elf, e);
@@ -185,7 +184,7 @@ int plan_make(struct tgt *t, unsigned groups, bool lenient, struct plan *out, st
 void plan_fini(struct plan *p)
 {
 	free(p->probes);
-	*p = (struct plan){ 0 };
+	*p = (struct plan){0};
 }
 
 const char *plan_span_name(const struct plan *p, uint64_t id)

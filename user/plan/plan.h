@@ -21,13 +21,13 @@ const char *plan_group_name(enum probe_group g);
 
 struct plan_probe {
 	const struct adp_probe *row;
-	const char *symbol;	 /* the alternative that exists; NULL if none */
-	uint64_t va;		 /* of the function */
-	uint64_t off;		 /* file offset of the probe; meaningful while !reason[0] */
+	const char *symbol; /* the alternative that exists; NULL if none */
+	uint64_t va;	    /* of the function */
+	uint64_t off;	    /* file offset of the probe; meaningful while !reason[0] */
 	uint64_t cookie;
 	struct insn_entry entry;
-	bool wanted;		 /* its group was asked for */
-	char reason[256];	 /* why it is refused; "" if it will be attached */
+	bool wanted;	  /* its group was asked for */
+	char reason[256]; /* why it is refused; "" if it will be attached */
 };
 
 struct plan {
@@ -36,7 +36,7 @@ struct plan {
 	const char *version;	   /* "1.9.1"; NULL for an unknown build */
 	struct plan_probe *probes; /* owned */
 	size_t nprobes;
-	unsigned nattach;	   /* probes that will be attached */
+	unsigned nattach; /* probes that will be attached */
 };
 
 /*

@@ -21,7 +21,7 @@ enum probe_group {
 
 /* One row of an adapter: a function of the runtime and what a hit on it means. */
 struct adp_probe {
-	const char *name;			/* "operator.start": in reports, check and JSON */
+	const char *name; /* "operator.start": in reports, check and JSON */
 	enum probe_group group;
 	bool optional;				/* may be missing; otherwise the group is refused without it */
 	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
@@ -43,9 +43,9 @@ struct adp_build {
 };
 
 struct adp {
-	const char *name;	/* "mxnet" */
-	const char *title;	/* "MXNet" */
-	const char *lib_glob;	/* basename of the library that carries the runtime */
+	const char *name;     /* "mxnet" */
+	const char *title;    /* "MXNet" */
+	const char *lib_glob; /* basename of the library that carries the runtime */
 	const struct adp_probe *probes;
 	unsigned nprobes;
 	const struct adp_device *devices;

@@ -18,13 +18,14 @@ struct rec_writer;
 
 #define REC_MAX_BYTES_DEFAULT (2ull << 30)
 
-/* Takes fd (from out_create() or out_scratch()), also on error. max_bytes: 0 for the default; at least 4 slots are used. Writes header and meta. */
+/* Takes fd (from out_create() or out_scratch()), also on error. max_bytes: 0 for the default; at least 4 slots are
+ * used. Writes header and meta. */
 int rec_writer_open(int fd, uint64_t max_bytes, const struct mdl_session *s, struct rec_writer **w, struct err *e);
 
 /*
  * Appends whole records (a ring's chunk) as a DATA chunk, preceded in each slot by NAME records of the names and
- * threads they use, taken from the model. loss: as known now. After the first error (disk full) everything is ignored and
- * the error returned; what was written stays readable.
+ * threads they use, taken from the model. loss: as known now. After the first error (disk full) everything is ignored
+ * and the error returned; what was written stays readable.
  */
 int rec_writer_append(struct rec_writer *w, const void *recs, size_t bytes, const struct mdl *names,
 		      const struct mxbpf_loss *loss);
@@ -42,8 +43,8 @@ void rec_writer_free(struct rec_writer *w); /* closes; NULL is legal */
 struct rec_reader;
 
 /*
- * Takes a duplicate of fd. Clear errors, ERR_RUNTIME: "not an mxbpf recording", "written by a newer mxbpf (format 2.0)",
- * "damaged at offset N". A cut file opens: session.incomplete.
+ * Takes a duplicate of fd. Clear errors, ERR_RUNTIME: "not an mxbpf recording", "written by a newer mxbpf
+ * (format 2.0)", "damaged at offset N". A cut file opens: session.incomplete.
  */
 int rec_reader_open(int fd, struct rec_reader **r, struct err *e);
 void rec_reader_close(struct rec_reader *r);

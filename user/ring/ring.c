@@ -26,10 +26,10 @@ struct ring {
 	ring_chunk_fn fn;
 	void *ctx;
 	pthread_t consumer, worker;
-	bool stopping;		 /* atomic: the consumer shall take the rest and end */
+	bool stopping;		      /* atomic: the consumer shall take the rest and end */
 	uint64_t received, malformed; /* atomic: written by the consumer */
-	struct chunk *cur;	 /* the consumer's */
-	pthread_mutex_t lock;	 /* of all below */
+	struct chunk *cur;	      /* the consumer's */
+	pthread_mutex_t lock;	      /* of all below */
 	pthread_cond_t changed;
 	struct chunk *head, **tail;
 	unsigned queued;
@@ -226,7 +226,7 @@ uint64_t ring_malformed(const struct ring *r)
 
 int ring_read_name(int names_fd, uint64_t id, char *text)
 {
-	struct mxbpf_name_key key = { .id = id };
+	struct mxbpf_name_key key = {.id = id};
 	struct mxbpf_name_part part;
 	size_t len = 0;
 

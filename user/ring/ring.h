@@ -14,7 +14,7 @@
 struct ring;
 
 /*
- * Called on the ring's second thread with whole, checked records; they are freed afterwards. 
+ * Called on the ring's second thread with whole, checked records; they are freed afterwards.
  * A negative return stops nothing: remember it yourself.
  */
 typedef void (*ring_chunk_fn)(void *ctx, const void *recs, size_t bytes);
@@ -25,7 +25,7 @@ int ring_start(int ring_fd, ring_chunk_fn fn, void *ctx, struct ring **out, stru
 void ring_stop(struct ring *r);
 void ring_free(struct ring *r); /* NULL is legal */
 
-uint64_t ring_received(const struct ring *r); /* records copied so far; any thread */
+uint64_t ring_received(const struct ring *r);  /* records copied so far; any thread */
 uint64_t ring_malformed(const struct ring *r); /* records refused by the check; 0 unless there is a bug */
 
 /* The bytes of a name from BPF's map: length, or -errno. text holds MXBPF_NAME_BYTES_MAX. */
