@@ -78,10 +78,10 @@ def check_includes(path, lines):
 
 
 def check_functions(lines):
-    """Kernel style: a function's braces stand alone in the first column."""
+    """Kernel style: a function's braces stand alone in the first column. A unit test's TEST() block counts by itself."""
     start = None
     for number, line in enumerate(lines, 1):
-        if line.startswith('{'):
+        if line.startswith('{') or (start and line.startswith('\tTEST(')):
             start = number
         elif line.startswith('}') and start:
             length = number - start + 1
