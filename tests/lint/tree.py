@@ -16,7 +16,7 @@ ROOMS = {
     'target': ('base elf', 'elf.h'),
     'insn': ('base', 'Zydis/'),
     'adapter': ('plan/probe.h', ''),
-    'plan': ('adapter base elf insn target', ''),
+    'plan': ('adapter base elf insn target', 'elf.h'),
     'attach': ('base plan', 'bpf/ mxbpf.skel.h'),
     'ring': ('base', 'bpf/'),
     'model': ('base', ''),
