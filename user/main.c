@@ -39,7 +39,8 @@ int main(int argc, char **argv)
 	const struct cmd *c;
 
 	fill_std_fds();
-	signal(SIGPIPE, SIG_IGN); /* a reader that went away and a file too large are errors of the output, with a message */
+	signal(SIGPIPE,
+	       SIG_IGN); /* a reader that went away and a file too large are errors of the output, with a message */
 	signal(SIGXFSZ, SIG_IGN);
 	if (argc < 2) {
 		cmd_print_usage();

@@ -23,6 +23,8 @@ NOT_JUDGED = {
     'MXDumpProcessProfile': 'profiler.dump(); hidden likewise',
     'MXNotifyShutdown': 'interpreter shutdown: mxnet.base calls it at exit, after any profile has been printed',
 }
+# Operations that MXNet pushes without a name (a copy from numpy, for one): its profiler has no row for them, mxbpf shows them.
+UNNAMED = '[unnamed]'
 # Not functions but sums over the rows: counted from the rows themselves, so that a side may leave them out.
 API_CALLS = 'MXNet C API Calls'
 API_CONCURRENCY = 'MXNet C API Concurrency'
@@ -78,7 +80,8 @@ def read_mxbpf_json(name, data):
     side = Side(name)
     for table, counter in (('operator', side.operators), ('MXNET_C_API', side.api)):
         for row in data['tables'].get(table, []):
-            counter[row['name']] += row['count']
+            if row['name'] != UNNAMED:
+                counter[row['name']] += row['count']
     for row in data['tables'].get('Device Storage', []):
         side.memory[row['device']] = Memory(row['allocs'] + row['frees'], row['allocs'], row['frees'], row['alloc_bytes'],
                                             row['free_bytes'])

@@ -19,6 +19,7 @@ static const struct {
 	{MXBPF_CLASS_OPERATOR, false, "Custom"},
 	{MXBPF_CLASS_OPERATOR, false, "_backward_Custom"},
 	{MXBPF_CLASS_OPERATOR, false, "CustomOperatorWait"},
+	{MXBPF_CLASS_OPERATOR, false, "[unnamed]"}, /* operations to which MXNet gives no name have no row */
 	{MXBPF_CLASS_API, true, "MXProfile"},
 	{MXBPF_CLASS_API, true, "MXSetProfiler"},
 	{MXBPF_CLASS_API, true, "MXSetProcessProfiler"},
