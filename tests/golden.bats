@@ -1,0 +1,53 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What every output prints of a recording of a real job (tests/golden/make.sh): needs neither root nor MXNet.
+
+load helpers
+
+GOLDEN=$REPO/tests/golden
+
+same() { # GOLDEN-FILE COMMAND...
+	local want=$GOLDEN/$1
+	shift
+	diff "$want" <("$@")
+}
+
+report() { "$MXBPF" report "$GOLDEN/real.mxd" "$@"; }
+
+@test "the modern tables of a real job are as they were looked at, in 80 columns" {
+	same real.modern.txt report
+	same real.modern-avg-top3.txt report --sort avg --ascending --top 3
+	report | python3 -c 'import sys; sys.exit(any(len(l.rstrip("\n")) > 80 for l in sys.stdin))'
+}
+
+@test "MXNet's layouts of a real job are as they were looked at" {
+	same real.mxnet.txt report --layout mxnet
+	same real.mxnet.json report --layout mxnet --format json
+}
+
+@test "the JSON of a real job is as it was looked at and follows the schema" {
+	need_mxnet
+	same real.json report --format json
+	report --format json >"$BATS_TEST_TMPDIR/r.json"
+	"$PYTHON" -m jsonschema -i "$BATS_TEST_TMPDIR/r.json" "$REPO/share/report.schema.json"
+	# A schema that takes anything would take this as well.
+	jq '.tables.operator[0].count = "1"' "$BATS_TEST_TMPDIR/r.json" >"$BATS_TEST_TMPDIR/bad.json"
+	run "$PYTHON" -m jsonschema -i "$BATS_TEST_TMPDIR/bad.json" "$REPO/share/report.schema.json"
+	[[ $status != 0 ]]
+}
+
+@test "the trace of a real job is as it was looked at, byte for byte" {
+	"$MXBPF" export "$GOLDEN/real.mxd" -o "$BATS_TEST_TMPDIR/t.json"
+	cmp "$BATS_TEST_TMPDIR/t.json" <(gunzip -c "$GOLDEN/real.trace.json.gz")
+}
+
+@test "a recording that was cut tells so, and its tables are those of what is left" {
+	local size
+	size=$(stat -c %s "$GOLDEN/real.mxd")
+	head -c $((size - 1)) "$GOLDEN/real.mxd" >"$BATS_TEST_TMPDIR/cut.mxd"
+	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/cut.mxd" --format json
+	expect_status 0
+	expect_re incomplete "$stderr"
+	# Only the end is gone: the spans are all there, and folding them gives the same rows as the aggregates.
+	diff <(jq .tables "$GOLDEN/real.json") <(jq .tables <<<"$output")
+}
