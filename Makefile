@@ -36,7 +36,7 @@ WARN := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -W
 OPT  := $(if $(DEBUG),-O0 -g3,-O2 -g) $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-omit-frame-pointer)
 HARD := -fstack-protector-strong -fPIE $(if $(DEBUG)$(ASAN),,-D_FORTIFY_SOURCE=2)
 ALL_CFLAGS = -std=gnu11 $(OPT) $(WARN) $(HARD) -D_GNU_SOURCE -DMXBPF_VERSION='"$(VERSION)"' \
-	-ffile-prefix-map=$(CURDIR)/= -Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) $(CFLAGS)
+	-ffile-prefix-map=$(abspath $(O))/=build/ -ffile-prefix-map=$(CURDIR)/= -Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) $(CFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(if $(ASAN),-fsanitize=address$(comma)undefined) $(LDFLAGS)
 
 BPF_ARCH := $(patsubst x86_64,x86,$(shell uname -m))

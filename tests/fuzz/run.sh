@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs every fuzz target (built by `make fuzz`) for FUZZ_SECONDS (60) each. The corpus grows under O/fuzz/corpus and starts
+# from what the tree has: the recording of a real job, small ELF objects made here.
+# usage: tests/fuzz/run.sh [O]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+O=$(realpath -m "${1:-build}")
+
+seed_fuzz_record() { cp tests/golden/real.mxd "$1"; }
+
+seed_fuzz_elf() {
+	local hash
+	for hash in gnu sysv both; do
+		echo 'int answer(int x) { return x ? answer(x - 1) + 1 : 42; } int other(void) { return answer(3); }' |
+			cc -x c - -shared -nostdlib -O1 -fPIC -Wl,-z,noseparate-code,--hash-style=$hash,--build-id -o "$1/$hash.so"
+	done
+}
+
+status=0
+for source in tests/fuzz/fuzz_*.c; do
+	name=$(basename "$source" .c)
+	corpus=$O/fuzz/corpus/$name
+	mkdir -p "$corpus"
+	"seed_$name" "$corpus"
+	echo "== $name"
+	(cd "$corpus/.." && "$O/fuzz/$name" -max_total_time="${FUZZ_SECONDS:-60}" -timeout=10 -rss_limit_mb=2048 -max_len=600000 \
+		-verbosity=0 -print_final_stats=1 "$corpus") || status=1
+done
+exit $status

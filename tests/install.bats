@@ -1,0 +1,25 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What a packager does.
+
+load helpers
+
+@test "install puts binary, man page and completion under DESTDIR and PREFIX; uninstall takes them away" {
+	local dest=$BATS_TEST_TMPDIR/dest
+	make -C "$REPO" --no-print-directory O="$O" install DESTDIR="$dest" PREFIX=/usr
+	"$dest/usr/bin/mxbpf" --version
+	[[ -s $dest/usr/share/man/man1/mxbpf.1 && -s $dest/usr/share/bash-completion/completions/mxbpf ]]
+	make -C "$REPO" --no-print-directory O="$O" uninstall DESTDIR="$dest" PREFIX=/usr
+	[[ -z $(find "$dest" -type f) ]]
+}
+
+@test "two builds of the same tree are the same, byte for byte" {
+	make -C "$REPO" --no-print-directory -j2 O="$BATS_TEST_TMPDIR/again" all >/dev/null
+	cmp "$O/mxbpf" "$BATS_TEST_TMPDIR/again/mxbpf"
+}
+
+@test "a missing library is named with the package to install" {
+	run env PKG_CONFIG=false make -C "$REPO" --no-print-directory O="$BATS_TEST_TMPDIR/none" all
+	[[ $status != 0 ]]
+	expect_re 'libbpf is missing: apt-get install libbpf-dev' "$output"
+}
