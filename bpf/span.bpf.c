@@ -104,13 +104,13 @@ __noinline int frames_trim(struct mxbpf_thread *t, __u64 sp, __u64 now)
 static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row,
 				      __u32 probe)
 {
-	__u64 sp = PT_REGS_SP(ctx), now = bpf_ktime_get_ns();
+	__u64 sp = PT_REGS_SP(ctx);
 	struct mxbpf_frame *f = frame_top(t);
 	struct mxbpf_key key = {};
 	__u32 d;
 
 	if (f && f->sp <= sp)
-		frames_trim(t, sp, now);
+		frames_trim(t, sp, bpf_ktime_get_ns());
 	d = t->depth;
 	if (row->end == MXBPF_END_PARENT && !d) { /* nothing would ever end it */
 		t->counts[MXBPF_COUNT_UNMATCHED]++;

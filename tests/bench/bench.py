@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The comparison: all modes one after another, round after round, on the same loops. run.sh calls it and has the usage.
+
+One process of the job for each (round, loop, mode). In it, sections of the loop that are watched stand between sections
+that are not, and a ratio is the watched one to the mean of its two neighbours: what drifts in the machine or differs
+between two processes is in both.
+"""
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+
+import extra
+import report
+from modes import MODES
+from proc import BenchError, Job
+
+LOOPS = ('tiny', 'static', 'cnn')
+BLOCKS = {'busy': extra.busy, 'steady': extra.steady, 'export': extra.export, 'bpf': extra.bpf}
+
+
+def names_of(text, known, what):
+    names = text.split(',') if text else list(known)
+    for name in names:
+        if name not in known:
+            sys.exit('bench: %s: %r is not one of %s' % (what, name, ', '.join(known)))
+    return names
+
+
+def parse_args():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--mxbpf', required=True, help='the binary')
+    p.add_argument('--work', required=True, help='folder for what is written on the way')
+    p.add_argument('--json', required=True, help='the result')
+    p.add_argument('--quick', action='store_true')
+    p.add_argument('--rounds', type=int)
+    p.add_argument('--loops', default='')
+    p.add_argument('--modes', default='')
+    p.add_argument('--blocks', default='')
+    args = p.parse_args()
+    args.loops = names_of(args.loops, LOOPS, 'LOOPS')
+    args.modes = names_of(args.modes, MODES, 'MODES')
+    args.blocks = [] if args.blocks == 'none' else names_of(args.blocks, BLOCKS, 'BLOCKS')
+    args.rounds = args.rounds or (1 if args.quick else 3)
+    args.section_s = 0.4 if args.quick else 1.0
+    args.attaches = 3 if args.quick else 7
+    args.steady_s = 6 if args.quick else 30
+    args.record_s = 2 if args.quick else 8
+    sbin = '/usr/sbin/bpftool'
+    args.bpftool = sbin if os.path.exists(sbin) else shutil.which('bpftool')
+    return args
+
+
+def say(text):
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def watched(job, mode, steps, before):
+    """One watched section and the bare one behind it; returns the sample and that bare section."""
+    mode.attach()
+    mode.before_section()
+    section = job.tell('run', steps)
+    mode.after_section()
+    mode.detach()
+    after = job.tell('run', before['steps'])
+    after['steps'] = before['steps']
+    sample = dict(mode.sample, steps=steps, **section)
+    for key in ('cpu_ns', 'wall_ns'):
+        sample['bare_' + key] = (before[key] + after[key]) / (2 * before['steps']) * steps
+    return sample, after
+
+
+def one_process(bench, loop, name, steps_of):
+    cls, _, sections = MODES[name]
+    samples = []
+    with Job(bench, loop) as job:
+        # The first process of a loop decides; all others take as many steps.
+        steps = steps_of.setdefault(loop, max(4, round(bench.section_s * 1e9 / job.step_ns)))
+        before = dict(job.tell('run', steps), steps=steps)
+        for _ in range(sections):
+            mode = cls(bench, job)
+            try:
+                sample, before = watched(job, mode, steps * 2 // sections, before)
+            finally:
+                mode.kill()
+            samples.append(sample)
+    return samples
+
+
+def compare(bench):
+    samples, steps_of = [], {}
+    for number in range(1, bench.rounds + 1):
+        for loop in bench.loops:
+            for name in bench.modes:
+                say('round %d/%d  %-7s %-14s' % (number, bench.rounds, loop, name))
+                for sample in one_process(bench, loop, name, steps_of):
+                    sample.update(round=number, loop=loop, mode=name)
+                    samples.append(sample)
+                    say(' %.3f' % (sample['cpu_ns'] / sample['bare_cpu_ns']))
+                say('\n')
+    return samples
+
+
+def machine():
+    model = ''
+    with open('/proc/cpuinfo') as f:
+        for line in f:
+            if line.startswith('model name'):
+                model = line.split(':')[1].strip()
+                break
+    return {'kernel': platform.release(), 'cpu': model, 'cpus': os.cpu_count(), 'load_at_start': os.getloadavg()[0]}
+
+
+def main():
+    bench = parse_args()
+    os.makedirs(bench.work, exist_ok=True)
+    begin = time.monotonic()
+    result = {'schema_version': 1, 'machine': machine(),
+              'mxbpf': subprocess.check_output([bench.mxbpf, '--version']).decode().strip(),
+              'config': {key: getattr(bench, key) for key in ('rounds', 'loops', 'modes', 'section_s', 'quick')}}
+    try:
+        result['samples'] = compare(bench)
+        for name in bench.blocks:
+            say('%s\n' % name)
+            result[name] = BLOCKS[name](bench)
+    except BenchError as e:
+        sys.exit('bench: %s' % e)
+    result['summary'] = report.summaries(result['samples'])
+    result['goals'] = report.goals(result)
+    result['machine'].update(load_at_end=os.getloadavg()[0], seconds=round(time.monotonic() - begin))
+    with open(bench.json, 'w') as f:
+        json.dump(result, f, indent=1)
+        f.write('\n')
+    report.show(result)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured beside the comparison, on the tiny loop: attaching to a job at work, memory over time, the speed of
+the export, the BPF programs."""
+import ctypes
+import json
+import os
+import re
+import subprocess
+import time
+
+from modes import Mxbpf, MxbpfTrace
+from proc import BenchError, Job, Tool, cpu_ns, memory
+
+MEMORY_FIRST_S = 2
+BPF_S = 2
+EXPORTS = 3
+
+
+class Spinning:
+    """A job that works without pause, and a tool on it."""
+
+    def __init__(self, bench, loop='tiny'):
+        self.bench, self.job = bench, Job(bench, loop)
+
+    def __enter__(self):
+        self.job.__enter__()
+        self.job.send('spin')
+        return self
+
+    def __exit__(self, *_):
+        self.job.__exit__()
+
+    def tool(self, cls):
+        return cls(self.bench, self.job)
+
+
+def busy(bench):
+    """Attach and detach while the job works and wants every CPU it can get."""
+    samples = []
+    with Spinning(bench) as spinning:
+        for _ in range(bench.attaches):
+            mode = spinning.tool(Mxbpf)
+            try:
+                mode.attach()
+                time.sleep(0.1)
+                mode.detach()
+            finally:
+                mode.kill()
+            samples.append(mode.sample)
+    return samples
+
+
+def steady_of(bench, cls, seconds):
+    with Spinning(bench) as spinning:
+        mode = spinning.tool(cls)
+        try:
+            mode.attach()
+            begin, course = time.monotonic(), []
+            while time.monotonic() - begin < seconds:
+                time.sleep(1)
+                course.append(dict(memory(mode.tool.pid), at_s=round(time.monotonic() - begin, 2)))
+            mode.tool.look_at_memory()
+            before = mode.tool.hwm_bytes
+            own_cpu_ns = cpu_ns(mode.tool.pid)
+            mode.detach()
+        finally:
+            mode.kill()
+    return dict(mode.sample, course=course, hwm_before_end_bytes=before, tool_cpu_ns=own_cpu_ns,
+                seconds=course[-1]['at_s'])
+
+
+def steady(bench):
+    return {'mxbpf': steady_of(bench, Mxbpf, bench.steady_s),
+            'mxbpf-trace': steady_of(bench, MxbpfTrace, bench.steady_s / 2)}
+
+
+def run_on_one_cpu(argv):
+    """Wall and CPU time, and the peak of resident memory, of a command that has one CPU."""
+    one = min(os.sched_getaffinity(0))
+    begin = time.monotonic_ns()
+    tool = Tool(['taskset', '-c', str(one), *argv], None, None)
+    cpu = tool.wait()
+    return {'cpu_ns': cpu, 'wall_ns': time.monotonic_ns() - begin, 'hwm_bytes': tool.hwm_bytes}
+
+
+def export(bench):
+    recording, trace = os.path.join(bench.work, 'job.mxd'), os.path.join(bench.work, 'job.json')
+    with Spinning(bench) as spinning:
+        subprocess.run([bench.mxbpf, 'record', '-q', '--pid', str(spinning.job.pid), '-d', '%ds' % bench.record_s,
+                        '-o', recording], check=True)
+    report = json.loads(subprocess.check_output([bench.mxbpf, 'report', recording, '--format', 'json']))
+    command = [bench.mxbpf, 'export', recording, '-q', '-f', 'chrome', '-o', trace]
+    runs = [run_on_one_cpu(command) for _ in range(EXPORTS)]
+    sizes = {'recording_bytes': os.path.getsize(recording), 'trace_bytes': os.path.getsize(trace)}
+    os.unlink(recording)
+    os.unlink(trace)
+    return dict(sizes, events=report['loss']['stored'], runs=runs)
+
+
+class RunTimeStats:
+    """The kernel times BPF programs while this is open; it ends with the process, unlike the sysctl."""
+
+    NR_BPF, BPF_ENABLE_STATS, BPF_STATS_RUN_TIME = 321, 32, 0
+
+    def __enter__(self):
+        attr = ctypes.create_string_buffer(128)
+        ctypes.c_uint32.from_buffer(attr).value = self.BPF_STATS_RUN_TIME
+        self.fd = ctypes.CDLL(None, use_errno=True).syscall(self.NR_BPF, self.BPF_ENABLE_STATS, attr, len(attr))
+        if self.fd < 0:
+            raise BenchError('BPF_ENABLE_STATS: %s' % os.strerror(ctypes.get_errno()))
+
+    def __exit__(self, *_):
+        os.close(self.fd)
+
+
+def programs_of(pid):
+    """By id, what /proc says of the BPF programs that a process holds open."""
+    found = {}
+    for name in os.listdir('/proc/%d/fdinfo' % pid):
+        with open('/proc/%d/fdinfo/%s' % (pid, name)) as f:
+            info = dict(re.findall(r'^(\w+):\s+(\S+)$', f.read(), re.M))
+        if 'prog_type' in info:
+            found[int(info['prog_id'])] = info
+    return found
+
+
+def bpf(bench):
+    """Instructions and time of each program; a program stands for all probes with the same row."""
+    programs = []
+    with RunTimeStats(), Spinning(bench) as spinning:
+        mode = spinning.tool(MxbpfTrace)
+        try:
+            mode.attach()
+            time.sleep(BPF_S)
+            for prog_id, info in programs_of(mode.tool.pid).items():
+                shown = json.loads(subprocess.check_output([bench.bpftool, '-j', 'prog', 'show', 'id', str(prog_id)]))
+                programs.append({
+                    'program': shown['name'], 'runs': int(info['run_cnt']), 'run_ns': int(info['run_time_ns']),
+                    'verified_insns': int(info['verified_insns']), 'xlated_insns': shown['bytes_xlated'] // 8,
+                    'jited_bytes': shown.get('bytes_jited', 0)})
+            mode.detach()
+        finally:
+            mode.kill()
+    name_rows(programs, mode.probes)
+    return programs
+
+
+# Probes of the adapter whose rows are equal to an earlier one's.
+SAME_ROW = {'memory.direct_free': 'memory.free', 'wait.all': 'wait.var'}
+
+
+def name_rows(programs, probes):
+    rows = [probe for probe in probes if SAME_ROW.get(probe) not in probes]
+    mine = sorted((p for p in programs if p['program'].startswith('on_probe_')), key=lambda p: int(p['program'][9:]))
+    for program, row in zip(mine, rows if len(rows) == len(mine) else [p['program'] for p in mine]):
+        others = [other for other, same in SAME_ROW.items() if same == row and other in probes]
+        program['probe'] = ' '.join([row, *others])
+    programs.sort(key=lambda p: p['program'])

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ways to watch a job that are compared. attach() returns when the tool is active, detach() when it has ended; what
+each of them measured goes into one dictionary, the sample."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from proc import Tool, cpu_ns, memory
+
+
+class Nothing:
+    """The noise of the measurement: a section like those beside it."""
+
+    def __init__(self, bench, job):
+        self.sample = {}
+
+    def attach(self):
+        pass
+
+    def before_section(self):
+        pass
+
+    def after_section(self):
+        pass
+
+    def detach(self):
+        pass
+
+    def kill(self):
+        pass
+
+
+class Builtin(Nothing):
+    """MXNet's own profiler; all of it runs in the job."""
+
+    kind = None
+
+    def __init__(self, bench, job):
+        super().__init__(bench, job)
+        self.job = job
+
+    def attach(self):
+        self.sample['attach_ns'] = self.job.tell('profile', self.kind)['ns']
+
+    def detach(self):
+        answer = self.job.tell('unprofile')
+        self.sample.update(detach_ns=answer['ns'], done_ns=answer['ns'], events=answer['events'])
+
+
+class BuiltinTrace(Builtin):
+    kind = 'trace'
+
+
+class BuiltinAggregate(Builtin):
+    kind = 'aggregate'
+
+
+class External(Nothing):
+    """A process of its own."""
+
+    def __init__(self, bench, job):
+        super().__init__(bench, job)
+        self.bench, self.job, self.tool = bench, job, None
+
+    def before_section(self):
+        self.cpu_before_ns = cpu_ns(self.tool.pid)
+
+    def after_section(self):
+        self.sample['tool_section_cpu_ns'] = cpu_ns(self.tool.pid) - self.cpu_before_ns
+        self.sample.update(memory(self.tool.pid))
+        self.tool.look_at_memory()
+
+    def kill(self):
+        if self.tool:
+            self.tool.kill()
+
+
+class Bpftrace(External):
+    def attach(self):
+        script = os.path.join(self.bench.work, 'probes.bt')
+        with open(os.path.join(os.path.dirname(__file__), 'probes.bt')) as f:
+            text = f.read().replace('@LIB@', self.job.lib).replace('@PID@', str(self.job.pid))
+        with open(script, 'w') as f:
+            f.write(text)
+        self.log = open(os.path.join(self.bench.work, 'bpftrace.err'), 'wb')
+        self.tool = Tool(['bpftrace', '-B', 'line', '-f', 'json', script], subprocess.PIPE, self.log)
+        self.sample['attach_ns'] = self.tool.wait_line(self.tool.proc.stdout, 'active')[1] - self.tool.begin
+
+    def detach(self):
+        begin = time.monotonic_ns()
+        self.tool.proc.send_signal(signal.SIGINT)
+        lines = [json.loads(line) for line in self.tool.proc.stdout.read().splitlines() if line.strip()]
+        # Without a mounted tracefs it complains when it ends, after having written everything.
+        self.sample['tool_cpu_ns'] = self.tool.wait(any_code=True)
+        self.sample['detach_ns'] = self.sample['done_ns'] = time.monotonic_ns() - begin
+        self.log.close()
+        self.tool.proc.stdout.close()
+        tables = [table for line in lines if line['type'] == 'stats' for table in line['data'].values()]
+        self.sample.update(events=sum(row['count'] for table in tables for row in table.values()),
+                           hwm_bytes=self.tool.hwm_bytes,
+                           lost=sum(line['data']['events'] for line in lines if line['type'] == 'lost_events'))
+
+
+class Mxbpf(External):
+    options = ()
+    trace = False
+
+    def attach(self):
+        argv = [self.bench.mxbpf, '--pid', str(self.job.pid), '--format', 'json', '-v', *self.options]
+        if self.trace:
+            argv += ['--trace', os.path.join(self.bench.work, 'trace.json')]
+        self.out = open(os.path.join(self.bench.work, 'mxbpf.out'), 'w+b')
+        self.tool = Tool(argv, self.out, subprocess.PIPE)
+        match, now = self.tool.wait_line(self.tool.proc.stderr, r'attached: (\d+) probes in (\d+) ms')
+        self.sample.update(attach_ns=now - self.tool.begin, attach_said_ns=int(match[2]) * 10**6)
+
+    def detach(self):
+        begin = time.monotonic_ns()
+        self.tool.proc.send_signal(signal.SIGINT)
+        match, now = self.tool.wait_line(self.tool.proc.stderr, r'detached in (\d+) ms; BPF maps take (\d+) KiB')
+        self.sample.update(detach_ns=now - begin, detach_said_ns=int(match[1]) * 10**6, bpf_bytes=int(match[2]) << 10)
+        self.sample['tool_cpu_ns'] = self.tool.wait()
+        self.sample['done_ns'] = time.monotonic_ns() - begin
+        self.sample['hwm_bytes'] = self.tool.hwm_bytes
+        self.tool.proc.stderr.close()
+        self.out.seek(0)
+        result = json.load(self.out)
+        self.out.close()
+        loss = result['loss']
+        self.sample.update(events=loss['attempted'], lost=loss['dropped'], unreadable=loss['unreadable'])
+        self.probes = [p['name'] for p in result['probes'] if p['status'] == 'attached']
+
+
+class MxbpfOp(Mxbpf):
+    options = ('--probes', 'op')
+
+
+class MxbpfTrace(Mxbpf):
+    trace = True
+
+
+# name: class, what it is, sections of one job. MXNet's profiler writes a file once a second and cannot begin a new one.
+MODES = {
+    'none': (Nothing, 'nothing attached', 2),
+    'builtin-trace': (BuiltinTrace, "MXNet's profiler, trace", 1),
+    'builtin-agg': (BuiltinAggregate, "MXNet's profiler, aggregate", 1),
+    'bpftrace': (Bpftrace, 'bpftrace, operators + C API', 2),
+    'mxbpf-op': (MxbpfOp, 'mxbpf, operators only', 2),
+    'mxbpf': (Mxbpf, 'mxbpf, everything', 2),
+    'mxbpf-trace': (MxbpfTrace, 'mxbpf, everything + trace', 2),
+}

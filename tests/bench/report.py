@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples -> medians -> tables and the goals. Usable on an old result: report.py build/bench.json"""
+import json
+import sys
+from statistics import median, quantiles
+
+from modes import MODES
+
+BUILTIN = ('builtin-trace', 'builtin-agg')
+MIB = 1 << 20
+
+
+def spread(values):
+    """Median and the two quartiles; with few values, the ends."""
+    values = sorted(values)
+    low, _, high = quantiles(values, n=4, method='inclusive') if len(values) > 1 else values * 3
+    return {'median': median(values), 'low': low, 'high': high, 'n': len(values)}
+
+
+def added_cpu_ns(sample):
+    return sample['cpu_ns'] - sample['bare_cpu_ns']
+
+
+# What a row of the summary takes from samples that have it.
+MEASURES = {
+    'cpu_ratio': lambda s: s['cpu_ns'] / s['bare_cpu_ns'],
+    'wall_ratio': lambda s: s['wall_ns'] / s['bare_wall_ns'],
+    'bare_cpu_ns_per_step': lambda s: s['bare_cpu_ns'] / s['steps'],
+    'bare_wall_ns_per_step': lambda s: s['bare_wall_ns'] / s['steps'],
+    'added_cpu_ns_per_step': lambda s: added_cpu_ns(s) / s['steps'],
+    'added_cpu_ns_per_event': lambda s: added_cpu_ns(s) / s['events'],
+    'events_per_step': lambda s: s['events'] / s['steps'],
+    'events_per_s': lambda s: s['events'] / s['wall_ns'] * 1e9,
+    'attach_ns': lambda s: s['attach_ns'],
+    'attach_said_ns': lambda s: s['attach_said_ns'],
+    'detach_ns': lambda s: s['detach_ns'],
+    'detach_said_ns': lambda s: s['detach_said_ns'],
+    'done_ns': lambda s: s['done_ns'],
+    'tool_cpu_ns': lambda s: s['tool_cpu_ns'],
+    'tool_cpu_share': lambda s: s['tool_section_cpu_ns'] / s['wall_ns'],
+    'hwm_bytes': lambda s: s['hwm_bytes'],
+    'anon_bytes': lambda s: s['anon_bytes'],
+    'file_bytes': lambda s: s['file_bytes'],
+    'maps_bytes': lambda s: s['maps_bytes'],
+    'bpf_bytes': lambda s: s['bpf_bytes'],
+}
+
+
+def measured(samples, measure):
+    values = []
+    for sample in samples:
+        try:
+            values.append(MEASURES[measure](sample))
+        except KeyError: # this mode has no such thing
+            continue
+    return spread(values) if values else None
+
+
+def summaries(samples):
+    rows = []
+    for loop, mode in dict.fromkeys((s['loop'], s['mode']) for s in samples):
+        mine = [s for s in samples if (s['loop'], s['mode']) == (loop, mode)]
+        row = {'loop': loop, 'mode': mode, 'lost': sum(s['lost'] for s in mine) if 'lost' in mine[0] else None}
+        row.update((name, measured(mine, name)) for name in MEASURES)
+        rows.append(row)
+    return rows
+
+
+def row_of(result, loop, mode):
+    return next((r for r in result['summary'] if (r['loop'], r['mode']) == (loop, mode)), None)
+
+
+# ---- the goals: each (name, value in words, reached), or None if the run did not measure it
+
+def goal_added_cpu(result):
+    ours = row_of(result, 'tiny', 'mxbpf')
+    theirs = [row_of(result, 'tiny', mode) for mode in BUILTIN]
+    if not ours or None in theirs:
+        return None
+    added = [row['cpu_ratio']['median'] - 1 for row in (ours, *theirs)]
+    cheaper = min(added[1:])
+    return {'goal': "added CPU at most half of MXNet's profiler's (the cheaper one), tiny loop, everything",
+            'value': '%.2f of it: mxbpf %+.1f %%, trace %+.1f %%, aggregate %+.1f %%' % (
+                added[0] / cheaper, *(100 * a for a in added)),
+            'measured': added[0] / cheaper, 'limit': 0.5, 'reached': added[0] <= 0.5 * cheaper}
+
+
+def goal_loss(result):
+    samples = [s for s in result['samples'] if s['mode'].startswith('mxbpf')] + result.get('busy', []) + \
+        list(result.get('steady', {}).values())
+    if not samples:
+        return None
+    lost, events = sum(s['lost'] for s in samples), sum(s['events'] for s in samples)
+    return {'goal': 'no loss', 'value': '%d of %d events in %d sessions' % (lost, events, len(samples)),
+            'measured': lost, 'limit': 0, 'reached': lost == 0}
+
+
+def goal_time(result, key, title, limit_ms):
+    calm = [s[key] / 1e6 for s in result['samples'] if s['mode'] in ('mxbpf', 'mxbpf-trace')]
+    busy = [s[key] / 1e6 for s in result.get('busy', [])]
+    if not calm and not busy:
+        return None
+    groups = [(name, group) for name, group in (('waiting', calm), ('busy', busy)) if group]
+    worst = max(median(group) for _, group in groups)
+    return {'goal': '%s within %d ms' % (title, limit_ms),
+            'value': ', '.join('%s job %.0f ms (longest %.0f of %d)' % (name, median(group), max(group), len(group))
+                               for name, group in groups),
+            'measured': worst, 'limit': limit_ms, 'reached': worst <= limit_ms}
+
+
+def goal_memory(result):
+    if 'steady' not in result:
+        return None
+    words, worst, grown = [], 0, 0
+    for name, run in result['steady'].items():
+        course = [(row['at_s'], row['anon_bytes'] + row['file_bytes']) for row in run['course']]
+        first, last = next(b for at, b in course if at >= 2), course[-1][1]
+        words.append('%s %.1f MB at 2 s, %.1f at %.0f s' % (name, first / 1e6, last / 1e6, run['seconds']))
+        worst, grown = max(worst, last), max(grown, last - first)
+    return {'goal': 'steady memory under 32 MB plus maps, whatever the length', 'value': ', '.join(words),
+            'measured': worst / 1e6, 'limit': 32, 'reached': worst < 32e6 and grown < MIB}
+
+
+def export_speed(run, events):
+    return events / run['cpu_ns'] * 1e9
+
+
+def goal_export(result):
+    if 'export' not in result:
+        return None
+    speed = median(export_speed(run, result['export']['events']) for run in result['export']['runs'])
+    return {'goal': 'export of a million events a second on one core', 'value': '%.2f M events/s' % (speed / 1e6),
+            'measured': speed, 'limit': 1e6, 'reached': speed >= 1e6}
+
+
+def goals(result):
+    found = [goal_added_cpu(result), goal_loss(result), goal_time(result, 'attach_ns', 'active', 150),
+             goal_time(result, 'detach_ns', 'detached', 200), goal_memory(result), goal_export(result)]
+    return [goal for goal in found if goal]
+
+
+# ---- text
+
+# Columns: title, measure, form, scale.
+COSTS = [
+    ('ns/event', 'added_cpu_ns_per_event', '%.0f', 1),
+    ('events/step', 'events_per_step', '%.0f', 1),
+    ('events/s', 'events_per_s', '%.0f', 1),
+]
+TOOL = [
+    ('attach', 'attach_ns', '%.0f', 1e6),
+    ('detach', 'detach_ns', '%.0f', 1e6),
+    ('all done', 'done_ns', '%.0f', 1e6),
+    ('CPU', 'tool_cpu_ns', '%.0f', 1e6),
+    ('CPU share', 'tool_cpu_share', '%.1f %%', 0.01),
+    ('peak', 'hwm_bytes', '%.1f', MIB),
+    ('anon', 'anon_bytes', '%.1f', MIB),
+    ('file', 'file_bytes', '%.1f', MIB),
+    ('mapped', 'maps_bytes', '%.1f', MIB),
+    ('BPF', 'bpf_bytes', '%.1f', MIB),
+]
+
+
+def cells(row, columns):
+    return [form % (row[measure]['median'] / scale) if row[measure] else '-' for _, measure, form, scale in columns]
+
+
+def titles(columns):
+    return [column[0] for column in columns]
+
+
+def ratio(row, name):
+    r = row[name]
+    return '%.2f (%.2f-%.2f)' % (r['median'], r['low'], r['high'])
+
+
+def print_rows(rows):
+    """The first one is the header, the first column on the left."""
+    rows = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print('  '.join(['', row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]))
+    print()
+
+
+def show_loop(loop, rows):
+    print('%s loop: a bare step takes %.3f ms CPU, %.3f ms wall\n' % (
+        loop, rows[0]['bare_cpu_ns_per_step']['median'] / 1e6, rows[0]['bare_wall_ns_per_step']['median'] / 1e6))
+    print_rows([['to nothing attached', 'n', 'CPU', 'wall', *titles(COSTS), 'lost']] + [
+        [MODES[row['mode']][1], row['cpu_ratio']['n'], ratio(row, 'cpu_ratio'), ratio(row, 'wall_ratio'),
+         *cells(row, COSTS), '-' if row['lost'] is None else row['lost']] for row in rows])
+    print_rows([['times in ms, memory in MiB', *titles(TOOL)]] + [
+        [MODES[row['mode']][1], *cells(row, TOOL)] for row in rows if row['attach_ns']])
+
+
+def show_export(export):
+    print('export: %d events, recording %.1f MiB, Chrome JSON %.1f MiB, one CPU' % (
+        export['events'], export['recording_bytes'] / MIB, export['trace_bytes'] / MIB))
+    for run in export['runs']:
+        print('  %.2f M events/s (%.2f s CPU, %.2f s wall, peak %.1f MiB)' % (
+            export_speed(run, export['events']) / 1e6, run['cpu_ns'] / 1e9, run['wall_ns'] / 1e9,
+            run['hwm_bytes'] / MIB))
+    print()
+
+
+def show_steady(steady):
+    print('memory of mxbpf on the tiny loop, MiB')
+    for name, run in steady.items():
+        print('  %-12s %s; peak %.1f, with what it writes at the end %.1f; CPU %.1f %% of one' % (
+            name, ', '.join('%.1f' % ((c['anon_bytes'] + c['file_bytes']) / MIB) for c in run['course'][::5]),
+            run['hwm_before_end_bytes'] / MIB, run['hwm_bytes'] / MIB, run['tool_cpu_ns'] / run['seconds'] / 1e7))
+    print('  anonymous and of files, every five seconds; peaks include %.1f of mapped BPF maps\n' %
+          (max(run['maps_bytes'] for run in (r['course'][-1] for r in steady.values())) / MIB))
+
+
+def show_bpf(programs):
+    print_rows([['BPF program, tiny loop', 'hits', 'ns/hit', 'instructions', 'verified', 'JIT bytes']] + [
+        [p.get('probe', p['program']), p['runs'], '%.0f' % (p['run_ns'] / p['runs']) if p['runs'] else '-',
+         p['xlated_insns'], p['verified_insns'], p['jited_bytes']] for p in programs])
+    hits, ns = (sum(p[key] for p in programs if 'probe' in p) for key in ('runs', 'run_ns'))
+    if hits:
+        print('  all probes: %.0f ns a hit in the programs, the clock that measures it included\n' % (ns / hits))
+
+
+def show(result):
+    machine = result['machine']
+    print('\n%s on %s, %d CPUs, Linux %s; load %.1f at start, %.1f at end; %d s\n' % (
+        result['mxbpf'], machine['cpu'], machine['cpus'], machine['kernel'], machine['load_at_start'],
+        machine['load_at_end'], machine['seconds']))
+    for loop in dict.fromkeys(r['loop'] for r in result['summary']):
+        show_loop(loop, [r for r in result['summary'] if r['loop'] == loop])
+    for name, show_block in (('bpf', show_bpf), ('steady', show_steady), ('export', show_export)):
+        if name in result:
+            show_block(result[name])
+    print('goals')
+    for goal in result['goals']:
+        print('  %-11s  %s\n%15s%s' % (
+            'reached' if goal['reached'] else 'NOT reached', goal['goal'], '', goal['value']))
+
+
+if __name__ == '__main__':
+    with open(sys.argv[1]) as old:
+        show(json.load(old))

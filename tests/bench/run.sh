@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What watching costs: nothing, MXNet's own profiler, bpftrace and mxbpf on the same loops in one run; see bench.py.
+# Prints tables and the goals; the same and every sample as JSON in O/bench.json. Needs root, and a quiet machine.
+#
+#   make bench             about 8 minutes
+#   make bench QUICK=1     about 90 seconds, rough
+#   ROUNDS=5               more samples (3)
+#   LOOPS=tiny,static,cnn  only some loops
+#   MODES=none,builtin-trace,builtin-agg,bpftrace,mxbpf-op,mxbpf,mxbpf-trace
+#   BLOCKS=busy,steady,export,bpf   or none: what is measured beside the comparison
+#   PYTHON=... MXBPF=...   another Python with MXNet, another binary
+#
+# usage: tests/bench/run.sh [O]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+O=$(realpath -m "${1:-${O:-build}}")
+MXBPF=${MXBPF:-$O/mxbpf}
+PYTHON=${PYTHON:-$O/deps/venv/bin/python}
+
+die() {
+	printf 'bench: error: %s\n' "$*" >&2
+	exit 1
+}
+
+[[ $(id -u) == 0 ]] || die "BPF needs root: sudo make bench"
+[[ -x $MXBPF ]] || die "no $MXBPF: make"
+[[ -x $PYTHON ]] || die "no MXNet at $PYTHON: tests/setup.sh"
+
+# Under sudo, what is made in a user's checkout is the user's.
+give_back() {
+	[[ -z ${SUDO_UID:-} ]] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$O"
+}
+trap give_back EXIT
+
+"$PYTHON" -B tests/bench/bench.py --mxbpf "$MXBPF" --work "$O/bench" --json "$O/bench.json" ${QUICK:+--quick} \
+	${ROUNDS:+--rounds "$ROUNDS"} --loops "${LOOPS:-}" --modes "${MODES:-}" --blocks "${BLOCKS:-}"
