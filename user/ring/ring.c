@@ -13,6 +13,7 @@
 
 #define CHUNK_BYTES (256u << 10)
 #define QUEUE_MAX   64 /* chunks waiting for the second thread; then the ring itself has to hold */
+#define SPARES_MAX  4  /* chunks kept for reuse; what a burst took beyond them is given back */
 #define POLL_MS	    50
 
 struct chunk {
@@ -34,6 +35,7 @@ struct ring {
 	struct chunk *head, **tail;
 	unsigned queued;
 	struct chunk *spare;
+	unsigned nspare;
 	bool ended; /* no chunk will be queued any more */
 };
 
@@ -58,8 +60,10 @@ static struct chunk *chunk_get(struct ring *r)
 	while (r->queued >= QUEUE_MAX)
 		pthread_cond_wait(&r->changed, &r->lock);
 	c = r->spare;
-	if (c)
+	if (c) {
 		r->spare = c->next;
+		r->nspare--;
+	}
 	pthread_mutex_unlock(&r->lock);
 	if (!c)
 		c = malloc(sizeof(*c));
@@ -142,8 +146,13 @@ static void *work(void *arg)
 		r->fn(r->ctx, c->data, c->used);
 		pthread_mutex_lock(&r->lock);
 		r->queued--;
-		c->next = r->spare;
-		r->spare = c;
+		if (r->nspare < SPARES_MAX) {
+			c->next = r->spare;
+			r->spare = c;
+			r->nspare++;
+		} else {
+			free(c);
+		}
 		pthread_cond_broadcast(&r->changed);
 	}
 	pthread_mutex_unlock(&r->lock);

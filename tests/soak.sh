@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# mxbpf on a busy job for long: memory stays flat, nothing is lost, and the job's result is that of an unprofiled run.
+# usage: tests/soak.sh [MINUTES] [O]     root, after tests/setup.sh; ten minutes unless said
+set -euo pipefail
+cd "$(dirname "$0")/.."
+minutes=${1:-10}
+O=$(realpath -m "${2:-build}")
+python=$O/deps/venv/bin/python
+dir=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$dir"' EXIT
+
+job() { "$python" tests/workload/mxnet_train.py --tiny --seed 7 --print-result "$@"; }
+
+# Its own memory: the ring is shared with the kernel and counted as that.
+rss_kib() { awk '/^RssAnon/ {print $2}' "/proc/$1/status"; }
+
+job --seconds $((minutes * 60)) >"$dir/job" &
+until grep -qs '^ready' "$dir/job"; do read -rt 0.1 <> <(:) || true; done
+"$O/mxbpf" --pid "$(sed -n 's/^ready //p' "$dir/job")" --format json >"$dir/report" 2>"$dir/err" &
+mxbpf=$!
+until grep -qs attached "$dir/err"; do read -rt 0.1 <> <(:) || true; done
+read -rt 10 <> <(:) || true
+first=$(rss_kib $mxbpf)
+last=$first
+while kill -0 $mxbpf 2>/dev/null; do
+	now=$(rss_kib $mxbpf 2>/dev/null || true)
+	last=${now:-$last}
+	read -rt 5 <> <(:) || true
+done
+wait $mxbpf
+read -r _ steps result < <(grep '^result' "$dir/job")
+echo "job: $steps steps in $minutes minutes, result ${result:0:16}"
+echo "mxbpf: its own memory after 10 s $first KiB, at the end $last KiB"
+jq -r '"mxbpf: \(.loss.attempted) events, \(.loss.dropped) dropped, \(.loss.unreadable) unreadable"' "$dir/report"
+echo "the same steps without mxbpf ..."
+job --steps "$steps" >"$dir/plain"
+read -r _ _ plain < <(grep '^result' "$dir/plain")
+echo "unprofiled: result ${plain:0:16}"
+[[ -n $result && $result == "$plain" ]] || { echo "FAILED: the results differ"; exit 1; }
+jq -e '.loss.dropped == 0' "$dir/report" >/dev/null || { echo "FAILED: events were lost"; exit 1; }
+((last <= first + 1024)) || { echo "FAILED: memory grew"; exit 1; }
+echo "ok"
