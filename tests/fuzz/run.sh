@@ -7,13 +7,15 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 O=$(realpath -m "${1:-build}")
 
+# shellcheck disable=SC2317 # both are called by name
 seed_fuzz_record() { cp tests/golden/real.mxd "$1"; }
 
+# shellcheck disable=SC2317
 seed_fuzz_elf() {
 	local hash
 	for hash in gnu sysv both; do
 		echo 'int answer(int x) { return x ? answer(x - 1) + 1 : 42; } int other(void) { return answer(3); }' |
-			cc -x c - -shared -nostdlib -O1 -fPIC -Wl,-z,noseparate-code,--hash-style=$hash,--build-id -o "$1/$hash.so"
+			cc -x c - -shared -nostdlib -O1 -fPIC -Wl,-z,noseparate-code,--hash-style="$hash",--build-id -o "$1/$hash.so"
 	done
 }
 
