@@ -74,6 +74,7 @@ static __noinline __u32 thread_slot_new(void)
 	t->tgid = tgid;
 	t->tid = (__u32)id;
 	t->depth = 0;
+	t->over = 0;
 	t->used = 1;
 	return slot;
 none:
