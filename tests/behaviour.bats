@@ -186,6 +186,14 @@ end_by_signal() {
 		([.probes[] | select(.status == "attached")] | length == 2)' <<<"$output"
 }
 
+@test "--probes wait without the calls that its spans end with is refused, exit code 2" {
+	start_workload --tiny
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --probes op,wait
+	expect_status 2
+	expect_re 'wait needs api' "$stderr"
+	[[ -z $output && $stderr != *attached* ]]
+}
+
 @test "--delay waits before attaching" {
 	start_workload --tiny --steps 1000000
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --delay 1s -d 200ms --format json

@@ -87,6 +87,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "wait.var",
 		.group = PROBE_WAIT,
+		.needs = PROBE_API,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine10WaitForVarEPNS0_3VarE"},
 		.span_name = "WaitForVar",
 		.row = {.action = MXBPF_ACT_OPEN,
@@ -98,6 +99,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "wait.all",
 		.group = PROBE_WAIT,
+		.needs = PROBE_API,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine10WaitForAllEv"},
 		.span_name = "WaitForAll",
 		.row = {.action = MXBPF_ACT_OPEN,
