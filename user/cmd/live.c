@@ -201,6 +201,8 @@ int live_stop(struct live *l, struct err *e)
 		cmd_warn("the accounts do not agree: %llu attempted, %llu stored, %llu dropped, %llu malformed",
 			 (unsigned long long)s->loss.attempted, (unsigned long long)s->loss.stored,
 			 (unsigned long long)s->loss.dropped, (unsigned long long)ring_malformed(l->ring));
+	if (s->loss.stored + s->loss.dropped < s->loss.attempted) /* for want of memory here: lost all the same */
+		s->loss.dropped = s->loss.attempted - s->loss.stored;
 	if (l->write_error)
 		err_set(e, ERR_RUNTIME, l->write_error, "events were not all folded or written: %s",
 			strerror(-l->write_error));
