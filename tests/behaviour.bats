@@ -178,6 +178,18 @@ end_by_signal() {
 	(($(jq '[.tables.MXNET_C_API[] | select(.name == "MXNDArrayWaitAll") | .count] | add' "$(out mxbpf)") == 1500))
 }
 
+@test "in a container it sees what it sees outside; a process in a deeper one is refused with the reason" {
+	run unshare --pid --fork --mount-proc "$O/unit/test_attach_kernel"
+	expect_status 0
+	# The pid namespace ends with its first process, the shell, and takes the job along.
+	run unshare --pid --fork --mount-proc bash -c '
+		exec {job}< <(exec unshare --pid --fork "$0" "$1/tests/workload/mxnet_train.py" --tiny)
+		grep -q -m 1 "^ready" <&"$job"
+		"$2" --pid "$(pgrep -n -f "^$0 .*mxnet_train")" -d 1s' "$PYTHON" "$REPO" "$MXBPF"
+	expect_status 4
+	expect_re 'another pid namespace' "$output"
+}
+
 @test "--probes takes what is asked for and nothing else" {
 	start_workload --tiny
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --probes api --format json
