@@ -11,6 +11,8 @@
 
 const volatile struct mxbpf_row cfg_rows[MXBPF_ROWS_MAX];
 const volatile __u64 cfg_wake_bytes; /* fill of the ring at which the consumer is woken */
+/* The pid namespace whose numbers user space knows; 0, 0: the first one of the machine. */
+const volatile __u64 cfg_pidns_dev, cfg_pidns_ino;
 
 /* Set once everything is attached: no event comes from a half-attached state. */
 volatile __u32 active;
@@ -52,14 +54,30 @@ struct {
 	__type(value, __u32);
 } thread_slots SEC(".maps");
 
+/* The running thread as user space numbers it; zeros if it is in no namespace that is looked at. */
+static __always_inline struct bpf_pidns_info thread_ids(void)
+{
+	struct bpf_pidns_info ids = {};
+	__u64 id;
+
+	if (cfg_pidns_ino) {
+		bpf_get_ns_current_pid_tgid(cfg_pidns_dev, cfg_pidns_ino, &ids, sizeof(ids));
+	} else {
+		id = bpf_get_current_pid_tgid();
+		ids.tgid = id >> 32;
+		ids.pid = id;
+	}
+	return ids;
+}
+
 /* A thread's first hit: take a slot if its process is a target. */
 static __noinline __u32 thread_slot_new(void)
 {
-	__u64 id = bpf_get_current_pid_tgid();
-	__u32 tgid = id >> 32, slot = 0, *stored;
+	struct bpf_pidns_info ids = thread_ids();
+	__u32 slot = 0, *stored;
 	struct mxbpf_thread *t;
 
-	if (!bpf_map_lookup_elem(&targets, &tgid))
+	if (!bpf_map_lookup_elem(&targets, &ids.tgid))
 		return 0;
 	if (bpf_map_pop_elem(&free_slots, &slot))
 		goto none;
@@ -71,9 +89,10 @@ static __noinline __u32 thread_slot_new(void)
 	t = bpf_map_lookup_elem(&threads, &slot);
 	if (!t)
 		return 0;
-	t->tgid = tgid;
-	t->tid = (__u32)id;
+	t->tgid = ids.tgid;
+	t->tid = ids.pid;
 	t->depth = 0;
+	t->over = 0;
 	t->used = 1;
 	return slot;
 none:

@@ -24,7 +24,7 @@ static __always_inline int on_probe(struct pt_regs *ctx, __u32 k)
 	if (row->action == MXBPF_ACT_OPEN)
 		span_open(ctx, t, row, k);
 	else if (row->action == MXBPF_ACT_CLOSE_PAIR)
-		span_close_pair(t, row);
+		span_close_pair(ctx, t, row);
 	else if (row->action == MXBPF_ACT_CLOSE_KEY)
 		span_close_key(ctx, t, row);
 	else if (row->action == MXBPF_ACT_EDGE)

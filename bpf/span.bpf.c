@@ -96,9 +96,25 @@ __noinline int frames_trim(struct mxbpf_thread *t, __u64 sp, __u64 now)
 		f = frame_top(t);
 		if (!f || f->sp > sp)
 			break;
+		t->over = 0; /* they lay above this frame */
 		frame_drop(t, f, now);
 	}
 	return 0;
+}
+
+/* An object that is used again was not seen to end the first time: that span is lost, and said to be. */
+static __always_inline void key_put(struct mxbpf_thread *t, struct mxbpf_key *key, struct mxbpf_frame *f)
+{
+	long err = bpf_map_update_elem(&open_keys, key, f, BPF_NOEXIST);
+
+	if (err == -EEXIST) {
+		t->counts[MXBPF_COUNT_UNMATCHED]++;
+		err = bpf_map_update_elem(&open_keys, key, f, BPF_ANY);
+	}
+	if (err) {
+		t->counts[MXBPF_COUNT_ATTEMPTED]++;
+		t->counts[MXBPF_COUNT_DROPPED]++;
+	}
 }
 
 static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row,
@@ -118,6 +134,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	}
 	f = frame_at(t, d);
 	if (!f) {
+		t->over += row->end == MXBPF_END_PAIR;
 		t->counts[MXBPF_COUNT_ATTEMPTED]++;
 		t->counts[MXBPF_COUNT_DROPPED]++;
 		return;
@@ -140,18 +157,24 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	key.key = f->key;
 	key.tgid = t->tgid;
 	key.cls = row->cls;
-	if (bpf_map_update_elem(&open_keys, &key, f, BPF_ANY)) {
-		t->counts[MXBPF_COUNT_ATTEMPTED]++;
-		t->counts[MXBPF_COUNT_DROPPED]++;
-	}
+	key_put(t, &key, f);
 }
 
-static __always_inline void span_close_pair(struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
+static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_thread *t,
+					    const volatile struct mxbpf_row *row)
 {
-	__u64 now = bpf_ktime_get_ns();
-	struct mxbpf_frame *f;
+	__u64 now = bpf_ktime_get_ns(), sp = PT_REGS_SP(ctx);
+	struct mxbpf_frame *f = frame_top(t);
 	int i;
 
+	/* A callee that was left by a jump or an exception must not take its caller's end. Of an end that is jumped to
+	 * the stack pointer does not tell. */
+	if (row->at_call_site && f && f->sp <= sp)
+		frames_trim(t, sp, now);
+	if (t->over) {
+		t->over--;
+		return;
+	}
 	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
 		f = frame_top(t);
 		if (!f)

@@ -76,7 +76,7 @@ struct mxbpf_row {
 	__u8 end;    /* enum mxbpf_end */
 	__u8 cls;    /* enum mxbpf_class */
 	__u8 name_type;
-	__u8 at_call_site; /* the probed function is called by the spanned one (on_enter/on_exit): the
+	__u8 at_call_site; /* the probed function is called, not jumped to, by the spanned one (on_enter/on_exit): the
 			    * spanned frame is the caller's */
 	__u8 pad[3];
 	struct mxbpf_fetch name;
@@ -142,7 +142,8 @@ struct mxbpf_thread {
 	__u32 tid;
 	__u32 depth;
 	__u32 used;
-	__u64 fetch_failed; /* scratch: the last recipe met memory that is not there */
+	__u32 over;	    /* open pairs above the last frame there is room for: dropped, and their ends with them */
+	__u32 fetch_failed; /* scratch: the last recipe met memory that is not there */
 	__u64 counts[MXBPF_COUNT_MAX];
 	struct mxbpf_frame frames[MXBPF_FRAMES_MAX];
 	struct mxbpf_name_part part; /* scratch */

@@ -74,7 +74,7 @@ struct mxbpf_span {
 	__u32 device; /* MXBPF_DEVICE() */
 	__u8 cls;     /* enum mxbpf_class */
 	__u8 flags;   /* enum mxbpf_span_flag */
-	__u16 probe;  /* row of the plan that opened it */
+	__u16 probe;  /* program variant that opened it: probes with equal rows share one */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 64);
 

@@ -16,6 +16,8 @@
 #   wait_gone PID [SECONDS]    the same for a process that is no child: 0 or 1
 #   stop_pid PID [SIGNAL]      sends TERM (or SIGNAL), waits; KILL and failure if it does not go
 #   out NAME, err NAME         path of what NAME wrote
+#   probe_links                ids of all uprobe_multi links of the machine
+#   no_new_links IDS           until no other links than these are there: others may attach meanwhile, but go again
 #   expect_status N            of the last `run`; prints its output if it differs
 #   expect_re REGEX TEXT       prints the text if no line matches
 #   kill_started               ends what is left of all that was started; teardown() does it: if you write a teardown of
@@ -124,6 +126,20 @@ kill_started() {
 		wait_gone "$pid" 10
 	done <"$BATS_TEST_TMPDIR/started"
 	return 0
+}
+
+# 12: a bpftool older than the link type has no name for it.
+probe_links() {
+	bpftool -j link show | jq -c '[.[] | select(.type == 12 or .type == "uprobe_multi") | .id]'
+}
+export -f probe_links
+
+no_new_links() {
+	# shellcheck disable=SC2016 # for that shell
+	timeout 20 bash -c 'until jq -en "\$now - \$before == []" --argjson before "$0" --argjson now "$(probe_links)" >/dev/null
+		do :; done' "$1" && return 0
+	echo "links that were not there before: $(probe_links), before: $1" >&2
+	return 1
 }
 
 teardown() { kill_started; }

@@ -46,18 +46,20 @@ count_of() { # JSON TABLE NAME
 
 @test "SIGKILL of mxbpf leaves no probe, no temporary file, and the target running" {
 	start_workload --tiny
-	local offsets before dir=$BATS_TEST_TMPDIR/dir
+	local offsets before links dir=$BATS_TEST_TMPDIR/dir
 	mkdir "$dir"
+	links=$(probe_links)
 	mapfile -t offsets < <(probe_offsets "$WORKLOAD_PID")
 	before=$(code_bytes "$WORKLOAD_PID" "${offsets[@]}")
 	start_mxbpf --pid "$WORKLOAD_PID" --trace "$dir/t.json"
 	[[ $(code_bytes "$WORKLOAD_PID" "${offsets[@]}") != "$before" ]]
+	[[ $(probe_links) != "$links" ]]
 	stop_pid "$MXBPF_PID" KILL
 	# The kernel takes the probes out when the last descriptor goes, some grace periods after the process.
 	timeout 20 bash -c 'while [[ $("$@") != "$0" ]]; do :; done' "$before" \
 		"$PYTHON" "$REPO/tests/code_bytes.py" "$WORKLOAD_PID" libmxnet.so "${offsets[@]}"
 	[[ -z $(ls -A "$dir") ]]
-	! bpftool link show | grep -q uprobe_multi
+	no_new_links "$links"
 	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
 	stop_pid "$WORKLOAD_PID"
 }
@@ -144,15 +146,16 @@ copy_library() {
 }
 
 @test "attaching and detaching thirty times during training has no effect" {
-	local i
+	local i links
 	start_workload --tiny
+	links=$(probe_links)
 	for i in {1..30}; do
 		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 20ms --format json
 		[[ $status == 0 || $status == 5 ]] || expect_status 0
 	done
 	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
 	stop_pid "$WORKLOAD_PID"
-	! bpftool link show | grep -q uprobe_multi
+	no_new_links "$links"
 }
 
 @test "it works where RLIMIT_MEMLOCK is tiny and may not be raised" {

@@ -37,6 +37,11 @@ struct bpf_raw_tracepoint_args {
 
 struct task_struct;
 
+struct bpf_pidns_info {
+	__u32 pid;
+	__u32 tgid;
+};
+
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,

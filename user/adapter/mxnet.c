@@ -29,7 +29,7 @@ static const struct adp_probe probes[] = {
 		.name = "api.exit",
 		.group = PROBE_API,
 		.symbols = {"_ZN5mxnet11on_exit_apiEv"},
-		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_API},
+		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_API, .at_call_site = 1},
 	},
 	/*
 	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *): one engine operation. OnCompleteStatic(engine,
@@ -87,6 +87,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "wait.var",
 		.group = PROBE_WAIT,
+		.needs = PROBE_API,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine10WaitForVarEPNS0_3VarE"},
 		.span_name = "WaitForVar",
 		.row = {.action = MXBPF_ACT_OPEN,
@@ -98,6 +99,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "wait.all",
 		.group = PROBE_WAIT,
+		.needs = PROBE_API,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine10WaitForAllEv"},
 		.span_name = "WaitForAll",
 		.row = {.action = MXBPF_ACT_OPEN,

@@ -9,10 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "attach/backend.h"
 #include "mxbpf.skel.h"
+
+#define PIDNS_INITIAL_INO 0xEFFFFFFCu /* PROC_PID_INIT_INO of the kernel */
 
 const struct att_backend *const att_backends[] = {&att_backend_multi, NULL};
 
@@ -92,6 +96,30 @@ static int choose_programs(struct att *a, const struct plan *p, struct err *e)
 	return 0;
 }
 
+/*
+ * In a container, /proc and the command line speak of numbers of its pid namespace, and BPF has to as well. The kernel
+ * gives a thread's number in its own namespace only.
+ */
+static int choose_namespace(struct att *a, pid_t tgid, struct err *e)
+{
+	struct stat own, its;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", tgid);
+	if (stat("/proc/self/ns/pid", &own) || own.st_ino == PIDNS_INITIAL_INO || stat(path, &its))
+		return 0;
+	if (own.st_ino != its.st_ino)
+		return err_set(
+			e, ERR_PRIVILEGE, -ENOTSUP,
+			"process %d is in another pid namespace than mxbpf, which is in one itself: run mxbpf on "
+			"the host, or inside that container",
+			tgid);
+	a->skel->rodata->cfg_pidns_dev =
+		(__u64)major(own.st_dev) << 20 | minor(own.st_dev); /* as the kernel packs it */
+	a->skel->rodata->cfg_pidns_ino = own.st_ino;
+	return 0;
+}
+
 static int fill_maps(struct att *a, pid_t tgid)
 {
 	int slots = bpf_map__fd(a->skel->maps.free_slots);
@@ -141,6 +169,8 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		goto fail;
 	}
 	err = choose_programs(a, p, e);
+	if (!err)
+		err = choose_namespace(a, tgid, e);
 	if (err)
 		goto fail;
 	a->skel->rodata->cfg_wake_bytes = a->ring_bytes / 4;

@@ -22,8 +22,15 @@ static int write_trace(struct live *l)
 
 static int nothing_seen(const struct live *l)
 {
-	cmd_warn("attached to process %u, but nothing was seen: it called none of the probed functions in %.1f s",
-		 l->session.pid, (double)l->session.duration_ns / 1e9);
+	double s = (double)l->session.duration_ns / 1e9;
+
+	if (l->session.hits)
+		cmd_warn("attached to process %u, but nothing was seen: no call began and ended in %.1f s",
+			 l->session.pid, s);
+	else
+		cmd_warn("attached to process %u, but nothing was seen: it called none of the probed functions in "
+			 "%.1f s",
+			 l->session.pid, s);
 	return CMD_NOTHING_SEEN;
 }
 

@@ -136,11 +136,12 @@ int live_start(struct live *l, struct err *e)
 			return err_set(e, ERR_RUNTIME, -EINTR, "ended by a signal before anything was attached");
 	if (!tgt_alive(l->target))
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before probes were attached", pid);
-	mark_start(l);
-	if (att_load(&l->plan, pid, &ao, &l->att, e) || open_writer(l, e) ||
-	    ring_start(att_ring_fd(l->att), on_chunk, l, &l->ring, e) || att_attach(l->att, &l->plan, pid, e))
+	if (att_load(&l->plan, pid, &ao, &l->att, e) || ring_start(att_ring_fd(l->att), on_chunk, l, &l->ring, e) ||
+	    att_attach(l->att, &l->plan, pid, e))
 		return e->code;
 	mark_start(l);
+	if (open_writer(l, e)) /* as late as possible: it replaces what bears the name */
+		return e->code;
 	att_activate(l->att, true);
 	if (!l->o->quiet)
 		fprintf(stderr, "attached: %u probes in %llu ms; Ctrl-C ends\n", l->plan.nattach,
@@ -201,6 +202,8 @@ int live_stop(struct live *l, struct err *e)
 		cmd_warn("the accounts do not agree: %llu attempted, %llu stored, %llu dropped, %llu malformed",
 			 (unsigned long long)s->loss.attempted, (unsigned long long)s->loss.stored,
 			 (unsigned long long)s->loss.dropped, (unsigned long long)ring_malformed(l->ring));
+	if (s->loss.stored + s->loss.dropped < s->loss.attempted) /* for want of memory here: lost all the same */
+		s->loss.dropped = s->loss.attempted - s->loss.stored;
 	if (l->write_error)
 		err_set(e, ERR_RUNTIME, l->write_error, "events were not all folded or written: %s",
 			strerror(-l->write_error));
@@ -224,6 +227,7 @@ void live_free(struct live *l)
 	tgt_close(l->target);
 	mdl_free(l->model);
 	hash_fini(&l->threads);
+	hash_fini(&l->nameless);
 	mdl_session_fini(&l->session);
 	if (l->signals >= 0)
 		close(l->signals);

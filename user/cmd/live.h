@@ -28,6 +28,7 @@ struct live {
 	struct mdl *model;	   /* the ring's second thread feeds it; others only after live_stop() */
 	struct rec_writer *writer; /* likewise; NULL: nothing is kept */
 	struct hash threads;	   /* tids whose names are known; likewise */
+	struct hash nameless;	   /* names that were not found while this chunk is read; likewise */
 	int write_error;	   /* first error of the writer or the model; likewise */
 	struct mdl_session session;
 	int signals;		   /* signalfd: INT, TERM, HUP */

@@ -66,6 +66,7 @@ void live_learn_names(struct live *l, const void *recs, size_t bytes)
 	bool bad;
 	int len;
 
+	hash_clear(&l->nameless);
 	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
 		const struct mxbpf_span *s = (const struct mxbpf_span *)r;
 
@@ -74,10 +75,12 @@ void live_learn_names(struct live *l, const void *recs, size_t bytes)
 		learn_thread(l, r->tgid, s->tid);
 		if (s->end_tid != s->tid)
 			learn_thread(l, r->tgid, s->end_tid);
-		if (!s->name_id || mdl_has_name(l->model, s->name_id))
+		if (!s->name_id || mdl_has_name(l->model, s->name_id) || hash_get(&l->nameless, s->name_id, 0))
 			continue;
 		len = span_name(l, s->name_id, text);
 		if (len >= 0)
 			feed_name(l, MXBPF_NAME_SPAN, r->tgid, s->name_id, text, len);
+		else /* one system call for each span of it would be too slow for the ring */
+			hash_put(&l->nameless, s->name_id, 0);
 	}
 }

@@ -164,7 +164,7 @@ static const struct {
 	 "With the caches cold, count on two microseconds a record.\n"
 	 "A job of large operators does not notice; a loop of tiny ones does.\n"
 	 "Fewer hits are the only real saving: most calls of the C API are trivial getters, so\n"
-	 "\\fB\\-\\-probes op,mem,wait\\fR costs far less than all groups.\n"
+	 "\\fB\\-\\-probes op,mem\\fR costs far less than all groups.\n"
 	 "A trace or a recording adds one probe and disk writes.\n"
 	 "While mxbpf is not attached the cost is none.\n"},
 	{"LIMITS", print_caps,

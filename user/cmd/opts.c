@@ -10,7 +10,7 @@
 
 #include "base/fmt.h"
 #include "mxbpf_file.h"
-#include "plan/probe.h"
+#include "plan/plan.h"
 
 #define LIVE   (CMD_BIT_ATTACH | CMD_BIT_RECORD)
 #define TABLES (CMD_BIT_ATTACH | CMD_BIT_REPORT)
@@ -48,12 +48,10 @@ static const char *word_export(unsigned i)
 	return NULL;
 }
 
-/* In the order of enum probe_group, bit by bit. */
+/* The bits of enum probe_group in order; those that are not for the user come last. */
 static const char *word_probes(unsigned i)
 {
-	static const char *const words[] = {"op", "api", "mem", "wait", NULL};
-
-	return words[i];
+	return plan_groups[i].listed ? plan_groups[i].name : NULL;
 }
 #define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT)
 

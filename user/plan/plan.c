@@ -171,6 +171,9 @@ int plan_make(struct tgt *t, unsigned groups, bool lenient, struct plan *out, st
 
 		p->row = &out->adp->probes[i];
 		p->wanted = groups & p->row->group;
+		if (p->wanted && p->row->needs & ~groups)
+			return err_set(e, ERR_USAGE, -EINVAL, "--probes %s needs %s as well: its spans end with those",
+				       plan_group_name(p->row->group), plan_group_name(p->row->needs));
 		p->cookie = p->row->span_name ? COOKIE_NAME_FIRST + 2 * i : 0;
 		err = resolve(p, elf, out->lib, out->version != NULL);
 		if (!err)

@@ -41,7 +41,8 @@ struct plan {
 
 /*
  * groups: mask of enum probe_group. ERR_TARGET if no adapter's library is mapped (says what was looked for), or if a
- * required probe of a wanted group is refused. With `lenient` (for `check`) refusals stay in the rows.
+ * required probe of a wanted group is refused; ERR_USAGE if a group lacks the one it needs. With `lenient` (for
+ * `check`) refusals stay in the rows.
  */
 int plan_make(struct tgt *t, unsigned groups, bool lenient, struct plan *out, struct err *e);
 /* The name of a NAMED_COOKIE span; NULL if id is none of the plan. */

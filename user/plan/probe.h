@@ -23,6 +23,7 @@ enum probe_group {
 struct adp_probe {
 	const char *name; /* "operator.start": in reports, check and JSON */
 	enum probe_group group;
+	enum probe_group needs;			/* its spans end with those of this group; 0 none */
 	bool optional;				/* may be missing; otherwise the group is refused without it */
 	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
 	const char *span_name;			/* NAMED_COOKIE: the span's name */

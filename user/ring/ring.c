@@ -100,7 +100,7 @@ static int on_record(void *ctx, void *data, size_t size)
 		chunk_queue(r);
 	if (!r->cur)
 		r->cur = chunk_get(r);
-	if (!r->cur) /* out of memory: not counted as received, so it shows as dropped */
+	if (!r->cur) /* out of memory: not received, hence dropped in the final account */
 		return 0;
 	memcpy(r->cur->data + r->cur->used, data, size);
 	r->cur->used += size;

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Spans as BPF pairs them, on functions of this very process: every way in which a start and its end can fail to meet,
+ * and the counters that say so.
+ */
+#include "unit.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attach/attach.h"
+#include "ring/ring.h"
+
+#define RECS_MAX 4096
+#define DEEP	 40 /* calls inside one another; there is room for MXBPF_FRAMES_MAX */
+#define NPROBES	 5
+
+/* ---- the runtime under watch: an API in pairs, operators by key, a wait inside an API call */
+
+#define PROBED __attribute__((noinline, noclone, noipa))
+
+PROBED static void on_enter(const char *name)
+{
+	__asm__ volatile("" ::"r"(name) : "memory");
+}
+
+PROBED static void on_exit_api(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+
+PROBED static void op_start(uint64_t key)
+{
+	__asm__ volatile("" ::"r"(key) : "memory");
+}
+
+PROBED static void op_end(uint64_t key)
+{
+	__asm__ volatile("" ::"r"(key), "i"(1) : "memory");
+}
+
+PROBED static void wait_all(void)
+{
+	__asm__ volatile("" ::"i"(2) : "memory");
+}
+
+/* Called, not jumped to: as a function that has a value to return does. */
+#define leave() (on_exit_api(), (void)({ __asm__ volatile("" ::: "memory"); }))
+
+PROBED static void api(int more)
+{
+	on_enter("api");
+	if (more)
+		api(more - 1);
+	leave();
+}
+
+static jmp_buf back;
+
+PROBED static void api_left_by_a_jump(void)
+{
+	on_enter("left");
+	longjmp(back, 1);
+}
+
+PROBED static void api_that_catches(void)
+{
+	on_enter("caught");
+	if (!setjmp(back))
+		api_left_by_a_jump();
+	leave();
+}
+
+PROBED static void api_that_waits(void)
+{
+	on_enter("waits");
+	wait_all();
+	leave();
+}
+
+/* ---- a session on it */
+
+#define ARG1 .base = MXBPF_BASE_ARG1
+
+static const struct adp_probe rows[NPROBES] = {
+	{.row = {.action = MXBPF_ACT_OPEN,
+		 .end = MXBPF_END_PAIR,
+		 .cls = MXBPF_CLASS_API,
+		 .at_call_site = 1,
+		 .name_type = MXBPF_NAMED_BYTES,
+		 .name = {ARG1}}},
+	{.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_API, .at_call_site = 1}},
+	{.row = {.action = MXBPF_ACT_OPEN, .end = MXBPF_END_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG1}}},
+	{.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG1}}},
+	{.row = {.action = MXBPF_ACT_OPEN, .end = MXBPF_END_PARENT, .cls = MXBPF_CLASS_WAIT}},
+};
+
+static const void *functions[NPROBES];
+static struct plan_probe probes[NPROBES];
+static struct tgt_lib self = {.path = "/proc/self/exe", .open_path = "/proc/self/exe"};
+static struct plan plan = {.lib = &self, .probes = probes, .nprobes = NPROBES};
+
+static struct mxbpf_span spans[RECS_MAX];
+static unsigned nspans;
+static struct mxbpf_loss loss;
+static unsigned open_spans;
+static struct att *att;
+static struct ring *ring;
+
+/* Of the functions in the file behind /proc/self/exe. */
+static uint64_t offset_of(const void *function)
+{
+	uint64_t start, end, off, va = (uintptr_t)function;
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512];
+	uint64_t found = 0;
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " r-xp %" SCNx64, &start, &end, &off) == 3 && va >= start &&
+		    va < end)
+			found = va - start + off;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static void make_plan(void)
+{
+	const void *const all[NPROBES] = {on_enter, on_exit_api, op_start, op_end, wait_all};
+	unsigned i;
+
+	memcpy(functions, all, sizeof(all));
+	for (i = 0; i < NPROBES; i++)
+		probes[i] = (struct plan_probe){.row = &rows[i], .off = offset_of(functions[i]), .wanted = true};
+}
+
+static void take(void *ctx, const void *recs, size_t bytes)
+{
+	const struct mxbpf_span *s = recs;
+
+	for (; bytes && nspans < RECS_MAX; bytes -= sizeof(*s))
+		spans[nspans++] = *s++;
+}
+
+static bool begin(struct err *e)
+{
+	struct att_opts o = {.ring_bytes = 1u << 20};
+
+	nspans = 0;
+	return !att_load(&plan, getpid(), &o, &att, e) && !ring_start(att_ring_fd(att), take, NULL, &ring, e) &&
+	       !att_attach(att, &plan, getpid(), e);
+}
+
+static void end(void)
+{
+	att_detach(att);
+	ring_stop(ring);
+	att_counts(att, &loss, NULL);
+	loss.stored = ring_received(ring);
+	open_spans = att_open_spans(att);
+	CHECK(loss.attempted == loss.stored + loss.dropped && loss.stored == nspans);
+	ring_free(ring);
+	att_free(att);
+	ring = NULL;
+	att = NULL;
+}
+
+/* What `work` does, watched. */
+static void watch(void (*work)(void))
+{
+	struct err e = {0};
+
+	if (!begin(&e)) {
+		printf("# %s\n", e.why);
+		CHECK(!"attached");
+		return;
+	}
+	att_activate(att, true);
+	work();
+	end();
+}
+
+static uint64_t end_ns(const struct mxbpf_span *s)
+{
+	return s->h.ts_ns + s->dur_ns;
+}
+
+static bool inside(const struct mxbpf_span *in, const struct mxbpf_span *out)
+{
+	return in->h.ts_ns > out->h.ts_ns && end_ns(in) < end_ns(out);
+}
+
+static void in_thread(void *(*f)(void *))
+{
+	pthread_t t;
+
+	CHECK(!pthread_create(&t, NULL, f, NULL));
+	CHECK(!pthread_join(t, NULL));
+}
+
+/* ---- what happens */
+
+static void two_deep(void)
+{
+	api(1);
+}
+
+static void too_deep(void)
+{
+	api(DEEP - 1);
+	api(0);
+}
+
+static void jump(void)
+{
+	api_that_catches();
+}
+
+static void wait_in_api(void)
+{
+	api_that_waits();
+	wait_all(); /* no call around it: nothing would end it */
+}
+
+static void key_again(void)
+{
+	op_start(0x1000);
+	op_start(0x1000);
+	op_end(0x1000);
+}
+
+static void *start_ops(void *arg)
+{
+	op_start(0x1000);
+	op_start(0x2000);
+	return NULL;
+}
+
+static void end_elsewhere(void)
+{
+	in_thread(start_ops);
+	op_end(0x1000);
+}
+
+static void *leave_open(void *arg)
+{
+	on_enter("never left");
+	return NULL;
+}
+
+static void exit_inside(void)
+{
+	in_thread(leave_open);
+}
+
+static void in_flight(void)
+{
+	op_end(0x3000);
+	on_exit_api();
+	op_start(0x4000);
+	on_enter("not left");
+}
+
+static atomic_int hits;
+static pthread_barrier_t all_hit;
+
+static void *hit_and_stay(void *arg)
+{
+	on_enter("thread");
+	on_exit_api();
+	hits++;
+	pthread_barrier_wait(&all_hit);
+	return NULL;
+}
+
+static void more_threads_than_slots(void)
+{
+	static pthread_t threads[MXBPF_THREADS_MAX + 20];
+	const unsigned n = sizeof(threads) / sizeof(threads[0]);
+	pthread_attr_t small;
+	unsigned i;
+
+	pthread_barrier_init(&all_hit, NULL, n);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 64 << 10);
+	for (i = 0; i < n; i++)
+		if (pthread_create(&threads[i], &small, hit_and_stay, NULL))
+			abort(); /* the others would wait for ever */
+	for (i = 0; i < n; i++)
+		pthread_join(threads[i], NULL);
+	pthread_attr_destroy(&small);
+	pthread_barrier_destroy(&all_hit);
+}
+
+static void test_pairs(void)
+{
+	TEST("calls inside one another: the inner one's time is not the outer one's own")
+	{
+		watch(two_deep);
+		CHECK(nspans == 2 && inside(&spans[0], &spans[1]));
+		CHECK(spans[0].self_ns == spans[0].dur_ns && spans[1].self_ns == spans[1].dur_ns - spans[0].dur_ns);
+		CHECK(!loss.unmatched && !loss.dropped && !open_spans);
+	}
+	TEST("calls deeper than there is room are dropped, and the others keep their own ends")
+	{
+		unsigned i;
+
+		watch(too_deep);
+		CHECK(nspans == MXBPF_FRAMES_MAX + 1 && loss.dropped == DEEP - MXBPF_FRAMES_MAX);
+		for (i = 1; i < MXBPF_FRAMES_MAX; i++)
+			CHECK(inside(&spans[i - 1], &spans[i]));
+		CHECK(!loss.unmatched && !open_spans);
+	}
+	TEST("a call that is left by a jump does not take its caller's end")
+	{
+		watch(jump);
+		CHECK(nspans == 2 && spans[0].flags == MXBPF_SPAN_UNWOUND && !spans[1].flags);
+		CHECK(spans[0].h.ts_ns > spans[1].h.ts_ns && loss.unmatched == 1 && !open_spans);
+	}
+	TEST("a wait ends with the call around it; one without is unmatched")
+	{
+		watch(wait_in_api);
+		CHECK(nspans == 2 && spans[0].cls == MXBPF_CLASS_WAIT && spans[1].cls == MXBPF_CLASS_API);
+		CHECK(!spans[0].flags && end_ns(&spans[0]) == end_ns(&spans[1]) && loss.unmatched == 1);
+	}
+}
+
+static void test_keys(void)
+{
+	TEST("an object that starts again before its end was seen: one span, one unmatched")
+	{
+		watch(key_again);
+		CHECK(nspans == 1 && loss.unmatched == 1 && !open_spans);
+	}
+	TEST("an operator that another thread ends after its own is gone is whole; one that nobody ends is open, once")
+	{
+		watch(end_elsewhere);
+		CHECK(nspans == 1 && (spans[0].flags & MXBPF_SPAN_ASYNC) && spans[0].tid != spans[0].end_tid);
+		CHECK(!loss.unmatched && open_spans == 1);
+	}
+	TEST("a thread that ends inside a call leaves it unmatched")
+	{
+		/* The kernel tells of its end a moment after it was joined: else it is still open. */
+		watch(exit_inside);
+		CHECK(!nspans && loss.unmatched + open_spans == 1);
+	}
+	TEST("what is in flight when it attaches is unmatched, when it ends open")
+	{
+		watch(in_flight);
+		CHECK(!nspans && loss.unmatched == 2 && open_spans == 2);
+	}
+}
+
+static void test_limits(void)
+{
+	struct err e = {0};
+
+	TEST("threads beyond the slots: what they do is dropped, and said")
+	{
+		watch(more_threads_than_slots);
+		/* Of what a thread without a slot does, each hit counts: what it would have become is not known. */
+		CHECK(nspans == MXBPF_THREADS_MAX - 1 && loss.dropped == 2 * 21 && !loss.unmatched);
+	}
+	TEST("nothing is seen before the activation, nor after the end")
+	{
+		CHECK(begin(&e));
+		CHECK(*(const uint8_t *)functions[0] == 0xcc);
+		api(3);
+		att_activate(att, true);
+		att_activate(att, false);
+		api(3);
+		end();
+		CHECK(!nspans && !loss.attempted && !loss.unmatched);
+		CHECK(*(const uint8_t *)functions[0] != 0xcc);
+	}
+}
+
+int main(void)
+{
+	struct err e = {0};
+	char name[600];
+
+	if (att_backends[0]->supported(&e)) {
+		snprintf(name, sizeof(name), "spans are paired in the kernel # SKIP %s", e.why);
+		TEST(name)
+		UNIT_MAIN_END;
+	}
+	make_plan();
+	test_pairs();
+	test_keys();
+	test_limits();
+	UNIT_MAIN_END;
+}
