@@ -146,11 +146,13 @@ fuzz: $(FUZZ)
 install: all
 	install -D -m 755 $(O)/mxbpf $(DESTDIR)$(PREFIX)/bin/mxbpf
 	install -D -m 644 $(O)/mxbpf.1 $(DESTDIR)$(PREFIX)/share/man/man1/mxbpf.1
+	install -D -m 644 share/report.schema.json $(DESTDIR)$(PREFIX)/share/mxbpf/report.schema.json
 	install -D -m 644 $(O)/mxbpf.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mxbpf
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/mxbpf $(DESTDIR)$(PREFIX)/share/man/man1/mxbpf.1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/mxbpf
+	rm -rf $(DESTDIR)$(PREFIX)/share/mxbpf
 
 # Keeps the downloads (venv, wheels, npm): they are slow to repeat. `make distclean` takes them too.
 clean:

@@ -133,6 +133,7 @@ end_by_signal() {
 	wait_exit "$MXBPF_PID" || status=$?
 	[[ $status == 1 ]]
 	expect_re 'No space left' "$(<"$(err mxbpf)")"
+	[[ $(<"$(err mxbpf)") != *wrote* ]]
 	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/small/r.mxd"
 	expect_status 0
 	expect_re incomplete "$stderr"

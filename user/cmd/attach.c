@@ -36,22 +36,28 @@ static int nothing_seen(const struct live *l)
 
 static void say_recording(const struct live *l)
 {
-	char stored[32], lost[32];
+	const struct mxbpf_loss *loss = &l->session.loss;
+	char n[6][32];
 
-	if (!l->o->quiet)
-		fprintf(stderr, "wrote %s: %s events, %s lost\n", l->recording,
-			fmt_count(l->session.loss.stored, stored), fmt_count(l->session.loss.dropped, lost));
+	if (l->o->quiet)
+		return;
+	fprintf(stderr, "wrote %s: %s of %s events\n", l->recording, fmt_count(loss->stored, n[0]),
+		fmt_count(loss->attempted, n[1]));
+	fprintf(stderr, "%s dropped, %s names truncated, %s unreadable, %s unmatched\n", fmt_count(loss->dropped, n[2]),
+		fmt_count(loss->truncated, n[3]), fmt_count(loss->unreadable, n[4]), fmt_count(loss->unmatched, n[5]));
 }
 
-/* A failed output does not keep the others from being written; the first failure is the exit code. */
-static int results(struct live *l)
+/* A failed output does not keep the others from being written; the first failure, or `stopped`, is the exit code. */
+static int results(struct live *l, int stopped)
 {
-	int code = CMD_OK, err;
+	int code = stopped, err;
 
-	if (l->recording)
+	if (!l->recording) {
+		err = cmd_print_tables(l->o, &l->session, l->model);
+		code = code ? code : err;
+	} else if (!stopped) {
 		say_recording(l);
-	else
-		code = cmd_print_tables(l->o, &l->session, l->model);
+	}
 	if (l->o->trace) {
 		err = write_trace(l);
 		code = code ? code : err;
@@ -63,7 +69,7 @@ static int run(const struct cmd_opts *o, const char *recording)
 {
 	struct err e = {0};
 	struct live l;
-	int code, err;
+	int code;
 
 	if (live_prepare(&l, o, recording, &e) || live_start(&l, &e)) {
 		code = cmd_fail(&e);
@@ -71,8 +77,7 @@ static int run(const struct cmd_opts *o, const char *recording)
 	}
 	live_wait(&l);
 	code = live_stop(&l, &e) ? cmd_fail(&e) : CMD_OK;
-	err = results(&l);
-	code = code ? code : err;
+	code = results(&l, code);
 	if (!code && !l.session.loss.attempted)
 		code = nothing_seen(&l);
 out:
