@@ -143,7 +143,8 @@ end_by_signal() {
 	start_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --ring-size 64K --trace "$BATS_TEST_TMPDIR/t.json" --format json
 	kill -s STOP "$MXBPF_PID"
-	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
+	wait_new_line "$(out workload)" '^step'
+	wait_new_line "$(out workload)" '^step' # a whole batch of steps between the two
 	kill -s CONT "$MXBPF_PID"
 	kill -s INT "$MXBPF_PID"
 	wait_exit "$MXBPF_PID"

@@ -12,6 +12,7 @@
 #   start_ready NAME CMD...    the same for any program that prints "ready PID"; sets READY_PID, prints it
 #   wait_line FILE REGEX [PID] until a line of the growing file matches; fails when PID has ended before, or after
 #                              WAIT_SECONDS (30)
+#   wait_new_line FILE REGEX   the same for a line that is not there yet
 #   wait_exit PID [SECONDS]    until the child ended; returns its exit status (124: still there)
 #   wait_gone PID [SECONDS]    the same for a process that is no child: 0 or 1
 #   stop_pid PID [SIGNAL]      sends TERM (or SIGNAL), waits; KILL and failure if it does not go
@@ -71,6 +72,12 @@ wait_line() {
 	timeout "$WAIT_SECONDS" tail -n +1 -f ${3:+--pid="$3"} "$1" 2>/dev/null | grep -q -m 1 -E -- "$2" && return 0
 	echo "no line '$2' in $1:" >&2
 	tail -n 20 "$1" >&2
+	return 1
+}
+
+wait_new_line() {
+	timeout "$WAIT_SECONDS" tail -n 0 -f "$1" 2>/dev/null | grep -q -m 1 -E -- "$2" && return 0
+	echo "no new line '$2' in $1" >&2
 	return 1
 }
 

@@ -60,7 +60,7 @@ count_of() { # JSON TABLE NAME
 		"$PYTHON" "$REPO/tests/code_bytes.py" "$WORKLOAD_PID" libmxnet.so "${offsets[@]}"
 	[[ -z $(ls -A "$dir") ]]
 	no_new_links "$links"
-	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
+	wait_new_line "$(out workload)" '^step' # it goes on
 	stop_pid "$WORKLOAD_PID"
 }
 
@@ -153,7 +153,7 @@ copy_library() {
 		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 20ms --format json
 		[[ $status == 0 || $status == 5 ]] || expect_status 0
 	done
-	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
+	wait_new_line "$(out workload)" '^step' # it goes on
 	stop_pid "$WORKLOAD_PID"
 	no_new_links "$links"
 }
