@@ -40,7 +40,7 @@ struct mxbpf_rec {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_rec) == 16);
 
-/* Which table a span belongs to. Titles and trace categories: the class table in user/model/model.h. */
+/* Which table a span belongs to. Order and trace categories: mdl_classes[] in user/model/class.c. */
 enum mxbpf_class {
 	MXBPF_CLASS_NONE = 0,
 	MXBPF_CLASS_API = 1,	  /* a call of the runtime's C API */

@@ -15,6 +15,14 @@
 
 struct mdl;
 
+/* The span classes, in the order of their tables. Titles are the runtime's own: struct mdl_session. */
+#define MDL_NCLASSES (MXBPF_CLASS_MAX - 1)
+struct mdl_class {
+	enum mxbpf_class cls;
+	const char *category; /* in traces */
+};
+extern const struct mdl_class mdl_classes[MDL_NCLASSES];
+
 /* One row of a class table; borrowed, valid until the next mdl_feed(). */
 struct mdl_row {
 	uint32_t tgid;

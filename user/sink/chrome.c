@@ -35,6 +35,7 @@ struct late {
 struct chrome {
 	struct snk s;
 	struct snk_plan plan;
+	const char *category[MXBPF_CLASS_MAX];
 	uint64_t base_ns; /* time 0 of the trace */
 	struct hash refs; /* (id, what) -> index + 1 in ref */
 	struct buf ref;	  /* struct text_ref */
@@ -44,19 +45,6 @@ struct chrome {
 };
 
 enum { TEXT_NAME, TEXT_DEVICE };
-
-/* What HTA and TensorBoard know as operators is cpu_op; the others are ours. */
-static const char *const categories[MXBPF_CLASS_MAX] = {
-	[MXBPF_CLASS_NONE] = "other",
-	[MXBPF_CLASS_API] = "c_api",
-	[MXBPF_CLASS_OPERATOR] = "cpu_op",
-	[MXBPF_CLASS_WAIT] = "wait",
-};
-
-static const char *category(const struct mxbpf_span *s)
-{
-	return categories[s->cls < MXBPF_CLASS_MAX ? s->cls : MXBPF_CLASS_NONE];
-}
 
 static int no_memory(struct chrome *c)
 {
@@ -248,7 +236,7 @@ static void write_span(struct chrome *c, const struct mxbpf_span *s, const struc
 	p = put(p, ",\"dur\":");
 	p = put_us(p, s->dur_ns);
 	p = put(p, ",\"cat\":\"");
-	p = put(p, category(s));
+	p = put(p, c->category[s->cls]);
 	p = put(p, "\",\"name\":\"");
 	out_filled(c->s.out, (size_t)(p - start));
 	name = text_of(c, s->name_id, TEXT_NAME);
@@ -427,8 +415,11 @@ static int write_memory(struct chrome *c)
 static int chrome_begin(struct snk *s)
 {
 	struct chrome *c = (struct chrome *)s;
+	size_t i;
 
 	c->plan.first_ns = UINT64_MAX;
+	for (i = 0; i < MDL_NCLASSES; i++)
+		c->category[mdl_classes[i].cls] = mdl_classes[i].category;
 	return 0;
 }
 

@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Operators are what most people look for. */
-static const enum mxbpf_class class_order[] = {MXBPF_CLASS_OPERATOR, MXBPF_CLASS_API, MXBPF_CLASS_WAIT};
-_Static_assert(sizeof(class_order) / sizeof(class_order[0]) == MXBPF_CLASS_MAX - 1, "every class has its place");
-
 typedef int (*record_fn)(struct snk *s, const struct mxbpf_rec *r);
 
 static int one_window(struct snk *s, record_fn each, const void *recs, size_t bytes)
@@ -115,9 +111,9 @@ static int run(struct snk *s)
 
 	if (!err && s->ops->needs_records)
 		err = all_records(s);
-	for (i = 0; !err && s->ops->table && i < sizeof(class_order) / sizeof(class_order[0]); i++)
-		if (s->in->session->class_title[class_order[i]])
-			err = one_table(s, class_order[i]);
+	for (i = 0; !err && s->ops->table && i < MDL_NCLASSES; i++)
+		if (s->in->session->class_title[mdl_classes[i].cls])
+			err = one_table(s, mdl_classes[i].cls);
 	if (!err && s->ops->mem && s->in->session->mem_title)
 		err = mem_table(s);
 	if (!err && s->ops->end)

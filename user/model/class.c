@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model.h"
+
+/* Operators are what most people look for. What HTA and TensorBoard know as operators is cpu_op; the others are ours.
+ */
+const struct mdl_class mdl_classes[] = {
+	{MXBPF_CLASS_OPERATOR, "cpu_op"},
+	{MXBPF_CLASS_API, "c_api"},
+	{MXBPF_CLASS_WAIT, "wait"},
+};
+_Static_assert(sizeof(mdl_classes) / sizeof(mdl_classes[0]) == MDL_NCLASSES, "every class has its place");
