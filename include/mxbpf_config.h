@@ -88,12 +88,6 @@ struct mxbpf_row {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 128);
 
-/* name_id of a NAMED_STATIC span: its address with this bit set; user space resolves it from the file. */
-#define MXBPF_NAME_STATIC_BIT (1ull << 63)
-
-/* name_id of a span whose runtime gave it a null or empty name. Hashes are odd, addresses have the static bit. */
-#define MXBPF_NAME_UNNAMED 2ull
-
 struct mxbpf_name_key {
 	__u64 id;
 	__u64 part;

@@ -78,6 +78,13 @@ struct mxbpf_span {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 64);
 
+/* name_id of a span whose name is a constant of the library: its address with this bit set; user space resolves it from
+ * the file. */
+#define MXBPF_NAME_STATIC_BIT (1ull << 63)
+
+/* name_id of a span whose runtime gave it a null or empty name. Hashes are odd, addresses have the static bit. */
+#define MXBPF_NAME_UNNAMED 2ull
+
 struct mxbpf_alloc {
 	struct mxbpf_rec h;
 	__s64 bytes; /* > 0 allocated, < 0 freed */

@@ -222,6 +222,7 @@ end_by_signal() {
 	run --separate-stderr "$MXBPF" check --pid "$WORKLOAD_PID"
 	expect_status 0
 	expect_re 'ok +uprobe_multi' "$output"
+	expect_re '(ok|no) +process filter' "$output"
 	expect_re 'MXNet 1\.9\.1' "$output"
 	expect_re 'ok +operator\.start +\+0x13a3220 push r15' "$output"
 }

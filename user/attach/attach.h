@@ -24,6 +24,7 @@ struct att_backend {
 	const char *name; /* "uprobe_multi" */
 	int attach_type;  /* that its programs are loaded with */
 	int (*supported)(struct err *e);
+	bool (*filters)(void); /* whether other processes on the same library are left alone */
 	/* Attaches one program to n offsets of the file at path for process pid; returns a link fd or -errno. */
 	int (*attach)(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n,
 		      pid_t pid);

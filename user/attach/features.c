@@ -17,6 +17,13 @@ static bool try_multi(char *detail, size_t cap)
 	return ok;
 }
 
+static bool try_filter(char *detail, size_t cap)
+{
+	snprintf(detail, cap,
+		 "keeps probes out of other processes on the same library; without it they are slowed too");
+	return att_backends[0]->filters();
+}
+
 static bool try_ring(char *detail, size_t cap)
 {
 	snprintf(detail, cap, "carries the events; Linux 5.8 and later");
@@ -55,6 +62,7 @@ static const struct {
 	{"uprobe_multi", true, try_multi},	    {"ring buffer", true, try_ring},
 	{"task storage", true, try_task_storage},   {"attach cookies", true, try_cookie},
 	{"kernel type information", true, try_btf}, {"raw tracepoints", false, try_raw_tp},
+	{"process filter", false, try_filter},
 };
 
 static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)

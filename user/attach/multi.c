@@ -97,5 +97,6 @@ const struct att_backend att_backend_multi = {
 	.name = "uprobe_multi",
 	.attach_type = BACKEND_TRACE_UPROBE_MULTI,
 	.supported = supported,
+	.filters = pid_is_process,
 	.attach = attach,
 };

@@ -19,7 +19,6 @@ static const struct {
 	{MXBPF_CLASS_OPERATOR, false, "Custom"},
 	{MXBPF_CLASS_OPERATOR, false, "_backward_Custom"},
 	{MXBPF_CLASS_OPERATOR, false, "CustomOperatorWait"},
-	{MXBPF_CLASS_OPERATOR, false, "[unnamed]"}, /* operations to which MXNet gives no name have no row */
 	{MXBPF_CLASS_API, true, "MXProfile"},
 	{MXBPF_CLASS_API, true, "MXSetProfiler"},
 	{MXBPF_CLASS_API, true, "MXSetProcessProfiler"},
@@ -113,7 +112,8 @@ static int gather(const struct snk *s, enum mxbpf_class cls, struct snk_mxnet_ca
 	for (i = 0; i < n; i++) {
 		r = rows[i];
 		name = mdl_name(s->in->model, r->name_id, &len);
-		if (is_hidden(cls, name, len))
+		/* Operations to which MXNet gives no name have no row there. */
+		if (r->name_id == MXBPF_NAME_UNNAMED || is_hidden(cls, name, len))
 			continue;
 		to = row_add(&c->rows, name, len);
 		if (!to)
