@@ -169,6 +169,7 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem) == 80);
 enum mxbpf_counter_id {
 	MXBPF_COUNTER_MAX_OPEN = 1, /* most spans of the class open at one time */
 	MXBPF_COUNTER_LATE = 2,	    /* records that arrived after their drain window had been folded */
+	MXBPF_COUNTER_UNWOUND = 3,  /* spans with MXBPF_SPAN_UNWOUND: their duration is an upper bound */
 };
 
 struct mxbpf_counter {

@@ -89,6 +89,7 @@ static void check_same(struct mdl *a, struct mdl *b)
 		}
 		CHECK(mdl_counter(a, cls, MXBPF_COUNTER_MAX_OPEN) == mdl_counter(b, cls, MXBPF_COUNTER_MAX_OPEN));
 		CHECK(mdl_counter(a, cls, MXBPF_COUNTER_LATE) == mdl_counter(b, cls, MXBPF_COUNTER_LATE));
+		CHECK(mdl_counter(a, cls, MXBPF_COUNTER_UNWOUND) == mdl_counter(b, cls, MXBPF_COUNTER_UNWOUND));
 	}
 	ma = mdl_mem_rows(a, &n);
 	mb = mdl_mem_rows(b, &nb);
@@ -201,6 +202,23 @@ static void test_earlier_start(struct buf *b)
 	feed(m, b);
 	CHECK(mdl_counter(m, API, MXBPF_COUNTER_LATE) == 1);
 	mdl_free(m);
+}
+
+static void test_unwound(struct buf *b)
+{
+	struct mdl *m = mdl_new(), *again = mdl_new();
+	struct buf out = {0};
+
+	put_span(b, 1000, 10, 1, API);
+	put_span(b, 1000, 10, 1, API);
+	((struct mxbpf_span *)b->data)->flags = MXBPF_SPAN_UNWOUND;
+	feed(m, b);
+	CHECK(mdl_counter(m, API, MXBPF_COUNTER_UNWOUND) == 1 && !mdl_counter(m, OP, MXBPF_COUNTER_UNWOUND));
+	CHECK(!mdl_emit(m, &out) && !mdl_feed(again, out.data, out.len));
+	check_same(m, again);
+	buf_fini(&out);
+	mdl_free(m);
+	mdl_free(again);
 }
 
 static void fill(struct buf *b, unsigned from, unsigned to)
@@ -465,6 +483,8 @@ int main(void)
 	test_max_open(&b);
 	TEST("a span from before the window is open from its beginning; a late one is counted")
 	test_earlier_start(&b);
+	TEST("spans that were left without their end are counted")
+	test_unwound(&b);
 	TEST("what is emitted makes an equal model, and aggregates merge")
 	test_round_trip(&b);
 	TEST("every name id has a text")

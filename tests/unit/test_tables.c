@@ -429,9 +429,11 @@ static void test_loss(void)
 	s.probes[1] = (struct mdl_probe){strdup("mem.free"), strdup("mem"), strdup(""), strdup("refused"),
 					 strdup("no\nsymbol")};
 	feed_counter(m, API, MXBPF_COUNTER_LATE, 7);
+	feed_counter(m, API, MXBPF_COUNTER_UNWOUND, 8);
 	t = render("modern", &s, m, &(struct snk_opts){0});
 	CHECK(strstr(t, "\nLOST     10 dropped (1 %), 2 names truncated, 3 unreadable, 4 unmatched\n"));
 	CHECK(strstr(t, "\nPARTIAL ") && strstr(t, "\nCUT      5 records") && strstr(t, "\nlate     7 records"));
+	CHECK(strstr(t, "\nunwound  8 calls"));
 	CHECK(strstr(t, "\nrefused  probe mem.free: no\\x0asymbol\n") && !strstr(t, "probe a"));
 	free(t);
 	t = render("mxnet", &s, m, &(struct snk_opts){0});

@@ -103,6 +103,7 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	add_sat(&r->total_ns, s->dur_ns);
 	add_sat(&r->self_ns, s->self_ns);
 	r->hist[mdl_bucket(s->dur_ns)]++;
+	m->counters[s->cls][MXBPF_COUNTER_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);
 	return window_span(m, s);
 }
 
@@ -133,8 +134,8 @@ static int fold_counter(struct mdl *m, const struct mxbpf_rec *rec)
 
 	if (c->id == MXBPF_COUNTER_MAX_OPEN && c->value > *max_open)
 		*max_open = c->value;
-	if (c->id == MXBPF_COUNTER_LATE)
-		add_sat(&m->counters[c->cls][MXBPF_COUNTER_LATE], c->value);
+	if (c->id == MXBPF_COUNTER_LATE || c->id == MXBPF_COUNTER_UNWOUND)
+		add_sat(&m->counters[c->cls][c->id], c->value);
 	return 0;
 }
 

@@ -57,13 +57,19 @@ static void put_loss(struct snk *s, const char *prefix)
 static void put_caveats(struct snk *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
-	uint64_t late = 0;
+	uint64_t late = 0, unwound = 0;
 	unsigned cls;
 	char n[32];
 	size_t i;
 
-	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
+	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++) {
 		late += mdl_counter(s->in->model, cls, MXBPF_COUNTER_LATE);
+		unwound += mdl_counter(s->in->model, cls, MXBPF_COUNTER_UNWOUND);
+	}
+	if (unwound)
+		out_printf(s->out,
+			   "%sunwound  %s calls were left without their end: their time lasts until that was noticed\n",
+			   prefix, fmt_count(unwound, n));
 	if (late)
 		out_printf(s->out, "%slate     %s records came after their window: peak and concurrency may be off\n",
 			   prefix, fmt_count(late, n));
