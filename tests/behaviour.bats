@@ -217,6 +217,40 @@ end_by_signal() {
 	jq -e '.window.duration_ns >= 200000000 and .window.duration_ns < 1000000000' <<<"$output"
 }
 
+@test "a signal during --delay ends with complete, empty outputs and exit code 0" {
+	start_workload --tiny
+	start_bg mxbpf "$MXBPF" --pid "$WORKLOAD_PID" --delay 1h --format json --trace "$BATS_TEST_TMPDIR/t.json"
+	# Once it has its signalfd, TERM ends it in order.
+	timeout 20 bash -c 'until [[ $(readlink /proc/$0/fd/*) == *signalfd* ]]; do :; done' "$BG_PID"
+	kill -s TERM "$BG_PID"
+	wait_exit "$BG_PID"
+	jq -e '.loss.attempted == 0' "$(out mxbpf)"
+	jq -e .traceEvents "$BATS_TEST_TMPDIR/t.json"
+}
+
+@test "a target that becomes another program ends the session with what was seen" {
+	start_ready changer "$PYTHON" -c 'import os, signal
+from mxnet import nd
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+print("ready", os.getpid(), flush=True)
+signal.sigwait([signal.SIGUSR1])
+nd.ones((2, 2)).wait_to_read()
+os.execvp("sleep", ["sleep", "1000"])'
+	start_mxbpf --pid "$READY_PID" --format json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	jq -e '.loss.stored > 0 and .loss.dropped == 0' "$(out mxbpf)"
+}
+
+@test "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE are enough" {
+	start_workload --tiny
+	local caps=+bpf,+perfmon,+sys_ptrace
+	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" \
+		"$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --format json
+	expect_status 0
+	jq -e '.loss.attempted > 0 and .loss.dropped == 0' <<<"$output"
+}
+
 @test "check shows the kernel, every probe and where it lies" {
 	start_workload --tiny
 	run --separate-stderr "$MXBPF" check --pid "$WORKLOAD_PID"

@@ -5,9 +5,8 @@
   durations.py BUILTIN_TRACE.json MXBPF_TRACE.json[.gz] [--share 95]
 
 MXNet writes B/E pairs in whole microseconds since the epoch, each end cut off, so a duration of its is up to 1 us too long or
-too short; mxbpf writes X events relative to baseTimeNanoseconds. An event agrees if some duration that MXNet's two numbers
-allow is within 5 us or 5 % of mxbpf's; the share without that allowance is printed beside it. Exit 0: every event has its
-partner and enough agree; 1: not; 2: bad input.
+too short, which is not forgiven; mxbpf writes X events relative to baseTimeNanoseconds. Exit 0: every event has its partner
+and enough agree; 1: not; 2: bad input.
 """
 import argparse
 import collections
@@ -16,7 +15,6 @@ import json
 import statistics
 import sys
 
-QUANTUM_US = 1.0
 LIMIT_US = 5.0
 LIMIT_SHARE = 0.05
 
@@ -92,9 +90,8 @@ def match(builtin, mxbpf):
     return pairs, alone
 
 
-def agrees(builtin_us, mxbpf_us, quantum_us):
-    limit = max(LIMIT_US, LIMIT_SHARE * builtin_us)
-    return max(0.0, abs(mxbpf_us - builtin_us) - quantum_us) <= limit
+def agrees(builtin_us, mxbpf_us):
+    return abs(mxbpf_us - builtin_us) <= max(LIMIT_US, LIMIT_SHARE * builtin_us)
 
 
 def main():
@@ -112,12 +109,10 @@ def main():
     if not pairs:
         return 1
 
-    bad = [(b, m) for b, m in pairs if not agrees(b.dur_us, m.dur_us, QUANTUM_US)]
+    bad = [(b, m) for b, m in pairs if not agrees(b.dur_us, m.dur_us)]
     share = 100.0 * (len(pairs) - len(bad)) / len(pairs)
-    exact = 100.0 * sum(agrees(b.dur_us, m.dur_us, 0) for b, m in pairs) / len(pairs)
     difference = [m.dur_us - b.dur_us for b, m in pairs]
-    print('%d operators matched, %.2f %% within 5 us or 5 %% (%.2f %% without the allowance for whole microseconds)' % (
-        len(pairs), share, exact))
+    print('%d operators matched, %.2f %% within 5 us or 5 %%' % (len(pairs), share))
     print('mxbpf less built-in: median %+.2f us; starts: median %+.2f us' % (
         statistics.median(difference), statistics.median(m.start_us - b.start_us for b, m in pairs)))
     for b, m in sorted(bad, key=lambda pair: -abs(pair[1].dur_us - pair[0].dur_us))[:5]:

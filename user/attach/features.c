@@ -4,65 +4,85 @@
 
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
+#include <linux/capability.h>
 #include <stdio.h>
-#include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-static bool try_multi(char *detail, size_t cap)
+static bool has_capability(int cap)
 {
-	struct err e = {0};
-	bool ok = !att_backends[0]->supported(&e);
+	struct __user_cap_header_struct hdr = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct caps[2] = {0};
 
-	snprintf(detail, cap, "%s", ok ? "attaches all probes" : e.why);
-	return ok;
+	return !syscall(SYS_capget, &hdr, caps) && caps[cap / 32].effective & 1u << cap % 32;
 }
 
-static bool try_filter(char *detail, size_t cap)
+static bool try_capabilities(void)
 {
-	snprintf(detail, cap,
-		 "keeps probes out of other processes on the same library; without it they are slowed too");
+	return has_capability(CAP_SYS_ADMIN) || (has_capability(CAP_BPF) && has_capability(CAP_PERFMON));
+}
+
+static bool try_ptrace(void)
+{
+	return has_capability(CAP_SYS_PTRACE);
+}
+
+static bool try_multi(void)
+{
+	return !att_backends[0]->supported(NULL);
+}
+
+static bool try_filter(void)
+{
 	return att_backends[0]->filters();
 }
 
-static bool try_ring(char *detail, size_t cap)
+static bool try_ring(void)
 {
-	snprintf(detail, cap, "carries the events; Linux 5.8 and later");
 	return libbpf_probe_bpf_map_type(BPF_MAP_TYPE_RINGBUF, NULL) > 0;
 }
 
-static bool try_task_storage(char *detail, size_t cap)
+static bool try_task_storage(void)
 {
-	snprintf(detail, cap, "keeps each thread's open spans; Linux 5.11 and later");
 	return libbpf_probe_bpf_map_type(BPF_MAP_TYPE_TASK_STORAGE, NULL) > 0;
 }
 
-static bool try_cookie(char *detail, size_t cap)
+static bool try_cookie(void)
 {
-	snprintf(detail, cap, "tells probes apart; Linux 5.15 and later");
 	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_get_attach_cookie, NULL) > 0;
 }
 
-static bool try_raw_tp(char *detail, size_t cap)
+static bool try_raw_tp(void)
 {
-	snprintf(detail, cap, "gives back the slots of ended threads; without it at most 1023 threads in a session");
 	return libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_RAW_TRACEPOINT, NULL) > 0;
 }
 
-static bool try_btf(char *detail, size_t cap)
+static bool try_btf(void)
 {
-	snprintf(detail, cap, "/sys/kernel/btf/vmlinux; the kernel needs CONFIG_DEBUG_INFO_BTF");
 	return !access("/sys/kernel/btf/vmlinux", R_OK);
 }
+
+#define SUDO "run mxbpf with sudo"
 
 static const struct {
 	const char *name;
 	bool required;
-	bool (*try_it)(char *detail, size_t cap);
+	bool (*works)(void);
+	const char *use;    /* what it is there for */
+	const char *remedy; /* when it does not work */
 } features[] = {
-	{"uprobe_multi", true, try_multi},	    {"ring buffer", true, try_ring},
-	{"task storage", true, try_task_storage},   {"attach cookies", true, try_cookie},
-	{"kernel type information", true, try_btf}, {"raw tracepoints", false, try_raw_tp},
-	{"process filter", false, try_filter},
+	{"CAP_BPF, CAP_PERFMON", true, try_capabilities, "load and attach the BPF programs", SUDO},
+	{"CAP_SYS_PTRACE", true, try_ptrace, "look at processes of other users", SUDO},
+	{"uprobe_multi", true, try_multi, "attaches all probes", SUDO ", on Linux 6.6 or later"},
+	{"ring buffer", true, try_ring, "carries the events", SUDO ", on Linux 5.8 or later"},
+	{"task storage", true, try_task_storage, "keeps each thread's open spans", SUDO ", on Linux 5.11 or later"},
+	{"attach cookies", true, try_cookie, "tell probes apart", SUDO ", on Linux 5.15 or later"},
+	{"kernel type information", true, try_btf, "/sys/kernel/btf/vmlinux",
+	 "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions do"},
+	{"raw tracepoints", false, try_raw_tp, "give back the slots of ended threads",
+	 "without it at most 1023 threads in a session; " SUDO},
+	{"process filter", false, try_filter, "keeps probes out of other processes on the same library",
+	 "other processes on the library are slowed too; Linux 6.10 or later has it"},
 };
 
 static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -76,8 +96,10 @@ unsigned att_features(struct att_feature *rows, unsigned max)
 
 	libbpf_set_print(silent);
 	for (i = 0; i < sizeof(features) / sizeof(features[0]) && i < max; i++) {
-		rows[i] = (struct att_feature){.name = features[i].name, .required = features[i].required};
-		rows[i].ok = features[i].try_it(rows[i].detail, sizeof(rows[i].detail));
+		bool ok = features[i].works();
+
+		rows[i] = (struct att_feature){.name = features[i].name, .ok = ok, .required = features[i].required};
+		snprintf(rows[i].detail, sizeof(rows[i].detail), "%s", ok ? features[i].use : features[i].remedy);
 	}
 	return i;
 }

@@ -78,7 +78,7 @@ static int run(const struct cmd_opts *o, const char *recording)
 	live_wait(&l);
 	code = live_stop(&l, &e) ? cmd_fail(&e) : CMD_OK;
 	code = results(&l, code);
-	if (!code && !l.session.loss.attempted)
+	if (!code && !l.session.loss.attempted && !l.ended)
 		code = nothing_seen(&l);
 out:
 	live_free(&l);

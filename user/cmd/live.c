@@ -131,10 +131,9 @@ int live_start(struct live *l, struct err *e)
 	uint64_t until = live_now_ns(CLOCK_MONOTONIC) + l->o->delay_ns;
 	pid_t pid = tgt_pid(l->target);
 
-	while (tgt_alive(l->target) && live_now_ns(CLOCK_MONOTONIC) < until)
-		if (interrupted(l, until) && tgt_alive(l->target))
-			return err_set(e, ERR_RUNTIME, -EINTR, "ended by a signal before anything was attached");
-	if (!tgt_alive(l->target))
+	while (!l->ended && live_now_ns(CLOCK_MONOTONIC) < until)
+		l->ended = interrupted(l, until);
+	if (tgt_gone(l->target))
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before probes were attached", pid);
 	if (att_load(&l->plan, pid, &ao, &l->att, e) || ring_start(att_ring_fd(l->att), on_chunk, l, &l->ring, e) ||
 	    att_attach(l->att, &l->plan, pid, e))
@@ -167,13 +166,14 @@ void live_wait(struct live *l)
 	uint64_t start = live_now_ns(CLOCK_MONOTONIC), next = start + NS_PER_S, end, now, events = 0;
 
 	end = l->o->duration_ns ? start + l->o->duration_ns : UINT64_MAX;
-	while ((now = live_now_ns(CLOCK_MONOTONIC)) < end) {
-		if (show && now >= next) {
-			progress(l, now - start, &events);
+	while (!l->ended && (now = live_now_ns(CLOCK_MONOTONIC)) < end) {
+		if (now >= next) {
+			if (show)
+				progress(l, now - start, &events);
 			next += NS_PER_S;
 		}
-		if (interrupted(l, show && next < end ? next : end))
-			break;
+		/* An exec wakes nobody, so it is looked for once a second. */
+		l->ended = interrupted(l, next < end ? next : end) || tgt_gone(l->target);
 	}
 	if (show)
 		fprintf(stderr, "\r\033[K");

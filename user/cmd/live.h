@@ -31,6 +31,7 @@ struct live {
 	struct hash nameless;	   /* names that were not found while this chunk is read; likewise */
 	int write_error;	   /* first error of the writer or the model; likewise */
 	struct mdl_session session;
+	bool ended;		   /* by a signal or with the target; during --delay: before the window began */
 	int signals;		   /* signalfd: INT, TERM, HUP */
 	uint64_t prepared_mono_ns; /* when the session began, for --verbose */
 };

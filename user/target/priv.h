@@ -25,7 +25,8 @@ struct tgt {
 	pid_t pid;
 	int pidfd;
 	int procfd; /* directory /proc/PID: bound to this process, fails for ever once it is reaped */
-	int memfd;  /* /proc/PID/mem: bound to the address space seen at tgt_open() */
+	int mapsfd; /* /proc/PID/maps: bound to the address space seen at tgt_open() */
+	int memfd;  /* /proc/PID/mem, likewise; -1 without the right to open it */
 	char comm[64];
 	char label[160]; /* "1234 (python)", safe to show */
 	char *cmdline;
@@ -35,9 +36,6 @@ struct tgt {
 
 /* Reads a file of /proc/PID whole, at most cap bytes; a NUL follows that is not counted. 0 or -errno. */
 int tgt_slurp(int dirfd, const char *name, size_t cap, struct buf *out);
-
-/* Exited, or became another program: what was seen at tgt_open() is no more. */
-bool tgt_gone(const struct tgt *t);
 
 /* What a failed access to `what` of the process means: it is gone, it may not be looked at, or I/O. Returns a code. */
 int tgt_fail(const struct tgt *t, int code, const char *what, struct err *e);

@@ -48,8 +48,8 @@ bool tgt_gone(const struct tgt *t)
 {
 	char c;
 
-	/* End of file; living memory gives a byte or EIO. Exit takes the memory before the pidfd tells. */
-	return !tgt_alive(t) || (t->memfd >= 0 && !pread(t->memfd, &c, 1, 4096));
+	/* The list of the address space seen at tgt_open() is empty. Exit takes the memory before the pidfd tells. */
+	return !tgt_alive(t) || (t->mapsfd >= 0 && !pread(t->mapsfd, &c, 1, 0));
 }
 
 static bool can_ptrace(void)
@@ -242,15 +242,17 @@ int tgt_open(pid_t pid, struct tgt **out, struct err *e)
 	*out = NULL;
 	if (!t)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	t->pidfd = t->procfd = t->memfd = -1;
+	t->pidfd = t->procfd = t->mapsfd = t->memfd = -1;
 	err = hold(t, pid, e);
 	if (!err)
 		err = identify(t, e);
 	if (!err)
 		err = refuse_32bit(t, e);
 	if (!err) {
+		/* The file "mem" is its owner's, whatever the capabilities; process_vm_readv() does without. */
 		t->memfd = openat(t->procfd, "mem", O_RDONLY | O_CLOEXEC);
-		err = t->memfd < 0 ? tgt_fail(t, -errno, "the memory", e) : 0;
+		t->mapsfd = openat(t->procfd, "maps", O_RDONLY | O_CLOEXEC);
+		err = t->mapsfd < 0 ? tgt_fail(t, -errno, "the memory map", e) : 0;
 	}
 	if (!err)
 		err = read_maps(t, e);
@@ -279,6 +281,8 @@ void tgt_close(struct tgt *t)
 	}
 	free(t->slots);
 	free(t->cmdline);
+	if (t->mapsfd >= 0)
+		close(t->mapsfd);
 	if (t->memfd >= 0)
 		close(t->memfd);
 	if (t->procfd >= 0)
@@ -365,7 +369,7 @@ int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n)
 	if (!n)
 		return 0;
 	got = process_vm_readv(t->pid, &here, 1, &there, 1, 0);
-	if (got != (ssize_t)n)
+	if (got != (ssize_t)n && t->memfd >= 0)
 		got = pread(t->memfd, buf, n, (off_t)addr);
 	/* There now: the number meant this process and this program all the while. */
 	if (tgt_gone(t))

@@ -41,6 +41,8 @@ const char *tgt_comm(const struct tgt *t);
 const char *tgt_cmdline(const struct tgt *t); /* arguments joined by spaces, hostile bytes kept */
 int tgt_pidfd(const struct tgt *t);	      /* polls readable at exit; borrowed */
 bool tgt_alive(const struct tgt *t);
+/* It has ended, or it runs another program since tgt_open() (exec): its addresses mean nothing any more. */
+bool tgt_gone(const struct tgt *t);
 
 size_t tgt_nlibs(const struct tgt *t);
 struct tgt_lib *tgt_lib(struct tgt *t, size_t i);
