@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -21,6 +22,8 @@ from modes import MODES
 from proc import BenchError, Job
 
 LOOPS = ('tiny', 'static', 'cnn')
+ONE_SECTION_S = 2 # of a mode that has only one; MXNet's profiler writes once a second
+STUCK_S = 300 # no part of the run takes so long
 BLOCKS = {'busy': extra.busy, 'steady': extra.steady, 'export': extra.export, 'bpf': extra.bpf}
 
 
@@ -76,6 +79,10 @@ def watched(job, mode, steps, before):
     return sample, after
 
 
+def stuck(*_):
+    raise BenchError('no progress for %d s' % STUCK_S)
+
+
 def one_process(bench, loop, name, steps_of):
     cls, _, sections = MODES[name]
     samples = []
@@ -86,7 +93,8 @@ def one_process(bench, loop, name, steps_of):
         for _ in range(sections):
             mode = cls(bench, job)
             try:
-                sample, before = watched(job, mode, steps * 2 // sections, before)
+                watched_steps = steps if sections > 1 else round(steps * ONE_SECTION_S / bench.section_s)
+                sample, before = watched(job, mode, watched_steps, before)
             finally:
                 mode.kill()
             samples.append(sample)
@@ -98,6 +106,7 @@ def compare(bench):
     for number in range(1, bench.rounds + 1):
         for loop in bench.loops:
             for name in bench.modes:
+                signal.alarm(STUCK_S)
                 say('round %d/%d  %-7s %-14s' % (number, bench.rounds, loop, name))
                 for sample in one_process(bench, loop, name, steps_of):
                     sample.update(round=number, loop=loop, mode=name)
@@ -120,6 +129,7 @@ def machine():
 def main():
     bench = parse_args()
     os.makedirs(bench.work, exist_ok=True)
+    signal.signal(signal.SIGALRM, stuck)
     begin = time.monotonic()
     result = {'schema_version': 1, 'machine': machine(),
               'mxbpf': subprocess.check_output([bench.mxbpf, '--version']).decode().strip(),
@@ -127,6 +137,7 @@ def main():
     try:
         result['samples'] = compare(bench)
         for name in bench.blocks:
+            signal.alarm(STUCK_S)
             say('%s\n' % name)
             result[name] = BLOCKS[name](bench)
     except BenchError as e:

@@ -46,7 +46,8 @@ class Builtin(Nothing):
 
     def detach(self):
         answer = self.job.tell('unprofile')
-        self.sample.update(detach_ns=answer['ns'], done_ns=answer['ns'], events=answer['events'])
+        self.sample.update(detach_ns=answer['ns'], done_ns=answer['ns'], end_cpu_ns=answer['cpu_ns'],
+                           events=answer['events'])
 
 
 class BuiltinTrace(Builtin):
@@ -55,6 +56,10 @@ class BuiltinTrace(Builtin):
 
 class BuiltinAggregate(Builtin):
     kind = 'aggregate'
+
+
+class BuiltinLate(Builtin):
+    kind = 'late'
 
 
 class External(Nothing):
@@ -141,11 +146,12 @@ class MxbpfTrace(Mxbpf):
     trace = True
 
 
-# name: class, what it is, sections of one job. MXNet's profiler writes a file once a second and cannot begin a new one.
+# name: class, what it is, sections of one job. MXNet's profiler writes once a second, and cannot begin a second file.
 MODES = {
     'none': (Nothing, 'nothing attached', 2),
     'builtin-trace': (BuiltinTrace, "MXNet's profiler, trace", 1),
     'builtin-agg': (BuiltinAggregate, "MXNet's profiler, aggregate", 1),
+    'builtin-late': (BuiltinLate, "MXNet's profiler, trace at end", 1),
     'bpftrace': (Bpftrace, 'bpftrace, operators + C API', 2),
     'mxbpf-op': (MxbpfOp, 'mxbpf, operators only', 2),
     'mxbpf': (Mxbpf, 'mxbpf, everything', 2),

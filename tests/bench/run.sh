@@ -3,11 +3,11 @@
 # What watching costs: nothing, MXNet's own profiler, bpftrace and mxbpf on the same loops in one run; see bench.py.
 # Prints tables and the goals; the same and every sample as JSON in O/bench.json. Needs root, and a quiet machine.
 #
-#   make bench             about 8 minutes
+#   make bench             about 10 minutes
 #   make bench QUICK=1     about 90 seconds, rough
 #   ROUNDS=5               more samples (3)
 #   LOOPS=tiny,static,cnn  only some loops
-#   MODES=none,builtin-trace,builtin-agg,bpftrace,mxbpf-op,mxbpf,mxbpf-trace
+#   MODES=none,builtin-trace,builtin-agg,builtin-late,bpftrace,mxbpf-op,mxbpf,mxbpf-trace
 #   BLOCKS=busy,steady,export,bpf   or none: what is measured beside the comparison
 #   PYTHON=... MXBPF=...   another Python with MXNet, another binary
 #
