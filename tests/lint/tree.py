@@ -14,7 +14,7 @@ ROOMS = {
     'base': ('', 'zlib.h'),
     'elf': ('base', 'elf.h'),
     'target': ('base elf', 'elf.h'),
-    'insn': ('base', 'Zydis/'),
+    'insn': ('base elf', 'Zydis/'),
     'adapter': ('plan/probe.h', ''),
     'plan': ('adapter base elf insn target', 'elf.h'),
     'attach': ('base plan', 'bpf/ mxbpf.skel.h'),

@@ -191,8 +191,10 @@ static int read_dynamic(struct elf *f, const Elf64_Phdr *p)
 		int64_t tag;
 		uint64_t *dst;
 	} wanted[] = {
-		{DT_SYMTAB, &f->symtab_va}, {DT_STRTAB, &f->strtab_va},	    {DT_STRSZ, &f->strtab_bytes},
-		{DT_HASH, &f->hash_va},	    {DT_GNU_HASH, &f->gnu_hash_va}, {DT_VERSYM, &f->versym_va},
+		{DT_SYMTAB, &f->symtab_va}, {DT_STRTAB, &f->strtab_va},	     {DT_STRSZ, &f->strtab_bytes},
+		{DT_HASH, &f->hash_va},	    {DT_GNU_HASH, &f->gnu_hash_va},  {DT_VERSYM, &f->versym_va},
+		{DT_RELA, &f->rela_va},	    {DT_RELASZ, &f->rela_bytes},     {DT_RELACOUNT, &f->rela_relative},
+		{DT_JMPREL, &f->jmprel_va}, {DT_PLTRELSZ, &f->jmprel_bytes},
 	};
 	size_t n = (size_t)(p->p_filesz / sizeof(Elf64_Dyn));
 	Elf64_Dyn *dyn;
@@ -217,6 +219,12 @@ static int read_dynamic(struct elf *f, const Elf64_Phdr *p)
 	return err;
 }
 
+static int note_eh_hdr(struct elf *f, const Elf64_Phdr *p)
+{
+	f->eh_hdr_va = p->p_vaddr;
+	return 0;
+}
+
 /* One row per kind of program header that matters, in the order they need each other. */
 static const struct {
 	uint32_t type;
@@ -226,6 +234,7 @@ static const struct {
 	{PT_LOAD, add_load, "PT_LOAD"},
 	{PT_NOTE, read_notes, "PT_NOTE"},
 	{PT_DYNAMIC, read_dynamic, "PT_DYNAMIC"},
+	{PT_GNU_EH_FRAME, note_eh_hdr, "PT_GNU_EH_FRAME"},
 };
 
 static int read_kind(struct elf *f, const Elf64_Phdr *ph, size_t n, size_t kind, struct err *e)
@@ -284,6 +293,8 @@ void elf_close(struct elf *f)
 		return;
 	if (f->fd >= 0)
 		close(f->fd);
+	free(f->eh_rows);
+	elf_names_free(f->names);
 	free(f);
 }
 

@@ -6,7 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <elf.h>
+
 #include "elf/elf.h"
+
+struct elf_hdr_row; /* unwind.c */
+struct elf_names;   /* names.c */
 
 #define ELF_LOADS_MAX 128
 
@@ -27,8 +32,14 @@ struct elf {
 	struct elf_load loads[ELF_LOADS_MAX]; /* ascending, no overlap */
 	/* From PT_DYNAMIC; 0: absent. */
 	uint64_t symtab_va, strtab_va, strtab_bytes, gnu_hash_va, hash_va, versym_va;
+	uint64_t rela_va, rela_bytes, rela_relative, jmprel_va, jmprel_bytes;
 	uint8_t build_id[ELF_BUILD_ID_MAX];
 	size_t build_id_bytes;
+	uint64_t eh_hdr_va; /* .eh_frame_hdr; 0: none */
+	/* Read when first asked for, owned. */
+	struct elf_hdr_row *eh_rows;
+	uint32_t neh_rows;
+	struct elf_names *names;
 };
 
 /* n bytes at a file offset: 0, -EIO if the file ends before, -errno. */
@@ -36,5 +47,10 @@ int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n);
 
 /* The segment that has all n bytes at va in the file, or NULL. */
 const struct elf_load *elf_load_at(const struct elf *f, uint64_t va, uint64_t n);
+
+/* First section of a type. 0, -ENOENT, -errno. */
+int elf_section_of_type(const struct elf *f, uint32_t type, Elf64_Shdr *out);
+
+void elf_names_free(struct elf_names *n);
 
 #endif

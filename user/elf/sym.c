@@ -232,8 +232,7 @@ static int scan(const struct elf *f, const struct table *t, const char *name, st
 	return err;
 }
 
-/* First section of a type. 0 or -ENOENT, -errno. */
-static int find_section(const struct elf *f, uint32_t type, Elf64_Shdr *out)
+int elf_section_of_type(const struct elf *f, uint32_t type, Elf64_Shdr *out)
 {
 	for (uint32_t i = 0; i < f->nshdrs; i++) {
 		int err = elf_pread(f, f->shdrs_off + (uint64_t)i * sizeof(*out), out, sizeof(*out));
@@ -258,7 +257,7 @@ static int count_dynsyms(const struct elf *f, uint64_t *n)
 		*n = err ? 0 : words[1];
 		return err;
 	}
-	err = find_section(f, SHT_DYNSYM, &sh);
+	err = elf_section_of_type(f, SHT_DYNSYM, &sh);
 	*n = err ? 0 : sh.sh_size / sizeof(Elf64_Sym);
 	return err;
 }
@@ -296,7 +295,7 @@ static int find_static(const struct elf *f, const char *name, struct pick *p)
 {
 	Elf64_Shdr sym, str;
 	struct table t = {0};
-	int err = find_section(f, SHT_SYMTAB, &sym);
+	int err = elf_section_of_type(f, SHT_SYMTAB, &sym);
 
 	if (err)
 		return err == -ENOENT ? 0 : err;

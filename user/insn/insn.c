@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include <Zydis/Zydis.h>
+#include "insn/priv.h"
 
 struct decoded {
 	ZydisDecodedInstruction insn;
@@ -144,7 +144,7 @@ static const struct {
 	{nop_of_1_byte, INSN_EMULATED},
 };
 
-static enum insn_cost cost_of(const ZydisDecodedInstruction *i)
+enum insn_cost insn_cost_of(const ZydisDecodedInstruction *i)
 {
 	for (size_t r = 0; r < sizeof(rules) / sizeof(*rules); r++)
 		if (rules[r].matches(i))
@@ -159,7 +159,7 @@ int insn_classify(const uint8_t *code, size_t size, enum insn_cost *cost, uint32
 
 	if (err)
 		return err;
-	*cost = cost_of(&d.insn);
+	*cost = insn_cost_of(&d.insn);
 	*len = d.insn.length;
 	return 0;
 }
@@ -254,7 +254,7 @@ static void describe(const struct decoded *d, uint64_t va, struct insn_entry *ou
 {
 	ZydisFormatter formatter;
 
-	out->cost = cost_of(&d->insn);
+	out->cost = insn_cost_of(&d->insn);
 	ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_INTEL);
 	if (!ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &d->insn, d->ops, d->insn.operand_count_visible,
 							  out->text, sizeof(out->text), va, NULL)))
@@ -269,7 +269,7 @@ static size_t find_slide(const uint8_t *code, size_t size, bool *only_padding)
 
 	*only_padding = true;
 	while (!decode(code + at, size - at, &d)) {
-		if (cost_of(&d.insn) == INSN_EMULATED)
+		if (insn_cost_of(&d.insn) == INSN_EMULATED)
 			return at;
 		if (!keeps_entry_state(&d))
 			break;

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the insn room only. */
+#ifndef INSN_PRIV_H
+#define INSN_PRIV_H
+
+#include <Zydis/Zydis.h>
+
+#include "insn/insn.h"
+
+enum insn_cost insn_cost_of(const ZydisDecodedInstruction *i);
+
+#endif
