@@ -17,12 +17,19 @@
 #define DYNS_MAX	4096
 #define NOTES_MAX_BYTES (64u << 10)
 
-int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n)
+/* Tables are read in small pieces, again and again near each other: a read costs more than all that is done with it. */
+#define CACHE_BLOCKS	  128
+#define CACHE_BLOCK_BYTES 4096
+
+struct elf_cache {
+	uint64_t block[CACHE_BLOCKS]; /* 1 + its number in the file, 0: empty */
+	uint8_t bytes[CACHE_BLOCKS][CACHE_BLOCK_BYTES];
+};
+
+static int read_whole(const struct elf *f, uint64_t off, void *buf, size_t n)
 {
 	char *at = buf;
 
-	if (off > f->size_bytes || n > f->size_bytes - off)
-		return -EIO;
 	while (n) {
 		ssize_t got = pread(f->fd, at, n, (off_t)off);
 
@@ -35,6 +42,47 @@ int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n)
 		at += got;
 		off += (uint64_t)got;
 		n -= (size_t)got;
+	}
+	return 0;
+}
+
+/* NULL and *err if it cannot be read as far as the file goes. */
+static const uint8_t *cached_block(const struct elf *f, uint64_t number, int *err)
+{
+	struct elf_cache *c = f->cache;
+	size_t slot = number % CACHE_BLOCKS, n = CACHE_BLOCK_BYTES;
+
+	if (c->block[slot] == number + 1)
+		return c->bytes[slot];
+	if (f->size_bytes - number * CACHE_BLOCK_BYTES < n)
+		n = (size_t)(f->size_bytes - number * CACHE_BLOCK_BYTES);
+	c->block[slot] = 0;
+	*err = read_whole(f, number * CACHE_BLOCK_BYTES, c->bytes[slot], n);
+	if (*err)
+		return NULL;
+	c->block[slot] = number + 1;
+	return c->bytes[slot];
+}
+
+int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n)
+{
+	char *at = buf;
+	int err = 0;
+
+	if (off > f->size_bytes || n > f->size_bytes - off)
+		return -EIO;
+	if (n > CACHE_BLOCK_BYTES / 4)
+		return read_whole(f, off, buf, n);
+	while (n) {
+		size_t in = off % CACHE_BLOCK_BYTES, part = CACHE_BLOCK_BYTES - in < n ? CACHE_BLOCK_BYTES - in : n;
+		const uint8_t *block = cached_block(f, off / CACHE_BLOCK_BYTES, &err);
+
+		if (!block)
+			return err;
+		memcpy(at, block + in, part);
+		at += part;
+		off += part;
+		n -= part;
 	}
 	return 0;
 }
@@ -274,7 +322,9 @@ int elf_open(int fd, struct elf **out, struct err *e)
 	*out = NULL;
 	if (!f)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	err = open_file(fd, f, e);
+	f->fd = -1;
+	f->cache = calloc(1, sizeof(*f->cache));
+	err = f->cache ? open_file(fd, f, e) : err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (!err)
 		err = read_header(f, &h, e);
 	if (!err)
@@ -295,6 +345,7 @@ void elf_close(struct elf *f)
 		close(f->fd);
 	free(f->eh_rows);
 	elf_names_free(f->names);
+	free(f->cache);
 	free(f);
 }
 
@@ -334,24 +385,23 @@ int elf_read_va(const struct elf *f, uint64_t va, void *buf, size_t n)
 	return l ? elf_pread(f, l->off + (va - l->va), buf, n) : -ENOENT;
 }
 
-int elf_read_str_va(const struct elf *f, uint64_t va, char *buf, size_t max)
+int elf_read_str_off(const struct elf *f, uint64_t off, uint64_t end_off, char *buf, size_t max)
 {
-	const struct elf_load *l = elf_load_at(f, va, 1);
 	size_t len = 0;
 
 	if (!max)
 		return -EINVAL;
 	buf[0] = '\0';
-	if (!l)
+	if (off >= end_off)
 		return -ENOENT;
 	if (max > INT32_MAX)
 		max = INT32_MAX;
-	if (max - 1 > l->bytes - (va - l->va))
-		max = (size_t)(l->bytes - (va - l->va)) + 1;
+	if (max - 1 > end_off - off)
+		max = (size_t)(end_off - off) + 1;
 	/* Most strings are short: do not read all of a large buffer for them. */
 	while (len < max - 1) {
 		size_t n = max - 1 - len < 128 ? max - 1 - len : 128;
-		int err = elf_pread(f, l->off + (va - l->va) + len, buf + len, n);
+		int err = elf_pread(f, off + len, buf + len, n);
 		char *end = err ? NULL : memchr(buf + len, '\0', n);
 
 		if (err)
@@ -362,4 +412,15 @@ int elf_read_str_va(const struct elf *f, uint64_t va, char *buf, size_t max)
 	}
 	buf[len] = '\0';
 	return (int)len;
+}
+
+int elf_read_str_va(const struct elf *f, uint64_t va, char *buf, size_t max)
+{
+	const struct elf_load *l = elf_load_at(f, va, 1);
+
+	if (max)
+		buf[0] = '\0';
+	if (!max || !l)
+		return max ? -ENOENT : -EINVAL;
+	return elf_read_str_off(f, l->off + (va - l->va), l->off + l->bytes, buf, max);
 }

@@ -12,6 +12,7 @@
 
 struct elf_hdr_row; /* unwind.c */
 struct elf_names;   /* names.c */
+struct elf_cache;   /* elf.c */
 
 #define ELF_LOADS_MAX 128
 
@@ -24,7 +25,8 @@ struct elf_load {
 };
 
 struct elf {
-	int fd; /* owned */
+	int fd;			 /* owned */
+	struct elf_cache *cache; /* owned */
 	uint64_t size_bytes;
 	uint64_t shdrs_off;
 	uint32_t nshdrs; /* 0: the file has no section headers */
@@ -47,6 +49,9 @@ int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n);
 
 /* The segment that has all n bytes at va in the file, or NULL. */
 const struct elf_load *elf_load_at(const struct elf *f, uint64_t va, uint64_t n);
+
+/* A C string at a file offset, at most up to end_off: as elf_read_str_va(). */
+int elf_read_str_off(const struct elf *f, uint64_t off, uint64_t end_off, char *buf, size_t max);
 
 /* First section of a type. 0, -ENOENT, -errno. */
 int elf_section_of_type(const struct elf *f, uint32_t type, Elf64_Shdr *out);

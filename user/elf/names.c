@@ -183,8 +183,6 @@ int elf_func_name(struct elf *f, uint64_t va, char *name, size_t max)
 {
 	const struct func *fn;
 	int err = f->names ? 0 : read_names(f);
-	uint64_t left;
-	size_t n;
 
 	if (err || !max)
 		return err ? err : -EINVAL;
@@ -192,11 +190,7 @@ int elf_func_name(struct elf *f, uint64_t va, char *name, size_t max)
 	fn = func_at(&f->names->funcs, va);
 	if (!fn)
 		return -ENOENT;
-	left = fn->name_off < f->size_bytes ? f->size_bytes - fn->name_off : 0;
-	n = left < max - 1 ? (size_t)left : max - 1;
-	err = elf_pread(f, fn->name_off, name, n);
-	name[err ? 0 : n] = '\0';
-	return err ? err : (int)strnlen(name, n);
+	return elf_read_str_off(f, fn->name_off, f->size_bytes, name, max);
 }
 
 int elf_import_name(struct elf *f, uint64_t va, char *name, size_t max)
