@@ -356,7 +356,7 @@ int elf_fde_cfas(const struct elf *f, const struct elf_fde *fde, struct buf *cfa
 
 int elf_fde_call_sites(const struct elf *f, const struct elf_fde *fde, struct buf *sites, struct err *e)
 {
-	uint64_t pads_va = fde->start_va, n;
+	uint64_t pads_va = fde->start_va, last = 0, n;
 	struct cursor c;
 	uint8_t enc;
 
@@ -380,6 +380,10 @@ int elf_fde_call_sites(const struct elf *f, const struct elf_fde *fde, struct bu
 					  pad ? pads_va + pad : 0};
 
 		cursor_uleb(&c); /* what is done there */
+		/* The unwinder stops at the first that lies behind: out of order, some would not be found. */
+		if (start < last || start + bytes < start)
+			return bad(e, -EBADMSG, ".gcc_except_table");
+		last = start + bytes;
 		if (!c.err && buf_put(sites, &s, sizeof(s)))
 			return bad(e, -ENOMEM, ".gcc_except_table");
 	}

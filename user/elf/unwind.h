@@ -50,7 +50,7 @@ int elf_fde_find(struct elf *f, uint64_t va, struct elf_fde *out, struct err *e)
 /* Appends struct elf_cfa, ascending, the first at start_va. 0, -EBADMSG, -ENOMEM. */
 int elf_fde_cfas(const struct elf *f, const struct elf_fde *fde, struct buf *cfas, struct err *e);
 
-/* Appends struct elf_call_site, in the file's order; nothing without an LSDA. 0, -EBADMSG, -ENOMEM. */
+/* Appends struct elf_call_site, ascending, without overlap; nothing without an LSDA. 0, -EBADMSG, -ENOMEM. */
 int elf_fde_call_sites(const struct elf *f, const struct elf_fde *fde, struct buf *sites, struct err *e);
 
 #endif

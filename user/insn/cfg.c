@@ -11,10 +11,10 @@
 #include "insn/flow.h"
 #include "insn/priv.h"
 
-#define CODE_MAX_BYTES (512u << 10) /* of one fragment */
+#define CODE_MAX_BYTES (256u << 10) /* of one fragment */
 
-#define LEVEL_GAP_DIRECT   3 /* a call that the exception table says cannot throw */
-#define LEVEL_GAP_INDIRECT 4
+#define LEVEL_FREES    1
+#define LEVEL_INDIRECT 4 /* through a pointer, and the exception table says that it cannot throw */
 
 int cfg_refuse(struct cfg *g, int code, const char *fmt, ...)
 {
@@ -362,17 +362,24 @@ static int leave_by_jump(struct cfg *g, uint32_t i, uint64_t va)
 	return leave(g, i, &callee);
 }
 
+/* All of the callee is work: a cut before it would be too early, however little it seems to do. */
+static int go_merged(struct cfg *g, uint32_t i, uint32_t to)
+{
+	cfg_op(g, i)->level = FLOW_LEVEL_WORK;
+	return go_taken(g, i, to);
+}
+
 static int visit_jmp(struct cfg *g, uint32_t i)
 {
 	const struct cfg_op op = *cfg_op(g, i);
 	uint32_t to = CFG_NONE;
-	int err = 0;
+	int err = to_be_merged(g, op.va) ? merge_callee(g, i, &to) : 0;
 
-	if (to_be_merged(g, op.va)) {
-		err = merge_callee(g, i, &to);
-		g->tail_exit |= to != CFG_NONE && g->frags[op.frag].return_op == CFG_NONE;
+	if (!err && to != CFG_NONE) {
+		g->tail_exit |= g->frags[op.frag].return_op == CFG_NONE;
+		return go_merged(g, i, to);
 	}
-	if (!err && to == CFG_NONE)
+	if (!err)
 		err = cfg_land(g, i, op.target_va, &to);
 	if (err)
 		return err;
@@ -420,18 +427,26 @@ static int visit_jmp_indirect(struct cfg *g, uint32_t i)
 
 static const struct elf_call_site *site_of(const struct cfg_frag *frag, uint64_t va)
 {
-	for (size_t i = 0; i < buf_count(&frag->sites, struct elf_call_site); i++) {
-		const struct elf_call_site *s = buf_at(&frag->sites, const struct elf_call_site, i);
+	size_t lo = 0, hi = buf_count(&frag->sites, struct elf_call_site);
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct elf_call_site *s = buf_at(&frag->sites, const struct elf_call_site, mid);
 
 		if (va >= s->start_va && va < s->end_va)
 			return s;
+		if (va < s->start_va)
+			hi = mid;
+		else
+			lo = mid + 1;
 	}
 	return NULL;
 }
 
 /*
  * Compilers give neighbouring calls one site, so that a call in one need not throw: the callee's name decides first.
- * Without any site all calls are in gaps: a function that lets nothing out, and the gap says nothing about the callee.
+ * What is called by pointer in a gap between sites is a destructor as good as always; what is called by address there
+ * may be any noexcept function. Without any site all calls are in gaps: a function that lets nothing out.
  */
 static void judge_call(const struct cfg_frag *frag, const struct cfg_op *op, struct callee *callee, uint64_t *pad_va)
 {
@@ -442,8 +457,8 @@ static void judge_call(const struct cfg_frag *frag, const struct cfg_op *op, str
 		return;
 	if (site)
 		*pad_va = site->pad_va;
-	else if (frag->fde.lsda_va && frag->sites.len && callee->kind == CALLEE_PLAIN)
-		callee->level = op->kind == CFG_CALL ? LEVEL_GAP_DIRECT : LEVEL_GAP_INDIRECT;
+	else if (frag->sites.len && callee->kind == CALLEE_PLAIN && op->kind == CFG_CALL_INDIRECT && !op->target_va)
+		callee->level = LEVEL_INDIRECT;
 }
 
 static int go_pad(struct cfg *g, uint32_t i, uint64_t pad_va)
@@ -492,7 +507,7 @@ static int visit_call(struct cfg *g, uint32_t i)
 		return err;
 	if (to != CFG_NONE) {
 		cfg_op(g, i + 1)->joined = true;
-		return go_taken(g, i, to);
+		return go_merged(g, i, to);
 	}
 	cfg_op(g, i)->level = callee.level;
 	return callee.kind == CALLEE_STOPS || callee.kind == CALLEE_THROWS ? 0 : go_next(g, i);
@@ -545,6 +560,35 @@ static int check_tables(struct cfg *g)
 	return 0;
 }
 
+bool cfg_only_call(const struct cfg *g, uint32_t i)
+{
+	const struct cfg_op *op = cfg_op(g, i);
+	const struct cfg_frag *frag = &g->frags[op->frag];
+	struct elf_cfa cfa = cfg_cfa(frag, op->va), other;
+
+	for (uint32_t k = 0; k < buf_count(&g->ops, struct cfg_op); k++) {
+		const struct cfg_op *o = cfg_op(g, k);
+
+		if (k == i || !o->reached || (o->kind != CFG_CALL && o->kind != CFG_CALL_INDIRECT) ||
+		    !same_context(frag, &g->frags[o->frag]))
+			continue;
+		if (o->level <= LEVEL_FREES || o->level == FLOW_LEVEL_THROW)
+			continue;
+		other = cfg_cfa(&g->frags[o->frag], o->va);
+		if (other.base != cfa.base || other.off == cfa.off)
+			return false;
+	}
+	return true;
+}
+
+static int check_merges(struct cfg *g)
+{
+	for (uint32_t i = 0; i < buf_count(&g->ops, struct cfg_op); i++)
+		if (cfg_op(g, i)->kind == CFG_CALL && cfg_op(g, i)->taken != CFG_NONE && !cfg_only_call(g, i))
+			return refuse_at(g, -ENOENT, "a callee that may be called twice", cfg_op(g, i)->va);
+	return 0;
+}
+
 int cfg_build(struct cfg *g, struct elf *elf, uint64_t entry_va, const struct buf *merges)
 {
 	struct cfg_frag *frag;
@@ -569,7 +613,9 @@ int cfg_build(struct cfg *g, struct elf *elf, uint64_t entry_va, const struct bu
 		memcpy(&i, g->todo.data + g->todo.len, sizeof(i));
 		err = visits[cfg_op(g, i)->kind](g, i);
 	}
-	return err ? err : check_tables(g);
+	if (!err)
+		err = check_tables(g);
+	return err ? err : check_merges(g);
 }
 
 void cfg_fini(struct cfg *g)

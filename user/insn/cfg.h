@@ -88,6 +88,12 @@ int cfg_refuse(struct cfg *g, int code, const char *fmt, ...) __attribute__((for
  * outside. */
 int cfg_land(struct cfg *g, uint32_t op, uint64_t va, uint32_t *out);
 
+/*
+ * No other call of the same activation has its frame at the same depth: else its callee, or one that it tail-calls,
+ * could be the same function, and a point in it would be passed twice at the same CFA.
+ */
+bool cfg_only_call(const struct cfg *g, uint32_t i);
+
 /* Fills in the cases of an indirect jump. 0, -ENOENT: not a table that is understood, -errno. table.c */
 int cfg_read_table(struct cfg *g, uint32_t jump);
 

@@ -203,7 +203,7 @@ static int collect_merges(const struct cfg *g, struct buf *merges)
 		const struct cfg_op *op = cfg_op(g, i);
 		bool tail = op->kind == CFG_JMP && op->exit;
 
-		if (!op->reached || (!tail && (op->kind != CFG_CALL || !nothing_follows(g, i))))
+		if (!op->reached || (!tail && (op->kind != CFG_CALL || !nothing_follows(g, i) || !cfg_only_call(g, i))))
 			continue;
 		if (!is_merged(merges, op->va) && buf_put(merges, &op->va, sizeof(op->va)))
 			return -ENOMEM;

@@ -11,7 +11,7 @@
 #include "insn/priv.h"
 
 #define LOOK_BACK 64   /* instructions */
-#define CASES_MAX 4096 /* of one table */
+#define CASES_MAX 4096 /* of one table; of a function sixteen times as many */
 
 enum known {
 	KNOWN_NOTHING, /* but that it is value number id */
@@ -302,6 +302,8 @@ static int read_cases(struct cfg *g, uint32_t jump, const struct value *v, uint6
 {
 	uint32_t first = (uint32_t)buf_count(&g->cases, uint32_t);
 
+	if (first + n > 16 * CASES_MAX)
+		return -ENOENT;
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t raw = 0;
 		uint32_t to;
