@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exit cuts of the real libraries: MXBPF_TEST_LIBMXNET (1.9.1) and MXBPF_TEST_LIBTORCH (libtorch_cpu.so of 2.13.0).
+ * What has none is named here, so that a change shows.
+ */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "elf/elf.h"
+#include "insn/cut.h"
+#include "insn/insn.h"
+
+#define NAME_BYTES 8192
+
+struct tally {
+	unsigned functions, cuts, with_conditions, in_callees;
+	unsigned unsafe;  /* points that are no emulated instruction, or the function's own entry */
+	unsigned unknown; /* without a cut, and not in the list of those */
+};
+
+/* One returns a number without a branch, the others end in work that nothing probeable follows. */
+static const char *const mxnet_without[] = {"MXSymbolCompose", "MXSymbolGetAtomicSymbolInfo", "MXSymbolGetNumOutputs",
+					    "MXSymbolListAtomicSymbolCreators", NULL};
+static const char *const torch_without[] = {NULL};
+
+static bool in_list(const char *const *list, const char *name)
+{
+	for (; *list; list++)
+		if (!strcmp(*list, name))
+			return true;
+	return false;
+}
+
+static bool is_safe(struct elf *elf, const struct cut_point *p, uint64_t entry_va)
+{
+	enum insn_cost cost;
+	uint8_t code[16];
+	uint32_t len;
+
+	return p->va != entry_va && !elf_read_va(elf, p->va, code, sizeof(code)) &&
+	       !insn_classify(code, sizeof(code), &cost, &len) && cost == INSN_EMULATED;
+}
+
+static void count(struct elf *elf, const char *name, uint64_t va, const char *const *without, struct tally *t)
+{
+	struct cut cut;
+	bool callee = false, condition = false;
+
+	t->functions++;
+	if (cut_find(elf, va, &cut, NULL)) {
+		printf("# %s: %s\n", name, cut.why);
+		t->unknown += !in_list(without, name);
+		return;
+	}
+	t->cuts++;
+	for (unsigned i = 0; i < cut.npoints; i++) {
+		t->unsafe += !is_safe(elf, &cut.points[i], va);
+		callee |= cut.points[i].merged;
+		condition |= cut.points[i].cond;
+	}
+	t->in_callees += callee;
+	t->with_conditions += condition;
+}
+
+static bool is_c_api(const char *name)
+{
+	return !strncmp(name, "MX", 2);
+}
+
+static bool is_operator_call(const char *name)
+{
+	return !strncmp(name, "_ZN2at4_ops", 11) && strstr(name, "4callE");
+}
+
+/* All functions of the library that an adapter names by a pattern. */
+static struct tally count_all(struct elf *elf, const char *path, bool (*wanted)(const char *name),
+			      const char *const *without)
+{
+	static char line[NAME_BYTES], name[NAME_BYTES];
+	struct tally t = {0};
+	unsigned long long va;
+	FILE *f;
+
+	snprintf(line, sizeof(line), "nm -D --defined-only %s", path);
+	f = popen(line, "r");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%llx T %8191s", &va, name) == 2 && wanted(name))
+			count(elf, name, va, without, &t);
+	if (f)
+		pclose(f);
+	printf("# %u functions, %u cuts: %u with a condition, %u in a callee\n", t.functions, t.cuts, t.with_conditions,
+	       t.in_callees);
+	return t;
+}
+
+static struct elf *open_lib(const char *path)
+{
+	struct elf *elf = NULL;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		elf_open(fd, &elf, NULL);
+	close(fd);
+	return elf;
+}
+
+/* Bodies of operators, and what ends the spans of the engine and of memory. */
+static const char *const mxnet_bodies[] = {
+	"_ZZN5mxnet10imperative12PushFComputeERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpContextERKSt6vectorINS_"
+	"5TBlobESaI"
+	"SA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_RKNS_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_"
+	"8Reso"
+	"urceESaIS11_EERKS9_IPNS_7NDArrayESaIS17_EES1B_RKS9_IjSaIjEESJ_ENKUlNS_10RunContextEE_clES1G_",
+	"_ZZN5mxnet10imperative14PushFComputeExERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpContextERKSt6vectorINS_"
+	"7NDArray"
+	"ESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_RKNS_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_"
+	"INS_8"
+	"ResourceESaIS11_EERKS9_IPSA_SaIS16_EES1A_SJ_ENKUlNS_10RunContextEE_clES1B_",
+	"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsERKNS_"
+	"7ContextERKSt6vectorIPNS_"
+	"6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_"
+	"9OpReqTypeES"
+	"aIS11_EENS_12DispatchModeEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE_clES17_S18_",
+	"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsERKNS_"
+	"7ContextERKSt6vectorIPNS_"
+	"6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_"
+	"9OpReqTypeES"
+	"aIS11_EENS_12DispatchModeEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE1_clES17_S18_",
+};
+
+static void test_mxnet(const char *path)
+{
+	struct elf *elf = open_lib(path);
+
+	TEST("MXNet: the C API has cuts but for four functions, all of them safe to probe")
+	{
+		struct tally t = {0};
+
+		if (elf)
+			t = count_all(elf, path, is_c_api, mxnet_without);
+		CHECK(t.functions == 263 && t.cuts == 259);
+		CHECK(t.unsafe == 0 && t.unknown == 0);
+	}
+	TEST("MXNet: every operator body has one point that every hit of counts")
+	{
+		for (size_t i = 0; elf && i < sizeof(mxnet_bodies) / sizeof(*mxnet_bodies); i++) {
+			struct elf_sym sym = {0};
+			struct cut cut;
+
+			CHECK(!elf_find_sym(elf, mxnet_bodies[i], &sym, NULL));
+			CHECK(!cut_find(elf, sym.va, &cut, NULL));
+			CHECK(cut.npoints == 1 && cut.level <= 1 && !cut.points[0].cond && !cut.points[0].merged);
+		}
+	}
+	elf_close(elf);
+}
+
+static void test_torch(const char *path)
+{
+	struct elf *elf = open_lib(path);
+
+	TEST("PyTorch: all at::_ops::*::call have cuts, all of them safe to probe, none in a callee")
+	{
+		struct tally t = {0};
+
+		if (elf)
+			t = count_all(elf, path, is_operator_call, torch_without);
+		CHECK(t.functions == 3101 && t.cuts == 3101);
+		CHECK(t.unsafe == 0 && t.unknown == 0 && t.in_callees == 0);
+	}
+	elf_close(elf);
+}
+
+int main(void)
+{
+	const char *mxnet = getenv("MXBPF_TEST_LIBMXNET"), *torch = getenv("MXBPF_TEST_LIBTORCH");
+
+	if (mxnet && *mxnet && !access(mxnet, R_OK))
+		test_mxnet(mxnet);
+	else
+		TEST("MXNet: exit cuts # SKIP MXBPF_TEST_LIBMXNET is not set") CHECK(1);
+	if (torch && *torch && !access(torch, R_OK))
+		test_torch(torch);
+	else
+		TEST("PyTorch: exit cuts # SKIP MXBPF_TEST_LIBTORCH is not set") CHECK(1);
+	UNIT_MAIN_END;
+}
