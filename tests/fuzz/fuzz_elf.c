@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include "elf/elf.h"
+#include "elf/names.h"
+#include "elf/unwind.h"
+#include "insn/cut.h"
 #include "insn/insn.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -37,6 +40,39 @@ static void read_around(struct elf *f, uint64_t va)
 	elf_read_va(f, UINT64_MAX - va, code, sizeof(code));
 }
 
+/* What unwinds, and the cut that rests on it: all its points must be in code that may be probed. */
+static void read_function(struct elf *f, uint64_t va)
+{
+	struct elf_fde fde;
+	struct cut cut;
+	char name[64];
+
+	if (elf_func_name(f, va, name, sizeof(name)) >= (int)sizeof(name))
+		abort();
+	if (elf_import_name(f, va, name, sizeof(name)) >= (int)sizeof(name))
+		abort();
+	if (!elf_fde_find(f, va, &fde, NULL))
+		va = fde.start_va;
+	if (cut_find(f, va, &cut, NULL)) {
+		if (cut.npoints || !cut.why[0])
+			abort();
+		return;
+	}
+	for (unsigned i = 0; i < cut.npoints; i++) {
+		enum insn_cost cost;
+		uint8_t code[16];
+		uint64_t off;
+		size_t n = sizeof(code);
+		uint32_t len;
+
+		while (n && elf_read_va(f, cut.points[i].va, code, n))
+			n--;
+		if (insn_classify(code, n, &cost, &len) || cost != INSN_EMULATED ||
+		    elf_exec_off(f, cut.points[i].va, &off))
+			abort();
+	}
+}
+
 static void read_elf(const uint8_t *data, size_t size)
 {
 	static const char *const names[] = {"", "a", "main", "alpha", "beta", "malloc", "_ZN5mxnet12on_enter_apiEPKc"};
@@ -54,14 +90,18 @@ static void read_elf(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		struct elf_sym s;
 
-		if (!elf_find_sym(f, names[i], &s, NULL))
-			read_around(f, s.va);
+		if (elf_find_sym(f, names[i], &s, NULL))
+			continue;
+		read_around(f, s.va);
+		read_function(f, s.va);
 	}
 	for (uint64_t off = 0; off < size; off += 1 + size / 16) {
 		uint64_t va;
 
-		if (!elf_off_va(f, off, &va))
-			read_around(f, va);
+		if (elf_off_va(f, off, &va))
+			continue;
+		read_around(f, va);
+		read_function(f, va);
 	}
 	elf_close(f);
 }

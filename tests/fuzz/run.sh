@@ -17,6 +17,12 @@ seed_fuzz_elf() {
 		echo 'int answer(int x) { return x ? answer(x - 1) + 1 : 42; } int other(void) { return answer(3); }' |
 			cc -x c - -shared -nostdlib -O1 -fPIC -Wl,-z,noseparate-code,--hash-style="$hash",--build-id -o "$1/$hash.so"
 	done
+	# Landing pads, a jump table and a tail call.
+	echo 'int t(int); extern "C" void free(void *) noexcept; struct g { void *p = nullptr; ~g() { free(p); } };
+		extern "C" int alpha(int x) { g a; t(long(&a)); switch (x) { case 0: return t(1); case 1: t(2); break; case 2: return 9;
+			case 3: t(4); t(5); break; case 4: return t(6); case 5: t(3); return t(8); } return t(x); }
+		extern "C" int beta(int x) { try { t(x); } catch (...) { return 1; } if (x) return 2; return t(3); }' |
+		c++ -x c++ - -shared -nostdlib -O2 -fPIC -Wl,-z,noseparate-code -Wl,-z,undefs -o "$1/cxx.so"
 }
 
 status=0

@@ -141,6 +141,26 @@ OPAQUE int f_switch(int x)
 	}
 	return work_or_throw(x);
 }
+// The last case has an end of its own: overlooked, its return would be missed.
+OPAQUE int f_switch_ends(int x)
+{
+	switch (x) {
+	case 0: work(1); break;
+	case 1: work(7); work(3); break;
+	case 2: sink = 4; break;
+	case 3: work(x + 9); sink++; break;
+	case 4: sink = 77; work(4); break;
+	case 5: work(2); work(x); work(5); break;
+	case 6: {
+		std::unique_ptr<char[]> p(new char[99]);
+		work_or_throw(1);
+		return 6;
+	}
+	default: work(3); break;
+	}
+	guard g(x);
+	return work_or_throw(4);
+}
 OPAQUE int f_switch_loop(int x)
 {
 	int y = 0;

@@ -337,12 +337,13 @@ static unsigned unexplained(void)
 
 static void test_variant(const struct variant *v)
 {
-	static char name[160]; /* kept until the next test */
+	static char names[sizeof(variants) / sizeof(*variants)][160];
+	char *name = names[v - variants];
 	struct elf *elf = NULL;
 	int fd;
 
-	snprintf(name, sizeof(name), "every return passes one point, once, after the work, and no exception any: %s",
-		 v->flags);
+	snprintf(name, sizeof(names[0]),
+		 "every return passes one point, once, after the work, and no exception any: %s", v->flags);
 	TEST(name)
 	{
 		CHECK(compile(v));
