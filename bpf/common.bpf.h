@@ -156,7 +156,8 @@ static __always_inline __u64 fetch(struct pt_regs *ctx, struct mxbpf_thread *t, 
 		if (i >= f->nderef)
 			break;
 		word = 0;
-		if (bpf_probe_read_user(&word, f->last4 && i == f->nderef - 1 ? 4 : 8, (void *)(v + f->off[i]))) {
+		if (bpf_probe_read_user(&word, f->last_bytes && i == f->nderef - 1 ? f->last_bytes : 8,
+					(void *)(v + f->off[i]))) {
 			t->counts[MXBPF_COUNT_UNREADABLE]++;
 			t->fetch_failed = 1;
 			return 0;

@@ -2,6 +2,37 @@
 /* Device memory: what the runtime's storage layer is asked for and given back, in requested bytes. */
 #include "common.bpf.h"
 
+/* Sizes by address, for runtimes that give back an address alone. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MXBPF_BLOCKS_MAX);
+	__type(key, struct mxbpf_key);
+	__type(value, __s64);
+} blocks SEC(".maps");
+
+/* The size of an allocation; remembered at an address, or found by it. 0: none of our business. */
+static __always_inline __s64 block_bytes(struct pt_regs *ctx, struct mxbpf_thread *t,
+					 const volatile struct mxbpf_row *row)
+{
+	struct mxbpf_key key = {.key = fetch(ctx, t, &row->key), .tgid = t->tgid};
+	__s64 bytes = fetch(ctx, t, &row->size), *known;
+
+	if (row->key.base == MXBPF_BASE_NONE)
+		return bytes;
+	if (row->action == MXBPF_ACT_ALLOC) {
+		if (bytes)
+			bpf_map_update_elem(&blocks, &key, &bytes, BPF_ANY);
+		return bytes;
+	}
+	known = bpf_map_lookup_elem(&blocks, &key);
+	if (!known) /* allocated before the window: its size is not known */
+		return 0;
+	bytes = *known;
+	bpf_map_delete_elem(&blocks, &key);
+	return bytes;
+}
+
 static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
 	struct mxbpf_alloc *r;
@@ -9,7 +40,9 @@ static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t
 
 	if (row->guard.base != MXBPF_BASE_NONE && !fetch(ctx, t, &row->guard))
 		return;
-	bytes = fetch(ctx, t, &row->size);
+	bytes = block_bytes(ctx, t, row);
+	if (!bytes && row->key.base != MXBPF_BASE_NONE)
+		return;
 	r = ring_reserve(t, sizeof(*r));
 	if (!r)
 		return;
@@ -19,6 +52,6 @@ static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t
 	r->h.ts_ns = bpf_ktime_get_ns();
 	r->bytes = row->action == MXBPF_ACT_FREE ? -bytes : bytes;
 	r->tid = t->tid;
-	r->device = fetch_device(ctx, t, &row->device);
+	r->device = row->device_const ? row->device_const : fetch_device(ctx, t, &row->device);
 	ring_submit(t, r);
 }

@@ -7,6 +7,7 @@
 #include "common.bpf.h"
 #include "name.bpf.h"
 #include "span.bpf.c"
+#include "cut.bpf.c"
 #include "mem.bpf.c"
 #include "proc.bpf.c"
 
@@ -27,6 +28,8 @@ static __always_inline int on_probe(struct pt_regs *ctx, __u32 k)
 		span_close_pair(ctx, t, row);
 	else if (row->action == MXBPF_ACT_CLOSE_KEY)
 		span_close_key(ctx, t, row);
+	else if (row->action == MXBPF_ACT_CLOSE_CUT)
+		span_close_cut(ctx, t);
 	else if (row->action == MXBPF_ACT_EDGE)
 		edge_emit(ctx, t, row);
 	else if (row->action == MXBPF_ACT_ALLOC || row->action == MXBPF_ACT_FREE)

@@ -7,8 +7,7 @@
 #define NAME_BPF_H
 
 #include "common.bpf.h"
-
-#define TEXT_MAX (MXBPF_NAME_PART_BYTES - 1) /* bpf_probe_read_user_str() ends each part with a NUL */
+#include "mxbpf_name.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -20,25 +19,13 @@ struct {
 /* Folds len bytes of the thread's scratch part into h, eight at a time. */
 __noinline __u64 name_hash(struct mxbpf_thread *t, __u64 h, __u32 len)
 {
-	__u64 word;
-	__u32 i;
-
 	if (!t)
 		return 0;
-	for (i = 0; i < MXBPF_NAME_PART_BYTES / 8; i++) {
-		if (i * 8 >= len)
-			break;
-		word = ((__u64 *)t->part.text)[i];
-		if (len - i * 8 < 8)
-			word &= (1ull << ((len - i * 8) * 8)) - 1;
-		h = (h ^ word) * 0x9e3779b97f4a7c15ull;
-		h ^= h >> 29;
-	}
-	return h;
+	return mxbpf_name_fold(h, (const __u64 *)t->part.text, len);
 }
 
 /* Second pass, once per name: the parts into the map, the first one last, as it is the sign that all are there. */
-__noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 parts)
+__noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 parts, __u32 tag)
 {
 	struct mxbpf_name_key key = {.id = id};
 	long n;
@@ -49,11 +36,13 @@ __noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 pa
 	for (i = MXBPF_NAME_PARTS_MAX - 1; i >= 0; i--) {
 		if (i >= parts)
 			continue;
-		n = bpf_probe_read_user_str(t->part.text, sizeof(t->part.text), (void *)(addr + (__u64)i * TEXT_MAX));
+		n = bpf_probe_read_user_str(t->part.text, sizeof(t->part.text),
+					    (void *)(addr + (__u64)i * MXBPF_NAME_TEXT_MAX));
 		if (n <= 0)
 			return 0;
 		t->part.len = n - 1;
 		t->part.more = i + 1 < parts;
+		t->part.tag = tag;
 		key.part = i;
 		if (bpf_map_update_elem(&names, &key, &t->part, BPF_ANY))
 			t->counts[MXBPF_COUNT_TRUNCATED]++;
@@ -62,10 +51,10 @@ __noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 pa
 }
 
 /* The id of the C string at addr; 0 if it cannot be read. */
-__noinline __u64 name_intern(struct mxbpf_thread *t, __u64 addr)
+__noinline __u64 name_intern(struct mxbpf_thread *t, __u64 addr, __u32 tag)
 {
 	struct mxbpf_name_key key = {};
-	__u64 h = 0xcbf29ce484222325ull;
+	__u64 h = MXBPF_NAME_SEED + tag;
 	__u32 parts;
 	long n = 0;
 
@@ -73,25 +62,40 @@ __noinline __u64 name_intern(struct mxbpf_thread *t, __u64 addr)
 		return 0;
 	for (parts = 0; parts < MXBPF_NAME_PARTS_MAX;) {
 		n = bpf_probe_read_user_str(t->part.text, sizeof(t->part.text),
-					    (void *)(addr + (__u64)parts * TEXT_MAX));
+					    (void *)(addr + (__u64)parts * MXBPF_NAME_TEXT_MAX));
 		if (n <= 0) {
 			t->counts[MXBPF_COUNT_UNREADABLE]++;
 			return 0;
 		}
 		h = name_hash(t, h, n - 1);
 		parts++;
-		if (n <= TEXT_MAX)
+		if (n <= MXBPF_NAME_TEXT_MAX)
 			break;
 	}
-	if (n > TEXT_MAX)
+	if (n > MXBPF_NAME_TEXT_MAX)
 		t->counts[MXBPF_COUNT_TRUNCATED]++;
 	if (parts == 1 && n == 1)
 		return MXBPF_NAME_UNNAMED;
-	h = ((h ^ (h >> 32)) & ~MXBPF_NAME_STATIC_BIT) | 1;
+	h = mxbpf_name_id(h);
 	key.id = h;
 	if (!bpf_map_lookup_elem(&names, &key))
-		name_store(t, addr, h, parts);
+		name_store(t, addr, h, parts, tag);
 	return h;
+}
+
+/* The name of a function of the plan, by its number. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MXBPF_FUNCS_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} func_names SEC(".maps");
+
+static __always_inline __u64 func_name(__u32 func)
+{
+	__u64 *id = bpf_map_lookup_elem(&func_names, &func);
+
+	return id ? *id : 0;
 }
 
 static __always_inline __u64 name_of(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
@@ -105,10 +109,17 @@ static __always_inline __u64 name_of(struct pt_regs *ctx, struct mxbpf_thread *t
 	if (!v)
 		return t->fetch_failed ? 0 : MXBPF_NAME_UNNAMED;
 	if (row->name_type == MXBPF_NAMED_BYTES)
-		return name_intern(t, v);
+		return name_intern(t, v, 0);
 	if (row->name_type == MXBPF_NAMED_STATIC)
 		return v | MXBPF_NAME_STATIC_BIT;
-	return v;
+	if (row->name_type == MXBPF_NAMED_OBJECT && row->alt_object && v == row->alt_object) {
+		v = fetch(ctx, t, &row->alt_name);
+		return v ? name_intern(t, v, row->name_tag) : MXBPF_NAME_UNNAMED;
+	}
+	if (row->name_type == MXBPF_NAMED_OBJECT)
+		return (v & MXBPF_NAME_ADDR_MASK) | (__u64)row->name_tag << MXBPF_NAME_TAG_SHIFT |
+		       MXBPF_NAME_STATIC_BIT | MXBPF_NAME_OBJECT_BIT;
+	return func_name(v & MXBPF_FUNC_MASK);
 }
 
 #endif

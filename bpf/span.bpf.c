@@ -13,6 +13,31 @@ struct {
 	__type(value, struct mxbpf_frame);
 } open_keys SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MXBPF_FUNCS_MAX);
+	__type(key, __u32);
+	__type(value, struct mxbpf_cut_check);
+} cut_checks SEC(".maps");
+
+/*
+ * Frame i, NULL beyond the stack (i == -1 included). The mask is for the verifier, which would lose the bound when the
+ * compiler computes the address before the comparison.
+ */
+static __always_inline struct mxbpf_frame *frame_at(struct mxbpf_thread *t, __u32 i)
+{
+	if (i >= MXBPF_FRAMES_MAX)
+		return 0;
+	asm volatile("%0 &= %1" : "+r"(i) : "i"(MXBPF_FRAMES_MAX - 1));
+	return &t->frames[i];
+}
+
+static __always_inline struct mxbpf_frame *frame_top(struct mxbpf_thread *t)
+{
+	return frame_at(t, t->depth - 1);
+}
+
+/* One finished span into the ring. */
 __noinline int span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now, __u32 flags)
 {
 	struct mxbpf_span *r;
@@ -40,48 +65,99 @@ __noinline int span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 no
 	return 0;
 }
 
+/* The first child turned out not to be the only one: it is a span of its own after all. */
+static __always_inline void twin_emit(struct mxbpf_thread *t, struct mxbpf_frame *f)
+{
+	struct mxbpf_span *r = ring_reserve(t, sizeof(*r));
+
+	if (r) {
+		r->h.kind = MXBPF_SPAN;
+		r->h.size = sizeof(*r);
+		r->h.tgid = t->tgid;
+		r->h.ts_ns = f->twin_start_ns;
+		r->dur_ns = f->twin_dur_ns;
+		r->self_ns = f->twin_dur_ns - f->twin_child_ns;
+		r->name_id = f->name_id;
+		r->link = f->twin_link;
+		r->tid = r->end_tid = t->tid;
+		r->device = f->twin_device;
+		r->cls = f->cls;
+		r->flags = f->twin_flags;
+		r->probe = f->probe;
+		ring_submit(t, r);
+	}
+	f->twin_dur_ns = 0;
+}
+
 /*
- * Frame i, NULL beyond the stack (i == -1 included). The mask is for the verifier, which would lose the bound when the
- * compiler computes the address before the comparison.
+ * Closes the top frame: its time is its parent's child time, and it becomes a record, unless it may turn out to be its
+ * parent's twin, which its parent's end decides.
  */
-static __always_inline struct mxbpf_frame *frame_at(struct mxbpf_thread *t, __u32 i)
+__noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 {
-	if (i >= MXBPF_FRAMES_MAX)
+	struct mxbpf_frame *f, *parent;
+
+	if (!t)
 		return 0;
-	asm volatile("%0 &= %1" : "+r"(i) : "i"(MXBPF_FRAMES_MAX - 1));
-	return &t->frames[i];
-}
-
-static __always_inline struct mxbpf_frame *frame_top(struct mxbpf_thread *t)
-{
-	return frame_at(t, t->depth - 1);
-}
-
-/* Takes the top frame off; its time is its parent's child time. */
-static __always_inline void frame_pop(struct mxbpf_thread *t, __u64 now, __u64 start_ns)
-{
-	struct mxbpf_frame *parent;
-
+	f = frame_top(t);
+	if (!f)
+		return 0;
+	if (f->twin_dur_ns) { /* the only child: what was in it was in this one */
+		f->child_ns -= f->twin_dur_ns - f->twin_child_ns;
+		f->twin_dur_ns = 0;
+	}
 	t->depth--;
 	parent = frame_top(t);
-	if (parent)
-		parent->child_ns += now - start_ns;
+	if (parent) {
+		parent->child_ns += now - f->start_ns;
+		if (parent->merge && !parent->nchild && parent->name_id == f->name_id && parent->cls == f->cls) {
+			parent->nchild = 1;
+			parent->twin_start_ns = f->start_ns;
+			parent->twin_dur_ns = now - f->start_ns;
+			parent->twin_child_ns = f->child_ns;
+			parent->twin_flags = flags;
+			parent->twin_device = f->device;
+			parent->twin_link = f->link;
+			return 0;
+		}
+		if (parent->twin_dur_ns)
+			twin_emit(t, parent);
+		parent->nchild = 2;
+	}
+	return span_emit(t, f, now, flags);
+}
+
+/* The counters of the function of a cut. */
+static __always_inline struct mxbpf_cut_check *cut_check(__u32 func)
+{
+	return func ? bpf_map_lookup_elem(&cut_checks, &func) : 0;
 }
 
 /*
- * Closes the top frame other than by its own end. One that ends by key stays open in the map: it may
- * be an asynchronous span whose function has returned.
+ * Closes the top frame other than by its own end. One that ends by key stays open in the map: it may be an
+ * asynchronous span whose function has returned.
  */
 static __always_inline void frame_drop(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now)
 {
-	if (f->end == MXBPF_END_KEY) {
+	struct mxbpf_cut_check *c;
+
+	switch (f->end) {
+	case MXBPF_END_KEY:
 		t->depth--;
 		return;
-	}
-	if (f->end != MXBPF_END_PARENT)
+	case MXBPF_END_PARENT:
+	case MXBPF_END_NEXT:
+		frame_close(t, now, 0);
+		return;
+	case MXBPF_END_CUT: /* an exception went through it: no loss, but its end is only known to lie before now */
+		c = cut_check(f->func);
+		if (c)
+			__sync_fetch_and_add(&c->unwound, 1);
+		break;
+	default:
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
-	span_emit(t, f, now, f->end == MXBPF_END_PARENT ? 0 : MXBPF_SPAN_UNWOUND);
-	frame_pop(t, now, f->start_ns);
+	}
+	frame_close(t, now, MXBPF_SPAN_UNWOUND);
 }
 
 /* Frames whose function has returned (the stack pointer is above them) will see no end of their own any more. */
@@ -94,7 +170,7 @@ __noinline int frames_trim(struct mxbpf_thread *t, __u64 sp, __u64 now)
 		return 0;
 	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
 		f = frame_top(t);
-		if (!f || f->sp > sp)
+		if (!f || f->sp > sp || (f->sp == sp && f->tail))
 			break;
 		t->over = 0; /* they lay above this frame */
 		frame_drop(t, f, now);
@@ -117,6 +193,19 @@ static __always_inline void key_put(struct mxbpf_thread *t, struct mxbpf_key *ke
 	}
 }
 
+/* A function of a family: which one, and one more entry of it. */
+static __always_inline void func_open(struct pt_regs *ctx, struct mxbpf_frame *f, const volatile struct mxbpf_row *row)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	struct mxbpf_cut_check *c;
+
+	f->func = cookie & MXBPF_FUNC_MASK;
+	f->tail = !!(cookie & MXBPF_FUNC_TAIL);
+	c = row->end == MXBPF_END_CUT ? cut_check(f->func) : 0;
+	if (c)
+		__sync_fetch_and_add(&c->entries, 1);
+}
+
 static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row,
 				      __u32 probe)
 {
@@ -125,6 +214,8 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	struct mxbpf_key key = {};
 	__u32 d;
 
+	if (row->guard.base != MXBPF_BASE_NONE && !fetch(ctx, t, &row->guard))
+		return;
 	if (f && f->sp <= sp)
 		frames_trim(t, sp, bpf_ktime_get_ns());
 	d = t->depth;
@@ -139,13 +230,19 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		t->counts[MXBPF_COUNT_DROPPED]++;
 		return;
 	}
-	f->child_ns = 0;
+	f->child_ns = f->twin_dur_ns = 0;
+	f->nchild = 0;
+	f->merge = row->merge_same;
+	f->tail = 0;
+	f->func = 0;
+	if (row->end == MXBPF_END_CUT || row->end == MXBPF_END_NEXT)
+		func_open(ctx, f, row);
 	f->name_id = name_of(ctx, t, row);
 	f->key = fetch(ctx, t, &row->key);
 	f->link = fetch(ctx, t, &row->link);
 	f->device = fetch_device(ctx, t, &row->device);
 	/* A call-site probe stands in a callee of the spanned function: that frame lives one return address longer. */
-	f->sp = row->at_call_site ? sp + 8 : sp;
+	f->sp = row->unscoped ? ~0ull : row->at_call_site ? sp + 8 : sp;
 	f->cls = row->cls;
 	f->end = row->end;
 	f->probe = probe;
@@ -180,8 +277,7 @@ static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_th
 		if (!f)
 			break;
 		if (f->cls == row->cls && f->end == MXBPF_END_PAIR) {
-			span_emit(t, f, now, 0);
-			frame_pop(t, now, f->start_ns);
+			frame_close(t, now, 0);
 			return;
 		}
 		frame_drop(t, f, now);
@@ -225,18 +321,11 @@ static __always_inline void span_close_key(struct pt_regs *ctx, struct mxbpf_thr
 		return;
 	}
 	top = frame_top(t);
-	if (top && top->end == MXBPF_END_KEY && top->start_ns == open->start_ns) {
-		span_emit(t, top, now, 0);
-		frame_pop(t, now, top->start_ns);
-	} else if (frames_raise(t, open->start_ns, now)) {
-		top = frame_top(t);
-		if (top) {
-			span_emit(t, top, now, 0);
-			frame_pop(t, now, top->start_ns);
-		}
-	} else {
+	if ((top && top->end == MXBPF_END_KEY && top->start_ns == open->start_ns) ||
+	    frames_raise(t, open->start_ns, now))
+		frame_close(t, now, 0);
+	else
 		span_emit(t, open, now, MXBPF_SPAN_ASYNC);
-	}
 	bpf_map_delete_elem(&open_keys, &key);
 }
 

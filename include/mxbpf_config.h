@@ -10,9 +10,10 @@
 
 #define MXBPF_ROWS_MAX	      16 /* program variants of one plan */
 #define MXBPF_DEREFS_MAX      4
-#define MXBPF_THREADS_MAX     1024  /* threads of the target that hit a probe at the same time */
-#define MXBPF_FRAMES_MAX      32    /* open spans of one thread; a power of two */
-#define MXBPF_KEYS_MAX	      16384 /* open spans that end by key */
+#define MXBPF_THREADS_MAX     1024	/* threads of the target that hit a probe at the same time */
+#define MXBPF_FRAMES_MAX      32	/* open spans of one thread; a power of two */
+#define MXBPF_KEYS_MAX	      16384	/* open spans that end by key */
+#define MXBPF_BLOCKS_MAX      (1 << 18) /* allocations whose size only their address tells */
 #define MXBPF_NAME_PART_BYTES 256
 #define MXBPF_NAME_PARTS_MAX  (MXBPF_NAME_BYTES_MAX / MXBPF_NAME_PART_BYTES)
 #define MXBPF_NAMES_MAX	      8192 /* parts of names known to BPF */
@@ -27,7 +28,8 @@ enum mxbpf_action {
 	MXBPF_ACT_ALLOC = 4,	  /* bytes taken on a device */
 	MXBPF_ACT_FREE = 5,	  /* bytes given back */
 	MXBPF_ACT_EDGE = 6,	  /* the innermost open span hands over `link` */
-	MXBPF_ACT_MAX = 7,
+	MXBPF_ACT_CLOSE_CUT = 7,  /* close the span whose frame lies at the hit's CFA (cookie: MXBPF_CUT_*) */
+	MXBPF_ACT_MAX = 8,
 };
 
 /* How a span that ACT_OPEN pushed comes to its end. */
@@ -36,6 +38,8 @@ enum mxbpf_end {
 	MXBPF_END_PAIR = 1,   /* by a CLOSE_PAIR probe */
 	MXBPF_END_KEY = 2,    /* by a CLOSE_KEY probe */
 	MXBPF_END_PARENT = 3, /* with the span that encloses it */
+	MXBPF_END_CUT = 4,    /* by a CLOSE_CUT probe inside the function; left by an exception: unwound */
+	MXBPF_END_NEXT = 5,   /* no end of its own: by the thread's next event above its frame */
 };
 
 enum mxbpf_base {
@@ -51,13 +55,13 @@ enum mxbpf_base {
 };
 
 /*
- * A recipe for one field: v = base; then nderef times v = *(v + off[i]), the last reading 4 bytes if
- * `last4`. ARG2 with {8, 88}: *( *(arg2 + 8) + 88 ).
+ * A recipe for one field: v = base; then nderef times v = *(v + off[i]), the last reading
+ * `last_bytes`. ARG2 with {8, 88}: *( *(arg2 + 8) + 88 ).
  */
 struct mxbpf_fetch {
 	__u8 base; /* enum mxbpf_base */
 	__u8 nderef;
-	__u8 last4;
+	__u8 last_bytes; /* of the last dereference: 1, 4, or 0 for all 8 */
 	__u8 pad;
 	__s32 off[MXBPF_DEREFS_MAX];
 };
@@ -68,7 +72,8 @@ enum mxbpf_name_type {
 	MXBPF_NAMED_NOT = 0,
 	MXBPF_NAMED_BYTES = 1,	/* address of a C string that may be gone when the call returns: read at entry */
 	MXBPF_NAMED_STATIC = 2, /* address of a constant of the library: travels as the address */
-	MXBPF_NAMED_COOKIE = 3, /* the cookie is the name id */
+	MXBPF_NAMED_COOKIE = 3, /* that of the cookie's function, known to the plan */
+	MXBPF_NAMED_OBJECT = 4, /* address of a C++ object's vtable: user space knows its class */
 };
 
 struct mxbpf_row {
@@ -78,15 +83,46 @@ struct mxbpf_row {
 	__u8 name_type;
 	__u8 at_call_site; /* the probed function is called, not jumped to, by the spanned one (on_enter/on_exit): the
 			    * spanned frame is the caller's */
-	__u8 pad[3];
+	__u8 unscoped;	   /* the span is not the probed function's own: no frame of the stack ends it */
+	__u8 merge_same;   /* an only child of the same name is not a span of its own */
+	__u8 name_tag;	   /* NAMED_OBJECT: bits 48.. of the id, so that rows name one class differently */
 	struct mxbpf_fetch name;
 	struct mxbpf_fetch key;	   /* object by which the span ends */
 	struct mxbpf_fetch device; /* low 32 bits device type, high 32 bits ordinal */
 	struct mxbpf_fetch size;   /* bytes */
 	struct mxbpf_fetch link;
-	struct mxbpf_fetch guard; /* present and 0: the hit has no effect */
+	struct mxbpf_fetch guard;    /* present and 0: the hit has no effect */
+	struct mxbpf_fetch alt_name; /* NAMED_OBJECT with the vtable alt_object: address of a C string instead */
+	__u64 alt_object;	     /* set by the plan; 0 none */
+	__u32 device_const;	     /* MXBPF_DEVICE() where no recipe is needed; 0 none */
+	__u32 pad2;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 128);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 168);
+
+/* A NAMED_OBJECT id: the vtable's address with the static bit and this one; the row's tag above the address. */
+#define MXBPF_NAME_OBJECT_BIT (1ull << 62)
+#define MXBPF_NAME_TAG_SHIFT  48
+#define MXBPF_NAME_TAG_MASK   0x3f
+#define MXBPF_NAME_ADDR_MASK  ((1ull << MXBPF_NAME_TAG_SHIFT) - 1)
+
+/*
+ * Cookies. Bits 0..23: number of the function. At an entry: 24 it can leave by a tail call, 32..55 its name id. At a
+ * cut: 25..29 1 + condition code of the jcc there (0: every hit counts), 30 a hit counts if the condition holds, 31 in
+ * a callee, 32 CFA from rbp (else rsp), 33..63 CFA offset, signed.
+ */
+#define MXBPF_FUNC_MASK	     0xffffffull
+#define MXBPF_FUNC_TAIL	     (1ull << 24)
+#define MXBPF_CUT_COND_SHIFT 25
+#define MXBPF_CUT_TAKEN	     (1ull << 30)
+#define MXBPF_CUT_MERGED     (1ull << 31)
+#define MXBPF_CUT_RBP	     (1ull << 32)
+#define MXBPF_CUT_OFF_SHIFT  33
+#define MXBPF_FUNCS_MAX	     8192 /* numbered functions */
+
+/* The self-check of a function's cut: entries == matched + unwound + open, or the cut is wrong. */
+struct mxbpf_cut_check {
+	__u64 entries, matched, unwound, foreign; /* foreign: hits that met no frame of it */
+};
 
 struct mxbpf_name_key {
 	__u64 id;
@@ -95,7 +131,8 @@ struct mxbpf_name_key {
 
 struct mxbpf_name_part {
 	__u32 len;  /* bytes in text */
-	__u32 more; /* another part follows */
+	__u16 more; /* another part follows */
+	__u16 tag;  /* row.name_tag of the row that read it */
 	char text[MXBPF_NAME_PART_BYTES];
 };
 
@@ -111,9 +148,18 @@ struct mxbpf_frame {
 	__u8 end;
 	__u16 probe;
 	__u32 tid;
+	__u32 func;   /* function of the cookie; 0 none */
+	__u8 tail;    /* it can leave by a tail call: a frame at the same place may be its successor's */
+	__u8 merge;   /* row.merge_same */
+	__u16 nchild; /* spans directly in it, at most 2 counted */
+	/* The first child, while it may be merged into this frame. dur 0: none. */
+	__u64 twin_start_ns, twin_dur_ns, twin_child_ns;
+	__u32 twin_flags, twin_device;
+	__u64 twin_link;
 	__u32 pad;
+	__u32 pad2;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 64);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 120);
 
 /* Counters of one slot; written by its thread alone, never reset: user space sums over all slots. */
 enum mxbpf_count {

@@ -14,7 +14,11 @@
 volatile int sink;
 
 // What counts as work: none of it may run between a function's cut and its return.
-HIDDEN int work(int x) { sink += x; return x * 3 + 1; }
+HIDDEN int work(int x)
+{
+	sink += x;
+	return x * 3 + 1;
+}
 HIDDEN int work_or_throw(int x)
 {
 	sink += x;
@@ -24,18 +28,38 @@ HIDDEN int work_or_throw(int x)
 		throw x;
 	return x + 1;
 }
-HIDDEN int work_nothrow(int x) noexcept { sink -= x; return x; }
+HIDDEN int work_nothrow(int x) noexcept
+{
+	sink -= x;
+	return x;
+}
 // What may follow: it frees and never throws.
-HIDDEN void release(int x) noexcept { sink ^= x; }
-HIDDEN bool ready(int *x) { return --*x <= 0; }
+HIDDEN void release(int x) noexcept
+{
+	sink ^= x;
+}
+HIDDEN bool ready(int *x)
+{
+	return --*x <= 0;
+}
 
 struct guard {
 	int x;
-	explicit guard(int v) : x(v) { sink++; }
-	__attribute__((noinline)) ~guard() { release(x); }
+	explicit guard(int v) : x(v)
+	{
+		sink++;
+	}
+	__attribute__((noinline)) ~guard()
+	{
+		release(x);
+	}
 };
 
-OPAQUE int f_simple(int x) { guard g(x); return work_or_throw(x); }
+OPAQUE int f_simple(int x)
+{
+	guard g(x);
+	return work_or_throw(x);
+}
 OPAQUE int f_early(int x)
 {
 	if (x < 2)
@@ -128,16 +152,29 @@ OPAQUE int f_switch(int x)
 {
 	guard g(x);
 	switch (x) {
-	case 0: return work(1);
-	case 1: return work_or_throw(10);
-	case 2: work(2); break;
-	case 3: return 44;
-	case 4: return work_or_throw(x - 1);
-	case 6: work(6); work(7); break;
-	case 7: return -work(8);
-	case 8: return work(x) ^ 5;
-	case 9: throw x;
-	default: return work(x) + 1;
+	case 0:
+		return work(1);
+	case 1:
+		return work_or_throw(10);
+	case 2:
+		work(2);
+		break;
+	case 3:
+		return 44;
+	case 4:
+		return work_or_throw(x - 1);
+	case 6:
+		work(6);
+		work(7);
+		break;
+	case 7:
+		return -work(8);
+	case 8:
+		return work(x) ^ 5;
+	case 9:
+		throw x;
+	default:
+		return work(x) + 1;
 	}
 	return work_or_throw(x);
 }
@@ -145,18 +182,37 @@ OPAQUE int f_switch(int x)
 OPAQUE int f_switch_ends(int x)
 {
 	switch (x) {
-	case 0: work(1); break;
-	case 1: work(7); work(3); break;
-	case 2: sink = 4; break;
-	case 3: work(x + 9); sink++; break;
-	case 4: sink = 77; work(4); break;
-	case 5: work(2); work(x); work(5); break;
+	case 0:
+		work(1);
+		break;
+	case 1:
+		work(7);
+		work(3);
+		break;
+	case 2:
+		sink = 4;
+		break;
+	case 3:
+		work(x + 9);
+		sink++;
+		break;
+	case 4:
+		sink = 77;
+		work(4);
+		break;
+	case 5:
+		work(2);
+		work(x);
+		work(5);
+		break;
 	case 6: {
 		std::unique_ptr<char[]> p(new char[99]);
 		work_or_throw(1);
 		return 6;
 	}
-	default: work(3); break;
+	default:
+		work(3);
+		break;
 	}
 	guard g(x);
 	return work_or_throw(4);
@@ -166,15 +222,32 @@ OPAQUE int f_switch_loop(int x)
 	int y = 0;
 	for (int i = 0; i < x; i++) {
 		switch ((i * 5 + x) % 11) {
-		case 0: y += work(1); break;
-		case 1: y ^= work(3); break;
-		case 2: y -= 7; break;
-		case 3: y += work_or_throw(i); break;
-		case 4: return y;
-		case 5: y *= work(2); break;
-		case 6: y += 100; continue;
-		case 7: y = work(y); break;
-		default: y++; break;
+		case 0:
+			y += work(1);
+			break;
+		case 1:
+			y ^= work(3);
+			break;
+		case 2:
+			y -= 7;
+			break;
+		case 3:
+			y += work_or_throw(i);
+			break;
+		case 4:
+			return y;
+		case 5:
+			y *= work(2);
+			break;
+		case 6:
+			y += 100;
+			continue;
+		case 7:
+			y = work(y);
+			break;
+		default:
+			y++;
+			break;
 		}
 		sink += y;
 	}
@@ -227,8 +300,16 @@ OPAQUE void f_tail_free(int x)
 	std::free(p);
 }
 static int (*volatile pointer)(int) = work_or_throw;
-OPAQUE int f_indirect_tail(int x) { sink = x; return pointer(x); }
-OPAQUE int f_indirect_last(int x) { guard g(x); return pointer(x); }
+OPAQUE int f_indirect_tail(int x)
+{
+	sink = x;
+	return pointer(x);
+}
+OPAQUE int f_indirect_last(int x)
+{
+	guard g(x);
+	return pointer(x);
+}
 OPAQUE int f_recursive(int x)
 {
 	if (x <= 0)
@@ -239,7 +320,11 @@ OPAQUE int f_recursive(int x)
 		y += f_recursive(x - 3);
 	return x > 12 ? work_or_throw(x) + y : work(x) + y;
 }
-OPAQUE int f_self_tail(int x) { sink += x; return x <= 0 ? work(x) : f_self_tail(x - 1); }
+OPAQUE int f_self_tail(int x)
+{
+	sink += x;
+	return x <= 0 ? work(x) : f_self_tail(x - 1);
+}
 __attribute__((noipa, visibility("default"))) std::string f_sret(int x)
 {
 	std::string s(std::size_t(x) * 5, 'c');
@@ -247,7 +332,10 @@ __attribute__((noipa, visibility("default"))) std::string f_sret(int x)
 	s += "tail";
 	return s;
 }
-OPAQUE int call_f_sret(int x) { return int(f_sret(x).size()); }
+OPAQUE int call_f_sret(int x)
+{
+	return int(f_sret(x).size());
+}
 // Waits: what follows the wait is not the end of the work before it.
 OPAQUE int f_wait(int x)
 {
@@ -352,8 +440,14 @@ again:
 		y -= work(9);
 	return work_or_throw(y);
 }
-OPAQUE int f_leaf(int x) { return x > 3 ? x * 7 : x - 2; }
-OPAQUE int f_straight(int x) { return work(x) + 1; }
+OPAQUE int f_leaf(int x)
+{
+	return x > 3 ? x * 7 : x - 2;
+}
+OPAQUE int f_straight(int x)
+{
+	return work(x) + 1;
+}
 
 static int (*volatile nothrow_pointer)(int) noexcept = work_nothrow;
 OPAQUE int f_noexcept_pointer(int x)

@@ -103,7 +103,8 @@ static const struct adp_probe rows[NPROBES] = {
 static const void *functions[NPROBES];
 static struct plan_probe probes[NPROBES];
 static struct tgt_lib self = {.path = "/proc/self/exe", .open_path = "/proc/self/exe"};
-static struct plan plan = {.lib = &self, .probes = probes, .nprobes = NPROBES};
+static struct plan_site sites[NPROBES];
+static struct plan plan = {.lib = &self, .sites = {.data = (char *)sites, .len = sizeof(sites)}};
 
 static struct mxbpf_span spans[RECS_MAX];
 static unsigned nspans;
@@ -135,8 +136,10 @@ static void make_plan(void)
 	unsigned i;
 
 	memcpy(functions, all, sizeof(all));
-	for (i = 0; i < NPROBES; i++)
-		probes[i] = (struct plan_probe){.row = &rows[i], .off = offset_of(functions[i]), .wanted = true};
+	for (i = 0; i < NPROBES; i++) {
+		probes[i] = (struct plan_probe){.row = &rows[i], .wanted = true};
+		sites[i] = (struct plan_site){&probes[i], &rows[i].row, &self, offset_of(functions[i]), 0};
+	}
 }
 
 static void take(void *ctx, const void *recs, size_t bytes)

@@ -5,7 +5,7 @@
 
 #include "plan/probe.h"
 
-extern const struct adp adapter_mxnet;
+extern const struct adp adapter_mxnet, adapter_pytorch;
 
 extern const struct adp *const adapters[]; /* NULL-terminated */
 

@@ -3,4 +3,4 @@
 
 #include <stddef.h>
 
-const struct adp *const adapters[] = {&adapter_mxnet, NULL};
+const struct adp *const adapters[] = {&adapter_mxnet, &adapter_pytorch, NULL};

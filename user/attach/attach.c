@@ -20,11 +20,12 @@
 
 const struct att_backend *const att_backends[] = {&att_backend_multi, NULL};
 
-/* A program variant: all probes whose rows are equal. */
+#define LINKS_MAX 64
+
+/* A program variant: all sites whose rows are equal. */
 struct variant {
 	const struct mxbpf_row *row;
 	struct bpf_program *prog;
-	int link_fd;
 };
 
 struct att {
@@ -32,15 +33,18 @@ struct att {
 	const struct att_backend *backend;
 	struct variant variants[MXBPF_ROWS_MAX];
 	unsigned nvariants;
+	int links[LINKS_MAX]; /* one for each variant and library */
+	unsigned nlinks;
 	struct bpf_link *exit_link;
 	struct mxbpf_thread *threads; /* the map, shared with the kernel */
 	size_t threads_bytes;
 	uint32_t ring_bytes;
 };
 
-static bool attaches(const struct plan_probe *p)
+static const struct plan_site *sites_of(const struct plan *p, size_t *n)
 {
-	return p->wanted && !p->reason[0];
+	*n = buf_count(&p->sites, struct plan_site);
+	return (const struct plan_site *)p->sites.data;
 }
 
 static const struct att_backend *pick_backend(struct err *e)
@@ -74,18 +78,22 @@ static struct variant *variant_of(struct att *a, const struct mxbpf_row *row)
 /* One program for each different row; the row becomes its constant. */
 static int choose_programs(struct att *a, const struct plan *p, struct err *e)
 {
+	const struct plan_site *sites;
+	const struct mxbpf_row *last = NULL;
 	char name[32];
-	size_t i;
+	size_t i, n;
 
-	for (i = 0; i < p->nprobes; i++) {
+	sites = sites_of(p, &n);
+	for (i = 0; i < n; i++) {
 		struct variant *v;
 
-		if (!attaches(&p->probes[i]) || variant_of(a, &p->probes[i].row->row))
+		if (sites[i].row == last || variant_of(a, sites[i].row))
 			continue;
+		last = sites[i].row;
 		if (a->nvariants == MXBPF_ROWS_MAX)
 			return err_set(e, ERR_RUNTIME, -E2BIG, "more than %d kinds of probes", MXBPF_ROWS_MAX);
 		v = &a->variants[a->nvariants];
-		v->row = &p->probes[i].row->row;
+		v->row = last;
 		snprintf(name, sizeof(name), "on_probe_%u", a->nvariants);
 		v->prog = bpf_object__find_program_by_name(a->skel->obj, name);
 		bpf_program__set_autoload(v->prog, true);
@@ -117,6 +125,17 @@ static int choose_namespace(struct att *a, pid_t tgid, struct err *e)
 	a->skel->rodata->cfg_pidns_dev =
 		(__u64)major(own.st_dev) << 20 | minor(own.st_dev); /* as the kernel packs it */
 	a->skel->rodata->cfg_pidns_ino = own.st_ino;
+	return 0;
+}
+
+static int fill_names(struct att *a, const struct plan *p)
+{
+	int fd = bpf_map__fd(a->skel->maps.func_names);
+	__u32 i;
+
+	for (i = 0; i < buf_count(&p->funcs, uint64_t) && i < MXBPF_FUNCS_MAX; i++)
+		if (bpf_map_update_elem(fd, &i, buf_at(&p->funcs, uint64_t, i), BPF_ANY))
+			return -errno;
 	return 0;
 }
 
@@ -179,6 +198,8 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	err = mxbpf_bpf__load(a->skel);
 	if (!err)
 		err = fill_maps(a, tgid);
+	if (!err)
+		err = fill_names(a, p);
 	if (err) {
 		err = load_failed(err, e);
 		goto fail;
@@ -190,53 +211,75 @@ fail:
 	return err;
 }
 
-static int attach_variant(struct att *a, struct variant *v, const struct plan *p, pid_t tgid, struct err *e)
+static int attach_failed(int err, const struct tgt_lib *lib, uint32_t n, pid_t tgid, struct err *e)
 {
-	uint64_t *offs = calloc(2 * p->nprobes, sizeof(*offs)), *cookies;
+	if (err == -ESRCH)
+		return err_set(e, ERR_TARGET, err, "process %d exited while probes were being attached", tgid);
+	if (err == -EPERM || err == -EACCES)
+		return err_set(e, ERR_PRIVILEGE, err,
+			       "attaching to %s is not permitted: run with sudo, or with CAP_BPF, CAP_PERFMON and "
+			       "CAP_SYS_PTRACE",
+			       lib->path);
+	return err_set(e, ERR_RUNTIME, err, "attaching %u probes to %s failed: %s", n, lib->path, strerror(-err));
+}
+
+/* All sites of a variant in one library are one link. done[i]: site i is attached or stands in `offs`. */
+static int attach_link(struct att *a, const struct variant *v, const struct plan *p, bool *done, uint64_t *offs,
+		       pid_t tgid, struct err *e)
+{
+	const struct tgt_lib *lib = NULL;
+	const struct plan_site *sites;
+	uint64_t *cookies;
 	uint32_t n = 0;
-	size_t i;
+	size_t i, nsites;
 	int fd;
 
-	if (!offs)
-		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	cookies = offs + p->nprobes;
-	for (i = 0; i < p->nprobes; i++) {
-		if (!attaches(&p->probes[i]) || variant_of(a, &p->probes[i].row->row) != v)
+	sites = sites_of(p, &nsites);
+	cookies = offs + nsites;
+	for (i = 0; i < nsites; i++) {
+		if (done[i] || (lib && sites[i].lib != lib) || memcmp(sites[i].row, v->row, sizeof(*v->row)))
 			continue;
-		offs[n] = p->probes[i].off;
-		cookies[n++] = p->probes[i].cookie;
+		done[i] = true;
+		lib = sites[i].lib;
+		offs[n] = sites[i].off;
+		cookies[n++] = sites[i].cookie;
 	}
-	fd = a->backend->attach(bpf_program__fd(v->prog), p->lib->open_path, offs, cookies, n, tgid);
-	free(offs);
-	if (fd == -ESRCH)
-		return err_set(e, ERR_TARGET, fd, "process %d exited while probes were being attached", tgid);
-	if (fd == -EPERM || fd == -EACCES)
-		return err_set(e, ERR_PRIVILEGE, fd,
-			       "attaching to %s is not permitted: run with sudo, or with CAP_BPF, "
-			       "CAP_PERFMON and CAP_SYS_PTRACE",
-			       p->lib->path);
+	if (!n)
+		return 0;
+	if (a->nlinks == LINKS_MAX)
+		return err_set(e, ERR_RUNTIME, -E2BIG, "more than %d links", LINKS_MAX);
+	fd = a->backend->attach(bpf_program__fd(v->prog), lib->open_path, offs, cookies, n, tgid);
 	if (fd < 0)
-		return err_set(e, ERR_RUNTIME, fd, "attaching %u probes to %s failed: %s", n, p->lib->path,
-			       strerror(-fd));
-	v->link_fd = fd;
-	return 0;
+		return attach_failed(fd, lib, n, tgid, e);
+	a->links[a->nlinks++] = fd;
+	return 1;
 }
 
 int att_attach(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 {
+	size_t n;
+	uint64_t *offs;
+	bool *done;
 	unsigned i;
-	int err;
+	int ret = 0;
 
+	sites_of(p, &n);
+	offs = calloc(2 * n + 1, sizeof(*offs));
+	done = calloc(n + 1, sizeof(*done));
+	if (!offs || !done)
+		ret = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	/* Without it, slots of ended threads are not given back: a loss that is counted, no reason to fail. */
 	a->exit_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exit, "sched_process_exit");
-	for (i = 0; i < a->nvariants; i++) {
-		err = attach_variant(a, &a->variants[i], p, tgid, e);
-		if (err) {
-			att_detach(a);
-			return err;
-		}
+	for (i = 0; ret >= 0 && i < a->nvariants; i++) {
+		do
+			ret = attach_link(a, &a->variants[i], p, done, offs, tgid, e);
+		while (ret > 0);
 	}
-	return 0;
+	free(offs);
+	free(done);
+	if (ret < 0)
+		att_detach(a);
+	return ret < 0 ? ret : 0;
 }
 
 void att_activate(struct att *a, bool on)
@@ -246,31 +289,28 @@ void att_activate(struct att *a, bool on)
 
 static void *close_link(void *arg)
 {
-	struct variant *v = arg;
-
-	close(v->link_fd);
-	v->link_fd = 0;
+	close(*(int *)arg);
 	return NULL;
 }
 
 /* Removing a link waits for a grace period of the kernel; side by side, all of them wait for the same ones. */
 void att_detach(struct att *a)
 {
-	pthread_t threads[MXBPF_ROWS_MAX];
-	bool started[MXBPF_ROWS_MAX] = {0};
+	pthread_t threads[LINKS_MAX];
+	bool started[LINKS_MAX] = {0};
 	unsigned i;
 
 	if (a->skel && a->skel->bss)
 		att_activate(a, false);
-	for (i = 0; i < a->nvariants; i++)
-		if (a->variants[i].link_fd > 0)
-			started[i] = !pthread_create(&threads[i], NULL, close_link, &a->variants[i]);
-	for (i = 0; i < a->nvariants; i++) {
+	for (i = 0; i < a->nlinks; i++)
+		started[i] = !pthread_create(&threads[i], NULL, close_link, &a->links[i]);
+	for (i = 0; i < a->nlinks; i++) {
 		if (started[i])
 			pthread_join(threads[i], NULL);
-		else if (a->variants[i].link_fd > 0)
-			close_link(&a->variants[i]);
+		else
+			close_link(&a->links[i]);
 	}
+	a->nlinks = 0;
 	bpf_link__destroy(a->exit_link);
 	a->exit_link = NULL;
 }
@@ -327,6 +367,45 @@ unsigned att_open_spans(const struct att *a)
 	/* What ends by key is counted where it is found by key: its frame may be gone (asynchronous) or stale. */
 	for (; !bpf_map_get_next_key(fd, prev, &key); prev = &key)
 		n++;
+	return n;
+}
+
+static unsigned left_of_thread(const struct mxbpf_thread *t, uint64_t sp,
+			       void (*fn)(void *ctx, const struct mxbpf_span *s), void *ctx)
+{
+	unsigned k, n = 0;
+
+	/* From the top: frames below the stack pointer are gone. */
+	for (k = t->depth; sp && k-- > 0 && k < MXBPF_FRAMES_MAX; n++) {
+		const struct mxbpf_frame *f = &t->frames[k];
+		struct mxbpf_span s = {
+			.h = {.kind = MXBPF_SPAN, .size = sizeof(s), .tgid = t->tgid, .ts_ns = f->start_ns},
+			.dur_ns = f->child_ns,
+			.name_id = f->name_id,
+			.link = f->link,
+			.tid = f->tid,
+			.end_tid = f->tid,
+			.device = f->device,
+			.cls = f->cls,
+			.flags = MXBPF_SPAN_UNWOUND,
+			.probe = f->probe,
+		};
+
+		if ((f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT) || f->sp >= sp)
+			break;
+		fn(ctx, &s);
+	}
+	return n;
+}
+
+unsigned att_left_spans(const struct att *a, uint64_t (*sp)(void *ctx, uint32_t tid),
+			void (*fn)(void *ctx, const struct mxbpf_span *s), void *ctx)
+{
+	unsigned i, n = 0;
+
+	for (i = 1; i < MXBPF_THREADS_MAX; i++)
+		if (a->threads[i].used && a->threads[i].depth)
+			n += left_of_thread(&a->threads[i], sp(ctx, a->threads[i].tid), fn, ctx);
 	return n;
 }
 

@@ -34,8 +34,12 @@ static int check_probe(const struct plan_probe *p)
 		printf("  %-4s %-20s %s\n", p->row->optional ? "no" : "NO", p->row->name, p->reason);
 		return p->row->optional ? CMD_OK : CMD_NO_TARGET;
 	}
-	printf("  ok   %-20s +0x%llx %s (%s)\n", p->row->name, (unsigned long long)p->off, p->entry.text,
-	       costs[p->entry.cost]);
+	if (p->row->family.prefix)
+		printf("  ok   %-20s %u functions, %u without an end of their own\n", p->row->name, p->nfuncs,
+		       p->nendless);
+	else
+		printf("  ok   %-20s +0x%llx %s (%s)\n", p->row->name, (unsigned long long)p->off, p->entry.text,
+		       costs[p->entry.cost]);
 	return CMD_OK;
 }
 

@@ -143,7 +143,8 @@ int live_start(struct live *l, struct err *e)
 		return e->code;
 	att_activate(l->att, true);
 	if (!l->o->quiet)
-		fprintf(stderr, "attached: %u probes in %llu ms; Ctrl-C ends\n", l->plan.nattach,
+		fprintf(stderr, "attached: %u probes in %llu ms; Ctrl-C ends\n",
+			(unsigned int)buf_count(&l->plan.sites, struct plan_site),
 			(unsigned long long)((live_now_ns(CLOCK_MONOTONIC) - l->prepared_mono_ns) / NS_PER_MS));
 	return 0;
 }
@@ -179,10 +180,23 @@ void live_wait(struct live *l)
 		fprintf(stderr, "\r\033[K");
 }
 
+static uint64_t thread_sp(void *ctx, uint32_t tid)
+{
+	struct live *l = ctx;
+
+	return tgt_thread_sp(l->target, (pid_t)tid);
+}
+
+static void on_left_span(void *ctx, const struct mxbpf_span *s)
+{
+	on_chunk(ctx, s, sizeof(*s));
+}
+
 int live_stop(struct live *l, struct err *e)
 {
 	struct mdl_session *s = &l->session;
 	uint64_t began;
+	unsigned left;
 
 	arm_abort();
 	att_activate(l->att, false);
@@ -196,7 +210,10 @@ int live_stop(struct live *l, struct err *e)
 	ring_stop(l->ring);
 	att_counts(l->att, &s->loss, &s->hits);
 	s->loss.stored = ring_received(l->ring);
-	s->open_spans = att_open_spans(l->att);
+	left = att_left_spans(l->att, thread_sp, on_left_span, l);
+	s->loss.attempted += left;
+	s->loss.stored += left;
+	s->open_spans = att_open_spans(l->att) - left;
 	s->loss.unmatched += s->open_spans;
 	if (s->loss.stored + s->loss.dropped != s->loss.attempted)
 		cmd_warn("the accounts do not agree: %llu attempted, %llu stored, %llu dropped, %llu malformed",

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A constant of the library, read from the file: the process may be gone, and its page may never have been loaded. */
@@ -17,6 +18,72 @@ static int static_name(struct live *l, uint64_t id, char *text)
 	return err ? err : elf_read_str_va(elf, va, text, MXBPF_NAME_BYTES_MAX);
 }
 
+/* "N5torch8autograd9generated12AddBackward0E" -> its parts joined by "::", less the scope that nobody needs to see. */
+static void class_name(const char *mangled, const char *scope, char *text, size_t max)
+{
+	const char *p = mangled + (*mangled == 'N');
+	size_t len = 0, n = scope ? strlen(scope) : 0;
+	char *end;
+
+	text[0] = '\0';
+	for (unsigned long part; (part = strtoul(p, &end, 10)) && strlen(end) >= part; p = end + part) {
+		bool nameless = part == strlen("_GLOBAL__N_1") && !strncmp(end, "_GLOBAL__N_1", part);
+
+		len += (size_t)snprintf(text + len, len < max ? max - len : 0, "%s%.*s", len ? "::" : "",
+					nameless ? 32 : (int)part, nameless ? "(anonymous namespace)" : end);
+	}
+	if (!len || len >= max) /* a template, or what else is no plain name: better mangled than cut */
+		snprintf(text, max, "%s", mangled);
+	else if (n && !strncmp(text, scope, n))
+		memmove(text, text + n, len - n + 1);
+}
+
+/* What stands before a class's name in the row that bears the tag. */
+static const char *tag_prefix(const struct live *l, unsigned tag)
+{
+	unsigned i;
+
+	for (i = 0; tag && i < l->plan.adp->nprobes; i++)
+		if (l->plan.adp->probes[i].row.name_tag == tag && l->plan.adp->probes[i].span_name)
+			return l->plan.adp->probes[i].span_name;
+	return "";
+}
+
+/* The class of an object by its vtable: the word before it is its type_info, whose second word is the mangled name. */
+static int object_name(struct live *l, uint64_t id, char *text)
+{
+	uint64_t vtable = id & MXBPF_NAME_ADDR_MASK, info, name;
+	unsigned tag = id >> MXBPF_NAME_TAG_SHIFT & MXBPF_NAME_TAG_MASK;
+	char mangled[256] = "", class[256];
+	size_t n = 0;
+
+	if (tgt_read(l->target, vtable - sizeof(info), &info, sizeof(info)) ||
+	    tgt_read(l->target, info + sizeof(name), &name, sizeof(name)))
+		return -EFAULT;
+	do
+		if (tgt_read(l->target, name + n, &mangled[n], 1))
+			return -EFAULT;
+	while (mangled[n] && ++n < sizeof(mangled) - 1);
+	mangled[n] = '\0';
+	class_name(mangled + (*mangled == '*'), l->plan.adp->object_scope, class, sizeof(class));
+	return snprintf(text, MXBPF_NAME_BYTES_MAX, "%s%s", tag_prefix(l, tag), class);
+}
+
+/* The bytes that BPF read; a tagged row's begin with what the row puts before them. */
+static int read_name(struct live *l, uint64_t id, char *text)
+{
+	unsigned tag;
+	int len = ring_read_name(att_names_fd(l->att), id, text, &tag);
+	const char *before = len < 0 ? "" : tag_prefix(l, tag);
+	size_t n = strlen(before);
+
+	if (!n || (size_t)len + n > MXBPF_NAME_BYTES_MAX)
+		return len;
+	memmove(text + n, text, (size_t)len);
+	memcpy(text, before, n);
+	return len + (int)n;
+}
+
 static int span_name(struct live *l, uint64_t id, char *text)
 {
 	const char *planned = plan_span_name(&l->plan, id);
@@ -25,9 +92,11 @@ static int span_name(struct live *l, uint64_t id, char *text)
 		planned = "[unnamed]";
 	if (planned)
 		return snprintf(text, MXBPF_NAME_BYTES_MAX, "%s", planned);
+	if (id & MXBPF_NAME_STATIC_BIT && id & MXBPF_NAME_OBJECT_BIT)
+		return object_name(l, id, text);
 	if (id & MXBPF_NAME_STATIC_BIT)
 		return static_name(l, id, text);
-	return ring_read_name(att_names_fd(l->att), id, text);
+	return read_name(l, id, text);
 }
 
 static void feed_name(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text, int len)

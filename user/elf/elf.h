@@ -37,6 +37,16 @@ size_t elf_build_id(const struct elf *f, uint8_t id[ELF_BUILD_ID_MAX]);
  */
 int elf_find_sym(struct elf *f, const char *name, struct elf_sym *sym, struct err *e);
 
+/*
+ * Every defined function whose name begins with prefix, of .symtab if the file has one (locals too), else of .dynsym.
+ * fn returns 0 to go on; another value ends the walk and is returned. -ENOENT: no symbol table.
+ */
+int elf_each_func(struct elf *f, const char *prefix, int (*fn)(void *ctx, const char *name, const struct elf_sym *sym),
+		  void *ctx);
+
+/* Every NUL-terminated string of .rodata, in order; what is no text is passed as it is. As above. */
+int elf_each_string(struct elf *f, int (*fn)(void *ctx, const char *text, size_t len), void *ctx);
+
 /* File offset of a virtual address inside a PT_LOAD segment with PF_X. 0 or -ENOENT. */
 int elf_exec_off(const struct elf *f, uint64_t va, uint64_t *off);
 

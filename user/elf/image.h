@@ -44,6 +44,17 @@ struct elf {
 	struct elf_names *names;
 };
 
+/* A symbol table and its names, by file offset. */
+struct elf_table {
+	uint64_t syms_off, nsyms;
+	uint64_t strs_off, strs_bytes;
+	uint64_t versym_off; /* 0: none */
+};
+
+/* 0; -ENOENT: the file has none; -EBADMSG, -errno. Bounds within the file are not checked. */
+int elf_dynsym_table(const struct elf *f, struct elf_table *t);
+int elf_symtab_table(const struct elf *f, struct elf_table *t);
+
 /* n bytes at a file offset: 0, -EIO if the file ends before, -errno. */
 int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n);
 

@@ -16,12 +16,6 @@
 #define SAME_TAIL_MAX	65536		    /* strings that end like the name */
 #define VERSYM_HIDDEN	0x8000
 
-struct table {
-	uint64_t syms_off, nsyms;
-	uint64_t strs_off, strs_bytes;
-	uint64_t versym_off; /* 0: none */
-};
-
 /* The best symbol so far. A file may have several of one name: old versions, and locals of several sources. */
 struct pick {
 	struct elf_sym sym;
@@ -144,7 +138,7 @@ static int find_by_gnu_hash(const struct elf *f, const char *name, struct pick *
  * String table offsets at which "name\0" stands, ascending. Any position counts: linkers let a name be
  * the tail of a longer one.
  */
-static int find_names(const struct elf *f, const struct table *t, const char *name, char *block, struct buf *offs)
+static int find_names(const struct elf *f, const struct elf_table *t, const char *name, char *block, struct buf *offs)
 {
 	size_t n = strlen(name) + 1, kept = 0;
 	uint64_t at = 0;
@@ -182,13 +176,14 @@ static int cmp_off(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int read_version(const struct elf *f, const struct table *t, uint64_t i, uint16_t *version)
+static int read_version(const struct elf *f, const struct elf_table *t, uint64_t i, uint16_t *version)
 {
 	*version = 0;
 	return t->versym_off ? elf_pread(f, t->versym_off + i * sizeof(*version), version, sizeof(*version)) : 0;
 }
 
-static int find_syms(const struct elf *f, const struct table *t, char *block, const struct buf *offs, struct pick *p)
+static int find_syms(const struct elf *f, const struct elf_table *t, char *block, const struct buf *offs,
+		     struct pick *p)
 {
 	const uint64_t per_block = BLOCK_BYTES / sizeof(Elf64_Sym);
 
@@ -213,7 +208,7 @@ static int find_syms(const struct elf *f, const struct table *t, char *block, co
 	return 0;
 }
 
-static int scan(const struct elf *f, const struct table *t, const char *name, struct pick *p)
+static int scan(const struct elf *f, const struct elf_table *t, const char *name, struct pick *p)
 {
 	struct buf offs = {0};
 	char *block;
@@ -262,26 +257,37 @@ static int count_dynsyms(const struct elf *f, uint64_t *n)
 	return err;
 }
 
-static int scan_dynsym(const struct elf *f, const char *name, struct pick *p)
+int elf_dynsym_table(const struct elf *f, struct elf_table *t)
 {
 	const struct elf_load *syms, *strs, *versyms = NULL;
-	struct table t = {.strs_bytes = f->strtab_bytes};
-	int err = count_dynsyms(f, &t.nsyms);
+	int err;
 
+	*t = (struct elf_table){.strs_bytes = f->strtab_bytes};
+	if (!f->symtab_va || !f->strtab_va)
+		return -ENOENT;
+	err = count_dynsyms(f, &t->nsyms);
 	if (err)
-		return err == -ENOENT ? 0 : err;
-	if (!t.nsyms || !t.strs_bytes)
-		return 0;
-	syms = elf_load_at(f, f->symtab_va, t.nsyms * sizeof(Elf64_Sym));
-	strs = elf_load_at(f, f->strtab_va, t.strs_bytes);
+		return err;
+	if (!t->nsyms || !t->strs_bytes)
+		return -ENOENT;
+	syms = elf_load_at(f, f->symtab_va, t->nsyms * sizeof(Elf64_Sym));
+	strs = elf_load_at(f, f->strtab_va, t->strs_bytes);
 	if (f->versym_va)
-		versyms = elf_load_at(f, f->versym_va, t.nsyms * sizeof(uint16_t));
+		versyms = elf_load_at(f, f->versym_va, t->nsyms * sizeof(uint16_t));
 	if (!syms || !strs || (f->versym_va && !versyms))
 		return -EBADMSG;
-	t.syms_off = syms->off + (f->symtab_va - syms->va);
-	t.strs_off = strs->off + (f->strtab_va - strs->va);
-	t.versym_off = versyms ? versyms->off + (f->versym_va - versyms->va) : 0;
-	return scan(f, &t, name, p);
+	t->syms_off = syms->off + (f->symtab_va - syms->va);
+	t->strs_off = strs->off + (f->strtab_va - strs->va);
+	t->versym_off = versyms ? versyms->off + (f->versym_va - versyms->va) : 0;
+	return 0;
+}
+
+static int scan_dynsym(const struct elf *f, const char *name, struct pick *p)
+{
+	struct elf_table t;
+	int err = elf_dynsym_table(f, &t);
+
+	return err ? (err == -ENOENT ? 0 : err) : scan(f, &t, name, p);
 }
 
 static int find_dynamic(const struct elf *f, const char *name, struct pick *p)
@@ -291,14 +297,14 @@ static int find_dynamic(const struct elf *f, const char *name, struct pick *p)
 	return f->gnu_hash_va ? find_by_gnu_hash(f, name, p) : scan_dynsym(f, name, p);
 }
 
-static int find_static(const struct elf *f, const char *name, struct pick *p)
+int elf_symtab_table(const struct elf *f, struct elf_table *t)
 {
 	Elf64_Shdr sym, str;
-	struct table t = {0};
 	int err = elf_section_of_type(f, SHT_SYMTAB, &sym);
 
+	*t = (struct elf_table){0};
 	if (err)
-		return err == -ENOENT ? 0 : err;
+		return err;
 	if (sym.sh_link >= f->nshdrs || sym.sh_entsize != sizeof(Elf64_Sym))
 		return -EBADMSG;
 	err = elf_pread(f, f->shdrs_off + (uint64_t)sym.sh_link * sizeof(str), &str, sizeof(str));
@@ -306,11 +312,19 @@ static int find_static(const struct elf *f, const char *name, struct pick *p)
 		return err;
 	if (str.sh_type != SHT_STRTAB)
 		return -EBADMSG;
-	t.syms_off = sym.sh_offset;
-	t.nsyms = sym.sh_size / sizeof(Elf64_Sym);
-	t.strs_off = str.sh_offset;
-	t.strs_bytes = str.sh_size;
-	return scan(f, &t, name, p);
+	t->syms_off = sym.sh_offset;
+	t->nsyms = sym.sh_size / sizeof(Elf64_Sym);
+	t->strs_off = str.sh_offset;
+	t->strs_bytes = str.sh_size;
+	return 0;
+}
+
+static int find_static(const struct elf *f, const char *name, struct pick *p)
+{
+	struct elf_table t;
+	int err = elf_symtab_table(f, &t);
+
+	return err ? (err == -ENOENT ? 0 : err) : scan(f, &t, name, p);
 }
 
 int elf_find_sym(struct elf *f, const char *name, struct elf_sym *sym, struct err *e)

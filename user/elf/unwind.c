@@ -123,15 +123,17 @@ static void read_augmentation(struct cursor *c, const char *aug, struct augmenta
 static int read_cie(const struct elf *f, uint64_t va, struct elf_fde *fde, struct augmentation *a)
 {
 	char aug[AUG_MAX];
-	unsigned n = 0, version;
+	unsigned n, version;
 	struct cursor c;
 
 	if (!begin_record(&c, f, va) || cursor_u(&c, 4))
 		return -EBADMSG;
 	version = (unsigned)cursor_u(&c, 1);
-	do
+	for (n = 0; n < AUG_MAX; n++) {
 		aug[n] = (char)cursor_u(&c, 1);
-	while (aug[n] && ++n < AUG_MAX);
+		if (!aug[n])
+			break;
+	}
 	if ((version != 1 && version != 3) || n == AUG_MAX || (aug[0] && aug[0] != 'z'))
 		return c.err ? c.err : -ENOTSUP;
 	fde->code_align = cursor_uleb(&c);

@@ -303,7 +303,7 @@ static int merge_callee(struct cfg *g, uint32_t i, uint32_t *out)
 	const struct cfg_op op = *cfg_op(g, i);
 	struct cfg_frag like = g->frags[op.frag], *there;
 	struct elf_cfa cfa = cfg_cfa(&like, op.va);
-	struct elf_fde fde;
+	struct elf_fde fde = {0};
 	uint64_t va;
 	int err;
 

@@ -8,14 +8,11 @@
 #include <string.h>
 
 #include "adapter/adapter.h"
-#include "base/buf.h"
+#include "plan/priv.h"
 
 /* Of a function that is longer, or whose symbol has no size, not all branches are known: no slide then. */
 #define CODE_BYTES_MAX	   (1u << 20)
 #define CODE_BYTES_UNSIZED 16
-
-/* Ids of NAMED_COOKIE names: even, so no hash; small, so no address. */
-#define COOKIE_NAME_FIRST 16
 
 const struct plan_group plan_groups[] = {
 	{"op", PROBE_OP, true},	    {"api", PROBE_API, true},	 {"mem", PROBE_MEM, true},
@@ -59,8 +56,7 @@ static bool row_has_offsets(const struct mxbpf_row *r)
 	       r->guard.nderef;
 }
 
-static int refuse(struct plan_probe *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static int refuse(struct plan_probe *p, const char *fmt, ...)
+int plan_refuse(struct plan_probe *p, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -80,53 +76,86 @@ static int find_symbol(struct plan_probe *p, struct elf *elf, struct elf_sym *sy
 			break;
 	}
 	if (err == -ENOENT)
-		return refuse(p, "no symbol %s in the library", p->row->symbols[0]);
+		return plan_refuse(p, "no symbol %s in the library", p->row->symbols[0]);
 	if (err)
-		return refuse(p, "cannot read the symbols of the library: %s", strerror(-err));
+		return plan_refuse(p, "cannot read the symbols of the library: %s", strerror(-err));
 	p->symbol = p->row->symbols[i];
 	return 0;
 }
 
-static int place(struct plan_probe *p, struct elf *elf, const struct elf_sym *sym)
+int plan_place(struct elf *elf, const struct elf_sym *sym, struct insn_entry *entry, uint64_t *off, struct err *e)
 {
 	size_t n = sym->size_bytes ? sym->size_bytes : CODE_BYTES_UNSIZED;
 	bool cut = !sym->size_bytes || n > CODE_BYTES_MAX;
-	struct err why = {0};
 	uint8_t *code;
 	int err = 0;
 
 	n = n > CODE_BYTES_MAX ? CODE_BYTES_MAX : n;
 	code = malloc(n);
 	if (!code)
-		return refuse(p, "out of memory");
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (elf_read_va(elf, sym->va, code, n))
-		err = refuse(p, "the code of %s cannot be read", p->symbol);
-	else if (insn_place_entry(code, n, sym->va, &p->entry, &why))
-		err = refuse(p, "no instruction of %s may be probed: %s", p->symbol, why.why);
-	else if (cut && p->entry.delta_bytes)
-		err = refuse(p, "the size of %s is not known, so its entry cannot be judged", p->symbol);
+		err = err_set(e, ERR_TARGET, -EIO, "its code cannot be read");
+	else
+		err = insn_place_entry(code, n, sym->va, entry, e);
+	if (!err && cut && entry->delta_bytes)
+		err = err_set(e, ERR_TARGET, -ENOTSUP, "its size is not known, so its entry cannot be judged");
+	if (!err && elf_exec_off(elf, sym->va + entry->delta_bytes, off))
+		err = err_set(e, ERR_TARGET, -ENOENT, "it does not lie in an executable segment");
 	free(code);
 	return err;
 }
 
 /* Symbol -> address -> decoded instruction -> file offset. Nothing else ever becomes a probe's offset. */
-static int resolve(struct plan_probe *p, struct elf *elf, struct tgt_lib *lib, bool known_build)
+static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 {
+	struct err why = {0};
 	struct elf_sym sym;
 	int err;
 
-	if (!known_build && row_has_offsets(&p->row->row))
-		return refuse(p, "structure offsets are not verified for this build of %s", lib->path);
+	if (!plan->version && !p->row->any_build && row_has_offsets(&p->row->row))
+		return plan_refuse(p, "structure offsets are not verified for this build of %s", p->lib->path);
+	if (p->row->family.prefix)
+		return plan_family(plan, p, elf);
 	err = find_symbol(p, elf, &sym);
 	if (err)
 		return err;
 	if (sym.type != ELF_SYM_FUNC)
-		return refuse(p, "%s is not a function", p->symbol);
-	p->va = sym.va;
-	err = place(p, elf, &sym);
-	if (!err && elf_exec_off(elf, sym.va + p->entry.delta_bytes, &p->off))
-		err = refuse(p, "%s does not lie in an executable segment", p->symbol);
-	return err;
+		return plan_refuse(p, "%s is not a function", p->symbol);
+	if (plan_place(elf, &sym, &p->entry, &p->off, &why))
+		return plan_refuse(p, "%s may not be probed: %s", p->symbol, why.why);
+	return plan_add_func(plan, p, elf, sym.va, p->off, p->row->span_name);
+}
+
+static int resolve_in_lib(struct tgt *t, struct plan *plan, struct plan_probe *p)
+{
+	struct err why = {0};
+	struct elf *elf;
+
+	p->lib = p->row->lib_glob ? tgt_find_lib(t, p->row->lib_glob) : plan->lib;
+	if (!p->lib)
+		return plan_refuse(p, "no %s is mapped", p->row->lib_glob);
+	if (tgt_lib_elf(t, p->lib, &elf, &why))
+		return plan_refuse(p, "%s", why.why);
+	return resolve(plan, p, elf);
+}
+
+/* What of a row depends on the process or the build. */
+static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p)
+{
+	struct mxbpf_row *row = &plan->rows[p - plan->probes];
+	struct tgt_lib *lib = p->row->alt_vtable ? tgt_find_lib(t, p->row->alt_lib_glob) : NULL;
+	struct elf_sym sym;
+	struct elf *elf;
+
+	*row = p->row->row;
+	if (p->row->any_build && !plan->version) {
+		row->guard = (struct mxbpf_fetch){0};
+		lib = NULL;
+	}
+	/* An object points behind its vtable's two words of header. */
+	if (lib && !tgt_lib_elf(t, lib, &elf, NULL) && !elf_find_sym(elf, p->row->alt_vtable, &sym, NULL))
+		row->alt_object = sym.va + lib->load_bias + 16;
 }
 
 static int find_runtime(struct tgt *t, struct plan *out, struct err *e)
@@ -163,7 +192,9 @@ int plan_make(struct tgt *t, unsigned groups, bool lenient, struct plan *out, st
 		return err;
 	out->version = version_of(out->adp, out->lib);
 	out->probes = calloc(out->adp->nprobes, sizeof(*out->probes));
-	if (!out->probes)
+	out->rows = calloc(out->adp->nprobes, sizeof(*out->rows));
+	out->endless = calloc(out->adp->nprobes, sizeof(*out->endless));
+	if (!out->probes || !out->rows || !out->endless)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	out->nprobes = out->adp->nprobes;
 	for (i = 0; i < out->nprobes; i++) {
@@ -171,22 +202,32 @@ int plan_make(struct tgt *t, unsigned groups, bool lenient, struct plan *out, st
 
 		p->row = &out->adp->probes[i];
 		p->wanted = groups & p->row->group;
+		fit_row(t, out, p);
 		if (p->wanted && p->row->needs & ~groups)
 			return err_set(e, ERR_USAGE, -EINVAL, "--probes %s needs %s as well: its spans end with those",
 				       plan_group_name(p->row->group), plan_group_name(p->row->needs));
-		p->cookie = p->row->span_name ? COOKIE_NAME_FIRST + 2 * i : 0;
-		err = resolve(p, elf, out->lib, out->version != NULL);
-		if (!err)
-			out->nattach += p->wanted;
-		else if (p->wanted && !p->row->optional && !lenient)
+		err = resolve_in_lib(t, out, p);
+		if (err == -ENOMEM)
+			return err_set(e, ERR_RUNTIME, err, "out of memory");
+		if (err && p->wanted && !p->row->optional && !lenient)
 			return err_set(e, ERR_TARGET, err, "probe %s: %s", p->row->name, p->reason);
 	}
+	plan_order_sites(out);
 	return 0;
 }
 
 void plan_fini(struct plan *p)
 {
+	size_t i;
+
+	for (i = 0; i < buf_count(&p->names, struct plan_name); i++)
+		free(buf_at(&p->names, struct plan_name, i)->text);
+	buf_fini(&p->names);
+	buf_fini(&p->funcs);
+	buf_fini(&p->sites);
 	free(p->probes);
+	free(p->rows);
+	free(p->endless);
 	*p = (struct plan){0};
 }
 
@@ -194,8 +235,8 @@ const char *plan_span_name(const struct plan *p, uint64_t id)
 {
 	size_t i;
 
-	for (i = 0; i < p->nprobes; i++)
-		if (p->probes[i].row->span_name && p->probes[i].cookie == id)
-			return p->probes[i].row->span_name;
+	for (i = 0; i < buf_count(&p->names, struct plan_name); i++)
+		if (buf_at(&p->names, struct plan_name, i)->id == id)
+			return buf_at(&p->names, struct plan_name, i)->text;
 	return NULL;
 }

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "insn/insn.h"
 #include "plan/probe.h"
@@ -19,24 +20,45 @@ struct plan_group {
 extern const struct plan_group plan_groups[];
 const char *plan_group_name(enum probe_group g);
 
+/* A row of the adapter and what became of it. */
 struct plan_probe {
 	const struct adp_probe *row;
-	const char *symbol; /* the alternative that exists; NULL if none */
-	uint64_t va;	    /* of the function */
-	uint64_t off;	    /* file offset of the probe; meaningful while !reason[0] */
-	uint64_t cookie;
+	struct tgt_lib *lib; /* borrowed; NULL if it is not mapped */
+	const char *symbol;  /* the alternative that exists, or the family's prefix; NULL if none */
+	uint64_t off;	     /* of the entry (of a family the first one); meaningful while !reason[0] */
 	struct insn_entry entry;
-	bool wanted;	  /* its group was asked for */
-	char reason[256]; /* why it is refused; "" if it will be attached */
+	unsigned nfuncs;   /* functions that are probed: 1, or the family's */
+	unsigned nendless; /* of these, functions without a cut: they end with the thread's next event */
+	bool wanted;	   /* its group was asked for */
+	char reason[256];  /* why it is refused; "" if it will be attached */
+};
+
+/* A span name that the plan knows. */
+struct plan_name {
+	uint64_t id; /* as BPF would hash it */
+	char *text;  /* owned */
+};
+
+/* One place where a probe goes. */
+struct plan_site {
+	const struct plan_probe *probe;
+	const struct mxbpf_row *row; /* what a hit does: the probe's, or the end of its span */
+	struct tgt_lib *lib;
+	uint64_t off; /* file offset */
+	uint64_t cookie;
 };
 
 struct plan {
 	const struct adp *adp;
-	struct tgt_lib *lib;	   /* borrowed from the target */
+	struct tgt_lib *lib;	   /* the runtime's; borrowed from the target */
 	const char *version;	   /* "1.9.1"; NULL for an unknown build */
-	struct plan_probe *probes; /* owned */
+	struct plan_probe *probes; /* owned, one a row of the adapter */
 	size_t nprobes;
-	unsigned nattach; /* probes that will be attached */
+	struct buf sites;	   /* of struct plan_site: all that is wanted and not refused, ends before entries */
+	struct buf names;	   /* of struct plan_name, each text once */
+	struct buf funcs;	   /* of uint64_t: name ids by number of the function; 0: not named by the plan */
+	struct mxbpf_row *rows;	   /* owned: the probes' rows, made to fit the target */
+	struct mxbpf_row *endless; /* owned: the same for functions without a cut */
 };
 
 /*

@@ -19,14 +19,30 @@ enum probe_group {
 	PROBE_LINK = 1 << 4, /* arrows; only when a trace or recording is written */
 };
 
-/* One row of an adapter: a function of the runtime and what a hit on it means. */
+/*
+ * Functions that share a row: all whose mangled names are prefix, and if method is set prefix <length><name> method.
+ * With schema set, <name> is that of a constant string "base.overload(" or "base(" of the library with '.' written '_',
+ * and the span's name is schema + base.
+ */
+struct adp_family {
+	const char *prefix; /* NULL: no family */
+	const char *method; /* "4callE" */
+	const char *schema; /* "aten::" */
+};
+
+/* One row of an adapter: a function of the runtime, or a family of them, and what a hit means. */
 struct adp_probe {
 	const char *name; /* "operator.start": in reports, check and JSON */
 	enum probe_group group;
-	enum probe_group needs;			/* its spans end with those of this group; 0 none */
-	bool optional;				/* may be missing; otherwise the group is refused without it */
+	enum probe_group needs; /* its spans end with those of this group; 0 none */
+	bool optional;		/* may be missing; otherwise the group is refused without it */
+	const char *lib_glob;	/* basename of its library; NULL: the runtime's */
+	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; guard and alt_name may, and
+			 * are left out of another build's row */
 	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
-	const char *span_name;			/* NAMED_COOKIE: the span's name */
+	struct adp_family family;		/* instead of symbols */
+	const char *alt_lib_glob, *alt_vtable;	/* NAMED_OBJECT: objects of this vtable are named by row.alt_name */
+	const char *span_name;			/* NAMED_COOKIE: the span's name. NAMED_OBJECT: before the class's */
 	struct mxbpf_row row;
 };
 
@@ -55,6 +71,7 @@ struct adp {
 	unsigned nbuilds;
 	const char *class_title[MXBPF_CLASS_MAX]; /* table titles; NULL: no such class */
 	const char *mem_title;
+	const char *object_scope; /* NAMED_OBJECT: this scope is left out of the names of classes; NULL none */
 };
 
 #endif

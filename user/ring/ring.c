@@ -233,12 +233,13 @@ uint64_t ring_malformed(const struct ring *r)
 	return __atomic_load_n(&r->malformed, __ATOMIC_RELAXED);
 }
 
-int ring_read_name(int names_fd, uint64_t id, char *text)
+int ring_read_name(int names_fd, uint64_t id, char *text, unsigned *tag)
 {
 	struct mxbpf_name_key key = {.id = id};
 	struct mxbpf_name_part part;
 	size_t len = 0;
 
+	*tag = 0;
 	for (key.part = 0; key.part < MXBPF_NAME_PARTS_MAX; key.part++) {
 		if (bpf_map_lookup_elem(names_fd, &key, &part))
 			return key.part ? (int)len : -ENOENT;
@@ -246,6 +247,7 @@ int ring_read_name(int names_fd, uint64_t id, char *text)
 			return -EBADMSG;
 		memcpy(text + len, part.text, part.len);
 		len += part.len;
+		*tag = part.tag;
 		if (!part.more)
 			break;
 	}

@@ -28,7 +28,8 @@ void ring_free(struct ring *r); /* NULL is legal */
 uint64_t ring_received(const struct ring *r);  /* records copied so far; any thread */
 uint64_t ring_malformed(const struct ring *r); /* records refused by the check; 0 unless there is a bug */
 
-/* The bytes of a name from BPF's map: length, or -errno. text holds MXBPF_NAME_BYTES_MAX. */
-int ring_read_name(int names_fd, uint64_t id, char *text);
+/* The bytes of a name from BPF's map, and the tag of the row that read them: length, or -errno. text holds
+ * MXBPF_NAME_BYTES_MAX. */
+int ring_read_name(int names_fd, uint64_t id, char *text, unsigned *tag);
 
 #endif

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
+/*
+ * Ends by cut: an instruction inside a function that every normal return passes once. A hit counts only for a frame
+ * that lies exactly at its CFA; frames below it were left by an exception. Rules and their reasons: facts on exit cuts,
+ * section 5.
+ */
+#include "common.bpf.h"
+
+/* Whether the condition of a jcc holds: code is the low nibble of its opcode. */
+static __always_inline bool condition(__u32 code, __u64 flags)
+{
+	bool cf = flags & 1, pf = flags >> 2 & 1, zf = flags >> 6 & 1, sf = flags >> 7 & 1, of = flags >> 11 & 1, holds;
+
+	switch (code >> 1) {
+	case 0:
+		holds = of;
+		break;
+	case 1:
+		holds = cf;
+		break;
+	case 2:
+		holds = zf;
+		break;
+	case 3:
+		holds = cf | zf;
+		break;
+	case 4:
+		holds = sf;
+		break;
+	case 5:
+		holds = pf;
+		break;
+	case 6:
+		holds = sf != of;
+		break;
+	default:
+		holds = zf | (sf != of);
+	}
+	return (code & 1) ? !holds : holds;
+}
+
+/* Whether the function's own frame is open at exactly this place: a cut in a callee is hit by all of its callers. */
+__noinline int frame_is_open(struct mxbpf_thread *t, __u64 sp, __u32 func)
+{
+	struct mxbpf_frame *f;
+	__u32 i;
+
+	if (!t)
+		return 0;
+	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
+		f = frame_at(t, t->depth - 1 - i);
+		if (!f || f->sp > sp)
+			return 0;
+		if (f->sp == sp && f->end == MXBPF_END_CUT && f->func == func)
+			return 1;
+	}
+	return 0;
+}
+
+/* Ends the frames up to and at sp: those below were unwound, all at it end now (a chain of tail calls). */
+__noinline int frames_end_at(struct mxbpf_thread *t, __u64 sp, __u32 func, __u64 now)
+{
+	struct mxbpf_cut_check *c;
+	struct mxbpf_frame *f;
+	int i, matched = 0;
+
+	if (!t)
+		return 0;
+	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
+		f = frame_top(t);
+		if (!f || f->sp > sp || (f->sp == sp && f->end != MXBPF_END_CUT))
+			break;
+		if (f->sp < sp) {
+			frame_drop(t, f, now);
+			continue;
+		}
+		c = cut_check(f->func);
+		if (c)
+			__sync_fetch_and_add(&c->matched, 1);
+		matched = 1;
+		frame_close(t, now, 0);
+	}
+	c = matched ? 0 : cut_check(func);
+	if (c)
+		__sync_fetch_and_add(&c->foreign, 1);
+	return 0;
+}
+
+static __always_inline void span_close_cut(struct pt_regs *ctx, struct mxbpf_thread *t)
+{
+	__u64 now = bpf_ktime_get_ns(), cookie = bpf_get_attach_cookie(ctx), sp = PT_REGS_SP(ctx), bp = ctx->bp;
+	__u64 flags = ctx->flags;
+	__u32 code = cookie >> MXBPF_CUT_COND_SHIFT & 31, func = cookie & MXBPF_FUNC_MASK;
+
+	asm volatile("" : "+r"(sp), "+r"(bp)); /* else the verifier sees a modified context pointer */
+	if (code && condition(code - 1, flags) != !!(cookie & MXBPF_CUT_TAKEN))
+		return;
+	/* A frame's place is the stack pointer at its entry: the CFA less the return address. */
+	sp = (cookie & MXBPF_CUT_RBP ? bp : sp) + ((__s64)cookie >> MXBPF_CUT_OFF_SHIFT) - 8;
+	if ((cookie & MXBPF_CUT_MERGED) && !frame_is_open(t, sp, func))
+		return;
+	frames_end_at(t, sp, func, now);
+}

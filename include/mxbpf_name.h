@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
+/*
+ * The id of a name is a hash of its text, the same in BPF (bytes read from the target) and in user space (names that
+ * the plan knows), so that one name has one id wherever it comes from. A text is hashed in parts as BPF reads it.
+ */
+#ifndef MXBPF_NAME_H
+#define MXBPF_NAME_H
+
+#include "mxbpf_config.h"
+
+#define MXBPF_NAME_TEXT_MAX (MXBPF_NAME_PART_BYTES - 1) /* of a part; reading a string ends each with a NUL */
+#define MXBPF_NAME_SEED	    0xcbf29ce484222325ull
+
+/* Folds the first len bytes of a part into h, eight at a time. words: MXBPF_NAME_PART_BYTES readable bytes. */
+static inline __attribute__((always_inline)) __u64 mxbpf_name_fold(__u64 h, const __u64 *words, __u32 len)
+{
+	__u64 word;
+	__u32 i;
+
+	for (i = 0; i < MXBPF_NAME_PART_BYTES / 8; i++) {
+		if (i * 8 >= len)
+			break;
+		word = words[i];
+		if (len - i * 8 < 8)
+			word &= (1ull << ((len - i * 8) * 8)) - 1;
+		h = (h ^ word) * 0x9e3779b97f4a7c15ull;
+		h ^= h >> 29;
+	}
+	return h;
+}
+
+/* Odd, without the marks of other kinds of ids. */
+static inline __attribute__((always_inline)) __u64 mxbpf_name_id(__u64 h)
+{
+	return ((h ^ (h >> 32)) & ~(MXBPF_NAME_STATIC_BIT | MXBPF_NAME_OBJECT_BIT)) | 1;
+}
+
+#endif

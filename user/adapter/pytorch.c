@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * PyTorch 1.13 and later. No structure of a build is read: names come from symbols, constant strings and RTTI, the rest
+ * from arguments. C++ frames that an exception may cross end by cut, never by a return probe: one would end the job.
+ */
+#include "adapter/adapter.h"
+
+#define ARG1	  .base = MXBPF_BASE_ARG1
+#define ARG2	  .base = MXBPF_BASE_ARG2
+#define ARG3	  .base = MXBPF_BASE_ARG3
+#define AT1(a)	  .nderef = 1, .off = {a}
+#define AT2(a, b) .nderef = 2, .off = {a, b}
+#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+
+enum { DEVICE_CPU = 1 };
+
+/* Python's autograd Functions: Node -> Python object -> its type -> tp_name. */
+#define PYTHON_NODE    .alt_lib_glob = "libtorch_python.so*", .alt_vtable = "_ZTVN5torch8autograd6PyNodeE"
+#define AT_PYTHON_NAME .nderef = 3, .off = {0x70, 8, 24}
+
+/* Marks of rows whose spans are named by an object's class. */
+enum { TAG_EVALUATE = 1, TAG_NODE = 2 };
+
+#define OPERATOR_SPAN .action = MXBPF_ACT_OPEN, .cls = MXBPF_CLASS_OPERATOR, .merge_same = 1
+
+static const struct adp_probe probes[] = {
+	/* Every unboxed dispatch of an operator: at::_ops::NAME_OVERLOAD::call(...). */
+	{
+		.name = "operator.call",
+		.group = PROBE_OP,
+		.any_build = true,
+		.family = {.prefix = "_ZN2at4_ops", .method = "4callE", .schema = "aten::"},
+		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_COOKIE,
+			.name = {.base = MXBPF_BASE_COOKIE}},
+	},
+	/* Boxed dispatch, of TorchScript and torch.ops: clones of one function; OperatorHandle -> OperatorDef -> name.
+	 */
+	{
+		.name = "operator.call_boxed",
+		.group = PROBE_OP,
+		.optional = true,
+		.any_build = true,
+		.family = {.prefix = "_ZNK3c1010Dispatcher9callBoxedE"},
+		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_BYTES, .name = {ARG1, AT2(0, 0)},
+			.guard = {ARG1, AT2(0, 0x1798), .last_bytes = 1}}, /* OperatorDef's is_observed */
+	},
+	/* Engine::evaluate_function(this, shared_ptr<GraphTask> &, Node *, ...). */
+	{
+		.name = "autograd.evaluate",
+		.group = PROBE_OP,
+		.optional = true,
+		.any_build = true,
+		.family = {.prefix = "_ZN5torch8autograd6Engine17evaluate_functionE"},
+		.span_name = "autograd::engine::evaluate_function: ",
+		PYTHON_NODE,
+		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_OBJECT, .name_tag = TAG_EVALUATE,
+			.name = {ARG3, AT1(0)}, .alt_name = {ARG3, AT_PYTHON_NAME}},
+	},
+	/* Node::operator()(hidden result, this, inputs). */
+	{
+		.name = "autograd.node",
+		.group = PROBE_OP,
+		.optional = true,
+		.any_build = true,
+		.family = {.prefix = "_ZN5torch8autograd4NodeclE"},
+		PYTHON_NODE,
+		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_OBJECT, .name_tag = TAG_NODE,
+			.name = {ARG2, AT1(0)}, .alt_name = {ARG2, AT_PYTHON_NAME}},
+	},
+	/* record_function("name") of Python, optimizer steps among them: enter(hidden result, const std::string &,
+	   ...). */
+	{
+		.name = "annotation.enter",
+		.group = PROBE_OP,
+		.optional = true,
+		.any_build = true,
+		.family = {.prefix = "_ZN5torch8autograd8profiler25record_function_enter_newE"},
+		.row = {OPERATOR_SPAN, .end = MXBPF_END_PAIR, .unscoped = 1, .name_type = MXBPF_NAMED_BYTES,
+			.name = {ARG2, AT1(0)}},
+	},
+	{
+		.name = "annotation.exit",
+		.group = PROBE_OP,
+		.optional = true,
+		.any_build = true,
+		.family = {.prefix = "_ZN5torch8autograd8profilerL24record_function_exit_newE"},
+		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR},
+	},
+	/* Called for every tensor storage, profiler or not: New(this, address, bytes), Delete(this, address). */
+	{
+		.name = "memory.alloc",
+		.group = PROBE_MEM,
+		.lib_glob = "libc10.so*",
+		.any_build = true,
+		.symbols = {"_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm"},
+		.row = {.action = MXBPF_ACT_ALLOC,
+			.key = {ARG2},
+			.size = {ARG3},
+			.device_const = MXBPF_DEVICE(DEVICE_CPU, 0)},
+	},
+	{
+		.name = "memory.free",
+		.group = PROBE_MEM,
+		.lib_glob = "libc10.so*",
+		.any_build = true,
+		.symbols = {"_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv"},
+		.row = {.action = MXBPF_ACT_FREE, .key = {ARG2}, .device_const = MXBPF_DEVICE(DEVICE_CPU, 0)},
+	},
+};
+
+static const struct adp_device devices[] = {
+	{DEVICE_CPU, "cpu", true},
+};
+
+static const struct adp_build builds[] = {
+	{"b7066ed94f422786bd205cd2743c2722b5f366fd", "2.13.0 (CPU)"},
+};
+
+const struct adp adapter_pytorch = {
+	.name = "pytorch",
+	.title = "PyTorch",
+	.lib_glob = "libtorch_cpu.so*",
+	.probes = probes,
+	.nprobes = COUNT(probes),
+	.devices = devices,
+	.ndevices = COUNT(devices),
+	.builds = builds,
+	.nbuilds = COUNT(builds),
+	.class_title = {[MXBPF_CLASS_OPERATOR] = "operator"},
+	.mem_title = "memory",
+	.object_scope = "torch::autograd::generated::",
+};

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A function becomes sites: where it is entered and, for spans that end by cut, where it is left. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "insn/cut.h"
+#include "mxbpf_name.h"
+#include "plan/priv.h"
+
+static const struct mxbpf_row cut_row = {.action = MXBPF_ACT_CLOSE_CUT};
+
+static int add_site(struct plan *plan, const struct plan_probe *p, const struct mxbpf_row *row, uint64_t off,
+		    uint64_t cookie)
+{
+	struct plan_site site = {p, row, p->lib, off, cookie};
+
+	return p->wanted ? buf_put(&plan->sites, &site, sizeof(site)) : 0;
+}
+
+static uint64_t cut_cookie(uint64_t func, const struct cut_point *c)
+{
+	return func | (uint64_t)c->cond << MXBPF_CUT_COND_SHIFT | (c->cond_taken ? MXBPF_CUT_TAKEN : 0) |
+	       (c->merged ? MXBPF_CUT_MERGED : 0) | (c->cfa_base == CUT_CFA_RBP ? MXBPF_CUT_RBP : 0) |
+	       (uint64_t)(int64_t)c->cfa_off << MXBPF_CUT_OFF_SHIFT;
+}
+
+/* A kernel link takes an offset once. Whether one of these points is taken already, by a function that shares code. */
+static bool taken(const struct plan *plan, const struct plan_probe *p, const uint64_t *offs, unsigned n)
+{
+	const struct plan_site *sites = (const struct plan_site *)plan->sites.data;
+	size_t i, k;
+
+	/* Code that is shared is near: of functions that were planned long before none reaches here. */
+	for (i = buf_count(&plan->sites, struct plan_site); i-- > 0;)
+		for (k = 0; k < n; k++)
+			if (sites[i].off == offs[k] && sites[i].lib == p->lib && sites[i].row == &cut_row)
+				return true;
+	return false;
+}
+
+/* The cut's sites; -ENOENT if the function has none that is its own. */
+static int add_cut(struct plan *plan, struct plan_probe *p, struct elf *elf, uint64_t va, uint64_t func, bool *tail)
+{
+	uint64_t offs[CUT_POINTS_MAX];
+	struct cut cut;
+	unsigned i;
+	int err = func >= MXBPF_FUNCS_MAX ? -ENOENT : cut_find(elf, va, &cut, NULL);
+
+	if (err)
+		return err == -ENOMEM ? err : -ENOENT;
+	for (i = 0; i < cut.npoints; i++)
+		if (elf_exec_off(elf, cut.points[i].va, &offs[i]))
+			return -ENOENT;
+	if (taken(plan, p, offs, cut.npoints))
+		return -ENOENT;
+	for (i = 0; !err && i < cut.npoints; i++)
+		err = add_site(plan, p, &cut_row, offs[i], cut_cookie(func, &cut.points[i]));
+	*tail = cut.tail_exit;
+	return err;
+}
+
+static uint64_t hash(const char *name)
+{
+	char part[MXBPF_NAME_PART_BYTES] __attribute__((aligned(8))) = "";
+	size_t n = strlen(name);
+
+	if (n > MXBPF_NAME_TEXT_MAX) /* such a name would be hashed in parts; no planned one is as long */
+		n = MXBPF_NAME_TEXT_MAX;
+	memcpy(part, name, n);
+	return mxbpf_name_id(mxbpf_name_fold(MXBPF_NAME_SEED, (const __u64 *)part, (uint32_t)n));
+}
+
+/* The id of a planned name, the same for the same text: overloads of an operator are one row. 0: out of memory. */
+static uint64_t name_id(struct plan *plan, const char *name)
+{
+	struct plan_name n = {.id = hash(name)};
+
+	if (plan_span_name(plan, n.id))
+		return n.id;
+	n.text = strdup(name);
+	if (n.text && !buf_put(&plan->names, &n, sizeof(n)))
+		return n.id;
+	free(n.text);
+	return 0;
+}
+
+int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, uint64_t va, uint64_t entry_off,
+		  const char *name)
+{
+	const struct mxbpf_row *row = &plan->rows[p - plan->probes];
+	struct mxbpf_row *endless = &plan->endless[p - plan->probes];
+	uint64_t id = name ? name_id(plan, name) : 0, func, none = 0;
+	bool tail = false;
+	int err = plan->funcs.len ? 0 : buf_put(&plan->funcs, &none, sizeof(none)); /* 0 is no function */
+
+	func = buf_count(&plan->funcs, uint64_t);
+	if ((name && !id) || err || buf_put(&plan->funcs, &id, sizeof(id)))
+		return -ENOMEM;
+	if (!p->wanted) {
+		p->nfuncs++;
+		return 0;
+	}
+	err = row->end == MXBPF_END_CUT ? add_cut(plan, p, elf, va, func, &tail) : 0;
+	if (err == -ENOENT) {
+		*endless = *row;
+		endless->end = MXBPF_END_NEXT;
+		row = endless;
+		p->nendless++;
+	} else if (err) {
+		return err;
+	}
+	p->nfuncs++;
+	return add_site(plan, p, row, entry_off, func | (tail ? MXBPF_FUNC_TAIL : 0));
+}
+
+static int ends_first(const void *a, const void *b)
+{
+	const struct plan_site *x = a, *y = b;
+	bool ex = x->row->action == MXBPF_ACT_OPEN, ey = y->row->action == MXBPF_ACT_OPEN;
+
+	return ex != ey ? ex - ey : x->off < y->off ? -1 : x->off > y->off;
+}
+
+void plan_order_sites(struct plan *plan)
+{
+	if (plan->sites.len)
+		qsort(plan->sites.data, buf_count(&plan->sites, struct plan_site), sizeof(struct plan_site),
+		      ends_first);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the plan room: from a function to its sites, and families of functions. */
+#ifndef PLAN_PRIV_H
+#define PLAN_PRIV_H
+
+#include "plan/plan.h"
+
+/* Notes why; returns -ENOENT. */
+int plan_refuse(struct plan_probe *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The instruction of a function's entry that may be probed, and its file offset. 0 or -errno with e set. */
+int plan_place(struct elf *elf, const struct elf_sym *sym, struct insn_entry *entry, uint64_t *off, struct err *e);
+
+/* Numbers a function and adds its sites: entry and, if its span ends by cut, the cut. name is copied; NULL none. 0,
+ * -ENOMEM. */
+int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, uint64_t va, uint64_t entry_off,
+		  const char *name);
+
+/* Every function of the row's family. 0, -ENOENT with p->reason, -ENOMEM. */
+int plan_family(struct plan *plan, struct plan_probe *p, struct elf *elf);
+
+/* Ends before entries: an entry without its end would open a span that nothing closes. */
+void plan_order_sites(struct plan *plan);
+
+#endif
