@@ -36,6 +36,8 @@ __noinline int span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 no
 	r->cls = f->cls;
 	r->flags = flags;
 	r->probe = f->probe;
+	r->alloc_bytes = f->alloc_bytes;
+	r->self_alloc_bytes = f->self_alloc_bytes;
 	ring_submit(t, r);
 	return 0;
 }
@@ -57,15 +59,37 @@ static __always_inline struct mxbpf_frame *frame_top(struct mxbpf_thread *t)
 	return frame_at(t, t->depth - 1);
 }
 
-/* Takes the top frame off; its time is its parent's child time. */
-static __always_inline void frame_pop(struct mxbpf_thread *t, __u64 now, __u64 start_ns)
+/* Takes the top frame f off and returns its parent: what was taken inside f was taken inside that. */
+static __always_inline struct mxbpf_frame *frame_off(struct mxbpf_thread *t, struct mxbpf_frame *f)
 {
 	struct mxbpf_frame *parent;
 
 	t->depth--;
 	parent = frame_top(t);
 	if (parent)
-		parent->child_ns += now - start_ns;
+		parent->alloc_bytes += f->alloc_bytes;
+	return parent;
+}
+
+/* The same of one that has ended: its time is its parent's child time. */
+static __always_inline void frame_pop(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now)
+{
+	struct mxbpf_frame *parent = frame_off(t, f);
+
+	if (parent)
+		parent->child_ns += now - f->start_ns;
+}
+
+/* Its record is made of the map's copy now, which was taken when it opened. */
+static __always_inline void key_keep_bytes(struct mxbpf_thread *t, struct mxbpf_frame *f)
+{
+	struct mxbpf_key key = {.key = f->key, .tgid = t->tgid, .cls = f->cls};
+	struct mxbpf_frame *open = bpf_map_lookup_elem(&open_keys, &key);
+
+	if (!open || open->start_ns != f->start_ns)
+		return;
+	open->alloc_bytes = f->alloc_bytes;
+	open->self_alloc_bytes = f->self_alloc_bytes;
 }
 
 /*
@@ -75,13 +99,14 @@ static __always_inline void frame_pop(struct mxbpf_thread *t, __u64 now, __u64 s
 static __always_inline void frame_drop(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now)
 {
 	if (f->end == MXBPF_END_KEY) {
-		t->depth--;
+		key_keep_bytes(t, f);
+		frame_off(t, f);
 		return;
 	}
 	if (f->end != MXBPF_END_PARENT)
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
 	span_emit(t, f, now, f->end == MXBPF_END_PARENT ? 0 : MXBPF_SPAN_UNWOUND);
-	frame_pop(t, now, f->start_ns);
+	frame_pop(t, f, now);
 }
 
 /* Frames whose function has returned (the stack pointer is above them) will see no end of their own any more. */
@@ -140,6 +165,8 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		return;
 	}
 	f->child_ns = 0;
+	f->alloc_bytes = 0;
+	f->self_alloc_bytes = 0;
 	f->name_id = name_of(ctx, t, row);
 	f->key = fetch(ctx, t, &row->key);
 	f->link = fetch(ctx, t, &row->link);
@@ -181,7 +208,7 @@ static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_th
 			break;
 		if (f->cls == row->cls && f->end == MXBPF_END_PAIR) {
 			span_emit(t, f, now, 0);
-			frame_pop(t, now, f->start_ns);
+			frame_pop(t, f, now);
 			return;
 		}
 		frame_drop(t, f, now);
@@ -227,12 +254,12 @@ static __always_inline void span_close_key(struct pt_regs *ctx, struct mxbpf_thr
 	top = frame_top(t);
 	if (top && top->end == MXBPF_END_KEY && top->start_ns == open->start_ns) {
 		span_emit(t, top, now, 0);
-		frame_pop(t, now, top->start_ns);
+		frame_pop(t, top, now);
 	} else if (frames_raise(t, open->start_ns, now)) {
 		top = frame_top(t);
 		if (top) {
 			span_emit(t, top, now, 0);
-			frame_pop(t, now, top->start_ns);
+			frame_pop(t, top, now);
 		}
 	} else {
 		span_emit(t, open, now, MXBPF_SPAN_ASYNC);

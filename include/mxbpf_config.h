@@ -112,8 +112,10 @@ struct mxbpf_frame {
 	__u16 probe;
 	__u32 tid;
 	__u32 pad;
+	__s64 alloc_bytes;	/* taken less given back since it opened, on its thread */
+	__s64 self_alloc_bytes; /* of these, while it was the innermost */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 64);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 80);
 
 /* Counters of one slot; written by its thread alone, never reset: user space sums over all slots. */
 enum mxbpf_count {
