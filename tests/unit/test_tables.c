@@ -473,7 +473,7 @@ static void test_sort(void)
 			order[k] = *mdl_name(m, rows[k]->name_id, NULL);
 		order[k] = 0;
 		if (strcmp(order, cases[i].order)) {
-			printf("# %s: %s, not %s\n", snk_sort_names[cases[i].by], order, cases[i].order);
+			printf("# %s: %s, not %s\n", snk_sort_keys[cases[i].by].name, order, cases[i].order);
 			CHECK(!"sorted");
 		}
 		free(rows);
@@ -732,7 +732,7 @@ static void test_registry(void)
 	}
 	CHECK(snk_find("modern") && !snk_find("no such") && !snk_find_suffix("x.unknown"));
 	for (i = 0; i < SNK_SORT_NKEYS; i++)
-		CHECK(snk_sort_names[i] && snk_sort_find(snk_sort_names[i]) == i);
+		CHECK(snk_sort_keys[i].name && snk_sort_find(snk_sort_keys[i].name) == i);
 	CHECK(snk_sort_find("size") == -1);
 }
 
