@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "schema.h"
 #include "unit.h"
 
 #define OP     MXBPF_CLASS_OPERATOR
@@ -166,9 +167,27 @@ static void test_merge(void)
 			"1.00 KB       1.00 KB             4  \n"));
 	CHECK(!strstr(t, "Py_Main"));
 	free(t);
+	mdl_free(m);
+}
+
+static void test_json(void)
+{
+	char *schema_text = read_file("share/report.schema.json"), *t;
+	cJSON *schema = cJSON_Parse(schema_text), *root;
+	struct mdl *m = mdl_new();
+
+	feed_row(m, &(struct row){.count = 1, .bytes = 2048, .self_bytes = -1024, .tgid = 1}, "aten::mm");
+	feed_row(m, &(struct row){.count = 1, .tgid = 1}, "aten::t");
+	feed_row(m, &(struct row){.count = 1, .tgid = 1, .cls = MXBPF_CLASS_API}, "Py_Main");
 	t = render("json", m, &(struct snk_opts){0});
-	CHECK(strstr(t, "\"alloc_bytes\": 2048, \"self_alloc_bytes\": 1024}"));
-	CHECK(strstr(t, "\"alloc_bytes\": -1024, \"self_alloc_bytes\": 0}"));
+	root = cJSON_Parse(t);
+	CHECK(schema && root && valid(schema, schema, root));
+	CHECK(strstr(t, "\"alloc_bytes\": 2048, \"self_alloc_bytes\": -1024}"));
+	CHECK(strstr(t, "\"alloc_bytes\": 0, \"self_alloc_bytes\": 0}"));
+	CHECK(!strstr(strstr(t, "Py_Main"), "alloc_bytes"));
+	cJSON_Delete(root);
+	cJSON_Delete(schema);
+	free(schema_text);
 	free(t);
 	mdl_free(m);
 }
@@ -240,6 +259,8 @@ int main(void)
 	test_golden();
 	TEST("one table of the operators, where a name has one row")
 	test_merge();
+	TEST("the JSON of a table has every row's bytes if any row has some, else none")
+	test_json();
 	TEST("hostile names and numbers neither reach the terminal nor overrun a line")
 	test_hostile();
 	TEST("rows that --top leaves out are said")
