@@ -33,6 +33,21 @@ static __always_inline __s64 block_bytes(struct pt_regs *ctx, struct mxbpf_threa
 	return bytes;
 }
 
+/* The innermost open span of the thread pays, unless its function has been left. */
+static __always_inline void mem_charge(struct pt_regs *ctx, struct mxbpf_thread *t, __s64 bytes)
+{
+	struct mxbpf_frame *f = frame_top(t);
+
+	if (f && f->sp <= PT_REGS_SP(ctx)) {
+		frames_trim(t, PT_REGS_SP(ctx), bpf_ktime_get_ns());
+		f = frame_top(t);
+	}
+	if (!f)
+		return;
+	f->alloc_bytes += bytes;
+	f->self_alloc_bytes += bytes;
+}
+
 static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
 	struct mxbpf_alloc *r;
@@ -43,6 +58,9 @@ static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t
 	bytes = block_bytes(ctx, t, row);
 	if (!bytes && row->key.base != MXBPF_BASE_NONE)
 		return;
+	if (row->action == MXBPF_ACT_FREE)
+		bytes = -bytes;
+	mem_charge(ctx, t, bytes);
 	r = ring_reserve(t, sizeof(*r));
 	if (!r)
 		return;
@@ -50,7 +68,7 @@ static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t
 	r->h.size = sizeof(*r);
 	r->h.tgid = t->tgid;
 	r->h.ts_ns = bpf_ktime_get_ns();
-	r->bytes = row->action == MXBPF_ACT_FREE ? -bytes : bytes;
+	r->bytes = bytes;
 	r->tid = t->tid;
 	r->device = row->device_const ? row->device_const : fetch_device(ctx, t, &row->device);
 	ring_submit(t, r);

@@ -26,7 +26,7 @@ SEC("?raw_tp/sched_process_exit") int on_thread_exit(void *ctx)
 			continue;
 		}
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
-		t->depth--;
+		frame_off(t, f);
 	}
 	t->depth = 0;
 	t->used = 0;

@@ -61,6 +61,8 @@ __noinline int span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 no
 	r->cls = f->cls;
 	r->flags = flags;
 	r->probe = f->probe;
+	r->alloc_bytes = f->alloc_bytes;
+	r->self_alloc_bytes = f->self_alloc_bytes;
 	ring_submit(t, r);
 	return 0;
 }
@@ -84,9 +86,23 @@ static __always_inline void twin_emit(struct mxbpf_thread *t, struct mxbpf_frame
 		r->cls = f->cls;
 		r->flags = f->twin_flags;
 		r->probe = f->probe;
+		r->alloc_bytes = f->twin_alloc_bytes;
+		r->self_alloc_bytes = f->twin_self_alloc_bytes;
 		ring_submit(t, r);
 	}
 	f->twin_dur_ns = 0;
+}
+
+/* Takes the top frame f off and returns its parent: what was taken inside f was taken inside that. */
+static __always_inline struct mxbpf_frame *frame_off(struct mxbpf_thread *t, struct mxbpf_frame *f)
+{
+	struct mxbpf_frame *parent;
+
+	t->depth--;
+	parent = frame_top(t);
+	if (parent)
+		parent->alloc_bytes += f->alloc_bytes;
+	return parent;
 }
 
 /*
@@ -104,10 +120,10 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 		return 0;
 	if (f->twin_dur_ns) { /* the only child: what was in it was in this one */
 		f->child_ns -= f->twin_dur_ns - f->twin_child_ns;
+		f->self_alloc_bytes += f->twin_self_alloc_bytes;
 		f->twin_dur_ns = 0;
 	}
-	t->depth--;
-	parent = frame_top(t);
+	parent = frame_off(t, f);
 	if (parent) {
 		parent->child_ns += now - f->start_ns;
 		if (parent->merge && !parent->nchild && parent->name_id == f->name_id && parent->cls == f->cls) {
@@ -118,6 +134,8 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 			parent->twin_flags = flags;
 			parent->twin_device = f->device;
 			parent->twin_link = f->link;
+			parent->twin_alloc_bytes = f->alloc_bytes;
+			parent->twin_self_alloc_bytes = f->self_alloc_bytes;
 			return 0;
 		}
 		if (parent->twin_dur_ns)
@@ -133,6 +151,18 @@ static __always_inline struct mxbpf_cut_check *cut_check(__u32 func)
 	return func ? bpf_map_lookup_elem(&cut_checks, &func) : 0;
 }
 
+/* Its record is made of the map's copy now, which was taken when it opened. */
+static __always_inline void key_keep_bytes(struct mxbpf_thread *t, struct mxbpf_frame *f)
+{
+	struct mxbpf_key key = {.key = f->key, .tgid = t->tgid, .cls = f->cls};
+	struct mxbpf_frame *open = bpf_map_lookup_elem(&open_keys, &key);
+
+	if (!open || open->start_ns != f->start_ns)
+		return;
+	open->alloc_bytes = f->alloc_bytes;
+	open->self_alloc_bytes = f->self_alloc_bytes;
+}
+
 /*
  * Closes the top frame other than by its own end. One that ends by key stays open in the map: it may be an
  * asynchronous span whose function has returned.
@@ -143,7 +173,8 @@ static __always_inline void frame_drop(struct mxbpf_thread *t, struct mxbpf_fram
 
 	switch (f->end) {
 	case MXBPF_END_KEY:
-		t->depth--;
+		key_keep_bytes(t, f);
+		frame_off(t, f);
 		return;
 	case MXBPF_END_PARENT:
 	case MXBPF_END_NEXT:
@@ -231,6 +262,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		return;
 	}
 	f->child_ns = f->twin_dur_ns = 0;
+	f->alloc_bytes = f->self_alloc_bytes = 0;
 	f->nchild = 0;
 	f->merge = row->merge_same;
 	f->tail = 0;

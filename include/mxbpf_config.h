@@ -158,8 +158,11 @@ struct mxbpf_frame {
 	__u64 twin_link;
 	__u32 pad;
 	__u32 pad2;
+	__s64 alloc_bytes;	/* taken less given back since it opened, on its thread */
+	__s64 self_alloc_bytes; /* of these, while it was the innermost */
+	__s64 twin_alloc_bytes, twin_self_alloc_bytes;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 120);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 152);
 
 /* Counters of one slot; written by its thread alone, never reset: user space sums over all slots. */
 enum mxbpf_count {

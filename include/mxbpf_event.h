@@ -29,7 +29,8 @@ enum mxbpf_kind {
 	MXBPF_EDGE = 7, /* BPF: an open span caused work that starts later          struct mxbpf_edge */
 	MXBPF_NAME = 8, /* user: id -> string, before its first use in a slot       struct mxbpf_name */
 	/* 9 loss: carried by chunk headers, see mxbpf_file.h */
-	MXBPF_MEM = 10, /* user: allocation totals of one device                     struct mxbpf_mem */
+	MXBPF_MEM = 10,	    /* user: allocation totals of one device                     struct mxbpf_mem */
+	MXBPF_AGG_MEM = 11, /* user: the memory columns of an AGG row before it     struct mxbpf_agg_mem */
 };
 
 struct mxbpf_rec {
@@ -75,8 +76,13 @@ struct mxbpf_span {
 	__u8 cls;     /* enum mxbpf_class */
 	__u8 flags;   /* enum mxbpf_span_flag */
 	__u16 probe;  /* program variant that opened it: probes with equal rows share one */
+	/* Not in the first recordings (MXBPF_SPAN_BYTES_MIN). Bytes taken less bytes given back while it was open on
+	 * its own thread, and of these, those outside the spans nested in it. */
+	__s64 alloc_bytes;
+	__s64 self_alloc_bytes;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 64);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 80);
+#define MXBPF_SPAN_BYTES_MIN 64
 
 /* name_id of a span whose name is a constant of the library: its address with this bit set; user space resolves it from
  * the file. */
@@ -152,6 +158,18 @@ struct mxbpf_agg {
 	struct mxbpf_bucket buckets[];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg) == 72);
+
+/* Sums of the spans' bytes; of a row that stands before it. Rows without memory have none. */
+struct mxbpf_agg_mem {
+	struct mxbpf_rec h; /* ts_ns: 0 */
+	__u64 name_id;
+	__s64 alloc_bytes;
+	__s64 self_alloc_bytes;
+	__u32 device; /* with h.tgid, name_id and cls: of which row */
+	__u8 cls;
+	__u8 pad[3];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_mem) == 48);
 
 /* Allocation totals of one device over the window. Bytes as requested by the runtime. */
 struct mxbpf_mem {

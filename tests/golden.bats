@@ -25,6 +25,11 @@ report() { "$MXBPF" report "$GOLDEN/real.mxd" "$@"; }
 	same real.mxnet.json report --layout mxnet --format json
 }
 
+@test "PyTorch's layouts of a real job are as they were looked at" {
+	same real.torch.txt report --layout torch
+	same real.torch-classic.txt report --layout torch-classic --sort cuda_time_total --top 5
+}
+
 @test "the JSON of a real job is as it was looked at and follows the schema" {
 	need_mxnet
 	same real.json report --format json

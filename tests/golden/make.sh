@@ -23,4 +23,6 @@ fi
 "$MXBPF" report "$GOLDEN/real.mxd" --format json >"$GOLDEN/real.json"
 "$MXBPF" report "$GOLDEN/real.mxd" --layout mxnet >"$GOLDEN/real.mxnet.txt"
 "$MXBPF" report "$GOLDEN/real.mxd" --layout mxnet --format json >"$GOLDEN/real.mxnet.json"
+"$MXBPF" report "$GOLDEN/real.mxd" --layout torch >"$GOLDEN/real.torch.txt"
+"$MXBPF" report "$GOLDEN/real.mxd" --layout torch-classic --sort cuda_time_total --top 5 >"$GOLDEN/real.torch-classic.txt"
 "$MXBPF" export "$GOLDEN/real.mxd" -o - | gzip -9n >"$GOLDEN/real.trace.json.gz"

@@ -18,7 +18,7 @@
 
 #define RECS_MAX 4096
 #define DEEP	 40 /* calls inside one another; there is room for MXBPF_FRAMES_MAX */
-#define NPROBES	 5
+#define NPROBES	 7
 
 /* ---- the runtime under watch: an API in pairs, operators by key, a wait inside an API call */
 
@@ -47,6 +47,16 @@ PROBED static void op_end(uint64_t key)
 PROBED static void wait_all(void)
 {
 	__asm__ volatile("" ::"i"(2) : "memory");
+}
+
+PROBED static void take_bytes(uint64_t bytes)
+{
+	__asm__ volatile("" ::"r"(bytes), "i"(3) : "memory");
+}
+
+PROBED static void give_bytes(uint64_t bytes)
+{
+	__asm__ volatile("" ::"r"(bytes), "i"(4) : "memory");
 }
 
 /* Called, not jumped to: as a function that has a value to return does. */
@@ -83,6 +93,25 @@ PROBED static void api_that_waits(void)
 	leave();
 }
 
+PROBED static void api_that_takes(int more)
+{
+	on_enter("takes");
+	take_bytes(100);
+	if (more)
+		api_that_takes(more - 1);
+	give_bytes(30);
+	leave();
+}
+
+PROBED static void api_that_catches_and_takes(void)
+{
+	on_enter("caught");
+	if (!setjmp(back))
+		api_left_by_a_jump();
+	take_bytes(7);
+	leave();
+}
+
 /* ---- a session on it */
 
 #define ARG1 .base = MXBPF_BASE_ARG1
@@ -98,6 +127,8 @@ static const struct adp_probe rows[NPROBES] = {
 	{.row = {.action = MXBPF_ACT_OPEN, .end = MXBPF_END_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG1}}},
 	{.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG1}}},
 	{.row = {.action = MXBPF_ACT_OPEN, .end = MXBPF_END_PARENT, .cls = MXBPF_CLASS_WAIT}},
+	{.row = {.action = MXBPF_ACT_ALLOC, .size = {ARG1}}},
+	{.row = {.action = MXBPF_ACT_FREE, .size = {ARG1}}},
 };
 
 static const void *functions[NPROBES];
@@ -107,7 +138,7 @@ static struct plan_site sites[NPROBES];
 static struct plan plan = {.lib = &self, .sites = {.data = (char *)sites, .len = sizeof(sites)}};
 
 static struct mxbpf_span spans[RECS_MAX];
-static unsigned nspans;
+static unsigned nspans, nothers;
 static struct mxbpf_loss loss;
 static unsigned open_spans;
 static struct att *att;
@@ -132,7 +163,7 @@ static uint64_t offset_of(const void *function)
 
 static void make_plan(void)
 {
-	const void *const all[NPROBES] = {on_enter, on_exit_api, op_start, op_end, wait_all};
+	const void *const all[NPROBES] = {on_enter, on_exit_api, op_start, op_end, wait_all, take_bytes, give_bytes};
 	unsigned i;
 
 	memcpy(functions, all, sizeof(all));
@@ -144,17 +175,20 @@ static void make_plan(void)
 
 static void take(void *ctx, const void *recs, size_t bytes)
 {
-	const struct mxbpf_span *s = recs;
+	const struct mxbpf_rec *r = recs;
 
-	for (; bytes && nspans < RECS_MAX; bytes -= sizeof(*s))
-		spans[nspans++] = *s++;
+	for (; bytes; bytes -= r->size, r = (const void *)((const char *)r + r->size))
+		if (r->kind != MXBPF_SPAN)
+			nothers++;
+		else if (nspans < RECS_MAX)
+			spans[nspans++] = *(const struct mxbpf_span *)r;
 }
 
 static bool begin(struct err *e)
 {
 	struct att_opts o = {.ring_bytes = 1u << 20};
 
-	nspans = 0;
+	nspans = nothers = 0;
 	return !att_load(&plan, getpid(), &o, &att, e) && !ring_start(att_ring_fd(att), take, NULL, &ring, e) &&
 	       !att_attach(att, &plan, getpid(), e);
 }
@@ -166,7 +200,7 @@ static void end(void)
 	att_counts(att, &loss, NULL);
 	loss.stored = ring_received(ring);
 	open_spans = att_open_spans(att);
-	CHECK(loss.attempted == loss.stored + loss.dropped && loss.stored == nspans);
+	CHECK(loss.attempted == loss.stored + loss.dropped && loss.stored == nspans + nothers);
 	ring_free(ring);
 	att_free(att);
 	ring = NULL;
@@ -247,6 +281,47 @@ static void *start_ops(void *arg)
 static void end_elsewhere(void)
 {
 	in_thread(start_ops);
+	op_end(0x1000);
+}
+
+static void take_in_calls(void)
+{
+	take_bytes(1); /* in no call: nobody's */
+	api_that_takes(1);
+}
+
+static void take_after_a_jump(void)
+{
+	api_that_catches_and_takes();
+}
+
+/* Deeper than op_start() was, so that it is inside it. */
+PROBED static void take_deeper(void)
+{
+	take_bytes(50);
+	__asm__ volatile("" ::: "memory");
+}
+
+PROBED static void start_op_and_take(void)
+{
+	op_start(0x1000);
+	take_deeper();
+	__asm__ volatile("" ::: "memory");
+}
+
+/* The next call finds the operator's function left. */
+static void *take_in_op(void *arg)
+{
+	on_enter("outer");
+	start_op_and_take();
+	take_bytes(3);
+	leave();
+	return NULL;
+}
+
+static void take_and_end_elsewhere(void)
+{
+	in_thread(take_in_op);
 	op_end(0x1000);
 }
 
@@ -359,6 +434,32 @@ static void test_keys(void)
 	}
 }
 
+static bool took(const struct mxbpf_span *s, int64_t all, int64_t own)
+{
+	return s->alloc_bytes == all && s->self_alloc_bytes == own;
+}
+
+static void test_bytes(void)
+{
+	TEST("the innermost call pays for what is taken and given back, and all around it count it")
+	{
+		watch(take_in_calls);
+		CHECK(nspans == 2 && nothers == 5 && took(&spans[0], 70, 70) && took(&spans[1], 140, 70));
+	}
+	TEST("a call that was left by a jump does not pay for its caller")
+	{
+		watch(take_after_a_jump);
+		CHECK(nspans == 2 && spans[0].flags == MXBPF_SPAN_UNWOUND && took(&spans[0], 0, 0));
+		CHECK(took(&spans[1], 7, 7));
+	}
+	TEST("an operator that another thread ends keeps what its own thread took in it")
+	{
+		watch(take_and_end_elsewhere);
+		CHECK(nspans == 2 && took(&spans[0], 53, 3));
+		CHECK((spans[1].flags & MXBPF_SPAN_ASYNC) && took(&spans[1], 50, 50));
+	}
+}
+
 static void test_limits(void)
 {
 	struct err e = {0};
@@ -396,6 +497,7 @@ int main(void)
 	make_plan();
 	test_pairs();
 	test_keys();
+	test_bytes();
 	test_limits();
 	UNIT_MAIN_END;
 }

@@ -20,6 +20,8 @@ static void put_span(struct buf *b, uint64_t start_ns, uint64_t dur_ns, uint64_t
 		.tid = 78,
 		.device = MXBPF_DEVICE(1, 0),
 		.cls = (uint8_t)cls,
+		.alloc_bytes = (int64_t)(dur_ns % 1000) - 300,
+		.self_alloc_bytes = -(int64_t)(dur_ns % 70),
 	};
 
 	buf_put(b, &s, sizeof(s));
@@ -69,7 +71,8 @@ static const struct mdl_row *find_row(struct mdl *m, const struct mdl_row *like)
 static bool same_row(const struct mdl_row *a, const struct mdl_row *b)
 {
 	return b && a->count == b->count && a->total_ns == b->total_ns && a->self_ns == b->self_ns &&
-	       a->min_ns == b->min_ns && a->max_ns == b->max_ns && !memcmp(a->hist, b->hist, sizeof(a->hist));
+	       a->min_ns == b->min_ns && a->max_ns == b->max_ns && a->alloc_bytes == b->alloc_bytes &&
+	       a->self_alloc_bytes == b->self_alloc_bytes && !memcmp(a->hist, b->hist, sizeof(a->hist));
 }
 
 static void check_same(struct mdl *a, struct mdl *b)
@@ -273,6 +276,34 @@ static void test_round_trip(struct buf *b)
 	mdl_free(whole);
 }
 
+/* The first recordings' spans end where the bytes begin; nothing behind them may be read as theirs. */
+static void test_bytes(struct buf *b)
+{
+	struct mxbpf_agg_mem a = {
+		.h = {MXBPF_AGG_MEM, sizeof(a), 77, 0}, .name_id = 6, .alloc_bytes = 4, .device = 0x10000, .cls = OP};
+	struct mdl *m = mdl_new();
+	const struct mdl_row *r;
+	size_t n;
+
+	put_span(b, 100, 500, 5, OP);
+	put_span(b, 100, 200, 5, OP);
+	buf_put(b, &a, sizeof(a));
+	feed(m, b);
+	r = mdl_rows(m, OP, &n)[0];
+	CHECK(n == 1); /* what names a row that is not there makes none */
+	CHECK(r->alloc_bytes == 200 - 100 && r->self_alloc_bytes == -(500 % 70) - 200 % 70);
+	put_span(b, 100, 7, 5, OP);
+	((struct mxbpf_rec *)b->data)->size = MXBPF_SPAN_BYTES_MIN;
+	b->len = MXBPF_SPAN_BYTES_MIN;
+	put_span(b, 100, 9, 5, OP);
+	CHECK(!feed(m, b) && r->count == 4 && r->alloc_bytes == 100 - 291);
+	a.name_id = 5;
+	a.alloc_bytes = INT64_MIN;
+	buf_put(b, &a, sizeof(a));
+	CHECK(!feed(m, b) && r->alloc_bytes == INT64_MIN);
+	mdl_free(m);
+}
+
 static void test_names(struct buf *b)
 {
 	struct mdl *m = mdl_new();
@@ -390,6 +421,11 @@ static void set_edge_class(void *rec)
 	((struct mxbpf_edge *)rec)->src_cls = MXBPF_CLASS_MAX;
 }
 
+static void set_agg_mem_class(void *rec)
+{
+	((struct mxbpf_agg_mem *)rec)->cls = OP;
+}
+
 static void test_malformed(void)
 {
 	static const struct {
@@ -413,6 +449,8 @@ static void test_malformed(void)
 		{MXBPF_AGG, 72 + 32, set_agg_order},
 		{MXBPF_AGG, 72 + 32, set_agg_class},
 		{MXBPF_MEM, 72, NULL},
+		{MXBPF_AGG_MEM, 40, set_agg_mem_class},
+		{MXBPF_AGG_MEM, 48, NULL},
 		{MXBPF_COUNTER, 32, set_counter_class},
 		{MXBPF_EDGE, 40, set_edge_class},
 		{200, 24, set_size_beyond},
@@ -487,6 +525,8 @@ int main(void)
 	test_unwound(&b);
 	TEST("what is emitted makes an equal model, and aggregates merge")
 	test_round_trip(&b);
+	TEST("bytes taken are summed with their sign; a record without them has none")
+	test_bytes(&b);
 	TEST("every name id has a text")
 	test_names(&b);
 	TEST("a malformed record is refused, and what stood before it is kept")

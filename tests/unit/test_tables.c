@@ -2,7 +2,6 @@
 /* The sinks that print tables. Runs in the top folder: reads tests/golden/mxnet and share/. */
 #include "sink/sink.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
+#include "schema.h"
 #include "unit.h"
 
 #define API MXBPF_CLASS_API
@@ -473,7 +473,7 @@ static void test_sort(void)
 			order[k] = *mdl_name(m, rows[k]->name_id, NULL);
 		order[k] = 0;
 		if (strcmp(order, cases[i].order)) {
-			printf("# %s: %s, not %s\n", snk_sort_names[cases[i].by], order, cases[i].order);
+			printf("# %s: %s, not %s\n", snk_sort_keys[cases[i].by].name, order, cases[i].order);
 			CHECK(!"sorted");
 		}
 		free(rows);
@@ -499,67 +499,6 @@ static void test_top(void)
 }
 
 /* ---- json */
-
-static bool has_type(const cJSON *v, const char *type)
-{
-	if (!strcmp(type, "integer"))
-		return cJSON_IsNumber(v) &&
-		       (v->valuedouble >= 1ull << 53 || v->valuedouble == (double)(int64_t)v->valuedouble);
-	return (!strcmp(type, "object") && cJSON_IsObject(v)) || (!strcmp(type, "array") && cJSON_IsArray(v)) ||
-	       (!strcmp(type, "string") && cJSON_IsString(v)) || (!strcmp(type, "null") && cJSON_IsNull(v));
-}
-
-static bool one_of(const cJSON *list, const cJSON *v, bool types)
-{
-	const cJSON *p;
-
-	cJSON_ArrayForEach(p, list) if (types ? has_type(v, p->valuestring) : cJSON_Compare(p, v, true)) return true;
-	return false;
-}
-
-static bool valid(const cJSON *root, const cJSON *schema, const cJSON *v);
-
-static bool valid_members(const cJSON *root, const cJSON *schema, const cJSON *v)
-{
-	const cJSON *props = cJSON_GetObjectItem(schema, "properties"), *p, *sub;
-	const cJSON *more = cJSON_GetObjectItem(schema, "additionalProperties");
-
-	cJSON_ArrayForEach(p, cJSON_GetObjectItem(schema, "required")) if (!cJSON_GetObjectItemCaseSensitive(
-										   v, p->valuestring)) return false;
-	if (!cJSON_IsObject(v))
-		return true;
-	cJSON_ArrayForEach(p, v)
-	{
-		sub = cJSON_GetObjectItemCaseSensitive(props, p->string);
-		if (!sub && cJSON_IsFalse(more))
-			return false;
-		if (!valid(root, sub ? sub : more, p))
-			return false;
-	}
-	return true;
-}
-
-/* The words of JSON Schema that the schema uses. */
-static bool valid(const cJSON *root, const cJSON *schema, const cJSON *v)
-{
-	const cJSON *ref = cJSON_GetObjectItem(schema, "$ref"), *type = cJSON_GetObjectItem(schema, "type"), *p;
-	const cJSON *only = cJSON_GetObjectItem(schema, "const"), *list = cJSON_GetObjectItem(schema, "enum");
-
-	if (!schema)
-		return true;
-	if (ref && !valid(root, cJSON_GetObjectItem(cJSON_GetObjectItem(root, "$defs"), ref->valuestring + 8), v))
-		return false;
-	if (cJSON_IsString(type) ? !has_type(v, type->valuestring) : type && !one_of(type, v, true))
-		return false;
-	if ((only && !cJSON_Compare(only, v, true)) || (list && !one_of(list, v, false)))
-		return false;
-	p = cJSON_GetObjectItem(schema, "minimum");
-	if (p && v->valuedouble < p->valuedouble)
-		return false;
-	if (cJSON_IsArray(v))
-		cJSON_ArrayForEach(p, v) if (!valid(root, cJSON_GetObjectItem(schema, "items"), p)) return false;
-	return valid_members(root, schema, v);
-}
 
 static void test_json(void)
 {
@@ -732,7 +671,7 @@ static void test_registry(void)
 	}
 	CHECK(snk_find("modern") && !snk_find("no such") && !snk_find_suffix("x.unknown"));
 	for (i = 0; i < SNK_SORT_NKEYS; i++)
-		CHECK(snk_sort_names[i] && snk_sort_find(snk_sort_names[i]) == i);
+		CHECK(snk_sort_keys[i].name && snk_sort_find(snk_sort_keys[i].name) == i);
 	CHECK(snk_sort_find("size") == -1);
 }
 

@@ -389,6 +389,8 @@ static unsigned left_of_thread(const struct mxbpf_thread *t, uint64_t sp,
 			.cls = f->cls,
 			.flags = MXBPF_SPAN_UNWOUND,
 			.probe = f->probe,
+			.alloc_bytes = f->alloc_bytes,
+			.self_alloc_bytes = f->self_alloc_bytes,
 		};
 
 		if ((f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT) || f->sp >= sp)

@@ -34,7 +34,7 @@ struct cmd_opts {
 	const char *output;   /* -o; NULL */
 	const char *trace;    /* --trace; NULL */
 	const char *format;   /* --format, -f; NULL: the command's default */
-	const char *layout;   /* --layout: "modern", "mxnet" */
+	const char *layout;   /* --layout: of word_layout() */
 	unsigned probes;      /* --probes: mask of enum probe_group */
 	int sort;	      /* --sort: enum snk_sort */
 	bool ascending;

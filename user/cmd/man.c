@@ -157,7 +157,14 @@ static const struct {
 	 "\\fISelf\\fR is that time less the calls nested directly in it on the same thread.\n"
 	 "\\fB\\-\\-format json\\fR has the exact integers, in nanoseconds and bytes.\n"
 	 "\\fB\\-\\-layout mxnet\\fR keeps the layout and the quirks of mxnet.profiler.dumps(), for scripts that\n"
-	 "parse it; where the two differ, the modern layout is the right one.\n"},
+	 "parse it; where the two differ, the modern layout is the right one.\n"
+	 "\\fB\\-\\-layout torch\\fR prints the operators as torch.profiler's key_averages().table() does,\n"
+	 "\\fBtorch\\-classic\\fR as torch.autograd.profiler did in 2017; total_average() stands behind the table.\n"
+	 "A name has one row there, whatever process and device.\n"
+	 "The sort_by of 2017 put the smallest first: here that is \\fB\\-\\-ascending\\fR.\n"
+	 ".PP\n"
+	 "The memory of a call is what its own thread took less what it gave back while the call was open;\n"
+	 "its self memory leaves out the calls nested directly in it.\n"},
 	{"OVERHEAD", NULL,
 	 "A probe costs its process a trap each time it is hit: about half a microsecond where the kernel can\n"
 	 "emulate the probed instruction, up to ten on a virtual machine where it must single\\-step it.\n"

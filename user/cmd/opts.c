@@ -20,12 +20,12 @@
 
 static const char *word_sort(unsigned i)
 {
-	return i < SNK_SORT_NKEYS ? snk_sort_names[i] : NULL;
+	return i < SNK_SORT_NKEYS ? snk_sort_keys[i].name : NULL;
 }
 
 static const char *word_layout(unsigned i)
 {
-	static const char *const words[] = {"modern", "mxnet", NULL};
+	static const char *const words[] = {"modern", "mxnet", "torch", "torch-classic", NULL};
 
 	return words[i];
 }
@@ -251,6 +251,12 @@ static int set_index(const struct cmd_option *opt, struct cmd_opts *o, const cha
 	return 0;
 }
 
+static int set_sort(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	o->sort = snk_sort_find(text);
+	return o->sort < 0 ? set_index(opt, o, text, e) : 0;
+}
+
 static int set_mask(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	unsigned mask = 0;
@@ -325,11 +331,12 @@ const struct cmd_option cmd_options[] = {
 	 .help = "what to write", .def = "by the suffix of -o, else chrome",
 	 .set = set_word, FIELD(format), .word = word_export},
 	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = TABLES,
-	 .help = "of the tables and the JSON; mxnet is what mxnet.profiler.dumps() prints", .def = "modern",
+	 .help = "of the tables and the JSON; mxnet is what mxnet.profiler.dumps() prints, torch what "
+		 "torch.profiler's table() prints, torch-classic what it printed in 2017", .def = "modern",
 	 .set = set_word, FIELD(layout), .word = word_layout},
 	{.name = "sort", .arg = "KEY", .group = "Tables", .commands = TABLES,
-	 .help = "order of the rows, largest first", .def = "total",
-	 .set = set_index, FIELD(sort), .word = word_sort},
+	 .help = "order of the rows, largest first; the names of torch's sort_by are understood too", .def = "total",
+	 .set = set_sort, FIELD(sort), .word = word_sort},
 	{.name = "ascending", .group = "Tables", .commands = TABLES, .help = "smallest first",
 	 .set = set_flag, FIELD(ascending)},
 	{.name = "top", .arg = "N", .group = "Tables", .commands = TABLES,
@@ -530,6 +537,8 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 		if ((opt->required & c->bit) && !(seen >> (opt - cmd_options) & 1))
 			return err_set(e, ERR_USAGE, -EINVAL, "--%s %s is missing; usage: %s %s", opt->name, opt->arg,
 				       title, c->synopsis);
+	if ((c->bit & TABLES) && !cmd_table_sink(o))
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --format %s", o->layout, o->format);
 	if (o->output && o->trace && !strcmp(o->output, o->trace))
 		return err_set(e, ERR_USAGE, -EINVAL, "--output and --trace name the same file '%.200s'", o->trace);
 	return 0;

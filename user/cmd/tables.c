@@ -5,6 +5,7 @@
 
 #include "cmd/cmd.h"
 
+/* clang-format off */
 static const struct {
 	const char *layout, *format, *sink;
 } table_sinks[] = {
@@ -12,7 +13,10 @@ static const struct {
 	{"modern", "json", "json"},
 	{"mxnet", "table", "mxnet"},
 	{"mxnet", "json", "mxnet-json"},
+	{"torch", "table", "torch"},
+	{"torch-classic", "table", "torch-classic"},
 };
+/* clang-format on */
 
 const struct snk_ops *cmd_table_sink(const struct cmd_opts *o)
 {

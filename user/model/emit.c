@@ -5,6 +5,21 @@
 #include <errno.h>
 #include <string.h>
 
+/* Most rows have none. */
+static int emit_row_mem(const struct mdl_row *r, struct buf *out)
+{
+	struct mxbpf_agg_mem a = {
+		.h = {.kind = MXBPF_AGG_MEM, .size = sizeof(a), .tgid = r->tgid},
+		.name_id = r->name_id,
+		.alloc_bytes = r->alloc_bytes,
+		.self_alloc_bytes = r->self_alloc_bytes,
+		.device = r->device,
+		.cls = r->cls,
+	};
+
+	return a.alloc_bytes || a.self_alloc_bytes ? buf_put(out, &a, sizeof(a)) : 0;
+}
+
 static int emit_row(const struct mdl_row *r, struct buf *out)
 {
 	struct mxbpf_agg a = {
@@ -27,7 +42,7 @@ static int emit_row(const struct mdl_row *r, struct buf *out)
 			buckets[a.nbuckets++] = (struct mxbpf_bucket){.index = i, .count = r->hist[i]};
 	bytes = a.nbuckets * sizeof(buckets[0]);
 	a.h.size = (uint16_t)(sizeof(a) + bytes);
-	return buf_put(out, &a, sizeof(a)) || buf_put(out, buckets, bytes) ? -ENOMEM : 0;
+	return buf_put(out, &a, sizeof(a)) || buf_put(out, buckets, bytes) || emit_row_mem(r, out) ? -ENOMEM : 0;
 }
 
 static int emit_mem(const struct mdl_mem_row *r, struct buf *out)

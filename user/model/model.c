@@ -62,12 +62,19 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t name_id, ui
 	return r;
 }
 
-static struct mdl_row *row(struct mdl *m, unsigned cls, uint64_t name_id, uint32_t tgid, uint32_t device)
+static struct mdl_row *row_find(struct mdl *m, unsigned cls, uint64_t name_id, uint32_t tgid, uint32_t device)
 {
 	uint64_t *slot = hash_get(&m->row_index[cls], name_id, (uint64_t)tgid << 32 | device);
 
 	/* 0: there was no memory for the row when its slot was made. */
-	return slot && *slot ? (void *)(uintptr_t)*slot : row_add(m, cls, name_id, tgid, device);
+	return slot ? (void *)(uintptr_t)*slot : NULL;
+}
+
+static struct mdl_row *row(struct mdl *m, unsigned cls, uint64_t name_id, uint32_t tgid, uint32_t device)
+{
+	struct mdl_row *r = row_find(m, cls, name_id, tgid, device);
+
+	return r ? r : row_add(m, cls, name_id, tgid, device);
 }
 
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device)
@@ -91,9 +98,25 @@ static void widen(struct mdl_row *r, uint64_t min_ns, uint64_t max_ns)
 		r->max_ns = max_ns;
 }
 
+void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from)
+{
+	unsigned i;
+
+	if (!from->count)
+		return;
+	widen(to, from->min_ns, from->max_ns);
+	add_sat(&to->count, from->count);
+	add_sat(&to->total_ns, from->total_ns);
+	add_sat(&to->self_ns, from->self_ns);
+	add_sat_signed(&to->alloc_bytes, from->alloc_bytes);
+	add_sat_signed(&to->self_alloc_bytes, from->self_alloc_bytes);
+	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
+		add_sat(&to->hist[i], from->hist[i]);
+}
+
 static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_span *s = (const void *)rec;
+	const struct mxbpf_span span = mdl_span(rec), *s = &span;
 	struct mdl_row *r = row(m, s->cls, s->name_id, s->h.tgid, s->device);
 
 	if (!r)
@@ -102,6 +125,8 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	r->count++;
 	add_sat(&r->total_ns, s->dur_ns);
 	add_sat(&r->self_ns, s->self_ns);
+	add_sat_signed(&r->alloc_bytes, s->alloc_bytes);
+	add_sat_signed(&r->self_alloc_bytes, s->self_alloc_bytes);
 	r->hist[mdl_bucket(s->dur_ns)]++;
 	m->counters[s->cls][MXBPF_COUNTER_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);
 	return window_span(m, s);
@@ -124,6 +149,19 @@ static int fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 	add_sat(&r->self_ns, a->self_ns);
 	for (i = 0; i < a->nbuckets; i++)
 		add_sat(&r->hist[a->buckets[i].index], a->buckets[i].count);
+	return 0;
+}
+
+/* A row of its own would have no calls: what names none is skipped. */
+static int fold_agg_mem(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const struct mxbpf_agg_mem *a = (const void *)rec;
+	struct mdl_row *r = row_find(m, a->cls, a->name_id, a->h.tgid, a->device);
+
+	if (r) {
+		add_sat_signed(&r->alloc_bytes, a->alloc_bytes);
+		add_sat_signed(&r->self_alloc_bytes, a->self_alloc_bytes);
+	}
 	return 0;
 }
 
@@ -178,8 +216,8 @@ static int fold_name(struct mdl *m, const struct mxbpf_rec *rec)
 typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
 static const fold_fn folds[] = {
-	[MXBPF_SPAN] = fold_span,   [MXBPF_AGG] = fold_agg,   [MXBPF_COUNTER] = fold_counter,
-	[MXBPF_ALLOC] = fold_alloc, [MXBPF_NAME] = fold_name, [MXBPF_MEM] = fold_mem,
+	[MXBPF_SPAN] = fold_span, [MXBPF_AGG] = fold_agg, [MXBPF_COUNTER] = fold_counter, [MXBPF_ALLOC] = fold_alloc,
+	[MXBPF_NAME] = fold_name, [MXBPF_MEM] = fold_mem, [MXBPF_AGG_MEM] = fold_agg_mem,
 };
 
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes)

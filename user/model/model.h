@@ -30,8 +30,12 @@ struct mdl_row {
 	uint8_t cls;
 	uint64_t name_id;
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
+	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
 	uint64_t hist[MXBPF_HIST_BUCKETS];
 };
+
+/* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
+void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);
 
 /* Running account of one device; borrowed likewise. */
 struct mdl_mem_row {
@@ -74,6 +78,9 @@ int mdl_emit(const struct mdl *m, struct buf *out);
 /* Bucket of the histogram, and its lower bound; shared with BPF's copy by test. */
 unsigned mdl_bucket(uint64_t ns);
 uint64_t mdl_bucket_low(unsigned index);
+
+/* A span record as this version knows it: what it lacks, as the first recordings do, is 0. */
+struct mxbpf_span mdl_span(const struct mxbpf_rec *r);
 
 /*
  * Walks whole records: *pos from 0; returns the next or NULL at the end, or NULL with *bad set when a

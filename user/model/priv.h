@@ -59,4 +59,11 @@ static inline void add_sat(uint64_t *sum, uint64_t n)
 		*sum = UINT64_MAX;
 }
 
+/* The same of what has a sign. */
+static inline void add_sat_signed(int64_t *sum, int64_t n)
+{
+	if (__builtin_add_overflow(*sum, n, sum))
+		*sum = n < 0 ? INT64_MIN : INT64_MAX;
+}
+
 #endif

@@ -2,6 +2,8 @@
 /* What a record must satisfy before anybody looks into it. */
 #include "model/model.h"
 
+#include <string.h>
+
 static bool class_fits(unsigned cls)
 {
 	return cls > MXBPF_CLASS_NONE && cls < MXBPF_CLASS_MAX;
@@ -26,6 +28,11 @@ static bool agg_fits(const struct mxbpf_rec *r)
 	return true;
 }
 
+static bool agg_mem_fits(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_agg_mem *)r)->cls);
+}
+
 static bool counter_fits(const struct mxbpf_rec *r)
 {
 	return ((const struct mxbpf_counter *)r)->cls < MXBPF_CLASS_MAX;
@@ -48,13 +55,14 @@ static const struct {
 	size_t bytes;
 	bool (*fits)(const struct mxbpf_rec *r);
 } kinds[] = {
-	[MXBPF_SPAN] = {sizeof(struct mxbpf_span), span_fits},
+	[MXBPF_SPAN] = {MXBPF_SPAN_BYTES_MIN, span_fits},
 	[MXBPF_AGG] = {sizeof(struct mxbpf_agg), agg_fits},
 	[MXBPF_COUNTER] = {sizeof(struct mxbpf_counter), counter_fits},
 	[MXBPF_ALLOC] = {sizeof(struct mxbpf_alloc), NULL},
 	[MXBPF_EDGE] = {sizeof(struct mxbpf_edge), edge_fits},
 	[MXBPF_NAME] = {sizeof(struct mxbpf_name), name_fits},
 	[MXBPF_MEM] = {sizeof(struct mxbpf_mem), NULL},
+	[MXBPF_AGG_MEM] = {sizeof(struct mxbpf_agg_mem), agg_mem_fits},
 };
 
 static bool rec_fits(const struct mxbpf_rec *r, size_t left)
@@ -64,6 +72,14 @@ static bool rec_fits(const struct mxbpf_rec *r, size_t left)
 	if (r->kind >= sizeof(kinds) / sizeof(kinds[0]))
 		return true;
 	return r->size >= kinds[r->kind].bytes && (!kinds[r->kind].fits || kinds[r->kind].fits(r));
+}
+
+struct mxbpf_span mdl_span(const struct mxbpf_rec *r)
+{
+	struct mxbpf_span s = {0};
+
+	memcpy(&s, r, r->size < sizeof(s) ? r->size : sizeof(s));
+	return s;
 }
 
 const struct mxbpf_rec *mdl_next_rec(const void *recs, size_t bytes, size_t *pos, bool *bad)

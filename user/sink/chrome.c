@@ -456,7 +456,7 @@ static int chrome_record(struct snk *s, const struct mxbpf_rec *r)
 		write_span(c, span, &late.place);
 		return c->error;
 	}
-	late.span = *span;
+	late.span = mdl_span(r);
 	late.ordinal = buf_count(&c->late, struct late);
 	return buf_put(&c->late, &late, sizeof(late)) ? no_memory(c) : 0;
 }

@@ -73,14 +73,6 @@ static void fit(struct snk_grid *g, size_t *widths, unsigned width)
 		widths[0] = room;
 }
 
-static const char *skip_columns(const char *text, size_t n)
-{
-	while (*text && n--)
-		for (text++; ((unsigned char)*text & 0xc0) == 0x80; text++)
-			;
-	return text;
-}
-
 static void put_pad(struct out *o, size_t n)
 {
 	out_printf(o, "%*s", (int)n, "");
@@ -96,9 +88,9 @@ static void put_first(struct out *o, const char *text, size_t width)
 		put_pad(o, width - n);
 		return;
 	}
-	out_write(o, text, (size_t)(skip_columns(text, head) - text));
+	out_write(o, text, (size_t)(snk_skip_columns(text, head) - text));
 	out_puts(o, "…");
-	out_puts(o, skip_columns(text, n - (width - head - 1)));
+	out_puts(o, snk_skip_columns(text, n - (width - head - 1)));
 }
 
 static void put_cell(const struct snk_grid *g, unsigned col, const char *text, size_t width, struct out *o)

@@ -116,9 +116,13 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		out_printf(s->out,
 			   ", \"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"self_ns\": %" PRIu64
 			   ", \"min_ns\": %" PRIu64 ", \"max_ns\": %" PRIu64 ", \"avg_ns\": %" PRIu64
-			   ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 "}",
+			   ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64,
 			   r->count, r->total_ns, r->self_ns, r->min_ns, r->max_ns, r->total_ns / r->count,
 			   mdl_percentile(r, 0.50), mdl_percentile(r, 0.99));
+		if (t->memory)
+			out_printf(s->out, ", \"alloc_bytes\": %" PRId64 ", \"self_alloc_bytes\": %" PRId64,
+				   r->alloc_bytes, r->self_alloc_bytes);
+		out_puts(s->out, "}");
 	}
 	out_puts(s->out, "]");
 	return 0;

@@ -5,11 +5,13 @@
 
 #include "sink/sink.h"
 
-extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk_chrome;
+extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk_chrome, snk_torch, snk_torch_classic;
 
 /* text.c: hostile text of any length. */
 void snk_put_safe(struct out *o, const char *text, size_t len);
 void snk_put_json(struct out *o, const char *text, size_t len); /* with its quotes */
+/* Behind the first n columns of text that is safe. */
+const char *snk_skip_columns(const char *text, size_t n);
 /* std::string order, which is that of MXNet's tables. */
 int snk_name_cmp(const char *a, size_t alen, const char *b, size_t blen);
 

@@ -62,13 +62,19 @@ static int one_table(struct snk *s, enum mxbpf_class cls)
 	struct snk_table t = {.cls = cls, .title = s->in->session->class_title[cls]};
 	const struct mdl_row **rows;
 	size_t i;
-	int err = snk_sorted_rows(s->in->model, cls, s->opts, &rows, &t.nrows_all);
+	int err;
 
+	if (s->ops->merge_names)
+		err = snk_merged_rows(s->in->model, cls, s->opts, &rows, &t.nrows_all);
+	else
+		err = snk_sorted_rows(s->in->model, cls, s->opts, &rows, &t.nrows_all);
 	if (err)
 		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
-	for (i = 0; i < t.nrows_all; i++)
+	for (i = 0; i < t.nrows_all; i++) {
 		if (__builtin_add_overflow(t.total_ns, rows[i]->total_ns, &t.total_ns))
 			t.total_ns = UINT64_MAX;
+		t.memory |= rows[i]->alloc_bytes || rows[i]->self_alloc_bytes;
+	}
 	t.rows = rows;
 	t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
 	err = s->ops->table(s, &t);

@@ -14,7 +14,7 @@
 #include "model/model.h"
 #include "model/session.h"
 
-/* Keys of --sort, named in snk_sort_names[]. By name: A to Z either way. */
+/* Keys of --sort. By name: A to Z either way. */
 enum snk_sort {
 	SNK_SORT_TOTAL,
 	SNK_SORT_SELF,
@@ -23,11 +23,18 @@ enum snk_sort {
 	SNK_SORT_MIN,
 	SNK_SORT_MAX,
 	SNK_SORT_P99,
+	SNK_SORT_ALLOC,
+	SNK_SORT_SELF_ALLOC,
+	SNK_SORT_DEVICE, /* time on a GPU, which no row has yet */
 	SNK_SORT_NAME,
 	SNK_SORT_NKEYS,
 };
-extern const char *const snk_sort_names[SNK_SORT_NKEYS];
-/* Index or -1. */
+struct snk_sort_key {
+	const char *name;
+	const char *aliases[12]; /* what torch's sort_by calls it; NULL behind the last */
+};
+extern const struct snk_sort_key snk_sort_keys[SNK_SORT_NKEYS];
+/* Index of a name or an alias, or -1. */
 int snk_sort_find(const char *name);
 
 struct snk_opts {
@@ -57,9 +64,10 @@ struct snk_input {
 struct snk_table {
 	enum mxbpf_class cls;
 	const char *title;
-	const struct mdl_row *const *rows; /* sorted, cut to opts.top */
-	size_t nrows, nrows_all;
-	uint64_t total_ns; /* over all rows, cut ones too */
+	const struct mdl_row *const *rows; /* sorted */
+	size_t nrows, nrows_all;	   /* the first that are to be shown (opts.top), all */
+	uint64_t total_ns;		   /* over all rows, cut ones too */
+	bool memory;			   /* any row took or gave back bytes */
 };
 
 /* State of one run, first member of a sink's own state. */
@@ -77,6 +85,7 @@ struct snk_ops {
 	const char *help;	     /* one line */
 	const char *const *suffixes; /* of -o files, NULL-terminated; NULL: none */
 	bool needs_records;
+	bool merge_names;   /* in tables, rows of one name are one, whatever process and device */
 	size_t state_bytes; /* of the sink's struct that begins with struct snk; 0: sizeof(struct snk) */
 	int (*begin)(struct snk *s);
 	int (*survey)(struct snk *s, const struct mxbpf_rec *r); /* every record, first pass */
@@ -98,6 +107,9 @@ int snk_write(const struct snk_ops *ops, const struct snk_input *in, const struc
 
 /* Rows of a class sorted by opts (ties: larger name first, as MXNet's own tables). Caller frees *rows. */
 int snk_sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, const struct mdl_row ***rows,
+		    size_t *n);
+/* The same with rows of one name made one. */
+int snk_merged_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, const struct mdl_row ***rows,
 		    size_t *n);
 
 #endif

@@ -5,18 +5,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const snk_sort_names[SNK_SORT_NKEYS] = {
-	[SNK_SORT_TOTAL] = "total", [SNK_SORT_SELF] = "self", [SNK_SORT_COUNT] = "count", [SNK_SORT_AVG] = "avg",
-	[SNK_SORT_MIN] = "min",	    [SNK_SORT_MAX] = "max",   [SNK_SORT_P99] = "p99",	  [SNK_SORT_NAME] = "name",
+#define SUMS_OF(device)                                                                                                \
+	device "_time", device "_time_total", "self_" device "_time_total", device "_memory_usage",                    \
+		"self_" device "_memory_usage"
+
+const struct snk_sort_key snk_sort_keys[SNK_SORT_NKEYS] = {
+	[SNK_SORT_TOTAL] = {"total", {"cpu_time_total"}},
+	[SNK_SORT_SELF] = {"self", {"self_cpu_time_total"}},
+	[SNK_SORT_COUNT] = {"count"},
+	[SNK_SORT_AVG] = {"avg", {"cpu_time"}},
+	[SNK_SORT_MIN] = {"min"},
+	[SNK_SORT_MAX] = {"max"},
+	[SNK_SORT_P99] = {"p99"},
+	[SNK_SORT_ALLOC] = {"alloc", {"cpu_memory_usage"}},
+	[SNK_SORT_SELF_ALLOC] = {"self-alloc", {"self_cpu_memory_usage"}},
+	[SNK_SORT_DEVICE] = {"device", {SUMS_OF("cuda"), SUMS_OF("device")}},
+	[SNK_SORT_NAME] = {"name"},
 };
 
 int snk_sort_find(const char *name)
 {
+	const char *const *alias;
 	int i;
 
-	for (i = 0; i < SNK_SORT_NKEYS; i++)
-		if (!strcmp(snk_sort_names[i], name))
+	for (i = 0; i < SNK_SORT_NKEYS; i++) {
+		if (!strcmp(snk_sort_keys[i].name, name))
 			return i;
+		for (alias = snk_sort_keys[i].aliases; *alias; alias++)
+			if (!strcmp(*alias, name))
+				return i;
+	}
 	return -1;
 }
 
@@ -37,6 +55,8 @@ static long double key_of(const struct mdl_row *r, enum snk_sort by)
 		[SNK_SORT_MIN] = (long double)r->min_ns,
 		[SNK_SORT_MAX] = (long double)r->max_ns,
 		[SNK_SORT_P99] = by == SNK_SORT_P99 ? (long double)mdl_percentile(r, 0.99) : 0,
+		[SNK_SORT_ALLOC] = (long double)r->alloc_bytes,
+		[SNK_SORT_SELF_ALLOC] = (long double)r->self_alloc_bytes,
 	};
 
 	return keys[by];
@@ -57,14 +77,41 @@ static int by_rank(const void *va, const void *vb, void *vopts)
 	return a->row->tgid < b->row->tgid ? -1 : a->row->tgid > b->row->tgid;
 }
 
-int snk_sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, const struct mdl_row ***rows,
-		    size_t *n)
+static int by_name(const void *va, const void *vb)
+{
+	const struct ranked *a = va, *b = vb;
+
+	return snk_name_cmp(a->name, a->len, b->name, b->len);
+}
+
+/* `sums` takes the rows that come of it; returns their number. */
+static size_t merge_names(struct ranked *ranks, size_t n, struct mdl_row *sums)
+{
+	size_t kept = 0, i;
+
+	qsort(ranks, n, sizeof(*ranks), by_name);
+	for (i = 0; i < n; i++) {
+		if (kept && !by_name(&ranks[kept - 1], &ranks[i])) {
+			mdl_row_merge(&sums[kept - 1], ranks[i].row);
+			continue;
+		}
+		sums[kept] = *ranks[i].row;
+		ranks[kept] = ranks[i];
+		ranks[kept].row = &sums[kept];
+		kept++;
+	}
+	return kept;
+}
+
+/* One block, so that the caller frees one: the pointers, and behind them the rows that were made for them. */
+static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, bool merge, size_t *n,
+		       const struct mdl_row ***rows)
 {
 	const struct mdl_row *const *all = mdl_rows(m, cls, n);
 	struct ranked *ranks = calloc(*n + 1, sizeof(*ranks));
 	size_t i;
 
-	*rows = calloc(*n + 1, sizeof(**rows));
+	*rows = calloc(*n + 1, sizeof(**rows) + (merge ? sizeof(***rows) : 0));
 	if (!ranks || !*rows) {
 		free(ranks);
 		free(*rows);
@@ -73,12 +120,27 @@ int snk_sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *
 	}
 	for (i = 0; i < *n; i++) {
 		ranks[i].row = all[i];
-		ranks[i].key = key_of(all[i], opts->sort);
 		ranks[i].name = mdl_name(m, all[i]->name_id, &ranks[i].len);
 	}
+	if (merge)
+		*n = merge_names(ranks, *n, (struct mdl_row *)(*rows + *n + 1));
+	for (i = 0; i < *n; i++)
+		ranks[i].key = key_of(ranks[i].row, opts->sort);
 	qsort_r(ranks, *n, sizeof(*ranks), by_rank, (void *)opts);
 	for (i = 0; i < *n; i++)
 		(*rows)[i] = ranks[i].row;
 	free(ranks);
 	return 0;
+}
+
+int snk_sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, const struct mdl_row ***rows,
+		    size_t *n)
+{
+	return sorted_rows(m, cls, opts, false, n, rows);
+}
+
+int snk_merged_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, const struct mdl_row ***rows,
+		    size_t *n)
+{
+	return sorted_rows(m, cls, opts, true, n, rows);
 }

@@ -44,6 +44,14 @@ void snk_put_json(struct out *o, const char *text, size_t len)
 	out_puts(o, "\"");
 }
 
+const char *snk_skip_columns(const char *text, size_t n)
+{
+	while (*text && n--)
+		for (text++; ((unsigned char)*text & 0xc0) == 0x80; text++)
+			;
+	return text;
+}
+
 int snk_name_cmp(const char *a, size_t alen, const char *b, size_t blen)
 {
 	int order = memcmp(a, b, alen < blen ? alen : blen);

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What torch prints of made-up rows, for tests/unit/test_torch.c: run it with a Python that has torch 2.13.
+usage: make.py          the tables of every .rows file here, by torch's own code (torch) and the document's (torch-classic)
+       make.py record   first a new real.rows, of a real training step
+       make.py made-up  first the other .rows files anew
+
+A row: calls, total ns, self ns, bytes, own bytes, name. A table: FILE.LAYOUT.KEY[.TOP].txt, what print() writes, then
+what total_average() is."""
+import os
+import sys
+
+import torch
+from torch.autograd.profiler_util import EventList, FunctionEventAvg
+
+import doc4
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
+
+MADE_UP = {
+    'none': [],
+    'zero': [(3, 0, 0, 0, 0, 'aten::empty'), (1, 0, 0, 0, 0, 'aten::detach')],
+    # Cut at 52; one of 52 is cut too, one of 51 is not. Columns are characters, not bytes.
+    'names': [(1, 1000, 1000, 0, 0, 'aten::' + 'abcdefghij' * 30), (2, 9000, 9000, 0, 0, 'Schl\u00fcssel' * 7),
+              (2, 9100, 9100, 0, 0, '\u6f14\u7b97\u5b50')] +
+             [(1, 2000 + n, 2000 + n, 0, 0, 'autograd::engine::evaluate_function: ' + 'X' * n)
+              for n in (10, 13, 14, 15, 16, 17, 18, 19)],
+    'short': [(1, 5000, 5000, 0, 0, 'mm')],
+    'shares': [(1, 100000, 1, 0, 0, 'outer'), (3, 33333, 33333, 0, 0, 'third'), (1, 66666, 66666, 0, 0, 'rest'),
+               (7, 4, 4, 0, 0, 'dust'), (1, 0, 0, 0, 0, 'nothing')],
+    'halves': [(8, 1250, 1250, 0, 0, 'a'), (8, 3750, 3750, 0, 0, 'b'), (3, 12500, 12500, 0, 0, 'c'),
+               (1, 82500, 82500, 0, 0, 'd'), (1, 1000005000, 900000, 0, 0, 'e')],
+    'whole': [(1, 777, 777, 0, 0, 'all')],
+    'units': [(n, t, t, 0, 0, 't%d' % t) for n, t in (
+        (1, 1), (1, 999), (2, 1000), (1, 999999), (3, 1000000), (1, 1000500), (1, 4442500), (1, 999999999),
+        (1, 1000000000), (7, 12345678900), (1, 3600 * 10**9))],
+    'bytes': [(1, 1001 + 2 * i, 1001 + 2 * i, b, -b // 2, 'b%d' % b) for i, b in enumerate((
+        0, 1, -1, 1023, 1024, -1024, 1025, 10 * KB + 51, MB - 1, MB, -MB, MB + MB // 200, GB - 1, GB, -3 * GB - GB // 2,
+        123 * GB))],
+}
+TODAY_KEYS = ('cpu_time', 'cpu_time_total', 'self_cpu_time_total', 'cpu_memory_usage', 'self_cpu_memory_usage', 'count',
+              'device_time_total')
+CLASSIC_KEYS = ('cpu_time', 'cuda_time', 'cpu_time_total', 'cuda_time_total', 'count')
+
+
+def path(name):
+    return os.path.join(HERE, name)
+
+
+def write_rows(case, rows):
+    with open(path(case + '.rows'), 'w') as f:
+        for row in rows:
+            f.write('%d %d %d %d %d %s\n' % row)
+
+
+def read_rows(case):
+    """Ties stay in the order of what they were in: mxbpf puts the larger name first."""
+    with open(path(case + '.rows')) as f:
+        rows = [line.rstrip('\n').split(' ', 5) for line in f]
+    return sorted(((*map(int, row[:5]), row[5]) for row in rows), key=lambda row: row[5], reverse=True)
+
+
+def record():
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(),
+                                torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.Linear(8 * 8 * 8, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 3, 16, 16)).sum().backward()
+            optimizer.step()
+    write_rows('real', [(e.count, round(e.cpu_time_total * 1000), round(e.self_cpu_time_total * 1000),
+                         e.cpu_memory_usage, e.self_cpu_memory_usage, e.key) for e in profile.key_averages()])
+
+
+def today(rows, sort_by, top):
+    events = EventList(profile_memory=any(row[3] or row[4] for row in rows))
+    for count, total, own, size, own_size, name in rows:
+        e = FunctionEventAvg()
+        e.key, e.count, e.node_id, e.is_user_annotation = name, count, -1, False
+        e.cpu_time_total, e.self_cpu_time_total = total / 1000, own / 1000
+        e.cpu_memory_usage, e.self_cpu_memory_usage = size, own_size
+        e.input_shapes = e.overload_name = ''
+        events.append(e)
+    return events.table(sort_by=sort_by, row_limit=top or -1), events.total_average()
+
+
+def classic(rows, sort_by, top):
+    """Its sort_by is smallest first; it has no limit."""
+    events, total = [], doc4.FunctionEventAvg()
+    for count, total_ns, _, _, _, name in rows:
+        e = doc4.FunctionEventAvg()
+        e.key, e.count, e.cpu_time_total = name, count, total_ns / 1000
+        events.append(e)
+        total.count += count
+        total.cpu_time_total += e.cpu_time_total
+    total.key = 'Total'
+    return doc4.build_table(events, sort_by), total
+
+
+def write_table(make, layout, case, key, top=0):
+    rows = read_rows(case)
+    text, total = make(rows, key, top)
+    with open(path('.'.join([case, layout, key] + [str(top)] * bool(top)) + '.txt'), 'w') as f:
+        f.write(text + '\n')
+        if rows:
+            f.write('# total    %r\n' % total)
+
+
+def main():
+    if 'record' in sys.argv:
+        record()
+    if 'made-up' in sys.argv:
+        for case, rows in MADE_UP.items():
+            write_rows(case, rows)
+    for name in os.listdir(HERE):
+        if name.endswith('.txt'):
+            os.unlink(path(name))
+    for case in MADE_UP:
+        write_table(today, 'torch', case, 'cpu_time_total')
+        write_table(classic, 'torch-classic', case, 'cpu_time_total')
+    for key in TODAY_KEYS:
+        write_table(today, 'torch', 'real', key, 10)
+    for key in CLASSIC_KEYS:
+        write_table(classic, 'torch-classic', 'real', key)
+    write_table(today, 'torch', 'real', 'cpu_time_total')
+
+
+main()

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a JSON document obeys a JSON Schema, as far as share/report.schema.json uses the language. */
+#ifndef SCHEMA_H
+#define SCHEMA_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline bool has_type(const cJSON *v, const char *type)
+{
+	if (!strcmp(type, "integer"))
+		return cJSON_IsNumber(v) &&
+		       (v->valuedouble >= 1ull << 53 || v->valuedouble == (double)(int64_t)v->valuedouble);
+	return (!strcmp(type, "object") && cJSON_IsObject(v)) || (!strcmp(type, "array") && cJSON_IsArray(v)) ||
+	       (!strcmp(type, "string") && cJSON_IsString(v)) || (!strcmp(type, "null") && cJSON_IsNull(v));
+}
+
+static inline bool one_of(const cJSON *list, const cJSON *v, bool types)
+{
+	const cJSON *p;
+
+	cJSON_ArrayForEach(p, list) if (types ? has_type(v, p->valuestring) : cJSON_Compare(p, v, true)) return true;
+	return false;
+}
+
+static inline bool valid(const cJSON *root, const cJSON *schema, const cJSON *v);
+
+static inline bool valid_members(const cJSON *root, const cJSON *schema, const cJSON *v)
+{
+	const cJSON *props = cJSON_GetObjectItem(schema, "properties"), *p, *sub;
+	const cJSON *more = cJSON_GetObjectItem(schema, "additionalProperties");
+
+	cJSON_ArrayForEach(p, cJSON_GetObjectItem(schema, "required")) if (!cJSON_GetObjectItemCaseSensitive(
+										   v, p->valuestring)) return false;
+	if (!cJSON_IsObject(v))
+		return true;
+	cJSON_ArrayForEach(p, v)
+	{
+		sub = cJSON_GetObjectItemCaseSensitive(props, p->string);
+		if (!sub && cJSON_IsFalse(more))
+			return false;
+		if (!valid(root, sub ? sub : more, p))
+			return false;
+	}
+	return true;
+}
+
+/* The words of JSON Schema that the schema uses. */
+static inline bool valid(const cJSON *root, const cJSON *schema, const cJSON *v)
+{
+	const cJSON *ref = cJSON_GetObjectItem(schema, "$ref"), *type = cJSON_GetObjectItem(schema, "type"), *p;
+	const cJSON *only = cJSON_GetObjectItem(schema, "const"), *list = cJSON_GetObjectItem(schema, "enum");
+
+	if (!schema)
+		return true;
+	if (ref && !valid(root, cJSON_GetObjectItem(cJSON_GetObjectItem(root, "$defs"), ref->valuestring + 8), v))
+		return false;
+	if (cJSON_IsString(type) ? !has_type(v, type->valuestring) : type && !one_of(type, v, true))
+		return false;
+	if ((only && !cJSON_Compare(only, v, true)) || (list && !one_of(list, v, false)))
+		return false;
+	p = cJSON_GetObjectItem(schema, "minimum");
+	if (p && v->valuedouble < p->valuedouble)
+		return false;
+	if (cJSON_IsArray(v))
+		cJSON_ArrayForEach(p, v) if (!valid(root, cJSON_GetObjectItem(schema, "items"), p)) return false;
+	return valid_members(root, schema, v);
+}
+
+#endif

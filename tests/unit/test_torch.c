@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The tables of PyTorch, against what its own code prints of the same rows (tests/golden/torch/make.py). Runs in the
+ * top folder.
+ */
+#include "sink/sink.h"
+
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "schema.h"
+#include "unit.h"
+
+#define OP     MXBPF_CLASS_OPERATOR
+#define GOLDEN "tests/golden/torch/"
+
+static char dir[] = "/tmp/mxbpf-test-XXXXXX";
+
+/* The whole file, NUL-terminated; "" if it cannot be read. Caller frees. */
+static char *read_file(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char *text = NULL;
+	size_t cap = 0;
+
+	if (!f || getdelim(&text, &cap, 0, f) < 0) {
+		free(text);
+		text = strdup("");
+	}
+	if (f)
+		fclose(f);
+	return text;
+}
+
+/* What a layout prints of m. Caller frees. */
+static char *render(const char *layout, struct mdl *m, const struct snk_opts *opts)
+{
+	struct mdl_session s = {
+		.comm = "python", .cmdline = "train.py", .class_title = {[OP] = "ops", [MXBPF_CLASS_API] = "api"}};
+	const struct snk_input in = {.session = &s, .model = m};
+	struct err e = {0};
+	char path[64], *text;
+	struct out *o;
+
+	snprintf(path, sizeof(path), "%s/out", dir);
+	if (out_open(path, false, &o, &e) || snk_write(snk_find(layout), &in, opts, o, &e) || out_commit(o, &e)) {
+		printf("# %s\n", e.why);
+		return strdup("");
+	}
+	text = read_file(path);
+	unlink(path);
+	return text;
+}
+
+struct row {
+	uint64_t count, total_ns, self_ns;
+	int64_t bytes, self_bytes;
+	uint32_t tgid, device;
+	unsigned cls;
+	uint64_t id; /* 0: a hash of the name */
+};
+
+static void feed_row(struct mdl *m, const struct row *r, const char *name)
+{
+	struct mxbpf_agg_mem mem = {.h = {MXBPF_AGG_MEM, sizeof(mem), r->tgid, 0}};
+	struct mxbpf_agg agg = {.h = {MXBPF_AGG, sizeof(agg), r->tgid, 0}};
+	size_t len = strlen(name), i;
+	uint64_t id = r->id ? r->id : 14695981039346656037ull;
+	struct buf b = {0};
+	struct mxbpf_name *n = buf_add(&b, sizeof(*n) + (len + 7) / 8 * 8);
+
+	for (i = 0; !r->id && i < len; i++)
+		id = (id ^ (unsigned char)name[i]) * 1099511628211ull;
+	memset(b.data, 0, b.len);
+	n->h = (struct mxbpf_rec){MXBPF_NAME, (uint16_t)b.len, 0, 0};
+	n->id = id;
+	n->len = (uint32_t)len;
+	memcpy(n->text, name, len);
+	agg.name_id = mem.name_id = id;
+	agg.cls = mem.cls = (uint8_t)(r->cls ? r->cls : OP);
+	agg.device = mem.device = r->device;
+	agg.count = r->count;
+	agg.total_ns = r->total_ns;
+	agg.self_ns = r->self_ns;
+	mem.alloc_bytes = r->bytes;
+	mem.self_alloc_bytes = r->self_bytes;
+	CHECK(!buf_put(&b, &agg, sizeof(agg)) && !buf_put(&b, &mem, sizeof(mem)) && !mdl_feed(m, b.data, b.len));
+	buf_fini(&b);
+}
+
+/* A line: calls, total ns, self ns, bytes, own bytes, name. */
+static struct mdl *read_rows(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	struct mdl *m = mdl_new();
+	char line[2048];
+	struct row r;
+	int name;
+
+	CHECK(f);
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = 0;
+		r = (struct row){.tgid = 1};
+		CHECK(sscanf(line, "%lu %lu %lu %ld %ld %n", &r.count, &r.total_ns, &r.self_ns, &r.bytes, &r.self_bytes,
+			     &name) == 5);
+		feed_row(m, &r, line + name);
+	}
+	if (f)
+		fclose(f);
+	return m;
+}
+
+/* CASE.LAYOUT.KEY[.TOP].txt. The layout of 2017 sorted the smallest first. */
+static void check_golden(const char *path)
+{
+	char file[128], rows[256], *layout, *key, *top, *want, *got;
+	struct snk_opts opts = {0};
+	struct mdl *m;
+
+	snprintf(file, sizeof(file), "%s", path + strlen(GOLDEN));
+	layout = strchr(file, '.');
+	*layout++ = 0;
+	key = strchr(layout, '.');
+	*key++ = 0;
+	top = strchr(key, '.');
+	*top++ = 0;
+	opts.sort = (enum snk_sort)snk_sort_find(key);
+	opts.ascending = !strcmp(layout, "torch-classic");
+	opts.top = (unsigned)strtoul(top, NULL, 10);
+	snprintf(rows, sizeof(rows), GOLDEN "%s.rows", file);
+	m = read_rows(rows);
+	want = read_file(path);
+	got = render(layout, m, &opts);
+	if (strncmp(got, want, strlen(want)) || (got[strlen(want)] != '#')) {
+		printf("# %s is not what is printed:\n%s", path, got);
+		CHECK(!"as torch prints it");
+	}
+	free(got);
+	free(want);
+	mdl_free(m);
+}
+
+static void test_golden(void)
+{
+	glob_t files = {0};
+	size_t i;
+
+	CHECK(!glob(GOLDEN "*.torch*.txt", 0, NULL, &files) && files.gl_pathc > 20);
+	for (i = 0; i < files.gl_pathc; i++)
+		check_golden(files.gl_pathv[i]);
+	globfree(&files);
+}
+
+static void test_merge(void)
+{
+	struct mdl *m = mdl_new();
+	char *t;
+
+	feed_row(m, &(struct row){1, 1000, 500, 2048, 1024, 1, 0, 0, 0}, "aten::mm");
+	feed_row(m, &(struct row){2, 3000, 3000, -1024, 0, 2, 0x10000, 0, 0}, "aten::mm");
+	feed_row(m, &(struct row){1, 2000, 500, 0, 0, 2, 0, 0, 77}, "aten::mm"); /* another library's text */
+	feed_row(m, &(struct row){9, 9000, 9000, 0, 0, 2, 0, MXBPF_CLASS_API, 0}, "Py_Main");
+	t = render("torch", m, &(struct snk_opts){0});
+	CHECK(strstr(t, "\n    aten::mm       100.00%       4.000us       150.00%       6.000us       1.500us       "
+			"1.00 KB       1.00 KB             4  \n"));
+	CHECK(!strstr(t, "Py_Main"));
+	free(t);
+	mdl_free(m);
+}
+
+static void test_json(void)
+{
+	char *schema_text = read_file("share/report.schema.json"), *t;
+	cJSON *schema = cJSON_Parse(schema_text), *root;
+	struct mdl *m = mdl_new();
+
+	feed_row(m, &(struct row){.count = 1, .bytes = 2048, .self_bytes = -1024, .tgid = 1}, "aten::mm");
+	feed_row(m, &(struct row){.count = 1, .tgid = 1}, "aten::t");
+	feed_row(m, &(struct row){.count = 1, .tgid = 1, .cls = MXBPF_CLASS_API}, "Py_Main");
+	t = render("json", m, &(struct snk_opts){0});
+	root = cJSON_Parse(t);
+	CHECK(schema && root && valid(schema, schema, root));
+	CHECK(strstr(t, "\"alloc_bytes\": 2048, \"self_alloc_bytes\": -1024}"));
+	CHECK(strstr(t, "\"alloc_bytes\": 0, \"self_alloc_bytes\": 0}"));
+	CHECK(!strstr(strstr(t, "Py_Main"), "alloc_bytes"));
+	cJSON_Delete(root);
+	cJSON_Delete(schema);
+	free(schema_text);
+	free(t);
+	mdl_free(m);
+}
+
+static void test_hostile(void)
+{
+	char name[MXBPF_NAME_BYTES_MAX + 1], *t;
+	struct mdl *m = mdl_new();
+
+	memset(name, 0xff, sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	feed_row(m, &(struct row){.count = 1, .tgid = 1}, name);
+	feed_row(m, &(struct row){.count = 1, .total_ns = UINT64_MAX, .bytes = INT64_MIN, .tgid = 1}, "a\n\x1b[2J");
+	t = render("torch", m, &(struct snk_opts){0});
+	CHECK(strstr(t, "\n\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff...  "));
+	CHECK(strstr(t, " a\\x0a\\x1b[2J ") && strstr(t, " -8589934592.00 GB "));
+	free(t);
+	t = render("torch-classic", m, &(struct snk_opts){0});
+	CHECK(strlen(t) > 3 * 4 * MXBPF_NAME_BYTES_MAX && !strchr(t, 0x1b) && !strchr(t, 0xff));
+	free(t);
+	mdl_free(m);
+}
+
+static void test_cut(void)
+{
+	struct mdl *m = read_rows(GOLDEN "real.rows");
+	char *t = render("torch-classic", m, &(struct snk_opts){.top = 2});
+
+	CHECK(strstr(t, "\n# rows     ") && strstr(t, ", of which 2 are shown\n") && strstr(t, "\n# loss "));
+	free(t);
+	t = render("torch", m, &(struct snk_opts){0});
+	CHECK(!strstr(t, "\n# rows "));
+	free(t);
+	mdl_free(m);
+}
+
+/* What the documents of both name, and what they may be called with. */
+static void test_keys(void)
+{
+	static const struct {
+		const char *alias;
+		enum snk_sort key;
+	} keys[] = {
+		{"cpu_time", SNK_SORT_AVG},
+		{"cpu_time_total", SNK_SORT_TOTAL},
+		{"self_cpu_time_total", SNK_SORT_SELF},
+		{"count", SNK_SORT_COUNT},
+		{"cpu_memory_usage", SNK_SORT_ALLOC},
+		{"self_cpu_memory_usage", SNK_SORT_SELF_ALLOC},
+		{"cuda_time", SNK_SORT_DEVICE},
+		{"cuda_time_total", SNK_SORT_DEVICE},
+		{"cuda_memory_usage", SNK_SORT_DEVICE},
+		{"self_cuda_memory_usage", SNK_SORT_DEVICE},
+		{"device_time", SNK_SORT_DEVICE},
+		{"self_device_time_total", SNK_SORT_DEVICE},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		CHECK(snk_sort_find(keys[i].alias) == (int)keys[i].key);
+	CHECK(snk_sort_find("gpu_time") == -1);
+}
+
+int main(void)
+{
+	if (!mkdtemp(dir))
+		return 1;
+	TEST("what torch prints of rows made up and real, in every order, byte for byte: today and in 2017")
+	test_golden();
+	TEST("one table of the operators, where a name has one row")
+	test_merge();
+	TEST("the JSON of a table has every row's bytes if any row has some, else none")
+	test_json();
+	TEST("hostile names and numbers neither reach the terminal nor overrun a line")
+	test_hostile();
+	TEST("rows that --top leaves out are said")
+	test_cut();
+	TEST("every key of torch's sort_by is one of ours")
+	test_keys();
+	rmdir(dir);
+	UNIT_MAIN_END;
+}
