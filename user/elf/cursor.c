@@ -44,7 +44,7 @@ static int hold(struct cursor *c, unsigned n)
 		left = c->end_va - c->va;
 	c->held = left < sizeof(c->bytes) ? (size_t)left : sizeof(c->bytes);
 	c->held_va = c->va;
-	err = elf_pread(c->f, l->off + (c->va - l->va), c->bytes, c->held);
+	err = elf_pread_kept(c->f, l->off + (c->va - l->va), c->bytes, c->held);
 	if (err)
 		c->held = 0;
 	return err ? fail(c, err) : 0;

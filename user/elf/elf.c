@@ -17,7 +17,7 @@
 #define DYNS_MAX	4096
 #define NOTES_MAX_BYTES (64u << 10)
 
-/* Tables are read in small pieces, again and again near each other: a read costs more than all that is done with it. */
+/* Unwind tables and names are read in small pieces near each other: a read costs more than all that is done with it. */
 #define CACHE_BLOCKS	  128
 #define CACHE_BLOCK_BYTES 4096
 
@@ -26,10 +26,12 @@ struct elf_cache {
 	uint8_t bytes[CACHE_BLOCKS][CACHE_BLOCK_BYTES];
 };
 
-static int read_whole(const struct elf *f, uint64_t off, void *buf, size_t n)
+int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n)
 {
 	char *at = buf;
 
+	if (off > f->size_bytes || n > f->size_bytes - off)
+		return -EIO;
 	while (n) {
 		ssize_t got = pread(f->fd, at, n, (off_t)off);
 
@@ -57,14 +59,14 @@ static const uint8_t *cached_block(const struct elf *f, uint64_t number, int *er
 	if (f->size_bytes - number * CACHE_BLOCK_BYTES < n)
 		n = (size_t)(f->size_bytes - number * CACHE_BLOCK_BYTES);
 	c->block[slot] = 0;
-	*err = read_whole(f, number * CACHE_BLOCK_BYTES, c->bytes[slot], n);
+	*err = elf_pread(f, number * CACHE_BLOCK_BYTES, c->bytes[slot], n);
 	if (*err)
 		return NULL;
 	c->block[slot] = number + 1;
 	return c->bytes[slot];
 }
 
-int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n)
+int elf_pread_kept(const struct elf *f, uint64_t off, void *buf, size_t n)
 {
 	char *at = buf;
 	int err = 0;
@@ -72,7 +74,7 @@ int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n)
 	if (off > f->size_bytes || n > f->size_bytes - off)
 		return -EIO;
 	if (n > CACHE_BLOCK_BYTES / 4)
-		return read_whole(f, off, buf, n);
+		return elf_pread(f, off, buf, n);
 	while (n) {
 		size_t in = off % CACHE_BLOCK_BYTES, part = CACHE_BLOCK_BYTES - in < n ? CACHE_BLOCK_BYTES - in : n;
 		const uint8_t *block = cached_block(f, off / CACHE_BLOCK_BYTES, &err);
@@ -385,7 +387,15 @@ int elf_read_va(const struct elf *f, uint64_t va, void *buf, size_t n)
 	return l ? elf_pread(f, l->off + (va - l->va), buf, n) : -ENOENT;
 }
 
-int elf_read_str_off(const struct elf *f, uint64_t off, uint64_t end_off, char *buf, size_t max)
+int elf_read_kept_va(const struct elf *f, uint64_t va, void *buf, size_t n)
+{
+	const struct elf_load *l = elf_load_at(f, va, n);
+
+	return l ? elf_pread_kept(f, l->off + (va - l->va), buf, n) : -ENOENT;
+}
+
+/* A string in [off, end_off), by one way of reading or the other. */
+static int read_str(const struct elf *f, elf_pread_fn read, uint64_t off, uint64_t end_off, char *buf, size_t max)
 {
 	size_t len = 0;
 
@@ -401,7 +411,7 @@ int elf_read_str_off(const struct elf *f, uint64_t off, uint64_t end_off, char *
 	/* Most strings are short: do not read all of a large buffer for them. */
 	while (len < max - 1) {
 		size_t n = max - 1 - len < 128 ? max - 1 - len : 128;
-		int err = elf_pread(f, off + len, buf + len, n);
+		int err = read(f, off + len, buf + len, n);
 		char *end = err ? NULL : memchr(buf + len, '\0', n);
 
 		if (err)
@@ -422,5 +432,10 @@ int elf_read_str_va(const struct elf *f, uint64_t va, char *buf, size_t max)
 		buf[0] = '\0';
 	if (!max || !l)
 		return max ? -ENOENT : -EINVAL;
-	return elf_read_str_off(f, l->off + (va - l->va), l->off + l->bytes, buf, max);
+	return read_str(f, elf_pread, l->off + (va - l->va), l->off + l->bytes, buf, max);
+}
+
+int elf_read_str_kept(const struct elf *f, uint64_t off, char *buf, size_t max)
+{
+	return read_str(f, elf_pread_kept, off, f->size_bytes, buf, max);
 }

@@ -53,6 +53,9 @@ int elf_exec_off(const struct elf *f, uint64_t va, uint64_t *off);
 /* Copies n bytes of the file's image at a virtual address of any PT_LOAD. 0, -ENOENT outside, -EIO short. */
 int elf_read_va(const struct elf *f, uint64_t va, void *buf, size_t n);
 
+/* As elf_read_va(), for small reads near each other: what was read first stays, even if the file changes. */
+int elf_read_kept_va(const struct elf *f, uint64_t va, void *buf, size_t n);
+
 /* A C string of the file's image; returns its length without NUL (cut at max - 1), always terminated; -errno. */
 int elf_read_str_va(const struct elf *f, uint64_t va, char *buf, size_t max);
 

@@ -57,12 +57,16 @@ int elf_symtab_table(const struct elf *f, struct elf_table *t);
 
 /* n bytes at a file offset: 0, -EIO if the file ends before, -errno. */
 int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n);
+typedef int (*elf_pread_fn)(const struct elf *f, uint64_t off, void *buf, size_t n);
 
 /* The segment that has all n bytes at va in the file, or NULL. */
 const struct elf_load *elf_load_at(const struct elf *f, uint64_t va, uint64_t n);
 
-/* A C string at a file offset, at most up to end_off: as elf_read_str_va(). */
-int elf_read_str_off(const struct elf *f, uint64_t off, uint64_t end_off, char *buf, size_t max);
+/* The same from kept blocks: what is read again is what was read first, even if the file has changed. */
+int elf_pread_kept(const struct elf *f, uint64_t off, void *buf, size_t n);
+
+/* A C string at a file offset, kept too: else as elf_read_str_va(). */
+int elf_read_str_kept(const struct elf *f, uint64_t off, char *buf, size_t max);
 
 /* First section of a type. 0, -ENOENT, -errno. */
 int elf_section_of_type(const struct elf *f, uint32_t type, Elf64_Shdr *out);

@@ -190,12 +190,13 @@ int elf_func_name(struct elf *f, uint64_t va, char *name, size_t max)
 	fn = func_at(&f->names->funcs, va);
 	if (!fn)
 		return -ENOENT;
-	return elf_read_str_off(f, fn->name_off, f->size_bytes, name, max);
+	return elf_read_str_kept(f, fn->name_off, name, max);
 }
 
 int elf_import_name(struct elf *f, uint64_t va, char *name, size_t max)
 {
 	int err = f->names ? 0 : read_names(f);
+	const struct elf_load *strs;
 	const uint64_t *index;
 	Elf64_Sym s;
 
@@ -205,8 +206,11 @@ int elf_import_name(struct elf *f, uint64_t va, char *name, size_t max)
 	index = hash_get(&f->names->imports, va, 0);
 	if (!index)
 		return -ENOENT;
-	err = elf_read_va(f, f->symtab_va + *index * sizeof(s), &s, sizeof(s));
+	err = elf_read_kept_va(f, f->symtab_va + *index * sizeof(s), &s, sizeof(s));
 	if (err || s.st_name >= f->strtab_bytes)
 		return -EBADMSG;
-	return elf_read_str_va(f, f->strtab_va + s.st_name, name, max);
+	strs = elf_load_at(f, f->strtab_va, f->strtab_bytes);
+	if (!strs)
+		return -EBADMSG;
+	return elf_read_str_kept(f, strs->off + (f->strtab_va - strs->va) + s.st_name, name, max);
 }

@@ -140,7 +140,7 @@ static uint64_t slot_of_stub(const struct elf *elf, uint64_t va)
 	unsigned at = 0;
 	int32_t disp;
 
-	if (elf_read_va(elf, va, code, sizeof(code)))
+	if (elf_read_kept_va(elf, va, code, sizeof(code)))
 		return 0;
 	if (!memcmp(code, endbr64, sizeof(endbr64)))
 		at = sizeof(endbr64);
