@@ -1,14 +1,16 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # What the bats files share: `load helpers` in the first line. tests/run.sh exports MXBPF (the binary), O, PYTHON
-# (MXNet's), REPO; a bats file that is run by hand gets the same for O=build.
+# (MXNet's), PYTHON_TORCH, REPO; a bats file that is run by hand gets the same for O=build.
 #
 #   need_root                  skips unless root
 #   need_mxnet                 fails, with the remedy, unless tests/setup.sh has run
+#   need_torch                 the same for PyTorch
 #   start_bg NAME COMMAND...   starts it, stdout in $BATS_TEST_TMPDIR/NAME.out, stderr in NAME.err; sets BG_PID
 #   start_mxbpf ARGS...        start_bg mxbpf "$MXBPF" ARGS..., returns when it says "attached:"; sets MXBPF_PID
 #   start_workload ARGS...     start_bg workload tests/workload/mxnet_train.py ARGS..., returns when it is "ready"; sets
 #                              WORKLOAD_PID and prints it (a subshell $(start_workload) works too)
+#   start_torch ARGS...        the same with tests/workload/torch_train.py
 #   start_ready NAME CMD...    the same for any program that prints "ready PID"; sets READY_PID, prints it
 #   wait_line FILE REGEX [PID] until a line of the growing file matches; fails when PID has ended before, or after
 #                              WAIT_SECONDS (30)
@@ -33,8 +35,9 @@ REPO=${REPO:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
 O=$(realpath -m "${O:-$REPO/build}")
 MXBPF=${MXBPF:-$O/mxbpf}
 PYTHON=${PYTHON:-$O/deps/venv/bin/python}
+PYTHON_TORCH=${PYTHON_TORCH:-$O/deps/torch/bin/python}
 WAIT_SECONDS=${WAIT_SECONDS:-30}
-export REPO O MXBPF PYTHON
+export REPO O MXBPF PYTHON PYTHON_TORCH
 
 need_root() {
 	[[ $(id -u) == 0 ]] || skip "needs root"
@@ -43,6 +46,12 @@ need_root() {
 need_mxnet() {
 	[[ -x $PYTHON ]] && return 0
 	echo "no MXNet at $PYTHON: run tests/setup.sh" >&2
+	return 1
+}
+
+need_torch() {
+	[[ -x $PYTHON_TORCH ]] && return 0
+	echo "no PyTorch at $PYTHON_TORCH: run tests/setup.sh" >&2
 	return 1
 }
 
@@ -94,6 +103,12 @@ start_ready() {
 
 start_workload() {
 	need_mxnet && start_ready workload "$PYTHON" "$REPO/tests/workload/mxnet_train.py" "$@" >/dev/null || return 1
+	WORKLOAD_PID=$READY_PID
+	echo "$WORKLOAD_PID"
+}
+
+start_torch() {
+	need_torch && start_ready workload "$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" "$@" >/dev/null || return 1
 	WORKLOAD_PID=$READY_PID
 	echo "$WORKLOAD_PID"
 }

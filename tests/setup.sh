@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes a Debian machine able to build and test mxbpf: packages that lack, then MXNet and
+# Makes a Debian machine able to build and test mxbpf: packages that lack, then MXNet, PyTorch and
 # Perfetto under O/deps. Nothing else on the system changes. Quick when everything is there.
 # usage: tests/setup.sh [O]
 set -euo pipefail
@@ -13,7 +13,7 @@ VENV=$DEPS/venv
 
 PACKAGES=(
 	build-essential pkg-config clang bpftool libbpf-dev libelf-dev zlib1g-dev libcjson-dev libzydis-dev # build
-	python3-venv nodejs npm chromium                                                                    # real jobs, real Perfetto
+	python3-venv python3-dev nodejs npm chromium                                                        # real jobs, real Perfetto
 	bats jq procps util-linux bpftrace                                                                  # tests and bench
 	shellcheck clang-format-14 cppcheck codespell                                                       # lint
 )
@@ -47,31 +47,30 @@ debian_packages() {
 		{ tail -n 20 "$DEPS/apt.log" >&2; die "apt-get failed (its output: $DEPS/apt.log)"; }
 }
 
-# MXNet 1.9.1 and numpy 1.23.5 have no wheels beyond Python 3.11.
-find_python() {
+find_python() { # FROM_MINOR TO_MINOR
 	local p
-	for p in /usr/bin/python3 python3.11 python3.10 python3.9 python3; do
-		"$p" -c 'import sys, venv, ensurepip; sys.exit(not (3, 8) <= sys.version_info[:2] <= (3, 11))' 2>/dev/null &&
+	for p in /usr/bin/python3 python3.{13..8} python3; do
+		"$p" -c "import sys, venv, ensurepip; sys.exit(not (3, $1) <= sys.version_info[:2] <= (3, $2))" 2>/dev/null &&
 			{ echo "$p"; return 0; }
 	done
 	return 1
 }
 
-python_packages() {
-	local stamp=$VENV/mxbpf.stamp want python
-	want=$(sha256sum tests/requirements.txt "$0" | cut -c-64)
-	[[ -x $VENV/bin/python && $(cat "$stamp" 2>/dev/null) == "$want" ]] && return 0
-	python=$(find_python) || die "no Python 3.8 to 3.11 with venv: apt-get install python3-venv"
-	say "installing $(grep -v '^#' tests/requirements.txt | tr '\n' ' ')under $VENV"
-	rm -rf "$VENV"
-	"$python" -m venv "$VENV"
-	local pip=("$VENV/bin/python" -m pip --quiet --disable-pip-version-check --no-cache-dir)
+virtual_env() { # DIRECTORY REQUIREMENTS MODULE FROM_MINOR TO_MINOR
+	local stamp=$1/mxbpf.stamp want python
+	want=$(sha256sum "$2" "$0" | cut -c-64)
+	[[ -x $1/bin/python && $(cat "$stamp" 2>/dev/null) == "$want" ]] && return 0
+	python=$(find_python "$4" "$5") || die "no Python 3.$4 to 3.$5 with venv: apt-get install python3-venv"
+	say "installing $(grep -v '^#' "$2" | tr '\n' ' ')under $1"
+	rm -rf "$1"
+	"$python" -m venv "$1"
+	local pip=("$1/bin/python" -m pip --quiet --disable-pip-version-check --no-cache-dir)
 	# What was downloaded once stays: a second virtual environment needs no network.
-	"${pip[@]}" install --no-index --find-links "$DEPS/wheels" -r tests/requirements.txt 2>/dev/null || {
-		"${pip[@]}" download -d "$DEPS/wheels" -r tests/requirements.txt >"$DEPS/pip.log" 2>&1 &&
-			"${pip[@]}" install --no-index --find-links "$DEPS/wheels" -r tests/requirements.txt >>"$DEPS/pip.log" 2>&1
+	"${pip[@]}" install --no-index --find-links "$DEPS/wheels" -r "$2" 2>/dev/null || {
+		"${pip[@]}" download -d "$DEPS/wheels" -r "$2" >"$DEPS/pip.log" 2>&1 &&
+			"${pip[@]}" install --no-index --find-links "$DEPS/wheels" -r "$2" >>"$DEPS/pip.log" 2>&1
 	} || { tail -n 20 "$DEPS/pip.log" >&2; die "pip failed (its output: $DEPS/pip.log)"; }
-	"$VENV/bin/python" -c 'import mxnet' || die "MXNet does not start (its reason is above)"
+	"$1/bin/python" -c "import $3" || die "$3 does not start (its reason is above)"
 	echo "$want" >"$stamp"
 }
 
@@ -93,5 +92,6 @@ exec 9>"$DEPS/lock"
 flock 9
 trap give_back EXIT
 debian_packages
-python_packages
+virtual_env "$VENV" tests/requirements.txt mxnet 8 11 # its numpy has no wheels beyond Python 3.11
+virtual_env "$DEPS/torch" tests/requirements-torch.txt torch 11 13
 perfetto

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's own profiler around a section, and what it saw, in full, as JSON."""
+import collections
+import os
+import tempfile
+
+import kineto
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+
+class Builtin:
+    """`all_threads`: rows of every thread, but no memory; torch 2.13 gives only one of the two."""
+
+    def __init__(self, shapes=False, all_threads=False):
+        config = None
+        if all_threads:
+            config = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+        self.profile = profile(activities=[ProfilerActivity.CPU], profile_memory=not all_threads, record_shapes=shapes,
+                               experimental_config=config)
+        self.start = self.profile.start
+        self.stop = self.profile.stop
+
+    def counts(self):
+        """Rows of key_averages(): what torch counts, after its own rules."""
+        counts = collections.Counter()
+        for row in self.profile.key_averages():
+            # Allocations outside of operators: they are compared as memory.
+            if row.key != '[memory]':
+                counts[row.key] += row.count
+        return dict(sorted(counts.items()))
+
+    def events(self):
+        events = self.profile.events()
+        index = {id(e): i for i, e in enumerate(events)}
+        return [{
+            'name': e.name,
+            'annotation': e.is_user_annotation,
+            'scope': e.scope,
+            'thread': e.thread,
+            'start_us': e.time_range.start,
+            'dur_us': e.time_range.end - e.time_range.start,
+            'parent': None if e.cpu_parent is None else index[id(e.cpu_parent)],
+            'shapes': e.input_shapes,
+            'dtypes': getattr(e, 'input_dtypes', None),
+            'sequence': e.sequence_nr,
+            'forward_thread': e.fwd_thread,
+            'self_bytes': e.self_cpu_memory_usage,
+            'bytes': e.cpu_memory_usage,
+        } for e in events]
+
+    def report(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, 'trace.json')
+            self.profile.export_chrome_trace(path)
+            trace = kineto.read(path)
+        return {'counts': self.counts(), 'events': self.events(), 'memory': kineto.memory(trace),
+                'links': kineto.links(trace), 'slices': kineto.slices(trace)}

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares what two profilers counted in the same section: rows of operators, backward nodes and annotations with their counts,
+allocations and bytes, arrows from forward to backward. Exit 0: nothing differs; 1: something does, and every difference is
+printed; 2: bad input.
+
+  compare.py BUILTIN OTHER [--trace TRACE [--shapes]]
+
+BUILTIN is what prog.py --builtin wrote, OTHER another such file or that of `mxbpf --format json`. --trace: OTHER's trace in
+Kineto's conventions, for its arrows and slices, before any duplicates are removed; --shapes: those with the sizes and types of
+tensors, which BUILTIN has by prog.py --shapes.
+"""
+import argparse
+import collections
+import json
+import os
+import re
+import sys
+
+import kineto
+
+# Titles of mxbpf's tables.
+OPERATOR_TABLES = ('operator',)
+MEMORY_TABLE = 'memory'
+CPU = 'cpu/0'
+
+# Rows of torch.profiler that do not exist outside of it: torch writes these names only for a profiler that is on, in code
+# that has them in no register and no memory otherwise. A profiler that has such a row must have its count; it may have
+# none. No other row may be missing, and none may be added.
+UNSEEN = (
+    (r'detach_?', 'RECORD_FUNCTION inside VariableType::detach: the row below each aten::detach'),
+    (r'Square|SplitTwo|Fails', "forward of the programs' custom Functions: named by THPFunction_apply for a profiler only"),
+    (r'scripted_loop|forward|<backward op>', 'RECORD_TORCHSCRIPT_FUNCTION: one row around all operators of a graph'),
+    (r'Torch-Compiled Region: \d+/\d+|TorchDynamo Cache Lookup|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue|'
+     r'## Call CompiledFxGraph \w+ ##', 'dynamo and inductor ask whether a profiler is on before they annotate'),
+    (r'CompiledFunction', 'forward of a custom Function that dynamo makes'),
+)
+
+Memory = collections.namedtuple('Memory', 'allocs frees alloc_bytes free_bytes')
+
+
+class Side:
+    def __init__(self, name):
+        self.name = name
+        self.rows = collections.Counter()
+        self.memory = {}  # device -> Memory
+        self.links = None  # Counter of (forward, backward)
+        self.slices = None  # Counter of (name, tensors)
+        self.lost = {}
+
+
+def unseen(row):
+    return any(re.fullmatch(pattern, row) for pattern, _ in UNSEEN)
+
+
+def add_trace(side, links, slices):
+    side.links = side.links or collections.Counter()
+    side.links.update({(forward, backward): n for forward, backward, n in links})
+    side.slices = side.slices or collections.Counter()
+    side.slices.update({(name, tensors): n for name, tensors, n in slices})
+
+
+def add_report(side, report):
+    side.rows.update(report['counts'])
+    for device, steps in report['memory'].items():
+        new = (sum(s > 0 for s in steps), sum(s < 0 for s in steps), sum(s for s in steps if s > 0),
+               -sum(s for s in steps if s < 0))
+        old = side.memory.get(device, (0, 0, 0, 0))
+        side.memory[device] = Memory(*(a + b for a, b in zip(old, new)))
+    add_trace(side, report['links'], report['slices'])
+
+
+def read_builtin(name, data):
+    side = Side(name)
+    add_report(side, data)
+    if 'other_thread' in data:
+        # torch.profiler counted that thread's work elsewhere; the program itself counted it where it was done.
+        other = data['other_thread']
+        for row, count in data['own_calls'].items():
+            if other['counts'].get(row) != count or row in data['counts']:
+                raise ValueError('%s: the program called it %d times on its other thread, torch.profiler says %s' % (
+                    row, count, other['counts'].get(row)))
+        add_report(side, other)
+    return side
+
+
+def read_mxbpf(name, data):
+    side = Side(name)
+    for table in OPERATOR_TABLES:
+        for row in data['tables'].get(table, []):
+            side.rows[row['name']] += row['count']
+    for row in data['tables'].get(MEMORY_TABLE, []):
+        device = 'cpu' if row['device'] == CPU else row['device']
+        side.memory[device] = Memory(row['allocs'], row['frees'], row['alloc_bytes'], row['free_bytes'])
+    side.lost = {kind: n for kind, n in data['loss'].items() if n and kind not in ('attempted', 'stored')}
+    return side
+
+
+def load(path):
+    with open(path) as f:
+        data = json.load(f)
+    return (read_mxbpf if 'schema_version' in data else read_builtin)(os.path.basename(path), data)
+
+
+def row_differences(a, b):
+    for row in sorted(set(a) | set(b)):
+        if a[row] != b[row] and not (unseen(row) and not b[row]):
+            yield 'row     %-60s %8s %8s' % (row, a[row] or 'no row', b[row] or 'no row')
+
+
+def memory_differences(a, b):
+    for device in sorted(set(a) | set(b)):
+        left, right = a.get(device), b.get(device)
+        if not left or not right:
+            yield 'memory  %s: %s and %s' % (device, left or 'no row', right or 'no row')
+            continue
+        for field, x, y in zip(Memory._fields, left, right):
+            if x != y:
+                yield 'memory  %-60s %8d %8d' % (device + ' ' + field, x, y)
+
+
+def differences(kind, a, b):
+    for key in sorted(set(a) | set(b)):
+        if a[key] != b[key] and not (unseen(key[0]) and not b[key]):
+            yield '%-7s %-60s %8d %8d' % (kind, ' -> '.join(key), a[key], b[key])
+
+
+def without_tensors(slices):
+    names = collections.Counter()
+    for (name, _), n in slices.items():
+        names[name, ''] += n
+    return names
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('builtin')
+    p.add_argument('other')
+    p.add_argument('--trace', metavar='TRACE')
+    p.add_argument('--shapes', action='store_true')
+    args = p.parse_args()
+    a, b = load(args.builtin), load(args.other)
+    if not a.rows or not a.memory or not a.links:
+        raise ValueError('%s: operators, allocations or arrows are missing' % args.builtin)
+    if args.trace:
+        trace = kineto.read(args.trace)
+        b.links = b.slices = None
+        add_trace(b, kineto.links(trace), kineto.slices(trace))
+    wrong = ['lost    %s says: %s' % (side.name, side.lost) for side in (a, b) if side.lost]
+    wrong += [*row_differences(a.rows, b.rows), *memory_differences(a.memory, b.memory)]
+    if b.links is not None:
+        tensors = (lambda slices: slices) if args.shapes else without_tensors
+        wrong += differences('arrow', a.links, b.links)
+        wrong += differences('slice', tensors(a.slices), tensors(b.slices))
+    if wrong:
+        print('%-68s %8s %8s' % ('', a.name, b.name))
+        print('\n'.join(wrong))
+        return 1
+    missing = [row for row in a.rows if not b.rows[row]]
+    print('equal: %d rows (%d runs)%s%s; %s' % (
+        len(b.rows), sum(b.rows.values()), ', %d arrows' % sum(b.links.values()) if b.links is not None else '',
+        '; not seen, as expected: ' + ', '.join(sorted(missing)) if missing else '',
+        '; '.join('%s %d allocations, %d frees, %d bytes and %d' % (device, m.allocs, m.frees, m.alloc_bytes, m.free_bytes)
+                  for device, m in sorted(a.memory.items()))))
+    return 0
+
+
+if __name__ == '__main__':
+    try:
+        sys.exit(main())
+    except (OSError, ValueError, KeyError) as e:
+        print('compare: %s: %s' % (type(e).__name__, e), file=sys.stderr)
+        sys.exit(2)

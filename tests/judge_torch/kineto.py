@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a trace in Kineto's conventions says, torch's or anyone's, in a form that can be compared."""
+import collections
+import json
+
+SLICES = ('cpu_op', 'user_annotation')
+
+
+def read(path):
+    with open(path) as f:
+        return json.load(f)['traceEvents']
+
+
+def memory(trace):
+    """The allocator's reports one by one: signed bytes in order of time, for each device."""
+    steps = collections.defaultdict(list)
+    for e in sorted((e for e in trace if e.get('name') == '[memory]'), key=lambda e: e['ts']):
+        kind, number = e['args']['Device Type'], e['args'].get('Device Id', -1)
+        steps['cpu' if kind == 0 else 'device %d/%d' % (kind, number)].append(e['args']['Bytes'])
+    return dict(steps)
+
+
+def links(trace):
+    """Forward operator -> backward node, as the arrows have it: [[forward, backward, how many]]. An arrow begins and ends at
+    exactly the start of the slice it means; of slices with the same start it is the innermost."""
+    names, ends = {}, collections.defaultdict(dict)
+    for e in sorted((e for e in trace if e.get('ph') == 'X' and e.get('cat') == 'cpu_op'), key=lambda e: -e['dur']):
+        names[e['tid'], e['ts']] = e['name']
+    for e in trace:
+        if e.get('cat') == 'fwdbwd':
+            ends[e['id']][e['ph']] = names.get((e['tid'], e['ts']), 'no slice')
+    count = collections.Counter((e.get('s', 'no start'), e.get('f', 'no end')) for e in ends.values())
+    return sorted([forward, backward, n] for (forward, backward), n in count.items())
+
+
+def slices(trace):
+    """[[name, sizes and types of its tensors, how many]]; a tensor without dimensions looks like an argument that is none."""
+    count = collections.Counter()
+    for e in trace:
+        if e.get('ph') == 'X' and e.get('cat') in SLICES:
+            sizes, types = (e['args'].get(key, []) for key in ('Input Dims', 'Input type'))
+            tensors = ' '.join('%s%s' % (t, json.dumps(s)) for s, t in zip(sizes, types) if s)
+            count[e['name'], tensors] += 1
+    return sorted([name, tensors, n] for (name, tensors), n in count.items())

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one of programs.py, its section measured in one way or another.
+
+  prog.py NAME --bare                    the section alone, between the two gates of ../judge/gate.py
+  prog.py NAME --builtin OUT             the section under torch.profiler, without gates; what it saw goes to OUT
+  prog.py NAME --builtin OUT --gates     both: for a run with two profilers
+  --shapes        torch.profiler with record_shapes: it keeps tensors alive, hence sees other frees
+  --all-threads   torch.profiler with the rows of all threads and without memory
+  --result OUT    a hash of what the section computed
+"""
+import argparse
+import gc
+import hashlib
+import json
+import os
+import sys
+
+os.environ.setdefault('OMP_NUM_THREADS', '1')
+# Compiled in this process: no pool of compilers that is there in one run and not in the next.
+os.environ.setdefault('TORCHINDUCTOR_COMPILE_THREADS', '1')
+
+import torch  # noqa: E402
+from builtin import Builtin  # noqa: E402
+from programs import PROGRAMS  # noqa: E402
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'judge'))
+import gate  # noqa: E402
+
+
+def parse_args():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('name', choices=PROGRAMS)
+    p.add_argument('--bare', action='store_true')
+    p.add_argument('--builtin', metavar='OUT')
+    p.add_argument('--gates', action='store_true')
+    p.add_argument('--shapes', action='store_true')
+    p.add_argument('--all-threads', action='store_true')
+    p.add_argument('--result', metavar='OUT')
+    args = p.parse_args()
+    if args.bare == bool(args.builtin):
+        p.error('either --bare or --builtin OUT')
+    return args
+
+
+def result(program):
+    digest = hashlib.sha256()
+    for tensor in program.tensors():
+        digest.update(tensor.detach().float().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def profiled(args, section):
+    builtin = Builtin(args.shapes, args.all_threads)
+    builtin.start()
+    section()
+    builtin.stop()
+    return builtin
+
+
+def measure(args, program):
+    """What torch.profiler saw, or None. The work of a second thread, which it does not see there, is done once more in this
+    one, under a profiler of its own."""
+    builtin = args.builtin and Builtin(args.shapes, args.all_threads)
+    if args.bare or args.gates:
+        gate.begin()
+    if builtin:
+        builtin.start()
+    program.section()
+    if builtin:
+        builtin.stop()
+    if args.bare or args.gates:
+        gate.end()
+    if not builtin:
+        return None
+    report = dict(builtin.report(), program=args.name, torch=torch.__version__)
+    if hasattr(program, 'other') and not args.all_threads:
+        report['own_calls'] = program.calls
+        report['other_thread'] = profiled(args, program.other).report()
+    return report
+
+
+def main():
+    args = parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    program = PROGRAMS[args.name]()
+    # What is done for the first time only: compiling, TorchScript's profiling runs, optimizer state.
+    for _ in range(4):
+        program.section()
+    if args.builtin:
+        profiled(args, lambda: None)
+    # A collection in the section would free tensors at moments of its own.
+    gc.collect()
+    gc.disable()
+    report = measure(args, program)
+    if args.result:
+        with open(args.result, 'w') as f:
+            print(result(program), file=f)
+    if report:
+        with open(args.builtin, 'w') as f:
+            json.dump(report, f)
+
+
+main()

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""An ordinary PyTorch training job: a CNN with data loading on the CPU. It knows nothing of mxbpf.
+
+Prints "ready PID" when the first step is done, then a line a second; ends cleanly on SIGTERM and SIGINT.
+The same --seed, --steps, --optimizer and --threads give the same parameters to the last bit.
+"""
+import argparse
+import hashlib
+import os
+import signal
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+CLASSES = 10
+OPTIMIZERS = {
+    'sgd': lambda parameters: torch.optim.SGD(parameters, lr=0.02, momentum=0.9),
+    'adam': lambda parameters: torch.optim.Adam(parameters, lr=1e-3),
+    'adam-foreach': lambda parameters: torch.optim.Adam(parameters, lr=1e-3, foreach=True),
+    'adam-fused': lambda parameters: torch.optim.Adam(parameters, lr=1e-3, fused=True),
+}
+
+
+def parse_args():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument('--steps', type=int, default=0, help='training steps; 0: until a signal comes')
+    p.add_argument('--seconds', type=float, default=0, help='end after so long; 0: no limit')
+    p.add_argument('--seed', type=int, default=1)
+    p.add_argument('--batch', type=int, default=32)
+    p.add_argument('--optimizer', choices=OPTIMIZERS, default='sgd')
+    p.add_argument('--threads', type=int, default=1, help='threads within an operator')
+    p.add_argument('--tiny', action='store_true', help='a small net on small images: many short operators')
+    p.add_argument('--print-result', action='store_true', help='print a hash of the final parameters')
+    return p.parse_args()
+
+
+def make_dataset(args):
+    """Images of ten classes that can be told apart: a bright square at a place of its own, in noise."""
+    count, channels, size = (64, 1, 12) if args.tiny else (512, 3, 28)
+    labels = torch.randint(0, CLASSES, (count,))
+    images = 0.3 * torch.randn(count, channels, size, size)
+    for image, label in zip(images, labels.tolist()):
+        row, column = divmod(label, 4)
+        image[:, 3 * row:3 * row + 3, 3 * column:3 * column + 3] += 1
+    return TensorDataset(images, labels)
+
+
+def make_net(tiny):
+    colours, channels, units, size = (1, 4, 16, 12) if tiny else (3, 32, 128, 28)
+    return nn.Sequential(
+        nn.Conv2d(colours, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(channels, 2 * channels, 3, padding=1), nn.BatchNorm2d(2 * channels), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(2 * channels * (size // 4) ** 2, units), nn.ReLU(), nn.Dropout(0.2),
+        nn.Linear(units, CLASSES))
+
+
+def batches(loader):
+    while True:
+        yield from loader
+
+
+def result(net):
+    digest = hashlib.sha256()
+    for _, value in sorted(net.state_dict().items()):
+        digest.update(value.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def train(args, stopped):
+    batch = min(args.batch, 16) if args.tiny else args.batch
+    loader = DataLoader(make_dataset(args), batch, shuffle=True, drop_last=True)
+    net = make_net(args.tiny)
+    loss_of = nn.CrossEntropyLoss()
+    optimizer = OPTIMIZERS[args.optimizer](net.parameters())
+
+    begin = reported = time.monotonic()
+    reported_step = 0
+    for step, (data, label) in enumerate(batches(loader), 1):
+        optimizer.zero_grad()
+        loss = loss_of(net(data), label)
+        loss.backward()
+        optimizer.step()
+        now = time.monotonic()
+        if step == 1:
+            print('ready', os.getpid(), flush=True)
+        elif now - reported >= 1:
+            print('step %d  %.1f steps/s  loss %.4f' % (step, (step - reported_step) / (now - reported), loss.item()),
+                  flush=True)
+            reported, reported_step = now, step
+        if stopped or step == args.steps or (args.seconds and now - begin >= args.seconds):
+            break
+    if args.print_result:
+        print('result', step, result(net), flush=True)
+
+
+def main():
+    args = parse_args()
+    stopped = []
+    for sig in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(sig, lambda number, frame: stopped.append(number))
+    torch.set_num_threads(args.threads)
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # that would be other work than an ordinary job's
+    torch.manual_seed(args.seed)
+    train(args, stopped)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
