@@ -45,7 +45,7 @@ header() { # MAJOR, two hex digits
 	done <<-'CASES'
 		--pid 1 --sort foo|--sort.*total, self, count, avg, min, max, p99, name
 		--pid 1 --layout html|--layout.*modern, mxnet
-		--pid 1 --format xml|--format.*table, json
+		--pid 1 --format xml|--format.*table, json, csv
 		export f -f pdf|--format.*chrome
 		--pid 1 --probes gpu|--probes.*op, api, mem, wait
 		--pid 1 --probes op,|--probes.*op, api, mem, wait

@@ -32,7 +32,7 @@ static const char *word_layout(unsigned i)
 
 static const char *word_format(unsigned i)
 {
-	static const char *const words[] = {"table", "json", NULL};
+	static const char *const words[] = {"table", "json", "csv", NULL};
 
 	return words[i];
 }

@@ -6,12 +6,11 @@
 #include "cmd/cmd.h"
 
 static const struct {
-	const char *layout, *format, *sink;
+	const char *layout; /* NULL: any */
+	const char *format, *sink;
 } table_sinks[] = {
-	{"modern", "table", "modern"},
-	{"modern", "json", "json"},
-	{"mxnet", "table", "mxnet"},
-	{"mxnet", "json", "mxnet-json"},
+	{"modern", "table", "modern"},	 {"modern", "json", "json"}, {"mxnet", "table", "mxnet"},
+	{"mxnet", "json", "mxnet-json"}, {NULL, "csv", "csv"},
 };
 
 const struct snk_ops *cmd_table_sink(const struct cmd_opts *o)
@@ -20,7 +19,8 @@ const struct snk_ops *cmd_table_sink(const struct cmd_opts *o)
 	size_t i;
 
 	for (i = 0; i < sizeof(table_sinks) / sizeof(table_sinks[0]); i++)
-		if (!strcmp(table_sinks[i].layout, o->layout) && !strcmp(table_sinks[i].format, format))
+		if ((!table_sinks[i].layout || !strcmp(table_sinks[i].layout, o->layout)) &&
+		    !strcmp(table_sinks[i].format, format))
 			return snk_find(table_sinks[i].sink);
 	return NULL;
 }

@@ -5,7 +5,7 @@
 
 #include "sink/sink.h"
 
-extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk_chrome;
+extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk_csv, snk_chrome;
 
 /* text.c: hostile text of any length. */
 void snk_put_safe(struct out *o, const char *text, size_t len);

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-const struct snk_ops *const snk_registry[] = {&snk_modern, &snk_mxnet, &snk_json, &snk_mxnet_json, &snk_chrome, NULL};
+const struct snk_ops *const snk_registry[] = {&snk_modern, &snk_mxnet,	&snk_json, &snk_mxnet_json,
+					      &snk_csv,	   &snk_chrome, NULL};
 
 const struct snk_ops *snk_find(const char *name)
 {
