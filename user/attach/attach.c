@@ -56,6 +56,11 @@ static const struct att_backend *pick_backend(struct err *e)
 	return NULL;
 }
 
+int att_supported(struct err *e)
+{
+	return pick_backend(e) ? 0 : e->code;
+}
+
 static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	return 0;
@@ -96,24 +101,37 @@ static int choose_programs(struct att *a, const struct plan *p, struct err *e)
 	return 0;
 }
 
+/* Whether mxbpf is in a pid namespace other than the first one. */
+static bool in_namespace(struct stat *own)
+{
+	return !stat("/proc/self/ns/pid", own) && own->st_ino != PIDNS_INITIAL_INO;
+}
+
+int att_reaches(pid_t tgid, struct err *e)
+{
+	struct stat own, its;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", tgid);
+	if (!in_namespace(&own) || stat(path, &its) || own.st_ino == its.st_ino)
+		return 0;
+	return err_set(e, ERR_PRIVILEGE, -ENOTSUP,
+		       "process %d is in another pid namespace than mxbpf, which is in one itself: run mxbpf on "
+		       "the host, or inside that container",
+		       tgid);
+}
+
 /*
  * In a container, /proc and the command line speak of numbers of its pid namespace, and BPF has to as well. The kernel
  * gives a thread's number in its own namespace only.
  */
 static int choose_namespace(struct att *a, pid_t tgid, struct err *e)
 {
-	struct stat own, its;
-	char path[64];
+	struct stat own;
+	int err = att_reaches(tgid, e);
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", tgid);
-	if (stat("/proc/self/ns/pid", &own) || own.st_ino == PIDNS_INITIAL_INO || stat(path, &its))
-		return 0;
-	if (own.st_ino != its.st_ino)
-		return err_set(
-			e, ERR_PRIVILEGE, -ENOTSUP,
-			"process %d is in another pid namespace than mxbpf, which is in one itself: run mxbpf on "
-			"the host, or inside that container",
-			tgid);
+	if (err || !in_namespace(&own))
+		return err;
 	a->skel->rodata->cfg_pidns_dev =
 		(__u64)major(own.st_dev) << 20 | minor(own.st_dev); /* as the kernel packs it */
 	a->skel->rodata->cfg_pidns_ino = own.st_ino;

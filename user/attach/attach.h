@@ -41,6 +41,11 @@ struct att_feature {
 /* Tries every feature; returns how many rows were filled. */
 unsigned att_features(struct att_feature *rows, unsigned max);
 
+/* Whether this kernel and these rights allow to attach at all. 0 or -errno. */
+int att_supported(struct err *e);
+/* Whether BPF can tell a process from here: pid namespaces. 0 or -ENOTSUP. */
+int att_reaches(pid_t tgid, struct err *e);
+
 int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct att **out, struct err *e);
 int att_attach(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
 void att_activate(struct att *a, bool on);

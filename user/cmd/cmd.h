@@ -72,10 +72,13 @@ int cmd_record(const struct cmd_opts *o);
 int cmd_report(const struct cmd_opts *o);
 int cmd_export(const struct cmd_opts *o);
 int cmd_check(const struct cmd_opts *o);
+int cmd_list(const struct cmd_opts *o);
 int cmd_help(const struct cmd_opts *o);
 
 /* What stdout gets under --layout and --format; tables take no records. Borrowed. */
 const struct snk_ops *cmd_table_sink(const struct cmd_opts *o);
+/* Of the terminal on stdout; 0 if it is none. */
+unsigned cmd_columns(void);
 /* The tables on stdout, as wide as a terminal there. An exit code; errors are printed. */
 int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m);
 /* The trace, complete or not at all; ".gz" is compressed, "-" is stdout. An exit code; errors are printed. */

@@ -37,6 +37,13 @@ static const char *word_format(unsigned i)
 	return words[i];
 }
 
+static const char *word_list(unsigned i)
+{
+	static const char *const words[] = {"table", "json", NULL};
+
+	return words[i];
+}
+
 /* What can be written to a file from records: the sinks that ask for them. */
 static const char *word_export(unsigned i)
 {
@@ -324,6 +331,8 @@ const struct cmd_option cmd_options[] = {
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "what to write", .def = "by the suffix of -o, else chrome",
 	 .set = set_word, FIELD(format), .word = word_export},
+	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST,
+	 .help = "what stdout gets", .def = "table", .set = set_word, FIELD(format), .word = word_list},
 	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = TABLES,
 	 .help = "of the tables and the JSON; mxnet is what mxnet.profiler.dumps() prints", .def = "modern",
 	 .set = set_word, FIELD(layout), .word = word_layout},

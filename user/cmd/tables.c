@@ -25,8 +25,7 @@ const struct snk_ops *cmd_table_sink(const struct cmd_opts *o)
 	return NULL;
 }
 
-/* 0 if stdout is no terminal. */
-static unsigned terminal_columns(void)
+unsigned cmd_columns(void)
 {
 	struct winsize w;
 
@@ -40,7 +39,7 @@ int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, stru
 		.sort = o->sort,
 		.ascending = o->ascending,
 		.top = o->top,
-		.width = terminal_columns(),
+		.width = cmd_columns(),
 	};
 	struct err e = {0};
 	struct out *out;
