@@ -5,7 +5,7 @@
 SEC("?raw_tp/sched_process_exit") int on_thread_exit(void *ctx)
 {
 	struct mxbpf_thread *t;
-	__u32 *stored, slot, i;
+	__u32 *stored, slot;
 
 	stored = bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), 0, 0);
 	if (!stored || !*stored)
@@ -15,11 +15,7 @@ SEC("?raw_tp/sched_process_exit") int on_thread_exit(void *ctx)
 	t = bpf_map_lookup_elem(&threads, &slot);
 	if (!t)
 		return 0;
-	/* What ends by key another thread may still end; if none does, it is counted where it is found by key. */
-	for (i = 0; i < MXBPF_FRAMES_MAX && i < t->depth; i++)
-		if (t->frames[i].end != MXBPF_END_KEY)
-			t->counts[MXBPF_COUNT_UNMATCHED]++;
-	t->depth = 0;
+	frames_forget(t); /* what ends by key another thread may still end */
 	t->used = 0;
 	bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 	return 0;

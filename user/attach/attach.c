@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "attach/backend.h"
@@ -259,7 +260,13 @@ int att_attach(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 
 void att_activate(struct att *a, bool on)
 {
-	__atomic_store_n(&a->skel->bss->active, on, __ATOMIC_SEQ_CST);
+	struct mxbpf_bpf__bss *bss = a->skel->bss;
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now); /* BPF's clock */
+	bss->activation += !on;
+	__atomic_store_n(&bss->active_since_ns, on ? (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec : 0,
+			 __ATOMIC_SEQ_CST);
 }
 
 static void *close_link(void *arg)

@@ -48,6 +48,7 @@ int att_reaches(pid_t tgid, struct err *e);
 
 int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct att **out, struct err *e);
 int att_attach(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
+/* Off and on again: what was open before is unmatched, and no end that comes after closes it. */
 void att_activate(struct att *a, bool on);
 /* Removes every probe; events already in the ring stay readable. Safe to call twice. */
 void att_detach(struct att *a);
