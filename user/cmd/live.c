@@ -33,6 +33,8 @@ static int watch_signals(struct live *l, struct err *e)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return l->signals < 0 ? err_set(e, ERR_RUNTIME, -errno, "signalfd: %s", strerror(errno)) : 0;
@@ -116,7 +118,8 @@ static bool interrupted(struct live *l, uint64_t until_ns)
 
 	if (poll(fds, 2, ms) <= 0)
 		return false;
-	return fds[1].revents || read(l->signals, &taken, sizeof(taken)) > 0;
+	return fds[1].revents ||
+	       (read(l->signals, &taken, sizeof(taken)) > 0 && !live_pause_signal(l, (int)taken.ssi_signo));
 }
 
 static void mark_start(struct live *l)
@@ -163,17 +166,19 @@ static void progress(struct live *l, uint64_t elapsed_ns, uint64_t *last_events)
 void live_wait(struct live *l)
 {
 	bool show = !l->o->quiet && isatty(STDERR_FILENO);
-	uint64_t start = live_now_ns(CLOCK_MONOTONIC), next = start + NS_PER_S, end, now, events = 0;
+	uint64_t end = l->o->duration_ns ? l->o->duration_ns : UINT64_MAX, window;
+	uint64_t next = live_now_ns(CLOCK_MONOTONIC) + NS_PER_S, now, until, events = 0;
 
-	end = l->o->duration_ns ? start + l->o->duration_ns : UINT64_MAX;
-	while (!l->ended && (now = live_now_ns(CLOCK_MONOTONIC)) < end) {
+	while (!l->ended && (window = live_window_ns(l)) < end) {
+		now = live_now_ns(CLOCK_MONOTONIC);
 		if (now >= next) {
 			if (show)
-				progress(l, now - start, &events);
-			next += NS_PER_S;
+				progress(l, window, &events);
+			next = now + NS_PER_S;
 		}
+		until = !l->paused_at_ns && end - window < next - now ? now + end - window : next;
 		/* An exec wakes nobody, so it is looked for once a second. */
-		l->ended = interrupted(l, next < end ? next : end) || tgt_gone(l->target);
+		l->ended = interrupted(l, until) || tgt_gone(l->target);
 	}
 	if (show)
 		fprintf(stderr, "\r\033[K");
@@ -186,7 +191,8 @@ int live_stop(struct live *l, struct err *e)
 
 	arm_abort();
 	att_activate(l->att, false);
-	s->duration_ns = live_now_ns(CLOCK_MONOTONIC) - s->start_mono_ns;
+	live_close_pause(l);
+	s->duration_ns = live_window_ns(l);
 	began = live_now_ns(CLOCK_MONOTONIC);
 	att_detach(l->att);
 	if (l->o->verbose)

@@ -32,7 +32,8 @@ struct live {
 	int write_error;	   /* first error of the writer or the model; likewise */
 	struct mdl_session session;
 	bool ended;		   /* by a signal or with the target; during --delay: before the window began */
-	int signals;		   /* signalfd: INT, TERM, HUP */
+	int signals;		   /* signalfd: INT, TERM, HUP; USR1 and USR2 for pauses */
+	uint64_t paused_at_ns;	   /* when the present pause began; 0: none */
 	uint64_t prepared_mono_ns; /* when the session began, for --verbose */
 };
 
@@ -43,6 +44,12 @@ int live_start(struct live *l, struct err *e);
 void live_wait(struct live *l);
 int live_stop(struct live *l, struct err *e);
 void live_free(struct live *l);
+
+/* live_pause.c: time since the start, without pauses. */
+uint64_t live_window_ns(const struct live *l);
+/* Pauses or goes on if the signal says so; false: it says something else. */
+bool live_pause_signal(struct live *l, int sig);
+void live_close_pause(struct live *l);
 
 /* live_names.c: gives the model the names and threads of these records that it does not know yet. */
 void live_learn_names(struct live *l, const void *recs, size_t bytes);

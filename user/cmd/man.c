@@ -158,6 +158,14 @@ static const struct {
 	 "\\fB\\-\\-format json\\fR has the exact integers, in nanoseconds and bytes.\n"
 	 "\\fB\\-\\-layout mxnet\\fR keeps the layout and the quirks of mxnet.profiler.dumps(), for scripts that\n"
 	 "parse it; where the two differ, the modern layout is the right one.\n"},
+	{"SIGNALS", NULL,
+	 "INT, TERM and HUP end the window; a second INT also ends the writing of the results.\n"
+	 ".PP\n"
+	 "USR1 pauses: the probes stay where they are, but nothing is taken until USR2 comes.\n"
+	 "The time in between is not part of the window, and \\fB\\-d\\fR does not count it; every output says how "
+	 "long it\n"
+	 "was.\n"
+	 "Calls that are open when a pause begins count as unmatched: whether they ended in it nobody knows.\n"},
 	{"OVERHEAD", NULL,
 	 "A probe costs its process a trap each time it is hit: about half a microsecond where the kernel can\n"
 	 "emulate the probed instruction, up to ten on a virtual machine where it must single\\-step it.\n"

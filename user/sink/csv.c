@@ -158,8 +158,8 @@ static int end(struct snk *s)
 		{"loss", "attempted", COUNT, ss->loss.attempted},   {"loss", "stored", COUNT, ss->loss.stored},
 		{"loss", "dropped", COUNT, ss->loss.dropped},	    {"loss", "truncated", COUNT, ss->loss.truncated},
 		{"loss", "unreadable", COUNT, ss->loss.unreadable}, {"loss", "unmatched", COUNT, ss->loss.unmatched},
-		{"window", "open", COUNT, ss->open_spans},	    {"window", "cut_records", COUNT, ss->cut_records},
-		{"window", "incomplete", COUNT, ss->incomplete},
+		{"window", "paused", TOTAL, ss->paused_ns},	    {"window", "open", COUNT, ss->open_spans},
+		{"window", "cut_records", COUNT, ss->cut_records},  {"window", "incomplete", COUNT, ss->incomplete},
 	};
 	size_t i;
 
