@@ -67,6 +67,8 @@ header() { # MAJOR, two hex digits
 		--pid 1 --ring-size 3M|--ring-size.*power of two
 		--pid 1 --trace -|--trace.*name a file
 		record --pid 1 -o a --trace a|same file
+		--pid 1 --interval 99ms|--interval.*too short
+		--pid 1 --reset|--reset.*--interval TIME
 	CASES
 }
 
@@ -237,7 +239,7 @@ options_of_help() {
 	run groff -man -ww -z -Tutf8 mxbpf.1
 	[[ $status == 0 && -z $output ]]
 	[[ $(sed -n 's/^\.SH //p' mxbpf.1 | tr '\n' ,) == \
-		"NAME,SYNOPSIS,DESCRIPTION,COMMANDS,OPTIONS,OUTPUT,SIGNALS,OVERHEAD,LIMITS,EXIT STATUS,FILES,SECURITY,EXAMPLES," ]]
+		"NAME,SYNOPSIS,DESCRIPTION,COMMANDS,OPTIONS,OUTPUT,INTERVALS,SIGNALS,OVERHEAD,LIMITS,EXIT STATUS,FILES,SECURITY,EXAMPLES," ]]
 	page=$(groff -man -Tascii -P-cbou mxbpf.1)
 	while read -r option; do
 		[[ $page == *"$option"* ]]

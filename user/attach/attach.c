@@ -17,6 +17,7 @@
 #include "attach/backend.h"
 #include "mxbpf.skel.h"
 
+#define OPEN_BATCH	  512
 #define PIDNS_INITIAL_INO 0xEFFFFFFCu /* PROC_PID_INIT_INO of the kernel */
 
 const struct att_backend *const att_backends[] = {&att_backend_multi, NULL};
@@ -340,18 +341,37 @@ void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits)
 		*hits = sum[MXBPF_COUNT_HITS];
 }
 
+/*
+ * What ends by key is counted where it is found by key: its frame may be gone (asynchronous) or stale. In batches: from
+ * key to next key, the walk would begin again at each key that is taken away meanwhile.
+ */
+static unsigned open_keys(const struct att *a)
+{
+	struct {
+		struct mxbpf_key keys[OPEN_BATCH];
+		struct mxbpf_frame frames[OPEN_BATCH];
+	} *batch = malloc(sizeof(*batch));
+	int fd = bpf_map__fd(a->skel->maps.open_keys), err = batch ? 0 : -ENOMEM;
+	__u32 at, got, n = 0;
+	bool first = true;
+
+	while (!err) {
+		got = OPEN_BATCH;
+		err = bpf_map_lookup_batch(fd, first ? NULL : &at, &at, batch->keys, batch->frames, &got, NULL);
+		n += !err || err == -ENOENT ? got : 0; /* -ENOENT: the last ones */
+		first = false;
+	}
+	free(batch);
+	return n;
+}
+
 unsigned att_open_spans(const struct att *a)
 {
-	int fd = bpf_map__fd(a->skel->maps.open_keys);
-	struct mxbpf_key key, *prev = NULL;
-	unsigned i, k, n = 0;
+	unsigned i, k, n = open_keys(a);
 
 	for (i = 1; i < MXBPF_THREADS_MAX; i++)
 		for (k = 0; a->threads[i].used && k < a->threads[i].depth && k < MXBPF_FRAMES_MAX; k++)
 			n += a->threads[i].frames[k].end != MXBPF_END_KEY;
-	/* What ends by key is counted where it is found by key: its frame may be gone (asynchronous) or stale. */
-	for (; !bpf_map_get_next_key(fd, prev, &key); prev = &key)
-		n++;
 	return n;
 }
 

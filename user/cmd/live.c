@@ -65,7 +65,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 {
 	unsigned groups = o->probes;
 
-	*l = (struct live){.o = o, .recording = recording, .signals = -1};
+	*l = (struct live){.o = o, .recording = recording, .signals = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 	l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
 	if (recording || o->trace)
 		groups |= PROBE_LINK;
@@ -74,7 +74,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	if (tgt_open(o->pid, &l->target, e) || plan_make(l->target, groups, false, &l->plan, e) || watch_signals(l, e))
 		return e->code;
 	l->model = mdl_new();
-	if (!l->model || live_describe(l))
+	l->fresh = o->reset ? mdl_new() : NULL;
+	if (!l->model || (o->reset && !l->fresh) || live_describe(l))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -86,8 +87,11 @@ static void on_chunk(void *ctx, const void *recs, size_t bytes)
 	struct mxbpf_loss loss;
 	int err;
 
-	live_learn_names(l, recs, bytes);
+	pthread_mutex_lock(&l->lock);
+	l->folded += live_learn_names(l, recs, bytes);
 	err = mdl_feed(l->model, recs, bytes);
+	if (l->fresh && !err)
+		err = mdl_feed(l->fresh, recs, bytes);
 	if (l->writer && !err) {
 		att_counts(l->att, &loss, NULL);
 		loss.stored = ring_received(l->ring);
@@ -95,6 +99,7 @@ static void on_chunk(void *ctx, const void *recs, size_t bytes)
 	}
 	if (err && !l->write_error)
 		l->write_error = err;
+	pthread_mutex_unlock(&l->lock);
 }
 
 static int open_writer(struct live *l, struct err *e)
@@ -167,7 +172,7 @@ void live_wait(struct live *l)
 {
 	bool show = !l->o->quiet && isatty(STDERR_FILENO);
 	uint64_t end = l->o->duration_ns ? l->o->duration_ns : UINT64_MAX, window;
-	uint64_t next = live_now_ns(CLOCK_MONOTONIC) + NS_PER_S, now, until, events = 0;
+	uint64_t next = live_now_ns(CLOCK_MONOTONIC) + NS_PER_S, now, until, due, events = 0;
 
 	while (!l->ended && (window = live_window_ns(l)) < end) {
 		now = live_now_ns(CLOCK_MONOTONIC);
@@ -176,9 +181,11 @@ void live_wait(struct live *l)
 				progress(l, window, &events);
 			next = now + NS_PER_S;
 		}
-		until = !l->paused_at_ns && end - window < next - now ? now + end - window : next;
+		due = live_dump_due(l, window);
+		due = due < end ? due : end;
+		until = !l->paused_at_ns && due - window < next - now ? now + due - window : next;
 		/* An exec wakes nobody, so it is looked for once a second. */
-		l->ended = interrupted(l, until) || tgt_gone(l->target);
+		l->ended = l->ended || interrupted(l, until) || tgt_gone(l->target);
 	}
 	if (show)
 		fprintf(stderr, "\r\033[K");
@@ -232,6 +239,7 @@ void live_free(struct live *l)
 	plan_fini(&l->plan);
 	tgt_close(l->target);
 	mdl_free(l->model);
+	mdl_free(l->fresh);
 	hash_fini(&l->threads);
 	hash_fini(&l->nameless);
 	mdl_session_fini(&l->session);

@@ -156,8 +156,20 @@ static const struct {
 	 "Times are wall time between start and end of a call.\n"
 	 "\\fISelf\\fR is that time less the calls nested directly in it on the same thread.\n"
 	 "\\fB\\-\\-format json\\fR has the exact integers, in nanoseconds and bytes.\n"
+	 "\\fB\\-\\-format csv\\fR has them as one table, whose rows \\fIloss\\fR and \\fIwindow\\fR are the account.\n"
 	 "\\fB\\-\\-layout mxnet\\fR keeps the layout and the quirks of mxnet.profiler.dumps(), for scripts that\n"
 	 "parse it; where the two differ, the modern layout is the right one.\n"},
+	{"INTERVALS", NULL,
+	 "With \\fB\\-\\-interval\\fR the tables come again and again, and once more at the end: with JSON a document "
+	 "a line,\n"
+	 "with CSV rows under one heading, told apart by their window, else with a line between them.\n"
+	 "Without \\fB\\-\\-reset\\fR each covers the session until then; with it, what came since the one before: the "
+	 "windows\n"
+	 "lie end to end, and their numbers and losses add up to the whole.\n"
+	 "A call counts where its end arrives, about a twentieth of a second after it; one that is still open is in a\n"
+	 "later table.\n"
+	 "Live and peak of the memory count from the start of each window.\n"
+	 "When standard output is not read, the next dump covers what was missed; events are not lost for it.\n"},
 	{"SIGNALS", NULL,
 	 "INT, TERM and HUP end the window; a second INT also ends the writing of the results.\n"
 	 ".PP\n"

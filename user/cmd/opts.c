@@ -326,6 +326,11 @@ const struct cmd_option cmd_options[] = {
 	{.name = "delay", .arg = "TIME", .group = "Window", .commands = LIVE,
 	 .help = "wait TIME before looking", .def = "0", .set = set_duration, FIELD(delay_ns),
 	 .max = YEAR_NS},
+	{.name = "interval", .arg = "TIME", .group = "Tables", .commands = CMD_BIT_ATTACH,
+	 .help = "print the tables each TIME: those from the start until then; JSON as a line each, CSV as one table",
+	 .set = set_duration, FIELD(interval_ns), .min = 100000000, .max = YEAR_NS},
+	{.name = "reset", .group = "Tables", .commands = CMD_BIT_ATTACH,
+	 .help = "with --interval: those of what came since the last ones", .set = set_flag, FIELD(reset)},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = TABLES,
 	 .help = "what stdout gets", .def = "table", .set = set_word, FIELD(format), .word = word_format},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_EXPORT,
@@ -539,6 +544,8 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 		if ((opt->required & c->bit) && !(seen >> (opt - cmd_options) & 1))
 			return err_set(e, ERR_USAGE, -EINVAL, "--%s %s is missing; usage: %s %s", opt->name, opt->arg,
 				       title, c->synopsis);
+	if (o->reset && !o->interval_ns)
+		return err_set(e, ERR_USAGE, -EINVAL, "--reset is for the tables of --interval TIME, which is missing");
 	if (o->output && o->trace && !strcmp(o->output, o->trace))
 		return err_set(e, ERR_USAGE, -EINVAL, "--output and --trace name the same file '%.200s'", o->trace);
 	return 0;

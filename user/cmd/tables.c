@@ -5,6 +5,9 @@
 
 #include "cmd/cmd.h"
 
+/* Between the tables of a series. */
+#define SERIES_RULE "\n----------------------------------------------------------------------------\n\n"
+
 static const struct {
 	const char *layout; /* NULL: any */
 	const char *format, *sink;
@@ -32,7 +35,7 @@ unsigned cmd_columns(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) ? 0 : w.ws_col;
 }
 
-int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m)
+int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth)
 {
 	const struct snk_input in = {.session = s, .model = m};
 	const struct snk_opts opts = {
@@ -40,15 +43,23 @@ int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, stru
 		.ascending = o->ascending,
 		.top = o->top,
 		.width = cmd_columns(),
+		.continued = nth > 1,
 	};
+	bool json = o->format && !strcmp(o->format, "json"), csv = o->format && !strcmp(o->format, "csv");
 	struct err e = {0};
 	struct out *out;
 
 	if (out_open("-", false, &out, &e))
 		return cmd_fail(&e);
+	if (nth > 1 && !json && !csv)
+		out_puts(out, SERIES_RULE);
+	out_join_lines(out, nth && json);
 	if (snk_write(cmd_table_sink(o), &in, &opts, out, &e)) {
 		out_abort(out);
 		return cmd_fail(&e);
 	}
+	out_join_lines(out, false);
+	if (nth && json)
+		out_puts(out, "\n");
 	return out_commit(out, &e) ? cmd_fail(&e) : CMD_OK;
 }
