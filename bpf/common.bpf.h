@@ -14,8 +14,12 @@ const volatile __u64 cfg_wake_bytes; /* fill of the ring at which the consumer i
 /* The pid namespace whose numbers user space knows; 0, 0: the first one of the machine. */
 const volatile __u64 cfg_pidns_dev, cfg_pidns_ino;
 
-/* Set once everything is attached: no event comes from a half-attached state. */
-volatile __u32 active;
+/*
+ * When events began to be taken; 0: none are. Set once everything is attached: no event comes from a half-attached
+ * state. What was open before it began in an earlier activation, and its end may have passed unseen since.
+ */
+volatile __u64 active_since_ns;
+volatile __u8 activation; /* which one, from 0 */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -165,6 +169,15 @@ static __always_inline __u64 fetch(struct pt_regs *ctx, struct mxbpf_thread *t, 
 		v = word;
 	}
 	return v;
+}
+
+/* Hand-overs and starts are paired by counting, so those of two activations must not meet. No address is as high. */
+static __always_inline __u64 fetch_link(struct pt_regs *ctx, struct mxbpf_thread *t,
+					const volatile struct mxbpf_fetch *f)
+{
+	__u64 v = fetch(ctx, t, f);
+
+	return v ? v ^ (__u64)activation << 56 : 0;
 }
 
 static __always_inline __u32 fetch_device(struct pt_regs *ctx, struct mxbpf_thread *t,

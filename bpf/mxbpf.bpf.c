@@ -16,12 +16,14 @@ static __always_inline int on_probe(struct pt_regs *ctx, __u32 k)
 	const volatile struct mxbpf_row *row = &cfg_rows[k];
 	struct mxbpf_thread *t;
 
-	if (!active)
+	if (!active_since_ns)
 		return 0;
 	t = thread_get();
 	if (!t)
 		return 0;
 	t->counts[MXBPF_COUNT_HITS]++;
+	if (t->depth && t->frames[0].start_ns < active_since_ns)
+		frames_forget(t);
 	if (row->action == MXBPF_ACT_OPEN)
 		span_open(ctx, t, row, k);
 	else if (row->action == MXBPF_ACT_CLOSE_PAIR)

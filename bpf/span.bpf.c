@@ -191,6 +191,21 @@ static __always_inline void frame_drop(struct mxbpf_thread *t, struct mxbpf_fram
 	frame_close(t, now, MXBPF_SPAN_UNWOUND);
 }
 
+/* The thread has ended, or events were not taken for a while. What ends by key is counted where it is found by key. */
+__noinline int frames_forget(struct mxbpf_thread *t)
+{
+	__u32 i;
+
+	if (!t)
+		return 0;
+	for (i = 0; i < MXBPF_FRAMES_MAX && i < t->depth; i++)
+		if (t->frames[i].end != MXBPF_END_KEY)
+			t->counts[MXBPF_COUNT_UNMATCHED]++;
+	t->depth = 0;
+	t->over = 0;
+	return 0;
+}
+
 /* Frames whose function has returned (the stack pointer is above them) will see no end of their own any more. */
 __noinline int frames_trim(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
@@ -271,7 +286,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		func_open(ctx, f, row);
 	f->name_id = name_of(ctx, t, row);
 	f->key = fetch(ctx, t, &row->key);
-	f->link = fetch(ctx, t, &row->link);
+	f->link = fetch_link(ctx, t, &row->link);
 	f->device = fetch_device(ctx, t, &row->device);
 	/* A call-site probe stands in a callee of the spanned function: that frame lives one return address longer. */
 	f->sp = row->unscoped ? ~0ull : row->at_call_site ? sp + 8 : sp;
@@ -348,8 +363,9 @@ static __always_inline void span_close_key(struct pt_regs *ctx, struct mxbpf_thr
 	struct mxbpf_frame *open, *top;
 
 	open = bpf_map_lookup_elem(&open_keys, &key);
-	if (!open) {
+	if (!open || open->start_ns < active_since_ns) {
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
+		bpf_map_delete_elem(&open_keys, &key);
 		return;
 	}
 	top = frame_top(t);
@@ -377,7 +393,7 @@ static __always_inline void edge_emit(struct pt_regs *ctx, struct mxbpf_thread *
 	r->h.size = sizeof(*r);
 	r->h.tgid = t->tgid;
 	r->h.ts_ns = now;
-	r->link = fetch(ctx, t, &row->link);
+	r->link = fetch_link(ctx, t, &row->link);
 	r->src_start_ns = f ? f->start_ns : 0;
 	r->tid = t->tid;
 	r->src_cls = f ? f->cls : MXBPF_CLASS_NONE;

@@ -46,7 +46,7 @@ header() { # MAJOR, two hex digits
 		--pid 1 --sort foo|--sort.*total, self, count, avg, min, max, p99, alloc, self-alloc, device, name
 		--pid 1 --layout html|--layout.*modern, mxnet, torch, torch-classic
 		--pid 1 --layout torch -f json|--layout torch has no --format json
-		--pid 1 --format xml|--format.*table, json
+		--pid 1 --format xml|--format.*table, json, csv
 		export f -f pdf|--format.*chrome
 		--pid 1 --probes gpu|--probes.*op, api, mem, wait
 		--pid 1 --probes op,|--probes.*op, api, mem, wait
@@ -68,6 +68,8 @@ header() { # MAJOR, two hex digits
 		--pid 1 --ring-size 3M|--ring-size.*power of two
 		--pid 1 --trace -|--trace.*name a file
 		record --pid 1 -o a --trace a|same file
+		--pid 1 --interval 99ms|--interval.*too short
+		--pid 1 --reset|--reset.*--interval TIME
 	CASES
 }
 
@@ -238,7 +240,7 @@ options_of_help() {
 	run groff -man -ww -z -Tutf8 mxbpf.1
 	[[ $status == 0 && -z $output ]]
 	[[ $(sed -n 's/^\.SH //p' mxbpf.1 | tr '\n' ,) == \
-		"NAME,SYNOPSIS,DESCRIPTION,COMMANDS,OPTIONS,OUTPUT,OVERHEAD,LIMITS,EXIT STATUS,FILES,SECURITY,EXAMPLES," ]]
+		"NAME,SYNOPSIS,DESCRIPTION,COMMANDS,OPTIONS,OUTPUT,INTERVALS,SIGNALS,OVERHEAD,LIMITS,EXIT STATUS,FILES,SECURITY,EXAMPLES," ]]
 	page=$(groff -man -Tascii -P-cbou mxbpf.1)
 	while read -r option; do
 		[[ $page == *"$option"* ]]

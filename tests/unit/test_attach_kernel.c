@@ -124,7 +124,11 @@ static const struct adp_probe rows[NPROBES] = {
 		 .name_type = MXBPF_NAMED_BYTES,
 		 .name = {ARG1}}},
 	{.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_API, .at_call_site = 1}},
-	{.row = {.action = MXBPF_ACT_OPEN, .end = MXBPF_END_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG1}}},
+	{.row = {.action = MXBPF_ACT_OPEN,
+		 .end = MXBPF_END_KEY,
+		 .cls = MXBPF_CLASS_OPERATOR,
+		 .key = {ARG1},
+		 .link = {ARG1}}},
 	{.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG1}}},
 	{.row = {.action = MXBPF_ACT_OPEN, .end = MXBPF_END_PARENT, .cls = MXBPF_CLASS_WAIT}},
 	{.row = {.action = MXBPF_ACT_ALLOC, .size = {ARG1}}},
@@ -344,6 +348,71 @@ static void in_flight(void)
 	on_enter("not left");
 }
 
+/* Off and on again. What happens in between is not seen. */
+static void pause_during(void (*unseen)(void))
+{
+	att_activate(att, false);
+	unseen();
+	att_activate(att, true);
+}
+
+static void end_both(void)
+{
+	op_end(0x1000);
+	on_exit_api();
+}
+
+static void nothing(void)
+{
+}
+
+static void ends_in_a_pause(void)
+{
+	on_enter("before");
+	op_start(0x1000);
+	pause_during(end_both);
+	api(0);
+	op_start(0x1000);
+	op_end(0x1000);
+}
+
+static void ends_after_a_pause(void)
+{
+	on_enter("before");
+	op_start(0x1000);
+	pause_during(nothing);
+	op_end(0x1000);
+	on_exit_api();
+}
+
+static void calls_across_a_pause(void)
+{
+	on_enter("before");
+	pause_during(nothing);
+	wait_all(); /* its call is not known any more */
+	api(0);
+	on_exit_api();
+}
+
+static void full_before_a_pause(void)
+{
+	unsigned i;
+
+	for (i = 0; i < DEEP; i++)
+		on_enter("before");
+	pause_during(nothing);
+	api(1);
+}
+
+static void links_across_a_pause(void)
+{
+	op_start(0x1000);
+	op_end(0x1000);
+	pause_during(nothing);
+	op_start(0x1000);
+	op_end(0x1000);
+}
+
 static atomic_int hits;
 static pthread_barrier_t all_hit;
 
@@ -460,6 +529,39 @@ static void test_bytes(void)
 	}
 }
 
+static void test_pauses(void)
+{
+	TEST("what is open when a pause begins is unmatched, and takes no end of another call after it")
+	{
+		watch(ends_in_a_pause);
+		CHECK(nspans == 2 && spans[0].cls == MXBPF_CLASS_API && spans[1].cls == MXBPF_CLASS_OPERATOR);
+		CHECK(spans[0].self_ns == spans[0].dur_ns && !spans[0].flags && !spans[1].flags);
+		CHECK(loss.unmatched == 2 && !loss.dropped && !open_spans);
+	}
+	TEST("an end after a pause closes nothing from before it")
+	{
+		watch(ends_after_a_pause);
+		CHECK(!nspans && loss.unmatched == 3 && !open_spans); /* the operator, the call, the call's end */
+	}
+	TEST("calls inside one from before a pause are whole, and a wait in it is not made its part")
+	{
+		watch(calls_across_a_pause);
+		CHECK(nspans == 1 && spans[0].self_ns == spans[0].dur_ns);
+		CHECK(loss.unmatched == 3 && !open_spans);
+	}
+	TEST("a stack that was full before a pause is empty after it")
+	{
+		watch(full_before_a_pause);
+		CHECK(nspans == 2 && inside(&spans[0], &spans[1]));
+		CHECK(loss.dropped == DEEP - MXBPF_FRAMES_MAX && loss.unmatched == MXBPF_FRAMES_MAX);
+	}
+	TEST("what was handed over before a pause is not joined to what starts after it")
+	{
+		watch(links_across_a_pause);
+		CHECK(nspans == 2 && spans[0].link == 0x1000 && spans[1].link != 0x1000);
+	}
+}
+
 static void test_limits(void)
 {
 	struct err e = {0};
@@ -498,6 +600,7 @@ int main(void)
 	test_pairs();
 	test_keys();
 	test_bytes();
+	test_pauses();
 	test_limits();
 	UNIT_MAIN_END;
 }

@@ -317,6 +317,35 @@ static void planted_links(void)
 	CHECK(!unlink("tmp/bait") && !unlink("tmp/pipe") && !rmdir("tmp") && !rmdir("secret"));
 }
 
+/* Text that is laid out in lines, several buffers of it, one of them at once. */
+static void joined_lines(void)
+{
+	static const char part[] = "{\n    \"a  b\": [\n        1,\n        2\n    ]\n}";
+	static const char want[] = "{\"a  b\": [1,2]}";
+	const size_t n = 40000, len = sizeof(part) - 1, want_len = sizeof(want) - 1;
+	char *all = malloc(n * len), *got = malloc(2 * n * want_len + 8);
+	struct out *o = open_out("f", false);
+	size_t i, bad = 0;
+	FILE *f;
+
+	out_join_lines(o, true);
+	for (i = 0; i < n; i++) {
+		out_puts(o, part);
+		memcpy(all + i * len, part, len);
+	}
+	out_write(o, all, n * len);
+	out_join_lines(o, false);
+	out_puts(o, "\n  .\n");
+	CHECK(!out_commit(o, &e));
+	f = fopen("f", "r");
+	CHECK(f && fread(got, 1, 2 * n * want_len + 8, f) == 2 * n * want_len + 5 && !fclose(f) && !unlink("f"));
+	for (i = 0; i < 2 * n; i++)
+		bad += !!memcmp(got + i * want_len, want, want_len);
+	CHECK(!bad && !memcmp(got + 2 * n * want_len, "\n  .\n", 5));
+	free(all);
+	free(got);
+}
+
 static void full_disk(void)
 {
 	struct out *o;
@@ -346,6 +375,8 @@ int main(void)
 	half_written();
 	TEST("a .gz is read by zlib to the last line, an empty one too")
 	gz_file();
+	TEST("lines that are joined are one, whatever their size and where a buffer ends")
+	joined_lines();
 	TEST("a symbolic link at the destination is refused and its target untouched")
 	links();
 	TEST("a path that cannot be written is found before, with its reason")

@@ -11,11 +11,13 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "attach/backend.h"
 #include "mxbpf.skel.h"
 
+#define OPEN_BATCH	  512
 #define PIDNS_INITIAL_INO 0xEFFFFFFCu /* PROC_PID_INIT_INO of the kernel */
 
 const struct att_backend *const att_backends[] = {&att_backend_multi, NULL};
@@ -58,6 +60,11 @@ static const struct att_backend *pick_backend(struct err *e)
 	if (e && !e->code)
 		*e = why;
 	return NULL;
+}
+
+int att_supported(struct err *e)
+{
+	return pick_backend(e) ? 0 : e->code;
 }
 
 static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -104,24 +111,37 @@ static int choose_programs(struct att *a, const struct plan *p, struct err *e)
 	return 0;
 }
 
+/* Whether mxbpf is in a pid namespace other than the first one. */
+static bool in_namespace(struct stat *own)
+{
+	return !stat("/proc/self/ns/pid", own) && own->st_ino != PIDNS_INITIAL_INO;
+}
+
+int att_reaches(pid_t tgid, struct err *e)
+{
+	struct stat own, its;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", tgid);
+	if (!in_namespace(&own) || stat(path, &its) || own.st_ino == its.st_ino)
+		return 0;
+	return err_set(e, ERR_PRIVILEGE, -ENOTSUP,
+		       "process %d is in another pid namespace than mxbpf, which is in one itself: run mxbpf on "
+		       "the host, or inside that container",
+		       tgid);
+}
+
 /*
  * In a container, /proc and the command line speak of numbers of its pid namespace, and BPF has to as well. The kernel
  * gives a thread's number in its own namespace only.
  */
 static int choose_namespace(struct att *a, pid_t tgid, struct err *e)
 {
-	struct stat own, its;
-	char path[64];
+	struct stat own;
+	int err = att_reaches(tgid, e);
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", tgid);
-	if (stat("/proc/self/ns/pid", &own) || own.st_ino == PIDNS_INITIAL_INO || stat(path, &its))
-		return 0;
-	if (own.st_ino != its.st_ino)
-		return err_set(
-			e, ERR_PRIVILEGE, -ENOTSUP,
-			"process %d is in another pid namespace than mxbpf, which is in one itself: run mxbpf on "
-			"the host, or inside that container",
-			tgid);
+	if (err || !in_namespace(&own))
+		return err;
 	a->skel->rodata->cfg_pidns_dev =
 		(__u64)major(own.st_dev) << 20 | minor(own.st_dev); /* as the kernel packs it */
 	a->skel->rodata->cfg_pidns_ino = own.st_ino;
@@ -284,7 +304,13 @@ int att_attach(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 
 void att_activate(struct att *a, bool on)
 {
-	__atomic_store_n(&a->skel->bss->active, on, __ATOMIC_SEQ_CST);
+	struct mxbpf_bpf__bss *bss = a->skel->bss;
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now); /* BPF's clock */
+	bss->activation += !on;
+	__atomic_store_n(&bss->active_since_ns, on ? (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec : 0,
+			 __ATOMIC_SEQ_CST);
 }
 
 static void *close_link(void *arg)
@@ -355,18 +381,37 @@ void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits)
 		*hits = sum[MXBPF_COUNT_HITS];
 }
 
+/*
+ * What ends by key is counted where it is found by key: its frame may be gone (asynchronous) or stale. In batches: from
+ * key to next key, the walk would begin again at each key that is taken away meanwhile.
+ */
+static unsigned open_keys(const struct att *a)
+{
+	struct {
+		struct mxbpf_key keys[OPEN_BATCH];
+		struct mxbpf_frame frames[OPEN_BATCH];
+	} *batch = malloc(sizeof(*batch));
+	int fd = bpf_map__fd(a->skel->maps.open_keys), err = batch ? 0 : -ENOMEM;
+	__u32 at, got, n = 0;
+	bool first = true;
+
+	while (!err) {
+		got = OPEN_BATCH;
+		err = bpf_map_lookup_batch(fd, first ? NULL : &at, &at, batch->keys, batch->frames, &got, NULL);
+		n += !err || err == -ENOENT ? got : 0; /* -ENOENT: the last ones */
+		first = false;
+	}
+	free(batch);
+	return n;
+}
+
 unsigned att_open_spans(const struct att *a)
 {
-	int fd = bpf_map__fd(a->skel->maps.open_keys);
-	struct mxbpf_key key, *prev = NULL;
-	unsigned i, k, n = 0;
+	unsigned i, k, n = open_keys(a);
 
 	for (i = 1; i < MXBPF_THREADS_MAX; i++)
 		for (k = 0; a->threads[i].used && k < a->threads[i].depth && k < MXBPF_FRAMES_MAX; k++)
 			n += a->threads[i].frames[k].end != MXBPF_END_KEY;
-	/* What ends by key is counted where it is found by key: its frame may be gone (asynchronous) or stale. */
-	for (; !bpf_map_get_next_key(fd, prev, &key); prev = &key)
-		n++;
 	return n;
 }
 

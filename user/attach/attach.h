@@ -41,8 +41,14 @@ struct att_feature {
 /* Tries every feature; returns how many rows were filled. */
 unsigned att_features(struct att_feature *rows, unsigned max);
 
+/* Whether this kernel and these rights allow to attach at all. 0 or -errno. */
+int att_supported(struct err *e);
+/* Whether BPF can tell a process from here: pid namespaces. 0 or -ENOTSUP. */
+int att_reaches(pid_t tgid, struct err *e);
+
 int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct att **out, struct err *e);
 int att_attach(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
+/* Off and on again: what was open before is unmatched, and no end that comes after closes it. */
 void att_activate(struct att *a, bool on);
 /* Removes every probe; events already in the ring stay readable. Safe to call twice. */
 void att_detach(struct att *a);

@@ -23,6 +23,7 @@ struct out {
 	char *path;   /* owned; place.shown */
 	char tmp[64]; /* name of the file while it has one that is not final */
 	bool gzip, deflating;
+	bool join_lines, behind_break; /* out_join_lines() */
 	z_stream z;
 	unsigned char *zbuf; /* BUF_BYTES, if gzip */
 	uint64_t flushed;    /* bytes that left buf */
@@ -203,14 +204,41 @@ static void put(struct out *o, const void *data, size_t n)
 	}
 }
 
+/* In place. */
+static void join_lines(struct out *o)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < o->len; i++) {
+		o->behind_break = o->buf[i] == '\n' || (o->behind_break && o->buf[i] == ' ');
+		if (!o->behind_break)
+			o->buf[n++] = o->buf[i];
+	}
+	o->len = n;
+}
+
 static void flush(struct out *o)
 {
+	if (o->join_lines)
+		join_lines(o);
 	put(o, o->buf, o->len);
 	o->len = 0;
 }
 
+void out_join_lines(struct out *o, bool on)
+{
+	flush(o);
+	o->join_lines = on;
+	o->behind_break = false;
+}
+
 void out_write(struct out *o, const void *data, size_t n)
 {
+	for (; o->join_lines && n > BUF_BYTES; n -= BUF_BYTES) {
+		flush(o);
+		memcpy(o->buf, data, o->len = BUF_BYTES);
+		data = (const char *)data + BUF_BYTES;
+	}
 	if (n > BUF_BYTES - o->len)
 		flush(o);
 	if (n > BUF_BYTES) {

@@ -35,6 +35,8 @@ void out_printf(struct out *o, const char *fmt, ...) __attribute__((format(print
 /* n contiguous bytes of buffer to fill directly (n <= 4096), then out_filled() with how many were used. */
 char *out_reserve(struct out *o, size_t n);
 void out_filled(struct out *o, size_t used);
+/* While on, line breaks and the blanks behind them are left out: JSON that is laid out in lines becomes one. */
+void out_join_lines(struct out *o, bool on);
 int out_error(const struct out *o);	 /* 0 or -errno */
 uint64_t out_bytes(const struct out *o); /* written so far, before compression */
 

@@ -52,8 +52,10 @@ static int results(struct live *l, int stopped)
 {
 	int code = stopped, err;
 
-	if (!l->recording) {
-		err = cmd_print_tables(l->o, &l->session, l->model);
+	if (l->dump_code) {
+		code = l->dump_code; /* stdout takes no more, as was said */
+	} else if (!l->recording) {
+		err = l->o->interval_ns ? live_dump(l) : cmd_print_tables(l->o, &l->session, l->model, 0);
 		code = code ? code : err;
 	} else if (!stopped) {
 		say_recording(l);

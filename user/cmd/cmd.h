@@ -31,6 +31,8 @@ struct cmd_opts {
 	int pid;	      /* --pid; 0 none */
 	uint64_t duration_ns; /* -d; 0: until Ctrl-C or the target's end */
 	uint64_t delay_ns;    /* --delay */
+	uint64_t interval_ns; /* --interval; 0: none */
+	bool reset;	      /* --reset */
 	const char *output;   /* -o; NULL */
 	const char *trace;    /* --trace; NULL */
 	const char *format;   /* --format, -f; NULL: the command's default */
@@ -72,12 +74,18 @@ int cmd_record(const struct cmd_opts *o);
 int cmd_report(const struct cmd_opts *o);
 int cmd_export(const struct cmd_opts *o);
 int cmd_check(const struct cmd_opts *o);
+int cmd_list(const struct cmd_opts *o);
 int cmd_help(const struct cmd_opts *o);
 
 /* What stdout gets under --layout and --format; tables take no records. Borrowed. */
 const struct snk_ops *cmd_table_sink(const struct cmd_opts *o);
-/* The tables on stdout, as wide as a terminal there. An exit code; errors are printed. */
-int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m);
+/* Of the terminal on stdout; 0 if it is none. */
+unsigned cmd_columns(void);
+/*
+ * The tables on stdout, as wide as a terminal there. nth: of a series, 0 if it is alone; then JSON is one line, CSV has
+ * one heading, and a line stands between tables. An exit code; errors are printed.
+ */
+int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth);
 /* The trace, complete or not at all; ".gz" is compressed, "-" is stdout. An exit code; errors are printed. */
 int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m);
 

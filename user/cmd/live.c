@@ -33,6 +33,8 @@ static int watch_signals(struct live *l, struct err *e)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return l->signals < 0 ? err_set(e, ERR_RUNTIME, -errno, "signalfd: %s", strerror(errno)) : 0;
@@ -63,7 +65,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 {
 	unsigned groups = o->probes;
 
-	*l = (struct live){.o = o, .recording = recording, .signals = -1};
+	*l = (struct live){.o = o, .recording = recording, .signals = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 	l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
 	if (recording || o->trace)
 		groups |= PROBE_LINK;
@@ -72,7 +74,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	if (tgt_open(o->pid, &l->target, e) || plan_make(l->target, groups, false, &l->plan, e) || watch_signals(l, e))
 		return e->code;
 	l->model = mdl_new();
-	if (!l->model || live_describe(l))
+	l->fresh = o->reset ? mdl_new() : NULL;
+	if (!l->model || (o->reset && !l->fresh) || live_describe(l))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -84,8 +87,11 @@ static void on_chunk(void *ctx, const void *recs, size_t bytes)
 	struct mxbpf_loss loss;
 	int err;
 
-	live_learn_names(l, recs, bytes);
+	pthread_mutex_lock(&l->lock);
+	l->folded += live_learn_names(l, recs, bytes);
 	err = mdl_feed(l->model, recs, bytes);
+	if (l->fresh && !err)
+		err = mdl_feed(l->fresh, recs, bytes);
 	if (l->writer && !err) {
 		att_counts(l->att, &loss, NULL);
 		loss.stored = ring_received(l->ring);
@@ -93,6 +99,7 @@ static void on_chunk(void *ctx, const void *recs, size_t bytes)
 	}
 	if (err && !l->write_error)
 		l->write_error = err;
+	pthread_mutex_unlock(&l->lock);
 }
 
 static int open_writer(struct live *l, struct err *e)
@@ -116,7 +123,8 @@ static bool interrupted(struct live *l, uint64_t until_ns)
 
 	if (poll(fds, 2, ms) <= 0)
 		return false;
-	return fds[1].revents || read(l->signals, &taken, sizeof(taken)) > 0;
+	return fds[1].revents ||
+	       (read(l->signals, &taken, sizeof(taken)) > 0 && !live_pause_signal(l, (int)taken.ssi_signo));
 }
 
 static void mark_start(struct live *l)
@@ -164,17 +172,21 @@ static void progress(struct live *l, uint64_t elapsed_ns, uint64_t *last_events)
 void live_wait(struct live *l)
 {
 	bool show = !l->o->quiet && isatty(STDERR_FILENO);
-	uint64_t start = live_now_ns(CLOCK_MONOTONIC), next = start + NS_PER_S, end, now, events = 0;
+	uint64_t end = l->o->duration_ns ? l->o->duration_ns : UINT64_MAX, window;
+	uint64_t next = live_now_ns(CLOCK_MONOTONIC) + NS_PER_S, now, until, due, events = 0;
 
-	end = l->o->duration_ns ? start + l->o->duration_ns : UINT64_MAX;
-	while (!l->ended && (now = live_now_ns(CLOCK_MONOTONIC)) < end) {
+	while (!l->ended && (window = live_window_ns(l)) < end) {
+		now = live_now_ns(CLOCK_MONOTONIC);
 		if (now >= next) {
 			if (show)
-				progress(l, now - start, &events);
-			next += NS_PER_S;
+				progress(l, window, &events);
+			next = now + NS_PER_S;
 		}
+		due = live_dump_due(l, window);
+		due = due < end ? due : end;
+		until = !l->paused_at_ns && due - window < next - now ? now + due - window : next;
 		/* An exec wakes nobody, so it is looked for once a second. */
-		l->ended = interrupted(l, next < end ? next : end) || tgt_gone(l->target);
+		l->ended = l->ended || interrupted(l, until) || tgt_gone(l->target);
 	}
 	if (show)
 		fprintf(stderr, "\r\033[K");
@@ -200,7 +212,8 @@ int live_stop(struct live *l, struct err *e)
 
 	arm_abort();
 	att_activate(l->att, false);
-	s->duration_ns = live_now_ns(CLOCK_MONOTONIC) - s->start_mono_ns;
+	live_close_pause(l);
+	s->duration_ns = live_window_ns(l);
 	began = live_now_ns(CLOCK_MONOTONIC);
 	att_detach(l->att);
 	if (l->o->verbose)
@@ -243,6 +256,7 @@ void live_free(struct live *l)
 	plan_fini(&l->plan);
 	tgt_close(l->target);
 	mdl_free(l->model);
+	mdl_free(l->fresh);
 	hash_fini(&l->threads);
 	hash_fini(&l->nameless);
 	mdl_session_fini(&l->session);

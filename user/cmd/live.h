@@ -6,6 +6,7 @@
 #ifndef CMD_LIVE_H
 #define CMD_LIVE_H
 
+#include <pthread.h>
 #include <time.h>
 
 #include "attach/attach.h"
@@ -18,6 +19,12 @@
 #include "ring/ring.h"
 #include "target/target.h"
 
+/* Where a dump ended, counted from the start of the session. */
+struct live_mark {
+	uint64_t window_ns, paused_ns, hits;
+	struct mxbpf_loss loss;
+};
+
 struct live {
 	const struct cmd_opts *o;
 	const char *recording; /* path of the recording; NULL: none, or a scratch file for the trace */
@@ -25,14 +32,22 @@ struct live {
 	struct plan plan;
 	struct att *att;
 	struct ring *ring;
-	struct mdl *model;	   /* the ring's second thread feeds it; others only after live_stop() */
-	struct rec_writer *writer; /* likewise; NULL: nothing is kept */
+	pthread_mutex_t lock;	   /* the ring's second thread holds it while it folds a chunk: model, fresh, folded */
+	struct mdl *model;	   /* of the whole session; others only with the lock or after live_stop() */
+	struct mdl *fresh;	   /* --reset: of what came since the last dump, without names; NULL: not asked for */
+	uint64_t folded;	   /* records in the model */
+	struct rec_writer *writer; /* the ring's second thread's until live_stop(); NULL: nothing is kept */
 	struct hash threads;	   /* tids whose names are known; likewise */
 	struct hash nameless;	   /* names that were not found while this chunk is read; likewise */
 	int write_error;	   /* first error of the writer or the model; likewise */
 	struct mdl_session session;
-	bool ended;		   /* by a signal or with the target; during --delay: before the window began */
-	int signals;		   /* signalfd: INT, TERM, HUP */
+	bool ended;	       /* by a signal or with the target; during --delay: before the window began */
+	int signals;	       /* signalfd: INT, TERM, HUP; USR1 and USR2 for pauses */
+	struct live_mark mark; /* --reset: where the last dump ended */
+	unsigned ndumps;
+	uint64_t dumped;	   /* intervals that are behind us */
+	int dump_code;		   /* exit code of a dump that failed */
+	uint64_t paused_at_ns;	   /* when the present pause began; 0: none */
 	uint64_t prepared_mono_ns; /* when the session began, for --verbose */
 };
 
@@ -44,8 +59,21 @@ void live_wait(struct live *l);
 int live_stop(struct live *l, struct err *e);
 void live_free(struct live *l);
 
-/* live_names.c: gives the model the names and threads of these records that it does not know yet. */
-void live_learn_names(struct live *l, const void *recs, size_t bytes);
+/* live_pause.c: time since the start, without pauses. */
+uint64_t live_window_ns(const struct live *l);
+/* Pauses or goes on if the signal says so; false: it says something else. */
+bool live_pause_signal(struct live *l, int sig);
+void live_close_pause(struct live *l);
+
+/* live_dump.c: the tables as they stand on stdout. An exit code. Not in a signal handler, not on the ring's threads. */
+int live_dump(struct live *l);
+/* Dumps if the time has come; in window time, when the next one is due (UINT64_MAX: never). Ends the session if stdout
+ * takes no more: l->dump_code. */
+uint64_t live_dump_due(struct live *l, uint64_t window_ns);
+
+/* live_names.c: gives the model the names and threads of these records that it does not know yet. How many records
+ * there are. */
+size_t live_learn_names(struct live *l, const void *recs, size_t bytes);
 
 /* live_session.c: everything but times and counts. 0 or -ENOMEM. */
 int live_describe(struct live *l);

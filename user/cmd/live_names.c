@@ -127,16 +127,16 @@ static void learn_thread(struct live *l, uint32_t tgid, uint32_t tid)
 		feed_name(l, MXBPF_NAME_THREAD, tgid, tid, comm, (int)strlen(comm));
 }
 
-void live_learn_names(struct live *l, const void *recs, size_t bytes)
+size_t live_learn_names(struct live *l, const void *recs, size_t bytes)
 {
 	static char text[MXBPF_NAME_BYTES_MAX];
 	const struct mxbpf_rec *r;
-	size_t pos = 0;
+	size_t pos = 0, n;
 	bool bad;
 	int len;
 
 	hash_clear(&l->nameless);
-	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
+	for (n = 0; (r = mdl_next_rec(recs, bytes, &pos, &bad)); n++) {
 		const struct mxbpf_span *s = (const struct mxbpf_span *)r;
 
 		if (r->kind != MXBPF_SPAN)
@@ -152,4 +152,5 @@ void live_learn_names(struct live *l, const void *recs, size_t bytes)
 		else /* one system call for each span of it would be too slow for the ring */
 			hash_put(&l->nameless, s->name_id, 0);
 	}
+	return n;
 }

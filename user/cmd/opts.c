@@ -32,6 +32,13 @@ static const char *word_layout(unsigned i)
 
 static const char *word_format(unsigned i)
 {
+	static const char *const words[] = {"table", "json", "csv", NULL};
+
+	return words[i];
+}
+
+static const char *word_list(unsigned i)
+{
 	static const char *const words[] = {"table", "json", NULL};
 
 	return words[i];
@@ -325,11 +332,18 @@ const struct cmd_option cmd_options[] = {
 	{.name = "delay", .arg = "TIME", .group = "Window", .commands = LIVE,
 	 .help = "wait TIME before looking", .def = "0", .set = set_duration, FIELD(delay_ns),
 	 .max = YEAR_NS},
+	{.name = "interval", .arg = "TIME", .group = "Tables", .commands = CMD_BIT_ATTACH,
+	 .help = "print the tables each TIME: those from the start until then; JSON as a line each, CSV as one table",
+	 .set = set_duration, FIELD(interval_ns), .min = 100000000, .max = YEAR_NS},
+	{.name = "reset", .group = "Tables", .commands = CMD_BIT_ATTACH,
+	 .help = "with --interval: those of what came since the last ones", .set = set_flag, FIELD(reset)},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = TABLES,
 	 .help = "what stdout gets", .def = "table", .set = set_word, FIELD(format), .word = word_format},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "what to write", .def = "by the suffix of -o, else chrome",
 	 .set = set_word, FIELD(format), .word = word_export},
+	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST,
+	 .help = "what stdout gets", .def = "table", .set = set_word, FIELD(format), .word = word_list},
 	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = TABLES,
 	 .help = "of the tables and the JSON; mxnet is what mxnet.profiler.dumps() prints, torch what "
 		 "torch.profiler's table() prints, torch-classic what it printed in 2017", .def = "modern",
@@ -539,6 +553,8 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 				       title, c->synopsis);
 	if ((c->bit & TABLES) && !cmd_table_sink(o))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --format %s", o->layout, o->format);
+	if (o->reset && !o->interval_ns)
+		return err_set(e, ERR_USAGE, -EINVAL, "--reset is for the tables of --interval TIME, which is missing");
 	if (o->output && o->trace && !strcmp(o->output, o->trace))
 		return err_set(e, ERR_USAGE, -EINVAL, "--output and --trace name the same file '%.200s'", o->trace);
 	return 0;

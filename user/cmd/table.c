@@ -49,6 +49,14 @@ const struct cmd cmd_table[] = {
 		.run = cmd_check,
 	},
 	{
+		.name = "list",
+		.synopsis = "[--format FORMAT]",
+		.help = "name the processes of this machine that can be looked at, or why not",
+		.example = "sudo mxbpf list",
+		.bit = CMD_BIT_LIST,
+		.run = cmd_list,
+	},
+	{
 		.name = "help",
 		.synopsis = "[COMMAND]",
 		.help = "the same as mxbpf COMMAND --help",

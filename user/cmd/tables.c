@@ -5,9 +5,13 @@
 
 #include "cmd/cmd.h"
 
+/* Between the tables of a series. */
+#define SERIES_RULE "\n----------------------------------------------------------------------------\n\n"
+
 /* clang-format off */
 static const struct {
-	const char *layout, *format, *sink;
+	const char *layout; /* NULL: any */
+	const char *format, *sink;
 } table_sinks[] = {
 	{"modern", "table", "modern"},
 	{"modern", "json", "json"},
@@ -15,6 +19,7 @@ static const struct {
 	{"mxnet", "json", "mxnet-json"},
 	{"torch", "table", "torch"},
 	{"torch-classic", "table", "torch-classic"},
+	{NULL, "csv", "csv"},
 };
 /* clang-format on */
 
@@ -24,36 +29,44 @@ const struct snk_ops *cmd_table_sink(const struct cmd_opts *o)
 	size_t i;
 
 	for (i = 0; i < sizeof(table_sinks) / sizeof(table_sinks[0]); i++)
-		if (!strcmp(table_sinks[i].layout, o->layout) && !strcmp(table_sinks[i].format, format))
+		if ((!table_sinks[i].layout || !strcmp(table_sinks[i].layout, o->layout)) &&
+		    !strcmp(table_sinks[i].format, format))
 			return snk_find(table_sinks[i].sink);
 	return NULL;
 }
 
-/* 0 if stdout is no terminal. */
-static unsigned terminal_columns(void)
+unsigned cmd_columns(void)
 {
 	struct winsize w;
 
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) ? 0 : w.ws_col;
 }
 
-int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m)
+int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth)
 {
 	const struct snk_input in = {.session = s, .model = m};
 	const struct snk_opts opts = {
 		.sort = o->sort,
 		.ascending = o->ascending,
 		.top = o->top,
-		.width = terminal_columns(),
+		.width = cmd_columns(),
+		.continued = nth > 1,
 	};
+	bool json = o->format && !strcmp(o->format, "json"), csv = o->format && !strcmp(o->format, "csv");
 	struct err e = {0};
 	struct out *out;
 
 	if (out_open("-", false, &out, &e))
 		return cmd_fail(&e);
+	if (nth > 1 && !json && !csv)
+		out_puts(out, SERIES_RULE);
+	out_join_lines(out, nth && json);
 	if (snk_write(cmd_table_sink(o), &in, &opts, out, &e)) {
 		out_abort(out);
 		return cmd_fail(&e);
 	}
+	out_join_lines(out, false);
+	if (nth && json)
+		out_puts(out, "\n");
 	return out_commit(out, &e) ? cmd_fail(&e) : CMD_OK;
 }

@@ -77,7 +77,7 @@ static int emit_counters(const struct mdl *m, unsigned cls, struct buf *out)
 
 int mdl_emit(const struct mdl *m, struct buf *out)
 {
-	int err = names_emit(m, out);
+	int err = mdl_emit_names(m, out);
 	unsigned cls;
 	size_t i;
 

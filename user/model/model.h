@@ -75,6 +75,9 @@ uint64_t mdl_percentile(const struct mdl_row *r, double fraction);
 /* Appends NAME, AGG, MEM and COUNTER records that, fed to an empty model, make an equal one. 0, -ENOMEM. */
 int mdl_emit(const struct mdl *m, struct buf *out);
 
+/* The NAME records alone. 0, -ENOMEM. */
+int mdl_emit_names(const struct mdl *m, struct buf *out);
+
 /* Bucket of the histogram, and its lower bound; shared with BPF's copy by test. */
 unsigned mdl_bucket(uint64_t ns);
 uint64_t mdl_bucket_low(unsigned index);

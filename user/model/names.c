@@ -119,7 +119,7 @@ static int emit_one(const struct name *n, enum mxbpf_name_kind kind, uint32_t tg
 	return 0;
 }
 
-int names_emit(const struct mdl *m, struct buf *out)
+int mdl_emit_names(const struct mdl *m, struct buf *out)
 {
 	const struct hash_entry *e;
 	const struct name *n;

@@ -46,7 +46,6 @@ int window_sort(struct buf *moments, struct buf *spare);
 /* names.c */
 int names_define(struct mdl *m, const struct mxbpf_name *n);
 int names_expect(struct mdl *m, uint64_t id); /* gives an id that has no text yet something to be shown as */
-int names_emit(const struct mdl *m, struct buf *out);
 void names_fini(struct mdl *m);
 
 /* model.c; NULL: -ENOMEM */

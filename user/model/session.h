@@ -47,7 +47,8 @@ struct mdl_session {
 	char *mem_title;		    /* of the allocation table; NULL: not in use */
 	uint64_t start_unix_ns;		    /* window start */
 	uint64_t start_mono_ns;		    /* the same moment on the records' clock */
-	uint64_t duration_ns;		    /* of the window; 0 while unknown (incomplete recording) */
+	uint64_t duration_ns;		    /* of the window, pauses not; 0 while unknown (incomplete recording) */
+	uint64_t paused_ns;		    /* between its start and its end */
 	uint64_t hits;			    /* probe hits in the kernel */
 	uint64_t open_spans;		    /* still open when the window ended */
 	uint64_t cut_records; /* records overwritten by --max-size: missing from traces, not from tables */

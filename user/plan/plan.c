@@ -37,7 +37,7 @@ static void hex(const uint8_t *id, size_t n, char *text)
 	text[2 * n] = 0;
 }
 
-static const char *version_of(const struct adp *a, const struct tgt_lib *lib)
+const char *plan_version(const struct adp *a, const struct tgt_lib *lib)
 {
 	char id[2 * ELF_BUILD_ID_MAX + 1];
 	unsigned i;
@@ -54,6 +54,21 @@ static bool row_has_offsets(const struct mxbpf_row *r)
 {
 	return r->name.nderef || r->key.nderef || r->device.nderef || r->size.nderef || r->link.nderef ||
 	       r->guard.nderef;
+}
+
+unsigned plan_groups_any_build(const struct adp *a)
+{
+	unsigned all = 0, bad = 0, i;
+
+	for (i = 0; i < a->nprobes; i++) {
+		all |= a->probes[i].group;
+		if (row_has_offsets(&a->probes[i].row) && !a->probes[i].optional)
+			bad |= a->probes[i].group;
+	}
+	for (i = 0; i < a->nprobes; i++)
+		if (a->probes[i].needs & bad)
+			bad |= a->probes[i].group;
+	return all & ~bad;
 }
 
 int plan_refuse(struct plan_probe *p, const char *fmt, ...)
@@ -190,7 +205,7 @@ int plan_make(struct tgt *t, unsigned groups, bool lenient, struct plan *out, st
 		err = tgt_lib_elf(t, out->lib, &elf, e);
 	if (err)
 		return err;
-	out->version = version_of(out->adp, out->lib);
+	out->version = plan_version(out->adp, out->lib);
 	out->probes = calloc(out->adp->nprobes, sizeof(*out->probes));
 	out->rows = calloc(out->adp->nprobes, sizeof(*out->rows));
 	out->endless = calloc(out->adp->nprobes, sizeof(*out->endless));

@@ -311,10 +311,11 @@ static void write_head(struct chrome *c)
 	write_text(c, s->mxbpf_version);
 	write_target(c, s);
 	out_printf(o,
-		   ",\"window\":{\"start_unix_ns\":%llu,\"start_mono_ns\":%llu,\"duration_ns\":%llu,\"incomplete\":%s}",
+		   ",\"window\":{\"start_unix_ns\":%llu,\"start_mono_ns\":%llu,\"duration_ns\":%llu,\"incomplete\":%s",
 		   (unsigned long long)s->start_unix_ns, (unsigned long long)s->start_mono_ns,
 		   (unsigned long long)s->duration_ns, bool_text(s->incomplete));
-	out_puts(o, ",\"loss\":{");
+	snk_put_paused_json(o, s);
+	out_puts(o, "},\"loss\":{");
 	snk_put_loss_json(o, &s->loss);
 	out_puts(o, "}");
 	out_printf(o,

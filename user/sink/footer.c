@@ -24,6 +24,21 @@ static void put_window(struct snk *s)
 	out_puts(s->out, ")\n");
 }
 
+static void put_pause(struct snk *s, const char *prefix)
+{
+	char ns[24];
+
+	if (s->in->session->paused_ns)
+		out_printf(s->out, "%spaused   %s, not in the window; allocations of that time are not counted\n",
+			   prefix, fmt_ns(s->in->session->paused_ns, ns));
+}
+
+void snk_put_paused_json(struct out *o, const struct mdl_session *ss)
+{
+	if (ss->paused_ns)
+		out_printf(o, ", \"paused_ns\": %" PRIu64, ss->paused_ns);
+}
+
 static void put_events(struct snk *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -94,6 +109,7 @@ void snk_footer(struct snk *s, const char *prefix)
 {
 	out_puts(s->out, prefix);
 	put_window(s);
+	put_pause(s, prefix);
 	put_events(s, prefix);
 	put_loss(s, prefix);
 	put_caveats(s, prefix);

@@ -42,6 +42,7 @@ struct snk_opts {
 	bool ascending;
 	unsigned top;	/* rows a table; 0: all */
 	unsigned width; /* columns of the terminal; 0: 80 */
+	bool continued; /* follows another one of the same columns: no heading again */
 	/* For long exports; NULL: none. */
 	void (*progress)(void *ctx, uint64_t done, uint64_t of);
 	void *progress_ctx;

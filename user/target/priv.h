@@ -6,6 +6,8 @@
 #include "base/buf.h"
 #include "target/target.h"
 
+#define TGT_MAPS_MAX_BYTES (64u << 20)
+
 /* One line of /proc/PID/maps. */
 struct tgt_map {
 	uint64_t start, end; /* addresses */
@@ -46,5 +48,11 @@ int tgt_map_parse(char *line, struct tgt_map *m);
 /* Fills slots with the files mapped executable, one per inode, in order of address. Text is overwritten. 0 or -ENOMEM.
  */
 int tgt_maps_libs(struct tgt *t, char *text);
+
+/* Bit i: a file whose basename matches globs[i] is mapped executable. Text is overwritten. */
+unsigned tgt_maps_match(char *text, const char *const *globs);
+
+/* The id in the text of /proc/PID/cgroup, 12 digits of it; false: none, id is as it was. */
+bool tgt_cgroup_container(const char *text, char id[TGT_CONTAINER_BYTES]);
 
 #endif

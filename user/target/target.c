@@ -17,7 +17,6 @@
 #include "target/priv.h"
 
 #define CMDLINE_MAX_BYTES (64u << 10)
-#define MAPS_MAX_BYTES	  (64u << 20)
 #define PF_KTHREAD	  0x00200000 /* include/linux/sched.h; stat shows it on every kernel, status only since 6.11 */
 
 int tgt_slurp(int dirfd, const char *name, size_t cap, struct buf *out)
@@ -202,9 +201,9 @@ static int refuse_32bit(const struct tgt *t, struct err *e)
 static int read_maps(struct tgt *t, struct err *e)
 {
 	struct buf maps = {0};
-	int err = tgt_slurp(t->procfd, "maps", MAPS_MAX_BYTES, &maps);
+	int err = tgt_slurp(t->procfd, "maps", TGT_MAPS_MAX_BYTES, &maps);
 
-	if (!err && maps.len == MAPS_MAX_BYTES)
+	if (!err && maps.len == TGT_MAPS_MAX_BYTES)
 		err = -E2BIG;
 	else if (!err && tgt_gone(t))
 		err = -ESRCH; /* perhaps while the list was read: it may be cut */

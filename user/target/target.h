@@ -65,4 +65,18 @@ uint64_t tgt_thread_sp(const struct tgt *t, pid_t tid);
 /* The bytes of the process at an address. 0 or -errno. */
 int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n);
 
+/* ---- a quick look at a pid, for walks over all processes: it may mean another one by the next call */
+
+/* Bit i of *mask: a file whose basename matches globs[i] (NULL-terminated, at most 32) is mapped executable. -errno. */
+int tgt_peek(pid_t pid, const char *const *globs, unsigned *mask);
+void tgt_peek_comm(pid_t pid, char comm[32]); /* "" once it is gone */
+
+#define TGT_CONTAINER_BYTES 13
+
+struct tgt_container {
+	char id[TGT_CONTAINER_BYTES];	   /* as `docker ps` shows it; "" if its cgroup has none */
+	bool other_pid_ns, other_mount_ns; /* than ours */
+};
+void tgt_container(pid_t pid, struct tgt_container *c);
+
 #endif

@@ -1,0 +1,141 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --interval and --reset: the tables while the session goes on, each with its own window and loss.
+
+load helpers
+
+setup() {
+	need_root
+	need_mxnet
+}
+
+# dumps N ARGS...: a session until N dumps stand in $(out mxbpf), and what comes at its end.
+dumps() {
+	local n=$1
+	shift
+	start_workload --tiny
+	start_mxbpf --pid "$WORKLOAD_PID" --interval 300ms "$@"
+	timeout 60 bash -c 'until [[ $(grep -c "$0" "$1") -ge $2 ]]; do [[ -d /proc/$3 ]] || exit 1; done' \
+		"${MARK:-schema_version}" "$(out mxbpf)" "$n" "$MXBPF_PID"
+	kill -s INT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+}
+
+rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents read
+	jq -s '[.[].tables | to_entries[] | .key as $t | .value[] | {k: "\($t) \(.name) \(.device)", n: (.count // (.allocs + .frees))}] |
+		group_by(.k) | map({(.[0].k): map(.n) | add}) | add'
+}
+
+@test "JSON is a document a line, each by the schema, with windows that lie end to end and their own loss" {
+	dumps 3 --format json --reset
+	(($(wc -l <"$(out mxbpf)") >= 4))
+	while read -r line; do
+		"$PYTHON" -m jsonschema -i <(echo "$line") "$REPO/share/report.schema.json" 2>"$BATS_TEST_TMPDIR/warnings"
+	done < <(head -n 4 "$(out mxbpf)")
+	# To the nanosecond and the event: jq's numbers are too short for that.
+	python3 - "$(out mxbpf)" <<-'END'
+		import json, sys
+		dumps = [json.loads(line) for line in open(sys.argv[1])]
+		windows = [d['window'] for d in dumps]
+		for before, after in zip(windows, windows[1:]):
+		    assert after['start_unix_ns'] == before['start_unix_ns'] + before['duration_ns']
+		for n in range(1, len(windows)):
+		    assert sum(w['duration_ns'] for w in windows[:n]) >= n * 300000000
+		for d in dumps:
+		    assert d['loss']['attempted'] == d['loss']['stored'] + d['loss']['dropped'] and d['loss']['unmatched'] < 100
+		    rows = [r for table in d['tables'].values() for r in table]
+		    assert sum(r['count'] if 'count' in r else r['allocs'] + r['frees'] for r in rows) == d['loss']['stored']
+		assert all(d['loss']['stored'] > 100 for d in dumps[:-1])
+	END
+}
+
+@test "the intervals of --reset add up to the whole, which the trace has" {
+	dumps 3 --format json --reset --trace "$BATS_TEST_TMPDIR/t.json"
+	jq -s '[(map(.loss.stored) | add), ([.[].tables[][] | .count // 0] | add), ([.[].tables[][] | .allocs + .frees] | add)]' \
+		"$(out mxbpf)" >"$BATS_TEST_TMPDIR/sums"
+	jq '.otherData | [.loss.stored, .spans, .allocations]' "$BATS_TEST_TMPDIR/t.json" | diff "$BATS_TEST_TMPDIR/sums" -
+	jq -s -e 'all(.[]; [.tables[][] | .name // "" | select(startswith("[0x"))] == [])' "$(out mxbpf)"
+}
+
+@test "without --reset each dump is the whole until then: it begins where the session began and only grows" {
+	dumps 3 --format json
+	jq -s -e '(map(.window.start_unix_ns) | unique | length) == 1 and (map(.window.duration_ns) | . == sort) and
+		(map(.loss.stored) | . == sort and .[0] > 0 and .[-1] > .[0] * 2)' "$(out mxbpf)"
+	jq -s -c '.[0], .[-1]' "$(out mxbpf)" | jq -s '[.[].tables | to_entries[] | .key as $t | .value[] | select(.count) |
+		{k: "\($t) \(.name) \(.device)", n: .count}] | group_by(.k) | all(length == 1 or .[0].n <= .[1].n)' | grep -qx true
+}
+
+@test "tables of a series are told apart by a line, CSV has one heading" {
+	MARK='^window' dumps 2 --reset
+	(($(grep -c '^-\{70,\}$' "$(out mxbpf)") == $(grep -c '^window ' "$(out mxbpf)") - 1))
+	(($(grep -c '^loss ' "$(out mxbpf)") == $(grep -c '^window ' "$(out mxbpf)")))
+	kill_started
+	MARK='"loss","dropped"' dumps 2 --format csv
+	[[ $(grep -c '^table,name,' "$(out mxbpf)") == 1 && $(head -c 6 "$(out mxbpf)") == table, ]]
+	python3 - "$(out mxbpf)" <<-'END'
+		import csv, sys
+		rows = list(csv.DictReader(open(sys.argv[1], newline=''), strict=True, restkey='surplus'))
+		assert all(None not in r.values() and 'surplus' not in r for r in rows)
+		assert len({r['window_ns'] for r in rows}) == sum(r['name'] == 'dropped' for r in rows) >= 3
+	END
+}
+
+@test "the very text of mxnet.profiler.dumps() comes each interval, and its JSON as a line" {
+	MARK='^Profile Statistics' dumps 2 --layout mxnet --reset
+	kill_started
+	MARK='"mxbpf"' dumps 2 --layout mxnet --format json
+	jq -s -e 'length >= 3 and all(.[]; .Time.operator | length > 0)' "$(out mxbpf)"
+	(($(wc -l <"$(out mxbpf)") == $(jq -s length "$(out mxbpf)")))
+}
+
+@test "a pause belongs to the interval it lies in, and nothing is dumped in it" {
+	start_workload --tiny
+	start_mxbpf --pid "$WORKLOAD_PID" --interval 300ms --reset --format json
+	wait_line "$(out mxbpf)" schema_version "$MXBPF_PID"
+	kill -s USR1 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" '^paused, ' "$MXBPF_PID"
+	local before
+	before=$(wc -l <"$(out mxbpf)")
+	wait_new_line "$(out workload)" '^step'
+	wait_new_line "$(out workload)" '^step'
+	[[ $(wc -l <"$(out mxbpf)") == "$before" ]]
+	kill -s USR2 "$MXBPF_PID"
+	wait_new_line "$(out mxbpf)" schema_version
+	kill -s INT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	jq -s -e 'map(.window.paused_ns // 0) | map(select(. > 0)) | length == 1 and .[0] > 900000000' "$(out mxbpf)"
+}
+
+@test "a reader of stdout that goes away ends the session: one line, exit code 1, no probe left" {
+	local links status=0
+	links=$(probe_links)
+	start_workload --tiny
+	mkfifo "$BATS_TEST_TMPDIR/pipe"
+	start_bg reader head -n 1 "$BATS_TEST_TMPDIR/pipe"
+	start_bg mxbpf bash -c 'exec "$0" --pid "$1" --interval 200ms --format json >"$2"' \
+		"$MXBPF" "$WORKLOAD_PID" "$BATS_TEST_TMPDIR/pipe"
+	wait_exit "$BG_PID" || status=$?
+	[[ $status == 1 && $(grep -vc '^attached' "$(err mxbpf)") == 1 ]]
+	expect_re 'standard output.*Broken pipe' "$(<"$(err mxbpf)")"
+	no_new_links "$links"
+	stop_pid "$WORKLOAD_PID"
+}
+
+@test "a reader of stdout that is slow loses dumps, not events" {
+	start_workload --tiny
+	mkfifo "$BATS_TEST_TMPDIR/pipe"
+	start_bg mxbpf bash -c 'exec "$0" --pid "$1" --interval 100ms --reset --format json >"$2"' \
+		"$MXBPF" "$WORKLOAD_PID" "$BATS_TEST_TMPDIR/pipe"
+	local pid=$BG_PID
+	exec {slow}<"$BATS_TEST_TMPDIR/pipe"
+	wait_line "$(err mxbpf)" '^attached' "$pid"
+	# Until the pipe is full it is written to; then mxbpf waits in write() while the job goes on.
+	timeout 60 bash -c 'until [[ $(cat "/proc/$0/wchan") == *pipe_write* ]]; do :; done' "$pid"
+	wait_new_line "$(out workload)" '^step'
+	wait_new_line "$(out workload)" '^step'
+	kill -s INT "$pid"
+	cat <&"$slow" >"$BATS_TEST_TMPDIR/all"
+	wait_exit "$pid"
+	jq -s -e '(map(.loss.dropped) | add) == 0 and (map(.window.duration_ns) | max) > 900000000 and
+		(map(.loss.stored) | add) > 1000' "$BATS_TEST_TMPDIR/all"
+}

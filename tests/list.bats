@@ -1,0 +1,144 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# mxbpf list: every process that runs a runtime which mxbpf knows, and whether it can be attached to.
+
+load helpers
+
+setup() {
+	need_root
+	DIR=$(mktemp -d /tmp/mxbpf-list-XXXXXX)
+	chmod 755 "$DIR"
+	cp "$O/prog/loads" "$DIR/loads"
+	LIB=$DIR/libmxnet.so
+}
+
+teardown() {
+	kill_started
+	rm -rf "$DIR"
+}
+
+# A process with a library that has MXNet's functions of the C API, but not its build-id.
+make_lib() {
+	local f
+	for f in _ZN5mxnet12on_enter_apiEPKc _ZN5mxnet11on_exit_apiEv _ZN5mxnet6engine14ThreadedEngine10WaitForAllEv \
+		_ZN5mxnet6engine14ThreadedEngine10WaitForVarEPNS0_3VarE; do
+		echo "void $f(void *a) { __asm__ volatile(\"push %rax; pop %rax\"); }"
+	done | cc -shared -fPIC -Wl,--build-id -x c - -o "$LIB"
+}
+
+start_fake() { # [WRAPPER...]
+	make_lib
+	start_ready fake "$@" "$DIR/loads" "$LIB"
+}
+
+line_of() { grep -E "^ *$1 " <<<"$output"; }
+
+@test "a job of MXNet is listed with its version, as attachable, on one line of 80 columns" {
+	start_workload --tiny
+	run --separate-stderr "$MXBPF" list
+	expect_status 0
+	expect_re '^ *PID +COMMAND +RUNTIME +CONTAINER +ATTACH +LIBRARY$' "$output"
+	expect_re "^$WORKLOAD_PID +python[^ ]* +MXNet 1\.9\.1 +[^ ]+ +yes +.*libmxnet\.so$" "$output"
+	[[ $(line_of "$WORKLOAD_PID" | wc -l) == 1 && $(wc -L <<<"$output") -le 80 ]]
+	"$MXBPF" list --format json | jq -e --argjson pid "$WORKLOAD_PID" '.processes[] | select(.pid == $pid) |
+		.runtime == "MXNet" and .version == "1.9.1" and .attachable and .reason == null and .deleted == false and
+		(.library | endswith("/libmxnet.so")) and (.groups | contains(["op", "api", "mem", "wait"]))'
+}
+
+@test "an unknown build is listed with what works on it, and that does" {
+	start_fake
+	run --separate-stderr "$MXBPF" list
+	expect_status 0
+	expect_re "^$READY_PID +loads +MXNet \? .* api,wait only +.*libmxnet\.so$" "$output"
+	"$MXBPF" list --format json | jq -e --argjson pid "$READY_PID" '.processes[] | select(.pid == $pid) |
+		.version == null and .attachable and .groups == ["api", "wait"] and (.reason | test("not verified for this build"))'
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 1ms
+	expect_status 3
+	expect_re 'not verified for this build' "$stderr"
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 1ms --probes api,wait
+	expect_status 5
+	expect_re '^attached: 4 probes' "$stderr"
+}
+
+@test "a library that was deleted is said to be, in the narrowest line" {
+	start_fake
+	rm "$LIB"
+	run --separate-stderr "$MXBPF" list
+	expect_status 0
+	expect_re "^$READY_PID .*\.so \(deleted\)$" "$output"
+	"$MXBPF" list --format json | jq -e --argjson pid "$READY_PID" '.processes[] | select(.pid == $pid) | .deleted'
+}
+
+@test "a library that was overwritten in place is not attachable, and why" {
+	start_fake
+	cat "$(ldconfig -p | sed -n 's/.*libm\.so\.6 (libc6,x86-64.*) => //p' | head -1)" >"$LIB"
+	run --separate-stderr "$MXBPF" list
+	expect_re "^$READY_PID .* no: overwritten +.*libmxnet\.so$" "$output"
+}
+
+@test "a 32-bit process is listed as such" {
+	# 1: mov $SYS_pause, %eax; int $0x80; jmp 1b
+	python3 - "$LIB" <<-'END'
+		import struct, sys
+		code = bytes([0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7])
+		head = struct.pack('<16sHHIIIIIHHHHHH', b'\x7fELF\1\1\1', 2, 3, 1, 0x10054, 52, 0, 0, 52, 32, 1, 0, 0, 0)
+		size = len(head) + 32 + len(code)
+		open(sys.argv[1], 'wb').write(head + struct.pack('<8I', 1, 0, 0x10000, 0, size, size, 5, 0x1000) + code)
+	END
+	chmod +x "$LIB"
+	start_bg victim "$LIB"
+	timeout 20 bash -c 'until [[ $(readlink "/proc/$0/exe") == "$1" || ! -d /proc/$0 ]]; do :; done' "$BG_PID" "$LIB"
+	[[ $(readlink "/proc/$BG_PID/exe") == "$LIB" ]] || skip "this kernel runs no 32-bit programs"
+	run --separate-stderr "$MXBPF" list
+	expect_re "^$BG_PID +libmxnet\.so +MXNet \? .* no: 32-bit +-$" "$output"
+}
+
+@test "without permission it lists one's own processes, says so, and counts the others" {
+	start_fake setpriv --reuid 65534 --regid 65534 --clear-groups
+	local fake=$READY_PID
+	start_workload --tiny
+	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$MXBPF" list
+	expect_status 0
+	expect_re "^$fake .* no: permission " "$output"
+	[[ -z $(line_of "$WORKLOAD_PID") ]]
+	expect_re '^mxbpf: warning: [0-9]+ of [0-9]+ processes may not be looked at: run mxbpf with sudo$' "$stderr"
+	setpriv --reuid 65534 --regid 65534 --clear-groups "$MXBPF" list --format json 2>/dev/null |
+		jq -e '.not_permitted > 0 and ([.processes[] | .attachable or .reason == null] | any | not)'
+}
+
+@test "a process in a namespace of its own is marked; one that BPF cannot tell from here is not attachable" {
+	start_fake unshare --mount
+	run --separate-stderr "$MXBPF" list
+	expect_re "^$READY_PID .* \(mount ns\) " "$output"
+	# Seen from inside a container, a process of a deeper one.
+	run unshare --pid --fork --mount-proc bash -c '
+		exec {job}< <(exec unshare --pid --fork "$1" "$2")
+		grep -q -m 1 "^ready" <&"$job"
+		"$0" list' "$MXBPF" "$DIR/loads" "$LIB"
+	expect_status 0
+	expect_re 'MXNet \? +\(pid ns\) +no: namespace +.*libmxnet\.so' "$output"
+}
+
+@test "nothing found: one line, exit code 3" {
+	run --separate-stderr unshare --pid --fork --mount-proc "$MXBPF" list
+	expect_status 3
+	[[ -z $output && ${#stderr_lines[@]} == 1 ]]
+	expect_re '^mxbpf: error: no process with MXNet' "$stderr"
+	run --separate-stderr unshare --pid --fork --mount-proc "$MXBPF" list --format json
+	expect_status 3
+	jq -e '.processes == [] and .looked_at >= 1' <<<"$output"
+}
+
+@test "names and paths of processes are shown escaped, and are exact in the JSON" {
+	local name=$'x\e[7m' dir=$DIR/$'a\e[2J\nb'
+	mkdir "$dir"
+	mv "$DIR/loads" "$DIR/$name"
+	LIB=$dir/libmxnet.so
+	make_lib
+	start_ready hostile "$DIR/$name" "$LIB"
+	run --separate-stderr "$MXBPF" list
+	expect_re "^$READY_PID +x\\\\x1b\[7m " "$output"
+	[[ $output != *$'\e'* && $(line_of "$READY_PID" | wc -l) == 1 ]]
+	"$MXBPF" list --format json | jq -e --argjson pid "$READY_PID" --arg lib "$LIB" \
+		'.processes[] | select(.pid == $pid) | .library == $lib and .comm == "x\u001b[7m"'
+}

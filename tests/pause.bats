@@ -1,0 +1,84 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# SIGUSR1 and SIGUSR2: a window with a hole in it, whose numbers are those of the time around the hole.
+
+load helpers
+
+setup() {
+	need_root
+	need_mxnet
+}
+
+# pause_once ARGS...: a session with a pause of several seconds in its middle; tables in $(out mxbpf).
+pause_once() {
+	start_workload --tiny
+	start_mxbpf --pid "$WORKLOAD_PID" "$@"
+	wait_new_line "$(out workload)" '^step'
+	kill -s USR1 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" '^paused, ' "$MXBPF_PID"
+	wait_new_line "$(out workload)" '^step' # it goes on: a line a second
+	wait_new_line "$(out workload)" '^step'
+	kill -s USR2 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" '^resumed, ' "$MXBPF_PID"
+	wait_new_line "$(out workload)" '^step'
+}
+
+@test "a pause is not in the window, is in no duration, and is said" {
+	pause_once --format json --trace "$BATS_TEST_TMPDIR/t.json"
+	kill -s INT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	# A span that reached over the pause would be as long as that.
+	jq -e '.window.paused_ns > 900000000 and .window.duration_ns > .window.paused_ns / 10 and
+		.loss.dropped == 0 and .loss.stored > 1000 and
+		([.tables[][] | .max_ns // 0] | max) < .window.paused_ns and .loss.unmatched < 100' "$(out mxbpf)"
+	"$PYTHON" -m jsonschema -i "$(out mxbpf)" "$REPO/share/report.schema.json"
+	# In the trace there is a gap as long as the pause, and nothing lies in it or reaches over it.
+	jq -e --argjson paused "$(jq .window.paused_ns "$(out mxbpf)")" '.otherData.window.paused_ns == $paused and
+		([.traceEvents[] | select(.ph == "X") | {b: .ts, e: (.ts + .dur)}] | sort_by(.b) |
+		reduce .[] as $s ({e: .[0].e, gap: 0}; .gap = ([.gap, $s.b - .e] | max) | .e = ([.e, $s.e] | max)) |
+		.gap * 1000 > $paused * 0.9)' "$BATS_TEST_TMPDIR/t.json"
+}
+
+@test "-d does not count a pause" {
+	start_workload --tiny
+	start_mxbpf --pid "$WORKLOAD_PID" -d 1s --format json
+	kill -s USR1 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" '^paused, ' "$MXBPF_PID"
+	wait_new_line "$(out workload)" '^step'
+	wait_new_line "$(out workload)" '^step'
+	wait_new_line "$(out workload)" '^step'
+	kill -s 0 "$MXBPF_PID"
+	kill -s USR2 "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	jq -e '.window.duration_ns >= 1000000000 and .window.paused_ns > 1000000000 and .loss.stored > 0' "$(out mxbpf)"
+}
+
+@test "a session that ends in a pause says so, in tables and CSV; signals that change nothing are no news" {
+	start_workload --tiny
+	start_mxbpf --pid "$WORKLOAD_PID"
+	kill -s USR2 "$MXBPF_PID"
+	wait_new_line "$(out workload)" '^step'
+	kill -s USR1 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" '^paused, ' "$MXBPF_PID"
+	kill -s USR1 "$MXBPF_PID"
+	kill -s TERM "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	[[ $(grep -c '^paused\|^resumed' "$(err mxbpf)") == 1 ]]
+	expect_re '^paused   .* not in the window' "$(<"$(out mxbpf)")"
+	expect_re 'log_softmax' "$(<"$(out mxbpf)")"
+}
+
+@test "a recording keeps the time of its pauses" {
+	start_workload --tiny
+	start_mxbpf record --pid "$WORKLOAD_PID" -o "$BATS_TEST_TMPDIR/r.mxd"
+	kill -s USR1 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" '^paused, ' "$MXBPF_PID"
+	kill -s USR2 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" '^resumed, ' "$MXBPF_PID"
+	wait_new_line "$(out workload)" '^step'
+	kill -s INT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	"$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --format json | jq -e '.window.paused_ns > 0'
+	"$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --format csv |
+		grep -qE "^\"window\",\"paused\",,,$("$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --format json | jq .window.paused_ns),"
+}

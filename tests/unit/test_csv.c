@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CSV: what a hostile name may do to its cells, and where the heading stands. */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sink/sink.h"
+
+#define MAX UINT64_MAX
+
+static char path[] = "/tmp/mxbpf-test-csv-XXXXXX";
+
+/* What the sink prints of one row of that name. Caller frees. */
+static char *render(const char *name, size_t len, bool continued)
+{
+	struct mdl_session s = {.mem_title = "Device Storage", .start_unix_ns = 5, .duration_ns = 7};
+	char room[sizeof(struct mxbpf_name) + 64] __attribute__((aligned(8))) = {0};
+	struct mxbpf_name *n = (struct mxbpf_name *)room;
+	struct mxbpf_agg a = {.h = {.kind = MXBPF_AGG, .size = sizeof(a)},
+			      .name_id = 1,
+			      .count = MAX,
+			      .total_ns = MAX,
+			      .cls = MXBPF_CLASS_OPERATOR};
+	struct mdl *m = mdl_new();
+	const struct snk_input in = {.session = &s, .model = m};
+	const struct snk_opts opts = {.continued = continued};
+	struct err e = {0};
+	char *text = NULL;
+	size_t cap = 0;
+	struct out *o;
+	FILE *f;
+
+	s.class_title[MXBPF_CLASS_OPERATOR] = "a \"table\", quoted";
+	s.loss.dropped = 3;
+	n->h = (struct mxbpf_rec){.kind = MXBPF_NAME, .size = sizeof(room)};
+	n->id = 1;
+	n->len = (uint32_t)len;
+	memcpy(n->text, name, len);
+	CHECK(!mdl_feed(m, n, sizeof(room)) && !mdl_feed(m, &a, sizeof(a)));
+	CHECK(!out_open(path, false, &o, &e) && !snk_write(snk_find("csv"), &in, &opts, o, &e) && !out_commit(o, &e));
+	f = fopen(path, "r");
+	if (!f || getdelim(&text, &cap, 0, f) < 0)
+		text = strdup("");
+	if (f)
+		fclose(f);
+	mdl_free(m);
+	return text;
+}
+
+int main(void)
+{
+	char *text;
+
+	close(mkstemp(path));
+	TEST("a name cannot leave its cell: quotes twice, commas inside, control characters escaped")
+	{
+		text = render("a,\"b\"\r\n\x1b[2J\"", 12, false);
+		CHECK(strstr(text, "\n\"a \"\"table\"\", quoted\",\"a,\"\"b\"\"\\x0d\\x0a\\x1b[2J\"\"\",,"));
+		free(text);
+	}
+	TEST("integers are exact")
+	{
+		text = render("op", 2, false);
+		CHECK(strstr(text, "\"op\",,18446744073709551615,18446744073709551615,0,0,0,1,"));
+		free(text);
+	}
+	TEST("loss is a row, and the window stands in every one")
+	{
+		text = render("op", 2, false);
+		CHECK(strstr(text, "\n\"loss\",\"dropped\",,3,,,,,,,,,,,,,,5,7\n"));
+		free(text);
+	}
+	TEST("what follows another one has no heading of its own")
+	{
+		text = render("op", 2, false);
+		CHECK(!strncmp(text, "table,name,device,count,total_ns,", 33));
+		free(text);
+		text = render("op", 2, true);
+		CHECK(!strncmp(text, "\"a \"\"table", 10));
+		free(text);
+	}
+	unlink(path);
+	UNIT_MAIN_END;
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+/* `mxbpf list`: which processes of this machine run something that mxbpf knows, and whether it can attach. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adapter/adapter.h"
+#include "attach/attach.h"
+#include "base/buf.h"
+#include "base/fmt.h"
+#include "cmd/cmd.h"
+#include "plan/plan.h"
+#include "target/target.h"
+
+#define WIDTH	     80
+#define ADAPTERS_MAX 32
+#define TEXT_BYTES   4400 /* a path, escaped where it needs to be */
+
+/* A runtime in a process. */
+struct row {
+	pid_t pid;
+	char comm[32];
+	char *cmdline, *path; /* owned; NULL: could not be asked */
+	const struct adp *adp;
+	const char *version; /* NULL: not known */
+	char build_id[2 * ELF_BUILD_ID_MAX + 1];
+	bool deleted, attachable;
+	struct tgt_container container;
+	unsigned groups;       /* that will work; meaningful while attachable */
+	const char *short_why; /* why not, or not all: a word or two; NULL: nothing to say */
+	char why[512];	       /* the same as a sentence */
+};
+
+struct list {
+	const char *globs[ADAPTERS_MAX + 1];
+	struct err unsupported;	 /* why nothing can be attached to on this machine; code 0: it can */
+	struct buf rows;	 /* struct row */
+	unsigned looked, hidden; /* processes; those whose map may not be read */
+};
+
+/* ---- looking */
+
+static void refuse(struct row *r, const char *short_why, const struct err *e)
+{
+	r->attachable = false;
+	r->short_why = e->cls == ERR_PRIVILEGE && e->code != -ENOTSUP ? "permission" : short_why;
+	snprintf(r->why, sizeof(r->why), "%s", e->why);
+}
+
+static void judge_build(struct row *r, const struct tgt_lib *lib)
+{
+	size_t i;
+
+	for (i = 0; i < lib->build_id_bytes; i++)
+		sprintf(r->build_id + 2 * i, "%02x", lib->build_id[i]);
+	r->version = plan_version(r->adp, lib);
+	r->groups = r->version ? ~0u : plan_groups_any_build(r->adp);
+	if (r->version)
+		return;
+	r->short_why = "unknown build";
+	r->attachable = r->groups & ~PROBE_LINK;
+	snprintf(r->why, sizeof(r->why), "structure offsets are not verified for this build of %s",
+		 strrchr(lib->path, '/') + 1);
+}
+
+/* What would keep `mxbpf --pid` from it, the first thing first. */
+static void judge(struct list *l, struct row *r, struct tgt *t, struct tgt_lib *lib)
+{
+	struct err e = {0};
+	struct elf *elf;
+
+	r->path = strdup(lib->path);
+	r->cmdline = strdup(tgt_cmdline(t));
+	r->deleted = lib->deleted;
+	if (att_reaches(r->pid, &e))
+		refuse(r, "namespace", &e);
+	else if (tgt_lib_elf(t, lib, &elf, &e))
+		refuse(r, e.code == -ESTALE ? "overwritten" : "unreadable", &e);
+	else
+		judge_build(r, lib);
+	if (r->attachable && l->unsupported.code)
+		refuse(r, "kernel", &l->unsupported);
+}
+
+/* 0 or -ENOMEM. A process that is gone by now is none. */
+static int look_at(struct list *l, pid_t pid, unsigned mask)
+{
+	struct err e = {0};
+	struct tgt *t = NULL;
+	struct tgt_lib *lib;
+	unsigned i;
+	int err = tgt_open(pid, &t, &e), ret = 0;
+
+	for (i = 0; !ret && adapters[i] && err != -ESRCH; i++) {
+		struct row r = {.pid = pid, .adp = adapters[i], .attachable = true};
+
+		lib = t ? tgt_find_lib(t, adapters[i]->lib_glob) : NULL;
+		if ((!t && !(mask >> i & 1)) || (t && !lib))
+			continue;
+		tgt_peek_comm(pid, r.comm);
+		tgt_container(pid, &r.container);
+		if (t)
+			judge(l, &r, t, lib);
+		else
+			refuse(&r, err == -ENOTSUP ? "32-bit" : "unreadable", &e);
+		ret = buf_put(&l->rows, &r, sizeof(r));
+	}
+	tgt_close(t);
+	return ret;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	return ((const struct row *)a)->pid - ((const struct row *)b)->pid;
+}
+
+static int walk(struct list *l, struct err *e)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *d;
+	unsigned mask;
+	int err, ret = 0;
+
+	if (!dir)
+		return err_set(e, ERR_RUNTIME, -errno, "cannot read /proc: %s", strerror(errno));
+	while (!ret && (d = readdir(dir))) {
+		if (!isdigit((unsigned char)d->d_name[0]))
+			continue;
+		err = tgt_peek(atoi(d->d_name), l->globs, &mask);
+		l->looked++;
+		l->hidden += err == -EACCES || err == -EPERM;
+		if (mask)
+			ret = look_at(l, atoi(d->d_name), mask);
+	}
+	closedir(dir);
+	qsort(l->rows.data, buf_count(&l->rows, struct row), sizeof(struct row), by_pid);
+	return ret ? err_set(e, ERR_RUNTIME, ret, "out of memory") : 0;
+}
+
+/* ---- the table */
+
+/* "op,mem", each in quotes of the caller's. */
+static const char *group_words(unsigned groups, const char *quote, char buf[128])
+{
+	size_t len = 0, i;
+
+	buf[0] = '\0';
+	for (i = 0; plan_groups[i].name && len < 100; i++)
+		if (plan_groups[i].listed && (groups & plan_groups[i].group))
+			len += (size_t)snprintf(buf + len, 128 - len, "%s%s%s%s", len ? "," : "", quote,
+						plan_groups[i].name, quote);
+	return buf;
+}
+
+static void pid_text(const struct row *r, char *text)
+{
+	snprintf(text, TEXT_BYTES, "%d", r->pid);
+}
+
+static void comm_text(const struct row *r, char *text)
+{
+	fmt_safe(text, TEXT_BYTES, r->comm, strlen(r->comm));
+}
+
+static void runtime_text(const struct row *r, char *text)
+{
+	snprintf(text, TEXT_BYTES, "%s %s", r->adp->title, r->version ? r->version : "?");
+}
+
+/* A namespace of its own without a container's cgroup: a sandbox, a chroot, systemd's PrivateTmp. */
+static void container_text(const struct row *r, char *text)
+{
+	const struct tgt_container *c = &r->container;
+
+	snprintf(text, TEXT_BYTES, "%s",
+		 c->id[0]	     ? c->id
+		 : c->other_pid_ns   ? "(pid ns)"
+		 : c->other_mount_ns ? "(mount ns)"
+				     : "-");
+}
+
+static void attach_text(const struct row *r, char *text)
+{
+	char words[128];
+
+	if (!r->attachable)
+		snprintf(text, TEXT_BYTES, "no: %s", r->short_why);
+	else if (r->short_why)
+		snprintf(text, TEXT_BYTES, "%s only", group_words(r->groups, "", words));
+	else
+		snprintf(text, TEXT_BYTES, "yes");
+}
+
+static void library_text(const struct row *r, char *text)
+{
+	const size_t room = TEXT_BYTES - 16;
+	size_t len = r->path ? fmt_safe(text, room, r->path, strlen(r->path)) : 0;
+
+	len = len < room ? len : room - 1;
+	snprintf(text + len, TEXT_BYTES - len, "%s", !r->path ? "-" : r->deleted ? " (deleted)" : "");
+}
+
+/* The last one takes what is left of the line. */
+static const struct {
+	const char *head;
+	size_t max;
+	void (*text)(const struct row *r, char *text);
+} columns[] = {
+	{"PID", 7, pid_text},	       {"COMMAND", 12, comm_text},
+	{"RUNTIME", 20, runtime_text}, {"CONTAINER", 12, container_text},
+	{"ATTACH", 20, attach_text},   {"LIBRARY", SIZE_MAX, library_text},
+};
+#define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
+#define LAST	 (NCOLUMNS - 1)
+
+static const char *skip_columns(const char *p, size_t n)
+{
+	while (n-- && *p)
+		do
+			p++;
+		while ((*p & 0xc0) == 0x80);
+	return p;
+}
+
+/* What is too long loses its end; a library its beginning. */
+static void put_cell(const char *text, size_t c, size_t width)
+{
+	size_t n = fmt_columns(text);
+	bool cut = n > width;
+	const char *end = skip_columns(text, cut ? width - 2 : n);
+
+	if (c == LAST)
+		printf("%s%s\n", cut ? ".." : "", skip_columns(text, cut ? n - width + 2 : 0));
+	else
+		printf("%.*s%s%*s ", (int)(end - text), text, cut ? ".." : "", cut ? 0 : (int)(width - n), "");
+}
+
+static void print_table(const struct list *l)
+{
+	size_t widths[NCOLUMNS], left = cmd_columns() ? cmd_columns() : WIDTH, c, i, n;
+	char text[TEXT_BYTES];
+
+	for (c = 0; c < LAST; c++) {
+		widths[c] = strlen(columns[c].head);
+		for (i = 0; i < buf_count(&l->rows, struct row); i++) {
+			columns[c].text(buf_at(&l->rows, struct row, i), text);
+			n = fmt_columns(text);
+			n = n < columns[c].max ? n : columns[c].max;
+			widths[c] = n > widths[c] ? n : widths[c];
+		}
+		left -= left > widths[c] + 1 ? widths[c] + 1 : left;
+	}
+	widths[LAST] = left > 16 ? left : 16;
+	for (c = 0; c < NCOLUMNS; c++)
+		put_cell(columns[c].head, c, widths[c]);
+	for (i = 0; i < buf_count(&l->rows, struct row); i++)
+		for (c = 0; c < NCOLUMNS; c++) {
+			columns[c].text(buf_at(&l->rows, struct row, i), text);
+			put_cell(text, c, widths[c]);
+		}
+}
+
+/* ---- JSON */
+
+/* NULL and "" are null. */
+static void put_json(const char *key, const char *text)
+{
+	char safe[6 * 1024], *all = safe;
+	size_t len = text ? strlen(text) : 0, need = len * 6 + 1;
+
+	if (!len) {
+		printf("\"%s\": null", key);
+		return;
+	}
+	if (need > sizeof(safe))
+		all = malloc(need);
+	if (all)
+		fmt_json(all, need, text, len);
+	printf("\"%s\": \"%s\"", key, all ? all : "");
+	if (all != safe)
+		free(all);
+}
+
+static void put_json_row(const struct row *r)
+{
+	const struct {
+		const char *key, *text;
+	} texts[] = {
+		{"comm", r->comm},	 {"cmdline", r->cmdline},	 {"runtime", r->adp->title},
+		{"version", r->version}, {"library", r->path},		 {"build_id", r->build_id},
+		{"reason", r->why},	 {"container", r->container.id},
+	};
+	char words[128];
+	size_t i;
+
+	printf("    {\"pid\": %d", r->pid);
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		fputs(", ", stdout);
+		put_json(texts[i].key, texts[i].text);
+	}
+	printf(", \"deleted\": %s, \"other_pid_namespace\": %s, \"other_mount_namespace\": %s, \"attachable\": %s, "
+	       "\"groups\": [%s]}",
+	       r->deleted ? "true" : "false", r->container.other_pid_ns ? "true" : "false",
+	       r->container.other_mount_ns ? "true" : "false", r->attachable ? "true" : "false",
+	       group_words(r->attachable ? r->groups : 0, "\"", words));
+}
+
+static void print_json(const struct list *l)
+{
+	size_t i;
+
+	printf("{\n  \"schema_version\": 1,\n  \"looked_at\": %u,\n  \"not_permitted\": %u,\n  \"processes\": [",
+	       l->looked, l->hidden);
+	for (i = 0; i < buf_count(&l->rows, struct row); i++) {
+		puts(i ? "," : "");
+		put_json_row(buf_at(&l->rows, struct row, i));
+	}
+	puts("\n  ]\n}");
+}
+
+/* ---- the command */
+
+static int nothing_found(const struct list *l)
+{
+	struct buf names = {0};
+	struct err e = {0};
+	int i;
+
+	for (i = 0; adapters[i]; i++)
+		buf_printf(&names, "%s%s", i ? " or " : "", adapters[i]->title);
+	err_set(&e, ERR_TARGET, -ENOENT, "no process with %.*s among %u%s", (int)names.len, names.data, l->looked,
+		!l->hidden  ? ""
+		: geteuid() ? "; not all of them may be looked at: run mxbpf with sudo"
+			    : "; not all of them may be looked at");
+	buf_fini(&names);
+	return cmd_fail(&e);
+}
+
+static void list_fini(struct list *l)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&l->rows, struct row); i++) {
+		free(buf_at(&l->rows, struct row, i)->cmdline);
+		free(buf_at(&l->rows, struct row, i)->path);
+	}
+	buf_fini(&l->rows);
+}
+
+int cmd_list(const struct cmd_opts *o)
+{
+	bool json = o->format && !strcmp(o->format, "json");
+	struct list l = {0};
+	struct err e = {0};
+	int i, code;
+
+	for (i = 0; i < ADAPTERS_MAX && adapters[i]; i++)
+		l.globs[i] = adapters[i]->lib_glob;
+	att_supported(&l.unsupported);
+	if (walk(&l, &e)) {
+		code = cmd_fail(&e);
+		goto out;
+	}
+	if (json)
+		print_json(&l);
+	else if (l.rows.len)
+		print_table(&l);
+	code = l.rows.len ? CMD_OK : nothing_found(&l);
+	if (l.rows.len && l.hidden)
+		cmd_warn("%u of %u processes may not be looked at%s", l.hidden, l.looked,
+			 geteuid() ? ": run mxbpf with sudo" : "");
+out:
+	list_fini(&l);
+	return code;
+}

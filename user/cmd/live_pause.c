@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/* SIGUSR1 pauses, SIGUSR2 goes on: the probes stay, what happens in between is not taken and not part of the window. */
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/fmt.h"
+#include "cmd/live.h"
+
+uint64_t live_window_ns(const struct live *l)
+{
+	uint64_t until = l->paused_at_ns ? l->paused_at_ns : live_now_ns(CLOCK_MONOTONIC);
+
+	return until - l->session.start_mono_ns - l->session.paused_ns;
+}
+
+void live_close_pause(struct live *l)
+{
+	if (l->paused_at_ns)
+		l->session.paused_ns += live_now_ns(CLOCK_MONOTONIC) - l->paused_at_ns;
+	l->paused_at_ns = 0;
+}
+
+static void say(const struct live *l, const char *what)
+{
+	char ns[24];
+
+	if (!l->o->quiet)
+		fprintf(stderr, "%s%s, %s into the window\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", what,
+			fmt_ns(live_window_ns(l), ns));
+}
+
+bool live_pause_signal(struct live *l, int sig)
+{
+	if (sig != SIGUSR1 && sig != SIGUSR2)
+		return false;
+	if (!l->session.start_mono_ns) /* there is no window yet */
+		return true;
+	if (sig == SIGUSR1 && !l->paused_at_ns) {
+		att_activate(l->att, false);
+		l->paused_at_ns = live_now_ns(CLOCK_MONOTONIC);
+		say(l, "paused");
+	} else if (sig == SIGUSR2 && l->paused_at_ns) {
+		live_close_pause(l);
+		att_activate(l->att, true);
+		say(l, "resumed");
+	}
+	return true;
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The tables as one, for spreadsheets and data frames: a row is a row of a table, and its last two cells say of which
+ * window. Loss and window are rows as well, so that nothing but one header and rows stands in the file.
+ */
+#include "sink/priv.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Cells are empty where a table has no such column. */
+enum column {
+	TABLE,
+	NAME,
+	DEVICE,
+	COUNT,
+	TOTAL,
+	SELF,
+	MIN,
+	MAX,
+	AVG,
+	P50,
+	P99,
+	ALLOCS,
+	FREES,
+	ALLOC_BYTES,
+	FREE_BYTES,
+	LIVE_BYTES,
+	PEAK_BYTES,
+	START,
+	DURATION,
+	NCOLUMNS,
+};
+
+static const char *const heads[NCOLUMNS] = {
+	"table",     "name",	    "device",	  "count",	"total_ns",   "self_ns",
+	"min_ns",    "max_ns",	    "avg_ns",	  "p50_ns",	"p99_ns",     "allocs",
+	"frees",     "alloc_bytes", "free_bytes", "live_bytes", "peak_bytes", "window_start_unix_ns",
+	"window_ns",
+};
+
+struct row {
+	const char *table, *name;
+	size_t name_len;
+	uint32_t device;
+	uint64_t n[NCOLUMNS];
+	uint32_t filled; /* bits of the numbers that are there */
+};
+
+static void fill(struct row *r, enum column c, uint64_t n)
+{
+	r->n[c] = n;
+	r->filled |= 1u << c;
+}
+
+/* RFC 4180: in quotes, a quote twice. */
+static void put_text(struct out *o, const char *text, size_t len)
+{
+	const char *quote;
+	size_t part;
+
+	if (!len)
+		return;
+	out_puts(o, "\"");
+	for (;;) {
+		quote = memchr(text, '"', len);
+		part = quote ? (size_t)(quote - text) : len;
+		snk_put_safe(o, text, part);
+		if (!quote)
+			break;
+		out_puts(o, "\"\"");
+		text += part + 1;
+		len -= part + 1;
+	}
+	out_puts(o, "\"");
+}
+
+static void put_row(struct snk *s, struct row *r)
+{
+	char device[48] = "";
+	unsigned c;
+
+	fill(r, START, s->in->session->start_unix_ns);
+	fill(r, DURATION, s->in->session->duration_ns);
+	if (MXBPF_DEVICE_TYPE(r->device))
+		mdl_device_name(s->in->session, r->device, device);
+	put_text(s->out, r->table, strlen(r->table));
+	out_puts(s->out, ",");
+	put_text(s->out, r->name, r->name_len);
+	out_puts(s->out, ",");
+	put_text(s->out, device, strlen(device));
+	for (c = DEVICE + 1; c < NCOLUMNS; c++) {
+		out_puts(s->out, ",");
+		if (r->filled >> c & 1)
+			out_printf(s->out, "%" PRIu64, r->n[c]);
+	}
+	out_puts(s->out, "\n");
+}
+
+static int begin(struct snk *s)
+{
+	unsigned c;
+
+	for (c = 0; c < NCOLUMNS && !s->opts->continued; c++)
+		out_printf(s->out, "%s%s", c ? "," : "", heads[c]);
+	out_puts(s->out, s->opts->continued ? "" : "\n");
+	return 0;
+}
+
+static int class_table(struct snk *s, const struct snk_table *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->nrows; i++) {
+		const struct mdl_row *m = t->rows[i];
+		struct row r = {.table = t->title, .device = m->device};
+
+		r.name = mdl_name(s->in->model, m->name_id, &r.name_len);
+		fill(&r, COUNT, m->count);
+		fill(&r, TOTAL, m->total_ns);
+		fill(&r, SELF, m->self_ns);
+		fill(&r, MIN, m->min_ns);
+		fill(&r, MAX, m->max_ns);
+		fill(&r, AVG, m->total_ns / m->count);
+		fill(&r, P50, mdl_percentile(m, 0.50));
+		fill(&r, P99, mdl_percentile(m, 0.99));
+		put_row(s, &r);
+	}
+	return 0;
+}
+
+static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		struct row r = {.table = s->in->session->mem_title, .device = rows[i]->device};
+
+		fill(&r, ALLOCS, rows[i]->allocs);
+		fill(&r, FREES, rows[i]->frees);
+		fill(&r, ALLOC_BYTES, rows[i]->alloc_bytes);
+		fill(&r, FREE_BYTES, rows[i]->free_bytes);
+		fill(&r, LIVE_BYTES, rows[i]->live_bytes);
+		fill(&r, PEAK_BYTES, rows[i]->peak_bytes);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
+static int end(struct snk *s)
+{
+	const struct mdl_session *ss = s->in->session;
+	const struct {
+		const char *table, *name;
+		enum column column;
+		uint64_t n;
+	} rows[] = {
+		{"loss", "attempted", COUNT, ss->loss.attempted},   {"loss", "stored", COUNT, ss->loss.stored},
+		{"loss", "dropped", COUNT, ss->loss.dropped},	    {"loss", "truncated", COUNT, ss->loss.truncated},
+		{"loss", "unreadable", COUNT, ss->loss.unreadable}, {"loss", "unmatched", COUNT, ss->loss.unmatched},
+		{"window", "paused", TOTAL, ss->paused_ns},	    {"window", "open", COUNT, ss->open_spans},
+		{"window", "cut_records", COUNT, ss->cut_records},  {"window", "incomplete", COUNT, ss->incomplete},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct row r = {.table = rows[i].table, .name = rows[i].name, .name_len = strlen(rows[i].name)};
+
+		fill(&r, rows[i].column, rows[i].n);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
+const struct snk_ops snk_csv = {
+	.name = "csv",
+	.help = "one table of exact integers (ns, bytes), loss included",
+	.begin = begin,
+	.table = class_table,
+	.mem = mem_table,
+	.end = end,
+};

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A quick look at a process: what a walk over all of them can afford. Nothing is held, nothing opened but /proc. */
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "target/priv.h"
+
+#define CONTAINER_ID_DIGITS 64 /* of docker, containerd, podman, cri-o, and so of kubernetes */
+
+static int slurp_proc(pid_t pid, const char *name, size_t cap, struct buf *out)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return tgt_slurp(AT_FDCWD, path, cap, out);
+}
+
+/* Parsing whole lines as tgt_maps_libs() does would make a walk several times as long. */
+unsigned tgt_maps_match(char *text, const char *const *globs)
+{
+	char *line, *save = NULL, *perms, *base, *deleted;
+	unsigned mask = 0, i;
+
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		perms = strchr(line, ' ');
+		base = strrchr(line, '/');
+		if (!base || !perms || strnlen(perms, 4) < 4 || perms[3] != 'x')
+			continue;
+		deleted = strstr(base, " (deleted)");
+		if (deleted)
+			*deleted = '\0';
+		for (i = 0; globs[i]; i++)
+			if (!(mask >> i & 1) && !fnmatch(globs[i], base + 1, 0))
+				mask |= 1u << i;
+	}
+	return mask;
+}
+
+int tgt_peek(pid_t pid, const char *const *globs, unsigned *mask)
+{
+	struct buf maps = {0};
+	int err = slurp_proc(pid, "maps", TGT_MAPS_MAX_BYTES, &maps);
+
+	*mask = err ? 0 : tgt_maps_match(maps.data, globs);
+	buf_fini(&maps);
+	return err;
+}
+
+void tgt_peek_comm(pid_t pid, char comm[32])
+{
+	struct buf text = {0};
+
+	comm[0] = '\0';
+	if (!slurp_proc(pid, "comm", 31, &text) && text.len) {
+		text.data[text.len - 1] = '\0'; /* its newline */
+		memcpy(comm, text.data, text.len);
+	}
+	buf_fini(&text);
+}
+
+/* The last one: a container in a container is its own. */
+bool tgt_cgroup_container(const char *text, char id[TGT_CONTAINER_BYTES])
+{
+	const char *p = text;
+	bool found = false;
+	size_t n;
+
+	while (*p) {
+		n = strspn(p, "0123456789abcdef");
+		if (n == CONTAINER_ID_DIGITS) {
+			snprintf(id, TGT_CONTAINER_BYTES, "%s", p);
+			found = true;
+		}
+		p += n ? n : 1;
+	}
+	return found;
+}
+
+static bool other_namespace(pid_t pid, const char *kind)
+{
+	char path[64], own[64], its[64];
+	ssize_t n, m;
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+	n = readlink(path, own, sizeof(own));
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, kind);
+	m = readlink(path, its, sizeof(its));
+	return n > 0 && m > 0 && (n != m || memcmp(own, its, (size_t)n));
+}
+
+void tgt_container(pid_t pid, struct tgt_container *c)
+{
+	struct buf cgroup = {0};
+
+	*c = (struct tgt_container){0};
+	if (!slurp_proc(pid, "cgroup", 65536, &cgroup))
+		tgt_cgroup_container(cgroup.data, c->id);
+	c->other_pid_ns = other_namespace(pid, "pid");
+	c->other_mount_ns = other_namespace(pid, "mnt");
+	buf_fini(&cgroup);
+}
