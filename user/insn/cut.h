@@ -32,8 +32,9 @@ struct cut_point {
 struct cut {
 	struct cut_point points[CUT_POINTS_MAX];
 	unsigned npoints;
-	unsigned level; /* what may follow: 0 nothing, 1 free or unlock, 2 loops of these, 3 destructors, 4 indirect
-			   ones */
+	/* What may follow: 0 nothing, 1 free or unlock, 2 loops of these, 3 destructors, 4 a pointer's call that cannot
+	 * throw. */
+	unsigned level;
 	bool tail_exit; /* it can leave by a tail call: a frame at an equal CFA may still be its */
 	char why[160];	/* why there is none, when npoints == 0 */
 };
