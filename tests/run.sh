@@ -13,7 +13,8 @@ MXBPF=$O/mxbpf
 PYTHON=$O/deps/venv/bin/python
 PYTHON_TORCH=$O/deps/torch/bin/python
 MXBPF_TEST_LIBMXNET=$(echo "$O"/deps/venv/lib/python3*/site-packages/mxnet/libmxnet.so)
-export O REPO MXBPF PYTHON PYTHON_TORCH MXBPF_TEST_LIBMXNET
+MXBPF_TEST_LIBTORCH=$(echo "$O"/deps/torch/lib/python3*/site-packages/torch/lib/libtorch_cpu.so)
+export O REPO MXBPF PYTHON PYTHON_TORCH MXBPF_TEST_LIBMXNET MXBPF_TEST_LIBTORCH
 # A test that hangs must not take the 15 minutes of the whole run.
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
 UNIT_SECONDS=60
