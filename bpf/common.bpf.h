@@ -90,6 +90,10 @@ static __noinline __u32 thread_slot_new(void)
 		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 		goto none;
 	}
+	if (*stored != slot) { /* it had one: on Linux <= 6.1 the lookup fails while another on this CPU is under way */
+		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
+		return *stored;
+	}
 	t = bpf_map_lookup_elem(&threads, &slot);
 	if (!t)
 		return 0;
