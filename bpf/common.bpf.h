@@ -101,7 +101,7 @@ static __noinline __u32 thread_slot_new(void)
 	t->tid = ids.pid;
 	t->depth = 0;
 	t->over = 0;
-	t->used = 1;
+	t->slot = slot;
 	return slot;
 none:
 	slot = 0;

@@ -423,7 +423,7 @@ unsigned att_open_spans(const struct att *a)
 	unsigned i, k, n = open_keys(a);
 
 	for (i = 1; i < MXBPF_THREADS_MAX; i++)
-		for (k = 0; a->threads[i].used && k < a->threads[i].depth && k < MXBPF_FRAMES_MAX; k++)
+		for (k = 0; a->threads[i].slot && k < a->threads[i].depth && k < MXBPF_FRAMES_MAX; k++)
 			n += a->threads[i].frames[k].end != MXBPF_END_KEY;
 	return n;
 }
@@ -464,7 +464,7 @@ unsigned att_left_spans(const struct att *a, uint64_t (*sp)(void *ctx, uint32_t 
 	unsigned i, n = 0;
 
 	for (i = 1; i < MXBPF_THREADS_MAX; i++)
-		if (a->threads[i].used && a->threads[i].depth)
+		if (a->threads[i].slot && a->threads[i].depth)
 			n += left_of_thread(&a->threads[i], sp(ctx, a->threads[i].tid), fn, ctx);
 	return n;
 }
