@@ -47,6 +47,7 @@ OBJ   := $(SRC:%.c=$(O)/obj/%.o)
 UNITS := $(patsubst tests/unit/%.c,$(O)/unit/%,$(sort $(wildcard tests/unit/*.c)))
 PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c))) \
 	 $(patsubst tests/prog/%.cpp,$(O)/prog/%,$(sort $(wildcard tests/prog/*.cpp)))
+TOY   := $(O)/toy/toy $(O)/toy/libmxnet.so
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
 .PHONY: all check test units progs bench demo lint fuzz install uninstall clean distclean help
@@ -106,6 +107,18 @@ $(O)/prog/%: tests/prog/%.cpp
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -O1 -g -o $@ $< -lpthread -ldl
 
+# A target with MXNet's symbols and, as its offsets are accepted by that alone, the build-id of PyPI's 1.9.1.
+$(O)/toy/libmxnet.so: tests/toy/libmxnet.cpp
+	$(call say,TOY,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++17 -O2 -g -Wall -Wextra -Wno-invalid-offsetof -fPIC -fvisibility=hidden -shared -o $@ $< -lpthread \
+		-Wl,--build-id=0x472988f6268780302be9ee15d6c53d9a07b534f5
+
+$(O)/toy/toy: tests/toy/toy.c
+	$(call say,TOY,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O1 -g -Wall -Wextra -o $@ $< -lpthread -ldl
+
 $(O)/fuzz/%: tests/fuzz/%.c $(SRC)
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
@@ -113,7 +126,7 @@ $(O)/fuzz/%: tests/fuzz/%.c $(SRC)
 		-Iuser -Iinclude $(CFLAGS_PKG) -o $@ $< $(filter-out user/attach/% user/ring/% user/cmd/%,$(SRC)) $(LIBS)
 
 units: $(UNITS)
-progs: $(PROGS)
+progs: $(PROGS) $(TOY)
 
 help:
 	@sed -n '2,4p' Makefile; echo 'targets: all demo test check bench lint fuzz install uninstall clean'
@@ -156,7 +169,7 @@ uninstall:
 
 # Keeps the downloads (venv, wheels, npm): they are slow to repeat. `make distclean` takes them too.
 clean:
-	rm -rf $(O)/obj $(O)/gen $(O)/unit $(O)/prog $(O)/fuzz $(O)/libmxbpf.a $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash
+	rm -rf $(O)/obj $(O)/gen $(O)/unit $(O)/prog $(O)/toy $(O)/fuzz $(O)/libmxbpf.a $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash
 
 distclean:
 	rm -rf $(O)

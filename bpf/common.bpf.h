@@ -90,6 +90,10 @@ static __noinline __u32 thread_slot_new(void)
 		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 		goto none;
 	}
+	if (*stored != slot) { /* it had one: on Linux <= 6.1 the lookup fails while another on this CPU is under way */
+		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
+		return *stored;
+	}
 	t = bpf_map_lookup_elem(&threads, &slot);
 	if (!t)
 		return 0;
@@ -97,7 +101,7 @@ static __noinline __u32 thread_slot_new(void)
 	t->tid = ids.pid;
 	t->depth = 0;
 	t->over = 0;
-	t->used = 1;
+	t->slot = slot;
 	return slot;
 none:
 	slot = 0;

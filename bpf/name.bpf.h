@@ -24,13 +24,18 @@ __noinline __u64 name_hash(struct mxbpf_thread *t, __u64 h, __u32 len)
 	return mxbpf_name_fold(h, (const __u64 *)t->part.text, len);
 }
 
-/* Second pass, once per name: the parts into the map, the first one last, as it is the sign that all are there. */
+/*
+ * Second pass, once per name: the parts into the map, the first one last, as it is the sign that all are there. The
+ * slot is looked up once more, as Linux <= 6.1 puts nothing into a map that a global function got as its argument.
+ */
 __noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 parts, __u32 tag)
 {
 	struct mxbpf_name_key key = {.id = id};
+	__u32 slot = t ? t->slot : 0;
 	long n;
 	int i;
 
+	t = bpf_map_lookup_elem(&threads, &slot);
 	if (!t)
 		return 0;
 	for (i = MXBPF_NAME_PARTS_MAX - 1; i >= 0; i--) {

@@ -332,27 +332,37 @@ static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_th
 	t->counts[MXBPF_COUNT_UNMATCHED]++;
 }
 
-/* Whether the span is open on the running thread; then it is its top frame when this returns. */
-__noinline int frames_raise(struct mxbpf_thread *t, __u64 start_ns, __u64 now)
+/* Whether a span that ends by key is open on the running thread. */
+__noinline int frames_have(struct mxbpf_thread *t, __u64 start_ns)
 {
-	struct mxbpf_frame *f;
 	__u32 i, d;
 
 	if (!t)
 		return 0;
 	d = t->depth;
-	for (i = 0; i < MXBPF_FRAMES_MAX; i++)
-		if (i < d && t->frames[i].end == MXBPF_END_KEY && t->frames[i].start_ns == start_ns)
-			break;
-	if (i >= d)
+	for (i = 0; i < MXBPF_FRAMES_MAX && i < d; i++)
+		if (t->frames[i].end == MXBPF_END_KEY && t->frames[i].start_ns == start_ns)
+			return 1;
+	return 0;
+}
+
+/*
+ * Makes that span the top frame. Apart from the search, whose every result the verifier would follow through this loop.
+ */
+__noinline int frames_raise(struct mxbpf_thread *t, __u64 start_ns, __u64 now)
+{
+	struct mxbpf_frame *f;
+	int i;
+
+	if (!t)
 		return 0;
-	for (d = 0; d < MXBPF_FRAMES_MAX; d++) {
+	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
 		f = frame_top(t);
-		if (!f || t->depth == i + 1)
+		if (!f || (f->end == MXBPF_END_KEY && f->start_ns == start_ns))
 			break;
 		frame_drop(t, f, now);
 	}
-	return 1;
+	return 0;
 }
 
 static __always_inline void span_close_key(struct pt_regs *ctx, struct mxbpf_thread *t,
@@ -369,11 +379,14 @@ static __always_inline void span_close_key(struct pt_regs *ctx, struct mxbpf_thr
 		return;
 	}
 	top = frame_top(t);
-	if ((top && top->end == MXBPF_END_KEY && top->start_ns == open->start_ns) ||
-	    frames_raise(t, open->start_ns, now))
+	if (top && top->end == MXBPF_END_KEY && top->start_ns == open->start_ns) {
 		frame_close(t, now, 0);
-	else
+	} else if (frames_have(t, open->start_ns)) {
+		frames_raise(t, open->start_ns, now);
+		frame_close(t, now, 0);
+	} else {
 		span_emit(t, open, now, MXBPF_SPAN_ASYNC);
+	}
 	bpf_map_delete_elem(&open_keys, &key);
 }
 

@@ -184,7 +184,7 @@ struct mxbpf_thread {
 	__u32 tgid;
 	__u32 tid;
 	__u32 depth;
-	__u32 used;
+	__u32 slot;	    /* its index; 0: no thread has it */
 	__u32 over;	    /* open pairs above the last frame there is room for: dropped, and their ends with them */
 	__u32 fetch_failed; /* scratch: the last recipe met memory that is not there */
 	__u64 counts[MXBPF_COUNT_MAX];

@@ -65,6 +65,7 @@ header() { # MAJOR, two hex digits
 		--pid 99999999999999999999|--pid.*from 1 to
 		--pid 1 --max-size 3X|--max-size.*64M, 2GiB
 		--pid 1 --max-size 1|--max-size.*from .* MiB to
+		--pid 1 --backend uprobe|--backend.*uprobe_multi, perf
 		--pid 1 --ring-size 3M|--ring-size.*power of two
 		--pid 1 --trace -|--trace.*name a file
 		record --pid 1 -o a --trace a|same file

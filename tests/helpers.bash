@@ -12,6 +12,8 @@
 #                              WORKLOAD_PID and prints it (a subshell $(start_workload) works too)
 #   start_torch ARGS...        the same with tests/workload/torch_train.py
 #   start_ready NAME CMD...    the same for any program that prints "ready PID"; sets READY_PID, prints it
+#   start_toy ARGS...          the same for tests/toy, a C++ program on a toy MXNet; TOY: its directory, unless $O/toy
+#   same_counts TOY JSON       whether mxbpf's JSON counted what the toy's output says it did, and lost nothing
 #   wait_line FILE REGEX [PID] until a line of the growing file matches; fails when PID has ended before, or after
 #                              WAIT_SECONDS (30)
 #   wait_new_line FILE REGEX   the same for a line that is not there yet
@@ -111,6 +113,19 @@ start_torch() {
 	need_torch && start_ready workload "$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" "$@" >/dev/null || return 1
 	WORKLOAD_PID=$READY_PID
 	echo "$WORKLOAD_PID"
+}
+
+start_toy() {
+	start_ready toy "${TOY:-$O/toy}/toy" "$@" >/dev/null
+}
+
+same_counts() {
+	local did seen
+	did=$(tail -n 1 "$1" | jq -S '. + {lost: 0}') || return 1
+	seen=$(jq -S '(.tables | map_values(if .[0].count then map({(.name): .count}) | add
+		else .[0] | {allocs, frees, alloc_bytes, free_bytes} end))
+		+ {lost: (.loss | .dropped + .truncated + .unreadable + .unmatched + .attempted - .stored)}' "$2") || return 1
+	diff <(echo "$did") <(echo "$seen") >&2
 }
 
 start_mxbpf() {

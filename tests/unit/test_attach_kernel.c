@@ -5,6 +5,7 @@
  */
 #include "unit.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -147,6 +148,7 @@ static struct mxbpf_loss loss;
 static unsigned open_spans;
 static struct att *att;
 static struct ring *ring;
+static const char *backend;
 
 /* Of the functions in the file behind /proc/self/exe. */
 static uint64_t offset_of(const void *function)
@@ -190,7 +192,7 @@ static void take(void *ctx, const void *recs, size_t bytes)
 
 static bool begin(struct err *e)
 {
-	struct att_opts o = {.ring_bytes = 1u << 20};
+	struct att_opts o = {.backend = backend, .ring_bytes = 1u << 20};
 
 	nspans = nothers = 0;
 	return !att_load(&plan, getpid(), &o, &att, e) && !ring_start(att_ring_fd(att), take, NULL, &ring, e) &&
@@ -444,16 +446,27 @@ static void more_threads_than_slots(void)
 	pthread_barrier_destroy(&all_hit);
 }
 
+/* The name of a test on this backend. Two at a time: the one before is printed when the next one begins. */
+static const char *by(const char *promise)
+{
+	static char names[2][200];
+	static unsigned k;
+
+	k ^= 1;
+	snprintf(names[k], sizeof(names[k]), "%s (%s)", promise, backend);
+	return names[k];
+}
+
 static void test_pairs(void)
 {
-	TEST("calls inside one another: the inner one's time is not the outer one's own")
+	TEST(by("calls inside one another: the inner one's time is not the outer one's own"))
 	{
 		watch(two_deep);
 		CHECK(nspans == 2 && inside(&spans[0], &spans[1]));
 		CHECK(spans[0].self_ns == spans[0].dur_ns && spans[1].self_ns == spans[1].dur_ns - spans[0].dur_ns);
 		CHECK(!loss.unmatched && !loss.dropped && !open_spans);
 	}
-	TEST("calls deeper than there is room are dropped, and the others keep their own ends")
+	TEST(by("calls deeper than there is room are dropped, and the others keep their own ends"))
 	{
 		unsigned i;
 
@@ -463,13 +476,13 @@ static void test_pairs(void)
 			CHECK(inside(&spans[i - 1], &spans[i]));
 		CHECK(!loss.unmatched && !open_spans);
 	}
-	TEST("a call that is left by a jump does not take its caller's end")
+	TEST(by("a call that is left by a jump does not take its caller's end"))
 	{
 		watch(jump);
 		CHECK(nspans == 2 && spans[0].flags == MXBPF_SPAN_UNWOUND && !spans[1].flags);
 		CHECK(spans[0].h.ts_ns > spans[1].h.ts_ns && loss.unmatched == 1 && !open_spans);
 	}
-	TEST("a wait ends with the call around it; one without is unmatched")
+	TEST(by("a wait ends with the call around it; one without is unmatched"))
 	{
 		watch(wait_in_api);
 		CHECK(nspans == 2 && spans[0].cls == MXBPF_CLASS_WAIT && spans[1].cls == MXBPF_CLASS_API);
@@ -479,24 +492,25 @@ static void test_pairs(void)
 
 static void test_keys(void)
 {
-	TEST("an object that starts again before its end was seen: one span, one unmatched")
+	TEST(by("an object that starts again before its end was seen: one span, one unmatched"))
 	{
 		watch(key_again);
 		CHECK(nspans == 1 && loss.unmatched == 1 && !open_spans);
 	}
-	TEST("an operator that another thread ends after its own is gone is whole; one that nobody ends is open, once")
+	TEST(by("an operator that another thread ends after its own is gone is whole; one that nobody ends is open, "
+		"once"))
 	{
 		watch(end_elsewhere);
 		CHECK(nspans == 1 && (spans[0].flags & MXBPF_SPAN_ASYNC) && spans[0].tid != spans[0].end_tid);
 		CHECK(!loss.unmatched && open_spans == 1);
 	}
-	TEST("a thread that ends inside a call leaves it unmatched")
+	TEST(by("a thread that ends inside a call leaves it unmatched"))
 	{
 		/* The kernel tells of its end a moment after it was joined: else it is still open. */
 		watch(exit_inside);
 		CHECK(!nspans && loss.unmatched + open_spans == 1);
 	}
-	TEST("what is in flight when it attaches is unmatched, when it ends open")
+	TEST(by("what is in flight when it attaches is unmatched, when it ends open"))
 	{
 		watch(in_flight);
 		CHECK(!nspans && loss.unmatched == 2 && open_spans == 2);
@@ -510,18 +524,18 @@ static bool took(const struct mxbpf_span *s, int64_t all, int64_t own)
 
 static void test_bytes(void)
 {
-	TEST("the innermost call pays for what is taken and given back, and all around it count it")
+	TEST(by("the innermost call pays for what is taken and given back, and all around it count it"))
 	{
 		watch(take_in_calls);
 		CHECK(nspans == 2 && nothers == 5 && took(&spans[0], 70, 70) && took(&spans[1], 140, 70));
 	}
-	TEST("a call that was left by a jump does not pay for its caller")
+	TEST(by("a call that was left by a jump does not pay for its caller"))
 	{
 		watch(take_after_a_jump);
 		CHECK(nspans == 2 && spans[0].flags == MXBPF_SPAN_UNWOUND && took(&spans[0], 0, 0));
 		CHECK(took(&spans[1], 7, 7));
 	}
-	TEST("an operator that another thread ends keeps what its own thread took in it")
+	TEST(by("an operator that another thread ends keeps what its own thread took in it"))
 	{
 		watch(take_and_end_elsewhere);
 		CHECK(nspans == 2 && took(&spans[0], 53, 3));
@@ -531,31 +545,31 @@ static void test_bytes(void)
 
 static void test_pauses(void)
 {
-	TEST("what is open when a pause begins is unmatched, and takes no end of another call after it")
+	TEST(by("what is open when a pause begins is unmatched, and takes no end of another call after it"))
 	{
 		watch(ends_in_a_pause);
 		CHECK(nspans == 2 && spans[0].cls == MXBPF_CLASS_API && spans[1].cls == MXBPF_CLASS_OPERATOR);
 		CHECK(spans[0].self_ns == spans[0].dur_ns && !spans[0].flags && !spans[1].flags);
 		CHECK(loss.unmatched == 2 && !loss.dropped && !open_spans);
 	}
-	TEST("an end after a pause closes nothing from before it")
+	TEST(by("an end after a pause closes nothing from before it"))
 	{
 		watch(ends_after_a_pause);
 		CHECK(!nspans && loss.unmatched == 3 && !open_spans); /* the operator, the call, the call's end */
 	}
-	TEST("calls inside one from before a pause are whole, and a wait in it is not made its part")
+	TEST(by("calls inside one from before a pause are whole, and a wait in it is not made its part"))
 	{
 		watch(calls_across_a_pause);
 		CHECK(nspans == 1 && spans[0].self_ns == spans[0].dur_ns);
 		CHECK(loss.unmatched == 3 && !open_spans);
 	}
-	TEST("a stack that was full before a pause is empty after it")
+	TEST(by("a stack that was full before a pause is empty after it"))
 	{
 		watch(full_before_a_pause);
 		CHECK(nspans == 2 && inside(&spans[0], &spans[1]));
 		CHECK(loss.dropped == DEEP - MXBPF_FRAMES_MAX && loss.unmatched == MXBPF_FRAMES_MAX);
 	}
-	TEST("what was handed over before a pause is not joined to what starts after it")
+	TEST(by("what was handed over before a pause is not joined to what starts after it"))
 	{
 		watch(links_across_a_pause);
 		CHECK(nspans == 2 && spans[0].link == 0x1000 && spans[1].link != 0x1000);
@@ -566,13 +580,13 @@ static void test_limits(void)
 {
 	struct err e = {0};
 
-	TEST("threads beyond the slots: what they do is dropped, and said")
+	TEST(by("threads beyond the slots: what they do is dropped, and said"))
 	{
 		watch(more_threads_than_slots);
 		/* Of what a thread without a slot does, each hit counts: what it would have become is not known. */
 		CHECK(nspans == MXBPF_THREADS_MAX - 1 && loss.dropped == 2 * 21 && !loss.unmatched);
 	}
-	TEST("nothing is seen before the activation, nor after the end")
+	TEST(by("nothing is seen before the activation, nor after the end"))
 	{
 		CHECK(begin(&e));
 		CHECK(*(const uint8_t *)functions[0] == 0xcc);
@@ -586,21 +600,47 @@ static void test_limits(void)
 	}
 }
 
+#define MANY 33
+
+static void test_too_many_for_perf(void)
+{
+	struct plan_site more[MANY];
+	struct plan large = {.lib = &self, .sites = {.data = (char *)more, .len = sizeof(more)}};
+	struct att_opts o = {.backend = "perf"};
+	struct err e = {0};
+	unsigned i;
+
+	for (i = 0; i < MANY; i++)
+		more[i] = sites[i % NPROBES];
+	TEST("a plan of more probes than perf takes is refused before the target is touched, with the remedy")
+	{
+		CHECK(att_load(&large, getpid(), &o, &att, &e) == -E2BIG && e.cls == ERR_PRIVILEGE);
+		CHECK(strstr(e.why, "33 probes") && strstr(e.why, "--probes"));
+		CHECK(*(const uint8_t *)functions[0] != 0xcc);
+	}
+}
+
 int main(void)
 {
-	struct err e = {0};
 	char name[600];
+	int i;
 
-	if (att_backends[0]->supported(&e)) {
-		snprintf(name, sizeof(name), "spans are paired in the kernel # SKIP %s", e.why);
-		TEST(name)
-		UNIT_MAIN_END;
-	}
 	make_plan();
-	test_pairs();
-	test_keys();
-	test_bytes();
-	test_pauses();
-	test_limits();
+	for (i = 0; att_backends[i]; i++) {
+		struct err e = {0};
+
+		backend = att_backends[i]->name;
+		if (att_backends[i]->supported(&e)) {
+			snprintf(name, sizeof(name), "spans are paired by %s # SKIP %s", backend, e.why);
+			TEST(name) continue;
+		}
+		test_pairs();
+		test_keys();
+		test_bytes();
+		test_pauses();
+		test_limits();
+	}
+	if (att_pick("perf", NULL))
+		test_too_many_for_perf();
 	UNIT_MAIN_END;
 }

@@ -20,9 +20,7 @@
 #define OPEN_BATCH	  512
 #define PIDNS_INITIAL_INO 0xEFFFFFFCu /* PROC_PID_INIT_INO of the kernel */
 
-const struct att_backend *const att_backends[] = {&att_backend_multi, NULL};
-
-#define LINKS_MAX 64
+#define CLOSERS_MAX 32 /* threads that remove links */
 
 /* A program variant: all sites whose rows are equal. */
 struct variant {
@@ -35,7 +33,7 @@ struct att {
 	const struct att_backend *backend;
 	struct variant variants[MXBPF_ROWS_MAX];
 	unsigned nvariants;
-	int links[LINKS_MAX]; /* one for each variant and library */
+	int *links; /* fds */
 	unsigned nlinks;
 	struct bpf_link *exit_link;
 	struct mxbpf_thread *threads; /* the map, shared with the kernel */
@@ -49,22 +47,22 @@ static const struct plan_site *sites_of(const struct plan *p, size_t *n)
 	return (const struct plan_site *)p->sites.data;
 }
 
-static const struct att_backend *pick_backend(struct err *e)
+static int choose_backend(struct att *a, const struct plan *p, const char *name, struct err *e)
 {
-	struct err why = {0};
-	int i;
+	const struct att_backend *b = att_pick(name, e);
+	size_t n;
 
-	for (i = 0; att_backends[i]; i++)
-		if (!att_backends[i]->supported(&why))
-			return att_backends[i];
-	if (e && !e->code)
-		*e = why;
-	return NULL;
-}
-
-int att_supported(struct err *e)
-{
-	return pick_backend(e) ? 0 : e->code;
+	if (!b)
+		return e->code;
+	sites_of(p, &n);
+	if (b->probes_max && n > b->probes_max)
+		return err_set(
+			e, ERR_PRIVILEGE, -E2BIG,
+			"%zu probes are more than the %u that %s can attach: choose fewer with --probes, or use a "
+			"kernel with uprobe_multi (Linux 6.6 or later)",
+			n, b->probes_max, b->name);
+	a->backend = b;
+	return 0;
 }
 
 static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -198,8 +196,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	if (!o->verbose)
 		libbpf_set_print(silent);
 	a->ring_bytes = o->ring_bytes ? o->ring_bytes : MXBPF_RING_BYTES;
-	a->backend = pick_backend(e);
-	err = a->backend ? 0 : e->code;
+	err = choose_backend(a, p, o->backend, e);
 	if (err)
 		goto fail;
 	a->skel = mxbpf_bpf__open();
@@ -243,7 +240,7 @@ static int attach_failed(int err, const struct tgt_lib *lib, uint32_t n, pid_t t
 	return err_set(e, ERR_RUNTIME, err, "attaching %u probes to %s failed: %s", n, lib->path, strerror(-err));
 }
 
-/* All sites of a variant in one library are one link. done[i]: site i is attached or stands in `offs`. */
+/* All sites of a variant in one library at once. done[i]: site i is attached or stands in `offs`. */
 static int attach_link(struct att *a, const struct variant *v, const struct plan *p, bool *done, uint64_t *offs,
 		       pid_t tgid, struct err *e)
 {
@@ -252,7 +249,7 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 	uint64_t *cookies;
 	uint32_t n = 0;
 	size_t i, nsites;
-	int fd;
+	int *links, made;
 
 	sites = sites_of(p, &nsites);
 	cookies = offs + nsites;
@@ -266,12 +263,14 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 	}
 	if (!n)
 		return 0;
-	if (a->nlinks == LINKS_MAX)
-		return err_set(e, ERR_RUNTIME, -E2BIG, "more than %d links", LINKS_MAX);
-	fd = a->backend->attach(bpf_program__fd(v->prog), lib->open_path, offs, cookies, n, tgid);
-	if (fd < 0)
-		return attach_failed(fd, lib, n, tgid, e);
-	a->links[a->nlinks++] = fd;
+	links = realloc(a->links, (a->nlinks + n) * sizeof(*links));
+	if (!links)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	a->links = links;
+	made = a->backend->attach(bpf_program__fd(v->prog), lib->open_path, offs, cookies, n, tgid, links + a->nlinks);
+	if (made < 0)
+		return attach_failed(made, lib, n, tgid, e);
+	a->nlinks += (unsigned)made;
 	return 1;
 }
 
@@ -313,28 +312,41 @@ void att_activate(struct att *a, bool on)
 			 __ATOMIC_SEQ_CST);
 }
 
-static void *close_link(void *arg)
+/* One of the threads that share the links among themselves. */
+struct closer {
+	pthread_t thread;
+	bool started;
+	const struct att *att;
+	unsigned first;
+};
+
+static void *close_links(void *arg)
 {
-	close(*(int *)arg);
+	struct closer *c = arg;
+	unsigned i;
+
+	for (i = c->first; i < c->att->nlinks; i += CLOSERS_MAX)
+		close(c->att->links[i]);
 	return NULL;
 }
 
 /* Removing a link waits for a grace period of the kernel; side by side, all of them wait for the same ones. */
 void att_detach(struct att *a)
 {
-	pthread_t threads[LINKS_MAX];
-	bool started[LINKS_MAX] = {0};
+	struct closer closers[CLOSERS_MAX];
 	unsigned i;
 
 	if (a->skel && a->skel->bss)
 		att_activate(a, false);
-	for (i = 0; i < a->nlinks; i++)
-		started[i] = !pthread_create(&threads[i], NULL, close_link, &a->links[i]);
-	for (i = 0; i < a->nlinks; i++) {
-		if (started[i])
-			pthread_join(threads[i], NULL);
+	for (i = 0; i < CLOSERS_MAX && i < a->nlinks; i++) {
+		closers[i] = (struct closer){.att = a, .first = i};
+		closers[i].started = !pthread_create(&closers[i].thread, NULL, close_links, &closers[i]);
+	}
+	while (i--) {
+		if (closers[i].started)
+			pthread_join(closers[i].thread, NULL);
 		else
-			close_link(&a->links[i]);
+			close_links(&closers[i]);
 	}
 	a->nlinks = 0;
 	bpf_link__destroy(a->exit_link);
@@ -349,6 +361,7 @@ void att_free(struct att *a)
 	if (a->threads)
 		munmap(a->threads, a->threads_bytes);
 	mxbpf_bpf__destroy(a->skel);
+	free(a->links);
 	free(a);
 }
 
@@ -410,7 +423,7 @@ unsigned att_open_spans(const struct att *a)
 	unsigned i, k, n = open_keys(a);
 
 	for (i = 1; i < MXBPF_THREADS_MAX; i++)
-		for (k = 0; a->threads[i].used && k < a->threads[i].depth && k < MXBPF_FRAMES_MAX; k++)
+		for (k = 0; a->threads[i].slot && k < a->threads[i].depth && k < MXBPF_FRAMES_MAX; k++)
 			n += a->threads[i].frames[k].end != MXBPF_END_KEY;
 	return n;
 }
@@ -451,7 +464,7 @@ unsigned att_left_spans(const struct att *a, uint64_t (*sp)(void *ctx, uint32_t 
 	unsigned i, n = 0;
 
 	for (i = 1; i < MXBPF_THREADS_MAX; i++)
-		if (a->threads[i].used && a->threads[i].depth)
+		if (a->threads[i].slot && a->threads[i].depth)
 			n += left_of_thread(&a->threads[i], sp(ctx, a->threads[i].tid), fn, ctx);
 	return n;
 }

@@ -15,34 +15,41 @@
 struct att;
 
 struct att_opts {
+	const char *backend; /* name of the one to use; NULL: the best that the kernel has */
 	uint32_t ring_bytes; /* 0: MXBPF_RING_BYTES */
 	bool verbose;	     /* libbpf's own messages on stderr */
 };
 
 /* A way of attaching; one row of att_backends[]. */
 struct att_backend {
-	const char *name; /* "uprobe_multi" */
-	int attach_type;  /* that its programs are loaded with */
+	const char *name;    /* "uprobe_multi" */
+	const char *use;     /* what it does, for `check` */
+	int attach_type;     /* that its programs are loaded with */
+	unsigned probes_max; /* of one session; 0: any number */
 	int (*supported)(struct err *e);
 	bool (*filters)(void); /* whether other processes on the same library are left alone */
-	/* Attaches one program to n offsets of the file at path for process pid; returns a link fd or -errno. */
+	/*
+	 * Attaches one program to n offsets of the file at path for process pid. fds has room for n links; returns how
+	 * many it made, or -errno: then none is left.
+	 */
 	int (*attach)(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n,
-		      pid_t pid);
+		      pid_t pid, int *fds);
 };
 extern const struct att_backend *const att_backends[]; /* best first, NULL-terminated */
+
+/* The backend of that name, or with NULL the best, if the kernel supports it; else NULL with e set. */
+const struct att_backend *att_pick(const char *name, struct err *e);
 
 /* A feature of the kernel as `check` lists it. */
 struct att_feature {
 	const char *name;
 	bool ok;
 	bool required;
-	char detail[200]; /* what it is for, or the remedy */
+	char detail[512]; /* what it is for, or the remedy */
 };
 /* Tries every feature; returns how many rows were filled. */
 unsigned att_features(struct att_feature *rows, unsigned max);
 
-/* Whether this kernel and these rights allow to attach at all. 0 or -errno. */
-int att_supported(struct err *e);
 /* Whether BPF can tell a process from here: pid namespaces. 0 or -ENOTSUP. */
 int att_reaches(pid_t tgid, struct err *e);
 

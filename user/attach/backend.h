@@ -5,8 +5,10 @@
 
 #include "attach/attach.h"
 
-#define BACKEND_TRACE_UPROBE_MULTI 48 /* enum bpf_attach_type */
-
 extern const struct att_backend att_backend_multi;
+extern const struct att_backend att_backend_perf;
+
+/* fd of a program that does nothing, to try links with; -errno with e set. */
+int backend_trial_prog(int attach_type, struct err *e);
 
 #endif

@@ -27,14 +27,11 @@ static bool try_ptrace(void)
 	return has_capability(CAP_SYS_PTRACE);
 }
 
-static bool try_multi(void)
-{
-	return !att_backends[0]->supported(NULL);
-}
-
 static bool try_filter(void)
 {
-	return att_backends[0]->filters();
+	const struct att_backend *b = att_pick(NULL, NULL);
+
+	return b && b->filters();
 }
 
 static bool try_ring(void)
@@ -73,7 +70,6 @@ static const struct {
 } features[] = {
 	{"CAP_BPF, CAP_PERFMON", true, try_capabilities, "load and attach the BPF programs", SUDO},
 	{"CAP_SYS_PTRACE", true, try_ptrace, "look at processes of other users", SUDO},
-	{"uprobe_multi", true, try_multi, "attaches all probes", SUDO ", on Linux 6.6 or later"},
 	{"ring buffer", true, try_ring, "carries the events", SUDO ", on Linux 5.8 or later"},
 	{"task storage", true, try_task_storage, "keeps each thread's open spans", SUDO ", on Linux 5.11 or later"},
 	{"attach cookies", true, try_cookie, "tell probes apart", SUDO ", on Linux 5.15 or later"},
@@ -90,16 +86,35 @@ static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
-unsigned att_features(struct att_feature *rows, unsigned max)
+/* One row for each backend; one of them is needed, so the last is if no other works. */
+static unsigned backend_rows(struct att_feature *rows, unsigned max)
 {
+	bool any = false;
 	unsigned i;
 
-	libbpf_set_print(silent);
-	for (i = 0; i < sizeof(features) / sizeof(features[0]) && i < max; i++) {
-		bool ok = features[i].works();
+	for (i = 0; i < max && att_backends[i]; i++) {
+		struct err e = {0};
+		bool ok = !att_backends[i]->supported(&e);
 
-		rows[i] = (struct att_feature){.name = features[i].name, .ok = ok, .required = features[i].required};
-		snprintf(rows[i].detail, sizeof(rows[i].detail), "%s", ok ? features[i].use : features[i].remedy);
+		any |= ok;
+		rows[i] = (struct att_feature){
+			.name = att_backends[i]->name, .ok = ok, .required = !att_backends[i + 1] && !any};
+		snprintf(rows[i].detail, sizeof(rows[i].detail), "%s", ok ? att_backends[i]->use : e.why);
 	}
 	return i;
+}
+
+unsigned att_features(struct att_feature *rows, unsigned max)
+{
+	unsigned i, n;
+
+	libbpf_set_print(silent);
+	n = backend_rows(rows, max);
+	for (i = 0; i < sizeof(features) / sizeof(features[0]) && n < max; i++, n++) {
+		bool ok = features[i].works();
+
+		rows[n] = (struct att_feature){.name = features[i].name, .ok = ok, .required = features[i].required};
+		snprintf(rows[n].detail, sizeof(rows[n].detail), "%s", ok ? features[i].use : features[i].remedy);
+	}
+	return n;
 }

@@ -5,12 +5,13 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* bpf_attr.link_create of uprobe_multi; <linux/bpf.h> of 6.1 does not have it. */
+/* What <linux/bpf.h> of 6.1 does not have: an enum bpf_attach_type, and bpf_attr.link_create for it. */
+#define TRACE_UPROBE_MULTI 48
+
 struct link_create_uprobe_multi {
 	__u32 prog_fd, target_fd, attach_type, flags;
 	__u64 path, offsets, ref_ctr_offsets, cookies;
@@ -25,7 +26,7 @@ static int link_create(int prog_fd, const char *path, const uint64_t *offs, cons
 
 	memset(&a, 0, sizeof(a));
 	a.prog_fd = (__u32)prog_fd;
-	a.attach_type = BACKEND_TRACE_UPROBE_MULTI;
+	a.attach_type = TRACE_UPROBE_MULTI;
 	a.path = (uintptr_t)path;
 	a.offsets = (uintptr_t)offs;
 	a.cookies = (uintptr_t)cookies;
@@ -35,30 +36,15 @@ static int link_create(int prog_fd, const char *path, const uint64_t *offs, cons
 	return fd < 0 ? -errno : fd;
 }
 
-static int trivial_prog(void)
-{
-	const struct bpf_insn insns[] = {
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0},
-		{.code = BPF_JMP | BPF_EXIT},
-	};
-	LIBBPF_OPTS(bpf_prog_load_opts, o, .expected_attach_type = BACKEND_TRACE_UPROBE_MULTI);
-
-	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "mxbpf_try", "GPL", insns, 2, &o);
-}
-
 /* With path "/" a kernel that knows the link type answers EBADF ("not a regular file"), another EINVAL. */
 static int supported(struct err *e)
 {
 	uint64_t off = 0;
 	int prog, err;
 
-	prog = trivial_prog();
-	if (prog == -EPERM || prog == -EACCES)
-		return err_set(e, ERR_PRIVILEGE, prog,
-			       "loading BPF programs is not permitted: run with sudo, or with CAP_BPF, CAP_PERFMON and "
-			       "CAP_SYS_PTRACE");
+	prog = backend_trial_prog(TRACE_UPROBE_MULTI, e);
 	if (prog < 0)
-		return err_set(e, ERR_PRIVILEGE, prog, "the kernel does not load a BPF program: %s", strerror(-prog));
+		return prog;
 	err = link_create(prog, "/", &off, NULL, 1, 0);
 	close(prog);
 	if (err >= 0)
@@ -73,7 +59,7 @@ static int supported(struct err *e)
 static bool pid_is_process(void)
 {
 	uint64_t off = 0;
-	int prog = trivial_prog(), err;
+	int prog = backend_trial_prog(TRACE_UPROBE_MULTI, NULL), err;
 
 	if (prog < 0)
 		return false;
@@ -84,18 +70,21 @@ static bool pid_is_process(void)
 
 /* BPF checks the process in any case, so without a trustworthy filter there is none, which costs other processes time.
  */
-static int attach(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n, pid_t pid)
+static int attach(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n, pid_t pid,
+		  int *fds)
 {
 	static int filter = -1;
 
 	if (filter < 0)
 		filter = pid_is_process();
-	return link_create(prog_fd, path, offs, cookies, n, filter ? pid : 0);
+	fds[0] = link_create(prog_fd, path, offs, cookies, n, filter ? pid : 0);
+	return fds[0] < 0 ? fds[0] : 1;
 }
 
 const struct att_backend att_backend_multi = {
 	.name = "uprobe_multi",
-	.attach_type = BACKEND_TRACE_UPROBE_MULTI,
+	.use = "attaches any number of probes at once",
+	.attach_type = TRACE_UPROBE_MULTI,
 	.supported = supported,
 	.filters = pid_is_process,
 	.attach = attach,

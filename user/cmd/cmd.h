@@ -43,6 +43,7 @@ struct cmd_opts {
 	unsigned top;	     /* --top; 0 all */
 	uint64_t max_bytes;  /* --max-size; 0 default */
 	uint64_t ring_bytes; /* --ring-size; 0 default */
+	const char *backend; /* --backend; NULL: the best that the kernel has */
 	bool quiet;	     /* -q: no progress */
 	bool verbose;	     /* -v */
 	char **args;	     /* operands, borrowed from argv */

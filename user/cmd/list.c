@@ -360,7 +360,7 @@ int cmd_list(const struct cmd_opts *o)
 
 	for (i = 0; i < ADAPTERS_MAX && adapters[i]; i++)
 		l.globs[i] = adapters[i]->lib_glob;
-	att_supported(&l.unsupported);
+	att_pick(NULL, &l.unsupported);
 	if (walk(&l, &e)) {
 		code = cmd_fail(&e);
 		goto out;

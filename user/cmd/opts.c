@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/attach.h"
 #include "base/fmt.h"
 #include "mxbpf_file.h"
 #include "plan/plan.h"
@@ -61,6 +62,11 @@ static const char *word_probes(unsigned i)
 	return plan_groups[i].listed ? plan_groups[i].name : NULL;
 }
 #define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT)
+
+static const char *word_backend(unsigned i)
+{
+	return att_backends[i] ? att_backends[i]->name : NULL;
+}
 
 static const struct {
 	const char *what;
@@ -370,6 +376,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "ring-size", .arg = "SIZE", .group = "General", .commands = LIVE,
 	 .help = "buffer between kernel and mxbpf, a power of two; larger if events are dropped", .def = "8M",
 	 .set = set_ring, FIELD(ring_bytes), .min = 1 << 16, .max = 1 << 30},
+	{.name = "backend", .arg = "NAME", .group = "General", .commands = LIVE,
+	 .help = "how probes are attached", .def = "the first that the kernel has",
+	 .set = set_word, FIELD(backend), .word = word_backend},
 	{.name = "quiet", .letter = 'q', .group = "General", .commands = LIVE | CMD_BIT_EXPORT,
 	 .help = "no progress on stderr", .set = set_flag, FIELD(quiet)},
 	{.name = "verbose", .letter = 'v', .group = "General", .commands = LIVE,

@@ -1,0 +1,39 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Other kernels, booted under QEMU: mxbpf watches the toy there (tests/toy, tests/kernels).
+
+load helpers
+
+boot() { # SERIES BACKEND...
+	local series=$1
+	shift
+	DEPS=$O/deps/kernels
+	[[ ! -f $DEPS/lack ]] || skip "$(<"$DEPS/lack")"
+	if [[ ! -f $DEPS/vmlinuz-$series ]]; then
+		echo "no $DEPS/vmlinuz-$series: run tests/setup.sh" >&2
+		return 1
+	fi
+	cd "$BATS_TEST_TMPDIR"
+	"$REPO/tests/kernels/boot.sh" "$DEPS/vmlinuz-$series" . "$@" || { tail -n 20 console >&2; return 1; }
+	[[ ! -s complaints ]] || { cat complaints >&2; return 1; }
+}
+
+counted() { # BACKEND
+	cat "$1/mxbpf.err" >&2
+	[[ $(<"$1/status") == 0 ]] && same_counts "$1/toy" "$1/mxbpf.json"
+}
+
+@test "Linux 6.1 has no uprobe_multi: perf is used, and counts exactly; uprobe_multi is refused with the reason" {
+	boot 6.1 best uprobe_multi
+	counted best
+	[[ $(<uprobe_multi/status) == 4 ]]
+	expect_re 'no uprobe_multi links \(Linux 6\.6 and later' "$(<uprobe_multi/mxbpf.err)"
+	expect_re '^  no +uprobe_multi ' "$(<check)"
+	expect_re '^  ok +perf ' "$(<check)"
+}
+
+@test "Linux 6.12: both backends count exactly" {
+	boot 6.12 uprobe_multi perf
+	counted uprobe_multi
+	counted perf
+}

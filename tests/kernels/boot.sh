@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Boots a kernel under QEMU with nothing but busybox, mxbpf, the toy and guest.sh, and waits until it has powered off.
+# usage: boot.sh KERNEL DIR BACKEND...     DIR gets the guest's /out and its console. BACKEND: see guest.sh. Of the
+# environment: MXBPF and O, as in helpers.bash
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+kernel=$1 dir=$2
+shift 2
+root=$dir/root
+
+add() { # FILE [NAME]: with its shared libraries
+	local f
+	install -D "$1" "$root${2:-$1}"
+	for f in $(ldd "$1" 2>/dev/null | grep -oE '/[^ ]+'); do
+		[[ -e $root$f ]] || install -D "$f" "$root$f"
+	done
+}
+
+mkdir -p "$root"/{bin,dev,out,proc,sys,tmp}
+add "$(command -v busybox)" /bin/busybox
+add "$MXBPF" /bin/mxbpf
+add "$O/toy/toy" /toy/toy
+add "$O/toy/libmxnet.so" /toy/libmxnet.so
+install "$here/guest.sh" "$root/init"
+(cd "$root" && find . | cpio -o -H newc --quiet) >"$dir/initrd"
+
+# The second serial line carries /out. What the kernel does not know on its command line is init's environment. Without
+# KVM, so that it is the same on every machine.
+timeout -k 5 100 qemu-system-x86_64 -accel tcg,thread=multi -M pc -cpu max,la57=off -smp 2 -m 1024 \
+	-nodefaults -no-user-config -display none -no-reboot -serial "file:$dir/console" -serial "file:$dir/out.tar" \
+	-kernel "$kernel" -initrd "$dir/initrd" \
+	-append "console=ttyS0 quiet panic=-1 oops=panic nokaslr no_timer_check tsc=reliable BACKENDS=$(IFS=,; echo "$*")" </dev/null
+tar -C "$dir" -xf "$dir/out.tar"

@@ -1,0 +1,44 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: Apache-2.0
+# The first process of the guest of boot.sh: mxbpf on the toy with each of $BACKENDS, joined by commas ("best": without
+# --backend). What it leaves in /out goes to the host: check, complaints (of the kernel), and for each backend a directory
+# with toy, mxbpf.json, mxbpf.err, status.
+/bin/busybox --install -s /bin
+export PATH=/bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+cd /out || poweroff -f
+
+watch_toy() { # BACKEND
+	local dir=$1 option="--backend $1" line pid
+	[ "$1" = best ] && option=
+	mkdir "$dir"
+	mkfifo "$dir/from_toy" "$dir/from_mxbpf"
+	/toy/toy 40 2 >"$dir/from_toy" &
+	exec 3<"$dir/from_toy"
+	read -r line pid <&3
+	{
+		# shellcheck disable=SC2086 # no word, or two
+		mxbpf --pid "$pid" --format json $option >"$dir/mxbpf.json" 2>"$dir/from_mxbpf"
+		echo $? >"$dir/status"
+	} &
+	while read -r line; do
+		echo "$line"
+		case $line in attached*) kill -USR1 "$pid" ;; esac
+	done <"$dir/from_mxbpf" >"$dir/mxbpf.err"
+	kill -USR1 "$pid" 2>/dev/null # if mxbpf did not attach
+	cat <&3 >"$dir/toy"
+	exec 3<&-
+	wait
+	rm "$dir"/from_*
+}
+
+mxbpf check >check
+for backend in $(echo "$BACKENDS" | tr , ' '); do
+	watch_toy "$backend"
+done
+dmesg | grep -E 'WARNING:|BUG:|Oops|soft lockup|rcu.*stall' >complaints
+stty -F /dev/ttyS1 raw
+tar -c -f - . >/dev/ttyS1
+poweroff -f

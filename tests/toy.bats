@@ -1,0 +1,85 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Both ways of attaching, on a C++ program whose every call is known (tests/toy): the counts are exact, and whatever the way,
+# the target is not harmed.
+
+load helpers
+
+setup() {
+	need_root
+}
+
+count_exactly() { # MXBPF_ARGS...
+	start_toy 200 3
+	start_mxbpf --pid "$READY_PID" --format json "$@"
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	[[ $(sed -n 2p "$(out toy)") == 'caught 186' ]]
+	same_counts "$(out toy)" "$(out mxbpf)"
+}
+
+# Of all functions that mxbpf would probe in the toy.
+code() { # PID
+	local offsets
+	mapfile -t offsets < <("$MXBPF" check --pid "$1" | sed -n 's/^  ok .* +0x\([0-9a-f]*\) .*/\1/p')
+	((${#offsets[@]} >= 8)) || return 1
+	python3 "$REPO/tests/code_bytes.py" "$1" libmxnet.so "${offsets[@]}"
+}
+
+@test "every call, operator and byte is counted, exceptions across probed frames included: uprobe_multi" {
+	count_exactly --backend uprobe_multi
+}
+
+@test "every call, operator and byte is counted, exceptions across probed frames included: perf" {
+	count_exactly --backend perf
+}
+
+@test "perf: a library that was deleted on disk still works" {
+	TOY=$BATS_TEST_TMPDIR/toy
+	cp -r "$O/toy" "$TOY"
+	start_toy 20 2
+	rm "$TOY/libmxnet.so"
+	start_mxbpf --pid "$READY_PID" --format json --backend perf
+	kill -s USR1 "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	same_counts "$(out toy)" "$(out mxbpf)"
+}
+
+@test "perf: a second process on the same library contributes nothing and its code is unchanged" {
+	start_ready other "$O/toy/toy" 20 2
+	local other=$READY_PID before
+	before=$(code "$other")
+	start_toy 20 2
+	start_mxbpf --pid "$READY_PID" --format json --backend perf
+	[[ $(code "$other") == "$before" ]]
+	kill -s USR1 "$other"
+	wait_exit "$other"
+	kill -s USR1 "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	same_counts "$(out toy)" "$(out mxbpf)"
+}
+
+@test "perf: SIGKILL of mxbpf leaves no probe" {
+	start_toy 20 2
+	local before
+	before=$(code "$READY_PID")
+	start_mxbpf --pid "$READY_PID" --backend perf
+	[[ $(code "$READY_PID") != "$before" ]]
+	stop_pid "$MXBPF_PID" KILL
+	export -f code
+	timeout 20 bash -c 'until [[ $(code "$1") == "$0" ]]; do :; done' "$before" "$READY_PID"
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+}
+
+@test "perf without CAP_SYS_ADMIN is refused, with the remedy, before the target is touched" {
+	start_toy 20 2
+	local caps=+bpf,+perfmon,+sys_ptrace before
+	before=$(code "$READY_PID")
+	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" \
+		"$MXBPF" --pid "$READY_PID" --backend perf
+	expect_status 4
+	expect_re 'CAP_SYS_ADMIN: run with sudo' "$stderr"
+	[[ $(code "$READY_PID") == "$before" ]]
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A program on the toy MXNet beside it, loaded as Python would: late.
+ * usage: toy [ROUNDS [THREADS]]
+ *
+ * Prints "ready PID", waits for SIGUSR1, works, prints "caught N" (calls that failed) and what was done as one line of
+ * JSON, and ends. Rounds and threads decide every count.
+ */
+#include <dlfcn.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static struct {
+	int (*create)(size_t bytes, void **out);
+	int (*free)(void *array);
+	int (*invoke)(const char *name, unsigned serial, void *array);
+	int (*wait)(void *array);
+	int (*wait_all)(void);
+	void (*print_counts)(FILE *f);
+} mx;
+
+static const struct {
+	const char *name;
+	void *to;
+} functions[] = {
+	{"MXNDArrayCreate", &mx.create},   {"MXNDArrayFree", &mx.free},	       {"MXImperativeInvoke", &mx.invoke},
+	{"MXNDArrayWaitToRead", &mx.wait}, {"MXNDArrayWaitAll", &mx.wait_all}, {"toy_print_counts", &mx.print_counts},
+};
+
+static unsigned rounds = 100, threads = 2;
+static atomic_uint failed;
+
+static void load(void)
+{
+	char path[PATH_MAX] = "", lib[PATH_MAX + 16];
+	void *handle;
+	unsigned i;
+
+	if (readlink("/proc/self/exe", path, sizeof(path) - 1) < 0)
+		abort();
+	snprintf(lib, sizeof(lib), "%s/libmxnet.so", dirname(path));
+	handle = dlopen(lib, RTLD_NOW);
+	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		*(void **)functions[i].to = handle ? dlsym(handle, functions[i].name) : NULL;
+		if (*(void **)functions[i].to)
+			continue;
+		fprintf(stderr, "toy: %s\n", dlerror());
+		exit(1);
+	}
+}
+
+static void *work(void *arg)
+{
+	static const char *const names[] = {"dot", "relu", "a name that is too long for the string's own room"};
+	unsigned i;
+
+	for (i = 0; i < rounds; i++) {
+		void *array;
+
+		failed += !!mx.create(1000 + i, &array);
+		failed += !!mx.invoke(names[i % 3], i, array);
+		failed += !!mx.invoke("sum", i, array);
+		failed += !!mx.wait(array);
+		failed += !!mx.free(array);
+	}
+	return arg;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t *ids;
+	sigset_t set;
+	unsigned i;
+	int sig;
+
+	rounds = argc > 1 ? (unsigned)atoi(argv[1]) : rounds;
+	threads = argc > 2 ? (unsigned)atoi(argv[2]) : threads;
+	ids = calloc(threads, sizeof(*ids));
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	load();
+	printf("ready %d\n", getpid());
+	fflush(stdout);
+	sigwait(&set, &sig);
+	for (i = 0; i < threads; i++)
+		if (pthread_create(&ids[i], NULL, work, NULL))
+			abort();
+	for (i = 0; i < threads; i++)
+		pthread_join(ids[i], NULL);
+	failed += !!mx.wait_all();
+	free(ids);
+	printf("caught %u\n", failed);
+	mx.print_counts(stdout);
+	return 0;
+}
