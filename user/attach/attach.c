@@ -469,6 +469,38 @@ unsigned att_left_spans(const struct att *a, uint64_t (*sp)(void *ctx, uint32_t 
 	return n;
 }
 
+/* Frames of a function that are on a stack now. */
+static uint64_t open_of(const struct att *a, uint32_t func)
+{
+	uint64_t n = 0;
+	unsigned i, k;
+
+	for (i = 1; i < MXBPF_THREADS_MAX; i++)
+		for (k = 0; k < a->threads[i].depth && k < MXBPF_FRAMES_MAX; k++)
+			n += a->threads[i].frames[k].func == func && a->threads[i].frames[k].end == MXBPF_END_CUT;
+	return n;
+}
+
+unsigned att_unbalanced(const struct att *a, const struct plan *p, const struct plan_probe *probe)
+{
+	int fd = bpf_map__fd(a->skel->maps.cut_checks);
+	const struct plan_site *sites;
+	struct mxbpf_cut_check c;
+	unsigned bad = 0;
+	size_t i, n;
+
+	sites = sites_of(p, &n);
+	for (i = 0; i < n; i++) {
+		uint32_t func = (uint32_t)(sites[i].cookie & MXBPF_FUNC_MASK);
+
+		if (sites[i].probe != probe || sites[i].row->end != MXBPF_END_CUT ||
+		    bpf_map_lookup_elem(fd, &func, &c) || !c.entries)
+			continue;
+		bad += c.entries != c.matched + c.unwound + open_of(a, func);
+	}
+	return bad;
+}
+
 uint64_t att_map_bytes(const struct att *a)
 {
 	struct bpf_map *map;

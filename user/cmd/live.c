@@ -205,6 +205,26 @@ static void on_left_span(void *ctx, const struct mxbpf_span *s)
 	on_chunk(ctx, s, sizeof(*s));
 }
 
+/* A cut that does not hold is found by its own account, and said beside the probe. */
+static void check_cuts(struct live *l)
+{
+	unsigned bad;
+	size_t i;
+
+	for (i = 0; i < l->plan.nprobes; i++) {
+		bad = att_unbalanced(l->att, &l->plan, &l->plan.probes[i]);
+		if (!bad)
+			continue;
+		cmd_warn("probe %s: the ends of %u functions do not balance their starts: their times are not to be "
+			 "trusted",
+			 l->plan.probes[i].row->name, bad);
+		snprintf(l->plan.probes[i].reason, sizeof(l->plan.probes[i].reason),
+			 "the ends of %u functions do not balance their starts", bad);
+		free(l->session.probes[i].reason);
+		l->session.probes[i].reason = strdup(l->plan.probes[i].reason);
+	}
+}
+
 int live_stop(struct live *l, struct err *e)
 {
 	struct mdl_session *s = &l->session;
@@ -224,6 +244,7 @@ int live_stop(struct live *l, struct err *e)
 	ring_stop(l->ring);
 	att_counts(l->att, &s->loss, &s->hits);
 	s->loss.stored = ring_received(l->ring);
+	check_cuts(l);
 	left = att_left_spans(l->att, thread_sp, on_left_span, l);
 	s->loss.attempted += left;
 	s->loss.stored += left;
