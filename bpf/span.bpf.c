@@ -227,7 +227,7 @@ __noinline int frames_trim(struct mxbpf_thread *t, __u64 sp, __u64 now)
 /* An object that is used again was not seen to end the first time: that span is lost, and said to be. */
 static __always_inline void key_put(struct mxbpf_thread *t, struct mxbpf_key *key, struct mxbpf_frame *f)
 {
-	long err = bpf_map_update_elem(&open_keys, key, f, BPF_NOEXIST);
+	int err = bpf_map_update_elem(&open_keys, key, f, BPF_NOEXIST); /* on Linux <= 6.3 no more of it is set */
 
 	if (err == -EEXIST) {
 		t->counts[MXBPF_COUNT_UNMATCHED]++;

@@ -28,8 +28,8 @@ counted() { # BACKEND
 	counted best
 	[[ $(<uprobe_multi/status) == 4 ]]
 	expect_re 'no uprobe_multi links \(Linux 6\.6 and later' "$(<uprobe_multi/mxbpf.err)"
-	expect_re '^  no +uprobe_multi ' "$(<check)"
-	expect_re '^  ok +perf ' "$(<check)"
+	expect_re '^  no +uprobe_multi ' "$(<offers)"
+	expect_re '^  ok +perf ' "$(<offers)"
 }
 
 @test "Linux 6.12: both backends count exactly" {

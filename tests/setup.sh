@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes a Debian machine able to build and test mxbpf: packages that lack, then MXNet, PyTorch and
-# Perfetto under O/deps. Nothing else on the system changes. Quick when everything is there.
+# Makes a Debian machine able to build and test mxbpf: packages that lack, then MXNet, PyTorch,
+# Perfetto and kernels to boot under O/deps. Nothing else on the system changes. Quick when everything is there.
 # usage: tests/setup.sh [O]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ VENV=$DEPS/venv
 PACKAGES=(
 	build-essential pkg-config clang bpftool libbpf-dev libelf-dev zlib1g-dev libcjson-dev libzydis-dev # build
 	python3-venv python3-dev nodejs npm chromium                                                        # real jobs, real Perfetto
-	bats jq procps util-linux bpftrace                                                                  # tests and bench
+	bats jq procps util-linux bpftrace busybox-static cpio                                              # tests and bench
 	shellcheck clang-format-14 cppcheck codespell                                                       # lint
 )
 # A program that came by another way than its Debian package is as good.
@@ -83,6 +83,13 @@ perfetto() {
 	rm -rf "$DEPS/npm-cache"
 }
 
+# All but the tests on them can do without: those are skipped then, and say why.
+kernels() {
+	[[ -f $DEPS/kernels/vmlinuz-6.1 ]] || say "installing QEMU, and other kernels under $DEPS/kernels"
+	tests/kernels/setup.sh "$DEPS/kernels" >"$DEPS/kernels.log" 2>&1 ||
+		{ tail -n 5 "$DEPS/kernels.log" >&2; say "no tests on other kernels (output: $DEPS/kernels.log)"; }
+}
+
 # Under sudo, what is made in a user's checkout is the user's.
 give_back() {
 	[[ -z ${SUDO_UID:-} ]] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$O"
@@ -95,3 +102,4 @@ debian_packages
 virtual_env "$VENV" tests/requirements.txt mxnet 8 11 # its numpy has no wheels beyond Python 3.11
 virtual_env "$DEPS/torch" tests/requirements-torch.txt torch 11 13
 perfetto
+kernels

@@ -1,7 +1,8 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=dash
 # The first process of the guest of boot.sh: mxbpf on the toy with each of $BACKENDS, joined by commas ("best": without
-# --backend). What it leaves in /out goes to the host: check, complaints (of the kernel), and for each backend a directory
+# --backend). What it leaves in /out goes to the host: offers (mxbpf check), complaints (of the kernel), and for each backend a directory
 # with toy, mxbpf.json, mxbpf.err, status.
 /bin/busybox --install -s /bin
 export PATH=/bin
@@ -34,7 +35,7 @@ watch_toy() { # BACKEND
 	rm "$dir"/from_*
 }
 
-mxbpf check >check
+mxbpf check >offers
 for backend in $(echo "$BACKENDS" | tr , ' '); do
 	watch_toy "$backend"
 done
