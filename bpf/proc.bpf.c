@@ -28,7 +28,7 @@ SEC("?raw_tp/sched_process_exit") int on_thread_exit(void *ctx)
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
 		frame_off(t, f);
 	}
-	frames_forget(t);
+	t->depth = 0;
 	t->slot = 0;
 	bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 	return 0;

@@ -19,7 +19,7 @@
 
 #define RECS_MAX 4096
 #define DEEP	 40 /* calls inside one another; there is room for MXBPF_FRAMES_MAX */
-#define NPROBES	 7
+#define NPROBES	 9
 
 /* ---- the runtime under watch: an API in pairs, operators by key, a wait inside an API call */
 
@@ -58,6 +58,17 @@ PROBED static void take_bytes(uint64_t bytes)
 PROBED static void give_bytes(uint64_t bytes)
 {
 	__asm__ volatile("" ::"r"(bytes), "i"(4) : "memory");
+}
+
+/* Calls of which one that is its caller's only one, and named as it, is not a call of its own. */
+PROBED static void enter_twin(void)
+{
+	__asm__ volatile("" ::"i"(5) : "memory");
+}
+
+PROBED static void exit_twin(void)
+{
+	__asm__ volatile("" ::"i"(6) : "memory");
 }
 
 /* Called, not jumped to: as a function that has a value to return does. */
@@ -134,6 +145,12 @@ static const struct adp_probe rows[NPROBES] = {
 	{.row = {.action = MXBPF_ACT_OPEN, .end = MXBPF_END_PARENT, .cls = MXBPF_CLASS_WAIT}},
 	{.row = {.action = MXBPF_ACT_ALLOC, .size = {ARG1}}},
 	{.row = {.action = MXBPF_ACT_FREE, .size = {ARG1}}},
+	{.row = {.action = MXBPF_ACT_OPEN,
+		 .end = MXBPF_END_PAIR,
+		 .cls = MXBPF_CLASS_WAIT,
+		 .at_call_site = 1,
+		 .merge_same = 1}},
+	{.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_WAIT, .at_call_site = 1}},
 };
 
 static const void *functions[NPROBES];
@@ -169,7 +186,8 @@ static uint64_t offset_of(const void *function)
 
 static void make_plan(void)
 {
-	const void *const all[NPROBES] = {on_enter, on_exit_api, op_start, op_end, wait_all, take_bytes, give_bytes};
+	const void *const all[NPROBES] = {on_enter,   on_exit_api, op_start,   op_end,	 wait_all,
+					  take_bytes, give_bytes,  enter_twin, exit_twin};
 	unsigned i;
 
 	memcpy(functions, all, sizeof(all));
@@ -406,6 +424,15 @@ static void full_before_a_pause(void)
 	api(1);
 }
 
+static void twin_before_a_pause(void)
+{
+	enter_twin();
+	enter_twin();
+	exit_twin();
+	pause_during(nothing);
+	exit_twin();
+}
+
 static void links_across_a_pause(void)
 {
 	op_start(0x1000);
@@ -568,6 +595,12 @@ static void test_pauses(void)
 		watch(full_before_a_pause);
 		CHECK(nspans == 2 && inside(&spans[0], &spans[1]));
 		CHECK(loss.dropped == DEEP - MXBPF_FRAMES_MAX && loss.unmatched == MXBPF_FRAMES_MAX);
+	}
+	TEST(by("a call that ended before a pause is not lost with the one around it, which might have swallowed it"))
+	{
+		watch(twin_before_a_pause);
+		CHECK(nspans == 1 && spans[0].cls == MXBPF_CLASS_WAIT && !spans[0].flags);
+		CHECK(loss.unmatched == 2 && !open_spans);
 	}
 	TEST(by("what was handed over before a pause is not joined to what starts after it"))
 	{
