@@ -23,6 +23,11 @@ static char *render(const char *name, size_t len, bool continued)
 			      .count = MAX,
 			      .total_ns = MAX,
 			      .cls = MXBPF_CLASS_OPERATOR};
+	struct mxbpf_agg_mem bytes = {.h = {.kind = MXBPF_AGG_MEM, .size = sizeof(bytes)},
+				      .name_id = 1,
+				      .alloc_bytes = -5,
+				      .self_alloc_bytes = INT64_MIN,
+				      .cls = MXBPF_CLASS_OPERATOR};
 	struct mdl *m = mdl_new();
 	const struct snk_input in = {.session = &s, .model = m};
 	const struct snk_opts opts = {.continued = continued};
@@ -38,7 +43,7 @@ static char *render(const char *name, size_t len, bool continued)
 	n->id = 1;
 	n->len = (uint32_t)len;
 	memcpy(n->text, name, len);
-	CHECK(!mdl_feed(m, n, sizeof(room)) && !mdl_feed(m, &a, sizeof(a)));
+	CHECK(!mdl_feed(m, n, sizeof(room)) && !mdl_feed(m, &a, sizeof(a)) && !mdl_feed(m, &bytes, sizeof(bytes)));
 	CHECK(!out_open(path, false, &o, &e) && !snk_write(snk_find("csv"), &in, &opts, o, &e) && !out_commit(o, &e));
 	f = fopen(path, "r");
 	if (!f || getdelim(&text, &cap, 0, f) < 0)
@@ -64,12 +69,13 @@ int main(void)
 	{
 		text = render("op", 2, false);
 		CHECK(strstr(text, "\"op\",,18446744073709551615,18446744073709551615,0,0,0,1,"));
+		CHECK(strstr(text, ",,,-5,-9223372036854775808,,,,5,7\n"));
 		free(text);
 	}
 	TEST("loss is a row, and the window stands in every one")
 	{
 		text = render("op", 2, false);
-		CHECK(strstr(text, "\n\"loss\",\"dropped\",,3,,,,,,,,,,,,,,5,7\n"));
+		CHECK(strstr(text, "\n\"loss\",\"dropped\",,3,,,,,,,,,,,,,,,5,7\n"));
 		free(text);
 	}
 	TEST("what follows another one has no heading of its own")

@@ -24,6 +24,7 @@ enum column {
 	ALLOCS,
 	FREES,
 	ALLOC_BYTES,
+	SELF_ALLOC_BYTES,
 	FREE_BYTES,
 	LIVE_BYTES,
 	PEAK_BYTES,
@@ -33,10 +34,26 @@ enum column {
 };
 
 static const char *const heads[NCOLUMNS] = {
-	"table",     "name",	    "device",	  "count",	"total_ns",   "self_ns",
-	"min_ns",    "max_ns",	    "avg_ns",	  "p50_ns",	"p99_ns",     "allocs",
-	"frees",     "alloc_bytes", "free_bytes", "live_bytes", "peak_bytes", "window_start_unix_ns",
-	"window_ns",
+	[TABLE] = "table",
+	[NAME] = "name",
+	[DEVICE] = "device",
+	[COUNT] = "count",
+	[TOTAL] = "total_ns",
+	[SELF] = "self_ns",
+	[MIN] = "min_ns",
+	[MAX] = "max_ns",
+	[AVG] = "avg_ns",
+	[P50] = "p50_ns",
+	[P99] = "p99_ns",
+	[ALLOCS] = "allocs",
+	[FREES] = "frees",
+	[ALLOC_BYTES] = "alloc_bytes",
+	[SELF_ALLOC_BYTES] = "self_alloc_bytes",
+	[FREE_BYTES] = "free_bytes",
+	[LIVE_BYTES] = "live_bytes",
+	[PEAK_BYTES] = "peak_bytes",
+	[START] = "window_start_unix_ns",
+	[DURATION] = "window_ns",
 };
 
 struct row {
@@ -45,12 +62,19 @@ struct row {
 	uint32_t device;
 	uint64_t n[NCOLUMNS];
 	uint32_t filled; /* bits of the numbers that are there */
+	uint32_t below;	 /* of those below 0, whose magnitude it is */
 };
 
 static void fill(struct row *r, enum column c, uint64_t n)
 {
 	r->n[c] = n;
 	r->filled |= 1u << c;
+}
+
+static void fill_signed(struct row *r, enum column c, int64_t n)
+{
+	fill(r, c, n < 0 ? -(uint64_t)n : (uint64_t)n);
+	r->below |= (uint32_t)(n < 0) << c;
 }
 
 /* RFC 4180: in quotes, a quote twice. */
@@ -92,7 +116,7 @@ static void put_row(struct snk *s, struct row *r)
 	for (c = DEVICE + 1; c < NCOLUMNS; c++) {
 		out_puts(s->out, ",");
 		if (r->filled >> c & 1)
-			out_printf(s->out, "%" PRIu64, r->n[c]);
+			out_printf(s->out, "%s%" PRIu64, r->below >> c & 1 ? "-" : "", r->n[c]);
 	}
 	out_puts(s->out, "\n");
 }
@@ -124,6 +148,10 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		fill(&r, AVG, m->total_ns / m->count);
 		fill(&r, P50, mdl_percentile(m, 0.50));
 		fill(&r, P99, mdl_percentile(m, 0.99));
+		if (t->memory) {
+			fill_signed(&r, ALLOC_BYTES, m->alloc_bytes);
+			fill_signed(&r, SELF_ALLOC_BYTES, m->self_alloc_bytes);
+		}
 		put_row(s, &r);
 	}
 	return 0;
