@@ -45,6 +45,15 @@ line_of() { grep -E "^ *$1 " <<<"$output"; }
 		(.library | endswith("/libmxnet.so")) and (.groups | contains(["op", "api", "mem", "wait"]))'
 }
 
+@test "a job of PyTorch is listed as one, with the groups that PyTorch has" {
+	start_torch
+	run --separate-stderr "$MXBPF" list
+	expect_status 0
+	expect_re "^$READY_PID +[^ ]+ +PyTorch 2\.13\.0 [^ ]* +[^ ]+ +yes +.*libtorch_cpu\.so$" "$output"
+	"$MXBPF" list --format json | jq -e --argjson pid "$READY_PID" '.processes[] | select(.pid == $pid) |
+		.runtime == "PyTorch" and .attachable and .groups == ["op", "mem"]'
+}
+
 @test "an unknown build is listed with what works on it, and that does" {
 	start_fake
 	run --separate-stderr "$MXBPF" list
@@ -65,7 +74,7 @@ line_of() { grep -E "^ *$1 " <<<"$output"; }
 	rm "$LIB"
 	run --separate-stderr "$MXBPF" list
 	expect_status 0
-	expect_re "^$READY_PID .*\.so \(deleted\)$" "$output"
+	expect_re "^$READY_PID .*libmxnet\.so \(deleted\)$" "$output"
 	"$MXBPF" list --format json | jq -e --argjson pid "$READY_PID" '.processes[] | select(.pid == $pid) | .deleted'
 }
 

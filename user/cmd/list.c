@@ -58,8 +58,8 @@ static void judge_build(struct row *r, const struct tgt_lib *lib)
 	for (i = 0; i < lib->build_id_bytes; i++)
 		sprintf(r->build_id + 2 * i, "%02x", lib->build_id[i]);
 	r->version = plan_version(r->adp, lib);
-	r->groups = r->version ? ~0u : plan_groups_any_build(r->adp);
-	if (r->version)
+	r->groups = plan_groups_of(r->adp, r->version);
+	if (r->groups == plan_groups_of(r->adp, true))
 		return;
 	r->short_why = "unknown build";
 	r->attachable = r->groups & ~PROBE_LINK;
@@ -226,6 +226,18 @@ static const char *skip_columns(const char *p, size_t n)
 	return p;
 }
 
+/* Its end, or its last name alone if that fits only so. */
+static void put_path(const char *text, size_t width)
+{
+	size_t n = fmt_columns(text);
+	const char *base = strrchr(text, '/'), *end = skip_columns(text, n > width ? n - width + 2 : 0);
+
+	if (n > width && base && end > base && fmt_columns(base + 1) <= width)
+		printf("%s\n", base + 1);
+	else
+		printf("%s%s\n", n > width ? ".." : "", end);
+}
+
 /* What is too long loses its end; a library its beginning. */
 static void put_cell(const char *text, size_t c, size_t width)
 {
@@ -234,7 +246,7 @@ static void put_cell(const char *text, size_t c, size_t width)
 	const char *end = skip_columns(text, cut ? width - 2 : n);
 
 	if (c == LAST)
-		printf("%s%s\n", cut ? ".." : "", skip_columns(text, cut ? n - width + 2 : 0));
+		put_path(text, width);
 	else
 		printf("%.*s%s%*s ", (int)(end - text), text, cut ? ".." : "", cut ? 0 : (int)(width - n), "");
 }

@@ -56,13 +56,18 @@ static bool row_has_offsets(const struct mxbpf_row *r)
 	       r->guard.nderef;
 }
 
-unsigned plan_groups_any_build(const struct adp *a)
+static bool needs_known_build(const struct adp_probe *p)
+{
+	return !p->any_build && row_has_offsets(&p->row);
+}
+
+unsigned plan_groups_of(const struct adp *a, bool known_build)
 {
 	unsigned all = 0, bad = 0, i;
 
 	for (i = 0; i < a->nprobes; i++) {
 		all |= a->probes[i].group;
-		if (row_has_offsets(&a->probes[i].row) && !a->probes[i].optional)
+		if (needs_known_build(&a->probes[i]) && !a->probes[i].optional && !known_build)
 			bad |= a->probes[i].group;
 	}
 	for (i = 0; i < a->nprobes; i++)
@@ -128,7 +133,7 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 	struct elf_sym sym;
 	int err;
 
-	if (!plan->version && !p->row->any_build && row_has_offsets(&p->row->row))
+	if (!plan->version && needs_known_build(p->row))
 		return plan_refuse(p, "structure offsets are not verified for this build of %s", p->lib->path);
 	if (p->row->family.prefix)
 		return plan_family(plan, p, elf);

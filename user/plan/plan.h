@@ -69,8 +69,8 @@ struct plan {
 int plan_make(struct tgt *t, unsigned groups, bool lenient, struct plan *out, struct err *e);
 /* Of a library whose build-id is known (tgt_lib_elf() has succeeded); NULL for an unknown build. */
 const char *plan_version(const struct adp *a, const struct tgt_lib *lib);
-/* Groups that need no structure offsets: they work on builds that are not known. */
-unsigned plan_groups_any_build(const struct adp *a);
+/* Mask of the groups that a runtime has; without known_build, those that work on a build that is not known. */
+unsigned plan_groups_of(const struct adp *a, bool known_build);
 /* The name of a NAMED_COOKIE span; NULL if id is none of the plan. */
 const char *plan_span_name(const struct plan *p, uint64_t id);
 void plan_fini(struct plan *p);
