@@ -167,12 +167,10 @@ static const struct {
 	 "The memory of a call is what its own thread took less what it gave back while the call was open;\n"
 	 "its self memory leaves out the calls nested directly in it.\n"},
 	{"INTERVALS", NULL,
-	 "With \\fB\\-\\-interval\\fR the tables come again and again, and once more at the end: with JSON a document "
-	 "a line,\n"
-	 "with CSV rows under one heading, told apart by their window, else with a line between them.\n"
-	 "Without \\fB\\-\\-reset\\fR each covers the session until then; with it, what came since the one before: the "
-	 "windows\n"
-	 "lie end to end, and their numbers and losses add up to the whole.\n"
+	 "With \\fB\\-\\-interval\\fR the tables come again and again, and once more at the end: with JSON a document\n"
+	 "a line, with CSV rows under one heading, told apart by their window, else with a line between them.\n"
+	 "Without \\fB\\-\\-reset\\fR each covers the session until then; with it, what came since the one before:\n"
+	 "the windows lie end to end, and their numbers and losses add up to the whole.\n"
 	 "A call counts where its end arrives, about a twentieth of a second after it; one that is still open is in a\n"
 	 "later table.\n"
 	 "Live and peak of the memory count from the start of each window.\n"
@@ -181,9 +179,8 @@ static const struct {
 	 "INT, TERM and HUP end the window; a second INT also ends the writing of the results.\n"
 	 ".PP\n"
 	 "USR1 pauses: the probes stay where they are, but nothing is taken until USR2 comes.\n"
-	 "The time in between is not part of the window, and \\fB\\-d\\fR does not count it; every output says how "
-	 "long it\n"
-	 "was.\n"
+	 "The time in between is not part of the window, and \\fB\\-d\\fR does not count it; every output says\n"
+	 "how long it was.\n"
 	 "Calls that are open when a pause begins count as unmatched: whether they ended in it nobody knows.\n"},
 	{"OVERHEAD", NULL,
 	 "A probe costs its process a trap each time it is hit: about half a microsecond where the kernel can\n"
