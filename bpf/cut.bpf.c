@@ -71,7 +71,7 @@ __noinline int frames_end_at(struct mxbpf_thread *t, __u64 sp, __u32 func, __u64
 		if (!f || f->sp > sp || (f->sp == sp && f->end != MXBPF_END_CUT))
 			break;
 		if (f->sp < sp) {
-			frame_drop(t, f, now);
+			frame_drop(t, now);
 			continue;
 		}
 		c = cut_check(f->func);

@@ -22,7 +22,7 @@ SEC("?raw_tp/sched_process_exit") int on_thread_exit(void *ctx)
 		if (!f)
 			break;
 		if (f->end != MXBPF_END_PAIR) {
-			frame_drop(t, f, bpf_ktime_get_ns());
+			frame_drop(t, bpf_ktime_get_ns());
 			continue;
 		}
 		t->counts[MXBPF_COUNT_UNMATCHED]++;

@@ -165,21 +165,28 @@ static __always_inline void key_keep_bytes(struct mxbpf_thread *t, struct mxbpf_
 
 /*
  * Closes the top frame other than by its own end. One that ends by key stays open in the map: it may be an
- * asynchronous span whose function has returned.
+ * asynchronous span whose function has returned. The verifier looks at a global function once, at an inlined one in
+ * each turn of each loop.
  */
-static __always_inline void frame_drop(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now)
+__noinline int frame_drop(struct mxbpf_thread *t, __u64 now)
 {
 	struct mxbpf_cut_check *c;
+	struct mxbpf_frame *f;
 
+	if (!t)
+		return 0;
+	f = frame_top(t);
+	if (!f)
+		return 0;
 	switch (f->end) {
 	case MXBPF_END_KEY:
 		key_keep_bytes(t, f);
 		frame_off(t, f);
-		return;
+		return 0;
 	case MXBPF_END_PARENT:
 	case MXBPF_END_NEXT:
 		frame_close(t, now, 0);
-		return;
+		return 0;
 	case MXBPF_END_CUT: /* an exception went through it: no loss, but its end is only known to lie before now */
 		c = cut_check(f->func);
 		if (c)
@@ -189,6 +196,7 @@ static __always_inline void frame_drop(struct mxbpf_thread *t, struct mxbpf_fram
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
 	}
 	frame_close(t, now, MXBPF_SPAN_UNWOUND);
+	return 0;
 }
 
 /*
@@ -232,7 +240,7 @@ __noinline int frames_trim(struct mxbpf_thread *t, __u64 sp, __u64 now)
 		if (!f || f->sp > sp || (f->sp == sp && f->tail))
 			break;
 		t->over = 0; /* they lay above this frame */
-		frame_drop(t, f, now);
+		frame_drop(t, now);
 	}
 	return 0;
 }
@@ -340,7 +348,7 @@ static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_th
 			frame_close(t, now, 0);
 			return;
 		}
-		frame_drop(t, f, now);
+		frame_drop(t, now);
 	}
 	t->counts[MXBPF_COUNT_UNMATCHED]++;
 }
@@ -373,7 +381,7 @@ __noinline int frames_raise(struct mxbpf_thread *t, __u64 start_ns, __u64 now)
 		f = frame_top(t);
 		if (!f || (f->end == MXBPF_END_KEY && f->start_ns == start_ns))
 			break;
-		frame_drop(t, f, now);
+		frame_drop(t, now);
 	}
 	return 0;
 }

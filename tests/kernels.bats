@@ -4,7 +4,7 @@
 
 load helpers
 
-boot() { # SERIES BACKEND...
+boot() { # SERIES TASK...
 	local series=$1
 	shift
 	DEPS=$O/deps/kernels
@@ -30,6 +30,14 @@ counted() { # BACKEND
 	expect_re 'no uprobe_multi links \(Linux 6\.6 and later' "$(<uprobe_multi/mxbpf.err)"
 	expect_re '^  no +uprobe_multi ' "$(<offers)"
 	expect_re '^  ok +perf ' "$(<offers)"
+}
+
+@test "Linux 6.1: starts and ends are paired as on this kernel" {
+	boot 6.1 unit
+	cat unit.tap
+	grep -q '^1\.\.[0-9]' unit.tap
+	[[ $(grep -c '^not ok' unit.tap) == 0 ]]
+	(($(grep -c '^ok' unit.tap) - $(grep -c '# SKIP' unit.tap) > 15))
 }
 
 @test "Linux 6.12: both backends count exactly" {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Boots a kernel under QEMU with nothing but busybox, mxbpf, the toy and guest.sh, and waits until it has powered off.
-# usage: boot.sh KERNEL DIR BACKEND...     DIR gets the guest's /out and its console. BACKEND: see guest.sh. Of the
-# environment: MXBPF and O, as in helpers.bash
+# Boots a kernel under QEMU with nothing but busybox, mxbpf, its tests and guest.sh, and waits until it has powered off.
+# usage: boot.sh KERNEL DIR TASK...     DIR gets the guest's /out and its console. TASK: see guest.sh. Of the environment:
+# MXBPF and O, as in helpers.bash
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 kernel=$1 dir=$2
@@ -22,6 +22,7 @@ add "$(command -v busybox)" /bin/busybox
 add "$MXBPF" /bin/mxbpf
 add "$O/toy/toy" /toy/toy
 add "$O/toy/libmxnet.so" /toy/libmxnet.so
+add "$O/unit/test_attach_kernel" /bin/test_attach_kernel
 install "$here/guest.sh" "$root/init"
 (cd "$root" && find . | cpio -o -H newc --quiet) >"$dir/initrd"
 
@@ -30,5 +31,5 @@ install "$here/guest.sh" "$root/init"
 timeout -k 5 100 qemu-system-x86_64 -accel tcg,thread=multi -M pc -cpu max,la57=off -smp 2 -m 1024 \
 	-nodefaults -no-user-config -display none -no-reboot -serial "file:$dir/console" -serial "file:$dir/out.tar" \
 	-kernel "$kernel" -initrd "$dir/initrd" \
-	-append "console=ttyS0 quiet panic=-1 oops=panic nokaslr no_timer_check tsc=reliable BACKENDS=$(IFS=,; echo "$*")" </dev/null
+	-append "console=ttyS0 quiet panic=-1 oops=panic nokaslr no_timer_check tsc=reliable TASKS=$(IFS=,; echo "$*")" </dev/null
 tar -C "$dir" -xf "$dir/out.tar"

@@ -1,9 +1,11 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# The first process of the guest of boot.sh: mxbpf on the toy with each of $BACKENDS, joined by commas ("best": without
-# --backend). What it leaves in /out goes to the host: offers (mxbpf check), complaints (of the kernel), and for each backend a directory
-# with toy, mxbpf.json, mxbpf.err, status.
+# The first process of the guest of boot.sh. What it leaves in /out goes to the host: offers (mxbpf check), complaints (of
+# the kernel), and of each of $TASKS, joined by commas:
+#   unit      unit.tap: tests/unit/test_attach_kernel
+#   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend): toy, mxbpf.json, mxbpf.err,
+#             status
 /bin/busybox --install -s /bin
 export PATH=/bin
 mount -t proc proc /proc
@@ -36,8 +38,12 @@ watch_toy() { # BACKEND
 }
 
 mxbpf check >offers
-for backend in $(echo "$BACKENDS" | tr , ' '); do
-	watch_toy "$backend"
+for task in $(echo "$TASKS" | tr , ' '); do
+	if [ "$task" = unit ]; then
+		test_attach_kernel >unit.tap
+	else
+		watch_toy "$task"
+	fi
 done
 dmesg | grep -E 'WARNING:|BUG:|Oops|soft lockup|rcu.*stall' >complaints
 stty -F /dev/ttyS1 raw

@@ -76,8 +76,8 @@ unsigned att_left_spans(const struct att *a, uint64_t (*sp)(void *ctx, uint32_t 
 /* Spans open at this moment over all threads, those of att_left_spans() among them. */
 unsigned att_open_spans(const struct att *a);
 /*
- * The self-check of the cuts: how many functions of a probe have entries other than matched + unwound + open. 0 is healthy;
- * the times of others are not to be trusted. At rest.
+ * The self-check of the cuts: how many functions of a probe have entries other than matched + unwound + open. 0 is
+ * healthy; the times of others are not to be trusted. At rest.
  */
 unsigned att_unbalanced(const struct att *a, const struct plan *p, const struct plan_probe *probe);
 /* Bytes of kernel memory that the maps take. */
