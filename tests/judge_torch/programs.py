@@ -237,9 +237,6 @@ class Threads(Training):
         super().section()
         thread.join()
 
-    def alone(self):
-        super().section()
-
     def tensors(self):
         return [self.weight, *super().tensors()]
 
