@@ -4,11 +4,11 @@
 allocations and bytes, arrows from forward to backward. Exit 0: nothing differs; 1: something does, and every difference is
 printed; 2: bad input.
 
-  compare.py BUILTIN OTHER [--trace TRACE [--shapes]]
+  compare.py BUILTIN OTHER [--trace TRACE [--shapes SHAPED]]
 
 BUILTIN is what prog.py --builtin wrote, OTHER another such file or that of `mxbpf --format json`. --trace: OTHER's trace in
-Kineto's conventions, for its arrows and slices, before any duplicates are removed; --shapes: those with the sizes and types of
-tensors, which BUILTIN has by prog.py --shapes.
+Kineto's conventions, for its arrows and for its slices before duplicates are removed; --shapes: those with the sizes and types
+of tensors, as in SHAPED, a BUILTIN of prog.py --shapes.
 """
 import argparse
 import collections
@@ -62,7 +62,9 @@ def add_trace(side, links, slices):
 
 def add_report(side, report):
     side.rows.update(report['counts'])
-    for device, steps in report['memory'].items():
+    if not report['memory']:
+        side.memory = None  # --all-threads
+    for device, steps in (report['memory'] or {}).items():
         new = (sum(s > 0 for s in steps), sum(s < 0 for s in steps), sum(s for s in steps if s > 0),
                -sum(s for s in steps if s < 0))
         old = side.memory.get(device, (0, 0, 0, 0))
@@ -109,6 +111,8 @@ def row_differences(a, b):
 
 
 def memory_differences(a, b):
+    if b is None:
+        return
     for device in sorted(set(a) | set(b)):
         left, right = a.get(device), b.get(device)
         if not left or not right:
@@ -137,7 +141,7 @@ def main():
     p.add_argument('builtin')
     p.add_argument('other')
     p.add_argument('--trace', metavar='TRACE')
-    p.add_argument('--shapes', action='store_true')
+    p.add_argument('--shapes', metavar='SHAPED')
     args = p.parse_args()
     a, b = load(args.builtin), load(args.other)
     if not a.rows or not a.memory or not a.links:
@@ -149,9 +153,10 @@ def main():
     wrong = ['lost    %s says: %s' % (side.name, side.lost) for side in (a, b) if side.lost]
     wrong += [*row_differences(a.rows, b.rows), *memory_differences(a.memory, b.memory)]
     if b.links is not None:
-        tensors = (lambda slices: slices) if args.shapes else without_tensors
         wrong += differences('arrow', a.links, b.links)
-        wrong += differences('slice', tensors(a.slices), tensors(b.slices))
+        wrong += differences('slice', without_tensors(a.slices), without_tensors(b.slices))
+    if args.shapes:
+        wrong += differences('slice', load(args.shapes).slices, b.slices)
     if wrong:
         print('%-68s %8s %8s' % ('', a.name, b.name))
         print('\n'.join(wrong))

@@ -50,34 +50,32 @@ def result(program):
     return digest.hexdigest()
 
 
-def profiled(args, section):
-    builtin = Builtin(args.shapes, args.all_threads)
-    builtin.start()
-    section()
-    builtin.stop()
-    return builtin
-
-
-def measure(args, program):
-    """What torch.profiler saw, or None. The work of a second thread, which it does not see there, is done once more in this
-    one, under a profiler of its own."""
+def measure(args, section):
+    """torch.profiler as the section has left it, or None."""
     builtin = args.builtin and Builtin(args.shapes, args.all_threads)
     if args.bare or args.gates:
         gate.begin()
     if builtin:
         builtin.start()
-    program.section()
+    section()
     if builtin:
         builtin.stop()
     if args.bare or args.gates:
         gate.end()
-    if not builtin:
-        return None
-    report = dict(builtin.report(), program=args.name, torch=torch.__version__)
+    return builtin
+
+
+def report(args, builtin, program):
+    """The work of a second thread, which torch.profiler does not see there, is done once more in this one for it."""
+    data = dict(builtin.report(), program=args.name, torch=torch.__version__)
     if hasattr(program, 'other') and not args.all_threads:
-        report['own_calls'] = program.calls
-        report['other_thread'] = profiled(args, program.other).report()
-    return report
+        data['own_calls'] = dict(program.calls)
+        other = Builtin(args.shapes)
+        other.start()
+        program.other()
+        other.stop()
+        data['other_thread'] = other.report()
+    return data
 
 
 def main():
@@ -88,18 +86,16 @@ def main():
     # What is done for the first time only: compiling, TorchScript's profiling runs, optimizer state.
     for _ in range(4):
         program.section()
-    if args.builtin:
-        profiled(args, lambda: None)
     # A collection in the section would free tensors at moments of its own.
     gc.collect()
     gc.disable()
-    report = measure(args, program)
+    builtin = measure(args, program.section)
     if args.result:
         with open(args.result, 'w') as f:
             print(result(program), file=f)
-    if report:
+    if builtin:
         with open(args.builtin, 'w') as f:
-            json.dump(report, f)
+            json.dump(report(args, builtin, program), f)
 
 
 main()

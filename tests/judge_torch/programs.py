@@ -105,7 +105,7 @@ class Compiled(Training):
     """torch.compile with its C++ kernels, forward and backward."""
 
     def __init__(self):
-        net = ConvNet()
+        net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(784, 10), nn.LogSoftmax(1))
         super().__init__(net, torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9))
         self.net.forward = torch.compile(self.net.forward)
 
@@ -236,9 +236,6 @@ class Threads(Training):
         thread.start()
         super().section()
         thread.join()
-
-    def alone(self):
-        super().section()
 
     def tensors(self):
         return [self.weight, *super().tensors()]
