@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "adapter/adapter.h"
 #include "attach/attach.h"
 #include "ring/ring.h"
 
@@ -633,6 +634,38 @@ static void test_limits(void)
 	}
 }
 
+/* On other kernels this is what there is of an adapter's programs: its runtime is not there. */
+static bool loads(const struct adp *a, struct err *e)
+{
+	static const struct mxbpf_row cut = {.action = MXBPF_ACT_CLOSE_CUT};
+	struct plan_site all[MXBPF_ROWS_MAX] = {{.row = &cut, .lib = &self}};
+	struct plan whole = {.lib = &self, .sites = {.data = (char *)all, .len = (1 + a->nprobes) * sizeof(all[0])}};
+	struct att_opts o = {.backend = backend};
+	unsigned i;
+	int err;
+
+	for (i = 0; i < a->nprobes; i++)
+		all[1 + i] = (struct plan_site){.row = &a->probes[i].row, .lib = &self};
+	err = att_load(&whole, getpid(), &o, &att, e);
+	att_free(att);
+	att = NULL;
+	return !err;
+}
+
+static void test_adapters(void)
+{
+	struct err e = {0};
+	int i;
+
+	TEST(by("the kernel takes the programs of every adapter"))
+	{
+		for (i = 0; adapters[i]; i++)
+			CHECK(adapters[i]->nprobes < MXBPF_ROWS_MAX && loads(adapters[i], &e));
+		if (e.code)
+			printf("# %s\n", e.why);
+	}
+}
+
 #define MANY 33
 
 static void test_too_many_for_perf(void)
@@ -672,6 +705,7 @@ int main(void)
 		test_bytes();
 		test_pauses();
 		test_limits();
+		test_adapters();
 	}
 	if (att_pick("perf", NULL))
 		test_too_many_for_perf();
