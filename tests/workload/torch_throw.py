@@ -3,7 +3,8 @@
 """Exceptions of operators that Python catches: each of them unwinds frames that a tracer has probes in.
 
 Prints "ready PID", waits for SIGUSR1, fails --times times in each way (default 50), half as often in a second thread at the
-same time, prints "caught N of N", then takes a training step and prints "result HASH".
+same time, prints "caught N of N", then takes a training step and prints "result HASH". With --repeat it fails again and again
+before that, until SIGTERM.
 """
 import argparse
 import hashlib
@@ -99,6 +100,18 @@ def fail(times, caught):
                 caught[name] = caught.get(name, 0) + 1
 
 
+def fail_in_two_threads(times):
+    here, there = {}, {}
+    other = threading.Thread(target=fail, args=(times // 2, there))
+    other.start()
+    fail(times, here)
+    other.join()
+    for name in WAYS:
+        if (here.get(name), there.get(name)) != (times, times // 2):
+            sys.exit('%s: caught %s here, %s there' % (name, here.get(name), there.get(name)))
+    return sum(here.values()) + sum(there.values())
+
+
 def step():
     torch.manual_seed(1)
     net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Flatten(), torch.nn.Linear(144, 5))
@@ -112,22 +125,22 @@ def step():
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument('--times', type=int, default=50)
+    p.add_argument('--repeat', action='store_true')
     args = p.parse_args()
+    stopped = []
+    if args.repeat:
+        signal.signal(signal.SIGTERM, lambda number, frame: stopped.append(number))
     torch.set_num_threads(1)
     fail(2, {})  # what is done once in a process is done
     print('ready', os.getpid(), flush=True)
     signal.sigwait([signal.SIGUSR1])
 
-    here, there = {}, {}
-    other = threading.Thread(target=fail, args=(args.times // 2, there))
-    other.start()
-    fail(args.times, here)
-    other.join()
-    for name in WAYS:
-        if (here.get(name), there.get(name)) != (args.times, args.times // 2):
-            sys.exit('%s: caught %s here, %s there' % (name, here.get(name), there.get(name)))
-    print('caught %d of %d' % (sum(here.values()) + sum(there.values()), (args.times + args.times // 2) * len(WAYS)),
-          flush=True)
+    caught = fail_in_two_threads(args.times)
+    rounds = 1
+    while args.repeat and not stopped:
+        caught += fail_in_two_threads(args.times)
+        rounds += 1
+    print('caught %d of %d' % (caught, rounds * (args.times + args.times // 2) * len(WAYS)), flush=True)
     print('result', step(), flush=True)
 
 

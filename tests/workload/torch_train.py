@@ -35,7 +35,12 @@ def parse_args():
     p.add_argument('--threads', type=int, default=1, help='threads within an operator')
     p.add_argument('--tiny', action='store_true', help='a small net on small images: many short operators')
     p.add_argument('--print-result', action='store_true', help='print a hash of the final parameters')
-    return p.parse_args()
+    p.add_argument('--repeat', action='store_true',
+                   help='train --steps again and again from the same seed; fail when a result is not the first one')
+    args = p.parse_args()
+    if args.repeat and not args.steps:
+        p.error('--repeat needs --steps')
+    return args
 
 
 def make_dataset(args):
@@ -70,7 +75,9 @@ def result(net):
     return digest.hexdigest()
 
 
-def train(args, stopped):
+def train(args, stopped, say_ready):
+    """Returns the number of steps done and the trained net."""
+    torch.manual_seed(args.seed)
     batch = min(args.batch, 16) if args.tiny else args.batch
     loader = DataLoader(make_dataset(args), batch, shuffle=True, drop_last=True)
     net = make_net(args.tiny)
@@ -85,16 +92,27 @@ def train(args, stopped):
         loss.backward()
         optimizer.step()
         now = time.monotonic()
-        if step == 1:
+        if step == 1 and say_ready:
             print('ready', os.getpid(), flush=True)
-        elif now - reported >= 1:
+        if now - reported >= 1:
             print('step %d  %.1f steps/s  loss %.4f' % (step, (step - reported_step) / (now - reported), loss.item()),
                   flush=True)
             reported, reported_step = now, step
         if stopped or step == args.steps or (args.seconds and now - begin >= args.seconds):
+            return step, net
+
+
+def train_again(args, stopped, first):
+    """Returns how often all steps led to the first result."""
+    times = 1
+    while not stopped:
+        steps, net = train(args, stopped, False)
+        if steps < args.steps:
             break
-    if args.print_result:
-        print('result', step, result(net), flush=True)
+        if result(net) != first:
+            sys.exit('result %d differs from the first' % (times + 1))
+        times += 1
+    return times
 
 
 def main():
@@ -105,8 +123,11 @@ def main():
     torch.set_num_threads(args.threads)
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # that would be other work than an ordinary job's
-    torch.manual_seed(args.seed)
-    train(args, stopped)
+    steps, net = train(args, stopped, True)
+    if args.print_result:
+        print('result', steps, result(net), flush=True)
+    if args.repeat and steps == args.steps:
+        print('equal', train_again(args, stopped, result(net)), flush=True)
     return 0
 
 
