@@ -56,16 +56,16 @@ FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)
 
 all: $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash
 
-# ---- BPF: one object, one skeleton
-$(O)/gen/mxbpf.bpf.o: bpf/mxbpf.bpf.c $(wildcard bpf/*.h bpf/*.c include/*.h vmlinux/*.h)
+# ---- BPF: one object for the spans, one for who is there; each with its skeleton
+$(O)/gen/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*.c include/*.h vmlinux/*.h)
 	$(call say,BPF,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $(O)/gen/mxbpf.raw.o
-	$(Q)$(BPFTOOL) gen object $@ $(O)/gen/mxbpf.raw.o
+	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $(O)/gen/$*.raw.o
+	$(Q)$(BPFTOOL) gen object $@ $(O)/gen/$*.raw.o
 
-$(O)/gen/mxbpf.skel.h: $(O)/gen/mxbpf.bpf.o
+$(O)/gen/%.skel.h: $(O)/gen/%.bpf.o
 	$(call say,SKEL,$@)
-	$(Q)$(BPFTOOL) gen skeleton $< name mxbpf_bpf >$@
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
 
 # ---- user space: every room into one archive, main.o beside it
 $(O)/obj/%.o: %.c
@@ -73,7 +73,7 @@ $(O)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-$(filter $(O)/obj/user/attach/%,$(OBJ)): $(O)/gen/mxbpf.skel.h
+$(filter $(O)/obj/user/attach/%,$(OBJ)): $(O)/gen/mxbpf.skel.h $(O)/gen/watch.skel.h
 
 $(O)/libmxbpf.a: $(OBJ)
 	$(call say,AR,$@)

@@ -4,15 +4,13 @@
 #define COMMON_BPF_H
 
 #include "mxbpf_config.h"
-#include <bpf/bpf_helpers.h>
+#include "ids.bpf.h"
 #include <bpf/bpf_tracing.h>
 
 #define EEXIST 17
 
 const volatile struct mxbpf_row cfg_rows[MXBPF_ROWS_MAX];
 const volatile __u64 cfg_wake_bytes; /* fill of the ring at which the consumer is woken */
-/* The pid namespace whose numbers user space knows; 0, 0: the first one of the machine. */
-const volatile __u64 cfg_pidns_dev, cfg_pidns_ino;
 
 /*
  * When events began to be taken; 0: none are. Set once everything is attached: no event comes from a half-attached
@@ -26,12 +24,12 @@ struct {
 	__uint(max_entries, MXBPF_RING_BYTES);
 } calls SEC(".maps");
 
-/* tgid -> 1. Asked only at a thread's first hit: kernel pid filters leak (facts/reliability.md 3.1). */
+/* By tgid. Asked only at a thread's first hit: kernel pid filters leak (facts/reliability.md 3.1). */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 64);
+	__uint(max_entries, MXBPF_TARGETS_MAX);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, struct mxbpf_target);
 } targets SEC(".maps");
 
 /* Slot 0 belongs to no thread: its counters take what threads without a slot lose. */
@@ -58,30 +56,15 @@ struct {
 	__type(value, __u32);
 } thread_slots SEC(".maps");
 
-/* The running thread as user space numbers it; zeros if it is in no namespace that is looked at. */
-static __always_inline struct bpf_pidns_info thread_ids(void)
-{
-	struct bpf_pidns_info ids = {};
-	__u64 id;
-
-	if (cfg_pidns_ino) {
-		bpf_get_ns_current_pid_tgid(cfg_pidns_dev, cfg_pidns_ino, &ids, sizeof(ids));
-	} else {
-		id = bpf_get_current_pid_tgid();
-		ids.tgid = id >> 32;
-		ids.pid = id;
-	}
-	return ids;
-}
-
 /* A thread's first hit: take a slot if its process is a target. */
 static __noinline __u32 thread_slot_new(void)
 {
 	struct bpf_pidns_info ids = thread_ids();
+	struct mxbpf_target *target = bpf_map_lookup_elem(&targets, &ids.tgid);
 	__u32 slot = 0, *stored;
 	struct mxbpf_thread *t;
 
-	if (!bpf_map_lookup_elem(&targets, &ids.tgid))
+	if (!target)
 		return 0;
 	if (bpf_map_pop_elem(&free_slots, &slot))
 		goto none;
@@ -99,6 +82,7 @@ static __noinline __u32 thread_slot_new(void)
 		return 0;
 	t->tgid = ids.tgid;
 	t->tid = ids.pid;
+	t->static_base = target->static_base;
 	t->depth = 0;
 	t->over = 0;
 	t->slot = slot;

@@ -116,7 +116,7 @@ static __always_inline __u64 name_of(struct pt_regs *ctx, struct mxbpf_thread *t
 	if (row->name_type == MXBPF_NAMED_BYTES)
 		return name_intern(t, v, 0);
 	if (row->name_type == MXBPF_NAMED_STATIC)
-		return v | MXBPF_NAME_STATIC_BIT;
+		return (v - t->static_base) | MXBPF_NAME_STATIC_BIT;
 	if (row->name_type == MXBPF_NAMED_OBJECT && row->alt_object && v == row->alt_object) {
 		v = fetch(ctx, t, &row->alt_name);
 		return v ? name_intern(t, v, row->name_tag) : MXBPF_NAME_UNNAMED;

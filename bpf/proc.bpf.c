@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
-/* The life of threads: a slot goes back when its thread ends. */
+/* The life of threads: a slot goes back when its thread ends or becomes another program. */
 #include "common.bpf.h"
 
-SEC("?raw_tp/sched_process_exit") int on_thread_exit(void *ctx)
+static __always_inline int slot_give_back(void)
 {
 	struct mxbpf_thread *t;
 	struct mxbpf_frame *f;
@@ -32,4 +32,14 @@ SEC("?raw_tp/sched_process_exit") int on_thread_exit(void *ctx)
 	t->slot = 0;
 	bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 	return 0;
+}
+
+SEC("?raw_tp/sched_process_exit") int on_thread_exit(void *ctx)
+{
+	return slot_give_back();
+}
+
+SEC("?raw_tp/sched_process_exec") int on_thread_exec(void *ctx)
+{
+	return slot_give_back();
 }

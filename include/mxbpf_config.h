@@ -10,6 +10,7 @@
 
 #define MXBPF_ROWS_MAX	      16 /* program variants of one plan */
 #define MXBPF_DEREFS_MAX      4
+#define MXBPF_TARGETS_MAX     1024	/* processes that are looked at at the same time */
 #define MXBPF_THREADS_MAX     1024	/* threads of the target that hit a probe at the same time */
 #define MXBPF_FRAMES_MAX      32	/* open spans of one thread; a power of two */
 #define MXBPF_KEYS_MAX	      16384	/* open spans that end by key */
@@ -71,7 +72,7 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_fetch) == 20);
 enum mxbpf_name_type {
 	MXBPF_NAMED_NOT = 0,
 	MXBPF_NAMED_BYTES = 1,	/* address of a C string that may be gone when the call returns: read at entry */
-	MXBPF_NAMED_STATIC = 2, /* address of a constant of the library: travels as the address */
+	MXBPF_NAMED_STATIC = 2, /* address of a constant of the library: travels as its address in the file */
 	MXBPF_NAMED_COOKIE = 3, /* that of the cookie's function, known to the plan */
 	MXBPF_NAMED_OBJECT = 4, /* address of a C++ object's vtable: user space knows its class */
 };
@@ -164,6 +165,11 @@ struct mxbpf_frame {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 152);
 
+/* Value of map `targets`. */
+struct mxbpf_target {
+	__u64 static_base; /* address in the process - address in the file, of the runtime's library */
+};
+
 /* Counters of one slot; written by its thread alone, never reset: user space sums over all slots. */
 enum mxbpf_count {
 	MXBPF_COUNT_HITS = 0,
@@ -187,6 +193,7 @@ struct mxbpf_thread {
 	__u32 slot;	    /* its index; 0: no thread has it */
 	__u32 over;	    /* open pairs above the last frame there is room for: dropped, and their ends with them */
 	__u32 fetch_failed; /* scratch: the last recipe met memory that is not there */
+	__u64 static_base;  /* of its process */
 	__u64 counts[MXBPF_COUNT_MAX];
 	struct mxbpf_frame frames[MXBPF_FRAMES_MAX];
 	struct mxbpf_name_part part; /* scratch */

@@ -84,8 +84,8 @@ struct mxbpf_span {
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 80);
 #define MXBPF_SPAN_BYTES_MIN 64
 
-/* name_id of a span whose name is a constant of the library: its address with this bit set; user space resolves it from
- * the file. */
+/* name_id of a span whose name is a constant of the library: its address in the file with this bit set; user space
+ * resolves it from there. */
 #define MXBPF_NAME_STATIC_BIT (1ull << 63)
 
 /* name_id of a span whose runtime gave it a null or empty name. Hashes are odd, addresses have the static bit. */

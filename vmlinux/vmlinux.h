@@ -35,7 +35,46 @@ struct bpf_raw_tracepoint_args {
 	__u64 args[0];
 };
 
-struct task_struct;
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* level + 1 */
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live;
+};
+
+struct mm_struct {
+	unsigned long exec_vm;
+};
+
+struct task_struct {
+	int tgid;
+	struct mm_struct *mm;
+	struct pid *thread_pid;
+	struct signal_struct *signal;
+};
+
+#pragma clang attribute pop
 
 struct bpf_pidns_info {
 	__u32 pid;

@@ -125,6 +125,34 @@ static void test_rows(struct buf *b)
 	mdl_free(m);
 }
 
+static void test_sum(struct buf *b)
+{
+	struct mdl *m = mdl_new(), *sum;
+	const struct mdl_row *const *rows;
+	const struct mdl_mem_row *mem;
+	unsigned i;
+	size_t n;
+
+	for (i = 0; i < 3; i++) {
+		put_span(b, 100 + i, 10 + i, 5, OP);
+		((struct mxbpf_span *)(b->data + b->len))[-1].h.tgid = 77 + i;
+		put_alloc(b, 100 + i, 1000);
+		((struct mxbpf_alloc *)(b->data + b->len))[-1].h.tgid = 77 + i;
+	}
+	put_name(b, 5, MXBPF_NAME_SPAN, "dot");
+	CHECK(!feed(m, b));
+	sum = mdl_sum(m);
+	CHECK(sum && mdl_nprocesses(m) == 3 && mdl_nprocesses(sum) == 3);
+	rows = mdl_rows(sum, OP, &n);
+	CHECK(n == 1 && rows[0]->count == 3 && rows[0]->total_ns == 33 && rows[0]->min_ns == 10 &&
+	      rows[0]->max_ns == 12);
+	CHECK(!strcmp(mdl_name(sum, rows[0]->name_id, NULL), "dot"));
+	mem = mdl_mem_rows(sum, &n)[0];
+	CHECK(n == 1 && mem->allocs == 3 && mem->live_bytes == 3000 && mem->peak_bytes == 3000);
+	mdl_free(sum);
+	mdl_free(m);
+}
+
 static void test_account(struct buf *b)
 {
 	struct mdl *m = mdl_new();
@@ -531,6 +559,8 @@ int main(void)
 	test_names(&b);
 	TEST("a malformed record is refused, and what stood before it is kept")
 	test_malformed();
+	TEST("the sum of processes has each row once, and counts the processes")
+	test_sum(&b);
 	TEST("no damaged byte crashes the model")
 	test_random_bytes(&b);
 	TEST("sums of a hostile file stop at the top")

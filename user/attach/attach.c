@@ -4,23 +4,19 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "attach/backend.h"
+#include "base/buf.h"
 #include "mxbpf.skel.h"
 
-#define OPEN_BATCH	  512
-#define PIDNS_INITIAL_INO 0xEFFFFFFCu /* PROC_PID_INIT_INO of the kernel */
-
-#define CLOSERS_MAX 32 /* threads that remove links */
+#define OPEN_BATCH 512
 
 /* A program variant: all sites whose rows are equal. */
 struct variant {
@@ -28,14 +24,18 @@ struct variant {
 	struct bpf_program *prog;
 };
 
+struct att_link {
+	pid_t tgid;
+	int fd;
+};
+
 struct att {
 	struct mxbpf_bpf *skel;
 	const struct att_backend *backend;
 	struct variant variants[MXBPF_ROWS_MAX];
 	unsigned nvariants;
-	int *links; /* fds */
-	unsigned nlinks;
-	struct bpf_link *exit_link;
+	struct buf links; /* of struct att_link */
+	struct bpf_link *exit_link, *exec_link;
 	struct mxbpf_thread *threads; /* the map, shared with the kernel */
 	size_t threads_bytes;
 	uint32_t ring_bytes;
@@ -109,19 +109,15 @@ static int choose_programs(struct att *a, const struct plan *p, struct err *e)
 	return 0;
 }
 
-/* Whether mxbpf is in a pid namespace other than the first one. */
-static bool in_namespace(struct stat *own)
-{
-	return !stat("/proc/self/ns/pid", own) && own->st_ino != PIDNS_INITIAL_INO;
-}
-
 int att_reaches(pid_t tgid, struct err *e)
 {
-	struct stat own, its;
+	__u64 dev = 0, ino = 0;
+	struct stat its;
 	char path[64];
 
+	backend_namespace(&dev, &ino);
 	snprintf(path, sizeof(path), "/proc/%d/ns/pid", tgid);
-	if (!in_namespace(&own) || stat(path, &its) || own.st_ino == its.st_ino)
+	if (!ino || stat(path, &its) || ino == its.st_ino)
 		return 0;
 	return err_set(e, ERR_PRIVILEGE, -ENOTSUP,
 		       "process %d is in another pid namespace than mxbpf, which is in one itself: run mxbpf on "
@@ -129,21 +125,14 @@ int att_reaches(pid_t tgid, struct err *e)
 		       tgid);
 }
 
-/*
- * In a container, /proc and the command line speak of numbers of its pid namespace, and BPF has to as well. The kernel
- * gives a thread's number in its own namespace only.
- */
+/* BPF knows the threads of a process by the numbers of its own pid namespace. */
 static int choose_namespace(struct att *a, pid_t tgid, struct err *e)
 {
-	struct stat own;
 	int err = att_reaches(tgid, e);
 
-	if (err || !in_namespace(&own))
-		return err;
-	a->skel->rodata->cfg_pidns_dev =
-		(__u64)major(own.st_dev) << 20 | minor(own.st_dev); /* as the kernel packs it */
-	a->skel->rodata->cfg_pidns_ino = own.st_ino;
-	return 0;
+	if (!err)
+		backend_namespace(&a->skel->rodata->cfg_pidns_dev, &a->skel->rodata->cfg_pidns_ino);
+	return err;
 }
 
 static int fill_names(struct att *a, const struct plan *p)
@@ -157,16 +146,14 @@ static int fill_names(struct att *a, const struct plan *p)
 	return 0;
 }
 
-static int fill_maps(struct att *a, pid_t tgid)
+static int fill_maps(struct att *a)
 {
 	int slots = bpf_map__fd(a->skel->maps.free_slots);
-	__u32 slot, key = (__u32)tgid, one = 1;
+	__u32 slot;
 
 	for (slot = MXBPF_THREADS_MAX - 1; slot > 0; slot--) /* slot 0 belongs to no thread */
 		if (bpf_map_update_elem(slots, NULL, &slot, BPF_ANY))
 			return -errno;
-	if (bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &key, &one, BPF_ANY))
-		return -errno;
 	a->threads_bytes = MXBPF_THREADS_MAX * sizeof(struct mxbpf_thread);
 	a->threads = mmap(NULL, a->threads_bytes, PROT_READ, MAP_SHARED, bpf_map__fd(a->skel->maps.threads), 0);
 	if (a->threads == MAP_FAILED) {
@@ -174,16 +161,6 @@ static int fill_maps(struct att *a, pid_t tgid)
 		return -errno;
 	}
 	return 0;
-}
-
-static int load_failed(int err, struct err *e)
-{
-	if (err == -EPERM) /* -EACCES is the verifier's */
-		return err_set(e, ERR_PRIVILEGE, err,
-			       "the kernel refused the BPF programs: run with sudo, or with CAP_BPF, CAP_PERFMON and "
-			       "CAP_SYS_PTRACE");
-	return err_set(e, ERR_PRIVILEGE, err, "the kernel did not load the BPF programs: %s (-v shows its log)",
-		       strerror(-err));
 }
 
 int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct att **out, struct err *e)
@@ -201,7 +178,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		goto fail;
 	a->skel = mxbpf_bpf__open();
 	if (!a->skel) {
-		err = load_failed(-errno, e);
+		err = backend_load_failed(-errno, e);
 		goto fail;
 	}
 	err = choose_programs(a, p, e);
@@ -212,13 +189,14 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	a->skel->rodata->cfg_wake_bytes = a->ring_bytes / 4;
 	bpf_map__set_max_entries(a->skel->maps.calls, a->ring_bytes);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exit, true);
+	bpf_program__set_autoload(a->skel->progs.on_thread_exec, true);
 	err = mxbpf_bpf__load(a->skel);
 	if (!err)
-		err = fill_maps(a, tgid);
+		err = fill_maps(a);
 	if (!err)
 		err = fill_names(a, p);
 	if (err) {
-		err = load_failed(err, e);
+		err = backend_load_failed(err, e);
 		goto fail;
 	}
 	*out = a;
@@ -249,7 +227,8 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 	uint64_t *cookies;
 	uint32_t n = 0;
 	size_t i, nsites;
-	int *links, made;
+	struct att_link *links;
+	int *fds, made, k;
 
 	sites = sites_of(p, &nsites);
 	cookies = offs + nsites;
@@ -263,18 +242,21 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 	}
 	if (!n)
 		return 0;
-	links = realloc(a->links, (a->nlinks + n) * sizeof(*links));
-	if (!links)
+	fds = calloc(n, sizeof(*fds));
+	links = fds ? buf_add(&a->links, n * sizeof(*links)) : NULL;
+	if (!links) {
+		free(fds);
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	a->links = links;
-	made = a->backend->attach(bpf_program__fd(v->prog), lib->open_path, offs, cookies, n, tgid, links + a->nlinks);
-	if (made < 0)
-		return attach_failed(made, lib, n, tgid, e);
-	a->nlinks += (unsigned)made;
-	return 1;
+	}
+	made = a->backend->attach(bpf_program__fd(v->prog), lib->open_path, offs, cookies, n, tgid, fds);
+	for (k = 0; k < made; k++)
+		links[k] = (struct att_link){tgid, fds[k]};
+	a->links.len -= (n - (made > 0 ? (size_t)made : 0)) * sizeof(*links); /* there may be fewer than sites */
+	free(fds);
+	return made < 0 ? attach_failed(made, lib, n, tgid, e) : 1;
 }
 
-int att_attach(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
+static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 {
 	size_t n;
 	uint64_t *offs;
@@ -287,18 +269,88 @@ int att_attach(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 	done = calloc(n + 1, sizeof(*done));
 	if (!offs || !done)
 		ret = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	/* Without it, slots of ended threads are not given back: a loss that is counted, no reason to fail. */
-	a->exit_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exit, "sched_process_exit");
 	for (i = 0; ret >= 0 && i < a->nvariants; i++) {
 		do
 			ret = attach_link(a, &a->variants[i], p, done, offs, tgid, e);
 		while (ret > 0);
 	}
+	for (i = 0; !ret && i < n; i++)
+		if (!done[i])
+			ret = err_set(
+				e, ERR_RUNTIME, -ENOTSUP,
+				"%s lies at other addresses there than in the first process, and its probes depend "
+				"on them",
+				p->lib->path);
 	free(offs);
 	free(done);
-	if (ret < 0)
-		att_detach(a);
-	return ret < 0 ? ret : 0;
+	return ret;
+}
+
+static int attach_target(struct att *a, const struct plan *p, pid_t tgid, const struct mxbpf_target *target,
+			 struct err *e)
+{
+	__u32 key = (__u32)tgid;
+	int err;
+
+	/* Without them, slots of ended threads are not given back: a loss that is counted, no reason to fail. */
+	if (!a->exit_link)
+		a->exit_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exit, "sched_process_exit");
+	if (!a->exec_link)
+		a->exec_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exec, "sched_process_exec");
+	if (bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &key, target, BPF_ANY))
+		return err_set(e, ERR_RUNTIME, -errno, "more than %d processes", MXBPF_TARGETS_MAX);
+	err = attach_sites(a, p, tgid, e);
+	if (err)
+		att_leave(a, tgid, true);
+	return err;
+}
+
+int att_attach(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
+{
+	struct mxbpf_target target = {.static_base = p->lib->load_bias};
+
+	return attach_target(a, p, tgid, &target, e);
+}
+
+int att_follow(struct att *a, const struct plan *p, pid_t child, pid_t parent, struct err *e)
+{
+	struct mxbpf_target target;
+	__u32 key = (__u32)parent;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.targets), &key, &target))
+		return err_set(e, ERR_TARGET, -ESRCH, "its parent %d is not attached any more", parent);
+	return attach_target(a, p, child, &target, e);
+}
+
+bool att_has(const struct att *a, pid_t tgid)
+{
+	struct mxbpf_target target;
+	__u32 key = (__u32)tgid;
+
+	return !bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.targets), &key, &target);
+}
+
+/* Takes the links of a process, of all with 0, off the list. */
+static struct buf take_links(struct att *a, pid_t tgid)
+{
+	size_t i, kept = 0, n = buf_count(&a->links, struct att_link);
+	struct att_link *links = (struct att_link *)a->links.data;
+	struct buf fds = {0};
+
+	for (i = 0; i < n; i++)
+		if ((tgid && links[i].tgid != tgid) || buf_put(&fds, &links[i].fd, sizeof(links[i].fd)))
+			links[kept++] = links[i];
+	a->links.len = kept * sizeof(*links);
+	return fds;
+}
+
+void att_leave(struct att *a, pid_t tgid, bool wait)
+{
+	struct buf fds = take_links(a, tgid);
+	__u32 key = (__u32)tgid;
+
+	bpf_map_delete_elem(bpf_map__fd(a->skel->maps.targets), &key);
+	backend_close(&fds, wait);
 }
 
 void att_activate(struct att *a, bool on)
@@ -312,45 +364,17 @@ void att_activate(struct att *a, bool on)
 			 __ATOMIC_SEQ_CST);
 }
 
-/* One of the threads that share the links among themselves. */
-struct closer {
-	pthread_t thread;
-	bool started;
-	const struct att *att;
-	unsigned first;
-};
-
-static void *close_links(void *arg)
-{
-	struct closer *c = arg;
-	unsigned i;
-
-	for (i = c->first; i < c->att->nlinks; i += CLOSERS_MAX)
-		close(c->att->links[i]);
-	return NULL;
-}
-
-/* Removing a link waits for a grace period of the kernel; side by side, all of them wait for the same ones. */
 void att_detach(struct att *a)
 {
-	struct closer closers[CLOSERS_MAX];
-	unsigned i;
+	struct buf fds;
 
 	if (a->skel && a->skel->bss)
 		att_activate(a, false);
-	for (i = 0; i < CLOSERS_MAX && i < a->nlinks; i++) {
-		closers[i] = (struct closer){.att = a, .first = i};
-		closers[i].started = !pthread_create(&closers[i].thread, NULL, close_links, &closers[i]);
-	}
-	while (i--) {
-		if (closers[i].started)
-			pthread_join(closers[i].thread, NULL);
-		else
-			close_links(&closers[i]);
-	}
-	a->nlinks = 0;
+	fds = take_links(a, 0);
+	backend_close(&fds, true);
 	bpf_link__destroy(a->exit_link);
-	a->exit_link = NULL;
+	bpf_link__destroy(a->exec_link);
+	a->exit_link = a->exec_link = NULL;
 }
 
 void att_free(struct att *a)
@@ -361,7 +385,7 @@ void att_free(struct att *a)
 	if (a->threads)
 		munmap(a->threads, a->threads_bytes);
 	mxbpf_bpf__destroy(a->skel);
-	free(a->links);
+	buf_fini(&a->links);
 	free(a);
 }
 

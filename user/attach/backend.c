@@ -4,7 +4,15 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define PIDNS_INITIAL_INO 0xEFFFFFFCu /* PROC_PID_INIT_INO of the kernel */
+#define CLOSERS_MAX	  32	      /* threads that remove links */
 
 const struct att_backend *const att_backends[] = {&att_backend_multi, &att_backend_perf, NULL};
 
@@ -47,4 +55,84 @@ int backend_trial_prog(int attach_type, struct err *e)
 	if (fd < 0)
 		return err_set(e, ERR_PRIVILEGE, fd, "the kernel does not load a BPF program: %s", strerror(-fd));
 	return fd;
+}
+
+void backend_namespace(__u64 *dev, __u64 *ino)
+{
+	struct stat own;
+
+	if (stat("/proc/self/ns/pid", &own) || own.st_ino == PIDNS_INITIAL_INO)
+		return;
+	*dev = (__u64)major(own.st_dev) << 20 | minor(own.st_dev); /* as the kernel packs it */
+	*ino = own.st_ino;
+}
+
+int backend_load_failed(int err, struct err *e)
+{
+	if (err == -EPERM) /* -EACCES is the verifier's */
+		return err_set(e, ERR_PRIVILEGE, err,
+			       "the kernel refused the BPF programs: run with sudo, or with CAP_BPF, CAP_PERFMON and "
+			       "CAP_SYS_PTRACE");
+	return err_set(e, ERR_PRIVILEGE, err, "the kernel did not load the BPF programs: %s (-v shows its log)",
+		       strerror(-err));
+}
+
+/* One of the threads that share the links among themselves. */
+struct closer {
+	pthread_t thread;
+	bool started;
+	const struct buf *fds;
+	size_t first;
+};
+
+static void *close_some(void *arg)
+{
+	struct closer *c = arg;
+	size_t i;
+
+	for (i = c->first; i < buf_count(c->fds, int); i += CLOSERS_MAX)
+		close(*buf_at(c->fds, int, i));
+	return NULL;
+}
+
+static void close_all(struct buf *fds)
+{
+	struct closer closers[CLOSERS_MAX];
+	size_t i;
+
+	for (i = 0; i < CLOSERS_MAX && i < buf_count(fds, int); i++) {
+		closers[i] = (struct closer){.fds = fds, .first = i};
+		closers[i].started = !pthread_create(&closers[i].thread, NULL, close_some, &closers[i]);
+	}
+	while (i--) {
+		if (closers[i].started)
+			pthread_join(closers[i].thread, NULL);
+		else
+			close_some(&closers[i]);
+	}
+	buf_fini(fds);
+}
+
+static void *close_later(void *arg)
+{
+	close_all(arg);
+	free(arg);
+	return NULL;
+}
+
+void backend_close(struct buf *fds, bool wait)
+{
+	struct buf *own = wait || !fds->len ? NULL : malloc(sizeof(*own));
+	pthread_t thread;
+
+	if (own) {
+		*own = *fds;
+		if (!pthread_create(&thread, NULL, close_later, own)) {
+			pthread_detach(thread);
+			*fds = (struct buf){0};
+			return;
+		}
+		free(own);
+	}
+	close_all(fds);
 }

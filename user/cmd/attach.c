@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fmt.h"
 #include "cmd/live.h"
@@ -67,11 +68,20 @@ static int results(struct live *l, int stopped)
 	return code;
 }
 
+/* What comes to stdout then stands behind all that the command wrote. Its status; -1: it does not run. */
+static int end_of_command(struct live *l)
+{
+	if (!l->launch.pid || l->launch.go >= 0 || l->launch.failed >= 0)
+		return -1;
+	live_follow_free(l); /* lets it go on */
+	return launch_wait(&l->launch, l->signals);
+}
+
 static int run(const struct cmd_opts *o, const char *recording)
 {
+	int code, ended = -1;
 	struct err e = {0};
 	struct live l;
-	int code;
 
 	if (live_prepare(&l, o, recording, &e) || live_start(&l, &e)) {
 		code = cmd_fail(&e);
@@ -79,12 +89,14 @@ static int run(const struct cmd_opts *o, const char *recording)
 	}
 	live_wait(&l);
 	code = live_stop(&l, &e) ? cmd_fail(&e) : CMD_OK;
+	ended = end_of_command(&l);
 	code = results(&l, code);
-	if (!code && !l.session.loss.attempted && !l.ended)
+	if (!code && !l.session.loss.attempted && (!l.ended || o->command))
 		code = nothing_seen(&l);
 out:
+	ended = ended < 0 ? end_of_command(&l) : ended;
 	live_free(&l);
-	return code;
+	return ended > 0 ? ended : code;
 }
 
 int cmd_attach(const struct cmd_opts *o)
@@ -102,6 +114,6 @@ int cmd_record(const struct cmd_opts *o)
 		return run(o, o->output);
 	gmtime_r(&now, &tm);
 	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
-	snprintf(name, sizeof(name), "mxbpf-%d-%s.mxd", o->pid, stamp);
+	snprintf(name, sizeof(name), "mxbpf-%d-%s.mxd", o->pid ? o->pid : getpid(), stamp);
 	return run(o, name);
 }

@@ -46,6 +46,8 @@ struct cmd_opts {
 	const char *backend; /* --backend; NULL: the best that the kernel has */
 	bool quiet;	     /* -q: no progress */
 	bool verbose;	     /* -v */
+	bool no_follow;	     /* --no-follow */
+	char **command;	     /* behind "--", borrowed from argv; NULL */
 	char **args;	     /* operands, borrowed from argv */
 	int nargs;
 	int (*instead)(const struct cmd *c); /* --help and the like: runs in place of the command; NULL */

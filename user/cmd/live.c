@@ -63,16 +63,21 @@ static void arm_abort(void)
 
 int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording, struct err *e)
 {
-	unsigned groups = o->probes;
-
-	*l = (struct live){.o = o, .recording = recording, .signals = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+	*l = (struct live){
+		.o = o, .recording = recording, .signals = -1, .groups = o->probes, .lock = PTHREAD_MUTEX_INITIALIZER};
 	l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
 	if (recording || o->trace)
-		groups |= PROBE_LINK;
+		l->groups |= PROBE_LINK;
 	if ((recording && out_check(recording, e)) || (o->trace && out_check(o->trace, e)))
 		return e->code;
-	if (tgt_open(o->pid, &l->target, e) || plan_make(l->target, groups, false, &l->plan, e) || watch_signals(l, e))
+	if (o->command) {
+		if (launch_prepare(&l->launch, o->command, e) || watch_signals(l, e) || live_await(l, e))
+			return e->code;
+		l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
+	} else if (tgt_open(o->pid, &l->target, e) || plan_make(l->target, l->groups, false, &l->plan, e) ||
+		   watch_signals(l, e)) {
 		return e->code;
+	}
 	l->model = mdl_new();
 	l->fresh = o->reset ? mdl_new() : NULL;
 	if (!l->model || (o->reset && !l->fresh) || live_describe(l))
@@ -112,19 +117,27 @@ static int open_writer(struct live *l, struct err *e)
 	return fd < 0 ? fd : rec_writer_open(fd, l->o->max_bytes, &l->session, &l->writer, e);
 }
 
-/* Sleeps until a moment of CLOCK_MONOTONIC (UINT64_MAX: none) or until a signal came or the target ended: then true. */
-static bool interrupted(struct live *l, uint64_t until_ns)
+bool live_interrupted(struct live *l, uint64_t until_ns)
 {
 	uint64_t now = live_now_ns(CLOCK_MONOTONIC);
 	uint64_t left_ms = until_ns > now ? (until_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
-	struct pollfd fds[] = {{.fd = l->signals, .events = POLLIN}, {.fd = tgt_pidfd(l->target), .events = POLLIN}};
+	struct pollfd fds[] = {{.fd = l->signals, .events = POLLIN},
+			       {.fd = l->launch.pid ? l->launch.pidfd : tgt_pidfd(l->target), .events = POLLIN},
+			       {.fd = live_sight_fd(l), .events = POLLIN}};
 	struct signalfd_siginfo taken; /* else it stays pending, and would count as the second Ctrl-C */
 
-	if (poll(fds, 2, ms) <= 0)
+	if (poll(fds, 3, ms) <= 0)
 		return false;
-	return fds[1].revents ||
-	       (read(l->signals, &taken, sizeof(taken)) > 0 && !live_pause_signal(l, (int)taken.ssi_signo));
+	if (fds[2].revents)
+		live_sight(l);
+	if (fds[0].revents && read(l->signals, &taken, sizeof(taken)) == sizeof(taken) &&
+	    !live_pause_signal(l, (int)taken.ssi_signo)) {
+		if (l->launch.pid)
+			launch_forward(&l->launch, &taken);
+		return true;
+	}
+	return fds[1].revents;
 }
 
 static void mark_start(struct live *l)
@@ -139,9 +152,12 @@ int live_start(struct live *l, struct err *e)
 		.backend = l->o->backend, .ring_bytes = (uint32_t)l->o->ring_bytes, .verbose = l->o->verbose};
 	uint64_t until = live_now_ns(CLOCK_MONOTONIC) + l->o->delay_ns;
 	pid_t pid = tgt_pid(l->target);
+	struct err unfollowed = {0};
 
+	if (l->o->delay_ns)
+		live_go_on(l);
 	while (!l->ended && live_now_ns(CLOCK_MONOTONIC) < until)
-		l->ended = interrupted(l, until);
+		l->ended = live_interrupted(l, until);
 	if (tgt_gone(l->target))
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before probes were attached", pid);
 	if (att_load(&l->plan, pid, &ao, &l->att, e) || ring_start(att_ring_fd(l->att), on_chunk, l, &l->ring, e) ||
@@ -151,6 +167,9 @@ int live_start(struct live *l, struct err *e)
 	if (open_writer(l, e)) /* as late as possible: it replaces what bears the name */
 		return e->code;
 	att_activate(l->att, true);
+	if (live_follow(l, &unfollowed) && unfollowed.code)
+		cmd_warn("children are not followed: %s", unfollowed.why);
+	live_go_on(l);
 	if (!l->o->quiet)
 		fprintf(stderr, "attached: %u probes in %llu ms; Ctrl-C ends\n",
 			(unsigned int)buf_count(&l->plan.sites, struct plan_site),
@@ -181,13 +200,14 @@ void live_wait(struct live *l)
 		if (now >= next) {
 			if (show)
 				progress(l, window, &events);
+			live_sweep(l);
 			next = now + NS_PER_S;
 		}
 		due = live_dump_due(l, window);
 		due = due < end ? due : end;
 		until = !l->paused_at_ns && due - window < next - now ? now + due - window : next;
 		/* An exec wakes nobody, so it is looked for once a second. */
-		l->ended = l->ended || interrupted(l, until) || tgt_gone(l->target);
+		l->ended = l->ended || live_interrupted(l, until) || (!l->launch.pid && tgt_gone(l->target));
 	}
 	if (show)
 		fprintf(stderr, "\r\033[K");
@@ -236,6 +256,7 @@ int live_stop(struct live *l, struct err *e)
 	live_close_pause(l);
 	s->duration_ns = live_window_ns(l);
 	began = live_now_ns(CLOCK_MONOTONIC);
+	live_follow_free(l);
 	att_detach(l->att);
 	if (l->o->verbose)
 		fprintf(stderr, "mxbpf: detached in %llu ms; BPF maps take %llu KiB\n",
@@ -268,6 +289,7 @@ int live_stop(struct live *l, struct err *e)
 
 void live_free(struct live *l)
 {
+	live_follow_free(l);
 	if (l->ring && l->att) {
 		att_detach(l->att);
 		ring_stop(l->ring);
@@ -282,6 +304,7 @@ void live_free(struct live *l)
 	hash_fini(&l->threads);
 	hash_fini(&l->nameless);
 	mdl_session_fini(&l->session);
+	launch_fini(&l->launch);
 	if (l->signals >= 0)
 		close(l->signals);
 }

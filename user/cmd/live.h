@@ -12,6 +12,7 @@
 #include "attach/attach.h"
 #include "base/hash.h"
 #include "cmd/cmd.h"
+#include "cmd/launch.h"
 #include "model/model.h"
 #include "model/session.h"
 #include "plan/plan.h"
@@ -28,6 +29,9 @@ struct live_mark {
 struct live {
 	const struct cmd_opts *o;
 	const char *recording; /* path of the recording; NULL: none, or a scratch file for the trace */
+	unsigned groups;       /* of probes */
+	struct launch launch;  /* the command; pid 0: none */
+	struct follow *follow; /* NULL: nothing but the target is seen */
 	struct tgt *target;
 	struct plan plan;
 	struct att *att;
@@ -57,7 +61,24 @@ int live_start(struct live *l, struct err *e);
 /* Until -d has passed, a signal came or the target ended. Shows progress on a terminal. */
 void live_wait(struct live *l);
 int live_stop(struct live *l, struct err *e);
+/* Sleeps until a moment of CLOCK_MONOTONIC (UINT64_MAX: none), a sighting, a signal or the end of the target: true at
+ * the last two. */
+bool live_interrupted(struct live *l, uint64_t until_ns);
 void live_free(struct live *l);
+
+/*
+ * live_follow.c: what happens to the processes that are looked at, and to those that will be.
+ * live_await: runs the command until it maps a runtime; then l->target and l->plan, and it waits. ERR_TARGET if it ends
+ * before. live_follow: the same for children and late libraries of a target that is attached. live_go_on: lets go on
+ * what waits. live_sight: reads what was seen.
+ */
+int live_await(struct live *l, struct err *e);
+int live_follow(struct live *l, struct err *e);
+void live_go_on(struct live *l);
+void live_sight(struct live *l);
+void live_sweep(struct live *l);	 /* takes away what is left of processes that have ended; now and then */
+int live_sight_fd(const struct live *l); /* -1: none */
+void live_follow_free(struct live *l);
 
 /* live_pause.c: time since the start, without pauses. */
 uint64_t live_window_ns(const struct live *l);

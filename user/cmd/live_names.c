@@ -10,7 +10,7 @@
 /* A constant of the library, read from the file: the process may be gone, and its page may never have been loaded. */
 static int static_name(struct live *l, uint64_t id, char *text)
 {
-	uint64_t va = (id & ~MXBPF_NAME_STATIC_BIT) - l->plan.lib->load_bias;
+	uint64_t va = id & ~MXBPF_NAME_STATIC_BIT;
 	struct elf *elf;
 	int err;
 
@@ -115,6 +115,23 @@ static void feed_name(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, 
 		l->write_error = -ENOMEM;
 }
 
+/* Of a process that nothing but its number is kept of: should that be another's by now, a name is wrong, no more. */
+static bool followed_comm(uint32_t tgid, uint32_t tid, char comm[32])
+{
+	char path[64];
+	FILE *f;
+	bool ok;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/comm", tgid, tid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	ok = fgets(comm, 32, f);
+	fclose(f);
+	comm[ok ? strcspn(comm, "\n") : 0] = '\0';
+	return ok;
+}
+
 static void learn_thread(struct live *l, uint32_t tgid, uint32_t tid)
 {
 	uint64_t *known = hash_put(&l->threads, tgid, tid);
@@ -123,7 +140,8 @@ static void learn_thread(struct live *l, uint32_t tgid, uint32_t tid)
 	if (!known || *known)
 		return;
 	*known = 1;
-	if (!tgt_thread_comm(l->target, (pid_t)tid, comm))
+	if (tgid == (uint32_t)tgt_pid(l->target) ? !tgt_thread_comm(l->target, (pid_t)tid, comm)
+						 : followed_comm(tgid, tid, comm))
 		feed_name(l, MXBPF_NAME_THREAD, tgid, tid, comm, (int)strlen(comm));
 }
 

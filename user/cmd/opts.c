@@ -170,6 +170,12 @@ static int set_flag(const struct cmd_option *opt, struct cmd_opts *o, const char
 	return 0;
 }
 
+static int clear_flag(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	*(bool *)field(opt, o) = false;
+	return 0;
+}
+
 static int set_number(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	unsigned long long n;
@@ -326,11 +332,15 @@ MXBPF_STATIC_ASSERT(REC_MAX_BYTES_DEFAULT == 2ull << 30);
 /* clang-format off */
 const struct cmd_option cmd_options[] = {
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = LIVE | CMD_BIT_CHECK,
-	 .required = LIVE, .help = "the process to look at; it is not changed or restarted",
+	 .required = LIVE, .help = "the process to look at; it is not changed or restarted; or -- COMMAND",
 	 .set = set_number, FIELD(pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */},
 	{.name = "probes", .arg = "LIST", .group = "Target", .commands = LIVE,
 	 .help = "what to probe, joined by commas: operators, C API, memory, waits", .def = "all",
 	 .set = set_mask, FIELD(probes), .word = word_probes},
+	{.name = "follow", .group = "Target", .commands = LIVE,
+	 .help = "look at children of the process as well, and theirs (the default)", .set = clear_flag, FIELD(no_follow)},
+	{.name = "no-follow", .group = "Target", .commands = LIVE, .help = "leave children alone",
+	 .set = set_flag, FIELD(no_follow)},
 	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = LIVE,
 	 .help = "stop after TIME: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
 	 .def = "until Ctrl-C or the target's end", .set = set_duration, FIELD(duration_ns), .min = 1,
@@ -413,7 +423,7 @@ MXBPF_STATIC_ASSERT(NOPTIONS <= 64); /* bits of `seen` */
 
 struct getopt_rows {
 	struct option longs[NOPTIONS];
-	char shorts[2 * NOPTIONS + 2];
+	char shorts[2 * NOPTIONS + 3];
 };
 
 /* First row of a name among the commands of a mask, before `end`; NULL: none. */
@@ -428,13 +438,15 @@ static const struct cmd_option *find_option(const char *name, unsigned commands,
 }
 
 /* All names, also those the command does not take: naming such an option beats calling it unknown. */
-static void getopt_fill(struct getopt_rows *g)
+static void getopt_fill(struct getopt_rows *g, bool in_order)
 {
 	const struct cmd_option *opt;
 	char *s = g->shorts;
 	size_t n = 0;
 
 	memset(g, 0, sizeof(*g));
+	if (in_order) /* or "--" would not tell where a command begins */
+		*s++ = '+';
 	*s++ = ':'; /* tells a missing value from an unknown option */
 	for (opt = cmd_options; opt->name; opt++) {
 		if (find_option(opt->name, EVERY, opt))
@@ -522,7 +534,7 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 	struct getopt_rows g;
 	int got, err;
 
-	getopt_fill(&g);
+	getopt_fill(&g, c->bit & LIVE);
 	optind = 0;
 	opterr = 0;
 	while ((got = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1) {
@@ -538,6 +550,10 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 	}
 	o->args = argv + optind;
 	o->nargs = argc - optind;
+	if ((c->bit & LIVE) && o->nargs && !strcmp(argv[optind - 1], "--")) {
+		o->command = o->args;
+		o->nargs = 0;
+	}
 	return 0;
 }
 
@@ -550,20 +566,22 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 	cmd_title(c, title);
 	if (o->nargs > c->max_args && !c->max_args)
 		return err_set(e, ERR_USAGE, -EINVAL,
-			       "unexpected '%.60s': a process is named by --pid PID, a command "
-			       "comes first; see: %s --help",
+			       "unexpected '%.60s': a process is named by --pid PID, a command of "
+			       "mxbpf comes first, one to be run behind --; see: %s --help",
 			       o->args[0], title);
 	if (o->nargs < c->min_args || o->nargs > c->max_args)
 		return err_set(e, ERR_USAGE, -EINVAL, "%s takes %d operand%s, not %d; usage: %s %s", title, c->max_args,
 			       c->max_args == 1 ? "" : "s", o->nargs, title, c->synopsis);
 	for (opt = cmd_options; opt->name; opt++)
-		if ((opt->required & c->bit) && !(seen >> (opt - cmd_options) & 1))
+		if ((opt->required & c->bit) && !o->command && !(seen >> (opt - cmd_options) & 1))
 			return err_set(e, ERR_USAGE, -EINVAL, "--%s %s is missing; usage: %s %s", opt->name, opt->arg,
 				       title, c->synopsis);
 	if ((c->bit & TABLES) && !cmd_table_sink(o))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --format %s", o->layout, o->format);
 	if (o->reset && !o->interval_ns)
 		return err_set(e, ERR_USAGE, -EINVAL, "--reset is for the tables of --interval TIME, which is missing");
+	if (o->pid && o->command)
+		return err_set(e, ERR_USAGE, -EINVAL, "either --pid PID or -- COMMAND, not both");
 	if (o->output && o->trace && !strcmp(o->output, o->trace))
 		return err_set(e, ERR_USAGE, -EINVAL, "--output and --trace name the same file '%.200s'", o->trace);
 	return 0;

@@ -6,16 +6,16 @@
 
 const struct cmd cmd_table[] = {
 	{
-		.synopsis = "--pid PID [options]",
-		.help = "attach; print the tables at Ctrl-C, after -d, or when the target ends",
+		.synopsis = "--pid PID [options] | [options] -- COMMAND [ARG...]",
+		.help = "attach, or run a command; print the tables at Ctrl-C, after -d, or when the target ends",
 		.example = "sudo mxbpf --pid 1234 -d 10s --trace step.json.gz",
 		.bit = CMD_BIT_ATTACH,
 		.run = cmd_attach,
 	},
 	{
 		.name = "record",
-		.synopsis = "--pid PID [options]",
-		.help = "attach and write a recording, to report or export later",
+		.synopsis = "--pid PID [options] | [options] -- COMMAND [ARG...]",
+		.help = "attach, or run a command, and write a recording, to report or export later",
 		.example = "sudo mxbpf record --pid 1234 -d 1m -o job.mxd",
 		.bit = CMD_BIT_RECORD,
 		.run = cmd_record,

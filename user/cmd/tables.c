@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -42,7 +43,7 @@ unsigned cmd_columns(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) ? 0 : w.ws_col;
 }
 
-int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth)
+static int print(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth)
 {
 	const struct snk_input in = {.session = s, .model = m};
 	const struct snk_opts opts = {
@@ -69,4 +70,22 @@ int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, stru
 	if (nth && json)
 		out_puts(out, "\n");
 	return out_commit(out, &e) ? cmd_fail(&e) : CMD_OK;
+}
+
+int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth)
+{
+	struct err e = {0};
+	struct mdl *sum;
+	int code;
+
+	if (cmd_table_sink(o)->by_process || mdl_nprocesses(m) < 2)
+		return print(o, s, m, nth);
+	sum = mdl_sum(m);
+	if (!sum) {
+		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
+		return cmd_fail(&e);
+	}
+	code = print(o, s, sum, nth);
+	mdl_free(sum);
+	return code;
 }

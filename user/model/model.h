@@ -72,6 +72,12 @@ uint64_t mdl_counter(const struct mdl *m, enum mxbpf_class cls, enum mxbpf_count
 /* Duration below which `fraction` of the row's spans lie: the middle of its bucket, within [min, max]. */
 uint64_t mdl_percentile(const struct mdl_row *r, double fraction);
 
+/* Processes that have rows; of a sum, those that it was made of. */
+unsigned mdl_nprocesses(const struct mdl *m);
+/* All processes as one, with tgid 0; a peak is the sum of peaks, hence an upper bound. For mdl_free(); NULL: -ENOMEM.
+ */
+struct mdl *mdl_sum(const struct mdl *m);
+
 /* Appends NAME, AGG, MEM and COUNTER records that, fed to an empty model, make an equal one. 0, -ENOMEM. */
 int mdl_emit(const struct mdl *m, struct buf *out);
 

@@ -32,6 +32,7 @@ struct mdl {
 	uint64_t counters[MXBPF_CLASS_MAX][COUNTER_IDS];
 	uint64_t folded_ns[MXBPF_CLASS_MAX]; /* newest moment in windows folded before, as newest_ns */
 	struct window window;
+	unsigned summed; /* processes that this is the sum of; 0: it is none */
 };
 
 /* window.c */

@@ -51,6 +51,9 @@ struct mdl_session {
 	uint64_t paused_ns;		    /* between its start and its end */
 	uint64_t hits;			    /* probe hits in the kernel */
 	uint64_t open_spans;		    /* still open when the window ended */
+	uint64_t followed;		    /* processes that joined after the first */
+	uint64_t unfollowed;		    /* that should have: ended before, or hindered */
+	uint64_t follow_lag_ns;		    /* the longest time that one ran before probes were in */
 	uint64_t cut_records; /* records overwritten by --max-size: missing from traces, not from tables */
 	bool incomplete;      /* the recording was cut: totals cover what is left of it */
 	struct mxbpf_loss loss;

@@ -41,13 +41,23 @@ struct array {
 	}
 
 static const struct field session_fields[] = {
-	IN(mdl_session, mxbpf_version, TEXT), IN(mdl_session, pid, U32),
-	IN(mdl_session, comm, TEXT),	      IN(mdl_session, cmdline, TEXT),
-	IN(mdl_session, hostname, TEXT),      IN(mdl_session, mem_title, TEXT_OR_NULL),
-	IN(mdl_session, start_unix_ns, U64),  IN(mdl_session, start_mono_ns, U64),
-	IN(mdl_session, duration_ns, U64),    IN(mdl_session, paused_ns, U64),
-	IN(mdl_session, hits, U64),	      IN(mdl_session, open_spans, U64),
-	IN(mdl_session, cut_records, U64),    {NULL, 0, TEXT},
+	IN(mdl_session, mxbpf_version, TEXT),
+	IN(mdl_session, pid, U32),
+	IN(mdl_session, comm, TEXT),
+	IN(mdl_session, cmdline, TEXT),
+	IN(mdl_session, hostname, TEXT),
+	IN(mdl_session, mem_title, TEXT_OR_NULL),
+	IN(mdl_session, start_unix_ns, U64),
+	IN(mdl_session, start_mono_ns, U64),
+	IN(mdl_session, duration_ns, U64),
+	IN(mdl_session, paused_ns, U64),
+	IN(mdl_session, hits, U64),
+	IN(mdl_session, open_spans, U64),
+	IN(mdl_session, followed, U64),
+	IN(mdl_session, unfollowed, U64),
+	IN(mdl_session, follow_lag_ns, U64),
+	IN(mdl_session, cut_records, U64),
+	{NULL, 0, TEXT},
 };
 
 static const struct field loss_fields[] = {

@@ -506,6 +506,7 @@ const struct snk_ops snk_chrome = {
 	.help = "timeline in Chrome's JSON, for Perfetto",
 	.suffixes = suffixes,
 	.needs_records = true,
+	.by_process = true,
 	.state_bytes = sizeof(struct chrome),
 	.begin = chrome_begin,
 	.survey = chrome_survey,

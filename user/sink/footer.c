@@ -54,6 +54,25 @@ static void put_events(struct snk *s, const char *prefix)
 			   fmt_count(ss->open_spans, n));
 }
 
+/* Other processes of the job: what they did before probes were in is in no table. */
+static void put_followed(struct snk *s, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	unsigned n = mdl_nprocesses(s->in->model);
+	char text[32];
+
+	if (ss->followed) {
+		out_printf(s->out, "%sothers   %s more processes followed", prefix, fmt_count(ss->followed, text));
+		if (ss->follow_lag_ns)
+			out_printf(s->out, ", each from at most %s after its start on",
+				   fmt_ns(ss->follow_lag_ns, text));
+		out_puts(s->out, n > 1 ? "; rows are sums\n" : "\n");
+	}
+	if (ss->unfollowed)
+		out_printf(s->out, "%sMISSED   %s processes of the job: most ended before probes were in\n", prefix,
+			   fmt_count(ss->unfollowed, text));
+}
+
 /* Calls in flight at attach or detach are unmatched in every healthy session: they alone raise no alarm. */
 static void put_loss(struct snk *s, const char *prefix)
 {
@@ -110,6 +129,7 @@ void snk_footer(struct snk *s, const char *prefix)
 	out_puts(s->out, prefix);
 	put_window(s);
 	put_pause(s, prefix);
+	put_followed(s, prefix);
 	put_events(s, prefix);
 	put_loss(s, prefix);
 	put_caveats(s, prefix);

@@ -7,7 +7,8 @@
 
 struct json {
 	struct snk s;
-	bool tables; /* one stands already */
+	bool tables;  /* one stands already */
+	bool several; /* processes: each has rows of its own */
 };
 
 static void put_text(struct snk *s, const char *key, const char *text)
@@ -60,6 +61,7 @@ static int begin(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
 
+	((struct json *)s)->several = mdl_nprocesses(s->in->model) > 1;
 	out_puts(s->out, "{\n  \"schema_version\": 1,\n");
 	put_target(s);
 	out_printf(s->out, "  \"window\": {\"start_unix_ns\": %" PRIu64 ", \"duration_ns\": %" PRIu64,
@@ -67,6 +69,10 @@ static int begin(struct snk *s)
 	snk_put_paused_json(s->out, ss);
 	if (ss->incomplete)
 		out_puts(s->out, ", \"incomplete\": true");
+	if (ss->followed || ss->unfollowed)
+		out_printf(s->out,
+			   ", \"followed\": %" PRIu64 ", \"unfollowed\": %" PRIu64 ", \"follow_lag_ns\": %" PRIu64,
+			   ss->followed, ss->unfollowed, ss->follow_lag_ns);
 	if (ss->cut_records)
 		out_printf(s->out, ", \"cut_records\": %" PRIu64, ss->cut_records);
 	out_puts(s->out, "},\n  \"loss\": {");
@@ -100,6 +106,12 @@ static void put_device(struct snk *s, uint32_t device)
 		out_puts(s->out, "null");
 }
 
+static void put_process(struct snk *s, uint32_t tgid)
+{
+	if (((struct json *)s)->several)
+		out_printf(s->out, ", \"pid\": %" PRIu32, tgid);
+}
+
 static int class_table(struct snk *s, const struct snk_table *t)
 {
 	const struct mdl_row *r;
@@ -114,6 +126,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		snk_put_json(s->out, name, len);
 		out_puts(s->out, ", ");
 		put_device(s, r->device);
+		put_process(s, r->tgid);
 		out_printf(s->out,
 			   ", \"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"self_ns\": %" PRIu64
 			   ", \"min_ns\": %" PRIu64 ", \"max_ns\": %" PRIu64 ", \"avg_ns\": %" PRIu64
@@ -137,6 +150,7 @@ static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_
 	for (i = 0; i < n; i++) {
 		out_puts(s->out, i ? ",\n      {" : "\n      {");
 		put_device(s, rows[i]->device);
+		put_process(s, rows[i]->tgid);
 		out_printf(s->out,
 			   ", \"allocs\": %" PRIu64 ", \"frees\": %" PRIu64 ", \"alloc_bytes\": %" PRIu64
 			   ", \"free_bytes\": %" PRIu64 ", \"live_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRIu64 "}",
@@ -157,6 +171,7 @@ const struct snk_ops snk_json = {
 	.name = "json",
 	.help = "exact integers (ns, bytes); schema in report.schema.json",
 	.state_bytes = sizeof(struct json),
+	.by_process = true,
 	.begin = begin,
 	.table = class_table,
 	.mem = mem_table,

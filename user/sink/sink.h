@@ -87,6 +87,7 @@ struct snk_ops {
 	const char *const *suffixes; /* of -o files, NULL-terminated; NULL: none */
 	bool needs_records;
 	bool merge_names;   /* in tables, rows of one name are one, whatever process and device */
+	bool by_process;    /* shows each process by itself; others get the sum */
 	size_t state_bytes; /* of the sink's struct that begins with struct snk; 0: sizeof(struct snk) */
 	int (*begin)(struct snk *s);
 	int (*survey)(struct snk *s, const struct mxbpf_rec *r); /* every record, first pass */

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
+/*
+ * What watched processes do that changes where probes belong: fork, exec, code mapped by their loader, exit. A process
+ * that mxbpf launched stops there until user space has attached, so that nothing of it is missed; others go on.
+ */
+#include "mxbpf_watch.h"
+#include "ids.bpf.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#define SIGSTOP 19
+
+/* A library that carries a runtime has megabytes of code; a smaller one is looked at with the next larger one. */
+const volatile __u64 cfg_code_pages;
+
+/* Cleared before the last sighting is read: nothing is stopped that nobody would continue. */
+volatile __u32 watching = 1;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MXBPF_WATCHED_MAX);
+	__type(key, __u32);
+	__type(value, struct mxbpf_watched);
+} watched SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, MXBPF_SIGHTINGS_BYTES);
+} sightings SEC(".maps");
+
+/* Children and sightings for which there was no room. */
+__u64 missed;
+
+static __always_inline int tell(__u32 kind, __u32 tgid, __u32 parent, __u32 stop)
+{
+	struct mxbpf_sighting *s = bpf_ringbuf_reserve(&sightings, sizeof(*s), 0);
+
+	if (!s) {
+		__sync_fetch_and_add(&missed, 1);
+		return 0;
+	}
+	s->ts_ns = bpf_ktime_get_ns();
+	s->kind = kind;
+	s->tgid = tgid;
+	s->parent = parent;
+	s->stopped = stop && !bpf_send_signal(SIGSTOP);
+	bpf_ringbuf_submit(s, BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+/* The number of a process in the namespace of thread_ids(); 0: it has none there. */
+static __always_inline __u32 tgid_of(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	__u32 level = BPF_CORE_READ(pid, level);
+	struct upid id;
+
+	if (!cfg_pidns_ino)
+		return BPF_CORE_READ(task, tgid);
+	if (bpf_core_read(&id, sizeof(id), &pid->numbers[level]) || BPF_CORE_READ(id.ns, ns.inum) != cfg_pidns_ino)
+		return 0;
+	return id.nr;
+}
+
+SEC("raw_tp/sched_process_fork") int on_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
+	struct mxbpf_watched *p, w = {};
+	struct bpf_pidns_info ids;
+	__u32 tgid;
+
+	if (!watching || BPF_CORE_READ(parent, tgid) == BPF_CORE_READ(child, tgid))
+		return 0;
+	ids = thread_ids();
+	p = bpf_map_lookup_elem(&watched, &ids.tgid);
+	tgid = tgid_of(child);
+	if (!p || !tgid)
+		return 0;
+	w = *p;
+	if (bpf_map_update_elem(&watched, &tgid, &w, BPF_ANY)) {
+		__sync_fetch_and_add(&missed, 1);
+		return 0;
+	}
+	/* After vfork() the memory is the parent's, until exec. */
+	if (BPF_CORE_READ(parent, mm) == BPF_CORE_READ(child, mm))
+		return 0;
+	return tell(MXBPF_SIGHT_FORK, tgid, ids.tgid, 0);
+}
+
+SEC("raw_tp/sched_process_exec") int on_exec(void *ctx)
+{
+	struct bpf_pidns_info ids = thread_ids();
+	struct mxbpf_watched *w = bpf_map_lookup_elem(&watched, &ids.tgid);
+
+	if (!watching || !w)
+		return 0;
+	w->code_pages = 0;
+	return tell(MXBPF_SIGHT_EXEC, ids.tgid, 0, w->stop);
+}
+
+/* The loader's debugger hook: called before and after it maps or unmaps, and before it runs what it mapped. */
+SEC("uprobe") int on_loader(struct pt_regs *ctx)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct bpf_pidns_info ids = thread_ids();
+	struct mxbpf_watched *w = bpf_map_lookup_elem(&watched, &ids.tgid);
+	__u64 pages = BPF_CORE_READ(task, mm, exec_vm);
+
+	if (!watching || !w)
+		return 0;
+	if (pages < w->code_pages + cfg_code_pages) {
+		if (pages < w->code_pages)
+			w->code_pages = pages;
+		return 0;
+	}
+	w->code_pages = pages;
+	return tell(MXBPF_SIGHT_MAPPED, ids.tgid, 0, w->stop);
+}
+
+SEC("raw_tp/sched_process_exit") int on_exit(void *ctx)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct bpf_pidns_info ids;
+
+	if (BPF_CORE_READ(task, signal, live.counter))
+		return 0;
+	ids = thread_ids();
+	if (bpf_map_delete_elem(&watched, &ids.tgid))
+		return 0;
+	return tell(MXBPF_SIGHT_EXIT, ids.tgid, 0, 0);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

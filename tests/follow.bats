@@ -1,0 +1,137 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Children of what is looked at: whose calls are counted, from when on, and what that may not do to them.
+
+load helpers
+
+setup() {
+	need_root
+	need_mxnet
+	FORKS=("$PYTHON" "$REPO/tests/workload/mxnet_forks.py")
+}
+
+# The workload with its standard input at fd 9.
+start_forks() { # ARGS...
+	mkfifo "$BATS_TEST_TMPDIR/in"
+	start_bg forks bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "${FORKS[@]}" "$@"
+	exec 9>"$BATS_TEST_TMPDIR/in"
+	wait_line "$(out forks)" '^ready' "$BG_PID"
+	FORKS_PID=$BG_PID
+}
+
+workers() { # N
+	echo "$1" >&9
+	wait_line "$(out forks)" '^workers'
+}
+
+seeds() { # of a JSON report: its rows of MXRandomSeed, as COUNT sorted
+	jq -c '[.tables.MXNET_C_API[] | select(.name == "MXRandomSeed").count] | sort' "$1"
+}
+
+wait_followed() { # N
+	wait_line "$(err mxbpf)" "^following process" "$MXBPF_PID"
+	timeout 20 bash -c 'until (($(grep -c "^following process" "$0") == $1)); do :; done' "$(err mxbpf)" "$1"
+}
+
+@test "forked workers are followed: every call behind the attach is counted, each process has its rows" {
+	start_forks --calls 50
+	start_mxbpf -v --pid "$FORKS_PID" --format json
+	workers 3
+	wait_followed 3
+	printf '\n0\n' >&9
+	wait_exit "$FORKS_PID"
+	wait_exit "$MXBPF_PID"
+	[[ $(seeds "$(out mxbpf)") == '[50,50,50]' ]]
+	[[ $(jq '[.tables.MXNET_C_API[] | select(.name == "MXRandomSeed").pid] | unique | length' "$(out mxbpf)") == 3 ]]
+	jq -e '.window | .followed == 3 and .unfollowed == 0 and .follow_lag_ns > 0' "$(out mxbpf)"
+	[[ $(jq .loss.dropped "$(out mxbpf)") == 0 ]]
+	[[ $(grep -c '^worker [0-9]* 0$' "$(out forks)") == 3 ]] # and nobody stopped them: they were not launched by mxbpf
+}
+
+@test "in tables for people the rows of all processes are summed, and it is said so" {
+	start_forks --calls 50
+	start_bg recording "$MXBPF" record -v --pid "$FORKS_PID" -o "$BATS_TEST_TMPDIR/r.mxd"
+	MXBPF_PID=$BG_PID
+	wait_line "$(err recording)" '^attached'
+	workers 2
+	timeout 20 bash -c 'until (($(grep -c "^following process" "$0") == 2)); do :; done' "$(err recording)"
+	printf '\n0\n' >&9
+	wait_exit "$MXBPF_PID"
+	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd"
+	expect_re '^MXRandomSeed +100 ' "$output"
+	expect_re '^others   2 more processes followed, each from at most .* after its start on; rows are sums$' "$output"
+	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --layout mxnet
+	expect_re '^MXRandomSeed +100 ' "$output"
+}
+
+@test "workers that are there already are looked at from the start" {
+	start_forks --calls 50
+	workers 2
+	start_mxbpf -v --pid "$FORKS_PID" --format json
+	wait_followed 2
+	printf '\n0\n' >&9
+	wait_exit "$MXBPF_PID"
+	[[ $(seeds "$(out mxbpf)") == '[50,50]' ]]
+}
+
+@test "workers that are new interpreters are followed when they map the library" {
+	start_forks --calls 50 --spawn
+	start_mxbpf -v --pid "$FORKS_PID" --format json
+	workers 2
+	wait_followed 2
+	printf '\n0\n' >&9
+	wait_exit "$MXBPF_PID"
+	[[ $(seeds "$(out mxbpf)") == '[50,50]' ]]
+	[[ $(grep -c '^worker [0-9]* 0$' "$(out forks)") == 2 ]]
+	# Constants of a library that lies elsewhere in each of them.
+	jq -e '[.tables.MXNET_C_API[].name] | all(startswith("MX"))' "$(out mxbpf)"
+}
+
+@test "--no-follow leaves children alone" {
+	start_forks --calls 50
+	start_mxbpf --no-follow --pid "$FORKS_PID" --format json
+	workers 2
+	printf '\n0\n' >&9
+	wait_exit "$FORKS_PID"
+	wait_exit "$MXBPF_PID" || true # nothing seen
+	[[ $(seeds "$(out mxbpf)") == '[]' ]]
+}
+
+@test "of a launched command, children that are new programs are seen from their first call" {
+	printf '2\n\n0\n' >"$BATS_TEST_TMPDIR/in"
+	run --separate-stderr "$MXBPF" --format json -- bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" \
+		"${FORKS[@]}" --calls 50 --spawn --launched
+	expect_status 0
+	grep -v -E '^(ready|workers?) ' <<<"$output" >"$BATS_TEST_TMPDIR/json"
+	[[ $(seeds "$BATS_TEST_TMPDIR/json") == '[50,50]' ]]
+	# Import calls this once in each of three interpreters.
+	[[ $(jq '[.tables.MXNET_C_API[] | select(.name == "MXLibInfoFeatures").count] | add' "$BATS_TEST_TMPDIR/json") == 3 ]]
+	jq -e '.window | .followed == 2 and .follow_lag_ns == 0' "$BATS_TEST_TMPDIR/json"
+}
+
+@test "what ended children leave is taken away while the session goes on" {
+	start_forks --calls 1
+	start_mxbpf -v --pid "$FORKS_PID"
+	local links
+	links=$(probe_links)
+	workers 3
+	wait_followed 3
+	[[ $(probe_links) != "$links" ]]
+	echo >&9
+	no_new_links "$links"
+	kill -s 0 "$MXBPF_PID"
+}
+
+@test "hundreds of children that are gone at once are counted, and harm nothing" {
+	local program='import mxnet as mx, os, sys
+for _ in range(300):
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+print(mx.nd.ones((2,)).asnumpy())'
+	run --separate-stderr "$MXBPF" --format json -- "$PYTHON" -c "$program"
+	expect_status 0
+	[[ ${lines[0]} == '[1. 1.]' ]]
+	tail -n +2 <<<"$output" | jq -e '.window | .followed + .unfollowed == 300'
+}

@@ -1,0 +1,198 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# mxbpf -- COMMAND: whose the command is, what it sees of mxbpf (nothing), and that nothing of it is missed.
+
+load helpers
+
+setup() {
+	need_root
+	need_mxnet
+	TRAIN=("$PYTHON" "$REPO/tests/workload/mxnet_train.py")
+}
+
+@test "the command's exit status is mxbpf's; 128 and the signal where one ended it" {
+	run "$MXBPF" -- sh -c 'exit 7'
+	expect_status 7
+	run "$MXBPF" -- sh -c 'kill -s TERM $$'
+	expect_status 143
+}
+
+@test "a command that cannot be run is one line and 127, one that may not 126" {
+	run -127 --separate-stderr "$MXBPF" -- "$BATS_TEST_TMPDIR/absent"
+	[[ $stderr == "mxbpf: error: cannot run '$BATS_TEST_TMPDIR/absent': No such file or directory" ]]
+	run -126 --separate-stderr "$MXBPF" -- /dev/null
+}
+
+@test "a command without a runtime runs to its end; that nothing was seen is said" {
+	run --separate-stderr "$MXBPF" -- echo hello
+	expect_status 3
+	[[ $output == hello ]]
+	expect_re 'has mapped no library that mxbpf knows; looked for libmxnet' "$stderr"
+}
+
+# As sudo would: its process is the parent, with the user's own environment.
+as_sudo() { # MXBPF_ARGS...
+	cp "$(command -v bash)" "$BATS_TEST_TMPDIR/sudo"
+	# shellcheck disable=SC2016 # for that shell
+	env -i HOME=/its/home PATH=/its:/usr/bin:/bin OWN=1 SHARED=its "$BATS_TEST_TMPDIR/sudo" -c \
+		'SUDO_UID=65534 SUDO_GID=65534 SUDO_USER=nobody PATH=/secure:/usr/bin:/bin HOME=/other SHARED=given "$@"; exit $?' - "$@"
+}
+
+@test "under sudo the command is its caller's: user, groups, environment, and no right beyond" {
+	run --separate-stderr as_sudo "$MXBPF" -q -- sh -c 'id -u; id -g; id -G; echo "$HOME $PATH $OWN $SHARED"; env | grep -c ^SUDO_;
+		grep -E "^(Cap[IPEA]|Sig[BI])" /proc/self/status | cut -f 2 | sort -u'
+	[[ $output == "65534
+65534
+65534
+/its/home /its:/usr/bin:/bin 1 given
+0
+0000000000000000" ]]
+}
+
+@test "the command has mxbpf's standard input and output, and nothing else of it; the tables come behind its own words" {
+	local script='read -r x; echo "got $x" >&2; exec "$@"' before
+	before=$(sh -c 'ls /proc/self/fd | wc -l')
+	[[ $("$MXBPF" -q -- sh -c 'ls /proc/self/fd | wc -l' 2>/dev/null) == "$before" ]]
+	run --separate-stderr "$MXBPF" -q -- sh -c "$script" - "${TRAIN[@]}" --tiny --steps 3 --print-result <<<input
+	expect_status 0
+	[[ $stderr == "got input" ]]
+	[[ ${lines[0]} == ready* && ${lines[1]} == result* && ${lines[2]} == operator* ]]
+}
+
+# A count by another: bpftrace stands on the file before the program maps it.
+first_calls() { # PROGRAM_TEXT -> {"NAME": COUNT, ...}, sorted
+	local lib name script=
+	lib=$("$PYTHON" -c 'import mxnet.libinfo as l; print(l.find_lib_path()[0])')
+	for name in "${CALLS[@]}"; do
+		script+="uprobe:$lib:$name /pid == cpid/ { @[\"$name\"] = count(); }"
+	done
+	bpftrace -f json -c "$PYTHON $1" -e "$script" | sed -n 's/^{"type": "map", "data": {"@": \(.*\)}}$/\1/p' | jq -cS .
+}
+
+CALLS=(MXListFunctions MXNetFuncListGlobalNames MXLibInfoFeatures MXAPIGetFunctionRegInfo MXSymbolCreateAtomicSymbol
+	MXNDArrayCreateEx MXImperativeInvokeEx MXNDArraySyncCopyToCPU MXNotifyShutdown)
+
+same_calls() { # EXPECTED FILE_WITH_JSON_BEHIND_12.0
+	sed 0,/^12.0/d "$2" >"$BATS_TEST_TMPDIR/json"
+	diff <(echo "$1") <(jq -cS --argjson of "$1" '.tables.MXNET_C_API | group_by(.name) |
+		map({key: .[0].name, value: map(.count) | add}) | map(select(.key | in($of))) | from_entries' "$BATS_TEST_TMPDIR/json")
+	[[ $(jq '[.loss.dropped, .loss.unmatched] | add' "$BATS_TEST_TMPDIR/json") == 0 ]]
+}
+
+write_program() {
+	cat >"$BATS_TEST_TMPDIR/p.py" <<-'EOF'
+		import os, sys
+		if len(sys.argv) > 1:
+		    print('ready', os.getpid(), flush=True)
+		    open(sys.argv[1]).read()
+		import mxnet as mx
+		print((mx.nd.ones((3, 4)) + mx.nd.zeros((3, 4))).asnumpy().sum())
+	EOF
+}
+
+@test "from the very first call of a library that is loaded late, every call is counted, also behind a wrapper" {
+	local expected wrapper
+	write_program
+	expected=$(first_calls "$BATS_TEST_TMPDIR/p.py")
+	jq -e 'length >= 6' <<<"$expected"
+	for wrapper in '"$@"' 'exec "$@"' '"$@"; exit $?' 'env -- "$@" | cat'; do
+		"$MXBPF" --format json -- sh -c "$wrapper" - "$PYTHON" "$BATS_TEST_TMPDIR/p.py" >"$BATS_TEST_TMPDIR/out"
+		echo "$wrapper"
+		same_calls "$expected" "$BATS_TEST_TMPDIR/out"
+	done
+}
+
+@test "however long mxbpf takes to attach, the command waits for it, and no call is missed" {
+	local expected
+	write_program
+	expected=$(first_calls "$BATS_TEST_TMPDIR/p.py")
+	mkfifo "$BATS_TEST_TMPDIR/in"
+	start_ready mxbpf "$MXBPF" --format json -- "$PYTHON" "$BATS_TEST_TMPDIR/p.py" "$BATS_TEST_TMPDIR/in"
+	kill -s STOP "$BG_PID"
+	: >"$BATS_TEST_TMPDIR/in"
+	local waited=0
+	# At each larger library that it maps it waits as long as mxbpf does nothing.
+	while timeout 20 bash -c 'until [[ $(ps -o stat= -p "$0") == [TZ]* ]] || grep -q ^12 "$1"; do :; done' \
+		"$READY_PID" "$(out mxbpf)" && [[ $(ps -o stat= -p "$READY_PID") == T* ]]; do
+		((waited += 1))
+		kill -s CONT "$BG_PID"
+		timeout 20 bash -c 'while [[ $(ps -o stat= -p "$0") == T* ]]; do :; done' "$READY_PID"
+		kill -s STOP "$BG_PID"
+	done
+	kill -s CONT "$BG_PID"
+	((waited))
+	wait_exit "$BG_PID"
+	same_calls "$expected" "$(out mxbpf)"
+}
+
+@test "the result of a launched job is the same to the last bit" {
+	local args=(--tiny --steps 50 --seed 3 --print-result) plain
+	plain=$("${TRAIN[@]}" "${args[@]}" | grep ^result)
+	run --separate-stderr "$MXBPF" -q --trace "$BATS_TEST_TMPDIR/t.json" -- "${TRAIN[@]}" "${args[@]}"
+	expect_status 0
+	[[ $(grep ^result <<<"$output") == "$plain" ]]
+}
+
+@test "record -- COMMAND writes a recording of all of it" {
+	run --separate-stderr "$MXBPF" record -o "$BATS_TEST_TMPDIR/r.mxd" -- "${TRAIN[@]}" --tiny --steps 7
+	expect_status 0
+	run "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --format json
+	[[ $(jq '[.tables.MXNET_C_API[] | select(.name == "MXAutogradBackwardEx").count] | add' <<<"$output") == 7 ]]
+}
+
+@test "-d ends the window, not the command" {
+	run --separate-stderr "$MXBPF" -d 300ms --format json -- "${TRAIN[@]}" --tiny --seconds 2 --print-result
+	expect_status 0
+	expect_re '^result ' "$output"
+	(($(sed 0,/^result/d <<<"$output" | jq .duration_ns) < 1500000000))
+}
+
+@test "a signal to mxbpf goes to the command, whose end it waits for" {
+	start_bg mxbpf "$MXBPF" --format json -- "${TRAIN[@]}" --tiny --print-result
+	wait_line "$(out mxbpf)" '^ready'
+	kill -s TERM "$BG_PID"
+	wait_exit "$BG_PID"
+	expect_re '^result ' "$(<"$(out mxbpf)")" # it ends cleanly on TERM
+	sed 0,/^result/d "$(out mxbpf)" | jq -e '.tables.operator | length > 3'
+}
+
+@test "Ctrl-C reaches the command once" {
+	cat >"$BATS_TEST_TMPDIR/count.sh" <<-'EOF'
+		n=0
+		trap 'n=$((n + 1))' INT
+		echo ready
+		while ((n == 0)); do read -r -t 0.1 <>"$1"; done
+		read -r -t 0.5 <>"$1" # a second one would come by now
+		echo "interrupts $n"
+	EOF
+	mkfifo "$BATS_TEST_TMPDIR/never"
+	"$PYTHON" - "$MXBPF" -- bash "$BATS_TEST_TMPDIR/count.sh" "$BATS_TEST_TMPDIR/never" >"$BATS_TEST_TMPDIR/seen" <<-'EOF'
+		import os, pty, sys
+		pid, terminal = pty.fork()
+		if not pid:
+		    os.execv(sys.argv[1], sys.argv[1:])
+		seen = b''
+		try:
+		    while part := os.read(terminal, 4096):
+		        if b'ready' in part:
+		            os.write(terminal, b'\x03')
+		        seen += part
+		except OSError:
+		    pass
+		os.waitpid(pid, 0)
+		print(seen.decode())
+	EOF
+	expect_re 'interrupts 1' "$(<"$BATS_TEST_TMPDIR/seen")"
+}
+
+@test "killed while the command waits for it, mxbpf leaves it running" {
+	mkfifo "$BATS_TEST_TMPDIR/in"
+	# shellcheck disable=SC2016 # for that shell
+	start_ready mxbpf "$MXBPF" -- sh -c 'echo "ready $$"; read -r x <"$1"; exec echo went on' - "$BATS_TEST_TMPDIR/in"
+	kill -s STOP "$BG_PID"
+	echo >"$BATS_TEST_TMPDIR/in"
+	timeout 20 bash -c 'until [[ $(ps -o stat= -p "$0") == T* ]]; do :; done' "$READY_PID" # at its exec
+	kill -s KILL "$BG_PID"
+	wait_line "$(out mxbpf)" '^went on$'
+	wait_gone "$READY_PID"
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/watch.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "attach/backend.h"
+#include "base/hash.h"
+#include "watch.skel.h"
+
+#define LOADERS_MAX  16
+#define CODE_KIB_MIN 256 /* libraries with runtimes have tens of thousands */
+
+/* A dynamic loader: processes share few. */
+struct loader {
+	uint64_t dev, ino, off;
+	int fd;
+};
+
+struct watch {
+	struct watch_bpf *skel;
+	const struct att_backend *backend;
+	struct ring_buffer *sightings;
+	struct loader loaders[LOADERS_MAX];
+	unsigned nloaders;
+	struct hash links; /* (tgid, index of its loader) -> link fd + 1 */
+	watch_fn fn;	   /* of the watch_take() that runs */
+	void *ctx;
+	pid_t guard;
+	int guard_fd; /* its end tells the guard of ours */
+};
+
+static int on_sighting(void *ctx, void *data, size_t size)
+{
+	struct watch *w = ctx;
+
+	if (size >= sizeof(struct mxbpf_sighting))
+		w->fn(w->ctx, data);
+	return 0;
+}
+
+static void let_go(void *ctx, const struct mxbpf_sighting *s)
+{
+	watch_continue(s);
+}
+
+/*
+ * Killed while a process waits for it, mxbpf could not let that go on any more. So a helper waits for its end, holding
+ * nothing but the map of who is watched.
+ */
+static int start_guard(struct watch *w)
+{
+	int ends[2], map = bpf_map__fd(w->skel->maps.watched);
+	struct mxbpf_watched value;
+	__u32 tgid, *prev = NULL;
+	char end;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	w->guard = fork();
+	if (!w->guard) {
+		setsid(); /* out of reach of Ctrl-C and of signals to the job */
+		dup2(map, 0);
+		dup2(ends[0], 1);
+		close_range(2, ~0u, 0);
+		while (read(1, &end, 1) < 0 && errno == EINTR)
+			;
+		for (; !bpf_map_get_next_key(0, prev, &tgid); prev = &tgid)
+			if (!bpf_map_lookup_elem(0, &tgid, &value) && value.stop)
+				kill((pid_t)tgid, SIGCONT);
+		_exit(0);
+	}
+	close(ends[0]);
+	w->guard_fd = ends[1];
+	return w->guard < 0 ? -errno : 0;
+}
+
+int watch_open(bool follow, const char *backend, struct watch **out, struct err *e)
+{
+	struct watch *w = calloc(1, sizeof(*w));
+	int err;
+
+	if (!w)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	w->guard_fd = -1;
+	w->backend = att_pick(backend, e);
+	if (!w->backend) {
+		err = e->code;
+		goto fail;
+	}
+	w->skel = watch_bpf__open();
+	if (!w->skel) {
+		err = backend_load_failed(-errno, e);
+		goto fail;
+	}
+	w->skel->rodata->cfg_code_pages = CODE_KIB_MIN * 1024 / (uint64_t)sysconf(_SC_PAGESIZE);
+	backend_namespace(&w->skel->rodata->cfg_pidns_dev, &w->skel->rodata->cfg_pidns_ino);
+	bpf_program__set_autoload(w->skel->progs.on_fork, follow);
+	bpf_program__set_expected_attach_type(w->skel->progs.on_loader, (enum bpf_attach_type)w->backend->attach_type);
+	bpf_program__set_autoattach(w->skel->progs.on_loader, false);
+	err = watch_bpf__load(w->skel);
+	if (!err)
+		err = watch_bpf__attach(w->skel);
+	if (err) {
+		backend_load_failed(err, e);
+		goto fail;
+	}
+	w->sightings = ring_buffer__new(bpf_map__fd(w->skel->maps.sightings), on_sighting, w, NULL);
+	if (!w->sightings) {
+		err = -errno;
+		err_set(e, ERR_RUNTIME, err, "processes cannot be watched: %s", strerror(-err));
+		goto fail;
+	}
+	*out = w;
+	return 0;
+fail:
+	watch_close(w);
+	return err;
+}
+
+int watch_add(struct watch *w, pid_t tgid, bool launched, struct err *e)
+{
+	struct mxbpf_watched value = {.stop = launched};
+	__u32 key = (__u32)tgid;
+	int err = launched && w->guard_fd < 0 ? start_guard(w) : 0;
+
+	if (!err && bpf_map_update_elem(bpf_map__fd(w->skel->maps.watched), &key, &value, BPF_NOEXIST) &&
+	    errno != EEXIST)
+		err = -errno;
+	return err ? err_set(e, ERR_RUNTIME, err, "process %d cannot be watched: %s", tgid, strerror(-err)) : 0;
+}
+
+static struct loader *loader_of(struct watch *w, const char *path, uint64_t off)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct loader *l = w->loaders;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		goto none;
+	for (; l < w->loaders + w->nloaders; l++) {
+		if (l->dev != st.st_dev || l->ino != st.st_ino || l->off != off)
+			continue;
+		close(fd);
+		return l;
+	}
+	if (w->nloaders == LOADERS_MAX)
+		goto none;
+	*l = (struct loader){.dev = st.st_dev, .ino = st.st_ino, .off = off, .fd = fd};
+	w->nloaders++;
+	return l;
+none:
+	if (fd >= 0)
+		close(fd);
+	return NULL;
+}
+
+static int hook(struct watch *w, pid_t tgid, const struct loader *l)
+{
+	uint64_t *link = hash_put(&w->links, (uint64_t)tgid, (uint64_t)(l - w->loaders));
+	uint64_t cookie = 0;
+	char path[32];
+	int fd, made;
+
+	if (!link)
+		return -ENOMEM;
+	if (*link)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", l->fd);
+	made = w->backend->attach(bpf_program__fd(w->skel->progs.on_loader), path, &l->off, &cookie, 1, tgid, &fd);
+	if (made > 0)
+		*link = (uint64_t)fd + 1;
+	return made < 0 ? made : 0;
+}
+
+int watch_loader(struct watch *w, pid_t tgid, const char *path, uint64_t off, struct err *e)
+{
+	const struct loader *l = loader_of(w, path, off);
+	int err = l ? hook(w, tgid, l) : -E2BIG;
+
+	if (!err)
+		return 0;
+	return err_set(e, ERR_RUNTIME, err, "the loader of process %d cannot be watched: %s", tgid, strerror(-err));
+}
+
+void watch_inherit(struct watch *w, pid_t child, pid_t parent)
+{
+	unsigned i;
+
+	for (i = 0; i < w->nloaders; i++)
+		if (hash_get(&w->links, (uint64_t)parent, i)) /* it may have gone already: no matter */
+			hook(w, child, &w->loaders[i]);
+}
+
+/* The links of a process, of all with 0, are closed. */
+static void unhook(struct watch *w, pid_t tgid, bool wait)
+{
+	struct buf fds = {0};
+	struct hash_entry *h;
+	size_t pos = 0;
+	int fd;
+
+	while ((h = hash_next(&w->links, &pos))) {
+		fd = (int)h->val - 1;
+		if ((!tgid || h->a == (uint64_t)tgid) && fd >= 0 && !buf_put(&fds, &fd, sizeof(fd)))
+			h->val = 0;
+	}
+	backend_close(&fds, wait);
+}
+
+void watch_forget(struct watch *w, pid_t tgid)
+{
+	uint64_t link;
+	unsigned i;
+
+	unhook(w, tgid, false);
+	for (i = 0; i < w->nloaders; i++)
+		hash_del(&w->links, (uint64_t)tgid, i, &link);
+}
+
+int watch_fd(const struct watch *w)
+{
+	return ring_buffer__epoll_fd(w->sightings);
+}
+
+void watch_take(struct watch *w, watch_fn fn, void *ctx)
+{
+	w->fn = fn;
+	w->ctx = ctx;
+	ring_buffer__consume(w->sightings);
+}
+
+void watch_stop(struct mxbpf_sighting *s)
+{
+	s->stopped |= !kill((pid_t)s->tgid, SIGSTOP);
+}
+
+void watch_continue(const struct mxbpf_sighting *s)
+{
+	if (s->stopped)
+		kill((pid_t)s->tgid, SIGCONT);
+}
+
+uint64_t watch_missed(const struct watch *w)
+{
+	return w->skel->bss->missed;
+}
+
+void watch_close(struct watch *w)
+{
+	unsigned i;
+
+	if (!w)
+		return;
+	if (w->sightings) {
+		__atomic_store_n(&w->skel->data->watching, 0, __ATOMIC_SEQ_CST);
+		/* Programs that saw it set have ended after a grace period. */
+		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+		watch_take(w, let_go, NULL);
+		ring_buffer__free(w->sightings);
+	}
+	unhook(w, 0, true);
+	watch_bpf__destroy(w->skel);
+	for (i = 0; i < w->nloaders; i++)
+		close(w->loaders[i].fd);
+	hash_fini(&w->links);
+	if (w->guard_fd >= 0)
+		close(w->guard_fd);
+	if (w->guard > 0)
+		waitpid(w->guard, NULL, 0);
+	free(w);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/launch_env.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+
+#define ENV_BYTES_MAX (4u << 20)
+
+/* What sudo sets anew, so that mxbpf's own values say nothing. */
+static const char *const sudo_sets[] = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "MAIL", NULL};
+
+static bool is_named(const char *entry, const char *name, size_t len)
+{
+	return !strncmp(entry, name, len) && entry[len] == '=';
+}
+
+static bool has(const struct buf *env, const char *entry)
+{
+	size_t i, len = strcspn(entry, "=");
+
+	for (i = 0; i < buf_count(env, char *); i++)
+		if (is_named(*buf_at(env, char *, i), entry, len))
+			return true;
+	return false;
+}
+
+static bool by_sudo(const char *entry)
+{
+	int i;
+
+	for (i = 0; sudo_sets[i]; i++)
+		if (is_named(entry, sudo_sets[i], strlen(sudo_sets[i])))
+			return true;
+	return false;
+}
+
+/* The environment that sudo was called with, a NUL behind each entry and one more at the end; NULL if it cannot be had.
+ */
+static char *sudo_environ(void)
+{
+	char path[64], exe[PATH_MAX] = "";
+	struct buf env = {0};
+	FILE *f;
+	size_t n;
+	char *p;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", getppid());
+	if (readlink(path, exe, sizeof(exe) - 1) < 0 || !(p = strrchr(exe, '/')) || strcmp(p, "/sudo"))
+		return NULL;
+	snprintf(path, sizeof(path), "/proc/%d/environ", getppid());
+	f = fopen(path, "re");
+	if (!f)
+		return NULL;
+	while (env.len < ENV_BYTES_MAX && (p = buf_add(&env, 4096))) {
+		n = fread(p, 1, 4096, f);
+		env.len -= 4096 - n;
+		if (!n)
+			break;
+	}
+	fclose(f);
+	if (env.len && !buf_put(&env, "\0", 2))
+		return env.data;
+	buf_fini(&env);
+	return NULL;
+}
+
+static int add(struct buf *env, const char *entry)
+{
+	return has(env, entry) ? 0 : buf_put(env, &entry, sizeof(entry));
+}
+
+static int add_value(struct buf *env, const char *name, const char *value)
+{
+	char *entry;
+
+	return asprintf(&entry, "%s=%s", name, value) < 0 ? -ENOMEM : add(env, entry);
+}
+
+static int of_passwd(struct buf *env, const struct passwd *pw)
+{
+	return add_value(env, "HOME", pw->pw_dir) || add_value(env, "USER", pw->pw_name) ||
+	       add_value(env, "LOGNAME", pw->pw_name) || add_value(env, "SHELL", pw->pw_shell);
+}
+
+char **launch_env(const struct passwd *pw, bool user)
+{
+	char *of_sudo = user ? sudo_environ() : NULL, *p, *none = NULL;
+	struct buf env = {0};
+	int i, err = 0;
+
+	if (!user)
+		return environ;
+	for (i = 0; !err && environ[i]; i++)
+		if (strncmp(environ[i], "SUDO_", 5) && !by_sudo(environ[i]))
+			err = add(&env, environ[i]);
+	for (p = of_sudo; p && *p && !err; p += strlen(p) + 1)
+		err = add(&env, p);
+	if (!err && pw)
+		err = of_passwd(&env, pw);
+	for (i = 0; !err && environ[i]; i++) /* PATH, if sudo's caller is not known */
+		if (strncmp(environ[i], "SUDO_", 5))
+			err = add(&env, environ[i]);
+	if (err || buf_put(&env, &none, sizeof(none)))
+		return NULL;
+	return (char **)env.data;
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Processes come, become others and go while a session runs. One that maps the runtime is attached to: at once where it
+ * waits for that (the command that was launched, and what that runs), a little later elsewhere.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/watch.h"
+#include "cmd/live.h"
+#include "plan/early.h"
+
+#define LOOKS_MAX 8
+
+/* A file with the runtime, and how it is probed. */
+struct look {
+	struct tgt *target; /* that had it first */
+	struct plan plan;
+};
+
+/* Something seen, until it is dealt with. */
+struct sight {
+	struct mxbpf_sighting seen;
+	uint64_t ran_ns; /* how long it went on before it was stopped, if it was */
+};
+
+struct follow {
+	struct watch *watch;
+	struct buf queue;	      /* of struct sight, oldest first */
+	struct buf ended;	      /* of uint32_t: tgids whose probes are still there */
+	struct look looks[LOOKS_MAX]; /* besides that of struct live, which is the first */
+	unsigned nlooks;
+	struct hash plans;  /* tgid -> struct plan *, borrowed, while its probes are in */
+	struct sight found; /* of the runtime, while live_await() waits for it; kind 0: none */
+};
+
+static void give_up(struct live *l, uint32_t tgid, const struct err *e)
+{
+	/* Most that cannot be looked at have ended by now. */
+	if (e->cls != ERR_TARGET || l->o->verbose)
+		cmd_warn("process %u is not followed: %s", tgid, e->why);
+}
+
+static void watch_its_loader(struct live *l, struct tgt *t)
+{
+	struct tgt_lib *lib;
+	struct err e = {0};
+	uint64_t off;
+
+	if (!plan_loader(t, &lib, &off, &e) && watch_loader(l->follow->watch, tgt_pid(t), lib->open_path, off, &e))
+		cmd_warn("%s", e.why);
+}
+
+static bool same_build(const struct tgt_lib *a, const struct tgt_lib *b)
+{
+	if (!a->build_id_bytes)
+		return a->dev == b->dev && a->ino == b->ino;
+	return a->build_id_bytes == b->build_id_bytes && !memcmp(a->build_id, b->build_id, a->build_id_bytes);
+}
+
+static struct plan *known_plan(struct live *l, const struct plan *p)
+{
+	struct follow *f = l->follow;
+	unsigned i;
+
+	if (l->plan.lib->dev == p->lib->dev && l->plan.lib->ino == p->lib->ino)
+		return &l->plan;
+	for (i = 0; i < f->nlooks; i++)
+		if (f->looks[i].plan.lib->dev == p->lib->dev && f->looks[i].plan.lib->ino == p->lib->ino)
+			return &f->looks[i].plan;
+	return NULL;
+}
+
+/* Takes plan and target over, or leaves them: then NULL. */
+static struct plan *keep(struct follow *f, struct tgt **t, struct plan *p)
+{
+	struct look *look;
+
+	if (f->nlooks == LOOKS_MAX)
+		return NULL;
+	look = &f->looks[f->nlooks++];
+	look->target = *t;
+	look->plan = *p;
+	*t = NULL;
+	*p = (struct plan){0};
+	return &look->plan;
+}
+
+static int remember(struct live *l, uint32_t tgid, struct plan *p)
+{
+	uint64_t *mine = hash_put(&l->follow->plans, tgid, 0);
+
+	if (!mine)
+		return -ENOMEM;
+	*mine = (uintptr_t)p;
+	return 0;
+}
+
+/* What came of attaching to one more process. at: what led to it; NULL: it was there before. */
+static int joined(struct live *l, uint32_t tgid, struct plan *p, int err, const struct sight *at)
+{
+	uint64_t ran_ns = !at ? 0 : at->seen.stopped ? at->ran_ns : live_now_ns(CLOCK_MONOTONIC) - at->seen.ts_ns;
+
+	if (!err)
+		err = remember(l, tgid, p);
+	if (err) {
+		l->session.unfollowed++;
+		return err;
+	}
+	l->session.followed++;
+	if (ran_ns > l->session.follow_lag_ns)
+		l->session.follow_lag_ns = ran_ns;
+	if (l->o->verbose)
+		fprintf(stderr, "following process %u\n", tgid);
+	return 0;
+}
+
+/* Names, tables and probes are one session's, hence one build's. */
+static int attach_to(struct live *l, struct tgt **t, const struct sight *at, struct err *e)
+{
+	uint32_t tgid = (uint32_t)tgt_pid(*t);
+	struct plan p, *kept = NULL;
+	int err = plan_make(*t, l->groups, false, &p, e);
+
+	if (!err && !same_build(l->plan.lib, p.lib))
+		err = err_set(e, ERR_RUNTIME, -ENOTSUP, "%s is another build than the first one, %s", p.lib->path,
+			      l->plan.lib->path);
+	if (!err)
+		err = att_attach(l->att, &p, (pid_t)tgid, e);
+	if (!err) {
+		kept = known_plan(l, &p);
+		kept = kept ? kept : keep(l->follow, t, &p);
+		err = kept ? 0 : err_set(e, ERR_RUNTIME, -E2BIG, "more than %d copies of the library", LOOKS_MAX);
+	}
+	plan_fini(&p);
+	return joined(l, tgid, kept, err, at);
+}
+
+/* Looks at what a process has mapped by now. */
+static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct err *e)
+{
+	struct tgt *t;
+	int err = tgt_open((pid_t)tgid, &t, e);
+
+	if (err)
+		return err;
+	if (!plan_has_runtime(t)) {
+		watch_its_loader(l, t);
+	} else if (!l->target) {
+		l->target = t;
+		return 0;
+	} else if (l->att && !att_has(l->att, (pid_t)tgid)) {
+		err = attach_to(l, &t, at, e);
+	}
+	tgt_close(t);
+	return err;
+}
+
+static int sight_mapped(struct live *l, const struct sight *at, struct err *e)
+{
+	return look_at(l, at->seen.tgid, at, e);
+}
+
+static int sight_fork(struct live *l, const struct sight *at, struct err *e)
+{
+	uint64_t *of_parent = hash_get(&l->follow->plans, at->seen.parent, 0);
+	struct plan *plan = of_parent ? (struct plan *)(uintptr_t)*of_parent : NULL;
+	pid_t child = (pid_t)at->seen.tgid, parent = (pid_t)at->seen.parent;
+
+	if (hash_get(&l->follow->plans, at->seen.tgid, 0)) /* one of the same number has ended just now */
+		live_sweep(l);
+	watch_inherit(l->follow->watch, child, parent);
+	return plan ? joined(l, at->seen.tgid, plan, att_follow(l->att, plan, child, parent, e), at) : 0;
+}
+
+static void leave(struct live *l, uint32_t tgid, bool wait)
+{
+	uint64_t plan;
+
+	watch_forget(l->follow->watch, (pid_t)tgid);
+	if (hash_del(&l->follow->plans, tgid, 0, &plan))
+		att_leave(l->att, (pid_t)tgid, wait);
+}
+
+/* Probes of the program it was would hit in the one it is, with the wrong addresses. */
+static int sight_exec(struct live *l, const struct sight *at, struct err *e)
+{
+	leave(l, at->seen.tgid, true);
+	return look_at(l, at->seen.tgid, at, e);
+}
+
+/* Removing probes holds up the attaching of others, so the dead wait for live_sweep(). */
+static int sight_exit(struct live *l, const struct sight *at, struct err *e)
+{
+	return buf_put(&l->follow->ended, &at->seen.tgid, sizeof(at->seen.tgid));
+}
+
+static int (*const sights[])(struct live *l, const struct sight *at, struct err *e) = {
+	[MXBPF_SIGHT_FORK] = sight_fork,
+	[MXBPF_SIGHT_EXEC] = sight_exec,
+	[MXBPF_SIGHT_MAPPED] = sight_mapped,
+	[MXBPF_SIGHT_EXIT] = sight_exit,
+};
+
+void live_sweep(struct live *l)
+{
+	struct buf *ended;
+	size_t i;
+
+	if (!l->follow)
+		return;
+	ended = &l->follow->ended;
+	for (i = 0; i < buf_count(ended, uint32_t); i++)
+		leave(l, *buf_at(ended, uint32_t, i), false);
+	ended->len = 0;
+}
+
+/* Forked children of what was launched run, so they are stopped before anything else is dealt with. */
+static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
+{
+	struct sight at = {.seen = *seen};
+	struct live *l = ctx;
+
+	if (l->launch.pid && seen->kind == MXBPF_SIGHT_FORK) {
+		watch_stop(&at.seen);
+		at.ran_ns = live_now_ns(CLOCK_MONOTONIC) - seen->ts_ns;
+	}
+	if (buf_put(&l->follow->queue, &at, sizeof(at)))
+		watch_continue(&at.seen);
+}
+
+static bool next_sight(struct follow *f, struct sight *at)
+{
+	if (!f->queue.len)
+		return false;
+	*at = *buf_at(&f->queue, struct sight, 0);
+	f->queue.len -= sizeof(*at);
+	memmove(f->queue.data, f->queue.data + sizeof(*at), f->queue.len);
+	return true;
+}
+
+void live_sight(struct live *l)
+{
+	struct follow *f = l->follow;
+	bool found = l->target;
+	struct sight at;
+	struct err e;
+
+	while (watch_take(f->watch, on_sighting, l), !f->found.seen.kind && next_sight(f, &at)) {
+		e = (struct err){0};
+		if (at.seen.kind < sizeof(sights) / sizeof(sights[0]) && sights[at.seen.kind] &&
+		    sights[at.seen.kind](l, &at, &e))
+			give_up(l, at.seen.tgid, &e);
+		if (!found && l->target)
+			f->found = at;
+		else
+			watch_continue(&at.seen);
+	}
+}
+
+int live_sight_fd(const struct live *l)
+{
+	return l->follow ? watch_fd(l->follow->watch) : -1;
+}
+
+static int open_follow(struct live *l, struct err *e)
+{
+	struct follow *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (watch_open(!l->o->no_follow, l->o->backend, &f->watch, e)) {
+		free(f);
+		return e->code;
+	}
+	l->follow = f;
+	return 0;
+}
+
+/* Those that were there before. */
+static int follow_children(struct live *l, pid_t parent)
+{
+	char name[64], *list = NULL, *p, *end;
+	struct err e;
+	size_t cap = 0;
+	long child;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/children", parent, parent);
+	f = fopen(name, "re");
+	if (!f)
+		return 0; /* it has ended */
+	if (getline(&list, &cap, f) < 0 && list)
+		*list = '\0';
+	fclose(f);
+	for (p = list; p && (child = strtol(p, &end, 10)) > 0; p = end) {
+		e = (struct err){0};
+		if (watch_add(l->follow->watch, (pid_t)child, false, &e) || look_at(l, (uint32_t)child, NULL, &e))
+			give_up(l, (uint32_t)child, &e);
+		follow_children(l, (pid_t)child);
+	}
+	free(list);
+	return 0;
+}
+
+int live_await(struct live *l, struct err *e)
+{
+	char looked[256];
+
+	if (open_follow(l, e) || watch_add(l->follow->watch, l->launch.pid, true, e) ||
+	    launch_go(&l->launch, l->o->command[0], e))
+		return e->code;
+	while (!l->target)
+		if (live_interrupted(l, UINT64_MAX))
+			return err_set(e, ERR_TARGET, -ENOENT,
+				       "'%s' has mapped no library that mxbpf knows; looked for %s", l->o->command[0],
+				       plan_looked_for(looked));
+	return plan_make(l->target, l->groups, false, &l->plan, e);
+}
+
+int live_follow(struct live *l, struct err *e)
+{
+	pid_t tgid = tgt_pid(l->target);
+
+	if (!l->follow && (l->o->no_follow || open_follow(l, e) || watch_add(l->follow->watch, tgid, false, e)))
+		return e->code;
+	if (remember(l, (uint32_t)tgid, &l->plan))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	return follow_children(l, l->launch.pid ? l->launch.pid : tgid);
+}
+
+void live_go_on(struct live *l)
+{
+	if (!l->follow)
+		return;
+	watch_continue(&l->follow->found.seen);
+	l->follow->found = (struct sight){0};
+	live_sight(l); /* what came meanwhile */
+}
+
+void live_follow_free(struct live *l)
+{
+	struct follow *f = l->follow;
+	struct sight at;
+	unsigned i;
+
+	if (!f)
+		return;
+	watch_continue(&f->found.seen);
+	while (next_sight(f, &at))
+		watch_continue(&at.seen);
+	watch_close(f->watch);
+	for (i = 0; i < f->nlooks; i++) {
+		plan_fini(&f->looks[i].plan);
+		tgt_close(f->looks[i].target);
+	}
+	hash_fini(&f->plans);
+	buf_fini(&f->queue);
+	buf_fini(&f->ended);
+	free(f);
+	l->follow = NULL;
+}

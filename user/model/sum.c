@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Several processes as if they were one. */
+#include <errno.h>
+
+#include "model/priv.h"
+
+static int count_processes(const struct mdl *m, struct hash *seen)
+{
+	unsigned cls;
+	size_t i;
+	int err = 0;
+
+	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
+		for (i = 0; i < buf_count(&m->rows[cls], void *) && !err; i++)
+			err = hash_put(seen, (*buf_at(&m->rows[cls], struct mdl_row *, i))->tgid, 0) ? 0 : -ENOMEM;
+	for (i = 0; i < buf_count(&m->mem_rows, void *) && !err; i++)
+		err = hash_put(seen, (*buf_at(&m->mem_rows, struct mdl_mem_row *, i))->tgid, 0) ? 0 : -ENOMEM;
+	return err;
+}
+
+unsigned mdl_nprocesses(const struct mdl *m)
+{
+	struct hash seen = {0};
+	unsigned n = m->summed;
+
+	if (!n && !count_processes(m, &seen))
+		n = (unsigned)seen.len;
+	hash_fini(&seen);
+	return n;
+}
+
+/* They ran side by side, so that their accounts add up; of the peaks that is an upper bound. */
+static int add_memory(struct mdl *sum, const struct mdl_mem_row *r)
+{
+	struct mdl_mem_row *all = mem_row(sum, 0, r->device);
+
+	if (!all)
+		return -ENOMEM;
+	add_sat(&all->allocs, r->allocs);
+	add_sat(&all->frees, r->frees);
+	add_sat(&all->alloc_bytes, r->alloc_bytes);
+	add_sat(&all->free_bytes, r->free_bytes);
+	add_sat(&all->live_bytes, r->live_bytes);
+	add_sat(&all->peak_bytes, r->peak_bytes);
+	add_sat(&all->low_bytes, r->low_bytes);
+	return 0;
+}
+
+/* What describes single processes or threads is left out. */
+static int feed_one(struct mdl *sum, struct mxbpf_rec *r)
+{
+	if (r->kind == MXBPF_MEM || (r->kind == MXBPF_NAME && ((struct mxbpf_name *)r)->kind == MXBPF_NAME_THREAD))
+		return 0;
+	r->tgid = 0;
+	return mdl_feed(sum, r, r->size);
+}
+
+struct mdl *mdl_sum(const struct mdl *m)
+{
+	struct mdl *sum = mdl_new();
+	struct buf recs = {0};
+	const struct mxbpf_rec *r;
+	size_t pos = 0, i;
+	bool bad;
+	int err = sum ? mdl_emit(m, &recs) : -ENOMEM;
+
+	while (!err && (r = mdl_next_rec(recs.data, recs.len, &pos, &bad)))
+		err = feed_one(sum, (struct mxbpf_rec *)r);
+	for (i = 0; i < buf_count(&m->mem_rows, void *) && !err; i++)
+		err = add_memory(sum, *buf_at(&m->mem_rows, struct mdl_mem_row *, i));
+	buf_fini(&recs);
+	if (err) {
+		mdl_free(sum);
+		return NULL;
+	}
+	sum->summed = mdl_nprocesses(m);
+	return sum;
+}

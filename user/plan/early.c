@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/early.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "adapter/adapter.h"
+#include "insn/insn.h"
+
+#define LOADER_GLOB    "ld-*.so*"
+#define LOADER_HOOK    "_dl_debug_state"
+#define HOOK_BYTES_MAX 64
+
+bool plan_has_runtime(struct tgt *t)
+{
+	int i;
+
+	for (i = 0; adapters[i]; i++)
+		if (tgt_find_lib(t, adapters[i]->lib_glob))
+			return true;
+	return false;
+}
+
+const char *plan_looked_for(char buf[256])
+{
+	size_t len = 0;
+	int i;
+
+	buf[0] = '\0';
+	for (i = 0; adapters[i] && len < 256; i++)
+		len += (size_t)snprintf(buf + len, 256 - len, "%s%s (%s)", i ? ", " : "", adapters[i]->lib_glob,
+					adapters[i]->title);
+	return buf;
+}
+
+int plan_loader(struct tgt *t, struct tgt_lib **lib, uint64_t *off, struct err *e)
+{
+	uint8_t code[HOOK_BYTES_MAX];
+	struct insn_entry entry;
+	struct elf_sym sym;
+	struct elf *elf;
+	size_t n;
+	int err;
+
+	*lib = tgt_find_lib(t, LOADER_GLOB);
+	if (!*lib)
+		return err_set(e, ERR_TARGET, -ENOENT, "process %d has no dynamic loader", tgt_pid(t));
+	err = tgt_lib_elf(t, *lib, &elf, e);
+	if (err)
+		return err;
+	err = elf_find_sym(elf, LOADER_HOOK, &sym, e);
+	n = !err && sym.size_bytes && sym.size_bytes < sizeof(code) ? sym.size_bytes : 1;
+	if (!err)
+		err = elf_read_va(elf, sym.va, code, n);
+	if (!err)
+		err = insn_place_entry(code, n, sym.va, &entry, e);
+	if (!err)
+		err = elf_exec_off(elf, sym.va + entry.delta_bytes, off);
+	return err ? err_set(e, ERR_TARGET, err, "%s has no hook for debuggers", (*lib)->path) : 0;
+}

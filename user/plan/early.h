@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be said of a process before there is a plan for it: whether it has a runtime yet, and where one will show.
+ */
+#ifndef PLAN_EARLY_H
+#define PLAN_EARLY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "target/target.h"
+
+/* Whether a library that an adapter knows is mapped. */
+bool plan_has_runtime(struct tgt *t);
+/* "libmxnet.so* (MXNet), ...". Returns buf. */
+const char *plan_looked_for(char buf[256]);
+
+/*
+ * The debugger hook of the process's dynamic loader (_dl_debug_state in glibc and musl), which it calls when it has
+ * mapped libraries and has not yet run any of their code. -ENOENT: it has no loader.
+ */
+int plan_loader(struct tgt *t, struct tgt_lib **lib, uint64_t *off, struct err *e);
+
+#endif
