@@ -163,12 +163,12 @@ int live_start(struct live *l, struct err *e)
 	if (att_load(&l->plan, pid, &ao, &l->att, e) || ring_start(att_ring_fd(l->att), on_chunk, l, &l->ring, e) ||
 	    att_attach(l->att, &l->plan, pid, e))
 		return e->code;
+	if (!l->ended && live_follow(l, &unfollowed))
+		cmd_warn("children are not followed: %s", unfollowed.why);
 	mark_start(l);
 	if (open_writer(l, e)) /* as late as possible: it replaces what bears the name */
 		return e->code;
 	att_activate(l->att, true);
-	if (live_follow(l, &unfollowed) && unfollowed.code)
-		cmd_warn("children are not followed: %s", unfollowed.why);
 	live_go_on(l);
 	if (!l->o->quiet)
 		fprintf(stderr, "attached: %u probes in %llu ms; Ctrl-C ends\n",

@@ -4,6 +4,7 @@
  * waits for that (the command that was launched, and what that runs), a little later elsewhere.
  */
 #include <errno.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,28 +280,38 @@ static int open_follow(struct live *l, struct err *e)
 	return 0;
 }
 
-/* Those that were there before. */
+static int follow_children(struct live *l, pid_t parent);
+
+static void follow_child(struct live *l, pid_t child)
+{
+	struct err e = {0};
+
+	if (watch_add(l->follow->watch, child, false, &e) || look_at(l, (uint32_t)child, NULL, &e))
+		give_up(l, (uint32_t)child, &e);
+	follow_children(l, child);
+}
+
+/* Those that were there before: each thread has a list of its own. */
 static int follow_children(struct live *l, pid_t parent)
 {
-	char name[64], *list = NULL, *p, *end;
-	struct err e;
-	size_t cap = 0;
+	char pattern[64], *list = NULL, *p, *end;
+	glob_t threads = {0};
+	size_t cap = 0, i;
 	long child;
 	FILE *f;
 
-	snprintf(name, sizeof(name), "/proc/%d/task/%d/children", parent, parent);
-	f = fopen(name, "re");
-	if (!f)
-		return 0; /* it has ended */
-	if (getline(&list, &cap, f) < 0 && list)
-		*list = '\0';
-	fclose(f);
-	for (p = list; p && (child = strtol(p, &end, 10)) > 0; p = end) {
-		e = (struct err){0};
-		if (watch_add(l->follow->watch, (pid_t)child, false, &e) || look_at(l, (uint32_t)child, NULL, &e))
-			give_up(l, (uint32_t)child, &e);
-		follow_children(l, (pid_t)child);
+	snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/children", parent);
+	if (glob(pattern, GLOB_NOSORT, NULL, &threads))
+		return 0; /* it has ended, or the kernel does not tell */
+	for (i = 0; i < threads.gl_pathc; i++) {
+		f = fopen(threads.gl_pathv[i], "re");
+		if (f && getline(&list, &cap, f) > 0)
+			for (p = list; (child = strtol(p, &end, 10)) > 0; p = end)
+				follow_child(l, (pid_t)child);
+		if (f)
+			fclose(f);
 	}
+	globfree(&threads);
 	free(list);
 	return 0;
 }

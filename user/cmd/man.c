@@ -141,6 +141,28 @@ static const struct {
 	 ".PP\n"},
 	{"COMMANDS", print_commands, ""},
 	{"OPTIONS", print_options, ""},
+	{"COMMANDS THAT IT RUNS", NULL,
+	 "\\fBmxbpf \\-\\- python train.py\\fR runs a command and looks at it, and at what that runs in turn, from "
+	 "the\n"
+	 "first call of a runtime's library on.\n"
+	 "Under sudo the command belongs to who called sudo: user, groups and the environment that sudo was called\n"
+	 "with, and variables that were given to mxbpf besides.\n"
+	 "It has mxbpf's standard input, output and error; the tables come when it has ended, behind what it wrote.\n"
+	 "\\fB\\-d\\fR ends the window, not the command.\n"
+	 "INT, TERM and HUP that another process sends to mxbpf are passed on; those of the terminal reach both.\n"
+	 "The exit status is the command's, 128 and the signal if one ended it; if it is 0, mxbpf's own.\n"
+	 ".PP\n"
+	 "At each exec, and when its loader has mapped larger libraries, the command is stopped with SIGSTOP until\n"
+	 "mxbpf has looked; forked children are stopped as soon as they are seen.\n"
+	 "Should mxbpf be killed meanwhile, a helper of it lets them go on.\n"
+	 "A process that mxbpf has not launched is never stopped.\n"},
+	{"CHILDREN", NULL,
+	 "Children of the process are looked at as well, and theirs: those that are there, and those that come.\n"
+	 "A child that is a new program is looked at when it maps the same build of the runtime's library.\n"
+	 "Tables show the sum of all processes; JSON has the rows of each, with its pid, and a trace its tracks.\n"
+	 "A line \\fIothers\\fR says how many there were and for how long, at the most, one ran before it had probes;\n"
+	 "\\fIMISSED\\fR counts those that ended before, or could not be looked at.\n"
+	 "The peak of the memory is then the sum of each one's peak, hence an upper bound.\n"},
 	{"OUTPUT", NULL,
 	 "Standard output carries the result and nothing else.\n"
 	 "Standard error carries messages: \\fIattached: N probes\\fR once events are truly being taken and, on a\n"

@@ -62,15 +62,17 @@ static void put_followed(struct snk *s, const char *prefix)
 	char text[32];
 
 	if (ss->followed) {
-		out_printf(s->out, "%sothers   %s more processes followed", prefix, fmt_count(ss->followed, text));
+		out_printf(s->out, "%sothers   %s more process%s followed", prefix, fmt_count(ss->followed, text),
+			   ss->followed == 1 ? "" : "es");
 		if (ss->follow_lag_ns)
 			out_printf(s->out, ", each from at most %s after its start on",
 				   fmt_ns(ss->follow_lag_ns, text));
 		out_puts(s->out, n > 1 ? "; rows are sums\n" : "\n");
 	}
 	if (ss->unfollowed)
-		out_printf(s->out, "%sMISSED   %s processes of the job: most ended before probes were in\n", prefix,
-			   fmt_count(ss->unfollowed, text));
+		out_printf(s->out,
+			   "%sMISSED   %s more process%s: ended before probes were in, or could not be looked at\n",
+			   prefix, fmt_count(ss->unfollowed, text), ss->unfollowed == 1 ? "" : "es");
 }
 
 /* Calls in flight at attach or detach are unmatched in every healthy session: they alone raise no alarm. */
