@@ -199,29 +199,37 @@ __noinline int frame_drop(struct mxbpf_thread *t, __u64 now)
 	return 0;
 }
 
+__noinline int frame_forget(struct mxbpf_thread *t, __u32 i)
+{
+	struct mxbpf_cut_check *c;
+	struct mxbpf_frame *f;
+
+	if (!t)
+		return 0;
+	f = frame_at(t, i);
+	if (!f)
+		return 0;
+	if (f->twin_dur_ns) /* it ended before */
+		twin_emit(t, f);
+	c = f->end == MXBPF_END_CUT ? cut_check(f->func) : 0;
+	if (c)
+		__sync_fetch_and_add(&c->unwound, 1);
+	t->counts[MXBPF_COUNT_UNMATCHED] += f->end != MXBPF_END_KEY;
+	return 0;
+}
+
 /*
  * Events were not taken for a while: whether what is open ended in it nobody knows. What ends by key is counted where
  * it is found by key.
  */
 __noinline int frames_forget(struct mxbpf_thread *t)
 {
-	struct mxbpf_cut_check *c;
-	struct mxbpf_frame *f;
 	__u32 i;
 
 	if (!t)
 		return 0;
-	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
-		f = frame_at(t, i);
-		if (!f || i >= t->depth)
-			break;
-		if (f->twin_dur_ns) /* it ended before */
-			twin_emit(t, f);
-		c = f->end == MXBPF_END_CUT ? cut_check(f->func) : 0;
-		if (c)
-			__sync_fetch_and_add(&c->unwound, 1);
-		t->counts[MXBPF_COUNT_UNMATCHED] += f->end != MXBPF_END_KEY;
-	}
+	for (i = 0; i < MXBPF_FRAMES_MAX && i < t->depth; i++)
+		frame_forget(t, i);
 	t->depth = 0;
 	t->over = 0;
 	return 0;
