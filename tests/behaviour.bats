@@ -53,7 +53,7 @@ end_by_signal() {
 }
 
 @test "the target's end ends the session with complete outputs and exit code 0" {
-	start_workload --tiny --steps 300
+	start_workload --tiny --steps 1500
 	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
 	wait_exit "$MXBPF_PID" 60
 	expect_complete
