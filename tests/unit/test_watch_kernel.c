@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "unit.h"
+
+#define SEEN_MAX 16
+
+struct seen {
+	struct mxbpf_sighting all[SEEN_MAX];
+	unsigned n;
+};
+
+static void remember(void *ctx, const struct mxbpf_sighting *s)
+{
+	struct seen *seen = ctx;
+
+	if (seen->n < SEEN_MAX)
+		seen->all[seen->n++] = *s;
+}
+
+/* A child that waits for a byte, or for the end of the pipe, and then does it. */
+static pid_t child(int *go, void (*then)(void))
+{
+	int ends[2];
+	pid_t pid;
+	char c;
+
+	if (pipe(ends))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		close(ends[1]);
+		if (read(ends[0], &c, 1) < 0)
+			_exit(1);
+		then();
+		_exit(0);
+	}
+	close(ends[0]);
+	*go = ends[1];
+	return pid;
+}
+
+static void run_true(void)
+{
+	execl("/proc/self/exe", "test_watch_kernel", "--end", NULL);
+}
+
+static void fork_once(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+}
+
+static void vfork_once(void)
+{
+	pid_t pid = vfork();
+
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+}
+
+/* Until the process has done all, or is stopped; returns what waitpid() says. */
+static int watched(struct watch *w, void (*what)(void), bool launched, struct seen *seen, pid_t *pid)
+{
+	struct err e = {0};
+	int go, status = 0;
+
+	memset(seen, 0, sizeof(*seen));
+	*pid = child(&go, what);
+	CHECK(!watch_add(w, *pid, launched, &e));
+	close(go);
+	waitpid(*pid, &status, WUNTRACED);
+	watch_take(w, remember, seen);
+	return status;
+}
+
+static bool saw(const struct seen *s, enum mxbpf_sight kind, pid_t tgid)
+{
+	unsigned i;
+
+	for (i = 0; i < s->n; i++)
+		if (s->all[i].kind == kind && (!tgid || s->all[i].tgid == (uint32_t)tgid))
+			return true;
+	return false;
+}
+
+static void test_stop(struct watch *w)
+{
+	struct seen seen;
+	pid_t pid;
+	int status = watched(w, run_true, true, &seen, &pid);
+
+	CHECK(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
+	CHECK(seen.n == 1 && seen.all[0].kind == MXBPF_SIGHT_EXEC && seen.all[0].stopped);
+	watch_continue(&seen.all[0]);
+	CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+static void test_no_stop(struct watch *w)
+{
+	struct seen seen;
+	pid_t pid;
+	int status = watched(w, run_true, false, &seen, &pid);
+
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+	CHECK(saw(&seen, MXBPF_SIGHT_EXEC, pid) && saw(&seen, MXBPF_SIGHT_EXIT, pid) && !seen.all[0].stopped);
+}
+
+static void test_forks(struct watch *w, struct watch *alone)
+{
+	struct seen seen;
+	pid_t pid;
+
+	watched(w, fork_once, false, &seen, &pid);
+	CHECK(seen.n == 3 && seen.all[0].kind == MXBPF_SIGHT_FORK && seen.all[0].parent == (uint32_t)pid);
+	CHECK(saw(&seen, MXBPF_SIGHT_EXIT, (pid_t)seen.all[0].tgid) && saw(&seen, MXBPF_SIGHT_EXIT, pid));
+	watched(w, vfork_once, false, &seen, &pid);
+	CHECK(!saw(&seen, MXBPF_SIGHT_FORK, 0) && saw(&seen, MXBPF_SIGHT_EXIT, pid));
+	watched(alone, fork_once, false, &seen, &pid);
+	CHECK(seen.n == 1 && saw(&seen, MXBPF_SIGHT_EXIT, pid));
+}
+
+static void test_close(void)
+{
+	struct watch *w = NULL;
+	struct err e = {0};
+	pid_t pid;
+	int go, status;
+
+	CHECK(!watch_open(true, NULL, &w, &e));
+	pid = child(&go, run_true);
+	CHECK(!watch_add(w, pid, true, &e));
+	close(go);
+	CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+	watch_close(w); /* nobody has read that it stopped */
+	CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+int main(int argc, char **argv)
+{
+	struct watch *w = NULL, *alone = NULL;
+	struct err e = {0};
+
+	if (argc > 1)
+		return 7;
+	if (geteuid()) {
+		puts("1..0 # SKIP needs root");
+		return 0;
+	}
+	TEST("watching opens, with and without children")
+	{
+		CHECK(!watch_open(true, NULL, &w, &e) && !watch_open(false, NULL, &alone, &e));
+	}
+	if (!w || !alone) {
+		puts(e.why);
+		UNIT_MAIN_END;
+	}
+	TEST("a launched process is stopped at exec until it is let go")
+	test_stop(w);
+	TEST("a process that was not launched is seen to exec and exit, and never stopped")
+	test_no_stop(w);
+	TEST("forked children are seen, also to exit; vforked ones only once they are programs; none without --follow")
+	test_forks(w, alone);
+	TEST("the end of watching lets go what is stopped and not yet read")
+	test_close();
+	watch_close(w);
+	watch_close(alone);
+	UNIT_MAIN_END;
+}
