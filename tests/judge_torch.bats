@@ -66,8 +66,9 @@ judged() { # PROGRAM
 @test "the judge finds a row, a count, an allocation or a byte too many" {
 	judged sgd
 	local change
-	for change in '.tables.operator[0].count += 1' 'del(.tables.operator[3])' '.tables.operator += [{name: "aten::new", count: 1}]' \
-		'.tables.memory[0].frees += 1' '.tables.memory[0].alloc_bytes += 4' '.loss.dropped = 1'; do
+	for change in '.tables.operator[0].count += 1' 'del(.tables.operator[3])' '.tables.operator += [.tables.operator[0] * {name: "aten::new"}]' \
+		'.tables.memory[0].frees += 1' '.tables.memory[0].alloc_bytes += 4' '.loss.dropped = 1' \
+		'.tables.operator[0].self_alloc_bytes += 4'; do
 		jq "$change" mxbpf.json >changed.json
 		echo "$change"
 		run compare builtin.json changed.json

@@ -21,14 +21,15 @@ class Builtin:
         self.start = self.profile.start
         self.stop = self.profile.stop
 
-    def counts(self):
-        """Rows of key_averages(): what torch counts, after its own rules."""
-        counts = collections.Counter()
+    def rows(self):
+        """Of key_averages(): what torch counts, after its own rules. {name: [calls, bytes, own bytes]}"""
+        rows = collections.defaultdict(lambda: [0, 0, 0])
         for row in self.profile.key_averages():
             # Allocations outside of operators: they are compared as memory.
             if row.key != '[memory]':
-                counts[row.key] += row.count
-        return dict(sorted(counts.items()))
+                values = row.count, row.cpu_memory_usage, row.self_cpu_memory_usage
+                rows[row.key] = [a + b for a, b in zip(rows[row.key], values)]
+        return dict(sorted(rows.items()))
 
     def events(self):
         events = self.profile.events()
@@ -41,18 +42,25 @@ class Builtin:
             'start_us': e.time_range.start,
             'dur_us': e.time_range.end - e.time_range.start,
             'parent': None if e.cpu_parent is None else index[id(e.cpu_parent)],
-            'shapes': e.input_shapes,
-            'dtypes': getattr(e, 'input_dtypes', None),
+            'tensors': kineto.tensors(e.input_dtypes, e.structured_input_shapes),
             'sequence': e.sequence_nr,
             'forward_thread': e.fwd_thread,
             'self_bytes': e.self_cpu_memory_usage,
             'bytes': e.cpu_memory_usage,
         } for e in events]
 
+    def slices(self):
+        """As kineto.slices(), of what is left when duplicates are removed: torch's trace still has them."""
+        count = collections.Counter()
+        for e in self.profile.events():
+            if e.name != '[memory]':
+                count[e.name, kineto.tensors(e.input_dtypes, e.structured_input_shapes)] += 1
+        return kineto.listed(count)
+
     def report(self):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, 'trace.json')
             self.profile.export_chrome_trace(path)
             trace = kineto.read(path)
-        return {'counts': self.counts(), 'events': self.events(), 'memory': kineto.memory(trace),
-                'links': kineto.links(trace), 'slices': kineto.slices(trace)}
+        return {'rows': self.rows(), 'events': self.events(), 'memory': kineto.memory(trace),
+                'links': kineto.links(trace), 'slices': self.slices()}

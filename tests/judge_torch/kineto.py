@@ -30,15 +30,22 @@ def links(trace):
         if e.get('cat') == 'fwdbwd':
             ends[e['id']][e['ph']] = names.get((e['tid'], e['ts']), 'no slice')
     count = collections.Counter((e.get('s', 'no start'), e.get('f', 'no end')) for e in ends.values())
-    return sorted([forward, backward, n] for (forward, backward), n in count.items())
+    return listed(count)
+
+
+def tensors(types, sizes):
+    """Of a call; one without dimensions looks like an argument that is no tensor."""
+    return ' '.join('%s%s' % (t, json.dumps(s)) for t, s in zip(types or (), sizes or ()) if s)
 
 
 def slices(trace):
-    """[[name, sizes and types of its tensors, how many]]; a tensor without dimensions looks like an argument that is none."""
+    """[[name, sizes and types of its tensors, how many]]"""
     count = collections.Counter()
     for e in trace:
         if e.get('ph') == 'X' and e.get('cat') in SLICES:
-            sizes, types = (e['args'].get(key, []) for key in ('Input Dims', 'Input type'))
-            tensors = ' '.join('%s%s' % (t, json.dumps(s)) for s, t in zip(sizes, types) if s)
-            count[e['name'], tensors] += 1
-    return sorted([name, tensors, n] for (name, tensors), n in count.items())
+            count[e['name'], tensors(e['args'].get('Input type'), e['args'].get('Input Dims'))] += 1
+    return listed(count)
+
+
+def listed(count):
+    return sorted([*key, n] for key, n in count.items())
