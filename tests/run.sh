@@ -16,9 +16,9 @@ MXBPF_TEST_LIBMXNET=$(echo "$O"/deps/venv/lib/python3*/site-packages/mxnet/libmx
 MXBPF_TEST_LIBTORCH=$(echo "$O"/deps/torch/lib/python3*/site-packages/torch/lib/libtorch_cpu.so)
 export O REPO MXBPF PYTHON PYTHON_TORCH MXBPF_TEST_LIBMXNET MXBPF_TEST_LIBTORCH
 # A test that hangs must not take the 15 minutes of the whole run.
-export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
+export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-300}
 UNIT_SECONDS=60
-FILE_SECONDS=400
+FILE_SECONDS=900
 
 LOGS=$O/test
 passed=0 failed=0 skipped=0
