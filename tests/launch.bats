@@ -39,8 +39,9 @@ as_sudo() { # MXBPF_ARGS...
 }
 
 @test "under sudo the command is its caller's: user, groups, environment, and no right beyond" {
+	# Signals 32 and 33 are the C library's own: whoever started the tests may have left them ignored.
 	run --separate-stderr as_sudo "$MXBPF" -q -- sh -c 'id -u; id -g; id -G; echo "$HOME $PATH $OWN $SHARED"; env | grep -c ^SUDO_;
-		grep -E "^(Cap[IPEA]|Sig[BI])" /proc/self/status | cut -f 2 | sort -u'
+		grep -E "^(Cap[IPEA]|Sig[BI])" /proc/self/status | cut -f 2 | sed s/0000000180000000/0000000000000000/ | sort -u'
 	[[ $output == "65534
 65534
 65534
