@@ -65,11 +65,6 @@ static int choose_backend(struct att *a, const struct plan *p, const char *name,
 	return 0;
 }
 
-static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	return 0;
-}
-
 static struct variant *variant_of(struct att *a, const struct mxbpf_row *row)
 {
 	unsigned i;
@@ -171,7 +166,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	if (!a)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (!o->verbose)
-		libbpf_set_print(silent);
+		backend_quiet();
 	a->ring_bytes = o->ring_bytes ? o->ring_bytes : MXBPF_RING_BYTES;
 	err = choose_backend(a, p, o->backend, e);
 	if (err)

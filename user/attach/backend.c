@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/backend.h"
 
+#include <bpf/libbpf.h>
+
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
@@ -135,4 +137,14 @@ void backend_close(struct buf *fds, bool wait)
 		free(own);
 	}
 	close_all(fds);
+}
+
+static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	return 0;
+}
+
+void backend_quiet(void)
+{
+	libbpf_set_print(silent);
 }

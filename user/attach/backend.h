@@ -25,4 +25,7 @@ int backend_load_failed(int err, struct err *e);
  */
 void backend_close(struct buf *fds, bool wait);
 
+/* libbpf says nothing more on stderr: what is wrong goes by struct err. */
+void backend_quiet(void);
+
 #endif

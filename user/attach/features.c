@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the running kernel can do, found by trying. */
 #include "attach/attach.h"
+#include "attach/backend.h"
 
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
@@ -81,11 +82,6 @@ static const struct {
 	 "other processes on the library are slowed too; Linux 6.10 or later has it"},
 };
 
-static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	return 0;
-}
-
 /* One row for each backend; one of them is needed, so the last is if no other works. */
 static unsigned backend_rows(struct att_feature *rows, unsigned max)
 {
@@ -108,7 +104,7 @@ unsigned att_features(struct att_feature *rows, unsigned max)
 {
 	unsigned i, n;
 
-	libbpf_set_print(silent);
+	backend_quiet();
 	n = backend_rows(rows, max);
 	for (i = 0; i < sizeof(features) / sizeof(features[0]) && n < max; i++, n++) {
 		bool ok = features[i].works();
