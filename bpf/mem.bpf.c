@@ -71,5 +71,6 @@ static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t
 	r->bytes = bytes;
 	r->tid = t->tid;
 	r->device = row->device_const ? row->device_const : fetch_device(ctx, t, &row->device);
+	r->addr = fetch(ctx, t, &row->key);
 	ring_submit(t, r);
 }

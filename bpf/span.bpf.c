@@ -4,6 +4,7 @@
  * of frames in its slot; what ends by key stands in a map as well, since another thread may end it.
  */
 #include "common.bpf.h"
+#include "detail.bpf.h"
 #include "name.bpf.h"
 
 struct {
@@ -37,6 +38,20 @@ static __always_inline struct mxbpf_frame *frame_top(struct mxbpf_thread *t)
 	return frame_at(t, t->depth - 1);
 }
 
+/* Room for a span's record, with its details if there are any. */
+static __always_inline struct mxbpf_span *span_reserve(struct mxbpf_thread *t)
+{
+	struct mxbpf_span *r = ring_reserve(t, cfg_details ? sizeof(*r) : MXBPF_SPAN_BYTES_PLAIN);
+
+	if (!r)
+		return 0;
+	r->h.kind = MXBPF_SPAN;
+	r->h.size = cfg_details ? sizeof(*r) : MXBPF_SPAN_BYTES_PLAIN;
+	r->h.tgid = t->tgid;
+	r->end_tid = t->tid;
+	return r;
+}
+
 /* One finished span into the ring. */
 __noinline int span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now, __u32 flags)
 {
@@ -44,25 +59,27 @@ __noinline int span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 no
 
 	if (!t || !f)
 		return 0;
-	r = ring_reserve(t, sizeof(*r));
+	r = span_reserve(t);
 	if (!r)
 		return 0;
-	r->h.kind = MXBPF_SPAN;
-	r->h.size = sizeof(*r);
-	r->h.tgid = t->tgid;
 	r->h.ts_ns = f->start_ns;
 	r->dur_ns = now - f->start_ns;
 	r->self_ns = r->dur_ns - f->child_ns;
 	r->name_id = f->name_id;
 	r->link = f->link;
 	r->tid = f->tid;
-	r->end_tid = t->tid;
 	r->device = f->device;
 	r->cls = f->cls;
-	r->flags = flags;
+	r->flags = f->flags | flags;
 	r->probe = f->probe;
 	r->alloc_bytes = f->alloc_bytes;
 	r->self_alloc_bytes = f->self_alloc_bytes;
+	if (cfg_details) {
+		r->args_id = f->args_id;
+		r->stack_id = f->stack_id;
+		r->seq = f->seq;
+		r->origin = f->origin;
+	}
 	ring_submit(t, r);
 	return 0;
 }
@@ -70,24 +87,27 @@ __noinline int span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 no
 /* The first child turned out not to be the only one: it is a span of its own after all. */
 static __always_inline void twin_emit(struct mxbpf_thread *t, struct mxbpf_frame *f)
 {
-	struct mxbpf_span *r = ring_reserve(t, sizeof(*r));
+	struct mxbpf_span *r = span_reserve(t);
 
 	if (r) {
-		r->h.kind = MXBPF_SPAN;
-		r->h.size = sizeof(*r);
-		r->h.tgid = t->tgid;
 		r->h.ts_ns = f->twin_start_ns;
 		r->dur_ns = f->twin_dur_ns;
 		r->self_ns = f->twin_dur_ns - f->twin_child_ns;
 		r->name_id = f->name_id;
 		r->link = f->twin_link;
-		r->tid = r->end_tid = t->tid;
+		r->tid = t->tid;
 		r->device = f->twin_device;
 		r->cls = f->cls;
 		r->flags = f->twin_flags;
 		r->probe = f->probe;
 		r->alloc_bytes = f->twin_alloc_bytes;
 		r->self_alloc_bytes = f->twin_self_alloc_bytes;
+		if (cfg_details) {
+			r->args_id = f->twin_args_id;
+			r->stack_id = f->twin_stack_id;
+			r->seq = f->twin_seq;
+			r->origin = f->origin;
+		}
 		ring_submit(t, r);
 	}
 	f->twin_dur_ns = 0;
@@ -118,6 +138,7 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 	f = frame_top(t);
 	if (!f)
 		return 0;
+	detail_close(t, f);
 	if (f->twin_dur_ns) { /* the only child: what was in it was in this one */
 		f->child_ns -= f->twin_dur_ns - f->twin_child_ns;
 		f->self_alloc_bytes += f->twin_self_alloc_bytes;
@@ -131,11 +152,16 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 			parent->twin_start_ns = f->start_ns;
 			parent->twin_dur_ns = now - f->start_ns;
 			parent->twin_child_ns = f->child_ns;
-			parent->twin_flags = flags;
+			parent->twin_flags = f->flags | flags;
 			parent->twin_device = f->device;
 			parent->twin_link = f->link;
 			parent->twin_alloc_bytes = f->alloc_bytes;
 			parent->twin_self_alloc_bytes = f->self_alloc_bytes;
+			if (cfg_details) {
+				parent->twin_args_id = f->args_id;
+				parent->twin_stack_id = f->stack_id;
+				parent->twin_seq = f->seq;
+			}
 			return 0;
 		}
 		if (parent->twin_dur_ns)
@@ -311,6 +337,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	f->merge = row->merge_same;
 	f->tail = 0;
 	f->func = 0;
+	f->flags = row->span_flags;
 	if (row->end == MXBPF_END_CUT || row->end == MXBPF_END_NEXT)
 		func_open(ctx, f, row);
 	f->name_id = name_of(ctx, t, row);
@@ -323,6 +350,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	f->end = row->end;
 	f->probe = probe;
 	f->tid = t->tid;
+	detail_open(ctx, t, f, frame_at(t, d - 1), row);
 	f->start_ns = bpf_ktime_get_ns(); /* after the fetches: their cost is not the span's */
 	t->depth = d + 1;
 	if (row->end != MXBPF_END_KEY)

@@ -77,6 +77,13 @@ enum mxbpf_name_type {
 	MXBPF_NAMED_OBJECT = 4, /* address of a C++ object's vtable: user space knows its class */
 };
 
+/* What of a span is read beyond what every one has; asked for, as it costs. */
+enum mxbpf_detail {
+	MXBPF_DETAIL_ARGS = 1 << 0,  /* args_id */
+	MXBPF_DETAIL_STACK = 1 << 1, /* stack_id */
+	MXBPF_DETAIL_SEQ = 1 << 2,   /* seq and origin */
+};
+
 struct mxbpf_row {
 	__u8 action; /* enum mxbpf_action */
 	__u8 end;    /* enum mxbpf_end */
@@ -96,9 +103,13 @@ struct mxbpf_row {
 	struct mxbpf_fetch alt_name; /* NAMED_OBJECT with the vtable alt_object: address of a C string instead */
 	__u64 alt_object;	     /* set by the plan; 0 none */
 	__u32 device_const;	     /* MXBPF_DEVICE() where no recipe is needed; 0 none */
-	__u32 pad2;
+	__u8 span_flags;	     /* enum mxbpf_span_flag that its spans bear from the start */
+	__u8 details;		     /* enum mxbpf_detail that its spans can have */
+	__u8 pad2[2];
+	/* MXBPF_SPAN_BACKWARD: number and thread of the node. Absent: the running thread's next number. */
+	struct mxbpf_fetch seq, seq_thread;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 168);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 208);
 
 /* A NAMED_OBJECT id: the vtable's address with the static bit and this one; the row's tag above the address. */
 #define MXBPF_NAME_OBJECT_BIT (1ull << 62)
@@ -157,13 +168,16 @@ struct mxbpf_frame {
 	__u64 twin_start_ns, twin_dur_ns, twin_child_ns;
 	__u32 twin_flags, twin_device;
 	__u64 twin_link;
+	__u32 flags; /* enum mxbpf_span_flag */
 	__u32 pad;
-	__u32 pad2;
 	__s64 alloc_bytes;	/* taken less given back since it opened, on its thread */
 	__s64 self_alloc_bytes; /* of these, while it was the innermost */
 	__s64 twin_alloc_bytes, twin_self_alloc_bytes;
+	/* As in struct mxbpf_span; only where details were asked for. */
+	__u64 args_id, stack_id, seq, origin;
+	__u64 twin_args_id, twin_stack_id, twin_seq;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 152);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 208);
 
 /* Value of map `targets`. */
 struct mxbpf_target {

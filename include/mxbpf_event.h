@@ -31,6 +31,8 @@ enum mxbpf_kind {
 	/* 9 loss: carried by chunk headers, see mxbpf_file.h */
 	MXBPF_MEM = 10,	    /* user: allocation totals of one device                     struct mxbpf_mem */
 	MXBPF_AGG_MEM = 11, /* user: the memory columns of an AGG row before it     struct mxbpf_agg_mem */
+	MXBPF_GROUP = 12,   /* user: what a row's id is made of, before its use     struct mxbpf_group */
+	MXBPF_JOIN = 13,    /* user: a forward operator with its backward time      struct mxbpf_join */
 };
 
 struct mxbpf_rec {
@@ -51,10 +53,22 @@ enum mxbpf_class {
 };
 
 enum mxbpf_span_flag {
-	MXBPF_SPAN_ASYNC = 1 << 0,   /* ended on another thread, or after its function had returned: may
-				      * overlap other spans of its thread */
-	MXBPF_SPAN_UNWOUND = 1 << 1, /* no end seen; closed by a later event above its frame */
+	MXBPF_SPAN_ASYNC = 1 << 0,    /* ended on another thread, or after its function had returned: may
+				       * overlap other spans of its thread */
+	MXBPF_SPAN_UNWOUND = 1 << 1,  /* no end seen; closed by a later event above its frame */
+	MXBPF_SPAN_USER = 1 << 2,     /* the program's own mark, not the runtime's work */
+	MXBPF_SPAN_SEQ = 1 << 3,      /* seq holds a number */
+	MXBPF_SPAN_BACKWARD = 1 << 4, /* a node of the backward pass: seq is that of the operator that made it */
 };
+
+/*
+ * Joins a backward node to the operator that made it: both bear the same thread and number. Thread: the runtime's own
+ * number of the thread of the forward pass, from 1, 0 if not known. Numbers rise with each node made by that thread; an
+ * operator bears the next one to be given when it began, so the operator that made node N is the last to begin with N.
+ */
+#define MXBPF_SEQ(thread, nr) ((__u64)(thread) << 48 | ((__u64)(nr)&0xffffffffffffull))
+#define MXBPF_SEQ_THREAD(s)   ((__u32)((s) >> 48))
+#define MXBPF_SEQ_NR(s)	      ((s)&0xffffffffffffull)
 
 /*
  * A device as the runtime's adapter numbers it: type in the upper, ordinal in the lower 16 bits.
@@ -80,9 +94,15 @@ struct mxbpf_span {
 	 * its own thread, and of these, those outside the spans nested in it. */
 	__s64 alloc_bytes;
 	__s64 self_alloc_bytes;
+	/* Only where details were asked for (MXBPF_SPAN_BYTES_PLAIN without); 0 none. */
+	__u64 args_id;	/* of its tensors: a name of kind MXBPF_NAME_ARGS */
+	__u64 stack_id; /* of the interpreter's frames: a name of kind MXBPF_NAME_STACK */
+	__u64 seq;	/* MXBPF_SEQ(), with MXBPF_SPAN_SEQ */
+	__u64 origin;	/* seq of the innermost backward node it ran in; 0 none */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 80);
-#define MXBPF_SPAN_BYTES_MIN 64
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 112);
+#define MXBPF_SPAN_BYTES_MIN   64
+#define MXBPF_SPAN_BYTES_PLAIN 80
 
 /* name_id of a span whose name is a constant of the library: its address in the file with this bit set; user space
  * resolves it from there. */
@@ -96,8 +116,10 @@ struct mxbpf_alloc {
 	__s64 bytes; /* > 0 allocated, < 0 freed */
 	__u32 tid;
 	__u32 device;
+	__u64 addr; /* 0: not known. Not in the first recordings */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_alloc) == 32);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_alloc) == 40);
+#define MXBPF_ALLOC_BYTES_MIN 32
 
 /*
  * The innermost open span of a thread (src_*) handed `link` to the runtime. The span it causes carries
@@ -128,7 +150,39 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_name) == 32);
 enum mxbpf_name_kind {
 	MXBPF_NAME_SPAN = 0,   /* id is a name_id */
 	MXBPF_NAME_THREAD = 1, /* id is a tid; h.tgid its process */
+	/*
+	 * id is an args_id. Three lines of JSON, an element for each argument of the operator's schema: dimensions,
+	 * types, strides, as Kineto writes "Input Dims", "Input type" and "Input Strides"; what is no tensor has [] and
+	 * "". "[[8,3],[]]\n[\"float\",\"\"]\n[[3,1],[]]"
+	 */
+	MXBPF_NAME_ARGS = 2,
+	/* id is a stack_id. A line for each frame, innermost first: "train.py(12): step". Of a module's forward method
+	 * "nn.Module: Conv2d" stands as a line above it, where it can be told. */
+	MXBPF_NAME_STACK = 3,
 };
+
+/*
+ * A row of spans with details: its id is mdl_group_id() of the three. Rows without have none, and their id is their
+ * name's.
+ */
+struct mxbpf_group {
+	struct mxbpf_rec h; /* ts_ns: 0 */
+	__u64 id;	    /* that AGG and AGG_MEM bear as name_id */
+	__u64 name_id;
+	__u64 args_id;
+	__u64 stack_id;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 48);
+
+/* The spans of a forward operator and of the backward nodes that they made. */
+struct mxbpf_join {
+	struct mxbpf_rec h; /* ts_ns: 0 */
+	__u64 name_id;
+	__u64 count, total_ns;		 /* forward: operators that made nodes */
+	__u64 bwd_count, bwd_total_ns;	 /* nodes that they made */
+	__u64 deep_count, deep_total_ns; /* nodes made while those ran: double backward and deeper */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_join) == 72);
 
 /*
  * The histogram of durations is log-linear: 8 buckets an octave. Bucket of v: v itself below 8, else

@@ -50,7 +50,7 @@ static const struct mdl_session session = {
 static void span(struct buf *b, uint64_t i, uint64_t name_id)
 {
 	struct mxbpf_span s = {
-		.h = {.kind = MXBPF_SPAN, .size = sizeof(s), .tgid = 42, .ts_ns = START_NS + i},
+		.h = {.kind = MXBPF_SPAN, .size = MXBPF_SPAN_BYTES_PLAIN, .tgid = 42, .ts_ns = START_NS + i},
 		.dur_ns = 100 + i,
 		.self_ns = 100,
 		.name_id = name_id,
@@ -61,19 +61,19 @@ static void span(struct buf *b, uint64_t i, uint64_t name_id)
 		.cls = MXBPF_CLASS_OPERATOR,
 	};
 
-	CHECK(!buf_put(b, &s, sizeof(s)));
+	CHECK(!buf_put(b, &s, MXBPF_SPAN_BYTES_PLAIN));
 }
 
 static void alloc(struct buf *b, uint64_t i, int64_t bytes)
 {
 	struct mxbpf_alloc a = {
-		.h = {.kind = MXBPF_ALLOC, .size = sizeof(a), .tgid = 42, .ts_ns = START_NS + i},
+		.h = {.kind = MXBPF_ALLOC, .size = MXBPF_ALLOC_BYTES_MIN, .tgid = 42, .ts_ns = START_NS + i},
 		.bytes = bytes,
 		.tid = 42,
 		.device = MXBPF_DEVICE(1, 0),
 	};
 
-	CHECK(!buf_put(b, &a, sizeof(a)));
+	CHECK(!buf_put(b, &a, MXBPF_ALLOC_BYTES_MIN));
 }
 
 static void name(struct mdl *m, enum mxbpf_name_kind kind, uint64_t id, const char *text, size_t len)
@@ -729,7 +729,7 @@ static void full_disk(void)
 	CHECK(r && rec_reader_session(r)->incomplete);
 	collect(r, &out, &end);
 	in.len -= out.len < in.len ? in.len - out.len : 0;
-	CHECK(!end && same(&in, &out) && out.len > 5000 * sizeof(struct mxbpf_alloc));
+	CHECK(!end && same(&in, &out) && out.len > 5000 * MXBPF_ALLOC_BYTES_MIN);
 	rec_reader_close(r);
 	rec_writer_free(w);
 	CHECK(!umount(dir) && !rmdir(dir));

@@ -182,6 +182,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	if (err)
 		goto fail;
 	a->skel->rodata->cfg_wake_bytes = a->ring_bytes / 4;
+	a->skel->rodata->cfg_details = (__u8)o->details;
 	bpf_map__set_max_entries(a->skel->maps.calls, a->ring_bytes);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exit, true);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exec, true);

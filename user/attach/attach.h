@@ -17,6 +17,7 @@ struct att;
 struct att_opts {
 	const char *backend; /* name of the one to use; NULL: the best that the kernel has */
 	uint32_t ring_bytes; /* 0: MXBPF_RING_BYTES */
+	unsigned details;    /* mask of enum mxbpf_detail */
 	bool verbose;	     /* libbpf's own messages on stderr */
 };
 

@@ -38,6 +38,7 @@ struct cmd_opts {
 	const char *format;   /* --format, -f; NULL: the command's default */
 	const char *layout;   /* --layout: of word_layout() */
 	unsigned probes;      /* --probes: mask of enum probe_group */
+	unsigned details;     /* mask of enum mxbpf_detail */
 	int sort;	      /* --sort: enum snk_sort */
 	bool ascending;
 	unsigned top;	     /* --top; 0 all */

@@ -148,8 +148,10 @@ static void mark_start(struct live *l)
 
 int live_start(struct live *l, struct err *e)
 {
-	struct att_opts ao = {
-		.backend = l->o->backend, .ring_bytes = (uint32_t)l->o->ring_bytes, .verbose = l->o->verbose};
+	struct att_opts ao = {.backend = l->o->backend,
+			      .ring_bytes = (uint32_t)l->o->ring_bytes,
+			      .details = l->o->details,
+			      .verbose = l->o->verbose};
 	uint64_t until = live_now_ns(CLOCK_MONOTONIC) + l->o->delay_ns;
 	pid_t pid = tgt_pid(l->target);
 	struct err unfollowed = {0};

@@ -58,7 +58,7 @@ static const struct {
 	[MXBPF_SPAN] = {MXBPF_SPAN_BYTES_MIN, span_fits},
 	[MXBPF_AGG] = {sizeof(struct mxbpf_agg), agg_fits},
 	[MXBPF_COUNTER] = {sizeof(struct mxbpf_counter), counter_fits},
-	[MXBPF_ALLOC] = {sizeof(struct mxbpf_alloc), NULL},
+	[MXBPF_ALLOC] = {MXBPF_ALLOC_BYTES_MIN, NULL},
 	[MXBPF_EDGE] = {sizeof(struct mxbpf_edge), edge_fits},
 	[MXBPF_NAME] = {sizeof(struct mxbpf_name), name_fits},
 	[MXBPF_MEM] = {sizeof(struct mxbpf_mem), NULL},

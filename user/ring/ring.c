@@ -39,17 +39,19 @@ struct ring {
 	bool ended; /* no chunk will be queued any more */
 };
 
-/* Sizes of the kinds that BPF sends. */
-static const uint16_t rec_sizes[] = {
-	[MXBPF_SPAN] = sizeof(struct mxbpf_span),
-	[MXBPF_ALLOC] = sizeof(struct mxbpf_alloc),
-	[MXBPF_EDGE] = sizeof(struct mxbpf_edge),
+/* Sizes of the kinds that BPF sends: a span with details has more. */
+static const struct {
+	uint16_t bytes, with_details;
+} rec_sizes[] = {
+	[MXBPF_SPAN] = {MXBPF_SPAN_BYTES_PLAIN, sizeof(struct mxbpf_span)},
+	[MXBPF_ALLOC] = {sizeof(struct mxbpf_alloc)},
+	[MXBPF_EDGE] = {sizeof(struct mxbpf_edge)},
 };
 
 static bool rec_ok(const struct mxbpf_rec *r, size_t size)
 {
-	return size >= sizeof(*r) && r->kind < sizeof(rec_sizes) / sizeof(rec_sizes[0]) && rec_sizes[r->kind] &&
-	       r->size == size && size == rec_sizes[r->kind];
+	return size >= sizeof(*r) && r->kind < sizeof(rec_sizes) / sizeof(rec_sizes[0]) && r->size == size &&
+	       (size == rec_sizes[r->kind].bytes || size == rec_sizes[r->kind].with_details);
 }
 
 static struct chunk *chunk_get(struct ring *r)
