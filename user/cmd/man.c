@@ -188,6 +188,13 @@ static const struct {
 	 ".PP\n"
 	 "The memory of a call is what its own thread took less what it gave back while the call was open;\n"
 	 "its self memory leaves out the calls nested directly in it.\n"},
+	{"WHAT IS NOT OFFERED", NULL,
+	 "\\fItorch.autograd.profiler.load_nvprof()\\fR reads the SQLite files of nvprof; mxbpf writes none.\n"
+	 "nvprof is gone: GPUs since Volta are no longer served by it.\n"
+	 "And the reader has rotted: of a valid file, PyTorch 2.13 loads the events, but key_averages() fails on\n"
+	 "them; a launch of more than one kernel, as graphs make, or any other launch call than the oldest is\n"
+	 "refused, and nanoseconds are taken for microseconds.\n"
+	 "A trace has what such a file had, for tools that live: \\fB\\-\\-trace\\fR.\n"},
 	{"INTERVALS", NULL,
 	 "With \\fB\\-\\-interval\\fR the tables come again and again, and once more at the end: with JSON a document\n"
 	 "a line, with CSV rows under one heading, told apart by their window, else with a line between them.\n"
