@@ -62,23 +62,39 @@ struct row {
 	uint64_t id; /* 0: a hash of the name */
 };
 
-static void feed_row(struct mdl *m, const struct row *r, const char *name)
+/* Its id: a hash, unless one is given. An empty detail has none. */
+static uint64_t put_name(struct buf *b, enum mxbpf_name_kind kind, uint64_t id, const char *text)
 {
-	struct mxbpf_agg_mem mem = {.h = {MXBPF_AGG_MEM, sizeof(mem), r->tgid, 0}};
-	struct mxbpf_agg agg = {.h = {MXBPF_AGG, sizeof(agg), r->tgid, 0}};
-	size_t len = strlen(name), i;
-	uint64_t id = r->id ? r->id : 14695981039346656037ull;
-	struct buf b = {0};
-	struct mxbpf_name *n = buf_add(&b, sizeof(*n) + (len + 7) / 8 * 8);
+	size_t len = strlen(text), size = sizeof(struct mxbpf_name) + (len + 7) / 8 * 8, i;
+	struct mxbpf_name *n;
 
-	for (i = 0; !r->id && i < len; i++)
-		id = (id ^ (unsigned char)name[i]) * 1099511628211ull;
-	memset(b.data, 0, b.len);
-	n->h = (struct mxbpf_rec){MXBPF_NAME, (uint16_t)b.len, 0, 0};
+	if (kind != MXBPF_NAME_SPAN && !len)
+		return 0;
+	for (i = 0; i < len && (i || !id); i++)
+		id = ((i ? id : 14695981039346656037ull) ^ (unsigned char)text[i]) * 1099511628211ull;
+	n = buf_add(b, size);
+	memset(n, 0, size);
+	n->h = (struct mxbpf_rec){MXBPF_NAME, (uint16_t)size, 0, 0};
+	n->kind = kind;
 	n->id = id;
 	n->len = (uint32_t)len;
-	memcpy(n->text, name, len);
-	agg.name_id = mem.name_id = id;
+	memcpy(n->text, text, len);
+	return id;
+}
+
+static void feed_detailed(struct mdl *m, const struct row *r, const char *name, const char *shapes, const char *stack)
+{
+	struct mxbpf_group g = {.h = {MXBPF_GROUP, sizeof(g), 0, 0}};
+	struct mxbpf_agg_mem mem = {.h = {MXBPF_AGG_MEM, sizeof(mem), r->tgid, 0}};
+	struct mxbpf_agg agg = {.h = {MXBPF_AGG, sizeof(agg), r->tgid, 0}};
+	struct buf b = {0};
+
+	g.name_id = put_name(&b, MXBPF_NAME_SPAN, r->id, name);
+	g.args_id = put_name(&b, MXBPF_NAME_ARGS, 0, shapes);
+	g.stack_id = put_name(&b, MXBPF_NAME_STACK, 0, stack);
+	g.id = agg.name_id = mem.name_id = mdl_group_id(g.name_id, g.args_id, g.stack_id);
+	if (g.id != g.name_id)
+		buf_put(&b, &g, sizeof(g));
 	agg.cls = mem.cls = (uint8_t)(r->cls ? r->cls : OP);
 	agg.device = mem.device = r->device;
 	agg.count = r->count;
@@ -90,12 +106,17 @@ static void feed_row(struct mdl *m, const struct row *r, const char *name)
 	buf_fini(&b);
 }
 
-/* A line: calls, total ns, self ns, bytes, own bytes, name. */
+static void feed_row(struct mdl *m, const struct row *r, const char *name)
+{
+	feed_detailed(m, r, name, "", "");
+}
+
+/* A line: calls, total ns, self ns, bytes, own bytes, name; between tabs its shapes and the lines of its stack. */
 static struct mdl *read_rows(const char *path)
 {
 	FILE *f = fopen(path, "r");
 	struct mdl *m = mdl_new();
-	char line[2048];
+	char line[2048], *text, *shapes, *stack, *tab;
 	struct row r;
 	int name;
 
@@ -105,7 +126,12 @@ static struct mdl *read_rows(const char *path)
 		r = (struct row){.tgid = 1};
 		CHECK(sscanf(line, "%lu %lu %lu %ld %ld %n", &r.count, &r.total_ns, &r.self_ns, &r.bytes, &r.self_bytes,
 			     &name) == 5);
-		feed_row(m, &r, line + name);
+		text = line + name;
+		strsep(&text, "\t");
+		shapes = strsep(&text, "\t");
+		for (stack = text; text && (tab = strchr(text, '\t')); text = tab + 1)
+			*tab = '\n';
+		feed_detailed(m, &r, line + name, shapes ? shapes : "", stack ? stack : "");
 	}
 	if (f)
 		fclose(f);
@@ -129,6 +155,7 @@ static void check_golden(const char *path)
 	opts.sort = (enum snk_sort)snk_sort_find(key);
 	opts.ascending = !strcmp(layout, "torch-classic");
 	opts.top = (unsigned)strtoul(top, NULL, 10);
+	opts.by = !strcmp(file, "shapes") ? SNK_BY_SHAPE : !strcmp(file, "stacks") ? SNK_BY_STACK : SNK_BY_NAME;
 	snprintf(rows, sizeof(rows), GOLDEN "%s.rows", file);
 	m = read_rows(rows);
 	want = read_file(path);

@@ -40,6 +40,8 @@ struct cmd_opts {
 	unsigned probes;      /* --probes: mask of enum probe_group */
 	unsigned details;     /* mask of enum mxbpf_detail */
 	int sort;	      /* --sort: enum snk_sort */
+	int by;		      /* --by: enum snk_by */
+	unsigned stack_depth; /* --stack-depth; 0 default */
 	bool ascending;
 	unsigned top;	     /* --top; 0 all */
 	uint64_t max_bytes;  /* --max-size; 0 default */
@@ -83,6 +85,8 @@ int cmd_help(const struct cmd_opts *o);
 
 /* What stdout gets under --layout and --format; tables take no records. Borrowed. */
 const struct snk_ops *cmd_table_sink(const struct cmd_opts *o);
+/* What --by needs among the details of calls: 0, or ERR_USAGE that tells `how` ("add") to ask for what is missing. */
+int cmd_check_details(const struct cmd_opts *o, unsigned details, const char *how, struct err *e);
 /* Of the terminal on stdout; 0 if it is none. */
 unsigned cmd_columns(void);
 /*

@@ -24,6 +24,11 @@ static const char *word_sort(unsigned i)
 	return i < SNK_SORT_NKEYS ? snk_sort_keys[i].name : NULL;
 }
 
+static const char *word_by(unsigned i)
+{
+	return snk_by_words[i];
+}
+
 static const char *word_layout(unsigned i)
 {
 	static const char *const words[] = {"modern", "mxnet", "torch", "torch-classic", NULL};
@@ -372,6 +377,14 @@ const struct cmd_option cmd_options[] = {
 	{.name = "top", .arg = "N", .group = "Tables", .commands = TABLES,
 	 .help = "at most N rows a table", .def = "all", .set = set_number, FIELD(top), .min = 1,
 	 .max = 1000000000},
+	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = TABLES, .help = "torch's name of --top",
+	 .set = set_number, FIELD(top), .min = 1, .max = 1000000000},
+	{.name = "by", .arg = "WHAT", .group = "Tables", .commands = TABLES,
+	 .help = "what has a row: each name, each with the shapes of its tensors (of --shapes), or with the top of its Python "
+		 "stack (of --py-stacks)", .def = "name", .set = set_index, FIELD(by), .word = word_by},
+	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = TABLES,
+	 .help = "lines of a stack that --by stack looks at", .def = "5", .set = set_number, FIELD(stack_depth), .min = 1,
+	 .max = 128},
 	{.name = "trace", .arg = "FILE", .group = "Files", .commands = LIVE,
 	 .help = "write a timeline for Perfetto when the window ends: .json, or .json.gz compressed",
 	 .set = set_file, FIELD(trace)},
@@ -578,6 +591,10 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 				       title, c->synopsis);
 	if ((c->bit & TABLES) && !cmd_table_sink(o))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --format %s", o->layout, o->format);
+	if (o->by != SNK_BY_NAME && !cmd_table_sink(o)->details)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
+	if ((c->bit & CMD_BIT_ATTACH) && cmd_check_details(o, o->details, "add", e))
+		return e->code;
 	if (o->reset && !o->interval_ns)
 		return err_set(e, ERR_USAGE, -EINVAL, "--reset is for the tables of --interval TIME, which is missing");
 	if (o->pid && o->command)

@@ -10,7 +10,10 @@ int cmd_report(const struct cmd_opts *o)
 
 	if (cmd_open_recording(o->args[0], &r, &m, &e))
 		return cmd_fail(&e);
-	rc = cmd_print_tables(o, rec_reader_session(r), m, 0);
+	if (cmd_check_details(o, rec_reader_session(r)->details, "record with", &e))
+		rc = cmd_fail(&e);
+	else
+		rc = cmd_print_tables(o, rec_reader_session(r), m, 0);
 	mdl_free(m);
 	rec_reader_close(r);
 	return rc;

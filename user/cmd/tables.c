@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "mxbpf_config.h"
 
 /* Between the tables of a series. */
 #define SERIES_RULE "\n----------------------------------------------------------------------------\n\n"
@@ -36,6 +37,22 @@ const struct snk_ops *cmd_table_sink(const struct cmd_opts *o)
 	return NULL;
 }
 
+int cmd_check_details(const struct cmd_opts *o, unsigned details, const char *how, struct err *e)
+{
+	static const struct {
+		unsigned detail;
+		const char *what, *option;
+	} needs[] = {
+		[SNK_BY_SHAPE] = {MXBPF_DETAIL_ARGS, "shapes", "--shapes"},
+		[SNK_BY_STACK] = {MXBPF_DETAIL_STACK, "stacks", "--py-stacks"},
+	};
+
+	if (needs[o->by].detail & ~details)
+		return err_set(e, ERR_USAGE, -EINVAL, "--by %s: %s were not asked for: %s %s", snk_by_words[o->by],
+			       needs[o->by].what, how, needs[o->by].option);
+	return 0;
+}
+
 unsigned cmd_columns(void)
 {
 	struct winsize w;
@@ -48,6 +65,8 @@ static int print(const struct cmd_opts *o, const struct mdl_session *s, struct m
 	const struct snk_input in = {.session = s, .model = m};
 	const struct snk_opts opts = {
 		.sort = o->sort,
+		.by = o->by,
+		.stack_depth = o->stack_depth,
 		.ascending = o->ascending,
 		.top = o->top,
 		.width = cmd_columns(),

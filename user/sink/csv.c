@@ -63,7 +63,12 @@ struct row {
 	uint64_t n[NCOLUMNS];
 	uint32_t filled; /* bits of the numbers that are there */
 	uint32_t below;	 /* of those below 0, whose magnitude it is */
+	const char *detail;
+	size_t detail_len;
 };
+
+/* Headings of the last column, which is there where --by asks for it. */
+static const char *const detail_heads[] = {[SNK_BY_SHAPE] = "shapes", [SNK_BY_STACK] = "stack"};
 
 static void fill(struct row *r, enum column c, uint64_t n)
 {
@@ -78,14 +83,11 @@ static void fill_signed(struct row *r, enum column c, int64_t n)
 }
 
 /* RFC 4180: in quotes, a quote twice. */
-static void put_text(struct out *o, const char *text, size_t len)
+static void put_inner(struct out *o, const char *text, size_t len)
 {
 	const char *quote;
 	size_t part;
 
-	if (!len)
-		return;
-	out_puts(o, "\"");
 	for (;;) {
 		quote = memchr(text, '"', len);
 		part = quote ? (size_t)(quote - text) : len;
@@ -95,6 +97,32 @@ static void put_text(struct out *o, const char *text, size_t len)
 		out_puts(o, "\"\"");
 		text += part + 1;
 		len -= part + 1;
+	}
+}
+
+static void put_text(struct out *o, const char *text, size_t len)
+{
+	if (!len)
+		return;
+	out_puts(o, "\"");
+	put_inner(o, text, len);
+	out_puts(o, "\"");
+}
+
+/* Lines with semicolons between, as of folded stacks. */
+static void put_lines(struct out *o, const char *text, size_t len)
+{
+	const char *end;
+	size_t n;
+
+	out_puts(o, "\"");
+	for (;; text += n + 1, len -= n + 1) {
+		end = memchr(text, '\n', len);
+		n = end ? (size_t)(end - text) : len;
+		put_inner(o, text, n);
+		if (!end)
+			break;
+		out_puts(o, ";");
 	}
 	out_puts(o, "\"");
 }
@@ -118,6 +146,11 @@ static void put_row(struct snk *s, struct row *r)
 		if (r->filled >> c & 1)
 			out_printf(s->out, "%s%" PRIu64, r->below >> c & 1 ? "-" : "", r->n[c]);
 	}
+	if (detail_heads[s->opts->by]) {
+		out_puts(s->out, ",");
+		if (r->detail_len)
+			put_lines(s->out, r->detail, r->detail_len);
+	}
 	out_puts(s->out, "\n");
 }
 
@@ -127,6 +160,8 @@ static int begin(struct snk *s)
 
 	for (c = 0; c < NCOLUMNS && !s->opts->continued; c++)
 		out_printf(s->out, "%s%s", c ? "," : "", heads[c]);
+	if (detail_heads[s->opts->by] && !s->opts->continued)
+		out_printf(s->out, ",%s", detail_heads[s->opts->by]);
 	out_puts(s->out, s->opts->continued ? "" : "\n");
 	return 0;
 }
@@ -140,6 +175,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		struct row r = {.table = t->title, .device = m->device};
 
 		r.name = mdl_name(s->in->model, m->name_id, &r.name_len);
+		r.detail = snk_detail(s->in->model, s->opts, m, &r.detail_len);
 		fill(&r, COUNT, m->count);
 		fill(&r, TOTAL, m->total_ns);
 		fill(&r, SELF, m->self_ns);
@@ -204,6 +240,7 @@ const struct snk_ops snk_csv = {
 	.name = "csv",
 	.help = "one table of exact integers (ns, bytes), loss included",
 	.begin = begin,
+	.details = true,
 	.table = class_table,
 	.mem = mem_table,
 	.end = end,

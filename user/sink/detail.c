@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+const char *const snk_by_words[] = {[SNK_BY_NAME] = "name", [SNK_BY_SHAPE] = "shape", [SNK_BY_STACK] = "stack", NULL};
+
 /* Length of the first n lines. */
 static size_t lines_len(const char *text, size_t len, unsigned n)
 {

@@ -93,7 +93,7 @@ static void put_loss(struct snk *s, const char *prefix)
 static void put_caveats(struct snk *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
-	uint64_t late = 0, unwound = 0;
+	uint64_t late = 0, unwound = 0, ungrouped = 0;
 	unsigned cls;
 	char n[32];
 	size_t i;
@@ -101,7 +101,11 @@ static void put_caveats(struct snk *s, const char *prefix)
 	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++) {
 		late += mdl_counter(s->in->model, cls, MXBPF_COUNTER_LATE);
 		unwound += mdl_counter(s->in->model, cls, MXBPF_COUNTER_UNWOUND);
+		ungrouped += mdl_counter(s->in->model, cls, MXBPF_COUNTER_UNGROUPED);
 	}
+	if (ungrouped && s->opts->by != SNK_BY_NAME)
+		out_printf(s->out, "%sUNTOLD   %s calls are in the row of their name alone: there were too many rows\n",
+			   prefix, fmt_count(ungrouped, n));
 	if (unwound)
 		out_printf(s->out,
 			   "%sunwound  %s calls were left without their end: their time lasts until that was noticed\n",

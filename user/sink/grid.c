@@ -7,18 +7,50 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_MIN 8 /* columns that the first column keeps on any terminal */
+#define FIRST_MIN   8 /* columns that the first column keeps on any terminal */
+#define NOTE_INDENT 4
+
+struct note {
+	size_t row;
+	char *text; /* owned */
+};
+
+static char *safe(const char *text, size_t len)
+{
+	size_t cap = fmt_safe(NULL, 0, text, len) + 1;
+	char *copy = malloc(cap);
+
+	if (copy)
+		fmt_safe(copy, cap, text, len);
+	return copy;
+}
 
 int snk_grid_add(struct snk_grid *g, const char *text, size_t len)
 {
-	size_t cap = fmt_safe(NULL, 0, text, len) + 1;
-	char *cell = malloc(cap);
+	char *cell = safe(text, len);
 
 	if (!cell || buf_put(&g->cells, &cell, sizeof(cell))) {
 		free(cell);
 		return -ENOMEM;
 	}
-	fmt_safe(cell, cap, text, len);
+	return 0;
+}
+
+int snk_grid_note(struct snk_grid *g, const char *text, size_t len)
+{
+	struct note note = {.row = buf_count(&g->cells, char *) / g->ncols - 1};
+	const char *end;
+	size_t n;
+
+	for (; len; text += n + !!end, len -= n + !!end) {
+		end = memchr(text, '\n', len);
+		n = end ? (size_t)(end - text) : len;
+		note.text = safe(text, n);
+		if (!note.text || buf_put(&g->notes, &note, sizeof(note))) {
+			free(note.text);
+			return -ENOMEM;
+		}
+	}
 	return 0;
 }
 
@@ -114,17 +146,35 @@ static void put_row(const struct snk_grid *g, const char *const *cells, const si
 	out_puts(o, "\n");
 }
 
+static void put_notes(const struct snk_grid *g, size_t row, size_t *next, unsigned width, struct out *o)
+{
+	size_t room = width > NOTE_INDENT + FIRST_MIN ? width - NOTE_INDENT : FIRST_MIN, n;
+	const struct note *note;
+
+	for (; *next < buf_count(&g->notes, struct note); ++*next) {
+		note = buf_at(&g->notes, struct note, *next);
+		if (note->row != row)
+			break;
+		n = fmt_columns(note->text);
+		put_pad(o, NOTE_INDENT);
+		put_first(o, note->text, n < room ? n : room);
+		out_puts(o, "\n");
+	}
+}
+
 void snk_grid_print(struct snk_grid *g, unsigned width, struct out *o)
 {
-	size_t widths[SNK_GRID_COLS_MAX] = {0}, i;
+	size_t widths[SNK_GRID_COLS_MAX] = {0}, note = 0, i;
 	const char *heads[SNK_GRID_COLS_MAX];
 
 	fit(g, widths, width);
 	for (i = 0; i < g->ncols; i++)
 		heads[i] = g->cols[i].head;
 	put_row(g, heads, widths, o);
-	for (i = 0; i < nrows(g); i++)
+	for (i = 0; i < nrows(g); i++) {
 		put_row(g, (const char *const *)buf_at(&g->cells, char *, i * g->ncols), widths, o);
+		put_notes(g, i, &note, width, o);
+	}
 }
 
 void snk_grid_fini(struct snk_grid *g)
@@ -133,5 +183,8 @@ void snk_grid_fini(struct snk_grid *g)
 
 	for (i = 0; i < buf_count(&g->cells, char *); i++)
 		free(*buf_at(&g->cells, char *, i));
+	for (i = 0; i < buf_count(&g->notes, struct note); i++)
+		free(buf_at(&g->notes, struct note, i)->text);
 	buf_fini(&g->cells);
+	buf_fini(&g->notes);
 }

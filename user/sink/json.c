@@ -112,6 +112,36 @@ static void put_process(struct snk *s, uint32_t tgid)
 		out_printf(s->out, ", \"pid\": %" PRIu32, tgid);
 }
 
+static void put_stack(struct snk *s, const char *stack, size_t len)
+{
+	const char *end;
+	size_t n;
+	bool more = false;
+
+	out_puts(s->out, ", \"stack\": [");
+	for (; len; stack += n + !!end, len -= n + !!end, more = true) {
+		end = memchr(stack, '\n', len);
+		n = end ? (size_t)(end - stack) : len;
+		out_puts(s->out, more ? ", " : "");
+		snk_put_json(s->out, stack, n);
+	}
+	out_puts(s->out, "]");
+}
+
+/* What rows of one name differ in. */
+static void put_detail(struct snk *s, const struct mdl_row *r)
+{
+	size_t len;
+	const char *detail = snk_detail(s->in->model, s->opts, r, &len);
+
+	if (s->opts->by == SNK_BY_STACK) {
+		put_stack(s, detail, len);
+	} else if (s->opts->by == SNK_BY_SHAPE) {
+		out_puts(s->out, ", \"shapes\": ");
+		out_write(s->out, detail, len);
+	}
+}
+
 static int class_table(struct snk *s, const struct snk_table *t)
 {
 	const struct mdl_row *r;
@@ -127,6 +157,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		out_puts(s->out, ", ");
 		put_device(s, r->device);
 		put_process(s, r->tgid);
+		put_detail(s, r);
 		out_printf(s->out,
 			   ", \"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"self_ns\": %" PRIu64
 			   ", \"min_ns\": %" PRIu64 ", \"max_ns\": %" PRIu64 ", \"avg_ns\": %" PRIu64
@@ -173,6 +204,7 @@ const struct snk_ops snk_json = {
 	.state_bytes = sizeof(struct json),
 	.by_process = true,
 	.begin = begin,
+	.details = true,
 	.table = class_table,
 	.mem = mem_table,
 	.end = end,

@@ -103,8 +103,8 @@ static const struct column {
 
 static int add_row(struct snk_grid *g, const struct cell_of *c)
 {
+	const char *name, *detail;
 	char cell[CELL_BYTES];
-	const char *name;
 	size_t len, i;
 	int err;
 
@@ -117,7 +117,8 @@ static int add_row(struct snk_grid *g, const struct cell_of *c)
 			columns[i].text(c, cell);
 		err = snk_grid_add(g, cell, strlen(cell));
 	}
-	return err;
+	detail = snk_detail(c->s->in->model, c->s->opts, c->r, &len);
+	return err ? err : snk_grid_note(g, detail, len);
 }
 
 /* Nothing was nested, so the column of self time says nothing: it is the first to give way. */
@@ -242,6 +243,7 @@ static int end(struct snk *s)
 const struct snk_ops snk_modern = {
 	.name = "modern",
 	.help = "tables with percentiles and shares, for 80 columns",
+	.details = true,
 	.table = class_table,
 	.mem = mem_table,
 	.end = end,

@@ -46,10 +46,13 @@ struct snk_grid {
 	struct snk_grid_col cols[SNK_GRID_COLS_MAX];
 	unsigned ncols;
 	struct buf cells; /* char *, owned, row after row */
+	struct buf notes; /* lines below rows; private */
 };
 
 /* The next cell. 0, -ENOMEM. */
 int snk_grid_add(struct snk_grid *g, const char *text, size_t len);
+/* Lines that stand below the row whose cells were added last. 0, -ENOMEM. */
+int snk_grid_note(struct snk_grid *g, const char *text, size_t len);
 void snk_grid_print(struct snk_grid *g, unsigned width, struct out *o);
 void snk_grid_fini(struct snk_grid *g);
 

@@ -44,6 +44,7 @@ enum snk_by {
 	SNK_BY_STACK, /* a name with the top lines of its stack */
 };
 #define SNK_STACK_DEPTH 5
+extern const char *const snk_by_words[]; /* of --by, NULL behind the last */
 
 struct snk_opts {
 	enum snk_sort sort;
@@ -98,6 +99,7 @@ struct snk_ops {
 	bool needs_records;
 	bool merge_names;   /* in tables, what is one by name (snk_opts.by) is one, whatever process and device */
 	bool by_process;    /* shows each process by itself; others get the sum */
+	bool details;	    /* shows what rows of one name differ in: opts.by can be other than SNK_BY_NAME */
 	size_t state_bytes; /* of the sink's struct that begins with struct snk; 0: sizeof(struct snk) */
 	int (*begin)(struct snk *s);
 	int (*survey)(struct snk *s, const struct mxbpf_rec *r); /* every record, first pass */

@@ -17,6 +17,8 @@
 #define NAME_PAD   4
 #define NAME_BYTES (4 * MXBPF_NAME_BYTES_MAX + NAME_PAD + 1) /* one byte becomes at most \xNN */
 #define COLS_MAX   8
+#define SHAPES_MAX 80 /* columns */
+#define SOURCE_MAX 75
 #define GAP	   "  "
 #define ELLIPSIS   "..."
 
@@ -41,6 +43,7 @@ struct table {
 	struct out *out;
 	struct mdl_row sum;
 	size_t name_width;
+	size_t shapes_width, source_width; /* of the columns of what --by asks for; 0: none */
 	bool memory;
 };
 
@@ -48,6 +51,8 @@ struct table {
 struct line {
 	char name[NAME_BYTES];
 	char cells[COLS_MAX][CELL_BYTES];
+	char shapes[SHAPES_MAX + 1];
+	char source[NAME_BYTES];
 };
 
 /* ---- numbers as the originals write them */
@@ -229,19 +234,32 @@ static void put_line(const struct table *t, const struct line *line)
 		out_puts(t->out, GAP);
 		put_padded(t->out, line->cells[i], t->l->width, false);
 	}
+	if (t->shapes_width) {
+		out_puts(t->out, GAP);
+		put_padded(t->out, line->shapes, t->shapes_width, false);
+	}
+	if (t->source_width) {
+		out_puts(t->out, GAP);
+		put_padded(t->out, line->source, t->source_width, true);
+	}
 	out_puts(t->out, t->l->end_gap ? GAP "\n" : "\n");
+}
+
+static void dashes(char *text, size_t n)
+{
+	memset(text, '-', n);
+	text[n] = 0;
 }
 
 static void put_rule(const struct table *t, struct line *line)
 {
 	size_t i;
 
-	memset(line->name, '-', t->name_width);
-	line->name[t->name_width] = 0;
-	for (i = 0; i < COLS_MAX; i++) {
-		memset(line->cells[i], '-', t->l->width);
-		line->cells[i][t->l->width] = 0;
-	}
+	dashes(line->name, t->name_width);
+	for (i = 0; i < COLS_MAX; i++)
+		dashes(line->cells[i], t->l->width);
+	dashes(line->shapes, t->shapes_width);
+	dashes(line->source, t->source_width);
 	put_line(t, line);
 }
 
@@ -253,6 +271,8 @@ static void put_heads(const struct table *t, struct line *line)
 	snprintf(line->name, sizeof(line->name), "Name");
 	for (i = 0; i < COLS_MAX && t->l->cols[i].head; i++)
 		snprintf(line->cells[i], CELL_BYTES, "%s", t->l->cols[i].head);
+	snprintf(line->shapes, sizeof(line->shapes), "Input Shapes");
+	snprintf(line->source, sizeof(line->source), "Source Location");
 	put_line(t, line);
 	put_rule(t, line);
 }
@@ -267,30 +287,124 @@ static size_t name_of(const struct snk *s, const struct mdl_row *r, struct line 
 	return fmt_columns(line->name);
 }
 
+/* As Python prints lists; returns what its columns would be without a limit. */
+static size_t shapes_of(const struct snk *s, const struct mdl_row *r, char text[SHAPES_MAX + 1])
+{
+	size_t len, n = 0, i;
+	const char *shapes = snk_shapes(s->in->model, r->args_id, &len);
+
+	for (i = 0; i < len; i++) {
+		if (n < SHAPES_MAX)
+			text[n] = shapes[i];
+		n++;
+		if (shapes[i] != ',')
+			continue;
+		if (n < SHAPES_MAX)
+			text[n] = ' ';
+		n++;
+	}
+	text[n < SHAPES_MAX ? n : SHAPES_MAX] = 0;
+	return n;
+}
+
+/* Fills line->source with the first line of a stack and takes it off; returns its columns. */
+static size_t next_source(struct line *line, const char **stack, size_t *len)
+{
+	const char *end = *len ? memchr(*stack, '\n', *len) : NULL;
+	size_t n = end ? (size_t)(end - *stack) : *len;
+
+	fmt_safe(line->source, sizeof(line->source), *stack, n);
+	*stack += n + !!end;
+	*len -= n + !!end;
+	return fmt_columns(line->source);
+}
+
+/* A path is known by its end. */
+static void cut_source(struct line *line, size_t width)
+{
+	size_t n = fmt_columns(line->source), dots = width < strlen(ELLIPSIS) ? width : strlen(ELLIPSIS);
+	const char *end = line->source;
+
+	if (n <= width)
+		return;
+	end = snk_skip_columns(line->source, n - width + dots);
+	memmove(line->source + dots, end, strlen(end) + 1);
+	memcpy(line->source, ELLIPSIS, dots);
+}
+
+/* The rest of a stack stands below its row, then an empty line. */
+static void put_stack(const struct table *t, const char *stack, size_t len, struct line *line)
+{
+	size_t i;
+
+	line->name[0] = line->shapes[0] = 0;
+	for (i = 0; i < COLS_MAX; i++)
+		line->cells[i][0] = 0;
+	while (len) {
+		next_source(line, &stack, &len);
+		cut_source(line, t->source_width);
+		put_line(t, line);
+	}
+	line->source[0] = 0;
+	put_line(t, line);
+}
+
 static void put_row(const struct table *t, const struct snk *s, const struct mdl_row *r, struct line *line)
 {
-	size_t columns = name_of(s, r, line), i;
+	size_t columns = name_of(s, r, line), len = 0, i;
+	const char *stack = "";
 
 	/* Also one of just that length. */
 	if (t->l->name_cut && columns >= t->l->name_cut)
 		strcpy(line->name + (snk_skip_columns(line->name, t->l->name_cut) - line->name), ELLIPSIS);
 	for (i = 0; i < COLS_MAX && t->l->cols[i].head; i++)
 		t->l->cols[i].put(r, &t->sum, line->cells[i]);
+	if (t->shapes_width)
+		shapes_of(s, r, line->shapes);
+	if (t->source_width)
+		stack = snk_stack(s->in->model, r->stack_id, s->opts->stack_depth, &len);
+	next_source(line, &stack, &len);
+	cut_source(line, t->source_width);
 	put_line(t, line);
+	if (t->source_width)
+		put_stack(t, stack, len, line);
+}
+
+static size_t widest_of_stack(const struct snk *s, const struct mdl_row *r, struct line *line)
+{
+	const char *stack;
+	size_t len, n, max = 0;
+
+	stack = snk_stack(s->in->model, r->stack_id, s->opts->stack_depth, &len);
+	while (len) {
+		n = next_source(line, &stack, &len) + NAME_PAD;
+		max = n > max ? n : max;
+	}
+	return max;
+}
+
+static void widen(size_t *width, size_t n, size_t max)
+{
+	n = max && n > max ? max : n;
+	*width = n > *width ? n : *width;
 }
 
 /* Names are as wide as the widest of all rows, shares are of all rows: also of those that --top leaves out. */
 static void survey(struct table *t, const struct snk *s, const struct snk_table *rows, struct line *line)
 {
-	size_t i, n;
+	const struct mdl_row *r;
+	size_t i;
 
 	for (i = 0; i < rows->nrows_all; i++) {
-		mdl_row_merge(&t->sum, rows->rows[i]);
-		n = name_of(s, rows->rows[i], line) + NAME_PAD;
-		t->name_width = n > t->name_width ? n : t->name_width;
+		r = rows->rows[i];
+		mdl_row_merge(&t->sum, r);
+		widen(&t->name_width, name_of(s, r, line) + NAME_PAD,
+		      t->l->name_cut ? t->l->name_cut + strlen(ELLIPSIS) : 0);
+		if (s->opts->by == SNK_BY_SHAPE)
+			widen(&t->shapes_width, shapes_of(s, r, line->shapes) + NAME_PAD, SHAPES_MAX);
+		if (s->opts->by == SNK_BY_STACK)
+			widen(&t->source_width, widest_of_stack(s, r, line), SOURCE_MAX);
 	}
-	if (t->l->name_cut && t->name_width > t->l->name_cut + strlen(ELLIPSIS))
-		t->name_width = t->l->name_cut + strlen(ELLIPSIS);
 }
 
 static int put_table(struct snk *s, const struct snk_table *rows, const struct layout *l)
@@ -340,6 +454,7 @@ const struct snk_ops snk_torch = {
 	.name = "torch",
 	.help = "the text of torch.profiler's key_averages().table(), with lines about loss behind it",
 	.merge_names = true,
+	.details = true,
 	.table = table_today,
 	.end = end,
 };
@@ -348,6 +463,7 @@ const struct snk_ops snk_torch_classic = {
 	.name = "torch-classic",
 	.help = "the same as torch.autograd.profiler printed it in 2017",
 	.merge_names = true,
+	.details = true,
 	.table = table_classic,
 	.end = end,
 };

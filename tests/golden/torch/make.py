@@ -4,8 +4,9 @@ usage: make.py          the tables of every .rows file here, by torch's own code
        make.py record   first a new real.rows, of a real training step
        make.py made-up  first the other .rows files anew
 
-A row: calls, total ns, self ns, bytes, own bytes, name. A table: FILE.LAYOUT.KEY[.TOP].txt, what print() writes, then
+A row: calls, total ns, self ns, bytes, own bytes, name; with a tab between, shapes and the lines of a stack. A table: FILE.LAYOUT.KEY[.TOP].txt, what print() writes, then
 what total_average() is."""
+import ast
 import os
 import sys
 
@@ -38,6 +39,7 @@ MADE_UP = {
         0, 1, -1, 1023, 1024, -1024, 1025, 10 * KB + 51, MB - 1, MB, -MB, MB + MB // 200, GB - 1, GB, -3 * GB - GB // 2,
         123 * GB))],
 }
+CPU = [torch.profiler.ProfilerActivity.CPU]
 TODAY_KEYS = ('cpu_time', 'cpu_time_total', 'self_cpu_time_total', 'cpu_memory_usage', 'self_cpu_memory_usage', 'count',
               'device_time_total')
 CLASSIC_KEYS = ('cpu_time', 'cuda_time', 'cpu_time_total', 'cuda_time_total', 'count')
@@ -50,45 +52,67 @@ def path(name):
 def write_rows(case, rows):
     with open(path(case + '.rows'), 'w') as f:
         for row in rows:
-            f.write('%d %d %d %d %d %s\n' % row)
+            f.write('%d %d %d %d %d %s\n' % (*row[:5], '\t'.join(row[5:])))
 
 
 def read_rows(case):
     """Ties stay in the order of what they were in: mxbpf puts the larger name first."""
     with open(path(case + '.rows')) as f:
         rows = [line.rstrip('\n').split(' ', 5) for line in f]
-    return sorted(((*map(int, row[:5]), row[5]) for row in rows), key=lambda row: row[5], reverse=True)
+    return sorted(((*map(int, row[:5]), *row[5].split('\t')) for row in rows), key=lambda row: row[5:], reverse=True)
 
 
 def record():
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(),
                                 torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.Linear(8 * 8 * 8, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+
+    def steps():
         for _ in range(3):
             optimizer.zero_grad()
             model(torch.randn(8, 3, 16, 16)).sum().backward()
             optimizer.step()
-    write_rows('real', [(e.count, round(e.cpu_time_total * 1000), round(e.self_cpu_time_total * 1000),
-                         e.cpu_memory_usage, e.self_cpu_memory_usage, e.key) for e in profile.key_averages()])
+    with torch.profiler.profile(activities=CPU, profile_memory=True) as profile:
+        steps()
+    write_events('real', profile.key_averages(), lambda e: ())
+    with torch.profiler.profile(activities=CPU, profile_memory=True, record_shapes=True, with_stack=True,
+                                experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True)) as profile:
+        steps()
+    write_events('shapes', profile.key_averages(group_by_input_shape=True),
+                 lambda e: [str(e.input_shapes).replace(' ', '')])
+    write_events('stacks', profile.key_averages(group_by_stack_n=5), lambda e: ['', *e.stack])
+
+
+def write_events(case, events, detail):
+    write_rows(case, [(e.count, round(e.cpu_time_total * 1000), round(e.self_cpu_time_total * 1000),
+                       e.cpu_memory_usage, e.self_cpu_memory_usage, e.key, *detail(e)) for e in events if torch_names(e)])
+
+
+def torch_names(event):
+    """Not what is Python's own: rows of functions, which mxbpf has only as lines of a stack."""
+    return '(' not in event.key and not event.key.startswith(('<', 'nn.Module'))
 
 
 def today(rows, sort_by, top):
     events = EventList(profile_memory=any(row[3] or row[4] for row in rows))
-    for count, total, own, size, own_size, name in rows:
+    for count, total, own, size, own_size, name, *detail in rows:
         e = FunctionEventAvg()
         e.key, e.count, e.node_id, e.is_user_annotation = name, count, -1, False
         e.cpu_time_total, e.self_cpu_time_total = total / 1000, own / 1000
         e.cpu_memory_usage, e.self_cpu_memory_usage = size, own_size
-        e.input_shapes = e.overload_name = ''
+        e.overload_name = ''
+        e.input_shapes = ast.literal_eval(detail[0]) if detail and detail[0] else ''
+        e.stack = detail[1:]
         events.append(e)
-    return events.table(sort_by=sort_by, row_limit=top or -1), events.total_average()
+    total = events.total_average()
+    total.input_shapes = ''  # torch leaves those of the first row there
+    return events.table(sort_by=sort_by, row_limit=top or -1), total
 
 
 def classic(rows, sort_by, top):
     """Its sort_by is smallest first; it has no limit."""
     events, total = [], doc4.FunctionEventAvg()
-    for count, total_ns, _, _, _, name in rows:
+    for count, total_ns, _, _, _, name, *_ in rows:
         e = doc4.FunctionEventAvg()
         e.key, e.count, e.cpu_time_total = name, count, total_ns / 1000
         events.append(e)
@@ -124,6 +148,9 @@ def main():
     for key in CLASSIC_KEYS:
         write_table(classic, 'torch-classic', 'real', key)
     write_table(today, 'torch', 'real', 'cpu_time_total')
+    for case in ('shapes', 'stacks'):
+        write_table(today, 'torch', case, 'self_cpu_time_total')
+        write_table(today, 'torch', case, 'count', 10)
 
 
 main()

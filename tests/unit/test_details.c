@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Rows of one name that differ in shapes or stacks, in every sink that can show it. */
+#include "sink/sink.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "schema.h"
+#include "unit.h"
+
+#define OP MXBPF_CLASS_OPERATOR
+
+static char dir[] = "/tmp/mxbpf-test-XXXXXX";
+
+/* The whole file, NUL-terminated; "" if it cannot be read. Caller frees. */
+static char *read_file(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char *text = NULL;
+	size_t cap = 0;
+
+	if (!f || getdelim(&text, &cap, 0, f) < 0) {
+		free(text);
+		text = strdup("");
+	}
+	if (f)
+		fclose(f);
+	return text;
+}
+
+/* What a sink prints of m. Caller frees. */
+static char *render(const char *sink, struct mdl *m, const struct snk_opts *opts)
+{
+	struct mdl_session s = {.comm = "python", .cmdline = "train.py", .class_title = {[OP] = "ops"}};
+	const struct snk_input in = {.session = &s, .model = m};
+	struct err e = {0};
+	char path[64], *text;
+	struct out *o;
+
+	snprintf(path, sizeof(path), "%s/out", dir);
+	if (out_open(path, false, &o, &e) || snk_write(snk_find(sink), &in, opts, o, &e) || out_commit(o, &e)) {
+		printf("# %s\n", e.why);
+		return strdup("");
+	}
+	text = read_file(path);
+	unlink(path);
+	return text;
+}
+
+static void put_name(struct buf *b, uint64_t id, enum mxbpf_name_kind kind, const char *text)
+{
+	char rec[256] = {0};
+	struct mxbpf_name *n = (void *)rec;
+
+	n->len = (uint32_t)strlen(text);
+	n->h = (struct mxbpf_rec){MXBPF_NAME, (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), 77, 0};
+	n->id = id;
+	n->kind = kind;
+	memcpy(n->text, text, n->len);
+	buf_put(b, rec, n->h.size);
+}
+
+static void put_span(struct buf *b, uint64_t dur_ns, uint64_t args_id, uint64_t stack_id)
+{
+	struct mxbpf_span s = {
+		.h = {MXBPF_SPAN, sizeof(s), 77, 1000},
+		.dur_ns = dur_ns,
+		.self_ns = dur_ns,
+		.name_id = 5,
+		.cls = OP,
+		.args_id = args_id,
+		.stack_id = stack_id,
+	};
+
+	buf_put(b, &s, sizeof(s));
+}
+
+/* Shapes 1 and 2 differ in their types only, 3 has others, 4 is what nobody of ours writes; stacks 1 and 2 differ in
+ * their third line. */
+static struct mdl *model(void)
+{
+	struct mdl *m = mdl_new();
+	struct buf b = {0};
+
+	put_name(&b, 5, MXBPF_NAME_SPAN, "aten::mm");
+	put_name(&b, 1, MXBPF_NAME_ARGS, "[[8,3],[]]\n[\"float\",\"\"]\n[[3,1],[]]");
+	put_name(&b, 2, MXBPF_NAME_ARGS, "[[8,3],[]]\n[\"double\",\"\"]\n[[3,1],[]]");
+	put_name(&b, 3, MXBPF_NAME_ARGS, "[[8,-3],[[1],[2,2]]]\n[]\n[]");
+	put_name(&b, 4, MXBPF_NAME_ARGS, "[1], \"no\": [2]\n[]\n[]");
+	put_name(&b, 1, MXBPF_NAME_STACK, "a.py(1): f\nb.py(2): \"g\"\nc.py(3): h");
+	put_name(&b, 2, MXBPF_NAME_STACK, "a.py(1): f\nb.py(2): \"g\"\nd.py(4): i");
+	put_span(&b, 1000, 1, 1);
+	put_span(&b, 2000, 2, 2);
+	put_span(&b, 4000, 3, 1);
+	put_span(&b, 8000, 4, 9);
+	put_span(&b, 16000, 0, 0);
+	CHECK(!mdl_feed(m, b.data, b.len));
+	buf_fini(&b);
+	return m;
+}
+
+static size_t count(const char *text, const char *word)
+{
+	size_t n = 0;
+
+	for (; (text = strstr(text, word)); text++)
+		n++;
+	return n;
+}
+
+static void check_json(struct mdl *m, const struct snk_opts *opts, size_t nrows, const char *has, const char *has2)
+{
+	char *schema_text = read_file("share/report.schema.json"), *t = render("json", m, opts);
+	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(t);
+
+	CHECK(schema && root && valid(schema, schema, root));
+	CHECK(count(t, "\"aten::mm\"") == nrows && strstr(t, has) && strstr(t, has2));
+	cJSON_Delete(root);
+	cJSON_Delete(schema);
+	free(schema_text);
+	free(t);
+}
+
+static void test_json(struct mdl *m)
+{
+	check_json(m, &(struct snk_opts){0}, 1, "\"device\": null, \"count\": 5, \"total_ns\": 31000", "");
+	check_json(m, &(struct snk_opts){.by = SNK_BY_SHAPE}, 3,
+		   "\"shapes\": [[8,3],[]], \"count\": 2, \"total_ns\": 3000",
+		   "\"shapes\": [], \"count\": 2, \"total_ns\": 24000");
+	check_json(
+		m, &(struct snk_opts){.by = SNK_BY_STACK}, 3,
+		"\"stack\": [\"a.py(1): f\", \"b.py(2): \\\"g\\\"\", \"c.py(3): h\"], \"count\": 2, \"total_ns\": 5000",
+		"\"stack\": [], \"count\": 2");
+	check_json(m, &(struct snk_opts){.by = SNK_BY_STACK, .stack_depth = 2}, 2,
+		   "\"stack\": [\"a.py(1): f\", \"b.py(2): \\\"g\\\"\"], \"count\": 3, \"total_ns\": 7000", "");
+}
+
+static void test_csv(struct mdl *m)
+{
+	char *t = render("csv", m, &(struct snk_opts){0});
+
+	CHECK(!strstr(t, "shapes") && count(t, "aten::mm") == 1);
+	free(t);
+	t = render("csv", m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+	CHECK(strstr(t, "window_ns,shapes\n") && strstr(t, ",\"[[8,3],[]]\"\n") && count(t, "aten::mm") == 3);
+	free(t);
+	t = render("csv", m, &(struct snk_opts){.by = SNK_BY_STACK, .stack_depth = 2, .continued = true});
+	CHECK(!strstr(t, ",stack\n") && strstr(t, ",\"a.py(1): f;b.py(2): \"\"g\"\"\"\n") && strstr(t, ",\n\"loss\""));
+	free(t);
+}
+
+static void test_modern(struct mdl *m)
+{
+	char *t = render("modern", m, &(struct snk_opts){.by = SNK_BY_STACK, .width = 40});
+
+	CHECK(strstr(t, "\n    a.py(1): f\n    b.py(2): \"g\"\n    c.py(3): h\naten::mm "));
+	CHECK(strstr(t, " in 3 rows\n"));
+	free(t);
+	t = render("modern", m, &(struct snk_opts){.by = SNK_BY_SHAPE, .width = 20});
+	CHECK(strstr(t, "\n    [[8,-3],\xe2\x80\xa6[2,2]]]\n") && strstr(t, "\n    [[8,3],[]]\n"));
+	free(t);
+}
+
+static void test_bound(void)
+{
+	struct mdl *m = model();
+	struct mxbpf_counter c = {
+		.h = {MXBPF_COUNTER, sizeof(c), 77, 0}, .value = 1234, .id = MXBPF_COUNTER_UNGROUPED, .cls = OP};
+	char *t;
+
+	CHECK(!mdl_feed(m, &c, sizeof(c)));
+	t = render("torch", m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+	CHECK(strstr(t, "\n# UNTOLD   1,234 calls are in the row of their name alone"));
+	free(t);
+	t = render("torch", m, &(struct snk_opts){0});
+	CHECK(!strstr(t, "UNTOLD"));
+	free(t);
+	mdl_free(m);
+}
+
+int main(void)
+{
+	struct mdl *m = model();
+
+	if (!mkdtemp(dir))
+		return 1;
+	TEST("json: a name has one row, or one for each of its shapes or tops of stacks; hostile shapes are none")
+	test_json(m);
+	TEST("csv: likewise, with one column more")
+	test_csv(m);
+	TEST("modern: likewise, in lines below the row that are cut in their middle")
+	test_modern(m);
+	TEST("calls that could have no row of their own are said where it matters")
+	test_bound();
+	mdl_free(m);
+	rmdir(dir);
+	UNIT_MAIN_END;
+}
