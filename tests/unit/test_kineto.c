@@ -260,10 +260,127 @@ static void test_memory(void)
 	}
 }
 
+#define STEP  101
+#define OTHER 102
+#define OUTER 103
+
+static struct tape training_tape(void)
+{
+	struct tape t = kineto_tape();
+
+	name(&t, STEP, MXBPF_NAME_SPAN, "Optimizer.step#SGD.step", 23);
+	name(&t, OTHER, MXBPF_NAME_SPAN, "Optimizer.step#Adam.step", 24);
+	name(&t, OUTER, MXBPF_NAME_SPAN, "epoch", 5);
+	return t;
+}
+
+/* "number:from-to" of the steps on a thread, in us. */
+static const char *steps(struct tape *t, uint32_t tid, char buf[200])
+{
+	struct trace r = trace_of(t);
+	size_t len = 0;
+	cJSON *e;
+
+	buf[0] = 0;
+	cJSON_ArrayForEach(e, r.events)
+	{
+		if (strncmp(str(e, "name"), "ProfilerStep#", 13) || num(e, "tid") != tid)
+			continue;
+		CHECK(!strcmp(str(e, "cat"), "user_annotation") && arg_num(e, "External id") > 0);
+		len += (size_t)snprintf(buf + len, 200 - len, "%s:%g-%g ", str(e, "name") + 13, num(e, "ts"),
+					num(e, "ts") + num(e, "dur"));
+	}
+	CHECK(!dropped(&r));
+	trace_free(&r);
+	return buf;
+}
+
+static void test_steps(void)
+{
+	TEST("a step reaches from the end of one optimizer step to the end of the next, on each thread by itself")
+	{
+		struct tape t = training_tape();
+		char buf[200];
+
+		annotation(&t, PID, 1000, 2000, STEP);
+		annotation(&t, PID + 1, 3000, 4000, STEP);
+		annotation(&t, PID, 5000, 6000, STEP);
+		annotation(&t, PID, 9000, 10000, STEP);
+		annotation(&t, PID + 1, 11000, 12000, STEP);
+		op(&t, PID, 12000, 13000, 0);
+		CHECK(!strcmp(steps(&t, PID, buf), "0:2-6 1:6-10 "));
+		CHECK(!strcmp(steps(&t, PID + 1, buf), "0:4-12 "));
+		tape_free(&t);
+	}
+
+	TEST("of two optimizers in an iteration the first one seen counts; an operator's name or the program's own "
+	     "does not")
+	{
+		struct tape t = training_tape();
+		char buf[200];
+		int i;
+
+		for (i = 0; i < 3; i++) {
+			annotation(&t, PID, (uint64_t)i * 10000 + 1000, (uint64_t)i * 10000 + 2000, OTHER);
+			annotation(&t, PID, (uint64_t)i * 10000 + 5000, (uint64_t)i * 10000 + 6000, STEP);
+			span(&t, OP, PID, (uint64_t)i * 10000 + 7000, (uint64_t)i * 10000 + 8000)->name_id = OTHER;
+			annotation(&t, PID, (uint64_t)i * 10000 + 8500, (uint64_t)i * 10000 + 8600, OUTER);
+		}
+		CHECK(!strcmp(steps(&t, PID, buf), "0:2-12 1:12-22 "));
+		tape_free(&t);
+	}
+
+	TEST("an annotation around each iteration moves the step's end to its own")
+	{
+		struct tape t = training_tape();
+		char buf[200];
+		int i;
+
+		for (i = 0; i < 3; i++) {
+			annotation(&t, PID, (uint64_t)i * 10000 + 5000, (uint64_t)i * 10000 + 6000, STEP);
+			annotation(&t, PID, (uint64_t)i * 10000 + 4000, (uint64_t)i * 10000 + 7000, OUTER);
+			annotation(&t, PID, (uint64_t)i * 10000 + 3000, (uint64_t)i * 10000 + 8000, OUTER);
+		}
+		annotation(&t, PID, 2000, 60000, OUTER);
+		CHECK(!strcmp(steps(&t, PID, buf), "0:8-18 1:18-28 "));
+		tape_free(&t);
+	}
+
+	TEST("a step does not cross the start or the end of an annotation around several")
+	{
+		struct tape t = training_tape();
+		char buf[200];
+		int i;
+
+		for (i = 0; i < 5; i++) {
+			annotation(&t, PID, (uint64_t)i * 10000 + 5000, (uint64_t)i * 10000 + 6000, STEP);
+			if (i == 3)
+				annotation(&t, PID, 12000, 37000, OUTER); /* 1, 2, 3 */
+		}
+		CHECK(!strcmp(steps(&t, PID, buf), "0:12-16 1:16-26 2:26-36 3:37-46 "));
+		tape_free(&t);
+	}
+
+	TEST("an optimizer that steps by another of its class is one step")
+	{
+		struct tape t = training_tape();
+		char buf[200];
+		int i;
+
+		for (i = 0; i < 2; i++) {
+			annotation(&t, PID, (uint64_t)i * 10000 + 5000, (uint64_t)i * 10000 + 6000, STEP);
+			annotation(&t, PID, (uint64_t)i * 10000 + 4000, (uint64_t)i * 10000 + 7000, STEP);
+		}
+		CHECK(!strcmp(steps(&t, PID, buf), "0:7-17 "));
+		tape_free(&t);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	test_form();
 	test_arrows();
 	test_memory();
+	test_steps();
 	UNIT_MAIN_END;
 }

@@ -4,6 +4,7 @@
  * its traces reads this one: HTA, TensorBoard's plugin, Perfetto. Order and names of members are Kineto's.
  */
 #include "sink/kineto_plan.h"
+#include "sink/kineto_steps.h"
 #include "sink/trace.h"
 
 #include <stdio.h>
@@ -14,6 +15,7 @@
 struct kineto {
 	struct snk_trace t;
 	struct snk_numbers numbers;
+	struct snk_steps steps;
 	size_t alloc; /* the next to be written */
 };
 
@@ -178,7 +180,39 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 		write_arrow(t, s, place->tid, nr->arrow);
 }
 
+/* Behind all spans: of those that begin with it, the ones that enclose it are to be found first. */
+static void write_steps(struct kineto *k)
+{
+	uint32_t external_id = (uint32_t)k->t.plan.nspans;
+	struct snk_steps_pos pos = {0};
+	struct snk_step step;
+	char *start, *p;
+
+	while (snk_steps_next(&k->steps, &pos, &step)) {
+		start = out_reserve(k->t.s.out, SNK_EVENT_BYTES);
+		p = put(start, ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#");
+		p = put_u64(p, step.nr);
+		p = put(p, "\",");
+		p = put_where(&k->t, p, step.tgid, step.tid, step.start_ns);
+		p = put(p, ",\"dur\":");
+		p = put_us(p, step.end_ns - step.start_ns);
+		p = put(p, ",\"args\":{\"External id\":");
+		p = put_u64(p, ++external_id);
+		p = put(p, ",\"Record function id\":0,\"synthesised\":true}}");
+		out_filled(k->t.s.out, (size_t)(p - start));
+	}
+}
+
 /* ---- the sink */
+
+/* torch's name of an optimizer's step(), followed by its class: "Optimizer.step#SGD.step". */
+static bool is_optimizer_step(const struct kineto *k, const struct mxbpf_span *s)
+{
+	static const char prefix[] = "Optimizer.step#";
+
+	return (s->flags & MXBPF_SPAN_USER) &&
+	       !strncmp(mdl_name(k->t.s.in->model, s->name_id, NULL), prefix, sizeof(prefix) - 1);
+}
 
 static const struct snk_form form = {
 	.process = write_process,
@@ -202,7 +236,10 @@ static int kineto_survey(struct snk *s, const struct mxbpf_rec *r)
 	if (ret || r->kind != MXBPF_SPAN)
 		return ret;
 	span = mdl_span(r);
-	return snk_numbers_survey(&k->numbers, &span) ? snk_trace_no_memory(&k->t) : 0;
+	ret = snk_numbers_survey(&k->numbers, &span);
+	if (!ret)
+		ret = snk_steps_survey(&k->steps, &span, is_optimizer_step(k, &span));
+	return ret ? snk_trace_no_memory(&k->t) : 0;
 }
 
 static int kineto_surveyed(struct snk *s)
@@ -227,6 +264,7 @@ static int kineto_end(struct snk *s)
 	int ret = snk_trace_late((struct snk_trace *)s);
 	char name[320];
 
+	write_steps((struct kineto *)s);
 	/* As TensorBoard's plugin wants a file to be called. */
 	snprintf(name, sizeof(name), "%s_%u.pt.trace.json", s->in->session->hostname, s->in->session->pid);
 	out_puts(s->out, "\n],\"traceName\":");
@@ -238,6 +276,7 @@ static int kineto_end(struct snk *s)
 static void kineto_fini(struct snk *s)
 {
 	snk_numbers_fini(&((struct kineto *)s)->numbers);
+	snk_steps_fini(&((struct kineto *)s)->steps);
 	snk_trace_fini(s);
 }
 
