@@ -270,7 +270,7 @@ static void test_lanes(void)
 	TEST("a span over more spans than are remembered goes to a lane, not over them")
 	{
 		struct tape t = tape_new();
-		struct snk_plan p = {.first_ns = UINT64_MAX};
+		struct snk_plan p = {0};
 		struct mxbpf_span *s;
 		uint64_t i;
 

@@ -39,6 +39,7 @@ static const struct mdl_session session = {
 	.ndevices = 2,
 	.class_title = {NULL, "MXNET_C_API", "operator", NULL},
 	.mem_title = "Device Storage",
+	.trace_form = "kineto",
 	.start_unix_ns = 1712345678987654321ull,
 	.start_mono_ns = START_NS,
 	.duration_ns = 9007199254740993ull,

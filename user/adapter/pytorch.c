@@ -76,7 +76,7 @@ static const struct adp_probe probes[] = {
 		.any_build = true,
 		.family = {.prefix = "_ZN5torch8autograd8profiler25record_function_enter_newE"},
 		.row = {OPERATOR_SPAN, .end = MXBPF_END_PAIR, .unscoped = 1, .name_type = MXBPF_NAMED_BYTES,
-			.name = {ARG2, AT1(0)}},
+			.span_flags = MXBPF_SPAN_USER, .name = {ARG2, AT1(0)}},
 	},
 	{
 		.name = "annotation.exit",
@@ -128,5 +128,6 @@ const struct adp adapter_pytorch = {
 	.nbuilds = COUNT(builds),
 	.class_title = {[MXBPF_CLASS_OPERATOR] = "operator"},
 	.mem_title = "memory",
+	.trace_form = "kineto",
 	.object_scope = "torch::autograd::generated::",
 };

@@ -108,7 +108,8 @@ int live_describe(struct live *l)
 	s->comm = dup_or_empty(tgt_comm(l->target));
 	s->cmdline = dup_or_empty(tgt_cmdline(l->target));
 	s->hostname = strdup(host);
-	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || describe_lib(l, s) ||
+	s->trace_form = dup_or_empty(l->plan.adp->trace_form);
+	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || !s->trace_form || describe_lib(l, s) ||
 	    describe_probes(l, s) || describe_devices(l, s) || describe_tables(l, s))
 		return -ENOMEM;
 	return 0;

@@ -36,6 +36,7 @@ void mdl_session_fini(struct mdl_session *s)
 	free(s->probes);
 	free(s->devices);
 	free(s->mem_title);
+	free(s->trace_form);
 	free(s->mxbpf_version);
 	free(s->comm);
 	free(s->cmdline);

@@ -46,6 +46,7 @@ struct mdl_session {
 	size_t ndevices;
 	char *class_title[MXBPF_CLASS_MAX]; /* table titles by enum mxbpf_class; NULL: class not in use */
 	char *mem_title;		    /* of the allocation table; NULL: not in use */
+	char *trace_form;		    /* of its timelines, named by the adapter; empty or NULL: the general one */
 	uint64_t start_unix_ns;		    /* window start */
 	uint64_t start_mono_ns;		    /* the same moment on the records' clock */
 	uint64_t duration_ns;		    /* of the window, pauses not; 0 while unknown (incomplete recording) */

@@ -71,6 +71,7 @@ struct adp {
 	unsigned nbuilds;
 	const char *class_title[MXBPF_CLASS_MAX]; /* table titles; NULL: no such class */
 	const char *mem_title;
+	const char *trace_form;	  /* of its timelines (sink/registry.c); NULL: the general one */
 	const char *object_scope; /* NAMED_OBJECT: this scope is left out of the names of classes; NULL none */
 };
 

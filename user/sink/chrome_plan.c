@@ -218,7 +218,9 @@ static int survey_alloc(struct snk_plan *p, const struct mxbpf_alloc *a)
 		.ts_ns = a->h.ts_ns,
 		.ordinal = buf_count(&p->allocs, struct snk_plan_alloc),
 		.bytes = a->bytes,
+		.addr = a->h.size >= sizeof(*a) ? a->addr : 0,
 		.tgid = a->h.tgid,
+		.tid = a->tid,
 		.device = a->device,
 	};
 
@@ -229,7 +231,7 @@ int snk_plan_survey(struct snk_plan *p, const struct mxbpf_rec *r)
 {
 	if (r->kind != MXBPF_SPAN && r->kind != MXBPF_EDGE && r->kind != MXBPF_ALLOC)
 		return 0;
-	if (r->ts_ns < p->first_ns)
+	if (!p->first_ns || r->ts_ns < p->first_ns)
 		p->first_ns = r->ts_ns;
 	if (r->kind == MXBPF_SPAN)
 		return survey_span(p, (const struct mxbpf_span *)r);
@@ -408,7 +410,7 @@ static void place_moved(struct snk_plan *p, struct snk_place *place)
 
 struct snk_place snk_plan_place(struct snk_plan *p, const struct mxbpf_span *s)
 {
-	struct snk_place place = {.tid = s->tid};
+	struct snk_place place = {.ordinal = p->pos, .tid = s->tid};
 	const struct snk_plan_source *src = (const struct snk_plan_source *)p->sources.data;
 	size_t n = buf_count(&p->sources, struct snk_plan_source), first = p->source_pos;
 

@@ -5,7 +5,7 @@
  * pass over the same records in the same order.
  *
  * Memory, at worst and twice that while a buffer grows: 100 bytes an edge with its operator (40 once they are joined),
- * 32 an allocation, 32 a span in a lane, 24 a span for the last SNK_PLAN_OPEN_MAX spans of a thread that lie in no
+ * 48 an allocation, 32 a span in a lane, 24 a span for the last SNK_PLAN_OPEN_MAX spans of a thread that lie in no
  * other.
  */
 #ifndef SINK_CHROME_PLAN_H
@@ -34,13 +34,13 @@ struct snk_plan_track {
 };
 
 struct snk_plan_alloc {
-	uint64_t ts_ns, ordinal;
+	uint64_t ts_ns, ordinal, addr;
 	int64_t bytes;
-	uint32_t tgid, device;
+	uint32_t tgid, tid, device;
 };
 
 struct snk_plan {
-	uint64_t first_ns; /* earliest record, UINT64_MAX if none */
+	uint64_t first_ns; /* earliest record, 0 if none */
 	uint64_t nspans;
 	struct buf tracks; /* struct snk_plan_track; after snk_plan_finish() processes by pid, main thread first */
 	struct buf allocs; /* struct snk_plan_alloc, by time after snk_plan_finish() */
@@ -68,6 +68,7 @@ struct snk_plan_source {
 };
 
 struct snk_place {
+	uint64_t ordinal;  /* of the span in the recording */
 	uint32_t tid;	   /* thread or lane to draw on */
 	bool late;	   /* begins with a span around it that comes later: to be written behind all others */
 	uint64_t arrow_in; /* id of the arrow that ends here; 0 none */

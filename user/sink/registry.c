@@ -17,6 +17,22 @@ const struct snk_ops *snk_find(const char *name)
 	return *p;
 }
 
+/* Forms of a timeline that tools of a runtime read; its adapter names one. */
+static const struct {
+	const char *form;
+	const struct snk_ops *of, *ops;
+} forms[] = {{"kineto", &snk_chrome, &snk_kineto}};
+
+const struct snk_ops *snk_form(const struct snk_ops *ops, const struct mdl_session *s)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+		if (ops == forms[i].of && s->trace_form && !strcmp(s->trace_form, forms[i].form))
+			return forms[i].ops;
+	return ops;
+}
+
 static bool ends_with(const char *text, const char *end)
 {
 	size_t n = strlen(text), e = strlen(end);

@@ -130,9 +130,11 @@ static int run(struct snk *s)
 int snk_write(const struct snk_ops *ops, const struct snk_input *in, const struct snk_opts *opts, struct out *out,
 	      struct err *e)
 {
-	struct snk *s = calloc(1, ops->state_bytes ? ops->state_bytes : sizeof(*s));
+	struct snk *s;
 	int err;
 
+	ops = snk_form(ops, in->session);
+	s = calloc(1, ops->state_bytes ? ops->state_bytes : sizeof(*s));
 	if (!s)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	*s = (struct snk){.ops = ops, .in = in, .opts = opts, .out = out, .err = e};

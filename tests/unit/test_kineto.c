@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The trace of a PyTorch session in Kineto's conventions, rule by rule, on small recordings. With an argument: writes
+ * the recording that has everything to that file, for tests/torch_trace.bats.
+ */
+#include "chrome_tape.h"
+
+#define SEQ(nr) MXBPF_SEQ(1, nr)
+
+static struct tape kineto_tape(void)
+{
+	struct tape t = tape_new();
+
+	t.session.trace_form = (char *)"kineto";
+	t.session.mem_title = (char *)"memory";
+	return t;
+}
+
+static struct mxbpf_span *numbered(struct tape *t, uint64_t start_ns, uint64_t end_ns, uint64_t seq)
+{
+	struct mxbpf_span *s = span(t, OP, PID, start_ns, end_ns);
+
+	s->flags = MXBPF_SPAN_SEQ;
+	s->seq = seq;
+	return s;
+}
+
+static struct mxbpf_span *node(struct tape *t, uint64_t start_ns, uint64_t end_ns, uint64_t seq)
+{
+	struct mxbpf_span *s = numbered(t, start_ns, end_ns, seq);
+
+	s->flags |= MXBPF_SPAN_BACKWARD;
+	return s;
+}
+
+static void annotation(struct tape *t, uint32_t tid, uint64_t start_ns, uint64_t end_ns, uint64_t name_id)
+{
+	struct mxbpf_span *s = span(t, OP, tid, start_ns, end_ns);
+
+	s->flags = MXBPF_SPAN_USER;
+	s->name_id = name_id;
+}
+
+static const cJSON *arg(const cJSON *e, const char *key)
+{
+	return cJSON_GetObjectItem(cJSON_GetObjectItem(e, "args"), key);
+}
+
+static double arg_num(const cJSON *e, const char *key)
+{
+	return num(cJSON_GetObjectItem(e, "args"), key);
+}
+
+/* Arrows as "from>to" in order of their ids, in us. */
+static const char *arrows(const struct trace *r, char buf[200])
+{
+	double from[16] = {0}, to[16] = {0};
+	size_t len = 0;
+	cJSON *e;
+	int i;
+
+	cJSON_ArrayForEach(e, r->events)
+	{
+		int id = (int)num(e, "id");
+
+		if (strcmp(str(e, "cat"), "fwdbwd"))
+			continue;
+		CHECK(id > 0 && id < 16 && !strcmp(str(e, "name"), "fwdbwd"));
+		if (!strcmp(str(e, "ph"), "f"))
+			CHECK(!strcmp(str(e, "bp"), "e"));
+		*(strcmp(str(e, "ph"), "s") ? &to[id] : &from[id]) = num(e, "ts");
+	}
+	buf[0] = 0;
+	for (i = 0; i < 16; i++)
+		if (from[i] || to[i])
+			len += (size_t)snprintf(buf + len, 200 - len, "%g>%g ", from[i], to[i]);
+	return buf;
+}
+
+static void test_form(void)
+{
+	TEST("the top of the file is Kineto's, with the window and the loss beside it")
+	{
+		struct tape t = kineto_tape();
+		struct trace r;
+
+		op(&t, PID, 1000, 2000, 0);
+		r = trace_of(&t);
+		CHECK(num(r.json, "schemaVersion") == 1 && num(r.json, "profile_memory") == 1);
+		CHECK(cJSON_IsArray(cJSON_GetObjectItem(r.json, "deviceProperties")));
+		CHECK(!cJSON_GetObjectItem(r.json, "record_shapes") && !cJSON_GetObjectItem(r.json, "with_stack"));
+		CHECK(!strcmp(str(r.json, "displayTimeUnit"), "ms"));
+		CHECK(strstr(r.text, "\"baseTimeNanoseconds\":1795145533000000123,"));
+		CHECK(!strcmp(str(r.json, "traceName"), "host_4242.pt.trace.json"));
+		CHECK(num(cJSON_GetObjectItem(r.other, "loss"), "dropped") == 10);
+		CHECK(num(cJSON_GetObjectItem(r.other, "window"), "duration_ns") == 5000000);
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("without a form in its metadata a session has the general trace")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+
+		numbered(&t, 1000, 2000, SEQ(1));
+		r = trace_of(&t);
+		CHECK(!cJSON_GetObjectItem(r.json, "deviceProperties") && !arg(event(&r, "X", 0), "External id"));
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("operators, annotations and nodes have Kineto's categories and arguments")
+	{
+		struct tape t = kineto_tape();
+		struct trace r;
+		cJSON *e;
+
+		numbered(&t, 1000, 2000, SEQ(48));
+		node(&t, 3000, 4000, MXBPF_SEQ(3, 47));
+		annotation(&t, PID, 5000, 6000, 5);
+		r = trace_of(&t);
+		e = slice(&r, "cpu_op", 1000);
+		CHECK(arg_num(e, "Sequence number") == 48 && arg_num(e, "Fwd thread id") == 0);
+		CHECK(arg_num(e, "Record function id") == 0);
+		e = slice(&r, "cpu_op", 3000);
+		CHECK(arg_num(e, "Sequence number") == 47 && arg_num(e, "Fwd thread id") == 3);
+		e = slice(&r, "user_annotation", 5000);
+		CHECK(e && !arg(e, "Sequence number") && !arg(e, "Fwd thread id"));
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("events are numbered in order of time, whatever order they came in; an enclosing one before those in it")
+	{
+		struct tape t = kineto_tape();
+		struct trace r;
+
+		alloc(&t, 2500, 10);
+		op(&t, PID, 2000, 2100, 0);
+		op(&t, PID, 2000, 3000, 0);
+		op(&t, PID, 4000, 4100, 0);
+		op(&t, PID + 1, 1000, 9000, 0);
+		alloc(&t, 500, 10);
+		r = trace_of(&t);
+		CHECK(arg_num(event(&r, "i", 0), "Ev Idx") == 0);
+		CHECK(arg_num(slice(&r, "cpu_op", 1000), "External id") == 1);
+		CHECK(arg_num(slice(&r, "cpu_op", 1000), "Ev Idx") == 1);
+		/* The first in the file of two that start together. */
+		CHECK(num(slice(&r, "cpu_op", 2000), "dur") == 1 &&
+		      arg_num(slice(&r, "cpu_op", 2000), "External id") == 2);
+		CHECK(arg_num(event(&r, "i", 1), "Ev Idx") == 4);
+		CHECK(arg_num(slice(&r, "cpu_op", 4000), "External id") == 4);
+		CHECK(arg_num(slice(&r, "cpu_op", 4000), "Ev Idx") == 5);
+		CHECK(!dropped(&r));
+		trace_free(&r);
+		tape_free(&t);
+	}
+}
+
+static void test_arrows(void)
+{
+	TEST("an arrow goes from the last operator that began with a node's number to the node")
+	{
+		struct tape t = kineto_tape();
+		char buf[200];
+		struct trace r;
+
+		numbered(&t, 2000, 2900, SEQ(7)); /* made it */
+		numbered(&t, 2100, 2800, SEQ(8)); /* ran in it, after */
+		numbered(&t, 1000, 3000, SEQ(7)); /* called who made it */
+		node(&t, 5000, 5900, SEQ(7));
+		span(&t, OP, PID, 4900, 6000); /* evaluate_function */
+		r = trace_of(&t);
+		CHECK(!strcmp(arrows(&r, buf), "2>5 "));
+		CHECK(num(r.other, "arrows") == 1 && num(r.other, "arrows_unmatched") == 0);
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("threads that number their operators alike do not mix, nor do processes; an unknown thread has no arrow")
+	{
+		struct tape t = kineto_tape();
+		char buf[200];
+		struct trace r;
+
+		numbered(&t, 1000, 1100, MXBPF_SEQ(1, 7));
+		numbered(&t, 2000, 2100, MXBPF_SEQ(2, 7));
+		numbered(&t, 3000, 3100, MXBPF_SEQ(1, 7))->h.tgid = PID + 9;
+		numbered(&t, 3500, 3600, MXBPF_SEQ(0, 7));
+		node(&t, 5000, 5900, MXBPF_SEQ(2, 7));
+		node(&t, 6000, 6900, MXBPF_SEQ(1, 7));
+		node(&t, 7000, 7900, MXBPF_SEQ(0, 7));
+		r = trace_of(&t);
+		CHECK(!strcmp(arrows(&r, buf), "2>5 1>6 "));
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("a node that runs again has one arrow; one whose operator was before the window none, and is counted")
+	{
+		struct tape t = kineto_tape();
+		char buf[200];
+		struct trace r;
+
+		numbered(&t, 1000, 1100, SEQ(7));
+		node(&t, 2000, 2900, SEQ(7));
+		node(&t, 3000, 3900, SEQ(7));
+		node(&t, 4000, 4900, SEQ(6));
+		numbered(&t, 5000, 5100, SEQ(6)); /* later than the node: not its maker */
+		r = trace_of(&t);
+		CHECK(!strcmp(arrows(&r, buf), "1>2 "));
+		CHECK(num(r.other, "arrows") == 1 && num(r.other, "arrows_unmatched") == 2);
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("a double backward: an operator inside a node makes nodes of its own")
+	{
+		struct tape t = kineto_tape();
+		char buf[200];
+		struct trace r;
+
+		numbered(&t, 1000, 1100, SEQ(7));
+		numbered(&t, 2100, 2200, SEQ(8));
+		node(&t, 2000, 2900, SEQ(7));
+		node(&t, 3000, 3900, SEQ(8));
+		r = trace_of(&t);
+		CHECK(!strcmp(arrows(&r, buf), "1>2 2.1>3 "));
+		trace_free(&r);
+		tape_free(&t);
+	}
+}
+
+static void test_memory(void)
+{
+	TEST("allocations are the allocator's reports, with address, running total and thread")
+	{
+		struct tape t = kineto_tape();
+		struct mxbpf_alloc *a;
+		struct trace r;
+		cJSON *e;
+
+		alloc(&t, 1000, 4096);
+		a = rec_add(&t, MXBPF_ALLOC, sizeof(*a), 2000);
+		a->bytes = -96;
+		a->tid = PID + 1;
+		a->device = CPU0;
+		a->addr = 0x7f0000001000;
+		r = trace_of(&t);
+		CHECK(count(&r, "i") == 2 && count(&r, "C") == 2);
+		e = event(&r, "i", 1);
+		CHECK(!strcmp(str(e, "name"), "[memory]") && !strcmp(str(e, "s"), "t"));
+		CHECK(!strcmp(str(e, "cat"), "cpu_instant_event") && num(e, "tid") == PID + 1 && at_ns(e) == 2000);
+		CHECK(arg_num(e, "Bytes") == -96 && arg_num(e, "Total Allocated") == 4000);
+		CHECK(arg_num(e, "Total Reserved") == 0 && arg_num(e, "Addr") == (double)0x7f0000001000);
+		CHECK(arg_num(e, "Device Id") == -1 && arg_num(e, "Device Type") == 0);
+		trace_free(&r);
+		tape_free(&t);
+	}
+}
+
+#define STEP  101
+#define OTHER 102
+#define OUTER 103
+
+static struct tape training_tape(void)
+{
+	struct tape t = kineto_tape();
+
+	name(&t, STEP, MXBPF_NAME_SPAN, "Optimizer.step#SGD.step", 23);
+	name(&t, OTHER, MXBPF_NAME_SPAN, "Optimizer.step#Adam.step", 24);
+	name(&t, OUTER, MXBPF_NAME_SPAN, "epoch", 5);
+	return t;
+}
+
+/* "number:from-to" of the steps on a thread, in us. */
+static const char *steps(struct tape *t, uint32_t tid, char buf[200])
+{
+	struct trace r = trace_of(t);
+	size_t len = 0;
+	cJSON *e;
+
+	buf[0] = 0;
+	cJSON_ArrayForEach(e, r.events)
+	{
+		if (strncmp(str(e, "name"), "ProfilerStep#", 13) || num(e, "tid") != tid)
+			continue;
+		CHECK(!strcmp(str(e, "cat"), "user_annotation") && arg_num(e, "External id") > 0);
+		len += (size_t)snprintf(buf + len, 200 - len, "%s:%g-%g ", str(e, "name") + 13, num(e, "ts"),
+					num(e, "ts") + num(e, "dur"));
+	}
+	CHECK(!dropped(&r));
+	trace_free(&r);
+	return buf;
+}
+
+static void test_steps(void)
+{
+	TEST("a step reaches from the end of one optimizer step to the end of the next, on each thread by itself")
+	{
+		struct tape t = training_tape();
+		char buf[200];
+
+		annotation(&t, PID, 1000, 2000, STEP);
+		annotation(&t, PID + 1, 3000, 4000, STEP);
+		annotation(&t, PID, 5000, 6000, STEP);
+		annotation(&t, PID, 9000, 10000, STEP);
+		annotation(&t, PID + 1, 11000, 12000, STEP);
+		op(&t, PID, 12000, 13000, 0);
+		CHECK(!strcmp(steps(&t, PID, buf), "0:2-6 1:6-10 "));
+		CHECK(!strcmp(steps(&t, PID + 1, buf), "0:4-12 "));
+		tape_free(&t);
+	}
+
+	TEST("of two optimizers in an iteration the first one seen counts; an operator's name or the program's own "
+	     "does not")
+	{
+		struct tape t = training_tape();
+		char buf[200];
+		int i;
+
+		for (i = 0; i < 3; i++) {
+			annotation(&t, PID, (uint64_t)i * 10000 + 1000, (uint64_t)i * 10000 + 2000, OTHER);
+			annotation(&t, PID, (uint64_t)i * 10000 + 5000, (uint64_t)i * 10000 + 6000, STEP);
+			span(&t, OP, PID, (uint64_t)i * 10000 + 7000, (uint64_t)i * 10000 + 8000)->name_id = OTHER;
+			annotation(&t, PID, (uint64_t)i * 10000 + 8500, (uint64_t)i * 10000 + 8600, OUTER);
+		}
+		CHECK(!strcmp(steps(&t, PID, buf), "0:2-12 1:12-22 "));
+		tape_free(&t);
+	}
+
+	TEST("an annotation around each iteration moves the step's end to its own")
+	{
+		struct tape t = training_tape();
+		char buf[200];
+		int i;
+
+		for (i = 0; i < 3; i++) {
+			annotation(&t, PID, (uint64_t)i * 10000 + 5000, (uint64_t)i * 10000 + 6000, STEP);
+			annotation(&t, PID, (uint64_t)i * 10000 + 4000, (uint64_t)i * 10000 + 7000, OUTER);
+			annotation(&t, PID, (uint64_t)i * 10000 + 3000, (uint64_t)i * 10000 + 8000, OUTER);
+		}
+		annotation(&t, PID, 2000, 60000, OUTER);
+		CHECK(!strcmp(steps(&t, PID, buf), "0:8-18 1:18-28 "));
+		tape_free(&t);
+	}
+
+	TEST("a step does not cross the start or the end of an annotation around several")
+	{
+		struct tape t = training_tape();
+		char buf[200];
+		int i;
+
+		for (i = 0; i < 5; i++) {
+			annotation(&t, PID, (uint64_t)i * 10000 + 5000, (uint64_t)i * 10000 + 6000, STEP);
+			if (i == 3)
+				annotation(&t, PID, 12000, 37000, OUTER); /* 1, 2, 3 */
+		}
+		CHECK(!strcmp(steps(&t, PID, buf), "0:12-16 1:16-26 2:26-36 3:37-46 "));
+		tape_free(&t);
+	}
+
+	TEST("an optimizer that steps by another of its class is one step")
+	{
+		struct tape t = training_tape();
+		char buf[200];
+		int i;
+
+		for (i = 0; i < 2; i++) {
+			annotation(&t, PID, (uint64_t)i * 10000 + 5000, (uint64_t)i * 10000 + 6000, STEP);
+			annotation(&t, PID, (uint64_t)i * 10000 + 4000, (uint64_t)i * 10000 + 7000, STEP);
+		}
+		CHECK(!strcmp(steps(&t, PID, buf), "0:7-17 "));
+		tape_free(&t);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	test_form();
+	test_arrows();
+	test_memory();
+	test_steps();
+	UNIT_MAIN_END;
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The timeline of a PyTorch session in the conventions of Kineto, torch.profiler's own writer, so that whatever reads
+ * its traces reads this one: HTA, TensorBoard's plugin, Perfetto. Order and names of members are Kineto's.
+ */
+#include "sink/kineto_plan.h"
+#include "sink/kineto_steps.h"
+#include "sink/trace.h"
+
+#include <stdio.h>
+
+/* torch::DeviceType of a device: ours are one more, for 0 is "no device". A CPU has no number. */
+#define DEVICE_CPU 1
+
+struct kineto {
+	struct snk_trace t;
+	struct snk_numbers numbers;
+	struct snk_steps steps;
+	size_t alloc; /* the next to be written */
+};
+
+/* ---- before the spans */
+
+static void write_head(struct kineto *k)
+{
+	struct snk_trace *t = &k->t;
+	const struct mdl_session *s = t->s.in->session;
+	struct out *o = t->s.out;
+
+	out_puts(o, "{\"schemaVersion\":1,\"deviceProperties\":[],\n\"host_name\":");
+	snk_trace_string(t, s->hostname);
+	if (s->mem_title)
+		out_puts(o, ",\"profile_memory\":1");
+	if (k->numbers.args)
+		out_puts(o, ",\"record_shapes\":1");
+	if (k->numbers.stacks)
+		out_puts(o, ",\"with_stack\":1");
+	out_printf(o, ",\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":%llu,\n",
+		   (unsigned long long)snk_trace_base_unix_ns(t));
+	snk_trace_about(t);
+	out_puts(o, ",\n\"traceEvents\":[");
+}
+
+static void write_process(struct snk_trace *t, uint32_t tgid, bool first)
+{
+	struct out *o = t->s.out;
+
+	out_printf(o,
+		   "%s\n{\"ph\":\"M\",\"name\":\"process_name\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"args\":{\"name\":",
+		   first ? "" : ",", tgid);
+	snk_trace_string(t, snk_trace_process_name(t, tgid));
+	out_printf(o,
+		   "}},\n{\"ph\":\"M\",\"name\":\"process_labels\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"args\":"
+		   "{\"labels\":\"CPU\"}}",
+		   tgid);
+	out_printf(o,
+		   ",\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"args\":"
+		   "{\"sort_index\":%u}}",
+		   tgid, tgid);
+}
+
+static void write_thread(struct snk_trace *t, const struct snk_plan_track *k, size_t place)
+{
+	char lane[32], name[64];
+	struct out *o = t->s.out;
+
+	out_printf(o,
+		   ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"args\":{\"name\":",
+		   k->tgid, k->tid);
+	snprintf(name, sizeof(name), "thread %u (%s)", k->tid, snk_trace_track_name(t, k, lane));
+	snk_trace_string(t, name);
+	out_printf(o,
+		   "}},\n{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"args\":"
+		   "{\"sort_index\":%zu}}",
+		   k->tgid, k->tid, place);
+}
+
+static char *put_event(const struct snk_trace *t, char *p, const char *head, uint32_t tgid, uint32_t tid,
+		       uint64_t ts_ns)
+{
+	p = put(p, ",\n{\"ph\":");
+	p = put(p, head);
+	return put_where(t, p, tgid, tid, ts_ns);
+}
+
+/* The report of the allocator, and beside it a counter, which Perfetto draws. */
+static void write_alloc(struct snk_trace *t, const struct snk_plan_alloc *a, uint64_t live_bytes)
+{
+	struct kineto *k = (struct kineto *)t;
+	unsigned type = MXBPF_DEVICE_TYPE(a->device);
+	struct snk_text device = snk_trace_text(t, a->device, snk_text_device);
+	char *start = out_reserve(t->s.out, 2 * SNK_EVENT_BYTES + device.len), *p;
+
+	p = put_event(t, start, "\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\",", a->tgid,
+		      a->tid, a->ts_ns);
+	p = put(p, ",\"args\":{\"Total Reserved\":0,\"Total Allocated\":");
+	p = put_u64(p, live_bytes);
+	p = put(p, ",\"Bytes\":");
+	p = put_i64(p, a->bytes);
+	p = put(p, ",\"Device Id\":");
+	p = put_i64(p, type == DEVICE_CPU ? -1 : (int64_t)MXBPF_DEVICE_ID(a->device));
+	p = put(p, ",\"Device Type\":");
+	p = put_i64(p, (int64_t)type - 1);
+	p = put(p, ",\"Addr\":");
+	p = put_u64(p, a->addr);
+	p = put(p, ",\"Ev Idx\":");
+	p = put_u64(p, *buf_at(&k->numbers.of_alloc, uint32_t, k->alloc++));
+	p = put_event(t, put(p, "}}"), "\"C\",", a->tgid, a->tgid, a->ts_ns);
+	p = put(p, ",\"name\":\"memory ");
+	p = put_bytes(p, device.data, device.len);
+	p = put(p, "\",\"args\":{\"bytes\":");
+	p = put_u64(p, live_bytes);
+	p = put(p, "}}");
+	out_filled(t->s.out, (size_t)(p - start));
+}
+
+/* ---- spans */
+
+static void write_args(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place,
+		       const struct snk_number *nr)
+{
+	char *start = out_reserve(t->s.out, SNK_EVENT_BYTES), *p;
+
+	p = put(start, ",\"args\":{\"External id\":");
+	p = put_u64(p, nr->external_id);
+	if (s->flags & MXBPF_SPAN_SEQ) {
+		p = put(p, ",\"Sequence number\":");
+		p = put_u64(p, MXBPF_SEQ_NR(s->seq));
+		p = put(p, ",\"Fwd thread id\":");
+		p = put_u64(p, s->flags & MXBPF_SPAN_BACKWARD ? MXBPF_SEQ_THREAD(s->seq) : 0);
+	}
+	p = put(p, ",\"Record function id\":0");
+	if (place->tid != s->tid) {
+		p = put(p, ",\"thread\":");
+		p = put_u64(p, s->tid);
+	}
+	if (s->end_tid != s->tid) {
+		p = put(p, ",\"end_thread\":");
+		p = put_u64(p, s->end_tid);
+	}
+	if (s->flags & MXBPF_SPAN_UNWOUND)
+		p = put(p, ",\"unwound\":true");
+	p = put(p, ",\"Ev Idx\":");
+	p = put_u64(p, nr->ev_idx);
+	p = put(p, "}}");
+	out_filled(t->s.out, (size_t)(p - start));
+}
+
+/* Exactly at the start of its span, and behind it in the file: that is how viewers tell which span is meant. */
+static void write_arrow(struct snk_trace *t, const struct mxbpf_span *s, uint32_t tid, uint32_t id)
+{
+	char *start = out_reserve(t->s.out, SNK_EVENT_BYTES), *p;
+
+	p = put(start, ",\n{\"ph\":");
+	p = put(p, s->flags & MXBPF_SPAN_BACKWARD ? "\"f\",\"bp\":\"e\",\"id\":" : "\"s\",\"id\":");
+	p = put_u64(p, id);
+	*p++ = ',';
+	p = put_where(t, p, s->h.tgid, tid, s->h.ts_ns);
+	p = put(p, ",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\"}");
+	out_filled(t->s.out, (size_t)(p - start));
+}
+
+static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place)
+{
+	const struct snk_number *nr = buf_at(&((struct kineto *)t)->numbers.of_span, struct snk_number, place->ordinal);
+	struct snk_text name = snk_trace_text(t, s->name_id, snk_text_name);
+	char *start, *p;
+
+	out_puts(t->s.out, s->flags & MXBPF_SPAN_USER ? ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\""
+						      : ",\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"");
+	out_write(t->s.out, name.data, name.len);
+	start = out_reserve(t->s.out, SNK_EVENT_BYTES);
+	p = put(start, "\",");
+	p = put_where(t, p, s->h.tgid, place->tid, s->h.ts_ns);
+	p = put(p, ",\"dur\":");
+	p = put_us(p, s->dur_ns);
+	out_filled(t->s.out, (size_t)(p - start));
+	write_args(t, s, place, nr);
+	if (nr->arrow)
+		write_arrow(t, s, place->tid, nr->arrow);
+}
+
+/* Behind all spans: of those that begin with it, the ones that enclose it are to be found first. */
+static void write_steps(struct kineto *k)
+{
+	uint32_t external_id = (uint32_t)k->t.plan.nspans;
+	struct snk_steps_pos pos = {0};
+	struct snk_step step;
+	char *start, *p;
+
+	while (snk_steps_next(&k->steps, &pos, &step)) {
+		start = out_reserve(k->t.s.out, SNK_EVENT_BYTES);
+		p = put(start, ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#");
+		p = put_u64(p, step.nr);
+		p = put(p, "\",");
+		p = put_where(&k->t, p, step.tgid, step.tid, step.start_ns);
+		p = put(p, ",\"dur\":");
+		p = put_us(p, step.end_ns - step.start_ns);
+		p = put(p, ",\"args\":{\"External id\":");
+		p = put_u64(p, ++external_id);
+		p = put(p, ",\"Record function id\":0,\"synthesised\":true}}");
+		out_filled(k->t.s.out, (size_t)(p - start));
+	}
+}
+
+/* ---- the sink */
+
+/* torch's name of an optimizer's step(), followed by its class: "Optimizer.step#SGD.step". */
+static bool is_optimizer_step(const struct kineto *k, const struct mxbpf_span *s)
+{
+	static const char prefix[] = "Optimizer.step#";
+
+	return (s->flags & MXBPF_SPAN_USER) &&
+	       !strncmp(mdl_name(k->t.s.in->model, s->name_id, NULL), prefix, sizeof(prefix) - 1);
+}
+
+static const struct snk_form form = {
+	.process = write_process,
+	.thread = write_thread,
+	.alloc = write_alloc,
+	.span = write_span,
+};
+
+static int kineto_begin(struct snk *s)
+{
+	((struct snk_trace *)s)->form = &form;
+	return 0;
+}
+
+static int kineto_survey(struct snk *s, const struct mxbpf_rec *r)
+{
+	struct kineto *k = (struct kineto *)s;
+	struct mxbpf_span span;
+	int ret = snk_trace_survey(s, r);
+
+	if (ret || r->kind != MXBPF_SPAN)
+		return ret;
+	span = mdl_span(r);
+	ret = snk_numbers_survey(&k->numbers, &span);
+	if (!ret)
+		ret = snk_steps_survey(&k->steps, &span, is_optimizer_step(k, &span));
+	return ret ? snk_trace_no_memory(&k->t) : 0;
+}
+
+static int kineto_surveyed(struct snk *s)
+{
+	struct kineto *k = (struct kineto *)s;
+	int ret = snk_trace_plan(&k->t);
+
+	if (ret)
+		return ret;
+	if (snk_numbers_finish(&k->numbers, &k->t.plan))
+		return snk_trace_no_memory(&k->t);
+	/* The arrows of this form are these. */
+	k->t.plan.narrows = k->numbers.narrows;
+	k->t.plan.nedges = (uint64_t)k->numbers.narrows + k->numbers.nlonely;
+	write_head(k);
+	snk_trace_tracks(&k->t);
+	return snk_trace_allocs(&k->t);
+}
+
+static int kineto_end(struct snk *s)
+{
+	int ret = snk_trace_late((struct snk_trace *)s);
+	char name[320];
+
+	write_steps((struct kineto *)s);
+	/* As TensorBoard's plugin wants a file to be called. */
+	snprintf(name, sizeof(name), "%s_%u.pt.trace.json", s->in->session->hostname, s->in->session->pid);
+	out_puts(s->out, "\n],\"traceName\":");
+	snk_put_json(s->out, name, strlen(name));
+	out_puts(s->out, "}\n");
+	return ret;
+}
+
+static void kineto_fini(struct snk *s)
+{
+	snk_numbers_fini(&((struct kineto *)s)->numbers);
+	snk_steps_fini(&((struct kineto *)s)->steps);
+	snk_trace_fini(s);
+}
+
+const struct snk_ops snk_kineto = {
+	.name = "kineto",
+	.help = "the form of -f chrome that torch's tools read",
+	.needs_records = true,
+	.by_process = true,
+	.state_bytes = sizeof(struct kineto),
+	.begin = kineto_begin,
+	.survey = kineto_survey,
+	.surveyed = kineto_surveyed,
+	.record = snk_trace_record,
+	.end = kineto_end,
+	.fini = kineto_fini,
+};

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sink/trace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+
+struct text_ref {
+	size_t off, len;
+};
+
+struct late {
+	struct mxbpf_span span;
+	struct snk_place place;
+};
+
+int snk_trace_no_memory(struct snk_trace *t)
+{
+	t->error = err_set(t->s.err, ERR_RUNTIME, -ENOMEM,
+			   "not enough memory to write this trace: record a shorter window");
+	return t->error;
+}
+
+/* ---- numbers */
+
+char *put_u64(char *p, uint64_t v)
+{
+	static const char pairs[] = "0001020304050607080910111213141516171819"
+				    "2021222324252627282930313233343536373839"
+				    "4041424344454647484950515253545556575859"
+				    "6061626364656667686970717273747576777879"
+				    "8081828384858687888990919293949596979899";
+	char digits[20], *d = digits + sizeof(digits);
+
+	for (; v >= 100; v /= 100)
+		memcpy(d -= 2, pairs + v % 100 * 2, 2);
+	if (v >= 10)
+		memcpy(d -= 2, pairs + v * 2, 2);
+	else
+		*--d = (char)('0' + v);
+	return put_bytes(p, d, (size_t)(digits + sizeof(digits) - d));
+}
+
+char *put_i64(char *p, int64_t v)
+{
+	if (v < 0)
+		*p++ = '-';
+	return put_u64(p, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+}
+
+char *put_us(char *p, uint64_t ns)
+{
+	unsigned rest = (unsigned)(ns % 1000);
+
+	p = put_u64(p, ns / 1000);
+	*p++ = '.';
+	*p++ = (char)('0' + rest / 100);
+	*p++ = (char)('0' + rest / 10 % 10);
+	*p++ = (char)('0' + rest % 10);
+	return p;
+}
+
+char *put_hex(char *p, uint64_t v)
+{
+	int shift = 60;
+
+	while (shift && !(v >> shift))
+		shift -= 4;
+	for (; shift >= 0; shift -= 4)
+		*p++ = "0123456789abcdef"[v >> shift & 15];
+	return p;
+}
+
+char *put_where(const struct snk_trace *t, char *p, uint32_t tgid, uint32_t tid, uint64_t ts_ns)
+{
+	p = put(p, "\"pid\":");
+	p = put_u64(p, tgid);
+	p = put(p, ",\"tid\":");
+	p = put_u64(p, tid);
+	p = put(p, ",\"ts\":");
+	return put_us(p, ts_ns - t->base_ns);
+}
+
+/* ---- strings of the target */
+
+int snk_text_escape(struct buf *b, const char *text, size_t len)
+{
+	size_t n = fmt_json(NULL, 0, text, len);
+	char *p = buf_add(b, n + 1);
+
+	if (!p)
+		return -ENOMEM;
+	fmt_json(p, n + 1, text, len);
+	b->len--; /* the terminator */
+	return 0;
+}
+
+int snk_text_name(struct snk_trace *t, uint64_t id, struct buf *b)
+{
+	size_t len;
+	const char *text = mdl_name(t->s.in->model, id, &len);
+
+	return snk_text_escape(b, text, len);
+}
+
+int snk_text_device(struct snk_trace *t, uint64_t device, struct buf *b)
+{
+	char name[48];
+
+	mdl_device_name(t->s.in->session, (uint32_t)device, name);
+	return snk_text_escape(b, name, strlen(name));
+}
+
+static int text_add(struct snk_trace *t, uint64_t id, snk_text_fn make)
+{
+	struct text_ref ref = {.off = t->texts.len};
+	int ret = make(t, id, &t->texts);
+
+	if (ret)
+		return ret;
+	ref.len = t->texts.len - ref.off;
+	return buf_put(&t->ref, &ref, sizeof(ref));
+}
+
+struct snk_text snk_trace_text(struct snk_trace *t, uint64_t id, snk_text_fn make)
+{
+	uint64_t *at = hash_put(&t->refs, id, (uintptr_t)make);
+	const struct text_ref *ref;
+
+	if (at && !*at && !text_add(t, id, make))
+		*at = buf_count(&t->ref, struct text_ref);
+	if (!at || !*at) {
+		snk_trace_no_memory(t);
+		return (struct snk_text){"", 0};
+	}
+	ref = buf_at(&t->ref, struct text_ref, *at - 1);
+	return (struct snk_text){t->texts.data + ref->off, ref->len};
+}
+
+void snk_trace_string(struct snk_trace *t, const char *text)
+{
+	snk_put_json(t->s.out, text, strlen(text));
+}
+
+const char *snk_trace_process_name(const struct snk_trace *t, uint32_t tgid)
+{
+	const struct mdl_session *s = t->s.in->session;
+	const char *name = tgid == s->pid ? s->comm : mdl_thread_name(t->s.in->model, tgid, tgid);
+
+	return name ? name : "process";
+}
+
+const char *snk_trace_track_name(const struct snk_trace *t, const struct snk_plan_track *k, char buf[32])
+{
+	const char *name = mdl_thread_name(t->s.in->model, k->tgid, k->tid);
+
+	if (k->lane) {
+		snprintf(buf, 32, "async %u", k->lane);
+		return buf;
+	}
+	if (name)
+		return name;
+	return k->tid == t->s.in->session->pid ? t->s.in->session->comm : "thread";
+}
+
+/* ---- who, when, what was lost */
+
+/* `,"key":"text"` */
+static void write_member(struct snk_trace *t, const char *key, const char *text)
+{
+	out_printf(t->s.out, ",\"%s\":", key);
+	snk_trace_string(t, text);
+}
+
+static void write_target(struct snk_trace *t, const struct mdl_session *s)
+{
+	size_t i;
+
+	out_printf(t->s.out, ",\"target\":{\"pid\":%u", s->pid);
+	write_member(t, "comm", s->comm);
+	write_member(t, "cmdline", s->cmdline);
+	write_member(t, "hostname", s->hostname);
+	out_puts(t->s.out, ",\"libraries\":[");
+	for (i = 0; i < s->nlibs; i++) {
+		out_puts(t->s.out, i ? ",{\"path\":" : "{\"path\":");
+		snk_trace_string(t, s->libs[i].path);
+		write_member(t, "build_id", s->libs[i].build_id);
+		write_member(t, "runtime", s->libs[i].runtime);
+		out_puts(t->s.out, "}");
+	}
+	out_puts(t->s.out, "]}");
+}
+
+static void write_probes(struct snk_trace *t, const struct mdl_session *s)
+{
+	size_t i;
+
+	out_puts(t->s.out, ",\"probes\":[");
+	for (i = 0; i < s->nprobes; i++) {
+		out_puts(t->s.out, i ? ",{\"name\":" : "{\"name\":");
+		snk_trace_string(t, s->probes[i].name);
+		write_member(t, "group", s->probes[i].group);
+		write_member(t, "symbol", s->probes[i].symbol);
+		write_member(t, "status", s->probes[i].status);
+		write_member(t, "reason", s->probes[i].reason);
+		out_puts(t->s.out, "}");
+	}
+	out_puts(t->s.out, "]");
+}
+
+uint64_t snk_trace_base_unix_ns(const struct snk_trace *t)
+{
+	const struct mdl_session *s = t->s.in->session;
+
+	return s->start_unix_ns - (s->start_mono_ns - t->base_ns);
+}
+
+void snk_trace_about(struct snk_trace *t)
+{
+	const struct mdl_session *s = t->s.in->session;
+	const struct snk_plan *p = &t->plan;
+	struct out *o = t->s.out;
+
+	out_puts(o, "\"otherData\":{\"mxbpf_version\":");
+	snk_trace_string(t, s->mxbpf_version);
+	write_target(t, s);
+	out_printf(o,
+		   ",\"window\":{\"start_unix_ns\":%llu,\"start_mono_ns\":%llu,\"duration_ns\":%llu,\"incomplete\":%s",
+		   (unsigned long long)s->start_unix_ns, (unsigned long long)s->start_mono_ns,
+		   (unsigned long long)s->duration_ns, s->incomplete ? "true" : "false");
+	snk_put_paused_json(o, s);
+	out_puts(o, "},\"loss\":{");
+	snk_put_loss_json(o, &s->loss);
+	out_puts(o, "}");
+	out_printf(o,
+		   ",\"hits\":%llu,\"open_spans\":%llu,\"cut_records\":%llu,\"spans\":%llu,\"allocations\":%zu,"
+		   "\"arrows\":%llu,\"arrows_unmatched\":%llu,\"edges_rootless\":%llu",
+		   (unsigned long long)s->hits, (unsigned long long)s->open_spans, (unsigned long long)s->cut_records,
+		   (unsigned long long)p->nspans, buf_count(&p->allocs, struct snk_plan_alloc),
+		   (unsigned long long)p->narrows, (unsigned long long)(p->nedges - p->nrootless - p->narrows),
+		   (unsigned long long)p->nrootless);
+	write_probes(t, s);
+	out_puts(o, "}");
+}
+
+/* ---- the two passes */
+
+int snk_trace_survey(struct snk *s, const struct mxbpf_rec *r)
+{
+	struct snk_trace *t = (struct snk_trace *)s;
+
+	return snk_plan_survey(&t->plan, r) ? snk_trace_no_memory(t) : 0;
+}
+
+int snk_trace_plan(struct snk_trace *t)
+{
+	uint64_t start_ns = t->s.in->session->start_mono_ns;
+
+	if (snk_plan_finish(&t->plan))
+		return snk_trace_no_memory(t);
+	t->base_ns = t->plan.first_ns && t->plan.first_ns < start_ns ? t->plan.first_ns : start_ns;
+	return 0;
+}
+
+void snk_trace_tracks(struct snk_trace *t)
+{
+	const struct buf *b = &t->plan.tracks;
+	uint32_t pid = t->s.in->session->pid, last = pid;
+	size_t i;
+
+	t->form->process(t, pid, true);
+	for (i = 0; i < buf_count(b, struct snk_plan_track); i++) {
+		const struct snk_plan_track *k = buf_at(b, struct snk_plan_track, i);
+
+		if (k->tgid != last && k->tgid != pid)
+			t->form->process(t, k->tgid, false);
+		last = k->tgid;
+		t->form->thread(t, k, i);
+	}
+}
+
+/* What was allocated before the window is unknown: its being freed must not show as less than nothing. */
+int snk_trace_allocs(struct snk_trace *t)
+{
+	const struct buf *b = &t->plan.allocs;
+	struct hash live = {0};
+	size_t i, n = buf_count(b, struct snk_plan_alloc);
+
+	for (i = 0; i < n; i++) {
+		const struct snk_plan_alloc *a = buf_at(b, struct snk_plan_alloc, i);
+		uint64_t *bytes = hash_put(&live, a->tgid, a->device), freed = 0 - (uint64_t)a->bytes;
+
+		if (!bytes)
+			break;
+		if (a->bytes >= 0)
+			*bytes += (uint64_t)a->bytes;
+		else
+			*bytes = *bytes > freed ? *bytes - freed : 0;
+		t->form->alloc(t, a, *bytes);
+	}
+	hash_fini(&live);
+	return i < n ? snk_trace_no_memory(t) : t->error;
+}
+
+int snk_trace_record(struct snk *s, const struct mxbpf_rec *r)
+{
+	struct snk_trace *t = (struct snk_trace *)s;
+	struct late late;
+
+	if (r->kind != MXBPF_SPAN)
+		return 0;
+	late.span = mdl_span(r);
+	late.place = snk_plan_place(&t->plan, &late.span);
+	if (!late.place.late) {
+		t->form->span(t, &late.span, &late.place);
+		return t->error;
+	}
+	return buf_put(&t->late, &late, sizeof(late)) ? snk_trace_no_memory(t) : 0;
+}
+
+/* Of those that start together the outer one was closed last. */
+static int by_nesting(const void *x, const void *y)
+{
+	const struct late *a = x, *b = y;
+
+	if (a->span.h.ts_ns != b->span.h.ts_ns)
+		return a->span.h.ts_ns < b->span.h.ts_ns ? -1 : 1;
+	return a->place.ordinal > b->place.ordinal ? -1 : 1;
+}
+
+int snk_trace_late(struct snk_trace *t)
+{
+	size_t i, n = buf_count(&t->late, struct late);
+
+	if (n)
+		qsort(t->late.data, n, sizeof(struct late), by_nesting);
+	for (i = 0; i < n; i++) {
+		const struct late *l = buf_at(&t->late, struct late, i);
+
+		t->form->span(t, &l->span, &l->place);
+	}
+	return t->error;
+}
+
+void snk_trace_fini(struct snk *s)
+{
+	struct snk_trace *t = (struct snk_trace *)s;
+
+	snk_plan_fini(&t->plan);
+	hash_fini(&t->refs);
+	buf_fini(&t->ref);
+	buf_fini(&t->texts);
+	buf_fini(&t->late);
+}

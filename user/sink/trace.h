@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What timelines in Chrome's JSON have in common, whatever the form: two passes with a plan between them, spans that
+ * have to wait for the end, names that are escaped once, numbers without printf (which would be most of the time of an
+ * export), who, when and what was lost. Times are relative to the window's start: a viewer's double loses ns of an
+ * epoch.
+ */
+#ifndef SINK_TRACE_H
+#define SINK_TRACE_H
+
+#include <string.h>
+
+#include "sink/chrome_plan.h"
+#include "sink/priv.h"
+
+/* Longest text of an event without its names. */
+#define SNK_EVENT_BYTES 512
+
+struct snk_text {
+	const char *data; /* borrowed until the next snk_trace_text() */
+	size_t len;
+};
+
+struct snk_trace;
+
+/* How a form writes events. The first process is the first event: no comma before it. */
+struct snk_form {
+	void (*process)(struct snk_trace *t, uint32_t tgid, bool first);
+	void (*thread)(struct snk_trace *t, const struct snk_plan_track *k, size_t place);
+	void (*alloc)(struct snk_trace *t, const struct snk_plan_alloc *a, uint64_t live_bytes);
+	void (*span)(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place);
+};
+
+/* First member of a sink's own state. */
+struct snk_trace {
+	struct snk s;
+	const struct snk_form *form;
+	struct snk_plan plan;
+	uint64_t base_ns; /* time 0 of the trace */
+	int error;	  /* the first, 0 */
+
+	/* private */
+	struct hash refs;      /* (id, what) -> index + 1 in ref */
+	struct buf ref, texts; /* where in texts; escaped, one behind the other */
+	struct buf late;       /* spans that begin with one around them that comes later */
+};
+
+/* Of struct snk_ops. */
+int snk_trace_survey(struct snk *s, const struct mxbpf_rec *r);
+int snk_trace_record(struct snk *s, const struct mxbpf_rec *r);
+void snk_trace_fini(struct snk *s);
+
+/* Between the passes; sets base_ns. 0 or -errno. */
+int snk_trace_plan(struct snk_trace *t);
+/* After that: processes with their threads; allocations in order of time. 0 or -errno. */
+void snk_trace_tracks(struct snk_trace *t);
+int snk_trace_allocs(struct snk_trace *t);
+/* Behind the second pass: spans that had to wait. 0 or -errno. */
+int snk_trace_late(struct snk_trace *t);
+
+int snk_trace_no_memory(struct snk_trace *t); /* sets the error, returns it */
+
+/* The inside of a JSON string, made once for each (id, what). make: appends it to b; 0, -ENOMEM. */
+typedef int (*snk_text_fn)(struct snk_trace *t, uint64_t id, struct buf *b);
+struct snk_text snk_trace_text(struct snk_trace *t, uint64_t id, snk_text_fn make);
+int snk_text_name(struct snk_trace *t, uint64_t id, struct buf *b);
+int snk_text_device(struct snk_trace *t, uint64_t device, struct buf *b);
+int snk_text_escape(struct buf *b, const char *text, size_t len);
+
+const char *snk_trace_process_name(const struct snk_trace *t, uint32_t tgid);
+/* Of a thread or a lane. Returns buf or a name that is borrowed. */
+const char *snk_trace_track_name(const struct snk_trace *t, const struct snk_plan_track *k, char buf[32]);
+
+/* "otherData":{...}: who was looked at, the window, what was lost, every probe. */
+void snk_trace_about(struct snk_trace *t);
+uint64_t snk_trace_base_unix_ns(const struct snk_trace *t);
+void snk_trace_string(struct snk_trace *t, const char *text); /* with its quotes */
+
+/* ---- text into a reserved buffer (out_reserve()): each returns the end */
+
+static inline char *put_bytes(char *p, const char *text, size_t n)
+{
+	memcpy(p, text, n);
+	return p + n;
+}
+
+static inline char *put(char *p, const char *text)
+{
+	return put_bytes(p, text, strlen(text));
+}
+
+char *put_u64(char *p, uint64_t v);
+char *put_i64(char *p, int64_t v);
+char *put_hex(char *p, uint64_t v);
+/* Microseconds, exact to the ns. */
+char *put_us(char *p, uint64_t ns);
+/* "pid":,"tid":,"ts": */
+char *put_where(const struct snk_trace *t, char *p, uint32_t tgid, uint32_t tid, uint64_t ts_ns);
+
+#endif
