@@ -243,6 +243,8 @@ enum mxbpf_counter_id {
 	MXBPF_COUNTER_MAX_OPEN = 1, /* most spans of the class open at one time */
 	MXBPF_COUNTER_LATE = 2,	    /* records that arrived after their drain window had been folded */
 	MXBPF_COUNTER_UNWOUND = 3,  /* spans with MXBPF_SPAN_UNWOUND: their duration is an upper bound */
+	/* Spans in the row of their name alone, since there were too many rows. */
+	MXBPF_COUNTER_UNGROUPED = 4,
 };
 
 struct mxbpf_counter {

@@ -10,7 +10,7 @@ static int emit_row_mem(const struct mdl_row *r, struct buf *out)
 {
 	struct mxbpf_agg_mem a = {
 		.h = {.kind = MXBPF_AGG_MEM, .size = sizeof(a), .tgid = r->tgid},
-		.name_id = r->name_id,
+		.name_id = r->id,
 		.alloc_bytes = r->alloc_bytes,
 		.self_alloc_bytes = r->self_alloc_bytes,
 		.device = r->device,
@@ -24,7 +24,7 @@ static int emit_row(const struct mdl_row *r, struct buf *out)
 {
 	struct mxbpf_agg a = {
 		.h = {.kind = MXBPF_AGG, .tgid = r->tgid},
-		.name_id = r->name_id,
+		.name_id = r->id,
 		.count = r->count,
 		.total_ns = r->total_ns,
 		.self_ns = r->self_ns,
@@ -77,7 +77,7 @@ static int emit_counters(const struct mdl *m, unsigned cls, struct buf *out)
 
 int mdl_emit(const struct mdl *m, struct buf *out)
 {
-	int err = mdl_emit_names(m, out);
+	int err = mdl_emit_names(m, out) || buf_put(out, m->groups.data, m->groups.len) ? -ENOMEM : 0;
 	unsigned cls;
 	size_t i;
 

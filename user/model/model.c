@@ -29,6 +29,7 @@ void mdl_free(struct mdl *m)
 		hash_fini(&m->row_index[cls]);
 		free_rows(&m->rows[cls]);
 	}
+	groups_fini(m);
 	hash_fini(&m->mem_index);
 	free_rows(&m->mem_rows);
 	names_fini(m);
@@ -49,32 +50,56 @@ static void *row_new(struct buf *rows, uint64_t *slot, size_t bytes)
 	return r;
 }
 
-static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t name_id, uint32_t tgid, uint32_t device)
+static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device)
 {
-	uint64_t *slot = hash_put(&m->row_index[cls], name_id, (uint64_t)tgid << 32 | device);
+	uint64_t *slot = hash_put(&m->row_index[cls], id, (uint64_t)tgid << 32 | device);
+	const struct mxbpf_group *g = group_find(m, id);
 	struct mdl_row *r;
 
-	if (!slot || names_expect(m, name_id))
+	if (!slot || names_expect(m, g ? g->name_id : id))
 		return NULL;
 	r = row_new(&m->rows[cls], slot, sizeof(*r));
-	if (r)
-		*r = (struct mdl_row){.tgid = tgid, .device = device, .cls = (uint8_t)cls, .name_id = name_id};
+	if (!r)
+		return NULL;
+	*r = (struct mdl_row){.tgid = tgid, .device = device, .cls = (uint8_t)cls, .id = id, .name_id = id};
+	if (g) {
+		r->name_id = g->name_id;
+		r->args_id = g->args_id;
+		r->stack_id = g->stack_id;
+		m->ngrouped++;
+	}
 	return r;
 }
 
-static struct mdl_row *row_find(struct mdl *m, unsigned cls, uint64_t name_id, uint32_t tgid, uint32_t device)
+static struct mdl_row *row_find(struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device)
 {
-	uint64_t *slot = hash_get(&m->row_index[cls], name_id, (uint64_t)tgid << 32 | device);
+	uint64_t *slot = hash_get(&m->row_index[cls], id, (uint64_t)tgid << 32 | device);
 
 	/* 0: there was no memory for the row when its slot was made. */
 	return slot ? (void *)(uintptr_t)*slot : NULL;
 }
 
-static struct mdl_row *row(struct mdl *m, unsigned cls, uint64_t name_id, uint32_t tgid, uint32_t device)
+static struct mdl_row *row(struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device)
 {
-	struct mdl_row *r = row_find(m, cls, name_id, tgid, device);
+	struct mdl_row *r = row_find(m, cls, id, tgid, device);
 
-	return r ? r : row_add(m, cls, name_id, tgid, device);
+	return r ? r : row_add(m, cls, id, tgid, device);
+}
+
+static struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s)
+{
+	uint64_t id = mdl_group_id(s->name_id, s->args_id, s->stack_id);
+	struct mdl_row *r = row_find(m, s->cls, id, s->h.tgid, s->device);
+
+	if (r || id == s->name_id)
+		return r ? r : row_add(m, s->cls, id, s->h.tgid, s->device);
+	if (m->ngrouped == MDL_GROUPED_MAX) {
+		m->counters[s->cls][MXBPF_COUNTER_UNGROUPED]++;
+		return row(m, s->cls, s->name_id, s->h.tgid, s->device);
+	}
+	if (group_define(m, id, s->name_id, s->args_id, s->stack_id))
+		return NULL;
+	return row_add(m, s->cls, id, s->h.tgid, s->device);
 }
 
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device)
@@ -117,7 +142,7 @@ void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from)
 static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_span span = mdl_span(rec), *s = &span;
-	struct mdl_row *r = row(m, s->cls, s->name_id, s->h.tgid, s->device);
+	struct mdl_row *r = row_of_span(m, s);
 
 	if (!r)
 		return -ENOMEM;
@@ -170,9 +195,9 @@ static int fold_counter(struct mdl *m, const struct mxbpf_rec *rec)
 	const struct mxbpf_counter *c = (const void *)rec;
 	uint64_t *max_open = &m->counters[c->cls][MXBPF_COUNTER_MAX_OPEN];
 
-	if (c->id == MXBPF_COUNTER_MAX_OPEN && c->value > *max_open)
-		*max_open = c->value;
-	if (c->id == MXBPF_COUNTER_LATE || c->id == MXBPF_COUNTER_UNWOUND)
+	if (c->id == MXBPF_COUNTER_MAX_OPEN)
+		*max_open = c->value > *max_open ? c->value : *max_open;
+	else if (c->id && c->id < COUNTER_IDS)
 		add_sat(&m->counters[c->cls][c->id], c->value);
 	return 0;
 }
@@ -213,11 +238,18 @@ static int fold_name(struct mdl *m, const struct mxbpf_rec *rec)
 	return names_define(m, (const void *)rec);
 }
 
+static int fold_group(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const struct mxbpf_group *g = (const void *)rec;
+
+	return group_define(m, g->id, g->name_id, g->args_id, g->stack_id);
+}
+
 typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
 static const fold_fn folds[] = {
 	[MXBPF_SPAN] = fold_span, [MXBPF_AGG] = fold_agg, [MXBPF_COUNTER] = fold_counter, [MXBPF_ALLOC] = fold_alloc,
-	[MXBPF_NAME] = fold_name, [MXBPF_MEM] = fold_mem, [MXBPF_AGG_MEM] = fold_agg_mem,
+	[MXBPF_NAME] = fold_name, [MXBPF_MEM] = fold_mem, [MXBPF_AGG_MEM] = fold_agg_mem, [MXBPF_GROUP] = fold_group,
 };
 
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes)

@@ -28,11 +28,17 @@ struct mdl_row {
 	uint32_t tgid;
 	uint32_t device;
 	uint8_t cls;
-	uint64_t name_id;
+	uint64_t id; /* mdl_group_id() of the three */
+	uint64_t name_id, args_id, stack_id;
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
 	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
 	uint64_t hist[MXBPF_HIST_BUCKETS];
 };
+
+/* Rows with details take 2.7 KB each: calls that would need more of them are counted, in the row of their name alone.
+ */
+#define MDL_GROUPED_MAX (1u << 14)
+uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id); /* name_id if both others are 0 */
 
 /* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);
@@ -51,7 +57,8 @@ void mdl_free(struct mdl *m);
 /*
  * Folds one drain window: whole records in any order (allocations are put in order of time within the window,
  * what comes later than a folded window counts as late). Accepts every kind: AGG, MEM, COUNTER merge into the same
- * rows, NAME defines, EDGE is skipped. 0, -EBADMSG on a malformed record (what was before it is folded), -ENOMEM.
+ * rows, NAME and GROUP define, EDGE is skipped. 0, -EBADMSG on a malformed record (what was before it is folded),
+ * -ENOMEM.
  */
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes);
 
@@ -64,6 +71,8 @@ const struct mdl_mem_row *const *mdl_mem_rows(struct mdl *m, size_t *n);
  * defined. Borrowed until the next mdl_feed(), of an id that no row has: until this thread's next call.
  */
 const char *mdl_name(const struct mdl *m, uint64_t name_id, size_t *len);
+/* The same of any kind but MXBPF_NAME_THREAD; NULL for one never defined. */
+const char *mdl_text(const struct mdl *m, enum mxbpf_name_kind kind, uint64_t id, size_t *len);
 bool mdl_has_name(const struct mdl *m, uint64_t name_id);
 const char *mdl_thread_name(const struct mdl *m, uint32_t tgid, uint32_t tid); /* NULL if unknown */
 
@@ -78,7 +87,7 @@ unsigned mdl_nprocesses(const struct mdl *m);
  */
 struct mdl *mdl_sum(const struct mdl *m);
 
-/* Appends NAME, AGG, MEM and COUNTER records that, fed to an empty model, make an equal one. 0, -ENOMEM. */
+/* Appends NAME, GROUP, AGG, MEM and COUNTER records that, fed to an empty model, make an equal one. 0, -ENOMEM. */
 int mdl_emit(const struct mdl *m, struct buf *out);
 
 /* The NAME records alone. 0, -ENOMEM. */

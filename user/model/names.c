@@ -50,10 +50,10 @@ int names_define(struct mdl *m, const struct mxbpf_name *r)
 {
 	bool thread = r->kind == MXBPF_NAME_THREAD;
 	struct hash *h = thread ? &m->threads : &m->names;
-	uint64_t a = thread ? r->h.tgid : r->id, b = thread ? r->id : 0;
+	uint64_t a = thread ? r->h.tgid : r->id, b = thread ? r->id : r->kind;
 	const struct name *old = name_get(h, a, b);
 
-	if (!thread && r->kind != MXBPF_NAME_SPAN)
+	if (r->kind > MXBPF_NAME_STACK)
 		return 0;
 	/* An id is the hash of its text: it never changes, and every slot of a recording repeats it. Threads rename
 	 * themselves. */
@@ -67,17 +67,17 @@ int names_expect(struct mdl *m, uint64_t id)
 	char text[24];
 	int len;
 
-	if (!id || name_get(&m->names, id, 0))
+	if (!id || name_get(&m->names, id, MXBPF_NAME_SPAN))
 		return 0;
 	len = snprintf(text, sizeof(text), "[0x%llx]", (unsigned long long)id);
-	return name_set(&m->names, id, 0, name_new(text, (size_t)len, false));
+	return name_set(&m->names, id, MXBPF_NAME_SPAN, name_new(text, (size_t)len, false));
 }
 
 const char *mdl_name(const struct mdl *m, uint64_t name_id, size_t *len)
 {
 	static const char unreadable[] = "[unreadable]";
 	static _Thread_local char unknown[24];
-	const struct name *n = name_id ? name_get(&m->names, name_id, 0) : NULL;
+	const struct name *n = name_id ? name_get(&m->names, name_id, MXBPF_NAME_SPAN) : NULL;
 	const char *text = n ? n->text : unreadable;
 
 	if (name_id && !n) {
@@ -89,11 +89,20 @@ const char *mdl_name(const struct mdl *m, uint64_t name_id, size_t *len)
 	return text;
 }
 
+const char *mdl_text(const struct mdl *m, enum mxbpf_name_kind kind, uint64_t id, size_t *len)
+{
+	const struct name *n = id ? name_get(&m->names, id, kind) : NULL;
+
+	if (!n || !n->defined)
+		return NULL;
+	if (len)
+		*len = n->len;
+	return n->text;
+}
+
 bool mdl_has_name(const struct mdl *m, uint64_t name_id)
 {
-	const struct name *n = name_id ? name_get(&m->names, name_id, 0) : NULL;
-
-	return n && n->defined;
+	return mdl_text(m, MXBPF_NAME_SPAN, name_id, NULL);
 }
 
 const char *mdl_thread_name(const struct mdl *m, uint32_t tgid, uint32_t tid)
@@ -129,7 +138,7 @@ int mdl_emit_names(const struct mdl *m, struct buf *out)
 	while (!err && (e = hash_next(&m->names, &pos))) {
 		n = (const struct name *)(uintptr_t)e->val;
 		if (n->defined)
-			err = emit_one(n, MXBPF_NAME_SPAN, 0, e->a, out);
+			err = emit_one(n, (enum mxbpf_name_kind)e->b, 0, e->a, out);
 	}
 	pos = 0;
 	while (!err && (e = hash_next(&m->threads, &pos))) {

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "model/model.h"
 
-#define COUNTER_IDS (MXBPF_COUNTER_UNWOUND + 1)
+#define COUNTER_IDS (MXBPF_COUNTER_UNGROUPED + 1)
 
 /* Something that happened at a moment; what window_sort() sorts. */
 struct moment {
@@ -23,11 +23,14 @@ struct window {
 };
 
 struct mdl {
-	struct hash row_index[MXBPF_CLASS_MAX]; /* (name_id, tgid and device) -> struct mdl_row * */
+	struct hash row_index[MXBPF_CLASS_MAX]; /* (row id, tgid and device) -> struct mdl_row * */
 	struct buf rows[MXBPF_CLASS_MAX];	/* struct mdl_row *, owned */
+	struct hash group_index;		/* row id -> place in groups */
+	struct buf groups;			/* struct mxbpf_group, as its records */
+	size_t ngrouped;			/* rows that are of one */
 	struct hash mem_index;			/* (tgid, device) -> struct mdl_mem_row * */
 	struct buf mem_rows;			/* struct mdl_mem_row *, owned */
-	struct hash names;			/* id -> struct name *, owned */
+	struct hash names;			/* (id, enum mxbpf_name_kind) -> struct name *, owned */
 	struct hash threads;			/* (tgid, tid) -> struct name *, owned */
 	uint64_t counters[MXBPF_CLASS_MAX][COUNTER_IDS];
 	uint64_t folded_ns[MXBPF_CLASS_MAX]; /* newest moment in windows folded before, as newest_ns */
@@ -48,6 +51,11 @@ int window_sort(struct buf *moments, struct buf *spare);
 int names_define(struct mdl *m, const struct mxbpf_name *n);
 int names_expect(struct mdl *m, uint64_t id); /* gives an id that has no text yet something to be shown as */
 void names_fini(struct mdl *m);
+
+/* group.c */
+int group_define(struct mdl *m, uint64_t id, uint64_t name_id, uint64_t args_id, uint64_t stack_id);
+const struct mxbpf_group *group_find(const struct mdl *m, uint64_t id); /* NULL: it is a name's */
+void groups_fini(struct mdl *m);
 
 /* model.c; NULL: -ENOMEM */
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device);

@@ -63,6 +63,8 @@ static const struct {
 	[MXBPF_NAME] = {sizeof(struct mxbpf_name), name_fits},
 	[MXBPF_MEM] = {sizeof(struct mxbpf_mem), NULL},
 	[MXBPF_AGG_MEM] = {sizeof(struct mxbpf_agg_mem), agg_mem_fits},
+	[MXBPF_GROUP] = {sizeof(struct mxbpf_group), NULL},
+	[MXBPF_JOIN] = {sizeof(struct mxbpf_join), NULL},
 };
 
 static bool rec_fits(const struct mxbpf_rec *r, size_t left)

@@ -36,6 +36,7 @@ struct mdl_device {
 struct mdl_session {
 	char *mxbpf_version;
 	uint32_t pid;
+	uint32_t details; /* enum mxbpf_detail that were asked for */
 	char *comm, *cmdline, *hostname;
 	struct mdl_lib *libs;
 	size_t nlibs;

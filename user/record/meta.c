@@ -43,6 +43,7 @@ struct array {
 static const struct field session_fields[] = {
 	IN(mdl_session, mxbpf_version, TEXT),
 	IN(mdl_session, pid, U32),
+	IN(mdl_session, details, U32),
 	IN(mdl_session, comm, TEXT),
 	IN(mdl_session, cmdline, TEXT),
 	IN(mdl_session, hostname, TEXT),

@@ -13,7 +13,7 @@
 
 #define SLOTS_MIN	4u
 #define AGG_CHUNK_BYTES (256u << 10)
-#define HASH_NAME	UINT64_MAX /* second word of a name's key in `written`; a thread's is its tgid */
+#define HASH_NAME(kind) (1ull << 32 | (kind)) /* second word of a name's key in `written`; a thread's is its tgid */
 
 struct rec_writer {
 	int fd;
@@ -177,17 +177,19 @@ static int put_name(struct buf *b, enum mxbpf_name_kind kind, uint32_t tgid, uin
 	return 0;
 }
 
-static int need_name(struct rec_writer *w, const struct mdl *m, uint64_t id)
+static int need_name(struct rec_writer *w, const struct mdl *m, enum mxbpf_name_kind kind, uint64_t id)
 {
 	const char *text;
 	size_t len;
 
-	if (!id || hash_get(&w->written, id, HASH_NAME) || !mdl_has_name(m, id))
+	if (!id || hash_get(&w->written, id, HASH_NAME(kind)))
 		return 0;
-	text = mdl_name(m, id, &len);
-	if (!hash_put(&w->written, id, HASH_NAME))
+	text = mdl_text(m, kind, id, &len);
+	if (!text)
+		return 0;
+	if (!hash_put(&w->written, id, HASH_NAME(kind)))
 		return -ENOMEM;
-	return put_name(&w->names, MXBPF_NAME_SPAN, 0, id, text, len);
+	return put_name(&w->names, kind, 0, id, text, len);
 }
 
 static int need_thread(struct rec_writer *w, const struct mdl *m, uint32_t tgid, uint32_t tid)
@@ -206,17 +208,21 @@ static int need_thread(struct rec_writer *w, const struct mdl *m, uint32_t tgid,
 
 static int need_names(struct rec_writer *w, const struct mdl *m, const struct mxbpf_rec *r)
 {
-	const struct mxbpf_span *s;
+	struct mxbpf_span s;
 	int ret;
 
 	switch (r->kind) {
 	case MXBPF_SPAN:
-		s = (const void *)r;
-		ret = need_name(w, m, s->name_id);
+		s = mdl_span(r);
+		ret = need_name(w, m, MXBPF_NAME_SPAN, s.name_id);
 		if (!ret)
-			ret = need_thread(w, m, r->tgid, s->tid);
-		if (!ret && s->end_tid != s->tid)
-			ret = need_thread(w, m, r->tgid, s->end_tid);
+			ret = need_name(w, m, MXBPF_NAME_ARGS, s.args_id);
+		if (!ret)
+			ret = need_name(w, m, MXBPF_NAME_STACK, s.stack_id);
+		if (!ret)
+			ret = need_thread(w, m, r->tgid, s.tid);
+		if (!ret && s.end_tid != s.tid)
+			ret = need_thread(w, m, r->tgid, s.end_tid);
 		return ret;
 	case MXBPF_ALLOC:
 		return need_thread(w, m, r->tgid, ((const struct mxbpf_alloc *)r)->tid);

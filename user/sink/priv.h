@@ -16,6 +16,13 @@ const char *snk_skip_columns(const char *text, size_t n);
 /* std::string order, which is that of MXNet's tables. */
 int snk_name_cmp(const char *a, size_t alen, const char *b, size_t blen);
 
+/* detail.c: what tells rows of one name apart. Borrowed from the model as its texts, of *len bytes, not NUL-terminated.
+ */
+const char *snk_detail(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len);
+/* Dimensions as JSON without blanks; "[]" where they are not known. */
+const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len);
+const char *snk_stack(const struct mdl *m, uint64_t stack_id, unsigned depth, size_t *len); /* depth: as in snk_opts */
+
 /* footer.c: window, events and loss, a line each behind `prefix`. */
 void snk_footer(struct snk *s, const char *prefix);
 /* The six counters as the inside of a JSON object on one line. */

@@ -37,8 +37,18 @@ extern const struct snk_sort_key snk_sort_keys[SNK_SORT_NKEYS];
 /* Index of a name or an alias, or -1. */
 int snk_sort_find(const char *name);
 
+/* What has a row of its own. */
+enum snk_by {
+	SNK_BY_NAME,
+	SNK_BY_SHAPE, /* a name with the dimensions of its tensors */
+	SNK_BY_STACK, /* a name with the top lines of its stack */
+};
+#define SNK_STACK_DEPTH 5
+
 struct snk_opts {
 	enum snk_sort sort;
+	enum snk_by by;
+	unsigned stack_depth; /* lines that count; 0: SNK_STACK_DEPTH */
 	bool ascending;
 	unsigned top;	/* rows a table; 0: all */
 	unsigned width; /* columns of the terminal; 0: 80 */
@@ -86,7 +96,7 @@ struct snk_ops {
 	const char *help;	     /* one line */
 	const char *const *suffixes; /* of -o files, NULL-terminated; NULL: none */
 	bool needs_records;
-	bool merge_names;   /* in tables, rows of one name are one, whatever process and device */
+	bool merge_names;   /* in tables, what is one by name (snk_opts.by) is one, whatever process and device */
 	bool by_process;    /* shows each process by itself; others get the sum */
 	size_t state_bytes; /* of the sink's struct that begins with struct snk; 0: sizeof(struct snk) */
 	int (*begin)(struct snk *s);
@@ -107,10 +117,12 @@ const struct snk_ops *snk_find_suffix(const char *path);
 int snk_write(const struct snk_ops *ops, const struct snk_input *in, const struct snk_opts *opts, struct out *out,
 	      struct err *e);
 
-/* Rows of a class sorted by opts (ties: larger name first, as MXNet's own tables). Caller frees *rows. */
+/* Rows of a class as opts->by says, sorted by opts (ties: larger name first, as MXNet's own tables). Caller frees
+ * *rows.
+ */
 int snk_sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, const struct mdl_row ***rows,
 		    size_t *n);
-/* The same with rows of one name made one. */
+/* The same whatever process and device. */
 int snk_merged_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, const struct mdl_row ***rows,
 		    size_t *n);
 

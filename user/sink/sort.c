@@ -41,8 +41,8 @@ int snk_sort_find(const char *name)
 struct ranked {
 	long double key; /* 64 bits of mantissa: every u64 is itself */
 	const struct mdl_row *row;
-	const char *name;
-	size_t len;
+	const char *name, *detail;
+	size_t len, detail_len;
 };
 
 static long double key_of(const struct mdl_row *r, enum snk_sort by)
@@ -62,36 +62,55 @@ static long double key_of(const struct mdl_row *r, enum snk_sort by)
 	return keys[by];
 }
 
-static int by_rank(const void *va, const void *vb, void *vopts)
+static int by_name(const struct ranked *a, const struct ranked *b)
 {
-	const struct ranked *a = va, *b = vb;
-	const struct snk_opts *opts = vopts;
-	int up = opts->ascending ? 1 : -1, names = snk_name_cmp(a->name, a->len, b->name, b->len);
+	int order = snk_name_cmp(a->name, a->len, b->name, b->len);
 
-	if (a->key != b->key)
-		return a->key < b->key ? -up : up;
-	if (names)
-		return opts->sort == SNK_SORT_NAME ? names : -names;
+	return order ? order : snk_name_cmp(a->detail, a->detail_len, b->detail, b->detail_len);
+}
+
+static int by_place(const struct ranked *a, const struct ranked *b)
+{
 	if (a->row->device != b->row->device)
 		return a->row->device < b->row->device ? -1 : 1;
 	return a->row->tgid < b->row->tgid ? -1 : a->row->tgid > b->row->tgid;
 }
 
-static int by_name(const void *va, const void *vb)
+static int by_rank(const void *va, const void *vb, void *vopts)
 {
 	const struct ranked *a = va, *b = vb;
+	const struct snk_opts *opts = vopts;
+	int up = opts->ascending ? 1 : -1, names = by_name(a, b);
 
-	return snk_name_cmp(a->name, a->len, b->name, b->len);
+	if (a->key != b->key)
+		return a->key < b->key ? -up : up;
+	if (names)
+		return opts->sort == SNK_SORT_NAME ? names : -names;
+	return by_place(a, b);
+}
+
+/* Rows that compare equal become one. */
+static int by_group(const void *va, const void *vb, void *vanywhere)
+{
+	const struct ranked *a = va, *b = vb;
+	const bool *anywhere = vanywhere;
+	int order = by_name(a, b);
+
+	if (order || *anywhere)
+		return order;
+	if (a->row->name_id != b->row->name_id)
+		return a->row->name_id < b->row->name_id ? -1 : 1;
+	return by_place(a, b);
 }
 
 /* `sums` takes the rows that come of it; returns their number. */
-static size_t merge_names(struct ranked *ranks, size_t n, struct mdl_row *sums)
+static size_t merge_groups(struct ranked *ranks, size_t n, bool anywhere, struct mdl_row *sums)
 {
 	size_t kept = 0, i;
 
-	qsort(ranks, n, sizeof(*ranks), by_name);
+	qsort_r(ranks, n, sizeof(*ranks), by_group, &anywhere);
 	for (i = 0; i < n; i++) {
-		if (kept && !by_name(&ranks[kept - 1], &ranks[i])) {
+		if (kept && !by_group(&ranks[kept - 1], &ranks[i], &anywhere)) {
 			mdl_row_merge(&sums[kept - 1], ranks[i].row);
 			continue;
 		}
@@ -104,13 +123,16 @@ static size_t merge_names(struct ranked *ranks, size_t n, struct mdl_row *sums)
 }
 
 /* One block, so that the caller frees one: the pointers, and behind them the rows that were made for them. */
-static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, bool merge, size_t *n,
+static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, bool anywhere, size_t *n,
 		       const struct mdl_row ***rows)
 {
 	const struct mdl_row *const *all = mdl_rows(m, cls, n);
 	struct ranked *ranks = calloc(*n + 1, sizeof(*ranks));
+	bool merge = anywhere;
 	size_t i;
 
+	for (i = 0; i < *n && !merge; i++)
+		merge = all[i]->id != all[i]->name_id;
 	*rows = calloc(*n + 1, sizeof(**rows) + (merge ? sizeof(***rows) : 0));
 	if (!ranks || !*rows) {
 		free(ranks);
@@ -121,9 +143,10 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opt
 	for (i = 0; i < *n; i++) {
 		ranks[i].row = all[i];
 		ranks[i].name = mdl_name(m, all[i]->name_id, &ranks[i].len);
+		ranks[i].detail = snk_detail(m, opts, all[i], &ranks[i].detail_len);
 	}
 	if (merge)
-		*n = merge_names(ranks, *n, (struct mdl_row *)(*rows + *n + 1));
+		*n = merge_groups(ranks, *n, anywhere, (struct mdl_row *)(*rows + *n + 1));
 	for (i = 0; i < *n; i++)
 		ranks[i].key = key_of(ranks[i].row, opts->sort);
 	qsort_r(ranks, *n, sizeof(*ranks), by_rank, (void *)opts);

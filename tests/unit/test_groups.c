@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Spans with details: rows of their own, in the model and through recordings. */
+#include "model/model.h"
+
+#include <string.h>
+
+#include "unit.h"
+
+#define OP MXBPF_CLASS_OPERATOR
+
+static void put_span(struct buf *b, uint32_t tgid, uint64_t name_id, uint64_t args_id, uint64_t stack_id)
+{
+	struct mxbpf_span s = {
+		.h = {MXBPF_SPAN, sizeof(s), tgid, 1000},
+		.dur_ns = 100,
+		.self_ns = 60,
+		.name_id = name_id,
+		.cls = OP,
+		.alloc_bytes = 8,
+		.args_id = args_id,
+		.stack_id = stack_id,
+	};
+
+	buf_put(b, &s, sizeof(s));
+}
+
+static void put_name(struct buf *b, uint64_t id, enum mxbpf_name_kind kind, const char *text)
+{
+	char rec[256] = {0};
+	struct mxbpf_name *n = (void *)rec;
+
+	n->len = (uint32_t)strlen(text);
+	n->h = (struct mxbpf_rec){MXBPF_NAME, (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), 77, 0};
+	n->id = id;
+	n->kind = kind;
+	memcpy(n->text, text, n->len);
+	buf_put(b, rec, n->h.size);
+}
+
+static int feed(struct mdl *m, struct buf *b)
+{
+	int err = mdl_feed(m, b->data, b->len);
+
+	b->len = 0;
+	return err;
+}
+
+/* Calls in the row of these three; 0: none. */
+static uint64_t calls(struct mdl *m, uint64_t name_id, uint64_t args_id, uint64_t stack_id)
+{
+	const struct mdl_row *const *rows;
+	size_t n, i;
+
+	rows = mdl_rows(m, OP, &n);
+	for (i = 0; i < n; i++)
+		if (rows[i]->name_id == name_id && rows[i]->args_id == args_id && rows[i]->stack_id == stack_id &&
+		    rows[i]->id == mdl_group_id(name_id, args_id, stack_id))
+			return rows[i]->count;
+	return 0;
+}
+
+static void check_rows(struct mdl *m, uint64_t times)
+{
+	size_t n;
+
+	mdl_rows(m, OP, &n);
+	CHECK(n == 5);
+	CHECK(calls(m, 5, 0, 0) == times && calls(m, 5, 7, 0) == 2 * times && calls(m, 5, 0, 7) == times &&
+	      calls(m, 5, 7, 9) == times && calls(m, 3, 7, 0) == times);
+	CHECK(!strcmp(mdl_name(m, 5, NULL), "mm"));
+	CHECK(mdl_text(m, MXBPF_NAME_ARGS, 7, NULL) && !strcmp(mdl_text(m, MXBPF_NAME_ARGS, 7, NULL), "[[8]]\n[]\n[]"));
+	CHECK(mdl_text(m, MXBPF_NAME_STACK, 7, NULL) && !strcmp(mdl_text(m, MXBPF_NAME_STACK, 7, NULL), "a.py(1): f"));
+	CHECK(!mdl_text(m, MXBPF_NAME_STACK, 9, NULL) && !mdl_text(m, MXBPF_NAME_ARGS, 0, NULL));
+}
+
+static void test_rows(struct buf *b)
+{
+	struct mdl *m = mdl_new(), *again = mdl_new(), *sum;
+	struct buf recs = {0};
+	uint32_t tgid;
+
+	for (tgid = 1; tgid <= 2; tgid++) {
+		put_span(b, tgid, 5, 0, 0);
+		put_span(b, tgid, 5, 7, 0);
+		put_span(b, tgid, 5, 7, 0);
+		put_span(b, tgid, 5, 0, 7);
+		put_span(b, tgid, 5, 7, 9);
+		put_span(b, tgid, 3, 7, 0);
+	}
+	put_name(b, 5, MXBPF_NAME_SPAN, "mm");
+	put_name(b, 7, MXBPF_NAME_ARGS, "[[8]]\n[]\n[]");
+	put_name(b, 7, MXBPF_NAME_STACK, "a.py(1): f");
+	CHECK(!feed(m, b));
+	sum = mdl_sum(m);
+	check_rows(sum, 2);
+	CHECK(!mdl_emit(sum, &recs) && !feed(again, &recs));
+	check_rows(again, 2);
+	CHECK(!mdl_emit(again, &recs) && !feed(again, &recs));
+	check_rows(again, 4);
+	buf_fini(&recs);
+	mdl_free(m);
+	mdl_free(sum);
+	mdl_free(again);
+}
+
+static void test_bound(struct buf *b)
+{
+	struct mdl *m = mdl_new();
+	uint64_t i, total = 0;
+	const struct mdl_row *const *rows;
+	size_t n;
+
+	for (i = 1; i <= MDL_GROUPED_MAX + 10; i++) {
+		put_span(b, 1, 5, i, 0);
+		put_span(b, 1, 5, i, 0);
+		CHECK(!feed(m, b));
+	}
+	rows = mdl_rows(m, OP, &n);
+	CHECK(n == MDL_GROUPED_MAX + 1);
+	for (i = 0; i < n; i++)
+		total += rows[i]->count;
+	CHECK(total == 2 * (MDL_GROUPED_MAX + 10));
+	CHECK(calls(m, 5, 0, 0) == 20 && mdl_counter(m, OP, MXBPF_COUNTER_UNGROUPED) == 20);
+	mdl_free(m);
+}
+
+int main(void)
+{
+	struct buf b = {0};
+
+	TEST("spans of other arguments or another stack have rows of their own, also in sums and recordings")
+	test_rows(&b);
+	TEST("there are only so many such rows: what needs more is counted, in the row of its name")
+	test_bound(&b);
+	buf_fini(&b);
+	UNIT_MAIN_END;
+}

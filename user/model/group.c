@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Rows of spans that have details: what their ids are made of. */
+#include "model/priv.h"
+
+#include <errno.h>
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+	h = (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
+	return h ^ h >> 32;
+}
+
+/* Even, with bit 62 and without bit 63: as no id of a name is. */
+uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id)
+{
+	if (!args_id && !stack_id)
+		return name_id;
+	return (mix(mix(mix(0, name_id), args_id), stack_id) & ~(1ull << 63 | 1)) | 1ull << 62;
+}
+
+const struct mxbpf_group *group_find(const struct mdl *m, uint64_t id)
+{
+	uint64_t *at = m->groups.len ? hash_get(&m->group_index, id, 0) : NULL;
+
+	return at ? buf_at(&m->groups, struct mxbpf_group, *at) : NULL;
+}
+
+int group_define(struct mdl *m, uint64_t id, uint64_t name_id, uint64_t args_id, uint64_t stack_id)
+{
+	const struct mxbpf_group g = {.h = {.kind = MXBPF_GROUP, .size = sizeof(g)},
+				      .id = id,
+				      .name_id = name_id,
+				      .args_id = args_id,
+				      .stack_id = stack_id};
+	uint64_t *at;
+
+	if (group_find(m, id))
+		return 0;
+	if (buf_put(&m->groups, &g, sizeof(g)))
+		return -ENOMEM;
+	at = hash_put(&m->group_index, id, 0);
+	if (!at)
+		return -ENOMEM;
+	*at = buf_count(&m->groups, struct mxbpf_group) - 1;
+	return 0;
+}
+
+void groups_fini(struct mdl *m)
+{
+	buf_fini(&m->groups);
+	hash_fini(&m->group_index);
+}

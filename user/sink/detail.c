@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What rows of one name differ in, as --by asks for. */
+#include "sink/priv.h"
+
+#include <string.h>
+
+/* Length of the first n lines. */
+static size_t lines_len(const char *text, size_t len, unsigned n)
+{
+	const char *end = text;
+
+	while (n-- && end < text + len) {
+		end = memchr(end, '\n', (size_t)(text + len - end));
+		if (!end)
+			return len;
+		end++;
+	}
+	return end > text ? (size_t)(end - text) - (end[-1] == '\n') : 0;
+}
+
+/* Of lists of numbers, nested as they like; it may come from a file that is anybody's. */
+static bool are_dims(const char *text, size_t len)
+{
+	size_t depth = 0, i;
+	char last = 0;
+
+	for (i = 0; i < len; last = text[i++]) {
+		bool digit = text[i] >= '0' && text[i] <= '9';
+
+		if (digit ? last == ']' || !depth
+			  : !strchr("[],-", text[i]) || (text[i] == '[' && last && !strchr("[,", last)) ||
+				    (text[i] != '[' && !depth) || (text[i] == ',' && strchr("[,-", last)) ||
+				    (text[i] == ']' && strchr(",-", last)) || (text[i] == '-' && !strchr("[,", last)))
+			return false;
+		depth += (text[i] == '[') - (text[i] == ']');
+	}
+	return !depth && last == ']';
+}
+
+const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len)
+{
+	const char *text = mdl_text(m, MXBPF_NAME_ARGS, args_id, len);
+
+	if (text)
+		*len = lines_len(text, *len, 1);
+	if (text && are_dims(text, *len))
+		return text;
+	*len = 2;
+	return "[]";
+}
+
+const char *snk_stack(const struct mdl *m, uint64_t stack_id, unsigned depth, size_t *len)
+{
+	const char *text = mdl_text(m, MXBPF_NAME_STACK, stack_id, len);
+
+	*len = text ? lines_len(text, *len, depth ? depth : SNK_STACK_DEPTH) : 0;
+	return text ? text : "";
+}
+
+const char *snk_detail(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len)
+{
+	*len = 0;
+	if (opts->by == SNK_BY_SHAPE)
+		return snk_shapes(m, r->args_id, len);
+	return opts->by == SNK_BY_STACK ? snk_stack(m, r->stack_id, opts->stack_depth, len) : "";
+}
