@@ -25,11 +25,11 @@ static __always_inline void detail_open(struct pt_regs *ctx, struct mxbpf_thread
 	}
 }
 
-/* When it closes. */
-static __always_inline void detail_close(struct mxbpf_thread *t, struct mxbpf_frame *f)
+/* When it closes; flags: as span_emit() takes them. */
+static __always_inline void detail_close(struct mxbpf_thread *t, struct mxbpf_frame *f, __u32 flags)
 {
 	if (cfg_details & MXBPF_DETAIL_SEQ)
-		seq_close(t, f);
+		seq_close(t, f, flags);
 }
 
 #endif

@@ -138,7 +138,7 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 	f = frame_top(t);
 	if (!f)
 		return 0;
-	detail_close(t, f);
+	detail_close(t, f, flags);
 	if (f->twin_dur_ns) { /* the only child: what was in it was in this one */
 		f->child_ns -= f->twin_dur_ns - f->twin_child_ns;
 		f->self_alloc_bytes += f->twin_self_alloc_bytes;

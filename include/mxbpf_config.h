@@ -106,7 +106,7 @@ struct mxbpf_row {
 	__u8 span_flags;	     /* enum mxbpf_span_flag that its spans bear from the start */
 	__u8 details;		     /* enum mxbpf_detail that its spans can have */
 	__u8 pad2[2];
-	/* MXBPF_SPAN_BACKWARD: number and thread of the node. Absent: the running thread's next number. */
+	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 208);
@@ -179,9 +179,16 @@ struct mxbpf_frame {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 208);
 
+/* A variable that each thread has its own of. */
+struct mxbpf_tls {
+	__u64 got; /* address of two words: number of its module, offset in the module's block; 0: none */
+	__u64 add; /* to that offset */
+};
+
 /* Value of map `targets`. */
 struct mxbpf_target {
-	__u64 static_base; /* address in the process - address in the file, of the runtime's library */
+	__u64 static_base;		  /* address in the process - address in the file, of the runtime's library */
+	struct mxbpf_tls seq, seq_thread; /* a thread's next sequence number, its own number (0: none yet) */
 };
 
 /* Counters of one slot; written by its thread alone, never reset: user space sums over all slots. */
@@ -208,6 +215,8 @@ struct mxbpf_thread {
 	__u32 over;	    /* open pairs above the last frame there is room for: dropped, and their ends with them */
 	__u32 fetch_failed; /* scratch: the last recipe met memory that is not there */
 	__u64 static_base;  /* of its process */
+	/* MXBPF_DETAIL_SEQ: addresses of its variables once it has them, and its own number; 0: not yet. */
+	__u64 seq_addr, seq_thread_addr, seq_thread;
 	__u64 counts[MXBPF_COUNT_MAX];
 	struct mxbpf_frame frames[MXBPF_FRAMES_MAX];
 	struct mxbpf_name_part part; /* scratch */

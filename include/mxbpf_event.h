@@ -53,18 +53,19 @@ enum mxbpf_class {
 };
 
 enum mxbpf_span_flag {
-	MXBPF_SPAN_ASYNC = 1 << 0,    /* ended on another thread, or after its function had returned: may
-				       * overlap other spans of its thread */
-	MXBPF_SPAN_UNWOUND = 1 << 1,  /* no end seen; closed by a later event above its frame */
-	MXBPF_SPAN_USER = 1 << 2,     /* the program's own mark, not the runtime's work */
-	MXBPF_SPAN_SEQ = 1 << 3,      /* seq holds a number */
+	MXBPF_SPAN_ASYNC = 1 << 0,   /* ended on another thread, or after its function had returned: may
+				      * overlap other spans of its thread */
+	MXBPF_SPAN_UNWOUND = 1 << 1, /* no end seen; closed by a later event above its frame */
+	MXBPF_SPAN_USER = 1 << 2,    /* the program's own mark, not the runtime's work */
+	MXBPF_SPAN_SEQ = 1 << 3, /* seq joins: a node of the backward pass, or the forward operator around its making */
 	MXBPF_SPAN_BACKWARD = 1 << 4, /* a node of the backward pass: seq is that of the operator that made it */
 };
 
 /*
  * Joins a backward node to the operator that made it: both bear the same thread and number. Thread: the runtime's own
  * number of the thread of the forward pass, from 1, 0 if not known. Numbers rise with each node made by that thread; an
- * operator bears the next one to be given when it began, so the operator that made node N is the last to begin with N.
+ * operator bears the next one to be given when it began, so the operator that made node N is the last to begin with N
+ * of those with MXBPF_SPAN_SEQ. A node that was made outside of operators (Functions of Python's) has none.
  */
 #define MXBPF_SEQ(thread, nr) ((__u64)(thread) << 48 | ((__u64)(nr)&0xffffffffffffull))
 #define MXBPF_SEQ_THREAD(s)   ((__u32)((s) >> 48))
@@ -97,7 +98,7 @@ struct mxbpf_span {
 	/* Only where details were asked for (MXBPF_SPAN_BYTES_PLAIN without); 0 none. */
 	__u64 args_id;	/* of its tensors: a name of kind MXBPF_NAME_ARGS */
 	__u64 stack_id; /* of the interpreter's frames: a name of kind MXBPF_NAME_STACK */
-	__u64 seq;	/* MXBPF_SEQ(), with MXBPF_SPAN_SEQ */
+	__u64 seq;	/* MXBPF_SEQ(); joins with MXBPF_SPAN_SEQ only: else what torch.profiler shows, or 0 */
 	__u64 origin;	/* seq of the innermost backward node it ran in; 0 none */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 112);

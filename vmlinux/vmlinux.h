@@ -67,7 +67,12 @@ struct mm_struct {
 	unsigned long exec_vm;
 };
 
+struct thread_struct {
+	unsigned long fsbase;
+};
+
 struct task_struct {
+	struct thread_struct thread;
 	int tgid;
 	struct mm_struct *mm;
 	struct pid *thread_pid;

@@ -7,7 +7,7 @@ printed; 2: bad input.
   compare.py BUILTIN OTHER [--trace TRACE [--shapes SHAPED]]
 
 BUILTIN is what prog.py --builtin wrote, OTHER another such file or that of `mxbpf --format json`. --trace: OTHER's trace in
-Kineto's conventions, for its arrows and its slices; --shapes: those with the sizes and types of tensors, as in SHAPED, a BUILTIN
+Kineto's conventions or mxbpf's recording (.mxd), for its arrows and its slices; --shapes: those with the sizes and types of tensors, as in SHAPED, a BUILTIN
 of prog.py --shapes.
 """
 import argparse
@@ -18,6 +18,7 @@ import re
 import sys
 
 import kineto
+import records
 
 # Titles of mxbpf's tables.
 OPERATOR_TABLES = ('operator',)
@@ -35,6 +36,9 @@ UNSEEN = (
      r'## Call CompiledFxGraph \w+ ##', 'dynamo and inductor ask whether a profiler is on before they annotate'),
     (r'CompiledFunction', 'forward of a custom Function that dynamo makes'),
 )
+
+# Nodes that no operator makes. torch.profiler draws their arrows from the last operator before.
+MADE_BETWEEN = r'torch::jit::.*::DifferentiableGraphBackward'
 
 # Rows of which bytes are not compared: an exception left the operator, and what its callers free while it passes through them
 # cannot be told from what the operator itself frees. {program: rows}
@@ -160,7 +164,7 @@ def memory_differences(a, b):
 
 def differences(kind, a, b):
     for key in sorted(set(a) | set(b)):
-        if a[key] != b[key] and not (unseen(key[0]) and not b[key]):
+        if a[key] != b[key] and not ((unseen(key[0]) or re.fullmatch(MADE_BETWEEN, key[1])) and not b[key]):
             yield '%-7s %-60s %8d %8d' % (kind, ' -> '.join(key), a[key], b[key])
 
 
@@ -182,9 +186,10 @@ def main():
     if not a.rows or not a.memory or not a.links:
         raise ValueError('%s: operators, allocations or arrows are missing' % args.builtin)
     if args.trace:
-        trace = kineto.read(args.trace)
+        kind = records if args.trace.endswith('.mxd') else kineto
+        trace = kind.read(args.trace)
         b.links = b.slices = None
-        add_trace(b, kineto.links(trace), kineto.slices(trace))
+        add_trace(b, kind.links(trace), kind.slices(trace))
     wrong = ['lost    %s says: %s' % (side.name, side.lost) for side in (a, b) if side.lost]
     wrong += [*row_differences(a, b), *memory_differences(a.memory, b.memory)]
     if b.links is not None:

@@ -635,12 +635,12 @@ static void test_limits(void)
 }
 
 /* On other kernels this is what there is of an adapter's programs: its runtime is not there. */
-static bool loads(const struct adp *a, struct err *e)
+static bool loads(const struct adp *a, unsigned details, struct err *e)
 {
 	static const struct mxbpf_row cut = {.action = MXBPF_ACT_CLOSE_CUT};
 	struct plan_site all[MXBPF_ROWS_MAX] = {{.row = &cut, .lib = &self}};
 	struct plan whole = {.lib = &self, .sites = {.data = (char *)all, .len = (1 + a->nprobes) * sizeof(all[0])}};
-	struct att_opts o = {.backend = backend};
+	struct att_opts o = {.backend = backend, .details = details};
 	unsigned i;
 	int err;
 
@@ -657,10 +657,11 @@ static void test_adapters(void)
 	struct err e = {0};
 	int i;
 
-	TEST(by("the kernel takes the programs of every adapter"))
+	TEST(by("the kernel takes the programs of every adapter, with every detail and without"))
 	{
 		for (i = 0; adapters[i]; i++)
-			CHECK(adapters[i]->nprobes < MXBPF_ROWS_MAX && loads(adapters[i], &e));
+			CHECK(adapters[i]->nprobes < MXBPF_ROWS_MAX && loads(adapters[i], 0, &e) &&
+			      loads(adapters[i], ~0u, &e));
 		if (e.code)
 			printf("# %s\n", e.why);
 	}

@@ -18,10 +18,14 @@ enum { DEVICE_CPU = 1 };
 #define PYTHON_NODE    .alt_lib_glob = "libtorch_python.so*", .alt_vtable = "_ZTVN5torch8autograd6PyNodeE"
 #define AT_PYTHON_NAME .nderef = 3, .off = {0x70, 8, 24}
 
+/* Numbers of nodes; the offsets are the build's own, see struct adp_seq. */
+#define SEQ_OF(node) .details = MXBPF_DETAIL_SEQ, .seq = {node, AT1(0x10)}, .seq_thread = {node, AT1(0x28)}
+
 /* Marks of rows whose spans are named by an object's class. */
 enum { TAG_EVALUATE = 1, TAG_NODE = 2 };
 
 #define OPERATOR_SPAN .action = MXBPF_ACT_OPEN, .cls = MXBPF_CLASS_OPERATOR, .merge_same = 1
+#define DISPATCH_SPAN OPERATOR_SPAN, .details = MXBPF_DETAIL_SEQ
 
 static const struct adp_probe probes[] = {
 	/* Every unboxed dispatch of an operator: at::_ops::NAME_OVERLOAD::call(...). */
@@ -30,7 +34,7 @@ static const struct adp_probe probes[] = {
 		.group = PROBE_OP,
 		.any_build = true,
 		.family = {.prefix = "_ZN2at4_ops", .method = "4callE", .schema = "aten::"},
-		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_COOKIE,
+		.row = {DISPATCH_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_COOKIE,
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
 	/* Boxed dispatch, of TorchScript and torch.ops: clones of one function; OperatorHandle -> OperatorDef -> name.
@@ -41,7 +45,7 @@ static const struct adp_probe probes[] = {
 		.optional = true,
 		.any_build = true,
 		.family = {.prefix = "_ZNK3c1010Dispatcher9callBoxedE"},
-		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_BYTES, .name = {ARG1, AT2(0, 0)},
+		.row = {DISPATCH_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_BYTES, .name = {ARG1, AT2(0, 0)},
 			.guard = {ARG1, AT2(0, 0x1798), .last_bytes = 1}}, /* OperatorDef's is_observed */
 	},
 	/* Engine::evaluate_function(this, shared_ptr<GraphTask> &, Node *, ...). */
@@ -54,7 +58,7 @@ static const struct adp_probe probes[] = {
 		.span_name = "autograd::engine::evaluate_function: ",
 		PYTHON_NODE,
 		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_OBJECT, .name_tag = TAG_EVALUATE,
-			.name = {ARG3, AT1(0)}, .alt_name = {ARG3, AT_PYTHON_NAME}},
+			.name = {ARG3, AT1(0)}, .alt_name = {ARG3, AT_PYTHON_NAME}, SEQ_OF(ARG3)},
 	},
 	/* Node::operator()(hidden result, this, inputs). */
 	{
@@ -65,7 +69,8 @@ static const struct adp_probe probes[] = {
 		.family = {.prefix = "_ZN5torch8autograd4NodeclE"},
 		PYTHON_NODE,
 		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_OBJECT, .name_tag = TAG_NODE,
-			.name = {ARG2, AT1(0)}, .alt_name = {ARG2, AT_PYTHON_NAME}},
+			.name = {ARG2, AT1(0)}, .alt_name = {ARG2, AT_PYTHON_NAME}, SEQ_OF(ARG2),
+			.span_flags = MXBPF_SPAN_BACKWARD},
 	},
 	/* record_function("name") of Python, optimizer steps among them: enter(hidden result, const std::string &,
 	   ...). */
@@ -129,5 +134,6 @@ const struct adp adapter_pytorch = {
 	.class_title = {[MXBPF_CLASS_OPERATOR] = "operator"},
 	.mem_title = "memory",
 	.trace_form = "kineto",
+	.seq = {"_ZN2at15sequence_number4peekEv", "_ZN2at14RecordFunction15currentThreadIdEv"},
 	.object_scope = "torch::autograd::generated::",
 };

@@ -303,9 +303,7 @@ static int attach_target(struct att *a, const struct plan *p, pid_t tgid, const 
 
 int att_attach(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 {
-	struct mxbpf_target target = {.static_base = p->lib->load_bias};
-
-	return attach_target(a, p, tgid, &target, e);
+	return attach_target(a, p, tgid, &p->target, e);
 }
 
 int att_follow(struct att *a, const struct plan *p, pid_t child, pid_t parent, struct err *e)

@@ -61,6 +61,23 @@ static void arm_abort(void)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
+/* What was asked for has to be there; what records have for the asking is said if it is not. */
+static int choose_details(struct live *l, struct err *e)
+{
+	bool kept = l->recording || l->o->trace;
+	unsigned lacking = l->o->details & ~l->plan.details;
+
+	if (lacking & MXBPF_DETAIL_SEQ && l->plan.no_seq.code)
+		return err_set(e, ERR_TARGET, l->plan.no_seq.code, "forward and backward cannot be joined: %s",
+			       l->plan.no_seq.why);
+	if (lacking)
+		return err_set(e, ERR_USAGE, -ENOTSUP, "%s has no such details of calls", l->plan.adp->title);
+	if (kept && l->plan.no_seq.code && (l->groups & PROBE_OP))
+		cmd_warn("no arrows from forward to backward: %s", l->plan.no_seq.why);
+	l->details = l->o->details | (kept ? l->plan.details & MXBPF_DETAIL_SEQ : 0);
+	return 0;
+}
+
 int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording, struct err *e)
 {
 	*l = (struct live){
@@ -78,6 +95,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		   watch_signals(l, e)) {
 		return e->code;
 	}
+	if (choose_details(l, e))
+		return e->code;
 	l->model = mdl_new();
 	l->fresh = o->reset ? mdl_new() : NULL;
 	if (!l->model || (o->reset && !l->fresh) || live_describe(l))
@@ -150,7 +169,7 @@ int live_start(struct live *l, struct err *e)
 {
 	struct att_opts ao = {.backend = l->o->backend,
 			      .ring_bytes = (uint32_t)l->o->ring_bytes,
-			      .details = l->o->details,
+			      .details = l->details,
 			      .verbose = l->o->verbose};
 	uint64_t until = live_now_ns(CLOCK_MONOTONIC) + l->o->delay_ns;
 	pid_t pid = tgt_pid(l->target);

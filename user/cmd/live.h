@@ -30,6 +30,7 @@ struct live {
 	const struct cmd_opts *o;
 	const char *recording; /* path of the recording; NULL: none, or a scratch file for the trace */
 	unsigned groups;       /* of probes */
+	unsigned details;      /* of spans: enum mxbpf_detail */
 	struct launch launch;  /* the command; pid 0: none */
 	struct follow *follow; /* NULL: nothing but the target is seen */
 	struct tgt *target;

@@ -184,6 +184,13 @@ int callee_at(struct elf *elf, uint64_t va, struct callee *out)
 	return judged(elf_func_name(elf, va, name, sizeof(name)), name, out);
 }
 
+int callee_name(struct elf *elf, uint64_t va, char *name, size_t max)
+{
+	uint64_t slot = slot_of_stub(elf, va);
+
+	return slot ? elf_import_name(elf, slot, name, max) : elf_func_name(elf, va, name, max);
+}
+
 int callee_in_file(struct elf *elf, uint64_t va, uint64_t *out_va)
 {
 	uint64_t slot = slot_of_stub(elf, va);

@@ -4,6 +4,7 @@
 #define INSN_CALLEE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "elf/elf.h"
@@ -34,5 +35,8 @@ int callee_of_slot(struct elf *elf, uint64_t va, struct callee *out);
  * another library's comes first in the process. 0, -ENOENT, -errno.
  */
 int callee_in_file(struct elf *elf, uint64_t va, uint64_t *out_va);
+
+/* Name of the function that a call of va reaches, behind a stub the import's. As elf_func_name(). */
+int callee_name(struct elf *elf, uint64_t va, char *name, size_t max);
 
 #endif

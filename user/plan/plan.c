@@ -232,6 +232,7 @@ int plan_make(struct tgt *t, unsigned groups, bool lenient, struct plan *out, st
 		if (err && p->wanted && !p->row->optional && !lenient)
 			return err_set(e, ERR_TARGET, err, "probe %s: %s", p->row->name, p->reason);
 	}
+	plan_details(out);
 	plan_order_sites(out);
 	return 0;
 }

@@ -54,11 +54,14 @@ struct plan {
 	const char *version;	   /* "1.9.1"; NULL for an unknown build */
 	struct plan_probe *probes; /* owned, one a row of the adapter */
 	size_t nprobes;
-	struct buf sites;	   /* of struct plan_site: all that is wanted and not refused, ends before entries */
-	struct buf names;	   /* of struct plan_name, each text once */
-	struct buf funcs;	   /* of uint64_t: name ids by number of the function; 0: not named by the plan */
-	struct mxbpf_row *rows;	   /* owned: the probes' rows, made to fit the target */
-	struct mxbpf_row *endless; /* owned: the same for functions without a cut */
+	struct buf sites;	    /* of struct plan_site: all that is wanted and not refused, ends before entries */
+	struct buf names;	    /* of struct plan_name, each text once */
+	struct buf funcs;	    /* of uint64_t: name ids by number of the function; 0: not named by the plan */
+	struct mxbpf_row *rows;	    /* owned: the probes' rows, made to fit the target */
+	struct mxbpf_row *endless;  /* owned: the same for functions without a cut */
+	struct mxbpf_target target; /* what BPF must know of this process */
+	unsigned details;	    /* enum mxbpf_detail: what its spans can have */
+	struct err no_seq;	    /* why MXBPF_DETAIL_SEQ is refused; code 0: it is not, or the runtime has none */
 };
 
 /*

@@ -19,6 +19,9 @@ int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, uint
 /* Every function of the row's family. 0, -ENOENT with p->reason, -ENOMEM. */
 int plan_family(struct plan *plan, struct plan_probe *p, struct elf *elf);
 
+/* What the details read in this build and process; takes from the rows those of which that is not known. */
+void plan_details(struct plan *plan);
+
 /* Ends before entries: an entry without its end would open a span that nothing closes. */
 void plan_order_sites(struct plan *plan);
 

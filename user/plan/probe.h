@@ -59,6 +59,12 @@ struct adp_build {
 	const char *version;  /* "1.9.1" */
 };
 
+/* MXBPF_DETAIL_SEQ: functions whose code reads a thread's next number, and its own. Offsets of a node in rows with seq
+ * and seq_thread are taken from the code of the function that opens a MXBPF_SPAN_BACKWARD. */
+struct adp_seq {
+	const char *next_symbol, *thread_symbol;
+};
+
 struct adp {
 	const char *name;     /* "mxnet" */
 	const char *title;    /* "MXNet" */
@@ -72,6 +78,7 @@ struct adp {
 	const char *class_title[MXBPF_CLASS_MAX]; /* table titles; NULL: no such class */
 	const char *mem_title;
 	const char *trace_form;	  /* of its timelines (sink/registry.c); NULL: the general one */
+	struct adp_seq seq;	  /* of the runtime's library */
 	const char *object_scope; /* NAMED_OBJECT: this scope is left out of the names of classes; NULL none */
 };
 

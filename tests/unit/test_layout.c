@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the code of the real libtorch_cpu.so of 2.13.0 (MXBPF_TEST_LIBTORCH) says of where its data lies. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "insn/layout.h"
+
+static struct elf *elf;
+
+static struct elf_sym find(const char *name)
+{
+	struct elf_sym sym = {0};
+
+	elf_find_sym(elf, name, &sym, NULL);
+	return sym;
+}
+
+static void test_torch(void)
+{
+	static const char node_call[] = "_ZN5torch8autograd4NodeclEOSt6vectorIN2at6TensorESaIS4_EE";
+	struct elf_sym peek = find("_ZN2at15sequence_number4peekEv"), node = find(node_call);
+	struct elf_sym thread = find("_ZN2at14RecordFunction15currentThreadIdEv");
+	int32_t number = 0, of_thread = 0;
+	struct layout_tls tls;
+	struct err e = {0};
+
+	TEST("a thread's variables are found by the code that reads them")
+	{
+		CHECK(!layout_tls(elf, &peek, &tls, &e) && tls.got_va == 0x1486fb78 && tls.add == 0x170);
+		CHECK(!layout_tls(elf, &thread, &tls, &e) && tls.got_va == 0x1486fb78 && tls.add == 0x2250);
+	}
+	TEST("a node's number and thread are found by the code that hands them to a profiler")
+	CHECK(!layout_node(elf, &node, &number, &of_thread, &e) && number == 0x10 && of_thread == 0x28);
+	TEST("code of another form is refused, not guessed at")
+	{
+		CHECK(layout_tls(elf, &node, &tls, &e) == -EILSEQ && e.why[0]);
+		CHECK(layout_node(elf, &peek, &number, &of_thread, NULL) == -EILSEQ);
+		node.size_bytes = 0xa0; /* it ends before the number is loaded */
+		CHECK(layout_node(elf, &node, &number, &of_thread, NULL) == -EILSEQ);
+		peek.size_bytes = 0x10;
+		CHECK(layout_tls(elf, &peek, &tls, NULL) == -EILSEQ);
+	}
+}
+
+int main(void)
+{
+	const char *path = getenv("MXBPF_TEST_LIBTORCH");
+	int fd = path ? open(path, O_RDONLY) : -1;
+
+	if (fd < 0 || elf_open(fd, &elf, NULL))
+		printf("ok 1 # SKIP no libtorch_cpu.so at MXBPF_TEST_LIBTORCH\n1..1\n");
+	if (!elf)
+		return 0;
+	test_torch();
+	elf_close(elf);
+	close(fd);
+	return unit_end();
+}

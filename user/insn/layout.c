@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insn/layout.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elf/names.h"
+#include "insn/callee.h"
+#include "insn/priv.h"
+
+#define FUNC_BYTES_MAX 8192
+#define LOADS_MAX      8
+#define OFF_MAX	       4096 /* of a field */
+
+/* A function, instruction by instruction in the order of addresses. */
+struct walk {
+	struct elf *elf;
+	uint8_t *code; /* owned */
+	size_t size, at;
+	uint64_t va; /* of insn */
+	ZydisDecoder decoder;
+	ZydisDecodedInstruction insn;
+	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+};
+
+static int walk_begin(struct walk *w, struct elf *elf, const struct elf_sym *func, struct err *e)
+{
+	*w = (struct walk){.elf = elf, .size = func->size_bytes < FUNC_BYTES_MAX ? func->size_bytes : FUNC_BYTES_MAX};
+	w->va = func->va;
+	w->code = malloc(w->size + 1);
+	if (!w->code)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (elf_read_va(elf, func->va, w->code, w->size))
+		return err_set(e, ERR_TARGET, -EIO, "its code cannot be read");
+	ZydisDecoderInit(&w->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	return 0;
+}
+
+static bool walk_next(struct walk *w)
+{
+	w->va += w->insn.length;
+	w->at += w->insn.length;
+	return w->at < w->size &&
+	       ZYAN_SUCCESS(ZydisDecoderDecodeFull(&w->decoder, w->code + w->at, w->size - w->at, &w->insn, w->ops));
+}
+
+static bool is_reg(const ZydisDecodedOperand *op, ZydisRegister reg)
+{
+	return op->type == ZYDIS_OPERAND_TYPE_REGISTER && op->reg.value == reg;
+}
+
+/* mov REG, [BASE + disp] of 8 bytes. */
+static bool is_load(const struct walk *w, ZydisRegister base, int64_t *disp)
+{
+	const ZydisDecodedOperand *from = &w->ops[1];
+
+	if (w->insn.mnemonic != ZYDIS_MNEMONIC_MOV || w->ops[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+	    from->type != ZYDIS_OPERAND_TYPE_MEMORY || from->size != 64 || from->mem.base != base ||
+	    from->mem.index != ZYDIS_REGISTER_NONE || from->mem.segment == ZYDIS_REGISTER_FS)
+		return false;
+	*disp = from->mem.disp.has_displacement ? from->mem.disp.value : 0;
+	return true;
+}
+
+/* Whether this is a call of a function whose name begins so. */
+static bool calls(struct walk *w, const char *begin)
+{
+	ZyanU64 to;
+	char name[256] = "";
+	int len = -ENOENT;
+
+	if (w->insn.mnemonic != ZYDIS_MNEMONIC_CALL ||
+	    !ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&w->insn, &w->ops[0], w->va, &to)))
+		return false;
+	if (w->ops[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		len = callee_name(w->elf, to, name, sizeof(name));
+	else if (w->ops[0].type == ZYDIS_OPERAND_TYPE_MEMORY && w->ops[0].mem.base == ZYDIS_REGISTER_RIP)
+		len = elf_import_name(w->elf, to, name, sizeof(name));
+	return len > 0 && !strncmp(name, begin, strlen(begin));
+}
+
+/* lea rdi, [rip + GOT]; call __tls_get_addr; mov reg, [rax + disp], and nothing that branches in between. */
+static bool find_tls(struct walk *w, struct layout_tls *out)
+{
+	bool called = false;
+	int64_t disp;
+
+	while (walk_next(w)) {
+		if (!called && w->insn.mnemonic == ZYDIS_MNEMONIC_LEA && is_reg(&w->ops[0], ZYDIS_REGISTER_RDI)) {
+			if (w->ops[1].mem.base != ZYDIS_REGISTER_RIP ||
+			    !ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&w->insn, &w->ops[1], w->va, &out->got_va)))
+				return false;
+		} else if (!called && calls(w, "__tls_get_addr")) {
+			called = true;
+		} else if (called && is_load(w, ZYDIS_REGISTER_RAX, &disp)) {
+			out->add = (uint64_t)disp;
+			return out->got_va && disp >= 0;
+		} else if (called || w->insn.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE) {
+			return false;
+		}
+	}
+	return false;
+}
+
+int layout_tls(struct elf *elf, const struct elf_sym *func, struct layout_tls *out, struct err *e)
+{
+	struct walk w;
+	int err = walk_begin(&w, elf, func, e);
+
+	*out = (struct layout_tls){0};
+	if (!err && !find_tls(&w, out))
+		err = err_set(e, ERR_TARGET, -EILSEQ, "it does not read its thread's variable in a way that is known");
+	free(w.code);
+	return err;
+}
+
+struct node_loads {
+	ZydisRegister to[LOADS_MAX];
+	int64_t off[LOADS_MAX];
+	unsigned n;
+	ZydisRegister handed; /* the register that was copied to the second argument */
+};
+
+/* What is loaded from the object in `self` between the making of a RecordFunction and its before(). */
+static bool find_node_loads(struct walk *w, struct node_loads *l)
+{
+	ZydisRegister self = ZYDIS_REGISTER_NONE;
+	bool made = false;
+	int64_t disp;
+
+	while (walk_next(w)) {
+		bool mov = w->insn.mnemonic == ZYDIS_MNEMONIC_MOV;
+
+		if (self == ZYDIS_REGISTER_NONE && mov && is_reg(&w->ops[1], ZYDIS_REGISTER_RSI)) {
+			self = w->ops[0].reg.value;
+		} else if (calls(w, "_ZN2at14RecordFunctionC")) {
+			made = true;
+		} else if (made && calls(w, "_ZN2at14RecordFunction6beforeE")) {
+			return true;
+		} else if (made && is_load(w, self, &disp) && disp) {
+			if (l->n == LOADS_MAX)
+				return false;
+			l->to[l->n] = w->ops[0].reg.value;
+			l->off[l->n++] = disp;
+		} else if (made && mov && is_reg(&w->ops[0], ZYDIS_REGISTER_RSI)) {
+			l->handed = w->ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER ? w->ops[1].reg.value
+										  : ZYDIS_REGISTER_NONE;
+		}
+	}
+	return false;
+}
+
+static bool is_field(int64_t off)
+{
+	return off > 0 && off < OFF_MAX && off % 8 == 0;
+}
+
+int layout_node(struct elf *elf, const struct elf_sym *func, int32_t *number_off, int32_t *thread_off, struct err *e)
+{
+	struct node_loads l = {0};
+	struct walk w;
+	int err = walk_begin(&w, elf, func, e);
+	unsigned number = 0;
+
+	if (!err && (!find_node_loads(&w, &l) || l.n != 2 || l.to[0] == l.to[1]))
+		err = -EILSEQ;
+	if (!err) {
+		number = l.to[1] == l.handed;
+		if (l.to[number] != l.handed || !is_field(l.off[0]) || !is_field(l.off[1]))
+			err = -EILSEQ;
+	}
+	free(w.code);
+	if (err)
+		return err == -EILSEQ ? err_set(e, ERR_TARGET, err,
+						"it does not hand its number to a profiler in a way that is known")
+				      : err;
+	*number_off = (int32_t)l.off[number];
+	*thread_off = (int32_t)l.off[!number];
+	return 0;
+}

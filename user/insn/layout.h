@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where data lies, as the code that reads it says: offsets that depend on the build are taken from it or, if it is not
+ * of the one known form, not at all.
+ */
+#ifndef INSN_LAYOUT_H
+#define INSN_LAYOUT_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "elf/elf.h"
+
+/* A variable that each thread has its own of, by way of __tls_get_addr. */
+struct layout_tls {
+	uint64_t got_va; /* of the two words that the loader writes: number of the module, offset in its block */
+	uint64_t add;	 /* what the code adds to that address */
+};
+
+/* Of the 8 bytes of such a variable that the function reads first. 0, -EILSEQ; else -errno. */
+int layout_tls(struct elf *elf, const struct elf_sym *func, struct layout_tls *out, struct err *e);
+
+/*
+ * Of autograd's Node, by its operator(): the number and the thread of the operator that made it, which are handed to a
+ * profiler. 0, -EILSEQ; else -errno.
+ */
+int layout_node(struct elf *elf, const struct elf_sym *func, int32_t *number_off, int32_t *thread_off, struct err *e);
+
+#endif
