@@ -107,6 +107,7 @@ int live_describe(struct live *l)
 	s->comm = dup_or_empty(tgt_comm(l->target));
 	s->cmdline = dup_or_empty(tgt_cmdline(l->target));
 	s->hostname = strdup(host);
+	s->stats = l->o->stats;
 	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || describe_lib(l, s) ||
 	    describe_probes(l, s) || describe_devices(l, s) || describe_tables(l, s))
 		return -ENOMEM;
