@@ -30,11 +30,11 @@ void stats_choose(struct mxbpf_bpf *skel, enum mxbpf_stats mode)
 }
 
 /* Closing the map that was there frees it with all that it holds. */
-static int put_empty(int at, size_t key_bytes, size_t val_bytes, uint32_t max, int *fd)
+static int put_empty(const char *name, int at, size_t key_bytes, size_t val_bytes, uint32_t max, int *fd)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
 	uint32_t zero = 0;
-	int new_fd = bpf_map_create(BPF_MAP_TYPE_HASH, NULL, (uint32_t)key_bytes, (uint32_t)val_bytes, max, &opts), err;
+	int new_fd = bpf_map_create(BPF_MAP_TYPE_HASH, name, (uint32_t)key_bytes, (uint32_t)val_bytes, max, &opts), err;
 
 	if (new_fd < 0)
 		return new_fd;
@@ -50,13 +50,13 @@ static int put_empty(int at, size_t key_bytes, size_t val_bytes, uint32_t max, i
 
 static int empty_rows(struct stats *s)
 {
-	return put_empty(s->rows_at, sizeof(struct mxbpf_stat_key), sizeof(struct mxbpf_stat), MXBPF_STATS_ROWS_MAX,
-			 &s->rows_fd);
+	return put_empty("rows", s->rows_at, sizeof(struct mxbpf_stat_key), sizeof(struct mxbpf_stat),
+			 MXBPF_STATS_ROWS_MAX, &s->rows_fd);
 }
 
 static int empty_mems(struct stats *s)
 {
-	return put_empty(s->mems_at, sizeof(struct mxbpf_stat_mem_key), sizeof(struct mxbpf_stat_mem),
+	return put_empty("mems", s->mems_at, sizeof(struct mxbpf_stat_mem_key), sizeof(struct mxbpf_stat_mem),
 			 MXBPF_STATS_DEVICES_MAX, &s->mems_fd);
 }
 

@@ -66,7 +66,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	*l = (struct live){
 		.o = o, .recording = recording, .signals = -1, .groups = o->probes, .lock = PTHREAD_MUTEX_INITIALIZER};
 	l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
-	if (recording || o->trace)
+	if ((recording || o->trace) && !o->stats)
 		l->groups |= PROBE_LINK;
 	if ((recording && out_check(recording, e)) || (o->trace && out_check(o->trace, e)))
 		return e->code;
