@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /* Device memory: what the runtime's storage layer is asked for and given back, in requested bytes. */
 #include "common.bpf.h"
+#include "stats.bpf.h"
 
 /* Sizes by address, for runtimes that give back an address alone. */
 struct {
@@ -51,6 +52,7 @@ static __always_inline void mem_charge(struct pt_regs *ctx, struct mxbpf_thread 
 static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
 	struct mxbpf_alloc *r;
+	__u32 device;
 	__s64 bytes;
 
 	if (row->guard.base != MXBPF_BASE_NONE && !fetch(ctx, t, &row->guard))
@@ -61,6 +63,11 @@ static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t
 	if (row->action == MXBPF_ACT_FREE)
 		bytes = -bytes;
 	mem_charge(ctx, t, bytes);
+	device = row->device_const ? row->device_const : fetch_device(ctx, t, &row->device);
+	if (cfg_stats)
+		stats_alloc(t, device, bytes);
+	if (cfg_stats == MXBPF_STATS_ON)
+		return;
 	r = ring_reserve(t, sizeof(*r));
 	if (!r)
 		return;
@@ -70,7 +77,7 @@ static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t
 	r->h.ts_ns = bpf_ktime_get_ns();
 	r->bytes = bytes;
 	r->tid = t->tid;
-	r->device = row->device_const ? row->device_const : fetch_device(ctx, t, &row->device);
+	r->device = device;
 	r->addr = fetch(ctx, t, &row->key);
 	ring_submit(t, r);
 }

@@ -6,6 +6,7 @@
 #include "common.bpf.h"
 #include "detail.bpf.h"
 #include "name.bpf.h"
+#include "stats.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -52,12 +53,16 @@ static __always_inline struct mxbpf_span *span_reserve(struct mxbpf_thread *t)
 	return r;
 }
 
-/* One finished span into the ring. */
+/* One finished span, into the ring or to its row. */
 __noinline int span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now, __u32 flags)
 {
 	struct mxbpf_span *r;
 
 	if (!t || !f)
+		return 0;
+	if (cfg_stats)
+		stats_span(t, f, now, flags);
+	if (cfg_stats == MXBPF_STATS_ON)
 		return 0;
 	r = span_reserve(t);
 	if (!r)
@@ -87,8 +92,11 @@ __noinline int span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 no
 /* The first child turned out not to be the only one: it is a span of its own after all. */
 static __always_inline void twin_emit(struct mxbpf_thread *t, struct mxbpf_frame *f)
 {
-	struct mxbpf_span *r = span_reserve(t);
+	struct mxbpf_span *r;
 
+	if (cfg_stats)
+		stats_twin(t, f);
+	r = cfg_stats == MXBPF_STATS_ON ? 0 : span_reserve(t);
 	if (r) {
 		r->h.ts_ns = f->twin_start_ns;
 		r->dur_ns = f->twin_dur_ns;

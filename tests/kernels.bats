@@ -32,6 +32,11 @@ counted() { # BACKEND
 	expect_re '^  ok +perf ' "$(<offers)"
 }
 
+@test "Linux 6.1: what the kernel adds up is exact" {
+	boot 6.1 stats
+	counted stats
+}
+
 @test "Linux 6.1: starts and ends are paired as on this kernel" {
 	boot 6.1 unit
 	cat unit.tap
@@ -40,8 +45,9 @@ counted() { # BACKEND
 	(($(grep -c '^ok' unit.tap) - $(grep -c '# SKIP' unit.tap) > 15))
 }
 
-@test "Linux 6.12: both backends count exactly" {
-	boot 6.12 uprobe_multi perf
+@test "Linux 6.12: both backends count exactly, and what the kernel adds up" {
+	boot 6.12 uprobe_multi perf stats
 	counted uprobe_multi
+	counted stats
 	counted perf
 }

@@ -4,8 +4,8 @@
 # The first process of the guest of boot.sh. What it leaves in /out goes to the host: offers (mxbpf check), complaints (of
 # the kernel), and of each of $TASKS, joined by commas:
 #   unit      unit.tap: tests/unit/test_attach_kernel
-#   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend): toy, mxbpf.json, mxbpf.err,
-#             status
+#   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats): toy,
+#             mxbpf.json, mxbpf.err, status
 /bin/busybox --install -s /bin
 export PATH=/bin
 mount -t proc proc /proc
@@ -15,7 +15,10 @@ cd /out || poweroff -f
 
 watch_toy() { # BACKEND
 	local dir=$1 option="--backend $1" line pid
-	[ "$1" = best ] && option=
+	case $1 in
+	best) option= ;;
+	stats) option=--stats ;;
+	esac
 	mkdir "$dir"
 	mkfifo "$dir/from_toy" "$dir/from_mxbpf"
 	/toy/toy 40 2 >"$dir/from_toy" &

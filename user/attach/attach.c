@@ -13,10 +13,12 @@
 #include <unistd.h>
 
 #include "attach/backend.h"
+#include "attach/stats.h"
 #include "base/buf.h"
 #include "mxbpf.skel.h"
 
-#define OPEN_BATCH 512
+#define OPEN_BATCH	 512
+#define RING_BYTES_STATS (64u << 10)
 
 /* A program variant: all sites whose rows are equal. */
 struct variant {
@@ -39,6 +41,7 @@ struct att {
 	struct mxbpf_thread *threads; /* the map, shared with the kernel */
 	size_t threads_bytes;
 	uint32_t ring_bytes;
+	struct stats stats;
 };
 
 static const struct plan_site *sites_of(const struct plan *p, size_t *n)
@@ -167,7 +170,10 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (!o->verbose)
 		backend_quiet();
-	a->ring_bytes = o->ring_bytes ? o->ring_bytes : MXBPF_RING_BYTES;
+	a->ring_bytes = o->ring_bytes		     ? o->ring_bytes
+			: o->stats == MXBPF_STATS_ON ? RING_BYTES_STATS
+						     : MXBPF_RING_BYTES;
+	a->stats.rows_fd = a->stats.mems_fd = -1;
 	err = choose_backend(a, p, o->backend, e);
 	if (err)
 		goto fail;
@@ -183,12 +189,15 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		goto fail;
 	a->skel->rodata->cfg_wake_bytes = a->ring_bytes / 4;
 	a->skel->rodata->cfg_details = (__u8)o->details;
+	stats_choose(a->skel, o->stats);
 	bpf_map__set_max_entries(a->skel->maps.calls, a->ring_bytes);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exit, true);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exec, true);
 	err = mxbpf_bpf__load(a->skel);
 	if (!err)
 		err = fill_maps(a);
+	if (!err)
+		err = stats_open(&a->stats, a->skel);
 	if (!err)
 		err = fill_names(a, p);
 	if (err) {
@@ -378,6 +387,7 @@ void att_free(struct att *a)
 	att_detach(a);
 	if (a->threads)
 		munmap(a->threads, a->threads_bytes);
+	stats_close(&a->stats);
 	mxbpf_bpf__destroy(a->skel);
 	buf_fini(&a->links);
 	free(a);
@@ -519,23 +529,37 @@ unsigned att_unbalanced(const struct att *a, const struct plan *p, const struct 
 	return bad;
 }
 
-uint64_t att_map_bytes(const struct att *a)
+int att_take_rows(struct att *a, stats_row_fn fn, void *ctx)
 {
-	struct bpf_map *map;
-	uint64_t bytes, sum = 0;
+	return stats_take_rows(&a->stats, fn, ctx);
+}
+
+int att_take_mems(struct att *a, bool keep, stats_mem_fn fn, void *ctx)
+{
+	return stats_take_mems(&a->stats, keep, fn, ctx);
+}
+
+/* 0 of an fd that is none. */
+static uint64_t map_bytes(int fd)
+{
 	char path[64], line[128];
+	uint64_t bytes = 0;
 	FILE *f;
 
-	bpf_object__for_each_map(map, a->skel->obj)
-	{
-		snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", bpf_map__fd(map));
-		f = fopen(path, "re");
-		if (!f)
-			continue;
-		while (fgets(line, sizeof(line), f))
-			if (sscanf(line, "memlock: %lu", &bytes) == 1)
-				sum += bytes;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f) && sscanf(line, "memlock: %lu", &bytes) != 1)
+		;
+	if (f)
 		fclose(f);
-	}
+	return bytes;
+}
+
+uint64_t att_map_bytes(const struct att *a)
+{
+	uint64_t sum = map_bytes(a->stats.rows_fd) + map_bytes(a->stats.mems_fd);
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, a->skel->obj) sum += map_bytes(bpf_map__fd(map));
 	return sum;
 }

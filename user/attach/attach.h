@@ -18,7 +18,8 @@ struct att_opts {
 	const char *backend; /* name of the one to use; NULL: the best that the kernel has */
 	uint32_t ring_bytes; /* 0: MXBPF_RING_BYTES */
 	unsigned details;    /* mask of enum mxbpf_detail */
-	bool verbose;	     /* libbpf's own messages on stderr */
+	enum mxbpf_stats stats;
+	bool verbose; /* libbpf's own messages on stderr */
 };
 
 /* A way of attaching; one row of att_backends[]. */
@@ -87,6 +88,16 @@ unsigned att_open_spans(const struct att *a);
  * healthy; the times of others are not to be trusted. At rest.
  */
 unsigned att_unbalanced(const struct att *a, const struct plan *p, const struct plan_probe *probe);
+/*
+ * With att_opts.stats: rows and accounts of devices as the kernel made them since the last call; each row once for each
+ * of its stripes. `keep` leaves the accounts in the kernel, where they go on. No program is adding to what fn gets, but
+ * for accounts that are kept. 0 or -errno.
+ */
+int att_take_rows(struct att *a, void (*fn)(void *ctx, const struct mxbpf_stat_key *key, const struct mxbpf_stat *row),
+		  void *ctx);
+int att_take_mems(struct att *a, bool keep,
+		  void (*fn)(void *ctx, const struct mxbpf_stat_mem_key *key, const struct mxbpf_stat_mem *mem),
+		  void *ctx);
 /* Bytes of kernel memory that the maps take. */
 uint64_t att_map_bytes(const struct att *a);
 

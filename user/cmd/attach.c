@@ -48,6 +48,16 @@ static void say_recording(const struct live *l)
 		fmt_count(loss->truncated, n[3]), fmt_count(loss->unreadable, n[4]), fmt_count(loss->unmatched, n[5]));
 }
 
+/* Of the same spans, as events told them and as the kernel added them up. */
+static int print_both(const struct live *l)
+{
+	struct mdl_session added_up = l->session; /* shallow */
+	int code = cmd_print_tables(l->o, &l->session, l->model, 1);
+
+	added_up.stats = true;
+	return code ? code : cmd_print_tables(l->o, &added_up, l->beside, 2);
+}
+
 /* A failed output does not keep the others from being written; the first failure, or `stopped`, is the exit code. */
 static int results(struct live *l, int stopped)
 {
@@ -56,7 +66,9 @@ static int results(struct live *l, int stopped)
 	if (l->dump_code) {
 		code = l->dump_code; /* stdout takes no more, as was said */
 	} else if (!l->recording) {
-		err = l->o->interval_ns ? live_dump(l) : cmd_print_tables(l->o, &l->session, l->model, 0);
+		err = l->beside		  ? print_both(l)
+		      : l->o->interval_ns ? live_dump(l)
+					  : cmd_print_tables(l->o, &l->session, l->model, 0);
 		code = code ? code : err;
 	} else if (!stopped) {
 		say_recording(l);

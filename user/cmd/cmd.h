@@ -50,6 +50,8 @@ struct cmd_opts {
 	bool quiet;	     /* -q: no progress */
 	bool verbose;	     /* -v */
 	bool no_follow;	     /* --no-follow */
+	bool stats;	     /* --stats */
+	bool stats_check;    /* --stats-check */
 	char **command;	     /* behind "--", borrowed from argv; NULL */
 	char **args;	     /* operands, borrowed from argv */
 	int nargs;

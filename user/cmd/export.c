@@ -124,7 +124,13 @@ int cmd_export(const struct cmd_opts *o)
 
 	if (check_output(path, o->args[0], &e) || cmd_open_recording(o->args[0], &r, &m, &e))
 		return cmd_fail(&e);
-	rc = cmd_write_trace(o, path, r, m);
+	if (rec_reader_session(r)->stats) {
+		err_set(&e, ERR_RUNTIME, -ENODATA, "%s was recorded with --stats: it holds tables, no events to export",
+			o->args[0]);
+		rc = cmd_fail(&e);
+	} else {
+		rc = cmd_write_trace(o, path, r, m);
+	}
 	mdl_free(m);
 	rec_reader_close(r);
 	return rc;

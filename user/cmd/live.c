@@ -83,7 +83,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	*l = (struct live){
 		.o = o, .recording = recording, .signals = -1, .groups = o->probes, .lock = PTHREAD_MUTEX_INITIALIZER};
 	l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
-	if (recording || o->trace)
+	if ((recording || o->trace) && !o->stats)
 		l->groups |= PROBE_LINK;
 	if ((recording && out_check(recording, e)) || (o->trace && out_check(o->trace, e)))
 		return e->code;
@@ -99,15 +99,14 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		return e->code;
 	l->model = mdl_new();
 	l->fresh = o->reset ? mdl_new() : NULL;
-	if (!l->model || (o->reset && !l->fresh) || live_describe(l))
+	l->beside = o->stats_check ? mdl_new() : NULL;
+	if (!l->model || (o->reset && !l->fresh) || (o->stats_check && !l->beside) || live_describe(l))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
 }
 
-/* On the ring's second thread. */
-static void on_chunk(void *ctx, const void *recs, size_t bytes)
+static void fold(struct live *l, const void *recs, size_t bytes)
 {
-	struct live *l = ctx;
 	struct mxbpf_loss loss;
 	int err;
 
@@ -123,6 +122,20 @@ static void on_chunk(void *ctx, const void *recs, size_t bytes)
 	}
 	if (err && !l->write_error)
 		l->write_error = err;
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* On the ring's second thread. With --stats the ring only tells of rows that begin. */
+static void on_chunk(void *ctx, const void *recs, size_t bytes)
+{
+	struct live *l = ctx;
+
+	if (!l->o->stats) {
+		fold(l, recs, bytes);
+		return;
+	}
+	pthread_mutex_lock(&l->lock);
+	live_learn_names(l, recs, bytes);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -170,6 +183,9 @@ int live_start(struct live *l, struct err *e)
 	struct att_opts ao = {.backend = l->o->backend,
 			      .ring_bytes = (uint32_t)l->o->ring_bytes,
 			      .details = l->details,
+			      .stats = l->o->stats	   ? MXBPF_STATS_ON
+				       : l->o->stats_check ? MXBPF_STATS_CHECK
+							   : MXBPF_STATS_OFF,
 			      .verbose = l->o->verbose};
 	uint64_t until = live_now_ns(CLOCK_MONOTONIC) + l->o->delay_ns;
 	pid_t pid = tgt_pid(l->target);
@@ -243,7 +259,13 @@ static uint64_t thread_sp(void *ctx, uint32_t tid)
 
 static void on_left_span(void *ctx, const struct mxbpf_span *s)
 {
-	on_chunk(ctx, s, sizeof(*s));
+	struct live *l = ctx;
+	int err;
+
+	fold(l, s, sizeof(*s));
+	err = l->beside ? mdl_feed(l->beside, s, sizeof(*s)) : 0;
+	if (err && !l->write_error)
+		l->write_error = err;
 }
 
 /* A cut that does not hold is found by its own account, and said beside the probe. */
@@ -285,7 +307,9 @@ int live_stop(struct live *l, struct err *e)
 			(unsigned long long)(att_map_bytes(l->att) >> 10));
 	ring_stop(l->ring);
 	att_counts(l->att, &s->loss, &s->hits);
-	s->loss.stored = ring_received(l->ring);
+	if (l->o->stats || l->beside)
+		live_take_stats(l, true);
+	s->loss.stored = l->o->stats ? l->folded : ring_received(l->ring);
 	check_cuts(l);
 	left = att_left_spans(l->att, thread_sp, on_left_span, l);
 	s->loss.attempted += left;
@@ -322,6 +346,8 @@ void live_free(struct live *l)
 	tgt_close(l->target);
 	mdl_free(l->model);
 	mdl_free(l->fresh);
+	mdl_free(l->beside);
+	buf_fini(&l->going);
 	hash_fini(&l->threads);
 	hash_fini(&l->nameless);
 	mdl_session_fini(&l->session);

@@ -54,6 +54,11 @@ struct live {
 	int dump_code;		   /* exit code of a dump that failed */
 	uint64_t paused_at_ns;	   /* when the present pause began; 0: none */
 	uint64_t prepared_mono_ns; /* when the session began, for --verbose */
+
+	/* --stats */
+	struct mdl *beside; /* --stats-check: of what the kernel added up, the model being of events; else NULL */
+	struct buf going;   /* without --reset: accounts of devices as they stand, not in the model yet */
+	uint64_t ngoing;    /* records in them */
 };
 
 /* 0 or -errno with e set. live_free() in any case. */
@@ -96,6 +101,10 @@ uint64_t live_dump_due(struct live *l, uint64_t window_ns);
 /* live_names.c: gives the model the names and threads of these records that it does not know yet. How many records
  * there are. */
 size_t live_learn_names(struct live *l, const void *recs, size_t bytes);
+
+/* live_stats.c: what the kernel has added up since the last call, into the models. last: there is no more. Not with the
+ * lock. */
+void live_take_stats(struct live *l, bool last);
 
 /* live_session.c: everything but times and counts. 0 or -ENOMEM. */
 int live_describe(struct live *l);

@@ -21,7 +21,7 @@ static struct mdl_session session_now(const struct live *l)
 	s.duration_ns = live_window_ns(l);
 	att_counts(l->att, &s.loss, &s.hits);
 	s.open_spans = att_open_spans(l->att);
-	s.loss.stored = l->folded;
+	s.loss.stored = l->folded + l->ngoing;
 	s.loss.attempted = s.loss.stored + s.loss.dropped;
 	return s;
 }
@@ -58,6 +58,7 @@ static struct mdl *copy(struct live *l, struct mdl_session *s)
 		err = mdl_emit_names(l->model, &recs);
 	} else if (!err) {
 		err = mdl_emit(l->model, &recs);
+		err = err ? err : buf_put(&recs, l->going.data, l->going.len);
 	}
 	pthread_mutex_unlock(&l->lock);
 	if (!err)
@@ -74,8 +75,12 @@ int live_dump(struct live *l)
 	struct err e = {0};
 	struct mdl_session s;
 	struct live_mark now;
-	struct mdl *m = copy(l, &s);
+	struct mdl *m;
 	int code;
+
+	if (l->o->stats && !l->session.duration_ns)
+		live_take_stats(l, false);
+	m = copy(l, &s);
 
 	if (!m) {
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");

@@ -145,6 +145,32 @@ static void learn_thread(struct live *l, uint32_t tgid, uint32_t tid)
 		feed_name(l, MXBPF_NAME_THREAD, tgid, tid, comm, (int)strlen(comm));
 }
 
+/* Only a span tells of threads. */
+static void learn_threads(struct live *l, const struct mxbpf_rec *r)
+{
+	const struct mxbpf_span *s = (const struct mxbpf_span *)r;
+
+	if (r->kind != MXBPF_SPAN)
+		return;
+	learn_thread(l, r->tgid, s->tid);
+	if (s->end_tid != s->tid)
+		learn_thread(l, r->tgid, s->end_tid);
+}
+
+/* 0 of a record that names nothing. */
+static uint64_t name_of(const struct mxbpf_rec *r)
+{
+	switch (r->kind) {
+	case MXBPF_SPAN:
+		return ((const struct mxbpf_span *)r)->name_id;
+	case MXBPF_GROUP:
+		return ((const struct mxbpf_group *)r)->name_id;
+	case MXBPF_AGG:
+		return ((const struct mxbpf_agg *)r)->name_id;
+	}
+	return 0;
+}
+
 size_t live_learn_names(struct live *l, const void *recs, size_t bytes)
 {
 	static char text[MXBPF_NAME_BYTES_MAX];
@@ -155,20 +181,16 @@ size_t live_learn_names(struct live *l, const void *recs, size_t bytes)
 
 	hash_clear(&l->nameless);
 	for (n = 0; (r = mdl_next_rec(recs, bytes, &pos, &bad)); n++) {
-		const struct mxbpf_span *s = (const struct mxbpf_span *)r;
+		uint64_t id = name_of(r);
 
-		if (r->kind != MXBPF_SPAN)
+		learn_threads(l, r);
+		if (!id || mdl_has_name(l->model, id) || hash_get(&l->nameless, id, 0))
 			continue;
-		learn_thread(l, r->tgid, s->tid);
-		if (s->end_tid != s->tid)
-			learn_thread(l, r->tgid, s->end_tid);
-		if (!s->name_id || mdl_has_name(l->model, s->name_id) || hash_get(&l->nameless, s->name_id, 0))
-			continue;
-		len = span_name(l, s->name_id, text);
+		len = span_name(l, id, text);
 		if (len >= 0)
-			feed_name(l, MXBPF_NAME_SPAN, r->tgid, s->name_id, text, len);
+			feed_name(l, MXBPF_NAME_SPAN, r->tgid, id, text, len);
 		else /* one system call for each span of it would be too slow for the ring */
-			hash_put(&l->nameless, s->name_id, 0);
+			hash_put(&l->nameless, id, 0);
 	}
 	return n;
 }

@@ -109,6 +109,7 @@ int live_describe(struct live *l)
 	s->cmdline = dup_or_empty(tgt_cmdline(l->target));
 	s->hostname = strdup(host);
 	s->trace_form = dup_or_empty(l->plan.adp->trace_form);
+	s->stats = l->o->stats;
 	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || !s->trace_form || describe_lib(l, s) ||
 	    describe_probes(l, s) || describe_devices(l, s) || describe_tables(l, s))
 		return -ENOMEM;

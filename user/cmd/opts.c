@@ -346,6 +346,11 @@ const struct cmd_option cmd_options[] = {
 	 .help = "look at children of the process as well, and theirs (the default)", .set = clear_flag, FIELD(no_follow)},
 	{.name = "no-follow", .group = "Target", .commands = LIVE, .help = "leave children alone",
 	 .set = set_flag, FIELD(no_follow)},
+	{.name = "stats", .group = "Target", .commands = LIVE,
+	 .help = "add up in the kernel, send no events: the tables alone, at the least cost outside of the target",
+	 .set = set_flag, FIELD(stats)},
+	{.name = "stats-check", .commands = CMD_BIT_ATTACH,
+	 .help = "add up in the kernel and send events: the tables of both", .set = set_flag, FIELD(stats_check)},
 	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = LIVE,
 	 .help = "stop after TIME: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
 	 .def = "until Ctrl-C or the target's end", .set = set_duration, FIELD(duration_ns), .min = 1,
@@ -570,6 +575,23 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 	return 0;
 }
 
+/* There are no events, so what is about them means nothing. */
+static int check_stats(const struct cmd_opts *o, uint64_t seen, struct err *e)
+{
+	static const char *const about_events[] = {"trace", "max-size", "ring-size", "stats-check"};
+	const struct cmd_option *opt;
+	size_t i;
+
+	for (opt = cmd_options; o->stats && opt->name; opt++)
+		for (i = 0; (seen >> (opt - cmd_options) & 1) && i < sizeof(about_events) / sizeof(about_events[0]);
+		     i++)
+			if (!strcmp(opt->name, about_events[i]))
+				return err_set(e, ERR_USAGE, -EINVAL,
+					       "--stats keeps no events, and --%s is about events: use one of them",
+					       opt->name);
+	return 0;
+}
+
 /* What no single option can see. */
 static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t seen, struct err *e)
 {
@@ -597,6 +619,8 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 		return e->code;
 	if (o->reset && !o->interval_ns)
 		return err_set(e, ERR_USAGE, -EINVAL, "--reset is for the tables of --interval TIME, which is missing");
+	if (check_stats(o, seen, e))
+		return e->code;
 	if (o->pid && o->command)
 		return err_set(e, ERR_USAGE, -EINVAL, "either --pid PID or -- COMMAND, not both");
 	if (o->output && o->trace && !strcmp(o->output, o->trace))

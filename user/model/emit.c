@@ -20,7 +20,7 @@ static int emit_row_mem(const struct mdl_row *r, struct buf *out)
 	return a.alloc_bytes || a.self_alloc_bytes ? buf_put(out, &a, sizeof(a)) : 0;
 }
 
-static int emit_row(const struct mdl_row *r, struct buf *out)
+int mdl_emit_row(const struct mdl_row *r, struct buf *out)
 {
 	struct mxbpf_agg a = {
 		.h = {.kind = MXBPF_AGG, .tgid = r->tgid},
@@ -45,7 +45,7 @@ static int emit_row(const struct mdl_row *r, struct buf *out)
 	return buf_put(out, &a, sizeof(a)) || buf_put(out, buckets, bytes) || emit_row_mem(r, out) ? -ENOMEM : 0;
 }
 
-static int emit_mem(const struct mdl_mem_row *r, struct buf *out)
+int mdl_emit_mem(const struct mdl_mem_row *r, struct buf *out)
 {
 	struct mxbpf_mem a = {
 		.h = {.kind = MXBPF_MEM, .size = sizeof(a), .tgid = r->tgid},
@@ -83,11 +83,11 @@ int mdl_emit(const struct mdl *m, struct buf *out)
 
 	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++) {
 		for (i = 0; !err && i < buf_count(&m->rows[cls], struct mdl_row *); i++)
-			err = emit_row(*buf_at(&m->rows[cls], struct mdl_row *, i), out);
+			err = mdl_emit_row(*buf_at(&m->rows[cls], struct mdl_row *, i), out);
 		if (!err)
 			err = emit_counters(m, cls, out);
 	}
 	for (i = 0; !err && i < buf_count(&m->mem_rows, struct mdl_mem_row *); i++)
-		err = emit_mem(*buf_at(&m->mem_rows, struct mdl_mem_row *, i), out);
+		err = mdl_emit_mem(*buf_at(&m->mem_rows, struct mdl_mem_row *, i), out);
 	return err;
 }

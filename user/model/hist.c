@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/model.h"
+#include "mxbpf_hist.h"
 
 #define LAST_BUCKET (MXBPF_HIST_BUCKETS - 1)
 
 unsigned mdl_bucket(uint64_t ns)
 {
-	unsigned octave, index;
-
-	if (ns < 8)
-		return (unsigned)ns;
-	octave = 63 - (unsigned)__builtin_clzll(ns);
-	index = (octave - 2) * 8 + (unsigned)(ns >> (octave - 3) & 7);
-	return index < LAST_BUCKET ? index : LAST_BUCKET;
+	return mxbpf_bucket(ns);
 }
 
 uint64_t mdl_bucket_low(unsigned index)

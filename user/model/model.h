@@ -90,10 +90,14 @@ struct mdl *mdl_sum(const struct mdl *m);
 /* Appends NAME, GROUP, AGG, MEM and COUNTER records that, fed to an empty model, make an equal one. 0, -ENOMEM. */
 int mdl_emit(const struct mdl *m, struct buf *out);
 
+/* Those of a single row, or of one account. 0, -ENOMEM. */
+int mdl_emit_row(const struct mdl_row *r, struct buf *out);
+int mdl_emit_mem(const struct mdl_mem_row *r, struct buf *out);
+
 /* The NAME records alone. 0, -ENOMEM. */
 int mdl_emit_names(const struct mdl *m, struct buf *out);
 
-/* Bucket of the histogram, and its lower bound; shared with BPF's copy by test. */
+/* Bucket of the histogram, as BPF has it, and its lower bound. */
 unsigned mdl_bucket(uint64_t ns);
 uint64_t mdl_bucket_low(unsigned index);
 

@@ -57,6 +57,7 @@ struct mdl_session {
 	uint64_t unfollowed;		    /* that should have: ended before, or hindered */
 	uint64_t follow_lag_ns;		    /* the longest time that one ran before probes were in */
 	uint64_t cut_records; /* records overwritten by --max-size: missing from traces, not from tables */
+	bool stats;	      /* added up in the kernel: no events, hence no trace and no concurrency */
 	bool incomplete;      /* the recording was cut: totals cover what is left of it */
 	struct mxbpf_loss loss;
 };

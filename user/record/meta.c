@@ -40,6 +40,8 @@ struct array {
 #member, offsetof(struct type, member), kind                                                           \
 	}
 
+/* A row is a line. */
+/* clang-format off */
 static const struct field session_fields[] = {
 	IN(mdl_session, mxbpf_version, TEXT),
 	IN(mdl_session, pid, U32),
@@ -59,8 +61,10 @@ static const struct field session_fields[] = {
 	IN(mdl_session, unfollowed, U64),
 	IN(mdl_session, follow_lag_ns, U64),
 	IN(mdl_session, cut_records, U64),
+	IN(mdl_session, stats, BOOL),
 	{NULL, 0, TEXT},
 };
+/* clang-format on */
 
 static const struct field loss_fields[] = {
 	IN(mxbpf_loss, attempted, U64),

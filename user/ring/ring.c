@@ -46,6 +46,7 @@ static const struct {
 	[MXBPF_SPAN] = {MXBPF_SPAN_BYTES_PLAIN, sizeof(struct mxbpf_span)},
 	[MXBPF_ALLOC] = {sizeof(struct mxbpf_alloc)},
 	[MXBPF_EDGE] = {sizeof(struct mxbpf_edge)},
+	[MXBPF_GROUP] = {sizeof(struct mxbpf_group)},
 };
 
 static bool rec_ok(const struct mxbpf_rec *r, size_t size)

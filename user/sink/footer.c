@@ -89,20 +89,31 @@ static void put_loss(struct snk *s, const char *prefix)
 		   fmt_count(l->unreadable, n[2]), fmt_count(l->unmatched, n[3]));
 }
 
+uint64_t snk_counter(const struct mdl *m, enum mxbpf_counter_id id)
+{
+	uint64_t sum = 0;
+	unsigned cls;
+
+	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
+		sum += mdl_counter(m, cls, id);
+	return sum;
+}
+
 /* What makes the tables say less than they seem to. */
 static void put_caveats(struct snk *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
-	uint64_t late = 0, unwound = 0, ungrouped = 0;
-	unsigned cls;
+	uint64_t late = snk_counter(s->in->model, MXBPF_COUNTER_LATE);
+	uint64_t unwound = snk_counter(s->in->model, MXBPF_COUNTER_UNWOUND);
+	uint64_t ungrouped = snk_counter(s->in->model, MXBPF_COUNTER_UNGROUPED);
 	char n[32];
 	size_t i;
 
-	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++) {
-		late += mdl_counter(s->in->model, cls, MXBPF_COUNTER_LATE);
-		unwound += mdl_counter(s->in->model, cls, MXBPF_COUNTER_UNWOUND);
-		ungrouped += mdl_counter(s->in->model, cls, MXBPF_COUNTER_UNGROUPED);
-	}
+	if (ss->stats)
+		out_printf(s->out,
+			   "%smode     added up in the kernel: single calls, and how many were open at once, are not "
+			   "known\n",
+			   prefix);
 	if (ungrouped && s->opts->by != SNK_BY_NAME)
 		out_printf(s->out, "%sUNTOLD   %s calls are in the row of their name alone: there were too many rows\n",
 			   prefix, fmt_count(ungrouped, n));

@@ -75,9 +75,10 @@ static int begin(struct snk *s)
 			   ss->followed, ss->unfollowed, ss->follow_lag_ns);
 	if (ss->cut_records)
 		out_printf(s->out, ", \"cut_records\": %" PRIu64, ss->cut_records);
-	out_puts(s->out, "},\n  \"loss\": {");
+	out_printf(s->out, "},\n  \"mode\": \"%s\",\n  \"loss\": {", ss->stats ? "stats" : "events");
 	snk_put_loss_json(s->out, &ss->loss);
-	out_puts(s->out, "},\n");
+	out_printf(s->out, "},\n  \"late\": %" PRIu64 ", \"unwound\": %" PRIu64 ",\n",
+		   snk_counter(s->in->model, MXBPF_COUNTER_LATE), snk_counter(s->in->model, MXBPF_COUNTER_UNWOUND));
 	put_probes(s);
 	out_puts(s->out, "  \"tables\": {");
 	return 0;

@@ -30,6 +30,8 @@ const char *snk_stack(const struct mdl *m, uint64_t stack_id, unsigned depth, si
 void snk_footer(struct snk *s, const char *prefix);
 /* The six counters as the inside of a JSON object on one line. */
 void snk_put_loss_json(struct out *o, const struct mxbpf_loss *l);
+/* Of all classes. */
+uint64_t snk_counter(const struct mdl *m, enum mxbpf_counter_id id);
 /* Behind another member: the time in pauses, if there was one. */
 void snk_put_paused_json(struct out *o, const struct mdl_session *ss);
 

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * --stats: finished spans and allocations are added up here instead of sent. Nothing locks: sums are atomic, and what
+ * is a highest or lowest value is raised by compare-and-swap. Rows are striped by CPU, so that CPUs seldom share one.
+ * User space takes rows by putting an empty map into the place of the full one: the kernel returns from that when no
+ * program uses the old one any more.
+ */
+#ifndef STATS_BPF_H
+#define STATS_BPF_H
+
+#include "common.bpf.h"
+#include "mxbpf_hist.h"
+
+#define STATS_TRIES 64 /* of a compare-and-swap; each failure is another CPU's success */
+
+const volatile __u32 cfg_stripe_mask;
+
+/* Sizes, as clang 14 describes no types of a map in a map. */
+struct stat_rows {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MXBPF_STATS_ROWS_MAX);
+	__uint(key_size, sizeof(struct mxbpf_stat_key));
+	__uint(value_size, sizeof(struct mxbpf_stat));
+};
+
+struct stat_mems {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MXBPF_STATS_DEVICES_MAX);
+	__uint(key_size, sizeof(struct mxbpf_stat_mem_key));
+	__uint(value_size, sizeof(struct mxbpf_stat_mem));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct stat_rows);
+} stat_rows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct stat_mems);
+} stat_mems SEC(".maps");
+
+/* What a row begins as: too large for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct mxbpf_stat);
+} stat_blank SEC(".maps");
+
+/* Whether *p is at least v afterwards: it is, unless others raised it, but not enough, again and again. */
+__noinline int stats_raise(__u64 *p, __u64 v)
+{
+	__u64 old, seen;
+	int i;
+
+	if (!p)
+		return 0;
+	old = *p;
+	for (i = 0; i < STATS_TRIES; i++) {
+		if (old >= v)
+			return 1;
+		seen = __sync_val_compare_and_swap(p, old, v);
+		if (seen == old)
+			return 1;
+		old = seen;
+	}
+	return 0;
+}
+
+#define STATS_NO_TRY (~0ull)
+
+/* What is live after an allocation; never below 0, as what was allocated before is not known. */
+__noinline __u64 stats_live(__u64 *live, __s64 bytes)
+{
+	__u64 old, now, seen;
+	int i;
+
+	if (!live)
+		return STATS_NO_TRY;
+	old = *live;
+	for (i = 0; i < STATS_TRIES; i++) {
+		now = bytes < 0 && old < -(__u64)bytes ? 0 : old + bytes;
+		seen = __sync_val_compare_and_swap(live, old, now);
+		if (seen == old)
+			return now;
+		old = seen;
+	}
+	return STATS_NO_TRY;
+}
+
+/* The index of a duration's bucket; in a function of its own, so that its branches are looked at once. */
+__noinline __u64 stats_bucket(__u64 ns)
+{
+	return mxbpf_bucket(ns);
+}
+
+/* User space learns a row's names while the process is there to be asked. Untold, it learns them when it takes the row.
+ */
+static __always_inline void stats_announce(const struct mxbpf_stat_key *key)
+{
+	struct mxbpf_group *r = bpf_ringbuf_reserve(&calls, sizeof(*r), 0);
+
+	if (!r)
+		return;
+	r->h.kind = MXBPF_GROUP;
+	r->h.size = sizeof(*r);
+	r->h.tgid = key->tgid;
+	r->h.ts_ns = 0;
+	r->id = 0;
+	r->name_id = key->name_id;
+	r->args_id = key->args_id;
+	r->stack_id = key->stack_id;
+	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
+}
+
+/* Two threads may want to make the same row: both find it afterwards. */
+static __noinline int stats_row_new(void *rows, const struct mxbpf_stat_key *key)
+{
+	__u32 zero = 0;
+	struct mxbpf_stat *blank = bpf_map_lookup_elem(&stat_blank, &zero);
+
+	if (blank && !(int)bpf_map_update_elem(rows, key, blank, BPF_NOEXIST) && cfg_stats == MXBPF_STATS_ON)
+		stats_announce(key);
+	return 0;
+}
+
+struct stats_span {
+	__u64 dur_ns, self_ns;
+	__s64 alloc_bytes, self_alloc_bytes;
+	__u32 flags;
+};
+
+static __always_inline bool stats_add(const struct mxbpf_stat_key *key, const struct stats_span *v)
+{
+	__u32 zero = 0;
+	void *rows = bpf_map_lookup_elem(&stat_rows, &zero);
+	struct mxbpf_stat *s;
+	__u64 bucket;
+
+	if (!rows)
+		return false;
+	s = bpf_map_lookup_elem(rows, key);
+	if (!s) {
+		stats_row_new(rows, key);
+		s = bpf_map_lookup_elem(rows, key);
+	}
+	if (!s)
+		return false;
+	if (s->max_ns < v->dur_ns && !stats_raise(&s->max_ns, v->dur_ns))
+		return false;
+	if (s->min_ns_inv < ~v->dur_ns && !stats_raise(&s->min_ns_inv, ~v->dur_ns))
+		return false;
+	__sync_fetch_and_add(&s->total_ns, v->dur_ns);
+	__sync_fetch_and_add(&s->self_ns, v->self_ns);
+	if (v->alloc_bytes)
+		__sync_fetch_and_add(&s->alloc_bytes, v->alloc_bytes);
+	if (v->self_alloc_bytes)
+		__sync_fetch_and_add(&s->self_alloc_bytes, v->self_alloc_bytes);
+	if (v->flags & MXBPF_SPAN_UNWOUND)
+		__sync_fetch_and_add(&s->unwound, 1);
+	bucket = stats_bucket(v->dur_ns); /* here, so that the verifier sees its bound where it is used */
+	if (bucket < MXBPF_HIST_BUCKETS)
+		__sync_fetch_and_add(&s->hist[bucket], 1);
+	return true;
+}
+
+/* In CHECK, attempted are the records that are sent as well. */
+static __always_inline void stats_count(struct mxbpf_thread *t, bool added)
+{
+	if (cfg_stats == MXBPF_STATS_ON)
+		t->counts[MXBPF_COUNT_ATTEMPTED]++;
+	if (!added)
+		t->counts[MXBPF_COUNT_DROPPED]++;
+}
+
+static __always_inline struct mxbpf_stat_key stats_key(struct mxbpf_thread *t, struct mxbpf_frame *f)
+{
+	return (struct mxbpf_stat_key){
+		.name_id = f->name_id,
+		.tgid = t->tgid,
+		.device = f->device,
+		.cls = f->cls,
+		.stripe = bpf_get_smp_processor_id() & cfg_stripe_mask,
+	};
+}
+
+/* A finished span. */
+__noinline int stats_span(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now, __u32 flags)
+{
+	struct mxbpf_stat_key key;
+	struct stats_span v;
+
+	if (!cfg_stats || !t || !f)
+		return 0;
+	key = stats_key(t, f);
+	if (cfg_details) {
+		key.args_id = f->args_id;
+		key.stack_id = f->stack_id;
+	}
+	v.dur_ns = now - f->start_ns;
+	v.self_ns = v.dur_ns - f->child_ns;
+	v.alloc_bytes = f->alloc_bytes;
+	v.self_alloc_bytes = f->self_alloc_bytes;
+	v.flags = f->flags | flags;
+	stats_count(t, stats_add(&key, &v));
+	return 0;
+}
+
+/* The first child of f, which is a span of its own. */
+__noinline int stats_twin(struct mxbpf_thread *t, struct mxbpf_frame *f)
+{
+	struct mxbpf_stat_key key;
+	struct stats_span v;
+
+	if (!cfg_stats || !t || !f)
+		return 0;
+	key = stats_key(t, f);
+	key.device = f->twin_device;
+	if (cfg_details) {
+		key.args_id = f->twin_args_id;
+		key.stack_id = f->twin_stack_id;
+	}
+	v.dur_ns = f->twin_dur_ns;
+	v.self_ns = f->twin_dur_ns - f->twin_child_ns;
+	v.alloc_bytes = f->twin_alloc_bytes;
+	v.self_alloc_bytes = f->twin_self_alloc_bytes;
+	v.flags = f->twin_flags;
+	stats_count(t, stats_add(&key, &v));
+	return 0;
+}
+
+static __always_inline bool stats_mem_add(const struct mxbpf_stat_mem_key *key, __s64 bytes)
+{
+	struct mxbpf_stat_mem blank = {}, *m;
+	__u32 zero = 0;
+	void *mems = bpf_map_lookup_elem(&stat_mems, &zero);
+	__u64 live;
+
+	if (!mems)
+		return false;
+	m = bpf_map_lookup_elem(mems, key);
+	if (!m) {
+		bpf_map_update_elem(mems, key, &blank, BPF_NOEXIST);
+		m = bpf_map_lookup_elem(mems, key);
+	}
+	if (!m)
+		return false;
+	if (!bytes) {
+		__sync_fetch_and_add(&m->empty, 1);
+		return true;
+	}
+	live = stats_live(&m->live_bytes, bytes);
+	if (live == STATS_NO_TRY || !stats_raise(&m->peak_bytes, live) || !stats_raise(&m->low_bytes_inv, ~live))
+		return false;
+	__sync_fetch_and_add(bytes > 0 ? &m->allocs : &m->frees, 1);
+	__sync_fetch_and_add(bytes > 0 ? &m->alloc_bytes : &m->free_bytes, bytes > 0 ? bytes : -bytes);
+	return true;
+}
+
+/* Bytes taken on a device, or given back (below 0). */
+__noinline int stats_alloc(struct mxbpf_thread *t, __u32 device, __s64 bytes)
+{
+	struct mxbpf_stat_mem_key key = {.device = device};
+
+	if (!cfg_stats || !t)
+		return 0;
+	key.tgid = t->tgid;
+	stats_count(t, stats_mem_add(&key, bytes));
+	return 0;
+}
+
+#endif

@@ -1,0 +1,142 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --stats: what the kernel adds up without sending events is what events would have told.
+
+load helpers
+
+setup() {
+	need_root
+}
+
+# The two documents of --stats-check, of the same spans: to the nanosecond and the byte.
+same_tables() { # JSON
+	python3 - "$1" <<-'END'
+		import json, sys
+		events, stats = [json.loads(line) for line in open(sys.argv[1])]
+		assert (events['mode'], stats['mode']) == ('events', 'stats')
+		assert events['loss']['attempted'] == events['loss']['stored'] > 1000, events['loss']
+		def rows(d):
+		    return {(table, r.get('name'), r['device'], r.get('pid')): r for table, t in d['tables'].items() for r in t}
+		a, b = rows(events), rows(stats)
+		assert a.keys() == b.keys(), a.keys() ^ b.keys()
+		differ = [(a[k], b[k]) for k in a if a[k] != b[k]]
+		assert not differ, differ
+		assert events['unwound'] == stats['unwound']
+	END
+}
+
+toy() { # MXBPF_ARGS...
+	start_toy 200 3
+	start_mxbpf --pid "$READY_PID" --format json "$@"
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+}
+
+@test "every call, operator and byte is counted in the kernel: uprobe_multi" {
+	toy --stats --backend uprobe_multi
+	same_counts "$(out toy)" "$(out mxbpf)"
+}
+
+@test "every call, operator and byte is counted in the kernel: perf" {
+	toy --stats --backend perf
+	same_counts "$(out toy)" "$(out mxbpf)"
+}
+
+@test "the kernel's tables equal those of events, of the same calls" {
+	toy --stats-check
+	same_tables "$(out mxbpf)"
+	same_counts "$(out toy)" <(tail -n 1 "$(out mxbpf)")
+}
+
+# mxbpf with these options around exactly the section of a program that is held at its gates; its tables are in mxbpf.json.
+held() { # MXBPF_ARGS PROGRAM...
+	local tool="$MXBPF --pid {pid} --format json $1"
+	shift
+	python3 "$REPO/tests/judge/drive.py" --tool "$tool" --stdout "$(out mxbpf)" -- "$@"
+}
+
+@test "PyTorch, exceptions in between: the tables are those of events, and the counts torch.profiler's" {
+	need_torch
+	local prog=("$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" exceptions)
+	held --stats-check "${prog[@]}" --bare
+	same_tables "$(out mxbpf)"
+	jq -s -e '.[1].unwound > 0' "$(out mxbpf)"
+	"${prog[@]}" --builtin "$BATS_TEST_TMPDIR/builtin.json"
+	held --stats "${prog[@]}" --bare
+	"$PYTHON_TORCH" "$REPO/tests/judge_torch/compare.py" "$BATS_TEST_TMPDIR/builtin.json" "$(out mxbpf)"
+}
+
+@test "PyTorch on two threads: the tables are those of events, and the counts torch.profiler's" {
+	need_torch
+	local prog=("$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" threads)
+	held --stats-check "${prog[@]}" --bare
+	same_tables "$(out mxbpf)"
+	"${prog[@]}" --builtin "$BATS_TEST_TMPDIR/builtin.json"
+	held --stats "${prog[@]}" --bare
+	"$PYTHON_TORCH" "$REPO/tests/judge_torch/compare.py" "$BATS_TEST_TMPDIR/builtin.json" "$(out mxbpf)"
+}
+
+@test "MXNet with its worker threads: the tables are those of events, and the counts of its own profiler" {
+	need_mxnet
+	local prog=("$PYTHON" "$REPO/tests/judge/prog.py")
+	held --stats-check "${prog[@]}" --bare
+	same_tables "$(out mxbpf)"
+	cd "$BATS_TEST_TMPDIR"
+	"${prog[@]}" --builtin builtin
+	MXNET_ENGINE_TYPE=NaiveEngine "${prog[@]}" --builtin naive
+	held --stats "${prog[@]}" --bare
+	"$PYTHON" "$REPO/tests/judge/compare.py" builtin "$(out mxbpf)" --bytes-of naive
+}
+
+@test "a training job of some seconds: the tables are those of events" {
+	start_torch --tiny --threads 2
+	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check -d 3s
+	wait_exit "$MXBPF_PID"
+	same_tables "$(out mxbpf)"
+	stop_pid "$WORKLOAD_PID"
+	start_workload --tiny
+	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check -d 3s
+	wait_exit "$MXBPF_PID"
+	same_tables "$(out mxbpf)"
+}
+
+# The dumps of a toy that ends by itself, each with its own account; all that they say of counts, summed, in $(out sum).
+intervals() { # TOY_ARGS MXBPF_ARGS...
+	# shellcheck disable=SC2086 # words
+	start_toy $1
+	shift
+	start_mxbpf --pid "$READY_PID" --format json --stats --interval 100ms "$@"
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	(($(wc -l <"$(out mxbpf)") >= 4))
+	jq -s -e 'all(.[]; .loss.attempted == .loss.stored and .loss.stored == ([.tables[][] | .count // (.allocs + .frees)] | add // 0))' \
+		"$(out mxbpf)"
+}
+
+@test "the intervals of --reset add up to what the program did" {
+	intervals '3000 3' --reset
+	jq -s '{loss: (map(.loss | to_entries) | add | group_by(.key) | map({key: .[0].key, value: map(.value) | add}) | from_entries),
+		tables: (map(.tables | to_entries) | add | group_by(.key) | map({key: .[0].key, value: (map(.value) | add |
+			group_by(.name) | map(reduce .[] as $r ({name: .[0].name}; reduce ($r | to_entries[] | select(.value | type == "number")) as $e
+				(.; .[$e.key] += $e.value))))}) | from_entries)}' "$(out mxbpf)" >"$(out sum)"
+	same_counts "$(out toy)" "$(out sum)"
+}
+
+@test "without --reset each interval is the whole until then, memory too" {
+	intervals '3000 3'
+	same_counts "$(out toy)" <(tail -n 1 "$(out mxbpf)")
+	jq -s -e '(map(.loss.stored) | . == sort and .[0] < .[-1]) and (map(.tables["Device Storage"][0].allocs // 0) | . == sort) and
+		(map(.tables["Device Storage"][0].peak_bytes // 0) | . == sort)' "$(out mxbpf)"
+}
+
+@test "what is about events does not go with --stats" {
+	local option
+	for option in '--trace t.json' '--ring-size 1M' '--max-size 1G'; do
+		# shellcheck disable=SC2086 # two words
+		run --separate-stderr "$MXBPF" --pid 1 --stats $option
+		expect_status 2
+		expect_re "^mxbpf: error: --stats keeps no events, and ${option%% *} is about events" "$stderr"
+	done
+}
