@@ -314,7 +314,7 @@ static void write_head(struct chrome *c)
 		   ",\"window\":{\"start_unix_ns\":%llu,\"start_mono_ns\":%llu,\"duration_ns\":%llu,\"incomplete\":%s",
 		   (unsigned long long)s->start_unix_ns, (unsigned long long)s->start_mono_ns,
 		   (unsigned long long)s->duration_ns, bool_text(s->incomplete));
-	snk_put_paused_json(o, s);
+	snk_put_window_json(o, s);
 	out_puts(o, "},\"loss\":{");
 	snk_put_loss_json(o, &s->loss);
 	out_puts(o, "}");

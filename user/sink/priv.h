@@ -20,8 +20,8 @@ int snk_name_cmp(const char *a, size_t alen, const char *b, size_t blen);
 void snk_footer(struct snk *s, const char *prefix);
 /* The six counters as the inside of a JSON object on one line. */
 void snk_put_loss_json(struct out *o, const struct mxbpf_loss *l);
-/* Behind another member: the time in pauses, if there was one. */
-void snk_put_paused_json(struct out *o, const struct mdl_session *ss);
+/* Behind another member: the time in pauses and the functions that fell back, if there were any. */
+void snk_put_window_json(struct out *o, const struct mdl_session *ss);
 
 /* grid.c: rows of text in columns. The first column is left-aligned and gives way when the line is too long. */
 #define SNK_GRID_COLS_MAX     12
