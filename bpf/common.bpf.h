@@ -88,6 +88,7 @@ static __noinline __u32 thread_slot_new(void)
 	t->seq_addr = t->seq_thread_addr = t->seq_thread = 0;
 	t->depth = 0;
 	t->over = 0;
+	t->raised_ns = 0;
 	t->slot = slot;
 	return slot;
 none:

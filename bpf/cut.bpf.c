@@ -39,7 +39,7 @@ static __always_inline bool condition(__u32 code, __u64 flags)
 	return (code & 1) ? !holds : holds;
 }
 
-/* Whether the function's own frame is open at exactly this place: a cut in a callee is hit by all of its callers. */
+/* Whether a frame is open at exactly this place: the function's own, or with func 0 one that ends by cut. */
 __noinline int frame_is_open(struct mxbpf_thread *t, __u64 sp, __u32 func)
 {
 	struct mxbpf_frame *f;
@@ -51,18 +51,18 @@ __noinline int frame_is_open(struct mxbpf_thread *t, __u64 sp, __u32 func)
 		f = frame_at(t, t->depth - 1 - i);
 		if (!f || f->sp > sp)
 			return 0;
-		if (f->sp == sp && f->end == MXBPF_END_CUT && f->func == func)
+		if (f->sp == sp && f->end == MXBPF_END_CUT && (!func || f->func == func))
 			return 1;
 	}
 	return 0;
 }
 
 /* Ends the frames up to and at sp: those below were unwound, all at it end now (a chain of tail calls). */
-__noinline int frames_end_at(struct mxbpf_thread *t, __u64 sp, __u32 func, __u64 now)
+__noinline int frames_end_at(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
 	struct mxbpf_cut_check *c;
 	struct mxbpf_frame *f;
-	int i, matched = 0;
+	int i;
 
 	if (!t)
 		return 0;
@@ -77,12 +77,8 @@ __noinline int frames_end_at(struct mxbpf_thread *t, __u64 sp, __u32 func, __u64
 		c = cut_check(f->func);
 		if (c)
 			__sync_fetch_and_add(&c->matched, 1);
-		matched = 1;
 		frame_close(t, now, 0);
 	}
-	c = matched ? 0 : cut_check(func);
-	if (c)
-		__sync_fetch_and_add(&c->foreign, 1);
 	return 0;
 }
 
@@ -91,13 +87,18 @@ static __always_inline void span_close_cut(struct pt_regs *ctx, struct mxbpf_thr
 	__u64 now = bpf_ktime_get_ns(), cookie = bpf_get_attach_cookie(ctx), sp = PT_REGS_SP(ctx), bp = ctx->bp;
 	__u64 flags = ctx->flags;
 	__u32 code = cookie >> MXBPF_CUT_COND_SHIFT & 31, func = cookie & MXBPF_FUNC_MASK;
+	struct mxbpf_cut_check *c = cut_check(func);
 
 	asm volatile("" : "+r"(sp), "+r"(bp)); /* else the verifier sees a modified context pointer */
+	if (!c || c->fallen_ns)
+		return;
 	if (code && condition(code - 1, flags) != !!(cookie & MXBPF_CUT_TAKEN))
 		return;
 	/* A frame's place is the stack pointer at its entry: the CFA less the return address. */
 	sp = (cookie & MXBPF_CUT_RBP ? bp : sp) + ((__s64)cookie >> MXBPF_CUT_OFF_SHIFT) - 8;
-	if ((cookie & MXBPF_CUT_MERGED) && !frame_is_open(t, sp, func))
-		return;
-	frames_end_at(t, sp, func, now);
+	/* A cut in a callee is hit by all of its callers. */
+	if (frame_is_open(t, sp, cookie & MXBPF_CUT_MERGED ? func : 0))
+		frames_end_at(t, sp, now);
+	else if (!(cookie & MXBPF_CUT_MERGED) && t->depth < MXBPF_FRAMES_MAX) /* else there was no room for it */
+		__sync_fetch_and_add(&c->foreign, 1);
 }

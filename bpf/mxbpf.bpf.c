@@ -32,6 +32,8 @@ static __always_inline int on_probe(struct pt_regs *ctx, __u32 k)
 		span_close_key(ctx, t, row);
 	else if (row->action == MXBPF_ACT_CLOSE_CUT)
 		span_close_cut(ctx, t);
+	else if (row->action == MXBPF_ACT_RAISE)
+		t->raised_ns = bpf_ktime_get_ns();
 	else if (row->action == MXBPF_ACT_EDGE)
 		edge_emit(ctx, t, row);
 	else if (row->action == MXBPF_ACT_ALLOC || row->action == MXBPF_ACT_FREE)

@@ -17,6 +17,7 @@ static __always_inline int slot_give_back(void)
 	if (!t)
 		return 0;
 	/* Nothing will close its frames any more. What ends by key another thread may still end. */
+	t->raised_ns = bpf_ktime_get_ns();
 	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
 		f = frame_top(t);
 		if (!f)

@@ -17,6 +17,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, MXBPF_FUNCS_MAX);
 	__type(key, __u32);
 	__type(value, struct mxbpf_cut_check);
@@ -223,8 +224,11 @@ __noinline int frame_drop(struct mxbpf_thread *t, __u64 now)
 		return 0;
 	case MXBPF_END_CUT: /* an exception went through it: no loss, but its end is only known to lie before now */
 		c = cut_check(f->func);
-		if (c)
+		if (c) {
 			__sync_fetch_and_add(&c->unwound, 1);
+			if (f->start_ns > t->raised_ns)
+				__sync_fetch_and_add(&c->lost, 1);
+		}
 		break;
 	default:
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
@@ -302,7 +306,7 @@ static __always_inline void key_put(struct mxbpf_thread *t, struct mxbpf_key *ke
 	}
 }
 
-/* A function of a family: which one, and one more entry of it. */
+/* A function of a family: which one, and one more entry of it, unless its cut does not hold. */
 static __always_inline void func_open(struct pt_regs *ctx, struct mxbpf_frame *f, const volatile struct mxbpf_row *row)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
@@ -311,7 +315,9 @@ static __always_inline void func_open(struct pt_regs *ctx, struct mxbpf_frame *f
 	f->func = cookie & MXBPF_FUNC_MASK;
 	f->tail = !!(cookie & MXBPF_FUNC_TAIL);
 	c = row->end == MXBPF_END_CUT ? cut_check(f->func) : 0;
-	if (c)
+	if (c && c->fallen_ns)
+		f->end = MXBPF_END_NEXT;
+	else if (c)
 		__sync_fetch_and_add(&c->entries, 1);
 }
 
@@ -346,6 +352,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	f->tail = 0;
 	f->func = 0;
 	f->flags = row->span_flags;
+	f->end = row->end;
 	if (row->end == MXBPF_END_CUT || row->end == MXBPF_END_NEXT)
 		func_open(ctx, f, row);
 	f->name_id = name_of(ctx, t, row);
@@ -355,7 +362,6 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	/* A call-site probe stands in a callee of the spanned function: that frame lives one return address longer. */
 	f->sp = row->unscoped ? ~0ull : row->at_call_site ? sp + 8 : sp;
 	f->cls = row->cls;
-	f->end = row->end;
 	f->probe = probe;
 	f->tid = t->tid;
 	detail_open(ctx, t, f, frame_at(t, d - 1), row);

@@ -30,7 +30,8 @@ enum mxbpf_action {
 	MXBPF_ACT_FREE = 5,	  /* bytes given back */
 	MXBPF_ACT_EDGE = 6,	  /* the innermost open span hands over `link` */
 	MXBPF_ACT_CLOSE_CUT = 7,  /* close the span whose frame lies at the hit's CFA (cookie: MXBPF_CUT_*) */
-	MXBPF_ACT_MAX = 8,
+	MXBPF_ACT_RAISE = 8,	  /* the thread begins to unwind: frames that it leaves will see no end of their own */
+	MXBPF_ACT_MAX = 9,
 };
 
 /* How a span that ACT_OPEN pushed comes to its end. */
@@ -131,10 +132,16 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 208);
 #define MXBPF_CUT_OFF_SHIFT  33
 #define MXBPF_FUNCS_MAX	     8192 /* numbered functions */
 
-/* The self-check of a function's cut: entries == matched + unwound + open, or the cut is wrong. */
+/*
+ * The self-check of a function's cut; array map `cut_checks`, mapped into user space, which judges it. entries ==
+ * matched + unwound + open. Where the cut does not hold, frames are found left that nothing has thrown through (lost),
+ * or it is hit where none of its frames is (foreign; a few are in flight at activation).
+ */
 struct mxbpf_cut_check {
-	__u64 entries, matched, unwound, foreign; /* foreign: hits that met no frame of it */
+	__u64 entries, matched, unwound, lost, foreign;
+	__u64 fallen_ns; /* set by user space: from then on its frames end as with MXBPF_END_NEXT. 0: it holds */
 };
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_cut_check) == 48);
 
 struct mxbpf_name_key {
 	__u64 id;
@@ -217,6 +224,7 @@ struct mxbpf_thread {
 	__u64 static_base;  /* of its process */
 	/* MXBPF_DETAIL_SEQ: addresses of its variables once it has them, and its own number; 0: not yet. */
 	__u64 seq_addr, seq_thread_addr, seq_thread;
+	__u64 raised_ns; /* when it last began to unwind */
 	__u64 counts[MXBPF_COUNT_MAX];
 	struct mxbpf_frame frames[MXBPF_FRAMES_MAX];
 	struct mxbpf_name_part part; /* scratch */

@@ -30,6 +30,9 @@ judged() { # PROGRAM
 	wait $!
 	compare builtin.json mxbpf.json
 	cmp builtin.result mxbpf.result
+	# The ends of all its functions hold, whatever was thrown through them.
+	jq -e '.window | has("fallbacks") | not' mxbpf.json
+	jq -e '[.probes[] | select(.name | startswith("exception.")).status] == ["attached", "attached"]' mxbpf.json
 }
 
 @test "a CNN trained with SGD counts the same under both" { judged sgd; }

@@ -91,6 +91,26 @@ static const struct adp_probe probes[] = {
 		.family = {.prefix = "_ZN5torch8autograd8profilerL24record_function_exit_newE"},
 		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR},
 	},
+	/* What leaves frames without their end; with it, an end that is missing for no such reason is known to be
+	   wrong. */
+	{
+		.name = "exception.throw",
+		.group = PROBE_OP,
+		.optional = true,
+		.lib_glob = "libgcc_s*.so*",
+		.any_build = true,
+		.symbols = {"_Unwind_RaiseException"},
+		.row = {.action = MXBPF_ACT_RAISE},
+	},
+	{
+		.name = "exception.rethrow",
+		.group = PROBE_OP,
+		.optional = true,
+		.lib_glob = "libgcc_s*.so*",
+		.any_build = true,
+		.symbols = {"_Unwind_Resume_or_Rethrow"},
+		.row = {.action = MXBPF_ACT_RAISE},
+	},
 	/* Called for every tensor storage, profiler or not: New(this, address, bytes), Delete(this, address). */
 	{
 		.name = "memory.alloc",

@@ -20,6 +20,14 @@
 #define OPEN_BATCH	 512
 #define RING_BYTES_STATS (64u << 10)
 
+/* When a cut is judged not to hold: so many failures, and one in so many entries. */
+#define CUT_LOST_MIN	 10
+#define CUT_LOST_PART	 1000
+#define CUT_FOREIGN_MIN	 100
+#define CUT_FOREIGN_PART 10
+
+#define CUT_CHECKS_BYTES (MXBPF_FUNCS_MAX * sizeof(struct mxbpf_cut_check))
+
 /* A program variant: all sites whose rows are equal. */
 struct variant {
 	const struct mxbpf_row *row;
@@ -40,6 +48,8 @@ struct att {
 	struct bpf_link *exit_link, *exec_link;
 	struct mxbpf_thread *threads; /* the map, shared with the kernel */
 	size_t threads_bytes;
+	struct mxbpf_cut_check *cut_checks; /* likewise, by function */
+	bool sees_raises;		    /* exceptions are among what is probed */
 	uint32_t ring_bytes;
 	struct stats stats;
 };
@@ -102,6 +112,7 @@ static int choose_programs(struct att *a, const struct plan *p, struct err *e)
 		bpf_program__set_autoload(v->prog, true);
 		bpf_program__set_expected_attach_type(v->prog, (enum bpf_attach_type)a->backend->attach_type);
 		memcpy((void *)&a->skel->rodata->cfg_rows[a->nvariants], v->row, sizeof(*v->row));
+		a->sees_raises |= last->action == MXBPF_ACT_RAISE;
 		a->nvariants++;
 	}
 	return 0;
@@ -156,6 +167,12 @@ static int fill_maps(struct att *a)
 	a->threads = mmap(NULL, a->threads_bytes, PROT_READ, MAP_SHARED, bpf_map__fd(a->skel->maps.threads), 0);
 	if (a->threads == MAP_FAILED) {
 		a->threads = NULL;
+		return -errno;
+	}
+	a->cut_checks = mmap(NULL, CUT_CHECKS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+			     bpf_map__fd(a->skel->maps.cut_checks), 0);
+	if (a->cut_checks == MAP_FAILED) {
+		a->cut_checks = NULL;
 		return -errno;
 	}
 	return 0;
@@ -388,6 +405,8 @@ void att_free(struct att *a)
 	if (a->threads)
 		munmap(a->threads, a->threads_bytes);
 	stats_close(&a->stats);
+	if (a->cut_checks)
+		munmap(a->cut_checks, CUT_CHECKS_BYTES);
 	mxbpf_bpf__destroy(a->skel);
 	buf_fini(&a->links);
 	free(a);
@@ -497,36 +516,42 @@ unsigned att_left_spans(const struct att *a, uint64_t (*sp)(void *ctx, uint32_t 
 	return n;
 }
 
-/* Frames of a function that are on a stack now. */
-static uint64_t open_of(const struct att *a, uint32_t func)
+/*
+ * A cut that does not hold fails again and again. What is lost for other reasons (a jump out of it, a switch of stacks)
+ * or foreign (in flight when events began to be taken) is little beside what is right.
+ */
+static bool cut_fails(const struct att *a, const struct mxbpf_cut_check *c, const struct mxbpf_row *row)
 {
-	uint64_t n = 0;
-	unsigned i, k;
-
-	for (i = 1; i < MXBPF_THREADS_MAX; i++)
-		for (k = 0; k < a->threads[i].depth && k < MXBPF_FRAMES_MAX; k++)
-			n += a->threads[i].frames[k].func == func && a->threads[i].frames[k].end == MXBPF_END_CUT;
-	return n;
+	/* Where exceptions are not seen, all that is lost may be theirs, unless nothing ever ends. */
+	if (c->lost >= CUT_LOST_MIN && c->lost >= c->entries / CUT_LOST_PART && (a->sees_raises || !c->matched))
+		return true;
+	/* A guarded entry opens no span for the cut to end. */
+	return row->guard.base == MXBPF_BASE_NONE && c->foreign >= CUT_FOREIGN_MIN &&
+	       c->foreign >= c->entries / CUT_FOREIGN_PART;
 }
 
-unsigned att_unbalanced(const struct att *a, const struct plan *p, const struct plan_probe *probe)
+void att_check_cuts(struct att *a, const struct plan *p,
+		    void (*fn)(void *ctx, const struct plan_probe *probe, uint32_t func, uint64_t spans), void *ctx)
 {
-	int fd = bpf_map__fd(a->skel->maps.cut_checks);
 	const struct plan_site *sites;
 	struct mxbpf_cut_check c;
-	unsigned bad = 0;
+	struct timespec now;
 	size_t i, n;
 
+	clock_gettime(CLOCK_MONOTONIC, &now);
 	sites = sites_of(p, &n);
 	for (i = 0; i < n; i++) {
 		uint32_t func = (uint32_t)(sites[i].cookie & MXBPF_FUNC_MASK);
 
-		if (sites[i].probe != probe || sites[i].row->end != MXBPF_END_CUT ||
-		    bpf_map_lookup_elem(fd, &func, &c) || !c.entries)
+		if (sites[i].row->action != MXBPF_ACT_OPEN || sites[i].row->end != MXBPF_END_CUT)
 			continue;
-		bad += c.entries != c.matched + c.unwound + open_of(a, func);
+		c = a->cut_checks[func];
+		if (c.fallen_ns || !cut_fails(a, &c, sites[i].row))
+			continue;
+		__atomic_store_n(&a->cut_checks[func].fallen_ns,
+				 (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, __ATOMIC_RELAXED);
+		fn(ctx, sites[i].probe, func, c.matched + c.unwound);
 	}
-	return bad;
 }
 
 int att_take_rows(struct att *a, stats_row_fn fn, void *ctx)

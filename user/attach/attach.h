@@ -84,10 +84,11 @@ unsigned att_left_spans(const struct att *a, uint64_t (*sp)(void *ctx, uint32_t 
 /* Spans open at this moment over all threads, those of att_left_spans() among them. */
 unsigned att_open_spans(const struct att *a);
 /*
- * The self-check of the cuts: how many functions of a probe have entries other than matched + unwound + open. 0 is
- * healthy; the times of others are not to be trusted. At rest.
+ * The self-check of the cuts: functions whose cut is found not to hold fall back for good, their spans end with their
+ * thread's next event. fn gets each new one once, with how many spans had ended by then. At any time, now and then.
  */
-unsigned att_unbalanced(const struct att *a, const struct plan *p, const struct plan_probe *probe);
+void att_check_cuts(struct att *a, const struct plan *p,
+		    void (*fn)(void *ctx, const struct plan_probe *probe, uint32_t func, uint64_t spans), void *ctx);
 /*
  * With att_opts.stats: rows and accounts of devices as the kernel made them since the last call; each row once for each
  * of its stripes. `keep` leaves the accounts in the kernel, where they go on. No program is adding to what fn gets, but

@@ -214,6 +214,23 @@ int live_start(struct live *l, struct err *e)
 	return 0;
 }
 
+static void on_fallen_cut(void *ctx, const struct plan_probe *probe, uint32_t func, uint64_t spans)
+{
+	struct live *l = ctx;
+	struct mdl_session *s = &l->session;
+	const char *name = plan_span_name(&l->plan, *buf_at(&l->plan.funcs, uint64_t, func));
+	struct mdl_fallback *all = realloc(s->fallbacks, (s->nfallbacks + 1) * sizeof(*all)), *new;
+
+	name = name ? name : probe->row->name;
+	cmd_warn("the end of %s does not hold: its calls last until the next event from now on", name);
+	if (!all)
+		return;
+	s->fallbacks = all;
+	new = &all[s->nfallbacks];
+	*new = (struct mdl_fallback){strdup(name), live_window_ns(l), spans};
+	s->nfallbacks += !!new->name;
+}
+
 static void progress(struct live *l, uint64_t elapsed_ns, uint64_t *last_events)
 {
 	char events[32], lost[32];
@@ -238,6 +255,7 @@ void live_wait(struct live *l)
 			if (show)
 				progress(l, window, &events);
 			live_sweep(l);
+			att_check_cuts(l->att, &l->plan, on_fallen_cut, l);
 			next = now + NS_PER_S;
 		}
 		due = live_dump_due(l, window);
@@ -268,26 +286,6 @@ static void on_left_span(void *ctx, const struct mxbpf_span *s)
 		l->write_error = err;
 }
 
-/* A cut that does not hold is found by its own account, and said beside the probe. */
-static void check_cuts(struct live *l)
-{
-	unsigned bad;
-	size_t i;
-
-	for (i = 0; i < l->plan.nprobes; i++) {
-		bad = att_unbalanced(l->att, &l->plan, &l->plan.probes[i]);
-		if (!bad)
-			continue;
-		cmd_warn("probe %s: the ends of %u functions do not balance their starts: their times are not to be "
-			 "trusted",
-			 l->plan.probes[i].row->name, bad);
-		snprintf(l->plan.probes[i].reason, sizeof(l->plan.probes[i].reason),
-			 "the ends of %u functions do not balance their starts", bad);
-		free(l->session.probes[i].reason);
-		l->session.probes[i].reason = strdup(l->plan.probes[i].reason);
-	}
-}
-
 int live_stop(struct live *l, struct err *e)
 {
 	struct mdl_session *s = &l->session;
@@ -310,7 +308,7 @@ int live_stop(struct live *l, struct err *e)
 	if (l->o->stats || l->beside)
 		live_take_stats(l, true);
 	s->loss.stored = l->o->stats ? l->folded : ring_received(l->ring);
-	check_cuts(l);
+	att_check_cuts(l->att, &l->plan, on_fallen_cut, l);
 	left = att_left_spans(l->att, thread_sp, on_left_span, l);
 	s->loss.attempted += left;
 	s->loss.stored += left;

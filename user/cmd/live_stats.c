@@ -24,6 +24,18 @@ static int put_unwound(struct buf *out, unsigned cls, uint64_t value)
 	return value ? buf_put(out, &c, sizeof(c)) : 0;
 }
 
+/* What the row's id is made of, if that is more than a name. */
+static int put_group(struct buf *out, const struct mdl_row *r)
+{
+	const struct mxbpf_group g = {.h = {.kind = MXBPF_GROUP, .size = sizeof(g), .tgid = r->tgid},
+				      .id = r->id,
+				      .name_id = r->name_id,
+				      .args_id = r->args_id,
+				      .stack_id = r->stack_id};
+
+	return r->id != r->name_id ? buf_put(out, &g, sizeof(g)) : 0;
+}
+
 static void take_row(void *ctx, const struct mxbpf_stat_key *key, const struct mxbpf_stat *s)
 {
 	struct taken *t = ctx;
@@ -31,7 +43,10 @@ static void take_row(void *ctx, const struct mxbpf_stat_key *key, const struct m
 		.tgid = key->tgid,
 		.device = key->device,
 		.cls = key->cls,
+		.id = mdl_group_id(key->name_id, key->args_id, key->stack_id),
 		.name_id = key->name_id,
+		.args_id = key->args_id,
+		.stack_id = key->stack_id,
 		.total_ns = s->total_ns,
 		.self_ns = s->self_ns,
 		.min_ns = ~s->min_ns_inv,
@@ -45,6 +60,7 @@ static void take_row(void *ctx, const struct mxbpf_stat_key *key, const struct m
 	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
 		r.count += r.hist[i];
 	t->count += r.count;
+	t->err = t->err || !r.count ? t->err : put_group(&t->recs, &r);
 	t->err = t->err || !r.count ? t->err : mdl_emit_row(&r, &t->recs);
 	t->err = t->err ? t->err : put_unwound(&t->recs, key->cls, s->unwound);
 }

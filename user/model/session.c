@@ -30,11 +30,14 @@ void mdl_session_fini(struct mdl_session *s)
 		fini_probe(&s->probes[i]);
 	for (i = 0; i < s->ndevices; i++)
 		free(s->devices[i].name);
+	for (i = 0; i < s->nfallbacks; i++)
+		free(s->fallbacks[i].name);
 	for (i = 0; i < MXBPF_CLASS_MAX; i++)
 		free(s->class_title[i]);
 	free(s->libs);
 	free(s->probes);
 	free(s->devices);
+	free(s->fallbacks);
 	free(s->mem_title);
 	free(s->trace_form);
 	free(s->mxbpf_version);

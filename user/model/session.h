@@ -27,6 +27,13 @@ struct mdl_probe {
 	char *reason; /* "" if attached */
 };
 
+/* A function whose calls were found to end elsewhere than planned: from then on each lasts until the next event. */
+struct mdl_fallback {
+	char *name;	/* as in the tables, or of its probe */
+	uint64_t at_ns; /* into the window */
+	uint64_t spans; /* that had ended by then, with times that are not to be trusted */
+};
+
 struct mdl_device {
 	uint16_t type;
 	bool numbered;
@@ -44,6 +51,8 @@ struct mdl_session {
 	size_t nprobes;
 	struct mdl_device *devices; /* the runtime's device types */
 	size_t ndevices;
+	struct mdl_fallback *fallbacks;
+	size_t nfallbacks;
 	char *class_title[MXBPF_CLASS_MAX]; /* table titles by enum mxbpf_class; NULL: class not in use */
 	char *mem_title;		    /* of the allocation table; NULL: not in use */
 	char *trace_form;		    /* of its timelines, named by the adapter; empty or NULL: the general one */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The META chunk: struct mdl_session as one JSON object, its members named as the struct's; `libs`, `probes`,
- * `devices` arrays of objects, `class_title` an array by enum mxbpf_class, absent texts null. 64-bit
+ * `devices`, `fallbacks` arrays of objects, `class_title` an array by enum mxbpf_class, absent texts null. 64-bit
  * numbers are decimal strings, because a JSON number is a double to most readers (cJSON too). Strings are the
  * target's bytes, not always UTF-8. A reader takes what it knows; a missing member is empty or 0.
  */
@@ -95,6 +95,13 @@ static const struct field device_fields[] = {
 	{NULL, 0, TEXT},
 };
 
+static const struct field fallback_fields[] = {
+	IN(mdl_fallback, name, TEXT),
+	IN(mdl_fallback, at_ns, U64),
+	IN(mdl_fallback, spans, U64),
+	{NULL, 0, TEXT},
+};
+
 #define ARRAY(member, type, fields_)                                                                                   \
 	{                                                                                                              \
 #member, offsetof(struct mdl_session, member), offsetof(struct mdl_session, n##member),                \
@@ -105,6 +112,7 @@ static const struct array arrays[] = {
 	ARRAY(libs, mdl_lib, lib_fields),
 	ARRAY(probes, mdl_probe, probe_fields),
 	ARRAY(devices, mdl_device, device_fields),
+	ARRAY(fallbacks, mdl_fallback, fallback_fields),
 };
 #define NARRAYS (sizeof(arrays) / sizeof(*arrays))
 

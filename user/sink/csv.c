@@ -233,6 +233,14 @@ static int end(struct snk *s)
 		fill(&r, rows[i].column, rows[i].n);
 		put_row(s, &r);
 	}
+	for (i = 0; i < ss->nfallbacks; i++) {
+		struct row r = {.table = "fallback", .name = ss->fallbacks[i].name};
+
+		r.name_len = strlen(r.name);
+		fill(&r, COUNT, ss->fallbacks[i].spans);
+		fill(&r, TOTAL, ss->fallbacks[i].at_ns);
+		put_row(s, &r);
+	}
 	return 0;
 }
 

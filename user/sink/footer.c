@@ -33,10 +33,20 @@ static void put_pause(struct snk *s, const char *prefix)
 			   prefix, fmt_ns(s->in->session->paused_ns, ns));
 }
 
-void snk_put_paused_json(struct out *o, const struct mdl_session *ss)
+void snk_put_window_json(struct out *o, const struct mdl_session *ss)
 {
+	size_t i;
+
 	if (ss->paused_ns)
 		out_printf(o, ", \"paused_ns\": %" PRIu64, ss->paused_ns);
+	for (i = 0; i < ss->nfallbacks; i++) {
+		out_puts(o, i ? ", {\"name\": " : ", \"fallbacks\": [{\"name\": ");
+		snk_put_json(o, ss->fallbacks[i].name, strlen(ss->fallbacks[i].name));
+		out_printf(o, ", \"at_ns\": %" PRIu64 ", \"calls_before\": %" PRIu64 "}", ss->fallbacks[i].at_ns,
+			   ss->fallbacks[i].spans);
+	}
+	if (i)
+		out_puts(o, "]");
 }
 
 static void put_events(struct snk *s, const char *prefix)
@@ -106,7 +116,7 @@ static void put_caveats(struct snk *s, const char *prefix)
 	uint64_t late = snk_counter(s->in->model, MXBPF_COUNTER_LATE);
 	uint64_t unwound = snk_counter(s->in->model, MXBPF_COUNTER_UNWOUND);
 	uint64_t ungrouped = snk_counter(s->in->model, MXBPF_COUNTER_UNGROUPED);
-	char n[32];
+	char n[32], ns[24];
 	size_t i;
 
 	if (ss->stats)
@@ -130,6 +140,14 @@ static void put_caveats(struct snk *s, const char *prefix)
 			   prefix, fmt_count(ss->cut_records, n));
 	if (ss->incomplete)
 		out_printf(s->out, "%sPARTIAL  the recording was cut: totals cover what is left of it\n", prefix);
+	for (i = 0; i < ss->nfallbacks; i++) {
+		out_printf(s->out, "%sFALLBACK ", prefix);
+		snk_put_safe(s->out, ss->fallbacks[i].name, strlen(ss->fallbacks[i].name));
+		out_printf(s->out,
+			   ": its end did not hold; from %s on each call lasts until the next event, and %s calls "
+			   "before have wrong times\n",
+			   fmt_ns(ss->fallbacks[i].at_ns, ns), fmt_count(ss->fallbacks[i].spans, n));
+	}
 	for (i = 0; i < ss->nprobes; i++) {
 		if (strcmp(ss->probes[i].status, "refused"))
 			continue;

@@ -1,0 +1,38 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# An end that was planned wrong is noticed while the session runs, and every output says so (tests/toy/torch.c).
+
+load helpers
+
+setup() {
+	need_root
+	start_ready liar "$O/toy/libtorch_cpu.so" >/dev/null
+}
+
+@test "a function whose end does not hold falls back while the session runs; every output says which and since when" {
+	start_bg recording "$MXBPF" record --pid "$READY_PID" --probes op -o "$BATS_TEST_TMPDIR/r.mxd"
+	wait_line "$(err recording)" 'the end of aten::liar does not hold'
+	kill -s INT "$BG_PID"
+	wait_exit "$BG_PID"
+	cd "$BATS_TEST_TMPDIR"
+	"$MXBPF" report r.mxd --format json >r.json
+	jq -e '.window.fallbacks | length == 1 and .[0].name == "aten::liar" and .[0].at_ns > 0 and .[0].calls_before > 9' r.json
+	# After it fell back its calls are counted on, and the honest one's end is its own.
+	jq -e '[.tables.operator[].count] | max - min <= 1' r.json
+	local layout
+	for layout in modern torch torch-classic mxnet; do
+		"$MXBPF" report r.mxd --layout "$layout" >table
+		expect_re '(^|# )FALLBACK aten::liar: its end did not hold; from .*s on each call lasts until the next event, and [0-9,]+ calls' \
+			"$(<table)"
+	done
+	expect_re '^"fallback","aten::liar",' "$("$MXBPF" report r.mxd --format csv)"
+	"$MXBPF" export r.mxd -f chrome -o - | jq -e '.otherData.window.fallbacks[0].name == "aten::liar"'
+	"$MXBPF" report r.mxd --layout mxnet --format json | jq -e '.mxbpf.window.fallbacks[0].name == "aten::liar"'
+}
+
+@test "a session that is over before it was noticed says it at its end" {
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" --probes op -d 300ms
+	expect_status 0
+	expect_re '^FALLBACK aten::liar' "$output"
+	expect_re 'the end of aten::liar does not hold' "$stderr"
+}

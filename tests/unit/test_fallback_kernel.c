@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cuts that do not hold, on functions of this very process: they are found by their own account, whatever is thrown
+ * through others, and their functions fall back.
+ */
+#include "unit.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attach/attach.h"
+#include "ring/ring.h"
+
+#define TIMES  200
+#define NSITES 7
+#define CFA(n) ((uint64_t)(n) << MXBPF_CUT_OFF_SHIFT)
+
+/* Each with a frame of 16 bytes and its cut at the nop. */
+#define FUNCTION(name, body) __asm__(".text\n" name ":\npush %rbx\n" body "pop %rbx\nret\n")
+
+FUNCTION("good", "good_cut: nop\n");
+FUNCTION("left_by_another_way", "test %edi, %edi\njne 1f\nleft_cut: nop\n1: ");
+FUNCTION("passed_again", "mov $3, %eax\n1: again_cut: nop\ndec %eax\njne 1b\n");
+FUNCTION("calls_back", "call *%rdi\n");
+
+void good(int arg), left_by_another_way(int arg), passed_again(int arg), calls_back(void (*f)(void));
+extern const char good_cut[], left_cut[], again_cut[];
+
+__attribute__((noinline, noclone, noipa)) static void raise_it(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+
+static const struct mxbpf_row opens = {.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR};
+static const struct mxbpf_row ends = {.action = MXBPF_ACT_CLOSE_CUT};
+static const struct mxbpf_row raises = {.action = MXBPF_ACT_RAISE};
+
+static struct tgt_lib self = {.path = "/proc/self/exe", .open_path = "/proc/self/exe"};
+static struct plan_site sites[NSITES];
+static struct plan plan = {.lib = &self, .sites = {.data = (char *)sites}};
+static struct att *att;
+static unsigned nfallen, nspans, nunwound, fallen_func;
+static uint64_t nbefore;
+
+static uint64_t offset_of(const void *at)
+{
+	uint64_t start, end, off, va = (uintptr_t)at, found = 0;
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512];
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%lx r-xp %lx", &start, &end, &off) == 3 && va >= start && va < end)
+			found = va - start + off;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static void make_plan(void)
+{
+	const struct {
+		const struct mxbpf_row *row;
+		const void *at;
+		uint64_t cookie;
+	} all[NSITES] = {
+		{&ends, good_cut, 1 | CFA(16)},		  {&ends, left_cut, 2 | CFA(16)},
+		{&ends, again_cut, 3 | CFA(16)},	  {&opens, (void *)good, 1},
+		{&opens, (void *)left_by_another_way, 2}, {&opens, (void *)passed_again, 3},
+		{&raises, (void *)raise_it, 0}, /* last, to be left out */
+	};
+	int i;
+
+	for (i = 0; i < NSITES; i++)
+		sites[i] = (struct plan_site){NULL, all[i].row, &self, offset_of(all[i].at), all[i].cookie};
+}
+
+static void take(void *ctx, const void *recs, size_t bytes)
+{
+	const struct mxbpf_rec *r = recs;
+
+	for (; bytes; bytes -= r->size, r = (const void *)((const char *)r + r->size), nspans++)
+		nunwound += !!(((const struct mxbpf_span *)r)->flags & MXBPF_SPAN_UNWOUND);
+}
+
+static void on_fallen(void *ctx, const struct plan_probe *probe, uint32_t func, uint64_t spans)
+{
+	nfallen++;
+	fallen_func = func;
+	nbefore = spans;
+}
+
+/* What `work` does, and again after a look at the accounts. */
+static void watch(void (*work)(void), bool see_raises)
+{
+	struct att_opts o = {.ring_bytes = 1u << 20};
+	struct ring *ring = NULL;
+	struct err e = {0};
+
+	nfallen = fallen_func = nspans = nunwound = 0;
+	plan.sites.len = (NSITES - !see_raises) * sizeof(sites[0]);
+	if (att_load(&plan, getpid(), &o, &att, &e) || ring_start(att_ring_fd(att), take, NULL, &ring, &e) ||
+	    att_attach(att, &plan, getpid(), &e)) {
+		printf("# %s\n", e.why);
+		CHECK(!"attached");
+		exit(unit_end());
+	}
+	att_activate(att, true);
+	work();
+	att_check_cuts(att, &plan, on_fallen, NULL);
+	work();
+	att_check_cuts(att, &plan, on_fallen, NULL);
+	att_detach(att);
+	ring_stop(ring);
+	ring_free(ring);
+	att_free(att);
+}
+
+static void honest(void)
+{
+	int i;
+
+	for (i = 0; i < TIMES; i++)
+		good(i);
+}
+
+static void leave_otherwise(void)
+{
+	int i;
+
+	for (i = 0; i < TIMES; i++) {
+		left_by_another_way(i % 10 == 0);
+		good(i);
+	}
+}
+
+static void pass_again(void)
+{
+	int i;
+
+	for (i = 0; i < TIMES; i++)
+		passed_again(i);
+}
+
+static jmp_buf back;
+
+static void raise_and_leave(void)
+{
+	raise_it();
+	longjmp(back, 1);
+}
+
+static void leave_only(void)
+{
+	longjmp(back, 1);
+}
+
+static void throw_through(void (*thrower)(void))
+{
+	volatile int i;
+
+	for (i = 0; i < TIMES; i++) {
+		if (!setjmp(back))
+			calls_back(thrower);
+		good(i);
+	}
+}
+
+static void throw_it(void)
+{
+	throw_through(raise_and_leave);
+}
+
+static void jump(void)
+{
+	throw_through(leave_only);
+}
+
+int main(void)
+{
+	struct err e = {0};
+
+	if (!att_pick("uprobe_multi", &e)) {
+		TEST("cuts check themselves # SKIP")
+		{
+			printf("# %s\n", e.why);
+		}
+		UNIT_MAIN_END;
+	}
+	make_plan();
+	TEST("a cut that holds is left in peace")
+	{
+		watch(honest, true);
+		CHECK(!nfallen && nspans == 2 * TIMES && !nunwound);
+	}
+	TEST("a function that can be left past its cut falls back, once, and its calls are all there")
+	{
+		watch(leave_otherwise, true);
+		CHECK(nfallen == 1 && fallen_func == 2 && nbefore == TIMES);
+		CHECK(nspans == 4 * TIMES && nunwound == TIMES / 10); /* none after it fell back */
+	}
+	TEST("so it does where exceptions are not seen only if its cut is never passed")
+	{
+		watch(leave_otherwise, false);
+		CHECK(!nfallen);
+	}
+	TEST("a cut that is passed more than once a call is found as well, and others go on with theirs")
+	{
+		watch(pass_again, true);
+		CHECK(nfallen == 1 && fallen_func == 3 && nbefore == TIMES && nspans >= 2 * TIMES - 1);
+	}
+	/* The thrower's frames lie in a function whose cut is never passed. */
+	sites[1].cookie = 0;
+	sites[4] = (struct plan_site){NULL, &opens, &self, offset_of((void *)calls_back), 2};
+	TEST("what is thrown through is no fault of the cut")
+	{
+		watch(throw_it, true);
+		CHECK(!nfallen && nunwound == 2 * TIMES);
+	}
+	TEST("what is left without anything thrown is")
+	{
+		watch(jump, true);
+		CHECK(nfallen == 1 && fallen_func == 2 && nbefore == TIMES && nunwound == TIMES);
+	}
+	UNIT_MAIN_END;
+}
