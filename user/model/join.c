@@ -74,21 +74,43 @@ static struct mdl_join *join_row(struct mdl *m, uint64_t name_id, uint32_t tgid)
 	return j;
 }
 
-static int join_node(struct mdl *m, const struct mxbpf_span *s)
+/* Where it all began: the forward operator, or a node of which no operator is known. NULL: not even that. */
+static struct maker *root_of(const struct mdl *m, struct maker *k, unsigned *depth)
+{
+	unsigned steps;
+
+	for (steps = 0; k && k->origin && steps < DEPTH_MAX; steps++)
+		k = maker_find(m, k->origin, k->tgid);
+	if (!k || k->origin)
+		return NULL;
+	*depth = steps;
+	return k;
+}
+
+/* Of an operator that cannot be seen, or from before the window: the node stands for it, with no forward time. */
+static struct maker *maker_unknown(struct mdl *m, const struct mxbpf_span *s)
 {
 	struct maker *k = maker_find(m, s->seq, s->h.tgid);
-	unsigned depth;
-	struct mdl_join *j;
 
-	for (depth = 0; k && k->origin && depth < DEPTH_MAX; depth++)
-		k = maker_find(m, k->origin, s->h.tgid);
-	if (!k || k->origin) {
-		m->counters[s->cls][MXBPF_COUNTER_UNJOINED]++;
-		return 0;
-	}
-	j = join_row(m, k->name_id, k->tgid);
+	k = k ? k : maker_add(m, s->seq, s->h.tgid);
+	if (k)
+		*k = (struct maker){
+			.seq = s->seq, .tgid = s->h.tgid, .name_id = s->name_id, .unknown = true, .counted = true};
+	return k;
+}
+
+static int join_node(struct mdl *m, const struct mxbpf_span *s)
+{
+	unsigned depth = 0;
+	struct mdl_join *j;
+	struct maker *k;
+
+	k = root_of(m, maker_find(m, s->seq, s->h.tgid), &depth);
+	k = k ? k : maker_unknown(m, s);
+	j = k ? join_row(m, k->name_id, k->tgid) : NULL;
 	if (!j)
 		return -ENOMEM;
+	m->counters[s->cls][MXBPF_COUNTER_UNJOINED] += k->unknown;
 	if (!k->counted) {
 		k->counted = true;
 		add_sat(&j->count, 1);

@@ -46,7 +46,7 @@ void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);
 /* A forward operator with the backward nodes that it made, and those made while these ran; borrowed likewise. */
 struct mdl_join {
 	uint32_t tgid;
-	uint64_t name_id;
+	uint64_t name_id;	  /* the nodes' own where their operator is not known */
 	uint64_t count, total_ns; /* of operators of which a node has run */
 	uint64_t bwd_count, bwd_total_ns;
 	uint64_t deep_count, deep_total_ns;
@@ -75,7 +75,7 @@ int mdl_feed(struct mdl *m, const void *recs, size_t bytes);
 const struct mdl_row *const *mdl_rows(struct mdl *m, enum mxbpf_class cls, size_t *n);
 const struct mdl_mem_row *const *mdl_mem_rows(struct mdl *m, size_t *n);
 
-/* Spans with MXBPF_SPAN_SEQ, joined. Nodes whose operator is not known: MXBPF_COUNTER_UNJOINED. */
+/* Spans with MXBPF_SPAN_SEQ, joined. */
 const struct mdl_join *const *mdl_joins(struct mdl *m, size_t *n);
 /* Operators whose nodes may still run are remembered, the last so many. */
 #define MDL_MAKERS_MAX (1u << 17)

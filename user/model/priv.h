@@ -29,6 +29,7 @@ struct maker {
 	uint64_t origin; /* seq of the node in which it ran; 0: it is a forward one */
 	uint32_t tgid;
 	bool counted; /* in its row */
+	bool unknown; /* it is a node that stands for it */
 };
 
 struct mdl {

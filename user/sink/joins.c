@@ -137,7 +137,8 @@ int snk_put_joins(struct snk *s, const struct snk_joins *t, const char *prefix)
 	snk_grid_fini(&g);
 	if (t->unjoined)
 		out_printf(s->out,
-			   "%s%s backward nodes are of operators that began before the window, or are not known\n",
+			   "%s%s backward nodes stand under their own names: their operator is from before the "
+			   "window, or cannot be seen\n",
 			   prefix, fmt_count(t->unjoined, n));
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }

@@ -92,7 +92,7 @@ struct snk_join {
 struct snk_joins {
 	const struct snk_join *rows; /* sorted */
 	size_t nrows, nrows_all;     /* as in snk_table */
-	uint64_t unjoined;	     /* nodes that are in none */
+	uint64_t unjoined;	     /* nodes under their own names */
 };
 
 /* State of one run, first member of a sink's own state. */
