@@ -31,6 +31,7 @@ static void take_row(void *ctx, const struct mxbpf_stat_key *key, const struct m
 		.tgid = key->tgid,
 		.device = key->device,
 		.cls = key->cls,
+		.id = key->name_id,
 		.name_id = key->name_id,
 		.total_ns = s->total_ns,
 		.self_ns = s->self_ns,
