@@ -177,8 +177,8 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 48);
 
 /* The spans of a forward operator and of the backward nodes that they made. */
 struct mxbpf_join {
-	struct mxbpf_rec h; /* ts_ns: 0 */
-	__u64 name_id;
+	struct mxbpf_rec h;		 /* ts_ns: 0 */
+	__u64 name_id;			 /* of the nodes where their operator is not known; count is 0 then */
 	__u64 count, total_ns;		 /* forward: operators that made nodes */
 	__u64 bwd_count, bwd_total_ns;	 /* nodes that they made */
 	__u64 deep_count, deep_total_ns; /* nodes made while those ran: double backward and deeper */
@@ -245,6 +245,7 @@ enum mxbpf_counter_id {
 	MXBPF_COUNTER_UNWOUND = 3,  /* spans with MXBPF_SPAN_UNWOUND: their duration is an upper bound */
 	/* Spans in the row of their name alone, since there were too many rows. */
 	MXBPF_COUNTER_UNGROUPED = 4,
+	MXBPF_COUNTER_UNJOINED = 5, /* backward nodes whose forward operator is not known: they stand for it */
 };
 
 struct mxbpf_counter {

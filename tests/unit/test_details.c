@@ -179,6 +179,65 @@ static void test_bound(void)
 	mdl_free(m);
 }
 
+/* aten::mm by two ids, as of two ways to call it, and a short one. */
+static struct mdl *joined(void)
+{
+	struct mxbpf_join j = {.h = {MXBPF_JOIN, sizeof(j), 77, 0}, .name_id = 5, .count = 2, .total_ns = 2000};
+	struct mxbpf_counter c = {
+		.h = {MXBPF_COUNTER, sizeof(c), 77, 0}, .value = 3, .id = MXBPF_COUNTER_UNJOINED, .cls = OP};
+	struct mdl *m = model();
+	struct buf b = {0};
+
+	j.bwd_count = 3;
+	j.bwd_total_ns = 5000;
+	put_name(&b, 7, MXBPF_NAME_SPAN, "aten::mm");
+	put_name(&b, 9, MXBPF_NAME_SPAN, "aten::t");
+	buf_put(&b, &j, sizeof(j));
+	j.name_id = 7;
+	j.deep_count = 1;
+	j.deep_total_ns = 7000;
+	buf_put(&b, &j, sizeof(j));
+	j = (struct mxbpf_join){.h = j.h, .name_id = 9, .count = 9, .bwd_count = 1, .bwd_total_ns = 40};
+	buf_put(&b, &j, sizeof(j));
+	buf_put(&b, &c, sizeof(c));
+	CHECK(!mdl_feed(m, b.data, b.len));
+	buf_fini(&b);
+	return m;
+}
+
+static void test_backward(void)
+{
+	const struct snk_opts with = {.backward = true};
+	struct mdl *m = joined();
+	char *t = render("modern", m, &with);
+
+	CHECK(strstr(t, "\nforward and backward: 2 operators\n"
+			"name     calls forward backward  deeper   total ratio\n"
+			"aten::mm     4 4.00 us  10.0 us 7.00 us 21.0 us  4.25\n"
+			"aten::t      9    0 ns    40 ns    0 ns   40 ns     -\n"
+			"3 backward nodes stand under their own names: their operator is from before the window, or "
+			"cannot be seen\n\n"));
+	free(t);
+	t = render("torch", m, &(struct snk_opts){.backward = true, .sort = SNK_SORT_COUNT, .top = 1});
+	CHECK(strstr(t, "\n# forward and backward: 2 operators, of which 1 are shown\n# name "));
+	CHECK(strstr(t, "\n# aten::t     9 ") && !strstr(t, "# aten::mm "));
+	free(t);
+	check_json(m, &with, 2,
+		   "\"backward\": {\"unjoined\": 3, \"operators\": [\n    {\"name\": \"aten::mm\", \"count\": 4, "
+		   "\"total_ns\": 4000, \"backward_count\": 6, \"backward_ns\": 10000, \"deeper_count\": 1, "
+		   "\"deeper_ns\": 7000},",
+		   "\"aten::t\"");
+	t = render("csv", m, &with);
+	CHECK(strstr(t, "window_ns,backward_count,backward_ns,deeper_count,deeper_ns\n"));
+	CHECK(strstr(t, "\"backward\",\"aten::mm\",,4,4000,,") && strstr(t, ",6,10000,1,7000\n"));
+	CHECK(strstr(t, "\"[unjoined]\",") && strstr(t, ",3,,,\n"));
+	free(t);
+	t = render("json", m, &(struct snk_opts){0});
+	CHECK(!strstr(t, "backward"));
+	free(t);
+	mdl_free(m);
+}
+
 int main(void)
 {
 	struct mdl *m = model();
@@ -193,6 +252,9 @@ int main(void)
 	test_modern(m);
 	TEST("calls that could have no row of their own are said where it matters")
 	test_bound();
+	TEST("forward operators with the time of their backward nodes, of one name one row; and the nodes that are in "
+	     "none")
+	test_backward();
 	mdl_free(m);
 	rmdir(dir);
 	UNIT_MAIN_END;

@@ -43,6 +43,7 @@ struct cmd_opts {
 	int by;		      /* --by: enum snk_by */
 	unsigned stack_depth; /* --stack-depth; 0 default */
 	bool ascending;
+	bool backward;	     /* --backward; then details has MXBPF_DETAIL_SEQ */
 	unsigned top;	     /* --top; 0 all */
 	uint64_t max_bytes;  /* --max-size; 0 default */
 	uint64_t ring_bytes; /* --ring-size; 0 default */
@@ -87,7 +88,8 @@ int cmd_help(const struct cmd_opts *o);
 
 /* What stdout gets under --layout and --format; tables take no records. Borrowed. */
 const struct snk_ops *cmd_table_sink(const struct cmd_opts *o);
-/* What --by needs among the details of calls: 0, or ERR_USAGE that tells `how` ("add") to ask for what is missing. */
+/* What --by and --backward need among the details of calls: 0, or ERR_USAGE that tells `how` ("add") to ask for what is
+ * missing. */
 int cmd_check_details(const struct cmd_opts *o, unsigned details, const char *how, struct err *e);
 /* Of the terminal on stdout; 0 if it is none. */
 unsigned cmd_columns(void);

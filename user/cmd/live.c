@@ -64,7 +64,7 @@ static void arm_abort(void)
 /* What was asked for has to be there; what records have for the asking is said if it is not. */
 static int choose_details(struct live *l, struct err *e)
 {
-	bool kept = l->recording || l->o->trace;
+	bool kept = (l->recording || l->o->trace) && !l->o->stats;
 	unsigned lacking = l->o->details & ~l->plan.details;
 
 	if (lacking & MXBPF_DETAIL_SEQ && l->plan.no_seq.code)

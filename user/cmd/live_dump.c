@@ -55,6 +55,7 @@ static struct mdl *copy(struct live *l, struct mdl_session *s)
 		fresh = l->fresh;
 		l->fresh = m;
 		m = fresh;
+		mdl_move_makers(l->fresh, m);
 		err = mdl_emit_names(l->model, &recs);
 	} else if (!err) {
 		err = mdl_emit(l->model, &recs);

@@ -104,7 +104,7 @@ int live_describe(struct live *l)
 	gethostname(host, sizeof(host) - 1);
 	s->mxbpf_version = strdup(MXBPF_VERSION);
 	s->pid = (uint32_t)tgt_pid(l->target);
-	s->details = l->o->details;
+	s->details = l->details;
 	s->comm = dup_or_empty(tgt_comm(l->target));
 	s->cmdline = dup_or_empty(tgt_cmdline(l->target));
 	s->hostname = strdup(host);

@@ -10,6 +10,7 @@
 
 #include "attach/attach.h"
 #include "base/fmt.h"
+#include "mxbpf_config.h"
 #include "mxbpf_file.h"
 #include "plan/plan.h"
 
@@ -302,6 +303,13 @@ static int set_mask(const struct cmd_option *opt, struct cmd_opts *o, const char
 	return 0;
 }
 
+static int set_backward(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	o->backward = true;
+	o->details |= MXBPF_DETAIL_SEQ;
+	return 0;
+}
+
 static int set_help(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	o->instead = cmd_print_help;
@@ -390,6 +398,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = TABLES,
 	 .help = "lines of a stack that --by stack looks at", .def = "5", .set = set_number, FIELD(stack_depth), .min = 1,
 	 .max = 128},
+	{.name = "backward", .group = "Tables", .commands = LIVE | CMD_BIT_REPORT,
+	 .help = "one table more: forward operators with the time of the backward nodes that they made",
+	 .set = set_backward},
 	{.name = "trace", .arg = "FILE", .group = "Files", .commands = LIVE,
 	 .help = "write a timeline for Perfetto when the window ends: .json, or .json.gz compressed",
 	 .set = set_file, FIELD(trace)},
@@ -578,7 +589,7 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 /* There are no events, so what is about them means nothing. */
 static int check_stats(const struct cmd_opts *o, uint64_t seen, struct err *e)
 {
-	static const char *const about_events[] = {"trace", "max-size", "ring-size", "stats-check"};
+	static const char *const about_events[] = {"trace", "max-size", "ring-size", "stats-check", "backward"};
 	const struct cmd_option *opt;
 	size_t i;
 
@@ -615,6 +626,8 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --format %s", o->layout, o->format);
 	if (o->by != SNK_BY_NAME && !cmd_table_sink(o)->details)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
+	if (o->backward && (c->bit & TABLES) && !cmd_table_sink(o)->joins)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
 	if ((c->bit & CMD_BIT_ATTACH) && cmd_check_details(o, o->details, "add", e))
 		return e->code;
 	if (o->reset && !o->interval_ns)

@@ -50,6 +50,10 @@ int cmd_check_details(const struct cmd_opts *o, unsigned details, const char *ho
 	if (needs[o->by].detail & ~details)
 		return err_set(e, ERR_USAGE, -EINVAL, "--by %s: %s were not asked for: %s %s", snk_by_words[o->by],
 			       needs[o->by].what, how, needs[o->by].option);
+	if (o->backward && !(details & MXBPF_DETAIL_SEQ))
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "--backward: what joins forward and backward was not asked for: "
+			       "record with --backward");
 	return 0;
 }
 
@@ -67,6 +71,7 @@ static int print(const struct cmd_opts *o, const struct mdl_session *s, struct m
 		.sort = o->sort,
 		.by = o->by,
 		.stack_depth = o->stack_depth,
+		.backward = o->backward,
 		.ascending = o->ascending,
 		.top = o->top,
 		.width = cmd_columns(),

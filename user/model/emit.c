@@ -89,5 +89,5 @@ int mdl_emit(const struct mdl *m, struct buf *out)
 	}
 	for (i = 0; !err && i < buf_count(&m->mem_rows, struct mdl_mem_row *); i++)
 		err = mdl_emit_mem(*buf_at(&m->mem_rows, struct mdl_mem_row *, i), out);
-	return err;
+	return err ? err : join_emit(m, out);
 }

@@ -30,6 +30,7 @@ void mdl_free(struct mdl *m)
 		free_rows(&m->rows[cls]);
 	}
 	groups_fini(m);
+	joins_fini(m);
 	hash_fini(&m->mem_index);
 	free_rows(&m->mem_rows);
 	names_fini(m);
@@ -141,9 +142,14 @@ void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from)
 
 static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_span span = mdl_span(rec), *s = &span;
-	struct mdl_row *r = row_of_span(m, s);
+	struct mxbpf_span span = mdl_span(rec), *s = &span;
+	struct mdl_row *r;
 
+	if (s->origin || s->flags & MXBPF_SPAN_BACKWARD)
+		s->stack_id = join_stack(m, s);
+	if (s->flags & MXBPF_SPAN_SEQ && join_span(m, s))
+		return -ENOMEM;
+	r = row_of_span(m, s);
 	if (!r)
 		return -ENOMEM;
 	widen(r, s->dur_ns, s->dur_ns);
@@ -245,11 +251,17 @@ static int fold_group(struct mdl *m, const struct mxbpf_rec *rec)
 	return group_define(m, g->id, g->name_id, g->args_id, g->stack_id);
 }
 
+static int fold_join(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return join_fold(m, (const void *)rec);
+}
+
 typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
 static const fold_fn folds[] = {
-	[MXBPF_SPAN] = fold_span, [MXBPF_AGG] = fold_agg, [MXBPF_COUNTER] = fold_counter, [MXBPF_ALLOC] = fold_alloc,
-	[MXBPF_NAME] = fold_name, [MXBPF_MEM] = fold_mem, [MXBPF_AGG_MEM] = fold_agg_mem, [MXBPF_GROUP] = fold_group,
+	[MXBPF_SPAN] = fold_span,	[MXBPF_AGG] = fold_agg,	    [MXBPF_COUNTER] = fold_counter,
+	[MXBPF_ALLOC] = fold_alloc,	[MXBPF_NAME] = fold_name,   [MXBPF_MEM] = fold_mem,
+	[MXBPF_AGG_MEM] = fold_agg_mem, [MXBPF_GROUP] = fold_group, [MXBPF_JOIN] = fold_join,
 };
 
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes)

@@ -43,6 +43,15 @@ uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id); /*
 /* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);
 
+/* A forward operator with the backward nodes that it made, and those made while these ran; borrowed likewise. */
+struct mdl_join {
+	uint32_t tgid;
+	uint64_t name_id;	  /* the nodes' own where their operator is not known */
+	uint64_t count, total_ns; /* of operators of which a node has run */
+	uint64_t bwd_count, bwd_total_ns;
+	uint64_t deep_count, deep_total_ns;
+};
+
 /* Running account of one device; borrowed likewise. */
 struct mdl_mem_row {
 	uint32_t tgid;
@@ -56,8 +65,8 @@ void mdl_free(struct mdl *m);
 
 /*
  * Folds one drain window: whole records in any order (allocations are put in order of time within the window,
- * what comes later than a folded window counts as late). Accepts every kind: AGG, MEM, COUNTER merge into the same
- * rows, NAME and GROUP define, EDGE is skipped. 0, -EBADMSG on a malformed record (what was before it is folded),
+ * what comes later than a folded window counts as late). Accepts every kind: AGG, MEM, JOIN, COUNTER merge into the
+ * same rows, NAME and GROUP define, EDGE is skipped. 0, -EBADMSG on a malformed record (what was before it is folded),
  * -ENOMEM.
  */
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes);
@@ -65,6 +74,13 @@ int mdl_feed(struct mdl *m, const void *recs, size_t bytes);
 /* Rows of a class, in no order. *n their number. Borrowed array of borrowed rows, valid until the next call. */
 const struct mdl_row *const *mdl_rows(struct mdl *m, enum mxbpf_class cls, size_t *n);
 const struct mdl_mem_row *const *mdl_mem_rows(struct mdl *m, size_t *n);
+
+/* Spans with MXBPF_SPAN_SEQ, joined. */
+const struct mdl_join *const *mdl_joins(struct mdl *m, size_t *n);
+/* Operators whose nodes may still run are remembered, the last so many. */
+#define MDL_MAKERS_MAX (1u << 17)
+/* What `from` remembers of them is `to`'s from now on. */
+void mdl_move_makers(struct mdl *to, struct mdl *from);
 
 /*
  * Text of a name, NUL-terminated, hostile; *len its bytes if not NULL. "[unreadable]" for id 0, "[0x...]" for one never
@@ -87,7 +103,8 @@ unsigned mdl_nprocesses(const struct mdl *m);
  */
 struct mdl *mdl_sum(const struct mdl *m);
 
-/* Appends NAME, GROUP, AGG, MEM and COUNTER records that, fed to an empty model, make an equal one. 0, -ENOMEM. */
+/* Appends NAME, GROUP, AGG, MEM, JOIN and COUNTER records that, fed to an empty model, make an equal one. 0, -ENOMEM.
+ */
 int mdl_emit(const struct mdl *m, struct buf *out);
 
 /* Those of a single row, or of one account. 0, -ENOMEM. */

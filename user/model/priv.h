@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "model/model.h"
 
-#define COUNTER_IDS (MXBPF_COUNTER_UNGROUPED + 1)
+#define COUNTER_IDS (MXBPF_COUNTER_UNJOINED + 1)
 
 /* Something that happened at a moment; what window_sort() sorts. */
 struct moment {
@@ -22,16 +22,31 @@ struct window {
 	uint64_t newest_ns[MXBPF_CLASS_MAX]; /* of this window, by class; allocations at CLASS_NONE */
 };
 
+/* The operator that made a node, or may have. */
+struct maker {
+	uint64_t seq;
+	uint64_t start_ns, dur_ns, name_id, stack_id;
+	uint64_t origin; /* seq of the node in which it ran; 0: it is a forward one */
+	uint32_t tgid;
+	bool counted; /* in its row */
+	bool unknown; /* it is a node that stands for it */
+};
+
 struct mdl {
 	struct hash row_index[MXBPF_CLASS_MAX]; /* (row id, tgid and device) -> struct mdl_row * */
 	struct buf rows[MXBPF_CLASS_MAX];	/* struct mdl_row *, owned */
 	struct hash group_index;		/* row id -> place in groups */
 	struct buf groups;			/* struct mxbpf_group, as its records */
 	size_t ngrouped;			/* rows that are of one */
-	struct hash mem_index;			/* (tgid, device) -> struct mdl_mem_row * */
-	struct buf mem_rows;			/* struct mdl_mem_row *, owned */
-	struct hash names;			/* (id, enum mxbpf_name_kind) -> struct name *, owned */
-	struct hash threads;			/* (tgid, tid) -> struct name *, owned */
+	struct hash maker_index;		/* (seq, tgid) -> place in makers */
+	struct buf makers;			/* struct maker, a ring once it is full */
+	size_t oldest_maker;
+	struct hash join_index; /* (name_id, tgid) -> struct mdl_join * */
+	struct buf joins;	/* struct mdl_join *, owned */
+	struct hash mem_index;	/* (tgid, device) -> struct mdl_mem_row * */
+	struct buf mem_rows;	/* struct mdl_mem_row *, owned */
+	struct hash names;	/* (id, enum mxbpf_name_kind) -> struct name *, owned */
+	struct hash threads;	/* (tgid, tid) -> struct name *, owned */
 	uint64_t counters[MXBPF_CLASS_MAX][COUNTER_IDS];
 	uint64_t folded_ns[MXBPF_CLASS_MAX]; /* newest moment in windows folded before, as newest_ns */
 	struct window window;
@@ -56,6 +71,14 @@ void names_fini(struct mdl *m);
 int group_define(struct mdl *m, uint64_t id, uint64_t name_id, uint64_t args_id, uint64_t stack_id);
 const struct mxbpf_group *group_find(const struct mdl *m, uint64_t id); /* NULL: it is a name's */
 void groups_fini(struct mdl *m);
+
+/* join.c */
+int join_span(struct mdl *m, const struct mxbpf_span *s); /* that has MXBPF_SPAN_SEQ */
+/* The stack of a span; in the backward pass that of the operator that made the node. */
+uint64_t join_stack(const struct mdl *m, const struct mxbpf_span *s);
+int join_fold(struct mdl *m, const struct mxbpf_join *from);
+int join_emit(const struct mdl *m, struct buf *out);
+void joins_fini(struct mdl *m);
 
 /* model.c; NULL: -ENOMEM */
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device);

@@ -30,6 +30,10 @@ enum column {
 	PEAK_BYTES,
 	START,
 	DURATION,
+	BACKWARD_COUNT, /* these only with --backward */
+	BACKWARD,
+	DEEPER_COUNT,
+	DEEPER,
 	NCOLUMNS,
 };
 
@@ -54,6 +58,10 @@ static const char *const heads[NCOLUMNS] = {
 	[PEAK_BYTES] = "peak_bytes",
 	[START] = "window_start_unix_ns",
 	[DURATION] = "window_ns",
+	[BACKWARD_COUNT] = "backward_count",
+	[BACKWARD] = "backward_ns",
+	[DEEPER_COUNT] = "deeper_count",
+	[DEEPER] = "deeper_ns",
 };
 
 struct row {
@@ -127,6 +135,11 @@ static void put_lines(struct out *o, const char *text, size_t len)
 	out_puts(o, "\"");
 }
 
+static unsigned ncolumns(const struct snk *s)
+{
+	return s->opts->backward ? NCOLUMNS : BACKWARD_COUNT;
+}
+
 static void put_row(struct snk *s, struct row *r)
 {
 	char device[48] = "";
@@ -141,7 +154,7 @@ static void put_row(struct snk *s, struct row *r)
 	put_text(s->out, r->name, r->name_len);
 	out_puts(s->out, ",");
 	put_text(s->out, device, strlen(device));
-	for (c = DEVICE + 1; c < NCOLUMNS; c++) {
+	for (c = DEVICE + 1; c < ncolumns(s); c++) {
 		out_puts(s->out, ",");
 		if (r->filled >> c & 1)
 			out_printf(s->out, "%s%" PRIu64, r->below >> c & 1 ? "-" : "", r->n[c]);
@@ -158,7 +171,7 @@ static int begin(struct snk *s)
 {
 	unsigned c;
 
-	for (c = 0; c < NCOLUMNS && !s->opts->continued; c++)
+	for (c = 0; c < ncolumns(s) && !s->opts->continued; c++)
 		out_printf(s->out, "%s%s", c ? "," : "", heads[c]);
 	if (detail_heads[s->opts->by] && !s->opts->continued)
 		out_printf(s->out, ",%s", detail_heads[s->opts->by]);
@@ -211,6 +224,27 @@ static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_
 	return 0;
 }
 
+static int joins(struct snk *s, const struct snk_joins *t)
+{
+	struct row unjoined = {.table = "backward", .name = "[unjoined]", .name_len = strlen("[unjoined]")};
+	const struct snk_join *j;
+
+	for (j = t->rows; j < t->rows + t->nrows; j++) {
+		struct row r = {.table = "backward", .name = j->name, .name_len = j->len};
+
+		fill(&r, COUNT, j->j.count);
+		fill(&r, TOTAL, j->j.total_ns);
+		fill(&r, BACKWARD_COUNT, j->j.bwd_count);
+		fill(&r, BACKWARD, j->j.bwd_total_ns);
+		fill(&r, DEEPER_COUNT, j->j.deep_count);
+		fill(&r, DEEPER, j->j.deep_total_ns);
+		put_row(s, &r);
+	}
+	fill(&unjoined, BACKWARD_COUNT, t->unjoined);
+	put_row(s, &unjoined);
+	return 0;
+}
+
 static int end(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -251,5 +285,6 @@ const struct snk_ops snk_csv = {
 	.details = true,
 	.table = class_table,
 	.mem = mem_table,
+	.joins = joins,
 	.end = end,
 };

@@ -135,10 +135,17 @@ static void put_cell(const struct snk_grid *g, unsigned col, const char *text, s
 		put_pad(o, width - n);
 }
 
+static void put_prefix(const struct snk_grid *g, struct out *o)
+{
+	if (g->prefix)
+		out_puts(o, g->prefix);
+}
+
 static void put_row(const struct snk_grid *g, const char *const *cells, const size_t *widths, struct out *o)
 {
 	unsigned i;
 
+	put_prefix(g, o);
 	put_first(o, cells[0], widths[0]);
 	for (i = 1; i < g->ncols; i++)
 		if (!g->cols[i].hidden)
@@ -156,6 +163,7 @@ static void put_notes(const struct snk_grid *g, size_t row, size_t *next, unsign
 		if (note->row != row)
 			break;
 		n = fmt_columns(note->text);
+		put_prefix(g, o);
 		put_pad(o, NOTE_INDENT);
 		put_first(o, note->text, n < room ? n : room);
 		out_puts(o, "\n");

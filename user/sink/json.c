@@ -193,6 +193,25 @@ static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_
 	return 0;
 }
 
+static int joins(struct snk *s, const struct snk_joins *t)
+{
+	const struct snk_join *r;
+
+	out_printf(s->out, "\n  },\n  \"backward\": {\"unjoined\": %" PRIu64 ", \"operators\": [", t->unjoined);
+	for (r = t->rows; r < t->rows + t->nrows; r++) {
+		out_puts(s->out, r > t->rows ? ",\n    {\"name\": " : "\n    {\"name\": ");
+		snk_put_json(s->out, r->name, r->len);
+		put_process(s, r->j.tgid);
+		out_printf(s->out,
+			   ", \"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"backward_count\": %" PRIu64
+			   ", \"backward_ns\": %" PRIu64 ", \"deeper_count\": %" PRIu64 ", \"deeper_ns\": %" PRIu64 "}",
+			   r->j.count, r->j.total_ns, r->j.bwd_count, r->j.bwd_total_ns, r->j.deep_count,
+			   r->j.deep_total_ns);
+	}
+	out_puts(s->out, "]");
+	return 0;
+}
+
 static int end(struct snk *s)
 {
 	out_puts(s->out, "\n  }\n}\n");
@@ -208,5 +227,6 @@ const struct snk_ops snk_json = {
 	.details = true,
 	.table = class_table,
 	.mem = mem_table,
+	.joins = joins,
 	.end = end,
 };

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WIDTH	   80
 #define CELL_BYTES 64
 
 struct cell_of {
@@ -166,7 +165,7 @@ static void put_title(struct snk *s, const struct snk_table *t, bool single)
 
 static unsigned line_width(const struct snk *s)
 {
-	return s->opts->width ? s->opts->width : WIDTH;
+	return s->opts->width ? s->opts->width : SNK_WIDTH;
 }
 
 static int class_table(struct snk *s, const struct snk_table *t)
@@ -234,6 +233,14 @@ static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
+static int joins(struct snk *s, const struct snk_joins *t)
+{
+	int err = snk_put_joins(s, t, "");
+
+	out_puts(s->out, "\n");
+	return err;
+}
+
 static int end(struct snk *s)
 {
 	snk_footer(s, "");
@@ -246,5 +253,6 @@ const struct snk_ops snk_modern = {
 	.details = true,
 	.table = class_table,
 	.mem = mem_table,
+	.joins = joins,
 	.end = end,
 };

@@ -35,6 +35,13 @@ uint64_t snk_counter(const struct mdl *m, enum mxbpf_counter_id id);
 /* Behind another member: the time in pauses and the functions that fell back, if there were any. */
 void snk_put_window_json(struct out *o, const struct mdl_session *ss);
 
+/* joins.c. Of one name (and process) one, sorted by opts; caller frees *rows. 0, -ENOMEM. */
+int snk_joins(const struct snk *s, struct snk_join **rows, size_t *n);
+/* As a table for people, each line behind `prefix`. 0 or -errno with s->err set. */
+int snk_put_joins(struct snk *s, const struct snk_joins *t, const char *prefix);
+
+#define SNK_WIDTH 80 /* columns of a terminal that is none */
+
 /* grid.c: rows of text in columns. The first column is left-aligned and gives way when the line is too long. */
 #define SNK_GRID_COLS_MAX     12
 #define SNK_GRID_NAME_MIN_MAX 32
@@ -50,8 +57,9 @@ struct snk_grid_col {
 struct snk_grid {
 	struct snk_grid_col cols[SNK_GRID_COLS_MAX];
 	unsigned ncols;
-	struct buf cells; /* char *, owned, row after row */
-	struct buf notes; /* lines below rows; private */
+	const char *prefix; /* of each line; NULL: none */
+	struct buf cells;   /* char *, owned, row after row */
+	struct buf notes;   /* lines below rows; private */
 };
 
 /* The next cell. 0, -ENOMEM. */

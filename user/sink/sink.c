@@ -110,6 +110,24 @@ static int mem_table(struct snk *s)
 	return err;
 }
 
+static int joins(struct snk *s)
+{
+	struct snk_join *rows;
+	struct snk_joins t = {0};
+	unsigned cls;
+	int err = snk_joins(s, &rows, &t.nrows_all);
+
+	if (err)
+		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
+	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
+		t.unjoined += mdl_counter(s->in->model, cls, MXBPF_COUNTER_UNJOINED);
+	t.rows = rows;
+	t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
+	err = s->ops->joins(s, &t);
+	free(rows);
+	return err;
+}
+
 static int run(struct snk *s)
 {
 	int err = s->ops->begin ? s->ops->begin(s) : 0;
@@ -122,6 +140,8 @@ static int run(struct snk *s)
 			err = one_table(s, mdl_classes[i].cls);
 	if (!err && s->ops->mem && s->in->session->mem_title)
 		err = mem_table(s);
+	if (!err && s->ops->joins && s->opts->backward)
+		err = joins(s);
 	if (!err && s->ops->end)
 		err = s->ops->end(s);
 	return err;

@@ -53,6 +53,7 @@ struct snk_opts {
 	bool ascending;
 	unsigned top;	/* rows a table; 0: all */
 	unsigned width; /* columns of the terminal; 0: 80 */
+	bool backward;	/* forward operators with their backward time as well */
 	bool continued; /* follows another one of the same columns: no heading again */
 	/* For long exports; NULL: none. */
 	void (*progress)(void *ctx, uint64_t done, uint64_t of);
@@ -82,6 +83,18 @@ struct snk_table {
 	bool memory;			   /* any row took or gave back bytes */
 };
 
+/* --backward: operators of one name, whatever thread. */
+struct snk_join {
+	const char *name;
+	size_t len;
+	struct mdl_join j;
+};
+struct snk_joins {
+	const struct snk_join *rows; /* sorted */
+	size_t nrows, nrows_all;     /* as in snk_table */
+	uint64_t unjoined;	     /* nodes under their own names */
+};
+
 /* State of one run, first member of a sink's own state. */
 struct snk {
 	const struct snk_ops *ops;
@@ -107,6 +120,7 @@ struct snk_ops {
 	int (*record)(struct snk *s, const struct mxbpf_rec *r); /* every record, second pass */
 	int (*table)(struct snk *s, const struct snk_table *t);	 /* every class in use, operators first */
 	int (*mem)(struct snk *s, const struct mdl_mem_row *const *rows, size_t n); /* if mem_title; sorted by device */
+	int (*joins)(struct snk *s, const struct snk_joins *t);			    /* if opts.backward */
 	int (*end)(struct snk *s);
 	void (*fini)(struct snk *s); /* always */
 };

@@ -444,6 +444,11 @@ static int table_classic(struct snk *s, const struct snk_table *rows)
 	return put_table(s, rows, &classic);
 }
 
+static int joins(struct snk *s, const struct snk_joins *t)
+{
+	return snk_put_joins(s, t, "# ");
+}
+
 static int end(struct snk *s)
 {
 	snk_footer(s, "# ");
@@ -456,6 +461,7 @@ const struct snk_ops snk_torch = {
 	.merge_names = true,
 	.details = true,
 	.table = table_today,
+	.joins = joins,
 	.end = end,
 };
 
@@ -465,5 +471,6 @@ const struct snk_ops snk_torch_classic = {
 	.merge_names = true,
 	.details = true,
 	.table = table_classic,
+	.joins = joins,
 	.end = end,
 };

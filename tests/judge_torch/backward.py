@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares what mxbpf says of forward and backward with what torch.profiler's own events say. Exit 0 if nothing differs.
+
+  backward.py BUILTIN REPORT
+
+BUILTIN is what prog.py --builtin wrote, REPORT what `mxbpf report --backward --format json` says of the same program. By torch's
+rule, as mxbpf's: the operator that made a node is the last one to begin with its number. What torch alone can name, forward of a
+custom Function, and a graph of TorchScript, which makes its node after its last operator, are no operators to mxbpf: nodes of
+theirs stand under their own names.
+"""
+import collections
+import json
+import sys
+
+import compare
+
+FUNCTION, BACKWARD = 0, 1
+GRAPH = '::DifferentiableGraphBackward'
+
+
+class Events:
+    def __init__(self, events):
+        self.events = events
+        self.makers = {}
+        for i, event in enumerate(events):
+            if event['scope'] == FUNCTION and event['sequence'] >= 0 and not event['annotation'] and \
+                    not event['name'].startswith('autograd::engine'):
+                key = event['thread'], event['sequence']
+                if key not in self.makers or events[self.makers[key]]['start_us'] <= event['start_us']:
+                    self.makers[key] = i
+
+    def maker(self, node):
+        return self.makers.get((node['forward_thread'], node['sequence']))
+
+    def origin(self, event):
+        """The backward node that it ran in; None: none."""
+        while event['parent'] is not None:
+            event = self.events[event['parent']]
+            if event['scope'] == BACKWARD:
+                return event
+        return None
+
+    def rows(self):
+        """{name: [forward calls, runs of nodes, runs of deeper nodes]}"""
+        rows, counted = collections.defaultdict(lambda: [0, 0, 0]), set()
+        for node in self.events:
+            if node['scope'] != BACKWARD or node['sequence'] < 0:
+                continue
+            root, deeper, maker = node, 0, self.maker(node)
+            while maker is not None and self.origin(self.events[maker]):
+                root, deeper = self.origin(self.events[maker]), 1
+                maker = self.maker(root)
+            seen = maker is not None and not compare.unseen(self.events[maker]['name']) and not root['name'].endswith(GRAPH)
+            row = rows[self.events[maker]['name'] if seen else root['name']]
+            row[0] += seen and maker not in counted
+            row[1 + deeper] += 1
+            counted.add(maker)
+        return dict(rows)
+
+
+def main():
+    with open(sys.argv[1]) as f:
+        want = Events(json.load(f)['events']).rows()
+    with open(sys.argv[2]) as f:
+        report = json.load(f)
+    got = {row['name']: [row['count'], row['backward_count'], row['deeper_count']] for row in report['backward']['operators']}
+    for name in sorted(set(want) | set(got)):
+        if want.get(name) != got.get(name):
+            print('%-40s torch.profiler %s, mxbpf %s' % (name, want.get(name), got.get(name)))
+    for row in report['backward']['operators']:
+        if (row['count'] > 0) != (row['total_ns'] > 0) or (row['backward_count'] > 0) != (row['backward_ns'] > 0):
+            print('%-40s calls without time, or time without calls' % row['name'])
+            return 1
+    if want != got or not want:
+        return 1
+    print('equal: %d operators, %d runs of their nodes, %d of deeper ones' % (
+        len(want), sum(row[1] for row in want.values()), sum(row[2] for row in want.values())))
+    return 0
+
+
+sys.exit(main())
