@@ -8,11 +8,19 @@ load helpers
 JUDGE=$REPO/tests/judge_torch
 PERFETTO=$REPO/tests/perfetto
 
+READERS=$O/deps/readers/bin/python
+
 setup() {
 	need_root
 	need_torch
 	cd "$BATS_TEST_TMPDIR"
 	export TORCHINDUCTOR_CACHE_DIR=$O/deps/inductor
+}
+
+# mxbpf around exactly the section of a program: its tables are in mxbpf.json, its trace in trace.json.
+traced() { # PROGRAM MXBPF_ARGS
+	"$PYTHON_TORCH" "$REPO/tests/judge/drive.py" --tool "$MXBPF --pid {pid} --format json --trace trace.json ${2:-}" \
+		--stdout mxbpf.json -- "$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --bare
 }
 
 # A real job's recording, with its tables and its trace, made once for all tests that want them.
@@ -39,7 +47,8 @@ expect() {
 	recorded
 	node "$PERFETTO/engine.mjs" "$O/deps/perfetto" "$REAL/job_1.pt.trace.json" --json >engine.json ||
 		{ jq .errors engine.json; return 1; }
-	expect '.[0] as $e | .[1].tables as $t | ([$t.operator[].count] | add) == $e.slices.cpu_op + $e.slices.user_annotation' \
+	# And two iterations, which no table has.
+	expect '.[0] as $e | .[1].tables as $t | ([$t.operator[].count] | add) + 2 == $e.slices.cpu_op + $e.slices.user_annotation' \
 		engine.json "$REAL/report.json"
 	expect '.[0] as $e | ([.[1].tables.memory[] | .allocs + .frees] | add) as $n |
 		$e.slices.cpu_instant_event == $n and $e.counters == $n and $n > 100' engine.json "$REAL/report.json"
@@ -48,6 +57,54 @@ expect() {
 	expect '([.[0].operators[] | {name, n, total_ns}] | sort) as $e | [.[1].tables.operator[] |
 		{name, n: .count, total_ns}] as $t | ($e | length) > 50 and all($e[]; . as $row | any($t[]; . == $row))' \
 		engine.json "$REAL/report.json"
+}
+
+need_readers() {
+	[[ -x $READERS ]] && return 0
+	echo "no readers of traces at $READERS: run tests/setup.sh" >&2
+	return 1
+}
+
+# Operators and annotations as the table has them, from which the trace's iterations are its own.
+OPERATORS='([.[1].tables.operator[] | {(.name): .count}] | add)'
+
+@test "HolisticTraceAnalysis takes the trace of a PyTorch job: operators, iterations, the analyses that torch's own has" {
+	need_readers
+	recorded
+	"$READERS" "$REPO/tests/readers/read_hta.py" "$REAL/job_1.pt.trace.json" >hta.json
+	expect "(.[0].slices.cpu_op + .[0].slices.user_annotation | with_entries(select(.key | startswith(\"ProfilerStep#\") | not)))
+		== $OPERATORS" hta.json "$REAL/report.json"
+	# Three iterations: two from the end of one optimizer step to the end of the next, with the same operators in both.
+	expect '.[0] | .profiler_steps == [0, 1] and (.steps | keys == ["0", "1"] and .["0"] == .["1"] and (.["0"] | length) > 50)' \
+		hta.json
+	"$PYTHON_TORCH" "$JUDGE/prog.py" sgd --builtin builtin.json --keep kineto.json
+	"$READERS" "$REPO/tests/readers/read_hta.py" kineto.json >torch.json
+	expect '.[0].analyses == .[1].analyses and .[0].analyses.steps == "ok"' hta.json torch.json
+}
+
+@test "TensorBoard's plugin takes the trace of a PyTorch job: every view answers, operators and iterations are the table's" {
+	need_readers
+	recorded
+	mkdir -p logs/run
+	cp "$REAL/job_1.pt.trace.json" logs/run
+	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
+	expect '.[0] | .views == ["Overview", "Operator", "Trace", "Memory"] and all(.status[]; . == 200) and .errors == []' tb.json
+	expect '.[0] | .steps == ["0", "1"]' tb.json
+	# Annotations are no operators to it.
+	expect ".[0].operators as \$tb | $OPERATORS as \$t | [.[2].traceEvents[] | select(.cat == \"user_annotation\") | .name] as \$own |
+		\$tb == (\$t | with_entries(select(.key | IN(\$own[]) | not)))" tb.json "$REAL/report.json" "$REAL/job_1.pt.trace.json"
+	expect '.[0].memory_events > 100' tb.json
+}
+
+# What an exception leaves ends in one moment: a plugin that adds doubles would find it crossed, and leave it out.
+@test "TensorBoard's plugin counts every operator of a job full of exceptions" {
+	need_readers
+	traced exceptions
+	mkdir -p logs/run
+	cp trace.json logs/run/job_1.pt.trace.json
+	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
+	expect '.[0].errors == [] and any(.[1].traceEvents[]; .args.unwound?)' tb.json trace.json
+	expect ".[0].operators as \$tb | $OPERATORS as \$t | all(\$tb | to_entries[]; \$t[.key] == .value)" tb.json mxbpf.json
 }
 
 @test "an annotation's name with quotes, a backslash and a newline makes no broken trace, as it does of torch's" {
