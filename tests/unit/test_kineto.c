@@ -260,6 +260,69 @@ static void test_memory(void)
 	}
 }
 
+/* How the text comes out as "Input Dims". */
+static bool dims_are(const char *text, const char *want, bool string)
+{
+	struct tape t = kineto_tape();
+	struct trace r;
+	bool same;
+	char *got;
+
+	name(&t, 9, MXBPF_NAME_ARGS, text, strlen(text));
+	op(&t, PID, 1000, 2000, 0);
+	span(&t, OP, PID, 3000, 4000)->args_id = 9;
+	r = trace_of(&t);
+	got = cJSON_PrintUnformatted(arg(slice(&r, "cpu_op", 3000), "Input Dims"));
+	same = got && !strcmp(got, want) && cJSON_IsString(arg(slice(&r, "cpu_op", 3000), "Input Dims")) == string;
+	CHECK(num(r.json, "record_shapes") == 1 && !arg(slice(&r, "cpu_op", 1000), "Input Dims"));
+	free(got);
+	trace_free(&r);
+	tape_free(&t);
+	return same;
+}
+
+static void test_details(void)
+{
+	TEST("sizes, types and strides of tensors, and stacks, are what torch's own readers look for")
+	{
+		static const char args[] =
+			"[[8,3],[[2,2],[1]],[]]\n[\"float\",\"TensorList\",\"\"]\n[[3,1],[[2,1],[1]],[]]";
+		static const char stack[] = "nn.Module: Conv2d\nnet.py(3): forward \"x\"\ntrain.py(12): step";
+		struct tape t = kineto_tape();
+		struct mxbpf_span *s;
+		struct trace r;
+
+		name(&t, 7, MXBPF_NAME_ARGS, args, sizeof(args) - 1);
+		name(&t, 7, MXBPF_NAME_STACK, stack, sizeof(stack) - 1);
+		s = span(&t, OP, PID, 1000, 2000);
+		s->args_id = s->stack_id = 7;
+		span(&t, OP, PID, 3000, 4000)->args_id = 8; /* lost */
+		r = trace_of(&t);
+		CHECK(strstr(r.text,
+			     ",\"Input Dims\":[[8,3],[[2,2],[1]],[]],\"Input type\":[\"float\",\"TensorList\",\"\"],"
+			     "\"Input Strides\":[[3,1],[[2,1],[1]],[]],"));
+		CHECK(!strcmp(str(cJSON_GetObjectItem(slice(&r, "cpu_op", 1000), "args"), "Call stack"),
+			      "nn.Module: Conv2d;net.py(3): forward \"x\";train.py(12): step"));
+		CHECK(!arg(slice(&r, "cpu_op", 3000), "Input Dims") && !arg(slice(&r, "cpu_op", 3000), "Call stack"));
+		CHECK(num(r.json, "record_shapes") == 1 && num(r.json, "with_stack") == 1);
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("hostile sizes are a string, whatever they would have made of the file")
+	{
+		CHECK(dims_are("[[8, 3],[-1,0]]", "[[8,3],[-1,0]]", false) && dims_are("[]", "[]", false));
+		CHECK(dims_are("[[8,3]", "\"[[8,3]\"", true) && dims_are("[[8,3]]}", "\"[[8,3]]}\"", true));
+		CHECK(dims_are("[8,]", "\"[8,]\"", true) && dims_are("[,8]", "\"[,8]\"", true));
+		CHECK(dims_are("8", "\"8\"", true) && dims_are("[08]", "\"[08]\"", true) &&
+		      dims_are("[-]", "\"[-]\"", true));
+		CHECK(dims_are("[", "\"[\"", true) && dims_are("[\"a", "\"[\\\"a\"", true));
+		CHECK(dims_are("[\"a\\\"]", "\"[\\\"a\\\\\\\"]\"", true));
+		CHECK(dims_are("[[[[[[8]]]]]]", "\"[[[[[[8]]]]]]\"", true) &&
+		      dims_are("[\"\x01\"]", "\"[\\\"\\u0001\\\"]\"", true));
+	}
+}
+
 static void test_exceptions(void)
 {
 	TEST("what an exception left ends one in the other, for readers that add doubles, and before what begins then")
@@ -410,6 +473,7 @@ int main(int argc, char **argv)
 	test_arrows();
 	test_memory();
 	test_steps();
+	test_details();
 	test_exceptions();
 	UNIT_MAIN_END;
 }

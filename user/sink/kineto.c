@@ -5,6 +5,7 @@
  */
 #include "sink/kineto_plan.h"
 #include "sink/kineto_steps.h"
+#include "sink/kineto_text.h"
 #include "sink/trace.h"
 
 #include <stdio.h>
@@ -127,6 +128,15 @@ static void write_alloc(struct snk_trace *t, const struct snk_plan_alloc *a, uin
 
 /* ---- spans */
 
+static void write_detail(struct snk_trace *t, uint64_t id, snk_text_fn make)
+{
+	struct snk_text text = {"", 0};
+
+	if (id)
+		text = snk_trace_text(t, id, make);
+	out_write(t->s.out, text.data, text.len);
+}
+
 static void write_args(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place,
 		       const struct snk_number *nr)
 {
@@ -141,6 +151,12 @@ static void write_args(struct snk_trace *t, const struct mxbpf_span *s, const st
 		p = put_u64(p, s->flags & MXBPF_SPAN_BACKWARD ? MXBPF_SEQ_THREAD(s->seq) : 0);
 	}
 	p = put(p, ",\"Record function id\":0");
+	if (s->args_id || s->stack_id) {
+		out_filled(t->s.out, (size_t)(p - start));
+		write_detail(t, s->args_id, snk_text_args);
+		write_detail(t, s->stack_id, snk_text_stack);
+		start = p = out_reserve(t->s.out, SNK_EVENT_BYTES);
+	}
 	if (place->tid != s->tid) {
 		p = put(p, ",\"thread\":");
 		p = put_u64(p, s->tid);
