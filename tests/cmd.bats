@@ -268,7 +268,7 @@ complete_words() {
 	[[ $(complete_words mxbpf --probes op,w) == "op,wait" ]]
 	[[ $(complete_words mxbpf report --tra) == "" ]]
 	[[ $(complete_words mxbpf report a) == "a job.mxd" ]]
-	[[ $(complete_words mxbpf export f -f c) == "chrome" ]]
+	[[ $(complete_words mxbpf export f -f c) == "chrome chrome-classic" ]]
 	[[ " $(complete_words mxbpf --pid "$$") " == *" $$ "* ]]
 }
 

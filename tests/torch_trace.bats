@@ -10,6 +10,9 @@ PERFETTO=$REPO/tests/perfetto
 
 READERS=$O/deps/readers/bin/python
 
+# Operators and annotations as the table has them.
+OPERATORS='([.[1].tables.operator[] | {(.name): .count}] | add)'
+
 setup() {
 	need_root
 	need_torch
@@ -59,14 +62,20 @@ expect() {
 		engine.json "$REAL/report.json"
 }
 
+@test "the classic form has every span of the tables, by name, and Perfetto takes it" {
+	recorded
+	"$MXBPF" export "$REAL/job.mxd" -f chrome-classic -o classic.json
+	expect ".[0] | map(select(.ph == \"X\")) | all(.pid == \"CPU functions\" and .tid == 0 and .args == {})" classic.json
+	expect "([.[0][] | select(.ph == \"X\") | .name] | group_by(.) | map({(.[0]): length}) | add) == $OPERATORS" \
+		classic.json "$REAL/report.json"
+	node "$PERFETTO/engine.mjs" "$O/deps/perfetto" classic.json --json >engine.json
+}
+
 need_readers() {
 	[[ -x $READERS ]] && return 0
 	echo "no readers of traces at $READERS: run tests/setup.sh" >&2
 	return 1
 }
-
-# Operators and annotations as the table has them, from which the trace's iterations are its own.
-OPERATORS='([.[1].tables.operator[] | {(.name): .count}] | add)'
 
 @test "HolisticTraceAnalysis takes the trace of a PyTorch job: operators, iterations, the analyses that torch's own has" {
 	need_readers

@@ -351,6 +351,36 @@ static void test_exceptions(void)
 	}
 }
 
+static void test_classic(void)
+{
+	TEST("the classic form is an array of spans in one process, threads and lanes by index, the loss before them")
+	{
+		static const char hostile[] = "x\"},{\n";
+		struct tape t = tape_new();
+		struct trace r;
+		cJSON *e;
+
+		t.ops = &snk_chrome_classic;
+		name(&t, OP, MXBPF_NAME_SPAN, hostile, sizeof(hostile) - 1);
+		span(&t, API, PID + 1, 1000, 2000);
+		op(&t, PID, 1500, 4125, 0);
+		async_op(&t, PID, 1600, 9000, 3);
+		alloc(&t, 100, 100);
+		r = trace_of(&t);
+		CHECK(cJSON_IsArray(r.json) && cJSON_GetArraySize(r.json) == 4);
+		e = event(&r, "M", 0);
+		CHECK(!strcmp(str(cJSON_GetObjectItem(e, "args"), "name"), "CPU functions"));
+		CHECK(num(cJSON_GetObjectItem(arg(e, "otherData"), "loss"), "dropped") == 10);
+		e = event(&r, "X", 1);
+		CHECK(!strcmp(str(e, "name"), hostile) && !strcmp(str(e, "pid"), "CPU functions"));
+		CHECK(at_ns(e) == 1500 && end_ns(e) == 4125 && num(e, "tid") == 0);
+		CHECK(num(event(&r, "X", 0), "tid") == 1 && num(event(&r, "X", 2), "tid") == 2);
+		CHECK(!dropped(&r));
+		trace_free(&r);
+		tape_free(&t);
+	}
+}
+
 #define STEP  101
 #define OTHER 102
 #define OUTER 103
@@ -475,5 +505,6 @@ int main(int argc, char **argv)
 	test_steps();
 	test_details();
 	test_exceptions();
+	test_classic();
 	UNIT_MAIN_END;
 }
