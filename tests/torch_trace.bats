@@ -36,6 +36,23 @@ recorded() {
 	"$MXBPF" export "$REAL/job.mxd" -f chrome -o "$REAL/job_1.pt.trace.json"
 }
 
+# Slices with their names and categories, the allocator's reports, and the arrows, each end at exactly the start of its slice.
+same_trace() { # PROGRAM
+	"$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --builtin builtin.json 3>&- &
+	traced "$1"
+	wait $!
+	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json --trace trace.json
+}
+
+@test "slices, arrows and allocations are those of torch.profiler's own trace: a CNN" { same_trace sgd; }
+@test "slices, arrows and allocations are those of torch.profiler's own trace: a transformer" { same_trace transformer; }
+@test "slices, arrows and allocations are those of torch.profiler's own trace: double backward, custom Functions" {
+	same_trace custom
+}
+@test "slices, arrows and allocations are those of torch.profiler's own trace: TorchScript" { same_trace script; }
+@test "slices, arrows and allocations are those of torch.profiler's own trace: two Python threads" { same_trace threads; }
+@test "slices, arrows and allocations are those of torch.profiler's own trace: exceptions" { same_trace exceptions; }
+
 # expect JQ-CONDITION FILE...: prints what was compared if it does not hold.
 expect() {
 	local condition=$1
@@ -55,7 +72,7 @@ expect() {
 		engine.json "$REAL/report.json"
 	expect '.[0] as $e | ([.[1].tables.memory[] | .allocs + .frees] | add) as $n |
 		$e.slices.cpu_instant_event == $n and $e.counters == $n and $n > 100' engine.json "$REAL/report.json"
-	expect '.[0] | .flows == .flow_pairs_ok and .flows == .other_data.arrows and .other_data.loss.dropped == 0' engine.json
+	expect '.[0] | .flows == .flow_pairs_ok and .flows == .other_data.arrows and .flows == 48 and .other_data.loss.dropped == 0' engine.json
 	# By name, too: the engine's own sums are the table's, to the ns.
 	expect '([.[0].operators[] | {name, n, total_ns}] | sort) as $e | [.[1].tables.operator[] |
 		{name, n: .count, total_ns}] as $t | ($e | length) > 50 and all($e[]; . as $row | any($t[]; . == $row))' \
