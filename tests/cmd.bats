@@ -241,7 +241,7 @@ options_of_help() {
 	run groff -man -ww -z -Tutf8 mxbpf.1
 	[[ $status == 0 && -z $output ]]
 	[[ $(sed -n 's/^\.SH //p' mxbpf.1 | tr '\n' ,) == \
-		"NAME,SYNOPSIS,DESCRIPTION,COMMANDS,OPTIONS,COMMANDS THAT IT RUNS,CHILDREN,OUTPUT,INTERVALS,SIGNALS,OVERHEAD,LIMITS,EXIT STATUS,FILES,SECURITY,EXAMPLES," ]]
+		"NAME,SYNOPSIS,DESCRIPTION,COMMANDS,OPTIONS,COMMANDS THAT IT RUNS,CHILDREN,OUTPUT,WHAT IS NOT OFFERED,INTERVALS,SIGNALS,OVERHEAD,LIMITS,EXIT STATUS,FILES,SECURITY,EXAMPLES," ]]
 	page=$(groff -man -Tascii -P-cbou mxbpf.1)
 	while read -r option; do
 		[[ $page == *"$option"* ]]
@@ -268,7 +268,7 @@ complete_words() {
 	[[ $(complete_words mxbpf --probes op,w) == "op,wait" ]]
 	[[ $(complete_words mxbpf report --tra) == "" ]]
 	[[ $(complete_words mxbpf report a) == "a job.mxd" ]]
-	[[ $(complete_words mxbpf export f -f c) == "chrome" ]]
+	[[ $(complete_words mxbpf export f -f c) == "chrome chrome-classic" ]]
 	[[ " $(complete_words mxbpf --pid "$$") " == *" $$ "* ]]
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes a Debian machine able to build and test mxbpf: packages that lack, then MXNet, PyTorch,
-# Perfetto and kernels to boot under O/deps. Nothing else on the system changes. Quick when everything is there.
+# readers of traces and kernels to boot under O/deps. Nothing else on the system changes. Quick when everything is there.
 # usage: tests/setup.sh [O]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -58,8 +58,8 @@ find_python() { # FROM_MINOR TO_MINOR
 
 virtual_env() { # DIRECTORY REQUIREMENTS MODULE FROM_MINOR TO_MINOR
 	local stamp=$1/mxbpf.stamp want python
-	want=$(sha256sum "$2" "$0" | cut -c-64)
-	[[ -x $1/bin/python && $(cat "$stamp" 2>/dev/null) == "$want" ]] && return 0
+	want=$(sha256sum "$2" | cut -c-64)
+	[[ -x $1/bin/python && $(head -n 1 "$stamp" 2>/dev/null) == "$want" ]] && return 0
 	python=$(find_python "$4" "$5") || die "no Python 3.$4 to 3.$5 with venv: apt-get install python3-venv"
 	say "installing $(grep -v '^#' "$2" | tr '\n' ' ')under $1"
 	rm -rf "$1"
@@ -101,5 +101,6 @@ trap give_back EXIT
 debian_packages
 virtual_env "$VENV" tests/requirements.txt mxnet 8 11 # its numpy has no wheels beyond Python 3.11
 virtual_env "$DEPS/torch" tests/requirements-torch.txt torch 11 13
+virtual_env "$DEPS/readers" tests/requirements-readers.txt hta 10 12
 perfetto
 kernels

@@ -8,11 +8,22 @@ load helpers
 JUDGE=$REPO/tests/judge_torch
 PERFETTO=$REPO/tests/perfetto
 
+READERS=$O/deps/readers/bin/python
+
+# Operators and annotations as the table has them.
+OPERATORS='([.[1].tables.operator[] | {(.name): .count}] | add)'
+
 setup() {
 	need_root
 	need_torch
 	cd "$BATS_TEST_TMPDIR"
 	export TORCHINDUCTOR_CACHE_DIR=$O/deps/inductor
+}
+
+# mxbpf around exactly the section of a program: its tables are in mxbpf.json, its trace in trace.json.
+traced() { # PROGRAM MXBPF_ARGS
+	"$PYTHON_TORCH" "$REPO/tests/judge/drive.py" --tool "$MXBPF --pid {pid} --format json --trace trace.json ${2:-}" \
+		--stdout mxbpf.json -- "$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --bare
 }
 
 # A real job's recording, with its tables and its trace, made once for all tests that want them.
@@ -24,6 +35,23 @@ recorded() {
 	"$MXBPF" report "$REAL/job.mxd" --format json >"$REAL/report.json"
 	"$MXBPF" export "$REAL/job.mxd" -f chrome -o "$REAL/job_1.pt.trace.json"
 }
+
+# Slices with their names and categories, the allocator's reports, and the arrows, each end at exactly the start of its slice.
+same_trace() { # PROGRAM
+	"$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --builtin builtin.json 3>&- &
+	traced "$1"
+	wait $!
+	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json --trace trace.json
+}
+
+@test "slices, arrows and allocations are those of torch.profiler's own trace: a CNN" { same_trace sgd; }
+@test "slices, arrows and allocations are those of torch.profiler's own trace: a transformer" { same_trace transformer; }
+@test "slices, arrows and allocations are those of torch.profiler's own trace: double backward, custom Functions" {
+	same_trace custom
+}
+@test "slices, arrows and allocations are those of torch.profiler's own trace: TorchScript" { same_trace script; }
+@test "slices, arrows and allocations are those of torch.profiler's own trace: two Python threads" { same_trace threads; }
+@test "slices, arrows and allocations are those of torch.profiler's own trace: exceptions" { same_trace exceptions; }
 
 # expect JQ-CONDITION FILE...: prints what was compared if it does not hold.
 expect() {
@@ -39,15 +67,70 @@ expect() {
 	recorded
 	node "$PERFETTO/engine.mjs" "$O/deps/perfetto" "$REAL/job_1.pt.trace.json" --json >engine.json ||
 		{ jq .errors engine.json; return 1; }
-	expect '.[0] as $e | .[1].tables as $t | ([$t.operator[].count] | add) == $e.slices.cpu_op + $e.slices.user_annotation' \
+	# And two iterations, which no table has.
+	expect '.[0] as $e | .[1].tables as $t | ([$t.operator[].count] | add) + 2 == $e.slices.cpu_op + $e.slices.user_annotation' \
 		engine.json "$REAL/report.json"
 	expect '.[0] as $e | ([.[1].tables.memory[] | .allocs + .frees] | add) as $n |
 		$e.slices.cpu_instant_event == $n and $e.counters == $n and $n > 100' engine.json "$REAL/report.json"
-	expect '.[0] | .flows == .flow_pairs_ok and .flows == .other_data.arrows and .other_data.loss.dropped == 0' engine.json
+	expect '.[0] | .flows == .flow_pairs_ok and .flows == .other_data.arrows and .flows == 48 and .other_data.loss.dropped == 0' engine.json
 	# By name, too: the engine's own sums are the table's, to the ns.
 	expect '([.[0].operators[] | {name, n, total_ns}] | sort) as $e | [.[1].tables.operator[] |
 		{name, n: .count, total_ns}] as $t | ($e | length) > 50 and all($e[]; . as $row | any($t[]; . == $row))' \
 		engine.json "$REAL/report.json"
+}
+
+@test "the classic form has every span of the tables, by name, and Perfetto takes it" {
+	recorded
+	"$MXBPF" export "$REAL/job.mxd" -f chrome-classic -o classic.json
+	expect ".[0] | map(select(.ph == \"X\")) | all(.pid == \"CPU functions\" and .tid == 0 and .args == {})" classic.json
+	expect "([.[0][] | select(.ph == \"X\") | .name] | group_by(.) | map({(.[0]): length}) | add) == $OPERATORS" \
+		classic.json "$REAL/report.json"
+	node "$PERFETTO/engine.mjs" "$O/deps/perfetto" classic.json --json >engine.json
+}
+
+need_readers() {
+	[[ -x $READERS ]] && return 0
+	echo "no readers of traces at $READERS: run tests/setup.sh" >&2
+	return 1
+}
+
+@test "HolisticTraceAnalysis takes the trace of a PyTorch job: operators, iterations, the analyses that torch's own has" {
+	need_readers
+	recorded
+	"$READERS" "$REPO/tests/readers/read_hta.py" "$REAL/job_1.pt.trace.json" >hta.json
+	expect "(.[0].slices.cpu_op + .[0].slices.user_annotation | with_entries(select(.key | startswith(\"ProfilerStep#\") | not)))
+		== $OPERATORS" hta.json "$REAL/report.json"
+	# Three iterations: two from the end of one optimizer step to the end of the next, with the same operators in both.
+	expect '.[0] | .profiler_steps == [0, 1] and (.steps | keys == ["0", "1"] and .["0"] == .["1"] and (.["0"] | length) > 50)' \
+		hta.json
+	"$PYTHON_TORCH" "$JUDGE/prog.py" sgd --builtin builtin.json --keep kineto.json
+	"$READERS" "$REPO/tests/readers/read_hta.py" kineto.json >torch.json
+	expect '.[0].analyses == .[1].analyses and .[0].analyses.steps == "ok"' hta.json torch.json
+}
+
+@test "TensorBoard's plugin takes the trace of a PyTorch job: every view answers, operators and iterations are the table's" {
+	need_readers
+	recorded
+	mkdir -p logs/run
+	cp "$REAL/job_1.pt.trace.json" logs/run
+	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
+	expect '.[0] | .views == ["Overview", "Operator", "Trace", "Memory"] and all(.status[]; . == 200) and .errors == []' tb.json
+	expect '.[0] | .steps == ["0", "1"]' tb.json
+	# Annotations are no operators to it.
+	expect ".[0].operators as \$tb | $OPERATORS as \$t | [.[2].traceEvents[] | select(.cat == \"user_annotation\") | .name] as \$own |
+		\$tb == (\$t | with_entries(select(.key | IN(\$own[]) | not)))" tb.json "$REAL/report.json" "$REAL/job_1.pt.trace.json"
+	expect '.[0].memory_events > 100' tb.json
+}
+
+# What an exception leaves ends in one moment: a plugin that adds doubles would find it crossed, and leave it out.
+@test "TensorBoard's plugin counts every operator of a job full of exceptions" {
+	need_readers
+	traced exceptions
+	mkdir -p logs/run
+	cp trace.json logs/run/job_1.pt.trace.json
+	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
+	expect '.[0].errors == [] and any(.[1].traceEvents[]; .args.unwound?)' tb.json trace.json
+	expect ".[0].operators as \$tb | $OPERATORS as \$t | all(\$tb | to_entries[]; \$t[.key] == .value)" tb.json mxbpf.json
 }
 
 @test "an annotation's name with quotes, a backslash and a newline makes no broken trace, as it does of torch's" {

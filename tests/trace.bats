@@ -75,6 +75,15 @@ real_recording() {
 	done
 }
 
+@test "a real job's trace in the classic form has the same slices, lanes for those that overlap" {
+	real_recording
+	"$MXBPF" report "$REAL" --format json >"$BATS_TEST_TMPDIR/report.json"
+	"$MXBPF" export "$REAL" -f chrome-classic -o "$BATS_TEST_TMPDIR/t.json"
+	engine "$BATS_TEST_TMPDIR/t.json"
+	expect '([.[0].slices[]] | add) == ([.[1].tables[][].count // 0] | add)' \
+		"$BATS_TEST_TMPDIR"/{engine,report}.json
+}
+
 @test "a real job's trace opens in Perfetto's user interface, its tracks and arrows to be seen" {
 	real_recording
 	"$MXBPF" export "$REAL" -o "$BATS_TEST_TMPDIR/t.json.gz"

@@ -57,9 +57,10 @@ class Builtin:
                 count[e.name, kineto.tensors(e.input_dtypes, e.structured_input_shapes)] += 1
         return kineto.listed(count)
 
-    def report(self):
+    def report(self, keep=None):
+        """keep: where torch's own trace is to stay."""
         with tempfile.TemporaryDirectory() as directory:
-            path = os.path.join(directory, 'trace.json')
+            path = keep or os.path.join(directory, 'trace.json')
             self.profile.export_chrome_trace(path)
             trace = kineto.read(path)
         return {'rows': self.rows(), 'events': self.events(), 'memory': kineto.memory(trace),

@@ -168,6 +168,18 @@ def differences(kind, a, b):
             yield '%-7s %-60s %8d %8d' % (kind, ' -> '.join(key), a[key], b[key])
 
 
+def trace_differences(path, trace):
+    """Of what the counts above do not show: categories, and every report of the allocator; the order of frees is not the same in
+    two runs, not torch.profiler's either."""
+    with open(path) as f:
+        data = json.load(f)
+    own, its = {e['name'] for e in data['events'] if e['annotation']}, kineto.annotations(trace)
+    yield from ('annotation %s' % name for name in sorted(own ^ its))
+    for device, steps in ({} if 'other_thread' in data else data['memory'] or {}).items():
+        if sorted(kineto.memory(trace).get(device, [])) != sorted(steps):
+            yield 'memory  %s: not the same reports one by one' % device
+
+
 def without_tensors(slices):
     names = collections.Counter()
     for (name, _), n in slices.items():
@@ -192,6 +204,8 @@ def main():
         add_trace(b, kind.links(trace), kind.slices(trace))
     wrong = ['lost    %s says: %s' % (side.name, side.lost) for side in (a, b) if side.lost]
     wrong += [*row_differences(a, b), *memory_differences(a.memory, b.memory)]
+    if args.trace:
+        wrong += trace_differences(args.builtin, trace)
     if b.links is not None:
         wrong += differences('arrow', a.links, b.links)
         wrong += differences('slice', without_tensors(a.slices), without_tensors(b.slices))

@@ -39,12 +39,16 @@ def tensors(types, sizes):
 
 
 def slices(trace):
-    """[[name, sizes and types of its tensors, how many]]"""
+    """[[name, sizes and types of its tensors, how many]], without iterations, which mxbpf finds where no program marks them."""
     count = collections.Counter()
     for e in trace:
-        if e.get('ph') == 'X' and e.get('cat') in SLICES:
+        if e.get('ph') == 'X' and e.get('cat') in SLICES and not e['name'].startswith('ProfilerStep#'):
             count[e['name'], tensors(e['args'].get('Input type'), e['args'].get('Input Dims'))] += 1
     return listed(count)
+
+
+def annotations(trace):
+    return {e['name'] for e in trace if e.get('cat') == 'user_annotation' and not e['name'].startswith('ProfilerStep#')}
 
 
 def listed(count):

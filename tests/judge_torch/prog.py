@@ -7,6 +7,7 @@
   prog.py NAME --builtin OUT --gates     both: for a run with two profilers
   --shapes        torch.profiler with record_shapes: it keeps tensors alive, hence sees other frees
   --all-threads   torch.profiler with the rows of all threads and without memory
+  --keep TRACE    torch.profiler's own trace stays there
   --result OUT    a hash of what the section computed
 """
 import argparse
@@ -36,6 +37,7 @@ def parse_args():
     p.add_argument('--gates', action='store_true')
     p.add_argument('--shapes', action='store_true')
     p.add_argument('--all-threads', action='store_true')
+    p.add_argument('--keep', metavar='TRACE')
     p.add_argument('--result', metavar='OUT')
     args = p.parse_args()
     if args.bare == bool(args.builtin):
@@ -67,7 +69,7 @@ def measure(args, section):
 
 def report(args, builtin, program):
     """The work of a second thread, which torch.profiler does not see there, is done once more in this one for it."""
-    data = dict(builtin.report(), program=args.name, torch=torch.__version__)
+    data = dict(builtin.report(args.keep), program=args.name, torch=torch.__version__)
     if hasattr(program, 'other') and not args.all_threads:
         data['own_calls'] = dict(program.calls)
         other = Builtin(args.shapes)

@@ -124,7 +124,8 @@ async function main(args) {
   const bytes = new Uint8Array(fs.readFileSync(file));
   const text = bytes[0] === 0x1f && bytes[1] === 0x8b ? zlib.gunzipSync(bytes) : Buffer.from(bytes.buffer);
   const engine = await openTrace(deps, bytes);
-  const result = await inspect(engine.query, JSON.parse(text));
+  const trace = JSON.parse(text);
+  const result = await inspect(engine.query, Array.isArray(trace) ? { traceEvents: trace } : trace);
   engine.close();
   console.log(JSON.stringify(result, null, args.includes('--json') ? 0 : 2));
   return result.errors.length ? 1 : 0;

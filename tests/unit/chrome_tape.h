@@ -26,7 +26,8 @@
 
 struct tape {
 	struct buf recs;
-	size_t window_recs; /* records a window; 0: all in one */
+	size_t window_recs;	   /* records a window; 0: all in one */
+	const struct snk_ops *ops; /* NULL: snk_chrome */
 	size_t pos;
 	struct mdl *model;
 	struct mdl_session session;
@@ -180,7 +181,7 @@ static inline int tape_write(struct tape *t, const char *path)
 	ret = out_open(path, false, &o, &e);
 	if (ret)
 		return ret;
-	ret = snk_write(&snk_chrome, &in, &opts, o, &e);
+	ret = snk_write(t->ops ? t->ops : &snk_chrome, &in, &opts, o, &e);
 	if (ret) {
 		printf("# %s\n", e.why);
 		out_abort(o);
@@ -216,7 +217,7 @@ static inline struct trace trace_of(struct tape *t)
 	fclose(f);
 	r.json = cJSON_ParseWithOpts(r.text, NULL, 1);
 	CHECK(r.json != NULL);
-	r.events = cJSON_GetObjectItem(r.json, "traceEvents");
+	r.events = cJSON_IsArray(r.json) ? r.json : cJSON_GetObjectItem(r.json, "traceEvents");
 	r.other = cJSON_GetObjectItem(r.json, "otherData");
 	CHECK(cJSON_IsArray(r.events));
 	return r;

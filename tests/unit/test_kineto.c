@@ -260,6 +260,127 @@ static void test_memory(void)
 	}
 }
 
+/* How the text comes out as "Input Dims". */
+static bool dims_are(const char *text, const char *want, bool string)
+{
+	struct tape t = kineto_tape();
+	struct trace r;
+	bool same;
+	char *got;
+
+	name(&t, 9, MXBPF_NAME_ARGS, text, strlen(text));
+	op(&t, PID, 1000, 2000, 0);
+	span(&t, OP, PID, 3000, 4000)->args_id = 9;
+	r = trace_of(&t);
+	got = cJSON_PrintUnformatted(arg(slice(&r, "cpu_op", 3000), "Input Dims"));
+	same = got && !strcmp(got, want) && cJSON_IsString(arg(slice(&r, "cpu_op", 3000), "Input Dims")) == string;
+	CHECK(num(r.json, "record_shapes") == 1 && !arg(slice(&r, "cpu_op", 1000), "Input Dims"));
+	free(got);
+	trace_free(&r);
+	tape_free(&t);
+	return same;
+}
+
+static void test_details(void)
+{
+	TEST("sizes, types and strides of tensors, and stacks, are what torch's own readers look for")
+	{
+		static const char args[] =
+			"[[8,3],[[2,2],[1]],[]]\n[\"float\",\"TensorList\",\"\"]\n[[3,1],[[2,1],[1]],[]]";
+		static const char stack[] = "nn.Module: Conv2d\nnet.py(3): forward \"x\"\ntrain.py(12): step";
+		struct tape t = kineto_tape();
+		struct mxbpf_span *s;
+		struct trace r;
+
+		name(&t, 7, MXBPF_NAME_ARGS, args, sizeof(args) - 1);
+		name(&t, 7, MXBPF_NAME_STACK, stack, sizeof(stack) - 1);
+		s = span(&t, OP, PID, 1000, 2000);
+		s->args_id = s->stack_id = 7;
+		span(&t, OP, PID, 3000, 4000)->args_id = 8; /* lost */
+		r = trace_of(&t);
+		CHECK(strstr(r.text,
+			     ",\"Input Dims\":[[8,3],[[2,2],[1]],[]],\"Input type\":[\"float\",\"TensorList\",\"\"],"
+			     "\"Input Strides\":[[3,1],[[2,1],[1]],[]],"));
+		CHECK(!strcmp(str(cJSON_GetObjectItem(slice(&r, "cpu_op", 1000), "args"), "Call stack"),
+			      "nn.Module: Conv2d;net.py(3): forward \"x\";train.py(12): step"));
+		CHECK(!arg(slice(&r, "cpu_op", 3000), "Input Dims") && !arg(slice(&r, "cpu_op", 3000), "Call stack"));
+		CHECK(num(r.json, "record_shapes") == 1 && num(r.json, "with_stack") == 1);
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("hostile sizes are a string, whatever they would have made of the file")
+	{
+		CHECK(dims_are("[[8, 3],[-1,0]]", "[[8,3],[-1,0]]", false) && dims_are("[]", "[]", false));
+		CHECK(dims_are("[[8,3]", "\"[[8,3]\"", true) && dims_are("[[8,3]]}", "\"[[8,3]]}\"", true));
+		CHECK(dims_are("[8,]", "\"[8,]\"", true) && dims_are("[,8]", "\"[,8]\"", true));
+		CHECK(dims_are("8", "\"8\"", true) && dims_are("[08]", "\"[08]\"", true) &&
+		      dims_are("[-]", "\"[-]\"", true));
+		CHECK(dims_are("[", "\"[\"", true) && dims_are("[\"a", "\"[\\\"a\"", true));
+		CHECK(dims_are("[\"a\\\"]", "\"[\\\"a\\\\\\\"]\"", true));
+		CHECK(dims_are("[[[[[[8]]]]]]", "\"[[[[[[8]]]]]]\"", true) &&
+		      dims_are("[\"\x01\"]", "\"[\\\"\\u0001\\\"]\"", true));
+	}
+}
+
+static void test_exceptions(void)
+{
+	TEST("what an exception left ends one in the other, for readers that add doubles, and before what begins then")
+	{
+		struct tape t = kineto_tape();
+		struct trace r;
+		double end[4];
+		int i;
+
+		for (i = 0; i < 3; i++) {
+			span(&t, OP, PID, 766461 - (uint64_t)i * 1000, 838338)->flags = MXBPF_SPAN_UNWOUND;
+			span(&t, OP, PID + 1, 766461 - (uint64_t)i * 1000, 838338)->flags = MXBPF_SPAN_UNWOUND;
+		}
+		op(&t, PID, 838338, 839000, 0);
+		r = trace_of(&t);
+		for (i = 0; i < 3; i++) {
+			cJSON *e = slice(&r, "cpu_op", 766461 - i * 1000);
+
+			end[i] = num(e, "ts") + num(e, "dur");
+			CHECK(cJSON_IsTrue(arg(e, "unwound")) && end[i] < 838.338 && end[i] > 838.3);
+			CHECK(!i || end[i] > end[i - 1]);
+		}
+		CHECK(!dropped(&r));
+		trace_free(&r);
+		tape_free(&t);
+	}
+}
+
+static void test_classic(void)
+{
+	TEST("the classic form is an array of spans in one process, threads and lanes by index, the loss before them")
+	{
+		static const char hostile[] = "x\"},{\n";
+		struct tape t = tape_new();
+		struct trace r;
+		cJSON *e;
+
+		t.ops = &snk_chrome_classic;
+		name(&t, OP, MXBPF_NAME_SPAN, hostile, sizeof(hostile) - 1);
+		span(&t, API, PID + 1, 1000, 2000);
+		op(&t, PID, 1500, 4125, 0);
+		async_op(&t, PID, 1600, 9000, 3);
+		alloc(&t, 100, 100);
+		r = trace_of(&t);
+		CHECK(cJSON_IsArray(r.json) && cJSON_GetArraySize(r.json) == 4);
+		e = event(&r, "M", 0);
+		CHECK(!strcmp(str(cJSON_GetObjectItem(e, "args"), "name"), "CPU functions"));
+		CHECK(num(cJSON_GetObjectItem(arg(e, "otherData"), "loss"), "dropped") == 10);
+		e = event(&r, "X", 1);
+		CHECK(!strcmp(str(e, "name"), hostile) && !strcmp(str(e, "pid"), "CPU functions"));
+		CHECK(at_ns(e) == 1500 && end_ns(e) == 4125 && num(e, "tid") == 0);
+		CHECK(num(event(&r, "X", 0), "tid") == 1 && num(event(&r, "X", 2), "tid") == 2);
+		CHECK(!dropped(&r));
+		trace_free(&r);
+		tape_free(&t);
+	}
+}
+
 #define STEP  101
 #define OTHER 102
 #define OUTER 103
@@ -287,8 +408,8 @@ static const char *steps(struct tape *t, uint32_t tid, char buf[200])
 		if (strncmp(str(e, "name"), "ProfilerStep#", 13) || num(e, "tid") != tid)
 			continue;
 		CHECK(!strcmp(str(e, "cat"), "user_annotation") && arg_num(e, "External id") > 0);
-		len += (size_t)snprintf(buf + len, 200 - len, "%s:%g-%g ", str(e, "name") + 13, num(e, "ts"),
-					num(e, "ts") + num(e, "dur"));
+		len += (size_t)snprintf(buf + len, 200 - len, "%s:%g-%g ", str(e, "name") + 13, num(e, "ts") - 0.002,
+					num(e, "ts") + num(e, "dur") - 0.001);
 	}
 	CHECK(!dropped(&r));
 	trace_free(&r);
@@ -382,5 +503,8 @@ int main(int argc, char **argv)
 	test_arrows();
 	test_memory();
 	test_steps();
+	test_details();
+	test_exceptions();
+	test_classic();
 	UNIT_MAIN_END;
 }

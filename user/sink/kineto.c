@@ -5,6 +5,7 @@
  */
 #include "sink/kineto_plan.h"
 #include "sink/kineto_steps.h"
+#include "sink/kineto_text.h"
 #include "sink/trace.h"
 
 #include <stdio.h>
@@ -12,11 +13,22 @@
 /* torch::DeviceType of a device: ours are one more, for 0 is "no device". A CPU has no number. */
 #define DEVICE_CPU 1
 
+/* Frames of a thread that BPF holds open at a time (MXBPF_FRAMES_MAX). */
+#define NESTING_MAX 32
+
 struct kineto {
 	struct snk_trace t;
 	struct snk_numbers numbers;
 	struct snk_steps steps;
-	size_t alloc; /* the next to be written */
+	size_t alloc;	     /* the next to be written */
+	struct hash left_of; /* (tgid, tid) -> index + 1 in left */
+	struct buf left;     /* struct left */
+};
+
+/* The frames of a thread that an exception left. */
+struct left {
+	uint64_t end_ns; /* of those that were closed last, */
+	uint64_t n;	 /* so many so far */
 };
 
 /* ---- before the spans */
@@ -116,6 +128,15 @@ static void write_alloc(struct snk_trace *t, const struct snk_plan_alloc *a, uin
 
 /* ---- spans */
 
+static void write_detail(struct snk_trace *t, uint64_t id, snk_text_fn make)
+{
+	struct snk_text text = {"", 0};
+
+	if (id)
+		text = snk_trace_text(t, id, make);
+	out_write(t->s.out, text.data, text.len);
+}
+
 static void write_args(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place,
 		       const struct snk_number *nr)
 {
@@ -130,6 +151,12 @@ static void write_args(struct snk_trace *t, const struct mxbpf_span *s, const st
 		p = put_u64(p, s->flags & MXBPF_SPAN_BACKWARD ? MXBPF_SEQ_THREAD(s->seq) : 0);
 	}
 	p = put(p, ",\"Record function id\":0");
+	if (s->args_id || s->stack_id) {
+		out_filled(t->s.out, (size_t)(p - start));
+		write_detail(t, s->args_id, snk_text_args);
+		write_detail(t, s->stack_id, snk_text_stack);
+		start = p = out_reserve(t->s.out, SNK_EVENT_BYTES);
+	}
 	if (place->tid != s->tid) {
 		p = put(p, ",\"thread\":");
 		p = put_u64(p, s->tid);
@@ -144,6 +171,32 @@ static void write_args(struct snk_trace *t, const struct mxbpf_span *s, const st
 	p = put_u64(p, nr->ev_idx);
 	p = put(p, "}}");
 	out_filled(t->s.out, (size_t)(p - start));
+}
+
+/*
+ * Frames that an exception left all end when the thread's next event comes, and the inner comes first. Readers that add
+ * start and duration as doubles need each to end within the one around it, and all before what begins then.
+ */
+static uint64_t shown_ns(struct kineto *k, const struct mxbpf_span *s)
+{
+	uint64_t end_ns = s->h.ts_ns + s->dur_ns, back_ns;
+	struct left new = {.end_ns = end_ns}, *l;
+	uint64_t *at;
+
+	if (!(s->flags & MXBPF_SPAN_UNWOUND))
+		return s->dur_ns;
+	at = hash_put(&k->left_of, s->h.tgid, s->tid);
+	if (!at || (!*at && buf_put(&k->left, &new, sizeof(new)))) {
+		snk_trace_no_memory(&k->t);
+		return s->dur_ns;
+	}
+	if (!*at)
+		*at = buf_count(&k->left, struct left);
+	l = buf_at(&k->left, struct left, *at - 1);
+	if (l->end_ns != end_ns)
+		*l = new;
+	back_ns = l->n < NESTING_MAX ? NESTING_MAX - l->n++ : 1;
+	return s->dur_ns > back_ns ? s->dur_ns - back_ns : s->dur_ns;
 }
 
 /* Exactly at the start of its span, and behind it in the file: that is how viewers tell which span is meant. */
@@ -173,14 +226,15 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	p = put(start, "\",");
 	p = put_where(t, p, s->h.tgid, place->tid, s->h.ts_ns);
 	p = put(p, ",\"dur\":");
-	p = put_us(p, s->dur_ns);
+	p = put_us(p, shown_ns((struct kineto *)t, s));
 	out_filled(t->s.out, (size_t)(p - start));
 	write_args(t, s, place, nr);
 	if (nr->arrow)
 		write_arrow(t, s, place->tid, nr->arrow);
 }
 
-/* Behind all spans: of those that begin with it, the ones that enclose it are to be found first. */
+/* From 2 ns behind the end of the one before to 1 ns behind its own: readers that add start and duration as doubles
+ * find it around the optimizer's step with which it ends, and apart from the next. */
 static void write_steps(struct kineto *k)
 {
 	uint32_t external_id = (uint32_t)k->t.plan.nspans;
@@ -193,9 +247,9 @@ static void write_steps(struct kineto *k)
 		p = put(start, ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#");
 		p = put_u64(p, step.nr);
 		p = put(p, "\",");
-		p = put_where(&k->t, p, step.tgid, step.tid, step.start_ns);
+		p = put_where(&k->t, p, step.tgid, step.tid, step.start_ns + 2);
 		p = put(p, ",\"dur\":");
-		p = put_us(p, step.end_ns - step.start_ns);
+		p = put_us(p, step.end_ns - step.start_ns - 1);
 		p = put(p, ",\"args\":{\"External id\":");
 		p = put_u64(p, ++external_id);
 		p = put(p, ",\"Record function id\":0,\"synthesised\":true}}");
@@ -277,6 +331,8 @@ static void kineto_fini(struct snk *s)
 {
 	snk_numbers_fini(&((struct kineto *)s)->numbers);
 	snk_steps_fini(&((struct kineto *)s)->steps);
+	hash_fini(&((struct kineto *)s)->left_of);
+	buf_fini(&((struct kineto *)s)->left);
 	snk_trace_fini(s);
 }
 

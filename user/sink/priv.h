@@ -5,8 +5,8 @@
 
 #include "sink/sink.h"
 
-extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk_csv, snk_chrome, snk_kineto, snk_torch,
-	snk_torch_classic;
+extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk_csv, snk_chrome, snk_kineto,
+	snk_chrome_classic, snk_torch, snk_torch_classic;
 
 /* registry.c: the sink that writes this session for `ops`: itself, or one of another form. */
 const struct snk_ops *snk_form(const struct snk_ops *ops, const struct mdl_session *s);

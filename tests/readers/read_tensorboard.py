@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Serves a directory of traces by TensorBoard on the loopback, asks its PyTorch plugin for every view, and prints, as one JSON
+object, what it answers.
+
+  read_tensorboard.py LOGDIR
+
+LOGDIR/RUN/WORKER.pt.trace.json is the one trace. `status`: that of each request; `operators`: calls by name; `steps`: names;
+`errors`: what the plugin logged.
+"""
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+PLUGIN = '/data/plugin/pytorch_profiler/'
+VIEWS = ('overview', 'operation', 'operation/table', 'trace', 'memory', 'memory_curve', 'memory_events')
+
+
+class Server:
+    def __init__(self, logdir, log):
+        command = [sys.executable, '-m', 'tensorboard.main', '--logdir', logdir, '--host', '127.0.0.1', '--port', '0']
+        self.log = log
+        self.process = subprocess.Popen(command, stdout=log, stderr=log, env=dict(os.environ, NO_PROXY='*'))
+        self.url = self.wait(lambda: re.search(r'http://[0-9.:]+', self.said()))[0]
+
+    def said(self):
+        with open(self.log.name) as f:
+            return f.read()
+
+    def wait(self, ready):
+        end = time.monotonic() + 60
+        while time.monotonic() < end and self.process.poll() is None:
+            got = ready()
+            if got:
+                return got
+            time.sleep(0.1)
+        sys.exit('tensorboard: %s' % self.said())
+
+    def ask(self, what, **args):
+        query = '&'.join('%s=%s' % arg for arg in args.items())
+        try:
+            with urllib.request.urlopen(self.url + PLUGIN + what + '?' + query) as answer:
+                data = answer.read()
+                if answer.headers.get('Content-Encoding') == 'gzip' or data[:2] == b'\x1f\x8b':
+                    data = gzip.decompress(data)
+                return answer.status, json.loads(data)
+        except urllib.error.HTTPError as e:
+            return e.code, None
+
+    def loaded(self):
+        status, runs = self.ask('runs')
+        return status == 200 and runs['runs'] and not runs['loading'] and runs['runs']
+
+
+def main():
+    with open('tensorboard.log', 'w') as log:
+        server = Server(sys.argv[1], log)
+        try:
+            run = server.wait(server.loaded)[0]
+            views = server.ask('views', run=run)[1]
+            worker = server.ask('workers', run=run, view='Overview')[1][0]
+            span = server.ask('spans', run=run, worker=worker)[1]
+            where = {'run': run, 'worker': worker, 'span': span[0] if span else '', 'group_by': 'Operation'}
+            answers = {view: server.ask(view, **where) for view in VIEWS}
+        finally:
+            server.process.terminate()
+            server.process.wait()
+        json.dump({
+            'views': views,
+            'status': {view: status for view, (status, _) in answers.items()},
+            'operators': {row['name']: row['calls'] for row in answers['operation/table'][1]['data']},
+            'stacks': any(row['has_call_stack'] for row in answers['operation/table'][1]['data']),
+            'steps': [row[0] for row in answers['overview'][1]['steps']['rows']],
+            'memory_events': len(answers['memory_events'][1]['rows'].get('CPU', [])),
+            'slices': len([e for e in answers['trace'][1]['traceEvents'] if e.get('ph') == 'X']),
+            'errors': re.findall(r'^[EC]\d{4} .*', server.said(), re.M),
+        }, sys.stdout)
+
+
+main()

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What EventList.export_chrome_trace() of torch.autograd.profiler wrote in 2018, and wrote for years: an array of
+ * spans, all in one process "CPU functions", threads by their index. No arrows and no memory; those are in the form of
+ * today. Two things differ: spans come by their ends, for which viewers do not care, and before them stands who, when
+ * and what was lost.
+ */
+#include "sink/trace.h"
+
+#define PROCESS "\"pid\":\"CPU functions\",\"tid\":"
+
+struct classic {
+	struct snk_trace t;
+	struct hash index; /* (tgid, tid) -> index of the thread or lane, from 1 */
+};
+
+static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place)
+{
+	const uint64_t *index = hash_get(&((struct classic *)t)->index, s->h.tgid, place->tid);
+	struct snk_text name = snk_trace_text(t, s->name_id, snk_text_name);
+	char *start, *p;
+
+	out_puts(t->s.out, ",\n{\"name\":\"");
+	out_write(t->s.out, name.data, name.len);
+	start = out_reserve(t->s.out, SNK_EVENT_BYTES);
+	p = put(start, "\",\"ph\":\"X\",\"ts\":");
+	p = put_us(p, s->h.ts_ns - t->base_ns);
+	p = put(p, ",\"dur\":");
+	p = put_us(p, s->dur_ns);
+	p = put(p, "," PROCESS);
+	p = put_u64(p, index ? *index - 1 : 0);
+	p = put(p, ",\"args\":{}}");
+	out_filled(t->s.out, (size_t)(p - start));
+}
+
+static const struct snk_form form = {.span = write_span};
+
+static int classic_begin(struct snk *s)
+{
+	((struct snk_trace *)s)->form = &form;
+	return 0;
+}
+
+static int classic_surveyed(struct snk *s)
+{
+	struct classic *c = (struct classic *)s;
+	const struct buf *tracks = &c->t.plan.tracks;
+	int ret = snk_trace_plan(&c->t);
+	uint64_t *index;
+	size_t i;
+
+	for (i = 0; i < buf_count(tracks, struct snk_plan_track) && !ret; i++) {
+		const struct snk_plan_track *k = buf_at(tracks, struct snk_plan_track, i);
+
+		index = hash_put(&c->index, k->tgid, k->tid);
+		if (index)
+			*index = i + 1;
+		else
+			ret = snk_trace_no_memory(&c->t);
+	}
+	if (ret)
+		return ret;
+	out_puts(s->out, "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"ts\":0.000," PROCESS
+			 "0,\"args\":{\"name\":\"CPU functions\",");
+	snk_trace_about(&c->t);
+	out_puts(s->out, "}}");
+	return 0;
+}
+
+static int classic_end(struct snk *s)
+{
+	int ret = snk_trace_late((struct snk_trace *)s);
+
+	out_puts(s->out, "\n]\n");
+	return ret;
+}
+
+static void classic_fini(struct snk *s)
+{
+	hash_fini(&((struct classic *)s)->index);
+	snk_trace_fini(s);
+}
+
+const struct snk_ops snk_chrome_classic = {
+	.name = "chrome-classic",
+	.help = "what torch.autograd.profiler's export_chrome_trace() wrote in 2018: spans alone",
+	.needs_records = true,
+	.by_process = true,
+	.state_bytes = sizeof(struct classic),
+	.begin = classic_begin,
+	.survey = snk_trace_survey,
+	.surveyed = classic_surveyed,
+	.record = snk_trace_record,
+	.end = classic_end,
+	.fini = classic_fini,
+};

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments and stacks of a span as members of its args, each behind a comma. For snk_trace_text(). */
+#ifndef SINK_KINETO_TEXT_H
+#define SINK_KINETO_TEXT_H
+
+#include "sink/trace.h"
+
+/* "Input Dims", "Input type" and "Input Strides" of an args_id. A line that is not the JSON it ought to be is a string.
+ */
+int snk_text_args(struct snk_trace *t, uint64_t id, struct buf *b);
+/* "Call stack" of a stack_id: frames innermost first, joined by semicolons. */
+int snk_text_stack(struct snk_trace *t, uint64_t id, struct buf *b);
+
+#endif
