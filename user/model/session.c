@@ -20,6 +20,12 @@ static void fini_probe(struct mdl_probe *p)
 	free(p->reason);
 }
 
+static void fini_note(struct mdl_note *n)
+{
+	free(n->name);
+	free(n->text);
+}
+
 void mdl_session_fini(struct mdl_session *s)
 {
 	size_t i;
@@ -30,11 +36,14 @@ void mdl_session_fini(struct mdl_session *s)
 		fini_probe(&s->probes[i]);
 	for (i = 0; i < s->ndevices; i++)
 		free(s->devices[i].name);
+	for (i = 0; i < s->nnotes; i++)
+		fini_note(&s->notes[i]);
 	for (i = 0; i < MXBPF_CLASS_MAX; i++)
 		free(s->class_title[i]);
 	free(s->libs);
 	free(s->probes);
 	free(s->devices);
+	free(s->notes);
 	free(s->mem_title);
 	free(s->trace_form);
 	free(s->mxbpf_version);

@@ -66,7 +66,7 @@ static int begin(struct snk *s)
 	put_target(s);
 	out_printf(s->out, "  \"window\": {\"start_unix_ns\": %" PRIu64 ", \"duration_ns\": %" PRIu64,
 		   ss->start_unix_ns, ss->duration_ns);
-	snk_put_paused_json(s->out, ss);
+	snk_put_window_json(s->out, ss);
 	if (ss->incomplete)
 		out_puts(s->out, ", \"incomplete\": true");
 	if (ss->followed || ss->unfollowed)

@@ -65,7 +65,7 @@ static int end(struct snk *s)
 		   ",\n    \"mxbpf\": {\n        \"window\": {\"start_unix_ns\": %" PRIu64 ", \"duration_ns\": %" PRIu64
 		   ", \"incomplete\": %s, \"cut_records\": %" PRIu64,
 		   ss->start_unix_ns, ss->duration_ns, ss->incomplete ? "true" : "false", ss->cut_records);
-	snk_put_paused_json(s->out, ss);
+	snk_put_window_json(s->out, ss);
 	out_puts(s->out, "},\n        \"loss\": {");
 	snk_put_loss_json(s->out, &ss->loss);
 	out_puts(s->out, "}\n    }\n}\n");

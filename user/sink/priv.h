@@ -32,8 +32,8 @@ void snk_footer(struct snk *s, const char *prefix);
 void snk_put_loss_json(struct out *o, const struct mxbpf_loss *l);
 /* Of all classes. */
 uint64_t snk_counter(const struct mdl *m, enum mxbpf_counter_id id);
-/* Behind another member: the time in pauses, if there was one. */
-void snk_put_paused_json(struct out *o, const struct mdl_session *ss);
+/* Behind another member of the window: what is not in the numbers, if there is such. */
+void snk_put_window_json(struct out *o, const struct mdl_session *ss);
 
 /* grid.c: rows of text in columns. The first column is left-aligned and gives way when the line is too long. */
 #define SNK_GRID_COLS_MAX     12

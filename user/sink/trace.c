@@ -231,7 +231,7 @@ void snk_trace_about(struct snk_trace *t)
 		   ",\"window\":{\"start_unix_ns\":%llu,\"start_mono_ns\":%llu,\"duration_ns\":%llu,\"incomplete\":%s",
 		   (unsigned long long)s->start_unix_ns, (unsigned long long)s->start_mono_ns,
 		   (unsigned long long)s->duration_ns, s->incomplete ? "true" : "false");
-	snk_put_paused_json(o, s);
+	snk_put_window_json(o, s);
 	out_puts(o, "},\"loss\":{");
 	snk_put_loss_json(o, &s->loss);
 	out_puts(o, "}");
