@@ -18,10 +18,10 @@ import time
 
 import extra
 import report
-from modes import MODES
+from modes import MODES, fits
 from proc import BenchError, Job
 
-LOOPS = ('tiny', 'static', 'cnn')
+LOOPS = ('tiny', 'static', 'cnn', 'torch-tiny', 'torch-cnn')
 ONE_SECTION_S = 2 # of a mode that has only one; MXNet's profiler writes once a second
 STUCK_S = 300 # no part of the run takes so long
 BLOCKS = {'busy': extra.busy, 'steady': extra.steady, 'export': extra.export, 'bpf': extra.bpf}
@@ -35,9 +35,17 @@ def names_of(text, known, what):
     return names
 
 
+def offered_modes(mxbpf):
+    """Without those whose option this binary does not know."""
+    known = subprocess.check_output([mxbpf, '--help']).decode()
+    return [name for name, (cls, _, _) in MODES.items()
+            if all(word in known for word in getattr(cls, 'options', ()) if word.startswith('--'))]
+
+
 def parse_args():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--mxbpf', required=True, help='the binary')
+    p.add_argument('--python-torch', required=True, help='a Python with PyTorch')
     p.add_argument('--work', required=True, help='folder for what is written on the way')
     p.add_argument('--json', required=True, help='the result')
     p.add_argument('--quick', action='store_true')
@@ -47,7 +55,7 @@ def parse_args():
     p.add_argument('--blocks', default='')
     args = p.parse_args()
     args.loops = names_of(args.loops, LOOPS, 'LOOPS')
-    args.modes = names_of(args.modes, MODES, 'MODES')
+    args.modes = names_of(args.modes, offered_modes(args.mxbpf), 'MODES')
     args.blocks = [] if args.blocks == 'none' else names_of(args.blocks, BLOCKS, 'BLOCKS')
     args.rounds = args.rounds or (1 if args.quick else 3)
     args.section_s = 0.4 if args.quick else 1.0
@@ -94,6 +102,7 @@ def one_process(bench, loop, name, steps_of):
             mode = cls(bench, job)
             try:
                 watched_steps = steps if sections > 1 else round(steps * ONE_SECTION_S / bench.section_s)
+                watched_steps = min(watched_steps, cls.steps_max or watched_steps)
                 sample, before = watched(job, mode, watched_steps, before)
             finally:
                 mode.kill()
@@ -105,7 +114,7 @@ def compare(bench):
     samples, steps_of = [], {}
     for number in range(1, bench.rounds + 1):
         for loop in bench.loops:
-            for name in bench.modes:
+            for name in (mode for mode in bench.modes if fits(mode, loop)):
                 signal.alarm(STUCK_S)
                 say('round %d/%d  %-7s %-14s' % (number, bench.rounds, loop, name))
                 for sample in one_process(bench, loop, name, steps_of):

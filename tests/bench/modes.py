@@ -13,6 +13,8 @@ from proc import Tool, cpu_ns, memory
 class Nothing:
     """The noise of the measurement: a section like those beside it."""
 
+    steps_max = None # of a section
+
     def __init__(self, bench, job):
         self.sample = {}
 
@@ -33,7 +35,7 @@ class Nothing:
 
 
 class Builtin(Nothing):
-    """MXNet's own profiler; all of it runs in the job."""
+    """The runtime's own profiler; all of it runs in the job."""
 
     kind = None
 
@@ -60,6 +62,16 @@ class BuiltinAggregate(Builtin):
 
 class BuiltinLate(Builtin):
     kind = 'late'
+
+
+class TorchProfiler(Builtin):
+    kind = 'cpu'
+    steps_max = 100 # it keeps all events, and its end takes longer than the steps
+
+
+class TorchProfilerFull(TorchProfiler):
+    kind = 'full'
+    steps_max = 50
 
 
 class External(Nothing):
@@ -146,14 +158,39 @@ class MxbpfTrace(Mxbpf):
     trace = True
 
 
+class MxbpfApiWork(Mxbpf):
+    options = ('--api', 'work')
+
+
+class MxbpfOps(Mxbpf):
+    options = ('--ops', 'addmm,mm')
+
+
+class MxbpfStats(Mxbpf):
+    options = ('--stats',)
+
+
+def fits(mode, loop):
+    """Whether a loop has such a profiler, or what an option is about."""
+    return mode not in (ONLY_MXNET if loop.startswith('torch') else ONLY_TORCH)
+
+
+ONLY_MXNET = ('builtin-trace', 'builtin-agg', 'builtin-late', 'bpftrace', 'mxbpf-api-work')
+ONLY_TORCH = ('torch-profiler', 'torch-full', 'mxbpf-ops')
+
 # name: class, what it is, sections of one job. MXNet's profiler writes once a second, and cannot begin a second file.
 MODES = {
     'none': (Nothing, 'nothing attached', 2),
     'builtin-trace': (BuiltinTrace, "MXNet's profiler, trace", 1),
     'builtin-agg': (BuiltinAggregate, "MXNet's profiler, aggregate", 1),
     'builtin-late': (BuiltinLate, "MXNet's profiler, trace at end", 1),
+    'torch-profiler': (TorchProfiler, 'torch.profiler', 2),
+    'torch-full': (TorchProfilerFull, 'torch.profiler, shapes, memory, stacks', 1),
     'bpftrace': (Bpftrace, 'bpftrace, operators + C API', 2),
     'mxbpf-op': (MxbpfOp, 'mxbpf, operators only', 2),
     'mxbpf': (Mxbpf, 'mxbpf, everything', 2),
     'mxbpf-trace': (MxbpfTrace, 'mxbpf, everything + trace', 2),
+    'mxbpf-stats': (MxbpfStats, 'mxbpf, everything, --stats', 2),
+    'mxbpf-api-work': (MxbpfApiWork, 'mxbpf, everything, --api work', 2),
+    'mxbpf-ops': (MxbpfOps, 'mxbpf, everything, --ops addmm,mm', 2),
 }

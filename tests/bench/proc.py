@@ -16,20 +16,23 @@ class BenchError(Exception):
 
 
 class Job:
-    """One process of loop.py. Use with `with`: it ends when its stdin does."""
+    """One process of loop.py or torch_loop.py. Use with `with`: it ends when its stdin does."""
 
     def __init__(self, bench, loop):
         self.trace = os.path.join(bench.work, 'builtin.json')
         env = dict(os.environ, OMP_NUM_THREADS='1')
-        self.proc = subprocess.Popen([sys.executable, os.path.join(HERE, 'loop.py'), loop, self.trace], env=env,
-                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.err = open(os.path.join(bench.work, 'job.err'), 'wb') # torch.profiler is talkative
+        torch = loop.startswith('torch')
+        self.proc = subprocess.Popen([bench.python_torch if torch else sys.executable, '-B',
+                                      os.path.join(HERE, 'torch_loop.py' if torch else 'loop.py'), loop, self.trace],
+                                     env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.err)
         start = self.answer()
         self.pid, self.lib, self.step_ns = start['pid'], start['lib'], start['step_ns']
 
     def answer(self):
         line = self.proc.stdout.readline()
         if not line:
-            raise BenchError('the job ended')
+            raise BenchError('the job ended; what it said is in %s' % self.err.name)
         return json.loads(line)
 
     def send(self, *words):
@@ -51,6 +54,7 @@ class Job:
             self.proc.kill()
             self.proc.wait()
         self.proc.stdout.close()
+        self.err.close()
         if os.path.exists(self.trace):
             os.unlink(self.trace)
 

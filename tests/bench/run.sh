@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What watching costs: nothing, MXNet's own profiler, bpftrace and mxbpf on the same loops in one run; see bench.py.
+# What watching costs: nothing, the runtime's own profiler, bpftrace and mxbpf on the same loops in one run; see bench.py.
 # Prints tables and the goals; the same and every sample as JSON in O/bench.json. Needs root, and a quiet machine.
 #
 #   make bench             about 10 minutes
 #   make bench QUICK=1     about 90 seconds, rough
 #   ROUNDS=5               more samples (3)
-#   LOOPS=tiny,static,cnn  only some loops
-#   MODES=none,builtin-trace,builtin-agg,builtin-late,bpftrace,mxbpf-op,mxbpf,mxbpf-trace
+#   LOOPS=tiny,static,cnn,torch-tiny,torch-cnn  only some loops
+#   MODES=none,builtin-trace,builtin-agg,builtin-late,torch-profiler,torch-full,bpftrace,mxbpf-op,mxbpf,mxbpf-trace,
+#         mxbpf-stats,mxbpf-api-work,mxbpf-ops
 #   BLOCKS=busy,steady,export,bpf   or none: what is measured beside the comparison
-#   PYTHON=... MXBPF=...   another Python with MXNet, another binary
+#   PYTHON=... PYTHON_TORCH=... MXBPF=...   another Python with MXNet, with PyTorch, another binary
 #
 # usage: tests/bench/run.sh [O]
 set -euo pipefail
@@ -18,6 +19,7 @@ cd "$(dirname "$0")/../.."
 O=$(realpath -m "${1:-${O:-build}}")
 MXBPF=${MXBPF:-$O/mxbpf}
 PYTHON=${PYTHON:-$O/deps/venv/bin/python}
+PYTHON_TORCH=${PYTHON_TORCH:-$O/deps/torch/bin/python}
 
 die() {
 	printf 'bench: error: %s\n' "$*" >&2
@@ -28,11 +30,13 @@ die() {
 [[ -x $MXBPF ]] || die "no $MXBPF: make"
 [[ -x $PYTHON ]] || die "no MXNet at $PYTHON: tests/setup.sh"
 
+[[ -x $PYTHON_TORCH ]] || die "no PyTorch at $PYTHON_TORCH: tests/setup.sh"
+
 # Under sudo, what is made in a user's checkout is the user's.
 give_back() {
 	[[ -z ${SUDO_UID:-} ]] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$O"
 }
 trap give_back EXIT
 
-"$PYTHON" -B tests/bench/bench.py --mxbpf "$MXBPF" --work "$O/bench" --json "$O/bench.json" ${QUICK:+--quick} \
+"$PYTHON" -B tests/bench/bench.py --mxbpf "$MXBPF" --python-torch "$PYTHON_TORCH" --work "$O/bench" --json "$O/bench.json" ${QUICK:+--quick} \
 	${ROUNDS:+--rounds "$ROUNDS"} --loops "${LOOPS:-}" --modes "${MODES:-}" --blocks "${BLOCKS:-}"

@@ -34,7 +34,7 @@ static int check_probe(const struct plan_probe *p)
 		printf("  %-4s %-20s %s\n", p->row->optional ? "no" : "NO", p->row->name, p->reason);
 		return p->row->optional ? CMD_OK : CMD_NO_TARGET;
 	}
-	if (p->row->family.prefix)
+	if (p->row->family.prefix || p->row->family.list)
 		printf("  ok   %-20s %u functions, %u without an end of their own\n", p->row->name, p->nfuncs,
 		       p->nendless);
 	else
@@ -43,15 +43,37 @@ static int check_probe(const struct plan_probe *p)
 	return CMD_OK;
 }
 
-static int check_target(int pid)
+/* How much of a process --ops leaves. */
+static int check_ops(const struct plan *p)
 {
+	unsigned n = 0, left = 0;
+	char near[300];
+	size_t i;
+
+	for (i = 0; i < p->nprobes; i++) {
+		n += p->probes[i].nleft ? p->probes[i].nfuncs : 0;
+		left += p->probes[i].nleft;
+	}
+	if (!n && !left)
+		printf("  --   %-20s names are known only when they come\n", "--ops");
+	else if (!n)
+		printf("  NO   %-20s matches none of %u operators; nearest: %s\n", "--ops", left,
+		       plan_near_text(&p->near, near));
+	else
+		printf("  ok   %-20s matches %u of %u functions of operators\n", "--ops", n, n + left);
+	return n || !left ? CMD_OK : CMD_NO_TARGET;
+}
+
+static int check_target(int pid, const char *ops)
+{
+	const struct plan_opts po = {.groups = ~0u, .ops = ops, .lenient = true};
 	struct plan plan = {0};
 	struct err e = {0};
 	struct tgt *t = NULL;
 	int code = CMD_OK, one;
 	size_t i;
 
-	if (tgt_open(pid, &t, &e) || plan_make(t, ~0u, true, &plan, &e)) {
+	if (tgt_open(pid, &t, &e) || plan_make(t, &po, &plan, &e)) {
 		code = cmd_fail(&e);
 		goto out;
 	}
@@ -63,6 +85,10 @@ static int check_target(int pid)
 		one = check_probe(&plan.probes[i]);
 		code = code ? code : one;
 	}
+	if (ops) {
+		one = check_ops(&plan);
+		code = code ? code : one;
+	}
 out:
 	plan_fini(&plan);
 	tgt_close(t);
@@ -72,7 +98,7 @@ out:
 int cmd_check(const struct cmd_opts *o)
 {
 	int kernel = check_kernel();
-	int target = o->pid ? check_target(o->pid) : CMD_OK;
+	int target = o->pid ? check_target(o->pid, o->ops) : CMD_OK;
 
 	return kernel ? kernel : target;
 }

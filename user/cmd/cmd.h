@@ -38,6 +38,8 @@ struct cmd_opts {
 	const char *format;   /* --format, -f; NULL: the command's default */
 	const char *layout;   /* --layout: of word_layout() */
 	unsigned probes;      /* --probes: mask of enum probe_group */
+	const char *api;      /* --api: of word_api(); NULL: all */
+	const char *ops;      /* --ops: patterns; NULL: all operators */
 	unsigned details;     /* mask of enum mxbpf_detail */
 	int sort;	      /* --sort: enum snk_sort */
 	int by;		      /* --by: enum snk_by */

@@ -72,7 +72,7 @@ static int choose_details(struct live *l, struct err *e)
 			       l->plan.no_seq.why);
 	if (lacking)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "%s has no such details of calls", l->plan.adp->title);
-	if (kept && l->plan.no_seq.code && (l->groups & PROBE_OP))
+	if (kept && l->plan.no_seq.code && (l->want.groups & PROBE_OP))
 		cmd_warn("no arrows from forward to backward: %s", l->plan.no_seq.why);
 	l->details = l->o->details | (kept ? l->plan.details & MXBPF_DETAIL_SEQ : 0);
 	return 0;
@@ -80,23 +80,30 @@ static int choose_details(struct live *l, struct err *e)
 
 int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording, struct err *e)
 {
-	*l = (struct live){
-		.o = o, .recording = recording, .signals = -1, .groups = o->probes, .lock = PTHREAD_MUTEX_INITIALIZER};
+	*l = (struct live){.o = o,
+			   .recording = recording,
+			   .signals = -1,
+			   .want = {.groups = o->probes, .ops = o->ops},
+			   .lock = PTHREAD_MUTEX_INITIALIZER};
 	l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
-	if ((recording || o->trace) && !o->stats)
-		l->groups |= PROBE_LINK;
+	if (o->api && !strcmp(o->api, "work"))
+		l->want.groups = (l->want.groups & ~PROBE_API) | PROBE_WORK;
+	if ((recording || o->trace) && !o->stats &&
+	    !o->ops) /* hand-overs and starts are paired by counting: all or none */
+		l->want.groups |= PROBE_LINK;
 	if ((recording && out_check(recording, e)) || (o->trace && out_check(o->trace, e)))
 		return e->code;
 	if (o->command) {
 		if (launch_prepare(&l->launch, o->command, e) || watch_signals(l, e) || live_await(l, e))
 			return e->code;
 		l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
-	} else if (tgt_open(o->pid, &l->target, e) || plan_make(l->target, l->groups, false, &l->plan, e) ||
+	} else if (tgt_open(o->pid, &l->target, e) || plan_make(l->target, &l->want, &l->plan, e) ||
 		   watch_signals(l, e)) {
 		return e->code;
 	}
 	if (choose_details(l, e))
 		return e->code;
+	live_ops_warn(l);
 	l->model = mdl_new();
 	l->fresh = o->reset ? mdl_new() : NULL;
 	l->beside = o->stats_check ? mdl_new() : NULL;
@@ -112,7 +119,9 @@ static void fold(struct live *l, const void *recs, size_t bytes)
 
 	pthread_mutex_lock(&l->lock);
 	l->folded += live_learn_names(l, recs, bytes);
-	err = mdl_feed(l->model, recs, bytes);
+	if (l->o->ops)
+		recs = live_ops_keep(l, recs, &bytes);
+	err = recs ? mdl_feed(l->model, recs, bytes) : -ENOMEM;
 	if (l->fresh && !err)
 		err = mdl_feed(l->fresh, recs, bytes);
 	if (l->writer && !err) {
@@ -348,6 +357,8 @@ void live_free(struct live *l)
 	buf_fini(&l->going);
 	hash_fini(&l->threads);
 	hash_fini(&l->nameless);
+	hash_fini(&l->asked);
+	buf_fini(&l->kept);
 	mdl_session_fini(&l->session);
 	launch_fini(&l->launch);
 	if (l->signals >= 0)

@@ -22,14 +22,14 @@
 
 /* Where a dump ended, counted from the start of the session. */
 struct live_mark {
-	uint64_t window_ns, paused_ns, hits;
+	uint64_t window_ns, paused_ns, hits, left_out;
 	struct mxbpf_loss loss;
 };
 
 struct live {
 	const struct cmd_opts *o;
 	const char *recording; /* path of the recording; NULL: none, or a scratch file for the trace */
-	unsigned groups;       /* of probes */
+	struct plan_opts want; /* of probes */
 	unsigned details;      /* of spans: enum mxbpf_detail */
 	struct launch launch;  /* the command; pid 0: none */
 	struct follow *follow; /* NULL: nothing but the target is seen */
@@ -43,6 +43,9 @@ struct live {
 	uint64_t folded;	   /* records in the model */
 	struct rec_writer *writer; /* the ring's second thread's until live_stop(); NULL: nothing is kept */
 	struct hash threads;	   /* tids whose names are known; likewise */
+	struct hash asked;	   /* --ops: name id -> 1 if it is left out, 2 if not; likewise */
+	struct buf kept;	   /* --ops: what is left of a chunk; likewise */
+	uint64_t shown;		   /* --ops: spans of operators that were not left out; likewise */
 	struct hash nameless;	   /* names that were not found while this chunk is read; likewise */
 	int write_error;	   /* first error of the writer or the model; likewise */
 	struct mdl_session session;
@@ -105,6 +108,15 @@ size_t live_learn_names(struct live *l, const void *recs, size_t bytes);
 /* live_stats.c: what the kernel has added up since the last call, into the models. last: there is no more. Not with the
  * lock. */
 void live_take_stats(struct live *l, bool last);
+
+/*
+ * live_ops.c: what --ops leaves of a chunk, whose names are known. Returns the records, valid until the next call, and
+ * sets *bytes; NULL: -ENOMEM.
+ */
+const void *live_ops_keep(struct live *l, const void *recs, size_t *bytes);
+/* At the start: says so if no function of the plan matches. At the end: the exit code if nothing that came did. */
+void live_ops_warn(const struct live *l);
+int live_ops_code(const struct live *l);
 
 /* live_session.c: everything but times and counts. 0 or -ENOMEM. */
 int live_describe(struct live *l);

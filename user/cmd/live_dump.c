@@ -34,6 +34,7 @@ static void subtract(struct mdl_session *s, const struct live_mark *m)
 	s->duration_ns -= m->window_ns;
 	s->paused_ns -= m->paused_ns;
 	s->hits -= m->hits;
+	s->left_out -= m->left_out;
 	s->loss.attempted -= m->loss.attempted;
 	s->loss.stored -= m->loss.stored;
 	s->loss.dropped -= m->loss.dropped;
@@ -87,7 +88,7 @@ int live_dump(struct live *l)
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		return cmd_fail(&e);
 	}
-	now = (struct live_mark){s.duration_ns, s.paused_ns, s.hits, s.loss};
+	now = (struct live_mark){s.duration_ns, s.paused_ns, s.hits, s.left_out, s.loss};
 	if (l->o->reset) {
 		subtract(&s, &l->mark);
 		l->mark = now;

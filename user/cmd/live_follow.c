@@ -123,7 +123,7 @@ static int attach_to(struct live *l, struct tgt **t, const struct sight *at, str
 {
 	uint32_t tgid = (uint32_t)tgt_pid(*t);
 	struct plan p, *kept = NULL;
-	int err = plan_make(*t, l->groups, false, &p, e);
+	int err = plan_make(*t, &l->want, &p, e);
 
 	if (!err && !same_build(l->plan.lib, p.lib))
 		err = err_set(e, ERR_RUNTIME, -ENOTSUP, "%s is another build than the first one, %s", p.lib->path,
@@ -328,7 +328,7 @@ int live_await(struct live *l, struct err *e)
 			return err_set(e, ERR_TARGET, -ENOENT,
 				       "'%s' has mapped no library that mxbpf knows; looked for %s", l->o->command[0],
 				       plan_looked_for(looked));
-	return plan_make(l->target, l->groups, false, &l->plan, e);
+	return plan_make(l->target, &l->want, &l->plan, e);
 }
 
 int live_follow(struct live *l, struct err *e)

@@ -3,10 +3,13 @@
 #include "cmd/live.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/fmt.h"
 
 static char *dup_or_empty(const char *s)
 {
@@ -74,6 +77,54 @@ static int describe_devices(struct live *l, struct mdl_session *s)
 	return 0;
 }
 
+/* asprintf into a new note. */
+__attribute__((format(printf, 3, 4))) static int add_note(struct mdl_session *s, const char *name, const char *fmt, ...)
+{
+	struct mdl_note *notes = realloc(s->notes, (s->nnotes + 1) * sizeof(*notes)), *n;
+	va_list ap;
+
+	if (!notes)
+		return -ENOMEM;
+	s->notes = notes;
+	n = &notes[s->nnotes];
+	n->name = strdup(name);
+	va_start(ap, fmt);
+	if (vasprintf(&n->text, fmt, ap) < 0)
+		n->text = NULL;
+	va_end(ap);
+	s->nnotes++;
+	return n->name && n->text ? 0 : -ENOMEM;
+}
+
+static int describe_notes(struct live *l, struct mdl_session *s)
+{
+	unsigned calls = 0, funcs = 0, left = 0;
+	char n[2][32];
+	size_t i;
+	int err = 0;
+
+	for (i = 0; i < l->plan.nprobes; i++) {
+		const struct plan_probe *p = &l->plan.probes[i];
+
+		calls += p->row->group == PROBE_WORK && p->wanted ? p->nfuncs : 0;
+		funcs += p->nleft ? p->nfuncs : 0;
+		left += p->nleft;
+	}
+	if (calls)
+		err = add_note(s, "api",
+			       "work: %u functions of the C API are probed, those that do work or wait; "
+			       "calls of the others are in no row",
+			       calls);
+	if (!err && l->o->ops && left)
+		err = add_note(s, "ops",
+			       "%s: %s of %s functions of operators are probed; self times hold what the "
+			       "others took",
+			       l->o->ops, fmt_count(funcs, n[0]), fmt_count(funcs + left, n[1]));
+	else if (!err && l->o->ops)
+		err = add_note(s, "ops", "%s: operators of other names are left out", l->o->ops);
+	return err;
+}
+
 /* A table is in use if one of its probes is attached. */
 static int describe_tables(struct live *l, struct mdl_session *s)
 {
@@ -111,7 +162,7 @@ int live_describe(struct live *l)
 	s->trace_form = dup_or_empty(l->plan.adp->trace_form);
 	s->stats = l->o->stats;
 	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || !s->trace_form || describe_lib(l, s) ||
-	    describe_probes(l, s) || describe_devices(l, s) || describe_tables(l, s))
+	    describe_probes(l, s) || describe_devices(l, s) || describe_tables(l, s) || describe_notes(l, s))
 		return -ENOMEM;
 	return 0;
 }

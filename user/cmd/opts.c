@@ -69,6 +69,13 @@ static const char *word_probes(unsigned i)
 }
 #define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT)
 
+static const char *word_api(unsigned i)
+{
+	static const char *const words[] = {"all", "work", NULL};
+
+	return words[i];
+}
+
 static const char *word_backend(unsigned i)
 {
 	return att_backends[i] ? att_backends[i]->name : NULL;
@@ -310,6 +317,22 @@ static int set_backward(const struct cmd_option *opt, struct cmd_opts *o, const 
 	return 0;
 }
 
+static int set_patterns(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	const char *p = text;
+	size_t len;
+
+	do {
+		len = strcspn(p, ",");
+		if (!len || len >= PLAN_PATTERN_BYTES_MAX)
+			return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' has a pattern that is %s", opt->name, text,
+				       len ? "too long" : "empty");
+		p += len;
+	} while (*p++);
+	*(const char **)field(opt, o) = text;
+	return 0;
+}
+
 static int set_help(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	o->instead = cmd_print_help;
@@ -350,6 +373,12 @@ const struct cmd_option cmd_options[] = {
 	{.name = "probes", .arg = "LIST", .group = "Target", .commands = LIVE,
 	 .help = "what to probe, joined by commas: operators, C API, memory, waits", .def = "all",
 	 .set = set_mask, FIELD(probes), .word = word_probes},
+	{.name = "api", .arg = "WHICH", .group = "Target", .commands = LIVE,
+	 .help = "calls of MXNet's C API: work is only those that do work or wait, which costs much less", .def = "all",
+	 .set = set_word, FIELD(api), .word = word_api},
+	{.name = "ops", .arg = "LIST", .group = "Target", .commands = LIVE | CMD_BIT_CHECK,
+	 .help = "only operators whose names match, shell patterns joined by commas: 'conv*,mm'; of PyTorch others are "
+		 "not even probed", .def = "all", .set = set_patterns, FIELD(ops)},
 	{.name = "follow", .group = "Target", .commands = LIVE,
 	 .help = "look at children of the process as well, and theirs (the default)", .set = clear_flag, FIELD(no_follow)},
 	{.name = "no-follow", .group = "Target", .commands = LIVE, .help = "leave children alone",
@@ -630,6 +659,12 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
 	if ((c->bit & CMD_BIT_ATTACH) && cmd_check_details(o, o->details, "add", e))
 		return e->code;
+	if (o->api && !(o->probes & PROBE_API))
+		return err_set(e, ERR_USAGE, -EINVAL, "--api is for the probes of api, which --probes leaves out");
+	if (o->ops && !(o->probes & PROBE_OP))
+		return err_set(e, ERR_USAGE, -EINVAL, "--ops is for the probes of op, which --probes leaves out");
+	if (o->ops && (c->bit & CMD_BIT_CHECK) && !o->pid)
+		return err_set(e, ERR_USAGE, -EINVAL, "--ops is for the probes of a process: --pid PID is missing");
 	if (o->reset && !o->interval_ns)
 		return err_set(e, ERR_USAGE, -EINVAL, "--reset is for the tables of --interval TIME, which is missing");
 	if (check_stats(o, seen, e))

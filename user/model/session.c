@@ -20,6 +20,12 @@ static void fini_probe(struct mdl_probe *p)
 	free(p->reason);
 }
 
+static void fini_note(struct mdl_note *n)
+{
+	free(n->name);
+	free(n->text);
+}
+
 void mdl_session_fini(struct mdl_session *s)
 {
 	size_t i;
@@ -32,12 +38,15 @@ void mdl_session_fini(struct mdl_session *s)
 		free(s->devices[i].name);
 	for (i = 0; i < s->nfallbacks; i++)
 		free(s->fallbacks[i].name);
+	for (i = 0; i < s->nnotes; i++)
+		fini_note(&s->notes[i]);
 	for (i = 0; i < MXBPF_CLASS_MAX; i++)
 		free(s->class_title[i]);
 	free(s->libs);
 	free(s->probes);
 	free(s->devices);
 	free(s->fallbacks);
+	free(s->notes);
 	free(s->mem_title);
 	free(s->trace_form);
 	free(s->mxbpf_version);

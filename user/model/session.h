@@ -40,6 +40,12 @@ struct mdl_device {
 	char *name;
 };
 
+/* What an option left out of the numbers: no reader shall take them for the whole. */
+struct mdl_note {
+	char *name; /* "ops" */
+	char *text; /* "conv*: 23 of 3,101 functions are probed" */
+};
+
 struct mdl_session {
 	char *mxbpf_version;
 	uint32_t pid;
@@ -53,6 +59,8 @@ struct mdl_session {
 	size_t ndevices;
 	struct mdl_fallback *fallbacks;
 	size_t nfallbacks;
+	struct mdl_note *notes;
+	size_t nnotes;
 	char *class_title[MXBPF_CLASS_MAX]; /* table titles by enum mxbpf_class; NULL: class not in use */
 	char *mem_title;		    /* of the allocation table; NULL: not in use */
 	char *trace_form;		    /* of its timelines, named by the adapter; empty or NULL: the general one */
@@ -61,6 +69,7 @@ struct mdl_session {
 	uint64_t duration_ns;		    /* of the window, pauses not; 0 while unknown (incomplete recording) */
 	uint64_t paused_ns;		    /* between its start and its end */
 	uint64_t hits;			    /* probe hits in the kernel */
+	uint64_t left_out;		    /* events of operators that --ops does not show */
 	uint64_t open_spans;		    /* still open when the window ended */
 	uint64_t followed;		    /* processes that joined after the first */
 	uint64_t unfollowed;		    /* that should have: ended before, or hindered */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Families: many functions of one row, found by their mangled names and named by the library's own strings. */
+/* Families: many functions of one row, found by their (mangled) names and named by the library's own strings. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -116,6 +116,14 @@ static int add_member(void *ctx, const char *symbol, const struct elf_sym *sym)
 		return 0;
 	if (buf_put(&f->seen, &sym->va, sizeof(sym->va)))
 		return -ENOMEM;
+	if (fam->schema) {
+		span_name(f, member, name, sizeof(name));
+		if (f->plan->opts.ops && !plan_ops_match(f->plan->opts.ops, name)) {
+			plan_near_try(&f->plan->near, name + strlen(fam->schema));
+			f->probe->nleft++;
+			return 0;
+		}
+	}
 	if (plan_place(f->elf, sym, &entry, &off, &why)) {
 		f->nrefused++;
 		if (!f->why.code)
@@ -126,9 +134,22 @@ static int add_member(void *ctx, const char *symbol, const struct elf_sym *sym)
 		f->probe->entry = entry;
 		f->probe->off = off;
 	}
-	if (fam->schema)
-		span_name(f, member, name, sizeof(name));
-	return plan_add_func(f->plan, f->probe, f->elf, sym->va, off, fam->schema ? name : f->probe->row->span_name);
+	return plan_add_func(f->plan, f->probe, f->elf, sym->va, off,
+			     fam->schema ? name
+			     : fam->list ? symbol
+					 : f->probe->row->span_name);
+}
+
+static int each_of_list(struct family *f, const char *const *list)
+{
+	struct elf_sym sym;
+	int err = 0;
+
+	for (; *list && !err; list++) {
+		err = elf_find_sym(f->elf, *list, &sym, NULL);
+		err = !err && sym.type == ELF_SYM_FUNC ? add_member(f, *list, &sym) : err == -ENOENT ? 0 : err;
+	}
+	return err;
 }
 
 int plan_family(struct plan *plan, struct plan_probe *p, struct elf *elf)
@@ -138,12 +159,12 @@ int plan_family(struct plan *plan, struct plan_probe *p, struct elf *elf)
 	size_t i;
 	int err;
 
-	p->symbol = fam->prefix;
+	p->symbol = fam->prefix ? fam->prefix : fam->list[0];
 	err = fam->schema ? elf_each_string(elf, add_schema, &f.schemas) : 0;
 	if (err != -ENOMEM) {
 		if (f.schemas.len)
 			qsort(f.schemas.data, buf_count(&f.schemas, struct schema), sizeof(struct schema), cmp_schema);
-		err = elf_each_func(elf, fam->prefix, add_member, &f);
+		err = fam->list ? each_of_list(&f, fam->list) : elf_each_func(elf, fam->prefix, add_member, &f);
 	}
 	for (i = 0; i < buf_count(&f.schemas, struct schema); i++)
 		free(buf_at(&f.schemas, struct schema, i)->key);
@@ -153,8 +174,9 @@ int plan_family(struct plan *plan, struct plan_probe *p, struct elf *elf)
 		return err;
 	if (err && err != -ENOENT)
 		return plan_refuse(p, "cannot read the symbols of the library: %s", strerror(-err));
+	if (!p->nfuncs && p->nleft) /* names that are known only when they come may match */
+		return plan_refuse(p, "none of its %u functions matches --ops", p->nleft);
 	if (!p->nfuncs && f.nrefused)
-		return plan_refuse(p, "none of %u functions %s... may be probed: %s", f.nrefused, fam->prefix,
-				   f.why.why);
-	return p->nfuncs ? 0 : plan_refuse(p, "no symbol %s... in the library", fam->prefix);
+		return plan_refuse(p, "none of %u functions %s... may be probed: %s", f.nrefused, p->symbol, f.why.why);
+	return p->nfuncs ? 0 : plan_refuse(p, "no symbol %s... in the library", p->symbol);
 }

@@ -15,8 +15,13 @@
 #define CODE_BYTES_UNSIZED 16
 
 const struct plan_group plan_groups[] = {
-	{"op", PROBE_OP, true},	    {"api", PROBE_API, true},	 {"mem", PROBE_MEM, true},
-	{"wait", PROBE_WAIT, true}, {"link", PROBE_LINK, false}, {NULL},
+	{"op", PROBE_OP, true},
+	{"api", PROBE_API, true},
+	{"mem", PROBE_MEM, true},
+	{"wait", PROBE_WAIT, true},
+	{"link", PROBE_LINK, false},
+	{"work", PROBE_WORK, false},
+	{NULL},
 };
 
 const char *plan_group_name(enum probe_group g)
@@ -66,12 +71,12 @@ unsigned plan_groups_of(const struct adp *a, bool known_build)
 	unsigned all = 0, bad = 0, i;
 
 	for (i = 0; i < a->nprobes; i++) {
-		all |= a->probes[i].group;
+		all |= a->probes[i].group & ~PROBE_WORK;
 		if (needs_known_build(&a->probes[i]) && !a->probes[i].optional && !known_build)
 			bad |= a->probes[i].group;
 	}
 	for (i = 0; i < a->nprobes; i++)
-		if (a->probes[i].needs & bad)
+		if (a->probes[i].needs && !(a->probes[i].needs & ~bad))
 			bad |= a->probes[i].group;
 	return all & ~bad;
 }
@@ -135,7 +140,7 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 
 	if (!plan->version && needs_known_build(p->row))
 		return plan_refuse(p, "structure offsets are not verified for this build of %s", p->lib->path);
-	if (p->row->family.prefix)
+	if (p->row->family.prefix || p->row->family.list)
 		return plan_family(plan, p, elf);
 	err = find_symbol(p, elf, &sym);
 	if (err)
@@ -198,16 +203,49 @@ static int find_runtime(struct tgt *t, struct plan *out, struct err *e)
 	return err;
 }
 
-int plan_make(struct tgt *t, unsigned groups, bool lenient, struct plan *out, struct err *e)
+/* What the user asked for by name, and this runtime does not have. */
+static int check_groups(const struct plan *p, struct err *e)
+{
+	unsigned has = 0, i;
+
+	for (i = 0; i < p->adp->nprobes; i++)
+		has |= p->adp->probes[i].group;
+	if (!p->opts.lenient && (p->opts.groups & PROBE_WORK) && !(has & PROBE_WORK))
+		return err_set(e, ERR_USAGE, -EINVAL, "--api is for MXNet's C API; %s has none", p->adp->title);
+	return 0;
+}
+
+static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struct err *e)
+{
+	unsigned groups = out->opts.groups;
+	int err;
+
+	p->wanted = groups & p->row->group;
+	fit_row(t, out, p);
+	if (p->wanted && p->row->needs && !(p->row->needs & groups))
+		return err_set(e, ERR_USAGE, -EINVAL, "--probes %s needs %s as well: its spans end with those",
+			       plan_group_name(p->row->group),
+			       plan_group_name((enum probe_group)(p->row->needs & -p->row->needs)));
+	err = resolve_in_lib(t, out, p);
+	if (err == -ENOMEM)
+		return err_set(e, ERR_RUNTIME, err, "out of memory");
+	if (err && p->wanted && !p->row->optional && !out->opts.lenient && !p->nleft)
+		return err_set(e, ERR_TARGET, err, "probe %s: %s", p->row->name, p->reason);
+	return 0;
+}
+
+int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct err *e)
 {
 	struct elf *elf;
 	unsigned i;
 	int err;
 
-	*out = (struct plan){0};
+	*out = (struct plan){.opts = *o, .near = {.patterns = o->ops}};
 	err = find_runtime(t, out, e);
 	if (!err)
 		err = tgt_lib_elf(t, out->lib, &elf, e);
+	if (!err)
+		err = check_groups(out, e);
 	if (err)
 		return err;
 	out->version = plan_version(out->adp, out->lib);
@@ -221,16 +259,9 @@ int plan_make(struct tgt *t, unsigned groups, bool lenient, struct plan *out, st
 		struct plan_probe *p = &out->probes[i];
 
 		p->row = &out->adp->probes[i];
-		p->wanted = groups & p->row->group;
-		fit_row(t, out, p);
-		if (p->wanted && p->row->needs & ~groups)
-			return err_set(e, ERR_USAGE, -EINVAL, "--probes %s needs %s as well: its spans end with those",
-				       plan_group_name(p->row->group), plan_group_name(p->row->needs));
-		err = resolve_in_lib(t, out, p);
-		if (err == -ENOMEM)
-			return err_set(e, ERR_RUNTIME, err, "out of memory");
-		if (err && p->wanted && !p->row->optional && !lenient)
-			return err_set(e, ERR_TARGET, err, "probe %s: %s", p->row->name, p->reason);
+		err = plan_row(t, out, p, e);
+		if (err)
+			return err;
 	}
 	plan_details(out);
 	plan_order_sites(out);

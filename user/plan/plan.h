@@ -29,6 +29,7 @@ struct plan_probe {
 	struct insn_entry entry;
 	unsigned nfuncs;   /* functions that are probed: 1, or the family's */
 	unsigned nendless; /* of these, functions without a cut: they end with the thread's next event */
+	unsigned nleft;	   /* functions that --ops leaves out */
 	bool wanted;	   /* its group was asked for */
 	char reason[256];  /* why it is refused; "" if it will be attached */
 };
@@ -48,6 +49,24 @@ struct plan_site {
 	uint64_t cookie;
 };
 
+/* What is wanted of a process. */
+struct plan_opts {
+	unsigned groups; /* mask of enum probe_group */
+	const char *ops; /* of operators, only those whose names match these patterns; NULL: all */
+	bool lenient;	 /* for `check`: refusals stay in the rows */
+};
+
+/* Of words that were seen, those nearest to the patterns: "conv1d, conv2d". Zero-initialise; text is for the caller. */
+struct plan_near {
+	const char *patterns;
+	struct {
+		unsigned distance;
+		char name[64];
+	} best[4];
+	unsigned n;
+	size_t seen;
+};
+
 struct plan {
 	const struct adp *adp;
 	struct tgt_lib *lib;	   /* the runtime's; borrowed from the target */
@@ -62,14 +81,26 @@ struct plan {
 	struct mxbpf_target target; /* what BPF must know of this process */
 	unsigned details;	    /* enum mxbpf_detail: what its spans can have */
 	struct err no_seq;	    /* why MXBPF_DETAIL_SEQ is refused; code 0: it is not, or the runtime has none */
+	struct plan_opts opts;	    /* ops borrowed */
+	struct plan_near near;	    /* names that ops leaves out */
 };
 
 /*
- * groups: mask of enum probe_group. ERR_TARGET if no adapter's library is mapped (says what was looked for), or if a
- * required probe of a wanted group is refused; ERR_USAGE if a group lacks the one it needs. With `lenient` (for
- * `check`) refusals stay in the rows.
+ * ERR_TARGET if no adapter's library is mapped (says what was looked for), or if a required probe of a wanted group is
+ * refused; ERR_USAGE if a group lacks the one it needs, or the runtime has nothing that was asked for by name.
  */
-int plan_make(struct tgt *t, unsigned groups, bool lenient, struct plan *out, struct err *e);
+int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct err *e);
+
+#define PLAN_PATTERN_BYTES_MAX 256 /* with its NUL */
+
+/*
+ * Whether a name, or what stands behind its last "::" or ": ", matches one of the shell patterns in a list joined by
+ * commas. Case counts.
+ */
+bool plan_ops_match(const char *patterns, const char *name);
+void plan_near_try(struct plan_near *n, const char *name);
+const char *plan_near_text(const struct plan_near *n, char buf[300]);
+
 /* Of a library whose build-id is known (tgt_lib_elf() has succeeded); NULL for an unknown build. */
 const char *plan_version(const struct adp *a, const struct tgt_lib *lib);
 /* Mask of the groups that a runtime has; without known_build, those that work on a build that is not known. */

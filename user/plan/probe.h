@@ -17,28 +17,30 @@ enum probe_group {
 	PROBE_MEM = 1 << 2,
 	PROBE_WAIT = 1 << 3,
 	PROBE_LINK = 1 << 4, /* arrows; only when a trace or recording is written */
+	PROBE_WORK = 1 << 5, /* instead of PROBE_API: only the calls that do work */
 };
 
 /*
  * Functions that share a row: all whose mangled names are prefix, and if method is set prefix <length><name> method.
  * With schema set, <name> is that of a constant string "base.overload(" or "base(" of the library with '.' written '_',
- * and the span's name is schema + base.
+ * and the span's name is schema + base. Or those in a list, as far as they exist, whose spans are named as they are.
  */
 struct adp_family {
-	const char *prefix; /* NULL: no family */
-	const char *method; /* "4callE" */
-	const char *schema; /* "aten::" */
+	const char *prefix;	 /* NULL: no family, or a list */
+	const char *method;	 /* "4callE" */
+	const char *schema;	 /* "aten::" */
+	const char *const *list; /* ends with NULL */
 };
 
 /* One row of an adapter: a function of the runtime, or a family of them, and what a hit means. */
 struct adp_probe {
 	const char *name; /* "operator.start": in reports, check and JSON */
 	enum probe_group group;
-	enum probe_group needs; /* its spans end with those of this group; 0 none */
-	bool optional;		/* may be missing; otherwise the group is refused without it */
-	const char *lib_glob;	/* basename of its library; NULL: the runtime's */
-	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; guard and alt_name may, and
-			 * are left out of another build's row */
+	unsigned needs;	      /* its spans end with those of one of these groups; 0 none */
+	bool optional;	      /* may be missing; otherwise the group is refused without it */
+	const char *lib_glob; /* basename of its library; NULL: the runtime's */
+	bool any_build;	      /* its recipes follow the C++ ABI, not a layout of this build; guard and alt_name may, and
+			       * are left out of another build's row */
 	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
 	struct adp_family family;		/* instead of symbols */
 	const char *alt_lib_glob, *alt_vtable;	/* NAMED_OBJECT: objects of this vtable are named by row.alt_name */

@@ -56,6 +56,7 @@ static const struct field session_fields[] = {
 	IN(mdl_session, duration_ns, U64),
 	IN(mdl_session, paused_ns, U64),
 	IN(mdl_session, hits, U64),
+	IN(mdl_session, left_out, U64),
 	IN(mdl_session, open_spans, U64),
 	IN(mdl_session, followed, U64),
 	IN(mdl_session, unfollowed, U64),
@@ -102,6 +103,12 @@ static const struct field fallback_fields[] = {
 	{NULL, 0, TEXT},
 };
 
+static const struct field note_fields[] = {
+	IN(mdl_note, name, TEXT),
+	IN(mdl_note, text, TEXT),
+	{NULL, 0, TEXT},
+};
+
 #define ARRAY(member, type, fields_)                                                                                   \
 	{                                                                                                              \
 #member, offsetof(struct mdl_session, member), offsetof(struct mdl_session, n##member),                \
@@ -113,6 +120,7 @@ static const struct array arrays[] = {
 	ARRAY(probes, mdl_probe, probe_fields),
 	ARRAY(devices, mdl_device, device_fields),
 	ARRAY(fallbacks, mdl_fallback, fallback_fields),
+	ARRAY(notes, mdl_note, note_fields),
 };
 #define NARRAYS (sizeof(arrays) / sizeof(*arrays))
 

@@ -258,8 +258,15 @@ static int end(struct snk *s)
 		{"loss", "unreadable", COUNT, ss->loss.unreadable}, {"loss", "unmatched", COUNT, ss->loss.unmatched},
 		{"window", "paused", TOTAL, ss->paused_ns},	    {"window", "open", COUNT, ss->open_spans},
 		{"window", "cut_records", COUNT, ss->cut_records},  {"window", "incomplete", COUNT, ss->incomplete},
+		{"window", "left_out", COUNT, ss->left_out},
 	};
 	size_t i;
+
+	for (i = 0; i < ss->nnotes; i++) {
+		const char *text = ss->notes[i].text;
+
+		put_row(s, &(struct row){.table = ss->notes[i].name, .name = text, .name_len = strlen(text)});
+	}
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct row r = {.table = rows[i].table, .name = rows[i].name, .name_len = strlen(rows[i].name)};

@@ -33,12 +33,33 @@ static void put_pause(struct snk *s, const char *prefix)
 			   prefix, fmt_ns(s->in->session->paused_ns, ns));
 }
 
+/* What was left out because it was asked to be. */
+static void put_notes(struct snk *s, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	char n[32];
+	size_t i;
+
+	for (i = 0; i < ss->nnotes; i++) {
+		out_puts(s->out, prefix);
+		snk_put_safe(s->out, ss->notes[i].name, strlen(ss->notes[i].name));
+		out_printf(s->out, "%*s", (int)(9 - strnlen(ss->notes[i].name, 8)), "");
+		snk_put_safe(s->out, ss->notes[i].text, strlen(ss->notes[i].text));
+		out_puts(s->out, "\n");
+	}
+	if (ss->left_out)
+		out_printf(s->out, "%sleft out %s calls of other operators, as --ops says\n", prefix,
+			   fmt_count(ss->left_out, n));
+}
+
 void snk_put_window_json(struct out *o, const struct mdl_session *ss)
 {
 	size_t i;
 
 	if (ss->paused_ns)
 		out_printf(o, ", \"paused_ns\": %" PRIu64, ss->paused_ns);
+	if (ss->left_out)
+		out_printf(o, ", \"left_out\": %" PRIu64, ss->left_out);
 	for (i = 0; i < ss->nfallbacks; i++) {
 		out_puts(o, i ? ", {\"name\": " : ", \"fallbacks\": [{\"name\": ");
 		snk_put_json(o, ss->fallbacks[i].name, strlen(ss->fallbacks[i].name));
@@ -47,6 +68,13 @@ void snk_put_window_json(struct out *o, const struct mdl_session *ss)
 	}
 	if (i)
 		out_puts(o, "]");
+	for (i = 0; i < ss->nnotes; i++) {
+		out_puts(o, i ? ", {\"name\": " : ", \"notes\": [{\"name\": ");
+		snk_put_json(o, ss->notes[i].name, strlen(ss->notes[i].name));
+		out_puts(o, ", \"text\": ");
+		snk_put_json(o, ss->notes[i].text, strlen(ss->notes[i].text));
+		out_puts(o, i + 1 == ss->nnotes ? "}]" : "}");
+	}
 }
 
 static void put_events(struct snk *s, const char *prefix)
@@ -164,6 +192,7 @@ void snk_footer(struct snk *s, const char *prefix)
 	out_puts(s->out, prefix);
 	put_window(s);
 	put_pause(s, prefix);
+	put_notes(s, prefix);
 	put_followed(s, prefix);
 	put_events(s, prefix);
 	put_loss(s, prefix);

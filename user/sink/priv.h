@@ -32,7 +32,7 @@ void snk_footer(struct snk *s, const char *prefix);
 void snk_put_loss_json(struct out *o, const struct mxbpf_loss *l);
 /* Of all classes. */
 uint64_t snk_counter(const struct mdl *m, enum mxbpf_counter_id id);
-/* Behind another member: the time in pauses and the functions that fell back, if there were any. */
+/* Behind another member of the window: what is not in the numbers, and functions that fell back, if there are such. */
 void snk_put_window_json(struct out *o, const struct mdl_session *ss);
 
 /* joins.c. Of one name (and process) one, sorted by opts; caller frees *rows. 0, -ENOMEM. */

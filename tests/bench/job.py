@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the jobs that are measured have in common: a training loop, one step at a time, told by lines on stdin what to do.
+Each command is answered by one line of JSON:
+
+  (start)       {"pid": N, "lib": PATH, "step_ns": N}  warmed up
+  run N         N timed steps: {"cpu_ns": N, "wall_ns": N}, CPU of all threads, user and kernel
+  spin          steps until the next line comes: {"steps": N}
+  profile KIND  the runtime's own profiler on: {"ns": N}
+  unprofile     off, its results written: {"ns": N, "cpu_ns": N, "events": N}, the CPU time that it took to start as well
+
+The end of stdin ends the job.
+"""
+import gc
+import json
+import os
+import select
+import sys
+import time
+
+WARM_SECONDS = 0.4
+
+
+class Loop:
+    """A subclass has step(), and settle() if steps leave work behind."""
+
+    def settle(self):
+        pass
+
+    def run(self, steps):
+        """Nothing is under way at both ends, so that every section has its own work and no other."""
+        gc.collect()
+        self.settle()
+        wall, cpu = time.monotonic_ns(), time.process_time_ns()
+        for _ in range(steps):
+            self.step()
+        self.settle()
+        return {'cpu_ns': time.process_time_ns() - cpu, 'wall_ns': time.monotonic_ns() - wall}
+
+    def warm_up(self):
+        end, steps = time.monotonic() + WARM_SECONDS, 0
+        while steps < 20 or time.monotonic() < end:
+            self.step()
+            steps += 1
+        return self.run(steps)['wall_ns'] // steps
+
+    def spin(self):
+        steps = 0
+        while not select.select([sys.stdin], [], [], 0)[0]:
+            self.step()
+            steps += 1
+        self.settle()
+        return {'steps': steps}
+
+
+class Builtin:
+    """A subclass has begin(kind) and end(), which returns the number of events."""
+
+    def timed(self, call, *args):
+        wall, cpu = time.monotonic_ns(), time.process_time_ns()
+        result = call(*args)
+        return {'ns': time.monotonic_ns() - wall, 'cpu_ns': time.process_time_ns() - cpu}, result
+
+    def start(self, kind):
+        self.started, _ = self.timed(self.begin, kind)
+        return self.started
+
+    def stop(self):
+        answer, count = self.timed(self.end)
+        answer['cpu_ns'] += self.started['cpu_ns']
+        return dict(answer, events=count())
+
+
+def serve(loop, builtin, lib):
+    commands = {'run': lambda n: loop.run(int(n)), 'spin': loop.spin, 'profile': builtin.start,
+                'unprofile': builtin.stop}
+    answer = {'pid': os.getpid(), 'lib': lib, 'step_ns': loop.warm_up()}
+    while True:
+        print(json.dumps(answer), flush=True)
+        # Unbuffered, or spin() would not see a line that was read ahead.
+        words = sys.stdin.buffer.raw.readline().decode().split()
+        if not words:
+            return
+        answer = commands[words[0]](*words[1:])

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A PyTorch job to be measured, driven as job.py says: one of two training loops.
+
+  torch_loop.py torch-tiny TRACE  a net of eight tiny layers: 430 operators a step of less than a microsecond each
+  torch_loop.py torch-cnn TRACE   the convolutional net of loop.py on batches of 64, with real work in its operators
+
+TRACE: where torch.profiler puts its file. Its kinds: "cpu", as its documentation begins, and "full", with shapes, memory
+and stacks. Its results are its table and its trace.
+"""
+import os
+import sys
+
+os.environ.setdefault('OMP_NUM_THREADS', '1')
+
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+from torch.profiler import ProfilerActivity, profile  # noqa: E402
+
+import job  # noqa: E402
+
+
+class Tiny(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(32, 32) for _ in range(8)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.relu(layer(x)) + x
+        return functional.log_softmax(x, dim=1)
+
+
+def conv_net():
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(32 * 7 * 7, 64), nn.ReLU(), nn.Linear(64, 4), nn.LogSoftmax(1))
+
+
+LOOPS = {'torch-tiny': (Tiny, (8, 32)), 'torch-cnn': (conv_net, (64, 3, 28, 28))}
+
+
+class Job(job.Loop):
+    def __init__(self, kind):
+        make_net, shape = LOOPS[kind]
+        torch.manual_seed(1)
+        torch.set_num_threads(1)
+        self.net = make_net()
+        self.data = torch.randn(shape)
+        self.label = torch.arange(shape[0]) % 4
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.01, momentum=0.9)
+
+    def step(self):
+        self.optimizer.zero_grad()
+        loss = functional.nll_loss(self.net(self.data), self.label)
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+
+
+class Builtin(job.Builtin):
+    def __init__(self, trace):
+        self.trace = trace
+
+    def begin(self, kind):
+        full = kind == 'full'
+        self.profile = profile(activities=[ProfilerActivity.CPU], record_shapes=full, profile_memory=full,
+                               with_stack=full)
+        self.profile.start()
+
+    def end(self):
+        self.profile.stop()
+        self.profile.key_averages().table()
+        self.profile.export_chrome_trace(self.trace)
+        return lambda: len(self.profile.events())
+
+
+if __name__ == '__main__':
+    job.serve(Job(sys.argv[1]), Builtin(sys.argv[2]),
+              os.path.join(os.path.dirname(torch.__file__), 'lib', 'libtorch_cpu.so'))

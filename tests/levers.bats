@@ -1,0 +1,133 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What makes watching cheaper by watching less: --api work, --ops. What they show is what the whole shows of it, and every
+# output says what it does not show.
+
+load helpers
+
+setup() {
+	need_root
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# mxbpf around exactly the section of a program that is held at its gates.
+traced() { # PYTHON MXBPF_ARGS STDOUT PROGRAM...
+	local python=$1 tool="$MXBPF --pid {pid} $2" stdout=$3
+	shift 3
+	"$python" "$REPO/tests/judge/drive.py" --tool "$tool" --stdout "$stdout" -- "$python" "$@"
+}
+
+counts() { # TABLE JSON [FILTER]
+	jq -S --arg table "$1" "[.tables[\$table][] | ${3:-.} | {(.name): .count}] | add" "$2"
+}
+
+@test "--api work counts exactly the calls that MXNet's profiler and both probes of the whole C API count of the same names" {
+	need_mxnet
+	# A program without the profiler's own calls, and one with it in the same run.
+	traced "$PYTHON" '--format json --api work' work.json "$REPO/tests/judge/prog.py" --bare
+	traced "$PYTHON" '--format json' all.json "$REPO/tests/judge/prog.py" --bare
+	traced "$PYTHON" '--format json --api work' both.json "$REPO/tests/judge/prog.py" --builtin builtin --gates
+	local names
+	names=$(jq -c '[.tables.MXNET_C_API[].name]' work.json)
+	[[ $(jq length <<<"$names") -ge 5 ]]
+	diff <(counts MXNET_C_API work.json) <(counts MXNET_C_API all.json "select(.name | IN($names[]))")
+	diff <(counts MXNET_C_API both.json) <(jq -S --argjson names "$names" \
+		'.Time.MXNET_C_API | with_entries(select(.key | IN($names[])) | .value |= .Count)' builtin.json)
+	# All others are trivial: the shown ones have nearly all the time.
+	jq -e --argjson names "$names" '[.tables.MXNET_C_API[] | {shown: (.name | IN($names[])), self_ns}] |
+		(map(select(.shown).self_ns) | add) / (map(.self_ns) | add) > 0.8' all.json
+	# Waits end with the calls that they are in, and none is lost for want of one.
+	diff <(counts 'Engine wait' work.json) <(counts 'Engine wait' all.json)
+	jq -e '.loss.unmatched == 0 and .loss.dropped == 0 and (.window.notes[0] | .name == "api" and (.text | test("^work: 3[0-9] functions")))' work.json
+	jq -e '.window | has("notes") | not' all.json
+}
+
+@test "--api work: arrows begin at the same calls, tables and CSV say what is left out" {
+	need_mxnet
+	start_workload --tiny
+	"$MXBPF" record --pid "$WORKLOAD_PID" -d 1s -q --api work -o r.mxd
+	"$MXBPF" export r.mxd -q -f chrome -o t.json
+	jq -e '.otherData.arrows > 100 and (.otherData.window.notes | length == 1) and
+		([.traceEvents[] | select(.cat == "c_api") | .name] | unique | length >= 4)' t.json
+	expect_re '^api +work: .* calls of the others are in no row' "$("$MXBPF" report r.mxd)"
+	expect_re '^# api +work: ' "$("$MXBPF" report r.mxd --layout mxnet)"
+	expect_re '^"api","work: ' "$("$MXBPF" report r.mxd --format csv)"
+	"$PYTHON" -m jsonschema -i <("$MXBPF" report r.mxd --format json) "$REPO/share/report.schema.json"
+}
+
+@test "--ops probes only functions that match, and counts of them what the whole counts" {
+	need_torch
+	local prog=("$REPO/tests/judge_torch/prog.py" adam --bare) name
+	traced "$PYTHON_TORCH" '--format json' all.json "${prog[@]}"
+	traced "$PYTHON_TORCH" "--format json --ops conv*,aten::a*mm*,Conv*0" some.json "${prog[@]}"
+	name='select(.name | test("^aten::(conv.*|a.*mm.*)$|(^|[: ])Conv[^:]*0$"))'
+	diff <(counts operator some.json) <(counts operator all.json "$name")
+	[[ $(counts operator some.json | jq length) -ge 6 ]]
+	# Allocations are another table, of which nothing is left out.
+	diff <(jq '.tables.memory[0] | {allocs, frees, alloc_bytes, free_bytes}' some.json) \
+		<(jq '.tables.memory[0] | {allocs, frees, alloc_bytes, free_bytes}' all.json)
+	jq -e '.loss.dropped == 0 and .window.left_out > 0 and (.window.notes[0].text | test(" of 3,101 functions"))' some.json
+	"$PYTHON" -m jsonschema -i some.json "$REPO/share/report.schema.json"
+}
+
+@test "--ops saves hits where names are known to the plan" {
+	need_torch
+	start_torch --tiny
+	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --probes op >all
+	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --probes op --ops mm >some
+	local all some
+	all=$(sed -nE 's/^events .* from ([0-9,]+) probe hits/\1/p' all | tr -d ,)
+	some=$(sed -nE 's/^events .* from ([0-9,]+) probe hits/\1/p' some | tr -d ,)
+	((some * 2 < all))
+	expect_re '^ops +mm: ' "$(<some)"
+	expect_re '^left out [0-9,]+ calls' "$(<some)"
+	run "$MXBPF" check --pid "$WORKLOAD_PID" --ops 'conv*,mm'
+	expect_status 0
+	expect_re 'ok +--ops +matches [0-9]+ of 3101 functions' "$output"
+}
+
+@test "--ops of MXNet's engine leaves out what does not match, in the tables and in the trace" {
+	need_mxnet
+	start_workload --tiny
+	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --ops 'multi_*,*softmax' --format json --trace t.json >some.json
+	jq -e '[.tables.operator[].name] | sort == ["log_softmax", "multi_sgd_mom_update"]' some.json
+	jq -e '(.tables.MXNET_C_API | length > 5) and .window.left_out > .loss.stored / 10' some.json
+	[[ $(jq '[.traceEvents[] | select(.cat == "cpu_op" and .ph == "X")] | length' t.json) == \
+		$(jq '[.tables.operator[].count] | add' some.json) ]]
+}
+
+@test "--ops that matches nothing says what comes near, and that is exit code 3" {
+	need_mxnet
+	need_torch
+	start_workload --tiny
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --ops log_sotfmax --probes op
+	expect_status 3
+	expect_re "nothing matched --ops 'log_sotfmax'; nearest of what there is: log_softmax" "$stderr"
+	kill_started
+	start_torch --tiny
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --ops 'covn2d'
+	expect_status 3
+	expect_re "warning: --ops 'covn2d' matches none of 3101 functions of operators \(nearest: .*conv2d" "$stderr"
+	run "$MXBPF" check --pid "$WORKLOAD_PID" --ops 'covn2d'
+	expect_status 3
+	expect_re 'NO +--ops +matches none of 3101 operators; nearest: .*conv2d' "$output"
+}
+
+@test "what cannot go together is refused" {
+	local words
+	while read -r words; do
+		# shellcheck disable=SC2086 # words
+		run "$MXBPF" --pid 1 $words
+		expect_status 2
+	done <<-'END'
+		--probes op --api work
+		--probes api --ops mm
+		--ops ,mm
+		--api some
+	END
+	need_torch
+	start_torch --tiny
+	run "$MXBPF" --pid "$WORKLOAD_PID" --api work -d 1s
+	expect_status 2
+	expect_re 'PyTorch has none' "$output"
+}

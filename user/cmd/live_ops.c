@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * --ops for names that are known only when they come: backward nodes, annotations, boxed calls, operators of MXNet's
+ * engine. They are probed like all others, so this hides and saves nothing; before model and writer, so that every
+ * output is of the same calls.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/live.h"
+
+enum { UNASKED, LEAVE, SHOW };
+
+/* A name that cannot be read, now or ever, is shown. */
+static bool leaves_out(struct live *l, uint64_t name_id)
+{
+	uint64_t *asked = name_id && mdl_has_name(l->model, name_id) ? hash_put(&l->asked, name_id, 0) : NULL;
+	char text[MXBPF_NAME_BYTES_MAX + 1];
+	const char *name;
+	size_t len;
+
+	if (!asked)
+		return false;
+	if (*asked == UNASKED) {
+		name = mdl_name(l->model, name_id, &len);
+		len = len < MXBPF_NAME_BYTES_MAX ? len : MXBPF_NAME_BYTES_MAX;
+		memcpy(text, name, len);
+		text[len] = '\0';
+		*asked = plan_ops_match(l->o->ops, text) ? SHOW : LEAVE;
+	}
+	return *asked == LEAVE;
+}
+
+const void *live_ops_keep(struct live *l, const void *recs, size_t *bytes)
+{
+	const struct mxbpf_rec *r;
+	size_t pos = 0;
+	bool bad;
+
+	l->kept.len = 0;
+	while ((r = mdl_next_rec(recs, *bytes, &pos, &bad))) {
+		const struct mxbpf_span *s = (const struct mxbpf_span *)r;
+		bool op = r->kind == MXBPF_SPAN && s->cls == MXBPF_CLASS_OPERATOR;
+
+		if (op && leaves_out(l, s->name_id)) {
+			l->session.left_out++;
+			continue;
+		}
+		l->shown += op;
+		if (buf_put(&l->kept, r, r->size))
+			return NULL;
+	}
+	*bytes = l->kept.len;
+	return l->kept.data ? l->kept.data : recs;
+}
+
+void live_ops_warn(const struct live *l)
+{
+	unsigned funcs = 0, left = 0;
+	char near[300];
+	size_t i;
+
+	for (i = 0; i < l->plan.nprobes; i++) {
+		funcs += l->plan.probes[i].nleft ? l->plan.probes[i].nfuncs : 0;
+		left += l->plan.probes[i].nleft;
+	}
+	if (left && !funcs)
+		cmd_warn(
+			"--ops '%s' matches none of %u functions of operators (nearest: %s); names that are known only "
+			"when they come are waited for",
+			l->o->ops, left, plan_near_text(&l->plan.near, near));
+}
+
+int live_ops_code(const struct live *l)
+{
+	struct plan_near near = l->plan.near;
+	struct hash_entry *h;
+	size_t pos = 0, len;
+	char text[300], name[256];
+
+	if (l->shown)
+		return CMD_OK;
+	while ((h = hash_next(&l->asked, &pos))) {
+		snprintf(name, sizeof(name), "%s", mdl_name(l->model, h->a, &len));
+		plan_near_try(&near, name);
+	}
+	cmd_warn("nothing matched --ops '%s'; nearest of what there is: %s", l->o->ops, plan_near_text(&near, text));
+	return CMD_NO_TARGET;
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/* --ops: which operators' names are asked for, and which ones are nearest to what nothing matched. */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/plan.h"
+
+/* The next pattern of a list, into buf; false behind the last. */
+static bool next_pattern(const char **list, char buf[PLAN_PATTERN_BYTES_MAX])
+{
+	size_t n = strcspn(*list, ",");
+
+	if (!**list)
+		return false;
+	snprintf(buf, PLAN_PATTERN_BYTES_MAX, "%.*s", (int)n, *list);
+	*list += n + ((*list)[n] == ',');
+	return true;
+}
+
+/* "conv2d" of "aten::conv2d", "AddBackward0" of "autograd::engine::evaluate_function: AddBackward0". */
+static const char *short_name(const char *name)
+{
+	const char *p = strrchr(name, ':');
+
+	return p ? p + 1 + strspn(p + 1, " ") : name;
+}
+
+bool plan_ops_match(const char *patterns, const char *name)
+{
+	const char *tail = short_name(name);
+	char pattern[PLAN_PATTERN_BYTES_MAX];
+
+	while (next_pattern(&patterns, pattern))
+		if (!fnmatch(pattern, name, 0) || !fnmatch(pattern, tail, 0))
+			return true;
+	return false;
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* Letters to insert, delete, replace or swap between a word and the first n letters of a name. */
+static unsigned distance(const char *word, size_t len, const char *name, size_t n)
+{
+	unsigned rows[3][PLAN_PATTERN_BYTES_MAX], *last = rows[0], *before = rows[1], *row = rows[2], *spare;
+	size_t i, k;
+
+	for (k = 0; k <= len; k++)
+		last[k] = (unsigned)k;
+	for (i = 1; i <= n; i++) {
+		row[0] = (unsigned)i;
+		for (k = 1; k <= len; k++) {
+			row[k] = least(last[k - 1] + (word[k - 1] != name[i - 1]), least(last[k], row[k - 1]) + 1);
+			if (i > 1 && k > 1 && word[k - 1] == name[i - 2] && word[k - 2] == name[i - 1])
+				row[k] = least(row[k], before[k - 2] + 1);
+		}
+		spare = before;
+		before = last;
+		last = row;
+		row = spare;
+	}
+	return last[len];
+}
+
+/* How far a name is from the nearest pattern; of one with a wildcard, only what stands before that counts. */
+static unsigned distance_of(const char *patterns, const char *name)
+{
+	char pattern[PLAN_PATTERN_BYTES_MAX];
+	unsigned best = ~0u, d;
+	size_t len, n;
+
+	while (next_pattern(&patterns, pattern)) {
+		const char *word = short_name(pattern);
+
+		len = strcspn(word, "*?[");
+		n = strlen(name);
+		d = distance(word, len, name, n > len && word[len] ? len : n);
+		best = least(best, d);
+	}
+	return best;
+}
+
+void plan_near_try(struct plan_near *n, const char *name)
+{
+	const char *word = short_name(name);
+	unsigned d = distance_of(n->patterns, word), i, k;
+	const unsigned max = sizeof(n->best) / sizeof(n->best[0]);
+
+	n->seen++;
+	for (i = 0; i < n->n; i++)
+		if (!strcmp(n->best[i].name, word)) /* overloads */
+			return;
+	for (i = n->n; i > 0 && n->best[i - 1].distance > d; i--)
+		;
+	if (i == max || strlen(word) >= sizeof(n->best[0].name))
+		return;
+	n->n += n->n < max;
+	for (k = n->n - 1; k > i; k--)
+		n->best[k] = n->best[k - 1];
+	n->best[i].distance = d;
+	strcpy(n->best[i].name, word);
+}
+
+const char *plan_near_text(const struct plan_near *n, char buf[300])
+{
+	size_t len = 0;
+	unsigned i;
+
+	buf[0] = '\0';
+	for (i = 0; i < n->n; i++)
+		len += (size_t)snprintf(buf + len, 300 - len, "%s%s", i ? ", " : "", n->best[i].name);
+	return buf;
+}
