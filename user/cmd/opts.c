@@ -302,6 +302,12 @@ static int set_mask(const struct cmd_option *opt, struct cmd_opts *o, const char
 	return 0;
 }
 
+static int set_detail(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	o->details |= (unsigned)opt->min;
+	return 0;
+}
+
 static int set_help(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	o->instead = cmd_print_help;
@@ -342,6 +348,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "probes", .arg = "LIST", .group = "Target", .commands = LIVE,
 	 .help = "what to probe, joined by commas: operators, C API, memory, waits", .def = "all",
 	 .set = set_mask, FIELD(probes), .word = word_probes},
+	{.name = "py-stacks", .group = "Target", .commands = LIVE,
+	 .help = "read the Python stack at the start of each operator or call: source lines, modules",
+	 .set = set_detail, .min = MXBPF_DETAIL_STACK},
 	{.name = "follow", .group = "Target", .commands = LIVE,
 	 .help = "look at children of the process as well, and theirs (the default)", .set = clear_flag, FIELD(no_follow)},
 	{.name = "no-follow", .group = "Target", .commands = LIVE, .help = "leave children alone",
