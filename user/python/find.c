@@ -42,7 +42,8 @@ static bool is_interpreter(struct py *p, struct tgt_lib *lib, struct err *e)
 	p->runtime = symbol(lib, RUNTIME_SYMBOL);
 	p->code_type = symbol(lib, "PyCode_Type");
 	p->text_type = symbol(lib, "PyUnicode_Type");
-	return p->runtime && p->code_type && p->text_type;
+	p->bytes_type = symbol(lib, "PyBytes_Type");
+	return p->runtime && p->code_type && p->text_type && p->bytes_type;
 }
 
 static struct tgt_lib *find_interpreter(struct py *p, struct err *e)

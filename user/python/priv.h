@@ -36,8 +36,8 @@ const struct py_layout *py_layout_of(unsigned minor); /* NULL: not known */
 struct py {
 	struct tgt *t;
 	struct py_layout l; /* as it is in this process */
-	uint64_t runtime;   /* addresses: _PyRuntime, the types of code objects and strings */
-	uint64_t code_type, text_type;
+	uint64_t runtime;   /* addresses: _PyRuntime, the types of code objects, strings and bytes */
+	uint64_t code_type, text_type, bytes_type;
 	struct hash codes; /* (address, print) -> struct code *, owned */
 };
 

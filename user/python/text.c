@@ -92,17 +92,27 @@ static size_t put_char(char *to, uint32_t c)
 	return 4;
 }
 
+/*
+ * Whether an object of that type lies there and lives: memory that was given back keeps all but its first word, the
+ * count of references, for which there is a pointer or nothing then.
+ */
+static bool lives(const struct py *p, uint64_t addr, uint64_t type)
+{
+	uint64_t head[2]; /* count, type */
+
+	return addr && !tgt_read(p->t, addr, head, sizeof(head)) && head[0] && head[0] <= UINT32_MAX && head[1] == type;
+}
+
 /* A string object's text, of at most `max` characters. NULL: it is none, or out of memory. */
 static char *read_text(const struct py *p, uint64_t addr, size_t max)
 {
-	uint64_t type, len;
+	uint64_t len;
 	uint32_t state, width, c;
 	uint8_t *raw;
 	char *text;
 	size_t i, n = 0;
 
-	if (!py_word(p, addr + OBJECT_TYPE, &type) || type != p->text_type ||
-	    !py_word(p, addr + MXBPF_PY_TEXT_START, &len) ||
+	if (!lives(p, addr, p->text_type) || !py_word(p, addr + MXBPF_PY_TEXT_START, &len) ||
 	    tgt_read(p->t, addr + MXBPF_PY_TEXT_START + MXBPF_PY_TEXT_STATE, &state, sizeof(state)))
 		return NULL;
 	width = state >> 2 & 7;
@@ -139,10 +149,9 @@ static bool ends_with(const char *text, const char *end)
 /* Whether what lies at f->code is what BPF saw there. */
 static bool is_same(const struct py *p, const struct mxbpf_stack_frame *f)
 {
-	uint64_t bytes[MXBPF_PY_CODE_BYTES / 8], text[MXBPF_PY_TEXT_BYTES / 8], type, file;
+	uint64_t bytes[MXBPF_PY_CODE_BYTES / 8], text[MXBPF_PY_TEXT_BYTES / 8], file;
 
-	if (!py_word(p, f->code + OBJECT_TYPE, &type) || type != p->code_type ||
-	    tgt_read(p->t, f->code + MXBPF_PY_CODE_START, bytes, sizeof(bytes)))
+	if (!lives(p, f->code, p->code_type) || tgt_read(p->t, f->code + MXBPF_PY_CODE_START, bytes, sizeof(bytes)))
 		return false;
 	file = MXBPF_PY_WORD(bytes, p->l.walk.code_file);
 	if (tgt_read(p->t, file + MXBPF_PY_TEXT_START, text, sizeof(text)))
@@ -154,7 +163,7 @@ static bool read_lines(const struct py *p, uint64_t addr, struct code *c)
 {
 	uint64_t bytes;
 
-	if (!py_word(p, addr + BYTES_LENGTH, &bytes) || bytes > LINES_BYTES_MAX)
+	if (!lives(p, addr, p->bytes_type) || !py_word(p, addr + BYTES_LENGTH, &bytes) || bytes > LINES_BYTES_MAX)
 		return false;
 	c->lines = malloc(bytes + 1);
 	c->lines_bytes = bytes;
