@@ -86,6 +86,7 @@ static __noinline __u32 thread_slot_new(void)
 	t->tid = ids.pid;
 	t->static_base = target->static_base;
 	t->seq_addr = t->seq_thread_addr = t->seq_thread = 0;
+	t->module_code = t->wake = 0;
 	t->depth = 0;
 	t->over = 0;
 	t->raised_ns = 0;
@@ -197,6 +198,10 @@ static __always_inline void ring_submit(struct mxbpf_thread *t, void *r)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP;
 
+	if ((cfg_details & MXBPF_DETAIL_STACK) && t->wake) {
+		t->wake--;
+		flags = BPF_RB_FORCE_WAKEUP;
+	}
 	if ((t->counts[MXBPF_COUNT_ATTEMPTED] & 63) == 0 &&
 	    bpf_ringbuf_query(&calls, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;

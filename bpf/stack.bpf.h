@@ -1,14 +1,225 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* Stacks of the interpreter of the running thread, interned like names. */
+/*
+ * Stacks of Python's frames of the running thread, interned like names: the frames are hashed, and what tells them is
+ * put into a map at first sight. Whether the thread holds the interpreter's lock does not matter: operators are entered
+ * without it, so its state is found by way of its thread, and its own frames stand still while it is here.
+ */
 #ifndef STACK_BPF_H
 #define STACK_BPF_H
 
 #include "common.bpf.h"
 
-/* The stack_id of this moment; 0: the thread runs no interpreter, or it cannot be read. */
-static __always_inline __u64 stack_of(struct mxbpf_thread *t)
+const volatile struct mxbpf_python cfg_python;
+
+/* Scratch of a thread while it walks. */
+struct stack_room {
+	struct mxbpf_stack stack;
+	__u64 frame[MXBPF_PY_FRAME_BYTES / 8];
+	__u64 code[MXBPF_PY_CODE_BYTES / 8];
+	__u64 text[MXBPF_PY_TEXT_BYTES / 8];
+	__u64 locals[MXBPF_STACK_FRAMES_MAX]; /* addresses of first local variables */
+	__u64 next;			      /* frame to look at; 0: that was the last */
+	__u64 hash;
+	__u64 file, file_print; /* that were read last */
+	__u32 failed;
+};
+
+/* By slot. User space makes these two large if stacks are asked for. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stack_room);
+} stack_rooms SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, struct mxbpf_stack);
+} stacks SEC(".maps");
+
+/* What the code object at addr holds, in r->code, and its print. */
+__noinline __u64 code_print(struct stack_room *r, __u64 addr)
 {
+	__u64 file;
+
+	if (!r)
+		return 0;
+	r->failed = 1;
+	if (bpf_probe_read_user(r->code, sizeof(r->code), (void *)(addr + MXBPF_PY_CODE_START)))
+		return 0;
+	file = MXBPF_PY_WORD(r->code, cfg_python.code_file);
+	if (file != r->file) {
+		if (bpf_probe_read_user(r->text, sizeof(r->text), (void *)(file + MXBPF_PY_TEXT_START)))
+			return 0;
+		r->file = file;
+		r->file_print = mxbpf_text_print(&cfg_python, r->text);
+	}
+	r->failed = 0;
+	return mxbpf_code_print(&cfg_python, r->code, r->file_print);
+}
+
+/* The class of the object that a module's call has as its first argument. */
+static __always_inline __u64 module_type(__u64 local)
+{
+	__u64 self = 0, type = 0;
+
+	if (bpf_probe_read_user(&self, sizeof(self), (void *)local) ||
+	    bpf_probe_read_user(&type, sizeof(type), (void *)(self + 8)))
+		return 0;
+	return type;
+}
+
+/* Takes the frame at r->next, the i-th. 0: there is none. */
+__noinline int stack_frame(struct stack_room *r, __u32 i, __u64 module_code)
+{
+	__u64 addr, instr, code, print;
+	struct mxbpf_stack_frame *f;
+
+	if (!r || !r->next || i >= MXBPF_STACK_FRAMES_MAX)
+		return 0;
+	asm volatile("%0 &= %1" : "+r"(i) : "i"(MXBPF_STACK_FRAMES_MAX - 1));
+	f = &r->stack.frames[i];
+	addr = r->next;
+	if (bpf_probe_read_user(r->frame, sizeof(r->frame), (void *)(addr + cfg_python.frame_start))) {
+		r->failed = 1;
+		return 0;
+	}
+	r->next = MXBPF_PY_WORD(r->frame, cfg_python.frame_back);
+	if (cfg_python.frame_owner != MXBPF_PY_NONE && *((__u8 *)r->frame + cfg_python.frame_owner) == MXBPF_PY_OWNER_C)
+		return 1;
+	code = MXBPF_PY_WORD(r->frame, cfg_python.frame_code);
+	instr = MXBPF_PY_WORD(r->frame, cfg_python.frame_instr);
+	print = code_print(r, code);
+	if (r->failed)
+		return 0;
+	f->code = code;
+	f->print = print;
+	f->instr = cfg_python.instr_bytes ? (__u32)instr * cfg_python.instr_bytes
+					  : (__u32)(instr - code - cfg_python.code_instrs);
+	f->type = code == module_code ? module_type(addr + cfg_python.frame_local) : 0;
+	f->pad = 0;
+	r->locals[i] = addr + cfg_python.frame_local;
+	print = mxbpf_stack_fold(r->hash, print ^ code << 16 ^ f->instr);
+	r->hash = f->type ? mxbpf_stack_fold(print, f->type) : print;
+	r->stack.n = i + 1;
+	return 1;
+}
+
+/* All frames from r->next on. */
+__noinline int stack_walk(struct stack_room *r, __u64 frame, __u64 module_code)
+{
+	int i;
+
+	if (!r)
+		return 0;
+	r->next = frame;
+	r->stack.n = r->failed = 0;
+	r->hash = 1;
+	r->file = 0;
+	for (i = 0; i < 2 * MXBPF_STACK_FRAMES_MAX; i++) /* as many again may be of C */
+		if (!stack_frame(r, r->stack.n, module_code))
+			break;
+	r->stack.cut = r->next || r->failed;
+	r->hash = (r->hash << 1 | r->stack.cut) | 1ull << 63;
 	return 0;
+}
+
+#define CHARS(a, b, c, d, e, f, g, h)                                                                                  \
+	((__u64)(a) | (__u64)(b) << 8 | (__u64)(c) << 16 | (__u64)(d) << 24 | (__u64)(e) << 32 | (__u64)(f) << 40 |    \
+	 (__u64)(g) << 48 | (__u64)(h) << 56)
+
+/* Whether the i-th frame may be the call of a module: the function's name is _call_impl or _wrapped_call_impl. */
+__noinline int frame_is_module(struct stack_room *r, __u32 i)
+{
+	__u64 name = 0, len = 0, chars[2] = {};
+
+	if (!r || i >= MXBPF_STACK_FRAMES_MAX)
+		return 0;
+	asm volatile("%0 &= %1" : "+r"(i) : "i"(MXBPF_STACK_FRAMES_MAX - 1));
+	if (bpf_probe_read_user(&name, sizeof(name), (void *)(r->stack.frames[i].code + cfg_python.code_name)) ||
+	    bpf_probe_read_user(&len, sizeof(len), (void *)(name + MXBPF_PY_TEXT_START)))
+		return 0;
+	if (len != sizeof("_call_impl") - 1 && len != sizeof("_wrapped_call_impl") - 1)
+		return 0;
+	if (bpf_probe_read_user(chars, 10, (void *)(name + MXBPF_PY_TEXT_START + cfg_python.text)))
+		return 0;
+	if (len == sizeof("_call_impl") - 1)
+		return chars[0] == CHARS('_', 'c', 'a', 'l', 'l', '_', 'i', 'm');
+	return chars[0] == CHARS('_', 'w', 'r', 'a', 'p', 'p', 'e', 'd') ? 2 : 0;
+}
+
+/*
+ * The code object of a module's call among the frames; 0: none. Of two, the one that only wraps the other: its first
+ * argument is never kept in a cell, as it makes no closures.
+ */
+__noinline __u64 stack_module(struct stack_room *r)
+{
+	__u64 code = 0;
+	int i, found, best = 0;
+
+	if (!r)
+		return 0;
+	for (i = 0; i < MXBPF_STACK_FRAMES_MAX; i++) {
+		if (i >= r->stack.n)
+			break;
+		found = frame_is_module(r, i);
+		if (found > best) {
+			best = found;
+			code = r->stack.frames[i].code;
+		}
+	}
+	return code;
+}
+
+/* Innermost frame of the running thread; 0: it runs no Python. */
+__noinline __u64 stack_top(struct mxbpf_thread *t)
+{
+	__u64 fs = bpf_get_current_task_btf()->thread.fsbase, state = 0, thread = 0, frame = 0;
+
+	if (!t || bpf_probe_read_user(&state, sizeof(state), (void *)(fs + cfg_python.tls)) || !state)
+		return 0;
+	if (bpf_probe_read_user(&thread, sizeof(thread), (void *)(state + cfg_python.state_thread)) || thread != fs ||
+	    bpf_probe_read_user(&frame, sizeof(frame), (void *)(state + cfg_python.state_frame)) ||
+	    (cfg_python.cframe_frame != MXBPF_PY_NONE &&
+	     bpf_probe_read_user(&frame, sizeof(frame), (void *)(frame + cfg_python.cframe_frame)))) {
+		t->counts[MXBPF_COUNT_UNREADABLE]++;
+		return 0;
+	}
+	return frame;
+}
+
+/* The stack_id of this moment; 0: the thread runs no interpreter, or it cannot be read. */
+__noinline __u64 stack_of(struct mxbpf_thread *t)
+{
+	__u64 frame = stack_top(t), id, module;
+	__u32 slot = t ? t->slot : 0;
+	struct stack_room *r;
+
+	r = bpf_map_lookup_elem(&stack_rooms, &slot);
+	if (!r || !t || !frame)
+		return 0;
+	stack_walk(r, frame, t->module_code);
+	id = r->hash;
+	if (r->stack.n && bpf_map_lookup_elem(&stacks, &id))
+		return id;
+	t->counts[MXBPF_COUNT_UNREADABLE] += !!r->failed;
+	if (!r->stack.n)
+		return 0;
+	/* New: it may be the first with modules. */
+	module = stack_module(r);
+	if (module && module != t->module_code) {
+		t->module_code = module;
+		stack_walk(r, frame, module);
+		id = r->hash;
+	}
+	if (bpf_map_update_elem(&stacks, &id, &r->stack, BPF_ANY)) {
+		t->counts[MXBPF_COUNT_TRUNCATED]++;
+		return 0;
+	}
+	t->wake++;
+	return id;
 }
 
 #endif

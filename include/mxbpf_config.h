@@ -7,6 +7,7 @@
 #define MXBPF_CONFIG_H
 
 #include "mxbpf_event.h"
+#include "mxbpf_stack.h"
 
 #define MXBPF_ROWS_MAX	      16 /* program variants of one plan */
 #define MXBPF_DEREFS_MAX      4
@@ -224,7 +225,9 @@ struct mxbpf_thread {
 	__u64 static_base;  /* of its process */
 	/* MXBPF_DETAIL_SEQ: addresses of its variables once it has them, and its own number; 0: not yet. */
 	__u64 seq_addr, seq_thread_addr, seq_thread;
-	__u64 raised_ns; /* when it last began to unwind */
+	__u64 raised_ns;   /* when it last began to unwind */
+	__u64 module_code; /* MXBPF_DETAIL_STACK: code object of a module's call, once one was seen */
+	__u64 wake;	   /* so many records are to come whose stacks user space has to read soon */
 	__u64 counts[MXBPF_COUNT_MAX];
 	struct mxbpf_frame frames[MXBPF_FRAMES_MAX];
 	struct mxbpf_name_part part; /* scratch */

@@ -198,7 +198,7 @@ static void make_plan(void)
 	}
 }
 
-static void take(void *ctx, const void *recs, size_t bytes)
+static void take(void *ctx, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r = recs;
 

@@ -45,7 +45,8 @@ static const struct adp_probe probes[] = {
 			.cls = MXBPF_CLASS_API,
 			.at_call_site = 1,
 			.name_type = MXBPF_NAMED_STATIC, /* __FUNCTION__ */
-			.name = {ARG1}},
+			.name = {ARG1},
+			.details = MXBPF_DETAIL_STACK},
 	},
 	{
 		.name = "api.exit",
@@ -127,7 +128,8 @@ static const struct adp_probe probes[] = {
 			.end = MXBPF_END_PARENT,
 			.cls = MXBPF_CLASS_WAIT,
 			.name_type = MXBPF_NAMED_COOKIE,
-			.name = {.base = MXBPF_BASE_COOKIE}},
+			.name = {.base = MXBPF_BASE_COOKIE},
+			.details = MXBPF_DETAIL_STACK},
 	},
 	{
 		.name = "wait.all",
@@ -139,7 +141,8 @@ static const struct adp_probe probes[] = {
 			.end = MXBPF_END_PARENT,
 			.cls = MXBPF_CLASS_WAIT,
 			.name_type = MXBPF_NAMED_COOKIE,
-			.name = {.base = MXBPF_BASE_COOKIE}},
+			.name = {.base = MXBPF_BASE_COOKIE},
+			.details = MXBPF_DETAIL_STACK},
 	},
 	/* Push(engine, Opr *, ...): the operation that operator.start will carry as OprBlock.opr. */
 	{

@@ -19,13 +19,14 @@ enum { DEVICE_CPU = 1 };
 #define AT_PYTHON_NAME .nderef = 3, .off = {0x70, 8, 24}
 
 /* Numbers of nodes; the offsets are the build's own, see struct adp_seq. */
-#define SEQ_OF(node) .details = MXBPF_DETAIL_SEQ, .seq = {node, AT1(0x10)}, .seq_thread = {node, AT1(0x28)}
+#define SEQ_OF(node)                                                                                                   \
+	.details = MXBPF_DETAIL_SEQ | MXBPF_DETAIL_STACK, .seq = {node, AT1(0x10)}, .seq_thread = {node, AT1(0x28)}
 
 /* Marks of rows whose spans are named by an object's class. */
 enum { TAG_EVALUATE = 1, TAG_NODE = 2 };
 
 #define OPERATOR_SPAN .action = MXBPF_ACT_OPEN, .cls = MXBPF_CLASS_OPERATOR, .merge_same = 1
-#define DISPATCH_SPAN OPERATOR_SPAN, .details = MXBPF_DETAIL_SEQ
+#define DISPATCH_SPAN OPERATOR_SPAN, .details = MXBPF_DETAIL_SEQ | MXBPF_DETAIL_STACK
 
 static const struct adp_probe probes[] = {
 	/* Every unboxed dispatch of an operator: at::_ops::NAME_OVERLOAD::call(...). */
@@ -81,7 +82,7 @@ static const struct adp_probe probes[] = {
 		.any_build = true,
 		.family = {.prefix = "_ZN5torch8autograd8profiler25record_function_enter_newE"},
 		.row = {OPERATOR_SPAN, .end = MXBPF_END_PAIR, .unscoped = 1, .name_type = MXBPF_NAMED_BYTES,
-			.span_flags = MXBPF_SPAN_USER, .name = {ARG2, AT1(0)}},
+			.span_flags = MXBPF_SPAN_USER, .name = {ARG2, AT1(0)}, .details = MXBPF_DETAIL_STACK},
 	},
 	{
 		.name = "annotation.exit",

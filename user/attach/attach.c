@@ -178,6 +178,17 @@ static int fill_maps(struct att *a)
 	return 0;
 }
 
+/* What only those pay for who asked for it. */
+static void choose_details(struct att *a, const struct att_opts *o)
+{
+	a->skel->rodata->cfg_details = (__u8)o->details;
+	if (!(o->details & MXBPF_DETAIL_STACK))
+		return;
+	memcpy((void *)&a->skel->rodata->cfg_python, o->python, sizeof(*o->python));
+	bpf_map__set_max_entries(a->skel->maps.stack_rooms, MXBPF_THREADS_MAX);
+	bpf_map__set_max_entries(a->skel->maps.stacks, MXBPF_STACKS_MAX);
+}
+
 int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct att **out, struct err *e)
 {
 	struct att *a = calloc(1, sizeof(*a));
@@ -205,7 +216,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	if (err)
 		goto fail;
 	a->skel->rodata->cfg_wake_bytes = a->ring_bytes / 4;
-	a->skel->rodata->cfg_details = (__u8)o->details;
+	choose_details(a, o);
 	stats_choose(a->skel, o->stats);
 	bpf_map__set_max_entries(a->skel->maps.calls, a->ring_bytes);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exit, true);
@@ -420,6 +431,13 @@ int att_ring_fd(const struct att *a)
 int att_names_fd(const struct att *a)
 {
 	return bpf_map__fd(a->skel->maps.names);
+}
+
+int att_read_stack(const struct att *a, uint64_t id, struct mxbpf_stack *s)
+{
+	if (bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.stacks), &id, s))
+		return -errno;
+	return s->n <= MXBPF_STACK_FRAMES_MAX ? 0 : -EBADMSG;
 }
 
 void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits)

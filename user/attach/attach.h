@@ -15,9 +15,10 @@
 struct att;
 
 struct att_opts {
-	const char *backend; /* name of the one to use; NULL: the best that the kernel has */
-	uint32_t ring_bytes; /* 0: MXBPF_RING_BYTES */
-	unsigned details;    /* mask of enum mxbpf_detail */
+	const char *backend;		   /* name of the one to use; NULL: the best that the kernel has */
+	uint32_t ring_bytes;		   /* 0: MXBPF_RING_BYTES */
+	unsigned details;		   /* mask of enum mxbpf_detail */
+	const struct mxbpf_python *python; /* with MXBPF_DETAIL_STACK */
 	enum mxbpf_stats stats;
 	bool verbose; /* libbpf's own messages on stderr */
 };
@@ -72,6 +73,8 @@ void att_free(struct att *a); /* detaches; NULL is legal */
 /* For ring/: borrowed fds and maps, valid until att_free(). */
 int att_ring_fd(const struct att *a);
 int att_names_fd(const struct att *a);
+/* What BPF saw under a stack_id of its own. 0, -ENOENT. */
+int att_read_stack(const struct att *a, uint64_t id, struct mxbpf_stack *s);
 /* Sums the counters over all threads; exact at rest. stored is left 0: the consumer knows it. */
 void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits);
 /*

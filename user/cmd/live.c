@@ -101,7 +101,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		   watch_signals(l, e)) {
 		return e->code;
 	}
-	if (choose_details(l, e))
+	if (choose_details(l, e) || ((o->details & MXBPF_DETAIL_STACK) && live_stacks_open(l, e)))
 		return e->code;
 	live_ops_warn(l);
 	l->model = mdl_new();
@@ -112,7 +112,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	return 0;
 }
 
-static void fold(struct live *l, const void *recs, size_t bytes)
+static void fold(struct live *l, void *recs, size_t bytes)
 {
 	struct mxbpf_loss loss;
 	int err;
@@ -135,7 +135,7 @@ static void fold(struct live *l, const void *recs, size_t bytes)
 }
 
 /* On the ring's second thread. With --stats the ring only tells of rows that begin. */
-static void on_chunk(void *ctx, const void *recs, size_t bytes)
+static void on_chunk(void *ctx, void *recs, size_t bytes)
 {
 	struct live *l = ctx;
 
@@ -195,6 +195,7 @@ int live_start(struct live *l, struct err *e)
 			      .stats = l->o->stats	   ? MXBPF_STATS_ON
 				       : l->o->stats_check ? MXBPF_STATS_CHECK
 							   : MXBPF_STATS_OFF,
+			      .python = live_python(l),
 			      .verbose = l->o->verbose};
 	uint64_t until = live_now_ns(CLOCK_MONOTONIC) + l->o->delay_ns;
 	pid_t pid = tgt_pid(l->target);
@@ -287,10 +288,11 @@ static uint64_t thread_sp(void *ctx, uint32_t tid)
 static void on_left_span(void *ctx, const struct mxbpf_span *s)
 {
 	struct live *l = ctx;
+	struct mxbpf_span copy = *s;
 	int err;
 
-	fold(l, s, sizeof(*s));
-	err = l->beside ? mdl_feed(l->beside, s, sizeof(*s)) : 0;
+	fold(l, &copy, sizeof(copy));
+	err = l->beside ? mdl_feed(l->beside, &copy, sizeof(copy)) : 0;
 	if (err && !l->write_error)
 		l->write_error = err;
 }
@@ -317,6 +319,7 @@ int live_stop(struct live *l, struct err *e)
 	if (l->o->stats || l->beside)
 		live_take_stats(l, true);
 	s->loss.stored = l->o->stats ? l->folded : ring_received(l->ring);
+	s->loss.unreadable += live_stacks_lost(l);
 	att_check_cuts(l->att, &l->plan, on_fallen_cut, l);
 	left = att_left_spans(l->att, thread_sp, on_left_span, l);
 	s->loss.attempted += left;
@@ -349,6 +352,7 @@ void live_free(struct live *l)
 	ring_free(l->ring);
 	rec_writer_free(l->writer);
 	att_free(l->att);
+	live_stacks_free(l);
 	plan_fini(&l->plan);
 	tgt_close(l->target);
 	mdl_free(l->model);

@@ -47,6 +47,7 @@ struct live {
 	struct buf kept;	   /* --ops: what is left of a chunk; likewise */
 	uint64_t shown;		   /* --ops: spans of operators that were not left out; likewise */
 	struct hash nameless;	   /* names that were not found while this chunk is read; likewise */
+	struct stacks *stacks;	   /* --py-stacks; likewise */
 	int write_error;	   /* first error of the writer or the model; likewise */
 	struct mdl_session session;
 	bool ended;	       /* by a signal or with the target; during --delay: before the window began */
@@ -103,7 +104,19 @@ uint64_t live_dump_due(struct live *l, uint64_t window_ns);
 
 /* live_names.c: gives the model the names and threads of these records that it does not know yet. How many records
  * there are. */
-size_t live_learn_names(struct live *l, const void *recs, size_t bytes);
+size_t live_learn_names(struct live *l, void *recs, size_t bytes);
+void live_feed_name(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text,
+		    size_t len);
+
+/*
+ * live_stacks.c: Python's stacks. live_stacks_open: finds the target's interpreter. live_stack_id: the id of a
+ * stack's text by that which BPF gave, 0 if it cannot be told; the model knows the text then.
+ */
+int live_stacks_open(struct live *l, struct err *e);
+const struct mxbpf_python *live_python(const struct live *l); /* NULL: not asked for */
+uint64_t live_stack_id(struct live *l, uint32_t tgid, uint64_t bpf_id);
+uint64_t live_stacks_lost(const struct live *l); /* frames whose code was gone before it was read */
+void live_stacks_free(struct live *l);
 
 /* live_stats.c: what the kernel has added up since the last call, into the models. last: there is no more. Not with the
  * lock. */

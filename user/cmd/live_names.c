@@ -99,18 +99,18 @@ static int span_name(struct live *l, uint64_t id, char *text)
 	return read_name(l, id, text);
 }
 
-static void feed_name(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text, int len)
+void live_feed_name(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text, size_t len)
 {
 	static char room[sizeof(struct mxbpf_name) + MXBPF_NAME_BYTES_MAX] __attribute__((aligned(8)));
 	struct mxbpf_name *n = (struct mxbpf_name *)room;
-	size_t size = (sizeof(*n) + (size_t)len + 7) & ~7ul;
+	size_t size = (sizeof(*n) + len + 7) & ~7ul;
 
 	memset(room, 0, size);
 	*n = (struct mxbpf_name){.h = {.kind = MXBPF_NAME, .size = (uint16_t)size, .tgid = tgid},
 				 .id = id,
 				 .len = (uint32_t)len,
 				 .kind = kind};
-	memcpy(n->text, text, (size_t)len);
+	memcpy(n->text, text, len);
 	if (mdl_feed(l->model, n, size) && !l->write_error)
 		l->write_error = -ENOMEM;
 }
@@ -142,7 +142,7 @@ static void learn_thread(struct live *l, uint32_t tgid, uint32_t tid)
 	*known = 1;
 	if (tgid == (uint32_t)tgt_pid(l->target) ? !tgt_thread_comm(l->target, (pid_t)tid, comm)
 						 : followed_comm(tgid, tid, comm))
-		feed_name(l, MXBPF_NAME_THREAD, tgid, tid, comm, (int)strlen(comm));
+		live_feed_name(l, MXBPF_NAME_THREAD, tgid, tid, comm, strlen(comm));
 }
 
 /* Only a span tells of threads. */
@@ -155,6 +155,21 @@ static void learn_threads(struct live *l, const struct mxbpf_rec *r)
 	learn_thread(l, r->tgid, s->tid);
 	if (s->end_tid != s->tid)
 		learn_thread(l, r->tgid, s->end_tid);
+}
+
+/* In place of BPF's id of a stack comes that of its text. */
+static void learn_stack(struct live *l, void *rec)
+{
+	struct mxbpf_rec *r = rec;
+	struct mxbpf_group *g = rec;
+	struct mxbpf_span *s = rec;
+
+	if (!l->stacks)
+		return;
+	if (r->kind == MXBPF_SPAN && r->size >= sizeof(*s))
+		s->stack_id = live_stack_id(l, r->tgid, s->stack_id);
+	else if (r->kind == MXBPF_GROUP)
+		g->stack_id = live_stack_id(l, r->tgid, g->stack_id);
 }
 
 /* 0 of a record that names nothing. */
@@ -171,7 +186,7 @@ static uint64_t name_of(const struct mxbpf_rec *r)
 	return 0;
 }
 
-size_t live_learn_names(struct live *l, const void *recs, size_t bytes)
+size_t live_learn_names(struct live *l, void *recs, size_t bytes)
 {
 	static char text[MXBPF_NAME_BYTES_MAX];
 	const struct mxbpf_rec *r;
@@ -184,11 +199,12 @@ size_t live_learn_names(struct live *l, const void *recs, size_t bytes)
 		uint64_t id = name_of(r);
 
 		learn_threads(l, r);
+		learn_stack(l, (char *)recs + pos - r->size);
 		if (!id || mdl_has_name(l->model, id) || hash_get(&l->nameless, id, 0))
 			continue;
 		len = span_name(l, id, text);
 		if (len >= 0)
-			feed_name(l, MXBPF_NAME_SPAN, r->tgid, id, text, len);
+			live_feed_name(l, MXBPF_NAME_SPAN, r->tgid, id, text, (size_t)len);
 		else /* one system call for each span of it would be too slow for the ring */
 			hash_put(&l->nameless, id, 0);
 	}

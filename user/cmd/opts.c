@@ -333,6 +333,12 @@ static int set_patterns(const struct cmd_option *opt, struct cmd_opts *o, const 
 	return 0;
 }
 
+static int set_detail(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	o->details |= (unsigned)opt->min;
+	return 0;
+}
+
 static int set_help(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	o->instead = cmd_print_help;
@@ -379,6 +385,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "ops", .arg = "LIST", .group = "Target", .commands = LIVE | CMD_BIT_CHECK,
 	 .help = "only operators whose names match, shell patterns joined by commas: 'conv*,mm'; of PyTorch others are "
 		 "not even probed", .def = "all", .set = set_patterns, FIELD(ops)},
+	{.name = "py-stacks", .group = "Target", .commands = LIVE,
+	 .help = "read the Python stack at the start of each operator or call: source lines, modules",
+	 .set = set_detail, .min = MXBPF_DETAIL_STACK},
 	{.name = "follow", .group = "Target", .commands = LIVE,
 	 .help = "look at children of the process as well, and theirs (the default)", .set = clear_flag, FIELD(no_follow)},
 	{.name = "no-follow", .group = "Target", .commands = LIVE, .help = "leave children alone",

@@ -14,10 +14,10 @@
 struct ring;
 
 /*
- * Called on the ring's second thread with whole, checked records; they are freed afterwards.
+ * Called on the ring's second thread with whole, checked records, which it may change; they are freed afterwards.
  * A negative return stops nothing: remember it yourself.
  */
-typedef void (*ring_chunk_fn)(void *ctx, const void *recs, size_t bytes);
+typedef void (*ring_chunk_fn)(void *ctx, void *recs, size_t bytes);
 
 /* names_fd: map of name parts. */
 int ring_start(int ring_fd, ring_chunk_fn fn, void *ctx, struct ring **out, struct err *e);

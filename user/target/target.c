@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
@@ -338,6 +339,22 @@ struct tgt_lib *tgt_find_lib(struct tgt *t, const char *glob)
 		if (!fnmatch(glob, strrchr(lib->path, '/') + 1, 0))
 			return lib;
 	}
+	return NULL;
+}
+
+struct tgt_lib *tgt_program(struct tgt *t)
+{
+	static const char deleted[] = " (deleted)";
+	char path[PATH_MAX];
+	ssize_t n = readlinkat(t->procfd, "exe", path, sizeof(path) - 1), m = sizeof(deleted) - 1;
+	size_t i;
+
+	path[n > 0 ? n : 0] = '\0';
+	if (n > m && !strcmp(path + n - m, deleted))
+		path[n - m] = '\0';
+	for (i = 0; i < t->nslots; i++)
+		if (!strcmp(t->slots[i].lib.path, path))
+			return &t->slots[i].lib;
 	return NULL;
 }
 

@@ -49,6 +49,9 @@ struct tgt_lib *tgt_lib(struct tgt *t, size_t i);
 /* First mapped file whose basename matches the glob; NULL if none. */
 struct tgt_lib *tgt_find_lib(struct tgt *t, const char *glob);
 
+/* The program itself; NULL: its file is not mapped. */
+struct tgt_lib *tgt_program(struct tgt *t);
+
 /*
  * The file behind a mapping, opened (/proc/PID/map_files, else /proc/PID/root with the same inode, never the bare path)
  * and compared: build-id and dynamic section must equal those in the process's memory (a file overwritten in place is

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Calls a C API from every kind of Python frame, and says where each call was made, by sys._getframe().
+
+usage: prog.py LIBMXNET OUT    the toy of ../toy; held before and after its work like the programs of ../judge
+
+OUT gets a JSON object: "stable" and "dying" (code that is gone when its call has returned), each {tid: [stack...]}, a stack a
+list of [file, line, function], innermost first. Runs on CPython 3.8 to 3.13.
+"""
+import asyncio
+import ctypes
+import functools
+import json
+import os
+import re
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'judge'))
+import gate  # noqa: E402
+
+lib = ctypes.CDLL(sys.argv[1])
+said = {'stable': {}, 'dying': {}}
+kind = threading.local()
+
+
+def stack(frame):
+    frames = []
+    while frame:
+        frames.append([frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name])
+        frame = frame.f_back
+    return frames
+
+
+def note(frame):
+    said[getattr(kind, 'now', 'stable')].setdefault(threading.get_native_id(), []).append(stack(frame))
+
+
+def call(_=None):
+    note(sys._getframe()); lib.MXNDArrayWaitAll()  # noqa: E702
+    return 1
+
+
+def call_in_pieces(a,
+                   b):
+    return (call(a)
+            + b
+
+            + call(
+                b))
+
+
+def generator(n):
+    for i in range(n):
+        call()
+        yield i
+
+
+def delegating(n):
+    yield from generator(n)
+    yield call()
+
+
+def deep(n):
+    return call() if n == 0 else deep(n - 1)
+
+
+async def coroutine(n):
+    call()
+    if n:
+        await asyncio.sleep(0)
+        await coroutine(n - 1)
+
+
+class Descriptor:
+    def __get__(self, obj, kind=None):
+        return call()
+
+
+class Things:
+    attribute = Descriptor()
+
+    def __init__(self):
+        self.closed = lambda x: call(self)
+
+    def __add__(self, other):
+        return call() + super().__thisclass__.mro().index(Things)
+
+    def __enter__(self):
+        return call()
+
+    def __exit__(self, *_):
+        return bool(call())
+
+    def __lt__(self, other):
+        return call() < 0
+
+
+def from_c():
+    """Frames of C between those of Python."""
+    sorted([Things(), Things()])
+    sorted([3, 1, 2], key=lambda x: call() * x)
+    functools.reduce(lambda a, b: a + call(), [1, 2, 3])
+    re.sub('a', lambda m: str(call()), 'banana')
+    list(map(call, [1, 2]))
+    functools.partial(call_in_pieces, 1)(2)
+    [call() for _ in range(2)]
+    {k: call() for k in 'ab'}
+    sum(call() for _ in range(2))
+    type('Made', (), {'method': lambda self: call()})().method()
+
+
+def control():
+    with Things():
+        try:
+            raise ValueError(call())
+        except ValueError:
+            call()
+        finally:
+            call()
+    things = Things()
+    things.attribute, things + 1, things.closed(2)
+    while call() > 1:
+        pass
+    for _ in generator(3):
+        call()
+
+
+@functools.wraps(call)
+def decorated(*args, **kwargs):
+    @functools.lru_cache(None)
+    def inner(x):
+        class Body:
+            value = call()
+        return Body.value
+    return inner(1)
+
+
+def long_function():
+    """Lines and instructions far from each other: steps that fill more than a byte of a line table."""
+    lines = ['def far(call):'] + ['    a = %d' % i for i in range(400)] + ['    call()'] + ['    #'] * 700
+    lines += ['    b = [' + ', '.join('a + %d' % i for i in range(300)) + ']; call()', '    for i in range(2):', '        call()', '']
+    scope = {}
+    exec(compile('\n'.join(lines), 'generated/far.py', 'exec'), scope)
+    scope['far'](call)
+    return scope
+
+
+def hostile_names():
+    kept = []
+    for name in ('\u00fcber/\u8def\u5f84.py', '\U0001f600.py', 'latin-\u00e9' * 30, 'x' * 3000, 'new\nline"<b>\x1b[31m', '\udcff\udc80.py',
+                 '', '[its code is gone]'):
+        kept.append(compile('def \u00e9t\u00e9():\n\n    call()\n\u00e9t\u00e9()', name, 'exec'))
+        exec(kept[-1], {'call': call})
+    return kept
+
+
+def thread():
+    for i in range(30):
+        deep(i % 7)
+        list(delegating(2))
+    from_c()
+
+
+def dying():
+    """What is made, called and dropped: the next one often lies at the same place."""
+    kind.now = 'dying'
+    for i in range(120):
+        exec(compile('\n' * (i % 5) + 'call()', 'cell-%03d' % i, 'exec'), {'call': call})
+    for i in range(120):
+        scope = {'call': call}
+        exec(compile('def made():\n' + '    x = 0\n' * (i % 3) + '    call()', 'made-%03d' % i, 'exec'), scope)
+        scope['made']()
+    for i in range(60):
+        eval(compile('(lambda: call())()', '<string>', 'eval'), {'call': call})
+    kind.now = 'stable'
+
+
+def main():
+    call()
+    gate.begin()
+    said['stable'].clear()
+    kept = [long_function(), hostile_names()]
+    call_in_pieces(1, 2)
+    list(delegating(3))
+    for depth in (0, 5, 25, 60, 200):
+        deep(depth)
+    asyncio.run(coroutine(3))
+    from_c()
+    control()
+    decorated()
+    threads = [threading.Thread(target=thread) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    dying()
+    gate.end()
+    with open(sys.argv[2], 'w') as f:
+        json.dump(said, f)
+    return kept
+
+
+main()

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From a process to its interpreter, and to the place in a thread where that thread's state is. */
+#include "python/priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * glibc keeps a thread's values of keys behind the thread's base, those of the first 32 keys in its own structure.
+ * Where, and which key, the states that the interpreter lists tell: each lies at the same place of its thread.
+ */
+#define THREAD_WORDS	 288 /* of struct pthread */
+#define THREAD_WORDS_MIN 32  /* from here on: what is before is the loader's */
+#define STATES_MAX	 64
+#define RUNTIME_SYMBOL	 "_PyRuntime"
+
+/* A library first: a program of the same name may be no more than a caller of it. */
+static const char *const globs[] = {"libpython3.*.so*", "python3*", "python"};
+
+bool py_word(const struct py *p, uint64_t addr, uint64_t *word)
+{
+	return addr && !tgt_read(p->t, addr, word, sizeof(*word));
+}
+
+/* Address of an object of the interpreter; 0: the file does not say. */
+static uint64_t symbol(const struct tgt_lib *lib, const char *name)
+{
+	struct elf_sym sym;
+
+	return elf_find_sym(lib->elf, name, &sym, NULL) ? 0 : sym.va + lib->load_bias;
+}
+
+/* Whether this file is an interpreter. A reason why it cannot be looked at is kept in *e. */
+static bool is_interpreter(struct py *p, struct tgt_lib *lib, struct err *e)
+{
+	struct elf *elf;
+
+	if (!lib || tgt_lib_elf(p->t, lib, &elf, e))
+		return false;
+	p->runtime = symbol(lib, RUNTIME_SYMBOL);
+	p->code_type = symbol(lib, "PyCode_Type");
+	p->text_type = symbol(lib, "PyUnicode_Type");
+	p->bytes_type = symbol(lib, "PyBytes_Type");
+	return p->runtime && p->code_type && p->text_type && p->bytes_type;
+}
+
+static struct tgt_lib *find_interpreter(struct py *p, struct err *e)
+{
+	struct tgt_lib *lib;
+	size_t i;
+
+	for (i = 0; i < sizeof(globs) / sizeof(globs[0]); i++) {
+		lib = tgt_find_lib(p->t, globs[i]);
+		if (is_interpreter(p, lib, e))
+			return lib;
+	}
+	lib = tgt_program(p->t); /* one that has it inside */
+	return is_interpreter(p, lib, e) ? lib : NULL;
+}
+
+/* The minor version of Python 3: from 3.11 on a constant, before that what the file is called. */
+static unsigned minor_of(struct py *p, const struct tgt_lib *lib)
+{
+	uint64_t addr = symbol(lib, "Py_Version"), hex;
+	const char *at = strrchr(lib->path, '/');
+	unsigned minor;
+
+	if (addr)
+		return py_word(p, addr, &hex) && hex >> 24 == 3 ? hex >> 16 & 0xff : 0;
+	at = at ? strstr(at, "python3.") : NULL;
+	return at && sscanf(at, "python3.%u", &minor) == 1 ? minor : 0;
+}
+
+static int choose_layout(struct py *p, const struct tgt_lib *lib, struct err *e)
+{
+	unsigned minor = minor_of(p, lib);
+	const struct py_layout *l = py_layout_of(minor);
+
+	if (!minor)
+		return err_set(e, ERR_TARGET, -ENOTSUP, "%s does not tell which version of Python it is", lib->path);
+	if (!l)
+		return err_set(e, ERR_TARGET, -ENOTSUP, "stacks of Python 3.%u are not known (3.8 to 3.13 are)", minor);
+	p->l = *l;
+	return py_describe(p, e);
+}
+
+/* Bit i: the thread's word i is `state`. */
+static void match_words(const struct py *p, uint64_t thread, uint64_t state, bool words[THREAD_WORDS])
+{
+	uint64_t has[THREAD_WORDS];
+	unsigned i;
+
+	if (tgt_read(p->t, thread, has, sizeof(has)))
+		return;
+	for (i = THREAD_WORDS_MIN; i < THREAD_WORDS; i++)
+		words[i] = has[i] == state;
+}
+
+/* The place is the same in all threads: one that another thread does not bear out is none. */
+static int find_tls(struct py *p, struct err *e)
+{
+	unsigned votes[THREAD_WORDS] = {0}, i, k, best = 0, threads = 0;
+	uint64_t interp, state = 0, thread;
+	bool words[THREAD_WORDS], tie = false;
+
+	if (py_word(p, p->runtime + p->l.runtime_interp, &interp) && interp)
+		py_word(p, interp + p->l.interp_states, &state);
+	for (i = 0; state && i < STATES_MAX; i++) {
+		memset(words, 0, sizeof(words));
+		if (py_word(p, state + p->l.walk.state_thread, &thread) && thread) {
+			match_words(p, thread, state, words);
+			threads++;
+		}
+		for (k = 0; k < THREAD_WORDS; k++)
+			votes[k] += words[k];
+		if (!py_word(p, state + p->l.state_next, &state))
+			break;
+	}
+	if (!threads)
+		return err_set(e, ERR_TARGET, -ENOENT, "its Python %s runs no thread yet", p->l.version);
+	for (k = 0; k < THREAD_WORDS; k++) {
+		tie = votes[k] > votes[best] ? false : tie || (k != best && votes[k] && votes[k] == votes[best]);
+		best = votes[k] > votes[best] ? k : best;
+	}
+	if (!votes[best] || tie)
+		return err_set(
+			e, ERR_TARGET, -ENOTSUP,
+			"the threads of its Python %s keep their states where that is not known (glibc's threads "
+			"are)",
+			p->l.version);
+	p->l.walk.tls = (int32_t)(best * sizeof(uint64_t));
+	return 0;
+}
+
+int py_open(struct tgt *t, struct py **out, struct err *e)
+{
+	struct py *p = calloc(1, sizeof(*p));
+	struct tgt_lib *lib;
+	struct err why = {0};
+	int err;
+
+	*out = NULL;
+	if (!p)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	p->t = t;
+	lib = find_interpreter(p, &why);
+	if (!lib && why.code)
+		err = err_set(e, why.cls, why.code, "%s", why.why);
+	else if (!lib)
+		err = err_set(e, ERR_TARGET, -ENOENT, "it runs no Python, or one whose file names no %s",
+			      RUNTIME_SYMBOL);
+	else
+		err = choose_layout(p, lib, e);
+	if (!err)
+		err = find_tls(p, e);
+	if (err) {
+		py_close(p);
+		return err;
+	}
+	*out = p;
+	return 0;
+}
+
+const char *py_version(const struct py *p)
+{
+	return p->l.version;
+}
+
+const struct mxbpf_python *py_offsets(const struct py *p)
+{
+	return &p->l.walk;
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Offsets of CPython's structures, from the headers of each version; they are the same in all its releases. From 3.13
+ * on the process describes itself.
+ */
+#include "python/priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define COUNT(a)      (sizeof(a) / sizeof((a)[0]))
+#define OF_CODE(off)  ((off)-MXBPF_PY_CODE_START)
+#define OF_TEXT(off)  ((off)-MXBPF_PY_TEXT_START)
+#define OF_FRAME(off) ((off)-FRAME_START)
+
+/* Frames are objects: back, code and the last instruction lie from 24 on. */
+#define FRAME_START 24
+#define FRAMES_OF_OBJECTS                                                                                              \
+	.state_thread = 176, .state_frame = 24, .cframe_frame = MXBPF_PY_NONE, .frame_start = FRAME_START,             \
+	.frame_back = OF_FRAME(24), .frame_code = OF_FRAME(32), .frame_owner = MXBPF_PY_NONE, .code_name = 112,        \
+	.code_file = OF_CODE(104), .text = OF_TEXT(48),                                                                \
+	.code_print = {OF_CODE(40), OF_CODE(48), OF_CODE(104), OF_CODE(112), OF_CODE(120)}
+/* first line; code, file, name, lines */
+#define CODE_OF_OBJECTS .code_first = 40, .code_name = 112, .code_file = 104, .code_lines = 120, .wide_text = 72
+#define OLD_STATES	.runtime_interp = 40, .interp_states = 8, .state_next = 8
+
+/* In 3.11 and later the code's instructions follow it, and frames lie on a stack of their own. */
+#define NEW_PRINT(first)                                                                                               \
+	.code_print = {OF_CODE(first), OF_CODE(88), OF_CODE(112), OF_CODE(120), OF_CODE(136)},                         \
+	.code_file = OF_CODE(112), .code_name = 120
+#define NEW_CODE .code_name = 120, .code_file = 112, .code_lines = 136
+
+static const struct py_layout layouts[] = {
+	{
+		.minor = 8,
+		.version = "3.8",
+		.walk = {FRAMES_OF_OBJECTS, .frame_instr = OF_FRAME(104), .instr_bytes = 1, .frame_local = 360},
+		.line = py_line_lnotab,
+		OLD_STATES,
+		CODE_OF_OBJECTS,
+	},
+	{
+		.minor = 9,
+		.version = "3.9",
+		.walk = {FRAMES_OF_OBJECTS, .frame_instr = OF_FRAME(104), .instr_bytes = 1, .frame_local = 360},
+		.line = py_line_lnotab,
+		OLD_STATES,
+		CODE_OF_OBJECTS,
+	},
+	{
+		.minor = 10,
+		.version = "3.10",
+		.walk = {FRAMES_OF_OBJECTS, .frame_instr = OF_FRAME(96), .instr_bytes = 2, .frame_local = 352},
+		.line = py_line_ranges,
+		OLD_STATES,
+		CODE_OF_OBJECTS,
+	},
+	{
+		.minor = 11,
+		.version = "3.11",
+		.walk = {.state_thread = 152,
+			 .state_frame = 56,
+			 .cframe_frame = 8,
+			 .frame_back = 48,
+			 .frame_code = 32,
+			 .frame_instr = 56,
+			 .frame_owner = MXBPF_PY_NONE,
+			 .frame_local = 72,
+			 .code_instrs = 184,
+			 .text = OF_TEXT(48),
+			 NEW_PRINT(72)},
+		.line = py_line_location,
+		.runtime_interp = 48,
+		.interp_states = 16,
+		.state_next = 8,
+		.code_first = 72,
+		NEW_CODE,
+		.wide_text = 72,
+	},
+	{
+		.minor = 12,
+		.version = "3.12",
+		.walk = {.state_thread = 136,
+			 .state_frame = 56,
+			 .cframe_frame = 0,
+			 .frame_back = 8,
+			 .frame_code = 0,
+			 .frame_instr = 56,
+			 .frame_owner = 70,
+			 .frame_local = 72,
+			 .code_instrs = 192,
+			 .text = OF_TEXT(40),
+			 NEW_PRINT(64)},
+		.line = py_line_location,
+		.runtime_interp = 48,
+		.interp_states = 72,
+		.state_next = 8,
+		.code_first = 68,
+		NEW_CODE,
+		.wide_text = 56,
+	},
+	{
+		.minor = 13,
+		.version = "3.13",
+		.walk = {.cframe_frame = MXBPF_PY_NONE, .text = OF_TEXT(40), NEW_PRINT(64)},
+		.line = py_line_location,
+		.self_described = true,
+		.wide_text = 56,
+	},
+};
+
+const struct py_layout *py_layout_of(unsigned minor)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(layouts); i++)
+		if (layouts[i].minor == minor)
+			return &layouts[i];
+	return NULL;
+}
+
+/* struct _Py_DebugOffsets of 3.13, in words of 8 bytes from its start. */
+enum { DESC_COOKIE = 0, DESC_FREE_THREADED = 2, DESC_WORDS = 44 };
+#define DESC_COOKIE_TEXT "xdebugpy"
+
+#define FIELD(word, f)                                                                                                 \
+	{                                                                                                              \
+		word, offsetof(struct py_layout, f)                                                                    \
+	}
+static const struct {
+	unsigned word;
+	size_t field;
+} described[] = {
+	FIELD(5, runtime_interp),    FIELD(9, interp_states),	   FIELD(21, state_next),
+	FIELD(23, walk.state_frame), FIELD(24, walk.state_thread), FIELD(29, walk.frame_back),
+	FIELD(30, walk.frame_code),  FIELD(31, walk.frame_instr),  FIELD(32, walk.frame_local),
+	FIELD(33, walk.frame_owner), FIELD(35, code_file),	   FIELD(36, code_name),
+	FIELD(36, walk.code_name),   FIELD(38, code_lines),	   FIELD(39, code_first),
+	FIELD(43, walk.code_instrs),
+};
+
+static bool in_frame(uint64_t off)
+{
+	return off <= MXBPF_PY_FRAME_BYTES - 8;
+}
+
+static bool in_code(uint64_t off)
+{
+	return off >= MXBPF_PY_CODE_START && off <= MXBPF_PY_CODE_START + MXBPF_PY_CODE_BYTES - 8;
+}
+
+/* BPF reads so many bytes of an object at one time. */
+static bool fits(const struct py_layout *l)
+{
+	const struct mxbpf_python *w = &l->walk;
+
+	return in_frame(w->frame_back) && in_frame(w->frame_code) && in_frame(w->frame_instr) &&
+	       in_frame(w->frame_owner) && in_code(l->code_file) && in_code(l->code_name) && in_code(l->code_lines) &&
+	       in_code(l->code_first);
+}
+
+int py_describe(struct py *p, struct err *e)
+{
+	uint64_t d[DESC_WORDS];
+	bool fit = true;
+	size_t i;
+
+	if (!p->l.self_described)
+		return 0;
+	if (tgt_read(p->t, p->runtime, d, sizeof(d)) || memcmp(&d[DESC_COOKIE], DESC_COOKIE_TEXT, sizeof(d[0])))
+		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python %s does not describe itself", p->l.version);
+	if (d[DESC_FREE_THREADED])
+		return err_set(e, ERR_TARGET, -ENOTSUP,
+			       "its Python %s is the build without a global lock, whose stacks are not known",
+			       p->l.version);
+	for (i = 0; i < COUNT(described); i++) {
+		uint16_t off = (uint16_t)d[described[i].word];
+
+		fit = fit && off == d[described[i].word];
+		memcpy((char *)&p->l + described[i].field, &off, sizeof(off));
+	}
+	if (!fit || !fits(&p->l))
+		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python %s is of another layout than the released one",
+			       p->l.version);
+	p->l.walk.code_file = OF_CODE(p->l.code_file);
+	return 0;
+}

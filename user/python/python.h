@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Python interpreter of a process: where it keeps its frames (CPython 3.8 to 3.13), and the text of a stack that
+ * BPF has walked. Read from the process's memory alone; what is read is checked to be what it should be, and what is
+ * not known is refused, never guessed.
+ */
+#ifndef PYTHON_PYTHON_H
+#define PYTHON_PYTHON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "mxbpf_stack.h"
+#include "target/target.h"
+
+struct py;
+
+/*
+ * The interpreter that t runs, ready to walk. ERR_TARGET: there is none, it is of a version that is not known, or what
+ * it keeps is not where that version has it. t stays the caller's and has to outlive *out.
+ */
+int py_open(struct tgt *t, struct py **out, struct err *e);
+void py_close(struct py *p); /* NULL is legal */
+
+const char *py_version(const struct py *p); /* "3.11" */
+/* For BPF; equal ones are of one layout. Borrowed. */
+const struct mxbpf_python *py_offsets(const struct py *p);
+
+/*
+ * The text of a stack as MXBPF_NAME_STACK says, at most `max` bytes (whole lines; more than 8 of them), not terminated.
+ * Returns its length. *lost: frames whose code objects are not there any more; they have a line that says so.
+ */
+size_t py_stack_text(struct py *p, const struct mxbpf_stack *s, char *text, size_t max, unsigned *lost);
+
+#endif

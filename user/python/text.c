@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a stack says. A code object is read once, and only if it holds what it held when BPF saw it: by then another may
+ * lie in its place.
+ */
+#include "python/priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_BYTES_MAX	1024
+#define NAME_BYTES_MAX	256
+#define LINES_BYTES_MAX (1u << 20)
+
+/* Offsets of objects that all versions share. */
+#define OBJECT_TYPE  8
+#define TYPE_NAME    24
+#define TYPE_FLAGS   168
+#define IS_A_TYPE    (1ull << 31) /* flag of classes of classes */
+#define BYTES_LENGTH 16
+#define BYTES_START  32
+
+#define LOST_LINE "[its code is gone]"
+#define CUT_LINE  "..."
+
+/* The file of nn.Module, whose frames are between a module's call and what it does. */
+#define MODULE_FILE "torch/nn/modules/module.py"
+
+struct code {
+	char *file, *name;
+	uint8_t *lines;
+	size_t lines_bytes;
+	uint32_t first;
+	bool of_module; /* it is in MODULE_FILE */
+};
+
+static void code_free(struct code *c)
+{
+	if (!c)
+		return;
+	free(c->file);
+	free(c->name);
+	free(c->lines);
+	free(c);
+}
+
+void py_close(struct py *p)
+{
+	const struct hash_entry *e;
+	size_t pos = 0;
+
+	if (!p)
+		return;
+	while ((e = hash_next(&p->codes, &pos)))
+		code_free((struct code *)(uintptr_t)e->val);
+	hash_fini(&p->codes);
+	free(p);
+}
+
+/* ---- strings */
+
+/* One character as UTF-8. Python keeps a byte that was none as a lone surrogate; the newline is ours. */
+static size_t put_char(char *to, uint32_t c)
+{
+	if (c < 0x20 || c == 0x7f)
+		c = '?';
+	if (c >= 0xdc80 && c <= 0xdcff) {
+		to[0] = (char)(c & 0xff);
+		return 1;
+	}
+	if (c < 0x80) {
+		to[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		to[0] = (char)(0xc0 | c >> 6);
+		to[1] = (char)(0x80 | (c & 63));
+		return 2;
+	}
+	if (c < 0x10000) {
+		to[0] = (char)(0xe0 | c >> 12);
+		to[1] = (char)(0x80 | (c >> 6 & 63));
+		to[2] = (char)(0x80 | (c & 63));
+		return 3;
+	}
+	to[0] = (char)(0xf0 | (c >> 18 & 7));
+	to[1] = (char)(0x80 | (c >> 12 & 63));
+	to[2] = (char)(0x80 | (c >> 6 & 63));
+	to[3] = (char)(0x80 | (c & 63));
+	return 4;
+}
+
+/*
+ * Whether an object of that type lies there and lives: memory that was given back keeps all but its first word, the
+ * count of references, for which there is a pointer or nothing then.
+ */
+static bool lives(const struct py *p, uint64_t addr, uint64_t type)
+{
+	uint64_t head[2]; /* count, type */
+
+	return addr && !tgt_read(p->t, addr, head, sizeof(head)) && head[0] && head[0] <= UINT32_MAX && head[1] == type;
+}
+
+/* A string object's text, of at most `max` characters. NULL: it is none, or out of memory. */
+static char *read_text(const struct py *p, uint64_t addr, size_t max)
+{
+	uint64_t len;
+	uint32_t state, width, c;
+	uint8_t *raw;
+	char *text;
+	size_t i, n = 0;
+
+	if (!lives(p, addr, p->text_type) || !py_word(p, addr + MXBPF_PY_TEXT_START, &len) ||
+	    tgt_read(p->t, addr + MXBPF_PY_TEXT_START + MXBPF_PY_TEXT_STATE, &state, sizeof(state)))
+		return NULL;
+	width = state >> 2 & 7;
+	if (!(state >> 5 & 1) || (width != 1 && width != 2 && width != 4)) /* not in one piece with its bytes */
+		return NULL;
+	len = len < max ? len : max;
+	raw = malloc((size_t)len * width + 1);
+	text = malloc((size_t)len * 4 + 1);
+	addr += state & MXBPF_PY_STATE_ASCII ? MXBPF_PY_TEXT_START + p->l.walk.text : p->l.wide_text;
+	if (!raw || !text || tgt_read(p->t, addr, raw, (size_t)len * width)) {
+		free(raw);
+		free(text);
+		return NULL;
+	}
+	for (i = 0; i < len; i++) {
+		c = 0;
+		memcpy(&c, raw + i * width, width);
+		n += put_char(text + n, c);
+	}
+	text[n] = '\0';
+	free(raw);
+	return text;
+}
+
+/* ---- code objects */
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+
+	return n >= m && !strcmp(text + n - m, end);
+}
+
+/* Whether what lies at f->code is what BPF saw there. */
+static bool is_same(const struct py *p, const struct mxbpf_stack_frame *f)
+{
+	uint64_t bytes[MXBPF_PY_CODE_BYTES / 8], text[MXBPF_PY_TEXT_BYTES / 8], file;
+
+	if (!lives(p, f->code, p->code_type) || tgt_read(p->t, f->code + MXBPF_PY_CODE_START, bytes, sizeof(bytes)))
+		return false;
+	file = MXBPF_PY_WORD(bytes, p->l.walk.code_file);
+	if (tgt_read(p->t, file + MXBPF_PY_TEXT_START, text, sizeof(text)))
+		return false;
+	return f->print == mxbpf_code_print(&p->l.walk, bytes, mxbpf_text_print(&p->l.walk, text));
+}
+
+static bool read_lines(const struct py *p, uint64_t addr, struct code *c)
+{
+	uint64_t bytes;
+
+	if (!lives(p, addr, p->bytes_type) || !py_word(p, addr + BYTES_LENGTH, &bytes) || bytes > LINES_BYTES_MAX)
+		return false;
+	c->lines = malloc(bytes + 1);
+	c->lines_bytes = bytes;
+	return c->lines && !tgt_read(p->t, addr + BYTES_START, c->lines, bytes);
+}
+
+static struct code *read_code(const struct py *p, const struct mxbpf_stack_frame *f)
+{
+	struct code *c = is_same(p, f) ? calloc(1, sizeof(*c)) : NULL;
+	uint64_t file, name, lines;
+
+	if (!c)
+		return NULL;
+	if (py_word(p, f->code + p->l.code_file, &file) && py_word(p, f->code + p->l.code_name, &name) &&
+	    py_word(p, f->code + p->l.code_lines, &lines) &&
+	    !tgt_read(p->t, f->code + p->l.code_first, &c->first, sizeof(c->first))) {
+		c->file = read_text(p, file, FILE_BYTES_MAX);
+		c->name = read_text(p, name, NAME_BYTES_MAX);
+	}
+	/* Once more: it may have changed in between. */
+	if (!c->file || !c->name || !read_lines(p, lines, c) || !is_same(p, f)) {
+		code_free(c);
+		return NULL;
+	}
+	c->of_module = ends_with(c->file, MODULE_FILE);
+	return c;
+}
+
+/* NULL: it is not there any more. */
+static const struct code *code_of(struct py *p, const struct mxbpf_stack_frame *f)
+{
+	uint64_t *known = hash_get(&p->codes, f->code, f->print);
+	struct code *c;
+
+	if (known)
+		return (const struct code *)(uintptr_t)*known;
+	c = read_code(p, f);
+	known = c ? hash_put(&p->codes, f->code, f->print) : NULL;
+	if (!known) {
+		code_free(c);
+		return NULL;
+	}
+	*known = (uintptr_t)c;
+	return c;
+}
+
+/* ---- lines of text */
+
+/* As torch.profiler writes it: without the directories of installed packages. */
+static const char *short_file(const char *file)
+{
+	static const char *const roots[] = {"/site-packages/", "/dist-packages/"};
+	const char *at;
+	size_t i;
+
+	for (i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
+		at = strstr(file, roots[i]);
+		if (at)
+			return at + strlen(roots[i]);
+	}
+	return file;
+}
+
+/* The name of a class without its module. "": it is none. */
+static void class_name(const struct py *p, uint64_t type, char name[NAME_BYTES_MAX])
+{
+	uint64_t meta, flags, text;
+	char *dot, *c;
+	size_t n = 0;
+
+	name[0] = '\0';
+	if (!py_word(p, type + OBJECT_TYPE, &meta) || !py_word(p, meta + TYPE_FLAGS, &flags) || !(flags & IS_A_TYPE) ||
+	    !py_word(p, type + TYPE_NAME, &text))
+		return;
+	while (n < NAME_BYTES_MAX - 1 && !tgt_read(p->t, text + n, &name[n], 1) && name[n])
+		n++;
+	name[n] = '\0';
+	for (c = name; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = '?';
+	dot = strrchr(name, '.');
+	if (dot)
+		memmove(name, dot + 1, strlen(dot));
+}
+
+/*
+ * The module in whose call frame i is the first that is not nn.Module's own: outwards from it, nn.Module's frames. "":
+ * it is called by something else.
+ */
+static void module_name(const struct py *p, const struct mxbpf_stack *s, const struct code *const *codes, unsigned i,
+			char name[NAME_BYTES_MAX])
+{
+	unsigned k = codes[i] && codes[i]->of_module ? i : i + 1;
+
+	name[0] = '\0';
+	if (k == i && i) /* named above the frame that is called from here */
+		return;
+	for (; k < s->n && codes[k] && codes[k]->of_module && !name[0]; k++)
+		if (s->frames[k].type)
+			class_name(p, s->frames[k].type, name);
+}
+
+static size_t frame_text(const struct py *p, const struct mxbpf_stack *s, const struct code *const *codes, unsigned i,
+			 char *text, size_t max)
+{
+	const struct code *c = codes[i];
+	char name[NAME_BYTES_MAX];
+	uint32_t line;
+	int len;
+
+	module_name(p, s, codes, i, name);
+	if (!c)
+		return (size_t)snprintf(text, max, "%s\n", LOST_LINE);
+	line = p->l.line(c->lines, c->lines_bytes, c->first, s->frames[i].instr);
+	len = snprintf(text, max, "%s%s%s%s(%u): %s\n", name[0] ? "nn.Module: " : "", name, name[0] ? "\n" : "",
+		       short_file(c->file), line ? line : c->first, c->name);
+	return len < 0 ? max : (size_t)len;
+}
+
+size_t py_stack_text(struct py *p, const struct mxbpf_stack *s, char *text, size_t max, unsigned *lost)
+{
+	const struct code *codes[MXBPF_STACK_FRAMES_MAX];
+	unsigned i, n = s->n < MXBPF_STACK_FRAMES_MAX ? s->n : MXBPF_STACK_FRAMES_MAX;
+	const size_t end = max - sizeof(CUT_LINE);
+	size_t used = 0, more;
+	bool cut = s->cut;
+
+	*lost = 0;
+	for (i = 0; i < n; i++) {
+		codes[i] = code_of(p, &s->frames[i]);
+		*lost += !codes[i];
+	}
+	for (i = 0; i < n; i++) {
+		more = frame_text(p, s, codes, i, text + used, end - used);
+		if (more >= end - used) {
+			cut = true;
+			break;
+		}
+		used += more;
+	}
+	if (cut) {
+		memcpy(text + used, CUT_LINE "\n", sizeof(CUT_LINE));
+		used += sizeof(CUT_LINE);
+	}
+	return used ? used - 1 : 0; /* the last newline */
+}
