@@ -640,7 +640,8 @@ static bool loads(const struct adp *a, unsigned details, struct err *e)
 	static const struct mxbpf_row cut = {.action = MXBPF_ACT_CLOSE_CUT};
 	struct plan_site all[MXBPF_ROWS_MAX] = {{.row = &cut, .lib = &self}};
 	struct plan whole = {.lib = &self, .sites = {.data = (char *)all, .len = (1 + a->nprobes) * sizeof(all[0])}};
-	struct att_opts o = {.backend = backend, .details = details};
+	const struct mxbpf_python python = {0};
+	struct att_opts o = {.backend = backend, .details = details, .python = &python};
 	unsigned i;
 	int err;
 

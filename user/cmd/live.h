@@ -126,7 +126,7 @@ void live_take_stats(struct live *l, bool last);
  * live_ops.c: what --ops leaves of a chunk, whose names are known. Returns the records, valid until the next call, and
  * sets *bytes; NULL: -ENOMEM.
  */
-const void *live_ops_keep(struct live *l, const void *recs, size_t *bytes);
+void *live_ops_keep(struct live *l, void *recs, size_t *bytes);
 /* At the start: says so if no function of the plan matches. At the end: the exit code if nothing that came did. */
 void live_ops_warn(const struct live *l);
 int live_ops_code(const struct live *l);

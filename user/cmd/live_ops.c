@@ -32,7 +32,7 @@ static bool leaves_out(struct live *l, uint64_t name_id)
 	return *asked == LEAVE;
 }
 
-const void *live_ops_keep(struct live *l, const void *recs, size_t *bytes)
+void *live_ops_keep(struct live *l, void *recs, size_t *bytes)
 {
 	const struct mxbpf_rec *r;
 	size_t pos = 0;
