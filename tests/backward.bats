@@ -46,6 +46,28 @@ judged() { # PROGRAM PROG_ARGS...
 	"$MXBPF" report --backward --format csv job.mxd | grep '^"backward","SquareBackward",,0,0,'
 }
 
+@test "a recording shows its calls one by one, in every layout and format, a session none" {
+	traced "record --pid {pid} -o job.mxd" custom --bare
+	"$MXBPF" report --by event --format json --top 1000000 job.mxd >events.json
+	"$MXBPF" report --format json job.mxd >report.json
+	# Every call of the tables is there, in order.
+	[[ $(jq '[.tables.operator[].count] | add' report.json) == "$(jq '.tables.operator | length' events.json)" ]]
+	jq -e '[.tables.operator[].start_unix_ns] | . == sort' events.json
+	[[ $(jq '[.tables.operator[].total_ns] | add' report.json) == "$(jq '[.tables.operator[].total_ns] | add' events.json)" ]]
+	"$MXBPF" report --by event --layout torch --row-limit 2 job.mxd | grep -c ' 1  $' | grep -x 2
+	"$MXBPF" report --by event --layout torch-classic job.mxd | grep -q '^aten::mul '
+	"$MXBPF" report --by event --format csv --top 5 job.mxd | head -1 | grep -x 'table,.*,start_unix_ns,thread'
+	run "$MXBPF" --pid $$ --by event
+	expect_status 2
+	[[ $output == *'mxbpf record'* ]]
+	run "$MXBPF" report --sort start job.mxd
+	expect_status 2
+	traced "record --stats --pid {pid} -o stats.mxd" custom --bare
+	run "$MXBPF" report --by event stats.mxd
+	expect_status 2
+	[[ $output == *'without --stats'* ]]
+}
+
 @test "what cannot join forward and backward says so" {
 	traced "record --stats --pid {pid} -o job.mxd" custom --bare
 	run "$MXBPF" report --backward job.mxd

@@ -51,12 +51,17 @@ static inline bool valid_members(const cJSON *root, const cJSON *schema, const c
 static inline bool valid(const cJSON *root, const cJSON *schema, const cJSON *v)
 {
 	const cJSON *ref = cJSON_GetObjectItem(schema, "$ref"), *type = cJSON_GetObjectItem(schema, "type"), *p;
+	const cJSON *any = cJSON_GetObjectItem(schema, "anyOf");
 	const cJSON *only = cJSON_GetObjectItem(schema, "const"), *list = cJSON_GetObjectItem(schema, "enum");
 
 	if (!schema)
 		return true;
 	if (ref && !valid(root, cJSON_GetObjectItem(cJSON_GetObjectItem(root, "$defs"), ref->valuestring + 8), v))
 		return false;
+	if (any) {
+		cJSON_ArrayForEach(p, any) if (valid(root, p, v)) return true;
+		return false;
+	}
 	if (cJSON_IsString(type) ? !has_type(v, type->valuestring) : type && !one_of(type, v, true))
 		return false;
 	if ((only && !cJSON_Compare(only, v, true)) || (list && !one_of(list, v, false)))

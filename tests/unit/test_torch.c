@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mxbpf_config.h"
 #include "schema.h"
 #include "unit.h"
 
@@ -34,12 +35,33 @@ static char *read_file(const char *path)
 	return text;
 }
 
+/* Spans of the case that is being read, backwards, as a source of one window. */
+static struct buf events;
+static bool events_read;
+
+static int rewind_events(void *ctx)
+{
+	events_read = false;
+	return 0;
+}
+
+static int next_events(void *ctx, const void **recs, size_t *bytes)
+{
+	*recs = events.data;
+	*bytes = events.len;
+	events_read = !events_read;
+	return events_read;
+}
+
 /* What a layout prints of m. Caller frees. */
 static char *render(const char *layout, struct mdl *m, const struct snk_opts *opts)
 {
-	struct mdl_session s = {
-		.comm = "python", .cmdline = "train.py", .class_title = {[OP] = "ops", [MXBPF_CLASS_API] = "api"}};
-	const struct snk_input in = {.session = &s, .model = m};
+	struct mdl_session s = {.comm = "python",
+				.cmdline = "train.py",
+				.details = MXBPF_DETAIL_ARGS | MXBPF_DETAIL_STACK,
+				.class_title = {[OP] = "ops", [MXBPF_CLASS_API] = "api"}};
+	struct snk_source source = {.rewind = rewind_events, .next = next_events};
+	const struct snk_input in = {.session = &s, .model = m, .source = &source};
 	struct err e = {0};
 	char path[64], *text;
 	struct out *o;
@@ -59,7 +81,8 @@ struct row {
 	int64_t bytes, self_bytes;
 	uint32_t tgid, device;
 	unsigned cls;
-	uint64_t id; /* 0: a hash of the name */
+	uint64_t id;	   /* 0: a hash of the name */
+	uint64_t start_ns; /* of an event; 0: it is none */
 };
 
 /* Its id: a hash, unless one is given. An empty detail has none. */
@@ -82,6 +105,23 @@ static uint64_t put_name(struct buf *b, enum mxbpf_name_kind kind, uint64_t id, 
 	return id;
 }
 
+static void put_event(const struct row *r, const struct mxbpf_group *g)
+{
+	struct mxbpf_span s = {
+		.h = {MXBPF_SPAN, sizeof(s), r->tgid, r->start_ns},
+		.dur_ns = r->total_ns,
+		.self_ns = r->self_ns,
+		.name_id = g->name_id,
+		.cls = OP,
+		.alloc_bytes = r->bytes,
+		.self_alloc_bytes = r->self_bytes,
+		.args_id = g->args_id,
+		.stack_id = g->stack_id,
+	};
+
+	buf_put(&events, &s, sizeof(s));
+}
+
 static void feed_detailed(struct mdl *m, const struct row *r, const char *name, const char *shapes, const char *stack)
 {
 	struct mxbpf_group g = {.h = {MXBPF_GROUP, sizeof(g), 0, 0}};
@@ -93,6 +133,8 @@ static void feed_detailed(struct mdl *m, const struct row *r, const char *name, 
 	g.args_id = put_name(&b, MXBPF_NAME_ARGS, 0, shapes);
 	g.stack_id = put_name(&b, MXBPF_NAME_STACK, 0, stack);
 	g.id = agg.name_id = mem.name_id = mdl_group_id(g.name_id, g.args_id, g.stack_id);
+	if (r->start_ns)
+		put_event(r, &g);
 	if (g.id != g.name_id)
 		buf_put(&b, &g, sizeof(g));
 	agg.cls = mem.cls = (uint8_t)(r->cls ? r->cls : OP);
@@ -111,8 +153,9 @@ static void feed_row(struct mdl *m, const struct row *r, const char *name)
 	feed_detailed(m, r, name, "", "");
 }
 
-/* A line: calls, total ns, self ns, bytes, own bytes, name; between tabs its shapes and the lines of its stack. */
-static struct mdl *read_rows(const char *path)
+/* A line: calls (of an event its start), total ns, self ns, bytes, own bytes, name; between tabs its shapes and the
+ * lines of its stack. */
+static struct mdl *read_rows(const char *path, bool are_events)
 {
 	FILE *f = fopen(path, "r");
 	struct mdl *m = mdl_new();
@@ -126,6 +169,10 @@ static struct mdl *read_rows(const char *path)
 		r = (struct row){.tgid = 1};
 		CHECK(sscanf(line, "%lu %lu %lu %ld %ld %n", &r.count, &r.total_ns, &r.self_ns, &r.bytes, &r.self_bytes,
 			     &name) == 5);
+		if (are_events) {
+			r.start_ns = r.count;
+			r.count = 1;
+		}
 		text = line + name;
 		strsep(&text, "\t");
 		shapes = strsep(&text, "\t");
@@ -157,7 +204,9 @@ static void check_golden(const char *path)
 	opts.top = (unsigned)strtoul(top, NULL, 10);
 	opts.by = !strcmp(file, "shapes") ? SNK_BY_SHAPE : !strcmp(file, "stacks") ? SNK_BY_STACK : SNK_BY_NAME;
 	snprintf(rows, sizeof(rows), GOLDEN "%s.rows", file);
-	m = read_rows(rows);
+	opts.by = !strcmp(file, "events") ? SNK_BY_EVENT : opts.by;
+	events.len = 0;
+	m = read_rows(rows, opts.by == SNK_BY_EVENT);
 	want = read_file(path);
 	got = render(layout, m, &opts);
 	if (strncmp(got, want, strlen(want)) || (got[strlen(want)] != '#')) {
@@ -185,10 +234,10 @@ static void test_merge(void)
 	struct mdl *m = mdl_new();
 	char *t;
 
-	feed_row(m, &(struct row){1, 1000, 500, 2048, 1024, 1, 0, 0, 0}, "aten::mm");
-	feed_row(m, &(struct row){2, 3000, 3000, -1024, 0, 2, 0x10000, 0, 0}, "aten::mm");
-	feed_row(m, &(struct row){1, 2000, 500, 0, 0, 2, 0, 0, 77}, "aten::mm"); /* another library's text */
-	feed_row(m, &(struct row){9, 9000, 9000, 0, 0, 2, 0, MXBPF_CLASS_API, 0}, "Py_Main");
+	feed_row(m, &(struct row){1, 1000, 500, 2048, 1024, 1, 0, 0, 0, 0}, "aten::mm");
+	feed_row(m, &(struct row){2, 3000, 3000, -1024, 0, 2, 0x10000, 0, 0, 0}, "aten::mm");
+	feed_row(m, &(struct row){1, 2000, 500, 0, 0, 2, 0, 0, 77, 0}, "aten::mm"); /* another library's text */
+	feed_row(m, &(struct row){9, 9000, 9000, 0, 0, 2, 0, MXBPF_CLASS_API, 0, 0}, "Py_Main");
 	t = render("torch", m, &(struct snk_opts){0});
 	CHECK(strstr(t, "\n    aten::mm       100.00%       4.000us       150.00%       6.000us       1.500us       "
 			"1.00 KB       1.00 KB             4  \n"));
@@ -240,7 +289,7 @@ static void test_hostile(void)
 
 static void test_cut(void)
 {
-	struct mdl *m = read_rows(GOLDEN "real.rows");
+	struct mdl *m = read_rows(GOLDEN "real.rows", false);
 	char *t = render("torch-classic", m, &(struct snk_opts){.top = 2});
 
 	CHECK(strstr(t, "\n# rows     ") && strstr(t, ", of which 2 are shown\n") && strstr(t, "\n# loss "));
@@ -294,6 +343,7 @@ int main(void)
 	test_cut();
 	TEST("every key of torch's sort_by is one of ours")
 	test_keys();
+	buf_fini(&events);
 	rmdir(dir);
 	UNIT_MAIN_END;
 }

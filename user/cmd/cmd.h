@@ -100,6 +100,8 @@ unsigned cmd_columns(void);
  * one heading, and a line stands between tables. An exit code; errors are printed.
  */
 int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth);
+/* The same of a recording, event by event too. */
+int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct mdl *m);
 /* The trace, complete or not at all; ".gz" is compressed, "-" is stdout. An exit code; errors are printed. */
 int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m);
 

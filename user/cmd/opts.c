@@ -18,6 +18,8 @@
 #define TABLES (CMD_BIT_ATTACH | CMD_BIT_REPORT)
 #define EVERY  (CMD_BIT_HELP * 2 - 1)
 
+#define SORT_UNSAID -1
+
 /* ---- the values that options take */
 
 static const char *word_sort(unsigned i)
@@ -421,7 +423,7 @@ const struct cmd_option cmd_options[] = {
 		 "torch.profiler's table() prints, torch-classic what it printed in 2017", .def = "modern",
 	 .set = set_word, FIELD(layout), .word = word_layout},
 	{.name = "sort", .arg = "KEY", .group = "Tables", .commands = TABLES,
-	 .help = "order of the rows, largest first; the names of torch's sort_by are understood too", .def = "total",
+	 .help = "order of the rows, largest first; the names of torch's sort_by are understood too", .def = "total, of events start",
 	 .set = set_sort, FIELD(sort), .word = word_sort},
 	{.name = "ascending", .group = "Tables", .commands = TABLES, .help = "smallest first",
 	 .set = set_flag, FIELD(ascending)},
@@ -431,8 +433,8 @@ const struct cmd_option cmd_options[] = {
 	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = TABLES, .help = "torch's name of --top",
 	 .set = set_number, FIELD(top), .min = 1, .max = 1000000000},
 	{.name = "by", .arg = "WHAT", .group = "Tables", .commands = TABLES,
-	 .help = "what has a row: each name, each with the shapes of its tensors (of --shapes), or with the top of its Python "
-		 "stack (of --py-stacks)", .def = "name", .set = set_index, FIELD(by), .word = word_by},
+	 .help = "what has a row: each name, each with the shapes of its tensors (of --shapes) or with the top of its Python "
+		 "stack (of --py-stacks); of a recording also each call, in order of start", .def = "name", .set = set_index, FIELD(by), .word = word_by},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = TABLES,
 	 .help = "lines of a stack that --by stack looks at", .def = "5", .set = set_number, FIELD(stack_depth), .min = 1,
 	 .max = 128},
@@ -666,6 +668,13 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
 	if (o->backward && (c->bit & TABLES) && !cmd_table_sink(o)->joins)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
+	if ((c->bit & CMD_BIT_ATTACH) && o->by == SNK_BY_EVENT)
+		return err_set(
+			e, ERR_USAGE, -EINVAL,
+			"--by event shows single calls, of which tables keep none: mxbpf record, then mxbpf report "
+			"--by event");
+	if (o->sort == SNK_SORT_START && o->by != SNK_BY_EVENT)
+		return err_set(e, ERR_USAGE, -EINVAL, "--sort start is for the rows of --by event");
 	if ((c->bit & CMD_BIT_ATTACH) && cmd_check_details(o, o->details, "add", e))
 		return e->code;
 	if (o->api && !(o->probes & PROBE_API))
@@ -710,7 +719,7 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 	uint64_t seen = 0;
 	int err;
 
-	*o = (struct cmd_opts){.layout = "modern", .probes = PROBES_ALL, .sort = SNK_SORT_TOTAL};
+	*o = (struct cmd_opts){.layout = "modern", .probes = PROBES_ALL, .sort = SORT_UNSAID};
 	*c = &cmd_table[0];
 	if (argv[1][0] != '-') {
 		*c = cmd_find(argv[1]);
@@ -722,6 +731,8 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 	err = parse_options(*c, argc, argv, o, &seen, e);
 	if (err || o->instead)
 		return err;
+	if (o->sort == SORT_UNSAID)
+		o->sort = o->by == SNK_BY_EVENT ? SNK_SORT_START : SNK_SORT_TOTAL;
 	return check_whole(*c, o, seen, e);
 }
 

@@ -13,7 +13,7 @@ int cmd_report(const struct cmd_opts *o)
 	if (cmd_check_details(o, rec_reader_session(r)->details, "record with", &e))
 		rc = cmd_fail(&e);
 	else
-		rc = cmd_print_tables(o, rec_reader_session(r), m, 0);
+		rc = cmd_print_recorded(o, r, m);
 	mdl_free(m);
 	rec_reader_close(r);
 	return rc;

@@ -64,9 +64,11 @@ unsigned cmd_columns(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) ? 0 : w.ws_col;
 }
 
-static int print(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth)
+/* r: the recording whose events are to be shown; NULL: none. */
+static int print(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, struct rec_reader *r,
+		 unsigned nth)
 {
-	const struct snk_input in = {.session = s, .model = m};
+	const struct snk_input in = {.session = s, .model = m, .source = r ? rec_reader_source(r) : NULL};
 	const struct snk_opts opts = {
 		.sort = o->sort,
 		.by = o->by,
@@ -88,7 +90,8 @@ static int print(const struct cmd_opts *o, const struct mdl_session *s, struct m
 	out_join_lines(out, nth && json);
 	if (snk_write(cmd_table_sink(o), &in, &opts, out, &e)) {
 		out_abort(out);
-		return cmd_fail(&e);
+		/* It knows what is wrong with the recording. */
+		return cmd_fail(r && rec_reader_error(r)->code ? rec_reader_error(r) : &e);
 	}
 	out_join_lines(out, false);
 	if (nth && json)
@@ -96,20 +99,40 @@ static int print(const struct cmd_opts *o, const struct mdl_session *s, struct m
 	return out_commit(out, &e) ? cmd_fail(&e) : CMD_OK;
 }
 
-int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth)
+static int print_summed(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, struct rec_reader *r,
+			unsigned nth)
 {
 	struct err e = {0};
 	struct mdl *sum;
 	int code;
 
 	if (cmd_table_sink(o)->by_process || mdl_nprocesses(m) < 2)
-		return print(o, s, m, nth);
+		return print(o, s, m, r, nth);
 	sum = mdl_sum(m);
 	if (!sum) {
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		return cmd_fail(&e);
 	}
-	code = print(o, s, sum, nth);
+	code = print(o, s, sum, r, nth);
 	mdl_free(sum);
 	return code;
+}
+
+int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth)
+{
+	return print_summed(o, s, m, NULL, nth);
+}
+
+int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct mdl *m)
+{
+	const struct mdl_session *s = rec_reader_session(r);
+	struct err e = {0};
+
+	if (o->by != SNK_BY_EVENT)
+		return cmd_print_tables(o, s, m, 0);
+	if (s->loss.stored && !s->incomplete && !rec_reader_source(r)->total_bytes && !rec_reader_error(r)->code) {
+		err_set(&e, ERR_USAGE, -EINVAL, "--by event: no events were kept: record without --stats");
+		return cmd_fail(&e);
+	}
+	return print_summed(o, s, m, r, 0);
 }

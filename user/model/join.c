@@ -121,17 +121,16 @@ static int join_node(struct mdl *m, const struct mxbpf_span *s)
 	return 0;
 }
 
-int join_span(struct mdl *m, const struct mxbpf_span *s)
+int mdl_follow(struct mdl *m, struct mxbpf_span *s)
 {
+	uint64_t node = s->flags & MXBPF_SPAN_BACKWARD ? s->seq : s->origin;
+	const struct maker *k = node ? maker_find(m, node, s->h.tgid) : NULL;
+
+	if (k && k->stack_id)
+		s->stack_id = k->stack_id;
+	if (!(s->flags & MXBPF_SPAN_SEQ))
+		return 0;
 	return s->flags & MXBPF_SPAN_BACKWARD ? join_node(m, s) : join_operator(m, s);
-}
-
-uint64_t join_stack(const struct mdl *m, const struct mxbpf_span *s)
-{
-	uint64_t seq = s->flags & MXBPF_SPAN_BACKWARD ? s->seq : s->origin;
-	const struct maker *k = seq ? maker_find(m, seq, s->h.tgid) : NULL;
-
-	return k && k->stack_id ? k->stack_id : s->stack_id;
 }
 
 int join_fold(struct mdl *m, const struct mxbpf_join *from)

@@ -145,11 +145,7 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	struct mxbpf_span span = mdl_span(rec), *s = &span;
 	struct mdl_row *r;
 
-	if (s->origin || s->flags & MXBPF_SPAN_BACKWARD)
-		s->stack_id = join_stack(m, s);
-	if (s->flags & MXBPF_SPAN_SEQ && join_span(m, s))
-		return -ENOMEM;
-	r = row_of_span(m, s);
+	r = mdl_follow(m, s) ? NULL : row_of_span(m, s);
 	if (!r)
 		return -ENOMEM;
 	widen(r, s->dur_ns, s->dur_ns);

@@ -79,6 +79,11 @@ const struct mdl_mem_row *const *mdl_mem_rows(struct mdl *m, size_t *n);
 const struct mdl_join *const *mdl_joins(struct mdl *m, size_t *n);
 /* Operators whose nodes may still run are remembered, the last so many. */
 #define MDL_MAKERS_MAX (1u << 17)
+/*
+ * For who reads records beside the model: in the backward pass a span gets the stack of its forward operator, of those
+ * that came this way before. 0, -ENOMEM.
+ */
+int mdl_follow(struct mdl *m, struct mxbpf_span *s);
 /* What `from` remembers of them is `to`'s from now on. */
 void mdl_move_makers(struct mdl *to, struct mdl *from);
 

@@ -73,9 +73,6 @@ const struct mxbpf_group *group_find(const struct mdl *m, uint64_t id); /* NULL:
 void groups_fini(struct mdl *m);
 
 /* join.c */
-int join_span(struct mdl *m, const struct mxbpf_span *s); /* that has MXBPF_SPAN_SEQ */
-/* The stack of a span; in the backward pass that of the operator that made the node. */
-uint64_t join_stack(const struct mdl *m, const struct mxbpf_span *s);
 int join_fold(struct mdl *m, const struct mxbpf_join *from);
 int join_emit(const struct mdl *m, struct buf *out);
 void joins_fini(struct mdl *m);

@@ -34,6 +34,8 @@ enum column {
 	BACKWARD,
 	DEEPER_COUNT,
 	DEEPER,
+	EVENT_START, /* these only by event */
+	EVENT_THREAD,
 	NCOLUMNS,
 };
 
@@ -62,6 +64,8 @@ static const char *const heads[NCOLUMNS] = {
 	[BACKWARD] = "backward_ns",
 	[DEEPER_COUNT] = "deeper_count",
 	[DEEPER] = "deeper_ns",
+	[EVENT_START] = "start_unix_ns",
+	[EVENT_THREAD] = "thread",
 };
 
 struct row {
@@ -71,12 +75,11 @@ struct row {
 	uint64_t n[NCOLUMNS];
 	uint32_t filled; /* bits of the numbers that are there */
 	uint32_t below;	 /* of those below 0, whose magnitude it is */
-	const char *detail;
-	size_t detail_len;
+	struct {
+		const char *text;
+		size_t len;
+	} shapes, stack;
 };
-
-/* Headings of the last column, which is there where --by asks for it. */
-static const char *const detail_heads[] = {[SNK_BY_SHAPE] = "shapes", [SNK_BY_STACK] = "stack"};
 
 static void fill(struct row *r, enum column c, uint64_t n)
 {
@@ -117,13 +120,15 @@ static void put_text(struct out *o, const char *text, size_t len)
 	out_puts(o, "\"");
 }
 
-/* Lines with semicolons between, as of folded stacks. */
+/* One cell more: lines with semicolons between, as of folded stacks. */
 static void put_lines(struct out *o, const char *text, size_t len)
 {
 	const char *end;
 	size_t n;
 
-	out_puts(o, "\"");
+	out_puts(o, len ? ",\"" : ",");
+	if (!len)
+		return;
 	for (;; text += n + 1, len -= n + 1) {
 		end = memchr(text, '\n', len);
 		n = end ? (size_t)(end - text) : len;
@@ -135,9 +140,21 @@ static void put_lines(struct out *o, const char *text, size_t len)
 	out_puts(o, "\"");
 }
 
-static unsigned ncolumns(const struct snk *s)
+/* Columns of numbers that are there whatever the rows are. */
+static bool has_column(const struct snk *s, unsigned c)
 {
-	return s->opts->backward ? NCOLUMNS : BACKWARD_COUNT;
+	return c < BACKWARD_COUNT || (c < EVENT_START ? s->opts->backward : s->opts->by == SNK_BY_EVENT);
+}
+
+/* Behind them, of text. */
+static bool has_shapes(const struct snk *s)
+{
+	return snk_shows(s, SNK_BY_SHAPE, MXBPF_DETAIL_ARGS);
+}
+
+static bool has_stack(const struct snk *s)
+{
+	return snk_shows(s, SNK_BY_STACK, MXBPF_DETAIL_STACK);
 }
 
 static void put_row(struct snk *s, struct row *r)
@@ -154,16 +171,16 @@ static void put_row(struct snk *s, struct row *r)
 	put_text(s->out, r->name, r->name_len);
 	out_puts(s->out, ",");
 	put_text(s->out, device, strlen(device));
-	for (c = DEVICE + 1; c < ncolumns(s); c++) {
-		out_puts(s->out, ",");
-		if (r->filled >> c & 1)
+	for (c = DEVICE + 1; c < NCOLUMNS; c++) {
+		if (has_column(s, c))
+			out_puts(s->out, ",");
+		if (has_column(s, c) && r->filled >> c & 1)
 			out_printf(s->out, "%s%" PRIu64, r->below >> c & 1 ? "-" : "", r->n[c]);
 	}
-	if (detail_heads[s->opts->by]) {
-		out_puts(s->out, ",");
-		if (r->detail_len)
-			put_lines(s->out, r->detail, r->detail_len);
-	}
+	if (has_shapes(s))
+		put_lines(s->out, r->shapes.text, r->shapes.len);
+	if (has_stack(s))
+		put_lines(s->out, r->stack.text, r->stack.len);
 	out_puts(s->out, "\n");
 }
 
@@ -171,11 +188,45 @@ static int begin(struct snk *s)
 {
 	unsigned c;
 
-	for (c = 0; c < ncolumns(s) && !s->opts->continued; c++)
-		out_printf(s->out, "%s%s", c ? "," : "", heads[c]);
-	if (detail_heads[s->opts->by] && !s->opts->continued)
-		out_printf(s->out, ",%s", detail_heads[s->opts->by]);
-	out_puts(s->out, s->opts->continued ? "" : "\n");
+	if (s->opts->continued)
+		return 0;
+	for (c = 0; c < NCOLUMNS; c++)
+		if (has_column(s, c))
+			out_printf(s->out, "%s%s", c ? "," : "", heads[c]);
+	out_printf(s->out, "%s%s\n", has_shapes(s) ? ",shapes" : "", has_stack(s) ? ",stack" : "");
+	return 0;
+}
+
+static void set_details(const struct snk *s, struct row *r, uint64_t args_id, uint64_t stack_id)
+{
+	if (has_shapes(s))
+		r->shapes.text = snk_shapes(s->in->model, args_id, &r->shapes.len);
+	if (has_stack(s))
+		r->stack.text = snk_stack(s->in->model, s->opts, stack_id, &r->stack.len);
+}
+
+static int event_table(struct snk *s, const struct snk_table *t)
+{
+	const struct mdl_session *ss = s->in->session;
+	size_t i;
+
+	for (i = 0; i < t->nspans; i++) {
+		const struct mxbpf_span *e = &t->spans[i];
+		struct row r = {.table = t->title, .device = e->device};
+
+		r.name = mdl_name(s->in->model, e->name_id, &r.name_len);
+		fill(&r, COUNT, 1);
+		fill(&r, TOTAL, e->dur_ns);
+		fill(&r, SELF, e->self_ns);
+		fill(&r, EVENT_START, ss->start_unix_ns + (e->h.ts_ns - ss->start_mono_ns));
+		fill(&r, EVENT_THREAD, e->tid);
+		if (t->memory) {
+			fill_signed(&r, ALLOC_BYTES, e->alloc_bytes);
+			fill_signed(&r, SELF_ALLOC_BYTES, e->self_alloc_bytes);
+		}
+		set_details(s, &r, e->args_id, e->stack_id);
+		put_row(s, &r);
+	}
 	return 0;
 }
 
@@ -183,12 +234,14 @@ static int class_table(struct snk *s, const struct snk_table *t)
 {
 	size_t i;
 
+	if (s->opts->by == SNK_BY_EVENT)
+		return event_table(s, t);
 	for (i = 0; i < t->nrows; i++) {
 		const struct mdl_row *m = t->rows[i];
 		struct row r = {.table = t->title, .device = m->device};
 
 		r.name = mdl_name(s->in->model, m->name_id, &r.name_len);
-		r.detail = snk_detail(s->in->model, s->opts, m, &r.detail_len);
+		set_details(s, &r, m->args_id, m->stack_id);
 		fill(&r, COUNT, m->count);
 		fill(&r, TOTAL, m->total_ns);
 		fill(&r, SELF, m->self_ns);

@@ -2,9 +2,11 @@
 /* What rows of one name differ in, as --by asks for. */
 #include "sink/priv.h"
 
+#include <limits.h>
 #include <string.h>
 
-const char *const snk_by_words[] = {[SNK_BY_NAME] = "name", [SNK_BY_SHAPE] = "shape", [SNK_BY_STACK] = "stack", NULL};
+const char *const snk_by_words[] = {
+	[SNK_BY_NAME] = "name", [SNK_BY_SHAPE] = "shape", [SNK_BY_STACK] = "stack", [SNK_BY_EVENT] = "event", NULL};
 
 /* Length of the first n lines. */
 static size_t lines_len(const char *text, size_t len, unsigned n)
@@ -39,6 +41,11 @@ static bool are_dims(const char *text, size_t len)
 	return !depth && last == ']';
 }
 
+bool snk_shows(const struct snk *s, enum snk_by by, enum mxbpf_detail detail)
+{
+	return s->opts->by == by || (s->opts->by == SNK_BY_EVENT && s->in->session->details & detail);
+}
+
 const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len)
 {
 	const char *text = mdl_text(m, MXBPF_NAME_ARGS, args_id, len);
@@ -51,11 +58,12 @@ const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len)
 	return "[]";
 }
 
-const char *snk_stack(const struct mdl *m, uint64_t stack_id, unsigned depth, size_t *len)
+const char *snk_stack(const struct mdl *m, const struct snk_opts *opts, uint64_t stack_id, size_t *len)
 {
+	unsigned depth = opts->by == SNK_BY_EVENT ? UINT_MAX : SNK_STACK_DEPTH;
 	const char *text = mdl_text(m, MXBPF_NAME_STACK, stack_id, len);
 
-	*len = text ? lines_len(text, *len, depth ? depth : SNK_STACK_DEPTH) : 0;
+	*len = text ? lines_len(text, *len, opts->stack_depth ? opts->stack_depth : depth) : 0;
 	return text ? text : "";
 }
 
@@ -64,5 +72,5 @@ const char *snk_detail(const struct mdl *m, const struct snk_opts *opts, const s
 	*len = 0;
 	if (opts->by == SNK_BY_SHAPE)
 		return snk_shapes(m, r->args_id, len);
-	return opts->by == SNK_BY_STACK ? snk_stack(m, r->stack_id, opts->stack_depth, len) : "";
+	return opts->by == SNK_BY_STACK ? snk_stack(m, opts, r->stack_id, len) : "";
 }

@@ -143,12 +143,60 @@ static void put_detail(struct snk *s, const struct mdl_row *r)
 	}
 }
 
+static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
+{
+	const struct mdl_session *ss = s->in->session;
+	const char *text;
+	size_t len;
+
+	text = mdl_name(s->in->model, e->name_id, &len);
+	snk_put_json(s->out, text, len);
+	out_puts(s->out, ", ");
+	put_device(s, e->device);
+	put_process(s, e->h.tgid);
+	out_printf(s->out,
+		   ", \"thread\": %" PRIu32 ", \"start_unix_ns\": %" PRIu64 ", \"total_ns\": %" PRIu64
+		   ", \"self_ns\": %" PRIu64,
+		   e->tid, (uint64_t)(ss->start_unix_ns + (e->h.ts_ns - ss->start_mono_ns)), (uint64_t)e->dur_ns,
+		   (uint64_t)e->self_ns);
+	if (memory)
+		out_printf(s->out, ", \"alloc_bytes\": %" PRId64 ", \"self_alloc_bytes\": %" PRId64,
+			   (int64_t)e->alloc_bytes, (int64_t)e->self_alloc_bytes);
+	if (snk_shows(s, SNK_BY_SHAPE, MXBPF_DETAIL_ARGS)) {
+		text = snk_shapes(s->in->model, e->args_id, &len);
+		out_puts(s->out, ", \"shapes\": ");
+		out_write(s->out, text, len);
+	}
+	if (snk_shows(s, SNK_BY_STACK, MXBPF_DETAIL_STACK)) {
+		text = snk_stack(s->in->model, s->opts, e->stack_id, &len);
+		put_stack(s, text, len);
+	}
+	if (e->flags & MXBPF_SPAN_UNWOUND)
+		out_puts(s->out, ", \"unwound\": true");
+	out_puts(s->out, "}");
+}
+
+static int event_table(struct snk *s, const struct snk_table *t)
+{
+	size_t i;
+
+	open_table(s, t->title);
+	for (i = 0; i < t->nspans; i++) {
+		out_puts(s->out, i ? ",\n      {\"name\": " : "\n      {\"name\": ");
+		put_event(s, &t->spans[i], t->memory);
+	}
+	out_puts(s->out, "]");
+	return 0;
+}
+
 static int class_table(struct snk *s, const struct snk_table *t)
 {
 	const struct mdl_row *r;
 	const char *name;
 	size_t i, len;
 
+	if (s->opts->by == SNK_BY_EVENT)
+		return event_table(s, t);
 	open_table(s, t->title);
 	for (i = 0; i < t->nrows; i++) {
 		r = t->rows[i];

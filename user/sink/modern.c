@@ -78,6 +78,34 @@ static void tight_ns(uint64_t ns, char cell[CELL_BYTES])
 		memmove(blank, blank + 1, strlen(blank));
 }
 
+static void event_thread(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
+{
+	snprintf(cell, CELL_BYTES, "%" PRIu32, e->tid);
+}
+
+/* In seconds since the start of the window. */
+static void event_start(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
+{
+	int64_t ns = (int64_t)(e->h.ts_ns - s->in->session->start_mono_ns);
+
+	snprintf(cell, CELL_BYTES, "%.6f", (double)ns / 1e9);
+}
+
+static void event_time(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
+{
+	tight_ns(e->dur_ns, cell);
+}
+
+static void event_self(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
+{
+	tight_ns(e->self_ns, cell);
+}
+
+static void event_bytes(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
+{
+	snprintf(cell, CELL_BYTES, "%" PRId64, (int64_t)e->alloc_bytes);
+}
+
 enum { NAME, DEVICE, SELF = 4 };
 
 /* name_min: how much of a name is worth more than the column. */
@@ -168,6 +196,67 @@ static unsigned line_width(const struct snk *s)
 	return s->opts->width ? s->opts->width : SNK_WIDTH;
 }
 
+/* A column: what it is called, and its text for one call. */
+static const struct event_column {
+	const char *head;
+	void (*text)(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES]);
+	bool memory; /* only where a call took memory */
+} event_columns[] = {
+	{"thread", event_thread, false}, {"start", event_start, false}, {"time", event_time, false},
+	{"self", event_self, false},	 {"bytes", event_bytes, true},
+};
+#define NEVENT_COLUMNS (sizeof(event_columns) / sizeof(event_columns[0]))
+
+static int add_event(struct snk *s, struct snk_grid *g, const struct mxbpf_span *e)
+{
+	char cell[CELL_BYTES];
+	const char *text;
+	size_t len, i;
+	int err;
+
+	text = mdl_name(s->in->model, e->name_id, &len);
+	err = snk_grid_add(g, text, len);
+	for (i = 0; !err && i < NEVENT_COLUMNS; i++) {
+		event_columns[i].text(s, e, cell);
+		err = snk_grid_add(g, cell, strlen(cell));
+	}
+	if (!err && snk_shows(s, SNK_BY_SHAPE, MXBPF_DETAIL_ARGS)) {
+		text = snk_shapes(s->in->model, e->args_id, &len);
+		err = snk_grid_note(g, text, len);
+	}
+	if (!err && snk_shows(s, SNK_BY_STACK, MXBPF_DETAIL_STACK)) {
+		text = snk_stack(s->in->model, s->opts, e->stack_id, &len);
+		err = snk_grid_note(g, text, len);
+	}
+	return err;
+}
+
+static int event_table(struct snk *s, const struct snk_table *t)
+{
+	struct snk_grid g = {.cols = {{"name", .left = true}}, .ncols = NEVENT_COLUMNS + 1};
+	int err = 0;
+	size_t i;
+
+	snk_put_safe(s->out, t->title, strlen(t->title));
+	if (!t->nspans)
+		out_puts(s->out, ": nothing kept\n");
+	else if (t->nspans < t->nspans_all)
+		out_printf(s->out, ": %" PRIu64 " calls, of which %zu are shown\n", t->nspans_all, t->nspans);
+	else
+		out_printf(s->out, ": %zu call%s\n", t->nspans, t->nspans == 1 ? "" : "s");
+	for (i = 0; i < NEVENT_COLUMNS; i++) {
+		g.cols[i + 1].head = event_columns[i].head;
+		g.cols[i + 1].hidden = event_columns[i].memory && !t->memory;
+	}
+	for (i = 0; !err && i < t->nspans; i++)
+		err = add_event(s, &g, &t->spans[i]);
+	if (!err && t->nspans)
+		snk_grid_print(&g, line_width(s), s->out);
+	out_puts(s->out, "\n");
+	snk_grid_fini(&g);
+	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
+}
+
 static int class_table(struct snk *s, const struct snk_table *t)
 {
 	struct snk_grid g = {.ncols = NCOLUMNS};
@@ -175,6 +264,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 	int err = 0;
 	size_t i;
 
+	if (s->opts->by == SNK_BY_EVENT)
+		return event_table(s, t);
 	put_title(s, t, single);
 	for (i = 0; i < NCOLUMNS; i++)
 		g.cols[i] = columns[i].col;

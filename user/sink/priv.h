@@ -3,6 +3,7 @@
 #ifndef SINK_PRIV_H
 #define SINK_PRIV_H
 
+#include "mxbpf_config.h"
 #include "sink/sink.h"
 
 extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk_csv, snk_chrome, snk_kineto,
@@ -22,9 +23,20 @@ int snk_name_cmp(const char *a, size_t alen, const char *b, size_t blen);
 /* detail.c: what tells rows of one name apart. Borrowed from the model as its texts, of *len bytes, not NUL-terminated.
  */
 const char *snk_detail(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len);
+/* Whether rows have a detail to show: as --by says, events all that the session has. */
+bool snk_shows(const struct snk *s, enum snk_by by, enum mxbpf_detail detail);
 /* Dimensions as JSON without blanks; "[]" where they are not known. */
 const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len);
-const char *snk_stack(const struct mdl *m, uint64_t stack_id, unsigned depth, size_t *len); /* depth: as in snk_opts */
+const char *snk_stack(const struct mdl *m, const struct snk_opts *opts, uint64_t stack_id, size_t *len);
+
+/* sink.c: one pass over the records; *done counts bytes over all passes, of `of`. */
+int snk_pass(struct snk *s, int (*each)(struct snk *s, const struct mxbpf_rec *r), uint64_t *done, uint64_t of);
+
+/* events.c */
+int snk_events_read(struct snk *s); /* 0 or -errno with s->err set */
+void snk_events_table(const struct snk *s, struct snk_table *t);
+void snk_events_fini(struct snk *s);
+struct mdl_row snk_event_row(const struct mxbpf_span *s); /* of one call; without a histogram */
 
 /* footer.c: window, events and loss, a line each behind `prefix`. */
 void snk_footer(struct snk *s, const char *prefix);

@@ -23,7 +23,7 @@ static int one_window(struct snk *s, record_fn each, const void *recs, size_t by
 }
 
 /* One pass over the records; *done counts over all passes. */
-static int pass(struct snk *s, record_fn each, uint64_t *done, uint64_t of)
+int snk_pass(struct snk *s, record_fn each, uint64_t *done, uint64_t of)
 {
 	struct snk_source *src = s->in->source;
 	const void *recs;
@@ -49,11 +49,11 @@ static int all_records(struct snk *s)
 	int err = 0;
 
 	if (ops->survey)
-		err = pass(s, ops->survey, &done, of);
+		err = snk_pass(s, ops->survey, &done, of);
 	if (!err && ops->surveyed)
 		err = ops->surveyed(s);
 	if (!err && ops->record)
-		err = pass(s, ops->record, &done, of);
+		err = snk_pass(s, ops->record, &done, of);
 	return err;
 }
 
@@ -77,6 +77,10 @@ static int one_table(struct snk *s, enum mxbpf_class cls)
 	}
 	t.rows = rows;
 	t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
+	if (s->events) {
+		t.nrows = t.nrows_all;
+		snk_events_table(s, &t);
+	}
 	err = s->ops->table(s, &t);
 	free(rows);
 	return err;
@@ -135,6 +139,8 @@ static int run(struct snk *s)
 
 	if (!err && s->ops->needs_records)
 		err = all_records(s);
+	if (!err && s->opts->by == SNK_BY_EVENT && s->ops->details)
+		err = snk_events_read(s);
 	for (i = 0; !err && s->ops->table && i < MDL_NCLASSES; i++)
 		if (s->in->session->class_title[mdl_classes[i].cls])
 			err = one_table(s, mdl_classes[i].cls);
@@ -161,6 +167,7 @@ int snk_write(const struct snk_ops *ops, const struct snk_input *in, const struc
 	err = run(s);
 	if (ops->fini)
 		ops->fini(s);
+	snk_events_fini(s);
 	free(s);
 	return err;
 }

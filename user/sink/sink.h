@@ -27,11 +27,12 @@ enum snk_sort {
 	SNK_SORT_SELF_ALLOC,
 	SNK_SORT_DEVICE, /* time on a GPU, which no row has yet */
 	SNK_SORT_NAME,
+	SNK_SORT_START, /* of events, and always the first of them first */
 	SNK_SORT_NKEYS,
 };
 struct snk_sort_key {
 	const char *name;
-	const char *aliases[12]; /* what torch's sort_by calls it; NULL behind the last */
+	const char *aliases[24]; /* what torch's sort_by calls it; NULL behind the last */
 };
 extern const struct snk_sort_key snk_sort_keys[SNK_SORT_NKEYS];
 /* Index of a name or an alias, or -1. */
@@ -42,14 +43,16 @@ enum snk_by {
 	SNK_BY_NAME,
 	SNK_BY_SHAPE, /* a name with the dimensions of its tensors */
 	SNK_BY_STACK, /* a name with the top lines of its stack */
+	SNK_BY_EVENT, /* every call: snk_table.spans; needs the records */
 };
 #define SNK_STACK_DEPTH 5
+#define SNK_EVENTS_MAX	(1u << 18)	 /* events a table, unless opts.top says otherwise: 59 MB */
 extern const char *const snk_by_words[]; /* of --by, NULL behind the last */
 
 struct snk_opts {
 	enum snk_sort sort;
 	enum snk_by by;
-	unsigned stack_depth; /* lines that count; 0: SNK_STACK_DEPTH */
+	unsigned stack_depth; /* lines that count; 0: SNK_STACK_DEPTH, of events all */
 	bool ascending;
 	unsigned top;	/* rows a table; 0: all */
 	unsigned width; /* columns of the terminal; 0: 80 */
@@ -71,7 +74,7 @@ struct snk_source {
 struct snk_input {
 	const struct mdl_session *session;
 	struct mdl *model;	   /* rows and names of the whole window */
-	struct snk_source *source; /* NULL for sinks without needs_records */
+	struct snk_source *source; /* NULL for sinks without needs_records, unless by event */
 };
 
 struct snk_table {
@@ -81,6 +84,11 @@ struct snk_table {
 	size_t nrows, nrows_all;	   /* the first that are to be shown (opts.top), all */
 	uint64_t total_ns;		   /* over all rows, cut ones too */
 	bool memory;			   /* any row took or gave back bytes */
+	/* By event: those that are to be shown, sorted by opts, and how many there are. Rows are then all of the class.
+	 */
+	const struct mxbpf_span *spans;
+	size_t nspans;
+	uint64_t nspans_all;
 };
 
 /* --backward: operators of one name, whatever thread. */
@@ -100,7 +108,8 @@ struct snk {
 	const struct snk_ops *ops;
 	const struct snk_input *in;
 	const struct snk_opts *opts;
-	struct out *out; /* borrowed; errors are sticky in it, so callbacks need not check every write */
+	struct snk_events *events; /* private */
+	struct out *out;	   /* borrowed; errors are sticky in it, so callbacks need not check every write */
 	struct err *err;
 };
 

@@ -19,8 +19,9 @@ const struct snk_sort_key snk_sort_keys[SNK_SORT_NKEYS] = {
 	[SNK_SORT_P99] = {"p99"},
 	[SNK_SORT_ALLOC] = {"alloc", {"cpu_memory_usage"}},
 	[SNK_SORT_SELF_ALLOC] = {"self-alloc", {"self_cpu_memory_usage"}},
-	[SNK_SORT_DEVICE] = {"device", {SUMS_OF("cuda"), SUMS_OF("device")}},
+	[SNK_SORT_DEVICE] = {"device", {SUMS_OF("cuda"), SUMS_OF("xpu"), SUMS_OF("privateuse1"), SUMS_OF("device")}},
 	[SNK_SORT_NAME] = {"name"},
+	[SNK_SORT_START] = {"start"},
 };
 
 int snk_sort_find(const char *name)

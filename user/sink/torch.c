@@ -28,6 +28,7 @@ struct layout {
 	size_t name_cut; /* columns that are left of a longer name. 0: all */
 	bool name_left;
 	size_t width;						  /* of every other column */
+	bool event_details;					  /* shows shapes and stacks of single events */
 	bool end_gap;						  /* a gap stands behind the last column too */
 	void (*footer)(struct out *o, const struct mdl_row *sum); /* behind the rows and their rule; NULL: neither */
 	void (*repr)(struct out *o, const struct mdl_row *sum);	  /* what total_average() prints */
@@ -167,6 +168,7 @@ static void repr(struct out *o, const struct mdl_row *sum)
 static const struct layout today = {
 	.name_cut = 52,
 	.width = 12,
+	.event_details = true,
 	.end_gap = true,
 	.footer = self_total,
 	.repr = repr,
@@ -362,7 +364,7 @@ static void put_row(const struct table *t, const struct snk *s, const struct mdl
 	if (t->shapes_width)
 		shapes_of(s, r, line->shapes);
 	if (t->source_width)
-		stack = snk_stack(s->in->model, r->stack_id, s->opts->stack_depth, &len);
+		stack = snk_stack(s->in->model, s->opts, r->stack_id, &len);
 	next_source(line, &stack, &len);
 	cut_source(line, t->source_width);
 	put_line(t, line);
@@ -375,7 +377,7 @@ static size_t widest_of_stack(const struct snk *s, const struct mdl_row *r, stru
 	const char *stack;
 	size_t len, n, max = 0;
 
-	stack = snk_stack(s->in->model, r->stack_id, s->opts->stack_depth, &len);
+	stack = snk_stack(s->in->model, s->opts, r->stack_id, &len);
 	while (len) {
 		n = next_source(line, &stack, &len) + NAME_PAD;
 		max = n > max ? n : max;
@@ -389,48 +391,71 @@ static void widen(size_t *width, size_t n, size_t max)
 	*width = n > *width ? n : *width;
 }
 
+static void survey_details(struct table *t, const struct snk *s, const struct mdl_row *r, struct line *line)
+{
+	if (snk_shows(s, SNK_BY_SHAPE, MXBPF_DETAIL_ARGS))
+		widen(&t->shapes_width, shapes_of(s, r, line->shapes) + NAME_PAD, SHAPES_MAX);
+	if (snk_shows(s, SNK_BY_STACK, MXBPF_DETAIL_STACK))
+		widen(&t->source_width, widest_of_stack(s, r, line), SOURCE_MAX);
+}
+
 /* Names are as wide as the widest of all rows, shares are of all rows: also of those that --top leaves out. */
 static void survey(struct table *t, const struct snk *s, const struct snk_table *rows, struct line *line)
 {
-	const struct mdl_row *r;
 	size_t i;
 
 	for (i = 0; i < rows->nrows_all; i++) {
-		r = rows->rows[i];
-		mdl_row_merge(&t->sum, r);
-		widen(&t->name_width, name_of(s, r, line) + NAME_PAD,
+		mdl_row_merge(&t->sum, rows->rows[i]);
+		widen(&t->name_width, name_of(s, rows->rows[i], line) + NAME_PAD,
 		      t->l->name_cut ? t->l->name_cut + strlen(ELLIPSIS) : 0);
-		if (s->opts->by == SNK_BY_SHAPE)
-			widen(&t->shapes_width, shapes_of(s, r, line->shapes) + NAME_PAD, SHAPES_MAX);
-		if (s->opts->by == SNK_BY_STACK)
-			widen(&t->source_width, widest_of_stack(s, r, line), SOURCE_MAX);
+		if (s->opts->by != SNK_BY_EVENT)
+			survey_details(t, s, rows->rows[i], line);
 	}
+}
+
+/* Rows of one name are one by now: what their calls differ in is in the model's. */
+static void survey_events(struct table *t, const struct snk *s, enum mxbpf_class cls, struct line *line)
+{
+	const struct mdl_row *const *all;
+	size_t n, i;
+
+	all = mdl_rows(s->in->model, cls, &n);
+	for (i = 0; i < n; i++)
+		survey_details(t, s, all[i], line);
 }
 
 static int put_table(struct snk *s, const struct snk_table *rows, const struct layout *l)
 {
 	struct table t = {.l = l, .out = s->out, .memory = rows->memory};
+	const bool event = s->opts->by == SNK_BY_EVENT;
+	const uint64_t all = event ? rows->nspans_all : rows->nrows_all;
+	const size_t n = event ? rows->nspans : rows->nrows;
+	struct mdl_row one;
 	struct line line;
 	size_t i;
 
 	if (rows->cls != MXBPF_CLASS_OPERATOR)
 		return 0;
 	survey(&t, s, rows, &line);
-	if (rows->nrows)
+	if (event && l->event_details)
+		survey_events(&t, s, rows->cls, &line);
+	if (n)
 		put_heads(&t, &line);
-	for (i = 0; i < rows->nrows; i++)
-		put_row(&t, s, rows->rows[i], &line);
-	if (rows->nrows && l->footer) {
+	for (i = 0; i < n; i++) {
+		one = event ? snk_event_row(&rows->spans[i]) : *rows->rows[i];
+		put_row(&t, s, &one, &line);
+	}
+	if (n && l->footer) {
 		put_rule(&t, &line);
 		l->footer(s->out, &t.sum);
 	}
 	out_puts(s->out, "\n"); /* print()'s */
-	if (rows->nrows) {
+	if (n) {
 		out_puts(s->out, "# total    ");
 		l->repr(s->out, &t.sum);
 	}
-	if (rows->nrows < rows->nrows_all)
-		out_printf(s->out, "# rows     %zu, of which %zu are shown\n", rows->nrows_all, rows->nrows);
+	if (n < all)
+		out_printf(s->out, "# rows     %" PRIu64 ", of which %zu are shown\n", all, n);
 	return 0;
 }
 

@@ -4,7 +4,7 @@ usage: make.py          the tables of every .rows file here, by torch's own code
        make.py record   first a new real.rows, of a real training step
        make.py made-up  first the other .rows files anew
 
-A row: calls, total ns, self ns, bytes, own bytes, name; with a tab between, shapes and the lines of a stack. A table: FILE.LAYOUT.KEY[.TOP].txt, what print() writes, then
+A row: calls (of an event its start in ns), total ns, self ns, bytes, own bytes, name; with a tab between, shapes and the lines of a stack. A table: FILE.LAYOUT.KEY[.TOP].txt, what print() writes, then
 what total_average() is."""
 import ast
 import os
@@ -80,11 +80,13 @@ def record():
         steps()
     write_events('shapes', profile.key_averages(group_by_input_shape=True),
                  lambda e: [str(e.input_shapes).replace(' ', '')])
+    write_events('events', [e for e in profile.events() if e.name != '[memory]'][:150],
+                 lambda e: [str(e.input_shapes).replace(' ', ''), *e.stack], lambda e: round(e.time_range.start * 1000))
     write_events('stacks', profile.key_averages(group_by_stack_n=5), lambda e: ['', *e.stack])
 
 
-def write_events(case, events, detail):
-    write_rows(case, [(e.count, round(e.cpu_time_total * 1000), round(e.self_cpu_time_total * 1000),
+def write_events(case, events, detail, first=lambda e: e.count):
+    write_rows(case, [(first(e), round(e.cpu_time_total * 1000), round(e.self_cpu_time_total * 1000),
                        e.cpu_memory_usage, e.self_cpu_memory_usage, e.key, *detail(e)) for e in events if torch_names(e)])
 
 
@@ -122,9 +124,14 @@ def classic(rows, sort_by, top):
     return doc4.build_table(events, sort_by), total
 
 
+def read_events():
+    rows = sorted(read_rows('events'), key=lambda row: (row[0], -row[1]))
+    return [(1, *row[1:]) for row in rows]
+
+
 def write_table(make, layout, case, key, top=0):
-    rows = read_rows(case)
-    text, total = make(rows, key, top)
+    rows = read_events() if case == 'events' else read_rows(case)
+    text, total = make(rows, None if key == 'start' else key, top)
     with open(path('.'.join([case, layout, key] + [str(top)] * bool(top)) + '.txt'), 'w') as f:
         f.write(text + '\n')
         if rows:
@@ -148,6 +155,8 @@ def main():
     for key in CLASSIC_KEYS:
         write_table(classic, 'torch-classic', 'real', key)
     write_table(today, 'torch', 'real', 'cpu_time_total')
+    for make, layout in ((today, 'torch'), (classic, 'torch-classic')):
+        write_table(make, layout, 'events', 'start')
     for case in ('shapes', 'stacks'):
         write_table(today, 'torch', case, 'self_cpu_time_total')
         write_table(today, 'torch', case, 'count', 10)
