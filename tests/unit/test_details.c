@@ -162,6 +162,28 @@ static void test_modern(struct mdl *m)
 	free(t);
 }
 
+static void test_module(void)
+{
+	struct mdl *m = model();
+	struct buf b = {0};
+	char *t;
+
+	put_name(&b, 20, MXBPF_NAME_STACK, "a.py(1): f\nnn.Module: Linear\nnn.Module: Net");
+	put_name(&b, 21, MXBPF_NAME_STACK, "nn.Module: Linear");
+	put_name(&b, 22, MXBPF_NAME_STACK, "a.py(1): not nn.Module: Linear");
+	put_span(&b, 100, 1, 20);
+	put_span(&b, 100, 1, 21);
+	put_span(&b, 100, 1, 22);
+	CHECK(!mdl_feed(m, b.data, b.len));
+	buf_fini(&b);
+	check_json(m, &(struct snk_opts){.by = SNK_BY_MODULE}, 2, "\"stack\": [\"nn.Module: Linear\"], \"count\": 2",
+		   "\"stack\": [], \"count\": 6");
+	t = render("torch", m, &(struct snk_opts){.by = SNK_BY_MODULE});
+	CHECK(strstr(t, "  nn.Module: Linear      \n") && !strstr(t, "Net"));
+	free(t);
+	mdl_free(m);
+}
+
 static void test_bound(void)
 {
 	struct mdl *m = model();
@@ -250,6 +272,8 @@ int main(void)
 	test_csv(m);
 	TEST("modern: likewise, in lines below the row that are cut in their middle")
 	test_modern(m);
+	TEST("by module: the innermost one, wherever in it the call was made")
+	test_module();
 	TEST("calls that could have no row of their own are said where it matters")
 	test_bound();
 	TEST("forward operators with the time of their backward nodes, of one name one row; and the nodes that are in "

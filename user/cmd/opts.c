@@ -433,8 +433,8 @@ const struct cmd_option cmd_options[] = {
 	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = TABLES, .help = "torch's name of --top",
 	 .set = set_number, FIELD(top), .min = 1, .max = 1000000000},
 	{.name = "by", .arg = "WHAT", .group = "Tables", .commands = TABLES,
-	 .help = "what has a row: each name, each with the shapes of its tensors (of --shapes) or with the top of its Python "
-		 "stack (of --py-stacks); of a recording also each call, in order of start", .def = "name", .set = set_index, FIELD(by), .word = word_by},
+	 .help = "what has a row: each name, each with the shapes of its tensors (of --shapes), with the top of its Python "
+		 "stack or its nn.Module (of --py-stacks); of a recording also each call, in order of start", .def = "name", .set = set_index, FIELD(by), .word = word_by},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = TABLES,
 	 .help = "lines of a stack that --by stack looks at", .def = "5", .set = set_number, FIELD(stack_depth), .min = 1,
 	 .max = 128},

@@ -45,6 +45,8 @@ int cmd_check_details(const struct cmd_opts *o, unsigned details, const char *ho
 	} needs[] = {
 		[SNK_BY_SHAPE] = {MXBPF_DETAIL_ARGS, "shapes", "--shapes"},
 		[SNK_BY_STACK] = {MXBPF_DETAIL_STACK, "stacks", "--py-stacks"},
+		[SNK_BY_MODULE] = {MXBPF_DETAIL_STACK, "stacks", "--py-stacks"},
+		[SNK_BY_EVENT] = {0},
 	};
 
 	if (needs[o->by].detail & ~details)

@@ -146,17 +146,6 @@ static bool has_column(const struct snk *s, unsigned c)
 	return c < BACKWARD_COUNT || (c < EVENT_START ? s->opts->backward : s->opts->by == SNK_BY_EVENT);
 }
 
-/* Behind them, of text. */
-static bool has_shapes(const struct snk *s)
-{
-	return snk_shows(s, SNK_BY_SHAPE, MXBPF_DETAIL_ARGS);
-}
-
-static bool has_stack(const struct snk *s)
-{
-	return snk_shows(s, SNK_BY_STACK, MXBPF_DETAIL_STACK);
-}
-
 static void put_row(struct snk *s, struct row *r)
 {
 	char device[48] = "";
@@ -177,9 +166,9 @@ static void put_row(struct snk *s, struct row *r)
 		if (has_column(s, c) && r->filled >> c & 1)
 			out_printf(s->out, "%s%" PRIu64, r->below >> c & 1 ? "-" : "", r->n[c]);
 	}
-	if (has_shapes(s))
+	if (snk_shows_shapes(s))
 		put_lines(s->out, r->shapes.text, r->shapes.len);
-	if (has_stack(s))
+	if (snk_shows_stack(s))
 		put_lines(s->out, r->stack.text, r->stack.len);
 	out_puts(s->out, "\n");
 }
@@ -193,15 +182,15 @@ static int begin(struct snk *s)
 	for (c = 0; c < NCOLUMNS; c++)
 		if (has_column(s, c))
 			out_printf(s->out, "%s%s", c ? "," : "", heads[c]);
-	out_printf(s->out, "%s%s\n", has_shapes(s) ? ",shapes" : "", has_stack(s) ? ",stack" : "");
+	out_printf(s->out, "%s%s\n", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "");
 	return 0;
 }
 
 static void set_details(const struct snk *s, struct row *r, uint64_t args_id, uint64_t stack_id)
 {
-	if (has_shapes(s))
+	if (snk_shows_shapes(s))
 		r->shapes.text = snk_shapes(s->in->model, args_id, &r->shapes.len);
-	if (has_stack(s))
+	if (snk_shows_stack(s))
 		r->stack.text = snk_stack(s->in->model, s->opts, stack_id, &r->stack.len);
 }
 

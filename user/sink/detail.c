@@ -5,8 +5,8 @@
 #include <limits.h>
 #include <string.h>
 
-const char *const snk_by_words[] = {
-	[SNK_BY_NAME] = "name", [SNK_BY_SHAPE] = "shape", [SNK_BY_STACK] = "stack", [SNK_BY_EVENT] = "event", NULL};
+const char *const snk_by_words[] = {[SNK_BY_NAME] = "name",	[SNK_BY_SHAPE] = "shape", [SNK_BY_STACK] = "stack",
+				    [SNK_BY_MODULE] = "module", [SNK_BY_EVENT] = "event", NULL};
 
 /* Length of the first n lines. */
 static size_t lines_len(const char *text, size_t len, unsigned n)
@@ -41,9 +41,16 @@ static bool are_dims(const char *text, size_t len)
 	return !depth && last == ']';
 }
 
-bool snk_shows(const struct snk *s, enum snk_by by, enum mxbpf_detail detail)
+bool snk_shows_shapes(const struct snk *s)
 {
-	return s->opts->by == by || (s->opts->by == SNK_BY_EVENT && s->in->session->details & detail);
+	return s->opts->by == SNK_BY_SHAPE ||
+	       (s->opts->by == SNK_BY_EVENT && s->in->session->details & MXBPF_DETAIL_ARGS);
+}
+
+bool snk_shows_stack(const struct snk *s)
+{
+	return s->opts->by == SNK_BY_STACK || s->opts->by == SNK_BY_MODULE ||
+	       (s->opts->by == SNK_BY_EVENT && s->in->session->details & MXBPF_DETAIL_STACK);
 }
 
 const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len)
@@ -58,11 +65,29 @@ const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len)
 	return "[]";
 }
 
+/* The first line that names one. */
+static const char *module_line(const char *text, size_t *len)
+{
+	static const char word[] = "nn.Module: ";
+	const char *line;
+
+	for (line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		if (strncmp(line, word, strlen(word)))
+			continue;
+		*len = strcspn(line, "\n");
+		return line;
+	}
+	*len = 0;
+	return "";
+}
+
 const char *snk_stack(const struct mdl *m, const struct snk_opts *opts, uint64_t stack_id, size_t *len)
 {
 	unsigned depth = opts->by == SNK_BY_EVENT ? UINT_MAX : SNK_STACK_DEPTH;
 	const char *text = mdl_text(m, MXBPF_NAME_STACK, stack_id, len);
 
+	if (opts->by == SNK_BY_MODULE)
+		return module_line(text ? text : "", len);
 	*len = text ? lines_len(text, *len, opts->stack_depth ? opts->stack_depth : depth) : 0;
 	return text ? text : "";
 }
@@ -72,5 +97,5 @@ const char *snk_detail(const struct mdl *m, const struct snk_opts *opts, const s
 	*len = 0;
 	if (opts->by == SNK_BY_SHAPE)
 		return snk_shapes(m, r->args_id, len);
-	return opts->by == SNK_BY_STACK ? snk_stack(m, opts, r->stack_id, len) : "";
+	return opts->by == SNK_BY_STACK || opts->by == SNK_BY_MODULE ? snk_stack(m, opts, r->stack_id, len) : "";
 }

@@ -129,17 +129,20 @@ static void put_stack(struct snk *s, const char *stack, size_t len)
 	out_puts(s->out, "]");
 }
 
-/* What rows of one name differ in. */
-static void put_detail(struct snk *s, const struct mdl_row *r)
+/* What rows of one name, or events, differ in. */
+static void put_details(struct snk *s, uint64_t args_id, uint64_t stack_id)
 {
+	const char *text;
 	size_t len;
-	const char *detail = snk_detail(s->in->model, s->opts, r, &len);
 
-	if (s->opts->by == SNK_BY_STACK) {
-		put_stack(s, detail, len);
-	} else if (s->opts->by == SNK_BY_SHAPE) {
+	if (snk_shows_shapes(s)) {
+		text = snk_shapes(s->in->model, args_id, &len);
 		out_puts(s->out, ", \"shapes\": ");
-		out_write(s->out, detail, len);
+		out_write(s->out, text, len);
+	}
+	if (snk_shows_stack(s)) {
+		text = snk_stack(s->in->model, s->opts, stack_id, &len);
+		put_stack(s, text, len);
 	}
 }
 
@@ -162,15 +165,7 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 	if (memory)
 		out_printf(s->out, ", \"alloc_bytes\": %" PRId64 ", \"self_alloc_bytes\": %" PRId64,
 			   (int64_t)e->alloc_bytes, (int64_t)e->self_alloc_bytes);
-	if (snk_shows(s, SNK_BY_SHAPE, MXBPF_DETAIL_ARGS)) {
-		text = snk_shapes(s->in->model, e->args_id, &len);
-		out_puts(s->out, ", \"shapes\": ");
-		out_write(s->out, text, len);
-	}
-	if (snk_shows(s, SNK_BY_STACK, MXBPF_DETAIL_STACK)) {
-		text = snk_stack(s->in->model, s->opts, e->stack_id, &len);
-		put_stack(s, text, len);
-	}
+	put_details(s, e->args_id, e->stack_id);
 	if (e->flags & MXBPF_SPAN_UNWOUND)
 		out_puts(s->out, ", \"unwound\": true");
 	out_puts(s->out, "}");
@@ -206,7 +201,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		out_puts(s->out, ", ");
 		put_device(s, r->device);
 		put_process(s, r->tgid);
-		put_detail(s, r);
+		put_details(s, r->args_id, r->stack_id);
 		out_printf(s->out,
 			   ", \"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"self_ns\": %" PRIu64
 			   ", \"min_ns\": %" PRIu64 ", \"max_ns\": %" PRIu64 ", \"avg_ns\": %" PRIu64

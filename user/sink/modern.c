@@ -220,11 +220,11 @@ static int add_event(struct snk *s, struct snk_grid *g, const struct mxbpf_span 
 		event_columns[i].text(s, e, cell);
 		err = snk_grid_add(g, cell, strlen(cell));
 	}
-	if (!err && snk_shows(s, SNK_BY_SHAPE, MXBPF_DETAIL_ARGS)) {
+	if (!err && snk_shows_shapes(s)) {
 		text = snk_shapes(s->in->model, e->args_id, &len);
 		err = snk_grid_note(g, text, len);
 	}
-	if (!err && snk_shows(s, SNK_BY_STACK, MXBPF_DETAIL_STACK)) {
+	if (!err && snk_shows_stack(s)) {
 		text = snk_stack(s->in->model, s->opts, e->stack_id, &len);
 		err = snk_grid_note(g, text, len);
 	}

@@ -23,8 +23,9 @@ int snk_name_cmp(const char *a, size_t alen, const char *b, size_t blen);
 /* detail.c: what tells rows of one name apart. Borrowed from the model as its texts, of *len bytes, not NUL-terminated.
  */
 const char *snk_detail(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len);
-/* Whether rows have a detail to show: as --by says, events all that the session has. */
-bool snk_shows(const struct snk *s, enum snk_by by, enum mxbpf_detail detail);
+/* What rows have to show: as --by says, events all that the session has. */
+bool snk_shows_shapes(const struct snk *s);
+bool snk_shows_stack(const struct snk *s);
 /* Dimensions as JSON without blanks; "[]" where they are not known. */
 const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len);
 const char *snk_stack(const struct mdl *m, const struct snk_opts *opts, uint64_t stack_id, size_t *len);

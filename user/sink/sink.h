@@ -41,9 +41,10 @@ int snk_sort_find(const char *name);
 /* What has a row of its own. */
 enum snk_by {
 	SNK_BY_NAME,
-	SNK_BY_SHAPE, /* a name with the dimensions of its tensors */
-	SNK_BY_STACK, /* a name with the top lines of its stack */
-	SNK_BY_EVENT, /* every call: snk_table.spans; needs the records */
+	SNK_BY_SHAPE,  /* a name with the dimensions of its tensors */
+	SNK_BY_STACK,  /* a name with the top lines of its stack */
+	SNK_BY_MODULE, /* a name with the innermost nn.Module of its stack */
+	SNK_BY_EVENT,  /* every call: snk_table.spans; needs the records */
 };
 #define SNK_STACK_DEPTH 5
 #define SNK_EVENTS_MAX	(1u << 18)	 /* events a table, unless opts.top says otherwise: 59 MB */

@@ -393,9 +393,9 @@ static void widen(size_t *width, size_t n, size_t max)
 
 static void survey_details(struct table *t, const struct snk *s, const struct mdl_row *r, struct line *line)
 {
-	if (snk_shows(s, SNK_BY_SHAPE, MXBPF_DETAIL_ARGS))
+	if (snk_shows_shapes(s))
 		widen(&t->shapes_width, shapes_of(s, r, line->shapes) + NAME_PAD, SHAPES_MAX);
-	if (snk_shows(s, SNK_BY_STACK, MXBPF_DETAIL_STACK))
+	if (snk_shows_stack(s))
 		widen(&t->source_width, widest_of_stack(s, r, line), SOURCE_MAX);
 }
 
