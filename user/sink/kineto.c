@@ -41,6 +41,8 @@ static void write_head(struct kineto *k)
 
 	out_puts(o, "{\"schemaVersion\":1,\"deviceProperties\":[],\n\"host_name\":");
 	snk_trace_string(t, s->hostname);
+	if (s->world_size) /* HTA looks for the blank behind the colon */
+		out_printf(o, ",\"distributedInfo\":{\"rank\": %u, \"world_size\": %u}", s->rank, s->world_size);
 	if (s->mem_title)
 		out_puts(o, ",\"profile_memory\":1");
 	if (k->numbers.args)
