@@ -108,6 +108,16 @@ need_readers() {
 	expect '.[0].analyses == .[1].analyses and .[0].analyses.steps == "ok"' hta.json torch.json
 }
 
+@test "HolisticTraceAnalysis finds the rank of a process of a distributed job" {
+	need_readers
+	mkdir ranks
+	RANK=3 WORLD_SIZE=8 traced sgd
+	mv trace.json ranks
+	"$READERS" "$REPO/tests/readers/read_hta.py" ranks >hta.json
+	expect '.[0].rank == 3 and (.[0].slices.cpu_op | length) > 50 and .[1].distributedInfo.world_size == 8' \
+		hta.json ranks/trace.json
+}
+
 @test "TensorBoard's plugin takes the trace of a PyTorch job: every view answers, operators and iterations are the table's" {
 	need_readers
 	recorded

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads a trace into HolisticTraceAnalysis and prints, as one JSON object, what it makes of it.
 
-  read_hta.py TRACE
+  read_hta.py TRACE     or a directory of traces: the first rank's
 
-`slices`: calls by category and name. `steps`: their numbers, and the names of the operators in each. `analyses`: of each one
-"ok" or the exception that it raised; those of GPUs raise on any trace without one, torch's own too.
+`rank`: whose. `slices`: calls by category and name, as it reads them (for its analyses it leaves out what begins after the last
+iteration). `steps`: calls of the operators in each iteration. `analyses`: of each one "ok" or the exception that it raised;
+those of GPUs raise on any trace without one, torch's own too.
 """
 import collections
 import json
@@ -14,6 +15,7 @@ import os
 import sys
 import warnings
 
+from hta.common.trace import parse_trace_file
 from hta.trace_analysis import TraceAnalysis
 
 ANALYSES = {
@@ -39,14 +41,20 @@ def outcome(analysis, trace):
 def main():
     logging.disable(logging.WARNING)
     warnings.simplefilter('ignore')
-    trace = TraceAnalysis(trace_files={0: os.path.abspath(sys.argv[1])}, include_last_profiler_step=True)
-    events, text = trace.t.get_trace(0), trace.t.symbol_table.sym_table
+    path = os.path.abspath(sys.argv[1])
+    what = {'trace_dir': path} if os.path.isdir(path) else {'trace_files': {0: path}}
+    trace = TraceAnalysis(include_last_profiler_step=True, **what)
+    rank = min(trace.t.get_ranks())
+    _, events, symbols = parse_trace_file(trace.t.trace_files[rank])
     slices, steps = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
+    for category, name in zip(events['cat'], events['name']):
+        slices[symbols.sym_table[category]][symbols.sym_table[name]] += 1
+    events, text = trace.t.get_trace(rank), trace.t.symbol_table.sym_table
     for category, name, step in zip(events['cat'], events['name'], events['iteration']):
-        slices[text[category]][text[name]] += 1
         if step >= 0 and text[category] == 'cpu_op':
             steps[int(step)][text[name]] += 1
     json.dump({
+        'rank': rank,
         'slices': slices,
         'steps': steps,
         'profiler_steps': [int(step) for step in trace.get_profiler_steps()],

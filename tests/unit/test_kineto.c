@@ -323,29 +323,72 @@ static void test_details(void)
 	}
 }
 
-static void test_exceptions(void)
+/* Whether each of n spans that end at 838338 ends, for readers that add doubles, before the one around it and before
+ * 838.338. */
+static bool ends_apart(struct tape *t, int n)
+{
+	struct trace r = trace_of(t);
+	double end, inner = 0;
+	bool apart = true;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		const cJSON *e = slice(&r, "cpu_op", 766461 - i * 1000);
+
+		end = num(e, "ts") + num(e, "dur");
+		apart &= end > inner && end < 838.338 && end > 838.3;
+		inner = end;
+	}
+	apart &= !dropped(&r);
+	trace_free(&r);
+	return apart;
+}
+
+static void test_equal_ends(void)
 {
 	TEST("what an exception left ends one in the other, for readers that add doubles, and before what begins then")
 	{
 		struct tape t = kineto_tape();
-		struct trace r;
-		double end[4];
 		int i;
 
 		for (i = 0; i < 3; i++) {
 			span(&t, OP, PID, 766461 - (uint64_t)i * 1000, 838338)->flags = MXBPF_SPAN_UNWOUND;
 			span(&t, OP, PID + 1, 766461 - (uint64_t)i * 1000, 838338)->flags = MXBPF_SPAN_UNWOUND;
 		}
+		op(&t, PID + 1, 838338, 839000, 0);
+		op(&t, PID, 838400, 838500, 0);
 		op(&t, PID, 838338, 839000, 0);
-		r = trace_of(&t);
-		for (i = 0; i < 3; i++) {
-			cJSON *e = slice(&r, "cpu_op", 766461 - i * 1000);
+		CHECK(ends_apart(&t, 3));
+		tape_free(&t);
+	}
 
-			end[i] = num(e, "ts") + num(e, "dur");
-			CHECK(cJSON_IsTrue(arg(e, "unwound")) && end[i] < 838.338 && end[i] > 838.3);
-			CHECK(!i || end[i] > end[i - 1]);
-		}
-		CHECK(!dropped(&r));
+	TEST("so does a single span that has no end of its own, and a chain of tail calls with more around it")
+	{
+		struct tape t = kineto_tape();
+
+		op(&t, PID, 766461, 838338, 0);
+		op(&t, PID, 838338, 839000, 0);
+		CHECK(ends_apart(&t, 1));
+		tape_free(&t);
+		t = kineto_tape();
+		op(&t, PID, 766461, 838338, 0);
+		op(&t, PID, 765461, 838338, 0);
+		op(&t, PID, 838338, 838339, 0);
+		op(&t, PID, 700000, 838340, 0);
+		CHECK(ends_apart(&t, 2));
+		tape_free(&t);
+	}
+
+	TEST("ends that are no other's stay as they are")
+	{
+		struct tape t = kineto_tape();
+		struct trace r;
+
+		op(&t, PID, 1100, 1899, 0);
+		op(&t, PID, 1000, 1900, 0);
+		op(&t, PID, 1901, 2000, 0);
+		r = trace_of(&t);
+		CHECK(end_ns(slice(&r, "cpu_op", 1100)) == 1899 && end_ns(slice(&r, "cpu_op", 1000)) == 1900);
 		trace_free(&r);
 		tape_free(&t);
 	}
@@ -482,6 +525,19 @@ static void test_steps(void)
 		tape_free(&t);
 	}
 
+	TEST("a program that marks its iterations itself keeps its own")
+	{
+		struct tape t = training_tape();
+		char buf[200];
+
+		name(&t, 104, MXBPF_NAME_SPAN, "ProfilerStep#7", 14);
+		annotation(&t, PID, 1000, 2000, STEP);
+		annotation(&t, PID, 5000, 6000, STEP);
+		annotation(&t, PID, 3002, 7001, 104);
+		CHECK(!strcmp(steps(&t, PID, buf), "7:3-7 "));
+		tape_free(&t);
+	}
+
 	TEST("an optimizer that steps by another of its class is one step")
 	{
 		struct tape t = training_tape();
@@ -504,7 +560,7 @@ int main(int argc, char **argv)
 	test_memory();
 	test_steps();
 	test_details();
-	test_exceptions();
+	test_equal_ends();
 	test_classic();
 	UNIT_MAIN_END;
 }

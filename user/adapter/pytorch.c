@@ -155,6 +155,8 @@ const struct adp adapter_pytorch = {
 	.class_title = {[MXBPF_CLASS_OPERATOR] = "operator"},
 	.mem_title = "memory",
 	.trace_form = "kineto",
+	.rank_env = "RANK",
+	.world_size_env = "WORLD_SIZE",
 	.seq = {"_ZN2at15sequence_number4peekEv", "_ZN2at14RecordFunction15currentThreadIdEv"},
 	.object_scope = "torch::autograd::generated::",
 };

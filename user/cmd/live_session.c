@@ -147,6 +147,18 @@ static int describe_tables(struct live *l, struct mdl_session *s)
 	return 0;
 }
 
+static void describe_rank(struct live *l, struct mdl_session *s)
+{
+	const struct adp *a = l->plan.adp;
+	int32_t rank = a->rank_env ? tgt_env_number(l->target, a->rank_env) : -1;
+	int32_t of = a->rank_env ? tgt_env_number(l->target, a->world_size_env) : -1;
+
+	if (rank < 0 || rank >= of)
+		return;
+	s->rank = (uint32_t)rank;
+	s->world_size = (uint32_t)of;
+}
+
 int live_describe(struct live *l)
 {
 	struct mdl_session *s = &l->session;
@@ -159,6 +171,7 @@ int live_describe(struct live *l)
 	s->comm = dup_or_empty(tgt_comm(l->target));
 	s->cmdline = dup_or_empty(tgt_cmdline(l->target));
 	s->hostname = strdup(host);
+	describe_rank(l, s);
 	s->trace_form = dup_or_empty(l->plan.adp->trace_form);
 	s->stats = l->o->stats;
 	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || !s->trace_form || describe_lib(l, s) ||

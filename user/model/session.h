@@ -64,6 +64,7 @@ struct mdl_session {
 	char *class_title[MXBPF_CLASS_MAX]; /* table titles by enum mxbpf_class; NULL: class not in use */
 	char *mem_title;		    /* of the allocation table; NULL: not in use */
 	char *trace_form;		    /* of its timelines, named by the adapter; empty or NULL: the general one */
+	uint32_t rank, world_size;	    /* in a distributed job; world_size 0: not known */
 	uint64_t start_unix_ns;		    /* window start */
 	uint64_t start_mono_ns;		    /* the same moment on the records' clock */
 	uint64_t duration_ns;		    /* of the window, pauses not; 0 while unknown (incomplete recording) */

@@ -79,8 +79,9 @@ struct adp {
 	unsigned nbuilds;
 	const char *class_title[MXBPF_CLASS_MAX]; /* table titles; NULL: no such class */
 	const char *mem_title;
-	const char *trace_form;	  /* of its timelines (sink/registry.c); NULL: the general one */
-	struct adp_seq seq;	  /* of the runtime's library */
+	const char *trace_form;		       /* of its timelines (sink/registry.c); NULL: the general one */
+	struct adp_seq seq;		       /* of the runtime's library */
+	const char *rank_env, *world_size_env; /* a process's place in a distributed job; NULL: none */
 	const char *object_scope; /* NAMED_OBJECT: this scope is left out of the names of classes; NULL none */
 };
 

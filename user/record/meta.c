@@ -51,6 +51,8 @@ static const struct field session_fields[] = {
 	IN(mdl_session, hostname, TEXT),
 	IN(mdl_session, mem_title, TEXT_OR_NULL),
 	IN(mdl_session, trace_form, TEXT_OR_NULL),
+	IN(mdl_session, rank, U32),
+	IN(mdl_session, world_size, U32),
 	IN(mdl_session, start_unix_ns, U64),
 	IN(mdl_session, start_mono_ns, U64),
 	IN(mdl_session, duration_ns, U64),

@@ -8,7 +8,15 @@
 /* A span of a thread that lies in no other seen so far. They are disjoint and in order of time. */
 struct done {
 	uint64_t start_ns, end_ns, ordinal;
+	uint64_t nested; /* so many in it, one in the other, end with it */
 };
+
+/* A span that is to end earlier than it did, so that its end is no other's. */
+struct trim {
+	uint64_t ordinal, back_ns;
+};
+
+#define NESTING_MAX 32 /* frames of a thread that BPF holds open at a time (MXBPF_FRAMES_MAX) */
 
 /* A span that is not written where it stands. */
 struct moved {
@@ -100,6 +108,30 @@ static void forget_oldest(struct snk_plan_track *t)
 	memmove(t->done.data, t->done.data + half * sizeof(struct done), t->done.len);
 }
 
+static int trim_span(struct snk_plan *p, const struct done *d, uint64_t back_ns)
+{
+	struct trim t = {.ordinal = d->ordinal, .back_ns = back_ns};
+
+	return buf_put(&p->trims, &t, sizeof(t));
+}
+
+/*
+ * Several frames may end in one moment, and another begin then: those that an exception left, tail calls. Readers that
+ * add start and duration as doubles need the inner to end before the outer, and all before what begins. prev, last:
+ * the span before the new one and the last one in it; NULL none.
+ */
+static int trim_ends(struct snk_plan *p, const struct done *prev, const struct done *last, struct done *new)
+{
+	int ret = 0;
+
+	if (prev && prev->end_ns == new->start_ns)
+		ret = trim_span(p, prev, 1);
+	if (ret || !last || last->end_ns != new->end_ns)
+		return ret;
+	new->nested = last->nested + 1;
+	return trim_span(p, last, last->nested < NESTING_MAX ? NESTING_MAX - last->nested : 1);
+}
+
 /*
  * Viewers draw a thread as one stack and drop what does not nest. Spans come by their ends, so an enclosing one finds
  * those inside it at the end of the list, and takes their place.
@@ -117,6 +149,8 @@ static int nest_span(struct snk_plan *p, struct snk_plan_track *t, const struct 
 	if ((from < to && d[to - 1].end_ns > new.end_ns) || (from && d[from - 1].end_ns > new.start_ns) ||
 	    new.start_ns < t->known_ns)
 		return move_span(p, s, ordinal);
+	if (trim_ends(p, from ? &d[from - 1] : NULL, from < to ? &d[to - 1] : NULL, &new))
+		return -ENOMEM;
 	/* Of two that start together the viewer takes the first in the file for the outer one. */
 	for (i = from; i < to && d[i].start_ns == new.start_ns; i++) {
 		struct moved late = {.ordinal = d[i].ordinal};
@@ -373,6 +407,13 @@ static int by_time(const void *x, const void *y)
 	return a->ts_ns != b->ts_ns ? ORDER(a->ts_ns, b->ts_ns) : ORDER(a->ordinal, b->ordinal);
 }
 
+static int by_trimmed(const void *x, const void *y)
+{
+	const struct trim *a = x, *b = y;
+
+	return ORDER(a->ordinal, b->ordinal);
+}
+
 int snk_plan_finish(struct snk_plan *p)
 {
 	size_t i;
@@ -388,6 +429,7 @@ int snk_plan_finish(struct snk_plan *p)
 		return ret;
 	sort(&p->tracks, sizeof(struct snk_plan_track), by_place);
 	sort(&p->allocs, sizeof(struct snk_plan_alloc), by_time);
+	sort(&p->trims, sizeof(struct trim), by_trimmed);
 	return 0;
 }
 
@@ -408,12 +450,27 @@ static void place_moved(struct snk_plan *p, struct snk_place *place)
 	}
 }
 
+static uint64_t trim_of(struct snk_plan *p)
+{
+	uint64_t back_ns = 0;
+	const struct trim *t;
+
+	for (; p->trim_pos < buf_count(&p->trims, struct trim); p->trim_pos++) {
+		t = buf_at(&p->trims, struct trim, p->trim_pos);
+		if (t->ordinal != p->pos)
+			break;
+		back_ns = t->back_ns > back_ns ? t->back_ns : back_ns;
+	}
+	return back_ns;
+}
+
 struct snk_place snk_plan_place(struct snk_plan *p, const struct mxbpf_span *s)
 {
 	struct snk_place place = {.ordinal = p->pos, .tid = s->tid};
 	const struct snk_plan_source *src = (const struct snk_plan_source *)p->sources.data;
 	size_t n = buf_count(&p->sources, struct snk_plan_source), first = p->source_pos;
 
+	place.back_ns = trim_of(p);
 	place_moved(p, &place);
 	if (linked(s) && p->op_pos < p->nops)
 		place.arrow_in = *buf_at(&p->arrows_in, uint32_t, p->op_pos++);
@@ -438,6 +495,7 @@ void snk_plan_fini(struct snk_plan *p)
 	buf_fini(&p->moments);
 	buf_fini(&p->arrows_in);
 	buf_fini(&p->moved);
+	buf_fini(&p->trims);
 	hash_fini(&p->track_of);
 	hash_fini(&p->waiting);
 }

@@ -5,7 +5,7 @@
  * pass over the same records in the same order.
  *
  * Memory, at worst and twice that while a buffer grows: 100 bytes an edge with its operator (40 once they are joined),
- * 48 an allocation, 32 a span in a lane, 24 a span for the last SNK_PLAN_OPEN_MAX spans of a thread that lie in no
+ * 48 an allocation, 32 a span in a lane, 32 a span for the last SNK_PLAN_OPEN_MAX spans of a thread that lie in no
  * other.
  */
 #ifndef SINK_CHROME_PLAN_H
@@ -50,9 +50,9 @@ struct snk_plan {
 	/* private */
 	struct hash track_of, waiting;
 	size_t last_track;
-	struct buf moments, edges, sources, arrows_in, moved;
+	struct buf moments, edges, sources, arrows_in, moved, trims;
 	uint64_t nops;
-	size_t source_pos, op_pos, moved_pos;
+	size_t source_pos, op_pos, moved_pos, trim_pos;
 	uint64_t pos;
 };
 
@@ -71,6 +71,8 @@ struct snk_place {
 	uint64_t ordinal;  /* of the span in the recording */
 	uint32_t tid;	   /* thread or lane to draw on */
 	bool late;	   /* begins with a span around it that comes later: to be written behind all others */
+	uint64_t back_ns;  /* that its end may be shown earlier, to be before that of one around it and the start of the
+			      next */
 	uint64_t arrow_in; /* id of the arrow that ends here; 0 none */
 	const struct snk_plan_source *arrows_out; /* borrowed from the plan */
 	size_t narrows_out;

@@ -13,22 +13,12 @@
 /* torch::DeviceType of a device: ours are one more, for 0 is "no device". A CPU has no number. */
 #define DEVICE_CPU 1
 
-/* Frames of a thread that BPF holds open at a time (MXBPF_FRAMES_MAX). */
-#define NESTING_MAX 32
-
 struct kineto {
 	struct snk_trace t;
 	struct snk_numbers numbers;
 	struct snk_steps steps;
-	size_t alloc;	     /* the next to be written */
-	struct hash left_of; /* (tgid, tid) -> index + 1 in left */
-	struct buf left;     /* struct left */
-};
-
-/* The frames of a thread that an exception left. */
-struct left {
-	uint64_t end_ns; /* of those that were closed last, */
-	uint64_t n;	 /* so many so far */
+	bool own_steps; /* the program marks them: it runs under torch.profiler */
+	size_t alloc;	/* the next to be written */
 };
 
 /* ---- before the spans */
@@ -41,6 +31,8 @@ static void write_head(struct kineto *k)
 
 	out_puts(o, "{\"schemaVersion\":1,\"deviceProperties\":[],\n\"host_name\":");
 	snk_trace_string(t, s->hostname);
+	if (s->world_size) /* HTA looks for the blank behind the colon */
+		out_printf(o, ",\"distributedInfo\":{\"rank\": %u, \"world_size\": %u}", s->rank, s->world_size);
 	if (s->mem_title)
 		out_puts(o, ",\"profile_memory\":1");
 	if (k->numbers.args)
@@ -173,32 +165,6 @@ static void write_args(struct snk_trace *t, const struct mxbpf_span *s, const st
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-/*
- * Frames that an exception left all end when the thread's next event comes, and the inner comes first. Readers that add
- * start and duration as doubles need each to end within the one around it, and all before what begins then.
- */
-static uint64_t shown_ns(struct kineto *k, const struct mxbpf_span *s)
-{
-	uint64_t end_ns = s->h.ts_ns + s->dur_ns, back_ns;
-	struct left new = {.end_ns = end_ns}, *l;
-	uint64_t *at;
-
-	if (!(s->flags & MXBPF_SPAN_UNWOUND))
-		return s->dur_ns;
-	at = hash_put(&k->left_of, s->h.tgid, s->tid);
-	if (!at || (!*at && buf_put(&k->left, &new, sizeof(new)))) {
-		snk_trace_no_memory(&k->t);
-		return s->dur_ns;
-	}
-	if (!*at)
-		*at = buf_count(&k->left, struct left);
-	l = buf_at(&k->left, struct left, *at - 1);
-	if (l->end_ns != end_ns)
-		*l = new;
-	back_ns = l->n < NESTING_MAX ? NESTING_MAX - l->n++ : 1;
-	return s->dur_ns > back_ns ? s->dur_ns - back_ns : s->dur_ns;
-}
-
 /* Exactly at the start of its span, and behind it in the file: that is how viewers tell which span is meant. */
 static void write_arrow(struct snk_trace *t, const struct mxbpf_span *s, uint32_t tid, uint32_t id)
 {
@@ -226,7 +192,7 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	p = put(start, "\",");
 	p = put_where(t, p, s->h.tgid, place->tid, s->h.ts_ns);
 	p = put(p, ",\"dur\":");
-	p = put_us(p, shown_ns((struct kineto *)t, s));
+	p = put_us(p, s->dur_ns - (s->dur_ns > place->back_ns ? place->back_ns : 0));
 	out_filled(t->s.out, (size_t)(p - start));
 	write_args(t, s, place, nr);
 	if (nr->arrow)
@@ -242,7 +208,7 @@ static void write_steps(struct kineto *k)
 	struct snk_step step;
 	char *start, *p;
 
-	while (snk_steps_next(&k->steps, &pos, &step)) {
+	while (!k->own_steps && snk_steps_next(&k->steps, &pos, &step)) {
 		start = out_reserve(k->t.s.out, SNK_EVENT_BYTES);
 		p = put(start, ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#");
 		p = put_u64(p, step.nr);
@@ -259,13 +225,11 @@ static void write_steps(struct kineto *k)
 
 /* ---- the sink */
 
-/* torch's name of an optimizer's step(), followed by its class: "Optimizer.step#SGD.step". */
-static bool is_optimizer_step(const struct kineto *k, const struct mxbpf_span *s)
+/* Whether it is an annotation whose name begins like that. */
+static bool is_marked(const struct kineto *k, const struct mxbpf_span *s, const char *prefix)
 {
-	static const char prefix[] = "Optimizer.step#";
-
 	return (s->flags & MXBPF_SPAN_USER) &&
-	       !strncmp(mdl_name(k->t.s.in->model, s->name_id, NULL), prefix, sizeof(prefix) - 1);
+	       !strncmp(mdl_name(k->t.s.in->model, s->name_id, NULL), prefix, strlen(prefix));
 }
 
 static const struct snk_form form = {
@@ -292,7 +256,8 @@ static int kineto_survey(struct snk *s, const struct mxbpf_rec *r)
 	span = mdl_span(r);
 	ret = snk_numbers_survey(&k->numbers, &span);
 	if (!ret)
-		ret = snk_steps_survey(&k->steps, &span, is_optimizer_step(k, &span));
+		ret = snk_steps_survey(&k->steps, &span, is_marked(k, &span, "Optimizer.step#"));
+	k->own_steps |= is_marked(k, &span, "ProfilerStep#");
 	return ret ? snk_trace_no_memory(&k->t) : 0;
 }
 
@@ -331,8 +296,6 @@ static void kineto_fini(struct snk *s)
 {
 	snk_numbers_fini(&((struct kineto *)s)->numbers);
 	snk_steps_fini(&((struct kineto *)s)->steps);
-	hash_fini(&((struct kineto *)s)->left_of);
-	buf_fini(&((struct kineto *)s)->left);
 	snk_trace_fini(s);
 }
 

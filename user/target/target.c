@@ -18,6 +18,7 @@
 #include "target/priv.h"
 
 #define CMDLINE_MAX_BYTES (64u << 10)
+#define ENVIRON_MAX_BYTES (1 << 20)
 #define PF_KTHREAD	  0x00200000 /* include/linux/sched.h; stat shows it on every kernel, status only since 6.11 */
 
 int tgt_slurp(int dirfd, const char *name, size_t cap, struct buf *out)
@@ -232,6 +233,29 @@ static int read_cmdline(struct tgt *t, struct err *e)
 	}
 	t->cmdline = args.data;
 	return 0;
+}
+
+/* Digits alone, nothing larger. */
+static int32_t parse_number(const char *text)
+{
+	unsigned long v = strtoul(text, NULL, 10);
+
+	return *text && !text[strspn(text, "0123456789")] && strlen(text) <= 10 && v <= INT32_MAX ? (int32_t)v : -1;
+}
+
+int32_t tgt_env_number(const struct tgt *t, const char *name)
+{
+	size_t n = strlen(name), at;
+	struct buf env = {0};
+	int32_t number = -1;
+
+	if (!tgt_slurp(t->procfd, "environ", ENVIRON_MAX_BYTES, &env)) {
+		for (at = 0; at < env.len && number < 0; at += strlen(env.data + at) + 1)
+			if (!strncmp(env.data + at, name, n) && env.data[at + n] == '=')
+				number = parse_number(env.data + at + n + 1);
+	}
+	buf_fini(&env);
+	return number;
 }
 
 int tgt_open(pid_t pid, struct tgt **out, struct err *e)

@@ -39,7 +39,9 @@ void tgt_close(struct tgt *t); /* NULL is legal */
 pid_t tgt_pid(const struct tgt *t); /* tgid */
 const char *tgt_comm(const struct tgt *t);
 const char *tgt_cmdline(const struct tgt *t); /* arguments joined by spaces, hostile bytes kept */
-int tgt_pidfd(const struct tgt *t);	      /* polls readable at exit; borrowed */
+/* A number from 0 to INT32_MAX in the environment that it was started with; -1: none of that name. */
+int32_t tgt_env_number(const struct tgt *t, const char *name);
+int tgt_pidfd(const struct tgt *t); /* polls readable at exit; borrowed */
 bool tgt_alive(const struct tgt *t);
 /* It has ended, or it runs another program since tgt_open() (exec): its addresses mean nothing any more. */
 bool tgt_gone(const struct tgt *t);
