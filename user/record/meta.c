@@ -116,10 +116,8 @@ static const struct field note_fields[] = {
 	}
 
 static const struct array arrays[] = {
-	ARRAY(libs, mdl_lib, lib_fields),
-	ARRAY(probes, mdl_probe, probe_fields),
-	ARRAY(devices, mdl_device, device_fields),
-	ARRAY(fallbacks, mdl_fallback, fallback_fields),
+	ARRAY(libs, mdl_lib, lib_fields),	   ARRAY(probes, mdl_probe, probe_fields),
+	ARRAY(devices, mdl_device, device_fields), ARRAY(fallbacks, mdl_fallback, fallback_fields),
 	ARRAY(notes, mdl_note, note_fields),
 };
 #define NARRAYS (sizeof(arrays) / sizeof(*arrays))
