@@ -70,6 +70,15 @@ counts() { # TABLE JSON [FILTER]
 	"$PYTHON" -m jsonschema -i some.json "$REPO/share/report.schema.json"
 }
 
+@test "--ops --stats counts the same" {
+	need_torch
+	local prog=("$REPO/tests/judge_torch/prog.py" sgd --bare)
+	traced "$PYTHON_TORCH" "--format json --ops conv*,Conv*0" events.json "${prog[@]}"
+	traced "$PYTHON_TORCH" "--format json --ops conv*,Conv*0 --stats" stats.json "${prog[@]}"
+	diff <(counts operator stats.json) <(counts operator events.json)
+	diff <(jq .window.left_out stats.json) <(jq .window.left_out events.json)
+}
+
 @test "--ops saves hits where names are known to the plan" {
 	need_torch
 	start_torch --tiny

@@ -72,9 +72,9 @@ static int choose_details(struct live *l, struct err *e)
 			       l->plan.no_seq.why);
 	if (lacking)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "%s has no such details of calls", l->plan.adp->title);
-	if (kept && l->plan.no_seq.code && (l->want.groups & PROBE_OP))
+	if (kept && !l->o->ops && l->plan.no_seq.code && (l->want.groups & PROBE_OP))
 		cmd_warn("no arrows from forward to backward: %s", l->plan.no_seq.why);
-	l->details = l->o->details | (kept ? l->plan.details & MXBPF_DETAIL_SEQ : 0);
+	l->details = l->o->details | (kept && !l->o->ops ? l->plan.details & MXBPF_DETAIL_SEQ : 0);
 	return 0;
 }
 
@@ -120,8 +120,8 @@ static void fold(struct live *l, void *recs, size_t bytes)
 	pthread_mutex_lock(&l->lock);
 	l->folded += live_learn_names(l, recs, bytes);
 	if (l->o->ops)
-		recs = live_ops_keep(l, recs, &bytes);
-	err = recs ? mdl_feed(l->model, recs, bytes) : -ENOMEM;
+		bytes = live_ops_keep(l, recs, bytes);
+	err = mdl_feed(l->model, recs, bytes);
 	if (l->fresh && !err)
 		err = mdl_feed(l->fresh, recs, bytes);
 	if (l->writer && !err) {
@@ -362,7 +362,6 @@ void live_free(struct live *l)
 	hash_fini(&l->threads);
 	hash_fini(&l->nameless);
 	hash_fini(&l->asked);
-	buf_fini(&l->kept);
 	mdl_session_fini(&l->session);
 	launch_fini(&l->launch);
 	if (l->signals >= 0)

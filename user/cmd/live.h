@@ -44,7 +44,6 @@ struct live {
 	struct rec_writer *writer; /* the ring's second thread's until live_stop(); NULL: nothing is kept */
 	struct hash threads;	   /* tids whose names are known; likewise */
 	struct hash asked;	   /* --ops: name id -> 1 if it is left out, 2 if not; likewise */
-	struct buf kept;	   /* --ops: what is left of a chunk; likewise */
 	uint64_t shown;		   /* --ops: spans of operators that were not left out; likewise */
 	struct hash nameless;	   /* names that were not found while this chunk is read; likewise */
 	struct stacks *stacks;	   /* --py-stacks; likewise */
@@ -122,11 +121,8 @@ void live_stacks_free(struct live *l);
  * lock. */
 void live_take_stats(struct live *l, bool last);
 
-/*
- * live_ops.c: what --ops leaves of a chunk, whose names are known. Returns the records, valid until the next call, and
- * sets *bytes; NULL: -ENOMEM.
- */
-void *live_ops_keep(struct live *l, void *recs, size_t *bytes);
+/* live_ops.c: moves together what --ops leaves of a chunk, whose names are known; how many bytes that is. */
+size_t live_ops_keep(struct live *l, void *recs, size_t bytes);
 /* At the start: says so if no function of the plan matches. At the end: the exit code if nothing that came did. */
 void live_ops_warn(const struct live *l);
 int live_ops_code(const struct live *l);

@@ -32,27 +32,49 @@ static bool leaves_out(struct live *l, uint64_t name_id)
 	return *asked == LEAVE;
 }
 
-void *live_ops_keep(struct live *l, void *recs, size_t *bytes)
+/* Whose name decides, and how many calls a record stands for; false: it is of no operator. */
+static bool of_operator(const struct mxbpf_rec *r, uint64_t *name_id, uint64_t *count)
+{
+	const struct mxbpf_span *s = (const struct mxbpf_span *)r;
+	const struct mxbpf_agg *a = (const struct mxbpf_agg *)r;
+	const struct mxbpf_agg_mem *m = (const struct mxbpf_agg_mem *)r;
+
+	switch (r->kind) {
+	case MXBPF_SPAN:
+		*name_id = s->name_id;
+		*count = 1;
+		return s->cls == MXBPF_CLASS_OPERATOR;
+	case MXBPF_AGG:
+		*name_id = a->name_id;
+		*count = a->count;
+		return a->cls == MXBPF_CLASS_OPERATOR;
+	case MXBPF_AGG_MEM:
+		*name_id = m->name_id;
+		*count = 0; /* its row has them */
+		return m->cls == MXBPF_CLASS_OPERATOR;
+	}
+	return false;
+}
+
+size_t live_ops_keep(struct live *l, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r;
-	size_t pos = 0;
-	bool bad;
+	uint64_t name_id, count;
+	size_t pos = 0, kept = 0, size;
+	bool op, bad;
 
-	l->kept.len = 0;
-	while ((r = mdl_next_rec(recs, *bytes, &pos, &bad))) {
-		const struct mxbpf_span *s = (const struct mxbpf_span *)r;
-		bool op = r->kind == MXBPF_SPAN && s->cls == MXBPF_CLASS_OPERATOR;
-
-		if (op && leaves_out(l, s->name_id)) {
-			l->session.left_out++;
+	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
+		op = of_operator(r, &name_id, &count);
+		if (op && leaves_out(l, name_id)) {
+			l->session.left_out += count;
 			continue;
 		}
-		l->shown += op;
-		if (buf_put(&l->kept, r, r->size))
-			return NULL;
+		l->shown += op ? count : 0;
+		size = r->size;
+		memmove((char *)recs + kept, r, size);
+		kept += size;
 	}
-	*bytes = l->kept.len;
-	return l->kept.data ? l->kept.data : recs;
+	return kept;
 }
 
 void live_ops_warn(const struct live *l)

@@ -95,13 +95,15 @@ static int feed_beside(struct live *l, const struct buf *recs)
 	return err ? err : mdl_feed(l->beside, recs->data, recs->len);
 }
 
-static int feed(struct live *l, const struct taken *t)
+static int feed(struct live *l, struct taken *t)
 {
 	int err;
 
 	if (l->beside)
 		return feed_beside(l, &t->recs);
 	live_learn_names(l, t->recs.data, t->recs.len);
+	if (l->o->ops)
+		t->recs.len = live_ops_keep(l, t->recs.data, t->recs.len);
 	err = mdl_feed(l->model, t->recs.data, t->recs.len);
 	return l->fresh && !err ? mdl_feed(l->fresh, t->recs.data, t->recs.len) : err;
 }

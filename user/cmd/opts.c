@@ -681,6 +681,10 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 		return err_set(e, ERR_USAGE, -EINVAL, "--api is for the probes of api, which --probes leaves out");
 	if (o->ops && !(o->probes & PROBE_OP))
 		return err_set(e, ERR_USAGE, -EINVAL, "--ops is for the probes of op, which --probes leaves out");
+	if (o->ops && (o->details & MXBPF_DETAIL_SEQ))
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "forward and backward cannot be joined with --ops: which operator made "
+			       "a node only all of them tell");
 	if (o->ops && (c->bit & CMD_BIT_CHECK) && !o->pid)
 		return err_set(e, ERR_USAGE, -EINVAL, "--ops is for the probes of a process: --pid PID is missing");
 	if (o->reset && !o->interval_ns)
