@@ -15,7 +15,7 @@ static const struct {
 		uint32_t from, line; /* 0: none */
 	} lines[64];
 } python_lines[] = {
-/* clang-format off */
+	/* clang-format off */
 	{
 		"pieces() of CPython 3.8.10", 8, 2, 126, 38,
 		"\x00\x02\x02\x01\x02\x00\x02\x01\x02\xfe\x04\x03\x06\x01\x06\x01\x02\x01\x02\x01\x02\xff\x02\xff\x02\x03\x02\xfd"
@@ -90,7 +90,7 @@ static const struct {
 		"\x02\x03\xf0\x5d\x04\x4f\x02\x0c\x02\xf0\x00\x4f\x02\x05\x02"
 		, {{0, 21}, {2, 22}, {6, 324}, {18, 476}, {20, 477}, {22, 476}, {32, 478}, {38, 476}, {42, 479}, {44, 621}, {46, 479}}
 	},
-/* clang-format on */
+	/* clang-format on */
 };
 
 #endif
