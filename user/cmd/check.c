@@ -30,11 +30,19 @@ static int check_probe(const struct plan_probe *p)
 {
 	static const char *const costs[] = {"emulated, about 0.5 us a hit", "single-stepped, up to 9 us a hit", ""};
 
+	if (p->spare) {
+		printf("  -    %-20s not needed: %s is there\n", p->row->name, p->row->instead_of);
+		return CMD_OK;
+	}
+	if (p->stand_in) {
+		printf("  -    %-20s %s; %s stands in for it\n", p->row->name, p->reason, p->stand_in);
+		return CMD_OK;
+	}
 	if (p->reason[0]) {
 		printf("  %-4s %-20s %s\n", p->row->optional ? "no" : "NO", p->row->name, p->reason);
 		return p->row->optional ? CMD_OK : CMD_NO_TARGET;
 	}
-	if (p->row->family.prefix || p->row->family.list)
+	if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
 		printf("  ok   %-20s %u functions, %u without an end of their own\n", p->row->name, p->nfuncs,
 		       p->nendless);
 	else
@@ -66,7 +74,9 @@ static int check_ops(const struct plan *p)
 
 static int check_target(int pid, const char *ops)
 {
-	const struct plan_opts po = {.groups = ~0u, .ops = ops, .lenient = true};
+	const struct att_backend *backend = att_pick(NULL, NULL);
+	const struct plan_opts po = {
+		.groups = ~0u, .ops = ops, .lenient = true, .probes_max = backend ? backend->probes_max : 0};
 	struct plan plan = {0};
 	struct err e = {0};
 	struct tgt *t = NULL;
