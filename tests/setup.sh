@@ -96,6 +96,15 @@ debian_torch() { # DIRECTORY
 	"$1/bin/python" -c 'import torch' && touch "$stamp"
 }
 
+# The tests' PyTorch once more without the symbols that its wheel has and other builds have not.
+stripped_torch() { # DIRECTORY
+	local library
+	library=$(echo "$DEPS"/torch/lib/python3*/site-packages/torch/lib/libtorch_cpu.so)
+	[[ $1/libtorch_cpu.so -nt $library ]] && return 0
+	mkdir -p "$1"
+	strip --strip-all -o "$1/libtorch_cpu.so" "$library"
+}
+
 # Caches stay out of the home directory, and the python3 it asks for is the one with a pip.
 perfetto() {
 	[[ -f $DEPS/perfetto/stamp ]] || say "installing Perfetto's engine and interface under $DEPS/perfetto"
@@ -124,6 +133,7 @@ debian_packages
 virtual_env "$VENV" tests/requirements.txt mxnet 8 11 # its numpy has no wheels beyond Python 3.11
 virtual_env "$DEPS/torch" tests/requirements-torch.txt torch 11 13
 virtual_env "$DEPS/readers" tests/requirements-readers.txt hta 10 12
+stripped_torch "$DEPS/torch-stripped"
 debian_torch "$DEPS/torch-debian" >"$DEPS/torch-debian.log" 2>&1 ||
 	{ tail -n 5 "$DEPS/torch-debian.log" >&2; say "no test on Debian's PyTorch (output: $DEPS/torch-debian.log)"; }
 perfetto

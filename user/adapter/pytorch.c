@@ -28,9 +28,10 @@ enum { TAG_EVALUATE = 1, TAG_NODE = 2 };
 #define OPERATOR_SPAN .action = MXBPF_ACT_OPEN, .cls = MXBPF_CLASS_OPERATOR, .merge_same = 1
 #define DISPATCH_SPAN OPERATOR_SPAN, .details = MXBPF_DETAIL_SEQ | MXBPF_DETAIL_STACK
 
-/* callBoxed(OperatorHandle &, stack): OperatorHandle -> OperatorDef -> name. */
-#define BOXED_NAME .name_type = MXBPF_NAMED_BYTES, .name = {ARG1, AT2(0, 0)}
-#define BOXED_SPAN DISPATCH_SPAN, .end = MXBPF_END_CUT, .hides = 1, BOXED_NAME
+#define CALL_BOXED "_ZNK3c1010Dispatcher9callBoxedERKNS_14OperatorHandleEPSt6vectorINS_6IValueESaIS5_EE"
+/* OperatorHandle -> OperatorDef -> name. */
+#define BOXED_NAME(handle) .name_type = MXBPF_NAMED_BYTES, .name = {handle, AT2(0, 0)}
+#define BOXED_SPAN(handle) DISPATCH_SPAN, .end = MXBPF_END_CUT, .hides = 1, BOXED_NAME(handle)
 /* Node::operator()(hidden result, this, inputs). */
 #define NODE_SPAN                                                                                                      \
 	OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_OBJECT, .name_tag = TAG_NODE,                    \
@@ -41,7 +42,7 @@ enum { TAG_EVALUATE = 1, TAG_NODE = 2 };
 #define STEP_CALLBACKS "_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE"
 enum { SCOPE_FUNCTION = 0, SCOPE_BACKWARD_FUNCTION = 1 };
 
-/* Of libraries that do not name them: callBoxed(handle, stack) calls kernel(functor, handle, keys, stack). */
+/* Libraries without symbols: clones of callBoxed(handle, stack) call kernel(functor, handle, keys, stack). */
 #define UNNAMED_BOXED .family = {.calls = STEP_CALLBACKS, .shape = {SCOPE_FUNCTION, {0, 1, 0, 2}}}
 
 static const struct adp_probe probes[] = {
@@ -75,23 +76,33 @@ static const struct adp_probe probes[] = {
 		.family = {.prefix = "_Z16THPVariable_Wrap"},
 		.row = {.action = MXBPF_ACT_TICK},
 	},
-	/* Boxed dispatch, of TorchScript and torch.ops: clones of one function. */
+	/* Boxed dispatch, of TorchScript and torch.ops: Dispatcher::callBoxed(this, handle, stack). */
 	{
 		.name = "operator.call_boxed",
 		.group = PROBE_OP,
 		.optional = true,
 		.any_build = true,
-		.family = {.prefix = "_ZNK3c1010Dispatcher9callBoxedE"},
-		.row = {BOXED_SPAN},
+		.symbols = {CALL_BOXED},
+		.row = {BOXED_SPAN(ARG2)},
+	},
+	/* Its clones, which have no this. */
+	{
+		.name = "operator.call_boxed_clone",
+		.group = PROBE_OP,
+		.optional = true,
+		.instead_of = "operator.call_boxed",
+		.any_build = true,
+		.family = {.prefix = CALL_BOXED ".isra"},
+		.row = {BOXED_SPAN(ARG1)},
 	},
 	{
 		.name = "operator.call_boxed_unnamed",
 		.group = PROBE_OP,
 		.optional = true,
-		.instead_of = "operator.call_boxed",
+		.instead_of = "operator.call_boxed_clone",
 		.any_build = true,
 		UNNAMED_BOXED,
-		.row = {BOXED_SPAN},
+		.row = {BOXED_SPAN(ARG1)},
 	},
 	/* Engine::evaluate_function(this, shared_ptr<GraphTask> &, Node *, ...). */
 	{
@@ -144,28 +155,37 @@ static const struct adp_probe probes[] = {
 		.family = {.prefix = "_ZN5torch8autograd8profilerL24record_function_exit_newE"},
 		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR},
 	},
+	{
+		.name = "annotation.exit_extern",
+		.group = PROBE_OP,
+		.optional = true,
+		.instead_of = "annotation.exit",
+		.any_build = true,
+		.family = {.prefix = "_ZN5torch8autograd8profiler24record_function_exit_newE"},
+		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR},
+	},
 	/* The same by the operators that Python calls for them: enter(name, args) has its arguments on the stack, the
 	   name as an IValue -> ConstantString -> string. */
 	{
 		.name = "annotation.enter_boxed",
 		.group = PROBE_OP,
 		.optional = true,
-		.instead_of = "annotation.exit",
+		.instead_of = "annotation.exit_extern",
 		.any_build = true,
 		UNNAMED_BOXED,
 		.only = "profiler::_record_function_enter",
-		.row = {OPERATOR_SPAN, .end = MXBPF_END_PAIR, .unscoped = 1, .span_flags = MXBPF_SPAN_USER, BOXED_NAME,
-			.alt_name = {ARG2, .nderef = 3, .off = {8, -32, 24}}},
+		.row = {OPERATOR_SPAN, .end = MXBPF_END_PAIR, .unscoped = 1, .span_flags = MXBPF_SPAN_USER,
+			BOXED_NAME(ARG1), .alt_name = {ARG2, .nderef = 3, .off = {8, -32, 24}}},
 	},
 	{
 		.name = "annotation.exit_boxed",
 		.group = PROBE_OP,
 		.optional = true,
-		.instead_of = "annotation.exit",
+		.instead_of = "annotation.exit_extern",
 		.any_build = true,
 		UNNAMED_BOXED,
 		.only = "profiler::_record_function_exit",
-		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR, BOXED_NAME},
+		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR, BOXED_NAME(ARG1)},
 	},
 	/* What leaves frames without their end; with it, an end that is missing for no such reason is known to be
 	   wrong. */

@@ -41,7 +41,7 @@ static char *why(const struct plan_probe *p)
 	char text[sizeof(p->reason) + 64];
 
 	if (p->spare)
-		snprintf(text, sizeof(text), "not needed: %s is there", p->row->instead_of);
+		snprintf(text, sizeof(text), "not needed");
 	else if (!p->wanted)
 		snprintf(text, sizeof(text), "not asked for");
 	else if (p->stand_in)

@@ -274,8 +274,9 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 	err = resolve_in_lib(t, out, p);
 	if (err == -ENOMEM)
 		return err_set(e, ERR_RUNTIME, err, "out of memory");
-	if (!err && first && p->row->row.action == first->row->row.action)
-		first->stand_in = p->row->name;
+	for (; !err && first; first = first->row->instead_of ? probe_named(out, first->row->instead_of) : NULL)
+		if (p->row->row.action == first->row->row.action)
+			first->stand_in = p->row->name;
 	if (err && p->wanted && !p->row->optional && !out->opts.lenient && !p->nleft && !has_stand_in(out->adp, p->row))
 		return err_set(e, ERR_TARGET, err, "probe %s: %s", p->row->name, p->reason);
 	return 0;
