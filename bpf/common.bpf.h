@@ -10,9 +10,11 @@
 #define EEXIST 17
 
 const volatile struct mxbpf_row cfg_rows[MXBPF_ROWS_MAX];
-const volatile __u64 cfg_wake_bytes; /* fill of the ring at which the consumer is woken */
-const volatile __u8 cfg_details;     /* enum mxbpf_detail: what was asked for */
-const volatile __u8 cfg_stats;	     /* enum mxbpf_stats */
+const volatile __u64 cfg_wake_bytes;		   /* fill of the ring at which the consumer is woken */
+const volatile __u64 cfg_hidden[MXBPF_HIDDEN_MAX]; /* name ids; 0: none */
+const volatile __u8 cfg_endless;		   /* some spans have no end of their own */
+const volatile __u8 cfg_details;		   /* enum mxbpf_detail: what was asked for */
+const volatile __u8 cfg_stats;			   /* enum mxbpf_stats */
 
 /*
  * When events began to be taken; 0: none are. Set once everything is attached: no event comes from a half-attached

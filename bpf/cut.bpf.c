@@ -84,18 +84,15 @@ __noinline int frames_end_at(struct mxbpf_thread *t, __u64 sp, __u64 now)
 
 static __always_inline void span_close_cut(struct pt_regs *ctx, struct mxbpf_thread *t)
 {
-	__u64 now = bpf_ktime_get_ns(), cookie = bpf_get_attach_cookie(ctx), sp = PT_REGS_SP(ctx), bp = ctx->bp;
-	__u64 flags = ctx->flags;
+	__u64 now = bpf_ktime_get_ns(), cookie = bpf_get_attach_cookie(ctx), flags = ctx->flags;
+	__u64 sp = cookie_sp(cookie, PT_REGS_SP(ctx), ctx->bp);
 	__u32 code = cookie >> MXBPF_CUT_COND_SHIFT & 31, func = cookie & MXBPF_FUNC_MASK;
 	struct mxbpf_cut_check *c = cut_check(func);
 
-	asm volatile("" : "+r"(sp), "+r"(bp)); /* else the verifier sees a modified context pointer */
 	if (!c || c->fallen_ns)
 		return;
 	if (code && condition(code - 1, flags) != !!(cookie & MXBPF_CUT_TAKEN))
 		return;
-	/* A frame's place is the stack pointer at its entry: the CFA less the return address. */
-	sp = (cookie & MXBPF_CUT_RBP ? bp : sp) + ((__s64)cookie >> MXBPF_CUT_OFF_SHIFT) - 8;
 	/* A cut in a callee is hit by all of its callers. */
 	if (frame_is_open(t, sp, cookie & MXBPF_CUT_MERGED ? func : 0))
 		frames_end_at(t, sp, now);

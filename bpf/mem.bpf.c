@@ -37,12 +37,10 @@ static __always_inline __s64 block_bytes(struct pt_regs *ctx, struct mxbpf_threa
 /* The innermost open span of the thread pays, unless its function has been left. */
 static __always_inline void mem_charge(struct pt_regs *ctx, struct mxbpf_thread *t, __s64 bytes)
 {
-	struct mxbpf_frame *f = frame_top(t);
+	struct mxbpf_frame *f;
 
-	if (f && f->sp <= PT_REGS_SP(ctx)) {
-		frames_trim(t, PT_REGS_SP(ctx), bpf_ktime_get_ns());
-		f = frame_top(t);
-	}
+	frames_end(t, PT_REGS_SP(ctx));
+	f = frame_top(t);
 	if (!f)
 		return;
 	f->alloc_bytes += bytes;

@@ -24,6 +24,8 @@ static __always_inline int on_probe(struct pt_regs *ctx, __u32 k)
 	t->counts[MXBPF_COUNT_HITS]++;
 	if (t->depth && t->frames[0].start_ns < active_since_ns)
 		frames_forget(t);
+	if (row->only_id && name_of(ctx, t, row) != row->only_id)
+		return 0;
 	if (row->action == MXBPF_ACT_OPEN)
 		span_open(ctx, t, row, k);
 	else if (row->action == MXBPF_ACT_CLOSE_PAIR)
@@ -34,6 +36,8 @@ static __always_inline int on_probe(struct pt_regs *ctx, __u32 k)
 		span_close_cut(ctx, t);
 	else if (row->action == MXBPF_ACT_RAISE)
 		t->raised_ns = bpf_ktime_get_ns();
+	else if (row->action == MXBPF_ACT_TICK)
+		frames_end(t, PT_REGS_SP(ctx));
 	else if (row->action == MXBPF_ACT_EDGE)
 		edge_emit(ctx, t, row);
 	else if (row->action == MXBPF_ACT_ALLOC || row->action == MXBPF_ACT_FREE)

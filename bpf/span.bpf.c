@@ -8,6 +8,9 @@
 #include "name.bpf.h"
 #include "stats.bpf.h"
 
+#define PUSHED_MAX 16	/* words: a return address and arguments */
+#define NEAR_BYTES 4096 /* a function's size */
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MXBPF_KEYS_MAX);
@@ -22,6 +25,15 @@ struct {
 	__type(key, __u32);
 	__type(value, struct mxbpf_cut_check);
 } cut_checks SEC(".maps");
+
+/* By where a call comes back to in the runtime's library: whose it is. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MXBPF_FUNCS_MAX);
+	__type(key, __u64);
+	__type(value, __u64);
+} callers SEC(".maps");
 
 /*
  * Frame i, NULL beyond the stack (i == -1 included). The mask is for the verifier, which would lose the bound when the
@@ -291,6 +303,64 @@ __noinline int frames_trim(struct mxbpf_thread *t, __u64 sp, __u64 now)
 	return 0;
 }
 
+/*
+ * Whether a function that is at ip has a call under way: it returns to somewhere near, and its return address stands
+ * right below the function's stack and the arguments that were pushed.
+ */
+__noinline int calls_from(__u64 sp, __u64 ip)
+{
+	__u64 words[PUSHED_MAX];
+	int i;
+
+	if (bpf_probe_read_user(words, sizeof(words), (void *)(sp - sizeof(words))))
+		return 1;
+	for (i = 0; i < PUSHED_MAX; i++)
+		if (words[i] - ip + NEAR_BYTES < 2 * NEAR_BYTES)
+			return 1;
+	return 0;
+}
+
+/*
+ * A frame that has no end of its own may lie higher than the thread's next event although its function has returned:
+ * then what it had on the stack does not stand there any more. (It may, where nothing has been written since; that is
+ * rare.)
+ */
+__noinline int frames_check(struct mxbpf_thread *t, __u64 now)
+{
+	struct mxbpf_frame *f;
+	__u64 word;
+	int i;
+
+	if (!t)
+		return 0;
+	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
+		f = frame_top(t);
+		if (!f || f->end != MXBPF_END_NEXT)
+			break;
+		if (bpf_probe_read_user(&word, sizeof(word), (void *)(f->sp + f->return_off)))
+			break;
+		if (word == f->key && (!f->ip || calls_from(f->sp, f->ip)))
+			break;
+		t->over = 0;
+		frame_drop(t, now);
+	}
+	return 0;
+}
+
+/* Ends what an event at sp shows to be over. */
+static __always_inline void frames_end(struct mxbpf_thread *t, __u64 sp)
+{
+	struct mxbpf_frame *f = frame_top(t);
+
+	if (f && f->sp <= sp)
+		frames_trim(t, sp, bpf_ktime_get_ns());
+	if (!cfg_endless)
+		return;
+	f = frame_top(t);
+	if (f && f->end == MXBPF_END_NEXT)
+		frames_check(t, bpf_ktime_get_ns());
+}
+
 /* An object that is used again was not seen to end the first time: that span is lost, and said to be. */
 static __always_inline void key_put(struct mxbpf_thread *t, struct mxbpf_key *key, struct mxbpf_frame *f)
 {
@@ -307,9 +377,8 @@ static __always_inline void key_put(struct mxbpf_thread *t, struct mxbpf_key *ke
 }
 
 /* A function of a family: which one, and one more entry of it, unless its cut does not hold. */
-static __always_inline void func_open(struct pt_regs *ctx, struct mxbpf_frame *f, const volatile struct mxbpf_row *row)
+static __always_inline void func_open(struct mxbpf_frame *f, const volatile struct mxbpf_row *row, __u64 cookie)
 {
-	__u64 cookie = bpf_get_attach_cookie(ctx);
 	struct mxbpf_cut_check *c;
 
 	f->func = cookie & MXBPF_FUNC_MASK;
@@ -321,18 +390,73 @@ static __always_inline void func_open(struct pt_regs *ctx, struct mxbpf_frame *f
 		__sync_fetch_and_add(&c->entries, 1);
 }
 
+/* Which call came to a probed function, by its return address at sp; 0: none that is looked at. */
+static __always_inline __u64 caller_cookie(struct mxbpf_thread *t, __u64 sp)
+{
+	__u64 word = 0, *cookie;
+
+	if (bpf_probe_read_user(&word, sizeof(word), (void *)sp)) {
+		t->counts[MXBPF_COUNT_UNREADABLE]++;
+		return 0;
+	}
+	word -= t->static_base;
+	cookie = bpf_map_lookup_elem(&callers, &word);
+	return cookie ? *cookie : 0;
+}
+
+/* A frame's place, by a cookie with its CFA: the stack pointer at its function's entry, the CFA less the return
+ * address.
+ */
+static __always_inline __u64 cookie_sp(__u64 cookie, __u64 sp, __u64 bp)
+{
+	asm volatile("" : "+r"(sp), "+r"(bp)); /* else the verifier sees a modified context pointer */
+	return (cookie & MXBPF_CUT_RBP ? bp : sp) + ((__s64)cookie >> MXBPF_CUT_OFF_SHIFT) - 8;
+}
+
+static __always_inline bool name_hidden(__u64 id)
+{
+	int i;
+
+#pragma unroll
+	for (i = 0; i < MXBPF_HIDDEN_MAX; i++)
+		if (cfg_hidden[i] && cfg_hidden[i] == id)
+			return true;
+	return false;
+}
+
+static __always_inline __u64 span_name(struct pt_regs *ctx, struct mxbpf_thread *t,
+				       const volatile struct mxbpf_row *row, __u64 cookie)
+{
+	__u64 text;
+
+	if (row->by_caller)
+		return func_name(cookie & MXBPF_FUNC_MASK);
+	if (!row->only_id)
+		return name_of(ctx, t, row);
+	text = fetch(ctx, t, &row->alt_name);
+	return text ? name_intern(t, text, 0) : MXBPF_NAME_UNNAMED;
+}
+
 static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row,
 				      __u32 probe)
 {
-	__u64 sp = PT_REGS_SP(ctx);
-	struct mxbpf_frame *f = frame_top(t);
+	__u64 sp = PT_REGS_SP(ctx), cookie = 0, callee_sp = sp, name_id;
 	struct mxbpf_key key = {};
+	struct mxbpf_frame *f;
 	__u32 d;
 
 	if (row->guard.base != MXBPF_BASE_NONE && !fetch(ctx, t, &row->guard))
 		return;
-	if (f && f->sp <= sp)
-		frames_trim(t, sp, bpf_ktime_get_ns());
+	if (row->by_caller) {
+		cookie = caller_cookie(t, sp);
+		if (!cookie)
+			return;
+		sp = cookie_sp(cookie, sp + 8, ctx->bp);
+	}
+	frames_end(t, sp);
+	name_id = span_name(ctx, t, row, cookie);
+	if (row->hides && name_hidden(name_id))
+		return;
 	d = t->depth;
 	if (row->end == MXBPF_END_PARENT && !d) { /* nothing would ever end it */
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
@@ -354,13 +478,20 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	f->flags = row->span_flags;
 	f->end = row->end;
 	if (row->end == MXBPF_END_CUT || row->end == MXBPF_END_NEXT)
-		func_open(ctx, f, row);
-	f->name_id = name_of(ctx, t, row);
+		func_open(f, row, row->by_caller ? cookie : bpf_get_attach_cookie(ctx));
+	f->name_id = name_id;
 	f->key = fetch(ctx, t, &row->key);
+	if (cfg_endless && f->end == MXBPF_END_NEXT)
+		bpf_probe_read_user(&f->key, sizeof(f->key), (void *)sp);
+	f->ip = f->return_off = 0;
+	if (row->by_caller) {
+		f->return_off = sp - callee_sp - 8;
+		bpf_probe_read_user(&f->ip, sizeof(f->ip), (void *)callee_sp);
+	}
 	f->link = fetch_link(ctx, t, &row->link);
 	f->device = fetch_device(ctx, t, &row->device);
 	/* A call-site probe stands in a callee of the spanned function: that frame lives one return address longer. */
-	f->sp = row->unscoped ? ~0ull : row->at_call_site ? sp + 8 : sp;
+	f->sp = row->unscoped ? ~0ull : row->at_call_site || row->by_caller ? callee_sp + 8 : sp;
 	f->cls = row->cls;
 	f->probe = probe;
 	f->tid = t->tid;

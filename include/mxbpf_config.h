@@ -10,6 +10,7 @@
 #include "mxbpf_stack.h"
 
 #define MXBPF_ROWS_MAX	      16 /* program variants of one plan */
+#define MXBPF_HIDDEN_MAX      8	 /* names that are left out */
 #define MXBPF_DEREFS_MAX      4
 #define MXBPF_TARGETS_MAX     1024	/* processes that are looked at at the same time */
 #define MXBPF_THREADS_MAX     1024	/* threads of the target that hit a probe at the same time */
@@ -32,7 +33,8 @@ enum mxbpf_action {
 	MXBPF_ACT_EDGE = 6,	  /* the innermost open span hands over `link` */
 	MXBPF_ACT_CLOSE_CUT = 7,  /* close the span whose frame lies at the hit's CFA (cookie: MXBPF_CUT_*) */
 	MXBPF_ACT_RAISE = 8,	  /* the thread begins to unwind: frames that it leaves will see no end of their own */
-	MXBPF_ACT_MAX = 9,
+	MXBPF_ACT_TICK = 9,	  /* nothing but an event of the thread: what it shows to be over ends */
+	MXBPF_ACT_MAX = 10,
 };
 
 /* How a span that ACT_OPEN pushed comes to its end. */
@@ -104,14 +106,16 @@ struct mxbpf_row {
 	struct mxbpf_fetch guard;    /* present and 0: the hit has no effect */
 	struct mxbpf_fetch alt_name; /* NAMED_OBJECT with the vtable alt_object: address of a C string instead */
 	__u64 alt_object;	     /* set by the plan; 0 none */
+	__u64 only_id;		     /* calls of another name have no effect, and alt_name is the span's; 0 none */
 	__u32 device_const;	     /* MXBPF_DEVICE() where no recipe is needed; 0 none */
 	__u8 span_flags;	     /* enum mxbpf_span_flag that its spans bear from the start */
 	__u8 details;		     /* enum mxbpf_detail that its spans can have */
-	__u8 pad2[2];
+	__u8 by_caller;		     /* the spanned function is the one that calls the probed one: map callers */
+	__u8 hides;		     /* calls named by cfg_hidden have no effect */
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 208);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 216);
 
 /* A NAMED_OBJECT id: the vtable's address with the static bit and this one; the row's tag above the address. */
 #define MXBPF_NAME_OBJECT_BIT (1ull << 62)
@@ -122,7 +126,7 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 208);
 /*
  * Cookies. Bits 0..23: number of the function. At an entry: 24 it can leave by a tail call, 32..55 its name id. At a
  * cut: 25..29 1 + condition code of the jcc there (0: every hit counts), 30 a hit counts if the condition holds, 31 in
- * a callee, 32 CFA from rbp (else rsp), 33..63 CFA offset, signed.
+ * a callee, 32 CFA from rbp (else rsp), 33..63 CFA offset, signed. Map callers: as at a cut, of the call.
  */
 #define MXBPF_FUNC_MASK	     0xffffffull
 #define MXBPF_FUNC_TAIL	     (1ull << 24)
@@ -160,7 +164,8 @@ struct mxbpf_frame {
 	__u64 start_ns;
 	__u64 child_ns; /* time in spans that were directly nested in this one */
 	__u64 name_id;
-	__u64 key;
+	__u64 key; /* END_KEY; END_NEXT: the return address, which stands at sp + return_off until the function returns
+		    */
 	__u64 link;
 	__u64 sp; /* the frame is dead once the thread's stack pointer is at or above this */
 	__u32 device;
@@ -176,8 +181,9 @@ struct mxbpf_frame {
 	__u64 twin_start_ns, twin_dur_ns, twin_child_ns;
 	__u32 twin_flags, twin_device;
 	__u64 twin_link;
-	__u32 flags; /* enum mxbpf_span_flag */
-	__u32 pad;
+	__u32 flags;		/* enum mxbpf_span_flag */
+	__u32 return_off;	/* END_NEXT */
+	__u64 ip;		/* of a function that was told by its call: where it comes back to; else 0 */
 	__s64 alloc_bytes;	/* taken less given back since it opened, on its thread */
 	__s64 self_alloc_bytes; /* of these, while it was the innermost */
 	__s64 twin_alloc_bytes, twin_self_alloc_bytes;
@@ -185,7 +191,7 @@ struct mxbpf_frame {
 	__u64 args_id, stack_id, seq, origin;
 	__u64 twin_args_id, twin_stack_id, twin_seq;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 208);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 216);
 
 /* A variable that each thread has its own of. */
 struct mxbpf_tls {

@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 O=${1:-${O:-build}}
 mkdir -p "$O/deps"
 DEPS=$(realpath "$O/deps")
+DEBIAN_TORCH=python3-torch
 VENV=$DEPS/venv
 
 PACKAGES=(
@@ -74,6 +75,36 @@ virtual_env() { # DIRECTORY REQUIREMENTS MODULE FROM_MINOR TO_MINOR
 	echo "$want" >"$stamp"
 }
 
+# Debian's own PyTorch, which has no symbols but those it exports: its packages and what they need, unpacked aside. The one
+# test on it can do without: it is skipped then.
+debian_torch() { # DIRECTORY
+	local stamp=$1/mxbpf.stamp want packages lib=usr/lib/$(uname -m)-linux-gnu
+	[[ -x $1/bin/python && -f $stamp ]] && return 0
+	[[ $(id -u) == 0 ]] && ! apt-cache show "$DEBIAN_TORCH" >/dev/null 2>&1 && apt-get -q update
+	mapfile -t packages < <(apt-get -s --no-install-recommends install "$DEBIAN_TORCH" | awk '$1 == "Inst" { print $2 }')
+	((${#packages[@]})) || return 1
+	say "unpacking $DEBIAN_TORCH and ${#packages[@]} packages it needs under $1"
+	rm -rf "$1" && mkdir -p "$1/debs" "$1/bin"
+	(cd "$1/debs" && apt-get -q download "${packages[@]}" && for p in *.deb; do dpkg-deb -x "$p" ..; done) || return 1
+	rm -rf "$1/debs" "$1/usr/share"
+	cat >"$1/bin/python" <<-EOF
+		#!/bin/sh
+		export LD_LIBRARY_PATH="$1/$lib:$1/$lib/blas:$1/$lib/lapack:$1/usr/lib" PYTHONPATH="$1/usr/lib/python3/dist-packages"
+		exec /usr/bin/python3 "\$@"
+	EOF
+	chmod +x "$1/bin/python"
+	"$1/bin/python" -c 'import torch' && touch "$stamp"
+}
+
+# The tests' PyTorch once more without the symbols that its wheel has and other builds have not.
+stripped_torch() { # DIRECTORY
+	local library
+	library=$(echo "$DEPS"/torch/lib/python3*/site-packages/torch/lib/libtorch_cpu.so)
+	[[ $1/libtorch_cpu.so -nt $library ]] && return 0
+	mkdir -p "$1"
+	strip --strip-all -o "$1/libtorch_cpu.so" "$library"
+}
+
 # Caches stay out of the home directory, and the python3 it asks for is the one with a pip.
 perfetto() {
 	[[ -f $DEPS/perfetto/stamp ]] || say "installing Perfetto's engine and interface under $DEPS/perfetto"
@@ -102,5 +133,8 @@ debian_packages
 virtual_env "$VENV" tests/requirements.txt mxnet 8 11 # its numpy has no wheels beyond Python 3.11
 virtual_env "$DEPS/torch" tests/requirements-torch.txt torch 11 13
 virtual_env "$DEPS/readers" tests/requirements-readers.txt hta 10 12
+stripped_torch "$DEPS/torch-stripped"
+debian_torch "$DEPS/torch-debian" >"$DEPS/torch-debian.log" 2>&1 ||
+	{ tail -n 5 "$DEPS/torch-debian.log" >&2; say "no test on Debian's PyTorch (output: $DEPS/torch-debian.log)"; }
 perfetto
 kernels

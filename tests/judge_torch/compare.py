@@ -99,7 +99,8 @@ def add_report(side, report):
                -sum(s for s in steps if s < 0))
         old = side.memory.get(device, (0, 0, 0, 0))
         side.memory[device] = Memory(*(a + b for a, b in zip(old, new)))
-    add_trace(side, report['links'], report['slices'])
+    if 'links' in report:
+        add_trace(side, report['links'], report['slices'])
 
 
 def read_builtin(name, data):
@@ -136,14 +137,14 @@ def load(path):
     return (read_mxbpf if 'schema_version' in data else read_builtin)(os.path.basename(path), data)
 
 
-def row_differences(a, b):
+def row_differences(a, b, calls):
     for name in sorted(set(a.rows) | set(b.rows)):
         left, right = a.rows.get(name, NO_ROW), b.rows.get(name, NO_ROW)
         if unseen(name) and right == NO_ROW:
             continue
         if not any(map(unseen, b.rows)):
             left = left._replace(own_bytes=left.own_bytes + a.unseen_bytes[name])
-        calls_only = b.memory is None or name in LEFT_BY_EXCEPTIONS.get(a.program, ())
+        calls_only = calls or b.memory is None or name in LEFT_BY_EXCEPTIONS.get(a.program, ())
         for field, x, y in zip(Row._fields, left, right):
             if x != y and (field == 'calls' or not calls_only):
                 yield 'row     %-60s %8d %8d' % (name + ' ' + field, x, y)
@@ -193,9 +194,10 @@ def main():
     p.add_argument('other')
     p.add_argument('--trace', metavar='TRACE')
     p.add_argument('--shapes', metavar='SHAPED')
+    p.add_argument('--calls', action='store_true')
     args = p.parse_args()
     a, b = load(args.builtin), load(args.other)
-    if not a.rows or not a.memory or not a.links:
+    if not a.rows or not a.memory or (args.trace and not a.links):
         raise ValueError('%s: operators, allocations or arrows are missing' % args.builtin)
     if args.trace:
         kind = records if args.trace.endswith('.mxd') else kineto
@@ -203,7 +205,7 @@ def main():
         b.links = b.slices = None
         add_trace(b, kind.links(trace), kind.slices(trace))
     wrong = ['lost    %s says: %s' % (side.name, side.lost) for side in (a, b) if side.lost]
-    wrong += [*row_differences(a, b), *memory_differences(a.memory, b.memory)]
+    wrong += [*row_differences(a, b, args.calls), *memory_differences(a.memory, b.memory)]
     if args.trace:
         wrong += trace_differences(args.builtin, trace)
     if b.links is not None:

@@ -22,11 +22,15 @@ os.environ.setdefault('OMP_NUM_THREADS', '1')
 os.environ.setdefault('TORCHINDUCTOR_COMPILE_THREADS', '1')
 
 import torch  # noqa: E402
-from builtin import Builtin  # noqa: E402
 from programs import PROGRAMS  # noqa: E402
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'judge'))
 import gate  # noqa: E402
+
+if torch.profiler.kineto_available():
+    from builtin import Builtin  # noqa: E402
+else:
+    from legacy import Builtin  # noqa: E402
 
 
 def parse_args():

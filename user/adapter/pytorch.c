@@ -28,6 +28,23 @@ enum { TAG_EVALUATE = 1, TAG_NODE = 2 };
 #define OPERATOR_SPAN .action = MXBPF_ACT_OPEN, .cls = MXBPF_CLASS_OPERATOR, .merge_same = 1
 #define DISPATCH_SPAN OPERATOR_SPAN, .details = MXBPF_DETAIL_SEQ | MXBPF_DETAIL_STACK
 
+#define CALL_BOXED "_ZNK3c1010Dispatcher9callBoxedERKNS_14OperatorHandleEPSt6vectorINS_6IValueESaIS5_EE"
+/* OperatorHandle -> OperatorDef -> name. */
+#define BOXED_NAME(handle) .name_type = MXBPF_NAMED_BYTES, .name = {handle, AT2(0, 0)}
+#define BOXED_SPAN(handle) DISPATCH_SPAN, .end = MXBPF_END_CUT, .hides = 1, BOXED_NAME(handle)
+/* Node::operator()(hidden result, this, inputs). */
+#define NODE_SPAN                                                                                                      \
+	OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_OBJECT, .name_tag = TAG_NODE,                    \
+		       .name = {ARG2, AT1(0)}, .alt_name = {ARG2, AT_PYTHON_NAME}, SEQ_OF(ARG2),                       \
+		       .span_flags = MXBPF_SPAN_BACKWARD
+
+/* What every dispatch goes through to ask whether anyone profiles: at::getStepCallbacksUnlessEmpty(RecordScope). */
+#define STEP_CALLBACKS "_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE"
+enum { SCOPE_FUNCTION = 0, SCOPE_BACKWARD_FUNCTION = 1 };
+
+/* Libraries without symbols: clones of callBoxed(handle, stack) call kernel(functor, handle, keys, stack). */
+#define UNNAMED_BOXED .family = {.calls = STEP_CALLBACKS, .shape = {SCOPE_FUNCTION, {0, 1, 0, 2}}}
+
 static const struct adp_probe probes[] = {
 	/* Every unboxed dispatch of an operator: at::_ops::NAME_OVERLOAD::call(...). */
 	{
@@ -38,16 +55,54 @@ static const struct adp_probe probes[] = {
 		.row = {DISPATCH_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_COOKIE,
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
-	/* Boxed dispatch, of TorchScript and torch.ops: clones of one function; OperatorHandle -> OperatorDef -> name.
-	 */
+	/* All of them by one probe, where few can be attached. */
+	{
+		.name = "operator.step",
+		.group = PROBE_OP,
+		.instead_of = "operator.call",
+		.any_build = true,
+		.family = {.prefix = "_ZN2at4_ops", .method = "4callE", .schema = "aten::", .calls = STEP_CALLBACKS},
+		.row = {DISPATCH_SPAN, .end = MXBPF_END_NEXT, .name_type = MXBPF_NAMED_COOKIE,
+			.name = {.base = MXBPF_BASE_COOKIE}, .by_caller = 1},
+	},
+	/* Ends them soon: what an operator called from Python has returned is wrapped up for it. */
+	{
+		.name = "operator.wrap",
+		.group = PROBE_OP,
+		.optional = true,
+		.instead_of = "operator.call",
+		.lib_glob = "libtorch_python.so*",
+		.any_build = true,
+		.family = {.prefix = "_Z16THPVariable_Wrap"},
+		.row = {.action = MXBPF_ACT_TICK},
+	},
+	/* Boxed dispatch, of TorchScript and torch.ops: Dispatcher::callBoxed(this, handle, stack). */
 	{
 		.name = "operator.call_boxed",
 		.group = PROBE_OP,
 		.optional = true,
 		.any_build = true,
-		.family = {.prefix = "_ZNK3c1010Dispatcher9callBoxedE"},
-		.row = {DISPATCH_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_BYTES, .name = {ARG1, AT2(0, 0)},
-			.guard = {ARG1, AT2(0, 0x1798), .last_bytes = 1}}, /* OperatorDef's is_observed */
+		.symbols = {CALL_BOXED},
+		.row = {BOXED_SPAN(ARG2)},
+	},
+	/* Its clones, which have no this. */
+	{
+		.name = "operator.call_boxed_clone",
+		.group = PROBE_OP,
+		.optional = true,
+		.instead_of = "operator.call_boxed",
+		.any_build = true,
+		.family = {.prefix = CALL_BOXED ".isra"},
+		.row = {BOXED_SPAN(ARG1)},
+	},
+	{
+		.name = "operator.call_boxed_unnamed",
+		.group = PROBE_OP,
+		.optional = true,
+		.instead_of = "operator.call_boxed_clone",
+		.any_build = true,
+		UNNAMED_BOXED,
+		.row = {BOXED_SPAN(ARG1)},
 	},
 	/* Engine::evaluate_function(this, shared_ptr<GraphTask> &, Node *, ...). */
 	{
@@ -61,7 +116,6 @@ static const struct adp_probe probes[] = {
 		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_OBJECT, .name_tag = TAG_EVALUATE,
 			.name = {ARG3, AT1(0)}, .alt_name = {ARG3, AT_PYTHON_NAME}, SEQ_OF(ARG3)},
 	},
-	/* Node::operator()(hidden result, this, inputs). */
 	{
 		.name = "autograd.node",
 		.group = PROBE_OP,
@@ -69,9 +123,18 @@ static const struct adp_probe probes[] = {
 		.any_build = true,
 		.family = {.prefix = "_ZN5torch8autograd4NodeclE"},
 		PYTHON_NODE,
-		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_OBJECT, .name_tag = TAG_NODE,
-			.name = {ARG2, AT1(0)}, .alt_name = {ARG2, AT_PYTHON_NAME}, SEQ_OF(ARG2),
-			.span_flags = MXBPF_SPAN_BACKWARD},
+		.row = {NODE_SPAN},
+	},
+	/* In a stripped library: operator()(hidden result, this, ...) calls apply(hidden result, this, ...). */
+	{
+		.name = "autograd.node_unnamed",
+		.group = PROBE_OP,
+		.optional = true,
+		.instead_of = "autograd.node",
+		.any_build = true,
+		.family = {.calls = STEP_CALLBACKS, .shape = {SCOPE_BACKWARD_FUNCTION, {1, 2}}},
+		PYTHON_NODE,
+		.row = {NODE_SPAN},
 	},
 	/* record_function("name") of Python, optimizer steps among them: enter(hidden result, const std::string &,
 	   ...). */
@@ -91,6 +154,38 @@ static const struct adp_probe probes[] = {
 		.any_build = true,
 		.family = {.prefix = "_ZN5torch8autograd8profilerL24record_function_exit_newE"},
 		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR},
+	},
+	{
+		.name = "annotation.exit_extern",
+		.group = PROBE_OP,
+		.optional = true,
+		.instead_of = "annotation.exit",
+		.any_build = true,
+		.family = {.prefix = "_ZN5torch8autograd8profiler24record_function_exit_newE"},
+		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR},
+	},
+	/* The same by the operators that Python calls for them: enter(name, args) has its arguments on the stack, the
+	   name as an IValue -> ConstantString -> string. */
+	{
+		.name = "annotation.enter_boxed",
+		.group = PROBE_OP,
+		.optional = true,
+		.instead_of = "annotation.exit_extern",
+		.any_build = true,
+		UNNAMED_BOXED,
+		.only = "profiler::_record_function_enter",
+		.row = {OPERATOR_SPAN, .end = MXBPF_END_PAIR, .unscoped = 1, .span_flags = MXBPF_SPAN_USER,
+			BOXED_NAME(ARG1), .alt_name = {ARG2, .nderef = 3, .off = {8, -32, 24}}},
+	},
+	{
+		.name = "annotation.exit_boxed",
+		.group = PROBE_OP,
+		.optional = true,
+		.instead_of = "annotation.exit_extern",
+		.any_build = true,
+		UNNAMED_BOXED,
+		.only = "profiler::_record_function_exit",
+		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR, BOXED_NAME(ARG1)},
 	},
 	/* What leaves frames without their end; with it, an end that is missing for no such reason is known to be
 	   wrong. */
@@ -138,6 +233,19 @@ static const struct adp_device devices[] = {
 	{DEVICE_CPU, "cpu", true},
 };
 
+/* at::ObservedOperators: the same since 1.7. */
+static const char *const hidden[] = {
+	"aten::size",
+	"aten::is_leaf",
+	"aten::output_nr",
+	"aten::_version",
+	"aten::is_complex",
+	"profiler::_record_function_enter",
+	"profiler::_record_function_enter_new",
+	"profiler::_record_function_exit",
+	NULL,
+};
+
 static const struct adp_build builds[] = {
 	{"b7066ed94f422786bd205cd2743c2722b5f366fd", "2.13.0 (CPU)"},
 };
@@ -158,5 +266,6 @@ const struct adp adapter_pytorch = {
 	.rank_env = "RANK",
 	.world_size_env = "WORLD_SIZE",
 	.seq = {"_ZN2at15sequence_number4peekEv", "_ZN2at14RecordFunction15currentThreadIdEv"},
+	.hidden = hidden,
 	.object_scope = "torch::autograd::generated::",
 };

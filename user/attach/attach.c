@@ -100,6 +100,7 @@ static int choose_programs(struct att *a, const struct plan *p, struct err *e)
 	for (i = 0; i < n; i++) {
 		struct variant *v;
 
+		a->skel->rodata->cfg_endless |= sites[i].row->end == MXBPF_END_NEXT;
 		if (sites[i].row == last || variant_of(a, sites[i].row))
 			continue;
 		last = sites[i].row;
@@ -152,6 +153,20 @@ static int fill_names(struct att *a, const struct plan *p)
 	for (i = 0; i < buf_count(&p->funcs, uint64_t) && i < MXBPF_FUNCS_MAX; i++)
 		if (bpf_map_update_elem(fd, &i, buf_at(&p->funcs, uint64_t, i), BPF_ANY))
 			return -errno;
+	return 0;
+}
+
+static int fill_callers(struct att *a, const struct plan *p)
+{
+	int fd = bpf_map__fd(a->skel->maps.callers);
+	size_t i;
+
+	for (i = 0; i < buf_count(&p->callers, struct plan_caller); i++) {
+		const struct plan_caller *c = buf_at(&p->callers, struct plan_caller, i);
+
+		if (bpf_map_update_elem(fd, &c->return_va, &c->cookie, BPF_ANY))
+			return -errno;
+	}
 	return 0;
 }
 
@@ -215,6 +230,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		err = choose_namespace(a, tgid, e);
 	if (err)
 		goto fail;
+	memcpy((void *)a->skel->rodata->cfg_hidden, p->hidden, sizeof(p->hidden));
 	a->skel->rodata->cfg_wake_bytes = a->ring_bytes / 4;
 	choose_details(a, o);
 	stats_choose(a->skel, o->stats);
@@ -228,6 +244,8 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		err = stats_open(&a->stats, a->skel);
 	if (!err)
 		err = fill_names(a, p);
+	if (!err)
+		err = fill_callers(a, p);
 	if (err) {
 		err = backend_load_failed(err, e);
 		goto fail;
@@ -493,13 +511,12 @@ unsigned att_open_spans(const struct att *a)
 	return n;
 }
 
-static unsigned left_of_thread(const struct mxbpf_thread *t, uint64_t sp,
+static unsigned left_of_thread(const struct mxbpf_thread *t, att_left_fn left,
 			       void (*fn)(void *ctx, const struct mxbpf_span *s), void *ctx)
 {
 	unsigned k, n = 0;
 
-	/* From the top: frames below the stack pointer are gone. */
-	for (k = t->depth; sp && k-- > 0 && k < MXBPF_FRAMES_MAX; n++) {
+	for (k = t->depth; k-- > 0 && k < MXBPF_FRAMES_MAX; n++) {
 		const struct mxbpf_frame *f = &t->frames[k];
 		struct mxbpf_span s = {
 			.h = {.kind = MXBPF_SPAN, .size = sizeof(s), .tgid = t->tgid, .ts_ns = f->start_ns},
@@ -516,21 +533,21 @@ static unsigned left_of_thread(const struct mxbpf_thread *t, uint64_t sp,
 			.self_alloc_bytes = f->self_alloc_bytes,
 		};
 
-		if ((f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT) || f->sp >= sp)
+		if ((f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT) || !left(ctx, t, f))
 			break;
 		fn(ctx, &s);
 	}
 	return n;
 }
 
-unsigned att_left_spans(const struct att *a, uint64_t (*sp)(void *ctx, uint32_t tid),
-			void (*fn)(void *ctx, const struct mxbpf_span *s), void *ctx)
+unsigned att_left_spans(const struct att *a, att_left_fn left, void (*fn)(void *ctx, const struct mxbpf_span *s),
+			void *ctx)
 {
 	unsigned i, n = 0;
 
 	for (i = 1; i < MXBPF_THREADS_MAX; i++)
 		if (a->threads[i].slot && a->threads[i].depth)
-			n += left_of_thread(&a->threads[i], sp(ctx, a->threads[i].tid), fn, ctx);
+			n += left_of_thread(&a->threads[i], left, fn, ctx);
 	return n;
 }
 
@@ -544,7 +561,7 @@ static bool cut_fails(const struct att *a, const struct mxbpf_cut_check *c, cons
 	if (c->lost >= CUT_LOST_MIN && c->lost >= c->entries / CUT_LOST_PART && (a->sees_raises || !c->matched))
 		return true;
 	/* A guarded entry opens no span for the cut to end. */
-	return row->guard.base == MXBPF_BASE_NONE && c->foreign >= CUT_FOREIGN_MIN &&
+	return row->guard.base == MXBPF_BASE_NONE && !row->hides && c->foreign >= CUT_FOREIGN_MIN &&
 	       c->foreign >= c->entries / CUT_FOREIGN_PART;
 }
 

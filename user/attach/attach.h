@@ -77,13 +77,14 @@ int att_names_fd(const struct att *a);
 int att_read_stack(const struct att *a, uint64_t id, struct mxbpf_stack *s);
 /* Sums the counters over all threads; exact at rest. stored is left 0: the consumer knows it. */
 void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits);
+/* Whether the function of a frame is known to have been left. */
+typedef bool (*att_left_fn)(void *ctx, const struct mxbpf_thread *t, const struct mxbpf_frame *f);
 /*
- * Spans that an exception left and that no later event of their thread closed, as records: their end is that of what
- * was last seen in them. sp: the thread's stack pointer, 0 if not known. Returns how many were given to fn. After
- * detach.
+ * Spans that an exception left, or that have no end of their own, and that no later event of their thread closed, as
+ * records: their end is that of what was last seen in them. Returns how many were given to fn. After detach.
  */
-unsigned att_left_spans(const struct att *a, uint64_t (*sp)(void *ctx, uint32_t tid),
-			void (*fn)(void *ctx, const struct mxbpf_span *s), void *ctx);
+unsigned att_left_spans(const struct att *a, att_left_fn left, void (*fn)(void *ctx, const struct mxbpf_span *s),
+			void *ctx);
 /* Spans open at this moment over all threads, those of att_left_spans() among them. */
 unsigned att_open_spans(const struct att *a);
 /*

@@ -30,15 +30,23 @@ static int check_probe(const struct plan_probe *p)
 {
 	static const char *const costs[] = {"emulated, about 0.5 us a hit", "single-stepped, up to 9 us a hit", ""};
 
+	if (p->spare) {
+		printf("  -    %-26s not needed\n", p->row->name);
+		return CMD_OK;
+	}
+	if (p->stand_in) {
+		printf("  -    %-26s %s; %s stands in for it\n", p->row->name, p->reason, p->stand_in);
+		return CMD_OK;
+	}
 	if (p->reason[0]) {
-		printf("  %-4s %-20s %s\n", p->row->optional ? "no" : "NO", p->row->name, p->reason);
+		printf("  %-4s %-26s %s\n", p->row->optional ? "no" : "NO", p->row->name, p->reason);
 		return p->row->optional ? CMD_OK : CMD_NO_TARGET;
 	}
-	if (p->row->family.prefix || p->row->family.list)
-		printf("  ok   %-20s %u functions, %u without an end of their own\n", p->row->name, p->nfuncs,
+	if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
+		printf("  ok   %-26s %u functions, %u without an end of their own\n", p->row->name, p->nfuncs,
 		       p->nendless);
 	else
-		printf("  ok   %-20s +0x%llx %s (%s)\n", p->row->name, (unsigned long long)p->off, p->entry.text,
+		printf("  ok   %-26s +0x%llx %s (%s)\n", p->row->name, (unsigned long long)p->off, p->entry.text,
 		       costs[p->entry.cost]);
 	return CMD_OK;
 }
@@ -55,18 +63,20 @@ static int check_ops(const struct plan *p)
 		left += p->probes[i].nleft;
 	}
 	if (!n && !left)
-		printf("  --   %-20s names are known only when they come\n", "--ops");
+		printf("  --   %-26s names are known only when they come\n", "--ops");
 	else if (!n)
-		printf("  NO   %-20s matches none of %u operators; nearest: %s\n", "--ops", left,
+		printf("  NO   %-26s matches none of %u operators; nearest: %s\n", "--ops", left,
 		       plan_near_text(&p->near, near));
 	else
-		printf("  ok   %-20s matches %u of %u functions of operators\n", "--ops", n, n + left);
+		printf("  ok   %-26s matches %u of %u functions of operators\n", "--ops", n, n + left);
 	return n || !left ? CMD_OK : CMD_NO_TARGET;
 }
 
 static int check_target(int pid, const char *ops)
 {
-	const struct plan_opts po = {.groups = ~0u, .ops = ops, .lenient = true};
+	const struct att_backend *backend = att_pick(NULL, NULL);
+	const struct plan_opts po = {
+		.groups = ~0u, .ops = ops, .lenient = true, .probes_max = backend ? backend->probes_max : 0};
 	struct plan plan = {0};
 	struct err e = {0};
 	struct tgt *t = NULL;

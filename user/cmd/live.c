@@ -80,11 +80,15 @@ static int choose_details(struct live *l, struct err *e)
 
 int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording, struct err *e)
 {
-	*l = (struct live){.o = o,
-			   .recording = recording,
-			   .signals = -1,
-			   .want = {.groups = o->probes, .ops = o->ops},
-			   .lock = PTHREAD_MUTEX_INITIALIZER};
+	/* Why there is none is said when it is needed. */
+	const struct att_backend *backend = att_pick(o->backend, NULL);
+
+	*l = (struct live){
+		.o = o,
+		.recording = recording,
+		.signals = -1,
+		.want = {.groups = o->probes, .ops = o->ops, .probes_max = backend ? backend->probes_max : 0},
+		.lock = PTHREAD_MUTEX_INITIALIZER};
 	l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
 	if (o->api && !strcmp(o->api, "work"))
 		l->want.groups = (l->want.groups & ~PROBE_API) | PROBE_WORK;
@@ -278,11 +282,18 @@ void live_wait(struct live *l)
 		fprintf(stderr, "\r\033[K");
 }
 
-static uint64_t thread_sp(void *ctx, uint32_t tid)
+/* Its place is above the thread's stack pointer, or what stood there is gone. */
+static bool frame_left(void *ctx, const struct mxbpf_thread *t, const struct mxbpf_frame *f)
 {
 	struct live *l = ctx;
+	uint64_t word;
 
-	return tgt_thread_sp(l->target, (pid_t)tid);
+	if (t->tgid != (uint32_t)tgt_pid(l->target))
+		return false;
+	if (f->end == MXBPF_END_NEXT && !tgt_read(l->target, f->sp + f->return_off, &word, sizeof(word)) &&
+	    word != f->key)
+		return true;
+	return f->sp < tgt_thread_sp(l->target, (pid_t)t->tid);
 }
 
 static void on_left_span(void *ctx, const struct mxbpf_span *s)
@@ -321,7 +332,7 @@ int live_stop(struct live *l, struct err *e)
 	s->loss.stored = l->o->stats ? l->folded : ring_received(l->ring);
 	s->loss.unreadable += live_stacks_lost(l);
 	att_check_cuts(l->att, &l->plan, on_fallen_cut, l);
-	left = att_left_spans(l->att, thread_sp, on_left_span, l);
+	left = att_left_spans(l->att, frame_left, on_left_span, l);
 	s->loss.attempted += left;
 	s->loss.stored += left;
 	s->open_spans = att_open_spans(l->att) - left;

@@ -36,6 +36,23 @@ static int describe_lib(struct live *l, struct mdl_session *s)
 	return s->libs[0].path && s->libs[0].build_id && s->libs[0].runtime ? 0 : -ENOMEM;
 }
 
+static char *why(const struct plan_probe *p)
+{
+	char text[sizeof(p->reason) + 64];
+
+	if (p->spare)
+		snprintf(text, sizeof(text), "not needed");
+	else if (!p->wanted)
+		snprintf(text, sizeof(text), "not asked for");
+	else if (p->stand_in)
+		snprintf(text, sizeof(text), "%s; %s stands in for it", p->reason, p->stand_in);
+	else if (!p->reason[0] && p->nfuncs && p->nendless == p->nfuncs)
+		snprintf(text, sizeof(text), "its times are upper bounds: they last until the thread's next event");
+	else
+		return strdup(p->reason);
+	return strdup(text);
+}
+
 static int describe_probes(struct live *l, struct mdl_session *s)
 {
 	size_t i;
@@ -51,8 +68,8 @@ static int describe_probes(struct live *l, struct mdl_session *s)
 		d->name = strdup(p->row->name);
 		d->group = strdup(plan_group_name(p->row->group));
 		d->symbol = dup_or_empty(p->symbol);
-		d->status = strdup(!p->wanted ? "off" : p->reason[0] ? "refused" : "attached");
-		d->reason = strdup(!p->wanted ? "not asked for" : p->reason);
+		d->status = strdup(!p->wanted || p->stand_in ? "off" : p->reason[0] ? "refused" : "attached");
+		d->reason = why(p);
 		if (!d->name || !d->group || !d->symbol || !d->status || !d->reason)
 			return -ENOMEM;
 	}

@@ -69,7 +69,7 @@ int elf_each_func(struct elf *f, const char *prefix, int (*fn)(void *ctx, const 
 	return err;
 }
 
-static int find_section(const struct elf *f, const char *name, Elf64_Shdr *out)
+int elf_section_named(const struct elf *f, const char *name, Elf64_Shdr *out)
 {
 	char text[32] = "";
 	Elf64_Ehdr eh;
@@ -94,7 +94,7 @@ int elf_each_string(struct elf *f, int (*fn)(void *ctx, const char *text, size_t
 {
 	char *data = NULL;
 	Elf64_Shdr sh;
-	int ret = find_section(f, ".rodata", &sh);
+	int ret = elf_section_named(f, ".rodata", &sh);
 
 	if (!ret)
 		data = copy(f, sh.sh_offset, sh.sh_size, &ret);

@@ -47,6 +47,12 @@ int elf_each_func(struct elf *f, const char *prefix, int (*fn)(void *ctx, const 
 /* Every NUL-terminated string of .rodata, in order; what is no text is passed as it is. As above. */
 int elf_each_string(struct elf *f, int (*fn)(void *ctx, const char *text, size_t len), void *ctx);
 
+/*
+ * Every direct call (e8) in the file of a function that it exports, straight or by a stub of the procedure linkage
+ * table. What only looks like one, in data or inside another instruction, is given as well. As above.
+ */
+int elf_each_call(struct elf *f, const char *name, int (*fn)(void *ctx, uint64_t va), void *ctx);
+
 /* File offset of a virtual address inside a PT_LOAD segment with PF_X. 0 or -ENOENT. */
 int elf_exec_off(const struct elf *f, uint64_t va, uint64_t *off);
 

@@ -70,6 +70,8 @@ int elf_read_str_kept(const struct elf *f, uint64_t off, char *buf, size_t max);
 
 /* First section of a type. 0, -ENOENT, -errno. */
 int elf_section_of_type(const struct elf *f, uint32_t type, Elf64_Shdr *out);
+/* The one of a name of less than 32 bytes. As above. */
+int elf_section_named(const struct elf *f, const char *name, Elf64_Shdr *out);
 
 void elf_names_free(struct elf_names *n);
 

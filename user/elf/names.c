@@ -15,6 +15,7 @@
 #define FUNCS_MAX   (4u << 20)		/* functions kept; 0.4 million in the largest library seen */
 #define TABLE_MAX   ((uint64_t)1 << 30) /* bytes of a symbol or relocation table that is scanned */
 #define IMPORTS_MAX (1u << 20)
+#define NAME_BYTES  512 /* of a symbol that is looked for; the end of a longer one is not compared */
 
 struct func {
 	uint64_t va;
@@ -193,24 +194,44 @@ int elf_func_name(struct elf *f, uint64_t va, char *name, size_t max)
 	return elf_read_str_kept(f, fn->name_off, name, max);
 }
 
-int elf_import_name(struct elf *f, uint64_t va, char *name, size_t max)
+/* The name that dynamic symbol `index` bears. */
+static int dynsym_name(struct elf *f, uint64_t index, char *name, size_t max)
 {
-	int err = f->names ? 0 : read_names(f);
 	const struct elf_load *strs;
-	const uint64_t *index;
 	Elf64_Sym s;
 
-	if (err || !max)
-		return err ? err : -EINVAL;
-	name[0] = '\0';
-	index = hash_get(&f->names->imports, va, 0);
-	if (!index)
-		return -ENOENT;
-	err = elf_read_kept_va(f, f->symtab_va + *index * sizeof(s), &s, sizeof(s));
-	if (err || s.st_name >= f->strtab_bytes)
+	if (elf_read_kept_va(f, f->symtab_va + index * sizeof(s), &s, sizeof(s)) || s.st_name >= f->strtab_bytes)
 		return -EBADMSG;
 	strs = elf_load_at(f, f->strtab_va, f->strtab_bytes);
 	if (!strs)
 		return -EBADMSG;
 	return elf_read_str_kept(f, strs->off + (f->strtab_va - strs->va) + s.st_name, name, max);
+}
+
+int elf_import_name(struct elf *f, uint64_t va, char *name, size_t max)
+{
+	int err = f->names ? 0 : read_names(f);
+	const uint64_t *index;
+
+	if (err || !max)
+		return err ? err : -EINVAL;
+	name[0] = '\0';
+	index = hash_get(&f->names->imports, va, 0);
+	return index ? dynsym_name(f, *index, name, max) : -ENOENT;
+}
+
+int elf_import_slots(struct elf *f, const char *name, uint64_t *slots, unsigned max)
+{
+	int err = f->names ? 0 : read_names(f), len;
+	const struct hash_entry *e;
+	char text[NAME_BYTES];
+	size_t pos = 0;
+	unsigned n = 0;
+
+	while (!err && n < max && (e = hash_next(&f->names->imports, &pos))) {
+		len = dynsym_name(f, e->val, text, sizeof(text));
+		if (len > 0 && !strcmp(text, name))
+			slots[n++] = e->a;
+	}
+	return err ? err : (int)n;
 }

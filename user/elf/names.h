@@ -17,4 +17,7 @@ int elf_func_name(struct elf *f, uint64_t va, char *name, size_t max);
 /* Name of the symbol whose address the loader writes at va (JUMP_SLOT, GLOB_DAT). As above. */
 int elf_import_name(struct elf *f, uint64_t va, char *name, size_t max);
 
+/* The inverse: the slots of a name, at most max of them. How many, -errno. */
+int elf_import_slots(struct elf *f, const char *name, uint64_t *slots, unsigned max);
+
 #endif

@@ -60,9 +60,10 @@ static int node_offsets(struct plan *plan, struct node_offs *offs, struct err *e
 	struct elf_sym sym;
 	int err;
 
-	while (p < plan->probes + plan->nprobes && !(p->row->row.span_flags & MXBPF_SPAN_BACKWARD))
+	while (p < plan->probes + plan->nprobes &&
+	       (!(p->row->row.span_flags & MXBPF_SPAN_BACKWARD) || p->spare || p->reason[0]))
 		p++;
-	if (p == plan->probes + plan->nprobes || p->reason[0])
+	if (p == plan->probes + plan->nprobes)
 		return err_set(e, ERR_TARGET, -ENOENT, "backward nodes are not probed");
 	err = elf_off_va(p->lib->elf, p->off - p->entry.delta_bytes, &sym.va);
 	if (!err)

@@ -6,15 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf/names.h"
+#include "insn/caller.h"
 #include "plan/priv.h"
 
-#define IDENT_MAX 256
+#define IDENT_MAX  256
+#define SYMBOL_MAX 4096
 
-/* "base.overload(...)": key is base_overload as a symbol has it, base the first part of it. */
+/*
+ * "base.overload(...)": key is base_overload as a symbol has it, base the first part of it. Linkers keep of two strings
+ * only the longer one if it ends with the other: "_sparse_softmax.int(...)" may stand for "softmax.int(...)" as well.
+ */
 struct schema {
 	char *key; /* owned */
 	size_t base_bytes;
+	size_t skipped; /* where it begins in the string */
 };
+
+#define ENOUGH 1 /* more functions than can be probed */
 
 struct family {
 	struct plan *plan;
@@ -35,41 +44,71 @@ static size_t ident(const char *text)
 	return n;
 }
 
-static int add_schema(void *ctx, const char *text, size_t len)
+static int add_ending(struct buf *schemas, const char *text, struct schema s, size_t key_bytes)
 {
-	struct buf *schemas = ctx;
-	size_t base = ident(text), overload;
-	struct schema s = {.base_bytes = base};
-
-	if (!base || len > 65536 || (text[base] != '.' && text[base] != '('))
-		return 0;
-	overload = text[base] == '.' ? ident(text + base + 1) + 1 : 0;
-	if (base + overload >= IDENT_MAX || text[base + overload] != '(' || !strstr(text + base, ") -> "))
-		return 0;
-	s.key = strndup(text, base + overload);
+	s.key = strndup(text + s.skipped, key_bytes - s.skipped);
 	if (!s.key)
 		return -ENOMEM;
-	if (overload)
-		s.key[base] = '_';
+	if (key_bytes > s.base_bytes)
+		s.key[s.base_bytes - s.skipped] = '_';
+	s.base_bytes -= s.skipped;
 	if (!buf_put(schemas, &s, sizeof(s)))
 		return 0;
 	free(s.key);
 	return -ENOMEM;
 }
 
+static int add_schema(void *ctx, const char *text, size_t len)
+{
+	struct buf *schemas = ctx;
+	size_t base = ident(text), overload;
+	struct schema s = {.base_bytes = base};
+	int err;
+
+	if (!base || len > 65536 || (text[base] != '.' && text[base] != '('))
+		return 0;
+	overload = text[base] == '.' ? ident(text + base + 1) + 1 : 0;
+	if (base + overload >= IDENT_MAX || text[base + overload] != '(' || !strstr(text + base, ") -> "))
+		return 0;
+	err = add_ending(schemas, text, s, base + overload);
+	for (s.skipped = 1; !err && overload && s.skipped < base; s.skipped++)
+		if (text[s.skipped - 1] == '_')
+			err = add_ending(schemas, text, s, base + overload);
+	return err;
+}
+
 static int cmp_schema(const void *a, const void *b)
 {
-	return strcmp(((const struct schema *)a)->key, ((const struct schema *)b)->key);
+	const struct schema *x = a, *y = b;
+	int order = strcmp(x->key, y->key);
+
+	return order ? order : x->skipped < y->skipped ? -1 : x->skipped > y->skipped;
+}
+
+/* The one that is nearest to a whole string. */
+static const struct schema *schema_of(const struct family *f, const char *ident_text)
+{
+	size_t lo = 0, hi = buf_count(&f->schemas, struct schema), n = hi;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (strcmp(buf_at(&f->schemas, struct schema, mid)->key, ident_text) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == n || strcmp(buf_at(&f->schemas, struct schema, lo)->key, ident_text))
+		return NULL;
+	return buf_at(&f->schemas, struct schema, lo);
 }
 
 /* "aten::add" of "add_Tensor"; a name that no string explains stays as it is. */
 static void span_name(const struct family *f, const char *ident_text, char *name, size_t max)
 {
-	struct schema key = {.key = (char *)ident_text}, *found = NULL;
+	const struct schema *found = schema_of(f, ident_text);
 	size_t n = strlen(ident_text);
 
-	if (f->schemas.len)
-		found = bsearch(&key, f->schemas.data, buf_count(&f->schemas, struct schema), sizeof(key), cmp_schema);
 	if (found)
 		n = found->base_bytes;
 	snprintf(name, max, "%s%.*s", f->probe->row->family.schema, (int)n, ident_text);
@@ -99,31 +138,46 @@ static bool already(struct family *f, uint64_t va)
 	return false;
 }
 
-static int add_member(void *ctx, const char *symbol, const struct elf_sym *sym)
+/* Whether a symbol is that of a member, and the name of its spans; NULL none. */
+static bool is_member(const struct family *f, const char *symbol, char *room, size_t max, const char **name)
 {
-	struct family *f = ctx;
 	const struct adp_family *fam = &f->probe->row->family;
-	char member[IDENT_MAX], name[IDENT_MAX + 32];
 	size_t n = strlen(symbol);
+	char member[IDENT_MAX];
+
+	/* The cold part of a function is no function: it is entered by a jump. */
+	if (strncmp(symbol, fam->prefix, strlen(fam->prefix)) || (n > 5 && !strcmp(symbol + n - 5, ".cold")))
+		return false;
+	if (fam->method && !member_name(fam, symbol, member))
+		return false;
+	if (fam->schema)
+		span_name(f, member, room, max);
+	*name = fam->schema ? room : f->probe->row->span_name;
+	return !fam->schema || !plan_hides(f->plan->adp, room);
+}
+
+/* Whether --ops asks for a member. */
+static bool is_asked_for(struct family *f, const char *name)
+{
+	const struct adp_family *fam = &f->probe->row->family;
+
+	if (!fam->schema || !f->plan->opts.ops || plan_ops_match(f->plan->opts.ops, name))
+		return true;
+	plan_near_try(&f->plan->near, name + strlen(fam->schema));
+	f->probe->nleft++;
+	return false;
+}
+
+static int add_function(struct family *f, const struct elf_sym *sym, const char *name)
+{
 	struct insn_entry entry;
 	struct err why = {0};
 	uint64_t off;
 
-	/* The cold part of a function is no function: it is entered by a jump. */
-	if ((n > 5 && !strcmp(symbol + n - 5, ".cold")) || already(f, sym->va))
-		return 0;
-	if (fam->method && !member_name(fam, symbol, member))
-		return 0;
+	if (f->plan->opts.probes_max && f->probe->nfuncs >= f->plan->opts.probes_max)
+		return ENOUGH;
 	if (buf_put(&f->seen, &sym->va, sizeof(sym->va)))
 		return -ENOMEM;
-	if (fam->schema) {
-		span_name(f, member, name, sizeof(name));
-		if (f->plan->opts.ops && !plan_ops_match(f->plan->opts.ops, name)) {
-			plan_near_try(&f->plan->near, name + strlen(fam->schema));
-			f->probe->nleft++;
-			return 0;
-		}
-	}
 	if (plan_place(f->elf, sym, &entry, &off, &why)) {
 		f->nrefused++;
 		if (!f->why.code)
@@ -134,10 +188,20 @@ static int add_member(void *ctx, const char *symbol, const struct elf_sym *sym)
 		f->probe->entry = entry;
 		f->probe->off = off;
 	}
-	return plan_add_func(f->plan, f->probe, f->elf, sym->va, off,
-			     fam->schema ? name
-			     : fam->list ? symbol
-					 : f->probe->row->span_name);
+	return plan_add_func(f->plan, f->probe, f->elf, sym->va, off, name);
+}
+
+static int add_member(void *ctx, const char *symbol, const struct elf_sym *sym)
+{
+	struct family *f = ctx;
+	char room[IDENT_MAX + 32];
+	const char *name;
+
+	if (!is_member(f, symbol, room, sizeof(room), &name) || already(f, sym->va))
+		return 0;
+	if (!is_asked_for(f, name))
+		return buf_put(&f->seen, &sym->va, sizeof(sym->va));
+	return add_function(f, sym, name);
 }
 
 static int each_of_list(struct family *f, const char *const *list)
@@ -147,36 +211,106 @@ static int each_of_list(struct family *f, const char *const *list)
 
 	for (; *list && !err; list++) {
 		err = elf_find_sym(f->elf, *list, &sym, NULL);
-		err = !err && sym.type == ELF_SYM_FUNC ? add_member(f, *list, &sym) : err == -ENOENT ? 0 : err;
+		if (!err && sym.type == ELF_SYM_FUNC && !already(f, sym.va))
+			err = add_function(f, &sym, *list);
+		err = err == -ENOENT ? 0 : err;
 	}
 	return err;
+}
+
+/* A call of what all members call, in one of them or not. */
+static int add_caller(void *ctx, uint64_t call_va)
+{
+	struct family *f = ctx;
+	const struct adp_family *fam = &f->probe->row->family;
+	char symbol[SYMBOL_MAX], room[IDENT_MAX + 32];
+	const char *name;
+	struct caller c;
+	int err = caller_find(f->elf, call_va, fam->prefix ? NULL : &fam->shape, &c), len;
+
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	len = elf_func_name(f->elf, c.start_va, symbol, sizeof(symbol));
+	if (!fam->prefix) {
+		struct elf_sym sym = {c.start_va, c.end_va - c.start_va, ELF_SYM_FUNC};
+
+		return len == -ENOENT && c.shaped && !already(f, c.start_va)
+			       ? add_function(f, &sym, f->probe->row->span_name)
+			       : 0;
+	}
+	if (len < 0 || !is_member(f, symbol, room, sizeof(room), &name) || !is_asked_for(f, name))
+		return 0;
+	f->probe->nfuncs++;
+	f->probe->nendless++;
+	return plan_add_caller(f->plan, f->probe, &c, name);
+}
+
+/* The one place where all members come by. */
+static int add_meeting_point(struct family *f)
+{
+	struct plan_probe *p = f->probe;
+	struct elf_sym sym;
+	int err = elf_find_sym(f->elf, p->row->family.calls, &sym, NULL);
+
+	if (err)
+		return err;
+	if (plan_place(f->elf, &sym, &p->entry, &p->off, &f->why))
+		return -ENOENT;
+	return plan_add_site(f->plan, p, p->off);
+}
+
+static int find_members(struct family *f)
+{
+	const struct adp_family *fam = &f->probe->row->family;
+	int err;
+
+	f->probe->symbol = fam->calls ? fam->calls : fam->list ? fam->list[0] : fam->prefix;
+	err = fam->schema ? elf_each_string(f->elf, add_schema, &f->schemas) : 0;
+	if (err == -ENOMEM)
+		return err;
+	if (f->schemas.len)
+		qsort(f->schemas.data, buf_count(&f->schemas, struct schema), sizeof(struct schema), cmp_schema);
+	if (fam->list)
+		return each_of_list(f, fam->list);
+	if (!fam->calls)
+		return elf_each_func(f->elf, fam->prefix, add_member, f);
+	err = fam->prefix ? add_meeting_point(f) : 0;
+	return err ? err : elf_each_call(f->elf, fam->calls, add_caller, f);
+}
+
+static int explain(struct family *f, int err)
+{
+	const struct adp_family *fam = &f->probe->row->family;
+	struct plan_probe *p = f->probe;
+
+	if (err == ENOUGH) {
+		plan_drop_sites(f->plan, p);
+		return plan_refuse(p, "its functions are more than the %u probes that can be attached",
+				   f->plan->opts.probes_max);
+	}
+	if (err && err != -ENOENT)
+		return plan_refuse(p, "cannot read the symbols of the library: %s", strerror(-err));
+	if (!p->nfuncs && p->nleft) /* names that are known only when they come may match */
+		return plan_refuse(p, "none of its %u functions matches --ops", p->nleft);
+	if (p->nfuncs)
+		return 0;
+	if (f->nrefused)
+		return plan_refuse(p, "none of %u functions %s... may be probed: %s", f->nrefused, p->symbol,
+				   f->why.why);
+	if (fam->calls)
+		return plan_refuse(p, "no function that calls %s is recognised in the library", fam->calls);
+	return plan_refuse(p, "no symbol %s... in the library", p->symbol);
 }
 
 int plan_family(struct plan *plan, struct plan_probe *p, struct elf *elf)
 {
 	struct family f = {.plan = plan, .probe = p, .elf = elf};
-	const struct adp_family *fam = &p->row->family;
+	int err = find_members(&f);
 	size_t i;
-	int err;
 
-	p->symbol = fam->prefix ? fam->prefix : fam->list[0];
-	err = fam->schema ? elf_each_string(elf, add_schema, &f.schemas) : 0;
-	if (err != -ENOMEM) {
-		if (f.schemas.len)
-			qsort(f.schemas.data, buf_count(&f.schemas, struct schema), sizeof(struct schema), cmp_schema);
-		err = fam->list ? each_of_list(&f, fam->list) : elf_each_func(elf, fam->prefix, add_member, &f);
-	}
 	for (i = 0; i < buf_count(&f.schemas, struct schema); i++)
 		free(buf_at(&f.schemas, struct schema, i)->key);
 	buf_fini(&f.schemas);
 	buf_fini(&f.seen);
-	if (err == -ENOMEM)
-		return err;
-	if (err && err != -ENOENT)
-		return plan_refuse(p, "cannot read the symbols of the library: %s", strerror(-err));
-	if (!p->nfuncs && p->nleft) /* names that are known only when they come may match */
-		return plan_refuse(p, "none of its %u functions matches --ops", p->nleft);
-	if (!p->nfuncs && f.nrefused)
-		return plan_refuse(p, "none of %u functions %s... may be probed: %s", f.nrefused, p->symbol, f.why.why);
-	return p->nfuncs ? 0 : plan_refuse(p, "no symbol %s... in the library", p->symbol);
+	return err == -ENOMEM ? err : explain(&f, err);
 }

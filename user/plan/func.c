@@ -18,6 +18,11 @@ static int add_site(struct plan *plan, const struct plan_probe *p, const struct 
 	return p->wanted ? buf_put(&plan->sites, &site, sizeof(site)) : 0;
 }
 
+int plan_add_site(struct plan *plan, const struct plan_probe *p, uint64_t off)
+{
+	return add_site(plan, p, &plan->rows[p - plan->probes], off, 0);
+}
+
 static uint64_t cut_cookie(uint64_t func, const struct cut_point *c)
 {
 	return func | (uint64_t)c->cond << MXBPF_CUT_COND_SHIFT | (c->cond_taken ? MXBPF_CUT_TAKEN : 0) |
@@ -60,7 +65,7 @@ static int add_cut(struct plan *plan, struct plan_probe *p, struct elf *elf, uin
 	return err;
 }
 
-static uint64_t hash(const char *name)
+uint64_t plan_hash(const char *name)
 {
 	char part[MXBPF_NAME_PART_BYTES] __attribute__((aligned(8))) = "";
 	size_t n = strlen(name);
@@ -74,7 +79,7 @@ static uint64_t hash(const char *name)
 /* The id of a planned name, the same for the same text: overloads of an operator are one row. 0: out of memory. */
 static uint64_t name_id(struct plan *plan, const char *name)
 {
-	struct plan_name n = {.id = hash(name)};
+	struct plan_name n = {.id = plan_hash(name)};
 
 	if (plan_span_name(plan, n.id))
 		return n.id;
@@ -85,26 +90,49 @@ static uint64_t name_id(struct plan *plan, const char *name)
 	return 0;
 }
 
+/* Gives a function its number. 0, -ENOMEM. */
+static int number(struct plan *plan, const char *name, uint64_t *func)
+{
+	uint64_t id = name ? name_id(plan, name) : 0, none = 0;
+	int err = plan->funcs.len ? 0 : buf_put(&plan->funcs, &none, sizeof(none)); /* 0 is no function */
+
+	*func = buf_count(&plan->funcs, uint64_t);
+	return (name && !id) || err || buf_put(&plan->funcs, &id, sizeof(id)) ? -ENOMEM : 0;
+}
+
+int plan_add_caller(struct plan *plan, const struct plan_probe *p, const struct caller *c, const char *name)
+{
+	struct cut_point frame = {.cfa_base = c->cfa_base, .cfa_off = c->cfa_off};
+	struct plan_caller caller = {.return_va = c->return_va};
+	uint64_t func;
+
+	if (!p->wanted)
+		return 0;
+	if (number(plan, name, &func))
+		return -ENOMEM;
+	caller.cookie = cut_cookie(func, &frame);
+	return buf_put(&plan->callers, &caller, sizeof(caller));
+}
+
 int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, uint64_t va, uint64_t entry_off,
 		  const char *name)
 {
 	const struct mxbpf_row *row = &plan->rows[p - plan->probes];
 	struct mxbpf_row *endless = &plan->endless[p - plan->probes];
-	uint64_t id = name ? name_id(plan, name) : 0, func, none = 0;
+	uint64_t func;
 	bool tail = false;
-	int err = plan->funcs.len ? 0 : buf_put(&plan->funcs, &none, sizeof(none)); /* 0 is no function */
+	int err;
 
-	func = buf_count(&plan->funcs, uint64_t);
-	if ((name && !id) || err || buf_put(&plan->funcs, &id, sizeof(id)))
+	if (number(plan, name, &func))
 		return -ENOMEM;
 	if (!p->wanted) {
 		p->nfuncs++;
 		return 0;
 	}
+	*endless = *row;
+	endless->end = MXBPF_END_NEXT;
 	err = row->end == MXBPF_END_CUT ? add_cut(plan, p, elf, va, func, &tail) : 0;
 	if (err == -ENOENT) {
-		*endless = *row;
-		endless->end = MXBPF_END_NEXT;
 		row = endless;
 		p->nendless++;
 	} else if (err) {

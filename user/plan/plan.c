@@ -140,7 +140,7 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 
 	if (!plan->version && needs_known_build(p->row))
 		return plan_refuse(p, "structure offsets are not verified for this build of %s", p->lib->path);
-	if (p->row->family.prefix || p->row->family.list)
+	if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
 		return plan_family(plan, p, elf);
 	err = find_symbol(p, elf, &sym);
 	if (err)
@@ -174,6 +174,7 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 	struct elf *elf;
 
 	*row = p->row->row;
+	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
 	if (p->row->any_build && !plan->version) {
 		row->guard = (struct mxbpf_fetch){0};
 		lib = NULL;
@@ -215,13 +216,57 @@ static int check_groups(const struct plan *p, struct err *e)
 	return 0;
 }
 
+bool plan_hides(const struct adp *a, const char *name)
+{
+	const char *const *h = a->hidden;
+
+	while (h && *h && strcmp(*h, name))
+		h++;
+	return h && *h;
+}
+
+static void hide_names(struct plan *plan)
+{
+	unsigned i;
+
+	for (i = 0; plan->adp->hidden && i < MXBPF_HIDDEN_MAX && plan->adp->hidden[i]; i++)
+		plan->hidden[i] = plan_hash(plan->adp->hidden[i]);
+}
+
+static struct plan_probe *probe_named(const struct plan *plan, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < plan->nprobes; i++)
+		if (!strcmp(plan->adp->probes[i].name, name))
+			return &plan->probes[i];
+	return NULL;
+}
+
+/* Whether a later row is there for the case that this one is refused. */
+static bool has_stand_in(const struct adp *a, const struct adp_probe *row)
+{
+	unsigned i;
+
+	for (i = 0; i < a->nprobes; i++)
+		if (a->probes[i].instead_of && !strcmp(a->probes[i].instead_of, row->name))
+			return true;
+	return false;
+}
+
 static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struct err *e)
 {
+	struct plan_probe *first = p->row->instead_of ? probe_named(out, p->row->instead_of) : NULL;
 	unsigned groups = out->opts.groups;
 	int err;
 
 	p->wanted = groups & p->row->group;
 	fit_row(t, out, p);
+	if (first && !first->reason[0]) {
+		p->spare = true;
+		p->wanted = false;
+		return 0;
+	}
 	if (p->wanted && p->row->needs && !(p->row->needs & groups))
 		return err_set(e, ERR_USAGE, -EINVAL, "--probes %s needs %s as well: its spans end with those",
 			       plan_group_name(p->row->group),
@@ -229,7 +274,10 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 	err = resolve_in_lib(t, out, p);
 	if (err == -ENOMEM)
 		return err_set(e, ERR_RUNTIME, err, "out of memory");
-	if (err && p->wanted && !p->row->optional && !out->opts.lenient && !p->nleft)
+	for (; !err && first; first = first->row->instead_of ? probe_named(out, first->row->instead_of) : NULL)
+		if (p->row->row.action == first->row->row.action)
+			first->stand_in = p->row->name;
+	if (err && p->wanted && !p->row->optional && !out->opts.lenient && !p->nleft && !has_stand_in(out->adp, p->row))
 		return err_set(e, ERR_TARGET, err, "probe %s: %s", p->row->name, p->reason);
 	return 0;
 }
@@ -255,15 +303,16 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	if (!out->probes || !out->rows || !out->endless)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	out->nprobes = out->adp->nprobes;
+	for (i = 0; i < out->nprobes; i++)
+		out->probes[i].row = &out->adp->probes[i];
 	for (i = 0; i < out->nprobes; i++) {
-		struct plan_probe *p = &out->probes[i];
-
-		p->row = &out->adp->probes[i];
-		err = plan_row(t, out, p, e);
+		err = plan_row(t, out, &out->probes[i], e);
 		if (err)
 			return err;
 	}
 	plan_details(out);
+	plan_fit(out);
+	hide_names(out);
 	plan_order_sites(out);
 	return 0;
 }
@@ -276,6 +325,7 @@ void plan_fini(struct plan *p)
 		free(buf_at(&p->names, struct plan_name, i)->text);
 	buf_fini(&p->names);
 	buf_fini(&p->funcs);
+	buf_fini(&p->callers);
 	buf_fini(&p->sites);
 	free(p->probes);
 	free(p->rows);

@@ -27,11 +27,13 @@ struct plan_probe {
 	const char *symbol;  /* the alternative that exists, or the family's prefix; NULL if none */
 	uint64_t off;	     /* of the entry (of a family the first one); meaningful while !reason[0] */
 	struct insn_entry entry;
-	unsigned nfuncs;   /* functions that are probed: 1, or the family's */
-	unsigned nendless; /* of these, functions without a cut: they end with the thread's next event */
-	unsigned nleft;	   /* functions that --ops leaves out */
-	bool wanted;	   /* its group was asked for */
-	char reason[256];  /* why it is refused; "" if it will be attached */
+	unsigned nfuncs;      /* functions that are probed: 1, or the family's */
+	unsigned nendless;    /* of these, functions without a cut: they end with the thread's next event */
+	unsigned nleft;	      /* functions that --ops leaves out */
+	bool wanted;	      /* its group was asked for, and no other row does the same */
+	bool spare;	      /* the row that it stands in for is there: it is not resolved */
+	const char *stand_in; /* of a refused one: name of the row that does the same; NULL none */
+	char reason[256];     /* why it is refused; "" if it will be attached */
 };
 
 /* A span name that the plan knows. */
@@ -49,11 +51,18 @@ struct plan_site {
 	uint64_t cookie;
 };
 
+/* A function that is told by where its call of another comes back to. */
+struct plan_caller {
+	uint64_t return_va;
+	uint64_t cookie; /* as at a cut: function and frame address at the call */
+};
+
 /* What is wanted of a process. */
 struct plan_opts {
-	unsigned groups; /* mask of enum probe_group */
-	const char *ops; /* of operators, only those whose names match these patterns; NULL: all */
-	bool lenient;	 /* for `check`: refusals stay in the rows */
+	unsigned groups;     /* mask of enum probe_group */
+	const char *ops;     /* of operators, only those whose names match these patterns; NULL: all */
+	bool lenient;	     /* for `check`: refusals stay in the rows */
+	unsigned probes_max; /* what the backend can attach; 0: any number */
 };
 
 /* Of words that were seen, those nearest to the patterns: "conv1d, conv2d". Zero-initialise; text is for the caller. */
@@ -73,16 +82,18 @@ struct plan {
 	const char *version;	   /* "1.9.1"; NULL for an unknown build */
 	struct plan_probe *probes; /* owned, one a row of the adapter */
 	size_t nprobes;
-	struct buf sites;	    /* of struct plan_site: all that is wanted and not refused, ends before entries */
-	struct buf names;	    /* of struct plan_name, each text once */
-	struct buf funcs;	    /* of uint64_t: name ids by number of the function; 0: not named by the plan */
-	struct mxbpf_row *rows;	    /* owned: the probes' rows, made to fit the target */
-	struct mxbpf_row *endless;  /* owned: the same for functions without a cut */
-	struct mxbpf_target target; /* what BPF must know of this process */
-	unsigned details;	    /* enum mxbpf_detail: what its spans can have */
-	struct err no_seq;	    /* why MXBPF_DETAIL_SEQ is refused; code 0: it is not, or the runtime has none */
-	struct plan_opts opts;	    /* ops borrowed */
-	struct plan_near near;	    /* names that ops leaves out */
+	struct buf sites;   /* of struct plan_site: all that is wanted and not refused, ends before entries */
+	struct buf names;   /* of struct plan_name, each text once */
+	struct buf funcs;   /* of uint64_t: name ids by number of the function; 0: not named by the plan */
+	struct buf callers; /* of struct plan_caller: of rows with by_caller */
+	uint64_t hidden[MXBPF_HIDDEN_MAX]; /* name ids; 0: none */
+	struct mxbpf_row *rows;		   /* owned: the probes' rows, made to fit the target */
+	struct mxbpf_row *endless;	   /* owned: the same for functions without a cut */
+	struct mxbpf_target target;	   /* what BPF must know of this process */
+	unsigned details;		   /* enum mxbpf_detail: what its spans can have */
+	struct err no_seq;     /* why MXBPF_DETAIL_SEQ is refused; code 0: it is not, or the runtime has none */
+	struct plan_opts opts; /* ops borrowed */
+	struct plan_near near; /* names that ops leaves out */
 };
 
 /*

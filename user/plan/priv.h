@@ -16,11 +16,27 @@ int plan_place(struct elf *elf, const struct elf_sym *sym, struct insn_entry *en
 int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, uint64_t va, uint64_t entry_off,
 		  const char *name);
 
+/* The same of a function that is told by its call: not probed itself. */
+int plan_add_caller(struct plan *plan, const struct plan_probe *p, const struct caller *c, const char *name);
+
+/* A site that stands for no function of its own. */
+int plan_add_site(struct plan *plan, const struct plan_probe *p, uint64_t off);
+
 /* Every function of the row's family. 0, -ENOENT with p->reason, -ENOMEM. */
 int plan_family(struct plan *plan, struct plan_probe *p, struct elf *elf);
 
 /* What the details read in this build and process; takes from the rows those of which that is not known. */
 void plan_details(struct plan *plan);
+
+/* The id of a name, as BPF hashes it. */
+uint64_t plan_hash(const char *name);
+bool plan_hides(const struct adp *a, const char *name);
+
+/* Takes what was planned for a row out again. */
+void plan_drop_sites(struct plan *plan, const struct plan_probe *p);
+
+/* Gives up ends, then optional rows, until the plan is not larger than probes_max. */
+void plan_fit(struct plan *plan);
 
 /* Ends before entries: an entry without its end would open a span that nothing closes. */
 void plan_order_sites(struct plan *plan);

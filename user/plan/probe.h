@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "insn/caller.h"
 #include "mxbpf_config.h"
 
 #define PROBE_SYMBOLS_MAX 3
@@ -24,26 +25,33 @@ enum probe_group {
  * Functions that share a row: all whose mangled names are prefix, and if method is set prefix <length><name> method.
  * With schema set, <name> is that of a constant string "base.overload(" or "base(" of the library with '.' written '_',
  * and the span's name is schema + base. Or those in a list, as far as they exist, whose spans are named as they are.
+ * With calls set and a prefix, they are not probed themselves, but where they all come by: the entry of the function of
+ * that name; who came is told by the return address (row.by_caller). Without a prefix, for libraries that do not name
+ * them: all without a name that call that function and are of the shape.
  */
 struct adp_family {
-	const char *prefix;	 /* NULL: no family, or a list */
+	const char *prefix;	 /* NULL: no family, a list, or calls */
 	const char *method;	 /* "4callE" */
 	const char *schema;	 /* "aten::" */
 	const char *const *list; /* ends with NULL */
+	const char *calls;	 /* exported by the same library */
+	struct caller_shape shape;
 };
 
 /* One row of an adapter: a function of the runtime, or a family of them, and what a hit means. */
 struct adp_probe {
 	const char *name; /* "operator.start": in reports, check and JSON */
 	enum probe_group group;
-	unsigned needs;	      /* its spans end with those of one of these groups; 0 none */
-	bool optional;	      /* may be missing; otherwise the group is refused without it */
-	const char *lib_glob; /* basename of its library; NULL: the runtime's */
-	bool any_build;	      /* its recipes follow the C++ ABI, not a layout of this build; guard and alt_name may, and
-			       * are left out of another build's row */
+	unsigned needs;		/* its spans end with those of one of these groups; 0 none */
+	bool optional;		/* may be missing; otherwise the group is refused without it */
+	const char *instead_of; /* name of a row before it: used only where that one is refused */
+	const char *lib_glob;	/* basename of its library; NULL: the runtime's */
+	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; guard and alt_name may, and
+			 * are left out of another build's row */
 	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
 	struct adp_family family;		/* instead of symbols */
 	const char *alt_lib_glob, *alt_vtable;	/* NAMED_OBJECT: objects of this vtable are named by row.alt_name */
+	const char *only;			/* calls of this name alone, by row.name; the span's is row.alt_name */
 	const char *span_name;			/* NAMED_COOKIE: the span's name. NAMED_OBJECT: before the class's */
 	struct mxbpf_row row;
 };
@@ -82,7 +90,8 @@ struct adp {
 	const char *trace_form;		       /* of its timelines (sink/registry.c); NULL: the general one */
 	struct adp_seq seq;		       /* of the runtime's library */
 	const char *rank_env, *world_size_env; /* a process's place in a distributed job; NULL: none */
-	const char *object_scope; /* NAMED_OBJECT: this scope is left out of the names of classes; NULL none */
+	const char *const *hidden; /* names of calls that the runtime's own profiler leaves out; NULL-terminated */
+	const char *object_scope;  /* NAMED_OBJECT: this scope is left out of the names of classes; NULL none */
 };
 
 #endif

@@ -177,9 +177,11 @@ static void put_caveats(struct snk *s, const char *prefix)
 			   fmt_ns(ss->fallbacks[i].at_ns, ns), fmt_count(ss->fallbacks[i].spans, n));
 	}
 	for (i = 0; i < ss->nprobes; i++) {
-		if (strcmp(ss->probes[i].status, "refused"))
+		bool refused = !strcmp(ss->probes[i].status, "refused");
+
+		if (!refused && (strcmp(ss->probes[i].status, "attached") || !ss->probes[i].reason[0]))
 			continue;
-		out_printf(s->out, "%srefused  probe ", prefix);
+		out_printf(s->out, "%s%s probe ", prefix, refused ? "refused " : "note    ");
 		snk_put_safe(s->out, ss->probes[i].name, strlen(ss->probes[i].name));
 		out_puts(s->out, ": ");
 		snk_put_safe(s->out, ss->probes[i].reason, strlen(ss->probes[i].reason));

@@ -1,0 +1,177 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# PyTorch other than the wheel that all else is tested on: without symbols, Debian's 1.13, and where only few probes can be
+# attached. What works is judged by the profiler of each (tests/judge_torch); the README's table says no more and no less.
+
+load helpers
+
+JUDGE=$REPO/tests/judge_torch
+DEBIAN=$O/deps/torch-debian/bin/python
+
+setup() {
+	need_root
+	need_torch
+	cd "$BATS_TEST_TMPDIR"
+	export TORCHINDUCTOR_CACHE_DIR=$O/deps/inductor
+}
+
+need_debian() {
+	[[ -x $DEBIAN ]] || skip "no Debian PyTorch at $DEBIAN: $(tail -n 1 "$O/deps/torch-debian.log" 2>/dev/null)"
+}
+
+# The real library as `strip` leaves it, found before the real one: by environment, as the wheel's RUNPATH comes later.
+need_stripped() {
+	STRIPPED=$O/deps/torch-stripped
+	[[ -f $STRIPPED/libtorch_cpu.so ]] && return 0
+	echo "no stripped PyTorch at $STRIPPED: run tests/setup.sh" >&2
+	return 1
+}
+
+# PYTHON: whose torch; ARGS: mxbpf's. Tables in mxbpf.json.
+traced() { # PYTHON PROGRAM ARGS...
+	"$PYTHON_TORCH" "$REPO/tests/judge/drive.py" --tool "$MXBPF --pid {pid} --format json ${*:3}" --stdout mxbpf.json -- \
+		${LIBRARIES:+env LD_LIBRARY_PATH="$LIBRARIES"} "$1" "$JUDGE/prog.py" "$2" --bare --result mxbpf.result
+}
+
+judged() { # PYTHON PROGRAM COMPARE_ARGS [-- ARGS...]
+	local python=$1 program=$2 how=()
+	shift 2
+	while (($#)) && [[ $1 != -- ]]; do
+		how+=("$1")
+		shift
+	done
+	"$python" "$JUDGE/prog.py" "$program" --builtin builtin.json --result builtin.result 2>builtin.err
+	traced "$python" "$program" "${@:2}"
+	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json "${how[@]}"
+	cmp builtin.result mxbpf.result
+}
+
+probes() { # STATUS
+	jq -r --arg status "$1" '.probes[] | select(.status == $status) | .name' mxbpf.json
+}
+
+@test "without symbols: TorchScript, custom Functions and exceptions count the same, allocations and bytes too" {
+	need_stripped
+	local program
+	for program in script custom exceptions; do
+		LIBRARIES=$STRIPPED judged "$PYTHON_TORCH" "$program"
+		[[ -z $(probes refused) ]]
+		expect_re '^operator.call_boxed_unnamed$' "$(probes attached)"
+		expect_re '^autograd.node_unnamed$' "$(probes attached)"
+	done
+}
+
+@test "perf: thirty-two probes see every operator, backward node, annotation and allocation" {
+	local program
+	for program in sgd script custom exceptions transformer; do
+		judged "$PYTHON_TORCH" "$program" --calls -- --backend perf
+		[[ -z $(probes refused) ]]
+		expect_re '^operator.step$' "$(probes attached)"
+	done
+}
+
+@test "perf: operators of all threads alone, and memory alone" {
+	judged "$PYTHON_TORCH" threads --calls -- --backend perf --probes op,mem
+	traced "$PYTHON_TORCH" threads --backend perf --probes op
+	jq -s -e '.[0].tables.operator as $with | .[1].tables | .memory == null and
+		(.operator | map({(.name): .count}) | add) == ($with | map({(.name): .count}) | add)' mxbpf.json mxbpf.json
+	traced "$PYTHON_TORCH" threads --backend perf --probes mem
+	jq -e '.tables.operator == null and .tables.memory[0].allocs > 0 and ([.loss | .dropped, .unreadable] | add) == 0' mxbpf.json
+}
+
+@test "perf: the times of operators are said to be upper bounds" {
+	start_torch --tiny
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --backend perf
+	expect_status 0
+	expect_re '^note +probe operator\.step: .* upper bounds' "$output"
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s
+	expect_status 0
+	[[ $output != *"upper bounds"* ]]
+}
+
+@test "perf: few operators have ends of their own, as there is room for them" {
+	traced "$PYTHON_TORCH" sgd --backend perf --ops conv2d,nll_loss_nd
+	jq -e '(.probes | map({(.name): .}) | add) as $p | $p["operator.call"].status == "attached" and
+		$p["operator.call"].reason == "" and $p["operator.step"].status == "off" and
+		(.tables.operator | map(.name) | sort) == ["aten::conv2d", "aten::nll_loss_nd"]' mxbpf.json
+}
+
+@test "perf: the job survives every exception that it catches" {
+	start_ready thrower "$PYTHON_TORCH" "$REPO/tests/workload/torch_throw.py"
+	start_mxbpf --pid "$READY_PID" --backend perf --format json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID" 100
+	wait_exit "$MXBPF_PID" 60
+	expect_re '^caught 1275 of 1275$' "$(<"$(out thrower)")"
+	jq -e '.loss | .dropped + .unreadable == 0' "$(out mxbpf)"
+}
+
+@test "Debian's PyTorch 1.13: a CNN counts the same, operators, nodes, annotations, allocations and bytes" {
+	need_debian
+	judged "$DEBIAN" sgd
+	[[ -z $(probes refused) ]]
+	expect_re '^annotation.exit_boxed$' "$(probes attached)"
+}
+
+@test "Debian's PyTorch 1.13: TorchScript, threads and exceptions count the same" {
+	need_debian
+	local program
+	for program in script threads exceptions; do
+		judged "$DEBIAN" "$program" --calls
+	done
+}
+
+@test "Debian's PyTorch 1.13: a CNN counts the same with few probes" {
+	need_debian
+	judged "$DEBIAN" sgd --calls -- --backend perf
+}
+
+@test "Debian's PyTorch 1.13: the job survives every exception that it catches; its trace is whole" {
+	need_debian
+	start_ready thrower "$DEBIAN" "$REPO/tests/workload/torch_throw.py"
+	start_mxbpf --pid "$READY_PID" --trace t.json --format json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID" 100
+	wait_exit "$MXBPF_PID" 60
+	expect_re '^caught ([1-9][0-9]+) of \1$' "$(<"$(out thrower)")"
+	jq -e '.loss | del(.attempted, .stored) | add == 0' "$(out mxbpf)"
+	jq -e '[.traceEvents[] | select(.cat == "cpu_op")] | length > 1000' t.json
+}
+
+# The cells of a row of README's table, from `check`: functions that are probed, and how many of them have no end.
+row_of() { # PID
+	"$MXBPF" check --pid "$1" | awk '
+		$1 == "ok" && $4 == "functions," { n[$2] = $3; without[$2] = $5 }
+		$1 == "ok" && $3 ~ /^\+0x/ { n[$2] = 1; without[$2] = 0 }
+		function cell(names, i, k, sum) {
+			k = split(names, name, " ")
+			for (i = 1; i <= k; i++)
+				if (name[i] in n)
+					return n[name[i]] (without[name[i]] ? " (" without[name[i]] " without)" : "")
+			return "none"
+		}
+		END {
+			print " | " cell("operator.call") " | " cell("operator.call_boxed operator.call_boxed_clone operator.call_boxed_unnamed") \
+				" | " cell("autograd.node autograd.node_unnamed") " | " \
+				(cell("annotation.exit annotation.exit_extern annotation.exit_boxed") == "none" ? "no" : "yes") " | " \
+				(cell("memory.alloc") == "none" ? "no" : "yes") " |"
+		}'
+}
+
+@test "what works on which PyTorch is what the README says" {
+	need_stripped
+	local row
+	start_torch
+	row="| 2.13.0 (CPU) of PyPI$(row_of "$WORKLOAD_PID")"
+	echo "$row"
+	grep -qF "$row" "$REPO/README.md"
+	LD_LIBRARY_PATH=$STRIPPED start_torch
+	row="| the same, stripped$(row_of "$WORKLOAD_PID")"
+	echo "$row"
+	grep -qF "$row" "$REPO/README.md"
+	need_debian
+	start_ready debian "$DEBIAN" "$REPO/tests/workload/torch_train.py"
+	row="| 1.13.1 of Debian 12, which is stripped$(row_of "$READY_PID")"
+	echo "$row"
+	grep -qF "$row" "$REPO/README.md"
+}

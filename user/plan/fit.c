@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A plan for a backend that takes few probes: what is given up first is what is least missed. */
+#include "plan/priv.h"
+
+static struct plan_site *sites_of(const struct plan *plan, size_t *n)
+{
+	*n = buf_count(&plan->sites, struct plan_site);
+	return (struct plan_site *)plan->sites.data;
+}
+
+static void drop(struct plan *plan, const struct plan_probe *p, bool ends_only)
+{
+	size_t n, i, kept = 0;
+	struct plan_site *sites = sites_of(plan, &n);
+
+	for (i = 0; i < n; i++)
+		if (sites[i].probe != p || (ends_only && sites[i].row->action != MXBPF_ACT_CLOSE_CUT))
+			sites[kept++] = sites[i];
+	plan->sites.len = kept * sizeof(*sites);
+}
+
+void plan_drop_sites(struct plan *plan, const struct plan_probe *p)
+{
+	drop(plan, p, false);
+}
+
+/* Sites of a row that could go: ends, or all of an optional row. */
+static size_t spared(const struct plan *plan, const struct plan_probe *p, bool ends)
+{
+	size_t n, i, sum = 0;
+	const struct plan_site *sites = sites_of(plan, &n);
+
+	if (!ends && !p->row->optional)
+		return 0;
+	for (i = 0; i < n; i++)
+		sum += sites[i].probe == p && (!ends || sites[i].row->action == MXBPF_ACT_CLOSE_CUT);
+	return sum;
+}
+
+static struct plan_probe *largest(struct plan *plan, bool ends)
+{
+	struct plan_probe *best = NULL;
+	size_t most = 0, i;
+
+	for (i = 0; i < plan->nprobes; i++) {
+		size_t n = spared(plan, &plan->probes[i], ends);
+
+		if (n > most) {
+			most = n;
+			best = &plan->probes[i];
+		}
+	}
+	return best;
+}
+
+/* Its spans then last until their thread's next event. */
+static void give_up_ends(struct plan *plan, struct plan_probe *p)
+{
+	size_t at = (size_t)(p - plan->probes), n, i;
+	struct plan_site *sites;
+
+	drop(plan, p, true);
+	sites = sites_of(plan, &n);
+	for (i = 0; i < n; i++)
+		if (sites[i].probe == p && sites[i].row == &plan->rows[at])
+			sites[i].row = &plan->endless[at];
+	p->nendless = p->nfuncs;
+}
+
+void plan_fit(struct plan *plan)
+{
+	struct plan_probe *p;
+
+	while (plan->opts.probes_max && buf_count(&plan->sites, struct plan_site) > plan->opts.probes_max) {
+		p = largest(plan, true);
+		if (p) {
+			give_up_ends(plan, p);
+			continue;
+		}
+		p = largest(plan, false);
+		if (!p)
+			return;
+		plan_refuse(p, "there is no room for its %zu probes beside the others: %u can be attached",
+			    spared(plan, p, false), plan->opts.probes_max);
+		plan_drop_sites(plan, p);
+	}
+}
