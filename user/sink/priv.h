@@ -28,6 +28,8 @@ bool snk_shows_shapes(const struct snk *s);
 bool snk_shows_stack(const struct snk *s);
 /* Dimensions as JSON without blanks; "[]" where they are not known. */
 const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len);
+/* As torch's tables have them: a list of tensors has none. To `to`, which takes len bytes; returns what it got. */
+size_t snk_flat_shapes(const char *shapes, size_t len, char *to);
 const char *snk_stack(const struct mdl *m, const struct snk_opts *opts, uint64_t stack_id, size_t *len);
 
 /* sink.c: one pass over the records; *done counts bytes over all passes, of `of`. */
