@@ -38,6 +38,7 @@ int snk_pass(struct snk *s, int (*each)(struct snk *s, const struct mxbpf_rec *r
 /* events.c */
 int snk_events_read(struct snk *s); /* 0 or -errno with s->err set */
 void snk_events_table(const struct snk *s, struct snk_table *t);
+uint64_t snk_events_not_shown(const struct snk *s); /* of classes that have a table */
 void snk_events_fini(struct snk *s);
 struct mdl_row snk_event_row(const struct mxbpf_span *s); /* of one call; without a histogram */
 
