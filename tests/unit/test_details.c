@@ -162,6 +162,34 @@ static void test_modern(struct mdl *m)
 	free(t);
 }
 
+/* Its tables say nothing of lists of tensors, so that calls that differ there alone are one. */
+static void test_as_torch(void)
+{
+	struct mdl *m = mdl_new();
+	struct buf b = {0};
+	char *t;
+
+	put_name(&b, 5, MXBPF_NAME_SPAN, "aten::cat");
+	put_name(&b, 1, MXBPF_NAME_ARGS, "[[[8,3],[]],[2]]\n[]\n[]");
+	put_name(&b, 2, MXBPF_NAME_ARGS, "[[[[1]],[8]],[2]]\n[]\n[]");
+	put_name(&b, 3, MXBPF_NAME_ARGS, "[[],[2]]\n[]\n[]");
+	put_name(&b, 4, MXBPF_NAME_ARGS, "[[3],[2]]\n[]\n[]");
+	put_span(&b, 100, 1, 0);
+	put_span(&b, 100, 2, 0);
+	put_span(&b, 100, 3, 0);
+	put_span(&b, 100, 4, 0);
+	CHECK(!mdl_feed(m, b.data, b.len));
+	buf_fini(&b);
+	t = render("torch", m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+	CHECK(strstr(t, "             3       [[], [2]]  \n") && strstr(t, "             1      [[3], [2]]  \n"));
+	CHECK(count(t, "aten::cat") == 2);
+	free(t);
+	t = render("modern", m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+	CHECK(count(t, "aten::cat") == 4 && strstr(t, "\n    [[[8,3],[]],[2]]\n"));
+	free(t);
+	mdl_free(m);
+}
+
 static void test_module(void)
 {
 	struct mdl *m = model();
@@ -272,6 +300,8 @@ int main(void)
 	test_csv(m);
 	TEST("modern: likewise, in lines below the row that are cut in their middle")
 	test_modern(m);
+	TEST("torch's layouts know no shapes of lists of tensors, as torch's tables do not")
+	test_as_torch();
 	TEST("by module: the innermost one, wherever in it the call was made")
 	test_module();
 	TEST("calls that could have no row of their own are said where it matters")

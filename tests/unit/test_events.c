@@ -143,6 +143,7 @@ static void test_order(struct tape *t)
 	uint64_t last = 0, start;
 
 	CHECK(start_of(root, "ops", NSPANS - 2) == NSPANS - 1 && start_of(root, "ops", NSPANS - 1) == UINT64_MAX);
+	CHECK(!cJSON_GetObjectItem(root, "events_not_shown"));
 	CHECK(start_of(root, "api", 0) == NSPANS / 2 * 4001ull % NSPANS && start_of(root, "api", 1) == UINT64_MAX);
 	cJSON_ArrayForEach(e, cJSON_GetObjectItem(cJSON_GetObjectItem(root, "tables"), "ops"))
 	{
@@ -162,7 +163,11 @@ static void test_first(struct tape *t)
 
 	CHECK(start_of(root, "ops", 0) == 0 && start_of(root, "ops", 1) == 1 && start_of(root, "ops", 2) == 2);
 	CHECK(start_of(root, "ops", 3) == UINT64_MAX && start_of(root, "api", 0) != UINT64_MAX);
+	CHECK(cJSON_GetNumberValue(cJSON_GetObjectItem(root, "events_not_shown")) == NSPANS - 1 - 3);
 	cJSON_Delete(root);
+	text = render("csv", t, 0, &opts);
+	CHECK(strstr(text, "\n\"window\",\"events_not_shown\",,9996,"));
+	free(text);
 	text = render("modern", t, 0, &opts);
 	CHECK(strstr(text, "ops: 9999 calls, of which 3 are shown\nname  thread    start time self\n"));
 	CHECK(strstr(text, "\n[0x3]     78 0.000000  8ns  1ns\n") && strstr(text, "api: 1 call\n"));

@@ -61,10 +61,14 @@ static void arm_abort(void)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* What was asked for has to be there; what records have for the asking is said if it is not. */
+/*
+ * What was asked for has to be there; what records have for the asking is said if it is not. Numbers join what runs in
+ * the backward pass with what made it: arrows, and stacks. Where --ops leaves out either, they would join wrongly.
+ */
 static int choose_details(struct live *l, struct err *e)
 {
-	bool kept = (l->recording || l->o->trace) && !l->o->stats;
+	bool kept = (l->recording || l->o->trace) && !l->o->stats && !l->o->ops;
+	bool joined = kept || (l->o->details & MXBPF_DETAIL_STACK && !l->o->stats && !l->o->ops);
 	unsigned lacking = l->o->details & ~l->plan.details;
 
 	if (lacking & MXBPF_DETAIL_SEQ && l->plan.no_seq.code)
@@ -72,9 +76,9 @@ static int choose_details(struct live *l, struct err *e)
 			       l->plan.no_seq.why);
 	if (lacking)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "%s has no such details of calls", l->plan.adp->title);
-	if (kept && !l->o->ops && l->plan.no_seq.code && (l->want.groups & PROBE_OP))
+	if (kept && l->plan.no_seq.code && (l->want.groups & PROBE_OP))
 		cmd_warn("no arrows from forward to backward: %s", l->plan.no_seq.why);
-	l->details = l->o->details | (kept && !l->o->ops ? l->plan.details & MXBPF_DETAIL_SEQ : 0);
+	l->details = l->o->details | (joined ? l->plan.details & MXBPF_DETAIL_SEQ : 0);
 	return 0;
 }
 

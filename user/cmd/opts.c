@@ -428,7 +428,7 @@ const struct cmd_option cmd_options[] = {
 	{.name = "ascending", .group = "Tables", .commands = TABLES, .help = "smallest first",
 	 .set = set_flag, FIELD(ascending)},
 	{.name = "top", .arg = "N", .group = "Tables", .commands = TABLES,
-	 .help = "at most N rows a table", .def = "all", .set = set_number, FIELD(top), .min = 1,
+	 .help = "at most N rows a table", .def = "all; of events 262144", .set = set_number, FIELD(top), .min = 1,
 	 .max = 1000000000},
 	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = TABLES, .help = "torch's name of --top",
 	 .set = set_number, FIELD(top), .min = 1, .max = 1000000000},

@@ -316,6 +316,12 @@ static int end(struct snk *s)
 		fill(&r, rows[i].column, rows[i].n);
 		put_row(s, &r);
 	}
+	if (s->opts->by == SNK_BY_EVENT) {
+		struct row r = {.table = "window", .name = "events_not_shown", .name_len = strlen("events_not_shown")};
+
+		fill(&r, COUNT, snk_events_not_shown(s));
+		put_row(s, &r);
+	}
 	for (i = 0; i < ss->nfallbacks; i++) {
 		struct row r = {.table = "fallback", .name = ss->fallbacks[i].name};
 

@@ -65,6 +65,25 @@ const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len)
 	return "[]";
 }
 
+size_t snk_flat_shapes(const char *shapes, size_t len, char *to)
+{
+	size_t depth = 0, n = 0, i;
+
+	for (i = 0; i < len; i++) {
+		depth += shapes[i] == '[';
+		if (depth < 3) {
+			to[n++] = shapes[i];
+			depth -= shapes[i] == ']';
+			continue;
+		}
+		/* In a list of them: to its end. */
+		while (depth > 1)
+			i++, depth += (shapes[i] == '[') - (shapes[i] == ']');
+		to[n++] = ']';
+	}
+	return n;
+}
+
 /* The first line that names one. */
 static const char *module_line(const char *text, size_t *len)
 {

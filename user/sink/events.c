@@ -3,29 +3,42 @@
 #include "sink/priv.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
+
+#define SPARE 4096 /* spans that are sorted at once even if few are shown */
 
 struct snk_events {
 	struct mdl *makers;		   /* of backward nodes, for their stacks */
 	struct buf spans[MXBPF_CLASS_MAX]; /* struct mxbpf_span: twice as many as are shown, at most */
 	uint64_t n[MXBPF_CLASS_MAX];	   /* all that came */
 	size_t max;			   /* that are shown */
+	bool sorted[MXBPF_CLASS_MAX];	   /* the first `max` of spans are */
 };
 
-static long double key_of(const struct mxbpf_span *s, enum snk_sort by)
-{
-	const long double keys[SNK_SORT_NKEYS] = {
-		[SNK_SORT_TOTAL] = (long double)s->dur_ns,
-		[SNK_SORT_SELF] = (long double)s->self_ns,
-		[SNK_SORT_AVG] = (long double)s->dur_ns,
-		[SNK_SORT_MIN] = (long double)s->dur_ns,
-		[SNK_SORT_MAX] = (long double)s->dur_ns,
-		[SNK_SORT_P99] = (long double)s->dur_ns,
-		[SNK_SORT_ALLOC] = (long double)s->alloc_bytes,
-		[SNK_SORT_SELF_ALLOC] = (long double)s->self_alloc_bytes,
-	};
+/* What a key compares: an offset in struct mxbpf_span. 0: nothing, as all have the same there. */
+static const size_t key_off[SNK_SORT_NKEYS] = {
+	[SNK_SORT_TOTAL] = offsetof(struct mxbpf_span, dur_ns),
+	[SNK_SORT_SELF] = offsetof(struct mxbpf_span, self_ns),
+	[SNK_SORT_AVG] = offsetof(struct mxbpf_span, dur_ns),
+	[SNK_SORT_MIN] = offsetof(struct mxbpf_span, dur_ns),
+	[SNK_SORT_MAX] = offsetof(struct mxbpf_span, dur_ns),
+	[SNK_SORT_P99] = offsetof(struct mxbpf_span, dur_ns),
+	[SNK_SORT_ALLOC] = offsetof(struct mxbpf_span, alloc_bytes),
+	[SNK_SORT_SELF_ALLOC] = offsetof(struct mxbpf_span, self_alloc_bytes),
+};
 
-	return keys[by];
+/* -1, 0 or 1 by the key, the smallest first. Of bytes, which may be below 0, the order is that of signed numbers. */
+static int by_key(const struct mxbpf_span *a, const struct mxbpf_span *b, enum snk_sort by)
+{
+	const uint64_t sign = by == SNK_SORT_ALLOC || by == SNK_SORT_SELF_ALLOC ? 1ull << 63 : 0;
+	uint64_t ka, kb;
+
+	if (!key_off[by])
+		return 0;
+	ka = *(const uint64_t *)((const char *)a + key_off[by]) ^ sign;
+	kb = *(const uint64_t *)((const char *)b + key_off[by]) ^ sign;
+	return ka < kb ? -1 : ka > kb;
 }
 
 /* As torch does: what began first; of two that began together the one around the other. */
@@ -38,25 +51,28 @@ static int by_start(const struct mxbpf_span *a, const struct mxbpf_span *b)
 	return a->tid < b->tid ? -1 : a->tid > b->tid;
 }
 
+static int by_name(const struct mxbpf_span *a, const struct mxbpf_span *b, const struct mdl *m)
+{
+	const char *na, *nb;
+	size_t la, lb;
+
+	na = mdl_name(m, a->name_id, &la);
+	nb = mdl_name(m, b->name_id, &lb);
+	return snk_name_cmp(na, la, nb, lb);
+}
+
 static int by_opts(const void *va, const void *vb, void *vs)
 {
 	const struct mxbpf_span *a = va, *b = vb;
 	const struct snk *s = vs;
-	long double ka = key_of(a, s->opts->sort), kb = key_of(b, s->opts->sort);
-	const char *na, *nb;
-	size_t la, lb;
-	int order = 0;
+	int order = s->opts->sort == SNK_SORT_NAME ? by_name(a, b, s->in->model) : by_key(a, b, s->opts->sort);
 
-	if (s->opts->sort == SNK_SORT_NAME) {
-		na = mdl_name(s->in->model, a->name_id, &la);
-		nb = mdl_name(s->in->model, b->name_id, &lb);
-		order = snk_name_cmp(na, la, nb, lb);
-	} else if (ka != kb) {
-		order = (ka < kb) == s->opts->ascending ? -1 : 1;
-	}
+	if (s->opts->sort != SNK_SORT_NAME && !s->opts->ascending)
+		order = -order;
 	return order ? order : by_start(a, b);
 }
 
+/* Sorts; of more than are shown the last ones go. */
 static void keep_first(const struct snk *s, struct buf *spans)
 {
 	size_t n = buf_count(spans, struct mxbpf_span), max = s->events->max;
@@ -67,21 +83,33 @@ static void keep_first(const struct snk *s, struct buf *spans)
 		spans->len = max * sizeof(struct mxbpf_span);
 }
 
+static int add(struct snk *s, struct buf *spans, const struct mxbpf_span *span)
+{
+	const size_t max = s->events->max, n = buf_count(spans, struct mxbpf_span);
+
+	/* Among the first `max` that were sorted last time it would be the last: most of a long recording ends here. */
+	if (s->events->sorted[span->cls] && by_opts(span, buf_at(spans, struct mxbpf_span, max - 1), s) > 0)
+		return 0;
+	if (buf_put(spans, span, sizeof(*span)))
+		return -ENOMEM;
+	if (n < 2 * max + SPARE)
+		return 0;
+	keep_first(s, spans);
+	s->events->sorted[span->cls] = true;
+	return 0;
+}
+
 static int on_record(struct snk *s, const struct mxbpf_rec *r)
 {
 	struct snk_events *e = s->events;
 	struct mxbpf_span span;
-	struct buf *spans;
 
 	if (r->kind != MXBPF_SPAN)
 		return 0;
 	span = mdl_span(r);
-	spans = &e->spans[span.cls];
 	e->n[span.cls]++;
-	if (mdl_follow(e->makers, &span) || buf_put(spans, &span, sizeof(span)))
+	if (mdl_follow(e->makers, &span) || add(s, &e->spans[span.cls], &span))
 		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
-	if (buf_count(spans, struct mxbpf_span) / 2 >= e->max)
-		keep_first(s, spans);
 	return 0;
 }
 
@@ -131,6 +159,17 @@ struct mdl_row snk_event_row(const struct mxbpf_span *s)
 	};
 
 	return r;
+}
+
+uint64_t snk_events_not_shown(const struct snk *s)
+{
+	uint64_t n = 0;
+	unsigned cls;
+
+	for (cls = 0; s->events && cls < MXBPF_CLASS_MAX; cls++)
+		if (s->in->session->class_title[cls])
+			n += s->events->n[cls] - buf_count(&s->events->spans[cls], struct mxbpf_span);
+	return n;
 }
 
 void snk_events_fini(struct snk *s)

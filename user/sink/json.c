@@ -257,7 +257,12 @@ static int joins(struct snk *s, const struct snk_joins *t)
 
 static int end(struct snk *s)
 {
-	out_puts(s->out, "\n  }\n}\n");
+	uint64_t not_shown = snk_events_not_shown(s);
+
+	out_puts(s->out, "\n  }");
+	if (not_shown)
+		out_printf(s->out, ",\n  \"events_not_shown\": %" PRIu64, not_shown);
+	out_puts(s->out, "\n}\n");
 	return 0;
 }
 

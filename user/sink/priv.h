@@ -28,6 +28,8 @@ bool snk_shows_shapes(const struct snk *s);
 bool snk_shows_stack(const struct snk *s);
 /* Dimensions as JSON without blanks; "[]" where they are not known. */
 const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len);
+/* As torch's tables have them: a list of tensors has none. To `to`, which takes len bytes; returns what it got. */
+size_t snk_flat_shapes(const char *shapes, size_t len, char *to);
 const char *snk_stack(const struct mdl *m, const struct snk_opts *opts, uint64_t stack_id, size_t *len);
 
 /* sink.c: one pass over the records; *done counts bytes over all passes, of `of`. */
@@ -36,6 +38,7 @@ int snk_pass(struct snk *s, int (*each)(struct snk *s, const struct mxbpf_rec *r
 /* events.c */
 int snk_events_read(struct snk *s); /* 0 or -errno with s->err set */
 void snk_events_table(const struct snk *s, struct snk_table *t);
+uint64_t snk_events_not_shown(const struct snk *s); /* of classes that have a table */
 void snk_events_fini(struct snk *s);
 struct mdl_row snk_event_row(const struct mxbpf_span *s); /* of one call; without a histogram */
 

@@ -148,7 +148,7 @@ int snk_write(const struct snk_ops *ops, const struct snk_input *in, const struc
  */
 int snk_sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, const struct mdl_row ***rows,
 		    size_t *n);
-/* The same whatever process and device. */
+/* The same as torch has them: whatever process and device, and lists of tensors have no shapes. */
 int snk_merged_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, const struct mdl_row ***rows,
 		    size_t *n);
 

@@ -123,38 +123,68 @@ static size_t merge_groups(struct ranked *ranks, size_t n, bool anywhere, struct
 	return kept;
 }
 
+/* Details of rows as torch compares them, in a block for the caller to free; NULL: -ENOMEM. */
+static char *flatten_shapes(struct ranked *ranks, size_t n)
+{
+	size_t bytes = 1, i;
+	char *block, *at;
+
+	for (i = 0; i < n; i++)
+		bytes += ranks[i].detail_len;
+	block = at = malloc(bytes);
+	for (i = 0; at && i < n; i++) {
+		ranks[i].detail_len = snk_flat_shapes(ranks[i].detail, ranks[i].detail_len, at);
+		ranks[i].detail = at;
+		at += ranks[i].detail_len;
+	}
+	return block;
+}
+
 /* One block, so that the caller frees one: the pointers, and behind them the rows that were made for them. */
-static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, bool anywhere, size_t *n,
+static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, bool as_torch, size_t *n,
 		       const struct mdl_row ***rows)
 {
 	const struct mdl_row *const *all = mdl_rows(m, cls, n);
 	struct ranked *ranks = calloc(*n + 1, sizeof(*ranks));
-	bool merge = anywhere;
+	bool merge = as_torch;
+	char *flat = NULL;
+	int err = 0;
 	size_t i;
 
 	for (i = 0; i < *n && !merge; i++)
 		merge = all[i]->id != all[i]->name_id;
 	*rows = calloc(*n + 1, sizeof(**rows) + (merge ? sizeof(***rows) : 0));
 	if (!ranks || !*rows) {
-		free(ranks);
-		free(*rows);
-		*rows = NULL;
-		return -ENOMEM;
+		err = -ENOMEM;
+		goto out;
 	}
 	for (i = 0; i < *n; i++) {
 		ranks[i].row = all[i];
 		ranks[i].name = mdl_name(m, all[i]->name_id, &ranks[i].len);
 		ranks[i].detail = snk_detail(m, opts, all[i], &ranks[i].detail_len);
 	}
+	if (as_torch && opts->by == SNK_BY_SHAPE) {
+		flat = flatten_shapes(ranks, *n);
+		if (!flat) {
+			err = -ENOMEM;
+			goto out;
+		}
+	}
 	if (merge)
-		*n = merge_groups(ranks, *n, anywhere, (struct mdl_row *)(*rows + *n + 1));
+		*n = merge_groups(ranks, *n, as_torch, (struct mdl_row *)(*rows + *n + 1));
 	for (i = 0; i < *n; i++)
 		ranks[i].key = key_of(ranks[i].row, opts->sort);
 	qsort_r(ranks, *n, sizeof(*ranks), by_rank, (void *)opts);
 	for (i = 0; i < *n; i++)
 		(*rows)[i] = ranks[i].row;
+out:
+	if (err) {
+		free(*rows);
+		*rows = NULL;
+	}
 	free(ranks);
-	return 0;
+	free(flat);
+	return err;
 }
 
 int snk_sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, const struct mdl_row ***rows,

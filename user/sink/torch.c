@@ -292,9 +292,12 @@ static size_t name_of(const struct snk *s, const struct mdl_row *r, struct line 
 /* As Python prints lists; returns what its columns would be without a limit. */
 static size_t shapes_of(const struct snk *s, const struct mdl_row *r, char text[SHAPES_MAX + 1])
 {
+	char shapes[MXBPF_NAME_BYTES_MAX];
+	const char *structured;
 	size_t len, n = 0, i;
-	const char *shapes = snk_shapes(s->in->model, r->args_id, &len);
 
+	structured = snk_shapes(s->in->model, r->args_id, &len);
+	len = snk_flat_shapes(structured, len, shapes);
 	for (i = 0; i < len; i++) {
 		if (n < SHAPES_MAX)
 			text[n] = shapes[i];

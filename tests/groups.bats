@@ -1,0 +1,47 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --by stack, module and shape on a real PyTorch job: what tells the rows of one name apart takes nothing from them.
+
+load helpers
+
+setup() {
+	need_root
+	need_torch
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# mxbpf with these words around exactly the section of a program.
+traced() { # WORDS PROG_ARGS...
+	"$PYTHON_TORCH" "$REPO/tests/judge/drive.py" --tool "$MXBPF $1" --stdout mxbpf.json -- \
+		"$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" "${@:2}" --bare
+}
+
+# Sums of each name's columns, however its rows are split.
+sums() { jq -S '.tables.operator | group_by(.name) | map({(.[0].name): [map(.count, .total_ns, .self_ns, .self_alloc_bytes)] | add |
+	[_nwise(4)] | transpose | map(add)}) | add' "$@"; }
+
+# Of a recording: the rows of --by WHAT add up to those by name, in which there is one row a name.
+adds_up() { # WHAT...
+	local what
+	"$MXBPF" report --format json job.mxd >name.json
+	[[ $(jq '.tables.operator | length' name.json) == "$(jq '.tables.operator | map(.name) | unique | length' name.json)" ]]
+	for what; do
+		"$MXBPF" report --by "$what" --format json job.mxd >"$what.json"
+		(($(jq '.tables.operator | length' "$what.json") > $(jq '.tables.operator | length' name.json)))
+		diff <(sums name.json) <(sums "$what.json")
+	done
+}
+
+@test "rows by stack and module add up to those by name; in the backward pass they are the forward ones'" {
+	traced 'record --py-stacks --pid {pid} -o job.mxd' sgd
+	adds_up stack module
+	jq -e '.tables.operator[] | select(.name == "ReluBackward0") | .stack | any(test("nn.Module: ConvNet"))' stack.json
+	jq -e '[.tables.operator[] | select(.name == "AddmmBackward0") | .stack] == [["nn.Module: Linear"]]' module.json
+	jq -e '.tables.operator[] | select(.name == "aten::conv2d" and .count > 0) | .stack[0] | test("Conv2d")' module.json
+	"$MXBPF" report --by stack --layout torch job.mxd | grep -q 'Source Location'
+}
+
+@test "a session shows stacks as its recording does" {
+	traced '--py-stacks --by module --format json --pid {pid}' sgd
+	jq -e '[.tables.operator[] | select(.name == "AddmmBackward0") | .stack] == [["nn.Module: Linear"]]' mxbpf.json
+}
