@@ -79,6 +79,15 @@ expect() {
 		engine.json "$REAL/report.json"
 }
 
+@test "the trace of a PyTorch job opens in Perfetto's user interface, iterations, arrows and memory to be seen" {
+	recorded
+	mkdir -p "$O/test" # kept there for whoever wants to look
+	node "$PERFETTO/ui.mjs" "$O/deps/perfetto" "$REAL/job_1.pt.trace.json" "$O/test/torch_trace.png" \
+		--select ConvolutionBackward0 --operators 30 >ui.json || { cat ui.json; return 1; }
+	expect '.[0] | .errors == [] and .import_errors == 0 and .problems == [] and .selected and
+		any(.tracks[]; startswith("memory cpu/0"))' ui.json
+}
+
 @test "the classic form has every span of the tables, by name, and Perfetto takes it" {
 	recorded
 	"$MXBPF" export "$REAL/job.mxd" -f chrome-classic -o classic.json
