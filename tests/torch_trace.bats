@@ -79,6 +79,15 @@ expect() {
 		engine.json "$REAL/report.json"
 }
 
+@test "the trace of a PyTorch job opens in Perfetto's user interface, iterations, arrows and memory to be seen" {
+	recorded
+	mkdir -p "$O/test" # kept there for whoever wants to look
+	node "$PERFETTO/ui.mjs" "$O/deps/perfetto" "$REAL/job_1.pt.trace.json" "$O/test/torch_trace.png" \
+		--select ConvolutionBackward0 --operators 30 >ui.json || { cat ui.json; return 1; }
+	expect '.[0] | .errors == [] and .import_errors == 0 and .problems == [] and .selected and
+		any(.tracks[]; startswith("memory cpu/0"))' ui.json
+}
+
 @test "the classic form has every span of the tables, by name, and Perfetto takes it" {
 	recorded
 	"$MXBPF" export "$REAL/job.mxd" -f chrome-classic -o classic.json
@@ -141,6 +150,50 @@ need_readers() {
 	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
 	expect '.[0].errors == [] and any(.[1].traceEvents[]; .args.unwound?)' tb.json trace.json
 	expect ".[0].operators as \$tb | $OPERATORS as \$t | all(\$tb | to_entries[]; \$t[.key] == .value)" tb.json mxbpf.json
+}
+
+@test "TensorBoard's plugin shows the Python stacks of --py-stacks" {
+	need_readers
+	traced sgd --py-stacks
+	mkdir -p logs/run
+	cp trace.json logs/run/job_1.pt.trace.json
+	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
+	expect '.[0].stacks and .[0].errors == [] and .[1].with_stack == 1' tb.json trace.json
+	# The line of the program from which a convolution was called, innermost frames first.
+	expect '[.[0].traceEvents[] | select(.name == "aten::conv2d") | .args["Call stack"] | split(";")] | length == 8 and
+		all(.[]; (.[0] | test("torch/nn/modules/conv.py\\([0-9]+\\): _conv_forward")) and (.[-1] | test("<module>$")))' trace.json
+}
+
+# Workers of a DataLoader are processes of their own, with threads and allocations of their own.
+@test "a job of several processes is one trace, which Perfetto and TensorBoard's plugin take" {
+	need_readers
+	cat >workers.py <<-'EOF'
+		import os
+		import torch
+		from torch.utils.data import DataLoader, Dataset
+		class Numbers(Dataset):
+		    def __len__(self): return 1 << 30
+		    def __getitem__(self, i): return torch.full((16,), i) * 2.0
+		net = torch.nn.Linear(16, 4)
+		optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+		for i, x in enumerate(DataLoader(Numbers(), batch_size=8, num_workers=2)):
+		    with torch.profiler.record_function('iteration'):
+		        optimizer.zero_grad()
+		        net(x).sum().backward()
+		        optimizer.step()
+		    if i == 10:
+		        print('ready', os.getpid(), flush=True)
+	EOF
+	start_ready workers "$PYTHON_TORCH" workers.py
+	mkdir -p logs/run
+	"$MXBPF" --pid "$READY_PID" -d 500ms --trace logs/run/job_1.pt.trace.json >mxbpf.txt
+	stop_pid "$READY_PID"
+	node "$PERFETTO/engine.mjs" "$O/deps/perfetto" logs/run/job_1.pt.trace.json --json >engine.json ||
+		{ jq .errors engine.json; return 1; }
+	expect '.[0] | (.processes | length) == 3 and .flows > 0 and .flows == .flow_pairs_ok' engine.json
+	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
+	expect '.[0] | .errors == [] and all(.status[]; . == 200) and (.steps | length) > 0' tb.json
+	expect '[.[0].traceEvents[] | select(.name == "iteration")] | length > 1' logs/run/job_1.pt.trace.json
 }
 
 @test "an annotation's name with quotes, a backslash and a newline makes no broken trace, as it does of torch's" {

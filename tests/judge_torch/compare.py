@@ -176,6 +176,8 @@ def trace_differences(path, trace):
         data = json.load(f)
     own, its = {e['name'] for e in data['events'] if e['annotation']}, kineto.annotations(trace)
     yield from ('annotation %s' % name for name in sorted(own ^ its))
+    if kineto.unpaired(trace):
+        yield 'memory  %d reports do not fit their addresses' % kineto.unpaired(trace)
     for device, steps in ({} if 'other_thread' in data else data['memory'] or {}).items():
         if sorted(kineto.memory(trace).get(device, [])) != sorted(steps):
             yield 'memory  %s: not the same reports one by one' % device

@@ -20,6 +20,18 @@ def memory(trace):
     return dict(steps)
 
 
+def unpaired(trace):
+    """Frees that give back something else than was taken at their address."""
+    live, wrong = {}, 0
+    for e in sorted((e for e in trace if e.get('name') == '[memory]'), key=lambda e: e['ts']):
+        place, size = (e['pid'], e['args']['Addr']), e['args']['Bytes']
+        wrong += (size > 0 and place in live) or (size < 0 and live.get(place, -size) != -size)
+        live.pop(place, None)
+        if size > 0:
+            live[place] = size
+    return wrong
+
+
 def links(trace):
     """Forward operator -> backward node, as the arrows have it: [[forward, backward, how many]]. An arrow begins and ends at
     exactly the start of the slice it means; of slices with the same start it is the innermost."""

@@ -538,6 +538,18 @@ static void test_steps(void)
 		tape_free(&t);
 	}
 
+	TEST("around pauses, when nobody knows how many iterations went by, there are none")
+	{
+		struct tape t = training_tape();
+		char buf[200];
+
+		t.session.paused_ns = 1000;
+		annotation(&t, PID, 1000, 2000, STEP);
+		annotation(&t, PID, 5000, 6000, STEP);
+		CHECK(!strcmp(steps(&t, PID, buf), ""));
+		tape_free(&t);
+	}
+
 	TEST("an optimizer that steps by another of its class is one step")
 	{
 		struct tape t = training_tape();

@@ -208,7 +208,12 @@ static void write_steps(struct kineto *k)
 	struct snk_step step;
 	char *start, *p;
 
-	while (!k->own_steps && snk_steps_next(&k->steps, &pos, &step)) {
+	/* Where nothing was taken for a while a step would be several. */
+	if (k->own_steps || k->t.s.in->session->paused_ns)
+		return;
+	while (snk_steps_next(&k->steps, &pos, &step)) {
+		if (step.end_ns <= step.start_ns + 1) /* of spans that cross, which no thread can have */
+			continue;
 		start = out_reserve(k->t.s.out, SNK_EVENT_BYTES);
 		p = put(start, ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#");
 		p = put_u64(p, step.nr);
