@@ -4,7 +4,7 @@
 # The first process of the guest of boot.sh. What it leaves in /out goes to the host: offers (mxbpf check), complaints (of
 # the kernel), and of each of $TASKS, joined by commas:
 #   unit      unit.tap: tests/unit/test_attach_kernel
-#   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats): toy,
+#   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats --interval): toy,
 #             mxbpf.json, mxbpf.err, status
 /bin/busybox --install -s /bin
 export PATH=/bin
@@ -17,7 +17,7 @@ watch_toy() { # BACKEND
 	local dir=$1 option="--backend $1" line pid
 	case $1 in
 	best) option= ;;
-	stats) option=--stats ;;
+	stats) option="--stats --interval 100ms" ;;
 	esac
 	mkdir "$dir"
 	mkfifo "$dir/from_toy" "$dir/from_mxbpf"

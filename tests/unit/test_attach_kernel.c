@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Spans as BPF pairs them, on functions of this very process: every way in which a start and its end can fail to meet,
- * and the counters that say so.
+ * and the counters that say so. Whatever happens, what the kernel adds up is what the records say.
  */
 #include "unit.h"
+
+#include "added_up.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,9 +20,11 @@
 #include "attach/attach.h"
 #include "ring/ring.h"
 
-#define RECS_MAX 4096
-#define DEEP	 40 /* calls inside one another; there is room for MXBPF_FRAMES_MAX */
-#define NPROBES	 9
+#define RECS_MAX      4096
+#define DEEP	      40 /* calls inside one another; there is room for MXBPF_FRAMES_MAX */
+#define NPROBES	      9
+#define ROWS	      500 /* that there is room for */
+#define ROWS_TOO_MANY 20
 
 /* ---- the runtime under watch: an API in pairs, operators by key, a wait inside an API call */
 
@@ -141,6 +145,7 @@ static const struct adp_probe rows[NPROBES] = {
 		 .end = MXBPF_END_KEY,
 		 .cls = MXBPF_CLASS_OPERATOR,
 		 .key = {ARG1},
+		 .device = {ARG1},
 		 .link = {ARG1}}},
 	{.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG1}}},
 	{.row = {.action = MXBPF_ACT_OPEN, .end = MXBPF_END_PARENT, .cls = MXBPF_CLASS_WAIT}},
@@ -167,6 +172,10 @@ static unsigned open_spans;
 static struct att *att;
 static struct ring *ring;
 static const char *backend;
+static enum mxbpf_stats stats = MXBPF_STATS_CHECK;
+static struct added_up added;
+static struct mxbpf_alloc allocs[RECS_MAX];
+static unsigned nallocs;
 
 /* Of the functions in the file behind /proc/self/exe. */
 static uint64_t offset_of(const void *function)
@@ -202,20 +211,34 @@ static void take(void *ctx, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r = recs;
 
-	for (; bytes; bytes -= r->size, r = (const void *)((const char *)r + r->size))
-		if (r->kind != MXBPF_SPAN)
-			nothers++;
-		else if (nspans < RECS_MAX)
-			spans[nspans++] = *(const struct mxbpf_span *)r;
+	for (; bytes; bytes -= r->size, r = (const void *)((const char *)r + r->size)) {
+		nothers += r->kind != MXBPF_SPAN;
+		if (r->kind == MXBPF_SPAN && nspans < RECS_MAX)
+			spans[nspans++] = mdl_span(r);
+		if (r->kind == MXBPF_ALLOC && nallocs < RECS_MAX)
+			allocs[nallocs++] = *(const struct mxbpf_alloc *)r;
+	}
 }
 
 static bool begin(struct err *e)
 {
-	struct att_opts o = {.backend = backend, .ring_bytes = 1u << 20};
+	struct att_opts o = {.backend = backend, .ring_bytes = 1u << 20, .stats = stats, .stats_rows = ROWS};
 
-	nspans = nothers = 0;
+	nspans = nothers = nallocs = 0;
 	return !att_load(&plan, getpid(), &o, &att, e) && !ring_start(att_ring_fd(att), take, NULL, &ring, e) &&
 	       !att_attach(att, &plan, getpid(), e);
+}
+
+/* Of the same calls. */
+static void check_added_up(void)
+{
+	unsigned i;
+
+	for (i = 0; i < nspans; i++)
+		CHECK(added_take_span(&added, &spans[i]));
+	for (i = 0; i < nallocs; i++)
+		added_take_alloc(&added, &allocs[i]);
+	CHECK(added_all_taken(&added));
 }
 
 static void end(void)
@@ -225,7 +248,12 @@ static void end(void)
 	att_counts(att, &loss, NULL);
 	loss.stored = ring_received(ring);
 	open_spans = att_open_spans(att);
-	CHECK(loss.attempted == loss.stored + loss.dropped && loss.stored == nspans + nothers);
+	memset(&added, 0, sizeof(added));
+	CHECK(!att_take_rows(att, added_row, &added) && !att_take_mems(att, false, added_mem, &added));
+	if (stats == MXBPF_STATS_CHECK) {
+		CHECK(loss.attempted == loss.stored + loss.dropped && loss.stored == nspans + nothers);
+		check_added_up();
+	}
 	ring_free(ring);
 	att_free(att);
 	ring = NULL;
@@ -474,6 +502,41 @@ static void more_threads_than_slots(void)
 	pthread_barrier_destroy(&all_hit);
 }
 
+/* Each on a device of its own, hence in a row of its own. */
+static void more_rows_than_room(void)
+{
+	uint64_t i;
+
+	for (i = 0; i < ROWS + ROWS_TOO_MANY; i++) {
+		op_start(i << 32 | 1);
+		op_end(i << 32 | 1);
+	}
+}
+
+static void *call_often(void *arg)
+{
+	unsigned i;
+
+	pthread_barrier_wait(&all_hit);
+	for (i = 0; i < 250; i++)
+		api(1);
+	return NULL;
+}
+
+static void threads_on_one_row(void)
+{
+	pthread_t threads[4];
+	unsigned i;
+
+	pthread_barrier_init(&all_hit, NULL, 4);
+	for (i = 0; i < 4; i++)
+		if (pthread_create(&threads[i], NULL, call_often, NULL))
+			abort();
+	for (i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&all_hit);
+}
+
 /* The name of a test on this backend. Two at a time: the one before is printed when the next one begins. */
 static const char *by(const char *promise)
 {
@@ -634,6 +697,23 @@ static void test_limits(void)
 	}
 }
 
+static void test_stats(void)
+{
+	TEST(by("rows beyond the room: calls in them are dropped, and counted; the others are all there"))
+	{
+		stats = MXBPF_STATS_ON;
+		watch(more_rows_than_room);
+		CHECK(!nspans && loss.attempted == ROWS + ROWS_TOO_MANY);
+		CHECK(loss.dropped == ROWS_TOO_MANY && added.calls == ROWS);
+		stats = MXBPF_STATS_CHECK;
+	}
+	TEST(by("threads that end the same call at once take nothing from each other"))
+	{
+		watch(threads_on_one_row);
+		CHECK(nspans == 4 * 250 * 2 && added.nrows == 1);
+	}
+}
+
 /* On other kernels this is what there is of an adapter's programs: its runtime is not there. */
 static bool loads(const struct adp *a, unsigned details, struct err *e)
 {
@@ -707,6 +787,7 @@ int main(void)
 		test_bytes();
 		test_pauses();
 		test_limits();
+		test_stats();
 		test_adapters();
 	}
 	if (att_pick("perf", NULL))

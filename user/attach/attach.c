@@ -241,7 +241,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	if (!err)
 		err = fill_maps(a);
 	if (!err)
-		err = stats_open(&a->stats, a->skel);
+		err = stats_open(&a->stats, a->skel, o->stats_rows);
 	if (!err)
 		err = fill_names(a, p);
 	if (!err)

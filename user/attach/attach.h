@@ -20,7 +20,8 @@ struct att_opts {
 	unsigned details;		   /* mask of enum mxbpf_detail */
 	const struct mxbpf_python *python; /* with MXBPF_DETAIL_STACK */
 	enum mxbpf_stats stats;
-	bool verbose; /* libbpf's own messages on stderr */
+	uint32_t stats_rows; /* 0: MXBPF_STATS_ROWS_MAX */
+	bool verbose;	     /* libbpf's own messages on stderr */
 };
 
 /* A way of attaching; one row of att_backends[]. */

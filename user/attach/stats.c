@@ -9,13 +9,13 @@
 
 #include "mxbpf.skel.h"
 
-/* A row's memory is that of the stripes that are needed: no more of them than CPUs, nor than may collide. */
-static uint32_t stripe_mask(void)
+/* As many as may collide: no more than CPUs, and few where details make many rows of one. */
+static uint32_t stripe_mask(unsigned details)
 {
 	int cpus = libbpf_num_possible_cpus();
-	uint32_t stripes = 1;
+	uint32_t stripes = 1, max = details ? 2 : MXBPF_STATS_STRIPES_MAX;
 
-	while (stripes < MXBPF_STATS_STRIPES_MAX && (int)stripes < cpus)
+	while (stripes < max && (int)stripes < cpus)
 		stripes *= 2;
 	return stripes - 1;
 }
@@ -23,7 +23,7 @@ static uint32_t stripe_mask(void)
 void stats_choose(struct mxbpf_bpf *skel, enum mxbpf_stats mode)
 {
 	skel->rodata->cfg_stats = mode;
-	skel->rodata->cfg_stripe_mask = stripe_mask();
+	skel->rodata->cfg_stripe_mask = stripe_mask(skel->rodata->cfg_details);
 	bpf_map__set_autocreate(skel->maps.stat_rows, mode);
 	bpf_map__set_autocreate(skel->maps.stat_mems, mode);
 	bpf_map__set_autocreate(skel->maps.stat_blank, mode);
@@ -50,8 +50,8 @@ static int put_empty(const char *name, int at, size_t key_bytes, size_t val_byte
 
 static int empty_rows(struct stats *s)
 {
-	return put_empty("rows", s->rows_at, sizeof(struct mxbpf_stat_key), sizeof(struct mxbpf_stat),
-			 MXBPF_STATS_ROWS_MAX, &s->rows_fd);
+	return put_empty("rows", s->rows_at, sizeof(struct mxbpf_stat_key), sizeof(struct mxbpf_stat), s->rows_max,
+			 &s->rows_fd);
 }
 
 static int empty_mems(struct stats *s)
@@ -60,11 +60,11 @@ static int empty_mems(struct stats *s)
 			 MXBPF_STATS_DEVICES_MAX, &s->mems_fd);
 }
 
-int stats_open(struct stats *s, const struct mxbpf_bpf *skel)
+int stats_open(struct stats *s, const struct mxbpf_bpf *skel, uint32_t rows_max)
 {
 	int err;
 
-	*s = (struct stats){.rows_fd = -1, .mems_fd = -1};
+	*s = (struct stats){.rows_fd = -1, .mems_fd = -1, .rows_max = rows_max ? rows_max : MXBPF_STATS_ROWS_MAX};
 	if (!skel->rodata->cfg_stats)
 		return 0;
 	s->rows_at = bpf_map__fd(skel->maps.stat_rows);

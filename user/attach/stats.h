@@ -12,14 +12,14 @@
 struct mxbpf_bpf;
 
 struct stats {
-	bool on;
 	int rows_fd, mems_fd; /* the maps that are in use; -1: none */
 	int rows_at, mems_at; /* where BPF finds them; borrowed */
+	uint32_t rows_max;
 };
 
 /* Before and after loading. Without `mode` the maps are not made at all. */
 void stats_choose(struct mxbpf_bpf *skel, enum mxbpf_stats mode);
-int stats_open(struct stats *s, const struct mxbpf_bpf *skel);
+int stats_open(struct stats *s, const struct mxbpf_bpf *skel, uint32_t rows_max);
 void stats_close(struct stats *s);
 
 typedef void (*stats_row_fn)(void *ctx, const struct mxbpf_stat_key *key, const struct mxbpf_stat *row);

@@ -123,6 +123,8 @@ void live_take_stats(struct live *l, bool last);
 
 /* live_ops.c: moves together what --ops leaves of a chunk, whose names are known; how many bytes that is. */
 size_t live_ops_keep(struct live *l, void *recs, size_t bytes);
+/* Whether --ops leaves out a name, which then is known to stand for so many calls. */
+bool live_ops_leave(struct live *l, unsigned cls, uint64_t name_id, uint64_t count);
 /* At the start: says so if no function of the plan matches. At the end: the exit code if nothing that came did. */
 void live_ops_warn(const struct live *l);
 int live_ops_code(const struct live *l);

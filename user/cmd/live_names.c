@@ -180,8 +180,6 @@ static uint64_t name_of(const struct mxbpf_rec *r)
 		return ((const struct mxbpf_span *)r)->name_id;
 	case MXBPF_GROUP:
 		return ((const struct mxbpf_group *)r)->name_id;
-	case MXBPF_AGG:
-		return ((const struct mxbpf_agg *)r)->name_id;
 	}
 	return 0;
 }

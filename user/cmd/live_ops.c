@@ -32,44 +32,29 @@ static bool leaves_out(struct live *l, uint64_t name_id)
 	return *asked == LEAVE;
 }
 
-/* Whose name decides, and how many calls a record stands for; false: it is of no operator. */
-static bool of_operator(const struct mxbpf_rec *r, uint64_t *name_id, uint64_t *count)
+bool live_ops_leave(struct live *l, unsigned cls, uint64_t name_id, uint64_t count)
 {
-	const struct mxbpf_span *s = (const struct mxbpf_span *)r;
-	const struct mxbpf_agg *a = (const struct mxbpf_agg *)r;
-	const struct mxbpf_agg_mem *m = (const struct mxbpf_agg_mem *)r;
-
-	switch (r->kind) {
-	case MXBPF_SPAN:
-		*name_id = s->name_id;
-		*count = 1;
-		return s->cls == MXBPF_CLASS_OPERATOR;
-	case MXBPF_AGG:
-		*name_id = a->name_id;
-		*count = a->count;
-		return a->cls == MXBPF_CLASS_OPERATOR;
-	case MXBPF_AGG_MEM:
-		*name_id = m->name_id;
-		*count = 0; /* its row has them */
-		return m->cls == MXBPF_CLASS_OPERATOR;
+	if (!l->o->ops || cls != MXBPF_CLASS_OPERATOR)
+		return false;
+	if (leaves_out(l, name_id)) {
+		l->session.left_out += count;
+		return true;
 	}
+	l->shown += count;
 	return false;
 }
 
 size_t live_ops_keep(struct live *l, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r;
-	uint64_t name_id, count;
+	const struct mxbpf_span *s;
 	size_t pos = 0, kept = 0, size;
-	bool op, bad;
+	bool bad;
 
 	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
-		op = of_operator(r, &name_id, &count);
-		if (op && leaves_out(l, name_id)) {
-			l->session.left_out += count;
+		s = (const struct mxbpf_span *)r;
+		if (r->kind == MXBPF_SPAN && live_ops_leave(l, s->cls, s->name_id, 1))
 			continue;
-		}
-		l->shown += op ? count : 0;
 		size = r->size;
 		memmove((char *)recs + kept, r, size);
 		kept += size;

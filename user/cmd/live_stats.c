@@ -8,61 +8,87 @@
 #include "base/buf.h"
 #include "cmd/live.h"
 
-struct taken {
-	struct buf recs;
-	uint64_t count; /* spans and allocations in them */
-	int err;
+struct taken_row {
+	struct mdl_row row;
+	uint64_t unwound;
 };
 
-static int put_unwound(struct buf *out, unsigned cls, uint64_t value)
-{
-	const struct mxbpf_counter c = {.h = {.kind = MXBPF_COUNTER, .size = sizeof(c)},
-					.value = value,
-					.id = MXBPF_COUNTER_UNWOUND,
-					.cls = cls};
-
-	return value ? buf_put(out, &c, sizeof(c)) : 0;
-}
-
-/* What the row's id is made of, if that is more than a name. */
-static int put_group(struct buf *out, const struct mdl_row *r)
-{
-	const struct mxbpf_group g = {.h = {.kind = MXBPF_GROUP, .size = sizeof(g), .tgid = r->tgid},
-				      .id = r->id,
-				      .name_id = r->name_id,
-				      .args_id = r->args_id,
-				      .stack_id = r->stack_id};
-
-	return r->id != r->name_id ? buf_put(out, &g, sizeof(g)) : 0;
-}
+struct taken {
+	struct buf rows;   /* struct taken_row */
+	struct buf groups; /* struct mxbpf_group, of each row: what it is made of, to learn the names */
+	struct buf recs;   /* what the model is fed: of devices at once, of rows when their names are known */
+	uint64_t count;	   /* spans and allocations in all of it */
+	int err;
+};
 
 static void take_row(void *ctx, const struct mxbpf_stat_key *key, const struct mxbpf_stat *s)
 {
 	struct taken *t = ctx;
-	struct mdl_row r = {
-		.tgid = key->tgid,
-		.device = key->device,
-		.cls = key->cls,
-		.id = mdl_group_id(key->name_id, key->args_id, key->stack_id),
+	const struct mxbpf_group g = {
+		.h = {.kind = MXBPF_GROUP, .size = sizeof(g), .tgid = key->tgid},
 		.name_id = key->name_id,
 		.args_id = key->args_id,
 		.stack_id = key->stack_id,
-		.total_ns = s->total_ns,
-		.self_ns = s->self_ns,
-		.min_ns = ~s->min_ns_inv,
-		.max_ns = s->max_ns,
-		.alloc_bytes = s->alloc_bytes,
-		.self_alloc_bytes = s->self_alloc_bytes,
+	};
+	struct taken_row r = {
+		.row = {.tgid = key->tgid,
+			.device = key->device,
+			.cls = key->cls,
+			.total_ns = s->total_ns,
+			.self_ns = s->self_ns,
+			.min_ns = ~s->min_ns_inv,
+			.max_ns = s->max_ns,
+			.alloc_bytes = s->alloc_bytes,
+			.self_alloc_bytes = s->self_alloc_bytes},
+		.unwound = s->unwound,
 	};
 	unsigned i;
 
-	memcpy(r.hist, s->hist, sizeof(r.hist));
+	memcpy(r.row.hist, s->hist, sizeof(r.row.hist));
 	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
-		r.count += r.hist[i];
-	t->count += r.count;
-	t->err = t->err || !r.count ? t->err : put_group(&t->recs, &r);
-	t->err = t->err || !r.count ? t->err : mdl_emit_row(&r, &t->recs);
-	t->err = t->err ? t->err : put_unwound(&t->recs, key->cls, s->unwound);
+		r.row.count += r.row.hist[i];
+	t->count += r.row.count;
+	if (!t->err && r.row.count && (buf_put(&t->groups, &g, sizeof(g)) || buf_put(&t->rows, &r, sizeof(r))))
+		t->err = -ENOMEM;
+}
+
+static int put_unwound(struct buf *out, const struct taken_row *r)
+{
+	const struct mxbpf_counter c = {.h = {.kind = MXBPF_COUNTER, .size = sizeof(c)},
+					.value = r->unwound,
+					.id = MXBPF_COUNTER_UNWOUND,
+					.cls = r->row.cls};
+
+	return r->unwound ? buf_put(out, &c, sizeof(c)) : 0;
+}
+
+/* A row as records; its group says what it is made of. */
+static int put_row(struct buf *out, struct taken_row *r, struct mxbpf_group *g)
+{
+	int err = 0;
+
+	r->row.id = g->id = mdl_group_id(g->name_id, g->args_id, g->stack_id);
+	r->row.name_id = g->name_id;
+	if (g->id != g->name_id)
+		err = buf_put(out, g, sizeof(*g));
+	err = err ? err : mdl_emit_row(&r->row, out);
+	return err ? err : put_unwound(out, r);
+}
+
+static int put_rows(struct live *l, struct taken *t)
+{
+	struct mxbpf_group *g;
+	struct taken_row *r;
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < buf_count(&t->rows, struct taken_row); i++) {
+		g = buf_at(&t->groups, struct mxbpf_group, i);
+		r = buf_at(&t->rows, struct taken_row, i);
+		if (!live_ops_leave(l, r->row.cls, g->name_id, l->beside ? 0 : r->row.count))
+			err = put_row(&t->recs, r, g);
+	}
+	return err;
 }
 
 static void take_mem(void *ctx, const struct mxbpf_stat_mem_key *key, const struct mxbpf_stat_mem *s)
@@ -84,7 +110,7 @@ static void take_mem(void *ctx, const struct mxbpf_stat_mem_key *key, const stru
 	t->err = t->err ? t->err : mdl_emit_mem(&r, &t->recs);
 }
 
-/* Of the events that are folded as well, the names are known. */
+/* Names are in the model of events alone. */
 static int feed_beside(struct live *l, const struct buf *recs)
 {
 	struct buf names = {0};
@@ -99,11 +125,10 @@ static int feed(struct live *l, struct taken *t)
 {
 	int err;
 
-	if (l->beside)
-		return feed_beside(l, &t->recs);
-	live_learn_names(l, t->recs.data, t->recs.len);
-	if (l->o->ops)
-		t->recs.len = live_ops_keep(l, t->recs.data, t->recs.len);
+	live_learn_names(l, t->groups.data, t->groups.len); /* stacks get other ids there */
+	err = put_rows(l, t);
+	if (err || l->beside)
+		return err ? err : feed_beside(l, &t->recs);
 	err = mdl_feed(l->model, t->recs.data, t->recs.len);
 	return l->fresh && !err ? mdl_feed(l->fresh, t->recs.data, t->recs.len) : err;
 }
@@ -129,5 +154,7 @@ void live_take_stats(struct live *l, bool last)
 	if (err && !l->write_error)
 		l->write_error = err;
 	pthread_mutex_unlock(&l->lock);
+	buf_fini(&now.rows);
+	buf_fini(&now.groups);
 	buf_fini(&now.recs);
 }
