@@ -11,17 +11,27 @@
 
 const volatile struct mxbpf_python cfg_python;
 
+/* What is kept while a stack is walked, by address; powers of two. */
+#define STACK_FILES 4
+#define STACK_CODES 8
+
 /* Scratch of a thread while it walks. */
 struct stack_room {
 	struct mxbpf_stack stack;
-	__u64 frame[MXBPF_PY_FRAME_BYTES / 8];
+	__u64 state[MXBPF_PY_STATE_BYTES / 8];
+	__u64 frame[MXBPF_PY_FRAME_BYTES / 8]; /* of r->next */
 	__u64 code[MXBPF_PY_CODE_BYTES / 8];
 	__u64 text[MXBPF_PY_TEXT_BYTES / 8];
 	__u64 locals[MXBPF_STACK_FRAMES_MAX]; /* addresses of first local variables */
 	__u64 next;			      /* frame to look at; 0: that was the last */
 	__u64 hash;
-	__u64 file, file_print; /* that were read last */
+	__u64 files[STACK_FILES], file_prints[STACK_FILES];
+	__u64 codes[STACK_CODES], code_prints[STACK_CODES];
+	struct {
+		__u64 frame, instr;
+	} tops[MXBPF_FRAMES_MAX]; /* the innermost frames when the open spans began */
 	__u32 failed;
+	__u32 read; /* r->frame is that of r->next already */
 };
 
 /* By slot. User space makes these two large if stacks are asked for. */
@@ -39,25 +49,31 @@ struct {
 	__type(value, struct mxbpf_stack);
 } stacks SEC(".maps");
 
-/* What the code object at addr holds, in r->code, and its print. */
+/* The print of what the code object at addr holds. */
 __noinline __u64 code_print(struct stack_room *r, __u64 addr)
 {
+	__u32 at = addr >> 5 & (STACK_CODES - 1), i;
 	__u64 file;
 
 	if (!r)
 		return 0;
+	if (r->codes[at] == addr)
+		return r->code_prints[at];
 	r->failed = 1;
 	if (bpf_probe_read_user(r->code, sizeof(r->code), (void *)(addr + MXBPF_PY_CODE_START)))
 		return 0;
 	file = MXBPF_PY_WORD(r->code, cfg_python.code_file);
-	if (file != r->file) {
+	i = file >> 5 & (STACK_FILES - 1);
+	if (file != r->files[i]) {
 		if (bpf_probe_read_user(r->text, sizeof(r->text), (void *)(file + MXBPF_PY_TEXT_START)))
 			return 0;
-		r->file = file;
-		r->file_print = mxbpf_text_print(&cfg_python, r->text);
+		r->files[i] = file;
+		r->file_prints[i] = mxbpf_text_print(&cfg_python, r->text);
 	}
 	r->failed = 0;
-	return mxbpf_code_print(&cfg_python, r->code, r->file_print);
+	r->codes[at] = addr;
+	r->code_prints[at] = mxbpf_code_print(&cfg_python, r->code, r->file_prints[i]);
+	return r->code_prints[at];
 }
 
 /* The class of the object that a module's call has as its first argument. */
@@ -82,10 +98,11 @@ __noinline int stack_frame(struct stack_room *r, __u32 i, __u64 module_code)
 	asm volatile("%0 &= %1" : "+r"(i) : "i"(MXBPF_STACK_FRAMES_MAX - 1));
 	f = &r->stack.frames[i];
 	addr = r->next;
-	if (bpf_probe_read_user(r->frame, sizeof(r->frame), (void *)(addr + cfg_python.frame_start))) {
+	if (!r->read && bpf_probe_read_user(r->frame, sizeof(r->frame), (void *)(addr + cfg_python.frame_start))) {
 		r->failed = 1;
 		return 0;
 	}
+	r->read = 0;
 	r->next = MXBPF_PY_WORD(r->frame, cfg_python.frame_back);
 	if (cfg_python.frame_owner != MXBPF_PY_NONE && *((__u8 *)r->frame + cfg_python.frame_owner) == MXBPF_PY_OWNER_C)
 		return 1;
@@ -117,7 +134,8 @@ __noinline int stack_walk(struct stack_room *r, __u64 frame, __u64 module_code)
 	r->next = frame;
 	r->stack.n = r->failed = 0;
 	r->hash = 1;
-	r->file = 0;
+	__builtin_memset(r->files, 0, sizeof(r->files));
+	__builtin_memset(r->codes, 0, sizeof(r->codes));
 	for (i = 0; i < 2 * MXBPF_STACK_FRAMES_MAX; i++) /* as many again may be of C */
 		if (!stack_frame(r, r->stack.n, module_code))
 			break;
@@ -173,32 +191,55 @@ __noinline __u64 stack_module(struct stack_room *r)
 	return code;
 }
 
-/* Innermost frame of the running thread; 0: it runs no Python. */
-__noinline __u64 stack_top(struct mxbpf_thread *t)
+/* The innermost frame of a thread's state; 0: it is not the running thread's, or runs nothing. */
+__noinline __u64 state_frame(struct stack_room *r, __u64 state)
 {
-	__u64 fs = bpf_get_current_task_btf()->thread.fsbase, state = 0, thread = 0, frame = 0;
+	__u64 frame;
 
-	if (!t || bpf_probe_read_user(&state, sizeof(state), (void *)(fs + cfg_python.tls)) || !state)
+	if (!r || !state || bpf_probe_read_user(r->state, sizeof(r->state), (void *)(state + cfg_python.state_start)) ||
+	    MXBPF_PY_WORD(r->state, cfg_python.state_thread) != bpf_get_current_task_btf()->thread.fsbase)
 		return 0;
-	if (bpf_probe_read_user(&thread, sizeof(thread), (void *)(state + cfg_python.state_thread)) || thread != fs ||
-	    bpf_probe_read_user(&frame, sizeof(frame), (void *)(state + cfg_python.state_frame)) ||
-	    (cfg_python.cframe_frame != MXBPF_PY_NONE &&
-	     bpf_probe_read_user(&frame, sizeof(frame), (void *)(frame + cfg_python.cframe_frame)))) {
+	frame = MXBPF_PY_WORD(r->state, cfg_python.state_frame);
+	if (cfg_python.cframe_frame != MXBPF_PY_NONE &&
+	    bpf_probe_read_user(&frame, sizeof(frame), (void *)(frame + cfg_python.cframe_frame)))
+		return 0;
+	return frame;
+}
+
+/* Finds the innermost frame of the running thread and reads it. 0: it runs no Python, or that cannot be told. */
+__noinline __u64 stack_top(struct mxbpf_thread *t, struct stack_room *r)
+{
+	__u64 frame, state = 0;
+
+	if (!t || !r)
+		return 0;
+	frame = state_frame(r, t->py_state);
+	if (!frame) { /* it has another by now, or none */
+		t->py_state = 0;
+		if (bpf_probe_read_user(&state, sizeof(state),
+					(void *)(bpf_get_current_task_btf()->thread.fsbase + cfg_python.tls)) ||
+		    !state)
+			return 0;
+		frame = state_frame(r, state);
+		t->py_state = frame ? state : 0;
+	}
+	r->read = 1;
+	if (frame && bpf_probe_read_user(r->frame, sizeof(r->frame), (void *)(frame + cfg_python.frame_start))) {
 		t->counts[MXBPF_COUNT_UNREADABLE]++;
 		return 0;
 	}
 	return frame;
 }
 
-/* The stack_id of this moment; 0: the thread runs no interpreter, or it cannot be read. */
-__noinline __u64 stack_of(struct mxbpf_thread *t)
+/* The stack from its innermost frame on, interned. */
+__noinline __u64 stack_intern(struct mxbpf_thread *t, __u64 frame)
 {
-	__u64 frame = stack_top(t), id, module;
 	__u32 slot = t ? t->slot : 0;
 	struct stack_room *r;
+	__u64 id, module;
 
 	r = bpf_map_lookup_elem(&stack_rooms, &slot);
-	if (!r || !t || !frame)
+	if (!r || !t)
 		return 0;
 	stack_walk(r, frame, t->module_code);
 	id = r->hash;
@@ -220,6 +261,31 @@ __noinline __u64 stack_of(struct mxbpf_thread *t)
 	}
 	t->wake++;
 	return id;
+}
+
+/*
+ * The stack_id of a span that opens at depth d; 0: its thread runs no interpreter, or it cannot be read. In a call that
+ * began at the same frame it is that call's: the frame waits for it, as do all below, so none of them has moved. (Its
+ * instruction is compared as well, since that call may have been left by an exception that nobody saw.)
+ */
+static __always_inline __u64 stack_of(struct mxbpf_thread *t, __u32 d, struct mxbpf_frame *parent)
+{
+	__u32 slot = t->slot, at = d - 1;
+	struct stack_room *r = bpf_map_lookup_elem(&stack_rooms, &slot);
+	__u64 frame, instr;
+
+	frame = r ? stack_top(t, r) : 0;
+	if (!frame || d >= MXBPF_FRAMES_MAX)
+		return 0;
+	instr = MXBPF_PY_WORD(r->frame, cfg_python.frame_instr);
+	asm volatile("%0 &= %1" : "+r"(d) : "i"(MXBPF_FRAMES_MAX - 1));
+	asm volatile("%0 &= %1" : "+r"(at) : "i"(MXBPF_FRAMES_MAX - 1));
+	r->tops[d].frame = frame;
+	r->tops[d].instr = instr;
+	if (parent && parent->stack_id && parent->sp != ~0ull && r->tops[at].frame == frame &&
+	    r->tops[at].instr == instr)
+		return parent->stack_id;
+	return stack_intern(t, frame);
 }
 
 #endif

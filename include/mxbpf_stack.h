@@ -13,6 +13,7 @@
 #define MXBPF_STACKS_MAX       8192 /* different ones of a session */
 
 /* What is read of an object at one time. */
+#define MXBPF_PY_STATE_BYTES 160
 #define MXBPF_PY_FRAME_BYTES 88
 #define MXBPF_PY_CODE_BYTES  128
 #define MXBPF_PY_CODE_START  16
@@ -29,7 +30,8 @@
 /* Offsets. All 0: no interpreter. */
 struct mxbpf_python {
 	__s32 tls;	    /* from a thread's base (fs): its PyThreadState */
-	__u16 state_thread; /* PyThreadState: the base of its thread */
+	__u16 state_start;  /* of the bytes that are read of it; the next two are from here */
+	__u16 state_thread; /* the base of its thread */
 	__u16 state_frame;  /* its innermost frame, */
 	__u16 cframe_frame; /* or a structure with that; MXBPF_PY_NONE */
 	__u16 frame_start;  /* of the bytes that are read of a frame; the next four are from here */

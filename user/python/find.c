@@ -109,7 +109,7 @@ static int find_tls(struct py *p, struct err *e)
 		py_word(p, interp + p->l.interp_states, &state);
 	for (i = 0; state && i < STATES_MAX; i++) {
 		memset(words, 0, sizeof(words));
-		if (py_word(p, state + p->l.walk.state_thread, &thread) && thread) {
+		if (py_word(p, state + p->l.walk.state_start + p->l.walk.state_thread, &thread) && thread) {
 			match_words(p, thread, state, words);
 			threads++;
 		}

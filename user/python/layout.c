@@ -16,9 +16,9 @@
 /* Frames are objects: back, code and the last instruction lie from 24 on. */
 #define FRAME_START 24
 #define FRAMES_OF_OBJECTS                                                                                              \
-	.state_thread = 176, .state_frame = 24, .cframe_frame = MXBPF_PY_NONE, .frame_start = FRAME_START,             \
-	.frame_back = OF_FRAME(24), .frame_code = OF_FRAME(32), .frame_owner = MXBPF_PY_NONE, .code_name = 112,        \
-	.code_file = OF_CODE(104), .text = OF_TEXT(48),                                                                \
+	.state_start = 24, .state_thread = 176 - 24, .state_frame = 0, .cframe_frame = MXBPF_PY_NONE,                  \
+	.frame_start = FRAME_START, .frame_back = OF_FRAME(24), .frame_code = OF_FRAME(32),                            \
+	.frame_owner = MXBPF_PY_NONE, .code_name = 112, .code_file = OF_CODE(104), .text = OF_TEXT(48),                \
 	.code_print = {OF_CODE(40), OF_CODE(48), OF_CODE(104), OF_CODE(112), OF_CODE(120)}
 /* first line; code, file, name, lines */
 #define CODE_OF_OBJECTS .code_first = 40, .code_name = 112, .code_file = 104, .code_lines = 120, .wide_text = 72
@@ -132,7 +132,7 @@ static const struct {
 	size_t field;
 } described[] = {
 	FIELD(5, runtime_interp),    FIELD(9, interp_states),	   FIELD(21, state_next),
-	FIELD(23, walk.state_frame), FIELD(24, walk.state_thread), FIELD(29, walk.frame_back),
+	FIELD(23, walk.state_start), FIELD(24, walk.state_thread), FIELD(29, walk.frame_back),
 	FIELD(30, walk.frame_code),  FIELD(31, walk.frame_instr),  FIELD(32, walk.frame_local),
 	FIELD(33, walk.frame_owner), FIELD(35, code_file),	   FIELD(36, code_name),
 	FIELD(36, walk.code_name),   FIELD(38, code_lines),	   FIELD(39, code_first),
@@ -154,7 +154,8 @@ static bool fits(const struct py_layout *l)
 {
 	const struct mxbpf_python *w = &l->walk;
 
-	return in_frame(w->frame_back) && in_frame(w->frame_code) && in_frame(w->frame_instr) &&
+	return w->state_thread >= w->state_start && w->state_thread - w->state_start <= MXBPF_PY_STATE_BYTES - 8 &&
+	       in_frame(w->frame_back) && in_frame(w->frame_code) && in_frame(w->frame_instr) &&
 	       in_frame(w->frame_owner) && in_code(l->code_file) && in_code(l->code_name) && in_code(l->code_lines) &&
 	       in_code(l->code_first);
 }
@@ -183,5 +184,6 @@ int py_describe(struct py *p, struct err *e)
 		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python %s is of another layout than the released one",
 			       p->l.version);
 	p->l.walk.code_file = OF_CODE(p->l.code_file);
+	p->l.walk.state_thread -= p->l.walk.state_start;
 	return 0;
 }
