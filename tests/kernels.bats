@@ -30,6 +30,13 @@ counted_stats() {
 	counted stats
 }
 
+passed() { # UNIT MORE_THAN
+	cat "$1.tap"
+	grep -q '^1\.\.[0-9]' "$1.tap"
+	[[ $(grep -c '^not ok' "$1.tap") == 0 ]]
+	(($(grep -c '^ok' "$1.tap") - $(grep -c '# SKIP' "$1.tap") > $2))
+}
+
 @test "Linux 6.1 has no uprobe_multi: perf is used, and counts exactly; uprobe_multi is refused with the reason" {
 	boot 6.1 best uprobe_multi
 	counted best
@@ -45,11 +52,13 @@ counted_stats() {
 }
 
 @test "Linux 6.1: starts and ends are paired as on this kernel" {
-	boot 6.1 unit
-	cat unit.tap
-	grep -q '^1\.\.[0-9]' unit.tap
-	[[ $(grep -c '^not ok' unit.tap) == 0 ]]
-	(($(grep -c '^ok' unit.tap) - $(grep -c '# SKIP' unit.tap) > 15))
+	boot 6.1 test_attach_kernel
+	passed test_attach_kernel 15
+}
+
+@test "Linux 6.1: stacks are walked as on this kernel" {
+	boot 6.1 test_stack_kernel
+	passed test_stack_kernel 8
 }
 
 @test "Linux 6.12: both backends count exactly, and what the kernel adds up" {

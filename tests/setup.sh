@@ -78,7 +78,8 @@ virtual_env() { # DIRECTORY REQUIREMENTS MODULE FROM_MINOR TO_MINOR
 # Debian's own PyTorch, which has no symbols but those it exports: its packages and what they need, unpacked aside. The one
 # test on it can do without: it is skipped then.
 debian_torch() { # DIRECTORY
-	local stamp=$1/mxbpf.stamp want packages lib=usr/lib/$(uname -m)-linux-gnu
+	local stamp=$1/mxbpf.stamp want packages lib
+	lib=usr/lib/$(uname -m)-linux-gnu
 	[[ -x $1/bin/python && -f $stamp ]] && return 0
 	[[ $(id -u) == 0 ]] && ! apt-cache show "$DEBIAN_TORCH" >/dev/null 2>&1 && apt-get -q update
 	mapfile -t packages < <(apt-get -s --no-install-recommends install "$DEBIAN_TORCH" | awk '$1 == "Inst" { print $2 }')
@@ -86,7 +87,7 @@ debian_torch() { # DIRECTORY
 	say "unpacking $DEBIAN_TORCH and ${#packages[@]} packages it needs under $1"
 	rm -rf "$1" && mkdir -p "$1/debs" "$1/bin"
 	(cd "$1/debs" && apt-get -q download "${packages[@]}" && for p in *.deb; do dpkg-deb -x "$p" ..; done) || return 1
-	rm -rf "$1/debs" "$1/usr/share"
+	rm -rf "${1:?}/debs" "${1:?}/usr/share"
 	cat >"$1/bin/python" <<-EOF
 		#!/bin/sh
 		export LD_LIBRARY_PATH="$1/$lib:$1/$lib/blas:$1/$lib/lapack:$1/usr/lib" PYTHONPATH="$1/usr/lib/python3/dist-packages"

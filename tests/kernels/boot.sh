@@ -22,7 +22,9 @@ add "$(command -v busybox)" /bin/busybox
 add "$MXBPF" /bin/mxbpf
 add "$O/toy/toy" /toy/toy
 add "$O/toy/libmxnet.so" /toy/libmxnet.so
-add "$O/unit/test_attach_kernel" /bin/test_attach_kernel
+for unit in test_attach_kernel test_stack_kernel; do
+	add "$O/unit/$unit" "/bin/$unit"
+done
 install "$here/guest.sh" "$root/init"
 (cd "$root" && find . | cpio -o -H newc --quiet) >"$dir/initrd"
 

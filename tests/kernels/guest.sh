@@ -3,7 +3,7 @@
 # shellcheck shell=dash
 # The first process of the guest of boot.sh. What it leaves in /out goes to the host: offers (mxbpf check), complaints (of
 # the kernel), and of each of $TASKS, joined by commas:
-#   unit      unit.tap: tests/unit/test_attach_kernel
+#   test_*    the unit test of that name: NAME.tap
 #   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats --interval): toy,
 #             mxbpf.json, mxbpf.err, status
 /bin/busybox --install -s /bin
@@ -42,11 +42,10 @@ watch_toy() { # BACKEND
 
 mxbpf check >offers
 for task in $(echo "$TASKS" | tr , ' '); do
-	if [ "$task" = unit ]; then
-		test_attach_kernel >unit.tap
-	else
-		watch_toy "$task"
-	fi
+	case $task in
+	test_*) "$task" >"$task.tap" ;;
+	*) watch_toy "$task" ;;
+	esac
 done
 dmesg | grep -E 'WARNING:|BUG:|Oops|soft lockup|rcu.*stall' >complaints
 stty -F /dev/ttyS1 raw

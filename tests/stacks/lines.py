@@ -64,7 +64,7 @@ def main():
             name, *sys.version_info[:3], sys.version_info[1], code.co_firstlineno, len(code.co_code), len(table)))
         for at in range(0, len(table), 28):
             print('\t\t"%s"' % ''.join('\\x%02x' % byte for byte in table[at:at + 28]))
-        print('\t\t, {%s}' % ', '.join('{%d, %d}' % line for line in lines_of(code)))
+        print('\t\t,\n\t\t{%s}' % ', '.join('{%d, %d}' % line for line in lines_of(code)))
         print('\t},')
 
 

@@ -76,7 +76,7 @@ static void make_plan(void)
 		sites[i] = (struct plan_site){NULL, all[i].row, &self, offset_of(all[i].at), all[i].cookie};
 }
 
-static void take(void *ctx, const void *recs, size_t bytes)
+static void take(void *ctx, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r = recs;
 

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks as BPF walks them, on an interpreter that this very process pretends to be: states of threads, frames, code
+ * objects and strings are structures of its own, and their offsets are told to BPF as those of a CPython would be.
+ */
+#include "unit.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adapter/adapter.h"
+#include "attach/attach.h"
+#include "ring/ring.h"
+
+#define SPANS_MAX 64
+#define DEEP	  50 /* frames; there is room for MXBPF_STACK_FRAMES_MAX */
+#define NPROBES	  2
+
+/* ---- the interpreter */
+
+struct text {
+	uint64_t head[2], len, hash;
+	uint64_t state;
+	char bytes[MXBPF_PY_TEXT_BYTES];
+};
+
+struct code {
+	uint64_t head[2];
+	uint64_t words[2];
+	const struct text *file, *name;
+	char rest[MXBPF_PY_CODE_BYTES];
+};
+
+struct frame {
+	const struct code *code;
+	struct frame *back;
+	uint32_t instr, owner;
+	const void *local;
+	char rest[MXBPF_PY_FRAME_BYTES];
+};
+
+struct state {
+	uint64_t thread;
+	struct frame *frame;
+	char rest[MXBPF_PY_STATE_BYTES];
+};
+
+#define OF_CODE(f) (offsetof(struct code, f) - MXBPF_PY_CODE_START)
+
+static struct mxbpf_python python = {
+	.state_thread = offsetof(struct state, thread),
+	.state_frame = offsetof(struct state, frame),
+	.cframe_frame = MXBPF_PY_NONE,
+	.frame_back = offsetof(struct frame, back),
+	.frame_code = offsetof(struct frame, code),
+	.frame_instr = offsetof(struct frame, instr),
+	.frame_owner = offsetof(struct frame, owner),
+	.frame_local = offsetof(struct frame, local),
+	.instr_bytes = 2,
+	.code_name = offsetof(struct code, name),
+	.code_file = OF_CODE(file),
+	.code_print = {OF_CODE(words), OF_CODE(words) + 8, OF_CODE(file), OF_CODE(name), OF_CODE(name)},
+	.text = offsetof(struct text, bytes) - MXBPF_PY_TEXT_START,
+};
+
+static __thread struct state *my_state;
+
+static struct text file = {.len = 8, .state = MXBPF_PY_STATE_ASCII, .bytes = "train.py"};
+static struct text step = {.len = 4, .state = MXBPF_PY_STATE_ASCII, .bytes = "step"};
+static struct text wrapped = {.len = 18, .state = MXBPF_PY_STATE_ASCII, .bytes = "_wrapped_call_impl"};
+static struct code code = {.file = &file, .name = &step}, module_call = {.file = &file, .name = &wrapped};
+static struct frame frames[DEEP]; /* the first is the outermost */
+static struct state state;
+
+/* ---- the runtime under watch */
+
+__attribute__((noinline, noclone, noipa)) static void on_enter(const char *name)
+{
+	__asm__ volatile("" ::"r"(name) : "memory");
+}
+
+__attribute__((noinline, noclone, noipa)) static void on_exit_api(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+
+__attribute__((noinline, noclone, noipa)) static void api(void (*inside)(void))
+{
+	on_enter("api");
+	if (inside)
+		inside();
+	on_exit_api();
+	__asm__ volatile("" ::: "memory");
+}
+
+static const struct adp_probe rows[NPROBES] = {
+	{.row = {.action = MXBPF_ACT_OPEN,
+		 .end = MXBPF_END_PAIR,
+		 .cls = MXBPF_CLASS_API,
+		 .at_call_site = 1,
+		 .details = MXBPF_DETAIL_STACK}},
+	{.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_API, .at_call_site = 1}},
+};
+
+/* ---- a session on it */
+
+static struct plan_probe probes[NPROBES];
+static struct tgt_lib self = {.path = "/proc/self/exe", .open_path = "/proc/self/exe"};
+static struct plan_site sites[NPROBES];
+static struct plan plan = {.lib = &self, .sites = {.data = (char *)sites, .len = sizeof(sites)}};
+static struct mxbpf_span spans[SPANS_MAX];
+static struct mxbpf_stack stacks[SPANS_MAX]; /* n 0: the span has none */
+static unsigned nspans, span_bytes;
+static struct mxbpf_loss loss;
+
+static uint64_t offset_of(const void *function)
+{
+	uint64_t start, end, off, found = 0, va = (uintptr_t)function;
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512];
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " r-xp %" SCNx64, &start, &end, &off) == 3 && va >= start &&
+		    va < end)
+			found = va - start + off;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static void take(void *ctx, void *recs, size_t bytes)
+{
+	const struct mxbpf_rec *r = recs;
+
+	for (; bytes; bytes -= r->size, r = (const void *)((const char *)r + r->size)) {
+		span_bytes = r->size;
+		if (nspans < SPANS_MAX)
+			memcpy(&spans[nspans++], r, r->size < sizeof(spans[0]) ? r->size : sizeof(spans[0]));
+	}
+}
+
+/* What `work` does, watched. Spans in the order of their ends. */
+static void watch_with(unsigned details, void (*work)(void))
+{
+	struct att_opts o = {.ring_bytes = 1u << 20, .details = details, .python = &python};
+	struct ring *ring = NULL;
+	struct att *att = NULL;
+	struct err e = {0};
+	unsigned i;
+
+	nspans = 0;
+	memset(spans, 0, sizeof(spans));
+	memset(stacks, 0, sizeof(stacks));
+	if (att_load(&plan, getpid(), &o, &att, &e) || ring_start(att_ring_fd(att), take, NULL, &ring, &e) ||
+	    att_attach(att, &plan, getpid(), &e)) {
+		printf("# %s\n", e.why);
+		CHECK(!"attached");
+	} else {
+		att_activate(att, true);
+		work();
+		att_detach(att);
+		ring_stop(ring);
+		att_counts(att, &loss, NULL);
+		for (i = 0; i < nspans; i++)
+			if (spans[i].stack_id)
+				CHECK(!att_read_stack(att, spans[i].stack_id, &stacks[i]));
+	}
+	ring_free(ring);
+	att_free(att);
+}
+
+static void watch(void (*work)(void))
+{
+	watch_with(MXBPF_DETAIL_STACK, work);
+}
+
+/* `n` frames, of `code`, which are at instructions 0, 1, 2, ... from the outermost on. */
+static void run_frames(unsigned n)
+{
+	unsigned i;
+
+	memset(frames, 0, sizeof(frames));
+	for (i = 0; i < n; i++)
+		frames[i] = (struct frame){.code = &code, .back = i ? &frames[i - 1] : NULL, .instr = i};
+	state = (struct state){.thread = (uint64_t)pthread_self(), .frame = n ? &frames[n - 1] : NULL};
+	my_state = &state;
+}
+
+/* ---- what happens */
+
+static void three_frames(void)
+{
+	run_frames(3);
+	api(NULL);
+	api(NULL);
+	frames[2].instr = 7;
+	api(NULL);
+}
+
+static void deep_frames(void)
+{
+	run_frames(MXBPF_STACK_FRAMES_MAX);
+	api(NULL);
+	run_frames(DEEP);
+	api(NULL);
+}
+
+static void frames_of_c(void)
+{
+	run_frames(5);
+	frames[1].owner = frames[3].owner = MXBPF_PY_OWNER_C;
+	frames[3].code = NULL;
+	api(NULL);
+}
+
+static void call_alone(void)
+{
+	api(NULL);
+}
+
+static void call_from_python(void)
+{
+	state.frame = &frames[2];
+	api(NULL);
+	state.frame = &frames[1];
+}
+
+static void nested(void)
+{
+	run_frames(3);
+	state.frame = &frames[1];
+	api(call_alone);
+	api(call_from_python);
+}
+
+/* What an exception leaves behind is no call that waits. */
+static void after_another_line(void)
+{
+	frames[1].instr = 9;
+	api(NULL);
+}
+
+static void line_moves(void)
+{
+	run_frames(2);
+	api(after_another_line);
+}
+
+static void other_code_in_its_place(void)
+{
+	run_frames(2);
+	api(NULL);
+	memcpy(file.bytes, "other.py", 8);
+	api(NULL);
+	memcpy(file.bytes, "train.py", 8);
+	code.words[1] = 5;
+	api(NULL);
+	code.words[1] = 0;
+}
+
+static const uint64_t object[2] = {1, 0x1234}, object_too[2] = {1, 0x5678};
+
+static void modules(void)
+{
+	run_frames(4);
+	frames[1].code = &module_call;
+	frames[1].local = object;
+	api(NULL);
+	frames[1].local = object_too;
+	api(NULL);
+	frames[1].local = object;
+	api(NULL);
+}
+
+static void *without_state(void *arg)
+{
+	api(NULL);
+	my_state = &state; /* another thread's */
+	api(NULL);
+	return arg;
+}
+
+static void threads(void)
+{
+	pthread_t t;
+
+	run_frames(2);
+	CHECK(!pthread_create(&t, NULL, without_state, NULL));
+	CHECK(!pthread_join(t, NULL));
+	run_frames(0);
+	api(NULL);
+}
+
+static void torn(void)
+{
+	run_frames(4);
+	frames[1].back = (struct frame *)8;
+	api(NULL);
+	frames[3].code = (const struct code *)8;
+	api(NULL);
+}
+
+int main(void)
+{
+	const void *const functions[NPROBES] = {on_enter, on_exit_api};
+	unsigned i;
+
+	if (geteuid()) {
+		printf("ok 1 - stacks in the kernel # SKIP needs root\n1..1\n");
+		return 0;
+	}
+	for (i = 0; i < NPROBES; i++) {
+		probes[i] = (struct plan_probe){.row = &rows[i], .wanted = true};
+		sites[i] = (struct plan_site){&probes[i], &rows[i].row, &self, offset_of(functions[i]), 0};
+	}
+	python.tls = (int32_t)((char *)&my_state - (char *)pthread_self());
+
+	TEST("a stack is its frames, innermost first; equal ones have one id, another instruction makes another")
+	{
+		watch(three_frames);
+		CHECK(nspans == 3 && spans[0].stack_id && spans[0].stack_id == spans[1].stack_id);
+		CHECK(spans[2].stack_id && spans[2].stack_id != spans[0].stack_id);
+		CHECK(stacks[0].n == 3 && !stacks[0].cut && stacks[2].frames[0].instr == 14);
+		for (i = 0; i < 3; i++)
+			CHECK(stacks[0].frames[i].instr == 2 * (2 - i) && stacks[0].frames[i].code == (uintptr_t)&code);
+		CHECK(!loss.unreadable);
+	}
+	TEST("of a stack that is too deep the innermost frames are kept, and it says that it was cut")
+	{
+		watch(deep_frames);
+		CHECK(nspans == 2 && stacks[0].n == MXBPF_STACK_FRAMES_MAX && !stacks[0].cut);
+		CHECK(stacks[1].n == MXBPF_STACK_FRAMES_MAX && stacks[1].cut);
+		CHECK(stacks[1].frames[0].instr == 2 * (DEEP - 1) && !loss.unreadable);
+	}
+	TEST("frames that the interpreter has for calls from C are none of Python's")
+	{
+		watch(frames_of_c);
+		CHECK(nspans == 1 && stacks[0].n == 3 && stacks[0].frames[1].instr == 4 &&
+		      stacks[0].frames[2].instr == 0);
+	}
+	TEST("a call in a call has its stack, unless Python runs in between")
+	{
+		watch(nested);
+		CHECK(nspans == 4 && spans[0].stack_id == spans[1].stack_id && stacks[0].n == 2);
+		CHECK(spans[3].stack_id == spans[1].stack_id && spans[2].stack_id != spans[3].stack_id &&
+		      stacks[2].n == 3);
+		watch(line_moves);
+		CHECK(nspans == 2 && spans[0].stack_id != spans[1].stack_id && stacks[0].frames[0].instr == 18);
+	}
+	TEST("code that lies where other code was is another")
+	{
+		watch(other_code_in_its_place);
+		CHECK(nspans == 3 && spans[0].stack_id != spans[1].stack_id && spans[0].stack_id != spans[2].stack_id);
+		CHECK(stacks[0].frames[0].code == stacks[1].frames[0].code &&
+		      stacks[0].frames[0].print != stacks[1].frames[0].print);
+	}
+	TEST("the class of a module is known from its first call on, and makes another stack")
+	{
+		watch(modules);
+		CHECK(nspans == 3 && stacks[0].frames[2].type == 0x1234 && stacks[1].frames[2].type == 0x5678);
+		CHECK(spans[0].stack_id != spans[1].stack_id && spans[0].stack_id == spans[2].stack_id);
+		CHECK(!stacks[0].frames[1].type && !loss.unreadable);
+	}
+	TEST("a thread that runs no Python has no stack, and none is lost")
+	{
+		watch(threads);
+		CHECK(nspans == 3 && !spans[0].stack_id && !spans[1].stack_id && !spans[2].stack_id &&
+		      !loss.unreadable);
+	}
+	TEST("what cannot be read is counted, and what could be is kept")
+	{
+		watch(torn);
+		CHECK(nspans == 2 && stacks[0].n == 3 && stacks[0].cut && !spans[1].stack_id && loss.unreadable == 2);
+	}
+	TEST("spans have no details that nobody asked for")
+	{
+		watch_with(0, three_frames);
+		CHECK(nspans == 3 && span_bytes == MXBPF_SPAN_BYTES_PLAIN);
+		watch(three_frames);
+		CHECK(span_bytes == sizeof(struct mxbpf_span));
+	}
+	UNIT_MAIN_END;
+}
