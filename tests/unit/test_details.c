@@ -162,6 +162,35 @@ static void test_modern(struct mdl *m)
 	free(t);
 }
 
+static void test_hostile_shapes(void)
+{
+	static const char *const good[] = {"[]", "[[]]", "[[0,10,-3],[[7],[]]]", "[-1]"};
+	static const char *const bad[] = {"",	   "[",	       "]",	"[]]",	 "[[]",	  "[01]",  "[-]", "[1-]",
+					  "[--1]", "[,1]",     "[1,]",	"[1][]", "[] []", "[1 2]", "1",	  "-",
+					  "[a]",   "[[1][2]]", "[1[]]", "[]1",	 "[+1]",  "[1.5]"};
+	const size_t ngood = sizeof(good) / sizeof(*good);
+	const char *text;
+	char line[64], *t;
+	struct mdl *m;
+	struct buf b;
+	size_t i;
+
+	for (i = 0; i < ngood + sizeof(bad) / sizeof(*bad); i++) {
+		text = i < ngood ? good[i] : bad[i - ngood];
+		m = mdl_new();
+		b = (struct buf){0};
+		put_name(&b, 1, MXBPF_NAME_ARGS, text);
+		put_span(&b, 100, 1, 0);
+		CHECK(!mdl_feed(m, b.data, b.len));
+		t = render("json", m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+		snprintf(line, sizeof(line), "\"shapes\": %s, \"count\"", i < ngood ? text : "[]");
+		CHECK(strstr(t, line));
+		free(t);
+		buf_fini(&b);
+		mdl_free(m);
+	}
+}
+
 /* Its tables say nothing of lists of tensors, so that calls that differ there alone are one. */
 static void test_as_torch(void)
 {
@@ -300,6 +329,8 @@ int main(void)
 	test_csv(m);
 	TEST("modern: likewise, in lines below the row that are cut in their middle")
 	test_modern(m);
+	TEST("shapes that are not lists of numbers are none")
+	test_hostile_shapes();
 	TEST("torch's layouts know no shapes of lists of tensors, as torch's tables do not")
 	test_as_torch();
 	TEST("by module: the innermost one, wherever in it the call was made")

@@ -22,23 +22,41 @@ static size_t lines_len(const char *text, size_t len, unsigned n)
 	return end > text ? (size_t)(end - text) - (end[-1] == '\n') : 0;
 }
 
-/* Of lists of numbers, nested as they like; it may come from a file that is anybody's. */
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Whether a character of lists of numbers may follow these two; text[-1] and [-2] are 0 at the beginning. */
+static bool may_follow(char c, char last, char before)
+{
+	if (is_digit(c))
+		return last && last != ']' && !(last == '0' && !is_digit(before));
+	switch (c) {
+	case '[':
+		return !last || last == '[' || last == ',';
+	case '-':
+		return last == '[' || last == ',';
+	case ']':
+		return last && last != ',' && last != '-';
+	case ',':
+		return last == ']' || is_digit(last);
+	}
+	return false;
+}
+
+/* Whether it is a list of numbers and lists, nested as they like, in JSON: it may come from a file that is anybody's.
+ */
 static bool are_dims(const char *text, size_t len)
 {
 	size_t depth = 0, i;
-	char last = 0;
 
-	for (i = 0; i < len; last = text[i++]) {
-		bool digit = text[i] >= '0' && text[i] <= '9';
-
-		if (digit ? last == ']' || !depth
-			  : !strchr("[],-", text[i]) || (text[i] == '[' && last && !strchr("[,", last)) ||
-				    (text[i] != '[' && !depth) || (text[i] == ',' && strchr("[,-", last)) ||
-				    (text[i] == ']' && strchr(",-", last)) || (text[i] == '-' && !strchr("[,", last)))
+	for (i = 0; i < len; i++) {
+		if (!may_follow(text[i], i ? text[i - 1] : 0, i > 1 ? text[i - 2] : 0) || (i && !depth))
 			return false;
 		depth += (text[i] == '[') - (text[i] == ']');
 	}
-	return !depth && last == ']';
+	return len && !depth;
 }
 
 bool snk_shows_shapes(const struct snk *s)
