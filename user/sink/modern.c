@@ -128,6 +128,12 @@ static const struct column {
 };
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
 
+/* No shapes, "[]", are not worth a line. */
+static int add_note(struct snk_grid *g, const char *text, size_t len)
+{
+	return len > strlen("[]") ? snk_grid_note(g, text, len) : 0;
+}
+
 static int add_row(struct snk_grid *g, const struct cell_of *c)
 {
 	const char *name, *detail;
@@ -145,7 +151,7 @@ static int add_row(struct snk_grid *g, const struct cell_of *c)
 		err = snk_grid_add(g, cell, strlen(cell));
 	}
 	detail = snk_detail(c->s->in->model, c->s->opts, c->r, &len);
-	return err ? err : snk_grid_note(g, detail, len);
+	return err ? err : add_note(g, detail, len);
 }
 
 /* Nothing was nested, so the column of self time says nothing: it is the first to give way. */
@@ -222,11 +228,11 @@ static int add_event(struct snk *s, struct snk_grid *g, const struct mxbpf_span 
 	}
 	if (!err && snk_shows_shapes(s)) {
 		text = snk_shapes(s->in->model, e->args_id, &len);
-		err = snk_grid_note(g, text, len);
+		err = add_note(g, text, len);
 	}
 	if (!err && snk_shows_stack(s)) {
 		text = snk_stack(s->in->model, s->opts, e->stack_id, &len);
-		err = snk_grid_note(g, text, len);
+		err = add_note(g, text, len);
 	}
 	return err;
 }
