@@ -16,7 +16,7 @@ same_tables() { # JSON
 		assert (events['mode'], stats['mode']) == ('events', 'stats')
 		assert events['loss']['attempted'] == events['loss']['stored'] > 1000, events['loss']
 		def rows(d):
-		    return {(table, r.get('name'), r['device'], r.get('pid')): r for table, t in d['tables'].items() for r in t}
+		    return {(table, r.get('name'), r['device'], r.get('pid'), str(r.get('stack'))): r for table, t in d['tables'].items() for r in t}
 		a, b = rows(events), rows(stats)
 		assert a.keys() == b.keys(), a.keys() ^ b.keys()
 		differ = [(a[k], b[k]) for k in a if a[k] != b[k]]
@@ -101,6 +101,61 @@ held() { # MXBPF_ARGS PROGRAM...
 	same_tables "$(out mxbpf)"
 }
 
+@test "PyTorch's Python stacks: each has the numbers that events give it" {
+	need_torch
+	held '--stats-check --py-stacks --by stack' "$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" threads --bare
+	same_tables "$(out mxbpf)"
+	jq -s -e '.[1].tables.operator | (map(.stack) | unique | length) > 20' "$(out mxbpf)"
+}
+
+@test "a launched program: all names are known, although it is gone when its rows are taken" {
+	need_torch
+	"$MXBPF" -q --stats --format json -- "$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" --tiny --steps 3 >"$(out mxbpf)"
+	sed -i '1,/^ready/d' "$(out mxbpf)"
+	jq -e '.mode == "stats" and .loss.attempted == .loss.stored and .loss.dropped == 0 and
+		([.tables.operator[].name] | any(. == "torch::autograd::AccumulateGrad") and all(startswith("[") | not))' "$(out mxbpf)"
+}
+
+@test "forked workers have rows of their own, those of events" {
+	need_mxnet
+	mkfifo "$BATS_TEST_TMPDIR/in"
+	start_bg forks bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "$PYTHON" "$REPO/tests/workload/mxnet_forks.py" --calls 50
+	local forks=$BG_PID
+	exec 9>"$BATS_TEST_TMPDIR/in"
+	wait_line "$(out forks)" '^ready' "$forks"
+	start_mxbpf -v --pid "$forks" --format json --stats-check
+	echo 2 >&9
+	wait_line "$(out forks)" '^workers'
+	timeout 20 bash -c 'until (($(grep -c "^following process" "$0") == 2)); do :; done' "$(err mxbpf)"
+	printf '\n0\n' >&9
+	wait_exit "$forks"
+	wait_exit "$MXBPF_PID"
+	python3 - "$(out mxbpf)" <<-'END'
+		import json, sys
+		events, stats = [json.loads(line) for line in open(sys.argv[1])]
+		assert events['tables'] == stats['tables']
+		seeds = [r for r in stats['tables']['MXNET_C_API'] if r['name'] == 'MXRandomSeed']
+		assert [r['count'] for r in seeds] == [50, 50] and len({r['pid'] for r in seeds}) == 2
+	END
+}
+
+@test "a pause is in no row" {
+	need_mxnet
+	start_workload --tiny
+	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check
+	wait_new_line "$(out workload)" '^step'
+	kill -s USR1 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" '^paused, ' "$MXBPF_PID"
+	wait_new_line "$(out workload)" '^step'
+	kill -s USR2 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" '^resumed, ' "$MXBPF_PID"
+	wait_new_line "$(out workload)" '^step'
+	kill -s INT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	same_tables "$(out mxbpf)"
+	jq -s -e '.[1] | .window.paused_ns > ([.tables[][] | .max_ns // 0] | max)' "$(out mxbpf)"
+}
+
 # The dumps of a toy that ends by itself, each with its own account; all that they say of counts, summed, in $(out sum).
 intervals() { # TOY_ARGS MXBPF_ARGS...
 	# shellcheck disable=SC2086 # words
@@ -129,6 +184,24 @@ intervals() { # TOY_ARGS MXBPF_ARGS...
 	same_counts "$(out toy)" <(tail -n 1 "$(out mxbpf)")
 	jq -s -e '(map(.loss.stored) | . == sort and .[0] < .[-1]) and (map(.tables["Device Storage"][0].allocs // 0) | . == sort) and
 		(map(.tables["Device Storage"][0].peak_bytes // 0) | . == sort)' "$(out mxbpf)"
+}
+
+@test "a recording is of tables alone: report prints them, export says that there are no events" {
+	start_toy 20 2
+	start_bg mxbpf "$MXBPF" record --stats --pid "$READY_PID" -o "$BATS_TEST_TMPDIR/r.mxd"
+	wait_line "$(err mxbpf)" '^attached'
+	kill -s USR1 "$READY_PID"
+	wait_exit "$BG_PID"
+	"$MXBPF" report --format json "$BATS_TEST_TMPDIR/r.mxd" >"$(out report)"
+	same_counts "$(out toy)" "$(out report)"
+	jq -e '.mode == "stats"' "$(out report)"
+	"$PYTHON" -m jsonschema -i "$(out report)" "$REPO/share/report.schema.json"
+	run --separate-stderr "$MXBPF" export "$BATS_TEST_TMPDIR/r.mxd"
+	expect_status 1
+	expect_re 'recorded with --stats: it holds tables, no events to export' "$stderr"
+	"$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" | grep '^mode  *added up in the kernel'
+	run "$MXBPF" report --layout mxnet "$BATS_TEST_TMPDIR/r.mxd"
+	[[ $output != *Concurrency* ]] # nobody counted them
 }
 
 @test "what is about events does not go with --stats" {
