@@ -15,7 +15,9 @@
 enum { DEVICE_CPU = 1 };
 
 /* Python's autograd Functions: Node -> Python object -> its type -> tp_name. */
-#define PYTHON_NODE    .alt_lib_glob = "libtorch_python.so*", .alt_vtable = "_ZTVN5torch8autograd6PyNodeE"
+#define PYTHON_NODE                                                                                                    \
+	.alt_lib_glob = "libtorch_python.so*", .alt_vtable = "_ZTVN5torch8autograd6PyNodeE",                           \
+	.alt_readers = {"_ZNK5torch8autograd6PyNode4nameB5cxx11Ev", "_ZNK5torch8autograd6PyNode4nameEv"}
 #define AT_PYTHON_NAME .nderef = 3, .off = {0x70, 8, 24}
 
 /* Numbers of nodes; the offsets are the build's own, see struct adp_seq. */

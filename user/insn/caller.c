@@ -178,7 +178,7 @@ static int walk(const uint8_t *code, size_t size, size_t call, const struct call
 	for (size_t at = 0; at < size; at += insn.length) {
 		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code + at, size - at, &insn, ops)))
 			break;
-		if (at < call && at + insn.length > call)
+		if ((at < call && at + insn.length > call) || (at == call && insn.mnemonic != ZYDIS_MNEMONIC_CALL))
 			return -ENOENT;
 		if (at == call)
 			out->return_va = out->start_va + at + insn.length;

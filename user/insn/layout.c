@@ -180,3 +180,44 @@ int layout_node(struct elf *elf, const struct elf_sym *func, int32_t *number_off
 	*thread_off = (int32_t)l.off[!number];
 	return 0;
 }
+
+/* this is the second argument. What is loaded from it first and led on from is the field. */
+static bool find_chain(struct walk *w, const int32_t *known, unsigned n, int64_t *field)
+{
+	ZydisRegister self = ZYDIS_REGISTER_NONE, at = ZYDIS_REGISTER_NONE;
+	unsigned step = 0;
+	int64_t disp;
+
+	while (walk_next(w)) {
+		if (self == ZYDIS_REGISTER_NONE && w->insn.mnemonic == ZYDIS_MNEMONIC_MOV &&
+		    is_reg(&w->ops[1], ZYDIS_REGISTER_RSI)) {
+			self = w->ops[0].reg.value;
+		} else if (self != ZYDIS_REGISTER_NONE && is_load(w, self, &disp)) {
+			*field = disp;
+			at = w->ops[0].reg.value;
+			step = 0;
+		} else if (at != ZYDIS_REGISTER_NONE && is_load(w, at, &disp)) {
+			if (disp != known[step])
+				return false;
+			at = w->ops[0].reg.value;
+			if (++step == n)
+				return true;
+		}
+	}
+	return false;
+}
+
+int layout_chain(struct elf *elf, const struct elf_sym *func, const int32_t *known, unsigned n, int32_t *field_off,
+		 struct err *e)
+{
+	int64_t field = 0;
+	struct walk w;
+	int err = walk_begin(&w, elf, func, e);
+
+	if (!err && (!find_chain(&w, known, n, &field) || !is_field(field)))
+		err = err_set(e, ERR_TARGET, -EILSEQ, "it does not read its object in a way that is known");
+	free(w.code);
+	if (!err)
+		*field_off = (int32_t)field;
+	return err;
+}

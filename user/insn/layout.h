@@ -26,4 +26,11 @@ int layout_tls(struct elf *elf, const struct elf_sym *func, struct layout_tls *o
  */
 int layout_node(struct elf *elf, const struct elf_sym *func, int32_t *number_off, int32_t *thread_off, struct err *e);
 
+/*
+ * Of a method with a hidden result: the field of its object from where it loads on by n known offsets. 0, -EILSEQ; else
+ * -errno.
+ */
+int layout_chain(struct elf *elf, const struct elf_sym *func, const int32_t *known, unsigned n, int32_t *field_off,
+		 struct err *e);
+
 #endif

@@ -45,7 +45,7 @@ static struct plan_probe *largest(struct plan *plan, bool ends)
 	for (i = 0; i < plan->nprobes; i++) {
 		size_t n = spared(plan, &plan->probes[i], ends);
 
-		if (n > most) {
+		if (n && n >= most) { /* of equals the later one: the adapter names the more important ones first */
 			most = n;
 			best = &plan->probes[i];
 		}
@@ -67,7 +67,35 @@ static void give_up_ends(struct plan *plan, struct plan_probe *p)
 	p->nendless = p->nfuncs;
 }
 
-void plan_fit(struct plan *plan)
+static bool ends_pairs(const struct plan *plan, uint8_t cls)
+{
+	size_t n, i;
+	const struct plan_site *sites = sites_of(plan, &n);
+
+	for (i = 0; i < n; i++)
+		if (sites[i].row->action == MXBPF_ACT_CLOSE_PAIR && sites[i].row->cls == cls)
+			return true;
+	return false;
+}
+
+/* Spans that nothing ends would fill their threads' stacks. */
+static void drop_endless_pairs(struct plan *plan)
+{
+	size_t i;
+
+	for (i = 0; i < plan->nprobes; i++) {
+		struct plan_probe *p = &plan->probes[i];
+		const struct mxbpf_row *row = &p->row->row;
+
+		if (!p->wanted || p->reason[0] || row->action != MXBPF_ACT_OPEN || row->end != MXBPF_END_PAIR ||
+		    ends_pairs(plan, row->cls))
+			continue;
+		plan_refuse(p, "its spans would have no end: no probe is there for it");
+		plan_drop_sites(plan, p);
+	}
+}
+
+static void fit_backend(struct plan *plan)
 {
 	struct plan_probe *p;
 
@@ -84,4 +112,10 @@ void plan_fit(struct plan *plan)
 			    spared(plan, p, false), plan->opts.probes_max);
 		plan_drop_sites(plan, p);
 	}
+}
+
+void plan_fit(struct plan *plan)
+{
+	fit_backend(plan);
+	drop_endless_pairs(plan);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "adapter/adapter.h"
+#include "insn/layout.h"
 #include "plan/priv.h"
 
 /* Of a function that is longer, or whose symbol has no size, not all branches are known: no slide then. */
@@ -165,6 +166,21 @@ static int resolve_in_lib(struct tgt *t, struct plan *plan, struct plan_probe *p
 	return resolve(plan, p, elf);
 }
 
+/* Where objects named by alt_name keep what that begins with, by the code that reads their names; else as it is known.
+ */
+static bool fit_alt_name(const struct plan *plan, const struct plan_probe *p, struct elf *elf, struct mxbpf_row *row)
+{
+	struct elf_sym sym;
+	unsigned i;
+
+	for (i = 0; i < PROBE_SYMBOLS_MAX && p->row->alt_readers[i]; i++)
+		if (!elf_find_sym(elf, p->row->alt_readers[i], &sym, NULL) &&
+		    !layout_chain(elf, &sym, row->alt_name.off + 1, row->alt_name.nderef - 1u, &row->alt_name.off[0],
+				  NULL))
+			return true;
+	return plan->version;
+}
+
 /* What of a row depends on the process or the build. */
 static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p)
 {
@@ -175,12 +191,11 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 
 	*row = p->row->row;
 	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
-	if (p->row->any_build && !plan->version) {
+	if (p->row->any_build && !plan->version)
 		row->guard = (struct mxbpf_fetch){0};
-		lib = NULL;
-	}
 	/* An object points behind its vtable's two words of header. */
-	if (lib && !tgt_lib_elf(t, lib, &elf, NULL) && !elf_find_sym(elf, p->row->alt_vtable, &sym, NULL))
+	if (lib && !tgt_lib_elf(t, lib, &elf, NULL) && !elf_find_sym(elf, p->row->alt_vtable, &sym, NULL) &&
+	    fit_alt_name(plan, p, elf, row))
 		row->alt_object = sym.va + lib->load_bias + 16;
 }
 

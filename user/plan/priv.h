@@ -35,7 +35,7 @@ bool plan_hides(const struct adp *a, const char *name);
 /* Takes what was planned for a row out again. */
 void plan_drop_sites(struct plan *plan, const struct plan_probe *p);
 
-/* Gives up ends, then optional rows, until the plan is not larger than probes_max. */
+/* Gives up ends, then optional rows, until the plan is not larger than probes_max; then what lost its ends by that. */
 void plan_fit(struct plan *plan);
 
 /* Ends before entries: an entry without its end would open a span that nothing closes. */

@@ -48,11 +48,12 @@ struct adp_probe {
 	const char *lib_glob;	/* basename of its library; NULL: the runtime's */
 	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; guard and alt_name may, and
 			 * are left out of another build's row */
-	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
-	struct adp_family family;		/* instead of symbols */
-	const char *alt_lib_glob, *alt_vtable;	/* NAMED_OBJECT: objects of this vtable are named by row.alt_name */
-	const char *only;			/* calls of this name alone, by row.name; the span's is row.alt_name */
-	const char *span_name;			/* NAMED_COOKIE: the span's name. NAMED_OBJECT: before the class's */
+	const char *symbols[PROBE_SYMBOLS_MAX];	    /* alternatives, first that exists */
+	struct adp_family family;		    /* instead of symbols */
+	const char *alt_lib_glob, *alt_vtable;	    /* NAMED_OBJECT: objects of this vtable are named by row.alt_name */
+	const char *alt_readers[PROBE_SYMBOLS_MAX]; /* their methods that read the name as alt_name does */
+	const char *only;      /* calls of this name alone, by row.name; the span's is row.alt_name */
+	const char *span_name; /* NAMED_COOKIE: the span's name. NAMED_OBJECT: before the class's */
 	struct mxbpf_row row;
 };
 

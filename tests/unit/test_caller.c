@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is recognised by shape where symbols are missing, held against the real PyTorch, which has them. */
+#include "insn/caller.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "elf/names.h"
+#include "unit.h"
+
+#define STEP_CALLBACKS "_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE"
+
+static const struct caller_shape boxed = {0, {0, 1, 0, 2}}, node = {1, {1, 2}};
+
+struct seen {
+	struct elf *elf;
+	unsigned calls, failed, wrong_start, operators, shaped_operators, boxed, not_boxed, nodes, not_nodes;
+};
+
+static bool begins(const char *name, const char *with)
+{
+	return !strncmp(name, with, strlen(with));
+}
+
+/* Those two are no clones of callBoxed, but call it in line with what they were given. */
+static bool is_boxed(const char *name)
+{
+	return begins(name, "_ZNK3c1010Dispatcher9callBoxedE") || strstr(name, "functionalizeFallback") ||
+	       strstr(name, "general_trace_function");
+}
+
+static int on_call(void *ctx, uint64_t va)
+{
+	struct seen *s = ctx;
+	struct caller c, n;
+	char name[4096];
+
+	s->calls++;
+	if (caller_find(s->elf, va, &boxed, &c) || caller_find(s->elf, va, &node, &n)) {
+		s->failed++;
+		return 0;
+	}
+	if (elf_func_name(s->elf, c.start_va, name, sizeof(name)) < 0 || c.return_va != va + 5)
+		s->wrong_start++;
+	if (begins(name, "_ZN2at4_ops")) {
+		s->operators++;
+		s->shaped_operators += c.shaped || n.shaped;
+	}
+	s->boxed += is_boxed(name) && c.shaped;
+	s->not_boxed += is_boxed(name) != c.shaped;
+	s->nodes += begins(name, "_ZN5torch8autograd4NodeclE") && n.shaped;
+	s->not_nodes += begins(name, "_ZN5torch8autograd4NodeclE") != n.shaped;
+	return 0;
+}
+
+static struct elf *open_lib(const char *path)
+{
+	struct elf *elf = NULL;
+	struct err e = {0};
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+	if (fd < 0 || elf_open(fd, &elf, &e))
+		elf = NULL;
+	if (fd >= 0)
+		close(fd);
+	return elf;
+}
+
+/* What other shapes than the true ones find. */
+static int on_call_other(void *ctx, uint64_t va)
+{
+	static const struct caller_shape others[] = {
+		{1, {0, 1, 0, 2}}, {0, {0, 2, 0, 1}}, {0, {1, 2, 3, 4}}, {0, {2, 1}}, {1, {2, 1}}};
+	struct seen *s = ctx;
+	struct caller c;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		s->boxed += !caller_find(s->elf, va, &others[i], &c) && c.shaped;
+	return 0;
+}
+
+int main(void)
+{
+	struct elf *elf = open_lib(getenv("MXBPF_TEST_LIBTORCH"));
+	struct seen s = {.elf = elf}, other = {.elf = elf};
+	struct caller c;
+
+	if (!elf) {
+		TEST("PyTorch: callers # SKIP MXBPF_TEST_LIBTORCH is not set") CHECK(1);
+		UNIT_MAIN_END;
+	}
+	TEST("in PyTorch's own library, functions are told by what they call and hand on, without their names")
+	{
+		CHECK(!elf_each_call(elf, STEP_CALLBACKS, on_call, &s));
+		CHECK(s.calls == 3153 && !s.failed && !s.wrong_start);
+		CHECK(s.operators == 3101 && !s.shaped_operators);
+		CHECK(s.boxed == 15 && !s.not_boxed);
+		CHECK(s.nodes == 1 && !s.not_nodes);
+	}
+
+	TEST("another shape finds nothing")
+	{
+		CHECK(!elf_each_call(elf, STEP_CALLBACKS, on_call_other, &other));
+		CHECK(!other.boxed);
+	}
+
+	TEST("what is no call at the start of an instruction is none")
+	{
+		struct elf_sym sym;
+
+		CHECK(!elf_find_sym(elf, "_ZN2at4_ops2mm4callERKNS_6TensorES4_", &sym, NULL));
+		CHECK(caller_find(elf, sym.va, NULL, &c) == -ENOENT);
+		CHECK(caller_find(elf, sym.va + 1, NULL, &c) == -ENOENT);
+		CHECK(caller_find(elf, 1, NULL, &c) == -ENOENT);
+		CHECK(elf_each_call(elf, "no such function", on_call, &s) == -ENOENT);
+	}
+	elf_close(elf);
+	UNIT_MAIN_END;
+}
