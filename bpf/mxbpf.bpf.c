@@ -6,6 +6,7 @@
  */
 #include "common.bpf.h"
 #include "name.bpf.h"
+#include "iter.bpf.h"
 #include "span.bpf.c"
 #include "cut.bpf.c"
 #include "mem.bpf.c"
@@ -16,12 +17,16 @@ static __always_inline int on_probe(struct pt_regs *ctx, __u32 k)
 	const volatile struct mxbpf_row *row = &cfg_rows[k];
 	struct mxbpf_thread *t;
 
-	if (!active_since_ns)
+	if (!active_since_ns && !row->mark[0])
 		return 0;
 	t = thread_get();
 	if (!t)
 		return 0;
 	t->counts[MXBPF_COUNT_HITS]++;
+	if (row->mark[0] && iteration_marked(ctx, t, row))
+		iteration_end(t, bpf_ktime_get_ns());
+	if (row->mark[0] && !active_since_ns)
+		return 0;
 	if (t->depth && t->frames[0].start_ns < active_since_ns)
 		frames_forget(t);
 	if (row->only_id && name_of(ctx, t, row) != row->only_id)

@@ -88,6 +88,8 @@ enum mxbpf_detail {
 	MXBPF_DETAIL_SEQ = 1 << 2,   /* seq and origin */
 };
 
+#define MXBPF_MARK_BYTES 16
+
 struct mxbpf_row {
 	__u8 action; /* enum mxbpf_action */
 	__u8 end;    /* enum mxbpf_end */
@@ -114,8 +116,9 @@ struct mxbpf_row {
 	__u8 hides;		     /* calls named by cfg_hidden have no effect */
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
+	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 216);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 232);
 
 /* A NAMED_OBJECT id: the vtable's address with the static bit and this one; the row's tag above the address. */
 #define MXBPF_NAME_OBJECT_BIT (1ull << 62)
@@ -147,6 +150,22 @@ struct mxbpf_cut_check {
 	__u64 fallen_ns; /* set by user space: from then on its frames end as with MXBPF_END_NEXT. 0: it holds */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_cut_check) == 48);
+
+/* --iterations. Fields of 64 and 32 bits, as both sides change them atomically. */
+struct mxbpf_sampling {
+	__u64 iterations;     /* that have ended */
+	__u64 sampled;	      /* of these, those that lay in a window */
+	__u64 opened, closed; /* windows */
+	__u64 opened_at;      /* `iterations` when the last one was */
+	__u64 window_ns;      /* sum of the closed ones */
+	__u64 wake_at;	      /* user space: wake me at this many `iterations` */
+	__u32 each;	      /* user space: iterations of a window */
+	__u32 left;	      /* that the open window still takes */
+	__u32 on;	      /* user space: whether iterations count */
+	__u32 armed;	      /* user space: all is attached, the next end of an iteration opens a window */
+	__u32 tgid;	      /* whose iterations; 0: none has ended one */
+	__u32 pad;
+};
 
 struct mxbpf_name_key {
 	__u64 id;

@@ -133,10 +133,101 @@ counts() { # TABLE JSON [FILTER]
 		--probes api --ops mm
 		--ops ,mm
 		--api some
+		--iterations 5
+		--iterations 5/5
+		--iterations 0/5
+		--iterations 5/x
 	END
 	need_torch
 	start_torch --tiny
 	run "$MXBPF" --pid "$WORKLOAD_PID" --api work -d 1s
 	expect_status 2
 	expect_re 'PyTorch has none' "$output"
+}
+
+# The JSON that stands behind what a command wrote.
+behind() { sed -n '/^{$/,$p' "$1"; }
+
+@test "--iterations: a job of PyTorch computes what it does unwatched, and each of its iterations is counted" {
+	need_torch
+	local job=("$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" --tiny --steps 400 --print-result)
+	"${job[@]}" >plain
+	"$MXBPF" --iterations 2/12 --format json -- "${job[@]}" >watched
+	diff <(grep '^result' plain) <(grep '^result' watched)
+	behind watched >json
+	"$PYTHON" -m jsonschema -i json "$REPO/share/report.schema.json"
+	# Whole iterations: two convolutions each, one step of the optimizer. The last window may have ended with the job.
+	jq -e '.window.iterations == 400 and .window.sampled_iterations >= 2 and .window.sampled_iterations < 200 and
+		.loss.dropped == 0 and (.window.sampled_iterations as $n | [.tables.operator[] | {(.name): .count}] | add |
+		(."aten::conv2d" | . >= 2 * $n and . <= 2 * $n + 2) and (."Optimizer.step#SGD.step" | . >= $n and . <= $n + 1))' json
+}
+
+@test "--iterations: one of MXNet as well, with either kind of probes of its C API; gaps are in no duration" {
+	need_mxnet
+	local job=("$PYTHON" "$REPO/tests/workload/mxnet_train.py" --tiny --steps 400 --print-result) api
+	"${job[@]}" >plain
+	for api in all work; do
+		"$MXBPF" --iterations 3/12 --api "$api" --format json -- "${job[@]}" >watched
+		diff <(grep '^result' plain) <(grep '^result' watched)
+		behind watched >json
+		jq -e '.window.iterations == 400 and .window.sampled_iterations >= 3 and .loss.dropped == 0 and
+			(.window.sampled_iterations as $n | [.tables.MXNET_C_API[] | {(.name): .count}] | add |
+			.MXAutogradBackwardEx | . >= $n and . <= $n + 1) and .window.paused_ns > .window.duration_ns' json
+	done
+}
+
+# Probes in all processes that a process holds.
+probes_of() { cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '$1 == "uprobe_cnt:" {n += $2} END {print n + 0}'; }
+
+@test "--iterations: in between, one probe is left, which is hit once an iteration" {
+	need_mxnet
+	start_workload --tiny
+	start_mxbpf --pid "$WORKLOAD_PID" --iterations 1/1000000 -v
+	wait_line "$(err mxbpf)" 'all but one detached in ' "$MXBPF_PID"
+	# Of the two ends of iterations that MXNet has one is hit; the third is its loader's.
+	[[ $(probes_of "$MXBPF_PID") -le 3 ]]
+	wait_new_line "$(out workload)" '^step'
+	wait_new_line "$(out workload)" '^step'
+	kill -s INT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	local hits iterations
+	hits=$(sed -nE 's/^events .* from ([0-9,]+) probe hits/\1/p' "$(out mxbpf)" | tr -d ,)
+	iterations=$(sed -nE 's/^sampled +1 of ([0-9,]+) iterations.*/\1/p' "$(out mxbpf)" | tr -d ,)
+	((iterations > 20 && hits > iterations && hits < iterations + 1000))
+}
+
+@test "--iterations: a pause closes a window, and sampling goes on behind it; every format says how many were seen" {
+	need_torch
+	start_torch --tiny
+	start_mxbpf record --pid "$WORKLOAD_PID" --iterations 2/10 -v -o r.mxd
+	wait_line "$(err mxbpf)" 'all but one detached in ' "$MXBPF_PID"
+	kill -s USR1 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" '^paused, ' "$MXBPF_PID"
+	kill -s USR2 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" '^resumed, ' "$MXBPF_PID"
+	wait_new_line "$(err mxbpf)" 'all but one detached in '
+	wait_new_line "$(err mxbpf)" 'all but one detached in '
+	kill -s INT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	local n
+	n=$("$MXBPF" report r.mxd --format json | jq '.window | select(.iterations > .sampled_iterations and
+		.paused_ns > .duration_ns) | .sampled_iterations')
+	((n >= 6))
+	expect_re "^sampled  $n of [0-9,]+ iterations" "$("$MXBPF" report r.mxd)"
+	expect_re "^# sampled  $n of [0-9,]+ iterations" "$("$MXBPF" report r.mxd --layout torch)"
+	expect_re "^\"window\",\"sampled_iterations\",,$n," "$("$MXBPF" report r.mxd --format csv)"
+	"$MXBPF" export r.mxd -q -f chrome | jq -e --argjson n "$n" '[.. | .sampled_iterations? // empty] == [$n]'
+}
+
+@test "--iterations of a job that has none says so, and what one would be" {
+	need_torch
+	start_ready forward "$PYTHON_TORCH" -c 'import os, torch
+a = torch.ones(4, 4)
+print("ready", os.getpid(), flush=True)
+while True:
+    a @ a' >/dev/null
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" --iterations 1/10 -d 11s
+	expect_status 5
+	expect_re 'no iteration has ended in 10 s.* the step\(\) of an optimizer' "$stderr"
+	expect_re 'nothing was seen: 0 iterations ended in 11\.. s' "$stderr"
 }

@@ -144,6 +144,21 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE},
 			.details = MXBPF_DETAIL_STACK},
 	},
+	/* What there is once in each iteration: of Gluon, of Module and Executor. */
+	{
+		.name = "iteration.autograd",
+		.group = PROBE_ITER,
+		.optional = true,
+		.symbols = {"MXAutogradBackwardEx"},
+		.iteration = "*",
+	},
+	{
+		.name = "iteration.executor",
+		.group = PROBE_ITER,
+		.optional = true,
+		.symbols = {"MXExecutorBackwardEx"},
+		.iteration = "*",
+	},
 	/* Push(engine, Opr *, ...): the operation that operator.start will carry as OprBlock.opr. */
 	{
 		.name = "operator.push",
@@ -182,4 +197,5 @@ const struct adp adapter_mxnet = {
 			[MXBPF_CLASS_OPERATOR] = "operator",
 			[MXBPF_CLASS_WAIT] = "Engine wait"},
 	.mem_title = "Device Storage",
+	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",
 };

@@ -37,6 +37,7 @@ struct variant {
 struct att_link {
 	pid_t tgid;
 	int fd;
+	bool marks; /* of ends of iterations */
 };
 
 struct att {
@@ -45,6 +46,8 @@ struct att {
 	struct variant variants[MXBPF_ROWS_MAX];
 	unsigned nvariants;
 	struct buf links; /* of struct att_link */
+	bool less;	  /* but for ends of iterations nothing is attached now */
+	struct ring_buffer *marks;
 	struct bpf_link *exit_link, *exec_link;
 	struct mxbpf_thread *threads; /* the map, shared with the kernel */
 	size_t threads_bytes;
@@ -204,6 +207,19 @@ static void choose_details(struct att *a, const struct att_opts *o)
 	bpf_map__set_max_entries(a->skel->maps.stacks, MXBPF_STACKS_MAX);
 }
 
+static int on_mark(void *ctx, void *data, size_t size)
+{
+	return 0;
+}
+
+static int open_marks(struct att *a, unsigned iterations)
+{
+	a->skel->bss->sampling.each = iterations;
+	a->less = true;
+	a->marks = ring_buffer__new(bpf_map__fd(a->skel->maps.marks), on_mark, NULL, NULL);
+	return a->marks ? 0 : -errno;
+}
+
 int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct att **out, struct err *e)
 {
 	struct att *a = calloc(1, sizeof(*a));
@@ -246,6 +262,8 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		err = fill_names(a, p);
 	if (!err)
 		err = fill_callers(a, p);
+	if (!err && o->iterations)
+		err = open_marks(a, o->iterations);
 	if (err) {
 		err = backend_load_failed(err, e);
 		goto fail;
@@ -301,25 +319,28 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 	}
 	made = a->backend->attach(bpf_program__fd(v->prog), lib->open_path, offs, cookies, n, tgid, fds);
 	for (k = 0; k < made; k++)
-		links[k] = (struct att_link){tgid, fds[k]};
+		links[k] = (struct att_link){tgid, fds[k], v->row->mark[0]};
 	a->links.len -= (n - (made > 0 ? (size_t)made : 0)) * sizeof(*links); /* there may be fewer than sites */
 	free(fds);
 	return made < 0 ? attach_failed(made, lib, n, tgid, e) : 1;
 }
 
-static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
+static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool marks, bool rest, struct err *e)
 {
+	const struct plan_site *sites;
 	size_t n;
 	uint64_t *offs;
 	bool *done;
 	unsigned i;
 	int ret = 0;
 
-	sites_of(p, &n);
+	sites = sites_of(p, &n);
 	offs = calloc(2 * n + 1, sizeof(*offs));
 	done = calloc(n + 1, sizeof(*done));
 	if (!offs || !done)
 		ret = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	for (i = 0; !ret && i < n; i++)
+		done[i] = sites[i].row->mark[0] ? !marks : !rest;
 	for (i = 0; ret >= 0 && i < a->nvariants; i++) {
 		do
 			ret = attach_link(a, &a->variants[i], p, done, offs, tgid, e);
@@ -350,7 +371,7 @@ static int attach_target(struct att *a, const struct plan *p, pid_t tgid, const 
 		a->exec_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exec, "sched_process_exec");
 	if (bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &key, target, BPF_ANY))
 		return err_set(e, ERR_RUNTIME, -errno, "more than %d processes", MXBPF_TARGETS_MAX);
-	err = attach_sites(a, p, tgid, e);
+	err = attach_sites(a, p, tgid, true, !a->less, e);
 	if (err)
 		att_leave(a, tgid, true);
 	return err;
@@ -379,15 +400,16 @@ bool att_has(const struct att *a, pid_t tgid)
 	return !bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.targets), &key, &target);
 }
 
-/* Takes the links of a process, of all with 0, off the list. */
-static struct buf take_links(struct att *a, pid_t tgid)
+/* Takes the links of a process, of all with 0, off the list; without `marks` not those of ends of iterations. */
+static struct buf take_links(struct att *a, pid_t tgid, bool marks)
 {
 	size_t i, kept = 0, n = buf_count(&a->links, struct att_link);
 	struct att_link *links = (struct att_link *)a->links.data;
 	struct buf fds = {0};
 
 	for (i = 0; i < n; i++)
-		if ((tgid && links[i].tgid != tgid) || buf_put(&fds, &links[i].fd, sizeof(links[i].fd)))
+		if ((tgid && links[i].tgid != tgid) || (links[i].marks && !marks) ||
+		    buf_put(&fds, &links[i].fd, sizeof(links[i].fd)))
 			links[kept++] = links[i];
 	a->links.len = kept * sizeof(*links);
 	return fds;
@@ -395,7 +417,7 @@ static struct buf take_links(struct att *a, pid_t tgid)
 
 void att_leave(struct att *a, pid_t tgid, bool wait)
 {
-	struct buf fds = take_links(a, tgid);
+	struct buf fds = take_links(a, tgid, true);
 	__u32 key = (__u32)tgid;
 
 	bpf_map_delete_elem(bpf_map__fd(a->skel->maps.targets), &key);
@@ -413,13 +435,75 @@ void att_activate(struct att *a, bool on)
 			 __ATOMIC_SEQ_CST);
 }
 
+int att_more(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
+{
+	a->less = false;
+	return attach_sites(a, p, tgid, false, true, e);
+}
+
+void att_less(struct att *a)
+{
+	struct buf fds = take_links(a, 0, false);
+
+	a->less = true;
+	backend_close(&fds, true);
+}
+
+void att_sample(struct att *a, bool on, bool arm, uint64_t wake_at)
+{
+	volatile struct mxbpf_sampling *s = &a->skel->bss->sampling;
+	uint64_t since = a->skel->bss->active_since_ns, none = 0;
+	struct timespec now;
+
+	s->wake_at = wake_at;
+	s->on = on;
+	s->armed = arm;
+	if (on || !since ||
+	    !__atomic_compare_exchange_n(&a->skel->bss->active_since_ns, &since, none, false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_SEQ_CST))
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	a->skel->bss->activation++;
+	__atomic_fetch_add(&s->window_ns, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - since,
+			   __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&s->closed, 1, __ATOMIC_SEQ_CST);
+}
+
+struct mxbpf_sampling att_sampling(const struct att *a)
+{
+	const volatile struct mxbpf_sampling *s = &a->skel->bss->sampling;
+	struct mxbpf_sampling copy;
+	struct timespec now;
+	uint64_t since;
+
+	do { /* a window that closes now is neither open nor in the sum for a moment */
+		copy = *s;
+		since = __atomic_load_n(&a->skel->bss->active_since_ns, __ATOMIC_SEQ_CST);
+	} while (copy.opened != copy.closed + !!since || copy.closed != s->closed);
+	if (since) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		copy.window_ns += (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - since;
+	}
+	return copy;
+}
+
+int att_marks_fd(const struct att *a)
+{
+	return a->marks ? ring_buffer__epoll_fd(a->marks) : -1;
+}
+
+void att_marks_take(struct att *a)
+{
+	ring_buffer__consume(a->marks);
+}
+
 void att_detach(struct att *a)
 {
 	struct buf fds;
 
 	if (a->skel && a->skel->bss)
 		att_activate(a, false);
-	fds = take_links(a, 0);
+	fds = take_links(a, 0, true);
 	backend_close(&fds, true);
 	bpf_link__destroy(a->exit_link);
 	bpf_link__destroy(a->exec_link);
@@ -433,6 +517,7 @@ void att_free(struct att *a)
 	att_detach(a);
 	if (a->threads)
 		munmap(a->threads, a->threads_bytes);
+	ring_buffer__free(a->marks);
 	stats_close(&a->stats);
 	if (a->cut_checks)
 		munmap(a->cut_checks, CUT_CHECKS_BYTES);

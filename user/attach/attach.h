@@ -21,6 +21,7 @@ struct att_opts {
 	const struct mxbpf_python *python; /* with MXBPF_DETAIL_STACK */
 	enum mxbpf_stats stats;
 	uint32_t stats_rows; /* 0: MXBPF_STATS_ROWS_MAX */
+	unsigned iterations; /* of a window that opens and closes with iterations; 0: it does not */
 	bool verbose;	     /* libbpf's own messages on stderr */
 };
 
@@ -67,6 +68,19 @@ bool att_has(const struct att *a, pid_t tgid);
 void att_leave(struct att *a, pid_t tgid, bool wait);
 /* Off and on again: what was open before is unmatched, and no end that comes after closes it. */
 void att_activate(struct att *a, bool on);
+/*
+ * With att_opts.iterations, att_attach() attaches only what tells the end of one, and instead of att_activate():
+ * att_more attaches the rest to one process, att_less detaches the rest from all. att_sample says whether iterations
+ * count, which closes an open window when it ends, and wakes whoever polls att_marks_fd() at that many of them, and
+ * whenever a window has closed; arm: the next end opens one.
+ */
+int att_more(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
+void att_less(struct att *a);
+void att_sample(struct att *a, bool on, bool arm, uint64_t wake_at);
+/* As of one moment, the open window's time in window_ns. */
+struct mxbpf_sampling att_sampling(const struct att *a);
+int att_marks_fd(const struct att *a); /* borrowed */
+void att_marks_take(struct att *a);
 /* Removes every probe; events already in the ring stay readable. Safe to call twice. */
 void att_detach(struct att *a);
 void att_free(struct att *a); /* detaches; NULL is legal */

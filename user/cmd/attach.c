@@ -25,7 +25,14 @@ static int nothing_seen(const struct live *l)
 {
 	double s = (double)l->session.duration_ns / 1e9;
 
-	if (l->session.hits)
+	if (l->o->iterations)
+		cmd_warn("attached to process %u, but nothing was seen: %llu iterations ended in %.1f s, %llu of them "
+			 "were "
+			 "sampled; what ends one is %s",
+			 l->session.pid, (unsigned long long)l->session.iterations,
+			 s + (double)l->session.paused_ns / 1e9, (unsigned long long)l->session.sampled_iterations,
+			 l->plan.adp->iteration_title);
+	else if (l->session.hits)
 		cmd_warn("attached to process %u, but nothing was seen: no call began and ended in %.1f s",
 			 l->session.pid, s);
 	else

@@ -39,6 +39,8 @@ struct cmd_opts {
 	const char *layout;   /* --layout: of word_layout() */
 	unsigned probes;      /* --probes: mask of enum probe_group */
 	const char *api;      /* --api: of word_api(); NULL: all */
+	unsigned iterations;  /* --iterations: of a window; 0: no windows */
+	unsigned period;      /* of which one window is */
 	const char *ops;      /* --ops: patterns; NULL: all operators */
 	unsigned details;     /* mask of enum mxbpf_detail */
 	int sort;	      /* --sort: enum snk_sort */

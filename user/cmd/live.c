@@ -87,12 +87,14 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	/* Why there is none is said when it is needed. */
 	const struct att_backend *backend = att_pick(o->backend, NULL);
 
-	*l = (struct live){
-		.o = o,
-		.recording = recording,
-		.signals = -1,
-		.want = {.groups = o->probes, .ops = o->ops, .probes_max = backend ? backend->probes_max : 0},
-		.lock = PTHREAD_MUTEX_INITIALIZER};
+	*l = (struct live){.o = o,
+			   .recording = recording,
+			   .signals = -1,
+			   .want = {.groups = o->probes,
+				    .ops = o->ops,
+				    .iterations = o->iterations,
+				    .probes_max = backend ? backend->probes_max : 0},
+			   .lock = PTHREAD_MUTEX_INITIALIZER};
 	l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
 	if (o->api && !strcmp(o->api, "work"))
 		l->want.groups = (l->want.groups & ~PROBE_API) | PROBE_WORK;
@@ -173,11 +175,14 @@ bool live_interrupted(struct live *l, uint64_t until_ns)
 	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
 	struct pollfd fds[] = {{.fd = l->signals, .events = POLLIN},
 			       {.fd = l->launch.pid ? l->launch.pidfd : tgt_pidfd(l->target), .events = POLLIN},
-			       {.fd = live_sight_fd(l), .events = POLLIN}};
+			       {.fd = live_sight_fd(l), .events = POLLIN},
+			       {.fd = live_marks_fd(l), .events = POLLIN}};
 	struct signalfd_siginfo taken; /* else it stays pending, and would count as the second Ctrl-C */
 
-	if (poll(fds, 3, ms) <= 0)
+	if (poll(fds, 4, ms) <= 0)
 		return false;
+	if (fds[3].revents)
+		live_iterations(l);
 	if (fds[2].revents)
 		live_sight(l);
 	if (fds[0].revents && read(l->signals, &taken, sizeof(taken)) == sizeof(taken) &&
@@ -195,6 +200,17 @@ static void mark_start(struct live *l)
 	l->session.start_unix_ns = live_now_ns(CLOCK_REALTIME);
 }
 
+/* Probes that are in a process now. */
+static unsigned probes_attached(const struct live *l)
+{
+	size_t n = buf_count(&l->plan.sites, struct plan_site), i;
+	unsigned marks = 0;
+
+	for (i = 0; i < n; i++)
+		marks += !!buf_at(&l->plan.sites, struct plan_site, i)->row->mark[0];
+	return l->o->iterations ? marks : (unsigned)n;
+}
+
 int live_start(struct live *l, struct err *e)
 {
 	struct att_opts ao = {.backend = l->o->backend,
@@ -204,6 +220,7 @@ int live_start(struct live *l, struct err *e)
 				       : l->o->stats_check ? MXBPF_STATS_CHECK
 							   : MXBPF_STATS_OFF,
 			      .python = live_python(l),
+			      .iterations = l->o->iterations,
 			      .verbose = l->o->verbose};
 	uint64_t until = live_now_ns(CLOCK_MONOTONIC) + l->o->delay_ns;
 	pid_t pid = tgt_pid(l->target);
@@ -223,11 +240,13 @@ int live_start(struct live *l, struct err *e)
 	mark_start(l);
 	if (open_writer(l, e)) /* as late as possible: it replaces what bears the name */
 		return e->code;
-	att_activate(l->att, true);
+	if (l->o->iterations)
+		live_iterations_start(l);
+	else
+		att_activate(l->att, true);
 	live_go_on(l);
 	if (!l->o->quiet)
-		fprintf(stderr, "attached: %u probes in %llu ms; Ctrl-C ends\n",
-			(unsigned int)buf_count(&l->plan.sites, struct plan_site),
+		fprintf(stderr, "attached: %u probes in %llu ms; Ctrl-C ends\n", probes_attached(l),
 			(unsigned long long)((live_now_ns(CLOCK_MONOTONIC) - l->prepared_mono_ns) / NS_PER_MS));
 	return 0;
 }
@@ -273,6 +292,7 @@ void live_wait(struct live *l)
 			if (show)
 				progress(l, window, &events);
 			live_sweep(l);
+			live_iterations_warn(l);
 			att_check_cuts(l->att, &l->plan, on_fallen_cut, l);
 			next = now + NS_PER_S;
 		}
@@ -315,13 +335,19 @@ static void on_left_span(void *ctx, const struct mxbpf_span *s)
 int live_stop(struct live *l, struct err *e)
 {
 	struct mdl_session *s = &l->session;
+	bool on = !l->paused_at_ns; /* else what is open was left open before */
 	uint64_t began;
 	unsigned left;
 
 	arm_abort();
+	if (l->o->iterations) {
+		on = l->sampling && att_sampling(l->att).opened > att_sampling(l->att).closed;
+		att_sample(l->att, false, false, 0);
+	}
 	att_activate(l->att, false);
 	live_close_pause(l);
 	s->duration_ns = live_window_ns(l);
+	live_iterations_account(l, s);
 	began = live_now_ns(CLOCK_MONOTONIC);
 	live_follow_free(l);
 	att_detach(l->att);
@@ -336,7 +362,7 @@ int live_stop(struct live *l, struct err *e)
 	s->loss.stored = l->o->stats ? l->folded : ring_received(l->ring);
 	s->loss.unreadable += live_stacks_lost(l);
 	att_check_cuts(l->att, &l->plan, on_fallen_cut, l);
-	left = att_left_spans(l->att, frame_left, on_left_span, l);
+	left = on ? att_left_spans(l->att, frame_left, on_left_span, l) : 0;
 	s->loss.attempted += left;
 	s->loss.stored += left;
 	s->open_spans = att_open_spans(l->att) - left;

@@ -22,7 +22,7 @@
 
 /* Where a dump ended, counted from the start of the session. */
 struct live_mark {
-	uint64_t window_ns, paused_ns, hits, left_out;
+	uint64_t window_ns, paused_ns, hits, left_out, iterations, sampled_iterations;
 	struct mxbpf_loss loss;
 };
 
@@ -58,6 +58,11 @@ struct live {
 	uint64_t paused_at_ns;	   /* when the present pause began; 0: none */
 	uint64_t prepared_mono_ns; /* when the session began, for --verbose */
 
+	/* --iterations */
+	bool sampling;	  /* all is attached */
+	bool warned;	  /* that there are none */
+	uint64_t windows; /* that have closed and were dealt with */
+
 	/* --stats */
 	struct mdl *beside; /* --stats-check: of what the kernel added up, the model being of events; else NULL */
 	struct buf going;   /* without --reset: accounts of devices as they stand, not in the model yet */
@@ -85,8 +90,9 @@ int live_await(struct live *l, struct err *e);
 int live_follow(struct live *l, struct err *e);
 void live_go_on(struct live *l);
 void live_sight(struct live *l);
-void live_sweep(struct live *l);	 /* takes away what is left of processes that have ended; now and then */
-int live_sight_fd(const struct live *l); /* -1: none */
+void live_sweep(struct live *l);	      /* takes away what is left of processes that have ended; now and then */
+int live_sight_fd(const struct live *l);      /* -1: none */
+int live_more(struct live *l, struct err *e); /* att_more() to all of them */
 void live_follow_free(struct live *l);
 
 /* live_pause.c: time since the start, without pauses. */
@@ -94,6 +100,18 @@ uint64_t live_window_ns(const struct live *l);
 /* Pauses or goes on if the signal says so; false: it says something else. */
 bool live_pause_signal(struct live *l, int sig);
 void live_close_pause(struct live *l);
+
+/*
+ * live_iterations.c, for --iterations. live_iterations: reads what was told at live_marks_fd() (-1: none), attaches and
+ * detaches. live_iterations_account: of a session whose duration is the time since the start without pauses, makes that
+ * of its windows.
+ */
+int live_marks_fd(const struct live *l);
+void live_iterations_start(struct live *l);
+void live_iterations(struct live *l);
+void live_iterations_pause(struct live *l, bool pause);
+void live_iterations_account(const struct live *l, struct mdl_session *s);
+void live_iterations_warn(struct live *l);
 
 /* live_dump.c: the tables as they stand on stdout. An exit code. Not in a signal handler, not on the ring's threads. */
 int live_dump(struct live *l);

@@ -19,6 +19,7 @@ static struct mdl_session session_now(const struct live *l)
 	if (s.duration_ns) /* the window has ended, and this is what live_stop() found */
 		return s;
 	s.duration_ns = live_window_ns(l);
+	live_iterations_account(l, &s);
 	att_counts(l->att, &s.loss, &s.hits);
 	s.open_spans = att_open_spans(l->att);
 	s.loss.stored = l->folded + l->ngoing;
@@ -35,6 +36,8 @@ static void subtract(struct mdl_session *s, const struct live_mark *m)
 	s->paused_ns -= m->paused_ns;
 	s->hits -= m->hits;
 	s->left_out -= m->left_out;
+	s->iterations -= m->iterations;
+	s->sampled_iterations -= m->sampled_iterations;
 	s->loss.attempted -= m->loss.attempted;
 	s->loss.stored -= m->loss.stored;
 	s->loss.dropped -= m->loss.dropped;
@@ -88,7 +91,8 @@ int live_dump(struct live *l)
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		return cmd_fail(&e);
 	}
-	now = (struct live_mark){s.duration_ns, s.paused_ns, s.hits, s.left_out, s.loss};
+	now = (struct live_mark){s.duration_ns, s.paused_ns,	      s.hits, s.left_out,
+				 s.iterations,	s.sampled_iterations, s.loss};
 	if (l->o->reset) {
 		subtract(&s, &l->mark);
 		l->mark = now;

@@ -342,6 +342,23 @@ int live_follow(struct live *l, struct err *e)
 	return follow_children(l, l->launch.pid ? l->launch.pid : tgid);
 }
 
+int live_more(struct live *l, struct err *e)
+{
+	pid_t tgid = tgt_pid(l->target);
+	struct hash_entry *h;
+	struct err other;
+	size_t pos = 0;
+
+	if (att_more(l->att, &l->plan, tgid, e))
+		return e->code;
+	while (l->follow && (h = hash_next(&l->follow->plans, &pos))) {
+		other = (struct err){0};
+		if (h->a != (uint64_t)tgid && att_more(l->att, (struct plan *)(uintptr_t)h->val, (pid_t)h->a, &other))
+			give_up(l, (uint32_t)h->a, &other);
+	}
+	return 0;
+}
+
 void live_go_on(struct live *l)
 {
 	if (!l->follow)

@@ -37,12 +37,18 @@ bool live_pause_signal(struct live *l, int sig)
 	if (!l->session.start_mono_ns) /* there is no window yet */
 		return true;
 	if (sig == SIGUSR1 && !l->paused_at_ns) {
-		att_activate(l->att, false);
+		if (l->o->iterations)
+			live_iterations_pause(l, true);
+		else
+			att_activate(l->att, false);
 		l->paused_at_ns = live_now_ns(CLOCK_MONOTONIC);
 		say(l, "paused");
 	} else if (sig == SIGUSR2 && l->paused_at_ns) {
 		live_close_pause(l);
-		att_activate(l->att, true);
+		if (l->o->iterations)
+			live_iterations_pause(l, false);
+		else
+			att_activate(l->att, true);
 		say(l, "resumed");
 	}
 	return true;

@@ -341,6 +341,20 @@ static int set_detail(const struct cmd_option *opt, struct cmd_opts *o, const ch
 	return 0;
 }
 
+static int set_iterations(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	unsigned n, period;
+	int used = 0;
+
+	if (!isdigit((unsigned char)text[0]) || sscanf(text, "%7u/%7u%n", &n, &period, &used) != 2 || text[used] ||
+	    !n || n >= period)
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not N/M with N less than M: 5/100", opt->name,
+			       text);
+	o->iterations = n;
+	o->period = period;
+	return 0;
+}
+
 static int set_help(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	o->instead = cmd_print_help;
@@ -406,6 +420,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "delay", .arg = "TIME", .group = "Window", .commands = LIVE,
 	 .help = "wait TIME before looking", .def = "0", .set = set_duration, FIELD(delay_ns),
 	 .max = YEAR_NS},
+	{.name = "iterations", .arg = "N/M", .group = "Window", .commands = LIVE,
+	 .help = "see N of M training iterations, and be detached in between: 5/100",
+	 .set = set_iterations},
 	{.name = "interval", .arg = "TIME", .group = "Tables", .commands = CMD_BIT_ATTACH,
 	 .help = "print the tables each TIME: those from the start until then; JSON as a line each, CSV as one table",
 	 .set = set_duration, FIELD(interval_ns), .min = 100000000, .max = YEAR_NS},

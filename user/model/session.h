@@ -71,6 +71,8 @@ struct mdl_session {
 	uint64_t paused_ns;		    /* between its start and its end */
 	uint64_t hits;			    /* probe hits in the kernel */
 	uint64_t left_out;		    /* events of operators that --ops does not show */
+	uint64_t iterations;		    /* --iterations: that ended since its start; else 0 */
+	uint64_t sampled_iterations;	    /* of these, those that were seen: duration_ns is theirs */
 	uint64_t open_spans;		    /* still open when the window ended */
 	uint64_t followed;		    /* processes that joined after the first */
 	uint64_t unfollowed;		    /* that should have: ended before, or hindered */

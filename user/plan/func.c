@@ -142,6 +142,33 @@ int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, uint
 	return add_site(plan, p, row, entry_off, func | (tail ? MXBPF_FUNC_TAIL : 0));
 }
 
+void plan_merge_marks(struct plan *plan)
+{
+	struct plan_site *sites = (struct plan_site *)plan->sites.data, *s, *m;
+	size_t i, k, kept = 0, n = buf_count(&plan->sites, struct plan_site);
+
+	for (i = 0; i < n; i++) {
+		m = &sites[i];
+		for (k = 0; m->row->mark[0] && m->row->action == MXBPF_ACT_NONE && k < n; k++) {
+			struct mxbpf_row *marked;
+
+			s = &sites[k];
+			if (s->row->action != MXBPF_ACT_OPEN || s->off != m->off || s->lib != m->lib)
+				continue;
+			marked = &plan->marked[s->probe - plan->probes];
+			*marked = *s->row;
+			memcpy(marked->mark, m->row->mark, sizeof(marked->mark));
+			s->row = marked;
+			m->row = NULL;
+			break;
+		}
+	}
+	for (i = 0; i < n; i++)
+		if (sites[i].row)
+			sites[kept++] = sites[i];
+	plan->sites.len = kept * sizeof(*sites);
+}
+
 static int ends_first(const void *a, const void *b)
 {
 	const struct plan_site *x = a, *y = b;

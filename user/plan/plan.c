@@ -16,13 +16,10 @@
 #define CODE_BYTES_UNSIZED 16
 
 const struct plan_group plan_groups[] = {
-	{"op", PROBE_OP, true},
-	{"api", PROBE_API, true},
-	{"mem", PROBE_MEM, true},
-	{"wait", PROBE_WAIT, true},
-	{"link", PROBE_LINK, false},
-	{"work", PROBE_WORK, false},
-	{NULL},
+	{"op", PROBE_OP, true},	     {"api", PROBE_API, true},
+	{"mem", PROBE_MEM, true},    {"wait", PROBE_WAIT, true},
+	{"link", PROBE_LINK, false}, {"work", PROBE_WORK, false},
+	{"iter", PROBE_ITER, false}, {NULL},
 };
 
 const char *plan_group_name(enum probe_group g)
@@ -72,7 +69,7 @@ unsigned plan_groups_of(const struct adp *a, bool known_build)
 	unsigned all = 0, bad = 0, i;
 
 	for (i = 0; i < a->nprobes; i++) {
-		all |= a->probes[i].group & ~PROBE_WORK;
+		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER);
 		if (needs_known_build(&a->probes[i]) && !a->probes[i].optional && !known_build)
 			bad |= a->probes[i].group;
 	}
@@ -199,6 +196,17 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 		row->alt_object = sym.va + lib->load_bias + 16;
 }
 
+/* Its hits end iterations; if nobody asked for its spans, nothing else. */
+static void mark_row(struct plan *plan, struct plan_probe *p)
+{
+	struct mxbpf_row *row = &plan->rows[p - plan->probes];
+
+	if (!p->wanted)
+		row->action = MXBPF_ACT_NONE;
+	snprintf(row->mark, sizeof(row->mark), "%s", p->row->iteration);
+	p->wanted = true;
+}
+
 static int find_runtime(struct tgt *t, struct plan *out, struct err *e)
 {
 	struct buf looked = {0};
@@ -282,6 +290,8 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 		p->wanted = false;
 		return 0;
 	}
+	if (out->opts.iterations && p->row->iteration)
+		mark_row(out, p);
 	if (p->wanted && p->row->needs && !(p->row->needs & groups))
 		return err_set(e, ERR_USAGE, -EINVAL, "--probes %s needs %s as well: its spans end with those",
 			       plan_group_name(p->row->group),
@@ -295,6 +305,17 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 	if (err && p->wanted && !p->row->optional && !out->opts.lenient && !p->nleft && !has_stand_in(out->adp, p->row))
 		return err_set(e, ERR_TARGET, err, "probe %s: %s", p->row->name, p->reason);
 	return 0;
+}
+
+static int check_marks(const struct plan *p, struct err *e)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&p->sites, struct plan_site); i++)
+		if (buf_at(&p->sites, struct plan_site, i)->row->mark[0])
+			return 0;
+	return err_set(e, ERR_TARGET, -ENOENT, "--iterations: nothing in %s tells where an iteration ends",
+		       p->lib->path);
 }
 
 int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct err *e)
@@ -315,7 +336,8 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	out->probes = calloc(out->adp->nprobes, sizeof(*out->probes));
 	out->rows = calloc(out->adp->nprobes, sizeof(*out->rows));
 	out->endless = calloc(out->adp->nprobes, sizeof(*out->endless));
-	if (!out->probes || !out->rows || !out->endless)
+	out->marked = calloc(out->adp->nprobes, sizeof(*out->marked));
+	if (!out->probes || !out->rows || !out->endless || !out->marked)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	out->nprobes = out->adp->nprobes;
 	for (i = 0; i < out->nprobes; i++)
@@ -326,10 +348,11 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 			return err;
 	}
 	plan_details(out);
+	plan_merge_marks(out);
 	plan_fit(out);
 	hide_names(out);
 	plan_order_sites(out);
-	return 0;
+	return o->iterations ? check_marks(out, e) : 0;
 }
 
 void plan_fini(struct plan *p)
@@ -345,6 +368,7 @@ void plan_fini(struct plan *p)
 	free(p->probes);
 	free(p->rows);
 	free(p->endless);
+	free(p->marked);
 	*p = (struct plan){0};
 }
 

@@ -61,6 +61,7 @@ struct plan_caller {
 struct plan_opts {
 	unsigned groups;     /* mask of enum probe_group */
 	const char *ops;     /* of operators, only those whose names match these patterns; NULL: all */
+	bool iterations;     /* their ends as well */
 	bool lenient;	     /* for `check`: refusals stay in the rows */
 	unsigned probes_max; /* what the backend can attach; 0: any number */
 };
@@ -88,6 +89,7 @@ struct plan {
 	struct buf callers; /* of struct plan_caller: of rows with by_caller */
 	uint64_t hidden[MXBPF_HIDDEN_MAX]; /* name ids; 0: none */
 	struct mxbpf_row *rows;		   /* owned: the probes' rows, made to fit the target */
+	struct mxbpf_row *marked;	   /* owned: the same for functions that end an iteration as well */
 	struct mxbpf_row *endless;	   /* owned: the same for functions without a cut */
 	struct mxbpf_target target;	   /* what BPF must know of this process */
 	unsigned details;		   /* enum mxbpf_detail: what its spans can have */

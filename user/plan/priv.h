@@ -37,6 +37,9 @@ void plan_drop_sites(struct plan *plan, const struct plan_probe *p);
 
 /* Gives up ends, then optional rows, until the plan is not larger than probes_max; then what lost its ends by that. */
 void plan_fit(struct plan *plan);
+/* A function that ends iterations and is probed for its span as well has one probe, as the order of two is not known.
+ */
+void plan_merge_marks(struct plan *plan);
 
 /* Ends before entries: an entry without its end would open a span that nothing closes. */
 void plan_order_sites(struct plan *plan);

@@ -19,6 +19,7 @@ enum probe_group {
 	PROBE_WAIT = 1 << 3,
 	PROBE_LINK = 1 << 4, /* arrows; only when a trace or recording is written */
 	PROBE_WORK = 1 << 5, /* instead of PROBE_API: only the calls that do work */
+	PROBE_ITER = 1 << 6, /* ends of iterations, where no other group probes them */
 };
 
 /*
@@ -53,6 +54,7 @@ struct adp_probe {
 	const char *alt_lib_glob, *alt_vtable;	    /* NAMED_OBJECT: objects of this vtable are named by row.alt_name */
 	const char *alt_readers[PROBE_SYMBOLS_MAX]; /* their methods that read the name as alt_name does */
 	const char *only;      /* calls of this name alone, by row.name; the span's is row.alt_name */
+	const char *iteration; /* a call whose name begins so ends an iteration; "*" all; NULL none */
 	const char *span_name; /* NAMED_COOKIE: the span's name. NAMED_OBJECT: before the class's */
 	struct mxbpf_row row;
 };
@@ -88,6 +90,7 @@ struct adp {
 	unsigned nbuilds;
 	const char *class_title[MXBPF_CLASS_MAX]; /* table titles; NULL: no such class */
 	const char *mem_title;
+	const char *iteration_title;	       /* what ends one: "the step of an optimizer" */
 	const char *trace_form;		       /* of its timelines (sink/registry.c); NULL: the general one */
 	struct adp_seq seq;		       /* of the runtime's library */
 	const char *rank_env, *world_size_env; /* a process's place in a distributed job; NULL: none */

@@ -295,12 +295,19 @@ static int end(struct snk *s)
 		enum column column;
 		uint64_t n;
 	} rows[] = {
-		{"loss", "attempted", COUNT, ss->loss.attempted},   {"loss", "stored", COUNT, ss->loss.stored},
-		{"loss", "dropped", COUNT, ss->loss.dropped},	    {"loss", "truncated", COUNT, ss->loss.truncated},
-		{"loss", "unreadable", COUNT, ss->loss.unreadable}, {"loss", "unmatched", COUNT, ss->loss.unmatched},
-		{"window", "paused", TOTAL, ss->paused_ns},	    {"window", "open", COUNT, ss->open_spans},
-		{"window", "cut_records", COUNT, ss->cut_records},  {"window", "incomplete", COUNT, ss->incomplete},
+		{"loss", "attempted", COUNT, ss->loss.attempted},
+		{"loss", "stored", COUNT, ss->loss.stored},
+		{"loss", "dropped", COUNT, ss->loss.dropped},
+		{"loss", "truncated", COUNT, ss->loss.truncated},
+		{"loss", "unreadable", COUNT, ss->loss.unreadable},
+		{"loss", "unmatched", COUNT, ss->loss.unmatched},
+		{"window", "paused", TOTAL, ss->paused_ns},
+		{"window", "open", COUNT, ss->open_spans},
+		{"window", "cut_records", COUNT, ss->cut_records},
+		{"window", "incomplete", COUNT, ss->incomplete},
 		{"window", "left_out", COUNT, ss->left_out},
+		{"window", "iterations", COUNT, ss->iterations},
+		{"window", "sampled_iterations", COUNT, ss->sampled_iterations},
 	};
 	size_t i;
 

@@ -37,9 +37,12 @@ static void put_pause(struct snk *s, const char *prefix)
 static void put_notes(struct snk *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
-	char n[32];
+	char n[32], all[32];
 	size_t i;
 
+	if (ss->iterations)
+		out_printf(s->out, "%ssampled  %s of %s iterations, of which the tables are\n", prefix,
+			   fmt_count(ss->sampled_iterations, n), fmt_count(ss->iterations, all));
 	for (i = 0; i < ss->nnotes; i++) {
 		out_puts(s->out, prefix);
 		snk_put_safe(s->out, ss->notes[i].name, strlen(ss->notes[i].name));
@@ -58,6 +61,9 @@ void snk_put_window_json(struct out *o, const struct mdl_session *ss)
 
 	if (ss->paused_ns)
 		out_printf(o, ", \"paused_ns\": %" PRIu64, ss->paused_ns);
+	if (ss->iterations)
+		out_printf(o, ", \"iterations\": %" PRIu64 ", \"sampled_iterations\": %" PRIu64, ss->iterations,
+			   ss->sampled_iterations);
 	if (ss->left_out)
 		out_printf(o, ", \"left_out\": %" PRIu64, ss->left_out);
 	for (i = 0; i < ss->nfallbacks; i++) {
