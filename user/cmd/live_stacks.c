@@ -67,20 +67,19 @@ static struct interp *interp_new(struct live *l, uint32_t tgid)
 		py_close(i->py);
 		i->py = NULL;
 	}
-	if (!i->py && !(e.cls == ERR_TARGET && e.code == -ESRCH))
+	if (!i->py && e.code != -ESRCH)
 		cmd_warn("no Python stacks of process %u: %s", tgid, e.why);
 	return i;
 }
 
-/* NULL: none, or one that is not known. */
+/* NULL: none, one that is not known, or it has ended. */
 static struct py *py_of(struct live *l, uint32_t tgid)
 {
-	struct stacks *st = l->stacks;
 	uint64_t *known;
 
 	if (tgid == (uint32_t)tgt_pid(l->target))
-		return st->first.py;
-	known = hash_put(&st->interps, tgid, 0);
+		return l->stacks->first.py;
+	known = hash_put(&l->stacks->interps, tgid, 0);
 	if (known && !*known)
 		*known = (uintptr_t)interp_new(l, tgid);
 	return known && *known ? ((struct interp *)(uintptr_t)*known)->py : NULL;
@@ -101,20 +100,34 @@ static uint64_t text_id(const char *text, size_t len)
 	return mxbpf_name_id(h);
 }
 
+/* A forked child that has ended had its code from its parent, at the same addresses: what is still the same there, is
+ * it. */
+static size_t read_text(struct live *l, uint32_t tgid, const struct mxbpf_stack *s, char *text, unsigned *lost)
+{
+	struct py *py = py_of(l, tgid), *first = l->stacks->first.py;
+	unsigned gone;
+	size_t len;
+
+	len = py_stack_text(py ? py : first, s, text, MXBPF_NAME_BYTES_MAX, lost);
+	if (!*lost || !py || py == first)
+		return len;
+	py_stack_text(first, s, text, MXBPF_NAME_BYTES_MAX, &gone);
+	return py_stack_text(gone < *lost ? first : py, s, text, MXBPF_NAME_BYTES_MAX, lost);
+}
+
 static uint64_t learn(struct live *l, uint32_t tgid, uint64_t bpf_id)
 {
 	static char text[MXBPF_NAME_BYTES_MAX];
-	struct py *py = py_of(l, tgid);
 	struct mxbpf_stack s;
 	unsigned lost;
 	uint64_t id;
 	size_t len;
 
-	if (!py || att_read_stack(l->att, bpf_id, &s)) {
+	if (att_read_stack(l->att, bpf_id, &s)) {
 		l->stacks->lost++;
 		return 0;
 	}
-	len = py_stack_text(py, &s, text, sizeof(text), &lost);
+	len = read_text(l, tgid, &s, text, &lost);
 	id = text_id(text, len);
 	l->stacks->lost += lost;
 	live_feed_name(l, MXBPF_NAME_STACK, tgid, id, text, len);

@@ -1,0 +1,103 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --py-stacks: the Python frames in which an operator or a call began, against what programs say of themselves and what
+# torch.profiler sees. Every CPython under deps/pythons is asked, by its script `python`, beside the system's own.
+
+load helpers
+
+STACKS=$REPO/tests/stacks
+
+setup() {
+	need_root
+	cd "$BATS_TEST_TMPDIR"
+}
+
+drive() { python3 "$REPO/tests/judge/drive.py" "$@"; }
+
+told() { # INTERPRETER...: prog.py under mxbpf, compared
+	local python=("$@")
+	drive --tool "$MXBPF record --pid {pid} -o calls.mxd --py-stacks --probes api" --stdout record.out -- \
+		"${python[@]}" "$STACKS/prog.py" "$O/toy/libmxnet.so" said.json
+	python3 "$STACKS/compare.py" said.json calls.mxd
+}
+
+judged() { # PROGRAM
+	"$PYTHON_TORCH" "$STACKS/torch_builtin.py" "$1" builtin.json 3>&- >/dev/null 2>&1 &
+	drive --tool "$MXBPF record --pid {pid} -o calls.mxd --py-stacks" --stdout record.out -- \
+		"$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" "$1" --bare
+	wait $!
+	python3 "$STACKS/compare_torch.py" builtin.json calls.mxd
+}
+
+@test "each frame is told as the program says it: threads, generators, coroutines, frames of C between, deep recursion, strange names" {
+	told /usr/bin/python3
+}
+
+@test "the same on every other CPython that is there, 3.8 to 3.13" {
+	local python
+	compgen -G "$O/deps/pythons/*/python" >/dev/null || skip "no other CPython under $O/deps/pythons"
+	for python in "$O"/deps/pythons/*/python; do
+		echo "$python"
+		told "$python"
+	done
+}
+
+@test "operators of a CNN have the frames and modules that torch.profiler says, backward nodes those of their forward" {
+	need_torch
+	judged sgd
+}
+
+@test "the same between operators that fail and are caught" {
+	need_torch
+	judged exceptions
+}
+
+@test "what a program computes, and what is counted of it, is the same with stacks" {
+	need_torch
+	local prog=$REPO/tests/judge_torch/prog.py
+	"$PYTHON_TORCH" "$prog" threads --builtin builtin.json --result plain 3>&- &
+	drive --tool "$MXBPF --pid {pid} --format json --py-stacks" --stdout mxbpf.json -- \
+		"$PYTHON_TORCH" "$prog" threads --bare --result watched
+	wait $!
+	cmp plain watched
+	"$PYTHON_TORCH" "$REPO/tests/judge_torch/compare.py" builtin.json mxbpf.json
+}
+
+@test "calls of MXNet stand under their source lines, and those of its children" {
+	need_mxnet
+	local how
+	for how in --launched '--launched --spawn'; do
+		# shellcheck disable=SC2086 # words
+		printf '2\n0\n' | "$MXBPF" record -q -o forks.mxd --py-stacks --probes api -- \
+			"$PYTHON" "$REPO/tests/workload/mxnet_forks.py" --calls 3000 $how
+		"$MXBPF" report forks.mxd --by stack --format json >tables.json
+		jq '[.tables.MXNET_C_API[] | select(.name == "MXRandomSeed") | {count, stack: .stack[0:2]}]' tables.json | tee seeds.json
+		# Two workers, each a call that starts it from the module mxnet.random and its own line.
+		jq -e 'map(.count) | add == 6000' seeds.json
+		jq -e 'all(.stack[0] | test("^mxnet/random.py\\([0-9]+\\): seed$"))' seeds.json
+		jq -e 'all(.stack[1] | test("/mxnet_forks.py\\([0-9]+\\): work$"))' seeds.json
+		jq -e '.loss.dropped == 0' tables.json
+	done
+}
+
+@test "what the kernel adds up by stack is what its events are" {
+	need_torch
+	local prog=$REPO/tests/judge_torch/prog.py how
+	for how in events stats; do
+		drive --tool "$MXBPF --pid {pid} --format json --py-stacks --by stack $([[ $how == events ]] || echo --stats)" --stdout "$how.json" -- \
+			"$PYTHON_TORCH" "$prog" sgd --bare
+		jq -S '[.tables.operator[] | {name, stack, count}] | sort' "$how.json" >"$how"
+	done
+	diff events stats
+	[[ $(jq '[.[] | select(any(.stack[]; test("nn.Module: Conv2d")))] | length' events) -gt 0 ]]
+}
+
+@test "a process without Python is refused, and one whose calls Python does not make" {
+	start_toy
+	run -3 "$MXBPF" --pid "$READY_PID" --py-stacks -d 1
+	expect_re 'runs no Python' "$output"
+	kill_started
+	start_workload
+	run -2 "$MXBPF" --pid "$WORKLOAD_PID" --py-stacks --probes op -d 1
+	expect_re 'Python' "$output"
+}
