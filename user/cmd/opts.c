@@ -390,6 +390,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "py-stacks", .group = "Target", .commands = LIVE,
 	 .help = "read the Python stack at the start of each operator or call: source lines, modules",
 	 .set = set_detail, .min = MXBPF_DETAIL_STACK},
+	{.name = "shapes", .group = "Target", .commands = LIVE,
+	 .help = "read sizes, types and strides of the tensors that operators get, for --by shape, traces and recordings; "
+		 "PyTorch", .set = set_detail, .min = MXBPF_DETAIL_ARGS},
 	{.name = "follow", .group = "Target", .commands = LIVE,
 	 .help = "look at children of the process as well, and theirs (the default)", .set = clear_flag, FIELD(no_follow)},
 	{.name = "no-follow", .group = "Target", .commands = LIVE, .help = "leave children alone",
@@ -629,7 +632,8 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 /* There are no events, so what is about them means nothing. */
 static int check_stats(const struct cmd_opts *o, uint64_t seen, struct err *e)
 {
-	static const char *const about_events[] = {"trace", "max-size", "ring-size", "stats-check", "backward"};
+	static const char *const about_events[] = {"trace",	  "max-size", "ring-size",
+						   "stats-check", "backward", "shapes"};
 	const struct cmd_option *opt;
 	size_t i;
 
