@@ -3,7 +3,10 @@
 #include "model/model.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
+#include "mxbpf_config.h"
+#include "record/record.h"
 #include "unit.h"
 
 #define OP MXBPF_CLASS_OPERATOR
@@ -103,6 +106,44 @@ static void test_rows(struct buf *b)
 	mdl_free(again);
 }
 
+/* finish: whether the recording gets its end, with the tables; without, its spans are folded. */
+static void test_recording(struct buf *b, bool finish)
+{
+	char hostname[] = "host", empty[] = "";
+	const struct mdl_session s = {.mxbpf_version = empty,
+				      .comm = empty,
+				      .cmdline = empty,
+				      .hostname = hostname,
+				      .details = MXBPF_DETAIL_ARGS};
+	struct mdl *m = mdl_new(), *again = mdl_new();
+	struct rec_reader *r = NULL;
+	struct rec_writer *w = NULL;
+	struct mxbpf_loss loss = {0};
+	struct err e = {0};
+
+	put_name(b, 5, MXBPF_NAME_SPAN, "mm");
+	put_name(b, 7, MXBPF_NAME_ARGS, "[[8]]\n[]\n[]");
+	put_name(b, 7, MXBPF_NAME_STACK, "a.py(1): f");
+	CHECK(!feed(m, b));
+	put_span(b, 1, 5, 0, 0);
+	put_span(b, 1, 5, 7, 0);
+	put_span(b, 1, 5, 7, 0);
+	put_span(b, 1, 5, 0, 7);
+	put_span(b, 1, 5, 7, 9);
+	put_span(b, 1, 3, 7, 0);
+	CHECK(!rec_writer_open(memfd_create("test_groups", MFD_CLOEXEC), 0, &s, &w, &e));
+	CHECK(!rec_writer_append(w, b->data, b->len, m, &loss));
+	CHECK(!feed(m, b));
+	CHECK(!finish || !rec_writer_finish(w, m, &s, &e));
+	CHECK(!rec_reader_open(rec_writer_fd(w), &r, &e) && !rec_reader_model(r, again, &e));
+	check_rows(again, 1);
+	CHECK(rec_reader_session(r)->details == MXBPF_DETAIL_ARGS);
+	rec_reader_close(r);
+	rec_writer_free(w);
+	mdl_free(again);
+	mdl_free(m);
+}
+
 static void test_bound(struct buf *b)
 {
 	struct mdl *m = mdl_new();
@@ -130,6 +171,11 @@ int main(void)
 
 	TEST("spans of other arguments or another stack have rows of their own, also in sums and recordings")
 	test_rows(&b);
+	TEST("a recording has them, with its end from its tables and without from its spans")
+	{
+		test_recording(&b, true);
+		test_recording(&b, false);
+	}
 	TEST("there are only so many such rows: what needs more is counted, in the row of its name")
 	test_bound(&b);
 	buf_fini(&b);

@@ -103,12 +103,14 @@ static void merge_names(struct buf *rows)
 
 static int gather(const struct snk *s, enum mxbpf_class cls, struct snk_mxnet_category *c)
 {
+	const struct snk_opts names = {.by = SNK_BY_NAME, .sort = SNK_SORT_NAME};
 	struct snk_mxnet_row *to;
-	const struct mdl_row *const *rows, *r;
+	const struct mdl_row **rows, *r;
 	const char *name;
 	size_t n, i, len;
 
-	rows = mdl_rows(s->in->model, cls, &n);
+	if (snk_merged_rows(s->in->model, cls, &names, &rows, &n))
+		return -ENOMEM;
 	for (i = 0; i < n; i++) {
 		r = rows[i];
 		name = mdl_name(s->in->model, r->name_id, &len);
@@ -117,7 +119,7 @@ static int gather(const struct snk *s, enum mxbpf_class cls, struct snk_mxnet_ca
 			continue;
 		to = row_add(&c->rows, name, len);
 		if (!to)
-			return -ENOMEM;
+			break;
 		to->count = r->count;
 		to->total = (double)r->total_ns / 1000;
 		to->self = (double)r->self_ns / 1000;
@@ -125,8 +127,8 @@ static int gather(const struct snk *s, enum mxbpf_class cls, struct snk_mxnet_ca
 		to->min = (double)r->min_ns / 1000;
 		to->max = (double)r->max_ns / 1000;
 	}
-	merge_names(&c->rows);
-	return 0;
+	free(rows);
+	return i < n ? -ENOMEM : 0;
 }
 
 /* Two counters that the original keeps among the durations: calls so far, and calls at this moment. */
