@@ -15,6 +15,9 @@ const volatile struct mxbpf_python cfg_python;
 #define STACK_FILES 4
 #define STACK_CODES 8
 
+/* The verifier knows the constant, but not that it is small. */
+#define FRAME_BYTES (cfg_python.frame_bytes <= MXBPF_PY_FRAME_BYTES ? cfg_python.frame_bytes : MXBPF_PY_FRAME_BYTES)
+
 /* Scratch of a thread while it walks. */
 struct stack_room {
 	struct mxbpf_stack stack;
@@ -49,6 +52,24 @@ struct {
 	__type(value, struct mxbpf_stack);
 } stacks SEC(".maps");
 
+/* A string into r->text. Behind a short one may lie a page that is not there. */
+__noinline int text_read(struct stack_room *r, __u64 addr)
+{
+	__u64 len;
+
+	if (!r)
+		return -1;
+	if (!bpf_probe_read_user(r->text, sizeof(r->text), (void *)(addr + MXBPF_PY_TEXT_START)))
+		return 0;
+	if (bpf_probe_read_user(r->text, MXBPF_PY_TEXT_HEAD, (void *)(addr + MXBPF_PY_TEXT_START)))
+		return -1;
+	len = r->text[0];
+	if (len > MXBPF_PY_PRINT_TEXT)
+		len = MXBPF_PY_PRINT_TEXT;
+	return bpf_probe_read_user((char *)r->text + cfg_python.text, len,
+				   (void *)(addr + MXBPF_PY_TEXT_START + cfg_python.text));
+}
+
 /* The print of what the code object at addr holds. */
 __noinline __u64 code_print(struct stack_room *r, __u64 addr)
 {
@@ -65,7 +86,7 @@ __noinline __u64 code_print(struct stack_room *r, __u64 addr)
 	file = MXBPF_PY_WORD(r->code, cfg_python.code_file);
 	i = file >> 5 & (STACK_FILES - 1);
 	if (file != r->files[i]) {
-		if (bpf_probe_read_user(r->text, sizeof(r->text), (void *)(file + MXBPF_PY_TEXT_START)))
+		if (text_read(r, file))
 			return 0;
 		r->files[i] = file;
 		r->file_prints[i] = mxbpf_text_print(&cfg_python, r->text);
@@ -98,7 +119,7 @@ __noinline int stack_frame(struct stack_room *r, __u32 i, __u64 module_code)
 	asm volatile("%0 &= %1" : "+r"(i) : "i"(MXBPF_STACK_FRAMES_MAX - 1));
 	f = &r->stack.frames[i];
 	addr = r->next;
-	if (!r->read && bpf_probe_read_user(r->frame, sizeof(r->frame), (void *)(addr + cfg_python.frame_start))) {
+	if (!r->read && bpf_probe_read_user(r->frame, FRAME_BYTES, (void *)(addr + cfg_python.frame_start))) {
 		r->failed = 1;
 		return 0;
 	}
@@ -224,7 +245,7 @@ __noinline __u64 stack_top(struct mxbpf_thread *t, struct stack_room *r)
 		t->py_state = frame ? state : 0;
 	}
 	r->read = 1;
-	if (frame && bpf_probe_read_user(r->frame, sizeof(r->frame), (void *)(frame + cfg_python.frame_start))) {
+	if (frame && bpf_probe_read_user(r->frame, FRAME_BYTES, (void *)(frame + cfg_python.frame_start))) {
 		t->counts[MXBPF_COUNT_UNREADABLE]++;
 		return 0;
 	}

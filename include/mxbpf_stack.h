@@ -19,6 +19,7 @@
 #define MXBPF_PY_CODE_START  16
 #define MXBPF_PY_TEXT_BYTES  96
 #define MXBPF_PY_TEXT_START  16
+#define MXBPF_PY_TEXT_HEAD   24 /* of these, what each string has: length, hash, state */
 #define MXBPF_PY_PRINT_WORDS 5
 #define MXBPF_PY_PRINT_TEXT  64 /* bytes of the file's name that go into the print */
 
@@ -34,7 +35,8 @@ struct mxbpf_python {
 	__u16 state_thread; /* the base of its thread */
 	__u16 state_frame;  /* its innermost frame, */
 	__u16 cframe_frame; /* or a structure with that; MXBPF_PY_NONE */
-	__u16 frame_start;  /* of the bytes that are read of a frame; the next four are from here */
+	__u16 frame_start;  /* of the bytes that are read of a frame; frame_back to frame_owner are from here */
+	__u16 frame_bytes;  /* how many: what lies behind a frame may be a page that nobody has touched */
 	__u16 frame_back, frame_code, frame_instr;
 	__u16 frame_owner; /* MXBPF_PY_NONE: all frames are Python's */
 	__u16 instr_bytes; /* frame_instr is a number (32 bit) of instructions of so many bytes; 0: an address */

@@ -42,7 +42,7 @@ judged() { # PROGRAM
 	done
 }
 
-@test "operators of a CNN have the frames and modules that torch.profiler says, backward nodes those of their forward" {
+@test "operators of a CNN have the frames and modules that torch.profiler says" {
 	need_torch
 	judged sgd
 }

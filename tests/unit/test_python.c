@@ -92,9 +92,10 @@ int main(void)
 
 			CHECK(w->state_thread + 8 <= MXBPF_PY_STATE_BYTES &&
 			      w->state_frame + 8 <= MXBPF_PY_STATE_BYTES);
-			CHECK(w->frame_back + 8 <= MXBPF_PY_FRAME_BYTES && w->frame_code + 8 <= MXBPF_PY_FRAME_BYTES);
-			CHECK(w->frame_instr + 8 <= MXBPF_PY_FRAME_BYTES);
-			CHECK(w->frame_owner == MXBPF_PY_NONE || w->frame_owner < MXBPF_PY_FRAME_BYTES);
+			CHECK(w->frame_bytes <= MXBPF_PY_FRAME_BYTES && w->frame_back + 8 <= w->frame_bytes &&
+			      w->frame_code + 8 <= w->frame_bytes);
+			CHECK(w->frame_instr + 8 <= w->frame_bytes);
+			CHECK(w->frame_owner == MXBPF_PY_NONE || w->frame_owner < w->frame_bytes);
 			for (i = 0; i < MXBPF_PY_PRINT_WORDS; i++)
 				CHECK(w->code_print[i] + 8 <= MXBPF_PY_CODE_BYTES);
 			CHECK(w->text + MXBPF_PY_PRINT_TEXT <= MXBPF_PY_TEXT_BYTES);

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "adapter/adapter.h"
@@ -55,6 +56,7 @@ static struct mxbpf_python python = {
 	.state_thread = offsetof(struct state, thread),
 	.state_frame = offsetof(struct state, frame),
 	.cframe_frame = MXBPF_PY_NONE,
+	.frame_bytes = offsetof(struct frame, local),
 	.frame_back = offsetof(struct frame, back),
 	.frame_code = offsetof(struct frame, code),
 	.frame_instr = offsetof(struct frame, instr),
@@ -304,6 +306,30 @@ static void torn(void)
 	api(NULL);
 }
 
+/* n bytes before a page that is not there. */
+static char *before_the_end(const void *bytes, size_t n)
+{
+	static size_t page = 4096;
+	char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED || mprotect(at + page, page, PROT_NONE))
+		abort();
+	return memcpy(at + page - n, bytes, n);
+}
+
+static void at_the_end_of_memory(void)
+{
+	struct code last_code = {.name = &step};
+	struct frame *last;
+
+	last_code.file = (void *)before_the_end(&file, offsetof(struct text, bytes) + file.len);
+	run_frames(2);
+	frames[0].code = &last_code;
+	last = (void *)before_the_end(&frames[1], offsetof(struct frame, local));
+	state.frame = last;
+	api(NULL);
+}
+
 int main(void)
 {
 	const void *const functions[NPROBES] = {on_enter, on_exit_api};
@@ -375,6 +401,11 @@ int main(void)
 	{
 		watch(torn);
 		CHECK(nspans == 2 && stacks[0].n == 3 && stacks[0].cut && !spans[1].stack_id && loss.unreadable == 2);
+	}
+	TEST("what ends where memory ends is read")
+	{
+		watch(at_the_end_of_memory);
+		CHECK(nspans == 1 && stacks[0].n == 2 && !stacks[0].cut && !loss.unreadable);
 	}
 	TEST("spans have no details that nobody asked for")
 	{

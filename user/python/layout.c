@@ -17,9 +17,9 @@
 #define FRAME_START 24
 #define FRAMES_OF_OBJECTS                                                                                              \
 	.state_start = 24, .state_thread = 176 - 24, .state_frame = 0, .cframe_frame = MXBPF_PY_NONE,                  \
-	.frame_start = FRAME_START, .frame_back = OF_FRAME(24), .frame_code = OF_FRAME(32),                            \
-	.frame_owner = MXBPF_PY_NONE, .code_name = 112, .code_file = OF_CODE(104), .text = OF_TEXT(48),                \
-	.code_print = {OF_CODE(40), OF_CODE(48), OF_CODE(104), OF_CODE(112), OF_CODE(120)}
+	.frame_start = FRAME_START, .frame_bytes = MXBPF_PY_FRAME_BYTES, .frame_back = OF_FRAME(24),                   \
+	.frame_code = OF_FRAME(32), .frame_owner = MXBPF_PY_NONE, .code_name = 112, .code_file = OF_CODE(104),         \
+	.text = OF_TEXT(48), .code_print = {OF_CODE(40), OF_CODE(48), OF_CODE(104), OF_CODE(112), OF_CODE(120)}
 /* first line; code, file, name, lines */
 #define CODE_OF_OBJECTS .code_first = 40, .code_name = 112, .code_file = 104, .code_lines = 120, .wide_text = 72
 #define OLD_STATES	.runtime_interp = 40, .interp_states = 8, .state_next = 8
@@ -61,6 +61,7 @@ static const struct py_layout layouts[] = {
 		.walk = {.state_thread = 152,
 			 .state_frame = 56,
 			 .cframe_frame = 8,
+			 .frame_bytes = 64,
 			 .frame_back = 48,
 			 .frame_code = 32,
 			 .frame_instr = 56,
@@ -83,6 +84,7 @@ static const struct py_layout layouts[] = {
 		.walk = {.state_thread = 136,
 			 .state_frame = 56,
 			 .cframe_frame = 0,
+			 .frame_bytes = 72,
 			 .frame_back = 8,
 			 .frame_code = 0,
 			 .frame_instr = 56,
@@ -102,7 +104,7 @@ static const struct py_layout layouts[] = {
 	{
 		.minor = 13,
 		.version = "3.13",
-		.walk = {.cframe_frame = MXBPF_PY_NONE, .text = OF_TEXT(40), NEW_PRINT(64)},
+		.walk = {.cframe_frame = MXBPF_PY_NONE, .frame_bytes = 72, .text = OF_TEXT(40), NEW_PRINT(64)},
 		.line = py_line_location,
 		.self_described = true,
 		.wide_text = 56,
@@ -139,9 +141,9 @@ static const struct {
 	FIELD(43, walk.code_instrs),
 };
 
-static bool in_frame(uint64_t off)
+static bool in_frame(const struct mxbpf_python *w, uint64_t off, uint64_t bytes)
 {
-	return off <= MXBPF_PY_FRAME_BYTES - 8;
+	return off + bytes <= w->frame_bytes;
 }
 
 static bool in_code(uint64_t off)
@@ -155,9 +157,9 @@ static bool fits(const struct py_layout *l)
 	const struct mxbpf_python *w = &l->walk;
 
 	return w->state_thread >= w->state_start && w->state_thread - w->state_start <= MXBPF_PY_STATE_BYTES - 8 &&
-	       in_frame(w->frame_back) && in_frame(w->frame_code) && in_frame(w->frame_instr) &&
-	       in_frame(w->frame_owner) && in_code(l->code_file) && in_code(l->code_name) && in_code(l->code_lines) &&
-	       in_code(l->code_first);
+	       in_frame(w, w->frame_back, 8) && in_frame(w, w->frame_code, 8) && in_frame(w, w->frame_instr, 8) &&
+	       in_frame(w, w->frame_owner, 1) && in_code(l->code_file) && in_code(l->code_name) &&
+	       in_code(l->code_lines) && in_code(l->code_first);
 }
 
 int py_describe(struct py *p, struct err *e)

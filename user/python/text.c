@@ -146,17 +146,29 @@ static bool ends_with(const char *text, const char *end)
 	return n >= m && !strcmp(text + n - m, end);
 }
 
+/* The print of a file's name. */
+static bool text_print(const struct py *p, uint64_t addr, uint64_t *print)
+{
+	uint64_t bytes[MXBPF_PY_TEXT_BYTES / 8] = {0}, n;
+
+	if (tgt_read(p->t, addr + MXBPF_PY_TEXT_START, bytes, MXBPF_PY_TEXT_HEAD))
+		return false;
+	n = bytes[0] < MXBPF_PY_PRINT_TEXT ? bytes[0] : MXBPF_PY_PRINT_TEXT;
+	if (tgt_read(p->t, addr + MXBPF_PY_TEXT_START + p->l.walk.text, (char *)bytes + p->l.walk.text, n))
+		return false;
+	*print = mxbpf_text_print(&p->l.walk, bytes);
+	return true;
+}
+
 /* Whether what lies at f->code is what BPF saw there. */
 static bool is_same(const struct py *p, const struct mxbpf_stack_frame *f)
 {
-	uint64_t bytes[MXBPF_PY_CODE_BYTES / 8], text[MXBPF_PY_TEXT_BYTES / 8], file;
+	uint64_t bytes[MXBPF_PY_CODE_BYTES / 8], print;
 
-	if (!lives(p, f->code, p->code_type) || tgt_read(p->t, f->code + MXBPF_PY_CODE_START, bytes, sizeof(bytes)))
-		return false;
-	file = MXBPF_PY_WORD(bytes, p->l.walk.code_file);
-	if (tgt_read(p->t, file + MXBPF_PY_TEXT_START, text, sizeof(text)))
-		return false;
-	return f->print == mxbpf_code_print(&p->l.walk, bytes, mxbpf_text_print(&p->l.walk, text));
+	return lives(p, f->code, p->code_type) &&
+	       !tgt_read(p->t, f->code + MXBPF_PY_CODE_START, bytes, sizeof(bytes)) &&
+	       text_print(p, MXBPF_PY_WORD(bytes, p->l.walk.code_file), &print) &&
+	       f->print == mxbpf_code_print(&p->l.walk, bytes, print);
 }
 
 static bool read_lines(const struct py *p, uint64_t addr, struct code *c)
