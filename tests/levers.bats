@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What makes watching cheaper by watching less: --api work, --ops. What they show is what the whole shows of it, and every
+# What makes watching cheaper by watching less: --api work, --ops, --iterations. What they show is what the whole shows of it, and every
 # output says what it does not show.
 
 load helpers
@@ -66,7 +66,7 @@ counts() { # TABLE JSON [FILTER]
 	# Allocations are another table, of which nothing is left out.
 	diff <(jq '.tables.memory[0] | {allocs, frees, alloc_bytes, free_bytes}' some.json) \
 		<(jq '.tables.memory[0] | {allocs, frees, alloc_bytes, free_bytes}' all.json)
-	jq -e '.loss.dropped == 0 and .window.left_out > 0 and (.window.notes[0].text | test(" of 3,101 functions"))' some.json
+	jq -e '.loss.dropped == 0 and .window.left_out > 0 and (.window.notes[0].text | test(" of 3,[01][0-9]+ functions"))' some.json
 	"$PYTHON" -m jsonschema -i some.json "$REPO/share/report.schema.json"
 }
 
@@ -92,7 +92,7 @@ counts() { # TABLE JSON [FILTER]
 	expect_re '^left out [0-9,]+ calls' "$(<some)"
 	run "$MXBPF" check --pid "$WORKLOAD_PID" --ops 'conv*,mm'
 	expect_status 0
-	expect_re 'ok +--ops +matches [0-9]+ of 3101 functions' "$output"
+	expect_re 'ok +--ops +matches [0-9]+ of 3[01][0-9]+ functions' "$output"
 }
 
 @test "--ops of MXNet's engine leaves out what does not match, in the tables and in the trace" {
@@ -116,10 +116,10 @@ counts() { # TABLE JSON [FILTER]
 	start_torch --tiny
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --ops 'covn2d'
 	expect_status 3
-	expect_re "warning: --ops 'covn2d' matches none of 3101 functions of operators \(nearest: .*conv2d" "$stderr"
+	expect_re "warning: --ops 'covn2d' matches none of 3[01][0-9]+ functions of operators \(nearest: .*conv2d" "$stderr"
 	run "$MXBPF" check --pid "$WORKLOAD_PID" --ops 'covn2d'
 	expect_status 3
-	expect_re 'NO +--ops +matches none of 3101 operators; nearest: .*conv2d' "$output"
+	expect_re 'NO +--ops +matches none of 3[01][0-9]+ operators; nearest: .*conv2d' "$output"
 }
 
 @test "what cannot go together is refused" {

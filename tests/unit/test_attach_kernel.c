@@ -721,12 +721,17 @@ static bool loads(const struct adp *a, unsigned details, struct err *e)
 	struct plan_site all[MXBPF_ROWS_MAX] = {{.row = &cut, .lib = &self}};
 	struct plan whole = {.lib = &self, .sites = {.data = (char *)all, .len = (1 + a->nprobes) * sizeof(all[0])}};
 	const struct mxbpf_python python = {0};
-	struct att_opts o = {.backend = backend, .details = details, .python = &python};
+	struct att_opts o = {.backend = backend, .details = details, .python = &python, .iterations = details ? 5 : 0};
+	struct mxbpf_row rows[MXBPF_ROWS_MAX];
 	unsigned i;
 	int err;
 
-	for (i = 0; i < a->nprobes; i++)
-		all[1 + i] = (struct plan_site){.row = &a->probes[i].row, .lib = &self};
+	for (i = 0; i < a->nprobes; i++) {
+		rows[i] = a->probes[i].row;
+		if (details && a->probes[i].iteration)
+			snprintf(rows[i].mark, sizeof(rows[i].mark), "%s", a->probes[i].iteration);
+		all[1 + i] = (struct plan_site){.row = &rows[i], .lib = &self};
+	}
 	err = att_load(&whole, getpid(), &o, &att, e);
 	att_free(att);
 	att = NULL;
@@ -738,7 +743,8 @@ static void test_adapters(void)
 	struct err e = {0};
 	int i;
 
-	TEST(by("the kernel takes the programs of every adapter, with every detail and without"))
+	TEST(by("the kernel takes the programs of every adapter, with every detail and ends of iterations, and "
+		"without"))
 	{
 		for (i = 0; adapters[i]; i++)
 			CHECK(adapters[i]->nprobes < MXBPF_ROWS_MAX && loads(adapters[i], 0, &e) &&

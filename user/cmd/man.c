@@ -234,6 +234,15 @@ static const struct {
 	 "later table.\n"
 	 "Live and peak of the memory count from the start of each window.\n"
 	 "When standard output is not read, the next dump covers what was missed; events are not lost for it.\n"},
+	{"ITERATIONS", NULL,
+	 "\\fB\\-\\-iterations 5/100\\fR sees five training iterations of each hundred and takes the probes out in\n"
+	 "between, but for one that tells when an iteration ends: of PyTorch the step() of an optimizer, of MXNet a\n"
+	 "backward pass.\n"
+	 "Windows open and close in the kernel at the very hit that ends an iteration, so that they hold whole ones.\n"
+	 "Attaching takes tens to hundreds of milliseconds, so short iterations go by meanwhile: each output says how\n"
+	 "many were sampled of how many, and its window is the time of those.\n"
+	 "\\fB\\-d\\fR and \\fB\\-\\-interval\\fR count all time.\n"
+	 "The iterations are those of the process that is the first to end one.\n"},
 	{"SIGNALS", NULL,
 	 "INT, TERM and HUP end the window; a second INT also ends the writing of the results.\n"
 	 ".PP\n"
