@@ -167,20 +167,19 @@ row_of() { # PID
 		}'
 }
 
+expect_row() { # TITLE PYTHON...
+	local row
+	start_ready "${1%% *}" "${@:2}" "$REPO/tests/workload/torch_throw.py"
+	row="| $1$(row_of "$READY_PID")"
+	stop_pid "$READY_PID"
+	echo "$row"
+	grep -qF "$row" "$REPO/README.md"
+}
+
 @test "what works on which PyTorch is what the README says" {
 	need_stripped
-	local row
-	start_torch
-	row="| 2.13.0 (CPU) of PyPI$(row_of "$WORKLOAD_PID")"
-	echo "$row"
-	grep -qF "$row" "$REPO/README.md"
-	LD_LIBRARY_PATH=$STRIPPED start_torch
-	row="| the same, stripped$(row_of "$WORKLOAD_PID")"
-	echo "$row"
-	grep -qF "$row" "$REPO/README.md"
+	expect_row "2.13.0 (CPU) of PyPI" "$PYTHON_TORCH"
+	expect_row "the same, stripped" env LD_LIBRARY_PATH="$STRIPPED" "$PYTHON_TORCH"
 	need_debian
-	start_ready debian "$DEBIAN" "$REPO/tests/workload/torch_throw.py"
-	row="| 1.13.1 of Debian 12, which is stripped$(row_of "$READY_PID")"
-	echo "$row"
-	grep -qF "$row" "$REPO/README.md"
+	expect_row "1.13.1 of Debian 12, which is stripped" "$DEBIAN"
 }

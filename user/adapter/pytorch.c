@@ -59,15 +59,16 @@ static const struct adp_probe probes[] = {
 		.row = {DISPATCH_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_COOKIE,
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
-	/* All of them by one probe, where few can be attached. */
+	/* All of them by one probe, where few can be attached. Their arguments are not seen there. */
 	{
 		.name = "operator.step",
 		.group = PROBE_OP,
 		.instead_of = "operator.call",
 		.any_build = true,
 		.family = {.prefix = "_ZN2at4_ops", .method = "4callE", .schema = "aten::", .calls = STEP_CALLBACKS},
-		.row = {DISPATCH_SPAN, .end = MXBPF_END_NEXT, .name_type = MXBPF_NAMED_COOKIE,
-			.name = {.base = MXBPF_BASE_COOKIE}, .by_caller = 1},
+		.row = {OPERATOR_SPAN, .end = MXBPF_END_NEXT, .name_type = MXBPF_NAMED_COOKIE,
+			.details = MXBPF_DETAIL_SEQ | MXBPF_DETAIL_STACK, .name = {.base = MXBPF_BASE_COOKIE},
+			.by_caller = 1},
 	},
 	/* Ends them soon: what an operator called from Python has returned is wrapped up for it. */
 	{
