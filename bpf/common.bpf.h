@@ -87,6 +87,7 @@ static __noinline __u32 thread_slot_new(void)
 	t->tgid = ids.tgid;
 	t->tid = ids.pid;
 	t->static_base = target->static_base;
+	t->undefined = target->undefined;
 	t->seq_addr = t->seq_thread_addr = t->seq_thread = 0;
 	t->py_state = t->module_code = t->wake = 0;
 	t->depth = 0;

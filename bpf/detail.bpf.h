@@ -15,7 +15,7 @@ static __always_inline void detail_open(struct pt_regs *ctx, struct mxbpf_thread
 
 	if (!cfg_details)
 		return;
-	f->args_id = details & MXBPF_DETAIL_ARGS ? args_of(ctx, t, row) : 0;
+	f->args_id = details & MXBPF_DETAIL_ARGS ? args_of(ctx, t) : 0;
 	f->stack_id = details & MXBPF_DETAIL_STACK ? stack_of(t, t->depth, parent) : 0;
 	f->seq = f->origin = 0;
 	if (cfg_details & MXBPF_DETAIL_SEQ) {

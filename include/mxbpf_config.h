@@ -19,7 +19,9 @@
 #define MXBPF_BLOCKS_MAX      (1 << 18) /* allocations whose size only their address tells */
 #define MXBPF_NAME_PART_BYTES 256
 #define MXBPF_NAME_PARTS_MAX  (MXBPF_NAME_BYTES_MAX / MXBPF_NAME_PART_BYTES)
-#define MXBPF_NAMES_MAX	      8192 /* parts of names known to BPF */
+#define MXBPF_NAMES_MAX	      8192  /* parts of names known to BPF */
+#define MXBPF_TENSORS_MAX     16384 /* kinds of tensors, and of arguments (in parts), known to BPF */
+#define MXBPF_ARGS_KNOWN_MAX  16384
 #define MXBPF_RING_BYTES      (8u << 20)
 
 /* What a probe does when it is hit. */
@@ -179,6 +181,84 @@ struct mxbpf_name_part {
 	char text[MXBPF_NAME_PART_BYTES];
 };
 
+/* ---- MXBPF_DETAIL_ARGS: arguments of a function, by its number in map `func_args` */
+
+#define MXBPF_ARGS_MAX	     30
+#define MXBPF_ARG_SLOTS	     32 /* words in which arguments are passed: six registers, then the stack */
+#define MXBPF_ARG_REGS	     6
+#define MXBPF_ARG_LIST_MAX   30 /* tensors of a list that are looked at; of a longer one torch.profiler shows none */
+#define MXBPF_ARG_WORDS_MAX  256
+#define MXBPF_ARG_WORDS_PART (MXBPF_NAME_PART_BYTES / 8)
+#define MXBPF_TENSOR_DIMS    15
+#define MXBPF_NO_STORAGE     (~0u) /* cfg_tensor_storage_word: not known */
+
+/* What an argument is. Those that may be absent are none then. */
+enum mxbpf_arg_kind {
+	MXBPF_ARG_OTHER = 0, /* shown as "" */
+	MXBPF_ARG_SCALAR = 1,
+	MXBPF_ARG_SCALARS = 2,
+	MXBPF_ARG_TENSOR = 3,	   /* address of one */
+	MXBPF_ARG_TENSOR_OPT = 4,  /* address of one and a byte that says whether it is there */
+	MXBPF_ARG_TENSORS = 5,	   /* two words: address of the first, number */
+	MXBPF_ARG_TENSORS_REF = 6, /* address of c10::IListRef */
+	MXBPF_ARG_VECTOR = 7,	   /* address of a vector of tensors, each an argument of its own */
+	MXBPF_ARG_STACK = 8,	   /* the same of c10::IValue */
+};
+
+struct mxbpf_arg {
+	__u8 kind;    /* enum mxbpf_arg_kind */
+	__u8 slot;    /* where it begins */
+	__u8 opt;     /* a scalar or scalars: enum mxbpf_arg_opt */
+	__u8 opt_off; /* of the byte that says whether it is there */
+};
+
+enum mxbpf_arg_opt {
+	MXBPF_ARG_ALWAYS = 0,
+	MXBPF_ARG_IF_HERE = 1,	/* the byte lies opt_off behind the slot's beginning */
+	MXBPF_ARG_IF_THERE = 2, /* behind the address in the slot */
+};
+
+struct mxbpf_func_args {
+	__u8 n; /* 0: its arguments are not known */
+	__u8 nslots;
+	__u8 pad[6];
+	struct mxbpf_arg args[MXBPF_ARGS_MAX];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_func_args) == 128);
+
+/*
+ * What was found, as words that are interned like a name's bytes (map `args`): an element an argument. Others are the
+ * id of a tensor (map `tensors`).
+ */
+enum mxbpf_arg_word {
+	MXBPF_WORD_OTHER = 0,
+	MXBPF_WORD_SCALAR = 1,
+	MXBPF_WORD_SCALARS = 2,
+	MXBPF_WORD_UNREADABLE = 3, /* a tensor */
+	MXBPF_WORD_LONG_LIST = 4,
+	MXBPF_WORD_LIST = 0x100, /* and the number of the words that follow and are its elements */
+};
+
+struct mxbpf_tensor {
+	__u16 dtype;
+	__u8 ndim;
+	__u8 strided; /* it has strides */
+	__u32 pad;
+	__s64 dims[2 * MXBPF_TENSOR_DIMS]; /* ndim sizes, then as many strides */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_tensor) == 248);
+
+/* Scratch of one thread, by its slot; map `arg_scratch`. */
+struct mxbpf_arg_scratch {
+	__u64 slots[MXBPF_ARG_SLOTS];
+	__u64 words[MXBPF_ARG_WORDS_MAX];
+	__u64 impl[21]; /* of a tensor, up to its key set */
+	__u64 n;	/* words */
+	struct mxbpf_tensor tensor;
+	__u64 pad;
+	struct mxbpf_name_part part;
+};
+
 struct mxbpf_frame {
 	__u64 start_ns;
 	__u64 child_ns; /* time in spans that were directly nested in this one */
@@ -222,6 +302,7 @@ struct mxbpf_tls {
 struct mxbpf_target {
 	__u64 static_base;		  /* address in the process - address in the file, of the runtime's library */
 	struct mxbpf_tls seq, seq_thread; /* a thread's next sequence number, its own number (0: none yet) */
+	__u64 undefined;		  /* address of the tensor that stands for none */
 };
 
 /* Counters of one slot; written by its thread alone, never reset: user space sums over all slots. */
@@ -254,6 +335,7 @@ struct mxbpf_thread {
 	__u64 py_state;	   /* MXBPF_DETAIL_STACK: its state in the interpreter, once found */
 	__u64 module_code; /* likewise: code object of a module's call, once one was seen */
 	__u64 wake;	   /* so many records are to come whose stacks user space has to read soon */
+	__u64 undefined;   /* as in struct mxbpf_target */
 	__u64 counts[MXBPF_COUNT_MAX];
 	struct mxbpf_frame frames[MXBPF_FRAMES_MAX];
 	struct mxbpf_name_part part; /* scratch */

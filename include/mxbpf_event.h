@@ -138,11 +138,12 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_edge) == 40);
 
 /* Longest name that is kept; a longer one is cut there and counted as truncated. */
 #define MXBPF_NAME_BYTES_MAX 4096
+#define MXBPF_TEXT_BYTES_MAX 32768 /* of kinds ARGS and STACK */
 
 struct mxbpf_name {
 	struct mxbpf_rec h; /* ts_ns 0 */
 	__u64 id;
-	__u32 len;   /* bytes in text, <= MXBPF_NAME_BYTES_MAX */
+	__u32 len;   /* bytes in text, at most MXBPF_NAME_BYTES_MAX or MXBPF_TEXT_BYTES_MAX */
 	__u32 kind;  /* enum mxbpf_name_kind */
 	char text[]; /* not NUL-terminated; zero-padded to a multiple of 8. Hostile: never print unescaped */
 };

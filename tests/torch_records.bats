@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # What mxbpf's records say of a PyTorch job beyond times, against torch.profiler on the same program: which operator made which
-# node of the backward pass.
+# node of the backward pass, and sizes, types and strides of tensors.
 
 load helpers
 
@@ -20,7 +20,7 @@ prog() { "$PYTHON_TORCH" "$JUDGE/prog.py" "$@"; }
 recorded() { # PROGRAM MXBPF_ARGS
 	"$PYTHON_TORCH" "$REPO/tests/judge/drive.py" --tool "$MXBPF record --pid {pid} -o job.mxd $2" --stdout /dev/null -- \
 		"$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --bare --result mxbpf.result
-	"$MXBPF" report job.mxd --format json >mxbpf.json
+	"$MXBPF" report job.mxd --format json ${2:+--by shape} >mxbpf.json
 }
 
 compare() { "$PYTHON_TORCH" "$JUDGE/compare.py" "$@"; }
@@ -34,10 +34,55 @@ same_joins() { # PROGRAM
 }
 
 @test "forward and backward are joined as torch joins them: a CNN" { same_joins sgd; }
-@test "forward and backward are joined as torch joins them: all parameters at once" { same_joins adam-foreach; }
-@test "forward and backward are joined as torch joins them: a transformer" { same_joins transformer; }
 @test "forward and backward are joined as torch joins them: a compiled net" { same_joins compiled; }
-@test "forward and backward are joined as torch joins them: TorchScript" { same_joins script; }
-@test "forward and backward are joined as torch joins them: double backward, custom Functions" { same_joins custom; }
 @test "forward and backward are joined as torch joins them: two Python threads" { same_joins threads; }
-@test "forward and backward are joined as torch joins them: exceptions in between" { same_joins exceptions; }
+
+# Arrows as well. record_shapes keeps tensors alive, which changes when they are freed: sizes come from a run of their own.
+same_shapes() { # PROGRAM
+	prog "$1" --builtin shaped.json --shapes 3>&- &
+	prog "$1" --builtin builtin.json --result builtin.result
+	recorded "$1" --shapes
+	wait
+	compare builtin.json mxbpf.json --trace job.mxd --shapes shaped.json
+	"$MXBPF" export job.mxd -o trace.json
+	compare builtin.json mxbpf.json --trace trace.json --shapes shaped.json
+	cmp builtin.result mxbpf.result
+}
+
+@test "sizes, types and strides of tensors are torch's: a CNN, lists of tensors among them" { same_shapes adam-foreach; }
+@test "sizes, types and strides of tensors are torch's: a transformer, nested tensors among them" { same_shapes transformer; }
+@test "sizes, types and strides of tensors are torch's: every way to pass an argument, every kind of tensor" { same_shapes forms; }
+@test "sizes, types and strides of tensors are torch's: TorchScript, values on its stack" { same_shapes script; }
+@test "sizes, types and strides of tensors are torch's: vmap, custom Functions" { same_shapes custom; }
+@test "sizes, types and strides of tensors are torch's: exceptions in between" { same_shapes exceptions; }
+
+@test "the judge finds a size, a type, a stride or an arrow too many" {
+	same_shapes sgd
+	local change file
+	for change in 'shaped .slices[5][2] += 1' 'shaped .by_shape[3][2] += 1' 'shaped .arguments = .arguments[1:]' \
+		'builtin .links[0][2] += 1'; do
+		file=${change%% *}.json
+		jq "${change#* }" "$file" >changed.json
+		mv "$file" kept.json
+		mv changed.json "$file"
+		echo "$change"
+		run compare builtin.json mxbpf.json --trace job.mxd --shapes shaped.json
+		expect_status 1
+		mv kept.json "$file"
+	done
+}
+
+@test "shapes are PyTorch's alone, and need its operators: said before anything is attached" {
+	need_mxnet
+	start_workload
+	run "$MXBPF" --pid "$WORKLOAD_PID" --shapes -d 100ms
+	expect_status 2
+	expect_re '^mxbpf: error: --shapes: of MXNet, shapes cannot be read yet$' "$output"
+	stop_pid "$WORKLOAD_PID"
+	start_torch
+	run "$MXBPF" --pid "$WORKLOAD_PID" --shapes --probes mem -d 100ms
+	expect_status 2
+	expect_re '^mxbpf: error: .*--probes op' "$output"
+	run "$MXBPF" --pid "$WORKLOAD_PID" --shapes --stats -d 100ms
+	expect_status 2
+}

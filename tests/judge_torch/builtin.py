@@ -31,6 +31,11 @@ class Builtin:
                 rows[row.key] = [a + b for a, b in zip(rows[row.key], values)]
         return dict(sorted(rows.items()))
 
+    def by_shape(self):
+        """Of key_averages(group_by_input_shape=True): [[name, shapes, calls]]"""
+        rows = self.profile.key_averages(group_by_input_shape=True)
+        return sorted([row.key, str(row.input_shapes or []), row.count] for row in rows if row.key != '[memory]')
+
     def events(self):
         events = self.profile.events()
         index = {id(e): i for i, e in enumerate(events)}
@@ -64,4 +69,5 @@ class Builtin:
             self.profile.export_chrome_trace(path)
             trace = kineto.read(path)
         return {'rows': self.rows(), 'events': self.events(), 'memory': kineto.memory(trace),
-                'links': kineto.links(trace), 'slices': self.slices()}
+                'links': kineto.links(trace), 'slices': self.slices(), 'arguments': kineto.arguments(trace),
+                'by_shape': self.by_shape()}

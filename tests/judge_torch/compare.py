@@ -8,7 +8,7 @@ printed; 2: bad input.
 
 BUILTIN is what prog.py --builtin wrote, OTHER another such file or that of `mxbpf --format json`. --trace: OTHER's trace in
 Kineto's conventions or mxbpf's recording (.mxd), for its arrows and its slices; --shapes: those with the sizes and types of tensors, as in SHAPED, a BUILTIN
-of prog.py --shapes.
+of prog.py --shapes, and OTHER's rows, which are by shape then.
 """
 import argparse
 import collections
@@ -61,6 +61,8 @@ class Side:
         self.memory = {}  # device -> Memory
         self.links = None  # Counter of (forward, backward)
         self.slices = None  # Counter of (name, tensors)
+        self.arguments = set()
+        self.by_shape = collections.Counter()  # (name, shapes) -> calls
         self.lost = {}
 
 
@@ -101,6 +103,8 @@ def add_report(side, report):
         side.memory[device] = Memory(*(a + b for a, b in zip(old, new)))
     if 'links' in report:
         add_trace(side, report['links'], report['slices'])
+        side.arguments.update(report['arguments'])
+        side.by_shape.update({(name, shapes): n for name, shapes, n in report['by_shape']})
 
 
 def read_builtin(name, data):
@@ -124,6 +128,9 @@ def read_mxbpf(name, data):
     for table in OPERATOR_TABLES:
         for row in data['tables'].get(table, []):
             add_row(side, row['name'], (row['count'], row['alloc_bytes'], row['self_alloc_bytes']))
+            # Of a list, key_averages() shows nothing.
+            shapes = [[] if s and isinstance(s[0], list) else s for s in row.get('shapes', [])]
+            side.by_shape[row['name'], str(shapes)] += row['count']
     for row in data['tables'].get(MEMORY_TABLE, []):
         device = 'cpu' if row['device'] == CPU else row['device']
         side.memory[device] = Memory(row['allocs'], row['frees'], row['alloc_bytes'], row['free_bytes'])
@@ -206,15 +213,20 @@ def main():
         trace = kind.read(args.trace)
         b.links = b.slices = None
         add_trace(b, kind.links(trace), kind.slices(trace))
+        b.arguments = set(kind.arguments(trace))
     wrong = ['lost    %s says: %s' % (side.name, side.lost) for side in (a, b) if side.lost]
     wrong += [*row_differences(a, b, args.calls), *memory_differences(a.memory, b.memory)]
-    if args.trace:
+    if args.trace and kind is kineto:
         wrong += trace_differences(args.builtin, trace)
     if b.links is not None:
         wrong += differences('arrow', a.links, b.links)
         wrong += differences('slice', without_tensors(a.slices), without_tensors(b.slices))
     if args.shapes:
-        wrong += differences('slice', load(args.shapes).slices, b.slices)
+        shaped = load(args.shapes)
+        wrong += differences('slice', shaped.slices, b.slices)
+        wrong += differences('shape', shaped.by_shape, b.by_shape)
+        # Types of what is no tensor, and strides; torch's trace still has duplicates, so there may be more there.
+        wrong += ['not seen by %s: %s' % (args.shapes, text) for text in sorted(b.arguments - shaped.arguments)]
     if wrong:
         print('%-68s %8s %8s' % ('', a.name, b.name))
         print('\n'.join(wrong))

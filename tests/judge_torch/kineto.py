@@ -45,9 +45,12 @@ def links(trace):
     return listed(count)
 
 
+LIST_MAX = 30  # of tensors that Kineto writes
+
+
 def tensors(types, sizes):
     """Of a call; one without dimensions looks like an argument that is no tensor."""
-    return ' '.join('%s%s' % (t, json.dumps(s)) for t, s in zip(types or (), sizes or ()) if s)
+    return ' '.join('%s%s' % (t, json.dumps(s)) for t, s in zip(types or (), sizes or ()) if 0 < len(s) <= LIST_MAX)
 
 
 def slices(trace):
@@ -61,6 +64,12 @@ def slices(trace):
 
 def annotations(trace):
     return {e['name'] for e in trace if e.get('cat') == 'user_annotation' and not e['name'].startswith('ProfilerStep#')}
+
+
+def arguments(trace):
+    """What operators got, in full: [name + JSON of sizes, types and strides]"""
+    return sorted({e['name'] + json.dumps([e['args'][key] for key in ('Input Dims', 'Input type', 'Input Strides')])
+                   for e in trace if e.get('cat') == 'cpu_op' and 'Input Dims' in e['args']})
 
 
 def listed(count):

@@ -283,6 +283,116 @@ class Exceptions(Training):
             raise RuntimeError('something did not fail')
 
 
+class Forms:
+    """Operators for how they are given their arguments: in registers, on the stack, by address, absent, in lists, boxed;
+    and tensors of every kind."""
+
+    def __init__(self):
+        self.a, self.b = torch.randn(3, 4), torch.randn(3, 4)
+        self.weight = torch.randn(3, 4, requires_grad=True)
+        self.out = [torch.empty(0) for _ in range(6)]
+        self.ids = torch.arange(12).reshape(3, 4)
+        self.result = []
+
+    def numbers(self, a, b):
+        yield a.add(b, alpha=2)
+        yield a.clamp(min=0.5)
+        yield a.clamp(max=0.5)
+        yield torch.nan_to_num(a, 1.0, None, 2.0)
+        yield torch.nan_to_num(a)
+        yield torch.logit(a.sigmoid(), eps=1e-6)
+        yield torch.histc(a, bins=4, min=-1, max=1)
+        yield torch.addcdiv(a, a, b.abs() + 1, value=0.5)
+        yield torch.linspace(0, 1, 5)
+        yield torch.arange(0, 6, 2, dtype=torch.float64)
+        yield torch.full((2, 3), 1.5, dtype=torch.float64)
+        yield torch.quantile(a, 0.5, dim=1)
+        yield torch.logspace(0, 1, 3)
+        yield a.normal_(0, 1, generator=torch.Generator().manual_seed(3))
+        yield F.gelu(a, approximate='tanh')
+        yield torch.isclose(a, b, rtol=1e-3, atol=1e-4, equal_nan=True)
+
+    def sizes(self, a, b):
+        yield a.sum()
+        yield a.sum(0)
+        yield a.sum((0, 1), keepdim=True, dtype=torch.float64)
+        yield torch.std_mean(a, dim=1, correction=0)
+        yield torch.var(a, dim=(0, 1))
+        yield a.flip(0, 1)
+        yield a.roll(1, 0)
+        yield torch.tensor_split(a, 2, dim=1)
+        yield a.split([1, 2])
+        yield a.repeat(2, 1)
+        yield a.unfold(0, 2, 1)
+        yield F.interpolate(a[None, None], scale_factor=2.0, mode='nearest')
+        yield F.interpolate(a[None, None], size=(5, 6), mode='bilinear', align_corners=False)
+        yield F.pad(a[None], (1, 1), mode='reflect')
+        yield torch.fft.rfft2(a, s=(2, 4))
+        yield torch.stft(a.flatten(), 4, window=torch.ones(4), return_complex=True)
+        yield torch.linalg.norm(a, ord=2)
+        yield torch.linalg.vector_norm(a, 3, dim=1)
+        yield F.layer_norm(a, (4,))
+        yield F.avg_pool2d(a[None], 2, divisor_override=3)
+
+    def results(self, a, b):
+        torch.max(a, 1, out=(self.out[0], self.ids.new_empty(0)))
+        torch.linalg.qr(a, out=(self.out[1], self.out[2]))
+        torch.linalg.svd(a, full_matrices=False, out=(self.out[3], self.out[4], self.out[5]))
+        yield self.out[0]
+        yield torch.topk(a, 2)
+        yield torch.sort(a, stable=True, dim=1)
+        yield torch.unique(self.ids, return_inverse=True, return_counts=True)
+        yield torch.frexp(a)
+        yield torch.linalg.lu_factor_ex(a @ a.T)
+        yield torch.native_layer_norm(a, (4,), None, None, 1e-5)
+        yield a.is_same_size(b), torch.equal(a, b), a.sum().item()
+        yield torch._choose_qparams_per_tensor(a)
+
+    def lists(self, a, b):
+        yield torch.cat([a, b])
+        yield torch.cat([a] * 40)
+        yield torch.stack((a, b), 1)
+        yield torch.einsum('ij,kj->ik', a, b)
+        yield torch.block_diag(a, b)
+        yield torch.meshgrid(a[0], b[0], indexing='ij')
+        yield torch._foreach_add([a, b], [1.0, 2.0])
+        yield torch._foreach_addcdiv([a], [a], [b.abs() + 1], [0.5])
+        yield torch._foreach_norm([a, b], 2)
+        yield a[self.ids[0] % 3, :, None][:, torch.tensor([True, False, True, False])]
+        yield torch.bucketize(a, torch.arange(3.0), right=True)
+        yield torch.histogramdd(a[:, :2], bins=[2, 2])
+        a[torch.tensor([0]), 1:] = 2.0
+
+    def kinds(self, a, b):
+        yield torch.zeros(2, 1, 2, 1, 2, 1, 2).transpose(0, 6) + 1
+        yield a.to_sparse() @ b.T
+        yield a.to_sparse_csr().to_dense()
+        yield torch.nested.nested_tensor([a, b[:2]]).to_padded_tensor(0.0)
+        yield a.to(torch.complex64).conj() * 2
+        yield a.bfloat16() + a.half() + a.double()
+        yield torch.empty(0, 3) + 1, torch.tensor(1), torch.empty(2, 3, device='meta') + 1
+        yield a.expand(2, 3, 4) * a.T.contiguous().T
+        yield self.ids.to(torch.uint8) + self.ids.to(torch.int16), self.ids > 3
+        yield torch.vmap(torch.sin)(a)
+        yield torch.ops.aten.sum.dim_IntList(a, [0]), torch.ops.aten.cat([a, b], 1), torch.ops.aten.mean(a)
+        yield F.batch_norm(a, None, None, training=True), F.embedding(self.ids, torch.randn(12, 2), padding_idx=0)
+        yield F.multi_head_attention_forward(
+            a[:, None], a[:, None], a[:, None], 4, 2, torch.ones(12, 4), None, None, None, False, 0.0, torch.ones(4, 4), None)[0]
+        yield nn.LSTM(4, 2)(a[:, None])[0]
+
+    def section(self):
+        a, b = self.a.clone(), self.b.clone()
+        with torch.no_grad():
+            for form in self.numbers, self.sizes, self.results, self.lists, self.kinds:
+                for _ in form(a, b):
+                    pass
+        torch.cat([self.weight, a], 1).prod(1).sum().backward()
+        self.result = [a]
+
+    def tensors(self):
+        return [self.weight.grad, *self.result]
+
+
 PROGRAMS = {
     'sgd': training_with(torch.optim.SGD, momentum=0.9),
     'adam': training_with(torch.optim.Adam, foreach=False),
@@ -294,4 +404,5 @@ PROGRAMS = {
     'custom': Custom,
     'threads': Threads,
     'exceptions': Exceptions,
+    'forms': Forms,
 }

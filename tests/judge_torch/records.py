@@ -72,3 +72,10 @@ def slices(recording):
         sizes, types, _ = map(json.loads, text.split('\n'))
         tensors[ident] = kineto.tensors(types, sizes)
     return kineto.listed(collections.Counter((names[span.name], tensors[span.args]) for span in spans))
+
+
+def arguments(recording):
+    """As kineto.arguments()."""
+    spans, names, args = recording
+    return sorted({names[span.name] + json.dumps([json.loads(line) for line in args[span.args].split('\n')])
+                   for span in spans if span.args})

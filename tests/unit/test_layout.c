@@ -23,9 +23,11 @@ static void test_torch(void)
 {
 	static const char node_call[] = "_ZN5torch8autograd4NodeclEOSt6vectorIN2at6TensorESaIS4_EE";
 	struct elf_sym peek = find("_ZN2at15sequence_number4peekEv"), node = find(node_call);
+	struct elf_sym mm = find("_ZN2at4_ops2mm4callERKNS_6TensorES4_");
 	struct elf_sym thread = find("_ZN2at14RecordFunction15currentThreadIdEv");
 	int32_t number = 0, of_thread = 0;
 	struct layout_tls tls;
+	uint32_t keys;
 	struct err e = {0};
 
 	TEST("a thread's variables are found by the code that reads them")
@@ -35,12 +37,15 @@ static void test_torch(void)
 	}
 	TEST("a node's number and thread are found by the code that hands them to a profiler")
 	CHECK(!layout_node(elf, &node, &number, &of_thread, &e) && number == 0x10 && of_thread == 0x28);
+	TEST("a tensor's key set is found by the code that joins those of two")
+	CHECK(!layout_tensor(elf, &mm, &keys, &e) && keys == 0xa8);
 	TEST("code of another form is refused, not guessed at")
 	{
 		CHECK(layout_tls(elf, &node, &tls, &e) == -EILSEQ && e.why[0]);
 		CHECK(layout_node(elf, &peek, &number, &of_thread, NULL) == -EILSEQ);
 		node.size_bytes = 0xa0; /* it ends before the number is loaded */
 		CHECK(layout_node(elf, &node, &number, &of_thread, NULL) == -EILSEQ);
+		CHECK(layout_tensor(elf, &peek, &keys, NULL) == -EILSEQ);
 		peek.size_bytes = 0x10;
 		CHECK(layout_tls(elf, &peek, &tls, NULL) == -EILSEQ);
 	}

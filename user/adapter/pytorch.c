@@ -5,6 +5,8 @@
  */
 #include "adapter/adapter.h"
 
+#include <stddef.h>
+
 #define ARG1	  .base = MXBPF_BASE_ARG1
 #define ARG2	  .base = MXBPF_BASE_ARG2
 #define ARG3	  .base = MXBPF_BASE_ARG3
@@ -21,14 +23,13 @@ enum { DEVICE_CPU = 1 };
 #define AT_PYTHON_NAME .nderef = 3, .off = {0x70, 8, 24}
 
 /* Numbers of nodes; the offsets are the build's own, see struct adp_seq. */
-#define SEQ_OF(node)                                                                                                   \
-	.details = MXBPF_DETAIL_SEQ | MXBPF_DETAIL_STACK, .seq = {node, AT1(0x10)}, .seq_thread = {node, AT1(0x28)}
+#define SEQ_OF(node) .seq = {node, AT1(0x10)}, .seq_thread = {node, AT1(0x28)}
 
 /* Marks of rows whose spans are named by an object's class. */
 enum { TAG_EVALUATE = 1, TAG_NODE = 2 };
 
 #define OPERATOR_SPAN .action = MXBPF_ACT_OPEN, .cls = MXBPF_CLASS_OPERATOR, .merge_same = 1
-#define DISPATCH_SPAN OPERATOR_SPAN, .details = MXBPF_DETAIL_SEQ | MXBPF_DETAIL_STACK
+#define DISPATCH_SPAN OPERATOR_SPAN, .details = MXBPF_DETAIL_SEQ | MXBPF_DETAIL_ARGS | MXBPF_DETAIL_STACK
 
 #define CALL_BOXED "_ZNK3c1010Dispatcher9callBoxedERKNS_14OperatorHandleEPSt6vectorINS_6IValueESaIS5_EE"
 /* OperatorHandle -> OperatorDef -> name. */
@@ -38,6 +39,7 @@ enum { TAG_EVALUATE = 1, TAG_NODE = 2 };
 #define NODE_SPAN                                                                                                      \
 	OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_OBJECT, .name_tag = TAG_NODE,                    \
 		       .name = {ARG2, AT1(0)}, .alt_name = {ARG2, AT_PYTHON_NAME}, SEQ_OF(ARG2),                       \
+		       .details = MXBPF_DETAIL_SEQ | MXBPF_DETAIL_ARGS | MXBPF_DETAIL_STACK,                           \
 		       .span_flags = MXBPF_SPAN_BACKWARD
 
 /* What every dispatch goes through to ask whether anyone profiles: at::getStepCallbacksUnlessEmpty(RecordScope). */
@@ -85,6 +87,7 @@ static const struct adp_probe probes[] = {
 		.optional = true,
 		.any_build = true,
 		.symbols = {CALL_BOXED},
+		.values_arg = 3,
 		.row = {BOXED_SPAN(ARG2)},
 	},
 	/* Its clones, which have no this. */
@@ -95,6 +98,7 @@ static const struct adp_probe probes[] = {
 		.instead_of = "operator.call_boxed",
 		.any_build = true,
 		.family = {.prefix = CALL_BOXED ".isra"},
+		.values_arg = 2,
 		.row = {BOXED_SPAN(ARG1)},
 	},
 	{
@@ -104,6 +108,7 @@ static const struct adp_probe probes[] = {
 		.instead_of = "operator.call_boxed_clone",
 		.any_build = true,
 		UNNAMED_BOXED,
+		.values_arg = 2,
 		.row = {BOXED_SPAN(ARG1)},
 	},
 	/* Engine::evaluate_function(this, shared_ptr<GraphTask> &, Node *, ...). */
@@ -116,7 +121,8 @@ static const struct adp_probe probes[] = {
 		.span_name = "autograd::engine::evaluate_function: ",
 		PYTHON_NODE,
 		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_OBJECT, .name_tag = TAG_EVALUATE,
-			.name = {ARG3, AT1(0)}, .alt_name = {ARG3, AT_PYTHON_NAME}, SEQ_OF(ARG3)},
+			.name = {ARG3, AT1(0)}, .alt_name = {ARG3, AT_PYTHON_NAME}, SEQ_OF(ARG3),
+			.details = MXBPF_DETAIL_SEQ | MXBPF_DETAIL_STACK},
 	},
 	{
 		.name = "autograd.node",
@@ -124,6 +130,7 @@ static const struct adp_probe probes[] = {
 		.optional = true,
 		.any_build = true,
 		.family = {.prefix = "_ZN5torch8autograd4NodeclE"},
+		.tensors_arg = 3,
 		PYTHON_NODE,
 		.row = {NODE_SPAN},
 	},
@@ -135,6 +142,7 @@ static const struct adp_probe probes[] = {
 		.instead_of = "autograd.node",
 		.any_build = true,
 		.family = {.calls = STEP_CALLBACKS, .shape = {SCOPE_BACKWARD_FUNCTION, {1, 2}}},
+		.tensors_arg = 3,
 		PYTHON_NODE,
 		.row = {NODE_SPAN},
 	},
@@ -249,6 +257,94 @@ static const char *const hidden[] = {
 	NULL,
 };
 
+#define SCALAR	   .kind = MXBPF_ARG_SCALAR
+#define SCALARS	   .kind = MXBPF_ARG_SCALARS
+#define IF_HERE(a) .opt = MXBPF_ARG_IF_HERE, .opt_off = a
+
+/* The types of schemas as at::_ops has them: Tensor & is an address, ArrayRef and string_view two words, an optional of
+ * these three, which go on the stack; what has a destructor is an address again. */
+static const struct adp_type types[] = {
+	{"Tensor", "", .kind = MXBPF_ARG_TENSOR, .gp = 1},
+	{"Tensor", "?", .kind = MXBPF_ARG_TENSOR_OPT, .gp = 1},
+	{"Tensor", "[]", .kind = MXBPF_ARG_TENSORS, .gp = 2},
+	{"Tensor", "?[]", .gp = 1},
+	{"int", "", SCALAR, .gp = 1},
+	{"int", "?", SCALAR, .gp = 2, IF_HERE(8)},
+	{"int", "[]", SCALARS, .gp = 2},
+	{"int", "[]?", SCALARS, .stack = 3, IF_HERE(16)},
+	{"SymInt", "", SCALAR, .gp = 1},
+	{"SymInt", "?", SCALAR, .gp = 1, .opt = MXBPF_ARG_IF_THERE, .opt_off = 8},
+	{"SymInt", "[]", SCALARS, .gp = 2},
+	{"SymInt", "[]?", SCALARS, .stack = 3, IF_HERE(16)},
+	{"bool", "", SCALAR, .gp = 1},
+	{"bool", "?", SCALAR, .gp = 1, IF_HERE(1)},
+	{"bool", "[]", SCALARS, .gp = 2},
+	{"bool", "[N]", SCALARS, .gp = 1},
+	{"float", "", SCALAR, .fp = 1},
+	{"float", "?", SCALAR, .gp = 1, .fp = 1, IF_HERE(8)},
+	{"float", "[]", SCALARS, .gp = 2},
+	{"float", "[]?", SCALARS, .stack = 3, IF_HERE(16)},
+	{"Scalar", "", SCALAR, .gp = 1},
+	{"Scalar", "?", SCALAR, .gp = 1, .opt = MXBPF_ARG_IF_THERE, .opt_off = 32},
+	{"Scalar", "[]", SCALARS, .gp = 2},
+	{"ScalarType", "", SCALAR, .gp = 1},
+	{"ScalarType", "?", SCALAR, .gp = 1, IF_HERE(1)},
+	{"Layout", "", SCALAR, .gp = 1},
+	{"Layout", "?", SCALAR, .gp = 1, IF_HERE(1)},
+	{"MemoryFormat", "", SCALAR, .gp = 1},
+	{"MemoryFormat", "?", SCALAR, .gp = 1, IF_HERE(1)},
+	{"DeviceIndex", "", SCALAR, .gp = 1},
+	{"Device", "", .gp = 1},
+	{"Device", "?", .gp = 1},
+	{"str", "", .gp = 2},
+	{"str", "?", .stack = 3},
+	{"Generator", "", .gp = 1},
+	{"Generator", "?", .gp = 1},
+	{"Dimname", "", .gp = 1},
+	{"Dimname", "[]", .gp = 2},
+	{"Dimname", "[]?", .stack = 3},
+	{"Storage", "", .gp = 1},
+	{"Stream", "", .gp = 2},
+	{NULL},
+};
+
+/* By c10::ScalarType. */
+static const char *const dtypes[] = {
+	"unsigned char",
+	"signed char",
+	"short int",
+	"int",
+	"long int",
+	"c10::Half",
+	"float",
+	"double",
+	"c10::complex<c10::Half>",
+	"c10::complex<float>",
+	"c10::complex<double>",
+	"bool",
+	"c10::qint8",
+	"c10::quint8",
+	"c10::qint32",
+	"c10::BFloat16",
+	"c10::quint4x2",
+	"c10::quint2x4",
+	"c10::bits1x8",
+	"c10::bits2x4",
+	"c10::bits4x2",
+	"c10::bits8",
+	"c10::bits16",
+	"c10::Float8_e5m2",
+	"c10::Float8_e4m3fn",
+	"c10::Float8_e5m2fnuz",
+	"c10::Float8_e4m3fnuz",
+	"short unsigned int",
+	"unsigned int",
+	"long unsigned int",
+};
+
+/* 2.13 and 2.1. */
+static const struct adp_storage storages[] = {{0xa8, 0x10}, {0xb8, 0x18}, {0, 0}};
+
 static const struct adp_build builds[] = {
 	{"b7066ed94f422786bd205cd2743c2722b5f366fd", "2.13.0 (CPU)"},
 };
@@ -270,6 +366,8 @@ const struct adp adapter_pytorch = {
 	.rank_env = "RANK",
 	.world_size_env = "WORLD_SIZE",
 	.seq = {"_ZN2at15sequence_number4peekEv", "_ZN2at14RecordFunction15currentThreadIdEv"},
+	.args = {types, dtypes, COUNT(dtypes), "_ZN2at4_ops2mm4callERKNS_6TensorES4_", "libc10.so*",
+		 "_ZN3c1019UndefinedTensorImpl10_singletonE", storages},
 	.hidden = hidden,
 	.object_scope = "torch::autograd::generated::",
 };

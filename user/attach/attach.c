@@ -148,6 +148,33 @@ static int choose_namespace(struct att *a, pid_t tgid, struct err *e)
 	return err;
 }
 
+/* What only a detail needs is as small as a map can be without it. */
+static void choose_sizes(struct att *a, const struct plan *p, unsigned details)
+{
+	struct bpf_map *of_args[] = {a->skel->maps.func_args, a->skel->maps.arg_scratch, a->skel->maps.tensors,
+				     a->skel->maps.args};
+	const uint32_t first_off = p->tensor_keys_off + 8 - sizeof(((struct mxbpf_arg_scratch *)NULL)->impl);
+	size_t i;
+
+	bpf_map__set_max_entries(a->skel->maps.calls, a->ring_bytes);
+	for (i = 0; i < sizeof(of_args) / sizeof(of_args[0]) && !(details & MXBPF_DETAIL_ARGS); i++)
+		bpf_map__set_max_entries(of_args[i], 1);
+	a->skel->rodata->cfg_tensor_keys_off = p->tensor_keys_off;
+	a->skel->rodata->cfg_tensor_storage_word =
+		p->tensor_storage_off ? (p->tensor_storage_off - first_off) / 8 : MXBPF_NO_STORAGE;
+}
+
+static int fill_args(struct att *a, const struct plan *p, unsigned details)
+{
+	int fd = bpf_map__fd(a->skel->maps.func_args);
+	__u32 i, n = details & MXBPF_DETAIL_ARGS ? (__u32)buf_count(&p->args, struct mxbpf_func_args) : 0;
+
+	for (i = 0; i < n && i < MXBPF_FUNCS_MAX; i++)
+		if (bpf_map_update_elem(fd, &i, buf_at(&p->args, struct mxbpf_func_args, i), BPF_ANY))
+			return -errno;
+	return 0;
+}
+
 static int fill_names(struct att *a, const struct plan *p)
 {
 	int fd = bpf_map__fd(a->skel->maps.func_names);
@@ -250,7 +277,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	a->skel->rodata->cfg_wake_bytes = a->ring_bytes / 4;
 	choose_details(a, o);
 	stats_choose(a->skel, o->stats);
-	bpf_map__set_max_entries(a->skel->maps.calls, a->ring_bytes);
+	choose_sizes(a, p, o->details);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exit, true);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exec, true);
 	err = mxbpf_bpf__load(a->skel);
@@ -264,6 +291,8 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		err = fill_callers(a, p);
 	if (!err && o->iterations)
 		err = open_marks(a, o->iterations);
+	if (!err)
+		err = fill_args(a, p, o->details);
 	if (err) {
 		err = backend_load_failed(err, e);
 		goto fail;
@@ -536,6 +565,16 @@ int att_names_fd(const struct att *a)
 	return bpf_map__fd(a->skel->maps.names);
 }
 
+int att_args_fd(const struct att *a)
+{
+	return bpf_map__fd(a->skel->maps.args);
+}
+
+int att_tensors_fd(const struct att *a)
+{
+	return bpf_map__fd(a->skel->maps.tensors);
+}
+
 int att_read_stack(const struct att *a, uint64_t id, struct mxbpf_stack *s)
 {
 	if (bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.stacks), &id, s))
@@ -616,6 +655,9 @@ static unsigned left_of_thread(const struct mxbpf_thread *t, att_left_fn left,
 			.probe = f->probe,
 			.alloc_bytes = f->alloc_bytes,
 			.self_alloc_bytes = f->self_alloc_bytes,
+			.args_id = f->args_id,
+			.stack_id = f->stack_id,
+			.origin = f->origin,
 		};
 
 		if ((f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT) || !left(ctx, t, f))

@@ -88,6 +88,8 @@ void att_free(struct att *a); /* detaches; NULL is legal */
 /* For ring/: borrowed fds and maps, valid until att_free(). */
 int att_ring_fd(const struct att *a);
 int att_names_fd(const struct att *a);
+int att_args_fd(const struct att *a);
+int att_tensors_fd(const struct att *a);
 /* What BPF saw under a stack_id of its own. 0, -ENOENT. */
 int att_read_stack(const struct att *a, uint64_t id, struct mxbpf_stack *s);
 /* Sums the counters over all threads; exact at rest. stored is left 0: the consumer knows it. */

@@ -72,6 +72,23 @@ static int check_ops(const struct plan *p)
 	return n || !left ? CMD_OK : CMD_NO_TARGET;
 }
 
+static void check_detail(const char *name, const struct err *no, const char *what)
+{
+	printf("  %-4s %-20s %s\n", no->code ? "no" : "ok", name, no->code ? no->why : what);
+}
+
+static void check_details(const struct plan *plan)
+{
+	char text[128];
+
+	if (!plan->adp->args.types)
+		return;
+	snprintf(text, sizeof(text), "key set of a tensor at +0x%x; arguments of %u functions are not understood",
+		 plan->tensor_keys_off, plan->nargless);
+	check_detail("shapes", &plan->no_args, text);
+	check_detail("forward-backward", &plan->no_seq, "joined by sequence numbers");
+}
+
 static int check_target(int pid, const char *ops)
 {
 	const struct att_backend *backend = att_pick(NULL, NULL);
@@ -95,6 +112,7 @@ static int check_target(int pid, const char *ops)
 		one = check_probe(&plan.probes[i]);
 		code = code ? code : one;
 	}
+	check_details(&plan);
 	if (ops) {
 		one = check_ops(&plan);
 		code = code ? code : one;

@@ -77,8 +77,15 @@ static int choose_details(struct live *l, struct err *e)
 	if (lacking & MXBPF_DETAIL_STACK)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "--py-stacks: of what is probed of %s, Python calls nothing",
 			       l->plan.adp->title);
+	if (lacking & MXBPF_DETAIL_ARGS && l->plan.no_args.code)
+		return err_set(e, ERR_TARGET, l->plan.no_args.code, "shapes of tensors cannot be read: %s",
+			       l->plan.no_args.why);
+	if (lacking & MXBPF_DETAIL_ARGS && (l->want.groups & PROBE_OP))
+		return err_set(e, ERR_USAGE, -ENOTSUP, "--shapes: of %s, shapes cannot be read yet",
+			       l->plan.adp->title);
 	if (lacking)
-		return err_set(e, ERR_USAGE, -ENOTSUP, "%s has no such details of calls", l->plan.adp->title);
+		return err_set(e, ERR_USAGE, -ENOTSUP, "what was asked for of operators needs --probes op, in %s",
+			       l->plan.adp->title);
 	if (kept && l->plan.no_seq.code && (l->want.groups & PROBE_OP))
 		cmd_warn("no arrows from forward to backward: %s", l->plan.no_seq.why);
 	l->details = l->o->details | (joined ? l->plan.details & MXBPF_DETAIL_SEQ : 0);

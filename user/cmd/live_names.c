@@ -101,7 +101,7 @@ static int span_name(struct live *l, uint64_t id, char *text)
 
 void live_feed_name(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text, size_t len)
 {
-	static char room[sizeof(struct mxbpf_name) + MXBPF_NAME_BYTES_MAX] __attribute__((aligned(8)));
+	static char room[sizeof(struct mxbpf_name) + MXBPF_TEXT_BYTES_MAX] __attribute__((aligned(8)));
 	struct mxbpf_name *n = (struct mxbpf_name *)room;
 	size_t size = (sizeof(*n) + len + 7) & ~7ul;
 
@@ -184,6 +184,20 @@ static uint64_t name_of(const struct mxbpf_rec *r)
 	return 0;
 }
 
+static void learn_args(struct live *l, const struct mxbpf_rec *r)
+{
+	uint64_t id = r->kind == MXBPF_SPAN ? mdl_span(r).args_id : 0;
+	struct buf text = {0};
+
+	if (!id || mdl_text(l->model, MXBPF_NAME_ARGS, id, NULL) || hash_get(&l->nameless, id, MXBPF_NAME_ARGS))
+		return;
+	if (!live_args_text(l, id, &text))
+		live_feed_name(l, MXBPF_NAME_ARGS, r->tgid, id, text.data, text.len);
+	else
+		hash_put(&l->nameless, id, MXBPF_NAME_ARGS);
+	buf_fini(&text);
+}
+
 size_t live_learn_names(struct live *l, void *recs, size_t bytes)
 {
 	static char text[MXBPF_NAME_BYTES_MAX];
@@ -198,6 +212,7 @@ size_t live_learn_names(struct live *l, void *recs, size_t bytes)
 
 		learn_threads(l, r);
 		learn_stack(l, (char *)recs + pos - r->size);
+		learn_args(l, r);
 		if (!id || mdl_has_name(l->model, id) || hash_get(&l->nameless, id, 0))
 			continue;
 		len = span_name(l, id, text);

@@ -404,6 +404,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "py-stacks", .group = "Target", .commands = LIVE,
 	 .help = "read the Python stack at the start of each operator or call: source lines, modules",
 	 .set = set_detail, .min = MXBPF_DETAIL_STACK},
+	{.name = "shapes", .group = "Target", .commands = LIVE,
+	 .help = "read sizes, types and strides of the tensors that operators get, for --by shape, traces and recordings; "
+		 "PyTorch", .set = set_detail, .min = MXBPF_DETAIL_ARGS},
 	{.name = "follow", .group = "Target", .commands = LIVE,
 	 .help = "look at children of the process as well, and theirs (the default)", .set = clear_flag, FIELD(no_follow)},
 	{.name = "no-follow", .group = "Target", .commands = LIVE, .help = "leave children alone",

@@ -221,3 +221,41 @@ int layout_chain(struct elf *elf, const struct elf_sym *func, const int32_t *kno
 		*field_off = (int32_t)field;
 	return err;
 }
+
+/* mov R, [A + disp]; or R, [B + disp]: the only two of one place, as long as R lives. */
+static bool find_keys(struct walk *w, int64_t *off)
+{
+	ZydisRegister to = ZYDIS_REGISTER_NONE;
+	int64_t disp = 0, joined;
+
+	while (walk_next(w)) {
+		const ZydisDecodedOperand *from = &w->ops[1];
+
+		if (w->ops[0].type != ZYDIS_OPERAND_TYPE_REGISTER || from->type != ZYDIS_OPERAND_TYPE_MEMORY ||
+		    from->size != 64 || !from->mem.disp.has_displacement)
+			continue;
+		joined = from->mem.disp.value;
+		if (w->insn.mnemonic == ZYDIS_MNEMONIC_MOV) {
+			to = w->ops[0].reg.value;
+			disp = joined;
+		} else if (w->insn.mnemonic == ZYDIS_MNEMONIC_OR && is_reg(&w->ops[0], to) && disp == joined &&
+			   is_field(disp)) {
+			*off = disp;
+			return true;
+		}
+	}
+	return false;
+}
+
+int layout_tensor(struct elf *elf, const struct elf_sym *func, uint32_t *keys_off, struct err *e)
+{
+	struct walk w;
+	int64_t off = 0;
+	int err = walk_begin(&w, elf, func, e);
+
+	if (!err && !find_keys(&w, &off))
+		err = err_set(e, ERR_TARGET, -EILSEQ, "it does not join key sets of tensors in a way that is known");
+	free(w.code);
+	*keys_off = (uint32_t)off;
+	return err;
+}

@@ -33,4 +33,7 @@ int layout_node(struct elf *elf, const struct elf_sym *func, int32_t *number_off
 int layout_chain(struct elf *elf, const struct elf_sym *func, const int32_t *known, unsigned n, int32_t *field_off,
 		 struct err *e);
 
+/* Of a tensor: its key set, by an operator that joins those of its tensors. 0, -EILSEQ; else -errno. */
+int layout_tensor(struct elf *elf, const struct elf_sym *func, uint32_t *keys_off, struct err *e);
+
 #endif

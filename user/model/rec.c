@@ -47,7 +47,9 @@ static bool name_fits(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_name *n = (const void *)r;
 
-	return n->len <= MXBPF_NAME_BYTES_MAX && n->len <= r->size - sizeof(*n);
+	const bool is_text = n->kind == MXBPF_NAME_ARGS || n->kind == MXBPF_NAME_STACK;
+
+	return n->len <= (is_text ? MXBPF_TEXT_BYTES_MAX : MXBPF_NAME_BYTES_MAX) && n->len <= r->size - sizeof(*n);
 }
 
 /* A kind that is not here is a newer one: it passes on its header alone and is skipped by who does not know it. */

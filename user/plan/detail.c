@@ -87,13 +87,60 @@ static void find_seq(struct plan *plan)
 		each_row(plan, set_node_offs, &offs);
 }
 
-void plan_details(struct plan *plan)
+static int find_undefined(struct tgt *t, struct plan *plan, struct err *e)
+{
+	const struct adp_args *args = &plan->adp->args;
+	struct tgt_lib *lib = tgt_find_lib(t, args->undefined_lib_glob);
+	struct elf_sym sym;
+	struct elf *elf;
+	int err = lib ? tgt_lib_elf(t, lib, &elf, e) : -ENOENT;
+
+	err = err ? err : elf_find_sym(elf, args->undefined_symbol, &sym, e);
+	if (err)
+		return err_set(e, ERR_TARGET, err, "no %s with %s is mapped", args->undefined_lib_glob,
+			       args->undefined_symbol);
+	plan->target.undefined = lib->load_bias + sym.va;
+	return 0;
+}
+
+/* Whether operators are seen where they have taken their arguments from their registers already. */
+static bool seen_later(const struct plan *plan, struct err *e)
+{
+	size_t i;
+
+	for (i = 0; i < plan->nprobes; i++)
+		if (plan->rows[i].by_caller && plan->probes[i].wanted && !plan->probes[i].reason[0])
+			return err_set(
+				e, ERR_TARGET, -ENOTSUP,
+				"operators are probed where they meet, not singly: their arguments are not there");
+	return false;
+}
+
+static void find_tensors(struct tgt *t, struct plan *plan)
+{
+	const struct adp_args *args = &plan->adp->args;
+	const unsigned detail = MXBPF_DETAIL_ARGS;
+	const struct adp_storage *s;
+	struct elf_sym sym;
+
+	if (seen_later(plan, &plan->no_args) || elf_find_sym(plan->lib->elf, args->keys_symbol, &sym, &plan->no_args) ||
+	    layout_tensor(plan->lib->elf, &sym, &plan->tensor_keys_off, &plan->no_args) ||
+	    find_undefined(t, plan, &plan->no_args))
+		each_row(plan, take_out, &detail);
+	for (s = args->storages; s->keys_off; s++)
+		if (s->keys_off == plan->tensor_keys_off)
+			plan->tensor_storage_off = s->storage_off;
+}
+
+void plan_details(struct tgt *t, struct plan *plan)
 {
 	size_t i;
 
 	plan->target.static_base = plan->lib->load_bias;
 	if (plan->adp->seq.next_symbol)
 		find_seq(plan);
+	if (plan->adp->args.keys_symbol)
+		find_tensors(t, plan);
 	for (i = 0; i < plan->nprobes; i++)
 		if (plan->probes[i].wanted && !plan->probes[i].reason[0])
 			plan->details |= plan->rows[i].details;

@@ -18,7 +18,7 @@
  * only the longer one if it ends with the other: "_sparse_softmax.int(...)" may stand for "softmax.int(...)" as well.
  */
 struct schema {
-	char *key; /* owned */
+	char *key, *text; /* owned; text: from where it begins */
 	size_t base_bytes;
 	size_t skipped; /* where it begins in the string */
 };
@@ -47,14 +47,14 @@ static size_t ident(const char *text)
 static int add_ending(struct buf *schemas, const char *text, struct schema s, size_t key_bytes)
 {
 	s.key = strndup(text + s.skipped, key_bytes - s.skipped);
-	if (!s.key)
-		return -ENOMEM;
-	if (key_bytes > s.base_bytes)
+	s.text = strdup(text + s.skipped);
+	if (s.key && key_bytes > s.base_bytes)
 		s.key[s.base_bytes - s.skipped] = '_';
 	s.base_bytes -= s.skipped;
-	if (!buf_put(schemas, &s, sizeof(s)))
+	if (s.key && s.text && !buf_put(schemas, &s, sizeof(s)))
 		return 0;
 	free(s.key);
+	free(s.text);
 	return -ENOMEM;
 }
 
@@ -103,8 +103,8 @@ static const struct schema *schema_of(const struct family *f, const char *ident_
 	return buf_at(&f->schemas, struct schema, lo);
 }
 
-/* "aten::add" of "add_Tensor"; a name that no string explains stays as it is. */
-static void span_name(const struct family *f, const char *ident_text, char *name, size_t max)
+/* "aten::add" of "add_Tensor"; a name that no string explains stays as it is. Returns its schema, or NULL. */
+static const char *span_name(const struct family *f, const char *ident_text, char *name, size_t max)
 {
 	const struct schema *found = schema_of(f, ident_text);
 	size_t n = strlen(ident_text);
@@ -112,6 +112,7 @@ static void span_name(const struct family *f, const char *ident_text, char *name
 	if (found)
 		n = found->base_bytes;
 	snprintf(name, max, "%s%.*s", f->probe->row->family.schema, (int)n, ident_text);
+	return found ? found->text : NULL;
 }
 
 /* The <name> of prefix <length><name> method; false if the symbol is not of this shape. */
@@ -138,8 +139,8 @@ static bool already(struct family *f, uint64_t va)
 	return false;
 }
 
-/* Whether a symbol is that of a member, and the name of its spans; NULL none. */
-static bool is_member(const struct family *f, const char *symbol, char *room, size_t max, const char **name)
+/* Whether a symbol is that of a member, and what it tells of it. */
+static bool is_member(const struct family *f, const char *symbol, char *room, size_t max, struct plan_func *func)
 {
 	const struct adp_family *fam = &f->probe->row->family;
 	size_t n = strlen(symbol);
@@ -150,9 +151,9 @@ static bool is_member(const struct family *f, const char *symbol, char *room, si
 		return false;
 	if (fam->method && !member_name(fam, symbol, member))
 		return false;
+	*func = (struct plan_func){.symbol = symbol, .name = fam->schema ? room : f->probe->row->span_name};
 	if (fam->schema)
-		span_name(f, member, room, max);
-	*name = fam->schema ? room : f->probe->row->span_name;
+		func->schema = span_name(f, member, room, max);
 	return !fam->schema || !plan_hides(f->plan->adp, room);
 }
 
@@ -168,17 +169,16 @@ static bool is_asked_for(struct family *f, const char *name)
 	return false;
 }
 
-static int add_function(struct family *f, const struct elf_sym *sym, const char *name)
+static int add_function(struct family *f, const struct elf_sym *sym, struct plan_func *func)
 {
 	struct insn_entry entry;
 	struct err why = {0};
-	uint64_t off;
 
 	if (f->plan->opts.probes_max && f->probe->nfuncs >= f->plan->opts.probes_max)
 		return ENOUGH;
 	if (buf_put(&f->seen, &sym->va, sizeof(sym->va)))
 		return -ENOMEM;
-	if (plan_place(f->elf, sym, &entry, &off, &why)) {
+	if (plan_place(f->elf, sym, &entry, &func->entry_off, &why)) {
 		f->nrefused++;
 		if (!f->why.code)
 			f->why = why;
@@ -186,22 +186,23 @@ static int add_function(struct family *f, const struct elf_sym *sym, const char 
 	}
 	if (!f->probe->nfuncs) {
 		f->probe->entry = entry;
-		f->probe->off = off;
+		f->probe->off = func->entry_off;
 	}
-	return plan_add_func(f->plan, f->probe, f->elf, sym->va, off, name);
+	func->va = sym->va;
+	return plan_add_func(f->plan, f->probe, f->elf, func);
 }
 
 static int add_member(void *ctx, const char *symbol, const struct elf_sym *sym)
 {
 	struct family *f = ctx;
 	char room[IDENT_MAX + 32];
-	const char *name;
+	struct plan_func func;
 
-	if (!is_member(f, symbol, room, sizeof(room), &name) || already(f, sym->va))
+	if (!is_member(f, symbol, room, sizeof(room), &func) || already(f, sym->va))
 		return 0;
-	if (!is_asked_for(f, name))
+	if (!is_asked_for(f, func.name))
 		return buf_put(&f->seen, &sym->va, sizeof(sym->va));
-	return add_function(f, sym, name);
+	return add_function(f, sym, &func);
 }
 
 static int each_of_list(struct family *f, const char *const *list)
@@ -212,7 +213,7 @@ static int each_of_list(struct family *f, const char *const *list)
 	for (; *list && !err; list++) {
 		err = elf_find_sym(f->elf, *list, &sym, NULL);
 		if (!err && sym.type == ELF_SYM_FUNC && !already(f, sym.va))
-			err = add_function(f, &sym, *list);
+			err = add_function(f, &sym, &(struct plan_func){.name = *list, .symbol = *list});
 		err = err == -ENOENT ? 0 : err;
 	}
 	return err;
@@ -224,7 +225,7 @@ static int add_caller(void *ctx, uint64_t call_va)
 	struct family *f = ctx;
 	const struct adp_family *fam = &f->probe->row->family;
 	char symbol[SYMBOL_MAX], room[IDENT_MAX + 32];
-	const char *name;
+	struct plan_func func = {.name = f->probe->row->span_name, .symbol = symbol};
 	struct caller c;
 	int err = caller_find(f->elf, call_va, fam->prefix ? NULL : &fam->shape, &c), len;
 
@@ -234,15 +235,13 @@ static int add_caller(void *ctx, uint64_t call_va)
 	if (!fam->prefix) {
 		struct elf_sym sym = {c.start_va, c.end_va - c.start_va, ELF_SYM_FUNC};
 
-		return len == -ENOENT && c.shaped && !already(f, c.start_va)
-			       ? add_function(f, &sym, f->probe->row->span_name)
-			       : 0;
+		return len == -ENOENT && c.shaped && !already(f, c.start_va) ? add_function(f, &sym, &func) : 0;
 	}
-	if (len < 0 || !is_member(f, symbol, room, sizeof(room), &name) || !is_asked_for(f, name))
+	if (len < 0 || !is_member(f, symbol, room, sizeof(room), &func) || !is_asked_for(f, func.name))
 		return 0;
 	f->probe->nfuncs++;
 	f->probe->nendless++;
-	return plan_add_caller(f->plan, f->probe, &c, name);
+	return plan_add_caller(f->plan, f->probe, &c, func.name);
 }
 
 /* The one place where all members come by. */
@@ -308,8 +307,10 @@ int plan_family(struct plan *plan, struct plan_probe *p, struct elf *elf)
 	int err = find_members(&f);
 	size_t i;
 
-	for (i = 0; i < buf_count(&f.schemas, struct schema); i++)
+	for (i = 0; i < buf_count(&f.schemas, struct schema); i++) {
 		free(buf_at(&f.schemas, struct schema, i)->key);
+		free(buf_at(&f.schemas, struct schema, i)->text);
+	}
 	buf_fini(&f.schemas);
 	buf_fini(&f.seen);
 	return err == -ENOMEM ? err : explain(&f, err);

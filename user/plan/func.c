@@ -91,13 +91,32 @@ static uint64_t name_id(struct plan *plan, const char *name)
 }
 
 /* Gives a function its number. 0, -ENOMEM. */
-static int number(struct plan *plan, const char *name, uint64_t *func)
+static int number(struct plan *plan, const char *name, const struct mxbpf_func_args *args, uint64_t *func)
 {
+	const struct mxbpf_func_args no_args = {0};
 	uint64_t id = name ? name_id(plan, name) : 0, none = 0;
-	int err = plan->funcs.len ? 0 : buf_put(&plan->funcs, &none, sizeof(none)); /* 0 is no function */
 
+	if (!plan->funcs.len && /* 0 is no function */
+	    (buf_put(&plan->funcs, &none, sizeof(none)) || buf_put(&plan->args, &no_args, sizeof(no_args))))
+		return -ENOMEM;
 	*func = buf_count(&plan->funcs, uint64_t);
-	return (name && !id) || err || buf_put(&plan->funcs, &id, sizeof(id)) ? -ENOMEM : 0;
+	return (name && !id) || buf_put(&plan->funcs, &id, sizeof(id)) ||
+			       buf_put(&plan->args, args ? args : &no_args, sizeof(*args))
+		       ? -ENOMEM
+		       : 0;
+}
+
+static struct mxbpf_func_args args_of(const struct plan *plan, const struct adp_probe *row, const struct plan_func *f)
+{
+	struct mxbpf_func_args args = {.n = 1};
+
+	if (row->tensors_arg)
+		args.args[0] = (struct mxbpf_arg){.kind = MXBPF_ARG_VECTOR, .slot = row->tensors_arg - 1};
+	else if (row->values_arg && plan->version)
+		args.args[0] = (struct mxbpf_arg){.kind = MXBPF_ARG_STACK, .slot = row->values_arg - 1};
+	else
+		return plan_args(plan->adp, f);
+	return args;
 }
 
 int plan_add_caller(struct plan *plan, const struct plan_probe *p, const struct caller *c, const char *name)
@@ -108,30 +127,31 @@ int plan_add_caller(struct plan *plan, const struct plan_probe *p, const struct 
 
 	if (!p->wanted)
 		return 0;
-	if (number(plan, name, &func))
+	if (number(plan, name, NULL, &func))
 		return -ENOMEM;
 	caller.cookie = cut_cookie(func, &frame);
 	return buf_put(&plan->callers, &caller, sizeof(caller));
 }
 
-int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, uint64_t va, uint64_t entry_off,
-		  const char *name)
+int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, const struct plan_func *f)
 {
+	const struct mxbpf_func_args args = args_of(plan, p->row, f);
 	const struct mxbpf_row *row = &plan->rows[p - plan->probes];
 	struct mxbpf_row *endless = &plan->endless[p - plan->probes];
 	uint64_t func;
 	bool tail = false;
 	int err;
 
-	if (number(plan, name, &func))
+	if (number(plan, f->name, &args, &func))
 		return -ENOMEM;
+	plan->nargless += (row->details & MXBPF_DETAIL_ARGS) && !args.n;
 	if (!p->wanted) {
 		p->nfuncs++;
 		return 0;
 	}
 	*endless = *row;
 	endless->end = MXBPF_END_NEXT;
-	err = row->end == MXBPF_END_CUT ? add_cut(plan, p, elf, va, func, &tail) : 0;
+	err = row->end == MXBPF_END_CUT ? add_cut(plan, p, elf, f->va, func, &tail) : 0;
 	if (err == -ENOENT) {
 		row = endless;
 		p->nendless++;
@@ -139,7 +159,7 @@ int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, uint
 		return err;
 	}
 	p->nfuncs++;
-	return add_site(plan, p, row, entry_off, func | (tail ? MXBPF_FUNC_TAIL : 0));
+	return add_site(plan, p, row, f->entry_off, func | (tail ? MXBPF_FUNC_TAIL : 0));
 }
 
 void plan_merge_marks(struct plan *plan)

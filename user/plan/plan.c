@@ -147,7 +147,7 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 		return plan_refuse(p, "%s is not a function", p->symbol);
 	if (plan_place(elf, &sym, &p->entry, &p->off, &why))
 		return plan_refuse(p, "%s may not be probed: %s", p->symbol, why.why);
-	return plan_add_func(plan, p, elf, sym.va, p->off, p->row->span_name);
+	return plan_add_func(plan, p, elf, &(struct plan_func){sym.va, p->off, p->row->span_name, NULL, p->symbol});
 }
 
 static int resolve_in_lib(struct tgt *t, struct plan *plan, struct plan_probe *p)
@@ -347,7 +347,7 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 		if (err)
 			return err;
 	}
-	plan_details(out);
+	plan_details(t, out);
 	plan_merge_marks(out);
 	plan_fit(out);
 	hide_names(out);
@@ -363,6 +363,7 @@ void plan_fini(struct plan *p)
 		free(buf_at(&p->names, struct plan_name, i)->text);
 	buf_fini(&p->names);
 	buf_fini(&p->funcs);
+	buf_fini(&p->args);
 	buf_fini(&p->callers);
 	buf_fini(&p->sites);
 	free(p->probes);

@@ -86,6 +86,7 @@ struct plan {
 	struct buf sites;   /* of struct plan_site: all that is wanted and not refused, ends before entries */
 	struct buf names;   /* of struct plan_name, each text once */
 	struct buf funcs;   /* of uint64_t: name ids by number of the function; 0: not named by the plan */
+	struct buf args;    /* of struct mxbpf_func_args, likewise */
 	struct buf callers; /* of struct plan_caller: of rows with by_caller */
 	uint64_t hidden[MXBPF_HIDDEN_MAX]; /* name ids; 0: none */
 	struct mxbpf_row *rows;		   /* owned: the probes' rows, made to fit the target */
@@ -93,7 +94,9 @@ struct plan {
 	struct mxbpf_row *endless;	   /* owned: the same for functions without a cut */
 	struct mxbpf_target target;	   /* what BPF must know of this process */
 	unsigned details;		   /* enum mxbpf_detail: what its spans can have */
-	struct err no_seq;     /* why MXBPF_DETAIL_SEQ is refused; code 0: it is not, or the runtime has none */
+	struct err no_seq, no_args;	   /* why they are refused; code 0: they are not, or the runtime has none */
+	uint32_t tensor_keys_off, tensor_storage_off; /* MXBPF_DETAIL_ARGS; the latter 0: not known */
+	unsigned nargless;     /* functions whose schema is not understood: their spans have no arguments */
 	struct plan_opts opts; /* ops borrowed */
 	struct plan_near near; /* names that ops leaves out */
 };

@@ -11,10 +11,20 @@ int plan_refuse(struct plan_probe *p, const char *fmt, ...) __attribute__((forma
 /* The instruction of a function's entry that may be probed, and its file offset. 0 or -errno with e set. */
 int plan_place(struct elf *elf, const struct elf_sym *sym, struct insn_entry *entry, uint64_t *off, struct err *e);
 
-/* Numbers a function and adds its sites: entry and, if its span ends by cut, the cut. name is copied; NULL none. 0,
- * -ENOMEM. */
-int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, uint64_t va, uint64_t entry_off,
-		  const char *name);
+/* A function of a row. */
+struct plan_func {
+	uint64_t va, entry_off;
+	const char *name;   /* of its spans; NULL none */
+	const char *schema; /* "base.overload(Type name, ...) -> Type"; NULL: not known */
+	const char *symbol;
+};
+
+/* Numbers a function and adds its sites: entry and, if its span ends by cut, the cut. Strings are copied. 0, -ENOMEM.
+ */
+int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, const struct plan_func *f);
+
+/* How a function of this schema is given its arguments; n 0 if it is not understood. */
+struct mxbpf_func_args plan_args(const struct adp *adp, const struct plan_func *f);
 
 /* The same of a function that is told by its call: not probed itself. */
 int plan_add_caller(struct plan *plan, const struct plan_probe *p, const struct caller *c, const char *name);
@@ -26,7 +36,7 @@ int plan_add_site(struct plan *plan, const struct plan_probe *p, uint64_t off);
 int plan_family(struct plan *plan, struct plan_probe *p, struct elf *elf);
 
 /* What the details read in this build and process; takes from the rows those of which that is not known. */
-void plan_details(struct plan *plan);
+void plan_details(struct tgt *t, struct plan *plan);
 
 /* The id of a name, as BPF hashes it. */
 uint64_t plan_hash(const char *name);

@@ -55,8 +55,34 @@ struct adp_probe {
 	const char *alt_readers[PROBE_SYMBOLS_MAX]; /* their methods that read the name as alt_name does */
 	const char *only;      /* calls of this name alone, by row.name; the span's is row.alt_name */
 	const char *iteration; /* a call whose name begins so ends an iteration; "*" all; NULL none */
+	/* Which C++ argument is the address of a vector of tensors, or of boxed values, whose layout is the build's; 0:
+	 * none, the schema says what there is. */
+	uint8_t tensors_arg, values_arg;
 	const char *span_name; /* NAMED_COOKIE: the span's name. NAMED_OBJECT: before the class's */
 	struct mxbpf_row row;
+};
+
+/* A type of the runtime's schemas, and how the ABI passes it: by registers if there are enough, else on the stack. */
+struct adp_type {
+	const char *base, *suffix; /* "int", "[]?"; "[N]": of a fixed number, which is "[]" where no row says so */
+	uint8_t kind;		   /* enum mxbpf_arg_kind */
+	uint8_t gp, fp;		   /* registers of each kind */
+	uint8_t stack;		   /* words; never in registers */
+	uint8_t opt, opt_off;	   /* as in struct mxbpf_arg, from its beginning, which fp registers come first in */
+};
+
+/* MXBPF_DETAIL_ARGS. */
+struct adp_args {
+	const struct adp_type *types; /* ends with base == NULL */
+	const char *const *dtypes;    /* names of element types by number */
+	unsigned ndtypes;
+	const char *keys_symbol;			   /* function that joins the key sets of two tensors */
+	const char *undefined_lib_glob, *undefined_symbol; /* the tensor that stands for none */
+	/* Known layouts by the offset of the key set: where the storage is. Others: every tensor counts as having
+	 * strides. */
+	const struct adp_storage {
+		uint32_t keys_off, storage_off;
+	} * storages; /* ends with 0 */
 };
 
 /* A device type of the runtime and how it is written. */
@@ -93,6 +119,7 @@ struct adp {
 	const char *iteration_title;	       /* what ends one: "the step of an optimizer" */
 	const char *trace_form;		       /* of its timelines (sink/registry.c); NULL: the general one */
 	struct adp_seq seq;		       /* of the runtime's library */
+	struct adp_args args;		       /* likewise */
 	const char *rank_env, *world_size_env; /* a process's place in a distributed job; NULL: none */
 	const char *const *hidden; /* names of calls that the runtime's own profiler leaves out; NULL-terminated */
 	const char *object_scope;  /* NAMED_OBJECT: this scope is left out of the names of classes; NULL none */

@@ -162,8 +162,8 @@ static int put_name(struct buf *b, enum mxbpf_name_kind kind, uint32_t tgid, uin
 	struct mxbpf_name *r;
 	size_t size;
 
-	if (len > MXBPF_NAME_BYTES_MAX)
-		len = MXBPF_NAME_BYTES_MAX;
+	if (len > MXBPF_TEXT_BYTES_MAX) /* the model has none, as it takes none */
+		len = MXBPF_TEXT_BYTES_MAX;
 	size = (sizeof(*r) + len + 7) & ~(size_t)7;
 	r = buf_add(b, size);
 	if (!r)

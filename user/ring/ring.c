@@ -256,3 +256,27 @@ int ring_read_name(int names_fd, uint64_t id, char *text, unsigned *tag)
 	}
 	return (int)len;
 }
+
+int ring_read_args(int args_fd, uint64_t id, uint64_t words[MXBPF_ARG_WORDS_MAX])
+{
+	struct mxbpf_name_key key = {.id = id};
+	struct mxbpf_name_part part = {.more = 1};
+	size_t n = 0;
+
+	for (key.part = 0; part.more && key.part < MXBPF_ARG_WORDS_MAX / MXBPF_ARG_WORDS_PART; key.part++) {
+		if (bpf_map_lookup_elem(args_fd, &key, &part))
+			return -ENOENT;
+		if (part.len > MXBPF_NAME_PART_BYTES)
+			return -EBADMSG;
+		memcpy(&words[n], part.text, part.len);
+		n += part.len / 8;
+	}
+	return (int)n;
+}
+
+int ring_read_tensor(int tensors_fd, uint64_t word, struct mxbpf_tensor *out)
+{
+	if (bpf_map_lookup_elem(tensors_fd, &word, out))
+		return -ENOENT;
+	return out->ndim <= MXBPF_TENSOR_DIMS ? 0 : -EBADMSG;
+}

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "mxbpf_config.h"
 
 struct ring;
 
@@ -31,5 +32,9 @@ uint64_t ring_malformed(const struct ring *r); /* records refused by the check; 
 /* The bytes of a name from BPF's map, and the tag of the row that read them: length, or -errno. text holds
  * MXBPF_NAME_BYTES_MAX. */
 int ring_read_name(int names_fd, uint64_t id, char *text, unsigned *tag);
+
+/* The words of an args_id from BPF's map: how many, or -errno. And a tensor by its word: 0 or -errno. */
+int ring_read_args(int args_fd, uint64_t id, uint64_t words[MXBPF_ARG_WORDS_MAX]);
+int ring_read_tensor(int tensors_fd, uint64_t word, struct mxbpf_tensor *out);
 
 #endif
