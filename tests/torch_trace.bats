@@ -53,6 +53,28 @@ same_trace() { # PROGRAM
 @test "slices, arrows and allocations are those of torch.profiler's own trace: two Python threads" { same_trace threads; }
 @test "slices, arrows and allocations are those of torch.profiler's own trace: exceptions" { same_trace exceptions; }
 
+# record_shapes keeps tensors alive, which changes when they are freed: sizes come from a run of their own.
+same_shapes() { # PROGRAM
+	"$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --builtin shaped.json --shapes
+	"$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --builtin builtin.json
+	traced "$1" --shapes
+	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json --trace trace.json --shapes shaped.json
+}
+
+@test "sizes and types of tensors in the trace are torch's: a CNN, lists of tensors among them" { same_shapes adam-foreach; }
+@test "sizes and types of tensors in the trace are torch's: a transformer" { same_shapes transformer; }
+
+@test "HolisticTraceAnalysis and TensorBoard's plugin read the sizes of --shapes" {
+	need_readers
+	traced sgd --shapes
+	mkdir -p logs/run
+	cp trace.json logs/run/job_1.pt.trace.json
+	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
+	expect '.[0].errors == [] and (.[0].shapes | any(.name == "aten::conv2d" and (.input_shape | test("^\\[\\[[0-9]+, 3, "))))' tb.json
+	"$READERS" "$REPO/tests/readers/read_hta.py" trace.json >hta.json
+	expect '.[0].shapes > 500 and .[1].record_shapes == 1' hta.json trace.json
+}
+
 # expect JQ-CONDITION FILE...: prints what was compared if it does not hold.
 expect() {
 	local condition=$1

@@ -5,8 +5,8 @@ object, what it answers.
 
   read_tensorboard.py LOGDIR
 
-LOGDIR/RUN/WORKER.pt.trace.json is the one trace. `status`: that of each request; `operators`: calls by name; `steps`: names;
-`errors`: what the plugin logged.
+LOGDIR/RUN/WORKER.pt.trace.json is the one trace. `status`: that of each request; `operators`: calls by name; `shapes`: rows by
+sizes; `steps`: names; `errors`: what the plugin logged.
 """
 import gzip
 import json
@@ -67,6 +67,7 @@ def main():
             worker = server.ask('workers', run=run, view='Overview')[1][0]
             span = server.ask('spans', run=run, worker=worker)[1]
             where = {'run': run, 'worker': worker, 'span': span[0] if span else '', 'group_by': 'Operation'}
+            shapes = server.ask('operation/table', **{**where, 'group_by': 'OperationAndInputShape'})[1]['data']
             answers = {view: server.ask(view, **where) for view in VIEWS}
         finally:
             server.process.terminate()
@@ -76,6 +77,7 @@ def main():
             'status': {view: status for view, (status, _) in answers.items()},
             'operators': {row['name']: row['calls'] for row in answers['operation/table'][1]['data']},
             'stacks': any(row['has_call_stack'] for row in answers['operation/table'][1]['data']),
+            'shapes': [{'name': row['name'], 'input_shape': row['input_shape']} for row in shapes],
             'steps': [row[0] for row in answers['overview'][1]['steps']['rows']],
             'memory_events': len(answers['memory_events'][1]['rows'].get('CPU', [])),
             'slices': len([e for e in answers['trace'][1]['traceEvents'] if e.get('ph') == 'X']),
