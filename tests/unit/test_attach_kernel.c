@@ -723,10 +723,9 @@ static bool loads(const struct adp *a, unsigned details, struct err *e)
 	const struct mxbpf_python python = {0};
 	struct att_opts o = {.backend = backend, .details = details, .python = &python, .iterations = details ? 5 : 0};
 	struct mxbpf_row rows[MXBPF_ROWS_MAX];
-	unsigned i;
 	int err;
 
-	for (i = 0; i < a->nprobes; i++) {
+	for (unsigned i = 0; i < a->nprobes; i++) {
 		rows[i] = a->probes[i].row;
 		if (details && a->probes[i].iteration)
 			snprintf(rows[i].mark, sizeof(rows[i].mark), "%s", a->probes[i].iteration);
@@ -741,12 +740,11 @@ static bool loads(const struct adp *a, unsigned details, struct err *e)
 static void test_adapters(void)
 {
 	struct err e = {0};
-	int i;
 
 	TEST(by("the kernel takes the programs of every adapter, with every detail and ends of iterations, and "
 		"without"))
 	{
-		for (i = 0; adapters[i]; i++)
+		for (int i = 0; adapters[i]; i++)
 			CHECK(adapters[i]->nprobes < MXBPF_ROWS_MAX && loads(adapters[i], 0, &e) &&
 			      loads(adapters[i], ~0u, &e));
 		if (e.code)
