@@ -122,6 +122,13 @@ kernels() {
 		{ tail -n 5 "$DEPS/kernels.log" >&2; say "no tests on other kernels (output: $DEPS/kernels.log)"; }
 }
 
+# Likewise.
+pythons() {
+	[[ -x $DEPS/pythons/3.13/python ]] || say "unpacking other CPythons under $DEPS/pythons"
+	tests/stacks/setup.sh "$DEPS/pythons" >"$DEPS/pythons.log" 2>&1 ||
+		{ tail -n 5 "$DEPS/pythons.log" >&2; say "no tests on other CPythons (output: $DEPS/pythons.log)"; }
+}
+
 # Under sudo, what is made in a user's checkout is the user's.
 give_back() {
 	[[ -z ${SUDO_UID:-} ]] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$O"
@@ -139,3 +146,4 @@ debian_torch "$DEPS/torch-debian" >"$DEPS/torch-debian.log" 2>&1 ||
 	{ tail -n 5 "$DEPS/torch-debian.log" >&2; say "no test on Debian's PyTorch (output: $DEPS/torch-debian.log)"; }
 perfetto
 kernels
+pythons

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Other CPythons for ../stacks.bats, as DIR/VERSION/python: those of Debian's other releases, unpacked, by the mirror that apt
+# uses anyway, with lists of their own: the machine's configuration stays. Quick when everything is there.
+# usage: setup.sh DIR
+set -euo pipefail
+mkdir -p "$1"
+cd -P "$1"
+APT=(-q -o "Dir::State::Lists=$PWD/apt" -o "Dir::Etc::SourceList=$PWD/sources.list" -o "Dir::Etc::SourceParts=/dev/null")
+VERSIONS=(3.9 3.13)
+declare -A SUITE=([3.9]=bullseye [3.13]=trixie)
+# A newer release's needs its own C library; an older one's runs on this machine's.
+declare -A LIBRARIES=([3.9]='libffi7 libssl1.1' [3.13]='libc6 libgcc-s1 libstdc++6 libffi8 libssl3t64 libexpat1 zlib1g')
+
+# shellcheck disable=SC2016 # $(...) is apt's
+mirror() {
+	apt-get indextargets --format '$(CODENAME) $(COMPONENT) $(REPO_URI)' | awk '$1 !~ /-/ && $2 == "main" && !n++ { print $3 }'
+}
+
+add_lists() {
+	local from version
+	from=$(mirror)
+	[[ -n $from ]]
+	mkdir -p apt/partial
+	for version in "${VERSIONS[@]}"; do
+		echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $from ${SUITE[$version]} main"
+	done >sources.list
+	apt-get "${APT[@]}" update
+}
+
+unpack() { # VERSION
+	local version=$1 package packages
+	read -ra packages <<<"python$version-minimal libpython$version-minimal libpython$version-stdlib ${LIBRARIES[$version]}"
+	mkdir -p "$version/tree"
+	for package in "${packages[@]}"; do
+		(cd "$version" && apt-get "${APT[@]}" download "$package/${SUITE[$version]}")
+		dpkg -x "$version/$package"_*.deb "$version/tree"
+		rm "$version/$package"_*.deb
+	done
+}
+
+starter() { # VERSION
+	local tree=$PWD/$1/tree lib=$PWD/$1/tree/usr/lib/x86_64-linux-gnu start
+	start="$tree/usr/bin/python$1"
+	[[ ! -e $lib/ld-linux-x86-64.so.2 ]] || start="$lib/ld-linux-x86-64.so.2 --library-path $lib $start"
+	printf '#!/bin/sh\nexec env PYTHONHOME=%s%s %s "$@"\n' "$tree/usr" \
+		"$([[ $start == *--library-path* ]] || echo " LD_LIBRARY_PATH=$lib")" "$start" >"$1/python.new"
+	chmod +x "$1/python.new"
+	"$1/python.new" -c 'import asyncio, ctypes, threading'
+	mv "$1/python.new" "$1/python"
+}
+
+for version in "${VERSIONS[@]}"; do
+	[[ ! -x $version/python ]] || continue
+	[[ -f sources.list ]] || add_lists
+	unpack "$version"
+	starter "$version"
+done
+rm -rf apt sources.list
