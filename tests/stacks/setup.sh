@@ -31,19 +31,19 @@ add_lists() {
 unpack() { # VERSION
 	local version=$1 package packages
 	read -ra packages <<<"python$version-minimal libpython$version-minimal libpython$version-stdlib ${LIBRARIES[$version]}"
-	mkdir -p "$version/root"
+	mkdir -p "$version/tree"
 	for package in "${packages[@]}"; do
 		(cd "$version" && apt-get "${APT[@]}" download "$package/${SUITE[$version]}")
-		dpkg -x "$version/$package"_*.deb "$version/root"
+		dpkg -x "$version/$package"_*.deb "$version/tree"
 		rm "$version/$package"_*.deb
 	done
 }
 
 starter() { # VERSION
-	local root=$PWD/$1/root lib=$PWD/$1/root/usr/lib/x86_64-linux-gnu start
-	start="$root/usr/bin/python$1"
+	local tree=$PWD/$1/tree lib=$PWD/$1/tree/usr/lib/x86_64-linux-gnu start
+	start="$tree/usr/bin/python$1"
 	[[ ! -e $lib/ld-linux-x86-64.so.2 ]] || start="$lib/ld-linux-x86-64.so.2 --library-path $lib $start"
-	printf '#!/bin/sh\nexec env PYTHONHOME=%s%s %s "$@"\n' "$root/usr" \
+	printf '#!/bin/sh\nexec env PYTHONHOME=%s%s %s "$@"\n' "$tree/usr" \
 		"$([[ $start == *--library-path* ]] || echo " LD_LIBRARY_PATH=$lib")" "$start" >"$1/python.new"
 	chmod +x "$1/python.new"
 	"$1/python.new" -c 'import asyncio, ctypes, threading'
