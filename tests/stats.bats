@@ -108,12 +108,25 @@ held() { # MXBPF_ARGS PROGRAM...
 	jq -s -e '.[1].tables.operator | (map(.stack) | unique | length) > 20' "$(out mxbpf)"
 }
 
-@test "a launched program: all names are known, although it is gone when its rows are taken" {
-	need_torch
-	"$MXBPF" -q --stats --format json -- "$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" --tiny --steps 3 >"$(out mxbpf)"
-	sed -i '1,/^ready/d' "$(out mxbpf)"
+@test "all names are known, although the program is gone when its rows are taken" {
+	start_torch --tiny
+	start_mxbpf --pid "$WORKLOAD_PID" --stats --format json
+	wait_new_line "$(out workload)" '^step'
+	stop_pid "$WORKLOAD_PID"
+	wait_exit "$MXBPF_PID"
 	jq -e '.mode == "stats" and .loss.attempted == .loss.stored and .loss.dropped == 0 and
 		([.tables.operator[].name] | any(. == "torch::autograd::AccumulateGrad") and all(startswith("[") | not))' "$(out mxbpf)"
+}
+
+@test "a launched program is counted from its first call on" {
+	"$MXBPF" -q --stats --format json -- "$O/toy/toy" 20 2 >"$(out mxbpf)" &
+	local pid=$!
+	wait_line "$(out mxbpf)" '^ready'
+	kill -s USR1 "$(sed -n 's/^ready //p' "$(out mxbpf)")"
+	wait "$pid"
+	sed -n 1,3p "$(out mxbpf)" >"$(out toy)"
+	sed -i 1,3d "$(out mxbpf)"
+	same_counts "$(out toy)" "$(out mxbpf)"
 }
 
 @test "forked workers have rows of their own, those of events" {
