@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --by stack, module and shape on a real PyTorch job: what tells the rows of one name apart takes nothing from them.
+# --by stack, module and shape on a real PyTorch job: what tells the rows of one name apart takes nothing from them, and shapes are
+# those that torch.profiler says.
 
 load helpers
 
@@ -44,4 +45,22 @@ adds_up() { # WHAT...
 @test "a session shows stacks as its recording does" {
 	traced '--py-stacks --by module --format json --pid {pid}' sgd
 	jq -e '[.tables.operator[] | select(.name == "AddmmBackward0") | .stack] == [["nn.Module: Linear"]]' mxbpf.json
+}
+
+@test "rows by shape are torch.profiler's: a CNN, optimizers over lists of tensors, a transformer, custom Functions" {
+	local name
+	for name in sgd adam-foreach transformer custom; do
+		traced '--shapes --by shape --format json --pid {pid}' "$name"
+		"$PYTHON_TORCH" "$REPO/tests/judge_torch/shapes.py" "$name" mxbpf.json
+	done
+}
+
+@test "rows by shape add up to those by name, and a recording shows what its session did" {
+	traced 'record --shapes --pid {pid} -o job.mxd' sgd
+	adds_up shape
+	"$PYTHON_TORCH" "$REPO/tests/judge_torch/shapes.py" sgd shape.json
+	"$MXBPF" report --by shape --layout torch job.mxd | grep 'aten::conv2d .* \[\[8, 3, 16, 16\], \[8, 3, 3, 3\], \[8\], \[\], \[\], \[\], \[\]\]  $'
+	"$MXBPF" report --by event --format json --top 1000000 job.mxd >events.json
+	[[ $(jq -S '.tables.operator | group_by([.name, .shapes]) | map([.[0].name, .[0].shapes, length])' events.json) == \
+		"$(jq -S '.tables.operator | group_by([.name, .shapes]) | map([.[0].name, .[0].shapes, (map(.count) | add)])' shape.json)" ]]
 }

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares rows by shape with torch.profiler's key_averages(group_by_input_shape=True) of the same program. Exit 0 if none differs.
+
+  shapes.py PROGRAM REPORT
+
+REPORT is what `mxbpf --shapes --by shape --format json` says of the program. It knows lists of tensors, of which torch's tables say
+nothing.
+"""
+import collections
+import gc
+import json
+import sys
+
+import compare
+import torch
+from programs import PROGRAMS
+from torch.profiler import ProfilerActivity, profile
+
+
+def builtin_rows(name):
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    program = PROGRAMS[name]()
+    for _ in range(4):
+        program.section()
+    gc.collect()
+    gc.disable()
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as p:
+        program.section()
+    rows = collections.Counter()
+    for row in p.key_averages(group_by_input_shape=True):
+        rows[row.key, json.dumps(row.input_shapes)] += row.count
+    return rows
+
+
+def as_torch(shapes):
+    return [[] if shape and isinstance(shape[0], list) else shape for shape in shapes]
+
+
+def main():
+    want = builtin_rows(sys.argv[1])
+    with open(sys.argv[2]) as f:
+        report = json.load(f)
+    got = collections.Counter()
+    for row in report['tables']['operator']:
+        got[row['name'], json.dumps(as_torch(row['shapes']))] += row['count']
+    wrong = [key for key in sorted(set(want) | set(got)) if want[key] != got[key] and not (compare.unseen(key[0]) and not got[key])]
+    for name, shapes in wrong:
+        print('%-50s %-80s torch.profiler %d, mxbpf %d' % (name, shapes, want[name, shapes], got[name, shapes]))
+    if not wrong:
+        print('equal: %d rows of %d names' % (len(got), len({name for name, _ in got})))
+    return bool(wrong)
+
+
+sys.exit(main())
