@@ -80,18 +80,6 @@ judged() { # PROGRAM
 	done
 }
 
-@test "what the kernel adds up by stack is what its events are" {
-	need_torch
-	local prog=$REPO/tests/judge_torch/prog.py how
-	for how in events stats; do
-		drive --tool "$MXBPF --pid {pid} --format json --py-stacks --by stack $([[ $how == events ]] || echo --stats)" --stdout "$how.json" -- \
-			"$PYTHON_TORCH" "$prog" sgd --bare
-		jq -S '[.tables.operator[] | {name, stack, count}] | sort' "$how.json" >"$how"
-	done
-	diff events stats
-	[[ $(jq '[.[] | select(any(.stack[]; test("nn.Module: Conv2d")))] | length' events) -gt 0 ]]
-}
-
 @test "a process without Python is refused, and one whose calls Python does not make" {
 	start_toy
 	run -3 "$MXBPF" --pid "$READY_PID" --py-stacks -d 1

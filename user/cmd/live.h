@@ -131,6 +131,8 @@ void live_feed_name(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, ui
  */
 int live_stacks_open(struct live *l, struct err *e);
 const struct mxbpf_python *live_python(const struct live *l); /* NULL: not asked for */
+/* Of one more process, not a fork: warns if its stacks cannot be told. */
+void live_stacks_join(struct live *l, uint32_t tgid);
 uint64_t live_stack_id(struct live *l, uint32_t tgid, uint64_t bpf_id);
 uint64_t live_stacks_lost(const struct live *l); /* frames whose code was gone before it was read */
 void live_stacks_free(struct live *l);

@@ -135,6 +135,8 @@ static int attach_to(struct live *l, struct tgt **t, const struct sight *at, str
 		kept = kept ? kept : keep(l->follow, t, &p);
 		err = kept ? 0 : err_set(e, ERR_RUNTIME, -E2BIG, "more than %d copies of the library", LOOKS_MAX);
 	}
+	if (!err)
+		live_stacks_join(l, tgid);
 	plan_fini(&p);
 	return joined(l, tgid, kept, err, at);
 }

@@ -85,6 +85,15 @@ static struct py *py_of(struct live *l, uint32_t tgid)
 	return known && *known ? ((struct interp *)(uintptr_t)*known)->py : NULL;
 }
 
+void live_stacks_join(struct live *l, uint32_t tgid)
+{
+	if (!l->stacks)
+		return;
+	pthread_mutex_lock(&l->lock);
+	py_of(l, tgid);
+	pthread_mutex_unlock(&l->lock);
+}
+
 /* As BPF would make it of the text. */
 static uint64_t text_id(const char *text, size_t len)
 {
