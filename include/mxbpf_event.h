@@ -21,7 +21,7 @@
 
 enum mxbpf_kind {
 	MXBPF_SPAN = 1, /* BPF: a call with start and end                           struct mxbpf_span */
-	MXBPF_AGG = 2,	/* user (later BPF): one row of a table                      struct mxbpf_agg */
+	MXBPF_AGG = 2,	/* user: one row of a table                                    struct mxbpf_agg */
 	/* 3 instant: kept free */
 	MXBPF_COUNTER = 4, /* user: a value of a span class over the window         struct mxbpf_counter */
 	MXBPF_ALLOC = 5,   /* BPF: bytes taken or given back on a device              struct mxbpf_alloc */

@@ -267,6 +267,17 @@ static const struct {
 	 "Self times then hold what was not probed, an operator that calls itself by another overload is one call,\n"
 	 "and traces have no arrows.\n"
 	 ".PP\n"
+	 "\\fB\\-\\-stats\\fR adds up in the kernel and sends no events: the same rows, with the same percentiles, no "
+	 "copying, no\n"
+	 "ring to overflow and a recording without records, for sessions that never end.\n"
+	 "It saves no hit, hence nothing of what the process pays.\n"
+	 "Rows are at most 16384, over all processes and up to eight stripes of CPUs; what has no room is dropped, "
+	 "and\n"
+	 "counted.\n"
+	 "How many calls were open at once (\\fIMXNet C API Concurrency\\fR) is not counted: all CPUs would have to "
+	 "share a\n"
+	 "number for each call.\n"
+	 ".PP\n"
 	 "A trace or a recording adds one probe and disk writes.\n"
 	 "While mxbpf is not attached the cost is none.\n"},
 	{"LIMITS", print_caps,
