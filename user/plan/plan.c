@@ -285,7 +285,8 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 
 	p->wanted = groups & p->row->group;
 	fit_row(t, out, p);
-	if (first && (!first->reason[0] || first->nleft)) {
+	/* Nothing that --ops leaves is there otherwise. */
+	if (first && (!first->reason[0] || (first->nleft && !first->nfuncs))) {
 		p->spare = true;
 		p->wanted = false;
 		return 0;
