@@ -57,7 +57,7 @@ same_trace() { # PROGRAM
 same_shapes() { # PROGRAM
 	"$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --builtin shaped.json --shapes
 	"$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --builtin builtin.json
-	traced "$1" --shapes
+	traced "$1" "--shapes --by shape"
 	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json --trace trace.json --shapes shaped.json
 }
 
