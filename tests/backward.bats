@@ -77,8 +77,6 @@ judged() { # PROGRAM PROG_ARGS...
 	expect_status 2
 	run "$MXBPF" --pid $$ --backward --stats
 	expect_status 2
-	run "$MXBPF" --pid $$ --py-stacks --by stack --stats
-	expect_status 2
 	run "$MXBPF" --pid $$ --backward --ops mm
 	expect_status 2
 	run "$MXBPF" report --by shape job.mxd

@@ -649,8 +649,7 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 /* There are no events, so what is about them means nothing. */
 static int check_stats(const struct cmd_opts *o, uint64_t seen, struct err *e)
 {
-	static const char *const about_events[] = {"trace",    "max-size",  "ring-size", "stats-check",
-						   "backward", "py-stacks", "shapes"};
+	static const char *const about_events[] = {"trace", "max-size", "ring-size", "stats-check", "backward"};
 	const struct cmd_option *opt;
 	size_t i;
 
