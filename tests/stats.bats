@@ -101,16 +101,6 @@ held() { # MXBPF_ARGS PROGRAM...
 	same_tables "$(out mxbpf)"
 }
 
-# Of the same rows by name: events give a backward node the stack of the operator that made it, which the kernel does not know.
-@test "PyTorch's Python stacks make rows, whose sums are those of events" {
-	need_torch
-	local prog=("$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" threads)
-	held '--stats-check --py-stacks' "${prog[@]}" --bare
-	same_tables "$(out mxbpf)"
-	held '--stats --py-stacks --by stack' "${prog[@]}" --bare
-	jq -e '.tables.operator | (map(.stack) | unique | length) > 20' "$(out mxbpf)"
-}
-
 @test "all names are known, although the program is gone when its rows are taken" {
 	start_torch --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --stats --format json
