@@ -166,7 +166,7 @@ static struct plan_site sites[NPROBES];
 static struct plan plan = {.lib = &self, .sites = {.data = (char *)sites, .len = sizeof(sites)}};
 
 static struct mxbpf_span spans[RECS_MAX];
-static unsigned nspans, nothers;
+static unsigned nspans, nothers, nallocs;
 static struct mxbpf_loss loss;
 static unsigned open_spans;
 static struct att *att;
@@ -175,7 +175,6 @@ static const char *backend;
 static enum mxbpf_stats stats = MXBPF_STATS_CHECK;
 static struct added_up added;
 static struct mxbpf_alloc allocs[RECS_MAX];
-static unsigned nallocs;
 
 /* Of the functions in the file behind /proc/self/exe. */
 static uint64_t offset_of(const void *function)
@@ -229,7 +228,6 @@ static bool begin(struct err *e)
 	       !att_attach(att, &plan, getpid(), e);
 }
 
-/* Of the same calls. */
 static void check_added_up(void)
 {
 	unsigned i;
