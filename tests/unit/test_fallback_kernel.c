@@ -101,7 +101,7 @@ static void watch(void (*work)(void), bool see_raises)
 	nfallen = fallen_func = nspans = nunwound = 0;
 	plan.sites.len = (NSITES - !see_raises) * sizeof(sites[0]);
 	if (att_load(&plan, getpid(), &o, &att, &e) || ring_start(att_ring_fd(att), take, NULL, &ring, &e) ||
-	    att_attach(att, &plan, getpid(), &e)) {
+	    att_attach(att, &plan, &plan.target, getpid(), &e)) {
 		printf("# %s\n", e.why);
 		CHECK(!"attached");
 		exit(unit_end());

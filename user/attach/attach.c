@@ -379,16 +379,14 @@ static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool ma
 		if (!done[i])
 			ret = err_set(
 				e, ERR_RUNTIME, -ENOTSUP,
-				"%s lies at other addresses there than in the first process, and its probes depend "
-				"on them",
+				"the libraries that are mapped beside %s are others than in the first process",
 				p->lib->path);
 	free(offs);
 	free(done);
 	return ret;
 }
 
-static int attach_target(struct att *a, const struct plan *p, pid_t tgid, const struct mxbpf_target *target,
-			 struct err *e)
+int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *at, pid_t tgid, struct err *e)
 {
 	__u32 key = (__u32)tgid;
 	int err;
@@ -398,7 +396,7 @@ static int attach_target(struct att *a, const struct plan *p, pid_t tgid, const 
 		a->exit_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exit, "sched_process_exit");
 	if (!a->exec_link)
 		a->exec_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exec, "sched_process_exec");
-	if (bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &key, target, BPF_ANY))
+	if (bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &key, at, BPF_ANY))
 		return err_set(e, ERR_RUNTIME, -errno, "more than %d processes", MXBPF_TARGETS_MAX);
 	err = attach_sites(a, p, tgid, true, !a->less, e);
 	if (err)
@@ -406,27 +404,21 @@ static int attach_target(struct att *a, const struct plan *p, pid_t tgid, const 
 	return err;
 }
 
-int att_attach(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
-{
-	return attach_target(a, p, tgid, &p->target, e);
-}
-
 int att_follow(struct att *a, const struct plan *p, pid_t child, pid_t parent, struct err *e)
 {
 	struct mxbpf_target target;
-	__u32 key = (__u32)parent;
 
-	if (bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.targets), &key, &target))
+	if (!att_has(a, parent, &target))
 		return err_set(e, ERR_TARGET, -ESRCH, "its parent %d is not attached any more", parent);
-	return attach_target(a, p, child, &target, e);
+	return att_attach(a, p, &target, child, e);
 }
 
-bool att_has(const struct att *a, pid_t tgid)
+bool att_has(const struct att *a, pid_t tgid, struct mxbpf_target *out)
 {
 	struct mxbpf_target target;
 	__u32 key = (__u32)tgid;
 
-	return !bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.targets), &key, &target);
+	return !bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.targets), &key, out ? out : &target);
 }
 
 /* Takes the links of a process, of all with 0, off the list; without `marks` not those of ends of iterations. */

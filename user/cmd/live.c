@@ -243,7 +243,7 @@ int live_start(struct live *l, struct err *e)
 	if (tgt_gone(l->target))
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before probes were attached", pid);
 	if (att_load(&l->plan, pid, &ao, &l->att, e) || ring_start(att_ring_fd(l->att), on_chunk, l, &l->ring, e) ||
-	    att_attach(l->att, &l->plan, pid, e))
+	    att_attach(l->att, &l->plan, &l->plan.target, pid, e))
 		return e->code;
 	if (!l->ended && live_follow(l, &unfollowed))
 		cmd_warn("children are not followed: %s", unfollowed.why);

@@ -61,15 +61,16 @@ static bool same_build(const struct tgt_lib *a, const struct tgt_lib *b)
 	return a->build_id_bytes == b->build_id_bytes && !memcmp(a->build_id, b->build_id, a->build_id_bytes);
 }
 
-static struct plan *known_plan(struct live *l, const struct plan *p)
+/* A plan that is right for this process as well, and where things lie in it: planning takes long. */
+static struct plan *known_plan(struct live *l, struct tgt *t, struct mxbpf_target *at)
 {
 	struct follow *f = l->follow;
 	unsigned i;
 
-	if (l->plan.lib->dev == p->lib->dev && l->plan.lib->ino == p->lib->ino)
+	if (!plan_fits(&l->plan, t, at))
 		return &l->plan;
 	for (i = 0; i < f->nlooks; i++)
-		if (f->looks[i].plan.lib->dev == p->lib->dev && f->looks[i].plan.lib->ino == p->lib->ino)
+		if (!plan_fits(&f->looks[i].plan, t, at))
 			return &f->looks[i].plan;
 	return NULL;
 }
@@ -118,25 +119,38 @@ static int joined(struct live *l, uint32_t tgid, struct plan *p, int err, const 
 	return 0;
 }
 
-/* Names, tables and probes are one session's, hence one build's. */
+/* Names, tables and probes are one session's, hence one build's. On success target and plan belong to the session. */
+static struct plan *new_plan(struct live *l, struct tgt **t, struct mxbpf_target *at, struct err *e)
+{
+	struct plan p, *kept = NULL;
+
+	if (plan_make(*t, &l->want, &p, e))
+		goto out;
+	*at = p.target;
+	if (!same_build(l->plan.lib, p.lib)) {
+		err_set(e, ERR_RUNTIME, -ENOTSUP, "%s is another build than the first one, %s", p.lib->path,
+			l->plan.lib->path);
+		goto out;
+	}
+	kept = keep(l->follow, t, &p);
+	if (!kept)
+		err_set(e, ERR_RUNTIME, -E2BIG, "more than %d copies of the library", LOOKS_MAX);
+out:
+	plan_fini(&p);
+	return kept;
+}
+
 static int attach_to(struct live *l, struct tgt **t, const struct sight *at, struct err *e)
 {
 	uint32_t tgid = (uint32_t)tgt_pid(*t);
-	struct plan p, *kept = NULL;
-	int err = plan_make(*t, &l->want, &p, e);
+	struct mxbpf_target where;
+	struct plan *p = known_plan(l, *t, &where);
+	int err;
 
-	if (!err && !same_build(l->plan.lib, p.lib))
-		err = err_set(e, ERR_RUNTIME, -ENOTSUP, "%s is another build than the first one, %s", p.lib->path,
-			      l->plan.lib->path);
-	if (!err)
-		err = att_attach(l->att, &p, (pid_t)tgid, e);
-	if (!err) {
-		kept = known_plan(l, &p);
-		kept = kept ? kept : keep(l->follow, t, &p);
-		err = kept ? 0 : err_set(e, ERR_RUNTIME, -E2BIG, "more than %d copies of the library", LOOKS_MAX);
-	}
-	plan_fini(&p);
-	return joined(l, tgid, kept, err, at);
+	if (!p)
+		p = new_plan(l, t, &where, e);
+	err = p ? att_attach(l->att, p, &where, (pid_t)tgid, e) : e->code;
+	return joined(l, tgid, p, err, at);
 }
 
 /* Looks at what a process has mapped by now. */
@@ -152,7 +166,7 @@ static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct
 	} else if (!l->target) {
 		l->target = t;
 		return 0;
-	} else if (l->att && !att_has(l->att, (pid_t)tgid)) {
+	} else if (l->att && !att_has(l->att, (pid_t)tgid, NULL)) {
 		err = attach_to(l, &t, at, e);
 	}
 	tgt_close(t);

@@ -178,22 +178,24 @@ static bool fit_alt_name(const struct plan *plan, const struct plan_probe *p, st
 	return plan->version;
 }
 
-/* What of a row depends on the process or the build. */
+/* What of a row depends on the build. */
 static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p)
 {
 	struct mxbpf_row *row = &plan->rows[p - plan->probes];
 	struct tgt_lib *lib = p->row->alt_vtable ? tgt_find_lib(t, p->row->alt_lib_glob) : NULL;
 	struct elf_sym sym;
 	struct elf *elf;
+	unsigned image;
 
 	*row = p->row->row;
 	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
 	if (p->row->any_build && !plan->version)
 		row->guard = (struct mxbpf_fetch){0};
+	image = lib ? plan_image(plan, lib) : 0;
 	/* An object points behind its vtable's two words of header. */
-	if (lib && !tgt_lib_elf(t, lib, &elf, NULL) && !elf_find_sym(elf, p->row->alt_vtable, &sym, NULL) &&
+	if (image && !tgt_lib_elf(t, lib, &elf, NULL) && !elf_find_sym(elf, p->row->alt_vtable, &sym, NULL) &&
 	    fit_alt_name(plan, p, elf, row))
-		row->alt_object = sym.va + lib->load_bias + 16;
+		row->alt_object = (sym.va + 16) | (uint64_t)image << MXBPF_NAME_IMAGE_SHIFT;
 }
 
 /* Its hits end iterations; if nobody asked for its spans, nothing else. */
@@ -342,6 +344,7 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	out->nprobes = out->adp->nprobes;
 	for (i = 0; i < out->nprobes; i++)
 		out->probes[i].row = &out->adp->probes[i];
+	plan_image(out, out->lib);
 	for (i = 0; i < out->nprobes; i++) {
 		err = plan_row(t, out, &out->probes[i], e);
 		if (err)
@@ -352,7 +355,12 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	plan_fit(out);
 	hide_names(out);
 	plan_order_sites(out);
+<<<<<<< HEAD
 	return o->iterations ? check_marks(out, e) : 0;
+=======
+	plan_place_images(out, t);
+	return 0;
+>>>>>>> 578f5fe (names of objects are the same in every process: an image's number and an address in its file)
 }
 
 void plan_fini(struct plan *p)

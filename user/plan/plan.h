@@ -88,6 +88,7 @@ struct plan {
 	struct buf funcs;   /* of uint64_t: name ids by number of the function; 0: not named by the plan */
 	struct buf args;    /* of struct mxbpf_func_args, likewise */
 	struct buf callers; /* of struct plan_caller: of rows with by_caller */
+<<<<<<< HEAD
 	uint64_t hidden[MXBPF_HIDDEN_MAX]; /* name ids; 0: none */
 	struct mxbpf_row *rows;		   /* owned: the probes' rows, made to fit the target */
 	struct mxbpf_row *marked;	   /* owned: the same for functions that end an iteration as well */
@@ -97,6 +98,15 @@ struct plan {
 	struct err no_seq, no_args;	   /* why they are refused; code 0: they are not, or the runtime has none */
 	uint32_t tensor_keys_off, tensor_storage_off; /* MXBPF_DETAIL_ARGS; the latter 0: not known */
 	unsigned nargless;     /* functions whose schema is not understood: their spans have no arguments */
+=======
+	uint64_t hidden[MXBPF_HIDDEN_MAX];	  /* name ids; 0: none */
+	struct mxbpf_row *rows;			  /* owned: the probes' rows, made to fit the target */
+	struct mxbpf_row *endless;		  /* owned: the same for functions without a cut */
+	struct mxbpf_target target;		  /* what BPF must know of this process */
+	struct tgt_lib *images[MXBPF_IMAGES_MAX]; /* libraries whose objects are named; borrowed, NULL none */
+	unsigned details;			  /* enum mxbpf_detail: what its spans can have */
+	struct err no_seq;     /* why MXBPF_DETAIL_SEQ is refused; code 0: it is not, or the runtime has none */
+>>>>>>> 578f5fe (names of objects are the same in every process: an image's number and an address in its file)
 	struct plan_opts opts; /* ops borrowed */
 	struct plan_near near; /* names that ops leaves out */
 };
@@ -106,6 +116,12 @@ struct plan {
  * refused; ERR_USAGE if a group lacks the one it needs, or the runtime has nothing that was asked for by name.
  */
 int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct err *e);
+
+/*
+ * Whether the plan is right for another process as it is: that has the very same files mapped. Then out is where things
+ * lie there. 0, -ENOENT.
+ */
+int plan_fits(const struct plan *p, struct tgt *t, struct mxbpf_target *out);
 
 #define PLAN_PATTERN_BYTES_MAX 256 /* with its NUL */
 
