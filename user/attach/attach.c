@@ -377,10 +377,9 @@ static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool ma
 	}
 	for (i = 0; !ret && i < n; i++)
 		if (!done[i])
-			ret = err_set(
-				e, ERR_RUNTIME, -ENOTSUP,
-				"the libraries that are mapped beside %s are others than in the first process",
-				p->lib->path);
+			ret = err_set(e, ERR_RUNTIME, -ENOTSUP,
+				      "the libraries that are mapped beside %s are others than in the first process",
+				      p->lib->path);
 	free(offs);
 	free(done);
 	return ret;

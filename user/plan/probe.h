@@ -22,18 +22,25 @@ enum probe_group {
 	PROBE_ITER = 1 << 6, /* ends of iterations, where no other group probes them */
 };
 
+/* A member function of a family and the operator that it calls. */
+struct adp_member {
+	const char *function, *name; /* NULL: end of table */
+};
+
 /*
  * Functions that share a row: all whose mangled names are prefix, and if method is set prefix <length><name> method.
  * With schema set, <name> is that of a constant string "base.overload(" or "base(" of the library with '.' written '_',
- * and the span's name is schema + base. Or those in a list, as far as they exist, whose spans are named as they are.
+ * and the span's name is schema + base; with members set as well, only these and as the table says, less those that
+ * merely hand over to another. Or those in a list, as far as they exist, whose spans are named as they are.
  * With calls set and a prefix, they are not probed themselves, but where they all come by: the entry of the function of
  * that name; who came is told by the return address (row.by_caller). Without a prefix, for libraries that do not name
  * them: all without a name that call that function and are of the shape.
  */
 struct adp_family {
-	const char *prefix;	 /* NULL: no family, a list, or calls */
-	const char *method;	 /* "4callE" */
-	const char *schema;	 /* "aten::" */
+	const char *prefix; /* NULL: no family, a list, or calls */
+	const char *method; /* "4callE" */
+	const char *schema; /* "aten::" */
+	const struct adp_member *members;
 	const char *const *list; /* ends with NULL */
 	const char *calls;	 /* exported by the same library */
 	struct caller_shape shape;
