@@ -9,7 +9,7 @@
 #include "mxbpf_event.h"
 #include "mxbpf_stack.h"
 
-#define MXBPF_ROWS_MAX	      24 /* program variants of one plan */
+#define MXBPF_ROWS_MAX	      32 /* program variants of one plan */
 #define MXBPF_HIDDEN_MAX      8	 /* names that are left out */
 #define MXBPF_DEREFS_MAX      4
 #define MXBPF_TARGETS_MAX     1024	/* processes that are looked at at the same time */
@@ -116,11 +116,13 @@ struct mxbpf_row {
 	__u8 details;		     /* enum mxbpf_detail that its spans can have */
 	__u8 by_caller;		     /* the spanned function is the one that calls the probed one: map callers */
 	__u8 hides;		     /* calls named by cfg_hidden have no effect */
+	__u8 leaf; /* nothing that is probed runs inside: without an end, any event of its thread is it */
+	__u8 pad2[7];
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 232);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 240);
 
 /*
  * A NAMED_OBJECT id, the same in every process: the vtable's address in its file, the row's tag above it, the number of
@@ -135,11 +137,13 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 232);
 
 /*
  * Cookies. Bits 0..23: number of the function. At an entry: 24 it can leave by a tail call, 32..55 its name id. At a
- * cut: 25..29 1 + condition code of the jcc there (0: every hit counts), 30 a hit counts if the condition holds, 31 in
- * a callee, 32 CFA from rbp (else rsp), 33..63 CFA offset, signed. Map callers: as at a cut, of the call.
+ * cut: 24 the CFA is the word at rbp + offset, 25..29 1 + condition code of the jcc there (0: every hit counts), 30 a
+ * hit counts if the condition holds, 31 in a callee, 32 CFA from rbp (else rsp), 33..63 CFA offset, signed. Map
+ * callers: as at a cut, of the call.
  */
 #define MXBPF_FUNC_MASK	     0xffffffull
 #define MXBPF_FUNC_TAIL	     (1ull << 24)
+#define MXBPF_CUT_AT	     (1ull << 24)
 #define MXBPF_CUT_COND_SHIFT 25
 #define MXBPF_CUT_TAKEN	     (1ull << 30)
 #define MXBPF_CUT_MERGED     (1ull << 31)

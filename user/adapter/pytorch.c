@@ -16,6 +16,10 @@
 
 enum { DEVICE_CPU = 1 };
 
+/* Letters of base 32. */
+#define HASH_5	"[a-z2-7][a-z2-7][a-z2-7][a-z2-7][a-z2-7]"
+#define HASH_25 HASH_5 HASH_5 HASH_5 HASH_5 HASH_5
+
 /* Python's autograd Functions: Node -> Python object -> its type -> tp_name. */
 #define PYTHON_NODE                                                                                                    \
 	.alt_lib_glob = "libtorch_python.so*", .alt_vtable = "_ZTVN5torch8autograd6PyNodeE",                           \
@@ -283,6 +287,23 @@ static const struct adp_probe probes[] = {
 		.only = "profiler::_record_function_exit",
 		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR, BOXED_NAME(ARG1)},
 	},
+	/* What torch.compile made (torch/_inductor/codecache.py): DIR/im/cimefqv2....so, named by a hash of 52 letters.
+	 */
+	{
+		.name = "kernel.compiled",
+		.group = PROBE_OP,
+		.optional = true,
+		.any_build = true,
+		.each_lib = "*/[a-z2-7][a-z2-7]/c" HASH_25 HASH_25 "[a-z2-7]*.so",
+		.symbols = {"kernel"},
+		.span_name = "inductor::",
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_CUT,
+			.cls = MXBPF_CLASS_KERNEL,
+			.leaf = 1,
+			.name_type = MXBPF_NAMED_COOKIE,
+			.name = {.base = MXBPF_BASE_COOKIE}},
+	},
 	/* What leaves frames without their end; with it, an end that is missing for no such reason is known to be
 	   wrong. */
 	{
@@ -444,7 +465,7 @@ const struct adp adapter_pytorch = {
 	.ndevices = COUNT(devices),
 	.builds = builds,
 	.nbuilds = COUNT(builds),
-	.class_title = {[MXBPF_CLASS_OPERATOR] = "operator"},
+	.class_title = {[MXBPF_CLASS_OPERATOR] = "operator", [MXBPF_CLASS_KERNEL] = "compiled kernel"},
 	.mem_title = "memory",
 	.iteration_title = "the step() of an optimizer",
 	.trace_form = "kineto",

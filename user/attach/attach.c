@@ -92,34 +92,46 @@ static struct variant *variant_of(struct att *a, const struct mxbpf_row *row)
 }
 
 /* One program for each different row; the row becomes its constant. */
+static int choose_program(struct att *a, const struct mxbpf_row *row, struct err *e)
+{
+	struct variant *v = &a->variants[a->nvariants];
+	char name[32];
+
+	if (variant_of(a, row))
+		return 0;
+	if (a->nvariants == MXBPF_ROWS_MAX)
+		return err_set(e, ERR_RUNTIME, -E2BIG, "more than %d kinds of probes", MXBPF_ROWS_MAX);
+	v->row = row;
+	snprintf(name, sizeof(name), "on_probe_%u", a->nvariants);
+	v->prog = bpf_object__find_program_by_name(a->skel->obj, name);
+	bpf_program__set_autoload(v->prog, true);
+	bpf_program__set_expected_attach_type(v->prog, (enum bpf_attach_type)a->backend->attach_type);
+	memcpy((void *)&a->skel->rodata->cfg_rows[a->nvariants], row, sizeof(*row));
+	a->sees_raises |= row->action == MXBPF_ACT_RAISE;
+	a->nvariants++;
+	return 0;
+}
+
 static int choose_programs(struct att *a, const struct plan *p, struct err *e)
 {
-	const struct plan_site *sites;
 	const struct mxbpf_row *last = NULL;
-	char name[32];
+	const struct plan_site *sites;
 	size_t i, n;
+	int err = 0;
 
 	sites = sites_of(p, &n);
-	for (i = 0; i < n; i++) {
-		struct variant *v;
-
+	for (i = 0; !err && i < n; i++) {
 		a->skel->rodata->cfg_endless |= sites[i].row->end == MXBPF_END_NEXT;
-		if (sites[i].row == last || variant_of(a, sites[i].row))
-			continue;
+		err = sites[i].row == last ? 0 : choose_program(a, sites[i].row, e);
 		last = sites[i].row;
-		if (a->nvariants == MXBPF_ROWS_MAX)
-			return err_set(e, ERR_RUNTIME, -E2BIG, "more than %d kinds of probes", MXBPF_ROWS_MAX);
-		v = &a->variants[a->nvariants];
-		v->row = last;
-		snprintf(name, sizeof(name), "on_probe_%u", a->nvariants);
-		v->prog = bpf_object__find_program_by_name(a->skel->obj, name);
-		bpf_program__set_autoload(v->prog, true);
-		bpf_program__set_expected_attach_type(v->prog, (enum bpf_attach_type)a->backend->attach_type);
-		memcpy((void *)&a->skel->rodata->cfg_rows[a->nvariants], v->row, sizeof(*v->row));
-		a->sees_raises |= last->action == MXBPF_ACT_RAISE;
-		a->nvariants++;
 	}
-	return 0;
+	/* Those that come later find their programs loaded. */
+	for (i = 0; !err && i < p->nprobes; i++)
+		if (p->probes[i].wanted && p->probes[i].row->each_lib) {
+			err = choose_program(a, &p->rows[i], e);
+			err = err ? err : choose_program(a, &p->endless[i], e);
+		}
+	return err;
 }
 
 int att_reaches(pid_t tgid, struct err *e)
@@ -178,11 +190,13 @@ static int fill_args(struct att *a, const struct plan *p, unsigned details)
 static int fill_names(struct att *a, const struct plan *p)
 {
 	int fd = bpf_map__fd(a->skel->maps.func_names);
-	__u32 i;
+	__u32 i, func;
 
-	for (i = 0; i < buf_count(&p->funcs, uint64_t) && i < MXBPF_FUNCS_MAX; i++)
-		if (bpf_map_update_elem(fd, &i, buf_at(&p->funcs, uint64_t, i), BPF_ANY))
+	for (i = 0; i < buf_count(&p->funcs, uint64_t); i++) {
+		func = p->first_func + i;
+		if (func < MXBPF_FUNCS_MAX && bpf_map_update_elem(fd, &func, buf_at(&p->funcs, uint64_t, i), BPF_ANY))
 			return -errno;
+	}
 	return 0;
 }
 
@@ -401,6 +415,17 @@ int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *a
 	if (err)
 		att_leave(a, tgid, true);
 	return err;
+}
+
+int att_add(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
+{
+	size_t n = buf_count(&p->sites, struct plan_site) + buf_count(&a->links, struct att_link);
+	int err;
+
+	if (a->backend->probes_max && n > a->backend->probes_max)
+		return err_set(e, ERR_RUNTIME, -E2BIG, "more probes than %s can attach", a->backend->name);
+	err = fill_names(a, p);
+	return err ? err_set(e, ERR_RUNTIME, err, "%s", strerror(-err)) : attach_sites(a, p, tgid, e);
 }
 
 int att_follow(struct att *a, const struct plan *p, pid_t child, pid_t parent, struct err *e)
@@ -683,8 +708,8 @@ static bool cut_fails(const struct att *a, const struct mxbpf_cut_check *c, cons
 	       c->foreign >= c->entries / CUT_FOREIGN_PART;
 }
 
-void att_check_cuts(struct att *a, const struct plan *p,
-		    void (*fn)(void *ctx, const struct plan_probe *probe, uint32_t func, uint64_t spans), void *ctx)
+void att_check_cuts(struct att *a, const struct plan *p, void (*fn)(void *ctx, const char *name, uint64_t spans),
+		    void *ctx)
 {
 	const struct plan_site *sites;
 	struct mxbpf_cut_check c;
@@ -703,7 +728,7 @@ void att_check_cuts(struct att *a, const struct plan *p,
 			continue;
 		__atomic_store_n(&a->cut_checks[func].fallen_ns,
 				 (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, __ATOMIC_RELAXED);
-		fn(ctx, sites[i].probe, func, c.matched + c.unwound);
+		fn(ctx, plan_func_name(p, sites[i].probe, func), c.matched + c.unwound);
 	}
 }
 

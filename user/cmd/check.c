@@ -42,7 +42,9 @@ static int check_probe(const struct plan_probe *p)
 		printf("  %-4s %-26s %s\n", p->row->optional ? "no" : "NO", p->row->name, p->reason);
 		return p->row->optional ? CMD_OK : CMD_NO_TARGET;
 	}
-	if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
+	if (p->row->each_lib)
+		printf("  ok   %-26s in each library of its kind, whenever it is mapped\n", p->row->name);
+	else if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
 		printf("  ok   %-26s %u functions, %u without an end of their own\n", p->row->name, p->nfuncs,
 		       p->nendless);
 	else

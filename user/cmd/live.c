@@ -261,14 +261,12 @@ int live_start(struct live *l, struct err *e)
 	return 0;
 }
 
-static void on_fallen_cut(void *ctx, const struct plan_probe *probe, uint32_t func, uint64_t spans)
+static void on_fallen_cut(void *ctx, const char *name, uint64_t spans)
 {
 	struct live *l = ctx;
 	struct mdl_session *s = &l->session;
-	const char *name = plan_span_name(&l->plan, *buf_at(&l->plan.funcs, uint64_t, func));
 	struct mdl_fallback *all = realloc(s->fallbacks, (s->nfallbacks + 1) * sizeof(*all)), *new;
 
-	name = name ? name : probe->row->name;
 	cmd_warn("the end of %s does not hold: its calls last until the next event from now on", name);
 	if (!all)
 		return;
@@ -276,6 +274,15 @@ static void on_fallen_cut(void *ctx, const struct plan_probe *probe, uint32_t fu
 	new = &all[s->nfallbacks];
 	*new = (struct mdl_fallback){strdup(name), live_window_ns(l), spans};
 	s->nfallbacks += !!new->name;
+}
+
+static void check_cuts(struct live *l)
+{
+	unsigned i;
+
+	att_check_cuts(l->att, &l->plan, on_fallen_cut, l);
+	for (i = 0; i < l->late.nlibs; i++)
+		att_check_cuts(l->att, &l->late.libs[i]->plan, on_fallen_cut, l);
 }
 
 static void progress(struct live *l, uint64_t elapsed_ns, uint64_t *last_events)
@@ -303,7 +310,7 @@ void live_wait(struct live *l)
 				progress(l, window, &events);
 			live_sweep(l);
 			live_iterations_warn(l);
-			att_check_cuts(l->att, &l->plan, on_fallen_cut, l);
+			check_cuts(l);
 			next = now + NS_PER_S;
 		}
 		due = live_dump_due(l, window);
@@ -371,7 +378,7 @@ int live_stop(struct live *l, struct err *e)
 		live_take_stats(l, true);
 	s->loss.stored = l->o->stats ? l->folded : ring_received(l->ring);
 	s->loss.unreadable += live_stacks_lost(l);
-	att_check_cuts(l->att, &l->plan, on_fallen_cut, l);
+	check_cuts(l);
 	left = on ? att_left_spans(l->att, frame_left, on_left_span, l) : 0;
 	s->loss.attempted += left;
 	s->loss.stored += left;
@@ -405,6 +412,7 @@ void live_free(struct live *l)
 	att_free(l->att);
 	live_stacks_free(l);
 	plan_fini(&l->plan);
+	live_late_free(l);
 	tgt_close(l->target);
 	mdl_free(l->model);
 	mdl_free(l->fresh);

@@ -127,7 +127,7 @@ static struct plan *new_plan(struct live *l, struct tgt **t, struct mxbpf_target
 	if (plan_make(*t, &l->want, &p, e))
 		goto out;
 	*at = p.target;
-	if (!same_build(l->plan.lib, p.lib)) {
+	if (!same_build(l->plan.lib, p.lib) || plan_like(&p, &l->plan)) {
 		err_set(e, ERR_RUNTIME, -ENOTSUP, "%s is another build than the first one, %s", p.lib->path,
 			l->plan.lib->path);
 		goto out;
@@ -153,6 +153,22 @@ static int attach_to(struct live *l, struct tgt **t, const struct sight *at, str
 	return joined(l, tgid, p, err, at);
 }
 
+/* What a process has mapped by now, and what it will map. */
+static void watch_late(struct live *l, pid_t tgid)
+{
+	struct tgt *t;
+
+	if (!live_late_wanted(l) || tgt_open(tgid, &t, NULL))
+		return;
+	watch_its_loader(l, t);
+	watch_any(l->follow->watch, tgid);
+	tgt_close(t);
+	if (tgt_open(tgid, &t, NULL)) /* what came in between would be missed */
+		return;
+	live_late_look(l, t);
+	tgt_close(t);
+}
+
 /* Looks at what a process has mapped by now. */
 static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct err *e)
 {
@@ -168,6 +184,10 @@ static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct
 		return 0;
 	} else if (l->att && !att_has(l->att, (pid_t)tgid, NULL)) {
 		err = attach_to(l, &t, at, e);
+		if (!err)
+			watch_late(l, (pid_t)tgid);
+	} else if (l->att) {
+		live_late_look(l, t);
 	}
 	tgt_close(t);
 	return err;
@@ -183,11 +203,17 @@ static int sight_fork(struct live *l, const struct sight *at, struct err *e)
 	uint64_t *of_parent = hash_get(&l->follow->plans, at->seen.parent, 0);
 	struct plan *plan = of_parent ? (struct plan *)(uintptr_t)*of_parent : NULL;
 	pid_t child = (pid_t)at->seen.tgid, parent = (pid_t)at->seen.parent;
+	int err;
 
 	if (hash_get(&l->follow->plans, at->seen.tgid, 0)) /* one of the same number has ended just now */
 		live_sweep(l);
 	watch_inherit(l->follow->watch, child, parent);
-	return plan ? joined(l, at->seen.tgid, plan, att_follow(l->att, plan, child, parent, e), at) : 0;
+	if (!plan)
+		return 0;
+	err = joined(l, at->seen.tgid, plan, att_follow(l->att, plan, child, parent, e), at);
+	if (!err)
+		live_late_fork(l, child, parent);
+	return err;
 }
 
 static void leave(struct live *l, uint32_t tgid, bool wait)
@@ -195,6 +221,7 @@ static void leave(struct live *l, uint32_t tgid, bool wait)
 	uint64_t plan;
 
 	watch_forget(l->follow->watch, (pid_t)tgid);
+	live_late_leave(l, (pid_t)tgid);
 	if (hash_del(&l->follow->plans, tgid, 0, &plan))
 		att_leave(l->att, (pid_t)tgid, wait);
 }
@@ -349,11 +376,14 @@ int live_follow(struct live *l, struct err *e)
 {
 	pid_t tgid = tgt_pid(l->target);
 
-	if (!l->follow && (l->o->no_follow || open_follow(l, e) || watch_add(l->follow->watch, tgid, false, e)))
+	if (!l->follow && l->o->no_follow && !live_late_wanted(l))
+		return 0;
+	if (!l->follow && (open_follow(l, e) || watch_add(l->follow->watch, tgid, false, e)))
 		return e->code;
 	if (remember(l, (uint32_t)tgid, &l->plan))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	return follow_children(l, l->launch.pid ? l->launch.pid : tgid);
+	watch_late(l, tgid);
+	return l->o->no_follow ? 0 : follow_children(l, l->launch.pid ? l->launch.pid : tgid);
 }
 
 int live_more(struct live *l, struct err *e)

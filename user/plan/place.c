@@ -81,3 +81,20 @@ int plan_fits(const struct plan *p, struct tgt *t, struct mxbpf_target *out)
 	}
 	return 0;
 }
+
+int plan_like(struct plan *p, const struct plan *other)
+{
+	struct plan_site *site = (struct plan_site *)p->sites.data;
+	size_t i;
+
+	for (i = 0; i < p->nprobes; i++) {
+		if (p->probes[i].nfuncs && p->probes[i].nfuncs != other->probes[i].nfuncs)
+			return -ENOTSUP;
+		p->rows[i].alt_object = p->endless[i].alt_object = p->marked[i].alt_object = other->rows[i].alt_object;
+		p->rows[i].alt_name = p->endless[i].alt_name = p->marked[i].alt_name = other->rows[i].alt_name;
+	}
+	for (i = 0; i < buf_count(&p->sites, struct plan_site); i++)
+		site[i].cookie +=
+			(uint64_t)other->probes[site[i].probe - p->probes].first_func - site[i].probe->first_func;
+	return 0;
+}

@@ -2,6 +2,7 @@
 #include "plan/plan.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 /* Of a function that is longer, or whose symbol has no size, not all branches are known: no slide then. */
 #define CODE_BYTES_MAX	   (1u << 20)
 #define CODE_BYTES_UNSIZED 16
+#define LATE_NAME_BYTES	   12
 
 const struct plan_group plan_groups[] = {
 	{"op", PROBE_OP, true},	     {"api", PROBE_API, true},
@@ -155,6 +157,12 @@ static int resolve_in_lib(struct tgt *t, struct plan *plan, struct plan_probe *p
 	struct err why = {0};
 	struct elf *elf;
 
+	p->first_func = plan->funcs.len ? (uint32_t)buf_count(&plan->funcs, uint64_t) : 1;
+	if (p->row->each_lib) { /* its programs have to be there when one comes */
+		plan->endless[p - plan->probes] = plan->rows[p - plan->probes];
+		plan->endless[p - plan->probes].end = MXBPF_END_NEXT;
+		return 0;
+	}
 	p->lib = p->row->lib_glob ? tgt_find_lib(t, p->row->lib_glob) : plan->lib;
 	if (!p->lib)
 		return plan_refuse(p, "no %s is mapped", p->row->lib_glob);
@@ -355,12 +363,56 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	plan_fit(out);
 	hide_names(out);
 	plan_order_sites(out);
-<<<<<<< HEAD
-	return o->iterations ? check_marks(out, e) : 0;
-=======
 	plan_place_images(out, t);
-	return 0;
->>>>>>> 578f5fe (names of objects are the same in every process: an image's number and an address in its file)
+	return o->iterations ? check_marks(out, e) : 0;
+}
+
+bool plan_is_late(const struct plan_probe *probe, const struct tgt_lib *lib)
+{
+	return probe->wanted && probe->row->each_lib && !fnmatch(probe->row->each_lib, lib->path, 0);
+}
+
+/* "inductor::cimefqv2awgl" of ".../im/cimefqv2awglmdyhrfv....so": enough to find the file by. */
+static void late_name(const struct plan_probe *p, char name[64])
+{
+	const char *file = strrchr(p->lib->path, '/') + 1;
+
+	snprintf(name, 64, "%s%.*s", p->row->span_name, (int)strnlen(file, LATE_NAME_BYTES), file);
+}
+
+int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *t, struct tgt_lib *lib,
+	      uint32_t first_func, struct plan *out)
+{
+	struct elf_sym sym;
+	struct elf *elf;
+	char name[64];
+	int err;
+
+	*out = (struct plan){.adp = p->adp, .lib = lib, .version = p->version, .first_func = first_func, .nprobes = 1};
+	err = tgt_lib_elf(t, lib, &elf, NULL);
+	if (err)
+		return err;
+	out->probes = calloc(1, sizeof(*out->probes));
+	out->rows = calloc(1, sizeof(*out->rows));
+	out->endless = calloc(1, sizeof(*out->endless));
+	out->marked = calloc(1, sizeof(*out->marked));
+	if (!out->probes || !out->rows || !out->endless || !out->marked)
+		return -ENOMEM;
+	out->probes[0] = (struct plan_probe){.row = probe->row, .lib = lib, .wanted = true};
+	out->rows[0] = p->rows[probe - p->probes];
+	late_name(out->probes, name);
+	if (p->opts.ops && !plan_ops_match(p->opts.ops, name))
+		return -ENOENT;
+	err = find_symbol(out->probes, elf, &sym);
+	if (err || sym.type != ELF_SYM_FUNC)
+		return err ? err : -ENOENT;
+	err = plan_place(elf, &sym, &out->probes[0].entry, &out->probes[0].off, NULL);
+	if (!err)
+		err = plan_add_func(
+			out, out->probes, elf,
+			&(struct plan_func){sym.va, out->probes[0].off, name, NULL, probe->row->symbols[0]});
+	plan_order_sites(out);
+	return err;
 }
 
 void plan_fini(struct plan *p)
@@ -379,6 +431,13 @@ void plan_fini(struct plan *p)
 	free(p->endless);
 	free(p->marked);
 	*p = (struct plan){0};
+}
+
+const char *plan_func_name(const struct plan *p, const struct plan_probe *probe, uint32_t func)
+{
+	const char *name = plan_span_name(p, *buf_at(&p->funcs, uint64_t, func - p->first_func));
+
+	return name ? name : probe->row->name;
 }
 
 const char *plan_span_name(const struct plan *p, uint64_t id)

@@ -54,6 +54,8 @@ struct adp_probe {
 	bool optional;		/* may be missing; otherwise the group is refused without it */
 	const char *instead_of; /* name of a row before it: used only where that one is refused */
 	const char *lib_glob;	/* basename of its library; NULL: the runtime's */
+	const char *each_lib;	/* instead: every library of such a path, whenever it is mapped; its spans are named
+				 * span_name and the first part of the file's name */
 	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; guard and alt_name may, and
 			 * are left out of another build's row */
 	const char *symbols[PROBE_SYMBOLS_MAX];	    /* alternatives, first that exists */
