@@ -71,3 +71,70 @@ counts() { # JSON
 	expect_re '^ *aten::ones ' "$output"
 	! expect_re 'inductor' "$output" 2>/dev/null
 }
+
+@test "--wait: a process that imports torch later is attached to when it does, and not before; without it that is an error" {
+	mkfifo "$BATS_TEST_TMPDIR/in"
+	# shellcheck disable=SC2016 # for that shell
+	start_bg later bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "$PYTHON_TORCH" -c '
+import sys
+print("here", flush=True)
+sys.stdin.readline()
+import torch
+print("imported", flush=True)
+sys.stdin.readline()
+for _ in range(21):
+    torch.ones(3).add_(1)
+'
+	local pid=$BG_PID
+	exec 9>"$BATS_TEST_TMPDIR/in"
+	wait_line "$(out later)" '^here'
+	run --separate-stderr "$MXBPF" --pid "$pid"
+	expect_status 3
+	start_bg mxbpf "$MXBPF" --wait --pid "$pid" --format json
+	wait_line "$(err mxbpf)" "^waiting until process $pid \(.*\) maps libmxnet\.so\* \(MXNet\), libtorch_cpu\.so\* \(PyTorch\); Ctrl-C ends"
+	echo >&9
+	wait_line "$(err mxbpf)" '^attached: [0-9]+ probes'
+	wait_line "$(out later)" '^imported'
+	echo >&9
+	wait_exit "$BG_PID" 60
+	jq -e '.tables.operator[] | select(.name == "aten::add_").count == 21' "$(out mxbpf)"
+}
+
+@test "--wait ends with the process, and with Ctrl-C; nothing is left behind" {
+	local links
+	links=$(probe_links)
+	start_bg sleeper sleep 100
+	local sleeper=$BG_PID
+	start_bg mxbpf "$MXBPF" --wait --pid "$sleeper"
+	wait_line "$(err mxbpf)" '^waiting until'
+	kill -s INT "$BG_PID"
+	local status=0
+	wait_exit "$BG_PID" || status=$?
+	[[ $status == 3 ]]
+	start_bg mxbpf "$MXBPF" --wait --pid "$sleeper"
+	wait_line "$(err mxbpf)" '^waiting until'
+	kill "$sleeper"
+	status=0
+	wait_exit "$BG_PID" || status=$?
+	[[ $status == 3 ]]
+	expect_re 'has mapped no library that mxbpf knows' "$(<"$(err mxbpf)")"
+	no_new_links "$links"
+	run --separate-stderr "$MXBPF" --wait -- true
+	expect_status 2
+}
+
+@test "of two runtimes in one process one is looked at, every output says that the other is not, and --runtime chooses" {
+	LD_PRELOAD=$O/toy/libmxnet.so start_ready both "$O/toy/libtorch_cpu.so" >/dev/null
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 200ms
+	expect_re '^runtime +PyTorch is mapped as well, and not looked at: --runtime pytorch does that$' "$output"
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 200ms --runtime pytorch --probes op --format json
+	expect_status 0
+	jq -e '.tables.operator | length == 2' <<<"$output"
+	jq -e '.window.notes[0] | .name == "runtime" and (.text | startswith("MXNet is mapped as well"))' <<<"$output"
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" --runtime jax
+	expect_status 2
+	start_ready one "$O/toy/libtorch_cpu.so" >/dev/null
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" --runtime mxnet
+	expect_status 3
+	expect_re 'looked for libmxnet\.so\* \(MXNet\)$' "$stderr"
+}

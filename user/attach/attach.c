@@ -425,7 +425,13 @@ int att_add(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 	if (a->backend->probes_max && n > a->backend->probes_max)
 		return err_set(e, ERR_RUNTIME, -E2BIG, "more probes than %s can attach", a->backend->name);
 	err = fill_names(a, p);
-	return err ? err_set(e, ERR_RUNTIME, err, "%s", strerror(-err)) : attach_sites(a, p, tgid, e);
+	if (err)
+		return err_set(e, ERR_RUNTIME, err, "%s", strerror(-err));
+	n = buf_count(&a->links, struct att_link);
+	err = attach_sites(a, p, tgid, true, true, e);
+	for (; n < buf_count(&a->links, struct att_link); n++)
+		buf_at(&a->links, struct att_link, n)->marks = true; /* few, so they stay between iterations */
+	return err;
 }
 
 int att_follow(struct att *a, const struct plan *p, pid_t child, pid_t parent, struct err *e)

@@ -117,9 +117,11 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		if (launch_prepare(&l->launch, o->command, e) || watch_signals(l, e) || live_await(l, e))
 			return e->code;
 		l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
-	} else if (tgt_open(o->pid, &l->target, e) || plan_make(l->target, &l->want, &l->plan, e) ||
-		   watch_signals(l, e)) {
-		return e->code;
+	} else {
+		/* Before there is anything to end, a signal simply ends mxbpf, but for one that ends the waiting. */
+		if ((o->wait && watch_signals(l, e)) || live_await_pid(l, e) || (!o->wait && watch_signals(l, e)))
+			return e->code;
+		l->prepared_mono_ns = o->wait ? live_now_ns(CLOCK_MONOTONIC) : l->prepared_mono_ns;
 	}
 	if (choose_details(l, e) || ((o->details & MXBPF_DETAIL_STACK) && live_stacks_open(l, e)))
 		return e->code;
@@ -184,7 +186,8 @@ bool live_interrupted(struct live *l, uint64_t until_ns)
 	uint64_t left_ms = until_ns > now ? (until_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
 	struct pollfd fds[] = {{.fd = l->signals, .events = POLLIN},
-			       {.fd = l->launch.pid ? l->launch.pidfd : tgt_pidfd(l->target), .events = POLLIN},
+			       {.fd = l->launch.pid ? l->launch.pidfd : tgt_pidfd(l->target ? l->target : l->waiting),
+				.events = POLLIN},
 			       {.fd = live_sight_fd(l), .events = POLLIN},
 			       {.fd = live_marks_fd(l), .events = POLLIN}};
 	struct signalfd_siginfo taken; /* else it stays pending, and would count as the second Ctrl-C */
@@ -414,6 +417,7 @@ void live_free(struct live *l)
 	plan_fini(&l->plan);
 	live_late_free(l);
 	tgt_close(l->target);
+	tgt_close(l->waiting);
 	mdl_free(l->model);
 	mdl_free(l->fresh);
 	mdl_free(l->beside);

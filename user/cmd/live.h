@@ -47,6 +47,7 @@ struct live {
 	struct late late;
 	struct follow *follow; /* NULL: nothing but the target is seen */
 	struct tgt *target;
+	struct tgt *waiting; /* --wait: for a runtime in this process, which becomes the target then; NULL */
 	struct plan plan;
 	struct att *att;
 	struct ring *ring;
@@ -100,6 +101,8 @@ void live_free(struct live *l);
  * what waits. live_sight: reads what was seen.
  */
 int live_await(struct live *l, struct err *e);
+/* The same for a process that runs, if that was asked for: else, or if it has a runtime, at once. */
+int live_await_pid(struct live *l, struct err *e);
 int live_follow(struct live *l, struct err *e);
 void live_go_on(struct live *l);
 void live_sight(struct live *l);

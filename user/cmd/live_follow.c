@@ -177,9 +177,11 @@ static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct
 
 	if (err)
 		return err;
-	if (!plan_has_runtime(t)) {
+	if (!plan_has_runtime(t, l->want.runtime)) {
 		watch_its_loader(l, t);
-	} else if (!l->target) {
+	} else if (!l->target) { /* what a child of it maps is not waited for */
+		if (l->waiting && tgt_pid(l->waiting) != (pid_t)tgid)
+			goto out;
 		l->target = t;
 		return 0;
 	} else if (l->att && !att_has(l->att, (pid_t)tgid, NULL)) {
@@ -189,6 +191,7 @@ static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct
 	} else if (l->att) {
 		live_late_look(l, t);
 	}
+out:
 	tgt_close(t);
 	return err;
 }
@@ -357,19 +360,53 @@ static int follow_children(struct live *l, pid_t parent)
 	return 0;
 }
 
-int live_await(struct live *l, struct err *e)
+static int await_target(struct live *l, const char *who, struct err *e)
 {
 	char looked[256];
+
+	while (!l->target)
+		if (live_interrupted(l, UINT64_MAX))
+			return err_set(e, ERR_TARGET, -ENOENT,
+				       "%s has mapped no library that mxbpf knows; looked for %s", who,
+				       plan_looked_for(l->want.runtime, looked));
+	return plan_make(l->target, &l->want, &l->plan, e);
+}
+
+int live_await(struct live *l, struct err *e)
+{
+	char who[256];
 
 	if (open_follow(l, e) || watch_add(l->follow->watch, l->launch.pid, true, e) ||
 	    launch_go(&l->launch, l->o->command[0], e))
 		return e->code;
-	while (!l->target)
-		if (live_interrupted(l, UINT64_MAX))
-			return err_set(e, ERR_TARGET, -ENOENT,
-				       "'%s' has mapped no library that mxbpf knows; looked for %s", l->o->command[0],
-				       plan_looked_for(looked));
-	return plan_make(l->target, &l->want, &l->plan, e);
+	snprintf(who, sizeof(who), "'%s'", l->o->command[0]);
+	return await_target(l, who, e);
+}
+
+int live_await_pid(struct live *l, struct err *e)
+{
+	struct tgt_lib *loader;
+	char who[64], looked[256];
+	uint64_t off;
+
+	if (tgt_open(l->o->pid, &l->waiting, e))
+		return e->code;
+	if (!l->o->wait || plan_has_runtime(l->waiting, l->want.runtime)) {
+		l->target = l->waiting;
+		l->waiting = NULL;
+		return plan_make(l->target, &l->want, &l->plan, e);
+	}
+	if (plan_loader(l->waiting, &loader, &off, e) || open_follow(l, e) ||
+	    watch_add(l->follow->watch, tgt_pid(l->waiting), false, e))
+		return e->code;
+	watch_its_loader(l, l->waiting);
+	if (look_at(l, (uint32_t)tgt_pid(l->waiting), NULL, e)) /* what came before it was watched */
+		return e->code;
+	snprintf(who, sizeof(who), "process %d (%s)", tgt_pid(l->waiting), tgt_comm(l->waiting));
+	if (!l->target && !l->o->quiet)
+		fprintf(stderr, "waiting until %s maps %s; Ctrl-C ends\n", who,
+			plan_looked_for(l->want.runtime, looked));
+	return await_target(l, who, e);
 }
 
 int live_follow(struct live *l, struct err *e)

@@ -10,6 +10,7 @@
 
 #include "adapter/adapter.h"
 #include "insn/layout.h"
+#include "plan/early.h"
 #include "plan/priv.h"
 
 /* Of a function that is longer, or whose symbol has no size, not all branches are known: no slide then. */
@@ -217,24 +218,29 @@ static void mark_row(struct plan *plan, struct plan_probe *p)
 	p->wanted = true;
 }
 
+/* The first that is mapped, or the one that was asked for. */
 static int find_runtime(struct tgt *t, struct plan *out, struct err *e)
 {
-	struct buf looked = {0};
-	int i, err;
+	const char *meant = out->opts.runtime;
+	struct tgt_lib *lib;
+	char looked[256];
+	int i;
 
 	for (i = 0; adapters[i]; i++) {
-		out->lib = tgt_find_lib(t, adapters[i]->lib_glob);
-		if (out->lib) {
-			out->adp = adapters[i];
-			buf_fini(&looked);
-			return 0;
+		lib = tgt_find_lib(t, adapters[i]->lib_glob);
+		if (!lib)
+			continue;
+		if (out->lib || (meant && strcmp(meant, adapters[i]->name))) {
+			out->beside = adapters[i];
+			continue;
 		}
-		buf_printf(&looked, "%s%s (%s)", i ? ", " : "", adapters[i]->lib_glob, adapters[i]->title);
+		out->adp = adapters[i];
+		out->lib = lib;
 	}
-	err = err_set(e, ERR_TARGET, -ENOENT, "process %d (%s) has no library that mxbpf knows mapped; looked for %.*s",
-		      tgt_pid(t), tgt_comm(t), (int)looked.len, looked.data);
-	buf_fini(&looked);
-	return err;
+	if (out->lib)
+		return 0;
+	return err_set(e, ERR_TARGET, -ENOENT, "process %d (%s) has no library that mxbpf knows mapped; looked for %s",
+		       tgt_pid(t), tgt_comm(t), plan_looked_for(meant, looked));
 }
 
 /* What the user asked for by name, and this runtime does not have. */

@@ -63,6 +63,7 @@ struct plan_opts {
 	unsigned groups;     /* mask of enum probe_group */
 	const char *ops;     /* of operators, only those whose names match these patterns; NULL: all */
 	bool iterations;     /* their ends as well */
+	const char *runtime; /* its name; NULL: whichever is mapped */
 	bool lenient;	     /* for `check`: refusals stay in the rows */
 	unsigned probes_max; /* what the backend can attach; 0: any number */
 };
@@ -81,6 +82,7 @@ struct plan_near {
 struct plan {
 	const struct adp *adp;
 	struct tgt_lib *lib;	   /* the runtime's; borrowed from the target */
+	const struct adp *beside;  /* another runtime that the process has mapped; NULL none */
 	const char *version;	   /* "1.9.1"; NULL for an unknown build */
 	struct plan_probe *probes; /* owned, one a row of the adapter */
 	uint32_t first_func;	   /* number of funcs[0] */
