@@ -301,6 +301,10 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 
 	p->wanted = groups & p->row->group;
 	fit_row(t, out, p);
+	if (p->row->ends && probe_named(out, p->row->ends)->reason[0]) {
+		plan_refuse(p, "there is nothing for it to end: %s is refused", p->row->ends);
+		return 0;
+	}
 	if (first && (!first->reason[0] || first->nleft)) {
 		p->spare = true;
 		p->wanted = false;

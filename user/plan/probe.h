@@ -52,6 +52,7 @@ struct adp_probe {
 	enum probe_group group;
 	unsigned needs;		/* its spans end with those of one of these groups; 0 none */
 	bool optional;		/* may be missing; otherwise the group is refused without it */
+	const char *ends;	/* name of a row before it: refused with that, whose spans it ends */
 	const char *instead_of; /* name of a row before it: used only where that one is refused */
 	const char *lib_glob;	/* basename of its library; NULL: the runtime's */
 	const char *each_lib;	/* instead: every library of such a path, whenever it is mapped; its spans are named
