@@ -122,7 +122,8 @@ held() { # MXBPF_ARGS PROGRAM...
 }
 
 @test "a launched program is counted from its first call on" {
-	"$MXBPF" -q --stats --format json -- "$O/toy/toy" 20 2 >"$(out mxbpf)" &
+	: >"$(out mxbpf)"
+	"$MXBPF" -q --stats --format json -- "$O/toy/toy" 20 2 >"$(out mxbpf)" 3>&- &
 	local pid=$!
 	wait_line "$(out mxbpf)" '^ready'
 	kill -s USR1 "$(sed -n 's/^ready //p' "$(out mxbpf)")"
