@@ -93,6 +93,13 @@ static __always_inline void span_close_cut(struct pt_regs *ctx, struct mxbpf_thr
 		return;
 	if (code && condition(code - 1, flags) != !!(cookie & MXBPF_CUT_TAKEN))
 		return;
+	if (cookie & MXBPF_CUT_AT) { /* so far it is where the CFA stands, less 8 */
+		if (bpf_probe_read_user(&sp, sizeof(sp), (void *)(sp + 8))) {
+			t->counts[MXBPF_COUNT_UNREADABLE]++;
+			return;
+		}
+		sp -= 8;
+	}
 	/* A cut in a callee is hit by all of its callers. */
 	if (frame_is_open(t, sp, cookie & MXBPF_CUT_MERGED ? func : 0))
 		frames_end_at(t, sp, now);

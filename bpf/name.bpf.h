@@ -103,6 +103,22 @@ static __always_inline __u64 func_name(__u32 func)
 	return id ? *id : 0;
 }
 
+/* A vtable's address as every process of the same libraries has it. */
+__noinline __u64 object_id(struct mxbpf_thread *t, __u64 vtable)
+{
+	struct mxbpf_target *target;
+	__u32 tgid, i;
+
+	if (!t)
+		return 0;
+	tgid = t->tgid;
+	target = bpf_map_lookup_elem(&targets, &tgid);
+	for (i = 0; target && i < MXBPF_IMAGES_MAX; i++)
+		if (vtable >= target->images[i].start && vtable < target->images[i].end)
+			return (vtable - target->images[i].base) | (__u64)(i + 1) << MXBPF_NAME_IMAGE_SHIFT;
+	return vtable & MXBPF_NAME_ADDR_MASK;
+}
+
 static __always_inline __u64 name_of(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
 	__u64 v;
@@ -117,13 +133,14 @@ static __always_inline __u64 name_of(struct pt_regs *ctx, struct mxbpf_thread *t
 		return name_intern(t, v, 0);
 	if (row->name_type == MXBPF_NAMED_STATIC)
 		return (v - t->static_base) | MXBPF_NAME_STATIC_BIT;
+	if (row->name_type == MXBPF_NAMED_OBJECT)
+		v = object_id(t, v);
 	if (row->name_type == MXBPF_NAMED_OBJECT && row->alt_object && v == row->alt_object) {
 		v = fetch(ctx, t, &row->alt_name);
 		return v ? name_intern(t, v, row->name_tag) : MXBPF_NAME_UNNAMED;
 	}
 	if (row->name_type == MXBPF_NAMED_OBJECT)
-		return (v & MXBPF_NAME_ADDR_MASK) | (__u64)row->name_tag << MXBPF_NAME_TAG_SHIFT |
-		       MXBPF_NAME_STATIC_BIT | MXBPF_NAME_OBJECT_BIT;
+		return v | (__u64)row->name_tag << MXBPF_NAME_TAG_SHIFT | MXBPF_NAME_STATIC_BIT | MXBPF_NAME_OBJECT_BIT;
 	return func_name(v & MXBPF_FUNC_MASK);
 }
 

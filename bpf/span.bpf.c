@@ -492,6 +492,8 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	f->device = fetch_device(ctx, t, &row->device);
 	/* A call-site probe stands in a callee of the spanned function: that frame lives one return address longer. */
 	f->sp = row->unscoped ? ~0ull : row->at_call_site || row->by_caller ? callee_sp + 8 : sp;
+	if (row->leaf && f->end == MXBPF_END_NEXT)
+		f->sp = 0;
 	f->cls = row->cls;
 	f->probe = probe;
 	f->tid = t->tid;

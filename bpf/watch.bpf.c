@@ -95,6 +95,7 @@ SEC("raw_tp/sched_process_exec") int on_exec(void *ctx)
 	if (!watching || !w)
 		return 0;
 	w->code_pages = 0;
+	w->any = 0;
 	return tell(MXBPF_SIGHT_EXEC, ids.tgid, 0, w->stop);
 }
 
@@ -108,7 +109,7 @@ SEC("uprobe") int on_loader(struct pt_regs *ctx)
 
 	if (!watching || !w)
 		return 0;
-	if (pages < w->code_pages + cfg_code_pages) {
+	if (pages < w->code_pages + (w->any ? 1 : cfg_code_pages)) {
 		if (pages < w->code_pages)
 			w->code_pages = pages;
 		return 0;

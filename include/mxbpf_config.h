@@ -9,7 +9,7 @@
 #include "mxbpf_event.h"
 #include "mxbpf_stack.h"
 
-#define MXBPF_ROWS_MAX	      24 /* program variants of one plan */
+#define MXBPF_ROWS_MAX	      32 /* program variants of one plan */
 #define MXBPF_HIDDEN_MAX      8	 /* names that are left out */
 #define MXBPF_DEREFS_MAX      4
 #define MXBPF_TARGETS_MAX     1024	/* processes that are looked at at the same time */
@@ -109,32 +109,41 @@ struct mxbpf_row {
 	struct mxbpf_fetch link;
 	struct mxbpf_fetch guard;    /* present and 0: the hit has no effect */
 	struct mxbpf_fetch alt_name; /* NAMED_OBJECT with the vtable alt_object: address of a C string instead */
-	__u64 alt_object;	     /* set by the plan; 0 none */
+	__u64 alt_object;	     /* as in an id, with its image; set by the plan; 0 none */
 	__u64 only_id;		     /* calls of another name have no effect, and alt_name is the span's; 0 none */
 	__u32 device_const;	     /* MXBPF_DEVICE() where no recipe is needed; 0 none */
 	__u8 span_flags;	     /* enum mxbpf_span_flag that its spans bear from the start */
 	__u8 details;		     /* enum mxbpf_detail that its spans can have */
 	__u8 by_caller;		     /* the spanned function is the one that calls the probed one: map callers */
 	__u8 hides;		     /* calls named by cfg_hidden have no effect */
+	__u8 leaf; /* nothing that is probed runs inside: without an end, any event of its thread is it */
+	__u8 pad2[7];
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 232);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 240);
 
-/* A NAMED_OBJECT id: the vtable's address with the static bit and this one; the row's tag above the address. */
-#define MXBPF_NAME_OBJECT_BIT (1ull << 62)
-#define MXBPF_NAME_TAG_SHIFT  48
-#define MXBPF_NAME_TAG_MASK   0x3f
-#define MXBPF_NAME_ADDR_MASK  ((1ull << MXBPF_NAME_TAG_SHIFT) - 1)
+/*
+ * A NAMED_OBJECT id, the same in every process: the vtable's address in its file, the row's tag above it, the number of
+ * the image above that, with the static bit and this one. Image 0: in none that the plan knows, address in the process.
+ */
+#define MXBPF_NAME_OBJECT_BIT  (1ull << 62)
+#define MXBPF_NAME_TAG_SHIFT   48
+#define MXBPF_NAME_TAG_MASK    0x3f
+#define MXBPF_NAME_IMAGE_SHIFT 54
+#define MXBPF_NAME_IMAGE_MASK  0xff
+#define MXBPF_NAME_ADDR_MASK   ((1ull << MXBPF_NAME_TAG_SHIFT) - 1)
 
 /*
  * Cookies. Bits 0..23: number of the function. At an entry: 24 it can leave by a tail call, 32..55 its name id. At a
- * cut: 25..29 1 + condition code of the jcc there (0: every hit counts), 30 a hit counts if the condition holds, 31 in
- * a callee, 32 CFA from rbp (else rsp), 33..63 CFA offset, signed. Map callers: as at a cut, of the call.
+ * cut: 24 the CFA is the word at rbp + offset, 25..29 1 + condition code of the jcc there (0: every hit counts), 30 a
+ * hit counts if the condition holds, 31 in a callee, 32 CFA from rbp (else rsp), 33..63 CFA offset, signed. Map
+ * callers: as at a cut, of the call.
  */
 #define MXBPF_FUNC_MASK	     0xffffffull
 #define MXBPF_FUNC_TAIL	     (1ull << 24)
+#define MXBPF_CUT_AT	     (1ull << 24)
 #define MXBPF_CUT_COND_SHIFT 25
 #define MXBPF_CUT_TAKEN	     (1ull << 30)
 #define MXBPF_CUT_MERGED     (1ull << 31)
@@ -298,12 +307,22 @@ struct mxbpf_tls {
 	__u64 add; /* to that offset */
 };
 
+/* Where a library lies in a process. */
+struct mxbpf_image {
+	__u64 start, end; /* 0, 0: it is not mapped */
+	__u64 base;	  /* address in the process - address in the file */
+};
+
+#define MXBPF_IMAGES_MAX 4 /* libraries whose objects are named */
+
 /* Value of map `targets`. */
 struct mxbpf_target {
 	__u64 static_base;		  /* address in the process - address in the file, of the runtime's library */
 	struct mxbpf_tls seq, seq_thread; /* a thread's next sequence number, its own number (0: none yet) */
 	__u64 undefined;		  /* address of the tensor that stands for none */
+	struct mxbpf_image images[MXBPF_IMAGES_MAX]; /* number i + 1 */
 };
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_target) == 144);
 
 /* Counters of one slot; written by its thread alone, never reset: user space sums over all slots. */
 enum mxbpf_count {

@@ -49,7 +49,8 @@ enum mxbpf_class {
 	MXBPF_CLASS_API = 1,	  /* a call of the runtime's C API */
 	MXBPF_CLASS_OPERATOR = 2, /* an operator as the runtime's engine executes it */
 	MXBPF_CLASS_WAIT = 3,	  /* the program waits for the engine */
-	MXBPF_CLASS_MAX = 4,
+	MXBPF_CLASS_KERNEL = 4,	  /* code that a compiler of the runtime made while the program ran */
+	MXBPF_CLASS_MAX = 5,
 };
 
 enum mxbpf_span_flag {

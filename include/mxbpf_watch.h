@@ -15,7 +15,7 @@
 struct mxbpf_watched {
 	__u64 code_pages; /* executable pages mapped when its loader was last seen */
 	__u32 stop;	  /* launched by mxbpf: it waits (SIGSTOP) until its sighting has been dealt with */
-	__u32 pad;
+	__u32 any;	  /* however little code its loader maps, it is seen */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_watched) == 16);
 

@@ -226,7 +226,7 @@ static bool begin(struct err *e)
 
 	nspans = nothers = nallocs = 0;
 	return !att_load(&plan, getpid(), &o, &att, e) && !ring_start(att_ring_fd(att), take, NULL, &ring, e) &&
-	       !att_attach(att, &plan, getpid(), e);
+	       !att_attach(att, &plan, &plan.target, getpid(), e);
 }
 
 /* Of the same calls. */

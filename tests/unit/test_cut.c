@@ -308,7 +308,11 @@ static unsigned wrong_cfas(void)
 			for (unsigned r = 0; r < n; r++)
 				if (rows[r].va <= p->va && (best == n || rows[r].va >= rows[best].va))
 					best = r;
-			snprintf(rule, sizeof(rule), "%s%+d", p->cfa_base == CUT_CFA_RSP ? "rsp" : "rbp", p->cfa_off);
+			if (p->cfa_base == CUT_CFA_AT_RBP)
+				snprintf(rule, sizeof(rule), "exp");
+			else
+				snprintf(rule, sizeof(rule), "%s%+d", p->cfa_base == CUT_CFA_RSP ? "rsp" : "rbp",
+					 p->cfa_off);
 			/* Of a callee taken in, it is the caller's frame. */
 			wrong += best == n || strncmp(rows[best].rule, rule, 4) ||
 				 (!p->merged && strcmp(rows[best].rule, rule));

@@ -73,6 +73,8 @@ static void check_row(struct frames *s, uint64_t va, const char *rule)
 	s->rows++;
 	if (best && best->base == ELF_CFA_OTHER)
 		snprintf(mine, sizeof(mine), "%s", strncmp(rule, "rsp", 3) && strncmp(rule, "rbp", 3) ? rule : "other");
+	else if (best && best->base == ELF_CFA_AT_RBP)
+		snprintf(mine, sizeof(mine), "exp");
 	else if (best)
 		snprintf(mine, sizeof(mine), "%s%+d", best->base == ELF_CFA_RSP ? "rsp" : "rbp", best->off);
 	if (!strcmp(mine, rule))

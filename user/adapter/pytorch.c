@@ -16,6 +16,10 @@
 
 enum { DEVICE_CPU = 1 };
 
+/* Letters of base 32. */
+#define HASH_5	"[a-z2-7][a-z2-7][a-z2-7][a-z2-7][a-z2-7]"
+#define HASH_25 HASH_5 HASH_5 HASH_5 HASH_5 HASH_5
+
 /* Python's autograd Functions: Node -> Python object -> its type -> tp_name. */
 #define PYTHON_NODE                                                                                                    \
 	.alt_lib_glob = "libtorch_python.so*", .alt_vtable = "_ZTVN5torch8autograd6PyNodeE",                           \
@@ -48,6 +52,38 @@ enum { SCOPE_FUNCTION = 0, SCOPE_BACKWARD_FUNCTION = 1 };
 
 /* Libraries without symbols: clones of callBoxed(handle, stack) call kernel(functor, handle, keys, stack). */
 #define UNNAMED_BOXED .family = {.calls = STEP_CALLBACKS, .shape = {SCOPE_FUNCTION, {0, 1, 0, 2}}}
+/* Collectives: c10d::ProcessGroup's members, the names that newer builds have beside the old ones, and what they call.
+ */
+static const struct adp_member collectives[] = {
+	{"allreduce", "allreduce_"},
+	{"allreduce_coalesced", "allreduce_coalesced_"},
+	{"allgather", "allgather_"},
+	{"allgather_coalesced", "allgather_coalesced_"},
+	{"_allgather_base", "_allgather_base_"},
+	{"all_gather_single", "_allgather_base_"},
+	{"allgather_into_tensor_coalesced", "allgather_into_tensor_coalesced_"},
+	{"all_gather_single_coalesced", "allgather_into_tensor_coalesced_"},
+	{"reduce_scatter", "reduce_scatter_"},
+	{"_reduce_scatter_base", "_reduce_scatter_base_"},
+	{"reduce_scatter_single", "_reduce_scatter_base_"},
+	{"reduce_scatter_tensor_coalesced", "reduce_scatter_tensor_coalesced_"},
+	{"reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced_"},
+	{"alltoall", "alltoall_"},
+	{"alltoall_base", "alltoall_base_"},
+	{"all_to_all_single", "alltoall_base_"},
+	{"broadcast", "broadcast_"},
+	{"reduce", "reduce_"},
+	{"gather", "gather_"},
+	{"scatter", "scatter_"},
+	{"barrier", "barrier"},
+	{"monitoredBarrier", "monitored_barrier_"},
+	{"send", "send"},
+	{"recv", "recv_"},
+	{"recvAnysource", "recv_any_source_"},
+	{0},
+};
+
+#define COLLECTIVES .prefix = "_ZN4c10d12ProcessGroup", .method = "E", .schema = "c10d::", .members = collectives
 
 static const struct adp_probe probes[] = {
 	/* Every unboxed dispatch of an operator: at::_ops::NAME_OVERLOAD::call(...). */
@@ -58,6 +94,60 @@ static const struct adp_probe probes[] = {
 		.family = {.prefix = "_ZN2at4_ops", .method = "4callE", .schema = "aten::"},
 		.row = {DISPATCH_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_COOKIE,
 			.name = {.base = MXBPF_BASE_COOKIE}},
+	},
+	/* torch.distributed: functions of a header, of which both libraries have copies. */
+	{
+		.name = "collective.call",
+		.group = PROBE_OP,
+		.optional = true,
+		.any_build = true,
+		.family = {COLLECTIVES},
+		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_COOKIE,
+			.name = {.base = MXBPF_BASE_COOKIE}},
+	},
+	{
+		.name = "collective.call_python",
+		.group = PROBE_OP,
+		.optional = true,
+		.lib_glob = "libtorch_python.so*",
+		.any_build = true,
+		.family = {COLLECTIVES},
+		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_COOKIE,
+			.name = {.base = MXBPF_BASE_COOKIE}},
+	},
+	/* Gloo's work for a collective, from when it is asked for until it is done, mostly on another thread: (this,
+	   title). */
+	{
+		.name = "collective.work",
+		.group = PROBE_OP,
+		.optional = true,
+		.any_build = true,
+		.family = {.prefix = "_ZN4c10d16ProcessGroupGloo9AsyncWork28recordAsyncWorkProfilingInfoEPKc"},
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_KEY,
+			.cls = MXBPF_CLASS_OPERATOR,
+			.span_flags = MXBPF_SPAN_USER,
+			.name_type = MXBPF_NAMED_BYTES,
+			.name = {ARG2},
+			.key = {ARG1}},
+	},
+	{
+		.name = "collective.done",
+		.group = PROBE_OP,
+		.optional = true,
+		.ends = "collective.work",
+		.any_build = true,
+		.family = {.prefix = "_ZN4c10d16ProcessGroupGloo9AsyncWork14finishWorkGloo"},
+		.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG1}},
+	},
+	{
+		.name = "collective.failed",
+		.group = PROBE_OP,
+		.optional = true,
+		.ends = "collective.work",
+		.any_build = true,
+		.family = {.prefix = "_ZN4c10d16ProcessGroupGloo9AsyncWork19finishWorkGlooError"},
+		.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG1}},
 	},
 	/* All of them by one probe, where few can be attached. Their arguments are not seen there. */
 	{
@@ -198,6 +288,23 @@ static const struct adp_probe probes[] = {
 		UNNAMED_BOXED,
 		.only = "profiler::_record_function_exit",
 		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR, BOXED_NAME(ARG1)},
+	},
+	/* What torch.compile made (torch/_inductor/codecache.py): DIR/im/cimefqv2....so, named by a hash of 52 letters.
+	 */
+	{
+		.name = "kernel.compiled",
+		.group = PROBE_OP,
+		.optional = true,
+		.any_build = true,
+		.each_lib = "*/[a-z2-7][a-z2-7]/c" HASH_25 HASH_25 "[a-z2-7]*.so",
+		.symbols = {"kernel"},
+		.span_name = "inductor::",
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_CUT,
+			.cls = MXBPF_CLASS_KERNEL,
+			.leaf = 1,
+			.name_type = MXBPF_NAMED_COOKIE,
+			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
 	/* What leaves frames without their end; with it, an end that is missing for no such reason is known to be
 	   wrong. */
@@ -360,7 +467,7 @@ const struct adp adapter_pytorch = {
 	.ndevices = COUNT(devices),
 	.builds = builds,
 	.nbuilds = COUNT(builds),
-	.class_title = {[MXBPF_CLASS_OPERATOR] = "operator"},
+	.class_title = {[MXBPF_CLASS_OPERATOR] = "operator", [MXBPF_CLASS_KERNEL] = "compiled kernel"},
 	.mem_title = "memory",
 	.iteration_title = "the step() of an optimizer",
 	.trace_form = "kineto",

@@ -92,34 +92,46 @@ static struct variant *variant_of(struct att *a, const struct mxbpf_row *row)
 }
 
 /* One program for each different row; the row becomes its constant. */
+static int choose_program(struct att *a, const struct mxbpf_row *row, struct err *e)
+{
+	struct variant *v = &a->variants[a->nvariants];
+	char name[32];
+
+	if (variant_of(a, row))
+		return 0;
+	if (a->nvariants == MXBPF_ROWS_MAX)
+		return err_set(e, ERR_RUNTIME, -E2BIG, "more than %d kinds of probes", MXBPF_ROWS_MAX);
+	v->row = row;
+	snprintf(name, sizeof(name), "on_probe_%u", a->nvariants);
+	v->prog = bpf_object__find_program_by_name(a->skel->obj, name);
+	bpf_program__set_autoload(v->prog, true);
+	bpf_program__set_expected_attach_type(v->prog, (enum bpf_attach_type)a->backend->attach_type);
+	memcpy((void *)&a->skel->rodata->cfg_rows[a->nvariants], row, sizeof(*row));
+	a->sees_raises |= row->action == MXBPF_ACT_RAISE;
+	a->nvariants++;
+	return 0;
+}
+
 static int choose_programs(struct att *a, const struct plan *p, struct err *e)
 {
-	const struct plan_site *sites;
 	const struct mxbpf_row *last = NULL;
-	char name[32];
+	const struct plan_site *sites;
 	size_t i, n;
+	int err = 0;
 
 	sites = sites_of(p, &n);
-	for (i = 0; i < n; i++) {
-		struct variant *v;
-
+	for (i = 0; !err && i < n; i++) {
 		a->skel->rodata->cfg_endless |= sites[i].row->end == MXBPF_END_NEXT;
-		if (sites[i].row == last || variant_of(a, sites[i].row))
-			continue;
+		err = sites[i].row == last ? 0 : choose_program(a, sites[i].row, e);
 		last = sites[i].row;
-		if (a->nvariants == MXBPF_ROWS_MAX)
-			return err_set(e, ERR_RUNTIME, -E2BIG, "more than %d kinds of probes", MXBPF_ROWS_MAX);
-		v = &a->variants[a->nvariants];
-		v->row = last;
-		snprintf(name, sizeof(name), "on_probe_%u", a->nvariants);
-		v->prog = bpf_object__find_program_by_name(a->skel->obj, name);
-		bpf_program__set_autoload(v->prog, true);
-		bpf_program__set_expected_attach_type(v->prog, (enum bpf_attach_type)a->backend->attach_type);
-		memcpy((void *)&a->skel->rodata->cfg_rows[a->nvariants], v->row, sizeof(*v->row));
-		a->sees_raises |= last->action == MXBPF_ACT_RAISE;
-		a->nvariants++;
 	}
-	return 0;
+	/* Those that come later find their programs loaded. */
+	for (i = 0; !err && i < p->nprobes; i++)
+		if (p->probes[i].wanted && p->probes[i].row->each_lib) {
+			err = choose_program(a, &p->rows[i], e);
+			err = err ? err : choose_program(a, &p->endless[i], e);
+		}
+	return err;
 }
 
 int att_reaches(pid_t tgid, struct err *e)
@@ -178,11 +190,13 @@ static int fill_args(struct att *a, const struct plan *p, unsigned details)
 static int fill_names(struct att *a, const struct plan *p)
 {
 	int fd = bpf_map__fd(a->skel->maps.func_names);
-	__u32 i;
+	__u32 i, func;
 
-	for (i = 0; i < buf_count(&p->funcs, uint64_t) && i < MXBPF_FUNCS_MAX; i++)
-		if (bpf_map_update_elem(fd, &i, buf_at(&p->funcs, uint64_t, i), BPF_ANY))
+	for (i = 0; i < buf_count(&p->funcs, uint64_t); i++) {
+		func = p->first_func + i;
+		if (func < MXBPF_FUNCS_MAX && bpf_map_update_elem(fd, &func, buf_at(&p->funcs, uint64_t, i), BPF_ANY))
 			return -errno;
+	}
 	return 0;
 }
 
@@ -377,18 +391,15 @@ static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool ma
 	}
 	for (i = 0; !ret && i < n; i++)
 		if (!done[i])
-			ret = err_set(
-				e, ERR_RUNTIME, -ENOTSUP,
-				"%s lies at other addresses there than in the first process, and its probes depend "
-				"on them",
-				p->lib->path);
+			ret = err_set(e, ERR_RUNTIME, -ENOTSUP,
+				      "the libraries that are mapped beside %s are others than in the first process",
+				      p->lib->path);
 	free(offs);
 	free(done);
 	return ret;
 }
 
-static int attach_target(struct att *a, const struct plan *p, pid_t tgid, const struct mxbpf_target *target,
-			 struct err *e)
+int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *at, pid_t tgid, struct err *e)
 {
 	__u32 key = (__u32)tgid;
 	int err;
@@ -398,7 +409,7 @@ static int attach_target(struct att *a, const struct plan *p, pid_t tgid, const 
 		a->exit_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exit, "sched_process_exit");
 	if (!a->exec_link)
 		a->exec_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exec, "sched_process_exec");
-	if (bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &key, target, BPF_ANY))
+	if (bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &key, at, BPF_ANY))
 		return err_set(e, ERR_RUNTIME, -errno, "more than %d processes", MXBPF_TARGETS_MAX);
 	err = attach_sites(a, p, tgid, true, !a->less, e);
 	if (err)
@@ -406,27 +417,38 @@ static int attach_target(struct att *a, const struct plan *p, pid_t tgid, const 
 	return err;
 }
 
-int att_attach(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
+int att_add(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 {
-	return attach_target(a, p, tgid, &p->target, e);
+	size_t n = buf_count(&p->sites, struct plan_site) + buf_count(&a->links, struct att_link);
+	int err;
+
+	if (a->backend->probes_max && n > a->backend->probes_max)
+		return err_set(e, ERR_RUNTIME, -E2BIG, "more probes than %s can attach", a->backend->name);
+	err = fill_names(a, p);
+	if (err)
+		return err_set(e, ERR_RUNTIME, err, "%s", strerror(-err));
+	n = buf_count(&a->links, struct att_link);
+	err = attach_sites(a, p, tgid, true, true, e);
+	for (; n < buf_count(&a->links, struct att_link); n++)
+		buf_at(&a->links, struct att_link, n)->marks = true; /* few, so they stay between iterations */
+	return err;
 }
 
 int att_follow(struct att *a, const struct plan *p, pid_t child, pid_t parent, struct err *e)
 {
 	struct mxbpf_target target;
-	__u32 key = (__u32)parent;
 
-	if (bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.targets), &key, &target))
+	if (!att_has(a, parent, &target))
 		return err_set(e, ERR_TARGET, -ESRCH, "its parent %d is not attached any more", parent);
-	return attach_target(a, p, child, &target, e);
+	return att_attach(a, p, &target, child, e);
 }
 
-bool att_has(const struct att *a, pid_t tgid)
+bool att_has(const struct att *a, pid_t tgid, struct mxbpf_target *out)
 {
 	struct mxbpf_target target;
 	__u32 key = (__u32)tgid;
 
-	return !bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.targets), &key, &target);
+	return !bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.targets), &key, out ? out : &target);
 }
 
 /* Takes the links of a process, of all with 0, off the list; without `marks` not those of ends of iterations. */
@@ -692,8 +714,8 @@ static bool cut_fails(const struct att *a, const struct mxbpf_cut_check *c, cons
 	       c->foreign >= c->entries / CUT_FOREIGN_PART;
 }
 
-void att_check_cuts(struct att *a, const struct plan *p,
-		    void (*fn)(void *ctx, const struct plan_probe *probe, uint32_t func, uint64_t spans), void *ctx)
+void att_check_cuts(struct att *a, const struct plan *p, void (*fn)(void *ctx, const char *name, uint64_t spans),
+		    void *ctx)
 {
 	const struct plan_site *sites;
 	struct mxbpf_cut_check c;
@@ -712,7 +734,7 @@ void att_check_cuts(struct att *a, const struct plan *p,
 			continue;
 		__atomic_store_n(&a->cut_checks[func].fallen_ns,
 				 (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, __ATOMIC_RELAXED);
-		fn(ctx, sites[i].probe, func, c.matched + c.unwound);
+		fn(ctx, plan_func_name(p, sites[i].probe, func), c.matched + c.unwound);
 	}
 }
 

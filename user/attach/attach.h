@@ -59,11 +59,14 @@ unsigned att_features(struct att_feature *rows, unsigned max);
 int att_reaches(pid_t tgid, struct err *e);
 
 int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct att **out, struct err *e);
-/* Once for each process; the rows of the plan have to be those of att_load(). */
-int att_attach(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
+/* Once for each process, where things lie as `at` says; the rows of the plan have to be those of att_load(). */
+int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *at, pid_t tgid, struct err *e);
+/* The sites of a plan_late() as well, in a process that is attached. */
+int att_add(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
 /* The same for a forked child of one that is attached: it has that one's addresses. */
 int att_follow(struct att *a, const struct plan *p, pid_t child, pid_t parent, struct err *e);
-bool att_has(const struct att *a, pid_t tgid);
+/* Whether a process is attached and, unless out is NULL, where things lie in it. From any thread. */
+bool att_has(const struct att *a, pid_t tgid, struct mxbpf_target *out);
 /* Takes the probes out of one process, which may be gone. With `wait` no hit comes from there any more on return. */
 void att_leave(struct att *a, pid_t tgid, bool wait);
 /* Off and on again: what was open before is unmatched, and no end that comes after closes it. */
@@ -108,8 +111,8 @@ unsigned att_open_spans(const struct att *a);
  * The self-check of the cuts: functions whose cut is found not to hold fall back for good, their spans end with their
  * thread's next event. fn gets each new one once, with how many spans had ended by then. At any time, now and then.
  */
-void att_check_cuts(struct att *a, const struct plan *p,
-		    void (*fn)(void *ctx, const struct plan_probe *probe, uint32_t func, uint64_t spans), void *ctx);
+void att_check_cuts(struct att *a, const struct plan *p, void (*fn)(void *ctx, const char *name, uint64_t spans),
+		    void *ctx);
 /*
  * With att_opts.stats: rows and accounts of devices as the kernel made them since the last call; each row once for each
  * of its stripes. `keep` leaves the accounts in the kernel, where they go on. No program is adding to what fn gets, but

@@ -141,6 +141,18 @@ int watch_add(struct watch *w, pid_t tgid, bool launched, struct err *e)
 	return err ? err_set(e, ERR_RUNTIME, err, "process %d cannot be watched: %s", tgid, strerror(-err)) : 0;
 }
 
+void watch_any(struct watch *w, pid_t tgid)
+{
+	int map = bpf_map__fd(w->skel->maps.watched);
+	struct mxbpf_watched value;
+	__u32 key = (__u32)tgid;
+
+	if (bpf_map_lookup_elem(map, &key, &value) || value.any)
+		return;
+	value.any = 1;
+	bpf_map_update_elem(map, &key, &value, BPF_EXIST);
+}
+
 static struct loader *loader_of(struct watch *w, const char *path, uint64_t off)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

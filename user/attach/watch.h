@@ -26,6 +26,8 @@ int watch_add(struct watch *w, pid_t tgid, bool launched, struct err *e);
  * is the file offset of its hook. A process whose loader is known already, from before an exec, is left as it is.
  */
 int watch_loader(struct watch *w, pid_t tgid, const char *path, uint64_t off, struct err *e);
+/* However little a process maps, it is seen: not only what may be a runtime. */
+void watch_any(struct watch *w, pid_t tgid);
 /* A forked child has the loader of its parent. */
 void watch_inherit(struct watch *w, pid_t child, pid_t parent);
 /* It has ended. */

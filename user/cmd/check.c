@@ -42,7 +42,9 @@ static int check_probe(const struct plan_probe *p)
 		printf("  %-4s %-26s %s\n", p->row->optional ? "no" : "NO", p->row->name, p->reason);
 		return p->row->optional ? CMD_OK : CMD_NO_TARGET;
 	}
-	if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
+	if (p->row->each_lib)
+		printf("  ok   %-26s in each library of its kind, whenever it is mapped\n", p->row->name);
+	else if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
 		printf("  ok   %-26s %u functions, %u without an end of their own\n", p->row->name, p->nfuncs,
 		       p->nendless);
 	else
@@ -89,18 +91,21 @@ static void check_details(const struct plan *plan)
 	check_detail("forward-backward", &plan->no_seq, "joined by sequence numbers");
 }
 
-static int check_target(int pid, const char *ops)
+static int check_target(const struct cmd_opts *o)
 {
 	const struct att_backend *backend = att_pick(NULL, NULL);
-	const struct plan_opts po = {
-		.groups = ~0u, .ops = ops, .lenient = true, .probes_max = backend ? backend->probes_max : 0};
+	const struct plan_opts po = {.groups = ~0u,
+				     .ops = o->ops,
+				     .runtime = o->runtime,
+				     .lenient = true,
+				     .probes_max = backend ? backend->probes_max : 0};
 	struct plan plan = {0};
 	struct err e = {0};
 	struct tgt *t = NULL;
 	int code = CMD_OK, one;
 	size_t i;
 
-	if (tgt_open(pid, &t, &e) || plan_make(t, &po, &plan, &e)) {
+	if (tgt_open(o->pid, &t, &e) || plan_make(t, &po, &plan, &e)) {
 		code = cmd_fail(&e);
 		goto out;
 	}
@@ -113,7 +118,7 @@ static int check_target(int pid, const char *ops)
 		code = code ? code : one;
 	}
 	check_details(&plan);
-	if (ops) {
+	if (o->ops) {
 		one = check_ops(&plan);
 		code = code ? code : one;
 	}
@@ -126,7 +131,7 @@ out:
 int cmd_check(const struct cmd_opts *o)
 {
 	int kernel = check_kernel();
-	int target = o->pid ? check_target(o->pid, o->ops) : CMD_OK;
+	int target = o->pid ? check_target(o) : CMD_OK;
 
 	return kernel ? kernel : target;
 }

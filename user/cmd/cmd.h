@@ -55,6 +55,8 @@ struct cmd_opts {
 	bool quiet;	     /* -q: no progress */
 	bool verbose;	     /* -v */
 	bool no_follow;	     /* --no-follow */
+	bool wait;	     /* --wait */
+	const char *runtime; /* --runtime: name of an adapter; NULL: whichever is mapped */
 	bool stats;	     /* --stats */
 	bool stats_check;    /* --stats-check */
 	char **command;	     /* behind "--", borrowed from argv; NULL */

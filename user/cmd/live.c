@@ -103,6 +103,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 			   .want = {.groups = o->probes,
 				    .ops = o->ops,
 				    .iterations = o->iterations,
+				    .runtime = o->runtime,
 				    .probes_max = backend ? backend->probes_max : 0},
 			   .lock = PTHREAD_MUTEX_INITIALIZER};
 	l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
@@ -117,9 +118,11 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		if (launch_prepare(&l->launch, o->command, e) || watch_signals(l, e) || live_await(l, e))
 			return e->code;
 		l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
-	} else if (tgt_open(o->pid, &l->target, e) || plan_make(l->target, &l->want, &l->plan, e) ||
-		   watch_signals(l, e)) {
-		return e->code;
+	} else {
+		/* Before there is anything to end, a signal simply ends mxbpf, but for one that ends the waiting. */
+		if ((o->wait && watch_signals(l, e)) || live_await_pid(l, e) || (!o->wait && watch_signals(l, e)))
+			return e->code;
+		l->prepared_mono_ns = o->wait ? live_now_ns(CLOCK_MONOTONIC) : l->prepared_mono_ns;
 	}
 	if (choose_details(l, e) || ((o->details & MXBPF_DETAIL_STACK) && live_stacks_open(l, e)))
 		return e->code;
@@ -184,7 +187,8 @@ bool live_interrupted(struct live *l, uint64_t until_ns)
 	uint64_t left_ms = until_ns > now ? (until_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
 	struct pollfd fds[] = {{.fd = l->signals, .events = POLLIN},
-			       {.fd = l->launch.pid ? l->launch.pidfd : tgt_pidfd(l->target), .events = POLLIN},
+			       {.fd = l->launch.pid ? l->launch.pidfd : tgt_pidfd(l->target ? l->target : l->waiting),
+				.events = POLLIN},
 			       {.fd = live_sight_fd(l), .events = POLLIN},
 			       {.fd = live_marks_fd(l), .events = POLLIN}};
 	struct signalfd_siginfo taken; /* else it stays pending, and would count as the second Ctrl-C */
@@ -243,7 +247,7 @@ int live_start(struct live *l, struct err *e)
 	if (tgt_gone(l->target))
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before probes were attached", pid);
 	if (att_load(&l->plan, pid, &ao, &l->att, e) || ring_start(att_ring_fd(l->att), on_chunk, l, &l->ring, e) ||
-	    att_attach(l->att, &l->plan, pid, e))
+	    att_attach(l->att, &l->plan, &l->plan.target, pid, e))
 		return e->code;
 	if (!l->ended && live_follow(l, &unfollowed))
 		cmd_warn("children are not followed: %s", unfollowed.why);
@@ -261,14 +265,12 @@ int live_start(struct live *l, struct err *e)
 	return 0;
 }
 
-static void on_fallen_cut(void *ctx, const struct plan_probe *probe, uint32_t func, uint64_t spans)
+static void on_fallen_cut(void *ctx, const char *name, uint64_t spans)
 {
 	struct live *l = ctx;
 	struct mdl_session *s = &l->session;
-	const char *name = plan_span_name(&l->plan, *buf_at(&l->plan.funcs, uint64_t, func));
 	struct mdl_fallback *all = realloc(s->fallbacks, (s->nfallbacks + 1) * sizeof(*all)), *new;
 
-	name = name ? name : probe->row->name;
 	cmd_warn("the end of %s does not hold: its calls last until the next event from now on", name);
 	if (!all)
 		return;
@@ -276,6 +278,15 @@ static void on_fallen_cut(void *ctx, const struct plan_probe *probe, uint32_t fu
 	new = &all[s->nfallbacks];
 	*new = (struct mdl_fallback){strdup(name), live_window_ns(l), spans};
 	s->nfallbacks += !!new->name;
+}
+
+static void check_cuts(struct live *l)
+{
+	unsigned i;
+
+	att_check_cuts(l->att, &l->plan, on_fallen_cut, l);
+	for (i = 0; i < l->late.nlibs; i++)
+		att_check_cuts(l->att, &l->late.libs[i]->plan, on_fallen_cut, l);
 }
 
 static void progress(struct live *l, uint64_t elapsed_ns, uint64_t *last_events)
@@ -303,7 +314,7 @@ void live_wait(struct live *l)
 				progress(l, window, &events);
 			live_sweep(l);
 			live_iterations_warn(l);
-			att_check_cuts(l->att, &l->plan, on_fallen_cut, l);
+			check_cuts(l);
 			next = now + NS_PER_S;
 		}
 		due = live_dump_due(l, window);
@@ -371,7 +382,7 @@ int live_stop(struct live *l, struct err *e)
 		live_take_stats(l, true);
 	s->loss.stored = l->o->stats ? l->folded : ring_received(l->ring);
 	s->loss.unreadable += live_stacks_lost(l);
-	att_check_cuts(l->att, &l->plan, on_fallen_cut, l);
+	check_cuts(l);
 	left = on ? att_left_spans(l->att, frame_left, on_left_span, l) : 0;
 	s->loss.attempted += left;
 	s->loss.stored += left;
@@ -405,7 +416,9 @@ void live_free(struct live *l)
 	att_free(l->att);
 	live_stacks_free(l);
 	plan_fini(&l->plan);
+	live_late_free(l);
 	tgt_close(l->target);
+	tgt_close(l->waiting);
 	mdl_free(l->model);
 	mdl_free(l->fresh);
 	mdl_free(l->beside);

@@ -26,14 +26,28 @@ struct live_mark {
 	struct mxbpf_loss loss;
 };
 
+/* One of the libraries that a probe with each_lib is for. */
+struct late_lib {
+	struct tgt_lib lib; /* a copy of its own: whoever had it mapped first may have gone */
+	struct plan plan;   /* no sites: it is not probed */
+};
+
+struct late {
+	struct late_lib **libs; /* owned */
+	unsigned nlibs, nattached;
+	struct hash in; /* (tgid, index): it is probed there */
+};
+
 struct live {
 	const struct cmd_opts *o;
 	const char *recording; /* path of the recording; NULL: none, or a scratch file for the trace */
 	struct plan_opts want; /* of probes */
 	unsigned details;      /* of spans: enum mxbpf_detail */
 	struct launch launch;  /* the command; pid 0: none */
+	struct late late;
 	struct follow *follow; /* NULL: nothing but the target is seen */
 	struct tgt *target;
+	struct tgt *waiting; /* --wait: for a runtime in this process, which becomes the target then; NULL */
 	struct plan plan;
 	struct att *att;
 	struct ring *ring;
@@ -87,6 +101,8 @@ void live_free(struct live *l);
  * what waits. live_sight: reads what was seen.
  */
 int live_await(struct live *l, struct err *e);
+/* The same for a process that runs, if that was asked for: else, or if it has a runtime, at once. */
+int live_await_pid(struct live *l, struct err *e);
 int live_follow(struct live *l, struct err *e);
 void live_go_on(struct live *l);
 void live_sight(struct live *l);
@@ -94,6 +110,16 @@ void live_sweep(struct live *l);	      /* takes away what is left of processes t
 int live_sight_fd(const struct live *l);      /* -1: none */
 int live_more(struct live *l, struct err *e); /* att_more() to all of them */
 void live_follow_free(struct live *l);
+
+/*
+ * live_late.c: libraries that a process may map at any time. Looks at what one has mapped by now; a forked child has
+ * its parent's; one has ended.
+ */
+bool live_late_wanted(const struct live *l);
+void live_late_look(struct live *l, struct tgt *t);
+void live_late_fork(struct live *l, pid_t child, pid_t parent);
+void live_late_leave(struct live *l, pid_t tgid);
+void live_late_free(struct live *l);
 
 /* live_pause.c: time since the start, without pauses. */
 uint64_t live_window_ns(const struct live *l);

@@ -61,15 +61,16 @@ static bool same_build(const struct tgt_lib *a, const struct tgt_lib *b)
 	return a->build_id_bytes == b->build_id_bytes && !memcmp(a->build_id, b->build_id, a->build_id_bytes);
 }
 
-static struct plan *known_plan(struct live *l, const struct plan *p)
+/* A plan that is right for this process as well, and where things lie in it: planning takes long. */
+static struct plan *known_plan(struct live *l, struct tgt *t, struct mxbpf_target *at)
 {
 	struct follow *f = l->follow;
 	unsigned i;
 
-	if (l->plan.lib->dev == p->lib->dev && l->plan.lib->ino == p->lib->ino)
+	if (!plan_fits(&l->plan, t, at))
 		return &l->plan;
 	for (i = 0; i < f->nlooks; i++)
-		if (f->looks[i].plan.lib->dev == p->lib->dev && f->looks[i].plan.lib->ino == p->lib->ino)
+		if (!plan_fits(&f->looks[i].plan, t, at))
 			return &f->looks[i].plan;
 	return NULL;
 }
@@ -118,27 +119,56 @@ static int joined(struct live *l, uint32_t tgid, struct plan *p, int err, const 
 	return 0;
 }
 
-/* Names, tables and probes are one session's, hence one build's. */
+/* Names, tables and probes are one session's, hence one build's. On success target and plan belong to the session. */
+static struct plan *new_plan(struct live *l, struct tgt **t, struct mxbpf_target *at, struct err *e)
+{
+	struct plan p, *kept = NULL;
+
+	if (plan_make(*t, &l->want, &p, e))
+		goto out;
+	*at = p.target;
+	if (!same_build(l->plan.lib, p.lib) || plan_like(&p, &l->plan)) {
+		err_set(e, ERR_RUNTIME, -ENOTSUP, "%s is another build than the first one, %s", p.lib->path,
+			l->plan.lib->path);
+		goto out;
+	}
+	kept = keep(l->follow, t, &p);
+	if (!kept)
+		err_set(e, ERR_RUNTIME, -E2BIG, "more than %d copies of the library", LOOKS_MAX);
+out:
+	plan_fini(&p);
+	return kept;
+}
+
 static int attach_to(struct live *l, struct tgt **t, const struct sight *at, struct err *e)
 {
 	uint32_t tgid = (uint32_t)tgt_pid(*t);
-	struct plan p, *kept = NULL;
-	int err = plan_make(*t, &l->want, &p, e);
+	struct mxbpf_target where;
+	struct plan *p = known_plan(l, *t, &where);
+	int err;
 
-	if (!err && !same_build(l->plan.lib, p.lib))
-		err = err_set(e, ERR_RUNTIME, -ENOTSUP, "%s is another build than the first one, %s", p.lib->path,
-			      l->plan.lib->path);
-	if (!err)
-		err = att_attach(l->att, &p, (pid_t)tgid, e);
-	if (!err) {
-		kept = known_plan(l, &p);
-		kept = kept ? kept : keep(l->follow, t, &p);
-		err = kept ? 0 : err_set(e, ERR_RUNTIME, -E2BIG, "more than %d copies of the library", LOOKS_MAX);
-	}
+	if (!p)
+		p = new_plan(l, t, &where, e);
+	err = p ? att_attach(l->att, p, &where, (pid_t)tgid, e) : e->code;
 	if (!err)
 		live_stacks_join(l, tgid);
-	plan_fini(&p);
-	return joined(l, tgid, kept, err, at);
+	return joined(l, tgid, p, err, at);
+}
+
+/* What a process has mapped by now, and what it will map. */
+static void watch_late(struct live *l, pid_t tgid)
+{
+	struct tgt *t;
+
+	if (!live_late_wanted(l) || tgt_open(tgid, &t, NULL))
+		return;
+	watch_its_loader(l, t);
+	watch_any(l->follow->watch, tgid);
+	tgt_close(t);
+	if (tgt_open(tgid, &t, NULL)) /* what came in between would be missed */
+		return;
+	live_late_look(l, t);
+	tgt_close(t);
 }
 
 /* Looks at what a process has mapped by now. */
@@ -149,14 +179,21 @@ static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct
 
 	if (err)
 		return err;
-	if (!plan_has_runtime(t)) {
+	if (!plan_has_runtime(t, l->want.runtime)) {
 		watch_its_loader(l, t);
-	} else if (!l->target) {
+	} else if (!l->target) { /* what a child of it maps is not waited for */
+		if (l->waiting && tgt_pid(l->waiting) != (pid_t)tgid)
+			goto out;
 		l->target = t;
 		return 0;
-	} else if (l->att && !att_has(l->att, (pid_t)tgid)) {
+	} else if (l->att && !att_has(l->att, (pid_t)tgid, NULL)) {
 		err = attach_to(l, &t, at, e);
+		if (!err)
+			watch_late(l, (pid_t)tgid);
+	} else if (l->att) {
+		live_late_look(l, t);
 	}
+out:
 	tgt_close(t);
 	return err;
 }
@@ -171,11 +208,17 @@ static int sight_fork(struct live *l, const struct sight *at, struct err *e)
 	uint64_t *of_parent = hash_get(&l->follow->plans, at->seen.parent, 0);
 	struct plan *plan = of_parent ? (struct plan *)(uintptr_t)*of_parent : NULL;
 	pid_t child = (pid_t)at->seen.tgid, parent = (pid_t)at->seen.parent;
+	int err;
 
 	if (hash_get(&l->follow->plans, at->seen.tgid, 0)) /* one of the same number has ended just now */
 		live_sweep(l);
 	watch_inherit(l->follow->watch, child, parent);
-	return plan ? joined(l, at->seen.tgid, plan, att_follow(l->att, plan, child, parent, e), at) : 0;
+	if (!plan)
+		return 0;
+	err = joined(l, at->seen.tgid, plan, att_follow(l->att, plan, child, parent, e), at);
+	if (!err)
+		live_late_fork(l, child, parent);
+	return err;
 }
 
 static void leave(struct live *l, uint32_t tgid, bool wait)
@@ -183,6 +226,7 @@ static void leave(struct live *l, uint32_t tgid, bool wait)
 	uint64_t plan;
 
 	watch_forget(l->follow->watch, (pid_t)tgid);
+	live_late_leave(l, (pid_t)tgid);
 	if (hash_del(&l->follow->plans, tgid, 0, &plan))
 		att_leave(l->att, (pid_t)tgid, wait);
 }
@@ -318,30 +362,67 @@ static int follow_children(struct live *l, pid_t parent)
 	return 0;
 }
 
-int live_await(struct live *l, struct err *e)
+static int await_target(struct live *l, const char *who, struct err *e)
 {
 	char looked[256];
+
+	while (!l->target)
+		if (live_interrupted(l, UINT64_MAX))
+			return err_set(e, ERR_TARGET, -ENOENT,
+				       "%s has mapped no library that mxbpf knows; looked for %s", who,
+				       plan_looked_for(l->want.runtime, looked));
+	return plan_make(l->target, &l->want, &l->plan, e);
+}
+
+int live_await(struct live *l, struct err *e)
+{
+	char who[256];
 
 	if (open_follow(l, e) || watch_add(l->follow->watch, l->launch.pid, true, e) ||
 	    launch_go(&l->launch, l->o->command[0], e))
 		return e->code;
-	while (!l->target)
-		if (live_interrupted(l, UINT64_MAX))
-			return err_set(e, ERR_TARGET, -ENOENT,
-				       "'%s' has mapped no library that mxbpf knows; looked for %s", l->o->command[0],
-				       plan_looked_for(looked));
-	return plan_make(l->target, &l->want, &l->plan, e);
+	snprintf(who, sizeof(who), "'%s'", l->o->command[0]);
+	return await_target(l, who, e);
+}
+
+int live_await_pid(struct live *l, struct err *e)
+{
+	struct tgt_lib *loader;
+	char who[64], looked[256];
+	uint64_t off;
+
+	if (tgt_open(l->o->pid, &l->waiting, e))
+		return e->code;
+	if (!l->o->wait || plan_has_runtime(l->waiting, l->want.runtime)) {
+		l->target = l->waiting;
+		l->waiting = NULL;
+		return plan_make(l->target, &l->want, &l->plan, e);
+	}
+	if (plan_loader(l->waiting, &loader, &off, e) || open_follow(l, e) ||
+	    watch_add(l->follow->watch, tgt_pid(l->waiting), false, e))
+		return e->code;
+	watch_its_loader(l, l->waiting);
+	if (look_at(l, (uint32_t)tgt_pid(l->waiting), NULL, e)) /* what came before it was watched */
+		return e->code;
+	snprintf(who, sizeof(who), "process %d (%s)", tgt_pid(l->waiting), tgt_comm(l->waiting));
+	if (!l->target && !l->o->quiet)
+		fprintf(stderr, "waiting until %s maps %s; Ctrl-C ends\n", who,
+			plan_looked_for(l->want.runtime, looked));
+	return await_target(l, who, e);
 }
 
 int live_follow(struct live *l, struct err *e)
 {
 	pid_t tgid = tgt_pid(l->target);
 
-	if (!l->follow && (l->o->no_follow || open_follow(l, e) || watch_add(l->follow->watch, tgid, false, e)))
+	if (!l->follow && l->o->no_follow && !live_late_wanted(l))
+		return 0;
+	if (!l->follow && (open_follow(l, e) || watch_add(l->follow->watch, tgid, false, e)))
 		return e->code;
 	if (remember(l, (uint32_t)tgid, &l->plan))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	return follow_children(l, l->launch.pid ? l->launch.pid : tgid);
+	watch_late(l, tgid);
+	return l->o->no_follow ? 0 : follow_children(l, l->launch.pid ? l->launch.pid : tgid);
 }
 
 int live_more(struct live *l, struct err *e)

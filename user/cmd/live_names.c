@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CLASS_BYTES_MAX 256
+
 /* A constant of the library, read from the file: the process may be gone, and its page may never have been loaded. */
 static int static_name(struct live *l, uint64_t id, char *text)
 {
@@ -50,21 +52,49 @@ static const char *tag_prefix(const struct live *l, unsigned tag)
 }
 
 /* The class of an object by its vtable: the word before it is its type_info, whose second word is the mangled name. */
-static int object_name(struct live *l, uint64_t id, char *text)
+static int read_class(const struct tgt *t, uint64_t vtable, char mangled[CLASS_BYTES_MAX])
 {
-	uint64_t vtable = id & MXBPF_NAME_ADDR_MASK, info, name;
-	unsigned tag = id >> MXBPF_NAME_TAG_SHIFT & MXBPF_NAME_TAG_MASK;
-	char mangled[256] = "", class[256];
+	uint64_t info, name;
 	size_t n = 0;
 
-	if (tgt_read(l->target, vtable - sizeof(info), &info, sizeof(info)) ||
-	    tgt_read(l->target, info + sizeof(name), &name, sizeof(name)))
+	if (tgt_read(t, vtable - sizeof(info), &info, sizeof(info)) ||
+	    tgt_read(t, info + sizeof(name), &name, sizeof(name)))
 		return -EFAULT;
 	do
-		if (tgt_read(l->target, name + n, &mangled[n], 1))
+		if (tgt_read(t, name + n, &mangled[n], 1))
 			return -EFAULT;
-	while (mangled[n] && ++n < sizeof(mangled) - 1);
+	while (mangled[n] && ++n < CLASS_BYTES_MAX - 1);
 	mangled[n] = '\0';
+	return 0;
+}
+
+/* Of an object that was seen in one process: the first one has the same library, and lives longest. */
+static int class_of(struct live *l, uint32_t tgid, uint64_t id, char mangled[CLASS_BYTES_MAX])
+{
+	uint64_t vtable = id & MXBPF_NAME_ADDR_MASK;
+	unsigned image = id >> MXBPF_NAME_IMAGE_SHIFT & MXBPF_NAME_IMAGE_MASK;
+	const struct mxbpf_image *here = image && image <= MXBPF_IMAGES_MAX ? &l->plan.target.images[image - 1] : NULL;
+	struct mxbpf_target target;
+	struct tgt *t = NULL;
+	int err = -EFAULT;
+
+	if ((here && here->end) || tgid == (uint32_t)tgt_pid(l->target))
+		err = read_class(l->target, vtable + (here ? here->base : 0), mangled);
+	if (!err || !att_has(l->att, (pid_t)tgid, &target) || tgt_open((pid_t)tgid, &t, NULL))
+		return err;
+	err = read_class(t, vtable + (here ? target.images[image - 1].base : 0), mangled);
+	tgt_close(t);
+	return err;
+}
+
+static int object_name(struct live *l, uint32_t tgid, uint64_t id, char *text)
+{
+	unsigned tag = id >> MXBPF_NAME_TAG_SHIFT & MXBPF_NAME_TAG_MASK;
+	char mangled[CLASS_BYTES_MAX] = "", class[CLASS_BYTES_MAX];
+	int err = class_of(l, tgid, id, mangled);
+
+	if (err)
+		return err;
 	class_name(mangled + (*mangled == '*'), l->plan.adp->object_scope, class, sizeof(class));
 	return snprintf(text, MXBPF_NAME_BYTES_MAX, "%s%s", tag_prefix(l, tag), class);
 }
@@ -84,7 +114,7 @@ static int read_name(struct live *l, uint64_t id, char *text)
 	return len + (int)n;
 }
 
-static int span_name(struct live *l, uint64_t id, char *text)
+static int span_name(struct live *l, uint32_t tgid, uint64_t id, char *text)
 {
 	const char *planned = plan_span_name(&l->plan, id);
 
@@ -93,7 +123,7 @@ static int span_name(struct live *l, uint64_t id, char *text)
 	if (planned)
 		return snprintf(text, MXBPF_NAME_BYTES_MAX, "%s", planned);
 	if (id & MXBPF_NAME_STATIC_BIT && id & MXBPF_NAME_OBJECT_BIT)
-		return object_name(l, id, text);
+		return object_name(l, tgid, id, text);
 	if (id & MXBPF_NAME_STATIC_BIT)
 		return static_name(l, id, text);
 	return read_name(l, id, text);
@@ -215,7 +245,7 @@ size_t live_learn_names(struct live *l, void *recs, size_t bytes)
 		learn_args(l, r);
 		if (!id || mdl_has_name(l->model, id) || hash_get(&l->nameless, id, 0))
 			continue;
-		len = span_name(l, id, text);
+		len = span_name(l, r->tgid, id, text);
 		if (len >= 0)
 			live_feed_name(l, MXBPF_NAME_SPAN, r->tgid, id, text, (size_t)len);
 		else /* one system call for each span of it would be too slow for the ring */

@@ -127,7 +127,10 @@ static int describe_notes(struct live *l, struct mdl_session *s)
 		funcs += p->nleft ? p->nfuncs : 0;
 		left += p->nleft;
 	}
-	if (calls)
+	if (l->plan.beside)
+		err = add_note(s, "runtime", "%s is mapped as well, and not looked at: --runtime %s does that",
+			       l->plan.beside->title, l->plan.beside->name);
+	if (!err && calls)
 		err = add_note(s, "api",
 			       "work: %u functions of the C API are probed, those that do work or wait; "
 			       "calls of the others are in no row",

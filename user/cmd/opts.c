@@ -12,6 +12,7 @@
 #include "base/fmt.h"
 #include "mxbpf_config.h"
 #include "mxbpf_file.h"
+#include "plan/early.h"
 #include "plan/plan.h"
 
 #define LIVE   (CMD_BIT_ATTACH | CMD_BIT_RECORD)
@@ -401,6 +402,11 @@ const struct cmd_option cmd_options[] = {
 	{.name = "ops", .arg = "LIST", .group = "Target", .commands = LIVE | CMD_BIT_CHECK,
 	 .help = "only operators whose names match, shell patterns joined by commas: 'conv*,mm'; of PyTorch others are "
 		 "not even probed", .def = "all", .set = set_patterns, FIELD(ops)},
+	{.name = "runtime", .arg = "NAME", .group = "Target", .commands = LIVE | CMD_BIT_CHECK,
+	 .help = "which one to look at, where a process has several", .def = "whichever is mapped", .set = set_word,
+	 FIELD(runtime), .word = plan_runtime_name},
+	{.name = "wait", .group = "Target", .commands = LIVE,
+	 .help = "with --pid: if the process has no runtime yet, wait until it maps one", .set = set_flag, FIELD(wait)},
 	{.name = "py-stacks", .group = "Target", .commands = LIVE,
 	 .help = "read the Python stack at the start of each operator or call: source lines, modules",
 	 .set = set_detail, .min = MXBPF_DETAIL_STACK},
@@ -713,6 +719,9 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 		return e->code;
 	if (o->pid && o->command)
 		return err_set(e, ERR_USAGE, -EINVAL, "either --pid PID or -- COMMAND, not both");
+	if (o->wait && o->command)
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "--wait is for --pid: a command that is launched is waited for anyway");
 	if (o->output && o->trace && !strcmp(o->output, o->trace))
 		return err_set(e, ERR_USAGE, -EINVAL, "--output and --trace name the same file '%.200s'", o->trace);
 	return 0;

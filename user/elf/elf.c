@@ -367,6 +367,14 @@ int elf_exec_off(const struct elf *f, uint64_t va, uint64_t *off)
 	return 0;
 }
 
+void elf_extent(const struct elf *f, uint64_t *start_va, uint64_t *end_va)
+{
+	const struct elf_load *last = &f->loads[f->nloads - 1];
+
+	*start_va = f->nloads ? f->loads[0].va : 0;
+	*end_va = f->nloads ? last->va + last->bytes : 0;
+}
+
 int elf_off_va(const struct elf *f, uint64_t off, uint64_t *va)
 {
 	for (uint32_t i = 0; i < f->nloads; i++) {

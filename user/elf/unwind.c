@@ -204,13 +204,17 @@ int elf_fde_find(struct elf *f, uint64_t va, struct elf_fde *out, struct err *e)
 /* ---- where the frame is */
 
 struct cfa_rule {
-	uint64_t reg; /* DWARF's number; NO_REG: an expression */
+	uint64_t reg; /* DWARF's number, AT_RBP; NO_REG: another expression */
 	int64_t off;
 };
 
 #define NO_REG	UINT64_MAX
+#define AT_RBP	(UINT64_MAX - 1) /* the word at rbp + off */
 #define REG_RBP 6
 #define REG_RSP 7
+
+#define DW_BREG_RBP 0x76
+#define DW_DEREF    0x06
 
 struct cfa_machine {
 	const struct elf_fde *fde;
@@ -230,6 +234,8 @@ static int put_rule(struct cfa_machine *m)
 		cfa.base = ELF_CFA_RSP;
 	else if (m->rule.reg == REG_RBP)
 		cfa.base = ELF_CFA_RBP;
+	else if (m->rule.reg == AT_RBP)
+		cfa.base = ELF_CFA_AT_RBP;
 	if (m->rule.off != cfa.off)
 		cfa.base = ELF_CFA_OTHER;
 	return buf_put(m->out, &cfa, sizeof(cfa));
@@ -246,6 +252,24 @@ static int advance(struct cfa_machine *m, uint64_t units)
 static void skip_block(struct cursor *c)
 {
 	cursor_skip(c, cursor_uleb(c));
+}
+
+/* The one expression that compilers write: rbp + off, dereferenced. */
+static void expression(struct cfa_machine *m)
+{
+	struct cursor *c = &m->c;
+	uint64_t n = cursor_uleb(c), end_va = c->va + n;
+
+	m->rule = (struct cfa_rule){NO_REG, 0};
+	if (n >= 3 && cursor_u(c, 1) == DW_BREG_RBP) {
+		m->rule.off = cursor_sleb(c);
+		if (c->va + 1 == end_va && cursor_u(c, 1) == DW_DEREF)
+			m->rule.reg = AT_RBP;
+	}
+	if (c->va > end_va)
+		c->err = c->err ? c->err : -EBADMSG;
+	else
+		cursor_skip(c, end_va - c->va);
 }
 
 static int save_rule(struct cfa_machine *m, bool restore)
@@ -291,8 +315,7 @@ static int run_cfa_insn(struct cfa_machine *m, uint8_t op)
 		m->rule.off = (int64_t)cursor_uleb(c);
 		return 0;
 	case 0x0f: /* def_cfa_expression */
-		m->rule.reg = NO_REG;
-		skip_block(c);
+		expression(m);
 		return 0;
 	default:
 		return -ENOTSUP;

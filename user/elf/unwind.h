@@ -30,6 +30,7 @@ enum elf_cfa_base {
 	ELF_CFA_OTHER = 0, /* an expression, or a register other than these */
 	ELF_CFA_RSP = 1,
 	ELF_CFA_RBP = 2,
+	ELF_CFA_AT_RBP = 3, /* the word at rbp + off: of a function that aligns its stack by more than the ABI does */
 };
 
 /* From va on, the canonical frame address (the stack pointer before the call) is base + off. */

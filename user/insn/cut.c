@@ -35,9 +35,12 @@ static uint32_t find_entry_point(const struct cfg *g)
 static bool may_probe(const struct pieces *p, uint32_t i)
 {
 	const struct cfg_op *op = cfg_op(p->g, i);
+	const struct cfg_frag *frag = &p->g->frags[op->frag];
+	unsigned base = cfg_cfa(frag, op->va).base;
 
-	return op->emulated && i != p->entry_point && i != 0 &&
-	       cfg_cfa(&p->g->frags[op->frag], op->va).base != ELF_CFA_OTHER;
+	/* From a word in memory no further offset leads to the CFA of a callee's caller. */
+	return op->emulated && i != p->entry_point && i != 0 && base != ELF_CFA_OTHER &&
+	       (base != ELF_CFA_AT_RBP || !frag->cfa_add);
 }
 
 static bool goes_straight_on(const struct cfg_op *op, uint32_t i)
@@ -123,6 +126,10 @@ static void free_pieces(struct pieces *p)
 	buf_fini(&p->edges);
 }
 
+_Static_assert((int)CUT_CFA_RSP == ELF_CFA_RSP && (int)CUT_CFA_RBP == ELF_CFA_RBP &&
+		       (int)CUT_CFA_AT_RBP == ELF_CFA_AT_RBP,
+	       "a CFA is told in the same way");
+
 static struct cut_point make_point(const struct pieces *p, const struct flow_pick *pick)
 {
 	const struct cfg_op *op = cfg_op(p->g, *buf_at(&p->point, uint32_t, pick->node));
@@ -130,7 +137,7 @@ static struct cut_point make_point(const struct pieces *p, const struct flow_pic
 	struct elf_cfa cfa = cfg_cfa(frag, op->va);
 	struct cut_point point = {
 		.va = op->va,
-		.cfa_base = cfa.base == ELF_CFA_RSP ? CUT_CFA_RSP : CUT_CFA_RBP,
+		.cfa_base = cfa.base, /* the same numbers */
 		.cfa_off = cfa.off + frag->cfa_add,
 		.merged = frag->merged,
 	};

@@ -18,6 +18,7 @@
 enum cut_cfa_base {
 	CUT_CFA_RSP = 1,
 	CUT_CFA_RBP = 2,
+	CUT_CFA_AT_RBP = 3, /* the word at rbp + cfa_off */
 };
 
 struct cut_point {

@@ -7,5 +7,16 @@ const struct mdl_class mdl_classes[] = {
 	{MXBPF_CLASS_OPERATOR, "cpu_op"},
 	{MXBPF_CLASS_API, "c_api"},
 	{MXBPF_CLASS_WAIT, "wait"},
+	{MXBPF_CLASS_KERNEL, "compiled_kernel"},
 };
+
+const char *mdl_category(enum mxbpf_class cls)
+{
+	unsigned i = 0;
+
+	while (i < MDL_NCLASSES - 1 && mdl_classes[i].cls != cls)
+		i++;
+	return mdl_classes[i].category;
+}
+
 _Static_assert(sizeof(mdl_classes) / sizeof(mdl_classes[0]) == MDL_NCLASSES, "every class has its place");

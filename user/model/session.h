@@ -76,6 +76,8 @@ struct mdl_session {
 	uint64_t open_spans;		    /* still open when the window ended */
 	uint64_t followed;		    /* processes that joined after the first */
 	uint64_t unfollowed;		    /* that should have: ended before, or hindered */
+	uint64_t late_libs;		    /* libraries that came while it ran, and were probed; once a process */
+	uint64_t late_refused;		    /* that were not */
 	uint64_t follow_lag_ns;		    /* the longest time that one ran before probes were in */
 	uint64_t cut_records; /* records overwritten by --max-size: missing from traces, not from tables */
 	bool stats;	      /* added up in the kernel: no events, hence no trace and no concurrency */

@@ -100,6 +100,7 @@ static int find_undefined(struct tgt *t, struct plan *plan, struct err *e)
 		return err_set(e, ERR_TARGET, err, "no %s with %s is mapped", args->undefined_lib_glob,
 			       args->undefined_symbol);
 	plan->target.undefined = lib->load_bias + sym.va;
+	plan_image(plan, lib); /* so that it is found in another process, too */
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "adapter/adapter.h"
 #include "insn/insn.h"
@@ -11,26 +12,37 @@
 #define LOADER_HOOK    "_dl_debug_state"
 #define HOOK_BYTES_MAX 64
 
-bool plan_has_runtime(struct tgt *t)
+static bool is_meant(const struct adp *a, const char *runtime)
+{
+	return !runtime || !strcmp(runtime, a->name);
+}
+
+bool plan_has_runtime(struct tgt *t, const char *runtime)
 {
 	int i;
 
 	for (i = 0; adapters[i]; i++)
-		if (tgt_find_lib(t, adapters[i]->lib_glob))
+		if (is_meant(adapters[i], runtime) && tgt_find_lib(t, adapters[i]->lib_glob))
 			return true;
 	return false;
 }
 
-const char *plan_looked_for(char buf[256])
+const char *plan_looked_for(const char *runtime, char buf[256])
 {
 	size_t len = 0;
 	int i;
 
 	buf[0] = '\0';
 	for (i = 0; adapters[i] && len < 256; i++)
-		len += (size_t)snprintf(buf + len, 256 - len, "%s%s (%s)", i ? ", " : "", adapters[i]->lib_glob,
-					adapters[i]->title);
+		if (is_meant(adapters[i], runtime))
+			len += (size_t)snprintf(buf + len, 256 - len, "%s%s (%s)", len ? ", " : "",
+						adapters[i]->lib_glob, adapters[i]->title);
 	return buf;
+}
+
+const char *plan_runtime_name(unsigned i)
+{
+	return adapters[i] ? adapters[i]->name : NULL;
 }
 
 int plan_loader(struct tgt *t, struct tgt_lib **lib, uint64_t *off, struct err *e)

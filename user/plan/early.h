@@ -10,10 +10,12 @@
 #include "base/err.h"
 #include "target/target.h"
 
-/* Whether a library that an adapter knows is mapped. */
-bool plan_has_runtime(struct tgt *t);
+/* Whether the library of a runtime is mapped; NULL: of any that an adapter knows. */
+bool plan_has_runtime(struct tgt *t, const char *runtime);
 /* "libmxnet.so* (MXNet), ...". Returns buf. */
-const char *plan_looked_for(char buf[256]);
+const char *plan_looked_for(const char *runtime, char buf[256]);
+/* The runtimes' names, as an option takes them; NULL behind the last. */
+const char *plan_runtime_name(unsigned i);
 
 /*
  * The debugger hook of the process's dynamic loader (_dl_debug_state in glibc and musl), which it calls when it has

@@ -10,8 +10,9 @@
 #include "insn/caller.h"
 #include "plan/priv.h"
 
-#define IDENT_MAX  256
-#define SYMBOL_MAX 4096
+#define IDENT_MAX	 256
+#define SYMBOL_MAX	 4096
+#define HANDS_OVER_BYTES 64 /* of a function of a few instructions that ends in a jump */
 
 /*
  * "base.overload(...)": key is base_overload as a symbol has it, base the first part of it. Linkers keep of two strings
@@ -115,6 +116,18 @@ static const char *span_name(const struct family *f, const char *ident_text, cha
 	return found ? found->text : NULL;
 }
 
+/* False: it is none of the table's. */
+static bool member_operator(const struct family *f, const char *member, char *name, size_t max)
+{
+	const struct adp_member *m = f->probe->row->family.members;
+
+	while (m->function && strcmp(m->function, member))
+		m++;
+	if (m->function)
+		snprintf(name, max, "%s%s", f->probe->row->family.schema, m->name);
+	return m->function;
+}
+
 /* The <name> of prefix <length><name> method; false if the symbol is not of this shape. */
 static bool member_name(const struct adp_family *fam, const char *symbol, char *name)
 {
@@ -152,7 +165,9 @@ static bool is_member(const struct family *f, const char *symbol, char *room, si
 	if (fam->method && !member_name(fam, symbol, member))
 		return false;
 	*func = (struct plan_func){.symbol = symbol, .name = fam->schema ? room : f->probe->row->span_name};
-	if (fam->schema)
+	if (fam->members && !member_operator(f, member, room, max))
+		return false;
+	if (fam->schema && !fam->members)
 		func->schema = span_name(f, member, room, max);
 	return !fam->schema || !plan_hides(f->plan->adp, room);
 }
@@ -199,6 +214,8 @@ static int add_member(void *ctx, const char *symbol, const struct elf_sym *sym)
 	struct plan_func func;
 
 	if (!is_member(f, symbol, room, sizeof(room), &func) || already(f, sym->va))
+		return 0;
+	if (f->probe->row->family.members && sym->size_bytes < HANDS_OVER_BYTES)
 		return 0;
 	if (!is_asked_for(f, func.name))
 		return buf_put(&f->seen, &sym->va, sizeof(sym->va));
@@ -264,7 +281,7 @@ static int find_members(struct family *f)
 	int err;
 
 	f->probe->symbol = fam->calls ? fam->calls : fam->list ? fam->list[0] : fam->prefix;
-	err = fam->schema ? elf_each_string(f->elf, add_schema, &f->schemas) : 0;
+	err = fam->schema && !fam->members ? elf_each_string(f->elf, add_schema, &f->schemas) : 0;
 	if (err == -ENOMEM)
 		return err;
 	if (f->schemas.len)

@@ -26,7 +26,8 @@ int plan_add_site(struct plan *plan, const struct plan_probe *p, uint64_t off)
 static uint64_t cut_cookie(uint64_t func, const struct cut_point *c)
 {
 	return func | (uint64_t)c->cond << MXBPF_CUT_COND_SHIFT | (c->cond_taken ? MXBPF_CUT_TAKEN : 0) |
-	       (c->merged ? MXBPF_CUT_MERGED : 0) | (c->cfa_base == CUT_CFA_RBP ? MXBPF_CUT_RBP : 0) |
+	       (c->merged ? MXBPF_CUT_MERGED : 0) | (c->cfa_base != CUT_CFA_RSP ? MXBPF_CUT_RBP : 0) |
+	       (c->cfa_base == CUT_CFA_AT_RBP ? MXBPF_CUT_AT : 0) |
 	       (uint64_t)(int64_t)c->cfa_off << MXBPF_CUT_OFF_SHIFT;
 }
 
@@ -96,10 +97,10 @@ static int number(struct plan *plan, const char *name, const struct mxbpf_func_a
 	const struct mxbpf_func_args no_args = {0};
 	uint64_t id = name ? name_id(plan, name) : 0, none = 0;
 
-	if (!plan->funcs.len && /* 0 is no function */
+	if (!plan->funcs.len && !plan->first_func && /* 0 is no function */
 	    (buf_put(&plan->funcs, &none, sizeof(none)) || buf_put(&plan->args, &no_args, sizeof(no_args))))
 		return -ENOMEM;
-	*func = buf_count(&plan->funcs, uint64_t);
+	*func = plan->first_func + buf_count(&plan->funcs, uint64_t);
 	return (name && !id) || buf_put(&plan->funcs, &id, sizeof(id)) ||
 			       buf_put(&plan->args, args ? args : &no_args, sizeof(*args))
 		       ? -ENOMEM

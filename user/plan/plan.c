@@ -2,6 +2,7 @@
 #include "plan/plan.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +10,13 @@
 
 #include "adapter/adapter.h"
 #include "insn/layout.h"
+#include "plan/early.h"
 #include "plan/priv.h"
 
 /* Of a function that is longer, or whose symbol has no size, not all branches are known: no slide then. */
 #define CODE_BYTES_MAX	   (1u << 20)
 #define CODE_BYTES_UNSIZED 16
+#define LATE_NAME_BYTES	   12
 
 const struct plan_group plan_groups[] = {
 	{"op", PROBE_OP, true},	     {"api", PROBE_API, true},
@@ -155,6 +158,12 @@ static int resolve_in_lib(struct tgt *t, struct plan *plan, struct plan_probe *p
 	struct err why = {0};
 	struct elf *elf;
 
+	p->first_func = plan->funcs.len ? (uint32_t)buf_count(&plan->funcs, uint64_t) : 1;
+	if (p->row->each_lib) { /* its programs have to be there when one comes */
+		plan->endless[p - plan->probes] = plan->rows[p - plan->probes];
+		plan->endless[p - plan->probes].end = MXBPF_END_NEXT;
+		return 0;
+	}
 	p->lib = p->row->lib_glob ? tgt_find_lib(t, p->row->lib_glob) : plan->lib;
 	if (!p->lib)
 		return plan_refuse(p, "no %s is mapped", p->row->lib_glob);
@@ -178,22 +187,24 @@ static bool fit_alt_name(const struct plan *plan, const struct plan_probe *p, st
 	return plan->version;
 }
 
-/* What of a row depends on the process or the build. */
+/* What of a row depends on the build. */
 static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p)
 {
 	struct mxbpf_row *row = &plan->rows[p - plan->probes];
 	struct tgt_lib *lib = p->row->alt_vtable ? tgt_find_lib(t, p->row->alt_lib_glob) : NULL;
 	struct elf_sym sym;
 	struct elf *elf;
+	unsigned image;
 
 	*row = p->row->row;
 	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
 	if (p->row->any_build && !plan->version)
 		row->guard = (struct mxbpf_fetch){0};
+	image = lib ? plan_image(plan, lib) : 0;
 	/* An object points behind its vtable's two words of header. */
-	if (lib && !tgt_lib_elf(t, lib, &elf, NULL) && !elf_find_sym(elf, p->row->alt_vtable, &sym, NULL) &&
+	if (image && !tgt_lib_elf(t, lib, &elf, NULL) && !elf_find_sym(elf, p->row->alt_vtable, &sym, NULL) &&
 	    fit_alt_name(plan, p, elf, row))
-		row->alt_object = sym.va + lib->load_bias + 16;
+		row->alt_object = (sym.va + 16) | (uint64_t)image << MXBPF_NAME_IMAGE_SHIFT;
 }
 
 /* Its hits end iterations; if nobody asked for its spans, nothing else. */
@@ -207,24 +218,29 @@ static void mark_row(struct plan *plan, struct plan_probe *p)
 	p->wanted = true;
 }
 
+/* The first that is mapped, or the one that was asked for. */
 static int find_runtime(struct tgt *t, struct plan *out, struct err *e)
 {
-	struct buf looked = {0};
-	int i, err;
+	const char *meant = out->opts.runtime;
+	struct tgt_lib *lib;
+	char looked[256];
+	int i;
 
 	for (i = 0; adapters[i]; i++) {
-		out->lib = tgt_find_lib(t, adapters[i]->lib_glob);
-		if (out->lib) {
-			out->adp = adapters[i];
-			buf_fini(&looked);
-			return 0;
+		lib = tgt_find_lib(t, adapters[i]->lib_glob);
+		if (!lib)
+			continue;
+		if (out->lib || (meant && strcmp(meant, adapters[i]->name))) {
+			out->beside = adapters[i];
+			continue;
 		}
-		buf_printf(&looked, "%s%s (%s)", i ? ", " : "", adapters[i]->lib_glob, adapters[i]->title);
+		out->adp = adapters[i];
+		out->lib = lib;
 	}
-	err = err_set(e, ERR_TARGET, -ENOENT, "process %d (%s) has no library that mxbpf knows mapped; looked for %.*s",
-		      tgt_pid(t), tgt_comm(t), (int)looked.len, looked.data);
-	buf_fini(&looked);
-	return err;
+	if (out->lib)
+		return 0;
+	return err_set(e, ERR_TARGET, -ENOENT, "process %d (%s) has no library that mxbpf knows mapped; looked for %s",
+		       tgt_pid(t), tgt_comm(t), plan_looked_for(meant, looked));
 }
 
 /* What the user asked for by name, and this runtime does not have. */
@@ -285,6 +301,10 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 
 	p->wanted = groups & p->row->group;
 	fit_row(t, out, p);
+	if (p->row->ends && probe_named(out, p->row->ends)->reason[0]) {
+		plan_refuse(p, "there is nothing for it to end: %s is refused", p->row->ends);
+		return 0;
+	}
 	/* Nothing that --ops leaves is there otherwise. */
 	if (first && (!first->reason[0] || (first->nleft && !first->nfuncs))) {
 		p->spare = true;
@@ -343,6 +363,7 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	out->nprobes = out->adp->nprobes;
 	for (i = 0; i < out->nprobes; i++)
 		out->probes[i].row = &out->adp->probes[i];
+	plan_image(out, out->lib);
 	for (i = 0; i < out->nprobes; i++) {
 		err = plan_row(t, out, &out->probes[i], e);
 		if (err)
@@ -353,7 +374,56 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	plan_fit(out);
 	hide_names(out);
 	plan_order_sites(out);
+	plan_place_images(out, t);
 	return o->iterations ? check_marks(out, e) : 0;
+}
+
+bool plan_is_late(const struct plan_probe *probe, const struct tgt_lib *lib)
+{
+	return probe->wanted && probe->row->each_lib && !fnmatch(probe->row->each_lib, lib->path, 0);
+}
+
+/* "inductor::cimefqv2awgl" of ".../im/cimefqv2awglmdyhrfv....so": enough to find the file by. */
+static void late_name(const struct plan_probe *p, char name[64])
+{
+	const char *file = strrchr(p->lib->path, '/') + 1;
+
+	snprintf(name, 64, "%s%.*s", p->row->span_name, (int)strnlen(file, LATE_NAME_BYTES), file);
+}
+
+int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *t, struct tgt_lib *lib,
+	      uint32_t first_func, struct plan *out)
+{
+	struct elf_sym sym;
+	struct elf *elf;
+	char name[64];
+	int err;
+
+	*out = (struct plan){.adp = p->adp, .lib = lib, .version = p->version, .first_func = first_func, .nprobes = 1};
+	err = tgt_lib_elf(t, lib, &elf, NULL);
+	if (err)
+		return err;
+	out->probes = calloc(1, sizeof(*out->probes));
+	out->rows = calloc(1, sizeof(*out->rows));
+	out->endless = calloc(1, sizeof(*out->endless));
+	out->marked = calloc(1, sizeof(*out->marked));
+	if (!out->probes || !out->rows || !out->endless || !out->marked)
+		return -ENOMEM;
+	out->probes[0] = (struct plan_probe){.row = probe->row, .lib = lib, .wanted = true};
+	out->rows[0] = p->rows[probe - p->probes];
+	late_name(out->probes, name);
+	if (p->opts.ops && !plan_ops_match(p->opts.ops, name))
+		return -ENOENT;
+	err = find_symbol(out->probes, elf, &sym);
+	if (err || sym.type != ELF_SYM_FUNC)
+		return err ? err : -ENOENT;
+	err = plan_place(elf, &sym, &out->probes[0].entry, &out->probes[0].off, NULL);
+	if (!err)
+		err = plan_add_func(
+			out, out->probes, elf,
+			&(struct plan_func){sym.va, out->probes[0].off, name, NULL, probe->row->symbols[0]});
+	plan_order_sites(out);
+	return err;
 }
 
 void plan_fini(struct plan *p)
@@ -372,6 +442,13 @@ void plan_fini(struct plan *p)
 	free(p->endless);
 	free(p->marked);
 	*p = (struct plan){0};
+}
+
+const char *plan_func_name(const struct plan *p, const struct plan_probe *probe, uint32_t func)
+{
+	const char *name = plan_span_name(p, *buf_at(&p->funcs, uint64_t, func - p->first_func));
+
+	return name ? name : probe->row->name;
 }
 
 const char *plan_span_name(const struct plan *p, uint64_t id)

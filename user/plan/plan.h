@@ -28,6 +28,7 @@ struct plan_probe {
 	uint64_t off;	     /* of the entry (of a family the first one); meaningful while !reason[0] */
 	struct insn_entry entry;
 	unsigned nfuncs;      /* functions that are probed: 1, or the family's */
+	uint32_t first_func;  /* number of the first of them */
 	unsigned nendless;    /* of these, functions without a cut: they end with the thread's next event */
 	unsigned nleft;	      /* functions that --ops leaves out */
 	bool wanted;	      /* its group was asked for, and no other row does the same */
@@ -62,6 +63,7 @@ struct plan_opts {
 	unsigned groups;     /* mask of enum probe_group */
 	const char *ops;     /* of operators, only those whose names match these patterns; NULL: all */
 	bool iterations;     /* their ends as well */
+	const char *runtime; /* its name; NULL: whichever is mapped */
 	bool lenient;	     /* for `check`: refusals stay in the rows */
 	unsigned probes_max; /* what the backend can attach; 0: any number */
 };
@@ -80,21 +82,24 @@ struct plan_near {
 struct plan {
 	const struct adp *adp;
 	struct tgt_lib *lib;	   /* the runtime's; borrowed from the target */
+	const struct adp *beside;  /* another runtime that the process has mapped; NULL none */
 	const char *version;	   /* "1.9.1"; NULL for an unknown build */
 	struct plan_probe *probes; /* owned, one a row of the adapter */
+	uint32_t first_func;	   /* number of funcs[0] */
 	size_t nprobes;
 	struct buf sites;   /* of struct plan_site: all that is wanted and not refused, ends before entries */
 	struct buf names;   /* of struct plan_name, each text once */
 	struct buf funcs;   /* of uint64_t: name ids by number of the function; 0: not named by the plan */
 	struct buf args;    /* of struct mxbpf_func_args, likewise */
 	struct buf callers; /* of struct plan_caller: of rows with by_caller */
-	uint64_t hidden[MXBPF_HIDDEN_MAX]; /* name ids; 0: none */
-	struct mxbpf_row *rows;		   /* owned: the probes' rows, made to fit the target */
-	struct mxbpf_row *marked;	   /* owned: the same for functions that end an iteration as well */
-	struct mxbpf_row *endless;	   /* owned: the same for functions without a cut */
-	struct mxbpf_target target;	   /* what BPF must know of this process */
-	unsigned details;		   /* enum mxbpf_detail: what its spans can have */
-	struct err no_seq, no_args;	   /* why they are refused; code 0: they are not, or the runtime has none */
+	uint64_t hidden[MXBPF_HIDDEN_MAX];	  /* name ids; 0: none */
+	struct mxbpf_row *rows;			  /* owned: the probes' rows, made to fit the target */
+	struct mxbpf_row *marked;		  /* owned: the same for functions that end an iteration as well */
+	struct mxbpf_row *endless;		  /* owned: the same for functions without a cut */
+	struct mxbpf_target target;		  /* what BPF must know of this process */
+	struct tgt_lib *images[MXBPF_IMAGES_MAX]; /* libraries whose objects are named; borrowed, NULL none */
+	unsigned details;			  /* enum mxbpf_detail: what its spans can have */
+	struct err no_seq, no_args; /* why they are refused; code 0: they are not, or the runtime has none */
 	uint32_t tensor_keys_off, tensor_storage_off; /* MXBPF_DETAIL_ARGS; the latter 0: not known */
 	unsigned nargless;     /* functions whose schema is not understood: their spans have no arguments */
 	struct plan_opts opts; /* ops borrowed */
@@ -107,6 +112,12 @@ struct plan {
  */
 int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct err *e);
 
+/*
+ * Whether the plan is right for another process as it is: that has the very same files mapped. Then out is where things
+ * lie there. 0, -ENOENT.
+ */
+int plan_fits(const struct plan *p, struct tgt *t, struct mxbpf_target *out);
+
 #define PLAN_PATTERN_BYTES_MAX 256 /* with its NUL */
 
 /*
@@ -117,6 +128,21 @@ bool plan_ops_match(const char *patterns, const char *name);
 void plan_near_try(struct plan_near *n, const char *name);
 const char *plan_near_text(const struct plan_near *n, char buf[300]);
 
+/*
+ * Makes rows and numbers of functions those of another plan for the same build, whose process has other libraries
+ * beside the runtime's. 0, -ENOTSUP: they differ in more than that.
+ */
+int plan_like(struct plan *p, const struct plan *other);
+/*
+ * What a probe with each_lib is in one such library: a plan of its own, with the rows of p and functions numbered from
+ * first_func on. 0, -ENOENT: it has nothing to probe, else -errno. plan_fini() in any case.
+ */
+int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *t, struct tgt_lib *lib,
+	      uint32_t first_func, struct plan *out);
+/* Whether a library is one of those. */
+bool plan_is_late(const struct plan_probe *probe, const struct tgt_lib *lib);
+/* What a function of the plan is called in the tables, or the probe's name. */
+const char *plan_func_name(const struct plan *p, const struct plan_probe *probe, uint32_t func);
 /* Of a library whose build-id is known (tgt_lib_elf() has succeeded); NULL for an unknown build. */
 const char *plan_version(const struct adp *a, const struct tgt_lib *lib);
 /* Mask of the groups that a runtime has; without known_build, those that work on a build that is not known. */

@@ -54,4 +54,9 @@ void plan_merge_marks(struct plan *plan);
 /* Ends before entries: an entry without its end would open a span that nothing closes. */
 void plan_order_sites(struct plan *plan);
 
+/* The number of a library whose objects are named; 0: there is no room. */
+unsigned plan_image(struct plan *plan, struct tgt_lib *lib);
+/* Where those lie in the process of the plan. */
+void plan_place_images(struct plan *plan, struct tgt *t);
+
 #endif

@@ -22,18 +22,25 @@ enum probe_group {
 	PROBE_ITER = 1 << 6, /* ends of iterations, where no other group probes them */
 };
 
+/* A member function of a family and the operator that it calls. */
+struct adp_member {
+	const char *function, *name; /* NULL: end of table */
+};
+
 /*
  * Functions that share a row: all whose mangled names are prefix, and if method is set prefix <length><name> method.
  * With schema set, <name> is that of a constant string "base.overload(" or "base(" of the library with '.' written '_',
- * and the span's name is schema + base. Or those in a list, as far as they exist, whose spans are named as they are.
+ * and the span's name is schema + base; with members set as well, only these and as the table says, less those that
+ * merely hand over to another. Or those in a list, as far as they exist, whose spans are named as they are.
  * With calls set and a prefix, they are not probed themselves, but where they all come by: the entry of the function of
  * that name; who came is told by the return address (row.by_caller). Without a prefix, for libraries that do not name
  * them: all without a name that call that function and are of the shape.
  */
 struct adp_family {
-	const char *prefix;	 /* NULL: no family, a list, or calls */
-	const char *method;	 /* "4callE" */
-	const char *schema;	 /* "aten::" */
+	const char *prefix; /* NULL: no family, a list, or calls */
+	const char *method; /* "4callE" */
+	const char *schema; /* "aten::" */
+	const struct adp_member *members;
 	const char *const *list; /* ends with NULL */
 	const char *calls;	 /* exported by the same library */
 	struct caller_shape shape;
@@ -45,8 +52,11 @@ struct adp_probe {
 	enum probe_group group;
 	unsigned needs;		/* its spans end with those of one of these groups; 0 none */
 	bool optional;		/* may be missing; otherwise the group is refused without it */
+	const char *ends;	/* name of a row before it: refused with that, whose spans it ends */
 	const char *instead_of; /* name of a row before it: used only where that one is refused */
 	const char *lib_glob;	/* basename of its library; NULL: the runtime's */
+	const char *each_lib;	/* instead: every library of such a path, whenever it is mapped; its spans are named
+				 * span_name and the first part of the file's name */
 	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; guard and alt_name may, and
 			 * are left out of another build's row */
 	const char *symbols[PROBE_SYMBOLS_MAX];	    /* alternatives, first that exists */

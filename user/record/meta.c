@@ -65,6 +65,8 @@ static const struct field session_fields[] = {
 	IN(mdl_session, followed, U64),
 	IN(mdl_session, unfollowed, U64),
 	IN(mdl_session, follow_lag_ns, U64),
+	IN(mdl_session, late_libs, U64),
+	IN(mdl_session, late_refused, U64),
 	IN(mdl_session, cut_records, U64),
 	IN(mdl_session, stats, BOOL),
 	{NULL, 0, TEXT},

@@ -66,6 +66,9 @@ void snk_put_window_json(struct out *o, const struct mdl_session *ss)
 			   ss->sampled_iterations);
 	if (ss->left_out)
 		out_printf(o, ", \"left_out\": %" PRIu64, ss->left_out);
+	if (ss->late_libs || ss->late_refused)
+		out_printf(o, ", \"late_libraries\": %" PRIu64 ", \"late_refused\": %" PRIu64, ss->late_libs,
+			   ss->late_refused);
 	for (i = 0; i < ss->nfallbacks; i++) {
 		out_puts(o, i ? ", {\"name\": " : ", \"fallbacks\": [{\"name\": ");
 		snk_put_json(o, ss->fallbacks[i].name, strlen(ss->fallbacks[i].name));
@@ -174,6 +177,9 @@ static void put_caveats(struct snk *s, const char *prefix)
 			   prefix, fmt_count(ss->cut_records, n));
 	if (ss->incomplete)
 		out_printf(s->out, "%sPARTIAL  the recording was cut: totals cover what is left of it\n", prefix);
+	if (ss->late_refused)
+		out_printf(s->out, "%sMISSED   %s libraries of compiled code are not probed\n", prefix,
+			   fmt_count(ss->late_refused, n));
 	for (i = 0; i < ss->nfallbacks; i++) {
 		out_printf(s->out, "%sFALLBACK ", prefix);
 		snk_put_safe(s->out, ss->fallbacks[i].name, strlen(ss->fallbacks[i].name));

@@ -185,8 +185,8 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	struct snk_text name = snk_trace_text(t, s->name_id, snk_text_name);
 	char *start, *p;
 
-	out_puts(t->s.out, s->flags & MXBPF_SPAN_USER ? ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\""
-						      : ",\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"");
+	out_printf(t->s.out, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"",
+		   s->flags & MXBPF_SPAN_USER ? "user_annotation" : mdl_category((enum mxbpf_class)s->cls));
 	out_write(t->s.out, name.data, name.len);
 	start = out_reserve(t->s.out, SNK_EVENT_BYTES);
 	p = put(start, "\",");

@@ -1,0 +1,140 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Code that a process maps after mxbpf has been attached to it: kernels that torch.compile makes, each a library of its own.
+
+load helpers
+
+export BATS_TEST_TIMEOUT=300
+
+setup() {
+	need_root
+	need_torch
+	WAIT_SECONDS=120
+	# What torch.compile has made once stays.
+	export TORCHINDUCTOR_CACHE_DIR=$O/deps/inductor
+	PROGRAM=("$PYTHON_TORCH" "$REPO/tests/workload/torch_compile.py")
+}
+
+# The workload with its standard input at fd 9.
+start_compiling() {
+	mkfifo "$BATS_TEST_TMPDIR/in"
+	start_bg workload bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "${PROGRAM[@]}"
+	exec 9>"$BATS_TEST_TMPDIR/in"
+	wait_line "$(out workload)" '^ready' "$BG_PID"
+	WORKLOAD_PID=$BG_PID
+}
+
+call() { # FUNCTION TIMES
+	echo "$1 $2" >&9
+	wait_line "$(out workload)" "^done $1"
+}
+
+counts() { # JSON
+	jq -c '[.tables["compiled kernel"][].count] | sort' "$1"
+}
+
+@test "kernels that torch.compile made before are there, those that it makes later are attached as they are mapped; nobody is stopped" {
+	start_compiling
+	call first 1
+	start_mxbpf --pid "$WORKLOAD_PID" --format json
+	call first 20
+	call second 1 # its library is mapped in this call
+	call second 29
+	echo 'end 0' >&9
+	wait_exit "$MXBPF_PID" 60
+	[[ $(counts "$(out mxbpf)") =~ ^\[20,(29|30)\]$ ]]
+	# Each is named by its file, and the report says where that is.
+	jq -e '.target.libraries as $libs | .tables["compiled kernel"] | length == 2 and all(.[]; (.name | startswith("inductor::c"))
+		and (.name[10:] as $hash | any($libs[]; .path | contains("/" + $hash))))' "$(out mxbpf)"
+	jq -e '.window | .late_libraries == 2 and .late_refused == 0 and (has("fallbacks") | not)' "$(out mxbpf)"
+	jq -e '.loss | .dropped + .unmatched + .unreadable == 0' "$(out mxbpf)"
+	# torch.profiler does not know them: they are no operators.
+	jq -e 'all(.tables.operator[]; .name | startswith("inductor") | not)' "$(out mxbpf)"
+}
+
+@test "of a launched command, a compiled kernel is seen from its first call, and has a category of its own in a trace" {
+	printf 'first 7\nsecond 3\n' >"$BATS_TEST_TMPDIR/in"
+	run --separate-stderr "$MXBPF" --no-follow --trace "$BATS_TEST_TMPDIR/t.json" --format json -- \
+		bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "${PROGRAM[@]}"
+	expect_status 0
+	sed -n '/^{$/,$p' <<<"$output" >"$BATS_TEST_TMPDIR/json"
+	[[ $(counts "$BATS_TEST_TMPDIR/json") == '[3,7]' ]]
+	jq -e '[.traceEvents[] | select(.cat == "compiled_kernel")] | length == 10 and all(.name | startswith("inductor::"))' \
+		"$BATS_TEST_TMPDIR/t.json"
+	[[ $(jq '[.traceEvents[] | select(.cat == "cpu_op" and (.name | startswith("inductor")))] | length' "$BATS_TEST_TMPDIR/t.json") == 0 ]]
+}
+
+@test "torch's own tables do not show compiled kernels" {
+	printf 'first 7\n' >"$BATS_TEST_TMPDIR/in"
+	run --separate-stderr "$MXBPF" --no-follow --layout torch -- bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "${PROGRAM[@]}"
+	expect_status 0
+	expect_re '^ *aten::ones ' "$output"
+	! expect_re 'inductor' "$output" 2>/dev/null
+}
+
+@test "--wait: a process that imports torch later is attached to when it does, and not before; without it that is an error" {
+	mkfifo "$BATS_TEST_TMPDIR/in"
+	# shellcheck disable=SC2016 # for that shell
+	start_bg later bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "$PYTHON_TORCH" -c '
+import sys
+print("here", flush=True)
+sys.stdin.readline()
+import torch
+print("imported", flush=True)
+sys.stdin.readline()
+for _ in range(21):
+    torch.ones(3).add_(1)
+'
+	local pid=$BG_PID
+	exec 9>"$BATS_TEST_TMPDIR/in"
+	wait_line "$(out later)" '^here'
+	run --separate-stderr "$MXBPF" --pid "$pid"
+	expect_status 3
+	start_bg mxbpf "$MXBPF" --wait --pid "$pid" --format json
+	wait_line "$(err mxbpf)" "^waiting until process $pid \(.*\) maps libmxnet\.so\* \(MXNet\), libtorch_cpu\.so\* \(PyTorch\); Ctrl-C ends"
+	echo >&9
+	wait_line "$(err mxbpf)" '^attached: [0-9]+ probes'
+	wait_line "$(out later)" '^imported'
+	echo >&9
+	wait_exit "$BG_PID" 60
+	jq -e '.tables.operator[] | select(.name == "aten::add_").count == 21' "$(out mxbpf)"
+}
+
+@test "--wait ends with the process, and with Ctrl-C; nothing is left behind" {
+	local links
+	links=$(probe_links)
+	start_bg sleeper sleep 100
+	local sleeper=$BG_PID
+	start_bg mxbpf "$MXBPF" --wait --pid "$sleeper"
+	wait_line "$(err mxbpf)" '^waiting until'
+	kill -s INT "$BG_PID"
+	local status=0
+	wait_exit "$BG_PID" || status=$?
+	[[ $status == 3 ]]
+	start_bg mxbpf "$MXBPF" --wait --pid "$sleeper"
+	wait_line "$(err mxbpf)" '^waiting until'
+	kill "$sleeper"
+	status=0
+	wait_exit "$BG_PID" || status=$?
+	[[ $status == 3 ]]
+	expect_re 'has mapped no library that mxbpf knows' "$(<"$(err mxbpf)")"
+	no_new_links "$links"
+	run --separate-stderr "$MXBPF" --wait -- true
+	expect_status 2
+}
+
+@test "of two runtimes in one process one is looked at, every output says that the other is not, and --runtime chooses" {
+	LD_PRELOAD=$O/toy/libmxnet.so start_ready both "$O/toy/libtorch_cpu.so" >/dev/null
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 200ms
+	expect_re '^runtime +PyTorch is mapped as well, and not looked at: --runtime pytorch does that$' "$output"
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 200ms --runtime pytorch --probes op --format json
+	expect_status 0
+	jq -e '.tables.operator | length == 2' <<<"$output"
+	jq -e '.window.notes[0] | .name == "runtime" and (.text | startswith("MXNet is mapped as well"))' <<<"$output"
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" --runtime jax
+	expect_status 2
+	start_ready one "$O/toy/libtorch_cpu.so" >/dev/null
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" --runtime mxnet
+	expect_status 3
+	expect_re 'looked for libmxnet\.so\* \(MXNet\)$' "$stderr"
+}
