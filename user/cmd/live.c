@@ -103,6 +103,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 			   .want = {.groups = o->probes,
 				    .ops = o->ops,
 				    .iterations = o->iterations,
+				    .runtime = o->runtime,
 				    .probes_max = backend ? backend->probes_max : 0},
 			   .lock = PTHREAD_MUTEX_INITIALIZER};
 	l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
