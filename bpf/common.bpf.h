@@ -93,6 +93,7 @@ static __noinline __u32 thread_slot_new(void)
 	t->depth = 0;
 	t->over = 0;
 	t->raised_ns = 0;
+	t->opened = 0;
 	t->slot = slot;
 	return slot;
 none:

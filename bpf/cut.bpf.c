@@ -103,6 +103,6 @@ static __always_inline void span_close_cut(struct pt_regs *ctx, struct mxbpf_thr
 	/* A cut in a callee is hit by all of its callers. */
 	if (frame_is_open(t, sp, cookie & MXBPF_CUT_MERGED ? func : 0))
 		frames_end_at(t, sp, now);
-	else if (!(cookie & MXBPF_CUT_MERGED) && t->depth < MXBPF_FRAMES_MAX) /* else there was no room for it */
+	else if (!(cookie & MXBPF_CUT_MERGED) && t->opened && t->depth < MXBPF_FRAMES_MAX) /* else there was no room */
 		__sync_fetch_and_add(&c->foreign, 1);
 }

@@ -377,17 +377,20 @@ static __always_inline void key_put(struct mxbpf_thread *t, struct mxbpf_key *ke
 }
 
 /* A function of a family: which one, and one more entry of it, unless its cut does not hold. */
-static __always_inline void func_open(struct mxbpf_frame *f, const volatile struct mxbpf_row *row, __u64 cookie)
+static __always_inline void func_open(struct mxbpf_thread *t, struct mxbpf_frame *f,
+				      const volatile struct mxbpf_row *row, __u64 cookie)
 {
 	struct mxbpf_cut_check *c;
 
 	f->func = cookie & MXBPF_FUNC_MASK;
 	f->tail = !!(cookie & MXBPF_FUNC_TAIL);
 	c = row->end == MXBPF_END_CUT ? cut_check(f->func) : 0;
-	if (c && c->fallen_ns)
+	if (c && c->fallen_ns) {
 		f->end = MXBPF_END_NEXT;
-	else if (c)
+	} else if (c) {
 		__sync_fetch_and_add(&c->entries, 1);
+		t->opened = 1;
+	}
 }
 
 /* Which call came to a probed function, by its return address at sp; 0: none that is looked at. */
@@ -478,7 +481,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	f->flags = row->span_flags;
 	f->end = row->end;
 	if (row->end == MXBPF_END_CUT || row->end == MXBPF_END_NEXT)
-		func_open(f, row, row->by_caller ? cookie : bpf_get_attach_cookie(ctx));
+		func_open(t, f, row, row->by_caller ? cookie : bpf_get_attach_cookie(ctx));
 	f->name_id = name_id;
 	f->key = fetch(ctx, t, &row->key);
 	if (cfg_endless && f->end == MXBPF_END_NEXT)
