@@ -6,28 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "read_file.h"
+#include "records.h"
 #include "schema.h"
 #include "unit.h"
 
 #define OP MXBPF_CLASS_OPERATOR
 
 static char dir[] = "/tmp/mxbpf-test-XXXXXX";
-
-/* The whole file, NUL-terminated; "" if it cannot be read. Caller frees. */
-static char *read_file(const char *path)
-{
-	FILE *f = fopen(path, "r");
-	char *text = NULL;
-	size_t cap = 0;
-
-	if (!f || getdelim(&text, &cap, 0, f) < 0) {
-		free(text);
-		text = strdup("");
-	}
-	if (f)
-		fclose(f);
-	return text;
-}
 
 /* What a sink prints of m. Caller frees. */
 static char *render(const char *sink, struct mdl *m, const struct snk_opts *opts)
@@ -46,19 +32,6 @@ static char *render(const char *sink, struct mdl *m, const struct snk_opts *opts
 	text = read_file(path);
 	unlink(path);
 	return text;
-}
-
-static void put_name(struct buf *b, uint64_t id, enum mxbpf_name_kind kind, const char *text)
-{
-	char rec[256] = {0};
-	struct mxbpf_name *n = (void *)rec;
-
-	n->len = (uint32_t)strlen(text);
-	n->h = (struct mxbpf_rec){MXBPF_NAME, (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), 77, 0};
-	n->id = id;
-	n->kind = kind;
-	memcpy(n->text, text, n->len);
-	buf_put(b, rec, n->h.size);
 }
 
 static void put_span(struct buf *b, uint64_t dur_ns, uint64_t args_id, uint64_t stack_id)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "mxbpf_config.h"
+#include "read_file.h"
 #include "schema.h"
 #include "unit.h"
 
@@ -41,21 +42,6 @@ static int next_window(void *ctx, const void **recs, size_t *bytes)
 	*bytes = left < window ? left : window;
 	t->pos += *bytes;
 	return *bytes > 0;
-}
-
-static char *read_file(const char *path)
-{
-	FILE *f = fopen(path, "r");
-	char *text = NULL;
-	size_t cap = 0;
-
-	if (!f || getdelim(&text, &cap, 0, f) < 0) {
-		free(text);
-		text = strdup("");
-	}
-	if (f)
-		fclose(f);
-	return text;
 }
 
 /* What a sink prints; "" if it fails. Caller frees. */

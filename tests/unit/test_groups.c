@@ -7,6 +7,7 @@
 
 #include "mxbpf_config.h"
 #include "record/record.h"
+#include "records.h"
 #include "unit.h"
 
 #define OP MXBPF_CLASS_OPERATOR
@@ -25,27 +26,6 @@ static void put_span(struct buf *b, uint32_t tgid, uint64_t name_id, uint64_t ar
 	};
 
 	buf_put(b, &s, sizeof(s));
-}
-
-static void put_name(struct buf *b, uint64_t id, enum mxbpf_name_kind kind, const char *text)
-{
-	char rec[256] = {0};
-	struct mxbpf_name *n = (void *)rec;
-
-	n->len = (uint32_t)strlen(text);
-	n->h = (struct mxbpf_rec){MXBPF_NAME, (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), 77, 0};
-	n->id = id;
-	n->kind = kind;
-	memcpy(n->text, text, n->len);
-	buf_put(b, rec, n->h.size);
-}
-
-static int feed(struct mdl *m, struct buf *b)
-{
-	int err = mdl_feed(m, b->data, b->len);
-
-	b->len = 0;
-	return err;
 }
 
 /* Calls in the row of these three; 0: none. */

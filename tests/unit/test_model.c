@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "records.h"
 #include "unit.h"
 
 #define API MXBPF_CLASS_API
@@ -32,28 +33,6 @@ static void put_alloc(struct buf *b, uint64_t ts_ns, int64_t bytes)
 	struct mxbpf_alloc a = {.h = {MXBPF_ALLOC, sizeof(a), 77, ts_ns}, .bytes = bytes, .device = 0x10000};
 
 	buf_put(b, &a, sizeof(a));
-}
-
-static void put_name(struct buf *b, uint64_t id, enum mxbpf_name_kind kind, const char *text)
-{
-	char rec[256] = {0};
-	struct mxbpf_name *n = (void *)rec;
-
-	n->len = (uint32_t)strlen(text);
-	n->h = (struct mxbpf_rec){MXBPF_NAME, (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), 77, 0};
-	n->id = id;
-	n->kind = kind;
-	memcpy(n->text, text, n->len);
-	buf_put(b, rec, n->h.size);
-}
-
-/* Feeds what b holds as one window. */
-static int feed(struct mdl *m, struct buf *b)
-{
-	int err = mdl_feed(m, b->data, b->len);
-
-	b->len = 0;
-	return err;
 }
 
 static const struct mdl_row *find_row(struct mdl *m, const struct mdl_row *like)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
+#include "read_file.h"
 #include "schema.h"
 #include "unit.h"
 
@@ -16,22 +17,6 @@
 #define OP  MXBPF_CLASS_OPERATOR
 
 static char dir[] = "/tmp/mxbpf-test-XXXXXX";
-
-/* The whole file, NUL-terminated; "" if it cannot be read. Caller frees. */
-static char *read_file(const char *path)
-{
-	FILE *f = fopen(path, "r");
-	char *text = NULL;
-	size_t cap = 0;
-
-	if (!f || getdelim(&text, &cap, 0, f) < 0) {
-		free(text);
-		text = strdup("");
-	}
-	if (f)
-		fclose(f);
-	return text;
-}
 
 /* What a sink prints. Caller frees. */
 static char *render(const char *format, const struct mdl_session *s, struct mdl *m, const struct snk_opts *opts)

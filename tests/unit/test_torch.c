@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "mxbpf_config.h"
+#include "read_file.h"
 #include "schema.h"
 #include "unit.h"
 
@@ -18,22 +19,6 @@
 #define GOLDEN "tests/golden/torch/"
 
 static char dir[] = "/tmp/mxbpf-test-XXXXXX";
-
-/* The whole file, NUL-terminated; "" if it cannot be read. Caller frees. */
-static char *read_file(const char *path)
-{
-	FILE *f = fopen(path, "r");
-	char *text = NULL;
-	size_t cap = 0;
-
-	if (!f || getdelim(&text, &cap, 0, f) < 0) {
-		free(text);
-		text = strdup("");
-	}
-	if (f)
-		fclose(f);
-	return text;
-}
 
 /* Spans of the case that is being read, backwards, as a source of one window. */
 static struct buf events;

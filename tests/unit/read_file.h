@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a sink has written. */
+#ifndef READ_FILE_H
+#define READ_FILE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The whole file, NUL-terminated; "" if it cannot be read. Caller frees. */
+static inline char *read_file(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char *text = NULL;
+	size_t cap = 0;
+
+	if (!f || getdelim(&text, &cap, 0, f) < 0) {
+		free(text);
+		text = strdup("");
+	}
+	if (f)
+		fclose(f);
+	return text;
+}
+
+#endif

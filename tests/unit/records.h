@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records made by hand, for a model. */
+#ifndef RECORDS_H
+#define RECORDS_H
+
+#include <string.h>
+
+#include "model/model.h"
+
+static inline void put_name(struct buf *b, uint64_t id, enum mxbpf_name_kind kind, const char *text)
+{
+	char rec[256] = {0};
+	struct mxbpf_name *n = (void *)rec;
+
+	n->len = (uint32_t)strlen(text);
+	n->h = (struct mxbpf_rec){MXBPF_NAME, (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), 77, 0};
+	n->id = id;
+	n->kind = kind;
+	memcpy(n->text, text, n->len);
+	buf_put(b, rec, n->h.size);
+}
+
+/* Feeds what b holds as one window. */
+static inline int feed(struct mdl *m, struct buf *b)
+{
+	int err = mdl_feed(m, b->data, b->len);
+
+	b->len = 0;
+	return err;
+}
+
+#endif
