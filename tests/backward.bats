@@ -4,16 +4,7 @@
 
 load helpers
 
-JUDGE=$REPO/tests/judge_torch
-
-setup() {
-	need_root
-	need_torch
-	cd "$BATS_TEST_TMPDIR"
-	export TORCHINDUCTOR_CACHE_DIR=$O/deps/inductor
-}
-
-prog() { "$PYTHON_TORCH" "$JUDGE/prog.py" "$@"; }
+setup() { torch_setup; }
 
 # mxbpf with these words around exactly the section of a program; what it prints is in mxbpf.json.
 traced() { # WORDS PROG_ARGS...

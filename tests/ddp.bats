@@ -6,16 +6,12 @@ load helpers
 
 export BATS_TEST_TIMEOUT=300
 
-setup() {
-	need_root
-	need_torch
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { torch_setup; }
 
 torchrun() { # MXBPF_ARGS...
 	# Port 0: any that is free.
 	OMP_NUM_THREADS=1 run --separate-stderr "$MXBPF" "$@" -- "$PYTHON_TORCH" -m torch.distributed.run --nproc-per-node 2 \
-		--rdzv-backend c10d --rdzv-endpoint localhost:0 "$REPO/tests/judge_torch/ddp.py"
+		--rdzv-backend c10d --rdzv-endpoint localhost:0 "$JUDGE/ddp.py"
 	expect_status 0
 	sed -n '/^{$/,$p' <<<"$output" >report.json
 }

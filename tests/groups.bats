@@ -5,16 +5,12 @@
 
 load helpers
 
-setup() {
-	need_root
-	need_torch
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { torch_setup; }
 
 # mxbpf with these words around exactly the section of a program.
 traced() { # WORDS PROG_ARGS...
 	"$PYTHON_TORCH" "$REPO/tests/judge/drive.py" --tool "$MXBPF $1" --stdout mxbpf.json -- \
-		"$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" "${@:2}" --bare
+		"$PYTHON_TORCH" "$JUDGE/prog.py" "${@:2}" --bare
 }
 
 # Sums of each name's columns, however its rows are split.
@@ -51,14 +47,14 @@ adds_up() { # WHAT...
 	local name
 	for name in sgd adam-foreach transformer custom; do
 		traced '--shapes --by shape --format json --pid {pid}' "$name"
-		"$PYTHON_TORCH" "$REPO/tests/judge_torch/shapes.py" "$name" mxbpf.json
+		"$PYTHON_TORCH" "$JUDGE/shapes.py" "$name" mxbpf.json
 	done
 }
 
 @test "rows by shape add up to those by name, and a recording shows what its session did" {
 	traced 'record --shapes --pid {pid} -o job.mxd' sgd
 	adds_up shape
-	"$PYTHON_TORCH" "$REPO/tests/judge_torch/shapes.py" sgd shape.json
+	"$PYTHON_TORCH" "$JUDGE/shapes.py" sgd shape.json
 	"$MXBPF" report --by shape --layout torch job.mxd | grep 'aten::conv2d .* \[\[8, 3, 16, 16\], \[8, 3, 3, 3\], \[8\], \[\], \[\], \[\], \[\]\]  $'
 	"$MXBPF" report --by event --format json --top 1000000 job.mxd >events.json
 	[[ $(jq -S '.tables.operator | group_by([.name, .shapes]) | map([.[0].name, .[0].shapes, length])' events.json) == \

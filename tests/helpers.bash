@@ -6,6 +6,7 @@
 #   need_root                  skips unless root
 #   need_mxnet                 fails, with the remedy, unless tests/setup.sh has run
 #   need_torch                 the same for PyTorch
+#   torch_setup                setup() of what judges PyTorch: JUDGE is tests/judge_torch, `prog ARGS...` runs its programs
 #   start_bg NAME COMMAND...   starts it, stdout in $BATS_TEST_TMPDIR/NAME.out, stderr in NAME.err; sets BG_PID
 #   start_mxbpf ARGS...        start_bg mxbpf "$MXBPF" ARGS..., returns when it says "attached:"; sets MXBPF_PID
 #   start_workload ARGS...     start_bg workload tests/workload/mxnet_train.py ARGS..., returns when it is "ready"; sets
@@ -56,6 +57,19 @@ need_torch() {
 	echo "no PyTorch at $PYTHON_TORCH: run tests/setup.sh" >&2
 	return 1
 }
+
+# Of the files that judge PyTorch: in a directory of the test's own.
+torch_setup() {
+	need_root
+	need_torch
+	JUDGE=$REPO/tests/judge_torch
+	# What torch.compile has made once stays.
+	export TORCHINDUCTOR_CACHE_DIR=$O/deps/inductor
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+# A program of judge_torch; see there.
+prog() { "$PYTHON_TORCH" "$JUDGE/prog.py" "$@"; }
 
 out() { echo "$BATS_TEST_TMPDIR/$1.out"; }
 err() { echo "$BATS_TEST_TMPDIR/$1.err"; }

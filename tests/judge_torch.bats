@@ -5,17 +5,8 @@
 
 load helpers
 
-JUDGE=$REPO/tests/judge_torch
+setup() { torch_setup; }
 
-setup() {
-	need_root
-	need_torch
-	cd "$BATS_TEST_TMPDIR"
-	# What torch.compile has made once stays.
-	export TORCHINDUCTOR_CACHE_DIR=$O/deps/inductor
-}
-
-prog() { "$PYTHON_TORCH" "$JUDGE/prog.py" "$@"; }
 compare() { "$PYTHON_TORCH" "$JUDGE/compare.py" "$@"; }
 
 # mxbpf around exactly the section of a program that is held at its gates; its tables are in mxbpf.json.

@@ -5,15 +5,9 @@
 
 load helpers
 
-JUDGE=$REPO/tests/judge_torch
 DEBIAN=$O/deps/torch-debian/bin/python
 
-setup() {
-	need_root
-	need_torch
-	cd "$BATS_TEST_TMPDIR"
-	export TORCHINDUCTOR_CACHE_DIR=$O/deps/inductor
-}
+setup() { torch_setup; }
 
 need_debian() {
 	[[ -x $DEBIAN ]] || skip "no Debian PyTorch at $DEBIAN: $(tail -n 1 "$O/deps/torch-debian.log" 2>/dev/null)"

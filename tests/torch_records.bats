@@ -5,16 +5,7 @@
 
 load helpers
 
-JUDGE=$REPO/tests/judge_torch
-
-setup() {
-	need_root
-	need_torch
-	cd "$BATS_TEST_TMPDIR"
-	export TORCHINDUCTOR_CACHE_DIR=$O/deps/inductor
-}
-
-prog() { "$PYTHON_TORCH" "$JUDGE/prog.py" "$@"; }
+setup() { torch_setup; }
 
 # mxbpf around exactly the section of a program: its recording is job.mxd, its tables are in mxbpf.json.
 recorded() { # PROGRAM MXBPF_ARGS

@@ -5,7 +5,6 @@
 
 load helpers
 
-JUDGE=$REPO/tests/judge_torch
 PERFETTO=$REPO/tests/perfetto
 
 READERS=$O/deps/readers/bin/python
@@ -13,12 +12,7 @@ READERS=$O/deps/readers/bin/python
 # Operators and annotations as the table has them.
 OPERATORS='([.[1].tables.operator[] | {(.name): .count}] | add)'
 
-setup() {
-	need_root
-	need_torch
-	cd "$BATS_TEST_TMPDIR"
-	export TORCHINDUCTOR_CACHE_DIR=$O/deps/inductor
-}
+setup() { torch_setup; }
 
 # mxbpf around exactly the section of a program: its tables are in mxbpf.json, its trace in trace.json.
 traced() { # PROGRAM MXBPF_ARGS
