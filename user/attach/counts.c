@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What BPF counted: losses, what is open or was left, and whether cuts hold. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attach/priv.h"
+
+#define OPEN_BATCH 512
+
+/* When a cut is judged not to hold: so many failures, and one in so many entries. */
+#define CUT_LOST_MIN	 10
+#define CUT_LOST_PART	 1000
+#define CUT_FOREIGN_MIN	 100
+#define CUT_FOREIGN_PART 10
+
+void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits)
+{
+	uint64_t sum[MXBPF_COUNT_MAX] = {0};
+	unsigned i, k;
+
+	for (i = 0; i < MXBPF_THREADS_MAX; i++)
+		for (k = 0; k < MXBPF_COUNT_MAX; k++)
+			sum[k] += __atomic_load_n(&a->threads[i].counts[k], __ATOMIC_RELAXED);
+	*loss = (struct mxbpf_loss){
+		.attempted = sum[MXBPF_COUNT_ATTEMPTED],
+		.dropped = sum[MXBPF_COUNT_DROPPED],
+		.truncated = sum[MXBPF_COUNT_TRUNCATED],
+		.unreadable = sum[MXBPF_COUNT_UNREADABLE],
+		.unmatched = sum[MXBPF_COUNT_UNMATCHED],
+	};
+	if (hits)
+		*hits = sum[MXBPF_COUNT_HITS];
+}
+
+/*
+ * What ends by key is counted where it is found by key: its frame may be gone (asynchronous) or stale. In batches: from
+ * key to next key, the walk would begin again at each key that is taken away meanwhile.
+ */
+static unsigned open_keys(const struct att *a)
+{
+	struct {
+		struct mxbpf_key keys[OPEN_BATCH];
+		struct mxbpf_frame frames[OPEN_BATCH];
+	} *batch = malloc(sizeof(*batch));
+	int fd = bpf_map__fd(a->skel->maps.open_keys), err = batch ? 0 : -ENOMEM;
+	__u32 at, got, n = 0;
+	bool first = true;
+
+	while (!err) {
+		got = OPEN_BATCH;
+		err = bpf_map_lookup_batch(fd, first ? NULL : &at, &at, batch->keys, batch->frames, &got, NULL);
+		n += !err || err == -ENOENT ? got : 0; /* -ENOENT: the last ones */
+		first = false;
+	}
+	free(batch);
+	return n;
+}
+
+unsigned att_open_spans(const struct att *a)
+{
+	unsigned i, k, n = open_keys(a);
+
+	for (i = 1; i < MXBPF_THREADS_MAX; i++)
+		for (k = 0; a->threads[i].slot && k < a->threads[i].depth && k < MXBPF_FRAMES_MAX; k++)
+			n += a->threads[i].frames[k].end != MXBPF_END_KEY;
+	return n;
+}
+
+static unsigned left_of_thread(const struct mxbpf_thread *t, att_left_fn left,
+			       void (*fn)(void *ctx, const struct mxbpf_span *s), void *ctx)
+{
+	unsigned k, n = 0;
+
+	for (k = t->depth; k-- > 0 && k < MXBPF_FRAMES_MAX; n++) {
+		const struct mxbpf_frame *f = &t->frames[k];
+		struct mxbpf_span s = {
+			.h = {.kind = MXBPF_SPAN, .size = sizeof(s), .tgid = t->tgid, .ts_ns = f->start_ns},
+			.dur_ns = f->child_ns,
+			.name_id = f->name_id,
+			.link = f->link,
+			.tid = f->tid,
+			.end_tid = f->tid,
+			.device = f->device,
+			.cls = f->cls,
+			.flags = MXBPF_SPAN_UNWOUND,
+			.probe = f->probe,
+			.alloc_bytes = f->alloc_bytes,
+			.self_alloc_bytes = f->self_alloc_bytes,
+			.args_id = f->args_id,
+			.stack_id = f->stack_id,
+			.origin = f->origin,
+		};
+
+		if ((f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT) || !left(ctx, t, f))
+			break;
+		fn(ctx, &s);
+	}
+	return n;
+}
+
+unsigned att_left_spans(const struct att *a, att_left_fn left, void (*fn)(void *ctx, const struct mxbpf_span *s),
+			void *ctx)
+{
+	unsigned i, n = 0;
+
+	for (i = 1; i < MXBPF_THREADS_MAX; i++)
+		if (a->threads[i].slot && a->threads[i].depth)
+			n += left_of_thread(&a->threads[i], left, fn, ctx);
+	return n;
+}
+
+/*
+ * A cut that does not hold fails again and again. What is lost for other reasons (a jump out of it, a switch of stacks)
+ * or foreign (in flight when events began to be taken) is little beside what is right.
+ */
+static bool cut_fails(const struct att *a, const struct mxbpf_cut_check *c, const struct mxbpf_row *row)
+{
+	/* Where exceptions are not seen, all that is lost may be theirs, unless nothing ever ends. */
+	if (c->lost >= CUT_LOST_MIN && c->lost >= c->entries / CUT_LOST_PART && (a->sees_raises || !c->matched))
+		return true;
+	/* A guarded entry opens no span for the cut to end. */
+	return row->guard.base == MXBPF_BASE_NONE && !row->hides && c->foreign >= CUT_FOREIGN_MIN &&
+	       c->foreign >= c->entries / CUT_FOREIGN_PART;
+}
+
+void att_check_cuts(struct att *a, const struct plan *p, void (*fn)(void *ctx, const char *name, uint64_t spans),
+		    void *ctx)
+{
+	const struct plan_site *sites;
+	struct mxbpf_cut_check c;
+	struct timespec now;
+	size_t i, n;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	sites = sites_of(p, &n);
+	for (i = 0; i < n; i++) {
+		uint32_t func = (uint32_t)(sites[i].cookie & MXBPF_FUNC_MASK);
+
+		if (sites[i].row->action != MXBPF_ACT_OPEN || sites[i].row->end != MXBPF_END_CUT)
+			continue;
+		c = a->cut_checks[func];
+		if (c.fallen_ns || !cut_fails(a, &c, sites[i].row))
+			continue;
+		__atomic_store_n(&a->cut_checks[func].fallen_ns,
+				 (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, __ATOMIC_RELAXED);
+		fn(ctx, plan_func_name(p, sites[i].probe, func), c.matched + c.unwound);
+	}
+}
+
+int att_take_rows(struct att *a, stats_row_fn fn, void *ctx)
+{
+	return stats_take_rows(&a->stats, fn, ctx);
+}
+
+int att_take_mems(struct att *a, bool keep, stats_mem_fn fn, void *ctx)
+{
+	return stats_take_mems(&a->stats, keep, fn, ctx);
+}
+
+/* 0 of an fd that is none. */
+static uint64_t map_bytes(int fd)
+{
+	char path[64], line[128];
+	uint64_t bytes = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f) && sscanf(line, "memlock: %lu", &bytes) != 1)
+		;
+	if (f)
+		fclose(f);
+	return bytes;
+}
+
+uint64_t att_map_bytes(const struct att *a)
+{
+	uint64_t sum = map_bytes(a->stats.rows_fd) + map_bytes(a->stats.mems_fd);
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, a->skel->obj) sum += map_bytes(bpf_map__fd(map));
+	return sum;
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The BPF object of a plan: which programs, with which constants, and what is in its maps from the start. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "attach/backend.h"
+#include "attach/priv.h"
+
+#define RING_BYTES_STATS (64u << 10)
+
+static int choose_backend(struct att *a, const struct plan *p, const char *name, struct err *e)
+{
+	const struct att_backend *b = att_pick(name, e);
+	size_t n;
+
+	if (!b)
+		return e->code;
+	sites_of(p, &n);
+	if (b->probes_max && n > b->probes_max)
+		return err_set(
+			e, ERR_PRIVILEGE, -E2BIG,
+			"%zu probes are more than the %u that %s can attach: choose fewer with --probes, or use a "
+			"kernel with uprobe_multi (Linux 6.6 or later)",
+			n, b->probes_max, b->name);
+	a->backend = b;
+	return 0;
+}
+
+struct variant *att_variant_of(struct att *a, const struct mxbpf_row *row)
+{
+	unsigned i;
+
+	for (i = 0; i < a->nvariants; i++)
+		if (!memcmp(a->variants[i].row, row, sizeof(*row)))
+			return &a->variants[i];
+	return NULL;
+}
+
+/* One program for each different row; the row becomes its constant. */
+int att_choose_program(struct att *a, const struct mxbpf_row *row, struct err *e)
+{
+	struct variant *v = &a->variants[a->nvariants];
+	char name[32];
+
+	if (att_variant_of(a, row))
+		return 0;
+	if (a->nvariants == MXBPF_ROWS_MAX)
+		return err_set(e, ERR_RUNTIME, -E2BIG, "more than %d kinds of probes", MXBPF_ROWS_MAX);
+	v->row = row;
+	snprintf(name, sizeof(name), "on_probe_%u", a->nvariants);
+	v->prog = bpf_object__find_program_by_name(a->skel->obj, name);
+	bpf_program__set_autoload(v->prog, true);
+	bpf_program__set_expected_attach_type(v->prog, (enum bpf_attach_type)a->backend->attach_type);
+	memcpy((void *)&a->skel->rodata->cfg_rows[a->nvariants], row, sizeof(*row));
+	a->sees_raises |= row->action == MXBPF_ACT_RAISE;
+	a->nvariants++;
+	return 0;
+}
+
+static int choose_programs(struct att *a, const struct plan *p, struct err *e)
+{
+	const struct mxbpf_row *last = NULL;
+	const struct plan_site *sites;
+	size_t i, n;
+	int err = 0;
+
+	sites = sites_of(p, &n);
+	for (i = 0; !err && i < n; i++) {
+		a->skel->rodata->cfg_endless |= sites[i].row->end == MXBPF_END_NEXT;
+		err = sites[i].row == last ? 0 : att_choose_program(a, sites[i].row, e);
+		last = sites[i].row;
+	}
+	/* Those that come later find their programs loaded. */
+	for (i = 0; !err && i < p->nprobes; i++)
+		if (p->probes[i].wanted && p->probes[i].row->each_lib) {
+			err = att_choose_program(a, &p->rows[i], e);
+			err = err ? err : att_choose_program(a, &p->endless[i], e);
+		}
+	return err;
+}
+
+int att_reaches(pid_t tgid, struct err *e)
+{
+	__u64 dev = 0, ino = 0;
+	struct stat its;
+	char path[64];
+
+	backend_namespace(&dev, &ino);
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", tgid);
+	if (!ino || stat(path, &its) || ino == its.st_ino)
+		return 0;
+	return err_set(e, ERR_PRIVILEGE, -ENOTSUP,
+		       "process %d is in another pid namespace than mxbpf, which is in one itself: run mxbpf on "
+		       "the host, or inside that container",
+		       tgid);
+}
+
+/* BPF knows the threads of a process by the numbers of its own pid namespace. */
+static int choose_namespace(struct att *a, pid_t tgid, struct err *e)
+{
+	int err = att_reaches(tgid, e);
+
+	if (!err)
+		backend_namespace(&a->skel->rodata->cfg_pidns_dev, &a->skel->rodata->cfg_pidns_ino);
+	return err;
+}
+
+/* What only a detail needs is as small as a map can be without it. */
+static void choose_sizes(struct att *a, const struct plan *p, unsigned details)
+{
+	struct bpf_map *of_args[] = {a->skel->maps.func_args, a->skel->maps.arg_scratch, a->skel->maps.tensors,
+				     a->skel->maps.args};
+	const uint32_t first_off = p->tensor_keys_off + 8 - sizeof(((struct mxbpf_arg_scratch *)NULL)->impl);
+	size_t i;
+
+	bpf_map__set_max_entries(a->skel->maps.calls, a->ring_bytes);
+	for (i = 0; i < sizeof(of_args) / sizeof(of_args[0]) && !(details & MXBPF_DETAIL_ARGS); i++)
+		bpf_map__set_max_entries(of_args[i], 1);
+	a->skel->rodata->cfg_tensor_keys_off = p->tensor_keys_off;
+	a->skel->rodata->cfg_tensor_storage_word =
+		p->tensor_storage_off ? (p->tensor_storage_off - first_off) / 8 : MXBPF_NO_STORAGE;
+}
+
+static int fill_args(struct att *a, const struct plan *p, unsigned details)
+{
+	int fd = bpf_map__fd(a->skel->maps.func_args);
+	__u32 i, n = details & MXBPF_DETAIL_ARGS ? (__u32)buf_count(&p->args, struct mxbpf_func_args) : 0;
+
+	for (i = 0; i < n && i < MXBPF_FUNCS_MAX; i++)
+		if (bpf_map_update_elem(fd, &i, buf_at(&p->args, struct mxbpf_func_args, i), BPF_ANY))
+			return -errno;
+	return 0;
+}
+
+int att_fill_names(struct att *a, const struct plan *p)
+{
+	int fd = bpf_map__fd(a->skel->maps.func_names);
+	__u32 i, func;
+
+	for (i = 0; i < buf_count(&p->funcs, uint64_t); i++) {
+		func = p->first_func + i;
+		if (func < MXBPF_FUNCS_MAX && bpf_map_update_elem(fd, &func, buf_at(&p->funcs, uint64_t, i), BPF_ANY))
+			return -errno;
+	}
+	return 0;
+}
+
+static int fill_callers(struct att *a, const struct plan *p)
+{
+	int fd = bpf_map__fd(a->skel->maps.callers);
+	size_t i;
+
+	for (i = 0; i < buf_count(&p->callers, struct plan_caller); i++) {
+		const struct plan_caller *c = buf_at(&p->callers, struct plan_caller, i);
+
+		if (bpf_map_update_elem(fd, &c->return_va, &c->cookie, BPF_ANY))
+			return -errno;
+	}
+	return 0;
+}
+
+static int fill_maps(struct att *a)
+{
+	int slots = bpf_map__fd(a->skel->maps.free_slots);
+	__u32 slot;
+
+	for (slot = MXBPF_THREADS_MAX - 1; slot > 0; slot--) /* slot 0 belongs to no thread */
+		if (bpf_map_update_elem(slots, NULL, &slot, BPF_ANY))
+			return -errno;
+	a->threads_bytes = MXBPF_THREADS_MAX * sizeof(struct mxbpf_thread);
+	a->threads = mmap(NULL, a->threads_bytes, PROT_READ, MAP_SHARED, bpf_map__fd(a->skel->maps.threads), 0);
+	if (a->threads == MAP_FAILED) {
+		a->threads = NULL;
+		return -errno;
+	}
+	a->cut_checks = mmap(NULL, ATT_CUT_CHECKS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+			     bpf_map__fd(a->skel->maps.cut_checks), 0);
+	if (a->cut_checks == MAP_FAILED) {
+		a->cut_checks = NULL;
+		return -errno;
+	}
+	return 0;
+}
+
+/* What only those pay for who asked for it. */
+static void choose_details(struct att *a, const struct att_opts *o)
+{
+	a->skel->rodata->cfg_details = (__u8)o->details;
+	if (!(o->details & MXBPF_DETAIL_STACK))
+		return;
+	memcpy((void *)&a->skel->rodata->cfg_python, o->python, sizeof(*o->python));
+	bpf_map__set_max_entries(a->skel->maps.stack_rooms, MXBPF_THREADS_MAX);
+	bpf_map__set_max_entries(a->skel->maps.stacks, MXBPF_STACKS_MAX);
+}
+
+static int on_mark(void *ctx, void *data, size_t size)
+{
+	return 0;
+}
+
+static int open_marks(struct att *a, unsigned iterations)
+{
+	a->skel->bss->sampling.each = iterations;
+	a->less = true;
+	a->marks = ring_buffer__new(bpf_map__fd(a->skel->maps.marks), on_mark, NULL, NULL);
+	return a->marks ? 0 : -errno;
+}
+
+int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct att **out, struct err *e)
+{
+	struct att *a = calloc(1, sizeof(*a));
+	int err;
+
+	if (!a)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (!o->verbose)
+		backend_quiet();
+	a->ring_bytes = o->ring_bytes		     ? o->ring_bytes
+			: o->stats == MXBPF_STATS_ON ? RING_BYTES_STATS
+						     : MXBPF_RING_BYTES;
+	a->stats.rows_fd = a->stats.mems_fd = -1;
+	err = choose_backend(a, p, o->backend, e);
+	if (err)
+		goto fail;
+	a->skel = mxbpf_bpf__open();
+	if (!a->skel) {
+		err = backend_load_failed(-errno, e);
+		goto fail;
+	}
+	err = choose_programs(a, p, e);
+	if (!err)
+		err = choose_namespace(a, tgid, e);
+	if (err)
+		goto fail;
+	memcpy((void *)a->skel->rodata->cfg_hidden, p->hidden, sizeof(p->hidden));
+	a->skel->rodata->cfg_wake_bytes = a->ring_bytes / 4;
+	choose_details(a, o);
+	stats_choose(a->skel, o->stats);
+	choose_sizes(a, p, o->details);
+	bpf_program__set_autoload(a->skel->progs.on_thread_exit, true);
+	bpf_program__set_autoload(a->skel->progs.on_thread_exec, true);
+	err = mxbpf_bpf__load(a->skel);
+	if (!err)
+		err = fill_maps(a);
+	if (!err)
+		err = stats_open(&a->stats, a->skel, o->stats_rows);
+	if (!err)
+		err = att_fill_names(a, p);
+	if (!err)
+		err = fill_callers(a, p);
+	if (!err && o->iterations)
+		err = open_marks(a, o->iterations);
+	if (!err)
+		err = fill_args(a, p, o->details);
+	if (err) {
+		err = backend_load_failed(err, e);
+		goto fail;
+	}
+	*out = a;
+	return 0;
+fail:
+	att_free(a);
+	return err;
+}

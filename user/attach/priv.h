@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this room share. */
+#ifndef ATTACH_PRIV_H
+#define ATTACH_PRIV_H
+
+#include <bpf/libbpf.h>
+
+#include "attach/attach.h"
+#include "attach/stats.h"
+#include "base/buf.h"
+#include "mxbpf.skel.h"
+
+#define ATT_CUT_CHECKS_BYTES (MXBPF_FUNCS_MAX * sizeof(struct mxbpf_cut_check))
+
+/* A program variant: all sites whose rows are equal. */
+struct variant {
+	const struct mxbpf_row *row;
+	struct bpf_program *prog;
+};
+
+struct att_link {
+	pid_t tgid;
+	int fd;
+	bool marks; /* of ends of iterations */
+};
+
+struct att {
+	struct mxbpf_bpf *skel;
+	const struct att_backend *backend;
+	struct variant variants[MXBPF_ROWS_MAX];
+	unsigned nvariants;
+	struct buf links; /* of struct att_link */
+	bool less;	  /* but for ends of iterations nothing is attached now */
+	struct ring_buffer *marks;
+	struct bpf_link *exit_link, *exec_link;
+	struct mxbpf_thread *threads; /* the map, shared with the kernel */
+	size_t threads_bytes;
+	struct mxbpf_cut_check *cut_checks; /* likewise, by function */
+	bool sees_raises;		    /* exceptions are among what is probed */
+	uint32_t ring_bytes;
+	struct stats stats;
+};
+
+static inline const struct plan_site *sites_of(const struct plan *p, size_t *n)
+{
+	*n = buf_count(&p->sites, struct plan_site);
+	return (const struct plan_site *)p->sites.data;
+}
+
+/* The program of a row; NULL: it has none. */
+struct variant *att_variant_of(struct att *a, const struct mxbpf_row *row);
+/* Gives it one, before loading. */
+int att_choose_program(struct att *a, const struct mxbpf_row *row, struct err *e);
+/* The names of its functions, for BPF. 0 or -errno. */
+int att_fill_names(struct att *a, const struct plan *p);
+
+#endif
