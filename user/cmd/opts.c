@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/opts.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "attach/attach.h"
-#include "base/fmt.h"
+#include "cmd/setters.h"
+#include "cmd/words.h"
 #include "mxbpf_config.h"
 #include "mxbpf_file.h"
 #include "plan/early.h"
@@ -94,291 +93,17 @@ static const char *word_generate(unsigned i)
 	return generators[i].what;
 }
 
-/* ---- the nearest word to a wrong one */
-
-#define NEAR_BYTES_MAX 32
-
-struct nearest {
-	const char *word;
-	unsigned distance;
-};
-
-/* Letters to insert, delete or replace between two words. */
-static unsigned edit_distance(const char *a, const char *b)
-{
-	unsigned row[NEAR_BYTES_MAX], i, j, diag, keep, best;
-
-	for (j = 0; j <= strlen(b); j++)
-		row[j] = j;
-	for (i = 1; a[i - 1]; i++) {
-		diag = row[0];
-		row[0] = i;
-		for (j = 1; b[j - 1]; j++) {
-			keep = row[j];
-			best = diag + (a[i - 1] != b[j - 1]);
-			best = best < keep + 1 ? best : keep + 1;
-			row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
-			diag = keep;
-		}
-	}
-	return row[strlen(b)];
-}
-
-static void nearest_try(struct nearest *n, const char *text, const char *word)
-{
-	unsigned d;
-
-	if (strlen(text) >= NEAR_BYTES_MAX || strlen(word) >= NEAR_BYTES_MAX)
-		return;
-	d = edit_distance(text, word);
-	if (d > 2 || d * 2 > strlen(word) || (n->word && d >= n->distance))
-		return;
-	n->word = word;
-	n->distance = d;
-}
-
-/* "; did you mean 'WORD'?" or nothing. Returns buf. */
-static const char *nearest_hint(const struct nearest *n, const char *dashes, char buf[64])
-{
-	buf[0] = '\0';
-	if (n->word)
-		snprintf(buf, 64, "; did you mean '%s%s'?", dashes, n->word);
-	return buf;
-}
-
-static const char *join_words(const char *(*word)(unsigned), char buf[200])
-{
-	size_t len = 0;
-	unsigned i;
-
-	buf[0] = '\0';
-	for (i = 0; word(i) && len < 200; i++)
-		len += snprintf(buf + len, 200 - len, "%s%s", i ? ", " : "", word(i));
-	return buf;
-}
-
-/* Index of a value among those of an option, or -EINVAL. */
-static int find_word(const struct cmd_option *opt, const char *text, struct err *e)
-{
-	struct nearest n = {0};
-	char hint[64], all[200];
-	unsigned i;
-
-	for (i = 0; opt->word(i); i++) {
-		if (!strcmp(opt->word(i), text))
-			return i;
-		nearest_try(&n, text, opt->word(i));
-	}
-	return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not one of %s%s", opt->name, text,
-		       join_words(opt->word, all), nearest_hint(&n, "", hint));
-}
-
-/* ---- setters: one a type of value */
-
-static void *field(const struct cmd_option *opt, struct cmd_opts *o)
-{
-	return (char *)o + opt->field;
-}
-
-static int set_flag(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	*(bool *)field(opt, o) = true;
-	return 0;
-}
-
-static int clear_flag(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	*(bool *)field(opt, o) = false;
-	return 0;
-}
-
-static int set_number(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	unsigned long long n;
-
-	errno = 0;
-	n = strtoull(text, NULL, 10);
-	if (!text[0] || text[strspn(text, "0123456789")] || errno || n < opt->min || n > opt->max)
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a number from %llu to %llu", opt->name,
-			       text, (unsigned long long)opt->min, (unsigned long long)opt->max);
-	*(unsigned *)field(opt, o) = n;
-	return 0;
-}
-
-static int set_duration(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	uint64_t ns;
-	int err = fmt_parse_duration(text, &ns);
-
-	if (err == -ERANGE || (!err && ns > opt->max))
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is too long", opt->name, text);
-	if (!err && ns < opt->min)
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is too short", opt->name, text);
-	if (err)
-		return err_set(e, ERR_USAGE, -EINVAL,
-			       "--%s: '%.60s' is not a duration: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
-			       opt->name, text);
-	*(uint64_t *)field(opt, o) = ns;
-	return 0;
-}
-
-static int set_bytes(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	char lo[24], hi[24];
-	uint64_t bytes;
-	int err = fmt_parse_bytes(text, &bytes);
-
-	if (err == -ERANGE || (!err && (bytes < opt->min || bytes > opt->max)))
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not from %s to %s", opt->name, text,
-			       fmt_bytes(opt->min, lo), fmt_bytes(opt->max, hi));
-	if (err)
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a size: 64M, 2GiB, 4194304 (bytes)",
-			       opt->name, text);
-	*(uint64_t *)field(opt, o) = bytes;
-	return 0;
-}
-
-/* BPF ring buffers have no other sizes. */
-static int set_ring(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	int err = set_bytes(opt, o, text, e);
-
-	if (err)
-		return err;
-	if (o->ring_bytes & (o->ring_bytes - 1))
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a power of two: 1M, 8M, 64M", opt->name,
-			       text);
-	return 0;
-}
-
-static int set_path(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	if (!text[0])
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: the file name is empty", opt->name);
-	*(const char **)field(opt, o) = text;
-	return 0;
-}
-
-static int set_file(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	if (!strcmp(text, "-"))
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '-' does not work here; name a file", opt->name);
-	return set_path(opt, o, text, e);
-}
-
-static int set_word(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	int i = find_word(opt, text, e);
-
-	if (i < 0)
-		return i;
-	*(const char **)field(opt, o) = opt->word(i);
-	return 0;
-}
-
-static int set_index(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	int i = find_word(opt, text, e);
-
-	if (i < 0)
-		return i;
-	*(int *)field(opt, o) = i;
-	return 0;
-}
-
-static int set_sort(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	o->sort = snk_sort_find(text);
-	return o->sort < 0 ? set_index(opt, o, text, e) : 0;
-}
-
-static int set_mask(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	unsigned mask = 0;
-	char part[64];
-	size_t len;
-	int i;
-
-	for (;; text += len + 1) {
-		len = strcspn(text, ",");
-		snprintf(part, sizeof(part), "%.*s", (int)(len < sizeof(part) ? len : sizeof(part)), text);
-		i = find_word(opt, part, e);
-		if (i < 0)
-			return i;
-		mask |= 1u << i;
-		if (!text[len])
-			break;
-	}
-	*(unsigned *)field(opt, o) = mask;
-	return 0;
-}
-
-static int set_backward(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	o->backward = true;
-	o->details |= MXBPF_DETAIL_SEQ;
-	return 0;
-}
-
-static int set_patterns(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	const char *p = text;
-	size_t len;
-
-	do {
-		len = strcspn(p, ",");
-		if (!len || len >= PLAN_PATTERN_BYTES_MAX)
-			return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' has a pattern that is %s", opt->name, text,
-				       len ? "too long" : "empty");
-		p += len;
-	} while (*p++);
-	*(const char **)field(opt, o) = text;
-	return 0;
-}
-
-static int set_detail(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	o->details |= (unsigned)opt->min;
-	return 0;
-}
-
-static int set_iterations(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	unsigned n, period;
-	int used = 0;
-
-	if (!isdigit((unsigned char)text[0]) || sscanf(text, "%7u/%7u%n", &n, &period, &used) != 2 || text[used] ||
-	    !n || n >= period)
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not N/M with N less than M: 5/100", opt->name,
-			       text);
-	o->iterations = n;
-	o->period = period;
-	return 0;
-}
-
-static int set_help(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	o->instead = cmd_print_help;
-	return 0;
-}
-
-static int set_version(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	o->instead = cmd_print_version;
-	return 0;
-}
+/* ---- the table */
 
 static int set_generate(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
-	int i = find_word(opt, text, e);
+	int i = cmd_find_word(opt, text, e);
 
 	if (i < 0)
 		return i;
 	o->instead = generators[i].print;
 	return 0;
 }
-
-/* ---- the table */
 
 #define YEAR_NS	 (366ull * 24 * 3600 * 1000000000) /* longer ones would overflow a clock one day */
 #define FIELD(f) .field = offsetof(struct cmd_opts, f)
@@ -392,106 +117,106 @@ MXBPF_STATIC_ASSERT(REC_MAX_BYTES_DEFAULT == 2ull << 30);
 const struct cmd_option cmd_options[] = {
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = LIVE | CMD_BIT_CHECK,
 	 .required = LIVE, .help = "the process to look at; it is not changed or restarted; or -- COMMAND",
-	 .set = set_number, FIELD(pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */},
+	 .set = cmd_set_number, FIELD(pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */},
 	{.name = "probes", .arg = "LIST", .group = "Target", .commands = LIVE,
 	 .help = "what to probe, joined by commas: operators, C API, memory, waits", .def = "all",
-	 .set = set_mask, FIELD(probes), .word = word_probes},
+	 .set = cmd_set_mask, FIELD(probes), .word = word_probes},
 	{.name = "api", .arg = "WHICH", .group = "Target", .commands = LIVE,
 	 .help = "calls of MXNet's C API: work is only those that do work or wait, which costs much less", .def = "all",
-	 .set = set_word, FIELD(api), .word = word_api},
+	 .set = cmd_set_word, FIELD(api), .word = word_api},
 	{.name = "ops", .arg = "LIST", .group = "Target", .commands = LIVE | CMD_BIT_CHECK,
 	 .help = "only operators whose names match, shell patterns joined by commas: 'conv*,mm'; of PyTorch others are "
-		 "not even probed", .def = "all", .set = set_patterns, FIELD(ops)},
+		 "not even probed", .def = "all", .set = cmd_set_patterns, FIELD(ops)},
 	{.name = "runtime", .arg = "NAME", .group = "Target", .commands = LIVE | CMD_BIT_CHECK,
-	 .help = "which one to look at, where a process has several", .def = "whichever is mapped", .set = set_word,
+	 .help = "which one to look at, where a process has several", .def = "whichever is mapped", .set = cmd_set_word,
 	 FIELD(runtime), .word = plan_runtime_name},
 	{.name = "wait", .group = "Target", .commands = LIVE,
-	 .help = "with --pid: if the process has no runtime yet, wait until it maps one", .set = set_flag, FIELD(wait)},
+	 .help = "with --pid: if the process has no runtime yet, wait until it maps one", .set = cmd_set_flag, FIELD(wait)},
 	{.name = "py-stacks", .group = "Target", .commands = LIVE,
 	 .help = "read the Python stack at the start of each operator or call: source lines, modules",
-	 .set = set_detail, .min = MXBPF_DETAIL_STACK},
+	 .set = cmd_set_detail, .min = MXBPF_DETAIL_STACK},
 	{.name = "shapes", .group = "Target", .commands = LIVE,
 	 .help = "read sizes, types and strides of the tensors that operators get, for --by shape, traces and recordings; "
-		 "PyTorch", .set = set_detail, .min = MXBPF_DETAIL_ARGS},
+		 "PyTorch", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
 	{.name = "follow", .group = "Target", .commands = LIVE,
-	 .help = "look at children of the process as well, and theirs (the default)", .set = clear_flag, FIELD(no_follow)},
+	 .help = "look at children of the process as well, and theirs (the default)", .set = cmd_clear_flag, FIELD(no_follow)},
 	{.name = "no-follow", .group = "Target", .commands = LIVE, .help = "leave children alone",
-	 .set = set_flag, FIELD(no_follow)},
+	 .set = cmd_set_flag, FIELD(no_follow)},
 	{.name = "stats", .group = "Target", .commands = LIVE,
 	 .help = "add up in the kernel, send no events: the tables alone, at the least cost outside of the target",
-	 .set = set_flag, FIELD(stats)},
+	 .set = cmd_set_flag, FIELD(stats)},
 	{.name = "stats-check", .commands = CMD_BIT_ATTACH,
-	 .help = "add up in the kernel and send events: the tables of both", .set = set_flag, FIELD(stats_check)},
+	 .help = "add up in the kernel and send events: the tables of both", .set = cmd_set_flag, FIELD(stats_check)},
 	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = LIVE,
 	 .help = "stop after TIME: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
-	 .def = "until Ctrl-C or the target's end", .set = set_duration, FIELD(duration_ns), .min = 1,
+	 .def = "until Ctrl-C or the target's end", .set = cmd_set_duration, FIELD(duration_ns), .min = 1,
 	 .max = YEAR_NS},
 	{.name = "delay", .arg = "TIME", .group = "Window", .commands = LIVE,
-	 .help = "wait TIME before looking", .def = "0", .set = set_duration, FIELD(delay_ns),
+	 .help = "wait TIME before looking", .def = "0", .set = cmd_set_duration, FIELD(delay_ns),
 	 .max = YEAR_NS},
 	{.name = "iterations", .arg = "N/M", .group = "Window", .commands = LIVE,
 	 .help = "see N of M training iterations, and be detached in between: 5/100",
-	 .set = set_iterations},
+	 .set = cmd_set_iterations},
 	{.name = "interval", .arg = "TIME", .group = "Tables", .commands = CMD_BIT_ATTACH,
 	 .help = "print the tables each TIME: those from the start until then; JSON as a line each, CSV as one table",
-	 .set = set_duration, FIELD(interval_ns), .min = 100000000, .max = YEAR_NS},
+	 .set = cmd_set_duration, FIELD(interval_ns), .min = 100000000, .max = YEAR_NS},
 	{.name = "reset", .group = "Tables", .commands = CMD_BIT_ATTACH,
-	 .help = "with --interval: those of what came since the last ones", .set = set_flag, FIELD(reset)},
+	 .help = "with --interval: those of what came since the last ones", .set = cmd_set_flag, FIELD(reset)},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = TABLES,
-	 .help = "what stdout gets", .def = "table", .set = set_word, FIELD(format), .word = word_format},
+	 .help = "what stdout gets", .def = "table", .set = cmd_set_word, FIELD(format), .word = word_format},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "what to write", .def = "by the suffix of -o, else chrome",
-	 .set = set_word, FIELD(format), .word = word_export},
+	 .set = cmd_set_word, FIELD(format), .word = word_export},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST,
-	 .help = "what stdout gets", .def = "table", .set = set_word, FIELD(format), .word = word_list},
+	 .help = "what stdout gets", .def = "table", .set = cmd_set_word, FIELD(format), .word = word_list},
 	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = TABLES,
 	 .help = "of the tables and the JSON; mxnet is what mxnet.profiler.dumps() prints, torch what "
 		 "torch.profiler's table() prints, torch-classic what it printed in 2017", .def = "modern",
-	 .set = set_word, FIELD(layout), .word = word_layout},
+	 .set = cmd_set_word, FIELD(layout), .word = word_layout},
 	{.name = "sort", .arg = "KEY", .group = "Tables", .commands = TABLES,
 	 .help = "order of the rows, largest first; the names of torch's sort_by are understood too", .def = "total, of events start",
-	 .set = set_sort, FIELD(sort), .word = word_sort},
+	 .set = cmd_set_sort, FIELD(sort), .word = word_sort},
 	{.name = "ascending", .group = "Tables", .commands = TABLES, .help = "smallest first",
-	 .set = set_flag, FIELD(ascending)},
+	 .set = cmd_set_flag, FIELD(ascending)},
 	{.name = "top", .arg = "N", .group = "Tables", .commands = TABLES,
-	 .help = "at most N rows a table", .def = "all; of events 262144", .set = set_number, FIELD(top), .min = 1,
+	 .help = "at most N rows a table", .def = "all; of events 262144", .set = cmd_set_number, FIELD(top), .min = 1,
 	 .max = 1000000000},
 	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = TABLES, .help = "torch's name of --top",
-	 .set = set_number, FIELD(top), .min = 1, .max = 1000000000},
+	 .set = cmd_set_number, FIELD(top), .min = 1, .max = 1000000000},
 	{.name = "by", .arg = "WHAT", .group = "Tables", .commands = TABLES,
 	 .help = "what has a row: each name, each with the shapes of its tensors (of --shapes), with the top of its Python "
-		 "stack or its nn.Module (of --py-stacks); of a recording also each call, in order of start", .def = "name", .set = set_index, FIELD(by), .word = word_by},
+		 "stack or its nn.Module (of --py-stacks); of a recording also each call, in order of start", .def = "name", .set = cmd_set_index, FIELD(by), .word = word_by},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = TABLES,
-	 .help = "lines of a stack that --by stack looks at", .def = "5", .set = set_number, FIELD(stack_depth), .min = 1,
+	 .help = "lines of a stack that --by stack looks at", .def = "5", .set = cmd_set_number, FIELD(stack_depth), .min = 1,
 	 .max = 128},
 	{.name = "backward", .group = "Tables", .commands = LIVE | CMD_BIT_REPORT,
 	 .help = "one table more: forward operators with the time of the backward nodes that they made",
-	 .set = set_backward},
+	 .set = cmd_set_backward},
 	{.name = "trace", .arg = "FILE", .group = "Files", .commands = LIVE,
 	 .help = "write a timeline for Perfetto when the window ends: .json, or .json.gz compressed",
-	 .set = set_file, FIELD(trace)},
+	 .set = cmd_set_file, FIELD(trace)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_RECORD,
-	 .help = "the recording", .def = "mxbpf-PID-UTC.mxd here", .set = set_file, FIELD(output)},
+	 .help = "the recording", .def = "mxbpf-PID-UTC.mxd here", .set = cmd_set_file, FIELD(output)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "where to write; .gz is compressed, - is stdout", .def = "stdout, unless it is a terminal",
-	 .set = set_path, FIELD(output)},
+	 .set = cmd_set_path, FIELD(output)},
 	{.name = "max-size", .arg = "SIZE", .group = "Files", .commands = LIVE,
 	 .help = "keep at most SIZE of records; the oldest go, counted, and stay in the tables", .def = "2G",
-	 .set = set_bytes, FIELD(max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40},
+	 .set = cmd_set_bytes, FIELD(max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40},
 	{.name = "ring-size", .arg = "SIZE", .group = "General", .commands = LIVE,
 	 .help = "buffer between kernel and mxbpf, a power of two; larger if events are dropped", .def = "8M",
-	 .set = set_ring, FIELD(ring_bytes), .min = 1 << 16, .max = 1 << 30},
+	 .set = cmd_set_ring, FIELD(ring_bytes), .min = 1 << 16, .max = 1 << 30},
 	{.name = "backend", .arg = "NAME", .group = "General", .commands = LIVE,
 	 .help = "how probes are attached", .def = "the first that the kernel has",
-	 .set = set_word, FIELD(backend), .word = word_backend},
+	 .set = cmd_set_word, FIELD(backend), .word = word_backend},
 	{.name = "quiet", .letter = 'q', .group = "General", .commands = LIVE | CMD_BIT_EXPORT,
-	 .help = "no progress on stderr", .set = set_flag, FIELD(quiet)},
+	 .help = "no progress on stderr", .set = cmd_set_flag, FIELD(quiet)},
 	{.name = "verbose", .letter = 'v', .group = "General", .commands = LIVE,
-	 .help = "more detail on stderr", .set = set_flag, FIELD(verbose)},
+	 .help = "more detail on stderr", .set = cmd_set_flag, FIELD(verbose)},
 	{.name = "help", .letter = 'h', .group = "General", .commands = EVERY,
-	 .help = "print this help", .set = set_help},
+	 .help = "print this help", .set = cmd_set_help},
 	{.name = "version", .letter = 'V', .group = "General", .commands = EVERY,
-	 .help = "print the version", .set = set_version},
+	 .help = "print the version", .set = cmd_set_version},
 	{.name = "generate", .arg = "WHAT", .commands = CMD_BIT_ATTACH,
 	 .help = "print the man page or the bash completion", .set = set_generate, .word = word_generate},
 	{.name = NULL},
@@ -504,7 +229,7 @@ const char *cmd_option_text(const struct cmd_option *opt, char buf[512])
 	size_t len = snprintf(buf, 512, "%s", opt->help);
 
 	if (opt->word)
-		len += snprintf(buf + len, 512 - len, "; %s: %s", opt->arg, join_words(opt->word, words));
+		len += snprintf(buf + len, 512 - len, "; %s: %s", opt->arg, cmd_join_words(opt->word, words));
 	if (opt->def)
 		snprintf(buf + len, 512 - len, " (default %s)", opt->def);
 	return buf;
@@ -573,14 +298,14 @@ static int fail_unknown(const struct cmd *c, const char *word, struct err *e)
 {
 	size_t len = strcspn(word, "="), used = 0;
 	const struct cmd_option *opt;
-	struct nearest n = {0};
+	struct cmd_near n = {0};
 	char text[64], hint[64], title[32], fits[200] = "";
 
 	snprintf(text, sizeof(text), "%.*s", (int)len, word);
 	for (opt = cmd_options; opt->name; opt++) {
 		if (!opt->group || !(opt->commands & c->bit))
 			continue;
-		nearest_try(&n, text + 2, opt->name);
+		cmd_near_try(&n, text + 2, opt->name);
 		if (!strncmp(opt->name, text + 2, len - 2) && used < sizeof(fits))
 			used += snprintf(fits + used, sizeof(fits) - used, "%s--%s", used ? ", " : "", opt->name);
 	}
@@ -588,7 +313,7 @@ static int fail_unknown(const struct cmd *c, const char *word, struct err *e)
 	if (fits[0])
 		return err_set(e, ERR_USAGE, -EINVAL, "option '%s' can be %s", text, fits);
 	return err_set(e, ERR_USAGE, -EINVAL, "unknown option '%s'; see: %s --help%s", text, title,
-		       nearest_hint(&n, "--", hint));
+		       cmd_near_hint(&n, "--", hint));
 }
 
 /* An option of other commands: says of which. */
@@ -729,7 +454,7 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 
 static int fail_command(const char *word, struct err *e)
 {
-	struct nearest n = {0};
+	struct cmd_near n = {0};
 	const struct cmd *c;
 	char hint[64], all[200] = "";
 	size_t len = 0;
@@ -740,11 +465,11 @@ static int fail_command(const char *word, struct err *e)
 	for (c = cmd_table; c->run; c++) {
 		if (!c->name || len >= sizeof(all))
 			continue;
-		nearest_try(&n, word, c->name);
+		cmd_near_try(&n, word, c->name);
 		len += snprintf(all + len, sizeof(all) - len, "%s%s", len ? ", " : "", c->name);
 	}
 	return err_set(e, ERR_USAGE, -EINVAL, "'%.60s' is not a command (%s), and a process is named by --pid PID%s",
-		       word, all, nearest_hint(&n, "", hint));
+		       word, all, cmd_near_hint(&n, "", hint));
 }
 
 int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, struct err *e)

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What an option does with its value: one function a type of value. */
+#include "cmd/setters.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "cmd/words.h"
+#include "mxbpf_config.h"
+#include "plan/plan.h"
+
+static void *field(const struct cmd_option *opt, struct cmd_opts *o)
+{
+	return (char *)o + opt->field;
+}
+
+int cmd_set_flag(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	*(bool *)field(opt, o) = true;
+	return 0;
+}
+
+int cmd_clear_flag(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	*(bool *)field(opt, o) = false;
+	return 0;
+}
+
+int cmd_set_number(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	unsigned long long n;
+
+	errno = 0;
+	n = strtoull(text, NULL, 10);
+	if (!text[0] || text[strspn(text, "0123456789")] || errno || n < opt->min || n > opt->max)
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a number from %llu to %llu", opt->name,
+			       text, (unsigned long long)opt->min, (unsigned long long)opt->max);
+	*(unsigned *)field(opt, o) = n;
+	return 0;
+}
+
+int cmd_set_duration(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	uint64_t ns;
+	int err = fmt_parse_duration(text, &ns);
+
+	if (err == -ERANGE || (!err && ns > opt->max))
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is too long", opt->name, text);
+	if (!err && ns < opt->min)
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is too short", opt->name, text);
+	if (err)
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "--%s: '%.60s' is not a duration: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
+			       opt->name, text);
+	*(uint64_t *)field(opt, o) = ns;
+	return 0;
+}
+
+int cmd_set_bytes(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	char lo[24], hi[24];
+	uint64_t bytes;
+	int err = fmt_parse_bytes(text, &bytes);
+
+	if (err == -ERANGE || (!err && (bytes < opt->min || bytes > opt->max)))
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not from %s to %s", opt->name, text,
+			       fmt_bytes(opt->min, lo), fmt_bytes(opt->max, hi));
+	if (err)
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a size: 64M, 2GiB, 4194304 (bytes)",
+			       opt->name, text);
+	*(uint64_t *)field(opt, o) = bytes;
+	return 0;
+}
+
+/* BPF ring buffers have no other sizes. */
+int cmd_set_ring(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	int err = cmd_set_bytes(opt, o, text, e);
+
+	if (err)
+		return err;
+	if (o->ring_bytes & (o->ring_bytes - 1))
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a power of two: 1M, 8M, 64M", opt->name,
+			       text);
+	return 0;
+}
+
+int cmd_set_path(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	if (!text[0])
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: the file name is empty", opt->name);
+	*(const char **)field(opt, o) = text;
+	return 0;
+}
+
+int cmd_set_file(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	if (!strcmp(text, "-"))
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '-' does not work here; name a file", opt->name);
+	return cmd_set_path(opt, o, text, e);
+}
+
+int cmd_set_word(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	int i = cmd_find_word(opt, text, e);
+
+	if (i < 0)
+		return i;
+	*(const char **)field(opt, o) = opt->word(i);
+	return 0;
+}
+
+int cmd_set_index(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	int i = cmd_find_word(opt, text, e);
+
+	if (i < 0)
+		return i;
+	*(int *)field(opt, o) = i;
+	return 0;
+}
+
+int cmd_set_sort(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	o->sort = snk_sort_find(text);
+	return o->sort < 0 ? cmd_set_index(opt, o, text, e) : 0;
+}
+
+int cmd_set_mask(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	unsigned mask = 0;
+	char part[64];
+	size_t len;
+	int i;
+
+	for (;; text += len + 1) {
+		len = strcspn(text, ",");
+		snprintf(part, sizeof(part), "%.*s", (int)(len < sizeof(part) ? len : sizeof(part)), text);
+		i = cmd_find_word(opt, part, e);
+		if (i < 0)
+			return i;
+		mask |= 1u << i;
+		if (!text[len])
+			break;
+	}
+	*(unsigned *)field(opt, o) = mask;
+	return 0;
+}
+
+int cmd_set_backward(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	o->backward = true;
+	o->details |= MXBPF_DETAIL_SEQ;
+	return 0;
+}
+
+int cmd_set_patterns(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	const char *p = text;
+	size_t len;
+
+	do {
+		len = strcspn(p, ",");
+		if (!len || len >= PLAN_PATTERN_BYTES_MAX)
+			return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' has a pattern that is %s", opt->name, text,
+				       len ? "too long" : "empty");
+		p += len;
+	} while (*p++);
+	*(const char **)field(opt, o) = text;
+	return 0;
+}
+
+int cmd_set_detail(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	o->details |= (unsigned)opt->min;
+	return 0;
+}
+
+int cmd_set_iterations(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	unsigned n, period;
+	int used = 0;
+
+	if (!isdigit((unsigned char)text[0]) || sscanf(text, "%7u/%7u%n", &n, &period, &used) != 2 || text[used] ||
+	    !n || n >= period)
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not N/M with N less than M: 5/100", opt->name,
+			       text);
+	o->iterations = n;
+	o->period = period;
+	return 0;
+}
+
+int cmd_set_help(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	o->instead = cmd_print_help;
+	return 0;
+}
+
+int cmd_set_version(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	o->instead = cmd_print_version;
+	return 0;
+}
