@@ -14,14 +14,17 @@ mount -t devtmpfs dev /dev
 cd /out || poweroff -f
 
 watch_toy() { # BACKEND
-	local dir=$1 option="--backend $1" line pid
+	local dir=$1 option="--backend $1" rounds=40 line pid
 	case $1 in
 	best) option= ;;
-	stats) option="--stats --interval 100ms" ;;
+	stats)
+		option="--stats --interval 100ms"
+		rounds=1000 # some intervals
+		;;
 	esac
 	mkdir "$dir"
 	mkfifo "$dir/from_toy" "$dir/from_mxbpf"
-	/toy/toy 40 2 >"$dir/from_toy" &
+	/toy/toy "$rounds" 2 >"$dir/from_toy" &
 	exec 3<"$dir/from_toy"
 	read -r line pid <&3
 	{
