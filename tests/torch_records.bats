@@ -31,9 +31,10 @@ same_joins() { # PROGRAM
 # Arrows as well. record_shapes keeps tensors alive, which changes when they are freed: sizes come from a run of their own.
 same_shapes() { # PROGRAM
 	prog "$1" --builtin shaped.json --shapes 3>&- &
+	local shaped=$!
 	prog "$1" --builtin builtin.json --result builtin.result
 	recorded "$1" --shapes
-	wait
+	wait $shaped # not for bats's own watch on the time
 	compare builtin.json mxbpf.json --trace job.mxd --shapes shaped.json
 	"$MXBPF" export job.mxd -o trace.json
 	compare builtin.json mxbpf.json --trace trace.json --shapes shaped.json
