@@ -192,6 +192,38 @@ static void test_as_torch(void)
 	mdl_free(m);
 }
 
+/* What a file may hold, of which a column shows the beginning. */
+static void test_long_shapes(void)
+{
+	static const char *const sinks[] = {"torch", "torch-classic", "modern", "csv", "json"};
+	static uint64_t room[(sizeof(struct mxbpf_name) + MXBPF_TEXT_BYTES_MAX) / 8];
+	struct mxbpf_name *n = (struct mxbpf_name *)room;
+	struct mdl *m = mdl_new();
+	struct buf b = {0};
+	size_t i;
+	char *t;
+
+	n->h = (struct mxbpf_rec){.kind = MXBPF_NAME, .size = sizeof(room)};
+	n->id = 1;
+	n->kind = MXBPF_NAME_ARGS;
+	n->len = MXBPF_TEXT_BYTES_MAX - 1;
+	for (i = 0; i < n->len; i++)
+		n->text[i] = i % 2 ? '8' : ',';
+	n->text[0] = '[';
+	n->text[n->len - 1] = ']';
+	buf_put(&b, n, sizeof(room));
+	put_name(&b, 5, MXBPF_NAME_SPAN, "aten::mm");
+	put_span(&b, 100, 1, 0);
+	CHECK(!mdl_feed(m, b.data, b.len));
+	buf_fini(&b);
+	for (i = 0; i < sizeof(sinks) / sizeof(*sinks); i++) {
+		t = render(sinks[i], m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+		CHECK(count(t, "aten::mm") == 1 && strstr(t, "[8,"));
+		free(t);
+	}
+	mdl_free(m);
+}
+
 static void test_module(void)
 {
 	struct mdl *m = model();
@@ -306,6 +338,8 @@ int main(void)
 	test_hostile_shapes();
 	TEST("torch's layouts know no shapes of lists of tensors, as torch's tables do not")
 	test_as_torch();
+	TEST("shapes as long as a text can be harm no sink")
+	test_long_shapes();
 	TEST("by module: the innermost one, wherever in it the call was made")
 	test_module();
 	TEST("calls that could have no row of their own are said where it matters")
