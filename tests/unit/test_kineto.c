@@ -311,7 +311,7 @@ static void test_details(void)
 
 	TEST("hostile sizes are a string, whatever they would have made of the file")
 	{
-		CHECK(dims_are("[[8, 3],[-1,0]]", "[[8,3],[-1,0]]", false) && dims_are("[]", "[]", false));
+		CHECK(dims_are("[[8,3],[-1,0]]", "[[8,3],[-1,0]]", false) && dims_are("[]", "[]", false));
 		CHECK(dims_are("[[8,3]", "\"[[8,3]\"", true) && dims_are("[[8,3]]}", "\"[[8,3]]}\"", true));
 		CHECK(dims_are("[8,]", "\"[8,]\"", true) && dims_are("[,8]", "\"[,8]\"", true));
 		CHECK(dims_are("8", "\"8\"", true) && dims_are("[08]", "\"[08]\"", true) &&
