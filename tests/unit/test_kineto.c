@@ -323,6 +323,27 @@ static void test_details(void)
 	}
 }
 
+static void test_growing(void)
+{
+	TEST("a recording that grows while it is exported: what the first pass has not seen has no numbers")
+	{
+		struct tape t = kineto_tape();
+		struct trace r;
+		int i, numberless = 0;
+
+		op(&t, PID, 1000, 2000, 0);
+		t.surveyed = t.recs.len;
+		for (i = 0; i < 5000; i++)
+			op(&t, PID, 3000 + i * 10ull, 3005 + i * 10ull, 0);
+		r = trace_of(&t);
+		for (const cJSON *e = r.events->child; e; e = e->next)
+			numberless += !strcmp(str(e, "ph"), "X") && !arg_num(e, "External id") && !arg_num(e, "Ev Idx");
+		CHECK(numberless == 5000 && arg_num(slice(&r, "cpu_op", 1000), "External id") == 1);
+		trace_free(&r);
+		tape_free(&t);
+	}
+}
+
 /* Whether each of n spans that end at 838338 ends, for readers that add doubles, before the one around it and before
  * 838.338. */
 static bool ends_apart(struct tape *t, int n)
@@ -572,6 +593,7 @@ int main(int argc, char **argv)
 	test_memory();
 	test_steps();
 	test_details();
+	test_growing();
 	test_equal_ends();
 	test_classic();
 	UNIT_MAIN_END;
