@@ -21,6 +21,7 @@ static struct mdl_session session_now(const struct live *l)
 	s.duration_ns = live_window_ns(l);
 	live_iterations_account(l, &s);
 	att_counts(l->att, &s.loss, &s.hits);
+	s.loss.unreadable += live_stacks_lost(l);
 	s.open_spans = att_open_spans(l->att);
 	s.loss.stored = l->folded + l->ngoing;
 	s.loss.attempted = s.loss.stored + s.loss.dropped;
