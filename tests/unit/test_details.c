@@ -260,6 +260,10 @@ static void test_bound(void)
 	t = render("torch", m, &(struct snk_opts){0});
 	CHECK(!strstr(t, "UNTOLD"));
 	free(t);
+	check_json(m, &(struct snk_opts){.by = SNK_BY_SHAPE}, 3, "\"ungrouped\": 1234,", "");
+	t = render("csv", m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+	CHECK(strstr(t, "\"window\",\"ungrouped\",,1234,"));
+	free(t);
 	mdl_free(m);
 }
 

@@ -287,9 +287,28 @@ static int joins(struct snk *s, const struct snk_joins *t)
 	return 0;
 }
 
+static void put_texts(struct snk *s)
+{
+	const struct mdl_session *ss = s->in->session;
+	size_t i;
+
+	for (i = 0; i < ss->nnotes; i++) {
+		const char *text = ss->notes[i].text;
+
+		put_row(s, &(struct row){.table = ss->notes[i].name, .name = text, .name_len = strlen(text)});
+	}
+	for (i = 0; i < ss->nprobes; i++) {
+		const struct mdl_probe *p = &ss->probes[i];
+
+		if (!strcmp(p->status, "refused"))
+			put_row(s, &(struct row){.table = "refused", .name = p->name, .name_len = strlen(p->name)});
+	}
+}
+
 static int end(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
+	const struct mdl *m = s->in->model;
 	const struct {
 		const char *table, *name;
 		enum column column;
@@ -308,15 +327,19 @@ static int end(struct snk *s)
 		{"window", "left_out", COUNT, ss->left_out},
 		{"window", "iterations", COUNT, ss->iterations},
 		{"window", "sampled_iterations", COUNT, ss->sampled_iterations},
+		{"window", "followed", COUNT, ss->followed},
+		{"window", "unfollowed", COUNT, ss->unfollowed},
+		{"window", "follow_lag", TOTAL, ss->follow_lag_ns},
+		{"window", "late_libraries", COUNT, ss->late_libs},
+		{"window", "late_refused", COUNT, ss->late_refused},
+		{"window", "late", COUNT, snk_counter(m, MXBPF_COUNTER_LATE)},
+		{"window", "unwound", COUNT, snk_counter(m, MXBPF_COUNTER_UNWOUND)},
+		{"window", "ungrouped", COUNT,
+		 s->opts->by == SNK_BY_NAME ? 0 : snk_counter(m, MXBPF_COUNTER_UNGROUPED)},
 	};
 	size_t i;
 
-	for (i = 0; i < ss->nnotes; i++) {
-		const char *text = ss->notes[i].text;
-
-		put_row(s, &(struct row){.table = ss->notes[i].name, .name = text, .name_len = strlen(text)});
-	}
-
+	put_texts(s);
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct row r = {.table = rows[i].table, .name = rows[i].name, .name_len = strlen(rows[i].name)};
 

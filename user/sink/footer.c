@@ -66,6 +66,9 @@ void snk_put_window_json(struct out *o, const struct mdl_session *ss)
 			   ss->sampled_iterations);
 	if (ss->left_out)
 		out_printf(o, ", \"left_out\": %" PRIu64, ss->left_out);
+	if (ss->followed || ss->unfollowed)
+		out_printf(o, ", \"followed\": %" PRIu64 ", \"unfollowed\": %" PRIu64 ", \"follow_lag_ns\": %" PRIu64,
+			   ss->followed, ss->unfollowed, ss->follow_lag_ns);
 	if (ss->late_libs || ss->late_refused)
 		out_printf(o, ", \"late_libraries\": %" PRIu64 ", \"late_refused\": %" PRIu64, ss->late_libs,
 			   ss->late_refused);
