@@ -23,6 +23,7 @@
 /* Where a dump ended, counted from the start of the session. */
 struct live_mark {
 	uint64_t window_ns, paused_ns, hits, left_out, iterations, sampled_iterations;
+	uint64_t followed, unfollowed, late_libs, late_refused;
 	struct mxbpf_loss loss;
 };
 

@@ -39,6 +39,10 @@ static void subtract(struct mdl_session *s, const struct live_mark *m)
 	s->left_out -= m->left_out;
 	s->iterations -= m->iterations;
 	s->sampled_iterations -= m->sampled_iterations;
+	s->followed -= m->followed;
+	s->unfollowed -= m->unfollowed;
+	s->late_libs -= m->late_libs;
+	s->late_refused -= m->late_refused;
 	s->loss.attempted -= m->loss.attempted;
 	s->loss.stored -= m->loss.stored;
 	s->loss.dropped -= m->loss.dropped;
@@ -92,8 +96,19 @@ int live_dump(struct live *l)
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		return cmd_fail(&e);
 	}
-	now = (struct live_mark){s.duration_ns, s.paused_ns,	      s.hits, s.left_out,
-				 s.iterations,	s.sampled_iterations, s.loss};
+	now = (struct live_mark){
+		.window_ns = s.duration_ns,
+		.paused_ns = s.paused_ns,
+		.hits = s.hits,
+		.left_out = s.left_out,
+		.iterations = s.iterations,
+		.sampled_iterations = s.sampled_iterations,
+		.followed = s.followed,
+		.unfollowed = s.unfollowed,
+		.late_libs = s.late_libs,
+		.late_refused = s.late_refused,
+		.loss = s.loss,
+	};
 	if (l->o->reset) {
 		subtract(&s, &l->mark);
 		l->mark = now;
