@@ -70,6 +70,10 @@ judged() { # PROGRAM PROG_ARGS...
 	expect_status 2
 	run "$MXBPF" --pid $$ --backward --ops mm
 	expect_status 2
+	start_toy 1 1
+	run "$MXBPF" --pid "$READY_PID" --backward
+	expect_status 2
+	[[ $output == *'of MXNet, forward and backward cannot be joined'* ]]
 	run "$MXBPF" report --by shape job.mxd
 	expect_status 2
 	[[ $output == *'record with --shapes'* ]]
