@@ -268,7 +268,7 @@ static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_
 
 static int joins(struct snk *s, const struct snk_joins *t)
 {
-	struct row unjoined = {.table = "backward", .name = "[unjoined]", .name_len = strlen("[unjoined]")};
+	struct row unjoined = {.table = "window", .name = "unjoined", .name_len = strlen("unjoined")};
 	const struct snk_join *j;
 
 	for (j = t->rows; j < t->rows + t->nrows; j++) {
@@ -282,7 +282,7 @@ static int joins(struct snk *s, const struct snk_joins *t)
 		fill(&r, DEEPER, j->j.deep_total_ns);
 		put_row(s, &r);
 	}
-	fill(&unjoined, BACKWARD_COUNT, t->unjoined);
+	fill(&unjoined, COUNT, t->unjoined); /* each in the row of its own name */
 	put_row(s, &unjoined);
 	return 0;
 }
