@@ -36,7 +36,8 @@ struct late_lib {
 struct late {
 	struct late_lib **libs; /* owned */
 	unsigned nlibs, nattached;
-	struct hash in; /* (tgid, index): it is probed there */
+	struct hash in;	    /* (tgid, index): it is probed there */
+	struct hash beyond; /* (inode, device) of those that there was no room for */
 };
 
 struct live {
