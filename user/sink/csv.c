@@ -36,6 +36,7 @@ enum column {
 	DEEPER,
 	EVENT_START, /* these only by event */
 	EVENT_THREAD,
+	EVENT_UNWOUND,
 	NCOLUMNS,
 };
 
@@ -66,6 +67,7 @@ static const char *const heads[NCOLUMNS] = {
 	[DEEPER] = "deeper_ns",
 	[EVENT_START] = "start_unix_ns",
 	[EVENT_THREAD] = "thread",
+	[EVENT_UNWOUND] = "unwound",
 };
 
 struct row {
@@ -209,6 +211,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 		fill(&r, SELF, e->self_ns);
 		fill(&r, EVENT_START, ss->start_unix_ns + (e->h.ts_ns - ss->start_mono_ns));
 		fill(&r, EVENT_THREAD, e->tid);
+		fill(&r, EVENT_UNWOUND, !!(e->flags & MXBPF_SPAN_UNWOUND));
 		if (t->memory) {
 			fill_signed(&r, ALLOC_BYTES, e->alloc_bytes);
 			fill_signed(&r, SELF_ALLOC_BYTES, e->self_alloc_bytes);
