@@ -47,7 +47,7 @@ judged() { # PROGRAM PROG_ARGS...
 	[[ $(jq '[.tables.operator[].total_ns] | add' report.json) == "$(jq '[.tables.operator[].total_ns] | add' events.json)" ]]
 	"$MXBPF" report --by event --layout torch --row-limit 2 job.mxd | grep -c ' 1  $' | grep -x 2
 	"$MXBPF" report --by event --layout torch-classic job.mxd | grep -q '^aten::mul '
-	"$MXBPF" report --by event --format csv --top 5 job.mxd | head -1 | grep -x 'table,.*,start_unix_ns,thread'
+	"$MXBPF" report --by event --format csv --top 5 job.mxd | head -1 | grep -x 'table,.*,start_unix_ns,thread,unwound'
 	run "$MXBPF" --pid $$ --by event
 	expect_status 2
 	[[ $output == *'mxbpf record'* ]]
@@ -70,6 +70,10 @@ judged() { # PROGRAM PROG_ARGS...
 	expect_status 2
 	run "$MXBPF" --pid $$ --backward --ops mm
 	expect_status 2
+	start_toy 1 1
+	run "$MXBPF" --pid "$READY_PID" --backward
+	expect_status 2
+	[[ $output == *'of MXNet, forward and backward cannot be joined'* ]]
 	run "$MXBPF" report --by shape job.mxd
 	expect_status 2
 	[[ $output == *'record with --shapes'* ]]

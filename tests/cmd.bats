@@ -71,6 +71,8 @@ header() { # MAJOR, two hex digits
 		record --pid 1 -o a --trace a|same file
 		--pid 1 --interval 99ms|--interval.*too short
 		--pid 1 --reset|--reset.*--interval TIME
+		--pid 1 --stack-depth 3|--stack-depth is for the rows of --by stack
+		report f --by module --stack-depth 3|--stack-depth is for the rows of --by stack
 	CASES
 }
 

@@ -51,6 +51,13 @@ adds_up() { # WHAT...
 	done
 }
 
+@test "rows by shape and module are there when the kernel adds up, too" {
+	traced '--stats --shapes --by shape --format json --pid {pid}' sgd
+	"$PYTHON_TORCH" "$REPO/tests/judge_torch/shapes.py" sgd mxbpf.json
+	traced '--stats --py-stacks --by module --format json --pid {pid}' sgd
+	jq -e '.tables.operator[] | select(.name == "aten::conv2d" and .count > 0) | .stack[0] | test("Conv2d")' mxbpf.json
+}
+
 @test "rows by shape add up to those by name, and a recording shows what its session did" {
 	traced 'record --shapes --pid {pid} -o job.mxd' sgd
 	adds_up shape

@@ -120,6 +120,14 @@ counts() { # TABLE JSON [FILTER]
 	run "$MXBPF" check --pid "$WORKLOAD_PID" --ops 'covn2d'
 	expect_status 3
 	expect_re 'NO +--ops +matches none of 3[01][0-9]+ operators; nearest: .*conv2d' "$output"
+	kill_started
+	start_ready forward "$PYTHON_TORCH" -c 'import os, torch
+a = torch.ones(4, 4)
+print("ready", os.getpid(), flush=True)
+while True:
+    a @ a' >/dev/null # nothing comes that could be left out
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 1s --ops 'covn2d'
+	expect_status 3
 }
 
 @test "what cannot go together is refused" {

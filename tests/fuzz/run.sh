@@ -7,8 +7,11 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 O=$(realpath -m "${1:-build}")
 
-# shellcheck disable=SC2317 # both are called by name
+# shellcheck disable=SC2317 # these are called by name
 seed_fuzz_record() { cp tests/golden/real.mxd "$1"; }
+
+# shellcheck disable=SC2317
+seed_fuzz_sinks() { head -c 4000 tests/golden/real.mxd >"$1/real"; }
 
 # shellcheck disable=SC2317
 seed_fuzz_elf() {

@@ -26,7 +26,9 @@
 
 struct tape {
 	struct buf recs;
-	size_t window_recs;	   /* records a window; 0: all in one */
+	size_t window_recs; /* records a window; 0: all in one */
+	size_t surveyed;    /* bytes that are there in the first pass of an export already; 0: all */
+	unsigned rewinds;
 	const struct snk_ops *ops; /* NULL: snk_chrome */
 	size_t pos;
 	struct mdl *model;
@@ -149,16 +151,19 @@ static inline void name(struct tape *t, uint64_t id, uint32_t kind, const char *
 
 static inline int tape_rewind(void *ctx)
 {
-	((struct tape *)ctx)->pos = 0;
+	struct tape *t = ctx;
+
+	t->pos = 0;
+	t->rewinds++;
 	return 0;
 }
 
 static inline int tape_next(void *ctx, const void **recs, size_t *bytes)
 {
 	struct tape *t = ctx;
-	size_t from = t->pos, n = 0;
+	size_t from = t->pos, n = 0, len = t->surveyed && t->rewinds == 2 ? t->surveyed : t->recs.len;
 
-	while (t->pos < t->recs.len && (!t->window_recs || n++ < t->window_recs))
+	while (t->pos < len && (!t->window_recs || n++ < t->window_recs))
 		t->pos += ((struct mxbpf_rec *)(t->recs.data + t->pos))->size;
 	*recs = t->recs.data + from;
 	*bytes = t->pos - from;

@@ -28,6 +28,11 @@ static char *render(const char *name, size_t len, bool continued)
 				      .alloc_bytes = -5,
 				      .self_alloc_bytes = INT64_MIN,
 				      .cls = MXBPF_CLASS_OPERATOR};
+	struct mdl_probe refused = {"operator.start", "op", "", "refused", "no symbol"};
+	struct mxbpf_counter unwound = {.h = {MXBPF_COUNTER, sizeof(unwound)},
+					.value = 8,
+					.id = MXBPF_COUNTER_UNWOUND,
+					.cls = MXBPF_CLASS_OPERATOR};
 	struct mdl *m = mdl_new();
 	const struct snk_input in = {.session = &s, .model = m};
 	const struct snk_opts opts = {.continued = continued};
@@ -39,11 +44,16 @@ static char *render(const char *name, size_t len, bool continued)
 
 	s.class_title[MXBPF_CLASS_OPERATOR] = "a \"table\", quoted";
 	s.loss.dropped = 3;
+	s.unfollowed = 4;
+	s.late_refused = 6;
+	s.probes = &refused;
+	s.nprobes = 1;
 	n->h = (struct mxbpf_rec){.kind = MXBPF_NAME, .size = sizeof(room)};
 	n->id = 1;
 	n->len = (uint32_t)len;
 	memcpy(n->text, name, len);
 	CHECK(!mdl_feed(m, n, sizeof(room)) && !mdl_feed(m, &a, sizeof(a)) && !mdl_feed(m, &bytes, sizeof(bytes)));
+	CHECK(!mdl_feed(m, &unwound, sizeof(unwound)));
 	CHECK(!out_open(path, false, &o, &e) && !snk_write(snk_find("csv"), &in, &opts, o, &e) && !out_commit(o, &e));
 	f = fopen(path, "r");
 	if (!f || getdelim(&text, &cap, 0, f) < 0)
@@ -76,6 +86,10 @@ int main(void)
 	{
 		text = render("op", 2, false);
 		CHECK(strstr(text, "\n\"loss\",\"dropped\",,3,,,,,,,,,,,,,,,5,7\n"));
+		CHECK(strstr(text, "\n\"window\",\"unfollowed\",,4,") &&
+		      strstr(text, "\n\"window\",\"late_refused\",,6,"));
+		CHECK(strstr(text, "\n\"window\",\"unwound\",,8,") &&
+		      strstr(text, "\n\"refused\",\"operator.start\",,,"));
 		free(text);
 	}
 	TEST("what follows another one has no heading of its own")

@@ -192,6 +192,38 @@ static void test_as_torch(void)
 	mdl_free(m);
 }
 
+/* What a file may hold, of which a column shows the beginning. */
+static void test_long_shapes(void)
+{
+	static const char *const sinks[] = {"torch", "torch-classic", "modern", "csv", "json"};
+	static uint64_t room[(sizeof(struct mxbpf_name) + MXBPF_TEXT_BYTES_MAX) / 8];
+	struct mxbpf_name *n = (struct mxbpf_name *)room;
+	struct mdl *m = mdl_new();
+	struct buf b = {0};
+	size_t i;
+	char *t;
+
+	n->h = (struct mxbpf_rec){.kind = MXBPF_NAME, .size = sizeof(room)};
+	n->id = 1;
+	n->kind = MXBPF_NAME_ARGS;
+	n->len = MXBPF_TEXT_BYTES_MAX - 1;
+	for (i = 0; i < n->len; i++)
+		n->text[i] = i % 2 ? '8' : ',';
+	n->text[0] = '[';
+	n->text[n->len - 1] = ']';
+	buf_put(&b, n, sizeof(room));
+	put_name(&b, 5, MXBPF_NAME_SPAN, "aten::mm");
+	put_span(&b, 100, 1, 0);
+	CHECK(!mdl_feed(m, b.data, b.len));
+	buf_fini(&b);
+	for (i = 0; i < sizeof(sinks) / sizeof(*sinks); i++) {
+		t = render(sinks[i], m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+		CHECK(count(t, "aten::mm") == 1 && strstr(t, "[8,"));
+		free(t);
+	}
+	mdl_free(m);
+}
+
 static void test_module(void)
 {
 	struct mdl *m = model();
@@ -227,6 +259,10 @@ static void test_bound(void)
 	free(t);
 	t = render("torch", m, &(struct snk_opts){0});
 	CHECK(!strstr(t, "UNTOLD"));
+	free(t);
+	check_json(m, &(struct snk_opts){.by = SNK_BY_SHAPE}, 3, "\"ungrouped\": 1234,", "");
+	t = render("csv", m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+	CHECK(strstr(t, "\"window\",\"ungrouped\",,1234,"));
 	free(t);
 	mdl_free(m);
 }
@@ -282,7 +318,7 @@ static void test_backward(void)
 	t = render("csv", m, &with);
 	CHECK(strstr(t, "window_ns,backward_count,backward_ns,deeper_count,deeper_ns\n"));
 	CHECK(strstr(t, "\"backward\",\"aten::mm\",,4,4000,,") && strstr(t, ",6,10000,1,7000\n"));
-	CHECK(strstr(t, "\"[unjoined]\",") && strstr(t, ",3,,,\n"));
+	CHECK(strstr(t, "\n\"window\",\"unjoined\",,3,") && count(t, "\n\"backward\",") == 2);
 	free(t);
 	t = render("json", m, &(struct snk_opts){0});
 	CHECK(!strstr(t, "backward"));
@@ -306,6 +342,8 @@ int main(void)
 	test_hostile_shapes();
 	TEST("torch's layouts know no shapes of lists of tensors, as torch's tables do not")
 	test_as_torch();
+	TEST("shapes as long as a text can be harm no sink")
+	test_long_shapes();
 	TEST("by module: the innermost one, wherever in it the call was made")
 	test_module();
 	TEST("calls that could have no row of their own are said where it matters")

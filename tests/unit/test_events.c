@@ -199,14 +199,17 @@ static void test_details(void)
 	s.flags |= MXBPF_SPAN_BACKWARD | MXBPF_SPAN_UNWOUND;
 	buf_put(&t.recs, &s, sizeof(s));
 	text = render("csv", &t, MXBPF_DETAIL_ARGS | MXBPF_DETAIL_STACK, &(struct snk_opts){.by = SNK_BY_EVENT});
-	CHECK(strstr(text, ",start_unix_ns,thread,shapes,stack\n\"ops\",") &&
-	      strstr(text, ",1001000,0,\"[]\",\"forward\"\n"));
+	CHECK(strstr(text, ",start_unix_ns,thread,unwound,shapes,stack\n\"ops\",") &&
+	      strstr(text, ",1001000,0,1,\"[]\",\"forward\"\n"));
 	free(text);
 	text = render("csv", &t, MXBPF_DETAIL_ARGS, &(struct snk_opts){.by = SNK_BY_EVENT});
-	CHECK(strstr(text, ",thread,shapes\n"));
+	CHECK(strstr(text, ",thread,unwound,shapes\n"));
 	free(text);
 	text = render("json", &t, MXBPF_DETAIL_STACK, &(struct snk_opts){.by = SNK_BY_EVENT});
 	CHECK(strstr(text, "\"stack\": [\"forward\"], \"unwound\": true}") && !strstr(text, "shapes"));
+	free(text);
+	text = render("modern", &t, 0, &(struct snk_opts){.by = SNK_BY_EVENT});
+	CHECK(strstr(text, " 10ns ") && strstr(text, " <10ns "));
 	free(text);
 	buf_fini(&t.recs);
 }

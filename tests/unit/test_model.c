@@ -499,8 +499,11 @@ static void test_random_bytes(struct buf *b)
 
 static void test_hostile_sums(struct buf *b)
 {
-	struct mxbpf_agg a = {
-		.h = {MXBPF_AGG, sizeof(a), 1, 0}, .cls = OP, .count = UINT64_MAX, .total_ns = UINT64_MAX};
+	struct mxbpf_agg a = {.h = {MXBPF_AGG, sizeof(a), 77, 0},
+			      .device = MXBPF_DEVICE(1, 0),
+			      .cls = OP,
+			      .count = UINT64_MAX,
+			      .total_ns = UINT64_MAX};
 	struct mdl *m = mdl_new();
 	size_t n;
 
@@ -510,6 +513,7 @@ static void test_hostile_sums(struct buf *b)
 	a.count = 0;
 	a.name_id = 5;
 	buf_put(b, &a, sizeof(a));
+	put_span(b, 1, 1, 0, OP);
 	CHECK(!feed(m, b));
 	CHECK(mdl_rows(m, OP, &n)[0]->count == UINT64_MAX);
 	CHECK(n == 1); /* a row of no calls is none */

@@ -110,7 +110,7 @@ static int run(const struct cmd_opts *o, const char *recording)
 	code = live_stop(&l, &e) ? cmd_fail(&e) : CMD_OK;
 	ended = end_of_command(&l);
 	code = results(&l, code);
-	if (!code && o->ops && l.session.left_out)
+	if (!code && o->ops)
 		code = live_ops_code(&l);
 	if (!code && !l.session.loss.attempted && (!l.ended || o->command))
 		code = nothing_seen(&l);

@@ -74,6 +74,9 @@ static int choose_details(struct live *l, struct err *e)
 	if (lacking & MXBPF_DETAIL_SEQ && l->plan.no_seq.code)
 		return err_set(e, ERR_TARGET, l->plan.no_seq.code, "forward and backward cannot be joined: %s",
 			       l->plan.no_seq.why);
+	if (lacking & MXBPF_DETAIL_SEQ && !l->plan.adp->seq.next_symbol)
+		return err_set(e, ERR_USAGE, -ENOTSUP, "--backward: of %s, forward and backward cannot be joined",
+			       l->plan.adp->title);
 	if (lacking & MXBPF_DETAIL_STACK)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "--py-stacks: of what is probed of %s, Python calls nothing",
 			       l->plan.adp->title);

@@ -23,6 +23,7 @@
 /* Where a dump ended, counted from the start of the session. */
 struct live_mark {
 	uint64_t window_ns, paused_ns, hits, left_out, iterations, sampled_iterations;
+	uint64_t followed, unfollowed, late_libs, late_refused;
 	struct mxbpf_loss loss;
 };
 
@@ -35,7 +36,8 @@ struct late_lib {
 struct late {
 	struct late_lib **libs; /* owned */
 	unsigned nlibs, nattached;
-	struct hash in; /* (tgid, index): it is probed there */
+	struct hash in;	    /* (tgid, index): it is probed there */
+	struct hash beyond; /* (inode, device) of those that there was no room for */
 };
 
 struct live {

@@ -21,6 +21,7 @@ static struct mdl_session session_now(const struct live *l)
 	s.duration_ns = live_window_ns(l);
 	live_iterations_account(l, &s);
 	att_counts(l->att, &s.loss, &s.hits);
+	s.loss.unreadable += live_stacks_lost(l);
 	s.open_spans = att_open_spans(l->att);
 	s.loss.stored = l->folded + l->ngoing;
 	s.loss.attempted = s.loss.stored + s.loss.dropped;
@@ -38,6 +39,10 @@ static void subtract(struct mdl_session *s, const struct live_mark *m)
 	s->left_out -= m->left_out;
 	s->iterations -= m->iterations;
 	s->sampled_iterations -= m->sampled_iterations;
+	s->followed -= m->followed;
+	s->unfollowed -= m->unfollowed;
+	s->late_libs -= m->late_libs;
+	s->late_refused -= m->late_refused;
 	s->loss.attempted -= m->loss.attempted;
 	s->loss.stored -= m->loss.stored;
 	s->loss.dropped -= m->loss.dropped;
@@ -91,8 +96,19 @@ int live_dump(struct live *l)
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		return cmd_fail(&e);
 	}
-	now = (struct live_mark){s.duration_ns, s.paused_ns,	      s.hits, s.left_out,
-				 s.iterations,	s.sampled_iterations, s.loss};
+	now = (struct live_mark){
+		.window_ns = s.duration_ns,
+		.paused_ns = s.paused_ns,
+		.hits = s.hits,
+		.left_out = s.left_out,
+		.iterations = s.iterations,
+		.sampled_iterations = s.sampled_iterations,
+		.followed = s.followed,
+		.unfollowed = s.unfollowed,
+		.late_libs = s.late_libs,
+		.late_refused = s.late_refused,
+		.loss = s.loss,
+	};
 	if (l->o->reset) {
 		subtract(&s, &l->mark);
 		l->mark = now;

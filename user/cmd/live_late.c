@@ -112,6 +112,18 @@ static void plan_lib(struct live *l, struct tgt *t, struct tgt_lib *lib, const s
 	pthread_mutex_unlock(&l->lock);
 }
 
+/* Said and counted once, however often it is met. */
+static int no_room(struct live *l, const struct tgt_lib *lib)
+{
+	uint64_t *told = hash_put(&l->late.beyond, lib->ino, lib->dev);
+
+	if (told && !*told)
+		refused(l, lib, "there are too many");
+	if (told)
+		*told = 1;
+	return -1;
+}
+
 /* Its index; -1: there is no room. */
 static int lib_of(struct live *l, struct tgt *t, struct tgt_lib *lib, const struct plan_probe *probe)
 {
@@ -122,7 +134,7 @@ static int lib_of(struct live *l, struct tgt *t, struct tgt_lib *lib, const stru
 		if (libs[i]->lib.dev == lib->dev && libs[i]->lib.ino == lib->ino)
 			return (int)i;
 	if (i == LATE_LIBS_MAX)
-		return -1;
+		return no_room(l, lib);
 	libs = libs ? libs : calloc(LATE_LIBS_MAX, sizeof(*libs));
 	new = libs ? calloc(1, sizeof(*new)) : NULL;
 	l->late.libs = libs;
@@ -193,5 +205,6 @@ void live_late_free(struct live *l)
 		free_lib(l->late.libs[i]);
 	free(l->late.libs);
 	hash_fini(&l->late.in);
+	hash_fini(&l->late.beyond);
 	l->late = (struct late){0};
 }

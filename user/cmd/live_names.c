@@ -214,9 +214,16 @@ static uint64_t name_of(const struct mxbpf_rec *r)
 	return 0;
 }
 
+static uint64_t args_of(const struct mxbpf_rec *r)
+{
+	if (r->kind == MXBPF_GROUP)
+		return ((const struct mxbpf_group *)r)->args_id;
+	return r->kind == MXBPF_SPAN ? mdl_span(r).args_id : 0;
+}
+
 static void learn_args(struct live *l, const struct mxbpf_rec *r)
 {
-	uint64_t id = r->kind == MXBPF_SPAN ? mdl_span(r).args_id : 0;
+	uint64_t id = args_of(r);
 	struct buf text = {0};
 
 	if (!id || mdl_text(l->model, MXBPF_NAME_ARGS, id, NULL) || hash_get(&l->nameless, id, MXBPF_NAME_ARGS))

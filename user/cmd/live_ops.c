@@ -62,17 +62,25 @@ size_t live_ops_keep(struct live *l, void *recs, size_t bytes)
 	return kept;
 }
 
-void live_ops_warn(const struct live *l)
+/* Functions of operators that --ops leaves out if it leaves out all; else 0. */
+static unsigned all_left(const struct live *l)
 {
 	unsigned funcs = 0, left = 0;
-	char near[300];
 	size_t i;
 
 	for (i = 0; i < l->plan.nprobes; i++) {
 		funcs += l->plan.probes[i].nleft ? l->plan.probes[i].nfuncs : 0;
 		left += l->plan.probes[i].nleft;
 	}
-	if (left && !funcs)
+	return funcs ? 0 : left;
+}
+
+void live_ops_warn(const struct live *l)
+{
+	unsigned left = all_left(l);
+	char near[300];
+
+	if (left)
 		cmd_warn(
 			"--ops '%s' matches none of %u functions of operators (nearest: %s); names that are known only "
 			"when they come are waited for",
@@ -86,7 +94,7 @@ int live_ops_code(const struct live *l)
 	size_t pos = 0, len;
 	char text[300], name[256];
 
-	if (l->shown)
+	if (l->shown || (!l->session.left_out && !all_left(l)))
 		return CMD_OK;
 	while ((h = hash_next(&l->asked, &pos))) {
 		snprintf(name, sizeof(name), "%s", mdl_name(l->model, h->a, &len));

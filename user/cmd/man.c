@@ -194,7 +194,9 @@ static const struct {
 	 "What runs in the backward pass has the stack of the forward operator that made its node.\n"
 	 "Shapes are those of every tensor, of lists of tensors too, of which torch's tables say nothing: nor do the\n"
 	 "layouts like them.\n"
-	 "\\fBreport \\-\\-by event\\fR is what print(prof) shows.\n"
+	 "\\fBreport \\-\\-by event\\fR is what print(prof) shows; before the time of a call that was left without "
+	 "its\n"
+	 "end stands a \\fI<\\fR.\n"
 	 ".PP\n"
 	 "\\fB\\-\\-backward\\fR: the operator that made a backward node is the last that began with its number.\n"
 	 "\\fIDeeper\\fR are nodes that were made while others ran, as a second derivative needs them: they count with "
@@ -281,7 +283,9 @@ static const struct {
 	 "A trace or a recording adds one probe and disk writes.\n"
 	 "While mxbpf is not attached the cost is none.\n"},
 	{"LIMITS", print_caps,
-	 "x86\\-64 only; a kernel of 6.6 or later with uprobe_multi links.\n"
+	 "x86\\-64 only, and Linux 5.15 or later; before 6.6, and with \\fB\\-\\-backend perf\\fR, at most 32 probes "
+	 "are\n"
+	 "attached, one by one, and times of PyTorch's operators are upper bounds, as every output says.\n"
 	 "\\fBmxbpf check\\fR says what is missing.\n"
 	 ".PP\n"
 	 "No return probe is ever used: an exception that crosses one would end the process.\n"
@@ -304,11 +308,13 @@ static const struct {
 	 "there, and \\fBreport\\fR says that the recording is incomplete.\n"
 	 "A recording of a newer major format is refused.\n"},
 	{"SECURITY", NULL,
-	 "Attaching needs root, or the capabilities CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.\n"
+	 "Attaching needs root, or the capabilities CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE; where the kernel has no\n"
+	 "uprobe_multi links, CAP_SYS_ADMIN too.\n"
 	 "\\fBreport\\fR and \\fBexport\\fR need no privilege; run them without.\n"
 	 "Output paths that are symbolic links are refused.\n"
-	 "Recordings hold the command line of the process and the names of its operators and threads; no tensor\n"
-	 "data, no other memory.\n"
+	 "Recordings hold the command line of the process, the names of its operators and threads and, where they "
+	 "were\n"
+	 "asked for, shapes of tensors and lines of Python stacks; no tensor data, no other memory.\n"
 	 "Names from the process or a recording are escaped wherever they are shown.\n"},
 	{"EXAMPLES", print_examples, ""},
 };

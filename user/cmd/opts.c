@@ -187,7 +187,7 @@ const struct cmd_option cmd_options[] = {
 	 .help = "what has a row: each name, each with the shapes of its tensors (of --shapes), with the top of its Python "
 		 "stack or its nn.Module (of --py-stacks); of a recording also each call, in order of start", .def = "name", .set = cmd_set_index, FIELD(by), .word = word_by},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = TABLES,
-	 .help = "lines of a stack that --by stack looks at", .def = "5", .set = cmd_set_number, FIELD(stack_depth), .min = 1,
+	 .help = "lines of a stack that --by stack looks at, and --by event shows", .def = "5, of events all", .set = cmd_set_number, FIELD(stack_depth), .min = 1,
 	 .max = 128},
 	{.name = "backward", .group = "Tables", .commands = LIVE | CMD_BIT_REPORT,
 	 .help = "one table more: forward operators with the time of the backward nodes that they made",
@@ -426,6 +426,8 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 			"--by event");
 	if (o->sort == SNK_SORT_START && o->by != SNK_BY_EVENT)
 		return err_set(e, ERR_USAGE, -EINVAL, "--sort start is for the rows of --by event");
+	if (o->stack_depth && o->by != SNK_BY_STACK && o->by != SNK_BY_EVENT)
+		return err_set(e, ERR_USAGE, -EINVAL, "--stack-depth is for the rows of --by stack and --by event");
 	if ((c->bit & CMD_BIT_ATTACH) && cmd_check_details(o, o->details, "add", e))
 		return e->code;
 	if (o->api && !(o->probes & PROBE_API))

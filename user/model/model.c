@@ -149,12 +149,12 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	if (!r)
 		return -ENOMEM;
 	widen(r, s->dur_ns, s->dur_ns);
-	r->count++;
+	add_sat(&r->count, 1); /* 0 would be divided by */
 	add_sat(&r->total_ns, s->dur_ns);
 	add_sat(&r->self_ns, s->self_ns);
 	add_sat_signed(&r->alloc_bytes, s->alloc_bytes);
 	add_sat_signed(&r->self_alloc_bytes, s->self_alloc_bytes);
-	r->hist[mdl_bucket(s->dur_ns)]++;
+	add_sat(&r->hist[mdl_bucket(s->dur_ns)], 1);
 	m->counters[s->cls][MXBPF_COUNTER_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);
 	return window_span(m, s);
 }

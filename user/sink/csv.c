@@ -36,6 +36,7 @@ enum column {
 	DEEPER,
 	EVENT_START, /* these only by event */
 	EVENT_THREAD,
+	EVENT_UNWOUND,
 	NCOLUMNS,
 };
 
@@ -66,6 +67,7 @@ static const char *const heads[NCOLUMNS] = {
 	[DEEPER] = "deeper_ns",
 	[EVENT_START] = "start_unix_ns",
 	[EVENT_THREAD] = "thread",
+	[EVENT_UNWOUND] = "unwound",
 };
 
 struct row {
@@ -209,6 +211,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 		fill(&r, SELF, e->self_ns);
 		fill(&r, EVENT_START, ss->start_unix_ns + (e->h.ts_ns - ss->start_mono_ns));
 		fill(&r, EVENT_THREAD, e->tid);
+		fill(&r, EVENT_UNWOUND, !!(e->flags & MXBPF_SPAN_UNWOUND));
 		if (t->memory) {
 			fill_signed(&r, ALLOC_BYTES, e->alloc_bytes);
 			fill_signed(&r, SELF_ALLOC_BYTES, e->self_alloc_bytes);
@@ -268,7 +271,7 @@ static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_
 
 static int joins(struct snk *s, const struct snk_joins *t)
 {
-	struct row unjoined = {.table = "backward", .name = "[unjoined]", .name_len = strlen("[unjoined]")};
+	struct row unjoined = {.table = "window", .name = "unjoined", .name_len = strlen("unjoined")};
 	const struct snk_join *j;
 
 	for (j = t->rows; j < t->rows + t->nrows; j++) {
@@ -282,14 +285,33 @@ static int joins(struct snk *s, const struct snk_joins *t)
 		fill(&r, DEEPER, j->j.deep_total_ns);
 		put_row(s, &r);
 	}
-	fill(&unjoined, BACKWARD_COUNT, t->unjoined);
+	fill(&unjoined, COUNT, t->unjoined); /* each in the row of its own name */
 	put_row(s, &unjoined);
 	return 0;
+}
+
+static void put_texts(struct snk *s)
+{
+	const struct mdl_session *ss = s->in->session;
+	size_t i;
+
+	for (i = 0; i < ss->nnotes; i++) {
+		const char *text = ss->notes[i].text;
+
+		put_row(s, &(struct row){.table = ss->notes[i].name, .name = text, .name_len = strlen(text)});
+	}
+	for (i = 0; i < ss->nprobes; i++) {
+		const struct mdl_probe *p = &ss->probes[i];
+
+		if (!strcmp(p->status, "refused"))
+			put_row(s, &(struct row){.table = "refused", .name = p->name, .name_len = strlen(p->name)});
+	}
 }
 
 static int end(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
+	const struct mdl *m = s->in->model;
 	const struct {
 		const char *table, *name;
 		enum column column;
@@ -308,15 +330,19 @@ static int end(struct snk *s)
 		{"window", "left_out", COUNT, ss->left_out},
 		{"window", "iterations", COUNT, ss->iterations},
 		{"window", "sampled_iterations", COUNT, ss->sampled_iterations},
+		{"window", "followed", COUNT, ss->followed},
+		{"window", "unfollowed", COUNT, ss->unfollowed},
+		{"window", "follow_lag", TOTAL, ss->follow_lag_ns},
+		{"window", "late_libraries", COUNT, ss->late_libs},
+		{"window", "late_refused", COUNT, ss->late_refused},
+		{"window", "late", COUNT, snk_counter(m, MXBPF_COUNTER_LATE)},
+		{"window", "unwound", COUNT, snk_counter(m, MXBPF_COUNTER_UNWOUND)},
+		{"window", "ungrouped", COUNT,
+		 s->opts->by == SNK_BY_NAME ? 0 : snk_counter(m, MXBPF_COUNTER_UNGROUPED)},
 	};
 	size_t i;
 
-	for (i = 0; i < ss->nnotes; i++) {
-		const char *text = ss->notes[i].text;
-
-		put_row(s, &(struct row){.table = ss->notes[i].name, .name = text, .name_len = strlen(text)});
-	}
-
+	put_texts(s);
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct row r = {.table = rows[i].table, .name = rows[i].name, .name_len = strlen(rows[i].name)};
 

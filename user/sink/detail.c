@@ -22,43 +22,6 @@ static size_t lines_len(const char *text, size_t len, unsigned n)
 	return end > text ? (size_t)(end - text) - (end[-1] == '\n') : 0;
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-/* Whether a character of lists of numbers may follow these two; text[-1] and [-2] are 0 at the beginning. */
-static bool may_follow(char c, char last, char before)
-{
-	if (is_digit(c))
-		return last && last != ']' && !(last == '0' && !is_digit(before));
-	switch (c) {
-	case '[':
-		return !last || last == '[' || last == ',';
-	case '-':
-		return last == '[' || last == ',';
-	case ']':
-		return last && last != ',' && last != '-';
-	case ',':
-		return last == ']' || is_digit(last);
-	}
-	return false;
-}
-
-/* Whether it is a list of numbers and lists, nested as they like, in JSON: it may come from a file that is anybody's.
- */
-static bool are_dims(const char *text, size_t len)
-{
-	size_t depth = 0, i;
-
-	for (i = 0; i < len; i++) {
-		if (!may_follow(text[i], i ? text[i - 1] : 0, i > 1 ? text[i - 2] : 0) || (i && !depth))
-			return false;
-		depth += (text[i] == '[') - (text[i] == ']');
-	}
-	return len && !depth;
-}
-
 bool snk_shows_shapes(const struct snk *s)
 {
 	return s->opts->by == SNK_BY_SHAPE ||
@@ -77,7 +40,7 @@ const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len)
 
 	if (text)
 		*len = lines_len(text, *len, 1);
-	if (text && are_dims(text, *len))
+	if (text && snk_is_list(text, *len, false))
 		return text;
 	*len = 2;
 	return "[]";

@@ -66,6 +66,9 @@ void snk_put_window_json(struct out *o, const struct mdl_session *ss)
 			   ss->sampled_iterations);
 	if (ss->left_out)
 		out_printf(o, ", \"left_out\": %" PRIu64, ss->left_out);
+	if (ss->followed || ss->unfollowed)
+		out_printf(o, ", \"followed\": %" PRIu64 ", \"unfollowed\": %" PRIu64 ", \"follow_lag_ns\": %" PRIu64,
+			   ss->followed, ss->unfollowed, ss->follow_lag_ns);
 	if (ss->late_libs || ss->late_refused)
 		out_printf(o, ", \"late_libraries\": %" PRIu64 ", \"late_refused\": %" PRIu64, ss->late_libs,
 			   ss->late_refused);
@@ -172,9 +175,10 @@ static void put_caveats(struct snk *s, const char *prefix)
 		out_printf(s->out, "%slate     %s records came after their window: peak and concurrency may be off\n",
 			   prefix, fmt_count(late, n));
 	if (ss->cut_records)
-		out_printf(s->out,
-			   "%sCUT      %s records overwritten by --max-size: missing in traces, not in tables\n",
-			   prefix, fmt_count(ss->cut_records, n));
+		out_printf(s->out, "%sCUT      %s records overwritten by --max-size: missing in %s\n", prefix,
+			   fmt_count(ss->cut_records, n),
+			   s->opts->by == SNK_BY_EVENT ? "traces and here, not in other tables"
+						       : "traces, not in tables");
 	if (ss->incomplete)
 		out_printf(s->out, "%sPARTIAL  the recording was cut: totals cover what is left of it\n", prefix);
 	if (ss->late_refused)

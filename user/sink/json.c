@@ -60,6 +60,7 @@ static void put_probes(struct snk *s)
 static int begin(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
+	const uint64_t ungrouped = snk_counter(s->in->model, MXBPF_COUNTER_UNGROUPED);
 
 	((struct json *)s)->several = mdl_nprocesses(s->in->model) > 1;
 	out_puts(s->out, "{\n  \"schema_version\": 1,\n");
@@ -69,16 +70,14 @@ static int begin(struct snk *s)
 	snk_put_window_json(s->out, ss);
 	if (ss->incomplete)
 		out_puts(s->out, ", \"incomplete\": true");
-	if (ss->followed || ss->unfollowed)
-		out_printf(s->out,
-			   ", \"followed\": %" PRIu64 ", \"unfollowed\": %" PRIu64 ", \"follow_lag_ns\": %" PRIu64,
-			   ss->followed, ss->unfollowed, ss->follow_lag_ns);
 	if (ss->cut_records)
 		out_printf(s->out, ", \"cut_records\": %" PRIu64, ss->cut_records);
 	out_printf(s->out, "},\n  \"mode\": \"%s\",\n  \"loss\": {", ss->stats ? "stats" : "events");
 	snk_put_loss_json(s->out, &ss->loss);
 	out_printf(s->out, "},\n  \"late\": %" PRIu64 ", \"unwound\": %" PRIu64 ",\n",
 		   snk_counter(s->in->model, MXBPF_COUNTER_LATE), snk_counter(s->in->model, MXBPF_COUNTER_UNWOUND));
+	if (ungrouped && s->opts->by != SNK_BY_NAME)
+		out_printf(s->out, "  \"ungrouped\": %" PRIu64 ",\n", ungrouped);
 	put_probes(s);
 	out_puts(s->out, "  \"tables\": {");
 	return 0;

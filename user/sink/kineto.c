@@ -181,9 +181,14 @@ static void write_arrow(struct snk_trace *t, const struct mxbpf_span *s, uint32_
 
 static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place)
 {
-	const struct snk_number *nr = buf_at(&((struct kineto *)t)->numbers.of_span, struct snk_number, place->ordinal);
+	const struct buf *of_span = &((struct kineto *)t)->numbers.of_span;
+	const struct snk_number *nr = buf_at(of_span, struct snk_number, place->ordinal), none = {0};
 	struct snk_text name = snk_trace_text(t, s->name_id, snk_text_name);
 	char *start, *p;
+
+	/* A recording that is being written has more by now than in the first pass. */
+	if (place->ordinal >= buf_count(of_span, struct snk_number))
+		nr = &none;
 
 	out_printf(t->s.out, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"",
 		   s->flags & MXBPF_SPAN_USER ? "user_annotation" : mdl_category((enum mxbpf_class)s->cls));

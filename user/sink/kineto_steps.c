@@ -35,14 +35,28 @@ static void raise_to(uint64_t *v, uint64_t to)
 		*v = to;
 }
 
+/* The first mark at or behind a moment; their number if there is none. */
+static size_t mark_from(const struct step_thread *th, uint64_t ns)
+{
+	const struct mark *m = (const struct mark *)th->marks.data;
+	size_t low = 0, high = buf_count(&th->marks, struct mark), mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (m[mid].end_ns < ns)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 /* Spans come by their ends, so whose marks it encloses are the last ones. Whether there are any. */
 static bool enclose(struct step_thread *th, uint64_t start_ns, uint64_t end_ns)
 {
 	struct mark *m = (struct mark *)th->marks.data;
-	size_t n = buf_count(&th->marks, struct mark), first = n;
+	size_t n = buf_count(&th->marks, struct mark), first = mark_from(th, start_ns);
 
-	while (first && m[first - 1].end_ns >= start_ns)
-		first--;
 	if (first == n)
 		return false;
 	if (first + 1 == n) {

@@ -1,67 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sink/kineto_text.h"
 
-#define DEPTH_MAX 4 /* lists of lists of dimensions */
-
-static const char *skip_value(const char *p, const char *end, int depth);
-
-/* Behind the list at p; NULL: it is none. */
-static const char *skip_list(const char *p, const char *end, int depth)
-{
-	if (++p < end && *p == ']')
-		return p + 1;
-	for (; p; p++) {
-		while (p < end && *p == ' ')
-			p++;
-		p = skip_value(p, end, depth);
-		if (!p || p == end || (*p != ',' && *p != ']'))
-			return NULL;
-		if (*p == ']')
-			return p + 1;
-	}
-	return NULL;
-}
-
-static const char *skip_string(const char *p, const char *end)
-{
-	for (p++; p < end && *p != '"'; p++)
-		if (*p < ' ' || *p > '~' || *p == '\\')
-			return NULL;
-	return p < end ? p + 1 : NULL;
-}
-
-static const char *skip_number(const char *p, const char *end)
-{
-	const char *digits;
-
-	p += *p == '-';
-	for (digits = p; p < end && *p >= '0' && *p <= '9'; p++)
-		;
-	return p == digits || (*digits == '0' && p > digits + 1) ? NULL : p;
-}
-
-/* Far less than JSON can have, but all that these lines may: lists, whole numbers, plain words. */
-static const char *skip_value(const char *p, const char *end, int depth)
-{
-	if (p == end)
-		return NULL;
-	if (*p == '[')
-		return depth < DEPTH_MAX ? skip_list(p, end, depth + 1) : NULL;
-	return *p == '"' ? skip_string(p, end) : skip_number(p, end);
-}
-
-static bool is_list(const char *text, size_t len)
-{
-	return len && *text == '[' && skip_value(text, text + len, 0) == text + len;
-}
-
 static int put_member(struct buf *b, const char *key, const char *text, size_t len)
 {
 	int ret = buf_printf(b, ",\"%s\":", key);
 
 	if (ret)
 		return ret;
-	if (is_list(text, len))
+	if (snk_is_list(text, len, true))
 		return buf_put(b, text, len);
 	ret = buf_put(b, "\"", 1);
 	if (!ret)

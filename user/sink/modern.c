@@ -69,7 +69,7 @@ static void share(const struct cell_of *c, char cell[CELL_BYTES])
 }
 
 /* "3.42us": without the blank of fmt_ns(), seven of them and a name fit a line. */
-static void tight_ns(uint64_t ns, char cell[CELL_BYTES])
+static void tight_ns(uint64_t ns, char *cell)
 {
 	char *blank;
 
@@ -93,7 +93,10 @@ static void event_start(const struct snk *s, const struct mxbpf_span *e, char ce
 
 static void event_time(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
 {
-	tight_ns(e->dur_ns, cell);
+	bool unwound = e->flags & MXBPF_SPAN_UNWOUND;
+
+	cell[0] = '<'; /* it was left without its end */
+	tight_ns(e->dur_ns, cell + unwound);
 }
 
 static void event_self(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])

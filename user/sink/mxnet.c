@@ -42,7 +42,9 @@ static bool is_hidden(enum mxbpf_class cls, const char *name, size_t len)
 
 double snk_mxnet_avg(const struct snk_mxnet_row *r)
 {
-	return r->counter ? (double)(uint64_t)((r->max - r->min) / 2) : r->total / (double)r->count;
+	if (!r->counter)
+		return r->total / (double)r->count;
+	return r->max > r->min ? (double)(uint64_t)((r->max - r->min) / 2) : 0; /* a file can say anything */
 }
 
 float snk_mxnet_thousandth(double v)

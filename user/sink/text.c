@@ -60,3 +60,58 @@ int snk_name_cmp(const char *a, size_t alen, const char *b, size_t blen)
 		return order;
 	return alen < blen ? -1 : alen > blen;
 }
+
+/* ---- lists in JSON: far less than it can have, but all that ours may */
+
+#define DEPTH_MAX 4 /* lists of lists of dimensions */
+
+static const char *skip_value(const char *p, const char *end, bool words, int depth);
+
+/* Behind the list at p; NULL: it is none. */
+static const char *skip_list(const char *p, const char *end, bool words, int depth)
+{
+	if (++p < end && *p == ']')
+		return p + 1;
+	for (; p; p++) {
+		p = skip_value(p, end, words, depth);
+		if (!p || p == end || (*p != ',' && *p != ']'))
+			return NULL;
+		if (*p == ']')
+			return p + 1;
+	}
+	return NULL;
+}
+
+static const char *skip_word(const char *p, const char *end)
+{
+	for (p++; p < end && *p != '"'; p++)
+		if (*p < ' ' || *p > '~' || *p == '\\')
+			return NULL;
+	return p < end ? p + 1 : NULL;
+}
+
+static const char *skip_number(const char *p, const char *end)
+{
+	const char *digits;
+
+	p += *p == '-';
+	for (digits = p; p < end && *p >= '0' && *p <= '9'; p++)
+		;
+	return p == digits || (*digits == '0' && p > digits + 1) ? NULL : p;
+}
+
+static const char *skip_value(const char *p, const char *end, bool words, int depth)
+{
+	if (p == end)
+		return NULL;
+	if (*p == '[')
+		return depth < DEPTH_MAX ? skip_list(p, end, words, depth + 1) : NULL;
+	if (*p == '"')
+		return words ? skip_word(p, end) : NULL;
+	return skip_number(p, end);
+}
+
+bool snk_is_list(const char *text, size_t len, bool words)
+{
+	return len && *text == '[' && skip_value(text, text + len, words, 0) == text + len;
+}

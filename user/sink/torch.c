@@ -292,7 +292,7 @@ static size_t name_of(const struct snk *s, const struct mdl_row *r, struct line 
 /* As Python prints lists; returns what its columns would be without a limit. */
 static size_t shapes_of(const struct snk *s, const struct mdl_row *r, char text[SHAPES_MAX + 1])
 {
-	char shapes[MXBPF_NAME_BYTES_MAX];
+	char shapes[MXBPF_TEXT_BYTES_MAX];
 	const char *structured;
 	size_t len, n = 0, i;
 

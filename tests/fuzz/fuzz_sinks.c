@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Every output of records that are well-formed and say what they like: of a recording that is anybody's. */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mxbpf_config.h"
+#include "sink/sink.h"
+
+/* Few, so that records meet. */
+#define IDS 8
+
+static const size_t bytes_of[] = {
+	[MXBPF_SPAN] = sizeof(struct mxbpf_span),	[MXBPF_AGG] = sizeof(struct mxbpf_agg),
+	[MXBPF_COUNTER] = sizeof(struct mxbpf_counter), [MXBPF_ALLOC] = sizeof(struct mxbpf_alloc),
+	[MXBPF_EDGE] = sizeof(struct mxbpf_edge),	[MXBPF_NAME] = sizeof(struct mxbpf_name),
+	[MXBPF_MEM] = sizeof(struct mxbpf_mem),		[MXBPF_AGG_MEM] = sizeof(struct mxbpf_agg_mem),
+	[MXBPF_GROUP] = sizeof(struct mxbpf_group),	[MXBPF_JOIN] = sizeof(struct mxbpf_join),
+};
+#define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The outputs go to stdout, which nobody reads. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	int fd = open("/dev/null", O_WRONLY);
+
+	return dup2(fd, STDOUT_FILENO) < 0;
+}
+
+static void tame_span(struct mxbpf_span *s)
+{
+	s->name_id %= IDS;
+	s->args_id %= IDS;
+	s->stack_id %= IDS;
+	s->link %= IDS;
+	s->cls = 1 + s->cls % (MXBPF_CLASS_MAX - 1);
+	s->tid %= 4;
+	if (!(s->probe & 1)) /* its times and numbers are what they are */
+		return;
+	s->h.ts_ns %= 64;
+	s->dur_ns %= 64;
+	s->seq %= IDS;
+	s->origin %= IDS;
+}
+
+/* What mdl_next_rec() would refuse is made to pass; the rest stays. */
+static void tame(struct mxbpf_rec *r)
+{
+	struct mxbpf_agg *a = (struct mxbpf_agg *)r;
+	struct mxbpf_agg_mem *am = (struct mxbpf_agg_mem *)r;
+	struct mxbpf_name *n = (struct mxbpf_name *)r;
+	uint32_t i;
+
+	r->tgid %= 2;
+	switch (r->kind) {
+	case MXBPF_SPAN:
+		tame_span((struct mxbpf_span *)r);
+		break;
+	case MXBPF_AGG:
+		a->name_id %= IDS;
+		a->cls = 1 + a->cls % (MXBPF_CLASS_MAX - 1);
+		a->nbuckets = 0;
+		break;
+	case MXBPF_AGG_MEM:
+		am->name_id %= IDS;
+		am->cls = 1 + am->cls % (MXBPF_CLASS_MAX - 1);
+		break;
+	case MXBPF_COUNTER:
+		((struct mxbpf_counter *)r)->cls %= MXBPF_CLASS_MAX;
+		break;
+	case MXBPF_EDGE:
+		((struct mxbpf_edge *)r)->src_cls %= MXBPF_CLASS_MAX;
+		break;
+	case MXBPF_GROUP:
+		((struct mxbpf_group *)r)->id %= IDS;
+		break;
+	case MXBPF_NAME:
+		n->id %= IDS;
+		n->kind %= 5;
+		n->len = r->size - (uint32_t)sizeof(*n);
+		for (i = 0; n->kind == MXBPF_NAME_ARGS && i < n->len; i++)
+			n->text[i] = "[],8-0\"\n"[n->text[i] & 7];
+		break;
+	}
+}
+
+/* Input: kind, length of a name's text / 512, then the bytes of the fixed part, which its text repeats. */
+static int make(const uint8_t *data, size_t size, struct buf *b)
+{
+	uint16_t len, more;
+	struct mxbpf_rec *r;
+	unsigned kind;
+
+	while (size > 2) {
+		kind = data[0] % NKINDS;
+		more = kind == MXBPF_NAME ? (uint16_t)(data[1] % 65 * 512) : 0;
+		data += 2;
+		size -= 2;
+		if (!bytes_of[kind])
+			continue;
+		len = (uint16_t)(bytes_of[kind] + more);
+		r = buf_add(b, len);
+		if (!r)
+			return -1;
+		memset(r, 0, len);
+		for (size_t i = 4; i < len && size; i++)
+			((uint8_t *)r)[i] = data[i < size ? i : i % size];
+		r->kind = (uint16_t)kind;
+		r->size = len;
+		tame(r);
+		data += size < bytes_of[kind] ? size : bytes_of[kind];
+		size -= size < bytes_of[kind] ? size : bytes_of[kind];
+	}
+	return 0;
+}
+
+struct tape {
+	struct buf recs;
+	bool done;
+};
+
+static int tape_rewind(void *ctx)
+{
+	((struct tape *)ctx)->done = false;
+	return 0;
+}
+
+static int tape_next(void *ctx, const void **recs, size_t *bytes)
+{
+	struct tape *t = ctx;
+
+	*recs = t->recs.data;
+	*bytes = t->recs.len;
+	t->done = !t->done;
+	return t->done && *bytes;
+}
+
+static void write_all(struct tape *t, struct mdl *m, struct mdl_session *s, const struct snk_opts *opts)
+{
+	struct snk_source source = {tape_rewind, tape_next, t, t->recs.len};
+	const struct snk_input in = {s, m, &source};
+	const struct snk_ops *const *ops;
+	struct err e = {0};
+	struct out *o;
+
+	for (ops = snk_registry; *ops; ops++) {
+		if (opts->by != SNK_BY_NAME && !(*ops)->details && !(*ops)->needs_records)
+			continue;
+		if (out_open("-", false, &o, &e))
+			abort();
+		if (snk_write(*ops, &in, opts, o, &e))
+			abort();
+		out_commit(o, &e);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mdl_session s = {.mxbpf_version = "",
+				.comm = "c",
+				.cmdline = "",
+				.hostname = "h",
+				.class_title = {NULL, "api", "operator", "wait", "kernel"},
+				.mem_title = "memory",
+				.start_mono_ns = 32};
+	struct tape t = {0};
+	struct mdl *m = mdl_new(), *sum;
+
+	if (size > 2 && m && !make(data + 2, size - 2, &t.recs) && !mdl_feed(m, t.recs.data, t.recs.len)) {
+		const struct snk_opts opts = {.sort = data[0] % SNK_SORT_NKEYS,
+					      .by = data[1] % 5,
+					      .backward = data[1] & 0x80,
+					      .ascending = data[0] & 0x80,
+					      .top = data[0] & 0x40 ? 2 : 0};
+
+		s.details = data[1] & 0x40 ? ~0u : 0;
+		s.trace_form = data[1] & 0x20 ? "kineto" : NULL;
+		write_all(&t, m, &s, &opts);
+		sum = mdl_sum(m);
+		write_all(&t, sum, &s, &opts);
+		mdl_free(sum);
+	}
+	mdl_free(m);
+	buf_fini(&t.recs);
+	return 0;
+}
