@@ -2,6 +2,7 @@
 /* Probes into processes, and out again. */
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -196,15 +197,19 @@ void att_less(struct att *a)
 void att_sample(struct att *a, bool on, bool arm, uint64_t wake_at)
 {
 	volatile struct mxbpf_sampling *s = &a->skel->bss->sampling;
-	uint64_t since = a->skel->bss->active_since_ns, none = 0;
+	uint64_t since, none = 0;
 	struct timespec now;
 
 	s->wake_at = wake_at;
 	s->on = on;
 	s->armed = arm;
-	if (on || !since ||
-	    !__atomic_compare_exchange_n(&a->skel->bss->active_since_ns, &since, none, false, __ATOMIC_SEQ_CST,
-					 __ATOMIC_SEQ_CST))
+	if (on)
+		return;
+	/* A program that found iterations to count may open a window yet: it has ended after a grace period. */
+	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	since = a->skel->bss->active_since_ns;
+	if (!since || !__atomic_compare_exchange_n(&a->skel->bss->active_since_ns, &since, none, false,
+						   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	a->skel->bss->activation++;
