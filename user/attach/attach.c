@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -163,8 +164,10 @@ static struct buf take_links(struct att *a, pid_t tgid, bool marks)
 void att_leave(struct att *a, pid_t tgid, bool wait)
 {
 	struct buf fds = take_links(a, tgid, true);
-	__u32 key = (__u32)tgid;
+	__u32 key = (__u32)tgid, whose = key;
 
+	/* Another one's iterations count from now on. */
+	__atomic_compare_exchange_n(&a->skel->bss->sampling.tgid, &whose, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	bpf_map_delete_elem(bpf_map__fd(a->skel->maps.targets), &key);
 	backend_close(&fds, wait);
 }
@@ -183,6 +186,8 @@ void att_activate(struct att *a, bool on)
 int att_more(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 {
 	a->less = false;
+	if (!att_has(a, tgid, NULL)) /* it has gone */
+		return 0;
 	return attach_sites(a, p, tgid, false, true, e);
 }
 

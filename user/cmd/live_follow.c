@@ -432,7 +432,7 @@ int live_more(struct live *l, struct err *e)
 	struct err other;
 	size_t pos = 0;
 
-	if (att_more(l->att, &l->plan, tgid, e))
+	if (att_more(l->att, &l->plan, tgid, e) && (!l->launch.pid || e->cls != ERR_TARGET)) /* a command may go on */
 		return e->code;
 	while (l->follow && (h = hash_next(&l->follow->plans, &pos))) {
 		other = (struct err){0};
