@@ -112,6 +112,9 @@ struct plan {
  */
 int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct err *e);
 
+/* Of libraries whose build-ids are known; without one, the very same file. */
+bool plan_same_build(const struct tgt_lib *a, const struct tgt_lib *b);
+
 /*
  * Whether the plan is right for another process as it is: that has the very same files mapped. Then out is where things
  * lie there. 0, -ENOENT.
