@@ -141,7 +141,7 @@ int plan_like(struct plan *p, const struct plan *other);
  * first_func on. 0, -ENOENT: it has nothing to probe, else -errno. plan_fini() in any case.
  */
 int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *t, struct tgt_lib *lib,
-	      uint32_t first_func, struct plan *out);
+	      uint32_t first_func, struct plan *out, struct err *e);
 /* Whether a library is one of those. */
 bool plan_is_late(const struct plan_probe *probe, const struct tgt_lib *lib);
 /* What a function of the plan is called in the tables, or the probe's name. */
