@@ -68,6 +68,19 @@ static __always_inline void word_put(struct mxbpf_arg_scratch *s, __u64 word)
 	s->n++;
 }
 
+/* What cannot be read is a loss. */
+__noinline int unreadable_put(__u32 slot)
+{
+	struct mxbpf_arg_scratch *s = scratch_of(slot);
+	struct mxbpf_thread *t = bpf_map_lookup_elem(&threads, &slot);
+
+	if (!s || !t)
+		return 0;
+	t->counts[MXBPF_COUNT_UNREADABLE]++;
+	word_put(s, MXBPF_WORD_UNREADABLE);
+	return 0;
+}
+
 /* Stride i of so many dimensions. The mask is for the verifier of Linux 6.1, as in frame_at(). */
 static __always_inline __s64 *stride_at(struct mxbpf_arg_scratch *s, __u32 ndim, __u32 i)
 {
@@ -172,13 +185,18 @@ __noinline int tensor_put(__u32 slot, __u64 addr)
 	return 0;
 }
 
-/* Those whose addresses lie so many bytes apart. */
+/* Those whose addresses lie so many bytes apart; of more than there is room for, none. */
 __noinline int tensors_put(__u32 slot, __u64 addr, __u64 n, __u32 apart)
 {
+	struct mxbpf_arg_scratch *s = scratch_of(slot);
 	__u32 i;
 
+	if (!s)
+		return 0;
 	for (i = 0; i < MXBPF_ARG_LIST_MAX && i < n; i++)
 		tensor_put(slot, addr + (__u64)i * apart);
+	if (n > MXBPF_ARG_LIST_MAX)
+		s->n = MXBPF_ARG_WORDS_MAX + 1;
 	return 0;
 }
 
@@ -216,7 +234,7 @@ static __always_inline void ivalue_list_put(struct mxbpf_arg_scratch *s, __u32 s
 
 	if (bpf_probe_read_user(at, sizeof(at), (void *)(list + LIST_VECTOR)) ||
 	    (at[0] != at[1] && bpf_probe_read_user(&first, sizeof(first), (void *)at[0])))
-		word_put(s, MXBPF_WORD_UNREADABLE);
+		unreadable_put(slot);
 	else if (first.tag == IVALUE_TENSOR)
 		list_put(s, slot, at[0], (at[1] - at[0]) / IVALUE_BYTES, IVALUE_BYTES);
 	else
@@ -231,7 +249,7 @@ __noinline int ivalue_put(__u32 slot, __u64 addr)
 	if (!s)
 		return 0;
 	if (bpf_probe_read_user(&v, sizeof(v), (void *)addr))
-		word_put(s, MXBPF_WORD_UNREADABLE);
+		unreadable_put(slot);
 	else if (v.tag == IVALUE_TENSOR)
 		tensor_put(slot, addr);
 	else if (v.tag == IVALUE_LIST)
@@ -268,7 +286,7 @@ static __always_inline void list_ref_put(struct mxbpf_arg_scratch *s, __u32 slot
 	if (!bpf_probe_read_user(&list, sizeof(list), (void *)addr) && list.mark == ILIST_UNBOXED)
 		list_put(s, slot, list.first, list.n, 8);
 	else
-		word_put(s, MXBPF_WORD_UNREADABLE);
+		unreadable_put(slot);
 }
 
 /* Whether a scalar that need not be there is. */
@@ -305,7 +323,7 @@ __noinline int arg_put(__u32 slot, __u32 func, __u32 i)
 		break;
 	case MXBPF_ARG_TENSOR_OPT:
 		if (bpf_probe_read_user(pair, sizeof(pair), (void *)v))
-			word_put(s, MXBPF_WORD_UNREADABLE);
+			unreadable_put(slot);
 		else if (!(__u8)pair[1])
 			word_put(s, MXBPF_WORD_OTHER);
 		else
@@ -318,11 +336,15 @@ __noinline int arg_put(__u32 slot, __u32 func, __u32 i)
 		list_ref_put(s, slot, v);
 		break;
 	case MXBPF_ARG_VECTOR:
-		if (!bpf_probe_read_user(pair, sizeof(pair), (void *)v))
+		if (bpf_probe_read_user(pair, sizeof(pair), (void *)v))
+			unreadable_put(slot);
+		else
 			tensors_put(slot, pair[0], (pair[1] - pair[0]) / 8, 8);
 		break;
 	case MXBPF_ARG_STACK:
-		if (!bpf_probe_read_user(pair, sizeof(pair), (void *)v))
+		if (bpf_probe_read_user(pair, sizeof(pair), (void *)v))
+			unreadable_put(slot);
+		else
 			ivalues_put(slot, pair[0], (pair[1] - pair[0]) / IVALUE_BYTES);
 		break;
 	default:
@@ -399,8 +421,10 @@ __noinline __u64 args_intern(__u32 slot, __u32 func, __u64 sp)
 	if (nstack > MXBPF_ARG_SLOTS - MXBPF_ARG_REGS)
 		return 0;
 	/* Behind the return address. */
-	if (nstack && bpf_probe_read_user(&s->slots[MXBPF_ARG_REGS], nstack * 8, (void *)(sp + 8)))
+	if (nstack && bpf_probe_read_user(&s->slots[MXBPF_ARG_REGS], nstack * 8, (void *)(sp + 8))) {
+		unreadable_put(slot);
 		return 0;
+	}
 	for (i = 0; i < MXBPF_ARGS_MAX && i < f->n; i++)
 		arg_put(slot, func, i);
 	return words_intern(slot);

@@ -77,6 +77,8 @@ static __noinline __u32 thread_slot_new(void)
 		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 		goto none;
 	}
+	if (!*stored) /* it gave one back when it became another program */
+		*stored = slot;
 	if (*stored != slot) { /* it had one: on Linux <= 6.1 the lookup fails while another on this CPU is under way */
 		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 		return *stored;
@@ -112,7 +114,7 @@ static __always_inline struct mxbpf_thread *thread_get(void)
 	__u32 *stored, slot;
 
 	stored = bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), 0, 0);
-	slot = stored ? *stored : thread_slot_new();
+	slot = stored && *stored ? *stored : thread_slot_new();
 	if (!slot)
 		return 0;
 	return bpf_map_lookup_elem(&threads, &slot);

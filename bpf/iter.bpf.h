@@ -34,7 +34,8 @@ static __always_inline bool iteration_marked(struct pt_regs *ctx, struct mxbpf_t
 	return true;
 }
 
-/* Iterations are those of the process that is the first to end one; others are seen while its windows are open. */
+/* Iterations are those of the first process to end one, until it is gone; others are seen while its windows are open.
+ */
 __noinline int iteration_end(struct mxbpf_thread *t, __u64 now)
 {
 	__u64 since = active_since_ns, n;

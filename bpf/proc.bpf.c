@@ -26,6 +26,8 @@ static __always_inline int slot_give_back(void)
 			frame_drop(t, bpf_ktime_get_ns());
 			continue;
 		}
+		if (f->twin_dur_ns) /* it ended before */
+			twin_emit(t, f);
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
 		frame_off(t, f);
 	}
@@ -40,7 +42,12 @@ SEC("?raw_tp/sched_process_exit") int on_thread_exit(void *ctx)
 	return slot_give_back();
 }
 
+/* The process is none that is looked at until user space says where things lie in the program that it is now. */
 SEC("?raw_tp/sched_process_exec") int on_thread_exec(void *ctx)
 {
-	return slot_give_back();
+	struct bpf_pidns_info ids = thread_ids();
+
+	slot_give_back();
+	bpf_map_delete_elem(&targets, &ids.tgid);
+	return 0;
 }

@@ -25,8 +25,7 @@ struct stack_room {
 	__u64 frame[MXBPF_PY_FRAME_BYTES / 8]; /* of r->next */
 	__u64 code[MXBPF_PY_CODE_BYTES / 8];
 	__u64 text[MXBPF_PY_TEXT_BYTES / 8];
-	__u64 locals[MXBPF_STACK_FRAMES_MAX]; /* addresses of first local variables */
-	__u64 next;			      /* frame to look at; 0: that was the last */
+	__u64 next; /* frame to look at; 0: that was the last */
 	__u64 hash;
 	__u64 files[STACK_FILES], file_prints[STACK_FILES];
 	__u64 codes[STACK_CODES], code_prints[STACK_CODES];
@@ -138,7 +137,6 @@ __noinline int stack_frame(struct stack_room *r, __u32 i, __u64 module_code)
 					  : (__u32)(instr - code - cfg_python.code_instrs);
 	f->type = code == module_code ? module_type(addr + cfg_python.frame_local) : 0;
 	f->pad = 0;
-	r->locals[i] = addr + cfg_python.frame_local;
 	print = mxbpf_stack_fold(r->hash, print ^ code << 16 ^ f->instr);
 	r->hash = f->type ? mxbpf_stack_fold(print, f->type) : print;
 	r->stack.n = i + 1;

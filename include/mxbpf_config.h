@@ -174,7 +174,7 @@ struct mxbpf_sampling {
 	__u32 left;	      /* that the open window still takes */
 	__u32 on;	      /* user space: whether iterations count */
 	__u32 armed;	      /* user space: all is attached, the next end of an iteration opens a window */
-	__u32 tgid;	      /* whose iterations; 0: none has ended one */
+	__u32 tgid;	      /* whose iterations; 0: none that is still there has ended one */
 	__u32 pad;
 };
 

@@ -135,3 +135,23 @@ print(mx.nd.ones((2,)).asnumpy())'
 	[[ ${lines[0]} == '[1. 1.]' ]]
 	tail -n +2 <<<"$output" | jq -e '.window | .followed + .unfollowed == 300'
 }
+
+@test "a process that becomes another program with the library is seen in that one as well" {
+	cat >"$BATS_TEST_TMPDIR/again.py" <<-'EOF'
+		import os, sys
+		import mxnet as mx
+
+		def seed_here():
+		    mx.random.seed(1)
+
+		seed_here()
+		mx.nd.waitall()
+		if len(sys.argv) == 1:
+		    os.execv(sys.executable, [sys.executable, __file__, 'again'])
+	EOF
+	run --separate-stderr "$MXBPF" --py-stacks --by stack --format json -- "$PYTHON" "$BATS_TEST_TMPDIR/again.py"
+	expect_status 0
+	# One row: its stack could be told in both.
+	jq -e '[.tables.MXNET_C_API[] | select(.name == "MXRandomSeed") | .count, (.stack[1] | test("seed_here$"))] == [2, true] and
+		.loss.dropped == 0' <<<"$output"
+}

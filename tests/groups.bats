@@ -67,3 +67,10 @@ adds_up() { # WHAT...
 	[[ $(jq -S '.tables.operator | group_by([.name, .shapes]) | map([.[0].name, .[0].shapes, length])' events.json) == \
 		"$(jq -S '.tables.operator | group_by([.name, .shapes]) | map([.[0].name, .[0].shapes, (map(.count) | add)])' shape.json)" ]]
 }
+
+@test "a node of more tensors than are looked at has no shapes, which counts as truncated: none are left out silently" {
+	"$MXBPF" --shapes --by shape --format json -- "$PYTHON_TORCH" -c '
+import torch
+sum(torch.ones(40, requires_grad=True).unbind()).backward()' >shape.json
+	jq -e '[.tables.operator[] | select(.name == "UnbindBackward0") | .shapes] == [[]] and .loss.truncated >= 1' shape.json
+}

@@ -227,6 +227,14 @@ probes_of() { cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '$1 == "uprobe_cnt:" {n 
 	"$MXBPF" export r.mxd -q -f chrome | jq -e --argjson n "$n" '[.. | .sampled_iterations? // empty] == [$n]'
 }
 
+@test "--iterations: of a command, those of the next process count when the one that was sampled has ended" {
+	need_mxnet
+	local job="'$PYTHON' '$REPO/tests/workload/mxnet_train.py' --tiny --steps 200"
+	"$MXBPF" --iterations 3/12 --format json -- bash -c "$job && $job" >watched
+	behind watched >json
+	jq -e '.window.iterations > 300 and .loss.dropped == 0' json
+}
+
 @test "--iterations of a job that has none says so, and what one would be" {
 	need_torch
 	start_ready forward "$PYTHON_TORCH" -c 'import os, torch

@@ -83,3 +83,16 @@ code() { # PID
 	expect_re 'CAP_SYS_ADMIN: run with sudo' "$stderr"
 	[[ $(code "$READY_PID") == "$before" ]]
 }
+
+@test "a library that was overwritten in place is not probed where the old one was" {
+	TOY=$BATS_TEST_TMPDIR/toy
+	cp -r "$O/toy" "$TOY"
+	local known=5bc47870a585123f6a8ebc2f323c4150a4bb77d5 # of a build that mxbpf knows as well
+	objcopy -O binary --only-section=.note.gnu.build-id "$TOY/libmxnet.so" "$TOY/note"
+	{ head -c 16 "$TOY/note" && printf '%b' "$(sed 's/../\\x&/g' <<<"$known")"; } >"$TOY/other"
+	objcopy --update-section .note.gnu.build-id="$TOY/other" "$TOY/libmxnet.so" "$TOY/other.so"
+	# shellcheck disable=SC2016 # for that shell
+	run --separate-stderr "$MXBPF" --format json -- bash -c 'toy() { "$0/toy" 20 1 | { read -r _ pid; kill -s USR1 "$pid"; cat; }; }
+		toy; cat "$0/other.so" >"$0/libmxnet.so"; toy' "$TOY"
+	expect_re 'libmxnet.so is another build than the first one' "$stderr"
+}

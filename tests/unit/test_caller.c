@@ -16,6 +16,39 @@
 
 static const struct caller_shape boxed = {0, {0, 1, 0, 2}}, node = {1, {1, 2}};
 
+/* A function that aligns its stack: its frame address stands in a word of it. */
+__asm__(".text\n.type aligns,@function\naligns:\n.cfi_startproc\npush %rbp\n.cfi_def_cfa_offset 16\nmov %rsp,%rbp\n"
+	"push %rbp\n.cfi_escape 0x0f,3,0x76,0x78,6\ncall called_aligned\npop %rax\npop %rbp\n.cfi_def_cfa 7,8\nret\n"
+	".cfi_endproc\n.size aligns,.-aligns\n");
+
+void called_aligned(void);
+void called_aligned(void)
+{
+}
+
+static struct elf *open_lib(const char *path)
+{
+	struct elf *elf = NULL;
+	struct err e = {0};
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+	if (fd < 0 || elf_open(fd, &elf, &e))
+		elf = NULL;
+	if (fd >= 0)
+		close(fd);
+	return elf;
+}
+
+static int take_caller(void *ctx, uint64_t va)
+{
+	struct caller *c = ctx;
+	struct elf *self = open_lib("/proc/self/exe");
+	int err = caller_find(self, va, NULL, c);
+
+	elf_close(self);
+	return err;
+}
+
 struct seen {
 	struct elf *elf;
 	unsigned calls, failed, wrong_start, operators, shaped_operators, boxed, not_boxed, nodes, not_nodes;
@@ -57,19 +90,6 @@ static int on_call(void *ctx, uint64_t va)
 	return 0;
 }
 
-static struct elf *open_lib(const char *path)
-{
-	struct elf *elf = NULL;
-	struct err e = {0};
-	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-
-	if (fd < 0 || elf_open(fd, &elf, &e))
-		elf = NULL;
-	if (fd >= 0)
-		close(fd);
-	return elf;
-}
-
 /* What other shapes than the true ones find. */
 static int on_call_other(void *ctx, uint64_t va)
 {
@@ -87,8 +107,15 @@ int main(void)
 {
 	struct elf *elf = open_lib(getenv("MXBPF_TEST_LIBTORCH"));
 	struct seen s = {.elf = elf}, other = {.elf = elf};
-	struct caller c;
+	struct elf *self = open_lib("/proc/self/exe");
+	struct caller c = {0};
 
+	TEST("of a function that aligns its stack, the frame is not taken to be so far from the stack pointer")
+	{
+		CHECK(!elf_each_call(self, "called_aligned", take_caller, &c));
+		CHECK(c.cfa_base == CUT_CFA_AT_RBP && c.cfa_off == -8);
+		elf_close(self);
+	}
 	if (!elf) {
 		TEST("PyTorch: callers # SKIP MXBPF_TEST_LIBTORCH is not set") CHECK(1);
 		UNIT_MAIN_END;

@@ -641,8 +641,12 @@ static void check_libmxnet(const char *path)
 	elf_close(f);
 }
 
+extern const char __executable_start; /* the linker's */
+static char zeros[1 << 20];
+
 int main(void)
 {
+	uint64_t start_va, end_va;
 	const char *mxnet = getenv("MXBPF_TEST_LIBMXNET");
 	char self[4096] = "";
 	Dl_info libc;
@@ -655,6 +659,13 @@ int main(void)
 		f = open_path(self);
 		check_build_id(f, self);
 		check_against_nm(f, "nm -S --defined-only", self, 20);
+		elf_close(f);
+	}
+	TEST("what it takes in memory goes on behind what is in the file")
+	{
+		f = open_path(self);
+		elf_extent(f, &start_va, &end_va);
+		CHECK(end_va - start_va >= (uint64_t)(zeros + sizeof(zeros) - &__executable_start));
 		elf_close(f);
 	}
 	TEST("each function of libc is found by hash, in its default version")

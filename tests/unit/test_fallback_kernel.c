@@ -149,6 +149,22 @@ static void align(void)
 		aligns(i);
 }
 
+__attribute__((noinline, noclone, noipa)) static void good_deeper(int arg)
+{
+	good(arg);
+	__asm__ volatile("" ::: "memory");
+}
+
+static void leave_and_go_deeper(void)
+{
+	int i;
+
+	for (i = 0; i < TIMES; i++) {
+		left_by_another_way(i % 10 == 0);
+		good_deeper(i);
+	}
+}
+
 static void leave_otherwise(void)
 {
 	int i;
@@ -228,6 +244,11 @@ int main(void)
 		watch(leave_otherwise, true);
 		CHECK(nfallen == 1 && !strcmp(fallen, "2") && nbefore == TIMES);
 		CHECK(nspans == 4 * TIMES && nunwound == TIMES / 10); /* none after it fell back */
+	}
+	TEST("from then on they end with the next event, however deep that lies")
+	{
+		watch(leave_and_go_deeper, true);
+		CHECK(nfallen == 1 && !strcmp(fallen, "2") && nspans == 4 * TIMES);
 	}
 	TEST("so it does where exceptions are not seen only if its cut is never passed")
 	{

@@ -2,9 +2,11 @@
 /* Probes into processes, and out again. */
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -162,8 +164,10 @@ static struct buf take_links(struct att *a, pid_t tgid, bool marks)
 void att_leave(struct att *a, pid_t tgid, bool wait)
 {
 	struct buf fds = take_links(a, tgid, true);
-	__u32 key = (__u32)tgid;
+	__u32 key = (__u32)tgid, whose = key;
 
+	/* Another one's iterations count from now on. */
+	__atomic_compare_exchange_n(&a->skel->bss->sampling.tgid, &whose, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	bpf_map_delete_elem(bpf_map__fd(a->skel->maps.targets), &key);
 	backend_close(&fds, wait);
 }
@@ -182,6 +186,8 @@ void att_activate(struct att *a, bool on)
 int att_more(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 {
 	a->less = false;
+	if (!att_has(a, tgid, NULL)) /* it has gone */
+		return 0;
 	return attach_sites(a, p, tgid, false, true, e);
 }
 
@@ -196,15 +202,19 @@ void att_less(struct att *a)
 void att_sample(struct att *a, bool on, bool arm, uint64_t wake_at)
 {
 	volatile struct mxbpf_sampling *s = &a->skel->bss->sampling;
-	uint64_t since = a->skel->bss->active_since_ns, none = 0;
+	uint64_t since, none = 0;
 	struct timespec now;
 
 	s->wake_at = wake_at;
 	s->on = on;
 	s->armed = arm;
-	if (on || !since ||
-	    !__atomic_compare_exchange_n(&a->skel->bss->active_since_ns, &since, none, false, __ATOMIC_SEQ_CST,
-					 __ATOMIC_SEQ_CST))
+	if (on)
+		return;
+	/* A program that found iterations to count may open a window yet: it has ended after a grace period. */
+	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	since = a->skel->bss->active_since_ns;
+	if (!since || !__atomic_compare_exchange_n(&a->skel->bss->active_since_ns, &since, none, false,
+						   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	a->skel->bss->activation++;

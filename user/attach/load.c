@@ -71,7 +71,9 @@ static int choose_programs(struct att *a, const struct plan *p, struct err *e)
 
 	sites = sites_of(p, &n);
 	for (i = 0; !err && i < n; i++) {
-		a->skel->rodata->cfg_endless |= sites[i].row->end == MXBPF_END_NEXT;
+		/* A cut may turn out not to hold. */
+		a->skel->rodata->cfg_endless |=
+			sites[i].row->end == MXBPF_END_NEXT || sites[i].row->end == MXBPF_END_CUT;
 		err = sites[i].row == last ? 0 : att_choose_program(a, sites[i].row, e);
 		last = sites[i].row;
 	}

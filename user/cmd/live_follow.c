@@ -54,13 +54,6 @@ static void watch_its_loader(struct live *l, struct tgt *t)
 		cmd_warn("%s", e.why);
 }
 
-static bool same_build(const struct tgt_lib *a, const struct tgt_lib *b)
-{
-	if (!a->build_id_bytes)
-		return a->dev == b->dev && a->ino == b->ino;
-	return a->build_id_bytes == b->build_id_bytes && !memcmp(a->build_id, b->build_id, a->build_id_bytes);
-}
-
 /* A plan that is right for this process as well, and where things lie in it: planning takes long. */
 static struct plan *known_plan(struct live *l, struct tgt *t, struct mxbpf_target *at)
 {
@@ -127,9 +120,14 @@ static struct plan *new_plan(struct live *l, struct tgt **t, struct mxbpf_target
 	if (plan_make(*t, &l->want, &p, e))
 		goto out;
 	*at = p.target;
-	if (!same_build(l->plan.lib, p.lib) || plan_like(&p, &l->plan)) {
+	if (!plan_same_build(l->plan.lib, p.lib)) {
 		err_set(e, ERR_RUNTIME, -ENOTSUP, "%s is another build than the first one, %s", p.lib->path,
 			l->plan.lib->path);
+		goto out;
+	}
+	if (plan_like(&p, &l->plan)) {
+		err_set(e, ERR_RUNTIME, -ENOTSUP, "beside %s it has mapped other libraries than the first process",
+			p.lib->path);
 		goto out;
 	}
 	kept = keep(l->follow, t, &p);
@@ -432,7 +430,7 @@ int live_more(struct live *l, struct err *e)
 	struct err other;
 	size_t pos = 0;
 
-	if (att_more(l->att, &l->plan, tgid, e))
+	if (att_more(l->att, &l->plan, tgid, e) && (!l->launch.pid || e->cls != ERR_TARGET)) /* a command may go on */
 		return e->code;
 	while (l->follow && (h = hash_next(&l->follow->plans, &pos))) {
 		other = (struct err){0};

@@ -89,11 +89,14 @@ static void plan_lib(struct live *l, struct tgt *t, struct tgt_lib *lib, const s
 		     struct late_lib *new)
 {
 	uint32_t func = (uint32_t)buf_count(&l->plan.funcs, uint64_t) + l->late.nattached;
+	struct err why = {0};
 	const char *name;
-	int err = -E2BIG;
+	int err;
 
 	if (l->late.nattached < LATE_ATTACHED_MAX && func < MXBPF_FUNCS_MAX)
-		err = plan_late(&l->plan, probe, t, lib, func, &new->plan);
+		err = plan_late(&l->plan, probe, t, lib, func, &new->plan, &why);
+	else
+		err = err_set(&why, ERR_RUNTIME, -E2BIG, "%u such libraries are already", l->late.nattached);
 	if (!err)
 		err = own_lib(new, lib);
 	if (!err)
@@ -101,7 +104,7 @@ static void plan_lib(struct live *l, struct tgt *t, struct tgt_lib *lib, const s
 	if (err) {
 		new->plan.sites.len = 0;
 		if (err != -ENOENT) /* there are such libraries without a kernel */
-			refused(l, lib, strerror(-err));
+			refused(l, lib, why.code ? why.why : strerror(-err));
 		return;
 	}
 	l->late.nattached++;

@@ -77,7 +77,7 @@ static struct py *py_of(struct live *l, uint32_t tgid)
 {
 	uint64_t *known;
 
-	if (tgid == (uint32_t)tgt_pid(l->target))
+	if (tgid == (uint32_t)tgt_pid(l->target) && !tgt_gone(l->target))
 		return l->stacks->first.py;
 	known = hash_put(&l->stacks->interps, tgid, 0);
 	if (known && !*known)
@@ -87,9 +87,13 @@ static struct py *py_of(struct live *l, uint32_t tgid)
 
 void live_stacks_join(struct live *l, uint32_t tgid)
 {
+	uint64_t before;
+
 	if (!l->stacks)
 		return;
 	pthread_mutex_lock(&l->lock);
+	if (hash_del(&l->stacks->interps, tgid, 0, &before)) /* of the program that it was */
+		interp_free((struct interp *)(uintptr_t)before);
 	py_of(l, tgid);
 	pthread_mutex_unlock(&l->lock);
 }

@@ -244,7 +244,7 @@ static const struct {
 	 "Attaching takes tens to hundreds of milliseconds, so short iterations go by meanwhile: each output says how\n"
 	 "many were sampled of how many, and its window is the time of those.\n"
 	 "\\fB\\-d\\fR and \\fB\\-\\-interval\\fR count all time.\n"
-	 "The iterations are those of the process that is the first to end one.\n"},
+	 "The iterations are those of the process that is the first to end one, and behind its end of the next.\n"},
 	{"SIGNALS", NULL,
 	 "INT, TERM and HUP end the window; a second INT also ends the writing of the results.\n"
 	 ".PP\n"

@@ -169,6 +169,8 @@ static int add_load(struct elf *f, const Elf64_Phdr *p)
 {
 	const struct elf_load *last = f->nloads ? &f->loads[f->nloads - 1] : NULL;
 
+	if (p->p_vaddr + p->p_memsz > f->end_va && p->p_vaddr + p->p_memsz >= p->p_vaddr)
+		f->end_va = p->p_vaddr + p->p_memsz;
 	if (!p->p_filesz)
 		return 0;
 	if (p->p_offset > f->size_bytes || p->p_filesz > f->size_bytes - p->p_offset)
@@ -369,10 +371,8 @@ int elf_exec_off(const struct elf *f, uint64_t va, uint64_t *off)
 
 void elf_extent(const struct elf *f, uint64_t *start_va, uint64_t *end_va)
 {
-	const struct elf_load *last = &f->loads[f->nloads - 1];
-
 	*start_va = f->nloads ? f->loads[0].va : 0;
-	*end_va = f->nloads ? last->va + last->bytes : 0;
+	*end_va = f->nloads ? f->end_va : 0;
 }
 
 int elf_off_va(const struct elf *f, uint64_t off, uint64_t *va)

@@ -65,7 +65,7 @@ int elf_read_kept_va(const struct elf *f, uint64_t va, void *buf, size_t n);
 /* A C string of the file's image; returns its length without NUL (cut at max - 1), always terminated; -errno. */
 int elf_read_str_va(const struct elf *f, uint64_t va, char *buf, size_t max);
 
-/* Virtual addresses that the file's image takes, from its first byte to behind its last. */
+/* Virtual addresses that the file takes in memory, from its first byte to behind its last. */
 void elf_extent(const struct elf *f, uint64_t *start_va, uint64_t *end_va);
 
 /* Virtual address of the byte at a file offset inside a PT_LOAD. 0 or -ENOENT. */

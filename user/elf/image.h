@@ -31,6 +31,7 @@ struct elf {
 	uint64_t shdrs_off;
 	uint32_t nshdrs; /* 0: the file has no section headers */
 	uint32_t nloads;
+	uint64_t end_va; /* of what the segments take in memory: variables that begin as zeros are not in the file */
 	struct elf_load loads[ELF_LOADS_MAX]; /* ascending, no overlap */
 	/* From PT_DYNAMIC; 0: absent. */
 	uint64_t symtab_va, strtab_va, strtab_bytes, gnu_hash_va, hash_va, versym_va;

@@ -24,7 +24,7 @@ struct caller_shape {
 struct caller {
 	uint64_t start_va, end_va; /* the function: what its unwind entry covers */
 	uint64_t return_va;	   /* where the call comes back to */
-	uint8_t cfa_base;	   /* enum cut_cfa_base: the frame address at the call is base + cfa_off */
+	uint8_t cfa_base;	   /* enum cut_cfa_base: from where the frame address at the call is cfa_off away */
 	int32_t cfa_off;
 	bool shaped; /* it was seen to be of the shape */
 };

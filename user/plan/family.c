@@ -156,11 +156,10 @@ static bool already(struct family *f, uint64_t va)
 static bool is_member(const struct family *f, const char *symbol, char *room, size_t max, struct plan_func *func)
 {
 	const struct adp_family *fam = &f->probe->row->family;
-	size_t n = strlen(symbol);
 	char member[IDENT_MAX];
 
-	/* The cold part of a function is no function: it is entered by a jump. */
-	if (strncmp(symbol, fam->prefix, strlen(fam->prefix)) || (n > 5 && !strcmp(symbol + n - 5, ".cold")))
+	/* The cold part of a function (".cold", ".cold.12") is no function: it is entered by a jump. */
+	if (strncmp(symbol, fam->prefix, strlen(fam->prefix)) || strstr(symbol, ".cold"))
 		return false;
 	if (fam->method && !member_name(fam, symbol, member))
 		return false;
@@ -254,7 +253,9 @@ static int add_caller(void *ctx, uint64_t call_va)
 
 		return len == -ENOENT && c.shaped && !already(f, c.start_va) ? add_function(f, &sym, &func) : 0;
 	}
-	if (len < 0 || !is_member(f, symbol, room, sizeof(room), &func) || !is_asked_for(f, func.name))
+	/* At a call BPF adds to a register, and reads no word of the stack. */
+	if (len < 0 || c.cfa_base == CUT_CFA_AT_RBP || !is_member(f, symbol, room, sizeof(room), &func) ||
+	    !is_asked_for(f, func.name))
 		return 0;
 	f->probe->nfuncs++;
 	f->probe->nendless++;

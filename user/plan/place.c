@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Where the libraries lie in a process, and whether a plan that was made for one is right for another. */
 #include <errno.h>
+#include <string.h>
 
 #include "plan/priv.h"
 
@@ -48,6 +49,13 @@ static struct tgt_lib *same_file(struct tgt *t, const struct tgt_lib *lib)
 	return NULL;
 }
 
+bool plan_same_build(const struct tgt_lib *a, const struct tgt_lib *b)
+{
+	if (!a->build_id_bytes)
+		return a->dev == b->dev && a->ino == b->ino;
+	return a->build_id_bytes == b->build_id_bytes && !memcmp(a->build_id, b->build_id, a->build_id_bytes);
+}
+
 int plan_fits(const struct plan *p, struct tgt *t, struct mxbpf_target *out)
 {
 	const struct plan_site *site = (const struct plan_site *)p->sites.data;
@@ -62,7 +70,8 @@ int plan_fits(const struct plan *p, struct tgt *t, struct mxbpf_target *out)
 			continue;
 		last = site->lib;
 		lib = same_file(t, last);
-		if (!lib || place_image(t, lib, &image))
+		/* The file may have been overwritten since the plan was made. */
+		if (!lib || place_image(t, lib, &image) || !plan_same_build(lib, last))
 			return -ENOENT;
 		if (last == p->lib)
 			shift = image.base - p->target.static_base;

@@ -392,7 +392,7 @@ static void late_name(const struct plan_probe *p, char name[64])
 }
 
 int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *t, struct tgt_lib *lib,
-	      uint32_t first_func, struct plan *out)
+	      uint32_t first_func, struct plan *out, struct err *e)
 {
 	struct elf_sym sym;
 	struct elf *elf;
@@ -400,7 +400,7 @@ int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *
 	int err;
 
 	*out = (struct plan){.adp = p->adp, .lib = lib, .version = p->version, .first_func = first_func, .nprobes = 1};
-	err = tgt_lib_elf(t, lib, &elf, NULL);
+	err = tgt_lib_elf(t, lib, &elf, e);
 	if (err)
 		return err;
 	out->probes = calloc(1, sizeof(*out->probes));
@@ -417,7 +417,7 @@ int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *
 	err = find_symbol(out->probes, elf, &sym);
 	if (err || sym.type != ELF_SYM_FUNC)
 		return err ? err : -ENOENT;
-	err = plan_place(elf, &sym, &out->probes[0].entry, &out->probes[0].off, NULL);
+	err = plan_place(elf, &sym, &out->probes[0].entry, &out->probes[0].off, e);
 	if (!err)
 		err = plan_add_func(
 			out, out->probes, elf,

@@ -112,6 +112,9 @@ struct plan {
  */
 int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct err *e);
 
+/* Of libraries whose build-ids are known; without one, the very same file. */
+bool plan_same_build(const struct tgt_lib *a, const struct tgt_lib *b);
+
 /*
  * Whether the plan is right for another process as it is: that has the very same files mapped. Then out is where things
  * lie there. 0, -ENOENT.
@@ -138,7 +141,7 @@ int plan_like(struct plan *p, const struct plan *other);
  * first_func on. 0, -ENOENT: it has nothing to probe, else -errno. plan_fini() in any case.
  */
 int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *t, struct tgt_lib *lib,
-	      uint32_t first_func, struct plan *out);
+	      uint32_t first_func, struct plan *out, struct err *e);
 /* Whether a library is one of those. */
 bool plan_is_late(const struct plan_probe *probe, const struct tgt_lib *lib);
 /* What a function of the plan is called in the tables, or the probe's name. */
