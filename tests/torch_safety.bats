@@ -36,7 +36,9 @@ result_of() { # FILE
 		start_ready plain "$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" "${args[@]}" --optimizer "$optimizer"
 		wait_exit "$READY_PID" 100
 		start_torch "${args[@]}" --optimizer "$optimizer"
+		kill -s STOP "$WORKLOAD_PID" # or it has ended before mxbpf is there
 		start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
+		kill -s CONT "$WORKLOAD_PID"
 		wait_exit "$WORKLOAD_PID" 100
 		wait_exit "$MXBPF_PID" 60
 		[[ $(result_of "$(out workload)") == "$(result_of "$(out plain)")" ]]
