@@ -76,9 +76,10 @@ static __always_inline void seq_open(struct pt_regs *ctx, struct mxbpf_thread *t
 	__s64 nr;
 
 	if (row->seq.base != MXBPF_BASE_NONE) {
+		t->fetch_failed = 0;
 		nr = fetch(ctx, t, &row->seq);
 		thread = fetch(ctx, t, &row->seq_thread);
-		if (nr < 0) /* nodes that no operator made */
+		if (nr < 0 || t->fetch_failed) /* nodes that no operator made */
 			return;
 	} else {
 		nr = seq_next(t);

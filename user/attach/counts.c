@@ -77,6 +77,8 @@ static unsigned left_of_thread(const struct mxbpf_thread *t, att_left_fn left,
 
 	for (k = t->depth; k-- > 0 && k < MXBPF_FRAMES_MAX; n++) {
 		const struct mxbpf_frame *f = &t->frames[k];
+		/* Whether an operator made a node is asked at its end. */
+		const uint32_t flags = f->flags & MXBPF_SPAN_BACKWARD ? f->flags : f->flags & ~(uint32_t)MXBPF_SPAN_SEQ;
 		struct mxbpf_span s = {
 			.h = {.kind = MXBPF_SPAN, .size = sizeof(s), .tgid = t->tgid, .ts_ns = f->start_ns},
 			.dur_ns = f->child_ns,
@@ -86,12 +88,13 @@ static unsigned left_of_thread(const struct mxbpf_thread *t, att_left_fn left,
 			.end_tid = f->tid,
 			.device = f->device,
 			.cls = f->cls,
-			.flags = MXBPF_SPAN_UNWOUND,
+			.flags = (uint8_t)(MXBPF_SPAN_UNWOUND | flags),
 			.probe = f->probe,
 			.alloc_bytes = f->alloc_bytes,
 			.self_alloc_bytes = f->self_alloc_bytes,
 			.args_id = f->args_id,
 			.stack_id = f->stack_id,
+			.seq = f->seq,
 			.origin = f->origin,
 		};
 
