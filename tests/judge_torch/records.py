@@ -10,6 +10,7 @@ DATA, AGG = 2, 3
 SPAN, NAME = 1, 8
 USER, SEQ, BACKWARD = 4, 8, 16
 SPAN_NAME, ARGS_NAME = 0, 2
+COMPILED_KERNEL = 4  # a class that torch.profiler knows nothing of
 
 Span = collections.namedtuple('Span', 'start name flags args seq')
 
@@ -28,7 +29,7 @@ def chunks(data):
 
 
 def read(path):
-    """[Span] in order of their starts, {id: name} and {id: names of kind ARGS}."""
+    """[Span] of operators in order of their starts, {id: name} and {id: names of kind ARGS}."""
     with open(path, 'rb') as f:
         data = f.read()
     spans, names, args = [], {}, {}
@@ -43,9 +44,10 @@ def read(path):
             elif kind == SPAN:
                 start, = struct.unpack_from('<Q', chunk, at + 8)
                 name, = struct.unpack_from('<Q', chunk, at + 32)
-                flags, = struct.unpack_from('<B', chunk, at + 61)
+                cls, flags = struct.unpack_from('<BB', chunk, at + 60)
                 details = struct.unpack_from('<QQQQ', chunk, at + 80) if size >= 112 else (0, 0, 0, 0)
-                spans.append(Span(start, name, flags, details[0], details[2]))
+                if cls != COMPILED_KERNEL:
+                    spans.append(Span(start, name, flags, details[0], details[2]))
             at += size
     return sorted(spans), names, args
 
