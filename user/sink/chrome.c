@@ -20,9 +20,9 @@ static void write_arrow(struct snk_trace *t, const char *ph, uint64_t id, const 
 	p = put(start, ",\n{\"ph\":");
 	p = put(p, ph);
 	p = put(p, ",\"id\":");
-	p = put_u64(p, id);
+	p = snk_put_u64(p, id);
 	*p++ = ',';
-	p = put_where(t, p, s->h.tgid, tid, s->h.ts_ns);
+	p = snk_put_where(t, p, s->h.tgid, tid, s->h.ts_ns);
 	p = put(p, ",\"cat\":\"flow\",\"name\":\"starts\"}");
 	out_filled(t->s.out, (size_t)(p - start));
 }
@@ -30,7 +30,7 @@ static void write_arrow(struct snk_trace *t, const char *ph, uint64_t id, const 
 static char *put_args(char *p, const struct mxbpf_span *s, uint32_t tid, struct snk_text device)
 {
 	p = put(p, "\",\"args\":{\"self_ns\":");
-	p = put_u64(p, s->self_ns);
+	p = snk_put_u64(p, s->self_ns);
 	if (s->device) {
 		p = put(p, ",\"device\":\"");
 		p = put_bytes(p, device.data, device.len);
@@ -38,20 +38,10 @@ static char *put_args(char *p, const struct mxbpf_span *s, uint32_t tid, struct 
 	}
 	if (s->link) {
 		p = put(p, ",\"link\":\"0x");
-		p = put_hex(p, s->link);
+		p = snk_put_hex(p, s->link);
 		*p++ = '"';
 	}
-	if (tid != s->tid) {
-		p = put(p, ",\"thread\":");
-		p = put_u64(p, s->tid);
-	}
-	if (s->end_tid != s->tid) {
-		p = put(p, ",\"end_thread\":");
-		p = put_u64(p, s->end_tid);
-	}
-	if (s->flags & MXBPF_SPAN_UNWOUND)
-		p = put(p, ",\"unwound\":true");
-	return put(p, "}}");
+	return put(snk_put_threads(p, s, tid), "}}");
 }
 
 static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place)
@@ -61,9 +51,9 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	size_t i;
 
 	p = put(start, ",\n{\"ph\":\"X\",");
-	p = put_where(t, p, s->h.tgid, place->tid, s->h.ts_ns);
+	p = snk_put_where(t, p, s->h.tgid, place->tid, s->h.ts_ns);
 	p = put(p, ",\"dur\":");
-	p = put_us(p, s->dur_ns);
+	p = snk_put_us(p, s->dur_ns);
 	p = put(p, ",\"cat\":\"");
 	p = put(p, ((struct chrome *)t)->category[s->cls]);
 	p = put(p, "\",\"name\":\"");
@@ -123,13 +113,7 @@ static void write_alloc(struct snk_trace *t, const struct snk_plan_alloc *a, uin
 	struct snk_text device = snk_trace_text(t, a->device, snk_text_device);
 	char *start = out_reserve(t->s.out, SNK_EVENT_BYTES + device.len), *p;
 
-	p = put(start, ",\n{\"ph\":\"C\",");
-	p = put_where(t, p, a->tgid, a->tgid, a->ts_ns);
-	p = put(p, ",\"name\":\"memory ");
-	p = put_bytes(p, device.data, device.len);
-	p = put(p, "\",\"args\":{\"bytes\":");
-	p = put_u64(p, live_bytes);
-	p = put(p, "}}");
+	p = snk_put_live(t, start, a, device, live_bytes);
 	out_filled(t->s.out, (size_t)(p - start));
 }
 

@@ -24,11 +24,11 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	out_write(t->s.out, name.data, name.len);
 	start = out_reserve(t->s.out, SNK_EVENT_BYTES);
 	p = put(start, "\",\"ph\":\"X\",\"ts\":");
-	p = put_us(p, s->h.ts_ns - t->base_ns);
+	p = snk_put_us(p, s->h.ts_ns - t->base_ns);
 	p = put(p, ",\"dur\":");
-	p = put_us(p, s->dur_ns);
+	p = snk_put_us(p, s->dur_ns);
 	p = put(p, "," PROCESS);
-	p = put_u64(p, index ? *index - 1 : 0);
+	p = snk_put_u64(p, index ? *index - 1 : 0);
 	p = put(p, ",\"args\":{}}");
 	out_filled(t->s.out, (size_t)(p - start));
 }

@@ -79,14 +79,6 @@ static void write_thread(struct snk_trace *t, const struct snk_plan_track *k, si
 		   k->tgid, k->tid, place);
 }
 
-static char *put_event(const struct snk_trace *t, char *p, const char *head, uint32_t tgid, uint32_t tid,
-		       uint64_t ts_ns)
-{
-	p = put(p, ",\n{\"ph\":");
-	p = put(p, head);
-	return put_where(t, p, tgid, tid, ts_ns);
-}
-
 /* The report of the allocator, and beside it a counter, which Perfetto draws. */
 static void write_alloc(struct snk_trace *t, const struct snk_plan_alloc *a, uint64_t live_bytes)
 {
@@ -95,26 +87,21 @@ static void write_alloc(struct snk_trace *t, const struct snk_plan_alloc *a, uin
 	struct snk_text device = snk_trace_text(t, a->device, snk_text_device);
 	char *start = out_reserve(t->s.out, 2 * SNK_EVENT_BYTES + device.len), *p;
 
-	p = put_event(t, start, "\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\",", a->tgid,
-		      a->tid, a->ts_ns);
+	p = put(start, ",\n{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\",");
+	p = snk_put_where(t, p, a->tgid, a->tid, a->ts_ns);
 	p = put(p, ",\"args\":{\"Total Reserved\":0,\"Total Allocated\":");
-	p = put_u64(p, live_bytes);
+	p = snk_put_u64(p, live_bytes);
 	p = put(p, ",\"Bytes\":");
-	p = put_i64(p, a->bytes);
+	p = snk_put_i64(p, a->bytes);
 	p = put(p, ",\"Device Id\":");
-	p = put_i64(p, type == DEVICE_CPU ? -1 : (int64_t)MXBPF_DEVICE_ID(a->device));
+	p = snk_put_i64(p, type == DEVICE_CPU ? -1 : (int64_t)MXBPF_DEVICE_ID(a->device));
 	p = put(p, ",\"Device Type\":");
-	p = put_i64(p, (int64_t)type - 1);
+	p = snk_put_i64(p, (int64_t)type - 1);
 	p = put(p, ",\"Addr\":");
-	p = put_u64(p, a->addr);
+	p = snk_put_u64(p, a->addr);
 	p = put(p, ",\"Ev Idx\":");
-	p = put_u64(p, *buf_at(&k->numbers.of_alloc, uint32_t, k->alloc++));
-	p = put_event(t, put(p, "}}"), "\"C\",", a->tgid, a->tgid, a->ts_ns);
-	p = put(p, ",\"name\":\"memory ");
-	p = put_bytes(p, device.data, device.len);
-	p = put(p, "\",\"args\":{\"bytes\":");
-	p = put_u64(p, live_bytes);
-	p = put(p, "}}");
+	p = snk_put_u64(p, *buf_at(&k->numbers.of_alloc, uint32_t, k->alloc++));
+	p = snk_put_live(t, put(p, "}}"), a, device, live_bytes);
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
@@ -135,12 +122,12 @@ static void write_args(struct snk_trace *t, const struct mxbpf_span *s, const st
 	char *start = out_reserve(t->s.out, SNK_EVENT_BYTES), *p;
 
 	p = put(start, ",\"args\":{\"External id\":");
-	p = put_u64(p, nr->external_id);
+	p = snk_put_u64(p, nr->external_id);
 	if (s->flags & MXBPF_SPAN_SEQ) {
 		p = put(p, ",\"Sequence number\":");
-		p = put_u64(p, MXBPF_SEQ_NR(s->seq));
+		p = snk_put_u64(p, MXBPF_SEQ_NR(s->seq));
 		p = put(p, ",\"Fwd thread id\":");
-		p = put_u64(p, s->flags & MXBPF_SPAN_BACKWARD ? MXBPF_SEQ_THREAD(s->seq) : 0);
+		p = snk_put_u64(p, s->flags & MXBPF_SPAN_BACKWARD ? MXBPF_SEQ_THREAD(s->seq) : 0);
 	}
 	p = put(p, ",\"Record function id\":0");
 	if (s->args_id || s->stack_id) {
@@ -149,18 +136,9 @@ static void write_args(struct snk_trace *t, const struct mxbpf_span *s, const st
 		write_detail(t, s->stack_id, snk_text_stack);
 		start = p = out_reserve(t->s.out, SNK_EVENT_BYTES);
 	}
-	if (place->tid != s->tid) {
-		p = put(p, ",\"thread\":");
-		p = put_u64(p, s->tid);
-	}
-	if (s->end_tid != s->tid) {
-		p = put(p, ",\"end_thread\":");
-		p = put_u64(p, s->end_tid);
-	}
-	if (s->flags & MXBPF_SPAN_UNWOUND)
-		p = put(p, ",\"unwound\":true");
+	p = snk_put_threads(p, s, place->tid);
 	p = put(p, ",\"Ev Idx\":");
-	p = put_u64(p, nr->ev_idx);
+	p = snk_put_u64(p, nr->ev_idx);
 	p = put(p, "}}");
 	out_filled(t->s.out, (size_t)(p - start));
 }
@@ -172,9 +150,9 @@ static void write_arrow(struct snk_trace *t, const struct mxbpf_span *s, uint32_
 
 	p = put(start, ",\n{\"ph\":");
 	p = put(p, s->flags & MXBPF_SPAN_BACKWARD ? "\"f\",\"bp\":\"e\",\"id\":" : "\"s\",\"id\":");
-	p = put_u64(p, id);
+	p = snk_put_u64(p, id);
 	*p++ = ',';
-	p = put_where(t, p, s->h.tgid, tid, s->h.ts_ns);
+	p = snk_put_where(t, p, s->h.tgid, tid, s->h.ts_ns);
 	p = put(p, ",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\"}");
 	out_filled(t->s.out, (size_t)(p - start));
 }
@@ -195,9 +173,9 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	out_write(t->s.out, name.data, name.len);
 	start = out_reserve(t->s.out, SNK_EVENT_BYTES);
 	p = put(start, "\",");
-	p = put_where(t, p, s->h.tgid, place->tid, s->h.ts_ns);
+	p = snk_put_where(t, p, s->h.tgid, place->tid, s->h.ts_ns);
 	p = put(p, ",\"dur\":");
-	p = put_us(p, s->dur_ns - (s->dur_ns > place->back_ns ? place->back_ns : 0));
+	p = snk_put_us(p, s->dur_ns - (s->dur_ns > place->back_ns ? place->back_ns : 0));
 	out_filled(t->s.out, (size_t)(p - start));
 	write_args(t, s, place, nr);
 	if (nr->arrow)
@@ -221,13 +199,13 @@ static void write_steps(struct kineto *k)
 			continue;
 		start = out_reserve(k->t.s.out, SNK_EVENT_BYTES);
 		p = put(start, ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#");
-		p = put_u64(p, step.nr);
+		p = snk_put_u64(p, step.nr);
 		p = put(p, "\",");
-		p = put_where(&k->t, p, step.tgid, step.tid, step.start_ns + 2);
+		p = snk_put_where(&k->t, p, step.tgid, step.tid, step.start_ns + 2);
 		p = put(p, ",\"dur\":");
-		p = put_us(p, step.end_ns - step.start_ns - 1);
+		p = snk_put_us(p, step.end_ns - step.start_ns - 1);
 		p = put(p, ",\"args\":{\"External id\":");
-		p = put_u64(p, ++external_id);
+		p = snk_put_u64(p, ++external_id);
 		p = put(p, ",\"Record function id\":0,\"synthesised\":true}}");
 		out_filled(k->t.s.out, (size_t)(p - start));
 	}

@@ -26,7 +26,7 @@ int snk_trace_no_memory(struct snk_trace *t)
 
 /* ---- numbers */
 
-char *put_u64(char *p, uint64_t v)
+char *snk_put_u64(char *p, uint64_t v)
 {
 	static const char pairs[] = "0001020304050607080910111213141516171819"
 				    "2021222324252627282930313233343536373839"
@@ -44,18 +44,18 @@ char *put_u64(char *p, uint64_t v)
 	return put_bytes(p, d, (size_t)(digits + sizeof(digits) - d));
 }
 
-char *put_i64(char *p, int64_t v)
+char *snk_put_i64(char *p, int64_t v)
 {
 	if (v < 0)
 		*p++ = '-';
-	return put_u64(p, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+	return snk_put_u64(p, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
 }
 
-char *put_us(char *p, uint64_t ns)
+char *snk_put_us(char *p, uint64_t ns)
 {
 	unsigned rest = (unsigned)(ns % 1000);
 
-	p = put_u64(p, ns / 1000);
+	p = snk_put_u64(p, ns / 1000);
 	*p++ = '.';
 	*p++ = (char)('0' + rest / 100);
 	*p++ = (char)('0' + rest / 10 % 10);
@@ -63,7 +63,7 @@ char *put_us(char *p, uint64_t ns)
 	return p;
 }
 
-char *put_hex(char *p, uint64_t v)
+char *snk_put_hex(char *p, uint64_t v)
 {
 	int shift = 60;
 
@@ -74,14 +74,41 @@ char *put_hex(char *p, uint64_t v)
 	return p;
 }
 
-char *put_where(const struct snk_trace *t, char *p, uint32_t tgid, uint32_t tid, uint64_t ts_ns)
+char *snk_put_where(const struct snk_trace *t, char *p, uint32_t tgid, uint32_t tid, uint64_t ts_ns)
 {
 	p = put(p, "\"pid\":");
-	p = put_u64(p, tgid);
+	p = snk_put_u64(p, tgid);
 	p = put(p, ",\"tid\":");
-	p = put_u64(p, tid);
+	p = snk_put_u64(p, tid);
 	p = put(p, ",\"ts\":");
-	return put_us(p, ts_ns - t->base_ns);
+	return snk_put_us(p, ts_ns - t->base_ns);
+}
+
+char *snk_put_threads(char *p, const struct mxbpf_span *s, uint32_t tid)
+{
+	if (tid != s->tid) {
+		p = put(p, ",\"thread\":");
+		p = snk_put_u64(p, s->tid);
+	}
+	if (s->end_tid != s->tid) {
+		p = put(p, ",\"end_thread\":");
+		p = snk_put_u64(p, s->end_tid);
+	}
+	if (s->flags & MXBPF_SPAN_UNWOUND)
+		p = put(p, ",\"unwound\":true");
+	return p;
+}
+
+char *snk_put_live(const struct snk_trace *t, char *p, const struct snk_plan_alloc *a, struct snk_text device,
+		   uint64_t live_bytes)
+{
+	p = put(p, ",\n{\"ph\":\"C\",");
+	p = snk_put_where(t, p, a->tgid, a->tgid, a->ts_ns);
+	p = put(p, ",\"name\":\"memory ");
+	p = put_bytes(p, device.data, device.len);
+	p = put(p, "\",\"args\":{\"bytes\":");
+	p = snk_put_u64(p, live_bytes);
+	return put(p, "}}");
 }
 
 /* ---- strings of the target */

@@ -89,12 +89,17 @@ static inline char *put(char *p, const char *text)
 	return put_bytes(p, text, strlen(text));
 }
 
-char *put_u64(char *p, uint64_t v);
-char *put_i64(char *p, int64_t v);
-char *put_hex(char *p, uint64_t v);
+char *snk_put_u64(char *p, uint64_t v);
+char *snk_put_i64(char *p, int64_t v);
+char *snk_put_hex(char *p, uint64_t v);
 /* Microseconds, exact to the ns. */
-char *put_us(char *p, uint64_t ns);
+char *snk_put_us(char *p, uint64_t ns);
 /* "pid":,"tid":,"ts": */
-char *put_where(const struct snk_trace *t, char *p, uint32_t tgid, uint32_t tid, uint64_t ts_ns);
+char *snk_put_where(const struct snk_trace *t, char *p, uint32_t tgid, uint32_t tid, uint64_t ts_ns);
+/* ,"thread":,"end_thread":,"unwound": of a span that is drawn on tid; what goes without saying is left out. */
+char *snk_put_threads(char *p, const struct mxbpf_span *s, uint32_t tid);
+/* The counter of a device's live memory: SNK_EVENT_BYTES and its name. */
+char *snk_put_live(const struct snk_trace *t, char *p, const struct snk_plan_alloc *a, struct snk_text device,
+		   uint64_t live_bytes);
 
 #endif
