@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Shows mxbpf on a real training job that runs already: tables on the terminal, a trace for Perfetto.
-# usage: tests/demo.sh [O]       (as root; `make demo` sets everything up and calls this)
+# usage: [JOB=mxnet|pytorch] tests/demo.sh [O]       (as root; `make demo` sets everything up and calls this)
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 O=$(realpath -m "${1:-${O:-build}}")
 MXBPF=$O/mxbpf
-PYTHON=$O/deps/venv/bin/python
+JOB=${JOB:-mxnet}
+# Not hybridized: MXNet bundles a hybridized net's operators, and a bundle is one row.
+declare -A TITLE=([mxnet]='MXNet 1.9.1' [pytorch]='PyTorch 2.13') \
+	PYTHON=([mxnet]=venv [pytorch]=torch) \
+	PROGRAM=([mxnet]='mxnet_train.py --hybridize none' [pytorch]=torch_train.py) \
+	OPTIONS=([mxnet]='' [pytorch]='--shapes --backward')
 TRACE=$O/demo-trace.json
 SECONDS_SEEN=${SECONDS_SEEN:-5}
 START_SECONDS=60
@@ -25,20 +30,23 @@ stop_job() {
 }
 
 [[ $(id -u) == 0 ]] || die "attaching needs root: sudo make demo"
-[[ -x $MXBPF && -x $PYTHON ]] || die "not built yet: sudo make demo does everything"
+[[ -n ${TITLE[$JOB]:-} ]] || die "JOB is mxnet or pytorch, not '$JOB'"
+python=$O/deps/${PYTHON[$JOB]}/bin/python
+read -ra program <<<"${PROGRAM[$JOB]}"
+read -ra options <<<"${OPTIONS[$JOB]}"
+[[ -x $MXBPF && -x $python ]] || die "not built yet: sudo make demo does everything"
 work=$(mktemp -d)
 trap stop_job EXIT
 trap 'exit 130' INT TERM
 
-say "starting a training job on MXNet 1.9.1: tests/workload/mxnet_train.py (it has not heard of mxbpf)"
-# Not hybridized: MXNet bundles a hybridized net's operators, and a bundle is one row.
-"$PYTHON" -u tests/workload/mxnet_train.py --hybridize none >"$work/out" 2>"$work/err" &
+say "starting a training job on ${TITLE[$JOB]}: tests/workload/${program[0]} (it has not heard of mxbpf)"
+"$python" -u "tests/workload/${program[0]}" "${program[@]:1}" >"$work/out" 2>"$work/err" &
 job=$!
 pid=$(timeout "$START_SECONDS" tail -n +1 -f --pid="$job" "$work/out" 2>/dev/null | grep -m 1 '^ready ' | cut -d' ' -f2)
 [[ -n $pid ]] || die "the job did not get ready: $(tail -n 5 "$work/err")"
 
-say "mxbpf --pid $pid -d ${SECONDS_SEEN}s --trace $TRACE"
-"$MXBPF" --pid "$pid" -d "${SECONDS_SEEN}s" --trace "$TRACE"
+say "mxbpf --pid $pid -d ${SECONDS_SEEN}s ${OPTIONS[$JOB]:+${OPTIONS[$JOB]} }--trace $TRACE"
+"$MXBPF" --pid "$pid" -d "${SECONDS_SEEN}s" "${options[@]}" --trace "$TRACE"
 rc=$?
 ((rc == 0)) || die "mxbpf ended with exit code $rc; \`$MXBPF check --pid PID\` says what this machine offers"
 [[ -s $TRACE ]] || die "mxbpf wrote no trace"
