@@ -96,21 +96,19 @@ __noinline __u64 code_print(struct stack_room *r, __u64 addr)
 	return r->code_prints[at];
 }
 
-/* The class of the object that a module's call has as its first argument. */
-static __always_inline __u64 module_type(__u64 local)
+/* The class of the object that a module's call has as its first argument. nonzero: it cannot be read. */
+static __always_inline int module_type(__u64 local, __u64 *type)
 {
-	__u64 self = 0, type = 0;
+	__u64 self = 0;
 
-	if (bpf_probe_read_user(&self, sizeof(self), (void *)local) ||
-	    bpf_probe_read_user(&type, sizeof(type), (void *)(self + 8)))
-		return 0;
-	return type;
+	return bpf_probe_read_user(&self, sizeof(self), (void *)local) ||
+	       (self && bpf_probe_read_user(type, sizeof(*type), (void *)(self + 8)));
 }
 
 /* Takes the frame at r->next, the i-th. 0: there is none. */
 __noinline int stack_frame(struct stack_room *r, __u32 i, __u64 module_code)
 {
-	__u64 addr, instr, code, print;
+	__u64 addr, instr, code, print, type = 0;
 	struct mxbpf_stack_frame *f;
 
 	if (!r || !r->next || i >= MXBPF_STACK_FRAMES_MAX)
@@ -129,16 +127,18 @@ __noinline int stack_frame(struct stack_room *r, __u32 i, __u64 module_code)
 	code = MXBPF_PY_WORD(r->frame, cfg_python.frame_code);
 	instr = MXBPF_PY_WORD(r->frame, cfg_python.frame_instr);
 	print = code_print(r, code);
+	if (!r->failed && code == module_code)
+		r->failed = module_type(addr + cfg_python.frame_local, &type);
 	if (r->failed)
 		return 0;
 	f->code = code;
 	f->print = print;
 	f->instr = cfg_python.instr_bytes ? (__u32)instr * cfg_python.instr_bytes
 					  : (__u32)(instr - code - cfg_python.code_instrs);
-	f->type = code == module_code ? module_type(addr + cfg_python.frame_local) : 0;
+	f->type = type;
 	f->pad = 0;
 	print = mxbpf_stack_fold(r->hash, print ^ code << 16 ^ f->instr);
-	r->hash = f->type ? mxbpf_stack_fold(print, f->type) : print;
+	r->hash = type ? mxbpf_stack_fold(print, type) : print;
 	r->stack.n = i + 1;
 	return 1;
 }
@@ -264,9 +264,6 @@ __noinline __u64 stack_intern(struct mxbpf_thread *t, __u64 frame)
 	id = r->hash;
 	if (r->stack.n && bpf_map_lookup_elem(&stacks, &id))
 		return id;
-	t->counts[MXBPF_COUNT_UNREADABLE] += !!r->failed;
-	if (!r->stack.n)
-		return 0;
 	/* New: it may be the first with modules. */
 	module = stack_module(r);
 	if (module && module != t->module_code) {
@@ -274,6 +271,9 @@ __noinline __u64 stack_intern(struct mxbpf_thread *t, __u64 frame)
 		stack_walk(r, frame, module);
 		id = r->hash;
 	}
+	t->counts[MXBPF_COUNT_UNREADABLE] += !!r->failed;
+	if (!r->stack.n)
+		return 0;
 	if (bpf_map_update_elem(&stacks, &id, &r->stack, BPF_ANY)) {
 		t->counts[MXBPF_COUNT_TRUNCATED]++;
 		return 0;

@@ -722,14 +722,14 @@ static bool loads(const struct adp *a, unsigned details, struct err *e)
 	struct plan whole = {.lib = &self, .sites = {.data = (char *)all, .len = (1 + a->nprobes) * sizeof(all[0])}};
 	const struct mxbpf_python python = {0};
 	struct att_opts o = {.backend = backend, .details = details, .python = &python, .iterations = details ? 5 : 0};
-	struct mxbpf_row rows[MXBPF_ROWS_MAX];
+	struct mxbpf_row own[MXBPF_ROWS_MAX];
 	int err;
 
 	for (unsigned i = 0; i < a->nprobes; i++) {
-		rows[i] = a->probes[i].row;
+		own[i] = a->probes[i].row;
 		if (details && a->probes[i].iteration)
-			snprintf(rows[i].mark, sizeof(rows[i].mark), "%s", a->probes[i].iteration);
-		all[1 + i] = (struct plan_site){.row = &rows[i], .lib = &self};
+			snprintf(own[i].mark, sizeof(own[i].mark), "%s", a->probes[i].iteration);
+		all[1 + i] = (struct plan_site){.row = &own[i], .lib = &self};
 	}
 	err = att_load(&whole, getpid(), &o, &att, e);
 	att_free(att);

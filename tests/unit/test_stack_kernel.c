@@ -264,10 +264,12 @@ static void other_code_in_its_place(void)
 	code.words[1] = 0;
 }
 
-static const uint64_t object[2] = {1, 0x1234}, object_too[2] = {1, 0x5678};
+static uint64_t object[2], object_too[2];
 
 static void modules(void)
 {
+	object[1] = 0x1234; /* written, as an object is: memory that nobody has touched yet BPF cannot read */
+	object_too[1] = 0x5678;
 	run_frames(4);
 	frames[1].code = &module_call;
 	frames[1].local = object;
@@ -275,6 +277,14 @@ static void modules(void)
 	frames[1].local = object_too;
 	api(NULL);
 	frames[1].local = object;
+	api(NULL);
+}
+
+static void module_of_no_class(void)
+{
+	run_frames(4);
+	frames[1].code = &module_call;
+	frames[1].local = (const void *)1;
 	api(NULL);
 }
 
@@ -390,6 +400,8 @@ int main(void)
 		CHECK(nspans == 3 && stacks[0].frames[2].type == 0x1234 && stacks[1].frames[2].type == 0x5678);
 		CHECK(spans[0].stack_id != spans[1].stack_id && spans[0].stack_id == spans[2].stack_id);
 		CHECK(!stacks[0].frames[1].type && !loss.unreadable);
+		watch(module_of_no_class);
+		CHECK(nspans == 1 && stacks[0].cut && loss.unreadable == 1);
 	}
 	TEST("a thread that runs no Python has no stack, and none is lost")
 	{
