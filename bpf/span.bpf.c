@@ -411,8 +411,6 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	struct mxbpf_frame *f;
 	__u32 d;
 
-	if (row->guard.base != MXBPF_BASE_NONE && !fetch(ctx, t, &row->guard))
-		return;
 	if (row->by_caller) {
 		cookie = caller_cookie(t, sp);
 		if (!cookie)

@@ -36,7 +36,6 @@ enum mxbpf_action {
 	MXBPF_ACT_CLOSE_CUT = 7,  /* close the span whose frame lies at the hit's CFA (cookie: MXBPF_CUT_*) */
 	MXBPF_ACT_RAISE = 8,	  /* the thread begins to unwind: frames that it leaves will see no end of their own */
 	MXBPF_ACT_TICK = 9,	  /* nothing but an event of the thread: what it shows to be over ends */
-	MXBPF_ACT_MAX = 10,
 };
 
 /* How a span that ACT_OPEN pushed comes to its end. */
@@ -197,6 +196,7 @@ struct mxbpf_name_part {
 #define MXBPF_ARG_REGS	     6
 #define MXBPF_ARG_LIST_MAX   30 /* tensors of a list that are looked at; of a longer one torch.profiler shows none */
 #define MXBPF_ARG_WORDS_MAX  256
+#define MXBPF_IMPL_WORDS     21 /* of a tensor, up to its key set */
 #define MXBPF_ARG_WORDS_PART (MXBPF_NAME_PART_BYTES / 8)
 #define MXBPF_TENSOR_DIMS    15
 #define MXBPF_NO_STORAGE     (~0u) /* cfg_tensor_storage_word: not known */
@@ -261,8 +261,8 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_tensor) == 248);
 struct mxbpf_arg_scratch {
 	__u64 slots[MXBPF_ARG_SLOTS];
 	__u64 words[MXBPF_ARG_WORDS_MAX];
-	__u64 impl[21]; /* of a tensor, up to its key set */
-	__u64 n;	/* words */
+	__u64 impl[MXBPF_IMPL_WORDS];
+	__u64 n; /* words */
 	struct mxbpf_tensor tensor;
 	__u64 pad;
 	struct mxbpf_name_part part;
