@@ -43,12 +43,11 @@ struct {
 } args SEC(".maps");
 
 /* Words of a tensor, from the one with its key set back. */
-#define IMPL_WORDS   21
-#define IMPL_NDIM    (IMPL_WORDS - 15)
-#define IMPL_SIZES   (IMPL_WORDS - 14)
-#define IMPL_STRIDES (IMPL_WORDS - 9)
-#define IMPL_NUMEL   (IMPL_WORDS - 3)
-#define IMPL_DTYPE   (IMPL_WORDS - 2)
+#define IMPL_NDIM    (MXBPF_IMPL_WORDS - 15)
+#define IMPL_SIZES   (MXBPF_IMPL_WORDS - 14)
+#define IMPL_STRIDES (MXBPF_IMPL_WORDS - 9)
+#define IMPL_NUMEL   (MXBPF_IMPL_WORDS - 3)
+#define IMPL_DTYPE   (MXBPF_IMPL_WORDS - 2)
 #define IMPL_INLINE  5 /* more dimensions lie elsewhere: sizes, then strides */
 #define DTYPES_MAX   48
 
@@ -131,7 +130,7 @@ __noinline int dims_check(__u32 slot, __u32 ndim)
 	if (product != s->impl[IMPL_NUMEL])
 		return DIMS_WRONG;
 	unset = ndim && !strides;
-	stored = cfg_tensor_storage_word >= IMPL_WORDS || s->impl[cfg_tensor_storage_word];
+	stored = cfg_tensor_storage_word >= MXBPF_IMPL_WORDS || s->impl[cfg_tensor_storage_word];
 	if (stored)
 		return ndim > 1 && unset && !sizes && *stride_at(s, ndim, 0) == 1 ? DIMS_NESTED : DIMS_STRIDED;
 	return unset ? DIMS_SPARSE : DIMS_STRIDED;

@@ -200,7 +200,7 @@ static __always_inline void *ring_reserve(struct mxbpf_thread *t, __u64 size)
 }
 
 /* The consumer polls on a timer; a wake-up for each record would triple the cost (facts/perf.md 2). */
-static __always_inline void ring_submit(struct mxbpf_thread *t, void *r)
+static __always_inline __u64 ring_flags(struct mxbpf_thread *t)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP;
 
@@ -211,7 +211,12 @@ static __always_inline void ring_submit(struct mxbpf_thread *t, void *r)
 	if ((t->counts[MXBPF_COUNT_ATTEMPTED] & 63) == 0 &&
 	    bpf_ringbuf_query(&calls, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
-	bpf_ringbuf_submit(r, flags);
+	return flags;
+}
+
+static __always_inline void ring_submit(struct mxbpf_thread *t, void *r)
+{
+	bpf_ringbuf_submit(r, ring_flags(t));
 }
 
 #endif

@@ -26,7 +26,7 @@ static __always_inline int slot_give_back(void)
 			frame_drop(t, bpf_ktime_get_ns());
 			continue;
 		}
-		if (f->twin_dur_ns) /* it ended before */
+		if (f->twin.dur_ns) /* it ended before */
 			twin_emit(t, f);
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
 		frame_off(t, f);

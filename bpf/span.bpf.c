@@ -52,86 +52,60 @@ static __always_inline struct mxbpf_frame *frame_top(struct mxbpf_thread *t)
 	return frame_at(t, t->depth - 1);
 }
 
-/* Room for a span's record, with its details if there are any. */
-static __always_inline struct mxbpf_span *span_reserve(struct mxbpf_thread *t)
+/* What a frame is as a record, that ends now. */
+static __always_inline void span_fill(struct mxbpf_span *s, struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now,
+				      __u32 flags)
 {
-	struct mxbpf_span *r = ring_reserve(t, cfg_details ? sizeof(*r) : MXBPF_SPAN_BYTES_PLAIN);
-
-	if (!r)
-		return 0;
-	r->h.kind = MXBPF_SPAN;
-	r->h.size = cfg_details ? sizeof(*r) : MXBPF_SPAN_BYTES_PLAIN;
-	r->h.tgid = t->tgid;
-	r->end_tid = t->tid;
-	return r;
+	s->h.kind = MXBPF_SPAN;
+	s->h.size = cfg_details ? sizeof(*s) : MXBPF_SPAN_BYTES_PLAIN;
+	s->h.tgid = t->tgid;
+	s->h.ts_ns = f->start_ns;
+	s->dur_ns = now - f->start_ns;
+	s->self_ns = s->dur_ns - f->child_ns;
+	s->name_id = f->name_id;
+	s->link = f->link;
+	s->tid = f->tid;
+	s->end_tid = t->tid;
+	s->device = f->device;
+	s->cls = f->cls;
+	s->flags = f->flags | flags;
+	s->probe = f->probe;
+	s->alloc_bytes = f->alloc_bytes;
+	s->self_alloc_bytes = f->self_alloc_bytes;
+	if (cfg_details) {
+		s->args_id = f->args_id;
+		s->stack_id = f->stack_id;
+		s->seq = f->seq;
+		s->origin = f->origin;
+	}
 }
 
 /* One finished span, into the ring or to its row. */
-__noinline int span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now, __u32 flags)
+__noinline int span_send(struct mxbpf_thread *t, struct mxbpf_span *s)
 {
-	struct mxbpf_span *r;
-
-	if (!t || !f)
+	if (!t || !s)
 		return 0;
 	if (cfg_stats)
-		stats_span(t, f, now, flags);
+		stats_span(t, s);
 	if (cfg_stats == MXBPF_STATS_ON)
 		return 0;
-	r = span_reserve(t);
-	if (!r)
-		return 0;
-	r->h.ts_ns = f->start_ns;
-	r->dur_ns = now - f->start_ns;
-	r->self_ns = r->dur_ns - f->child_ns;
-	r->name_id = f->name_id;
-	r->link = f->link;
-	r->tid = f->tid;
-	r->device = f->device;
-	r->cls = f->cls;
-	r->flags = f->flags | flags;
-	r->probe = f->probe;
-	r->alloc_bytes = f->alloc_bytes;
-	r->self_alloc_bytes = f->self_alloc_bytes;
-	if (cfg_details) {
-		r->args_id = f->args_id;
-		r->stack_id = f->stack_id;
-		r->seq = f->seq;
-		r->origin = f->origin;
-	}
-	ring_submit(t, r);
+	t->counts[MXBPF_COUNT_ATTEMPTED]++;
+	if (bpf_ringbuf_output(&calls, s, cfg_details ? sizeof(*s) : MXBPF_SPAN_BYTES_PLAIN, ring_flags(t)))
+		t->counts[MXBPF_COUNT_DROPPED]++;
 	return 0;
+}
+
+static __always_inline void span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now, __u32 flags)
+{
+	span_fill(&t->done, t, f, now, flags);
+	span_send(t, &t->done);
 }
 
 /* The first child turned out not to be the only one: it is a span of its own after all. */
 static __always_inline void twin_emit(struct mxbpf_thread *t, struct mxbpf_frame *f)
 {
-	struct mxbpf_span *r;
-
-	if (cfg_stats)
-		stats_twin(t, f);
-	r = cfg_stats == MXBPF_STATS_ON ? 0 : span_reserve(t);
-	if (r) {
-		r->h.ts_ns = f->twin_start_ns;
-		r->dur_ns = f->twin_dur_ns;
-		r->self_ns = f->twin_dur_ns - f->twin_child_ns;
-		r->name_id = f->name_id;
-		r->link = f->twin_link;
-		r->tid = t->tid;
-		r->device = f->twin_device;
-		r->cls = f->cls;
-		r->flags = f->twin_flags;
-		r->probe = f->probe;
-		r->alloc_bytes = f->twin_alloc_bytes;
-		r->self_alloc_bytes = f->twin_self_alloc_bytes;
-		if (cfg_details) {
-			r->args_id = f->twin_args_id;
-			r->stack_id = f->twin_stack_id;
-			r->seq = f->twin_seq;
-			r->origin = f->origin;
-		}
-		ring_submit(t, r);
-	}
-	f->twin_dur_ns = 0;
+	span_send(t, &f->twin);
+	f->twin.dur_ns = 0;
 }
 
 /* Takes the top frame f off and returns its parent: what was taken inside f was taken inside that. */
@@ -160,36 +134,25 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 	if (!f)
 		return 0;
 	detail_close(t, f, flags);
-	if (f->twin_dur_ns) { /* the only child: what was in it was in this one */
-		f->child_ns -= f->twin_dur_ns - f->twin_child_ns;
-		f->self_alloc_bytes += f->twin_self_alloc_bytes;
-		f->twin_dur_ns = 0;
+	if (f->twin.dur_ns) { /* the only child: what was in it was in this one */
+		f->child_ns -= f->twin.self_ns;
+		f->self_alloc_bytes += f->twin.self_alloc_bytes;
+		f->twin.dur_ns = 0;
 	}
 	parent = frame_off(t, f);
 	if (parent) {
 		parent->child_ns += now - f->start_ns;
 		if (parent->merge && !parent->nchild && parent->name_id == f->name_id && parent->cls == f->cls) {
 			parent->nchild = 1;
-			parent->twin_start_ns = f->start_ns;
-			parent->twin_dur_ns = now - f->start_ns;
-			parent->twin_child_ns = f->child_ns;
-			parent->twin_flags = f->flags | flags;
-			parent->twin_device = f->device;
-			parent->twin_link = f->link;
-			parent->twin_alloc_bytes = f->alloc_bytes;
-			parent->twin_self_alloc_bytes = f->self_alloc_bytes;
-			if (cfg_details) {
-				parent->twin_args_id = f->args_id;
-				parent->twin_stack_id = f->stack_id;
-				parent->twin_seq = f->seq;
-			}
+			span_fill(&parent->twin, t, f, now, flags);
 			return 0;
 		}
-		if (parent->twin_dur_ns)
+		if (parent->twin.dur_ns)
 			twin_emit(t, parent);
 		parent->nchild = 2;
 	}
-	return span_emit(t, f, now, flags);
+	span_emit(t, f, now, flags);
+	return 0;
 }
 
 /* The counters of the function of a cut. */
@@ -259,7 +222,7 @@ __noinline int frame_forget(struct mxbpf_thread *t, __u32 i)
 	f = frame_at(t, i);
 	if (!f)
 		return 0;
-	if (f->twin_dur_ns) /* it ended before */
+	if (f->twin.dur_ns) /* it ended before */
 		twin_emit(t, f);
 	c = f->end == MXBPF_END_CUT ? cut_check(f->func) : 0;
 	if (c)
@@ -448,8 +411,6 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	struct mxbpf_frame *f;
 	__u32 d;
 
-	if (row->guard.base != MXBPF_BASE_NONE && !fetch(ctx, t, &row->guard))
-		return;
 	if (row->by_caller) {
 		cookie = caller_cookie(t, sp);
 		if (!cookie)
@@ -472,7 +433,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		t->counts[MXBPF_COUNT_DROPPED]++;
 		return;
 	}
-	f->child_ns = f->twin_dur_ns = 0;
+	f->child_ns = f->twin.dur_ns = 0;
 	f->alloc_bytes = f->self_alloc_bytes = 0;
 	f->nchild = 0;
 	f->merge = row->merge_same;

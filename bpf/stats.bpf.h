@@ -131,13 +131,7 @@ static __noinline int stats_row_new(void *rows, const struct mxbpf_stat_key *key
 	return 0;
 }
 
-struct stats_span {
-	__u64 dur_ns, self_ns;
-	__s64 alloc_bytes, self_alloc_bytes;
-	__u32 flags;
-};
-
-static __always_inline bool stats_add(const struct mxbpf_stat_key *key, const struct stats_span *v)
+static __always_inline bool stats_add(const struct mxbpf_stat_key *key, const struct mxbpf_span *v)
 {
 	__u32 zero = 0;
 	void *rows = bpf_map_lookup_elem(&stat_rows, &zero);
@@ -180,59 +174,23 @@ static __always_inline void stats_count(struct mxbpf_thread *t, bool added)
 		t->counts[MXBPF_COUNT_DROPPED]++;
 }
 
-static __always_inline struct mxbpf_stat_key stats_key(struct mxbpf_thread *t, struct mxbpf_frame *f)
-{
-	return (struct mxbpf_stat_key){
-		.name_id = f->name_id,
-		.tgid = t->tgid,
-		.device = f->device,
-		.cls = f->cls,
-		.stripe = bpf_get_smp_processor_id() & cfg_stripe_mask,
-	};
-}
-
 /* A finished span. */
-__noinline int stats_span(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now, __u32 flags)
+__noinline int stats_span(struct mxbpf_thread *t, struct mxbpf_span *v)
 {
-	struct mxbpf_stat_key key;
-	struct stats_span v;
+	struct mxbpf_stat_key key = {};
 
-	if (!cfg_stats || !t || !f)
+	if (!cfg_stats || !t || !v)
 		return 0;
-	key = stats_key(t, f);
+	key.name_id = v->name_id;
+	key.tgid = v->h.tgid;
+	key.device = v->device;
+	key.cls = v->cls;
+	key.stripe = bpf_get_smp_processor_id() & cfg_stripe_mask;
 	if (cfg_details) {
-		key.args_id = f->args_id;
-		key.stack_id = f->stack_id;
+		key.args_id = v->args_id;
+		key.stack_id = v->stack_id;
 	}
-	v.dur_ns = now - f->start_ns;
-	v.self_ns = v.dur_ns - f->child_ns;
-	v.alloc_bytes = f->alloc_bytes;
-	v.self_alloc_bytes = f->self_alloc_bytes;
-	v.flags = f->flags | flags;
-	stats_count(t, stats_add(&key, &v));
-	return 0;
-}
-
-/* The first child of f, which is a span of its own. */
-__noinline int stats_twin(struct mxbpf_thread *t, struct mxbpf_frame *f)
-{
-	struct mxbpf_stat_key key;
-	struct stats_span v;
-
-	if (!cfg_stats || !t || !f)
-		return 0;
-	key = stats_key(t, f);
-	key.device = f->twin_device;
-	if (cfg_details) {
-		key.args_id = f->twin_args_id;
-		key.stack_id = f->twin_stack_id;
-	}
-	v.dur_ns = f->twin_dur_ns;
-	v.self_ns = f->twin_dur_ns - f->twin_child_ns;
-	v.alloc_bytes = f->twin_alloc_bytes;
-	v.self_alloc_bytes = f->twin_self_alloc_bytes;
-	v.flags = f->twin_flags;
-	stats_count(t, stats_add(&key, &v));
+	stats_count(t, stats_add(&key, v));
 	return 0;
 }
 

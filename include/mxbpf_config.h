@@ -36,7 +36,6 @@ enum mxbpf_action {
 	MXBPF_ACT_CLOSE_CUT = 7,  /* close the span whose frame lies at the hit's CFA (cookie: MXBPF_CUT_*) */
 	MXBPF_ACT_RAISE = 8,	  /* the thread begins to unwind: frames that it leaves will see no end of their own */
 	MXBPF_ACT_TICK = 9,	  /* nothing but an event of the thread: what it shows to be over ends */
-	MXBPF_ACT_MAX = 10,
 };
 
 /* How a span that ACT_OPEN pushed comes to its end. */
@@ -197,6 +196,7 @@ struct mxbpf_name_part {
 #define MXBPF_ARG_REGS	     6
 #define MXBPF_ARG_LIST_MAX   30 /* tensors of a list that are looked at; of a longer one torch.profiler shows none */
 #define MXBPF_ARG_WORDS_MAX  256
+#define MXBPF_IMPL_WORDS     21 /* of a tensor, up to its key set */
 #define MXBPF_ARG_WORDS_PART (MXBPF_NAME_PART_BYTES / 8)
 #define MXBPF_TENSOR_DIMS    15
 #define MXBPF_NO_STORAGE     (~0u) /* cfg_tensor_storage_word: not known */
@@ -261,8 +261,8 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_tensor) == 248);
 struct mxbpf_arg_scratch {
 	__u64 slots[MXBPF_ARG_SLOTS];
 	__u64 words[MXBPF_ARG_WORDS_MAX];
-	__u64 impl[21]; /* of a tensor, up to its key set */
-	__u64 n;	/* words */
+	__u64 impl[MXBPF_IMPL_WORDS];
+	__u64 n; /* words */
 	struct mxbpf_tensor tensor;
 	__u64 pad;
 	struct mxbpf_name_part part;
@@ -281,25 +281,20 @@ struct mxbpf_frame {
 	__u8 end;
 	__u16 probe;
 	__u32 tid;
-	__u32 func;   /* function of the cookie; 0 none */
-	__u8 tail;    /* it can leave by a tail call: a frame at the same place may be its successor's */
-	__u8 merge;   /* row.merge_same */
-	__u16 nchild; /* spans directly in it, at most 2 counted */
-	/* The first child, while it may be merged into this frame. dur 0: none. */
-	__u64 twin_start_ns, twin_dur_ns, twin_child_ns;
-	__u32 twin_flags, twin_device;
-	__u64 twin_link;
+	__u32 func;		/* function of the cookie; 0 none */
+	__u8 tail;		/* it can leave by a tail call: a frame at the same place may be its successor's */
+	__u8 merge;		/* row.merge_same */
+	__u16 nchild;		/* spans directly in it, at most 2 counted */
 	__u32 flags;		/* enum mxbpf_span_flag */
 	__u32 return_off;	/* END_NEXT */
 	__u64 ip;		/* of a function that was told by its call: where it comes back to; else 0 */
 	__s64 alloc_bytes;	/* taken less given back since it opened, on its thread */
 	__s64 self_alloc_bytes; /* of these, while it was the innermost */
-	__s64 twin_alloc_bytes, twin_self_alloc_bytes;
 	/* As in struct mxbpf_span; only where details were asked for. */
 	__u64 args_id, stack_id, seq, origin;
-	__u64 twin_args_id, twin_stack_id, twin_seq;
+	struct mxbpf_span twin; /* the first child, while it may be merged into this frame; dur_ns 0: none */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 216);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 248);
 
 /* A variable that each thread has its own of. */
 struct mxbpf_tls {
@@ -359,6 +354,7 @@ struct mxbpf_thread {
 	__u64 counts[MXBPF_COUNT_MAX];
 	struct mxbpf_frame frames[MXBPF_FRAMES_MAX];
 	struct mxbpf_name_part part; /* scratch */
+	struct mxbpf_span done;	     /* scratch: the span that ends */
 };
 
 struct mxbpf_key {

@@ -31,7 +31,8 @@ enum mxbpf_kind {
 	/* 9 loss: carried by chunk headers, see mxbpf_file.h */
 	MXBPF_MEM = 10,	    /* user: allocation totals of one device                     struct mxbpf_mem */
 	MXBPF_AGG_MEM = 11, /* user: the memory columns of an AGG row before it     struct mxbpf_agg_mem */
-	MXBPF_GROUP = 12,   /* user: what a row's id is made of, before its use     struct mxbpf_group */
+	MXBPF_GROUP = 12,   /* user: what a row's id is made of, before its use; BPF, with id 0: --stats has a new one
+			     *							struct mxbpf_group */
 	MXBPF_JOIN = 13,    /* user: a forward operator with its backward time      struct mxbpf_join */
 };
 

@@ -71,6 +71,14 @@ static void vfork_once(void)
 	waitpid(pid, NULL, 0);
 }
 
+static void fork_often(void)
+{
+	size_t i;
+
+	for (i = 0; i < MXBPF_SIGHTINGS_BYTES / sizeof(struct mxbpf_sighting); i++)
+		fork_once();
+}
+
 /* Until the process has done all, or is stopped; returns what waitpid() says. */
 static int watched(struct watch *w, void (*what)(void), bool launched, struct seen *seen, pid_t *pid)
 {
@@ -132,6 +140,21 @@ static void test_forks(struct watch *w, struct watch *alone)
 	CHECK(seen.n == 1 && saw(&seen, MXBPF_SIGHT_EXIT, pid));
 }
 
+static void test_missed(void)
+{
+	struct watch *w = NULL;
+	struct seen seen;
+	struct err e = {0};
+	pid_t pid;
+
+	CHECK(!watch_open(true, NULL, &w, &e));
+	watched(w, fork_once, false, &seen, &pid);
+	CHECK(!watch_missed(w));
+	watched(w, fork_often, false, &seen, &pid);
+	CHECK(watch_missed(w) > 0);
+	watch_close(w);
+}
+
 static void test_close(void)
 {
 	struct watch *w = NULL;
@@ -173,6 +196,8 @@ int main(int argc, char **argv)
 	test_no_stop(w);
 	TEST("forked children are seen, also to exit; vforked ones only once they are programs; none without --follow")
 	test_forks(w, alone);
+	TEST("what there is no room for is counted")
+	test_missed();
 	TEST("the end of watching lets go what is stopped and not yet read")
 	test_close();
 	watch_close(w);

@@ -364,6 +364,7 @@ static const char *const hidden[] = {
 	"profiler::_record_function_exit",
 	NULL,
 };
+MXBPF_STATIC_ASSERT(sizeof(hidden) / sizeof(*hidden) <= MXBPF_HIDDEN_MAX + 1); /* and NULL */
 
 #define SCALAR	   .kind = MXBPF_ARG_SCALAR
 #define SCALARS	   .kind = MXBPF_ARG_SCALARS

@@ -2,7 +2,6 @@
 /* Probes into processes, and out again. */
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -210,8 +209,7 @@ void att_sample(struct att *a, bool on, bool arm, uint64_t wake_at)
 	s->armed = arm;
 	if (on)
 		return;
-	/* A program that found iterations to count may open a window yet: it has ended after a grace period. */
-	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	backend_grace(); /* of a program that found iterations to count, and may open a window yet */
 	since = a->skel->bss->active_since_ns;
 	if (!since || !__atomic_compare_exchange_n(&a->skel->bss->active_since_ns, &since, none, false,
 						   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))

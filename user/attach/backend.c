@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/backend.h"
 
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
 #include <bpf/libbpf.h>
 
 #include <bpf/bpf.h>
@@ -147,4 +149,9 @@ static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
 void backend_quiet(void)
 {
 	libbpf_set_print(silent);
+}
+
+void backend_grace(void)
+{
+	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
 }

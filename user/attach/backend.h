@@ -25,6 +25,9 @@ int backend_load_failed(int err, struct err *e);
  */
 void backend_close(struct buf *fds, bool wait);
 
+/* Returns when every BPF program that runs now has ended. */
+void backend_grace(void);
+
 /* libbpf says nothing more on stderr: what is wrong goes by struct err. */
 void backend_quiet(void);
 

@@ -113,19 +113,15 @@ static int choose_namespace(struct att *a, pid_t tgid, struct err *e)
 }
 
 /* What only a detail needs is as small as a map can be without it. */
-static void choose_sizes(struct att *a, const struct plan *p, unsigned details)
+static void choose_sizes(struct att *a, unsigned details)
 {
 	struct bpf_map *of_args[] = {a->skel->maps.func_args, a->skel->maps.arg_scratch, a->skel->maps.tensors,
 				     a->skel->maps.args};
-	const uint32_t first_off = p->tensor_keys_off + 8 - sizeof(((struct mxbpf_arg_scratch *)NULL)->impl);
 	size_t i;
 
 	bpf_map__set_max_entries(a->skel->maps.calls, a->ring_bytes);
 	for (i = 0; i < sizeof(of_args) / sizeof(of_args[0]) && !(details & MXBPF_DETAIL_ARGS); i++)
 		bpf_map__set_max_entries(of_args[i], 1);
-	a->skel->rodata->cfg_tensor_keys_off = p->tensor_keys_off;
-	a->skel->rodata->cfg_tensor_storage_word =
-		p->tensor_storage_off ? (p->tensor_storage_off - first_off) / 8 : MXBPF_NO_STORAGE;
 }
 
 static int fill_args(struct att *a, const struct plan *p, unsigned details)
@@ -190,9 +186,14 @@ static int fill_maps(struct att *a)
 }
 
 /* What only those pay for who asked for it. */
-static void choose_details(struct att *a, const struct att_opts *o)
+static void choose_details(struct att *a, const struct plan *p, const struct att_opts *o)
 {
+	const uint32_t first_off = p->tensor_keys_off + 8 - MXBPF_IMPL_WORDS * 8;
+
 	a->skel->rodata->cfg_details = (__u8)o->details;
+	a->skel->rodata->cfg_tensor_keys_off = p->tensor_keys_off;
+	a->skel->rodata->cfg_tensor_storage_word =
+		p->tensor_storage_off ? (p->tensor_storage_off - first_off) / 8 : MXBPF_NO_STORAGE;
 	if (!(o->details & MXBPF_DETAIL_STACK))
 		return;
 	memcpy((void *)&a->skel->rodata->cfg_python, o->python, sizeof(*o->python));
@@ -241,9 +242,9 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		goto fail;
 	memcpy((void *)a->skel->rodata->cfg_hidden, p->hidden, sizeof(p->hidden));
 	a->skel->rodata->cfg_wake_bytes = a->ring_bytes / 4;
-	choose_details(a, o);
+	choose_details(a, p, o);
 	stats_choose(a->skel, o->stats);
-	choose_sizes(a, p, o->details);
+	choose_sizes(a, o->details);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exit, true);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exec, true);
 	err = mxbpf_bpf__load(a->skel);

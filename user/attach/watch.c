@@ -5,13 +5,11 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/membarrier.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,29 +151,28 @@ void watch_any(struct watch *w, pid_t tgid)
 	bpf_map_update_elem(map, &key, &value, BPF_EXIST);
 }
 
-static struct loader *loader_of(struct watch *w, const char *path, uint64_t off)
+/* 0 or -errno. */
+static int loader_of(struct watch *w, const char *path, uint64_t off, const struct loader **out)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
 	struct loader *l = w->loaders;
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st))
-		goto none;
-	for (; l < w->loaders + w->nloaders; l++) {
-		if (l->dev != st.st_dev || l->ino != st.st_ino || l->off != off)
-			continue;
+	if (fd < 0)
+		return -errno;
+	err = fstat(fd, &st) ? -errno : 0;
+	while (!err && l < w->loaders + w->nloaders && (l->dev != st.st_dev || l->ino != st.st_ino || l->off != off))
+		l++;
+	*out = l;
+	if (!err && l == w->loaders + LOADERS_MAX)
+		err = -E2BIG;
+	if (err || l < w->loaders + w->nloaders) {
 		close(fd);
-		return l;
+		return err;
 	}
-	if (w->nloaders == LOADERS_MAX)
-		goto none;
 	*l = (struct loader){.dev = st.st_dev, .ino = st.st_ino, .off = off, .fd = fd};
 	w->nloaders++;
-	return l;
-none:
-	if (fd >= 0)
-		close(fd);
-	return NULL;
+	return 0;
 }
 
 static int hook(struct watch *w, pid_t tgid, const struct loader *l)
@@ -198,9 +195,10 @@ static int hook(struct watch *w, pid_t tgid, const struct loader *l)
 
 int watch_loader(struct watch *w, pid_t tgid, const char *path, uint64_t off, struct err *e)
 {
-	const struct loader *l = loader_of(w, path, off);
-	int err = l ? hook(w, tgid, l) : -E2BIG;
+	const struct loader *l = NULL;
+	int err = loader_of(w, path, off, &l);
 
+	err = err ? err : hook(w, tgid, l);
 	if (!err)
 		return 0;
 	return err_set(e, ERR_RUNTIME, err, "the loader of process %d cannot be watched: %s", tgid, strerror(-err));
@@ -277,8 +275,7 @@ void watch_close(struct watch *w)
 		return;
 	if (w->sightings) {
 		__atomic_store_n(&w->skel->data->watching, 0, __ATOMIC_SEQ_CST);
-		/* Programs that saw it set have ended after a grace period. */
-		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+		backend_grace(); /* of programs that saw it set */
 		watch_take(w, let_go, NULL);
 		ring_buffer__free(w->sightings);
 	}

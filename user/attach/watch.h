@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sees what processes do that changes where probes belong: fork, exec, code mapped by their loader, exit. One that
- * mxbpf launched itself is stopped at exec and when its loader has mapped code, until watch_continue(); no other ever
- * is.
+ * mxbpf launched itself is stopped at exec and when its loader has mapped code, until watch_continue(), and so are its
+ * children while probes are laid; what was attached to never is.
  */
 #ifndef ATTACH_WATCH_H
 #define ATTACH_WATCH_H

@@ -34,6 +34,7 @@ struct follow {
 	struct look looks[LOOKS_MAX]; /* besides that of struct live, which is the first */
 	unsigned nlooks;
 	struct hash plans;  /* tgid -> struct plan *, borrowed, while its probes are in */
+	uint64_t missed;    /* sightings there was no room for, as far as the session knows of them */
 	struct sight found; /* of the runtime, while live_await() waits for it; kind 0: none */
 };
 
@@ -286,6 +287,14 @@ static bool next_sight(struct follow *f, struct sight *at)
 	return true;
 }
 
+static void count_missed(struct live *l)
+{
+	uint64_t missed = watch_missed(l->follow->watch);
+
+	l->session.unfollowed += missed - l->follow->missed;
+	l->follow->missed = missed;
+}
+
 void live_sight(struct live *l)
 {
 	struct follow *f = l->follow;
@@ -303,6 +312,7 @@ void live_sight(struct live *l)
 		else
 			watch_continue(&at.seen);
 	}
+	count_missed(l);
 }
 
 int live_sight_fd(const struct live *l)
@@ -460,6 +470,8 @@ void live_follow_free(struct live *l)
 	watch_continue(&f->found.seen);
 	while (next_sight(f, &at))
 		watch_continue(&at.seen);
+	if (f->watch)
+		count_missed(l);
 	watch_close(f->watch);
 	for (i = 0; i < f->nlooks; i++) {
 		plan_fini(&f->looks[i].plan);

@@ -12,18 +12,19 @@
 #define BLOCK_BYTES (1u << 20)
 #define CALL_BYTES  5
 #define PLT_MAX	    (64u << 20)
-#define SLOTS_MAX   4
+#define SLOTS_MAX   8
 #define TARGETS_MAX 16
 
 struct targets {
 	uint64_t va[TARGETS_MAX];
-	unsigned n;
+	unsigned n; /* may be more than there is room for: then nothing is known of all calls */
 };
 
 static void add_target(struct targets *t, uint64_t va)
 {
 	if (t->n < TARGETS_MAX)
-		t->va[t->n++] = va;
+		t->va[t->n] = va;
+	t->n++;
 }
 
 /* Stubs are [endbr64] [bnd] jmp *slot(%rip): each address that a caller may take for the stub's. */
@@ -79,6 +80,8 @@ static int find_targets(struct elf *f, const char *name, struct targets *t)
 		add_target(t, sym.va);
 	for (unsigned i = 0; !err && i < sizeof(sections) / sizeof(*sections); i++)
 		err = add_stubs(f, sections[i], slots, (unsigned)n, t);
+	if (n == SLOTS_MAX || t->n > TARGETS_MAX)
+		err = -E2BIG;
 	return err ? err : t->n ? 0 : -ENOENT;
 }
 

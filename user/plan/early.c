@@ -6,11 +6,10 @@
 #include <string.h>
 
 #include "adapter/adapter.h"
-#include "insn/insn.h"
+#include "plan/priv.h"
 
-#define LOADER_GLOB    "ld-*.so*"
-#define LOADER_HOOK    "_dl_debug_state"
-#define HOOK_BYTES_MAX 64
+#define LOADER_GLOB "ld-*.so*"
+#define LOADER_HOOK "_dl_debug_state"
 
 static bool is_meant(const struct adp *a, const char *runtime)
 {
@@ -47,11 +46,9 @@ const char *plan_runtime_name(unsigned i)
 
 int plan_loader(struct tgt *t, struct tgt_lib **lib, uint64_t *off, struct err *e)
 {
-	uint8_t code[HOOK_BYTES_MAX];
 	struct insn_entry entry;
 	struct elf_sym sym;
 	struct elf *elf;
-	size_t n;
 	int err;
 
 	*lib = tgt_find_lib(t, LOADER_GLOB);
@@ -60,13 +57,7 @@ int plan_loader(struct tgt *t, struct tgt_lib **lib, uint64_t *off, struct err *
 	err = tgt_lib_elf(t, *lib, &elf, e);
 	if (err)
 		return err;
-	err = elf_find_sym(elf, LOADER_HOOK, &sym, e);
-	n = !err && sym.size_bytes && sym.size_bytes < sizeof(code) ? sym.size_bytes : 1;
-	if (!err)
-		err = elf_read_va(elf, sym.va, code, n);
-	if (!err)
-		err = insn_place_entry(code, n, sym.va, &entry, e);
-	if (!err)
-		err = elf_exec_off(elf, sym.va + entry.delta_bytes, off);
-	return err ? err_set(e, ERR_TARGET, err, "%s has no hook for debuggers", (*lib)->path) : 0;
+	if (elf_find_sym(elf, LOADER_HOOK, &sym, NULL))
+		return err_set(e, ERR_TARGET, -ENOENT, "%s has no hook for debuggers", (*lib)->path);
+	return plan_place(elf, &sym, &entry, off, e);
 }

@@ -171,14 +171,18 @@ void plan_merge_marks(struct plan *plan)
 	for (i = 0; i < n; i++) {
 		m = &sites[i];
 		for (k = 0; m->row->mark[0] && m->row->action == MXBPF_ACT_NONE && k < n; k++) {
-			struct mxbpf_row *marked;
+			struct mxbpf_row *marked, row;
 
 			s = &sites[k];
 			if (s->row->action != MXBPF_ACT_OPEN || s->off != m->off || s->lib != m->lib)
 				continue;
 			marked = &plan->marked[s->probe - plan->probes];
-			*marked = *s->row;
-			memcpy(marked->mark, m->row->mark, sizeof(marked->mark));
+			row = *s->row;
+			memcpy(row.mark, m->row->mark, sizeof(row.mark));
+			/* One with an end of its own and one without are not one row: the second stays marked apart. */
+			if (marked->action && memcmp(marked, &row, sizeof(row)))
+				break;
+			*marked = row;
 			s->row = marked;
 			m->row = NULL;
 			break;

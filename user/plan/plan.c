@@ -198,8 +198,6 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 
 	*row = p->row->row;
 	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
-	if (p->row->any_build && !plan->version)
-		row->guard = (struct mxbpf_fetch){0};
 	image = lib ? plan_image(plan, lib) : 0;
 	/* An object points behind its vtable's two words of header. */
 	if (image && !tgt_lib_elf(t, lib, &elf, NULL) && !elf_find_sym(elf, p->row->alt_vtable, &sym, NULL) &&

@@ -57,12 +57,13 @@ struct adp_probe {
 	const char *lib_glob;	/* basename of its library; NULL: the runtime's */
 	const char *each_lib;	/* instead: every library of such a path, whenever it is mapped; its spans are named
 				 * span_name and the first part of the file's name */
-	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; guard and alt_name may, and
-			 * are left out of another build's row */
-	const char *symbols[PROBE_SYMBOLS_MAX];	    /* alternatives, first that exists */
-	struct adp_family family;		    /* instead of symbols */
-	const char *alt_lib_glob, *alt_vtable;	    /* NAMED_OBJECT: objects of this vtable are named by row.alt_name */
-	const char *alt_readers[PROBE_SYMBOLS_MAX]; /* their methods that read the name as alt_name does */
+	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; alt_name may: see alt_readers */
+	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
+	struct adp_family family;		/* instead of symbols */
+	const char *alt_lib_glob, *alt_vtable;	/* NAMED_OBJECT: objects of this vtable are named by row.alt_name */
+	/* Their methods that read the name as alt_name does, which say where it is; without, it is as in known builds.
+	 */
+	const char *alt_readers[PROBE_SYMBOLS_MAX];
 	const char *only;      /* calls of this name alone, by row.name; the span's is row.alt_name */
 	const char *iteration; /* a call whose name begins so ends an iteration; "*" all; NULL none */
 	/* Which C++ argument is the address of a vector of tensors, or of boxed values, whose layout is the build's; 0:
