@@ -44,15 +44,6 @@ uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id); /*
 /* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);
 
-/* A forward operator with the backward nodes that it made, and those made while these ran; borrowed likewise. */
-struct mdl_join {
-	uint32_t tgid;
-	uint64_t name_id;	  /* the nodes' own where their operator is not known */
-	uint64_t count, total_ns; /* of operators of which a node has run */
-	uint64_t bwd_count, bwd_total_ns;
-	uint64_t deep_count, deep_total_ns;
-};
-
 /* Running account of one device; borrowed likewise. */
 struct mdl_mem_row {
 	uint32_t tgid;
@@ -76,8 +67,10 @@ int mdl_feed(struct mdl *m, const void *recs, size_t bytes);
 const struct mdl_row *const *mdl_rows(struct mdl *m, enum mxbpf_class cls, size_t *n);
 const struct mdl_mem_row *const *mdl_mem_rows(struct mdl *m, size_t *n);
 
-/* Spans with MXBPF_SPAN_SEQ, joined. */
-const struct mdl_join *const *mdl_joins(struct mdl *m, size_t *n);
+/* Spans with MXBPF_SPAN_SEQ, joined, as their records; borrowed likewise. */
+const struct mxbpf_join *const *mdl_joins(struct mdl *m, size_t *n);
+/* One of two: sums; `to` keeps its name and process. */
+void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
 /* Operators whose nodes may still run are remembered, the last so many. */
 #define MDL_MAKERS_MAX (1u << 17)
 /*
