@@ -22,7 +22,7 @@ struct mdl_class {
 	const char *category; /* in traces */
 };
 extern const struct mdl_class mdl_classes[MDL_NCLASSES];
-const char *mdl_category(enum mxbpf_class cls);
+const char *mdl_category(unsigned cls);
 
 /* One row of a class table; borrowed, valid until the next mdl_feed(). */
 struct mdl_row {
