@@ -113,8 +113,7 @@ int mdl_emit_mem(const struct mdl_mem_row *r, struct buf *out);
 /* The NAME records alone. 0, -ENOMEM. */
 int mdl_emit_names(const struct mdl *m, struct buf *out);
 
-/* Bucket of the histogram, as BPF has it, and its lower bound. */
-unsigned mdl_bucket(uint64_t ns);
+/* Lower bound of a bucket of the histogram: what mxbpf_bucket() gives. */
 uint64_t mdl_bucket_low(unsigned index);
 
 /* A span record as this version knows it: what it lacks, as the first recordings do, is 0. */
