@@ -39,13 +39,11 @@ int snk_grid_add(struct snk_grid *g, const char *text, size_t len)
 int snk_grid_note(struct snk_grid *g, const char *text, size_t len)
 {
 	struct note note = {.row = buf_count(&g->cells, char *) / g->ncols - 1};
-	const char *end;
+	const char *line;
 	size_t n;
 
-	for (; len; text += n + !!end, len -= n + !!end) {
-		end = memchr(text, '\n', len);
-		n = end ? (size_t)(end - text) : len;
-		note.text = safe(text, n);
+	while (snk_next_line(&text, &len, &line, &n)) {
+		note.text = safe(line, n);
 		if (!note.text || buf_put(&g->notes, &note, sizeof(note))) {
 			free(note.text);
 			return -ENOMEM;

@@ -114,16 +114,13 @@ static void put_process(struct snk *s, uint32_t tgid)
 
 static void put_stack(struct snk *s, const char *stack, size_t len)
 {
-	const char *end;
+	const char *line, *comma = "";
 	size_t n;
-	bool more = false;
 
 	out_puts(s->out, ", \"stack\": [");
-	for (; len; stack += n + !!end, len -= n + !!end, more = true) {
-		end = memchr(stack, '\n', len);
-		n = end ? (size_t)(end - stack) : len;
-		out_puts(s->out, more ? ", " : "");
-		snk_put_json(s->out, stack, n);
+	for (; snk_next_line(&stack, &len, &line, &n); comma = ", ") {
+		out_puts(s->out, comma);
+		snk_put_json(s->out, line, n);
 	}
 	out_puts(s->out, "]");
 }

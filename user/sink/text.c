@@ -44,6 +44,19 @@ void snk_put_json(struct out *o, const char *text, size_t len)
 	out_puts(o, "\"");
 }
 
+bool snk_next_line(const char **rest, size_t *left, const char **line, size_t *len)
+{
+	const char *eol = *left ? memchr(*rest, '\n', *left) : NULL;
+
+	if (!*left)
+		return false;
+	*line = *rest;
+	*len = eol ? (size_t)(eol - *rest) : *left;
+	*rest += *len + !!eol;
+	*left -= *len + !!eol;
+	return true;
+}
+
 const char *snk_skip_columns(const char *text, size_t n)
 {
 	while (*text && n--)

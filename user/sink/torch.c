@@ -315,12 +315,11 @@ static size_t shapes_of(const struct snk *s, const struct mdl_row *r, char text[
 /* Fills line->source with the first line of a stack and takes it off; returns its columns. */
 static size_t next_source(struct line *line, const char **stack, size_t *len)
 {
-	const char *end = *len ? memchr(*stack, '\n', *len) : NULL;
-	size_t n = end ? (size_t)(end - *stack) : *len;
+	const char *source = "";
+	size_t n = 0;
 
-	fmt_safe(line->source, sizeof(line->source), *stack, n);
-	*stack += n + !!end;
-	*len -= n + !!end;
+	snk_next_line(stack, len, &source, &n);
+	fmt_safe(line->source, sizeof(line->source), source, n);
 	return fmt_columns(line->source);
 }
 
