@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fmt.h"
 #include "cmd/cmd.h"
 
 #define BAR_COLUMNS  40
@@ -49,13 +50,6 @@ static void bar_clear(const struct bar *b)
 		fputs("\r\033[K", stderr);
 }
 
-static bool has_suffix(const char *path, const char *suffix)
-{
-	size_t n = strlen(path), k = strlen(suffix);
-
-	return n > k && !strcmp(path + n - k, suffix);
-}
-
 /* -f names it (the formats of tables are none of records), else the file's suffix, else a Chrome trace. */
 static const struct snk_ops *trace_sink(const char *format, const char *path)
 {
@@ -81,7 +75,7 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 
 	if (!o->quiet && isatty(STDERR_FILENO))
 		opts.progress = bar_draw;
-	err = out_open(path, has_suffix(path, ".gz"), &out, &e);
+	err = out_open(path, fmt_ends_with(path, ".gz"), &out, &e);
 	if (err)
 		return cmd_fail(&e);
 	err = snk_write(trace_sink(o->format, path), &in, &opts, out, &e);

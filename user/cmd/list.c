@@ -53,10 +53,7 @@ static void refuse(struct row *r, const char *short_why, const struct err *e)
 
 static void judge_build(struct row *r, const struct tgt_lib *lib)
 {
-	size_t i;
-
-	for (i = 0; i < lib->build_id_bytes; i++)
-		sprintf(r->build_id + 2 * i, "%02x", lib->build_id[i]);
+	fmt_hex(lib->build_id, lib->build_id_bytes, r->build_id);
 	r->version = plan_version(r->adp, lib);
 	r->groups = plan_groups_of(r->adp, r->version);
 	if (r->groups == plan_groups_of(r->adp, true))
@@ -217,20 +214,11 @@ static const struct {
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
 #define LAST	 (NCOLUMNS - 1)
 
-static const char *skip_columns(const char *p, size_t n)
-{
-	while (n-- && *p)
-		do
-			p++;
-		while ((*p & 0xc0) == 0x80);
-	return p;
-}
-
 /* Its end, or its last name alone if that fits only so. */
 static void put_path(const char *text, size_t width)
 {
 	size_t n = fmt_columns(text);
-	const char *base = strrchr(text, '/'), *end = skip_columns(text, n > width ? n - width + 2 : 0);
+	const char *base = strrchr(text, '/'), *end = fmt_skip_columns(text, n > width ? n - width + 2 : 0);
 
 	if (n > width && base && end > base && fmt_columns(base + 1) <= width)
 		printf("%s\n", base + 1);
@@ -243,7 +231,7 @@ static void put_cell(const char *text, size_t c, size_t width)
 {
 	size_t n = fmt_columns(text);
 	bool cut = n > width;
-	const char *end = skip_columns(text, cut ? width - 2 : n);
+	const char *end = fmt_skip_columns(text, cut ? width - 2 : n);
 
 	if (c == LAST)
 		put_path(text, width);

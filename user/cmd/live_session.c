@@ -19,11 +19,9 @@ static char *dup_or_empty(const char *s)
 static int describe_lib(struct live *l, struct mdl_session *s)
 {
 	const struct tgt_lib *lib = l->plan.lib;
-	char id[2 * ELF_BUILD_ID_MAX + 1] = "";
-	size_t i;
+	char id[2 * ELF_BUILD_ID_MAX + 1];
 
-	for (i = 0; i < lib->build_id_bytes; i++)
-		sprintf(id + 2 * i, "%02x", lib->build_id[i]);
+	fmt_hex(lib->build_id, lib->build_id_bytes, id);
 	s->libs = calloc(1, sizeof(*s->libs));
 	if (!s->libs)
 		return -ENOMEM;

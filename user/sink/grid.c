@@ -118,9 +118,9 @@ static void put_first(struct out *o, const char *text, size_t width)
 		put_pad(o, width - n);
 		return;
 	}
-	out_write(o, text, (size_t)(snk_skip_columns(text, head) - text));
+	out_write(o, text, (size_t)(fmt_skip_columns(text, head) - text));
 	out_puts(o, "…");
-	out_puts(o, snk_skip_columns(text, n - (width - head - 1)));
+	out_puts(o, fmt_skip_columns(text, n - (width - head - 1)));
 }
 
 static void put_cell(const struct snk_grid *g, unsigned col, const char *text, size_t width, struct out *o)

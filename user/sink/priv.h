@@ -17,8 +17,6 @@ void snk_put_safe(struct out *o, const char *text, size_t len);
 void snk_put_json(struct out *o, const char *text, size_t len); /* with its quotes */
 /* The next line of *rest, which loses it. False: there is none. */
 bool snk_next_line(const char **rest, size_t *left, const char **line, size_t *len);
-/* Behind the first n columns of text that is safe. */
-const char *snk_skip_columns(const char *text, size_t n);
 /* Whether it is a list of whole numbers, such lists and, if they may be, plain words, in JSON without blanks: it may
  * come from a file that is anybody's. */
 bool snk_is_list(const char *text, size_t len, bool words);

@@ -57,14 +57,6 @@ bool snk_next_line(const char **rest, size_t *left, const char **line, size_t *l
 	return true;
 }
 
-const char *snk_skip_columns(const char *text, size_t n)
-{
-	while (*text && n--)
-		for (text++; ((unsigned char)*text & 0xc0) == 0x80; text++)
-			;
-	return text;
-}
-
 int snk_name_cmp(const char *a, size_t alen, const char *b, size_t blen)
 {
 	int order = memcmp(a, b, alen < blen ? alen : blen);

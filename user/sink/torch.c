@@ -331,7 +331,7 @@ static void cut_source(struct line *line, size_t width)
 
 	if (n <= width)
 		return;
-	end = snk_skip_columns(line->source, n - width + dots);
+	end = fmt_skip_columns(line->source, n - width + dots);
 	memmove(line->source + dots, end, strlen(end) + 1);
 	memcpy(line->source, ELLIPSIS, dots);
 }
@@ -360,7 +360,7 @@ static void put_row(const struct table *t, const struct snk *s, const struct mdl
 
 	/* Also one of just that length. */
 	if (t->l->name_cut && columns >= t->l->name_cut)
-		strcpy(line->name + (snk_skip_columns(line->name, t->l->name_cut) - line->name), ELLIPSIS);
+		strcpy(line->name + (fmt_skip_columns(line->name, t->l->name_cut) - line->name), ELLIPSIS);
 	for (i = 0; i < COLS_MAX && t->l->cols[i].head; i++)
 		t->l->cols[i].put(r, &t->sum, line->cells[i]);
 	if (t->shapes_width)
