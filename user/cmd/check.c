@@ -28,7 +28,8 @@ static int check_kernel(void)
 
 static int check_probe(const struct plan_probe *p)
 {
-	static const char *const costs[] = {"emulated, about 0.5 us a hit", "single-stepped, up to 9 us a hit", ""};
+	static const char *const costs[] = {"emulated, " CMD_COST_TRAP " a hit",
+					    "single-stepped, " CMD_COST_STEP " a hit", ""};
 
 	if (p->spare) {
 		printf("  -    %-26s not needed\n", p->row->name);
