@@ -98,7 +98,7 @@ static int look_at(struct list *l, pid_t pid, unsigned mask)
 		lib = t ? tgt_find_lib(t, adapters[i]->lib_glob) : NULL;
 		if ((!t && !(mask >> i & 1)) || (t && !lib))
 			continue;
-		tgt_peek_comm(pid, r.comm);
+		tgt_peek_comm(pid, pid, r.comm);
 		tgt_container(pid, &r.container);
 		if (t)
 			judge(l, &r, t, lib);
