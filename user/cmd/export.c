@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fmt.h"
 #include "cmd/cmd.h"
 
@@ -19,18 +19,10 @@ struct bar {
 	bool drawn;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 static void bar_draw(void *ctx, uint64_t done, uint64_t of)
 {
 	struct bar *b = ctx;
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	double part = of ? (double)done / of : 0;
 	int fill;
 
@@ -67,7 +59,7 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 {
 	const struct mdl_session *s = rec_reader_session(r);
 	const struct snk_input in = {.session = s, .model = m, .source = rec_reader_source(r)};
-	struct bar bar = {.next_ns = now_ns() + BAR_DELAY_NS};
+	struct bar bar = {.next_ns = clock_ns(CLOCK_MONOTONIC) + BAR_DELAY_NS};
 	struct snk_opts opts = {.progress_ctx = &bar};
 	struct err e = {0};
 	struct out *out;
