@@ -10,7 +10,7 @@ extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk
 	snk_chrome_classic, snk_torch, snk_torch_classic;
 
 /* registry.c: the sink that writes this session for `ops`: itself, or one of another form. */
-const struct snk_ops *snk_form(const struct snk_ops *ops, const struct mdl_session *s);
+const struct snk_ops *snk_for(const struct snk_ops *ops, const struct mdl_session *s);
 
 /* text.c: hostile text of any length. */
 void snk_put_safe(struct out *o, const char *text, size_t len);

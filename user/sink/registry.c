@@ -25,7 +25,7 @@ static const struct {
 	const struct snk_ops *of, *ops;
 } forms[] = {{"kineto", &snk_chrome, &snk_kineto}};
 
-const struct snk_ops *snk_form(const struct snk_ops *ops, const struct mdl_session *s)
+const struct snk_ops *snk_for(const struct snk_ops *ops, const struct mdl_session *s)
 {
 	size_t i;
 
