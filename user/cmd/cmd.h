@@ -96,6 +96,14 @@ int cmd_check(const struct cmd_opts *o);
 int cmd_list(const struct cmd_opts *o);
 int cmd_help(const struct cmd_opts *o);
 
+/* Why a probe is off, refused or less than it could be; "" if it is none of these. Borrowed from the probe or buf. */
+#define CMD_WHY_BYTES 320
+struct plan_probe;
+const char *cmd_probe_why(const struct plan_probe *p, char buf[CMD_WHY_BYTES]);
+/* Functions of operators that --ops asks for, where names are known beforehand; *left: those that it leaves out. */
+struct plan;
+unsigned cmd_ops_matched(const struct plan *p, unsigned *left);
+
 /* What stdout gets under --layout and --format; tables take no records. Borrowed. */
 const struct snk_ops *cmd_table_sink(const struct cmd_opts *o);
 /* What --by and --backward need among the details of calls: 0, or ERR_USAGE that tells `how` ("add") to ask for what is
