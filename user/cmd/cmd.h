@@ -28,6 +28,9 @@ enum cmd_exit {
 	CMD_ABORTED = 130, /* second Ctrl-C */
 };
 
+enum cmd_format { CMD_TABLE, CMD_JSON, CMD_CSV };
+extern const char *const cmd_format_words[]; /* NULL behind the last */
+
 struct cmd;
 
 /* A row of cmd_options[] (opts.c) for each, which also makes --help, man page and completion. */
@@ -39,7 +42,8 @@ struct cmd_opts {
 	bool reset;	      /* --reset */
 	const char *output;   /* -o; NULL */
 	const char *trace;    /* --trace; NULL */
-	const char *format;   /* --format, -f; NULL: the command's default */
+	int format;	      /* --format, -f: enum cmd_format */
+	const char *form;     /* the same of export: a sink's name; NULL: by the file's suffix */
 	const char *layout;   /* --layout: of word_layout() */
 	unsigned probes;      /* --probes: mask of enum probe_group */
 	const char *api;      /* --api: of word_api(); NULL: all */

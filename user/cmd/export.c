@@ -42,14 +42,13 @@ static void bar_clear(const struct bar *b)
 		fputs("\r\033[K", stderr);
 }
 
-/* -f names it (the formats of tables are none of records), else the file's suffix, else a Chrome trace. */
-static const struct snk_ops *trace_sink(const char *format, const char *path)
+/* -f names it, else the file's suffix, else a Chrome trace. */
+static const struct snk_ops *trace_sink(const char *form, const char *path)
 {
-	const struct snk_ops *by_format = format ? snk_find(format) : NULL;
 	const struct snk_ops *by_suffix = snk_find_suffix(path);
 
-	if (by_format && by_format->needs_records)
-		return by_format;
+	if (form)
+		return snk_find(form);
 	if (by_suffix && by_suffix->needs_records)
 		return by_suffix;
 	return snk_find("chrome");
@@ -70,7 +69,7 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 	err = out_open(path, fmt_ends_with(path, ".gz"), &out, &e);
 	if (err)
 		return cmd_fail(&e);
-	err = snk_write(trace_sink(o->format, path), &in, &opts, out, &e);
+	err = snk_write(trace_sink(o->form, path), &in, &opts, out, &e);
 	if (err && rec_reader_error(r)->code) /* it knows what is wrong with the recording */
 		e = *rec_reader_error(r);
 	if (err)

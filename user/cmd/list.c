@@ -353,7 +353,6 @@ static void list_fini(struct list *l)
 
 int cmd_list(const struct cmd_opts *o)
 {
-	bool json = o->format && !strcmp(o->format, "json");
 	struct list l = {0};
 	struct err e = {0};
 	int i, code;
@@ -365,7 +364,7 @@ int cmd_list(const struct cmd_opts *o)
 		code = cmd_fail(&e);
 		goto out;
 	}
-	if (json)
+	if (o->format == CMD_JSON)
 		print_json(&l);
 	else if (l.rows.len)
 		print_table(&l);

@@ -41,16 +41,12 @@ static const char *word_layout(unsigned i)
 
 static const char *word_format(unsigned i)
 {
-	static const char *const words[] = {"table", "json", "csv", NULL};
-
-	return words[i];
+	return cmd_format_words[i];
 }
 
 static const char *word_list(unsigned i)
 {
-	static const char *const words[] = {"table", "json", NULL};
-
-	return words[i];
+	return i < CMD_CSV ? cmd_format_words[i] : NULL;
 }
 
 /* What can be written to a file from records: the sinks that ask for them. */
@@ -163,12 +159,12 @@ const struct cmd_option cmd_options[] = {
 	{.name = "reset", .group = "Tables", .commands = CMD_BIT_ATTACH,
 	 .help = "with --interval: those of what came since the last ones", .set = cmd_set_flag, FIELD(reset)},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = TABLES,
-	 .help = "what stdout gets", .def = "table", .set = cmd_set_word, FIELD(format), .word = word_format},
+	 .help = "what stdout gets", .def = "table", .set = cmd_set_index, FIELD(format), .word = word_format},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "what to write", .def = "by the suffix of -o, else chrome",
-	 .set = cmd_set_word, FIELD(format), .word = word_export},
+	 .set = cmd_set_word, FIELD(form), .word = word_export},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST,
-	 .help = "what stdout gets", .def = "table", .set = cmd_set_word, FIELD(format), .word = word_list},
+	 .help = "what stdout gets", .def = "table", .set = cmd_set_index, FIELD(format), .word = word_list},
 	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = TABLES,
 	 .help = "of the tables and the JSON; mxnet is what mxnet.profiler.dumps() prints, torch what "
 		 "torch.profiler's table() prints, torch-classic what it printed in 2017", .def = "modern",
@@ -414,7 +410,8 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 			return err_set(e, ERR_USAGE, -EINVAL, "--%s %s is missing; usage: %s %s", opt->name, opt->arg,
 				       title, c->synopsis);
 	if ((c->bit & TABLES) && !cmd_table_sink(o))
-		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --format %s", o->layout, o->format);
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --format %s", o->layout,
+			       cmd_format_words[o->format]);
 	if (o->by != SNK_BY_NAME && !cmd_table_sink(o)->details)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
 	if (o->backward && (c->bit & TABLES) && !cmd_table_sink(o)->joins)
