@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The target is never harmed: one test for each way in which it could be (DESIGN.md section 5).
+# The target is never harmed: one test for each way in which it could be.
 
 load helpers
 

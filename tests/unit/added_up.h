@@ -7,6 +7,7 @@
 
 #include "attach/attach.h"
 #include "model/model.h"
+#include "mxbpf_hist.h"
 
 #define ADDED_ROWS_MAX 64
 
@@ -75,7 +76,7 @@ static bool added_take_span(struct added_up *a, const struct mxbpf_span *s)
 		.name_id = s->name_id, .tgid = s->h.tgid, .device = s->device, .cls = s->cls};
 	struct mxbpf_stat *r = added_find(a, &key);
 
-	if (!r || !r->hist[mdl_bucket(s->dur_ns)]-- || s->dur_ns > r->max_ns || s->dur_ns < ~r->min_ns_inv)
+	if (!r || !r->hist[mxbpf_bucket(s->dur_ns)]-- || s->dur_ns > r->max_ns || s->dur_ns < ~r->min_ns_inv)
 		return false;
 	r->total_ns -= s->dur_ns;
 	r->self_ns -= s->self_ns;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The trace: what Perfetto requires of a Chrome JSON file (facts/ecosystem.md 1.3), rule by rule, on small recordings.
- * With an argument: writes the recording that has everything to that file, for tests/chrome.bats.
+ * The trace: what Perfetto requires of a Chrome JSON file, rule by rule, on small recordings.
+ * With an argument: writes the recording that has everything to that file, for tests/trace.bats.
  */
 #include "chrome_tape.h"
 

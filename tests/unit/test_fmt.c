@@ -185,5 +185,6 @@ int main(void)
 	small_buffers();
 	TEST("columns are characters, not bytes")
 	CHECK(fmt_columns("gr\xc3\xbc\xc3\x9f") == 4);
+	CHECK(!strcmp(fmt_skip_columns("gr\xc3\xbc\xc3\x9f", 3), "\xc3\x9f") && !*fmt_skip_columns("a", 2));
 	UNIT_MAIN_END;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "mxbpf_hist.h"
 #include "unit.h"
 
 #define LAST (MXBPF_HIST_BUCKETS - 1)
@@ -32,7 +33,7 @@ static void count(struct mdl_row *r, uint64_t ns)
 	if (ns > r->max_ns)
 		r->max_ns = ns;
 	r->count++;
-	r->hist[mdl_bucket(ns)]++;
+	r->hist[mxbpf_bucket(ns)]++;
 }
 
 static void test_percentiles(void)
@@ -53,7 +54,7 @@ static void test_percentiles(void)
 		k = (size_t)want + ((double)(size_t)want < want);
 		exact = v[k ? k - 1 : 0];
 		got = mdl_percentile(&r, fractions[i]);
-		CHECK(mdl_bucket(got) == mdl_bucket(exact));
+		CHECK(mxbpf_bucket(got) == mxbpf_bucket(exact));
 		CHECK(got >= r.min_ns && got <= r.max_ns);
 	}
 	free(v);
@@ -66,8 +67,8 @@ int main(void)
 	TEST("every bucket holds its bounds and nothing beyond")
 	{
 		for (i = 0; i < LAST; i++) {
-			CHECK(mdl_bucket(mdl_bucket_low(i)) == i);
-			CHECK(mdl_bucket(mdl_bucket_low(i + 1) - 1) == i);
+			CHECK(mxbpf_bucket(mdl_bucket_low(i)) == i);
+			CHECK(mxbpf_bucket(mdl_bucket_low(i + 1) - 1) == i);
 			CHECK(mdl_bucket_low(i) < mdl_bucket_low(i + 1));
 		}
 	}
@@ -78,15 +79,15 @@ int main(void)
 	}
 	TEST("buckets are the documented ones: shared with BPF")
 	{
-		CHECK(mdl_bucket(0) == 0 && mdl_bucket(7) == 7 && mdl_bucket(8) == 8 && mdl_bucket(15) == 15);
-		CHECK(mdl_bucket(1000) == (9 - 2) * 8 + 7); /* 1111101000: octave 9, then 111 */
-		CHECK(mdl_bucket(1ull << 42) == (42 - 2) * 8);
+		CHECK(mxbpf_bucket(0) == 0 && mxbpf_bucket(7) == 7 && mxbpf_bucket(8) == 8 && mxbpf_bucket(15) == 15);
+		CHECK(mxbpf_bucket(1000) == (9 - 2) * 8 + 7); /* 1111101000: octave 9, then 111 */
+		CHECK(mxbpf_bucket(1ull << 42) == (42 - 2) * 8);
 	}
 	TEST("a duration of any length has a bucket")
 	{
-		CHECK(mdl_bucket((15ull << 39) - 1) == LAST - 1);
-		CHECK(mdl_bucket(15ull << 39) == LAST);
-		CHECK(mdl_bucket(UINT64_MAX) == LAST);
+		CHECK(mxbpf_bucket((15ull << 39) - 1) == LAST - 1);
+		CHECK(mxbpf_bucket(15ull << 39) == LAST);
+		CHECK(mxbpf_bucket(UINT64_MAX) == LAST);
 	}
 	TEST("a percentile lies in the bucket of the exact one")
 	test_percentiles();
@@ -104,7 +105,7 @@ int main(void)
 
 		for (i = 10; i <= 1000; i *= 10)
 			count(&r, i);
-		CHECK(mdl_bucket(mdl_percentile(&r, 0.5)) == mdl_bucket(100));
+		CHECK(mxbpf_bucket(mdl_percentile(&r, 0.5)) == mxbpf_bucket(100));
 	}
 	TEST("a row without a histogram has no percentile below its maximum")
 	{

@@ -35,16 +35,16 @@ static void feed(struct mdl *m, const struct call *c)
 	CHECK(!mdl_feed(m, &s, sizeof(s)));
 }
 
-static struct mdl_join of(struct mdl *m, uint64_t name_id, uint32_t tgid)
+static struct mxbpf_join of(struct mdl *m, uint64_t name_id, uint32_t tgid)
 {
-	const struct mdl_join *const *joins;
+	const struct mxbpf_join *const *joins;
 	size_t n, i;
 
 	joins = mdl_joins(m, &n);
 	for (i = 0; i < n; i++)
-		if (joins[i]->name_id == name_id && joins[i]->tgid == tgid)
+		if (joins[i]->name_id == name_id && joins[i]->h.tgid == tgid)
 			return *joins[i];
-	return (struct mdl_join){0};
+	return (struct mxbpf_join){0};
 }
 
 static size_t njoins(struct mdl *m)
@@ -67,7 +67,7 @@ static void forward_and_backward(struct mdl *m, uint32_t tgid, uint64_t at_ns)
 
 static void check_one(struct mdl *m, uint32_t tgid, uint64_t times)
 {
-	struct mdl_join j = of(m, CONVOLUTION, tgid);
+	struct mxbpf_join j = of(m, CONVOLUTION, tgid);
 
 	CHECK(njoins(m) == 1 && j.count == times && j.total_ns == 30 * times && j.bwd_count == 2 * times &&
 	      j.bwd_total_ns == 150 * times && !j.deep_count);
@@ -99,7 +99,7 @@ static void test_innermost(void)
 static void test_deep(void)
 {
 	struct mdl *m = mdl_new();
-	struct mdl_join j;
+	struct mxbpf_join j;
 
 	feed(m, &(struct call){MUL, 1000, 10, SEQ(48), 0, false, 7, 0});
 	feed(m, &(struct call){CONV, 2010, 10, SEQ(49), SEQ(48), false, 8, 0});

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mxbpf_hist.h"
 #include "records.h"
 #include "unit.h"
 
@@ -98,7 +99,7 @@ static void test_rows(struct buf *b)
 	rows = mdl_rows(m, OP, &n);
 	CHECK(n == 4);
 	CHECK(rows[0]->count == 2 && rows[0]->total_ns == 40 && rows[0]->self_ns == 20 && rows[0]->min_ns == 10 &&
-	      rows[0]->max_ns == 30 && rows[0]->hist[mdl_bucket(10)] == 1 && rows[0]->hist[mdl_bucket(30)] == 1);
+	      rows[0]->max_ns == 30 && rows[0]->hist[mxbpf_bucket(10)] == 1 && rows[0]->hist[mxbpf_bucket(30)] == 1);
 	mdl_rows(m, API, &n);
 	CHECK(n == 1);
 	mdl_free(m);

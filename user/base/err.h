@@ -3,7 +3,7 @@
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
-/* What the user can do about it; decides the exit code (DESIGN.md section 10). */
+/* What the user can do about it; decides the exit code. */
 enum err_class {
 	ERR_RUNTIME = 1,   /* something failed */
 	ERR_USAGE = 2,	   /* the words on the command line */

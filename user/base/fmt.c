@@ -2,7 +2,6 @@
 #include "base/fmt.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -280,4 +279,28 @@ size_t fmt_columns(const char *text)
 	for (; *text; text++)
 		n += ((unsigned char)*text & 0xc0) != 0x80;
 	return n;
+}
+
+const char *fmt_skip_columns(const char *text, size_t n)
+{
+	while (*text && n--)
+		for (text++; ((unsigned char)*text & 0xc0) == 0x80; text++)
+			;
+	return text;
+}
+
+void fmt_hex(const uint8_t *bytes, size_t n, char *text)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		sprintf(text + 2 * i, "%02x", bytes[i]);
+	text[2 * n] = '\0';
+}
+
+bool fmt_ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), e = strlen(end);
+
+	return n >= e && !strcmp(text + n - e, end);
 }

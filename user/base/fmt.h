@@ -3,6 +3,7 @@
 #ifndef BASE_FMT_H
 #define BASE_FMT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,5 +30,12 @@ size_t fmt_json(char *dst, size_t cap, const char *src, size_t len);
 
 /* Terminal columns of UTF-8 text that fmt_safe() made: code points. */
 size_t fmt_columns(const char *text);
+/* Behind the first n of them, or at its end. */
+const char *fmt_skip_columns(const char *text, size_t n);
+
+/* Two lower-case digits a byte, and a NUL. */
+void fmt_hex(const uint8_t *bytes, size_t n, char *text);
+
+bool fmt_ends_with(const char *text, const char *end);
 
 #endif

@@ -28,19 +28,18 @@ static int check_kernel(void)
 
 static int check_probe(const struct plan_probe *p)
 {
-	static const char *const costs[] = {"emulated, about 0.5 us a hit", "single-stepped, up to 9 us a hit", ""};
+	static const char *const costs[] = {"emulated, " CMD_COST_TRAP " a hit",
+					    "single-stepped, " CMD_COST_STEP " a hit", ""};
+	bool replaced = p->spare || p->stand_in, optional = replaced || p->row->optional;
+	char why[CMD_WHY_BYTES];
 
-	if (p->spare) {
-		printf("  -    %-26s not needed\n", p->row->name);
-		return CMD_OK;
-	}
-	if (p->stand_in) {
-		printf("  -    %-26s %s; %s stands in for it\n", p->row->name, p->reason, p->stand_in);
-		return CMD_OK;
-	}
-	if (p->reason[0]) {
-		printf("  %-4s %-26s %s\n", p->row->optional ? "no" : "NO", p->row->name, p->reason);
-		return p->row->optional ? CMD_OK : CMD_NO_TARGET;
+	if (replaced || p->reason[0]) {
+		printf("  %-4s %-26s %s\n",
+		       replaced	  ? "-"
+		       : optional ? "no"
+				  : "NO",
+		       p->row->name, cmd_probe_why(p, why));
+		return optional ? CMD_OK : CMD_NO_TARGET;
 	}
 	if (p->row->each_lib)
 		printf("  ok   %-26s in each library of its kind, whenever it is mapped\n", p->row->name);
@@ -56,14 +55,9 @@ static int check_probe(const struct plan_probe *p)
 /* How much of a process --ops leaves. */
 static int check_ops(const struct plan *p)
 {
-	unsigned n = 0, left = 0;
+	unsigned left, n = cmd_ops_matched(p, &left);
 	char near[300];
-	size_t i;
 
-	for (i = 0; i < p->nprobes; i++) {
-		n += p->probes[i].nleft ? p->probes[i].nfuncs : 0;
-		left += p->probes[i].nleft;
-	}
 	if (!n && !left)
 		printf("  --   %-26s names are known only when they come\n", "--ops");
 	else if (!n)

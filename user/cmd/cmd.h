@@ -13,7 +13,11 @@
 #include "record/record.h"
 #include "sink/sink.h"
 
-/* Exit codes, DESIGN.md section 10. */
+/* What a probe costs its process, as measured: README.md says it in the same words. */
+#define CMD_COST_TRAP	"about 0.8 us"
+#define CMD_COST_STEP	"up to 9 us"
+#define CMD_COST_RECORD "about 2.4 us"
+
 enum cmd_exit {
 	CMD_OK = 0,
 	CMD_FAILED = 1,
@@ -23,6 +27,9 @@ enum cmd_exit {
 	CMD_NOTHING_SEEN = 5,
 	CMD_ABORTED = 130, /* second Ctrl-C */
 };
+
+enum cmd_format { CMD_TABLE, CMD_JSON, CMD_CSV };
+extern const char *const cmd_format_words[]; /* NULL behind the last */
 
 struct cmd;
 
@@ -35,7 +42,8 @@ struct cmd_opts {
 	bool reset;	      /* --reset */
 	const char *output;   /* -o; NULL */
 	const char *trace;    /* --trace; NULL */
-	const char *format;   /* --format, -f; NULL: the command's default */
+	int format;	      /* --format, -f: enum cmd_format */
+	const char *form;     /* the same of export: a sink's name; NULL: by the file's suffix */
 	const char *layout;   /* --layout: of word_layout() */
 	unsigned probes;      /* --probes: mask of enum probe_group */
 	const char *api;      /* --api: of word_api(); NULL: all */
@@ -91,6 +99,14 @@ int cmd_export(const struct cmd_opts *o);
 int cmd_check(const struct cmd_opts *o);
 int cmd_list(const struct cmd_opts *o);
 int cmd_help(const struct cmd_opts *o);
+
+/* Why a probe is off, refused or less than it could be; "" if it is none of these. Borrowed from the probe or buf. */
+#define CMD_WHY_BYTES 320
+struct plan_probe;
+const char *cmd_probe_why(const struct plan_probe *p, char buf[CMD_WHY_BYTES]);
+/* Functions of operators that --ops asks for, where names are known beforehand; *left: those that it leaves out. */
+struct plan;
+unsigned cmd_ops_matched(const struct plan *p, unsigned *left);
 
 /* What stdout gets under --layout and --format; tables take no records. Borrowed. */
 const struct snk_ops *cmd_table_sink(const struct cmd_opts *o);

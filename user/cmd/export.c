@@ -3,9 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/fmt.h"
 #include "cmd/cmd.h"
 
 #define BAR_COLUMNS  40
@@ -18,18 +19,10 @@ struct bar {
 	bool drawn;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 static void bar_draw(void *ctx, uint64_t done, uint64_t of)
 {
 	struct bar *b = ctx;
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	double part = of ? (double)done / of : 0;
 	int fill;
 
@@ -49,21 +42,13 @@ static void bar_clear(const struct bar *b)
 		fputs("\r\033[K", stderr);
 }
 
-static bool has_suffix(const char *path, const char *suffix)
+/* -f names it, else the file's suffix, else a Chrome trace. */
+static const struct snk_ops *trace_sink(const char *form, const char *path)
 {
-	size_t n = strlen(path), k = strlen(suffix);
-
-	return n > k && !strcmp(path + n - k, suffix);
-}
-
-/* -f names it (the formats of tables are none of records), else the file's suffix, else a Chrome trace. */
-static const struct snk_ops *trace_sink(const char *format, const char *path)
-{
-	const struct snk_ops *by_format = format ? snk_find(format) : NULL;
 	const struct snk_ops *by_suffix = snk_find_suffix(path);
 
-	if (by_format && by_format->needs_records)
-		return by_format;
+	if (form)
+		return snk_find(form);
 	if (by_suffix && by_suffix->needs_records)
 		return by_suffix;
 	return snk_find("chrome");
@@ -73,7 +58,7 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 {
 	const struct mdl_session *s = rec_reader_session(r);
 	const struct snk_input in = {.session = s, .model = m, .source = rec_reader_source(r)};
-	struct bar bar = {.next_ns = now_ns() + BAR_DELAY_NS};
+	struct bar bar = {.next_ns = clock_ns(CLOCK_MONOTONIC) + BAR_DELAY_NS};
 	struct snk_opts opts = {.progress_ctx = &bar};
 	struct err e = {0};
 	struct out *out;
@@ -81,10 +66,10 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 
 	if (!o->quiet && isatty(STDERR_FILENO))
 		opts.progress = bar_draw;
-	err = out_open(path, has_suffix(path, ".gz"), &out, &e);
+	err = out_open(path, fmt_ends_with(path, ".gz"), &out, &e);
 	if (err)
 		return cmd_fail(&e);
-	err = snk_write(trace_sink(o->format, path), &in, &opts, out, &e);
+	err = snk_write(trace_sink(o->form, path), &in, &opts, out, &e);
 	if (err && rec_reader_error(r)->code) /* it knows what is wrong with the recording */
 		e = *rec_reader_error(r);
 	if (err)

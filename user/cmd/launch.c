@@ -102,6 +102,8 @@ fail:
 	err = err_set(e, ERR_RUNTIME, -errno, "the command cannot be started: %s", strerror(errno));
 	close(go[0]);
 	close(go[1]);
+	close(failed[0]);
+	close(failed[1]);
 	l->pid = 0;
 	return err;
 }

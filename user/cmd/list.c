@@ -53,10 +53,7 @@ static void refuse(struct row *r, const char *short_why, const struct err *e)
 
 static void judge_build(struct row *r, const struct tgt_lib *lib)
 {
-	size_t i;
-
-	for (i = 0; i < lib->build_id_bytes; i++)
-		sprintf(r->build_id + 2 * i, "%02x", lib->build_id[i]);
+	fmt_hex(lib->build_id, lib->build_id_bytes, r->build_id);
 	r->version = plan_version(r->adp, lib);
 	r->groups = plan_groups_of(r->adp, r->version);
 	if (r->groups == plan_groups_of(r->adp, true))
@@ -101,7 +98,7 @@ static int look_at(struct list *l, pid_t pid, unsigned mask)
 		lib = t ? tgt_find_lib(t, adapters[i]->lib_glob) : NULL;
 		if ((!t && !(mask >> i & 1)) || (t && !lib))
 			continue;
-		tgt_peek_comm(pid, r.comm);
+		tgt_peek_comm(pid, pid, r.comm);
 		tgt_container(pid, &r.container);
 		if (t)
 			judge(l, &r, t, lib);
@@ -217,20 +214,11 @@ static const struct {
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
 #define LAST	 (NCOLUMNS - 1)
 
-static const char *skip_columns(const char *p, size_t n)
-{
-	while (n-- && *p)
-		do
-			p++;
-		while ((*p & 0xc0) == 0x80);
-	return p;
-}
-
 /* Its end, or its last name alone if that fits only so. */
 static void put_path(const char *text, size_t width)
 {
 	size_t n = fmt_columns(text);
-	const char *base = strrchr(text, '/'), *end = skip_columns(text, n > width ? n - width + 2 : 0);
+	const char *base = strrchr(text, '/'), *end = fmt_skip_columns(text, n > width ? n - width + 2 : 0);
 
 	if (n > width && base && end > base && fmt_columns(base + 1) <= width)
 		printf("%s\n", base + 1);
@@ -243,7 +231,7 @@ static void put_cell(const char *text, size_t c, size_t width)
 {
 	size_t n = fmt_columns(text);
 	bool cut = n > width;
-	const char *end = skip_columns(text, cut ? width - 2 : n);
+	const char *end = fmt_skip_columns(text, cut ? width - 2 : n);
 
 	if (c == LAST)
 		put_path(text, width);
@@ -365,7 +353,6 @@ static void list_fini(struct list *l)
 
 int cmd_list(const struct cmd_opts *o)
 {
-	bool json = o->format && !strcmp(o->format, "json");
 	struct list l = {0};
 	struct err e = {0};
 	int i, code;
@@ -377,7 +364,7 @@ int cmd_list(const struct cmd_opts *o)
 		code = cmd_fail(&e);
 		goto out;
 	}
-	if (json)
+	if (o->format == CMD_JSON)
 		print_json(&l);
 	else if (l.rows.len)
 		print_table(&l);

@@ -16,14 +16,6 @@
 #define NS_PER_S  1000000000ull
 #define NS_PER_MS 1000000ull
 
-uint64_t live_now_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
 /* Before any thread starts, so that all inherit the mask and the signals are read here and nowhere else. */
 static int watch_signals(struct live *l, struct err *e)
 {
@@ -109,7 +101,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 				    .runtime = o->runtime,
 				    .probes_max = backend ? backend->probes_max : 0},
 			   .lock = PTHREAD_MUTEX_INITIALIZER};
-	l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
+	l->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	if (o->api && !strcmp(o->api, "work"))
 		l->want.groups = (l->want.groups & ~PROBE_API) | PROBE_WORK;
 	if ((recording || o->trace) && !o->stats &&
@@ -120,12 +112,12 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	if (o->command) {
 		if (launch_prepare(&l->launch, o->command, e) || watch_signals(l, e) || live_await(l, e))
 			return e->code;
-		l->prepared_mono_ns = live_now_ns(CLOCK_MONOTONIC);
+		l->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	} else {
 		/* Before there is anything to end, a signal simply ends mxbpf, but for one that ends the waiting. */
 		if ((o->wait && watch_signals(l, e)) || live_await_pid(l, e) || (!o->wait && watch_signals(l, e)))
 			return e->code;
-		l->prepared_mono_ns = o->wait ? live_now_ns(CLOCK_MONOTONIC) : l->prepared_mono_ns;
+		l->prepared_mono_ns = o->wait ? clock_ns(CLOCK_MONOTONIC) : l->prepared_mono_ns;
 	}
 	if (choose_details(l, e) || ((o->details & MXBPF_DETAIL_STACK) && live_stacks_open(l, e)))
 		return e->code;
@@ -186,7 +178,7 @@ static int open_writer(struct live *l, struct err *e)
 
 bool live_interrupted(struct live *l, uint64_t until_ns)
 {
-	uint64_t now = live_now_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	uint64_t left_ms = until_ns > now ? (until_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
 	struct pollfd fds[] = {{.fd = l->signals, .events = POLLIN},
@@ -213,8 +205,8 @@ bool live_interrupted(struct live *l, uint64_t until_ns)
 
 static void mark_start(struct live *l)
 {
-	l->session.start_mono_ns = live_now_ns(CLOCK_MONOTONIC);
-	l->session.start_unix_ns = live_now_ns(CLOCK_REALTIME);
+	l->session.start_mono_ns = clock_ns(CLOCK_MONOTONIC);
+	l->session.start_unix_ns = clock_ns(CLOCK_REALTIME);
 }
 
 /* Probes that are in a process now. */
@@ -239,13 +231,13 @@ int live_start(struct live *l, struct err *e)
 			      .python = live_python(l),
 			      .iterations = l->o->iterations,
 			      .verbose = l->o->verbose};
-	uint64_t until = live_now_ns(CLOCK_MONOTONIC) + l->o->delay_ns;
+	uint64_t until = clock_ns(CLOCK_MONOTONIC) + l->o->delay_ns;
 	pid_t pid = tgt_pid(l->target);
 	struct err unfollowed = {0};
 
 	if (l->o->delay_ns)
 		live_go_on(l);
-	while (!l->ended && live_now_ns(CLOCK_MONOTONIC) < until)
+	while (!l->ended && clock_ns(CLOCK_MONOTONIC) < until)
 		l->ended = live_interrupted(l, until);
 	if (tgt_gone(l->target))
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before probes were attached", pid);
@@ -264,7 +256,7 @@ int live_start(struct live *l, struct err *e)
 	live_go_on(l);
 	if (!l->o->quiet)
 		fprintf(stderr, "attached: %u probes in %llu ms; Ctrl-C ends\n", probes_attached(l),
-			(unsigned long long)((live_now_ns(CLOCK_MONOTONIC) - l->prepared_mono_ns) / NS_PER_MS));
+			(unsigned long long)((clock_ns(CLOCK_MONOTONIC) - l->prepared_mono_ns) / NS_PER_MS));
 	return 0;
 }
 
@@ -308,10 +300,10 @@ void live_wait(struct live *l)
 {
 	bool show = !l->o->quiet && isatty(STDERR_FILENO);
 	uint64_t end = l->o->duration_ns ? l->o->duration_ns : UINT64_MAX, window;
-	uint64_t next = live_now_ns(CLOCK_MONOTONIC) + NS_PER_S, now, until, due, events = 0;
+	uint64_t next = clock_ns(CLOCK_MONOTONIC) + NS_PER_S, now, until, due, events = 0;
 
 	while (!l->ended && (window = live_window_ns(l)) < end) {
-		now = live_now_ns(CLOCK_MONOTONIC);
+		now = clock_ns(CLOCK_MONOTONIC);
 		if (now >= next) {
 			if (show)
 				progress(l, window, &events);
@@ -372,12 +364,12 @@ int live_stop(struct live *l, struct err *e)
 	live_close_pause(l);
 	s->duration_ns = live_window_ns(l);
 	live_iterations_account(l, s);
-	began = live_now_ns(CLOCK_MONOTONIC);
+	began = clock_ns(CLOCK_MONOTONIC);
 	live_follow_free(l);
 	att_detach(l->att);
 	if (l->o->verbose)
 		fprintf(stderr, "mxbpf: detached in %llu ms; BPF maps take %llu KiB\n",
-			(unsigned long long)((live_now_ns(CLOCK_MONOTONIC) - began) / NS_PER_MS),
+			(unsigned long long)((clock_ns(CLOCK_MONOTONIC) - began) / NS_PER_MS),
 			(unsigned long long)(att_map_bytes(l->att) >> 10));
 	ring_stop(l->ring);
 	att_counts(l->att, &s->loss, &s->hits);

@@ -7,9 +7,9 @@
 #define CMD_LIVE_H
 
 #include <pthread.h>
-#include <time.h>
 
 #include "attach/attach.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "cmd/cmd.h"
 #include "cmd/launch.h"
@@ -182,6 +182,9 @@ int live_args_text(const struct live *l, uint64_t id, struct buf *out);
 /* live_session.c: everything but times and counts. 0 or -ENOMEM. */
 int live_describe(struct live *l);
 
-uint64_t live_now_ns(clockid_t clock);
+static inline uint64_t live_now_ns(clockid_t clock)
+{
+	return clock_ns(clock);
+}
 
 #endif

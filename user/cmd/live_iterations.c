@@ -18,14 +18,14 @@ static void say(const struct live *l, const char *what, uint64_t began_ns)
 
 	if (l->o->verbose)
 		fprintf(stderr, "mxbpf: %s in %s, after %llu iterations\n", what,
-			fmt_ns(live_now_ns(CLOCK_MONOTONIC) - began_ns, ns),
+			fmt_ns(clock_ns(CLOCK_MONOTONIC) - began_ns, ns),
 			(unsigned long long)att_sampling(l->att).iterations);
 }
 
 /* To all processes, and BPF may open the next window. One that ends meanwhile has nothing more to tell. */
 static void attach(struct live *l)
 {
-	uint64_t began = live_now_ns(CLOCK_MONOTONIC);
+	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	struct err e = {0};
 
 	if (live_more(l, &e)) {
@@ -60,7 +60,7 @@ void live_iterations_start(struct live *l)
 
 void live_iterations(struct live *l)
 {
-	uint64_t began = live_now_ns(CLOCK_MONOTONIC);
+	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	struct mxbpf_sampling now;
 
 	att_marks_take(l->att);

@@ -145,23 +145,6 @@ void live_feed_name(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, ui
 		l->write_error = -ENOMEM;
 }
 
-/* Of a process that nothing but its number is kept of: should that be another's by now, a name is wrong, no more. */
-static bool followed_comm(uint32_t tgid, uint32_t tid, char comm[32])
-{
-	char path[64];
-	FILE *f;
-	bool ok;
-
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/comm", tgid, tid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	ok = fgets(comm, 32, f);
-	fclose(f);
-	comm[ok ? strcspn(comm, "\n") : 0] = '\0';
-	return ok;
-}
-
 static void learn_thread(struct live *l, uint32_t tgid, uint32_t tid)
 {
 	uint64_t *known = hash_put(&l->threads, tgid, tid);
@@ -170,8 +153,10 @@ static void learn_thread(struct live *l, uint32_t tgid, uint32_t tid)
 	if (!known || *known)
 		return;
 	*known = 1;
+	/* Nothing but its number is kept of a followed process: should that be another's by now, a name is wrong, no
+	 * more. */
 	if (tgid == (uint32_t)tgt_pid(l->target) ? !tgt_thread_comm(l->target, (pid_t)tid, comm)
-						 : followed_comm(tgid, tid, comm))
+						 : !tgt_peek_comm((pid_t)tgid, (pid_t)tid, comm))
 		live_feed_name(l, MXBPF_NAME_THREAD, tgid, tid, comm, strlen(comm));
 }
 

@@ -65,14 +65,9 @@ size_t live_ops_keep(struct live *l, void *recs, size_t bytes)
 /* Functions of operators that --ops leaves out if it leaves out all; else 0. */
 static unsigned all_left(const struct live *l)
 {
-	unsigned funcs = 0, left = 0;
-	size_t i;
+	unsigned left;
 
-	for (i = 0; i < l->plan.nprobes; i++) {
-		funcs += l->plan.probes[i].nleft ? l->plan.probes[i].nfuncs : 0;
-		left += l->plan.probes[i].nleft;
-	}
-	return funcs ? 0 : left;
+	return cmd_ops_matched(&l->plan, &left) ? 0 : left;
 }
 
 void live_ops_warn(const struct live *l)

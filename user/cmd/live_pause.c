@@ -9,7 +9,7 @@
 
 uint64_t live_window_ns(const struct live *l)
 {
-	uint64_t until = l->paused_at_ns ? l->paused_at_ns : live_now_ns(CLOCK_MONOTONIC);
+	uint64_t until = l->paused_at_ns ? l->paused_at_ns : clock_ns(CLOCK_MONOTONIC);
 
 	return until - l->session.start_mono_ns - l->session.paused_ns;
 }
@@ -17,7 +17,7 @@ uint64_t live_window_ns(const struct live *l)
 void live_close_pause(struct live *l)
 {
 	if (l->paused_at_ns)
-		l->session.paused_ns += live_now_ns(CLOCK_MONOTONIC) - l->paused_at_ns;
+		l->session.paused_ns += clock_ns(CLOCK_MONOTONIC) - l->paused_at_ns;
 	l->paused_at_ns = 0;
 }
 
@@ -41,7 +41,7 @@ bool live_pause_signal(struct live *l, int sig)
 			live_iterations_pause(l, true);
 		else
 			att_activate(l->att, false);
-		l->paused_at_ns = live_now_ns(CLOCK_MONOTONIC);
+		l->paused_at_ns = clock_ns(CLOCK_MONOTONIC);
 		say(l, "paused");
 	} else if (sig == SIGUSR2 && l->paused_at_ns) {
 		live_close_pause(l);

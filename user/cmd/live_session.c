@@ -19,11 +19,9 @@ static char *dup_or_empty(const char *s)
 static int describe_lib(struct live *l, struct mdl_session *s)
 {
 	const struct tgt_lib *lib = l->plan.lib;
-	char id[2 * ELF_BUILD_ID_MAX + 1] = "";
-	size_t i;
+	char id[2 * ELF_BUILD_ID_MAX + 1];
 
-	for (i = 0; i < lib->build_id_bytes; i++)
-		sprintf(id + 2 * i, "%02x", lib->build_id[i]);
+	fmt_hex(lib->build_id, lib->build_id_bytes, id);
 	s->libs = calloc(1, sizeof(*s->libs));
 	if (!s->libs)
 		return -ENOMEM;
@@ -36,25 +34,9 @@ static int describe_lib(struct live *l, struct mdl_session *s)
 	return s->libs[0].path && s->libs[0].build_id && s->libs[0].runtime ? 0 : -ENOMEM;
 }
 
-static char *why(const struct plan_probe *p)
-{
-	char text[sizeof(p->reason) + 64];
-
-	if (p->spare)
-		snprintf(text, sizeof(text), "not needed");
-	else if (!p->wanted)
-		snprintf(text, sizeof(text), "not asked for");
-	else if (p->stand_in)
-		snprintf(text, sizeof(text), "%s; %s stands in for it", p->reason, p->stand_in);
-	else if (!p->reason[0] && p->nfuncs && p->nendless == p->nfuncs)
-		snprintf(text, sizeof(text), "its times are upper bounds: they last until the thread's next event");
-	else
-		return strdup(p->reason);
-	return strdup(text);
-}
-
 static int describe_probes(struct live *l, struct mdl_session *s)
 {
+	char why[CMD_WHY_BYTES];
 	size_t i;
 
 	s->probes = calloc(l->plan.nprobes, sizeof(*s->probes));
@@ -69,7 +51,7 @@ static int describe_probes(struct live *l, struct mdl_session *s)
 		d->group = strdup(plan_group_name(p->row->group));
 		d->symbol = dup_or_empty(p->symbol);
 		d->status = strdup(!p->wanted || p->stand_in ? "off" : p->reason[0] ? "refused" : "attached");
-		d->reason = why(p);
+		d->reason = strdup(cmd_probe_why(p, why));
 		if (!d->name || !d->group || !d->symbol || !d->status || !d->reason)
 			return -ENOMEM;
 	}
@@ -115,7 +97,7 @@ __attribute__((format(printf, 3, 4))) static int add_note(struct mdl_session *s,
 
 static int describe_notes(struct live *l, struct mdl_session *s)
 {
-	unsigned calls = 0, funcs = 0, left = 0;
+	unsigned calls = 0, left, funcs = cmd_ops_matched(&l->plan, &left);
 	char n[2][32];
 	size_t i;
 	int err = 0;
@@ -124,8 +106,6 @@ static int describe_notes(struct live *l, struct mdl_session *s)
 		const struct plan_probe *p = &l->plan.probes[i];
 
 		calls += p->row->group == PROBE_WORK && p->wanted ? p->nfuncs : 0;
-		funcs += p->nleft ? p->nfuncs : 0;
-		left += p->nleft;
 	}
 	if (l->plan.beside)
 		err = add_note(s, "runtime", "%s is mapped as well, and not looked at: --runtime %s does that",

@@ -253,9 +253,9 @@ static const struct {
 	 "how long it was.\n"
 	 "Calls that are open when a pause begins count as unmatched: whether they ended in it nobody knows.\n"},
 	{"OVERHEAD", NULL,
-	 "A probe costs its process a trap each time it is hit: about half a microsecond where the kernel can\n"
-	 "emulate the probed instruction, up to ten on a virtual machine where it must single\\-step it.\n"
-	 "With the caches cold, count on two microseconds a record.\n"
+	 "A probe costs its process a trap each time it is hit: " CMD_COST_TRAP " where the kernel can emulate the\n"
+	 "probed instruction, " CMD_COST_STEP " on a virtual machine where it must single\\-step it.\n"
+	 "With the program behind the traps, a record costs " CMD_COST_RECORD ".\n"
 	 "A job of large operators does not notice; a loop of tiny ones does.\n"
 	 "Fewer hits are the only real saving.\n"
 	 "Most calls of MXNet's C API are trivial getters: \\fB\\-\\-api work\\fR probes only those that do work or\n"

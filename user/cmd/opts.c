@@ -41,16 +41,12 @@ static const char *word_layout(unsigned i)
 
 static const char *word_format(unsigned i)
 {
-	static const char *const words[] = {"table", "json", "csv", NULL};
-
-	return words[i];
+	return cmd_format_words[i];
 }
 
 static const char *word_list(unsigned i)
 {
-	static const char *const words[] = {"table", "json", NULL};
-
-	return words[i];
+	return i < CMD_CSV ? cmd_format_words[i] : NULL;
 }
 
 /* What can be written to a file from records: the sinks that ask for them. */
@@ -145,7 +141,7 @@ const struct cmd_option cmd_options[] = {
 	{.name = "stats", .group = "Target", .commands = LIVE,
 	 .help = "add up in the kernel, send no events: the tables alone, at the least cost outside of the target",
 	 .set = cmd_set_flag, FIELD(stats)},
-	{.name = "stats-check", .commands = CMD_BIT_ATTACH,
+	{.name = "stats-check", .of_events = true, .commands = CMD_BIT_ATTACH,
 	 .help = "add up in the kernel and send events: the tables of both", .set = cmd_set_flag, FIELD(stats_check)},
 	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = LIVE,
 	 .help = "stop after TIME: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
@@ -163,12 +159,12 @@ const struct cmd_option cmd_options[] = {
 	{.name = "reset", .group = "Tables", .commands = CMD_BIT_ATTACH,
 	 .help = "with --interval: those of what came since the last ones", .set = cmd_set_flag, FIELD(reset)},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = TABLES,
-	 .help = "what stdout gets", .def = "table", .set = cmd_set_word, FIELD(format), .word = word_format},
+	 .help = "what stdout gets", .def = "table", .set = cmd_set_index, FIELD(format), .word = word_format},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "what to write", .def = "by the suffix of -o, else chrome",
-	 .set = cmd_set_word, FIELD(format), .word = word_export},
+	 .set = cmd_set_word, FIELD(form), .word = word_export},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST,
-	 .help = "what stdout gets", .def = "table", .set = cmd_set_word, FIELD(format), .word = word_list},
+	 .help = "what stdout gets", .def = "table", .set = cmd_set_index, FIELD(format), .word = word_list},
 	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = TABLES,
 	 .help = "of the tables and the JSON; mxnet is what mxnet.profiler.dumps() prints, torch what "
 		 "torch.profiler's table() prints, torch-classic what it printed in 2017", .def = "modern",
@@ -189,10 +185,10 @@ const struct cmd_option cmd_options[] = {
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = TABLES,
 	 .help = "lines of a stack that --by stack looks at, and --by event shows", .def = "5, of events all", .set = cmd_set_number, FIELD(stack_depth), .min = 1,
 	 .max = 128},
-	{.name = "backward", .group = "Tables", .commands = LIVE | CMD_BIT_REPORT,
+	{.name = "backward", .of_events = true, .group = "Tables", .commands = LIVE | CMD_BIT_REPORT,
 	 .help = "one table more: forward operators with the time of the backward nodes that they made",
 	 .set = cmd_set_backward},
-	{.name = "trace", .arg = "FILE", .group = "Files", .commands = LIVE,
+	{.name = "trace", .of_events = true, .arg = "FILE", .group = "Files", .commands = LIVE,
 	 .help = "write a timeline for Perfetto when the window ends: .json, or .json.gz compressed",
 	 .set = cmd_set_file, FIELD(trace)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_RECORD,
@@ -200,10 +196,10 @@ const struct cmd_option cmd_options[] = {
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "where to write; .gz is compressed, - is stdout", .def = "stdout, unless it is a terminal",
 	 .set = cmd_set_path, FIELD(output)},
-	{.name = "max-size", .arg = "SIZE", .group = "Files", .commands = LIVE,
+	{.name = "max-size", .of_events = true, .arg = "SIZE", .group = "Files", .commands = LIVE,
 	 .help = "keep at most SIZE of records; the oldest go, counted, and stay in the tables", .def = "2G",
 	 .set = cmd_set_bytes, FIELD(max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40},
-	{.name = "ring-size", .arg = "SIZE", .group = "General", .commands = LIVE,
+	{.name = "ring-size", .of_events = true, .arg = "SIZE", .group = "General", .commands = LIVE,
 	 .help = "buffer between kernel and mxbpf, a power of two; larger if events are dropped", .def = "8M",
 	 .set = cmd_set_ring, FIELD(ring_bytes), .min = 1 << 16, .max = 1 << 30},
 	{.name = "backend", .arg = "NAME", .group = "General", .commands = LIVE,
@@ -377,28 +373,12 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 	return 0;
 }
 
-/* There are no events, so what is about them means nothing. */
-static int check_stats(const struct cmd_opts *o, uint64_t seen, struct err *e)
-{
-	static const char *const about_events[] = {"trace", "max-size", "ring-size", "stats-check", "backward"};
-	const struct cmd_option *opt;
-	size_t i;
-
-	for (opt = cmd_options; o->stats && opt->name; opt++)
-		for (i = 0; (seen >> (opt - cmd_options) & 1) && i < sizeof(about_events) / sizeof(about_events[0]);
-		     i++)
-			if (!strcmp(opt->name, about_events[i]))
-				return err_set(e, ERR_USAGE, -EINVAL,
-					       "--stats keeps no events, and --%s is about events: use one of them",
-					       opt->name);
-	return 0;
-}
-
-/* What no single option can see. */
-static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t seen, struct err *e)
+/* What was given against what the rows of the table say of it. */
+static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t seen, struct err *e)
 {
 	const struct cmd_option *opt;
 	char title[32];
+	bool given;
 
 	cmd_title(c, title);
 	if (o->nargs > c->max_args && !c->max_args)
@@ -409,49 +389,62 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 	if (o->nargs < c->min_args || o->nargs > c->max_args)
 		return err_set(e, ERR_USAGE, -EINVAL, "%s takes %d operand%s, not %d; usage: %s %s", title, c->max_args,
 			       c->max_args == 1 ? "" : "s", o->nargs, title, c->synopsis);
-	for (opt = cmd_options; opt->name; opt++)
-		if ((opt->required & c->bit) && !o->command && !(seen >> (opt - cmd_options) & 1))
+	for (opt = cmd_options; opt->name; opt++) {
+		given = seen >> (opt - cmd_options) & 1;
+		if ((opt->required & c->bit) && !o->command && !given)
 			return err_set(e, ERR_USAGE, -EINVAL, "--%s %s is missing; usage: %s %s", opt->name, opt->arg,
 				       title, c->synopsis);
-	if ((c->bit & TABLES) && !cmd_table_sink(o))
-		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --format %s", o->layout, o->format);
-	if (o->by != SNK_BY_NAME && !cmd_table_sink(o)->details)
-		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
-	if (o->backward && (c->bit & TABLES) && !cmd_table_sink(o)->joins)
-		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
-	if ((c->bit & CMD_BIT_ATTACH) && o->by == SNK_BY_EVENT)
-		return err_set(
-			e, ERR_USAGE, -EINVAL,
-			"--by event shows single calls, of which tables keep none: mxbpf record, then mxbpf report "
-			"--by event");
-	if (o->sort == SNK_SORT_START && o->by != SNK_BY_EVENT)
-		return err_set(e, ERR_USAGE, -EINVAL, "--sort start is for the rows of --by event");
-	if (o->stack_depth && o->by != SNK_BY_STACK && o->by != SNK_BY_EVENT)
-		return err_set(e, ERR_USAGE, -EINVAL, "--stack-depth is for the rows of --by stack and --by event");
-	if ((c->bit & CMD_BIT_ATTACH) && cmd_check_details(o, o->details, "add", e))
-		return e->code;
-	if (o->api && !(o->probes & PROBE_API))
-		return err_set(e, ERR_USAGE, -EINVAL, "--api is for the probes of api, which --probes leaves out");
-	if (o->ops && !(o->probes & PROBE_OP))
-		return err_set(e, ERR_USAGE, -EINVAL, "--ops is for the probes of op, which --probes leaves out");
-	if (o->ops && (o->details & MXBPF_DETAIL_SEQ))
-		return err_set(e, ERR_USAGE, -EINVAL,
-			       "forward and backward cannot be joined with --ops: which operator made "
-			       "a node only all of them tell");
-	if (o->ops && (c->bit & CMD_BIT_CHECK) && !o->pid)
-		return err_set(e, ERR_USAGE, -EINVAL, "--ops is for the probes of a process: --pid PID is missing");
-	if (o->reset && !o->interval_ns)
-		return err_set(e, ERR_USAGE, -EINVAL, "--reset is for the tables of --interval TIME, which is missing");
-	if (check_stats(o, seen, e))
-		return e->code;
-	if (o->pid && o->command)
-		return err_set(e, ERR_USAGE, -EINVAL, "either --pid PID or -- COMMAND, not both");
-	if (o->wait && o->command)
-		return err_set(e, ERR_USAGE, -EINVAL,
-			       "--wait is for --pid: a command that is launched is waited for anyway");
-	if (o->output && o->trace && !strcmp(o->output, o->trace))
-		return err_set(e, ERR_USAGE, -EINVAL, "--output and --trace name the same file '%.200s'", o->trace);
+		if (opt->of_events && o->stats && given)
+			return err_set(e, ERR_USAGE, -EINVAL,
+				       "--stats keeps no events, and --%s is about events: use one of them", opt->name);
+	}
 	return 0;
+}
+
+/* Of commands that print tables. */
+static int check_layout(const struct cmd_opts *o, struct err *e)
+{
+	const struct snk_ops *sink = cmd_table_sink(o);
+
+	if (!sink)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --format %s", o->layout,
+			       cmd_format_words[o->format]);
+	if (o->by != SNK_BY_NAME && !sink->details)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
+	if (o->backward && !sink->joins)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
+	return 0;
+}
+
+/* What no single option can see. */
+static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e)
+{
+	const bool attach = c->bit & CMD_BIT_ATTACH, check = c->bit & CMD_BIT_CHECK, event = o->by == SNK_BY_EVENT;
+	const struct {
+		bool broken;
+		const char *why;
+	} rules[] = {
+		{attach && event, "--by event shows single calls, of which tables keep none: mxbpf record, then mxbpf "
+				  "report --by event"},
+		{o->sort == SNK_SORT_START && !event, "--sort start is for the rows of --by event"},
+		{o->stack_depth && o->by != SNK_BY_STACK && !event,
+		 "--stack-depth is for the rows of --by stack and --by event"},
+		{o->api && !(o->probes & PROBE_API), "--api is for the probes of api, which --probes leaves out"},
+		{o->ops && !(o->probes & PROBE_OP), "--ops is for the probes of op, which --probes leaves out"},
+		{o->ops && (o->details & MXBPF_DETAIL_SEQ),
+		 "forward and backward cannot be joined with --ops: which operator made a node only all of them tell"},
+		{o->ops && check && !o->pid, "--ops is for the probes of a process: --pid PID is missing"},
+		{o->reset && !o->interval_ns, "--reset is for the tables of --interval TIME, which is missing"},
+		{o->pid && o->command, "either --pid PID or -- COMMAND, not both"},
+		{o->wait && o->command, "--wait is for --pid: a command that is launched is waited for anyway"},
+		{o->output && o->trace && !strcmp(o->output, o->trace), "--output and --trace name the same file"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		if (rules[i].broken)
+			return err_set(e, ERR_USAGE, -EINVAL, "%s", rules[i].why);
+	return attach ? cmd_check_details(o, o->details, "add", e) : 0;
 }
 
 static int fail_command(const char *word, struct err *e)
@@ -493,7 +486,10 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 		return err;
 	if (o->sort == SORT_UNSAID)
 		o->sort = o->by == SNK_BY_EVENT ? SNK_SORT_START : SNK_SORT_TOTAL;
-	return check_whole(*c, o, seen, e);
+	err = check_given(*c, o, seen, e);
+	if (!err && ((*c)->bit & TABLES))
+		err = check_layout(o, e);
+	return err ? err : check_whole(*c, o, e);
 }
 
 int cmd_help(const struct cmd_opts *o)

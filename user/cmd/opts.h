@@ -23,6 +23,7 @@ struct cmd_option {
 	const char *group; /* heading in --help; NULL: hidden */
 	unsigned commands; /* that take it, mask of enum cmd_bit */
 	unsigned required; /* of these, the ones that need it */
+	bool of_events;	   /* means nothing where none are kept */
 	const char *help;
 	const char *def; /* the default in words; NULL: not worth saying */
 	int (*set)(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);

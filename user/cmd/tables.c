@@ -10,29 +10,31 @@
 /* Between the tables of a series. */
 #define SERIES_RULE "\n----------------------------------------------------------------------------\n\n"
 
+const char *const cmd_format_words[] = {[CMD_TABLE] = "table", [CMD_JSON] = "json", [CMD_CSV] = "csv", NULL};
+
 /* clang-format off */
 static const struct {
 	const char *layout; /* NULL: any */
-	const char *format, *sink;
+	enum cmd_format format;
+	const char *sink;
 } table_sinks[] = {
-	{"modern", "table", "modern"},
-	{"modern", "json", "json"},
-	{"mxnet", "table", "mxnet"},
-	{"mxnet", "json", "mxnet-json"},
-	{"torch", "table", "torch"},
-	{"torch-classic", "table", "torch-classic"},
-	{NULL, "csv", "csv"},
+	{"modern", CMD_TABLE, "modern"},
+	{"modern", CMD_JSON, "json"},
+	{"mxnet", CMD_TABLE, "mxnet"},
+	{"mxnet", CMD_JSON, "mxnet-json"},
+	{"torch", CMD_TABLE, "torch"},
+	{"torch-classic", CMD_TABLE, "torch-classic"},
+	{NULL, CMD_CSV, "csv"},
 };
 /* clang-format on */
 
 const struct snk_ops *cmd_table_sink(const struct cmd_opts *o)
 {
-	const char *format = o->format ? o->format : "table";
 	size_t i;
 
 	for (i = 0; i < sizeof(table_sinks) / sizeof(table_sinks[0]); i++)
 		if ((!table_sinks[i].layout || !strcmp(table_sinks[i].layout, o->layout)) &&
-		    !strcmp(table_sinks[i].format, format))
+		    (int)table_sinks[i].format == o->format)
 			return snk_find(table_sinks[i].sink);
 	return NULL;
 }
@@ -81,13 +83,13 @@ static int print(const struct cmd_opts *o, const struct mdl_session *s, struct m
 		.width = cmd_columns(),
 		.continued = nth > 1,
 	};
-	bool json = o->format && !strcmp(o->format, "json"), csv = o->format && !strcmp(o->format, "csv");
+	bool json = o->format == CMD_JSON;
 	struct err e = {0};
 	struct out *out;
 
 	if (out_open("-", false, &out, &e))
 		return cmd_fail(&e);
-	if (nth > 1 && !json && !csv)
+	if (nth > 1 && o->format == CMD_TABLE)
 		out_puts(out, SERIES_RULE);
 	out_join_lines(out, nth && json);
 	if (snk_write(cmd_table_sink(o), &in, &opts, out, &e)) {

@@ -12,10 +12,10 @@
 
 #include "base/err.h"
 
-/* What the kernel does with a probe on an instruction: facts/cut.md section 1. */
+/* What the kernel does with a probe on an instruction. */
 enum insn_cost {
-	INSN_EMULATED = 0, /* about 0.5 us a hit */
-	INSN_STEPPED = 1,  /* single-stepped: 9 us a hit on virtual machines */
+	INSN_EMULATED = 0, /* a trap alone */
+	INSN_STEPPED = 1,  /* single-stepped: ten times that on virtual machines */
 	INSN_REFUSED = 2,  /* attach fails, or would corrupt the target (5-byte nop, AVX) or count wrong (rep) */
 };
 

@@ -10,7 +10,7 @@ const struct mdl_class mdl_classes[] = {
 	{MXBPF_CLASS_KERNEL, "compiled_kernel"},
 };
 
-const char *mdl_category(enum mxbpf_class cls)
+const char *mdl_category(unsigned cls)
 {
 	unsigned i = 0;
 

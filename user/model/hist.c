@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/model.h"
-#include "mxbpf_hist.h"
 
 #define LAST_BUCKET (MXBPF_HIST_BUCKETS - 1)
-
-unsigned mdl_bucket(uint64_t ns)
-{
-	return mxbpf_bucket(ns);
-}
 
 uint64_t mdl_bucket_low(unsigned index)
 {

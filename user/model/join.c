@@ -57,10 +57,10 @@ static int join_operator(struct mdl *m, const struct mxbpf_span *s)
 	return 0;
 }
 
-static struct mdl_join *join_row(struct mdl *m, uint64_t name_id, uint32_t tgid)
+static struct mxbpf_join *join_row(struct mdl *m, uint64_t name_id, uint32_t tgid)
 {
 	uint64_t *at = hash_put(&m->join_index, name_id, tgid);
-	struct mdl_join *j;
+	struct mxbpf_join *j;
 
 	if (!at || *at)
 		return at ? (void *)(uintptr_t)*at : NULL;
@@ -69,7 +69,7 @@ static struct mdl_join *join_row(struct mdl *m, uint64_t name_id, uint32_t tgid)
 		free(j);
 		return NULL;
 	}
-	*j = (struct mdl_join){.tgid = tgid, .name_id = name_id};
+	*j = (struct mxbpf_join){.h = {.kind = MXBPF_JOIN, .size = sizeof(*j), .tgid = tgid}, .name_id = name_id};
 	*at = (uintptr_t)j;
 	return j;
 }
@@ -102,7 +102,7 @@ static struct maker *maker_unknown(struct mdl *m, const struct mxbpf_span *s)
 static int join_node(struct mdl *m, const struct mxbpf_span *s)
 {
 	unsigned depth = 0;
-	struct mdl_join *j;
+	struct mxbpf_join *j;
 	struct maker *k;
 
 	k = root_of(m, maker_find(m, s->seq, s->h.tgid), &depth);
@@ -133,18 +133,23 @@ int mdl_follow(struct mdl *m, struct mxbpf_span *s)
 	return s->flags & MXBPF_SPAN_BACKWARD ? join_node(m, s) : join_operator(m, s);
 }
 
+void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from)
+{
+	add_sat(&to->count, from->count);
+	add_sat(&to->total_ns, from->total_ns);
+	add_sat(&to->bwd_count, from->bwd_count);
+	add_sat(&to->bwd_total_ns, from->bwd_total_ns);
+	add_sat(&to->deep_count, from->deep_count);
+	add_sat(&to->deep_total_ns, from->deep_total_ns);
+}
+
 int join_fold(struct mdl *m, const struct mxbpf_join *from)
 {
-	struct mdl_join *j = join_row(m, from->name_id, from->h.tgid);
+	struct mxbpf_join *j = join_row(m, from->name_id, from->h.tgid);
 
 	if (!j)
 		return -ENOMEM;
-	add_sat(&j->count, from->count);
-	add_sat(&j->total_ns, from->total_ns);
-	add_sat(&j->bwd_count, from->bwd_count);
-	add_sat(&j->bwd_total_ns, from->bwd_total_ns);
-	add_sat(&j->deep_count, from->deep_count);
-	add_sat(&j->deep_total_ns, from->deep_total_ns);
+	mdl_join_merge(j, from);
 	return 0;
 }
 
@@ -153,23 +158,12 @@ int join_emit(const struct mdl *m, struct buf *out)
 	size_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < buf_count(&m->joins, void *); i++) {
-		const struct mdl_join *j = *buf_at(&m->joins, struct mdl_join *, i);
-		struct mxbpf_join r = {.h = {.kind = MXBPF_JOIN, .size = sizeof(r), .tgid = j->tgid},
-				       .name_id = j->name_id,
-				       .count = j->count,
-				       .total_ns = j->total_ns,
-				       .bwd_count = j->bwd_count,
-				       .bwd_total_ns = j->bwd_total_ns,
-				       .deep_count = j->deep_count,
-				       .deep_total_ns = j->deep_total_ns};
-
-		err = buf_put(out, &r, sizeof(r));
-	}
+	for (i = 0; !err && i < buf_count(&m->joins, void *); i++)
+		err = buf_put(out, *buf_at(&m->joins, void *, i), sizeof(struct mxbpf_join));
 	return err;
 }
 
-const struct mdl_join *const *mdl_joins(struct mdl *m, size_t *n)
+const struct mxbpf_join *const *mdl_joins(struct mdl *m, size_t *n)
 {
 	*n = buf_count(&m->joins, void *);
 	return (const void *)m->joins.data;

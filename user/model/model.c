@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mxbpf_hist.h"
+
 struct mdl *mdl_new(void)
 {
 	return calloc(1, sizeof(struct mdl));
@@ -154,7 +156,7 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	add_sat(&r->self_ns, s->self_ns);
 	add_sat_signed(&r->alloc_bytes, s->alloc_bytes);
 	add_sat_signed(&r->self_alloc_bytes, s->self_alloc_bytes);
-	add_sat(&r->hist[mdl_bucket(s->dur_ns)], 1);
+	add_sat(&r->hist[mxbpf_bucket(s->dur_ns)], 1);
 	m->counters[s->cls][MXBPF_COUNTER_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);
 	return window_span(m, s);
 }

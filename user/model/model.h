@@ -22,7 +22,7 @@ struct mdl_class {
 	const char *category; /* in traces */
 };
 extern const struct mdl_class mdl_classes[MDL_NCLASSES];
-const char *mdl_category(enum mxbpf_class cls);
+const char *mdl_category(unsigned cls);
 
 /* One row of a class table; borrowed, valid until the next mdl_feed(). */
 struct mdl_row {
@@ -43,15 +43,6 @@ uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id); /*
 
 /* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);
-
-/* A forward operator with the backward nodes that it made, and those made while these ran; borrowed likewise. */
-struct mdl_join {
-	uint32_t tgid;
-	uint64_t name_id;	  /* the nodes' own where their operator is not known */
-	uint64_t count, total_ns; /* of operators of which a node has run */
-	uint64_t bwd_count, bwd_total_ns;
-	uint64_t deep_count, deep_total_ns;
-};
 
 /* Running account of one device; borrowed likewise. */
 struct mdl_mem_row {
@@ -76,8 +67,10 @@ int mdl_feed(struct mdl *m, const void *recs, size_t bytes);
 const struct mdl_row *const *mdl_rows(struct mdl *m, enum mxbpf_class cls, size_t *n);
 const struct mdl_mem_row *const *mdl_mem_rows(struct mdl *m, size_t *n);
 
-/* Spans with MXBPF_SPAN_SEQ, joined. */
-const struct mdl_join *const *mdl_joins(struct mdl *m, size_t *n);
+/* Spans with MXBPF_SPAN_SEQ, joined, as their records; borrowed likewise. */
+const struct mxbpf_join *const *mdl_joins(struct mdl *m, size_t *n);
+/* One of two: sums; `to` keeps its name and process. */
+void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
 /* Operators whose nodes may still run are remembered, the last so many. */
 #define MDL_MAKERS_MAX (1u << 17)
 /*
@@ -120,8 +113,7 @@ int mdl_emit_mem(const struct mdl_mem_row *r, struct buf *out);
 /* The NAME records alone. 0, -ENOMEM. */
 int mdl_emit_names(const struct mdl *m, struct buf *out);
 
-/* Bucket of the histogram, as BPF has it, and its lower bound. */
-unsigned mdl_bucket(uint64_t ns);
+/* Lower bound of a bucket of the histogram: what mxbpf_bucket() gives. */
 uint64_t mdl_bucket_low(unsigned index);
 
 /* A span record as this version knows it: what it lacks, as the first recordings do, is 0. */

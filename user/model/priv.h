@@ -41,8 +41,8 @@ struct mdl {
 	struct hash maker_index;		/* (seq, tgid) -> place in makers */
 	struct buf makers;			/* struct maker, a ring once it is full */
 	size_t oldest_maker;
-	struct hash join_index; /* (name_id, tgid) -> struct mdl_join * */
-	struct buf joins;	/* struct mdl_join *, owned */
+	struct hash join_index; /* (name_id, tgid) -> struct mxbpf_join * */
+	struct buf joins;	/* struct mxbpf_join *, owned */
 	struct hash mem_index;	/* (tgid, device) -> struct mdl_mem_row * */
 	struct buf mem_rows;	/* struct mdl_mem_row *, owned */
 	struct hash names;	/* (id, enum mxbpf_name_kind) -> struct name *, owned */
@@ -80,12 +80,13 @@ void joins_fini(struct mdl *m);
 /* model.c; NULL: -ENOMEM */
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device);
 
-/* Sums of numbers from a file, which may be anything: they stop at the top. */
-static inline void add_sat(uint64_t *sum, uint64_t n)
-{
-	if (__builtin_add_overflow(*sum, n, sum))
-		*sum = UINT64_MAX;
-}
+/* Sums of numbers from a file, which may be anything: they stop at the top. Of rows and of records, whose __u64 is
+ * another type than uint64_t. */
+#define add_sat(sum, n)                                                                                                \
+	do {                                                                                                           \
+		if (__builtin_add_overflow(*(sum), n, sum))                                                            \
+			*(sum) = UINT64_MAX;                                                                           \
+	} while (0)
 
 /* The same of what has a sign. */
 static inline void add_sat_signed(int64_t *sum, int64_t n)

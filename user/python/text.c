@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fmt.h"
+
 #define FILE_BYTES_MAX	1024
 #define NAME_BYTES_MAX	256
 #define LINES_BYTES_MAX (1u << 20)
@@ -139,13 +141,6 @@ static char *read_text(const struct py *p, uint64_t addr, size_t max)
 
 /* ---- code objects */
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t n = strlen(text), m = strlen(end);
-
-	return n >= m && !strcmp(text + n - m, end);
-}
-
 /* The print of a file's name. */
 static bool text_print(const struct py *p, uint64_t addr, uint64_t *print)
 {
@@ -200,7 +195,7 @@ static struct code *read_code(const struct py *p, const struct mxbpf_stack_frame
 		code_free(c);
 		return NULL;
 	}
-	c->of_module = ends_with(c->file, MODULE_FILE);
+	c->of_module = fmt_ends_with(c->file, MODULE_FILE);
 	return c;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The META chunk: struct mdl_session as one JSON object, its members named as the struct's; `libs`, `probes`,
- * `devices`, `fallbacks` arrays of objects, `class_title` an array by enum mxbpf_class, absent texts null. 64-bit
- * numbers are decimal strings, because a JSON number is a double to most readers (cJSON too). Strings are the
+ * `devices`, `fallbacks`, `notes` arrays of objects, `class_title` an array by enum mxbpf_class, absent texts null.
+ * 64-bit numbers are decimal strings, because a JSON number is a double to most readers (cJSON too). Strings are the
  * target's bytes, not always UTF-8. A reader takes what it knows; a missing member is empty or 0.
  */
 #include <cjson/cJSON.h>

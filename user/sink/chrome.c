@@ -6,11 +6,6 @@
  */
 #include "sink/trace.h"
 
-struct chrome {
-	struct snk_trace t;
-	const char *category[MXBPF_CLASS_MAX];
-};
-
 /* ---- events */
 
 static void write_arrow(struct snk_trace *t, const char *ph, uint64_t id, const struct mxbpf_span *s, uint32_t tid)
@@ -55,7 +50,7 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	p = put(p, ",\"dur\":");
 	p = snk_put_us(p, s->dur_ns);
 	p = put(p, ",\"cat\":\"");
-	p = put(p, ((struct chrome *)t)->category[s->cls]);
+	p = put(p, mdl_category(s->cls));
 	p = put(p, "\",\"name\":\"");
 	out_filled(t->s.out, (size_t)(p - start));
 	name = snk_trace_text(t, s->name_id, snk_text_name);
@@ -119,17 +114,12 @@ static void write_alloc(struct snk_trace *t, const struct snk_plan_alloc *a, uin
 
 /* ---- the sink */
 
-static const struct snk_form chrome_form = {
+static const struct snk_form form = {
 	.process = write_process, .thread = write_thread, .alloc = write_alloc, .span = write_span};
 
 static int chrome_begin(struct snk *s)
 {
-	struct chrome *c = (struct chrome *)s;
-	size_t i;
-
-	c->t.form = &chrome_form;
-	for (i = 0; i < MDL_NCLASSES; i++)
-		c->category[mdl_classes[i].cls] = mdl_classes[i].category;
+	((struct snk_trace *)s)->form = &form;
 	return 0;
 }
 
@@ -161,7 +151,7 @@ const struct snk_ops snk_chrome = {
 	.suffixes = suffixes,
 	.needs_records = true,
 	.by_process = true,
-	.state_bytes = sizeof(struct chrome),
+	.state_bytes = sizeof(struct snk_trace),
 	.begin = chrome_begin,
 	.survey = snk_trace_survey,
 	.surveyed = chrome_surveyed,

@@ -71,8 +71,8 @@ struct snk_place {
 	uint64_t ordinal;  /* of the span in the recording */
 	uint32_t tid;	   /* thread or lane to draw on */
 	bool late;	   /* begins with a span around it that comes later: to be written behind all others */
-	uint64_t back_ns;  /* that its end may be shown earlier, to be before that of one around it and the start of the
-			      next */
+	uint64_t back_ns;  /* that its end is to be shown earlier, to be before that of one around it and the start of
+			      the next: to Kineto's readers, who nest by doubles; others get durations as measured */
 	uint64_t arrow_in; /* id of the arrow that ends here; 0 none */
 	const struct snk_plan_source *arrows_out; /* borrowed from the plan */
 	size_t narrows_out;

@@ -125,19 +125,16 @@ static void put_text(struct out *o, const char *text, size_t len)
 /* One cell more: lines with semicolons between, as of folded stacks. */
 static void put_lines(struct out *o, const char *text, size_t len)
 {
-	const char *end;
+	const char *line, *mark = ",\"";
 	size_t n;
 
-	out_puts(o, len ? ",\"" : ",");
-	if (!len)
+	if (!len) {
+		out_puts(o, ",");
 		return;
-	for (;; text += n + 1, len -= n + 1) {
-		end = memchr(text, '\n', len);
-		n = end ? (size_t)(end - text) : len;
-		put_inner(o, text, n);
-		if (!end)
-			break;
-		out_puts(o, ";");
+	}
+	for (; snk_next_line(&text, &len, &line, &n); mark = ";") {
+		out_puts(o, mark);
+		put_inner(o, line, n);
 	}
 	out_puts(o, "\"");
 }

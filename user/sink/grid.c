@@ -39,13 +39,11 @@ int snk_grid_add(struct snk_grid *g, const char *text, size_t len)
 int snk_grid_note(struct snk_grid *g, const char *text, size_t len)
 {
 	struct note note = {.row = buf_count(&g->cells, char *) / g->ncols - 1};
-	const char *end;
+	const char *line;
 	size_t n;
 
-	for (; len; text += n + !!end, len -= n + !!end) {
-		end = memchr(text, '\n', len);
-		n = end ? (size_t)(end - text) : len;
-		note.text = safe(text, n);
+	while (snk_next_line(&text, &len, &line, &n)) {
+		note.text = safe(line, n);
 		if (!note.text || buf_put(&g->notes, &note, sizeof(note))) {
 			free(note.text);
 			return -ENOMEM;
@@ -120,9 +118,9 @@ static void put_first(struct out *o, const char *text, size_t width)
 		put_pad(o, width - n);
 		return;
 	}
-	out_write(o, text, (size_t)(snk_skip_columns(text, head) - text));
+	out_write(o, text, (size_t)(fmt_skip_columns(text, head) - text));
 	out_puts(o, "…");
-	out_puts(o, snk_skip_columns(text, n - (width - head - 1)));
+	out_puts(o, fmt_skip_columns(text, n - (width - head - 1)));
 }
 
 static void put_cell(const struct snk_grid *g, unsigned col, const char *text, size_t width, struct out *o)

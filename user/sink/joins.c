@@ -5,14 +5,13 @@
 #include "base/fmt.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CELL_BYTES 64
 
-static uint64_t all_ns(const struct mdl_join *j)
+static uint64_t all_ns(const struct mxbpf_join *j)
 {
 	uint64_t sum;
 
@@ -27,7 +26,7 @@ static int by_name(const void *va, const void *vb)
 	const struct snk_join *a = va, *b = vb;
 	int order = snk_name_cmp(a->name, a->len, b->name, b->len);
 
-	return order ? order : a->j.tgid < b->j.tgid ? -1 : a->j.tgid > b->j.tgid;
+	return order ? order : a->j.h.tgid < b->j.h.tgid ? -1 : a->j.h.tgid > b->j.h.tgid;
 }
 
 static int by_opts(const void *va, const void *vb, void *vopts)
@@ -44,24 +43,9 @@ static int by_opts(const void *va, const void *vb, void *vopts)
 	return -by_name(a, b);
 }
 
-static uint64_t add(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-static void merge(struct mdl_join *to, const struct mdl_join *from)
-{
-	to->count = add(to->count, from->count);
-	to->total_ns = add(to->total_ns, from->total_ns);
-	to->bwd_count = add(to->bwd_count, from->bwd_count);
-	to->bwd_total_ns = add(to->bwd_total_ns, from->bwd_total_ns);
-	to->deep_count = add(to->deep_count, from->deep_count);
-	to->deep_total_ns = add(to->deep_total_ns, from->deep_total_ns);
-}
-
 int snk_joins(const struct snk *s, struct snk_join **rows, size_t *n)
 {
-	const struct mdl_join *const *all = mdl_joins(s->in->model, n);
+	const struct mxbpf_join *const *all = mdl_joins(s->in->model, n);
 	struct snk_join *r = calloc(*n + 1, sizeof(*r));
 	size_t kept = 0, i;
 
@@ -75,7 +59,7 @@ int snk_joins(const struct snk *s, struct snk_join **rows, size_t *n)
 	qsort(r, *n, sizeof(*r), by_name);
 	for (i = 0; i < *n; i++) {
 		if (kept && !by_name(&r[kept - 1], &r[i]))
-			merge(&r[kept - 1].j, &r[i].j);
+			mdl_join_merge(&r[kept - 1].j, &r[i].j);
 		else
 			r[kept++] = r[i];
 	}
@@ -92,7 +76,7 @@ static int add_row(struct snk_grid *g, const struct snk_join *r)
 	int err = snk_grid_add(g, r->name, r->len);
 	size_t i;
 
-	snprintf(cell, sizeof(cell), "%" PRIu64, r->j.count);
+	snprintf(cell, sizeof(cell), "%llu", r->j.count);
 	err = err ? err : snk_grid_add(g, cell, strlen(cell));
 	for (i = 0; !err && i < sizeof(ns) / sizeof(ns[0]); i++) {
 		fmt_ns(ns[i], cell);

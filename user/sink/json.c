@@ -114,16 +114,13 @@ static void put_process(struct snk *s, uint32_t tgid)
 
 static void put_stack(struct snk *s, const char *stack, size_t len)
 {
-	const char *end;
+	const char *line, *comma = "";
 	size_t n;
-	bool more = false;
 
 	out_puts(s->out, ", \"stack\": [");
-	for (; len; stack += n + !!end, len -= n + !!end, more = true) {
-		end = memchr(stack, '\n', len);
-		n = end ? (size_t)(end - stack) : len;
-		out_puts(s->out, more ? ", " : "");
-		snk_put_json(s->out, stack, n);
+	for (; snk_next_line(&stack, &len, &line, &n); comma = ", ") {
+		out_puts(s->out, comma);
+		snk_put_json(s->out, line, n);
 	}
 	out_puts(s->out, "]");
 }
@@ -243,10 +240,10 @@ static int joins(struct snk *s, const struct snk_joins *t)
 	for (r = t->rows; r < t->rows + t->nrows; r++) {
 		out_puts(s->out, r > t->rows ? ",\n    {\"name\": " : "\n    {\"name\": ");
 		snk_put_json(s->out, r->name, r->len);
-		put_process(s, r->j.tgid);
+		put_process(s, r->j.h.tgid);
 		out_printf(s->out,
-			   ", \"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"backward_count\": %" PRIu64
-			   ", \"backward_ns\": %" PRIu64 ", \"deeper_count\": %" PRIu64 ", \"deeper_ns\": %" PRIu64 "}",
+			   ", \"count\": %llu, \"total_ns\": %llu, \"backward_count\": %llu, "
+			   "\"backward_ns\": %llu, \"deeper_count\": %llu, \"deeper_ns\": %llu}",
 			   r->j.count, r->j.total_ns, r->j.bwd_count, r->j.bwd_total_ns, r->j.deep_count,
 			   r->j.deep_total_ns);
 	}

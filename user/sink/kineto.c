@@ -169,7 +169,7 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 		nr = &none;
 
 	out_printf(t->s.out, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"",
-		   s->flags & MXBPF_SPAN_USER ? "user_annotation" : mdl_category((enum mxbpf_class)s->cls));
+		   s->flags & MXBPF_SPAN_USER ? "user_annotation" : mdl_category(s->cls));
 	out_write(t->s.out, name.data, name.len);
 	start = out_reserve(t->s.out, SNK_EVENT_BYTES);
 	p = put(start, "\",");

@@ -15,20 +15,6 @@ static int put_member(struct buf *b, const char *key, const char *text, size_t l
 	return ret ? ret : buf_put(b, "\"", 1);
 }
 
-/* The next line of *rest, which loses it. False: there is none. */
-static bool next_line(const char **rest, size_t *left, const char **line, size_t *len)
-{
-	const char *eol = *left ? memchr(*rest, '\n', *left) : NULL;
-
-	if (!*left)
-		return false;
-	*line = *rest;
-	*len = eol ? (size_t)(eol - *rest) : *left;
-	*rest += *len + !!eol;
-	*left -= *len + !!eol;
-	return true;
-}
-
 int snk_text_args(struct snk_trace *t, uint64_t id, struct buf *b)
 {
 	static const char *const keys[] = {"Input Dims", "Input type", "Input Strides"};
@@ -38,7 +24,7 @@ int snk_text_args(struct snk_trace *t, uint64_t id, struct buf *b)
 
 	if (!text)
 		return 0;
-	for (i = 0; i < sizeof(keys) / sizeof(keys[0]) && !ret && next_line(&text, &left, &line, &len); i++)
+	for (i = 0; i < sizeof(keys) / sizeof(keys[0]) && !ret && snk_next_line(&text, &left, &line, &len); i++)
 		ret = put_member(b, keys[i], line, len);
 	return ret;
 }
@@ -51,7 +37,7 @@ int snk_text_stack(struct snk_trace *t, uint64_t id, struct buf *b)
 
 	if (!text)
 		return 0;
-	for (; !ret && next_line(&text, &left, &line, &len); mark = ";") {
+	for (; !ret && snk_next_line(&text, &left, &line, &len); mark = ";") {
 		ret = buf_put(b, mark, strlen(mark));
 		if (!ret)
 			ret = snk_text_escape(b, line, len);

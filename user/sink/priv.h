@@ -10,13 +10,13 @@ extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk
 	snk_chrome_classic, snk_torch, snk_torch_classic;
 
 /* registry.c: the sink that writes this session for `ops`: itself, or one of another form. */
-const struct snk_ops *snk_form(const struct snk_ops *ops, const struct mdl_session *s);
+const struct snk_ops *snk_for(const struct snk_ops *ops, const struct mdl_session *s);
 
 /* text.c: hostile text of any length. */
 void snk_put_safe(struct out *o, const char *text, size_t len);
 void snk_put_json(struct out *o, const char *text, size_t len); /* with its quotes */
-/* Behind the first n columns of text that is safe. */
-const char *snk_skip_columns(const char *text, size_t n);
+/* The next line of *rest, which loses it. False: there is none. */
+bool snk_next_line(const char **rest, size_t *left, const char **line, size_t *len);
 /* Whether it is a list of whole numbers, such lists and, if they may be, plain words, in JSON without blanks: it may
  * come from a file that is anybody's. */
 bool snk_is_list(const char *text, size_t len, bool words);

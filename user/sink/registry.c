@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sink/priv.h"
 
+#include "base/fmt.h"
+
 #include <string.h>
 
 const struct snk_ops *const snk_registry[] = {
@@ -23,7 +25,7 @@ static const struct {
 	const struct snk_ops *of, *ops;
 } forms[] = {{"kineto", &snk_chrome, &snk_kineto}};
 
-const struct snk_ops *snk_form(const struct snk_ops *ops, const struct mdl_session *s)
+const struct snk_ops *snk_for(const struct snk_ops *ops, const struct mdl_session *s)
 {
 	size_t i;
 
@@ -33,13 +35,6 @@ const struct snk_ops *snk_form(const struct snk_ops *ops, const struct mdl_sessi
 	return ops;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t n = strlen(text), e = strlen(end);
-
-	return n >= e && !strcmp(text + n - e, end);
-}
-
 const struct snk_ops *snk_find_suffix(const char *path)
 {
 	const struct snk_ops *const *p;
@@ -47,7 +42,7 @@ const struct snk_ops *snk_find_suffix(const char *path)
 
 	for (p = snk_registry; *p; p++)
 		for (suffix = (*p)->suffixes; suffix && *suffix; suffix++)
-			if (ends_with(path, *suffix))
+			if (fmt_ends_with(path, *suffix))
 				return *p;
 	return NULL;
 }

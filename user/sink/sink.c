@@ -159,7 +159,7 @@ int snk_write(const struct snk_ops *ops, const struct snk_input *in, const struc
 	struct snk *s;
 	int err;
 
-	ops = snk_form(ops, in->session);
+	ops = snk_for(ops, in->session);
 	s = calloc(1, ops->state_bytes ? ops->state_bytes : sizeof(*s));
 	if (!s)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");

@@ -96,7 +96,7 @@ struct snk_table {
 struct snk_join {
 	const char *name;
 	size_t len;
-	struct mdl_join j;
+	struct mxbpf_join j;
 };
 struct snk_joins {
 	const struct snk_join *rows; /* sorted */

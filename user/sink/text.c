@@ -44,12 +44,17 @@ void snk_put_json(struct out *o, const char *text, size_t len)
 	out_puts(o, "\"");
 }
 
-const char *snk_skip_columns(const char *text, size_t n)
+bool snk_next_line(const char **rest, size_t *left, const char **line, size_t *len)
 {
-	while (*text && n--)
-		for (text++; ((unsigned char)*text & 0xc0) == 0x80; text++)
-			;
-	return text;
+	const char *eol = *left ? memchr(*rest, '\n', *left) : NULL;
+
+	if (!*left)
+		return false;
+	*line = *rest;
+	*len = eol ? (size_t)(eol - *rest) : *left;
+	*rest += *len + !!eol;
+	*left -= *len + !!eol;
+	return true;
 }
 
 int snk_name_cmp(const char *a, size_t alen, const char *b, size_t blen)

@@ -315,12 +315,11 @@ static size_t shapes_of(const struct snk *s, const struct mdl_row *r, char text[
 /* Fills line->source with the first line of a stack and takes it off; returns its columns. */
 static size_t next_source(struct line *line, const char **stack, size_t *len)
 {
-	const char *end = *len ? memchr(*stack, '\n', *len) : NULL;
-	size_t n = end ? (size_t)(end - *stack) : *len;
+	const char *source = "";
+	size_t n = 0;
 
-	fmt_safe(line->source, sizeof(line->source), *stack, n);
-	*stack += n + !!end;
-	*len -= n + !!end;
+	snk_next_line(stack, len, &source, &n);
+	fmt_safe(line->source, sizeof(line->source), source, n);
 	return fmt_columns(line->source);
 }
 
@@ -332,7 +331,7 @@ static void cut_source(struct line *line, size_t width)
 
 	if (n <= width)
 		return;
-	end = snk_skip_columns(line->source, n - width + dots);
+	end = fmt_skip_columns(line->source, n - width + dots);
 	memmove(line->source + dots, end, strlen(end) + 1);
 	memcpy(line->source, ELLIPSIS, dots);
 }
@@ -361,7 +360,7 @@ static void put_row(const struct table *t, const struct snk *s, const struct mdl
 
 	/* Also one of just that length. */
 	if (t->l->name_cut && columns >= t->l->name_cut)
-		strcpy(line->name + (snk_skip_columns(line->name, t->l->name_cut) - line->name), ELLIPSIS);
+		strcpy(line->name + (fmt_skip_columns(line->name, t->l->name_cut) - line->name), ELLIPSIS);
 	for (i = 0; i < COLS_MAX && t->l->cols[i].head; i++)
 		t->l->cols[i].put(r, &t->sum, line->cells[i]);
 	if (t->shapes_width)

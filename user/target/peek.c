@@ -50,16 +50,12 @@ int tgt_peek(pid_t pid, const char *const *globs, unsigned *mask)
 	return err;
 }
 
-void tgt_peek_comm(pid_t pid, char comm[32])
+int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32])
 {
-	struct buf text = {0};
+	char path[64];
 
-	comm[0] = '\0';
-	if (!slurp_proc(pid, "comm", 31, &text) && text.len) {
-		text.data[text.len - 1] = '\0'; /* its newline */
-		memcpy(comm, text.data, text.len);
-	}
-	buf_fini(&text);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
+	return tgt_slurp_comm(AT_FDCWD, path, comm);
 }
 
 /* The last one: a container in a container is its own. */

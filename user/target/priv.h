@@ -39,6 +39,9 @@ struct tgt {
 /* Reads a file of /proc/PID whole, at most cap bytes; a NUL follows that is not counted. 0 or -errno. */
 int tgt_slurp(int dirfd, const char *name, size_t cap, struct buf *out);
 
+/* The same of the name of a thread, without its newline; "" with -errno. */
+int tgt_slurp_comm(int dirfd, const char *name, char comm[32]);
+
 /* What a failed access to `what` of the process means: it is gone, it may not be looked at, or I/O. Returns a code. */
 int tgt_fail(const struct tgt *t, int code, const char *what, struct err *e);
 

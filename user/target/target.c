@@ -45,6 +45,22 @@ int tgt_slurp(int dirfd, const char *name, size_t cap, struct buf *out)
 	return err;
 }
 
+int tgt_slurp_comm(int dirfd, const char *name, char comm[32])
+{
+	struct buf text = {0};
+	int err = tgt_slurp(dirfd, name, 31, &text);
+
+	comm[0] = '\0';
+	if (!err && !text.len)
+		err = -ESRCH;
+	if (!err) {
+		text.data[text.len - 1] = '\0'; /* its newline */
+		memcpy(comm, text.data, text.len);
+	}
+	buf_fini(&text);
+	return err == -ENOENT ? -ESRCH : err;
+}
+
 bool tgt_gone(const struct tgt *t)
 {
 	char c;
@@ -384,20 +400,10 @@ struct tgt_lib *tgt_program(struct tgt *t)
 
 int tgt_thread_comm(const struct tgt *t, pid_t tid, char comm[32])
 {
-	struct buf text = {0};
 	char name[48];
-	int err;
 
 	snprintf(name, sizeof(name), "task/%d/comm", tid);
-	err = tgt_slurp(t->procfd, name, 31, &text);
-	if (!err && !text.len)
-		err = -ESRCH;
-	if (!err) {
-		text.data[text.len - 1] = '\0'; /* its newline */
-		memcpy(comm, text.data, text.len);
-	}
-	buf_fini(&text);
-	return err == -ENOENT ? -ESRCH : err;
+	return tgt_slurp_comm(t->procfd, name, comm);
 }
 
 uint64_t tgt_thread_sp(const struct tgt *t, pid_t tid)

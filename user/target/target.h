@@ -74,7 +74,8 @@ int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n);
 
 /* Bit i of *mask: a file whose basename matches globs[i] (NULL-terminated, at most 32) is mapped executable. -errno. */
 int tgt_peek(pid_t pid, const char *const *globs, unsigned *mask);
-void tgt_peek_comm(pid_t pid, char comm[32]); /* "" once it is gone */
+/* Name of a thread; 0, or -errno and "" once it is gone. */
+int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32]);
 
 #define TGT_CONTAINER_BYTES 13
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What more than one command says of a plan's probes. */
+#include <stdio.h>
+
+#include "cmd/cmd.h"
+#include "plan/plan.h"
+
+const char *cmd_probe_why(const struct plan_probe *p, char buf[CMD_WHY_BYTES])
+{
+	if (p->spare)
+		return "not needed";
+	if (!p->wanted)
+		return "not asked for";
+	if (p->stand_in) {
+		snprintf(buf, CMD_WHY_BYTES, "%s; %s stands in for it", p->reason, p->stand_in);
+		return buf;
+	}
+	if (!p->reason[0] && p->nfuncs && p->nendless == p->nfuncs)
+		return "its times are upper bounds: they last until the thread's next event";
+	return p->reason;
+}
+
+unsigned cmd_ops_matched(const struct plan *p, unsigned *left)
+{
+	unsigned n = 0;
+	size_t i;
+
+	*left = 0;
+	for (i = 0; i < p->nprobes; i++) {
+		n += p->probes[i].nleft ? p->probes[i].nfuncs : 0;
+		*left += p->probes[i].nleft;
+	}
+	return n;
+}
