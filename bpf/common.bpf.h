@@ -15,6 +15,7 @@ const volatile __u64 cfg_hidden[MXBPF_HIDDEN_MAX]; /* name ids; 0: none */
 const volatile __u8 cfg_endless;		   /* some spans have no end of their own */
 const volatile __u8 cfg_details;		   /* enum mxbpf_detail: what was asked for */
 const volatile __u8 cfg_stats;			   /* enum mxbpf_stats */
+const volatile __u8 cfg_account;		   /* spans bear MXBPF_SPAN_ACCOUNT */
 
 /*
  * When events began to be taken; 0: none are. Set once everything is attached: no event comes from a half-attached

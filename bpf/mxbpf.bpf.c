@@ -32,7 +32,7 @@ static __always_inline int on_probe(struct pt_regs *ctx, __u32 k)
 	if (row->only_id && name_of(ctx, t, row) != row->only_id)
 		return 0;
 	if (row->action == MXBPF_ACT_OPEN)
-		span_open(ctx, t, row, k);
+		span_open(ctx, t, row);
 	else if (row->action == MXBPF_ACT_CLOSE_PAIR)
 		span_close_pair(ctx, t, row);
 	else if (row->action == MXBPF_ACT_CLOSE_KEY)

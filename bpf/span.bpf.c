@@ -3,6 +3,7 @@
  * Spans: starts are paired with ends here, once, so that a record is a finished span. A thread's open spans are a stack
  * of frames in its slot; what ends by key stands in a map as well, since another thread may end it.
  */
+#include "account.bpf.h"
 #include "common.bpf.h"
 #include "detail.bpf.h"
 #include "name.bpf.h"
@@ -57,7 +58,7 @@ static __always_inline void span_fill(struct mxbpf_span *s, struct mxbpf_thread 
 				      __u32 flags)
 {
 	s->h.kind = MXBPF_SPAN;
-	s->h.size = cfg_details ? sizeof(*s) : MXBPF_SPAN_BYTES_PLAIN;
+	s->h.size = cfg_details ? MXBPF_SPAN_BYTES_DETAILS : MXBPF_SPAN_BYTES_PLAIN;
 	s->h.tgid = t->tgid;
 	s->h.ts_ns = f->start_ns;
 	s->dur_ns = now - f->start_ns;
@@ -69,7 +70,7 @@ static __always_inline void span_fill(struct mxbpf_span *s, struct mxbpf_thread 
 	s->device = f->device;
 	s->cls = f->cls;
 	s->flags = f->flags | flags;
-	s->probe = f->probe;
+	s->cpu = f->cpu;
 	s->alloc_bytes = f->alloc_bytes;
 	s->self_alloc_bytes = f->self_alloc_bytes;
 	if (cfg_details) {
@@ -78,6 +79,17 @@ static __always_inline void span_fill(struct mxbpf_span *s, struct mxbpf_thread 
 		s->seq = f->seq;
 		s->origin = f->origin;
 	}
+	if (cfg_account)
+		account_close(s, f);
+}
+
+/* The verifier wants sizes that it knows. */
+static __always_inline long span_output(struct mxbpf_thread *t, struct mxbpf_span *s)
+{
+	if (s->h.size == sizeof(*s))
+		return bpf_ringbuf_output(&calls, s, sizeof(*s), ring_flags(t));
+	return bpf_ringbuf_output(&calls, s, cfg_details ? MXBPF_SPAN_BYTES_DETAILS : MXBPF_SPAN_BYTES_PLAIN,
+				  ring_flags(t));
 }
 
 /* One finished span, into the ring or to its row. */
@@ -90,7 +102,7 @@ __noinline int span_send(struct mxbpf_thread *t, struct mxbpf_span *s)
 	if (cfg_stats == MXBPF_STATS_ON)
 		return 0;
 	t->counts[MXBPF_COUNT_ATTEMPTED]++;
-	if (bpf_ringbuf_output(&calls, s, cfg_details ? sizeof(*s) : MXBPF_SPAN_BYTES_PLAIN, ring_flags(t)))
+	if (span_output(t, s))
 		t->counts[MXBPF_COUNT_DROPPED]++;
 	return 0;
 }
@@ -162,7 +174,7 @@ static __always_inline struct mxbpf_cut_check *cut_check(__u32 func)
 }
 
 /* Its record is made of the map's copy now, which was taken when it opened. */
-static __always_inline void key_keep_bytes(struct mxbpf_thread *t, struct mxbpf_frame *f)
+static __always_inline void key_keep(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now)
 {
 	struct mxbpf_key key = {.key = f->key, .tgid = t->tgid, .cls = f->cls};
 	struct mxbpf_frame *open = bpf_map_lookup_elem(&open_keys, &key);
@@ -171,6 +183,7 @@ static __always_inline void key_keep_bytes(struct mxbpf_thread *t, struct mxbpf_
 		return;
 	open->alloc_bytes = f->alloc_bytes;
 	open->self_alloc_bytes = f->self_alloc_bytes;
+	account_keep(open, f, now);
 }
 
 /*
@@ -190,7 +203,7 @@ __noinline int frame_drop(struct mxbpf_thread *t, __u64 now)
 		return 0;
 	switch (f->end) {
 	case MXBPF_END_KEY:
-		key_keep_bytes(t, f);
+		key_keep(t, f, now);
 		frame_off(t, f);
 		return 0;
 	case MXBPF_END_PARENT:
@@ -403,8 +416,7 @@ static __always_inline __u64 span_name(struct pt_regs *ctx, struct mxbpf_thread 
 	return text ? name_intern(t, text, 0) : MXBPF_NAME_UNNAMED;
 }
 
-static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row,
-				      __u32 probe)
+static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
 	__u64 sp = PT_REGS_SP(ctx), cookie = 0, callee_sp = sp, name_id;
 	struct mxbpf_key key = {};
@@ -459,9 +471,9 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	if (row->leaf && f->end == MXBPF_END_NEXT)
 		f->sp = 0;
 	f->cls = row->cls;
-	f->probe = probe;
 	f->tid = t->tid;
 	detail_open(ctx, t, f, frame_at(t, d - 1), row);
+	account_open(f, row->end == MXBPF_END_KEY);
 	f->start_ns = bpf_ktime_get_ns(); /* after the fetches: their cost is not the span's */
 	t->depth = d + 1;
 	if (row->end != MXBPF_END_KEY)

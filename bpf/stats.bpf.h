@@ -131,6 +131,26 @@ static __noinline int stats_row_new(void *rows, const struct mxbpf_stat_key *key
 	return 0;
 }
 
+static __always_inline void stats_account(struct mxbpf_account_sum *sum, const struct mxbpf_span *v)
+{
+	const struct mxbpf_account *a = &v->account;
+
+	if (a->nvcsw | a->nivcsw) {
+		__sync_fetch_and_add(&sum->runq_ns, a->runq_ns);
+		__sync_fetch_and_add(&sum->blocked_ns, a->blocked_ns);
+		__sync_fetch_and_add(&sum->nvcsw, a->nvcsw);
+		__sync_fetch_and_add(&sum->nivcsw, a->nivcsw);
+	}
+	if (a->minflt | a->majflt) {
+		__sync_fetch_and_add(&sum->minflt, a->minflt);
+		__sync_fetch_and_add(&sum->majflt, a->majflt);
+	}
+	if (a->flags & MXBPF_ACCOUNT_PART)
+		__sync_fetch_and_add(&sum->elsewhere_ns, v->dur_ns - a->on_cpu_ns - a->runq_ns - a->blocked_ns);
+	if ((a->flags & MXBPF_ACCOUNT_MIGRATED) && a->nvcsw)
+		__sync_fetch_and_add(&sum->migrated, 1);
+}
+
 static __always_inline bool stats_add(const struct mxbpf_stat_key *key, const struct mxbpf_span *v)
 {
 	__u32 zero = 0;
@@ -159,6 +179,8 @@ static __always_inline bool stats_add(const struct mxbpf_stat_key *key, const st
 		__sync_fetch_and_add(&s->self_alloc_bytes, v->self_alloc_bytes);
 	if (v->flags & MXBPF_SPAN_UNWOUND)
 		__sync_fetch_and_add(&s->unwound, 1);
+	if (cfg_account && v->h.size == sizeof(*v))
+		stats_account(&s->account, v);
 	bucket = stats_bucket(v->dur_ns); /* here, so that the verifier sees its bound where it is used */
 	if (bucket < MXBPF_HIST_BUCKETS)
 		__sync_fetch_and_add(&s->hist[bucket], 1);

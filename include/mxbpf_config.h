@@ -268,6 +268,13 @@ struct mxbpf_arg_scratch {
 	struct mxbpf_name_part part;
 };
 
+/* Of the running thread when a span opened. */
+struct mxbpf_account_start {
+	__s64 ran_ns; /* sum_exec_runtime - exec_start: the same all the time that it runs */
+	__u64 sum_exec_ns, run_delay_ns;
+	__u32 nvcsw, nivcsw, minflt, majflt;
+};
+
 struct mxbpf_frame {
 	__u64 start_ns;
 	__u64 child_ns; /* time in spans that were directly nested in this one */
@@ -279,7 +286,7 @@ struct mxbpf_frame {
 	__u32 device;
 	__u8 cls;
 	__u8 end;
-	__u16 probe;
+	__u16 cpu;
 	__u32 tid;
 	__u32 func;		/* function of the cookie; 0 none */
 	__u8 tail;		/* it can leave by a tail call: a frame at the same place may be its successor's */
@@ -292,9 +299,12 @@ struct mxbpf_frame {
 	__s64 self_alloc_bytes; /* of these, while it was the innermost */
 	/* As in struct mxbpf_span; only where details were asked for. */
 	__u64 args_id, stack_id, seq, origin;
-	struct mxbpf_span twin; /* the first child, while it may be merged into this frame; dur_ns 0: none */
+	struct mxbpf_account_start began;
+	/* The first child, while it may be merged into this frame; dur_ns 0: none. Of a frame that ends by key, in the
+	 * map's copy: its account alone, of the thread of the start, once its function has returned. */
+	struct mxbpf_span twin;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 248);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 336);
 
 /* A variable that each thread has its own of. */
 struct mxbpf_tls {
@@ -389,7 +399,8 @@ struct mxbpf_stat {
 	__u64 max_ns;
 	__u64 min_ns_inv; /* ~min_ns, so that it rises as well */
 	__s64 alloc_bytes, self_alloc_bytes;
-	__u64 unwound;			/* spans with MXBPF_SPAN_UNWOUND */
+	__u64 unwound; /* spans with MXBPF_SPAN_UNWOUND */
+	struct mxbpf_account_sum account;
 	__u64 hist[MXBPF_HIST_BUCKETS]; /* their sum is how many there were */
 };
 

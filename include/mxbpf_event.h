@@ -34,6 +34,7 @@ enum mxbpf_kind {
 	MXBPF_GROUP = 12,   /* user: what a row's id is made of, before its use; BPF, with id 0: --stats has a new one
 			     *							struct mxbpf_group */
 	MXBPF_JOIN = 13,    /* user: a forward operator with its backward time      struct mxbpf_join */
+	MXBPF_AGG_ACCOUNT = 14, /* user: the account of an AGG row before it     struct mxbpf_agg_account */
 };
 
 struct mxbpf_rec {
@@ -61,6 +62,7 @@ enum mxbpf_span_flag {
 	MXBPF_SPAN_USER = 1 << 2,    /* the program's own mark, not the runtime's work */
 	MXBPF_SPAN_SEQ = 1 << 3, /* seq joins: a node of the backward pass, or the forward operator around its making */
 	MXBPF_SPAN_BACKWARD = 1 << 4, /* a node of the backward pass: seq is that of the operator that made it */
+	MXBPF_SPAN_ACCOUNT = 1 << 5,  /* cpu and account are known */
 };
 
 /*
@@ -81,6 +83,34 @@ enum mxbpf_span_flag {
 #define MXBPF_DEVICE_TYPE(d)   ((__u32)(d) >> 16)
 #define MXBPF_DEVICE_ID(d)     ((__u32)(d)&0xffff)
 
+enum mxbpf_account_flag {
+	/* The thread went from one CPU to another, whose clocks differ: on_cpu_ns and blocked_ns may be wrong by
+	 * MXBPF_ACCOUNT_SLACK_NS at most, and only where nvcsw is not 0. */
+	MXBPF_ACCOUNT_MIGRATED = 1 << 0,
+	/* The span ended on another thread, or after its function had returned: the account is of its own thread, and
+	 * only while its function ran. The rest of the time the work was elsewhere. */
+	MXBPF_ACCOUNT_PART = 1 << 1,
+};
+#define MXBPF_ACCOUNT_SLACK_NS                                                                                         \
+	10000000ull /* the longest tick of a kernel, at which it brings a task's time up to date */
+
+/*
+ * Where the time of a span went, by the kernel's fields of its thread (sum_exec_runtime, exec_start,
+ * sched_info.run_delay, nvcsw, nivcsw, min_flt, maj_flt) at its start and its end. The three times sum up to dur_ns,
+ * but for ACCOUNT_PART.
+ */
+struct mxbpf_account {
+	__u64 on_cpu_ns;
+	__u64 runq_ns;	      /* could have run, but waited for a CPU */
+	__u64 blocked_ns;     /* slept, or waited for a lock, a disk, a page */
+	__u32 nvcsw, nivcsw;  /* times it left its CPU because it waited, and because it had to */
+	__u32 minflt, majflt; /* page faults without and with I/O */
+	__u16 end_cpu;	      /* struct mxbpf_span has that of the start */
+	__u8 flags;	      /* enum mxbpf_account_flag */
+	__u8 pad[5];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_account) == 48);
+
 struct mxbpf_span {
 	struct mxbpf_rec h; /* ts_ns: start */
 	__u64 dur_ns;
@@ -92,7 +122,7 @@ struct mxbpf_span {
 	__u32 device; /* MXBPF_DEVICE() */
 	__u8 cls;     /* enum mxbpf_class */
 	__u8 flags;   /* enum mxbpf_span_flag */
-	__u16 probe;  /* program variant that opened it: probes with equal rows share one */
+	__u16 cpu;    /* on which it started; with MXBPF_SPAN_ACCOUNT */
 	/* Not in the first recordings (MXBPF_SPAN_BYTES_MIN). Bytes taken less bytes given back while it was open on
 	 * its own thread, and of these, those outside the spans nested in it. */
 	__s64 alloc_bytes;
@@ -102,10 +132,14 @@ struct mxbpf_span {
 	__u64 stack_id; /* of the interpreter's frames: a name of kind MXBPF_NAME_STACK */
 	__u64 seq;	/* MXBPF_SEQ(); joins with MXBPF_SPAN_SEQ only: else what torch.profiler shows, or 0 */
 	__u64 origin;	/* seq of the innermost backward node it ran in; 0 none */
+	/* Only where there is anything to say: without, and with MXBPF_SPAN_ACCOUNT, its thread was on one CPU all the
+	 * time and met no page fault. mdl_span() fills it in. */
+	struct mxbpf_account account;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 112);
-#define MXBPF_SPAN_BYTES_MIN   64
-#define MXBPF_SPAN_BYTES_PLAIN 80
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 160);
+#define MXBPF_SPAN_BYTES_MIN	 64
+#define MXBPF_SPAN_BYTES_PLAIN	 80
+#define MXBPF_SPAN_BYTES_DETAILS 112
 
 /* name_id of a span whose name is a constant of the library: its address in the file with this bit set; user space
  * resolves it from there. */
@@ -228,6 +262,26 @@ struct mxbpf_agg_mem {
 	__u8 pad[3];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_mem) == 48);
+
+/* Accounts of spans, added up. Time on a CPU is what these three leave of total_ns. */
+struct mxbpf_account_sum {
+	__u64 runq_ns, blocked_ns;
+	__u64 elsewhere_ns; /* of spans with MXBPF_ACCOUNT_PART: what their account does not cover */
+	__u64 nvcsw, nivcsw, minflt, majflt;
+	__u64 migrated; /* spans with MXBPF_ACCOUNT_MIGRATED that blocked: each slack of blocked_ns is one of theirs */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_account_sum) == 64);
+
+/* Of a row that stands before it. A row without was on its CPU all the time, if the session kept accounts. */
+struct mxbpf_agg_account {
+	struct mxbpf_rec h; /* ts_ns: 0 */
+	__u64 name_id;
+	__u32 device; /* with h.tgid, name_id and cls: of which row */
+	__u8 cls;
+	__u8 pad[3];
+	struct mxbpf_account_sum sum;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_account) == 96);
 
 /* Allocation totals of one device over the window. Bytes as requested by the runtime. */
 struct mxbpf_mem {

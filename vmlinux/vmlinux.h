@@ -71,8 +71,20 @@ struct thread_struct {
 	unsigned long fsbase;
 };
 
+struct sched_entity {
+	__u64 exec_start, sum_exec_runtime;
+};
+
+struct sched_info {
+	unsigned long long run_delay;
+};
+
 struct task_struct {
 	struct thread_struct thread;
+	struct sched_entity se;
+	struct sched_info sched_info;
+	unsigned long nvcsw, nivcsw;
+	unsigned long min_flt, maj_flt;
 	int tgid;
 	struct mm_struct *mm;
 	struct pid *thread_pid;

@@ -424,7 +424,7 @@ int main(void)
 		watch_with(0, three_frames);
 		CHECK(nspans == 3 && span_bytes == MXBPF_SPAN_BYTES_PLAIN);
 		watch(three_frames);
-		CHECK(span_bytes == sizeof(struct mxbpf_span));
+		CHECK(span_bytes == MXBPF_SPAN_BYTES_DETAILS);
 	}
 	UNIT_MAIN_END;
 }

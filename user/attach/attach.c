@@ -171,6 +171,11 @@ void att_leave(struct att *a, pid_t tgid, bool wait)
 	backend_close(&fds, wait);
 }
 
+bool att_accounts(const struct att *a)
+{
+	return a->skel->rodata->cfg_account;
+}
+
 void att_activate(struct att *a, bool on)
 {
 	struct mxbpf_bpf__bss *bss = a->skel->bss;

@@ -22,6 +22,7 @@ struct att_opts {
 	enum mxbpf_stats stats;
 	uint32_t stats_rows; /* 0: MXBPF_STATS_ROWS_MAX */
 	unsigned iterations; /* of a window that opens and closes with iterations; 0: it does not */
+	bool account;	     /* spans bear their account, where the kernel keeps one: att_accounts() */
 	bool verbose;	     /* libbpf's own messages on stderr */
 };
 
@@ -70,6 +71,7 @@ bool att_has(const struct att *a, pid_t tgid, struct mxbpf_target *out);
 /* Takes the probes out of one process, which may be gone. With `wait` no hit comes from there any more on return. */
 void att_leave(struct att *a, pid_t tgid, bool wait);
 /* Off and on again: what was open before is unmatched, and no end that comes after closes it. */
+bool att_accounts(const struct att *a);
 void att_activate(struct att *a, bool on);
 /*
  * With att_opts.iterations, att_attach() attaches only what tells the end of one, and instead of att_activate():

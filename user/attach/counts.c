@@ -89,13 +89,14 @@ static unsigned left_of_thread(const struct mxbpf_thread *t, att_left_fn left,
 			.device = f->device,
 			.cls = f->cls,
 			.flags = (uint8_t)(MXBPF_SPAN_UNWOUND | flags),
-			.probe = f->probe,
+			.cpu = f->cpu,
 			.alloc_bytes = f->alloc_bytes,
 			.self_alloc_bytes = f->self_alloc_bytes,
 			.args_id = f->args_id,
 			.stack_id = f->stack_id,
 			.seq = f->seq,
 			.origin = f->origin,
+			.account = {.end_cpu = f->cpu, .flags = MXBPF_ACCOUNT_PART}, /* nobody asked at its end */
 		};
 
 		if ((f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT) || !left(ctx, t, f))

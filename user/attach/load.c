@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -191,6 +192,8 @@ static void choose_details(struct att *a, const struct plan *p, const struct att
 	const uint32_t first_off = p->tensor_keys_off + 8 - MXBPF_IMPL_WORDS * 8;
 
 	a->skel->rodata->cfg_details = (__u8)o->details;
+	/* There with CONFIG_SCHED_INFO, as the fields that the account is made of. */
+	a->skel->rodata->cfg_account = o->account && !access("/proc/self/schedstat", F_OK);
 	a->skel->rodata->cfg_tensor_keys_off = p->tensor_keys_off;
 	a->skel->rodata->cfg_tensor_storage_word =
 		p->tensor_storage_off ? (p->tensor_storage_off - first_off) / 8 : MXBPF_NO_STORAGE;

@@ -64,6 +64,7 @@ struct cmd_opts {
 	bool verbose;	     /* -v */
 	bool no_follow;	     /* --no-follow */
 	bool wait;	     /* --wait */
+	bool no_account;     /* --no-account */
 	const char *runtime; /* --runtime: name of an adapter; NULL: whichever is mapped */
 	bool stats;	     /* --stats */
 	bool stats_check;    /* --stats-check */

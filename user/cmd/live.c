@@ -225,6 +225,7 @@ int live_start(struct live *l, struct err *e)
 	struct att_opts ao = {.backend = l->o->backend,
 			      .ring_bytes = (uint32_t)l->o->ring_bytes,
 			      .details = l->details,
+			      .account = !l->o->no_account,
 			      .stats = l->o->stats	   ? MXBPF_STATS_ON
 				       : l->o->stats_check ? MXBPF_STATS_CHECK
 							   : MXBPF_STATS_OFF,
@@ -244,6 +245,7 @@ int live_start(struct live *l, struct err *e)
 	if (att_load(&l->plan, pid, &ao, &l->att, e) || ring_start(att_ring_fd(l->att), on_chunk, l, &l->ring, e) ||
 	    att_attach(l->att, &l->plan, &l->plan.target, pid, e))
 		return e->code;
+	l->session.account = att_accounts(l->att);
 	if (!l->ended && live_follow(l, &unfollowed))
 		cmd_warn("children are not followed: %s", unfollowed.why);
 	mark_start(l);

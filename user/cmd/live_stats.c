@@ -39,7 +39,8 @@ static void take_row(void *ctx, const struct mxbpf_stat_key *key, const struct m
 			.min_ns = ~s->min_ns_inv,
 			.max_ns = s->max_ns,
 			.alloc_bytes = s->alloc_bytes,
-			.self_alloc_bytes = s->self_alloc_bytes},
+			.self_alloc_bytes = s->self_alloc_bytes,
+			.account = s->account},
 		.unwound = s->unwound,
 	};
 	unsigned i;

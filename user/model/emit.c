@@ -20,6 +20,20 @@ static int emit_row_mem(const struct mdl_row *r, struct buf *out)
 	return a.alloc_bytes || a.self_alloc_bytes ? buf_put(out, &a, sizeof(a)) : 0;
 }
 
+static int emit_row_account(const struct mdl_row *r, struct buf *out)
+{
+	static const struct mxbpf_account_sum none;
+	struct mxbpf_agg_account a = {
+		.h = {.kind = MXBPF_AGG_ACCOUNT, .size = sizeof(a), .tgid = r->tgid},
+		.name_id = r->id,
+		.device = r->device,
+		.cls = r->cls,
+		.sum = r->account,
+	};
+
+	return memcmp(&a.sum, &none, sizeof(none)) ? buf_put(out, &a, sizeof(a)) : 0;
+}
+
 int mdl_emit_row(const struct mdl_row *r, struct buf *out)
 {
 	struct mxbpf_agg a = {
@@ -42,7 +56,10 @@ int mdl_emit_row(const struct mdl_row *r, struct buf *out)
 			buckets[a.nbuckets++] = (struct mxbpf_bucket){.index = i, .count = r->hist[i]};
 	bytes = a.nbuckets * sizeof(buckets[0]);
 	a.h.size = (uint16_t)(sizeof(a) + bytes);
-	return buf_put(out, &a, sizeof(a)) || buf_put(out, buckets, bytes) || emit_row_mem(r, out) ? -ENOMEM : 0;
+	return buf_put(out, &a, sizeof(a)) || buf_put(out, buckets, bytes) || emit_row_mem(r, out) ||
+			       emit_row_account(r, out)
+		       ? -ENOMEM
+		       : 0;
 }
 
 int mdl_emit_mem(const struct mdl_mem_row *r, struct buf *out)

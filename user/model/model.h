@@ -33,8 +33,13 @@ struct mdl_row {
 	uint64_t name_id, args_id, stack_id;
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
 	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
+	struct mxbpf_account_sum account;      /* of sessions with mdl_session.account; mdl_on_cpu_ns() */
 	uint64_t hist[MXBPF_HIST_BUCKETS];
 };
+
+/* What its spans were on a CPU, which is what nothing else accounts for. */
+uint64_t mdl_on_cpu_ns(const struct mdl_row *r);
+void mdl_account_add(struct mxbpf_account_sum *to, const struct mxbpf_span *s);
 
 /* Rows with details take 2.7 KB each: calls that would need more of them are counted, in the row of their name alone.
  */
@@ -57,9 +62,9 @@ void mdl_free(struct mdl *m);
 
 /*
  * Folds one drain window: whole records in any order (allocations are put in order of time within the window,
- * what comes later than a folded window counts as late). Accepts every kind: AGG, MEM, JOIN, COUNTER merge into the
- * same rows, NAME and GROUP define, EDGE is skipped. 0, -EBADMSG on a malformed record (what was before it is folded),
- * -ENOMEM.
+ * what comes later than a folded window counts as late). Accepts every kind: AGG (and what belongs to it), MEM, JOIN,
+ * COUNTER merge into the same rows, NAME and GROUP define, EDGE is skipped. 0, -EBADMSG on a malformed record (what was
+ * before it is folded), -ENOMEM.
  */
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes);
 
@@ -116,7 +121,8 @@ int mdl_emit_names(const struct mdl *m, struct buf *out);
 /* Lower bound of a bucket of the histogram: what mxbpf_bucket() gives. */
 uint64_t mdl_bucket_low(unsigned index);
 
-/* A span record as this version knows it: what it lacks, as the first recordings do, is 0. */
+/* A span record as this version knows it: what it lacks, as the first recordings do, is 0; with MXBPF_SPAN_ACCOUNT its
+ * account is whole. */
 struct mxbpf_span mdl_span(const struct mxbpf_rec *r);
 
 /*

@@ -77,6 +77,9 @@ int join_fold(struct mdl *m, const struct mxbpf_join *from);
 int join_emit(const struct mdl *m, struct buf *out);
 void joins_fini(struct mdl *m);
 
+/* account.c */
+void account_merge(struct mxbpf_account_sum *to, const struct mxbpf_account_sum *from);
+
 /* model.c; NULL: -ENOMEM */
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device);
 

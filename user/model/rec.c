@@ -33,6 +33,11 @@ static bool agg_mem_fits(const struct mxbpf_rec *r)
 	return class_fits(((const struct mxbpf_agg_mem *)r)->cls);
 }
 
+static bool agg_account_fits(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_agg_account *)r)->cls);
+}
+
 static bool counter_fits(const struct mxbpf_rec *r)
 {
 	return ((const struct mxbpf_counter *)r)->cls < MXBPF_CLASS_MAX;
@@ -67,6 +72,7 @@ static const struct {
 	[MXBPF_AGG_MEM] = {sizeof(struct mxbpf_agg_mem), agg_mem_fits},
 	[MXBPF_GROUP] = {sizeof(struct mxbpf_group), NULL},
 	[MXBPF_JOIN] = {sizeof(struct mxbpf_join), NULL},
+	[MXBPF_AGG_ACCOUNT] = {sizeof(struct mxbpf_agg_account), agg_account_fits},
 };
 
 static bool rec_fits(const struct mxbpf_rec *r, size_t left)
@@ -83,6 +89,8 @@ struct mxbpf_span mdl_span(const struct mxbpf_rec *r)
 	struct mxbpf_span s = {0};
 
 	memcpy(&s, r, r->size < sizeof(s) ? r->size : sizeof(s));
+	if (r->size < sizeof(s) && s.flags & MXBPF_SPAN_ACCOUNT)
+		s.account = (struct mxbpf_account){.on_cpu_ns = s.dur_ns, .end_cpu = s.cpu};
 	return s;
 }
 

@@ -69,6 +69,7 @@ static const struct field session_fields[] = {
 	IN(mdl_session, late_refused, U64),
 	IN(mdl_session, cut_records, U64),
 	IN(mdl_session, stats, BOOL),
+	IN(mdl_session, account, BOOL),
 	{NULL, 0, TEXT},
 };
 /* clang-format on */

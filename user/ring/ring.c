@@ -39,20 +39,24 @@ struct ring {
 	bool ended; /* no chunk will be queued any more */
 };
 
-/* Sizes of the kinds that BPF sends: a span with details has more. */
+/* Sizes of the kinds that BPF sends: a span with details or an account has more. */
 static const struct {
-	uint16_t bytes, with_details;
+	uint16_t bytes[3];
 } rec_sizes[] = {
-	[MXBPF_SPAN] = {MXBPF_SPAN_BYTES_PLAIN, sizeof(struct mxbpf_span)},
-	[MXBPF_ALLOC] = {sizeof(struct mxbpf_alloc)},
-	[MXBPF_EDGE] = {sizeof(struct mxbpf_edge)},
-	[MXBPF_GROUP] = {sizeof(struct mxbpf_group)},
+	[MXBPF_SPAN] = {{MXBPF_SPAN_BYTES_PLAIN, MXBPF_SPAN_BYTES_DETAILS, sizeof(struct mxbpf_span)}},
+	[MXBPF_ALLOC] = {{sizeof(struct mxbpf_alloc)}},
+	[MXBPF_EDGE] = {{sizeof(struct mxbpf_edge)}},
+	[MXBPF_GROUP] = {{sizeof(struct mxbpf_group)}},
 };
 
 static bool rec_ok(const struct mxbpf_rec *r, size_t size)
 {
-	return size >= sizeof(*r) && r->kind < sizeof(rec_sizes) / sizeof(rec_sizes[0]) && r->size == size &&
-	       (size == rec_sizes[r->kind].bytes || size == rec_sizes[r->kind].with_details);
+	const uint16_t *sizes;
+
+	if (size < sizeof(*r) || r->kind >= sizeof(rec_sizes) / sizeof(rec_sizes[0]))
+		return false;
+	sizes = rec_sizes[r->kind].bytes;
+	return r->size == size && (size == sizes[0] || size == sizes[1] || size == sizes[2]);
 }
 
 static struct chunk *chunk_get(struct ring *r)

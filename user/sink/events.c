@@ -158,6 +158,7 @@ struct mdl_row snk_event_row(const struct mxbpf_span *s)
 		.self_alloc_bytes = s->self_alloc_bytes,
 	};
 
+	mdl_account_add(&r.account, s);
 	return r;
 }
 

@@ -142,6 +142,28 @@ static void put_details(struct snk *s, uint64_t args_id, uint64_t stack_id)
 	}
 }
 
+/* An event is a sum of one. */
+static void put_account(struct snk *s, uint64_t on_cpu_ns, const struct mxbpf_account_sum *a)
+{
+	out_printf(s->out,
+		   ", \"account\": {\"on_cpu_ns\": %" PRIu64 ", \"runq_ns\": %" PRIu64 ", \"blocked_ns\": %" PRIu64
+		   ", \"elsewhere_ns\": %" PRIu64 ", \"nvcsw\": %" PRIu64 ", \"nivcsw\": %" PRIu64
+		   ", \"minflt\": %" PRIu64 ", \"majflt\": %" PRIu64 ", \"migrated\": %" PRIu64 "}",
+		   on_cpu_ns, (uint64_t)a->runq_ns, (uint64_t)a->blocked_ns, (uint64_t)a->elsewhere_ns,
+		   (uint64_t)a->nvcsw, (uint64_t)a->nivcsw, (uint64_t)a->minflt, (uint64_t)a->majflt,
+		   (uint64_t)a->migrated);
+}
+
+static void put_event_account(struct snk *s, const struct mxbpf_span *e)
+{
+	const struct mdl_row r = snk_event_row(e);
+
+	if (!(e->flags & MXBPF_SPAN_ACCOUNT))
+		return;
+	out_printf(s->out, ", \"cpu\": %u, \"end_cpu\": %u", e->cpu, e->account.end_cpu);
+	put_account(s, mdl_on_cpu_ns(&r), &r.account);
+}
+
 static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -161,6 +183,7 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 	if (memory)
 		out_printf(s->out, ", \"alloc_bytes\": %" PRId64 ", \"self_alloc_bytes\": %" PRId64,
 			   (int64_t)e->alloc_bytes, (int64_t)e->self_alloc_bytes);
+	put_event_account(s, e);
 	put_details(s, e->args_id, e->stack_id);
 	if (e->flags & MXBPF_SPAN_UNWOUND)
 		out_puts(s->out, ", \"unwound\": true");
@@ -207,6 +230,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		if (t->memory)
 			out_printf(s->out, ", \"alloc_bytes\": %" PRId64 ", \"self_alloc_bytes\": %" PRId64,
 				   r->alloc_bytes, r->self_alloc_bytes);
+		if (s->in->session->account)
+			put_account(s, mdl_on_cpu_ns(r), &r->account);
 		out_puts(s->out, "}");
 	}
 	out_puts(s->out, "]");

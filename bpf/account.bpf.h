@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * The account of a span: where its thread was, by the kernel's own fields of it. No tracepoint, so that nobody pays but
+ * the span. While a thread runs, sum_exec_runtime - exec_start stays the same, however long ago the kernel brought them
+ * up to date: so between two moments at which it runs, the difference of these and the time gone by are its time on a
+ * CPU. exec_start is on the clock of its CPU, which leaves out what interrupts and the hypervisor took.
+ */
+#ifndef ACCOUNT_BPF_H
+#define ACCOUNT_BPF_H
+
+#include "common.bpf.h"
+#include <bpf/bpf_core_read.h>
+
+/* by_key: f may end on another thread. */
+static __always_inline void account_open(struct mxbpf_frame *f, bool by_key)
+{
+	struct task_struct *p;
+
+	if (!cfg_account)
+		return;
+	if (by_key)
+		__builtin_memset(&f->twin.account, 0, sizeof(f->twin.account));
+	p = bpf_get_current_task_btf();
+	/* User space has set cfg_account where they exist; where not, nothing of this is left. */
+	if (!bpf_core_field_exists(p->sched_info.run_delay))
+		return;
+	f->flags |= MXBPF_SPAN_ACCOUNT;
+	f->cpu = bpf_get_smp_processor_id();
+	f->began.ran_ns = p->se.sum_exec_runtime - p->se.exec_start;
+	f->began.sum_exec_ns = p->se.sum_exec_runtime;
+	f->began.run_delay_ns = p->sched_info.run_delay;
+	f->began.nvcsw = p->nvcsw;
+	f->began.nivcsw = p->nivcsw;
+	f->began.minflt = p->min_flt;
+	f->began.majflt = p->maj_flt;
+}
+
+/* The longest and the shortest that can be true, of what was measured. */
+static __always_inline __s64 account_within(__s64 v, __s64 low, __s64 high)
+{
+	v = v < low ? low : v;
+	return v > high ? high : v < 0 ? 0 : v;
+}
+
+/* Of a thread that was off its CPU for some of dur_ns. */
+static __always_inline void account_times(struct mxbpf_account *a, const struct mxbpf_account_start *s,
+					  struct task_struct *p, __s64 dur_ns)
+{
+	__s64 sum_ns = p->se.sum_exec_runtime - s->sum_exec_ns, on_cpu, runq;
+
+	runq = account_within(p->sched_info.run_delay - s->run_delay_ns, 0, dur_ns);
+	on_cpu = (__s64)(p->se.sum_exec_runtime - p->se.exec_start) - s->ran_ns + dur_ns;
+	if (a->flags & MXBPF_ACCOUNT_MIGRATED) /* another clock; sum_exec_runtime is as old as the last tick */
+		on_cpu = account_within(on_cpu, sum_ns - (__s64)MXBPF_ACCOUNT_SLACK_NS,
+					sum_ns + (__s64)MXBPF_ACCOUNT_SLACK_NS);
+	on_cpu = a->nvcsw ? account_within(on_cpu, 0, dur_ns - runq) : dur_ns - runq; /* it never blocked */
+	a->on_cpu_ns = on_cpu;
+	a->runq_ns = runq;
+	a->blocked_ns = dur_ns - runq - on_cpu;
+}
+
+/* Of the running thread, since f opened. false: it was on its CPU all the time, without a fault. */
+static __always_inline bool account_take(struct mxbpf_account *a, const struct mxbpf_frame *f, __u64 dur_ns)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+
+	if (!bpf_core_field_exists(p->sched_info.run_delay))
+		return false;
+	a->nvcsw = (__u32)p->nvcsw - f->began.nvcsw;
+	a->nivcsw = (__u32)p->nivcsw - f->began.nivcsw;
+	a->minflt = (__u32)p->min_flt - f->began.minflt;
+	a->majflt = (__u32)p->maj_flt - f->began.majflt;
+	if (!(a->nvcsw | a->nivcsw | a->minflt | a->majflt))
+		return false;
+	a->end_cpu = bpf_get_smp_processor_id();
+	a->flags = a->end_cpu != f->cpu ? MXBPF_ACCOUNT_MIGRATED : 0;
+	a->on_cpu_ns = dur_ns;
+	a->runq_ns = a->blocked_ns = 0;
+	if (a->nvcsw | a->nivcsw)
+		account_times(a, &f->began, p, dur_ns);
+	return true;
+}
+
+/* f, which ends by key, leaves its thread at now: that side of its account, into the map's copy of it. */
+static __always_inline void account_keep(struct mxbpf_frame *open, const struct mxbpf_frame *f, __u64 now)
+{
+	struct mxbpf_account *a = &open->twin.account;
+
+	if (!cfg_account)
+		return;
+	if (!account_take(a, f, now - f->start_ns))
+		a->on_cpu_ns = now - f->start_ns;
+	a->flags |= MXBPF_ACCOUNT_PART;
+}
+
+/* Into s, that ends now, the account of f. */
+static __always_inline void account_close(struct mxbpf_span *s, const struct mxbpf_frame *f)
+{
+	if (!(s->flags & MXBPF_SPAN_ASYNC)) {
+		if (account_take(&s->account, f, s->dur_ns))
+			s->h.size = sizeof(*s);
+		return;
+	}
+	s->account = f->twin.account;
+	s->account.end_cpu = bpf_get_smp_processor_id();
+	s->account.flags |= MXBPF_ACCOUNT_PART;
+	s->h.size = sizeof(*s);
+}
+
+#endif
