@@ -181,7 +181,7 @@ static void learn_stack(struct live *l, void *rec)
 
 	if (!l->stacks)
 		return;
-	if (r->kind == MXBPF_SPAN && r->size >= sizeof(*s))
+	if (r->kind == MXBPF_SPAN && r->size >= MXBPF_SPAN_BYTES_DETAILS)
 		s->stack_id = live_stack_id(l, r->tgid, s->stack_id);
 	else if (r->kind == MXBPF_GROUP)
 		g->stack_id = live_stack_id(l, r->tgid, g->stack_id);
