@@ -54,7 +54,9 @@ end_by_signal() {
 
 @test "the target's end ends the session with complete outputs and exit code 0" {
 	start_workload --tiny --steps 1500
+	kill -s STOP "$WORKLOAD_PID" # or it has ended before mxbpf is there
 	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
+	kill -s CONT "$WORKLOAD_PID"
 	wait_exit "$MXBPF_PID" 60
 	expect_complete
 }
@@ -212,9 +214,12 @@ end_by_signal() {
 
 @test "--delay waits before attaching" {
 	start_workload --tiny --steps 1000000
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --delay 1s -d 200ms --format json
+	local began
+	began=$(date +%s%N)
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --delay 2s -d 200ms --format json
 	expect_status 0
-	jq -e '.window.duration_ns >= 200000000 and .window.duration_ns < 1000000000' <<<"$output"
+	jq -e --argjson began "$began" '.window | .start_unix_ns >= $began + 2000000000 and
+		.duration_ns >= 200000000 and .duration_ns < 2000000000' <<<"$output"
 }
 
 @test "a signal during --delay ends with complete, empty outputs and exit code 0" {
