@@ -247,13 +247,24 @@ os.execvp("sleep", ["sleep", "1000"])'
 	jq -e '.loss.stored > 0 and .loss.dropped == 0' "$(out mxbpf)"
 }
 
-@test "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE are enough" {
-	start_workload --tiny
-	local caps=+bpf,+perfmon,+sys_ptrace
-	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" \
-		"$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --format json
-	expect_status 0
-	jq -e '.loss.attempted > 0 and .loss.dropped == 0' <<<"$output"
+@test "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE are enough, also to add up in the kernel and to take probes out and in" {
+	local caps=+bpf,+perfmon,+sys_ptrace start json least
+	json=$(out mxbpf)
+	least=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" "$MXBPF")
+	for start in start_workload start_torch; do
+		"$start" --tiny
+		"${least[@]}" --pid "$WORKLOAD_PID" -d 500ms --format json >"$json"
+		jq -e '.mode == "events" and .loss.attempted > 0 and .loss.dropped == 0' "$json"
+		"${least[@]}" --pid "$WORKLOAD_PID" -d 500ms --stats --format json >"$json"
+		jq -e '.mode == "stats" and .loss.attempted > 0 and .loss.dropped == 0' "$json"
+		start_bg mxbpf "${least[@]}" --pid "$WORKLOAD_PID" --iterations 1/3 -v --format json
+		wait_line "$(err mxbpf)" 'all but one detached' "$BG_PID"
+		wait_new_line "$(err mxbpf)" 'all but one detached'
+		kill -s INT "$BG_PID"
+		wait_exit "$BG_PID"
+		jq -e '.window.sampled_iterations >= 2 and .loss.dropped == 0' "$json"
+		stop_pid "$WORKLOAD_PID"
+	done
 }
 
 @test "check shows the kernel, every probe and where it lies" {

@@ -222,6 +222,56 @@ probes_of() { cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '$1 == "uprobe_cnt:" {n 
 	"$MXBPF" export r.mxd -q -f chrome | jq -e --argjson n "$n" '[.. | .sampled_iterations? // empty] == [$n]'
 }
 
+# Windows come and go in a job until so many are closed.
+windows() { # N
+	local i
+	for ((i = 0; i < $1; i++)); do
+		wait_new_line "$(err mxbpf)" 'all but one detached in '
+	done
+}
+
+@test "--iterations: exceptions reach a job of PyTorch whose probes come and go, and it computes what it does unwatched" {
+	need_torch
+	start_ready thrower "$PYTHON_TORCH" "$REPO/tests/workload/torch_throw.py" --repeat
+	start_mxbpf --pid "$READY_PID" --iterations 2/5 -v --format json
+	kill -s USR1 "$READY_PID"
+	windows 3
+	stop_pid "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	expect_re '^caught ([1-9][0-9]+) of \1$' "$(<"$(out thrower)")"
+	jq -e '.window.sampled_iterations >= 6 and .unwound > 0 and .loss.dropped == 0' "$(out mxbpf)"
+}
+
+@test "--iterations: exceptions reach one of MXNet as well" {
+	need_mxnet
+	start_ready thrower "$PYTHON" "$REPO/tests/workload/mxnet_throw.py" --times 2000
+	start_mxbpf --pid "$READY_PID" --iterations 2/5 -v --format json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID" 100
+	wait_exit "$MXBPF_PID"
+	[[ $(tail -n 1 "$(out thrower)") == 'caught 2000 sync, 2000 async' ]]
+	(($(grep -c 'all but one detached in ' "$(err mxbpf)") >= 3))
+	jq -e '.window.iterations == 2000 and .window.sampled_iterations >= 6 and .loss.dropped == 0' "$(out mxbpf)"
+}
+
+@test "--iterations: SIGKILL of mxbpf between two windows leaves no link, and the job computes on" {
+	need_torch
+	local links
+	links=$(probe_links)
+	# It trains from the same seed again and again and fails when a result is another one.
+	start_torch --tiny --steps 50 --repeat
+	start_mxbpf --pid "$WORKLOAD_PID" --iterations 1/1000000 -v
+	wait_line "$(err mxbpf)" 'all but one detached in ' "$MXBPF_PID"
+	[[ $(probe_links) != "$links" ]]
+	stop_pid "$MXBPF_PID" KILL
+	no_new_links "$links"
+	wait_new_line "$(out workload)" '^equal '
+	wait_new_line "$(out workload)" '^equal ' # a whole training since
+	stop_pid "$WORKLOAD_PID"
+	wait_exit "$WORKLOAD_PID"
+}
+
 @test "--iterations: of a command, those of the next process count when the one that was sampled has ended" {
 	need_mxnet
 	local job="'$PYTHON' '$REPO/tests/workload/mxnet_train.py' --tiny --steps 200"
