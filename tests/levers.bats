@@ -245,14 +245,14 @@ windows() { # N
 
 @test "--iterations: exceptions reach one of MXNet as well" {
 	need_mxnet
-	start_ready thrower "$PYTHON" "$REPO/tests/workload/mxnet_throw.py" --times 2000
+	start_ready thrower "$PYTHON" "$REPO/tests/workload/mxnet_throw.py" --times 4000
 	start_mxbpf --pid "$READY_PID" --iterations 2/5 -v --format json
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID" 100
 	wait_exit "$MXBPF_PID"
-	[[ $(tail -n 1 "$(out thrower)") == 'caught 2000 sync, 2000 async' ]]
-	(($(grep -c 'all but one detached in ' "$(err mxbpf)") >= 3))
-	jq -e '.window.iterations == 2000 and .window.sampled_iterations >= 6 and .loss.dropped == 0' "$(out mxbpf)"
+	[[ $(tail -n 1 "$(out thrower)") == 'caught 4000 sync, 4000 async' ]]
+	(($(grep -c 'all but one detached in ' "$(err mxbpf)") >= 2))
+	jq -e '.window.iterations == 4000 and .window.sampled_iterations >= 4 and .loss.dropped == 0' "$(out mxbpf)"
 }
 
 @test "--iterations: SIGKILL of mxbpf between two windows leaves no link, and the job computes on" {
