@@ -6,15 +6,9 @@ load helpers
 
 setup() { torch_setup; }
 
-# mxbpf with these words around exactly the section of a program; what it prints is in mxbpf.json.
-traced() { # WORDS PROG_ARGS...
-	"$PYTHON_TORCH" "$REPO/tests/judge/drive.py" --tool "$MXBPF $1" --stdout mxbpf.json -- \
-		"$PYTHON_TORCH" "$JUDGE/prog.py" "${@:2}"
-}
-
 judged() { # PROGRAM PROG_ARGS...
 	prog "$@" --builtin builtin.json 3>&- &
-	traced "--pid {pid} --backward --format json" "$1" --bare
+	traced_prog "--backward --format json" "$1" --bare
 	wait $!
 	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json mxbpf.json
 }
@@ -28,7 +22,7 @@ judged() { # PROGRAM PROG_ARGS...
 @test "the nodes of each forward operator are those of torch.profiler: two threads" { judged threads --all-threads; }
 
 @test "a recording joins forward and backward as the session did, asked for or not" {
-	traced "record --pid {pid} -o job.mxd" custom --bare
+	traced_prog "record -o job.mxd" custom --bare
 	prog custom --builtin builtin.json
 	"$MXBPF" report --backward --format json job.mxd >report.json
 	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json report.json
@@ -38,7 +32,7 @@ judged() { # PROGRAM PROG_ARGS...
 }
 
 @test "a recording shows its calls one by one, in every layout and format, a session none" {
-	traced "record --pid {pid} -o job.mxd" custom --bare
+	traced_prog "record -o job.mxd" custom --bare
 	"$MXBPF" report --by event --format json --top 1000000 job.mxd >events.json
 	"$MXBPF" report --format json job.mxd >report.json
 	# Every call of the tables is there, in order.
@@ -53,14 +47,14 @@ judged() { # PROGRAM PROG_ARGS...
 	[[ $output == *'mxbpf record'* ]]
 	run "$MXBPF" report --sort start job.mxd
 	expect_status 2
-	traced "record --stats --pid {pid} -o stats.mxd" custom --bare
+	traced_prog "record --stats -o stats.mxd" custom --bare
 	run "$MXBPF" report --by event stats.mxd
 	expect_status 2
 	[[ $output == *'without --stats'* ]]
 }
 
 @test "what cannot join forward and backward says so" {
-	traced "record --stats --pid {pid} -o job.mxd" custom --bare
+	traced_prog "record --stats -o job.mxd" custom --bare
 	run "$MXBPF" report --backward job.mxd
 	expect_status 2
 	[[ $output == *'record with --backward'* ]]

@@ -54,7 +54,9 @@ end_by_signal() {
 
 @test "the target's end ends the session with complete outputs and exit code 0" {
 	start_workload --tiny --steps 1500
+	kill -s STOP "$WORKLOAD_PID" # or it has ended before mxbpf is there
 	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
+	kill -s CONT "$WORKLOAD_PID"
 	wait_exit "$MXBPF_PID" 60
 	expect_complete
 }
@@ -212,9 +214,12 @@ end_by_signal() {
 
 @test "--delay waits before attaching" {
 	start_workload --tiny --steps 1000000
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --delay 1s -d 200ms --format json
+	local began
+	began=$(date +%s%N)
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --delay 2s -d 200ms --format json
 	expect_status 0
-	jq -e '.window.duration_ns >= 200000000 and .window.duration_ns < 1000000000' <<<"$output"
+	jq -e --argjson began "$began" '.window | .start_unix_ns >= $began + 2000000000 and
+		.duration_ns >= 200000000 and .duration_ns < 2000000000' <<<"$output"
 }
 
 @test "a signal during --delay ends with complete, empty outputs and exit code 0" {
@@ -242,13 +247,24 @@ os.execvp("sleep", ["sleep", "1000"])'
 	jq -e '.loss.stored > 0 and .loss.dropped == 0' "$(out mxbpf)"
 }
 
-@test "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE are enough" {
-	start_workload --tiny
-	local caps=+bpf,+perfmon,+sys_ptrace
-	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" \
-		"$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --format json
-	expect_status 0
-	jq -e '.loss.attempted > 0 and .loss.dropped == 0' <<<"$output"
+@test "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE are enough, also to add up in the kernel and to take probes out and in" {
+	local caps=+bpf,+perfmon,+sys_ptrace start json least
+	json=$(out mxbpf)
+	least=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" "$MXBPF")
+	for start in start_workload start_torch; do
+		"$start" --tiny
+		"${least[@]}" --pid "$WORKLOAD_PID" -d 500ms --format json >"$json"
+		jq -e '.mode == "events" and .loss.attempted > 0 and .loss.dropped == 0' "$json"
+		"${least[@]}" --pid "$WORKLOAD_PID" -d 500ms --stats --format json >"$json"
+		jq -e '.mode == "stats" and .loss.attempted > 0 and .loss.dropped == 0' "$json"
+		start_bg mxbpf "${least[@]}" --pid "$WORKLOAD_PID" --iterations 1/3 -v --format json
+		wait_line "$(err mxbpf)" 'all but one detached' "$BG_PID"
+		wait_new_line "$(err mxbpf)" 'all but one detached'
+		kill -s INT "$BG_PID"
+		wait_exit "$BG_PID"
+		jq -e '.window.sampled_iterations >= 2 and .loss.dropped == 0' "$json"
+		stop_pid "$WORKLOAD_PID"
+	done
 }
 
 @test "check shows the kernel, every probe and where it lies" {

@@ -93,7 +93,9 @@ wait_followed() { # N
 	workers 2
 	printf '\n0\n' >&9
 	wait_exit "$FORKS_PID"
-	wait_exit "$MXBPF_PID" || true # nothing seen
+	wait_exit "$MXBPF_PID"
+	# Its own last call is there.
+	jq -e '(.window | has("followed") | not) and [.tables.MXNET_C_API[] | .name, .count] == ["MXNotifyShutdown", 1]' "$(out mxbpf)"
 	[[ $(seeds "$(out mxbpf)") == '[]' ]]
 }
 

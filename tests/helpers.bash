@@ -14,6 +14,11 @@
 #   start_torch ARGS...        the same with tests/workload/torch_train.py
 #   start_ready NAME CMD...    the same for any program that prints "ready PID"; sets READY_PID, prints it
 #   start_toy ARGS...          the same for tests/toy, a C++ program on a toy MXNet; TOY: its directory, unless $O/toy
+#   traced ARGS STDOUT COMMAND...
+#                              mxbpf with ARGS and --pid around exactly the section of a program that is held at the gates of
+#                              tests/judge/drive.py; its tables in STDOUT
+#   traced_prog ARGS PROG_ARGS...
+#                              the same with a program of judge_torch, and mxbpf.json
 #   same_counts TOY JSON       whether mxbpf's JSON counted what the toy's output says it did, and lost nothing
 #   wait_line FILE REGEX [PID] until a line of the growing file matches; fails when PID has ended before, or after
 #                              WAIT_SECONDS (30)
@@ -26,6 +31,7 @@
 #   no_new_links IDS           until no other links than these are there: others may attach meanwhile, but go again
 #   expect_status N            of the last `run`; prints its output if it differs
 #   expect_re REGEX TEXT       prints the text if no line matches
+#   expect_same TOLD SEEN      prints what differs; there is something in them, or they differ from what was meant
 #   kill_started               ends what is left of all that was started; teardown() does it: if you write a teardown of
 #                              your own, call it
 #
@@ -70,6 +76,12 @@ torch_setup() {
 
 # A program of judge_torch; see there.
 prog() { "$PYTHON_TORCH" "$JUDGE/prog.py" "$@"; }
+
+traced() {
+	python3 "$REPO/tests/judge/drive.py" --tool "$MXBPF $1 --pid {pid}" --stdout "$2" -- "${@:3}"
+}
+
+traced_prog() { traced "$1" mxbpf.json "$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" "${@:2}"; }
 
 out() { echo "$BATS_TEST_TMPDIR/$1.out"; }
 err() { echo "$BATS_TEST_TMPDIR/$1.err"; }
@@ -139,7 +151,7 @@ same_counts() {
 	seen=$(jq -S '(.tables | map_values(if .[0].count then map({(.name): .count}) | add
 		else .[0] | {allocs, frees, alloc_bytes, free_bytes} end))
 		+ {lost: (.loss | .dropped + .truncated + .unreadable + .unmatched + .attempted - .stored)}' "$2") || return 1
-	diff <(echo "$did") <(echo "$seen") >&2
+	expect_same "$did" "$seen"
 }
 
 start_mxbpf() {
@@ -207,4 +219,12 @@ expect_re() {
 	grep -q -E -- "$1" <<<"$2" && return 0
 	printf 'no line matches %s:\n%s\n' "$1" "$2" >&2
 	return 1
+}
+
+# What a filter that failed, or found nothing, leaves.
+expect_same() {
+	case $1 in
+	'' | null | '[]' | '{}') echo "nothing to compare: '$1'" >&2 && return 1 ;;
+	esac
+	diff <(echo "$1") <(echo "$2") >&2
 }

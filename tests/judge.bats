@@ -12,13 +12,6 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
-# mxbpf around exactly the section of a program that is held at its gates.
-traced() { # MXBPF_ARGS STDOUT PROGRAM...
-	local tool="$MXBPF --pid {pid} $1" stdout=$2
-	shift 2
-	"$PYTHON" "$JUDGE/drive.py" --tool "$tool" --stdout "$stdout" -- "$PYTHON" "$@"
-}
-
 compare() { "$PYTHON" "$JUDGE/compare.py" "$@"; }
 
 # MXNet's trace has the order of allocations, hence their bytes, only from an engine with one thread.
@@ -27,7 +20,7 @@ naive() { MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$@" --builtin naive; }
 @test "an unprofiled run under mxbpf has the rows, counts, allocations and bytes of a profiled one" {
 	"$PYTHON" "$JUDGE/prog.py" --builtin builtin
 	naive "$JUDGE/prog.py"
-	traced '--format json' mxbpf.json "$JUDGE/prog.py" --bare
+	traced '--format json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --bare
 	compare builtin mxbpf.json --bytes-of naive
 }
 
@@ -41,9 +34,9 @@ naive() { MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$@" --builtin naive; }
 
 @test "MXNet's layouts printed by mxbpf have the counts of MXNet's own" {
 	"$PYTHON" "$JUDGE/prog.py" --builtin builtin
-	traced '--layout mxnet' mxbpf.txt "$JUDGE/prog.py" --bare
+	traced '--layout mxnet' mxbpf.txt "$PYTHON" "$JUDGE/prog.py" --bare
 	compare builtin mxbpf.txt
-	traced '--layout mxnet --format json' mxbpf.json "$JUDGE/prog.py" --bare
+	traced '--layout mxnet --format json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --bare
 	compare builtin mxbpf.json
 }
 
@@ -52,7 +45,7 @@ naive() { MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$@" --builtin naive; }
 documented() { # NAME
 	"$PYTHON" "$JUDGE/run_doc.py" "$JUDGE/$1.py" --builtin builtin
 	naive "$JUDGE/run_doc.py" "$JUDGE/$1.py"
-	traced '--format json' mxbpf.json "$JUDGE/run_doc.py" "$JUDGE/$1.py" --bare
+	traced '--format json' mxbpf.json "$PYTHON" "$JUDGE/run_doc.py" "$JUDGE/$1.py" --bare
 	compare builtin mxbpf.json --bytes-of naive --may-race WaitForVar
 }
 
@@ -62,20 +55,20 @@ documented() { # NAME
 @test "two profilers in one run count the same to the last operator, also those whose number is a race" {
 	local doc
 	for doc in doc1 doc2; do
-		traced '--format json' mxbpf.json "$JUDGE/run_doc.py" "$JUDGE/$doc.py" --builtin builtin --gates
+		traced '--format json' mxbpf.json "$PYTHON" "$JUDGE/run_doc.py" "$JUDGE/$doc.py" --builtin builtin --gates
 		compare builtin mxbpf.json
 	done
 }
 
 @test "95 of 100 operator durations are within 5 us or 5 % of MXNet's in the same run" {
-	traced '--format json --trace mxbpf-trace.json' mxbpf.json "$JUDGE/prog.py" --builtin builtin --gates
+	traced '--format json --trace mxbpf-trace.json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --builtin builtin --gates
 	"$PYTHON" "$JUDGE/durations.py" builtin.trace.json mxbpf-trace.json
 }
 
 @test "the judge finds a row, a count, an allocation or a byte too many" {
 	"$PYTHON" "$JUDGE/prog.py" --builtin builtin
 	naive "$JUDGE/prog.py"
-	traced '--format json' mxbpf.json "$JUDGE/prog.py" --bare
+	traced '--format json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --bare
 	local change
 	for change in '.tables.operator[0].count += 1' 'del(.tables.operator[3])' '.tables.MXNET_C_API[0].count -= 1' \
 		'.tables.MXNET_C_API += [{name: "MXNew", count: 1}]' '.tables["Device Storage"][0].frees += 1' \

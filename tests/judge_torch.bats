@@ -9,15 +9,9 @@ setup() { torch_setup; }
 
 compare() { "$PYTHON_TORCH" "$JUDGE/compare.py" "$@"; }
 
-# mxbpf around exactly the section of a program that is held at its gates; its tables are in mxbpf.json.
-traced() { # PROG_ARGS...
-	"$PYTHON_TORCH" "$REPO/tests/judge/drive.py" --tool "$MXBPF --pid {pid} --format json" --stdout mxbpf.json -- \
-		"$PYTHON_TORCH" "$JUDGE/prog.py" "$@"
-}
-
 judged() { # PROGRAM
 	prog "$1" --builtin builtin.json --result builtin.result 3>&- &
-	traced "$1" --bare --result mxbpf.result
+	traced_prog '--format json' "$1" --bare --result mxbpf.result
 	wait $!
 	compare builtin.json mxbpf.json
 	cmp builtin.result mxbpf.result
@@ -44,7 +38,7 @@ judged() { # PROGRAM
 }
 
 @test "two profilers in one run count the same" {
-	traced exceptions --builtin builtin.json --gates
+	traced_prog '--format json' exceptions --builtin builtin.json --gates
 	compare builtin.json mxbpf.json
 }
 
@@ -52,7 +46,7 @@ judged() { # PROGRAM
 	local name
 	for name in custom threads; do
 		printf '\n\n' | prog "$name" --bare --result plain >/dev/null
-		traced "$name" --bare --result mxbpf.result
+		traced_prog '--format json' "$name" --bare --result mxbpf.result
 		cmp plain mxbpf.result
 	done
 }

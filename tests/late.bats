@@ -97,7 +97,7 @@ for _ in range(21):
 	wait_line "$(out later)" '^imported'
 	echo >&9
 	wait_exit "$BG_PID" 60
-	jq -e '.tables.operator[] | select(.name == "aten::add_").count == 21' "$(out mxbpf)"
+	jq -e '[.tables.operator[] | select(.name == "aten::add_").count] == [21]' "$(out mxbpf)"
 }
 
 @test "--wait ends with the process, and with Ctrl-C; nothing is left behind" {

@@ -75,8 +75,8 @@ CALLS=(MXListFunctions MXNetFuncListGlobalNames MXLibInfoFeatures MXAPIGetFuncti
 
 same_calls() { # EXPECTED FILE_WITH_JSON_BEHIND_12.0
 	sed 0,/^12.0/d "$2" >"$BATS_TEST_TMPDIR/json"
-	diff <(echo "$1") <(jq -cS --argjson of "$1" '.tables.MXNET_C_API | group_by(.name) |
-		map({key: .[0].name, value: map(.count) | add}) | map(select(.key | in($of))) | from_entries' "$BATS_TEST_TMPDIR/json")
+	expect_same "$1" "$(jq -cS --argjson of "$1" '.tables.MXNET_C_API | group_by(.name) |
+		map({key: .[0].name, value: map(.count) | add}) | map(select(.key | in($of))) | from_entries' "$BATS_TEST_TMPDIR/json")"
 	[[ $(jq '[.loss.dropped, .loss.unmatched] | add' "$BATS_TEST_TMPDIR/json") == 0 ]]
 }
 
@@ -145,7 +145,7 @@ write_program() {
 	run --separate-stderr "$MXBPF" -d 300ms --format json -- "${TRAIN[@]}" --tiny --seconds 2 --print-result
 	expect_status 0
 	expect_re '^result ' "$output"
-	(($(sed 0,/^result/d <<<"$output" | jq .duration_ns) < 1500000000))
+	sed 0,/^result/d <<<"$output" | jq -e '.window.duration_ns | . > 0 and . < 2000000000'
 }
 
 @test "a signal to mxbpf goes to the command, whose end it waits for" {

@@ -10,13 +10,6 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
-# mxbpf around exactly the section of a program that is held at its gates.
-traced() { # PYTHON MXBPF_ARGS STDOUT PROGRAM...
-	local python=$1 tool="$MXBPF --pid {pid} $2" stdout=$3
-	shift 3
-	"$python" "$REPO/tests/judge/drive.py" --tool "$tool" --stdout "$stdout" -- "$python" "$@"
-}
-
 counts() { # TABLE JSON [FILTER]
 	jq -S --arg table "$1" "[.tables[\$table][] | ${3:-.} | {(.name): .count}] | add" "$2"
 }
@@ -24,20 +17,20 @@ counts() { # TABLE JSON [FILTER]
 @test "--api work counts exactly the calls that MXNet's profiler and both probes of the whole C API count of the same names" {
 	need_mxnet
 	# A program without the profiler's own calls, and one with it in the same run.
-	traced "$PYTHON" '--format json --api work' work.json "$REPO/tests/judge/prog.py" --bare
-	traced "$PYTHON" '--format json' all.json "$REPO/tests/judge/prog.py" --bare
-	traced "$PYTHON" '--format json --api work' both.json "$REPO/tests/judge/prog.py" --builtin builtin --gates
+	traced '--format json --api work' work.json "$PYTHON" "$REPO/tests/judge/prog.py" --bare
+	traced '--format json' all.json "$PYTHON" "$REPO/tests/judge/prog.py" --bare
+	traced '--format json --api work' both.json "$PYTHON" "$REPO/tests/judge/prog.py" --builtin builtin --gates
 	local names
 	names=$(jq -c '[.tables.MXNET_C_API[].name]' work.json)
 	[[ $(jq length <<<"$names") -ge 5 ]]
-	diff <(counts MXNET_C_API work.json) <(counts MXNET_C_API all.json "select(.name | IN($names[]))")
-	diff <(counts MXNET_C_API both.json) <(jq -S --argjson names "$names" \
-		'.Time.MXNET_C_API | with_entries(select(.key | IN($names[])) | .value |= .Count)' builtin.json)
+	expect_same "$(counts MXNET_C_API work.json)" "$(counts MXNET_C_API all.json "select(.name | IN($names[]))")"
+	expect_same "$(counts MXNET_C_API both.json)" "$(jq -S --argjson names "$names" \
+		'.Time.MXNET_C_API | with_entries(select(.key | IN($names[])) | .value |= .Count)' builtin.json)"
 	# All others are trivial: the shown ones have nearly all the time.
 	jq -e --argjson names "$names" '[.tables.MXNET_C_API[] | {shown: (.name | IN($names[])), self_ns}] |
 		(map(select(.shown).self_ns) | add) / (map(.self_ns) | add) > 0.8' all.json
 	# Waits end with the calls that they are in, and none is lost for want of one.
-	diff <(counts 'Engine wait' work.json) <(counts 'Engine wait' all.json)
+	expect_same "$(counts 'Engine wait' work.json)" "$(counts 'Engine wait' all.json)"
 	jq -e '.loss.unmatched == 0 and .loss.dropped == 0 and (.window.notes[0] | .name == "api" and (.text | test("^work: 3[0-9] functions")))' work.json
 	jq -e '.window | has("notes") | not' all.json
 }
@@ -57,26 +50,26 @@ counts() { # TABLE JSON [FILTER]
 
 @test "--ops probes only functions that match, and counts of them what the whole counts" {
 	need_torch
-	local prog=("$REPO/tests/judge_torch/prog.py" adam --bare) name
-	traced "$PYTHON_TORCH" '--format json' all.json "${prog[@]}"
-	traced "$PYTHON_TORCH" "--format json --ops conv*,aten::a*mm*,Conv*0" some.json "${prog[@]}"
+	local prog=("$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" adam --bare) name memory
+	traced '--format json' all.json "${prog[@]}"
+	traced "--format json --ops conv*,aten::a*mm*,Conv*0" some.json "${prog[@]}"
 	name='select(.name | test("^aten::(conv.*|a.*mm.*)$|(^|[: ])Conv[^:]*0$"))'
-	diff <(counts operator some.json) <(counts operator all.json "$name")
+	expect_same "$(counts operator some.json)" "$(counts operator all.json "$name")"
 	[[ $(counts operator some.json | jq length) -ge 6 ]]
 	# Allocations are another table, of which nothing is left out.
-	diff <(jq '.tables.memory[0] | {allocs, frees, alloc_bytes, free_bytes}' some.json) \
-		<(jq '.tables.memory[0] | {allocs, frees, alloc_bytes, free_bytes}' all.json)
+	memory='.tables.memory[0] | {allocs, frees, alloc_bytes, free_bytes} | select(.allocs > 0)'
+	expect_same "$(jq "$memory" some.json)" "$(jq "$memory" all.json)"
 	jq -e '.loss.dropped == 0 and .window.left_out > 0 and (.window.notes[0].text | test(" of 3,[01][0-9]+ functions"))' some.json
 	"$PYTHON" -m jsonschema -i some.json "$REPO/share/report.schema.json"
 }
 
 @test "--ops --stats counts the same" {
 	need_torch
-	local prog=("$REPO/tests/judge_torch/prog.py" sgd --bare)
-	traced "$PYTHON_TORCH" "--format json --ops conv*,Conv*0" events.json "${prog[@]}"
-	traced "$PYTHON_TORCH" "--format json --ops conv*,Conv*0 --stats" stats.json "${prog[@]}"
-	diff <(counts operator stats.json) <(counts operator events.json)
-	diff <(jq .window.left_out stats.json) <(jq .window.left_out events.json)
+	local prog=("$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" sgd --bare)
+	traced "--format json --ops conv*,Conv*0" events.json "${prog[@]}"
+	traced "--format json --ops conv*,Conv*0 --stats" stats.json "${prog[@]}"
+	expect_same "$(counts operator events.json)" "$(counts operator stats.json)"
+	expect_same "$(jq .window.left_out events.json)" "$(jq .window.left_out stats.json)"
 }
 
 @test "--ops saves hits where names are known to the plan" {
@@ -87,7 +80,7 @@ counts() { # TABLE JSON [FILTER]
 	local all some
 	all=$(sed -nE 's/^events .* from ([0-9,]+) probe hits/\1/p' all | tr -d ,)
 	some=$(sed -nE 's/^events .* from ([0-9,]+) probe hits/\1/p' some | tr -d ,)
-	((some * 2 < all))
+	((some > 0 && some * 2 < all))
 	expect_re '^ops +mm: ' "$(<some)"
 	expect_re '^left out [0-9,]+ calls' "$(<some)"
 	run "$MXBPF" check --pid "$WORKLOAD_PID" --ops 'conv*,mm'
@@ -161,7 +154,7 @@ behind() { sed -n '/^{$/,$p' "$1"; }
 	local job=("$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" --tiny --steps 400 --print-result)
 	"${job[@]}" >plain
 	"$MXBPF" --iterations 2/12 --format json -- "${job[@]}" >watched
-	diff <(grep '^result' plain) <(grep '^result' watched)
+	expect_same "$(grep '^result' plain)" "$(grep '^result' watched)"
 	behind watched >json
 	"$PYTHON" -m jsonschema -i json "$REPO/share/report.schema.json"
 	# Whole iterations: two convolutions each, one step of the optimizer. The last window may have ended with the job.
@@ -176,7 +169,7 @@ behind() { sed -n '/^{$/,$p' "$1"; }
 	"${job[@]}" >plain
 	for api in all work; do
 		"$MXBPF" --iterations 3/12 --api "$api" --format json -- "${job[@]}" >watched
-		diff <(grep '^result' plain) <(grep '^result' watched)
+		expect_same "$(grep '^result' plain)" "$(grep '^result' watched)"
 		behind watched >json
 		jq -e '.window.iterations == 400 and .window.sampled_iterations >= 3 and .loss.dropped == 0 and
 			(.window.sampled_iterations as $n | [.tables.MXNET_C_API[] | {(.name): .count}] | add |
@@ -193,7 +186,9 @@ probes_of() { cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '$1 == "uprobe_cnt:" {n 
 	start_mxbpf --pid "$WORKLOAD_PID" --iterations 1/1000000 -v
 	wait_line "$(err mxbpf)" 'all but one detached in ' "$MXBPF_PID"
 	# Of the two ends of iterations that MXNet has one is hit; the third is its loader's.
-	[[ $(probes_of "$MXBPF_PID") -le 3 ]]
+	local left
+	left=$(probes_of "$MXBPF_PID")
+	((left >= 1 && left <= 3))
 	wait_new_line "$(out workload)" '^step'
 	wait_new_line "$(out workload)" '^step'
 	kill -s INT "$MXBPF_PID"
@@ -225,6 +220,56 @@ probes_of() { cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '$1 == "uprobe_cnt:" {n 
 	expect_re "^# sampled  $n of [0-9,]+ iterations" "$("$MXBPF" report r.mxd --layout torch)"
 	expect_re "^\"window\",\"sampled_iterations\",,$n," "$("$MXBPF" report r.mxd --format csv)"
 	"$MXBPF" export r.mxd -q -f chrome | jq -e --argjson n "$n" '[.. | .sampled_iterations? // empty] == [$n]'
+}
+
+# Windows come and go in a job until so many are closed.
+windows() { # N
+	local i
+	for ((i = 0; i < $1; i++)); do
+		wait_new_line "$(err mxbpf)" 'all but one detached in '
+	done
+}
+
+@test "--iterations: exceptions reach a job of PyTorch whose probes come and go, and it computes what it does unwatched" {
+	need_torch
+	start_ready thrower "$PYTHON_TORCH" "$REPO/tests/workload/torch_throw.py" --repeat
+	start_mxbpf --pid "$READY_PID" --iterations 2/5 -v --format json
+	kill -s USR1 "$READY_PID"
+	windows 3
+	stop_pid "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	expect_re '^caught ([1-9][0-9]+) of \1$' "$(<"$(out thrower)")"
+	jq -e '.window.sampled_iterations >= 6 and .unwound > 0 and .loss.dropped == 0' "$(out mxbpf)"
+}
+
+@test "--iterations: exceptions reach one of MXNet as well" {
+	need_mxnet
+	start_ready thrower "$PYTHON" "$REPO/tests/workload/mxnet_throw.py" --times 4000
+	start_mxbpf --pid "$READY_PID" --iterations 2/5 -v --format json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID" 100
+	wait_exit "$MXBPF_PID"
+	[[ $(tail -n 1 "$(out thrower)") == 'caught 4000 sync, 4000 async' ]]
+	(($(grep -c 'all but one detached in ' "$(err mxbpf)") >= 2))
+	jq -e '.window.iterations == 4000 and .window.sampled_iterations >= 4 and .loss.dropped == 0' "$(out mxbpf)"
+}
+
+@test "--iterations: SIGKILL of mxbpf between two windows leaves no link, and the job computes on" {
+	need_torch
+	local links
+	links=$(probe_links)
+	# It trains from the same seed again and again and fails when a result is another one.
+	start_torch --tiny --steps 50 --repeat
+	start_mxbpf --pid "$WORKLOAD_PID" --iterations 1/1000000 -v
+	wait_line "$(err mxbpf)" 'all but one detached in ' "$MXBPF_PID"
+	[[ $(probe_links) != "$links" ]]
+	stop_pid "$MXBPF_PID" KILL
+	no_new_links "$links"
+	wait_new_line "$(out workload)" '^equal '
+	wait_new_line "$(out workload)" '^equal ' # a whole training since
+	stop_pid "$WORKLOAD_PID"
+	wait_exit "$WORKLOAD_PID"
 }
 
 @test "--iterations: of a command, those of the next process count when the one that was sampled has ended" {

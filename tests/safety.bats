@@ -139,20 +139,25 @@ copy_library() {
 	wait_exit "$BG_PID" 60
 	plain=$(grep '^result ' "$(out plain)")
 	start_workload "${args[@]}"
+	kill -s STOP "$WORKLOAD_PID" # or it has ended before mxbpf is there
 	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
+	kill -s CONT "$WORKLOAD_PID"
 	wait_exit "$WORKLOAD_PID" 60
 	wait_exit "$MXBPF_PID" 60
 	[[ -n $plain && $(grep '^result ' "$(out workload)") == "$plain" ]]
 }
 
 @test "attaching and detaching thirty times during training has no effect" {
-	local i links
+	local i links seen=0
 	start_workload --tiny
 	links=$(probe_links)
 	for i in {1..30}; do
 		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 20ms --format json
 		[[ $status == 0 || $status == 5 ]] || expect_status 0
+		expect_re '^attached: ' "$stderr"
+		((seen += status == 0)) || true
 	done
+	((seen))
 	wait_new_line "$(out workload)" '^step' # it goes on
 	stop_pid "$WORKLOAD_PID"
 	no_new_links "$links"

@@ -51,9 +51,7 @@ toy() { # MXBPF_ARGS...
 
 # mxbpf with these options around exactly the section of a program that is held at its gates; its tables are in mxbpf.json.
 held() { # MXBPF_ARGS PROGRAM...
-	local tool="$MXBPF --pid {pid} --format json $1"
-	shift
-	python3 "$REPO/tests/judge/drive.py" --tool "$tool" --stdout "$(out mxbpf)" -- "$@"
+	traced "--format json $1" "$(out mxbpf)" "${@:2}"
 }
 
 @test "PyTorch, exceptions in between: the tables are those of events, and the counts torch.profiler's" {

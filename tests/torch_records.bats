@@ -9,8 +9,7 @@ setup() { torch_setup; }
 
 # mxbpf around exactly the section of a program: its recording is job.mxd, its tables are in mxbpf.json.
 recorded() { # PROGRAM MXBPF_ARGS
-	"$PYTHON_TORCH" "$REPO/tests/judge/drive.py" --tool "$MXBPF record --pid {pid} -o job.mxd $2" --stdout /dev/null -- \
-		"$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --bare --result mxbpf.result
+	traced_prog "record -o job.mxd $2" "$1" --bare --result mxbpf.result
 	"$MXBPF" report job.mxd --format json ${2:+--by shape} >mxbpf.json
 }
 

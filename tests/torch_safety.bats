@@ -45,14 +45,17 @@ result_of() { # FILE
 	done
 }
 
-# Several at once: their attaching and detaching overlaps, too.
+# Several at once: their attaching and detaching overlaps, too. Within so short a time there may be nothing to see, but not
+# each time.
 attach_often() { # PID TIMES
-	local i status
+	local i status seen=0
 	for ((i = 0; i < $2; i++)); do
 		status=0
 		"$MXBPF" --pid "$1" -d 20ms --format json >/dev/null || status=$?
 		[[ $status == 0 || $status == 5 ]] || return 1
+		((status)) || ((seen += 1))
 	done
+	((seen))
 }
 
 @test "attaching and detaching a hundred times during training has no effect" {

@@ -92,7 +92,16 @@ code() { # PID
 	{ head -c 16 "$TOY/note" && printf '%b' "$(sed 's/../\\x&/g' <<<"$known")"; } >"$TOY/other"
 	objcopy --update-section .note.gnu.build-id="$TOY/other" "$TOY/libmxnet.so" "$TOY/other.so"
 	# shellcheck disable=SC2016 # for that shell
-	run --separate-stderr "$MXBPF" --format json -- bash -c 'toy() { "$0/toy" 20 1 | { read -r _ pid; kill -s USR1 "$pid"; cat; }; }
-		toy; cat "$0/other.so" >"$0/libmxnet.so"; toy' "$TOY"
+	run --separate-stderr "$MXBPF" --format json -- bash -c 'toy() { "$0/toy" "$1" 1 | { read -r _ pid; kill -s USR1 "$pid"; cat; }; }
+		toy 20; cat "$0/other.so" >"$0/libmxnet.so"; toy 30' "$TOY"
+	expect_status 0
 	expect_re 'libmxnet.so is another build than the first one' "$stderr"
+	cd "$BATS_TEST_TMPDIR"
+	sed -n 2p <<<"$output" >first
+	sed -n 4p <<<"$output" >second
+	sed -n '/^{$/,$p' <<<"$output" >report
+	same_counts first report
+	jq -e '.window | .followed == 0 and .unfollowed == 1' report
+	# The other one did all it does.
+	jq -e '.MXNET_C_API.MXNDArrayCreate == 90' second
 }

@@ -6,9 +6,9 @@
 #include "unit.h"
 
 #include "added_up.h"
+#include "offset_of.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdatomic.h>
@@ -176,23 +176,6 @@ static enum mxbpf_stats stats = MXBPF_STATS_CHECK;
 static struct added_up added;
 static struct mxbpf_alloc allocs[RECS_MAX];
 static unsigned nallocs;
-
-/* Of the functions in the file behind /proc/self/exe. */
-static uint64_t offset_of(const void *function)
-{
-	uint64_t start, end, off, va = (uintptr_t)function;
-	FILE *f = fopen("/proc/self/maps", "r");
-	char line[512];
-	uint64_t found = 0;
-
-	while (f && !found && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " r-xp %" SCNx64, &start, &end, &off) == 3 && va >= start &&
-		    va < end)
-			found = va - start + off;
-	if (f)
-		fclose(f);
-	return found;
-}
 
 static void make_plan(void)
 {

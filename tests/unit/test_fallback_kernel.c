@@ -5,6 +5,8 @@
  */
 #include "unit.h"
 
+#include "offset_of.h"
+
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,20 +55,6 @@ static struct att *att;
 static unsigned nfallen, nspans, nunwound;
 static const char *fallen;
 static uint64_t nbefore;
-
-static uint64_t offset_of(const void *at)
-{
-	uint64_t start, end, off, va = (uintptr_t)at, found = 0;
-	FILE *f = fopen("/proc/self/maps", "r");
-	char line[512];
-
-	while (f && !found && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%lx-%lx r-xp %lx", &start, &end, &off) == 3 && va >= start && va < end)
-			found = va - start + off;
-	if (f)
-		fclose(f);
-	return found;
-}
 
 static void make_plan(void)
 {

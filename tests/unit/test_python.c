@@ -87,7 +87,7 @@ int main(void)
 	}
 	TEST("what BPF reads of an object at one time holds all that it looks at there")
 	{
-		for (minor = 8; minor < 13; minor++) {
+		for (minor = 8; minor <= 13; minor++) {
 			const struct mxbpf_python *w = &py_layout_of(minor)->walk;
 
 			CHECK(w->state_thread + 8 <= MXBPF_PY_STATE_BYTES &&

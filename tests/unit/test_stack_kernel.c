@@ -5,7 +5,8 @@
  */
 #include "unit.h"
 
-#include <inttypes.h>
+#include "offset_of.h"
+
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -118,21 +119,6 @@ static struct mxbpf_span spans[SPANS_MAX];
 static struct mxbpf_stack stacks[SPANS_MAX]; /* n 0: the span has none */
 static unsigned nspans, span_bytes;
 static struct mxbpf_loss loss;
-
-static uint64_t offset_of(const void *function)
-{
-	uint64_t start, end, off, found = 0, va = (uintptr_t)function;
-	FILE *f = fopen("/proc/self/maps", "r");
-	char line[512];
-
-	while (f && !found && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " r-xp %" SCNx64, &start, &end, &off) == 3 && va >= start &&
-		    va < end)
-			found = va - start + off;
-	if (f)
-		fclose(f);
-	return found;
-}
 
 static void take(void *ctx, void *recs, size_t bytes)
 {

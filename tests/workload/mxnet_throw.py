@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators that fail and are caught, synchronously (at the call) and asynchronously (at the wait).
 
-Prints "ready PID", waits for SIGUSR1, fails 200 times each way, prints "caught 200 sync, 200 async".
+Prints "ready PID", waits for SIGUSR1, fails --times times each way (default 200), with a backward pass after each two failures
+whose gradients it checks, prints "caught 200 sync, 200 async".
 """
+import argparse
 import os
 import signal
+import sys
 
 import mxnet as mx
-from mxnet import nd
+from mxnet import autograd, nd
 
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
-N = 200
 
 
 def sync_failure():
@@ -30,12 +32,28 @@ def caught(failure):
     return 0
 
 
+def gradient():
+    x = nd.arange(6).reshape((2, 3))
+    x.attach_grad()
+    with autograd.record():
+        y = nd.dot(nd.relu(x), nd.ones((3, 2))) * x.slice_axis(1, 0, 2)
+    y.backward()
+    return x.grad.asnumpy().tobytes()
+
+
 def main():
-    nd.ones((2, 2)).wait_to_read()
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument('--times', type=int, default=200)
+    args = p.parse_args()
+    expected = gradient()
     print('ready', os.getpid(), flush=True)
     signal.sigwait([signal.SIGUSR1])
-    sync = sum(caught(sync_failure) for _ in range(N))
-    late = sum(caught(async_failure) for _ in range(N))
+    sync = late = 0
+    for _ in range(args.times):
+        sync += caught(sync_failure)
+        late += caught(async_failure)
+        if gradient() != expected:
+            sys.exit('a backward pass among failures has another result')
     print(f'caught {sync} sync, {late} async', flush=True)
 
 

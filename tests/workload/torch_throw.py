@@ -3,8 +3,8 @@
 """Exceptions of operators that Python catches: each of them unwinds frames that a tracer has probes in.
 
 Prints "ready PID", waits for SIGUSR1, fails --times times in each way (default 50), half as often in a second thread at the
-same time, prints "caught N of N", then takes a training step and prints "result HASH". With --repeat it fails again and again
-before that, until SIGTERM.
+same time, prints "caught N of N", then takes a training step and prints "result HASH". After each round of failures the first
+thread takes that step, too, and fails if its result is another. With --repeat it fails again and again, until SIGTERM.
 """
 import argparse
 import hashlib
@@ -91,20 +91,22 @@ WAYS = {
 }
 
 
-def fail(times, caught):
+def fail(times, caught, result=None):
     for _ in range(times):
         for name, way in WAYS.items():
             try:
                 way()
             except (RuntimeError, IndexError, ValueError, torch.jit.Error):
                 caught[name] = caught.get(name, 0) + 1
+        if result and step() != result:
+            sys.exit('a step among failures has another result')
 
 
-def fail_in_two_threads(times):
+def fail_in_two_threads(times, result):
     here, there = {}, {}
     other = threading.Thread(target=fail, args=(times // 2, there))
     other.start()
-    fail(times, here)
+    fail(times, here, result)
     other.join()
     for name in WAYS:
         if (here.get(name), there.get(name)) != (times, times // 2):
@@ -116,9 +118,11 @@ def step():
     torch.manual_seed(1)
     net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Flatten(), torch.nn.Linear(144, 5))
     F.cross_entropy(net(torch.randn(4, 3, 8, 8)), torch.arange(4)).backward()
+    torch.optim.SGD(net.parameters(), lr=0.1).step()
     digest = hashlib.sha256()
     for parameter in net.parameters():
         digest.update(parameter.grad.numpy().tobytes())
+        digest.update(parameter.detach().numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -131,14 +135,15 @@ def main():
     if args.repeat:
         signal.signal(signal.SIGTERM, lambda number, frame: stopped.append(number))
     torch.set_num_threads(1)
-    fail(2, {})  # what is done once in a process is done
+    result = step()
+    fail(2, {}, result)  # what is done once in a process is done
     print('ready', os.getpid(), flush=True)
     signal.sigwait([signal.SIGUSR1])
 
-    caught = fail_in_two_threads(args.times)
+    caught = fail_in_two_threads(args.times, result)
     rounds = 1
     while args.repeat and not stopped:
-        caught += fail_in_two_threads(args.times)
+        caught += fail_in_two_threads(args.times, result)
         rounds += 1
     print('caught %d of %d' % (caught, rounds * (args.times + args.times // 2) * len(WAYS)), flush=True)
     print('result', step(), flush=True)

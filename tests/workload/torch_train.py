@@ -103,7 +103,7 @@ def train(args, stopped, say_ready):
 
 
 def train_again(args, stopped, first):
-    """Returns how often all steps led to the first result."""
+    """Says each time how often all steps have led to the first result."""
     times = 1
     while not stopped:
         steps, net = train(args, stopped, False)
@@ -112,7 +112,7 @@ def train_again(args, stopped, first):
         if result(net) != first:
             sys.exit('result %d differs from the first' % (times + 1))
         times += 1
-    return times
+        print('equal', times, flush=True)
 
 
 def main():
@@ -127,7 +127,7 @@ def main():
     if args.print_result:
         print('result', steps, result(net), flush=True)
     if args.repeat and steps == args.steps:
-        print('equal', train_again(args, stopped, result(net)), flush=True)
+        train_again(args, stopped, result(net))
     return 0
 
 
