@@ -35,6 +35,8 @@ enum mxbpf_kind {
 			     *							struct mxbpf_group */
 	MXBPF_JOIN = 13,    /* user: a forward operator with its backward time      struct mxbpf_join */
 	MXBPF_AGG_ACCOUNT = 14, /* user: the account of an AGG row before it     struct mxbpf_agg_account */
+	/* 15 to 19: kept free */
+	MXBPF_SLOW = 20, /* user: a span far above the median of its row            struct mxbpf_slow */
 };
 
 struct mxbpf_rec {
@@ -282,6 +284,21 @@ struct mxbpf_agg_account {
 	struct mxbpf_account_sum sum;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_account) == 96);
+
+/* A span that lasted much longer than its like. A row that it names stands before it. */
+struct mxbpf_slow {
+	struct mxbpf_rec h; /* ts_ns: its start */
+	__u64 name_id;
+	__u64 dur_ns;
+	__u32 tid;
+	__u32 device; /* with h.tgid, name_id and cls: of which row */
+	__u8 cls;
+	__u8 pad;
+	__u16 cpu; /* on which it started */
+	__u32 pad2;
+	struct mxbpf_account account;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_slow) == 96);
 
 /* Allocation totals of one device over the window. Bytes as requested by the runtime. */
 struct mxbpf_mem {

@@ -106,5 +106,7 @@ int mdl_emit(const struct mdl *m, struct buf *out)
 	}
 	for (i = 0; !err && i < buf_count(&m->mem_rows, struct mdl_mem_row *); i++)
 		err = mdl_emit_mem(*buf_at(&m->mem_rows, struct mdl_mem_row *, i), out);
+	if (!err)
+		err = slow_emit(m, out);
 	return err ? err : join_emit(m, out);
 }

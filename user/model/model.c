@@ -35,6 +35,7 @@ void mdl_free(struct mdl *m)
 	joins_fini(m);
 	hash_fini(&m->mem_index);
 	free_rows(&m->mem_rows);
+	buf_fini(&m->slow);
 	names_fini(m);
 	window_fini(&m->window);
 	free(m);
@@ -74,7 +75,7 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_
 	return r;
 }
 
-static struct mdl_row *row_find(struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device)
+struct mdl_row *row_find(const struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device)
 {
 	uint64_t *slot = hash_get(&m->row_index[cls], id, (uint64_t)tgid << 32 | device);
 
@@ -150,6 +151,8 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 
 	r = mdl_follow(m, s) ? NULL : row_of_span(m, s);
 	if (!r)
+		return -ENOMEM;
+	if (slow_span(m, r, s))
 		return -ENOMEM;
 	widen(r, s->dur_ns, s->dur_ns);
 	add_sat(&r->count, 1); /* 0 would be divided by */
@@ -266,6 +269,11 @@ static int fold_join(struct mdl *m, const struct mxbpf_rec *rec)
 	return join_fold(m, (const void *)rec);
 }
 
+static int fold_slow(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return slow_fold(m, (const void *)rec);
+}
+
 typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
 static const fold_fn folds[] = {
@@ -274,6 +282,7 @@ static const fold_fn folds[] = {
 	[MXBPF_NAME] = fold_name,	[MXBPF_MEM] = fold_mem,
 	[MXBPF_AGG_MEM] = fold_agg_mem, [MXBPF_GROUP] = fold_group,
 	[MXBPF_JOIN] = fold_join,	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
+	[MXBPF_SLOW] = fold_slow,
 };
 
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes)

@@ -34,6 +34,8 @@ struct mdl_row {
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
 	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
 	struct mxbpf_account_sum account;      /* of sessions with mdl_session.account; mdl_on_cpu_ns() */
+	uint64_t median_ns, slow_ns,
+		slow_due; /* private to slow.c: as they were when it last looked, and when it will */
 	uint64_t hist[MXBPF_HIST_BUCKETS];
 };
 
@@ -57,6 +59,30 @@ struct mdl_mem_row {
 	uint64_t live_bytes, peak_bytes, low_bytes;
 };
 
+/* What of a span's time is the most beyond the median of its row. */
+enum mdl_cause {
+	MDL_COMPUTED,  /* on its CPU: more to do, or a slower CPU */
+	MDL_FAULTED,   /* on its CPU, of which page faults may be the most */
+	MDL_RUNNABLE,  /* could have run, but waited for a CPU */
+	MDL_BLOCKED,   /* slept, or waited for a lock */
+	MDL_READ,      /* the same, and pages had to be read from a disk */
+	MDL_ELSEWHERE, /* its own thread had nothing to do with it any more */
+	MDL_NCAUSES,
+};
+
+/* A span that lasted at least MDL_SLOW_TIMES the median of its row, and MDL_SLOW_NS more. */
+#define MDL_SLOW_TIMES 2
+#define MDL_SLOW_NS    50000
+#define MDL_SLOW_CALLS 16  /* of a row; those before its 17th are not looked at */
+#define MDL_SLOW_MAX   256 /* that are kept: those with the most time beyond their median */
+struct mdl_slow {
+	struct mxbpf_slow span;
+	const struct mdl_row *row; /* borrowed */
+	uint64_t median_ns;	   /* of its row */
+	enum mdl_cause cause;
+	uint64_t cause_ns; /* what it had of that; of computing and faults, what is beyond the median */
+};
+
 struct mdl *mdl_new(void); /* NULL: out of memory */
 void mdl_free(struct mdl *m);
 
@@ -71,6 +97,12 @@ int mdl_feed(struct mdl *m, const void *recs, size_t bytes);
 /* Rows of a class, in no order. *n their number. Borrowed array of borrowed rows, valid until the next call. */
 const struct mdl_row *const *mdl_rows(struct mdl *m, enum mxbpf_class cls, size_t *n);
 const struct mdl_mem_row *const *mdl_mem_rows(struct mdl *m, size_t *n);
+
+/*
+ * Slow operators and compiled kernels, that which is the most beyond its median first; of those that lie in one another
+ * the innermost that explains it. fault_ns: what a page fault takes on that machine. For free(). -ENOMEM.
+ */
+int mdl_slow(const struct mdl *m, uint64_t fault_ns, struct mdl_slow **slow, size_t *n);
 
 /* Spans with MXBPF_SPAN_SEQ, joined, as their records; borrowed likewise. */
 const struct mxbpf_join *const *mdl_joins(struct mdl *m, size_t *n);

@@ -47,6 +47,8 @@ struct mdl {
 	struct buf mem_rows;	/* struct mdl_mem_row *, owned */
 	struct hash names;	/* (id, enum mxbpf_name_kind) -> struct name *, owned */
 	struct hash threads;	/* (tgid, tid) -> struct name *, owned */
+	struct buf slow;	/* struct kept_slow, no more than MDL_SLOW_MAX */
+	uint64_t slow_least_ns; /* none of a full list has less beyond its median */
 	uint64_t counters[MXBPF_CLASS_MAX][COUNTER_IDS];
 	uint64_t folded_ns[MXBPF_CLASS_MAX]; /* newest moment in windows folded before, as newest_ns */
 	struct window window;
@@ -80,7 +82,13 @@ void joins_fini(struct mdl *m);
 /* account.c */
 void account_merge(struct mxbpf_account_sum *to, const struct mxbpf_account_sum *from);
 
+/* slow.c */
+int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *s); /* before it is in its row */
+int slow_fold(struct mdl *m, const struct mxbpf_slow *s);
+int slow_emit(const struct mdl *m, struct buf *out);
+
 /* model.c; NULL: -ENOMEM */
+struct mdl_row *row_find(const struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device);
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device);
 
 /* Sums of numbers from a file, which may be anything: they stop at the top. Of rows and of records, whose __u64 is

@@ -38,6 +38,11 @@ static bool agg_account_fits(const struct mxbpf_rec *r)
 	return class_fits(((const struct mxbpf_agg_account *)r)->cls);
 }
 
+static bool slow_fits(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_slow *)r)->cls);
+}
+
 static bool counter_fits(const struct mxbpf_rec *r)
 {
 	return ((const struct mxbpf_counter *)r)->cls < MXBPF_CLASS_MAX;
@@ -73,6 +78,7 @@ static const struct {
 	[MXBPF_GROUP] = {sizeof(struct mxbpf_group), NULL},
 	[MXBPF_JOIN] = {sizeof(struct mxbpf_join), NULL},
 	[MXBPF_AGG_ACCOUNT] = {sizeof(struct mxbpf_agg_account), agg_account_fits},
+	[MXBPF_SLOW] = {sizeof(struct mxbpf_slow), slow_fits},
 };
 
 static bool rec_fits(const struct mxbpf_rec *r, size_t left)

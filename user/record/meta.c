@@ -70,6 +70,7 @@ static const struct field session_fields[] = {
 	IN(mdl_session, cut_records, U64),
 	IN(mdl_session, stats, BOOL),
 	IN(mdl_session, account, BOOL),
+	IN(mdl_session, fault_ns, U32),
 	{NULL, 0, TEXT},
 };
 /* clang-format on */

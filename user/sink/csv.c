@@ -6,6 +6,7 @@
 #include "sink/priv.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Cells are empty where a table has no such column. */
@@ -287,6 +288,25 @@ static int joins(struct snk *s, const struct snk_joins *t)
 	return 0;
 }
 
+/* The table is "slow" and the cause: each has a row of its own, with its row's median. */
+static int slow(struct snk *s, const struct snk_slow *t)
+{
+	const struct mdl_slow *e;
+	char table[32];
+
+	for (e = t->rows; e < t->rows + t->nrows; e++) {
+		struct row r = {.table = table, .device = e->span.device};
+
+		snprintf(table, sizeof(table), "slow.%s", snk_causes[e->cause]);
+		r.name = mdl_name(s->in->model, e->row->name_id, &r.name_len);
+		fill(&r, COUNT, 1);
+		fill(&r, TOTAL, e->span.dur_ns);
+		fill(&r, P50, e->median_ns);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
 static void put_texts(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -371,5 +391,6 @@ const struct snk_ops snk_csv = {
 	.table = class_table,
 	.mem = mem_table,
 	.joins = joins,
+	.slow = slow,
 	.end = end,
 };

@@ -9,6 +9,7 @@ struct json {
 	struct snk s;
 	bool tables;  /* one stands already */
 	bool several; /* processes: each has rows of its own */
+	bool closed;  /* the tables have their end: what follows are members beside them */
 };
 
 static void put_text(struct snk *s, const char *key, const char *text)
@@ -164,9 +165,13 @@ static void put_event_account(struct snk *s, const struct mxbpf_span *e)
 	put_account(s, mdl_on_cpu_ns(&r), &r.account);
 }
 
+static uint64_t unix_ns(const struct snk *s, uint64_t mono_ns)
+{
+	return s->in->session->start_unix_ns + (mono_ns - s->in->session->start_mono_ns);
+}
+
 static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 {
-	const struct mdl_session *ss = s->in->session;
 	const char *text;
 	size_t len;
 
@@ -178,8 +183,7 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 	out_printf(s->out,
 		   ", \"thread\": %" PRIu32 ", \"start_unix_ns\": %" PRIu64 ", \"total_ns\": %" PRIu64
 		   ", \"self_ns\": %" PRIu64,
-		   e->tid, (uint64_t)(ss->start_unix_ns + (e->h.ts_ns - ss->start_mono_ns)), (uint64_t)e->dur_ns,
-		   (uint64_t)e->self_ns);
+		   e->tid, unix_ns(s, e->h.ts_ns), (uint64_t)e->dur_ns, (uint64_t)e->self_ns);
 	if (memory)
 		out_printf(s->out, ", \"alloc_bytes\": %" PRId64 ", \"self_alloc_bytes\": %" PRId64,
 			   (int64_t)e->alloc_bytes, (int64_t)e->self_alloc_bytes);
@@ -257,11 +261,21 @@ static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_
 	return 0;
 }
 
+static void close_tables(struct snk *s)
+{
+	struct json *j = (struct json *)s;
+
+	if (!j->closed)
+		out_puts(s->out, "\n  }");
+	j->closed = true;
+}
+
 static int joins(struct snk *s, const struct snk_joins *t)
 {
 	const struct snk_join *r;
 
-	out_printf(s->out, "\n  },\n  \"backward\": {\"unjoined\": %" PRIu64 ", \"operators\": [", t->unjoined);
+	close_tables(s);
+	out_printf(s->out, ",\n  \"backward\": {\"unjoined\": %" PRIu64 ", \"operators\": [", t->unjoined);
 	for (r = t->rows; r < t->rows + t->nrows; r++) {
 		out_puts(s->out, r > t->rows ? ",\n    {\"name\": " : "\n    {\"name\": ");
 		snk_put_json(s->out, r->name, r->len);
@@ -272,6 +286,42 @@ static int joins(struct snk *s, const struct snk_joins *t)
 			   r->j.count, r->j.total_ns, r->j.bwd_count, r->j.bwd_total_ns, r->j.deep_count,
 			   r->j.deep_total_ns);
 	}
+	out_puts(s->out, "]}");
+	return 0;
+}
+
+static int slow(struct snk *s, const struct snk_slow *t)
+{
+	const struct mdl_slow *r;
+	char why[SNK_WHY_BYTES];
+	const char *name;
+	size_t len;
+
+	close_tables(s);
+	out_puts(s->out, ",\n  \"slow\": [");
+	for (r = t->rows; r < t->rows + t->nrows; r++) {
+		const struct mxbpf_span e = {
+			.dur_ns = r->span.dur_ns,
+			.cpu = r->span.cpu,
+			.flags = MXBPF_SPAN_ACCOUNT,
+			.account = r->span.account,
+		};
+
+		name = mdl_name(s->in->model, r->row->name_id, &len);
+		out_puts(s->out, r > t->rows ? ",\n    {\"name\": " : "\n    {\"name\": ");
+		snk_put_json(s->out, name, len);
+		out_puts(s->out, ", ");
+		put_device(s, r->span.device);
+		put_process(s, r->span.h.tgid);
+		out_printf(s->out,
+			   ", \"thread\": %" PRIu32 ", \"start_unix_ns\": %" PRIu64 ", \"total_ns\": %" PRIu64
+			   ", \"median_ns\": %" PRIu64 ", \"cause\": \"%s\", \"cause_ns\": %" PRIu64
+			   ", \"why\": \"%s\"",
+			   r->span.tid, unix_ns(s, r->span.h.ts_ns), (uint64_t)r->span.dur_ns, r->median_ns,
+			   snk_causes[r->cause], r->cause_ns, snk_why(r, why));
+		put_event_account(s, &e);
+		out_puts(s->out, "}");
+	}
 	out_puts(s->out, "]");
 	return 0;
 }
@@ -280,7 +330,7 @@ static int end(struct snk *s)
 {
 	uint64_t not_shown = snk_events_not_shown(s);
 
-	out_puts(s->out, "\n  }");
+	close_tables(s);
 	if (not_shown)
 		out_printf(s->out, ",\n  \"events_not_shown\": %" PRIu64, not_shown);
 	out_puts(s->out, "\n}\n");
@@ -297,5 +347,6 @@ const struct snk_ops snk_json = {
 	.table = class_table,
 	.mem = mem_table,
 	.joins = joins,
+	.slow = slow,
 	.end = end,
 };

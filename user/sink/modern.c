@@ -341,6 +341,14 @@ static int joins(struct snk *s, const struct snk_joins *t)
 	return err;
 }
 
+static int slow(struct snk *s, const struct snk_slow *t)
+{
+	int err = snk_put_slow(s, t);
+
+	out_puts(s->out, "\n");
+	return err;
+}
+
 static int end(struct snk *s)
 {
 	snk_footer(s, "");
@@ -354,5 +362,6 @@ const struct snk_ops snk_modern = {
 	.table = class_table,
 	.mem = mem_table,
 	.joins = joins,
+	.slow = slow,
 	.end = end,
 };

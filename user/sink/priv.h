@@ -59,6 +59,13 @@ int snk_joins(const struct snk *s, struct snk_join **rows, size_t *n);
 /* As a table for people, each line behind `prefix`. 0 or -errno with s->err set. */
 int snk_put_joins(struct snk *s, const struct snk_joins *t, const char *prefix);
 
+/* slow.c. What kept a call, in words: "preempted 12 times: 3.10 ms without a CPU". Returns buf. */
+#define SNK_WHY_BYTES 96
+const char *snk_why(const struct mdl_slow *s, char buf[SNK_WHY_BYTES]);
+extern const char *const snk_causes[MDL_NCAUSES]; /* of which the largest is the cause; words for programs */
+/* As a table for people. 0 or -errno with s->err set. */
+int snk_put_slow(struct snk *s, const struct snk_slow *t);
+
 #define SNK_WIDTH 80 /* columns of a terminal that is none */
 
 /* grid.c: rows of text in columns. The first column is left-aligned and gives way when the line is too long. */

@@ -132,6 +132,21 @@ static int joins(struct snk *s)
 	return err;
 }
 
+static int slow(struct snk *s)
+{
+	struct snk_slow t = {0};
+	struct mdl_slow *rows;
+	int err = mdl_slow(s->in->model, s->in->session->fault_ns, &rows, &t.nrows_all);
+
+	if (err)
+		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
+	t.rows = rows;
+	t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
+	err = t.nrows ? s->ops->slow(s, &t) : 0;
+	free(rows);
+	return err;
+}
+
 static int run(struct snk *s)
 {
 	int err = s->ops->begin ? s->ops->begin(s) : 0;
@@ -148,6 +163,8 @@ static int run(struct snk *s)
 		err = mem_table(s);
 	if (!err && s->ops->joins && s->opts->backward)
 		err = joins(s);
+	if (!err && s->ops->slow && s->in->session->account)
+		err = slow(s);
 	if (!err && s->ops->end)
 		err = s->ops->end(s);
 	return err;

@@ -104,6 +104,12 @@ struct snk_joins {
 	uint64_t unjoined;	     /* nodes under their own names */
 };
 
+/* Calls that were slow, the worst first, as mdl_slow() has them. */
+struct snk_slow {
+	const struct mdl_slow *rows;
+	size_t nrows, nrows_all; /* as in snk_table */
+};
+
 /* State of one run, first member of a sink's own state. */
 struct snk {
 	const struct snk_ops *ops;
@@ -131,6 +137,8 @@ struct snk_ops {
 	int (*table)(struct snk *s, const struct snk_table *t);	 /* every class in use, operators first */
 	int (*mem)(struct snk *s, const struct mdl_mem_row *const *rows, size_t n); /* if mem_title; sorted by device */
 	int (*joins)(struct snk *s, const struct snk_joins *t);			    /* if opts.backward */
+	int (*slow)(struct snk *s,
+		    const struct snk_slow *t); /* of sessions with accounts and events, if there are any */
 	int (*end)(struct snk *s);
 	void (*fini)(struct snk *s); /* always */
 };

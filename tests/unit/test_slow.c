@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which calls are slow, and what is said to have kept them. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "records.h"
+#include "unit.h"
+
+#define US	 1000ull
+#define MS	 1000000ull
+#define TYPICAL	 (100 * US)
+#define FAULT_NS 500
+#define CALLS	 100
+
+static uint64_t now_ns = 5000 * MS;
+
+static struct mxbpf_span call(uint64_t name_id, uint64_t dur_ns)
+{
+	struct mxbpf_span s = {
+		.h = {.kind = MXBPF_SPAN, .size = sizeof(s), .tgid = 77, .ts_ns = now_ns},
+		.name_id = name_id,
+		.dur_ns = dur_ns,
+		.self_ns = dur_ns,
+		.tid = 78,
+		.end_tid = 78,
+		.cls = MXBPF_CLASS_OPERATOR,
+		.flags = MXBPF_SPAN_ACCOUNT,
+		.account = {.on_cpu_ns = dur_ns},
+	};
+
+	now_ns += dur_ns;
+	return s;
+}
+
+static void put(struct mdl *m, struct mxbpf_span s)
+{
+	CHECK(!mdl_feed(m, &s, sizeof(s)));
+}
+
+/* A model in which an operator has taken about the same time CALLS times. */
+static struct mdl *steady(uint64_t name_id)
+{
+	struct mdl *m = mdl_new();
+	unsigned i;
+
+	for (i = 0; i < CALLS; i++)
+		put(m, call(name_id, TYPICAL + i));
+	return m;
+}
+
+/* The only one; of none, none's. */
+static struct mdl_slow only(struct mdl *m)
+{
+	struct mdl_slow *all, one = {0};
+	size_t n;
+
+	CHECK(!mdl_slow(m, FAULT_NS, &all, &n) && n == 1);
+	if (n == 1)
+		one = all[0];
+	free(all);
+	return one;
+}
+
+static size_t count(struct mdl *m)
+{
+	struct mdl_slow *all;
+	size_t n;
+
+	CHECK(!mdl_slow(m, FAULT_NS, &all, &n));
+	free(all);
+	return n;
+}
+
+static void test_causes(void)
+{
+	static const struct {
+		struct mxbpf_account account;
+		enum mdl_cause cause;
+		uint64_t ns;
+	} cases[] = {
+		{{.on_cpu_ns = 5 * MS}, MDL_COMPUTED, 5 * MS - TYPICAL},
+		{{.on_cpu_ns = 5 * MS, .minflt = 100}, MDL_COMPUTED, 5 * MS - TYPICAL},
+		{{.on_cpu_ns = 5 * MS, .minflt = 9000}, MDL_FAULTED, 5 * MS - TYPICAL},
+		{{.on_cpu_ns = 1 * MS, .runq_ns = 3 * MS, .blocked_ns = 1 * MS, .nivcsw = 2}, MDL_RUNNABLE, 3 * MS},
+		{{.on_cpu_ns = 1 * MS, .blocked_ns = 4 * MS, .nvcsw = 2}, MDL_BLOCKED, 4 * MS},
+		{{.on_cpu_ns = 1 * MS, .blocked_ns = 4 * MS, .nvcsw = 2, .majflt = 3}, MDL_READ, 4 * MS},
+		{{.on_cpu_ns = 1 * MS, .flags = MXBPF_ACCOUNT_PART}, MDL_ELSEWHERE, 4 * MS},
+	};
+	struct mxbpf_span s;
+	struct mdl_slow slow;
+	struct mdl *m;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		m = steady(3);
+		s = call(3, 5 * MS);
+		s.account = cases[i].account;
+		put(m, s);
+		slow = only(m);
+		CHECK(slow.cause == cases[i].cause && slow.span.dur_ns == 5 * MS && slow.span.h.ts_ns == s.h.ts_ns);
+		/* The median is that of a bucket. */
+		CHECK(slow.cause_ns + TYPICAL / 8 >= cases[i].ns && slow.cause_ns <= cases[i].ns + TYPICAL / 8);
+		mdl_free(m);
+	}
+}
+
+static void test_not_slow(void)
+{
+	struct mdl *m = steady(3);
+	struct mxbpf_span s = call(3, 2 * TYPICAL - TYPICAL / 4);
+
+	put(m, s); /* not twice as long */
+	s = call(3, 5 * MS);
+	s.flags |= MXBPF_SPAN_UNWOUND; /* nobody saw its end */
+	put(m, s);
+	s = call(3, 5 * MS);
+	s.flags = 0; /* nobody knows where its time went */
+	put(m, s);
+	s = call(3, 5 * MS);
+	s.cls = MXBPF_CLASS_WAIT;
+	put(m, s);
+	put(m, call(5, 5 * MS)); /* the first of its row: nobody knows what is usual */
+	CHECK(!count(m));
+	mdl_free(m);
+}
+
+static void test_short(void)
+{
+	struct mdl *m = mdl_new();
+	unsigned i;
+
+	for (i = 0; i < CALLS; i++)
+		put(m, call(3, 2 * US));
+	put(m, call(3, 20 * US)); /* ten times as long, and nobody would notice */
+	CHECK(!count(m));
+	mdl_free(m);
+}
+
+/* What seemed slow may turn out to be as usual as any. */
+static void test_new_median(void)
+{
+	struct mdl *m = steady(3);
+	unsigned i;
+
+	put(m, call(3, MS));
+	CHECK(count(m) == 1);
+	for (i = 0; i < 3 * CALLS; i++)
+		put(m, call(3, MS));
+	CHECK(!count(m));
+	mdl_free(m);
+}
+
+static void test_nested(void)
+{
+	struct mdl *m = steady(3);
+	struct mxbpf_span inner, outer;
+	unsigned i;
+
+	for (i = 0; i < CALLS; i++)
+		put(m, call(5, 2 * TYPICAL));
+	outer = call(5, 5 * MS);
+	inner = outer;
+	inner.name_id = 3;
+	inner.h.ts_ns += 10 * US;
+	inner.dur_ns -= 20 * US;
+	inner.account = (struct mxbpf_account){.on_cpu_ns = TYPICAL, .runq_ns = inner.dur_ns - TYPICAL, .nivcsw = 1};
+	outer.account = inner.account;
+	outer.account.on_cpu_ns += 20 * US;
+	put(m, inner);
+	put(m, outer);
+	CHECK(only(m).row->name_id == 3);
+	inner.tid++; /* of another thread it explains nothing */
+	put(m, inner);
+	CHECK(count(m) == 2);
+	mdl_free(m);
+}
+
+/* The list is bounded, and what it keeps is the worst. */
+static void test_bounded(void)
+{
+	struct mdl *m = mdl_new();
+	struct mdl_slow *all;
+	size_t n, i;
+
+	for (i = 0; i < 20 * MDL_SLOW_MAX; i++)
+		put(m, call(3, TYPICAL));
+	for (i = 0; i < 2 * MDL_SLOW_MAX; i++)
+		put(m, call(3, MS + i * 10 * US));
+	CHECK(!mdl_slow(m, FAULT_NS, &all, &n) && n == MDL_SLOW_MAX);
+	for (i = 0; i < n; i++)
+		CHECK(all[i].span.dur_ns == MS + (2 * MDL_SLOW_MAX - 1 - i) * 10 * US);
+	free(all);
+	mdl_free(m);
+}
+
+static void test_records(void)
+{
+	struct mdl *m = steady(3), *copy = mdl_new();
+	struct mxbpf_span s = call(3, 5 * MS);
+	struct mdl_slow a, b;
+	struct buf recs = {0};
+
+	s.account = (struct mxbpf_account){.on_cpu_ns = MS, .runq_ns = 4 * MS, .nivcsw = 7};
+	put(m, s);
+	CHECK(!mdl_emit(m, &recs) && !feed(copy, &recs));
+	a = only(m);
+	b = only(copy);
+	CHECK(!memcmp(&a.span, &b.span, sizeof(a.span)) && a.median_ns == b.median_ns && a.cause == b.cause);
+	buf_fini(&recs);
+	mdl_free(m);
+	mdl_free(copy);
+}
+
+int main(void)
+{
+	TEST("a slow call's cause is the largest of what is beyond the median of its like")
+	test_causes();
+	TEST("what is not far above the median, has no account or no end, waits or is new, is not slow")
+	test_not_slow();
+	TEST("what nobody would notice is not slow")
+	test_short();
+	TEST("what has become usual is not slow any more")
+	test_new_median();
+	TEST("of calls in one another the one that explains the others is shown")
+	test_nested();
+	TEST("the worst are kept, and no more than there is room for")
+	test_bounded();
+	TEST("slow calls are in a recording of tables")
+	test_records();
+	UNIT_MAIN_END;
+}
