@@ -43,7 +43,7 @@ header() { # MAJOR, two hex digits
 		read -ra args <<<"$words"
 		fails 2 "$regex" "${args[@]}"
 	done <<-'CASES'
-		--pid 1 --sort foo|--sort.*total, self, count, avg, min, max, p99, alloc, self-alloc, device, name
+		--pid 1 --sort foo|--sort.*total, self, count, avg, min, max, p99, alloc, self-alloc, cpu, runq, blocked, device, name
 		--pid 1 --layout html|--layout.*modern, mxnet, torch, torch-classic
 		--pid 1 --layout torch -f json|--layout torch has no --format json
 		--pid 1 --format xml|--format.*table, json, csv

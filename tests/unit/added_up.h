@@ -19,7 +19,7 @@ struct added_up {
 	struct mxbpf_stat_mem mem;
 };
 
-static void added_mem(void *ctx, const struct mxbpf_stat_mem_key *key, const struct mxbpf_stat_mem *m)
+static inline void added_mem(void *ctx, const struct mxbpf_stat_mem_key *key, const struct mxbpf_stat_mem *m)
 {
 	struct added_up *a = ctx;
 
@@ -38,6 +38,16 @@ static struct mxbpf_stat *added_find(struct added_up *a, const struct mxbpf_stat
 		if (!memcmp(&a->keys[i], key, sizeof(*key)))
 			return &a->rows[i];
 	return NULL;
+}
+
+static void added_account(struct mxbpf_account_sum *to, const struct mxbpf_account_sum *from, bool less)
+{
+	uint64_t *sums = (uint64_t *)to;
+	const uint64_t *more = (const uint64_t *)from;
+	unsigned i;
+
+	for (i = 0; i < sizeof(*to) / sizeof(*sums); i++)
+		sums[i] += less ? -more[i] : more[i];
 }
 
 /* The stripes of a row are one. */
@@ -65,6 +75,7 @@ static void added_row(void *ctx, const struct mxbpf_stat_key *striped, const str
 	r->alloc_bytes += s->alloc_bytes;
 	r->self_alloc_bytes += s->self_alloc_bytes;
 	r->unwound += s->unwound;
+	added_account(&r->account, &s->account, false);
 	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
 		r->hist[i] += s->hist[i];
 }
@@ -75,6 +86,7 @@ static bool added_take_span(struct added_up *a, const struct mxbpf_span *s)
 	const struct mxbpf_stat_key key = {
 		.name_id = s->name_id, .tgid = s->h.tgid, .device = s->device, .cls = s->cls};
 	struct mxbpf_stat *r = added_find(a, &key);
+	struct mxbpf_account_sum account = {0};
 
 	if (!r || !r->hist[mxbpf_bucket(s->dur_ns)]-- || s->dur_ns > r->max_ns || s->dur_ns < ~r->min_ns_inv)
 		return false;
@@ -83,10 +95,12 @@ static bool added_take_span(struct added_up *a, const struct mxbpf_span *s)
 	r->alloc_bytes -= s->alloc_bytes;
 	r->self_alloc_bytes -= s->self_alloc_bytes;
 	r->unwound -= !!(s->flags & MXBPF_SPAN_UNWOUND);
+	mdl_account_add(&account, s);
+	added_account(&r->account, &account, true);
 	return true;
 }
 
-static void added_take_alloc(struct added_up *a, const struct mxbpf_alloc *r)
+static inline void added_take_alloc(struct added_up *a, const struct mxbpf_alloc *r)
 {
 	a->mem.allocs -= r->bytes > 0;
 	a->mem.frees -= r->bytes < 0;

@@ -430,6 +430,8 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		{attach && event, "--by event shows single calls, of which tables keep none: mxbpf record, then mxbpf "
 				  "report --by event"},
 		{o->sort == SNK_SORT_START && !event, "--sort start is for the rows of --by event"},
+		{o->no_account && o->sort >= SNK_SORT_CPU && o->sort <= SNK_SORT_BLOCKED,
+		 "--sort cpu, runq and blocked are of the account, which --no-account leaves out"},
 		{o->stack_depth && o->by != SNK_BY_STACK && !event,
 		 "--stack-depth is for the rows of --by stack and --by event"},
 		{o->api && !(o->probes & PROBE_API), "--api is for the probes of api, which --probes leaves out"},

@@ -36,7 +36,7 @@ static char *put_args(char *p, const struct mxbpf_span *s, uint32_t tid, struct 
 		p = snk_put_hex(p, s->link);
 		*p++ = '"';
 	}
-	return put(snk_put_threads(p, s, tid), "}}");
+	return put(snk_put_account(snk_put_threads(p, s, tid), s), "}}");
 }
 
 static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place)

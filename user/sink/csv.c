@@ -31,44 +31,72 @@ enum column {
 	PEAK_BYTES,
 	START,
 	DURATION,
-	BACKWARD_COUNT, /* these only with --backward */
+	BACKWARD_COUNT,
 	BACKWARD,
 	DEEPER_COUNT,
 	DEEPER,
-	EVENT_START, /* these only by event */
+	EVENT_START,
 	EVENT_THREAD,
 	EVENT_UNWOUND,
+	ON_CPU,
+	RUNQ,
+	BLOCKED,
+	ELSEWHERE,
+	NVCSW,
+	NIVCSW,
+	MINFLT,
+	MAJFLT,
+	MIGRATED,
+	CPU,
+	END_CPU,
 	NCOLUMNS,
 };
 
-static const char *const heads[NCOLUMNS] = {
-	[TABLE] = "table",
-	[NAME] = "name",
-	[DEVICE] = "device",
-	[COUNT] = "count",
-	[TOTAL] = "total_ns",
-	[SELF] = "self_ns",
-	[MIN] = "min_ns",
-	[MAX] = "max_ns",
-	[AVG] = "avg_ns",
-	[P50] = "p50_ns",
-	[P99] = "p99_ns",
-	[ALLOCS] = "allocs",
-	[FREES] = "frees",
-	[ALLOC_BYTES] = "alloc_bytes",
-	[SELF_ALLOC_BYTES] = "self_alloc_bytes",
-	[FREE_BYTES] = "free_bytes",
-	[LIVE_BYTES] = "live_bytes",
-	[PEAK_BYTES] = "peak_bytes",
-	[START] = "window_start_unix_ns",
-	[DURATION] = "window_ns",
-	[BACKWARD_COUNT] = "backward_count",
-	[BACKWARD] = "backward_ns",
-	[DEEPER_COUNT] = "deeper_count",
-	[DEEPER] = "deeper_ns",
-	[EVENT_START] = "start_unix_ns",
-	[EVENT_THREAD] = "thread",
-	[EVENT_UNWOUND] = "unwound",
+/* What asks for a column, all of it. */
+enum when { ALWAYS = 0, WITH_BACKWARD = 1 << 0, BY_EVENT = 1 << 1, WITH_ACCOUNT = 1 << 2 };
+
+static const struct {
+	const char *head;
+	unsigned when;
+} columns[NCOLUMNS] = {
+	[TABLE] = {"table", ALWAYS},
+	[NAME] = {"name", ALWAYS},
+	[DEVICE] = {"device", ALWAYS},
+	[COUNT] = {"count", ALWAYS},
+	[TOTAL] = {"total_ns", ALWAYS},
+	[SELF] = {"self_ns", ALWAYS},
+	[MIN] = {"min_ns", ALWAYS},
+	[MAX] = {"max_ns", ALWAYS},
+	[AVG] = {"avg_ns", ALWAYS},
+	[P50] = {"p50_ns", ALWAYS},
+	[P99] = {"p99_ns", ALWAYS},
+	[ALLOCS] = {"allocs", ALWAYS},
+	[FREES] = {"frees", ALWAYS},
+	[ALLOC_BYTES] = {"alloc_bytes", ALWAYS},
+	[SELF_ALLOC_BYTES] = {"self_alloc_bytes", ALWAYS},
+	[FREE_BYTES] = {"free_bytes", ALWAYS},
+	[LIVE_BYTES] = {"live_bytes", ALWAYS},
+	[PEAK_BYTES] = {"peak_bytes", ALWAYS},
+	[START] = {"window_start_unix_ns", ALWAYS},
+	[DURATION] = {"window_ns", ALWAYS},
+	[BACKWARD_COUNT] = {"backward_count", WITH_BACKWARD},
+	[BACKWARD] = {"backward_ns", WITH_BACKWARD},
+	[DEEPER_COUNT] = {"deeper_count", WITH_BACKWARD},
+	[DEEPER] = {"deeper_ns", WITH_BACKWARD},
+	[EVENT_START] = {"start_unix_ns", BY_EVENT},
+	[EVENT_THREAD] = {"thread", BY_EVENT},
+	[EVENT_UNWOUND] = {"unwound", BY_EVENT},
+	[ON_CPU] = {"on_cpu_ns", WITH_ACCOUNT},
+	[RUNQ] = {"runq_ns", WITH_ACCOUNT},
+	[BLOCKED] = {"blocked_ns", WITH_ACCOUNT},
+	[ELSEWHERE] = {"elsewhere_ns", WITH_ACCOUNT},
+	[NVCSW] = {"nvcsw", WITH_ACCOUNT},
+	[NIVCSW] = {"nivcsw", WITH_ACCOUNT},
+	[MINFLT] = {"minflt", WITH_ACCOUNT},
+	[MAJFLT] = {"majflt", WITH_ACCOUNT},
+	[MIGRATED] = {"migrated", WITH_ACCOUNT},
+	[CPU] = {"cpu", WITH_ACCOUNT | BY_EVENT},
+	[END_CPU] = {"end_cpu", WITH_ACCOUNT | BY_EVENT},
 };
 
 struct row {
@@ -76,8 +104,8 @@ struct row {
 	size_t name_len;
 	uint32_t device;
 	uint64_t n[NCOLUMNS];
-	uint32_t filled; /* bits of the numbers that are there */
-	uint32_t below;	 /* of those below 0, whose magnitude it is */
+	bool filled[NCOLUMNS]; /* the number is there */
+	bool below[NCOLUMNS];  /* below 0: what stands there is its magnitude */
 	struct {
 		const char *text;
 		size_t len;
@@ -87,13 +115,13 @@ struct row {
 static void fill(struct row *r, enum column c, uint64_t n)
 {
 	r->n[c] = n;
-	r->filled |= 1u << c;
+	r->filled[c] = true;
 }
 
 static void fill_signed(struct row *r, enum column c, int64_t n)
 {
 	fill(r, c, n < 0 ? -(uint64_t)n : (uint64_t)n);
-	r->below |= (uint32_t)(n < 0) << c;
+	r->below[c] = n < 0;
 }
 
 /* RFC 4180: in quotes, a quote twice. */
@@ -140,10 +168,12 @@ static void put_lines(struct out *o, const char *text, size_t len)
 	out_puts(o, "\"");
 }
 
-/* Columns of numbers that are there whatever the rows are. */
 static bool has_column(const struct snk *s, unsigned c)
 {
-	return c < BACKWARD_COUNT || (c < EVENT_START ? s->opts->backward : s->opts->by == SNK_BY_EVENT);
+	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
+			       (s->in->session->account ? WITH_ACCOUNT : 0);
+
+	return !(columns[c].when & ~given);
 }
 
 static void put_row(struct snk *s, struct row *r)
@@ -163,8 +193,8 @@ static void put_row(struct snk *s, struct row *r)
 	for (c = DEVICE + 1; c < NCOLUMNS; c++) {
 		if (has_column(s, c))
 			out_puts(s->out, ",");
-		if (has_column(s, c) && r->filled >> c & 1)
-			out_printf(s->out, "%s%" PRIu64, r->below >> c & 1 ? "-" : "", r->n[c]);
+		if (has_column(s, c) && r->filled[c])
+			out_printf(s->out, "%s%" PRIu64, r->below[c] ? "-" : "", r->n[c]);
 	}
 	if (snk_shows_shapes(s))
 		put_lines(s->out, r->shapes.text, r->shapes.len);
@@ -181,7 +211,7 @@ static int begin(struct snk *s)
 		return 0;
 	for (c = 0; c < NCOLUMNS; c++)
 		if (has_column(s, c))
-			out_printf(s->out, "%s%s", c ? "," : "", heads[c]);
+			out_printf(s->out, "%s%s", c ? "," : "", columns[c].head);
 	out_printf(s->out, "%s%s\n", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "");
 	return 0;
 }
@@ -192,6 +222,30 @@ static void set_details(const struct snk *s, struct row *r, uint64_t args_id, ui
 		r->shapes.text = snk_shapes(s->in->model, args_id, &r->shapes.len);
 	if (snk_shows_stack(s))
 		r->stack.text = snk_stack(s->in->model, s->opts, stack_id, &r->stack.len);
+}
+
+static void set_account(struct row *r, const struct mdl_row *m)
+{
+	fill(r, ON_CPU, mdl_on_cpu_ns(m));
+	fill(r, RUNQ, m->account.runq_ns);
+	fill(r, BLOCKED, m->account.blocked_ns);
+	fill(r, ELSEWHERE, m->account.elsewhere_ns);
+	fill(r, NVCSW, m->account.nvcsw);
+	fill(r, NIVCSW, m->account.nivcsw);
+	fill(r, MINFLT, m->account.minflt);
+	fill(r, MAJFLT, m->account.majflt);
+	fill(r, MIGRATED, m->account.migrated);
+}
+
+static void set_event_account(struct row *r, const struct mxbpf_span *e)
+{
+	const struct mdl_row m = snk_event_row(e);
+
+	if (!(e->flags & MXBPF_SPAN_ACCOUNT))
+		return;
+	set_account(r, &m);
+	fill(r, CPU, e->cpu);
+	fill(r, END_CPU, e->account.end_cpu);
 }
 
 static int event_table(struct snk *s, const struct snk_table *t)
@@ -214,6 +268,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 			fill_signed(&r, ALLOC_BYTES, e->alloc_bytes);
 			fill_signed(&r, SELF_ALLOC_BYTES, e->self_alloc_bytes);
 		}
+		set_event_account(&r, e);
 		set_details(s, &r, e->args_id, e->stack_id);
 		put_row(s, &r);
 	}
@@ -244,6 +299,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 			fill_signed(&r, ALLOC_BYTES, m->alloc_bytes);
 			fill_signed(&r, SELF_ALLOC_BYTES, m->self_alloc_bytes);
 		}
+		set_account(&r, m);
 		put_row(s, &r);
 	}
 	return 0;

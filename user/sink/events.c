@@ -26,6 +26,9 @@ static const size_t key_off[SNK_SORT_NKEYS] = {
 	[SNK_SORT_P99] = offsetof(struct mxbpf_span, dur_ns),
 	[SNK_SORT_ALLOC] = offsetof(struct mxbpf_span, alloc_bytes),
 	[SNK_SORT_SELF_ALLOC] = offsetof(struct mxbpf_span, self_alloc_bytes),
+	[SNK_SORT_CPU] = offsetof(struct mxbpf_span, account.on_cpu_ns),
+	[SNK_SORT_RUNQ] = offsetof(struct mxbpf_span, account.runq_ns),
+	[SNK_SORT_BLOCKED] = offsetof(struct mxbpf_span, account.blocked_ns),
 };
 
 /* -1, 0 or 1 by the key, the smallest first. Of bytes, which may be below 0, the order is that of signed numbers. */

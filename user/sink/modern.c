@@ -10,6 +10,12 @@
 
 #define CELL_BYTES 64
 
+struct modern {
+	struct snk s;
+	bool account;	   /* its columns are in some table */
+	uint64_t migrated; /* calls whose account is less exact */
+};
+
 struct cell_of {
 	const struct snk *s;
 	const struct snk_table *t;
@@ -68,6 +74,29 @@ static void share(const struct cell_of *c, char cell[CELL_BYTES])
 	snprintf(cell, CELL_BYTES, part < 99.95 ? "%.1f%%" : "%.0f%%", part);
 }
 
+/* Of the row's own time. */
+static void part(uint64_t ns, const struct cell_of *c, char cell[CELL_BYTES])
+{
+	double percent = c->r->total_ns ? 100.0 * (double)ns / (double)c->r->total_ns : 0;
+
+	snprintf(cell, CELL_BYTES, !ns ? "-" : percent < 0.5 ? "<1%%" : "%.0f%%", percent);
+}
+
+static void on_cpu(const struct cell_of *c, char cell[CELL_BYTES])
+{
+	part(mdl_on_cpu_ns(c->r), c, cell);
+}
+
+static void runq(const struct cell_of *c, char cell[CELL_BYTES])
+{
+	part(c->r->account.runq_ns, c, cell);
+}
+
+static void blocked(const struct cell_of *c, char cell[CELL_BYTES])
+{
+	part(c->r->account.blocked_ns, c, cell);
+}
+
 /* "3.42us": without the blank of fmt_ns(), seven of them and a name fit a line. */
 static void tight_ns(uint64_t ns, char *cell)
 {
@@ -109,7 +138,30 @@ static void event_bytes(const struct snk *s, const struct mxbpf_span *e, char ce
 	snprintf(cell, CELL_BYTES, "%" PRId64, (int64_t)e->alloc_bytes);
 }
 
-enum { NAME, DEVICE, SELF = 4 };
+/* Of one call a time says more than a share. */
+static void off_cpu_ns(uint64_t ns, char *cell)
+{
+	strcpy(cell, "-");
+	if (ns)
+		tight_ns(ns, cell);
+}
+
+static void event_on_cpu(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
+{
+	off_cpu_ns(e->account.on_cpu_ns, cell);
+}
+
+static void event_runq(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
+{
+	off_cpu_ns(e->account.runq_ns, cell);
+}
+
+static void event_blocked(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
+{
+	off_cpu_ns(e->account.blocked_ns, cell);
+}
+
+enum { NAME, DEVICE, SELF = 4, ON_CPU = 11, RUNQ, BLOCKED };
 
 /* name_min: how much of a name is worth more than the column. */
 static const struct column {
@@ -128,6 +180,9 @@ static const struct column {
 	{.col = {"p99"}, .ns = p99_ns},
 	{.col = {"max"}, .ns = max_ns},
 	{.col = {"share"}, .text = share},
+	[ON_CPU] = {.col = {"cpu", .name_min = 20}, .text = on_cpu},
+	[RUNQ] = {.col = {"runq"}, .text = runq},
+	[BLOCKED] = {.col = {"blocked"}, .text = blocked},
 };
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
 
@@ -157,6 +212,11 @@ static int add_row(struct snk_grid *g, const struct cell_of *c)
 	return err ? err : add_note(g, detail, len);
 }
 
+static unsigned line_width(const struct snk *s)
+{
+	return s->opts->width ? s->opts->width : SNK_WIDTH;
+}
+
 /* Nothing was nested, so the column of self time says nothing: it is the first to give way. */
 static bool self_is_total(const struct snk_table *t)
 {
@@ -166,6 +226,32 @@ static bool self_is_total(const struct snk_table *t)
 		if (t->rows[i]->self_ns != t->rows[i]->total_ns)
 			return false;
 	return true;
+}
+
+/* As much as 1 % of the table's time, in one row. */
+static bool is_worth(uint64_t ns, const struct snk_table *t)
+{
+	return ns && ns >= t->total_ns / 100;
+}
+
+/* A column in which stands nothing but noise is for terminals with room to spare. */
+static void show_account(struct snk *s, const struct snk_table *t, struct snk_grid *g)
+{
+	bool wide = line_width(s) > SNK_WIDTH, late = wide, blocks = wide;
+	struct modern *m = (struct modern *)s;
+	size_t i;
+
+	for (i = 0; i < t->nrows; i++) {
+		late |= is_worth(t->rows[i]->account.runq_ns, t);
+		blocks |= is_worth(t->rows[i]->account.blocked_ns, t);
+		m->migrated += t->rows[i]->account.migrated;
+	}
+	late &= s->in->session->account;
+	blocks &= s->in->session->account;
+	g->cols[ON_CPU].hidden = !late && !blocks;
+	g->cols[RUNQ].hidden = !late;
+	g->cols[BLOCKED].hidden = !blocks;
+	m->account |= late || blocks;
 }
 
 static bool one_device(const struct snk_table *t)
@@ -200,19 +286,21 @@ static void put_title(struct snk *s, const struct snk_table *t, bool single)
 		out_printf(s->out, "%zu row%s\n", t->nrows_all, t->nrows_all == 1 ? "" : "s");
 }
 
-static unsigned line_width(const struct snk *s)
-{
-	return s->opts->width ? s->opts->width : SNK_WIDTH;
-}
-
 /* A column: what it is called, and its text for one call. */
 static const struct event_column {
 	const char *head;
 	void (*text)(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES]);
-	bool memory; /* only where a call took memory */
+	bool memory;  /* only where a call took memory */
+	bool account; /* only of sessions that kept one */
 } event_columns[] = {
-	{"thread", event_thread, false}, {"start", event_start, false}, {"time", event_time, false},
-	{"self", event_self, false},	 {"bytes", event_bytes, true},
+	{.head = "thread", .text = event_thread},
+	{.head = "start", .text = event_start},
+	{.head = "time", .text = event_time},
+	{.head = "self", .text = event_self},
+	{.head = "bytes", .text = event_bytes, .memory = true},
+	{.head = "cpu", .text = event_on_cpu, .account = true},
+	{.head = "runq", .text = event_runq, .account = true},
+	{.head = "blocked", .text = event_blocked, .account = true},
 };
 #define NEVENT_COLUMNS (sizeof(event_columns) / sizeof(event_columns[0]))
 
@@ -255,7 +343,8 @@ static int event_table(struct snk *s, const struct snk_table *t)
 		out_printf(s->out, ": %zu call%s\n", t->nspans, t->nspans == 1 ? "" : "s");
 	for (i = 0; i < NEVENT_COLUMNS; i++) {
 		g.cols[i + 1].head = event_columns[i].head;
-		g.cols[i + 1].hidden = event_columns[i].memory && !t->memory;
+		g.cols[i + 1].hidden = (event_columns[i].memory && !t->memory) ||
+				       (event_columns[i].account && !s->in->session->account);
 	}
 	for (i = 0; !err && i < t->nspans; i++)
 		err = add_event(s, &g, &t->spans[i]);
@@ -279,6 +368,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 	for (i = 0; i < NCOLUMNS; i++)
 		g.cols[i] = columns[i].col;
 	g.cols[DEVICE].hidden = single;
+	show_account(s, t, &g);
 	if (self_is_total(t))
 		g.cols[SELF].name_min = SNK_GRID_NAME_MIN_MAX;
 	for (i = 0; !err && i < t->nrows; i++)
@@ -349,8 +439,22 @@ static int slow(struct snk *s, const struct snk_slow *t)
 	return err;
 }
 
+/* What its columns mean, and how exact they are. */
+static void put_account(const struct modern *m)
+{
+	char n[32];
+
+	out_puts(m->s.out, "account  of each row's time, runq waited for a CPU, blocked for anything else\n");
+	if (m->migrated)
+		out_printf(m->s.out,
+			   "         %s calls blocked and went on on another CPU: each is up to %llu ms off\n",
+			   fmt_count(m->migrated, n), MXBPF_ACCOUNT_SLACK_NS / 1000000);
+}
+
 static int end(struct snk *s)
 {
+	if (((struct modern *)s)->account)
+		put_account((struct modern *)s);
 	snk_footer(s, "");
 	return 0;
 }
@@ -359,6 +463,7 @@ const struct snk_ops snk_modern = {
 	.name = "modern",
 	.help = "tables with percentiles and shares, for 80 columns",
 	.details = true,
+	.state_bytes = sizeof(struct modern),
 	.table = class_table,
 	.mem = mem_table,
 	.joins = joins,

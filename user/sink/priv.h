@@ -69,7 +69,7 @@ int snk_put_slow(struct snk *s, const struct snk_slow *t);
 #define SNK_WIDTH 80 /* columns of a terminal that is none */
 
 /* grid.c: rows of text in columns. The first column is left-aligned and gives way when the line is too long. */
-#define SNK_GRID_COLS_MAX     12
+#define SNK_GRID_COLS_MAX     14
 #define SNK_GRID_NAME_MIN_MAX 32
 
 struct snk_grid_col {

@@ -25,6 +25,9 @@ enum snk_sort {
 	SNK_SORT_P99,
 	SNK_SORT_ALLOC,
 	SNK_SORT_SELF_ALLOC,
+	SNK_SORT_CPU, /* these three of the account */
+	SNK_SORT_RUNQ,
+	SNK_SORT_BLOCKED,
 	SNK_SORT_DEVICE, /* time on a GPU, which no row has yet */
 	SNK_SORT_NAME,
 	SNK_SORT_START, /* of events, and always the first of them first */

@@ -19,6 +19,9 @@ const struct snk_sort_key snk_sort_keys[SNK_SORT_NKEYS] = {
 	[SNK_SORT_P99] = {"p99"},
 	[SNK_SORT_ALLOC] = {"alloc", {"cpu_memory_usage"}},
 	[SNK_SORT_SELF_ALLOC] = {"self-alloc", {"self_cpu_memory_usage"}},
+	[SNK_SORT_CPU] = {"cpu"},
+	[SNK_SORT_RUNQ] = {"runq"},
+	[SNK_SORT_BLOCKED] = {"blocked"},
 	[SNK_SORT_DEVICE] = {"device", {SUMS_OF("cuda"), SUMS_OF("xpu"), SUMS_OF("privateuse1"), SUMS_OF("device")}},
 	[SNK_SORT_NAME] = {"name"},
 	[SNK_SORT_START] = {"start"},
@@ -58,6 +61,9 @@ static long double key_of(const struct mdl_row *r, enum snk_sort by)
 		[SNK_SORT_P99] = by == SNK_SORT_P99 ? (long double)mdl_percentile(r, 0.99) : 0,
 		[SNK_SORT_ALLOC] = (long double)r->alloc_bytes,
 		[SNK_SORT_SELF_ALLOC] = (long double)r->self_alloc_bytes,
+		[SNK_SORT_CPU] = (long double)mdl_on_cpu_ns(r),
+		[SNK_SORT_RUNQ] = (long double)r->account.runq_ns,
+		[SNK_SORT_BLOCKED] = (long double)r->account.blocked_ns,
 	};
 
 	return keys[by];

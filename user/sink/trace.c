@@ -99,6 +99,40 @@ char *snk_put_threads(char *p, const struct mxbpf_span *s, uint32_t tid)
 	return p;
 }
 
+/* Of the record itself: only the span's own thread, and not what was elsewhere. */
+char *snk_put_account(char *p, const struct mxbpf_span *s)
+{
+	const struct mxbpf_account *a = &s->account;
+	const struct {
+		const char *key;
+		uint64_t ns;
+	} times[] = {
+		{",\"on_cpu_us\":", a->on_cpu_ns}, {",\"runq_us\":", a->runq_ns}, {",\"blocked_us\":", a->blocked_ns}};
+	const struct {
+		const char *key;
+		uint32_t n;
+	} counts[] = {{",\"nvcsw\":", a->nvcsw},
+		      {",\"nivcsw\":", a->nivcsw},
+		      {",\"minflt\":", a->minflt},
+		      {",\"majflt\":", a->majflt}};
+	size_t i;
+
+	if (!(s->flags & MXBPF_SPAN_ACCOUNT))
+		return p;
+	p = snk_put_u64(put(p, ",\"cpu\":"), s->cpu);
+	if (a->end_cpu != s->cpu)
+		p = snk_put_u64(put(p, ",\"end_cpu\":"), a->end_cpu);
+	for (i = 0; i < 3 && (a->on_cpu_ns != s->dur_ns); i++)
+		if (times[i].ns)
+			p = snk_put_us(put(p, times[i].key), times[i].ns);
+	for (i = 0; i < 4; i++)
+		if (counts[i].n)
+			p = snk_put_u64(put(p, counts[i].key), counts[i].n);
+	if (a->flags & MXBPF_ACCOUNT_MIGRATED)
+		p = put(p, ",\"migrated\":true");
+	return p;
+}
+
 char *snk_put_live(const struct snk_trace *t, char *p, const struct snk_plan_alloc *a, struct snk_text device,
 		   uint64_t live_bytes)
 {

@@ -14,7 +14,7 @@
 #include "sink/priv.h"
 
 /* Longest text of an event without its names. */
-#define SNK_EVENT_BYTES 512
+#define SNK_EVENT_BYTES 1024
 
 struct snk_text {
 	const char *data; /* borrowed until the next snk_trace_text() */
@@ -98,6 +98,8 @@ char *snk_put_us(char *p, uint64_t ns);
 char *snk_put_where(const struct snk_trace *t, char *p, uint32_t tgid, uint32_t tid, uint64_t ts_ns);
 /* ,"thread":,"end_thread":,"unwound": of a span that is drawn on tid; what goes without saying is left out. */
 char *snk_put_threads(char *p, const struct mxbpf_span *s, uint32_t tid);
+/* ,"cpu": and, of a span that was not on it all the time, where its time went; nothing of sessions without accounts. */
+char *snk_put_account(char *p, const struct mxbpf_span *s);
 /* The counter of a device's live memory: SNK_EVENT_BYTES and its name. */
 char *snk_put_live(const struct snk_trace *t, char *p, const struct snk_plan_alloc *a, struct snk_text device,
 		   uint64_t live_bytes);
