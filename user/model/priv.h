@@ -80,6 +80,9 @@ void joins_fini(struct mdl *m);
 /* account.c */
 void account_merge(struct mxbpf_account_sum *to, const struct mxbpf_account_sum *from);
 
+/* counters.c */
+void counters_merge(struct mxbpf_counter_sum *to, const struct mxbpf_counter_sum *from);
+
 /* model.c; NULL: -ENOMEM */
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device);
 

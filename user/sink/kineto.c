@@ -136,6 +136,7 @@ static void write_args(struct snk_trace *t, const struct mxbpf_span *s, const st
 		write_detail(t, s->stack_id, snk_text_stack);
 		start = p = out_reserve(t->s.out, SNK_EVENT_BYTES);
 	}
+	p = snk_put_counters(t->s.in->session, p, s);
 	p = snk_put_threads(p, s, place->tid);
 	p = put(p, ",\"Ev Idx\":");
 	p = snk_put_u64(p, nr->ev_idx);
