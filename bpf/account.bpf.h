@@ -98,13 +98,13 @@ static __always_inline void account_close(struct mxbpf_span *s, const struct mxb
 {
 	if (!(s->flags & MXBPF_SPAN_ASYNC)) {
 		if (account_take(&s->account, f, s->dur_ns))
-			s->h.size = sizeof(*s);
+			s->h.size = MXBPF_SPAN_BYTES_ACCOUNT;
 		return;
 	}
 	s->account = f->twin.account;
 	s->account.end_cpu = bpf_get_smp_processor_id();
 	s->account.flags |= MXBPF_ACCOUNT_PART;
-	s->h.size = sizeof(*s);
+	s->h.size = MXBPF_SPAN_BYTES_ACCOUNT;
 }
 
 #endif

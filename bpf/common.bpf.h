@@ -93,6 +93,7 @@ static __noinline __u32 thread_slot_new(void)
 	t->undefined = target->undefined;
 	t->seq_addr = t->seq_thread_addr = t->seq_thread = 0;
 	t->py_state = t->module_code = t->wake = 0;
+	t->counted_at = 0;
 	t->depth = 0;
 	t->over = 0;
 	t->raised_ns = 0;

@@ -39,7 +39,9 @@ static __always_inline int slot_give_back(void)
 
 SEC("?raw_tp/sched_process_exit") int on_thread_exit(void *ctx)
 {
-	return slot_give_back();
+	slot_give_back();
+	counters_end();
+	return 0;
 }
 
 /* The process is none that is looked at until user space says where things lie in the program that it is now. */
@@ -48,6 +50,7 @@ SEC("?raw_tp/sched_process_exec") int on_thread_exec(void *ctx)
 	struct bpf_pidns_info ids = thread_ids();
 
 	slot_give_back();
+	counters_end();
 	bpf_map_delete_elem(&targets, &ids.tgid);
 	return 0;
 }

@@ -5,6 +5,7 @@
  */
 #include "account.bpf.h"
 #include "common.bpf.h"
+#include "counters.bpf.h"
 #include "detail.bpf.h"
 #include "name.bpf.h"
 #include "stats.bpf.h"
@@ -81,13 +82,17 @@ static __always_inline void span_fill(struct mxbpf_span *s, struct mxbpf_thread 
 	}
 	if (cfg_account)
 		account_close(s, f);
+	if (cfg_counters)
+		counters_fill(s, t);
 }
 
 /* The verifier wants sizes that it knows. */
 static __always_inline long span_output(struct mxbpf_thread *t, struct mxbpf_span *s)
 {
-	if (s->h.size == sizeof(*s))
+	if (cfg_counters)
 		return bpf_ringbuf_output(&calls, s, sizeof(*s), ring_flags(t));
+	if (s->h.size == MXBPF_SPAN_BYTES_ACCOUNT)
+		return bpf_ringbuf_output(&calls, s, MXBPF_SPAN_BYTES_ACCOUNT, ring_flags(t));
 	return bpf_ringbuf_output(&calls, s, cfg_details ? MXBPF_SPAN_BYTES_DETAILS : MXBPF_SPAN_BYTES_PLAIN,
 				  ring_flags(t));
 }
@@ -145,6 +150,8 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 	f = frame_top(t);
 	if (!f)
 		return 0;
+	if (cfg_counters)
+		counters_close(t);
 	detail_close(t, f, flags);
 	if (f->twin.dur_ns) { /* the only child: what was in it was in this one */
 		f->child_ns -= f->twin.self_ns;
@@ -474,6 +481,8 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	f->tid = t->tid;
 	detail_open(ctx, t, f, frame_at(t, d - 1), row);
 	account_open(f, row->end == MXBPF_END_KEY);
+	if (cfg_counters)
+		counters_open(t);
 	f->start_ns = bpf_ktime_get_ns(); /* after the fetches: their cost is not the span's */
 	t->depth = d + 1;
 	if (row->end != MXBPF_END_KEY)
@@ -565,6 +574,7 @@ static __always_inline void span_close_key(struct pt_regs *ctx, struct mxbpf_thr
 		frames_raise(t, open->start_ns, now);
 		frame_close(t, now, 0);
 	} else {
+		t->counted.known = 0; /* it began on another thread, or its function has returned */
 		span_emit(t, open, now, MXBPF_SPAN_ASYNC);
 	}
 	bpf_map_delete_elem(&open_keys, &key);

@@ -9,6 +9,7 @@
 #define STATS_BPF_H
 
 #include "common.bpf.h"
+#include "counters.bpf.h"
 #include "mxbpf_hist.h"
 
 #define STATS_TRIES 64 /* of a compare-and-swap; each failure is another CPU's success */
@@ -151,6 +152,19 @@ static __always_inline void stats_account(struct mxbpf_account_sum *sum, const s
 		__sync_fetch_and_add(&sum->migrated, 1);
 }
 
+static __always_inline void stats_counters(struct mxbpf_counter_sum *sum, const struct mxbpf_span *v)
+{
+	int i;
+
+	__sync_fetch_and_add(&sum->spans, 1);
+	if (v->flags & MXBPF_SPAN_SCALED)
+		__sync_fetch_and_add(&sum->scaled, 1);
+#pragma unroll
+	for (i = 0; i < MXBPF_COUNTERS_MAX; i++)
+		if (i < cfg_counters && v->counters[i])
+			__sync_fetch_and_add(&sum->value[i], v->counters[i]);
+}
+
 static __always_inline bool stats_add(const struct mxbpf_stat_key *key, const struct mxbpf_span *v)
 {
 	__u32 zero = 0;
@@ -179,8 +193,10 @@ static __always_inline bool stats_add(const struct mxbpf_stat_key *key, const st
 		__sync_fetch_and_add(&s->self_alloc_bytes, v->self_alloc_bytes);
 	if (v->flags & MXBPF_SPAN_UNWOUND)
 		__sync_fetch_and_add(&s->unwound, 1);
-	if (cfg_account && v->h.size == sizeof(*v))
+	if (cfg_account && v->h.size >= MXBPF_SPAN_BYTES_ACCOUNT)
 		stats_account(&s->account, v);
+	if (cfg_counters && v->counters[0] != MXBPF_COUNTER_NONE)
+		stats_counters(&s->counters, v);
 	bucket = stats_bucket(v->dur_ns); /* here, so that the verifier sees its bound where it is used */
 	if (bucket < MXBPF_HIST_BUCKETS)
 		__sync_fetch_and_add(&s->hist[bucket], 1);

@@ -23,6 +23,7 @@
 #define MXBPF_TENSORS_MAX     16384 /* kinds of tensors, and of arguments (in parts), known to BPF */
 #define MXBPF_ARGS_KNOWN_MAX  16384
 #define MXBPF_RING_BYTES      (8u << 20)
+#define MXBPF_COUNTED_MAX     4096 /* threads that have perf events at the same time; most of them hit no probe */
 
 /* What a probe does when it is hit. */
 enum mxbpf_action {
@@ -304,7 +305,18 @@ struct mxbpf_frame {
 	 * map's copy: its account alone, of the thread of the start, once its function has returned. */
 	struct mxbpf_span twin;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 336);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 368);
+
+/* Map `counter_starts`, by slot: what its thread's perf events stood at when each of its frames opened. */
+struct mxbpf_counter_start {
+	struct {
+		__u64 counter, enabled, running; /* as struct bpf_perf_event_value */
+	} at[MXBPF_COUNTERS_MAX];
+	__u64 known; /* else it has none */
+};
+struct mxbpf_counter_starts {
+	struct mxbpf_counter_start frames[MXBPF_FRAMES_MAX];
+};
 
 /* A variable that each thread has its own of. */
 struct mxbpf_tls {
@@ -361,10 +373,15 @@ struct mxbpf_thread {
 	__u64 module_code; /* likewise: code object of a module's call, once one was seen */
 	__u64 wake;	   /* so many records are to come whose stacks user space has to read soon */
 	__u64 undefined;   /* as in struct mxbpf_target */
+	__u64 counted_at;  /* 1 + its group of perf events; 0: none so far */
 	__u64 counts[MXBPF_COUNT_MAX];
 	struct mxbpf_frame frames[MXBPF_FRAMES_MAX];
 	struct mxbpf_name_part part; /* scratch */
 	struct mxbpf_span done;	     /* scratch: the span that ends */
+	struct {
+		__u64 value[MXBPF_COUNTERS_MAX];
+		__u8 known, scaled; /* MXBPF_SPAN_SCALED */
+	} counted;		    /* scratch: its counters */
 };
 
 struct mxbpf_key {
@@ -401,6 +418,7 @@ struct mxbpf_stat {
 	__s64 alloc_bytes, self_alloc_bytes;
 	__u64 unwound; /* spans with MXBPF_SPAN_UNWOUND */
 	struct mxbpf_account_sum account;
+	struct mxbpf_counter_sum counters;
 	__u64 hist[MXBPF_HIST_BUCKETS]; /* their sum is how many there were */
 };
 

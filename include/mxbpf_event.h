@@ -34,9 +34,9 @@ enum mxbpf_kind {
 	MXBPF_GROUP = 12,   /* user: what a row's id is made of, before its use; BPF, with id 0: --stats has a new one
 			     *							struct mxbpf_group */
 	MXBPF_JOIN = 13,    /* user: a forward operator with its backward time      struct mxbpf_join */
-	MXBPF_AGG_ACCOUNT = 14, /* user: the account of an AGG row before it     struct mxbpf_agg_account */
-	/* 15 to 19: kept free */
-	MXBPF_SLOW = 20, /* user: a span far above the median of its row            struct mxbpf_slow */
+	MXBPF_AGG_ACCOUNT = 14,	 /* user: the account of an AGG row before it     struct mxbpf_agg_account */
+	MXBPF_AGG_COUNTERS = 17, /* user: the counters of an AGG row before it    struct mxbpf_agg_counters */
+	MXBPF_SLOW = 20,	 /* user: a span far above the median of its row  struct mxbpf_slow */
 };
 
 struct mxbpf_rec {
@@ -65,6 +65,7 @@ enum mxbpf_span_flag {
 	MXBPF_SPAN_SEQ = 1 << 3, /* seq joins: a node of the backward pass, or the forward operator around its making */
 	MXBPF_SPAN_BACKWARD = 1 << 4, /* a node of the backward pass: seq is that of the operator that made it */
 	MXBPF_SPAN_ACCOUNT = 1 << 5,  /* cpu and account are known */
+	MXBPF_SPAN_SCALED = 1 << 6,   /* a counter ran for a part of the time, which was taken for the whole */
 };
 
 /*
@@ -112,6 +113,9 @@ struct mxbpf_account {
 	__u8 pad[5];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_account) == 48);
+/* Perf events that are read at both ends of a span; which ones the session says. */
+#define MXBPF_COUNTERS_MAX 4
+#define MXBPF_COUNTER_NONE (~0ull) /* as the first of them: of this span none is known */
 
 struct mxbpf_span {
 	struct mxbpf_rec h; /* ts_ns: start */
@@ -137,11 +141,14 @@ struct mxbpf_span {
 	/* Only where there is anything to say: without, and with MXBPF_SPAN_ACCOUNT, its thread was on one CPU all the
 	 * time and met no page fault. mdl_span() fills it in. */
 	struct mxbpf_account account;
+	/* Only where they were asked for: what its thread counted while it was open. */
+	__u64 counters[MXBPF_COUNTERS_MAX];
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 160);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 192);
 #define MXBPF_SPAN_BYTES_MIN	 64
 #define MXBPF_SPAN_BYTES_PLAIN	 80
 #define MXBPF_SPAN_BYTES_DETAILS 112
+#define MXBPF_SPAN_BYTES_ACCOUNT 160
 
 /* name_id of a span whose name is a constant of the library: its address in the file with this bit set; user space
  * resolves it from there. */
@@ -299,6 +306,25 @@ struct mxbpf_slow {
 	struct mxbpf_account account;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_slow) == 96);
+
+/* Counters of spans, added up. */
+struct mxbpf_counter_sum {
+	__u64 spans;  /* whose counters are known */
+	__u64 scaled; /* of these, those with MXBPF_SPAN_SCALED */
+	__u64 value[MXBPF_COUNTERS_MAX];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_counter_sum) == 48);
+
+/* Of a row that stands before it, where any of its spans has them. */
+struct mxbpf_agg_counters {
+	struct mxbpf_rec h; /* ts_ns: 0 */
+	__u64 name_id;
+	__u32 device; /* with h.tgid, name_id and cls: of which row */
+	__u8 cls;
+	__u8 pad[3];
+	struct mxbpf_counter_sum sum;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_counters) == 80);
 
 /* Allocation totals of one device over the window. Bytes as requested by the runtime. */
 struct mxbpf_mem {

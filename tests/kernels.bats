@@ -51,6 +51,13 @@ passed() { # UNIT MORE_THAN
 	counted_stats
 }
 
+@test "Linux 6.1: perf events are read in each call" {
+	boot 6.1 counters
+	counted counters
+	jq -e '[.tables[][].counters | values] | map(.calls) | add > 100' counters/mxbpf.json
+	jq -e '[.tables[][].counters | values] | all(.["task-clock"] > 0)' counters/mxbpf.json
+}
+
 @test "Linux 6.1: starts and ends are paired as on this kernel" {
 	boot 6.1 test_attach_kernel
 	passed test_attach_kernel 15

@@ -4,8 +4,8 @@
 # The first process of the guest of boot.sh. What it leaves in /out goes to the host: offers (mxbpf check), complaints (of
 # the kernel), and of each of $TASKS, joined by commas:
 #   test_*    the unit test of that name: NAME.tap
-#   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats --interval): toy,
-#             mxbpf.json, mxbpf.err, status
+#   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats --interval;
+#             "counters": with --counters): toy, mxbpf.json, mxbpf.err, status
 /bin/busybox --install -s /bin
 export PATH=/bin
 mount -t proc proc /proc
@@ -17,6 +17,7 @@ watch_toy() { # BACKEND
 	local dir=$1 option="--backend $1" rounds=40 line pid
 	case $1 in
 	best) option= ;;
+	counters) option="--counters task-clock,page-faults" ;;
 	stats)
 		option="--stats --interval 100ms"
 		rounds=1000 # some intervals

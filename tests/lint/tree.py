@@ -18,13 +18,14 @@ ROOMS = {
     'python': ('base elf target', ''),
     'adapter': ('plan/probe.h', ''),
     'plan': ('adapter base elf insn target', 'elf.h'),
-    'attach': ('base plan', 'bpf/ mxbpf.skel.h'),
+    'counters': ('base', ''),
+    'attach': ('base counters plan', 'bpf/ mxbpf.skel.h'),
     'ring': ('base', 'bpf/'),
     'model': ('base', ''),
     # A recording is what sinks read records from, and it carries the session's description.
     'record': ('base model sink/sink.h', 'zlib.h cjson/'),
     'sink': ('base model', 'cjson/'),
-    'cmd': ('adapter attach base elf insn model plan python record ring sink target', 'cjson/'),
+    'cmd': ('adapter attach base counters elf insn model plan python record ring sink target', 'cjson/'),
 }
 # These see no contract either: they know nothing of events.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn'}

@@ -14,7 +14,8 @@ static inline bool has_type(const cJSON *v, const char *type)
 		return cJSON_IsNumber(v) &&
 		       (v->valuedouble >= 1ull << 53 || v->valuedouble == (double)(int64_t)v->valuedouble);
 	return (!strcmp(type, "object") && cJSON_IsObject(v)) || (!strcmp(type, "array") && cJSON_IsArray(v)) ||
-	       (!strcmp(type, "string") && cJSON_IsString(v)) || (!strcmp(type, "null") && cJSON_IsNull(v));
+	       (!strcmp(type, "string") && cJSON_IsString(v)) || (!strcmp(type, "null") && cJSON_IsNull(v)) ||
+	       (!strcmp(type, "number") && cJSON_IsNumber(v));
 }
 
 static inline bool one_of(const cJSON *list, const cJSON *v, bool types)

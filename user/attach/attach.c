@@ -105,6 +105,7 @@ int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *a
 		a->exec_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exec, "sched_process_exec");
 	if (bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &key, at, BPF_ANY))
 		return err_set(e, ERR_RUNTIME, -errno, "more than %d processes", MXBPF_TARGETS_MAX);
+	counters_count(&a->counters, tgid);
 	err = attach_sites(a, p, tgid, true, !a->less, e);
 	if (err)
 		att_leave(a, tgid, true);
@@ -265,6 +266,7 @@ void att_detach(struct att *a)
 	bpf_link__destroy(a->exit_link);
 	bpf_link__destroy(a->exec_link);
 	a->exit_link = a->exec_link = NULL;
+	counters_close(&a->counters);
 }
 
 void att_free(struct att *a)

@@ -21,6 +21,7 @@ struct att_opts {
 	const struct mxbpf_python *python; /* with MXBPF_DETAIL_STACK */
 	enum mxbpf_stats stats;
 	uint32_t stats_rows; /* 0: MXBPF_STATS_ROWS_MAX */
+	unsigned counters;   /* mask of ctr_name()s, at most MXBPF_COUNTERS_MAX */
 	unsigned iterations; /* of a window that opens and closes with iterations; 0: it does not */
 	bool account;	     /* spans bear their account, where the kernel keeps one: att_accounts() */
 	bool verbose;	     /* libbpf's own messages on stderr */
@@ -86,6 +87,9 @@ void att_sample(struct att *a, bool on, bool arm, uint64_t wake_at);
 struct mxbpf_sampling att_sampling(const struct att *a);
 int att_marks_fd(const struct att *a); /* borrowed */
 void att_marks_take(struct att *a);
+/* With att_opts.counters: readable when there are new threads, whose events att_births_take() begins to count. */
+int att_births_fd(const struct att *a); /* borrowed; -1: none */
+void att_births_take(struct att *a);
 /* Removes every probe; events already in the ring stay readable. Safe to call twice. */
 void att_detach(struct att *a);
 void att_free(struct att *a); /* detaches; NULL is legal */

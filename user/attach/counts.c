@@ -80,7 +80,10 @@ static unsigned left_of_thread(const struct mxbpf_thread *t, att_left_fn left,
 		/* Whether an operator made a node is asked at its end. */
 		const uint32_t flags = f->flags & MXBPF_SPAN_BACKWARD ? f->flags : f->flags & ~(uint32_t)MXBPF_SPAN_SEQ;
 		struct mxbpf_span s = {
-			.h = {.kind = MXBPF_SPAN, .size = sizeof(s), .tgid = t->tgid, .ts_ns = f->start_ns},
+			.h = {.kind = MXBPF_SPAN,
+			      .size = MXBPF_SPAN_BYTES_ACCOUNT,
+			      .tgid = t->tgid,
+			      .ts_ns = f->start_ns},
 			.dur_ns = f->child_ns,
 			.name_id = f->name_id,
 			.link = f->link,

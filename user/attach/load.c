@@ -247,6 +247,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	a->skel->rodata->cfg_wake_bytes = a->ring_bytes / 4;
 	choose_details(a, p, o);
 	stats_choose(a->skel, o->stats);
+	counters_choose(a->skel, o->counters);
 	choose_sizes(a, o->details);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exit, true);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exec, true);
@@ -255,6 +256,8 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		err = fill_maps(a);
 	if (!err)
 		err = stats_open(&a->stats, a->skel, o->stats_rows);
+	if (!err)
+		err = counters_open(&a->counters, a->skel, o->counters);
 	if (!err)
 		err = att_fill_names(a, p);
 	if (!err)

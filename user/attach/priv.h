@@ -6,6 +6,7 @@
 #include <bpf/libbpf.h>
 
 #include "attach/attach.h"
+#include "attach/counters.h"
 #include "attach/stats.h"
 #include "base/buf.h"
 #include "mxbpf.skel.h"
@@ -39,6 +40,7 @@ struct att {
 	bool sees_raises;		    /* exceptions are among what is probed */
 	uint32_t ring_bytes;
 	struct stats stats;
+	struct counters counters;
 };
 
 static inline const struct plan_site *sites_of(const struct plan *p, size_t *n)

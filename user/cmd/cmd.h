@@ -51,6 +51,7 @@ struct cmd_opts {
 	unsigned period;      /* of which one window is */
 	const char *ops;      /* --ops: patterns; NULL: all operators */
 	unsigned details;     /* mask of enum mxbpf_detail */
+	unsigned counters;    /* --counters: mask of ctr_name()s */
 	int sort;	      /* --sort: enum snk_sort */
 	int by;		      /* --by: enum snk_by */
 	unsigned stack_depth; /* --stack-depth; 0 default */

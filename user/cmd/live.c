@@ -119,7 +119,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 			return e->code;
 		l->prepared_mono_ns = o->wait ? clock_ns(CLOCK_MONOTONIC) : l->prepared_mono_ns;
 	}
-	if (choose_details(l, e) || ((o->details & MXBPF_DETAIL_STACK) && live_stacks_open(l, e)))
+	if (choose_details(l, e) || live_counters_choose(l, e) ||
+	    ((o->details & MXBPF_DETAIL_STACK) && live_stacks_open(l, e)))
 		return e->code;
 	live_ops_warn(l);
 	l->model = mdl_new();
@@ -185,11 +186,14 @@ bool live_interrupted(struct live *l, uint64_t until_ns)
 			       {.fd = l->launch.pid ? l->launch.pidfd : tgt_pidfd(l->target ? l->target : l->waiting),
 				.events = POLLIN},
 			       {.fd = live_sight_fd(l), .events = POLLIN},
-			       {.fd = live_marks_fd(l), .events = POLLIN}};
+			       {.fd = live_marks_fd(l), .events = POLLIN},
+			       {.fd = l->att ? att_births_fd(l->att) : -1, .events = POLLIN}};
 	struct signalfd_siginfo taken; /* else it stays pending, and would count as the second Ctrl-C */
 
-	if (poll(fds, 4, ms) <= 0)
+	if (poll(fds, 5, ms) <= 0)
 		return false;
+	if (fds[4].revents)
+		att_births_take(l->att);
 	if (fds[3].revents)
 		live_iterations(l);
 	if (fds[2].revents)
@@ -230,6 +234,7 @@ int live_start(struct live *l, struct err *e)
 				       : l->o->stats_check ? MXBPF_STATS_CHECK
 							   : MXBPF_STATS_OFF,
 			      .python = live_python(l),
+			      .counters = l->counters,
 			      .iterations = l->o->iterations,
 			      .verbose = l->o->verbose};
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + l->o->delay_ns;

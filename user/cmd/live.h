@@ -45,6 +45,7 @@ struct live {
 	const char *recording; /* path of the recording; NULL: none, or a scratch file for the trace */
 	struct plan_opts want; /* of probes */
 	unsigned details;      /* of spans: enum mxbpf_detail */
+	unsigned counters;     /* mask of ctr_name()s that are counted */
 	struct launch launch;  /* the command; pid 0: none */
 	struct late late;
 	struct follow *follow; /* NULL: nothing but the target is seen */
@@ -178,6 +179,10 @@ void live_ops_warn(const struct live *l);
 int live_ops_code(const struct live *l);
 /* live_args.c: three lines of JSON for an args_id. -ENOENT, -E2BIG, -ENOMEM. buf_fini(out) in any case. */
 int live_args_text(const struct live *l, uint64_t id, struct buf *out);
+
+/* live_counters.c: what --counters counts, before anything is touched; its names, for the session. */
+int live_counters_choose(struct live *l, struct err *e);
+int live_counters_describe(struct live *l);
 
 /* live_session.c: everything but times and counts. 0 or -ENOMEM. */
 int live_describe(struct live *l);

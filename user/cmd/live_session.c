@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
+#include "counters/counters.h"
 
 static char *dup_or_empty(const char *s)
 {
@@ -99,7 +100,7 @@ __attribute__((format(printf, 3, 4))) static int add_note(struct mdl_session *s,
 static int describe_notes(struct live *l, struct mdl_session *s)
 {
 	unsigned calls = 0, left, funcs = cmd_ops_matched(&l->plan, &left);
-	char n[2][32];
+	char n[2][32], names[CTR_NAMES_BYTES];
 	size_t i;
 	int err = 0;
 
@@ -123,6 +124,9 @@ static int describe_notes(struct live *l, struct mdl_session *s)
 			       l->o->ops, fmt_count(funcs, n[0]), fmt_count(funcs + left, n[1]));
 	else if (!err && l->o->ops)
 		err = add_note(s, "ops", "%s: operators of other names are left out", l->o->ops);
+	if (!err && l->counters != l->o->counters)
+		err = add_note(s, "counters", "this machine cannot count %s",
+			       ctr_names(l->o->counters & ~l->counters, names));
 	return err;
 }
 
@@ -196,7 +200,8 @@ int live_describe(struct live *l)
 	s->stats = l->o->stats;
 	s->fault_ns = fault_ns();
 	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || !s->trace_form || describe_lib(l, s) ||
-	    describe_probes(l, s) || describe_devices(l, s) || describe_tables(l, s) || describe_notes(l, s))
+	    describe_probes(l, s) || describe_devices(l, s) || describe_tables(l, s) || describe_notes(l, s) ||
+	    live_counters_describe(l))
 		return -ENOMEM;
 	return 0;
 }

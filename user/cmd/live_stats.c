@@ -40,7 +40,8 @@ static void take_row(void *ctx, const struct mxbpf_stat_key *key, const struct m
 			.max_ns = s->max_ns,
 			.alloc_bytes = s->alloc_bytes,
 			.self_alloc_bytes = s->self_alloc_bytes,
-			.account = s->account},
+			.account = s->account,
+			.counters = s->counters},
 		.unwound = s->unwound,
 	};
 	unsigned i;

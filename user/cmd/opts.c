@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attach/attach.h"
+#include "counters/counters.h"
 #include "cmd/setters.h"
 #include "cmd/words.h"
 #include "mxbpf_config.h"
@@ -134,6 +135,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "shapes", .group = "Target", .commands = LIVE,
 	 .help = "read sizes, types and strides of the tensors that operators get, for --by shape, traces and recordings; "
 		 "PyTorch", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
+	{.name = "counters", .arg = "LIST", .group = "Target", .commands = LIVE,
+	 .help = "count in each call, at most four, joined by commas, as perf does: cycles,instructions,task-clock",
+	 .set = cmd_set_counters, FIELD(counters), .word = ctr_name},
 	{.name = "follow", .group = "Target", .commands = LIVE,
 	 .help = "look at children of the process as well, and theirs (the default)", .set = cmd_clear_flag, FIELD(no_follow)},
 	{.name = "no-follow", .group = "Target", .commands = LIVE, .help = "leave children alone",

@@ -151,6 +151,16 @@ int cmd_set_mask(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 	return 0;
 }
 
+/* A thread's hardware has no more at a time. */
+int cmd_set_counters(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	int err = cmd_set_mask(opt, o, text, e);
+
+	if (!err && __builtin_popcount(o->counters) > MXBPF_COUNTERS_MAX)
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: at most %d at once", opt->name, MXBPF_COUNTERS_MAX);
+	return err;
+}
+
 int cmd_set_backward(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	o->backward = true;

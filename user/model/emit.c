@@ -34,6 +34,19 @@ static int emit_row_account(const struct mdl_row *r, struct buf *out)
 	return memcmp(&a.sum, &none, sizeof(none)) ? buf_put(out, &a, sizeof(a)) : 0;
 }
 
+static int emit_row_counters(const struct mdl_row *r, struct buf *out)
+{
+	struct mxbpf_agg_counters a = {
+		.h = {.kind = MXBPF_AGG_COUNTERS, .size = sizeof(a), .tgid = r->tgid},
+		.name_id = r->id,
+		.device = r->device,
+		.cls = r->cls,
+		.sum = r->counters,
+	};
+
+	return a.sum.spans ? buf_put(out, &a, sizeof(a)) : 0;
+}
+
 int mdl_emit_row(const struct mdl_row *r, struct buf *out)
 {
 	struct mxbpf_agg a = {
@@ -57,7 +70,7 @@ int mdl_emit_row(const struct mdl_row *r, struct buf *out)
 	bytes = a.nbuckets * sizeof(buckets[0]);
 	a.h.size = (uint16_t)(sizeof(a) + bytes);
 	return buf_put(out, &a, sizeof(a)) || buf_put(out, buckets, bytes) || emit_row_mem(r, out) ||
-			       emit_row_account(r, out)
+			       emit_row_account(r, out) || emit_row_counters(r, out)
 		       ? -ENOMEM
 		       : 0;
 }

@@ -140,6 +140,7 @@ void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from)
 	add_sat_signed(&to->alloc_bytes, from->alloc_bytes);
 	add_sat_signed(&to->self_alloc_bytes, from->self_alloc_bytes);
 	account_merge(&to->account, &from->account);
+	counters_merge(&to->counters, &from->counters);
 	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
 		add_sat(&to->hist[i], from->hist[i]);
 }
@@ -162,6 +163,7 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	add_sat_signed(&r->self_alloc_bytes, s->self_alloc_bytes);
 	add_sat(&r->hist[mxbpf_bucket(s->dur_ns)], 1);
 	mdl_account_add(&r->account, s);
+	mdl_counters_add(&r->counters, s);
 	m->counters[s->cls][MXBPF_COUNTER_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);
 	return window_span(m, s);
 }
@@ -206,6 +208,16 @@ static int fold_agg_account(struct mdl *m, const struct mxbpf_rec *rec)
 
 	if (r)
 		account_merge(&r->account, &a->sum);
+	return 0;
+}
+
+static int fold_agg_counters(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const struct mxbpf_agg_counters *a = (const void *)rec;
+	struct mdl_row *r = row_find(m, a->cls, a->name_id, a->h.tgid, a->device);
+
+	if (r)
+		counters_merge(&r->counters, &a->sum);
 	return 0;
 }
 
@@ -277,12 +289,18 @@ static int fold_slow(struct mdl *m, const struct mxbpf_rec *rec)
 typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
 static const fold_fn folds[] = {
-	[MXBPF_SPAN] = fold_span,	[MXBPF_AGG] = fold_agg,
-	[MXBPF_COUNTER] = fold_counter, [MXBPF_ALLOC] = fold_alloc,
-	[MXBPF_NAME] = fold_name,	[MXBPF_MEM] = fold_mem,
-	[MXBPF_AGG_MEM] = fold_agg_mem, [MXBPF_GROUP] = fold_group,
-	[MXBPF_JOIN] = fold_join,	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
 	[MXBPF_SLOW] = fold_slow,
+	[MXBPF_SPAN] = fold_span,
+	[MXBPF_AGG] = fold_agg,
+	[MXBPF_COUNTER] = fold_counter,
+	[MXBPF_ALLOC] = fold_alloc,
+	[MXBPF_NAME] = fold_name,
+	[MXBPF_MEM] = fold_mem,
+	[MXBPF_AGG_MEM] = fold_agg_mem,
+	[MXBPF_GROUP] = fold_group,
+	[MXBPF_JOIN] = fold_join,
+	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
+	[MXBPF_AGG_COUNTERS] = fold_agg_counters,
 };
 
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes)

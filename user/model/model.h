@@ -35,13 +35,15 @@ struct mdl_row {
 	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
 	struct mxbpf_account_sum account;      /* of sessions with mdl_session.account; mdl_on_cpu_ns() */
 	uint64_t median_ns, slow_ns,
-		slow_due; /* private to slow.c: as they were when it last looked, and when it will */
+		slow_due;		   /* private to slow.c: as they were when it last looked, and when it will */
+	struct mxbpf_counter_sum counters; /* of the events that mdl_session.counters names */
 	uint64_t hist[MXBPF_HIST_BUCKETS];
 };
 
 /* What its spans were on a CPU, which is what nothing else accounts for. */
 uint64_t mdl_on_cpu_ns(const struct mdl_row *r);
 void mdl_account_add(struct mxbpf_account_sum *to, const struct mxbpf_span *s);
+void mdl_counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s);
 
 /* Rows with details take 2.7 KB each: calls that would need more of them are counted, in the row of their name alone.
  */
@@ -154,7 +156,7 @@ int mdl_emit_names(const struct mdl *m, struct buf *out);
 uint64_t mdl_bucket_low(unsigned index);
 
 /* A span record as this version knows it: what it lacks, as the first recordings do, is 0; with MXBPF_SPAN_ACCOUNT its
- * account is whole. */
+ * account is whole; counters that it has not are MXBPF_COUNTER_NONE. */
 struct mxbpf_span mdl_span(const struct mxbpf_rec *r);
 
 /*

@@ -87,6 +87,9 @@ int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *s); /* 
 int slow_fold(struct mdl *m, const struct mxbpf_slow *s);
 int slow_emit(const struct mdl *m, struct buf *out);
 
+/* counters.c */
+void counters_merge(struct mxbpf_counter_sum *to, const struct mxbpf_counter_sum *from);
+
 /* model.c; NULL: -ENOMEM */
 struct mdl_row *row_find(const struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device);
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device);

@@ -43,6 +43,11 @@ static bool slow_fits(const struct mxbpf_rec *r)
 	return class_fits(((const struct mxbpf_slow *)r)->cls);
 }
 
+static bool agg_counters_fits(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_agg_counters *)r)->cls);
+}
+
 static bool counter_fits(const struct mxbpf_rec *r)
 {
 	return ((const struct mxbpf_counter *)r)->cls < MXBPF_CLASS_MAX;
@@ -79,6 +84,7 @@ static const struct {
 	[MXBPF_JOIN] = {sizeof(struct mxbpf_join), NULL},
 	[MXBPF_AGG_ACCOUNT] = {sizeof(struct mxbpf_agg_account), agg_account_fits},
 	[MXBPF_SLOW] = {sizeof(struct mxbpf_slow), slow_fits},
+	[MXBPF_AGG_COUNTERS] = {sizeof(struct mxbpf_agg_counters), agg_counters_fits},
 };
 
 static bool rec_fits(const struct mxbpf_rec *r, size_t left)
@@ -92,10 +98,10 @@ static bool rec_fits(const struct mxbpf_rec *r, size_t left)
 
 struct mxbpf_span mdl_span(const struct mxbpf_rec *r)
 {
-	struct mxbpf_span s = {0};
+	struct mxbpf_span s = {.counters = {MXBPF_COUNTER_NONE}};
 
 	memcpy(&s, r, r->size < sizeof(s) ? r->size : sizeof(s));
-	if (r->size < sizeof(s) && s.flags & MXBPF_SPAN_ACCOUNT)
+	if (r->size < MXBPF_SPAN_BYTES_ACCOUNT && s.flags & MXBPF_SPAN_ACCOUNT)
 		s.account = (struct mxbpf_account){.on_cpu_ns = s.dur_ns, .end_cpu = s.cpu};
 	return s;
 }

@@ -40,6 +40,8 @@ void mdl_session_fini(struct mdl_session *s)
 		free(s->fallbacks[i].name);
 	for (i = 0; i < s->nnotes; i++)
 		fini_note(&s->notes[i]);
+	for (i = 0; i < s->ncounters; i++)
+		free(s->counters[i].name);
 	for (i = 0; i < MXBPF_CLASS_MAX; i++)
 		free(s->class_title[i]);
 	free(s->libs);
@@ -47,6 +49,7 @@ void mdl_session_fini(struct mdl_session *s)
 	free(s->devices);
 	free(s->fallbacks);
 	free(s->notes);
+	free(s->counters);
 	free(s->mem_title);
 	free(s->trace_form);
 	free(s->mxbpf_version);

@@ -46,6 +46,11 @@ struct mdl_note {
 	char *text; /* "conv*: 23 of 3,101 functions are probed" */
 };
 
+/* One of the perf events that spans bear, struct mxbpf_span.counters, in their order. */
+struct mdl_perf_event {
+	char *name; /* perf's: "page-faults" */
+};
+
 struct mdl_session {
 	char *mxbpf_version;
 	uint32_t pid;
@@ -61,6 +66,8 @@ struct mdl_session {
 	size_t nfallbacks;
 	struct mdl_note *notes;
 	size_t nnotes;
+	struct mdl_perf_event *counters;
+	size_t ncounters;		    /* from a file it may be anything: struct mdl_row has MXBPF_COUNTERS_MAX */
 	char *class_title[MXBPF_CLASS_MAX]; /* table titles by enum mxbpf_class; NULL: class not in use */
 	char *mem_title;		    /* of the allocation table; NULL: not in use */
 	char *trace_form;		    /* of its timelines, named by the adapter; empty or NULL: the general one */

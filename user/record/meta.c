@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The META chunk: struct mdl_session as one JSON object, its members named as the struct's; `libs`, `probes`,
- * `devices`, `fallbacks`, `notes` arrays of objects, `class_title` an array by enum mxbpf_class, absent texts null.
- * 64-bit numbers are decimal strings, because a JSON number is a double to most readers (cJSON too). Strings are the
- * target's bytes, not always UTF-8. A reader takes what it knows; a missing member is empty or 0.
+ * `devices`, `fallbacks`, `notes`, `counters` arrays of objects, `class_title` an array by enum mxbpf_class, absent
+ * texts null. 64-bit numbers are decimal strings, because a JSON number is a double to most readers (cJSON too).
+ * Strings are the target's bytes, not always UTF-8. A reader takes what it knows; a missing member is empty or 0.
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -117,6 +117,11 @@ static const struct field note_fields[] = {
 	{NULL, 0, TEXT},
 };
 
+static const struct field counter_fields[] = {
+	IN(mdl_perf_event, name, TEXT),
+	{NULL, 0, TEXT},
+};
+
 #define ARRAY(member, type, fields_)                                                                                   \
 	{                                                                                                              \
 #member, offsetof(struct mdl_session, member), offsetof(struct mdl_session, n##member),                \
@@ -126,7 +131,7 @@ static const struct field note_fields[] = {
 static const struct array arrays[] = {
 	ARRAY(libs, mdl_lib, lib_fields),	   ARRAY(probes, mdl_probe, probe_fields),
 	ARRAY(devices, mdl_device, device_fields), ARRAY(fallbacks, mdl_fallback, fallback_fields),
-	ARRAY(notes, mdl_note, note_fields),
+	ARRAY(notes, mdl_note, note_fields),	   ARRAY(counters, mdl_perf_event, counter_fields),
 };
 #define NARRAYS (sizeof(arrays) / sizeof(*arrays))
 

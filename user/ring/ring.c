@@ -39,11 +39,12 @@ struct ring {
 	bool ended; /* no chunk will be queued any more */
 };
 
-/* Sizes of the kinds that BPF sends: a span with details or an account has more. */
+/* Sizes of the kinds that BPF sends: a span with details, an account or counters has more. */
 static const struct {
-	uint16_t bytes[3];
+	uint16_t bytes[4];
 } rec_sizes[] = {
-	[MXBPF_SPAN] = {{MXBPF_SPAN_BYTES_PLAIN, MXBPF_SPAN_BYTES_DETAILS, sizeof(struct mxbpf_span)}},
+	[MXBPF_SPAN] = {{MXBPF_SPAN_BYTES_PLAIN, MXBPF_SPAN_BYTES_DETAILS, MXBPF_SPAN_BYTES_ACCOUNT,
+			 sizeof(struct mxbpf_span)}},
 	[MXBPF_ALLOC] = {{sizeof(struct mxbpf_alloc)}},
 	[MXBPF_EDGE] = {{sizeof(struct mxbpf_edge)}},
 	[MXBPF_GROUP] = {{sizeof(struct mxbpf_group)}},
@@ -56,7 +57,7 @@ static bool rec_ok(const struct mxbpf_rec *r, size_t size)
 	if (size < sizeof(*r) || r->kind >= sizeof(rec_sizes) / sizeof(rec_sizes[0]))
 		return false;
 	sizes = rec_sizes[r->kind].bytes;
-	return r->size == size && (size == sizes[0] || size == sizes[1] || size == sizes[2]);
+	return r->size == size && (size == sizes[0] || size == sizes[1] || size == sizes[2] || size == sizes[3]);
 }
 
 static struct chunk *chunk_get(struct ring *r)

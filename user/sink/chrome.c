@@ -22,7 +22,8 @@ static void write_arrow(struct snk_trace *t, const char *ph, uint64_t id, const 
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-static char *put_args(char *p, const struct mxbpf_span *s, uint32_t tid, struct snk_text device)
+static char *put_args(const struct snk_trace *t, char *p, const struct mxbpf_span *s, uint32_t tid,
+		      struct snk_text device)
 {
 	p = put(p, "\",\"args\":{\"self_ns\":");
 	p = snk_put_u64(p, s->self_ns);
@@ -36,6 +37,7 @@ static char *put_args(char *p, const struct mxbpf_span *s, uint32_t tid, struct 
 		p = snk_put_hex(p, s->link);
 		*p++ = '"';
 	}
+	p = snk_put_counters(t->s.in->session, p, s);
 	return put(snk_put_account(snk_put_threads(p, s, tid), s), "}}");
 }
 
@@ -59,7 +61,7 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	if (s->device)
 		device = snk_trace_text(t, s->device, snk_text_device);
 	start = out_reserve(t->s.out, SNK_EVENT_BYTES + device.len);
-	p = put_args(start, s, place->tid, device);
+	p = put_args(t, start, s, place->tid, device);
 	out_filled(t->s.out, (size_t)(p - start));
 
 	/* Behind their span, so that at equal times the viewer has it open. */

@@ -110,6 +110,7 @@ struct row {
 		const char *text;
 		size_t len;
 	} shapes, stack;
+	struct mxbpf_counter_sum counters; /* spans 0: none */
 };
 
 static void fill(struct row *r, enum column c, uint64_t n)
@@ -168,6 +169,44 @@ static void put_lines(struct out *o, const char *text, size_t len)
 	out_puts(o, "\"");
 }
 
+/* What --counters counted has columns of its own: how many calls, of how many scaled, each counter, each ratio. */
+static void put_counter_heads(const struct snk *s)
+{
+	const struct mdl_session *ss = s->in->session;
+	const struct snk_ratio *ratio;
+	unsigned i;
+
+	out_puts(s->out, snk_ncounters(ss) ? ",counted_calls,scaled_calls" : "");
+	for (i = 0; i < snk_ncounters(ss); i++)
+		out_printf(s->out, ",%s", snk_counter_name(ss, i));
+	for (i = 0; (ratio = snk_ratio(ss, i)); i++)
+		out_printf(s->out, ",%s", ratio->name);
+}
+
+static void put_counters(const struct snk *s, const struct mxbpf_counter_sum *c)
+{
+	const struct mdl_session *ss = s->in->session;
+	unsigned i, n = snk_ncounters(ss);
+	const struct snk_ratio *ratio;
+	double v;
+
+	if (n && c->spans)
+		out_printf(s->out, ",%" PRIu64 ",%" PRIu64, (uint64_t)c->spans, (uint64_t)c->scaled);
+	else if (n)
+		out_puts(s->out, ",,");
+	for (i = 0; i < n; i++)
+		if (c->spans)
+			out_printf(s->out, ",%" PRIu64, (uint64_t)c->value[i]);
+		else
+			out_puts(s->out, ",");
+	for (i = 0; (ratio = snk_ratio(ss, i)); i++)
+		if (snk_ratio_of(ss, ratio, c, &v))
+			out_printf(s->out, ",%.4f", v);
+		else
+			out_puts(s->out, ",");
+}
+
+/* Columns of numbers that are there whatever the rows are. */
 static bool has_column(const struct snk *s, unsigned c)
 {
 	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
@@ -200,6 +239,7 @@ static void put_row(struct snk *s, struct row *r)
 		put_lines(s->out, r->shapes.text, r->shapes.len);
 	if (snk_shows_stack(s))
 		put_lines(s->out, r->stack.text, r->stack.len);
+	put_counters(s, &r->counters);
 	out_puts(s->out, "\n");
 }
 
@@ -212,7 +252,9 @@ static int begin(struct snk *s)
 	for (c = 0; c < NCOLUMNS; c++)
 		if (has_column(s, c))
 			out_printf(s->out, "%s%s", c ? "," : "", columns[c].head);
-	out_printf(s->out, "%s%s\n", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "");
+	out_printf(s->out, "%s%s", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "");
+	put_counter_heads(s);
+	out_puts(s->out, "\n");
 	return 0;
 }
 
@@ -264,6 +306,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 		fill(&r, EVENT_START, ss->start_unix_ns + (e->h.ts_ns - ss->start_mono_ns));
 		fill(&r, EVENT_THREAD, e->tid);
 		fill(&r, EVENT_UNWOUND, !!(e->flags & MXBPF_SPAN_UNWOUND));
+		mdl_counters_add(&r.counters, e);
 		if (t->memory) {
 			fill_signed(&r, ALLOC_BYTES, e->alloc_bytes);
 			fill_signed(&r, SELF_ALLOC_BYTES, e->self_alloc_bytes);
@@ -283,7 +326,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		return event_table(s, t);
 	for (i = 0; i < t->nrows; i++) {
 		const struct mdl_row *m = t->rows[i];
-		struct row r = {.table = t->title, .device = m->device};
+		struct row r = {.table = t->title, .device = m->device, .counters = m->counters};
 
 		r.name = mdl_name(s->in->model, m->name_id, &r.name_len);
 		set_details(s, &r, m->args_id, m->stack_id);

@@ -162,6 +162,7 @@ struct mdl_row snk_event_row(const struct mxbpf_span *s)
 	};
 
 	mdl_account_add(&r.account, s);
+	mdl_counters_add(&r.counters, s);
 	return r;
 }
 

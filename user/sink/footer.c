@@ -149,6 +149,33 @@ uint64_t snk_counter(const struct mdl *m, enum mxbpf_counter_id id)
 	return sum;
 }
 
+/* A sum over calls of which some have none is less than it seems to be. */
+static void put_uncounted(struct snk *s, const char *prefix)
+{
+	uint64_t calls = 0, counted = 0, scaled = 0;
+	const struct mdl_row *const *rows;
+	char n[32], all[32];
+	unsigned cls;
+	size_t i, nrows;
+
+	for (cls = 0; cls < MXBPF_CLASS_MAX && snk_ncounters(s->in->session); cls++) {
+		rows = mdl_rows(s->in->model, (enum mxbpf_class)cls, &nrows);
+		for (i = 0; i < nrows; i++) {
+			calls += rows[i]->count;
+			counted += rows[i]->counters.spans;
+			scaled += rows[i]->counters.scaled;
+		}
+	}
+	if (counted < calls)
+		out_printf(s->out,
+			   "%scounters %s of %s calls have none: they ended on another thread, or theirs was too new\n",
+			   prefix, fmt_count(calls - counted, n), fmt_count(calls, all));
+	if (scaled)
+		out_printf(s->out,
+			   "%scounters of %s calls are estimates: the CPU had too few, so that they took turns\n",
+			   prefix, fmt_count(scaled, n));
+}
+
 /* What makes the tables say less than they seem to. */
 static void put_caveats(struct snk *s, const char *prefix)
 {
@@ -164,6 +191,7 @@ static void put_caveats(struct snk *s, const char *prefix)
 			   "%smode     added up in the kernel: single calls, and how many were open at once, are not "
 			   "known\n",
 			   prefix);
+	put_uncounted(s, prefix);
 	if (ungrouped && s->opts->by != SNK_BY_NAME)
 		out_printf(s->out, "%sUNTOLD   %s calls are in the row of their name alone: there were too many rows\n",
 			   prefix, fmt_count(ungrouped, n));

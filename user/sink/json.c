@@ -172,9 +172,11 @@ static uint64_t unix_ns(const struct snk *s, uint64_t mono_ns)
 
 static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 {
+	struct mxbpf_counter_sum counters = {0};
 	const char *text;
 	size_t len;
 
+	mdl_counters_add(&counters, e);
 	text = mdl_name(s->in->model, e->name_id, &len);
 	snk_put_json(s->out, text, len);
 	out_puts(s->out, ", ");
@@ -188,6 +190,7 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 		out_printf(s->out, ", \"alloc_bytes\": %" PRId64 ", \"self_alloc_bytes\": %" PRId64,
 			   (int64_t)e->alloc_bytes, (int64_t)e->self_alloc_bytes);
 	put_event_account(s, e);
+	snk_put_counters_json(s, &counters);
 	put_details(s, e->args_id, e->stack_id);
 	if (e->flags & MXBPF_SPAN_UNWOUND)
 		out_puts(s->out, ", \"unwound\": true");
@@ -236,6 +239,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 				   r->alloc_bytes, r->self_alloc_bytes);
 		if (s->in->session->account)
 			put_account(s, mdl_on_cpu_ns(r), &r->account);
+		snk_put_counters_json(s, &r->counters);
 		out_puts(s->out, "}");
 	}
 	out_puts(s->out, "]");

@@ -377,6 +377,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		snk_grid_print(&g, line_width(s), s->out);
 	out_puts(s->out, "\n");
 	snk_grid_fini(&g);
+	if (!err)
+		err = snk_counter_table(s, t);
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
 

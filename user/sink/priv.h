@@ -35,6 +35,26 @@ const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len);
 size_t snk_flat_shapes(const char *shapes, size_t len, char *to);
 const char *snk_stack(const struct mdl *m, const struct snk_opts *opts, uint64_t stack_id, size_t *len);
 
+/* counters.c: what --counters counted. How many counters a session has, and their names, which are words. */
+unsigned snk_ncounters(const struct mdl_session *s);
+const char *snk_counter_name(const struct mdl_session *s, unsigned i);
+/* What follows from two of them. The i-th that the session has both of; NULL: no more. */
+struct snk_ratio {
+	const char *name, *head; /* for programs, for people */
+	const char *over, *under;
+	double factor;
+};
+const struct snk_ratio *snk_ratio(const struct mdl_session *s, unsigned i);
+/* False where nothing was counted that it could be made of. */
+bool snk_ratio_of(const struct mdl_session *s, const struct snk_ratio *ratio, const struct mxbpf_counter_sum *c,
+		  double *v);
+/* Behind other members of a row: ", "counters": {...}" if the session has any. */
+void snk_put_counters_json(const struct snk *s, const struct mxbpf_counter_sum *c);
+/* The same of one span, for traces. Returns the end; SNK_EVENT_BYTES / 2 at most. */
+char *snk_put_counters(const struct mdl_session *s, char *p, const struct mxbpf_span *span);
+/* The table for people below that of a class. 0, -ENOMEM. */
+int snk_counter_table(struct snk *s, const struct snk_table *t);
+
 /* sink.c: one pass over the records; *done counts bytes over all passes, of `of`. */
 int snk_pass(struct snk *s, int (*each)(struct snk *s, const struct mxbpf_rec *r), uint64_t *done, uint64_t of);
 

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * --counters: perf events of the running thread, read when a span opens and when it closes. User space opens them, a
+ * group for each thread, before the thread's first hit if it can.
+ */
+#ifndef COUNTERS_BPF_H
+#define COUNTERS_BPF_H
+
+#include "common.bpf.h"
+
+#define CLONE_THREAD 0x10000
+
+const volatile __u8 cfg_counters; /* events of a group; 0: none, and none of these maps */
+
+/* Event i of group g at g * MXBPF_COUNTERS_MAX + i. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(max_entries, MXBPF_COUNTED_MAX *MXBPF_COUNTERS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} counter_events SEC(".maps");
+
+/* A thread's group, by its tid. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MXBPF_COUNTED_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} counter_groups SEC(".maps");
+
+/* By slot: what the events stood at when each of its open frames began. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MXBPF_THREADS_MAX);
+	__type(key, __u32);
+	__type(value, struct mxbpf_counter_starts);
+} counter_starts SEC(".maps");
+
+/* Processes that have a new thread, for user space to give it its events. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} counter_births SEC(".maps");
+
+/* The first event of the running thread's group; negative: it has none. */
+static __always_inline __s32 counters_group(struct mxbpf_thread *t)
+{
+	__u32 tid = t->tid, *group;
+
+	if (!t->counted_at) {
+		group = bpf_map_lookup_elem(&counter_groups, &tid);
+		t->counted_at = group ? *group + 1 : 0;
+	}
+	return t->counted_at ? (t->counted_at - 1) * MXBPF_COUNTERS_MAX : -1;
+}
+
+/* The start values of frame d; NULL: it has no place for them. */
+static __always_inline struct mxbpf_counter_start *counters_start(struct mxbpf_thread *t, __u32 d)
+{
+	__u32 slot = t->slot;
+	struct mxbpf_counter_starts *s = bpf_map_lookup_elem(&counter_starts, &slot);
+
+	if (!s || d >= MXBPF_FRAMES_MAX)
+		return 0;
+	asm volatile("%0 &= %1" : "+r"(d) : "i"(MXBPF_FRAMES_MAX - 1)); /* as in frame_at() */
+	return &s->frames[d];
+}
+
+/* When the frame above the present ones is about to open. */
+__noinline int counters_open(struct mxbpf_thread *t)
+{
+	struct mxbpf_counter_start *s;
+	__s32 at;
+	__u32 i;
+
+	if (!cfg_counters || !t)
+		return 0;
+	s = counters_start(t, t->depth);
+	if (!s)
+		return 0;
+	at = counters_group(t);
+	s->known = at >= 0;
+	/* The first of them last, so that between its ends lies no reading of others. */
+	for (i = MXBPF_COUNTERS_MAX; i-- > 0;)
+		if (i < cfg_counters && s->known &&
+		    bpf_perf_event_read_value(&counter_events, at + i, (void *)&s->at[i], sizeof(s->at[i])))
+			s->known = 0;
+	return 0;
+}
+
+/* n for the time that its event had a hardware counter, of the whole time; 0, as n, where there is nothing to go by. */
+static __always_inline __u64 counters_scale(__u64 n, __u64 enabled, __u64 running)
+{
+	if (enabled >> 32) { /* n % running * enabled would be too large */
+		enabled >>= 20;
+		running >>= 20;
+	}
+	return running ? n / running * enabled + n % running * enabled / running : 0;
+}
+
+/*
+ * When the top frame is about to close: t->counted is what its span gets. An event that had to share its hardware
+ * counter with others ran for a part of the time, which then stands for the whole.
+ */
+__noinline int counters_close(struct mxbpf_thread *t)
+{
+	struct mxbpf_counter_start *s;
+	struct bpf_perf_event_value now;
+	__u64 enabled, running, n;
+	__u32 i;
+
+	if (!cfg_counters || !t)
+		return 0;
+	t->counted.known = t->counted.scaled = 0;
+	s = counters_start(t, t->depth - 1);
+	if (!s || !s->known || !t->counted_at)
+		return 0;
+	for (i = 0; i < MXBPF_COUNTERS_MAX && i < cfg_counters; i++) {
+		if (bpf_perf_event_read_value(&counter_events, (t->counted_at - 1) * MXBPF_COUNTERS_MAX + i, &now,
+					      sizeof(now)))
+			return 0;
+		n = now.counter - s->at[i].counter;
+		enabled = now.enabled - s->at[i].enabled;
+		running = now.running - s->at[i].running;
+		if (running != enabled) {
+			if (!running)
+				return 0;
+			n = counters_scale(n, enabled, running);
+			t->counted.scaled = MXBPF_SPAN_SCALED;
+		}
+		t->counted.value[i] = n;
+	}
+	t->counted.known = 1;
+	return 0;
+}
+
+/* What the span that ends now gets of that. Its record goes on behind the account, which has to be there then. */
+static __always_inline void counters_fill(struct mxbpf_span *s, struct mxbpf_thread *t)
+{
+	int i;
+
+	if (s->h.size != MXBPF_SPAN_BYTES_ACCOUNT) {
+		__builtin_memset(&s->account, 0, sizeof(s->account));
+		s->account.on_cpu_ns = s->dur_ns;
+		s->account.end_cpu = s->cpu;
+	}
+	s->h.size = sizeof(*s);
+
+#pragma unroll
+	for (i = 0; i < MXBPF_COUNTERS_MAX; i++)
+		s->counters[i] = i < cfg_counters ? t->counted.value[i] : 0;
+	if (!t->counted.known)
+		s->counters[0] = MXBPF_COUNTER_NONE;
+	else
+		s->flags |= t->counted.scaled;
+}
+
+SEC("?raw_tp/task_newtask") int on_thread_new(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct bpf_pidns_info ids;
+
+	if (!(ctx->args[1] & CLONE_THREAD))
+		return 0;
+	ids = thread_ids();
+	if (bpf_map_lookup_elem(&targets, &ids.tgid))
+		bpf_ringbuf_output(&counter_births, &ids.tgid, sizeof(ids.tgid), BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+/* Its number may be another's soon. */
+static __always_inline void counters_end(void)
+{
+	struct bpf_pidns_info ids;
+
+	if (!cfg_counters)
+		return;
+	ids = thread_ids();
+	bpf_map_delete_elem(&counter_groups, &ids.pid);
+}
+
+#endif

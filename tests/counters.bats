@@ -1,0 +1,165 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --counters: what a call counted is what the kernel's own accounts of its thread say, and what cannot be counted is said.
+
+load helpers
+
+setup() {
+	need_root
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# torch_counts.py from its calls to its end, watched by mxbpf with these arguments: its output in counts.out.
+watch_counts() { # SECONDS ARGS...
+	local seconds=$1
+	shift
+	need_torch
+	start_ready counts "$PYTHON_TORCH" "$REPO/tests/workload/torch_counts.py" "$seconds"
+	start_mxbpf "$@" --pid "$READY_PID"
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+}
+
+# The clock of perf is another than that of the scheduler: it leaves out the switches themselves, which is all that is in
+# `sleep`, and else the two may differ by 2 %.
+as_accounted() { # JSON
+	python3 - "$(tail -n 1 "$(out counts)")" "$1" <<-'END'
+		import json, sys
+		known, report = json.loads(sys.argv[1]), json.load(open(sys.argv[2]))
+		rows = {row['name']: row for row in report['tables']['operator']}
+		for call, events in known.items():
+		    counted = rows[call]['counters']
+		    assert counted['calls'] == rows[call]['count'] == 1 and not counted['scaled'], (call, counted)
+		    for event, (least, most) in events.items():
+		        if (call, event) == ('sleep', 'task-clock'):
+		            continue
+		        slack = most // 50 + 10000 * events['context-switches'][1] if event == 'task-clock' else 0
+		        assert least - slack <= counted[event] <= most + slack, (call, event, least, counted[event], most)
+	END
+}
+
+@test "time, page faults and switches of a call lie between the kernel's accounts within and around it" {
+	watch_counts 0 --counters task-clock,page-faults,minor-faults,context-switches --format json
+	as_accounted "$(out mxbpf)"
+}
+
+@test "a recording keeps it: tables, single calls, CSV and trace say the same" {
+	watch_counts 0.5 record -o counts.mxd --counters task-clock,page-faults,minor-faults,context-switches
+	"$MXBPF" report counts.mxd --format json >table.json
+	as_accounted table.json
+	"$MXBPF" report counts.mxd --format json --by event --top 1000000 >events.json
+	"$MXBPF" report counts.mxd --format csv >table.csv
+	"$MXBPF" export counts.mxd -o trace.json
+	python3 - <<-'END'
+		import collections, csv, json
+		NAMES = ('task-clock', 'page-faults', 'minor-faults', 'context-switches')
+		def summed(calls):
+		    sums = collections.Counter()
+		    for name, values in calls:
+		        for event in NAMES:
+		            sums[name, event] += int(values.get(event) or 0)
+		    return {key: n for key, n in sums.items() if n}
+		rows = json.load(open('table.json'))['tables']['operator']
+		table = summed((row['name'], row['counters']) for row in rows)
+		assert len(table) > 10
+		events = json.load(open('events.json'))['tables']['operator']
+		assert table == summed((e['name'], e['counters']) for e in events)
+		assert table == summed((r['name'], r) for r in csv.DictReader(open('table.csv')) if r['table'] == 'operator')
+		spans = [e for e in json.load(open('trace.json'))['traceEvents'] if e['ph'] == 'X' and 'synthesised' not in e['args']]
+		assert table == summed((e['name'], e['args']) for e in spans)
+	END
+}
+
+@test "a thread that is born meanwhile is counted too" {
+	watch_counts 1 --counters page-faults,task-clock --format json
+	jq -e '.tables.operator | any(.name == "aten::relu" and .count > 1000 and .counters.calls > .count / 2)' "$(out mxbpf)"
+}
+
+# The outermost calls of each thread; what is between them nobody counted.
+within_process() { # JSON BEFORE AFTER
+	python3 - "$@" <<-'END'
+		import json, sys
+		report, before, after = json.load(open(sys.argv[1])), json.loads(sys.argv[2]), json.loads(sys.argv[3])
+		threads = {}
+		for table in report['tables'].values():
+		    for call in table:
+		        if 'thread' in call:
+		            threads.setdefault(call['thread'], []).append(call)
+		sums, outermost = {event: 0 for event in before}, 0
+		for calls in threads.values():
+		    end = 0
+		    for call in sorted(calls, key=lambda c: (c['start_unix_ns'], -c['total_ns'])):
+		        if call['start_unix_ns'] >= end and call['counters']['calls']:
+		            end = call['start_unix_ns'] + call['total_ns']
+		            outermost += 1
+		            for event in sums:
+		                sums[event] += call['counters'][event]
+		print(outermost, sums, before, after)
+		assert outermost > 100 and sums['task-clock'] > 0
+		assert all(sums[event] <= after[event] - before[event] for event in sums)
+	END
+}
+
+# What the kernel says of a whole process.
+process() { # PID
+	python3 - "$1" <<-'END'
+		import glob, json, os, re, sys
+		fields = open('/proc/%s/stat' % sys.argv[1]).read().rpartition(')')[2].split()
+		switches = sum(int(n) for path in glob.glob('/proc/%s/task/*/status' % sys.argv[1])
+		               for n in re.findall(r'voluntary_ctxt_switches:\s*(\d+)', open(path).read()))
+		print(json.dumps({'task-clock': (int(fields[11]) + int(fields[12]) + 2) * 10**9 // os.sysconf('SC_CLK_TCK'),
+		                  'page-faults': int(fields[7]) + int(fields[9]), 'context-switches': switches}))
+	END
+}
+
+watch_job() { # of start_workload or start_torch
+	local before after
+	before=$(process "$WORKLOAD_PID")
+	start_mxbpf record --pid "$WORKLOAD_PID" -d 1s -o job.mxd --counters task-clock,page-faults,context-switches
+	wait_exit "$MXBPF_PID"
+	after=$(process "$WORKLOAD_PID")
+	"$MXBPF" report job.mxd --format json --by event --top 1000000 >events.json
+	within_process events.json "$before" "$after"
+}
+
+@test "a training job of MXNet: its calls counted no more than its process" {
+	need_mxnet
+	start_workload --tiny
+	watch_job
+}
+
+@test "a training job of PyTorch on two threads: its calls counted no more than its process" {
+	start_torch --tiny --threads 2
+	watch_job
+}
+
+# The two documents of --stats-check, of the same calls.
+@test "what the kernel adds up with --stats is what single calls counted" {
+	watch_counts 0.5 --stats-check --counters task-clock,page-faults,context-switches --format json
+	jq -s -e '.[0].tables == .[1].tables and .[1].mode == "stats" and
+		(.[1].tables.operator | any(.name == "touch" and .counters["page-faults"] >= 3000))' "$(out mxbpf)"
+}
+
+@test "what the machine cannot count is left out and said in every output; if nothing is left nothing is touched" {
+	[[ ! -e /sys/bus/event_source/devices/cpu ]] || skip "this machine has hardware counters"
+	watch_counts 0 --counters cycles,page-faults,instructions
+	expect_re '^mxbpf: warning: --counters: this machine cannot count cycles, instructions$' "$(<"$(err mxbpf)")"
+	expect_re '^counters this machine cannot count cycles, instructions$' "$(<"$(out mxbpf)")"
+	expect_re '^touch +1 +3\.0' "$(<"$(out mxbpf)")"
+	start_toy 1 1
+	run "$MXBPF" --pid "$READY_PID" --counters cycles,instructions
+	expect_status 4
+	expect_re '^mxbpf: error: --counters: cycles, instructions: this machine has no such counters' "$output"
+}
+
+@test "wrong words for --counters get the right ones" {
+	run "$MXBPF" --pid 1 --counters page-fault
+	expect_status 2
+	expect_re "'page-fault' is not one of cycles, instructions, .*alignment-faults; did you mean 'page-faults'" "$output"
+	run "$MXBPF" --pid 1 --counters task-clock,page-faults,minor-faults,major-faults,cycles
+	expect_status 2
+	expect_re 'at most 4 at once' "$output"
+	run "$MXBPF" report x.mxd --counters cycles
+	expect_status 2
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A PyTorch program that knows what perf events count in its calls: each is between what the kernel's own accounts of the
+thread say around the call and within it.
+
+Prints "ready PID", does its calls on SIGUSR1, and prints what it knows as a line of JSON: {call: {event: [least, most]}}.
+Each call is an annotation, with operators in it:
+  burn   works for a while
+  touch  writes to PAGES pages that nobody has touched before
+  sleep  sleeps NAPS times
+and, on a thread that is born then, operators for as long as SECONDS say.
+"""
+import json
+import mmap
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+
+import torch
+from torch.profiler import record_function
+
+PAGES = 3000
+NAPS = 40
+SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 0
+
+
+def accounts():
+    """Of the running thread."""
+    use = resource.getrusage(resource.RUSAGE_THREAD)
+    return {'task-clock': time.thread_time_ns(), 'minor-faults': use.ru_minflt, 'page-faults': use.ru_minflt + use.ru_majflt,
+            'context-switches': use.ru_nvcsw + use.ru_nivcsw}
+
+
+def burn(x):
+    end = time.thread_time() + 0.2
+    while time.thread_time() < end:
+        torch.mm(x, x)
+
+
+def touch(_):
+    memory = mmap.mmap(-1, PAGES * mmap.PAGESIZE)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    for page in range(PAGES):
+        memory[page * mmap.PAGESIZE] = 1
+    memory.close()
+
+
+def sleep(_):
+    for _ in range(NAPS):
+        time.sleep(0.001)
+
+
+def difference(before, after):
+    return {name: after[name] - before[name] for name in before}
+
+
+def measured(call, x):
+    outer = accounts()
+    with record_function(call.__name__):
+        inner = accounts()
+        call(x)
+        least = difference(inner, accounts())
+    most = difference(outer, accounts())
+    return {name: [least[name], most[name]] for name in least}
+
+
+def late(x):
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        torch.relu(x)
+
+
+def main():
+    torch.set_num_threads(1)
+    x = torch.randn(200, 200)
+    for call in (burn, touch, sleep): # what happens only once has happened
+        measured(call, x)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    print('ready', os.getpid(), flush=True)
+    signal.sigwait([signal.SIGUSR1])
+    known = {call.__name__: measured(call, x) for call in (burn, touch, sleep)}
+    assert known['touch']['page-faults'][0] >= PAGES
+    assert known['sleep']['context-switches'][0] >= NAPS
+    thread = threading.Thread(target=late, args=(x,))
+    thread.start()
+    thread.join()
+    print(json.dumps(known))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What --counters counted, and what follows from it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "sink/trace.h"
+
+#define NAME_BYTES_MAX 24
+#define CELL_BYTES     32
+
+static const struct snk_ratio ratios[] = {
+	{"instructions_per_cycle", "IPC", "instructions", "cycles", 1},
+	{"ghz", "GHz", "cycles", "task-clock", 1},
+	{"cache_misses_per_1000_instructions", "cmiss/1k", "cache-misses", "instructions", 1000},
+	{"branch_misses_per_1000_instructions", "bmiss/1k", "branch-misses", "instructions", 1000},
+	{"cache_misses_percent", "cmiss%", "cache-misses", "cache-references", 100},
+	{"branch_misses_percent", "bmiss%", "branch-misses", "branches", 100},
+};
+
+unsigned snk_ncounters(const struct mdl_session *s)
+{
+	return s->ncounters < MXBPF_COUNTERS_MAX ? (unsigned)s->ncounters : MXBPF_COUNTERS_MAX;
+}
+
+/* It may come from a file that is anybody's. */
+const char *snk_counter_name(const struct mdl_session *s, unsigned i)
+{
+	static const char *const others[MXBPF_COUNTERS_MAX] = {"counter-1", "counter-2", "counter-3", "counter-4"};
+	const char *name = s->counters[i].name;
+	size_t len = strlen(name);
+
+	return len && len <= NAME_BYTES_MAX && len == strspn(name, "abcdefghijklmnopqrstuvwxyz-") ? name : others[i];
+}
+
+/* Its place among the session's; MXBPF_COUNTERS_MAX: it is none. */
+static unsigned find(const struct mdl_session *s, const char *name)
+{
+	unsigned i, n = snk_ncounters(s);
+
+	for (i = 0; i < n && strcmp(snk_counter_name(s, i), name); i++)
+		;
+	return i < n ? i : MXBPF_COUNTERS_MAX;
+}
+
+const struct snk_ratio *snk_ratio(const struct mdl_session *s, unsigned i)
+{
+	const struct snk_ratio *r;
+
+	for (r = ratios; r < ratios + sizeof(ratios) / sizeof(ratios[0]); r++)
+		if (find(s, r->over) < MXBPF_COUNTERS_MAX && find(s, r->under) < MXBPF_COUNTERS_MAX && !i--)
+			return r;
+	return NULL;
+}
+
+bool snk_ratio_of(const struct mdl_session *s, const struct snk_ratio *ratio, const struct mxbpf_counter_sum *c,
+		  double *v)
+{
+	uint64_t under = c->value[find(s, ratio->under)];
+
+	*v = under ? ratio->factor * (double)c->value[find(s, ratio->over)] / (double)under : 0;
+	return under;
+}
+
+void snk_put_counters_json(const struct snk *s, const struct mxbpf_counter_sum *c)
+{
+	const struct mdl_session *ss = s->in->session;
+	unsigned i, n = snk_ncounters(ss);
+	const struct snk_ratio *r;
+	double v;
+
+	if (!n)
+		return;
+	out_printf(s->out, ", \"counters\": {\"calls\": %" PRIu64 ", \"scaled\": %" PRIu64, (uint64_t)c->spans,
+		   (uint64_t)c->scaled);
+	for (i = 0; i < n; i++)
+		out_printf(s->out, ", \"%s\": %" PRIu64, snk_counter_name(ss, i), (uint64_t)c->value[i]);
+	for (i = 0; (r = snk_ratio(ss, i)); i++)
+		if (snk_ratio_of(ss, r, c, &v))
+			out_printf(s->out, ", \"%s\": %.4f", r->name, v);
+	out_puts(s->out, "}");
+}
+
+char *snk_put_counters(const struct mdl_session *s, char *p, const struct mxbpf_span *span)
+{
+	unsigned i, n = snk_ncounters(s);
+
+	if (!n || span->counters[0] == MXBPF_COUNTER_NONE)
+		return p;
+	for (i = 0; i < n; i++) {
+		p = put(p, ",\"");
+		p = put(p, snk_counter_name(s, i));
+		p = put(p, "\":");
+		p = snk_put_u64(p, span->counters[i]);
+	}
+	return span->flags & MXBPF_SPAN_SCALED ? put(p, ",\"scaled\":true") : p;
+}
+
+/* ---- for people */
+
+/* "998", "12.3k", "4.56G". */
+static void put_short(uint64_t n, char cell[CELL_BYTES])
+{
+	static const char units[] = "kMGTPE";
+	double v = (double)n;
+	unsigned unit = 0;
+
+	if (n < 1000) {
+		snprintf(cell, CELL_BYTES, "%" PRIu64, n);
+		return;
+	}
+	for (v /= 1000; v >= 999.5; v /= 1000)
+		unit++;
+	snprintf(cell, CELL_BYTES, "%.*f%c", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, units[unit]);
+}
+
+/* Clocks count ns. */
+static void put_value(const char *name, uint64_t n, char cell[CELL_BYTES])
+{
+	char *blank;
+
+	if (!strstr(name, "-clock")) {
+		put_short(n, cell);
+		return;
+	}
+	blank = strchr(fmt_ns(n, cell), ' ');
+	if (blank)
+		memmove(blank, blank + 1, strlen(blank));
+}
+
+static int add_cell(struct snk_grid *g, const char *text)
+{
+	return snk_grid_add(g, text, strlen(text));
+}
+
+static int add_row(struct snk *s, struct snk_grid *g, const struct mdl_row *r)
+{
+	const struct mdl_session *ss = s->in->session;
+	const struct mxbpf_counter_sum *c = &r->counters;
+	const struct snk_ratio *ratio;
+	char cell[CELL_BYTES];
+	const char *text;
+	unsigned i;
+	size_t len;
+	double v;
+	int err;
+
+	text = mdl_name(s->in->model, r->name_id, &len);
+	err = snk_grid_add(g, text, len);
+	put_short(c->spans, cell);
+	err = err ? err : add_cell(g, cell);
+	for (i = 0; !err && i < snk_ncounters(ss); i++) {
+		put_value(snk_counter_name(ss, i), c->value[i], cell);
+		err = add_cell(g, c->spans ? cell : "-");
+	}
+	for (i = 0; !err && (ratio = snk_ratio(ss, i)); i++) {
+		bool known = snk_ratio_of(ss, ratio, c, &v);
+
+		snprintf(cell, sizeof(cell), "%.2f", v);
+		err = add_cell(g, known ? cell : "-");
+	}
+	text = snk_detail(s->in->model, s->opts, r, &len);
+	return err || len <= strlen("[]") ? err : snk_grid_note(g, text, len);
+}
+
+int snk_counter_table(struct snk *s, const struct snk_table *t)
+{
+	const struct mdl_session *ss = s->in->session;
+	struct snk_grid g = {.cols = {{"name", .left = true}, {"calls"}}, .ncols = 2};
+	const struct snk_ratio *ratio;
+	unsigned i;
+	size_t row;
+	int err = 0;
+
+	if (!snk_ncounters(ss) || !t->nrows)
+		return 0;
+	for (i = 0; i < snk_ncounters(ss); i++)
+		g.cols[g.ncols++].head = snk_counter_name(ss, i);
+	for (i = 0; g.ncols < SNK_GRID_COLS_MAX && (ratio = snk_ratio(ss, i)); i++)
+		g.cols[g.ncols++].head = ratio->head;
+	for (row = 0; !err && row < t->nrows; row++)
+		err = add_row(s, &g, t->rows[row]);
+	snk_put_safe(s->out, t->title, strlen(t->title));
+	out_puts(s->out, ": counted by the thread of each call, what it calls included\n");
+	if (!err)
+		snk_grid_print(&g, s->opts->width ? s->opts->width : SNK_WIDTH, s->out);
+	out_puts(s->out, "\n");
+	snk_grid_fini(&g);
+	return err;
+}
