@@ -21,10 +21,11 @@ ROOMS = {
     'attach': ('base plan', 'bpf/ mxbpf.skel.h'),
     'ring': ('base', 'bpf/'),
     'model': ('base', ''),
+    'machine': ('base model/gauge.h', ''),
     # A recording is what sinks read records from, and it carries the session's description.
     'record': ('base model sink/sink.h', 'zlib.h cjson/'),
     'sink': ('base model', 'cjson/'),
-    'cmd': ('adapter attach base elf insn model plan python record ring sink target', 'cjson/'),
+    'cmd': ('adapter attach base elf insn machine model plan python record ring sink target', 'cjson/'),
 }
 # These see no contract either: they know nothing of events.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn'}

@@ -36,6 +36,8 @@ void mdl_free(struct mdl *m)
 	hash_fini(&m->mem_index);
 	free_rows(&m->mem_rows);
 	buf_fini(&m->slow);
+	hash_fini(&m->gauge_index);
+	buf_fini(&m->gauges);
 	names_fini(m);
 	window_fini(&m->window);
 	free(m);
@@ -282,7 +284,7 @@ static const fold_fn folds[] = {
 	[MXBPF_NAME] = fold_name,	[MXBPF_MEM] = fold_mem,
 	[MXBPF_AGG_MEM] = fold_agg_mem, [MXBPF_GROUP] = fold_group,
 	[MXBPF_JOIN] = fold_join,	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
-	[MXBPF_SLOW] = fold_slow,
+	[MXBPF_SLOW] = fold_slow,	[MXBPF_GAUGE] = gauge_fold,
 };
 
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes)
