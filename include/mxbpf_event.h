@@ -34,9 +34,11 @@ enum mxbpf_kind {
 	MXBPF_GROUP = 12,   /* user: what a row's id is made of, before its use; BPF, with id 0: --stats has a new one
 			     *							struct mxbpf_group */
 	MXBPF_JOIN = 13,    /* user: a forward operator with its backward time      struct mxbpf_join */
-	MXBPF_AGG_ACCOUNT = 14,	 /* user: the account of an AGG row before it     struct mxbpf_agg_account */
 	MXBPF_AGG_COUNTERS = 17, /* user: the counters of an AGG row before it    struct mxbpf_agg_counters */
-	MXBPF_SLOW = 20,	 /* user: a span far above the median of its row  struct mxbpf_slow */
+	MXBPF_AGG_ACCOUNT = 14,	 /* user: the account of an AGG row before it     struct mxbpf_agg_account */
+	MXBPF_GAUGE = 15,	 /* user: a reading of the machine, or several as one    struct mxbpf_gauge */
+	/* 16 to 19: kept free */
+	MXBPF_SLOW = 20, /* user: a span far above the median of its row            struct mxbpf_slow */
 };
 
 struct mxbpf_rec {
@@ -206,6 +208,8 @@ enum mxbpf_name_kind {
 	/* id is a stack_id. A line for each frame, innermost first: "train.py(12): step". Of a module's forward method
 	 * "nn.Module: Conv2d" stands as a line above it, where it can be told. */
 	MXBPF_NAME_STACK = 3,
+	/* id is the scope of a gauge. "/a/b": a control group; "cpu:/a/b": one of that controller's own hierarchy */
+	MXBPF_NAME_SCOPE = 4,
 };
 
 /*
@@ -355,6 +359,65 @@ struct mxbpf_counter {
 	__u32 cls;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_counter) == 32);
+
+/* What is read about once a second. How, in which unit and what is made of it: mdl_gauges[] in user/model/gauges.c. */
+enum mxbpf_gauge_id {
+	MXBPF_GAUGE_CPU_BUSY = 1,
+	MXBPF_GAUGE_CPU_IDLE = 2,
+	MXBPF_GAUGE_CPU_IOWAIT = 3,
+	MXBPF_GAUGE_CPU_STEAL = 4,
+	MXBPF_GAUGE_CPU_KHZ = 5,
+	MXBPF_GAUGE_CPU_KHZ_MAX = 6,
+	MXBPF_GAUGE_STALL_CPU = 7,
+	MXBPF_GAUGE_STALL_IO = 8,
+	MXBPF_GAUGE_STALL_IO_ALL = 9,
+	MXBPF_GAUGE_STALL_MEMORY = 10,
+	MXBPF_GAUGE_STALL_MEMORY_ALL = 11,
+	/* of the target's control group */
+	MXBPF_GAUGE_GROUP_WEIGHT = 12,
+	MXBPF_GAUGE_GROUP_CPUS = 13,
+	MXBPF_GAUGE_GROUP_STALL_CPU = 14,
+	MXBPF_GAUGE_GROUP_STALL_IO = 15,
+	MXBPF_GAUGE_GROUP_STALL_IO_ALL = 16,
+	MXBPF_GAUGE_GROUP_STALL_MEMORY = 17,
+	MXBPF_GAUGE_GROUP_STALL_MEMORY_ALL = 18,
+	MXBPF_GAUGE_GROUP_MEMORY = 19,
+	MXBPF_GAUGE_GROUP_CPU = 20,
+	/* of that and of each around it */
+	MXBPF_GAUGE_PERIODS = 21,
+	MXBPF_GAUGE_PERIODS_THROTTLED = 22,
+	MXBPF_GAUGE_THROTTLED = 23,
+	MXBPF_GAUGE_CPU_MAX = 24,
+	MXBPF_GAUGE_MEMORY_MAX = 25,
+	MXBPF_GAUGE_MEMORY_HIGH = 26,
+	MXBPF_GAUGE_MEMORY_MAX_HITS = 27,
+	MXBPF_GAUGE_MEMORY_HIGH_HITS = 28,
+	MXBPF_GAUGE_OOM_KILLS = 29,
+	MXBPF_GAUGE_IDS = 30,
+};
+
+#define MXBPF_GAUGE_NO_LIMIT (~0ull)
+
+enum mxbpf_gauge_flag {
+	MXBPF_GAUGE_RESUMED = 1 << 0, /* what came between it and the reading before is not in the window */
+};
+
+struct mxbpf_gauge {
+	struct mxbpf_rec h; /* ts_ns: when it was read, the last time; tgid 0 */
+	__u64 value;	    /* the last */
+	__u16 id;	    /* enum mxbpf_gauge_id */
+	__u16 scope;	    /* 0: the machine; else a control group: MXBPF_NAME_SCOPE */
+	__u32 flags;	    /* enum mxbpf_gauge_flag */
+	/* Only of several readings (MXBPF_GAUGE_BYTES_MIN without). */
+	__u64 first_ns, first;
+	__u64 difference; /* summed from reading to reading, as elapsed_ns: what lies before one that resumed is in
+			     neither */
+	__u64 elapsed_ns;
+	__u64 count; /* of readings that were a number; of these: */
+	__u64 sum, min, max;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gauge) == 96);
+#define MXBPF_GAUGE_BYTES_MIN 32
 
 /*
  * What was lost, counted exactly where it happens. Cumulative over a session.

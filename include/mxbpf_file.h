@@ -42,7 +42,7 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_file_header) == 64);
 enum mxbpf_chunk_kind {
 	MXBPF_CHUNK_META = 1, /* JSON text, schema in user/record/meta.c */
 	MXBPF_CHUNK_DATA = 2, /* records; sorted by nothing */
-	MXBPF_CHUNK_AGG = 3,  /* NAME, GROUP, AGG, MEM, JOIN and COUNTER records over the whole window */
+	MXBPF_CHUNK_AGG = 3,  /* NAME, GROUP, AGG, MEM, JOIN, COUNTER and GAUGE records of the whole window */
 	MXBPF_CHUNK_END = 4,  /* empty; the last one */
 };
 

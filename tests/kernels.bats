@@ -68,6 +68,21 @@ passed() { # UNIT MORE_THAN
 	passed test_stack_kernel 8
 }
 
+# The toy waits until it is looked at: all of the group's throttling lies in the window.
+@test "Linux 6.12: throttling by a cgroup of version 2 is the kernel's own account of it, and is said" {
+	local stat
+	boot 6.12 throttled
+	counted throttled
+	stat=$(jq -R -s '[split("\n")[] | select(. != "") | split(" ") | {(.[0]): (.[1] | tonumber)}] | add' throttled/cpu.stat)
+	jq -e --argjson stat "$stat" '[.machine.gauges[] | select(.group == "/outer") | {(.name): .}] | add |
+		.throttled.difference == $stat.throttled_usec * 1000 and .throttled.difference > 0 and .cpu_max.last == 300 and
+		.periods_throttled.difference == $stat.nr_throttled and .memory_max.last == null' throttled/mxbpf.json
+	jq -e '[.machine.gauges[] | select(.group == "/outer/inner") | {(.name): .}] | add |
+		.group_cpu.difference > 0 and .group_memory.last > 0 and .cpu_max.last == null' throttled/mxbpf.json
+	expect_re "^throttled [0-9]+ %.* of the window by the cgroup's cpu\.max \(0\.30 CPUs\): /outer$" \
+		"$(jq -r '.machine.says[]' throttled/mxbpf.json)"
+}
+
 @test "Linux 6.12: both backends count exactly, and what the kernel adds up" {
 	boot 6.12 uprobe_multi perf stats
 	counted uprobe_multi

@@ -5,13 +5,24 @@
 # the kernel), and of each of $TASKS, joined by commas:
 #   test_*    the unit test of that name: NAME.tap
 #   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats --interval;
-#             "counters": with --counters): toy, mxbpf.json, mxbpf.err, status
+#             "counters": with --counters; "throttled": in a cgroup of 0.3 CPUs, whose cpu.stat is left there): toy,
+#             mxbpf.json, mxbpf.err, status
 /bin/busybox --install -s /bin
 export PATH=/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
 cd /out || poweroff -f
+
+limit() { # PID
+	mount -t cgroup2 none /sys/fs/cgroup
+	echo "+cpu +memory" >/sys/fs/cgroup/cgroup.subtree_control
+	mkdir /sys/fs/cgroup/outer
+	echo "+cpu +memory" >/sys/fs/cgroup/outer/cgroup.subtree_control
+	mkdir /sys/fs/cgroup/outer/inner
+	echo '30000 100000' >/sys/fs/cgroup/outer/cpu.max
+	echo "$1" >/sys/fs/cgroup/outer/inner/cgroup.procs
+}
 
 watch_toy() { # BACKEND
 	local dir=$1 option="--backend $1" rounds=40 line pid
@@ -22,12 +33,17 @@ watch_toy() { # BACKEND
 		option="--stats --interval 100ms"
 		rounds=1000 # some intervals
 		;;
+	throttled)
+		option=
+		rounds=300 # some periods
+		;;
 	esac
 	mkdir "$dir"
 	mkfifo "$dir/from_toy" "$dir/from_mxbpf"
 	/toy/toy "$rounds" 2 >"$dir/from_toy" &
 	exec 3<"$dir/from_toy"
 	read -r line pid <&3
+	[ "$1" != throttled ] || limit "$pid"
 	{
 		# shellcheck disable=SC2086 # no word, or two
 		mxbpf --pid "$pid" --format json $option >"$dir/mxbpf.json" 2>"$dir/from_mxbpf"
@@ -41,6 +57,7 @@ watch_toy() { # BACKEND
 	cat <&3 >"$dir/toy"
 	exec 3<&-
 	wait
+	[ "$1" != throttled ] || cp /sys/fs/cgroup/outer/cpu.stat "$dir"
 	rm "$dir"/from_*
 }
 

@@ -22,10 +22,11 @@ ROOMS = {
     'attach': ('base counters plan', 'bpf/ mxbpf.skel.h'),
     'ring': ('base', 'bpf/'),
     'model': ('base', ''),
+    'machine': ('base model/gauge.h', ''),
     # A recording is what sinks read records from, and it carries the session's description.
     'record': ('base model sink/sink.h', 'zlib.h cjson/'),
     'sink': ('base model', 'cjson/'),
-    'cmd': ('adapter attach base counters elf insn model plan python record ring sink target', 'cjson/'),
+    'cmd': ('adapter attach base counters elf insn machine model plan python record ring sink target', 'cjson/'),
 }
 # These see no contract either: they know nothing of events.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn'}

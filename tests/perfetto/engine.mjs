@@ -101,7 +101,9 @@ async function inspect(query, trace) {
     // Both ends are the very slices that the file names, and the arrow arrives at an operator.
     flow_pairs_ok: flows.filter((f) => f.dst_cat === 'cpu_op' &&
       meant.has(`${f.src_pid}/${f.src_tid}@${f.src_ts} -> ${f.dst_pid}/${f.dst_tid}@${f.dst_ts}`)).length,
-    counters: await number('select count(*) as n from counter'),
+    // Of allocations; those of the machine (its own and of its control groups) depend on what it does.
+    counters: await number("select count(*) as n from counter c join counter_track t on c.track_id = t.id " +
+      "where t.name glob 'memory *'"),
     counter_tracks: await query(`select t.name as name, count(*) as n, min(c.value) as min, max(c.value) as max
       from counter c join counter_track t on c.track_id = t.id group by t.name order by t.name`),
     processes: await query('select pid, name from process where pid in (select distinct pid from thread ' +

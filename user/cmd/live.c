@@ -12,6 +12,7 @@
 
 #include "base/fmt.h"
 #include "base/out.h"
+#include "machine/machine.h"
 
 #define NS_PER_S  1000000000ull
 #define NS_PER_MS 1000000ull
@@ -131,16 +132,13 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	return 0;
 }
 
-static void fold(struct live *l, void *recs, size_t bytes)
+/* With the lock. */
+static void keep(struct live *l, const void *recs, size_t bytes, int err)
 {
 	struct mxbpf_loss loss;
-	int err;
 
-	pthread_mutex_lock(&l->lock);
-	l->folded += live_learn_names(l, recs, bytes);
-	if (l->o->ops)
-		bytes = live_ops_keep(l, recs, bytes);
-	err = mdl_feed(l->model, recs, bytes);
+	if (!err)
+		err = mdl_feed(l->model, recs, bytes);
 	if (l->fresh && !err)
 		err = mdl_feed(l->fresh, recs, bytes);
 	if (l->writer && !err) {
@@ -150,6 +148,22 @@ static void fold(struct live *l, void *recs, size_t bytes)
 	}
 	if (err && !l->write_error)
 		l->write_error = err;
+}
+
+void live_keep(struct live *l, const void *recs, size_t bytes, int err)
+{
+	pthread_mutex_lock(&l->lock);
+	keep(l, recs, bytes, err);
+	pthread_mutex_unlock(&l->lock);
+}
+
+static void fold(struct live *l, void *recs, size_t bytes)
+{
+	pthread_mutex_lock(&l->lock);
+	l->folded += live_learn_names(l, recs, bytes);
+	if (l->o->ops)
+		bytes = live_ops_keep(l, recs, bytes);
+	keep(l, recs, bytes, 0);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -256,6 +270,8 @@ int live_start(struct live *l, struct err *e)
 	mark_start(l);
 	if (open_writer(l, e)) /* as late as possible: it replaces what bears the name */
 		return e->code;
+	if (live_machine_start(l, e))
+		return e->code;
 	if (l->o->iterations)
 		live_iterations_start(l);
 	else
@@ -315,6 +331,8 @@ void live_wait(struct live *l)
 			if (show)
 				progress(l, window, &events);
 			live_sweep(l);
+			if (!l->paused_at_ns)
+				live_machine_read(l, false);
 			live_iterations_warn(l);
 			check_cuts(l);
 			next = now + NS_PER_S;
@@ -368,6 +386,7 @@ int live_stop(struct live *l, struct err *e)
 		att_sample(l->att, false, false, 0);
 	}
 	att_activate(l->att, false);
+	live_machine_end(l);
 	live_close_pause(l);
 	s->duration_ns = live_window_ns(l);
 	live_iterations_account(l, s);
@@ -428,6 +447,8 @@ void live_free(struct live *l)
 	hash_fini(&l->threads);
 	hash_fini(&l->nameless);
 	hash_fini(&l->asked);
+	mach_close(l->machine);
+	buf_fini(&l->readings);
 	mdl_session_fini(&l->session);
 	launch_fini(&l->launch);
 	if (l->signals >= 0)

@@ -75,6 +75,11 @@ struct live {
 	uint64_t paused_at_ns;	   /* when the present pause began; 0: none */
 	uint64_t prepared_mono_ns; /* when the session began, for --verbose */
 
+	/* the machine */
+	struct mach *machine;
+	struct buf readings; /* the records of the last one; with the lock */
+	uint64_t nreadings, reading_ns;
+
 	/* --iterations */
 	bool sampling;	  /* all is attached */
 	bool warned;	  /* that there are none */
@@ -183,6 +188,14 @@ int live_args_text(const struct live *l, uint64_t id, struct buf *out);
 /* live_counters.c: what --counters counts, before anything is touched; its names, for the session. */
 int live_counters_choose(struct live *l, struct err *e);
 int live_counters_describe(struct live *l);
+
+/* live_machine.c. live_machine_read: resumed: what came since the last reading is not in the window. */
+int live_machine_start(struct live *l, struct err *e);
+void live_machine_read(struct live *l, bool resumed);
+void live_machine_end(struct live *l);
+
+/* live.c: records of this side, which are no events, into models and recording. err: why there are not all. */
+void live_keep(struct live *l, const void *recs, size_t bytes, int err);
 
 /* live_session.c: everything but times and counts. 0 or -ENOMEM. */
 int live_describe(struct live *l);

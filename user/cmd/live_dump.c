@@ -65,7 +65,8 @@ static struct mdl *copy(struct live *l, struct mdl_session *s)
 		l->fresh = m;
 		m = fresh;
 		mdl_move_makers(l->fresh, m);
-		err = mdl_emit_names(l->model, &recs);
+		err = mdl_feed(l->fresh, l->readings.data, l->readings.len); /* where this one ends, it begins */
+		err = err ? err : mdl_emit_names(l->model, &recs);
 	} else if (!err) {
 		err = mdl_emit(l->model, &recs);
 		err = err ? err : buf_put(&recs, l->going.data, l->going.len);
@@ -88,6 +89,8 @@ int live_dump(struct live *l)
 	struct mdl *m;
 	int code;
 
+	if (!l->session.duration_ns)
+		live_machine_read(l, false);
 	if (l->o->stats && !l->session.duration_ns)
 		live_take_stats(l, false);
 	m = copy(l, &s);

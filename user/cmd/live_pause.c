@@ -42,9 +42,11 @@ bool live_pause_signal(struct live *l, int sig)
 		else
 			att_activate(l->att, false);
 		l->paused_at_ns = clock_ns(CLOCK_MONOTONIC);
+		live_machine_read(l, false);
 		say(l, "paused");
 	} else if (sig == SIGUSR2 && l->paused_at_ns) {
 		live_close_pause(l);
+		live_machine_read(l, true);
 		if (l->o->iterations)
 			live_iterations_pause(l, false);
 		else

@@ -121,5 +121,7 @@ int mdl_emit(const struct mdl *m, struct buf *out)
 		err = mdl_emit_mem(*buf_at(&m->mem_rows, struct mdl_mem_row *, i), out);
 	if (!err)
 		err = slow_emit(m, out);
+	if (!err)
+		err = gauges_emit(m, out);
 	return err ? err : join_emit(m, out);
 }

@@ -36,6 +36,8 @@ void mdl_free(struct mdl *m)
 	hash_fini(&m->mem_index);
 	free_rows(&m->mem_rows);
 	buf_fini(&m->slow);
+	hash_fini(&m->gauge_index);
+	buf_fini(&m->gauges);
 	names_fini(m);
 	window_fini(&m->window);
 	free(m);
@@ -289,7 +291,7 @@ static int fold_slow(struct mdl *m, const struct mxbpf_rec *rec)
 typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
 static const fold_fn folds[] = {
-	[MXBPF_SLOW] = fold_slow,
+	[MXBPF_AGG_COUNTERS] = fold_agg_counters,
 	[MXBPF_SPAN] = fold_span,
 	[MXBPF_AGG] = fold_agg,
 	[MXBPF_COUNTER] = fold_counter,
@@ -300,7 +302,8 @@ static const fold_fn folds[] = {
 	[MXBPF_GROUP] = fold_group,
 	[MXBPF_JOIN] = fold_join,
 	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
-	[MXBPF_AGG_COUNTERS] = fold_agg_counters,
+	[MXBPF_SLOW] = fold_slow,
+	[MXBPF_GAUGE] = gauge_fold,
 };
 
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes)

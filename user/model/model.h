@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "model/gauge.h"
 #include "mxbpf_event.h"
 
 struct mdl;
@@ -91,8 +92,8 @@ void mdl_free(struct mdl *m);
 /*
  * Folds one drain window: whole records in any order (allocations are put in order of time within the window,
  * what comes later than a folded window counts as late). Accepts every kind: AGG (and what belongs to it), MEM, JOIN,
- * COUNTER merge into the same rows, NAME and GROUP define, EDGE is skipped. 0, -EBADMSG on a malformed record (what was
- * before it is folded), -ENOMEM.
+ * COUNTER, GAUGE merge into the same rows, NAME and GROUP define, EDGE is skipped. 0, -EBADMSG on a malformed record
+ * (what was before it is folded), -ENOMEM.
  */
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes);
 
@@ -120,6 +121,11 @@ int mdl_follow(struct mdl *m, struct mxbpf_span *s);
 /* What `from` remembers of them is `to`'s from now on. */
 void mdl_move_makers(struct mdl *to, struct mdl *from);
 
+/* Borrowed likewise, in the order of their first readings. *n their number. */
+const struct mdl_gauge_row *mdl_gauge_rows(const struct mdl *m, size_t *n);
+/* NULL: it was not read. */
+const struct mdl_gauge_row *mdl_gauge_row(const struct mdl *m, uint16_t id, uint16_t scope);
+
 /*
  * Text of a name, NUL-terminated, hostile; *len its bytes if not NULL. "[unreadable]" for id 0, "[0x...]" for one never
  * defined. Borrowed until the next mdl_feed(), of an id that no row has: until this thread's next call.
@@ -141,7 +147,8 @@ unsigned mdl_nprocesses(const struct mdl *m);
  */
 struct mdl *mdl_sum(const struct mdl *m);
 
-/* Appends NAME, GROUP, AGG, MEM, JOIN and COUNTER records that, fed to an empty model, make an equal one. 0, -ENOMEM.
+/* Appends NAME, GROUP, AGG, MEM, JOIN, COUNTER and GAUGE records that, fed to an empty model, make an equal one. 0,
+ * -ENOMEM.
  */
 int mdl_emit(const struct mdl *m, struct buf *out);
 

@@ -53,6 +53,9 @@ struct mdl {
 	uint64_t folded_ns[MXBPF_CLASS_MAX]; /* newest moment in windows folded before, as newest_ns */
 	struct window window;
 	unsigned summed; /* processes that this is the sum of; 0: it is none */
+
+	struct hash gauge_index; /* (id, scope) -> index in gauges, from 1 */
+	struct buf gauges;	 /* struct mdl_gauge_row */
 };
 
 /* window.c */
@@ -81,6 +84,10 @@ void joins_fini(struct mdl *m);
 
 /* account.c */
 void account_merge(struct mxbpf_account_sum *to, const struct mxbpf_account_sum *from);
+
+/* gauge.c */
+int gauge_fold(struct mdl *m, const struct mxbpf_rec *r);
+int gauges_emit(const struct mdl *m, struct buf *out);
 
 /* slow.c */
 int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *s); /* before it is in its row */

@@ -85,6 +85,7 @@ static const struct {
 	[MXBPF_AGG_ACCOUNT] = {sizeof(struct mxbpf_agg_account), agg_account_fits},
 	[MXBPF_SLOW] = {sizeof(struct mxbpf_slow), slow_fits},
 	[MXBPF_AGG_COUNTERS] = {sizeof(struct mxbpf_agg_counters), agg_counters_fits},
+	[MXBPF_GAUGE] = {MXBPF_GAUGE_BYTES_MIN, NULL},
 };
 
 static bool rec_fits(const struct mxbpf_rec *r, size_t left)

@@ -228,6 +228,8 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 		return need_thread(w, m, r->tgid, ((const struct mxbpf_alloc *)r)->tid);
 	case MXBPF_EDGE:
 		return need_thread(w, m, r->tgid, ((const struct mxbpf_edge *)r)->tid);
+	case MXBPF_GAUGE:
+		return need_name(w, m, MXBPF_NAME_SCOPE, ((const struct mxbpf_gauge *)r)->scope);
 	}
 	return 0;
 }

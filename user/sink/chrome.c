@@ -134,7 +134,8 @@ static int chrome_surveyed(struct snk *s)
 		return ret;
 	write_head(t);
 	snk_trace_tracks(t);
-	return snk_trace_allocs(t);
+	ret = snk_trace_gauges(t);
+	return ret ? ret : snk_trace_allocs(t);
 }
 
 static int chrome_end(struct snk *s)

@@ -3,7 +3,7 @@
  * What EventList.export_chrome_trace() of torch.autograd.profiler wrote in 2018, and wrote for years: an array of
  * spans, all in one process "CPU functions", threads by their index. No arrows and no memory; those are in the form of
  * today. Two things differ: spans come by their ends, for which viewers do not care, and before them stands who, when
- * and what was lost.
+ * and what was lost, and how the machine did.
  */
 #include "sink/trace.h"
 
@@ -33,7 +33,7 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-static const struct snk_form form = {.span = write_span};
+static const struct snk_form form = {.span = write_span, .process_json = "\"CPU functions\""};
 
 static int classic_begin(struct snk *s)
 {
@@ -64,7 +64,7 @@ static int classic_surveyed(struct snk *s)
 			 "0,\"args\":{\"name\":\"CPU functions\",");
 	snk_trace_about(&c->t);
 	out_puts(s->out, "}}");
-	return 0;
+	return snk_trace_gauges(&c->t);
 }
 
 static int classic_end(struct snk *s)

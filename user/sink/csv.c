@@ -49,11 +49,17 @@ enum column {
 	MIGRATED,
 	CPU,
 	END_CPU,
+	FIRST,
+	LAST,
+	DIFFERENCE,
+	LEAST,
+	MOST,
+	MEAN,
 	NCOLUMNS,
 };
 
 /* What asks for a column, all of it. */
-enum when { ALWAYS = 0, WITH_BACKWARD = 1 << 0, BY_EVENT = 1 << 1, WITH_ACCOUNT = 1 << 2 };
+enum when { ALWAYS = 0, WITH_BACKWARD = 1 << 0, BY_EVENT = 1 << 1, WITH_ACCOUNT = 1 << 2, WITH_MACHINE = 1 << 3 };
 
 static const struct {
 	const char *head;
@@ -97,6 +103,12 @@ static const struct {
 	[MIGRATED] = {"migrated", WITH_ACCOUNT},
 	[CPU] = {"cpu", WITH_ACCOUNT | BY_EVENT},
 	[END_CPU] = {"end_cpu", WITH_ACCOUNT | BY_EVENT},
+	[FIRST] = {"first", WITH_MACHINE},
+	[LAST] = {"last", WITH_MACHINE},
+	[DIFFERENCE] = {"difference", WITH_MACHINE},
+	[LEAST] = {"least", WITH_MACHINE},
+	[MOST] = {"most", WITH_MACHINE},
+	[MEAN] = {"mean", WITH_MACHINE},
 };
 
 struct row {
@@ -109,7 +121,7 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes, stack;
+	} shapes, stack, group, unit;
 	struct mxbpf_counter_sum counters; /* spans 0: none */
 };
 
@@ -206,11 +218,18 @@ static void put_counters(const struct snk *s, const struct mxbpf_counter_sum *c)
 			out_puts(s->out, ",");
 }
 
-/* Columns of numbers that are there whatever the rows are. */
+static bool has_machine(const struct snk *s)
+{
+	size_t n;
+
+	mdl_gauge_rows(s->in->model, &n);
+	return n;
+}
+
 static bool has_column(const struct snk *s, unsigned c)
 {
 	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
-			       (s->in->session->account ? WITH_ACCOUNT : 0);
+			       (s->in->session->account ? WITH_ACCOUNT : 0) | (has_machine(s) ? WITH_MACHINE : 0);
 
 	return !(columns[c].when & ~given);
 }
@@ -240,6 +259,12 @@ static void put_row(struct snk *s, struct row *r)
 	if (snk_shows_stack(s))
 		put_lines(s->out, r->stack.text, r->stack.len);
 	put_counters(s, &r->counters);
+	if (has_machine(s)) {
+		out_puts(s->out, ",");
+		put_text(s->out, r->group.text, r->group.len);
+		out_puts(s->out, ",");
+		put_text(s->out, r->unit.text, r->unit.len);
+	}
 	out_puts(s->out, "\n");
 }
 
@@ -254,7 +279,7 @@ static int begin(struct snk *s)
 			out_printf(s->out, "%s%s", c ? "," : "", columns[c].head);
 	out_printf(s->out, "%s%s", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "");
 	put_counter_heads(s);
-	out_puts(s->out, "\n");
+	out_puts(s->out, has_machine(s) ? ",group,unit\n" : "\n");
 	return 0;
 }
 
@@ -406,6 +431,38 @@ static int slow(struct snk *s, const struct snk_slow *t)
 	return 0;
 }
 
+static void fill_limit(struct row *r, enum column c, uint64_t n)
+{
+	if (n != MXBPF_GAUGE_NO_LIMIT)
+		fill(r, c, n);
+}
+
+static void put_machine(struct snk *s)
+{
+	const struct mdl_gauge_row *g;
+	size_t n, i;
+
+	g = mdl_gauge_rows(s->in->model, &n);
+	for (i = 0; i < n; i++, g++) {
+		const struct mdl_gauge *gauge = &mdl_gauges[g->id];
+		struct row r = {.table = "machine", .name = gauge->name, .name_len = strlen(gauge->name)};
+
+		r.group.text = snk_scope_name(s->in->model, g->scope, &r.group.len);
+		r.unit.text = mdl_units[gauge->unit];
+		r.unit.len = strlen(r.unit.text);
+		fill_limit(&r, FIRST, g->first);
+		fill_limit(&r, LAST, g->last);
+		if (gauge->rises) {
+			fill(&r, DIFFERENCE, g->difference);
+		} else if (g->count) {
+			fill(&r, LEAST, g->min);
+			fill(&r, MOST, g->max);
+			fill(&r, MEAN, g->sum / g->count);
+		}
+		put_row(s, &r);
+	}
+}
+
 static void put_texts(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -458,6 +515,7 @@ static int end(struct snk *s)
 	};
 	size_t i;
 
+	put_machine(s);
 	put_texts(s);
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct row r = {.table = rows[i].table, .name = rows[i].name, .name_len = strlen(rows[i].name)};

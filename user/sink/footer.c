@@ -240,6 +240,7 @@ void snk_footer(struct snk *s, const char *prefix)
 	put_pause(s, prefix);
 	put_notes(s, prefix);
 	put_followed(s, prefix);
+	snk_put_machine(s, prefix);
 	put_events(s, prefix);
 	put_loss(s, prefix);
 	put_caveats(s, prefix);

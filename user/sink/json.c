@@ -337,6 +337,7 @@ static int end(struct snk *s)
 	close_tables(s);
 	if (not_shown)
 		out_printf(s->out, ",\n  \"events_not_shown\": %" PRIu64, not_shown);
+	snk_put_machine_json(s);
 	out_puts(s->out, "\n}\n");
 	return 0;
 }

@@ -264,7 +264,8 @@ static int kineto_surveyed(struct snk *s)
 	k->t.plan.nedges = (uint64_t)k->numbers.narrows + k->numbers.nlonely;
 	write_head(k);
 	snk_trace_tracks(&k->t);
-	return snk_trace_allocs(&k->t);
+	ret = snk_trace_gauges(&k->t);
+	return ret ? ret : snk_trace_allocs(&k->t);
 }
 
 static int kineto_end(struct snk *s)

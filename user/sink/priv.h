@@ -74,6 +74,12 @@ uint64_t snk_counter(const struct mdl *m, enum mxbpf_counter_id id);
 /* Behind another member of the window: what is not in the numbers, and functions that fell back, if there are such. */
 void snk_put_window_json(struct out *o, const struct mdl_session *ss);
 
+/* machine.c. What explains slow calls, a line each; as the last member of an object, if the machine was read. */
+void snk_put_machine(struct snk *s, const char *prefix);
+void snk_put_machine_json(struct snk *s);
+/* Whose a gauge is; "" for the machine's. Hostile. */
+const char *snk_scope_name(const struct mdl *m, uint16_t scope, size_t *len);
+
 /* joins.c. Of one name (and process) one, sorted by opts; caller frees *rows. 0, -ENOMEM. */
 int snk_joins(const struct snk *s, struct snk_join **rows, size_t *n);
 /* As a table for people, each line behind `prefix`. 0 or -errno with s->err set. */

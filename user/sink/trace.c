@@ -313,6 +313,8 @@ int snk_trace_survey(struct snk *s, const struct mxbpf_rec *r)
 {
 	struct snk_trace *t = (struct snk_trace *)s;
 
+	if (r->kind == MXBPF_GAUGE && buf_put(&t->gauges, r, MXBPF_GAUGE_BYTES_MIN))
+		return snk_trace_no_memory(t);
 	return snk_plan_survey(&t->plan, r) ? snk_trace_no_memory(t) : 0;
 }
 
@@ -414,5 +416,6 @@ void snk_trace_fini(struct snk *s)
 	hash_fini(&t->refs);
 	buf_fini(&t->ref);
 	buf_fini(&t->texts);
+	buf_fini(&t->gauges);
 	buf_fini(&t->late);
 }

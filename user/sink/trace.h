@@ -29,6 +29,7 @@ struct snk_form {
 	void (*thread)(struct snk_trace *t, const struct snk_plan_track *k, size_t place);
 	void (*alloc)(struct snk_trace *t, const struct snk_plan_alloc *a, uint64_t live_bytes);
 	void (*span)(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place);
+	const char *process_json; /* whose the machine's counters are; NULL: the target's */
 };
 
 /* First member of a sink's own state. */
@@ -42,6 +43,7 @@ struct snk_trace {
 	/* private */
 	struct hash refs;      /* (id, what) -> index + 1 in ref */
 	struct buf ref, texts; /* where in texts; escaped, one behind the other */
+	struct buf gauges;     /* struct mxbpf_gauge of the survey, MXBPF_GAUGE_BYTES_MIN each */
 	struct buf late;       /* spans that begin with one around them that comes later */
 };
 
@@ -55,6 +57,8 @@ int snk_trace_plan(struct snk_trace *t);
 /* After that: processes with their threads; allocations in order of time. 0 or -errno. */
 void snk_trace_tracks(struct snk_trace *t);
 int snk_trace_allocs(struct snk_trace *t);
+/* gauges.c: the machine's, as counters. 0 or -errno. */
+int snk_trace_gauges(struct snk_trace *t);
 /* Behind the second pass: spans that had to wait. 0 or -errno. */
 int snk_trace_late(struct snk_trace *t);
 

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Readings folded over a window, and what is said of them. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "read_file.h"
+#include "records.h"
+#include "sink/sink.h"
+
+#define S  1000000000ull
+#define MS 1000000ull
+
+static char path[] = "/tmp/mxbpf-test-gauges-XXXXXX";
+
+static void put_gauge(struct buf *b, unsigned id, unsigned scope, uint64_t ts_ns, uint64_t value, unsigned flags)
+{
+	struct mxbpf_gauge g = {
+		.h = {.kind = MXBPF_GAUGE, .size = MXBPF_GAUGE_BYTES_MIN, .ts_ns = ts_ns},
+		.value = value,
+		.id = (uint16_t)id,
+		.scope = (uint16_t)scope,
+		.flags = flags,
+	};
+
+	buf_put(b, &g, MXBPF_GAUGE_BYTES_MIN);
+}
+
+/* From one value to another in ten seconds. */
+static void put_ten(struct buf *b, unsigned id, unsigned scope, uint64_t from, uint64_t to)
+{
+	put_gauge(b, id, scope, 5 * S, from, 0);
+	put_gauge(b, id, scope, 15 * S, to, 0);
+}
+
+/* What a sink prints of a model; for free(). */
+static char *shown(const char *format, struct mdl *m)
+{
+	struct mdl_session s = {.start_mono_ns = 5 * S,
+				.duration_ns = 10 * S,
+				.comm = "x",
+				.cmdline = "x",
+				.mxbpf_version = "x",
+				.hostname = "x",
+				.pid = 7};
+	const struct snk_input in = {.session = &s, .model = m};
+	const struct snk_opts opts = {0};
+	struct err e = {0};
+	struct out *o;
+
+	CHECK(!out_open(path, false, &o, &e) && !snk_write(snk_find(format), &in, &opts, o, &e) && !out_commit(o, &e));
+	return read_file(path);
+}
+
+/* Whether the tables say that of these readings, which it takes; without any, whether they say nothing. */
+static bool says(struct buf *b, const char *text)
+{
+	struct mdl *m = mdl_new();
+	char *all;
+	bool is;
+
+	CHECK(m && !feed(m, b));
+	all = shown("modern", m);
+	is = text ? !!strstr(all, text) : !strstr(all, "machine ");
+	if (!is)
+		printf("# %s\n", all);
+	free(all);
+	mdl_free(m);
+	return is;
+}
+
+static void test_folding(void)
+{
+	struct mdl *m = mdl_new(), *again = mdl_new();
+	const struct mdl_gauge_row *r;
+	struct buf b = {0};
+	size_t n;
+
+	TEST("what rises is summed from reading to reading, less what a pause hides, or what is counted anew")
+	{
+		put_gauge(&b, MXBPF_GAUGE_THROTTLED, 1, 1 * S, 100, 0);
+		put_gauge(&b, MXBPF_GAUGE_THROTTLED, 1, 2 * S, 150, 0);
+		put_gauge(&b, MXBPF_GAUGE_THROTTLED, 1, 9 * S, 950, MXBPF_GAUGE_RESUMED);
+		put_gauge(&b, MXBPF_GAUGE_THROTTLED, 1, 10 * S, 960, 0);
+		put_gauge(&b, MXBPF_GAUGE_THROTTLED, 1, 11 * S, 7, 0);
+		CHECK(!feed(m, &b));
+		r = mdl_gauge_row(m, MXBPF_GAUGE_THROTTLED, 1);
+		CHECK(r && r->difference == 60 && r->elapsed_ns == 3 * S && r->first == 100 && r->last == 7);
+		CHECK(!mdl_gauge_row(m, MXBPF_GAUGE_THROTTLED, 2));
+	}
+	TEST("of a level there are extremes and mean; no limit is none of them")
+	{
+		put_gauge(&b, MXBPF_GAUGE_MEMORY_MAX, 1, 1 * S, MXBPF_GAUGE_NO_LIMIT, 0);
+		put_gauge(&b, MXBPF_GAUGE_MEMORY_MAX, 1, 2 * S, 30, 0);
+		put_gauge(&b, MXBPF_GAUGE_MEMORY_MAX, 1, 3 * S, 10, 0);
+		CHECK(!feed(m, &b));
+		r = mdl_gauge_row(m, MXBPF_GAUGE_MEMORY_MAX, 1);
+		CHECK(r && r->count == 2 && r->sum == 40 && r->min == 10 && r->max == 30);
+		CHECK(r && r->first == MXBPF_GAUGE_NO_LIMIT && r->last == 10);
+	}
+	TEST("a model that is written down and read again is the same")
+	{
+		CHECK(!mdl_emit(m, &b) && !feed(again, &b));
+		mdl_gauge_rows(again, &n);
+		CHECK(n == 2 && !memcmp(mdl_gauge_rows(m, &n), mdl_gauge_rows(again, &n), n * sizeof(*r)));
+	}
+	TEST("several processes as one have the readings once")
+	{
+		struct mdl *sum = mdl_sum(m);
+
+		CHECK(sum && !memcmp(mdl_gauge_rows(m, &n), mdl_gauge_rows(sum, &n), n * sizeof(*r)));
+		mdl_free(sum);
+	}
+	TEST("a gauge of a later version, or none, is passed over; a record that is too short is refused")
+	{
+		put_gauge(&b, MXBPF_GAUGE_IDS, 0, 1, 1, 0);
+		put_gauge(&b, 0, 0, 1, 1, 0);
+		put_gauge(&b, 65535, 65535, 1, 1, 0);
+		CHECK(!feed(m, &b));
+		mdl_gauge_rows(m, &n);
+		CHECK(n == 2);
+		put_gauge(&b, 1, 0, 1, 1, 0);
+		((struct mxbpf_rec *)b.data)->size = 24;
+		b.len = 24;
+		CHECK(feed(m, &b) == -EBADMSG);
+	}
+	buf_fini(&b);
+	mdl_free(m);
+	mdl_free(again);
+}
+
+static void put_cpus(struct buf *b, uint64_t idle_ns, uint64_t steal_ns)
+{
+	put_ten(b, MXBPF_GAUGE_CPU_BUSY, 0, 77 * S, 87 * S);
+	put_ten(b, MXBPF_GAUGE_CPU_IDLE, 0, 0, idle_ns);
+	put_ten(b, MXBPF_GAUGE_CPU_IOWAIT, 0, 0, 0);
+	put_ten(b, MXBPF_GAUGE_CPU_STEAL, 0, 3, 3 + steal_ns);
+}
+
+static void test_sentences(void)
+{
+	struct buf b = {0};
+
+	TEST("throttling is said with its limit, its group, and in the words of its version")
+	{
+		put_name(&b, 1, MXBPF_NAME_SCOPE, "/pod/a");
+		put_ten(&b, MXBPF_GAUGE_THROTTLED, 1, 4 * S, 4 * S + 3800 * MS);
+		put_ten(&b, MXBPF_GAUGE_CPU_MAX, 1, 300, 300);
+		CHECK(says(&b,
+			   "\nmachine  throttled 38 % of the window by the cgroup's cpu.max (0.30 CPUs): /pod/a\n"));
+		put_name(&b, 1, MXBPF_NAME_SCOPE, "cpu:/");
+		put_ten(&b, MXBPF_GAUGE_THROTTLED, 1, 0, 3800 * MS);
+		put_ten(&b, MXBPF_GAUGE_CPU_MAX, 1, 300, 300);
+		CHECK(says(&b, "throttled 38 % of the window by the cgroup's cpu.cfs_quota_us (0.30 CPUs)\n"));
+		put_ten(&b, MXBPF_GAUGE_THROTTLED, 1, 0, 3800 * MS);
+		CHECK(says(&b, "throttled 38 % of the window by the cgroup's "));
+	}
+	TEST("where several CPUs were throttled, their times are called a sum")
+	{
+		put_name(&b, 1, MXBPF_NAME_SCOPE, "/a");
+		put_ten(&b, MXBPF_GAUGE_THROTTLED, 1, 0, 14 * S);
+		CHECK(says(&b, "throttled 140 % (summed over CPUs) of the window"));
+		put_ten(&b, MXBPF_GAUGE_THROTTLED, 1, 0, 5 * S);
+		put_ten(&b, MXBPF_GAUGE_CPU_MAX, 1, 3600, 3600);
+		CHECK(says(&b, "throttled 50 % (summed over CPUs) of the window"));
+	}
+	TEST("what the hypervisor took is a share of all CPU time, and ticks by chance are not said")
+	{
+		put_cpus(&b, 7600 * MS, 2400 * MS);
+		CHECK(says(&b, "machine  the hypervisor took 12 % of CPU time (steal)\n"));
+		put_cpus(&b, 30 * S, 400 * MS);
+		CHECK(says(&b, NULL));
+		put_gauge(&b, MXBPF_GAUGE_CPU_BUSY, 0, 1, 0, 0);
+		put_gauge(&b, MXBPF_GAUGE_CPU_BUSY, 0, 2, 20 * MS, 0);
+		put_gauge(&b, MXBPF_GAUGE_CPU_STEAL, 0, 1, 0, 0);
+		put_gauge(&b, MXBPF_GAUGE_CPU_STEAL, 0, 2, 20 * MS, 0);
+		CHECK(says(&b, NULL));
+	}
+	TEST("pressure is the group's where that is known, else the machine's")
+	{
+		put_ten(&b, MXBPF_GAUGE_STALL_MEMORY, 0, 1, 2 * S + 1);
+		CHECK(says(&b, "machine  memory pressure: some task stalled 20 % of the window\n"));
+		put_ten(&b, MXBPF_GAUGE_STALL_MEMORY, 0, 1, 2 * S + 1);
+		put_ten(&b, MXBPF_GAUGE_GROUP_STALL_MEMORY, 1, 1, 1);
+		CHECK(says(&b, NULL));
+		put_ten(&b, MXBPF_GAUGE_STALL_MEMORY, 0, 1, 2 * S + 1);
+		put_ten(&b, MXBPF_GAUGE_GROUP_STALL_MEMORY, 1, 1, 7 * S + 1);
+		CHECK(says(&b, "machine  memory pressure: some task of the cgroup stalled 70 % of the window\n"));
+	}
+	TEST("a frequency is compared with the highest, where that is known")
+	{
+		put_ten(&b, MXBPF_GAUGE_CPU_KHZ, 0, 1200000, 1500000);
+		CHECK(says(&b, NULL));
+		put_ten(&b, MXBPF_GAUGE_CPU_KHZ, 0, 1200000, 1500000);
+		put_ten(&b, MXBPF_GAUGE_CPU_KHZ_MAX, 0, 3000000, 3000000);
+		CHECK(says(&b, "machine  the CPUs ran at 45 % of their highest frequency\n"));
+		put_ten(&b, MXBPF_GAUGE_CPU_KHZ, 0, 2000000, 2000000);
+		put_ten(&b, MXBPF_GAUGE_CPU_KHZ_MAX, 0, 3000000, 3000000);
+		CHECK(says(&b, NULL));
+	}
+	TEST("limits of memory that were met are counted")
+	{
+		put_name(&b, 1, MXBPF_NAME_SCOPE, "/a");
+		put_ten(&b, MXBPF_GAUGE_MEMORY_MAX_HITS, 1, 5, 1239);
+		put_ten(&b, MXBPF_GAUGE_MEMORY_MAX, 1, 1 << 30, 1 << 30);
+		CHECK(says(&b, "memory ran into its limit 1,234 times: the cgroup's memory.max (1.00 GiB): /a\n"));
+	}
+	TEST("what did not move, or was read once, says nothing")
+	{
+		put_ten(&b, MXBPF_GAUGE_THROTTLED, 1, 4 * S, 4 * S);
+		put_ten(&b, MXBPF_GAUGE_MEMORY_MAX_HITS, 1, 999, 999);
+		put_gauge(&b, MXBPF_GAUGE_STALL_CPU, 0, 1, 99 * S, 0);
+		put_gauge(&b, MXBPF_GAUGE_OOM_KILLS, 1, 1, 99, 0);
+		CHECK(says(&b, NULL));
+	}
+	buf_fini(&b);
+}
+
+static void test_hostile(void)
+{
+	struct mdl *m = mdl_new();
+	struct buf b = {0};
+	char *all, name[200];
+
+	TEST("the name of a group cannot leave its place, in any form")
+	{
+		memset(name, 'x', sizeof(name));
+		memcpy(name, "/\"\n,\x1b[2J", 8);
+		name[sizeof(name) - 1] = '\0';
+		put_name(&b, 1, MXBPF_NAME_SCOPE, name);
+		put_ten(&b, MXBPF_GAUGE_THROTTLED, 1, 0, 9 * S);
+		CHECK(!feed(m, &b));
+		all = shown("modern", m);
+		CHECK(strstr(all, "/\"\\x0a,\\x1b[2J") && !strchr(all, '\x1b'));
+		free(all);
+		all = shown("json", m);
+		CHECK(strstr(all, "\"group\": \"/\\\"\\n,\\u001b[2J") && strstr(all, ": /\\\"\\n,\\u001b[2J"));
+		free(all);
+		all = shown("csv", m);
+		CHECK(strstr(all, ",9000000000,,,,\"/\"\"\\x0a,\\x1b[2J"));
+		free(all);
+	}
+	TEST("numbers at their ends are only numbers")
+	{
+		put_ten(&b, MXBPF_GAUGE_THROTTLED, 1, 0, UINT64_MAX - 1);
+		put_ten(&b, MXBPF_GAUGE_CPU_MAX, 1, UINT64_MAX - 1, UINT64_MAX);
+		put_gauge(&b, MXBPF_GAUGE_CPU_STEAL, 0, UINT64_MAX, UINT64_MAX, 0);
+		put_gauge(&b, MXBPF_GAUGE_CPU_STEAL, 0, 0, 0, 0);
+		CHECK(!feed(m, &b));
+		free(shown("modern", m));
+		free(shown("json", m));
+	}
+	buf_fini(&b);
+	mdl_free(m);
+}
+
+int main(void)
+{
+	close(mkstemp(path));
+	test_folding();
+	test_sentences();
+	test_hostile();
+	unlink(path);
+	UNIT_MAIN_END;
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Readings of gauges, folded one after the other. */
+#include <errno.h>
+#include <string.h>
+
+#include "model/priv.h"
+
+/* A record as if it stood for several readings: of a single one it says less. */
+static struct mxbpf_gauge widened(const struct mxbpf_rec *r)
+{
+	struct mxbpf_gauge g = {0};
+
+	memcpy(&g, r, r->size < sizeof(g) ? r->size : sizeof(g));
+	if (r->size >= sizeof(g))
+		return g;
+	g.first_ns = g.h.ts_ns;
+	g.first = g.value;
+	g.difference = g.elapsed_ns = 0;
+	g.count = g.value != MXBPF_GAUGE_NO_LIMIT;
+	g.sum = g.min = g.max = g.count ? g.value : 0;
+	return g;
+}
+
+/* What rises may be set back to 0 when what is counted is made anew, and iowait does not always rise. */
+static uint64_t rise(uint64_t from, uint64_t to)
+{
+	return to > from && to != MXBPF_GAUGE_NO_LIMIT ? to - from : 0;
+}
+
+static void merge(struct mdl_gauge_row *to, const struct mxbpf_gauge *g)
+{
+	if (!(g->flags & MXBPF_GAUGE_RESUMED)) {
+		add_sat(&to->difference, rise(to->last, g->first));
+		add_sat(&to->elapsed_ns, rise(to->last_ns, g->first_ns));
+	}
+	add_sat(&to->difference, g->difference);
+	add_sat(&to->elapsed_ns, g->elapsed_ns);
+	if (g->count && (!to->count || g->min < to->min))
+		to->min = g->min;
+	if (g->count && g->max > to->max)
+		to->max = g->max;
+	add_sat(&to->count, g->count);
+	add_sat(&to->sum, g->sum);
+	to->last = g->value;
+	to->last_ns = g->h.ts_ns;
+}
+
+int gauge_fold(struct mdl *m, const struct mxbpf_rec *r)
+{
+	const struct mxbpf_gauge g = widened(r);
+	uint64_t *at;
+
+	if (!g.id || g.id >= MXBPF_GAUGE_IDS) /* a newer one's */
+		return 0;
+	at = hash_put(&m->gauge_index, g.id, g.scope);
+	if (!at)
+		return -ENOMEM;
+	if (*at) {
+		merge(buf_at(&m->gauges, struct mdl_gauge_row, *at - 1), &g);
+		return 0;
+	}
+	if (buf_put(&m->gauges,
+		    &(struct mdl_gauge_row){
+			    .id = g.id,
+			    .scope = g.scope,
+			    .first_ns = g.first_ns,
+			    .last_ns = g.h.ts_ns,
+			    .first = g.first,
+			    .last = g.value,
+			    .difference = g.difference,
+			    .elapsed_ns = g.elapsed_ns,
+			    .count = g.count,
+			    .sum = g.sum,
+			    .min = g.min,
+			    .max = g.max,
+		    },
+		    sizeof(struct mdl_gauge_row)))
+		return -ENOMEM;
+	*at = buf_count(&m->gauges, struct mdl_gauge_row);
+	return 0;
+}
+
+int gauges_emit(const struct mdl *m, struct buf *out)
+{
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < buf_count(&m->gauges, struct mdl_gauge_row); i++) {
+		const struct mdl_gauge_row *r = buf_at(&m->gauges, struct mdl_gauge_row, i);
+		struct mxbpf_gauge g = {
+			.h = {.kind = MXBPF_GAUGE, .size = sizeof(g), .ts_ns = r->last_ns},
+			.value = r->last,
+			.id = r->id,
+			.scope = r->scope,
+			.first_ns = r->first_ns,
+			.first = r->first,
+			.difference = r->difference,
+			.elapsed_ns = r->elapsed_ns,
+			.count = r->count,
+			.sum = r->sum,
+			.min = r->min,
+			.max = r->max,
+		};
+
+		err = buf_put(out, &g, sizeof(g));
+	}
+	return err;
+}
+
+const struct mdl_gauge_row *mdl_gauge_rows(const struct mdl *m, size_t *n)
+{
+	*n = buf_count(&m->gauges, struct mdl_gauge_row);
+	return (const void *)m->gauges.data;
+}
+
+const struct mdl_gauge_row *mdl_gauge_row(const struct mdl *m, uint16_t id, uint16_t scope)
+{
+	const uint64_t *at = hash_get(&m->gauge_index, id, scope);
+
+	return at && *at ? buf_at(&m->gauges, struct mdl_gauge_row, *at - 1) : NULL;
+}
