@@ -11,6 +11,7 @@
 #include "cut.bpf.c"
 #include "mem.bpf.c"
 #include "proc.bpf.c"
+#include "sample.bpf.h"
 
 static __always_inline int on_probe(struct pt_regs *ctx, __u32 k)
 {

@@ -37,8 +37,9 @@ enum mxbpf_kind {
 	MXBPF_AGG_COUNTERS = 17, /* user: the counters of an AGG row before it    struct mxbpf_agg_counters */
 	MXBPF_AGG_ACCOUNT = 14,	 /* user: the account of an AGG row before it     struct mxbpf_agg_account */
 	MXBPF_GAUGE = 15,	 /* user: a reading of the machine, or several as one    struct mxbpf_gauge */
-	/* 16 to 19: kept free */
-	MXBPF_SLOW = 20, /* user: a span far above the median of its row            struct mxbpf_slow */
+	/* 18, 19: kept free */
+	MXBPF_SLOW = 20,   /* user: a span far above the median of its row            struct mxbpf_slow */
+	MXBPF_SAMPLE = 16, /* BPF: a thread that ran when its CPU's clock rang     struct mxbpf_sample */
 };
 
 struct mxbpf_rec {
@@ -185,7 +186,7 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_edge) == 40);
 
 /* Longest name that is kept; a longer one is cut there and counted as truncated. */
 #define MXBPF_NAME_BYTES_MAX 4096
-#define MXBPF_TEXT_BYTES_MAX 32768 /* of kinds ARGS and STACK */
+#define MXBPF_TEXT_BYTES_MAX 32768 /* of kinds ARGS, STACK and CODE */
 
 struct mxbpf_name {
 	struct mxbpf_rec h; /* ts_ns 0 */
@@ -210,6 +211,10 @@ enum mxbpf_name_kind {
 	MXBPF_NAME_STACK = 3,
 	/* id is the scope of a gauge. "/a/b": a control group; "cpu:/a/b": one of that controller's own hierarchy */
 	MXBPF_NAME_SCOPE = 4,
+	/* id is a code_id. A line for each frame of machine code, innermost first:
+	 * "at::native::add(...)\tlibtorch_cpu.so",
+	 * "[kernel] clear_page_erms\t". */
+	MXBPF_NAME_CODE = 5,
 };
 
 /*
@@ -342,6 +347,34 @@ struct mxbpf_mem {
 	__u32 pad;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem) == 80);
+
+/*
+ * --sample: what a thread was at. Behind it stand the spans that were open, outermost first. What BPF sends has more
+ * behind that (mxbpf_sample.h), of which user space makes the two ids.
+ */
+struct mxbpf_sample {
+	struct mxbpf_rec h;
+	__u64 count;	/* 1; in tables (MXBPF_CHUNK_AGG) so many, of which only the last span and tgid are told */
+	__u64 stack_id; /* of the interpreter's frames: a name of kind MXBPF_NAME_STACK; 0 none */
+	__u64 code_id;	/* of machine code: MXBPF_NAME_CODE; 0 none */
+	__u32 tid;
+	__u16 cpu;
+	__u8 nspans; /* 0: outside of all that is probed */
+	__u8 flags;  /* enum mxbpf_sample_flag */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sample) == 48);
+
+enum mxbpf_sample_flag {
+	MXBPF_SAMPLE_KERNEL = 1 << 0, /* it ran in the kernel */
+};
+
+struct mxbpf_sample_span {
+	__u64 name_id;
+	__u32 device;
+	__u8 cls; /* enum mxbpf_class */
+	__u8 pad[3];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sample_span) == 16);
 
 enum mxbpf_counter_id {
 	MXBPF_COUNTER_MAX_OPEN = 1, /* most spans of the class open at one time */

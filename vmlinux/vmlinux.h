@@ -31,6 +31,12 @@ struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 };
 
+struct bpf_perf_event_data {
+	struct pt_regs regs;
+	__u64 sample_period;
+	__u64 addr;
+};
+
 struct bpf_raw_tracepoint_args {
 	__u64 args[0];
 };
@@ -119,6 +125,7 @@ enum {
 	BPF_ANY = 0,
 	BPF_NOEXIST = 1,
 	BPF_F_NO_PREALLOC = 1U << 0,
+	BPF_F_USER_STACK = 1U << 8,
 	BPF_F_MMAPABLE = 1U << 10,
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1U << 0,
 	BPF_RB_NO_WAKEUP = 1U << 0,

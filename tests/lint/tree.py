@@ -16,6 +16,7 @@ ROOMS = {
     'target': ('base elf', 'elf.h'),
     'insn': ('base elf', 'Zydis/'),
     'python': ('base elf target', ''),
+    'sample': ('base elf target', ''),
     'adapter': ('plan/probe.h', ''),
     'plan': ('adapter base elf insn target', 'elf.h'),
     'counters': ('base', ''),
@@ -26,7 +27,7 @@ ROOMS = {
     # A recording is what sinks read records from, and it carries the session's description.
     'record': ('base model sink/sink.h', 'zlib.h cjson/'),
     'sink': ('base model', 'cjson/'),
-    'cmd': ('adapter attach base counters elf insn machine model plan python record ring sink target', 'cjson/'),
+    'cmd': ('adapter attach base counters elf insn machine model plan python record ring sample sink target', 'cjson/'),
 }
 # These see no contract either: they know nothing of events.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn'}

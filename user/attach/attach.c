@@ -261,6 +261,7 @@ void att_detach(struct att *a)
 
 	if (a->skel && a->skel->bss)
 		att_activate(a, false);
+	att_clocks_stop(a);
 	fds = take_links(a, 0, true);
 	backend_close(&fds, true);
 	bpf_link__destroy(a->exit_link);

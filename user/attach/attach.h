@@ -18,12 +18,13 @@ struct att_opts {
 	const char *backend;		   /* name of the one to use; NULL: the best that the kernel has */
 	uint32_t ring_bytes;		   /* 0: MXBPF_RING_BYTES */
 	unsigned details;		   /* mask of enum mxbpf_detail */
-	const struct mxbpf_python *python; /* with MXBPF_DETAIL_STACK */
+	const struct mxbpf_python *python; /* with MXBPF_DETAIL_STACK; for samples, if there is one */
 	enum mxbpf_stats stats;
 	uint32_t stats_rows; /* 0: MXBPF_STATS_ROWS_MAX */
 	unsigned counters;   /* mask of ctr_name()s, at most MXBPF_COUNTERS_MAX */
 	unsigned iterations; /* of a window that opens and closes with iterations; 0: it does not */
 	bool account;	     /* spans bear their account, where the kernel keeps one: att_accounts() */
+	bool samples;	     /* att_clocks_start() will be called */
 	bool verbose;	     /* libbpf's own messages on stderr */
 };
 
@@ -90,6 +91,9 @@ void att_marks_take(struct att *a);
 /* With att_opts.counters: readable when there are new threads, whose events att_births_take() begins to count. */
 int att_births_fd(const struct att *a); /* borrowed; -1: none */
 void att_births_take(struct att *a);
+/* From now on, while it is active: a sample of each thread of the targets that runs, hz times a second. Until detach.
+ */
+int att_clocks_start(struct att *a, unsigned hz, struct err *e);
 /* Removes every probe; events already in the ring stay readable. Safe to call twice. */
 void att_detach(struct att *a);
 void att_free(struct att *a); /* detaches; NULL is legal */

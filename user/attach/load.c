@@ -197,9 +197,12 @@ static void choose_details(struct att *a, const struct plan *p, const struct att
 	a->skel->rodata->cfg_tensor_keys_off = p->tensor_keys_off;
 	a->skel->rodata->cfg_tensor_storage_word =
 		p->tensor_storage_off ? (p->tensor_storage_off - first_off) / 8 : MXBPF_NO_STORAGE;
+	bpf_program__set_autoload(a->skel->progs.on_sample, o->samples);
+	bpf_map__set_autocreate(a->skel->maps.sample_rooms, o->samples);
+	if (o->python)
+		memcpy((void *)&a->skel->rodata->cfg_python, o->python, sizeof(*o->python));
 	if (!(o->details & MXBPF_DETAIL_STACK))
 		return;
-	memcpy((void *)&a->skel->rodata->cfg_python, o->python, sizeof(*o->python));
 	bpf_map__set_max_entries(a->skel->maps.stack_rooms, MXBPF_THREADS_MAX);
 	bpf_map__set_max_entries(a->skel->maps.stacks, MXBPF_STACKS_MAX);
 }

@@ -41,6 +41,7 @@ struct att {
 	uint32_t ring_bytes;
 	struct stats stats;
 	struct counters counters;
+	struct buf clocks; /* struct bpf_link *, owned: att_clocks_start() */
 };
 
 static inline const struct plan_site *sites_of(const struct plan *p, size_t *n)
@@ -48,6 +49,8 @@ static inline const struct plan_site *sites_of(const struct plan *p, size_t *n)
 	*n = buf_count(&p->sites, struct plan_site);
 	return (const struct plan_site *)p->sites.data;
 }
+
+void att_clocks_stop(struct att *a);
 
 /* The program of a row; NULL: it has none. */
 struct variant *att_variant_of(struct att *a, const struct mxbpf_row *row);

@@ -50,6 +50,7 @@ struct cmd_opts {
 	unsigned iterations;  /* --iterations: of a window; 0: no windows */
 	unsigned period;      /* of which one window is */
 	const char *ops;      /* --ops: patterns; NULL: all operators */
+	unsigned sample_hz;   /* --sample; 0: none */
 	unsigned details;     /* mask of enum mxbpf_detail */
 	unsigned counters;    /* --counters: mask of ctr_name()s */
 	int sort;	      /* --sort: enum snk_sort */

@@ -58,6 +58,7 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 {
 	const struct mdl_session *s = rec_reader_session(r);
 	const struct snk_input in = {.session = s, .model = m, .source = rec_reader_source(r)};
+	const struct snk_ops *sink = trace_sink(o->form, path);
 	struct bar bar = {.next_ns = clock_ns(CLOCK_MONOTONIC) + BAR_DELAY_NS};
 	struct snk_opts opts = {.progress_ctx = &bar};
 	struct err e = {0};
@@ -66,10 +67,15 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 
 	if (!o->quiet && isatty(STDERR_FILENO))
 		opts.progress = bar_draw;
-	err = out_open(path, fmt_ends_with(path, ".gz"), &out, &e);
+	if (sink->of_samples && !s->sample_hz) {
+		err_set(&e, ERR_USAGE, -ENODATA, "%s shows samples, and none were asked for: record with --sample HZ",
+			sink->name);
+		return cmd_fail(&e);
+	}
+	err = out_open(path, sink->gzip || fmt_ends_with(path, ".gz"), &out, &e);
 	if (err)
 		return cmd_fail(&e);
-	err = snk_write(trace_sink(o->form, path), &in, &opts, out, &e);
+	err = snk_write(sink, &in, &opts, out, &e);
 	if (err && rec_reader_error(r)->code) /* it knows what is wrong with the recording */
 		e = *rec_reader_error(r);
 	if (err)

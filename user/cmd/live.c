@@ -13,6 +13,7 @@
 #include "base/fmt.h"
 #include "base/out.h"
 #include "machine/machine.h"
+#include "sample/sample.h"
 
 #define NS_PER_S  1000000000ull
 #define NS_PER_MS 1000000ull
@@ -123,6 +124,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	if (choose_details(l, e) || live_counters_choose(l, e) ||
 	    ((o->details & MXBPF_DETAIL_STACK) && live_stacks_open(l, e)))
 		return e->code;
+	if (o->sample_hz && live_samples_open(l, e))
+		return e->code;
 	live_ops_warn(l);
 	l->model = mdl_new();
 	l->fresh = o->reset ? mdl_new() : NULL;
@@ -160,6 +163,7 @@ void live_keep(struct live *l, const void *recs, size_t bytes, int err)
 static void fold(struct live *l, void *recs, size_t bytes)
 {
 	pthread_mutex_lock(&l->lock);
+	bytes = live_samples_finish(l, recs, bytes);
 	l->folded += live_learn_names(l, recs, bytes);
 	if (l->o->ops)
 		bytes = live_ops_keep(l, recs, bytes);
@@ -249,6 +253,7 @@ int live_start(struct live *l, struct err *e)
 							   : MXBPF_STATS_OFF,
 			      .python = live_python(l),
 			      .counters = l->counters,
+			      .samples = l->o->sample_hz,
 			      .iterations = l->o->iterations,
 			      .verbose = l->o->verbose};
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + l->o->delay_ns;
@@ -262,7 +267,8 @@ int live_start(struct live *l, struct err *e)
 	if (tgt_gone(l->target))
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before probes were attached", pid);
 	if (att_load(&l->plan, pid, &ao, &l->att, e) || ring_start(att_ring_fd(l->att), on_chunk, l, &l->ring, e) ||
-	    att_attach(l->att, &l->plan, &l->plan.target, pid, e))
+	    att_attach(l->att, &l->plan, &l->plan.target, pid, e) ||
+	    (l->o->sample_hz && att_clocks_start(l->att, l->o->sample_hz, e)))
 		return e->code;
 	l->session.account = att_accounts(l->att);
 	if (!l->ended && live_follow(l, &unfollowed))
@@ -436,6 +442,7 @@ void live_free(struct live *l)
 	rec_writer_free(l->writer);
 	att_free(l->att);
 	live_stacks_free(l);
+	smp_free(l->symbols);
 	plan_fini(&l->plan);
 	live_late_free(l);
 	tgt_close(l->target);

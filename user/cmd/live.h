@@ -63,7 +63,8 @@ struct live {
 	struct hash asked;	   /* --ops: name id -> 1 if it is left out, 2 if not; likewise */
 	uint64_t shown;		   /* --ops: spans of operators that were not left out; likewise */
 	struct hash nameless;	   /* names that were not found while this chunk is read; likewise */
-	struct stacks *stacks;	   /* --py-stacks; likewise */
+	struct stacks *stacks;	   /* --py-stacks; --sample, where there is an interpreter; likewise */
+	struct smp *symbols;	   /* --sample; likewise */
 	int write_error;	   /* first error of the writer or the model; likewise */
 	struct mdl_session session;
 	bool ended;	       /* by a signal or with the target; during --delay: before the window began */
@@ -168,8 +169,15 @@ const struct mxbpf_python *live_python(const struct live *l); /* NULL: not asked
 /* Of one more process, not a fork: warns if its stacks cannot be told. */
 void live_stacks_join(struct live *l, uint32_t tgid);
 uint64_t live_stack_id(struct live *l, uint32_t tgid, uint64_t bpf_id);
+/* The same of frames that BPF sent, and of any text of that kind. */
+uint64_t live_stack_text_id(struct live *l, uint32_t tgid, const struct mxbpf_stack *s);
+uint64_t live_text_id(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, const char *text, size_t len);
 uint64_t live_stacks_lost(const struct live *l); /* frames whose code was gone before it was read */
 void live_stacks_free(struct live *l);
+
+/* live_sample.c, for --sample: the second makes samples what the model knows, and returns how many bytes are left. */
+int live_samples_open(struct live *l, struct err *e);
+size_t live_samples_finish(struct live *l, void *recs, size_t bytes);
 
 /* live_stats.c: what the kernel has added up since the last call, into the models. last: there is no more. Not with the
  * lock. */

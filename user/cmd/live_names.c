@@ -160,11 +160,13 @@ static void learn_thread(struct live *l, uint32_t tgid, uint32_t tid)
 		live_feed_name(l, MXBPF_NAME_THREAD, tgid, tid, comm, strlen(comm));
 }
 
-/* Only a span tells of threads. */
+/* Only spans and samples tell of threads. */
 static void learn_threads(struct live *l, const struct mxbpf_rec *r)
 {
 	const struct mxbpf_span *s = (const struct mxbpf_span *)r;
 
+	if (r->kind == MXBPF_SAMPLE)
+		learn_thread(l, r->tgid, ((const struct mxbpf_sample *)r)->tid);
 	if (r->kind != MXBPF_SPAN)
 		return;
 	learn_thread(l, r->tgid, s->tid);
@@ -220,28 +222,45 @@ static void learn_args(struct live *l, const struct mxbpf_rec *r)
 	buf_fini(&text);
 }
 
-size_t live_learn_names(struct live *l, void *recs, size_t bytes)
+/* A name that the model does not know yet. */
+static void learn_name(struct live *l, uint32_t tgid, uint64_t id)
 {
 	static char text[MXBPF_NAME_BYTES_MAX];
+	int len;
+
+	if (!id || mdl_has_name(l->model, id) || hash_get(&l->nameless, id, 0))
+		return;
+	len = span_name(l, tgid, id, text);
+	if (len >= 0)
+		live_feed_name(l, MXBPF_NAME_SPAN, tgid, id, text, (size_t)len);
+	else /* one system call for each span of it would be too slow for the ring */
+		hash_put(&l->nameless, id, 0);
+}
+
+/* Its spans may not have ended yet. */
+static void learn_sample(struct live *l, const struct mxbpf_rec *r)
+{
+	const struct mxbpf_sample *s = (const void *)r;
+	const struct mxbpf_sample_span *spans = (const void *)(s + 1);
+	unsigned i;
+
+	for (i = 0; r->kind == MXBPF_SAMPLE && i < s->nspans; i++)
+		learn_name(l, r->tgid, spans[i].name_id);
+}
+
+size_t live_learn_names(struct live *l, void *recs, size_t bytes)
+{
 	const struct mxbpf_rec *r;
 	size_t pos = 0, n;
 	bool bad;
-	int len;
 
 	hash_clear(&l->nameless);
 	for (n = 0; (r = mdl_next_rec(recs, bytes, &pos, &bad)); n++) {
-		uint64_t id = name_of(r);
-
 		learn_threads(l, r);
 		learn_stack(l, (char *)recs + pos - r->size);
 		learn_args(l, r);
-		if (!id || mdl_has_name(l->model, id) || hash_get(&l->nameless, id, 0))
-			continue;
-		len = span_name(l, r->tgid, id, text);
-		if (len >= 0)
-			live_feed_name(l, MXBPF_NAME_SPAN, r->tgid, id, text, (size_t)len);
-		else /* one system call for each span of it would be too slow for the ring */
-			hash_put(&l->nameless, id, 0);
+		learn_name(l, r->tgid, name_of(r));
+		learn_sample(l, r);
 	}
 	return n;
 }

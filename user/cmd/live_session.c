@@ -192,6 +192,7 @@ int live_describe(struct live *l)
 	s->mxbpf_version = strdup(MXBPF_VERSION);
 	s->pid = (uint32_t)tgt_pid(l->target);
 	s->details = l->details;
+	s->sample_hz = l->o->sample_hz;
 	s->comm = dup_or_empty(tgt_comm(l->target));
 	s->cmdline = dup_or_empty(tgt_cmdline(l->target));
 	s->hostname = strdup(host);

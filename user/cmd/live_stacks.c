@@ -67,7 +67,7 @@ static struct interp *interp_new(struct live *l, uint32_t tgid)
 		py_close(i->py);
 		i->py = NULL;
 	}
-	if (!i->py && e.code != -ESRCH)
+	if (!i->py && e.code != -ESRCH && (l->o->details & MXBPF_DETAIL_STACK))
 		cmd_warn("no Python stacks of process %u: %s", tgid, e.why);
 	return i;
 }
@@ -99,9 +99,9 @@ void live_stacks_join(struct live *l, uint32_t tgid)
 }
 
 /* As BPF would make it of the text. */
-static uint64_t text_id(const char *text, size_t len)
+static uint64_t text_id(enum mxbpf_name_kind kind, const char *text, size_t len)
 {
-	uint64_t words[MXBPF_NAME_PART_BYTES / 8], h = MXBPF_NAME_SEED + MXBPF_NAME_STACK;
+	uint64_t words[MXBPF_NAME_PART_BYTES / 8], h = MXBPF_NAME_SEED + kind;
 	size_t n;
 
 	for (; len; text += n, len -= n) {
@@ -128,23 +128,35 @@ static size_t read_text(struct live *l, uint32_t tgid, const struct mxbpf_stack 
 	return py_stack_text(gone < *lost ? first : py, s, text, MXBPF_NAME_BYTES_MAX, lost);
 }
 
-static uint64_t learn(struct live *l, uint32_t tgid, uint64_t bpf_id)
+uint64_t live_text_id(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, const char *text, size_t len)
+{
+	uint64_t id = text_id(kind, text, len);
+
+	if (!mdl_text(l->model, kind, id, NULL))
+		live_feed_name(l, kind, tgid, id, text, len);
+	return id;
+}
+
+uint64_t live_stack_text_id(struct live *l, uint32_t tgid, const struct mxbpf_stack *s)
 {
 	static char text[MXBPF_NAME_BYTES_MAX];
-	struct mxbpf_stack s;
-	unsigned lost;
-	uint64_t id;
-	size_t len;
+	unsigned lost = 0;
+	size_t len = l->stacks ? read_text(l, tgid, s, text, &lost) : 0;
 
-	if (att_read_stack(l->att, bpf_id, &s)) {
-		l->stacks->lost++;
+	if (!len)
 		return 0;
-	}
-	len = read_text(l, tgid, &s, text, &lost);
-	id = text_id(text, len);
 	l->stacks->lost += lost;
-	live_feed_name(l, MXBPF_NAME_STACK, tgid, id, text, len);
-	return id;
+	return live_text_id(l, MXBPF_NAME_STACK, tgid, text, len);
+}
+
+static uint64_t learn(struct live *l, uint32_t tgid, uint64_t bpf_id)
+{
+	struct mxbpf_stack s;
+
+	if (!att_read_stack(l->att, bpf_id, &s))
+		return live_stack_text_id(l, tgid, &s);
+	l->stacks->lost++;
+	return 0;
 }
 
 uint64_t live_stack_id(struct live *l, uint32_t tgid, uint64_t bpf_id)

@@ -12,6 +12,7 @@
 #include "cmd/words.h"
 #include "mxbpf_config.h"
 #include "mxbpf_file.h"
+#include "mxbpf_sample.h"
 #include "plan/early.h"
 #include "plan/plan.h"
 
@@ -132,6 +133,10 @@ const struct cmd_option cmd_options[] = {
 	{.name = "py-stacks", .group = "Target", .commands = LIVE,
 	 .help = "read the Python stack at the start of each operator or call: source lines, modules",
 	 .set = cmd_set_detail, .min = MXBPF_DETAIL_STACK},
+	{.name = "sample", .arg = "HZ", .group = "Target", .commands = LIVE, .of_events = true,
+	 .help = "look HZ times a second at what runs on each CPU: 99; samples of the target's threads by operator, with "
+		 "their Python and machine code, for flame graphs (export -f folded, pprof)",
+	 .set = cmd_set_number, FIELD(sample_hz), .min = 1, .max = MXBPF_SAMPLE_HZ_MAX},
 	{.name = "shapes", .group = "Target", .commands = LIVE,
 	 .help = "read sizes, types and strides of the tensors that operators get, for --by shape, traces and recordings; "
 		 "PyTorch", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
@@ -427,6 +432,7 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e)
 {
 	const bool attach = c->bit & CMD_BIT_ATTACH, check = c->bit & CMD_BIT_CHECK, event = o->by == SNK_BY_EVENT;
+	const struct snk_ops *trace = o->trace ? snk_find_suffix(o->trace) : NULL;
 	const struct {
 		bool broken;
 		const char *why;
@@ -446,6 +452,8 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		{o->reset && !o->interval_ns, "--reset is for the tables of --interval TIME, which is missing"},
 		{o->pid && o->command, "either --pid PID or -- COMMAND, not both"},
 		{o->wait && o->command, "--wait is for --pid: a command that is launched is waited for anyway"},
+		{trace && trace->of_samples && !o->sample_hz,
+		 "--trace: a file of this suffix shows samples, which need --sample HZ"},
 		{o->output && o->trace && !strcmp(o->output, o->trace), "--output and --trace name the same file"},
 	};
 	size_t i;

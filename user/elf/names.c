@@ -21,6 +21,7 @@ struct func {
 	uint64_t va;
 	uint64_t name_off; /* in the file */
 	uint32_t rank;	   /* in the order of the tables */
+	uint32_t size_bytes;
 };
 
 struct elf_names {
@@ -40,7 +41,9 @@ static int cmp_func(const void *a, const void *b)
 static int add_func(struct buf *funcs, const Elf64_Sym *s, const Elf64_Shdr *strs)
 {
 	unsigned type = ELF64_ST_TYPE(s->st_info);
-	struct func fn = {.va = s->st_value, .rank = (uint32_t)buf_count(funcs, fn)};
+	struct func fn = {.va = s->st_value,
+			  .rank = (uint32_t)buf_count(funcs, fn),
+			  .size_bytes = s->st_size < UINT32_MAX ? (uint32_t)s->st_size : UINT32_MAX};
 
 	if ((type != STT_FUNC && type != STT_GNU_IFUNC) || s->st_shndx == SHN_UNDEF || !s->st_value)
 		return 0;
@@ -163,7 +166,8 @@ static int read_names(struct elf *f)
 	return 0;
 }
 
-static const struct func *func_at(const struct buf *funcs, uint64_t va)
+/* Index of the first that does not begin before va. */
+static size_t func_from(const struct buf *funcs, uint64_t va)
 {
 	size_t lo = 0, hi = buf_count(funcs, struct func);
 
@@ -175,9 +179,16 @@ static const struct func *func_at(const struct buf *funcs, uint64_t va)
 		else
 			hi = mid;
 	}
-	if (lo == buf_count(funcs, struct func) || buf_at(funcs, const struct func, lo)->va != va)
+	return lo;
+}
+
+static const struct func *func_at(const struct buf *funcs, uint64_t va)
+{
+	size_t i = func_from(funcs, va);
+
+	if (i == buf_count(funcs, struct func) || buf_at(funcs, const struct func, i)->va != va)
 		return NULL;
-	return buf_at(funcs, const struct func, lo);
+	return buf_at(funcs, const struct func, i);
 }
 
 int elf_func_name(struct elf *f, uint64_t va, char *name, size_t max)
@@ -191,6 +202,25 @@ int elf_func_name(struct elf *f, uint64_t va, char *name, size_t max)
 	fn = func_at(&f->names->funcs, va);
 	if (!fn)
 		return -ENOENT;
+	return elf_read_str_kept(f, fn->name_off, name, max);
+}
+
+int elf_func_around(struct elf *f, uint64_t va, uint64_t *start_va, char *name, size_t max)
+{
+	const struct func *fn;
+	int err = f->names ? 0 : read_names(f);
+	size_t i;
+
+	if (err || !max)
+		return err ? err : -EINVAL;
+	name[0] = '\0';
+	i = va == UINT64_MAX ? 0 : func_from(&f->names->funcs, va + 1);
+	if (!i)
+		return -ENOENT;
+	fn = func_at(&f->names->funcs, buf_at(&f->names->funcs, const struct func, i - 1)->va);
+	if (va - fn->va >= fn->size_bytes && va != fn->va)
+		return -ENOENT;
+	*start_va = fn->va;
 	return elf_read_str_kept(f, fn->name_off, name, max);
 }
 

@@ -14,6 +14,9 @@
  */
 int elf_func_name(struct elf *f, uint64_t va, char *name, size_t max);
 
+/* The same of the function that va lies in, by the sizes that the symbols bear; and where it begins. */
+int elf_func_around(struct elf *f, uint64_t va, uint64_t *start_va, char *name, size_t max);
+
 /* Name of the symbol whose address the loader writes at va (JUMP_SLOT, GLOB_DAT). As above. */
 int elf_import_name(struct elf *f, uint64_t va, char *name, size_t max);
 

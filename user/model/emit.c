@@ -123,5 +123,7 @@ int mdl_emit(const struct mdl *m, struct buf *out)
 		err = slow_emit(m, out);
 	if (!err)
 		err = gauges_emit(m, out);
+	if (!err)
+		err = samples_emit(m, out);
 	return err ? err : join_emit(m, out);
 }

@@ -33,6 +33,7 @@ void mdl_free(struct mdl *m)
 	}
 	groups_fini(m);
 	joins_fini(m);
+	samples_fini(m);
 	hash_fini(&m->mem_index);
 	free_rows(&m->mem_rows);
 	buf_fini(&m->slow);
@@ -288,6 +289,11 @@ static int fold_slow(struct mdl *m, const struct mxbpf_rec *rec)
 	return slow_fold(m, (const void *)rec);
 }
 
+static int fold_sample(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return samples_fold(m, (const void *)rec);
+}
+
 typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
 static const fold_fn folds[] = {
@@ -304,6 +310,7 @@ static const fold_fn folds[] = {
 	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
 	[MXBPF_SLOW] = fold_slow,
 	[MXBPF_GAUGE] = gauge_fold,
+	[MXBPF_SAMPLE] = fold_sample,
 };
 
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes)

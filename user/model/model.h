@@ -86,6 +86,13 @@ struct mdl_slow {
 	uint64_t cause_ns; /* what it had of that; of computing and faults, what is beyond the median */
 };
 
+/* Samples whose innermost span this was; cls 0: outside of all. */
+struct mdl_samples {
+	uint64_t name_id, count;
+	uint32_t tgid;
+	uint8_t cls;
+};
+
 struct mdl *mdl_new(void); /* NULL: out of memory */
 void mdl_free(struct mdl *m);
 
@@ -135,6 +142,9 @@ const char *mdl_name(const struct mdl *m, uint64_t name_id, size_t *len);
 const char *mdl_text(const struct mdl *m, enum mxbpf_name_kind kind, uint64_t id, size_t *len);
 bool mdl_has_name(const struct mdl *m, uint64_t name_id);
 const char *mdl_thread_name(const struct mdl *m, uint32_t tgid, uint32_t tid); /* NULL if unknown */
+
+/* In no order, *n of them; borrowed until the next mdl_feed(). */
+const struct mdl_samples *mdl_samples(const struct mdl *m, size_t *n);
 
 uint64_t mdl_counter(const struct mdl *m, enum mxbpf_class cls, enum mxbpf_counter_id id);
 

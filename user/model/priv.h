@@ -41,14 +41,16 @@ struct mdl {
 	struct hash maker_index;		/* (seq, tgid) -> place in makers */
 	struct buf makers;			/* struct maker, a ring once it is full */
 	size_t oldest_maker;
-	struct hash join_index; /* (name_id, tgid) -> struct mxbpf_join * */
-	struct buf joins;	/* struct mxbpf_join *, owned */
-	struct hash mem_index;	/* (tgid, device) -> struct mdl_mem_row * */
-	struct buf mem_rows;	/* struct mdl_mem_row *, owned */
-	struct hash names;	/* (id, enum mxbpf_name_kind) -> struct name *, owned */
-	struct hash threads;	/* (tgid, tid) -> struct name *, owned */
-	struct buf slow;	/* struct kept_slow, no more than MDL_SLOW_MAX */
-	uint64_t slow_least_ns; /* none of a full list has less beyond its median */
+	struct hash join_index;	  /* (name_id, tgid) -> struct mxbpf_join * */
+	struct buf joins;	  /* struct mxbpf_join *, owned */
+	struct hash mem_index;	  /* (tgid, device) -> struct mdl_mem_row * */
+	struct buf mem_rows;	  /* struct mdl_mem_row *, owned */
+	struct hash names;	  /* (id, enum mxbpf_name_kind) -> struct name *, owned */
+	struct hash threads;	  /* (tgid, tid) -> struct name *, owned */
+	struct buf slow;	  /* struct kept_slow, no more than MDL_SLOW_MAX */
+	uint64_t slow_least_ns;	  /* none of a full list has less beyond its median */
+	struct hash sample_index; /* (name_id, class and tgid) -> 1 + place in samples */
+	struct buf samples;	  /* struct mdl_samples */
 	uint64_t counters[MXBPF_CLASS_MAX][COUNTER_IDS];
 	uint64_t folded_ns[MXBPF_CLASS_MAX]; /* newest moment in windows folded before, as newest_ns */
 	struct window window;
@@ -96,6 +98,11 @@ int slow_emit(const struct mdl *m, struct buf *out);
 
 /* counters.c */
 void counters_merge(struct mxbpf_counter_sum *to, const struct mxbpf_counter_sum *from);
+
+/* samples.c */
+int samples_fold(struct mdl *m, const struct mxbpf_sample *s);
+int samples_emit(const struct mdl *m, struct buf *out);
+void samples_fini(struct mdl *m);
 
 /* model.c; NULL: -ENOMEM */
 struct mdl_row *row_find(const struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device);

@@ -58,11 +58,25 @@ static bool edge_fits(const struct mxbpf_rec *r)
 	return ((const struct mxbpf_edge *)r)->src_cls < MXBPF_CLASS_MAX;
 }
 
+static bool sample_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_sample *s = (const void *)r;
+	const struct mxbpf_sample_span *spans = (const void *)(s + 1);
+	unsigned i;
+
+	if (s->nspans > (r->size - sizeof(*s)) / sizeof(*spans))
+		return false;
+	for (i = 0; i < s->nspans; i++)
+		if (!class_fits(spans[i].cls))
+			return false;
+	return true;
+}
+
 static bool name_fits(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_name *n = (const void *)r;
 
-	const bool is_text = n->kind == MXBPF_NAME_ARGS || n->kind == MXBPF_NAME_STACK;
+	const bool is_text = n->kind == MXBPF_NAME_ARGS || n->kind == MXBPF_NAME_STACK || n->kind == MXBPF_NAME_CODE;
 
 	return n->len <= (is_text ? MXBPF_TEXT_BYTES_MAX : MXBPF_NAME_BYTES_MAX) && n->len <= r->size - sizeof(*n);
 }
@@ -86,6 +100,7 @@ static const struct {
 	[MXBPF_SLOW] = {sizeof(struct mxbpf_slow), slow_fits},
 	[MXBPF_AGG_COUNTERS] = {sizeof(struct mxbpf_agg_counters), agg_counters_fits},
 	[MXBPF_GAUGE] = {MXBPF_GAUGE_BYTES_MIN, NULL},
+	[MXBPF_SAMPLE] = {sizeof(struct mxbpf_sample), sample_fits},
 };
 
 static bool rec_fits(const struct mxbpf_rec *r, size_t left)

@@ -54,7 +54,8 @@ struct mdl_perf_event {
 struct mdl_session {
 	char *mxbpf_version;
 	uint32_t pid;
-	uint32_t details; /* enum mxbpf_detail that were asked for */
+	uint32_t details;   /* enum mxbpf_detail that were asked for */
+	uint32_t sample_hz; /* --sample; 0: none */
 	char *comm, *cmdline, *hostname;
 	struct mdl_lib *libs;
 	size_t nlibs;

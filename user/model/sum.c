@@ -13,6 +13,8 @@ static int count_processes(const struct mdl *m, struct hash *seen)
 	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
 		for (i = 0; i < buf_count(&m->rows[cls], void *) && !err; i++)
 			err = hash_put(seen, (*buf_at(&m->rows[cls], struct mdl_row *, i))->tgid, 0) ? 0 : -ENOMEM;
+	for (i = 0; i < buf_count(&m->samples, struct mdl_samples) && !err; i++)
+		err = hash_put(seen, buf_at(&m->samples, struct mdl_samples, i)->tgid, 0) ? 0 : -ENOMEM;
 	for (i = 0; i < buf_count(&m->mem_rows, void *) && !err; i++)
 		err = hash_put(seen, (*buf_at(&m->mem_rows, struct mdl_mem_row *, i))->tgid, 0) ? 0 : -ENOMEM;
 	return err;

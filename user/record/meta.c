@@ -46,6 +46,7 @@ static const struct field session_fields[] = {
 	IN(mdl_session, mxbpf_version, TEXT),
 	IN(mdl_session, pid, U32),
 	IN(mdl_session, details, U32),
+	IN(mdl_session, sample_hz, U32),
 	IN(mdl_session, comm, TEXT),
 	IN(mdl_session, cmdline, TEXT),
 	IN(mdl_session, hostname, TEXT),

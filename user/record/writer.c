@@ -206,6 +206,19 @@ static int need_thread(struct rec_writer *w, const struct mdl *m, uint32_t tgid,
 	return put_name(&w->names, MXBPF_NAME_THREAD, tgid, tid, text, strlen(text));
 }
 
+static int need_sample(struct rec_writer *w, const struct mdl *m, const struct mxbpf_sample *s)
+{
+	const struct mxbpf_sample_span *spans = (const void *)(s + 1);
+	int ret = need_name(w, m, MXBPF_NAME_STACK, s->stack_id);
+	unsigned i;
+
+	if (!ret)
+		ret = need_name(w, m, MXBPF_NAME_CODE, s->code_id);
+	for (i = 0; !ret && i < s->nspans; i++)
+		ret = need_name(w, m, MXBPF_NAME_SPAN, spans[i].name_id);
+	return ret ? ret : need_thread(w, m, s->h.tgid, s->tid);
+}
+
 static int need_names(struct rec_writer *w, const struct mdl *m, const struct mxbpf_rec *r)
 {
 	struct mxbpf_span s;
@@ -224,6 +237,8 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 		if (!ret && s.end_tid != s.tid)
 			ret = need_thread(w, m, r->tgid, s.end_tid);
 		return ret;
+	case MXBPF_SAMPLE:
+		return need_sample(w, m, (const struct mxbpf_sample *)r);
 	case MXBPF_ALLOC:
 		return need_thread(w, m, r->tgid, ((const struct mxbpf_alloc *)r)->tid);
 	case MXBPF_EDGE:

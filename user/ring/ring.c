@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mxbpf_config.h"
+#include "mxbpf_sample.h"
 
 #define CHUNK_BYTES (256u << 10)
 #define QUEUE_MAX   64 /* chunks waiting for the second thread; then the ring itself has to hold */
@@ -50,10 +50,19 @@ static const struct {
 	[MXBPF_GROUP] = {{sizeof(struct mxbpf_group)}},
 };
 
+/* A sample has what it has frames. */
+static bool sample_ok(const struct mxbpf_raw_sample *r, size_t size)
+{
+	return size >= MXBPF_RAW_SAMPLE_BYTES(0) && r->python.n <= MXBPF_STACK_FRAMES_MAX &&
+	       size == MXBPF_RAW_SAMPLE_BYTES(r->python.n) && r->head.s.h.size == size;
+}
+
 static bool rec_ok(const struct mxbpf_rec *r, size_t size)
 {
 	const uint16_t *sizes;
 
+	if (size >= sizeof(*r) && r->kind == MXBPF_SAMPLE)
+		return sample_ok((const void *)r, size);
 	if (size < sizeof(*r) || r->kind >= sizeof(rec_sizes) / sizeof(rec_sizes[0]))
 		return false;
 	sizes = rec_sizes[r->kind].bytes;

@@ -463,6 +463,22 @@ static void put_machine(struct snk *s)
 	}
 }
 
+static int samples(struct snk *s, const struct snk_samples *t)
+{
+	struct row hz = {.table = "window", .name = "sample_hz", .name_len = strlen("sample_hz")};
+	const struct snk_sample *r;
+
+	for (r = t->rows; r < t->rows + t->nrows; r++) {
+		struct row row = {.table = "samples", .name = r->name, .name_len = r->len};
+
+		fill(&row, COUNT, r->count);
+		put_row(s, &row);
+	}
+	fill(&hz, COUNT, s->in->session->sample_hz);
+	put_row(s, &hz);
+	return 0;
+}
+
 static void put_texts(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -549,5 +565,6 @@ const struct snk_ops snk_csv = {
 	.mem = mem_table,
 	.joins = joins,
 	.slow = slow,
+	.samples = samples,
 	.end = end,
 };

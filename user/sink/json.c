@@ -330,6 +330,27 @@ static int slow(struct snk *s, const struct snk_slow *t)
 	return 0;
 }
 
+static int samples(struct snk *s, const struct snk_samples *t)
+{
+	const struct snk_sample *r;
+
+	out_printf(s->out, "\n  },\n  \"samples\": {\"hz\": %" PRIu32 ", \"count\": %" PRIu64 ", \"ran_in\": [",
+		   s->in->session->sample_hz, t->count);
+	for (r = t->rows; r < t->rows + t->nrows; r++) {
+		out_puts(s->out, r > t->rows ? ",\n    {\"name\": " : "\n    {\"name\": ");
+		snk_put_json(s->out, r->name, r->len);
+		out_puts(s->out, ", \"table\": ");
+		if (r->title)
+			snk_put_json(s->out, r->title, strlen(r->title));
+		else
+			out_puts(s->out, "null");
+		put_process(s, r->tgid);
+		out_printf(s->out, ", \"count\": %" PRIu64 "}", r->count);
+	}
+	out_puts(s->out, "]");
+	return 0;
+}
+
 static int end(struct snk *s)
 {
 	uint64_t not_shown = snk_events_not_shown(s);
@@ -353,5 +374,6 @@ const struct snk_ops snk_json = {
 	.mem = mem_table,
 	.joins = joins,
 	.slow = slow,
+	.samples = samples,
 	.end = end,
 };

@@ -67,9 +67,9 @@ static void calls(const struct cell_of *c, char cell[CELL_BYTES])
 	snprintf(cell, CELL_BYTES, "%" PRIu64, c->r->count);
 }
 
-static void share(const struct cell_of *c, char cell[CELL_BYTES])
+static void put_share(uint64_t n, uint64_t of, char cell[CELL_BYTES])
 {
-	double part = c->t->total_ns ? 100.0 * (double)c->r->total_ns / (double)c->t->total_ns : 0;
+	double part = of ? 100.0 * (double)n / (double)of : 0;
 
 	snprintf(cell, CELL_BYTES, part < 99.95 ? "%.1f%%" : "%.0f%%", part);
 }
@@ -95,6 +95,11 @@ static void runq(const struct cell_of *c, char cell[CELL_BYTES])
 static void blocked(const struct cell_of *c, char cell[CELL_BYTES])
 {
 	part(c->r->account.blocked_ns, c, cell);
+}
+
+static void share(const struct cell_of *c, char cell[CELL_BYTES])
+{
+	put_share(c->r->total_ns, c->t->total_ns, cell);
 }
 
 /* "3.42us": without the blank of fmt_ns(), seven of them and a name fit a line. */
@@ -453,6 +458,29 @@ static void put_account(const struct modern *m)
 			   fmt_count(m->migrated, n), MXBPF_ACCOUNT_SLACK_NS / 1000000);
 }
 
+static int samples(struct snk *s, const struct snk_samples *t)
+{
+	struct snk_grid g = {.cols = {{"ran in", .left = true}, {"samples"}, {"share"}}, .ncols = 3};
+	char cell[CELL_BYTES], ns[24], n[32];
+	int err = 0;
+	size_t i;
+
+	out_printf(s->out, "samples at %" PRIu32 " Hz: %s, so about %s on a CPU\n", s->in->session->sample_hz,
+		   fmt_count(t->count, n), fmt_ns(t->count * 1000000000 / s->in->session->sample_hz, ns));
+	for (i = 0; !err && i < t->nrows; i++) {
+		err = snk_grid_add(&g, t->rows[i].name, t->rows[i].len);
+		snprintf(cell, sizeof(cell), "%" PRIu64, t->rows[i].count);
+		err = err ? err : snk_grid_add(&g, cell, strlen(cell));
+		put_share(t->rows[i].count, t->count, cell);
+		err = err ? err : snk_grid_add(&g, cell, strlen(cell));
+	}
+	if (!err && t->nrows)
+		snk_grid_print(&g, line_width(s), s->out);
+	out_puts(s->out, "\n");
+	snk_grid_fini(&g);
+	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
+}
+
 static int end(struct snk *s)
 {
 	if (((struct modern *)s)->account)
@@ -470,5 +498,6 @@ const struct snk_ops snk_modern = {
 	.mem = mem_table,
 	.joins = joins,
 	.slow = slow,
+	.samples = samples,
 	.end = end,
 };

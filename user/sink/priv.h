@@ -7,7 +7,7 @@
 #include "sink/sink.h"
 
 extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk_csv, snk_chrome, snk_kineto,
-	snk_chrome_classic, snk_torch, snk_torch_classic;
+	snk_chrome_classic, snk_torch, snk_torch_classic, snk_folded, snk_pprof;
 
 /* registry.c: the sink that writes this session for `ops`: itself, or one of another form. */
 const struct snk_ops *snk_for(const struct snk_ops *ops, const struct mdl_session *s);
@@ -91,6 +91,9 @@ const char *snk_why(const struct mdl_slow *s, char buf[SNK_WHY_BYTES]);
 extern const char *const snk_causes[MDL_NCAUSES]; /* of which the largest is the cause; words for programs */
 /* As a table for people. 0 or -errno with s->err set. */
 int snk_put_slow(struct snk *s, const struct snk_slow *t);
+/* samples.c. Sorted, most first; caller frees *rows. 0, -ENOMEM. */
+int snk_samples(const struct snk *s, struct snk_sample **rows, size_t *n);
+#define SNK_NO_OPERATOR "[no operator]"
 
 #define SNK_WIDTH 80 /* columns of a terminal that is none */
 

@@ -147,6 +147,25 @@ static int slow(struct snk *s)
 	return err;
 }
 
+static int samples(struct snk *s)
+{
+	struct snk_sample *rows;
+	struct snk_samples t = {0};
+	size_t i;
+	int err = snk_samples(s, &rows, &t.nrows_all);
+
+	if (err)
+		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
+	for (i = 0; i < t.nrows_all; i++)
+		if (__builtin_add_overflow(t.count, rows[i].count, &t.count))
+			t.count = UINT64_MAX;
+	t.rows = rows;
+	t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
+	err = s->ops->samples(s, &t);
+	free(rows);
+	return err;
+}
+
 static int run(struct snk *s)
 {
 	int err = s->ops->begin ? s->ops->begin(s) : 0;
@@ -165,6 +184,8 @@ static int run(struct snk *s)
 		err = joins(s);
 	if (!err && s->ops->slow && s->in->session->account)
 		err = slow(s);
+	if (!err && s->ops->samples && s->in->session->sample_hz)
+		err = samples(s);
 	if (!err && s->ops->end)
 		err = s->ops->end(s);
 	return err;

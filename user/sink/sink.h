@@ -113,6 +113,19 @@ struct snk_slow {
 	size_t nrows, nrows_all; /* as in snk_table */
 };
 
+/* --sample: what ran, by innermost span. */
+struct snk_sample {
+	const char *name, *title; /* title of its table; NULL: outside of all that is probed */
+	size_t len;
+	uint32_t tgid;
+	uint64_t count;
+};
+struct snk_samples {
+	const struct snk_sample *rows; /* most first */
+	size_t nrows, nrows_all;       /* as in snk_table */
+	uint64_t count;		       /* of all */
+};
+
 /* State of one run, first member of a sink's own state. */
 struct snk {
 	const struct snk_ops *ops;
@@ -129,6 +142,8 @@ struct snk_ops {
 	const char *help;	     /* one line */
 	const char *const *suffixes; /* of -o files, NULL-terminated; NULL: none */
 	bool needs_records;
+	bool of_samples;    /* shows nothing else */
+	bool gzip;	    /* whatever the file is called */
 	bool merge_names;   /* in tables, what is one by name (snk_opts.by) is one, whatever process and device */
 	bool by_process;    /* shows each process by itself; others get the sum */
 	bool details;	    /* shows what rows of one name differ in: opts.by can be other than SNK_BY_NAME */
@@ -142,6 +157,7 @@ struct snk_ops {
 	int (*joins)(struct snk *s, const struct snk_joins *t);			    /* if opts.backward */
 	int (*slow)(struct snk *s,
 		    const struct snk_slow *t); /* of sessions with accounts and events, if there are any */
+	int (*samples)(struct snk *s, const struct snk_samples *t); /* if session.sample_hz */
 	int (*end)(struct snk *s);
 	void (*fini)(struct snk *s); /* always */
 };

@@ -382,6 +382,16 @@ struct tgt_lib *tgt_find_lib(struct tgt *t, const char *glob)
 	return NULL;
 }
 
+struct tgt_lib *tgt_lib_at(struct tgt *t, uint64_t addr)
+{
+	size_t i;
+
+	for (i = 0; i < t->nslots; i++)
+		if (addr >= t->slots[i].start && addr < t->slots[i].end)
+			return &t->slots[i].lib;
+	return NULL;
+}
+
 struct tgt_lib *tgt_program(struct tgt *t)
 {
 	static const char deleted[] = " (deleted)";

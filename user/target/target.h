@@ -51,6 +51,9 @@ struct tgt_lib *tgt_lib(struct tgt *t, size_t i);
 /* First mapped file whose basename matches the glob; NULL if none. */
 struct tgt_lib *tgt_find_lib(struct tgt *t, const char *glob);
 
+/* The file whose code is mapped at an address; NULL: none, or it was mapped after tgt_open(). */
+struct tgt_lib *tgt_lib_at(struct tgt *t, uint64_t addr);
+
 /* The program itself; NULL: its file is not mapped. */
 struct tgt_lib *tgt_program(struct tgt *t);
 

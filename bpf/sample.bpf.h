@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * --sample: what runs when the clock of a CPU rings. That is in an interrupt: of the thread's own data, which a probe's
+ * program may be just changing, nothing is written, and memory that is not resident cannot be read.
+ */
+#ifndef SAMPLE_BPF_H
+#define SAMPLE_BPF_H
+
+#include "mxbpf_sample.h"
+#include "common.bpf.h"
+#include "stack.bpf.h"
+
+/* A CPU's own: its clock does not ring again before the program ends. */
+struct sample_room {
+	struct mxbpf_sample_head head;
+	struct stack_room python; /* begins with the stack, so that both are the record */
+	__u32 last;		  /* 1 + frame of the last span; 0: none */
+	__u32 unreadable;
+};
+
+/* Not made unless samples are asked for. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sample_room);
+} sample_rooms SEC(".maps");
+
+/*
+ * The i-th open span of a thread whose stack pointer is sp, if it still runs: where a frame is not above sp, an
+ * exception has left it, or it has no end of its own. A first child that bears its parent's name may turn out to be the
+ * parent.
+ */
+__noinline int sample_span(struct mxbpf_thread *t, struct sample_room *room, __u32 i, __u64 sp)
+{
+	struct mxbpf_sample_span *s;
+	struct mxbpf_frame *f, *last;
+	__u32 n;
+
+	if (!t || !room || i >= MXBPF_FRAMES_MAX)
+		return 0;
+	asm volatile("%0 &= %1" : "+r"(i) : "i"(MXBPF_FRAMES_MAX - 1));
+	f = &t->frames[i];
+	if (f->sp && f->sp <= sp)
+		return 0;
+	n = room->last - 1;
+	if (n < MXBPF_FRAMES_MAX) {
+		asm volatile("%0 &= %1" : "+r"(n) : "i"(MXBPF_FRAMES_MAX - 1));
+		last = &t->frames[n];
+		if (last->merge && !last->nchild && last->name_id == f->name_id && last->cls == f->cls)
+			return 0;
+	}
+	n = room->head.s.nspans;
+	if (n >= MXBPF_FRAMES_MAX)
+		return 0;
+	asm volatile("%0 &= %1" : "+r"(n) : "i"(MXBPF_FRAMES_MAX - 1));
+	s = &room->head.spans[n];
+	s->name_id = f->name_id;
+	s->device = f->device;
+	s->cls = f->cls;
+	room->head.s.nspans = n + 1;
+	room->last = i + 1;
+	return 0;
+}
+
+static __always_inline void sample_spans(struct mxbpf_thread *t, struct sample_room *room, __u64 sp)
+{
+	__u32 i, depth = t->depth;
+
+	if (t->frames[0].start_ns < active_since_ns)
+		return;
+	for (i = 0; i < MXBPF_FRAMES_MAX && i < depth; i++)
+		sample_span(t, room, i, sp);
+}
+
+/* Not by way of the thread's slot, which keeps its state: not every thread has one. */
+static __always_inline void sample_python(struct sample_room *room)
+{
+	__u64 state = 0, frame;
+
+	room->python.stack.n = 0;
+	room->python.stack.cut = 0;
+	if (!cfg_python.frame_bytes)
+		return;
+	if (bpf_probe_read_user(&state, sizeof(state),
+				(void *)(bpf_get_current_task_btf()->thread.fsbase + cfg_python.tls))) {
+		room->unreadable++;
+		return;
+	}
+	frame = state_frame(&room->python, state);
+	if (!frame)
+		return;
+	room->python.read = 0;
+	stack_walk(&room->python, frame, 0);
+	room->unreadable += !!room->python.failed;
+}
+
+/* Slot 0 takes what belongs to no thread. */
+static __always_inline void sample_send(struct sample_room *room)
+{
+	__u32 slot = 0, n = room->python.stack.n;
+	struct mxbpf_thread *none = bpf_map_lookup_elem(&threads, &slot);
+	__u64 flags = BPF_RB_NO_WAKEUP, size;
+
+	if (!none || n > MXBPF_STACK_FRAMES_MAX)
+		return;
+	if (bpf_ringbuf_query(&calls, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	size = MXBPF_RAW_SAMPLE_BYTES(n);
+	room->head.s.h.size = size;
+	__sync_fetch_and_add(&none->counts[MXBPF_COUNT_ATTEMPTED], 1);
+	if (bpf_ringbuf_output(&calls, room, size, flags))
+		__sync_fetch_and_add(&none->counts[MXBPF_COUNT_DROPPED], 1);
+	if (room->unreadable)
+		__sync_fetch_and_add(&none->counts[MXBPF_COUNT_UNREADABLE], room->unreadable);
+}
+
+/* Threads of a target that have hit no probe have no slot, and take none here. */
+SEC("?perf_event") int on_sample(struct bpf_perf_event_data *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 *slot = bpf_task_storage_get(&thread_slots, task, 0, 0), zero = 0;
+	bool user = ctx->regs.cs & 3;
+	struct mxbpf_thread *t = 0;
+	struct bpf_pidns_info ids;
+	struct sample_room *room;
+	struct pt_regs *regs;
+	long bytes;
+
+	if (!active_since_ns)
+		return 0;
+	if (slot && *slot)
+		t = bpf_map_lookup_elem(&threads, slot);
+	ids = thread_ids();
+	if (!t && !bpf_map_lookup_elem(&targets, &ids.tgid))
+		return 0;
+	room = bpf_map_lookup_elem(&sample_rooms, &zero);
+	if (!room)
+		return 0;
+	room->head.s.h.kind = MXBPF_SAMPLE;
+	room->head.s.h.tgid = ids.tgid;
+	room->head.s.h.ts_ns = bpf_ktime_get_ns();
+	room->head.s.count = 1;
+	room->head.s.tid = ids.pid;
+	room->head.s.cpu = bpf_get_smp_processor_id();
+	room->head.s.nspans = 0;
+	room->head.s.flags = user ? 0 : MXBPF_SAMPLE_KERNEL;
+	room->head.kernel_addr = user ? 0 : ctx->regs.ip;
+	room->last = room->unreadable = 0;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	if (t)
+		sample_spans(t, room, regs->sp);
+	bytes = bpf_get_stack(ctx, room->head.addrs, sizeof(room->head.addrs), BPF_F_USER_STACK);
+	room->head.naddrs = bytes > 0 ? (__u64)bytes / 8 : 0;
+	sample_python(room);
+	sample_send(room);
+	return 0;
+}
+
+#endif

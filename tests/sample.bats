@@ -1,0 +1,180 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --sample: what each CPU runs, by operator, against what programs measure of themselves (tests/toy/burn.c), perf, and the
+# readers of the files.
+
+load helpers
+
+setup() {
+	need_root
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# Records all that burn does: burn.mxd, and what it used in out burn.
+record_burn() { # MS MXBPF_ARGS...
+	start_ready burn "$O/toy/burn/libtorch_cpu.so" "$1" >/dev/null
+	start_mxbpf record --probes op --pid "$READY_PID" -o burn.mxd "${@:2}"
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+}
+
+# Within what so many samples can tell: four standard deviations of their number.
+near() { # SAMPLES EXPECTED
+	python3 -c 'import sys; n, m = map(float, sys.argv[1:]); sys.exit(f"{n} samples, expected {m}" if abs(n - m) > 4 * max(m, 1) ** .5 else 0)' "$@"
+}
+
+# How many samples of burn.folded match.
+folded() { # REGEX
+	RE=$1 awk '$0 ~ ENVIRON["RE"] { n += $NF } END { print n + 0 }' burn.folded
+}
+
+@test "samples are the CPU time that a program measures of itself, by operator, with and without probes hit" {
+	record_burn 2000 --sample 997
+	"$MXBPF" report burn.mxd -f json >burn.json
+	cat "$(out burn)" burn.json >&2
+	local row
+	for row in 'aten::heavy heavy' 'aten::light light' '[no operator] beside'; do
+		near "$(jq --arg name "${row% *}" '[.samples.ran_in[] | select(.name == $name).count] | add' burn.json)" \
+			"$(tail -n 1 "$(out burn)" | jq ".${row##* } * 997 / 1e9")"
+	done
+	near "$(jq .samples.count burn.json)" "$(tail -n 1 "$(out burn)" | jq '.process * 997 / 1e9')"
+	jq -e '.loss | .attempted == .stored and .unreadable == 0' burn.json
+}
+
+@test "a sample has its operator first and the whole chain of frame pointers behind it" {
+	record_burn 1000 --sample 499
+	"$MXBPF" export burn.mxd -f folded >burn.folded
+	cat burn.folded >&2
+	local all heavy
+	all=$(folded .) heavy=$(folded '^aten::heavy;')
+	((all == $("$MXBPF" report burn.mxd -f json | jq .samples.count)))
+	# What is left is in the first instructions of a function, where its frame is not made yet, or in the loader's.
+	(($(folded '^aten::heavy;.*main;at::_ops::heavy::call\(\);burn_heavy;(spin|burn)[; ]') >= heavy * 95 / 100))
+	(($(folded '^\[no operator\];.*burn_beside;(spin|burn)[; ]') > 0))
+	(($(folded '^aten::(heavy;.*light|light;.*heavy)') == 0))
+}
+
+@test "perf finds the same functions with the same shares" {
+	command -v perf >/dev/null || skip "no perf"
+	start_ready burn "$O/toy/burn/libtorch_cpu.so" 1500 >/dev/null
+	start_mxbpf record --probes op --pid "$READY_PID" -o burn.mxd --sample 499
+	start_bg perf perf record -q -e cpu-clock -F 499 -g -o perf.data -p "$READY_PID"
+	local burn=$READY_PID perf=$BG_PID
+	timeout 20 bash -c 'until ls -l "/proc/$0/fd" | grep -q perf_event; do :; done' "$perf"
+	kill -s USR1 "$burn"
+	wait_exit "$burn"
+	wait_exit "$MXBPF_PID"
+	wait_exit "$perf" || true
+	perf script -i perf.data -F ip,sym 2>/dev/null >script
+	"$MXBPF" export burn.mxd -f folded >burn.folded
+	# Of each sample the operator's function in the stack.
+	local op theirs
+	for op in heavy light; do
+		theirs=$(awk -v RS= -v op="burn_$op" 'index($0, op) { n++ } END { print n + 0 }' script)
+		near "$(folded "burn_$op")" "$theirs"
+	done
+	((theirs > 50))
+}
+
+@test "go tool pprof reads the profile: its samples, its CPU time, the operators as roots" {
+	command -v go >/dev/null || skip "no go"
+	record_burn 1000 --sample 250
+	"$MXBPF" export burn.mxd -o burn.pb.gz
+	"$MXBPF" export burn.mxd -o burn.folded
+	gzip -t burn.pb.gz
+	go tool pprof -raw burn.pb.gz >raw
+	cat raw >&2
+	expect_re '^PeriodType: cpu nanoseconds$' "$(<raw)"
+	expect_re '^Period: 4000000$' "$(<raw)"
+	expect_re '^samples/count cpu/nanoseconds$' "$(<raw)"
+	local n
+	n=$(awk '/^Samples:/ { on = 1 } /^Locations/ { on = 0 } on && /^ +[0-9]+ +[0-9]+: / { n += $1; ns += $2 } END { print n, ns }' raw)
+	[[ $n == "$(folded .) $(($(folded .) * 4000000))" ]]
+	go tool pprof -sample_index=samples -top burn.pb.gz >top
+	expect_re " $(folded '^aten::heavy') +[0-9.]+%  aten::heavy$" "$(<top)"
+	go tool pprof -traces burn.pb.gz | awk '/^-----/ { if (last != "") print last; on = 1; next } on { last = $NF }' | sort -u >roots
+	expect_same $'aten::heavy\naten::light\noperator]' "$(<roots)"
+	expect_re "tid:\[$READY_PID\]" "$(<raw)"
+}
+
+@test "speedscope shows the operators of both files with their shares" {
+	[[ -d $O/deps/speedscope ]] || skip "no speedscope: run tests/setup.sh"
+	record_burn 1000 --sample 250
+	"$MXBPF" export burn.mxd -o burn.pb.gz
+	"$MXBPF" export burn.mxd -o burn.folded
+	local file
+	for file in burn.folded burn.pb.gz; do
+		node "$REPO/tests/readers/speedscope.mjs" "$O/deps" "$file" >rows.json
+		cat rows.json >&2
+		# Rows of the sandwich view: total share in percent.
+		python3 - rows.json "$(folded '^aten::heavy')" "$(folded .)" <<-'END'
+			import json, sys
+			rows, heavy, n = json.load(open(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
+			assert abs(rows['aten::heavy'] - 100 * heavy / n) < 1, rows['aten::heavy']
+			assert rows['burn_heavy'] > 0 and rows['[no operator]'] > 0
+		END
+	done
+}
+
+# The share of samples below a root that stand in a function of the program at a line.
+@test "a PyTorch job's samples name the program's file and line" {
+	need_torch
+	cat >prog.py <<-'END'
+		import os, sys, torch
+		torch.set_num_threads(1)
+		a = torch.randn(256, 256)
+		def product():
+		    return torch.mm(a, a)
+		def curve(b):
+		    return torch.tanh(b)
+		def count():
+		    return sum(i for i in range(20000))
+		print('ready', os.getpid(), flush=True)
+		while True:
+		    curve(product())
+		    count()
+	END
+	start_ready prog "$PYTHON_TORCH" prog.py >/dev/null
+	"$MXBPF" record --pid "$READY_PID" -d 4s --sample 499 -o burn.mxd
+	"$MXBPF" export burn.mxd -f folded >burn.folded
+	cat burn.folded >&2
+	local at=${BATS_TEST_TMPDIR}/prog.py
+	(($(folded "^aten::mm;<module> \($at:12\);product \($at:5\)") >= $(folded '^aten::mm;') * 9 / 10))
+	(($(folded "^aten::tanh;<module> \($at:12\);curve \($at:7\)") >= $(folded '^aten::tanh;') * 9 / 10))
+	(($(folded "^\[no operator\];<module> \($at:13\);count \($at:9\);<genexpr> \($at:9\)") > 0))
+}
+
+@test "an MXNet job's samples stand in its operators and calls, and under its source lines" {
+	start_workload >/dev/null
+	"$MXBPF" record --pid "$WORKLOAD_PID" -d 4s --sample 499 -o burn.mxd
+	"$MXBPF" export burn.mxd -f folded >burn.folded
+	head -c 20000 burn.folded >&2
+	(($(folded '^(FullyConnected|Convolution|ImperativeBulk)[; ]') > 0))
+	(($(folded '^MX[A-Za-z]+;.*mxnet_train.py:[0-9]+\)') > 0))
+	(($(folded '^\[no operator\];.*mxnet_train.py:[0-9]+\)') > 0))
+}
+
+@test "tables as it runs have what the recording has" {
+	start_ready burn "$O/toy/burn/libtorch_cpu.so" 500 >/dev/null
+	start_mxbpf --probes op --pid "$READY_PID" --sample 499 --trace burn.folded -f csv
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	cat "$(out mxbpf)" >&2
+	(($(folded '^aten::heavy') == $(sed -n 's/^"samples","aten::heavy",,\([0-9]*\),.*/\1/p' "$(out mxbpf)")))
+	(($(folded '^\[no operator\]') == $(sed -n 's/^"samples","\[no operator\]",,\([0-9]*\),.*/\1/p' "$(out mxbpf)")))
+}
+
+@test "what does not fit is said: no rate, too high a rate, --stats, files of samples without samples" {
+	local args
+	for args in '--sample 0' '--sample 1001' '--sample often' '--sample 99 --stats' '--trace t.folded' '--trace t.pb.gz'; do
+		# shellcheck disable=SC2086 # words
+		run "$MXBPF" --pid $$ $args
+		expect_status 2
+		expect_re '--(sample|stats|trace)' "$output"
+	done
+	run "$MXBPF" export "$REPO/tests/golden/real.mxd" -f folded
+	expect_status 2
+	expect_re 'record with --sample' "$output"
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/* --sample: what BPF sends becomes the record that outputs read, with texts in place of addresses. */
+#include "cmd/live.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "sample/sample.h"
+
+int live_samples_open(struct live *l, struct err *e)
+{
+	struct err why = {0};
+
+	l->symbols = smp_new();
+	if (!l->symbols)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (!l->stacks && live_stacks_open(l, &why)) {
+		live_stacks_free(l);
+		if (l->o->verbose)
+			cmd_warn("samples have no Python frames: %s", why.why);
+	}
+	return 0;
+}
+
+static uint64_t code_id(struct live *l, const struct mxbpf_sample_head *h)
+{
+	static char text[MXBPF_TEXT_BYTES_MAX];
+	size_t len = smp_text(l->symbols, h, text, sizeof(text));
+
+	return len ? live_text_id(l, MXBPF_NAME_CODE, h->s.h.tgid, text, len) : 0;
+}
+
+/* In place: it only gets shorter. */
+static void finish(struct live *l, const struct mxbpf_rec *r, void *to)
+{
+	const struct mxbpf_raw_sample *raw = (const void *)r;
+	struct mxbpf_sample s = raw->head.s;
+	size_t spans_bytes = s.nspans * sizeof(raw->head.spans[0]);
+
+	s.code_id = code_id(l, &raw->head);
+	s.stack_id = raw->python.n ? live_stack_text_id(l, r->tgid, &raw->python) : 0;
+	s.h.size = (uint16_t)(sizeof(s) + spans_bytes);
+	memmove((char *)to + sizeof(s), raw->head.spans, spans_bytes);
+	memcpy(to, &s, sizeof(s));
+}
+
+size_t live_samples_finish(struct live *l, void *recs, size_t bytes)
+{
+	const struct mxbpf_rec *r;
+	size_t pos = 0, kept = 0;
+	char *to = recs;
+	bool bad;
+
+	if (!l->symbols)
+		return bytes;
+	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
+		if (r->kind == MXBPF_SAMPLE)
+			finish(l, r, to + kept);
+		else
+			memmove(to + kept, r, r->size);
+		kept += ((const struct mxbpf_rec *)(to + kept))->size;
+	}
+	return kept;
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Samples by their innermost span: what --sample adds to the tables. */
+#include "model/priv.h"
+
+#include <errno.h>
+
+int samples_fold(struct mdl *m, const struct mxbpf_sample *s)
+{
+	const struct mxbpf_sample_span *spans = (const void *)(s + 1);
+	const struct mxbpf_sample_span none = {0}, *last = s->nspans ? &spans[s->nspans - 1] : &none;
+	uint64_t *slot = hash_put(&m->sample_index, last->name_id, (uint64_t)last->cls << 32 | s->h.tgid);
+	struct mdl_samples new = {.tgid = s->h.tgid, .cls = last->cls, .name_id = last->name_id};
+
+	if (!slot || names_expect(m, last->name_id))
+		return -ENOMEM;
+	if (!*slot) {
+		if (buf_put(&m->samples, &new, sizeof(new)))
+			return -ENOMEM;
+		*slot = buf_count(&m->samples, struct mdl_samples);
+	}
+	add_sat(&buf_at(&m->samples, struct mdl_samples, *slot - 1)->count, s->count);
+	return 0;
+}
+
+const struct mdl_samples *mdl_samples(const struct mdl *m, size_t *n)
+{
+	*n = buf_count(&m->samples, struct mdl_samples);
+	return (const void *)m->samples.data;
+}
+
+int samples_emit(const struct mdl *m, struct buf *out)
+{
+	size_t n, i;
+	const struct mdl_samples *r = mdl_samples(m, &n);
+	int err = 0;
+
+	for (i = 0; !err && i < n; i++) {
+		struct {
+			struct mxbpf_sample s;
+			struct mxbpf_sample_span span;
+		} rec = {.s = {.h = {.kind = MXBPF_SAMPLE, .tgid = r[i].tgid},
+			       .count = r[i].count,
+			       .nspans = !!r[i].cls},
+			 .span = {.name_id = r[i].name_id, .cls = r[i].cls}};
+
+		rec.s.h.size = (uint16_t)(sizeof(rec.s) + rec.s.nspans * sizeof(rec.span));
+		err = buf_put(out, &rec, rec.s.h.size);
+	}
+	return err;
+}
+
+void samples_fini(struct mdl *m)
+{
+	hash_fini(&m->sample_index);
+	buf_fini(&m->samples);
+}
