@@ -21,13 +21,14 @@ $(call need,libbpf,libbpf-dev)
 $(call need,libelf,libelf-dev)
 $(call need,zlib,zlib1g-dev)
 $(call need,libcjson,libcjson-dev)
+$(call need,libdw,libdw-dev)
 have_c = $(shell echo '\#include <$(1)>' | $(CC) -E - >/dev/null 2>&1 && echo y)
 $(if $(call have_c,Zydis/Zydis.h),,$(error Zydis is missing: apt-get install libzydis-dev))
 $(if $(shell command -v $(CLANG)),,$(error clang is missing: apt-get install clang))
 $(if $(shell command -v $(BPFTOOL)),,$(error bpftool is missing: apt-get install bpftool))
-PKGS   := libbpf libelf zlib libcjson
+PKGS   := libbpf libelf zlib libcjson libdw
 CFLAGS_PKG := $(shell $(PKG_CONFIG) --cflags $(PKGS))
-LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lZydis -lpthread
+LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lZydis -lstdc++ -lpthread
 endif
 
 comma := ,
@@ -81,7 +82,7 @@ $(O)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-$(filter $(O)/obj/user/attach/%,$(OBJ)): $(O)/gen/mxbpf.skel.h $(O)/gen/watch.skel.h
+$(filter $(O)/obj/user/attach/%,$(OBJ)): $(O)/gen/mxbpf.skel.h $(O)/gen/watch.skel.h $(O)/gen/regs.skel.h
 
 $(O)/libmxbpf.a: $(OBJ)
 	$(call say,AR,$@)

@@ -82,3 +82,54 @@ expect_open() {
 	wait_exit "$MXBPF_PID"
 	! grep -q 'still open' "$(out mxbpf)"
 }
+
+# `mxbpf now` as JSON into $NOW.
+now() {
+	NOW=$BATS_TEST_TMPDIR/now.json
+	"$MXBPF" now --pid "$1" --format json -q "${@:2}" >"$NOW"
+}
+
+# expect_now JQ-CONDITION: of the threads.
+expect_now() {
+	jq -e ".threads | $1" "$NOW" >/dev/null && return 0
+	printf 'does not hold: %s\n' "$1" >&2
+	jq -c '.threads[] | {tid, name, state, syscall, wchan, lock_held_by, open, last, python, stack: [.stack[]?.function]}' "$NOW" >&2
+	return 1
+}
+
+# Whether each thread of a process that stands still has the very frames that gdb finds. MIN: so many frames in all at
+# least. What gdb stops goes on.
+same_as_gdb() {
+	gdb -p "$1" -batch -nx -x "$REPO/tests/now/gdb_stacks.py" 2>/dev/null | sed -n 's/^STACKS //p' >"$BATS_TEST_TMPDIR/gdb.json"
+	# Behind a call's last instruction another function may begin: mxbpf names the byte before.
+	jq -S -c '[.threads[] | select(.still) | {key: (.tid | tostring),
+		value: [.stack | to_entries[] | .value.address + (if .key > 0 then 1 else 0 end)]}] | from_entries' "$NOW" >"$BATS_TEST_TMPDIR/ours.json"
+	jq -e --argjson min "$2" '[.[] | length] | add >= $min' "$BATS_TEST_TMPDIR/ours.json" >/dev/null
+	diff <(jq -S . "$BATS_TEST_TMPDIR/gdb.json") <(jq -S . "$BATS_TEST_TMPDIR/ours.json") >&2
+}
+
+@test "a call that hung after the attach is found: its name, its age, the lock, who holds that, and the way it came" {
+	start_hang
+	start_bg now "$MXBPF" now --pid "$HANG_PID" --format json -d 10s
+	wait_line "$(err now)" '^attached'
+	hang
+	stop_pid "$BG_PID" INT
+	NOW=$(out now)
+	expect_now "([.[] | select(.open != []) | .name] | sort) == [\"caller\", \"hang\"]"
+	expect_now "[.[] | select(.name == \"caller\") | .open[].name] == [\"WaitForVar\", \"MXNDArrayWaitToRead\"]"
+	expect_now ".[] | select(.open[0].name == \"gated\") | .state == \"S\" and .syscall == \"futex\" and
+		.lock_held_by == $HANG_PID and any(.stack[]; .function == \"mxnet::engine::ThreadedEngine::ExecuteOprBlock\"
+		and .call == \"operator.start\")"
+	go_on
+}
+
+@test "one that hung before is found by its stack, which is gdb's" {
+	start_hang
+	hang
+	now "$HANG_PID" -d 100ms
+	expect_now "all(.[]; .open == [] and .still and .state == \"S\")"
+	expect_now "any(.[]; .name == \"caller\" and any(.stack[]; .call == \"WaitForVar\" and .class == \"wait\"))"
+	expect_now "any(.[]; .lock_held_by == $HANG_PID and any(.stack[]; .call == \"operator.start\"))"
+	same_as_gdb "$HANG_PID" 20
+	go_on
+}

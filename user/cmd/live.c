@@ -165,6 +165,7 @@ static void fold(struct live *l, void *recs, size_t bytes)
 	pthread_mutex_lock(&l->lock);
 	bytes = live_samples_finish(l, recs, bytes);
 	l->folded += live_learn_names(l, recs, bytes);
+	live_note_lasts(l, recs, bytes);
 	if (l->o->ops)
 		bytes = live_ops_keep(l, recs, bytes);
 	keep(l, recs, bytes, 0);
@@ -459,6 +460,8 @@ void live_free(struct live *l)
 	mdl_free(l->beside);
 	buf_fini(&l->going);
 	hash_fini(&l->left);
+	hash_fini(&l->last_of);
+	buf_fini(&l->lasts);
 	hash_fini(&l->threads);
 	hash_fini(&l->nameless);
 	hash_fini(&l->asked);

@@ -76,6 +76,9 @@ struct live {
 	struct stacks *stacks;	   /* --py-stacks; --sample, where there is an interpreter; likewise */
 	struct smp *symbols;	   /* --sample; likewise */
 	int write_error;	   /* first error of the writer or the model; likewise */
+	bool wants_lasts;	   /* `now`: the last call of each thread; likewise */
+	struct hash last_of;	   /* tid -> index */
+	struct buf lasts;	   /* struct mxbpf_span */
 	struct mdl_session session;
 	bool ended;	       /* by a signal or with the target; during --delay: before the window began */
 	int signals;	       /* signalfd: INT, TERM, HUP; USR1 and USR2 for pauses */
@@ -170,6 +173,9 @@ uint64_t live_dump_due(struct live *l, uint64_t window_ns);
  */
 void live_look(struct live *l, struct live_look *k);
 void live_open_spans(struct live *l, struct live_look *k, uint64_t now_ns, struct buf *recs);
+
+/* Keeps the last call of each thread of the target, if that is wanted. */
+void live_note_lasts(struct live *l, const void *recs, size_t bytes);
 
 /* live_names.c: gives the model the names and threads of these records that it does not know yet. How many records
  * there are. */

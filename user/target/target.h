@@ -72,6 +72,8 @@ uint64_t tgt_thread_sp(const struct tgt *t, pid_t tid);
 
 /* The bytes of the process at an address. 0 or -errno. */
 int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n);
+/* The same up to where nothing is mapped: how many, or -errno. */
+ssize_t tgt_read_some(const struct tgt *t, uint64_t addr, void *buf, size_t n);
 
 /* ---- a quick look at a pid, for walks over all processes: it may mean another one by the next call */
 
