@@ -21,13 +21,14 @@ $(call need,libbpf,libbpf-dev)
 $(call need,libelf,libelf-dev)
 $(call need,zlib,zlib1g-dev)
 $(call need,libcjson,libcjson-dev)
+$(call need,libdw,libdw-dev)
 have_c = $(shell echo '\#include <$(1)>' | $(CC) -E - >/dev/null 2>&1 && echo y)
 $(if $(call have_c,Zydis/Zydis.h),,$(error Zydis is missing: apt-get install libzydis-dev))
 $(if $(shell command -v $(CLANG)),,$(error clang is missing: apt-get install clang))
 $(if $(shell command -v $(BPFTOOL)),,$(error bpftool is missing: apt-get install bpftool))
-PKGS   := libbpf libelf zlib libcjson
+PKGS   := libbpf libelf zlib libcjson libdw
 CFLAGS_PKG := $(shell $(PKG_CONFIG) --cflags $(PKGS))
-LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lZydis -lpthread
+LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lZydis -lstdc++ -lpthread
 endif
 
 comma := ,
@@ -47,7 +48,7 @@ OBJ   := $(SRC:%.c=$(O)/obj/%.o)
 UNITS := $(patsubst tests/unit/%.c,$(O)/unit/%,$(sort $(wildcard tests/unit/*.c)))
 PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c))) \
 	 $(patsubst tests/prog/%.cpp,$(O)/prog/%,$(sort $(wildcard tests/prog/*.cpp)))
-TOY   := $(O)/toy/toy $(O)/toy/libmxnet.so $(O)/toy/libtorch_cpu.so $(O)/toy/burn/libtorch_cpu.so
+TOY   := $(O)/toy/toy $(O)/toy/hang $(O)/toy/libmxnet.so $(O)/toy/libtorch_cpu.so $(O)/toy/burn/libtorch_cpu.so
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
 .PHONY: all check test units progs bench demo lint fuzz install uninstall clean distclean help
@@ -67,13 +68,21 @@ $(O)/gen/%.skel.h: $(O)/gen/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
 
+# Names of system calls, by number.
+$(O)/gen/syscalls.h:
+	$(call say,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q)echo '#include <asm/unistd_64.h>' | $(CC) -E -dM - | sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9]*\)$$/[\2] = "\1",/p' >$@
+
+$(O)/obj/user/base/syscall.o: $(O)/gen/syscalls.h
+
 # ---- user space: every room into one archive, main.o beside it
 $(O)/obj/%.o: %.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-$(filter $(O)/obj/user/attach/%,$(OBJ)): $(O)/gen/mxbpf.skel.h $(O)/gen/watch.skel.h
+$(filter $(O)/obj/user/attach/%,$(OBJ)): $(O)/gen/mxbpf.skel.h $(O)/gen/watch.skel.h $(O)/gen/regs.skel.h
 
 $(O)/libmxbpf.a: $(OBJ)
 	$(call say,AR,$@)
@@ -114,7 +123,7 @@ $(O)/toy/libmxnet.so: tests/toy/libmxnet.cpp
 	$(Q)$(CXX) -std=c++17 -O2 -g -Wall -Wextra -Wno-invalid-offsetof -fPIC -fvisibility=hidden -shared -o $@ $< -lpthread \
 		-Wl,--build-id=0x472988f6268780302be9ee15d6c53d9a07b534f5
 
-$(O)/toy/toy: tests/toy/toy.c
+$(O)/toy/toy $(O)/toy/hang: $(O)/toy/%: tests/toy/%.c
 	$(call say,TOY,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O1 -g -Wall -Wextra -o $@ $< -lpthread -ldl
@@ -130,11 +139,11 @@ $(O)/toy/burn/libtorch_cpu.so: tests/toy/burn.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -Wall -Wextra -o $@ $< -lpthread
 
-$(O)/fuzz/%: tests/fuzz/%.c $(SRC)
+$(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' \
-		-Iuser -Iinclude $(CFLAGS_PKG) -o $@ $< $(filter-out user/attach/% user/ring/% user/cmd/%,$(SRC)) $(LIBS)
+		-Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) -o $@ $< $(filter-out user/attach/% user/ring/% user/cmd/%,$(SRC)) $(LIBS)
 
 units: $(UNITS)
 progs: $(PROGS) $(TOY)

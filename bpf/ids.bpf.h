@@ -4,6 +4,7 @@
 #define IDS_BPF_H
 
 #include "vmlinux.h"
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
 /* The pid namespace whose numbers user space knows; 0, 0: the first one of the machine. */
@@ -23,6 +24,19 @@ static __always_inline struct bpf_pidns_info thread_ids(void)
 		ids.pid = id;
 	}
 	return ids;
+}
+
+/* The number of a thread, of a process that of its first one, likewise; 0: it has none. */
+static __always_inline __u32 task_number(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	__u32 level = cfg_pidns_ino ? BPF_CORE_READ(pid, level) : 0;
+	struct upid id;
+
+	if (bpf_core_read(&id, sizeof(id), &pid->numbers[level]) ||
+	    (cfg_pidns_ino && BPF_CORE_READ(id.ns, ns.inum) != cfg_pidns_ino))
+		return 0;
+	return id.nr;
 }
 
 #endif

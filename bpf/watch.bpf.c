@@ -48,20 +48,6 @@ static __always_inline int tell(__u32 kind, __u32 tgid, __u32 parent, __u32 stop
 	return 0;
 }
 
-/* The number of a process in the namespace of thread_ids(); 0: it has none there. */
-static __always_inline __u32 tgid_of(struct task_struct *task)
-{
-	struct pid *pid = BPF_CORE_READ(task, thread_pid);
-	__u32 level = BPF_CORE_READ(pid, level);
-	struct upid id;
-
-	if (!cfg_pidns_ino)
-		return BPF_CORE_READ(task, tgid);
-	if (bpf_core_read(&id, sizeof(id), &pid->numbers[level]) || BPF_CORE_READ(id.ns, ns.inum) != cfg_pidns_ino)
-		return 0;
-	return id.nr;
-}
-
 SEC("raw_tp/sched_process_fork") int on_fork(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
@@ -73,7 +59,7 @@ SEC("raw_tp/sched_process_fork") int on_fork(struct bpf_raw_tracepoint_args *ctx
 		return 0;
 	ids = thread_ids();
 	p = bpf_map_lookup_elem(&watched, &ids.tgid);
-	tgid = tgid_of(child);
+	tgid = task_number(child);
 	if (!p || !tgid)
 		return 0;
 	w = *p;

@@ -37,9 +37,10 @@ enum mxbpf_kind {
 	MXBPF_AGG_COUNTERS = 17, /* user: the counters of an AGG row before it    struct mxbpf_agg_counters */
 	MXBPF_AGG_ACCOUNT = 14,	 /* user: the account of an AGG row before it     struct mxbpf_agg_account */
 	MXBPF_GAUGE = 15,	 /* user: a reading of the machine, or several as one    struct mxbpf_gauge */
-	/* 18, 19: kept free */
+	/* 18: kept free */
 	MXBPF_SLOW = 20,   /* user: a span far above the median of its row            struct mxbpf_slow */
 	MXBPF_SAMPLE = 16, /* BPF: a thread that ran when its CPU's clock rang     struct mxbpf_sample */
+	MXBPF_OPEN = 19,   /* user: a span that had not ended with its window      struct mxbpf_open */
 };
 
 struct mxbpf_rec {
@@ -215,6 +216,8 @@ enum mxbpf_name_kind {
 	 * "at::native::add(...)\tlibtorch_cpu.so",
 	 * "[kernel] clear_page_erms\t". */
 	MXBPF_NAME_CODE = 5,
+	/* id is a wchan_id: a function of the kernel in which a thread sleeps */
+	MXBPF_NAME_WCHAN = 6,
 };
 
 /*
@@ -239,6 +242,25 @@ struct mxbpf_join {
 	__u64 deep_count, deep_total_ns; /* nodes made while those ran: double backward and deeper */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_join) == 72);
+
+/*
+ * A span that was open when its window ended: it is in no row. What its thread did is known only where that was looked
+ * at while the span was open for certain.
+ */
+struct mxbpf_open {
+	struct mxbpf_rec h; /* ts_ns: start */
+	__u64 open_ns;	    /* from then until the end of the window */
+	__u64 name_id, args_id, stack_id;
+	__u64 wchan_id; /* where in the kernel its thread sleeps: a name of kind MXBPF_NAME_WCHAN; 0 it does not */
+	__u32 tid;
+	__u32 device;
+	__s32 syscall; /* of its thread, by the kernel's number; -1: in none, or not known */
+	__u8 cls;
+	__u8 state; /* of its thread, a letter as in /proc/PID/stat, 'X': it has ended; 0: not known */
+	__u8 flags; /* enum mxbpf_span_flag; ASYNC: its function has returned, so the thread may do anything else */
+	__u8 level; /* open spans of its thread around it */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_open) == 72);
 
 /*
  * The histogram of durations is log-linear: 8 buckets an octave. Bucket of v: v itself below 8, else

@@ -95,6 +95,18 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct pid *thread_pid;
 	struct signal_struct *signal;
+	struct task_struct *group_leader;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 
 #pragma clang attribute pop

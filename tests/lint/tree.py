@@ -27,11 +27,12 @@ ROOMS = {
     # A recording is what sinks read records from, and it carries the session's description.
     'record': ('base model sink/sink.h', 'zlib.h cjson/'),
     'sink': ('base model', 'cjson/'),
-    'cmd': ('adapter attach base counters elf insn machine model plan python record ring sample sink target', 'cjson/'),
+    'now': ('base elf plan python target', 'elfutils/'),
+    'cmd': ('adapter attach base counters elf insn machine model now plan python record ring sample sink target', 'cjson/'),
 }
 # These see no contract either: they know nothing of events.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn'}
-LIBRARIES = ('bpf/', 'Zydis/', 'cjson/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'mxbpf.skel.h')
+LIBRARIES = ('bpf/', 'Zydis/', 'cjson/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'elfutils/', 'mxbpf.skel.h')
 BPF_SEES = ('bpf/bpf_helpers.h', 'bpf/bpf_tracing.h', 'bpf/bpf_core_read.h', 'bpf/bpf_endian.h')
 
 # Brackets keep this table from finding itself.

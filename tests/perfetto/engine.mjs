@@ -93,10 +93,12 @@ async function inspect(query, trace) {
   const number = async (sql) => (await query(sql))[0].n;
   const flows = await query(FLOWS);
   const meant = new Set(arrowsOf(trace));
-  const slices = await query('select category, count(*) as n from slice group by category order by category');
+  const slices = await query('select category, count(*) as n from slice where dur >= 0 group by category order by category');
   return {
     errors: await query("select name, value from stats where value > 0 and severity != 'info'"),
     slices: Object.fromEntries(slices.map((r) => [r.category, r.n])),
+    // That have begun, and no more.
+    open: await query('select name from slice where dur < 0'),
     flows: await number('select count(*) as n from flow'),
     // Both ends are the very slices that the file names, and the arrow arrives at an operator.
     flow_pairs_ok: flows.filter((f) => f.dst_cat === 'cpu_op' &&
@@ -111,7 +113,7 @@ async function inspect(query, trace) {
     threads: await query(`select t.tid as tid, p.pid as pid, t.name as name, count(s.id) as slices, max(s.depth) + 1 as depth
       from slice s join thread_track tt on s.track_id = tt.id join thread t on tt.utid = t.utid
       left join process p on t.upid = p.upid group by t.utid order by p.pid, t.tid`),
-    operators: await query(`select name, count(*) as n, sum(dur) as total_ns from slice where category = 'cpu_op'
+    operators: await query(`select name, count(*) as n, sum(dur) as total_ns from slice where category = 'cpu_op' and dur >= 0
       group by name order by name`),
     other_data: trace.otherData,
   };

@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <pthread.h>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -321,6 +322,16 @@ C_API int MXNDArrayFree(Array *array)
 	API_END();
 }
 
+/* An operator of the name "gated" takes it and gives it back. */
+extern "C" __attribute__((visibility("default"))) pthread_mutex_t toy_gate;
+pthread_mutex_t toy_gate = PTHREAD_MUTEX_INITIALIZER;
+
+static void pass_gate()
+{
+	pthread_mutex_lock(&toy_gate);
+	pthread_mutex_unlock(&toy_gate);
+}
+
 C_API int MXImperativeInvoke(const char *name, unsigned serial, Array *array)
 {
 	API_BEGIN();
@@ -334,7 +345,9 @@ C_API int MXImperativeInvoke(const char *name, unsigned serial, Array *array)
 	opr->var = &array->var;
 	opr->async = serial % 5 == 4;
 	opr->opr_name = name;
-	opr->work = [serial] {
+	opr->work = [serial, gated = opr->opr_name == "gated"] {
+		if (gated)
+			pass_gate();
 		if (serial % 7 == 6)
 			throw dmlc::Error("a negative scale");
 	};

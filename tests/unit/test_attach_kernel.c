@@ -230,7 +230,7 @@ static void end(void)
 	ring_stop(ring);
 	att_counts(att, &loss, NULL);
 	loss.stored = ring_received(ring);
-	open_spans = att_open_spans(att);
+	open_spans = att_open_spans(att, NULL, NULL);
 	memset(&added, 0, sizeof(added));
 	CHECK(!att_take_rows(att, added_row, &added) && !att_take_mems(att, false, added_mem, &added));
 	if (stats == MXBPF_STATS_CHECK) {

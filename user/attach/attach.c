@@ -188,6 +188,11 @@ void att_activate(struct att *a, bool on)
 			 __ATOMIC_SEQ_CST);
 }
 
+uint64_t att_active_since_ns(const struct att *a)
+{
+	return __atomic_load_n(&a->skel->bss->active_since_ns, __ATOMIC_SEQ_CST);
+}
+
 int att_more(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 {
 	a->less = false;

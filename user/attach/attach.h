@@ -72,6 +72,8 @@ int att_follow(struct att *a, const struct plan *p, pid_t child, pid_t parent, s
 bool att_has(const struct att *a, pid_t tgid, struct mxbpf_target *out);
 /* Takes the probes out of one process, which may be gone. With `wait` no hit comes from there any more on return. */
 void att_leave(struct att *a, pid_t tgid, bool wait);
+/* When events began to be taken; 0: none are. */
+uint64_t att_active_since_ns(const struct att *a);
 /* Off and on again: what was open before is unmatched, and no end that comes after closes it. */
 bool att_accounts(const struct att *a);
 void att_activate(struct att *a, bool on);
@@ -115,8 +117,18 @@ typedef bool (*att_left_fn)(void *ctx, const struct mxbpf_thread *t, const struc
  */
 unsigned att_left_spans(const struct att *a, att_left_fn left, void (*fn)(void *ctx, const struct mxbpf_span *s),
 			void *ctx);
-/* Spans open at this moment over all threads, those of att_left_spans() among them. */
-unsigned att_open_spans(const struct att *a);
+/*
+ * Spans open at this moment over all threads, those of att_left_spans() among them; how many. fn (NULL: none) gets
+ * each. At any time: what changes while it is read is left out, and what fn gets was so at one moment.
+ */
+struct att_open {
+	const struct mxbpf_frame *frame; /* a copy; borrowed */
+	uint32_t tgid;
+	unsigned level; /* frames of its thread around it */
+	bool async;	/* its function has returned: its thread may do anything else */
+};
+typedef void (*att_open_fn)(void *ctx, const struct att_open *o);
+unsigned att_open_spans(const struct att *a, att_open_fn fn, void *ctx);
 /*
  * The self-check of the cuts: functions whose cut is found not to hold fall back for good, their spans end with their
  * thread's next event. fn gets each new one once, with how many spans had ended by then. At any time, now and then.

@@ -9,8 +9,6 @@
 
 #include "attach/priv.h"
 
-#define OPEN_BATCH 512
-
 /* When a cut is judged not to hold: so many failures, and one in so many entries. */
 #define CUT_LOST_MIN	 10
 #define CUT_LOST_PART	 1000
@@ -34,40 +32,6 @@ void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits)
 	};
 	if (hits)
 		*hits = sum[MXBPF_COUNT_HITS];
-}
-
-/*
- * What ends by key is counted where it is found by key: its frame may be gone (asynchronous) or stale. In batches: from
- * key to next key, the walk would begin again at each key that is taken away meanwhile.
- */
-static unsigned open_keys(const struct att *a)
-{
-	struct {
-		struct mxbpf_key keys[OPEN_BATCH];
-		struct mxbpf_frame frames[OPEN_BATCH];
-	} *batch = malloc(sizeof(*batch));
-	int fd = bpf_map__fd(a->skel->maps.open_keys), err = batch ? 0 : -ENOMEM;
-	__u32 at, got, n = 0;
-	bool first = true;
-
-	while (!err) {
-		got = OPEN_BATCH;
-		err = bpf_map_lookup_batch(fd, first ? NULL : &at, &at, batch->keys, batch->frames, &got, NULL);
-		n += !err || err == -ENOENT ? got : 0; /* -ENOENT: the last ones */
-		first = false;
-	}
-	free(batch);
-	return n;
-}
-
-unsigned att_open_spans(const struct att *a)
-{
-	unsigned i, k, n = open_keys(a);
-
-	for (i = 1; i < MXBPF_THREADS_MAX; i++)
-		for (k = 0; a->threads[i].slot && k < a->threads[i].depth && k < MXBPF_FRAMES_MAX; k++)
-			n += a->threads[i].frames[k].end != MXBPF_END_KEY;
-	return n;
 }
 
 static unsigned left_of_thread(const struct mxbpf_thread *t, att_left_fn left,

@@ -60,6 +60,14 @@ const char *fmt_ns(uint64_t ns, char buf[24])
 	return buf;
 }
 
+const char *fmt_tight_ns(uint64_t ns, char buf[24])
+{
+	char *blank = strchr(fmt_ns(ns, buf), ' ');
+
+	memmove(blank, blank + 1, strlen(blank));
+	return buf;
+}
+
 const char *fmt_bytes(uint64_t bytes, char buf[24])
 {
 	three_digits(bytes, byte_units, sizeof(byte_units) / sizeof(*byte_units), 1024, buf);

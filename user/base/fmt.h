@@ -9,6 +9,8 @@
 
 /* "812 ns", "3.42 us", "12.1 ms", "4.20 s": three significant digits. Returns buf. */
 const char *fmt_ns(uint64_t ns, char buf[24]);
+/* The same without the blank, for columns. Returns buf. */
+const char *fmt_tight_ns(uint64_t ns, char buf[24]);
 /* "512 B", "1.20 KiB", "3.15 MiB". Returns buf. */
 const char *fmt_bytes(uint64_t bytes, char buf[24]);
 /* "1,204,118". Returns buf. */

@@ -101,6 +101,7 @@ int cmd_report(const struct cmd_opts *o);
 int cmd_export(const struct cmd_opts *o);
 int cmd_check(const struct cmd_opts *o);
 int cmd_list(const struct cmd_opts *o);
+int cmd_now(const struct cmd_opts *o);
 int cmd_help(const struct cmd_opts *o);
 
 /* Why a probe is off, refused or less than it could be; "" if it is none of these. Borrowed from the probe or buf. */

@@ -165,6 +165,7 @@ static void fold(struct live *l, void *recs, size_t bytes)
 	pthread_mutex_lock(&l->lock);
 	bytes = live_samples_finish(l, recs, bytes);
 	l->folded += live_learn_names(l, recs, bytes);
+	live_note_lasts(l, recs, bytes);
 	if (l->o->ops)
 		bytes = live_ops_keep(l, recs, bytes);
 	keep(l, recs, bytes, 0);
@@ -373,6 +374,7 @@ static void on_left_span(void *ctx, const struct mxbpf_span *s)
 	struct mxbpf_span copy = *s;
 	int err;
 
+	hash_put(&l->left, s->h.ts_ns, s->tid);
 	fold(l, &copy, sizeof(copy));
 	err = l->beside ? mdl_feed(l->beside, &copy, sizeof(copy)) : 0;
 	if (err && !l->write_error)
@@ -383,10 +385,13 @@ int live_stop(struct live *l, struct err *e)
 {
 	struct mdl_session *s = &l->session;
 	bool on = !l->paused_at_ns; /* else what is open was left open before */
+	struct live_look look;
+	struct buf opens = {0};
 	uint64_t began;
 	unsigned left;
 
 	arm_abort();
+	live_look(l, &look);
 	if (l->o->iterations) {
 		on = l->sampling && att_sampling(l->att).opened > att_sampling(l->att).closed;
 		att_sample(l->att, false, false, 0);
@@ -396,7 +401,7 @@ int live_stop(struct live *l, struct err *e)
 	live_close_pause(l);
 	s->duration_ns = live_window_ns(l);
 	live_iterations_account(l, s);
-	began = clock_ns(CLOCK_MONOTONIC);
+	began = clock_ns(CLOCK_MONOTONIC); /* the window has ended */
 	live_follow_free(l);
 	att_detach(l->att);
 	if (l->o->verbose)
@@ -413,8 +418,11 @@ int live_stop(struct live *l, struct err *e)
 	left = on ? att_left_spans(l->att, frame_left, on_left_span, l) : 0;
 	s->loss.attempted += left;
 	s->loss.stored += left;
-	s->open_spans = att_open_spans(l->att) - left;
+	s->open_spans = att_open_spans(l->att, NULL, NULL) - left;
 	s->loss.unmatched += s->open_spans;
+	live_open_spans(l, &look, began, &opens);
+	fold(l, opens.data, opens.len);
+	buf_fini(&opens);
 	if (s->loss.stored + s->loss.dropped != s->loss.attempted)
 		cmd_warn("the accounts do not agree: %llu attempted, %llu stored, %llu dropped, %llu malformed",
 			 (unsigned long long)s->loss.attempted, (unsigned long long)s->loss.stored,
@@ -451,6 +459,9 @@ void live_free(struct live *l)
 	mdl_free(l->fresh);
 	mdl_free(l->beside);
 	buf_fini(&l->going);
+	hash_fini(&l->left);
+	hash_fini(&l->last_of);
+	buf_fini(&l->lasts);
 	hash_fini(&l->threads);
 	hash_fini(&l->nameless);
 	hash_fini(&l->asked);

@@ -20,6 +20,15 @@
 #include "ring/ring.h"
 #include "target/target.h"
 
+/* What threads with open spans do, from live_look() to live_open_spans(). */
+struct live_look {
+	uint64_t since_ns;   /* when events began to be taken; 0: none are */
+	struct hash spans;   /* (start, tid) -> 1 + index of what their threads do */
+	struct hash threads; /* (tgid, tid) -> the same */
+	struct buf doings;   /* struct tgt_doing */
+	int err;
+};
+
 /* Where a dump ended, counted from the start of the session. */
 struct live_mark {
 	uint64_t window_ns, paused_ns, hits, left_out, iterations, sampled_iterations;
@@ -59,6 +68,7 @@ struct live {
 	struct mdl *fresh;	   /* --reset: of what came since the last dump, without names; NULL: not asked for */
 	uint64_t folded;	   /* records in the model */
 	struct rec_writer *writer; /* the ring's second thread's until live_stop(); NULL: nothing is kept */
+	struct hash left;	   /* (start, tid) of spans that live_stop() found over */
 	struct hash threads;	   /* tids whose names are known; likewise */
 	struct hash asked;	   /* --ops: name id -> 1 if it is left out, 2 if not; likewise */
 	uint64_t shown;		   /* --ops: spans of operators that were not left out; likewise */
@@ -66,6 +76,9 @@ struct live {
 	struct stacks *stacks;	   /* --py-stacks; --sample, where there is an interpreter; likewise */
 	struct smp *symbols;	   /* --sample; likewise */
 	int write_error;	   /* first error of the writer or the model; likewise */
+	bool wants_lasts;	   /* `now`: the last call of each thread; likewise */
+	struct hash last_of;	   /* tid -> index */
+	struct buf lasts;	   /* struct mxbpf_span */
 	struct mdl_session session;
 	bool ended;	       /* by a signal or with the target; during --delay: before the window began */
 	int signals;	       /* signalfd: INT, TERM, HUP; USR1 and USR2 for pauses */
@@ -153,6 +166,16 @@ int live_dump(struct live *l);
 /* Dumps if the time has come; in window time, when the next one is due (UINT64_MAX: never). Ends the session if stdout
  * takes no more: l->dump_code. */
 uint64_t live_dump_due(struct live *l, uint64_t window_ns);
+
+/*
+ * live_open.c: live_look() while spans are open and events are taken; live_open_spans(), with the lock, appends a
+ * struct mxbpf_open for each that was open until now_ns, and lets go of the look. Their names are still to be learned.
+ */
+void live_look(struct live *l, struct live_look *k);
+void live_open_spans(struct live *l, struct live_look *k, uint64_t now_ns, struct buf *recs);
+
+/* Keeps the last call of each thread of the target, if that is wanted. */
+void live_note_lasts(struct live *l, const void *recs, size_t bytes);
 
 /* live_names.c: gives the model the names and threads of these records that it does not know yet. How many records
  * there are. */

@@ -22,7 +22,7 @@ static struct mdl_session session_now(const struct live *l)
 	live_iterations_account(l, &s);
 	att_counts(l->att, &s.loss, &s.hits);
 	s.loss.unreadable += live_stacks_lost(l);
-	s.open_spans = att_open_spans(l->att);
+	s.open_spans = att_open_spans(l->att, NULL, NULL);
 	s.loss.stored = l->folded + l->ngoing;
 	s.loss.attempted = s.loss.stored + s.loss.dropped;
 	return s;
@@ -55,11 +55,18 @@ static void subtract(struct mdl_session *s, const struct live_mark *m)
 static struct mdl *copy(struct live *l, struct mdl_session *s)
 {
 	struct mdl *m = mdl_new(), *fresh;
-	struct buf recs = {0};
+	struct buf recs = {0}, opens = {0};
+	struct live_look look;
 	int err = m ? 0 : -ENOMEM;
 
+	if (!l->session.duration_ns)
+		live_look(l, &look);
 	pthread_mutex_lock(&l->lock);
 	*s = session_now(l);
+	if (!l->session.duration_ns) {
+		live_open_spans(l, &look, clock_ns(CLOCK_MONOTONIC), &opens);
+		live_learn_names(l, opens.data, opens.len);
+	}
 	if (!err && l->fresh) {
 		fresh = l->fresh;
 		l->fresh = m;
@@ -72,8 +79,10 @@ static struct mdl *copy(struct live *l, struct mdl_session *s)
 		err = err ? err : buf_put(&recs, l->going.data, l->going.len);
 	}
 	pthread_mutex_unlock(&l->lock);
+	err = err ? err : buf_put(&recs, opens.data, opens.len);
 	if (!err)
 		err = mdl_feed(m, recs.data, recs.len);
+	buf_fini(&opens);
 	buf_fini(&recs);
 	if (!err)
 		return m;

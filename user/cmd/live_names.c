@@ -160,13 +160,15 @@ static void learn_thread(struct live *l, uint32_t tgid, uint32_t tid)
 		live_feed_name(l, MXBPF_NAME_THREAD, tgid, tid, comm, strlen(comm));
 }
 
-/* Only spans and samples tell of threads. */
+/* Spans and samples alone tell of threads. */
 static void learn_threads(struct live *l, const struct mxbpf_rec *r)
 {
 	const struct mxbpf_span *s = (const struct mxbpf_span *)r;
 
 	if (r->kind == MXBPF_SAMPLE)
 		learn_thread(l, r->tgid, ((const struct mxbpf_sample *)r)->tid);
+	if (r->kind == MXBPF_OPEN)
+		learn_thread(l, r->tgid, ((const struct mxbpf_open *)r)->tid);
 	if (r->kind != MXBPF_SPAN)
 		return;
 	learn_thread(l, r->tgid, s->tid);
@@ -180,6 +182,7 @@ static void learn_stack(struct live *l, void *rec)
 	struct mxbpf_rec *r = rec;
 	struct mxbpf_group *g = rec;
 	struct mxbpf_span *s = rec;
+	struct mxbpf_open *o = rec;
 
 	if (!l->stacks)
 		return;
@@ -187,6 +190,8 @@ static void learn_stack(struct live *l, void *rec)
 		s->stack_id = live_stack_id(l, r->tgid, s->stack_id);
 	else if (r->kind == MXBPF_GROUP)
 		g->stack_id = live_stack_id(l, r->tgid, g->stack_id);
+	else if (r->kind == MXBPF_OPEN)
+		o->stack_id = live_stack_id(l, r->tgid, o->stack_id);
 }
 
 /* 0 of a record that names nothing. */
@@ -197,6 +202,8 @@ static uint64_t name_of(const struct mxbpf_rec *r)
 		return ((const struct mxbpf_span *)r)->name_id;
 	case MXBPF_GROUP:
 		return ((const struct mxbpf_group *)r)->name_id;
+	case MXBPF_OPEN:
+		return ((const struct mxbpf_open *)r)->name_id;
 	}
 	return 0;
 }
@@ -205,6 +212,8 @@ static uint64_t args_of(const struct mxbpf_rec *r)
 {
 	if (r->kind == MXBPF_GROUP)
 		return ((const struct mxbpf_group *)r)->args_id;
+	if (r->kind == MXBPF_OPEN)
+		return ((const struct mxbpf_open *)r)->args_id;
 	return r->kind == MXBPF_SPAN ? mdl_span(r).args_id : 0;
 }
 

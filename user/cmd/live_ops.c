@@ -48,11 +48,15 @@ size_t live_ops_keep(struct live *l, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r;
 	const struct mxbpf_span *s;
+	const struct mxbpf_open *o;
 	size_t pos = 0, kept = 0, size;
 	bool bad;
 
 	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
 		s = (const struct mxbpf_span *)r;
+		o = (const struct mxbpf_open *)r;
+		if (r->kind == MXBPF_OPEN && o->cls == MXBPF_CLASS_OPERATOR && leaves_out(l, o->name_id))
+			continue;
 		if (r->kind == MXBPF_SPAN && live_ops_leave(l, s->cls, s->name_id, 1))
 			continue;
 		size = r->size;

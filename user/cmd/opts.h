@@ -12,7 +12,8 @@ enum cmd_bit {
 	CMD_BIT_EXPORT = 1 << 3,
 	CMD_BIT_CHECK = 1 << 4,
 	CMD_BIT_LIST = 1 << 5,
-	CMD_BIT_HELP = 1 << 6,
+	CMD_BIT_NOW = 1 << 6,
+	CMD_BIT_HELP = 1 << 7, /* the last */
 };
 
 /* An option as one command or several mean it; a name may have a second row for others. */

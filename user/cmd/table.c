@@ -41,6 +41,14 @@ const struct cmd cmd_table[] = {
 		.run = cmd_export,
 	},
 	{
+		.name = "now",
+		.synopsis = "--pid PID [-d TIME]",
+		.help = "say what each thread does at this moment: for a job that hangs",
+		.example = "sudo mxbpf now --pid 1234",
+		.bit = CMD_BIT_NOW,
+		.run = cmd_now,
+	},
+	{
 		.name = "check",
 		.synopsis = "[--pid PID]",
 		.help = "say what the kernel offers, what each probe resolves to, and why not",

@@ -125,5 +125,7 @@ int mdl_emit(const struct mdl *m, struct buf *out)
 		err = gauges_emit(m, out);
 	if (!err)
 		err = samples_emit(m, out);
+	if (!err)
+		err = buf_put(out, m->opens.data, m->opens.len);
 	return err ? err : join_emit(m, out);
 }

@@ -39,6 +39,7 @@ void mdl_free(struct mdl *m)
 	buf_fini(&m->slow);
 	hash_fini(&m->gauge_index);
 	buf_fini(&m->gauges);
+	buf_fini(&m->opens);
 	names_fini(m);
 	window_fini(&m->window);
 	free(m);
@@ -294,6 +295,14 @@ static int fold_sample(struct mdl *m, const struct mxbpf_rec *rec)
 	return samples_fold(m, (const void *)rec);
 }
 
+static int fold_open(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct mxbpf_open o = *(const struct mxbpf_open *)rec;
+
+	o.h.size = sizeof(o); /* a newer one is longer */
+	return names_expect(m, o.name_id) || buf_put(&m->opens, &o, sizeof(o)) ? -ENOMEM : 0;
+}
+
 typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
 static const fold_fn folds[] = {
@@ -311,6 +320,7 @@ static const fold_fn folds[] = {
 	[MXBPF_SLOW] = fold_slow,
 	[MXBPF_GAUGE] = gauge_fold,
 	[MXBPF_SAMPLE] = fold_sample,
+	[MXBPF_OPEN] = fold_open,
 };
 
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes)
@@ -339,6 +349,23 @@ const struct mdl_mem_row *const *mdl_mem_rows(struct mdl *m, size_t *n)
 {
 	*n = buf_count(&m->mem_rows, struct mdl_mem_row *);
 	return (const void *)m->mem_rows.data;
+}
+
+static int by_age(const void *va, const void *vb)
+{
+	const struct mxbpf_open *a = va, *b = vb;
+
+	if (a->open_ns != b->open_ns)
+		return a->open_ns > b->open_ns ? -1 : 1;
+	return a->level < b->level ? -1 : a->level > b->level;
+}
+
+const struct mxbpf_open *mdl_opens(struct mdl *m, size_t *n)
+{
+	*n = buf_count(&m->opens, struct mxbpf_open);
+	if (*n)
+		qsort(m->opens.data, *n, sizeof(struct mxbpf_open), by_age);
+	return (const void *)m->opens.data;
 }
 
 uint64_t mdl_counter(const struct mdl *m, enum mxbpf_class cls, enum mxbpf_counter_id id)

@@ -114,6 +114,9 @@ const struct mdl_mem_row *const *mdl_mem_rows(struct mdl *m, size_t *n);
  */
 int mdl_slow(const struct mdl *m, uint64_t fault_ns, struct mdl_slow **slow, size_t *n);
 
+/* Spans that were open when the window ended, as their records, the oldest first; borrowed likewise. */
+const struct mxbpf_open *mdl_opens(struct mdl *m, size_t *n);
+
 /* Spans with MXBPF_SPAN_SEQ, joined, as their records; borrowed likewise. */
 const struct mxbpf_join *const *mdl_joins(struct mdl *m, size_t *n);
 /* One of two: sums; `to` keeps its name and process. */

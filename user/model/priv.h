@@ -45,6 +45,7 @@ struct mdl {
 	struct buf joins;	  /* struct mxbpf_join *, owned */
 	struct hash mem_index;	  /* (tgid, device) -> struct mdl_mem_row * */
 	struct buf mem_rows;	  /* struct mdl_mem_row *, owned */
+	struct buf opens;	  /* struct mxbpf_open */
 	struct hash names;	  /* (id, enum mxbpf_name_kind) -> struct name *, owned */
 	struct hash threads;	  /* (tgid, tid) -> struct name *, owned */
 	struct buf slow;	  /* struct kept_slow, no more than MDL_SLOW_MAX */

@@ -81,6 +81,11 @@ static bool name_fits(const struct mxbpf_rec *r)
 	return n->len <= (is_text ? MXBPF_TEXT_BYTES_MAX : MXBPF_NAME_BYTES_MAX) && n->len <= r->size - sizeof(*n);
 }
 
+static bool open_fits(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_open *)r)->cls);
+}
+
 /* A kind that is not here is a newer one: it passes on its header alone and is skipped by who does not know it. */
 static const struct {
 	size_t bytes;
@@ -101,6 +106,7 @@ static const struct {
 	[MXBPF_AGG_COUNTERS] = {sizeof(struct mxbpf_agg_counters), agg_counters_fits},
 	[MXBPF_GAUGE] = {MXBPF_GAUGE_BYTES_MIN, NULL},
 	[MXBPF_SAMPLE] = {sizeof(struct mxbpf_sample), sample_fits},
+	[MXBPF_OPEN] = {sizeof(struct mxbpf_open), open_fits},
 };
 
 static bool rec_fits(const struct mxbpf_rec *r, size_t left)

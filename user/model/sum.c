@@ -48,12 +48,13 @@ static int add_memory(struct mdl *sum, const struct mdl_mem_row *r)
 	return 0;
 }
 
-/* What describes single processes or threads is left out. */
+/* Accounts of memory are added apart. What is open is not added up, and its thread keeps its name. */
 static int feed_one(struct mdl *sum, struct mxbpf_rec *r)
 {
-	if (r->kind == MXBPF_MEM || (r->kind == MXBPF_NAME && ((struct mxbpf_name *)r)->kind == MXBPF_NAME_THREAD))
+	if (r->kind == MXBPF_MEM)
 		return 0;
-	r->tgid = 0;
+	if (r->kind != MXBPF_OPEN && (r->kind != MXBPF_NAME || ((struct mxbpf_name *)r)->kind != MXBPF_NAME_THREAD))
+		r->tgid = 0;
 	return mdl_feed(sum, r, r->size);
 }
 

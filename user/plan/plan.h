@@ -150,6 +150,8 @@ const char *plan_func_name(const struct plan *p, const struct plan_probe *probe,
 const char *plan_version(const struct adp *a, const struct tgt_lib *lib);
 /* Mask of the groups that a runtime has; without known_build, those that work on a build that is not known. */
 unsigned plan_groups_of(const struct adp *a, bool known_build);
+/* The id of a name, as BPF hashes it. */
+uint64_t plan_hash(const char *name);
 /* The name of a NAMED_COOKIE span; NULL if id is none of the plan. */
 const char *plan_span_name(const struct plan *p, uint64_t id);
 void plan_fini(struct plan *p);

@@ -38,8 +38,6 @@ int plan_family(struct plan *plan, struct plan_probe *p, struct elf *elf);
 /* What the details read in this build and process; takes from the rows those of which that is not known. */
 void plan_details(struct tgt *t, struct plan *plan);
 
-/* The id of a name, as BPF hashes it. */
-uint64_t plan_hash(const char *name);
 bool plan_hides(const struct adp *a, const char *name);
 
 /* Takes what was planned for a row out again. */

@@ -145,7 +145,7 @@ int py_open(struct tgt *t, struct py **out, struct err *e)
 	if (!p)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	p->t = t;
-	lib = find_interpreter(p, &why);
+	p->lib = lib = find_interpreter(p, &why);
 	if (!lib && why.code)
 		err = err_set(e, why.cls, why.code, "%s", why.why);
 	else if (!lib)
@@ -166,6 +166,11 @@ int py_open(struct tgt *t, struct py **out, struct err *e)
 const char *py_version(const struct py *p)
 {
 	return p->l.version;
+}
+
+const struct tgt_lib *py_lib(const struct py *p)
+{
+	return p->lib;
 }
 
 const struct mxbpf_python *py_offsets(const struct py *p)

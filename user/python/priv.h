@@ -35,6 +35,7 @@ const struct py_layout *py_layout_of(unsigned minor); /* NULL: not known */
 
 struct py {
 	struct tgt *t;
+	const struct tgt_lib *lib;
 	struct py_layout l; /* as it is in this process */
 	uint64_t runtime;   /* addresses: _PyRuntime, the types of code objects, strings and bytes */
 	uint64_t code_type, text_type, bytes_type;
@@ -43,6 +44,9 @@ struct py {
 
 /* A word of the process. False: it is not there. */
 bool py_word(const struct py *p, uint64_t addr, uint64_t *word);
+
+/* The print of what a code object holds. False: there is none at that address. */
+bool py_code_print(const struct py *p, uint64_t code, uint64_t *print);
 
 /*
  * Takes the offsets that the process describes itself. -ENOTSUP: they do not fit what BPF reads at one time, or the

@@ -24,8 +24,16 @@ int py_open(struct tgt *t, struct py **out, struct err *e);
 void py_close(struct py *p); /* NULL is legal */
 
 const char *py_version(const struct py *p); /* "3.11" */
+/* The file that the interpreter is in; borrowed from its target. */
+const struct tgt_lib *py_lib(const struct py *p);
 /* For BPF; equal ones are of one layout. Borrowed. */
 const struct mxbpf_python *py_offsets(const struct py *p);
+
+/*
+ * The Python stack of a thread that does not move: its base is fs_base. What it has is checked as in BPF's. 0, -ENOENT:
+ * it runs no Python, or that cannot be read.
+ */
+int py_thread_stack(const struct py *p, uint64_t fs_base, struct mxbpf_stack *s);
 
 /*
  * The text of a stack as MXBPF_NAME_STACK says, at most `max` bytes (whole lines; more than 8 of them), not terminated.

@@ -155,15 +155,23 @@ static bool text_print(const struct py *p, uint64_t addr, uint64_t *print)
 	return true;
 }
 
-/* Whether what lies at f->code is what BPF saw there. */
+bool py_code_print(const struct py *p, uint64_t code, uint64_t *print)
+{
+	uint64_t bytes[MXBPF_PY_CODE_BYTES / 8], file;
+
+	if (!lives(p, code, p->code_type) || tgt_read(p->t, code + MXBPF_PY_CODE_START, bytes, sizeof(bytes)) ||
+	    !text_print(p, MXBPF_PY_WORD(bytes, p->l.walk.code_file), &file))
+		return false;
+	*print = mxbpf_code_print(&p->l.walk, bytes, file);
+	return true;
+}
+
+/* Whether what lies at f->code is what was seen there. */
 static bool is_same(const struct py *p, const struct mxbpf_stack_frame *f)
 {
-	uint64_t bytes[MXBPF_PY_CODE_BYTES / 8], print;
+	uint64_t print;
 
-	return lives(p, f->code, p->code_type) &&
-	       !tgt_read(p->t, f->code + MXBPF_PY_CODE_START, bytes, sizeof(bytes)) &&
-	       text_print(p, MXBPF_PY_WORD(bytes, p->l.walk.code_file), &print) &&
-	       f->print == mxbpf_code_print(&p->l.walk, bytes, print);
+	return py_code_print(p, f->code, &print) && f->print == print;
 }
 
 static bool read_lines(const struct py *p, uint64_t addr, struct code *c)

@@ -221,6 +221,7 @@ static int need_sample(struct rec_writer *w, const struct mdl *m, const struct m
 
 static int need_names(struct rec_writer *w, const struct mdl *m, const struct mxbpf_rec *r)
 {
+	const struct mxbpf_open *o;
 	struct mxbpf_span s;
 	int ret;
 
@@ -239,6 +240,10 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 		return ret;
 	case MXBPF_SAMPLE:
 		return need_sample(w, m, (const struct mxbpf_sample *)r);
+	case MXBPF_OPEN: /* the end chunks have it with all of its names; this one is for timelines */
+		o = (const struct mxbpf_open *)r;
+		ret = need_name(w, m, MXBPF_NAME_SPAN, o->name_id);
+		return ret ? ret : need_thread(w, m, r->tgid, o->tid);
 	case MXBPF_ALLOC:
 		return need_thread(w, m, r->tgid, ((const struct mxbpf_alloc *)r)->tid);
 	case MXBPF_EDGE:

@@ -263,12 +263,14 @@ static int survey_alloc(struct snk_plan *p, const struct mxbpf_alloc *a)
 
 int snk_plan_survey(struct snk_plan *p, const struct mxbpf_rec *r)
 {
-	if (r->kind != MXBPF_SPAN && r->kind != MXBPF_EDGE && r->kind != MXBPF_ALLOC)
+	if (r->kind != MXBPF_SPAN && r->kind != MXBPF_EDGE && r->kind != MXBPF_ALLOC && r->kind != MXBPF_OPEN)
 		return 0;
 	if (!p->first_ns || r->ts_ns < p->first_ns)
 		p->first_ns = r->ts_ns;
 	if (r->kind == MXBPF_SPAN)
 		return survey_span(p, (const struct mxbpf_span *)r);
+	if (r->kind == MXBPF_OPEN)
+		return track_find(p, r->tgid, ((const struct mxbpf_open *)r)->tid) ? 0 : -ENOMEM;
 	if (r->kind == MXBPF_EDGE)
 		return survey_edge(p, (const struct mxbpf_edge *)r);
 	return survey_alloc(p, (const struct mxbpf_alloc *)r);

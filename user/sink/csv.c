@@ -29,6 +29,8 @@ enum column {
 	FREE_BYTES,
 	LIVE_BYTES,
 	PEAK_BYTES,
+	STATE,
+	WAITS_IN,
 	START,
 	DURATION,
 	BACKWARD_COUNT,
@@ -83,6 +85,8 @@ static const struct {
 	[FREE_BYTES] = {"free_bytes", ALWAYS},
 	[LIVE_BYTES] = {"live_bytes", ALWAYS},
 	[PEAK_BYTES] = {"peak_bytes", ALWAYS},
+	[STATE] = {"state", ALWAYS},
+	[WAITS_IN] = {"waits_in", ALWAYS},
 	[START] = {"window_start_unix_ns", ALWAYS},
 	[DURATION] = {"window_ns", ALWAYS},
 	[BACKWARD_COUNT] = {"backward_count", WITH_BACKWARD},
@@ -122,6 +126,7 @@ struct row {
 		const char *text;
 		size_t len;
 	} shapes, stack, group, unit;
+	const char *state, *waits;	   /* STATE, WAITS_IN: of calls that are open; NULL */
 	struct mxbpf_counter_sum counters; /* spans 0: none */
 };
 
@@ -237,6 +242,7 @@ static bool has_column(const struct snk *s, unsigned c)
 static void put_row(struct snk *s, struct row *r)
 {
 	char device[48] = "";
+	const char *text;
 	unsigned c;
 
 	fill(r, START, s->in->session->start_unix_ns);
@@ -249,9 +255,13 @@ static void put_row(struct snk *s, struct row *r)
 	out_puts(s->out, ",");
 	put_text(s->out, device, strlen(device));
 	for (c = DEVICE + 1; c < NCOLUMNS; c++) {
-		if (has_column(s, c))
-			out_puts(s->out, ",");
-		if (has_column(s, c) && r->filled[c])
+		if (!has_column(s, c))
+			continue;
+		out_puts(s->out, ",");
+		text = c == STATE ? r->state : c == WAITS_IN ? r->waits : NULL;
+		if (text)
+			put_text(s->out, text, strlen(text));
+		else if (r->filled[c])
 			out_printf(s->out, "%s%" PRIu64, r->below[c] ? "-" : "", r->n[c]);
 	}
 	if (snk_shows_shapes(s))
@@ -479,6 +489,27 @@ static int samples(struct snk *s, const struct snk_samples *t)
 	return 0;
 }
 
+static int opens(struct snk *s, const struct mxbpf_open *rows, size_t n)
+{
+	char waits[SNK_WAITS_BYTES];
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		const struct mxbpf_open *o = &rows[i];
+		struct row r = {.table = "open", .device = o->device, .state = snk_open_state(o)};
+
+		r.name = mdl_name(s->in->model, o->name_id, &r.name_len);
+		r.waits = snk_open_waits(s->in->model, o, waits);
+		fill(&r, COUNT, 1);
+		fill(&r, TOTAL, o->open_ns);
+		fill(&r, EVENT_START, s->in->session->start_unix_ns + (o->h.ts_ns - s->in->session->start_mono_ns));
+		fill(&r, EVENT_THREAD, o->tid);
+		set_details(s, &r, o->args_id, o->stack_id);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
 static void put_texts(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -566,5 +597,6 @@ const struct snk_ops snk_csv = {
 	.joins = joins,
 	.slow = slow,
 	.samples = samples,
+	.opens = opens,
 	.end = end,
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The tables for programs: exact integers, schema in share/report.schema.json. */
+#include "base/syscall.h"
 #include "sink/priv.h"
 
 #include <inttypes.h>
@@ -16,6 +17,14 @@ static void put_text(struct snk *s, const char *key, const char *text)
 {
 	out_printf(s->out, "\"%s\": ", key);
 	snk_put_json(s->out, text, strlen(text));
+}
+
+static void put_optional(struct snk *s, const char *key, const char *text)
+{
+	if (!text)
+		return;
+	out_puts(s->out, ", ");
+	put_text(s, key, text);
 }
 
 static void put_target(struct snk *s)
@@ -334,7 +343,8 @@ static int samples(struct snk *s, const struct snk_samples *t)
 {
 	const struct snk_sample *r;
 
-	out_printf(s->out, "\n  },\n  \"samples\": {\"hz\": %" PRIu32 ", \"count\": %" PRIu64 ", \"ran_in\": [",
+	close_tables(s);
+	out_printf(s->out, ",\n  \"samples\": {\"hz\": %" PRIu32 ", \"count\": %" PRIu64 ", \"ran_in\": [",
 		   s->in->session->sample_hz, t->count);
 	for (r = t->rows; r < t->rows + t->nrows; r++) {
 		out_puts(s->out, r > t->rows ? ",\n    {\"name\": " : "\n    {\"name\": ");
@@ -346,6 +356,43 @@ static int samples(struct snk *s, const struct snk_samples *t)
 			out_puts(s->out, "null");
 		put_process(s, r->tgid);
 		out_printf(s->out, ", \"count\": %" PRIu64 "}", r->count);
+	}
+	out_puts(s->out, "]}");
+	return 0;
+}
+
+static void put_open(struct snk *s, const struct mxbpf_open *o)
+{
+	const char *thread = mdl_thread_name(s->in->model, o->h.tgid, o->tid), *name;
+	size_t len;
+
+	name = mdl_name(s->in->model, o->name_id, &len);
+	snk_put_json(s->out, name, len);
+	out_printf(s->out, ", \"class\": \"%s\", ", mdl_category(o->cls));
+	put_device(s, o->device);
+	out_printf(s->out, ", \"pid\": %" PRIu32 ", \"thread\": %" PRIu32, o->h.tgid, o->tid);
+	put_optional(s, "thread_name", thread);
+	out_printf(s->out, ", \"start_unix_ns\": %" PRIu64 ", \"open_ns\": %" PRIu64, unix_ns(s, o->h.ts_ns),
+		   (uint64_t)o->open_ns);
+	if (o->flags & MXBPF_SPAN_ASYNC)
+		out_puts(s->out, ", \"async\": true");
+	if (o->state)
+		out_printf(s->out, ", \"state\": \"%c\"", o->state);
+	put_optional(s, "syscall", syscall_name(o->syscall));
+	put_optional(s, "wchan", mdl_text(s->in->model, MXBPF_NAME_WCHAN, o->wchan_id, NULL));
+	put_details(s, o->args_id, o->stack_id);
+	out_puts(s->out, "}");
+}
+
+static int opens(struct snk *s, const struct mxbpf_open *rows, size_t n)
+{
+	size_t i;
+
+	close_tables(s);
+	out_puts(s->out, ",\n  \"open\": [");
+	for (i = 0; i < n; i++) {
+		out_puts(s->out, i ? ",\n    {\"name\": " : "\n    {\"name\": ");
+		put_open(s, &rows[i]);
 	}
 	out_puts(s->out, "]");
 	return 0;
@@ -375,5 +422,6 @@ const struct snk_ops snk_json = {
 	.joins = joins,
 	.slow = slow,
 	.samples = samples,
+	.opens = opens,
 	.end = end,
 };

@@ -274,6 +274,7 @@ static int kineto_end(struct snk *s)
 	char name[320];
 
 	write_steps((struct kineto *)s);
+	snk_trace_opens((struct snk_trace *)s);
 	/* As TensorBoard's plugin wants a file to be called. */
 	snprintf(name, sizeof(name), "%s_%u.pt.trace.json", s->in->session->hostname, s->in->session->pid);
 	out_puts(s->out, "\n],\"traceName\":");

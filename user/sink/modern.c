@@ -102,16 +102,6 @@ static void share(const struct cell_of *c, char cell[CELL_BYTES])
 	put_share(c->r->total_ns, c->t->total_ns, cell);
 }
 
-/* "3.42us": without the blank of fmt_ns(), seven of them and a name fit a line. */
-static void tight_ns(uint64_t ns, char *cell)
-{
-	char *blank;
-
-	blank = strchr(fmt_ns(ns, cell), ' ');
-	if (blank)
-		memmove(blank, blank + 1, strlen(blank));
-}
-
 static void event_thread(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
 {
 	snprintf(cell, CELL_BYTES, "%" PRIu32, e->tid);
@@ -130,12 +120,12 @@ static void event_time(const struct snk *s, const struct mxbpf_span *e, char cel
 	bool unwound = e->flags & MXBPF_SPAN_UNWOUND;
 
 	cell[0] = '<'; /* it was left without its end */
-	tight_ns(e->dur_ns, cell + unwound);
+	fmt_tight_ns(e->dur_ns, cell + unwound);
 }
 
 static void event_self(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
 {
-	tight_ns(e->self_ns, cell);
+	fmt_tight_ns(e->self_ns, cell);
 }
 
 static void event_bytes(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
@@ -148,7 +138,7 @@ static void off_cpu_ns(uint64_t ns, char *cell)
 {
 	strcpy(cell, "-");
 	if (ns)
-		tight_ns(ns, cell);
+		fmt_tight_ns(ns, cell);
 }
 
 static void event_on_cpu(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
@@ -208,7 +198,7 @@ static int add_row(struct snk_grid *g, const struct cell_of *c)
 	err = snk_grid_add(g, name, len);
 	for (i = 1; !err && i < NCOLUMNS; i++) {
 		if (columns[i].ns)
-			tight_ns(columns[i].ns(c->r), cell);
+			fmt_tight_ns(columns[i].ns(c->r), cell);
 		else
 			columns[i].text(c, cell);
 		err = snk_grid_add(g, cell, strlen(cell));
@@ -499,5 +489,6 @@ const struct snk_ops snk_modern = {
 	.joins = joins,
 	.slow = slow,
 	.samples = samples,
+	.opens = snk_put_opens,
 	.end = end,
 };

@@ -80,6 +80,14 @@ void snk_put_machine_json(struct snk *s);
 /* Whose a gauge is; "" for the machine's. Hostile. */
 const char *snk_scope_name(const struct mdl *m, uint16_t scope, size_t *len);
 
+/* open.c */
+#define SNK_WAITS_BYTES 128
+const char *snk_open_state(const struct mxbpf_open *o); /* a word; "" where it is not known */
+/* In which system call and function of the kernel: "futex: futex_do_wait". Returns buf. */
+const char *snk_open_waits(const struct mdl *m, const struct mxbpf_open *o, char buf[SNK_WAITS_BYTES]);
+/* As a table for people, of those that were open for long. 0 or -errno with s->err set. */
+int snk_put_opens(struct snk *s, const struct mxbpf_open *rows, size_t n);
+
 /* joins.c. Of one name (and process) one, sorted by opts; caller frees *rows. 0, -ENOMEM. */
 int snk_joins(const struct snk *s, struct snk_join **rows, size_t *n);
 /* As a table for people, each line behind `prefix`. 0 or -errno with s->err set. */

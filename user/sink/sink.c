@@ -166,6 +166,15 @@ static int samples(struct snk *s)
 	return err;
 }
 
+static int opens(struct snk *s)
+{
+	const struct mxbpf_open *rows;
+	size_t n;
+
+	rows = mdl_opens(s->in->model, &n);
+	return n ? s->ops->opens(s, rows, n) : 0;
+}
+
 static int run(struct snk *s)
 {
 	int err = s->ops->begin ? s->ops->begin(s) : 0;
@@ -186,6 +195,8 @@ static int run(struct snk *s)
 		err = slow(s);
 	if (!err && s->ops->samples && s->in->session->sample_hz)
 		err = samples(s);
+	if (!err && s->ops->opens)
+		err = opens(s);
 	if (!err && s->ops->end)
 		err = s->ops->end(s);
 	return err;

@@ -157,7 +157,8 @@ struct snk_ops {
 	int (*joins)(struct snk *s, const struct snk_joins *t);			    /* if opts.backward */
 	int (*slow)(struct snk *s,
 		    const struct snk_slow *t); /* of sessions with accounts and events, if there are any */
-	int (*samples)(struct snk *s, const struct snk_samples *t); /* if session.sample_hz */
+	int (*samples)(struct snk *s, const struct snk_samples *t);	      /* if session.sample_hz */
+	int (*opens)(struct snk *s, const struct mxbpf_open *rows, size_t n); /* the oldest first, if any */
 	int (*end)(struct snk *s);
 	void (*fini)(struct snk *s); /* always */
 };

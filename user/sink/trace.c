@@ -408,6 +408,41 @@ int snk_trace_late(struct snk_trace *t)
 	return t->error;
 }
 
+static void write_open(struct snk_trace *t, const struct mxbpf_open *o)
+{
+	struct snk_text name = snk_trace_text(t, o->name_id, snk_text_name);
+	bool async = o->flags & MXBPF_SPAN_ASYNC;
+	char waits[SNK_WAITS_BYTES], *start, *p;
+
+	out_printf(t->s.out, ",\n{\"ph\":\"%s\",\"cat\":\"%s\",\"name\":\"", async ? "b" : "B", mdl_category(o->cls));
+	out_write(t->s.out, name.data, name.len);
+	start = out_reserve(t->s.out, SNK_EVENT_BYTES);
+	p = put(start, "\",");
+	p = snk_put_where(t, p, o->h.tgid, o->tid, o->h.ts_ns);
+	if (async) {
+		p = put(p, ",\"id\":\"0x");
+		p = put(snk_put_hex(p, o->h.ts_ns), "\"");
+	}
+	p = put(p, ",\"args\":{\"open_ns\":");
+	p = snk_put_u64(p, o->open_ns);
+	p = put(p, ",\"state\":\"");
+	p = put(p, snk_open_state(o));
+	p = put(p, "\",\"waits in\":");
+	out_filled(t->s.out, (size_t)(p - start));
+	snk_trace_string(t, snk_open_waits(t->s.in->model, o, waits));
+	out_puts(t->s.out, "}}");
+}
+
+void snk_trace_opens(struct snk_trace *t)
+{
+	const struct mxbpf_open *rows;
+	size_t n, i;
+
+	rows = mdl_opens(t->s.in->model, &n);
+	for (i = 0; i < n; i++)
+		write_open(t, &rows[i]);
+}
+
 void snk_trace_fini(struct snk *s)
 {
 	struct snk_trace *t = (struct snk_trace *)s;

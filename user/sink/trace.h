@@ -59,6 +59,8 @@ void snk_trace_tracks(struct snk_trace *t);
 int snk_trace_allocs(struct snk_trace *t);
 /* gauges.c: the machine's, as counters. 0 or -errno. */
 int snk_trace_gauges(struct snk_trace *t);
+/* Calls that had not ended: begun, without an end. Behind all other events. */
+void snk_trace_opens(struct snk_trace *t);
 /* Behind the second pass: spans that had to wait. 0 or -errno. */
 int snk_trace_late(struct snk_trace *t);
 

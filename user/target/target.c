@@ -437,7 +437,7 @@ uint64_t tgt_thread_sp(const struct tgt *t, pid_t tid)
 	return tgt_gone(t) ? 0 : sp;
 }
 
-int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n)
+ssize_t tgt_read_some(const struct tgt *t, uint64_t addr, void *buf, size_t n)
 {
 	struct iovec here = {.iov_base = buf, .iov_len = n};
 	struct iovec there = {.iov_base = (void *)(uintptr_t)addr, .iov_len = n};
@@ -451,5 +451,12 @@ int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n)
 	/* There now: the number meant this process and this program all the while. */
 	if (tgt_gone(t))
 		return -ESRCH;
-	return got == (ssize_t)n ? 0 : -EFAULT;
+	return got < 0 ? -EFAULT : got;
+}
+
+int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n)
+{
+	ssize_t got = tgt_read_some(t, addr, buf, n);
+
+	return got == (ssize_t)n ? 0 : got < 0 ? (int)got : -EFAULT;
 }

@@ -72,6 +72,8 @@ uint64_t tgt_thread_sp(const struct tgt *t, pid_t tid);
 
 /* The bytes of the process at an address. 0 or -errno. */
 int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n);
+/* The same up to where nothing is mapped: how many, or -errno. */
+ssize_t tgt_read_some(const struct tgt *t, uint64_t addr, void *buf, size_t n);
 
 /* ---- a quick look at a pid, for walks over all processes: it may mean another one by the next call */
 
@@ -79,6 +81,18 @@ int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n);
 int tgt_peek(pid_t pid, const char *const *globs, unsigned *mask);
 /* Name of a thread; 0, or -errno and "" once it is gone. */
 int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32]);
+
+/* What a thread does, as of one moment. */
+struct tgt_doing {
+	char state;	   /* as in /proc/PID/stat; 0: it has ended */
+	int32_t syscall;   /* in which it sleeps; -1: none */
+	uint64_t args[6];  /* of that */
+	uint64_t sp, pc;   /* where it will go on; 0: it runs, or may not be looked at */
+	uint64_t switches; /* how often it was taken off a CPU: as long as it sleeps with these, it has not moved */
+	char wchan[64];	   /* the function of the kernel in which it sleeps; "" */
+};
+/* 0, -ESRCH: it has ended, -EAGAIN: it moved each time that it was looked at, but for its state nothing is known. */
+int tgt_peek_doing(pid_t pid, pid_t tid, struct tgt_doing *d);
 
 #define TGT_CONTAINER_BYTES 13
 

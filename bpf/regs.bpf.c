@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
+/*
+ * The registers with which the threads of a process are in the kernel. Of one that sleeps there they are those that its
+ * program has; of one that runs they are old. Nothing is stopped for it.
+ */
+#include "mxbpf_regs.h"
+#include "ids.bpf.h"
+#include <bpf/bpf_tracing.h>
+
+const volatile __u32 cfg_tgid;
+
+SEC("iter/task") int each_task(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct mxbpf_regs o = {};
+	struct pt_regs r;
+	void *at;
+
+	if (!task || task_number(BPF_CORE_READ(task, group_leader)) != cfg_tgid)
+		return 0;
+	at = (void *)bpf_task_pt_regs(task);
+	if (!at || bpf_probe_read_kernel(&r, sizeof(r), at))
+		return 0;
+	o.tid = task_number(task);
+	o.fs_base = BPF_CORE_READ(task, thread.fsbase);
+	o.r[0] = r.ax;
+	o.r[1] = r.dx;
+	o.r[2] = r.cx;
+	o.r[3] = r.bx;
+	o.r[4] = r.si;
+	o.r[5] = r.di;
+	o.r[6] = r.bp;
+	o.r[7] = r.sp;
+	o.r[8] = r.r8;
+	o.r[9] = r.r9;
+	o.r[10] = r.r10;
+	o.r[11] = r.r11;
+	o.r[12] = r.r12;
+	o.r[13] = r.r13;
+	o.r[14] = r.r14;
+	o.r[15] = r.r15;
+	o.r[16] = r.ip;
+	bpf_seq_write(ctx->meta->seq, &o, sizeof(o));
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

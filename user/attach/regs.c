@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/regs.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attach/backend.h"
+#include "regs.skel.h"
+
+#define READ_BYTES 65536
+
+struct regs {
+	struct regs_bpf *skel;
+	struct bpf_link *link;
+};
+
+static int read_all(int fd, struct buf *out)
+{
+	ssize_t n;
+	char *at;
+
+	do {
+		at = buf_add(out, READ_BYTES);
+		if (!at)
+			return -ENOMEM;
+		n = read(fd, at, READ_BYTES);
+		out->len -= READ_BYTES - (n > 0 ? (size_t)n : 0);
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	out->len -= out->len % sizeof(struct mxbpf_regs);
+	return n < 0 ? -errno : 0;
+}
+
+int regs_read(const struct regs *r, struct buf *out)
+{
+	int fd = bpf_iter_create(bpf_link__fd(r->link)), err = fd < 0 ? -errno : read_all(fd, out);
+
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+int regs_open(pid_t tgid, struct regs **out, struct err *e)
+{
+	struct regs *r = calloc(1, sizeof(*r));
+	int err;
+
+	*out = NULL;
+	if (!r)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	r->skel = regs_bpf__open();
+	err = r->skel ? 0 : -errno;
+	if (!err) {
+		r->skel->rodata->cfg_tgid = (__u32)tgid;
+		backend_namespace(&r->skel->rodata->cfg_pidns_dev, &r->skel->rodata->cfg_pidns_ino);
+		err = regs_bpf__load(r->skel);
+	}
+	if (!err) {
+		r->link = bpf_program__attach_iter(r->skel->progs.each_task, NULL);
+		err = r->link ? 0 : -errno;
+	}
+	if (err) {
+		regs_close(r);
+		return err_set(e, ERR_PRIVILEGE, err, "registers of threads cannot be read: %s", strerror(-err));
+	}
+	*out = r;
+	return 0;
+}
+
+void regs_close(struct regs *r)
+{
+	if (!r)
+		return;
+	bpf_link__destroy(r->link);
+	regs_bpf__destroy(r->skel);
+	free(r);
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Spans that are open when a window ends, and what their threads wait for. What a thread does is asked while its spans
+ * are open, and told only of those that are open still when they are read for the second time.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cmd/live.h"
+
+struct pass {
+	struct live *l;
+	struct live_look *look;
+	struct buf *recs; /* of the second pass */
+	uint64_t now_ns;
+	int err;
+};
+
+/* What a thread does: looked at once, when its first span is seen. */
+static struct tgt_doing *doing_of(struct live_look *k, uint32_t tgid, uint32_t tid)
+{
+	uint64_t *at = hash_put(&k->threads, tgid, tid);
+	struct tgt_doing *d;
+
+	if (!at)
+		return NULL;
+	if (!*at) {
+		d = buf_add(&k->doings, sizeof(*d));
+		if (!d)
+			return NULL;
+		if (tgt_peek_doing((pid_t)tgid, (pid_t)tid, d) == -ESRCH)
+			d->state = 'X';
+		*at = buf_count(&k->doings, struct tgt_doing);
+	}
+	return buf_at(&k->doings, struct tgt_doing, *at - 1);
+}
+
+static void on_first(void *ctx, const struct att_open *o)
+{
+	struct pass *p = ctx;
+	uint64_t *seen = hash_put(&p->look->spans, o->frame->start_ns, o->frame->tid);
+
+	if (!seen || !doing_of(p->look, o->tgid, o->frame->tid)) {
+		p->err = -ENOMEM;
+		return;
+	}
+	*seen = hash_get(&p->look->threads, o->tgid, o->frame->tid)[0];
+}
+
+void live_look(struct live *l, struct live_look *k)
+{
+	struct pass p = {.l = l, .look = k};
+
+	*k = (struct live_look){.since_ns = att_active_since_ns(l->att)};
+	att_open_spans(l->att, on_first, &p);
+	k->err = p.err;
+}
+
+/* It was open before a pause, whether it still is nobody knows; or its function has returned, by an exception or
+ * without an end of its own, and nothing of its thread came since. */
+static bool is_over(struct pass *p, const struct att_open *o, const struct tgt_doing *d)
+{
+	const struct mxbpf_frame *f = o->frame;
+	uint64_t word;
+
+	if (!p->look->since_ns || f->start_ns < p->look->since_ns)
+		return true;
+	if (f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT)
+		return false;
+	if (hash_get(&p->l->left, f->start_ns, f->tid))
+		return true;
+	if (f->end == MXBPF_END_NEXT && o->tgid == (uint32_t)tgt_pid(p->l->target) &&
+	    !tgt_read(p->l->target, f->sp + f->return_off, &word, sizeof(word)) && word != f->key)
+		return true;
+	return d && f->sp < d->sp;
+}
+
+static void tell_doing(struct live *l, struct mxbpf_open *r, const struct tgt_doing *d)
+{
+	r->state = (uint8_t)d->state;
+	r->syscall = d->syscall;
+	if (!d->wchan[0])
+		return;
+	r->wchan_id = plan_hash(d->wchan);
+	live_feed_name(l, MXBPF_NAME_WCHAN, r->h.tgid, r->wchan_id, d->wchan, strlen(d->wchan));
+}
+
+static void on_second(void *ctx, const struct att_open *o)
+{
+	struct pass *p = ctx;
+	const struct mxbpf_frame *f = o->frame;
+	const uint64_t *seen = hash_get(&p->look->spans, f->start_ns, f->tid);
+	const struct tgt_doing *d = seen ? buf_at(&p->look->doings, struct tgt_doing, *seen - 1) : NULL;
+	struct mxbpf_open r = {
+		.h = {.kind = MXBPF_OPEN, .size = sizeof(r), .tgid = o->tgid, .ts_ns = f->start_ns},
+		.open_ns = p->now_ns > f->start_ns ? p->now_ns - f->start_ns : 0,
+		.name_id = f->name_id,
+		.args_id = f->args_id,
+		.stack_id = f->stack_id,
+		.tid = f->tid,
+		.device = f->device,
+		.syscall = -1,
+		.cls = f->cls,
+		.flags = (uint8_t)(f->flags | (o->async ? MXBPF_SPAN_ASYNC : 0)),
+		.level = (uint8_t)o->level,
+	};
+
+	if (is_over(p, o, d))
+		return;
+	if (d && !o->async)
+		tell_doing(p->l, &r, d);
+	if (!p->err)
+		p->err = buf_put(p->recs, &r, sizeof(r));
+}
+
+void live_open_spans(struct live *l, struct live_look *k, uint64_t now_ns, struct buf *recs)
+{
+	struct pass p = {.l = l, .look = k, .recs = recs, .now_ns = now_ns, .err = k->err};
+
+	att_open_spans(l->att, on_second, &p);
+	hash_fini(&k->spans);
+	hash_fini(&k->threads);
+	buf_fini(&k->doings);
+	if (p.err && !l->write_error)
+		l->write_error = p.err;
+}
+
+void live_note_lasts(struct live *l, const void *recs, size_t bytes)
+{
+	const struct mxbpf_rec *r;
+	struct mxbpf_span s;
+	uint64_t *at;
+	size_t pos = 0;
+	bool bad;
+
+	while (l->wants_lasts && (r = mdl_next_rec(recs, bytes, &pos, &bad))) {
+		s = r->kind == MXBPF_SPAN ? mdl_span(r) : (struct mxbpf_span){0};
+		at = hash_get(&l->last_of, s.end_tid, 0);
+		if (!s.end_tid)
+			continue;
+		if (at) {
+			*buf_at(&l->lasts, struct mxbpf_span, *at) = s;
+			continue;
+		}
+		at = buf_put(&l->lasts, &s, sizeof(s)) ? NULL : hash_put(&l->last_of, s.end_tid, 0);
+		if (at)
+			*at = buf_count(&l->lasts, struct mxbpf_span) - 1;
+	}
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+/* `mxbpf now`: a short window, and what the threads of a job do at its end. */
+#include "cmd/now.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/regs.h"
+#include "base/clock.h"
+
+#define WINDOW_NS 1000000000ull
+#define TRIES	  5
+
+static int by_thread(const void *va, const void *vb)
+{
+	const struct mxbpf_open *a = va, *b = vb;
+
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	return a->h.ts_ns > b->h.ts_ns ? -1 : a->h.ts_ns < b->h.ts_ns;
+}
+
+const struct mxbpf_open *now_opens(const struct now_view *v, pid_t tid, size_t *n)
+{
+	size_t all = buf_count(&v->opens, struct mxbpf_open), i = 0;
+	const struct mxbpf_open *first;
+
+	*n = 0;
+	while (i < all && buf_at(&v->opens, struct mxbpf_open, i)->tid != (uint32_t)tid)
+		i++;
+	first = i < all ? buf_at(&v->opens, struct mxbpf_open, i) : NULL;
+	for (; i < all && buf_at(&v->opens, struct mxbpf_open, i)->tid == (uint32_t)tid; i++)
+		++*n;
+	return first;
+}
+
+const struct mxbpf_span *now_last(const struct now_view *v, pid_t tid)
+{
+	const uint64_t *at = hash_get(&v->l->last_of, (uint64_t)tid, 0);
+
+	return at ? buf_at(&v->l->lasts, struct mxbpf_span, *at) : NULL;
+}
+
+/* The stacks. Threads that moved meanwhile are looked at once more. */
+static int take(struct now_view *v, const struct regs *r)
+{
+	struct buf regs = {0};
+	int moved, tries = TRIES;
+
+	for (;;) {
+		regs.len = 0;
+		if (r && regs_read(r, &regs))
+			regs.len = 0;
+		moved = now_take(v->now, &regs);
+		if (moved <= 0 || !--tries)
+			break;
+		now_again(v->now);
+	}
+	buf_fini(&regs);
+	return moved < 0 ? moved : 0;
+}
+
+/* Calls that are open at this moment. */
+static void read_opens(struct live *l, uint64_t at_ns, struct buf *opens)
+{
+	struct live_look k;
+
+	live_look(l, &k);
+	pthread_mutex_lock(&l->lock);
+	live_open_spans(l, &k, at_ns, opens);
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* Of threads that moved before their stacks were taken, only what was open before that and is open behind it. */
+static void drop_passed(struct now_view *v)
+{
+	struct mxbpf_open *o = (struct mxbpf_open *)v->opens.data;
+	size_t n = buf_count(&v->opens, struct mxbpf_open), kept = 0, i;
+	const struct now_thread *t;
+	struct buf again = {0};
+	struct hash open = {0}, late = {0};
+
+	for (i = 0; (t = now_thread_at(v->now, i)); i++)
+		if (t->late)
+			hash_put(&late, (uint64_t)t->tid, 0);
+	if (late.len)
+		read_opens(v->l, v->at_ns, &again);
+	for (i = 0; i < buf_count(&again, struct mxbpf_open); i++)
+		hash_put(&open, buf_at(&again, struct mxbpf_open, i)->tid,
+			 buf_at(&again, struct mxbpf_open, i)->h.ts_ns);
+	for (i = 0; i < n; i++)
+		if (!hash_get(&late, o[i].tid, 0) || hash_get(&open, o[i].tid, o[i].h.ts_ns))
+			o[kept++] = o[i];
+	v->opens.len = kept * sizeof(*o);
+	buf_fini(&again);
+	hash_fini(&open);
+	hash_fini(&late);
+}
+
+/*
+ * Between the first and the second look at each thread everything else is read, so that of one that has not moved it is
+ * all of the same moment.
+ */
+static int look(struct now_view *v, const struct regs *r, struct err *e)
+{
+	struct live *l = v->l;
+	int err = now_begin(l->target, &l->plan, &v->now, e);
+
+	if (err)
+		return err;
+	v->at_ns = clock_ns(CLOCK_MONOTONIC);
+	read_opens(l, v->at_ns, &v->opens);
+	err = take(v, r);
+	drop_passed(v);
+	pthread_mutex_lock(&l->lock);
+	live_learn_names(l, v->opens.data, v->opens.len);
+	pthread_mutex_unlock(&l->lock);
+	if (v->opens.len)
+		qsort(v->opens.data, buf_count(&v->opens, struct mxbpf_open), sizeof(struct mxbpf_open), by_thread);
+	return err ? err_set(e, ERR_RUNTIME, err, "out of memory") : 0;
+}
+
+static int show(struct now_view *v, struct err *e)
+{
+	struct err why = {0};
+	int err;
+
+	if (now_finish(v->now, &why))
+		cmd_warn("%s", why.why);
+	err = v->l->o->format == CMD_JSON ? now_print_json(v) : now_print_text(v);
+	return err ? err_set(e, ERR_RUNTIME, err, "out of memory") : 0;
+}
+
+int cmd_now(const struct cmd_opts *o)
+{
+	struct cmd_opts own = *o;
+	struct now_view v = {0};
+	struct err e = {0}, ended = {0}, why = {0};
+	struct regs *regs = NULL;
+	struct live l;
+	int err;
+
+	own.duration_ns = o->duration_ns ? o->duration_ns : WINDOW_NS;
+	own.no_follow = true; /* one process, however many it has made */
+	v.l = &l;
+	err = live_prepare(&l, &own, NULL, &e);
+	l.wants_lasts = true;
+	if (!err)
+		err = live_start(&l, &e);
+	if (!err) {
+		if (regs_open(tgt_pid(l.target), &regs, &why))
+			cmd_warn("%s: stacks are short, and Python has none", why.why);
+		live_wait(&l);
+		err = look(&v, regs, &e);
+		live_stop(&l, err ? &ended : &e);
+	}
+	if (!err && !e.code)
+		err = show(&v, &e);
+	regs_close(regs);
+	now_free(v.now);
+	buf_fini(&v.opens);
+	live_free(&l);
+	return e.code ? cmd_fail(&e) : CMD_OK;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `mxbpf now` has found, for who prints it. */
+#ifndef CMD_NOW_H
+#define CMD_NOW_H
+
+#include "cmd/live.h"
+#include "now/now.h"
+
+struct now_view {
+	struct live *l;
+	struct now *now;
+	uint64_t at_ns;	  /* of the look */
+	struct buf opens; /* struct mxbpf_open as of then, the innermost of a thread first */
+};
+
+/* Open calls of a thread, innermost first; *n. Borrowed. */
+const struct mxbpf_open *now_opens(const struct now_view *v, pid_t tid, size_t *n);
+/* The last call of a thread that ended within the look; NULL: none was seen. Borrowed. */
+const struct mxbpf_span *now_last(const struct now_view *v, pid_t tid);
+
+/* On stdout. 0 or -ENOMEM. */
+int now_print_text(const struct now_view *v);
+int now_print_json(const struct now_view *v);
+
+#endif

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "now/now.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "now/priv.h"
+#include "now/unwind.h"
+#include "python/python.h"
+
+#define STACK_BYTES  (256u << 10) /* of a thread, that are copied; what lies above is cut */
+#define PYTHON_BYTES 8192
+
+/* glibc's pthread_mutex_t, up to what is read: one that another thread waits for has 2 in its first word. */
+struct mutex {
+	int32_t lock;
+	uint32_t count;
+	int32_t owner;
+	uint32_t users;
+	int32_t kind;
+};
+#define MUTEX_WAITED 2
+
+/* A thread and what its stack is unwound from. */
+struct taken {
+	struct now_thread t;
+	struct mxbpf_regs regs;
+	struct buf stack; /* from the stack pointer on */
+	bool looked;	  /* it sleeps, and has to be taken yet */
+};
+
+struct now {
+	struct tgt *target;
+	const struct plan *plan;
+	struct py *py;	       /* NULL: none */
+	struct unwind *unwind; /* keeps the names of frames */
+	struct taken *threads; /* owned */
+	size_t n;
+};
+
+/* Threads that are there; *n. NULL: -errno in errno. */
+static struct taken *list_threads(const struct tgt *t, size_t *n)
+{
+	struct taken one = {0};
+	struct buf all = {0};
+	struct dirent *d;
+	char path[48];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", tgt_pid(t));
+	dir = opendir(path);
+	while (dir && (d = readdir(dir))) {
+		one.t.tid = atoi(d->d_name);
+		if (one.t.tid <= 0)
+			continue;
+		if (buf_put(&all, &one, sizeof(one)))
+			break;
+	}
+	if (dir)
+		closedir(dir);
+	*n = buf_count(&all, struct taken);
+	return (struct taken *)all.data;
+}
+
+static void first_look(const struct now *n, struct taken *k)
+{
+	k->looked = !tgt_peek_doing(tgt_pid(n->target), k->t.tid, &k->t.doing) && k->t.doing.sp;
+}
+
+int now_begin(struct tgt *t, const struct plan *p, struct now **out, struct err *e)
+{
+	struct now *n = calloc(1, sizeof(*n));
+	size_t i;
+
+	*out = NULL;
+	if (!n)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	n->target = t;
+	n->plan = p;
+	if (py_open(t, &n->py, NULL)) /* it is not asked for: no word of it */
+		n->py = NULL;
+	n->threads = list_threads(t, &n->n);
+	if (!n->n || tgt_gone(t)) {
+		now_free(n);
+		return err_set(e, ERR_TARGET, -ESRCH, "process %d has ended", tgt_pid(t));
+	}
+	for (i = 0; i < n->n; i++) {
+		tgt_thread_comm(t, n->threads[i].t.tid, n->threads[i].t.comm);
+		first_look(n, &n->threads[i]);
+	}
+	*out = n;
+	return 0;
+}
+
+void now_again(struct now *n)
+{
+	size_t i;
+
+	for (i = 0; i < n->n; i++) {
+		if (n->threads[i].t.still)
+			continue;
+		n->threads[i].t.late = true;
+		first_look(n, &n->threads[i]);
+	}
+}
+
+/* Without the kernel's iterators, /proc tells of two registers: enough for functions that keep no frame pointer. */
+static void take_regs(struct taken *k, const struct buf *regs)
+{
+	size_t i;
+
+	k->regs = (struct mxbpf_regs){.tid = (__u32)k->t.tid};
+	for (i = 0; i < buf_count(regs, struct mxbpf_regs); i++)
+		if (buf_at(regs, struct mxbpf_regs, i)->tid == (__u32)k->t.tid)
+			k->regs = *buf_at(regs, struct mxbpf_regs, i);
+	k->regs.r[MXBPF_REGS_SP] = k->t.doing.sp;
+	k->regs.r[MXBPF_REGS_PC] = k->t.doing.pc;
+}
+
+static int take_stack(const struct now *n, struct taken *k)
+{
+	char *at = buf_add(&k->stack, STACK_BYTES);
+	ssize_t got;
+
+	if (!at)
+		return -ENOMEM;
+	got = tgt_read_some(n->target, k->t.doing.sp, at, STACK_BYTES);
+	k->stack.len = got > 0 ? (size_t)got : 0;
+	at = realloc(k->stack.data, k->stack.len + 1);
+	if (at) {
+		k->stack.data = at;
+		k->stack.cap = k->stack.len + 1;
+	}
+	return 0;
+}
+
+static int take_python(const struct now *n, struct taken *k)
+{
+	char text[PYTHON_BYTES];
+	struct mxbpf_stack s;
+	unsigned lost;
+	size_t len;
+
+	if (!n->py || !k->regs.fs_base || py_thread_stack(n->py, k->regs.fs_base, &s))
+		return 0;
+	len = py_stack_text(n->py, &s, text, sizeof(text), &lost);
+	k->t.python = strndup(text, len);
+	return k->t.python ? 0 : -ENOMEM;
+}
+
+/* Of whom it waits for, if it does for a lock; whether it is one, its stack says later. */
+static void take_holder(const struct now *n, struct taken *k)
+{
+	const struct tgt_doing *d = &k->t.doing;
+	struct mutex m;
+	size_t i;
+
+	if (d->syscall != SYS_futex || (d->args[1] & FUTEX_CMD_MASK) != FUTEX_WAIT || d->args[2] != MUTEX_WAITED ||
+	    tgt_read(n->target, d->args[0], &m, sizeof(m)) || m.lock != MUTEX_WAITED)
+		return;
+	for (i = 0; i < n->n; i++)
+		if (n->threads[i].t.tid == m.owner)
+			k->t.holder = m.owner;
+}
+
+/* Reads what it has, and whether it was so all the while. */
+static int take(struct now *n, struct taken *k, const struct buf *regs)
+{
+	struct tgt_doing again;
+	int err;
+
+	k->looked = false;
+	k->stack.len = 0;
+	take_regs(k, regs);
+	take_holder(n, k);
+	err = take_stack(n, k);
+	err = err ? err : take_python(n, k);
+	k->t.still = !tgt_peek_doing(tgt_pid(n->target), k->t.tid, &again) && again.sp == k->t.doing.sp &&
+		     again.switches == k->t.doing.switches && again.state == k->t.doing.state;
+	if (k->t.still)
+		return err;
+	k->t.doing = again;
+	k->t.holder = 0;
+	free(k->t.python);
+	k->t.python = NULL;
+	return err;
+}
+
+int now_take(struct now *n, const struct buf *regs)
+{
+	int moved = 0, err = 0;
+	size_t i;
+
+	for (i = 0; !err && i < n->n; i++) {
+		struct taken *k = &n->threads[i];
+
+		if (k->looked)
+			err = take(n, k, regs);
+		moved += !k->t.still && k->t.doing.state && k->t.doing.state != 'R';
+	}
+	return err ? err : moved;
+}
+
+static int finish_thread(struct now *n, const struct calls *calls, struct taken *k)
+{
+	const struct tgt_lib *python = n->py ? py_lib(n->py) : NULL;
+	struct buf frames = {0};
+	int err = 0;
+	size_t i;
+
+	k->t.cut = !unwind_stack(n->unwind, &k->regs, &k->stack, NOW_FRAMES_MAX, &frames);
+	for (i = 0; !err && i < buf_count(&frames, struct unwind_frame); i++) {
+		const struct unwind_frame *u = buf_at(&frames, struct unwind_frame, i);
+		struct now_frame f = {
+			.name = u->name, .lib = u->lib, .va = u->va, .python = u->lib && u->lib == python};
+
+		calls_find(calls, &f);
+		err = buf_put(&k->t.frames, &f, sizeof(f));
+	}
+	buf_fini(&frames);
+	return err;
+}
+
+/* Two words of memory may look like a lock that is held: only where the functions say so they are one. */
+static void check_holder(struct now_thread *t)
+{
+	size_t i, n = buf_count(&t->frames, struct now_frame);
+	bool lock = false;
+
+	for (i = 0; i < n && i < 3; i++)
+		lock |= strstr(buf_at(&t->frames, struct now_frame, i)->name, "mutex_lock") ||
+			strstr(buf_at(&t->frames, struct now_frame, i)->name, "lll_lock_wait");
+	if (!lock)
+		t->holder = 0;
+}
+
+int now_finish(struct now *n, struct err *e)
+{
+	struct calls calls = {0};
+	int err = unwind_open(n->target, &n->unwind, e);
+	size_t i;
+
+	if (!err && calls_init(&calls, n->plan))
+		err = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	for (i = 0; !err && i < n->n; i++) {
+		if (n->threads[i].t.still && finish_thread(n, &calls, &n->threads[i]))
+			err = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+		check_holder(&n->threads[i].t);
+		buf_fini(&n->threads[i].stack);
+	}
+	calls_fini(&calls);
+	return err;
+}
+
+struct now_thread *now_thread_at(struct now *n, size_t i)
+{
+	return i < n->n ? &n->threads[i].t : NULL;
+}
+
+const char *now_python(const struct now *n)
+{
+	return n->py ? py_version(n->py) : NULL;
+}
+
+void now_free(struct now *n)
+{
+	size_t i;
+
+	if (!n)
+		return;
+	for (i = 0; i < n->n; i++) {
+		buf_fini(&n->threads[i].t.frames);
+		buf_fini(&n->threads[i].stack);
+		free(n->threads[i].t.python);
+	}
+	free(n->threads);
+	py_close(n->py);
+	unwind_close(n->unwind);
+	free(n);
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "now/unwind.h"
+
+#include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+struct unwind {
+	Dwfl *dwfl;
+	struct hash names; /* pc -> char *, owned */
+
+	/* of the stack that is unwound */
+	const struct mxbpf_regs *regs;
+	const struct buf *stack;
+	struct buf *frames;
+	unsigned max;
+	bool more;
+};
+
+/* libstdc++'s, whose header is for C++ alone. Owned; NULL: it is no such name. */
+char *__cxa_demangle(const char *mangled, char *buf, size_t *len, int *status);
+
+static int no_debuginfo(Dwfl_Module *mod, void **user, const char *name, Dwarf_Addr base, const char *file,
+			const char *link, GElf_Word crc, char **out)
+{
+	return -1;
+}
+
+/* All files are told beforehand. */
+static int no_elf(Dwfl_Module *mod, void **user, const char *name, Dwarf_Addr base, char **file, Elf **elf)
+{
+	return -1;
+}
+
+static const Dwfl_Callbacks files = {.find_elf = no_elf, .find_debuginfo = no_debuginfo};
+
+static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread)
+{
+	struct unwind *u = arg;
+
+	if (*thread)
+		return 0;
+	*thread = u;
+	return (pid_t)u->regs->tid;
+}
+
+static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread)
+{
+	*thread = arg;
+	return true;
+}
+
+static bool read_word(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *word, void *arg)
+{
+	const struct unwind *u = arg;
+	uint64_t off = addr - u->regs->r[MXBPF_REGS_SP];
+
+	if (u->stack->len < sizeof(*word) || off > u->stack->len - sizeof(*word))
+		return false;
+	memcpy(word, u->stack->data + off, sizeof(*word));
+	return true;
+}
+
+static bool set_registers(Dwfl_Thread *thread, void *arg)
+{
+	const struct unwind *u = arg;
+	Dwarf_Word regs[MXBPF_REGS];
+	unsigned i;
+
+	for (i = 0; i < MXBPF_REGS; i++)
+		regs[i] = u->regs->r[i];
+	return dwfl_thread_state_registers(thread, 0, MXBPF_REGS, regs);
+}
+
+static const Dwfl_Thread_Callbacks threads = {
+	.next_thread = next_thread,
+	.get_thread = get_thread,
+	.memory_read = read_word,
+	.set_initial_registers = set_registers,
+};
+
+/* Without its parameters, and what stands before its name. */
+static void shorten(char *name)
+{
+	static const char nameless[] = "(anonymous namespace)";
+	unsigned angles = 0;
+	char *c;
+
+	for (c = name; *c; c++) {
+		if (!strncmp(c, nameless, sizeof(nameless) - 1)) {
+			c += sizeof(nameless) - 2;
+			continue;
+		}
+		if (*c == '(' && c > name && !angles && strncmp(c - 8 > name ? c - 8 : name, "operator(", 9))
+			break;
+		angles += *c == '<';
+		angles -= *c == '>' && angles;
+	}
+	*c = '\0';
+}
+
+static const char *name_of(struct unwind *u, Dwfl_Module *mod, uint64_t pc)
+{
+	uint64_t *known = hash_put(&u->names, pc, 0);
+	const char *symbol;
+	GElf_Off off;
+	GElf_Sym sym;
+	char *name;
+
+	if (!known)
+		return "";
+	if (*known)
+		return (const char *)(uintptr_t)*known;
+	symbol = dwfl_module_addrinfo(mod, pc, &off, &sym, NULL, NULL, NULL);
+	name = symbol && !strncmp(symbol, "_Z", 2) ? __cxa_demangle(symbol, NULL, NULL, NULL) : NULL;
+	if (name)
+		shorten(name);
+	else
+		name = strdup(symbol ? symbol : "");
+	*known = (uintptr_t)name;
+	return name ? name : "";
+}
+
+static int on_frame(Dwfl_Frame *state, void *arg)
+{
+	struct unwind *u = arg;
+	struct unwind_frame f = {.name = ""};
+	const struct tgt_lib *lib = NULL;
+	Dwfl_Module *mod;
+	void **user;
+	Dwarf_Addr pc;
+	bool here;
+
+	if (buf_count(u->frames, struct unwind_frame) >= u->max) {
+		u->more = true;
+		return DWARF_CB_ABORT;
+	}
+	if (!dwfl_frame_pc(state, &pc, &here) || !pc)
+		return DWARF_CB_ABORT;
+	f.pc = here ? pc : pc - 1; /* a call may be the last instruction of its function */
+	mod = dwfl_addrmodule(u->dwfl, f.pc);
+	if (mod) {
+		dwfl_module_info(mod, &user, NULL, NULL, NULL, NULL, NULL, NULL);
+		lib = *user;
+		f.name = name_of(u, mod, f.pc);
+	}
+	f.lib = lib;
+	f.va = f.pc - (lib ? lib->load_bias : 0);
+	return buf_put(u->frames, &f, sizeof(f)) ? DWARF_CB_ABORT : DWARF_CB_OK;
+}
+
+bool unwind_stack(struct unwind *u, const struct mxbpf_regs *r, const struct buf *stack, unsigned max,
+		  struct buf *frames)
+{
+	int end;
+
+	u->regs = r;
+	u->stack = stack;
+	u->frames = frames;
+	u->max = max;
+	u->more = false;
+	end = dwfl_getthread_frames(u->dwfl, (pid_t)r->tid, on_frame, u);
+	return !end && !u->more;
+}
+
+static int report(struct unwind *u, struct tgt *t)
+{
+	struct tgt_lib *lib;
+	struct elf *elf;
+	Dwfl_Module *mod;
+	void **user;
+	size_t i;
+
+	for (i = 0; i < tgt_nlibs(t); i++) {
+		lib = tgt_lib(t, i);
+		if (tgt_lib_elf(t, lib, &elf, NULL)) /* replaced in place, or no ELF: its frames have no name */
+			continue;
+		mod = dwfl_report_elf(u->dwfl, lib->path, lib->open_path, -1, lib->load_bias, true);
+		if (!mod)
+			continue;
+		dwfl_module_info(mod, &user, NULL, NULL, NULL, NULL, NULL, NULL);
+		*user = lib;
+	}
+	return dwfl_report_end(u->dwfl, NULL, NULL);
+}
+
+int unwind_open(struct tgt *t, struct unwind **out, struct err *e)
+{
+	struct unwind *u = calloc(1, sizeof(*u));
+
+	*out = NULL;
+	if (!u)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	u->dwfl = dwfl_begin(&files);
+	if (!u->dwfl || report(u, t) || !dwfl_attach_state(u->dwfl, NULL, tgt_pid(t), &threads, u)) {
+		err_set(e, ERR_RUNTIME, -ENOTSUP, "stacks cannot be unwound: %s", dwfl_errmsg(-1));
+		unwind_close(u);
+		return e ? e->code : -ENOTSUP;
+	}
+	*out = u;
+	return 0;
+}
+
+void unwind_close(struct unwind *u)
+{
+	const struct hash_entry *h;
+	size_t pos = 0;
+
+	if (!u)
+		return;
+	while ((h = hash_next(&u->names, &pos)))
+		free((void *)(uintptr_t)h->val);
+	hash_fini(&u->names);
+	if (u->dwfl)
+		dwfl_end(u->dwfl);
+	free(u);
+}

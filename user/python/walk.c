@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The frames of a thread that stands still, as BPF walks those of the running one (bpf/stack.bpf.h). */
+#include "python/priv.h"
+
+#include <errno.h>
+
+/* The innermost frame; 0: the thread runs no Python. */
+static uint64_t top_frame(const struct py *p, uint64_t fs_base)
+{
+	const struct mxbpf_python *w = &p->l.walk;
+	uint64_t state, thread, frame;
+
+	if (!py_word(p, fs_base + (uint64_t)w->tls, &state) ||
+	    !py_word(p, state + w->state_start + w->state_thread, &thread) || thread != fs_base ||
+	    !py_word(p, state + w->state_start + w->state_frame, &frame))
+		return 0;
+	if (w->cframe_frame != MXBPF_PY_NONE && !py_word(p, frame + w->cframe_frame, &frame))
+		return 0;
+	return frame;
+}
+
+/* One frame, unless it is the interpreter's own; *frame becomes the next. */
+static bool take_frame(const struct py *p, uint64_t *frame, struct mxbpf_stack *s)
+{
+	const struct mxbpf_python *w = &p->l.walk;
+	uint64_t bytes[MXBPF_PY_FRAME_BYTES / 8 + 1], instr, print;
+	struct mxbpf_stack_frame *f = &s->frames[s->n];
+
+	if (tgt_read(p->t, *frame + w->frame_start, bytes, w->frame_bytes))
+		return false;
+	*frame = MXBPF_PY_WORD(bytes, w->frame_back);
+	if (w->frame_owner != MXBPF_PY_NONE && *((uint8_t *)bytes + w->frame_owner) == MXBPF_PY_OWNER_C)
+		return true;
+	*f = (struct mxbpf_stack_frame){.code = MXBPF_PY_WORD(bytes, w->frame_code)};
+	instr = MXBPF_PY_WORD(bytes, w->frame_instr);
+	f->instr = w->instr_bytes ? (uint32_t)instr * w->instr_bytes : (uint32_t)(instr - f->code - w->code_instrs);
+	if (!py_code_print(p, f->code, &print))
+		return false;
+	f->print = print;
+	s->n++;
+	return true;
+}
+
+int py_thread_stack(const struct py *p, uint64_t fs_base, struct mxbpf_stack *s)
+{
+	uint64_t frame = top_frame(p, fs_base);
+	unsigned left = 2 * MXBPF_STACK_FRAMES_MAX; /* half of them may be the interpreter's own */
+
+	s->n = 0;
+	while (frame && left-- && s->n < MXBPF_STACK_FRAMES_MAX)
+		if (!take_frame(p, &frame, s))
+			break;
+	s->cut = !!frame;
+	return s->n ? 0 : -ENOENT;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a thread does in the kernel, from /proc. Nothing of it is stopped. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "target/priv.h"
+
+#define TRIES 3
+
+static int slurp_task(pid_t pid, pid_t tid, const char *name, struct buf *out)
+{
+	char path[64];
+	int err;
+
+	out->len = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, tid, name);
+	err = tgt_slurp(AT_FDCWD, path, 65536, out);
+	return err == -ENOENT ? -ESRCH : err;
+}
+
+static uint64_t number_of(const char *status, const char *key)
+{
+	const char *at = strstr(status, key);
+
+	return at ? strtoull(at + strlen(key), NULL, 10) : 0;
+}
+
+static int read_state(pid_t pid, pid_t tid, struct buf *text, char *state, uint64_t *switches)
+{
+	static const char key[] = "\nState:\t"; /* newlines in the name before it are escaped */
+	int err = slurp_task(pid, tid, "status", text);
+	const char *at = err ? NULL : strstr(text->data, key);
+
+	if (!err && !at)
+		err = -EBADMSG;
+	*state = at ? at[strlen(key)] : '\0';
+	*switches = err ? 0
+			: number_of(text->data, "\nvoluntary_ctxt_switches:") +
+				    number_of(text->data, "\nnonvoluntary_ctxt_switches:");
+	return err;
+}
+
+/* "running", or the number of the system call (-1: none), its arguments, stack pointer and program counter. */
+static bool parse_syscall(const char *text, struct tgt_doing *d)
+{
+	unsigned long long v[8] = {0};
+	int n = sscanf(text, "%d %llx %llx %llx %llx %llx %llx %llx %llx", &d->syscall, &v[0], &v[1], &v[2], &v[3],
+		       &v[4], &v[5], &v[6], &v[7]);
+	int i;
+
+	if (n != 3 && n != 9)
+		return false;
+	for (i = 0; i < n - 3; i++)
+		d->args[i] = v[i];
+	d->sp = v[n - 3];
+	d->pc = v[n - 2];
+	return true;
+}
+
+static void read_wchan(pid_t pid, pid_t tid, struct buf *text, struct tgt_doing *d)
+{
+	if (slurp_task(pid, tid, "wchan", text) || !strcmp(text->data, "0"))
+		return;
+	snprintf(d->wchan, sizeof(d->wchan), "%s", text->data);
+}
+
+/*
+ * The kernel gives the system call of a thread only while it is off the CPU. Found so twice, with as many switches
+ * before the first as behind the second time, it has been off all the while.
+ */
+static int look(pid_t pid, pid_t tid, struct buf *text, struct tgt_doing *d)
+{
+	struct tgt_doing again;
+	int err = read_state(pid, tid, text, &d->state, &d->switches);
+
+	if (err)
+		return err;
+	if (slurp_task(pid, tid, "syscall", text) || !parse_syscall(text->data, d)) {
+		d->syscall = -1;
+		return d->state == 'R' ? 0 : -EAGAIN;
+	}
+	read_wchan(pid, tid, text, d);
+	if (slurp_task(pid, tid, "syscall", text) || !parse_syscall(text->data, &again) ||
+	    read_state(pid, tid, text, &again.state, &again.switches))
+		return -EAGAIN;
+	return again.state == d->state && again.switches == d->switches ? 0 : -EAGAIN;
+}
+
+int tgt_peek_doing(pid_t pid, pid_t tid, struct tgt_doing *d)
+{
+	struct buf text = {0};
+	int err = -EAGAIN, i;
+
+	for (i = 0; i < TRIES && err == -EAGAIN; i++) {
+		*d = (struct tgt_doing){.syscall = -1};
+		err = look(pid, tid, &text, d);
+	}
+	buf_fini(&text);
+	if (err)
+		*d = (struct tgt_doing){.state = err == -ESRCH ? '\0' : d->state, .syscall = -1};
+	return err;
+}
