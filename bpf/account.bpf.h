@@ -35,10 +35,9 @@ static __always_inline void account_open(struct mxbpf_frame *f, bool by_key)
 	f->began.majflt = p->maj_flt;
 }
 
-/* The longest and the shortest that can be true, of what was measured. */
-static __always_inline __s64 account_within(__s64 v, __s64 low, __s64 high)
+/* What can be true of what was measured. */
+static __always_inline __s64 account_within(__s64 v, __s64 high)
 {
-	v = v < low ? low : v;
 	return v > high ? high : v < 0 ? 0 : v;
 }
 
@@ -46,14 +45,15 @@ static __always_inline __s64 account_within(__s64 v, __s64 low, __s64 high)
 static __always_inline void account_times(struct mxbpf_account *a, const struct mxbpf_account_start *s,
 					  struct task_struct *p, __s64 dur_ns)
 {
-	__s64 sum_ns = p->se.sum_exec_runtime - s->sum_exec_ns, on_cpu, runq;
+	__s64 runq = account_within(p->sched_info.run_delay - s->run_delay_ns, dur_ns), on_cpu;
 
-	runq = account_within(p->sched_info.run_delay - s->run_delay_ns, 0, dur_ns);
-	on_cpu = (__s64)(p->se.sum_exec_runtime - p->se.exec_start) - s->ran_ns + dur_ns;
-	if (a->flags & MXBPF_ACCOUNT_MIGRATED) /* another clock; sum_exec_runtime is as old as the last tick */
-		on_cpu = account_within(on_cpu, sum_ns - (__s64)MXBPF_ACCOUNT_SLACK_NS,
-					sum_ns + (__s64)MXBPF_ACCOUNT_SLACK_NS);
-	on_cpu = a->nvcsw ? account_within(on_cpu, 0, dur_ns - runq) : dur_ns - runq; /* it never blocked */
+	if (!a->nvcsw) /* it never blocked */
+		on_cpu = dur_ns - runq;
+	else if (a->flags & MXBPF_ACCOUNT_MIGRATED) /* clocks of two CPUs; this is as old as the last tick or switch */
+		on_cpu = p->se.sum_exec_runtime - s->sum_exec_ns;
+	else
+		on_cpu = (__s64)(p->se.sum_exec_runtime - p->se.exec_start) - s->ran_ns + dur_ns;
+	on_cpu = account_within(on_cpu, dur_ns - runq);
 	a->on_cpu_ns = on_cpu;
 	a->runq_ns = runq;
 	a->blocked_ns = dur_ns - runq - on_cpu;

@@ -91,8 +91,11 @@ enum mxbpf_span_flag {
 #define MXBPF_DEVICE_ID(d)     ((__u32)(d)&0xffff)
 
 enum mxbpf_account_flag {
-	/* The thread went from one CPU to another, whose clocks differ: on_cpu_ns and blocked_ns may be wrong by
-	 * MXBPF_ACCOUNT_SLACK_NS at most, and only where nvcsw is not 0. */
+	/*
+	 * The thread ended it on another CPU, whose clock differs. Where nvcsw is not 0, on_cpu_ns may be wrong by
+	 * MXBPF_ACCOUNT_SLACK_NS at most; and of the rest runq_ns may have what is blocked_ns's: Linux 6.12 and later
+	 * take a thread that their balancer moves while it sleeps for one that waits, in schedstat too.
+	 */
 	MXBPF_ACCOUNT_MIGRATED = 1 << 0,
 	/* The span ended on another thread, or after its function had returned: the account is of its own thread, and
 	 * only while its function ran. The rest of the time the work was elsewhere. */
@@ -308,7 +311,7 @@ struct mxbpf_account_sum {
 	__u64 runq_ns, blocked_ns;
 	__u64 elsewhere_ns; /* of spans with MXBPF_ACCOUNT_PART: what their account does not cover */
 	__u64 nvcsw, nivcsw, minflt, majflt;
-	__u64 migrated; /* spans with MXBPF_ACCOUNT_MIGRATED that blocked: each slack of blocked_ns is one of theirs */
+	__u64 migrated; /* spans with MXBPF_ACCOUNT_MIGRATED that blocked, which says what is less exact */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_account_sum) == 64);
 

@@ -68,6 +68,11 @@ passed() { # UNIT MORE_THAN
 	passed test_stack_kernel 8
 }
 
+@test "Linux 6.1: the account of a span is what /proc says, as on this kernel" {
+	boot 6.1 test_account_kernel
+	passed test_account_kernel 8
+}
+
 # The toy waits until it is looked at: all of the group's throttling lies in the window.
 @test "Linux 6.12: throttling by a cgroup of version 2 is the kernel's own account of it, and is said" {
 	local stat

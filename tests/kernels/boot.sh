@@ -22,7 +22,7 @@ add "$(command -v busybox)" /bin/busybox
 add "$MXBPF" /bin/mxbpf
 add "$O/toy/toy" /toy/toy
 add "$O/toy/libmxnet.so" /toy/libmxnet.so
-for unit in test_attach_kernel test_stack_kernel; do
+for unit in test_account_kernel test_attach_kernel test_stack_kernel; do
 	add "$O/unit/$unit" "/bin/$unit"
 done
 install "$here/guest.sh" "$root/init"

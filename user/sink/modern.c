@@ -443,9 +443,11 @@ static void put_account(const struct modern *m)
 
 	out_puts(m->s.out, "account  of each row's time, runq waited for a CPU, blocked for anything else\n");
 	if (m->migrated)
-		out_printf(m->s.out,
-			   "         %s calls blocked and went on on another CPU: each is up to %llu ms off\n",
-			   fmt_count(m->migrated, n), MXBPF_ACCOUNT_SLACK_NS / 1000000);
+		out_printf(
+			m->s.out,
+			"         %s blocked and ended on another CPU: cpu is up to %llu ms off, runq may hold some of "
+			"blocked\n",
+			fmt_count(m->migrated, n), MXBPF_ACCOUNT_SLACK_NS / 1000000);
 }
 
 static int samples(struct snk *s, const struct snk_samples *t)
