@@ -5,6 +5,7 @@
 
 #include "mxbpf_config.h"
 #include "ids.bpf.h"
+#include "sched.bpf.h"
 #include <bpf/bpf_tracing.h>
 
 #define EEXIST 17
@@ -99,6 +100,8 @@ static __noinline __u32 thread_slot_new(void)
 	t->raised_ns = 0;
 	t->opened = 0;
 	t->slot = slot;
+	if (cfg_sched)
+		sched_add(ids.tgid, ids.pid, slot);
 	return slot;
 none:
 	slot = 0;

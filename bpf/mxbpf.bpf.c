@@ -12,6 +12,7 @@
 #include "mem.bpf.c"
 #include "proc.bpf.c"
 #include "sample.bpf.h"
+#include "sched.bpf.c"
 
 static __always_inline int on_probe(struct pt_regs *ctx, __u32 k)
 {

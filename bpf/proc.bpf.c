@@ -52,5 +52,7 @@ SEC("?raw_tp/sched_process_exec") int on_thread_exec(void *ctx)
 	slot_give_back();
 	counters_end();
 	bpf_map_delete_elem(&targets, &ids.tgid);
+	if (cfg_sched)
+		sched_forget();
 	return 0;
 }

@@ -435,4 +435,47 @@ struct mxbpf_stat_mem {
 	__u64 empty;	     /* of no bytes: they count for nothing but the records' account */
 };
 
+/* ---- --sched */
+
+#define MXBPF_SCHED_RING_BYTES	(8u << 20)
+#define MXBPF_SCHED_THREADS_MAX 8192 /* a power of two */
+#define MXBPF_SCHED_KEPT	32   /* a power of two */
+
+/*
+ * A thread of a target, in array map `sched_threads`, mapped into user space: it stands at its id in the machine's
+ * first pid namespace, modulo the size, or a little behind. A hash map's look-ups would be most of what a switch costs.
+ */
+#define MXBPF_SCHED_TRIES 4
+#define MXBPF_SCHED_FREE  0u
+#define MXBPF_SCHED_GONE  (~0u) /* free, and what is looked for may stand behind it */
+struct mxbpf_sched_thread {
+	__u32 id;      /* that one, or one of the two */
+	__u32 slot;    /* of struct mxbpf_thread; 0: it has none */
+	__u64 back_ns; /* when it got the CPU that it has or had */
+	__u64 left_ns; /* 0: it has it, or nobody knows */
+	__u64 ran_ns;  /* before that */
+	__u64 span_start_ns, span_name_id;
+	__u64 woken_ns; /* the last time; 0: not seen */
+	__u32 tgid, tid;
+	__s32 syscall;
+	__u32 taker_tid, waker_tid;
+	char taker_comm[16], waker_comm[16];
+	__u16 cpu;
+	__u8 state, span_cls;
+	__u8 flags;	  /* enum mxbpf_sched_flag, of leaving */
+	__u8 waker_flags; /* of waking */
+	__u8 pad[6];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sched_thread) == 120);
+
+/* Value of map `sched_cpus`: what ran there lately. */
+struct mxbpf_sched_cpu {
+	__u64 since_ns; /* of the last switch */
+	__u64 nkept;	/* ever */
+	__u64 counts[MXBPF_COUNT_MAX];
+	struct mxbpf_sched_slice kept[MXBPF_SCHED_KEPT];
+	/* Scratch: a struct mxbpf_sched with its slices. */
+	__u64 rec[(sizeof(struct mxbpf_sched) + MXBPF_SCHED_SLICES_MAX * sizeof(struct mxbpf_sched_slice)) / 8];
+};
+
 #endif

@@ -25,9 +25,10 @@ enum mxbpf_kind {
 	/* 3 instant: kept free */
 	MXBPF_COUNTER = 4, /* user: a value of a span class over the window         struct mxbpf_counter */
 	MXBPF_ALLOC = 5,   /* BPF: bytes taken or given back on a device              struct mxbpf_alloc */
-	/* 6 sched: kept free */
-	MXBPF_EDGE = 7, /* BPF: an open span caused work that starts later          struct mxbpf_edge */
-	MXBPF_NAME = 8, /* user: id -> string, before its first use in a slot       struct mxbpf_name */
+	MXBPF_SCHED = 6,   /* BPF; user at the window's end: a thread left its CPU, and got one again
+			    *							struct mxbpf_sched */
+	MXBPF_EDGE = 7,	   /* BPF: an open span caused work that starts later          struct mxbpf_edge */
+	MXBPF_NAME = 8,	   /* user: id -> string, before its first use in a slot       struct mxbpf_name */
 	/* 9 loss: carried by chunk headers, see mxbpf_file.h */
 	MXBPF_MEM = 10,	    /* user: allocation totals of one device                     struct mxbpf_mem */
 	MXBPF_AGG_MEM = 11, /* user: the memory columns of an AGG row before it     struct mxbpf_agg_mem */
@@ -38,9 +39,10 @@ enum mxbpf_kind {
 	MXBPF_AGG_ACCOUNT = 14,	 /* user: the account of an AGG row before it     struct mxbpf_agg_account */
 	MXBPF_GAUGE = 15,	 /* user: a reading of the machine, or several as one    struct mxbpf_gauge */
 	/* 18: kept free */
-	MXBPF_SLOW = 20,   /* user: a span far above the median of its row            struct mxbpf_slow */
-	MXBPF_SAMPLE = 16, /* BPF: a thread that ran when its CPU's clock rang     struct mxbpf_sample */
-	MXBPF_OPEN = 19,   /* user: a span that had not ended with its window      struct mxbpf_open */
+	MXBPF_AGG_SCHED = 21, /* user: where an operator's threads were, off the CPU  struct mxbpf_agg_sched */
+	MXBPF_SLOW = 20,      /* user: a span far above the median of its row            struct mxbpf_slow */
+	MXBPF_SAMPLE = 16,    /* BPF: a thread that ran when its CPU's clock rang     struct mxbpf_sample */
+	MXBPF_OPEN = 19,      /* user: a span that had not ended with its window      struct mxbpf_open */
 };
 
 struct mxbpf_rec {
@@ -187,6 +189,84 @@ struct mxbpf_edge {
 	__u8 pad[3];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_edge) == 40);
+
+/* What a thread was as it left its CPU. */
+enum mxbpf_sched_state {
+	MXBPF_SCHED_RUNNABLE = 0, /* it could have gone on: another took its CPU */
+	MXBPF_SCHED_SLEEPING = 1,
+	MXBPF_SCHED_DISK = 2,	 /* likewise, and no signal wakes it: mostly for a disk */
+	MXBPF_SCHED_STOPPED = 3, /* by a signal or a debugger */
+	MXBPF_SCHED_STATES = 4,
+};
+
+enum mxbpf_sched_flag {
+	MXBPF_SCHED_IOWAIT = 1 << 0,	/* the kernel counts its sleep as waiting for input or output */
+	MXBPF_SCHED_BY_OURS = 1 << 1,	/* by_tid is a thread of a process that is looked at */
+	MXBPF_SCHED_BY_IRQ = 1 << 2,	/* it was woken by an interrupt: by_tid has nothing to do with it */
+	MXBPF_SCHED_NO_WAKER = 1 << 3,	/* its waking was not seen: woken_ns is back_ns */
+	MXBPF_SCHED_MORE = 1 << 4,	/* there were more slices than there is room for: the first are missing */
+	MXBPF_SCHED_STILL_OFF = 1 << 5, /* the window ended first, at back_ns */
+	MXBPF_SCHED_LAST = 1 << 6,	/* it was on the CPU until ts_ns, where it or the window ended: woken_ns and
+					 * back_ns are the same */
+};
+
+/* What ran on back_cpu while the thread could have: pieces of [woken_ns, back_ns]. */
+struct mxbpf_sched_slice {
+	__u64 from_ns, to_ns;
+	__u32 tid, tgid; /* tid: the first, if threads of one name took turns. Of a target as in other records, else in
+			    the machine's first pid namespace */
+	char comm[16];	 /* hostile; NUL-terminated unless it is full */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sched_slice) == 40);
+
+#define MXBPF_SCHED_SLICES_MAX 15 /* a power of two less 1 */
+
+/*
+ * A thread off its CPU: before ts_ns it ran for ran_ns, then slept until woken_ns (ts_ns: it did not sleep), then
+ * waited for a CPU until back_ns. The innermost span that was open names what it was in: with tid.
+ */
+struct mxbpf_sched {
+	struct mxbpf_rec h; /* ts_ns: when it left */
+	__u64 ran_ns;	    /* on left_cpu, not counted from before the window */
+	__u64 woken_ns, back_ns;
+	__u64 span_start_ns, span_name_id; /* 0: none was open */
+	__u32 tid;
+	__u32 by_tid;	  /* RUNNABLE: who took its CPU; else who woke it. 0: none, or the idle CPU's */
+	char by_comm[16]; /* of that; hostile */
+	__s32 syscall;	  /* number of the system call it was in; -1: none */
+	__u16 left_cpu, back_cpu;
+	__u8 state; /* enum mxbpf_sched_state */
+	__u8 span_cls;
+	__u8 flags;   /* enum mxbpf_sched_flag */
+	__u8 nslices; /* newest first */
+	__u32 pad;
+	struct mxbpf_sched_slice slices[];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sched) == 96);
+
+/* Where the time of threads off the CPU went; of the rows of an operator each is one of these. */
+enum mxbpf_sched_what {
+	MXBPF_SCHED_WAITED = 0, /* it could have run */
+	MXBPF_SCHED_FUTEX = 1,	/* it slept for a lock, a condition, a thread's end */
+	MXBPF_SCHED_IO = 2,	/* for a disk, or what a file system has in its place */
+	MXBPF_SCHED_FAULT = 3,	/* in a page fault */
+	MXBPF_SCHED_NAP = 4,	/* because it asked to sleep */
+	MXBPF_SCHED_OTHER = 5,
+	MXBPF_SCHED_KEPT_BY = 6,  /* of WAITED: while this one ran there */
+	MXBPF_SCHED_WOKEN_BY = 7, /* of the sleep: until this one ended it */
+	MXBPF_SCHED_WHATS = 8,
+};
+
+struct mxbpf_agg_sched {
+	struct mxbpf_rec h; /* ts_ns: 0 */
+	__u64 name_id;	    /* of the innermost span that was open; with cls 0: none was */
+	__u64 count, total_ns;
+	__u8 cls, what; /* enum mxbpf_class, enum mxbpf_sched_what */
+	__u8 own;	/* comm is of a thread of the targets */
+	__u8 pad[5];
+	char comm[16]; /* of KEPT_BY and WOKEN_BY; hostile, NUL-terminated unless it is full */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_sched) == 64);
 
 /* Longest name that is kept; a longer one is cut there and counted as truncated. */
 #define MXBPF_NAME_BYTES_MAX 4096

@@ -51,6 +51,16 @@ passed() { # UNIT MORE_THAN
 	counted_stats
 }
 
+# The toy waits for mxbpf in a read, and its threads for each other.
+switched() { # TASK
+	jq -e '[.off_cpu.calls[] | .futex_ns + .other_ns] | add > 0' "$1/mxbpf.json" && counted "$1"
+}
+
+@test "Linux 6.1: --sched sees the toy's threads off the CPU, and counts as without" {
+	boot 6.1 sched
+	switched sched
+}
+
 @test "Linux 6.1: perf events are read in each call" {
 	boot 6.1 counters
 	counted counters
@@ -89,8 +99,9 @@ passed() { # UNIT MORE_THAN
 }
 
 @test "Linux 6.12: both backends count exactly, and what the kernel adds up" {
-	boot 6.12 uprobe_multi perf stats
+	boot 6.12 uprobe_multi perf stats sched
 	counted uprobe_multi
 	counted_stats
 	counted perf
+	switched sched
 }

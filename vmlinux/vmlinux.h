@@ -87,11 +87,15 @@ struct sched_info {
 
 struct task_struct {
 	struct thread_struct thread;
+	unsigned int __state;
+	int pid;
 	struct sched_entity se;
 	struct sched_info sched_info;
 	unsigned long nvcsw, nivcsw;
 	unsigned long min_flt, maj_flt;
 	int tgid;
+	char comm[16];
+	unsigned int in_iowait : 1;
 	struct mm_struct *mm;
 	struct pid *thread_pid;
 	struct signal_struct *signal;

@@ -5,7 +5,7 @@
 # the kernel), and of each of $TASKS, joined by commas:
 #   test_*    the unit test of that name: NAME.tap
 #   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats --interval;
-#             "counters": with --counters; "throttled": in a cgroup of 0.3 CPUs, whose cpu.stat is left there): toy,
+#             "counters": with --counters; "sched": with --sched; "throttled": in a cgroup of 0.3 CPUs, whose cpu.stat is left there): toy,
 #             mxbpf.json, mxbpf.err, status
 /bin/busybox --install -s /bin
 export PATH=/bin
@@ -28,6 +28,7 @@ watch_toy() { # BACKEND
 	local dir=$1 option="--backend $1" rounds=40 line pid
 	case $1 in
 	best) option= ;;
+	sched) option=--sched ;;
 	counters) option="--counters task-clock,page-faults" ;;
 	stats)
 		option="--stats --interval 100ms"

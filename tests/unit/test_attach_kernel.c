@@ -208,7 +208,7 @@ static bool begin(struct err *e)
 	struct att_opts o = {.backend = backend, .ring_bytes = 1u << 20, .stats = stats, .stats_rows = ROWS};
 
 	nspans = nothers = nallocs = 0;
-	return !att_load(&plan, getpid(), &o, &att, e) && !ring_start(att_ring_fd(att), take, NULL, &ring, e) &&
+	return !att_load(&plan, getpid(), &o, &att, e) && !ring_start(att_ring_fd(att), -1, take, NULL, &ring, e) &&
 	       !att_attach(att, &plan, &plan.target, getpid(), e);
 }
 

@@ -143,7 +143,7 @@ static void watch_with(unsigned details, void (*work)(void))
 	nspans = 0;
 	memset(spans, 0, sizeof(spans));
 	memset(stacks, 0, sizeof(stacks));
-	if (att_load(&plan, getpid(), &o, &att, &e) || ring_start(att_ring_fd(att), take, NULL, &ring, &e) ||
+	if (att_load(&plan, getpid(), &o, &att, &e) || ring_start(att_ring_fd(att), -1, take, NULL, &ring, &e) ||
 	    att_attach(att, &plan, &plan.target, getpid(), &e)) {
 		printf("# %s\n", e.why);
 		CHECK(!"attached");

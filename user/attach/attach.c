@@ -11,6 +11,7 @@
 
 #include "attach/backend.h"
 #include "attach/priv.h"
+#include "attach/sched.h"
 
 static int attach_failed(int err, const struct tgt_lib *lib, uint32_t n, pid_t tgid, struct err *e)
 {
@@ -103,6 +104,9 @@ int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *a
 		a->exit_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exit, "sched_process_exit");
 	if (!a->exec_link)
 		a->exec_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exec, "sched_process_exec");
+	sched_join(a, tgid);
+	if (sched_attach(a, e))
+		return e->code;
 	if (bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &key, at, BPF_ANY))
 		return err_set(e, ERR_RUNTIME, -errno, "more than %d processes", MXBPF_TARGETS_MAX);
 	counters_count(&a->counters, tgid);
@@ -182,6 +186,8 @@ void att_activate(struct att *a, bool on)
 	struct mxbpf_bpf__bss *bss = a->skel->bss;
 	struct timespec now;
 
+	if (on && a->sched)
+		sched_seed(a);
 	clock_gettime(CLOCK_MONOTONIC, &now); /* BPF's clock */
 	bss->activation += !on;
 	__atomic_store_n(&bss->active_since_ns, on ? (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec : 0,
@@ -273,6 +279,7 @@ void att_detach(struct att *a)
 	bpf_link__destroy(a->exec_link);
 	a->exit_link = a->exec_link = NULL;
 	counters_close(&a->counters);
+	sched_detach(a);
 }
 
 void att_free(struct att *a)
@@ -283,6 +290,7 @@ void att_free(struct att *a)
 	if (a->threads)
 		munmap(a->threads, a->threads_bytes);
 	ring_buffer__free(a->marks);
+	sched_close(a);
 	stats_close(&a->stats);
 	if (a->cut_checks)
 		munmap(a->cut_checks, ATT_CUT_CHECKS_BYTES);

@@ -23,6 +23,7 @@ struct att_opts {
 	uint32_t stats_rows; /* 0: MXBPF_STATS_ROWS_MAX */
 	unsigned counters;   /* mask of ctr_name()s, at most MXBPF_COUNTERS_MAX */
 	unsigned iterations; /* of a window that opens and closes with iterations; 0: it does not */
+	bool sched;	     /* what becomes of threads off the CPU */
 	bool account;	     /* spans bear their account, where the kernel keeps one: att_accounts() */
 	bool samples;	     /* att_clocks_start() will be called */
 	bool verbose;	     /* libbpf's own messages on stderr */
@@ -102,6 +103,7 @@ void att_free(struct att *a); /* detaches; NULL is legal */
 
 /* For ring/: borrowed fds and maps, valid until att_free(). */
 int att_ring_fd(const struct att *a);
+int att_sched_fd(const struct att *a); /* the ring of att_opts.sched; -1: not asked for */
 int att_names_fd(const struct att *a);
 int att_args_fd(const struct att *a);
 int att_tensors_fd(const struct att *a);
@@ -109,6 +111,11 @@ int att_tensors_fd(const struct att *a);
 int att_read_stack(const struct att *a, uint64_t id, struct mxbpf_stack *s);
 /* Sums the counters over all threads; exact at rest. stored is left 0: the consumer knows it. */
 void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits);
+/*
+ * With att_opts.sched, after deactivation: what threads have been doing since they were last switched, as records, how
+ * many.
+ */
+unsigned att_sched_end(struct att *a, void (*fn)(void *ctx, struct mxbpf_sched *r), void *ctx);
 /* Whether the function of a frame is known to have been left. */
 typedef bool (*att_left_fn)(void *ctx, const struct mxbpf_thread *t, const struct mxbpf_frame *f);
 /*

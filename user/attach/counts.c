@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "attach/priv.h"
+#include "attach/sched.h"
 
 /* When a cut is judged not to hold: so many failures, and one in so many entries. */
 #define CUT_LOST_MIN	 10
@@ -23,6 +24,7 @@ void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits)
 	for (i = 0; i < MXBPF_THREADS_MAX; i++)
 		for (k = 0; k < MXBPF_COUNT_MAX; k++)
 			sum[k] += __atomic_load_n(&a->threads[i].counts[k], __ATOMIC_RELAXED);
+	sched_counts(a, sum);
 	*loss = (struct mxbpf_loss){
 		.attempted = sum[MXBPF_COUNT_ATTEMPTED],
 		.dropped = sum[MXBPF_COUNT_DROPPED],

@@ -11,6 +11,7 @@
 
 #include "attach/backend.h"
 #include "attach/priv.h"
+#include "attach/sched.h"
 
 #define RING_BYTES_STATS (64u << 10)
 
@@ -252,11 +253,15 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	stats_choose(a->skel, o->stats);
 	counters_choose(a->skel, o->counters);
 	choose_sizes(a, o->details);
+	if (o->sched)
+		sched_choose(a);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exit, true);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exec, true);
 	err = mxbpf_bpf__load(a->skel);
 	if (!err)
 		err = fill_maps(a);
+	if (!err)
+		err = o->sched ? sched_open(a) : 0;
 	if (!err)
 		err = stats_open(&a->stats, a->skel, o->stats_rows);
 	if (!err)

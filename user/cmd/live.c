@@ -160,7 +160,7 @@ void live_keep(struct live *l, const void *recs, size_t bytes, int err)
 	pthread_mutex_unlock(&l->lock);
 }
 
-static void fold(struct live *l, void *recs, size_t bytes)
+void live_fold(struct live *l, void *recs, size_t bytes)
 {
 	pthread_mutex_lock(&l->lock);
 	bytes = live_samples_finish(l, recs, bytes);
@@ -178,7 +178,7 @@ static void on_chunk(void *ctx, void *recs, size_t bytes)
 	struct live *l = ctx;
 
 	if (!l->o->stats) {
-		fold(l, recs, bytes);
+		live_fold(l, recs, bytes);
 		return;
 	}
 	pthread_mutex_lock(&l->lock);
@@ -256,6 +256,7 @@ int live_start(struct live *l, struct err *e)
 			      .counters = l->counters,
 			      .samples = l->o->sample_hz,
 			      .iterations = l->o->iterations,
+			      .sched = l->o->sched,
 			      .verbose = l->o->verbose};
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + l->o->delay_ns;
 	pid_t pid = tgt_pid(l->target);
@@ -267,7 +268,8 @@ int live_start(struct live *l, struct err *e)
 		l->ended = live_interrupted(l, until);
 	if (tgt_gone(l->target))
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before probes were attached", pid);
-	if (att_load(&l->plan, pid, &ao, &l->att, e) || ring_start(att_ring_fd(l->att), on_chunk, l, &l->ring, e) ||
+	if (att_load(&l->plan, pid, &ao, &l->att, e) ||
+	    ring_start(att_ring_fd(l->att), att_sched_fd(l->att), on_chunk, l, &l->ring, e) ||
 	    att_attach(l->att, &l->plan, &l->plan.target, pid, e) ||
 	    (l->o->sample_hz && att_clocks_start(l->att, l->o->sample_hz, e)))
 		return e->code;
@@ -375,7 +377,7 @@ static void on_left_span(void *ctx, const struct mxbpf_span *s)
 	int err;
 
 	hash_put(&l->left, s->h.ts_ns, s->tid);
-	fold(l, &copy, sizeof(copy));
+	live_fold(l, &copy, sizeof(copy));
 	err = l->beside ? mdl_feed(l->beside, &copy, sizeof(copy)) : 0;
 	if (err && !l->write_error)
 		l->write_error = err;
@@ -400,6 +402,7 @@ int live_stop(struct live *l, struct err *e)
 	live_machine_end(l);
 	live_close_pause(l);
 	s->duration_ns = live_window_ns(l);
+	live_sched_end(l);
 	live_iterations_account(l, s);
 	began = clock_ns(CLOCK_MONOTONIC); /* the window has ended */
 	live_follow_free(l);
@@ -416,12 +419,12 @@ int live_stop(struct live *l, struct err *e)
 	s->loss.unreadable += live_stacks_lost(l);
 	check_cuts(l);
 	left = on ? att_left_spans(l->att, frame_left, on_left_span, l) : 0;
-	s->loss.attempted += left;
-	s->loss.stored += left;
+	s->loss.attempted += left + l->sched_ended;
+	s->loss.stored += left + l->sched_ended;
 	s->open_spans = att_open_spans(l->att, NULL, NULL) - left;
 	s->loss.unmatched += s->open_spans;
 	live_open_spans(l, &look, began, &opens);
-	fold(l, opens.data, opens.len);
+	live_fold(l, opens.data, opens.len);
 	buf_fini(&opens);
 	if (s->loss.stored + s->loss.dropped != s->loss.attempted)
 		cmd_warn("the accounts do not agree: %llu attempted, %llu stored, %llu dropped, %llu malformed",

@@ -99,6 +99,8 @@ struct live {
 	bool warned;	  /* that there are none */
 	uint64_t windows; /* that have closed and were dealt with */
 
+	uint64_t sched_ended; /* --sched: records of live_sched_end() */
+
 	/* --stats */
 	struct mdl *beside; /* --stats-check: of what the kernel added up, the model being of events; else NULL */
 	struct buf going;   /* without --reset: accounts of devices as they stand, not in the model yet */
@@ -115,6 +117,8 @@ int live_stop(struct live *l, struct err *e);
  * the last two. */
 bool live_interrupted(struct live *l, uint64_t until_ns);
 void live_free(struct live *l);
+/* Records of this chunk into the model and the recording. From any thread, without the lock. */
+void live_fold(struct live *l, void *recs, size_t bytes);
 
 /*
  * live_follow.c: what happens to the processes that are looked at, and to those that will be.
@@ -205,6 +209,9 @@ size_t live_samples_finish(struct live *l, void *recs, size_t bytes);
 /* live_stats.c: what the kernel has added up since the last call, into the models. last: there is no more. Not with the
  * lock. */
 void live_take_stats(struct live *l, bool last);
+
+/* live_sched.c: what threads are in the middle of when events cease to be taken, into the model. Not with the lock. */
+void live_sched_end(struct live *l);
 
 /* live_ops.c: moves together what --ops leaves of a chunk, whose names are known; how many bytes that is. */
 size_t live_ops_keep(struct live *l, void *recs, size_t bytes);

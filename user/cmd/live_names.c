@@ -160,11 +160,13 @@ static void learn_thread(struct live *l, uint32_t tgid, uint32_t tid)
 		live_feed_name(l, MXBPF_NAME_THREAD, tgid, tid, comm, strlen(comm));
 }
 
-/* Spans and samples alone tell of threads. */
+/* Spans, samples and what became of threads off the CPU tell of them. */
 static void learn_threads(struct live *l, const struct mxbpf_rec *r)
 {
 	const struct mxbpf_span *s = (const struct mxbpf_span *)r;
 
+	if (r->kind == MXBPF_SCHED)
+		learn_thread(l, r->tgid, ((const struct mxbpf_sched *)r)->tid);
 	if (r->kind == MXBPF_SAMPLE)
 		learn_thread(l, r->tgid, ((const struct mxbpf_sample *)r)->tid);
 	if (r->kind == MXBPF_OPEN)
@@ -202,6 +204,8 @@ static uint64_t name_of(const struct mxbpf_rec *r)
 		return ((const struct mxbpf_span *)r)->name_id;
 	case MXBPF_GROUP:
 		return ((const struct mxbpf_group *)r)->name_id;
+	case MXBPF_SCHED:
+		return ((const struct mxbpf_sched *)r)->span_name_id;
 	case MXBPF_OPEN:
 		return ((const struct mxbpf_open *)r)->name_id;
 	}

@@ -44,6 +44,13 @@ bool live_ops_leave(struct live *l, unsigned cls, uint64_t name_id, uint64_t cou
 	return false;
 }
 
+/* The thread was off the CPU, in nothing that is shown. */
+static void leave_span(struct live *l, struct mxbpf_sched *r)
+{
+	if (r->span_cls == MXBPF_CLASS_OPERATOR && leaves_out(l, r->span_name_id))
+		r->span_start_ns = r->span_name_id = r->span_cls = 0;
+}
+
 size_t live_ops_keep(struct live *l, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r;
@@ -59,6 +66,8 @@ size_t live_ops_keep(struct live *l, void *recs, size_t bytes)
 			continue;
 		if (r->kind == MXBPF_SPAN && live_ops_leave(l, s->cls, s->name_id, 1))
 			continue;
+		if (r->kind == MXBPF_SCHED)
+			leave_span(l, (struct mxbpf_sched *)((char *)recs + pos - r->size));
 		size = r->size;
 		memmove((char *)recs + kept, r, size);
 		kept += size;

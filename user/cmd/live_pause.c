@@ -42,6 +42,7 @@ bool live_pause_signal(struct live *l, int sig)
 		else
 			att_activate(l->att, false);
 		l->paused_at_ns = clock_ns(CLOCK_MONOTONIC);
+		live_sched_end(l);
 		live_machine_read(l, false);
 		say(l, "paused");
 	} else if (sig == SIGUSR2 && l->paused_at_ns) {

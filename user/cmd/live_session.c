@@ -200,6 +200,7 @@ int live_describe(struct live *l)
 	s->trace_form = dup_or_empty(l->plan.adp->trace_form);
 	s->stats = l->o->stats;
 	s->fault_ns = fault_ns();
+	s->sched = l->o->sched;
 	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || !s->trace_form || describe_lib(l, s) ||
 	    describe_probes(l, s) || describe_devices(l, s) || describe_tables(l, s) || describe_notes(l, s) ||
 	    live_counters_describe(l))

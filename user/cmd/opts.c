@@ -146,6 +146,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "counters", .arg = "LIST", .group = "Target", .commands = LIVE,
 	 .help = "count in each call, at most four, joined by commas, as perf does: cycles,instructions,task-clock",
 	 .set = cmd_set_counters, FIELD(counters), .word = ctr_name},
+	{.name = "sched", .of_events = true, .group = "Target", .commands = LIVE,
+	 .help = "see what becomes of threads off the CPU: who preempted them, what they waited for, who woke them; each "
+		 "switch of a thread on this machine costs a little more", .set = cmd_set_flag, FIELD(sched)},
 	{.name = "follow", .group = "Target", .commands = LIVE,
 	 .help = "look at children of the process as well, and theirs (the default)", .set = cmd_clear_flag, FIELD(no_follow)},
 	{.name = "no-follow", .group = "Target", .commands = LIVE, .help = "leave children alone",
@@ -456,6 +459,8 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		 "forward and backward cannot be joined with --ops: which operator made a node only all of them tell"},
 		{o->ops && check && !o->pid, "--ops is for the probes of a process: --pid PID is missing"},
 		{o->reset && !o->interval_ns, "--reset is for the tables of --interval TIME, which is missing"},
+		{o->sched && o->iterations,
+		 "--sched sees every switch, and --iterations is to see little: use one of them"},
 		{o->pid && o->command, "either --pid PID or -- COMMAND, not both"},
 		{o->wait && o->command, "--wait is for --pid: a command that is launched is waited for anyway"},
 		{trace && trace->of_samples && !o->sample_hz,

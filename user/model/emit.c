@@ -126,6 +126,8 @@ int mdl_emit(const struct mdl *m, struct buf *out)
 	if (!err)
 		err = samples_emit(m, out);
 	if (!err)
+		err = sched_emit(m, out);
+	if (!err)
 		err = buf_put(out, m->opens.data, m->opens.len);
 	return err ? err : join_emit(m, out);
 }

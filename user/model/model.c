@@ -34,6 +34,7 @@ void mdl_free(struct mdl *m)
 	groups_fini(m);
 	joins_fini(m);
 	samples_fini(m);
+	scheds_fini(m);
 	hash_fini(&m->mem_index);
 	free_rows(&m->mem_rows);
 	buf_fini(&m->slow);
@@ -321,6 +322,8 @@ static const fold_fn folds[] = {
 	[MXBPF_GAUGE] = gauge_fold,
 	[MXBPF_SAMPLE] = fold_sample,
 	[MXBPF_OPEN] = fold_open,
+	[MXBPF_SCHED] = sched_fold,
+	[MXBPF_AGG_SCHED] = sched_fold_agg,
 };
 
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes)

@@ -135,6 +135,10 @@ void mdl_move_makers(struct mdl *to, struct mdl *from);
 const struct mdl_gauge_row *mdl_gauge_rows(const struct mdl *m, size_t *n);
 /* NULL: it was not read. */
 const struct mdl_gauge_row *mdl_gauge_row(const struct mdl *m, uint16_t id, uint16_t scope);
+/* What MXBPF_SCHED records say of operators, in no order: each (process, class, name, what, comm) once. Borrowed
+ * likewise.
+ */
+const struct mxbpf_agg_sched *mdl_scheds(const struct mdl *m, size_t *n);
 
 /*
  * Text of a name, NUL-terminated, hostile; *len its bytes if not NULL. "[unreadable]" for id 0, "[0x...]" for one never

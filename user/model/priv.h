@@ -52,6 +52,8 @@ struct mdl {
 	uint64_t slow_least_ns;	  /* none of a full list has less beyond its median */
 	struct hash sample_index; /* (name_id, class and tgid) -> 1 + place in samples */
 	struct buf samples;	  /* struct mdl_samples */
+	struct hash sched_index;  /* (name and comm, tgid with class and what) -> place in scheds + 1 */
+	struct buf scheds;	  /* struct mxbpf_agg_sched, as its records */
 	uint64_t counters[MXBPF_CLASS_MAX][COUNTER_IDS];
 	uint64_t folded_ns[MXBPF_CLASS_MAX]; /* newest moment in windows folded before, as newest_ns */
 	struct window window;
@@ -99,6 +101,12 @@ int slow_emit(const struct mdl *m, struct buf *out);
 
 /* counters.c */
 void counters_merge(struct mxbpf_counter_sum *to, const struct mxbpf_counter_sum *from);
+
+/* sched.c */
+int sched_fold(struct mdl *m, const struct mxbpf_rec *rec);
+int sched_fold_agg(struct mdl *m, const struct mxbpf_rec *rec);
+int sched_emit(const struct mdl *m, struct buf *out);
+void scheds_fini(struct mdl *m);
 
 /* samples.c */
 int samples_fold(struct mdl *m, const struct mxbpf_sample *s);

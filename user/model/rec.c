@@ -58,6 +58,22 @@ static bool edge_fits(const struct mxbpf_rec *r)
 	return ((const struct mxbpf_edge *)r)->src_cls < MXBPF_CLASS_MAX;
 }
 
+static bool sched_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_sched *s = (const void *)r;
+
+	return s->span_cls < MXBPF_CLASS_MAX && s->state < MXBPF_SCHED_STATES && s->woken_ns >= r->ts_ns &&
+	       s->back_ns >= s->woken_ns && s->ran_ns <= r->ts_ns &&
+	       s->nslices <= (r->size - sizeof(*s)) / sizeof(s->slices[0]);
+}
+
+static bool agg_sched_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg_sched *a = (const void *)r;
+
+	return a->cls < MXBPF_CLASS_MAX && a->what < MXBPF_SCHED_WHATS;
+}
+
 static bool sample_fits(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_sample *s = (const void *)r;
@@ -101,6 +117,8 @@ static const struct {
 	[MXBPF_AGG_MEM] = {sizeof(struct mxbpf_agg_mem), agg_mem_fits},
 	[MXBPF_GROUP] = {sizeof(struct mxbpf_group), NULL},
 	[MXBPF_JOIN] = {sizeof(struct mxbpf_join), NULL},
+	[MXBPF_SCHED] = {sizeof(struct mxbpf_sched), sched_fits},
+	[MXBPF_AGG_SCHED] = {sizeof(struct mxbpf_agg_sched), agg_sched_fits},
 	[MXBPF_AGG_ACCOUNT] = {sizeof(struct mxbpf_agg_account), agg_account_fits},
 	[MXBPF_SLOW] = {sizeof(struct mxbpf_slow), slow_fits},
 	[MXBPF_AGG_COUNTERS] = {sizeof(struct mxbpf_agg_counters), agg_counters_fits},

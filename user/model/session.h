@@ -90,6 +90,7 @@ struct mdl_session {
 	uint64_t follow_lag_ns;		    /* the longest time that one ran before probes were in */
 	uint64_t cut_records; /* records overwritten by --max-size: missing from traces, not from tables */
 	bool account;	      /* spans bear MXBPF_SPAN_ACCOUNT: rows say where their time went */
+	bool sched;	      /* --sched: threads off the CPU were seen */
 	bool stats;	      /* added up in the kernel: no events, hence no trace and no concurrency */
 	bool incomplete;      /* the recording was cut: totals cover what is left of it */
 	struct mxbpf_loss loss;

@@ -72,6 +72,7 @@ static const struct field session_fields[] = {
 	IN(mdl_session, stats, BOOL),
 	IN(mdl_session, account, BOOL),
 	IN(mdl_session, fault_ns, U32),
+	IN(mdl_session, sched, BOOL),
 	{NULL, 0, TEXT},
 };
 /* clang-format on */

@@ -238,6 +238,9 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 		if (!ret && s.end_tid != s.tid)
 			ret = need_thread(w, m, r->tgid, s.end_tid);
 		return ret;
+	case MXBPF_SCHED:
+		ret = need_name(w, m, MXBPF_NAME_SPAN, ((const struct mxbpf_sched *)r)->span_name_id);
+		return ret ? ret : need_thread(w, m, r->tgid, ((const struct mxbpf_sched *)r)->tid);
 	case MXBPF_SAMPLE:
 		return need_sample(w, m, (const struct mxbpf_sample *)r);
 	case MXBPF_OPEN: /* the end chunks have it with all of its names; this one is for timelines */

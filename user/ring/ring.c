@@ -39,15 +39,17 @@ struct ring {
 	bool ended; /* no chunk will be queued any more */
 };
 
-/* Sizes of the kinds that BPF sends: a span with details, an account or counters has more. */
+/* Sizes of the kinds that BPF sends: a span with details, an account or counters has more, a switch so many slices. */
 static const struct {
 	uint16_t bytes[4];
+	uint16_t slice_bytes, slices_max;
 } rec_sizes[] = {
 	[MXBPF_SPAN] = {{MXBPF_SPAN_BYTES_PLAIN, MXBPF_SPAN_BYTES_DETAILS, MXBPF_SPAN_BYTES_ACCOUNT,
 			 sizeof(struct mxbpf_span)}},
 	[MXBPF_ALLOC] = {{sizeof(struct mxbpf_alloc)}},
 	[MXBPF_EDGE] = {{sizeof(struct mxbpf_edge)}},
 	[MXBPF_GROUP] = {{sizeof(struct mxbpf_group)}},
+	[MXBPF_SCHED] = {{sizeof(struct mxbpf_sched)}, sizeof(struct mxbpf_sched_slice), MXBPF_SCHED_SLICES_MAX},
 };
 
 /* A sample has what it has frames. */
@@ -60,13 +62,18 @@ static bool sample_ok(const struct mxbpf_raw_sample *r, size_t size)
 static bool rec_ok(const struct mxbpf_rec *r, size_t size)
 {
 	const uint16_t *sizes;
+	unsigned slice_bytes;
 
 	if (size >= sizeof(*r) && r->kind == MXBPF_SAMPLE)
 		return sample_ok((const void *)r, size);
-	if (size < sizeof(*r) || r->kind >= sizeof(rec_sizes) / sizeof(rec_sizes[0]))
+	if (size < sizeof(*r) || r->kind >= sizeof(rec_sizes) / sizeof(rec_sizes[0]) || r->size != size)
 		return false;
 	sizes = rec_sizes[r->kind].bytes;
-	return r->size == size && (size == sizes[0] || size == sizes[1] || size == sizes[2] || size == sizes[3]);
+	slice_bytes = rec_sizes[r->kind].slice_bytes;
+	if (slice_bytes && size > sizes[0])
+		return (size - sizes[0]) % slice_bytes == 0 &&
+		       (size - sizes[0]) / slice_bytes <= rec_sizes[r->kind].slices_max;
+	return size == sizes[0] || size == sizes[1] || size == sizes[2] || size == sizes[3];
 }
 
 static struct chunk *chunk_get(struct ring *r)
@@ -176,7 +183,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-int ring_start(int ring_fd, ring_chunk_fn fn, void *ctx, struct ring **out, struct err *e)
+int ring_start(int ring_fd, int more_fd, ring_chunk_fn fn, void *ctx, struct ring **out, struct err *e)
 {
 	struct ring *r = calloc(1, sizeof(*r));
 	int err;
@@ -189,7 +196,7 @@ int ring_start(int ring_fd, ring_chunk_fn fn, void *ctx, struct ring **out, stru
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->changed, NULL);
 	r->rb = ring_buffer__new(ring_fd, on_record, r, NULL);
-	if (!r->rb) {
+	if (!r->rb || (more_fd >= 0 && ring_buffer__add(r->rb, more_fd, on_record, r))) {
 		err = err_set(e, ERR_RUNTIME, -errno, "the ring buffer cannot be mapped: %s", strerror(errno));
 		goto fail;
 	}

@@ -3,6 +3,7 @@
  * The tables as one, for spreadsheets and data frames: a row is a row of a table, and its last two cells say of which
  * window. Loss and window are rows as well, so that nothing but one header and rows stands in the file.
  */
+#include "sched/sched.h"
 #include "sink/priv.h"
 
 #include <inttypes.h>
@@ -57,11 +58,20 @@ enum column {
 	LEAST,
 	MOST,
 	MEAN,
+	OFF_CPU, /* then enum mxbpf_sched_what */
+	OFF_LAST = OFF_CPU + MXBPF_SCHED_OTHER + 1,
 	NCOLUMNS,
 };
 
 /* What asks for a column, all of it. */
-enum when { ALWAYS = 0, WITH_BACKWARD = 1 << 0, BY_EVENT = 1 << 1, WITH_ACCOUNT = 1 << 2, WITH_MACHINE = 1 << 3 };
+enum when {
+	ALWAYS = 0,
+	WITH_BACKWARD = 1 << 0,
+	BY_EVENT = 1 << 1,
+	WITH_ACCOUNT = 1 << 2,
+	WITH_MACHINE = 1 << 3,
+	WITH_SCHED = 1 << 4
+};
 
 static const struct {
 	const char *head;
@@ -113,6 +123,13 @@ static const struct {
 	[LEAST] = {"least", WITH_MACHINE},
 	[MOST] = {"most", WITH_MACHINE},
 	[MEAN] = {"mean", WITH_MACHINE},
+	[OFF_CPU] = {"off_cpu_ns", WITH_SCHED},
+	[OFF_CPU + 1 + MXBPF_SCHED_WAITED] = {"waited_ns", WITH_SCHED},
+	[OFF_CPU + 1 + MXBPF_SCHED_FUTEX] = {"futex_ns", WITH_SCHED},
+	[OFF_CPU + 1 + MXBPF_SCHED_IO] = {"io_ns", WITH_SCHED},
+	[OFF_CPU + 1 + MXBPF_SCHED_FAULT] = {"fault_ns", WITH_SCHED},
+	[OFF_CPU + 1 + MXBPF_SCHED_NAP] = {"sleep_ns", WITH_SCHED},
+	[OFF_CPU + 1 + MXBPF_SCHED_OTHER] = {"other_ns", WITH_SCHED},
 };
 
 struct row {
@@ -125,7 +142,7 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes, stack, group, unit;
+	} shapes, stack, group, unit, by;  /* by: of whom a row of kept_by and woken_by is */
 	const char *state, *waits;	   /* STATE, WAITS_IN: of calls that are open; NULL */
 	struct mxbpf_counter_sum counters; /* spans 0: none */
 };
@@ -234,7 +251,8 @@ static bool has_machine(const struct snk *s)
 static bool has_column(const struct snk *s, unsigned c)
 {
 	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
-			       (s->in->session->account ? WITH_ACCOUNT : 0) | (has_machine(s) ? WITH_MACHINE : 0);
+			       (s->in->session->account ? WITH_ACCOUNT : 0) | (has_machine(s) ? WITH_MACHINE : 0) |
+			       (s->in->session->sched ? WITH_SCHED : 0);
 
 	return !(columns[c].when & ~given);
 }
@@ -275,6 +293,10 @@ static void put_row(struct snk *s, struct row *r)
 		out_puts(s->out, ",");
 		put_text(s->out, r->unit.text, r->unit.len);
 	}
+	if (s->in->session->sched) {
+		out_puts(s->out, ",");
+		put_text(s->out, r->by.text, r->by.len);
+	}
 	out_puts(s->out, "\n");
 }
 
@@ -289,7 +311,8 @@ static int begin(struct snk *s)
 			out_printf(s->out, "%s%s", c ? "," : "", columns[c].head);
 	out_printf(s->out, "%s%s", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "");
 	put_counter_heads(s);
-	out_puts(s->out, has_machine(s) ? ",group,unit\n" : "\n");
+	out_puts(s->out, has_machine(s) ? ",group,unit" : "");
+	out_puts(s->out, s->in->session->sched ? ",by\n" : "\n");
 	return 0;
 }
 
@@ -510,6 +533,39 @@ static int opens(struct snk *s, const struct mxbpf_open *rows, size_t n)
 	return 0;
 }
 
+static void put_parties(struct snk *s, const struct snk_sched *r, enum mxbpf_sched_what what)
+{
+	const struct mxbpf_agg_sched *a;
+
+	for (a = r->of[what]; a < r->of[what] + r->n[what]; a++) {
+		struct row row = {.table = sched_what_name(what), .name = r->name, .name_len = r->len};
+
+		row.by.text = a->comm;
+		row.by.len = strnlen(a->comm, sizeof(a->comm));
+		fill(&row, COUNT, a->count);
+		fill(&row, TOTAL, a->total_ns);
+		put_row(s, &row);
+	}
+}
+
+static int sched(struct snk *s, const struct snk_scheds_table *t)
+{
+	const struct snk_sched *r;
+	unsigned what;
+
+	for (r = t->rows; r < t->rows + t->nrows; r++) {
+		struct row row = {.table = "off_cpu", .name = r->name, .name_len = r->len};
+
+		fill(&row, OFF_CPU, r->off_ns);
+		for (what = 0; what <= MXBPF_SCHED_OTHER; what++)
+			fill(&row, OFF_CPU + 1 + what, snk_sched_ns(r, (enum mxbpf_sched_what)what));
+		put_row(s, &row);
+		put_parties(s, r, MXBPF_SCHED_KEPT_BY);
+		put_parties(s, r, MXBPF_SCHED_WOKEN_BY);
+	}
+	return 0;
+}
+
 static void put_texts(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -598,5 +654,6 @@ const struct snk_ops snk_csv = {
 	.slow = slow,
 	.samples = samples,
 	.opens = opens,
+	.sched = sched,
 	.end = end,
 };

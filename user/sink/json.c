@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The tables for programs: exact integers, schema in share/report.schema.json. */
 #include "base/syscall.h"
+#include "sched/sched.h"
 #include "sink/priv.h"
 
 #include <inttypes.h>
@@ -398,6 +399,51 @@ static int opens(struct snk *s, const struct mxbpf_open *rows, size_t n)
 	return 0;
 }
 
+static void put_parties(struct snk *s, const struct snk_sched *r, enum mxbpf_sched_what what)
+{
+	const struct mxbpf_agg_sched *a;
+
+	out_printf(s->out, ", \"%s\": [", sched_what_name(what));
+	for (a = r->of[what]; a < r->of[what] + r->n[what]; a++) {
+		out_puts(s->out, a > r->of[what] ? ", {\"comm\": " : "{\"comm\": ");
+		snk_put_json(s->out, a->comm, strnlen(a->comm, sizeof(a->comm)));
+		out_printf(s->out, ", \"own\": %s, \"count\": %llu, \"ns\": %llu}", a->own ? "true" : "false", a->count,
+			   a->total_ns);
+	}
+	out_puts(s->out, "]");
+}
+
+static int sched(struct snk *s, const struct snk_scheds_table *t)
+{
+	const struct snk_sched *r;
+	unsigned what;
+
+	close_tables(s);
+	out_puts(s->out, ",\n  \"off_cpu\": {\"calls\": [");
+	for (r = t->rows; r < t->rows + t->nrows; r++) {
+		out_puts(s->out, r > t->rows ? ",\n    {\"name\": " : "\n    {\"name\": ");
+		if (r->cls)
+			snk_put_json(s->out, r->name, r->len);
+		else
+			out_puts(s->out, "null");
+		out_puts(s->out, ", \"category\": ");
+		if (r->cls)
+			out_printf(s->out, "\"%s\"", mdl_category((enum mxbpf_class)r->cls));
+		else
+			out_puts(s->out, "null");
+		put_process(s, r->tgid);
+		out_printf(s->out, ", \"off_cpu_ns\": %" PRIu64, r->off_ns);
+		for (what = 0; what < MXBPF_SCHED_KEPT_BY; what++)
+			out_printf(s->out, ", \"%s_ns\": %" PRIu64, sched_what_name((enum mxbpf_sched_what)what),
+				   snk_sched_ns(r, (enum mxbpf_sched_what)what));
+		put_parties(s, r, MXBPF_SCHED_KEPT_BY);
+		put_parties(s, r, MXBPF_SCHED_WOKEN_BY);
+		out_puts(s->out, "}");
+	}
+	out_puts(s->out, "]}");
+	return 0;
+}
+
 static int end(struct snk *s)
 {
 	uint64_t not_shown = snk_events_not_shown(s);
@@ -423,5 +469,6 @@ const struct snk_ops snk_json = {
 	.slow = slow,
 	.samples = samples,
 	.opens = opens,
+	.sched = sched,
 	.end = end,
 };

@@ -436,6 +436,14 @@ static int slow(struct snk *s, const struct snk_slow *t)
 	return err;
 }
 
+static int sched(struct snk *s, const struct snk_scheds_table *t)
+{
+	int err = snk_put_scheds(s, t);
+
+	out_puts(s->out, "\n");
+	return err;
+}
+
 /* What its columns mean, and how exact they are. */
 static void put_account(const struct modern *m)
 {
@@ -492,5 +500,6 @@ const struct snk_ops snk_modern = {
 	.slow = slow,
 	.samples = samples,
 	.opens = snk_put_opens,
+	.sched = sched,
 	.end = end,
 };

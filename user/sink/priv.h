@@ -99,6 +99,12 @@ const char *snk_why(const struct mdl_slow *s, char buf[SNK_WHY_BYTES]);
 extern const char *const snk_causes[MDL_NCAUSES]; /* of which the largest is the cause; words for programs */
 /* As a table for people. 0 or -errno with s->err set. */
 int snk_put_slow(struct snk *s, const struct snk_slow *t);
+/* scheds.c. Caller frees rows and items, in any case. 0, -ENOMEM. */
+int snk_scheds(const struct snk *s, struct snk_scheds_table *t);
+uint64_t snk_sched_ns(const struct snk_sched *r, enum mxbpf_sched_what what); /* not of KEPT_BY and WOKEN_BY */
+/* As a table for people. 0 or -errno with s->err set. */
+int snk_put_scheds(struct snk *s, const struct snk_scheds_table *t);
+
 /* samples.c. Sorted, most first; caller frees *rows. 0, -ENOMEM. */
 int snk_samples(const struct snk *s, struct snk_sample **rows, size_t *n);
 #define SNK_NO_OPERATOR "[no operator]"

@@ -175,6 +175,17 @@ static int opens(struct snk *s)
 	return n ? s->ops->opens(s, rows, n) : 0;
 }
 
+static int scheds(struct snk *s)
+{
+	struct snk_scheds_table t;
+	int err = snk_scheds(s, &t);
+
+	err = err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : s->ops->sched(s, &t);
+	free(t.rows);
+	free(t.items);
+	return err;
+}
+
 static int run(struct snk *s)
 {
 	int err = s->ops->begin ? s->ops->begin(s) : 0;
@@ -193,6 +204,8 @@ static int run(struct snk *s)
 		err = joins(s);
 	if (!err && s->ops->slow && s->in->session->account)
 		err = slow(s);
+	if (!err && s->ops->sched && s->in->session->sched)
+		err = scheds(s);
 	if (!err && s->ops->samples && s->in->session->sample_hz)
 		err = samples(s);
 	if (!err && s->ops->opens)

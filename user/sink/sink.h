@@ -126,6 +126,23 @@ struct snk_samples {
 	uint64_t count;		       /* of all */
 };
 
+/* --sched: off the CPU while a call was the innermost open one. */
+struct snk_sched {
+	const char *name;
+	size_t len;
+	uint32_t tgid;
+	uint8_t cls; /* 0: no call was open */
+	uint64_t off_ns;
+	/* By enum mxbpf_sched_what: the first of so many, the longest first. */
+	const struct mxbpf_agg_sched *of[MXBPF_SCHED_WHATS];
+	unsigned n[MXBPF_SCHED_WHATS];
+};
+struct snk_scheds_table {
+	struct snk_sched *rows;	       /* the longest first; owned */
+	size_t nrows, nrows_all;       /* as in snk_table */
+	struct mxbpf_agg_sched *items; /* owned, private */
+};
+
 /* State of one run, first member of a sink's own state. */
 struct snk {
 	const struct snk_ops *ops;
@@ -157,6 +174,7 @@ struct snk_ops {
 	int (*joins)(struct snk *s, const struct snk_joins *t);			    /* if opts.backward */
 	int (*slow)(struct snk *s,
 		    const struct snk_slow *t); /* of sessions with accounts and events, if there are any */
+	int (*sched)(struct snk *s, const struct snk_scheds_table *t);	      /* if session.sched */
 	int (*samples)(struct snk *s, const struct snk_samples *t);	      /* if session.sample_hz */
 	int (*opens)(struct snk *s, const struct mxbpf_open *rows, size_t n); /* the oldest first, if any */
 	int (*end)(struct snk *s);

@@ -313,6 +313,8 @@ int snk_trace_survey(struct snk *s, const struct mxbpf_rec *r)
 {
 	struct snk_trace *t = (struct snk_trace *)s;
 
+	if (r->kind == MXBPF_SCHED && snk_sched_survey(t, (const struct mxbpf_sched *)r))
+		return snk_trace_no_memory(t);
 	if (r->kind == MXBPF_GAUGE && buf_put(&t->gauges, r, MXBPF_GAUGE_BYTES_MIN))
 		return snk_trace_no_memory(t);
 	return snk_plan_survey(&t->plan, r) ? snk_trace_no_memory(t) : 0;
@@ -325,6 +327,8 @@ int snk_trace_plan(struct snk_trace *t)
 	if (snk_plan_finish(&t->plan))
 		return snk_trace_no_memory(t);
 	t->base_ns = t->plan.first_ns && t->plan.first_ns < start_ns ? t->plan.first_ns : start_ns;
+	if (t->scheds.first_ns && t->scheds.first_ns < t->base_ns)
+		t->base_ns = t->scheds.first_ns;
 	return 0;
 }
 
@@ -332,6 +336,7 @@ void snk_trace_tracks(struct snk_trace *t)
 {
 	const struct buf *b = &t->plan.tracks;
 	uint32_t pid = t->s.in->session->pid, last = pid;
+	const size_t step = t->scheds.threads.len ? 2 : 1; /* a track of states under each */
 	size_t i;
 
 	t->form->process(t, pid, true);
@@ -341,8 +346,10 @@ void snk_trace_tracks(struct snk_trace *t)
 		if (k->tgid != last && k->tgid != pid)
 			t->form->process(t, k->tgid, false);
 		last = k->tgid;
-		t->form->thread(t, k, i);
+		t->form->thread(t, k, step * i);
+		snk_sched_track(t, k->tgid, k->tid, step * i + 1);
 	}
+	snk_sched_tracks(t, step * i);
 }
 
 /* What was allocated before the window is unknown: its being freed must not show as less than nothing. */
@@ -373,6 +380,8 @@ int snk_trace_record(struct snk *s, const struct mxbpf_rec *r)
 	struct snk_trace *t = (struct snk_trace *)s;
 	struct late late;
 
+	if (r->kind == MXBPF_SCHED && t->form->thread) /* a form without threads has no tracks of theirs */
+		return snk_sched_write(t, (const struct mxbpf_sched *)r) ? snk_trace_no_memory(t) : t->error;
 	if (r->kind != MXBPF_SPAN)
 		return 0;
 	late.span = mdl_span(r);
@@ -448,6 +457,7 @@ void snk_trace_fini(struct snk *s)
 	struct snk_trace *t = (struct snk_trace *)s;
 
 	snk_plan_fini(&t->plan);
+	snk_sched_fini(t);
 	hash_fini(&t->refs);
 	buf_fini(&t->ref);
 	buf_fini(&t->texts);

@@ -32,6 +32,19 @@ struct snk_form {
 	const char *process_json; /* whose the machine's counters are; NULL: the target's */
 };
 
+/*
+ * MXBPF_SCHED records: under each thread a track of its states, for each CPU one of what ran there while a thread of
+ * the target could have. Their ids are given by no kernel, as those of lanes.
+ */
+#define SNK_SCHED_TID 2000000000u /* and the thread's */
+#define SNK_SCHED_PID 3000000000u /* of CPUs; as a thread id, with 1 and the CPU's number */
+
+struct snk_scheds {
+	struct hash threads; /* (tgid, tid) -> 1: seen, 2: its track has a name */
+	struct hash cpus;    /* number -> until when it is drawn */
+	uint64_t first_ns, narrows;
+};
+
 /* First member of a sink's own state. */
 struct snk_trace {
 	struct snk s;
@@ -41,6 +54,7 @@ struct snk_trace {
 	int error;	  /* the first, 0 */
 
 	/* private */
+	struct snk_scheds scheds;
 	struct hash refs;      /* (id, what) -> index + 1 in ref */
 	struct buf ref, texts; /* where in texts; escaped, one behind the other */
 	struct buf gauges;     /* struct mxbpf_gauge of the survey, MXBPF_GAUGE_BYTES_MIN each */
@@ -63,6 +77,14 @@ int snk_trace_gauges(struct snk_trace *t);
 void snk_trace_opens(struct snk_trace *t);
 /* Behind the second pass: spans that had to wait. 0 or -errno. */
 int snk_trace_late(struct snk_trace *t);
+
+/* sched_trace.c, for trace.c: 0, -ENOMEM. The track of a thread that has one, the other tracks; places as those of
+ * snk_form.thread. */
+int snk_sched_survey(struct snk_trace *t, const struct mxbpf_sched *r);
+void snk_sched_track(struct snk_trace *t, uint32_t tgid, uint32_t tid, size_t place);
+void snk_sched_tracks(struct snk_trace *t, size_t place);
+int snk_sched_write(struct snk_trace *t, const struct mxbpf_sched *r);
+void snk_sched_fini(struct snk_trace *t);
 
 int snk_trace_no_memory(struct snk_trace *t); /* sets the error, returns it */
 

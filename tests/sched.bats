@@ -1,0 +1,177 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --sched: what became of threads off the CPU, on a program whose annotated parts wait, each for something else
+# (tests/workload/torch_waits.py). What its threads did is told by the kernel's own account of them.
+load helpers
+
+setup() {
+	need_root
+	need_torch
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+# waits [OPTION...] -- ARGS...: the program's work, all of it under mxbpf --sched, whose stdout is in mxbpf.out. Sets RAN_NS
+# and WAITED_NS, the kernel's account of its main thread, and WAITS_PID.
+waits() {
+	local options=()
+	while [[ $1 != -- ]]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	start_ready waits "$PYTHON_TORCH" "$REPO/tests/workload/torch_waits.py" "$@" >/dev/null
+	WAITS_PID=$READY_PID
+	start_mxbpf --pid "$WAITS_PID" --sched -f json "${options[@]}"
+	kill -USR1 "$WAITS_PID"
+	wait_line waits.out '^done ' "$WAITS_PID"
+	read -r _ RAN_NS WAITED_NS < <(grep '^done ' waits.out)
+	stop_pid "$MXBPF_PID"
+	stop_pid "$WAITS_PID"
+}
+
+# A busy process of that name on a CPU.
+start_hog() { # CPU
+	cp "$(command -v bash)" hog
+	start_bg hog taskset -c "$1" ./hog -c 'while :; do :; done'
+}
+
+part() { # NAME JQ-CONDITION
+	jq -e --arg name "$1" ".off_cpu.calls[] | select(.name == \$name) | $2" mxbpf.out >/dev/null && return 0
+	jq -c '.off_cpu.calls[]' mxbpf.out >&2
+	echo "of $1 does not hold: $2" >&2
+	return 1
+}
+
+# Sums of the states of a thread in a trace, in ns: sums TRACE TID.
+sums() {
+	jq -c --argjson tid "$((2000000000 + $2))" '[.traceEvents[] | select(.ph == "X" and .tid == $tid and .name != "wakes")] |
+		{running: map(select(.name | startswith("running"))), runnable: map(select(.name == "runnable")), all: .} |
+		map_values((map(.dur) | add // 0) * 1000 | round)' "$1"
+}
+
+near() { # NS NS: within 1 %, or what a switch takes now and then
+	local difference=$(($1 - $2))
+	((${difference#-} * 100 <= $2 || ${difference#-} < 1000000)) && return 0
+	echo "$1 is not $2" >&2
+	return 1
+}
+
+@test "each part waits for what it waits for: a lock, a disk, page faults, a nap" {
+	waits -- --seconds 1.5
+	part locked '.futex_ns > 0.9 * (.off_cpu_ns - .waited_ns) and .futex_ns > 5000000'
+	part locked '.woken_by | any(.comm == "python" and .own)'
+	part reading '.io_ns > 0.9 * (.off_cpu_ns - .waited_ns) and .io_ns > 1000000'
+	part mapped '.fault_ns > 0.9 * (.off_cpu_ns - .waited_ns) and .fault_ns > 1000000'
+	part napping '.sleep_ns > 0.9 * (.off_cpu_ns - .waited_ns) and .sleep_ns > 5000000'
+	part napping '.woken_by == []'
+	jq -e '.loss | .dropped == 0 and .attempted == .stored' mxbpf.out
+}
+
+@test "a busy process on the same CPU is named, and states add up to the kernel's account within 1 %" {
+	local states
+	start_hog 1
+	waits --trace t.json -- --seconds 1.5 --cpu 1 --only computing
+	part computing '.waited_ns > 0.9 * .off_cpu_ns and .waited_ns > 100000000'
+	part computing '.kept_by | map({(.comm): .ns}) | add | .hog > 5000000'
+	part computing '([.kept_by[].ns] | add) as $kept | .waited_ns * 0.99 < $kept and $kept <= .waited_ns'
+	jq -e '[.traceEvents[].args.preempted_by | values] | length > 0' t.json # by the hog, unless the machine has more such
+	jq -e '.traceEvents | any(.pid == 3000000000 and .name == "hog" and .args.waiting_tid == '"$WAITS_PID"')' t.json
+	states=$(sums t.json "$WAITS_PID")
+	near "$(jq .all <<<"$states")" "$(jq .window.duration_ns mxbpf.out)"
+	near "$(jq .runnable <<<"$states")" "$WAITED_NS"
+	# Before and behind its work it hardly runs.
+	near "$(jq .running <<<"$states")" "$RAN_NS"
+}
+
+@test "the tracks are what Perfetto takes, arrows from who wakes among them" {
+	[[ -f $O/deps/perfetto/stamp ]] || "$REPO/tests/perfetto/setup.sh" "$O/deps/perfetto"
+	waits --trace t.json -- --seconds 0.5
+	node "$REPO/tests/perfetto/engine.mjs" "$O/deps/perfetto" t.json --json >engine.json
+	jq -e --argjson tid "$((2000000000 + WAITS_PID))" '.errors == [] and (.threads | any(.tid == $tid and .slices > 10))' engine.json
+	jq -e '.flows > 0 and .flows == ($t[0].traceEvents | map(select(.ph == "f")) | length)' --slurpfile t t.json engine.json
+	jq -e '.traceEvents | any(.name == "sleeping in futex" and .args.woken_by == "python")' t.json
+	jq -e '.traceEvents | any(.name | startswith("disk: read"))' t.json
+}
+
+@test "a recording has what the live session showed, whole or cut" {
+	start_ready waits "$PYTHON_TORCH" "$REPO/tests/workload/torch_waits.py" --seconds 0.5 >/dev/null
+	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" --sched -o r.mxd
+	wait_line mxbpf.err 'attached'
+	kill -USR1 "$READY_PID"
+	wait_line waits.out '^done ' "$READY_PID"
+	stop_pid "$BG_PID"
+	"$MXBPF" report -f json r.mxd >mxbpf.out
+	part locked '.futex_ns > 5000000'
+	"$MXBPF" export -o t.json -q r.mxd
+	jq -e '.traceEvents | any(.name == "sleeping in futex")' t.json
+	# Without the sums at its end it is folded again.
+	jq -S '.off_cpu.calls | sort_by(.name, .category)' mxbpf.out >whole
+	[[ $(<whole) != '[]' ]]
+	python3 - r.mxd cut.mxd <<-'END'
+		import struct, sys
+		data = open(sys.argv[1], 'rb').read()
+		head = bytearray(data[:64])
+		end, = struct.unpack_from('<Q', head, 40)
+		import zlib
+		struct.pack_into('<Q', head, 16, 0)
+		struct.pack_into('<Q', head, 40, 0)
+		struct.pack_into('<I', head, 60, zlib.crc32(head[:60]))
+		open(sys.argv[2], 'wb').write(bytes(head) + data[64:end])
+	END
+	"$MXBPF" report -f json cut.mxd 2>/dev/null | jq -S '.off_cpu.calls | sort_by(.name, .category)' | diff whole - >&2
+}
+
+@test "what was paused is in no state" {
+	local states
+	start_ready waits "$PYTHON_TORCH" "$REPO/tests/workload/torch_waits.py" --seconds 1 >/dev/null
+	start_mxbpf --pid "$READY_PID" --sched -f json --trace t.json
+	kill -USR1 "$READY_PID"
+	kill -USR1 "$MXBPF_PID"
+	wait_line mxbpf.err '^(mxbpf: )?paused'
+	wait_line waits.out '^done ' "$READY_PID"
+	kill -USR2 "$MXBPF_PID"
+	wait_line mxbpf.err '^(mxbpf: )?resumed'
+	stop_pid "$MXBPF_PID"
+	states=$(sums t.json "$READY_PID")
+	echo "$states" >&2
+	jq -e --argjson states "$states" '.window.duration_ns | . >= $states.all and . < $states.all * 2' mxbpf.out
+	jq -e '.window.paused_ns > 500000000' mxbpf.out
+}
+
+@test "the other backend sees the same; the CSV has it" {
+	waits --backend perf -- --seconds 0.5 --only locked
+	part locked '.futex_ns > 5000000'
+	start_ready waits "$PYTHON_TORCH" "$REPO/tests/workload/torch_waits.py" --seconds 0.5 --only locked >/dev/null
+	start_mxbpf --pid "$READY_PID" --sched -f csv
+	kill -USR1 "$READY_PID"
+	wait_line waits.out '^done ' "$READY_PID"
+	stop_pid "$MXBPF_PID"
+	python3 - mxbpf.out <<-'END'
+		import csv, sys
+		rows = [r for r in csv.DictReader(open(sys.argv[1])) if r['name'] == 'locked']
+		off, = [r for r in rows if r['table'] == 'off_cpu']
+		assert 5e6 < int(off['futex_ns']) <= int(off['off_cpu_ns']), off
+		assert any(r['by'] == 'python' and int(r['total_ns']) > 0 for r in rows if r['table'] == 'woken_by'), rows
+	END
+}
+
+@test "it needs events, and all of them" {
+	run -2 "$MXBPF" --pid 1 --sched --stats
+	expect_re '--stats keeps no events, and --sched is about events' "$output"
+	run -2 "$MXBPF" --pid 1 --sched --iterations 1/10
+	expect_re '--sched sees every switch' "$output"
+}
+
+tracepoints() { grep -h '^tp_name' "/proc/$MXBPF_PID/fdinfo/"* 2>/dev/null | sort; }
+
+@test "what is not asked for costs nothing: no program on the scheduler's tracepoints" {
+	start_torch --tiny
+	start_mxbpf --pid "$WORKLOAD_PID"
+	expect_re 'sched_process_exit' "$(tracepoints)"
+	[[ $(tracepoints) != *sched_switch* && $(tracepoints) != *sched_waking* ]]
+	stop_pid "$MXBPF_PID"
+	start_mxbpf --pid "$WORKLOAD_PID" --sched
+	expect_re 'sched_switch' "$(tracepoints)"
+	stop_pid "$MXBPF_PID"
+	stop_pid "$WORKLOAD_PID"
+}
