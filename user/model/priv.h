@@ -48,9 +48,9 @@ struct mdl {
 	struct buf opens;	  /* struct mxbpf_open */
 	struct hash names;	  /* (id, enum mxbpf_name_kind) -> struct name *, owned */
 	struct hash threads;	  /* (tgid, tid) -> struct name *, owned */
-	struct hash recent; /* (tid, tgid) -> struct recent *, owned */
+	struct hash recent;	  /* (tid, tgid) -> struct recent *, owned */
 	struct buf slow;	  /* struct kept_slow, no more than MDL_SLOW_MAX */
-	uint64_t slow_until_ns; /* when the last of them ended */
+	uint64_t slow_until_ns;	  /* when the last of them ended */
 	uint64_t slow_least_ns;	  /* none of a full list has less beyond its median */
 	struct hash sample_index; /* (name_id, class and tgid) -> 1 + place in samples */
 	struct buf samples;	  /* struct mdl_samples */
