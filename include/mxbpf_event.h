@@ -406,6 +406,17 @@ struct mxbpf_agg_account {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_account) == 96);
 
+/* With --sched: who had to do with a slow span's time off the CPU. */
+struct mxbpf_slow_by {
+	__u64 ns;  /* 0: not known */
+	__u32 tid; /* 0: nobody */
+	__u16 cpu;
+	__u8 what; /* enum mxbpf_sched_what: WAITED to IO and so on, never KEPT_BY */
+	__u8 pad;
+	char comm[16]; /* hostile; NUL-terminated unless it is full */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_slow_by) == 32);
+
 /* A span that lasted much longer than its like. A row that it names stands before it. */
 struct mxbpf_slow {
 	struct mxbpf_rec h; /* ts_ns: its start */
@@ -418,8 +429,10 @@ struct mxbpf_slow {
 	__u16 cpu; /* on which it started */
 	__u32 pad2;
 	struct mxbpf_account account;
+	struct mxbpf_slow_by kept;  /* who had its CPU the longest while it could have run, and for how long */
+	struct mxbpf_slow_by slept; /* for what it slept the longest, how long, and who ended the longest of that */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_slow) == 96);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_slow) == 160);
 
 /* Counters of spans, added up. */
 struct mxbpf_counter_sum {

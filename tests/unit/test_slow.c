@@ -211,6 +211,75 @@ static void test_records(void)
 	mdl_free(copy);
 }
 
+struct off {
+	struct mxbpf_sched r;
+	struct mxbpf_sched_slice slices[3];
+};
+
+/* Off the CPU from the middle of s on: it slept in a call for 1 ms, then waited 2 ms while two others had turns. */
+static struct off off_in(const struct mxbpf_span *s, int syscall)
+{
+	const uint64_t left = s->h.ts_ns + MS, woken = left + MS, back = woken + 2 * MS;
+	struct off o = {
+		.r = {.h = {MXBPF_SCHED, sizeof(o), 77, left},
+		      .woken_ns = woken,
+		      .back_ns = back,
+		      .tid = 78,
+		      .by_tid = 99,
+		      .by_comm = "waker",
+		      .syscall = syscall,
+		      .back_cpu = 3,
+		      .state = MXBPF_SCHED_SLEEPING,
+		      .nslices = 3},
+		.slices = {{back - 400 * US, back, 55, 55, "hog"},
+			   {back - 1200 * US, back - 400 * US, 66, 66, "one long turn"},
+			   {woken, back - 1200 * US, 55, 55, "hog"}},
+	};
+
+	return o;
+}
+
+/* The records of the scheduler come another way: before the span or after it. */
+static void test_by(void)
+{
+	struct mdl *m;
+	struct mxbpf_span s;
+	struct mdl_slow slow;
+	struct off o, other;
+	int after;
+
+	for (after = 0; after < 2; after++) {
+		m = steady(3);
+		s = call(3, 9 * MS);
+		s.account =
+			(struct mxbpf_account){.on_cpu_ns = 6 * MS, .runq_ns = 2 * MS, .blocked_ns = MS, .nvcsw = 1};
+		o = off_in(&s, 202); /* futex */
+		other = o;
+		other.r.tid = 79;
+		other.r.back_ns += MS;
+		if (after)
+			put(m, s);
+		CHECK(!mdl_feed(m, &other, sizeof(other)) && !mdl_feed(m, &o, sizeof(o)));
+		if (!after)
+			put(m, s);
+		slow = only(m);
+		CHECK(!strcmp(slow.span.kept.comm, "hog") && slow.span.kept.ns == 1200 * US);
+		CHECK(slow.span.kept.tid == 55 && slow.span.kept.cpu == 3);
+		CHECK(slow.span.slept.what == MXBPF_SCHED_FUTEX && slow.span.slept.ns == MS);
+		CHECK(!strcmp(slow.span.slept.comm, "waker") && slow.span.slept.tid == 99);
+		mdl_free(m);
+	}
+	m = steady(3);
+	s = call(3, 5 * MS);
+	now_ns += 20 * MS;
+	o = off_in(&s, 202);
+	put(m, call(3, 5 * MS)); /* another one, after it */
+	CHECK(!mdl_feed(m, &o, sizeof(o)));
+	slow = only(m);
+	CHECK(!slow.span.kept.ns && !slow.span.slept.ns);
+	mdl_free(m);
+}
+
 int main(void)
 {
 	TEST("a slow call's cause is the largest of what is beyond the median of its like")
@@ -225,6 +294,9 @@ int main(void)
 	test_nested();
 	TEST("the worst are kept, and no more than there is room for")
 	test_bounded();
+	TEST("who had the CPU and what it slept for are those of its own time off the CPU, whichever record comes "
+	     "first")
+	test_by();
 	TEST("slow calls are in a recording of tables")
 	test_records();
 	UNIT_MAIN_END;

@@ -38,6 +38,7 @@ void mdl_free(struct mdl *m)
 	hash_fini(&m->mem_index);
 	free_rows(&m->mem_rows);
 	buf_fini(&m->slow);
+	recent_fini(m);
 	hash_fini(&m->gauge_index);
 	buf_fini(&m->gauges);
 	buf_fini(&m->opens);

@@ -48,7 +48,9 @@ struct mdl {
 	struct buf opens;	  /* struct mxbpf_open */
 	struct hash names;	  /* (id, enum mxbpf_name_kind) -> struct name *, owned */
 	struct hash threads;	  /* (tgid, tid) -> struct name *, owned */
+	struct hash recent;	  /* (tid, tgid) -> struct recent *, owned */
 	struct buf slow;	  /* struct kept_slow, no more than MDL_SLOW_MAX */
+	uint64_t slow_until_ns;	  /* when the last of them ended */
 	uint64_t slow_least_ns;	  /* none of a full list has less beyond its median */
 	struct hash sample_index; /* (name_id, class and tgid) -> 1 + place in samples */
 	struct buf samples;	  /* struct mdl_samples */
@@ -94,9 +96,15 @@ void account_merge(struct mxbpf_account_sum *to, const struct mxbpf_account_sum 
 int gauge_fold(struct mdl *m, const struct mxbpf_rec *r);
 int gauges_emit(const struct mdl *m, struct buf *out);
 
+/* recent.c: where threads were off the CPU lately. recent_during: for a slow span. */
+int recent_put(struct mdl *m, const struct mxbpf_sched *r);
+void recent_during(const struct mdl *m, struct mxbpf_slow *s);
+void recent_fini(struct mdl *m);
+
 /* slow.c */
 int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *s); /* before it is in its row */
 int slow_fold(struct mdl *m, const struct mxbpf_slow *s);
+struct mxbpf_slow *slow_at(struct mdl *m, size_t i); /* NULL: there are no more */
 int slow_emit(const struct mdl *m, struct buf *out);
 
 /* counters.c */

@@ -73,6 +73,7 @@ int sched_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	int err = add(m, &a, sched_cause(r), slept_ns);
 	unsigned i;
 
+	err = err ? err : recent_put(m, r);
 	err = err ? err : add(m, &a, MXBPF_SCHED_WAITED, r->back_ns - r->woken_ns);
 	for (i = 0; i < r->nslices && !err; i++) {
 		set_comm(a.comm, r->slices[i].comm);

@@ -28,6 +28,8 @@ static int slow_keep(struct mdl *m, const struct mxbpf_slow *s, uint64_t median_
 
 	memcpy(&new.span, s, sizeof(new.span));
 	new.span.h.size = sizeof(new.span);
+	if (s->h.ts_ns + s->dur_ns > m->slow_until_ns)
+		m->slow_until_ns = s->h.ts_ns + s->dur_ns;
 	if (n < MDL_SLOW_MAX)
 		return buf_put(&m->slow, &new, sizeof(new)) ? -ENOMEM : 0;
 	if (new.beyond_ns <= m->slow_least_ns)
@@ -40,6 +42,11 @@ static int slow_keep(struct mdl *m, const struct mxbpf_slow *s, uint64_t median_
 	if (new.beyond_ns > least->beyond_ns)
 		*least = new;
 	return 0;
+}
+
+struct mxbpf_slow *slow_at(struct mdl *m, size_t i)
+{
+	return i < buf_count(&m->slow, struct kept_slow) ? &buf_at(&m->slow, struct kept_slow, i)->span : NULL;
 }
 
 int slow_fold(struct mdl *m, const struct mxbpf_slow *s)
@@ -86,7 +93,10 @@ int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *s)
 		r->slow_ns = slow_from(r->median_ns);
 		r->slow_due = r->count > UINT64_MAX / 2 ? UINT64_MAX : 2 * r->count;
 	}
-	return s->dur_ns >= r->slow_ns ? slow_keep(m, &slow, r->median_ns) : 0;
+	if (s->dur_ns < r->slow_ns)
+		return 0;
+	recent_during(m, &slow);
+	return slow_keep(m, &slow, r->median_ns);
 }
 
 static void explain(struct mdl_slow *s, uint64_t fault_ns)

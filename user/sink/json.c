@@ -304,6 +304,17 @@ static int joins(struct snk *s, const struct snk_joins *t)
 	return 0;
 }
 
+/* Only with --sched. */
+static void put_slow_by(struct snk *s, const char *key, const struct mxbpf_slow_by *by)
+{
+	if (!by->ns || by->what >= MXBPF_SCHED_WHATS)
+		return;
+	out_printf(s->out, ", \"%s\": {\"ns\": %" PRIu64 ", \"what\": \"%s\", \"thread\": %" PRIu32 ", \"comm\": ", key,
+		   (uint64_t)by->ns, sched_what_name(by->what), by->tid);
+	snk_put_json(s->out, by->comm, strnlen(by->comm, sizeof(by->comm)));
+	out_puts(s->out, "}");
+}
+
 static int slow(struct snk *s, const struct snk_slow *t)
 {
 	const struct mdl_slow *r;
@@ -329,10 +340,13 @@ static int slow(struct snk *s, const struct snk_slow *t)
 		put_process(s, r->span.h.tgid);
 		out_printf(s->out,
 			   ", \"thread\": %" PRIu32 ", \"start_unix_ns\": %" PRIu64 ", \"total_ns\": %" PRIu64
-			   ", \"median_ns\": %" PRIu64 ", \"cause\": \"%s\", \"cause_ns\": %" PRIu64
-			   ", \"why\": \"%s\"",
+			   ", \"median_ns\": %" PRIu64 ", \"cause\": \"%s\", \"cause_ns\": %" PRIu64 ", \"why\": ",
 			   r->span.tid, unix_ns(s, r->span.h.ts_ns), (uint64_t)r->span.dur_ns, r->median_ns,
-			   snk_causes[r->cause], r->cause_ns, snk_why(r, why));
+			   snk_causes[r->cause], r->cause_ns);
+		snk_why(r, why);
+		snk_put_json(s->out, why, strlen(why));
+		put_slow_by(s, "kept_by", &r->span.kept);
+		put_slow_by(s, "slept", &r->span.slept);
 		put_event_account(s, &e);
 		out_puts(s->out, "}");
 	}

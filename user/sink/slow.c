@@ -26,25 +26,62 @@ static const char *times(uint32_t n, char buf[40])
 	return buf;
 }
 
+static void why_runnable(const struct mdl_slow *s, const char *ns, char buf[SNK_WHY_BYTES])
+{
+	const struct mxbpf_account *a = &s->span.account;
+	const struct mxbpf_slow_by *by = &s->span.kept;
+	char kept[24], n[40];
+	int at;
+
+	if (a->nivcsw)
+		at = snprintf(buf, SNK_WHY_BYTES, "preempted %s: %s without a CPU", times(a->nivcsw, n), ns);
+	else
+		at = snprintf(buf, SNK_WHY_BYTES, "waited %s for a CPU after waking", ns);
+	if (by->ns)
+		snprintf(buf + at, SNK_WHY_BYTES - (size_t)at, ", %s of it for %.16s (%u) on CPU %u",
+			 fmt_ns(by->ns, kept), by->comm, by->tid, by->cpu);
+}
+
+/* What --sched knows of a sleep; elsewhere it may be any. */
+static const char *const sleeps[MXBPF_SCHED_WHATS] = {
+	[MXBPF_SCHED_FUTEX] = "a lock (futex)",
+	[MXBPF_SCHED_IO] = "a disk",
+	[MXBPF_SCHED_FAULT] = "page faults",
+	[MXBPF_SCHED_NAP] = "the time it asked for (sleep)",
+};
+
+static void why_blocked(const struct mdl_slow *s, const char *ns, char buf[SNK_WHY_BYTES])
+{
+	const struct mxbpf_slow_by *by = &s->span.slept;
+	const char *what = by->ns && by->what < MXBPF_SCHED_WHATS ? sleeps[by->what] : NULL;
+	char n[40];
+	int at;
+
+	if (what)
+		at = snprintf(buf, SNK_WHY_BYTES, "blocked %s, for %s", ns, what);
+	else
+		at = snprintf(buf, SNK_WHY_BYTES, "slept or waited for a lock %s: %s", times(s->span.account.nvcsw, n),
+			      ns);
+	if (by->ns && by->tid)
+		snprintf(buf + at, SNK_WHY_BYTES - (size_t)at, ", until %.16s (%u) woke it", by->comm, by->tid);
+}
+
 const char *snk_why(const struct mdl_slow *s, char buf[SNK_WHY_BYTES])
 {
 	const struct mxbpf_account *a = &s->span.account;
-	char ns[24], n[40];
+	char ns[24], n[32];
 
 	fmt_ns(s->cause_ns, ns);
 	switch (s->cause) {
 	case MDL_RUNNABLE:
-		if (a->nivcsw)
-			snprintf(buf, SNK_WHY_BYTES, "preempted %s: %s without a CPU", times(a->nivcsw, n), ns);
-		else
-			snprintf(buf, SNK_WHY_BYTES, "waited %s for a CPU after waking", ns);
+		why_runnable(s, ns, buf);
 		break;
 	case MDL_READ:
 		snprintf(buf, SNK_WHY_BYTES, "waited %s; %s page%s read from disk", ns, fmt_count(a->majflt, n),
 			 a->majflt == 1 ? "" : "s");
 		break;
 	case MDL_BLOCKED:
-		snprintf(buf, SNK_WHY_BYTES, "slept or waited for a lock %s: %s", times(a->nvcsw, n), ns);
+		why_blocked(s, ns, buf);
 		break;
 	case MDL_FAULTED:
 		snprintf(buf, SNK_WHY_BYTES, "computed %s longer, with %s page faults", ns, fmt_count(a->minflt, n));
@@ -73,14 +110,14 @@ static int add_row(struct snk *s, struct snk_grid *g, const struct mdl_slow *r)
 	fmt_ns(r->median_ns, cell);
 	err = err ? err : snk_grid_add(g, cell, strlen(cell));
 	snk_why(r, why);
-	return err ? err : snk_grid_add(g, why, strlen(why));
+	return err ? err : snk_grid_note(g, why, strlen(why));
 }
 
 int snk_put_slow(struct snk *s, const struct snk_slow *t)
 {
 	struct snk_grid g = {
-		.cols = {{"name", .left = true}, {"at"}, {"took"}, {"median"}, {"why", .left = true}},
-		.ncols = 5,
+		.cols = {{"name", .left = true}, {"at"}, {"took"}, {"median"}},
+		.ncols = 4,
 	};
 	size_t i, n = s->opts->top || t->nrows < SHOWN_MAX ? t->nrows : SHOWN_MAX;
 	int err = 0;

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Computes for 5 ms, sleeps for 5 ms, again and again, until a signal comes. Prints "on" first. */
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+#define TURN_NS 5000000
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+int main(void)
+{
+	const struct timespec rest = {.tv_nsec = TURN_NS};
+	uint64_t until;
+
+	puts("on");
+	fflush(stdout);
+	for (;;) {
+		until = cpu_ns() + TURN_NS;
+		while (cpu_ns() < until)
+			;
+		nanosleep(&rest, NULL);
+	}
+}

@@ -1,0 +1,64 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# "why slow": a part of a program that is slow once, for a reason that the test knows (tests/workload/torch_slow.py).
+load helpers
+
+setup() {
+	need_root
+	need_torch
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+# slow REASON [MXBPF-OPTION...]: what is said is in mxbpf.out. A program of the name "hog" takes its CPU from it meanwhile
+# if the reason is that. Real time keeps the rest of the machine from being the reason.
+slow() {
+	local reason=$1 pid
+	shift
+	start_ready part chrt -f 5 taskset -c 1 "$PYTHON_TORCH" "$REPO/tests/workload/torch_slow.py" "$reason" >/dev/null
+	pid=$READY_PID
+	start_mxbpf --pid "$pid" -f json "$@"
+	kill -USR1 "$pid"
+	wait_line part.out '^usual' "$pid"
+	if [[ $reason == preempted ]]; then
+		start_bg hog chrt -f 6 taskset -c 1 "$O/prog/hog"
+		wait_line hog.out '^on' "$BG_PID"
+	fi
+	kill -USR1 "$pid"
+	wait_line part.out '^done' "$pid"
+	stop_pid "$MXBPF_PID"
+	stop_pid "$pid"
+}
+
+# The slowest of all is the part, and the condition holds of it.
+worst() { # JQ-CONDITION
+	jq -e ".slow[0] | .name == \"part\" and ($1)" mxbpf.out >/dev/null && return 0
+	jq -c '.slow[0]' mxbpf.out >&2
+	return 1
+}
+
+@test "preempted by a busy process on its CPU: for how long, and by whom" {
+	slow preempted --sched
+	worst '.cause == "runnable" and .account.nivcsw > 0 and .kept_by.comm == "hog" and .kept_by.ns <= .account.runq_ns'
+	worst '.why | test("^preempted .* of it for hog \\([0-9]+\\) on CPU 1$")'
+}
+
+@test "the same without --sched: that it was, but not by whom" {
+	slow preempted
+	worst '.cause == "runnable" and (.why | test("^preempted .* without a CPU$")) and .kept_by == null'
+}
+
+@test "a lock that another thread holds" {
+	slow lock --sched
+	worst '.cause == "blocked" and .slept.what == "futex" and (.why | test("for a lock \\(futex\\), until .* woke it$"))'
+	worst '.slept.comm | test("python")'
+}
+
+@test "a file that is not in the cache" {
+	slow read --sched
+	worst '.cause == "blocked" and .slept.what == "io" and (.why | test("for a disk"))'
+}
+
+@test "memory that was just mapped" {
+	slow faults
+	worst '.cause == "faulted" and .account.minflt >= 16384 and (.why | test("with 16,[0-9]{3} page faults$"))'
+}

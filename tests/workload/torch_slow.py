@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""An annotated part that takes about a millisecond of computing, again and again, and then once much longer, for a
+reason that is asked for. Prints "ready PID", waits for SIGUSR1, prints "usual" when it has done it often enough, waits
+for SIGUSR1 again, does the long one, prints "done" and waits for SIGTERM."""
+import mmap
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+
+import torch
+from torch.profiler import record_function
+
+USUAL = 40
+MB = 1 << 20
+
+
+def compute(seconds):
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+def preempted():
+    """Of a busy process on the same CPU, which is somebody else's to start."""
+    return lambda: compute(0.03)
+
+
+def lock():
+    """Held by another thread."""
+    held = threading.Lock()
+    held.acquire()
+
+    def hold():
+        time.sleep(0.03)
+        held.release()
+    thread = threading.Thread(target=hold)
+
+    def wait():
+        thread.start()
+        held.acquire()
+    return wait
+
+
+def read():
+    """Pages of a file that is not in the cache, here and there, so that none is read ahead."""
+    file = tempfile.NamedTemporaryFile(dir='.')
+    file.write(os.urandom(64 * MB))
+    file.flush()
+    os.fsync(file.fileno())
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+    def fill():
+        for at in range(0, 64 * MB, MB // 16):
+            os.pread(file.fileno(), 1, at)
+    return fill
+
+
+def faults():
+    """Memory that was just mapped."""
+    source, fresh = b'x' * (64 * MB), mmap.mmap(-1, 64 * MB, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, 'MADV_NOHUGEPAGE'):
+        fresh.madvise(mmap.MADV_NOHUGEPAGE)
+
+    def touch():
+        fresh[:] = source
+    return touch
+
+
+def main():
+    torch.set_num_threads(1)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    unusual = {'preempted': preempted, 'lock': lock, 'read': read, 'faults': faults}[sys.argv[1]]()
+    print('ready', os.getpid(), flush=True)
+    signal.sigwait({signal.SIGUSR1})
+    for _ in range(USUAL):
+        with record_function('part'):
+            compute(0.001)
+    print('usual', flush=True)
+    signal.sigwait({signal.SIGUSR1})
+    with record_function('part'):
+        unusual()
+    print('done', flush=True)
+    signal.pause()
+
+
+if __name__ == '__main__':
+    main()
