@@ -134,6 +134,23 @@ watch_job() { # of start_workload or start_torch
 	watch_job
 }
 
+@test "workers that are forked meanwhile are counted, each in rows of its own" {
+	need_mxnet
+	mkfifo in
+	start_bg forks bash -c 'exec <in; exec "$@"' - "$PYTHON" "$REPO/tests/workload/mxnet_forks.py" --calls 50
+	local forks=$BG_PID
+	exec 9>in
+	wait_line "$(out forks)" '^ready' "$forks"
+	start_mxbpf -v --pid "$forks" --format json --counters task-clock,page-faults
+	echo 2 >&9
+	timeout 20 bash -c 'until (($(grep -c "^following process" "$0") == 2)); do :; done' "$(err mxbpf)"
+	printf '\n0\n' >&9
+	wait_exit "$forks"
+	wait_exit "$MXBPF_PID"
+	jq -e '[.tables.MXNET_C_API[] | select(.name == "MXRandomSeed")] |
+		length == 2 and all(.count == 50 and .counters.calls == 50 and .counters["task-clock"] > 0)' "$(out mxbpf)"
+}
+
 # The two documents of --stats-check, of the same calls.
 @test "what the kernel adds up with --stats is what single calls counted" {
 	watch_counts 0.5 --stats-check --counters task-clock,page-faults,context-switches --format json
