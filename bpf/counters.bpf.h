@@ -7,6 +7,7 @@
 #define COUNTERS_BPF_H
 
 #include "common.bpf.h"
+#include "mxbpf_scale.h"
 
 #define CLONE_THREAD 0x10000
 
@@ -88,20 +89,7 @@ __noinline int counters_open(struct mxbpf_thread *t)
 	return 0;
 }
 
-/* n for the time that its event had a hardware counter, of the whole time; 0, as n, where there is nothing to go by. */
-static __always_inline __u64 counters_scale(__u64 n, __u64 enabled, __u64 running)
-{
-	if (enabled >> 32) { /* n % running * enabled would be too large */
-		enabled >>= 20;
-		running >>= 20;
-	}
-	return running ? n / running * enabled + n % running * enabled / running : 0;
-}
-
-/*
- * When the top frame is about to close: t->counted is what its span gets. An event that had to share its hardware
- * counter with others ran for a part of the time, which then stands for the whole.
- */
+/* When the top frame is about to close: t->counted is what its span gets. */
 __noinline int counters_close(struct mxbpf_thread *t)
 {
 	struct mxbpf_counter_start *s;
@@ -125,7 +113,7 @@ __noinline int counters_close(struct mxbpf_thread *t)
 		if (running != enabled) {
 			if (!running)
 				return 0;
-			n = counters_scale(n, enabled, running);
+			n = mxbpf_scaled(n, enabled, running);
 			t->counted.scaled = MXBPF_SPAN_SCALED;
 		}
 		t->counted.value[i] = n;

@@ -166,6 +166,10 @@ class MxbpfOps(Mxbpf):
     options = ('--ops', 'addmm,mm')
 
 
+class MxbpfCounters(Mxbpf):
+    options = ('--counters', 'task-clock,page-faults') # which every machine has
+
+
 class MxbpfStats(Mxbpf):
     options = ('--stats',)
 
@@ -190,6 +194,7 @@ MODES = {
     'mxbpf-op': (MxbpfOp, 'mxbpf, operators only', 2),
     'mxbpf': (Mxbpf, 'mxbpf, everything', 2),
     'mxbpf-trace': (MxbpfTrace, 'mxbpf, everything + trace', 2),
+    'mxbpf-counters': (MxbpfCounters, 'mxbpf, everything, two --counters', 2),
     'mxbpf-stats': (MxbpfStats, 'mxbpf, everything, --stats', 2),
     'mxbpf-api-work': (MxbpfApiWork, 'mxbpf, everything, --api work', 2),
     'mxbpf-ops': (MxbpfOps, 'mxbpf, everything, --ops addmm,mm', 2),

@@ -2,6 +2,7 @@
 /* What the running kernel can do, found by trying. */
 #include "attach/attach.h"
 #include "attach/backend.h"
+#include "counters/counters.h"
 
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
@@ -60,6 +61,13 @@ static bool try_btf(void)
 	return !access("/sys/kernel/btf/vmlinux", R_OK);
 }
 
+static bool try_hardware(void)
+{
+	unsigned mask = 1; /* cycles */
+
+	return !ctr_keep_countable(&mask, NULL);
+}
+
 #define SUDO "run mxbpf with sudo"
 
 static const struct {
@@ -78,6 +86,8 @@ static const struct {
 	 "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions do"},
 	{"raw tracepoints", false, try_raw_tp, "give back the slots of ended threads",
 	 "without it at most 1023 threads in a session; " SUDO},
+	{"hardware counters", false, try_hardware, "--counters cycles,instructions,...",
+	 "this machine shows none, as most virtual ones; --counters task-clock,page-faults,... works"},
 	{"process filter", false, try_filter, "keeps probes out of other processes on the same library",
 	 "other processes on the library are slowed too; Linux 6.10 or later has it"},
 };

@@ -24,6 +24,16 @@ unsigned snk_ncounters(const struct mdl_session *s)
 	return s->ncounters < MXBPF_COUNTERS_MAX ? (unsigned)s->ncounters : MXBPF_COUNTERS_MAX;
 }
 
+/* Heads of columns where perf's own names are wide. */
+static const struct {
+	const char *name, *head;
+} heads[] = {
+	{"cache-references", "cache-refs"},
+	{"context-switches", "switches"},
+	{"cpu-migrations", "migrations"},
+	{"alignment-faults", "alignments"},
+};
+
 /* It may come from a file that is anybody's. */
 const char *snk_counter_name(const struct mdl_session *s, unsigned i)
 {
@@ -97,6 +107,44 @@ char *snk_put_counters(const struct mdl_session *s, char *p, const struct mxbpf_
 	return span->flags & MXBPF_SPAN_SCALED ? put(p, ",\"scaled\":true") : p;
 }
 
+static void put_csv_head(struct out *o, const struct mdl_session *s)
+{
+	const struct snk_ratio *ratio;
+	unsigned i;
+
+	out_puts(o, ",counted_calls,scaled_calls");
+	for (i = 0; i < snk_ncounters(s); i++)
+		out_printf(o, ",%s", snk_counter_name(s, i));
+	for (i = 0; (ratio = snk_ratio(s, i)); i++)
+		out_printf(o, ",%s", ratio->name);
+}
+
+void snk_put_counters_csv(const struct snk *s, const struct mxbpf_counter_sum *c)
+{
+	const struct mdl_session *ss = s->in->session;
+	unsigned i, n = snk_ncounters(ss);
+	const struct snk_ratio *ratio;
+	double v;
+
+	if (!n)
+		return;
+	if (!c) {
+		put_csv_head(s->out, ss);
+		return;
+	}
+	if (c->spans)
+		out_printf(s->out, ",%" PRIu64 ",%" PRIu64, (uint64_t)c->spans, (uint64_t)c->scaled);
+	for (i = 0; i < n && c->spans; i++)
+		out_printf(s->out, ",%" PRIu64, (uint64_t)c->value[i]);
+	for (i = 0; i < n + 2 && !c->spans; i++)
+		out_puts(s->out, ",");
+	for (i = 0; (ratio = snk_ratio(ss, i)); i++) {
+		out_puts(s->out, ",");
+		if (snk_ratio_of(ss, ratio, c, &v))
+			out_printf(s->out, "%.4f", v);
+	}
+}
+
 /* ---- for people */
 
 /* "998", "12.3k", "4.56G". */
@@ -164,6 +212,16 @@ static int add_row(struct snk *s, struct snk_grid *g, const struct mdl_row *r)
 	return err || len <= strlen("[]") ? err : snk_grid_note(g, text, len);
 }
 
+static const char *head_of(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+		if (!strcmp(heads[i].name, name))
+			return heads[i].head;
+	return name;
+}
+
 int snk_counter_table(struct snk *s, const struct snk_table *t)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -176,7 +234,7 @@ int snk_counter_table(struct snk *s, const struct snk_table *t)
 	if (!snk_ncounters(ss) || !t->nrows)
 		return 0;
 	for (i = 0; i < snk_ncounters(ss); i++)
-		g.cols[g.ncols++].head = snk_counter_name(ss, i);
+		g.cols[g.ncols++].head = head_of(snk_counter_name(ss, i));
 	for (i = 0; g.ncols < SNK_GRID_COLS_MAX && (ratio = snk_ratio(ss, i)); i++)
 		g.cols[g.ncols++].head = ratio->head;
 	for (row = 0; !err && row < t->nrows; row++)

@@ -203,43 +203,6 @@ static void put_lines(struct out *o, const char *text, size_t len)
 	out_puts(o, "\"");
 }
 
-/* What --counters counted has columns of its own: how many calls, of how many scaled, each counter, each ratio. */
-static void put_counter_heads(const struct snk *s)
-{
-	const struct mdl_session *ss = s->in->session;
-	const struct snk_ratio *ratio;
-	unsigned i;
-
-	out_puts(s->out, snk_ncounters(ss) ? ",counted_calls,scaled_calls" : "");
-	for (i = 0; i < snk_ncounters(ss); i++)
-		out_printf(s->out, ",%s", snk_counter_name(ss, i));
-	for (i = 0; (ratio = snk_ratio(ss, i)); i++)
-		out_printf(s->out, ",%s", ratio->name);
-}
-
-static void put_counters(const struct snk *s, const struct mxbpf_counter_sum *c)
-{
-	const struct mdl_session *ss = s->in->session;
-	unsigned i, n = snk_ncounters(ss);
-	const struct snk_ratio *ratio;
-	double v;
-
-	if (n && c->spans)
-		out_printf(s->out, ",%" PRIu64 ",%" PRIu64, (uint64_t)c->spans, (uint64_t)c->scaled);
-	else if (n)
-		out_puts(s->out, ",,");
-	for (i = 0; i < n; i++)
-		if (c->spans)
-			out_printf(s->out, ",%" PRIu64, (uint64_t)c->value[i]);
-		else
-			out_puts(s->out, ",");
-	for (i = 0; (ratio = snk_ratio(ss, i)); i++)
-		if (snk_ratio_of(ss, ratio, c, &v))
-			out_printf(s->out, ",%.4f", v);
-		else
-			out_puts(s->out, ",");
-}
-
 static bool has_machine(const struct snk *s)
 {
 	size_t n;
@@ -286,7 +249,7 @@ static void put_row(struct snk *s, struct row *r)
 		put_lines(s->out, r->shapes.text, r->shapes.len);
 	if (snk_shows_stack(s))
 		put_lines(s->out, r->stack.text, r->stack.len);
-	put_counters(s, &r->counters);
+	snk_put_counters_csv(s, &r->counters);
 	if (has_machine(s)) {
 		out_puts(s->out, ",");
 		put_text(s->out, r->group.text, r->group.len);
@@ -310,7 +273,7 @@ static int begin(struct snk *s)
 		if (has_column(s, c))
 			out_printf(s->out, "%s%s", c ? "," : "", columns[c].head);
 	out_printf(s->out, "%s%s", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "");
-	put_counter_heads(s);
+	snk_put_counters_csv(s, NULL);
 	out_puts(s->out, has_machine(s) ? ",group,unit" : "");
 	out_puts(s->out, s->in->session->sched ? ",by\n" : "\n");
 	return 0;

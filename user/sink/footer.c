@@ -167,9 +167,10 @@ static void put_uncounted(struct snk *s, const char *prefix)
 		}
 	}
 	if (counted < calls)
-		out_printf(s->out,
-			   "%scounters %s of %s calls have none: they ended on another thread, or theirs was too new\n",
-			   prefix, fmt_count(calls - counted, n), fmt_count(calls, all));
+		out_printf(
+			s->out,
+			"%scounters %s of %s calls have none: they ended on another thread, or theirs was just born\n",
+			prefix, fmt_count(calls - counted, n), fmt_count(calls, all));
 	if (scaled)
 		out_printf(s->out,
 			   "%scounters of %s calls are estimates: the CPU had too few, so that they took turns\n",

@@ -50,6 +50,8 @@ bool snk_ratio_of(const struct mdl_session *s, const struct snk_ratio *ratio, co
 		  double *v);
 /* Behind other members of a row: ", "counters": {...}" if the session has any. */
 void snk_put_counters_json(const struct snk *s, const struct mxbpf_counter_sum *c);
+/* Cells behind the others of a line; NULL: of the heading. */
+void snk_put_counters_csv(const struct snk *s, const struct mxbpf_counter_sum *c);
 /* The same of one span, for traces. Returns the end; SNK_EVENT_BYTES / 2 at most. */
 char *snk_put_counters(const struct mdl_session *s, char *p, const struct mxbpf_span *span);
 /* The table for people below that of a class. 0, -ENOMEM. */

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Hardware counters, which not every machine has: what follows from them, and what is said of calls without. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mxbpf_scale.h"
+#include "read_file.h"
+#include "records.h"
+#include "schema.h"
+#include "sink/sink.h"
+#include "unit.h"
+
+#define OP MXBPF_CLASS_OPERATOR
+
+static char dir[] = "/tmp/mxbpf-test-XXXXXX";
+static struct mdl_perf_event events[] = {{"cycles"}, {"instructions"}, {"cache-misses"}, {"task-clock"}};
+
+/* What a sink prints of m. Caller frees. */
+static char *render(const char *sink, struct mdl *m)
+{
+	struct mdl_session s = {.comm = "python",
+				.cmdline = "train.py",
+				.class_title = {[OP] = "ops"},
+				.counters = events,
+				.ncounters = sizeof(events) / sizeof(events[0])};
+	const struct snk_input in = {.session = &s, .model = m};
+	const struct snk_opts opts = {.width = 120};
+	struct err e = {0};
+	char path[64], *text;
+	struct out *o;
+
+	snprintf(path, sizeof(path), "%s/out", dir);
+	if (out_open(path, false, &o, &e) || snk_write(snk_find(sink), &in, &opts, o, &e) || out_commit(o, &e)) {
+		printf("# %s\n", e.why);
+		return strdup("");
+	}
+	text = read_file(path);
+	unlink(path);
+	return text;
+}
+
+static void put_span(struct buf *b, uint64_t name_id, unsigned flags, uint64_t cycles, uint64_t misses, unsigned bytes)
+{
+	struct mxbpf_span s = {
+		.h = {MXBPF_SPAN, (uint16_t)bytes, 77, 1000},
+		.dur_ns = 1000,
+		.self_ns = 1000,
+		.name_id = name_id,
+		.cls = OP,
+		.flags = (uint8_t)flags,
+		.counters = {cycles, 3 * cycles, misses, cycles / 2},
+	};
+
+	buf_put(b, &s, bytes);
+}
+
+/* Of four calls of `mm` two have counters; `relu` has none, `zero` counted nothing. */
+static struct mdl *model(void)
+{
+	const unsigned whole = sizeof(struct mxbpf_span);
+	struct mdl *m = mdl_new();
+	struct buf b = {0};
+
+	put_name(&b, 5, MXBPF_NAME_SPAN, "mm");
+	put_name(&b, 7, MXBPF_NAME_SPAN, "relu");
+	put_name(&b, 9, MXBPF_NAME_SPAN, "zero");
+	put_span(&b, 5, 0, 1000000, 600, whole);
+	put_span(&b, 5, MXBPF_SPAN_SCALED, 3000000, 600, whole);
+	put_span(&b, 5, 0, MXBPF_COUNTER_NONE, 1, whole);
+	put_span(&b, 5, 0, 1, 1, MXBPF_SPAN_BYTES_ACCOUNT);
+	put_span(&b, 7, 0, 1, 1, MXBPF_SPAN_BYTES_PLAIN);
+	put_span(&b, 9, 0, 0, 0, whole);
+	CHECK(!mdl_feed(m, b.data, b.len));
+	buf_fini(&b);
+	return m;
+}
+
+static void check_json(struct mdl *m)
+{
+	char *schema_text = read_file("share/report.schema.json"), *t = render("json", m);
+	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(t);
+
+	CHECK(schema && root && valid(schema, schema, root));
+	CHECK(strstr(t, "\"counters\": {\"calls\": 2, \"scaled\": 1, \"cycles\": 4000000, \"instructions\": 12000000, "
+			"\"cache-misses\": 1200, \"task-clock\": 2000000, \"instructions_per_cycle\": 3.0000, "
+			"\"ghz\": 2.0000, \"cache_misses_per_1000_instructions\": 0.1000}"));
+	CHECK(strstr(t, "\"counters\": {\"calls\": 1, \"scaled\": 0, \"cycles\": 0, \"instructions\": 0, "
+			"\"cache-misses\": 0, \"task-clock\": 0}"));
+	CHECK(strstr(t, "\"counters\": {\"calls\": 0, "));
+	cJSON_Delete(root);
+	cJSON_Delete(schema);
+	free(schema_text);
+	free(t);
+}
+
+static void check_table(struct mdl *m)
+{
+	char *t = render("modern", m);
+
+	CHECK(strstr(t, "name calls cycles instructions cache-misses task-clock  IPC  GHz cmiss/1k\n"));
+	CHECK(strstr(t, "mm       2  4.00M        12.0M        1.20k     2.00ms 3.00 2.00     0.10\n"));
+	CHECK(strstr(t, "relu     0      -            -            -          -    -    -        -\n"));
+	CHECK(strstr(t, "zero     1      0            0            0        0ns    -    -        -\n"));
+	CHECK(strstr(t, "\ncounters 3 of 6 calls have none: "));
+	CHECK(strstr(t, "\ncounters of 1 calls are estimates: "));
+	free(t);
+}
+
+static void check_csv(struct mdl *m)
+{
+	char *t = render("csv", m);
+
+	CHECK(strstr(t, ",counted_calls,scaled_calls,cycles,instructions,cache-misses,task-clock,"
+			"instructions_per_cycle,ghz,cache_misses_per_1000_instructions\n"));
+	CHECK(strstr(t, ",2,1,4000000,12000000,1200,2000000,3.0000,2.0000,0.1000\n"));
+	CHECK(strstr(t, "\"relu\"") && strstr(t, ",,,,,,,,,\n"));
+	free(t);
+}
+
+static void check_emitted(struct mdl *m)
+{
+	struct mdl *again = mdl_new();
+	char *before = render("json", m), *after;
+	struct buf recs = {0};
+
+	CHECK(!mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len));
+	after = render("json", again);
+	CHECK(!strcmp(before, after));
+	free(before);
+	free(after);
+	buf_fini(&recs);
+	mdl_free(again);
+}
+
+int main(void)
+{
+	struct mdl *m;
+
+	TEST("a part of the time stands for the whole, however long it was and however much was counted")
+	{
+		CHECK(mxbpf_scaled(1000, 300, 100) == 3000 && mxbpf_scaled(7, 3, 2) == 10 &&
+		      mxbpf_scaled(0, 5, 1) == 0);
+		CHECK(mxbpf_scaled(1ull << 60, (1ull << 32) - 1, (1ull << 32) - 1) == 1ull << 60);
+		CHECK(mxbpf_scaled(3ull << 50, 1ull << 43, 1ull << 42) == 3ull << 51); /* in two hours */
+		CHECK(mxbpf_scaled(5, 1ull << 43, 100) == 0 && mxbpf_scaled(5, 100, 0) == 0);
+	}
+	if (!mkdtemp(dir))
+		return 1;
+	m = model();
+	TEST("ratios follow from sums, and are not there where nothing was counted; in JSON by the schema")
+	check_json(m);
+	TEST("people get rounded numbers, how many calls have none, and how many are estimates")
+	check_table(m);
+	TEST("CSV has a column for each counter and each ratio, empty where there are none")
+	check_csv(m);
+	TEST("what a recording ends with makes the same rows")
+	check_emitted(m);
+	TEST("a name that is none of perf's, from a file that is anybody's, is not shown")
+	{
+		char *t;
+
+		events[0].name = "\", \"x\": \"";
+		t = render("json", m);
+		CHECK(strstr(t, "\"counter-1\": 4000000") && !strstr(t, "\"x\"") && !strstr(t, "\"ghz\""));
+		free(t);
+	}
+	mdl_free(m);
+	rmdir(dir);
+	UNIT_MAIN_END;
+}
