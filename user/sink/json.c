@@ -332,7 +332,7 @@ static int slow(struct snk *s, const struct snk_slow *t)
 			   ", \"median_ns\": %" PRIu64 ", \"cause\": \"%s\", \"cause_ns\": %" PRIu64
 			   ", \"why\": \"%s\"",
 			   r->span.tid, unix_ns(s, r->span.h.ts_ns), (uint64_t)r->span.dur_ns, r->median_ns,
-			   snk_causes[r->cause], r->cause_ns, snk_why(r, why));
+			   snk_causes[r->cause], r->cause_ns, snk_why(s->in->model, r, why));
 		put_event_account(s, &e);
 		out_puts(s->out, "}");
 	}

@@ -26,8 +26,10 @@ static const char *times(uint32_t n, char buf[40])
 	return buf;
 }
 
-const char *snk_why(const struct mdl_slow *s, char buf[SNK_WHY_BYTES])
+/* A limit takes a CPU away as another thread does: where it did over the window, nobody can tell of a single call. */
+const char *snk_why(const struct mdl *m, const struct mdl_slow *s, char buf[SNK_WHY_BYTES])
 {
+	const char *throttled = snk_throttled(m) ? "throttled by the cgroup's limit, or " : "";
 	const struct mxbpf_account *a = &s->span.account;
 	char ns[24], n[40];
 
@@ -35,9 +37,10 @@ const char *snk_why(const struct mdl_slow *s, char buf[SNK_WHY_BYTES])
 	switch (s->cause) {
 	case MDL_RUNNABLE:
 		if (a->nivcsw)
-			snprintf(buf, SNK_WHY_BYTES, "preempted %s: %s without a CPU", times(a->nivcsw, n), ns);
+			snprintf(buf, SNK_WHY_BYTES, "%spreempted %s: %s without a CPU", throttled, times(a->nivcsw, n),
+				 ns);
 		else
-			snprintf(buf, SNK_WHY_BYTES, "waited %s for a CPU after waking", ns);
+			snprintf(buf, SNK_WHY_BYTES, "%swaited %s for a CPU after waking", throttled, ns);
 		break;
 	case MDL_READ:
 		snprintf(buf, SNK_WHY_BYTES, "waited %s; %s page%s read from disk", ns, fmt_count(a->majflt, n),
@@ -72,7 +75,7 @@ static int add_row(struct snk *s, struct snk_grid *g, const struct mdl_slow *r)
 	err = err ? err : snk_grid_add(g, cell, strlen(cell));
 	fmt_ns(r->median_ns, cell);
 	err = err ? err : snk_grid_add(g, cell, strlen(cell));
-	snk_why(r, why);
+	snk_why(s->in->model, r, why);
 	return err ? err : snk_grid_add(g, why, strlen(why));
 }
 
