@@ -68,6 +68,12 @@ switched() { # TASK
 	jq -e '[.tables[][].counters | values] | all(.["task-clock"] > 0)' counters/mxbpf.json
 }
 
+@test "Linux 6.1: samples are taken in the clock's interrupt" {
+	boot 6.1 sample
+	counted sample
+	jq -e '.samples | .hz == 997 and .count > 10' sample/mxbpf.json
+}
+
 @test "Linux 6.1: starts and ends are paired as on this kernel" {
 	boot 6.1 test_attach_kernel
 	passed test_attach_kernel 15

@@ -145,6 +145,60 @@ folded() { # REGEX
 	(($(folded "^\[no operator\];<module> \($at:13\);count \($at:9\);<genexpr> \($at:9\)") > 0))
 }
 
+@test "a forked child's samples have its own pid, names and lines" {
+	need_torch
+	cat >prog.py <<-'END'
+		import os, torch
+		torch.set_num_threads(1)
+		a = torch.randn(256, 256)
+		torch.mm(a, a)
+		def in_parent():
+		    return torch.mm(a, a)
+		def in_child():
+		    return torch.tanh(a)
+		if os.fork():
+		    print('ready', os.getpid(), flush=True)
+		    while True: in_parent()
+		while True: in_child()
+	END
+	start_ready prog "$PYTHON_TORCH" prog.py >/dev/null
+	local child
+	child=$(pgrep -P "$READY_PID")
+	"$MXBPF" record --pid "$READY_PID" -d 4s --sample 499 -o burn.mxd
+	kill "$child"
+	"$MXBPF" export burn.mxd -f folded >burn.folded
+	cat burn.folded >&2
+	"$MXBPF" report burn.mxd -f json >burn.json
+	jq .samples burn.json >&2
+	jq -e --argjson p "$READY_PID" --argjson c "$child" '.samples.ran_in | [(.[] | select(.name == "aten::mm").pid),
+		(.[] | select(.name == "aten::tanh").pid)] == [$p, $c]' burn.json
+	(($(folded '^aten::tanh;.*in_child \(.*prog.py:8\)') > 0))
+	(($(folded '^aten::mm;.*in_parent \(.*prog.py:6\)') > 0))
+}
+
+@test "operators that --ops hides are in no sample, whose time stays" {
+	start_ready burn "$O/toy/toy" 30000 2 >/dev/null
+	start_mxbpf --pid "$READY_PID" --sample 997 --ops 'd*' --trace burn.folded -f json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	(($(folded '^(relu|sum)') == 0))
+	(($(folded '^dot|^MX') > 0))
+	(($(folded .) == $(jq .samples.count "$(out mxbpf)")))
+	"$PYTHON" -m jsonschema -i "$(out mxbpf)" "$REPO/share/report.schema.json" 2>warnings
+}
+
+@test "while it is paused there are no samples" {
+	start_ready burn "$O/toy/burn/libtorch_cpu.so" 1000 >/dev/null
+	start_mxbpf --probes op --pid "$READY_PID" --sample 499 -f json
+	kill -s USR1 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" paused
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID" || true
+	jq -e '.samples.count == 0' "$(out mxbpf)"
+}
+
 @test "an MXNet job's samples stand in its operators and calls, and under its source lines" {
 	start_workload >/dev/null
 	"$MXBPF" record --pid "$WORKLOAD_PID" -d 4s --sample 499 -o burn.mxd

@@ -15,11 +15,11 @@ VENV=$DEPS/venv
 PACKAGES=(
 	build-essential pkg-config clang bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libcjson-dev libzydis-dev # build
 	python3-venv python3-dev nodejs npm chromium                                                        # real jobs, real Perfetto
-	bats jq procps gdb util-linux bpftrace linux-perf busybox-static cpio                               # tests and bench
+	bats jq procps gdb util-linux bpftrace linux-perf golang-go busybox-static cpio                     # tests and bench
 	shellcheck clang-format-14 cppcheck codespell                                                       # lint
 )
 # A program that came by another way than its Debian package is as good.
-declare -A PROGRAM_OF=([nodejs]=node [npm]=npm [chromium]=chromium [bpftrace]=bpftrace [linux-perf]=perf)
+declare -A PROGRAM_OF=([nodejs]=node [npm]=npm [chromium]=chromium [bpftrace]=bpftrace [golang-go]=go [linux-perf]=perf)
 
 say() { printf 'setup: %s\n' "$*"; }
 die() {
@@ -115,6 +115,19 @@ perfetto() {
 	rm -rf "$DEPS/npm-cache"
 }
 
+# The complete viewer of profiles, as it is served. The one test on it is skipped without.
+speedscope() { # DIRECTORY
+	local version=1.25.0
+	[[ $(cat "$1/stamp" 2>/dev/null) == "$version" ]] && return 0
+	say "installing speedscope under $1"
+	rm -rf "$1" && mkdir -p "$1"
+	(cd "$1" && npm_config_cache=$DEPS/npm-cache npm pack --silent "speedscope@$version" >/dev/null &&
+		tar -xzf "speedscope-$version.tgz" --strip-components=3 package/dist/release &&
+		rm "speedscope-$version.tgz" && echo "$version" >stamp) 2>"$DEPS/speedscope.log" ||
+		{ tail -n 5 "$DEPS/speedscope.log" >&2; rm -rf "$1"; say "no test on speedscope (output: $DEPS/speedscope.log)"; }
+	rm -rf "$DEPS/npm-cache"
+}
+
 # All but the tests on them can do without: those are skipped then, and say why.
 kernels() {
 	[[ -f $DEPS/kernels/vmlinuz-6.1 ]] || say "installing QEMU, and other kernels under $DEPS/kernels"
@@ -145,5 +158,6 @@ stripped_torch "$DEPS/torch-stripped"
 debian_torch "$DEPS/torch-debian" >"$DEPS/torch-debian.log" 2>&1 ||
 	{ tail -n 5 "$DEPS/torch-debian.log" >&2; say "no test on Debian's PyTorch (output: $DEPS/torch-debian.log)"; }
 perfetto
+speedscope "$DEPS/speedscope"
 kernels
 pythons

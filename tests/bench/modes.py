@@ -168,6 +168,8 @@ class MxbpfOps(Mxbpf):
 
 class MxbpfCounters(Mxbpf):
     options = ('--counters', 'task-clock,page-faults') # which every machine has
+class MxbpfSample(Mxbpf):
+    options = ('--sample', '99')
 
 
 class MxbpfStats(Mxbpf):
@@ -195,6 +197,7 @@ MODES = {
     'mxbpf': (Mxbpf, 'mxbpf, everything', 2),
     'mxbpf-trace': (MxbpfTrace, 'mxbpf, everything + trace', 2),
     'mxbpf-counters': (MxbpfCounters, 'mxbpf, everything, two --counters', 2),
+    'mxbpf-sample': (MxbpfSample, 'mxbpf, everything, --sample 99', 2),
     'mxbpf-stats': (MxbpfStats, 'mxbpf, everything, --stats', 2),
     'mxbpf-api-work': (MxbpfApiWork, 'mxbpf, everything, --api work', 2),
     'mxbpf-ops': (MxbpfOps, 'mxbpf, everything, --ops addmm,mm', 2),

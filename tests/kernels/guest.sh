@@ -5,7 +5,8 @@
 # the kernel), and of each of $TASKS, joined by commas:
 #   test_*    the unit test of that name: NAME.tap
 #   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats --interval;
-#             "counters": with --counters; "sched": with --sched; "throttled": in a cgroup of 0.3 CPUs, whose cpu.stat is left there): toy,
+#             "counters": with --counters; "sched": with --sched; "sample": with --sample; "throttled": in a cgroup of 0.3
+#             CPUs, whose cpu.stat is left there): toy,
 #             mxbpf.json, mxbpf.err, status
 /bin/busybox --install -s /bin
 export PATH=/bin
@@ -30,6 +31,10 @@ watch_toy() { # BACKEND
 	best) option= ;;
 	sched) option=--sched ;;
 	counters) option="--counters task-clock,page-faults" ;;
+	sample)
+		option="--sample 997"
+		rounds=1000 # some samples
+		;;
 	stats)
 		option="--stats --interval 100ms"
 		rounds=1000 # some intervals

@@ -51,6 +51,19 @@ static void leave_span(struct live *l, struct mxbpf_sched *r)
 		r->span_start_ns = r->span_name_id = r->span_cls = 0;
 }
 
+/* What ran, ran: a sample stays, and its spans are those that are shown. */
+static void keep_spans(struct live *l, struct mxbpf_sample *s)
+{
+	struct mxbpf_sample_span *spans = (void *)(s + 1);
+	unsigned i, n = 0;
+
+	for (i = 0; i < s->nspans; i++)
+		if (spans[i].cls != MXBPF_CLASS_OPERATOR || !leaves_out(l, spans[i].name_id))
+			spans[n++] = spans[i];
+	s->nspans = (uint8_t)n;
+	s->h.size = (uint16_t)(sizeof(*s) + n * sizeof(*spans));
+}
+
 size_t live_ops_keep(struct live *l, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r;
@@ -68,6 +81,8 @@ size_t live_ops_keep(struct live *l, void *recs, size_t bytes)
 			continue;
 		if (r->kind == MXBPF_SCHED)
 			leave_span(l, (struct mxbpf_sched *)((char *)recs + pos - r->size));
+		if (r->kind == MXBPF_SAMPLE)
+			keep_spans(l, (void *)((char *)recs + pos - r->size));
 		size = r->size;
 		memmove((char *)recs + kept, r, size);
 		kept += size;

@@ -73,7 +73,7 @@ static void fini(struct snk *s)
 	snk_stacks_fini(&((struct folded *)s)->stacks);
 }
 
-static const char *const suffixes[] = {".folded", NULL};
+static const char *const suffixes[] = {".folded", ".folded.gz", NULL};
 
 const struct snk_ops snk_folded = {
 	.name = "folded",

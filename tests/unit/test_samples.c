@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples: what a record may claim, what tables and folded stacks make of it, and what can be a return address. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "read_file.h"
+#include "records.h"
+#include "sample/priv.h"
+#include "sink/sink.h"
+
+static void put_sample(struct buf *b, uint32_t tgid, uint64_t stack_id, uint64_t code_id, unsigned nspans,
+		       const uint64_t *names)
+{
+	struct mxbpf_sample s = {.h = {MXBPF_SAMPLE, (uint16_t)(sizeof(s) + nspans * 16), tgid, 5},
+				 .count = 1,
+				 .stack_id = stack_id,
+				 .code_id = code_id,
+				 .tid = 78,
+				 .nspans = (uint8_t)nspans};
+	unsigned i;
+
+	buf_put(b, &s, sizeof(s));
+	for (i = 0; i < nspans; i++) {
+		struct mxbpf_sample_span span = {.name_id = names[i], .cls = MXBPF_CLASS_OPERATOR};
+
+		buf_put(b, &span, sizeof(span));
+	}
+}
+
+static uint64_t count_of(const struct mdl *m, uint32_t tgid, uint64_t name_id)
+{
+	size_t n, i;
+	const struct mdl_samples *r = mdl_samples(m, &n);
+
+	for (i = 0; i < n; i++)
+		if (r[i].tgid == tgid && r[i].name_id == name_id)
+			return r[i].count;
+	return 0;
+}
+
+/* One window of records. */
+static struct buf recs;
+static bool at_end;
+
+static int rewind_recs(void *ctx)
+{
+	at_end = false;
+	return 0;
+}
+
+static int next_recs(void *ctx, const void **data, size_t *bytes)
+{
+	*data = recs.data;
+	*bytes = recs.len;
+	at_end = !at_end;
+	return at_end;
+}
+
+static char *render(struct mdl *m)
+{
+	char path[] = "/tmp/mxbpf-test-samples-XXXXXX", *text;
+	struct mdl_session s = {.sample_hz = 100, .comm = (char *)"job"};
+	struct snk_source source = {rewind_recs, next_recs, NULL, 0};
+	const struct snk_input in = {.session = &s, .model = m, .source = &source};
+	const struct snk_opts opts = {0};
+	struct err e = {0};
+	struct out *o;
+
+	close(mkstemp(path));
+	CHECK(!out_open(path, false, &o, &e) && !snk_write(snk_find("folded"), &in, &opts, o, &e) &&
+	      !out_commit(o, &e));
+	text = read_file(path);
+	unlink(path);
+	return text;
+}
+
+static bool returns(const char *bytes)
+{
+	uint8_t before[CALL_BYTES];
+
+	memset(before, 0x90, sizeof(before));
+	memcpy(before + CALL_BYTES - strlen(bytes), bytes, strlen(bytes));
+	return ends_in_call(before);
+}
+
+static void test_calls(void)
+{
+	/* clang-format off */
+	static const char *const calls[] = {
+		"\xe8\x01\x01\x01\x01",		    /* call near */
+		"\xff\xd0", "\x41\xff\xd4",	    /* call *%rax, *%r12 */
+		"\xff\x10", "\xff\x50\x08",	    /* call *(%rax), *8(%rax) */
+		"\xff\x90\x10\x01\x01\x01",	    /* call *0x1010110(%rax) */
+		"\xff\x15\x01\x01\x01\x01",	    /* call *0x1010101(%rip) */
+		"\xff\x14\xd3", "\xff\x54\x24\x08", /* call *(%rbx,%rdx,8), *8(%rsp) */
+		"\xff\x94\x24\x10\x01\x01\x01",	    /* call *0x1010110(%rsp) */
+		"\xff\x14\xc5\x01\x01\x01\x01",	    /* call *0x1010101(,%rax,8) */
+	};
+	static const char *const others[] = {
+		"\xff\xe0",	 /* jmp *%rax */
+		"\xff\x50",	 /* cut off */
+		"\xe8\x01\x01",	 /* likewise */
+		"\xc3", "\x48\x89\xe5",
+	};
+	/* clang-format on */
+	size_t i;
+
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		CHECK(returns(calls[i]));
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		CHECK(!returns(others[i]));
+}
+
+static void test_tables(void)
+{
+	struct mdl *m = mdl_new(), *again = mdl_new(), *sum;
+	const uint64_t names[] = {1, 3};
+	struct buf b = {0};
+
+	put_sample(&b, 77, 0, 0, 2, names);
+	put_sample(&b, 77, 0, 0, 1, names);
+	put_sample(&b, 88, 0, 0, 2, names);
+	put_sample(&b, 77, 0, 0, 0, NULL);
+	CHECK(!feed(m, &b));
+	CHECK(count_of(m, 77, 3) == 1 && count_of(m, 77, 1) == 1 && count_of(m, 88, 3) == 1 && count_of(m, 77, 0) == 1);
+	CHECK(!mdl_emit(m, &b) && !feed(again, &b));
+	CHECK(count_of(again, 77, 3) == 1 && count_of(again, 88, 3) == 1 && count_of(again, 77, 0) == 1);
+	CHECK(mdl_nprocesses(m) == 2);
+	sum = mdl_sum(m);
+	CHECK(count_of(sum, 0, 3) == 2 && count_of(sum, 0, 1) == 1);
+	mdl_free(sum);
+	mdl_free(again);
+	mdl_free(m);
+	buf_fini(&b);
+}
+
+static void test_claims(void)
+{
+	struct mdl *m = mdl_new();
+	const uint64_t name = 1;
+	struct buf b = {0};
+
+	put_sample(&b, 77, 0, 0, 1, &name);
+	((struct mxbpf_sample *)b.data)->nspans = 2;
+	CHECK(feed(m, &b) == -EBADMSG);
+	put_sample(&b, 77, 0, 0, 1, &name);
+	((struct mxbpf_sample_span *)(b.data + sizeof(struct mxbpf_sample)))->cls = MXBPF_CLASS_MAX;
+	CHECK(feed(m, &b) == -EBADMSG);
+	mdl_free(m);
+	buf_fini(&b);
+}
+
+static void test_folded(void)
+{
+	struct mdl *m = mdl_new();
+	const uint64_t names[] = {1, 3};
+	char *text;
+
+	put_name(&recs, 1, MXBPF_NAME_SPAN, "outer;op");
+	put_name(&recs, 3, MXBPF_NAME_SPAN, "inner\x1b[2J");
+	put_name(&recs, 5, MXBPF_NAME_STACK, "train.py(12): step\nnn.Module: Net\nmain (x).py(3): <module>");
+	put_name(&recs, 7, MXBPF_NAME_CODE, "f(int)\tlib.so\n[unknown]\t");
+	put_sample(&recs, 77, 5, 7, 2, names);
+	put_sample(&recs, 77, 0, 7, 0, NULL);
+	put_sample(&recs, 88, 5, 7, 2, names);
+	CHECK(!mdl_feed(m, recs.data, recs.len));
+	text = render(m);
+	CHECK(!strcmp(text, "outer:op;inner\\x1b[2J;<module> (main (x).py:3);nn.Module: Net;step (train.py:12);"
+			    "[unknown];f(int) 2\n[no operator];[unknown];f(int) 1\n"));
+	free(text);
+	mdl_free(m);
+	buf_fini(&recs);
+}
+
+int main(void)
+{
+	TEST("a return address stands behind a call of any form, and behind nothing else")
+	test_calls();
+	TEST("samples are counted by their innermost span, and a recording's tables have the same")
+	test_tables();
+	TEST("a record that claims more spans than it has, or of no class, is refused")
+	test_claims();
+	TEST("a folded stack begins with the operator; hostile names make no frames; processes are one")
+	test_folded();
+	UNIT_MAIN_END;
+}
