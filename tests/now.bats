@@ -74,6 +74,15 @@ expect_open() {
 	go_on
 }
 
+@test "of a process that is killed, the operator that it died in is told as begun on a thread that has ended" {
+	start_hang
+	start_mxbpf --pid "$HANG_PID" --format json
+	hang
+	kill -KILL "$HANG_PID"
+	wait_exit "$MXBPF_PID"
+	jq -e '[.open[] | select(.name == "gated" and .state == "X")] | length == 1' "$(out mxbpf)"
+}
+
 @test "a window in which nothing is open for long has no table of it" {
 	start_toy 20 1
 	start_mxbpf --pid "$READY_PID"
