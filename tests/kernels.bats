@@ -79,6 +79,15 @@ switched() { # TASK
 	passed test_attach_kernel 15
 }
 
+@test "Linux 6.1: a job that hangs is looked at, its stacks are whole" {
+	boot 6.1 now
+	cat now/err
+	[[ $(<now/status) == 0 ]]
+	jq -e '.threads | length == 5 and any(.[]; .lock_held_by and any(.stack[]; .call == "operator.start") and
+		any(.stack[]; .function == "mxnet::engine::run_operators"))' now/now.json
+	jq -e '.operator.gated == 1' now/toy
+}
+
 @test "Linux 6.1: stacks are walked as on this kernel" {
 	boot 6.1 test_stack_kernel
 	passed test_stack_kernel 8

@@ -74,6 +74,15 @@ expect_open() {
 	go_on
 }
 
+@test "of a process that is killed, the operator that it died in is told as begun on a thread that has ended" {
+	start_hang
+	start_mxbpf --pid "$HANG_PID" --format json
+	hang
+	kill -KILL "$HANG_PID"
+	wait_exit "$MXBPF_PID"
+	jq -e '[.open[] | select(.name == "gated" and .state == "X")] | length == 1' "$(out mxbpf)"
+}
+
 @test "a window in which nothing is open for long has no table of it" {
 	start_toy 20 1
 	start_mxbpf --pid "$READY_PID"
@@ -132,4 +141,127 @@ same_as_gdb() {
 	expect_now "any(.[]; .lock_held_by == $HANG_PID and any(.stack[]; .call == \"operator.start\"))"
 	same_as_gdb "$HANG_PID" 20
 	go_on
+}
+
+# A real job: HANG_PID. Its Python says what its own frames are, by faulthandler.
+start_job() { # INTERPRETER MODE
+	start_ready hang "$1" "$REPO/tests/now/hang.py" "$2" >/dev/null
+	HANG_PID=$READY_PID
+}
+
+# All threads' frames, a stack a line, as FILE(LINE): FUNCTION without the directories of packages, in order.
+python_says() {
+	kill -USR1 "$HANG_PID"
+	wait_line "$(err hang)" '^ +File .* in main$'
+	wait_line "$(err hang)" '^ +File .* in <module>$'
+	awk '/ \(most recent call first\):$/ { if (line) print line; line = "-" }
+		match($0, /^  File "/) { file = $2; gsub(/[",]/, "", file); sub(/.*\/(site|dist)-packages\//, "", file)
+			n = $4; gsub(/,/, "", n); f = $0; sub(/.* in /, "", f); line = line " " file "(" n "): " f }
+		END { print line }' "$(err hang)" | sort
+}
+
+same_as_python() {
+	diff <(python_says) <(jq -r '.threads[] | .python // [] | select(length > 0) | "- " + join(" ")' "$NOW" | sort) >&2
+}
+
+job_goes_on() { # RESULT
+	kill -USR2 "$HANG_PID"
+	wait_exit "$HANG_PID"
+	grep -q "^result $1$" "$(out hang)"
+}
+
+@test "an operator of a real PyTorch job that waits for another thread: named, and its Python stacks are what Python says" {
+	need_torch
+	start_job "$PYTHON_TORCH" torch-operator
+	start_bg now "$MXBPF" now --pid "$HANG_PID" --format json -d 60s
+	wait_line "$(err now)" '^attached'
+	hang
+	stop_pid "$BG_PID" INT
+	NOW=$(out now)
+	expect_now "any(.[]; .tid == $HANG_PID and .state == \"S\" and .syscall == \"futex\" and
+		any(.open[]; .name == \"toy::wait\" and .class == \"cpu_op\"))"
+	now "$HANG_PID" -d 100ms # as if it had hung before
+	expect_now "any(.[]; .tid == $HANG_PID and .open == [] and any(.stack[]; .class == \"cpu_op\"))"
+	same_as_python
+	job_goes_on '\[2.0, 2.0, 2.0\]'
+}
+
+@test "a collective of a real PyTorch job whose peer never comes: the wait for it, where Python called it, and gloo's thread" {
+	need_torch
+	start_job "$PYTHON_TORCH" torch-collective
+	hang
+	now "$HANG_PID" -d 100ms
+	expect_now "any(.[]; .tid == $HANG_PID and any(.stack[]; .function == \"c10d::Work::wait\") and
+		any(.python[]; test(\"distributed_c10d.py.*: all_reduce\$\")))"
+	expect_now 'any(.[]; .name == "pt_gloo_runloop" and any(.stack[]; .function // "" | test("waitRecv")))'
+	same_as_python
+	job_goes_on '\[3.0, 3.0, 3.0, 3.0\]'
+}
+
+@test "a real MXNet job that waits for a slow operator: the wait, the custom operator and its Python line" {
+	need_mxnet
+	start_job "$PYTHON" mxnet-operator
+	start_bg now "$MXBPF" now --pid "$HANG_PID" --format json -d 60s
+	wait_line "$(err now)" '^attached'
+	hang
+	stop_pid "$BG_PID" INT
+	NOW=$(out now)
+	expect_now "any(.[]; .tid == $HANG_PID and .state == \"S\" and any(.open[]; .class == \"wait\") and
+		any(.open[]; .class == \"c_api\"))"
+	now "$HANG_PID" -d 100ms
+	expect_now "any(.[]; .tid == $HANG_PID and .open == [] and any(.stack[]; .class == \"wait\"))"
+	expect_now 'any(.[]; any(.python[]?; test("hang.py.*: forward$")))'
+	same_as_python
+	job_goes_on '\[2.0, 2.0, 2.0\]'
+}
+
+@test "a stopped process is looked at and stays stopped; one that ended is said to have" {
+	start_hang
+	hang
+	kill -STOP "$HANG_PID"
+	now "$HANG_PID" -d 100ms
+	expect_now 'all(.[]; .state == "T" and .still and (.stack | length > 2))'
+	[[ $(awk '/^State:/ { print $2 }' "/proc/$HANG_PID/status") == T ]]
+	kill -CONT "$HANG_PID"
+	go_on
+	run "$MXBPF" now --pid "$HANG_PID"
+	expect_status 3
+	expect_re "no process with pid $HANG_PID" "$output"
+}
+
+@test "none of the threads is ever stopped or traced while they are looked at" {
+	start_hang
+	hang
+	start_bg trace timeout 60 strace -f -qq -e trace=ptrace,kill,tgkill,tkill,rt_sigqueueinfo,pidfd_send_signal \
+		-o "$BATS_TEST_TMPDIR/calls" "$MXBPF" now --pid "$HANG_PID" -d 100ms -q
+	wait_exit "$BG_PID"
+	grep -q 'caller' "$(out trace)"
+	! grep -v '+++' "$BATS_TEST_TMPDIR/calls" | grep .
+	go_on
+}
+
+@test "threads that run: what they are in, or did last; threads that do the same are one block" {
+	start_toy 1000000 2
+	kill -USR1 "$READY_PID"
+	now "$READY_PID" -d 500ms
+	expect_now 'all(.[] | select(.state == "R" and .open == []); .tid == '"$READY_PID"' or .last != null)'
+	stop_pid "$READY_PID" KILL
+	start_hang
+	hang
+	run --separate-stderr "$MXBPF" now --pid "$HANG_PID" -d 100ms
+	expect_status 0
+	expect_re '^thread [0-9]+ \(caller\): sleeping in futex \(' "$output"
+	expect_re "^thread [0-9]+ \(hang\): .*for a lock that thread $HANG_PID \(hang\) holds$" "$output"
+	expect_re 'ExecuteOprBlock  libmxnet.so  \[operator\]$' "$output"
+	go_on
+}
+
+@test "now takes no words that mean nothing to it" {
+	run "$MXBPF" now
+	expect_status 2
+	run "$MXBPF" now --pid $$ --by name
+	expect_status 2
+	run "$MXBPF" now --pid $$
+	expect_status 3
+	expect_re 'looked for libmxnet' "$output"
 }

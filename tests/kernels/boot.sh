@@ -21,6 +21,7 @@ mkdir -p "$root"/{bin,dev,out,proc,sys,tmp}
 add "$(command -v busybox)" /bin/busybox
 add "$MXBPF" /bin/mxbpf
 add "$O/toy/toy" /toy/toy
+add "$O/toy/hang" /toy/hang
 add "$O/toy/libmxnet.so" /toy/libmxnet.so
 for unit in test_account_kernel test_attach_kernel test_stack_kernel; do
 	add "$O/unit/$unit" "/bin/$unit"

@@ -4,6 +4,7 @@
 # The first process of the guest of boot.sh. What it leaves in /out goes to the host: offers (mxbpf check), complaints (of
 # the kernel), and of each of $TASKS, joined by commas:
 #   test_*    the unit test of that name: NAME.tap
+#   now       a directory of `mxbpf now` on a toy that hangs: toy, now.json, err, status
 #   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats --interval;
 #             "counters": with --counters; "sched": with --sched; "sample": with --sample; "throttled": in a cgroup of 0.3
 #             CPUs, whose cpu.stat is left there): toy,
@@ -67,10 +68,29 @@ watch_toy() { # BACKEND
 	rm "$dir"/from_*
 }
 
+look_at_hang() {
+	local line pid
+	mkdir now
+	mkfifo now/from_hang
+	/toy/hang >now/from_hang &
+	exec 3<now/from_hang
+	read -r line pid <&3
+	kill -USR1 "$pid"
+	read -r line <&3 # it hangs
+	mxbpf now --pid "$pid" --format json >now/now.json 2>now/err
+	echo $? >now/status
+	kill -USR2 "$pid"
+	cat <&3 >now/toy
+	exec 3<&-
+	wait
+	rm now/from_hang
+}
+
 mxbpf check >offers
 for task in $(echo "$TASKS" | tr , ' '); do
 	case $task in
 	test_*) "$task" >"$task.tap" ;;
+	now) look_at_hang ;;
 	*) watch_toy "$task" ;;
 	esac
 done

@@ -107,7 +107,7 @@ static void on_second(void *ctx, const struct att_open *o)
 
 	if (is_over(p, o, d))
 		return;
-	if (d && !o->async)
+	if (d && (!o->async || d->state == 'X'))
 		tell_doing(p->l, &r, d);
 	if (!p->err)
 		p->err = buf_put(p->recs, &r, sizeof(r));

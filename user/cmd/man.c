@@ -234,6 +234,25 @@ static const struct {
 	 "them; a launch of more than one kernel, as graphs make, or any other launch call than the oldest is\n"
 	 "refused, and nanoseconds are taken for microseconds.\n"
 	 "A trace has what such a file had, for tools that live: \\fB\\-\\-trace\\fR.\n"},
+	{"OPEN CALLS", NULL,
+	 "Calls that had not ended with the window are in no table of calls.\n"
+	 "Those that were open for a second, or for half of the window, stand in a table of their own: for how long,\n"
+	 "on which thread, and what that did: running, sleeping in which system call and function of the kernel, "
+	 "stopped.\n"
+	 "What a thread does is told only where the call was open before and after it was asked; \\fIasync\\fR calls\n"
+	 "go on elsewhere than on their thread.\n"
+	 "JSON and CSV have all of them.\n"
+	 "In a trace they begin and do not end.\n"
+	 ".PP\n"
+	 "\\fBmxbpf now\\fR is for a job that hangs: what each thread is in, waits for, and how it came there.\n"
+	 "It watches for \\fB\\-d\\fR and then looks; nothing is stopped for it.\n"
+	 "Stacks are those of threads that sleep, or are stopped, and have not moved while they were read; of others,\n"
+	 "open calls are told, or the last one that ended.\n"
+	 "A lock is told with its holder where it is a mutex of the C library.\n"
+	 "Calls from before mxbpf came have no age: their functions stand in the stack, and those that the tables "
+	 "know\n"
+	 "bear the table's name in brackets.\n"
+	 "Where the kernel has no iterators of tasks for BPF, stacks are short and without Python's.\n"},
 	{"INTERVALS", NULL,
 	 "With \\fB\\-\\-interval\\fR the tables come again and again, and once more at the end: with JSON a document\n"
 	 "a line, with CSV rows under one heading, told apart by their window, else with a line between them.\n"

@@ -28,7 +28,7 @@ const char *snk_open_state(const struct mxbpf_open *o)
 {
 	size_t i;
 
-	if (o->flags & MXBPF_SPAN_ASYNC)
+	if (o->flags & MXBPF_SPAN_ASYNC && o->state != 'X')
 		return "async";
 	for (i = 0; states[i].letter && states[i].letter != (char)o->state; i++)
 		;

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls that are open when a window ends: through the model, into every table. */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/syscall.h"
+#include "sink/sink.h"
+
+#define SECOND 1000000000ull
+#define FUTEX  202 /* x86-64 */
+
+static char path[] = "/tmp/mxbpf-test-open-XXXXXX";
+static struct mdl_session session = {
+	.comm = "job", .cmdline = "job", .start_unix_ns = 5, .start_mono_ns = 5, .duration_ns = 10 * SECOND, .pid = 7};
+
+static void feed_name(struct mdl *m, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text)
+{
+	char room[sizeof(struct mxbpf_name) + 64] __attribute__((aligned(8))) = {0};
+	struct mxbpf_name *n = (struct mxbpf_name *)room;
+
+	n->h = (struct mxbpf_rec){.kind = MXBPF_NAME, .size = sizeof(room), .tgid = tgid};
+	n->id = id;
+	n->len = (uint32_t)strlen(text);
+	n->kind = kind;
+	memcpy(n->text, text, n->len);
+	CHECK(!mdl_feed(m, room, sizeof(room)));
+}
+
+static void feed_open(struct mdl *m, uint32_t tid, uint64_t open_ns, const struct mxbpf_open *more)
+{
+	struct mxbpf_open o = *more;
+
+	o.h = (struct mxbpf_rec){.kind = MXBPF_OPEN, .size = sizeof(o), .tgid = 7, .ts_ns = 5};
+	o.name_id = 1;
+	o.open_ns = open_ns;
+	o.tid = tid;
+	o.cls = MXBPF_CLASS_OPERATOR;
+	CHECK(!mdl_feed(m, &o, sizeof(o)));
+}
+
+/* One for 3 s in a futex, one for 1 ms that runs, one that goes on elsewhere. */
+static struct mdl *fill(void)
+{
+	struct mdl *m = mdl_new();
+
+	feed_name(m, MXBPF_NAME_SPAN, 0, 1, "a \"call\"\x1b[2J");
+	feed_name(m, MXBPF_NAME_WCHAN, 0, 1, "futex_do_wait");
+	feed_name(m, MXBPF_NAME_THREAD, 7, 8, "waiter");
+	feed_open(m, 9, SECOND / 1000, &(struct mxbpf_open){.state = 'R', .syscall = -1});
+	feed_open(m, 8, 3 * SECOND, &(struct mxbpf_open){.state = 'S', .syscall = FUTEX, .wchan_id = 1});
+	feed_open(m, 9, 2 * SECOND, &(struct mxbpf_open){.flags = MXBPF_SPAN_ASYNC, .syscall = -1});
+	return m;
+}
+
+/* Caller frees. */
+static char *render(const char *sink, struct mdl *m)
+{
+	const struct snk_input in = {.session = &session, .model = m};
+	const struct snk_opts opts = {0};
+	struct err e = {0};
+	char *text = NULL;
+	size_t cap = 0;
+	struct out *o;
+	FILE *f;
+
+	CHECK(!out_open(path, false, &o, &e) && !snk_write(snk_find(sink), &in, &opts, o, &e) && !out_commit(o, &e));
+	f = fopen(path, "r");
+	if (!f || getdelim(&text, &cap, 0, f) < 0)
+		text = strdup("");
+	if (f)
+		fclose(f);
+	return text;
+}
+
+static void test_tables(void)
+{
+	struct mdl *m = fill();
+	char *text;
+
+	TEST("people are told of what was open for long, with its state, and the name stays harmless")
+	{
+		text = render("modern", m);
+		CHECK(strstr(text, "still open when the window ended: 2 calls\n"));
+		CHECK(strstr(text, "a \"call\"\\x1b[2J 3.00s 8 waiter sleeping futex: futex_do_wait\n"));
+		CHECK(strstr(text, " 2.00s 9        async ") && !strstr(text, "1.00ms"));
+		free(text);
+	}
+	TEST("programs are told of all")
+	{
+		text = render("json", m);
+		CHECK(strstr(text, "\"open_ns\": 3000000000, \"state\": \"S\", \"syscall\": \"futex\", \"wchan\": "
+				   "\"futex_do_wait\"}"));
+		CHECK(strstr(text, "\"open_ns\": 2000000000, \"async\": true}") &&
+		      strstr(text, "\"open_ns\": 1000000, \"state\": \"R\"}"));
+		free(text);
+		text = render("csv", m);
+		CHECK(strstr(text, "\n\"open\",\"a \"\"call\"\"\\x1b[2J\",,1,3000000000,"));
+		CHECK(strstr(text, ",\"sleeping\",\"futex: futex_do_wait\",5,10000000000\n"));
+		free(text);
+	}
+	mdl_free(m);
+}
+
+static void test_model(void)
+{
+	struct mdl *m = fill(), *sum = mdl_sum(m), *again = mdl_new();
+	const struct mxbpf_open *o;
+	struct buf recs = {0};
+	size_t n;
+
+	TEST("the oldest comes first, also from a recording, and a sum of processes keeps whose it was")
+	{
+		CHECK(!mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len));
+		o = mdl_opens(again, &n);
+		CHECK(n == 3 && o[0].open_ns == 3 * SECOND && o[2].open_ns == SECOND / 1000 && o[0].wchan_id == 1);
+		CHECK(!strcmp(mdl_text(again, MXBPF_NAME_WCHAN, 1, NULL), "futex_do_wait"));
+		o = mdl_opens(sum, &n);
+		CHECK(n == 3 && o[0].h.tgid == 7 && mdl_thread_name(sum, 7, 8));
+	}
+	TEST("system calls have their names, and what is none has none")
+	{
+		CHECK(!strcmp(syscall_name(FUTEX), "futex") && !strcmp(syscall_name(0), "read"));
+		CHECK(!syscall_name(-1) && !syscall_name(100000));
+	}
+	buf_fini(&recs);
+	mdl_free(m);
+	mdl_free(sum);
+	mdl_free(again);
+}
+
+int main(void)
+{
+	close(mkstemp(path));
+	test_tables();
+	test_model();
+	unlink(path);
+	return unit_end();
+}
