@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a switch of threads costs: two threads on one CPU hand a byte to and fro. switches CPU [LIBRARY]: with the library
- * of a runtime it is one of its programs. Prints "ready PID", then for each line on stdin the ns of a switch with its
- * waking, of the best of some groups.
+ * What a switch of threads costs: two threads on one CPU hand a byte over and back. switches CPU [LIBRARY]: with the
+ * library of a runtime it is one of its programs. Prints "ready PID", then for each line on stdin the ns of a switch
+ * with its waking, of the best of some groups.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
