@@ -145,6 +145,50 @@ def bpf(bench):
     return programs
 
 
+class Switching:
+    """tests/prog/switches, with the toy's library in it or none."""
+
+    def __init__(self, bench, library=()):
+        build = os.path.dirname(bench.mxbpf)
+        self.proc = subprocess.Popen([build + '/prog/switches', str(os.cpu_count() - 1), *library],
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.pid = int(self.proc.stdout.readline().split()[1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.proc.stdin.close()
+        self.proc.wait()
+
+    def switch_ns(self):
+        self.proc.stdin.write('\n')
+        self.proc.stdin.flush()
+        return float(self.proc.stdout.readline())
+
+
+def switch(bench):
+    """A switch with its waking, in the target and in another process: bare, under mxbpf, under mxbpf --sched."""
+    build = os.path.dirname(bench.mxbpf)
+    subprocess.check_call(['make', '-s', 'O=' + build, build + '/prog/switches', build + '/toy/libmxnet.so'])
+    options = {'bare': None, 'mxbpf': [], 'mxbpf --sched': ['--sched']}
+    found = {name: {'target': [], 'other': []} for name in options}
+    with Switching(bench, [build + '/toy/libmxnet.so']) as target, Switching(bench) as other:
+        for _ in range(bench.attaches):
+            for name, words in options.items():
+                tool = None
+                if words is not None:
+                    tool = Tool([bench.mxbpf, '--pid', str(target.pid), '-f', 'json', *words], subprocess.DEVNULL,
+                                subprocess.PIPE)
+                    tool.wait_line(tool.proc.stderr, 'attached')
+                found[name]['target'].append(target.switch_ns())
+                found[name]['other'].append(other.switch_ns())
+                if tool:
+                    tool.proc.terminate()
+                    tool.proc.communicate()
+    return found
+
+
 # Probes of the adapter whose rows are equal to an earlier one's.
 SAME_ROW = {'memory.direct_free': 'memory.free', 'wait.all': 'wait.var'}
 

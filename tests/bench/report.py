@@ -171,10 +171,24 @@ def goal_export(result):
             'measured': speed, 'limit': 1e6, 'reached': speed >= 1e6}
 
 
+def switch_ns(result, name, whose):
+    return min(result['switch'][name][whose])
+
+
+def goal_switch(result):
+    if 'switch' not in result:
+        return None
+    added = {whose: switch_ns(result, 'mxbpf --sched', whose) - switch_ns(result, 'bare', whose)
+             for whose in ('target', 'other')}
+    return {'goal': '--sched adds at most 500 ns to a switch of the target',
+            'value': '+%.0f ns with its waking; +%.0f ns to one of another process' % (added['target'], added['other']),
+            'measured': added['target'], 'limit': 500, 'reached': added['target'] <= 500}
+
+
 def goals(result):
     found = [goal_added_cpu(result), goal_loss(result), goal_time(result, 'attach_ns', 'active', 150),
              goal_time(result, 'detach_ns', 'detached', 200), goal_memory(result), goal_export(result),
-             *goals_torch(result), goal_torch_total(result)]
+             *goals_torch(result), goal_torch_total(result), goal_switch(result)]
     return [goal for goal in found if goal]
 
 
@@ -254,6 +268,13 @@ def show_steady(steady):
           (max(run['maps_bytes'] for run in (r['course'][-1] for r in steady.values())) / MIB))
 
 
+def show_switch(switch):
+    print('a switch of threads, with its waking: ns, the least of %d' % len(switch['bare']['target']))
+    for name, of in switch.items():
+        print('  %-14s %6.0f in the target %6.0f in another process' % (name, min(of['target']), min(of['other'])))
+    print()
+
+
 def show_bpf(programs):
     print_rows([['BPF program, tiny loop', 'hits', 'ns/hit', 'instructions', 'verified', 'JIT bytes']] + [
         [p.get('probe', p['program']), p['runs'], '%.0f' % (p['run_ns'] / p['runs']) if p['runs'] else '-',
@@ -270,7 +291,8 @@ def show(result):
         machine['load_at_end'], machine['seconds']))
     for loop in dict.fromkeys(r['loop'] for r in result['summary']):
         show_loop(loop, [r for r in result['summary'] if r['loop'] == loop])
-    for name, show_block in (('bpf', show_bpf), ('steady', show_steady), ('export', show_export)):
+    for name, show_block in (('bpf', show_bpf), ('steady', show_steady), ('export', show_export),
+                             ('switch', show_switch)):
         if name in result:
             show_block(result[name])
     print('goals')
