@@ -97,6 +97,7 @@ held() { # MXBPF_ARGS PROGRAM...
 	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check -d 3s
 	wait_exit "$MXBPF_PID"
 	same_tables "$(out mxbpf)"
+	jq -s -e '.[1] | [.tables[][].account | values] | length > 20 and (map(.nvcsw) | add > 0)' "$(out mxbpf)" # of accounts too
 }
 
 # Of the same rows by name: events give a backward node the stack of the operator that made it, which the kernel does not know.

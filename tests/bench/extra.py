@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured beside the comparison, on the tiny loop: attaching to a job at work, memory over time, the speed of
-the export, the BPF programs."""
+"""What is measured beside the comparison: attaching to a job at work, memory over time, the speed of the export, the BPF
+programs, all on the tiny loop; and what accounts add to a call."""
 import ctypes
 import json
 import os
@@ -8,7 +8,7 @@ import re
 import subprocess
 import time
 
-from modes import Mxbpf, MxbpfTrace
+from modes import Mxbpf, MxbpfNoAccount, MxbpfTrace
 from proc import BenchError, Job, Tool, cpu_ns, memory
 
 MEMORY_FIRST_S = 2
@@ -95,6 +95,31 @@ def export(bench):
     os.unlink(recording)
     os.unlink(trace)
     return dict(sizes, events=report['loss']['stored'], runs=runs)
+
+
+def added_ns(bench, job, cls, steps):
+    """CPU time that a call costs more than between two sections of which nothing is watched."""
+    before = job.tell('run', steps)['cpu_ns']
+    mode = cls(bench, job)
+    try:
+        mode.attach()
+        watched = job.tell('run', steps)['cpu_ns']
+        mode.detach()
+    finally:
+        mode.kill()
+    after = job.tell('run', steps)['cpu_ns']
+    return (watched - (before + after) / 2) / mode.sample['events']
+
+
+def account(bench):
+    """Pairs of sessions with and without accounts, in turn the one and the other first."""
+    pairs = []
+    with Job(bench, 'calls') as job:
+        steps = round(bench.section_s * 1e9 / 10 / job.step_ns)
+        for i in range(bench.attaches):
+            ways = [('with_ns', Mxbpf), ('without_ns', MxbpfNoAccount)]
+            pairs.append({key: added_ns(bench, job, cls, steps) for key, cls in (ways if i % 2 else ways[::-1])})
+    return pairs
 
 
 class RunTimeStats:

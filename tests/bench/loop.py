@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An MXNet job to be measured, driven as job.py says: one of three training loops.
+"""An MXNet job to be measured, driven as job.py says: one of these loops.
 
   loop.py tiny TRACE    an eager net so small that a step is nothing but calls and short operators
   loop.py static TRACE  a hybridized net with static_alloc and static_shape
   loop.py cnn TRACE     a convolutional net with real work in its operators
+  loop.py calls TRACE   no training: the most trivial call of the C API, over and over
 
 TRACE: where MXNet's own profiler puts its file. Its kinds: "trace", "aggregate", or "late": a trace that is not written
 before its end.
 """
+import ctypes
 import json
 import os
 import subprocess
@@ -69,6 +71,15 @@ class Job(job.Loop):
         nd.waitall()
 
 
+class Calls(job.Loop):
+    def __init__(self):
+        self.call, self.version = mx.base._LIB.MXGetVersion, ctypes.byref(ctypes.c_int())
+
+    def step(self):
+        for _ in range(100):
+            self.call(self.version)
+
+
 class Builtin(job.Builtin):
     """MXNet's own profiler, as its user would switch it on. It writes a trace once a second, wanted or not."""
 
@@ -103,4 +114,4 @@ class Builtin(job.Builtin):
 
 
 if __name__ == '__main__':
-    job.serve(Job(sys.argv[1]), Builtin(sys.argv[2]), mxnet.libinfo.find_lib_path()[0])
+    job.serve(Calls() if sys.argv[1] == 'calls' else Job(sys.argv[1]), Builtin(sys.argv[2]), mxnet.libinfo.find_lib_path()[0])

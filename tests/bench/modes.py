@@ -154,6 +154,10 @@ class MxbpfOp(Mxbpf):
     options = ('--probes', 'op')
 
 
+class MxbpfNoAccount(Mxbpf):
+    options = ('--no-account',)
+
+
 class MxbpfTrace(Mxbpf):
     trace = True
 

@@ -185,10 +185,23 @@ def goal_switch(result):
             'measured': added['target'], 'limit': 500, 'reached': added['target'] <= 500}
 
 
+def goal_account(result):
+    """The least of each: what is more is the machine's."""
+    if 'account' not in result:
+        return None
+    without, with_ = (min(pair[key] for pair in result['account']) for key in ('without_ns', 'with_ns'))
+    part = with_ / without - 1
+    return {'goal': 'an account adds at most 5 % to what a call costs',
+            'value': '%.1f %%: %.0f ns a call, %.0f with its account; of each pair %s' % (
+                100 * part, without, with_, ', '.join('%+.0f' % (p['with_ns'] - p['without_ns'])
+                                                      for p in result['account'])),
+            'measured': part, 'limit': 0.05, 'reached': part <= 0.05}
+
+
 def goals(result):
     found = [goal_added_cpu(result), goal_loss(result), goal_time(result, 'attach_ns', 'active', 150),
              goal_time(result, 'detach_ns', 'detached', 200), goal_memory(result), goal_export(result),
-             *goals_torch(result), goal_torch_total(result), goal_switch(result)]
+             *goals_torch(result), goal_torch_total(result), goal_switch(result), goal_account(result)]
     return [goal for goal in found if goal]
 
 

@@ -9,7 +9,7 @@
 #   LOOPS=tiny,static,cnn,torch-tiny,torch-cnn  only some loops
 #   MODES=none,builtin-trace,builtin-agg,builtin-late,torch-profiler,torch-full,bpftrace,mxbpf-op,mxbpf,mxbpf-trace,
 #         mxbpf-counters,mxbpf-stats,mxbpf-api-work,mxbpf-ops
-#   BLOCKS=busy,steady,export,bpf,switch   or none: what is measured beside the comparison
+#   BLOCKS=busy,steady,export,bpf,switch,account   or none: what is measured beside the comparison
 #   PYTHON=... PYTHON_TORCH=... MXBPF=...   another Python with MXNet, with PyTorch, another binary
 #
 # usage: tests/bench/run.sh [O]

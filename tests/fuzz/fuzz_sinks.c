@@ -13,11 +13,17 @@
 #define IDS 8
 
 static const size_t bytes_of[] = {
-	[MXBPF_SPAN] = sizeof(struct mxbpf_span),	[MXBPF_AGG] = sizeof(struct mxbpf_agg),
-	[MXBPF_COUNTER] = sizeof(struct mxbpf_counter), [MXBPF_ALLOC] = sizeof(struct mxbpf_alloc),
-	[MXBPF_EDGE] = sizeof(struct mxbpf_edge),	[MXBPF_NAME] = sizeof(struct mxbpf_name),
-	[MXBPF_MEM] = sizeof(struct mxbpf_mem),		[MXBPF_AGG_MEM] = sizeof(struct mxbpf_agg_mem),
-	[MXBPF_GROUP] = sizeof(struct mxbpf_group),	[MXBPF_JOIN] = sizeof(struct mxbpf_join),
+	[MXBPF_SPAN] = sizeof(struct mxbpf_span),
+	[MXBPF_AGG] = sizeof(struct mxbpf_agg),
+	[MXBPF_COUNTER] = sizeof(struct mxbpf_counter),
+	[MXBPF_ALLOC] = sizeof(struct mxbpf_alloc),
+	[MXBPF_EDGE] = sizeof(struct mxbpf_edge),
+	[MXBPF_NAME] = sizeof(struct mxbpf_name),
+	[MXBPF_MEM] = sizeof(struct mxbpf_mem),
+	[MXBPF_AGG_MEM] = sizeof(struct mxbpf_agg_mem),
+	[MXBPF_GROUP] = sizeof(struct mxbpf_group),
+	[MXBPF_JOIN] = sizeof(struct mxbpf_join),
+	[MXBPF_AGG_ACCOUNT] = sizeof(struct mxbpf_agg_account),
 };
 #define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))
 
@@ -53,6 +59,7 @@ static void tame(struct mxbpf_rec *r)
 {
 	struct mxbpf_agg *a = (struct mxbpf_agg *)r;
 	struct mxbpf_agg_mem *am = (struct mxbpf_agg_mem *)r;
+	struct mxbpf_agg_account *aa = (struct mxbpf_agg_account *)r;
 	struct mxbpf_name *n = (struct mxbpf_name *)r;
 	uint32_t i;
 
@@ -69,6 +76,10 @@ static void tame(struct mxbpf_rec *r)
 	case MXBPF_AGG_MEM:
 		am->name_id %= IDS;
 		am->cls = 1 + am->cls % (MXBPF_CLASS_MAX - 1);
+		break;
+	case MXBPF_AGG_ACCOUNT:
+		aa->name_id %= IDS;
+		aa->cls = 1 + aa->cls % (MXBPF_CLASS_MAX - 1);
 		break;
 	case MXBPF_COUNTER:
 		((struct mxbpf_counter *)r)->cls %= MXBPF_CLASS_MAX;
@@ -179,6 +190,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					      .top = data[0] & 0x40 ? 2 : 0};
 
 		s.details = data[1] & 0x40 ? ~0u : 0;
+		s.account = data[1] & 0x10;
 		s.trace_form = data[1] & 0x20 ? "kineto" : NULL;
 		write_all(&t, m, &s, &opts);
 		sum = mdl_sum(m);

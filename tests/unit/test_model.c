@@ -52,7 +52,8 @@ static bool same_row(const struct mdl_row *a, const struct mdl_row *b)
 {
 	return b && a->count == b->count && a->total_ns == b->total_ns && a->self_ns == b->self_ns &&
 	       a->min_ns == b->min_ns && a->max_ns == b->max_ns && a->alloc_bytes == b->alloc_bytes &&
-	       a->self_alloc_bytes == b->self_alloc_bytes && !memcmp(a->hist, b->hist, sizeof(a->hist));
+	       a->self_alloc_bytes == b->self_alloc_bytes && !memcmp(a->hist, b->hist, sizeof(a->hist)) &&
+	       !memcmp(&a->account, &b->account, sizeof(a->account));
 }
 
 static void check_same(struct mdl *a, struct mdl *b)
@@ -459,6 +460,8 @@ static void test_malformed(void)
 		{MXBPF_MEM, 72, NULL},
 		{MXBPF_AGG_MEM, 40, set_agg_mem_class},
 		{MXBPF_AGG_MEM, 48, NULL},
+		{MXBPF_AGG_ACCOUNT, 88, NULL},
+		{MXBPF_AGG_ACCOUNT, 96, NULL},
 		{MXBPF_COUNTER, 32, set_counter_class},
 		{MXBPF_EDGE, 40, set_edge_class},
 		{200, 24, set_size_beyond},

@@ -115,9 +115,9 @@ unsigned cmd_ops_matched(const struct plan *p, unsigned *left);
 
 /* What stdout gets under --layout and --format; tables take no records. Borrowed. */
 const struct snk_ops *cmd_table_sink(const struct cmd_opts *o);
-/* What --by and --backward need among the details of calls: 0, or ERR_USAGE that tells `how` ("add") to ask for what is
- * missing. */
-int cmd_check_details(const struct cmd_opts *o, unsigned details, const char *how, struct err *e);
+/* What --by, --backward and --sort need among the details of calls and of their accounts: 0, or ERR_USAGE, for details
+ * with `how` ("add") to ask for what is missing. */
+int cmd_check_details(const struct cmd_opts *o, unsigned details, bool account, const char *how, struct err *e);
 /* Of the terminal on stdout; 0 if it is none. */
 unsigned cmd_columns(void);
 /*

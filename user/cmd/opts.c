@@ -449,8 +449,6 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		{attach && event, "--by event shows single calls, of which tables keep none: mxbpf record, then mxbpf "
 				  "report --by event"},
 		{o->sort == SNK_SORT_START && !event, "--sort start is for the rows of --by event"},
-		{o->no_account && o->sort >= SNK_SORT_CPU && o->sort <= SNK_SORT_BLOCKED,
-		 "--sort cpu, runq and blocked are of the account, which --no-account leaves out"},
 		{o->stack_depth && o->by != SNK_BY_STACK && !event,
 		 "--stack-depth is for the rows of --by stack and --by event"},
 		{o->api && !(o->probes & PROBE_API), "--api is for the probes of api, which --probes leaves out"},
@@ -472,7 +470,7 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
 		if (rules[i].broken)
 			return err_set(e, ERR_USAGE, -EINVAL, "%s", rules[i].why);
-	return attach ? cmd_check_details(o, o->details, "add", e) : 0;
+	return attach ? cmd_check_details(o, o->details, !o->no_account, "add", e) : 0;
 }
 
 static int fail_command(const char *word, struct err *e)

@@ -4,13 +4,15 @@
 int cmd_report(const struct cmd_opts *o)
 {
 	struct err e = {0};
+	const struct mdl_session *s;
 	struct rec_reader *r;
 	struct mdl *m;
 	int rc;
 
 	if (cmd_open_recording(o->args[0], &r, &m, &e))
 		return cmd_fail(&e);
-	if (cmd_check_details(o, rec_reader_session(r)->details, "record with", &e))
+	s = rec_reader_session(r);
+	if (cmd_check_details(o, s->details, s->account, "record with", &e))
 		rc = cmd_fail(&e);
 	else
 		rc = cmd_print_recorded(o, r, m);

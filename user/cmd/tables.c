@@ -39,7 +39,7 @@ const struct snk_ops *cmd_table_sink(const struct cmd_opts *o)
 	return NULL;
 }
 
-int cmd_check_details(const struct cmd_opts *o, unsigned details, const char *how, struct err *e)
+int cmd_check_details(const struct cmd_opts *o, unsigned details, bool account, const char *how, struct err *e)
 {
 	static const struct {
 		unsigned detail;
@@ -51,6 +51,10 @@ int cmd_check_details(const struct cmd_opts *o, unsigned details, const char *ho
 		[SNK_BY_EVENT] = {0},
 	};
 
+	if (!account && o->sort >= SNK_SORT_CPU && o->sort <= SNK_SORT_BLOCKED)
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "--sort %s: calls have no account (--no-account, or an old recording)",
+			       snk_sort_keys[o->sort].name);
 	if (needs[o->by].detail & ~details)
 		return err_set(e, ERR_USAGE, -EINVAL, "--by %s: %s were not asked for: %s %s", snk_by_words[o->by],
 			       needs[o->by].what, how, needs[o->by].option);

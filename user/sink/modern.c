@@ -79,7 +79,7 @@ static void part(uint64_t ns, const struct cell_of *c, char cell[CELL_BYTES])
 {
 	double percent = c->r->total_ns ? 100.0 * (double)ns / (double)c->r->total_ns : 0;
 
-	snprintf(cell, CELL_BYTES, !ns ? "-" : percent < 0.5 ? "<1%%" : "%.0f%%", percent);
+	snprintf(cell, CELL_BYTES, !ns ? "-" : percent < 1 ? "<1%%" : "%.0f%%", percent);
 }
 
 static void on_cpu(const struct cell_of *c, char cell[CELL_BYTES])

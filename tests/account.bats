@@ -1,0 +1,179 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The account of every call: on a CPU, waiting for one, blocked. What it is to the kernel is in tests/unit/test_account_kernel.c;
+# here it is of real jobs.
+
+load helpers
+
+setup() {
+	need_root
+	cd "$BATS_TEST_TMPDIR"
+}
+
+start_rivals() { # N
+	local i
+	for ((i = 0; i < $1; i++)); do
+		start_bg "rival$i" taskset -c 0 bash -c 'while :; do :; done'
+	done
+}
+
+# A command that may need the kernel's tracepoints as files.
+TRACED=(unshare -m sh -c 'mount -t tracefs none /sys/kernel/tracing && exec "$@"' -)
+
+@test "a real job's accounts are those of the scheduler's tracepoints, as perf has them" {
+	need_mxnet
+	start_ready workload "$PYTHON" "$REPO/tests/workload/mxnet_train.py" --tiny
+	start_rivals 1
+	start_bg perf "${TRACED[@]}" perf record -a -k CLOCK_MONOTONIC -m 1024 -e sched:sched_switch,sched:sched_wakeup -o perf.data
+	local perf=$BG_PID
+	timeout 20 bash -c 'until [[ -s perf.data ]]; do :; done'
+	"$MXBPF" record --pid "$READY_PID" -d 3s -o r.mxd
+	kill -s INT "$perf"
+	wait_exit "$perf" || true
+	"${TRACED[@]}" perf script --ns -i perf.data >switches 2>/dev/null
+	"$MXBPF" export r.mxd -f chrome -o t.json
+	python3 "$REPO/tests/judge/account.py" t.json switches
+}
+
+# Of one job, first alone on its CPU, then with two rivals: operators take as long on the CPU as before, and wait for it as well.
+contended() {
+	"$MXBPF" record --pid "$READY_PID" -d 3s -o alone.mxd
+	start_rivals 2
+	"$MXBPF" record --pid "$READY_PID" -d 4s -o rivals.mxd
+	"$MXBPF" report rivals.mxd >rivals.txt
+	"$MXBPF" report alone.mxd --by event --format json >alone.json
+	"$MXBPF" report rivals.mxd --by event --format json >rivals.json
+	cat rivals.txt
+	python3 - alone.json rivals.json <<-'END'
+		import json, statistics, sys
+		def operators(path):
+		    of = {}
+		    for e in json.load(open(path))['tables']['operator']:
+		        of.setdefault(e['name'], []).append((e['total_ns'], e['account']['on_cpu_ns'], e['account']['runq_ns']))
+		    return of
+		alone, rivals = [operators(path) for path in sys.argv[1:]]
+		names = [n for n in alone if min(len(alone[n]), len(rivals.get(n, []))) >= 20]
+		def median(of, n, i): return statistics.median(e[i] for e in of[n])
+		def mean(of, i): return sum(statistics.mean(e[i] for e in of[n]) for n in names)
+		cpu = statistics.median(median(rivals, n, 1) / median(alone, n, 1) for n in names)
+		wall = mean(rivals, 0) / mean(alone, 0)
+		late = [mean(of, 2) / mean(of, 0) for of in (alone, rivals)]
+		print(f'{len(names)} operators: on a CPU {cpu:.2f} times as long, from start to end {wall:.2f} times; '
+		      f'waiting for a CPU {late[0]:.2f} of their time alone, {late[1]:.2f} with rivals')
+		assert len(names) >= 5
+		assert 0.7 < cpu < 1.4, cpu
+		assert wall > 1.2 and late[1] > max(late[0], 0.3), (wall, late) # others may be there alone as well
+	END
+	expect_re '^name +calls .* runq' "$(sed -n '/^operator/,/^$/p' rivals.txt)"
+}
+
+@test "MXNet under two busy loops: operators take as much CPU time as alone, and the tables name what they wait for" {
+	need_mxnet
+	start_ready workload taskset -c 0 "$PYTHON" "$REPO/tests/workload/mxnet_train.py"
+	contended
+}
+
+@test "PyTorch under two busy loops: operators take as much CPU time as alone, and the tables name what they wait for" {
+	need_torch
+	start_ready workload taskset -c 0 "$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" --threads 1
+	contended
+}
+
+# A recording of the toy, some of whose operators end on another thread.
+record_toy() { # MXBPF_ARGS...
+	start_toy 200 3
+	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" -o r.mxd "$@"
+	wait_line "$(err mxbpf)" '^attached'
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$BG_PID"
+}
+
+@test "four times make up a call and a row; who ends on another thread keeps both sides, in tables and traces" {
+	record_toy
+	"$MXBPF" report r.mxd --by event --format json >events.json
+	"$MXBPF" report r.mxd --format json >rows.json
+	"$MXBPF" export r.mxd -f chrome -o t.json
+	"$PYTHON" -m jsonschema -i events.json "$REPO/share/report.schema.json"
+	"$PYTHON" -m jsonschema -i rows.json "$REPO/share/report.schema.json"
+	python3 - <<-'END'
+		import collections, json
+		TIMES = ('on_cpu_ns', 'runq_ns', 'blocked_ns', 'elsewhere_ns')
+		sums = collections.defaultdict(collections.Counter)
+		elsewhere = 0
+		for table, events in json.load(open('events.json'))['tables'].items():
+		    for e in events:
+		        if 'account' not in e:
+		            continue
+		        assert sum(e['account'][t] for t in TIMES) == e['total_ns'], e
+		        sums[table, e['name']].update(e['account'])
+		        elsewhere += e['account']['elsewhere_ns'] > 0
+		n = 0
+		for table, rows in json.load(open('rows.json'))['tables'].items():
+		    for r in rows:
+		        if 'account' in r:
+		            assert sum(r['account'][t] for t in TIMES) == r['total_ns'], r
+		            assert r['account'] == dict(sums[table, r['name']]), r
+		            n += 1
+		spans = [e for e in json.load(open('t.json'))['traceEvents'] if e['ph'] == 'X']
+		ended = [e['args'] for e in spans if 'end_thread' in e['args']]
+		print(n, 'rows;', len(spans), 'spans, of which', len(ended), 'ended elsewhere, and were there a while:', elsewhere)
+		assert n >= 8 and ended and elsewhere >= len(ended)
+		assert all('cpu' in e['args'] for e in spans)
+		assert any(a.get('on_cpu_us') for a in ended)
+	END
+}
+
+@test "CSV has the accounts of JSON, of rows and of calls; a plain call's trace has its CPU alone" {
+	record_toy
+	local by
+	for by in name event; do
+		"$MXBPF" report r.mxd --by $by --format json >r.json
+		"$MXBPF" report r.mxd --by $by --format csv >r.csv
+		python3 - $by <<-'END'
+			import csv, json, sys
+			rows = list(csv.DictReader(open('r.csv', newline=''), strict=True, restkey='surplus'))
+			n = 0
+			for title, table in json.load(open('r.json'))['tables'].items():
+			    mine = [r for r in rows if r['table'] == title]
+			    assert len(mine) == len(table)
+			    for row, other in zip(mine, table):
+			        want = dict(other.get('account', {}), **{k: other[k] for k in ('cpu', 'end_cpu') if k in other})
+			        for key, value in want.items():
+			            assert row[key] == str(value), (key, row, other)
+			            n += 1
+			assert n > 50 and ('cpu' in rows[0]) == (sys.argv[1] == 'event')
+		END
+	done
+	"$MXBPF" export r.mxd -f chrome -o t.json
+	jq -e '[.traceEvents[] | select(.ph == "X") | .args | select(has("runq_us") or has("blocked_us") or has("minflt") | not)] |
+		length > 100 and all(has("on_cpu_us") | not)' <(jq '.traceEvents |= map(select(.args.end_thread == null))' t.json)
+}
+
+@test "--sort cpu, runq and blocked: the largest first, of rows and of calls" {
+	record_toy
+	local key
+	for key in cpu runq blocked; do
+		"$MXBPF" report r.mxd --sort $key --format json | jq -e --arg k "${key/cpu/on_cpu}_ns" \
+			'[.tables[] | select(.[0].account) | [.[].account[$k]] | . == (sort | reverse)] | length > 2 and all'
+		"$MXBPF" report r.mxd --by event --sort $key --format json | jq -e --arg k "${key/cpu/on_cpu}_ns" \
+			'[.tables[] | select(.[0].account) | [.[].account[$k]] | . == (sort | reverse)] | length > 2 and all'
+	done
+}
+
+@test "--no-account: there are none, no column of one, and nothing to sort by" {
+	record_toy --no-account
+	"$MXBPF" report r.mxd --format json | jq -e '[.tables[][] | has("account")] | any | not'
+	"$MXBPF" report r.mxd --by event --format csv >r.csv
+	[[ $(head -n 1 r.csv) != *runq* ]]
+	run "$MXBPF" report r.mxd
+	[[ $output != *runq* && $output != *blocked* ]]
+	"$MXBPF" export r.mxd -f chrome -o t.json
+	jq -e '[.traceEvents[] | select(.ph == "X") | .args | has("cpu")] | any | not' t.json
+	run --separate-stderr "$MXBPF" --pid 1 --no-account --sort runq
+	expect_status 2
+	expect_re '^mxbpf: error: --sort runq: calls have no account \(--no-account' "$stderr"
+	run --separate-stderr "$MXBPF" report "$REPO/tests/golden/real.mxd" --sort cpu
+	expect_status 2
+	expect_re '^mxbpf: error: --sort cpu: calls have no account .*old recording' "$stderr"
+}
