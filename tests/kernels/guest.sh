@@ -5,8 +5,8 @@
 # the kernel), and of each of $TASKS, joined by commas:
 #   test_*    the unit test of that name: NAME.tap
 #   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats --interval;
-#             "counters": with --counters; "sched": with --sched; "throttled": in a cgroup of 0.3 CPUs, whose cpu.stat is left there): toy,
-#             mxbpf.json, mxbpf.err, status
+#             "counters": with --counters; "sched": with --sched; "throttled": in a cgroup of 0.3 CPUs, whose cpu.stat is left there;
+#             "omp": with --omp on the toy of teams): toy, mxbpf.json, mxbpf.err, status
 /bin/busybox --install -s /bin
 export PATH=/bin
 mount -t proc proc /proc
@@ -25,11 +25,16 @@ limit() { # PID
 }
 
 watch_toy() { # BACKEND
-	local dir=$1 option="--backend $1" rounds=40 line pid
+	local dir=$1 option="--backend $1" rounds=40 line pid toy=/toy/toy
 	case $1 in
 	best) option= ;;
 	sched) option=--sched ;;
 	counters) option="--counters task-clock,page-faults" ;;
+	omp)
+		option="--omp --probes op"
+		toy=/toy/omp/libtorch_cpu.so
+		rounds=2 # threads
+		;;
 	stats)
 		option="--stats --interval 100ms"
 		rounds=1000 # some intervals
@@ -41,7 +46,7 @@ watch_toy() { # BACKEND
 	esac
 	mkdir "$dir"
 	mkfifo "$dir/from_toy" "$dir/from_mxbpf"
-	/toy/toy "$rounds" 2 >"$dir/from_toy" &
+	"$toy" "$rounds" 2 >"$dir/from_toy" &
 	exec 3<"$dir/from_toy"
 	read -r line pid <&3
 	[ "$1" != throttled ] || limit "$pid"
