@@ -121,23 +121,31 @@ mx.nd.waitall()' >/dev/null
 	jq -e '.teams.operators[] | select(.name == "softmax") | .regions == 30 and .threads == 2 and .cpu_ns > 0' "$(out mxbpf)"
 }
 
-@test "PyTorch: the same in the libgomp that its wheel brings" {
+@test "PyTorch: the same in the libgomp that its wheel brings; no region is missed, by a count of the calls" {
 	need_torch
 	WAIT_SECONDS=120
-	start_ready job "$PYTHON_TORCH" -c '
-import os, signal, torch
+	cc -shared -fPIC -o "$BATS_TEST_TMPDIR/count.so" "$REPO/tests/toy/count_gomp.c" -ldl
+	LD_PRELOAD=$BATS_TEST_TMPDIR/count.so start_ready job "$PYTHON_TORCH" -c '
+import ctypes, os, signal, torch
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 torch.set_num_threads(2)
-a = torch.randn(1 << 20)
+regions = ctypes.c_ulong.in_dll(ctypes.CDLL(None), "gomp_regions")
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(7200, 10))
+x = torch.randn(16, 3, 32, 32)
 print("ready", os.getpid(), flush=True)
 signal.sigwait([signal.SIGUSR1])
-for i in range(30):
-    b = torch.sigmoid(a)' >/dev/null
-	start_mxbpf --pid "$READY_PID" --omp --probes op --ops sigmoid --format json
+before = regions.value
+for i in range(10):
+    model(x).sum().backward()
+print("regions", regions.value - before)' >/dev/null
+	start_mxbpf --pid "$READY_PID" --omp --probes op --format json
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID"
 	wait_exit "$MXBPF_PID"
-	jq -e '.teams.operators[] | select(.name == "aten::sigmoid") | .regions == 30 and .threads == 2 and .cpu_ns > 0' "$(out mxbpf)"
+	jq -e --argjson n "$(sed -n 's/^regions //p' "$(out job)")" '.teams.operators | (map(.regions) | add) == $n and $n >= 50' \
+		"$(out mxbpf)"
+	jq -e '.teams.operators[] | select(.name == "aten::addmm") | .regions >= 10 and .threads == 2 and .cpu_ns > 0' "$(out mxbpf)"
+	jq -e '[.teams.operators[].name] | all' "$(out mxbpf)" # none is outside of operators
 }
 
 @test "a trace has the teams in the arguments of the spans that opened their regions; CSV has them as rows" {
