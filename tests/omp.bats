@@ -121,6 +121,17 @@ mx.nd.waitall()' >/dev/null
 	jq -e '.teams.operators[] | select(.name == "softmax") | .regions == 30 and .threads == 2 and .cpu_ns > 0' "$(out mxbpf)"
 }
 
+@test "a command that is launched is looked at when the libraries are there that its runtime needs" {
+	need_mxnet
+	OMP_NUM_THREADS=2 "$MXBPF" --omp --probes op --format json -- "$PYTHON" -c '
+import mxnet as mx
+m = mx.nd.random.uniform(shape=(500, 500))
+for i in range(10):
+    c = mx.nd.softmax(m, axis=1)
+mx.nd.waitall()' >"$(out mxbpf)"
+	jq -e '.teams.operators[] | select(.name == "softmax") | .regions == 10 and .threads == 2' "$(out mxbpf)"
+}
+
 @test "PyTorch: the same in the libgomp that its wheel brings; no region is missed, by a count of the calls" {
 	need_torch
 	WAIT_SECONDS=120

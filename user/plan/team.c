@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapter/adapter.h"
 #include "elf/unwind.h"
 #include "insn/cut.h"
 #include "insn/worker.h"
+#include "plan/early.h"
 #include "plan/priv.h"
 
 static const struct mxbpf_row rows[] = {
@@ -137,6 +139,11 @@ static struct tgt_lib *find_other(struct tgt *t)
 	for (i = 0; !lib && i < sizeof(others) / sizeof(others[0]); i++)
 		lib = tgt_find_lib(t, others[i]);
 	return lib;
+}
+
+bool plan_has_openmp(struct tgt *t)
+{
+	return tgt_find_lib(t, adapter_openmp.lib_glob) || find_other(t);
 }
 
 int plan_team(struct tgt *t, struct plan *plan, struct plan_probe *p)
