@@ -48,7 +48,7 @@ OBJ   := $(SRC:%.c=$(O)/obj/%.o)
 UNITS := $(patsubst tests/unit/%.c,$(O)/unit/%,$(sort $(wildcard tests/unit/*.c)))
 PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c))) \
 	 $(patsubst tests/prog/%.cpp,$(O)/prog/%,$(sort $(wildcard tests/prog/*.cpp)))
-TOY   := $(O)/toy/toy $(O)/toy/hang $(O)/toy/libmxnet.so $(O)/toy/libtorch_cpu.so $(O)/toy/burn/libtorch_cpu.so
+TOY   := $(O)/toy/toy $(O)/toy/hang $(O)/toy/libmxnet.so $(O)/toy/libtorch_cpu.so $(O)/toy/burn/libtorch_cpu.so $(O)/toy/omp/libtorch_cpu.so
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
 .PHONY: all check test units progs bench demo lint fuzz install uninstall clean distclean help
@@ -138,6 +138,11 @@ $(O)/toy/burn/libtorch_cpu.so: tests/toy/burn.c
 	$(call say,TOY,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -Wall -Wextra -o $@ $< -lpthread
+
+$(O)/toy/omp/libtorch_cpu.so: tests/toy/omp.c
+	$(call say,TOY,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O1 -g -Wall -Wextra -fopenmp -o $@ $< -lpthread
 
 $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 	$(call say,FUZZ,$@)

@@ -11,6 +11,17 @@
 #include "common.bpf.h"
 #include <bpf/bpf_core_read.h>
 
+static __always_inline void account_note(struct mxbpf_account_start *s, struct task_struct *p)
+{
+	s->ran_ns = p->se.sum_exec_runtime - p->se.exec_start;
+	s->sum_exec_ns = p->se.sum_exec_runtime;
+	s->run_delay_ns = p->sched_info.run_delay;
+	s->nvcsw = p->nvcsw;
+	s->nivcsw = p->nivcsw;
+	s->minflt = p->min_flt;
+	s->majflt = p->maj_flt;
+}
+
 /* by_key: f may end on another thread. */
 static __always_inline void account_open(struct mxbpf_frame *f, bool by_key)
 {
@@ -26,13 +37,7 @@ static __always_inline void account_open(struct mxbpf_frame *f, bool by_key)
 		return;
 	f->flags |= MXBPF_SPAN_ACCOUNT;
 	f->cpu = bpf_get_smp_processor_id();
-	f->began.ran_ns = p->se.sum_exec_runtime - p->se.exec_start;
-	f->began.sum_exec_ns = p->se.sum_exec_runtime;
-	f->began.run_delay_ns = p->sched_info.run_delay;
-	f->began.nvcsw = p->nvcsw;
-	f->began.nivcsw = p->nivcsw;
-	f->began.minflt = p->min_flt;
-	f->began.majflt = p->maj_flt;
+	account_note(&f->began, p);
 }
 
 /* What can be true of what was measured. */

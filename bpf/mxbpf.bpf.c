@@ -10,6 +10,7 @@
 #include "span.bpf.c"
 #include "cut.bpf.c"
 #include "mem.bpf.c"
+#include "team.bpf.h"
 #include "proc.bpf.c"
 #include "sample.bpf.h"
 #include "sched.bpf.c"
@@ -49,6 +50,8 @@ static __always_inline int on_probe(struct pt_regs *ctx, __u32 k)
 		edge_emit(ctx, t, row);
 	else if (row->action == MXBPF_ACT_ALLOC || row->action == MXBPF_ACT_FREE)
 		mem_emit(ctx, t, row);
+	else if (row->action >= MXBPF_ACT_TEAM_OPEN && row->action <= MXBPF_ACT_TEAM_LEAVE)
+		on_team(ctx, t, row->action);
 	return 0;
 }
 

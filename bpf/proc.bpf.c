@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /* The life of threads: a slot goes back when its thread ends or becomes another program. */
 #include "common.bpf.h"
+#include "team.bpf.h"
 
 static __always_inline int slot_give_back(void)
 {
@@ -31,6 +32,7 @@ static __always_inline int slot_give_back(void)
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
 		frame_off(t, f);
 	}
+	team_gone(slot);
 	t->depth = 0;
 	t->slot = 0;
 	bpf_map_push_elem(&free_slots, &slot, BPF_ANY);

@@ -24,6 +24,8 @@
 #define MXBPF_ARGS_KNOWN_MAX  16384
 #define MXBPF_RING_BYTES      (8u << 20)
 #define MXBPF_COUNTED_MAX     4096 /* threads that have perf events at the same time; most of them hit no probe */
+#define MXBPF_TEAMS_MAX	      4096 /* parallel regions open at the same time */
+#define MXBPF_TEAM_DEPTH_MAX  4	   /* of these, one within the other on a thread */
 
 /* What a probe does when it is hit. */
 enum mxbpf_action {
@@ -37,6 +39,13 @@ enum mxbpf_action {
 	MXBPF_ACT_CLOSE_CUT = 7,  /* close the span whose frame lies at the hit's CFA (cookie: MXBPF_CUT_*) */
 	MXBPF_ACT_RAISE = 8,	  /* the thread begins to unwind: frames that it leaves will see no end of their own */
 	MXBPF_ACT_TICK = 9,	  /* nothing but an event of the thread: what it shows to be over ends */
+	/* Parallel regions: the master opens one, begins its own work, has ended that (and waits), and leaves it. */
+	MXBPF_ACT_TEAM_OPEN = 10,
+	MXBPF_ACT_TEAM_BEGIN = 11, /* cookie: as of CLOSE_CUT */
+	MXBPF_ACT_TEAM_WAIT = 12,
+	MXBPF_ACT_TEAM_CLOSE = 13, /* likewise */
+	MXBPF_ACT_TEAM_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
+	MXBPF_ACT_TEAM_LEAVE = 15, /* and has ended it */
 };
 
 /* How a span that ACT_OPEN pushed comes to its end. */
@@ -150,6 +159,12 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 240);
 #define MXBPF_CUT_RBP	     (1ull << 32)
 #define MXBPF_CUT_OFF_SHIFT  33
 #define MXBPF_FUNCS_MAX	     8192 /* numbered functions */
+
+/* Of TEAM_JOIN: registers, by their numbers in instructions, with the function that is called and its argument. And the
+ * condition, as at a cut. */
+#define MXBPF_WORKER_FN_SHIFT	0
+#define MXBPF_WORKER_DATA_SHIFT 4
+#define MXBPF_WORKER_REG_MASK	15
 
 /*
  * The self-check of a function's cut; array map `cut_checks`, mapped into user space, which judges it. entries ==
@@ -388,6 +403,55 @@ struct mxbpf_key {
 	__u64 key;
 	__u32 tgid;
 	__u32 cls;
+};
+
+/* A parallel region by what its threads call: the function that the compiler made of it, and the argument. */
+struct mxbpf_team_key {
+	__u64 fn, data;
+	__u32 tgid;
+	__u32 pad;
+};
+
+/* One that is open. Map `teams`; begins without workers, who add to it. */
+struct mxbpf_team_open {
+	__u64 start_ns;
+	__u64 name_id, span_start_ns; /* as in struct mxbpf_team */
+	__u64 late_ns, late_runq_ns, work_ns, cpu_ns, runq_ns, spun_ns;
+	__u64 until_ns; /* sum of the moments at which they had ended their work, from start_ns */
+	__u32 tid;
+	__u32 joined, left;
+	__u32 flags;
+	__u8 cls;
+	__u8 pad[7];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_team_open) == 104);
+
+/* A thread at a moment, to tell what it did since. */
+struct mxbpf_team_moment {
+	__u64 ns; /* 0: there was none */
+	__u64 cpu;
+	struct mxbpf_account_start account;
+};
+
+/* What a thread has to do with regions, by its slot; map `team_threads`. */
+struct mxbpf_team_thread {
+	struct mxbpf_team_key work; /* of the region that it works for, */
+	__u64 work_start_ns;	    /* and when that began; 0: for none */
+	struct mxbpf_team_moment began, idle;
+	__u32 tid;
+	__u32 depth; /* of the regions that it is master of */
+	__u32 over;  /* open ones beyond those that there is room for */
+	__u32 pad;
+	struct mxbpf_team_master {
+		struct mxbpf_team_key key;
+		__u64 sp, end_sp;		       /* where it was opened; where it is being left, 0: not yet */
+		__u64 start_ns;			       /* 0: it is not looked at */
+		struct mxbpf_team_moment began, waits; /* began: until it does, when it was opened */
+		__u64 late_runq_ns, spun_ns;	       /* before that */
+		__u64 cpu_ns, runq_ns;		       /* between the two */
+		__u64 flags;			       /* enum mxbpf_team_flag */
+	} regions[MXBPF_TEAM_DEPTH_MAX];
+	struct mxbpf_team_open scratch;
 };
 
 /* What becomes of a finished span and of an allocation. */

@@ -38,11 +38,11 @@ enum mxbpf_kind {
 	MXBPF_AGG_COUNTERS = 17, /* user: the counters of an AGG row before it    struct mxbpf_agg_counters */
 	MXBPF_AGG_ACCOUNT = 14,	 /* user: the account of an AGG row before it     struct mxbpf_agg_account */
 	MXBPF_GAUGE = 15,	 /* user: a reading of the machine, or several as one    struct mxbpf_gauge */
-	/* 18: kept free */
-	MXBPF_AGG_SCHED = 21, /* user: where an operator's threads were, off the CPU  struct mxbpf_agg_sched */
-	MXBPF_SLOW = 20,      /* user: a span far above the median of its row            struct mxbpf_slow */
-	MXBPF_SAMPLE = 16,    /* BPF: a thread that ran when its CPU's clock rang     struct mxbpf_sample */
-	MXBPF_OPEN = 19,      /* user: a span that had not ended with its window      struct mxbpf_open */
+	MXBPF_TEAM = 18,	 /* BPF: a parallel region of OpenMP's; user: a row of them    struct mxbpf_team */
+	MXBPF_AGG_SCHED = 21,	 /* user: where an operator's threads were, off the CPU  struct mxbpf_agg_sched */
+	MXBPF_SLOW = 20,	 /* user: a span far above the median of its row            struct mxbpf_slow */
+	MXBPF_SAMPLE = 16,	 /* BPF: a thread that ran when its CPU's clock rang     struct mxbpf_sample */
+	MXBPF_OPEN = 19,	 /* user: a span that had not ended with its window      struct mxbpf_open */
 };
 
 struct mxbpf_rec {
@@ -267,6 +267,43 @@ struct mxbpf_agg_sched {
 	char comm[16]; /* of KEPT_BY and WOKEN_BY; hostile, NUL-terminated unless it is full */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_sched) == 64);
+
+/*
+ * A parallel region, when it has ended, or the sum of those that spans of one name opened. Its master is the thread
+ * that opened it, in the innermost span that was open there. Its threads were on their way (from the region's start
+ * until they began), at work, or at the barrier at its end (from the end of their own work until the region's): late_ns
+ * + work_ns + barrier_ns == threads_ns. On their way they waited for a CPU for late_runq_ns; of the work they were on
+ * one for cpu_ns, waited for one for runq_ns, and were blocked for the rest. With MXBPF_TEAM_NESTED the master's own
+ * time is in the region around it: it is none of the threads.
+ */
+struct mxbpf_team {
+	struct mxbpf_rec h;  /* ts_ns: the region's start; 0 of a sum */
+	__u64 regions;	     /* 1, or of how many it is the sum */
+	__u64 name_id;	     /* of the span */
+	__u64 span_start_ns; /* with tid and cls: which span; of a sum, and where none was open, 0 */
+	__u64 dur_ns;
+	__u64 threads_ns; /* threads * dur_ns */
+	__u64 late_ns, work_ns, barrier_ns;
+	__u64 late_runq_ns, cpu_ns, runq_ns;
+	/*
+	 * On a CPU without work: the master while it wakes its team and at the barrier, the others since they had ended
+	 * their work before this, in whatever region that was: where they wait, they spin for a while before they
+	 * sleep.
+	 */
+	__u64 spun_ns;
+	__u32 tid;     /* of that span: the master's, or of who opened the region around it */
+	__u32 threads; /* of a sum: the most */
+	__u8 cls;      /* enum mxbpf_class; NONE where no span was open */
+	__u8 flags;    /* enum mxbpf_team_flag */
+	__u8 pad[6];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_team) == 128);
+
+enum mxbpf_team_flag {
+	MXBPF_TEAM_NESTED = 1 << 0,
+	/* A thread changed its CPU at work: cpu_ns may be wrong by MXBPF_ACCOUNT_SLACK_NS. */
+	MXBPF_TEAM_MIGRATED = 1 << 1,
+};
 
 /* Longest name that is kept; a longer one is cut there and counted as truncated. */
 #define MXBPF_NAME_BYTES_MAX 4096

@@ -74,6 +74,15 @@ switched() { # TASK
 	jq -e '.samples | .hz == 997 and .count > 10' sample/mxbpf.json
 }
 
+@test "Linux 6.1: teams are seen, by perf" {
+	boot 6.1 omp
+	cat omp/mxbpf.err
+	[[ $(<omp/status) == 0 ]]
+	jq -e --argjson toy "$(tail -n 1 omp/toy)" '(.teams.operators | map({(.name): .}) | add) as $t |
+		[$toy | keys[] | $t["aten::" + .] as $row | $row.regions == $toy[.].regions and $row.cpu_ns > 0.9 * $toy[.].cpu_ns] | all' \
+		omp/mxbpf.json || { jq -c .teams omp/mxbpf.json; cat omp/toy; return 1; }
+}
+
 @test "Linux 6.1: starts and ends are paired as on this kernel" {
 	boot 6.1 test_attach_kernel
 	passed test_attach_kernel 15

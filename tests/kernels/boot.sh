@@ -23,6 +23,7 @@ add "$MXBPF" /bin/mxbpf
 add "$O/toy/toy" /toy/toy
 add "$O/toy/hang" /toy/hang
 add "$O/toy/libmxnet.so" /toy/libmxnet.so
+add "$O/toy/omp/libtorch_cpu.so" /toy/omp/libtorch_cpu.so
 for unit in test_account_kernel test_attach_kernel test_stack_kernel; do
 	add "$O/unit/$unit" "/bin/$unit"
 done

@@ -7,8 +7,7 @@
 #   now       a directory of `mxbpf now` on a toy that hangs: toy, now.json, err, status
 #   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats --interval;
 #             "counters": with --counters; "sched": with --sched; "sample": with --sample; "throttled": in a cgroup of 0.3
-#             CPUs, whose cpu.stat is left there): toy,
-#             mxbpf.json, mxbpf.err, status
+#             CPUs, whose cpu.stat is left there; "omp": with --omp on the toy of teams): toy, mxbpf.json, mxbpf.err, status
 /bin/busybox --install -s /bin
 export PATH=/bin
 mount -t proc proc /proc
@@ -27,7 +26,7 @@ limit() { # PID
 }
 
 watch_toy() { # BACKEND
-	local dir=$1 option="--backend $1" rounds=40 line pid
+	local dir=$1 option="--backend $1" rounds=40 line pid toy=/toy/toy
 	case $1 in
 	best) option= ;;
 	sched) option=--sched ;;
@@ -35,6 +34,11 @@ watch_toy() { # BACKEND
 	sample)
 		option="--sample 997"
 		rounds=1000 # some samples
+		;;
+	omp)
+		option="--omp --probes op"
+		toy=/toy/omp/libtorch_cpu.so
+		rounds=2 # threads
 		;;
 	stats)
 		option="--stats --interval 100ms"
@@ -47,7 +51,7 @@ watch_toy() { # BACKEND
 	esac
 	mkdir "$dir"
 	mkfifo "$dir/from_toy" "$dir/from_mxbpf"
-	/toy/toy "$rounds" 2 >"$dir/from_toy" &
+	"$toy" "$rounds" 2 >"$dir/from_toy" &
 	exec 3<"$dir/from_toy"
 	read -r line pid <&3
 	[ "$1" != throttled ] || limit "$pid"

@@ -9,4 +9,6 @@ extern const struct adp adapter_mxnet, adapter_pytorch;
 
 extern const struct adp *const adapters[]; /* NULL-terminated */
 
+extern const struct adp_probe adapter_openmp; /* beside every runtime's own */
+
 #endif

@@ -67,6 +67,7 @@ struct cmd_opts {
 	bool no_follow;	     /* --no-follow */
 	bool wait;	     /* --wait */
 	bool no_account;     /* --no-account */
+	bool omp;	     /* --omp */
 	const char *runtime; /* --runtime: name of an adapter; NULL: whichever is mapped */
 	bool sched;	     /* --sched */
 	bool stats;	     /* --stats */

@@ -106,6 +106,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	l->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	if (o->api && !strcmp(o->api, "work"))
 		l->want.groups = (l->want.groups & ~PROBE_API) | PROBE_WORK;
+	if (o->omp)
+		l->want.groups |= PROBE_TEAM;
 	if ((recording || o->trace) && !o->stats &&
 	    !o->ops) /* hand-overs and starts are paired by counting: all or none */
 		l->want.groups |= PROBE_LINK;
@@ -125,6 +127,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	    ((o->details & MXBPF_DETAIL_STACK) && live_stacks_open(l, e)))
 		return e->code;
 	if (o->sample_hz && live_samples_open(l, e))
+		return e->code;
+	if (live_omp(l, e))
 		return e->code;
 	live_ops_warn(l);
 	l->model = mdl_new();
@@ -249,6 +253,7 @@ int live_start(struct live *l, struct err *e)
 			      .ring_bytes = (uint32_t)l->o->ring_bytes,
 			      .details = l->details,
 			      .account = !l->o->no_account,
+			      .teams = l->o->omp,
 			      .stats = l->o->stats	   ? MXBPF_STATS_ON
 				       : l->o->stats_check ? MXBPF_STATS_CHECK
 							   : MXBPF_STATS_OFF,

@@ -235,6 +235,9 @@ void live_machine_end(struct live *l);
 /* live.c: records of this side, which are no events, into models and recording. err: why there are not all. */
 void live_keep(struct live *l, const void *recs, size_t bytes, int err);
 
+/* live_omp.c: whether parallel regions can be seen, if that was asked for. 0 or -errno with e set. */
+int live_omp(struct live *l, struct err *e);
+
 /* live_session.c: everything but times and counts. 0 or -ENOMEM. */
 int live_describe(struct live *l);
 

@@ -33,9 +33,10 @@ struct follow {
 	struct buf ended;	      /* of uint32_t: tgids whose probes are still there */
 	struct look looks[LOOKS_MAX]; /* besides that of struct live, which is the first */
 	unsigned nlooks;
-	struct hash plans;  /* tgid -> struct plan *, borrowed, while its probes are in */
-	uint64_t missed;    /* sightings there was no room for, as far as the session knows of them */
-	struct sight found; /* of the runtime, while live_await() waits for it; kind 0: none */
+	struct hash plans;    /* tgid -> struct plan *, borrowed, while its probes are in */
+	uint64_t missed;      /* sightings there was no room for, as far as the session knows of them */
+	uint32_t half_mapped; /* --omp: a process whose loader had mapped the runtime, but not yet what that needs */
+	struct sight found;   /* of the runtime, while live_await() waits for it; kind 0: none */
 };
 
 static void give_up(struct live *l, uint32_t tgid, const struct err *e)
@@ -180,6 +181,10 @@ static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct
 		return err;
 	if (!plan_has_runtime(t, l->want.runtime)) {
 		watch_its_loader(l, t);
+	} else if (!l->target && l->o->omp && l->follow->half_mapped != tgid && !plan_has_openmp(t)) {
+		l->follow->half_mapped = tgid; /* its loader comes by once more with the rest */
+		watch_its_loader(l, t);
+		watch_any(l->follow->watch, (pid_t)tgid);
 	} else if (!l->target) { /* what a child of it maps is not waited for */
 		if (l->waiting && tgt_pid(l->waiting) != (pid_t)tgid)
 			goto out;

@@ -204,6 +204,8 @@ static uint64_t name_of(const struct mxbpf_rec *r)
 		return ((const struct mxbpf_span *)r)->name_id;
 	case MXBPF_GROUP:
 		return ((const struct mxbpf_group *)r)->name_id;
+	case MXBPF_TEAM:
+		return ((const struct mxbpf_team *)r)->name_id;
 	case MXBPF_SCHED:
 		return ((const struct mxbpf_sched *)r)->span_name_id;
 	case MXBPF_OPEN:

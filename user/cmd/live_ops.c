@@ -69,6 +69,7 @@ size_t live_ops_keep(struct live *l, void *recs, size_t bytes)
 	const struct mxbpf_rec *r;
 	const struct mxbpf_span *s;
 	const struct mxbpf_open *o;
+	const struct mxbpf_team *t;
 	size_t pos = 0, kept = 0, size;
 	bool bad;
 
@@ -78,6 +79,10 @@ size_t live_ops_keep(struct live *l, void *recs, size_t bytes)
 		if (r->kind == MXBPF_OPEN && o->cls == MXBPF_CLASS_OPERATOR && leaves_out(l, o->name_id))
 			continue;
 		if (r->kind == MXBPF_SPAN && live_ops_leave(l, s->cls, s->name_id, 1))
+			continue;
+		t = (const struct mxbpf_team *)r;
+		if (r->kind == MXBPF_TEAM && /* of one that is not probed: in no span */
+		    (!t->cls || (t->cls == MXBPF_CLASS_OPERATOR && leaves_out(l, t->name_id))))
 			continue;
 		if (r->kind == MXBPF_SCHED)
 			leave_span(l, (struct mxbpf_sched *)((char *)recs + pos - r->size));

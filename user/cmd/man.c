@@ -266,6 +266,16 @@ static const struct {
 	 "later table.\n"
 	 "Live and peak of the memory count from the start of each window.\n"
 	 "When standard output is not read, the next dump covers what was missed; events are not lost for it.\n"},
+	{"TEAMS", NULL,
+	 "\\fB\\-\\-omp\\fR looks at the parallel regions that calls open in libgomp, GCC\\(aqs library of OpenMP.\n"
+	 "Each belongs to the innermost call that is open on the thread that opens it.\n"
+	 "The time of its threads is its wall time as many times as it has threads.\n"
+	 "Of that they were on a CPU at work (\\fICPU\\fR), waited for one (\\fIqueue\\fR), had not begun\n"
+	 "(\\fIlate\\fR), or were done before the others (\\fIbarrier\\fR); for the rest they were blocked.\n"
+	 "\\fISpun\\fR is CPU time beside that, of threads that wait: the others\\(aq since their work before.\n"
+	 "A thread that changes its CPU at work and blocks there may have a CPU time that is wrong by a tick of the\n"
+	 "kernel; the table says so.\n"
+	 "Of a region within a region, the thread that opens it counts in the outer one alone.\n"},
 	{"ITERATIONS", NULL,
 	 "\\fB\\-\\-iterations 5/100\\fR sees five training iterations of each hundred and takes the probes out in\n"
 	 "between, but for one that tells when an iteration ends: of PyTorch the step() of an optimizer, of MXNet a\n"

@@ -146,6 +146,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "counters", .arg = "LIST", .group = "Target", .commands = LIVE,
 	 .help = "count in each call, at most four, joined by commas, as perf does: cycles,instructions,task-clock",
 	 .set = cmd_set_counters, FIELD(counters), .word = ctr_name},
+	{.name = "omp", .of_events = true, .group = "Target", .commands = LIVE,
+	 .help = "look at OpenMP's parallel regions as well: of each operator the CPU time of its team, and what it waited for",
+	 .set = cmd_set_flag, FIELD(omp)},
 	{.name = "sched", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "see what becomes of threads off the CPU: who preempted them, what they waited for, who woke them; each "
 		 "switch of a thread on this machine costs a little more", .set = cmd_set_flag, FIELD(sched)},
@@ -432,6 +435,8 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 			       cmd_format_words[o->format]);
 	if (o->by != SNK_BY_NAME && !sink->details)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
+	if (o->omp && !sink->teams)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --omp", o->layout);
 	if (o->backward && !sink->joins)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
 	return 0;

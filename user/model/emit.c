@@ -129,5 +129,7 @@ int mdl_emit(const struct mdl *m, struct buf *out)
 		err = sched_emit(m, out);
 	if (!err)
 		err = buf_put(out, m->opens.data, m->opens.len);
+	if (!err)
+		err = team_emit(m, out);
 	return err ? err : join_emit(m, out);
 }

@@ -33,6 +33,7 @@ void mdl_free(struct mdl *m)
 	}
 	groups_fini(m);
 	joins_fini(m);
+	teams_fini(m);
 	samples_fini(m);
 	scheds_fini(m);
 	hash_fini(&m->mem_index);
@@ -305,6 +306,11 @@ static int fold_open(struct mdl *m, const struct mxbpf_rec *rec)
 	return names_expect(m, o.name_id) || buf_put(&m->opens, &o, sizeof(o)) ? -ENOMEM : 0;
 }
 
+static int fold_team(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return team_fold(m, (const void *)rec);
+}
+
 typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
 static const fold_fn folds[] = {
@@ -320,6 +326,7 @@ static const fold_fn folds[] = {
 	[MXBPF_JOIN] = fold_join,
 	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
 	[MXBPF_SLOW] = fold_slow,
+	[MXBPF_TEAM] = fold_team,
 	[MXBPF_GAUGE] = gauge_fold,
 	[MXBPF_SAMPLE] = fold_sample,
 	[MXBPF_OPEN] = fold_open,

@@ -121,6 +121,9 @@ const struct mxbpf_open *mdl_opens(struct mdl *m, size_t *n);
 const struct mxbpf_join *const *mdl_joins(struct mdl *m, size_t *n);
 /* One of two: sums; `to` keeps its name and process. */
 void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
+/* --omp: parallel regions, those of one span name (and class) added up, as their records; borrowed likewise. */
+const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n);
+void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from); /* as mdl_join_merge() */
 /* Operators whose nodes may still run are remembered, the last so many. */
 #define MDL_MAKERS_MAX (1u << 17)
 /*

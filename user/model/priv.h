@@ -43,6 +43,8 @@ struct mdl {
 	size_t oldest_maker;
 	struct hash join_index;	  /* (name_id, tgid) -> struct mxbpf_join * */
 	struct buf joins;	  /* struct mxbpf_join *, owned */
+	struct hash team_index;	  /* (name_id, tgid and class) -> struct mxbpf_team * */
+	struct buf teams;	  /* struct mxbpf_team *, owned */
 	struct hash mem_index;	  /* (tgid, device) -> struct mdl_mem_row * */
 	struct buf mem_rows;	  /* struct mdl_mem_row *, owned */
 	struct buf opens;	  /* struct mxbpf_open */
@@ -120,6 +122,11 @@ void scheds_fini(struct mdl *m);
 int samples_fold(struct mdl *m, const struct mxbpf_sample *s);
 int samples_emit(const struct mdl *m, struct buf *out);
 void samples_fini(struct mdl *m);
+
+/* team.c */
+int team_fold(struct mdl *m, const struct mxbpf_team *from);
+int team_emit(const struct mdl *m, struct buf *out);
+void teams_fini(struct mdl *m);
 
 /* model.c; NULL: -ENOMEM */
 struct mdl_row *row_find(const struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device);

@@ -88,6 +88,11 @@ static bool sample_fits(const struct mxbpf_rec *r)
 	return true;
 }
 
+static bool team_fits(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_team *)r)->cls < MXBPF_CLASS_MAX;
+}
+
 static bool name_fits(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_name *n = (const void *)r;
@@ -122,6 +127,7 @@ static const struct {
 	[MXBPF_AGG_ACCOUNT] = {sizeof(struct mxbpf_agg_account), agg_account_fits},
 	[MXBPF_SLOW] = {sizeof(struct mxbpf_slow), slow_fits},
 	[MXBPF_AGG_COUNTERS] = {sizeof(struct mxbpf_agg_counters), agg_counters_fits},
+	[MXBPF_TEAM] = {sizeof(struct mxbpf_team), team_fits},
 	[MXBPF_GAUGE] = {MXBPF_GAUGE_BYTES_MIN, NULL},
 	[MXBPF_SAMPLE] = {sizeof(struct mxbpf_sample), sample_fits},
 	[MXBPF_OPEN] = {sizeof(struct mxbpf_open), open_fits},

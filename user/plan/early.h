@@ -12,6 +12,8 @@
 
 /* Whether the library of a runtime is mapped; NULL: of any that an adapter knows. */
 bool plan_has_runtime(struct tgt *t, const char *runtime);
+/* Whether a library of OpenMP is, of any kind. */
+bool plan_has_openmp(struct tgt *t);
 /* "libmxnet.so* (MXNet), ...". Returns buf. */
 const char *plan_looked_for(const char *runtime, char buf[256]);
 /* The runtimes' names, as an option takes them; NULL behind the last. */

@@ -23,7 +23,7 @@ int plan_add_site(struct plan *plan, const struct plan_probe *p, uint64_t off)
 	return add_site(plan, p, &plan->rows[p - plan->probes], off, 0);
 }
 
-static uint64_t cut_cookie(uint64_t func, const struct cut_point *c)
+uint64_t plan_cut_cookie(uint64_t func, const struct cut_point *c)
 {
 	return func | (uint64_t)c->cond << MXBPF_CUT_COND_SHIFT | (c->cond_taken ? MXBPF_CUT_TAKEN : 0) |
 	       (c->merged ? MXBPF_CUT_MERGED : 0) | (c->cfa_base != CUT_CFA_RSP ? MXBPF_CUT_RBP : 0) |
@@ -61,7 +61,7 @@ static int add_cut(struct plan *plan, struct plan_probe *p, struct elf *elf, uin
 	if (taken(plan, p, offs, cut.npoints))
 		return -ENOENT;
 	for (i = 0; !err && i < cut.npoints; i++)
-		err = add_site(plan, p, &cut_row, offs[i], cut_cookie(func, &cut.points[i]));
+		err = add_site(plan, p, &cut_row, offs[i], plan_cut_cookie(func, &cut.points[i]));
 	*tail = cut.tail_exit;
 	return err;
 }
@@ -130,7 +130,7 @@ int plan_add_caller(struct plan *plan, const struct plan_probe *p, const struct 
 		return 0;
 	if (number(plan, name, NULL, &func))
 		return -ENOMEM;
-	caller.cookie = cut_cookie(func, &frame);
+	caller.cookie = plan_cut_cookie(func, &frame);
 	return buf_put(&plan->callers, &caller, sizeof(caller));
 }
 

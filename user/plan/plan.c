@@ -19,10 +19,9 @@
 #define LATE_NAME_BYTES	   12
 
 const struct plan_group plan_groups[] = {
-	{"op", PROBE_OP, true},	     {"api", PROBE_API, true},
-	{"mem", PROBE_MEM, true},    {"wait", PROBE_WAIT, true},
-	{"link", PROBE_LINK, false}, {"work", PROBE_WORK, false},
-	{"iter", PROBE_ITER, false}, {NULL},
+	{"op", PROBE_OP, true},	     {"api", PROBE_API, true},	  {"mem", PROBE_MEM, true},
+	{"wait", PROBE_WAIT, true},  {"link", PROBE_LINK, false}, {"work", PROBE_WORK, false},
+	{"iter", PROBE_ITER, false}, {"team", PROBE_TEAM, false}, {NULL},
 };
 
 const char *plan_group_name(enum probe_group g)
@@ -164,6 +163,8 @@ static int resolve_in_lib(struct tgt *t, struct plan *plan, struct plan_probe *p
 		plan->endless[p - plan->probes].end = MXBPF_END_NEXT;
 		return 0;
 	}
+	if (p->row->team.opens)
+		return plan_team(t, plan, p);
 	p->lib = p->row->lib_glob ? tgt_find_lib(t, p->row->lib_glob) : plan->lib;
 	if (!p->lib)
 		return plan_refuse(p, "no %s is mapped", p->row->lib_glob);
@@ -275,7 +276,7 @@ static struct plan_probe *probe_named(const struct plan *plan, const char *name)
 	size_t i;
 
 	for (i = 0; i < plan->nprobes; i++)
-		if (!strcmp(plan->adp->probes[i].name, name))
+		if (!strcmp(plan->probes[i].row->name, name))
 			return &plan->probes[i];
 	return NULL;
 }
@@ -352,15 +353,15 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	if (err)
 		return err;
 	out->version = plan_version(out->adp, out->lib);
-	out->probes = calloc(out->adp->nprobes, sizeof(*out->probes));
-	out->rows = calloc(out->adp->nprobes, sizeof(*out->rows));
-	out->endless = calloc(out->adp->nprobes, sizeof(*out->endless));
-	out->marked = calloc(out->adp->nprobes, sizeof(*out->marked));
+	out->nprobes = out->adp->nprobes + (o->groups & PROBE_TEAM ? 1 : 0);
+	out->probes = calloc(out->nprobes, sizeof(*out->probes));
+	out->rows = calloc(out->nprobes, sizeof(*out->rows));
+	out->endless = calloc(out->nprobes, sizeof(*out->endless));
+	out->marked = calloc(out->nprobes, sizeof(*out->marked));
 	if (!out->probes || !out->rows || !out->endless || !out->marked)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	out->nprobes = out->adp->nprobes;
 	for (i = 0; i < out->nprobes; i++)
-		out->probes[i].row = &out->adp->probes[i];
+		out->probes[i].row = i < out->adp->nprobes ? &out->adp->probes[i] : &adapter_openmp;
 	plan_image(out, out->lib);
 	for (i = 0; i < out->nprobes; i++) {
 		err = plan_row(t, out, &out->probes[i], e);

@@ -3,6 +3,7 @@
 #ifndef PLAN_PRIV_H
 #define PLAN_PRIV_H
 
+#include "insn/cut.h"
 #include "plan/plan.h"
 
 /* Notes why; returns -ENOENT. */
@@ -28,6 +29,11 @@ struct mxbpf_func_args plan_args(const struct adp *adp, const struct plan_func *
 
 /* The same of a function that is told by its call: not probed itself. */
 int plan_add_caller(struct plan *plan, const struct plan_probe *p, const struct caller *c, const char *name);
+
+/* A row with team set. As plan_family(). */
+int plan_team(struct tgt *t, struct plan *plan, struct plan_probe *p);
+
+uint64_t plan_cut_cookie(uint64_t func, const struct cut_point *c);
 
 /* A site that stands for no function of its own. */
 int plan_add_site(struct plan *plan, const struct plan_probe *p, uint64_t off);

@@ -20,6 +20,7 @@ enum probe_group {
 	PROBE_LINK = 1 << 4, /* arrows; only when a trace or recording is written */
 	PROBE_WORK = 1 << 5, /* instead of PROBE_API: only the calls that do work */
 	PROBE_ITER = 1 << 6, /* ends of iterations, where no other group probes them */
+	PROBE_TEAM = 1 << 7, /* parallel regions of OpenMP's */
 };
 
 /* A member function of a family and the operator that it calls. */
@@ -46,6 +47,12 @@ struct adp_family {
 	struct caller_shape shape;
 };
 
+/* Parallel regions of threads: `opens` is a function that opens one, does its part and leaves, `ends` one that leaves.
+ */
+struct adp_team {
+	const char *opens, *ends; /* NULL: no such thing */
+};
+
 /* One row of an adapter: a function of the runtime, or a family of them, and what a hit means. */
 struct adp_probe {
 	const char *name; /* "operator.start": in reports, check and JSON */
@@ -60,6 +67,7 @@ struct adp_probe {
 	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; alt_name may: see alt_readers */
 	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
 	struct adp_family family;		/* instead of symbols */
+	struct adp_team team;			/* likewise, in every library that lib_glob means */
 	const char *alt_lib_glob, *alt_vtable;	/* NAMED_OBJECT: objects of this vtable are named by row.alt_name */
 	/* Their methods that read the name as alt_name does, which say where it is; without, it is as in known builds.
 	 */

@@ -247,6 +247,8 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 		o = (const struct mxbpf_open *)r;
 		ret = need_name(w, m, MXBPF_NAME_SPAN, o->name_id);
 		return ret ? ret : need_thread(w, m, r->tgid, o->tid);
+	case MXBPF_TEAM:
+		return need_name(w, m, MXBPF_NAME_SPAN, ((const struct mxbpf_team *)r)->name_id);
 	case MXBPF_ALLOC:
 		return need_thread(w, m, r->tgid, ((const struct mxbpf_alloc *)r)->tid);
 	case MXBPF_EDGE:

@@ -49,6 +49,7 @@ static const struct {
 	[MXBPF_ALLOC] = {{sizeof(struct mxbpf_alloc)}},
 	[MXBPF_EDGE] = {{sizeof(struct mxbpf_edge)}},
 	[MXBPF_GROUP] = {{sizeof(struct mxbpf_group)}},
+	[MXBPF_TEAM] = {{sizeof(struct mxbpf_team)}},
 	[MXBPF_SCHED] = {{sizeof(struct mxbpf_sched)}, sizeof(struct mxbpf_sched_slice), MXBPF_SCHED_SLICES_MAX},
 };
 

@@ -22,8 +22,7 @@ static void write_arrow(struct snk_trace *t, const char *ph, uint64_t id, const 
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-static char *put_args(const struct snk_trace *t, char *p, const struct mxbpf_span *s, uint32_t tid,
-		      struct snk_text device)
+static char *put_args(struct snk_trace *t, char *p, const struct mxbpf_span *s, uint32_t tid, struct snk_text device)
 {
 	p = put(p, "\",\"args\":{\"self_ns\":");
 	p = snk_put_u64(p, s->self_ns);
@@ -37,7 +36,7 @@ static char *put_args(const struct snk_trace *t, char *p, const struct mxbpf_spa
 		p = snk_put_hex(p, s->link);
 		*p++ = '"';
 	}
-	p = snk_put_counters(t->s.in->session, p, s);
+	p = snk_put_team(t, snk_put_counters(t->s.in->session, p, s), s);
 	return put(snk_put_account(snk_put_threads(p, s, tid), s), "}}");
 }
 

@@ -60,6 +60,15 @@ enum column {
 	MEAN,
 	OFF_CPU, /* then enum mxbpf_sched_what */
 	OFF_LAST = OFF_CPU + MXBPF_SCHED_OTHER + 1,
+	TEAM_THREADS,
+	TEAM_THREADS_NS,
+	TEAM_CPU,
+	TEAM_RUNQ,
+	TEAM_WORK,
+	TEAM_LATE,
+	TEAM_LATE_RUNQ,
+	TEAM_BARRIER,
+	TEAM_SPUN,
 	NCOLUMNS,
 };
 
@@ -70,7 +79,8 @@ enum when {
 	BY_EVENT = 1 << 1,
 	WITH_ACCOUNT = 1 << 2,
 	WITH_MACHINE = 1 << 3,
-	WITH_SCHED = 1 << 4
+	WITH_SCHED = 1 << 4,
+	WITH_TEAMS = 1 << 5
 };
 
 static const struct {
@@ -123,6 +133,15 @@ static const struct {
 	[LEAST] = {"least", WITH_MACHINE},
 	[MOST] = {"most", WITH_MACHINE},
 	[MEAN] = {"mean", WITH_MACHINE},
+	[TEAM_THREADS] = {"threads", WITH_TEAMS},
+	[TEAM_THREADS_NS] = {"threads_ns", WITH_TEAMS},
+	[TEAM_CPU] = {"team_cpu_ns", WITH_TEAMS},
+	[TEAM_RUNQ] = {"team_runq_ns", WITH_TEAMS},
+	[TEAM_WORK] = {"team_work_ns", WITH_TEAMS},
+	[TEAM_LATE] = {"team_late_ns", WITH_TEAMS},
+	[TEAM_LATE_RUNQ] = {"team_late_runq_ns", WITH_TEAMS},
+	[TEAM_BARRIER] = {"team_barrier_ns", WITH_TEAMS},
+	[TEAM_SPUN] = {"team_spun_ns", WITH_TEAMS},
 	[OFF_CPU] = {"off_cpu_ns", WITH_SCHED},
 	[OFF_CPU + 1 + MXBPF_SCHED_WAITED] = {"waited_ns", WITH_SCHED},
 	[OFF_CPU + 1 + MXBPF_SCHED_FUTEX] = {"futex_ns", WITH_SCHED},
@@ -215,7 +234,7 @@ static bool has_column(const struct snk *s, unsigned c)
 {
 	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
 			       (s->in->session->account ? WITH_ACCOUNT : 0) | (has_machine(s) ? WITH_MACHINE : 0) |
-			       (s->in->session->sched ? WITH_SCHED : 0);
+			       (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0);
 
 	return !(columns[c].when & ~given);
 }
@@ -529,6 +548,29 @@ static int sched(struct snk *s, const struct snk_scheds_table *t)
 	return 0;
 }
 
+static int teams(struct snk *s, const struct snk_teams *t)
+{
+	const struct snk_team *k;
+
+	for (k = t->rows; k < t->rows + t->nrows; k++) {
+		struct row r = {.table = "teams", .name = k->name, .name_len = k->len};
+
+		fill(&r, COUNT, k->t.regions);
+		fill(&r, TOTAL, k->t.dur_ns);
+		fill(&r, TEAM_THREADS, k->t.threads);
+		fill(&r, TEAM_THREADS_NS, k->t.threads_ns);
+		fill(&r, TEAM_CPU, k->t.cpu_ns);
+		fill(&r, TEAM_RUNQ, k->t.runq_ns);
+		fill(&r, TEAM_WORK, k->t.work_ns);
+		fill(&r, TEAM_LATE, k->t.late_ns);
+		fill(&r, TEAM_LATE_RUNQ, k->t.late_runq_ns);
+		fill(&r, TEAM_BARRIER, k->t.barrier_ns);
+		fill(&r, TEAM_SPUN, k->t.spun_ns);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
 static void put_texts(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -614,6 +656,7 @@ const struct snk_ops snk_csv = {
 	.table = class_table,
 	.mem = mem_table,
 	.joins = joins,
+	.teams = teams,
 	.slow = slow,
 	.samples = samples,
 	.opens = opens,

@@ -458,6 +458,31 @@ static int sched(struct snk *s, const struct snk_scheds_table *t)
 	return 0;
 }
 
+static int teams(struct snk *s, const struct snk_teams *t)
+{
+	const struct snk_team *r;
+
+	close_tables(s);
+	out_printf(s->out, ",\n  \"teams\": {\"cpus\": %u, \"operators\": [", s->in->session->team_cpus);
+	for (r = t->rows; r < t->rows + t->nrows; r++) {
+		out_puts(s->out, r > t->rows ? ",\n    {\"name\": " : "\n    {\"name\": ");
+		if (r->t.cls)
+			snk_put_json(s->out, r->name, r->len);
+		else
+			out_puts(s->out, "null");
+		put_process(s, r->t.h.tgid);
+		out_printf(s->out,
+			   ", \"regions\": %llu, \"threads\": %u, \"wall_ns\": %llu, \"threads_ns\": %llu, "
+			   "\"cpu_ns\": %llu, \"runq_ns\": %llu, \"work_ns\": %llu, \"late_ns\": %llu, "
+			   "\"late_runq_ns\": %llu, \"barrier_ns\": %llu, \"spun_ns\": %llu, \"migrated\": %s}",
+			   r->t.regions, r->t.threads, r->t.dur_ns, r->t.threads_ns, r->t.cpu_ns, r->t.runq_ns,
+			   r->t.work_ns, r->t.late_ns, r->t.late_runq_ns, r->t.barrier_ns, r->t.spun_ns,
+			   r->t.flags & MXBPF_TEAM_MIGRATED ? "true" : "false");
+	}
+	out_puts(s->out, "]}");
+	return 0;
+}
+
 static int end(struct snk *s)
 {
 	uint64_t not_shown = snk_events_not_shown(s);
@@ -480,6 +505,7 @@ const struct snk_ops snk_json = {
 	.table = class_table,
 	.mem = mem_table,
 	.joins = joins,
+	.teams = teams,
 	.slow = slow,
 	.samples = samples,
 	.opens = opens,

@@ -137,7 +137,7 @@ static void write_args(struct snk_trace *t, const struct mxbpf_span *s, const st
 		start = p = out_reserve(t->s.out, SNK_EVENT_BYTES);
 	}
 	p = snk_put_account(snk_put_threads(p, s, place->tid), s);
-	p = snk_put_counters(t->s.in->session, p, s);
+	p = snk_put_team(t, snk_put_counters(t->s.in->session, p, s), s);
 	p = put(p, ",\"Ev Idx\":");
 	p = snk_put_u64(p, nr->ev_idx);
 	p = put(p, "}}");

@@ -481,6 +481,14 @@ static int samples(struct snk *s, const struct snk_samples *t)
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
+static int teams(struct snk *s, const struct snk_teams *t)
+{
+	int err = snk_put_teams(s, t, "");
+
+	out_puts(s->out, "\n");
+	return err;
+}
+
 static int end(struct snk *s)
 {
 	if (((struct modern *)s)->account)
@@ -497,6 +505,7 @@ const struct snk_ops snk_modern = {
 	.table = class_table,
 	.mem = mem_table,
 	.joins = joins,
+	.teams = teams,
 	.slow = slow,
 	.samples = samples,
 	.opens = snk_put_opens,

@@ -114,6 +114,10 @@ int snk_put_scheds(struct snk *s, const struct snk_scheds_table *t);
 int snk_samples(const struct snk *s, struct snk_sample **rows, size_t *n);
 #define SNK_NO_OPERATOR "[no operator]"
 
+/* teams.c, likewise. */
+int snk_teams(const struct snk *s, struct snk_team **rows, size_t *n);
+int snk_put_teams(struct snk *s, const struct snk_teams *t, const char *prefix);
+
 #define SNK_WIDTH 80 /* columns of a terminal that is none */
 
 /* grid.c: rows of text in columns. The first column is left-aligned and gives way when the line is too long. */

@@ -186,6 +186,24 @@ static int scheds(struct snk *s)
 	return err;
 }
 
+static int teams(struct snk *s)
+{
+	struct snk_team *rows;
+	struct snk_teams t = {0};
+	size_t i;
+	int err = snk_teams(s, &rows, &t.nrows_all);
+
+	if (err)
+		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
+	for (i = 0; i < t.nrows_all; i++)
+		mdl_team_merge(&t.sum, &rows[i].t);
+	t.rows = rows;
+	t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
+	err = s->ops->teams(s, &t);
+	free(rows);
+	return err;
+}
+
 static int run(struct snk *s)
 {
 	int err = s->ops->begin ? s->ops->begin(s) : 0;
@@ -202,6 +220,8 @@ static int run(struct snk *s)
 		err = mem_table(s);
 	if (!err && s->ops->joins && s->opts->backward)
 		err = joins(s);
+	if (!err && s->ops->teams && s->in->session->team_cpus)
+		err = teams(s);
 	if (!err && s->ops->slow && s->in->session->account)
 		err = slow(s);
 	if (!err && s->ops->sched && s->in->session->sched)

@@ -143,6 +143,18 @@ struct snk_scheds_table {
 	struct mxbpf_agg_sched *items; /* owned, private */
 };
 
+/* --omp: the parallel regions of one span name. */
+struct snk_team {
+	const char *name;
+	size_t len;
+	struct mxbpf_team t;
+};
+struct snk_teams {
+	const struct snk_team *rows; /* sorted */
+	size_t nrows, nrows_all;     /* as in snk_table */
+	struct mxbpf_team sum;	     /* of all */
+};
+
 /* State of one run, first member of a sink's own state. */
 struct snk {
 	const struct snk_ops *ops;
@@ -177,6 +189,7 @@ struct snk_ops {
 	int (*sched)(struct snk *s, const struct snk_scheds_table *t);	      /* if session.sched */
 	int (*samples)(struct snk *s, const struct snk_samples *t);	      /* if session.sample_hz */
 	int (*opens)(struct snk *s, const struct mxbpf_open *rows, size_t n); /* the oldest first, if any */
+	int (*teams)(struct snk *s, const struct snk_teams *t);		      /* if session.team_cpus */
 	int (*end)(struct snk *s);
 	void (*fini)(struct snk *s); /* always */
 };

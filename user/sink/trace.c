@@ -133,6 +133,28 @@ char *snk_put_account(char *p, const struct mxbpf_span *s)
 	return p;
 }
 
+char *snk_put_team(struct snk_trace *t, char *p, const struct mxbpf_span *s)
+{
+	const uint64_t *at = t->teams.len ? hash_get(&t->team_at, s->h.ts_ns, s->tid) : NULL;
+	const struct mxbpf_team *k = at ? buf_at(&t->teams, struct mxbpf_team, *at - 1) : NULL;
+	const struct {
+		const char *key;
+		uint64_t v;
+	} args[] = {
+		{",\"team_threads\":", k ? k->threads : 0},	  {",\"team_regions\":", k ? k->regions : 0},
+		{",\"team_threads_ns\":", k ? k->threads_ns : 0}, {",\"team_cpu_ns\":", k ? k->cpu_ns : 0},
+		{",\"team_runq_ns\":", k ? k->runq_ns : 0},	  {",\"team_late_ns\":", k ? k->late_ns : 0},
+		{",\"team_barrier_ns\":", k ? k->barrier_ns : 0}, {",\"team_spun_ns\":", k ? k->spun_ns : 0},
+	};
+	size_t i;
+
+	for (i = 0; k && i < sizeof(args) / sizeof(args[0]); i++) {
+		p = put(p, args[i].key);
+		p = snk_put_u64(p, args[i].v);
+	}
+	return p;
+}
+
 char *snk_put_live(const struct snk_trace *t, char *p, const struct snk_plan_alloc *a, struct snk_text device,
 		   uint64_t live_bytes)
 {
@@ -309,10 +331,31 @@ void snk_trace_about(struct snk_trace *t)
 
 /* ---- the two passes */
 
+/* Regions come before their span. */
+static int note_team(struct snk_trace *t, const struct mxbpf_team *k)
+{
+	uint64_t *at = k->span_start_ns ? hash_put(&t->team_at, k->span_start_ns, k->tid) : NULL;
+
+	if (!k->span_start_ns)
+		return 0;
+	if (!at)
+		return -ENOMEM;
+	if (*at) {
+		mdl_team_merge(buf_at(&t->teams, struct mxbpf_team, *at - 1), k);
+		return 0;
+	}
+	if (buf_put(&t->teams, k, sizeof(*k)))
+		return -ENOMEM;
+	*at = buf_count(&t->teams, struct mxbpf_team);
+	return 0;
+}
+
 int snk_trace_survey(struct snk *s, const struct mxbpf_rec *r)
 {
 	struct snk_trace *t = (struct snk_trace *)s;
 
+	if (r->kind == MXBPF_TEAM && note_team(t, (const void *)r))
+		return snk_trace_no_memory(t);
 	if (r->kind == MXBPF_SCHED && snk_sched_survey(t, (const struct mxbpf_sched *)r))
 		return snk_trace_no_memory(t);
 	if (r->kind == MXBPF_GAUGE && buf_put(&t->gauges, r, MXBPF_GAUGE_BYTES_MIN))
@@ -463,4 +506,6 @@ void snk_trace_fini(struct snk *s)
 	buf_fini(&t->texts);
 	buf_fini(&t->gauges);
 	buf_fini(&t->late);
+	hash_fini(&t->team_at);
+	buf_fini(&t->teams);
 }

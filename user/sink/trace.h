@@ -14,7 +14,7 @@
 #include "sink/priv.h"
 
 /* Longest text of an event without its names. */
-#define SNK_EVENT_BYTES 1024
+#define SNK_EVENT_BYTES 2048
 
 struct snk_text {
 	const char *data; /* borrowed until the next snk_trace_text() */
@@ -59,6 +59,8 @@ struct snk_trace {
 	struct buf ref, texts; /* where in texts; escaped, one behind the other */
 	struct buf gauges;     /* struct mxbpf_gauge of the survey, MXBPF_GAUGE_BYTES_MIN each */
 	struct buf late;       /* spans that begin with one around them that comes later */
+	struct hash team_at;   /* (start of a span, thread) -> index + 1 in teams */
+	struct buf teams;      /* struct mxbpf_team, of each span one */
 };
 
 /* Of struct snk_ops. */
@@ -128,6 +130,8 @@ char *snk_put_where(const struct snk_trace *t, char *p, uint32_t tgid, uint32_t 
 char *snk_put_threads(char *p, const struct mxbpf_span *s, uint32_t tid);
 /* ,"cpu": and, of a span that was not on it all the time, where its time went; nothing of sessions without accounts. */
 char *snk_put_account(char *p, const struct mxbpf_span *s);
+/* ,"team_threads": and what they did, of a span that opened parallel regions: nothing of others. */
+char *snk_put_team(struct snk_trace *t, char *p, const struct mxbpf_span *s);
 /* The counter of a device's live memory: SNK_EVENT_BYTES and its name. */
 char *snk_put_live(const struct snk_trace *t, char *p, const struct snk_plan_alloc *a, struct snk_text device,
 		   uint64_t live_bytes);

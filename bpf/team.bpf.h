@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Parallel regions of OpenMP's. A master calls in with what its team shall do, a function and its argument; by these
+ * two the other threads are known to be its when they begin. What they did they add to the region before they go to its
+ * barrier, so that it is all there when the master comes out of that.
+ */
+#ifndef TEAM_BPF_H
+#define TEAM_BPF_H
+
+#include "account.bpf.h"
+#include "common.bpf.h"
+
+const volatile __u8 cfg_teams; /* regions are looked at */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* MXBPF_TEAMS_MAX */
+	__type(key, struct mxbpf_team_key);
+	__type(value, struct mxbpf_team_open);
+} teams SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* MXBPF_THREADS_MAX */
+	__type(key, __u32);
+	__type(value, struct mxbpf_team_thread);
+} team_threads SEC(".maps");
+
+static __always_inline void team_now(struct mxbpf_team_moment *m)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+
+	m->ns = bpf_ktime_get_ns();
+	m->cpu = bpf_get_smp_processor_id();
+	if (bpf_core_field_exists(p->sched_info.run_delay)) /* else user space has refused */
+		account_note(&m->account, p);
+}
+
+/* What the running thread did since a moment, until now. */
+static __always_inline void team_since(struct mxbpf_account *a, const struct mxbpf_team_moment *m, __u64 now)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+
+	a->on_cpu_ns = now - m->ns;
+	a->runq_ns = 0;
+	a->flags = m->cpu != bpf_get_smp_processor_id() ? MXBPF_ACCOUNT_MIGRATED : 0;
+	a->nvcsw = (__u32)p->nvcsw - m->account.nvcsw;
+	a->nivcsw = (__u32)p->nivcsw - m->account.nivcsw;
+	if ((a->nvcsw | a->nivcsw) && bpf_core_field_exists(p->sched_info.run_delay))
+		account_times(a, &m->account, p, now - m->ns);
+}
+
+static __always_inline struct mxbpf_team_thread *team_thread(struct mxbpf_thread *t)
+{
+	struct mxbpf_team_thread *w;
+	__u32 slot;
+
+	if (!cfg_teams || !t)
+		return 0;
+	slot = t->slot;
+	w = bpf_map_lookup_elem(&team_threads, &slot);
+	if (w && w->tid != t->tid) { /* the slot was another's */
+		w->tid = t->tid;
+		w->depth = w->over = 0;
+		w->work_start_ns = w->idle.ns = 0;
+	}
+	return w;
+}
+
+/* A thread gives its slot back. */
+static __always_inline void team_gone(__u32 slot)
+{
+	struct mxbpf_team_thread *w = cfg_teams ? bpf_map_lookup_elem(&team_threads, &slot) : 0;
+
+	if (w)
+		w->tid = 0;
+}
+
+static __always_inline struct mxbpf_team_master *team_at(struct mxbpf_team_thread *w, __u32 i)
+{
+	if (i >= MXBPF_TEAM_DEPTH_MAX)
+		return 0;
+	asm volatile("%0 &= %1" : "+r"(i) : "i"(MXBPF_TEAM_DEPTH_MAX - 1));
+	return &w->regions[i];
+}
+
+static __always_inline void team_lost(struct mxbpf_thread *t)
+{
+	t->counts[MXBPF_COUNT_ATTEMPTED]++;
+	t->counts[MXBPF_COUNT_DROPPED]++;
+}
+
+/* The region that a thread works for, or NULL: it may have been given up, and another one begun. */
+static __always_inline struct mxbpf_team_open *team_of(struct mxbpf_team_thread *w)
+{
+	struct mxbpf_team_key key = w->work;
+	struct mxbpf_team_open *o;
+
+	if (!w->work_start_ns)
+		return 0;
+	o = bpf_map_lookup_elem(&teams, &key);
+	return o && o->start_ns == w->work_start_ns ? o : 0;
+}
+
+/* Number of the frame whose span a region opens in. One that may turn out to be its parent's twin is no span yet. */
+__noinline int team_frame(struct mxbpf_thread *t)
+{
+	struct mxbpf_frame *f, *parent;
+	int i, at;
+
+	if (!t)
+		return -1;
+	at = (int)t->depth - 1;
+	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
+		f = frame_at(t, at);
+		parent = frame_at(t, at - 1);
+		if (!f || !parent || !parent->merge || parent->nchild || parent->name_id != f->name_id ||
+		    parent->cls != f->cls)
+			break;
+		at--;
+	}
+	return at;
+}
+
+/* One that begins now: its span is that of its thread, or of the region that its thread works for. */
+static __always_inline void team_fill(struct mxbpf_team_open *o, struct mxbpf_thread *t, struct mxbpf_team_thread *w,
+				      __u64 now)
+{
+	struct mxbpf_frame *f = frame_at(t, team_frame(t));
+	struct mxbpf_team_open *around = team_of(w);
+
+	__builtin_memset(o, 0, sizeof(*o));
+	o->start_ns = now;
+	o->tid = t->tid;
+	o->flags = w->depth || around ? MXBPF_TEAM_NESTED : 0;
+	if (f) {
+		o->name_id = f->name_id;
+		o->span_start_ns = f->start_ns;
+		o->cls = f->cls;
+	} else if (around) {
+		o->name_id = around->name_id;
+		o->span_start_ns = around->span_start_ns;
+		o->cls = around->cls;
+		o->tid = around->tid;
+	}
+}
+
+/* The innermost region of a thread was left by a jump, or while nobody looked: its end will not come. */
+static __always_inline void team_forget(struct mxbpf_thread *t, struct mxbpf_team_thread *w,
+					struct mxbpf_team_master *r)
+{
+	struct mxbpf_team_key key = r->key;
+
+	w->depth--;
+	w->over = 0; /* they were within */
+	t->counts[MXBPF_COUNT_UNMATCHED]++;
+	if (r->start_ns)
+		bpf_map_delete_elem(&teams, &key);
+}
+
+__noinline int teams_trim(struct mxbpf_thread *t, __u64 sp)
+{
+	struct mxbpf_team_thread *w = team_thread(t);
+	struct mxbpf_team_master *r;
+	int i;
+
+	if (!w || !t)
+		return 0;
+	for (i = 0; i < MXBPF_TEAM_DEPTH_MAX; i++) {
+		r = team_at(w, w->depth - 1);
+		if (!r || (r->sp > sp && r->began.ns >= active_since_ns))
+			break;
+		team_forget(t, w, r);
+	}
+	return 0;
+}
+
+__noinline int team_open(struct mxbpf_thread *t, __u64 sp, __u64 fn, __u64 data)
+{
+	struct mxbpf_team_key key = {.fn = fn, .data = data};
+	struct mxbpf_team_thread *w;
+	struct mxbpf_team_master *r;
+
+	teams_trim(t, sp);
+	w = team_thread(t);
+	if (!w || !t)
+		return 0;
+	r = team_at(w, w->depth);
+	if (!r) {
+		w->over++;
+		team_lost(t);
+		return 0;
+	}
+	key.tgid = t->tgid;
+	r->key = key;
+	r->sp = sp;
+	r->end_sp = 0;
+	r->late_runq_ns = r->spun_ns = 0;
+	team_now(&r->began);
+	r->start_ns = r->began.ns;
+	team_fill(&w->scratch, t, w, r->start_ns);
+	w->depth++;
+	/* Two masters with the same at the same time cannot be kept apart. */
+	if (!bpf_map_update_elem(&teams, &key, &w->scratch, BPF_NOEXIST))
+		return 0;
+	r->start_ns = 0;
+	team_lost(t);
+	return 0;
+}
+
+/* Its team is on its way, and the master begins its own part. */
+__noinline int team_begin(struct mxbpf_thread *t)
+{
+	struct mxbpf_team_thread *w = team_thread(t);
+	struct mxbpf_team_master *r = w ? team_at(w, w->depth - 1) : 0;
+	struct mxbpf_account late;
+	__u64 now = bpf_ktime_get_ns();
+
+	if (!r || w->over || r->began.ns != r->start_ns || r->end_sp)
+		return 0;
+	team_since(&late, &r->began, now);
+	r->late_runq_ns = late.runq_ns;
+	r->spun_ns = late.on_cpu_ns;
+	team_now(&r->began);
+	return 0;
+}
+
+/* The master has done its part. */
+__noinline int team_wait(struct mxbpf_thread *t, __u64 sp)
+{
+	struct mxbpf_team_thread *w = team_thread(t);
+	struct mxbpf_team_master *r = w ? team_at(w, w->depth - 1) : 0;
+	struct mxbpf_account work;
+
+	if (!r || w->over)
+		return 0;
+	r->end_sp = sp;
+	team_now(&r->waits);
+	team_since(&work, &r->began, r->waits.ns);
+	r->cpu_ns = work.on_cpu_ns;
+	r->runq_ns = work.runq_ns;
+	r->flags = work.flags ? MXBPF_TEAM_MIGRATED : 0;
+	return 0;
+}
+
+/* Adds what the master did to what the others have told. */
+static __always_inline void team_add_master(struct mxbpf_team *rec, const struct mxbpf_team_master *r, __u64 now)
+{
+	struct mxbpf_account wait;
+
+	team_since(&wait, &r->waits, now);
+	rec->late_ns += r->began.ns - r->start_ns;
+	rec->late_runq_ns += r->late_runq_ns;
+	rec->work_ns += r->waits.ns - r->began.ns;
+	rec->barrier_ns += now - r->waits.ns;
+	rec->cpu_ns += r->cpu_ns;
+	rec->runq_ns += r->runq_ns;
+	rec->spun_ns += r->spun_ns + wait.on_cpu_ns;
+	rec->flags |= r->flags;
+	rec->threads++;
+}
+
+static __always_inline void team_send(struct mxbpf_thread *t, struct mxbpf_team_master *r, struct mxbpf_team_open *o)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct mxbpf_team *rec;
+
+	if ((o->flags & MXBPF_TEAM_NESTED) && !o->joined) /* a thread by itself: its time is the region's around it */
+		return;
+	rec = ring_reserve(t, sizeof(*rec));
+	if (!rec)
+		return;
+	__builtin_memset(rec, 0, sizeof(*rec));
+	rec->h.kind = MXBPF_TEAM;
+	rec->h.size = sizeof(*rec);
+	rec->h.tgid = t->tgid;
+	rec->h.ts_ns = o->start_ns;
+	rec->regions = 1;
+	rec->name_id = o->name_id;
+	rec->span_start_ns = o->span_start_ns;
+	rec->dur_ns = now - o->start_ns;
+	rec->late_ns = o->late_ns;
+	rec->late_runq_ns = o->late_runq_ns;
+	rec->work_ns = o->work_ns;
+	rec->barrier_ns = o->joined * rec->dur_ns - o->until_ns;
+	rec->cpu_ns = o->cpu_ns;
+	rec->runq_ns = o->runq_ns;
+	rec->spun_ns = o->spun_ns;
+	rec->tid = o->tid;
+	rec->threads = o->joined;
+	rec->cls = o->cls;
+	rec->flags = o->flags;
+	if (!(o->flags & MXBPF_TEAM_NESTED))
+		team_add_master(rec, r, now);
+	rec->threads_ns = rec->threads * rec->dur_ns;
+	ring_submit(t, rec);
+}
+
+/* It comes out of the region. */
+__noinline int team_close(struct mxbpf_thread *t, __u64 sp)
+{
+	struct mxbpf_team_thread *w = team_thread(t);
+	struct mxbpf_team_master *r = w ? team_at(w, w->depth - 1) : 0;
+	struct mxbpf_team_open *o;
+	struct mxbpf_team_key key;
+
+	if (!r || !t)
+		return 0;
+	if (w->over) {
+		w->over--;
+		return 0;
+	}
+	if (r->end_sp != sp)
+		return 0;
+	w->depth--;
+	if (!r->start_ns)
+		return 0;
+	key = r->key;
+	o = bpf_map_lookup_elem(&teams, &key);
+	if (o && o->joined == o->left && o->start_ns >= active_since_ns)
+		team_send(t, r, o);
+	else
+		t->counts[MXBPF_COUNT_UNMATCHED]++;
+	bpf_map_delete_elem(&teams, &key);
+	return 0;
+}
+
+/* Another thread begins. Without its region, which was opened before anybody looked, nothing is lost that is not known.
+ */
+__noinline int team_join(struct mxbpf_thread *t, __u64 fn, __u64 data)
+{
+	struct mxbpf_team_key key = {.fn = fn, .data = data};
+	struct mxbpf_team_thread *w = team_thread(t);
+	struct mxbpf_team_open *o;
+	__u64 late_ns, runq_ns;
+	struct mxbpf_account spun;
+
+	if (!w || !t)
+		return 0;
+	key.tgid = t->tgid;
+	w->work_start_ns = 0;
+	o = bpf_map_lookup_elem(&teams, &key);
+	if (!o)
+		return 0;
+	team_now(&w->began);
+	w->work = key;
+	w->work_start_ns = o->start_ns;
+	__sync_fetch_and_add(&o->joined, 1);
+	late_ns = w->began.ns - o->start_ns;
+	/* It slept until it was woken, or was made for this: so what it waited since was on its way, as far as that
+	 * goes. */
+	runq_ns = w->began.account.run_delay_ns - (w->idle.ns ? w->idle.account.run_delay_ns : 0);
+	__sync_fetch_and_add(&o->late_ns, late_ns);
+	__sync_fetch_and_add(&o->late_runq_ns, runq_ns < late_ns ? runq_ns : late_ns);
+	if (w->idle.ns >= active_since_ns) {
+		team_since(&spun, &w->idle, w->began.ns);
+		__sync_fetch_and_add(&o->spun_ns, spun.on_cpu_ns);
+	}
+	return 0;
+}
+
+/* And has done its part. */
+__noinline int team_leave(struct mxbpf_thread *t)
+{
+	struct mxbpf_team_thread *w = team_thread(t);
+	struct mxbpf_account work;
+	struct mxbpf_team_open *o;
+
+	if (!w)
+		return 0;
+	team_now(&w->idle);
+	o = team_of(w);
+	w->work_start_ns = 0;
+	if (!o)
+		return 0;
+	team_since(&work, &w->began, w->idle.ns);
+	__sync_fetch_and_add(&o->work_ns, w->idle.ns - w->began.ns);
+	__sync_fetch_and_add(&o->cpu_ns, work.on_cpu_ns);
+	__sync_fetch_and_add(&o->runq_ns, work.runq_ns);
+	__sync_fetch_and_add(&o->until_ns, w->idle.ns - o->start_ns);
+	if (work.flags)
+		o->flags |= MXBPF_TEAM_MIGRATED;
+	__sync_fetch_and_add(&o->left, 1);
+	return 0;
+}
+
+static __always_inline __u64 team_reg(struct pt_regs *ctx, __u64 nr)
+{
+	__u64 v = 0;
+
+/* The barrier keeps the compiler from making one load at an offset that it computes, which the verifier refuses. */
+#define REG(n, field)                                                                                                  \
+	case n:                                                                                                        \
+		v = ctx->field;                                                                                        \
+		asm volatile("" : "+r"(v));                                                                            \
+		break;
+
+	switch (nr & MXBPF_WORKER_REG_MASK) {
+		REG(0, ax)
+		REG(1, cx)
+		REG(2, dx)
+		REG(3, bx)
+		REG(5, bp)
+		REG(6, si)
+		REG(7, di)
+		REG(8, r8)
+		REG(9, r9)
+		REG(10, r10)
+		REG(11, r11)
+		REG(12, r12)
+		REG(13, r13)
+		REG(14, r14)
+		REG(15, r15)
+	}
+#undef REG
+	return v;
+}
+
+/* A hit counts if the condition of the jcc there holds, or does not. */
+static __always_inline bool team_branches(struct pt_regs *ctx, __u64 cookie)
+{
+	__u32 code = cookie >> MXBPF_CUT_COND_SHIFT & 31;
+	__u64 flags = ctx->flags;
+
+	return !code || condition(code - 1, flags) == !!(cookie & MXBPF_CUT_TAKEN);
+}
+
+static __always_inline void on_team(struct pt_regs *ctx, struct mxbpf_thread *t, __u8 action)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx), sp = PT_REGS_SP(ctx);
+
+	if (action == MXBPF_ACT_TEAM_OPEN) {
+		frames_end(t, sp);
+		team_open(t, sp, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx));
+	} else if (action == MXBPF_ACT_TEAM_WAIT) {
+		team_wait(t, sp);
+	} else if (action == MXBPF_ACT_TEAM_LEAVE) {
+		team_leave(t);
+	} else if (!team_branches(ctx, cookie)) {
+		return;
+	} else if (action == MXBPF_ACT_TEAM_CLOSE) {
+		team_close(t, cookie_sp(cookie, sp, ctx->bp));
+	} else if (action == MXBPF_ACT_TEAM_BEGIN) {
+		team_begin(t);
+	} else {
+		team_join(t, team_reg(ctx, cookie >> MXBPF_WORKER_FN_SHIFT),
+			  team_reg(ctx, cookie >> MXBPF_WORKER_DATA_SHIFT));
+	}
+}
+
+#endif

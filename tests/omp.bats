@@ -1,0 +1,173 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --omp: what teams of OpenMP's threads do for the operators that open their regions, held against what the threads measure
+# by themselves (CLOCK_THREAD_CPUTIME_ID, tests/toy/omp.c), and on the real runtimes.
+
+load helpers
+
+setup() {
+	need_root
+}
+
+# The toy's own account in toy.out, mxbpf's in mxbpf.out.
+run_toy() { # THREADS ROUNDS MXBPF_ARGS...
+	local threads=$1 rounds=$2
+	shift 2
+	start_ready toy "$O/toy/omp/libtorch_cpu.so" "$threads" "$rounds" >/dev/null
+	start_mxbpf --pid "$READY_PID" --omp --probes op "$@"
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+}
+
+# What a filter makes of the rows by name.
+teams() { # JSON FILTER
+	jq -e --argjson toy "$(tail -n 1 "$(out toy)")" "(.teams.operators | map({(.name): .}) | add) as \$t | $2" "$1" >/dev/null &&
+		return 0
+	jq -c '.teams' "$1" >&2
+	tail -n 1 "$(out toy)" >&2
+	return 1
+}
+
+@test "every region is there, its operator's, and its team's CPU time is what the threads measure" {
+	run_toy 2 40 --format json
+	teams "$(out mxbpf)" '[$toy | keys[] | $t["aten::" + .].regions == $toy[.].regions] | all'
+	teams "$(out mxbpf)" '[$toy | del(.nested) | keys[] | $t["aten::" + .].cpu_ns / $toy[.].cpu_ns | . > 0.99 and . < 1.02] | all'
+	teams "$(out mxbpf)" '.loss.dropped == 0 and .loss.unmatched == 0'
+}
+
+@test "a thread's time is all accounted for: on its way, at work, at the barrier; who does less waits there" {
+	run_toy 2 40 --format json
+	teams "$(out mxbpf)" '[$t[] | .late_ns + .work_ns + .barrier_ns == .threads_ns and .cpu_ns + .runq_ns <= .work_ns and .late_runq_ns <= .late_ns] | all'
+	# The other one is done when the master, with its 4 ms, has 3 ms to go.
+	teams "$(out mxbpf)" '$t["aten::skewed"] | .barrier_ns > 0.25 * .threads_ns and .threads == 2'
+}
+
+@test "two masters that run the same code at the same time are kept apart" {
+	run_toy 2 40 --format json
+	teams "$(out mxbpf)" '$t["aten::right"].regions == 40 and $t["aten::left"].regions == 40'
+	teams "$(out mxbpf)" '$t["aten::right"].cpu_ns / $t["aten::left"].cpu_ns | . > 1.95 and . < 2.05'
+}
+
+@test "regions within regions: each is counted, and no thread's time twice" {
+	run_toy 2 40 --format json
+	# The outer one with two threads, and in each one with two, of which one is none of its own.
+	teams "$(out mxbpf)" '$t["aten::nested"] | .regions == 120 and .threads == 2'
+	teams "$(out mxbpf)" '$t["aten::nested"].cpu_ns >= 0.99 * $toy.nested.cpu_ns'
+}
+
+@test "more threads than CPUs: the report says that the team waits for a CPU, and what to do" {
+	run_toy "$((4 * $(nproc)))" 20 # the toy's left and right have two threads each
+	expect_re '^team waits for a CPU [0-9]+ % of its threads'\'' time.*up to [0-9]+ threads share [0-9]+ CPUs?; OMP_NUM_THREADS=[0-9]+ gives each its own$' "$(<"$(out mxbpf)")"
+}
+
+@test "fewer CPUs than the machine has count as well: those that the process may use" {
+	start_ready toy taskset -c 0 "$O/toy/omp/libtorch_cpu.so" 2 20 >/dev/null
+	start_mxbpf --pid "$READY_PID" --omp --probes op
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	expect_re '^team waits for a CPU .*up to 2 threads share 1 CPU;' "$(<"$(out mxbpf)")"
+}
+
+@test "a recording says the same as the tables" {
+	start_ready toy "$O/toy/omp/libtorch_cpu.so" 2 20 >/dev/null
+	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" --omp --probes op -o "$BATS_TEST_TMPDIR/r.mxd"
+	wait_line "$(err mxbpf)" 'attached: [0-9]+ probes' "$BG_PID"
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$BG_PID"
+	"$MXBPF" report --format json "$BATS_TEST_TMPDIR/r.mxd" >"$(out report)"
+	teams "$(out report)" '[$toy | keys[] | $t["aten::" + .].regions == $toy[.].regions] | all'
+	# Cut off, its end lost, it is folded again from its events.
+	head -c -100 "$BATS_TEST_TMPDIR/r.mxd" >"$BATS_TEST_TMPDIR/cut.mxd"
+	"$MXBPF" report --format json "$BATS_TEST_TMPDIR/cut.mxd" >"$(out cut)"
+	[[ $(jq -cS '.teams' "$(out cut)") == "$(jq -cS '.teams' "$(out report)")" ]]
+}
+
+@test "--ops leaves out the teams of other operators" {
+	run_toy 2 10 --format json --ops even
+	teams "$(out mxbpf)" '($t | keys) == ["aten::even"] and $t["aten::even"].regions == 20'
+}
+
+@test "what --omp does not fit is refused" {
+	run --separate-stderr "$MXBPF" --pid $$ --omp --stats
+	expect_status 2
+	run --separate-stderr "$MXBPF" --pid $$ --omp --layout mxnet
+	expect_status 2
+	expect_re '^mxbpf: error: --layout mxnet has no --omp$' "$stderr"
+	start_ready toy "$O/toy/libtorch_cpu.so" >/dev/null
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" --omp --probes op
+	expect_status 3
+	expect_re '^mxbpf: error: --omp: no libgomp\*\.so\* is mapped$' "$stderr"
+}
+
+@test "MXNet: operators fan out in libgomp, whose regions are theirs" {
+	need_mxnet
+	start_ready job env OMP_NUM_THREADS=2 "$PYTHON" -c '
+import os, signal, mxnet as mx
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+m = mx.nd.random.uniform(shape=(500, 500)); mx.nd.waitall()
+print("ready", os.getpid(), flush=True)
+signal.sigwait([signal.SIGUSR1])
+for i in range(30):
+    c = mx.nd.softmax(m, axis=1)
+mx.nd.waitall()' >/dev/null
+	start_mxbpf --pid "$READY_PID" --omp --probes op --format json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	jq -e '(.tables.operator[] | select(.name == "softmax") | .count) == 30' "$(out mxbpf)"
+	jq -e '.teams.operators[] | select(.name == "softmax") | .regions == 30 and .threads == 2 and .cpu_ns > 0' "$(out mxbpf)"
+}
+
+@test "a command that is launched is looked at when the libraries are there that its runtime needs" {
+	need_mxnet
+	OMP_NUM_THREADS=2 "$MXBPF" --omp --probes op --format json -- "$PYTHON" -c '
+import mxnet as mx
+m = mx.nd.random.uniform(shape=(500, 500))
+for i in range(10):
+    c = mx.nd.softmax(m, axis=1)
+mx.nd.waitall()' >"$(out mxbpf)"
+	jq -e '.teams.operators[] | select(.name == "softmax") | .regions == 10 and .threads == 2' "$(out mxbpf)"
+}
+
+@test "PyTorch: the same in the libgomp that its wheel brings; no region is missed, by a count of the calls" {
+	need_torch
+	WAIT_SECONDS=120
+	cc -shared -fPIC -o "$BATS_TEST_TMPDIR/count.so" "$REPO/tests/toy/count_gomp.c" -ldl
+	LD_PRELOAD=$BATS_TEST_TMPDIR/count.so start_ready job "$PYTHON_TORCH" -c '
+import ctypes, os, signal, torch
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+torch.set_num_threads(2)
+regions = ctypes.c_ulong.in_dll(ctypes.CDLL(None), "gomp_regions")
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(7200, 10))
+x = torch.randn(16, 3, 32, 32)
+print("ready", os.getpid(), flush=True)
+signal.sigwait([signal.SIGUSR1])
+before = regions.value
+for i in range(10):
+    model(x).sum().backward()
+print("regions", regions.value - before)' >/dev/null
+	start_mxbpf --pid "$READY_PID" --omp --probes op --format json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	jq -e --argjson n "$(sed -n 's/^regions //p' "$(out job)")" '.teams.operators | (map(.regions) | add) == $n and $n >= 50' \
+		"$(out mxbpf)"
+	jq -e '.teams.operators[] | select(.name == "aten::addmm") | .regions >= 10 and .threads == 2 and .cpu_ns > 0' "$(out mxbpf)"
+	jq -e '[.teams.operators[].name] | all' "$(out mxbpf)" # none is outside of operators
+}
+
+@test "a trace has the teams in the arguments of the spans that opened their regions; CSV has them as rows" {
+	run_toy 2 10 --format csv --trace "$BATS_TEST_TMPDIR/t.json"
+	jq -e '[.traceEvents[] | select(.name == "aten::skewed" and .ph == "X") | .args | .team_regions == 1 and
+		.team_threads == 2 and .team_cpu_ns > 4500000] | length == 10 and all' "$BATS_TEST_TMPDIR/t.json"
+	# No region is twice, and none is of a span that only called the one that opened it.
+	jq -e '[.traceEvents[] | .args.team_regions // 0] | add == 90' "$BATS_TEST_TMPDIR/t.json"
+	"$PYTHON" - "$(out mxbpf)" <<-'END'
+		import csv, sys
+		rows = {r["name"]: r for r in csv.DictReader(open(sys.argv[1])) if r["table"] == "teams"}
+		assert rows["aten::even"]["count"] == "20" and int(rows["aten::even"]["team_cpu_ns"]) > 39e6, rows
+	END
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Parallel regions: added up by who opened them, whatever way their records take; and where the code of the real
+ * libgomp, which names nothing, shows that its threads begin and end their work: GOMP of the program itself and, if it
+ * is set, MXBPF_TEST_LIBTORCH's beside it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "insn/cut.h"
+#include "insn/insn.h"
+#include "insn/worker.h"
+#include "model/model.h"
+#include "unit.h"
+
+#define OP   MXBPF_CLASS_OPERATOR
+#define GOMP "/usr/lib/x86_64-linux-gnu/libgomp.so.1"
+
+static struct mxbpf_team region(uint64_t name_id, uint32_t tgid, unsigned cls, uint32_t threads)
+{
+	return (struct mxbpf_team){
+		.h = {MXBPF_TEAM, sizeof(struct mxbpf_team), tgid, 1000},
+		.regions = 1,
+		.name_id = name_id,
+		.span_start_ns = 900,
+		.dur_ns = 100,
+		.threads_ns = 100 * threads,
+		.late_ns = 10,
+		.late_runq_ns = 5,
+		.work_ns = 60 * threads,
+		.barrier_ns = 40 * threads - 10,
+		.cpu_ns = 50 * threads,
+		.runq_ns = 7,
+		.spun_ns = 3,
+		.tid = 5,
+		.threads = threads,
+		.cls = (__u8)cls,
+	};
+}
+
+static struct mxbpf_team of(struct mdl *m, uint64_t name_id, uint32_t tgid, unsigned cls)
+{
+	const struct mxbpf_team *const *teams;
+	size_t n, i;
+
+	teams = mdl_teams(m, &n);
+	for (i = 0; i < n; i++)
+		if (teams[i]->name_id == name_id && teams[i]->h.tgid == tgid && teams[i]->cls == cls)
+			return *teams[i];
+	return (struct mxbpf_team){0};
+}
+
+static size_t nteams(struct mdl *m)
+{
+	size_t n;
+
+	mdl_teams(m, &n);
+	return n;
+}
+
+static void test_sums(void)
+{
+	struct mxbpf_team r[] = {region(11, 7, OP, 2), region(11, 7, OP, 4), region(11, 8, OP, 2), region(0, 7, 0, 2)},
+			  t;
+	struct mdl *m = mdl_new(), *again = mdl_new(), *sum;
+	struct buf recs = {0};
+
+	TEST("regions are added up by name, class and process; the most threads are kept")
+	CHECK(!mdl_feed(m, r, sizeof(r)) && nteams(m) == 3);
+	t = of(m, 11, 7, OP);
+	CHECK(t.regions == 2 && t.threads == 4 && t.dur_ns == 200 && t.threads_ns == 600 && t.cpu_ns == 300);
+	CHECK(t.late_ns + t.work_ns + t.barrier_ns == t.threads_ns && t.late_runq_ns == 10 && t.spun_ns == 6);
+	CHECK(!t.span_start_ns && !t.h.ts_ns);
+
+	TEST("what the model gives out makes an equal one, and the sum of the processes")
+	CHECK(!mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len) && nteams(again) == 3);
+	t = of(again, 11, 7, OP);
+	CHECK(t.regions == 2 && t.threads == 4 && t.runq_ns == 14);
+	sum = mdl_sum(m);
+	CHECK(sum && nteams(sum) == 2 && of(sum, 11, 0, OP).regions == 3);
+
+	TEST("sums stop at the top, and a class that there is none of is refused")
+	r[0].cpu_ns = UINT64_MAX;
+	CHECK(!mdl_feed(m, r, sizeof(r[0])) && of(m, 11, 7, OP).cpu_ns == UINT64_MAX);
+	r[0].cls = MXBPF_CLASS_MAX;
+	CHECK(mdl_feed(m, r, sizeof(r[0])) == -EBADMSG);
+	buf_fini(&recs);
+	mdl_free(m);
+	mdl_free(again);
+	mdl_free(sum);
+}
+
+static struct elf *open_lib(const char *path)
+{
+	struct elf *elf = NULL;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || elf_open(fd, &elf, NULL))
+		elf = NULL;
+	if (fd >= 0)
+		close(fd);
+	return elf;
+}
+
+static bool may_be_probed(struct elf *elf, const struct worker_point *p)
+{
+	enum insn_cost cost;
+	uint8_t code[16];
+	uint32_t len;
+
+	return !elf_read_va(elf, p->va, code, sizeof(code)) && !insn_classify(code, sizeof(code), &cost, &len) &&
+	       cost != INSN_REFUSED;
+}
+
+static void check_lib(const char *path)
+{
+	struct elf *elf = open_lib(path);
+	unsigned begins = 0, ends = 0, i;
+	uint64_t start = 0, end = 0;
+	struct elf_sym sym;
+	struct worker w;
+	struct cut cut;
+
+	CHECK(elf);
+	if (!elf)
+		return;
+	CHECK(!worker_find(elf, &w, NULL));
+	for (i = 0; i < w.npoints; i++) {
+		begins += w.points[i].begins;
+		ends += !w.points[i].begins;
+		CHECK(may_be_probed(elf, &w.points[i]));
+	}
+	/* Of a pool's threads the first time and each other, of a nested team's the only one; two ends. */
+	CHECK(begins == 3 && ends == 2);
+	CHECK(!elf_find_sym(elf, "GOMP_parallel", &sym, NULL) && !worker_find_start(elf, sym.va, &start, NULL));
+	CHECK(!elf_find_sym(elf, "GOMP_parallel_end", &sym, NULL) && !worker_find_end(elf, sym.va, &end, NULL));
+	CHECK(start && end && start != end && !cut_find(elf, start, &cut, NULL) && !cut_find(elf, end, &cut, NULL));
+	elf_close(elf);
+}
+
+static void test_libs(void)
+{
+	const char *torch = getenv("MXBPF_TEST_LIBTORCH");
+	char path[4096];
+
+	TEST("where the threads of libgomp begin and end is found in its code")
+	check_lib(GOMP);
+	if (torch && strrchr(torch, '/')) {
+		snprintf(path, sizeof(path), "%.*s/libgomp.so.1", (int)(strrchr(torch, '/') - torch), torch);
+		check_lib(path);
+	}
+}
+
+static void test_none(void)
+{
+	struct elf *self = open_lib("/proc/self/exe");
+	struct err e = {0};
+	struct worker w;
+
+	TEST("a program that is no such library has none, and it is said")
+	CHECK(worker_find(self, &w, &e) == -ENOENT && e.why[0]);
+	elf_close(self);
+}
+
+int main(void)
+{
+	test_sums();
+	test_libs();
+	test_none();
+	UNIT_MAIN_END;
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Parallel regions: those that spans of one name opened, added up. */
+#include "model/priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct mxbpf_team *team_row(struct mdl *m, const struct mxbpf_team *like)
+{
+	uint64_t *at = hash_put(&m->team_index, like->name_id, (uint64_t)like->h.tgid << 32 | like->cls);
+	struct mxbpf_team *t;
+
+	if (!at || *at)
+		return at ? (void *)(uintptr_t)*at : NULL;
+	t = calloc(1, sizeof(*t));
+	if (!t || names_expect(m, like->name_id) || buf_put(&m->teams, &t, sizeof(t))) {
+		free(t);
+		return NULL;
+	}
+	*t = (struct mxbpf_team){.h = {.kind = MXBPF_TEAM, .size = sizeof(*t), .tgid = like->h.tgid},
+				 .name_id = like->name_id,
+				 .cls = like->cls};
+	*at = (uintptr_t)t;
+	return t;
+}
+
+void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from)
+{
+	add_sat(&to->regions, from->regions);
+	add_sat(&to->dur_ns, from->dur_ns);
+	add_sat(&to->threads_ns, from->threads_ns);
+	add_sat(&to->late_ns, from->late_ns);
+	add_sat(&to->late_runq_ns, from->late_runq_ns);
+	add_sat(&to->work_ns, from->work_ns);
+	add_sat(&to->barrier_ns, from->barrier_ns);
+	add_sat(&to->cpu_ns, from->cpu_ns);
+	add_sat(&to->runq_ns, from->runq_ns);
+	add_sat(&to->spun_ns, from->spun_ns);
+	to->threads = from->threads > to->threads ? from->threads : to->threads;
+	to->flags |= from->flags;
+}
+
+int team_fold(struct mdl *m, const struct mxbpf_team *from)
+{
+	struct mxbpf_team *t = team_row(m, from);
+
+	if (!t)
+		return -ENOMEM;
+	mdl_team_merge(t, from);
+	return 0;
+}
+
+int team_emit(const struct mdl *m, struct buf *out)
+{
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < buf_count(&m->teams, void *); i++)
+		err = buf_put(out, *buf_at(&m->teams, void *, i), sizeof(struct mxbpf_team));
+	return err;
+}
+
+const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n)
+{
+	*n = buf_count(&m->teams, void *);
+	return (const void *)m->teams.data;
+}
+
+void teams_fini(struct mdl *m)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&m->teams, void *); i++)
+		free(*buf_at(&m->teams, void *, i));
+	buf_fini(&m->teams);
+	hash_fini(&m->team_index);
+}
