@@ -42,11 +42,12 @@ part() { # NAME JQ-CONDITION
 	return 1
 }
 
-# Sums of the states of a thread in a trace, in ns: sums TRACE TID.
+# Sums of the states of a thread in a trace, in ns, and from when to when there are any: sums TRACE TID.
 sums() {
 	jq -c --argjson tid "$((2000000000 + $2))" '[.traceEvents[] | select(.ph == "X" and .tid == $tid and .name != "wakes")] |
+		(map(.ts + .dur) | max) as $to | (map(.ts) | min) as $from |
 		{running: map(select(.name | startswith("running"))), runnable: map(select(.name == "runnable")), all: .} |
-		map_values((map(.dur) | add // 0) * 1000 | round)' "$1"
+		map_values(map(.dur) | add // 0) + {lasted: ($to - $from)} | map_values(. * 1000 | round)' "$1"
 }
 
 near() { # NS NS: within 1 %, or what a switch takes now and then
@@ -77,7 +78,8 @@ near() { # NS NS: within 1 %, or what a switch takes now and then
 	jq -e '[.traceEvents[].args.preempted_by | values] | length > 0' t.json # by the hog, unless the machine has more such
 	jq -e '.traceEvents | any(.pid == 3000000000 and .name == "hog" and .args.waiting_tid == '"$WAITS_PID"')' t.json
 	states=$(sums t.json "$WAITS_PID")
-	near "$(jq .all <<<"$states")" "$(jq .window.duration_ns mxbpf.out)"
+	near "$(jq .all <<<"$states")" "$(jq .lasted <<<"$states")"
+	(($(jq .lasted <<<"$states") > RAN_NS + WAITED_NS))
 	near "$(jq .runnable <<<"$states")" "$WAITED_NS"
 	# Before and behind its work it hardly runs.
 	near "$(jq .running <<<"$states")" "$RAN_NS"
