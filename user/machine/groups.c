@@ -11,6 +11,8 @@
 
 #include "machine/priv.h"
 
+#define MOUNTS_MAX_BYTES (16u << 20)
+
 /* Whoever made the process's mounts could have put anything there. */
 static bool is_group(int dirfd, const char *controller)
 {
@@ -67,23 +69,40 @@ static int climb(struct buf *groups, const char *controller, char *dir, size_t m
 	return err;
 }
 
+/* A machine of many containers has a thousand mounts. */
+static int slurp_mounts(const char *path, struct buf *text)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : 1;
+	char part[16384];
+
+	while (n > 0 && text->len < MOUNTS_MAX_BYTES) {
+		n = read(fd, part, sizeof(part));
+		if (n > 0 && buf_put(text, part, (size_t)n))
+			n = -1;
+	}
+	if (fd >= 0)
+		close(fd);
+	return n < 0 || buf_put(text, "", 1) ? -ENXIO : 0;
+}
+
 /* By the mounts that we see (pid 0), or those of the process, which may show a part of the tree that ours do not. */
 static int open_by_mounts(pid_t pid, const char *controller, const char *path, struct buf *groups)
 {
-	char *text = malloc(MACH_TEXT_BYTES), name[64] = "/proc/self/mountinfo", prefix[64] = "";
+	char name[64] = "/proc/self/mountinfo", prefix[64] = "";
 	char dir[MACH_PATH_BYTES], rest[MACH_PATH_BYTES];
+	struct buf text = {0};
 	size_t mount_len, len;
 	int err;
 
-	if (!text)
-		return -ENOMEM;
 	if (pid) {
 		snprintf(name, sizeof(name), "/proc/%d/mountinfo", pid);
 		snprintf(prefix, sizeof(prefix), "/proc/%d/root", pid);
 	}
-	err = mach_slurp(name, text, MACH_TEXT_BYTES) < 0 ? -ENXIO
-							  : mach_group_dir(text, controller, path, dir, &mount_len);
-	free(text);
+	err = slurp_mounts(name, &text);
+	if (!err)
+		err = mach_group_dir(text.data, controller, path, dir, &mount_len);
+	buf_fini(&text);
 	if (err)
 		return -ENXIO;
 	len = strlen(prefix);

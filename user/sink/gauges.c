@@ -29,8 +29,8 @@ static void write_counter(struct snk_trace *t, const struct mxbpf_gauge *g, uint
 	if (gauge->of == MDL_OF_GROUPS)
 		name = snk_trace_text(t, g->scope, text_scope);
 	snprintf(process, sizeof(process), "%u", t->s.in->session->pid);
-	out_printf(t->s.out, ",\n{\"ph\":\"C\",\"pid\":%s,\"tid\":0,\"ts\":%llu.%03u,\"name\":\"%s%s",
-		   t->form->process_json ? t->form->process_json : process,
+	out_printf(t->s.out, ",\n{\"ph\":\"C\",\"pid\":%s,\"tid\":%u,\"ts\":%llu.%03u,\"name\":\"%s%s",
+		   t->form->process_json ? t->form->process_json : process, t->s.in->session->pid,
 		   (unsigned long long)(ts_ns - t->base_ns) / 1000, (unsigned)((ts_ns - t->base_ns) % 1000),
 		   gauge->of == MDL_OF_MACHINE ? "machine" : "cgroup", name.len ? " " : "");
 	out_write(t->s.out, name.data, name.len);

@@ -343,7 +343,7 @@ static int slow(struct snk *s, const struct snk_slow *t)
 			   ", \"median_ns\": %" PRIu64 ", \"cause\": \"%s\", \"cause_ns\": %" PRIu64 ", \"why\": ",
 			   r->span.tid, unix_ns(s, r->span.h.ts_ns), (uint64_t)r->span.dur_ns, r->median_ns,
 			   snk_causes[r->cause], r->cause_ns);
-		snk_why(r, why);
+		snk_why(s->in->model, r, why);
 		snk_put_json(s->out, why, strlen(why));
 		put_slow_by(s, "kept_by", &r->span.kept);
 		put_slow_by(s, "slept", &r->span.slept);

@@ -69,6 +69,18 @@ static bool worth_saying(const struct mdl *m, const struct mdl_gauge *g, double 
 	return g->share == MDL_SHARE_KHZ ? value > 0 && value <= g->threshold : value >= g->threshold;
 }
 
+bool snk_throttled(const struct mdl *m)
+{
+	const struct mdl_gauge *g = &mdl_gauges[MXBPF_GAUGE_THROTTLED];
+	size_t n, i;
+	const struct mdl_gauge_row *rows = mdl_gauge_rows(m, &n);
+
+	for (i = 0; i < n; i++)
+		if (rows[i].id == MXBPF_GAUGE_THROTTLED && worth_saying(m, g, share(m, g, &rows[i])))
+			return true;
+	return false;
+}
+
 const char *snk_scope_name(const struct mdl *m, uint16_t scope, size_t *len)
 {
 	const char *name = scope ? mdl_text(m, MXBPF_NAME_SCOPE, scope, len) : NULL;

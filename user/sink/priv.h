@@ -79,6 +79,8 @@ void snk_put_window_json(struct out *o, const struct mdl_session *ss);
 /* machine.c. What explains slow calls, a line each; as the last member of an object, if the machine was read. */
 void snk_put_machine(struct snk *s, const char *prefix);
 void snk_put_machine_json(struct snk *s);
+/* A control group's limit took CPUs from the target, so much of the window that it is said. */
+bool snk_throttled(const struct mdl *m);
 /* Whose a gauge is; "" for the machine's. Hostile. */
 const char *snk_scope_name(const struct mdl *m, uint16_t scope, size_t *len);
 
@@ -97,8 +99,8 @@ int snk_put_joins(struct snk *s, const struct snk_joins *t, const char *prefix);
 
 /* slow.c. What kept a call, in words: "preempted 12 times: 3.10 ms without a CPU". Hostile, as it may name programs.
  * Returns buf. */
-#define SNK_WHY_BYTES 160
-const char *snk_why(const struct mdl_slow *s, char buf[SNK_WHY_BYTES]);
+#define SNK_WHY_BYTES 192
+const char *snk_why(const struct mdl *m, const struct mdl_slow *s, char buf[SNK_WHY_BYTES]);
 extern const char *const snk_causes[MDL_NCAUSES]; /* of which the largest is the cause; words for programs */
 /* As a table for people. 0 or -errno with s->err set. */
 int snk_put_slow(struct snk *s, const struct snk_slow *t);

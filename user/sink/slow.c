@@ -26,17 +26,20 @@ static const char *times(uint32_t n, char buf[40])
 	return buf;
 }
 
-static void why_runnable(const struct mdl_slow *s, const char *ns, char buf[SNK_WHY_BYTES])
+/* A limit takes a CPU away as another thread does: where it did over the window, nobody can tell of a single call. */
+static void why_runnable(const struct mdl *m, const struct mdl_slow *s, const char *ns, char buf[SNK_WHY_BYTES])
 {
 	const struct mxbpf_account *a = &s->span.account;
+	const char *throttled = snk_throttled(m) ? "throttled by the cgroup's limit, or " : "";
 	const struct mxbpf_slow_by *by = &s->span.kept;
 	char kept[24], n[40];
 	int at;
 
 	if (a->nivcsw)
-		at = snprintf(buf, SNK_WHY_BYTES, "preempted %s: %s without a CPU", times(a->nivcsw, n), ns);
+		at = snprintf(buf, SNK_WHY_BYTES, "%spreempted %s: %s without a CPU", throttled, times(a->nivcsw, n),
+			      ns);
 	else
-		at = snprintf(buf, SNK_WHY_BYTES, "waited %s for a CPU after waking", ns);
+		at = snprintf(buf, SNK_WHY_BYTES, "%swaited %s for a CPU after waking", throttled, ns);
 	if (by->ns)
 		snprintf(buf + at, SNK_WHY_BYTES - (size_t)at, ", %s of it for %.16s (%u) on CPU %u",
 			 fmt_ns(by->ns, kept), by->comm, by->tid, by->cpu);
@@ -66,15 +69,16 @@ static void why_blocked(const struct mdl_slow *s, const char *ns, char buf[SNK_W
 		snprintf(buf + at, SNK_WHY_BYTES - (size_t)at, ", until %.16s (%u) woke it", by->comm, by->tid);
 }
 
-const char *snk_why(const struct mdl_slow *s, char buf[SNK_WHY_BYTES])
+const char *snk_why(const struct mdl *m, const struct mdl_slow *s, char buf[SNK_WHY_BYTES])
 {
+	const char *throttled = snk_throttled(m) ? "throttled by the cgroup's limit, or " : "";
 	const struct mxbpf_account *a = &s->span.account;
 	char ns[24], n[32];
 
 	fmt_ns(s->cause_ns, ns);
 	switch (s->cause) {
 	case MDL_RUNNABLE:
-		why_runnable(s, ns, buf);
+		why_runnable(m, s, ns, buf);
 		break;
 	case MDL_READ:
 		snprintf(buf, SNK_WHY_BYTES, "waited %s; %s page%s read from disk", ns, fmt_count(a->majflt, n),
@@ -109,7 +113,7 @@ static int add_row(struct snk *s, struct snk_grid *g, const struct mdl_slow *r)
 	err = err ? err : snk_grid_add(g, cell, strlen(cell));
 	fmt_ns(r->median_ns, cell);
 	err = err ? err : snk_grid_add(g, cell, strlen(cell));
-	snk_why(r, why);
+	snk_why(s->in->model, r, why);
 	return err ? err : snk_grid_note(g, why, strlen(why));
 }
 
