@@ -181,7 +181,7 @@ int mach_cpuinfo_khz(const char *text, unsigned cpu, uint64_t *khz)
 	const char *p = text, *end, *mhz, *next;
 	uint64_t n, thousandths = 0, digit = 100;
 
-	for (; p; p = strstr(p + 1, "\nprocessor")) {
+	for (; p; p = strstr(p, "\nprocessor")) {
 		p += *p == '\n';
 		next = strstr(p, "\n\n");
 		end = strchr(p, ':');
