@@ -271,12 +271,94 @@ static void test_hostile(void)
 	mdl_free(m);
 }
 
+static struct buf tape;
+static bool rewound;
+
+static int rewind_tape(void *ctx)
+{
+	rewound = true;
+	return 0;
+}
+
+static int next_window(void *ctx, const void **recs, size_t *bytes)
+{
+	bool had = rewound;
+
+	rewound = false;
+	*recs = tape.data;
+	*bytes = tape.len;
+	return had;
+}
+
+/* The trace of the tape; for free(). */
+static char *traced(const char *format)
+{
+	struct mdl_session s = {.start_mono_ns = 5 * S,
+				.duration_ns = 10 * S,
+				.comm = "x",
+				.cmdline = "x",
+				.mxbpf_version = "x",
+				.hostname = "x",
+				.pid = 7};
+	struct snk_source source = {.rewind = rewind_tape, .next = next_window};
+	struct mdl *m = mdl_new();
+	const struct snk_input in = {.session = &s, .model = m, .source = &source};
+	const struct snk_opts opts = {0};
+	struct err e = {0};
+	struct out *o;
+
+	CHECK(!mdl_feed(m, tape.data, tape.len) && !out_open(path, false, &o, &e));
+	CHECK(!snk_write(snk_find(format), &in, &opts, o, &e) && !out_commit(o, &e));
+	mdl_free(m);
+	return read_file(path);
+}
+
+#define COUNTER(pid, ts, name, key, value)                                                                             \
+	"{\"ph\":\"C\",\"pid\":" pid ",\"tid\":7,\"ts\":" ts ",\"name\":\"" name "\",\"args\":{\"" key "\":" value "}" \
+														   "}"
+
+static void test_counters(void)
+{
+	char *all;
+
+	put_name(&tape, 1, MXBPF_NAME_SCOPE, "/a\"b");
+	put_gauge(&tape, MXBPF_GAUGE_THROTTLED, 1, 5 * S, 100, 0);
+	put_gauge(&tape, MXBPF_GAUGE_THROTTLED, 1, 6 * S, 100 + 700 * MS, 0);
+	put_gauge(&tape, MXBPF_GAUGE_THROTTLED, 1, 9 * S, 99 * S, MXBPF_GAUGE_RESUMED);
+	put_gauge(&tape, MXBPF_GAUGE_THROTTLED, 1, 11 * S, 99 * S + 100 * MS, 0);
+	put_gauge(&tape, MXBPF_GAUGE_CPU_STEAL, 0, 5 * S, 3, 0);
+	put_gauge(&tape, MXBPF_GAUGE_CPU_STEAL, 0, 6 * S, 3, 0);
+	put_gauge(&tape, MXBPF_GAUGE_CPU_BUSY, 0, 5 * S, 3, 0);
+	put_gauge(&tape, MXBPF_GAUGE_CPU_BUSY, 0, 6 * S, 3 + 1500 * MS, 0);
+	put_gauge(&tape, MXBPF_GAUGE_GROUP_MEMORY, 1, 6 * S, 4096, 0);
+	put_gauge(&tape, MXBPF_GAUGE_GROUP_MEMORY, 65535, 1, 4096, 0); /* before the window */
+	TEST("counters stand for the time that they are of; a pause is drawn as nothing, what never was not at all")
+	{
+		all = traced("chrome");
+		CHECK(strstr(all, COUNTER("7", "0.000", "cgroup /a\\\"b: throttled", "%", "70.000")));
+		CHECK(strstr(all, COUNTER("7", "1000000.000", "cgroup /a\\\"b: throttled", "%", "0.000")));
+		CHECK(strstr(all, COUNTER("7", "4000000.000", "cgroup /a\\\"b: throttled", "%", "5.000")));
+		CHECK(strstr(all, COUNTER("7", "0.000", "machine: busy", "CPUs", "1.500")));
+		CHECK(strstr(all, COUNTER("7", "1000000.000", "cgroup: memory", "bytes", "4096")));
+		CHECK(!strstr(all, "steal"));
+		free(all);
+	}
+	TEST("the classic form has them in its own process")
+	{
+		all = traced("chrome-classic");
+		CHECK(strstr(all, COUNTER("\"CPU functions\"", "0.000", "machine: busy", "CPUs", "1.500")));
+		free(all);
+	}
+	buf_fini(&tape);
+}
+
 int main(void)
 {
 	close(mkstemp(path));
 	test_folding();
 	test_sentences();
 	test_hostile();
+	test_counters();
 	unlink(path);
 	UNIT_MAIN_END;
 }
