@@ -40,7 +40,7 @@ static void tame_span(struct mxbpf_span *s)
 	s->link %= IDS;
 	s->cls = 1 + s->cls % (MXBPF_CLASS_MAX - 1);
 	s->tid %= 4;
-	if (!(s->probe & 1)) /* its times and numbers are what they are */
+	if (!(s->cpu & 1)) /* its times and numbers are what they are */
 		return;
 	s->h.ts_ns %= 64;
 	s->dur_ns %= 64;
