@@ -315,7 +315,7 @@ static char *traced(const char *format)
 
 #define COUNTER(pid, ts, name, key, value)                                                                             \
 	"{\"ph\":\"C\",\"pid\":" pid ",\"tid\":7,\"ts\":" ts ",\"name\":\"" name "\",\"args\":{\"" key "\":" value "}" \
-														   "}"
+	"}"
 
 static void test_counters(void)
 {
