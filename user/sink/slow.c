@@ -71,7 +71,6 @@ static void why_blocked(const struct mdl_slow *s, const char *ns, char buf[SNK_W
 
 const char *snk_why(const struct mdl *m, const struct mdl_slow *s, char buf[SNK_WHY_BYTES])
 {
-	const char *throttled = snk_throttled(m) ? "throttled by the cgroup's limit, or " : "";
 	const struct mxbpf_account *a = &s->span.account;
 	char ns[24], n[32];
 
