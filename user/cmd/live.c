@@ -286,9 +286,9 @@ int live_start(struct live *l, struct err *e)
 		return e->code;
 	if (live_machine_start(l, e))
 		return e->code;
-	if (l->o->iterations)
+	if (!l->ended && l->o->iterations)
 		live_iterations_start(l);
-	else
+	else if (!l->ended) /* else nothing shall come of it */
 		att_activate(l->att, true);
 	live_go_on(l);
 	if (!l->o->quiet)
