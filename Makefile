@@ -48,7 +48,7 @@ OBJ   := $(SRC:%.c=$(O)/obj/%.o)
 UNITS := $(patsubst tests/unit/%.c,$(O)/unit/%,$(sort $(wildcard tests/unit/*.c)))
 PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c))) \
 	 $(patsubst tests/prog/%.cpp,$(O)/prog/%,$(sort $(wildcard tests/prog/*.cpp)))
-TOY   := $(O)/toy/toy $(O)/toy/hang $(O)/toy/libmxnet.so $(O)/toy/libtorch_cpu.so $(O)/toy/burn/libtorch_cpu.so $(O)/toy/omp/libtorch_cpu.so
+TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
 .PHONY: all check test units progs bench demo lint fuzz install uninstall clean distclean help
@@ -143,6 +143,12 @@ $(O)/toy/omp/libtorch_cpu.so: tests/toy/omp.c
 	$(call say,TOY,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O1 -g -Wall -Wextra -fopenmp -o $@ $< -lpthread
+
+# The same in LLVM's library of OpenMP.
+$(O)/toy/kmp/libtorch_cpu.so: tests/toy/omp.c
+	$(call say,TOY,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -O1 -g -Wall -Wextra -fopenmp=libomp -o $@ $< -lpthread
 
 $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 	$(call say,FUZZ,$@)

@@ -107,6 +107,11 @@ static __always_inline void account_close(struct mxbpf_span *s, const struct mxb
 		return;
 	}
 	s->account = f->twin.account;
+	/* Its own thread may have been seen to leave it only after another one had ended it. */
+	s->account.on_cpu_ns = account_within(s->account.on_cpu_ns, s->dur_ns);
+	s->account.runq_ns = account_within(s->account.runq_ns, s->dur_ns - s->account.on_cpu_ns);
+	s->account.blocked_ns =
+		account_within(s->account.blocked_ns, s->dur_ns - s->account.on_cpu_ns - s->account.runq_ns);
 	s->account.end_cpu = bpf_get_smp_processor_id();
 	s->account.flags |= MXBPF_ACCOUNT_PART;
 	s->h.size = MXBPF_SPAN_BYTES_ACCOUNT;

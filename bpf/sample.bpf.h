@@ -9,6 +9,7 @@
 #include "mxbpf_sample.h"
 #include "common.bpf.h"
 #include "stack.bpf.h"
+#include "team.bpf.h"
 
 /* A CPU's own: its clock does not ring again before the program ends. */
 struct sample_room {
@@ -71,6 +72,21 @@ static __always_inline void sample_spans(struct mxbpf_thread *t, struct sample_r
 		return;
 	for (i = 0; i < MXBPF_FRAMES_MAX && i < depth; i++)
 		sample_span(t, room, i, sp);
+}
+
+/* A thread that works for a region of another's, with --omp: in the span that opened it. */
+static __always_inline void sample_team(struct mxbpf_thread *t, struct sample_room *room)
+{
+	__u32 slot = t->slot;
+	struct mxbpf_team_thread *w = cfg_teams ? bpf_map_lookup_elem(&team_threads, &slot) : 0;
+	struct mxbpf_team_open *o = w && w->tid == t->tid ? team_of(w) : 0;
+
+	if (!o || !o->cls)
+		return;
+	room->head.spans[0].name_id = o->name_id;
+	room->head.spans[0].device = 0;
+	room->head.spans[0].cls = o->cls;
+	room->head.s.nspans = 1;
 }
 
 /* Not by way of the thread's slot, which keeps its state: not every thread has one. */
@@ -150,6 +166,8 @@ SEC("?perf_event") int on_sample(struct bpf_perf_event_data *ctx)
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (t)
 		sample_spans(t, room, regs->sp);
+	if (t && !room->head.s.nspans)
+		sample_team(t, room);
 	bytes = bpf_get_stack(ctx, room->head.addrs, sizeof(room->head.addrs), BPF_F_USER_STACK);
 	room->head.naddrs = bytes > 0 ? (__u64)bytes / 8 : 0;
 	sample_python(room);

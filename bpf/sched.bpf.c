@@ -190,7 +190,8 @@ static __always_inline void sched_return(struct mxbpf_sched_thread *t, struct mx
 	sched_send(c, cpu_slices(c, r->woken_ns));
 }
 
-/* A thread that has not hit a probe, nor been there when the window began. */
+/* A thread that has not hit a probe, nor been there when the window began. -1: it is a target's, and there is no room.
+ */
 static __noinline int sched_look(void)
 {
 	struct bpf_pidns_info ids = thread_ids();
@@ -199,7 +200,7 @@ static __noinline int sched_look(void)
 	if (!bpf_map_lookup_elem(&targets, &ids.tgid))
 		return 0;
 	slot = bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), 0, 0);
-	return sched_add(ids.tgid, ids.pid, slot ? *slot : 0);
+	return sched_add(ids.tgid, ids.pid, slot ? *slot : 0) - 1;
 }
 
 SEC("?raw_tp/sched_switch") int on_switch(struct bpf_raw_tracepoint_args *ctx)
@@ -224,7 +225,10 @@ SEC("?raw_tp/sched_switch") int on_switch(struct bpf_raw_tracepoint_args *ctx)
 	if (tid) {
 		t = sched_thread(tid);
 		if (!t && sched_processes >> (tgid & 63) & 1) {
-			sched_look();
+			if (sched_look() < 0) {
+				c->counts[MXBPF_COUNT_ATTEMPTED]++;
+				c->counts[MXBPF_COUNT_DROPPED]++;
+			}
 			t = sched_thread(tid);
 		}
 		if (t) {

@@ -54,7 +54,7 @@ static __always_inline struct mxbpf_sched_thread *sched_thread(__u32 id)
 	return 0;
 }
 
-/* The running thread is a target's. Where there is no room for it, it is not seen. */
+/* The running thread is a target's. 0: there is no room for it. */
 static __noinline int sched_add(__u32 tgid, __u32 tid, __u32 slot)
 {
 	__u64 ids = bpf_get_current_pid_tgid();
@@ -79,7 +79,7 @@ static __noinline int sched_add(__u32 tgid, __u32 tid, __u32 slot)
 	}
 	if (t)
 		t->slot = slot;
-	return 0;
+	return !!t;
 }
 
 /* It is none of a target any more. */

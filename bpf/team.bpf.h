@@ -325,9 +325,23 @@ __noinline int team_close(struct mxbpf_thread *t, __u64 sp)
 	return 0;
 }
 
+/* Within a region of its own a thread works for that. */
+static __always_inline bool team_is_master(struct mxbpf_team_thread *w, __u64 sp)
+{
+	struct mxbpf_team_master *r = team_at(w, w->depth - 1);
+
+	return r && r->sp > sp;
+}
+
+/* Within its work it works for itself: a region that is none, of the one thread. */
+static __always_inline bool team_is_within(const struct mxbpf_team_thread *w, __u64 sp)
+{
+	return w->work_start_ns && sp < w->work_sp;
+}
+
 /* Another thread begins. Without its region, which was opened before anybody looked, nothing is lost that is not known.
  */
-__noinline int team_join(struct mxbpf_thread *t, __u64 fn, __u64 data)
+__noinline int team_join(struct mxbpf_thread *t, __u64 sp, __u64 fn, __u64 data)
 {
 	struct mxbpf_team_key key = {.fn = fn, .data = data};
 	struct mxbpf_team_thread *w = team_thread(t);
@@ -337,6 +351,10 @@ __noinline int team_join(struct mxbpf_thread *t, __u64 fn, __u64 data)
 
 	if (!w || !t)
 		return 0;
+	if (team_is_master(w, sp))
+		return team_begin(t);
+	if (team_is_within(w, sp))
+		return 0;
 	key.tgid = t->tgid;
 	w->work_start_ns = 0;
 	o = bpf_map_lookup_elem(&teams, &key);
@@ -345,6 +363,7 @@ __noinline int team_join(struct mxbpf_thread *t, __u64 fn, __u64 data)
 	team_now(&w->began);
 	w->work = key;
 	w->work_start_ns = o->start_ns;
+	w->work_sp = sp;
 	__sync_fetch_and_add(&o->joined, 1);
 	late_ns = w->began.ns - o->start_ns;
 	/* It slept until it was woken, or was made for this: so what it waited since was on its way, as far as that
@@ -360,13 +379,13 @@ __noinline int team_join(struct mxbpf_thread *t, __u64 fn, __u64 data)
 }
 
 /* And has done its part. */
-__noinline int team_leave(struct mxbpf_thread *t)
+__noinline int team_leave(struct mxbpf_thread *t, __u64 sp)
 {
 	struct mxbpf_team_thread *w = team_thread(t);
 	struct mxbpf_account work;
 	struct mxbpf_team_open *o;
 
-	if (!w)
+	if (!w || team_is_master(w, sp) || team_is_within(w, sp))
 		return 0;
 	team_now(&w->idle);
 	o = team_of(w);
@@ -416,6 +435,53 @@ static __always_inline __u64 team_reg(struct pt_regs *ctx, __u64 nr)
 	return v;
 }
 
+/*
+ * Two masters that run the same code are told apart by what they hand their threads: by the first two words of it, as
+ * the one that was compiled for GCC's library has its function there first, then the argument.
+ */
+static __always_inline __u64 team_words(__u64 words, __u32 n)
+{
+	__u64 w[2] = {0, 0};
+
+	if (n && bpf_probe_read_user(&w[0], sizeof(w[0]), (void *)words))
+		return 0;
+	if (n > 1 && bpf_probe_read_user(&w[1], sizeof(w[1]), (void *)(words + sizeof(w[0]))))
+		return 0;
+	return w[0] + (w[1] << 16 | w[1] >> 48);
+}
+
+/* A region of masters, each of which now forks: a league. It is not looked at. */
+__noinline int team_league(struct mxbpf_thread *t)
+{
+	struct mxbpf_team_thread *w = team_thread(t);
+	struct mxbpf_team_master *r = w ? team_at(w, w->depth - 1) : 0;
+
+	if (r && t)
+		team_forget(t, w, r);
+	return 0;
+}
+
+/* A master forks. The masters of a league hand on what they were given, without a list. */
+static __always_inline void team_fork(struct pt_regs *ctx, struct mxbpf_thread *t, __u64 sp)
+{
+	struct {
+		__u32 gp_bytes, fp_bytes; /* read so far of what was in registers */
+		__u64 stack, regs;
+	} list; /* va_list */
+	__u64 at;
+
+	if (bpf_probe_read_user(&at, sizeof(at), (void *)(sp + 8)))
+		return;
+	if (!at) {
+		team_league(t);
+		return;
+	}
+	if (bpf_probe_read_user(&list, sizeof(list), (void *)at))
+		return;
+	at = list.gp_bytes < 48 ? list.regs + list.gp_bytes : list.stack;
+	team_open(t, sp, ctx->r8, team_words(at, ctx->cx));
+}
+
 /* A hit counts if the condition of the jcc there holds, or does not. */
 static __always_inline bool team_branches(struct pt_regs *ctx, __u64 cookie)
 {
@@ -431,19 +497,24 @@ static __always_inline void on_team(struct pt_regs *ctx, struct mxbpf_thread *t,
 
 	if (action == MXBPF_ACT_TEAM_OPEN) {
 		frames_end(t, sp);
-		team_open(t, sp, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx));
+		if (cookie & MXBPF_TEAM_FORK)
+			team_fork(ctx, t, sp);
+		else
+			team_open(t, sp, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx));
 	} else if (action == MXBPF_ACT_TEAM_WAIT) {
 		team_wait(t, sp);
 	} else if (action == MXBPF_ACT_TEAM_LEAVE) {
-		team_leave(t);
+		team_leave(t, sp);
 	} else if (!team_branches(ctx, cookie)) {
 		return;
 	} else if (action == MXBPF_ACT_TEAM_CLOSE) {
 		team_close(t, cookie_sp(cookie, sp, ctx->bp));
 	} else if (action == MXBPF_ACT_TEAM_BEGIN) {
 		team_begin(t);
+	} else if (cookie & MXBPF_TEAM_FORK) {
+		team_join(t, sp, PT_REGS_PARM1(ctx), team_words(ctx->r8, ctx->cx));
 	} else {
-		team_join(t, team_reg(ctx, cookie >> MXBPF_WORKER_FN_SHIFT),
+		team_join(t, sp, team_reg(ctx, cookie >> MXBPF_WORKER_FN_SHIFT),
 			  team_reg(ctx, cookie >> MXBPF_WORKER_DATA_SHIFT));
 	}
 }

@@ -165,6 +165,12 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 240);
 #define MXBPF_WORKER_FN_SHIFT	0
 #define MXBPF_WORKER_DATA_SHIFT 4
 #define MXBPF_WORKER_REG_MASK	15
+/*
+ * Of TEAM_OPEN and TEAM_JOIN, instead: hits are of LLVM's functions __kmp_fork_call(location, number, context, n,
+ * function, invoker, list of n arguments) and __kmp_invoke_microtask(function, number, number, n, their array). The
+ * master passes the latter too.
+ */
+#define MXBPF_TEAM_FORK (1ull << 16)
 
 /*
  * The self-check of a function's cut; array map `cut_checks`, mapped into user space, which judges it. entries ==
@@ -437,6 +443,7 @@ struct mxbpf_team_moment {
 struct mxbpf_team_thread {
 	struct mxbpf_team_key work; /* of the region that it works for, */
 	__u64 work_start_ns;	    /* and when that began; 0: for none */
+	__u64 work_sp;		    /* where it was when it began its work */
 	struct mxbpf_team_moment began, idle;
 	__u32 tid;
 	__u32 depth; /* of the regions that it is master of */

@@ -93,8 +93,8 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 	"$MXBPF" report r.mxd >report
 	expect_re "^machine  throttled [0-9]+ %.* of the window by the cgroup's $LIMIT_NAME \(0\.30 CPUs\): $GROUP_PATH\$" "$(<report)"
 	# A single call that lost its CPU is not laid on another process.
-	expect_re "throttled by the cgroup's limit, or preempted .* without a CPU" "$(<report)"
-	[[ $(grep 'preempted .* without a CPU' report | grep -c -v 'throttled by') == 0 ]]
+	expect_re "throttled by the cgroup's limit, or preempted [0-9.]+ [mu]?s \(" "$(<report)"
+	[[ $(grep 'preempted [0-9]' report | grep -c -v 'throttled by') == 0 ]]
 	"$MXBPF" report r.mxd --format csv >report.csv
 	grep -q "^\"machine\",\"throttled\",.*$GROUP_PATH\",\"ns\"$" report.csv
 	"$MXBPF" report r.mxd --format json >report.json

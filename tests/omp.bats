@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # --omp: what teams of OpenMP's threads do for the operators that open their regions, held against what the threads measure
-# by themselves (CLOCK_THREAD_CPUTIME_ID, tests/toy/omp.c), and on the real runtimes.
+# by themselves (CLOCK_THREAD_CPUTIME_ID, tests/toy/omp.c), in libgomp and in libomp, and on the real runtimes.
 
 load helpers
 
@@ -13,7 +13,7 @@ setup() {
 run_toy() { # THREADS ROUNDS MXBPF_ARGS...
 	local threads=$1 rounds=$2
 	shift 2
-	start_ready toy "$O/toy/omp/libtorch_cpu.so" "$threads" "$rounds" >/dev/null
+	start_ready toy "${TOY:-$O/toy/omp/libtorch_cpu.so}" "$threads" "$rounds" >/dev/null
 	start_mxbpf --pid "$READY_PID" --omp --probes op "$@"
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID"
@@ -41,6 +41,47 @@ teams() { # JSON FILTER
 	teams "$(out mxbpf)" '[$t[] | .late_ns + .work_ns + .barrier_ns == .threads_ns and .cpu_ns + .runq_ns <= .work_ns and .late_runq_ns <= .late_ns] | all'
 	# The other one is done when the master, with its 4 ms, has 3 ms to go.
 	teams "$(out mxbpf)" '$t["aten::skewed"] | .barrier_ns > 0.25 * .threads_ns and .threads == 2'
+}
+
+# What the toy in libgomp is held to, above.
+expect_as_measured() {
+	teams "$(out mxbpf)" '[$toy | keys[] | $t["aten::" + .].regions == $toy[.].regions] | all'
+	teams "$(out mxbpf)" '[$toy | del(.nested) | keys[] | $t["aten::" + .].cpu_ns / $toy[.].cpu_ns | . > 0.99 and . < 1.02] | all'
+	teams "$(out mxbpf)" '$t["aten::nested"] | .threads == 2 and .cpu_ns >= 0.99 * $toy.nested.cpu_ns'
+	teams "$(out mxbpf)" '[$t[] | .late_ns + .work_ns + .barrier_ns == .threads_ns and .cpu_ns + .runq_ns <= .work_ns and .late_runq_ns <= .late_ns] | all'
+	teams "$(out mxbpf)" '$t["aten::skewed"] | .barrier_ns > 0.25 * .threads_ns and .threads == 2'
+	teams "$(out mxbpf)" '.loss.dropped == 0 and .loss.unmatched == 0'
+}
+
+@test "libomp: every region is there, its operator's, and its team's CPU time is what the threads measure" {
+	TOY=$O/toy/kmp/libtorch_cpu.so run_toy 2 40 --format json
+	expect_as_measured
+}
+
+@test "libomp in the place of libgomp: what was compiled for that is seen as well" {
+	start_ready toy env LD_PRELOAD=/usr/lib/llvm-14/lib/libomp.so.5 "$O/toy/omp/libtorch_cpu.so" 2 40 >/dev/null
+	start_mxbpf --pid "$READY_PID" --omp --probes op --format json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	expect_as_measured
+}
+
+@test "libomp: regions of one thread count as such" {
+	TOY=$O/toy/kmp/libtorch_cpu.so run_toy 1 20 --format json
+	teams "$(out mxbpf)" '$t["aten::even"] | .regions == $toy.even.regions and .threads == 1 and .cpu_ns / $toy.even.cpu_ns < 1.02'
+	teams "$(out mxbpf)" '.loss.unmatched == 0'
+}
+
+@test "a library of OpenMP that is not understood is named, and those beside it are seen" {
+	echo 'int nothing;' | cc -shared -fPIC -o "$BATS_TEST_TMPDIR/libiomp5.so" -x c -
+	start_ready toy env LD_PRELOAD="$BATS_TEST_TMPDIR/libiomp5.so" "$O/toy/omp/libtorch_cpu.so" 2 10 >/dev/null
+	start_mxbpf --pid "$READY_PID" --omp --probes op
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	expect_re 'libiomp5\.so is not understood: its teams are not seen' "$(<"$(out mxbpf)")"
+	expect_re '^aten::even +20 +2 ' "$(<"$(out mxbpf)")"
 }
 
 @test "two masters that run the same code at the same time are kept apart" {
@@ -99,7 +140,7 @@ teams() { # JSON FILTER
 	start_ready toy "$O/toy/libtorch_cpu.so" >/dev/null
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" --omp --probes op
 	expect_status 3
-	expect_re '^mxbpf: error: --omp: no libgomp\*\.so\* is mapped$' "$stderr"
+	expect_re '^mxbpf: error: --omp: no library of OpenMP is mapped \(libgomp, libomp, libiomp5\)$' "$stderr"
 }
 
 @test "MXNet: operators fan out in libgomp, whose regions are theirs" {

@@ -188,6 +188,19 @@ folded() { # REGEX
 	"$PYTHON" -m jsonschema -i "$(out mxbpf)" "$REPO/share/report.schema.json" 2>warnings
 }
 
+@test "what OpenMP's threads do for an operator is the operator's, with --omp" {
+	start_ready burn "$O/toy/omp/libtorch_cpu.so" 2 80 >/dev/null
+	start_mxbpf --pid "$READY_PID" --probes op --omp --sample 997 -f json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	jq -c .samples "$(out mxbpf)" >&2
+	tail -n 1 "$(out burn)" >&2
+	# At least what the team's threads used: its master waits for the others inside of it as well.
+	jq -e --argjson used "$(tail -n 1 "$(out burn)")" '(.samples.ran_in | map({(.name): .count}) | add) as $n
+		| [("even", "left", "right") | ($used[.].cpu_ns * 997 / 1e9) as $m | $n["aten::" + .] > $m - 4 * ($m | sqrt)] | all' "$(out mxbpf)"
+}
+
 @test "while it is paused there are no samples" {
 	start_ready burn "$O/toy/burn/libtorch_cpu.so" 1000 >/dev/null
 	start_mxbpf --probes op --pid "$READY_PID" --sample 499 -f json

@@ -39,12 +39,12 @@ worst() { # JQ-CONDITION
 @test "preempted by a busy process on its CPU: for how long, and by whom" {
 	slow preempted --sched
 	worst '.cause == "runnable" and .account.nivcsw > 0 and .kept_by.comm == "hog" and .kept_by.ns <= .account.runq_ns'
-	worst '.why | test("^preempted .* of it for hog \\([0-9]+\\) on CPU 1$")'
+	worst '.why | test("^preempted .*, [0-9.]+ ms by hog \\([0-9]+\\) on CPU 1$")'
 }
 
 @test "the same without --sched: that it was, but not by whom" {
 	slow preempted
-	worst '.cause == "runnable" and (.why | test("^preempted .* without a CPU$")) and .kept_by == null'
+	worst '.cause == "runnable" and (.why | test("^preempted [0-9.]+ ms \\([0-9a-z ]+\\)$")) and .kept_by == null'
 }
 
 @test "a lock that another thread holds" {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "insn/cut.h"
+#include "insn/fork.h"
 #include "insn/insn.h"
 #include "insn/worker.h"
 #include "model/model.h"
@@ -18,6 +19,7 @@
 
 #define OP   MXBPF_CLASS_OPERATOR
 #define GOMP "/usr/lib/x86_64-linux-gnu/libgomp.so.1"
+#define LLVM "/usr/lib/x86_64-linux-gnu/libomp.so.5"
 
 static struct mxbpf_team region(uint64_t name_id, uint32_t tgid, unsigned cls, uint32_t threads)
 {
@@ -105,13 +107,13 @@ static struct elf *open_lib(const char *path)
 	return elf;
 }
 
-static bool may_be_probed(struct elf *elf, const struct worker_point *p)
+static bool may_be_probed(struct elf *elf, uint64_t va)
 {
 	enum insn_cost cost;
 	uint8_t code[16];
 	uint32_t len;
 
-	return !elf_read_va(elf, p->va, code, sizeof(code)) && !insn_classify(code, sizeof(code), &cost, &len) &&
+	return !elf_read_va(elf, va, code, sizeof(code)) && !insn_classify(code, sizeof(code), &cost, &len) &&
 	       cost != INSN_REFUSED;
 }
 
@@ -131,7 +133,7 @@ static void check_lib(const char *path)
 	for (i = 0; i < w.npoints; i++) {
 		begins += w.points[i].begins;
 		ends += !w.points[i].begins;
-		CHECK(may_be_probed(elf, &w.points[i]));
+		CHECK(may_be_probed(elf, w.points[i].va));
 	}
 	/* Of a pool's threads the first time and each other, of a nested team's the only one; two ends. */
 	CHECK(begins == 3 && ends == 2);
@@ -154,6 +156,36 @@ static void test_libs(void)
 	}
 }
 
+static void check_points(struct elf *elf, const struct fork_points *p, unsigned n)
+{
+	CHECK(p->n == n);
+	for (unsigned i = 0; i < p->n; i++)
+		CHECK(may_be_probed(elf, p->va[i]));
+}
+
+static void test_forks(void)
+{
+	static const struct fork_names names = {"__kmp_fork_call", "__kmp_invoke_microtask", "__kmpc_fork_call",
+						"GOMP_parallel_end"};
+	struct elf *elf = open_lib(LLVM), *gomp = open_lib(GOMP);
+	struct err e = {0};
+	struct fork f;
+
+	TEST("where libomp forks and joins its teams is found by who calls whom")
+	CHECK(elf && gomp && !fork_find(elf, &names, &f, NULL));
+	if (elf && f.join_va) {
+		/* Behind GCC's forms, a league's and its masters'; by the threads; for LLVM's form, GCC's, a league. */
+		check_points(elf, &f.forked, 3);
+		check_points(elf, &f.invoked, 1);
+		check_points(elf, &f.joined, 3);
+		CHECK(may_be_probed(elf, f.fork_va) && may_be_probed(elf, f.invoke_va) &&
+		      may_be_probed(elf, f.join_va));
+	}
+	CHECK(gomp && fork_find(gomp, &names, &f, &e) == -ENOENT && e.why[0]);
+	elf_close(elf);
+	elf_close(gomp);
+}
+
 static void test_none(void)
 {
 	struct elf *self = open_lib("/proc/self/exe");
@@ -169,6 +201,7 @@ int main(void)
 {
 	test_sums();
 	test_libs();
+	test_forks();
 	test_none();
 	UNIT_MAIN_END;
 }

@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What runtimes share: the parallel regions of GCC's OpenMP library, which MXNet and PyTorch bring or use. */
+/* What runtimes share: the parallel regions of OpenMP, of GCC's library, which MXNet and PyTorch bring or use, and of
+ * LLVM's, which is Intel's as well and can stand in for the other. */
 #include "adapter/adapter.h"
+
+static const struct adp_team teams[] = {
+	{.lib_globs = {"libgomp*.so*"}, .opens = "GOMP_parallel", .ends = "GOMP_parallel_end"},
+	{.lib_globs = {"libomp.so*", "libomp-*.so*", "libiomp5*.so*"},
+	 .opens = "__kmpc_fork_call",
+	 .ends = "GOMP_parallel_end",
+	 .forks = "__kmp_fork_call",
+	 .invokes = "__kmp_invoke_microtask"},
+	{.opens = NULL},
+};
 
 const struct adp_probe adapter_openmp = {
 	.name = "openmp.team",
 	.group = PROBE_TEAM,
 	.optional = true,
 	.any_build = true,
-	.lib_glob = "libgomp*.so*",
-	.team = {.opens = "GOMP_parallel", .ends = "GOMP_parallel_end"},
+	.teams = teams,
 };

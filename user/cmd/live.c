@@ -286,9 +286,9 @@ int live_start(struct live *l, struct err *e)
 		return e->code;
 	if (live_machine_start(l, e))
 		return e->code;
-	if (l->o->iterations)
+	if (!l->ended && l->o->iterations)
 		live_iterations_start(l);
-	else
+	else if (!l->ended) /* else nothing shall come of it */
 		att_activate(l->att, true);
 	live_go_on(l);
 	if (!l->o->quiet)
@@ -382,8 +382,8 @@ static void on_left_span(void *ctx, const struct mxbpf_span *s)
 	int err;
 
 	hash_put(&l->left, s->h.ts_ns, s->tid);
-	live_fold(l, &copy, sizeof(copy));
-	err = l->beside ? mdl_feed(l->beside, &copy, sizeof(copy)) : 0;
+	live_fold(l, &copy, copy.h.size);
+	err = l->beside ? mdl_feed(l->beside, &copy, copy.h.size) : 0;
 	if (err && !l->write_error)
 		l->write_error = err;
 }

@@ -124,8 +124,8 @@ static int describe_notes(struct live *l, struct mdl_session *s)
 			       l->o->ops, fmt_count(funcs, n[0]), fmt_count(funcs + left, n[1]));
 	else if (!err && l->o->ops)
 		err = add_note(s, "ops", "%s: operators of other names are left out", l->o->ops);
-	if (!err && l->plan.omp_beside)
-		err = add_note(s, "omp", "%s is mapped as well: its teams are not seen", l->plan.omp_beside->path);
+	if (!err && l->plan.omp_unseen)
+		err = add_note(s, "omp", "%s is not understood: its teams are not seen", l->plan.omp_unseen->path);
 	if (!err && l->counters != l->o->counters)
 		err = add_note(s, "counters", "this machine cannot count %s",
 			       ctr_names(l->o->counters & ~l->counters, names));

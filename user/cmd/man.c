@@ -267,7 +267,8 @@ static const struct {
 	 "Live and peak of the memory count from the start of each window.\n"
 	 "When standard output is not read, the next dump covers what was missed; events are not lost for it.\n"},
 	{"TEAMS", NULL,
-	 "\\fB\\-\\-omp\\fR looks at the parallel regions that calls open in libgomp, GCC\\(aqs library of OpenMP.\n"
+	 "\\fB\\-\\-omp\\fR looks at the parallel regions that calls open in libgomp, libomp and libiomp5, the\n"
+	 "libraries of OpenMP of GCC, LLVM and Intel.\n"
 	 "Each belongs to the innermost call that is open on the thread that opens it.\n"
 	 "The time of its threads is its wall time as many times as it has threads.\n"
 	 "Of that they were on a CPU at work (\\fICPU\\fR), waited for one (\\fIqueue\\fR), had not begun\n"

@@ -138,7 +138,7 @@ int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct md
 
 	if (o->by != SNK_BY_EVENT)
 		return cmd_print_tables(o, s, m, 0);
-	if (s->loss.stored && !s->incomplete && !rec_reader_source(r)->total_bytes && !rec_reader_error(r)->code) {
+	if (s->stats) {
 		err_set(&e, ERR_USAGE, -EINVAL, "--by event: no events were kept: record without --stats");
 		return cmd_fail(&e);
 	}

@@ -105,11 +105,10 @@ static int calls_in(const uint8_t *code, size_t bytes, uint64_t va, const struct
 	return ret;
 }
 
-int elf_each_call(struct elf *f, const char *name, int (*fn)(void *ctx, uint64_t va), void *ctx)
+static int each_call(struct elf *f, const struct targets *t, int (*fn)(void *ctx, uint64_t va), void *ctx)
 {
 	uint8_t *block = malloc(BLOCK_BYTES + CALL_BYTES - 1);
-	struct targets t = {.n = 0};
-	int ret = block ? find_targets(f, name, &t) : -ENOMEM;
+	int ret = block ? 0 : -ENOMEM;
 
 	for (unsigned i = 0; !ret && i < f->nloads; i++) {
 		const struct elf_load *l = &f->loads[i];
@@ -122,9 +121,22 @@ int elf_each_call(struct elf *f, const char *name, int (*fn)(void *ctx, uint64_t
 
 			ret = elf_pread(f, l->off + at, block, n);
 			if (!ret)
-				ret = calls_in(block, n - (CALL_BYTES - 1), l->va + at, &t, fn, ctx);
+				ret = calls_in(block, n - (CALL_BYTES - 1), l->va + at, t, fn, ctx);
 		}
 	}
 	free(block);
 	return ret;
+}
+
+int elf_each_call(struct elf *f, const char *name, int (*fn)(void *ctx, uint64_t va), void *ctx)
+{
+	struct targets t = {.n = 0};
+	int err = find_targets(f, name, &t);
+
+	return err ? err : each_call(f, &t, fn, ctx);
+}
+
+int elf_each_call_at(struct elf *f, uint64_t va, int (*fn)(void *ctx, uint64_t va), void *ctx)
+{
+	return each_call(f, &(struct targets){.va = {va}, .n = 1}, fn, ctx);
 }

@@ -52,6 +52,8 @@ int elf_each_string(struct elf *f, int (*fn)(void *ctx, const char *text, size_t
  * table. What only looks like one, in data or inside another instruction, is given as well. As above.
  */
 int elf_each_call(struct elf *f, const char *name, int (*fn)(void *ctx, uint64_t va), void *ctx);
+/* Straight, of the one at an address. */
+int elf_each_call_at(struct elf *f, uint64_t va, int (*fn)(void *ctx, uint64_t va), void *ctx);
 
 /* File offset of a virtual address inside a PT_LOAD segment with PF_X. 0 or -ENOENT. */
 int elf_exec_off(const struct elf *f, uint64_t va, uint64_t *off);

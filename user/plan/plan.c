@@ -163,7 +163,7 @@ static int resolve_in_lib(struct tgt *t, struct plan *plan, struct plan_probe *p
 		plan->endless[p - plan->probes].end = MXBPF_END_NEXT;
 		return 0;
 	}
-	if (p->row->team.opens)
+	if (p->row->teams)
 		return plan_team(t, plan, p);
 	p->lib = p->row->lib_glob ? tgt_find_lib(t, p->row->lib_glob) : plan->lib;
 	if (!p->lib)

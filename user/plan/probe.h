@@ -47,10 +47,12 @@ struct adp_family {
 	struct caller_shape shape;
 };
 
-/* Parallel regions of threads: `opens` is a function that opens one, does its part and leaves, `ends` one that leaves.
- */
+/* Parallel regions of threads, in every library of such a name. `opens` is a function that opens one, does its part and
+ * leaves, `ends` one that leaves. */
 struct adp_team {
-	const char *opens, *ends; /* NULL: no such thing */
+	const char *lib_globs[4]; /* basenames; ends with NULL */
+	const char *opens, *ends;
+	const char *forks, *invokes; /* as in struct fork_names; NULL: found by the shape of a pool's threads */
 };
 
 /* One row of an adapter: a function of the runtime, or a family of them, and what a hit means. */
@@ -67,7 +69,7 @@ struct adp_probe {
 	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; alt_name may: see alt_readers */
 	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
 	struct adp_family family;		/* instead of symbols */
-	struct adp_team team;			/* likewise, in every library that lib_glob means */
+	const struct adp_team *teams;		/* likewise; ends with one without a library */
 	const char *alt_lib_glob, *alt_vtable;	/* NAMED_OBJECT: objects of this vtable are named by row.alt_name */
 	/* Their methods that read the name as alt_name does, which say where it is; without, it is as in known builds.
 	 */

@@ -8,6 +8,7 @@
 #include "adapter/adapter.h"
 #include "elf/unwind.h"
 #include "insn/cut.h"
+#include "insn/fork.h"
 #include "insn/worker.h"
 #include "plan/early.h"
 #include "plan/priv.h"
@@ -16,9 +17,6 @@ static const struct mxbpf_row rows[] = {
 	{.action = MXBPF_ACT_TEAM_OPEN},  {.action = MXBPF_ACT_TEAM_BEGIN}, {.action = MXBPF_ACT_TEAM_WAIT},
 	{.action = MXBPF_ACT_TEAM_CLOSE}, {.action = MXBPF_ACT_TEAM_JOIN},  {.action = MXBPF_ACT_TEAM_LEAVE},
 };
-
-/* Other libraries of OpenMP, whose teams are not seen. */
-static const char *const others[] = {"libiomp5.so*", "libomp*.so*"};
 
 struct lib_plan {
 	struct plan *plan;
@@ -35,7 +33,7 @@ static int add(struct lib_plan *p, enum mxbpf_action action, uint64_t off, uint6
 	return buf_put(&p->plan->sites, &site, sizeof(site));
 }
 
-static int add_entry(struct lib_plan *p, enum mxbpf_action action, uint64_t va)
+static int add_entry(struct lib_plan *p, enum mxbpf_action action, uint64_t va, uint64_t cookie)
 {
 	struct elf_sym sym = {.va = va, .type = ELF_SYM_FUNC};
 	struct insn_entry entry;
@@ -51,7 +49,7 @@ static int add_entry(struct lib_plan *p, enum mxbpf_action action, uint64_t va)
 		p->probe->entry = entry;
 		p->probe->off = off;
 	}
-	return add(p, action, off, 0);
+	return add(p, action, off, cookie);
 }
 
 static int add_cut(struct lib_plan *p, enum mxbpf_action action, uint64_t va)
@@ -81,7 +79,7 @@ static int add_start(struct lib_plan *p, const char *opens)
 	int err = elf_find_sym(p->elf, opens, &sym, &p->why);
 
 	err = err ? err : worker_find_start(p->elf, sym.va, &va, &p->why);
-	err = err ? err : add_entry(p, MXBPF_ACT_TEAM_OPEN, va);
+	err = err ? err : add_entry(p, MXBPF_ACT_TEAM_OPEN, va, 0);
 	return err ? err : add_cut(p, MXBPF_ACT_TEAM_BEGIN, va);
 }
 
@@ -93,7 +91,7 @@ static int add_end(struct lib_plan *p, const char *ends)
 	int err = elf_find_sym(p->elf, ends, &sym, &p->why);
 
 	err = err ? err : worker_find_end(p->elf, sym.va, &va, &p->why);
-	err = err ? err : add_entry(p, MXBPF_ACT_TEAM_WAIT, va);
+	err = err ? err : add_entry(p, MXBPF_ACT_TEAM_WAIT, va, 0);
 	return err ? err : add_cut(p, MXBPF_ACT_TEAM_CLOSE, va);
 }
 
@@ -116,61 +114,107 @@ static int add_workers(struct lib_plan *p)
 	return err;
 }
 
-/* All of it or nothing: a team of which only a part is seen would look idle. */
-static int plan_lib(struct tgt *t, struct lib_plan *p)
+static int add_points(struct lib_plan *p, enum mxbpf_action action, const struct fork_points *points)
 {
-	const struct adp_team *team = &p->probe->row->team;
-	size_t before = p->plan->sites.len;
-	int err = tgt_lib_elf(t, p->lib, &p->elf, &p->why);
+	/* The stack pointer is the CFA of what was called. */
+	uint64_t off, cookie = plan_cut_cookie(0, &(struct cut_point){.cfa_base = CUT_CFA_RSP});
+	unsigned i;
+	int err = 0;
 
-	err = err ? err : add_start(p, team->opens);
-	err = err ? err : add_end(p, team->ends);
-	err = err ? err : add_workers(p);
-	if (err)
-		p->plan->sites.len = before;
+	for (i = 0; !err && i < points->n; i++) {
+		err = elf_exec_off(p->elf, points->va[i], &off);
+		err = err ? err : add(p, action, off, cookie);
+	}
 	return err;
 }
 
-static struct tgt_lib *find_other(struct tgt *t)
+static int add_forks(struct lib_plan *p, const struct adp_team *team)
 {
-	struct tgt_lib *lib = NULL;
-	size_t i;
+	struct fork_names names = {team->forks, team->invokes, team->opens, team->ends};
+	struct fork f;
+	int err = fork_find(p->elf, &names, &f, &p->why);
 
-	for (i = 0; !lib && i < sizeof(others) / sizeof(others[0]); i++)
-		lib = tgt_find_lib(t, others[i]);
-	return lib;
+	err = err ? err : add_entry(p, MXBPF_ACT_TEAM_OPEN, f.fork_va, MXBPF_TEAM_FORK);
+	err = err ? err : add_points(p, MXBPF_ACT_TEAM_BEGIN, &f.forked);
+	err = err ? err : add_entry(p, MXBPF_ACT_TEAM_JOIN, f.invoke_va, MXBPF_TEAM_FORK);
+	err = err ? err : add_points(p, MXBPF_ACT_TEAM_LEAVE, &f.invoked);
+	err = err ? err : add_entry(p, MXBPF_ACT_TEAM_WAIT, f.join_va, 0);
+	return err ? err : add_points(p, MXBPF_ACT_TEAM_CLOSE, &f.joined);
+}
+
+static int add_pool(struct lib_plan *p, const struct adp_team *team)
+{
+	int err = add_start(p, team->opens);
+
+	err = err ? err : add_end(p, team->ends);
+	return err ? err : add_workers(p);
+}
+
+/* All of it or nothing: a team of which only a part is seen would look idle. */
+static int plan_lib(struct tgt *t, struct lib_plan *p, const struct adp_team *team)
+{
+	size_t before = p->plan->sites.len, nfuncs = p->probe->nfuncs;
+	int err = tgt_lib_elf(t, p->lib, &p->elf, &p->why);
+
+	err = err ? err : team->forks ? add_forks(p, team) : add_pool(p, team);
+	if (!err)
+		return 0;
+	p->plan->sites.len = before;
+	p->probe->nfuncs = (uint32_t)nfuncs;
+	return err;
+}
+
+/* The kind that a library is of; NULL: it is none of OpenMP's. */
+static const struct adp_team *team_of(const struct adp_team *teams, const struct tgt_lib *lib)
+{
+	const char *base = strrchr(lib->path, '/');
+	unsigned i;
+
+	for (; teams->opens; teams++)
+		for (i = 0; teams->lib_globs[i]; i++)
+			if (!fnmatch(teams->lib_globs[i], base ? base + 1 : lib->path, 0))
+				return teams;
+	return NULL;
 }
 
 bool plan_has_openmp(struct tgt *t)
 {
-	return tgt_find_lib(t, adapter_openmp.lib_glob) || find_other(t);
+	size_t i;
+
+	for (i = 0; i < tgt_nlibs(t); i++)
+		if (team_of(adapter_openmp.teams, tgt_lib(t, i)))
+			return true;
+	return false;
 }
 
 int plan_team(struct tgt *t, struct plan *plan, struct plan_probe *p)
 {
-	unsigned seen = 0;
+	const struct adp_team *team;
+	struct err why = {0};
 	size_t i;
 	int err;
 
 	p->first_func = 0; /* no functions of the plan: their cookies stay as they are */
-	plan->omp_beside = find_other(t);
 	for (i = 0; i < tgt_nlibs(t); i++) {
 		struct lib_plan lib = {.plan = plan, .probe = p, .lib = tgt_lib(t, i)};
-		const char *base = strrchr(lib.lib->path, '/');
 
-		if (fnmatch(p->row->lib_glob, base ? base + 1 : lib.lib->path, 0))
+		team = team_of(p->row->teams, lib.lib);
+		if (!team)
 			continue;
-		seen++;
-		err = plan_lib(t, &lib);
+		err = plan_lib(t, &lib, team);
 		if (err == -ENOMEM)
 			return err;
-		if (err)
-			return plan_refuse(p, "%.100s: %.140s", lib.lib->path, lib.why.why);
-		p->lib = p->lib ? p->lib : lib.lib;
-		p->symbol = p->row->team.opens;
+		if (err && !plan->omp_unseen) {
+			plan->omp_unseen = lib.lib;
+			why = lib.why;
+		} else if (!err && !p->lib) {
+			p->symbol = team->opens;
+			p->lib = lib.lib;
+		}
 	}
-	if (!seen && plan->omp_beside)
-		return plan_refuse(p, "OpenMP here is %.120s, whose teams cannot be seen; those of %s can",
-				   plan->omp_beside->path, p->row->lib_glob);
-	return seen ? 0 : plan_refuse(p, "no %s is mapped", p->row->lib_glob);
+	if (p->lib)
+		return 0;
+	if (plan->omp_unseen)
+		return plan_refuse(p, "%.100s: %.140s", plan->omp_unseen->path, why.why);
+	return plan_refuse(p, "no library of OpenMP is mapped (libgomp, libomp, libiomp5)");
 }

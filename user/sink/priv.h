@@ -97,7 +97,7 @@ int snk_joins(const struct snk *s, struct snk_join **rows, size_t *n);
 /* As a table for people, each line behind `prefix`. 0 or -errno with s->err set. */
 int snk_put_joins(struct snk *s, const struct snk_joins *t, const char *prefix);
 
-/* slow.c. What kept a call, in words: "preempted 12 times: 3.10 ms without a CPU". Hostile, as it may name programs.
+/* slow.c. What kept a call, in words: "preempted 3.10 ms (12 times)". Hostile, as it may name programs.
  * Returns buf. */
 #define SNK_WHY_BYTES 192
 const char *snk_why(const struct mdl *m, const struct mdl_slow *s, char buf[SNK_WHY_BYTES]);

@@ -37,12 +37,12 @@ static void why_runnable(const struct mdl *m, const struct mdl_slow *s, const ch
 	int at;
 
 	if (a->nivcsw)
-		at = snprintf(buf, SNK_WHY_BYTES, "%spreempted %s: %s without a CPU", limited, times(a->nivcsw, n), ns);
+		at = snprintf(buf, SNK_WHY_BYTES, "%spreempted %s (%s)", limited, ns, times(a->nivcsw, n));
 	else
 		at = snprintf(buf, SNK_WHY_BYTES, "%swaited %s for a CPU after waking", limited, ns);
 	if (by->ns)
-		snprintf(buf + at, SNK_WHY_BYTES - (size_t)at, ", %s of it for %.16s (%u) on CPU %u",
-			 fmt_ns(by->ns, kept), by->comm, by->tid, by->cpu);
+		snprintf(buf + at, SNK_WHY_BYTES - (size_t)at, ", %s by %.16s (%u) on CPU %u", fmt_ns(by->ns, kept),
+			 by->comm, by->tid, by->cpu);
 }
 
 /* What --sched knows of a sleep; elsewhere it may be any. */
