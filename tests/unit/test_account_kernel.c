@@ -3,6 +3,7 @@
  * The account of a span against what /proc says of the very thread, read just outside and just inside of it: what lies
  * between the two must be true. That holds on a machine as busy as it may be.
  */
+#include "offset_of.h"
 #include "unit.h"
 
 #include "added_up.h"
@@ -78,22 +79,6 @@ static struct mxbpf_span spans[16];
 static uint16_t sizes[16];
 static unsigned nspans;
 static bool account = true;
-
-/* Of the functions in the file behind /proc/self/exe. */
-static uint64_t offset_of(const void *function)
-{
-	uint64_t start, end, off, va = (uintptr_t)function, found = 0;
-	FILE *f = fopen("/proc/self/maps", "r");
-	char line[512];
-
-	while (f && !found && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " r-xp %" SCNx64, &start, &end, &off) == 3 && va >= start &&
-		    va < end)
-			found = va - start + off;
-	if (f)
-		fclose(f);
-	return found;
-}
 
 static void make_plan(void)
 {
