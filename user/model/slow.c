@@ -75,16 +75,7 @@ static bool may_be_slow(const struct mxbpf_span *s)
 
 int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *s)
 {
-	struct mxbpf_slow slow = {
-		.h = {.kind = MXBPF_SLOW, .size = sizeof(slow), .tgid = s->h.tgid, .ts_ns = s->h.ts_ns},
-		.name_id = r->id,
-		.dur_ns = s->dur_ns,
-		.tid = s->tid,
-		.device = s->device,
-		.cls = s->cls,
-		.cpu = s->cpu,
-		.account = s->account,
-	};
+	struct mxbpf_slow slow;
 
 	if (r->count < MDL_SLOW_CALLS || !may_be_slow(s))
 		return 0;
@@ -95,6 +86,16 @@ int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *s)
 	}
 	if (s->dur_ns < r->slow_ns)
 		return 0;
+	slow = (struct mxbpf_slow){
+		.h = {.kind = MXBPF_SLOW, .size = sizeof(slow), .tgid = s->h.tgid, .ts_ns = s->h.ts_ns},
+		.name_id = r->id,
+		.dur_ns = s->dur_ns,
+		.tid = s->tid,
+		.device = s->device,
+		.cls = s->cls,
+		.cpu = s->cpu,
+		.account = s->account,
+	};
 	recent_during(m, &slow);
 	return slow_keep(m, &slow, r->median_ns);
 }
