@@ -9,7 +9,7 @@
 #include "mxbpf_event.h"
 #include "mxbpf_stack.h"
 
-#define MXBPF_ROWS_MAX	      32 /* program variants of one plan */
+#define MXBPF_ROWS_MAX	      64 /* program variants of one plan */
 #define MXBPF_HIDDEN_MAX      8	 /* names that are left out */
 #define MXBPF_DEREFS_MAX      4
 #define MXBPF_TARGETS_MAX     1024	/* processes that are looked at at the same time */

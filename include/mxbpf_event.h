@@ -20,9 +20,8 @@
 #endif
 
 enum mxbpf_kind {
-	MXBPF_SPAN = 1, /* BPF: a call with start and end                           struct mxbpf_span */
-	MXBPF_AGG = 2,	/* user: one row of a table                                    struct mxbpf_agg */
-	/* 3 instant: kept free */
+	MXBPF_SPAN = 1,	   /* BPF: a call with start and end                           struct mxbpf_span */
+	MXBPF_AGG = 2,	   /* user: one row of a table                                    struct mxbpf_agg */
 	MXBPF_COUNTER = 4, /* user: a value of a span class over the window         struct mxbpf_counter */
 	MXBPF_ALLOC = 5,   /* BPF: bytes taken or given back on a device              struct mxbpf_alloc */
 	MXBPF_SCHED = 6,   /* BPF; user at the window's end: a thread left its CPU, and got one again
@@ -43,6 +42,11 @@ enum mxbpf_kind {
 	MXBPF_SLOW = 20,	 /* user: a span far above the median of its row            struct mxbpf_slow */
 	MXBPF_SAMPLE = 16,	 /* BPF: a thread that ran when its CPU's clock rang     struct mxbpf_sample */
 	MXBPF_OPEN = 19,	 /* user: a span that had not ended with its window      struct mxbpf_open */
+				 /*
+				  * Given out, each to its own header: 3 INSTANT, 29 VALUE, 32 AGG_EXTENT (mxbpf_mark.h); 22 LIFE, 23 AGG_LIFE,
+				  * 24 WAIT, 25 AGG_WAIT (mxbpf_life.h); 26 HOLDER, 27 MEM_TIME (mxbpf_held.h); 30 KV (mxbpf_kv.h);
+				  * 31 ITERATION (mxbpf_step.h). 28, 33 and up are free.
+				  */
 };
 
 struct mxbpf_rec {
@@ -60,7 +64,15 @@ enum mxbpf_class {
 	MXBPF_CLASS_OPERATOR = 2, /* an operator as the runtime's engine executes it */
 	MXBPF_CLASS_WAIT = 3,	  /* the program waits for the engine */
 	MXBPF_CLASS_KERNEL = 4,	  /* code that a compiler of the runtime made while the program ran */
-	MXBPF_CLASS_MAX = 5,
+	MXBPF_CLASS_TASK = 5,	  /* the program's own marks: a task, */
+	MXBPF_CLASS_FRAME = 6,	  /* a frame, */
+	MXBPF_CLASS_EVENT = 7,	  /* an event */
+	MXBPF_CLASS_STEP = 8,	  /* an iteration of the program */
+	MXBPF_CLASS_DATA = 9,	  /* the program waits for its next batch of data */
+	MXBPF_CLASS_KVSTORE = 10, /* a parameter goes to or comes from other devices or hosts */
+	MXBPF_CLASS_CUSTOM =
+		11, /* an operator that is written in the program's language, or that language's part of it */
+	MXBPF_CLASS_MAX = 12,
 };
 
 enum mxbpf_span_flag {

@@ -90,7 +90,7 @@ debian_torch() { # DIRECTORY
 	rm -rf "${1:?}/debs" "${1:?}/usr/share"
 	cat >"$1/bin/python" <<-EOF
 		#!/bin/sh
-		export LD_LIBRARY_PATH="$1/$lib:$1/$lib/blas:$1/$lib/lapack:$1/usr/lib" PYTHONPATH="$1/usr/lib/python3/dist-packages"
+		export LD_LIBRARY_PATH="$1/$lib:$1/lib/$(uname -m)-linux-gnu:$1/$lib/blas:$1/$lib/lapack:$1/usr/lib" PYTHONPATH="$1/usr/lib/python3/dist-packages"
 		exec /usr/bin/python3 "\$@"
 	EOF
 	chmod +x "$1/bin/python"

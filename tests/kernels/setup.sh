@@ -56,7 +56,7 @@ if ! complete; then
 	echo 'QEMU 8 or later, or the kernels for it, could not be installed (deps/kernels.log)' >lack
 	add_suites
 	qemu_works || DEBIAN_FRONTEND=noninteractive \
-		apt-get "${APT[@]}" -y --no-install-recommends install qemu-system-x86/bookworm-backports
+		apt-get "${APT[@]}" -y --no-install-recommends -t bookworm-backports install qemu-system-x86
 	qemu_works
 	for series in "${SERIES[@]}"; do
 		[[ -f vmlinuz-$series ]] || fetch_kernel "$series"

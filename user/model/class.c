@@ -5,9 +5,16 @@
  */
 const struct mdl_class mdl_classes[] = {
 	{MXBPF_CLASS_OPERATOR, "cpu_op"},
+	{MXBPF_CLASS_CUSTOM, "custom_op"},
 	{MXBPF_CLASS_API, "c_api"},
 	{MXBPF_CLASS_WAIT, "wait"},
 	{MXBPF_CLASS_KERNEL, "compiled_kernel"},
+	{MXBPF_CLASS_TASK, "task"},
+	{MXBPF_CLASS_FRAME, "frame"},
+	{MXBPF_CLASS_EVENT, "event"},
+	{MXBPF_CLASS_STEP, "step"},
+	{MXBPF_CLASS_DATA, "data"},
+	{MXBPF_CLASS_KVSTORE, "kvstore"},
 };
 
 const char *mdl_category(unsigned cls)

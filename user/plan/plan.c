@@ -19,9 +19,23 @@
 #define LATE_NAME_BYTES	   12
 
 const struct plan_group plan_groups[] = {
-	{"op", PROBE_OP, true},	     {"api", PROBE_API, true},	  {"mem", PROBE_MEM, true},
-	{"wait", PROBE_WAIT, true},  {"link", PROBE_LINK, false}, {"work", PROBE_WORK, false},
-	{"iter", PROBE_ITER, false}, {"team", PROBE_TEAM, false}, {NULL},
+	{"op", PROBE_OP, true},
+	{"api", PROBE_API, true},
+	{"mem", PROBE_MEM, true},
+	{"wait", PROBE_WAIT, true},
+	{"inside", PROBE_INSIDE, false},
+	{"custom", PROBE_CUSTOM, false},
+	{"mark", PROBE_MARK, false},
+	{"data", PROBE_DATA, false},
+	{"kv", PROBE_KV, false},
+	{"link", PROBE_LINK, false},
+	{"work", PROBE_WORK, false},
+	{"iter", PROBE_ITER, false},
+	{"team", PROBE_TEAM, false},
+	{"step", PROBE_STEP, false},
+	{"life", PROBE_LIFE, false},
+	{"held", PROBE_HELD, false},
+	{NULL},
 };
 
 const char *plan_group_name(enum probe_group g)

@@ -17,10 +17,18 @@ enum probe_group {
 	PROBE_API = 1 << 1,
 	PROBE_MEM = 1 << 2,
 	PROBE_WAIT = 1 << 3,
-	PROBE_LINK = 1 << 4, /* arrows; only when a trace or recording is written */
-	PROBE_WORK = 1 << 5, /* instead of PROBE_API: only the calls that do work */
-	PROBE_ITER = 1 << 6, /* ends of iterations, where no other group probes them */
-	PROBE_TEAM = 1 << 7, /* parallel regions of OpenMP's */
+	PROBE_INSIDE = 1 << 4, /* operators inside bulks and segments */
+	PROBE_CUSTOM = 1 << 5, /* operators written in the program's language */
+	PROBE_MARK = 1 << 6,   /* the program's own marks, and what it says to the built-in profiler */
+	PROBE_DATA = 1 << 7,   /* the next batch of data */
+	PROBE_KV = 1 << 8,     /* parameters to and from other devices and hosts */
+	PROBE_LINK = 1 << 9,   /* arrows; only when a trace or recording is written */
+	PROBE_WORK = 1 << 10,  /* instead of PROBE_API: only the calls that do work */
+	PROBE_ITER = 1 << 11,  /* ends of iterations, where no other group probes them */
+	PROBE_TEAM = 1 << 12,  /* parallel regions of OpenMP's */
+	PROBE_STEP = 1 << 13,  /* what iterations are told by */
+	PROBE_LIFE = 1 << 14,  /* operators from being pushed to being started; whom the program waits for */
+	PROBE_HELD = 1 << 15,  /* what holds memory: pools, scopes */
 };
 
 /* A member function of a family and the operator that it calls. */
