@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * MXNet 1.x. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the offsets
+ * MXNet 1.x and 2.0. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the offsets
  * are the same in all of them (OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8, .ctx +16).
  */
 #include "adapter/adapter.h"
@@ -21,6 +21,7 @@
  */
 /* clang-format off */
 static const char *const work[] = {
+	"MXNetFuncCall",
 	"MXImperativeInvoke", "MXImperativeInvokeEx", "MXInvokeCachedOp", "MXCreateCachedOpEx",
 	"MXAutogradBackwardEx", "MXExecutorForward", "MXExecutorBackwardEx",
 	"MXNDArrayWaitToRead", "MXNDArrayWaitToWrite", "MXNDArrayWaitAll",
@@ -66,14 +67,16 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
 	/*
-	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *): one engine operation. OnCompleteStatic(engine,
+	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *, 2.0: two more there): one engine operation. OnCompleteStatic(engine,
 	 * OprBlock *, error) is its true end, where MXNet's own profiler stops the clock, and may come on another
 	 * thread.
 	 */
 	{
 		.name = "operator.start",
 		.group = PROBE_OP,
-		.symbols = {"_ZN5mxnet6engine14ThreadedEngine15ExecuteOprBlockENS_10RunContextEPNS0_8OprBlockE"},
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine15ExecuteOprBlockENS_10RunContextEPNS0_8OprBlockE",
+			    "_ZN5mxnet6engine14ThreadedEngine15ExecuteOprBlockENS_10RunContextEPNS0_8OprBlockENS0_"
+			    "15CallbackOnStartENS0_18CallbackOnCompleteE"},
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_KEY,
 			.cls = MXBPF_CLASS_OPERATOR,
@@ -116,6 +119,39 @@ static const struct adp_probe probes[] = {
 			.guard = {STACK, AT1(8)},
 			.size = {STACK, AT1(16)},
 			.device = {STACK, AT1(24)}},
+	},
+	/*
+	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address.
+	 */
+	{
+		.name = "memory.alloc_2",
+		.group = PROBE_MEM,
+		.instead_of = "memory.alloc",
+		.symbols = {"_ZN5mxnet7storage11StorageImpl5AllocEPNS_7Storage6HandleEb"},
+		.row = {.action = MXBPF_ACT_ALLOC,
+			.guard = {ARG2, AT1(8)},
+			.size = {ARG2, AT1(8)},
+			.device = {ARG2, AT1(16)}},
+	},
+	{
+		.name = "memory.free_2",
+		.group = PROBE_MEM,
+		.instead_of = "memory.free",
+		.symbols = {"_ZN5mxnet7storage11StorageImpl4FreeENS_7Storage6HandleE"},
+		.row = {.action = MXBPF_ACT_FREE,
+			.guard = {ARG2, AT1(0)},
+			.size = {ARG2, AT1(8)},
+			.device = {ARG2, AT1(16)}},
+	},
+	{
+		.name = "memory.direct_free_2",
+		.group = PROBE_MEM,
+		.instead_of = "memory.direct_free",
+		.symbols = {"_ZN5mxnet7storage11StorageImpl10DirectFreeENS_7Storage6HandleE"},
+		.row = {.action = MXBPF_ACT_FREE,
+			.guard = {ARG2, AT1(0)},
+			.size = {ARG2, AT1(8)},
+			.device = {ARG2, AT1(16)}},
 	},
 	/* They return only to the C API function that called them, whose end is theirs. */
 	{
@@ -181,6 +217,7 @@ static const struct adp_build builds[] = {
 	{"5bc47870a585123f6a8ebc2f323c4150a4bb77d5", "1.8.0.post0"},
 	{"21523d12a76c87a198d01d373f23cc58c7c019b2", "1.7.0.post2"},
 	{"9523fbda21d9ef14722537c1896afda0cdd1778e", "1.9.1 (cu112)"},
+	{"253f6e82c9aa7c1924a1309ab42b273c9afc0816", "2.0.0b1"},
 };
 
 const struct adp adapter_mxnet = {
