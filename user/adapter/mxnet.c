@@ -90,12 +90,16 @@ static const struct adp_probe probes[] = {
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine16OnCompleteStaticEPNS_6EngineEPvPKN4dmlc5ErrorE"},
 		.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG2}},
 	},
-	/* Alloc(Handle *): size and context are filled in by the caller. */
+	/* Alloc(Handle *): size and context are filled in by the caller, the address by it. */
 	{
 		.name = "memory.alloc",
 		.group = PROBE_MEM,
 		.symbols = {"_ZN5mxnet11StorageImpl5AllocEPNS_7Storage6HandleE"},
-		.row = {.action = MXBPF_ACT_ALLOC, .size = {ARG2, AT1(8)}, .device = {ARG2, AT1(16)}},
+		.row = {.action = MXBPF_ACT_ALLOC,
+			.end = MXBPF_END_CUT,
+			.link = {ARG2},
+			.size = {ARG2, AT1(8)},
+			.device = {ARG2, AT1(16)}},
 	},
 	/* Free(Handle) and DirectFree(Handle), by value on the stack: dptr, size, context; without dptr they do
 	   nothing. */
@@ -105,6 +109,7 @@ static const struct adp_probe probes[] = {
 		.symbols = {"_ZN5mxnet11StorageImpl4FreeENS_7Storage6HandleE"},
 		.row = {.action = MXBPF_ACT_FREE,
 			.guard = {STACK, AT1(8)},
+			.link = {STACK, AT1(8)},
 			.size = {STACK, AT1(16)},
 			.device = {STACK, AT1(24)}},
 	},
@@ -114,6 +119,7 @@ static const struct adp_probe probes[] = {
 		.symbols = {"_ZN5mxnet11StorageImpl10DirectFreeENS_7Storage6HandleE"},
 		.row = {.action = MXBPF_ACT_FREE,
 			.guard = {STACK, AT1(8)},
+			.link = {STACK, AT1(8)},
 			.size = {STACK, AT1(16)},
 			.device = {STACK, AT1(24)}},
 	},

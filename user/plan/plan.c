@@ -213,6 +213,10 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 
 	*row = p->row->row;
 	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
+	if (row->action == MXBPF_ACT_ALLOC && !(plan->opts.groups & PROBE_HELD)) {
+		row->end = MXBPF_END_NONE;
+		row->name_type = MXBPF_NAMED_NOT;
+	}
 	image = lib ? plan_image(plan, lib) : 0;
 	/* An object points behind its vtable's two words of header. */
 	if (image && !tgt_lib_elf(t, lib, &elf, NULL) && !elf_find_sym(elf, p->row->alt_vtable, &sym, NULL) &&
@@ -283,6 +287,8 @@ static void hide_names(struct plan *plan)
 
 	for (i = 0; plan->adp->hidden && i < MXBPF_HIDDEN_MAX && plan->adp->hidden[i]; i++)
 		plan->hidden[i] = plan_hash(plan->adp->hidden[i]);
+	for (i = 0; plan->adp->lenders && i < MXBPF_LENDERS_MAX && plan->adp->lenders[i]; i++)
+		plan->lenders[i] = plan_hash(plan->adp->lenders[i]);
 }
 
 static struct plan_probe *probe_named(const struct plan *plan, const char *name)
