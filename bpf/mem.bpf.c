@@ -185,7 +185,7 @@ static __always_inline void alloc_pool(struct pt_regs *ctx, struct mxbpf_thread 
 	struct mxbpf_allocating *a = alloc_open(t);
 
 	if (a)
-		a->pool = fetch(ctx, t, &row->link);
+		a->pool = fetch(ctx, t, &row->link) + row->link.off[0];
 }
 
 static __always_inline void alloc_end(struct pt_regs *ctx, struct mxbpf_thread *t)
