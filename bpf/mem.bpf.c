@@ -147,14 +147,20 @@ static __always_inline __u32 mem_device(struct pt_regs *ctx, struct mxbpf_thread
 	return row->device_const ? row->device_const : fetch_device(ctx, t, &row->device);
 }
 
+/* What the runtime calls an array; its scope is its name. */
+static __always_inline __u64 label_of(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
+{
+	__u64 text = row->name_type ? fetch(ctx, t, &row->alt_name) : 0;
+
+	return text ? name_intern(t, text, 0) : 0;
+}
+
 /* It is told when it is there: an address it has only then, and one that throws has none. */
 static __always_inline void alloc_begin(struct pt_regs *ctx, struct mxbpf_thread *t,
 					const volatile struct mxbpf_row *row)
 {
 	__u32 slot = t->slot;
 	struct mxbpf_allocating *a = bpf_map_lookup_elem(&allocating, &slot);
-	__u64 text;
-
 	if (!a)
 		return;
 	if (a->sp && a->tid == t->tid)
@@ -166,44 +172,60 @@ static __always_inline void alloc_begin(struct pt_regs *ctx, struct mxbpf_thread
 	a->bytes = fetch(ctx, t, &row->size);
 	a->device = mem_device(ctx, t, row);
 	a->scope_id = name_of(ctx, t, row);
-	text = row->name_type ? fetch(ctx, t, &row->alt_name) : 0;
-	a->label_id = text ? name_intern(t, text, 0) : 0;
+	a->label_id = label_of(ctx, t, row);
 }
 
-static __always_inline struct mxbpf_allocating *alloc_open(struct mxbpf_thread *t)
+/* Inside of an allocation, or before one that will tell of itself. */
+static __always_inline void alloc_pool(struct pt_regs *ctx, struct mxbpf_thread *t,
+				       const volatile struct mxbpf_row *row)
 {
 	__u32 slot = t->slot;
 	struct mxbpf_allocating *a = bpf_map_lookup_elem(&allocating, &slot);
 
-	return a && a->sp && a->tid == t->tid ? a : 0;
+	if (!a)
+		return;
+	if (!a->sp || a->tid != t->tid) {
+		a->sp = 0;
+		a->tid = t->tid;
+		a->place = fetch(ctx, t, &row->key);
+	}
+	a->pool = fetch(ctx, t, &row->link) + row->link.off[0];
 }
 
-/* Inside of an allocation. */
-static __always_inline void alloc_pool(struct pt_regs *ctx, struct mxbpf_thread *t,
-				       const volatile struct mxbpf_row *row)
+/* What the pool has taken that the address at `place` came from; 0: it came from none. */
+__noinline __u64 pool_bytes(struct mxbpf_thread *t, __u64 place)
 {
-	struct mxbpf_allocating *a = alloc_open(t);
+	struct mxbpf_allocating *a;
+	__u64 bytes = 0;
+	__u32 slot;
 
-	if (a)
-		a->pool = fetch(ctx, t, &row->link) + row->link.off[0];
+	if (!t)
+		return 0;
+	slot = t->slot;
+	a = bpf_map_lookup_elem(&allocating, &slot);
+	if (!a || !a->pool || a->place != place || a->tid != t->tid)
+		return 0;
+	if (bpf_probe_read_user(&bytes, sizeof(bytes), (void *)a->pool))
+		t->counts[MXBPF_COUNT_UNREADABLE]++;
+	a->pool = 0;
+	return bytes;
 }
 
 static __always_inline void alloc_end(struct pt_regs *ctx, struct mxbpf_thread *t)
 {
-	__u64 cookie = bpf_get_attach_cookie(ctx), flags = ctx->flags, addr = 0, pool = 0;
+	__u64 cookie = bpf_get_attach_cookie(ctx), flags = ctx->flags, addr = 0;
 	__u32 code = cookie >> MXBPF_CUT_COND_SHIFT & 31;
+	__u32 slot = t->slot;
 	struct mxbpf_allocating *a;
 
 	if (code && condition(code - 1, flags) != !!(cookie & MXBPF_CUT_TAKEN))
 		return;
-	a = alloc_open(t);
-	if (!a || a->sp != cookie_sp(cookie, PT_REGS_SP(ctx), ctx->bp))
+	a = bpf_map_lookup_elem(&allocating, &slot);
+	if (!a || !a->sp || a->tid != t->tid || a->sp != cookie_sp(cookie, PT_REGS_SP(ctx), ctx->bp))
 		return;
 	if (bpf_probe_read_user(&addr, sizeof(addr), (void *)a->place))
 		t->counts[MXBPF_COUNT_UNREADABLE]++;
-	if (a->pool)
-		bpf_probe_read_user(&pool, sizeof(pool), (void *)a->pool);
-	a->pool = pool;
+	a->pool = pool_bytes(t, a->place);
 	mem_charge(ctx, t, a->bytes);
 	mem_send(t, a, addr);
 	a->sp = 0;
@@ -228,5 +250,10 @@ static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t
 		a.sp = PT_REGS_SP(ctx);
 	mem_charge(ctx, t, a.bytes);
 	a.device = mem_device(ctx, t, row);
+	if (cfg_held && row->action == MXBPF_ACT_ALLOC) {
+		a.scope_id = name_of(ctx, t, row);
+		a.label_id = label_of(ctx, t, row);
+		a.pool = pool_bytes(t, PT_REGS_PARM2(ctx));
+	}
 	mem_send(t, &a, fetch(ctx, t, cfg_held && row->link.base ? &row->link : &row->key));
 }

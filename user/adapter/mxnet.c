@@ -19,7 +19,9 @@
 #define POOL(called, symbol, taken_off)                                                                                \
 	{                                                                                                              \
 		.name = called, .group = PROBE_HELD, .optional = true, .symbols = {symbol},                            \
-		.row = {.action = MXBPF_ACT_POOL, .link = {.base = MXBPF_BASE_ARG1, .off = {taken_off}}},              \
+		.row = {.action = MXBPF_ACT_POOL,                                                                      \
+			.key = {ARG2},                                                                                 \
+			.link = {.base = MXBPF_BASE_ARG1, .off = {taken_off}}},                                        \
 	}
 
 /*
@@ -140,17 +142,17 @@ static const struct adp_probe probes[] = {
 			.device = {STACK, AT1(24)}},
 	},
 	/*
-	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address.
+	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address. Alloc hands it
+	 * to OnAlloc(profiler, const Handle &) when it has its address.
 	 */
 	{
 		.name = "memory.alloc_2",
 		.group = PROBE_MEM,
 		.instead_of = "memory.alloc",
-		.symbols = {"_ZN5mxnet7storage11StorageImpl5AllocEPNS_7Storage6HandleEb"},
+		.symbols = {"_ZN5mxnet8profiler21DeviceStorageProfiler7OnAllocERKNS_7Storage6HandleE"},
 		.row = {.action = MXBPF_ACT_ALLOC,
-			.end = MXBPF_END_CUT,
 			.guard = {ARG2, AT1(8)},
-			.link = {ARG2},
+			.link = {ARG2, AT1(0)},
 			.size = {ARG2, AT1(8)},
 			.device = {ARG2, AT1(16)},
 			.name_type = MXBPF_NAMED_BYTES,

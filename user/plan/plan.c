@@ -375,6 +375,11 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 			       plan_group_name(p->row->group),
 			       plan_group_name((enum probe_group)(p->row->needs & -p->row->needs)));
 	err = resolve_in_lib(t, out, p);
+	if (err == -ENOENT && p->row->row.action == MXBPF_ACT_POOL) { /* most builds have but one kind of pool */
+		p->spare = true;
+		p->wanted = false;
+		return 0;
+	}
 	if (err == -ENOMEM)
 		return err_set(e, ERR_RUNTIME, err, "out of memory");
 	for (; !err && first; first = first->row->instead_of ? probe_named(out, first->row->instead_of) : NULL)

@@ -55,9 +55,9 @@ static const char *text_of(const struct mdl *m, enum mxbpf_name_kind kind, uint6
 	const char *text = NULL;
 
 	*len = 0;
-	if (id && kind == MXBPF_NAME_SPAN)
+	if (id && kind == MXBPF_NAME_SPAN && id != MXBPF_NAME_UNNAMED)
 		text = mdl_name(m, id, len);
-	else if (id)
+	else if (id && kind != MXBPF_NAME_SPAN)
 		text = mdl_text(m, kind, id, len);
 	return text ? text : "";
 }
