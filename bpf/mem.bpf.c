@@ -103,7 +103,7 @@ static __always_inline void owner_fill(struct mxbpf_alloc *r, struct mxbpf_threa
 	struct mxbpf_frame *f = frame_at(t, owner_find(t) - 1);
 
 	r->name_id = f ? f->name_id : 0;
-	r->layer_id = 0;
+	r->layer_id = f && cfg_details & MXBPF_DETAIL_LAYER ? f->layer_id : 0;
 	r->cls = f ? f->cls : MXBPF_CLASS_NONE;
 }
 

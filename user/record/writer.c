@@ -227,6 +227,8 @@ static int need_alloc(struct rec_writer *w, const struct mdl *m, const struct mx
 		return ret;
 	ret = need_name(w, m, MXBPF_NAME_SPAN, a->name_id);
 	if (!ret)
+		ret = need_name(w, m, MXBPF_NAME_LAYER, a->layer_id);
+	if (!ret)
 		ret = need_name(w, m, MXBPF_NAME_SPAN, a->scope_id);
 	return ret ? ret : need_name(w, m, MXBPF_NAME_SPAN, a->label_id);
 }
@@ -245,6 +247,8 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 			ret = need_name(w, m, MXBPF_NAME_ARGS, s.args_id);
 		if (!ret)
 			ret = need_name(w, m, MXBPF_NAME_STACK, s.stack_id);
+		if (!ret)
+			ret = need_name(w, m, MXBPF_NAME_LAYER, s.layer_id);
 		if (!ret)
 			ret = need_thread(w, m, r->tgid, s.tid);
 		if (!ret && s.end_tid != s.tid)

@@ -74,7 +74,7 @@ static struct snk_holder holder_of(const struct mdl *m, const struct mxbpf_holde
 							: "[no operator]";
 		r.len = strlen(r.name);
 	}
-	r.layer = "";
+	r.layer = text_of(m, MXBPF_NAME_LAYER, h->layer_id, &r.layer_len);
 	r.scope = text_of(m, MXBPF_NAME_SPAN, h->scope_id, &r.scope_len);
 	r.label = text_of(m, MXBPF_NAME_SPAN, h->label_id, &r.label_len);
 	return r;
