@@ -42,10 +42,13 @@ enum mxbpf_kind {
 	MXBPF_SLOW = 20,	 /* user: a span far above the median of its row            struct mxbpf_slow */
 	MXBPF_SAMPLE = 16,	 /* BPF: a thread that ran when its CPU's clock rang     struct mxbpf_sample */
 	MXBPF_OPEN = 19,	 /* user: a span that had not ended with its window      struct mxbpf_open */
+	MXBPF_INSTANT = 3,	 /* BPF: a moment that the program marked; user: a row	  struct mxbpf_instant */
+	MXBPF_VALUE = 29,	 /* BPF: a counter of the program's was set; user: a row    struct mxbpf_value */
+	MXBPF_AGG_EXTENT = 32,	 /* user: first start and last end of an AGG row	struct mxbpf_agg_extent */
 				 /*
-				  * Given out, each to its own header: 3 INSTANT, 29 VALUE, 32 AGG_EXTENT (mxbpf_mark.h); 22 LIFE, 23 AGG_LIFE,
+				  * Given out, each to its own header: 22 LIFE, 23 AGG_LIFE,
 				  * 24 WAIT, 25 AGG_WAIT (mxbpf_life.h); 26 HOLDER, 27 MEM_TIME (mxbpf_held.h); 30 KV (mxbpf_kv.h);
-				  * 31 ITERATION (mxbpf_step.h). 28, 33 and up are free.
+				  * 31 ITERATION (mxbpf_step.h). 28, 33 and up are free. 3, 29 and 32 are in mxbpf_mark.h.
 				  */
 };
 
@@ -350,6 +353,8 @@ enum mxbpf_name_kind {
 	MXBPF_NAME_CODE = 5,
 	/* id is a wchan_id: a function of the kernel in which a thread sleeps */
 	MXBPF_NAME_WCHAN = 6,
+	/* id is a name_id: the domain that a mark of the program's belongs to */
+	MXBPF_NAME_DOMAIN = 8,
 };
 
 /*

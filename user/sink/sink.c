@@ -204,6 +204,14 @@ static int teams(struct snk *s)
 	return err;
 }
 
+static bool has_rows(const struct snk *s, enum mxbpf_class cls)
+{
+	size_t n;
+
+	mdl_rows(s->in->model, cls, &n);
+	return n;
+}
+
 static int run(struct snk *s)
 {
 	int err = s->ops->begin ? s->ops->begin(s) : 0;
@@ -214,7 +222,8 @@ static int run(struct snk *s)
 	if (!err && s->opts->by == SNK_BY_EVENT && s->ops->details)
 		err = snk_events_read(s);
 	for (i = 0; !err && s->ops->table && i < MDL_NCLASSES; i++)
-		if (s->in->session->class_title[mdl_classes[i].cls])
+		if (s->in->session->class_title[mdl_classes[i].cls] &&
+		    (!mdl_classes[i].rare || has_rows(s, mdl_classes[i].cls)))
 			err = one_table(s, mdl_classes[i].cls);
 	if (!err && s->ops->mem && s->in->session->mem_title)
 		err = mem_table(s);
