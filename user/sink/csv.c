@@ -69,6 +69,11 @@ enum column {
 	TEAM_LATE_RUNQ,
 	TEAM_BARRIER,
 	TEAM_SPUN,
+	MARK_FIRST,
+	MARK_LAST,
+	VALUE_LAST,
+	VALUE_MIN,
+	VALUE_MAX,
 	NCOLUMNS,
 };
 
@@ -80,7 +85,8 @@ enum when {
 	WITH_ACCOUNT = 1 << 2,
 	WITH_MACHINE = 1 << 3,
 	WITH_SCHED = 1 << 4,
-	WITH_TEAMS = 1 << 5
+	WITH_TEAMS = 1 << 5,
+	WITH_MARKS = 1 << 6
 };
 
 static const struct {
@@ -142,6 +148,11 @@ static const struct {
 	[TEAM_LATE_RUNQ] = {"team_late_runq_ns", WITH_TEAMS},
 	[TEAM_BARRIER] = {"team_barrier_ns", WITH_TEAMS},
 	[TEAM_SPUN] = {"team_spun_ns", WITH_TEAMS},
+	[MARK_FIRST] = {"first_unix_ns", WITH_MARKS},
+	[MARK_LAST] = {"last_unix_ns", WITH_MARKS},
+	[VALUE_LAST] = {"last_value", WITH_MARKS},
+	[VALUE_MIN] = {"min_value", WITH_MARKS},
+	[VALUE_MAX] = {"max_value", WITH_MARKS},
 	[OFF_CPU] = {"off_cpu_ns", WITH_SCHED},
 	[OFF_CPU + 1 + MXBPF_SCHED_WAITED] = {"waited_ns", WITH_SCHED},
 	[OFF_CPU + 1 + MXBPF_SCHED_FUTEX] = {"futex_ns", WITH_SCHED},
@@ -161,7 +172,7 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes, stack, group, unit, by;  /* by: of whom a row of kept_by and woken_by is */
+	} shapes, stack, group, unit, by, domain; /* by: of whom a row of kept_by and woken_by is */
 	const char *state, *waits;	   /* STATE, WAITS_IN: of calls that are open; NULL */
 	struct mxbpf_counter_sum counters; /* spans 0: none */
 };
@@ -230,11 +241,17 @@ static bool has_machine(const struct snk *s)
 	return n;
 }
 
+/* They can be, so that all tables of a series have their columns. */
+static bool has_marks(const struct snk *s)
+{
+	return s->in->session->class_title[MXBPF_CLASS_TASK];
+}
+
 static bool has_column(const struct snk *s, unsigned c)
 {
 	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
 			       (s->in->session->account ? WITH_ACCOUNT : 0) | (has_machine(s) ? WITH_MACHINE : 0) |
-			       (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0);
+			       (has_marks(s) ? WITH_MARKS : 0) | (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0);
 
 	return !(columns[c].when & ~given);
 }
@@ -279,6 +296,10 @@ static void put_row(struct snk *s, struct row *r)
 		out_puts(s->out, ",");
 		put_text(s->out, r->by.text, r->by.len);
 	}
+	if (has_marks(s)) {
+		out_puts(s->out, ",");
+		put_text(s->out, r->domain.text, r->domain.len);
+	}
 	out_puts(s->out, "\n");
 }
 
@@ -294,7 +315,8 @@ static int begin(struct snk *s)
 	out_printf(s->out, "%s%s", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "");
 	snk_put_counters_csv(s, NULL);
 	out_puts(s->out, has_machine(s) ? ",group,unit" : "");
-	out_puts(s->out, s->in->session->sched ? ",by\n" : "\n");
+	out_puts(s->out, s->in->session->sched ? ",by" : "");
+	out_puts(s->out, has_marks(s) ? ",domain\n" : "\n");
 	return 0;
 }
 
@@ -330,6 +352,16 @@ static void set_event_account(struct row *r, const struct mxbpf_span *e)
 	fill(r, END_CPU, e->account.end_cpu);
 }
 
+static void fill_extent(const struct snk *s, struct row *r, uint64_t first_ns, uint64_t last_ns)
+{
+	const struct mdl_session *ss = s->in->session;
+
+	if (!last_ns)
+		return;
+	fill(r, MARK_FIRST, ss->start_unix_ns + (first_ns - ss->start_mono_ns));
+	fill(r, MARK_LAST, ss->start_unix_ns + (last_ns - ss->start_mono_ns));
+}
+
 static int event_table(struct snk *s, const struct snk_table *t)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -340,6 +372,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 		struct row r = {.table = t->title, .device = e->device};
 
 		r.name = mdl_name(s->in->model, e->name_id, &r.name_len);
+		r.domain.text = snk_domain(s->in->model, e->name_id, &r.domain.len);
 		fill(&r, COUNT, 1);
 		fill(&r, TOTAL, e->dur_ns);
 		fill(&r, SELF, e->self_ns);
@@ -369,6 +402,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		struct row r = {.table = t->title, .device = m->device, .counters = m->counters};
 
 		r.name = mdl_name(s->in->model, m->name_id, &r.name_len);
+		r.domain.text = snk_domain(s->in->model, m->name_id, &r.domain.len);
+		fill_extent(s, &r, m->first_ns, m->last_ns);
 		set_details(s, &r, m->args_id, m->stack_id);
 		fill(&r, COUNT, m->count);
 		fill(&r, TOTAL, m->total_ns);
@@ -571,6 +606,35 @@ static int teams(struct snk *s, const struct snk_teams *t)
 	return 0;
 }
 
+static int marks(struct snk *s, const struct snk_marks *t)
+{
+	const struct snk_mark *k;
+
+	for (k = t->values; k < t->values + t->nvalues; k++) {
+		struct row r = {.table = "counter",
+				.name = k->name,
+				.name_len = k->len,
+				.domain = {k->domain, k->domain_len}};
+
+		fill(&r, COUNT, k->count);
+		fill(&r, VALUE_LAST, k->value->value);
+		fill(&r, VALUE_MIN, k->value->min);
+		fill(&r, VALUE_MAX, k->value->max);
+		put_row(s, &r);
+	}
+	for (k = t->instants; k < t->instants + t->ninstants; k++) {
+		struct row r = {.table = "instant",
+				.name = k->name,
+				.name_len = k->len,
+				.domain = {k->domain, k->domain_len}};
+
+		fill(&r, COUNT, k->count);
+		fill_extent(s, &r, k->instant->h.ts_ns, k->instant->last_ns);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
 static void put_texts(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -654,6 +718,7 @@ const struct snk_ops snk_csv = {
 	.begin = begin,
 	.details = true,
 	.table = class_table,
+	.marks = marks,
 	.mem = mem_table,
 	.joins = joins,
 	.teams = teams,

@@ -204,6 +204,20 @@ static int teams(struct snk *s)
 	return err;
 }
 
+static int marks(struct snk *s)
+{
+	struct snk_marks t = {0};
+	int err = snk_marks(s, &t);
+
+	if (err)
+		err_set(s->err, ERR_RUNTIME, err, "out of memory");
+	else if (t.nvalues || t.ninstants)
+		err = s->ops->marks(s, &t);
+	free(t.values);
+	free(t.instants);
+	return err;
+}
+
 static bool has_rows(const struct snk *s, enum mxbpf_class cls)
 {
 	size_t n;
@@ -227,6 +241,8 @@ static int run(struct snk *s)
 			err = one_table(s, mdl_classes[i].cls);
 	if (!err && s->ops->mem && s->in->session->mem_title)
 		err = mem_table(s);
+	if (!err && s->ops->marks)
+		err = marks(s);
 	if (!err && s->ops->joins && s->opts->backward)
 		err = joins(s);
 	if (!err && s->ops->teams && s->in->session->team_cpus)
