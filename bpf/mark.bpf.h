@@ -125,7 +125,7 @@ static __always_inline void mark_start(struct pt_regs *ctx, struct mxbpf_thread 
 	}
 	f->child_ns = f->twin.dur_ns = 0;
 	f->alloc_bytes = f->self_alloc_bytes = 0;
-	f->args_id = f->stack_id = f->seq = f->origin = 0;
+	f->args_id = f->stack_id = f->seq = f->origin = f->layer_id = 0;
 	f->link = f->device = 0;
 	f->flags = MXBPF_SPAN_USER;
 	f->end = MXBPF_END_KEY;
