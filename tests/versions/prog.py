@@ -38,6 +38,9 @@ os.environ['MXNET_MKLDNN_ENABLED'] = os.environ['MXNET_ONEDNN_ENABLED'] = '0'  #
 os.environ['MXNET_STORAGE_FALLBACK_LOG_VERBOSE'] = '0'
 os.environ['MXNET_USE_MKLDNN_RNN'] = os.environ['MXNET_USE_ONEDNN_RNN'] = '0'  # which needs that
 
+# One thread for Custom operators: each that is added, if the others happen to be busy, seeds a generator of its own.
+os.environ['MXNET_CUSTOM_OP_NUM_THREADS'] = '1'
+
 import mxnet as mx  # noqa: E402
 from mxnet import autograd, gluon, nd, profiler  # noqa: E402
 
