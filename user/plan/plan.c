@@ -74,7 +74,7 @@ const char *plan_version(const struct adp *a, const struct tgt_lib *lib)
 static bool row_has_offsets(const struct mxbpf_row *r)
 {
 	return r->name.nderef || r->key.nderef || r->device.nderef || r->size.nderef || r->link.nderef ||
-	       r->guard.nderef;
+	       r->guard.nderef || r->action == MXBPF_ACT_POOL;
 }
 
 static bool needs_known_build(const struct adp_probe *p)
@@ -294,6 +294,10 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 
 	*row = p->row->row;
 	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
+	if (row->action == MXBPF_ACT_ALLOC && !(plan->opts.groups & PROBE_HELD)) {
+		row->end = MXBPF_END_NONE;
+		row->name_type = MXBPF_NAMED_NOT;
+	}
 	image = lib ? plan_image(plan, lib) : 0;
 	/* An object points behind its vtable's two words of header. */
 	if (image && !tgt_lib_elf(t, lib, &elf, NULL) && !elf_find_sym(elf, p->row->alt_vtable, &sym, NULL) &&
@@ -364,6 +368,8 @@ static void hide_names(struct plan *plan)
 
 	for (i = 0; plan->adp->hidden && i < MXBPF_HIDDEN_MAX && plan->adp->hidden[i]; i++)
 		plan->hidden[i] = plan_hash(plan->adp->hidden[i]);
+	for (i = 0; plan->adp->lenders && i < MXBPF_LENDERS_MAX && plan->adp->lenders[i]; i++)
+		plan->lenders[i] = plan_hash(plan->adp->lenders[i]);
 }
 
 /* Whether a later row is there for the case that this one is refused. */
@@ -402,6 +408,11 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 			       plan_group_name(p->row->group),
 			       plan_group_name((enum probe_group)(p->row->needs & -p->row->needs)));
 	err = resolve_in_lib(t, out, p);
+	if (err == -ENOENT && p->row->row.action == MXBPF_ACT_POOL) { /* most builds have but one kind of pool */
+		p->spare = true;
+		p->wanted = false;
+		return 0;
+	}
 	if (err == -ENOMEM)
 		return err_set(e, ERR_RUNTIME, err, "out of memory");
 	for (; !err && first; first = first->row->instead_of ? probe_named(out, first->row->instead_of) : NULL)

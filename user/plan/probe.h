@@ -169,6 +169,8 @@ struct adp {
 	struct adp_args args;		       /* likewise */
 	const char *rank_env, *world_size_env; /* a process's place in a distributed job; NULL: none */
 	const char *const *hidden; /* names of calls that the runtime's own profiler leaves out; NULL-terminated */
+	/* Operators that allocate for the one that calls them, whose the memory is; NULL-terminated */
+	const char *const *lenders;
 	const char *object_scope;  /* NAMED_OBJECT: this scope is left out of the names of classes; NULL none */
 };
 
