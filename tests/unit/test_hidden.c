@@ -41,7 +41,8 @@ static void test_found(void)
 
 	TEST("a virtual function is found by its class and its slot")
 	{
-		CHECK(!elf_find_virtual(elf, engine, 6, &sym, &e) && same(&sym, ENGINE "4PushEPNS0_3OprENS_7ContextEib"));
+		CHECK(!elf_find_virtual(elf, engine, 6, &sym, &e) &&
+		      same(&sym, ENGINE "4PushEPNS0_3OprENS_7ContextEib"));
 		CHECK(!elf_find_virtual(elf, engine, 9, &sym, &e) && same(&sym, ENGINE "10WaitForVarEPNS0_3VarE"));
 		CHECK(!elf_find_virtual(elf, engine, 10, &sym, &e) && same(&sym, ENGINE "10WaitForAllEv"));
 		CHECK(!elf_find_virtual(elf, storage, 2, &sym, &e) &&
@@ -49,7 +50,8 @@ static void test_found(void)
 	}
 	TEST("a class that is not there, and a slot behind the last, are not found")
 	{
-		CHECK(elf_find_virtual(elf, "N5mxnet7NothingE", 0, &sym, &e) == -ENOENT && strstr(e.why, "N5mxnet7NothingE"));
+		CHECK(elf_find_virtual(elf, "N5mxnet7NothingE", 0, &sym, &e) == -ENOENT &&
+		      strstr(e.why, "N5mxnet7NothingE"));
 		CHECK(elf_find_virtual(elf, "mxnet6engine23ThreadedEnginePerDeviceE", 6, &sym, &e) == -ENOENT);
 		CHECK(elf_find_virtual(elf, storage, 1000000, &sym, &e) == -ENOENT);
 	}

@@ -3,7 +3,7 @@
 """The README's table of what works on which MXNet, from what compare.py measured.
 
   table.py CELLS.json...                    prints it
-  table.py --check README.md CELLS.json...  exit 1 if README.md has another one
+  table.py --check README.md CELLS.json...  exit 1, and what it should be, if README.md has another one
 """
 import argparse
 import json

@@ -45,7 +45,8 @@ void plan_app_marks(struct plan *plan)
 			missing = missing_vtable(plan);
 	for (i = 0; missing && i < plan->nprobes; i++)
 		if (has_spans(&plan->probes[i])) {
-			plan_refuse(&plan->probes[i], "no symbol %s in the library, by which its objects are told", missing);
+			plan_refuse(&plan->probes[i], "no symbol %s in the library, by which its objects are told",
+				    missing);
 			plan_drop_sites(plan, &plan->probes[i]);
 		}
 }
