@@ -35,8 +35,8 @@ static struct mxbpf_holder holder(const struct mdl *m, uint64_t owner, uint32_t 
 	size_t i;
 
 	for (i = 0; (h = mdl_holder(m, i)); i++)
-		if (h->h.tgid == tgid && (owner == BEFORE ? h->flags == MXBPF_HOLDER_BEFORE
-							  : !h->flags && h->name_id == 100 + owner))
+		if (h->h.tgid == tgid &&
+		    (owner == BEFORE ? h->flags == MXBPF_HOLDER_BEFORE : !h->flags && h->name_id == 100 + owner))
 			return *h;
 	return (struct mxbpf_holder){0};
 }
@@ -254,7 +254,8 @@ int main(void)
 		one[3] = record(40, 7, 0, 0x5000, 0);
 		CHECK(!mdl_feed(m, one, sizeof(one)));
 		t = mdl_mem_time(m, 0);
-		CHECK(t->missed == 1 && t->untracked == 1 && t->unsized == 1 && t->live_bytes == 37 && t->peak_bytes == 100);
+		CHECK(t->missed == 1 && t->untracked == 1 && t->unsized == 1 && t->live_bytes == 37 &&
+		      t->peak_bytes == 100);
 		CHECK(holder(m, 0, 7).live_blocks == 0 && holder(m, 1, 7).live_blocks == 2);
 		mdl_free(m);
 	}
