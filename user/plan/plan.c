@@ -82,19 +82,48 @@ static bool needs_known_build(const struct adp_probe *p)
 	return !p->any_build && row_has_offsets(&p->row);
 }
 
-unsigned plan_groups_of(const struct adp *a, bool known_build)
+/* Of a runtime's groups, those that are left without the bad ones and what needs them. */
+static unsigned groups_without(const struct adp *a, unsigned bad)
 {
-	unsigned all = 0, bad = 0, i;
+	unsigned all = 0, i;
 
 	for (i = 0; i < a->nprobes; i++) {
 		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER);
-		if (needs_known_build(&a->probes[i]) && !a->probes[i].optional && !known_build)
-			bad |= a->probes[i].group;
-	}
-	for (i = 0; i < a->nprobes; i++)
 		if (a->probes[i].needs && !(a->probes[i].needs & ~bad))
 			bad |= a->probes[i].group;
+	}
 	return all & ~bad;
+}
+
+unsigned plan_groups_of(const struct adp *a, bool known_build)
+{
+	unsigned bad = 0, i;
+
+	for (i = 0; i < a->nprobes; i++)
+		if (needs_known_build(&a->probes[i]) && !a->probes[i].optional && !known_build)
+			bad |= a->probes[i].group;
+	return groups_without(a, bad);
+}
+
+unsigned plan_groups_left(const struct plan *p)
+{
+	unsigned bad = 0;
+	size_t i;
+
+	for (i = 0; i < p->nprobes; i++)
+		if (p->probes[i].reason[0] && !p->probes[i].row->optional && !p->probes[i].stand_in &&
+		    !p->probes[i].spare)
+			bad |= p->probes[i].row->group;
+	return groups_without(p->adp, bad);
+}
+
+bool plan_calibrates(const struct adp *a)
+{
+	unsigned i = 0;
+
+	while (i < a->nprobes && !a->probes[i].shown)
+		i++;
+	return i < a->nprobes;
 }
 
 int plan_refuse(struct plan_probe *p, const char *fmt, ...)
@@ -200,8 +229,10 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 	struct elf_sym sym;
 	int err;
 
-	if (!plan->version && needs_known_build(p->row))
-		return plan_refuse(p, "structure offsets are not verified for this build of %s", p->lib->path);
+	bool unknown = !plan->version && needs_known_build(p->row);
+
+	if (unknown && !p->row->shown)
+		return plan_calibrate(plan, p, elf, NULL);
 	if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
 		return plan_family(plan, p, elf);
 	err = find_symbol(plan, p, elf, &sym);
@@ -211,6 +242,8 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 		return plan_refuse(p, "%s is not a function", p->symbol);
 	if (plan_place(elf, &sym, &p->entry, &p->off, &why))
 		return plan_refuse(p, "%s may not be probed: %s", p->symbol, why.why);
+	if (unknown && plan_calibrate(plan, p, elf, &sym))
+		return -ENOENT;
 	return plan_add_func(plan, p, elf, &(struct plan_func){sym.va, p->off, p->row->span_name, NULL, p->symbol});
 }
 
@@ -411,6 +444,8 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	err = find_runtime(t, out, e);
 	if (!err)
 		err = tgt_lib_elf(t, out->lib, &elf, e);
+	if (!err)
+		err = plan_check_packed(t, out->adp, out->lib, e);
 	if (!err)
 		err = check_groups(out, e);
 	if (err)
