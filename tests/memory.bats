@@ -81,6 +81,13 @@ compare() { python3 "$PROGS/compare.py" books.json "$@"; }
 	jq -e '.memory.holders[] | select(.name == "_plus_scalar") | .allocs == 25 and .live_blocks == 0' mxbpf.out
 }
 
+@test "an allocation that throws is none, and the program goes on as it would" {
+	"$MXBPF" --memory -q -f json -- "$PYTHON" "$PROGS/throw.py" >mxbpf.out
+	[[ $(head -n 1 mxbpf.out) == 'caught 5 kept 5' ]]
+	sed 1d mxbpf.out | jq -e '.loss.unmatched == 5 and (.memory.holders | map(select(.name == "_zeros"))[0] |
+		.allocs == 6 and .live_blocks == 5 and .live_bytes == 5 * 4096)'
+}
+
 need_2() {
 	[[ -d $O/deps/versions/2.0.0b1/mxnet ]] || skip "no MXNet 2.0.0b1 at $O/deps/versions: tests/versions/setup.sh"
 	export PYTHONPATH=$O/deps/versions/2.0.0b1

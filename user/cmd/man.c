@@ -272,7 +272,7 @@ static const struct {
 	 "for others, as aten::empty does, are passed over.\n"
 	 "\\fIAt peak\\fR is what was alive when the device held the most, \\fInot freed\\fR what is at the end.\n"
 	 "Both are beyond what was there when the window began: what of that is freed is in the row [before], below 0.\n"
-	 "An allocation that fails is none.\n"
+	 "An allocation that throws is none, and counted as unmatched.\n"
 	 "A pool is what the runtime keeps of the device for later; what it took is told as it stood at an allocation.\n"
 	 "During a pause nothing is seen: what was freed then is told as missed when its address is given out again.\n"},
 	{"TEAMS", NULL,
