@@ -128,9 +128,9 @@ struct mxbpf_row {
 	struct mxbpf_fetch key;	   /* object by which the span ends */
 	struct mxbpf_fetch device; /* low 32 bits device type, high 32 bits ordinal */
 	struct mxbpf_fetch size;   /* bytes */
-	/* ALLOC and FREE, with --memory: the address, where `key` does not tell it; of an ALLOC with END_CUT where it will
-	 * stand. POOL: the pool, and in off[0] where in it stands what it has taken; `key` is where the address will
-	 * stand. */
+	/* ALLOC and FREE, with --memory: the address, where `key` does not tell it; of an ALLOC with END_CUT where it
+	 * will stand. POOL: the pool, and in off[0] where in it stands what it has taken; `key` is where the address
+	 * will stand. */
 	struct mxbpf_fetch link;
 	struct mxbpf_fetch guard;    /* present and 0: the hit has no effect */
 	struct mxbpf_fetch alt_name; /* NAMED_OBJECT with the vtable alt_object: address of a C string instead */

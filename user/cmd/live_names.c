@@ -266,7 +266,7 @@ static void learn_layer(struct live *l, const struct mxbpf_rec *r)
 			    : r->kind == MXBPF_OPEN  ? ((const struct mxbpf_open *)r)->layer_id
 			    : r->kind == MXBPF_ALLOC && r->size >= sizeof(struct mxbpf_alloc)
 				    ? ((const struct mxbpf_alloc *)r)->layer_id
-						     : 0;
+				    : 0;
 	static char text[MXBPF_NAME_BYTES_MAX];
 	unsigned tag;
 	int len;
