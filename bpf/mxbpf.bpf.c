@@ -59,6 +59,7 @@ ON_HIT(on_raise, t->raised_ns = bpf_ktime_get_ns())
 ON_HIT(on_tick, frames_end(t, PT_REGS_SP(ctx)))
 ON_HIT(on_edge, edge_emit(ctx, t, row))
 ON_HIT(on_memory, mem_emit(ctx, t, row))
+ON_HIT(on_note, inside_note(ctx, t, row))
 ON_HIT(on_region, on_team(ctx, t, row->action))
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
