@@ -214,17 +214,27 @@ static int find_vtable(struct elf *f, const char *class_name, struct found *tabl
 	return err;
 }
 
-int elf_find_virtual(struct elf *f, const char *class_name, unsigned slot, struct elf_sym *sym, struct err *e)
+int elf_find_vtable(struct elf *f, const char *class_name, uint64_t *va, struct err *e)
 {
-	struct found tables = {.n = 0};
-	const struct elf_word *word;
+	struct found tables = {.va = {0}};
 	int err = find_vtable(f, class_name, &tables);
 
 	if (!err && tables.n != 1)
 		err = tables.n ? -ENOTUNIQ : -ENOENT;
-	word = err ? NULL : word_at(f, tables.va[0] + 8ull * slot);
-	if (!err)
-		err = word ? func_of(f, word->value, true, sym) : -ENOENT;
+	*va = tables.va[0];
+	return err ? fail(e, err, "virtual table of", class_name) : 0;
+}
+
+int elf_find_virtual(struct elf *f, const char *class_name, unsigned slot, struct elf_sym *sym, struct err *e)
+{
+	const struct elf_word *word;
+	uint64_t va = 0;
+	int err = elf_find_vtable(f, class_name, &va, e);
+
+	if (err)
+		return err;
+	word = word_at(f, va + 8ull * slot);
+	err = word ? func_of(f, word->value, true, sym) : -ENOENT;
 	return err ? fail(e, err, "virtual table of", class_name) : 0;
 }
 

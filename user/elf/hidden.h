@@ -17,6 +17,9 @@
  */
 int elf_find_virtual(struct elf *f, const char *class_name, unsigned slot, struct elf_sym *sym, struct err *e);
 
+/* What objects of that class begin with: where the functions of its virtual table stand. As above. */
+int elf_find_vtable(struct elf *f, const char *class_name, uint64_t *va, struct err *e);
+
 /* The one function that takes the address of this text. As above. */
 int elf_find_text_user(struct elf *f, const char *text, struct elf_sym *sym, struct err *e);
 
