@@ -535,10 +535,10 @@ const struct adp adapter_mxnet = {
 			[MXBPF_CLASS_TASK] = "Task",
 			[MXBPF_CLASS_FRAME] = "Frame",
 			[MXBPF_CLASS_EVENT] = "Event"},
-	.marks = {.vtables = {"_ZTVN5mxnet8profiler11ProfileTaskE", "_ZTVN5mxnet8profiler12ProfileFrameE",
-			      "_ZTVN5mxnet8profiler12ProfileEventE"},
+	.marks = {.classes = {"N5mxnet8profiler11ProfileTaskE", "N5mxnet8profiler12ProfileFrameE",
+			      "N5mxnet8profiler12ProfileEventE"},
 		  .profiler = "_ZN5mxnet8profiler8Profiler3GetEPSt10shared_ptrIS1_E",
-		  .paused = "MXProcessProfilePause"},
+		  .set_state = "_ZN5mxnet8profiler8Profiler8SetStateENS1_13ProfilerStateE"},
 	.mem_title = "Device Storage",
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",
 };
