@@ -10,6 +10,7 @@
 #include "iter.bpf.h"
 #include "span.bpf.c"
 #include "cut.bpf.c"
+#include "life.bpf.c"
 #include "mem.bpf.c"
 #include "team.bpf.h"
 #include "proc.bpf.c"
@@ -60,5 +61,7 @@ ON_HIT(on_tick, frames_end(t, PT_REGS_SP(ctx)))
 ON_HIT(on_edge, edge_emit(ctx, t, row))
 ON_HIT(on_memory, mem_emit(ctx, t, row))
 ON_HIT(on_region, on_team(ctx, t, row->action))
+ON_HIT(on_pushed, on_writes(ctx, t, row))
+ON_HIT(on_readied, on_ready(ctx, t, row))
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

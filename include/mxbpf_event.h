@@ -42,9 +42,12 @@ enum mxbpf_kind {
 	MXBPF_SLOW = 20,	 /* user: a span far above the median of its row            struct mxbpf_slow */
 	MXBPF_SAMPLE = 16,	 /* BPF: a thread that ran when its CPU's clock rang     struct mxbpf_sample */
 	MXBPF_OPEN = 19,	 /* user: a span that had not ended with its window      struct mxbpf_open */
+	MXBPF_LIFE = 22,	 /* BPF: an operator from being pushed to its end      struct mxbpf_life */
+	MXBPF_AGG_LIFE = 23,	 /* user: a part of the lives of one name          struct mxbpf_agg_life */
+	MXBPF_WAIT = 24,	 /* BPF: what the program waited for                   struct mxbpf_wait */
+	MXBPF_AGG_WAIT = 25,	 /* user: likewise, of one operator                    struct mxbpf_wait */
 				 /*
-				  * Given out, each to its own header: 3 INSTANT, 29 VALUE, 32 AGG_EXTENT (mxbpf_mark.h); 22 LIFE, 23 AGG_LIFE,
-				  * 24 WAIT, 25 AGG_WAIT (mxbpf_life.h); 26 HOLDER, 27 MEM_TIME (mxbpf_held.h); 30 KV (mxbpf_kv.h);
+				  * Given out, each to its own header: 3 INSTANT, 29 VALUE, 32 AGG_EXTENT (mxbpf_mark.h); 26 HOLDER, 27 MEM_TIME (mxbpf_held.h); 30 KV (mxbpf_kv.h);
 				  * 31 ITERATION (mxbpf_step.h). 28, 33 and up are free.
 				  */
 };

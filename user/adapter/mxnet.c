@@ -9,6 +9,8 @@
 
 #define ARG1	  .base = MXBPF_BASE_ARG1
 #define ARG2	  .base = MXBPF_BASE_ARG2
+#define ARG3	  .base = MXBPF_BASE_ARG3
+#define ARG5	  .base = MXBPF_BASE_ARG5
 #define STACK	  .base = MXBPF_BASE_STACK
 #define AT1(a)	  .nderef = 1, .off = {a}
 #define AT2(a, b) .nderef = 2, .off = {a, b}
@@ -90,6 +92,25 @@ static const struct adp_probe probes[] = {
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine16OnCompleteStaticEPNS_6EngineEPvPKN4dmlc5ErrorE"},
 		.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG2}},
 	},
+	/*
+	 * NaiveEngine::PushAsync(engine, function, Context, reads, writes, property, priority, name): it executes the
+	 * operation before it returns, and its own Push and PushSync come by here.
+	 */
+	{
+		.name = "operator.naive",
+		.group = PROBE_OP,
+		.optional = true,
+		.any_build = true, /* what it reads are arguments */
+		.symbols = {"_ZN5mxnet6engine11NaiveEngine9PushAsyncESt8functionIFvNS_10RunContextENS0_"
+			    "18CallbackOnCompleteEEENS_7ContextERKSt6vectorIPNS0_3VarESaISA_EESE_NS_10FnPropertyEiPKcb"},
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_CUT,
+			.cls = MXBPF_CLASS_OPERATOR,
+			.at_once = 1,
+			.name_type = MXBPF_NAMED_BYTES,
+			.name = {STACK, AT1(16)},
+			.device = {ARG3}},
+	},
 	/* Alloc(Handle *): size and context are filled in by the caller. */
 	{
 		.name = "memory.alloc",
@@ -127,6 +148,7 @@ static const struct adp_probe probes[] = {
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_PARENT,
 			.cls = MXBPF_CLASS_WAIT,
+			.key = {ARG2},
 			.name_type = MXBPF_NAMED_COOKIE,
 			.name = {.base = MXBPF_BASE_COOKIE},
 			.details = MXBPF_DETAIL_STACK},
@@ -166,6 +188,48 @@ static const struct adp_probe probes[] = {
 		.optional = true,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine4PushEPNS0_3OprENS_7ContextEib"},
 		.row = {.action = MXBPF_ACT_EDGE, .link = {ARG2}},
+	},
+	/*
+	 * PushSync(engine, function, Context, reads, writes, property, priority, name): pushes it as the next does, or
+	 * puts it into a bulk, which is pushed later and writes what its operators write.
+	 */
+	{
+		.name = "life.claim",
+		.group = PROBE_LIFE,
+		.optional = true,
+		.any_build = true, /* a vector and arguments */
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine8PushSyncESt8functionIFvNS_10RunContextEEENS_7ContextE"
+			    "RKSt6vectorIPNS0_3VarESaIS9_EESD_NS_10FnPropertyEiPKc"},
+		.row = {.action = MXBPF_ACT_LIFE_CLAIM,
+			.name_type = MXBPF_NAMED_BYTES,
+			.name = {STACK, AT1(16)},
+			.key = {ARG5, AT1(0)},
+			.size = {ARG5, AT1(8)}},
+	},
+	/* Push(engine, Opr *, ...): what all that is pushed comes by. Its name and what it writes. */
+	{
+		.name = "life.push",
+		.group = PROBE_LIFE,
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine4PushEPNS0_3OprENS_7ContextEib"},
+		.row = {.action = MXBPF_ACT_LIFE_PUSH,
+			.name_type = MXBPF_NAMED_BYTES,
+			.name = {ARG2, AT1(88)},
+			.key = {ARG2, AT1(56)},
+			.size = {ARG2, AT1(64)},
+			.link = {ARG2}},
+	},
+	/* PushToExecute(engine, OprBlock *, whether by its pusher): nothing that it waited for is left. */
+	{
+		.name = "life.ready",
+		.group = PROBE_LIFE,
+		.symbols = {"_ZN5mxnet6engine23ThreadedEnginePerDevice13PushToExecuteEPNS0_8OprBlockEb"},
+		.row = {.action = MXBPF_ACT_LIFE_READY, .key = {ARG2}, .link = {ARG2, AT1(8)}},
+	},
+	{
+		.name = "life.ready_pooled",
+		.group = PROBE_LIFE,
+		.symbols = {"_ZN5mxnet6engine20ThreadedEnginePooled13PushToExecuteEPNS0_8OprBlockEb"},
+		.row = {.action = MXBPF_ACT_LIFE_READY, .key = {ARG2}, .link = {ARG2, AT1(8)}},
 	},
 };
 

@@ -36,6 +36,9 @@ static const char *const names[] = {
 	[MXBPF_ACT_TEAM_CLOSE] = "on_region",
 	[MXBPF_ACT_TEAM_JOIN] = "on_region",
 	[MXBPF_ACT_TEAM_LEAVE] = "on_region",
+	[MXBPF_ACT_LIFE_PUSH] = "on_pushed",
+	[MXBPF_ACT_LIFE_CLAIM] = "on_pushed",
+	[MXBPF_ACT_LIFE_READY] = "on_readied",
 };
 #define NNAMES (sizeof(names) / sizeof(names[0]))
 

@@ -149,6 +149,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "omp", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "look at OpenMP's parallel regions as well: of each operator the CPU time of its team, and what it waited for",
 	 .set = cmd_set_flag, FIELD(omp)},
+	{.name = "life", .of_events = true, .group = "Target", .commands = LIVE,
+	 .help = "see operators from being pushed on: what each waited for before it ran, and which of them the program "
+		 "waited for; MXNet", .set = cmd_set_flag, FIELD(life)},
 	{.name = "sched", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "see what becomes of threads off the CPU: who preempted them, what they waited for, who woke them; each "
 		 "switch of a thread on this machine costs a little more", .set = cmd_set_flag, FIELD(sched)},
@@ -437,6 +440,8 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
 	if (o->omp && !sink->teams)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --omp", o->layout);
+	if (o->life && !sink->lives)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --life", o->layout);
 	if (o->backward && !sink->joins)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
 	return 0;

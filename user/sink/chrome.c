@@ -37,7 +37,7 @@ static char *put_args(struct snk_trace *t, char *p, const struct mxbpf_span *s, 
 		*p++ = '"';
 	}
 	p = snk_put_team(t, snk_put_counters(t->s.in->session, p, s), s);
-	return put(snk_put_account(snk_put_threads(p, s, tid), s), "}}");
+	return snk_put_account(snk_put_threads(p, s, tid), s);
 }
 
 static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place)
@@ -61,6 +61,12 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 		device = snk_trace_text(t, s->device, snk_text_device);
 	start = out_reserve(t->s.out, SNK_EVENT_BYTES + device.len);
 	p = put_args(t, start, s, place->tid, device);
+	if (t->s.in->session->life) {
+		out_filled(t->s.out, (size_t)(p - start));
+		snk_life_args(t, s);
+		start = p = out_reserve(t->s.out, SNK_EVENT_BYTES);
+	}
+	p = put(p, "}}");
 	out_filled(t->s.out, (size_t)(p - start));
 
 	/* Behind their span, so that at equal times the viewer has it open. */
@@ -134,6 +140,7 @@ static int chrome_surveyed(struct snk *s)
 	write_head(t);
 	snk_trace_tracks(t);
 	ret = snk_trace_gauges(t);
+	ret = ret ? ret : snk_life_queues(t);
 	return ret ? ret : snk_trace_allocs(t);
 }
 

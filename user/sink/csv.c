@@ -161,7 +161,7 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes, stack, group, unit, by;  /* by: of whom a row of kept_by and woken_by is */
+	} shapes, stack, group, unit, by, call, within; /* by: of whom a row of kept_by and woken_by is */
 	const char *state, *waits;	   /* STATE, WAITS_IN: of calls that are open; NULL */
 	struct mxbpf_counter_sum counters; /* spans 0: none */
 };
@@ -279,6 +279,12 @@ static void put_row(struct snk *s, struct row *r)
 		out_puts(s->out, ",");
 		put_text(s->out, r->by.text, r->by.len);
 	}
+	if (s->in->session->life) {
+		out_puts(s->out, ",");
+		put_text(s->out, r->call.text, r->call.len);
+		out_puts(s->out, ",");
+		put_text(s->out, r->within.text, r->within.len);
+	}
 	out_puts(s->out, "\n");
 }
 
@@ -294,7 +300,8 @@ static int begin(struct snk *s)
 	out_printf(s->out, "%s%s", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "");
 	snk_put_counters_csv(s, NULL);
 	out_puts(s->out, has_machine(s) ? ",group,unit" : "");
-	out_puts(s->out, s->in->session->sched ? ",by\n" : "\n");
+	out_puts(s->out, s->in->session->sched ? ",by" : "");
+	out_puts(s->out, s->in->session->life ? ",call,within\n" : "\n");
 	return 0;
 }
 
@@ -571,6 +578,54 @@ static int teams(struct snk *s, const struct snk_teams *t)
 	return 0;
 }
 
+static void fill_part(struct row *r, const struct mdl_life_part *p)
+{
+	fill(r, COUNT, p->count);
+	fill(r, TOTAL, p->total_ns);
+	fill(r, MIN, p->min_ns);
+	fill(r, MAX, p->max_ns);
+	fill(r, P50, mdl_life_percentile(p, 0.5));
+	fill(r, P99, mdl_life_percentile(p, 0.99));
+}
+
+/* A part of the lives is a table. */
+static int lives(struct snk *s, const struct snk_lives *t)
+{
+	const struct mdl *m = s->in->model;
+	size_t i;
+	unsigned part;
+
+	for (i = 0; i < t->nrows * MXBPF_LIFE_PARTS; i++) {
+		const struct mdl_life *l = t->rows[i / MXBPF_LIFE_PARTS];
+		struct row r = {.device = l->device};
+		char table[32];
+
+		part = i % MXBPF_LIFE_PARTS;
+		snprintf(table, sizeof(table), "life_%s", snk_life_parts[part]);
+		r.table = table;
+		r.name = mdl_name(m, l->name_id, &r.name_len);
+		fill_part(&r, &l->parts[part]);
+		put_row(s, &r);
+	}
+	for (i = 0; i < t->nwaits; i++) {
+		const struct mxbpf_wait *w = &t->waits[i];
+		struct row r = {.table = "waits", .name = snk_wait_whats[w->what]};
+
+		r.name_len = strlen(r.name);
+		if (w->op_id)
+			r.name = mdl_name(m, w->op_id, &r.name_len);
+		if (w->within_id)
+			r.within.text = mdl_name(m, w->within_id, &r.within.len);
+		if (w->call_id)
+			r.call.text = mdl_name(m, w->call_id, &r.call.len);
+		fill(&r, COUNT, w->count);
+		fill(&r, TOTAL, w->total_ns);
+		fill(&r, MAX, w->max_ns);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
 static void put_texts(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -657,6 +712,7 @@ const struct snk_ops snk_csv = {
 	.mem = mem_table,
 	.joins = joins,
 	.teams = teams,
+	.lives = lives,
 	.slow = slow,
 	.samples = samples,
 	.opens = opens,

@@ -118,6 +118,14 @@ int snk_samples(const struct snk *s, struct snk_sample **rows, size_t *n);
 int snk_teams(const struct snk *s, struct snk_team **rows, size_t *n);
 int snk_put_teams(struct snk *s, const struct snk_teams *t, const char *prefix);
 
+/* lives.c. Sorted; caller frees. 0, -ENOMEM. */
+int snk_life_rows(const struct snk *s, const struct mdl_life ***rows, size_t *n);
+int snk_wait_rows(const struct snk *s, struct mxbpf_wait **rows, size_t *n);
+extern const char *const snk_life_parts[MXBPF_LIFE_PARTS]; /* words for programs */
+extern const char *const snk_wait_whats[MXBPF_WAIT_WHATS]; /* likewise */
+/* As two tables for people. 0 or -errno with s->err set. */
+int snk_put_lives(struct snk *s, const struct snk_lives *t);
+
 #define SNK_WIDTH 80 /* columns of a terminal that is none */
 
 /* grid.c: rows of text in columns. The first column is left-aligned and gives way when the line is too long. */
