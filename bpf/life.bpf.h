@@ -242,8 +242,7 @@ __noinline int life_end(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now
 	bpf_map_delete_elem(&life_ready, &key);
 	life_rec(t, &l->rec, f, now);
 	l->rec.ns[MXBPF_LIFE_DISPATCH] = open.dispatch_ns;
-	l->rec.ns[MXBPF_LIFE_DEPENDENCIES] =
-		open.pushed_ns ? open.ready_ns - open.pushed_ns : MXBPF_LIFE_UNKNOWN;
+	l->rec.ns[MXBPF_LIFE_DEPENDENCIES] = open.pushed_ns ? open.ready_ns - open.pushed_ns : MXBPF_LIFE_UNKNOWN;
 	l->rec.ns[MXBPF_LIFE_QUEUE] = open.ready_ns ? f->start_ns - open.ready_ns : MXBPF_LIFE_UNKNOWN;
 	l->rec.push_tid = open.push_tid;
 	l->rec.ready_tid = open.ready_tid;

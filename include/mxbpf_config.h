@@ -24,9 +24,9 @@
 #define MXBPF_TENSORS_MAX     16384 /* kinds of tensors, and of arguments (in parts), known to BPF */
 #define MXBPF_ARGS_KNOWN_MAX  16384
 #define MXBPF_RING_BYTES      (8u << 20)
-#define MXBPF_COUNTED_MAX     4096 /* threads that have perf events at the same time; most of them hit no probe */
-#define MXBPF_TEAMS_MAX	      4096 /* parallel regions open at the same time */
-#define MXBPF_TEAM_DEPTH_MAX  4	   /* of these, one within the other on a thread */
+#define MXBPF_COUNTED_MAX     4096  /* threads that have perf events at the same time; most of them hit no probe */
+#define MXBPF_TEAMS_MAX	      4096  /* parallel regions open at the same time */
+#define MXBPF_TEAM_DEPTH_MAX  4	    /* of these, one within the other on a thread */
 #define MXBPF_LIVES_MAX	      16384 /* --life: operators that are pushed and have not ended */
 #define MXBPF_WRITERS_MAX     65536 /* variables whose last writer is known */
 #define MXBPF_WRITES_MAX      512   /* of these, those of one operator */
@@ -134,7 +134,7 @@ struct mxbpf_row {
 	__u8 details;		     /* enum mxbpf_detail that its spans can have */
 	__u8 by_caller;		     /* the spanned function is the one that calls the probed one: map callers */
 	__u8 hides;		     /* calls named by cfg_hidden have no effect */
-	__u8 leaf; /* nothing that is probed runs inside: without an end, any event of its thread is it */
+	__u8 leaf;    /* nothing that is probed runs inside: without an end, any event of its thread is it */
 	__u8 at_once; /* its spans are operators that are pushed, ready and started at the same moment */
 	__u8 pad2[6];
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
@@ -496,7 +496,7 @@ struct mxbpf_life_open {
 /* Who writes a variable last. */
 struct mxbpf_writer {
 	__u64 op_id, within_id;
-	__u32 slot; /* of the thread that said so */
+	__u32 slot;    /* of the thread that said so */
 	__u32 claimed; /* its operator was not pushed yet */
 };
 
@@ -507,11 +507,11 @@ struct mxbpf_life_last {
 
 /* Of a thread, by its slot. */
 struct mxbpf_life_thread {
-	__u64 pushed_ns;	   /* when it last pushed */
-	__u64 wait_ns;		   /* of which wait the writer is, by its start */
+	__u64 pushed_ns;	    /* when it last pushed */
+	__u64 wait_ns;		    /* of which wait the writer is, by its start */
 	struct mxbpf_writer writer; /* op_id 0: not seen */
-	struct mxbpf_life rec;	   /* scratch */
-	struct mxbpf_wait wait;	   /* scratch */
+	struct mxbpf_life rec;	    /* scratch */
+	struct mxbpf_wait wait;	    /* scratch */
 };
 
 /* What becomes of a finished span and of an allocation. */

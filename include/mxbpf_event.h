@@ -47,8 +47,8 @@ enum mxbpf_kind {
 	MXBPF_WAIT = 24,	 /* BPF: what the program waited for                   struct mxbpf_wait */
 	MXBPF_AGG_WAIT = 25,	 /* user: likewise, of one operator                    struct mxbpf_wait */
 				 /*
-				  * Given out, each to its own header: 3 INSTANT, 29 VALUE, 32 AGG_EXTENT (mxbpf_mark.h); 26 HOLDER, 27 MEM_TIME (mxbpf_held.h); 30 KV (mxbpf_kv.h);
-				  * 31 ITERATION (mxbpf_step.h). 28, 33 and up are free.
+				  * Given out, each to its own header: 3 INSTANT, 29 VALUE, 32 AGG_EXTENT (mxbpf_mark.h); 26 HOLDER, 27 MEM_TIME
+				  * (mxbpf_held.h); 30 KV (mxbpf_kv.h);			  31 ITERATION (mxbpf_step.h). 28, 33 and up are free.
 				  */
 };
 

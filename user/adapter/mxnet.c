@@ -101,8 +101,9 @@ static const struct adp_probe probes[] = {
 		.group = PROBE_OP,
 		.optional = true,
 		.any_build = true, /* what it reads are arguments */
-		.symbols = {"_ZN5mxnet6engine11NaiveEngine9PushAsyncESt8functionIFvNS_10RunContextENS0_"
-			    "18CallbackOnCompleteEEENS_7ContextERKSt6vectorIPNS0_3VarESaISA_EESE_NS_10FnPropertyEiPKcb"},
+		.symbols =
+			{"_ZN5mxnet6engine11NaiveEngine9PushAsyncESt8functionIFvNS_10RunContextENS0_"
+			 "18CallbackOnCompleteEEENS_7ContextERKSt6vectorIPNS0_3VarESaISA_EESE_NS_10FnPropertyEiPKcb"},
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_CUT,
 			.cls = MXBPF_CLASS_OPERATOR,

@@ -137,7 +137,7 @@ struct mdl_life {
 };
 /* In no order; borrowed likewise. */
 const struct mdl_life *const *mdl_lives(struct mdl *m, size_t *n);
-void mdl_life_merge(struct mdl_life *to, const struct mdl_life *from); /* `to` keeps its name and place */
+void mdl_life_merge(struct mdl_life *to, const struct mdl_life *from);	      /* `to` keeps its name and place */
 uint64_t mdl_life_percentile(const struct mdl_life_part *p, double fraction); /* as mdl_percentile(); 0 of none */
 /* What the program waited for, as its records, of each process, call and operator one; borrowed likewise. */
 const struct mxbpf_wait *mdl_waits(const struct mdl *m, size_t *n);

@@ -162,8 +162,8 @@ struct row {
 		const char *text;
 		size_t len;
 	} shapes, stack, group, unit, by, call, within; /* by: of whom a row of kept_by and woken_by is */
-	const char *state, *waits;	   /* STATE, WAITS_IN: of calls that are open; NULL */
-	struct mxbpf_counter_sum counters; /* spans 0: none */
+	const char *state, *waits;			/* STATE, WAITS_IN: of calls that are open; NULL */
+	struct mxbpf_counter_sum counters;		/* spans 0: none */
 };
 
 static void fill(struct row *r, enum column c, uint64_t n)

@@ -117,7 +117,7 @@ static int add_ns(struct snk_grid *g, uint64_t ns, bool known)
 	char cell[CELL_BYTES] = "-";
 
 	if (known)
-		fmt_ns(ns, cell);
+		fmt_tight_ns(ns, cell);
 	return snk_grid_add(g, cell, strlen(cell));
 }
 

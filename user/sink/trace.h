@@ -62,9 +62,9 @@ struct snk_trace {
 	struct hash life_at;   /* (start of a span, thread) -> index + 1 in lives, likewise in waits */
 	struct buf lives;      /* struct mxbpf_life */
 	struct hash wait_at;
-	struct buf waits;	 /* struct mxbpf_wait */
-	struct hash team_at;   /* (start of a span, thread) -> index + 1 in teams */
-	struct buf teams;      /* struct mxbpf_team, of each span one */
+	struct buf waits;    /* struct mxbpf_wait */
+	struct hash team_at; /* (start of a span, thread) -> index + 1 in teams */
+	struct buf teams;    /* struct mxbpf_team, of each span one */
 };
 
 /* Of struct snk_ops. */
