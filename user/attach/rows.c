@@ -39,6 +39,8 @@ static const char *const names[] = {
 	[MXBPF_ACT_LIFE_PUSH] = "on_pushed",
 	[MXBPF_ACT_LIFE_CLAIM] = "on_pushed",
 	[MXBPF_ACT_LIFE_READY] = "on_readied",
+	[MXBPF_ACT_ALLOCATED] = "on_allocated",
+	[MXBPF_ACT_POOL] = "on_pool",
 };
 #define NNAMES (sizeof(names) / sizeof(names[0]))
 

@@ -80,6 +80,8 @@ static int choose_details(struct live *l, struct err *e)
 	if (lacking & MXBPF_DETAIL_ARGS && (l->want.groups & PROBE_OP))
 		return err_set(e, ERR_USAGE, -ENOTSUP, "--shapes: of %s, shapes cannot be read yet",
 			       l->plan.adp->title);
+	if (lacking & MXBPF_DETAIL_LAYER && (l->want.groups & PROBE_OP))
+		return err_set(e, ERR_USAGE, -ENOTSUP, "--layers: of %s, layers cannot be read", l->plan.adp->title);
 	if (lacking)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "what was asked for of operators needs --probes op, in %s",
 			       l->plan.adp->title);
@@ -110,6 +112,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		l->want.groups |= PROBE_TEAM;
 	if (o->life)
 		l->want.groups |= PROBE_LIFE;
+	if (o->memory)
+		l->want.groups |= PROBE_HELD;
 	if ((recording || o->trace) && !o->stats &&
 	    !o->ops) /* hand-overs and starts are paired by counting: all or none */
 		l->want.groups |= PROBE_LINK;
@@ -130,7 +134,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		return e->code;
 	if (o->sample_hz && live_samples_open(l, e))
 		return e->code;
-	if (live_omp(l, e) || live_life(l, e))
+	if (live_omp(l, e) || live_held(l, e) || live_life(l, e))
 		return e->code;
 	live_ops_warn(l);
 	l->model = mdl_new();
@@ -257,6 +261,7 @@ int live_start(struct live *l, struct err *e)
 			      .account = !l->o->no_account,
 			      .teams = l->o->omp,
 			      .life = l->o->life,
+			      .held = l->o->memory,
 			      .stats = l->o->stats	   ? MXBPF_STATS_ON
 				       : l->o->stats_check ? MXBPF_STATS_CHECK
 							   : MXBPF_STATS_OFF,

@@ -240,6 +240,9 @@ int live_omp(struct live *l, struct err *e);
 /* live_life.c: likewise lives of operators. */
 int live_life(struct live *l, struct err *e);
 
+/* live_held.c: the same of who holds memory. */
+int live_held(struct live *l, struct err *e);
+
 /* live_session.c: everything but times and counts. 0 or -ENOMEM. */
 int live_describe(struct live *l);
 

@@ -143,6 +143,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "shapes", .group = "Target", .commands = LIVE,
 	 .help = "read sizes, types and strides of the tensors that operators get, for --by shape, traces and recordings; "
 		 "PyTorch", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
+	{.name = "layers", .group = "Target", .commands = LIVE,
+	 .help = "read which layer of the model each operator is of, for --by layer, traces and recordings; MXNet",
+	 .set = cmd_set_detail, .min = MXBPF_DETAIL_LAYER},
 	{.name = "counters", .arg = "LIST", .group = "Target", .commands = LIVE,
 	 .help = "count in each call, at most four, joined by commas, as perf does: cycles,instructions,task-clock",
 	 .set = cmd_set_counters, FIELD(counters), .word = ctr_name},
@@ -152,6 +155,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "life", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "see operators from being pushed on: what each waited for before it ran, and which of them the program "
 		 "waited for; MXNet", .set = cmd_set_flag, FIELD(life)},
+	{.name = "memory", .of_events = true, .group = "Target", .commands = LIVE,
+	 .help = "see who holds the memory of a device: of each operator what it allocated, what of that was freed, what was "
+		 "alive at the peak and never freed", .set = cmd_set_flag, FIELD(memory)},
 	{.name = "sched", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "see what becomes of threads off the CPU: who preempted them, what they waited for, who woke them; each "
 		 "switch of a thread on this machine costs a little more", .set = cmd_set_flag, FIELD(sched)},
@@ -208,7 +214,8 @@ const struct cmd_option cmd_options[] = {
 	 .set = cmd_set_number, FIELD(top), .min = 1, .max = 1000000000},
 	{.name = "by", .arg = "WHAT", .group = "Tables", .commands = TABLES,
 	 .help = "what has a row: each name, each with the shapes of its tensors (of --shapes), with the top of its Python "
-		 "stack or its nn.Module (of --py-stacks); of a recording also each call, in order of start", .def = "name", .set = cmd_set_index, FIELD(by), .word = word_by},
+		 "stack or its nn.Module (of --py-stacks), each layer of the model (of --layers); of a recording also each call, in "
+		 "order of start", .def = "name", .set = cmd_set_index, FIELD(by), .word = word_by},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = TABLES,
 	 .help = "lines of a stack that --by stack looks at, and --by event shows", .def = "5, of events all", .set = cmd_set_number, FIELD(stack_depth), .min = 1,
 	 .max = 128},
@@ -442,6 +449,8 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --omp", o->layout);
 	if (o->life && !sink->lives)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --life", o->layout);
+	if (o->memory && !sink->held)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --memory", o->layout);
 	if (o->backward && !sink->joins)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
 	return 0;
@@ -467,6 +476,9 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		 "forward and backward cannot be joined with --ops: which operator made a node only all of them tell"},
 		{o->ops && check && !o->pid, "--ops is for the probes of a process: --pid PID is missing"},
 		{o->reset && !o->interval_ns, "--reset is for the tables of --interval TIME, which is missing"},
+		{o->memory && !(o->probes & PROBE_MEM), "--memory is of the probes of mem, which --probes leaves out"},
+		{o->memory && o->iterations,
+		 "--memory has to see every allocation and its end, and --iterations is to see little: use one of them"},
 		{o->sched && o->iterations,
 		 "--sched sees every switch, and --iterations is to see little: use one of them"},
 		{o->pid && o->command, "either --pid PID or -- COMMAND, not both"},

@@ -133,5 +133,7 @@ int mdl_emit(const struct mdl *m, struct buf *out)
 		err = team_emit(m, out);
 	if (!err)
 		err = lives_emit(m, out);
+	if (!err)
+		err = held_emit(m, out);
 	return err ? err : join_emit(m, out);
 }

@@ -133,8 +133,8 @@ uint64_t mdl_life_percentile(const struct mdl_life_part *p, double fraction)
 
 static struct mxbpf_wait *wait_row(struct mdl *m, const struct mxbpf_wait *like)
 {
-	uint64_t who = mdl_group_id(like->op_id, like->within_id, like->call_id);
-	uint64_t *at = hash_put(&m->wait_index, mdl_group_id(who, like->name_id, like->what), like->h.tgid);
+	uint64_t ids = mdl_group_id(like->op_id, like->within_id, like->call_id, like->name_id);
+	uint64_t *at = hash_put(&m->wait_index, ids, (uint64_t)like->h.tgid << 8 | like->what);
 	struct mxbpf_wait w = *like;
 
 	if (!at)

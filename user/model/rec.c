@@ -93,6 +93,16 @@ static bool team_fits(const struct mxbpf_rec *r)
 	return ((const struct mxbpf_team *)r)->cls < MXBPF_CLASS_MAX;
 }
 
+static bool holder_fits(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_holder *)r)->cls < MXBPF_CLASS_MAX;
+}
+
+static bool alloc_fits(const struct mxbpf_rec *r)
+{
+	return r->size < sizeof(struct mxbpf_alloc) || ((const struct mxbpf_alloc *)r)->cls < MXBPF_CLASS_MAX;
+}
+
 static bool name_fits(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_name *n = (const void *)r;
@@ -133,12 +143,12 @@ static const struct {
 	[MXBPF_SPAN] = {MXBPF_SPAN_BYTES_MIN, span_fits},
 	[MXBPF_AGG] = {sizeof(struct mxbpf_agg), agg_fits},
 	[MXBPF_COUNTER] = {sizeof(struct mxbpf_counter), counter_fits},
-	[MXBPF_ALLOC] = {MXBPF_ALLOC_BYTES_MIN, NULL},
+	[MXBPF_ALLOC] = {MXBPF_ALLOC_BYTES_MIN, alloc_fits},
 	[MXBPF_EDGE] = {sizeof(struct mxbpf_edge), edge_fits},
 	[MXBPF_NAME] = {sizeof(struct mxbpf_name), name_fits},
 	[MXBPF_MEM] = {sizeof(struct mxbpf_mem), NULL},
 	[MXBPF_AGG_MEM] = {sizeof(struct mxbpf_agg_mem), agg_mem_fits},
-	[MXBPF_GROUP] = {sizeof(struct mxbpf_group), NULL},
+	[MXBPF_GROUP] = {MXBPF_GROUP_BYTES_MIN, NULL},
 	[MXBPF_JOIN] = {sizeof(struct mxbpf_join), NULL},
 	[MXBPF_SCHED] = {sizeof(struct mxbpf_sched), sched_fits},
 	[MXBPF_AGG_SCHED] = {sizeof(struct mxbpf_agg_sched), agg_sched_fits},
@@ -152,7 +162,9 @@ static const struct {
 	[MXBPF_AGG_LIFE] = {sizeof(struct mxbpf_agg_life), agg_life_fits},
 	[MXBPF_WAIT] = {sizeof(struct mxbpf_wait), wait_fits},
 	[MXBPF_AGG_WAIT] = {sizeof(struct mxbpf_wait), wait_fits},
-	[MXBPF_OPEN] = {sizeof(struct mxbpf_open), open_fits},
+	[MXBPF_OPEN] = {MXBPF_OPEN_BYTES_MIN, open_fits},
+	[MXBPF_HOLDER] = {sizeof(struct mxbpf_holder), holder_fits},
+	[MXBPF_MEM_TIME] = {sizeof(struct mxbpf_mem_time), NULL},
 };
 
 static bool rec_fits(const struct mxbpf_rec *r, size_t left)

@@ -230,6 +230,20 @@ static int need_wait(struct rec_writer *w, const struct mdl *m, const struct mxb
 	return ret;
 }
 
+static int need_alloc(struct rec_writer *w, const struct mdl *m, const struct mxbpf_alloc *a)
+{
+	int ret = need_thread(w, m, a->h.tgid, a->tid);
+
+	if (ret || a->h.size < sizeof(*a))
+		return ret;
+	ret = need_name(w, m, MXBPF_NAME_SPAN, a->name_id);
+	if (!ret)
+		ret = need_name(w, m, MXBPF_NAME_LAYER, a->layer_id);
+	if (!ret)
+		ret = need_name(w, m, MXBPF_NAME_SPAN, a->scope_id);
+	return ret ? ret : need_name(w, m, MXBPF_NAME_SPAN, a->label_id);
+}
+
 static int need_names(struct rec_writer *w, const struct mdl *m, const struct mxbpf_rec *r)
 {
 	const struct mxbpf_open *o;
@@ -244,6 +258,8 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 			ret = need_name(w, m, MXBPF_NAME_ARGS, s.args_id);
 		if (!ret)
 			ret = need_name(w, m, MXBPF_NAME_STACK, s.stack_id);
+		if (!ret)
+			ret = need_name(w, m, MXBPF_NAME_LAYER, s.layer_id);
 		if (!ret)
 			ret = need_thread(w, m, r->tgid, s.tid);
 		if (!ret && s.end_tid != s.tid)
@@ -265,7 +281,7 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 	case MXBPF_WAIT:
 		return need_wait(w, m, (const struct mxbpf_wait *)r);
 	case MXBPF_ALLOC:
-		return need_thread(w, m, r->tgid, ((const struct mxbpf_alloc *)r)->tid);
+		return need_alloc(w, m, (const struct mxbpf_alloc *)r);
 	case MXBPF_EDGE:
 		return need_thread(w, m, r->tgid, ((const struct mxbpf_edge *)r)->tid);
 	case MXBPF_GAUGE:

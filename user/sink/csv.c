@@ -69,6 +69,9 @@ enum column {
 	TEAM_LATE_RUNQ,
 	TEAM_BARRIER,
 	TEAM_SPUN,
+	LIVE_BLOCKS,
+	MEAN_BYTES,
+	PEAK_UNIX,
 	NCOLUMNS,
 };
 
@@ -80,7 +83,8 @@ enum when {
 	WITH_ACCOUNT = 1 << 2,
 	WITH_MACHINE = 1 << 3,
 	WITH_SCHED = 1 << 4,
-	WITH_TEAMS = 1 << 5
+	WITH_TEAMS = 1 << 5,
+	WITH_HELD = 1 << 6
 };
 
 static const struct {
@@ -142,6 +146,9 @@ static const struct {
 	[TEAM_LATE_RUNQ] = {"team_late_runq_ns", WITH_TEAMS},
 	[TEAM_BARRIER] = {"team_barrier_ns", WITH_TEAMS},
 	[TEAM_SPUN] = {"team_spun_ns", WITH_TEAMS},
+	[LIVE_BLOCKS] = {"live_blocks", WITH_HELD},
+	[MEAN_BYTES] = {"mean_bytes", WITH_HELD},
+	[PEAK_UNIX] = {"peak_unix_ns", WITH_HELD},
 	[OFF_CPU] = {"off_cpu_ns", WITH_SCHED},
 	[OFF_CPU + 1 + MXBPF_SCHED_WAITED] = {"waited_ns", WITH_SCHED},
 	[OFF_CPU + 1 + MXBPF_SCHED_FUTEX] = {"futex_ns", WITH_SCHED},
@@ -161,9 +168,10 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes, stack, group, unit, by, call, within; /* by: of whom a row of kept_by and woken_by is */
-	const char *state, *waits;			/* STATE, WAITS_IN: of calls that are open; NULL */
-	struct mxbpf_counter_sum counters;		/* spans 0: none */
+	} shapes, stack, layer, group, unit, by, call, within; /* by: of whom a row of kept_by and woken_by is */
+	const struct snk_holder *holder;		       /* its scope and array; NULL */
+	const char *state, *waits;			       /* STATE, WAITS_IN: of calls that are open; NULL */
+	struct mxbpf_counter_sum counters;		       /* spans 0: none */
 };
 
 static void fill(struct row *r, enum column c, uint64_t n)
@@ -234,9 +242,22 @@ static bool has_column(const struct snk *s, unsigned c)
 {
 	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
 			       (s->in->session->account ? WITH_ACCOUNT : 0) | (has_machine(s) ? WITH_MACHINE : 0) |
-			       (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0);
+			       (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0) |
+			       (s->in->session->held ? WITH_HELD : 0);
 
 	return !(columns[c].when & ~given);
+}
+
+static void put_holder(struct snk *s, const struct snk_holder *h)
+{
+	if (!snk_shows_layer(s)) {
+		out_puts(s->out, ",");
+		put_text(s->out, h ? h->layer : "", h ? h->layer_len : 0);
+	}
+	out_puts(s->out, ",");
+	put_text(s->out, h ? h->scope : "", h ? h->scope_len : 0);
+	out_puts(s->out, ",");
+	put_text(s->out, h ? h->label : "", h ? h->label_len : 0);
 }
 
 static void put_row(struct snk *s, struct row *r)
@@ -268,6 +289,8 @@ static void put_row(struct snk *s, struct row *r)
 		put_lines(s->out, r->shapes.text, r->shapes.len);
 	if (snk_shows_stack(s))
 		put_lines(s->out, r->stack.text, r->stack.len);
+	if (snk_shows_layer(s))
+		put_lines(s->out, r->layer.text, r->layer.len);
 	snk_put_counters_csv(s, &r->counters);
 	if (has_machine(s)) {
 		out_puts(s->out, ",");
@@ -279,6 +302,8 @@ static void put_row(struct snk *s, struct row *r)
 		out_puts(s->out, ",");
 		put_text(s->out, r->by.text, r->by.len);
 	}
+	if (s->in->session->held)
+		put_holder(s, r->holder);
 	if (s->in->session->life) {
 		out_puts(s->out, ",");
 		put_text(s->out, r->call.text, r->call.len);
@@ -297,20 +322,25 @@ static int begin(struct snk *s)
 	for (c = 0; c < NCOLUMNS; c++)
 		if (has_column(s, c))
 			out_printf(s->out, "%s%s", c ? "," : "", columns[c].head);
-	out_printf(s->out, "%s%s", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "");
+	out_printf(s->out, "%s%s%s", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "",
+		   snk_shows_layer(s) ? ",layer" : "");
 	snk_put_counters_csv(s, NULL);
 	out_puts(s->out, has_machine(s) ? ",group,unit" : "");
 	out_puts(s->out, s->in->session->sched ? ",by" : "");
+	if (s->in->session->held)
+		out_puts(s->out, snk_shows_layer(s) ? ",scope,array" : ",layer,scope,array");
 	out_puts(s->out, s->in->session->life ? ",call,within\n" : "\n");
 	return 0;
 }
 
-static void set_details(const struct snk *s, struct row *r, uint64_t args_id, uint64_t stack_id)
+static void set_details(const struct snk *s, struct row *r, uint64_t args_id, uint64_t stack_id, uint64_t layer_id)
 {
 	if (snk_shows_shapes(s))
 		r->shapes.text = snk_shapes(s->in->model, args_id, &r->shapes.len);
 	if (snk_shows_stack(s))
 		r->stack.text = snk_stack(s->in->model, s->opts, stack_id, &r->stack.len);
+	if (snk_shows_layer(s))
+		r->layer.text = snk_layer(s->in->model, s->opts, layer_id, &r->layer.len);
 }
 
 static void set_account(struct row *r, const struct mdl_row *m)
@@ -359,7 +389,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 			fill_signed(&r, SELF_ALLOC_BYTES, e->self_alloc_bytes);
 		}
 		set_event_account(&r, e);
-		set_details(s, &r, e->args_id, e->stack_id);
+		set_details(s, &r, e->args_id, e->stack_id, e->layer_id);
 		put_row(s, &r);
 	}
 	return 0;
@@ -375,8 +405,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		const struct mdl_row *m = t->rows[i];
 		struct row r = {.table = t->title, .device = m->device, .counters = m->counters};
 
-		r.name = mdl_name(s->in->model, m->name_id, &r.name_len);
-		set_details(s, &r, m->args_id, m->stack_id);
+		r.name = snk_row_name(s->in->model, s->opts, m, &r.name_len);
+		set_details(s, &r, m->args_id, m->stack_id, m->layer_id);
 		fill(&r, COUNT, m->count);
 		fill(&r, TOTAL, m->total_ns);
 		fill(&r, SELF, m->self_ns);
@@ -516,7 +546,7 @@ static int opens(struct snk *s, const struct mxbpf_open *rows, size_t n)
 		fill(&r, TOTAL, o->open_ns);
 		fill(&r, EVENT_START, s->in->session->start_unix_ns + (o->h.ts_ns - s->in->session->start_mono_ns));
 		fill(&r, EVENT_THREAD, o->tid);
-		set_details(s, &r, o->args_id, o->stack_id);
+		set_details(s, &r, o->args_id, o->stack_id, o->layer_id);
 		put_row(s, &r);
 	}
 	return 0;
@@ -626,6 +656,41 @@ static int lives(struct snk *s, const struct snk_lives *t)
 	return 0;
 }
 
+static int held(struct snk *s, const struct snk_held *t)
+{
+	const struct mdl_session *ss = s->in->session;
+	const struct mxbpf_mem_time *d;
+	const struct snk_holder *k;
+
+	for (d = t->devices; d < t->devices + t->ndevices; d++) {
+		struct row r = {.table = "held.device", .device = d->device};
+
+		r.name = "";
+		fill_signed(&r, LIVE_BYTES, d->live_bytes);
+		fill_signed(&r, PEAK_BYTES, d->peak_bytes);
+		fill_signed(&r, MEAN_BYTES, snk_mem_mean(s, d));
+		if (d->peak_ns)
+			fill(&r, PEAK_UNIX, ss->start_unix_ns + (d->peak_ns - ss->start_mono_ns));
+		put_row(s, &r);
+	}
+	for (k = t->rows; k < t->rows + t->nrows; k++) {
+		struct row r = {.table = "held", .name = k->name, .name_len = k->len, .holder = k};
+
+		r.device = k->h.device;
+		r.layer.text = k->layer;
+		r.layer.len = k->layer_len;
+		fill(&r, ALLOCS, k->h.allocs);
+		fill(&r, FREES, k->h.frees);
+		fill(&r, ALLOC_BYTES, k->h.alloc_bytes);
+		fill(&r, FREE_BYTES, k->h.free_bytes);
+		fill_signed(&r, LIVE_BYTES, k->h.live_bytes);
+		fill_signed(&r, PEAK_BYTES, k->h.peak_bytes);
+		fill(&r, LIVE_BLOCKS, k->h.live_blocks);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
 static void put_texts(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -710,6 +775,7 @@ const struct snk_ops snk_csv = {
 	.details = true,
 	.table = class_table,
 	.mem = mem_table,
+	.held = held,
 	.joins = joins,
 	.teams = teams,
 	.lives = lives,

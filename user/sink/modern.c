@@ -194,7 +194,7 @@ static int add_row(struct snk_grid *g, const struct cell_of *c)
 	size_t len, i;
 	int err;
 
-	name = mdl_name(c->s->in->model, c->r->name_id, &len);
+	name = snk_row_name(c->s->in->model, c->s->opts, c->r, &len);
 	err = snk_grid_add(g, name, len);
 	for (i = 1; !err && i < NCOLUMNS; i++) {
 		if (columns[i].ns)
@@ -320,6 +320,10 @@ static int add_event(struct snk *s, struct snk_grid *g, const struct mxbpf_span 
 		text = snk_stack(s->in->model, s->opts, e->stack_id, &len);
 		err = add_note(g, text, len);
 	}
+	if (!err && snk_shows_layer(s)) {
+		text = snk_layer(s->in->model, s->opts, e->layer_id, &len);
+		err = text ? add_note(g, text, len) : 0;
+	}
 	return err;
 }
 
@@ -420,6 +424,14 @@ static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
+static int held(struct snk *s, const struct snk_held *t)
+{
+	int err = snk_put_held(s, t, "");
+
+	out_puts(s->out, "\n");
+	return err;
+}
+
 static int joins(struct snk *s, const struct snk_joins *t)
 {
 	int err = snk_put_joins(s, t, "");
@@ -512,6 +524,7 @@ const struct snk_ops snk_modern = {
 	.state_bytes = sizeof(struct modern),
 	.table = class_table,
 	.mem = mem_table,
+	.held = held,
 	.joins = joins,
 	.teams = teams,
 	.lives = lives,
