@@ -121,7 +121,9 @@ static const struct adp_probe probes[] = {
 		.any_build = true, /* what it reads are arguments */
 		.symbols =
 			{"_ZN5mxnet6engine11NaiveEngine9PushAsyncESt8functionIFvNS_10RunContextENS0_"
-			 "18CallbackOnCompleteEEENS_7ContextERKSt6vectorIPNS0_3VarESaISA_EESE_NS_10FnPropertyEiPKcb"},
+			 "18CallbackOnCompleteEEENS_7ContextERKSt6vectorIPNS0_3VarESaISA_EESE_NS_10FnPropertyEiPKcb",
+			 "_ZN5mxnet6engine11NaiveEngine9PushAsyncESt8functionIFvNS_10RunContextENS0_15CallbackOnStartENS0_"
+			 "18CallbackOnCompleteEEENS_7ContextERKSt6vectorIPNS0_3VarESaISB_EESF_NS_10FnPropertyEiPKcb"},
 		.hidden = {NAIVE = 7},
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_CUT,
