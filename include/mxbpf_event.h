@@ -48,9 +48,12 @@ enum mxbpf_kind {
 	MXBPF_AGG_WAIT = 25,	 /* user: likewise, of one operator                    struct mxbpf_wait */
 	MXBPF_HOLDER = 26,	 /* user: whose allocations are alive (mxbpf_held.h)   struct mxbpf_holder */
 	MXBPF_MEM_TIME = 27,	 /* user: what a device held, over time              struct mxbpf_mem_time */
+	MXBPF_INSTANT = 3,	 /* BPF: a moment that the program marked; user: a row	  struct mxbpf_instant */
+	MXBPF_VALUE = 29,	 /* BPF: a counter of the program's was set; user: a row    struct mxbpf_value */
+	MXBPF_AGG_EXTENT = 32,	 /* user: first start and last end of an AGG row	struct mxbpf_agg_extent */
 				 /*
-				  * Given out, each to its own header: 3 INSTANT, 29 VALUE, 32 AGG_EXTENT (mxbpf_mark.h); 30 KV
-				  * (mxbpf_kv.h); 31 ITERATION (mxbpf_step.h). 28, 33 and up are free.
+				  * Given out, each to its own header: 30 KV (mxbpf_kv.h); 31 ITERATION (mxbpf_step.h). 28, 33 and up
+				  * are free.
 				  */
 };
 
@@ -371,6 +374,8 @@ enum mxbpf_name_kind {
 	MXBPF_NAME_WCHAN = 6,
 	/* id is a layer_id: "conv0_fwd", "conv0_fwd_backward" */
 	MXBPF_NAME_LAYER = 7,
+	/* id is a name_id: the domain that a mark of the program's belongs to */
+	MXBPF_NAME_DOMAIN = 8,
 };
 
 /*

@@ -176,6 +176,10 @@ class MxbpfSample(Mxbpf):
     options = ('--sample', '99')
 
 
+class MxbpfLife(Mxbpf):
+    options = ('--life',)
+
+
 class MxbpfStats(Mxbpf):
     options = ('--stats',)
 
@@ -185,7 +189,7 @@ def fits(mode, loop):
     return mode not in (ONLY_MXNET if loop.startswith('torch') else ONLY_TORCH)
 
 
-ONLY_MXNET = ('builtin-trace', 'builtin-agg', 'builtin-late', 'bpftrace', 'mxbpf-api-work')
+ONLY_MXNET = ('builtin-trace', 'builtin-agg', 'builtin-late', 'bpftrace', 'mxbpf-api-work', 'mxbpf-life')
 ONLY_TORCH = ('torch-profiler', 'torch-full', 'mxbpf-ops')
 
 # name: class, what it is, sections of one job. MXNet's profiler writes once a second, and cannot begin a second file.
@@ -202,6 +206,7 @@ MODES = {
     'mxbpf-trace': (MxbpfTrace, 'mxbpf, everything + trace', 2),
     'mxbpf-counters': (MxbpfCounters, 'mxbpf, everything, two --counters', 2),
     'mxbpf-sample': (MxbpfSample, 'mxbpf, everything, --sample 99', 2),
+    'mxbpf-life': (MxbpfLife, 'mxbpf, everything, --life', 2),
     'mxbpf-stats': (MxbpfStats, 'mxbpf, everything, --stats', 2),
     'mxbpf-api-work': (MxbpfApiWork, 'mxbpf, everything, --api work', 2),
     'mxbpf-ops': (MxbpfOps, 'mxbpf, everything, --ops addmm,mm', 2),

@@ -73,18 +73,17 @@ def bulk(a, small):
 
 
 class Segment:
+    """An executor, which makes one operation of the engine of all its operators."""
+
     def __init__(self):
-        self.net = None
+        self.executor = None
 
     def __call__(self, a, small):
-        if not self.net:
-            self.net = mx.gluon.nn.HybridSequential()
-            self.net.add(mx.gluon.nn.BatchNorm(), mx.gluon.nn.Activation('relu'), mx.gluon.nn.Dropout(0.5))
-            self.net.initialize()
-            self.net.hybridize(static_alloc=True, static_shape=True)
-        with mx.autograd.record():
-            b = self.net(a.reshape((1, 9, 300, 300)))
-        b.wait_to_read()
+        if not self.executor:
+            x = mx.sym.exp(mx.sym.dot(mx.sym.var('x'), mx.sym.var('x')))
+            self.executor = mx.sym.sqrt(x).bind(mx.cpu(), {'x': a})
+        self.executor.forward()
+        self.executor.outputs[0].wait_to_read()
 
 
 WHAT = {'chain': chain, 'fan': fan, 'front': front, 'custom': custom, 'bulk': bulk, 'segment': Segment()}

@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * MXNet 1.x and 2.0. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the offsets
- * are the same in all of them (OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8, .ctx +16).
+ * MXNet 1.x and 2.0. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the
+ * offsets are the same in all of them (OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8,
+ * .ctx +16).
  */
 #include "adapter/adapter.h"
 
 #include <stddef.h>
 
-#define ARG1	  .base = MXBPF_BASE_ARG1
-#define ARG2	  .base = MXBPF_BASE_ARG2
-#define ARG3	  .base = MXBPF_BASE_ARG3
-#define ARG5	  .base = MXBPF_BASE_ARG5
+#define ARG1 .base = MXBPF_BASE_ARG1
+#define ARG2 .base = MXBPF_BASE_ARG2
+#define ARG3 .base = MXBPF_BASE_ARG3
+#define ARG5 .base = MXBPF_BASE_ARG5
+/*
+ * What marks are made of: a vtable's address, a name of 128 bytes (spans: and one of their table's), the address of a
+ * domain, which begins alike. The same in all wheels up to 2.0.0b1.
+ */
+#define MARK(a)	  .name = {.off = {8}}, .link = {ARG1, AT1(a)}
 #define STACK	  .base = MXBPF_BASE_STACK
 #define AT1(a)	  .nderef = 1, .off = {a}
 #define AT2(a, b) .nderef = 2, .off = {a, b}
 /* Virtual tables, whose slots are the same in 1.5 to 1.9. */
-#define STORAGE	  .class_name = "N5mxnet11StorageImplE", .slot
-#define ENGINE	  .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
-#define POOLED	  .class_name = "N5mxnet6engine20ThreadedEnginePooledE", .slot
-#define NAIVE	  .class_name = "N5mxnet6engine11NaiveEngineE", .slot
-#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+#define STORAGE	 .class_name = "N5mxnet11StorageImplE", .slot
+#define ENGINE	 .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
+#define POOLED	 .class_name = "N5mxnet6engine20ThreadedEnginePooledE", .slot
+#define NAIVE	 .class_name = "N5mxnet6engine11NaiveEngineE", .slot
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define POOL(called, symbol, taken_off)                                                                                \
 	{                                                                                                              \
 		.name = called, .group = PROBE_HELD, .optional = true, .symbols = {symbol},                            \
@@ -81,9 +87,9 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
 	/*
-	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *, 2.0: two more there): one engine operation. OnCompleteStatic(engine,
-	 * OprBlock *, error) is its true end, where MXNet's own profiler stops the clock, and may come on another
-	 * thread.
+	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *, 2.0: two more there): one engine operation.
+	 * OnCompleteStatic(engine, OprBlock *, error) is its true end, where MXNet's own profiler stops the clock, and
+	 * may come on another thread.
 	 */
 	{
 		.name = "operator.start",
@@ -122,7 +128,8 @@ static const struct adp_probe probes[] = {
 		.symbols =
 			{"_ZN5mxnet6engine11NaiveEngine9PushAsyncESt8functionIFvNS_10RunContextENS0_"
 			 "18CallbackOnCompleteEEENS_7ContextERKSt6vectorIPNS0_3VarESaISA_EESE_NS_10FnPropertyEiPKcb",
-			 "_ZN5mxnet6engine11NaiveEngine9PushAsyncESt8functionIFvNS_10RunContextENS0_15CallbackOnStartENS0_"
+			 "_ZN5mxnet6engine11NaiveEngine9PushAsyncESt8functionIFvNS_10RunContextENS0_"
+			 "15CallbackOnStartENS0_"
 			 "18CallbackOnCompleteEEENS_7ContextERKSt6vectorIPNS0_3VarESaISB_EESF_NS_10FnPropertyEiPKcb"},
 		.hidden = {NAIVE = 7},
 		.row = {.action = MXBPF_ACT_OPEN,
@@ -173,8 +180,8 @@ static const struct adp_probe probes[] = {
 			.device = {STACK, AT1(24)}},
 	},
 	/*
-	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address. Alloc hands it
-	 * to OnAlloc(profiler, const Handle &) when it has its address.
+	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address. Alloc hands
+	 * it to OnAlloc(profiler, const Handle &) when it has its address.
 	 */
 	{
 		.name = "memory.alloc_2",
@@ -215,15 +222,18 @@ static const struct adp_probe probes[] = {
 			.size = {ARG2, AT1(8)},
 			.device = {ARG2, AT1(16)}},
 	},
-	/* Alloc(pool, Handle *, ...), inside of that of the storage: what a pool has taken from the device, a size_t. */
+	/* Alloc(pool, Handle *, ...), inside of that of the storage: what a pool has taken from the device, a size_t.
+	 */
 	POOL("pool.gpu", "_ZN5mxnet7storage23GPUPooledStorageManager5AllocEPNS_7Storage6HandleE", 8),
 	POOL("pool.gpu_rounded", "_ZN5mxnet7storage30GPUPooledRoundedStorageManager5AllocEPNS_7Storage6HandleE", 24),
 	POOL("pool.powers",
 	     "_ZN5mxnet7storage20PooledStorageManagerINS0_11RoundPower2ENS0_15VectorContainerEE5AllocEPNS_7Storage"
-	     "6HandleEb", 88),
+	     "6HandleEb",
+	     88),
 	POOL("pool.multiples",
 	     "_ZN5mxnet7storage20PooledStorageManagerINS0_13RoundMultipleENS0_21UnorderedMapContainerEE5AllocEPNS_7"
-	     "Storage6HandleEb", 104),
+	     "Storage6HandleEb",
+	     104),
 	/* They return only to the C API function that called them, whose end is theirs. */
 	{
 		.name = "wait.var",
@@ -268,6 +278,75 @@ static const struct adp_probe probes[] = {
 		.optional = true,
 		.symbols = {"MXExecutorBackwardEx"},
 		.iteration = "*",
+	},
+	/*
+	 * The program's own marks: of tasks, frames and events (object), of counters (object, value), of markers
+	 * (domain, name, scope).
+	 */
+	{
+		.name = "mark.start",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProfileDurationStart"},
+		.row = {.action = MXBPF_ACT_MARK_START, MARK(264)},
+	},
+	{
+		.name = "mark.stop",
+		.group = PROBE_MARK,
+		.optional = true,
+		.ends = "mark.start",
+		.symbols = {"MXProfileDurationStop"},
+		.row = {.action = MXBPF_ACT_MARK_STOP},
+	},
+	{
+		.name = "mark.end",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProfileDestroyHandle"},
+		.row = {.action = MXBPF_ACT_MARK_END},
+	},
+	{
+		.name = "counter.set",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProfileSetCounter"},
+		.row = {.action = MXBPF_ACT_MARK_SET, MARK(136), .key = {ARG1, AT1(144)}, .size = {ARG2}},
+	},
+	{
+		.name = "counter.adjust",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProfileAdjustCounter"},
+		.row = {.action = MXBPF_ACT_MARK_ADJUST, MARK(136), .key = {ARG1, AT1(144)}, .size = {ARG2}},
+	},
+	{
+		.name = "marker",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProfileSetMarker"},
+		.row = {.action = MXBPF_ACT_MARK_INSTANT, MARK(0)},
+	},
+	/* What it says to the built-in profiler (argument, which process, ...); the older names lead here. */
+	{
+		.name = "profiler.state",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXSetProcessProfilerState"},
+		.row = {.action = MXBPF_ACT_APP, .name_tag = MXBPF_APP_STATE},
+	},
+	{
+		.name = "profiler.pause",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProcessProfilePause"},
+		.row = {.action = MXBPF_ACT_APP, .name_tag = MXBPF_APP_PAUSE},
+	},
+	{
+		.name = "profiler.dump",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXDumpProcessProfile"},
+		.row = {.action = MXBPF_ACT_APP, .name_tag = MXBPF_APP_DUMP},
 	},
 	/* Push(engine, Opr *, ...): the operation that operator.start will carry as OprBlock.opr. */
 	{
@@ -355,7 +434,14 @@ const struct adp adapter_mxnet = {
 	.nbuilds = COUNT(builds),
 	.class_title = {[MXBPF_CLASS_API] = "MXNET_C_API",
 			[MXBPF_CLASS_OPERATOR] = "operator",
-			[MXBPF_CLASS_WAIT] = "Engine wait"},
+			[MXBPF_CLASS_WAIT] = "Engine wait",
+			[MXBPF_CLASS_TASK] = "Task",
+			[MXBPF_CLASS_FRAME] = "Frame",
+			[MXBPF_CLASS_EVENT] = "Event"},
+	.marks = {.vtables = {"_ZTVN5mxnet8profiler11ProfileTaskE", "_ZTVN5mxnet8profiler12ProfileFrameE",
+			      "_ZTVN5mxnet8profiler12ProfileEventE"},
+		  .profiler = "_ZN5mxnet8profiler8Profiler3GetEPSt10shared_ptrIS1_E",
+		  .paused = "MXProcessProfilePause"},
 	.mem_title = "Device Storage",
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mxbpf_mark.h"
 #include "mxbpf_sample.h"
 
 #define CHUNK_BYTES (256u << 10)
@@ -53,6 +54,8 @@ static const struct {
 	[MXBPF_TEAM] = {{sizeof(struct mxbpf_team)}},
 	[MXBPF_LIFE] = {{sizeof(struct mxbpf_life)}},
 	[MXBPF_WAIT] = {{sizeof(struct mxbpf_wait)}},
+	[MXBPF_INSTANT] = {{sizeof(struct mxbpf_instant)}},
+	[MXBPF_VALUE] = {{sizeof(struct mxbpf_value)}},
 	[MXBPF_SCHED] = {{sizeof(struct mxbpf_sched)}, sizeof(struct mxbpf_sched_slice), MXBPF_SCHED_SLICES_MAX},
 };
 
