@@ -353,8 +353,7 @@ static int gather_all(const struct snk *s, struct snk_mxnet_tables *t)
 	}
 	if (op && (!(c = category(t, op, strlen(op), "")) || gather(s, MXBPF_CLASS_OPERATOR, c)))
 		return -ENOMEM;
-	if (api &&
-	    (!(c = category(t, api, strlen(api), "")) || gather(s, MXBPF_CLASS_API, c) || add_api_counters(s, c)))
+	if (api && (!(c = category(t, api, strlen(api), "")) || gather(s, MXBPF_CLASS_API, c) || add_api_counters(s, c)))
 		return -ENOMEM;
 	return gather_marks(s, t);
 }
