@@ -110,6 +110,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		l->want.groups = (l->want.groups & ~PROBE_API) | PROBE_WORK;
 	if (o->omp)
 		l->want.groups |= PROBE_TEAM;
+	if (o->life)
+		l->want.groups |= PROBE_LIFE;
 	if (o->memory)
 		l->want.groups |= PROBE_HELD;
 	if ((recording || o->trace) && !o->stats &&
@@ -132,7 +134,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		return e->code;
 	if (o->sample_hz && live_samples_open(l, e))
 		return e->code;
-	if (live_omp(l, e) || live_held(l, e))
+	if (live_omp(l, e) || live_held(l, e) || live_life(l, e))
 		return e->code;
 	live_ops_warn(l);
 	l->model = mdl_new();
@@ -278,6 +280,7 @@ int live_start(struct live *l, struct err *e)
 			      .details = l->details,
 			      .account = !l->o->no_account,
 			      .teams = l->o->omp,
+			      .life = l->o->life,
 			      .held = l->o->memory,
 			      .stats = l->o->stats	   ? MXBPF_STATS_ON
 				       : l->o->stats_check ? MXBPF_STATS_CHECK

@@ -152,6 +152,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "omp", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "look at OpenMP's parallel regions as well: of each operator the CPU time of its team, and what it waited for",
 	 .set = cmd_set_flag, FIELD(omp)},
+	{.name = "life", .of_events = true, .group = "Target", .commands = LIVE,
+	 .help = "see operators from being pushed on: what each waited for before it ran, and which of them the program "
+		 "waited for; MXNet", .set = cmd_set_flag, FIELD(life)},
 	{.name = "memory", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "see who holds the memory of a device: of each operator what it allocated, what of that was freed, what was "
 		 "alive at the peak and never freed", .set = cmd_set_flag, FIELD(memory)},
@@ -447,6 +450,8 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
 	if (o->omp && !sink->teams)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --omp", o->layout);
+	if (o->life && !sink->lives)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --life", o->layout);
 	if (o->memory && !sink->held)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --memory", o->layout);
 	if (o->backward && !sink->joins)
