@@ -7,6 +7,7 @@
  */
 #include "common.bpf.h"
 #include "name.bpf.h"
+#include "step.bpf.h"
 #include "iter.bpf.h"
 #include "span.bpf.c"
 #include "cut.bpf.c"
@@ -60,5 +61,6 @@ ON_HIT(on_tick, frames_end(t, PT_REGS_SP(ctx)))
 ON_HIT(on_edge, edge_emit(ctx, t, row))
 ON_HIT(on_memory, mem_emit(ctx, t, row))
 ON_HIT(on_region, on_team(ctx, t, row->action))
+ON_HIT(on_step, on_step_hit(ctx, t, row))
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

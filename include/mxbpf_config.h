@@ -46,6 +46,7 @@ enum mxbpf_action {
 	MXBPF_ACT_TEAM_CLOSE = 13, /* likewise */
 	MXBPF_ACT_TEAM_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
 	MXBPF_ACT_TEAM_LEAVE = 15, /* and has ended it */
+	MXBPF_ACT_STEP = 24,	   /* a moment that tells iterations */
 };
 
 /* How a span that ACT_OPEN pushed comes to its end. */
@@ -126,7 +127,8 @@ struct mxbpf_row {
 	__u8 by_caller;		     /* the spanned function is the one that calls the probed one: map callers */
 	__u8 hides;		     /* calls named by cfg_hidden have no effect */
 	__u8 leaf; /* nothing that is probed runs inside: without an end, any event of its thread is it */
-	__u8 pad2[7];
+	__u8 step; /* ACT_STEP: enum mxbpf_step_what; of UPDATE, only calls that are named as operators of optimizers are */
+	__u8 pad2[6];
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */

@@ -7,8 +7,11 @@
 
 #include <stddef.h>
 
+#include "mxbpf_step.h"
+
 #define ARG1	  .base = MXBPF_BASE_ARG1
 #define ARG2	  .base = MXBPF_BASE_ARG2
+#define ARG3	  .base = MXBPF_BASE_ARG3
 #define STACK	  .base = MXBPF_BASE_STACK
 #define AT1(a)	  .nderef = 1, .off = {a}
 #define AT2(a, b) .nderef = 2, .off = {a, b}
@@ -33,6 +36,9 @@ static const char *const work[] = {
 	"MXDataIterBeforeFirst", "MXPredForward", NULL,
 };
 /* clang-format on */
+
+/* C++ iterators; those of Python's (NDArrayIter, DataLoader) are no calls of the library. */
+static const char *const data[] = {"MXDataIterNext", "MXDataIterBeforeFirst", NULL};
 
 static const struct adp_probe probes[] = {
 	/* API_BEGIN and API_END call these two in every function of the C API, profiler or not, thrown or not. */
@@ -144,6 +150,48 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE},
 			.details = MXBPF_DETAIL_STACK},
 	},
+	/* Around the call of the C API: entered at its first instruction, left at its own cut. */
+	{
+		.name = "data.next",
+		.group = PROBE_DATA,
+		.optional = true,
+		.family = {.list = data},
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_CUT,
+			.cls = MXBPF_CLASS_DATA,
+			.name_type = MXBPF_NAMED_COOKIE,
+			.name = {.base = MXBPF_BASE_COOKIE}},
+	},
+	/*
+	 * MXImperativeInvokeEx(Op *, number of inputs, NDArray **inputs, ...): the operator's name is a std::string at
+	 * its beginning, the weight's storage the first word of the first input, which is not made anew for each call
+	 * as the NDArray may be.
+	 */
+	{
+		.name = "step.update",
+		.group = PROBE_STEP,
+		.optional = true,
+		.any_build = true,
+		.symbols = {"MXImperativeInvokeEx", "MXImperativeInvoke"},
+		.row = {.action = MXBPF_ACT_STEP,
+			.step = MXBPF_STEP_UPDATE,
+			.name = {ARG1, AT1(0)},
+			.key = {ARG3, AT2(0, 0)}},
+	},
+	{
+		.name = "step.backward",
+		.group = PROBE_STEP,
+		.optional = true,
+		.symbols = {"MXAutogradBackwardEx"},
+		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_BACKWARD},
+	},
+	{
+		.name = "step.executor",
+		.group = PROBE_STEP,
+		.optional = true,
+		.symbols = {"MXExecutorBackwardEx"},
+		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_BACKWARD},
+	},
 	/* What there is once in each iteration: of Gluon, of Module and Executor. */
 	{
 		.name = "iteration.autograd",
@@ -195,7 +243,8 @@ const struct adp adapter_mxnet = {
 	.nbuilds = COUNT(builds),
 	.class_title = {[MXBPF_CLASS_API] = "MXNET_C_API",
 			[MXBPF_CLASS_OPERATOR] = "operator",
-			[MXBPF_CLASS_WAIT] = "Engine wait"},
+			[MXBPF_CLASS_WAIT] = "Engine wait",
+			[MXBPF_CLASS_DATA] = "Data"},
 	.mem_title = "Device Storage",
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",
 };

@@ -106,6 +106,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	l->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	if (o->api && !strcmp(o->api, "work"))
 		l->want.groups = (l->want.groups & ~PROBE_API) | PROBE_WORK;
+	if ((o->probes & PROBE_API) && !o->iterations) /* those come with moments of their own */
+		l->want.groups |= PROBE_STEP;
 	if (o->omp)
 		l->want.groups |= PROBE_TEAM;
 	if ((recording || o->trace) && !o->stats &&
@@ -180,6 +182,7 @@ void live_fold(struct live *l, void *recs, size_t bytes)
 static void on_chunk(void *ctx, void *recs, size_t bytes)
 {
 	struct live *l = ctx;
+	struct buf steps = {0};
 
 	if (!l->o->stats) {
 		live_fold(l, recs, bytes);
@@ -187,7 +190,11 @@ static void on_chunk(void *ctx, void *recs, size_t bytes)
 	}
 	pthread_mutex_lock(&l->lock);
 	live_learn_names(l, recs, bytes);
+	l->folded += live_stats_steps(recs, bytes, &steps);
+	if (steps.len)
+		keep(l, steps.data, steps.len, 0);
 	pthread_mutex_unlock(&l->lock);
+	buf_fini(&steps);
 }
 
 static int open_writer(struct live *l, struct err *e)
@@ -355,7 +362,8 @@ void live_wait(struct live *l)
 		due = due < end ? due : end;
 		until = !l->paused_at_ns && due - window < next - now ? now + due - window : next;
 		/* An exec wakes nobody, so it is looked for once a second. */
-		l->ended = l->ended || live_interrupted(l, until) || (!l->launch.pid && tgt_gone(l->target));
+		if (live_interrupted(l, until) || (!l->launch.pid && tgt_gone(l->target)))
+			l->ended = true; /* which what it did may have said as well */
 	}
 	if (show)
 		fprintf(stderr, "\r\033[K");

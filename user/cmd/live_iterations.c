@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * --iterations 5/100: windows of five iterations, which BPF opens and closes at the very hits that end one. In between
+ * --iterations 20: a window of twenty iterations, and then the session ends. --iterations 5/100: windows of five iterations, which BPF opens and closes at the very hits that end one. In between
  * everything is detached but the probe that tells of those ends. Attaching takes time, in which iterations go by
  * unseen: how many were seen is counted, not assumed.
  */
@@ -70,6 +70,10 @@ void live_iterations(struct live *l)
 	if (!l->sampling) {
 		attach(l);
 	} else if (now.opened == now.closed && now.closed > l->windows) {
+		if (!l->o->period) {
+			l->ended = true;
+			return;
+		}
 		att_less(l->att);
 		say(l, "all but one detached", began);
 		l->sampling = false;

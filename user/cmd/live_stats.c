@@ -135,6 +135,19 @@ static int feed(struct live *l, struct taken *t)
 	return l->fresh && !err ? mdl_feed(l->fresh, t->recs.data, t->recs.len) : err;
 }
 
+/* The moments that tell iterations come as events in this mode too. What else the ring says is of rows that begin. */
+size_t live_stats_steps(const void *recs, size_t bytes, struct buf *steps)
+{
+	const struct mxbpf_rec *r;
+	size_t pos = 0, n = 0;
+	bool bad;
+
+	while ((r = mdl_next_rec(recs, bytes, &pos, &bad)))
+		if (r->kind == MXBPF_STEP && !buf_put(steps, r, r->size))
+			n++;
+	return n;
+}
+
 /*
  * An account that goes on cannot be fed piece by piece, as each piece would have to know what was live before it: until
  * the end it is shown as it stands.

@@ -43,6 +43,7 @@ void mdl_free(struct mdl *m)
 	hash_fini(&m->gauge_index);
 	buf_fini(&m->gauges);
 	buf_fini(&m->opens);
+	steps_fini(m);
 	names_fini(m);
 	window_fini(&m->window);
 	free(m);
@@ -172,6 +173,8 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	mdl_account_add(&r->account, s);
 	mdl_counters_add(&r->counters, s);
 	m->counters[s->cls][MXBPF_COUNTER_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);
+	if (steps_span(m, s))
+		return -ENOMEM;
 	return window_span(m, s);
 }
 
@@ -311,6 +314,22 @@ static int fold_team(struct mdl *m, const struct mxbpf_rec *rec)
 	return team_fold(m, (const void *)rec);
 }
 
+static int fold_step(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return steps_fold(m, (const void *)rec);
+}
+
+static int fold_iteration(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return steps_fold_iteration(m, (const void *)rec);
+}
+
+static int fold_gauge(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	steps_resumed(m, (const void *)rec);
+	return gauge_fold(m, rec);
+}
+
 typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
 static const fold_fn folds[] = {
@@ -327,7 +346,9 @@ static const fold_fn folds[] = {
 	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
 	[MXBPF_SLOW] = fold_slow,
 	[MXBPF_TEAM] = fold_team,
-	[MXBPF_GAUGE] = gauge_fold,
+	[MXBPF_GAUGE] = fold_gauge,
+	[MXBPF_STEP] = fold_step,
+	[MXBPF_ITERATION] = fold_iteration,
 	[MXBPF_SAMPLE] = fold_sample,
 	[MXBPF_OPEN] = fold_open,
 	[MXBPF_SCHED] = sched_fold,

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "model/gauge.h"
 #include "mxbpf_event.h"
+#include "mxbpf_step.h"
 
 struct mdl;
 
@@ -21,6 +22,7 @@ struct mdl;
 struct mdl_class {
 	enum mxbpf_class cls;
 	const char *category; /* in traces */
+	bool rare;	      /* programs mostly have none: an empty table of it is not shown */
 };
 extern const struct mdl_class mdl_classes[MDL_NCLASSES];
 const char *mdl_category(unsigned cls);
@@ -124,6 +126,9 @@ void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
 /* --omp: parallel regions, those of one span name (and class) added up, as their records; borrowed likewise. */
 const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n);
 void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from); /* as mdl_join_merge() */
+/* Iterations that have ended, by process and time, the last 65,536 at least; borrowed likewise. For the end of a window:
+ * what may be the end of one is. */
+const struct mxbpf_iteration *mdl_iterations(struct mdl *m, size_t *n);
 /* Operators whose nodes may still run are remembered, the last so many. */
 #define MDL_MAKERS_MAX (1u << 17)
 /*
@@ -131,7 +136,7 @@ void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from); /* as
  * that came this way before. 0, -ENOMEM.
  */
 int mdl_follow(struct mdl *m, struct mxbpf_span *s);
-/* What `from` remembers of them is `to`'s from now on. */
+/* What `from` remembers of them, and iterations that are under way, are `to`'s from now on. */
 void mdl_move_makers(struct mdl *to, struct mdl *from);
 
 /* Borrowed likewise, in the order of their first readings. *n their number. */

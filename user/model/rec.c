@@ -107,6 +107,20 @@ static bool open_fits(const struct mxbpf_rec *r)
 	return class_fits(((const struct mxbpf_open *)r)->cls);
 }
 
+static bool step_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_step *s = (const void *)r;
+
+	return s->what > MXBPF_STEP_NONE && s->what < MXBPF_STEP_WHATS;
+}
+
+static bool iteration_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_iteration *it = (const void *)r;
+
+	return it->told > MXBPF_STEP_NONE && it->told < MXBPF_STEP_WHATS && it->dur_ns <= UINT64_MAX - r->ts_ns;
+}
+
 /* A kind that is not here is a newer one: it passes on its header alone and is skipped by who does not know it. */
 static const struct {
 	size_t bytes;
@@ -131,6 +145,8 @@ static const struct {
 	[MXBPF_GAUGE] = {MXBPF_GAUGE_BYTES_MIN, NULL},
 	[MXBPF_SAMPLE] = {sizeof(struct mxbpf_sample), sample_fits},
 	[MXBPF_OPEN] = {sizeof(struct mxbpf_open), open_fits},
+	[MXBPF_STEP] = {sizeof(struct mxbpf_step), step_fits},
+	[MXBPF_ITERATION] = {sizeof(struct mxbpf_iteration), iteration_fits},
 };
 
 static bool rec_fits(const struct mxbpf_rec *r, size_t left)

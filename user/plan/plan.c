@@ -26,7 +26,7 @@ const struct plan_group plan_groups[] = {
 	{"inside", PROBE_INSIDE, false},
 	{"custom", PROBE_CUSTOM, false},
 	{"mark", PROBE_MARK, false},
-	{"data", PROBE_DATA, false},
+	{"data", PROBE_DATA, true},
 	{"kv", PROBE_KV, false},
 	{"link", PROBE_LINK, false},
 	{"work", PROBE_WORK, false},
@@ -85,7 +85,7 @@ unsigned plan_groups_of(const struct adp *a, bool known_build)
 	unsigned all = 0, bad = 0, i;
 
 	for (i = 0; i < a->nprobes; i++) {
-		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER);
+		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER | PROBE_STEP);
 		if (needs_known_build(&a->probes[i]) && !a->probes[i].optional && !known_build)
 			bad |= a->probes[i].group;
 	}

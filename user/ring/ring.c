@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "mxbpf_sample.h"
+#include "mxbpf_step.h"
 
 #define CHUNK_BYTES (256u << 10)
 #define QUEUE_MAX   64 /* chunks waiting for the second thread; then the ring itself has to hold */
@@ -50,6 +51,7 @@ static const struct {
 	[MXBPF_EDGE] = {{sizeof(struct mxbpf_edge)}},
 	[MXBPF_GROUP] = {{sizeof(struct mxbpf_group)}},
 	[MXBPF_TEAM] = {{sizeof(struct mxbpf_team)}},
+	[MXBPF_STEP] = {{sizeof(struct mxbpf_step)}},
 	[MXBPF_SCHED] = {{sizeof(struct mxbpf_sched)}, sizeof(struct mxbpf_sched_slice), MXBPF_SCHED_SLICES_MAX},
 };
 

@@ -508,6 +508,7 @@ const struct snk_ops snk_modern = {
 	.teams = teams,
 	.slow = slow,
 	.samples = samples,
+	.iterations = snk_put_iterations,
 	.opens = snk_put_opens,
 	.sched = sched,
 	.end = end,

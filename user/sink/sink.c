@@ -204,6 +204,29 @@ static int teams(struct snk *s)
 	return err;
 }
 
+static int iterations(struct snk *s)
+{
+	struct snk_iterations t;
+	int err = snk_iterations(s, &t);
+
+	if (err)
+		err_set(s->err, ERR_RUNTIME, err, "out of memory");
+	else if (t.nloops)
+		err = s->ops->iterations(s, &t);
+	free((void *)t.loops);
+	free((void *)t.slowest);
+	return err;
+}
+
+static bool has_table(const struct snk *s, const struct mdl_class *c)
+{
+	size_t n = 1;
+
+	if (c->rare)
+		mdl_rows(s->in->model, c->cls, &n);
+	return s->in->session->class_title[c->cls] && n;
+}
+
 static int run(struct snk *s)
 {
 	int err = s->ops->begin ? s->ops->begin(s) : 0;
@@ -214,7 +237,7 @@ static int run(struct snk *s)
 	if (!err && s->opts->by == SNK_BY_EVENT && s->ops->details)
 		err = snk_events_read(s);
 	for (i = 0; !err && s->ops->table && i < MDL_NCLASSES; i++)
-		if (s->in->session->class_title[mdl_classes[i].cls])
+		if (has_table(s, &mdl_classes[i]))
 			err = one_table(s, mdl_classes[i].cls);
 	if (!err && s->ops->mem && s->in->session->mem_title)
 		err = mem_table(s);
@@ -228,6 +251,8 @@ static int run(struct snk *s)
 		err = scheds(s);
 	if (!err && s->ops->samples && s->in->session->sample_hz)
 		err = samples(s);
+	if (!err && s->ops->iterations)
+		err = iterations(s);
 	if (!err && s->ops->opens)
 		err = opens(s);
 	if (!err && s->ops->end)

@@ -77,6 +77,9 @@ int snk_trace_allocs(struct snk_trace *t);
 int snk_trace_gauges(struct snk_trace *t);
 /* Calls that had not ended: begun, without an end. Behind all other events. */
 void snk_trace_opens(struct snk_trace *t);
+/* step_trace.c: iterations, on a track of their own, as no mark of the program's says that they nest with its calls. */
+#define SNK_STEP_TID 2400000000u /* and the thread's */
+void snk_trace_iterations(struct snk_trace *t);
 /* Behind the second pass: spans that had to wait. 0 or -errno. */
 int snk_trace_late(struct snk_trace *t);
 
