@@ -32,12 +32,12 @@ static const char *const work[] = {
 	"MXNDArraySaveRawBytes", "MXKVStoreInit", "MXKVStoreInitEx", "MXKVStorePush", "MXKVStorePushEx",
 	"MXKVStorePull", "MXKVStorePullEx", "MXKVStorePullWithSparse", "MXKVStorePullWithSparseEx",
 	"MXKVStorePushPull", "MXKVStorePushPullEx", "MXKVStoreBroadcast", "MXKVStoreBroadcastEx",
-	"MXKVStorePullRowSparse", "MXKVStorePullRowSparseEx", "MXKVStoreBarrier", "MXDataIterNext",
-	"MXDataIterBeforeFirst", "MXPredForward", NULL,
+	"MXKVStorePullRowSparse", "MXKVStorePullRowSparseEx", "MXKVStoreBarrier", "MXPredForward",
+	NULL,
 };
 /* clang-format on */
 
-/* C++ iterators; those of Python's (NDArrayIter, DataLoader) are no calls of the library. */
+/* A table of their own. C++ iterators; those of Python's (NDArrayIter, DataLoader) are no calls of the library. */
 static const char *const data[] = {"MXDataIterNext", "MXDataIterBeforeFirst", NULL};
 
 static const struct adp_probe probes[] = {

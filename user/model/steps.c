@@ -22,6 +22,7 @@ enum role {
 	ROLE_LOADER,	/* takes what a worker of a loader made: what the thread did before was to wait for it */
 	ROLE_DATA,	/* waits for data */
 	ROLE_KVSTORE,	/* a call of the KVStore that moves parameters */
+	ROLE_MOVES,	/* the same, if its class says that it is one */
 	ROLE_OPTIMIZER, /* a step */
 	ROLE_PASS,	/* runs in a backward pass */
 };
@@ -35,6 +36,8 @@ static const struct {
 	{"enumerate(DataLoader)#", ROLE_DATA},
 	{"MXKVStorePush", ROLE_KVSTORE},
 	{"MXKVStorePull", ROLE_KVSTORE},
+	{"push", ROLE_MOVES}, /* as a span of KVSTORE */
+	{"pull", ROLE_MOVES},
 	{"Optimizer.step#", ROLE_OPTIMIZER},
 	{"autograd::engine::evaluate_function", ROLE_PASS},
 };
@@ -366,6 +369,15 @@ static enum role role_of(struct mdl *m, uint64_t name_id)
 	return role;
 }
 
+static enum role role_of_span(struct mdl *m, const struct mxbpf_span *s)
+{
+	const enum role role = role_of(m, s->name_id);
+
+	if (role != ROLE_MOVES)
+		return role;
+	return s->cls == MXBPF_CLASS_KVSTORE ? ROLE_KVSTORE : ROLE_NONE;
+}
+
 static const uint8_t part_of_role[] = {
 	[ROLE_LOADER] = MXBPF_PART_DATA, [ROLE_DATA] = MXBPF_PART_DATA, [ROLE_KVSTORE] = MXBPF_PART_KVSTORE};
 
@@ -404,7 +416,7 @@ static int ends_step(struct mdl *m, struct process *p, const struct mxbpf_span *
 
 int steps_span(struct mdl *m, const struct mxbpf_span *s)
 {
-	const enum role role = role_of(m, s->name_id);
+	const enum role role = role_of_span(m, s);
 	struct process *p = role == ROLE_OPTIMIZER || role == ROLE_PASS ? process_add(m, s->h.tgid)
 									 : process_of(m, s->h.tgid);
 	int err = 0;

@@ -221,23 +221,6 @@ static int add_member(void *ctx, const char *symbol, const struct elf_sym *sym)
 	return add_function(f, sym, &func);
 }
 
-/* Calls that do work: what has a table of its own is there, as two spans cannot begin at one place. */
-static bool is_elsewhere(const struct family *f, const char *name)
-{
-	const struct adp *a = f->plan->adp;
-	const char *const *l;
-	unsigned i;
-
-	for (i = 0; i < a->nprobes && f->probe->row->group == PROBE_WORK; i++) {
-		if (a->probes[i].group == PROBE_WORK || !(a->probes[i].group & f->plan->opts.groups))
-			continue;
-		for (l = a->probes[i].family.list; l && *l; l++)
-			if (!strcmp(*l, name))
-				return true;
-	}
-	return false;
-}
-
 static int each_of_list(struct family *f, const char *const *list)
 {
 	struct elf_sym sym;
@@ -245,7 +228,7 @@ static int each_of_list(struct family *f, const char *const *list)
 
 	for (; *list && !err; list++) {
 		err = elf_find_sym(f->elf, *list, &sym, NULL);
-		if (!err && sym.type == ELF_SYM_FUNC && !is_elsewhere(f, *list) && !already(f, sym.va))
+		if (!err && sym.type == ELF_SYM_FUNC && !already(f, sym.va))
 			err = add_function(f, &sym, &(struct plan_func){.name = *list, .symbol = *list});
 		err = err == -ENOENT ? 0 : err;
 	}
