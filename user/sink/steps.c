@@ -226,7 +226,8 @@ static int put_parts(struct snk *s, const struct snk_loop *l)
 		snk_grid_print(&g, s->opts->width ? s->opts->width : SNK_WIDTH, s->out);
 	snk_grid_fini(&g);
 	if (!err && l->busy_ns)
-		out_printf(s->out, "on whatever thread, an operator ran in %.1f%% of it\n",
+		out_printf(s->out, "on whatever thread, an operator%s ran in %.1f%% of it\n",
+			   s->in->session->left_out ? " that --ops shows" : "",
 			   100.0 * (double)l->busy_ns / (double)(l->known_ns ? l->known_ns : 1));
 	return err;
 }
