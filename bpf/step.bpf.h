@@ -6,8 +6,8 @@
 #include "common.bpf.h"
 #include "mxbpf_step.h"
 
-#define STEP_OPS_MAX	4096 /* more are looked at each time */
-#define STEP_NAME_BYTES 64		  /* of a name, in which is looked for */
+#define STEP_OPS_MAX	4096		    /* more are looked at each time */
+#define STEP_NAME_BYTES 64		    /* of a name, in which is looked for */
 #define STEP_UPDATE	0x5f757064617465ull /* "_update" */
 #define STEP_UPDATE_MSK 0xffffffffffffffull
 

@@ -128,7 +128,8 @@ struct mxbpf_row {
 	__u8 by_caller;		     /* the spanned function is the one that calls the probed one: map callers */
 	__u8 hides;		     /* calls named by cfg_hidden have no effect */
 	__u8 leaf; /* nothing that is probed runs inside: without an end, any event of its thread is it */
-	__u8 step; /* ACT_STEP: enum mxbpf_step_what; of UPDATE, only calls that are named as operators of optimizers are */
+	__u8 step; /* ACT_STEP: enum mxbpf_step_what; of UPDATE, only calls that are named as operators of optimizers
+		      are */
 	__u8 pad2[6];
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * MXNet 1.x and 2.0. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the offsets
- * are the same in all of them (OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8, .ctx +16).
+ * MXNet 1.x and 2.0. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the
+ * offsets are the same in all of them (OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8,
+ * .ctx +16).
  */
 #include "adapter/adapter.h"
 
@@ -16,9 +17,9 @@
 #define AT1(a)	  .nderef = 1, .off = {a}
 #define AT2(a, b) .nderef = 2, .off = {a, b}
 /* Virtual tables, whose slots are the same in 1.5 to 1.9. */
-#define STORAGE	  .class_name = "N5mxnet11StorageImplE", .slot
-#define ENGINE	  .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
-#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+#define STORAGE	 .class_name = "N5mxnet11StorageImplE", .slot
+#define ENGINE	 .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
  * The calls that do work or wait, of some 260: the rest are getters, setters and frees of handles, 84 of the 98 calls
@@ -76,9 +77,9 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
 	/*
-	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *, 2.0: two more there): one engine operation. OnCompleteStatic(engine,
-	 * OprBlock *, error) is its true end, where MXNet's own profiler stops the clock, and may come on another
-	 * thread.
+	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *, 2.0: two more there): one engine operation.
+	 * OnCompleteStatic(engine, OprBlock *, error) is its true end, where MXNet's own profiler stops the clock, and
+	 * may come on another thread.
 	 */
 	{
 		.name = "operator.start",

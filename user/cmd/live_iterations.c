@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * --iterations 20: a window of twenty iterations, and then the session ends. --iterations 5/100: windows of five iterations, which BPF opens and closes at the very hits that end one. In between
- * everything is detached but the probe that tells of those ends. Attaching takes time, in which iterations go by
- * unseen: how many were seen is counted, not assumed.
+ * --iterations 20: a window of twenty iterations, and then the session ends. --iterations 5/100: windows of five
+ * iterations, which BPF opens and closes at the very hits that end one. In between everything is detached but the probe
+ * that tells of those ends. Attaching takes time, in which iterations go by unseen: how many were seen is counted, not
+ * assumed.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -134,7 +134,8 @@ static int describe_notes(struct live *l, struct mdl_session *s)
 		err = add_note(s, "steps", "iterations of %s are told by its calls, which --stats does not send",
 			       l->plan.adp->title);
 	else if (!err && l->o->stats && steps)
-		err = add_note(s, "steps", "where the time of iterations went is told by calls, which --stats does not send");
+		err = add_note(s, "steps",
+			       "where the time of iterations went is told by calls, which --stats does not send");
 	return err;
 }
 

@@ -192,7 +192,7 @@ int cmd_set_detail(const struct cmd_option *opt, struct cmd_opts *o, const char 
 
 int cmd_set_iterations(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
-	unsigned n, period = 0;
+	unsigned n = 0, period = 0;
 	bool some = strchr(text, '/');
 	int used = 0;
 
@@ -201,8 +201,8 @@ int cmd_set_iterations(const struct cmd_option *opt, struct cmd_opts *o, const c
 	else if (isdigit((unsigned char)text[0]))
 		sscanf(text, "%7u%n", &n, &used);
 	if (!used || text[used] || !n || (some && n >= period))
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is neither N, as 20, nor N/M with N less than M: 5/100",
-			       opt->name, text);
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "--%s: '%.60s' is neither N, as 20, nor N/M with N less than M: 5/100", opt->name, text);
 	o->iterations = n;
 	o->period = period;
 	return 0;

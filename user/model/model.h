@@ -127,8 +127,8 @@ void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
 /* --omp: parallel regions, those of one span name (and class) added up, as their records; borrowed likewise. */
 const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n);
 void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from); /* as mdl_join_merge() */
-/* Iterations that have ended, by process and time, the last 65,536 at least; borrowed likewise. For the end of a window:
- * what may be the end of one is. */
+/* Iterations that have ended, by process and time, the last 65,536 at least; borrowed likewise. For the end of a
+ * window: what may be the end of one is. */
 const struct mxbpf_iteration *mdl_iterations(struct mdl *m, size_t *n);
 /* Operators whose nodes may still run are remembered, the last so many. */
 #define MDL_MAKERS_MAX (1u << 17)

@@ -107,8 +107,8 @@ struct edge {
 
 struct sweep {
 	struct mxbpf_iteration *it;
-	unsigned own[MXBPF_STEP_PARTS], nown, nbusy; /* pieces that are open */
-	uint64_t now_ns, idle_ns;		     /* since then none of its own thread is */
+	unsigned own[MXBPF_STEP_PARTS], nours, nbusy; /* pieces that are open */
+	uint64_t now_ns, idle_ns;		      /* since then none of its own thread is */
 };
 
 static int by_time(const void *va, const void *vb)
@@ -127,9 +127,9 @@ static void until(struct sweep *s, uint64_t ns)
 
 	if (s->nbusy)
 		s->it->busy_ns += dt;
-	while (s->nown && !s->own[part])
+	while (s->nours && !s->own[part])
 		part++;
-	if (s->nown)
+	if (s->nours)
 		s->it->part_ns[part] += dt;
 	s->now_ns = ns;
 }
@@ -152,11 +152,11 @@ static void pass(struct sweep *s, const struct edge *e)
 	s->nbusy += p->busy ? (e->ends ? -1u : 1u) : 0;
 	if (p->tid != s->it->tid)
 		return;
-	if (!e->ends && !s->nown)
+	if (!e->ends && !s->nours)
 		idle(s, p->loader ? MXBPF_PART_DATA : MXBPF_PART_OUTSIDE);
 	s->own[p->part] += e->ends ? -1u : 1u;
-	s->nown += e->ends ? -1u : 1u;
-	if (!s->nown)
+	s->nours += e->ends ? -1u : 1u;
+	if (!s->nours)
 		s->idle_ns = e->ns;
 }
 
@@ -199,7 +199,7 @@ static int make(const struct process *p, const struct extent *x, uint64_t nr, st
 		for (i = 0; i < n; i++)
 			pass(&s, &edges[i]);
 		until(&s, x->end_ns);
-		if (!s.nown)
+		if (!s.nours)
 			idle(&s, MXBPF_PART_OUTSIDE);
 	}
 	free(edges);
@@ -356,7 +356,7 @@ static enum role role_of(struct mdl *m, uint64_t name_id)
 	size_t i;
 
 	if (known)
-		return (enum role)*known;
+		return (enum role) * known;
 	if (!mdl_has_name(m, name_id))
 		return ROLE_NONE;
 	name = mdl_name(m, name_id, NULL);
@@ -417,8 +417,8 @@ static int ends_step(struct mdl *m, struct process *p, const struct mxbpf_span *
 int steps_span(struct mdl *m, const struct mxbpf_span *s)
 {
 	const enum role role = role_of_span(m, s);
-	struct process *p = role == ROLE_OPTIMIZER || role == ROLE_PASS ? process_add(m, s->h.tgid)
-									 : process_of(m, s->h.tgid);
+	struct process *p =
+		role == ROLE_OPTIMIZER || role == ROLE_PASS ? process_add(m, s->h.tgid) : process_of(m, s->h.tgid);
 	int err = 0;
 
 	if (!p)

@@ -595,7 +595,8 @@ static int iterations(struct snk *s, const struct snk_iterations *t)
 		uint64_t ns;
 		int part = snk_longer(l, it, &ns);
 
-		snprintf(table, sizeof(table), "iterations.slowest%s%s", part < 0 ? "" : ".", part < 0 ? "" : snk_parts[part]);
+		snprintf(table, sizeof(table), "iterations.slowest%s%s", part < 0 ? "" : ".",
+			 part < 0 ? "" : snk_parts[part]);
 		r.name_len = (size_t)snprintf(nr, sizeof(nr), "%" PRIu64, (uint64_t)it->nr);
 		fill(&r, COUNT, 1);
 		fill(&r, TOTAL, it->dur_ns);

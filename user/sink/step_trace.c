@@ -6,10 +6,11 @@
 
 static void write_track(struct snk_trace *t, const struct mxbpf_iteration *it)
 {
-	out_printf(t->s.out,
-		   ",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"iterations\"}},\n"
-		   "{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":-1}}",
-		   it->h.tgid, SNK_STEP_TID + it->tid, it->h.tgid, SNK_STEP_TID + it->tid);
+	out_printf(
+		t->s.out,
+		",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"iterations\"}},\n"
+		"{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":-1}}",
+		it->h.tgid, SNK_STEP_TID + it->tid, it->h.tgid, SNK_STEP_TID + it->tid);
 }
 
 static void write_iteration(struct snk_trace *t, const struct mxbpf_iteration *it)

@@ -12,18 +12,17 @@
 
 #define CELL_BYTES  64
 #define WHY_BYTES   160
-#define SLOWEST_MAX 8	/* unless --top says so */
+#define SLOWEST_MAX 8  /* unless --top says so */
 #define NOTABLE	    10 /* percent of the median from which on it is worth a sentence what was longer */
 
 const char *const snk_parts[MXBPF_STEP_PARTS] = {
-	[MXBPF_PART_DATA] = "data",	[MXBPF_PART_WAIT] = "wait", [MXBPF_PART_KVSTORE] = "kvstore",
-	[MXBPF_PART_OPERATOR] = "inline", [MXBPF_PART_API] = "api",	[MXBPF_PART_OUTSIDE] = "outside",
+	[MXBPF_PART_DATA] = "data",	  [MXBPF_PART_WAIT] = "wait", [MXBPF_PART_KVSTORE] = "kvstore",
+	[MXBPF_PART_OPERATOR] = "inline", [MXBPF_PART_API] = "api",   [MXBPF_PART_OUTSIDE] = "outside",
 };
 
 const char *const snk_tolds[MXBPF_STEP_WHATS] = {
-	[MXBPF_STEP_NONE] = "nothing",		   [MXBPF_STEP_BACKWARD] = "backward",
-	[MXBPF_STEP_KVSTORE] = "kvstore",	   [MXBPF_STEP_UPDATE] = "update",
-	[MXBPF_STEP_OPTIMIZER] = "optimizer_step", [MXBPF_STEP_SAMPLED] = "sampled",
+	[MXBPF_STEP_NONE] = "nothing",	[MXBPF_STEP_BACKWARD] = "backward",	   [MXBPF_STEP_KVSTORE] = "kvstore",
+	[MXBPF_STEP_UPDATE] = "update", [MXBPF_STEP_OPTIMIZER] = "optimizer_step", [MXBPF_STEP_SAMPLED] = "sampled",
 };
 
 static const char *const ends[MXBPF_STEP_WHATS] = {
@@ -36,8 +35,8 @@ static const char *const ends[MXBPF_STEP_WHATS] = {
 };
 
 static const char *const titles[MXBPF_STEP_PARTS] = {
-	[MXBPF_PART_DATA] = "waits for data",	 [MXBPF_PART_WAIT] = "waits for the engine",
-	[MXBPF_PART_KVSTORE] = "KVStore",	 [MXBPF_PART_OPERATOR] = "operators on its own thread",
+	[MXBPF_PART_DATA] = "waits for data",	    [MXBPF_PART_WAIT] = "waits for the engine",
+	[MXBPF_PART_KVSTORE] = "KVStore",	    [MXBPF_PART_OPERATOR] = "operators on its own thread",
 	[MXBPF_PART_API] = "the rest of the C API", [MXBPF_PART_OUTSIDE] = "outside the runtime",
 };
 
