@@ -112,6 +112,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		l->want.groups |= PROBE_STEP;
 	if (o->omp)
 		l->want.groups |= PROBE_TEAM;
+	if (o->memory)
+		l->want.groups |= PROBE_HELD;
 	if ((recording || o->trace) && !o->stats &&
 	    !o->ops) /* hand-overs and starts are paired by counting: all or none */
 		l->want.groups |= PROBE_LINK;
@@ -132,7 +134,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		return e->code;
 	if (o->sample_hz && live_samples_open(l, e))
 		return e->code;
-	if (live_omp(l, e))
+	if (live_omp(l, e) || live_held(l, e))
 		return e->code;
 	live_ops_warn(l);
 	l->model = mdl_new();
@@ -180,11 +182,28 @@ void live_fold(struct live *l, void *recs, size_t bytes)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* On the ring's second thread. With --stats the ring only tells of rows that begin. */
+/* With --stats the ring tells of rows that begin, and of the program's own marks that are no spans, and of what tells
+ * iterations: they are few. */
+static void keep_marks(struct live *l, void *recs, size_t bytes)
+{
+	const struct mxbpf_rec *r;
+	size_t pos = 0, kept = 0;
+	bool bad;
+
+	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
+		if (r->kind != MXBPF_VALUE && r->kind != MXBPF_INSTANT && r->kind != MXBPF_STEP)
+			continue;
+		memmove((char *)recs + kept, r, r->size);
+		kept += ((const struct mxbpf_rec *)((char *)recs + kept))->size;
+		l->folded++;
+	}
+	keep(l, recs, kept, 0);
+}
+
+/* On the ring's second thread. */
 static void on_chunk(void *ctx, void *recs, size_t bytes)
 {
 	struct live *l = ctx;
-	struct buf steps = {0};
 
 	if (!l->o->stats) {
 		live_fold(l, recs, bytes);
@@ -192,11 +211,8 @@ static void on_chunk(void *ctx, void *recs, size_t bytes)
 	}
 	pthread_mutex_lock(&l->lock);
 	live_learn_names(l, recs, bytes);
-	l->folded += live_stats_steps(recs, bytes, &steps);
-	if (steps.len)
-		keep(l, steps.data, steps.len, 0);
+	keep_marks(l, recs, bytes);
 	pthread_mutex_unlock(&l->lock);
-	buf_fini(&steps);
 }
 
 static int open_writer(struct live *l, struct err *e)
@@ -263,6 +279,7 @@ int live_start(struct live *l, struct err *e)
 			      .details = l->details,
 			      .account = !l->o->no_account,
 			      .teams = l->o->omp,
+			      .held = l->o->memory,
 			      .stats = l->o->stats	   ? MXBPF_STATS_ON
 				       : l->o->stats_check ? MXBPF_STATS_CHECK
 							   : MXBPF_STATS_OFF,

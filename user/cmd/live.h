@@ -209,8 +209,6 @@ size_t live_samples_finish(struct live *l, void *recs, size_t bytes);
 /* live_stats.c: what the kernel has added up since the last call, into the models. last: there is no more. Not with the
  * lock. */
 void live_take_stats(struct live *l, bool last);
-/* Appends those of the ring's records that are events in this mode too; their number. */
-size_t live_stats_steps(const void *recs, size_t bytes, struct buf *steps);
 
 /* live_sched.c: what threads are in the middle of when events cease to be taken, into the model. Not with the lock. */
 void live_sched_end(struct live *l);
@@ -239,6 +237,9 @@ void live_keep(struct live *l, const void *recs, size_t bytes, int err);
 
 /* live_omp.c: whether parallel regions can be seen, if that was asked for. 0 or -errno with e set. */
 int live_omp(struct live *l, struct err *e);
+
+/* live_held.c: the same of who holds memory. */
+int live_held(struct live *l, struct err *e);
 
 /* live_session.c: everything but times and counts. 0 or -ENOMEM. */
 int live_describe(struct live *l);

@@ -39,6 +39,8 @@ static void take_row(void *ctx, const struct mxbpf_stat_key *key, const struct m
 			.self_ns = s->self_ns,
 			.min_ns = ~s->min_ns_inv,
 			.max_ns = s->max_ns,
+			.first_ns = s->last_ns ? ~s->first_ns_inv : 0,
+			.last_ns = s->last_ns,
 			.alloc_bytes = s->alloc_bytes,
 			.self_alloc_bytes = s->self_alloc_bytes,
 			.account = s->account,
@@ -134,19 +136,6 @@ static int feed(struct live *l, struct taken *t)
 		return err ? err : feed_beside(l, &t->recs);
 	err = mdl_feed(l->model, t->recs.data, t->recs.len);
 	return l->fresh && !err ? mdl_feed(l->fresh, t->recs.data, t->recs.len) : err;
-}
-
-/* The moments that tell iterations come as events in this mode too. What else the ring says is of rows that begin. */
-size_t live_stats_steps(const void *recs, size_t bytes, struct buf *steps)
-{
-	const struct mxbpf_rec *r;
-	size_t pos = 0, n = 0;
-	bool bad;
-
-	while ((r = mdl_next_rec(recs, bytes, &pos, &bad)))
-		if (r->kind == MXBPF_STEP && !buf_put(steps, r, r->size))
-			n++;
-	return n;
 }
 
 /*

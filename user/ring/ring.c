@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mxbpf_mark.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_step.h"
 
@@ -48,11 +49,13 @@ static const struct {
 } rec_sizes[] = {
 	[MXBPF_SPAN] = {{MXBPF_SPAN_BYTES_PLAIN, MXBPF_SPAN_BYTES_DETAILS, MXBPF_SPAN_BYTES_ACCOUNT,
 			 sizeof(struct mxbpf_span)}},
-	[MXBPF_ALLOC] = {{sizeof(struct mxbpf_alloc)}},
+	[MXBPF_ALLOC] = {{MXBPF_ALLOC_BYTES_PLAIN, sizeof(struct mxbpf_alloc)}},
 	[MXBPF_EDGE] = {{sizeof(struct mxbpf_edge)}},
 	[MXBPF_GROUP] = {{sizeof(struct mxbpf_group)}},
 	[MXBPF_TEAM] = {{sizeof(struct mxbpf_team)}},
 	[MXBPF_STEP] = {{sizeof(struct mxbpf_step)}},
+	[MXBPF_INSTANT] = {{sizeof(struct mxbpf_instant)}},
+	[MXBPF_VALUE] = {{sizeof(struct mxbpf_value)}},
 	[MXBPF_SCHED] = {{sizeof(struct mxbpf_sched)}, sizeof(struct mxbpf_sched_slice), MXBPF_SCHED_SLICES_MAX},
 };
 

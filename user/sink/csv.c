@@ -69,6 +69,14 @@ enum column {
 	TEAM_LATE_RUNQ,
 	TEAM_BARRIER,
 	TEAM_SPUN,
+	LIVE_BLOCKS,
+	MEAN_BYTES,
+	PEAK_UNIX,
+	MARK_FIRST,
+	MARK_LAST,
+	VALUE_LAST,
+	VALUE_MIN,
+	VALUE_MAX,
 	NCOLUMNS,
 };
 
@@ -80,7 +88,9 @@ enum when {
 	WITH_ACCOUNT = 1 << 2,
 	WITH_MACHINE = 1 << 3,
 	WITH_SCHED = 1 << 4,
-	WITH_TEAMS = 1 << 5
+	WITH_TEAMS = 1 << 5,
+	WITH_HELD = 1 << 6,
+	WITH_MARKS = 1 << 7
 };
 
 static const struct {
@@ -142,6 +152,14 @@ static const struct {
 	[TEAM_LATE_RUNQ] = {"team_late_runq_ns", WITH_TEAMS},
 	[TEAM_BARRIER] = {"team_barrier_ns", WITH_TEAMS},
 	[TEAM_SPUN] = {"team_spun_ns", WITH_TEAMS},
+	[LIVE_BLOCKS] = {"live_blocks", WITH_HELD},
+	[MEAN_BYTES] = {"mean_bytes", WITH_HELD},
+	[PEAK_UNIX] = {"peak_unix_ns", WITH_HELD},
+	[MARK_FIRST] = {"first_unix_ns", WITH_MARKS},
+	[MARK_LAST] = {"last_unix_ns", WITH_MARKS},
+	[VALUE_LAST] = {"last_value", WITH_MARKS},
+	[VALUE_MIN] = {"min_value", WITH_MARKS},
+	[VALUE_MAX] = {"max_value", WITH_MARKS},
 	[OFF_CPU] = {"off_cpu_ns", WITH_SCHED},
 	[OFF_CPU + 1 + MXBPF_SCHED_WAITED] = {"waited_ns", WITH_SCHED},
 	[OFF_CPU + 1 + MXBPF_SCHED_FUTEX] = {"futex_ns", WITH_SCHED},
@@ -161,7 +179,8 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes, stack, layer, group, unit, by; /* by: of whom a row of kept_by and woken_by is */
+	} shapes, stack, layer, group, unit, by, domain; /* by: of whom a row of kept_by and woken_by is */
+	const struct snk_holder *holder;	 /* its scope and array; NULL */
 	const char *state, *waits;		 /* STATE, WAITS_IN: of calls that are open; NULL */
 	struct mxbpf_counter_sum counters;	 /* spans 0: none */
 };
@@ -230,13 +249,32 @@ static bool has_machine(const struct snk *s)
 	return n;
 }
 
+/* They can be, so that all tables of a series have their columns. */
+static bool has_marks(const struct snk *s)
+{
+	return s->in->session->class_title[MXBPF_CLASS_TASK];
+}
+
 static bool has_column(const struct snk *s, unsigned c)
 {
 	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
 			       (s->in->session->account ? WITH_ACCOUNT : 0) | (has_machine(s) ? WITH_MACHINE : 0) |
-			       (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0);
+			       (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0) |
+			       (s->in->session->held ? WITH_HELD : 0) | (has_marks(s) ? WITH_MARKS : 0);
 
 	return !(columns[c].when & ~given);
+}
+
+static void put_holder(struct snk *s, const struct snk_holder *h)
+{
+	if (!snk_shows_layer(s)) {
+		out_puts(s->out, ",");
+		put_text(s->out, h ? h->layer : "", h ? h->layer_len : 0);
+	}
+	out_puts(s->out, ",");
+	put_text(s->out, h ? h->scope : "", h ? h->scope_len : 0);
+	out_puts(s->out, ",");
+	put_text(s->out, h ? h->label : "", h ? h->label_len : 0);
 }
 
 static void put_row(struct snk *s, struct row *r)
@@ -281,6 +319,12 @@ static void put_row(struct snk *s, struct row *r)
 		out_puts(s->out, ",");
 		put_text(s->out, r->by.text, r->by.len);
 	}
+	if (s->in->session->held)
+		put_holder(s, r->holder);
+	if (has_marks(s)) {
+		out_puts(s->out, ",");
+		put_text(s->out, r->domain.text, r->domain.len);
+	}
 	out_puts(s->out, "\n");
 }
 
@@ -297,7 +341,10 @@ static int begin(struct snk *s)
 		   snk_shows_layer(s) ? ",layer" : "");
 	snk_put_counters_csv(s, NULL);
 	out_puts(s->out, has_machine(s) ? ",group,unit" : "");
-	out_puts(s->out, s->in->session->sched ? ",by\n" : "\n");
+	out_puts(s->out, s->in->session->sched ? ",by" : "");
+	if (s->in->session->held)
+		out_puts(s->out, snk_shows_layer(s) ? ",scope,array" : ",layer,scope,array");
+	out_puts(s->out, has_marks(s) ? ",domain\n" : "\n");
 	return 0;
 }
 
@@ -335,6 +382,16 @@ static void set_event_account(struct row *r, const struct mxbpf_span *e)
 	fill(r, END_CPU, e->account.end_cpu);
 }
 
+static void fill_extent(const struct snk *s, struct row *r, uint64_t first_ns, uint64_t last_ns)
+{
+	const struct mdl_session *ss = s->in->session;
+
+	if (!last_ns)
+		return;
+	fill(r, MARK_FIRST, ss->start_unix_ns + (first_ns - ss->start_mono_ns));
+	fill(r, MARK_LAST, ss->start_unix_ns + (last_ns - ss->start_mono_ns));
+}
+
 static int event_table(struct snk *s, const struct snk_table *t)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -345,6 +402,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 		struct row r = {.table = t->title, .device = e->device};
 
 		r.name = mdl_name(s->in->model, e->name_id, &r.name_len);
+		r.domain.text = snk_domain(s->in->model, e->name_id, &r.domain.len);
 		fill(&r, COUNT, 1);
 		fill(&r, TOTAL, e->dur_ns);
 		fill(&r, SELF, e->self_ns);
@@ -374,6 +432,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		struct row r = {.table = t->title, .device = m->device, .counters = m->counters};
 
 		r.name = snk_row_name(s->in->model, s->opts, m, &r.name_len);
+		r.domain.text = snk_domain(s->in->model, m->name_id, &r.domain.len);
+		fill_extent(s, &r, m->first_ns, m->last_ns);
 		set_details(s, &r, m->args_id, m->stack_id, m->layer_id);
 		fill(&r, COUNT, m->count);
 		fill(&r, TOTAL, m->total_ns);
@@ -631,6 +691,70 @@ static int teams(struct snk *s, const struct snk_teams *t)
 	return 0;
 }
 
+static int held(struct snk *s, const struct snk_held *t)
+{
+	const struct mdl_session *ss = s->in->session;
+	const struct mxbpf_mem_time *d;
+	const struct snk_holder *k;
+
+	for (d = t->devices; d < t->devices + t->ndevices; d++) {
+		struct row r = {.table = "held.device", .device = d->device};
+
+		r.name = "";
+		fill_signed(&r, LIVE_BYTES, d->live_bytes);
+		fill_signed(&r, PEAK_BYTES, d->peak_bytes);
+		fill_signed(&r, MEAN_BYTES, snk_mem_mean(s, d));
+		if (d->peak_ns)
+			fill(&r, PEAK_UNIX, ss->start_unix_ns + (d->peak_ns - ss->start_mono_ns));
+		put_row(s, &r);
+	}
+	for (k = t->rows; k < t->rows + t->nrows; k++) {
+		struct row r = {.table = "held", .name = k->name, .name_len = k->len, .holder = k};
+
+		r.device = k->h.device;
+		r.layer.text = k->layer;
+		r.layer.len = k->layer_len;
+		fill(&r, ALLOCS, k->h.allocs);
+		fill(&r, FREES, k->h.frees);
+		fill(&r, ALLOC_BYTES, k->h.alloc_bytes);
+		fill(&r, FREE_BYTES, k->h.free_bytes);
+		fill_signed(&r, LIVE_BYTES, k->h.live_bytes);
+		fill_signed(&r, PEAK_BYTES, k->h.peak_bytes);
+		fill(&r, LIVE_BLOCKS, k->h.live_blocks);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
+static int marks(struct snk *s, const struct snk_marks *t)
+{
+	const struct snk_mark *k;
+
+	for (k = t->values; k < t->values + t->nvalues; k++) {
+		struct row r = {.table = "counter",
+				.name = k->name,
+				.name_len = k->len,
+				.domain = {k->domain, k->domain_len}};
+
+		fill(&r, COUNT, k->count);
+		fill(&r, VALUE_LAST, k->value->value);
+		fill(&r, VALUE_MIN, k->value->min);
+		fill(&r, VALUE_MAX, k->value->max);
+		put_row(s, &r);
+	}
+	for (k = t->instants; k < t->instants + t->ninstants; k++) {
+		struct row r = {.table = "instant",
+				.name = k->name,
+				.name_len = k->len,
+				.domain = {k->domain, k->domain_len}};
+
+		fill(&r, COUNT, k->count);
+		fill_extent(s, &r, k->instant->h.ts_ns, k->instant->last_ns);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
 static void put_texts(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -714,7 +838,9 @@ const struct snk_ops snk_csv = {
 	.begin = begin,
 	.details = true,
 	.table = class_table,
+	.marks = marks,
 	.mem = mem_table,
+	.held = held,
 	.joins = joins,
 	.teams = teams,
 	.slow = slow,

@@ -80,6 +80,10 @@ void snk_trace_opens(struct snk_trace *t);
 /* step_trace.c: iterations, on a track of their own, as no mark of the program's says that they nest with its calls. */
 #define SNK_STEP_TID 2400000000u /* and the thread's */
 void snk_trace_iterations(struct snk_trace *t);
+/* marks_trace.c: an event for each. */
+void snk_trace_value(struct snk_trace *t, const struct mxbpf_value *v);
+void snk_trace_instant(struct snk_trace *t, const struct mxbpf_instant *i);
+int snk_text_domain(struct snk_trace *t, uint64_t id, struct buf *b);
 /* Behind the second pass: spans that had to wait. 0 or -errno. */
 int snk_trace_late(struct snk_trace *t);
 
