@@ -7,6 +7,7 @@
  */
 #include "common.bpf.h"
 #include "name.bpf.h"
+#include "step.bpf.h"
 #include "iter.bpf.h"
 #include "span.bpf.c"
 #include "cut.bpf.c"
@@ -68,6 +69,7 @@ ON_HIT(on_pool, alloc_pool(ctx, t, row))
 ON_HIT(on_region, on_team(ctx, t, row->action))
 ON_HIT(on_life_push, on_writes(ctx, t, row))
 ON_HIT(on_life_ready, on_ready(ctx, t, row))
+ON_HIT(on_step, on_step_hit(ctx, t, row))
 ON_HIT(on_mark_start, mark_start(ctx, t, row))
 ON_HIT(on_mark_stop, mark_stop(ctx, t, row))
 ON_HIT(on_mark_value, mark_value(ctx, t, row))

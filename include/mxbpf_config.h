@@ -51,6 +51,7 @@ enum mxbpf_action {
 	MXBPF_ACT_TEAM_CLOSE = 13, /* likewise */
 	MXBPF_ACT_TEAM_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
 	MXBPF_ACT_TEAM_LEAVE = 15, /* and has ended it */
+	MXBPF_ACT_STEP = 31,	   /* a moment that tells iterations */
 	MXBPF_ACT_NOTE = 16,	   /* an operator with a state is pushed: its name, for MXBPF_INSIDE_NOTED */
 	/* A thread that runs the program's part of a custom operator pushes an operator: it is that one's. */
 	MXBPF_ACT_PUSHED = 17,
@@ -158,7 +159,8 @@ struct mxbpf_row {
 	__u8 renamed; /* its spans may be those of operators that a custom one pushed (row.link), which have other names
 		       */
 	__u8 at_once; /* its spans are operators that are pushed, ready and started at the same moment */
-	__u8 pad2[4];
+	__u8 step;    /* ACT_STEP: enum mxbpf_step_what; of UPDATE, only calls of an optimizer's operators are */
+	__u8 pad2[3];
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */

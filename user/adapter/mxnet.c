@@ -8,6 +8,8 @@
 
 #include <stddef.h>
 
+#include "mxbpf_step.h"
+
 #define ARG1 .base = MXBPF_BASE_ARG1
 #define ARG2 .base = MXBPF_BASE_ARG2
 #define ARG3 .base = MXBPF_BASE_ARG3
@@ -51,10 +53,13 @@ static const char *const work[] = {
 	"MXNDArraySaveRawBytes", "MXKVStoreInit", "MXKVStoreInitEx", "MXKVStorePush", "MXKVStorePushEx",
 	"MXKVStorePull", "MXKVStorePullEx", "MXKVStorePullWithSparse", "MXKVStorePullWithSparseEx",
 	"MXKVStorePushPull", "MXKVStorePushPullEx", "MXKVStoreBroadcast", "MXKVStoreBroadcastEx",
-	"MXKVStorePullRowSparse", "MXKVStorePullRowSparseEx", "MXKVStoreBarrier", "MXDataIterNext",
-	"MXDataIterBeforeFirst", "MXPredForward", NULL,
+	"MXKVStorePullRowSparse", "MXKVStorePullRowSparseEx", "MXKVStoreBarrier", "MXPredForward",
+	NULL,
 };
 /* clang-format on */
+
+/* A table of their own. C++ iterators; those of Python's (NDArrayIter, DataLoader) are no calls of the library. */
+static const char *const data[] = {"MXDataIterNext", "MXDataIterBeforeFirst", NULL};
 
 /* Where the fields of closures and of executors are known. */
 static const char *const closures[] = {"1.9.1", "1.8.0.post0", "1.7.0.post2", NULL};
@@ -435,6 +440,48 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE},
 			.details = MXBPF_DETAIL_STACK},
 	},
+	/* Around the call of the C API: entered at its first instruction, left at its own cut. */
+	{
+		.name = "data.next",
+		.group = PROBE_DATA,
+		.optional = true,
+		.family = {.list = data},
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_CUT,
+			.cls = MXBPF_CLASS_DATA,
+			.name_type = MXBPF_NAMED_COOKIE,
+			.name = {.base = MXBPF_BASE_COOKIE}},
+	},
+	/*
+	 * MXImperativeInvokeEx(Op *, number of inputs, NDArray **inputs, ...): the operator's name is a std::string at
+	 * its beginning, the weight's storage the first word of the first input, which is not made anew for each call
+	 * as the NDArray may be.
+	 */
+	{
+		.name = "step.update",
+		.group = PROBE_STEP,
+		.optional = true,
+		.any_build = true,
+		.symbols = {"MXImperativeInvokeEx", "MXImperativeInvoke"},
+		.row = {.action = MXBPF_ACT_STEP,
+			.step = MXBPF_STEP_UPDATE,
+			.name = {ARG1, AT1(0)},
+			.key = {ARG3, AT2(0, 0)}},
+	},
+	{
+		.name = "step.backward",
+		.group = PROBE_STEP,
+		.optional = true,
+		.symbols = {"MXAutogradBackwardEx"},
+		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_BACKWARD},
+	},
+	{
+		.name = "step.executor",
+		.group = PROBE_STEP,
+		.optional = true,
+		.symbols = {"MXExecutorBackwardEx"},
+		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_BACKWARD},
+	},
 	/* What there is once in each iteration: of Gluon, of Module and Executor. */
 	{
 		.name = "iteration.autograd",
@@ -609,7 +656,8 @@ const struct adp adapter_mxnet = {
 			[MXBPF_CLASS_CUSTOM] = "Custom Operator",
 			[MXBPF_CLASS_TASK] = "Task",
 			[MXBPF_CLASS_FRAME] = "Frame",
-			[MXBPF_CLASS_EVENT] = "Event"},
+			[MXBPF_CLASS_EVENT] = "Event",
+			[MXBPF_CLASS_DATA] = "Data"},
 	.marks = {.classes = {"N5mxnet8profiler11ProfileTaskE", "N5mxnet8profiler12ProfileFrameE",
 			      "N5mxnet8profiler12ProfileEventE"},
 		  .profiler = "_ZN5mxnet8profiler8Profiler3GetEPSt10shared_ptrIS1_E",

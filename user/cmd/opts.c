@@ -67,7 +67,8 @@ static const char *word_probes(unsigned i)
 {
 	return plan_groups[i].listed ? plan_groups[i].name : NULL;
 }
-#define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE | PROBE_CUSTOM | PROBE_MARK)
+#define PROBES_ALL                                                                                                     \
+	(PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE | PROBE_CUSTOM | PROBE_MARK | PROBE_DATA)
 
 static const char *word_api(unsigned i)
 {
@@ -186,8 +187,8 @@ const struct cmd_option cmd_options[] = {
 	{.name = "follow-app", .group = "Window", .commands = LIVE,
 	 .help = "look while the program has its runtime's own profiler record: from set_state('run') or resume() to "
 		 "set_state('stop') or pause(); of MXNet", .set = cmd_set_flag, FIELD(follow_app)},
-	{.name = "iterations", .arg = "N/M", .group = "Window", .commands = LIVE,
-	 .help = "see N of M training iterations, and be detached in between: 5/100",
+	{.name = "iterations", .arg = "N[/M]", .group = "Window", .commands = LIVE,
+	 .help = "see N training iterations and stop: 20; or N of each M, and be detached in between: 5/100",
 	 .set = cmd_set_iterations},
 	{.name = "interval", .arg = "TIME", .group = "Tables", .commands = CMD_BIT_ATTACH,
 	 .help = "print the tables each TIME: those from the start until then; JSON as a line each, CSV as one table",

@@ -46,6 +46,7 @@ void mdl_free(struct mdl *m)
 	hash_fini(&m->gauge_index);
 	buf_fini(&m->gauges);
 	buf_fini(&m->opens);
+	steps_fini(m);
 	names_fini(m);
 	window_fini(&m->window);
 	free(m);
@@ -192,6 +193,8 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	if (s->flags & MXBPF_SPAN_USER)
 		extent_add(r, s->h.ts_ns, s->h.ts_ns + s->dur_ns);
 	m->counters[s->cls][MXBPF_COUNTER_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);
+	if (steps_span(m, s))
+		return -ENOMEM;
 	return window_span(m, s);
 }
 
@@ -346,6 +349,22 @@ static int fold_wait(struct mdl *m, const struct mxbpf_rec *rec)
 	return wait_fold(m, (const void *)rec);
 }
 
+static int fold_step(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return steps_fold(m, (const void *)rec);
+}
+
+static int fold_iteration(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return steps_fold_iteration(m, (const void *)rec);
+}
+
+static int fold_gauge(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	steps_resumed(m, (const void *)rec);
+	return gauge_fold(m, rec);
+}
+
 typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
 static const fold_fn folds[] = {
@@ -369,7 +388,9 @@ static const fold_fn folds[] = {
 	[MXBPF_INSTANT] = instant_fold,
 	[MXBPF_VALUE] = value_fold,
 	[MXBPF_AGG_EXTENT] = extent_fold,
-	[MXBPF_GAUGE] = gauge_fold,
+	[MXBPF_GAUGE] = fold_gauge,
+	[MXBPF_STEP] = fold_step,
+	[MXBPF_ITERATION] = fold_iteration,
 	[MXBPF_SAMPLE] = fold_sample,
 	[MXBPF_OPEN] = fold_open,
 	[MXBPF_SCHED] = sched_fold,

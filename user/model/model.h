@@ -14,6 +14,7 @@
 #include "model/gauge.h"
 #include "mxbpf_event.h"
 #include "mxbpf_life.h"
+#include "mxbpf_step.h"
 #include "mxbpf_held.h"
 #include "mxbpf_mark.h"
 
@@ -154,6 +155,9 @@ uint64_t mdl_life_percentile(const struct mdl_life_part *p, double fraction); /*
 /* What the program waited for, as its records, of each process, call and operator one; borrowed likewise. */
 const struct mxbpf_wait *mdl_waits(const struct mdl *m, size_t *n);
 void mdl_wait_merge(struct mxbpf_wait *to, const struct mxbpf_wait *from);
+/* Iterations that have ended, by process and time, the last 65,536 at least; borrowed likewise. For the end of a
+ * window: what may be the end of one is. */
+const struct mxbpf_iteration *mdl_iterations(struct mdl *m, size_t *n);
 /*
  * --memory. Devices and holders of what is alive, as their records, in no order; NULL behind the last; borrowed
  * likewise. The mean of a device between two moments. Allocations that are alive, where the model had their records, in
@@ -179,7 +183,7 @@ int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns);
  * that came this way before. 0, -ENOMEM.
  */
 int mdl_follow(struct mdl *m, struct mxbpf_span *s);
-/* What `from` remembers of them is `to`'s from now on. */
+/* What `from` remembers of them, and iterations that are under way, are `to`'s from now on. */
 void mdl_move_makers(struct mdl *to, struct mdl *from);
 
 /*

@@ -28,7 +28,7 @@ const struct plan_group plan_groups[] = {
 	{"inside", PROBE_INSIDE, true},
 	{"custom", PROBE_CUSTOM, true},
 	{"mark", PROBE_MARK, true},
-	{"data", PROBE_DATA, false},
+	{"data", PROBE_DATA, true},
 	{"kv", PROBE_KV, false},
 	{"link", PROBE_LINK, false},
 	{"work", PROBE_WORK, false},
@@ -97,7 +97,7 @@ static unsigned groups_without(const struct adp *a, unsigned bad)
 	unsigned all = 0, i;
 
 	for (i = 0; i < a->nprobes; i++) {
-		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER);
+		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER | PROBE_STEP);
 		if (a->probes[i].needs && !(a->probes[i].needs & ~bad))
 			bad |= a->probes[i].group;
 	}

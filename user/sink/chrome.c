@@ -172,6 +172,7 @@ static int chrome_end(struct snk *s)
 {
 	int ret = snk_trace_late((struct snk_trace *)s);
 
+	snk_trace_iterations((struct snk_trace *)s);
 	snk_trace_opens((struct snk_trace *)s);
 	out_puts(s->out, "\n]}\n");
 	return ret;

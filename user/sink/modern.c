@@ -562,6 +562,7 @@ const struct snk_ops snk_modern = {
 	.lives = lives,
 	.slow = slow,
 	.samples = samples,
+	.iterations = snk_put_iterations,
 	.opens = snk_put_opens,
 	.sched = sched,
 	.end = end,

@@ -115,6 +115,16 @@ uint64_t snk_sched_ns(const struct snk_sched *r, enum mxbpf_sched_what what); /*
 /* As a table for people. 0 or -errno with s->err set. */
 int snk_put_scheds(struct snk *s, const struct snk_scheds_table *t);
 
+/* steps.c. Caller frees loops and slowest, in any case. 0, -ENOMEM. */
+int snk_iterations(const struct snk *s, struct snk_iterations *t);
+extern const char *const snk_parts[MXBPF_STEP_PARTS]; /* words for programs */
+extern const char *const snk_tolds[MXBPF_STEP_WHATS];
+const struct snk_loop *snk_loop_of(const struct snk_iterations *t, const struct mxbpf_iteration *it);
+/* Which part of it is the most beyond its median, and how much; -1: none is. */
+int snk_longer(const struct snk_loop *l, const struct mxbpf_iteration *it, uint64_t *ns);
+/* As tables for people. 0 or -errno with s->err set. */
+int snk_put_iterations(struct snk *s, const struct snk_iterations *t);
+
 /* samples.c. Sorted, most first; caller frees *rows. 0, -ENOMEM. */
 int snk_samples(const struct snk *s, struct snk_sample **rows, size_t *n);
 #define SNK_NO_OPERATOR "[no operator]"

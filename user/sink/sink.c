@@ -226,6 +226,20 @@ static int lives(struct snk *s)
 	return err;
 }
 
+static int iterations(struct snk *s)
+{
+	struct snk_iterations t;
+	int err = snk_iterations(s, &t);
+
+	if (err)
+		err_set(s->err, ERR_RUNTIME, err, "out of memory");
+	else if (t.nloops)
+		err = s->ops->iterations(s, &t);
+	free((void *)t.loops);
+	free((void *)t.slowest);
+	return err;
+}
+
 static int held(struct snk *s)
 {
 	struct snk_held t;
@@ -289,6 +303,8 @@ static int run(struct snk *s)
 		err = scheds(s);
 	if (!err && s->ops->samples && s->in->session->sample_hz)
 		err = samples(s);
+	if (!err && s->ops->iterations)
+		err = iterations(s);
 	if (!err && s->ops->opens)
 		err = opens(s);
 	if (!err && s->ops->end)

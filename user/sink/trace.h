@@ -82,6 +82,9 @@ int snk_trace_peaks(struct snk_trace *t); /* held_trace.c; the same */
 int snk_trace_gauges(struct snk_trace *t);
 /* Calls that had not ended: begun, without an end. Behind all other events. */
 void snk_trace_opens(struct snk_trace *t);
+/* step_trace.c: iterations, on a track of their own, as no mark of the program's says that they nest with its calls. */
+#define SNK_STEP_TID 2400000000u /* and the thread's */
+void snk_trace_iterations(struct snk_trace *t);
 /* marks_trace.c: an event for each. */
 void snk_trace_value(struct snk_trace *t, const struct mxbpf_value *v);
 void snk_trace_instant(struct snk_trace *t, const struct mxbpf_instant *i);
