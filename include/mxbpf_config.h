@@ -56,6 +56,7 @@ enum mxbpf_end {
 	MXBPF_END_PARENT = 3, /* with the span that encloses it */
 	MXBPF_END_CUT = 4,    /* by a CLOSE_CUT probe inside the function; left by an exception: unwound */
 	MXBPF_END_NEXT = 5,   /* no end of its own: by the thread's next event above its frame */
+	MXBPF_END_CHILD = 8,  /* with the first span that opens in it, which ends by pair */
 };
 
 enum mxbpf_base {
@@ -101,6 +102,15 @@ enum mxbpf_detail {
 
 #define MXBPF_MARK_BYTES 16
 
+/* Of a call of a store of parameters, where its keys and arrays are (bpf/kv.bpf.h). */
+enum mxbpf_kv_args {
+	MXBPF_KV_NOTHING = 0,
+	MXBPF_KV_SEND = 1,
+	MXBPF_KV_RECEIVE = 2,
+	MXBPF_KV_BOTH = 3,
+	MXBPF_KV_SERVE = 4,
+};
+
 struct mxbpf_row {
 	__u8 action; /* enum mxbpf_action */
 	__u8 end;    /* enum mxbpf_end */
@@ -126,7 +136,9 @@ struct mxbpf_row {
 	__u8 by_caller;		     /* the spanned function is the one that calls the probed one: map callers */
 	__u8 hides;		     /* calls named by cfg_hidden have no effect */
 	__u8 leaf; /* nothing that is probed runs inside: without an end, any event of its thread is it */
-	__u8 pad2[7];
+	__u8 kv;   /* enum mxbpf_kv_args */
+	__u8 kv_flags; /* enum mxbpf_kv_flag that its records bear */
+	__u8 pad2[5];
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */

@@ -41,10 +41,12 @@ enum mxbpf_kind {
 	MXBPF_AGG_SCHED = 21,	 /* user: where an operator's threads were, off the CPU  struct mxbpf_agg_sched */
 	MXBPF_SLOW = 20,	 /* user: a span far above the median of its row            struct mxbpf_slow */
 	MXBPF_SAMPLE = 16,	 /* BPF: a thread that ran when its CPU's clock rang     struct mxbpf_sample */
+	MXBPF_KV = 30,		 /* BPF: what a call of a store of parameters carries             mxbpf_kv.h */
+	MXBPF_AGG_KV = 33,	 /* user: a row of them                                           mxbpf_kv.h */
 	MXBPF_OPEN = 19,	 /* user: a span that had not ended with its window      struct mxbpf_open */
 				 /*
 				  * Given out, each to its own header: 3 INSTANT, 29 VALUE, 32 AGG_EXTENT (mxbpf_mark.h); 22 LIFE, 23 AGG_LIFE,
-				  * 24 WAIT, 25 AGG_WAIT (mxbpf_life.h); 26 HOLDER, 27 MEM_TIME (mxbpf_held.h); 30 KV (mxbpf_kv.h);
+				  * 24 WAIT, 25 AGG_WAIT (mxbpf_life.h); 26 HOLDER, 27 MEM_TIME (mxbpf_held.h);
 				  * 31 ITERATION (mxbpf_step.h). 28, 33 and up are free.
 				  */
 };

@@ -4,6 +4,7 @@
  * are the same in all of them (OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8, .ctx +16).
  */
 #include "adapter/adapter.h"
+#include "mxbpf_kv.h"
 
 #include <stddef.h>
 
@@ -17,7 +18,8 @@
 /*
  * The calls that do work or wait, of some 260: the rest are getters, setters and frees of handles, 84 of the 98 calls
  * of a training step. Each tells on_enter_api its own name; what only passes on to another of them is not here, and
- * MXInvokeCachedOpEx, whose span of the pair begins when the work of its MXInvokeCachedOp is done.
+ * MXInvokeCachedOpEx, whose span of the pair begins when the work of its MXInvokeCachedOp is done; nor those of KVStores,
+ * which have a table of their own.
  */
 /* clang-format off */
 static const char *const work[] = {
@@ -26,13 +28,49 @@ static const char *const work[] = {
 	"MXNDArrayWaitToRead", "MXNDArrayWaitToWrite", "MXNDArrayWaitAll",
 	"MXNDArraySyncCopyToCPU", "MXNDArraySyncCopyFromCPU", "MXNDArraySyncCopyFromNDArray",
 	"MXNDArraySyncCheckFormat", "MXNDArrayGetData", "MXNDArraySave", "MXNDArrayLoad",
-	"MXNDArraySaveRawBytes", "MXKVStoreInit", "MXKVStoreInitEx", "MXKVStorePush", "MXKVStorePushEx",
-	"MXKVStorePull", "MXKVStorePullEx", "MXKVStorePullWithSparse", "MXKVStorePullWithSparseEx",
-	"MXKVStorePushPull", "MXKVStorePushPullEx", "MXKVStoreBroadcast", "MXKVStoreBroadcastEx",
-	"MXKVStorePullRowSparse", "MXKVStorePullRowSparseEx", "MXKVStoreBarrier", "MXDataIterNext",
-	"MXDataIterBeforeFirst", "MXPredForward", NULL,
+	"MXNDArraySaveRawBytes", "MXDataIterNext", "MXDataIterBeforeFirst", "MXPredForward", NULL,
 };
 /* clang-format on */
+
+/* KVStores: what goes there, and what comes from there. */
+static const struct adp_member kv_send[] = {
+	{"MXKVStoreInit", "init"}, {"MXKVStorePush", "push"}, {NULL, NULL}};
+static const struct adp_member kv_send_named[] = {
+	{"MXKVStoreInitEx", "init"}, {"MXKVStorePushEx", "push"}, {NULL, NULL}};
+static const struct adp_member kv_receive[] = {{"MXKVStorePull", "pull"},
+					       {"MXKVStorePullWithSparse", "pull"},
+					       {"MXKVStorePullRowSparse", "row_sparse_pull"},
+					       {NULL, NULL}};
+static const struct adp_member kv_receive_named[] = {{"MXKVStorePullEx", "pull"},
+						     {"MXKVStorePullWithSparseEx", "pull"},
+						     {"MXKVStorePullRowSparseEx", "row_sparse_pull"},
+						     {NULL, NULL}};
+static const struct adp_member kv_both[] = {
+	{"MXKVStorePushPull", "pushpull"}, {"MXKVStoreBroadcast", "broadcast"}, {NULL, NULL}};
+static const struct adp_member kv_both_named[] = {
+	{"MXKVStorePushPullEx", "pushpull"}, {"MXKVStoreBroadcastEx", "broadcast"}, {NULL, NULL}};
+static const struct adp_member kv_barrier[] = {{"MXKVStoreBarrier", "barrier"}, {NULL, NULL}};
+#define DATA_HANDLE(name) "_ZN5mxnet7kvstore17KVStoreDistServer" name                                                  \
+	"ENS0_14DataHandleTypeERKN2ps6KVMetaERKNS3_7KVPairsIcEEPNS3_8KVServerIcEE"
+static const struct adp_member kv_served[] = {{DATA_HANDLE("17DataHandleDefault"), "serve"},
+					      {DATA_HANDLE("20DataHandleCompressed"), "serve compressed"},
+					      {DATA_HANDLE("19DataHandleRowSparse"), "serve row_sparse"},
+					      {NULL, NULL}};
+
+#define KV_ROW(title, inside, functions, args, flags)                                                                  \
+	{                                                                                                              \
+		.name = title, .group = PROBE_KV, .pair_inside = inside, .optional = true,                             \
+		.family = {.members = functions},                                                                      \
+		.row = {                                                                                               \
+			.action = MXBPF_ACT_OPEN,                                                                      \
+			.end = MXBPF_END_CUT,                                                                          \
+			.cls = MXBPF_CLASS_KVSTORE,                                                                    \
+			.name_type = MXBPF_NAMED_COOKIE,                                                               \
+			.name = {.base = MXBPF_BASE_COOKIE},                                                           \
+			.kv = args,                                                                                    \
+			.kv_flags = flags,                                                                             \
+		},                                                                                                     \
+	}
 
 static const struct adp_probe probes[] = {
 	/* API_BEGIN and API_END call these two in every function of the C API, profiler or not, thrown or not. */
@@ -144,6 +182,18 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE},
 			.details = MXBPF_DETAIL_STACK},
 	},
+	/*
+	 * Keys are numbers, or in functions of their own texts. Their cuts lie before on_exit_api is called, which ends
+	 * them where it is probed. A server is asked for what workers push and pull.
+	 */
+	KV_ROW("kv.send", PROBE_API, kv_send, MXBPF_KV_SEND, 0),
+	KV_ROW("kv.send_named", PROBE_API, kv_send_named, MXBPF_KV_SEND, MXBPF_KV_NAMED),
+	KV_ROW("kv.receive", PROBE_API, kv_receive, MXBPF_KV_RECEIVE, 0),
+	KV_ROW("kv.receive_named", PROBE_API, kv_receive_named, MXBPF_KV_RECEIVE, MXBPF_KV_NAMED),
+	KV_ROW("kv.both", PROBE_API, kv_both, MXBPF_KV_BOTH, 0),
+	KV_ROW("kv.both_named", PROBE_API, kv_both_named, MXBPF_KV_BOTH, MXBPF_KV_NAMED),
+	KV_ROW("kv.barrier", PROBE_API, kv_barrier, MXBPF_KV_NOTHING, 0),
+	KV_ROW("kv.serve", 0, kv_served, MXBPF_KV_SERVE, MXBPF_KV_SERVED),
 	/* What there is once in each iteration: of Gluon, of Module and Executor. */
 	{
 		.name = "iteration.autograd",
@@ -195,7 +245,8 @@ const struct adp adapter_mxnet = {
 	.nbuilds = COUNT(builds),
 	.class_title = {[MXBPF_CLASS_API] = "MXNET_C_API",
 			[MXBPF_CLASS_OPERATOR] = "operator",
-			[MXBPF_CLASS_WAIT] = "Engine wait"},
+			[MXBPF_CLASS_WAIT] = "Engine wait",
+			[MXBPF_CLASS_KVSTORE] = "KVStore"},
 	.mem_title = "Device Storage",
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",
 };

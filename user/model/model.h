@@ -93,6 +93,15 @@ struct mdl_samples {
 	uint8_t cls;
 };
 
+/* Calls of a store of parameters that had a key. One with several is in the row of each, with all its time. */
+struct mdl_kv {
+	struct mdl_row calls; /* tgid, name_id, count, times */
+	uint64_t key;
+	uint8_t flags; /* enum mxbpf_kv_flag */
+	uint64_t values, unknown; /* of the values, those whose bytes are not known */
+	uint64_t sent_bytes, received_bytes;
+};
+
 struct mdl *mdl_new(void); /* NULL: out of memory */
 void mdl_free(struct mdl *m);
 
@@ -124,6 +133,8 @@ void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
 /* --omp: parallel regions, those of one span name (and class) added up, as their records; borrowed likewise. */
 const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n);
 void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from); /* as mdl_join_merge() */
+/* The store of parameters, by operation and key, in no order; borrowed likewise. */
+const struct mdl_kv *const *mdl_kvs(const struct mdl *m, size_t *n);
 /* Operators whose nodes may still run are remembered, the last so many. */
 #define MDL_MAKERS_MAX (1u << 17)
 /*

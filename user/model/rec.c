@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a record must satisfy before anybody looks into it. */
 #include "model/model.h"
+#include "mxbpf_kv.h"
 
 #include <string.h>
 
@@ -14,18 +15,24 @@ static bool span_fits(const struct mxbpf_rec *r)
 	return class_fits(((const struct mxbpf_span *)r)->cls);
 }
 
-static bool agg_fits(const struct mxbpf_rec *r)
+static bool buckets_fit(const struct mxbpf_bucket *b, unsigned n, size_t bytes)
 {
-	const struct mxbpf_agg *a = (const void *)r;
 	unsigned i;
 
-	if (!class_fits(a->cls) || a->nbuckets > (r->size - sizeof(*a)) / sizeof(a->buckets[0]))
+	if (n > bytes / sizeof(*b))
 		return false;
-	for (i = 0; i < a->nbuckets; i++) {
-		if (a->buckets[i].index >= MXBPF_HIST_BUCKETS || (i && a->buckets[i].index <= a->buckets[i - 1].index))
+	for (i = 0; i < n; i++) {
+		if (b[i].index >= MXBPF_HIST_BUCKETS || (i && b[i].index <= b[i - 1].index))
 			return false;
 	}
 	return true;
+}
+
+static bool agg_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg *a = (const void *)r;
+
+	return class_fits(a->cls) && buckets_fit(a->buckets, a->nbuckets, r->size - sizeof(*a));
 }
 
 static bool agg_mem_fits(const struct mxbpf_rec *r)
@@ -93,6 +100,20 @@ static bool team_fits(const struct mxbpf_rec *r)
 	return ((const struct mxbpf_team *)r)->cls < MXBPF_CLASS_MAX;
 }
 
+static bool kv_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_kv *k = (const void *)r;
+
+	return k->nvalues <= (r->size - sizeof(*k)) / sizeof(struct mxbpf_kv_value) && k->nsent <= k->nvalues;
+}
+
+static bool agg_kv_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg_kv *a = (const void *)r;
+
+	return buckets_fit(a->buckets, a->nbuckets, r->size - sizeof(*a));
+}
+
 static bool name_fits(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_name *n = (const void *)r;
@@ -130,6 +151,8 @@ static const struct {
 	[MXBPF_TEAM] = {sizeof(struct mxbpf_team), team_fits},
 	[MXBPF_GAUGE] = {MXBPF_GAUGE_BYTES_MIN, NULL},
 	[MXBPF_SAMPLE] = {sizeof(struct mxbpf_sample), sample_fits},
+	[MXBPF_KV] = {sizeof(struct mxbpf_kv), kv_fits},
+	[MXBPF_AGG_KV] = {sizeof(struct mxbpf_agg_kv), agg_kv_fits},
 	[MXBPF_OPEN] = {sizeof(struct mxbpf_open), open_fits},
 };
 

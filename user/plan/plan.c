@@ -23,11 +23,11 @@ const struct plan_group plan_groups[] = {
 	{"api", PROBE_API, true},
 	{"mem", PROBE_MEM, true},
 	{"wait", PROBE_WAIT, true},
-	{"inside", PROBE_INSIDE, false},
-	{"custom", PROBE_CUSTOM, false},
-	{"mark", PROBE_MARK, false},
-	{"data", PROBE_DATA, false},
-	{"kv", PROBE_KV, false},
+	{"inside", PROBE_INSIDE, true},
+	{"custom", PROBE_CUSTOM, true},
+	{"mark", PROBE_MARK, true},
+	{"data", PROBE_DATA, true},
+	{"kv", PROBE_KV, true},
 	{"link", PROBE_LINK, false},
 	{"work", PROBE_WORK, false},
 	{"iter", PROBE_ITER, false},
@@ -154,7 +154,7 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 
 	if (!plan->version && needs_known_build(p->row))
 		return plan_refuse(p, "structure offsets are not verified for this build of %s", p->lib->path);
-	if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
+	if (p->row->family.prefix || p->row->family.list || p->row->family.calls || p->row->family.members)
 		return plan_family(plan, p, elf);
 	err = find_symbol(p, elf, &sym);
 	if (err)
@@ -212,6 +212,10 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 	unsigned image;
 
 	*row = p->row->row;
+	if (plan->opts.groups & p->row->pair_inside)
+		row->end = MXBPF_END_CHILD;
+	if (!plan->version) /* nor is it known where an array has its shape */
+		row->kv = MXBPF_KV_NOTHING;
 	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
 	image = lib ? plan_image(plan, lib) : 0;
 	/* An object points behind its vtable's two words of header. */

@@ -44,6 +44,7 @@ struct adp_member {
  * With calls set and a prefix, they are not probed themselves, but where they all come by: the entry of the function of
  * that name; who came is told by the return address (row.by_caller). Without a prefix, for libraries that do not name
  * them: all without a name that call that function and are of the shape.
+ * With members alone those functions, as far as they exist, whose spans are named as the table says.
  */
 struct adp_family {
 	const char *prefix; /* NULL: no family, a list, or calls */
@@ -68,6 +69,7 @@ struct adp_probe {
 	const char *name; /* "operator.start": in reports, check and JSON */
 	enum probe_group group;
 	unsigned needs;		/* its spans end with those of one of these groups; 0 none */
+	unsigned pair_inside;	/* where one of these groups is probed, its spans end with the first that opens in them */
 	bool optional;		/* may be missing; otherwise the group is refused without it */
 	const char *ends;	/* name of a row before it: refused with that, whose spans it ends */
 	const char *instead_of; /* name of a row before it: used only where that one is refused */

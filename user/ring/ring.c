@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mxbpf_kv.h"
 #include "mxbpf_sample.h"
 
 #define CHUNK_BYTES (256u << 10)
@@ -50,6 +51,7 @@ static const struct {
 	[MXBPF_EDGE] = {{sizeof(struct mxbpf_edge)}},
 	[MXBPF_GROUP] = {{sizeof(struct mxbpf_group)}},
 	[MXBPF_TEAM] = {{sizeof(struct mxbpf_team)}},
+	[MXBPF_KV] = {{sizeof(struct mxbpf_kv)}, sizeof(struct mxbpf_kv_value), MXBPF_KV_VALUES_MAX},
 	[MXBPF_SCHED] = {{sizeof(struct mxbpf_sched)}, sizeof(struct mxbpf_sched_slice), MXBPF_SCHED_SLICES_MAX},
 };
 

@@ -37,7 +37,7 @@ static char *put_args(struct snk_trace *t, char *p, const struct mxbpf_span *s, 
 		*p++ = '"';
 	}
 	p = snk_put_team(t, snk_put_counters(t->s.in->session, p, s), s);
-	return put(snk_put_account(snk_put_threads(p, s, tid), s), "}}");
+	return snk_put_account(snk_put_threads(p, s, tid), s);
 }
 
 static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place)
@@ -62,6 +62,9 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	start = out_reserve(t->s.out, SNK_EVENT_BYTES + device.len);
 	p = put_args(t, start, s, place->tid, device);
 	out_filled(t->s.out, (size_t)(p - start));
+	if (s->cls == MXBPF_CLASS_KVSTORE)
+		snk_trace_kv(t, s);
+	out_puts(t->s.out, "}}");
 
 	/* Behind their span, so that at equal times the viewer has it open. */
 	if (place->arrow_in)

@@ -69,6 +69,10 @@ enum column {
 	TEAM_LATE_RUNQ,
 	TEAM_BARRIER,
 	TEAM_SPUN,
+	KV_VALUES,
+	KV_UNKNOWN,
+	KV_SENT,
+	KV_RECEIVED,
 	NCOLUMNS,
 };
 
@@ -80,7 +84,8 @@ enum when {
 	WITH_ACCOUNT = 1 << 2,
 	WITH_MACHINE = 1 << 3,
 	WITH_SCHED = 1 << 4,
-	WITH_TEAMS = 1 << 5
+	WITH_TEAMS = 1 << 5,
+	WITH_KV = 1 << 6
 };
 
 static const struct {
@@ -142,6 +147,10 @@ static const struct {
 	[TEAM_LATE_RUNQ] = {"team_late_runq_ns", WITH_TEAMS},
 	[TEAM_BARRIER] = {"team_barrier_ns", WITH_TEAMS},
 	[TEAM_SPUN] = {"team_spun_ns", WITH_TEAMS},
+	[KV_VALUES] = {"values", WITH_KV},
+	[KV_UNKNOWN] = {"values_unknown", WITH_KV},
+	[KV_SENT] = {"sent_bytes", WITH_KV},
+	[KV_RECEIVED] = {"received_bytes", WITH_KV},
 	[OFF_CPU] = {"off_cpu_ns", WITH_SCHED},
 	[OFF_CPU + 1 + MXBPF_SCHED_WAITED] = {"waited_ns", WITH_SCHED},
 	[OFF_CPU + 1 + MXBPF_SCHED_FUTEX] = {"futex_ns", WITH_SCHED},
@@ -161,7 +170,7 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes, stack, group, unit, by;  /* by: of whom a row of kept_by and woken_by is */
+	} shapes, stack, group, unit, by, key; /* by: of whom a row of kept_by and woken_by is */
 	const char *state, *waits;	   /* STATE, WAITS_IN: of calls that are open; NULL */
 	struct mxbpf_counter_sum counters; /* spans 0: none */
 };
@@ -230,11 +239,17 @@ static bool has_machine(const struct snk *s)
 	return n;
 }
 
+static bool has_kv(const struct snk *s)
+{
+	return s->in->session->class_title[MXBPF_CLASS_KVSTORE];
+}
+
 static bool has_column(const struct snk *s, unsigned c)
 {
 	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
 			       (s->in->session->account ? WITH_ACCOUNT : 0) | (has_machine(s) ? WITH_MACHINE : 0) |
-			       (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0);
+			       (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0) |
+			       (has_kv(s) ? WITH_KV : 0);
 
 	return !(columns[c].when & ~given);
 }
@@ -279,6 +294,10 @@ static void put_row(struct snk *s, struct row *r)
 		out_puts(s->out, ",");
 		put_text(s->out, r->by.text, r->by.len);
 	}
+	if (has_kv(s)) {
+		out_puts(s->out, ",");
+		put_text(s->out, r->key.text, r->key.len);
+	}
 	out_puts(s->out, "\n");
 }
 
@@ -294,7 +313,8 @@ static int begin(struct snk *s)
 	out_printf(s->out, "%s%s", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "");
 	snk_put_counters_csv(s, NULL);
 	out_puts(s->out, has_machine(s) ? ",group,unit" : "");
-	out_puts(s->out, s->in->session->sched ? ",by\n" : "\n");
+	out_puts(s->out, s->in->session->sched ? ",by" : "");
+	out_puts(s->out, has_kv(s) ? ",key\n" : "\n");
 	return 0;
 }
 
@@ -571,6 +591,32 @@ static int teams(struct snk *s, const struct snk_teams *t)
 	return 0;
 }
 
+static int kvs(struct snk *s, const struct snk_kvs *t)
+{
+	const struct snk_kv *k;
+
+	for (k = t->rows; k < t->rows + t->nrows; k++) {
+		struct row r = {.table = "KVStore by key",
+				.name = k->name,
+				.name_len = k->len,
+				.key = {.text = k->key, .len = k->key_len}};
+
+		fill(&r, COUNT, k->kv->calls.count);
+		fill(&r, TOTAL, k->kv->calls.total_ns);
+		fill(&r, MIN, k->kv->calls.min_ns);
+		fill(&r, MAX, k->kv->calls.max_ns);
+		fill(&r, AVG, k->kv->calls.total_ns / k->kv->calls.count);
+		fill(&r, P50, mdl_percentile(&k->kv->calls, 0.50));
+		fill(&r, P99, mdl_percentile(&k->kv->calls, 0.99));
+		fill(&r, KV_VALUES, k->kv->values);
+		fill(&r, KV_UNKNOWN, k->kv->unknown);
+		fill(&r, KV_SENT, k->kv->sent_bytes);
+		fill(&r, KV_RECEIVED, k->kv->received_bytes);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
 static void put_texts(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -657,6 +703,7 @@ const struct snk_ops snk_csv = {
 	.mem = mem_table,
 	.joins = joins,
 	.teams = teams,
+	.kvs = kvs,
 	.slow = slow,
 	.samples = samples,
 	.opens = opens,

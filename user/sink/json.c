@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The tables for programs: exact integers, schema in share/report.schema.json. */
 #include "base/syscall.h"
+#include "mxbpf_kv.h"
 #include "sched/sched.h"
 #include "sink/priv.h"
 
@@ -483,6 +484,36 @@ static int teams(struct snk *s, const struct snk_teams *t)
 	return 0;
 }
 
+static int kvs(struct snk *s, const struct snk_kvs *t)
+{
+	const struct snk_kv *r;
+
+	close_tables(s);
+	out_puts(s->out, ",\n  \"kvstore\": [");
+	for (r = t->rows; r < t->rows + t->nrows; r++) {
+		const struct mdl_row *calls = &r->kv->calls;
+
+		out_puts(s->out, r > t->rows ? ",\n    {\"operation\": " : "\n    {\"operation\": ");
+		snk_put_json(s->out, r->name, r->len);
+		out_puts(s->out, ", \"key\": ");
+		if (r->kv->flags & MXBPF_KV_NAMED)
+			snk_put_json(s->out, r->key, r->key_len);
+		else
+			out_write(s->out, r->key, r->key_len);
+		put_process(s, calls->tgid);
+		out_printf(s->out,
+			   ", \"calls\": %" PRIu64 ", \"values\": %" PRIu64 ", \"values_unknown\": %" PRIu64
+			   ", \"sent_bytes\": %" PRIu64 ", \"received_bytes\": %" PRIu64 ", \"total_ns\": %" PRIu64
+			   ", \"min_ns\": %" PRIu64 ", \"max_ns\": %" PRIu64 ", \"p50_ns\": %" PRIu64
+			   ", \"p99_ns\": %" PRIu64 ", \"bytes_per_second\": %" PRIu64 "}",
+			   calls->count, r->kv->values, r->kv->unknown, r->kv->sent_bytes, r->kv->received_bytes,
+			   calls->total_ns, calls->min_ns, calls->max_ns, mdl_percentile(calls, 0.50),
+			   mdl_percentile(calls, 0.99), snk_kv_rate(s, r->kv));
+	}
+	out_puts(s->out, "]");
+	return 0;
+}
+
 static int end(struct snk *s)
 {
 	uint64_t not_shown = snk_events_not_shown(s);
@@ -506,6 +537,7 @@ const struct snk_ops snk_json = {
 	.mem = mem_table,
 	.joins = joins,
 	.teams = teams,
+	.kvs = kvs,
 	.slow = slow,
 	.samples = samples,
 	.opens = opens,

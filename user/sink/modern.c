@@ -489,6 +489,14 @@ static int teams(struct snk *s, const struct snk_teams *t)
 	return err;
 }
 
+static int kvs(struct snk *s, const struct snk_kvs *t)
+{
+	int err = snk_put_kvs(s, t);
+
+	out_puts(s->out, "\n");
+	return err;
+}
+
 static int end(struct snk *s)
 {
 	if (((struct modern *)s)->account)
@@ -506,6 +514,7 @@ const struct snk_ops snk_modern = {
 	.mem = mem_table,
 	.joins = joins,
 	.teams = teams,
+	.kvs = kvs,
 	.slow = slow,
 	.samples = samples,
 	.opens = snk_put_opens,

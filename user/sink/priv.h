@@ -118,6 +118,12 @@ int snk_samples(const struct snk *s, struct snk_sample **rows, size_t *n);
 int snk_teams(const struct snk *s, struct snk_team **rows, size_t *n);
 int snk_put_teams(struct snk *s, const struct snk_teams *t, const char *prefix);
 
+/* kv.c, likewise; what snk_kvs() gave is freed by the other. */
+int snk_kvs(const struct snk *s, struct snk_kv **rows, size_t *n);
+void snk_kvs_free(struct snk_kv *rows, size_t n);
+uint64_t snk_kv_rate(const struct snk *s, const struct mdl_kv *k); /* bytes a second of the window, both ways */
+int snk_put_kvs(struct snk *s, const struct snk_kvs *t);
+
 #define SNK_WIDTH 80 /* columns of a terminal that is none */
 
 /* grid.c: rows of text in columns. The first column is left-aligned and gives way when the line is too long. */

@@ -155,6 +155,17 @@ struct snk_teams {
 	struct mxbpf_team sum;	     /* of all */
 };
 
+/* Calls of a store of parameters, by operation and key. */
+struct snk_kv {
+	char *name, *key; /* owned, private */
+	size_t len, key_len;
+	const struct mdl_kv *kv;
+};
+struct snk_kvs {
+	const struct snk_kv *rows; /* sorted */
+	size_t nrows, nrows_all;   /* as in snk_table */
+};
+
 /* State of one run, first member of a sink's own state. */
 struct snk {
 	const struct snk_ops *ops;
@@ -190,6 +201,7 @@ struct snk_ops {
 	int (*samples)(struct snk *s, const struct snk_samples *t);	      /* if session.sample_hz */
 	int (*opens)(struct snk *s, const struct mxbpf_open *rows, size_t n); /* the oldest first, if any */
 	int (*teams)(struct snk *s, const struct snk_teams *t);		      /* if session.team_cpus */
+	int (*kvs)(struct snk *s, const struct snk_kvs *t);		      /* if there are any */
 	int (*end)(struct snk *s);
 	void (*fini)(struct snk *s); /* always */
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "mxbpf_kv.h"
 
 struct text_ref {
 	size_t off, len;
@@ -356,6 +357,8 @@ int snk_trace_survey(struct snk *s, const struct mxbpf_rec *r)
 
 	if (r->kind == MXBPF_TEAM && note_team(t, (const void *)r))
 		return snk_trace_no_memory(t);
+	if (r->kind == MXBPF_KV && snk_kv_survey(t, (const struct mxbpf_kv *)r))
+		return snk_trace_no_memory(t);
 	if (r->kind == MXBPF_SCHED && snk_sched_survey(t, (const struct mxbpf_sched *)r))
 		return snk_trace_no_memory(t);
 	if (r->kind == MXBPF_GAUGE && buf_put(&t->gauges, r, MXBPF_GAUGE_BYTES_MIN))
@@ -507,5 +510,7 @@ void snk_trace_fini(struct snk *s)
 	buf_fini(&t->gauges);
 	buf_fini(&t->late);
 	hash_fini(&t->team_at);
+	hash_fini(&t->kv_at);
+	buf_fini(&t->kvs);
 	buf_fini(&t->teams);
 }

@@ -61,6 +61,8 @@ struct snk_trace {
 	struct buf late;       /* spans that begin with one around them that comes later */
 	struct hash team_at;   /* (start of a span, thread) -> index + 1 in teams */
 	struct buf teams;      /* struct mxbpf_team, of each span one */
+	struct hash kv_at;     /* (start of a span, thread) -> 1 + place in kvs */
+	struct buf kvs;	       /* struct mxbpf_kv with their values */
 };
 
 /* Of struct snk_ops. */
@@ -80,6 +82,8 @@ void snk_trace_opens(struct snk_trace *t);
 /* Behind the second pass: spans that had to wait. 0 or -errno. */
 int snk_trace_late(struct snk_trace *t);
 
+struct mxbpf_kv;
+int snk_kv_survey(struct snk_trace *t, const struct mxbpf_kv *k); /* kv_trace.c, for trace.c: 0, -ENOMEM */
 /* sched_trace.c, for trace.c: 0, -ENOMEM. The track of a thread that has one, the other tracks; places as those of
  * snk_form.thread. */
 int snk_sched_survey(struct snk_trace *t, const struct mxbpf_sched *r);
@@ -132,6 +136,8 @@ char *snk_put_threads(char *p, const struct mxbpf_span *s, uint32_t tid);
 char *snk_put_account(char *p, const struct mxbpf_span *s);
 /* ,"team_threads": and what they did, of a span that opened parallel regions: nothing of others. */
 char *snk_put_team(struct snk_trace *t, char *p, const struct mxbpf_span *s);
+/* ,"keys":"0,a","sent_bytes": and so on, of a call of a store of parameters; straight into the output. */
+void snk_trace_kv(struct snk_trace *t, const struct mxbpf_span *s);
 /* The counter of a device's live memory: SNK_EVENT_BYTES and its name. */
 char *snk_put_live(const struct snk_trace *t, char *p, const struct snk_plan_alloc *a, struct snk_text device,
 		   uint64_t live_bytes);
