@@ -118,6 +118,7 @@ static __always_inline void stats_announce(const struct mxbpf_stat_key *key)
 	r->name_id = key->name_id;
 	r->args_id = key->args_id;
 	r->stack_id = key->stack_id;
+	r->layer_id = key->layer_id;
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 }
 
@@ -165,6 +166,14 @@ static __always_inline void stats_counters(struct mxbpf_counter_sum *sum, const 
 			__sync_fetch_and_add(&sum->value[i], v->counters[i]);
 }
 
+/* So that a rate can be told. */
+__noinline int stats_extent(struct mxbpf_stat *s, const struct mxbpf_span *v)
+{
+	if (!s || !v)
+		return 0;
+	return stats_raise(&s->first_ns_inv, ~v->h.ts_ns) && stats_raise(&s->last_ns, v->h.ts_ns + v->dur_ns);
+}
+
 static __always_inline bool stats_add(const struct mxbpf_stat_key *key, const struct mxbpf_span *v)
 {
 	__u32 zero = 0;
@@ -197,6 +206,8 @@ static __always_inline bool stats_add(const struct mxbpf_stat_key *key, const st
 		stats_account(&s->account, v);
 	if (cfg_counters && v->counters[0] != MXBPF_COUNTER_NONE)
 		stats_counters(&s->counters, v);
+	if ((v->flags & MXBPF_SPAN_USER) && !stats_extent(s, v))
+		return false;
 	bucket = stats_bucket(v->dur_ns); /* here, so that the verifier sees its bound where it is used */
 	if (bucket < MXBPF_HIST_BUCKETS)
 		__sync_fetch_and_add(&s->hist[bucket], 1);
@@ -228,6 +239,8 @@ __noinline int stats_span(struct mxbpf_thread *t, struct mxbpf_span *v)
 		key.args_id = v->args_id;
 		key.stack_id = v->stack_id;
 	}
+	if (cfg_details & MXBPF_DETAIL_LAYER)
+		key.layer_id = v->layer_id;
 	stats_count(t, stats_add(&key, v));
 	return 0;
 }

@@ -11,6 +11,7 @@
 
 #define MXBPF_ROWS_MAX	      64 /* program variants of one plan */
 #define MXBPF_HIDDEN_MAX      8	 /* names that are left out */
+#define MXBPF_LENDERS_MAX     8	 /* operators that allocate for whom they are called by */
 #define MXBPF_DEREFS_MAX      4
 #define MXBPF_TARGETS_MAX     1024	/* processes that are looked at at the same time */
 #define MXBPF_THREADS_MAX     1024	/* threads of the target that hit a probe at the same time */
@@ -46,6 +47,17 @@ enum mxbpf_action {
 	MXBPF_ACT_TEAM_CLOSE = 13, /* likewise */
 	MXBPF_ACT_TEAM_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
 	MXBPF_ACT_TEAM_LEAVE = 15, /* and has ended it */
+	/* --memory: an ALLOC with END_CUT has what it asked for (cookie: as of CLOSE_CUT); it came from a pool. */
+	MXBPF_ACT_ALLOCATED = 28,
+	MXBPF_ACT_POOL = 29,
+	/* The program's own marks; objects of the runtime's, by key. */
+	MXBPF_ACT_MARK_START = 40,   /* a task, a frame, an event: by the object's class */
+	MXBPF_ACT_MARK_STOP = 41,    /* likewise */
+	MXBPF_ACT_MARK_SET = 42,     /* a counter gets the value `size`; `key` is the one that it has */
+	MXBPF_ACT_MARK_ADJUST = 43,  /* and so much more */
+	MXBPF_ACT_MARK_INSTANT = 44, /* a marker */
+	MXBPF_ACT_MARK_END = 45,     /* the object is destroyed */
+	MXBPF_ACT_APP = 46,	     /* what the program says to its runtime's profiler: name_tag is an enum mxbpf_app_call */
 };
 
 /* How a span that ACT_OPEN pushed comes to its end. */
@@ -98,6 +110,7 @@ enum mxbpf_detail {
 	MXBPF_DETAIL_ARGS = 1 << 0,  /* args_id */
 	MXBPF_DETAIL_STACK = 1 << 1, /* stack_id */
 	MXBPF_DETAIL_SEQ = 1 << 2,   /* seq and origin */
+	MXBPF_DETAIL_LAYER = 1 << 3, /* layer_id */
 };
 
 #define MXBPF_MARK_BYTES 16
@@ -125,6 +138,9 @@ struct mxbpf_row {
 	struct mxbpf_fetch key;	   /* object by which the span ends */
 	struct mxbpf_fetch device; /* low 32 bits device type, high 32 bits ordinal */
 	struct mxbpf_fetch size;   /* bytes */
+	/* ALLOC and FREE, with --memory: the address, where `key` does not tell it; of an ALLOC with END_CUT where it will
+	 * stand. POOL: the pool, and in off[0] where in it stands what it has taken; `key` is where the address will
+	 * stand. */
 	struct mxbpf_fetch link;
 	struct mxbpf_fetch guard;    /* present and 0: the hit has no effect */
 	struct mxbpf_fetch alt_name; /* NAMED_OBJECT with the vtable alt_object: address of a C string instead */
@@ -171,6 +187,28 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 240);
 #define MXBPF_CUT_RBP	     (1ull << 32)
 #define MXBPF_CUT_OFF_SHIFT  33
 #define MXBPF_FUNCS_MAX	     8192 /* numbered functions */
+
+/* Objects that mark something: their names are within them, at row.name.off[0], and cut there by the runtime itself. */
+#define MXBPF_MARK_TEXT	    128 /* bytes of a name, with its NUL */
+#define MXBPF_MARK_CLASSES  3	/* TASK, FRAME, EVENT */
+#define MXBPF_MARK_COUNTERS 4096
+
+/* What a call says to the profiler; the argument decides between two. */
+enum mxbpf_app_call {
+	MXBPF_APP_STATE = 1, /* run, or stop */
+	MXBPF_APP_PAUSE = 2, /* pause, or resume */
+	MXBPF_APP_DUMP = 3,
+};
+
+/* --follow-app. The window is open while the program has its runtime's profiler record. */
+struct mxbpf_app {
+	__u64 opened, closed; /* windows */
+	__u64 window_ns;      /* sum of the closed ones */
+	__u32 tgid;	      /* user space: whose calls count; 0: nobody's */
+	__u32 on;	      /* user space: windows may open */
+	__u32 running;	      /* as the last call has it */
+	__u32 pad;
+};
 
 /* Of TEAM_JOIN: registers, by their numbers in instructions, with the function that is called and its argument. And the
  * condition, as at a cut. */
@@ -332,13 +370,13 @@ struct mxbpf_frame {
 	__s64 alloc_bytes;	/* taken less given back since it opened, on its thread */
 	__s64 self_alloc_bytes; /* of these, while it was the innermost */
 	/* As in struct mxbpf_span; only where details were asked for. */
-	__u64 args_id, stack_id, seq, origin;
+	__u64 args_id, stack_id, seq, origin, layer_id;
 	struct mxbpf_account_start began;
 	/* The first child, while it may be merged into this frame; dur_ns 0: none. Of a frame that ends by key, in the
 	 * map's copy: its account alone, of the thread of the start, once its function has returned. */
 	struct mxbpf_span twin;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 368);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 384);
 
 /* Map `counter_starts`, by slot: what its thread's perf events stood at when each of its frames opened. */
 struct mxbpf_counter_start {
@@ -473,6 +511,17 @@ struct mxbpf_team_thread {
 	struct mxbpf_team_open scratch;
 };
 
+/* --memory: the allocation that a thread is in, by its slot; map `allocating`. */
+struct mxbpf_allocating {
+	__u64 sp;    /* at its function's entry; 0: there is none */
+	__u64 place; /* where its address will stand */
+	__u64 pool;  /* where it stands what its pool has taken; 0: it came from none */
+	__s64 bytes;
+	__u64 scope_id, label_id;
+	__u32 device;
+	__u32 tid;
+};
+
 /* What becomes of a finished span and of an allocation. */
 enum mxbpf_stats {
 	MXBPF_STATS_OFF = 0,   /* a record in the ring */
@@ -485,13 +534,13 @@ enum mxbpf_stats {
 #define MXBPF_STATS_DEVICES_MAX (1u << 12)
 
 struct mxbpf_stat_key {
-	__u64 name_id, args_id, stack_id;
+	__u64 name_id, args_id, stack_id, layer_id;
 	__u32 tgid, device;
 	__u8 cls; /* enum mxbpf_class */
 	__u8 stripe;
 	__u8 pad[6];
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_stat_key) == 40);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_stat_key) == 48);
 
 /* A row begins as zeros. */
 struct mxbpf_stat {
@@ -500,6 +549,7 @@ struct mxbpf_stat {
 	__u64 min_ns_inv; /* ~min_ns, so that it rises as well */
 	__s64 alloc_bytes, self_alloc_bytes;
 	__u64 unwound; /* spans with MXBPF_SPAN_UNWOUND */
+	__u64 first_ns_inv, last_ns; /* of spans with MXBPF_SPAN_USER: ~ of the first start, the last end */
 	struct mxbpf_account_sum account;
 	struct mxbpf_counter_sum counters;
 	__u64 hist[MXBPF_HIST_BUCKETS]; /* their sum is how many there were */

@@ -44,10 +44,14 @@ enum mxbpf_kind {
 	MXBPF_KV = 30,		 /* BPF: what a call of a store of parameters carries             mxbpf_kv.h */
 	MXBPF_AGG_KV = 33,	 /* user: a row of them                                           mxbpf_kv.h */
 	MXBPF_OPEN = 19,	 /* user: a span that had not ended with its window      struct mxbpf_open */
+	MXBPF_HOLDER = 26,	 /* user: whose allocations are alive (mxbpf_held.h)   struct mxbpf_holder */
+	MXBPF_MEM_TIME = 27,	 /* user: what a device held, over time              struct mxbpf_mem_time */
+	MXBPF_INSTANT = 3,	 /* BPF: a moment that the program marked; user: a row	  struct mxbpf_instant */
+	MXBPF_VALUE = 29,	 /* BPF: a counter of the program's was set; user: a row    struct mxbpf_value */
+	MXBPF_AGG_EXTENT = 32,	 /* user: first start and last end of an AGG row	struct mxbpf_agg_extent */
 				 /*
-				  * Given out, each to its own header: 3 INSTANT, 29 VALUE, 32 AGG_EXTENT (mxbpf_mark.h); 22 LIFE, 23 AGG_LIFE,
-				  * 24 WAIT, 25 AGG_WAIT (mxbpf_life.h); 26 HOLDER, 27 MEM_TIME (mxbpf_held.h);
-				  * 31 ITERATION (mxbpf_step.h). 28, 33 and up are free.
+				  * Given out, each to its own header: 22 LIFE, 23 AGG_LIFE, 24 WAIT, 25 AGG_WAIT (mxbpf_life.h);
+				  * 31 ITERATION (mxbpf_step.h). 28, 34 and up are free.
 				  */
 };
 
@@ -166,8 +170,9 @@ struct mxbpf_span {
 	struct mxbpf_account account;
 	/* Only where they were asked for: what its thread counted while it was open. */
 	__u64 counters[MXBPF_COUNTERS_MAX];
+	__u64 layer_id; /* likewise, the node of the program's graph: a name of kind MXBPF_NAME_LAYER; 0 none */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 192);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 200);
 #define MXBPF_SPAN_BYTES_MIN	 64
 #define MXBPF_SPAN_BYTES_PLAIN	 80
 #define MXBPF_SPAN_BYTES_DETAILS 112
@@ -186,9 +191,22 @@ struct mxbpf_alloc {
 	__u32 tid;
 	__u32 device;
 	__u64 addr; /* 0: not known. Not in the first recordings */
+	/* Only with --memory (MXBPF_ALLOC_BYTES_PLAIN without). Who allocates: the innermost open operator, or call. */
+	__u64 name_id;
+	__u64 layer_id;
+	__u64 scope_id, label_id; /* what the runtime calls the allocation; 0: nothing */
+	__u64 pool_bytes; /* what the pool that it came from has taken from the device by now; 0: it came from none */
+	__u8 cls;	  /* enum mxbpf_class; NONE: neither was open */
+	__u8 flags;	  /* enum mxbpf_alloc_flag */
+	__u8 pad[6];
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_alloc) == 40);
-#define MXBPF_ALLOC_BYTES_MIN 32
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_alloc) == 88);
+#define MXBPF_ALLOC_BYTES_MIN	32
+#define MXBPF_ALLOC_BYTES_PLAIN 40
+
+enum mxbpf_alloc_flag {
+	MXBPF_ALLOC_FREED = 1 << 0, /* bytes given back: with bytes 0 it is not known how many */
+};
 
 /*
  * The innermost open span of a thread (src_*) handed `link` to the runtime. The span it causes carries
@@ -352,10 +370,14 @@ enum mxbpf_name_kind {
 	MXBPF_NAME_CODE = 5,
 	/* id is a wchan_id: a function of the kernel in which a thread sleeps */
 	MXBPF_NAME_WCHAN = 6,
+	/* id is a layer_id: "conv0_fwd", "conv0_fwd_backward" */
+	MXBPF_NAME_LAYER = 7,
+	/* id is a name_id: the domain that a mark of the program's belongs to */
+	MXBPF_NAME_DOMAIN = 8,
 };
 
 /*
- * A row of spans with details: its id is mdl_group_id() of the three. Rows without have none, and their id is their
+ * A row of spans with details: its id is mdl_group_id() of the four. Rows without have none, and their id is their
  * name's.
  */
 struct mxbpf_group {
@@ -364,8 +386,10 @@ struct mxbpf_group {
 	__u64 name_id;
 	__u64 args_id;
 	__u64 stack_id;
+	__u64 layer_id; /* not in the first recordings */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 48);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 56);
+#define MXBPF_GROUP_BYTES_MIN 48
 
 /* The spans of a forward operator and of the backward nodes that they made. */
 struct mxbpf_join {
@@ -390,11 +414,13 @@ struct mxbpf_open {
 	__u32 device;
 	__s32 syscall; /* of its thread, by the kernel's number; -1: in none, or not known */
 	__u8 cls;
-	__u8 state; /* of its thread, a letter as in /proc/PID/stat, 'X': it has ended; 0: not known */
-	__u8 flags; /* enum mxbpf_span_flag; ASYNC: its function has returned, so the thread may do anything else */
-	__u8 level; /* open spans of its thread around it */
+	__u8 state;	/* of its thread, a letter as in /proc/PID/stat, 'X': it has ended; 0: not known */
+	__u8 flags;	/* enum mxbpf_span_flag; ASYNC: its function has returned, so the thread may do anything else */
+	__u8 level;	/* open spans of its thread around it */
+	__u64 layer_id; /* not in the first recordings */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_open) == 72);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_open) == 80);
+#define MXBPF_OPEN_BYTES_MIN 72
 
 /*
  * The histogram of durations is log-linear: 8 buckets an octave. Bucket of v: v itself below 8, else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * MXNet 1.x. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the offsets
+ * MXNet 1.x and 2.0. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the offsets
  * are the same in all of them (OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8, .ctx +16).
  */
 #include "adapter/adapter.h"
@@ -10,10 +10,25 @@
 
 #define ARG1	  .base = MXBPF_BASE_ARG1
 #define ARG2	  .base = MXBPF_BASE_ARG2
+/*
+ * What marks are made of: a vtable's address, a name of 128 bytes (spans: and one of their table's), the address of a
+ * domain, which begins alike. The same in all wheels up to 2.0.0b1.
+ */
+#define MARK(a)	  .name = {.off = {8}}, .link = {ARG1, AT1(a)}
 #define STACK	  .base = MXBPF_BASE_STACK
 #define AT1(a)	  .nderef = 1, .off = {a}
 #define AT2(a, b) .nderef = 2, .off = {a, b}
+/* Virtual tables, whose slots are the same in 1.5 to 1.9. */
+#define STORAGE	  .class_name = "N5mxnet11StorageImplE", .slot
+#define ENGINE	  .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
 #define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+#define POOL(called, symbol, taken_off)                                                                                \
+	{                                                                                                              \
+		.name = called, .group = PROBE_HELD, .optional = true, .symbols = {symbol},                            \
+		.row = {.action = MXBPF_ACT_POOL,                                                                      \
+			.key = {ARG2},                                                                                 \
+			.link = {.base = MXBPF_BASE_ARG1, .off = {taken_off}}},                                        \
+	}
 
 /*
  * The calls that do work or wait, of some 260: the rest are getters, setters and frees of handles, 84 of the 98 calls
@@ -23,6 +38,7 @@
  */
 /* clang-format off */
 static const char *const work[] = {
+	"MXNetFuncCall",
 	"MXImperativeInvoke", "MXImperativeInvokeEx", "MXInvokeCachedOp", "MXCreateCachedOpEx",
 	"MXAutogradBackwardEx", "MXExecutorForward", "MXExecutorBackwardEx",
 	"MXNDArrayWaitToRead", "MXNDArrayWaitToWrite", "MXNDArrayWaitAll",
@@ -104,14 +120,18 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
 	/*
-	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *): one engine operation. OnCompleteStatic(engine,
+	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *, 2.0: two more there): one engine operation. OnCompleteStatic(engine,
 	 * OprBlock *, error) is its true end, where MXNet's own profiler stops the clock, and may come on another
 	 * thread.
 	 */
 	{
 		.name = "operator.start",
 		.group = PROBE_OP,
-		.symbols = {"_ZN5mxnet6engine14ThreadedEngine15ExecuteOprBlockENS_10RunContextEPNS0_8OprBlockE"},
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine15ExecuteOprBlockENS_10RunContextEPNS0_8OprBlockE",
+			    "_ZN5mxnet6engine14ThreadedEngine15ExecuteOprBlockENS_10RunContextEPNS0_8OprBlockENS0_"
+			    "15CallbackOnStartENS0_18CallbackOnCompleteE"},
+		.hidden = {.text = "ExecuteOprBlock "},
+		.shown = ADP_SHOWN_BLOCK,
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_KEY,
 			.cls = MXBPF_CLASS_OPERATOR,
@@ -126,14 +146,21 @@ static const struct adp_probe probes[] = {
 		.name = "operator.end",
 		.group = PROBE_OP,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine16OnCompleteStaticEPNS_6EngineEPvPKN4dmlc5ErrorE"},
+		.hidden = {.taken_by = "operator.start"},
 		.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG2}},
 	},
-	/* Alloc(Handle *): size and context are filled in by the caller. */
+	/* Alloc(Handle *): size and context are filled in by the caller, the address by it. */
 	{
 		.name = "memory.alloc",
 		.group = PROBE_MEM,
 		.symbols = {"_ZN5mxnet11StorageImpl5AllocEPNS_7Storage6HandleE"},
-		.row = {.action = MXBPF_ACT_ALLOC, .size = {ARG2, AT1(8)}, .device = {ARG2, AT1(16)}},
+		.hidden = {STORAGE = 0},
+		.shown = ADP_SHOWN_HANDLE,
+		.row = {.action = MXBPF_ACT_ALLOC,
+			.end = MXBPF_END_CUT,
+			.link = {ARG2},
+			.size = {ARG2, AT1(8)},
+			.device = {ARG2, AT1(16)}},
 	},
 	/* Free(Handle) and DirectFree(Handle), by value on the stack: dptr, size, context; without dptr they do
 	   nothing. */
@@ -141,8 +168,11 @@ static const struct adp_probe probes[] = {
 		.name = "memory.free",
 		.group = PROBE_MEM,
 		.symbols = {"_ZN5mxnet11StorageImpl4FreeENS_7Storage6HandleE"},
+		.hidden = {STORAGE = 2},
+		.shown = ADP_SHOWN_HANDLE_COPY,
 		.row = {.action = MXBPF_ACT_FREE,
 			.guard = {STACK, AT1(8)},
+			.link = {STACK, AT1(8)},
 			.size = {STACK, AT1(16)},
 			.device = {STACK, AT1(24)}},
 	},
@@ -150,17 +180,73 @@ static const struct adp_probe probes[] = {
 		.name = "memory.direct_free",
 		.group = PROBE_MEM,
 		.symbols = {"_ZN5mxnet11StorageImpl10DirectFreeENS_7Storage6HandleE"},
+		.hidden = {STORAGE = 3},
+		.shown = ADP_SHOWN_HANDLE_COPY,
 		.row = {.action = MXBPF_ACT_FREE,
 			.guard = {STACK, AT1(8)},
+			.link = {STACK, AT1(8)},
 			.size = {STACK, AT1(16)},
 			.device = {STACK, AT1(24)}},
 	},
+	/*
+	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address. Alloc hands it
+	 * to OnAlloc(profiler, const Handle &) when it has its address.
+	 */
+	{
+		.name = "memory.alloc_2",
+		.group = PROBE_MEM,
+		.instead_of = "memory.alloc",
+		.symbols = {"_ZN5mxnet8profiler21DeviceStorageProfiler7OnAllocERKNS_7Storage6HandleE"},
+		.shown = ADP_SHOWN_HANDLE,
+		.row = {.action = MXBPF_ACT_ALLOC,
+			.guard = {ARG2, AT1(8)},
+			.link = {ARG2, AT1(0)},
+			.size = {ARG2, AT1(8)},
+			.device = {ARG2, AT1(16)},
+			.name_type = MXBPF_NAMED_BYTES,
+			.name = {ARG2, AT1(32)}, /* its profiler scope, then what it calls the array */
+			.alt_name = {ARG2, AT1(40)}},
+	},
+	{
+		.name = "memory.free_2",
+		.group = PROBE_MEM,
+		.instead_of = "memory.free",
+		.symbols = {"_ZN5mxnet7storage11StorageImpl4FreeENS_7Storage6HandleE"},
+		.shown = ADP_SHOWN_HANDLE,
+		.row = {.action = MXBPF_ACT_FREE,
+			.guard = {ARG2, AT1(0)},
+			.link = {ARG2, AT1(0)},
+			.size = {ARG2, AT1(8)},
+			.device = {ARG2, AT1(16)}},
+	},
+	{
+		.name = "memory.direct_free_2",
+		.group = PROBE_MEM,
+		.instead_of = "memory.direct_free",
+		.symbols = {"_ZN5mxnet7storage11StorageImpl10DirectFreeENS_7Storage6HandleE"},
+		.shown = ADP_SHOWN_HANDLE,
+		.row = {.action = MXBPF_ACT_FREE,
+			.guard = {ARG2, AT1(0)},
+			.link = {ARG2, AT1(0)},
+			.size = {ARG2, AT1(8)},
+			.device = {ARG2, AT1(16)}},
+	},
+	/* Alloc(pool, Handle *, ...), inside of that of the storage: what a pool has taken from the device, a size_t. */
+	POOL("pool.gpu", "_ZN5mxnet7storage23GPUPooledStorageManager5AllocEPNS_7Storage6HandleE", 8),
+	POOL("pool.gpu_rounded", "_ZN5mxnet7storage30GPUPooledRoundedStorageManager5AllocEPNS_7Storage6HandleE", 24),
+	POOL("pool.powers",
+	     "_ZN5mxnet7storage20PooledStorageManagerINS0_11RoundPower2ENS0_15VectorContainerEE5AllocEPNS_7Storage"
+	     "6HandleEb", 88),
+	POOL("pool.multiples",
+	     "_ZN5mxnet7storage20PooledStorageManagerINS0_13RoundMultipleENS0_21UnorderedMapContainerEE5AllocEPNS_7"
+	     "Storage6HandleEb", 104),
 	/* They return only to the C API function that called them, whose end is theirs. */
 	{
 		.name = "wait.var",
 		.group = PROBE_WAIT,
 		.needs = PROBE_API | PROBE_WORK,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine10WaitForVarEPNS0_3VarE"},
+		.hidden = {ENGINE = 9},
 		.span_name = "WaitForVar",
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_PARENT,
@@ -174,6 +260,7 @@ static const struct adp_probe probes[] = {
 		.group = PROBE_WAIT,
 		.needs = PROBE_API | PROBE_WORK,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine10WaitForAllEv"},
+		.hidden = {ENGINE = 10},
 		.span_name = "WaitForAll",
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_PARENT,
@@ -209,12 +296,82 @@ static const struct adp_probe probes[] = {
 		.symbols = {"MXExecutorBackwardEx"},
 		.iteration = "*",
 	},
+	/*
+	 * The program's own marks: of tasks, frames and events (object), of counters (object, value), of markers
+	 * (domain, name, scope).
+	 */
+	{
+		.name = "mark.start",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProfileDurationStart"},
+		.row = {.action = MXBPF_ACT_MARK_START, MARK(264)},
+	},
+	{
+		.name = "mark.stop",
+		.group = PROBE_MARK,
+		.optional = true,
+		.ends = "mark.start",
+		.symbols = {"MXProfileDurationStop"},
+		.row = {.action = MXBPF_ACT_MARK_STOP},
+	},
+	{
+		.name = "mark.end",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProfileDestroyHandle"},
+		.row = {.action = MXBPF_ACT_MARK_END},
+	},
+	{
+		.name = "counter.set",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProfileSetCounter"},
+		.row = {.action = MXBPF_ACT_MARK_SET, MARK(136), .key = {ARG1, AT1(144)}, .size = {ARG2}},
+	},
+	{
+		.name = "counter.adjust",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProfileAdjustCounter"},
+		.row = {.action = MXBPF_ACT_MARK_ADJUST, MARK(136), .key = {ARG1, AT1(144)}, .size = {ARG2}},
+	},
+	{
+		.name = "marker",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProfileSetMarker"},
+		.row = {.action = MXBPF_ACT_MARK_INSTANT, MARK(0)},
+	},
+	/* What it says to the built-in profiler (argument, which process, ...); the older names lead here. */
+	{
+		.name = "profiler.state",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXSetProcessProfilerState"},
+		.row = {.action = MXBPF_ACT_APP, .name_tag = MXBPF_APP_STATE},
+	},
+	{
+		.name = "profiler.pause",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProcessProfilePause"},
+		.row = {.action = MXBPF_ACT_APP, .name_tag = MXBPF_APP_PAUSE},
+	},
+	{
+		.name = "profiler.dump",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXDumpProcessProfile"},
+		.row = {.action = MXBPF_ACT_APP, .name_tag = MXBPF_APP_DUMP},
+	},
 	/* Push(engine, Opr *, ...): the operation that operator.start will carry as OprBlock.opr. */
 	{
 		.name = "operator.push",
 		.group = PROBE_LINK,
 		.optional = true,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine4PushEPNS0_3OprENS_7ContextEib"},
+		.hidden = {ENGINE = 6},
 		.row = {.action = MXBPF_ACT_EDGE, .link = {ARG2}},
 	},
 };
@@ -231,6 +388,9 @@ static const struct adp_build builds[] = {
 	{"5bc47870a585123f6a8ebc2f323c4150a4bb77d5", "1.8.0.post0"},
 	{"21523d12a76c87a198d01d373f23cc58c7c019b2", "1.7.0.post2"},
 	{"9523fbda21d9ef14722537c1896afda0cdd1778e", "1.9.1 (cu112)"},
+	{"253f6e82c9aa7c1924a1309ab42b273c9afc0816", "2.0.0b1"},
+	{"2cc62005295a1a63e0a6f4eed7be633abfb634bf", "1.5.1.post0"},
+	{"f5da45d4788cfbdf064c54587579cac3bfa471ce", "1.6.0 (mkl)"},
 };
 
 const struct adp adapter_mxnet = {
@@ -246,7 +406,14 @@ const struct adp adapter_mxnet = {
 	.class_title = {[MXBPF_CLASS_API] = "MXNET_C_API",
 			[MXBPF_CLASS_OPERATOR] = "operator",
 			[MXBPF_CLASS_WAIT] = "Engine wait",
+			[MXBPF_CLASS_TASK] = "Task",
+			[MXBPF_CLASS_FRAME] = "Frame",
+			[MXBPF_CLASS_EVENT] = "Event",
 			[MXBPF_CLASS_KVSTORE] = "KVStore"},
+	.marks = {.vtables = {"_ZTVN5mxnet8profiler11ProfileTaskE", "_ZTVN5mxnet8profiler12ProfileFrameE",
+			      "_ZTVN5mxnet8profiler12ProfileEventE"},
+		  .profiler = "_ZN5mxnet8profiler8Profiler3GetEPSt10shared_ptrIS1_E",
+		  .paused = "MXProcessProfilePause"},
 	.mem_title = "Device Storage",
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",
 };

@@ -80,6 +80,8 @@ static int choose_details(struct live *l, struct err *e)
 	if (lacking & MXBPF_DETAIL_ARGS && (l->want.groups & PROBE_OP))
 		return err_set(e, ERR_USAGE, -ENOTSUP, "--shapes: of %s, shapes cannot be read yet",
 			       l->plan.adp->title);
+	if (lacking & MXBPF_DETAIL_LAYER && (l->want.groups & PROBE_OP))
+		return err_set(e, ERR_USAGE, -ENOTSUP, "--layers: of %s, layers cannot be read", l->plan.adp->title);
 	if (lacking)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "what was asked for of operators needs --probes op, in %s",
 			       l->plan.adp->title);
@@ -108,6 +110,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		l->want.groups = (l->want.groups & ~PROBE_API) | PROBE_WORK;
 	if (o->omp)
 		l->want.groups |= PROBE_TEAM;
+	if (o->memory)
+		l->want.groups |= PROBE_HELD;
 	if ((recording || o->trace) && !o->stats &&
 	    !o->ops) /* hand-overs and starts are paired by counting: all or none */
 		l->want.groups |= PROBE_LINK;
@@ -128,7 +132,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		return e->code;
 	if (o->sample_hz && live_samples_open(l, e))
 		return e->code;
-	if (live_omp(l, e))
+	if (live_omp(l, e) || live_held(l, e))
 		return e->code;
 	live_ops_warn(l);
 	l->model = mdl_new();
@@ -176,7 +180,24 @@ void live_fold(struct live *l, void *recs, size_t bytes)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* On the ring's second thread. With --stats the ring only tells of rows that begin. */
+/* With --stats the ring tells of rows that begin, and of the program's own marks that are no spans: they are few. */
+static void keep_marks(struct live *l, void *recs, size_t bytes)
+{
+	const struct mxbpf_rec *r;
+	size_t pos = 0, kept = 0;
+	bool bad;
+
+	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
+		if (r->kind != MXBPF_VALUE && r->kind != MXBPF_INSTANT)
+			continue;
+		memmove((char *)recs + kept, r, r->size);
+		kept += ((const struct mxbpf_rec *)((char *)recs + kept))->size;
+		l->folded++;
+	}
+	keep(l, recs, kept, 0);
+}
+
+/* On the ring's second thread. */
 static void on_chunk(void *ctx, void *recs, size_t bytes)
 {
 	struct live *l = ctx;
@@ -187,6 +208,7 @@ static void on_chunk(void *ctx, void *recs, size_t bytes)
 	}
 	pthread_mutex_lock(&l->lock);
 	live_learn_names(l, recs, bytes);
+	keep_marks(l, recs, bytes);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -254,6 +276,7 @@ int live_start(struct live *l, struct err *e)
 			      .details = l->details,
 			      .account = !l->o->no_account,
 			      .teams = l->o->omp,
+			      .held = l->o->memory,
 			      .stats = l->o->stats	   ? MXBPF_STATS_ON
 				       : l->o->stats_check ? MXBPF_STATS_CHECK
 							   : MXBPF_STATS_OFF,

@@ -173,6 +173,10 @@ static void learn_threads(struct live *l, const struct mxbpf_rec *r)
 		learn_thread(l, r->tgid, ((const struct mxbpf_sample *)r)->tid);
 	if (r->kind == MXBPF_OPEN)
 		learn_thread(l, r->tgid, ((const struct mxbpf_open *)r)->tid);
+	if (r->kind == MXBPF_VALUE)
+		learn_thread(l, r->tgid, ((const struct mxbpf_value *)r)->tid);
+	if (r->kind == MXBPF_INSTANT)
+		learn_thread(l, r->tgid, ((const struct mxbpf_instant *)r)->tid);
 	if (r->kind != MXBPF_SPAN)
 		return;
 	learn_thread(l, r->tgid, s->tid);
@@ -214,6 +218,10 @@ static uint64_t name_of(const struct mxbpf_rec *r)
 		return ((const struct mxbpf_sched *)r)->span_name_id;
 	case MXBPF_OPEN:
 		return ((const struct mxbpf_open *)r)->name_id;
+	case MXBPF_VALUE:
+		return ((const struct mxbpf_value *)r)->name_id;
+	case MXBPF_INSTANT:
+		return ((const struct mxbpf_instant *)r)->name_id;
 	}
 	return 0;
 }
@@ -241,6 +249,41 @@ static void learn_args(struct live *l, const struct mxbpf_rec *r)
 	buf_fini(&text);
 }
 
+/* That of a mark has its domain and a NUL before it. */
+static void feed_name(struct live *l, uint32_t tgid, uint64_t id, const char *text, size_t len)
+{
+	const char *end = memchr(text, '\0', len);
+	const size_t n = end ? (size_t)(end - text) : 0;
+
+	if (end)
+		live_feed_name(l, MXBPF_NAME_DOMAIN, tgid, id, text, n);
+	if (end && n + 1 == len)
+		live_feed_name(l, MXBPF_NAME_SPAN, tgid, id, "[unnamed]", strlen("[unnamed]"));
+	else
+		live_feed_name(l, MXBPF_NAME_SPAN, tgid, id, end ? end + 1 : text, end ? len - n - 1 : len);
+}
+
+static void learn_layer(struct live *l, const struct mxbpf_rec *r)
+{
+	const uint64_t id = r->kind == MXBPF_SPAN    ? mdl_span(r).layer_id
+			    : r->kind == MXBPF_GROUP ? ((const struct mxbpf_group *)r)->layer_id
+			    : r->kind == MXBPF_OPEN  ? ((const struct mxbpf_open *)r)->layer_id
+			    : r->kind == MXBPF_ALLOC && r->size >= sizeof(struct mxbpf_alloc)
+				    ? ((const struct mxbpf_alloc *)r)->layer_id
+						     : 0;
+	static char text[MXBPF_NAME_BYTES_MAX];
+	unsigned tag;
+	int len;
+
+	if (!id || mdl_text(l->model, MXBPF_NAME_LAYER, id, NULL) || hash_get(&l->nameless, id, MXBPF_NAME_LAYER))
+		return;
+	len = ring_read_name(att_names_fd(l->att), id, text, &tag);
+	if (len >= 0)
+		live_feed_name(l, MXBPF_NAME_LAYER, r->tgid, id, text, (size_t)len);
+	else
+		hash_put(&l->nameless, id, MXBPF_NAME_LAYER);
+}
+
 /* A name that the model does not know yet. */
 static void learn_name(struct live *l, uint32_t tgid, uint64_t id)
 {
@@ -251,9 +294,21 @@ static void learn_name(struct live *l, uint32_t tgid, uint64_t id)
 		return;
 	len = span_name(l, tgid, id, text);
 	if (len >= 0)
-		live_feed_name(l, MXBPF_NAME_SPAN, tgid, id, text, (size_t)len);
+		feed_name(l, tgid, id, text, (size_t)len);
 	else /* one system call for each span of it would be too slow for the ring */
 		hash_put(&l->nameless, id, 0);
+}
+
+/* Who made it may be open still. */
+static void learn_alloc(struct live *l, const struct mxbpf_rec *r)
+{
+	const struct mxbpf_alloc *a = (const void *)r;
+
+	if (r->kind != MXBPF_ALLOC || r->size < sizeof(*a))
+		return;
+	learn_name(l, r->tgid, a->name_id);
+	learn_name(l, r->tgid, a->scope_id);
+	learn_name(l, r->tgid, a->label_id);
 }
 
 /* Its spans may not have ended yet. */
@@ -289,9 +344,11 @@ size_t live_learn_names(struct live *l, void *recs, size_t bytes)
 		learn_threads(l, r);
 		learn_stack(l, (char *)recs + pos - r->size);
 		learn_args(l, r);
+		learn_layer(l, r);
 		learn_name(l, r->tgid, name_of(r));
 		learn_sample(l, r);
 		learn_keys(l, r);
+		learn_alloc(l, r);
 	}
 	return n;
 }

@@ -67,7 +67,7 @@ static const char *word_probes(unsigned i)
 {
 	return plan_groups[i].listed ? plan_groups[i].name : NULL;
 }
-#define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_KV)
+#define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_MARK | PROBE_KV)
 
 static const char *word_api(unsigned i)
 {
@@ -120,7 +120,7 @@ const struct cmd_option cmd_options[] = {
 	 .required = CMD_BIT_NOW, .help = "the process to look at; it is not changed, and none of its threads is stopped",
 	 .set = cmd_set_number, FIELD(pid), .min = 1, .max = 1 << 22},
 	{.name = "probes", .arg = "LIST", .group = "Target", .commands = LIVE,
-	 .help = "what to probe, joined by commas: operators, C API, memory, waits", .def = "all",
+	 .help = "what to probe, joined by commas: operators, C API, memory, waits, the program's own marks", .def = "all",
 	 .set = cmd_set_mask, FIELD(probes), .word = word_probes},
 	{.name = "api", .arg = "WHICH", .group = "Target", .commands = LIVE,
 	 .help = "calls of MXNet's C API: work is only those that do work or wait, which costs much less", .def = "all",
@@ -143,12 +143,18 @@ const struct cmd_option cmd_options[] = {
 	{.name = "shapes", .group = "Target", .commands = LIVE,
 	 .help = "read sizes, types and strides of the tensors that operators get, for --by shape, traces and recordings; "
 		 "PyTorch", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
+	{.name = "layers", .group = "Target", .commands = LIVE,
+	 .help = "read which layer of the model each operator is of, for --by layer, traces and recordings; MXNet",
+	 .set = cmd_set_detail, .min = MXBPF_DETAIL_LAYER},
 	{.name = "counters", .arg = "LIST", .group = "Target", .commands = LIVE,
 	 .help = "count in each call, at most four, joined by commas, as perf does: cycles,instructions,task-clock",
 	 .set = cmd_set_counters, FIELD(counters), .word = ctr_name},
 	{.name = "omp", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "look at OpenMP's parallel regions as well: of each operator the CPU time of its team, and what it waited for",
 	 .set = cmd_set_flag, FIELD(omp)},
+	{.name = "memory", .of_events = true, .group = "Target", .commands = LIVE,
+	 .help = "see who holds the memory of a device: of each operator what it allocated, what of that was freed, what was "
+		 "alive at the peak and never freed", .set = cmd_set_flag, FIELD(memory)},
 	{.name = "sched", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "see what becomes of threads off the CPU: who preempted them, what they waited for, who woke them; each "
 		 "switch of a thread on this machine costs a little more", .set = cmd_set_flag, FIELD(sched)},
@@ -205,7 +211,8 @@ const struct cmd_option cmd_options[] = {
 	 .set = cmd_set_number, FIELD(top), .min = 1, .max = 1000000000},
 	{.name = "by", .arg = "WHAT", .group = "Tables", .commands = TABLES,
 	 .help = "what has a row: each name, each with the shapes of its tensors (of --shapes), with the top of its Python "
-		 "stack or its nn.Module (of --py-stacks); of a recording also each call, in order of start", .def = "name", .set = cmd_set_index, FIELD(by), .word = word_by},
+		 "stack or its nn.Module (of --py-stacks), each layer of the model (of --layers); of a recording also each call, in "
+		 "order of start", .def = "name", .set = cmd_set_index, FIELD(by), .word = word_by},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = TABLES,
 	 .help = "lines of a stack that --by stack looks at, and --by event shows", .def = "5, of events all", .set = cmd_set_number, FIELD(stack_depth), .min = 1,
 	 .max = 128},
@@ -437,6 +444,8 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
 	if (o->omp && !sink->teams)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --omp", o->layout);
+	if (o->memory && !sink->held)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --memory", o->layout);
 	if (o->backward && !sink->joins)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
 	return 0;
@@ -462,6 +471,9 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		 "forward and backward cannot be joined with --ops: which operator made a node only all of them tell"},
 		{o->ops && check && !o->pid, "--ops is for the probes of a process: --pid PID is missing"},
 		{o->reset && !o->interval_ns, "--reset is for the tables of --interval TIME, which is missing"},
+		{o->memory && !(o->probes & PROBE_MEM), "--memory is of the probes of mem, which --probes leaves out"},
+		{o->memory && o->iterations,
+		 "--memory has to see every allocation and its end, and --iterations is to see little: use one of them"},
 		{o->sched && o->iterations,
 		 "--sched sees every switch, and --iterations is to see little: use one of them"},
 		{o->pid && o->command, "either --pid PID or -- COMMAND, not both"},

@@ -34,6 +34,8 @@ void mdl_free(struct mdl *m)
 	groups_fini(m);
 	joins_fini(m);
 	teams_fini(m);
+	held_fini(m);
+	marks_fini(m);
 	samples_fini(m);
 	scheds_fini(m);
 	kvs_fini(m);
@@ -78,6 +80,7 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_
 		r->name_id = g->name_id;
 		r->args_id = g->args_id;
 		r->stack_id = g->stack_id;
+		r->layer_id = g->layer_id;
 		m->ngrouped++;
 	}
 	return r;
@@ -100,18 +103,25 @@ static struct mdl_row *row(struct mdl *m, unsigned cls, uint64_t id, uint32_t tg
 
 static struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s)
 {
-	uint64_t id = mdl_group_id(s->name_id, s->args_id, s->stack_id);
-	struct mdl_row *r = row_find(m, s->cls, id, s->h.tgid, s->device);
+	const struct mxbpf_group g = {
+		.h.size = sizeof(g),
+		.id = mdl_group_id(s->name_id, s->args_id, s->stack_id, s->layer_id),
+		.name_id = s->name_id,
+		.args_id = s->args_id,
+		.stack_id = s->stack_id,
+		.layer_id = s->layer_id,
+	};
+	struct mdl_row *r = row_find(m, s->cls, g.id, s->h.tgid, s->device);
 
-	if (r || id == s->name_id)
-		return r ? r : row_add(m, s->cls, id, s->h.tgid, s->device);
+	if (r || g.id == s->name_id)
+		return r ? r : row_add(m, s->cls, g.id, s->h.tgid, s->device);
 	if (m->ngrouped == MDL_GROUPED_MAX) {
 		m->counters[s->cls][MXBPF_COUNTER_UNGROUPED]++;
 		return row(m, s->cls, s->name_id, s->h.tgid, s->device);
 	}
-	if (group_define(m, id, s->name_id, s->args_id, s->stack_id))
+	if (group_define(m, &g))
 		return NULL;
-	return row_add(m, s->cls, id, s->h.tgid, s->device);
+	return row_add(m, s->cls, g.id, s->h.tgid, s->device);
 }
 
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device)
@@ -149,6 +159,8 @@ void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from)
 	add_sat_signed(&to->self_alloc_bytes, from->self_alloc_bytes);
 	account_merge(&to->account, &from->account);
 	counters_merge(&to->counters, &from->counters);
+	if (from->last_ns)
+		extent_add(to, from->first_ns, from->last_ns);
 	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
 		add_sat(&to->hist[i], from->hist[i]);
 }
@@ -172,6 +184,8 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	add_sat(&r->hist[mxbpf_bucket(s->dur_ns)], 1);
 	mdl_account_add(&r->account, s);
 	mdl_counters_add(&r->counters, s);
+	if (s->flags & MXBPF_SPAN_USER)
+		extent_add(r, s->h.ts_ns, s->h.ts_ns + s->dur_ns);
 	m->counters[s->cls][MXBPF_COUNTER_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);
 	return window_span(m, s);
 }
@@ -279,9 +293,7 @@ static int fold_name(struct mdl *m, const struct mxbpf_rec *rec)
 
 static int fold_group(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_group *g = (const void *)rec;
-
-	return group_define(m, g->id, g->name_id, g->args_id, g->stack_id);
+	return group_define(m, (const void *)rec);
 }
 
 static int fold_join(struct mdl *m, const struct mxbpf_rec *rec)
@@ -301,8 +313,9 @@ static int fold_sample(struct mdl *m, const struct mxbpf_rec *rec)
 
 static int fold_open(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct mxbpf_open o = *(const struct mxbpf_open *)rec;
+	struct mxbpf_open o = {0};
 
+	memcpy(&o, rec, rec->size < sizeof(o) ? rec->size : sizeof(o));
 	o.h.size = sizeof(o); /* a newer one is longer */
 	return names_expect(m, o.name_id) || buf_put(&m->opens, &o, sizeof(o)) ? -ENOMEM : 0;
 }
@@ -328,6 +341,9 @@ static const fold_fn folds[] = {
 	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
 	[MXBPF_SLOW] = fold_slow,
 	[MXBPF_TEAM] = fold_team,
+	[MXBPF_INSTANT] = instant_fold,
+	[MXBPF_VALUE] = value_fold,
+	[MXBPF_AGG_EXTENT] = extent_fold,
 	[MXBPF_GAUGE] = gauge_fold,
 	[MXBPF_SAMPLE] = fold_sample,
 	[MXBPF_OPEN] = fold_open,
@@ -335,6 +351,8 @@ static const fold_fn folds[] = {
 	[MXBPF_AGG_KV] = kv_fold_agg,
 	[MXBPF_SCHED] = sched_fold,
 	[MXBPF_AGG_SCHED] = sched_fold_agg,
+	[MXBPF_MEM_TIME] = held_fold_time,
+	[MXBPF_HOLDER] = held_fold_holder,
 };
 
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes)

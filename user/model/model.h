@@ -13,6 +13,8 @@
 #include "base/buf.h"
 #include "model/gauge.h"
 #include "mxbpf_event.h"
+#include "mxbpf_held.h"
+#include "mxbpf_mark.h"
 
 struct mdl;
 
@@ -21,6 +23,7 @@ struct mdl;
 struct mdl_class {
 	enum mxbpf_class cls;
 	const char *category; /* in traces */
+	bool rare;	      /* only what uses it has a table of it */
 };
 extern const struct mdl_class mdl_classes[MDL_NCLASSES];
 const char *mdl_category(unsigned cls);
@@ -30,9 +33,10 @@ struct mdl_row {
 	uint32_t tgid;
 	uint32_t device;
 	uint8_t cls;
-	uint64_t id; /* mdl_group_id() of the three */
-	uint64_t name_id, args_id, stack_id;
+	uint64_t id; /* mdl_group_id() of the four */
+	uint64_t name_id, args_id, stack_id, layer_id;
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
+	uint64_t first_ns, last_ns; /* of the program's own marks: the first start, the last end; 0: not known */
 	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
 	struct mxbpf_account_sum account;      /* of sessions with mdl_session.account; mdl_on_cpu_ns() */
 	uint64_t median_ns, slow_ns,
@@ -49,7 +53,8 @@ void mdl_counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s);
 /* Rows with details take 2.7 KB each: calls that would need more of them are counted, in the row of their name alone.
  */
 #define MDL_GROUPED_MAX (1u << 14)
-uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id); /* name_id if both others are 0 */
+/* name_id if the others are 0. */
+uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id, uint64_t layer_id);
 
 /* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);
@@ -135,6 +140,24 @@ const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n);
 void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from); /* as mdl_join_merge() */
 /* The store of parameters, by operation and key, in no order; borrowed likewise. */
 const struct mdl_kv *const *mdl_kvs(const struct mdl *m, size_t *n);
+/*
+ * --memory. Devices and holders of what is alive, as their records, in no order; NULL behind the last; borrowed likewise.
+ * The mean of a device between two moments. Allocations that are alive, where the model had their records, in no order
+ * from *pos 0 on.
+ */
+#define MDL_BLOCKS_MAX	(1u << 20) /* alive at the same time; 56 bytes each */
+#define MDL_HOLDERS_MAX (1u << 14)
+struct mdl_block {
+	uint64_t addr, bytes;
+	const struct mxbpf_holder *holder; /* borrowed */
+};
+const struct mxbpf_mem_time *mdl_mem_time(const struct mdl *m, size_t i);
+const struct mxbpf_holder *mdl_holder(const struct mdl *m, size_t i);
+int64_t mdl_mem_mean(const struct mxbpf_mem_time *t, uint64_t start_ns, uint64_t end_ns);
+bool mdl_block(const struct mdl *m, size_t *pos, struct mdl_block *out);
+/* What is alive in `from` at a moment is what an empty `to` begins with; `from` can be read, not fed, from now on. 0,
+ * -ENOMEM. */
+int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns);
 /* Operators whose nodes may still run are remembered, the last so many. */
 #define MDL_MAKERS_MAX (1u << 17)
 /*
@@ -144,6 +167,17 @@ const struct mdl_kv *const *mdl_kvs(const struct mdl *m, size_t *n);
 int mdl_follow(struct mdl *m, struct mxbpf_span *s);
 /* What `from` remembers of them is `to`'s from now on. */
 void mdl_move_makers(struct mdl *to, struct mdl *from);
+
+/*
+ * The program's own marks: its counters and what it marked at a moment, those of one name added up, as their records;
+ * borrowed likewise. What domain they are of is their text of kind MXBPF_NAME_DOMAIN.
+ */
+const struct mxbpf_value *const *mdl_values(const struct mdl *m, size_t *n);
+const struct mxbpf_instant *const *mdl_instants(const struct mdl *m, size_t *n);
+void mdl_value_merge(struct mxbpf_value *to, const struct mxbpf_value *from);
+void mdl_instant_merge(struct mxbpf_instant *to, const struct mxbpf_instant *from);
+/* Of a row with first_ns and last_ns: how many a second there were in between. 0: not known. */
+double mdl_rate(const struct mdl_row *r);
 
 /* Borrowed likewise, in the order of their first readings. *n their number. */
 const struct mdl_gauge_row *mdl_gauge_rows(const struct mdl *m, size_t *n);

@@ -114,6 +114,28 @@ static bool agg_kv_fits(const struct mxbpf_rec *r)
 	return buckets_fit(a->buckets, a->nbuckets, r->size - sizeof(*a));
 }
 
+static bool holder_fits(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_holder *)r)->cls < MXBPF_CLASS_MAX;
+}
+
+static bool alloc_fits(const struct mxbpf_rec *r)
+{
+	return r->size < sizeof(struct mxbpf_alloc) || ((const struct mxbpf_alloc *)r)->cls < MXBPF_CLASS_MAX;
+}
+
+static bool instant_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_instant *i = (const void *)r;
+
+	return i->what < MXBPF_INSTANT_WHATS && i->scope < MXBPF_SCOPES;
+}
+
+static bool agg_extent_fits(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_agg_extent *)r)->cls);
+}
+
 static bool name_fits(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_name *n = (const void *)r;
@@ -136,12 +158,12 @@ static const struct {
 	[MXBPF_SPAN] = {MXBPF_SPAN_BYTES_MIN, span_fits},
 	[MXBPF_AGG] = {sizeof(struct mxbpf_agg), agg_fits},
 	[MXBPF_COUNTER] = {sizeof(struct mxbpf_counter), counter_fits},
-	[MXBPF_ALLOC] = {MXBPF_ALLOC_BYTES_MIN, NULL},
+	[MXBPF_ALLOC] = {MXBPF_ALLOC_BYTES_MIN, alloc_fits},
 	[MXBPF_EDGE] = {sizeof(struct mxbpf_edge), edge_fits},
 	[MXBPF_NAME] = {sizeof(struct mxbpf_name), name_fits},
 	[MXBPF_MEM] = {sizeof(struct mxbpf_mem), NULL},
 	[MXBPF_AGG_MEM] = {sizeof(struct mxbpf_agg_mem), agg_mem_fits},
-	[MXBPF_GROUP] = {sizeof(struct mxbpf_group), NULL},
+	[MXBPF_GROUP] = {MXBPF_GROUP_BYTES_MIN, NULL},
 	[MXBPF_JOIN] = {sizeof(struct mxbpf_join), NULL},
 	[MXBPF_SCHED] = {sizeof(struct mxbpf_sched), sched_fits},
 	[MXBPF_AGG_SCHED] = {sizeof(struct mxbpf_agg_sched), agg_sched_fits},
@@ -149,11 +171,16 @@ static const struct {
 	[MXBPF_SLOW] = {sizeof(struct mxbpf_slow), slow_fits},
 	[MXBPF_AGG_COUNTERS] = {sizeof(struct mxbpf_agg_counters), agg_counters_fits},
 	[MXBPF_TEAM] = {sizeof(struct mxbpf_team), team_fits},
+	[MXBPF_INSTANT] = {sizeof(struct mxbpf_instant), instant_fits},
+	[MXBPF_VALUE] = {sizeof(struct mxbpf_value), NULL},
+	[MXBPF_AGG_EXTENT] = {sizeof(struct mxbpf_agg_extent), agg_extent_fits},
 	[MXBPF_GAUGE] = {MXBPF_GAUGE_BYTES_MIN, NULL},
 	[MXBPF_SAMPLE] = {sizeof(struct mxbpf_sample), sample_fits},
 	[MXBPF_KV] = {sizeof(struct mxbpf_kv), kv_fits},
 	[MXBPF_AGG_KV] = {sizeof(struct mxbpf_agg_kv), agg_kv_fits},
-	[MXBPF_OPEN] = {sizeof(struct mxbpf_open), open_fits},
+	[MXBPF_OPEN] = {MXBPF_OPEN_BYTES_MIN, open_fits},
+	[MXBPF_HOLDER] = {sizeof(struct mxbpf_holder), holder_fits},
+	[MXBPF_MEM_TIME] = {sizeof(struct mxbpf_mem_time), NULL},
 };
 
 static bool rec_fits(const struct mxbpf_rec *r, size_t left)

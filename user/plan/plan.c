@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "adapter/adapter.h"
+#include "elf/hidden.h"
+#include "elf/unwind.h"
 #include "insn/layout.h"
 #include "plan/early.h"
 #include "plan/priv.h"
@@ -72,7 +74,7 @@ const char *plan_version(const struct adp *a, const struct tgt_lib *lib)
 static bool row_has_offsets(const struct mxbpf_row *r)
 {
 	return r->name.nderef || r->key.nderef || r->device.nderef || r->size.nderef || r->link.nderef ||
-	       r->guard.nderef;
+	       r->guard.nderef || r->action == MXBPF_ACT_POOL;
 }
 
 static bool needs_known_build(const struct adp_probe *p)
@@ -80,19 +82,48 @@ static bool needs_known_build(const struct adp_probe *p)
 	return !p->any_build && row_has_offsets(&p->row);
 }
 
-unsigned plan_groups_of(const struct adp *a, bool known_build)
+/* Of a runtime's groups, those that are left without the bad ones and what needs them. */
+static unsigned groups_without(const struct adp *a, unsigned bad)
 {
-	unsigned all = 0, bad = 0, i;
+	unsigned all = 0, i;
 
 	for (i = 0; i < a->nprobes; i++) {
 		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER);
-		if (needs_known_build(&a->probes[i]) && !a->probes[i].optional && !known_build)
-			bad |= a->probes[i].group;
-	}
-	for (i = 0; i < a->nprobes; i++)
 		if (a->probes[i].needs && !(a->probes[i].needs & ~bad))
 			bad |= a->probes[i].group;
+	}
 	return all & ~bad;
+}
+
+unsigned plan_groups_of(const struct adp *a, bool known_build)
+{
+	unsigned bad = 0, i;
+
+	for (i = 0; i < a->nprobes; i++)
+		if (needs_known_build(&a->probes[i]) && !a->probes[i].optional && !known_build)
+			bad |= a->probes[i].group;
+	return groups_without(a, bad);
+}
+
+unsigned plan_groups_left(const struct plan *p)
+{
+	unsigned bad = 0;
+	size_t i;
+
+	for (i = 0; i < p->nprobes; i++)
+		if (p->probes[i].reason[0] && !p->probes[i].row->optional && !p->probes[i].stand_in &&
+		    !p->probes[i].spare)
+			bad |= p->probes[i].row->group;
+	return groups_without(p->adp, bad);
+}
+
+bool plan_calibrates(const struct adp *a)
+{
+	unsigned i = 0;
+
+	while (i < a->nprobes && !a->probes[i].shown)
+		i++;
+	return i < a->nprobes;
 }
 
 int plan_refuse(struct plan_probe *p, const char *fmt, ...)
@@ -105,7 +136,53 @@ int plan_refuse(struct plan_probe *p, const char *fmt, ...)
 	return -ENOENT;
 }
 
-static int find_symbol(struct plan_probe *p, struct elf *elf, struct elf_sym *sym)
+static struct plan_probe *probe_named(const struct plan *plan, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < plan->nprobes; i++)
+		if (!strcmp(plan->probes[i].row->name, name))
+			return &plan->probes[i];
+	return NULL;
+}
+
+/* What the file says of a function at an address that was found already. */
+static int find_taken(const struct plan *plan, const struct adp_hidden *h, struct elf *elf, struct elf_sym *sym,
+		      struct err *e)
+{
+	const struct plan_probe *by = probe_named(plan, h->taken_by);
+	struct elf_fde fde;
+	struct elf_sym user;
+
+	if (by->reason[0] || elf_off_va(elf, by->off - by->entry.delta_bytes, &user.va) ||
+	    elf_fde_find(elf, user.va, &fde, e))
+		return err_set(e, ERR_TARGET, -ENOENT, "%s, which takes its address, is not found", h->taken_by);
+	user.size_bytes = fde.end_va - user.va;
+	return elf_find_taken(elf, &user, sym, e);
+}
+
+/* A function without a symbol, by what else tells it. */
+static int find_hidden(const struct plan *plan, struct plan_probe *p, struct elf *elf, struct elf_sym *sym)
+{
+	const struct adp_hidden *h = &p->row->hidden;
+	struct err why = {0};
+	int err = -ENOENT;
+
+	if (h->class_name)
+		err = elf_find_virtual(elf, h->class_name, h->slot, sym, &why);
+	else if (h->text)
+		err = elf_find_text_user(elf, h->text, sym, &why);
+	else if (h->taken_by)
+		err = find_taken(plan, h, elf, sym, &why);
+	if (err)
+		return plan_refuse(p, "no symbol %.100s in the library%s%s", p->row->symbols[0], why.why[0] ? "; " : "",
+				   why.why);
+	p->symbol = p->row->symbols[0];
+	p->hidden = true;
+	return 0;
+}
+
+static int find_symbol(const struct plan *plan, struct plan_probe *p, struct elf *elf, struct elf_sym *sym)
 {
 	int i, err = -ENOENT;
 
@@ -115,7 +192,7 @@ static int find_symbol(struct plan_probe *p, struct elf *elf, struct elf_sym *sy
 			break;
 	}
 	if (err == -ENOENT)
-		return plan_refuse(p, "no symbol %s in the library", p->row->symbols[0]);
+		return find_hidden(plan, p, elf, sym);
 	if (err)
 		return plan_refuse(p, "cannot read the symbols of the library: %s", strerror(-err));
 	p->symbol = p->row->symbols[i];
@@ -152,17 +229,21 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 	struct elf_sym sym;
 	int err;
 
-	if (!plan->version && needs_known_build(p->row))
-		return plan_refuse(p, "structure offsets are not verified for this build of %s", p->lib->path);
+	bool unknown = !plan->version && needs_known_build(p->row);
+
+	if (unknown && !p->row->shown)
+		return plan_calibrate(plan, p, elf, NULL);
 	if (p->row->family.prefix || p->row->family.list || p->row->family.calls || p->row->family.members)
 		return plan_family(plan, p, elf);
-	err = find_symbol(p, elf, &sym);
+	err = find_symbol(plan, p, elf, &sym);
 	if (err)
 		return err;
 	if (sym.type != ELF_SYM_FUNC)
 		return plan_refuse(p, "%s is not a function", p->symbol);
 	if (plan_place(elf, &sym, &p->entry, &p->off, &why))
 		return plan_refuse(p, "%s may not be probed: %s", p->symbol, why.why);
+	if (unknown && plan_calibrate(plan, p, elf, &sym))
+		return -ENOENT;
 	return plan_add_func(plan, p, elf, &(struct plan_func){sym.va, p->off, p->row->span_name, NULL, p->symbol});
 }
 
@@ -217,6 +298,10 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 	if (!plan->version) /* nor is it known where an array has its shape */
 		row->kv = MXBPF_KV_NOTHING;
 	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
+	if (row->action == MXBPF_ACT_ALLOC && !(plan->opts.groups & PROBE_HELD)) {
+		row->end = MXBPF_END_NONE;
+		row->name_type = MXBPF_NAMED_NOT;
+	}
 	image = lib ? plan_image(plan, lib) : 0;
 	/* An object points behind its vtable's two words of header. */
 	if (image && !tgt_lib_elf(t, lib, &elf, NULL) && !elf_find_sym(elf, p->row->alt_vtable, &sym, NULL) &&
@@ -287,16 +372,8 @@ static void hide_names(struct plan *plan)
 
 	for (i = 0; plan->adp->hidden && i < MXBPF_HIDDEN_MAX && plan->adp->hidden[i]; i++)
 		plan->hidden[i] = plan_hash(plan->adp->hidden[i]);
-}
-
-static struct plan_probe *probe_named(const struct plan *plan, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < plan->nprobes; i++)
-		if (!strcmp(plan->probes[i].row->name, name))
-			return &plan->probes[i];
-	return NULL;
+	for (i = 0; plan->adp->lenders && i < MXBPF_LENDERS_MAX && plan->adp->lenders[i]; i++)
+		plan->lenders[i] = plan_hash(plan->adp->lenders[i]);
 }
 
 /* Whether a later row is there for the case that this one is refused. */
@@ -335,6 +412,11 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 			       plan_group_name(p->row->group),
 			       plan_group_name((enum probe_group)(p->row->needs & -p->row->needs)));
 	err = resolve_in_lib(t, out, p);
+	if (err == -ENOENT && p->row->row.action == MXBPF_ACT_POOL) { /* most builds have but one kind of pool */
+		p->spare = true;
+		p->wanted = false;
+		return 0;
+	}
 	if (err == -ENOMEM)
 		return err_set(e, ERR_RUNTIME, err, "out of memory");
 	for (; !err && first; first = first->row->instead_of ? probe_named(out, first->row->instead_of) : NULL)
@@ -367,6 +449,8 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	if (!err)
 		err = tgt_lib_elf(t, out->lib, &elf, e);
 	if (!err)
+		err = plan_check_packed(t, out->adp, out->lib, e);
+	if (!err)
 		err = check_groups(out, e);
 	if (err)
 		return err;
@@ -387,6 +471,7 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 			return err;
 	}
 	plan_details(t, out);
+	plan_app_marks(out);
 	plan_merge_marks(out);
 	plan_fit(out);
 	hide_names(out);
@@ -431,7 +516,7 @@ int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *
 	late_name(out->probes, name);
 	if (p->opts.ops && !plan_ops_match(p->opts.ops, name))
 		return -ENOENT;
-	err = find_symbol(out->probes, elf, &sym);
+	err = find_symbol(out, out->probes, elf, &sym);
 	if (err || sym.type != ELF_SYM_FUNC)
 		return err ? err : -ENOENT;
 	err = plan_place(elf, &sym, &out->probes[0].entry, &out->probes[0].off, e);

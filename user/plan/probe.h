@@ -64,6 +64,22 @@ struct adp_team {
 	const char *forks, *invokes; /* as in struct fork_names; NULL: found by the shape of a pool's threads */
 };
 
+/* How a function is found that the library does not name; the first that is set. Without any: not at all. */
+struct adp_hidden {
+	const char *class_name; /* its place in the virtual table of a class, by that's name in its type_info */
+	unsigned slot;
+	const char *text;     /* the one function that refers to this text */
+	const char *taken_by; /* the one whose address is taken by the function of this row, which stands before */
+};
+
+/* Which code shows the offsets of a row in builds that are not known: see plan/calibrate.c. */
+enum adp_shown {
+	ADP_SHOWN_NOT = 0,	   /* none */
+	ADP_SHOWN_BLOCK = 1,	   /* that of the function, which is handed a block with an operator */
+	ADP_SHOWN_HANDLE = 2,	   /* likewise, the address of an allocation's handle */
+	ADP_SHOWN_HANDLE_COPY = 3, /* a copy of it */
+};
+
 /* One row of an adapter: a function of the runtime, or a family of them, and what a hit means. */
 struct adp_probe {
 	const char *name; /* "operator.start": in reports, check and JSON */
@@ -76,8 +92,10 @@ struct adp_probe {
 	const char *lib_glob;	/* basename of its library; NULL: the runtime's */
 	const char *each_lib;	/* instead: every library of such a path, whenever it is mapped; its spans are named
 				 * span_name and the first part of the file's name */
+	enum adp_shown shown;	/* its offsets, if its build is not known */
 	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; alt_name may: see alt_readers */
 	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
+	struct adp_hidden hidden;		/* if there is none of them */
 	struct adp_family family;		/* instead of symbols */
 	const struct adp_team *teams;		/* likewise; ends with one without a library */
 	const char *alt_lib_glob, *alt_vtable;	/* NAMED_OBJECT: objects of this vtable are named by row.alt_name */
@@ -135,6 +153,13 @@ struct adp_seq {
 	const char *next_symbol, *thread_symbol;
 };
 
+/* The program's own marks, and the profiler that the runtime itself has. */
+struct adp_marks {
+	const char *vtables[MXBPF_MARK_CLASSES]; /* of objects of TASK, FRAME, EVENT */
+	const char *profiler;			 /* function whose result is its object, from a variable of the library */
+	const char *paused;			 /* function that sets the byte in it which says that it records nothing */
+};
+
 struct adp {
 	const char *name;     /* "mxnet" */
 	const char *title;    /* "MXNet" */
@@ -151,8 +176,11 @@ struct adp {
 	const char *trace_form;		       /* of its timelines (sink/registry.c); NULL: the general one */
 	struct adp_seq seq;		       /* of the runtime's library */
 	struct adp_args args;		       /* likewise */
+	struct adp_marks marks;		       /* likewise */
 	const char *rank_env, *world_size_env; /* a process's place in a distributed job; NULL: none */
 	const char *const *hidden; /* names of calls that the runtime's own profiler leaves out; NULL-terminated */
+	/* Operators that allocate for the one that calls them, whose the memory is; NULL-terminated */
+	const char *const *lenders;
 	const char *object_scope;  /* NAMED_OBJECT: this scope is left out of the names of classes; NULL none */
 };
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "mxbpf_kv.h"
+#include "mxbpf_mark.h"
 #include "mxbpf_sample.h"
 
 #define CHUNK_BYTES (256u << 10)
@@ -40,18 +41,21 @@ struct ring {
 	bool ended; /* no chunk will be queued any more */
 };
 
-/* Sizes of the kinds that BPF sends: a span with details, an account or counters has more, a switch so many slices. */
+/* Sizes of the kinds that BPF sends: a span has more with details or an account, and all with counters or layers; a
+ * switch so many slices. */
 static const struct {
 	uint16_t bytes[4];
 	uint16_t slice_bytes, slices_max;
 } rec_sizes[] = {
 	[MXBPF_SPAN] = {{MXBPF_SPAN_BYTES_PLAIN, MXBPF_SPAN_BYTES_DETAILS, MXBPF_SPAN_BYTES_ACCOUNT,
 			 sizeof(struct mxbpf_span)}},
-	[MXBPF_ALLOC] = {{sizeof(struct mxbpf_alloc)}},
+	[MXBPF_ALLOC] = {{MXBPF_ALLOC_BYTES_PLAIN, sizeof(struct mxbpf_alloc)}},
 	[MXBPF_EDGE] = {{sizeof(struct mxbpf_edge)}},
 	[MXBPF_GROUP] = {{sizeof(struct mxbpf_group)}},
 	[MXBPF_TEAM] = {{sizeof(struct mxbpf_team)}},
 	[MXBPF_KV] = {{sizeof(struct mxbpf_kv)}, sizeof(struct mxbpf_kv_value), MXBPF_KV_VALUES_MAX},
+	[MXBPF_INSTANT] = {{sizeof(struct mxbpf_instant)}},
+	[MXBPF_VALUE] = {{sizeof(struct mxbpf_value)}},
 	[MXBPF_SCHED] = {{sizeof(struct mxbpf_sched)}, sizeof(struct mxbpf_sched_slice), MXBPF_SCHED_SLICES_MAX},
 };
 

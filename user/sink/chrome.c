@@ -4,6 +4,7 @@
  * (tests/unit/test_chrome.c, tests/perfetto); the two that shape this file: times are relative to the window's start,
  * because a viewer's double loses ns of an epoch, and an arrow's ends stand at the start of their own spans.
  */
+#include "sink/kineto_text.h"
 #include "sink/trace.h"
 
 /* ---- events */
@@ -22,9 +23,24 @@ static void write_arrow(struct snk_trace *t, const char *ph, uint64_t id, const 
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-static char *put_args(struct snk_trace *t, char *p, const struct mxbpf_span *s, uint32_t tid, struct snk_text device)
+/* MXBPF_MARK_TEXT bytes at most, escaped. */
+static char *put_domain(struct snk_trace *t, char *p, const struct mxbpf_span *s)
 {
-	p = put(p, "\",\"args\":{\"self_ns\":");
+	struct snk_text domain = snk_trace_text(t, s->name_id, snk_text_domain);
+
+	if (!domain.len || domain.len > SNK_EVENT_BYTES / 2)
+		return p;
+	p = put(p, "\"domain\":\"");
+	p = put_bytes(p, domain.data, domain.len);
+	return put(p, "\",");
+}
+
+static char *put_args(struct snk_trace *t, char *p, const struct mxbpf_span *s, struct snk_text device)
+{
+	p = put(p, "\",\"args\":{");
+	if (s->flags & MXBPF_SPAN_USER)
+		p = put_domain(t, p, s);
+	p = put(p, "\"self_ns\":");
 	p = snk_put_u64(p, s->self_ns);
 	if (s->device) {
 		p = put(p, ",\"device\":\"");
@@ -36,13 +52,12 @@ static char *put_args(struct snk_trace *t, char *p, const struct mxbpf_span *s, 
 		p = snk_put_hex(p, s->link);
 		*p++ = '"';
 	}
-	p = snk_put_team(t, snk_put_counters(t->s.in->session, p, s), s);
-	return snk_put_account(snk_put_threads(p, s, tid), s);
+	return snk_put_team(t, snk_put_counters(t->s.in->session, p, s), s);
 }
 
 static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place)
 {
-	struct snk_text name, device = {"", 0};
+	struct snk_text name, layer, device = {"", 0};
 	char *start = out_reserve(t->s.out, SNK_EVENT_BYTES), *p;
 	size_t i;
 
@@ -60,7 +75,14 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	if (s->device)
 		device = snk_trace_text(t, s->device, snk_text_device);
 	start = out_reserve(t->s.out, SNK_EVENT_BYTES + device.len);
-	p = put_args(t, start, s, place->tid, device);
+	p = put_args(t, start, s, device);
+	out_filled(t->s.out, (size_t)(p - start));
+	if (s->layer_id) {
+		layer = snk_trace_text(t, s->layer_id, snk_text_layer);
+		out_write(t->s.out, layer.data, layer.len);
+	}
+	start = out_reserve(t->s.out, SNK_EVENT_BYTES);
+	p = snk_put_account(snk_put_threads(start, s, place->tid), s);
 	out_filled(t->s.out, (size_t)(p - start));
 	if (s->cls == MXBPF_CLASS_KVSTORE)
 		snk_trace_kv(t, s);

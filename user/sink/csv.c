@@ -73,6 +73,14 @@ enum column {
 	KV_UNKNOWN,
 	KV_SENT,
 	KV_RECEIVED,
+	LIVE_BLOCKS,
+	MEAN_BYTES,
+	PEAK_UNIX,
+	MARK_FIRST,
+	MARK_LAST,
+	VALUE_LAST,
+	VALUE_MIN,
+	VALUE_MAX,
 	NCOLUMNS,
 };
 
@@ -85,7 +93,9 @@ enum when {
 	WITH_MACHINE = 1 << 3,
 	WITH_SCHED = 1 << 4,
 	WITH_TEAMS = 1 << 5,
-	WITH_KV = 1 << 6
+	WITH_HELD = 1 << 6,
+	WITH_MARKS = 1 << 7,
+	WITH_KV = 1 << 8
 };
 
 static const struct {
@@ -151,6 +161,14 @@ static const struct {
 	[KV_UNKNOWN] = {"values_unknown", WITH_KV},
 	[KV_SENT] = {"sent_bytes", WITH_KV},
 	[KV_RECEIVED] = {"received_bytes", WITH_KV},
+	[LIVE_BLOCKS] = {"live_blocks", WITH_HELD},
+	[MEAN_BYTES] = {"mean_bytes", WITH_HELD},
+	[PEAK_UNIX] = {"peak_unix_ns", WITH_HELD},
+	[MARK_FIRST] = {"first_unix_ns", WITH_MARKS},
+	[MARK_LAST] = {"last_unix_ns", WITH_MARKS},
+	[VALUE_LAST] = {"last_value", WITH_MARKS},
+	[VALUE_MIN] = {"min_value", WITH_MARKS},
+	[VALUE_MAX] = {"max_value", WITH_MARKS},
 	[OFF_CPU] = {"off_cpu_ns", WITH_SCHED},
 	[OFF_CPU + 1 + MXBPF_SCHED_WAITED] = {"waited_ns", WITH_SCHED},
 	[OFF_CPU + 1 + MXBPF_SCHED_FUTEX] = {"futex_ns", WITH_SCHED},
@@ -170,9 +188,10 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes, stack, group, unit, by, key; /* by: of whom a row of kept_by and woken_by is */
-	const char *state, *waits;	   /* STATE, WAITS_IN: of calls that are open; NULL */
-	struct mxbpf_counter_sum counters; /* spans 0: none */
+	} shapes, stack, layer, group, unit, by, domain, key; /* by: of whom a row of kept_by and woken_by is */
+	const struct snk_holder *holder;	 /* its scope and array; NULL */
+	const char *state, *waits;		 /* STATE, WAITS_IN: of calls that are open; NULL */
+	struct mxbpf_counter_sum counters;	 /* spans 0: none */
 };
 
 static void fill(struct row *r, enum column c, uint64_t n)
@@ -185,50 +204,6 @@ static void fill_signed(struct row *r, enum column c, int64_t n)
 {
 	fill(r, c, n < 0 ? -(uint64_t)n : (uint64_t)n);
 	r->below[c] = n < 0;
-}
-
-/* RFC 4180: in quotes, a quote twice. */
-static void put_inner(struct out *o, const char *text, size_t len)
-{
-	const char *quote;
-	size_t part;
-
-	for (;;) {
-		quote = memchr(text, '"', len);
-		part = quote ? (size_t)(quote - text) : len;
-		snk_put_safe(o, text, part);
-		if (!quote)
-			break;
-		out_puts(o, "\"\"");
-		text += part + 1;
-		len -= part + 1;
-	}
-}
-
-static void put_text(struct out *o, const char *text, size_t len)
-{
-	if (!len)
-		return;
-	out_puts(o, "\"");
-	put_inner(o, text, len);
-	out_puts(o, "\"");
-}
-
-/* One cell more: lines with semicolons between, as of folded stacks. */
-static void put_lines(struct out *o, const char *text, size_t len)
-{
-	const char *line, *mark = ",\"";
-	size_t n;
-
-	if (!len) {
-		out_puts(o, ",");
-		return;
-	}
-	for (; snk_next_line(&text, &len, &line, &n); mark = ";") {
-		out_puts(o, mark);
-		put_inner(o, line, n);
-	}
-	out_puts(o, "\"");
 }
 
 static bool has_machine(const struct snk *s)
@@ -244,14 +219,33 @@ static bool has_kv(const struct snk *s)
 	return s->in->session->class_title[MXBPF_CLASS_KVSTORE];
 }
 
+/* They can be, so that all tables of a series have their columns. */
+static bool has_marks(const struct snk *s)
+{
+	return s->in->session->class_title[MXBPF_CLASS_TASK];
+}
+
 static bool has_column(const struct snk *s, unsigned c)
 {
 	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
 			       (s->in->session->account ? WITH_ACCOUNT : 0) | (has_machine(s) ? WITH_MACHINE : 0) |
 			       (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0) |
+			       (s->in->session->held ? WITH_HELD : 0) | (has_marks(s) ? WITH_MARKS : 0) |
 			       (has_kv(s) ? WITH_KV : 0);
 
 	return !(columns[c].when & ~given);
+}
+
+static void put_holder(struct snk *s, const struct snk_holder *h)
+{
+	if (!snk_shows_layer(s)) {
+		out_puts(s->out, ",");
+		snk_csv_text(s->out, h ? h->layer : "", h ? h->layer_len : 0);
+	}
+	out_puts(s->out, ",");
+	snk_csv_text(s->out, h ? h->scope : "", h ? h->scope_len : 0);
+	out_puts(s->out, ",");
+	snk_csv_text(s->out, h ? h->label : "", h ? h->label_len : 0);
 }
 
 static void put_row(struct snk *s, struct row *r)
@@ -264,39 +258,47 @@ static void put_row(struct snk *s, struct row *r)
 	fill(r, DURATION, s->in->session->duration_ns);
 	if (MXBPF_DEVICE_TYPE(r->device))
 		mdl_device_name(s->in->session, r->device, device);
-	put_text(s->out, r->table, strlen(r->table));
+	snk_csv_text(s->out, r->table, strlen(r->table));
 	out_puts(s->out, ",");
-	put_text(s->out, r->name, r->name_len);
+	snk_csv_text(s->out, r->name, r->name_len);
 	out_puts(s->out, ",");
-	put_text(s->out, device, strlen(device));
+	snk_csv_text(s->out, device, strlen(device));
 	for (c = DEVICE + 1; c < NCOLUMNS; c++) {
 		if (!has_column(s, c))
 			continue;
 		out_puts(s->out, ",");
 		text = c == STATE ? r->state : c == WAITS_IN ? r->waits : NULL;
 		if (text)
-			put_text(s->out, text, strlen(text));
+			snk_csv_text(s->out, text, strlen(text));
 		else if (r->filled[c])
 			out_printf(s->out, "%s%" PRIu64, r->below[c] ? "-" : "", r->n[c]);
 	}
 	if (snk_shows_shapes(s))
-		put_lines(s->out, r->shapes.text, r->shapes.len);
+		snk_csv_lines(s->out, r->shapes.text, r->shapes.len);
 	if (snk_shows_stack(s))
-		put_lines(s->out, r->stack.text, r->stack.len);
+		snk_csv_lines(s->out, r->stack.text, r->stack.len);
+	if (snk_shows_layer(s))
+		snk_csv_lines(s->out, r->layer.text, r->layer.len);
 	snk_put_counters_csv(s, &r->counters);
 	if (has_machine(s)) {
 		out_puts(s->out, ",");
-		put_text(s->out, r->group.text, r->group.len);
+		snk_csv_text(s->out, r->group.text, r->group.len);
 		out_puts(s->out, ",");
-		put_text(s->out, r->unit.text, r->unit.len);
+		snk_csv_text(s->out, r->unit.text, r->unit.len);
 	}
 	if (s->in->session->sched) {
 		out_puts(s->out, ",");
-		put_text(s->out, r->by.text, r->by.len);
+		snk_csv_text(s->out, r->by.text, r->by.len);
+	}
+	if (s->in->session->held)
+		put_holder(s, r->holder);
+	if (has_marks(s)) {
+		out_puts(s->out, ",");
+		snk_csv_text(s->out, r->domain.text, r->domain.len);
 	}
 	if (has_kv(s)) {
 		out_puts(s->out, ",");
-		put_text(s->out, r->key.text, r->key.len);
+		snk_csv_text(s->out, r->key.text, r->key.len);
 	}
 	out_puts(s->out, "\n");
 }
@@ -310,20 +312,26 @@ static int begin(struct snk *s)
 	for (c = 0; c < NCOLUMNS; c++)
 		if (has_column(s, c))
 			out_printf(s->out, "%s%s", c ? "," : "", columns[c].head);
-	out_printf(s->out, "%s%s", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "");
+	out_printf(s->out, "%s%s%s", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "",
+		   snk_shows_layer(s) ? ",layer" : "");
 	snk_put_counters_csv(s, NULL);
 	out_puts(s->out, has_machine(s) ? ",group,unit" : "");
 	out_puts(s->out, s->in->session->sched ? ",by" : "");
+	if (s->in->session->held)
+		out_puts(s->out, snk_shows_layer(s) ? ",scope,array" : ",layer,scope,array");
+	out_puts(s->out, has_marks(s) ? ",domain" : "");
 	out_puts(s->out, has_kv(s) ? ",key\n" : "\n");
 	return 0;
 }
 
-static void set_details(const struct snk *s, struct row *r, uint64_t args_id, uint64_t stack_id)
+static void set_details(const struct snk *s, struct row *r, uint64_t args_id, uint64_t stack_id, uint64_t layer_id)
 {
 	if (snk_shows_shapes(s))
 		r->shapes.text = snk_shapes(s->in->model, args_id, &r->shapes.len);
 	if (snk_shows_stack(s))
 		r->stack.text = snk_stack(s->in->model, s->opts, stack_id, &r->stack.len);
+	if (snk_shows_layer(s))
+		r->layer.text = snk_layer(s->in->model, s->opts, layer_id, &r->layer.len);
 }
 
 static void set_account(struct row *r, const struct mdl_row *m)
@@ -350,6 +358,16 @@ static void set_event_account(struct row *r, const struct mxbpf_span *e)
 	fill(r, END_CPU, e->account.end_cpu);
 }
 
+static void fill_extent(const struct snk *s, struct row *r, uint64_t first_ns, uint64_t last_ns)
+{
+	const struct mdl_session *ss = s->in->session;
+
+	if (!last_ns)
+		return;
+	fill(r, MARK_FIRST, ss->start_unix_ns + (first_ns - ss->start_mono_ns));
+	fill(r, MARK_LAST, ss->start_unix_ns + (last_ns - ss->start_mono_ns));
+}
+
 static int event_table(struct snk *s, const struct snk_table *t)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -360,6 +378,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 		struct row r = {.table = t->title, .device = e->device};
 
 		r.name = mdl_name(s->in->model, e->name_id, &r.name_len);
+		r.domain.text = snk_domain(s->in->model, e->name_id, &r.domain.len);
 		fill(&r, COUNT, 1);
 		fill(&r, TOTAL, e->dur_ns);
 		fill(&r, SELF, e->self_ns);
@@ -372,7 +391,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 			fill_signed(&r, SELF_ALLOC_BYTES, e->self_alloc_bytes);
 		}
 		set_event_account(&r, e);
-		set_details(s, &r, e->args_id, e->stack_id);
+		set_details(s, &r, e->args_id, e->stack_id, e->layer_id);
 		put_row(s, &r);
 	}
 	return 0;
@@ -388,8 +407,10 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		const struct mdl_row *m = t->rows[i];
 		struct row r = {.table = t->title, .device = m->device, .counters = m->counters};
 
-		r.name = mdl_name(s->in->model, m->name_id, &r.name_len);
-		set_details(s, &r, m->args_id, m->stack_id);
+		r.name = snk_row_name(s->in->model, s->opts, m, &r.name_len);
+		r.domain.text = snk_domain(s->in->model, m->name_id, &r.domain.len);
+		fill_extent(s, &r, m->first_ns, m->last_ns);
+		set_details(s, &r, m->args_id, m->stack_id, m->layer_id);
 		fill(&r, COUNT, m->count);
 		fill(&r, TOTAL, m->total_ns);
 		fill(&r, SELF, m->self_ns);
@@ -529,7 +550,7 @@ static int opens(struct snk *s, const struct mxbpf_open *rows, size_t n)
 		fill(&r, TOTAL, o->open_ns);
 		fill(&r, EVENT_START, s->in->session->start_unix_ns + (o->h.ts_ns - s->in->session->start_mono_ns));
 		fill(&r, EVENT_THREAD, o->tid);
-		set_details(s, &r, o->args_id, o->stack_id);
+		set_details(s, &r, o->args_id, o->stack_id, o->layer_id);
 		put_row(s, &r);
 	}
 	return 0;
@@ -612,6 +633,70 @@ static int kvs(struct snk *s, const struct snk_kvs *t)
 		fill(&r, KV_UNKNOWN, k->kv->unknown);
 		fill(&r, KV_SENT, k->kv->sent_bytes);
 		fill(&r, KV_RECEIVED, k->kv->received_bytes);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
+static int held(struct snk *s, const struct snk_held *t)
+{
+	const struct mdl_session *ss = s->in->session;
+	const struct mxbpf_mem_time *d;
+	const struct snk_holder *k;
+
+	for (d = t->devices; d < t->devices + t->ndevices; d++) {
+		struct row r = {.table = "held.device", .device = d->device};
+
+		r.name = "";
+		fill_signed(&r, LIVE_BYTES, d->live_bytes);
+		fill_signed(&r, PEAK_BYTES, d->peak_bytes);
+		fill_signed(&r, MEAN_BYTES, snk_mem_mean(s, d));
+		if (d->peak_ns)
+			fill(&r, PEAK_UNIX, ss->start_unix_ns + (d->peak_ns - ss->start_mono_ns));
+		put_row(s, &r);
+	}
+	for (k = t->rows; k < t->rows + t->nrows; k++) {
+		struct row r = {.table = "held", .name = k->name, .name_len = k->len, .holder = k};
+
+		r.device = k->h.device;
+		r.layer.text = k->layer;
+		r.layer.len = k->layer_len;
+		fill(&r, ALLOCS, k->h.allocs);
+		fill(&r, FREES, k->h.frees);
+		fill(&r, ALLOC_BYTES, k->h.alloc_bytes);
+		fill(&r, FREE_BYTES, k->h.free_bytes);
+		fill_signed(&r, LIVE_BYTES, k->h.live_bytes);
+		fill_signed(&r, PEAK_BYTES, k->h.peak_bytes);
+		fill(&r, LIVE_BLOCKS, k->h.live_blocks);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
+static int marks(struct snk *s, const struct snk_marks *t)
+{
+	const struct snk_mark *k;
+
+	for (k = t->values; k < t->values + t->nvalues; k++) {
+		struct row r = {.table = "counter",
+				.name = k->name,
+				.name_len = k->len,
+				.domain = {k->domain, k->domain_len}};
+
+		fill(&r, COUNT, k->count);
+		fill(&r, VALUE_LAST, k->value->value);
+		fill(&r, VALUE_MIN, k->value->min);
+		fill(&r, VALUE_MAX, k->value->max);
+		put_row(s, &r);
+	}
+	for (k = t->instants; k < t->instants + t->ninstants; k++) {
+		struct row r = {.table = "instant",
+				.name = k->name,
+				.name_len = k->len,
+				.domain = {k->domain, k->domain_len}};
+
+		fill(&r, COUNT, k->count);
+		fill_extent(s, &r, k->instant->h.ts_ns, k->instant->last_ns);
 		put_row(s, &r);
 	}
 	return 0;
@@ -700,7 +785,9 @@ const struct snk_ops snk_csv = {
 	.begin = begin,
 	.details = true,
 	.table = class_table,
+	.marks = marks,
 	.mem = mem_table,
+	.held = held,
 	.joins = joins,
 	.teams = teams,
 	.kvs = kvs,

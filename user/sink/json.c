@@ -138,7 +138,7 @@ static void put_stack(struct snk *s, const char *stack, size_t len)
 }
 
 /* What rows of one name, or events, differ in. */
-static void put_details(struct snk *s, uint64_t args_id, uint64_t stack_id)
+static void put_details(struct snk *s, uint64_t args_id, uint64_t stack_id, uint64_t layer_id)
 {
 	const char *text;
 	size_t len;
@@ -151,6 +151,12 @@ static void put_details(struct snk *s, uint64_t args_id, uint64_t stack_id)
 	if (snk_shows_stack(s)) {
 		text = snk_stack(s->in->model, s->opts, stack_id, &len);
 		put_stack(s, text, len);
+	}
+	if (snk_shows_layer(s)) {
+		text = snk_layer(s->in->model, s->opts, layer_id, &len);
+		out_puts(s->out, text ? ", \"layer\": " : ", \"layer\": null");
+		if (text)
+			snk_put_json(s->out, text, len);
 	}
 }
 
@@ -181,6 +187,18 @@ static uint64_t unix_ns(const struct snk *s, uint64_t mono_ns)
 	return s->in->session->start_unix_ns + (mono_ns - s->in->session->start_mono_ns);
 }
 
+/* Of the program's own marks. */
+static void put_domain(struct snk *s, uint64_t name_id)
+{
+	size_t len;
+	const char *text = mdl_text(s->in->model, MXBPF_NAME_DOMAIN, name_id, &len);
+
+	if (!text)
+		return;
+	out_puts(s->out, ", \"domain\": ");
+	snk_put_json(s->out, text, len);
+}
+
 static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 {
 	struct mxbpf_counter_sum counters = {0};
@@ -193,6 +211,7 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 	out_puts(s->out, ", ");
 	put_device(s, e->device);
 	put_process(s, e->h.tgid);
+	put_domain(s, e->name_id);
 	out_printf(s->out,
 		   ", \"thread\": %" PRIu32 ", \"start_unix_ns\": %" PRIu64 ", \"total_ns\": %" PRIu64
 		   ", \"self_ns\": %" PRIu64,
@@ -202,7 +221,7 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 			   (int64_t)e->alloc_bytes, (int64_t)e->self_alloc_bytes);
 	put_event_account(s, e);
 	snk_put_counters_json(s, &counters);
-	put_details(s, e->args_id, e->stack_id);
+	put_details(s, e->args_id, e->stack_id, e->layer_id);
 	if (e->flags & MXBPF_SPAN_UNWOUND)
 		out_puts(s->out, ", \"unwound\": true");
 	out_puts(s->out, "}");
@@ -221,6 +240,15 @@ static int event_table(struct snk *s, const struct snk_table *t)
 	return 0;
 }
 
+static void put_extent(struct snk *s, const struct mdl_row *r)
+{
+	if (r->last_ns)
+		out_printf(s->out,
+			   ", \"first_start_unix_ns\": %" PRIu64 ", \"last_end_unix_ns\": %" PRIu64
+			   ", \"per_second\": %.3f",
+			   unix_ns(s, r->first_ns), unix_ns(s, r->last_ns), mdl_rate(r));
+}
+
 static int class_table(struct snk *s, const struct snk_table *t)
 {
 	const struct mdl_row *r;
@@ -232,13 +260,14 @@ static int class_table(struct snk *s, const struct snk_table *t)
 	open_table(s, t->title);
 	for (i = 0; i < t->nrows; i++) {
 		r = t->rows[i];
-		name = mdl_name(s->in->model, r->name_id, &len);
+		name = snk_row_name(s->in->model, s->opts, r, &len);
 		out_puts(s->out, i ? ",\n      {\"name\": " : "\n      {\"name\": ");
 		snk_put_json(s->out, name, len);
 		out_puts(s->out, ", ");
 		put_device(s, r->device);
 		put_process(s, r->tgid);
-		put_details(s, r->args_id, r->stack_id);
+		put_domain(s, r->name_id);
+		put_details(s, r->args_id, r->stack_id, r->layer_id);
 		out_printf(s->out,
 			   ", \"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"self_ns\": %" PRIu64
 			   ", \"min_ns\": %" PRIu64 ", \"max_ns\": %" PRIu64 ", \"avg_ns\": %" PRIu64
@@ -248,6 +277,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		if (t->memory)
 			out_printf(s->out, ", \"alloc_bytes\": %" PRId64 ", \"self_alloc_bytes\": %" PRId64,
 				   r->alloc_bytes, r->self_alloc_bytes);
+		put_extent(s, r);
 		if (s->in->session->account)
 			put_account(s, mdl_on_cpu_ns(r), &r->account);
 		snk_put_counters_json(s, &r->counters);
@@ -283,6 +313,81 @@ static void close_tables(struct snk *s)
 	if (!j->closed)
 		out_puts(s->out, "\n  }");
 	j->closed = true;
+}
+
+static void put_mem_time(struct snk *s, const struct mxbpf_mem_time *t)
+{
+	put_device(s, t->device);
+	put_process(s, t->h.tgid);
+	out_printf(s->out, ", \"peak_bytes\": %" PRId64 ", \"peak_unix_ns\": ", (int64_t)t->peak_bytes);
+	if (t->peak_ns)
+		out_printf(s->out, "%" PRIu64, unix_ns(s, t->peak_ns));
+	else
+		out_puts(s->out, "null");
+	out_printf(s->out,
+		   ", \"mean_bytes\": %" PRId64 ", \"live_bytes\": %" PRId64 ", \"unsized_frees\": %" PRIu64
+		   ", \"missed_frees\": %" PRIu64 ", \"untracked_allocs\": %" PRIu64,
+		   snk_mem_mean(s, t), (int64_t)t->live_bytes, (uint64_t)t->unsized, (uint64_t)t->missed,
+		   (uint64_t)t->untracked);
+	if (t->pool_peak_bytes)
+		out_printf(s->out,
+			   ", \"pool\": {\"last_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRIu64
+			   ", \"used_bytes\": %" PRIu64 "}",
+			   (uint64_t)t->pool_bytes, (uint64_t)t->pool_peak_bytes, (uint64_t)t->pool_used_bytes);
+}
+
+static void put_text_or_null(struct snk *s, const char *key, const char *text, size_t len)
+{
+	out_printf(s->out, ", \"%s\": ", key);
+	if (len)
+		snk_put_json(s->out, text, len);
+	else
+		out_puts(s->out, "null");
+}
+
+static void put_holder(struct snk *s, const struct snk_held *t, const struct snk_holder *r)
+{
+	snk_put_json(s->out, r->name, r->len);
+	out_puts(s->out, ", \"category\": ");
+	if (r->h.cls)
+		out_printf(s->out, "\"%s\"", mdl_category(r->h.cls));
+	else
+		out_puts(s->out, "null");
+	out_puts(s->out, ", ");
+	put_device(s, r->h.device);
+	put_process(s, r->h.h.tgid);
+	if (t->layers)
+		put_text_or_null(s, "layer", r->layer, r->layer_len);
+	if (t->scopes) {
+		put_text_or_null(s, "scope", r->scope, r->scope_len);
+		put_text_or_null(s, "array", r->label, r->label_len);
+	}
+	out_printf(s->out,
+		   ", \"allocs\": %" PRIu64 ", \"frees\": %" PRIu64 ", \"alloc_bytes\": %" PRIu64
+		   ", \"free_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRId64 ", \"live_bytes\": %" PRId64
+		   ", \"live_blocks\": %" PRIu64 "}",
+		   (uint64_t)r->h.allocs, (uint64_t)r->h.frees, (uint64_t)r->h.alloc_bytes, (uint64_t)r->h.free_bytes,
+		   (int64_t)r->h.peak_bytes, (int64_t)r->h.live_bytes, (uint64_t)r->h.live_blocks);
+}
+
+static int held(struct snk *s, const struct snk_held *t)
+{
+	size_t i;
+
+	close_tables(s);
+	out_puts(s->out, ",\n  \"memory\": {\"devices\": [");
+	for (i = 0; i < t->ndevices; i++) {
+		out_puts(s->out, i ? ",\n    {" : "\n    {");
+		put_mem_time(s, &t->devices[i]);
+		out_puts(s->out, "}");
+	}
+	out_puts(s->out, "], \"holders\": [");
+	for (i = 0; i < t->nrows; i++) {
+		out_puts(s->out, i ? ",\n    {\"name\": " : "\n    {\"name\": ");
+		put_holder(s, t, &t->rows[i]);
+	}
+	out_puts(s->out, "]}");
+	return 0;
 }
 
 static int joins(struct snk *s, const struct snk_joins *t)
@@ -384,6 +489,7 @@ static void put_open(struct snk *s, const struct mxbpf_open *o)
 
 	name = mdl_name(s->in->model, o->name_id, &len);
 	snk_put_json(s->out, name, len);
+	put_domain(s, o->name_id);
 	out_printf(s->out, ", \"class\": \"%s\", ", mdl_category(o->cls));
 	put_device(s, o->device);
 	out_printf(s->out, ", \"pid\": %" PRIu32 ", \"thread\": %" PRIu32, o->h.tgid, o->tid);
@@ -396,7 +502,7 @@ static void put_open(struct snk *s, const struct mxbpf_open *o)
 		out_printf(s->out, ", \"state\": \"%c\"", o->state);
 	put_optional(s, "syscall", syscall_name(o->syscall));
 	put_optional(s, "wchan", mdl_text(s->in->model, MXBPF_NAME_WCHAN, o->wchan_id, NULL));
-	put_details(s, o->args_id, o->stack_id);
+	put_details(s, o->args_id, o->stack_id, o->layer_id);
 	out_puts(s->out, "}");
 }
 
@@ -514,6 +620,48 @@ static int kvs(struct snk *s, const struct snk_kvs *t)
 	return 0;
 }
 
+/* What instants say beside their names. */
+static const char *const whats[MXBPF_INSTANT_WHATS] = {
+	[MXBPF_INSTANT_MARKER] = "marker", [MXBPF_INSTANT_RUN] = "run",	      [MXBPF_INSTANT_STOP] = "stop",
+	[MXBPF_INSTANT_PAUSE] = "pause",   [MXBPF_INSTANT_RESUME] = "resume", [MXBPF_INSTANT_DUMP] = "dump",
+};
+
+static void put_mark(struct snk *s, const struct snk_mark *r, bool first)
+{
+	out_puts(s->out, first ? "\n    {\"name\": " : ",\n    {\"name\": ");
+	snk_put_json(s->out, r->name, r->len);
+	put_domain(s, r->value ? r->value->name_id : r->instant->name_id);
+	put_process(s, r->tgid);
+	out_printf(s->out, ", \"count\": %" PRIu64, r->count);
+}
+
+static int marks(struct snk *s, const struct snk_marks *t)
+{
+	const struct snk_mark *r;
+
+	close_tables(s);
+	out_puts(s->out, ",\n  \"values\": [");
+	for (r = t->values; r < t->values + t->nvalues; r++) {
+		put_mark(s, r, r == t->values);
+		out_printf(s->out,
+			   ", \"last\": %" PRIu64 ", \"min\": %" PRIu64 ", \"max\": %" PRIu64 ", \"last_unix_ns\": %" PRIu64
+			   "}",
+			   (uint64_t)r->value->value, (uint64_t)r->value->min, (uint64_t)r->value->max,
+			   unix_ns(s, r->value->h.ts_ns));
+	}
+	out_puts(s->out, "],\n  \"instants\": [");
+	for (r = t->instants; r < t->instants + t->ninstants; r++) {
+		put_mark(s, r, r == t->instants);
+		out_printf(s->out, ", \"what\": \"%s\"", whats[r->instant->what]);
+		if (r->instant->scope)
+			put_optional(s, "scope", snk_scopes[r->instant->scope]);
+		out_printf(s->out, ", \"first_unix_ns\": %" PRIu64 ", \"last_unix_ns\": %" PRIu64 "}",
+			   unix_ns(s, r->instant->h.ts_ns), unix_ns(s, r->instant->last_ns));
+	}
+	out_puts(s->out, "]");
+	return 0;
+}
+
 static int end(struct snk *s)
 {
 	uint64_t not_shown = snk_events_not_shown(s);
@@ -534,7 +682,9 @@ const struct snk_ops snk_json = {
 	.begin = begin,
 	.details = true,
 	.table = class_table,
+	.marks = marks,
 	.mem = mem_table,
+	.held = held,
 	.joins = joins,
 	.teams = teams,
 	.kvs = kvs,

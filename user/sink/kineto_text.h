@@ -10,5 +10,7 @@
 int snk_text_args(struct snk_trace *t, uint64_t id, struct buf *b);
 /* "Call stack" of a stack_id: frames innermost first, joined by semicolons. */
 int snk_text_stack(struct snk_trace *t, uint64_t id, struct buf *b);
+/* "layer" of a layer_id. */
+int snk_text_layer(struct snk_trace *t, uint64_t id, struct buf *b);
 
 #endif

@@ -97,6 +97,23 @@ static void blocked(const struct cell_of *c, char cell[CELL_BYTES])
 	part(c->r->account.blocked_ns, c, cell);
 }
 
+/* Cut where it does not fit: the name is what is read first. */
+static void domain(const struct cell_of *c, char cell[CELL_BYTES])
+{
+	size_t len;
+	const char *text = snk_domain(c->s->in->model, c->r->name_id, &len);
+
+	snprintf(cell, CELL_BYTES, "%.*s", (int)len, text);
+}
+
+/* From the first start to the last end. */
+static void rate(const struct cell_of *c, char cell[CELL_BYTES])
+{
+	double per_s = mdl_rate(c->r);
+
+	snprintf(cell, CELL_BYTES, per_s < 100 ? "%.2f" : "%.0f", per_s);
+}
+
 static void share(const struct cell_of *c, char cell[CELL_BYTES])
 {
 	put_share(c->r->total_ns, c->t->total_ns, cell);
@@ -156,7 +173,7 @@ static void event_blocked(const struct snk *s, const struct mxbpf_span *e, char 
 	off_cpu_ns(e->account.blocked_ns, cell);
 }
 
-enum { NAME, DEVICE, SELF = 4, ON_CPU = 11, RUNQ, BLOCKED };
+enum { NAME, DEVICE, SELF = 4, ON_CPU = 11, RUNQ, BLOCKED, DOMAIN, RATE };
 
 /* name_min: how much of a name is worth more than the column. */
 static const struct column {
@@ -178,6 +195,8 @@ static const struct column {
 	[ON_CPU] = {.col = {"cpu", .name_min = 20}, .text = on_cpu},
 	[RUNQ] = {.col = {"runq"}, .text = runq},
 	[BLOCKED] = {.col = {"blocked"}, .text = blocked},
+	[DOMAIN] = {.col = {"domain", .left = true}, .text = domain},
+	[RATE] = {.col = {"per s"}, .text = rate},
 };
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
 
@@ -194,7 +213,7 @@ static int add_row(struct snk_grid *g, const struct cell_of *c)
 	size_t len, i;
 	int err;
 
-	name = mdl_name(c->s->in->model, c->r->name_id, &len);
+	name = snk_row_name(c->s->in->model, c->s->opts, c->r, &len);
 	err = snk_grid_add(g, name, len);
 	for (i = 1; !err && i < NCOLUMNS; i++) {
 		if (columns[i].ns)
@@ -320,6 +339,10 @@ static int add_event(struct snk *s, struct snk_grid *g, const struct mxbpf_span 
 		text = snk_stack(s->in->model, s->opts, e->stack_id, &len);
 		err = add_note(g, text, len);
 	}
+	if (!err && snk_shows_layer(s)) {
+		text = snk_layer(s->in->model, s->opts, e->layer_id, &len);
+		err = text ? add_note(g, text, len) : 0;
+	}
 	return err;
 }
 
@@ -350,6 +373,16 @@ static int event_table(struct snk *s, const struct snk_table *t)
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
+static bool has_domain(const struct snk *s, const struct snk_table *t)
+{
+	size_t i, len;
+
+	for (i = 0; i < t->nrows; i++)
+		if (mdl_text(s->in->model, MXBPF_NAME_DOMAIN, t->rows[i]->name_id, &len))
+			return true;
+	return false;
+}
+
 static int class_table(struct snk *s, const struct snk_table *t)
 {
 	struct snk_grid g = {.ncols = NCOLUMNS};
@@ -364,6 +397,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		g.cols[i] = columns[i].col;
 	g.cols[DEVICE].hidden = single;
 	show_account(s, t, &g);
+	g.cols[DOMAIN].hidden = !has_domain(s, t);
+	g.cols[RATE].hidden = t->cls != MXBPF_CLASS_FRAME;
 	if (self_is_total(t))
 		g.cols[SELF].name_min = SNK_GRID_NAME_MIN_MAX;
 	for (i = 0; !err && i < t->nrows; i++)
@@ -418,6 +453,14 @@ static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_
 	out_puts(s->out, "\n");
 	snk_grid_fini(&g);
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
+}
+
+static int held(struct snk *s, const struct snk_held *t)
+{
+	int err = snk_put_held(s, t, "");
+
+	out_puts(s->out, "\n");
+	return err;
 }
 
 static int joins(struct snk *s, const struct snk_joins *t)
@@ -511,7 +554,9 @@ const struct snk_ops snk_modern = {
 	.details = true,
 	.state_bytes = sizeof(struct modern),
 	.table = class_table,
+	.marks = snk_put_marks,
 	.mem = mem_table,
+	.held = held,
 	.joins = joins,
 	.teams = teams,
 	.kvs = kvs,

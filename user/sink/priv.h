@@ -34,6 +34,11 @@ const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len);
 /* As torch's tables have them: a list of tensors has none. To `to`, which takes len bytes; returns what it got. */
 size_t snk_flat_shapes(const char *shapes, size_t len, char *to);
 const char *snk_stack(const struct mdl *m, const struct snk_opts *opts, uint64_t stack_id, size_t *len);
+bool snk_shows_layer(const struct snk *s);
+/* NULL: none, or its name was lost. By layer without what its forward and backward operators add to it. */
+const char *snk_layer(const struct mdl *m, const struct snk_opts *opts, uint64_t layer_id, size_t *len);
+/* Of its operators, or by layer its layer's. */
+const char *snk_row_name(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len);
 
 /* counters.c: what --counters counted. How many counters a session has, and their names, which are words. */
 unsigned snk_ncounters(const struct mdl_session *s);
@@ -114,6 +119,12 @@ int snk_put_scheds(struct snk *s, const struct snk_scheds_table *t);
 int snk_samples(const struct snk *s, struct snk_sample **rows, size_t *n);
 #define SNK_NO_OPERATOR "[no operator]"
 
+/* held.c. To be freed either way. 0, -ENOMEM. */
+int snk_held_make(const struct snk *s, struct snk_held *t);
+void snk_held_free(struct snk_held *t);
+int64_t snk_mem_mean(const struct snk *s, const struct mxbpf_mem_time *t);
+int snk_put_held(struct snk *s, const struct snk_held *t, const char *prefix); /* as snk_put_joins() */
+
 /* teams.c, likewise. */
 int snk_teams(const struct snk *s, struct snk_team **rows, size_t *n);
 int snk_put_teams(struct snk *s, const struct snk_teams *t, const char *prefix);
@@ -124,10 +135,23 @@ void snk_kvs_free(struct snk_kv *rows, size_t n);
 uint64_t snk_kv_rate(const struct snk *s, const struct mdl_kv *k); /* bytes a second of the window, both ways */
 int snk_put_kvs(struct snk *s, const struct snk_kvs *t);
 
+/* marks.c. Caller frees values and instants, in any case. 0, -ENOMEM. */
+int snk_marks(const struct snk *s, struct snk_marks *t);
+/* As tables for people. 0 or -errno with s->err set. */
+int snk_put_marks(struct snk *s, const struct snk_marks *t);
+extern const char *const snk_scopes[MXBPF_SCOPES]; /* "": not known */
+const char *snk_instant_name(const struct mdl *m, const struct mxbpf_instant *i, size_t *len);
+/* What a mark of the program's belongs to; "" where there is none. Hostile. */
+const char *snk_domain(const struct mdl *m, uint64_t name_id, size_t *len);
+
+/* csv_text.c: a cell with text, or none; one cell more, of lines. */
+void snk_csv_text(struct out *o, const char *text, size_t len);
+void snk_csv_lines(struct out *o, const char *text, size_t len);
+
 #define SNK_WIDTH 80 /* columns of a terminal that is none */
 
 /* grid.c: rows of text in columns. The first column is left-aligned and gives way when the line is too long. */
-#define SNK_GRID_COLS_MAX     14
+#define SNK_GRID_COLS_MAX     16
 #define SNK_GRID_NAME_MIN_MAX 32
 
 struct snk_grid_col {
@@ -154,8 +178,6 @@ void snk_grid_print(struct snk_grid *g, unsigned width, struct out *o);
 void snk_grid_fini(struct snk_grid *g);
 
 /* mxnet.c: the tables of mxnet.profiler.dumps(). */
-#define SNK_MXNET_CATEGORIES 3
-
 struct snk_mxnet_row {
 	char *name; /* owned */
 	size_t len;
@@ -165,13 +187,14 @@ struct snk_mxnet_row {
 };
 
 struct snk_mxnet_category {
-	const char *title; /* NULL: not in use */
+	char *title; /* owned */
 	bool memory;
+	bool bare; /* has no rows, and is there all the same */
 	struct buf rows; /* struct snk_mxnet_row, sorted, cut to opts.top */
 };
 
 struct snk_mxnet_tables {
-	struct snk_mxnet_category categories[SNK_MXNET_CATEGORIES]; /* sorted by title, without empty ones */
+	struct buf categories; /* struct snk_mxnet_category, sorted by title, without empty ones */
 };
 
 int snk_mxnet_make(const struct snk *s, struct snk_mxnet_tables *t); /* 0, -ENOMEM; to be freed either way */

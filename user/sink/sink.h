@@ -47,6 +47,7 @@ enum snk_by {
 	SNK_BY_SHAPE,  /* a name with the dimensions of its tensors */
 	SNK_BY_STACK,  /* a name with the top lines of its stack */
 	SNK_BY_MODULE, /* a name with the innermost nn.Module of its stack */
+	SNK_BY_LAYER,  /* a layer of the model, with all of its operators, forward and backward */
 	SNK_BY_EVENT,  /* every call: snk_table.spans; needs the records */
 };
 #define SNK_STACK_DEPTH 5
@@ -166,6 +167,35 @@ struct snk_kvs {
 	size_t nrows, nrows_all;   /* as in snk_table */
 };
 
+/* --memory: what one kind of allocations holds. Texts are "" where there is none. */
+struct snk_holder {
+	const char *name, *layer, *scope, *label;
+	size_t len, layer_len, scope_len, label_len;
+	struct mxbpf_holder h;
+};
+struct snk_held {
+	struct mxbpf_mem_time *devices; /* owned, by device */
+	size_t ndevices;
+	struct snk_holder *rows; /* owned, by device, the most at its peak first */
+	size_t nrows, nrows_all; /* as in snk_table */
+	bool layers, scopes;	 /* any row has one */
+};
+
+/* The program's own marks that are no spans: a row has one of the two. */
+struct snk_mark {
+	const char *name, *domain; /* domain: "" where there is none */
+	size_t len, domain_len;
+	uint32_t tgid;
+	uint64_t count;
+	const struct mxbpf_value *value;     /* borrowed; NULL: it is an instant */
+	const struct mxbpf_instant *instant; /* likewise */
+};
+struct snk_marks {
+	struct snk_mark *values, *instants; /* sorted; owned */
+	size_t nvalues, nvalues_all;	    /* as in snk_table */
+	size_t ninstants, ninstants_all;
+};
+
 /* State of one run, first member of a sink's own state. */
 struct snk {
 	const struct snk_ops *ops;
@@ -194,6 +224,7 @@ struct snk_ops {
 	int (*record)(struct snk *s, const struct mxbpf_rec *r); /* every record, second pass */
 	int (*table)(struct snk *s, const struct snk_table *t);	 /* every class in use, operators first */
 	int (*mem)(struct snk *s, const struct mdl_mem_row *const *rows, size_t n); /* if mem_title; sorted by device */
+	int (*held)(struct snk *s, const struct snk_held *t); /* if session.held */
 	int (*joins)(struct snk *s, const struct snk_joins *t);			    /* if opts.backward */
 	int (*slow)(struct snk *s,
 		    const struct snk_slow *t); /* of sessions with accounts and events, if there are any */
@@ -202,6 +233,7 @@ struct snk_ops {
 	int (*opens)(struct snk *s, const struct mxbpf_open *rows, size_t n); /* the oldest first, if any */
 	int (*teams)(struct snk *s, const struct snk_teams *t);		      /* if session.team_cpus */
 	int (*kvs)(struct snk *s, const struct snk_kvs *t);		      /* if there are any */
+	int (*marks)(struct snk *s, const struct snk_marks *t);		      /* if there are any */
 	int (*end)(struct snk *s);
 	void (*fini)(struct snk *s); /* always */
 };
