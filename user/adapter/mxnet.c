@@ -383,6 +383,12 @@ static const struct adp_device devices[] = {
 	{5, "cpu shared", false},
 };
 
+/* Of ps-lite, whose tracker sets the numbers, or does not. */
+static const struct adp_role roles[] = {{"worker", "DMLC_WORKER_ID", "DMLC_NUM_WORKER"},
+					{"server", "DMLC_SERVER_ID", "DMLC_NUM_SERVER"},
+					{"scheduler", NULL, NULL},
+					{NULL, NULL, NULL}};
+
 static const struct adp_build builds[] = {
 	{"472988f6268780302be9ee15d6c53d9a07b534f5", "1.9.1"},
 	{"5bc47870a585123f6a8ebc2f323c4150a4bb77d5", "1.8.0.post0"},
@@ -414,6 +420,9 @@ const struct adp adapter_mxnet = {
 			      "_ZTVN5mxnet8profiler12ProfileEventE"},
 		  .profiler = "_ZN5mxnet8profiler8Profiler3GetEPSt10shared_ptrIS1_E",
 		  .paused = "MXProcessProfilePause"},
+	.role_env = "DMLC_ROLE",
+	.roles = roles,
+	.job_backend = "ps-lite",
 	.mem_title = "Device Storage",
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",
 };

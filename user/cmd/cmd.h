@@ -66,6 +66,7 @@ struct cmd_opts {
 	bool verbose;	     /* -v */
 	bool no_follow;	     /* --no-follow */
 	bool wait;	     /* --wait */
+	const char *role;    /* --role; NULL: all */
 	bool no_account;     /* --no-account */
 	bool omp;	     /* --omp */
 	bool memory;	     /* --memory */

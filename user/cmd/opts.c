@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapter/adapter.h"
 #include "attach/attach.h"
 #include "counters/counters.h"
 #include "cmd/setters.h"
@@ -69,6 +70,18 @@ static const char *word_probes(unsigned i)
 }
 #define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_MARK | PROBE_KV)
 
+static const char *word_role(unsigned i)
+{
+	const struct adp_role *r;
+	const struct adp *const *a;
+
+	for (a = adapters; *a; a++)
+		for (r = (*a)->roles; r && r->role; r++)
+			if (!i--)
+				return r->role;
+	return NULL;
+}
+
 static const char *word_api(unsigned i)
 {
 	static const char *const words[] = {"all", "work", NULL};
@@ -131,6 +144,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "runtime", .arg = "NAME", .group = "Target", .commands = LIVE | CMD_BIT_CHECK | CMD_BIT_NOW,
 	 .help = "which one to look at, where a process has several", .def = "whichever is mapped", .set = cmd_set_word,
 	 FIELD(runtime), .word = plan_runtime_name},
+	{.name = "role", .arg = "ROLE", .group = "Target", .commands = LIVE | CMD_BIT_REPORT,
+	 .help = "of a distributed job only such processes; MXNet, by DMLC_ROLE", .def = "all",
+	 .set = cmd_set_word, FIELD(role), .word = word_role},
 	{.name = "wait", .group = "Target", .commands = LIVE,
 	 .help = "with --pid: if the process has no runtime yet, wait until it maps one", .set = cmd_set_flag, FIELD(wait)},
 	{.name = "py-stacks", .group = "Target", .commands = LIVE,

@@ -211,6 +211,8 @@ unsigned mdl_nprocesses(const struct mdl *m);
 /* All processes as one, with tgid 0; a peak is the sum of peaks, hence an upper bound. For mdl_free(); NULL: -ENOMEM.
  */
 struct mdl *mdl_sum(const struct mdl *m);
+/* The same of some of them; what is of no process is there as well. */
+struct mdl *mdl_sum_of(const struct mdl *m, bool (*of)(void *ctx, uint32_t tgid), void *ctx);
 
 /* Appends NAME, GROUP, AGG, MEM, JOIN, COUNTER and GAUGE records that, fed to an empty model, make an equal one. 0,
  * -ENOMEM.

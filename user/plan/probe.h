@@ -141,6 +141,12 @@ struct adp_device {
 	bool numbered; /* "cpu/0" or "cpu pinned/" */
 };
 
+/* What a process is in a distributed job. */
+struct adp_role {
+	const char *role;		/* NULL: end of table */
+	const char *rank_env, *count_env; /* which of them, of how many; NULL: there is one */
+};
+
 /* Builds for which the offsets in the rows were verified. */
 struct adp_build {
 	const char *build_id; /* hex */
@@ -178,6 +184,9 @@ struct adp {
 	struct adp_args args;		       /* likewise */
 	struct adp_marks marks;		       /* likewise */
 	const char *rank_env, *world_size_env; /* a process's place in a distributed job; NULL: none */
+	const char *role_env;		       /* NULL: all are the same */
+	const struct adp_role *roles;
+	const char *job_backend;	       /* what such a job communicates by; NULL: many things */
 	const char *const *hidden; /* names of calls that the runtime's own profiler leaves out; NULL-terminated */
 	/* Operators that allocate for the one that calls them, whose the memory is; NULL-terminated */
 	const char *const *lenders;

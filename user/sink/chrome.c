@@ -100,18 +100,21 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 
 static void write_head(struct snk_trace *t)
 {
-	out_printf(t->s.out, "{\"displayTimeUnit\":\"ns\",\"schemaVersion\":1,\"baseTimeNanoseconds\":%llu,\n",
-		   (unsigned long long)snk_trace_base_unix_ns(t));
+	out_puts(t->s.out, "{\"displayTimeUnit\":\"ns\",\"schemaVersion\":1");
+	snk_trace_rank(t);
+	out_printf(t->s.out, ",\"baseTimeNanoseconds\":%llu,\n", (unsigned long long)snk_trace_base_unix_ns(t));
 	snk_trace_about(t);
 	out_puts(t->s.out, ",\n\"traceEvents\":[");
 }
 
 static void write_process(struct snk_trace *t, uint32_t tgid, bool first)
 {
+	char name[SNK_PROCESS_BYTES];
+
 	out_printf(t->s.out,
 		   "%s\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":", first ? "" : ",",
 		   tgid);
-	snk_trace_string(t, snk_trace_process_name(t, tgid));
+	snk_trace_string(t, snk_trace_process_name(t, tgid, name));
 	out_puts(t->s.out, "}}");
 }
 

@@ -51,6 +51,26 @@ static void put_target(struct snk *s)
 	out_puts(s->out, "]},\n");
 }
 
+/* Of a distributed job. */
+static void put_processes(struct snk *s)
+{
+	const struct mdl_session *ss = s->in->session;
+	const struct mdl_process *p;
+
+	if (!ss->nprocesses)
+		return;
+	out_puts(s->out, "  \"processes\": [");
+	for (p = ss->processes; p < ss->processes + ss->nprocesses; p++) {
+		out_printf(s->out, "%s\n    {\"pid\": %" PRIu32 ", ", p > ss->processes ? "," : "", p->pid);
+		put_text(s, "role", p->role);
+		out_printf(s->out, ", \"rank\": %" PRIu32 ", \"of\": %" PRIu32 ", \"rank_known\": %s, ", p->rank, p->of,
+			   p->by_order ? "false" : "true");
+		put_text(s, "hostname", p->hostname);
+		out_puts(s->out, "}");
+	}
+	out_puts(s->out, "],\n");
+}
+
 static void put_probes(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -77,6 +97,7 @@ static int begin(struct snk *s)
 	((struct json *)s)->several = mdl_nprocesses(s->in->model) > 1;
 	out_puts(s->out, "{\n  \"schema_version\": 1,\n");
 	put_target(s);
+	put_processes(s);
 	out_printf(s->out, "  \"window\": {\"start_unix_ns\": %" PRIu64 ", \"duration_ns\": %" PRIu64,
 		   ss->start_unix_ns, ss->duration_ns);
 	snk_put_window_json(s->out, ss);

@@ -105,12 +105,15 @@ int snk_text_name(struct snk_trace *t, uint64_t id, struct buf *b);
 int snk_text_device(struct snk_trace *t, uint64_t device, struct buf *b);
 int snk_text_escape(struct buf *b, const char *text, size_t len);
 
-const char *snk_trace_process_name(const struct snk_trace *t, uint32_t tgid);
+/* "worker 0 (python of a)"; of no job: "python". Returns buf or a name that is borrowed. */
+#define SNK_PROCESS_BYTES 384
+const char *snk_trace_process_name(const struct snk_trace *t, uint32_t tgid, char buf[SNK_PROCESS_BYTES]);
 /* Of a thread or a lane. Returns buf or a name that is borrowed. */
 const char *snk_trace_track_name(const struct snk_trace *t, const struct snk_plan_track *k, char buf[32]);
 
 /* "otherData":{...}: who was looked at, the window, what was lost, every probe. */
 void snk_trace_about(struct snk_trace *t);
+void snk_trace_rank(struct snk_trace *t); /* ,"distributedInfo":{...} of a process of a job; nothing of others */
 uint64_t snk_trace_base_unix_ns(const struct snk_trace *t);
 void snk_trace_string(struct snk_trace *t, const char *text); /* with its quotes */
 
