@@ -241,7 +241,7 @@ const struct cmd_option cmd_options[] = {
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_RECORD,
 	 .help = "the recording", .def = "mxbpf-PID-UTC.mxd here", .set = cmd_set_file, FIELD(output)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_EXPORT,
-	 .help = "where to write; .gz is compressed, - is stdout", .def = "stdout, unless it is a terminal",
+	 .help = "where to write; .gz is compressed, - is stdout; a directory (DIR/) gets one trace a recording, named by rank", .def = "stdout, unless it is a terminal",
 	 .set = cmd_set_path, FIELD(output)},
 	{.name = "max-size", .of_events = true, .arg = "SIZE", .group = "Files", .commands = LIVE,
 	 .help = "keep at most SIZE of records; the oldest go, counted, and stay in the tables", .def = "2G",

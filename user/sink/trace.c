@@ -232,7 +232,7 @@ void snk_trace_string(struct snk_trace *t, const char *text)
 const char *snk_trace_process_name(const struct snk_trace *t, uint32_t tgid, char buf[SNK_PROCESS_BYTES])
 {
 	const struct mdl_session *s = t->s.in->session;
-	const char *name = tgid == s->pid ? s->comm : mdl_thread_name(t->s.in->model, tgid, tgid);
+	const char *name = tgid == s->pid ? s->comm : mdl_thread_name(t->s.in->model, tgid, tgid & MDL_PID_MASK);
 	const struct mdl_process *p = mdl_process_of(s, tgid);
 
 	name = name ? name : "process";
