@@ -248,18 +248,6 @@ static void put_holder(struct snk *s, const struct snk_holder *h)
 	snk_csv_text(s->out, h ? h->label : "", h ? h->label_len : 0);
 }
 
-/* "worker operator": of a job, whose rows they are. */
-static void put_table(struct snk *s, const char *table)
-{
-	const char *role = s->in->session->shown_role;
-	char text[128];
-
-	bool whole = !role || !strcmp(table, "loss") || !strcmp(table, "window") || !strcmp(table, "machine");
-
-	snprintf(text, sizeof(text), "%s%s%s", whole ? "" : role, whole ? "" : " ", table);
-	snk_csv_text(s->out, text, strlen(text));
-}
-
 static void put_row(struct snk *s, struct row *r)
 {
 	char device[48] = "";
@@ -270,7 +258,7 @@ static void put_row(struct snk *s, struct row *r)
 	fill(r, DURATION, s->in->session->duration_ns);
 	if (MXBPF_DEVICE_TYPE(r->device))
 		mdl_device_name(s->in->session, r->device, device);
-	put_table(s, r->table);
+	snk_csv_table(s, r->table);
 	out_puts(s->out, ",");
 	snk_csv_text(s->out, r->name, r->name_len);
 	out_puts(s->out, ",");

@@ -2,6 +2,7 @@
 /* Texts of spreadsheets. */
 #include "sink/priv.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* RFC 4180: in quotes, a quote twice. */
@@ -46,4 +47,16 @@ void snk_csv_lines(struct out *o, const char *text, size_t len)
 		put_inner(o, line, n);
 	}
 	out_puts(o, "\"");
+}
+
+/* "worker operator": of a job, whose rows they are. */
+void snk_csv_table(struct snk *s, const char *table)
+{
+	const char *role = s->in->session->shown_role;
+	char text[128];
+
+	bool whole = !role || !strcmp(table, "loss") || !strcmp(table, "window") || !strcmp(table, "machine");
+
+	snprintf(text, sizeof(text), "%s%s%s", whole ? "" : role, whole ? "" : " ", table);
+	snk_csv_text(s->out, text, strlen(text));
 }

@@ -7,7 +7,7 @@
 #include "sink/sink.h"
 
 extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk_csv, snk_chrome, snk_kineto,
-	snk_chrome_classic, snk_torch, snk_torch_classic, snk_folded, snk_pprof;
+	snk_chrome_classic, snk_torch, snk_torch_classic, snk_folded, snk_pprof, snk_mxnet_memory;
 
 /* registry.c: the sink that writes this session for `ops`: itself, or one of another form. */
 const struct snk_ops *snk_for(const struct snk_ops *ops, const struct mdl_session *s);
@@ -144,7 +144,8 @@ const char *snk_instant_name(const struct mdl *m, const struct mxbpf_instant *i,
 /* What a mark of the program's belongs to; "" where there is none. Hostile. */
 const char *snk_domain(const struct mdl *m, uint64_t name_id, size_t *len);
 
-/* csv_text.c: a cell with text, or none; one cell more, of lines. */
+/* csv_text.c: a cell with text, or none; one cell more, of lines; the first, which says whose rows they are. */
+void snk_csv_table(struct snk *s, const char *table);
 void snk_csv_text(struct out *o, const char *text, size_t len);
 void snk_csv_lines(struct out *o, const char *text, size_t len);
 
