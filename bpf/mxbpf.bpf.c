@@ -12,6 +12,7 @@
 #include "span.bpf.c"
 #include "cut.bpf.c"
 #include "life.bpf.c"
+#include "kv.bpf.h"
 #include "mem.bpf.c"
 #include "team.bpf.h"
 #include "mark.bpf.h"
@@ -54,7 +55,7 @@ static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volat
 	}
 
 ON_HIT(on_nothing, (void)0)
-ON_HIT(on_open, span_open(ctx, t, row))
+ON_HIT(on_open, row->kv ? kv_open(ctx, t, row) : span_open(ctx, t, row))
 ON_HIT(on_close_pair, span_close_pair(ctx, t, row))
 ON_HIT(on_close_key, span_close_key(ctx, t, row))
 ON_HIT(on_close_cut, span_close_cut(ctx, t))

@@ -41,6 +41,8 @@ enum mxbpf_kind {
 	MXBPF_AGG_SCHED = 21,	 /* user: where an operator's threads were, off the CPU  struct mxbpf_agg_sched */
 	MXBPF_SLOW = 20,	 /* user: a span far above the median of its row            struct mxbpf_slow */
 	MXBPF_SAMPLE = 16,	 /* BPF: a thread that ran when its CPU's clock rang     struct mxbpf_sample */
+	MXBPF_KV = 30,		 /* BPF: what a call of a store of parameters carries             mxbpf_kv.h */
+	MXBPF_AGG_KV = 33,	 /* user: a row of them                                           mxbpf_kv.h */
 	MXBPF_OPEN = 19,	 /* user: a span that had not ended with its window      struct mxbpf_open */
 	MXBPF_LIFE = 22,	 /* BPF: an operator from being pushed to its end      struct mxbpf_life */
 	MXBPF_AGG_LIFE = 23,	 /* user: a part of the lives of one name          struct mxbpf_agg_life */
@@ -54,7 +56,7 @@ enum mxbpf_kind {
 	MXBPF_VALUE = 29,	 /* BPF: a counter of the program's was set; user: a row    struct mxbpf_value */
 	MXBPF_AGG_EXTENT = 32,	 /* user: first start and last end of an AGG row	struct mxbpf_agg_extent */
 				 /*
-				  * Given out: 30 KV (mxbpf_kv.h). 33 and up are free.
+				  * 34 and up are free.
 				  */
 };
 

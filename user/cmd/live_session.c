@@ -118,6 +118,9 @@ static int describe_notes(struct live *l, struct mdl_session *s)
 			       "work: %u functions of the C API are probed, those that do work or wait; "
 			       "calls of the others are in no row",
 			       calls);
+	if (!err && !l->plan.version && (l->want.groups & plan_groups_of(l->plan.adp, true) & PROBE_KV))
+		err = add_note(s, "kvstore", "keys and bytes are not read: where arrays of this build have their shapes is "
+					     "not known");
 	if (!err && l->o->ops && left)
 		err = add_note(s, "ops",
 			       "%s: %s of %s functions of operators are probed; self times hold what the "
@@ -180,9 +183,14 @@ static int describe_tables(struct live *l, struct mdl_session *s)
 static void describe_rank(struct live *l, struct mdl_session *s)
 {
 	const struct adp *a = l->plan.adp;
+	const struct mdl_process *p = s->nprocesses ? &s->processes[0] : NULL;
 	int32_t rank = a->rank_env ? tgt_env_number(l->target, a->rank_env) : -1;
 	int32_t of = a->rank_env ? tgt_env_number(l->target, a->world_size_env) : -1;
 
+	if (p && !p->by_order && !strcmp(p->role, a->roles[0].role)) { /* those that the work is divided among */
+		rank = (int32_t)p->rank;
+		of = (int32_t)p->of;
+	}
 	if (rank < 0 || rank >= of)
 		return;
 	s->rank = (uint32_t)rank;
@@ -210,6 +218,7 @@ static uint32_t fault_ns(void)
 
 int live_describe(struct live *l)
 {
+	const struct adp *a = l->plan.adp;
 	struct mdl_session *s = &l->session;
 	char host[256] = "";
 
@@ -221,6 +230,9 @@ int live_describe(struct live *l)
 	s->comm = dup_or_empty(tgt_comm(l->target));
 	s->cmdline = dup_or_empty(tgt_cmdline(l->target));
 	s->hostname = strdup(host);
+	if (!s->hostname || live_describe_host(s) || live_role_note(l, l->target))
+		return -ENOMEM;
+	s->job_backend = a->job_backend && s->nprocesses ? strdup(a->job_backend) : NULL;
 	describe_rank(l, s);
 	s->trace_form = dup_or_empty(l->plan.adp->trace_form);
 	s->stats = l->o->stats;

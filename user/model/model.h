@@ -107,6 +107,15 @@ struct mdl_samples {
 	uint8_t cls;
 };
 
+/* Calls of a store of parameters that had a key. One with several is in the row of each, with all its time. */
+struct mdl_kv {
+	struct mdl_row calls; /* tgid, name_id, count, times */
+	uint64_t key;
+	uint8_t flags; /* enum mxbpf_kv_flag */
+	uint64_t values, unknown; /* of the values, those whose bytes are not known */
+	uint64_t sent_bytes, received_bytes;
+};
+
 struct mdl *mdl_new(void); /* NULL: out of memory */
 void mdl_free(struct mdl *m);
 
@@ -158,6 +167,8 @@ void mdl_wait_merge(struct mxbpf_wait *to, const struct mxbpf_wait *from);
 /* Iterations that have ended, by process and time, the last 65,536 at least; borrowed likewise. For the end of a
  * window: what may be the end of one is. */
 const struct mxbpf_iteration *mdl_iterations(struct mdl *m, size_t *n);
+/* The store of parameters, by operation and key, in no order; borrowed likewise. */
+const struct mdl_kv *const *mdl_kvs(const struct mdl *m, size_t *n);
 /*
  * --memory. Devices and holders of what is alive, as their records, in no order; NULL behind the last; borrowed
  * likewise. The mean of a device between two moments. Allocations that are alive, where the model had their records, in
@@ -229,6 +240,8 @@ unsigned mdl_nprocesses(const struct mdl *m);
 /* All processes as one, with tgid 0; a peak is the sum of peaks, hence an upper bound. For mdl_free(); NULL: -ENOMEM.
  */
 struct mdl *mdl_sum(const struct mdl *m);
+/* The same of some of them; what is of no process is there as well. */
+struct mdl *mdl_sum_of(const struct mdl *m, bool (*of)(void *ctx, uint32_t tgid), void *ctx);
 
 /* Appends NAME, GROUP, AGG, MEM, JOIN, COUNTER and GAUGE records that, fed to an empty model, make an equal one. 0,
  * -ENOMEM.

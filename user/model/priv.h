@@ -81,6 +81,9 @@ struct mdl {
 	struct hash mem_index;	  /* (tgid, device) -> struct mdl_mem_row * */
 	struct buf mem_rows;	  /* struct mdl_mem_row *, owned */
 	struct buf opens;	  /* struct mxbpf_open */
+	struct hash kv_index;	  /* (name_id and key, tgid and flags) -> place in kvs + 1 */
+	struct buf kvs;		  /* struct mdl_kv *, owned */
+	struct hash kv_begun;	  /* (start, tid) -> struct mxbpf_kv *, owned, of calls that have not ended */
 	struct hash names;	  /* (id, enum mxbpf_name_kind) -> struct name *, owned */
 	struct hash threads;	  /* (tgid, tid) -> struct name *, owned */
 	struct hash recent;	  /* (tid, tgid) -> struct recent *, owned */
@@ -141,6 +144,17 @@ int gauges_emit(const struct mdl *m, struct buf *out);
 int recent_put(struct mdl *m, const struct mxbpf_sched *r);
 void recent_during(const struct mdl *m, struct mxbpf_slow *s);
 void recent_fini(struct mdl *m);
+
+/* kv.c. kv_span: of a call that has ended. kv_move: what has begun there ends here. */
+int kv_fold(struct mdl *m, const struct mxbpf_rec *r);
+int kv_fold_agg(struct mdl *m, const struct mxbpf_rec *r);
+int kv_span(struct mdl *m, const struct mxbpf_span *s);
+int kv_emit(const struct mdl *m, struct buf *out);
+void kv_move(struct mdl *to, struct mdl *from);
+void kvs_fini(struct mdl *m);
+
+/* model.c */
+void row_widen(struct mdl_row *r, uint64_t min_ns, uint64_t max_ns);
 
 /* slow.c */
 int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *s); /* before it is in its row */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mxbpf_kv.h"
 #include "mxbpf_mark.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_step.h"
@@ -56,6 +57,7 @@ static const struct {
 	[MXBPF_LIFE] = {{sizeof(struct mxbpf_life)}},
 	[MXBPF_WAIT] = {{sizeof(struct mxbpf_wait)}},
 	[MXBPF_STEP] = {{sizeof(struct mxbpf_step)}},
+	[MXBPF_KV] = {{sizeof(struct mxbpf_kv)}, sizeof(struct mxbpf_kv_value), MXBPF_KV_VALUES_MAX},
 	[MXBPF_INSTANT] = {{sizeof(struct mxbpf_instant)}},
 	[MXBPF_VALUE] = {{sizeof(struct mxbpf_value)}},
 	[MXBPF_SCHED] = {{sizeof(struct mxbpf_sched)}, sizeof(struct mxbpf_sched_slice), MXBPF_SCHED_SLICES_MAX},

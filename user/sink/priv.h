@@ -147,6 +147,12 @@ extern const char *const snk_wait_whats[MXBPF_WAIT_WHATS]; /* likewise */
 /* As two tables for people. 0 or -errno with s->err set. */
 int snk_put_lives(struct snk *s, const struct snk_lives *t);
 
+/* kv.c, likewise; what snk_kvs() gave is freed by the other. */
+int snk_kvs(const struct snk *s, struct snk_kv **rows, size_t *n);
+void snk_kvs_free(struct snk_kv *rows, size_t n);
+uint64_t snk_kv_rate(const struct snk *s, const struct mdl_kv *k); /* bytes a second of the window, both ways */
+int snk_put_kvs(struct snk *s, const struct snk_kvs *t);
+
 /* marks.c. Caller frees values and instants, in any case. 0, -ENOMEM. */
 int snk_marks(const struct snk *s, struct snk_marks *t);
 /* As tables for people. 0 or -errno with s->err set. */
@@ -155,6 +161,11 @@ extern const char *const snk_scopes[MXBPF_SCOPES]; /* "": not known */
 const char *snk_instant_name(const struct mdl *m, const struct mxbpf_instant *i, size_t *len);
 /* What a mark of the program's belongs to; "" where there is none. Hostile. */
 const char *snk_domain(const struct mdl *m, uint64_t name_id, size_t *len);
+
+/* csv_text.c: a cell with text, or none; one cell more, of lines; the first, which says whose rows they are. */
+void snk_csv_table(struct snk *s, const char *table);
+void snk_csv_text(struct out *o, const char *text, size_t len);
+void snk_csv_lines(struct out *o, const char *text, size_t len);
 
 #define SNK_WIDTH 80 /* columns of a terminal that is none */
 

@@ -186,6 +186,17 @@ struct snk_iterations {
 	size_t nslowest;
 };
 
+/* Calls of a store of parameters, by operation and key. */
+struct snk_kv {
+	char *name, *key; /* owned, private */
+	size_t len, key_len;
+	const struct mdl_kv *kv;
+};
+struct snk_kvs {
+	const struct snk_kv *rows; /* sorted */
+	size_t nrows, nrows_all;   /* as in snk_table */
+};
+
 /* --memory: what one kind of allocations holds. Texts are "" where there is none. */
 struct snk_holder {
 	const char *name, *layer, *scope, *label;
@@ -253,6 +264,7 @@ struct snk_ops {
 	int (*teams)(struct snk *s, const struct snk_teams *t);		      /* if session.team_cpus */
 	int (*lives)(struct snk *s, const struct snk_lives *t);		      /* if session.life */
 	int (*iterations)(struct snk *s, const struct snk_iterations *t);     /* if there are any */
+	int (*kvs)(struct snk *s, const struct snk_kvs *t);		      /* if there are any */
 	int (*marks)(struct snk *s, const struct snk_marks *t);		      /* if there are any */
 	int (*end)(struct snk *s);
 	void (*fini)(struct snk *s); /* always */
