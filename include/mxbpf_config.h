@@ -97,6 +97,7 @@ enum mxbpf_detail {
 	MXBPF_DETAIL_ARGS = 1 << 0,  /* args_id */
 	MXBPF_DETAIL_STACK = 1 << 1, /* stack_id */
 	MXBPF_DETAIL_SEQ = 1 << 2,   /* seq and origin */
+	MXBPF_DETAIL_OUTPUTS = 1 << 4, /* args_id tells of what comes out as well; with ARGS where there is such */
 };
 
 #define MXBPF_MARK_BYTES 16
@@ -126,7 +127,10 @@ struct mxbpf_row {
 	__u8 by_caller;		     /* the spanned function is the one that calls the probed one: map callers */
 	__u8 hides;		     /* calls named by cfg_hidden have no effect */
 	__u8 leaf; /* nothing that is probed runs inside: without an end, any event of its thread is it */
-	__u8 pad2[7];
+	__u8 pad2;
+	/* In the object of the first argument: MXNet's vectors of arrays that go in and come out, and of what is wanted
+	 * of the latter. 0: there is none. */
+	__u16 inputs_off, outputs_off, reqs_off;
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
@@ -222,6 +226,9 @@ struct mxbpf_name_part {
 #define MXBPF_ARG_WORDS_PART (MXBPF_NAME_PART_BYTES / 8)
 #define MXBPF_TENSOR_DIMS    15
 #define MXBPF_NO_STORAGE     (~0u) /* cfg_tensor_storage_word: not known */
+/* Of an operator of MXNet's: both with a mark between them are less than MXBPF_ARG_WORDS_MAX. */
+#define MXBPF_NDARRAYS_IN_MAX  192
+#define MXBPF_NDARRAYS_OUT_MAX 48
 
 /* What an argument is. Those that may be absent are none then. */
 enum mxbpf_arg_kind {
@@ -267,6 +274,9 @@ enum mxbpf_arg_word {
 	MXBPF_WORD_SCALARS = 2,
 	MXBPF_WORD_UNREADABLE = 3, /* a tensor */
 	MXBPF_WORD_LONG_LIST = 4,
+	MXBPF_WORD_OUTPUTS = 5,	 /* what follows comes out */
+	MXBPF_WORD_UNKNOWN = 6,	 /* a tensor whose shape is known only when the operator has run */
+	MXBPF_WORD_UNWANTED = 7, /* one that could come out, and is not made */
 	MXBPF_WORD_LIST = 0x100, /* and the number of the words that follow and are its elements */
 };
 
@@ -274,7 +284,8 @@ struct mxbpf_tensor {
 	__u16 dtype;
 	__u8 ndim;
 	__u8 strided; /* it has strides */
-	__u32 pad;
+	__u16 storage; /* MXNet's: 0 dense, 1 rows of it, 2 compressed rows */
+	__u16 pad;
 	__s64 dims[2 * MXBPF_TENSOR_DIMS]; /* ndim sizes, then as many strides */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_tensor) == 248);
@@ -286,7 +297,7 @@ struct mxbpf_arg_scratch {
 	__u64 impl[MXBPF_IMPL_WORDS];
 	__u64 n; /* words */
 	struct mxbpf_tensor tensor;
-	__u64 pad;
+	__u64 reqs; /* of MXNet's: slots say which arrays are wanted */
 	struct mxbpf_name_part part;
 };
 
