@@ -55,7 +55,7 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 		free(fds);
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	}
-	made = a->backend->attach(bpf_program__fd(v->prog), lib->open_path, offs, cookies, n, tgid, fds);
+	made = a->backend->attach(v->prog_fd, lib->open_path, offs, cookies, n, tgid, fds);
 	for (k = 0; k < made; k++)
 		links[k] = (struct att_link){tgid, fds[k], v->row->mark[0]};
 	a->links.len -= (n - (made > 0 ? (size_t)made : 0)) * sizeof(*links); /* there may be fewer than sites */
@@ -294,6 +294,7 @@ void att_free(struct att *a)
 	stats_close(&a->stats);
 	if (a->cut_checks)
 		munmap(a->cut_checks, ATT_CUT_CHECKS_BYTES);
+	rows_close(a);
 	mxbpf_bpf__destroy(a->skel);
 	buf_fini(&a->links);
 	free(a);

@@ -46,21 +46,13 @@ struct variant *att_variant_of(struct att *a, const struct mxbpf_row *row)
 /* One program for each different row; the row becomes its constant. */
 int att_choose_program(struct att *a, const struct mxbpf_row *row, struct err *e)
 {
-	struct variant *v = &a->variants[a->nvariants];
-	char name[32];
-
 	if (att_variant_of(a, row))
 		return 0;
 	if (a->nvariants == MXBPF_ROWS_MAX)
 		return err_set(e, ERR_RUNTIME, -E2BIG, "more than %d kinds of probes", MXBPF_ROWS_MAX);
-	v->row = row;
-	snprintf(name, sizeof(name), "on_probe_%u", a->nvariants);
-	v->prog = bpf_object__find_program_by_name(a->skel->obj, name);
-	bpf_program__set_autoload(v->prog, true);
-	bpf_program__set_expected_attach_type(v->prog, (enum bpf_attach_type)a->backend->attach_type);
-	memcpy((void *)&a->skel->rodata->cfg_rows[a->nvariants], row, sizeof(*row));
+	if (rows_choose(a, row))
+		return err_set(e, ERR_RUNTIME, -EINVAL, "no program for action %u", row->action);
 	a->sees_raises |= row->action == MXBPF_ACT_RAISE;
-	a->nvariants++;
 	return 0;
 }
 
@@ -242,9 +234,10 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	err = choose_backend(a, p, o->backend, e);
 	if (err)
 		goto fail;
-	a->skel = mxbpf_bpf__open();
+	err = rows_register();
+	a->skel = err ? NULL : mxbpf_bpf__open();
 	if (!a->skel) {
-		err = backend_load_failed(-errno, e);
+		err = backend_load_failed(err ? err : -errno, e);
 		goto fail;
 	}
 	err = choose_programs(a, p, e);
@@ -262,7 +255,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		sched_choose(a);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exit, true);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exec, true);
-	err = mxbpf_bpf__load(a->skel);
+	err = rows_load(a, o->verbose);
 	if (!err)
 		err = fill_maps(a);
 	if (!err)

@@ -16,7 +16,7 @@
 /* A program variant: all sites whose rows are equal. */
 struct variant {
 	const struct mxbpf_row *row;
-	struct bpf_program *prog;
+	int prog_fd; /* owned; -1: not loaded yet */
 };
 
 struct att_link {
@@ -59,6 +59,15 @@ void att_clocks_stop(struct att *a);
 struct variant *att_variant_of(struct att *a, const struct mxbpf_row *row);
 /* Gives it one, before loading. */
 int att_choose_program(struct att *a, const struct mxbpf_row *row, struct err *e);
+/*
+ * rows.c: programs, copies of one for each action. rows_register() before the object is opened, rows_choose() for
+ * each row that will be attached, rows_load() loads the object and them. 0 or -errno.
+ */
+int rows_register(void);
+int rows_choose(struct att *a, const struct mxbpf_row *row);
+int rows_load(struct att *a, bool verbose);
+void rows_close(struct att *a);
+
 /* The names of its functions, for BPF. 0 or -errno. */
 int att_fill_names(struct att *a, const struct plan *p);
 

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The programs of the plan's rows. Each action has one in the object, which reads row 0; libbpf makes it ready, then,
+ * instead of loading it, it is copied for each row, and the copy's loads of row 0 are made loads of its own. So the
+ * object has one program an action, not one a row with all actions in it. The verifier takes most of the time from the
+ * start to the first event: copies are loaded side by side.
+ */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attach/priv.h"
+
+#define SECTION	  "row"
+#define LOADERS	  8
+#define LOG_BYTES (4u << 20)
+
+static const char *const names[] = {
+	[MXBPF_ACT_NONE] = "on_nothing",
+	[MXBPF_ACT_OPEN] = "on_open",
+	[MXBPF_ACT_CLOSE_PAIR] = "on_close_pair",
+	[MXBPF_ACT_CLOSE_KEY] = "on_close_key",
+	[MXBPF_ACT_ALLOC] = "on_memory",
+	[MXBPF_ACT_FREE] = "on_memory",
+	[MXBPF_ACT_EDGE] = "on_edge",
+	[MXBPF_ACT_CLOSE_CUT] = "on_close_cut",
+	[MXBPF_ACT_RAISE] = "on_raise",
+	[MXBPF_ACT_TICK] = "on_tick",
+	[MXBPF_ACT_TEAM_OPEN] = "on_region",
+	[MXBPF_ACT_TEAM_BEGIN] = "on_region",
+	[MXBPF_ACT_TEAM_WAIT] = "on_region",
+	[MXBPF_ACT_TEAM_CLOSE] = "on_region",
+	[MXBPF_ACT_TEAM_JOIN] = "on_region",
+	[MXBPF_ACT_TEAM_LEAVE] = "on_region",
+};
+#define NNAMES (sizeof(names) / sizeof(names[0]))
+
+/* Of an action: its program as libbpf would have loaded it. */
+struct model {
+	const struct bpf_program *prog;
+	struct bpf_insn *insns; /* owned */
+	size_t ninsns;
+	struct bpf_prog_load_opts opts; /* what it points to is the object's */
+};
+
+struct rows {
+	struct model models[NNAMES];
+	size_t n;
+};
+
+/* libbpf hands nothing of the caller's on to the callback. */
+static _Thread_local struct rows *loading;
+
+static int keep_model(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
+{
+	static struct bpf_insn nothing[] = {{.code = 0xb7}, {.code = 0x95}}; /* r0 = 0; exit */
+	struct model *m;
+
+	if (!loading || loading->n == NNAMES)
+		return -EINVAL;
+	m = &loading->models[loading->n];
+	m->ninsns = bpf_program__insn_cnt(prog);
+	m->insns = malloc(m->ninsns * sizeof(*m->insns));
+	if (!m->insns)
+		return -ENOMEM;
+	memcpy(m->insns, bpf_program__insns(prog), m->ninsns * sizeof(*m->insns));
+	m->prog = prog;
+	m->opts = *opts;
+	loading->n++;
+	opts->func_info_cnt = opts->line_info_cnt = 0;
+	return bpf_program__set_insns(prog, nothing, sizeof(nothing) / sizeof(nothing[0]));
+}
+
+int rows_register(void)
+{
+	LIBBPF_OPTS(libbpf_prog_handler_opts, o, .prog_prepare_load_fn = keep_model);
+	static int registered;
+
+	if (!registered)
+		registered = libbpf_register_prog_handler(SECTION, BPF_PROG_TYPE_KPROBE, 0, &o);
+	return registered < 0 ? registered : 0;
+}
+
+int rows_choose(struct att *a, const struct mxbpf_row *row)
+{
+	struct bpf_program *prog = NULL;
+
+	if (row->action < NNAMES && names[row->action])
+		prog = bpf_object__find_program_by_name(a->skel->obj, names[row->action]);
+	if (!prog)
+		return -EINVAL;
+	bpf_program__set_autoload(prog, true);
+	bpf_program__set_expected_attach_type(prog, (enum bpf_attach_type)a->backend->attach_type);
+	memcpy((void *)&a->skel->rodata->cfg_rows[a->nvariants], row, sizeof(*row));
+	a->variants[a->nvariants++] = (struct variant){row, -1};
+	return 0;
+}
+
+static const struct model *model_of(const struct rows *rows, const struct mxbpf_row *row)
+{
+	size_t i;
+
+	for (i = 0; i < rows->n; i++)
+		if (!strcmp(bpf_program__name(rows->models[i].prog), names[row->action]))
+			return &rows->models[i];
+	return NULL;
+}
+
+/* Wherever the program has an address in row 0, the same place in row k. */
+static void move_row(const struct att *a, struct bpf_insn *insns, size_t n, unsigned k)
+{
+	const size_t first = (size_t)((const char *)a->skel->rodata->cfg_rows - (const char *)a->skel->rodata);
+	const int rodata = bpf_map__fd(a->skel->maps.rodata);
+	size_t i;
+
+	for (i = 0; i + 1 < n; i++) {
+		if (insns[i].code != (BPF_LD | BPF_IMM | BPF_DW))
+			continue;
+		if (insns[i].src_reg == BPF_PSEUDO_MAP_VALUE && insns[i].imm == rodata &&
+		    (size_t)insns[i + 1].imm - first < sizeof(struct mxbpf_row))
+			insns[i + 1].imm += (int)(k * sizeof(struct mxbpf_row));
+		i++;
+	}
+}
+
+static int load_copy(const struct model *m, const struct bpf_insn *insns, const char *name, bool verbose)
+{
+	struct bpf_prog_load_opts o = m->opts;
+	int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, name, "Dual BSD/GPL", insns, m->ninsns, &o);
+
+	if (fd >= 0 || !verbose)
+		return fd;
+	o.log_level = 1;
+	o.log_size = LOG_BYTES;
+	o.log_buf = calloc(1, LOG_BYTES);
+	if (!o.log_buf)
+		return fd;
+	fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, name, "Dual BSD/GPL", insns, m->ninsns, &o);
+	if (fd < 0)
+		fprintf(stderr, "libbpf: %s (%s): %s\n%s\n", name, bpf_program__name(m->prog), strerror(-fd),
+			o.log_buf);
+	free(o.log_buf);
+	return fd;
+}
+
+static int load_row(struct att *a, const struct rows *rows, unsigned k, bool verbose)
+{
+	const struct model *m = model_of(rows, a->variants[k].row);
+	struct bpf_insn *insns;
+	char name[32];
+	int fd;
+
+	if (!m)
+		return -EINVAL;
+	insns = malloc(m->ninsns * sizeof(*insns));
+	if (!insns)
+		return -ENOMEM;
+	memcpy(insns, m->insns, m->ninsns * sizeof(*insns));
+	move_row(a, insns, m->ninsns, k);
+	snprintf(name, sizeof(name), "on_probe_%u", k);
+	fd = load_copy(m, insns, name, verbose);
+	free(insns);
+	a->variants[k].prog_fd = fd;
+	return fd < 0 ? fd : 0;
+}
+
+/* What loaders share; `next` and `err` are changed atomically. */
+struct work {
+	struct att *a;
+	const struct rows *rows;
+	unsigned next;
+	int err;
+	bool verbose;
+};
+
+static void *load_some(void *arg)
+{
+	struct work *w = arg;
+	unsigned k;
+	int err;
+
+	while (!__atomic_load_n(&w->err, __ATOMIC_RELAXED)) {
+		k = __atomic_fetch_add(&w->next, 1, __ATOMIC_RELAXED);
+		if (k >= w->a->nvariants)
+			break;
+		err = load_row(w->a, w->rows, k, w->verbose);
+		if (err)
+			__atomic_store_n(&w->err, err, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static int load_all(struct att *a, const struct rows *rows, bool verbose)
+{
+	struct work w = {.a = a, .rows = rows, .verbose = verbose};
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	pthread_t others[LOADERS];
+	int i, n = 0;
+
+	while (n < LOADERS && n < cpus - 1 && !pthread_create(&others[n], NULL, load_some, &w))
+		n++;
+	load_some(&w);
+	for (i = 0; i < n; i++)
+		pthread_join(others[i], NULL);
+	return w.err;
+}
+
+int rows_load(struct att *a, bool verbose)
+{
+	struct rows rows = {.n = 0};
+	size_t i;
+	int err;
+
+	loading = &rows;
+	err = mxbpf_bpf__load(a->skel);
+	loading = NULL;
+	if (!err)
+		err = load_all(a, &rows, verbose);
+	for (i = 0; i < rows.n; i++)
+		free(rows.models[i].insns);
+	return err;
+}
+
+void rows_close(struct att *a)
+{
+	while (a->nvariants)
+		if (a->variants[--a->nvariants].prog_fd >= 0)
+			close(a->variants[a->nvariants].prog_fd);
+}
