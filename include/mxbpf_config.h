@@ -46,6 +46,7 @@ enum mxbpf_action {
 	MXBPF_ACT_TEAM_CLOSE = 13, /* likewise */
 	MXBPF_ACT_TEAM_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
 	MXBPF_ACT_TEAM_LEAVE = 15, /* and has ended it */
+	MXBPF_ACT_ARRAYS = 40,
 };
 
 /* How a span that ACT_OPEN pushed comes to its end. */

@@ -90,6 +90,33 @@ static const struct adp_probe probes[] = {
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine16OnCompleteStaticEPNS_6EngineEPvPKN4dmlc5ErrorE"},
 		.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG2}},
 	},
+	{
+		.name = "tmp.fcompute",
+		.group = PROBE_OP,
+		.optional = true,
+		.symbols = {"_ZZN5mxnet10imperative12PushFComputeERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpContextERKSt6vectorINS_5TBlobESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_RKNS_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPNS_7NDArrayESaIS17_EES1B_RKS9_IjSaIjEESJ_ENKUlNS_10RunContextEE_clES1G_"},
+		.row = {.action = MXBPF_ACT_ARRAYS, .cls = MXBPF_CLASS_OPERATOR, .name_type = MXBPF_NAMED_BYTES, .name = {ARG1, AT2(176, 0)},
+			.details = MXBPF_DETAIL_ARGS,
+			.inputs_off = 56, .outputs_off = 8, .reqs_off = 32},
+	},
+	{
+		.name = "tmp.fcompute_ex",
+		.group = PROBE_OP,
+		.optional = true,
+		.symbols = {"_ZZN5mxnet10imperative14PushFComputeExERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpContextERKSt6vectorINS_7NDArrayESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_RKNS_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPSA_SaIS16_EES1A_SJ_ENKUlNS_10RunContextEE_clES1B_"},
+		.row = {.action = MXBPF_ACT_ARRAYS, .cls = MXBPF_CLASS_OPERATOR, .name_type = MXBPF_NAMED_BYTES, .name = {ARG1, AT2(88, 0)},
+			.details = MXBPF_DETAIL_ARGS,
+			.inputs_off = 208, .outputs_off = 40, .reqs_off = 64},
+	},
+	{
+		.name = "tmp.stateful_ex",
+		.group = PROBE_OP,
+		.optional = true,
+		.symbols = {"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsERKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchModeEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE_clES17_S18_"},
+		.row = {.action = MXBPF_ACT_ARRAYS, .cls = MXBPF_CLASS_OPERATOR, .name_type = MXBPF_NAMED_BYTES, .name = {ARG1, AT2(88, 0)},
+			.details = MXBPF_DETAIL_ARGS,
+			.inputs_off = 208, .outputs_off = 40, .reqs_off = 64},
+	},
 	/* Alloc(Handle *): size and context are filled in by the caller. */
 	{
 		.name = "memory.alloc",
@@ -169,6 +196,10 @@ static const struct adp_probe probes[] = {
 	},
 };
 
+/* mshadow's. */
+static const char *const dtypes[] = {"float32", "float64", "float16", "uint8", "int32", "int8",
+				     "int64",	"bool",	   [12] = "bfloat16"};
+
 static const struct adp_device devices[] = {
 	{1, "cpu", true},
 	{2, "gpu", true},
@@ -197,5 +228,6 @@ const struct adp adapter_mxnet = {
 			[MXBPF_CLASS_OPERATOR] = "operator",
 			[MXBPF_CLASS_WAIT] = "Engine wait"},
 	.mem_title = "Device Storage",
+	.args = {.dtypes = dtypes, .ndtypes = COUNT(dtypes)},
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",
 };

@@ -36,6 +36,7 @@ static const char *const names[] = {
 	[MXBPF_ACT_TEAM_CLOSE] = "on_region",
 	[MXBPF_ACT_TEAM_JOIN] = "on_region",
 	[MXBPF_ACT_TEAM_LEAVE] = "on_region",
+	[MXBPF_ACT_ARRAYS] = "on_arrays",
 };
 #define NNAMES (sizeof(names) / sizeof(names[0]))
 

@@ -86,6 +86,8 @@ static int choose_details(struct live *l, struct err *e)
 	if (kept && l->plan.no_seq.code && (l->want.groups & PROBE_OP))
 		cmd_warn("no arrows from forward to backward: %s", l->plan.no_seq.why);
 	l->details = l->o->details | (joined ? l->plan.details & MXBPF_DETAIL_SEQ : 0);
+	if (l->details & MXBPF_DETAIL_ARGS)
+		l->details |= l->plan.details & MXBPF_DETAIL_OUTPUTS;
 	return 0;
 }
 

@@ -38,6 +38,9 @@ struct mdl_row {
 	uint64_t median_ns, slow_ns,
 		slow_due;		   /* private to slow.c: as they were when it last looked, and when it will */
 	struct mxbpf_counter_sum counters; /* of the events that mdl_session.counters names */
+	/* Of calls that there is an estimate for: how many, their time, their operations. And of those that there is
+	 * none for although they are mostly multiplications. Only in rows that mdl_flops_add() was told to add to. */
+	uint64_t flops_calls, flops_ns, flops, flops_unknown;
 	uint64_t hist[MXBPF_HIST_BUCKETS];
 };
 
@@ -53,6 +56,21 @@ uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id); /*
 
 /* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);
+
+/*
+ * Floating-point operations of a call, by the operator's name and the text of its args_id (NULL: none), which ends with
+ * a NUL. A multiplication with the addition behind it is two.
+ */
+enum mdl_estimate {
+	MDL_FLOPS_OTHER,   /* it is none of the operators that there are estimates for */
+	MDL_FLOPS_UNKNOWN, /* it is, but its shapes do not say */
+	MDL_FLOPS_KNOWN,
+};
+enum mdl_estimate mdl_flops(const char *name, size_t name_len, const char *args, size_t len, uint64_t *flops);
+/* Of one call of a row or of a span with these ids. */
+enum mdl_estimate mdl_flops_of(const struct mdl *m, uint64_t name_id, uint64_t args_id, uint64_t *flops);
+/* Adds those of all calls of a model's row. */
+void mdl_flops_add(const struct mdl *m, struct mdl_row *to, const struct mdl_row *from);
 
 /* Running account of one device; borrowed likewise. */
 struct mdl_mem_row {

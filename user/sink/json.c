@@ -139,18 +139,41 @@ static void put_stack(struct snk *s, const char *stack, size_t len)
 /* What rows of one name, or events, differ in. */
 static void put_details(struct snk *s, uint64_t args_id, uint64_t stack_id)
 {
+	static const struct {
+		enum snk_args_line line;
+		const char *key;
+	} lines[] = {{SNK_ARGS_TYPES, "types"},
+		     {SNK_ARGS_OUT_DIMS, "output_shapes"},
+		     {SNK_ARGS_OUT_TYPES, "output_types"}};
 	const char *text;
-	size_t len;
+	size_t len, i;
 
 	if (snk_shows_shapes(s)) {
 		text = snk_shapes(s->in->model, args_id, &len);
 		out_puts(s->out, ", \"shapes\": ");
 		out_write(s->out, text, len);
 	}
+	for (i = 0; i < sizeof(lines) / sizeof(lines[0]) && snk_shows_outputs(s); i++) {
+		text = snk_args_line(s->in->model, args_id, lines[i].line, &len);
+		out_printf(s->out, ", \"%s\": ", lines[i].key);
+		out_write(s->out, text, len);
+	}
 	if (snk_shows_stack(s)) {
 		text = snk_stack(s->in->model, s->opts, stack_id, &len);
 		put_stack(s, text, len);
 	}
+}
+
+/* Operations in a nanosecond are as many billions of them in a second. Of `unknown` calls there should be an estimate. */
+static void put_flops(struct snk *s, uint64_t calls, uint64_t ns, uint64_t flops, uint64_t unknown)
+{
+	if (calls)
+		out_printf(s->out,
+			   ", \"flops\": %" PRIu64 ", \"flops_calls\": %" PRIu64 ", \"flops_ns\": %" PRIu64
+			   ", \"gflop_per_s\": %.6g",
+			   flops, calls, ns, ns ? (double)flops / (double)ns : 0.0);
+	if (unknown)
+		out_printf(s->out, ", \"flops_unknown\": %" PRIu64, unknown);
 }
 
 /* An event is a sum of one. */
@@ -180,6 +203,16 @@ static uint64_t unix_ns(const struct snk *s, uint64_t mono_ns)
 	return s->in->session->start_unix_ns + (mono_ns - s->in->session->start_mono_ns);
 }
 
+static void put_event_flops(struct snk *s, const struct mxbpf_span *e)
+{
+	uint64_t flops = 0;
+	enum mdl_estimate known = snk_shows_flops(s)
+					  ? mdl_flops_of(s->in->model, e->name_id, e->args_id, &flops)
+					  : MDL_FLOPS_OTHER;
+
+	put_flops(s, known == MDL_FLOPS_KNOWN, e->dur_ns, flops, known == MDL_FLOPS_UNKNOWN);
+}
+
 static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 {
 	struct mxbpf_counter_sum counters = {0};
@@ -202,6 +235,7 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 	put_event_account(s, e);
 	snk_put_counters_json(s, &counters);
 	put_details(s, e->args_id, e->stack_id);
+	put_event_flops(s, e);
 	if (e->flags & MXBPF_SPAN_UNWOUND)
 		out_puts(s->out, ", \"unwound\": true");
 	out_puts(s->out, "}");
@@ -250,6 +284,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		if (s->in->session->account)
 			put_account(s, mdl_on_cpu_ns(r), &r->account);
 		snk_put_counters_json(s, &r->counters);
+		if (snk_shows_flops(s))
+			put_flops(s, r->flops_calls, r->flops_ns, r->flops, r->flops_unknown);
 		out_puts(s->out, "}");
 	}
 	out_puts(s->out, "]");

@@ -14,6 +14,7 @@ struct modern {
 	struct snk s;
 	bool account;	   /* its columns are in some table */
 	uint64_t migrated; /* calls whose account is less exact */
+	uint64_t flops_calls, flops_unknown; /* with an estimate, and those without that could have one */
 };
 
 struct cell_of {
@@ -102,6 +103,20 @@ static void share(const struct cell_of *c, char cell[CELL_BYTES])
 	put_share(c->r->total_ns, c->t->total_ns, cell);
 }
 
+static void flops(const struct cell_of *c, char cell[CELL_BYTES])
+{
+	strcpy(cell, "-");
+	if (c->r->flops_calls)
+		snk_put_flops(c->r->flops, cell);
+}
+
+static void flops_rate(const struct cell_of *c, char cell[CELL_BYTES])
+{
+	strcpy(cell, "-");
+	if (c->r->flops_calls)
+		snk_put_rate(c->r->flops, c->r->flops_ns, cell);
+}
+
 static void event_thread(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
 {
 	snprintf(cell, CELL_BYTES, "%" PRIu32, e->tid);
@@ -156,7 +171,7 @@ static void event_blocked(const struct snk *s, const struct mxbpf_span *e, char 
 	off_cpu_ns(e->account.blocked_ns, cell);
 }
 
-enum { NAME, DEVICE, SELF = 4, ON_CPU = 11, RUNQ, BLOCKED };
+enum { NAME, DEVICE, SELF = 4, ON_CPU = 11, RUNQ, BLOCKED, FLOPS, RATE };
 
 /* name_min: how much of a name is worth more than the column. */
 static const struct column {
@@ -178,6 +193,8 @@ static const struct column {
 	[ON_CPU] = {.col = {"cpu", .name_min = 20}, .text = on_cpu},
 	[RUNQ] = {.col = {"runq"}, .text = runq},
 	[BLOCKED] = {.col = {"blocked"}, .text = blocked},
+	[FLOPS] = {.col = {"flop", .name_min = 22}, .text = flops},
+	[RATE] = {.col = {"GFLOP/s"}, .text = flops_rate},
 };
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
 
@@ -185,6 +202,16 @@ static const struct column {
 static int add_note(struct snk_grid *g, const char *text, size_t len)
 {
 	return len > strlen("[]") ? snk_grid_note(g, text, len) : 0;
+}
+
+static int add_shapes(const struct snk *s, struct snk_grid *g, uint64_t args_id)
+{
+	struct buf note = {0};
+	int err = snk_shapes_note(s->in->model, args_id, &note);
+
+	err = err ? err : add_note(g, note.data, note.len);
+	buf_fini(&note);
+	return err;
 }
 
 static int add_row(struct snk_grid *g, const struct cell_of *c)
@@ -203,6 +230,8 @@ static int add_row(struct snk_grid *g, const struct cell_of *c)
 			columns[i].text(c, cell);
 		err = snk_grid_add(g, cell, strlen(cell));
 	}
+	if (!err && c->s->opts->by == SNK_BY_SHAPE)
+		return add_shapes(c->s, g, c->r->args_id);
 	detail = snk_detail(c->s->in->model, c->s->opts, c->r, &len);
 	return err ? err : add_note(g, detail, len);
 }
@@ -247,6 +276,21 @@ static void show_account(struct snk *s, const struct snk_table *t, struct snk_gr
 	g->cols[RUNQ].hidden = !late;
 	g->cols[BLOCKED].hidden = !blocks;
 	m->account |= late || blocks;
+}
+
+/* Only where a row has any. */
+static void show_flops(struct snk *s, const struct snk_table *t, struct snk_grid *g)
+{
+	struct modern *m = (struct modern *)s;
+	uint64_t calls = 0;
+	size_t i;
+
+	for (i = 0; i < t->nrows && snk_shows_flops(s); i++) {
+		calls += t->rows[i]->flops_calls;
+		m->flops_unknown += t->rows[i]->flops_unknown;
+	}
+	m->flops_calls += calls;
+	g->cols[FLOPS].hidden = g->cols[RATE].hidden = !calls;
 }
 
 static bool one_device(const struct snk_table *t)
@@ -312,10 +356,8 @@ static int add_event(struct snk *s, struct snk_grid *g, const struct mxbpf_span 
 		event_columns[i].text(s, e, cell);
 		err = snk_grid_add(g, cell, strlen(cell));
 	}
-	if (!err && snk_shows_shapes(s)) {
-		text = snk_shapes(s->in->model, e->args_id, &len);
-		err = add_note(g, text, len);
-	}
+	if (!err && snk_shows_shapes(s))
+		err = add_shapes(s, g, e->args_id);
 	if (!err && snk_shows_stack(s)) {
 		text = snk_stack(s->in->model, s->opts, e->stack_id, &len);
 		err = add_note(g, text, len);
@@ -364,6 +406,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		g.cols[i] = columns[i].col;
 	g.cols[DEVICE].hidden = single;
 	show_account(s, t, &g);
+	show_flops(s, t, &g);
 	if (self_is_total(t))
 		g.cols[SELF].name_min = SNK_GRID_NAME_MIN_MAX;
 	for (i = 0; !err && i < t->nrows; i++)
@@ -458,6 +501,19 @@ static void put_account(const struct modern *m)
 			fmt_count(m->migrated, n), MXBPF_ACCOUNT_SLACK_NS / 1000000);
 }
 
+static void put_flops(const struct modern *m)
+{
+	char n[32];
+
+	if (!m->flops_calls && !m->flops_unknown)
+		return;
+	out_printf(m->s.out, "flop     estimated of %s convolutions and matrix products; a multiply-add is two\n",
+		   fmt_count(m->flops_calls, n));
+	if (m->flops_unknown)
+		out_printf(m->s.out, "         of %s there is no estimate: their shapes do not say\n",
+			   fmt_count(m->flops_unknown, n));
+}
+
 static int samples(struct snk *s, const struct snk_samples *t)
 {
 	struct snk_grid g = {.cols = {{"ran in", .left = true}, {"samples"}, {"share"}}, .ncols = 3};
@@ -493,6 +549,7 @@ static int end(struct snk *s)
 {
 	if (((struct modern *)s)->account)
 		put_account((struct modern *)s);
+	put_flops((struct modern *)s);
 	snk_footer(s, "");
 	return 0;
 }

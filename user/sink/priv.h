@@ -31,6 +31,25 @@ bool snk_shows_shapes(const struct snk *s);
 bool snk_shows_stack(const struct snk *s);
 /* Dimensions as JSON without blanks; "[]" where they are not known. */
 const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len);
+/* The lines of a text of MXBPF_NAME_ARGS; the last two only where snk_shows_outputs(). */
+enum snk_args_line {
+	SNK_ARGS_DIMS,
+	SNK_ARGS_TYPES,
+	SNK_ARGS_STRIDES,
+	SNK_ARGS_OUT_DIMS,
+	SNK_ARGS_OUT_TYPES,
+	SNK_ARGS_LINES,
+};
+/* As snk_shapes(). */
+const char *snk_args_line(const struct mdl *m, uint64_t args_id, enum snk_args_line i, size_t *len);
+/* All that is known of them, for people: "[[2,3]] -> [[2,4]] float32". 0, -ENOMEM. */
+int snk_shapes_note(const struct mdl *m, uint64_t args_id, struct buf *b);
+bool snk_shows_outputs(const struct snk *s); /* what comes out, and types */
+bool snk_shows_flops(const struct snk *s);   /* where calls have outputs, there are estimates */
+/* Cells of an estimate, for people: operations, and how many of them in a second. */
+#define SNK_FLOPS_BYTES 32
+void snk_put_flops(uint64_t flops, char cell[SNK_FLOPS_BYTES]);
+void snk_put_rate(uint64_t flops, uint64_t ns, char cell[SNK_FLOPS_BYTES]);
 /* As torch's tables have them: a list of tensors has none. To `to`, which takes len bytes; returns what it got. */
 size_t snk_flat_shapes(const char *shapes, size_t len, char *to);
 const char *snk_stack(const struct mdl *m, const struct snk_opts *opts, uint64_t stack_id, size_t *len);
@@ -121,7 +140,7 @@ int snk_put_teams(struct snk *s, const struct snk_teams *t, const char *prefix);
 #define SNK_WIDTH 80 /* columns of a terminal that is none */
 
 /* grid.c: rows of text in columns. The first column is left-aligned and gives way when the line is too long. */
-#define SNK_GRID_COLS_MAX     14
+#define SNK_GRID_COLS_MAX     18
 #define SNK_GRID_NAME_MIN_MAX 32
 
 struct snk_grid_col {

@@ -111,7 +111,7 @@ static int by_group(const void *va, const void *vb, void *vanywhere)
 }
 
 /* `sums` takes the rows that come of it; returns their number. */
-static size_t merge_groups(struct ranked *ranks, size_t n, bool anywhere, struct mdl_row *sums)
+static size_t merge_groups(const struct mdl *m, struct ranked *ranks, size_t n, bool anywhere, struct mdl_row *sums)
 {
 	size_t kept = 0, i;
 
@@ -119,9 +119,11 @@ static size_t merge_groups(struct ranked *ranks, size_t n, bool anywhere, struct
 	for (i = 0; i < n; i++) {
 		if (kept && !by_group(&ranks[kept - 1], &ranks[i], &anywhere)) {
 			mdl_row_merge(&sums[kept - 1], ranks[i].row);
+			mdl_flops_add(m, &sums[kept - 1], ranks[i].row);
 			continue;
 		}
 		sums[kept] = *ranks[i].row;
+		mdl_flops_add(m, &sums[kept], ranks[i].row);
 		ranks[kept] = ranks[i];
 		ranks[kept].row = &sums[kept];
 		kept++;
@@ -177,7 +179,7 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opt
 		}
 	}
 	if (merge)
-		*n = merge_groups(ranks, *n, as_torch, (struct mdl_row *)(*rows + *n + 1));
+		*n = merge_groups(m, ranks, *n, as_torch, (struct mdl_row *)(*rows + *n + 1));
 	for (i = 0; i < *n; i++)
 		ranks[i].key = key_of(ranks[i].row, opts->sort);
 	qsort_r(ranks, *n, sizeof(*ranks), by_rank, (void *)opts);
