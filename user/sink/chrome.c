@@ -4,7 +4,7 @@
  * (tests/unit/test_chrome.c, tests/perfetto); the two that shape this file: times are relative to the window's start,
  * because a viewer's double loses ns of an epoch, and an arrow's ends stand at the start of their own spans.
  */
-#include "sink/trace.h"
+#include "sink/kineto_text.h"
 
 /* ---- events */
 
@@ -37,7 +37,19 @@ static char *put_args(struct snk_trace *t, char *p, const struct mxbpf_span *s, 
 		*p++ = '"';
 	}
 	p = snk_put_team(t, snk_put_counters(t->s.in->session, p, s), s);
-	return put(snk_put_account(snk_put_threads(p, s, tid), s), "}}");
+	return snk_put_account(snk_put_threads(p, s, tid), s);
+}
+
+/* What of a span is text of any length. */
+static void write_details(struct snk_trace *t, const struct mxbpf_span *s)
+{
+	struct snk_text args = {"", 0};
+
+	if (s->args_id)
+		args = snk_trace_text(t, s->args_id, snk_text_args);
+	out_write(t->s.out, args.data, args.len);
+	snk_trace_flops(t, s);
+	out_puts(t->s.out, "}}");
 }
 
 static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place)
@@ -62,6 +74,7 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	start = out_reserve(t->s.out, SNK_EVENT_BYTES + device.len);
 	p = put_args(t, start, s, place->tid, device);
 	out_filled(t->s.out, (size_t)(p - start));
+	write_details(t, s);
 
 	/* Behind their span, so that at equal times the viewer has it open. */
 	if (place->arrow_in)
