@@ -122,22 +122,15 @@ __noinline int counters_close(struct mxbpf_thread *t)
 	return 0;
 }
 
-/* What the span that ends now gets of that. Its record goes on behind the account, which has to be there then. */
+/* What the span that ends now gets of that. */
 static __always_inline void counters_fill(struct mxbpf_span *s, struct mxbpf_thread *t)
 {
 	int i;
 
-	if (s->h.size != MXBPF_SPAN_BYTES_ACCOUNT) {
-		__builtin_memset(&s->account, 0, sizeof(s->account));
-		s->account.on_cpu_ns = s->dur_ns;
-		s->account.end_cpu = s->cpu;
-	}
-	s->h.size = sizeof(*s);
-
 #pragma unroll
 	for (i = 0; i < MXBPF_COUNTERS_MAX; i++)
 		s->counters[i] = i < cfg_counters ? t->counted.value[i] : 0;
-	if (!t->counted.known)
+	if (!cfg_counters || !t->counted.known)
 		s->counters[0] = MXBPF_COUNTER_NONE;
 	else
 		s->flags |= t->counted.scaled;

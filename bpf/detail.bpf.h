@@ -17,7 +17,7 @@ static __always_inline void detail_open(struct pt_regs *ctx, struct mxbpf_thread
 		return;
 	f->args_id = details & MXBPF_DETAIL_ARGS ? args_of(ctx, t) : 0;
 	f->stack_id = details & MXBPF_DETAIL_STACK ? stack_of(t, t->depth, parent) : 0;
-	f->seq = f->origin = 0;
+	f->seq = f->origin = f->layer_id = 0;
 	if (cfg_details & MXBPF_DETAIL_SEQ) {
 		f->origin = !parent ? 0 : parent->flags & MXBPF_SPAN_BACKWARD ? parent->seq : parent->origin;
 		if (details & MXBPF_DETAIL_SEQ)

@@ -54,6 +54,21 @@ static __always_inline struct mxbpf_frame *frame_top(struct mxbpf_thread *t)
 	return frame_at(t, t->depth - 1);
 }
 
+#define FILLS_WHOLE (cfg_counters || cfg_details & MXBPF_DETAIL_LAYER)
+
+/* What stands behind the account. That has to be there then. */
+static __always_inline void span_fill_rest(struct mxbpf_span *s, struct mxbpf_thread *t, struct mxbpf_frame *f)
+{
+	if (s->h.size != MXBPF_SPAN_BYTES_ACCOUNT) {
+		__builtin_memset(&s->account, 0, sizeof(s->account));
+		s->account.on_cpu_ns = s->dur_ns;
+		s->account.end_cpu = s->cpu;
+	}
+	counters_fill(s, t);
+	s->layer_id = cfg_details & MXBPF_DETAIL_LAYER ? f->layer_id : 0;
+	s->h.size = sizeof(*s);
+}
+
 /* What a frame is as a record, that ends now. */
 static __always_inline void span_fill(struct mxbpf_span *s, struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now,
 				      __u32 flags)
@@ -82,14 +97,14 @@ static __always_inline void span_fill(struct mxbpf_span *s, struct mxbpf_thread 
 	}
 	if (cfg_account)
 		account_close(s, f);
-	if (cfg_counters)
-		counters_fill(s, t);
+	if (FILLS_WHOLE)
+		span_fill_rest(s, t, f);
 }
 
 /* The verifier wants sizes that it knows. */
 static __always_inline long span_output(struct mxbpf_thread *t, struct mxbpf_span *s)
 {
-	if (cfg_counters)
+	if (FILLS_WHOLE)
 		return bpf_ringbuf_output(&calls, s, sizeof(*s), ring_flags(t));
 	if (s->h.size == MXBPF_SPAN_BYTES_ACCOUNT)
 		return bpf_ringbuf_output(&calls, s, MXBPF_SPAN_BYTES_ACCOUNT, ring_flags(t));

@@ -118,6 +118,7 @@ static __always_inline void stats_announce(const struct mxbpf_stat_key *key)
 	r->name_id = key->name_id;
 	r->args_id = key->args_id;
 	r->stack_id = key->stack_id;
+	r->layer_id = key->layer_id;
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 }
 
@@ -228,6 +229,8 @@ __noinline int stats_span(struct mxbpf_thread *t, struct mxbpf_span *v)
 		key.args_id = v->args_id;
 		key.stack_id = v->stack_id;
 	}
+	if (cfg_details & MXBPF_DETAIL_LAYER)
+		key.layer_id = v->layer_id;
 	stats_count(t, stats_add(&key, v));
 	return 0;
 }

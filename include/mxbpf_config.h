@@ -98,6 +98,7 @@ enum mxbpf_detail {
 	MXBPF_DETAIL_ARGS = 1 << 0,  /* args_id */
 	MXBPF_DETAIL_STACK = 1 << 1, /* stack_id */
 	MXBPF_DETAIL_SEQ = 1 << 2,   /* seq and origin */
+	MXBPF_DETAIL_LAYER = 1 << 3, /* layer_id */
 	MXBPF_DETAIL_OUTPUTS = 1 << 4, /* args_id tells of what comes out as well; with ARGS where there is such */
 };
 
@@ -332,13 +333,13 @@ struct mxbpf_frame {
 	__s64 alloc_bytes;	/* taken less given back since it opened, on its thread */
 	__s64 self_alloc_bytes; /* of these, while it was the innermost */
 	/* As in struct mxbpf_span; only where details were asked for. */
-	__u64 args_id, stack_id, seq, origin;
+	__u64 args_id, stack_id, seq, origin, layer_id;
 	struct mxbpf_account_start began;
 	/* The first child, while it may be merged into this frame; dur_ns 0: none. Of a frame that ends by key, in the
 	 * map's copy: its account alone, of the thread of the start, once its function has returned. */
 	struct mxbpf_span twin;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 368);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 384);
 
 /* Map `counter_starts`, by slot: what its thread's perf events stood at when each of its frames opened. */
 struct mxbpf_counter_start {
@@ -485,13 +486,13 @@ enum mxbpf_stats {
 #define MXBPF_STATS_DEVICES_MAX (1u << 12)
 
 struct mxbpf_stat_key {
-	__u64 name_id, args_id, stack_id;
+	__u64 name_id, args_id, stack_id, layer_id;
 	__u32 tgid, device;
 	__u8 cls; /* enum mxbpf_class */
 	__u8 stripe;
 	__u8 pad[6];
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_stat_key) == 40);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_stat_key) == 48);
 
 /* A row begins as zeros. */
 struct mxbpf_stat {

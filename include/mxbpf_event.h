@@ -164,8 +164,9 @@ struct mxbpf_span {
 	struct mxbpf_account account;
 	/* Only where they were asked for: what its thread counted while it was open. */
 	__u64 counters[MXBPF_COUNTERS_MAX];
+	__u64 layer_id; /* likewise, the node of the program's graph: a name of kind MXBPF_NAME_LAYER; 0 none */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 192);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 200);
 #define MXBPF_SPAN_BYTES_MIN	 64
 #define MXBPF_SPAN_BYTES_PLAIN	 80
 #define MXBPF_SPAN_BYTES_DETAILS 112
@@ -350,10 +351,12 @@ enum mxbpf_name_kind {
 	MXBPF_NAME_CODE = 5,
 	/* id is a wchan_id: a function of the kernel in which a thread sleeps */
 	MXBPF_NAME_WCHAN = 6,
+	/* id is a layer_id: "conv0_fwd", "conv0_fwd_backward" */
+	MXBPF_NAME_LAYER = 7,
 };
 
 /*
- * A row of spans with details: its id is mdl_group_id() of the three. Rows without have none, and their id is their
+ * A row of spans with details: its id is mdl_group_id() of the four. Rows without have none, and their id is their
  * name's.
  */
 struct mxbpf_group {
@@ -362,8 +365,10 @@ struct mxbpf_group {
 	__u64 name_id;
 	__u64 args_id;
 	__u64 stack_id;
+	__u64 layer_id; /* not in the first recordings */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 48);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 56);
+#define MXBPF_GROUP_BYTES_MIN 48
 
 /* The spans of a forward operator and of the backward nodes that they made. */
 struct mxbpf_join {
@@ -388,11 +393,13 @@ struct mxbpf_open {
 	__u32 device;
 	__s32 syscall; /* of its thread, by the kernel's number; -1: in none, or not known */
 	__u8 cls;
-	__u8 state; /* of its thread, a letter as in /proc/PID/stat, 'X': it has ended; 0: not known */
-	__u8 flags; /* enum mxbpf_span_flag; ASYNC: its function has returned, so the thread may do anything else */
-	__u8 level; /* open spans of its thread around it */
+	__u8 state;	/* of its thread, a letter as in /proc/PID/stat, 'X': it has ended; 0: not known */
+	__u8 flags;	/* enum mxbpf_span_flag; ASYNC: its function has returned, so the thread may do anything else */
+	__u8 level;	/* open spans of its thread around it */
+	__u64 layer_id; /* not in the first recordings */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_open) == 72);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_open) == 80);
+#define MXBPF_OPEN_BYTES_MIN 72
 
 /*
  * The histogram of durations is log-linear: 8 buckets an octave. Bucket of v: v itself below 8, else

@@ -42,6 +42,7 @@ static void tame_span(struct mxbpf_span *s)
 {
 	s->name_id %= IDS;
 	s->args_id %= IDS;
+	s->layer_id %= IDS;
 	s->stack_id %= IDS;
 	s->link %= IDS;
 	s->cls = 1 + s->cls % (MXBPF_CLASS_MAX - 1);

@@ -47,7 +47,7 @@ static unsigned left_of_thread(const struct mxbpf_thread *t, att_left_fn left,
 		const uint32_t flags = f->flags & MXBPF_SPAN_BACKWARD ? f->flags : f->flags & ~(uint32_t)MXBPF_SPAN_SEQ;
 		struct mxbpf_span s = {
 			.h = {.kind = MXBPF_SPAN,
-			      .size = MXBPF_SPAN_BYTES_ACCOUNT,
+			      .size = f->layer_id ? sizeof(s) : MXBPF_SPAN_BYTES_ACCOUNT,
 			      .tgid = t->tgid,
 			      .ts_ns = f->start_ns},
 			.dur_ns = f->child_ns,
@@ -66,6 +66,8 @@ static unsigned left_of_thread(const struct mxbpf_thread *t, att_left_fn left,
 			.seq = f->seq,
 			.origin = f->origin,
 			.account = {.end_cpu = f->cpu, .flags = MXBPF_ACCOUNT_PART}, /* nobody asked at its end */
+			.counters = {MXBPF_COUNTER_NONE},
+			.layer_id = f->layer_id,
 		};
 
 		if ((f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT) || !left(ctx, t, f))

@@ -80,6 +80,8 @@ static int choose_details(struct live *l, struct err *e)
 	if (lacking & MXBPF_DETAIL_ARGS && (l->want.groups & PROBE_OP))
 		return err_set(e, ERR_USAGE, -ENOTSUP, "--shapes: of %s, shapes cannot be read yet",
 			       l->plan.adp->title);
+	if (lacking & MXBPF_DETAIL_LAYER && (l->want.groups & PROBE_OP))
+		return err_set(e, ERR_USAGE, -ENOTSUP, "--layers: of %s, layers cannot be read", l->plan.adp->title);
 	if (lacking)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "what was asked for of operators needs --probes op, in %s",
 			       l->plan.adp->title);

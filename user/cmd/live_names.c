@@ -237,6 +237,25 @@ static void learn_args(struct live *l, const struct mxbpf_rec *r)
 	buf_fini(&text);
 }
 
+static void learn_layer(struct live *l, const struct mxbpf_rec *r)
+{
+	const uint64_t id = r->kind == MXBPF_SPAN    ? mdl_span(r).layer_id
+			    : r->kind == MXBPF_GROUP ? ((const struct mxbpf_group *)r)->layer_id
+			    : r->kind == MXBPF_OPEN  ? ((const struct mxbpf_open *)r)->layer_id
+						     : 0;
+	static char text[MXBPF_NAME_BYTES_MAX];
+	unsigned tag;
+	int len;
+
+	if (!id || mdl_text(l->model, MXBPF_NAME_LAYER, id, NULL) || hash_get(&l->nameless, id, MXBPF_NAME_LAYER))
+		return;
+	len = ring_read_name(att_names_fd(l->att), id, text, &tag);
+	if (len >= 0)
+		live_feed_name(l, MXBPF_NAME_LAYER, r->tgid, id, text, (size_t)len);
+	else
+		hash_put(&l->nameless, id, MXBPF_NAME_LAYER);
+}
+
 /* A name that the model does not know yet. */
 static void learn_name(struct live *l, uint32_t tgid, uint64_t id)
 {
@@ -274,6 +293,7 @@ size_t live_learn_names(struct live *l, void *recs, size_t bytes)
 		learn_threads(l, r);
 		learn_stack(l, (char *)recs + pos - r->size);
 		learn_args(l, r);
+		learn_layer(l, r);
 		learn_name(l, r->tgid, name_of(r));
 		learn_sample(l, r);
 	}

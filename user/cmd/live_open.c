@@ -103,6 +103,7 @@ static void on_second(void *ctx, const struct att_open *o)
 		.cls = f->cls,
 		.flags = (uint8_t)(f->flags | (o->async ? MXBPF_SPAN_ASYNC : 0)),
 		.level = (uint8_t)o->level,
+		.layer_id = f->layer_id,
 	};
 
 	if (is_over(p, o, d))

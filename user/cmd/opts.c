@@ -143,6 +143,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "shapes", .group = "Target", .commands = LIVE,
 	 .help = "read sizes, types and strides of the tensors that operators get, for --by shape, traces and recordings; "
 		 "PyTorch", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
+	{.name = "layers", .group = "Target", .commands = LIVE,
+	 .help = "read which layer of the model each operator is of, for --by layer, traces and recordings; MXNet",
+	 .set = cmd_set_detail, .min = MXBPF_DETAIL_LAYER},
 	{.name = "counters", .arg = "LIST", .group = "Target", .commands = LIVE,
 	 .help = "count in each call, at most four, joined by commas, as perf does: cycles,instructions,task-clock",
 	 .set = cmd_set_counters, FIELD(counters), .word = ctr_name},
@@ -205,7 +208,8 @@ const struct cmd_option cmd_options[] = {
 	 .set = cmd_set_number, FIELD(top), .min = 1, .max = 1000000000},
 	{.name = "by", .arg = "WHAT", .group = "Tables", .commands = TABLES,
 	 .help = "what has a row: each name, each with the shapes of its tensors (of --shapes), with the top of its Python "
-		 "stack or its nn.Module (of --py-stacks); of a recording also each call, in order of start", .def = "name", .set = cmd_set_index, FIELD(by), .word = word_by},
+		 "stack or its nn.Module (of --py-stacks), each layer of the model (of --layers); of a recording also each call, in "
+		 "order of start", .def = "name", .set = cmd_set_index, FIELD(by), .word = word_by},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = TABLES,
 	 .help = "lines of a stack that --by stack looks at, and --by event shows", .def = "5, of events all", .set = cmd_set_number, FIELD(stack_depth), .min = 1,
 	 .max = 128},

@@ -48,6 +48,7 @@ int cmd_check_details(const struct cmd_opts *o, unsigned details, bool account, 
 		[SNK_BY_SHAPE] = {MXBPF_DETAIL_ARGS, "shapes", "--shapes"},
 		[SNK_BY_STACK] = {MXBPF_DETAIL_STACK, "stacks", "--py-stacks"},
 		[SNK_BY_MODULE] = {MXBPF_DETAIL_STACK, "stacks", "--py-stacks"},
+		[SNK_BY_LAYER] = {MXBPF_DETAIL_LAYER, "layers", "--layers"},
 		[SNK_BY_EVENT] = {0},
 	};
 

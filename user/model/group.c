@@ -3,6 +3,7 @@
 #include "model/priv.h"
 
 #include <errno.h>
+#include <string.h>
 
 static uint64_t mix(uint64_t h, uint64_t v)
 {
@@ -12,11 +13,15 @@ static uint64_t mix(uint64_t h, uint64_t v)
 }
 
 /* Even, with bit 62 and without bit 63: as no id of a name is. */
-uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id)
+uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id, uint64_t layer_id)
 {
-	if (!args_id && !stack_id)
+	uint64_t h = mix(mix(mix(0, name_id), args_id), stack_id);
+
+	if (!args_id && !stack_id && !layer_id)
 		return name_id;
-	return (mix(mix(mix(0, name_id), args_id), stack_id) & ~(1ull << 63 | 1)) | 1ull << 62;
+	if (layer_id) /* else ids are those of older recordings */
+		h = mix(h, layer_id);
+	return (h & ~(1ull << 63 | 1)) | 1ull << 62;
 }
 
 const struct mxbpf_group *group_find(const struct mdl *m, uint64_t id)
@@ -26,20 +31,18 @@ const struct mxbpf_group *group_find(const struct mdl *m, uint64_t id)
 	return at ? buf_at(&m->groups, struct mxbpf_group, *at) : NULL;
 }
 
-int group_define(struct mdl *m, uint64_t id, uint64_t name_id, uint64_t args_id, uint64_t stack_id)
+int group_define(struct mdl *m, const struct mxbpf_group *g)
 {
-	const struct mxbpf_group g = {.h = {.kind = MXBPF_GROUP, .size = sizeof(g)},
-				      .id = id,
-				      .name_id = name_id,
-				      .args_id = args_id,
-				      .stack_id = stack_id};
+	struct mxbpf_group own = {0};
 	uint64_t *at;
 
-	if (group_find(m, id))
+	if (group_find(m, g->id))
 		return 0;
-	if (buf_put(&m->groups, &g, sizeof(g)))
+	memcpy(&own, g, g->h.size < sizeof(own) ? g->h.size : sizeof(own));
+	own.h = (struct mxbpf_rec){.kind = MXBPF_GROUP, .size = sizeof(own)};
+	if (buf_put(&m->groups, &own, sizeof(own)))
 		return -ENOMEM;
-	at = hash_put(&m->group_index, id, 0);
+	at = hash_put(&m->group_index, g->id, 0);
 	if (!at)
 		return -ENOMEM;
 	*at = buf_count(&m->groups, struct mxbpf_group) - 1;

@@ -77,6 +77,7 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_
 		r->name_id = g->name_id;
 		r->args_id = g->args_id;
 		r->stack_id = g->stack_id;
+		r->layer_id = g->layer_id;
 		m->ngrouped++;
 	}
 	return r;
@@ -99,18 +100,25 @@ static struct mdl_row *row(struct mdl *m, unsigned cls, uint64_t id, uint32_t tg
 
 static struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s)
 {
-	uint64_t id = mdl_group_id(s->name_id, s->args_id, s->stack_id);
-	struct mdl_row *r = row_find(m, s->cls, id, s->h.tgid, s->device);
+	const struct mxbpf_group g = {
+		.h.size = sizeof(g),
+		.id = mdl_group_id(s->name_id, s->args_id, s->stack_id, s->layer_id),
+		.name_id = s->name_id,
+		.args_id = s->args_id,
+		.stack_id = s->stack_id,
+		.layer_id = s->layer_id,
+	};
+	struct mdl_row *r = row_find(m, s->cls, g.id, s->h.tgid, s->device);
 
-	if (r || id == s->name_id)
-		return r ? r : row_add(m, s->cls, id, s->h.tgid, s->device);
+	if (r || g.id == s->name_id)
+		return r ? r : row_add(m, s->cls, g.id, s->h.tgid, s->device);
 	if (m->ngrouped == MDL_GROUPED_MAX) {
 		m->counters[s->cls][MXBPF_COUNTER_UNGROUPED]++;
 		return row(m, s->cls, s->name_id, s->h.tgid, s->device);
 	}
-	if (group_define(m, id, s->name_id, s->args_id, s->stack_id))
+	if (group_define(m, &g))
 		return NULL;
-	return row_add(m, s->cls, id, s->h.tgid, s->device);
+	return row_add(m, s->cls, g.id, s->h.tgid, s->device);
 }
 
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device)
@@ -278,9 +286,7 @@ static int fold_name(struct mdl *m, const struct mxbpf_rec *rec)
 
 static int fold_group(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_group *g = (const void *)rec;
-
-	return group_define(m, g->id, g->name_id, g->args_id, g->stack_id);
+	return group_define(m, (const void *)rec);
 }
 
 static int fold_join(struct mdl *m, const struct mxbpf_rec *rec)
@@ -300,8 +306,9 @@ static int fold_sample(struct mdl *m, const struct mxbpf_rec *rec)
 
 static int fold_open(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct mxbpf_open o = *(const struct mxbpf_open *)rec;
+	struct mxbpf_open o = {0};
 
+	memcpy(&o, rec, rec->size < sizeof(o) ? rec->size : sizeof(o));
 	o.h.size = sizeof(o); /* a newer one is longer */
 	return names_expect(m, o.name_id) || buf_put(&m->opens, &o, sizeof(o)) ? -ENOMEM : 0;
 }

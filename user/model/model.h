@@ -30,8 +30,8 @@ struct mdl_row {
 	uint32_t tgid;
 	uint32_t device;
 	uint8_t cls;
-	uint64_t id; /* mdl_group_id() of the three */
-	uint64_t name_id, args_id, stack_id;
+	uint64_t id; /* mdl_group_id() of the four */
+	uint64_t name_id, args_id, stack_id, layer_id;
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
 	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
 	struct mxbpf_account_sum account;      /* of sessions with mdl_session.account; mdl_on_cpu_ns() */
@@ -52,7 +52,8 @@ void mdl_counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s);
 /* Rows with details take 2.7 KB each: calls that would need more of them are counted, in the row of their name alone.
  */
 #define MDL_GROUPED_MAX (1u << 14)
-uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id); /* name_id if both others are 0 */
+/* name_id if the others are 0. */
+uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id, uint64_t layer_id);
 
 /* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);

@@ -82,7 +82,7 @@ int names_expect(struct mdl *m, uint64_t id); /* gives an id that has no text ye
 void names_fini(struct mdl *m);
 
 /* group.c */
-int group_define(struct mdl *m, uint64_t id, uint64_t name_id, uint64_t args_id, uint64_t stack_id);
+int group_define(struct mdl *m, const struct mxbpf_group *g);		/* of any size that fits its kind */
 const struct mxbpf_group *group_find(const struct mdl *m, uint64_t id); /* NULL: it is a name's */
 void groups_fini(struct mdl *m);
 

@@ -120,7 +120,7 @@ static const struct {
 	[MXBPF_NAME] = {sizeof(struct mxbpf_name), name_fits},
 	[MXBPF_MEM] = {sizeof(struct mxbpf_mem), NULL},
 	[MXBPF_AGG_MEM] = {sizeof(struct mxbpf_agg_mem), agg_mem_fits},
-	[MXBPF_GROUP] = {sizeof(struct mxbpf_group), NULL},
+	[MXBPF_GROUP] = {MXBPF_GROUP_BYTES_MIN, NULL},
 	[MXBPF_JOIN] = {sizeof(struct mxbpf_join), NULL},
 	[MXBPF_SCHED] = {sizeof(struct mxbpf_sched), sched_fits},
 	[MXBPF_AGG_SCHED] = {sizeof(struct mxbpf_agg_sched), agg_sched_fits},
@@ -130,7 +130,7 @@ static const struct {
 	[MXBPF_TEAM] = {sizeof(struct mxbpf_team), team_fits},
 	[MXBPF_GAUGE] = {MXBPF_GAUGE_BYTES_MIN, NULL},
 	[MXBPF_SAMPLE] = {sizeof(struct mxbpf_sample), sample_fits},
-	[MXBPF_OPEN] = {sizeof(struct mxbpf_open), open_fits},
+	[MXBPF_OPEN] = {MXBPF_OPEN_BYTES_MIN, open_fits},
 };
 
 static bool rec_fits(const struct mxbpf_rec *r, size_t left)

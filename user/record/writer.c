@@ -234,6 +234,8 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 		if (!ret)
 			ret = need_name(w, m, MXBPF_NAME_STACK, s.stack_id);
 		if (!ret)
+			ret = need_name(w, m, MXBPF_NAME_LAYER, s.layer_id);
+		if (!ret)
 			ret = need_thread(w, m, r->tgid, s.tid);
 		if (!ret && s.end_tid != s.tid)
 			ret = need_thread(w, m, r->tgid, s.end_tid);

@@ -39,7 +39,8 @@ struct ring {
 	bool ended; /* no chunk will be queued any more */
 };
 
-/* Sizes of the kinds that BPF sends: a span with details, an account or counters has more, a switch so many slices. */
+/* Sizes of the kinds that BPF sends: a span has more with details or an account, and all with counters or layers; a
+ * switch so many slices. */
 static const struct {
 	uint16_t bytes[4];
 	uint16_t slice_bytes, slices_max;

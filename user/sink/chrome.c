@@ -5,6 +5,7 @@
  * because a viewer's double loses ns of an epoch, and an arrow's ends stand at the start of their own spans.
  */
 #include "sink/kineto_text.h"
+#include "sink/trace.h"
 
 /* ---- events */
 
@@ -22,7 +23,7 @@ static void write_arrow(struct snk_trace *t, const char *ph, uint64_t id, const 
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-static char *put_args(struct snk_trace *t, char *p, const struct mxbpf_span *s, uint32_t tid, struct snk_text device)
+static char *put_args(struct snk_trace *t, char *p, const struct mxbpf_span *s, struct snk_text device)
 {
 	p = put(p, "\",\"args\":{\"self_ns\":");
 	p = snk_put_u64(p, s->self_ns);
@@ -36,20 +37,22 @@ static char *put_args(struct snk_trace *t, char *p, const struct mxbpf_span *s, 
 		p = snk_put_hex(p, s->link);
 		*p++ = '"';
 	}
-	p = snk_put_team(t, snk_put_counters(t->s.in->session, p, s), s);
-	return snk_put_account(snk_put_threads(p, s, tid), s);
+	return snk_put_team(t, snk_put_counters(t->s.in->session, p, s), s);
 }
 
 /* What of a span is text of any length. */
 static void write_details(struct snk_trace *t, const struct mxbpf_span *s)
 {
-	struct snk_text args = {"", 0};
+	struct snk_text text = {"", 0};
 
+	if (s->layer_id)
+		text = snk_trace_text(t, s->layer_id, snk_text_layer);
+	out_write(t->s.out, text.data, text.len);
+	text.len = 0;
 	if (s->args_id)
-		args = snk_trace_text(t, s->args_id, snk_text_args);
-	out_write(t->s.out, args.data, args.len);
+		text = snk_trace_text(t, s->args_id, snk_text_args);
+	out_write(t->s.out, text.data, text.len);
 	snk_trace_flops(t, s);
-	out_puts(t->s.out, "}}");
 }
 
 static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place)
@@ -72,9 +75,12 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	if (s->device)
 		device = snk_trace_text(t, s->device, snk_text_device);
 	start = out_reserve(t->s.out, SNK_EVENT_BYTES + device.len);
-	p = put_args(t, start, s, place->tid, device);
+	p = put_args(t, start, s, device);
 	out_filled(t->s.out, (size_t)(p - start));
 	write_details(t, s);
+	start = out_reserve(t->s.out, SNK_EVENT_BYTES);
+	p = put(snk_put_account(snk_put_threads(start, s, place->tid), s), "}}");
+	out_filled(t->s.out, (size_t)(p - start));
 
 	/* Behind their span, so that at equal times the viewer has it open. */
 	if (place->arrow_in)

@@ -170,9 +170,9 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes, outputs[3], stack, group, unit, by; /* by: of whom a row of kept_by and woken_by is */
-	const char *state, *waits;	   /* STATE, WAITS_IN: of calls that are open; NULL */
-	struct mxbpf_counter_sum counters; /* spans 0: none */
+	} shapes, outputs[3], stack, layer, group, unit, by; /* by: of whom a row of kept_by and woken_by is */
+	const char *state, *waits;		 /* STATE, WAITS_IN: of calls that are open; NULL */
+	struct mxbpf_counter_sum counters;	 /* spans 0: none */
 };
 
 static void fill(struct row *r, enum column c, uint64_t n)
@@ -285,6 +285,8 @@ static void put_row(struct snk *s, struct row *r)
 	}
 	if (snk_shows_stack(s))
 		put_lines(s->out, r->stack.text, r->stack.len);
+	if (snk_shows_layer(s))
+		put_lines(s->out, r->layer.text, r->layer.len);
 	snk_put_counters_csv(s, &r->counters);
 	if (has_machine(s)) {
 		out_puts(s->out, ",");
@@ -308,16 +310,17 @@ static int begin(struct snk *s)
 	for (c = 0; c < NCOLUMNS; c++)
 		if (has_column(s, c))
 			out_printf(s->out, "%s%s", c ? "," : "", columns[c].head);
-	out_printf(s->out, "%s%s%s%s", snk_shows_shapes(s) ? ",shapes" : "",
+	out_printf(s->out, "%s%s%s%s%s", snk_shows_shapes(s) ? ",shapes" : "",
 		   snk_shows_outputs(s) ? ",types,output_shapes,output_types" : "",
-		   snk_shows_flops(s) ? ",gflop_per_s" : "", snk_shows_stack(s) ? ",stack" : "");
+		   snk_shows_flops(s) ? ",gflop_per_s" : "", snk_shows_stack(s) ? ",stack" : "",
+		   snk_shows_layer(s) ? ",layer" : "");
 	snk_put_counters_csv(s, NULL);
 	out_puts(s->out, has_machine(s) ? ",group,unit" : "");
 	out_puts(s->out, s->in->session->sched ? ",by\n" : "\n");
 	return 0;
 }
 
-static void set_details(const struct snk *s, struct row *r, uint64_t args_id, uint64_t stack_id)
+static void set_details(const struct snk *s, struct row *r, uint64_t args_id, uint64_t stack_id, uint64_t layer_id)
 {
 	static const enum snk_args_line lines[] = {SNK_ARGS_TYPES, SNK_ARGS_OUT_DIMS, SNK_ARGS_OUT_TYPES};
 	size_t i;
@@ -328,6 +331,8 @@ static void set_details(const struct snk *s, struct row *r, uint64_t args_id, ui
 		r->shapes.text = snk_shapes(s->in->model, args_id, &r->shapes.len);
 	if (snk_shows_stack(s))
 		r->stack.text = snk_stack(s->in->model, s->opts, stack_id, &r->stack.len);
+	if (snk_shows_layer(s))
+		r->layer.text = snk_layer(s->in->model, s->opts, layer_id, &r->layer.len);
 }
 
 static void set_account(struct row *r, const struct mdl_row *m)
@@ -397,8 +402,10 @@ static int event_table(struct snk *s, const struct snk_table *t)
 			fill_signed(&r, SELF_ALLOC_BYTES, e->self_alloc_bytes);
 		}
 		set_event_account(&r, e);
-		set_event_flops(s, &r, e);
-		set_details(s, &r, e->args_id, e->stack_id);
+	out_printf(s->out, "%s%s%s%s%s", snk_shows_shapes(s) ? ",shapes" : "",
+		   snk_shows_outputs(s) ? ",types,output_shapes,output_types" : "",
+		   snk_shows_flops(s) ? ",gflop_per_s" : "", snk_shows_stack(s) ? ",stack" : "",
+		   snk_shows_layer(s) ? ",layer" : "");
 		put_row(s, &r);
 	}
 	return 0;
@@ -414,8 +421,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		const struct mdl_row *m = t->rows[i];
 		struct row r = {.table = t->title, .device = m->device, .counters = m->counters};
 
-		r.name = mdl_name(s->in->model, m->name_id, &r.name_len);
-		set_details(s, &r, m->args_id, m->stack_id);
+		r.name = snk_row_name(s->in->model, s->opts, m, &r.name_len);
+		set_details(s, &r, m->args_id, m->stack_id, m->layer_id);
 		fill(&r, COUNT, m->count);
 		fill(&r, TOTAL, m->total_ns);
 		fill(&r, SELF, m->self_ns);
@@ -557,7 +564,7 @@ static int opens(struct snk *s, const struct mxbpf_open *rows, size_t n)
 		fill(&r, TOTAL, o->open_ns);
 		fill(&r, EVENT_START, s->in->session->start_unix_ns + (o->h.ts_ns - s->in->session->start_mono_ns));
 		fill(&r, EVENT_THREAD, o->tid);
-		set_details(s, &r, o->args_id, o->stack_id);
+		set_details(s, &r, o->args_id, o->stack_id, o->layer_id);
 		put_row(s, &r);
 	}
 	return 0;

@@ -7,8 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const snk_by_words[] = {[SNK_BY_NAME] = "name",	[SNK_BY_SHAPE] = "shape", [SNK_BY_STACK] = "stack",
-				    [SNK_BY_MODULE] = "module", [SNK_BY_EVENT] = "event", NULL};
+const char *const snk_by_words[] = {[SNK_BY_NAME] = "name",
+				    [SNK_BY_SHAPE] = "shape",
+				    [SNK_BY_STACK] = "stack",
+				    [SNK_BY_MODULE] = "module",
+				    [SNK_BY_LAYER] = "layer",
+				    [SNK_BY_EVENT] = "event",
+				    NULL};
 
 /* Length of the first n lines. */
 static size_t lines_len(const char *text, size_t len, unsigned n)
@@ -34,6 +39,40 @@ bool snk_shows_stack(const struct snk *s)
 {
 	return s->opts->by == SNK_BY_STACK || s->opts->by == SNK_BY_MODULE ||
 	       (s->opts->by == SNK_BY_EVENT && s->in->session->details & MXBPF_DETAIL_STACK);
+}
+
+bool snk_shows_layer(const struct snk *s)
+{
+	return s->opts->by == SNK_BY_LAYER ||
+	       (s->opts->by == SNK_BY_EVENT && s->in->session->details & MXBPF_DETAIL_LAYER);
+}
+
+static bool ends_in(const char *text, size_t len, const char *end)
+{
+	const size_t n = strlen(end);
+
+	return len > n && !memcmp(text + len - n, end, n);
+}
+
+/* A node is called after its layer, and what computes its gradient after the node: "conv0_fwd_backward". */
+const char *snk_layer(const struct mdl *m, const struct snk_opts *opts, uint64_t layer_id, size_t *len)
+{
+	const char *text = mdl_text(m, MXBPF_NAME_LAYER, layer_id, len);
+
+	if (!text || opts->by != SNK_BY_LAYER)
+		return text;
+	while (ends_in(text, *len, "_backward"))
+		*len -= strlen("_backward");
+	if (ends_in(text, *len, "_fwd"))
+		*len -= strlen("_fwd");
+	return text;
+}
+
+const char *snk_row_name(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len)
+{
+	const char *layer = opts->by == SNK_BY_LAYER ? snk_layer(m, opts, r->layer_id, len) : NULL;
+
+	return layer ? layer : mdl_name(m, r->name_id, len);
 }
 
 bool snk_shows_outputs(const struct snk *s)

@@ -152,6 +152,7 @@ struct mdl_row snk_event_row(const struct mxbpf_span *s)
 		.name_id = s->name_id,
 		.args_id = s->args_id,
 		.stack_id = s->stack_id,
+		.layer_id = s->layer_id,
 		.count = 1,
 		.total_ns = s->dur_ns,
 		.self_ns = s->self_ns,

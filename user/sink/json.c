@@ -137,7 +137,7 @@ static void put_stack(struct snk *s, const char *stack, size_t len)
 }
 
 /* What rows of one name, or events, differ in. */
-static void put_details(struct snk *s, uint64_t args_id, uint64_t stack_id)
+static void put_details(struct snk *s, uint64_t args_id, uint64_t stack_id, uint64_t layer_id)
 {
 	static const struct {
 		enum snk_args_line line;
@@ -161,6 +161,12 @@ static void put_details(struct snk *s, uint64_t args_id, uint64_t stack_id)
 	if (snk_shows_stack(s)) {
 		text = snk_stack(s->in->model, s->opts, stack_id, &len);
 		put_stack(s, text, len);
+	}
+	if (snk_shows_layer(s)) {
+		text = snk_layer(s->in->model, s->opts, layer_id, &len);
+		out_puts(s->out, text ? ", \"layer\": " : ", \"layer\": null");
+		if (text)
+			snk_put_json(s->out, text, len);
 	}
 }
 
@@ -234,7 +240,7 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 			   (int64_t)e->alloc_bytes, (int64_t)e->self_alloc_bytes);
 	put_event_account(s, e);
 	snk_put_counters_json(s, &counters);
-	put_details(s, e->args_id, e->stack_id);
+	put_details(s, e->args_id, e->stack_id, e->layer_id);
 	put_event_flops(s, e);
 	if (e->flags & MXBPF_SPAN_UNWOUND)
 		out_puts(s->out, ", \"unwound\": true");
@@ -265,13 +271,13 @@ static int class_table(struct snk *s, const struct snk_table *t)
 	open_table(s, t->title);
 	for (i = 0; i < t->nrows; i++) {
 		r = t->rows[i];
-		name = mdl_name(s->in->model, r->name_id, &len);
+		name = snk_row_name(s->in->model, s->opts, r, &len);
 		out_puts(s->out, i ? ",\n      {\"name\": " : "\n      {\"name\": ");
 		snk_put_json(s->out, name, len);
 		out_puts(s->out, ", ");
 		put_device(s, r->device);
 		put_process(s, r->tgid);
-		put_details(s, r->args_id, r->stack_id);
+		put_details(s, r->args_id, r->stack_id, r->layer_id);
 		out_printf(s->out,
 			   ", \"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"self_ns\": %" PRIu64
 			   ", \"min_ns\": %" PRIu64 ", \"max_ns\": %" PRIu64 ", \"avg_ns\": %" PRIu64
@@ -431,7 +437,7 @@ static void put_open(struct snk *s, const struct mxbpf_open *o)
 		out_printf(s->out, ", \"state\": \"%c\"", o->state);
 	put_optional(s, "syscall", syscall_name(o->syscall));
 	put_optional(s, "wchan", mdl_text(s->in->model, MXBPF_NAME_WCHAN, o->wchan_id, NULL));
-	put_details(s, o->args_id, o->stack_id);
+	put_details(s, o->args_id, o->stack_id, o->layer_id);
 	out_puts(s->out, "}");
 }
 

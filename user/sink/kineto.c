@@ -130,10 +130,11 @@ static void write_args(struct snk_trace *t, const struct mxbpf_span *s, const st
 		p = snk_put_u64(p, s->flags & MXBPF_SPAN_BACKWARD ? MXBPF_SEQ_THREAD(s->seq) : 0);
 	}
 	p = put(p, ",\"Record function id\":0");
-	if (s->args_id || s->stack_id) {
+	if (s->args_id || s->stack_id || s->layer_id) {
 		out_filled(t->s.out, (size_t)(p - start));
 		write_detail(t, s->args_id, snk_text_args);
 		write_detail(t, s->stack_id, snk_text_stack);
+		write_detail(t, s->layer_id, snk_text_layer);
 		start = p = out_reserve(t->s.out, SNK_EVENT_BYTES);
 	}
 	p = snk_put_account(snk_put_threads(p, s, place->tid), s);

@@ -59,3 +59,14 @@ int snk_text_stack(struct snk_trace *t, uint64_t id, struct buf *b)
 	}
 	return ret ? ret : buf_put(b, "\"", 1);
 }
+
+int snk_text_layer(struct snk_trace *t, uint64_t id, struct buf *b)
+{
+	size_t len = 0;
+	const char *text = mdl_text(t->s.in->model, MXBPF_NAME_LAYER, id, &len);
+	int ret = text ? buf_printf(b, ",\"layer\":\"") : 0;
+
+	if (text && !ret)
+		ret = snk_text_escape(b, text, len);
+	return ret || !text ? ret : buf_put(b, "\"", 1);
+}

@@ -13,5 +13,7 @@ int snk_text_args(struct snk_trace *t, uint64_t id, struct buf *b);
 void snk_trace_flops(struct snk_trace *t, const struct mxbpf_span *s);
 /* "Call stack" of a stack_id: frames innermost first, joined by semicolons. */
 int snk_text_stack(struct snk_trace *t, uint64_t id, struct buf *b);
+/* "layer" of a layer_id. */
+int snk_text_layer(struct snk_trace *t, uint64_t id, struct buf *b);
 
 #endif

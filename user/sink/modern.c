@@ -221,7 +221,7 @@ static int add_row(struct snk_grid *g, const struct cell_of *c)
 	size_t len, i;
 	int err;
 
-	name = mdl_name(c->s->in->model, c->r->name_id, &len);
+	name = snk_row_name(c->s->in->model, c->s->opts, c->r, &len);
 	err = snk_grid_add(g, name, len);
 	for (i = 1; !err && i < NCOLUMNS; i++) {
 		if (columns[i].ns)
@@ -361,6 +361,10 @@ static int add_event(struct snk *s, struct snk_grid *g, const struct mxbpf_span 
 	if (!err && snk_shows_stack(s)) {
 		text = snk_stack(s->in->model, s->opts, e->stack_id, &len);
 		err = add_note(g, text, len);
+	}
+	if (!err && snk_shows_layer(s)) {
+		text = snk_layer(s->in->model, s->opts, e->layer_id, &len);
+		err = text ? add_note(g, text, len) : 0;
 	}
 	return err;
 }

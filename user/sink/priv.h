@@ -53,6 +53,11 @@ void snk_put_rate(uint64_t flops, uint64_t ns, char cell[SNK_FLOPS_BYTES]);
 /* As torch's tables have them: a list of tensors has none. To `to`, which takes len bytes; returns what it got. */
 size_t snk_flat_shapes(const char *shapes, size_t len, char *to);
 const char *snk_stack(const struct mdl *m, const struct snk_opts *opts, uint64_t stack_id, size_t *len);
+bool snk_shows_layer(const struct snk *s);
+/* NULL: none, or its name was lost. By layer without what its forward and backward operators add to it. */
+const char *snk_layer(const struct mdl *m, const struct snk_opts *opts, uint64_t layer_id, size_t *len);
+/* Of its operators, or by layer its layer's. */
+const char *snk_row_name(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len);
 
 /* counters.c: what --counters counted. How many counters a session has, and their names, which are words. */
 unsigned snk_ncounters(const struct mdl_session *s);

@@ -47,6 +47,7 @@ enum snk_by {
 	SNK_BY_SHAPE,  /* a name with the dimensions of its tensors */
 	SNK_BY_STACK,  /* a name with the top lines of its stack */
 	SNK_BY_MODULE, /* a name with the innermost nn.Module of its stack */
+	SNK_BY_LAYER,  /* a layer of the model, with all of its operators, forward and backward */
 	SNK_BY_EVENT,  /* every call: snk_table.spans; needs the records */
 };
 #define SNK_STACK_DEPTH 5

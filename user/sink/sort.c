@@ -96,28 +96,41 @@ static int by_rank(const void *va, const void *vb, void *vopts)
 	return by_place(a, b);
 }
 
+/* What becomes one row. */
+struct grouping {
+	bool anywhere; /* whatever process and device */
+	bool by_layer; /* whatever operators of a layer */
+};
+
+/* 0: an operator of some layer, by layer. */
+static uint64_t named_by(const struct grouping *g, const struct mdl_row *r)
+{
+	return g->by_layer && r->layer_id ? 0 : r->name_id;
+}
+
 /* Rows that compare equal become one. */
-static int by_group(const void *va, const void *vb, void *vanywhere)
+static int by_group(const void *va, const void *vb, void *vgrouping)
 {
 	const struct ranked *a = va, *b = vb;
-	const bool *anywhere = vanywhere;
+	const struct grouping *g = vgrouping;
+	uint64_t an = named_by(g, a->row), bn = named_by(g, b->row);
 	int order = by_name(a, b);
 
-	if (order || *anywhere)
+	if (order || g->anywhere)
 		return order;
-	if (a->row->name_id != b->row->name_id)
-		return a->row->name_id < b->row->name_id ? -1 : 1;
+	if (an != bn)
+		return an < bn ? -1 : 1;
 	return by_place(a, b);
 }
 
 /* `sums` takes the rows that come of it; returns their number. */
-static size_t merge_groups(const struct mdl *m, struct ranked *ranks, size_t n, bool anywhere, struct mdl_row *sums)
+static size_t merge_groups(const struct mdl *m, struct ranked *ranks, size_t n, struct grouping g, struct mdl_row *sums)
 {
 	size_t kept = 0, i;
 
-	qsort_r(ranks, n, sizeof(*ranks), by_group, &anywhere);
+	qsort_r(ranks, n, sizeof(*ranks), by_group, &g);
 	for (i = 0; i < n; i++) {
-		if (kept && !by_group(&ranks[kept - 1], &ranks[i], &anywhere)) {
+		if (kept && !by_group(&ranks[kept - 1], &ranks[i], &g)) {
 			mdl_row_merge(&sums[kept - 1], ranks[i].row);
 			mdl_flops_add(m, &sums[kept - 1], ranks[i].row);
 			continue;
@@ -168,7 +181,7 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opt
 	}
 	for (i = 0; i < *n; i++) {
 		ranks[i].row = all[i];
-		ranks[i].name = mdl_name(m, all[i]->name_id, &ranks[i].len);
+		ranks[i].name = snk_row_name(m, opts, all[i], &ranks[i].len);
 		ranks[i].detail = snk_detail(m, opts, all[i], &ranks[i].detail_len);
 	}
 	if (as_torch && opts->by == SNK_BY_SHAPE) {
@@ -179,7 +192,8 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opt
 		}
 	}
 	if (merge)
-		*n = merge_groups(m, ranks, *n, as_torch, (struct mdl_row *)(*rows + *n + 1));
+		*n = merge_groups(m, ranks, *n, (struct grouping){as_torch, opts->by == SNK_BY_LAYER},
+				  (struct mdl_row *)(*rows + *n + 1));
 	for (i = 0; i < *n; i++)
 		ranks[i].key = key_of(ranks[i].row, opts->sort);
 	qsort_r(ranks, *n, sizeof(*ranks), by_rank, (void *)opts);

@@ -283,7 +283,7 @@ static void put_heads(const struct table *t, struct line *line)
 static size_t name_of(const struct snk *s, const struct mdl_row *r, struct line *line)
 {
 	size_t len;
-	const char *text = mdl_name(s->in->model, r->name_id, &len);
+	const char *text = snk_row_name(s->in->model, s->opts, r, &len);
 
 	fmt_safe(line->name, sizeof(line->name), text, len);
 	return fmt_columns(line->name);

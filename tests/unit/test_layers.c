@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+/* --layers: spans with a layer, in rows, recordings of any age, every sink that shows them, and traces. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "chrome_tape.h"
+#include "mxbpf_config.h"
+#include "read_file.h"
+#include "record/record.h"
+#include "schema.h"
+
+/* Bytes of the records of a version without layers. */
+#define OLD_SPAN_BYTES	offsetof(struct mxbpf_span, layer_id)
+#define OLD_GROUP_BYTES MXBPF_GROUP_BYTES_MIN
+#define OLD_OPEN_BYTES	MXBPF_OPEN_BYTES_MIN
+
+#define FC	 5
+#define BACKWARD 7
+#define DELETE	 9
+
+static char dir[] = "/tmp/mxbpf-test-XXXXXX";
+
+static void put_op(struct tape *t, uint64_t at_ns, uint64_t dur_ns, uint64_t name_id, uint64_t layer_id)
+{
+	struct mxbpf_span *s = span(t, OP, PID, at_ns, at_ns + dur_ns);
+
+	s->name_id = name_id;
+	s->layer_id = layer_id;
+	s->device = 0;
+	s->counters[0] = MXBPF_COUNTER_NONE;
+}
+
+/* Two dense layers, forward and backward, and what is of no layer. */
+static struct tape layered(void)
+{
+	struct tape t = tape_new();
+
+	name(&t, FC, MXBPF_NAME_SPAN, "FullyConnected", 14);
+	name(&t, BACKWARD, MXBPF_NAME_SPAN, "_backward_FullyConnected", 24);
+	name(&t, DELETE, MXBPF_NAME_SPAN, "DeleteVariable", 14);
+	name(&t, 1, MXBPF_NAME_LAYER, "dense0_fwd", 10);
+	name(&t, 3, MXBPF_NAME_LAYER, "dense1_fwd", 10);
+	name(&t, 11, MXBPF_NAME_LAYER, "dense1_fwd_backward", 19);
+	name(&t, 13, MXBPF_NAME_LAYER, "DeleteVariable", 14); /* a layer called as an operator is */
+	put_op(&t, 1000, 100, FC, 1);
+	put_op(&t, 2000, 200, FC, 3);
+	put_op(&t, 3000, 400, BACKWARD, 11);
+	put_op(&t, 4000, 800, DELETE, 0);
+	put_op(&t, 5000, 1600, FC, 13);
+	put_op(&t, 6000, 3200, FC, 15); /* whose name was lost */
+	t.session.details = MXBPF_DETAIL_LAYER;
+	t.session.class_title[OP] = (char *)"ops";
+	return t;
+}
+
+/* What a sink prints; caller frees. */
+static char *render(const char *sink, struct tape *t, const struct snk_opts *opts)
+{
+	struct snk_source source = {tape_rewind, tape_next, t, t->recs.len};
+	struct mdl *m = mdl_new();
+	const struct snk_input in = {.session = &t->session, .model = m, .source = &source};
+	struct err e = {0};
+	char path[64], *text;
+	struct out *o;
+
+	CHECK(!mdl_feed(m, t->recs.data, t->recs.len));
+	snprintf(path, sizeof(path), "%s/out", dir);
+	CHECK(!out_open(path, false, &o, &e));
+	CHECK(!snk_write(snk_find(sink), &in, opts, o, &e) && !out_commit(o, &e));
+	text = read_file(path);
+	unlink(path);
+	mdl_free(m);
+	return text;
+}
+
+/* Calls in the row of these two; 0: none. */
+static uint64_t calls(struct mdl *m, uint64_t name_id, uint64_t layer_id)
+{
+	const struct mdl_row *const *rows;
+	size_t n, i;
+
+	rows = mdl_rows(m, OP, &n);
+	for (i = 0; i < n; i++)
+		if (rows[i]->name_id == name_id && rows[i]->layer_id == layer_id &&
+		    rows[i]->id == mdl_group_id(name_id, 0, 0, layer_id))
+			return rows[i]->count;
+	return 0;
+}
+
+static void check_rows(struct mdl *m)
+{
+	size_t n;
+
+	mdl_rows(m, OP, &n);
+	CHECK(n == 6);
+	CHECK(calls(m, FC, 1) == 1 && calls(m, FC, 3) == 1 && calls(m, BACKWARD, 11) == 1 && calls(m, DELETE, 0) == 1 &&
+	      calls(m, FC, 15) == 1 && !calls(m, FC, 0));
+	CHECK(!strcmp(mdl_text(m, MXBPF_NAME_LAYER, 11, NULL), "dense1_fwd_backward"));
+}
+
+static void test_rows(void)
+{
+	struct tape t = layered();
+	struct mdl *again = mdl_new(), *sum;
+	struct buf recs = {0};
+
+	CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len));
+	check_rows(t.model);
+	sum = mdl_sum(t.model);
+	check_rows(sum);
+	CHECK(!mdl_emit(t.model, &recs) && !mdl_feed(again, recs.data, recs.len));
+	check_rows(again);
+	CHECK(mdl_group_id(5, 7, 9, 0) == 0x70abb0c7353fc76eull); /* what recordings bear */
+	buf_fini(&recs);
+	mdl_free(sum);
+	mdl_free(again);
+	tape_free(&t);
+}
+
+/* finish: with its tables at its end. */
+static void test_recording(bool finish)
+{
+	struct tape t = layered();
+	struct mxbpf_loss loss = {0};
+	struct mdl *again = mdl_new();
+	struct rec_reader *r = NULL;
+	struct rec_writer *w = NULL;
+	struct err e = {0};
+
+	CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len));
+	CHECK(!rec_writer_open(memfd_create("test_layers", MFD_CLOEXEC), 0, &t.session, &w, &e));
+	CHECK(!rec_writer_append(w, t.recs.data, t.recs.len, t.model, &loss));
+	CHECK(!finish || !rec_writer_finish(w, t.model, &t.session, &e));
+	CHECK(!rec_reader_open(rec_writer_fd(w), &r, &e) && !rec_reader_model(r, again, &e));
+	check_rows(again);
+	rec_reader_close(r);
+	rec_writer_free(w);
+	mdl_free(again);
+	tape_free(&t);
+}
+
+/* Records as they were before there were layers: behind each stands what must not be read. */
+static void test_old(void)
+{
+	struct tape t = tape_new();
+	struct mxbpf_group *g;
+	struct mxbpf_open *o;
+	struct mxbpf_agg *a;
+	const struct mdl_row *const *rows;
+	size_t n;
+
+	put_op(&t, 1000, 100, FC, 0);
+	((struct mxbpf_span *)t.recs.data)->h.size = OLD_SPAN_BYTES;
+	t.recs.len = OLD_SPAN_BYTES;
+	g = rec_add(&t, MXBPF_GROUP, OLD_GROUP_BYTES, 0);
+	g->name_id = FC;
+	g->args_id = 3;
+	g->id = mdl_group_id(FC, 3, 0, 0);
+	a = rec_add(&t, MXBPF_AGG, sizeof(*a), 0);
+	a->name_id = mdl_group_id(FC, 3, 0, 0);
+	a->count = 2;
+	a->cls = OP;
+	o = rec_add(&t, MXBPF_OPEN, OLD_OPEN_BYTES, 0);
+	o->cls = OP;
+	name(&t, ~0ull, MXBPF_NAME_SPAN, "\xff\xff\xff\xff\xff\xff\xff\xff", 8);
+	CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len));
+	rows = mdl_rows(t.model, OP, &n);
+	CHECK(n == 2 && !rows[0]->layer_id && !rows[1]->layer_id);
+	CHECK(rows[0]->args_id + rows[1]->args_id == 3);
+	o = (struct mxbpf_open *)mdl_opens(t.model, &n);
+	CHECK(n == 1 && !o->layer_id && o->h.size == sizeof(*o));
+	tape_free(&t);
+}
+
+static void test_json(void)
+{
+	struct tape t = layered();
+	char *schema_text = read_file("share/report.schema.json");
+	cJSON *schema = cJSON_Parse(schema_text), *root;
+	char *text = render("json", &t, &(struct snk_opts){.by = SNK_BY_LAYER});
+
+	root = cJSON_Parse(text);
+	CHECK(schema && root && valid(schema, schema, root));
+	CHECK(strstr(
+		text,
+		"{\"name\": \"dense1\", \"device\": null, \"layer\": \"dense1\", \"count\": 2, \"total_ns\": 600,"));
+	CHECK(strstr(text, "{\"name\": \"dense0\", \"device\": null, \"layer\": \"dense0\", \"count\": 1,"));
+	CHECK(strstr(
+		text,
+		"{\"name\": \"DeleteVariable\", \"device\": null, \"layer\": null, \"count\": 1, \"total_ns\": 800"));
+	CHECK(strstr(text,
+		     "{\"name\": \"DeleteVariable\", \"device\": null, \"layer\": \"DeleteVariable\", \"count\": 1,"));
+	CHECK(strstr(
+		text,
+		"{\"name\": \"FullyConnected\", \"device\": null, \"layer\": null, \"count\": 1, \"total_ns\": 3200"));
+	cJSON_Delete(root);
+	free(text);
+	text = render("json", &t, &(struct snk_opts){0});
+	CHECK(!strstr(text, "layer") && strstr(text, "{\"name\": \"FullyConnected\", \"device\": null, \"count\": 4,"));
+	free(text);
+	text = render("json", &t, &(struct snk_opts){.by = SNK_BY_EVENT, .sort = SNK_SORT_START});
+	root = cJSON_Parse(text);
+	CHECK(root && valid(schema, schema, root) && strstr(text, "\"layer\": \"dense1_fwd_backward\"}"));
+	cJSON_Delete(root);
+	free(text);
+	cJSON_Delete(schema);
+	free(schema_text);
+	tape_free(&t);
+}
+
+static void test_tables(void)
+{
+	struct tape t = layered();
+	char *text = render("csv", &t, &(struct snk_opts){.by = SNK_BY_LAYER});
+
+	CHECK(strstr(text, "window_ns,layer\n") && strstr(text, "\"ops\",\"dense1\",,2,600,600,") &&
+	      strstr(text, ",\"dense1\"\n"));
+	free(text);
+	text = render("csv", &t, &(struct snk_opts){.by = SNK_BY_EVENT});
+	CHECK(strstr(text, ",unwound,layer\n") && strstr(text, ",\"dense0_fwd\"\n"));
+	free(text);
+	text = render("modern", &t, &(struct snk_opts){.by = SNK_BY_LAYER});
+	CHECK(strstr(text, "\ndense1 ") && strstr(text, "\ndense0 ") && !strstr(text, "_fwd"));
+	free(text);
+	text = render("modern", &t, &(struct snk_opts){.by = SNK_BY_EVENT});
+	CHECK(strstr(text, "\n    dense1_fwd_backward\n"));
+	free(text);
+	tape_free(&t);
+}
+
+static void test_trace(void)
+{
+	const struct snk_ops *const sinks[] = {&snk_chrome, &snk_kineto};
+	struct tape t = layered();
+	struct trace r;
+	size_t i;
+
+	for (i = 0; i < sizeof(sinks) / sizeof(*sinks); i++) {
+		t.ops = sinks[i];
+		r = trace_of(&t);
+		CHECK(r.json && strstr(r.text, ",\"layer\":\"dense1_fwd_backward\""));
+		trace_free(&r);
+	}
+	tape_free(&t);
+}
+
+int main(void)
+{
+	CHECK(mkdtemp(dir));
+	TEST("spans of other layers have rows of their own, also in sums and in what a model emits")
+	test_rows();
+	TEST("a recording has them, with its end from its tables and without from its spans")
+	{
+		test_recording(true);
+		test_recording(false);
+	}
+	TEST("records of a version without layers are what they were")
+	test_old();
+	TEST("JSON by layer puts a layer's operators together, forward and backward; what is of none keeps its name")
+	test_json();
+	TEST("so do CSV and the table; events have the whole name")
+	test_tables();
+	TEST("traces have it among the arguments")
+	test_trace();
+	rmdir(dir);
+	UNIT_MAIN_END;
+}
