@@ -102,7 +102,7 @@ switched() { # TASK
 	passed test_stack_kernel 8
 }
 
-@test "Linux 6.1: the account of a span is what /proc says, as on this kernel" {
+@test "Linux 6.1: the account of a span adds up, its counts are those of /proc, as on this kernel" {
 	boot 6.1 test_account_kernel
 	passed test_account_kernel 8
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * MXNet 1.x. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the offsets
+ * MXNet 1.x and 2.0. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the offsets
  * are the same in all of them (OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8, .ctx +16).
  */
 #include "adapter/adapter.h"
@@ -12,6 +12,9 @@
 #define STACK	  .base = MXBPF_BASE_STACK
 #define AT1(a)	  .nderef = 1, .off = {a}
 #define AT2(a, b) .nderef = 2, .off = {a, b}
+/* Virtual tables, whose slots are the same in 1.5 to 1.9. */
+#define STORAGE	  .class_name = "N5mxnet11StorageImplE", .slot
+#define ENGINE	  .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
 #define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
 
 /*
@@ -21,6 +24,7 @@
  */
 /* clang-format off */
 static const char *const work[] = {
+	"MXNetFuncCall",
 	"MXImperativeInvoke", "MXImperativeInvokeEx", "MXInvokeCachedOp", "MXCreateCachedOpEx",
 	"MXAutogradBackwardEx", "MXExecutorForward", "MXExecutorBackwardEx",
 	"MXNDArrayWaitToRead", "MXNDArrayWaitToWrite", "MXNDArrayWaitAll",
@@ -66,14 +70,17 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
 	/*
-	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *): one engine operation. OnCompleteStatic(engine,
+	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *, 2.0: two more there): one engine operation. OnCompleteStatic(engine,
 	 * OprBlock *, error) is its true end, where MXNet's own profiler stops the clock, and may come on another
 	 * thread.
 	 */
 	{
 		.name = "operator.start",
 		.group = PROBE_OP,
-		.symbols = {"_ZN5mxnet6engine14ThreadedEngine15ExecuteOprBlockENS_10RunContextEPNS0_8OprBlockE"},
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine15ExecuteOprBlockENS_10RunContextEPNS0_8OprBlockE",
+			    "_ZN5mxnet6engine14ThreadedEngine15ExecuteOprBlockENS_10RunContextEPNS0_8OprBlockENS0_"
+			    "15CallbackOnStartENS0_18CallbackOnCompleteE"},
+		.hidden = {.text = "ExecuteOprBlock "},
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_KEY,
 			.cls = MXBPF_CLASS_OPERATOR,
@@ -88,6 +95,7 @@ static const struct adp_probe probes[] = {
 		.name = "operator.end",
 		.group = PROBE_OP,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine16OnCompleteStaticEPNS_6EngineEPvPKN4dmlc5ErrorE"},
+		.hidden = {.taken_by = "operator.start"},
 		.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG2}},
 	},
 	{
@@ -122,6 +130,7 @@ static const struct adp_probe probes[] = {
 		.name = "memory.alloc",
 		.group = PROBE_MEM,
 		.symbols = {"_ZN5mxnet11StorageImpl5AllocEPNS_7Storage6HandleE"},
+		.hidden = {STORAGE = 0},
 		.row = {.action = MXBPF_ACT_ALLOC, .size = {ARG2, AT1(8)}, .device = {ARG2, AT1(16)}},
 	},
 	/* Free(Handle) and DirectFree(Handle), by value on the stack: dptr, size, context; without dptr they do
@@ -130,6 +139,7 @@ static const struct adp_probe probes[] = {
 		.name = "memory.free",
 		.group = PROBE_MEM,
 		.symbols = {"_ZN5mxnet11StorageImpl4FreeENS_7Storage6HandleE"},
+		.hidden = {STORAGE = 2},
 		.row = {.action = MXBPF_ACT_FREE,
 			.guard = {STACK, AT1(8)},
 			.size = {STACK, AT1(16)},
@@ -139,10 +149,44 @@ static const struct adp_probe probes[] = {
 		.name = "memory.direct_free",
 		.group = PROBE_MEM,
 		.symbols = {"_ZN5mxnet11StorageImpl10DirectFreeENS_7Storage6HandleE"},
+		.hidden = {STORAGE = 3},
 		.row = {.action = MXBPF_ACT_FREE,
 			.guard = {STACK, AT1(8)},
 			.size = {STACK, AT1(16)},
 			.device = {STACK, AT1(24)}},
+	},
+	/*
+	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address.
+	 */
+	{
+		.name = "memory.alloc_2",
+		.group = PROBE_MEM,
+		.instead_of = "memory.alloc",
+		.symbols = {"_ZN5mxnet7storage11StorageImpl5AllocEPNS_7Storage6HandleEb"},
+		.row = {.action = MXBPF_ACT_ALLOC,
+			.guard = {ARG2, AT1(8)},
+			.size = {ARG2, AT1(8)},
+			.device = {ARG2, AT1(16)}},
+	},
+	{
+		.name = "memory.free_2",
+		.group = PROBE_MEM,
+		.instead_of = "memory.free",
+		.symbols = {"_ZN5mxnet7storage11StorageImpl4FreeENS_7Storage6HandleE"},
+		.row = {.action = MXBPF_ACT_FREE,
+			.guard = {ARG2, AT1(0)},
+			.size = {ARG2, AT1(8)},
+			.device = {ARG2, AT1(16)}},
+	},
+	{
+		.name = "memory.direct_free_2",
+		.group = PROBE_MEM,
+		.instead_of = "memory.direct_free",
+		.symbols = {"_ZN5mxnet7storage11StorageImpl10DirectFreeENS_7Storage6HandleE"},
+		.row = {.action = MXBPF_ACT_FREE,
+			.guard = {ARG2, AT1(0)},
+			.size = {ARG2, AT1(8)},
+			.device = {ARG2, AT1(16)}},
 	},
 	/* They return only to the C API function that called them, whose end is theirs. */
 	{
@@ -150,6 +194,7 @@ static const struct adp_probe probes[] = {
 		.group = PROBE_WAIT,
 		.needs = PROBE_API | PROBE_WORK,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine10WaitForVarEPNS0_3VarE"},
+		.hidden = {ENGINE = 9},
 		.span_name = "WaitForVar",
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_PARENT,
@@ -163,6 +208,7 @@ static const struct adp_probe probes[] = {
 		.group = PROBE_WAIT,
 		.needs = PROBE_API | PROBE_WORK,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine10WaitForAllEv"},
+		.hidden = {ENGINE = 10},
 		.span_name = "WaitForAll",
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_PARENT,
@@ -192,6 +238,7 @@ static const struct adp_probe probes[] = {
 		.group = PROBE_LINK,
 		.optional = true,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine4PushEPNS0_3OprENS_7ContextEib"},
+		.hidden = {ENGINE = 6},
 		.row = {.action = MXBPF_ACT_EDGE, .link = {ARG2}},
 	},
 };
@@ -212,6 +259,9 @@ static const struct adp_build builds[] = {
 	{"5bc47870a585123f6a8ebc2f323c4150a4bb77d5", "1.8.0.post0"},
 	{"21523d12a76c87a198d01d373f23cc58c7c019b2", "1.7.0.post2"},
 	{"9523fbda21d9ef14722537c1896afda0cdd1778e", "1.9.1 (cu112)"},
+	{"253f6e82c9aa7c1924a1309ab42b273c9afc0816", "2.0.0b1"},
+	{"2cc62005295a1a63e0a6f4eed7be633abfb634bf", "1.5.1.post0"},
+	{"f5da45d4788cfbdf064c54587579cac3bfa471ce", "1.6.0 (mkl)"},
 };
 
 const struct adp adapter_mxnet = {

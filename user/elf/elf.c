@@ -348,6 +348,7 @@ void elf_close(struct elf *f)
 	if (f->fd >= 0)
 		close(f->fd);
 	free(f->eh_rows);
+	free(f->words);
 	elf_names_free(f->names);
 	free(f->cache);
 	free(f);

@@ -13,6 +13,7 @@
 struct elf_hdr_row; /* unwind.c */
 struct elf_names;   /* names.c */
 struct elf_cache;   /* elf.c */
+struct elf_word;    /* hidden.c */
 
 #define ELF_LOADS_MAX 128
 
@@ -43,6 +44,8 @@ struct elf {
 	struct elf_hdr_row *eh_rows;
 	uint32_t neh_rows;
 	struct elf_names *names;
+	struct elf_word *words;
+	size_t nwords;
 };
 
 /* A symbol table and its names, by file offset. */

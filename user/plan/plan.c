@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "adapter/adapter.h"
+#include "elf/hidden.h"
+#include "elf/unwind.h"
 #include "insn/layout.h"
 #include "plan/early.h"
 #include "plan/priv.h"
@@ -105,7 +107,53 @@ int plan_refuse(struct plan_probe *p, const char *fmt, ...)
 	return -ENOENT;
 }
 
-static int find_symbol(struct plan_probe *p, struct elf *elf, struct elf_sym *sym)
+static struct plan_probe *probe_named(const struct plan *plan, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < plan->nprobes; i++)
+		if (!strcmp(plan->probes[i].row->name, name))
+			return &plan->probes[i];
+	return NULL;
+}
+
+/* What the file says of a function at an address that was found already. */
+static int find_taken(const struct plan *plan, const struct adp_hidden *h, struct elf *elf, struct elf_sym *sym,
+		      struct err *e)
+{
+	const struct plan_probe *by = probe_named(plan, h->taken_by);
+	struct elf_fde fde;
+	struct elf_sym user;
+
+	if (by->reason[0] || elf_off_va(elf, by->off - by->entry.delta_bytes, &user.va) ||
+	    elf_fde_find(elf, user.va, &fde, e))
+		return err_set(e, ERR_TARGET, -ENOENT, "%s, which takes its address, is not found", h->taken_by);
+	user.size_bytes = fde.end_va - user.va;
+	return elf_find_taken(elf, &user, sym, e);
+}
+
+/* A function without a symbol, by what else tells it. */
+static int find_hidden(const struct plan *plan, struct plan_probe *p, struct elf *elf, struct elf_sym *sym)
+{
+	const struct adp_hidden *h = &p->row->hidden;
+	struct err why = {0};
+	int err = -ENOENT;
+
+	if (h->class_name)
+		err = elf_find_virtual(elf, h->class_name, h->slot, sym, &why);
+	else if (h->text)
+		err = elf_find_text_user(elf, h->text, sym, &why);
+	else if (h->taken_by)
+		err = find_taken(plan, h, elf, sym, &why);
+	if (err)
+		return plan_refuse(p, "no symbol %.100s in the library%s%s", p->row->symbols[0], why.why[0] ? "; " : "",
+				   why.why);
+	p->symbol = p->row->symbols[0];
+	p->hidden = true;
+	return 0;
+}
+
+static int find_symbol(const struct plan *plan, struct plan_probe *p, struct elf *elf, struct elf_sym *sym)
 {
 	int i, err = -ENOENT;
 
@@ -115,7 +163,7 @@ static int find_symbol(struct plan_probe *p, struct elf *elf, struct elf_sym *sy
 			break;
 	}
 	if (err == -ENOENT)
-		return plan_refuse(p, "no symbol %s in the library", p->row->symbols[0]);
+		return find_hidden(plan, p, elf, sym);
 	if (err)
 		return plan_refuse(p, "cannot read the symbols of the library: %s", strerror(-err));
 	p->symbol = p->row->symbols[i];
@@ -156,7 +204,7 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 		return plan_refuse(p, "structure offsets are not verified for this build of %s", p->lib->path);
 	if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
 		return plan_family(plan, p, elf);
-	err = find_symbol(p, elf, &sym);
+	err = find_symbol(plan, p, elf, &sym);
 	if (err)
 		return err;
 	if (sym.type != ELF_SYM_FUNC)
@@ -283,16 +331,6 @@ static void hide_names(struct plan *plan)
 
 	for (i = 0; plan->adp->hidden && i < MXBPF_HIDDEN_MAX && plan->adp->hidden[i]; i++)
 		plan->hidden[i] = plan_hash(plan->adp->hidden[i]);
-}
-
-static struct plan_probe *probe_named(const struct plan *plan, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < plan->nprobes; i++)
-		if (!strcmp(plan->probes[i].row->name, name))
-			return &plan->probes[i];
-	return NULL;
 }
 
 /* Whether a later row is there for the case that this one is refused. */
@@ -427,7 +465,7 @@ int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *
 	late_name(out->probes, name);
 	if (p->opts.ops && !plan_ops_match(p->opts.ops, name))
 		return -ENOENT;
-	err = find_symbol(out->probes, elf, &sym);
+	err = find_symbol(out, out->probes, elf, &sym);
 	if (err || sym.type != ELF_SYM_FUNC)
 		return err ? err : -ENOENT;
 	err = plan_place(elf, &sym, &out->probes[0].entry, &out->probes[0].off, e);

@@ -25,6 +25,7 @@ struct plan_probe {
 	const struct adp_probe *row;
 	struct tgt_lib *lib; /* borrowed; NULL if it is not mapped */
 	const char *symbol;  /* the alternative that exists, or the family's prefix; NULL if none */
+	bool hidden;	     /* it has no name in the library: symbol is the first alternative */
 	uint64_t off;	     /* of the entry (of a family the first one); meaningful while !reason[0] */
 	struct insn_entry entry;
 	unsigned nfuncs;      /* functions that are probed: 1, or the family's */

@@ -63,6 +63,14 @@ struct adp_team {
 	const char *forks, *invokes; /* as in struct fork_names; NULL: found by the shape of a pool's threads */
 };
 
+/* How a function is found that the library does not name; the first that is set. Without any: not at all. */
+struct adp_hidden {
+	const char *class_name; /* its place in the virtual table of a class, by that's name in its type_info */
+	unsigned slot;
+	const char *text;     /* the one function that refers to this text */
+	const char *taken_by; /* the one whose address is taken by the function of this row, which stands before */
+};
+
 /* One row of an adapter: a function of the runtime, or a family of them, and what a hit means. */
 struct adp_probe {
 	const char *name; /* "operator.start": in reports, check and JSON */
@@ -76,6 +84,7 @@ struct adp_probe {
 				 * span_name and the first part of the file's name */
 	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; alt_name may: see alt_readers */
 	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
+	struct adp_hidden hidden;		/* if there is none of them */
 	struct adp_family family;		/* instead of symbols */
 	const struct adp_team *teams;		/* likewise; ends with one without a library */
 	const char *alt_lib_glob, *alt_vtable;	/* NAMED_OBJECT: objects of this vtable are named by row.alt_name */

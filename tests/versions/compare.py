@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What of mxbpf works on one version of MXNet: each table of prog.py against that version's own profiler.
+
+  compare.py VERSION BUILTIN MXBPF.json -o CELLS.json
+
+BUILTIN is the PREFIX of what ../judge/gate.py wrote. CELLS.json gets one verdict a feature: "yes", or what differs. Exit 0:
+nothing differs.
+"""
+import argparse
+import collections
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'judge'))
+import compare as judge  # noqa: E402
+
+# MXNet keeps the first so many bytes of a name.
+NAME_BYTES = 127
+# Operators that MXNet's profiler leaves out since 1.6: they only wait for what it shows as "type::operator".
+CUSTOM = ('Custom', '_backward_Custom', 'CustomOperatorWait')
+# Its tables where it renamed what a Custom operator's own thread pushed.
+CUSTOM_TABLE = 'Custom Operator'
+PURE_PYTHON = '::pure_python'
+# Calls that it hides from its table of the C API: they are its own.
+ITS_OWN = ('MXProfile', 'MXSetProfiler', 'MXSetProcessProfiler')
+DOMAIN = 'Domain of the program'
+
+
+def rows_of(data, table):
+    return {row['name']: row['count'] for row in data['tables'].get(table, [])}
+
+
+def operators_of_builtin(data, version):
+    """Names as pushed, whoever pushed them: mxbpf may show Custom's in a table of their own or among the others."""
+    rows = collections.Counter()
+    for name, count in data['Time'].get('operator', {}).items():
+        rows[name] += count['Count']
+    for name, count in data['Time'].get(CUSTOM_TABLE, {}).items():
+        if not name.endswith(PURE_PYTHON):
+            rows[name.partition('::')[2]] += count['Count']
+    if version.startswith('1.5'):  # it adds each up twice
+        if any(n % 2 for n in rows.values()):
+            raise ValueError('an operator of 1.5 with an odd count')
+        rows = collections.Counter({name: n // 2 for name, n in rows.items()})
+    for name in CUSTOM:
+        rows.pop(name, None)
+    return rows
+
+
+def operators_of_mxbpf(data):
+    rows = collections.Counter()
+    for row in data['tables'].get('operator', []):
+        if row['name'] != judge.UNNAMED and row['name'] not in CUSTOM:
+            rows[row['name'].encode()[:NAME_BYTES].decode(errors='replace')] += row['count']
+    for name, count in rows_of(data, CUSTOM_TABLE).items():
+        if not name.endswith(PURE_PYTHON):
+            rows[name.partition('::')[2]] += count
+    return rows
+
+
+def api_of(side):
+    wrong = judge.check_sums(side)
+    side.api = {name: n for name, n in side.api.items() if not name.startswith(ITS_OWN)}
+    return wrong
+
+
+def marks_of_builtin(data):
+    return {(table, name): v['Count'] for table, rows in data['Time'].items() if table.startswith((DOMAIN, 'event'))
+            for name, v in rows.items()}
+
+
+def verdicts(version, builtin, mxbpf):
+    a, b = judge.load(builtin), judge.load(mxbpf)
+    with open(builtin + '.json') as f:
+        theirs = json.load(f)
+    with open(mxbpf) as f:
+        ours = json.load(f)
+    cells = {}
+    cells['operators'] = list(judge.differences('', operators_of_builtin(theirs, version), operators_of_mxbpf(ours), ()))
+    wrong = api_of(a) + api_of(b)
+    cells['C API'] = wrong + list(judge.differences('', collections.Counter(a.api), collections.Counter(b.api), ()))
+    cells['memory'] = list(judge.memory_differences(a.memory, b.memory))
+    lost = {k: n for k, n in ours['loss'].items() if n and k in ('dropped', 'truncated', 'unreadable', 'unmatched')}
+    cells['nothing lost'] = ['%s %d' % item for item in lost.items()]
+    if not sum(operators_of_builtin(theirs, version).values()) or not a.api or not a.memory:
+        raise ValueError('%s: operators, C API calls or allocations are missing' % builtin)
+    return cells
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('version')
+    p.add_argument('builtin')
+    p.add_argument('mxbpf')
+    p.add_argument('-o', metavar='CELLS', help='verdicts as JSON')
+    args = p.parse_args()
+    cells = verdicts(args.version, args.builtin, args.mxbpf)
+    for feature, wrong in cells.items():
+        print('%s %-14s %s' % (args.version, feature, 'equal' if not wrong else '\n  '.join([''] + wrong)))
+    if args.o:
+        with open(args.o, 'w') as f:
+            json.dump({'version': args.version, 'cells': {k: not v for k, v in cells.items()}}, f)
+    return int(any(cells.values()))
+
+
+if __name__ == '__main__':
+    sys.exit(main())

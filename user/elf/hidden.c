@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "elf/hidden.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "elf/image.h"
+#include "elf/unwind.h"
+
+#define BLOCK_BYTES  (1u << 20)
+#define TEXT_MAX     256
+#define RELOCS_MAX   (16u << 20) /* 1.5 million in the largest library seen */
+#define FOUND_MAX    64		 /* places that hold one address */
+#define LEA_BYTES    7
+#define FUNC_MAX     (1u << 20)
+#define ENTRY_CFA    8		 /* behind the return address: what a function that was just called has */
+
+/* A word of the image that the loader fills with an address of it. */
+struct elf_word {
+	uint64_t va, value;
+};
+
+/* Addresses that were found, each once; n may be more than there is room for. */
+struct found {
+	uint64_t va[FOUND_MAX];
+	unsigned n;
+};
+
+static void add(struct found *f, uint64_t va)
+{
+	for (unsigned i = 0; i < f->n && i < FOUND_MAX; i++)
+		if (f->va[i] == va)
+			return;
+	if (f->n < FOUND_MAX)
+		f->va[f->n] = va;
+	f->n++;
+}
+
+static int fail(struct err *e, int err, const char *what, const char *name)
+{
+	return err_set(e, ERR_TARGET, err, "%s %s: %s", what, name,
+		       err == -ENOENT	 ? "none in the library"
+		       : err == -ENOTUNIQ ? "more than one"
+					  : strerror(-err));
+}
+
+/* ---- words that the loader fills, read once */
+
+static int cmp_word(const void *a, const void *b)
+{
+	const struct elf_word *x = a, *y = b;
+
+	return x->va < y->va ? -1 : x->va > y->va;
+}
+
+static int put_word(const struct elf *f, const Elf64_Rela *r, struct buf *words)
+{
+	struct elf_word w = {.va = r->r_offset, .value = (uint64_t)r->r_addend};
+	Elf64_Sym s;
+
+	if (ELF64_R_TYPE(r->r_info) != R_X86_64_RELATIVE) {
+		if (ELF64_R_TYPE(r->r_info) != R_X86_64_64 && ELF64_R_TYPE(r->r_info) != R_X86_64_GLOB_DAT)
+			return 0;
+		if (elf_read_kept_va(f, f->symtab_va + ELF64_R_SYM(r->r_info) * sizeof(s), &s, sizeof(s)))
+			return -EBADMSG;
+		if (s.st_shndx == SHN_UNDEF)
+			return 0;
+		w.value += s.st_value;
+	}
+	if (buf_count(words, struct elf_word) == RELOCS_MAX)
+		return -EBADMSG;
+	return buf_put(words, &w, sizeof(w));
+}
+
+static int read_words(struct elf *f)
+{
+	const size_t whole = BLOCK_BYTES / sizeof(Elf64_Rela) * sizeof(Elf64_Rela);
+	uint64_t va = f->rela_va, left = f->rela_va ? f->rela_bytes : 0;
+	struct buf words = {0};
+	char *block;
+	int err = 0;
+
+	if (f->words)
+		return 0;
+	block = malloc(BLOCK_BYTES);
+	if (!block)
+		return -ENOMEM;
+	while (!err && left >= sizeof(Elf64_Rela)) {
+		size_t n = left < whole ? (size_t)(left - left % sizeof(Elf64_Rela)) : whole;
+
+		err = elf_read_va(f, va, block, n);
+		for (size_t i = 0; !err && i < n; i += sizeof(Elf64_Rela))
+			err = put_word(f, (const Elf64_Rela *)(block + i), &words);
+		va += n;
+		left -= n;
+	}
+	free(block);
+	if (!err && !words.len)
+		err = -ENOENT;
+	if (err) {
+		buf_fini(&words);
+		return err == -EIO ? -EBADMSG : err;
+	}
+	f->words = (struct elf_word *)words.data;
+	f->nwords = buf_count(&words, struct elf_word);
+	qsort(f->words, f->nwords, sizeof(*f->words), cmp_word);
+	return 0;
+}
+
+static const struct elf_word *word_at(const struct elf *f, uint64_t va)
+{
+	const struct elf_word key = {.va = va};
+
+	return bsearch(&key, f->words, f->nwords, sizeof(key), cmp_word);
+}
+
+static void words_with(const struct elf *f, uint64_t value, struct found *out)
+{
+	for (size_t i = 0; i < f->nwords; i++)
+		if (f->words[i].value == value)
+			add(out, f->words[i].va);
+}
+
+/* ---- texts */
+
+/* Where the text stands by itself in what is mapped read-only: not as the end of a longer one. */
+static int find_text(const struct elf *f, const char *text, struct found *out)
+{
+	size_t n = strlen(text) + 2, kept;
+	char want[TEXT_MAX + 2] = "", *block;
+	int err = 0;
+
+	if (n > sizeof(want))
+		return -ENAMETOOLONG;
+	memcpy(want + 1, text, n - 1);
+	block = malloc(BLOCK_BYTES);
+	if (!block)
+		return -ENOMEM;
+	for (uint32_t i = 0; !err && i < f->nloads; i++) {
+		const struct elf_load *l = &f->loads[i];
+
+		for (uint64_t at = 0; !(l->flags & PF_W) && !err && at + n <= l->bytes; at += kept) {
+			uint64_t left = l->bytes - at;
+			size_t size = left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES;
+			const char *hit = block;
+
+			err = elf_pread(f, l->off + at, block, size);
+			while (!err && (hit = memmem(hit, (size_t)(block + size - hit), want, n)))
+				add(out, l->va + at + (uint64_t)(hit++ - block) + 1);
+			kept = size - (n - 1);
+		}
+	}
+	free(block);
+	return err ? err : out->n ? 0 : -ENOENT;
+}
+
+/* ---- functions */
+
+/* The function that begins at va, or that a place in its code lies in. */
+static int func_of(struct elf *f, uint64_t va, bool at_start, struct elf_sym *sym)
+{
+	struct buf cfas = {0};
+	const struct elf_cfa *first;
+	struct elf_fde fde;
+	uint64_t off;
+	int err = elf_fde_find(f, va, &fde, NULL);
+
+	if (!err)
+		err = elf_fde_cfas(f, &fde, &cfas, NULL);
+	first = (const struct elf_cfa *)cfas.data;
+	/* A part of a function that is seldom run has an entry of its own, with the frame that its whole has by then. */
+	if (!err && ((at_start && fde.start_va != va) || !cfas.len || first->base != ELF_CFA_RSP ||
+		     first->off != ENTRY_CFA || elf_exec_off(f, fde.start_va, &off)))
+		err = -ENOENT;
+	buf_fini(&cfas);
+	if (!err)
+		*sym = (struct elf_sym){fde.start_va, fde.end_va - fde.start_va, ELF_SYM_FUNC};
+	return err;
+}
+
+static bool no_offset_to_object(const struct elf *f, uint64_t va)
+{
+	uint64_t offset;
+
+	return !word_at(f, va) && !elf_read_kept_va(f, va, &offset, sizeof(offset)) && !offset;
+}
+
+/* type_info: its own virtual table's address, then that of the name. A virtual table: offset, type_info, functions. */
+static int find_vtable(struct elf *f, const char *class_name, struct found *tables)
+{
+	struct found texts = {.n = 0}, names = {.n = 0}, uses = {.n = 0};
+	int err = find_text(f, class_name, &texts);
+	unsigned i;
+
+	if (!err)
+		err = read_words(f);
+	for (i = 0; !err && i < texts.n && i < FOUND_MAX; i++)
+		words_with(f, texts.va[i], &names);
+	for (i = 0; !err && i < names.n && i < FOUND_MAX; i++)
+		words_with(f, names.va[i] - 8, &uses);
+	if (!err && (texts.n > FOUND_MAX || names.n > FOUND_MAX || uses.n > FOUND_MAX))
+		err = -ENOTUNIQ;
+	for (i = 0; !err && i < uses.n; i++) {
+		const struct elf_word *first = word_at(f, uses.va[i] + 8);
+		uint64_t off;
+
+		if (first && no_offset_to_object(f, uses.va[i] - 8) && !elf_exec_off(f, first->value, &off))
+			add(tables, uses.va[i] + 8);
+	}
+	return err;
+}
+
+int elf_find_virtual(struct elf *f, const char *class_name, unsigned slot, struct elf_sym *sym, struct err *e)
+{
+	struct found tables = {.n = 0};
+	const struct elf_word *word;
+	int err = find_vtable(f, class_name, &tables);
+
+	if (!err && tables.n != 1)
+		err = tables.n ? -ENOTUNIQ : -ENOENT;
+	word = err ? NULL : word_at(f, tables.va[0] + 8ull * slot);
+	if (!err)
+		err = word ? func_of(f, word->value, true, sym) : -ENOENT;
+	return err ? fail(e, err, "virtual table of", class_name) : 0;
+}
+
+/* lea reg, [rip + disp] of one of the texts. */
+static void users_in(const uint8_t *code, size_t bytes, uint64_t va, const struct found *texts, struct found *users)
+{
+	for (size_t at = 0; at + LEA_BYTES <= bytes; at++) {
+		int32_t disp;
+
+		if ((code[at] & 0xfb) != 0x48 || code[at + 1] != 0x8d || (code[at + 2] & 0xc7) != 5)
+			continue;
+		memcpy(&disp, code + at + 3, sizeof(disp));
+		for (unsigned i = 0; i < texts->n && i < FOUND_MAX; i++)
+			if (va + at + LEA_BYTES + (uint64_t)(int64_t)disp == texts->va[i])
+				add(users, va + at);
+	}
+}
+
+static int each_user(const struct elf *f, const struct found *texts, struct found *users)
+{
+	uint8_t *block = malloc(BLOCK_BYTES + LEA_BYTES - 1);
+	int err = block ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; !err && i < f->nloads; i++) {
+		const struct elf_load *l = &f->loads[i];
+
+		for (uint64_t at = 0; (l->flags & PF_X) && !err && at < l->bytes; at += BLOCK_BYTES) {
+			uint64_t left = l->bytes - at;
+			size_t n = left < BLOCK_BYTES + LEA_BYTES - 1 ? (size_t)left : BLOCK_BYTES + LEA_BYTES - 1;
+
+			err = elf_pread(f, l->off + at, block, n);
+			if (!err)
+				users_in(block, n, l->va + at, texts, users);
+		}
+	}
+	free(block);
+	return err;
+}
+
+/* Those of the places that lie in functions are to lie in one. */
+static int one_func(struct elf *f, const struct found *places, bool at_start, struct elf_sym *sym)
+{
+	struct found funcs = {.n = 0};
+	struct elf_sym s;
+
+	if (places->n > FOUND_MAX)
+		return -ENOTUNIQ;
+	for (unsigned i = 0; i < places->n; i++) {
+		int err = func_of(f, places->va[i], at_start, &s);
+
+		if (err && err != -ENOENT)
+			return err;
+		if (err)
+			continue;
+		add(&funcs, s.va);
+		*sym = s;
+	}
+	return funcs.n == 1 ? 0 : funcs.n ? -ENOTUNIQ : -ENOENT;
+}
+
+int elf_find_text_user(struct elf *f, const char *text, struct elf_sym *sym, struct err *e)
+{
+	struct found texts = {.n = 0}, users = {.n = 0};
+	int err = find_text(f, text, &texts);
+
+	if (!err)
+		err = texts.n > FOUND_MAX ? -ENOTUNIQ : each_user(f, &texts, &users);
+	if (!err)
+		err = one_func(f, &users, false, sym);
+	return err ? fail(e, err, "function with the text", text) : 0;
+}
+
+int elf_find_taken(struct elf *f, const struct elf_sym *by, struct elf_sym *sym, struct err *e)
+{
+	size_t n = by->size_bytes < FUNC_MAX ? (size_t)by->size_bytes : FUNC_MAX, at;
+	struct found taken = {.n = 0};
+	uint8_t *code = malloc(n + 1);
+	int err = code ? elf_read_va(f, by->va, code, n) : -ENOMEM;
+
+	if (!err)
+		err = read_words(f);
+	for (at = 0; !err && at + LEA_BYTES <= n; at++) {
+		const struct elf_word *word;
+		int32_t disp;
+		uint64_t va;
+
+		if ((code[at] & 0xfb) != 0x48 || (code[at + 1] != 0x8d && code[at + 1] != 0x8b) || (code[at + 2] & 0xc7) != 5)
+			continue;
+		memcpy(&disp, code + at + 3, sizeof(disp));
+		va = by->va + at + LEA_BYTES + (uint64_t)(int64_t)disp;
+		word = code[at + 1] == 0x8b ? word_at(f, va) : NULL;
+		if (code[at + 1] == 0x8d || word)
+			add(&taken, word ? word->value : va);
+	}
+	free(code);
+	if (!err)
+		err = one_func(f, &taken, true, sym);
+	return err ? fail(e, err, "function whose address is taken by", "another") : 0;
+}
