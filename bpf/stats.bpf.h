@@ -119,6 +119,8 @@ static __always_inline void stats_announce(const struct mxbpf_stat_key *key)
 	r->args_id = key->args_id;
 	r->stack_id = key->stack_id;
 	r->layer_id = key->layer_id;
+	r->tid = key->tid;
+	r->pad = 0;
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 }
 
@@ -231,6 +233,8 @@ __noinline int stats_span(struct mxbpf_thread *t, struct mxbpf_span *v)
 	}
 	if (cfg_details & MXBPF_DETAIL_LAYER)
 		key.layer_id = v->layer_id;
+	if (cfg_details & MXBPF_DETAIL_THREAD)
+		key.tid = v->tid;
 	stats_count(t, stats_add(&key, v));
 	return 0;
 }

@@ -100,6 +100,7 @@ enum mxbpf_detail {
 	MXBPF_DETAIL_SEQ = 1 << 2,   /* seq and origin */
 	MXBPF_DETAIL_LAYER = 1 << 3, /* layer_id */
 	MXBPF_DETAIL_OUTPUTS = 1 << 4, /* args_id tells of what comes out as well; with ARGS where there is such */
+	MXBPF_DETAIL_THREAD = 1 << 5, /* rows are of one thread each */
 };
 
 #define MXBPF_MARK_BYTES 16
@@ -490,7 +491,8 @@ struct mxbpf_stat_key {
 	__u32 tgid, device;
 	__u8 cls; /* enum mxbpf_class */
 	__u8 stripe;
-	__u8 pad[6];
+	__u8 pad[2];
+	__u32 tid; /* with MXBPF_DETAIL_THREAD, else 0 */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_stat_key) == 48);
 

@@ -365,9 +365,11 @@ struct mxbpf_group {
 	__u64 name_id;
 	__u64 args_id;
 	__u64 stack_id;
-	__u64 layer_id; /* not in the first recordings */
+	__u64 layer_id; /* not in the first recordings; nor is tid: */
+	__u32 tid;	/* rows are of one thread each; 0: of all */
+	__u32 pad;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 56);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 64);
 #define MXBPF_GROUP_BYTES_MIN 48
 
 /* The spans of a forward operator and of the backward nodes that they made. */

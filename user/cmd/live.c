@@ -88,9 +88,20 @@ static int choose_details(struct live *l, struct err *e)
 	if (kept && l->plan.no_seq.code && (l->want.groups & PROBE_OP))
 		cmd_warn("no arrows from forward to backward: %s", l->plan.no_seq.why);
 	l->details = l->o->details | (joined ? l->plan.details & MXBPF_DETAIL_SEQ : 0);
+	if (l->o->by == SNK_BY_THREAD)
+		l->details |= MXBPF_DETAIL_THREAD;
 	if (l->details & MXBPF_DETAIL_ARGS)
 		l->details |= l->plan.details & MXBPF_DETAIL_OUTPUTS;
 	return 0;
+}
+
+struct mdl *live_model(const struct live *l)
+{
+	struct mdl *m = mdl_new();
+
+	if (m && l->details & MXBPF_DETAIL_THREAD)
+		mdl_tell_threads(m);
+	return m;
 }
 
 int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording, struct err *e)
@@ -135,8 +146,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	if (live_omp(l, e))
 		return e->code;
 	live_ops_warn(l);
-	l->model = mdl_new();
-	l->fresh = o->reset ? mdl_new() : NULL;
+	l->model = live_model(l);
+	l->fresh = o->reset ? live_model(l) : NULL;
 	l->beside = o->stats_check ? mdl_new() : NULL;
 	if (!l->model || (o->reset && !l->fresh) || (o->stats_check && !l->beside) || live_describe(l))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");

@@ -24,6 +24,13 @@ uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id, uin
 	return (h & ~(1ull << 63 | 1)) | 1ull << 62;
 }
 
+uint64_t mdl_group_id_of(const struct mxbpf_group *g)
+{
+	uint64_t id = mdl_group_id(g->name_id, g->args_id, g->stack_id, g->layer_id);
+
+	return g->tid ? (mix(id, g->tid) & ~(1ull << 63 | 1)) | 1ull << 62 : id;
+}
+
 const struct mxbpf_group *group_find(const struct mdl *m, uint64_t id)
 {
 	uint64_t *at = m->groups.len ? hash_get(&m->group_index, id, 0) : NULL;

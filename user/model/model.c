@@ -12,6 +12,11 @@ struct mdl *mdl_new(void)
 	return calloc(1, sizeof(struct mdl));
 }
 
+void mdl_tell_threads(struct mdl *m)
+{
+	m->tells_threads = true;
+}
+
 static void free_rows(struct buf *rows)
 {
 	size_t i;
@@ -78,6 +83,7 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_
 		r->args_id = g->args_id;
 		r->stack_id = g->stack_id;
 		r->layer_id = g->layer_id;
+		r->tid = g->tid;
 		m->ngrouped++;
 	}
 	return r;
@@ -100,16 +106,18 @@ static struct mdl_row *row(struct mdl *m, unsigned cls, uint64_t id, uint32_t tg
 
 static struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s)
 {
-	const struct mxbpf_group g = {
+	struct mxbpf_group g = {
 		.h.size = sizeof(g),
-		.id = mdl_group_id(s->name_id, s->args_id, s->stack_id, s->layer_id),
 		.name_id = s->name_id,
 		.args_id = s->args_id,
 		.stack_id = s->stack_id,
 		.layer_id = s->layer_id,
+		.tid = m->tells_threads ? s->tid : 0,
 	};
-	struct mdl_row *r = row_find(m, s->cls, g.id, s->h.tgid, s->device);
+	struct mdl_row *r;
 
+	g.id = mdl_group_id_of(&g);
+	r = row_find(m, s->cls, g.id, s->h.tgid, s->device);
 	if (r || g.id == s->name_id)
 		return r ? r : row_add(m, s->cls, g.id, s->h.tgid, s->device);
 	if (m->ngrouped == MDL_GROUPED_MAX) {

@@ -29,8 +29,9 @@ const char *mdl_category(unsigned cls);
 struct mdl_row {
 	uint32_t tgid;
 	uint32_t device;
+	uint32_t tid; /* 0: of all threads */
 	uint8_t cls;
-	uint64_t id; /* mdl_group_id() of the four */
+	uint64_t id; /* mdl_group_id_of() the four and tid */
 	uint64_t name_id, args_id, stack_id, layer_id;
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
 	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
@@ -54,6 +55,7 @@ void mdl_counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s);
 #define MDL_GROUPED_MAX (1u << 14)
 /* name_id if the others are 0. */
 uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id, uint64_t layer_id);
+uint64_t mdl_group_id_of(const struct mxbpf_group *g); /* whatever its id is */
 
 /* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);
@@ -113,6 +115,7 @@ struct mdl_samples {
 };
 
 struct mdl *mdl_new(void); /* NULL: out of memory */
+void mdl_tell_threads(struct mdl *m); /* from now on, spans of each thread have rows of their own */
 void mdl_free(struct mdl *m);
 
 /*

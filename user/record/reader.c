@@ -532,15 +532,13 @@ static int feed_aggs(struct rec_reader *r, struct mdl *m, struct err *e)
 	}
 }
 
-int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e)
+int rec_reader_events(struct rec_reader *r, struct mdl *m, struct err *e)
 {
 	const void *recs;
 	size_t bytes;
 	uint64_t off;
 	int ret;
 
-	if (r->complete)
-		return feed_aggs(r, m, e);
 	source_rewind(r);
 	while ((ret = source_next(r, &recs, &bytes)) == 1) {
 		off = r->at_off - bytes - sizeof(r->c);
@@ -549,4 +547,9 @@ int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e)
 			return ret;
 	}
 	return ret ? err_set(e, ERR_RUNTIME, ret, "%s", r->why.why) : 0;
+}
+
+int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e)
+{
+	return r->complete ? feed_aggs(r, m, e) : rec_reader_events(r, m, e);
 }

@@ -414,6 +414,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 
 static int class_table(struct snk *s, const struct snk_table *t)
 {
+	char label[SNK_LABEL_BYTES];
 	size_t i;
 
 	if (s->opts->by == SNK_BY_EVENT)
@@ -422,7 +423,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		const struct mdl_row *m = t->rows[i];
 		struct row r = {.table = t->title, .device = m->device, .counters = m->counters};
 
-		r.name = snk_row_name(s->in->model, s->opts, m, &r.name_len);
+		r.name = snk_row_name(s, m, label, &r.name_len);
 		set_details(s, &r, m->args_id, m->stack_id, m->layer_id);
 		fill(&r, COUNT, m->count);
 		fill(&r, TOTAL, m->total_ns);

@@ -12,6 +12,8 @@ const char *const snk_by_words[] = {[SNK_BY_NAME] = "name",
 				    [SNK_BY_STACK] = "stack",
 				    [SNK_BY_MODULE] = "module",
 				    [SNK_BY_LAYER] = "layer",
+				    [SNK_BY_DEVICE] = "device",
+				    [SNK_BY_THREAD] = "thread",
 				    [SNK_BY_EVENT] = "event",
 				    NULL};
 
@@ -68,11 +70,37 @@ const char *snk_layer(const struct mdl *m, const struct snk_opts *opts, uint64_t
 	return text;
 }
 
-const char *snk_row_name(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len)
+const char *snk_row_key(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len)
 {
 	const char *layer = opts->by == SNK_BY_LAYER ? snk_layer(m, opts, r->layer_id, len) : NULL;
 
+	*len = layer ? *len : 0;
+	if (opts->by == SNK_BY_DEVICE || opts->by == SNK_BY_THREAD)
+		return "";
 	return layer ? layer : mdl_name(m, r->name_id, len);
+}
+
+static const char *thread_label(const struct mdl *m, const struct mdl_row *r, char buf[SNK_LABEL_BYTES])
+{
+	const char *name = mdl_thread_name(m, r->tgid, r->tid);
+
+	snprintf(buf, SNK_LABEL_BYTES, r->tid ? "%" PRIu32 "%s%s" : "other threads", r->tid, name ? " " : "",
+		 name ? name : "");
+	return buf;
+}
+
+const char *snk_row_name(const struct snk *s, const struct mdl_row *r, char buf[SNK_LABEL_BYTES], size_t *len)
+{
+	const char *label = snk_row_key(s->in->model, s->opts, r, len);
+
+	if (s->opts->by == SNK_BY_THREAD)
+		label = thread_label(s->in->model, r, buf);
+	else if (s->opts->by == SNK_BY_DEVICE)
+		mdl_device_name(s->in->session, r->device, buf), label = buf;
+	else
+		return label;
+	*len = strlen(label);
+	return label;
 }
 
 bool snk_shows_outputs(const struct snk *s)
@@ -147,7 +175,7 @@ static const char *one_type(const char *types, size_t len, const char *word, siz
 	return word ? word : "";
 }
 
-int snk_shapes_note(const struct mdl *m, uint64_t args_id, struct buf *b)
+static int shapes_note(const struct mdl *m, uint64_t args_id, struct buf *b)
 {
 	const char *line[SNK_ARGS_LINES], *type;
 	size_t len[SNK_ARGS_LINES], n = 0;
@@ -167,6 +195,17 @@ int snk_shapes_note(const struct mdl *m, uint64_t args_id, struct buf *b)
 	return type ? buf_printf(b, " %.*s", (int)n, type)
 		    : buf_printf(b, " %.*s -> %.*s", (int)len[SNK_ARGS_TYPES], line[SNK_ARGS_TYPES],
 				 (int)len[SNK_ARGS_OUT_TYPES], line[SNK_ARGS_OUT_TYPES]);
+}
+
+int snk_grid_shapes(const struct snk *s, struct snk_grid *g, uint64_t args_id)
+{
+	struct buf note = {0};
+	int err = shapes_note(s->in->model, args_id, &note);
+
+	if (!err && note.len > strlen("[]")) /* of no shapes */
+		err = snk_grid_note(g, note.data, note.len);
+	buf_fini(&note);
+	return err;
 }
 
 void snk_put_flops(uint64_t flops, char cell[SNK_FLOPS_BYTES])

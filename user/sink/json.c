@@ -262,6 +262,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 
 static int class_table(struct snk *s, const struct snk_table *t)
 {
+	char label[SNK_LABEL_BYTES];
 	const struct mdl_row *r;
 	const char *name;
 	size_t i, len;
@@ -271,7 +272,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 	open_table(s, t->title);
 	for (i = 0; i < t->nrows; i++) {
 		r = t->rows[i];
-		name = snk_row_name(s->in->model, s->opts, r, &len);
+		name = snk_row_name(s, r, label, &len);
 		out_puts(s->out, i ? ",\n      {\"name\": " : "\n      {\"name\": ");
 		snk_put_json(s->out, name, len);
 		out_puts(s->out, ", ");

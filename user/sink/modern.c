@@ -198,30 +198,20 @@ static const struct column {
 };
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-/* No shapes, "[]", are not worth a line. */
+/* No stack is not worth a line. */
 static int add_note(struct snk_grid *g, const char *text, size_t len)
 {
-	return len > strlen("[]") ? snk_grid_note(g, text, len) : 0;
-}
-
-static int add_shapes(const struct snk *s, struct snk_grid *g, uint64_t args_id)
-{
-	struct buf note = {0};
-	int err = snk_shapes_note(s->in->model, args_id, &note);
-
-	err = err ? err : add_note(g, note.data, note.len);
-	buf_fini(&note);
-	return err;
+	return len ? snk_grid_note(g, text, len) : 0;
 }
 
 static int add_row(struct snk_grid *g, const struct cell_of *c)
 {
+	char cell[CELL_BYTES], label[SNK_LABEL_BYTES];
 	const char *name, *detail;
-	char cell[CELL_BYTES];
 	size_t len, i;
 	int err;
 
-	name = snk_row_name(c->s->in->model, c->s->opts, c->r, &len);
+	name = snk_row_name(c->s, c->r, label, &len);
 	err = snk_grid_add(g, name, len);
 	for (i = 1; !err && i < NCOLUMNS; i++) {
 		if (columns[i].ns)
@@ -231,7 +221,7 @@ static int add_row(struct snk_grid *g, const struct cell_of *c)
 		err = snk_grid_add(g, cell, strlen(cell));
 	}
 	if (!err && c->s->opts->by == SNK_BY_SHAPE)
-		return add_shapes(c->s, g, c->r->args_id);
+		return snk_grid_shapes(c->s, g, c->r->args_id);
 	detail = snk_detail(c->s->in->model, c->s->opts, c->r, &len);
 	return err ? err : add_note(g, detail, len);
 }
@@ -357,7 +347,7 @@ static int add_event(struct snk *s, struct snk_grid *g, const struct mxbpf_span 
 		err = snk_grid_add(g, cell, strlen(cell));
 	}
 	if (!err && snk_shows_shapes(s))
-		err = add_shapes(s, g, e->args_id);
+		err = snk_grid_shapes(s, g, e->args_id);
 	if (!err && snk_shows_stack(s)) {
 		text = snk_stack(s->in->model, s->opts, e->stack_id, &len);
 		err = add_note(g, text, len);

@@ -42,8 +42,6 @@ enum snk_args_line {
 };
 /* As snk_shapes(). */
 const char *snk_args_line(const struct mdl *m, uint64_t args_id, enum snk_args_line i, size_t *len);
-/* All that is known of them, for people: "[[2,3]] -> [[2,4]] float32". 0, -ENOMEM. */
-int snk_shapes_note(const struct mdl *m, uint64_t args_id, struct buf *b);
 bool snk_shows_outputs(const struct snk *s); /* what comes out, and types */
 bool snk_shows_flops(const struct snk *s);   /* where calls have outputs, there are estimates */
 /* Cells of an estimate, for people: operations, and how many of them in a second. */
@@ -56,8 +54,11 @@ const char *snk_stack(const struct mdl *m, const struct snk_opts *opts, uint64_t
 bool snk_shows_layer(const struct snk *s);
 /* NULL: none, or its name was lost. By layer without what its forward and backward operators add to it. */
 const char *snk_layer(const struct mdl *m, const struct snk_opts *opts, uint64_t layer_id, size_t *len);
-/* Of its operators, or by layer its layer's. */
-const char *snk_row_name(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len);
+/* What a row is called: its operator, its layer, device or thread, as --by says. Returns buf or a borrowed text. */
+#define SNK_LABEL_BYTES 64
+const char *snk_row_name(const struct snk *s, const struct mdl_row *r, char buf[SNK_LABEL_BYTES], size_t *len);
+/* The same where rows are put in order: "" of devices and threads, whose numbers tell. */
+const char *snk_row_key(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len);
 
 /* counters.c: what --counters counted. How many counters a session has, and their names, which are words. */
 unsigned snk_ncounters(const struct mdl_session *s);
@@ -168,6 +169,8 @@ struct snk_grid {
 int snk_grid_add(struct snk_grid *g, const char *text, size_t len);
 /* Lines that stand below the row whose cells were added last. 0, -ENOMEM. */
 int snk_grid_note(struct snk_grid *g, const char *text, size_t len);
+/* detail.c: all that is known of an args_id's arrays, if anything is: "[[2,3]] -> [[2,4]] float32". 0, -ENOMEM. */
+int snk_grid_shapes(const struct snk *s, struct snk_grid *g, uint64_t args_id);
 void snk_grid_print(struct snk_grid *g, unsigned width, struct out *o);
 void snk_grid_fini(struct snk_grid *g);
 

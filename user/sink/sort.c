@@ -76,11 +76,18 @@ static int by_name(const struct ranked *a, const struct ranked *b)
 	return order ? order : snk_name_cmp(a->detail, a->detail_len, b->detail, b->detail_len);
 }
 
+static int by_number(uint32_t a, uint32_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
 static int by_place(const struct ranked *a, const struct ranked *b)
 {
 	if (a->row->device != b->row->device)
 		return a->row->device < b->row->device ? -1 : 1;
-	return a->row->tgid < b->row->tgid ? -1 : a->row->tgid > b->row->tgid;
+	if (a->row->tid != b->row->tid)
+		return by_number(a->row->tid, b->row->tid);
+	return by_number(a->row->tgid, b->row->tgid);
 }
 
 static int by_rank(const void *va, const void *vb, void *vopts)
@@ -99,13 +106,21 @@ static int by_rank(const void *va, const void *vb, void *vopts)
 /* What becomes one row. */
 struct grouping {
 	bool anywhere; /* whatever process and device */
-	bool by_layer; /* whatever operators of a layer */
+	enum snk_by by;
 };
 
 /* 0: an operator of some layer, by layer. */
 static uint64_t named_by(const struct grouping *g, const struct mdl_row *r)
 {
-	return g->by_layer && r->layer_id ? 0 : r->name_id;
+	return g->by == SNK_BY_LAYER && r->layer_id ? 0 : r->name_id;
+}
+
+/* By device or thread, whatever ran there: of a thread on whatever device. */
+static int by_runner(const struct mdl_row *a, const struct mdl_row *b, const struct grouping *g)
+{
+	int order = g->by == SNK_BY_DEVICE ? by_number(a->device, b->device) : by_number(a->tid, b->tid);
+
+	return order || g->anywhere ? order : by_number(a->tgid, b->tgid);
 }
 
 /* Rows that compare equal become one. */
@@ -116,6 +131,8 @@ static int by_group(const void *va, const void *vb, void *vgrouping)
 	uint64_t an = named_by(g, a->row), bn = named_by(g, b->row);
 	int order = by_name(a, b);
 
+	if (g->by == SNK_BY_DEVICE || g->by == SNK_BY_THREAD)
+		return by_runner(a->row, b->row, g);
 	if (order || g->anywhere)
 		return order;
 	if (an != bn)
@@ -133,6 +150,8 @@ static size_t merge_groups(const struct mdl *m, struct ranked *ranks, size_t n, 
 		if (kept && !by_group(&ranks[kept - 1], &ranks[i], &g)) {
 			mdl_row_merge(&sums[kept - 1], ranks[i].row);
 			mdl_flops_add(m, &sums[kept - 1], ranks[i].row);
+			if (sums[kept - 1].device != ranks[i].row->device)
+				sums[kept - 1].device = 0; /* as of what has none */
 			continue;
 		}
 		sums[kept] = *ranks[i].row;
@@ -167,7 +186,7 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opt
 {
 	const struct mdl_row *const *all = mdl_rows(m, cls, n);
 	struct ranked *ranks = calloc(*n + 1, sizeof(*ranks));
-	bool merge = as_torch;
+	bool merge = as_torch || opts->by == SNK_BY_DEVICE || opts->by == SNK_BY_THREAD;
 	char *flat = NULL;
 	int err = 0;
 	size_t i;
@@ -181,7 +200,7 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opt
 	}
 	for (i = 0; i < *n; i++) {
 		ranks[i].row = all[i];
-		ranks[i].name = snk_row_name(m, opts, all[i], &ranks[i].len);
+		ranks[i].name = snk_row_key(m, opts, all[i], &ranks[i].len);
 		ranks[i].detail = snk_detail(m, opts, all[i], &ranks[i].detail_len);
 	}
 	if (as_torch && opts->by == SNK_BY_SHAPE) {
@@ -192,7 +211,7 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opt
 		}
 	}
 	if (merge)
-		*n = merge_groups(m, ranks, *n, (struct grouping){as_torch, opts->by == SNK_BY_LAYER},
+		*n = merge_groups(m, ranks, *n, (struct grouping){as_torch, opts->by},
 				  (struct mdl_row *)(*rows + *n + 1));
 	for (i = 0; i < *n; i++)
 		ranks[i].key = key_of(ranks[i].row, opts->sort);
