@@ -403,10 +403,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 		}
 		set_event_account(&r, e);
 		set_event_flops(s, &r, e);
-	out_printf(s->out, "%s%s%s%s%s", snk_shows_shapes(s) ? ",shapes" : "",
-		   snk_shows_outputs(s) ? ",types,output_shapes,output_types" : "",
-		   snk_shows_flops(s) ? ",gflop_per_s" : "", snk_shows_stack(s) ? ",stack" : "",
-		   snk_shows_layer(s) ? ",layer" : "");
+		set_details(s, &r, e->args_id, e->stack_id, e->layer_id);
 		put_row(s, &r);
 	}
 	return 0;

@@ -278,6 +278,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		out_puts(s->out, ", ");
 		put_device(s, r->device);
 		put_process(s, r->tgid);
+		if (s->opts->by == SNK_BY_THREAD && r->tid)
+			out_printf(s->out, ", \"thread\": %" PRIu32, r->tid);
 		put_details(s, r->args_id, r->stack_id, r->layer_id);
 		out_printf(s->out,
 			   ", \"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"self_ns\": %" PRIu64

@@ -85,8 +85,6 @@ static int by_place(const struct ranked *a, const struct ranked *b)
 {
 	if (a->row->device != b->row->device)
 		return a->row->device < b->row->device ? -1 : 1;
-	if (a->row->tid != b->row->tid)
-		return by_number(a->row->tid, b->row->tid);
 	return by_number(a->row->tgid, b->row->tgid);
 }
 
@@ -100,6 +98,8 @@ static int by_rank(const void *va, const void *vb, void *vopts)
 		return a->key < b->key ? -up : up;
 	if (names)
 		return opts->sort == SNK_SORT_NAME ? names : -names;
+	if (a->row->tid != b->row->tid)
+		return by_number(a->row->tid, b->row->tid);
 	return by_place(a, b);
 }
 
