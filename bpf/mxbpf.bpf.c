@@ -39,35 +39,6 @@ static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volat
 	return t;
 }
 
-/* Temporary. */
-__noinline int arrays_set(struct mxbpf_thread *t, __u64 args_id)
-{
-	struct mxbpf_frame *f, *open;
-	struct mxbpf_key key = {};
-
-	if (!t)
-		return 0;
-	f = frame_top(t);
-	if (!f || f->cls != MXBPF_CLASS_OPERATOR)
-		return 0;
-	f->args_id = args_id;
-	key.key = f->key;
-	key.tgid = t->tgid;
-	key.cls = f->cls;
-	open = bpf_map_lookup_elem(&open_keys, &key);
-	if (open && open->start_ns == f->start_ns)
-		open->args_id = args_id;
-	return 0;
-}
-
-static __always_inline void arrays_annotate(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
-{
-	struct mxbpf_frame *f = frame_top(t);
-
-	if (f && (row->name.base == MXBPF_BASE_NONE || name_of(ctx, t, row) == f->name_id))
-		arrays_set(t, ndarrays_of(ctx, t, row));
-}
-
 /* A new action is one here, and a row in names[] of user/attach/rows.c. */
 #define ON_HIT(name, act)                                                                                              \
 	SEC("?row") int name(struct pt_regs *ctx)                                                                      \
@@ -86,10 +57,11 @@ ON_HIT(on_close_pair, span_close_pair(ctx, t, row))
 ON_HIT(on_close_key, span_close_key(ctx, t, row))
 ON_HIT(on_close_cut, span_close_cut(ctx, t))
 ON_HIT(on_raise, t->raised_ns = bpf_ktime_get_ns())
-ON_HIT(on_arrays, arrays_annotate(ctx, t, row))
 ON_HIT(on_tick, frames_end(t, PT_REGS_SP(ctx)))
 ON_HIT(on_edge, edge_emit(ctx, t, row))
 ON_HIT(on_memory, mem_emit(ctx, t, row))
+ON_HIT(on_allocated, alloc_end(ctx, t))
+ON_HIT(on_pool, alloc_pool(ctx, t, row))
 ON_HIT(on_region, on_team(ctx, t, row->action))
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -11,6 +11,7 @@
 
 #define MXBPF_ROWS_MAX	      64 /* program variants of one plan */
 #define MXBPF_HIDDEN_MAX      8	 /* names that are left out */
+#define MXBPF_LENDERS_MAX     8	 /* operators that allocate for whom they are called by */
 #define MXBPF_DEREFS_MAX      4
 #define MXBPF_TARGETS_MAX     1024	/* processes that are looked at at the same time */
 #define MXBPF_THREADS_MAX     1024	/* threads of the target that hit a probe at the same time */
@@ -46,7 +47,9 @@ enum mxbpf_action {
 	MXBPF_ACT_TEAM_CLOSE = 13, /* likewise */
 	MXBPF_ACT_TEAM_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
 	MXBPF_ACT_TEAM_LEAVE = 15, /* and has ended it */
-	MXBPF_ACT_ARRAYS = 40,
+	/* --memory: an ALLOC with END_CUT has what it asked for (cookie: as of CLOSE_CUT); it came from a pool. */
+	MXBPF_ACT_ALLOCATED = 28,
+	MXBPF_ACT_POOL = 29,
 };
 
 /* How a span that ACT_OPEN pushed comes to its end. */
@@ -119,6 +122,9 @@ struct mxbpf_row {
 	struct mxbpf_fetch key;	   /* object by which the span ends */
 	struct mxbpf_fetch device; /* low 32 bits device type, high 32 bits ordinal */
 	struct mxbpf_fetch size;   /* bytes */
+	/* ALLOC and FREE, with --memory: the address, where `key` does not tell it; of an ALLOC with END_CUT where it will
+	 * stand. POOL: the pool, and in off[0] where in it stands what it has taken; `key` is where the address will
+	 * stand. */
 	struct mxbpf_fetch link;
 	struct mxbpf_fetch guard;    /* present and 0: the hit has no effect */
 	struct mxbpf_fetch alt_name; /* NAMED_OBJECT with the vtable alt_object: address of a C string instead */
@@ -473,6 +479,17 @@ struct mxbpf_team_thread {
 		__u64 flags;			       /* enum mxbpf_team_flag */
 	} regions[MXBPF_TEAM_DEPTH_MAX];
 	struct mxbpf_team_open scratch;
+};
+
+/* --memory: the allocation that a thread is in, by its slot; map `allocating`. */
+struct mxbpf_allocating {
+	__u64 sp;    /* at its function's entry; 0: there is none */
+	__u64 place; /* where its address will stand */
+	__u64 pool;  /* where it stands what its pool has taken; 0: it came from none */
+	__s64 bytes;
+	__u64 scope_id, label_id;
+	__u32 device;
+	__u32 tid;
 };
 
 /* What becomes of a finished span and of an allocation. */

@@ -42,10 +42,12 @@ enum mxbpf_kind {
 	MXBPF_SLOW = 20,	 /* user: a span far above the median of its row            struct mxbpf_slow */
 	MXBPF_SAMPLE = 16,	 /* BPF: a thread that ran when its CPU's clock rang     struct mxbpf_sample */
 	MXBPF_OPEN = 19,	 /* user: a span that had not ended with its window      struct mxbpf_open */
+	MXBPF_HOLDER = 26,	 /* user: whose allocations are alive (mxbpf_held.h)   struct mxbpf_holder */
+	MXBPF_MEM_TIME = 27,	 /* user: what a device held, over time              struct mxbpf_mem_time */
 				 /*
 				  * Given out, each to its own header: 3 INSTANT, 29 VALUE, 32 AGG_EXTENT (mxbpf_mark.h); 22 LIFE, 23 AGG_LIFE,
-				  * 24 WAIT, 25 AGG_WAIT (mxbpf_life.h); 26 HOLDER, 27 MEM_TIME (mxbpf_held.h); 30 KV (mxbpf_kv.h);
-				  * 31 ITERATION (mxbpf_step.h). 28, 33 and up are free.
+				  * 24 WAIT, 25 AGG_WAIT (mxbpf_life.h); 30 KV (mxbpf_kv.h); 31 ITERATION (mxbpf_step.h). 28, 33 and up
+				  * are free.
 				  */
 };
 
@@ -185,9 +187,22 @@ struct mxbpf_alloc {
 	__u32 tid;
 	__u32 device;
 	__u64 addr; /* 0: not known. Not in the first recordings */
+	/* Only with --memory (MXBPF_ALLOC_BYTES_PLAIN without). Who allocates: the innermost open operator, or call. */
+	__u64 name_id;
+	__u64 layer_id;
+	__u64 scope_id, label_id; /* what the runtime calls the allocation; 0: nothing */
+	__u64 pool_bytes; /* what the pool that it came from has taken from the device by now; 0: it came from none */
+	__u8 cls;	  /* enum mxbpf_class; NONE: neither was open */
+	__u8 flags;	  /* enum mxbpf_alloc_flag */
+	__u8 pad[6];
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_alloc) == 40);
-#define MXBPF_ALLOC_BYTES_MIN 32
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_alloc) == 88);
+#define MXBPF_ALLOC_BYTES_MIN	32
+#define MXBPF_ALLOC_BYTES_PLAIN 40
+
+enum mxbpf_alloc_flag {
+	MXBPF_ALLOC_FREED = 1 << 0, /* bytes given back: with bytes 0 it is not known how many */
+};
 
 /*
  * The innermost open span of a thread (src_*) handed `link` to the runtime. The span it causes carries

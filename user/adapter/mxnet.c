@@ -16,6 +16,13 @@
 #define STORAGE	  .class_name = "N5mxnet11StorageImplE", .slot
 #define ENGINE	  .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
 #define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+#define POOL(called, symbol, taken_off)                                                                                \
+	{                                                                                                              \
+		.name = called, .group = PROBE_HELD, .optional = true, .symbols = {symbol},                            \
+		.row = {.action = MXBPF_ACT_POOL,                                                                      \
+			.key = {ARG2},                                                                                 \
+			.link = {.base = MXBPF_BASE_ARG1, .off = {taken_off}}},                                        \
+	}
 
 /*
  * The calls that do work or wait, of some 260: the rest are getters, setters and frees of handles, 84 of the 98 calls
@@ -81,6 +88,7 @@ static const struct adp_probe probes[] = {
 			    "_ZN5mxnet6engine14ThreadedEngine15ExecuteOprBlockENS_10RunContextEPNS0_8OprBlockENS0_"
 			    "15CallbackOnStartENS0_18CallbackOnCompleteE"},
 		.hidden = {.text = "ExecuteOprBlock "},
+		.shown = ADP_SHOWN_BLOCK,
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_KEY,
 			.cls = MXBPF_CLASS_OPERATOR,
@@ -98,40 +106,18 @@ static const struct adp_probe probes[] = {
 		.hidden = {.taken_by = "operator.start"},
 		.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG2}},
 	},
-	{
-		.name = "tmp.fcompute",
-		.group = PROBE_OP,
-		.optional = true,
-		.symbols = {"_ZZN5mxnet10imperative12PushFComputeERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpContextERKSt6vectorINS_5TBlobESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_RKNS_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPNS_7NDArrayESaIS17_EES1B_RKS9_IjSaIjEESJ_ENKUlNS_10RunContextEE_clES1G_"},
-		.row = {.action = MXBPF_ACT_ARRAYS, .cls = MXBPF_CLASS_OPERATOR, .name_type = MXBPF_NAMED_BYTES, .name = {ARG1, AT2(176, 0)},
-			.details = MXBPF_DETAIL_ARGS,
-			.inputs_off = 56, .outputs_off = 8, .reqs_off = 32},
-	},
-	{
-		.name = "tmp.fcompute_ex",
-		.group = PROBE_OP,
-		.optional = true,
-		.symbols = {"_ZZN5mxnet10imperative14PushFComputeExERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpContextERKSt6vectorINS_7NDArrayESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_RKNS_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPSA_SaIS16_EES1A_SJ_ENKUlNS_10RunContextEE_clES1B_"},
-		.row = {.action = MXBPF_ACT_ARRAYS, .cls = MXBPF_CLASS_OPERATOR, .name_type = MXBPF_NAMED_BYTES, .name = {ARG1, AT2(88, 0)},
-			.details = MXBPF_DETAIL_ARGS,
-			.inputs_off = 208, .outputs_off = 40, .reqs_off = 64},
-	},
-	{
-		.name = "tmp.stateful_ex",
-		.group = PROBE_OP,
-		.optional = true,
-		.symbols = {"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsERKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchModeEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE_clES17_S18_"},
-		.row = {.action = MXBPF_ACT_ARRAYS, .cls = MXBPF_CLASS_OPERATOR, .name_type = MXBPF_NAMED_BYTES, .name = {ARG1, AT2(88, 0)},
-			.details = MXBPF_DETAIL_ARGS,
-			.inputs_off = 208, .outputs_off = 40, .reqs_off = 64},
-	},
-	/* Alloc(Handle *): size and context are filled in by the caller. */
+	/* Alloc(Handle *): size and context are filled in by the caller, the address by it. */
 	{
 		.name = "memory.alloc",
 		.group = PROBE_MEM,
 		.symbols = {"_ZN5mxnet11StorageImpl5AllocEPNS_7Storage6HandleE"},
 		.hidden = {STORAGE = 0},
-		.row = {.action = MXBPF_ACT_ALLOC, .size = {ARG2, AT1(8)}, .device = {ARG2, AT1(16)}},
+		.shown = ADP_SHOWN_HANDLE,
+		.row = {.action = MXBPF_ACT_ALLOC,
+			.end = MXBPF_END_CUT,
+			.link = {ARG2},
+			.size = {ARG2, AT1(8)},
+			.device = {ARG2, AT1(16)}},
 	},
 	/* Free(Handle) and DirectFree(Handle), by value on the stack: dptr, size, context; without dptr they do
 	   nothing. */
@@ -140,8 +126,10 @@ static const struct adp_probe probes[] = {
 		.group = PROBE_MEM,
 		.symbols = {"_ZN5mxnet11StorageImpl4FreeENS_7Storage6HandleE"},
 		.hidden = {STORAGE = 2},
+		.shown = ADP_SHOWN_HANDLE_COPY,
 		.row = {.action = MXBPF_ACT_FREE,
 			.guard = {STACK, AT1(8)},
+			.link = {STACK, AT1(8)},
 			.size = {STACK, AT1(16)},
 			.device = {STACK, AT1(24)}},
 	},
@@ -150,31 +138,41 @@ static const struct adp_probe probes[] = {
 		.group = PROBE_MEM,
 		.symbols = {"_ZN5mxnet11StorageImpl10DirectFreeENS_7Storage6HandleE"},
 		.hidden = {STORAGE = 3},
+		.shown = ADP_SHOWN_HANDLE_COPY,
 		.row = {.action = MXBPF_ACT_FREE,
 			.guard = {STACK, AT1(8)},
+			.link = {STACK, AT1(8)},
 			.size = {STACK, AT1(16)},
 			.device = {STACK, AT1(24)}},
 	},
 	/*
-	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address.
+	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address. Alloc hands it
+	 * to OnAlloc(profiler, const Handle &) when it has its address.
 	 */
 	{
 		.name = "memory.alloc_2",
 		.group = PROBE_MEM,
 		.instead_of = "memory.alloc",
-		.symbols = {"_ZN5mxnet7storage11StorageImpl5AllocEPNS_7Storage6HandleEb"},
+		.symbols = {"_ZN5mxnet8profiler21DeviceStorageProfiler7OnAllocERKNS_7Storage6HandleE"},
+		.shown = ADP_SHOWN_HANDLE,
 		.row = {.action = MXBPF_ACT_ALLOC,
 			.guard = {ARG2, AT1(8)},
+			.link = {ARG2, AT1(0)},
 			.size = {ARG2, AT1(8)},
-			.device = {ARG2, AT1(16)}},
+			.device = {ARG2, AT1(16)},
+			.name_type = MXBPF_NAMED_BYTES,
+			.name = {ARG2, AT1(32)}, /* its profiler scope, then what it calls the array */
+			.alt_name = {ARG2, AT1(40)}},
 	},
 	{
 		.name = "memory.free_2",
 		.group = PROBE_MEM,
 		.instead_of = "memory.free",
 		.symbols = {"_ZN5mxnet7storage11StorageImpl4FreeENS_7Storage6HandleE"},
+		.shown = ADP_SHOWN_HANDLE,
 		.row = {.action = MXBPF_ACT_FREE,
 			.guard = {ARG2, AT1(0)},
+			.link = {ARG2, AT1(0)},
 			.size = {ARG2, AT1(8)},
 			.device = {ARG2, AT1(16)}},
 	},
@@ -183,11 +181,22 @@ static const struct adp_probe probes[] = {
 		.group = PROBE_MEM,
 		.instead_of = "memory.direct_free",
 		.symbols = {"_ZN5mxnet7storage11StorageImpl10DirectFreeENS_7Storage6HandleE"},
+		.shown = ADP_SHOWN_HANDLE,
 		.row = {.action = MXBPF_ACT_FREE,
 			.guard = {ARG2, AT1(0)},
+			.link = {ARG2, AT1(0)},
 			.size = {ARG2, AT1(8)},
 			.device = {ARG2, AT1(16)}},
 	},
+	/* Alloc(pool, Handle *, ...), inside of that of the storage: what a pool has taken from the device, a size_t. */
+	POOL("pool.gpu", "_ZN5mxnet7storage23GPUPooledStorageManager5AllocEPNS_7Storage6HandleE", 8),
+	POOL("pool.gpu_rounded", "_ZN5mxnet7storage30GPUPooledRoundedStorageManager5AllocEPNS_7Storage6HandleE", 24),
+	POOL("pool.powers",
+	     "_ZN5mxnet7storage20PooledStorageManagerINS0_11RoundPower2ENS0_15VectorContainerEE5AllocEPNS_7Storage"
+	     "6HandleEb", 88),
+	POOL("pool.multiples",
+	     "_ZN5mxnet7storage20PooledStorageManagerINS0_13RoundMultipleENS0_21UnorderedMapContainerEE5AllocEPNS_7"
+	     "Storage6HandleEb", 104),
 	/* They return only to the C API function that called them, whose end is theirs. */
 	{
 		.name = "wait.var",

@@ -24,6 +24,7 @@ struct att_opts {
 	unsigned counters;   /* mask of ctr_name()s, at most MXBPF_COUNTERS_MAX */
 	unsigned iterations; /* of a window that opens and closes with iterations; 0: it does not */
 	bool teams;	     /* parallel regions are among what is probed */
+	bool held;	     /* allocations say who made them, and where they are */
 	bool sched;	     /* what becomes of threads off the CPU */
 	bool account;	     /* spans bear their account, where the kernel keeps one: att_accounts() */
 	bool samples;	     /* att_clocks_start() will be called */

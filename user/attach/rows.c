@@ -36,7 +36,8 @@ static const char *const names[] = {
 	[MXBPF_ACT_TEAM_CLOSE] = "on_region",
 	[MXBPF_ACT_TEAM_JOIN] = "on_region",
 	[MXBPF_ACT_TEAM_LEAVE] = "on_region",
-	[MXBPF_ACT_ARRAYS] = "on_arrays",
+	[MXBPF_ACT_ALLOCATED] = "on_allocated",
+	[MXBPF_ACT_POOL] = "on_pool",
 };
 #define NNAMES (sizeof(names) / sizeof(names[0]))
 

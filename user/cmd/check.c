@@ -47,8 +47,9 @@ static int check_probe(const struct plan_probe *p)
 		printf("  ok   %-26s %u functions, %u without an end of their own\n", p->row->name, p->nfuncs,
 		       p->nendless);
 	else
-		printf("  ok   %-26s +0x%llx %s (%s)\n", p->row->name, (unsigned long long)p->off, p->entry.text,
-		       costs[p->entry.cost]);
+		printf("  ok   %-26s +0x%llx %s (%s)%s%s\n", p->row->name, (unsigned long long)p->off, p->entry.text,
+		       costs[p->entry.cost], p->hidden ? "; the library does not name it" : "",
+		       p->calibrated ? "; offsets as its code shows" : "");
 	return CMD_OK;
 }
 

@@ -51,11 +51,24 @@ static void refuse(struct row *r, const char *short_why, const struct err *e)
 	snprintf(r->why, sizeof(r->why), "%s", e->why);
 }
 
-static void judge_build(struct row *r, const struct tgt_lib *lib)
+/* The groups that work on a build that is not known: the code has to be looked at. */
+static unsigned groups_shown(const struct row *r, struct tgt *t)
+{
+	const struct plan_opts o = {.groups = ~0u, .runtime = r->adp->name, .lenient = true};
+	struct plan plan = {0};
+	struct err e = {0};
+	unsigned groups = plan_make(t, &o, &plan, &e) ? plan_groups_of(r->adp, false) : plan_groups_left(&plan);
+
+	plan_fini(&plan);
+	return groups;
+}
+
+static void judge_build(struct row *r, struct tgt *t, const struct tgt_lib *lib)
 {
 	fmt_hex(lib->build_id, lib->build_id_bytes, r->build_id);
 	r->version = plan_version(r->adp, lib);
-	r->groups = plan_groups_of(r->adp, r->version);
+	r->groups = !r->version && plan_calibrates(r->adp) ? groups_shown(r, t)
+							   : plan_groups_of(r->adp, r->version);
 	if (r->groups == plan_groups_of(r->adp, true))
 		return;
 	r->short_why = "unknown build";
@@ -77,8 +90,10 @@ static void judge(struct list *l, struct row *r, struct tgt *t, struct tgt_lib *
 		refuse(r, "namespace", &e);
 	else if (tgt_lib_elf(t, lib, &elf, &e))
 		refuse(r, e.code == -ESTALE ? "overwritten" : "unreadable", &e);
+	else if (plan_check_packed(t, r->adp, lib, &e))
+		refuse(r, "packed", &e);
 	else
-		judge_build(r, lib);
+		judge_build(r, t, lib);
 	if (r->attachable && l->unsupported.code)
 		refuse(r, "kernel", &l->unsupported);
 }

@@ -242,6 +242,8 @@ static void learn_layer(struct live *l, const struct mxbpf_rec *r)
 	const uint64_t id = r->kind == MXBPF_SPAN    ? mdl_span(r).layer_id
 			    : r->kind == MXBPF_GROUP ? ((const struct mxbpf_group *)r)->layer_id
 			    : r->kind == MXBPF_OPEN  ? ((const struct mxbpf_open *)r)->layer_id
+			    : r->kind == MXBPF_ALLOC && r->size >= sizeof(struct mxbpf_alloc)
+				    ? ((const struct mxbpf_alloc *)r)->layer_id
 						     : 0;
 	static char text[MXBPF_NAME_BYTES_MAX];
 	unsigned tag;
@@ -271,6 +273,18 @@ static void learn_name(struct live *l, uint32_t tgid, uint64_t id)
 		hash_put(&l->nameless, id, 0);
 }
 
+/* Who made it may be open still. */
+static void learn_alloc(struct live *l, const struct mxbpf_rec *r)
+{
+	const struct mxbpf_alloc *a = (const void *)r;
+
+	if (r->kind != MXBPF_ALLOC || r->size < sizeof(*a))
+		return;
+	learn_name(l, r->tgid, a->name_id);
+	learn_name(l, r->tgid, a->scope_id);
+	learn_name(l, r->tgid, a->label_id);
+}
+
 /* Its spans may not have ended yet. */
 static void learn_sample(struct live *l, const struct mxbpf_rec *r)
 {
@@ -296,6 +310,7 @@ size_t live_learn_names(struct live *l, void *recs, size_t bytes)
 		learn_layer(l, r);
 		learn_name(l, r->tgid, name_of(r));
 		learn_sample(l, r);
+		learn_alloc(l, r);
 	}
 	return n;
 }

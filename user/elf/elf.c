@@ -16,6 +16,7 @@
 #define PHDRS_MAX	1024
 #define DYNS_MAX	4096
 #define NOTES_MAX_BYTES (64u << 10)
+#define UPX_TAIL_BYTES	64 /* its header is the last thing in the file */
 
 /* Unwind tables and names are read in small pieces near each other: a read costs more than all that is done with it. */
 #define CACHE_BLOCKS	  128
@@ -368,6 +369,15 @@ int elf_exec_off(const struct elf *f, uint64_t va, uint64_t *off)
 		return -ENOENT;
 	*off = l->off + (va - l->va);
 	return 0;
+}
+
+bool elf_is_upx(const struct elf *f)
+{
+	static const char magic[] = {'U', 'P', 'X', '!'};
+	char tail[UPX_TAIL_BYTES];
+
+	return f->size_bytes >= sizeof(tail) && !elf_pread(f, f->size_bytes - sizeof(tail), tail, sizeof(tail)) &&
+	       memmem(tail, sizeof(tail), magic, sizeof(magic));
 }
 
 void elf_extent(const struct elf *f, uint64_t *start_va, uint64_t *end_va)

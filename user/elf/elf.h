@@ -6,6 +6,7 @@
 #ifndef ELF_ELF_H
 #define ELF_ELF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -72,6 +73,9 @@ void elf_extent(const struct elf *f, uint64_t *start_va, uint64_t *end_va);
 
 /* Virtual address of the byte at a file offset inside a PT_LOAD. 0 or -ENOENT. */
 int elf_off_va(const struct elf *f, uint64_t off, uint64_t *va);
+
+/* Whether the file ends as UPX leaves what it packs. */
+bool elf_is_upx(const struct elf *f);
 
 /* Parses the notes of an image for NT_GNU_BUILD_ID; used for files and for a process's memory. Length or 0. */
 size_t elf_build_id_of_notes(const void *notes, size_t n, uint8_t id[ELF_BUILD_ID_MAX]);

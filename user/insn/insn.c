@@ -202,7 +202,15 @@ static bool may_write(ZydisRegister reg)
 	       ZydisRegisterGetClass(reg) == ZYDIS_REGCLASS_FLAGS;
 }
 
-/* A probe behind this instruction sees what it would have seen before it: registers only, no argument written. */
+static bool compares(const struct decoded *d)
+{
+	return d->insn.mnemonic == ZYDIS_MNEMONIC_CMP || d->insn.mnemonic == ZYDIS_MNEMONIC_TEST;
+}
+
+/*
+ * A probe behind this instruction sees what it would have seen before it: no argument and no memory written. Of those
+ * that read memory, only comparisons, whose result is nowhere but in the flags.
+ */
 static bool keeps_entry_state(const struct decoded *d)
 {
 	ZydisInstructionCategory c = d->insn.meta.category;
@@ -215,7 +223,7 @@ static bool keeps_entry_state(const struct decoded *d)
 	for (unsigned o = 0; o < d->insn.operand_count; o++) {
 		const ZydisDecodedOperand *op = &d->ops[o];
 
-		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.type != ZYDIS_MEMOP_TYPE_AGEN)
+		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.type != ZYDIS_MEMOP_TYPE_AGEN && !compares(d))
 			return false;
 		if (op->type == ZYDIS_OPERAND_TYPE_REGISTER && (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
 		    !may_write(op->reg.value))

@@ -6,50 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "elf/names.h"
-#include "insn/callee.h"
-#include "insn/priv.h"
+#include "insn/walk.h"
 
-#define FUNC_BYTES_MAX 8192
 #define LOADS_MAX      8
 #define OFF_MAX	       4096 /* of a field */
-
-/* A function, instruction by instruction in the order of addresses. */
-struct walk {
-	struct elf *elf;
-	uint8_t *code; /* owned */
-	size_t size, at;
-	uint64_t va; /* of insn */
-	ZydisDecoder decoder;
-	ZydisDecodedInstruction insn;
-	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-};
-
-static int walk_begin(struct walk *w, struct elf *elf, const struct elf_sym *func, struct err *e)
-{
-	*w = (struct walk){.elf = elf, .size = func->size_bytes < FUNC_BYTES_MAX ? func->size_bytes : FUNC_BYTES_MAX};
-	w->va = func->va;
-	w->code = malloc(w->size + 1);
-	if (!w->code)
-		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	if (elf_read_va(elf, func->va, w->code, w->size))
-		return err_set(e, ERR_TARGET, -EIO, "its code cannot be read");
-	ZydisDecoderInit(&w->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	return 0;
-}
-
-static bool walk_next(struct walk *w)
-{
-	w->va += w->insn.length;
-	w->at += w->insn.length;
-	return w->at < w->size &&
-	       ZYAN_SUCCESS(ZydisDecoderDecodeFull(&w->decoder, w->code + w->at, w->size - w->at, &w->insn, w->ops));
-}
-
-static bool is_reg(const ZydisDecodedOperand *op, ZydisRegister reg)
-{
-	return op->type == ZYDIS_OPERAND_TYPE_REGISTER && op->reg.value == reg;
-}
 
 /* mov REG, [BASE + disp] of 8 bytes. */
 static bool is_load(const struct walk *w, ZydisRegister base, int64_t *disp)
@@ -64,23 +24,6 @@ static bool is_load(const struct walk *w, ZydisRegister base, int64_t *disp)
 	return true;
 }
 
-/* Whether this is a call of a function whose name begins so. */
-static bool calls(struct walk *w, const char *begin)
-{
-	ZyanU64 to;
-	char name[256] = "";
-	int len = -ENOENT;
-
-	if (w->insn.mnemonic != ZYDIS_MNEMONIC_CALL ||
-	    !ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&w->insn, &w->ops[0], w->va, &to)))
-		return false;
-	if (w->ops[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-		len = callee_name(w->elf, to, name, sizeof(name));
-	else if (w->ops[0].type == ZYDIS_OPERAND_TYPE_MEMORY && w->ops[0].mem.base == ZYDIS_REGISTER_RIP)
-		len = elf_import_name(w->elf, to, name, sizeof(name));
-	return len > 0 && !strncmp(name, begin, strlen(begin));
-}
-
 /* lea rdi, [rip + GOT]; call __tls_get_addr; mov reg, [rax + disp], and nothing that branches in between. */
 static bool find_tls(struct walk *w, struct layout_tls *out)
 {
@@ -88,11 +31,11 @@ static bool find_tls(struct walk *w, struct layout_tls *out)
 	int64_t disp;
 
 	while (walk_next(w)) {
-		if (!called && w->insn.mnemonic == ZYDIS_MNEMONIC_LEA && is_reg(&w->ops[0], ZYDIS_REGISTER_RDI)) {
+		if (!called && w->insn.mnemonic == ZYDIS_MNEMONIC_LEA && walk_is_reg(&w->ops[0], ZYDIS_REGISTER_RDI)) {
 			if (w->ops[1].mem.base != ZYDIS_REGISTER_RIP ||
 			    !ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&w->insn, &w->ops[1], w->va, &out->got_va)))
 				return false;
-		} else if (!called && calls(w, "__tls_get_addr")) {
+		} else if (!called && walk_calls(w, "__tls_get_addr")) {
 			called = true;
 		} else if (called && is_load(w, ZYDIS_REGISTER_RAX, &disp)) {
 			out->add = (uint64_t)disp;
@@ -133,18 +76,18 @@ static bool find_node_loads(struct walk *w, struct node_loads *l)
 	while (walk_next(w)) {
 		bool mov = w->insn.mnemonic == ZYDIS_MNEMONIC_MOV;
 
-		if (self == ZYDIS_REGISTER_NONE && mov && is_reg(&w->ops[1], ZYDIS_REGISTER_RSI)) {
+		if (self == ZYDIS_REGISTER_NONE && mov && walk_is_reg(&w->ops[1], ZYDIS_REGISTER_RSI)) {
 			self = w->ops[0].reg.value;
-		} else if (calls(w, "_ZN2at14RecordFunctionC")) {
+		} else if (walk_calls(w, "_ZN2at14RecordFunctionC")) {
 			made = true;
-		} else if (made && calls(w, "_ZN2at14RecordFunction6beforeE")) {
+		} else if (made && walk_calls(w, "_ZN2at14RecordFunction6beforeE")) {
 			return true;
 		} else if (made && is_load(w, self, &disp) && disp) {
 			if (l->n == LOADS_MAX)
 				return false;
 			l->to[l->n] = w->ops[0].reg.value;
 			l->off[l->n++] = disp;
-		} else if (made && mov && is_reg(&w->ops[0], ZYDIS_REGISTER_RSI)) {
+		} else if (made && mov && walk_is_reg(&w->ops[0], ZYDIS_REGISTER_RSI)) {
 			l->handed = w->ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER ? w->ops[1].reg.value
 										  : ZYDIS_REGISTER_NONE;
 		}
@@ -190,7 +133,7 @@ static bool find_chain(struct walk *w, const int32_t *known, unsigned n, int64_t
 
 	while (walk_next(w)) {
 		if (self == ZYDIS_REGISTER_NONE && w->insn.mnemonic == ZYDIS_MNEMONIC_MOV &&
-		    is_reg(&w->ops[1], ZYDIS_REGISTER_RSI)) {
+		    walk_is_reg(&w->ops[1], ZYDIS_REGISTER_RSI)) {
 			self = w->ops[0].reg.value;
 		} else if (self != ZYDIS_REGISTER_NONE && is_load(w, self, &disp)) {
 			*field = disp;
@@ -238,7 +181,7 @@ static bool find_keys(struct walk *w, int64_t *off)
 		if (w->insn.mnemonic == ZYDIS_MNEMONIC_MOV) {
 			to = w->ops[0].reg.value;
 			disp = joined;
-		} else if (w->insn.mnemonic == ZYDIS_MNEMONIC_OR && is_reg(&w->ops[0], to) && disp == joined &&
+		} else if (w->insn.mnemonic == ZYDIS_MNEMONIC_OR && walk_is_reg(&w->ops[0], to) && disp == joined &&
 			   is_field(disp)) {
 			*off = disp;
 			return true;

@@ -131,5 +131,7 @@ int mdl_emit(const struct mdl *m, struct buf *out)
 		err = buf_put(out, m->opens.data, m->opens.len);
 	if (!err)
 		err = team_emit(m, out);
+	if (!err)
+		err = held_emit(m, out);
 	return err ? err : join_emit(m, out);
 }

@@ -39,6 +39,7 @@ void mdl_free(struct mdl *m)
 	groups_fini(m);
 	joins_fini(m);
 	teams_fini(m);
+	held_fini(m);
 	samples_fini(m);
 	scheds_fini(m);
 	hash_fini(&m->mem_index);
@@ -347,6 +348,8 @@ static const fold_fn folds[] = {
 	[MXBPF_OPEN] = fold_open,
 	[MXBPF_SCHED] = sched_fold,
 	[MXBPF_AGG_SCHED] = sched_fold_agg,
+	[MXBPF_MEM_TIME] = held_fold_time,
+	[MXBPF_HOLDER] = held_fold_holder,
 };
 
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes)

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "model/gauge.h"
 #include "mxbpf_event.h"
+#include "mxbpf_held.h"
 
 struct mdl;
 
@@ -146,6 +147,24 @@ void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
 /* --omp: parallel regions, those of one span name (and class) added up, as their records; borrowed likewise. */
 const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n);
 void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from); /* as mdl_join_merge() */
+/*
+ * --memory. Devices and holders of what is alive, as their records, in no order; NULL behind the last; borrowed likewise.
+ * The mean of a device between two moments. Allocations that are alive, where the model had their records, in no order
+ * from *pos 0 on.
+ */
+#define MDL_BLOCKS_MAX	(1u << 20) /* alive at the same time; 56 bytes each */
+#define MDL_HOLDERS_MAX (1u << 14)
+struct mdl_block {
+	uint64_t addr, bytes;
+	const struct mxbpf_holder *holder; /* borrowed */
+};
+const struct mxbpf_mem_time *mdl_mem_time(const struct mdl *m, size_t i);
+const struct mxbpf_holder *mdl_holder(const struct mdl *m, size_t i);
+int64_t mdl_mem_mean(const struct mxbpf_mem_time *t, uint64_t start_ns, uint64_t end_ns);
+bool mdl_block(const struct mdl *m, size_t *pos, struct mdl_block *out);
+/* What is alive in `from` at a moment is what an empty `to` begins with; `from` can be read, not fed, from now on. 0,
+ * -ENOMEM. */
+int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns);
 /* Operators whose nodes may still run are remembered, the last so many. */
 #define MDL_MAKERS_MAX (1u << 17)
 /*

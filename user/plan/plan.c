@@ -74,7 +74,7 @@ const char *plan_version(const struct adp *a, const struct tgt_lib *lib)
 static bool row_has_offsets(const struct mxbpf_row *r)
 {
 	return r->name.nderef || r->key.nderef || r->device.nderef || r->size.nderef || r->link.nderef ||
-	       r->guard.nderef || r->outputs_off;
+	       r->guard.nderef || r->action == MXBPF_ACT_POOL || r->outputs_off;
 }
 
 static bool needs_known_build(const struct adp_probe *p)
@@ -82,19 +82,48 @@ static bool needs_known_build(const struct adp_probe *p)
 	return !p->any_build && row_has_offsets(&p->row);
 }
 
-unsigned plan_groups_of(const struct adp *a, bool known_build)
+/* Of a runtime's groups, those that are left without the bad ones and what needs them. */
+static unsigned groups_without(const struct adp *a, unsigned bad)
 {
-	unsigned all = 0, bad = 0, i;
+	unsigned all = 0, i;
 
 	for (i = 0; i < a->nprobes; i++) {
 		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER);
-		if (needs_known_build(&a->probes[i]) && !a->probes[i].optional && !known_build)
-			bad |= a->probes[i].group;
-	}
-	for (i = 0; i < a->nprobes; i++)
 		if (a->probes[i].needs && !(a->probes[i].needs & ~bad))
 			bad |= a->probes[i].group;
+	}
 	return all & ~bad;
+}
+
+unsigned plan_groups_of(const struct adp *a, bool known_build)
+{
+	unsigned bad = 0, i;
+
+	for (i = 0; i < a->nprobes; i++)
+		if (needs_known_build(&a->probes[i]) && !a->probes[i].optional && !known_build)
+			bad |= a->probes[i].group;
+	return groups_without(a, bad);
+}
+
+unsigned plan_groups_left(const struct plan *p)
+{
+	unsigned bad = 0;
+	size_t i;
+
+	for (i = 0; i < p->nprobes; i++)
+		if (p->probes[i].reason[0] && !p->probes[i].row->optional && !p->probes[i].stand_in &&
+		    !p->probes[i].spare)
+			bad |= p->probes[i].row->group;
+	return groups_without(p->adp, bad);
+}
+
+bool plan_calibrates(const struct adp *a)
+{
+	unsigned i = 0;
+
+	while (i < a->nprobes && !a->probes[i].shown)
+		i++;
+	return i < a->nprobes;
 }
 
 int plan_refuse(struct plan_probe *p, const char *fmt, ...)
@@ -200,8 +229,10 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 	struct elf_sym sym;
 	int err;
 
-	if (!plan->version && needs_known_build(p->row))
-		return plan_refuse(p, "structure offsets are not verified for this build of %s", p->lib->path);
+	bool unknown = !plan->version && needs_known_build(p->row);
+
+	if (unknown && !p->row->shown)
+		return plan_calibrate(plan, p, elf, NULL);
 	if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
 		return plan_family(plan, p, elf);
 	err = find_symbol(plan, p, elf, &sym);
@@ -211,6 +242,8 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 		return plan_refuse(p, "%s is not a function", p->symbol);
 	if (plan_place(elf, &sym, &p->entry, &p->off, &why))
 		return plan_refuse(p, "%s may not be probed: %s", p->symbol, why.why);
+	if (unknown && plan_calibrate(plan, p, elf, &sym))
+		return -ENOENT;
 	return plan_add_func(plan, p, elf, &(struct plan_func){sym.va, p->off, p->row->span_name, NULL, p->symbol});
 }
 
@@ -261,6 +294,10 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 
 	*row = p->row->row;
 	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
+	if (row->action == MXBPF_ACT_ALLOC && !(plan->opts.groups & PROBE_HELD)) {
+		row->end = MXBPF_END_NONE;
+		row->name_type = MXBPF_NAMED_NOT;
+	}
 	image = lib ? plan_image(plan, lib) : 0;
 	/* An object points behind its vtable's two words of header. */
 	if (image && !tgt_lib_elf(t, lib, &elf, NULL) && !elf_find_sym(elf, p->row->alt_vtable, &sym, NULL) &&
@@ -331,6 +368,8 @@ static void hide_names(struct plan *plan)
 
 	for (i = 0; plan->adp->hidden && i < MXBPF_HIDDEN_MAX && plan->adp->hidden[i]; i++)
 		plan->hidden[i] = plan_hash(plan->adp->hidden[i]);
+	for (i = 0; plan->adp->lenders && i < MXBPF_LENDERS_MAX && plan->adp->lenders[i]; i++)
+		plan->lenders[i] = plan_hash(plan->adp->lenders[i]);
 }
 
 /* Whether a later row is there for the case that this one is refused. */
@@ -369,6 +408,11 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 			       plan_group_name(p->row->group),
 			       plan_group_name((enum probe_group)(p->row->needs & -p->row->needs)));
 	err = resolve_in_lib(t, out, p);
+	if (err == -ENOENT && p->row->row.action == MXBPF_ACT_POOL) { /* most builds have but one kind of pool */
+		p->spare = true;
+		p->wanted = false;
+		return 0;
+	}
 	if (err == -ENOMEM)
 		return err_set(e, ERR_RUNTIME, err, "out of memory");
 	for (; !err && first; first = first->row->instead_of ? probe_named(out, first->row->instead_of) : NULL)
@@ -400,6 +444,8 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	err = find_runtime(t, out, e);
 	if (!err)
 		err = tgt_lib_elf(t, out->lib, &elf, e);
+	if (!err)
+		err = plan_check_packed(t, out->adp, out->lib, e);
 	if (!err)
 		err = check_groups(out, e);
 	if (err)

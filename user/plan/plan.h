@@ -32,6 +32,7 @@ struct plan_probe {
 	uint32_t first_func;  /* number of the first of them */
 	unsigned nendless;    /* of these, functions without a cut: they end with the thread's next event */
 	unsigned nleft;	      /* functions that --ops leaves out */
+	bool calibrated;      /* its offsets are those that the code of this build shows */
 	bool wanted;	      /* its group was asked for, and no other row does the same */
 	bool spare;	      /* the row that it stands in for is there: it is not resolved */
 	const char *stand_in; /* of a refused one: name of the row that does the same; NULL none */
@@ -95,6 +96,7 @@ struct plan {
 	struct buf args;    /* of struct mxbpf_func_args, likewise */
 	struct buf callers; /* of struct plan_caller: of rows with by_caller */
 	uint64_t hidden[MXBPF_HIDDEN_MAX];	  /* name ids; 0: none */
+	uint64_t lenders[MXBPF_LENDERS_MAX];	  /* likewise */
 	struct mxbpf_row *rows;			  /* owned: the probes' rows, made to fit the target */
 	struct mxbpf_row *marked;		  /* owned: the same for functions that end an iteration as well */
 	struct mxbpf_row *endless;		  /* owned: the same for functions without a cut */
@@ -150,8 +152,17 @@ bool plan_is_late(const struct plan_probe *probe, const struct tgt_lib *lib);
 const char *plan_func_name(const struct plan *p, const struct plan_probe *probe, uint32_t func);
 /* Of a library whose build-id is known (tgt_lib_elf() has succeeded); NULL for an unknown build. */
 const char *plan_version(const struct adp *a, const struct tgt_lib *lib);
+/*
+ * Whether what the process runs is the library's own file: one that was packed is unpacked into memory that no file is
+ * behind, where nothing can be probed. 0, -ENOTSUP.
+ */
+int plan_check_packed(struct tgt *t, const struct adp *a, struct tgt_lib *lib, struct err *e);
 /* Mask of the groups that a runtime has; without known_build, those that work on a build that is not known. */
 unsigned plan_groups_of(const struct adp *a, bool known_build);
+/* The same of a plan that was made leniently for all groups: those of which nothing that they need is refused. */
+unsigned plan_groups_left(const struct plan *p);
+/* Whether builds that are not known may have offsets that their code shows. */
+bool plan_calibrates(const struct adp *a);
 /* The id of a name, as BPF hashes it. */
 uint64_t plan_hash(const char *name);
 /* The name of a NAMED_COOKIE span; NULL if id is none of the plan. */

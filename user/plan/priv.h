@@ -30,6 +30,9 @@ struct mxbpf_func_args plan_args(const struct adp *adp, const struct plan_func *
 /* The same of a function that is told by its call: not probed itself. */
 int plan_add_caller(struct plan *plan, const struct plan_probe *p, const struct caller *c, const char *name);
 
+/* Offsets of a row that an unknown build may have elsewhere, into its row of the plan. 0, -ENOENT with p->reason. */
+int plan_calibrate(struct plan *plan, struct plan_probe *p, struct elf *elf, const struct elf_sym *func);
+
 /* A row with team set. As plan_family(). */
 int plan_team(struct tgt *t, struct plan *plan, struct plan_probe *p);
 

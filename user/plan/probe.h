@@ -71,6 +71,14 @@ struct adp_hidden {
 	const char *taken_by; /* the one whose address is taken by the function of this row, which stands before */
 };
 
+/* Which code shows the offsets of a row in builds that are not known: see plan/calibrate.c. */
+enum adp_shown {
+	ADP_SHOWN_NOT = 0,	   /* none */
+	ADP_SHOWN_BLOCK = 1,	   /* that of the function, which is handed a block with an operator */
+	ADP_SHOWN_HANDLE = 2,	   /* likewise, the address of an allocation's handle */
+	ADP_SHOWN_HANDLE_COPY = 3, /* a copy of it */
+};
+
 /* One row of an adapter: a function of the runtime, or a family of them, and what a hit means. */
 struct adp_probe {
 	const char *name; /* "operator.start": in reports, check and JSON */
@@ -82,6 +90,7 @@ struct adp_probe {
 	const char *lib_glob;	/* basename of its library; NULL: the runtime's */
 	const char *each_lib;	/* instead: every library of such a path, whenever it is mapped; its spans are named
 				 * span_name and the first part of the file's name */
+	enum adp_shown shown;	/* its offsets, if its build is not known */
 	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; alt_name may: see alt_readers */
 	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
 	struct adp_hidden hidden;		/* if there is none of them */
@@ -160,6 +169,8 @@ struct adp {
 	struct adp_args args;		       /* likewise */
 	const char *rank_env, *world_size_env; /* a process's place in a distributed job; NULL: none */
 	const char *const *hidden; /* names of calls that the runtime's own profiler leaves out; NULL-terminated */
+	/* Operators that allocate for the one that calls them, whose the memory is; NULL-terminated */
+	const char *const *lenders;
 	const char *object_scope;  /* NAMED_OBJECT: this scope is left out of the names of classes; NULL none */
 };
 

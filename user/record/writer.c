@@ -219,6 +219,20 @@ static int need_sample(struct rec_writer *w, const struct mdl *m, const struct m
 	return ret ? ret : need_thread(w, m, s->h.tgid, s->tid);
 }
 
+static int need_alloc(struct rec_writer *w, const struct mdl *m, const struct mxbpf_alloc *a)
+{
+	int ret = need_thread(w, m, a->h.tgid, a->tid);
+
+	if (ret || a->h.size < sizeof(*a))
+		return ret;
+	ret = need_name(w, m, MXBPF_NAME_SPAN, a->name_id);
+	if (!ret)
+		ret = need_name(w, m, MXBPF_NAME_LAYER, a->layer_id);
+	if (!ret)
+		ret = need_name(w, m, MXBPF_NAME_SPAN, a->scope_id);
+	return ret ? ret : need_name(w, m, MXBPF_NAME_SPAN, a->label_id);
+}
+
 static int need_names(struct rec_writer *w, const struct mdl *m, const struct mxbpf_rec *r)
 {
 	const struct mxbpf_open *o;
@@ -252,7 +266,7 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 	case MXBPF_TEAM:
 		return need_name(w, m, MXBPF_NAME_SPAN, ((const struct mxbpf_team *)r)->name_id);
 	case MXBPF_ALLOC:
-		return need_thread(w, m, r->tgid, ((const struct mxbpf_alloc *)r)->tid);
+		return need_alloc(w, m, (const struct mxbpf_alloc *)r);
 	case MXBPF_EDGE:
 		return need_thread(w, m, r->tgid, ((const struct mxbpf_edge *)r)->tid);
 	case MXBPF_GAUGE:

@@ -457,6 +457,14 @@ static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
+static int held(struct snk *s, const struct snk_held *t)
+{
+	int err = snk_put_held(s, t, "");
+
+	out_puts(s->out, "\n");
+	return err;
+}
+
 static int joins(struct snk *s, const struct snk_joins *t)
 {
 	int err = snk_put_joins(s, t, "");
@@ -555,6 +563,7 @@ const struct snk_ops snk_modern = {
 	.state_bytes = sizeof(struct modern),
 	.table = class_table,
 	.mem = mem_table,
+	.held = held,
 	.joins = joins,
 	.teams = teams,
 	.slow = slow,

@@ -139,6 +139,12 @@ int snk_put_scheds(struct snk *s, const struct snk_scheds_table *t);
 int snk_samples(const struct snk *s, struct snk_sample **rows, size_t *n);
 #define SNK_NO_OPERATOR "[no operator]"
 
+/* held.c. To be freed either way. 0, -ENOMEM. */
+int snk_held_make(const struct snk *s, struct snk_held *t);
+void snk_held_free(struct snk_held *t);
+int64_t snk_mem_mean(const struct snk *s, const struct mxbpf_mem_time *t);
+int snk_put_held(struct snk *s, const struct snk_held *t, const char *prefix); /* as snk_put_joins() */
+
 /* teams.c, likewise. */
 int snk_teams(const struct snk *s, struct snk_team **rows, size_t *n);
 int snk_put_teams(struct snk *s, const struct snk_teams *t, const char *prefix);

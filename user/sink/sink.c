@@ -204,6 +204,16 @@ static int teams(struct snk *s)
 	return err;
 }
 
+static int held(struct snk *s)
+{
+	struct snk_held t;
+	int err = snk_held_make(s, &t);
+
+	err = err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : s->ops->held(s, &t);
+	snk_held_free(&t);
+	return err;
+}
+
 static int run(struct snk *s)
 {
 	int err = s->ops->begin ? s->ops->begin(s) : 0;
@@ -218,6 +228,8 @@ static int run(struct snk *s)
 			err = one_table(s, mdl_classes[i].cls);
 	if (!err && s->ops->mem && s->in->session->mem_title)
 		err = mem_table(s);
+	if (!err && s->ops->held && s->in->session->held)
+		err = held(s);
 	if (!err && s->ops->joins && s->opts->backward)
 		err = joins(s);
 	if (!err && s->ops->teams && s->in->session->team_cpus)

@@ -96,3 +96,18 @@ int tgt_maps_libs(struct tgt *t, char *text)
 	t->nslots = buf_count(&slots, struct tgt_slot);
 	return err;
 }
+
+bool tgt_code_is_anonymous(const struct tgt *t, uint64_t addr)
+{
+	struct buf text = {0};
+	char *line, *save = NULL;
+	bool found = false;
+	struct tgt_map m;
+
+	if (!tgt_slurp(t->procfd, "maps", TGT_MAPS_MAX_BYTES, &text))
+		for (line = strtok_r(text.data, "\n", &save); line && !found; line = strtok_r(NULL, "\n", &save))
+			found = !tgt_map_parse(line, &m) && m.exec && !m.ino && !m.path[0] && m.start <= addr &&
+				addr < m.end;
+	buf_fini(&text);
+	return found;
+}

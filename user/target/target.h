@@ -64,6 +64,9 @@ struct tgt_lib *tgt_program(struct tgt *t);
  */
 int tgt_lib_elf(struct tgt *t, struct tgt_lib *lib, struct elf **out, struct err *e);
 
+/* Whether code at an address lies in memory that no file is behind, as of now. */
+bool tgt_code_is_anonymous(const struct tgt *t, uint64_t addr);
+
 /* Name of a thread of the process; returns 0, or -errno once it is gone. */
 int tgt_thread_comm(const struct tgt *t, pid_t tid, char comm[32]);
 

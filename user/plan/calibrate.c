@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Offsets of a row in a build that is not known, from the code that the row probes. */
+#include <errno.h>
+
+#include "insn/fields.h"
+#include "plan/priv.h"
+
+/* Storage::Handle: address, size, location. What of these the function reads says how long the two before it are. */
+#define WORD 8
+
+/* ExecuteOprBlock, which hands its operator's name to the built-in profiler, and its device. */
+static int by_block(struct elf *elf, const struct elf_sym *func, struct mxbpf_row *row, struct err *e)
+{
+	struct fields_block f;
+	int err = fields_of_block(elf, func, &f, e);
+
+	if (err)
+		return err;
+	row->name.off[0] = row->link.off[0] = f.object_off;
+	row->name.off[1] = f.name_off;
+	row->device.off[0] = f.location_off;
+	return 0;
+}
+
+static bool compares(const struct fields_handle *f, int32_t off)
+{
+	unsigned i = 0;
+
+	while (i < f->ncompared && f->compared_off[i] != off)
+		i++;
+	return i < f->ncompared;
+}
+
+/* The row's offsets are right if the location is where two words before it leave it, and what is compared are these. */
+static int check_handle(const struct fields_handle *f, int32_t begin, const struct mxbpf_row *row, struct err *e)
+{
+	unsigned known = compares(f, 0) + compares(f, WORD);
+
+	if (f->location_off != 2 * WORD || known != f->ncompared || row->size.off[0] != begin + WORD ||
+	    row->device.off[0] != begin + f->location_off)
+		return err_set(e, ERR_TARGET, -EILSEQ, "its code reads other fields of an allocation");
+	if (row->guard.base != MXBPF_BASE_NONE && !compares(f, row->guard.off[0] - begin))
+		return err_set(e, ERR_TARGET, -EILSEQ, "its code does not show when an allocation is none");
+	return 0;
+}
+
+static int by_handle(struct elf *elf, const struct elf_sym *func, struct mxbpf_row *row, struct err *e)
+{
+	struct fields_handle f;
+	int err = fields_of_handle(elf, func, &f, e);
+
+	return err ? err : check_handle(&f, 0, row, e);
+}
+
+static int by_handle_copy(struct elf *elf, const struct elf_sym *func, struct mxbpf_row *row, struct err *e)
+{
+	struct fields_handle f;
+	int err = fields_of_handle_copy(elf, func, &f, e);
+
+	return err ? err : check_handle(&f, WORD, row, e); /* behind the return address */
+}
+
+static int (*const calibrations[])(struct elf *elf, const struct elf_sym *func, struct mxbpf_row *row,
+				   struct err *e) = {
+	[ADP_SHOWN_BLOCK] = by_block,
+	[ADP_SHOWN_HANDLE] = by_handle,
+	[ADP_SHOWN_HANDLE_COPY] = by_handle_copy,
+};
+
+int plan_calibrate(struct plan *plan, struct plan_probe *p, struct elf *elf, const struct elf_sym *func)
+{
+	struct err why = {0};
+
+	if (!p->row->shown)
+		return plan_refuse(p, "structure offsets are not verified for this build of %s", p->lib->path);
+	if (calibrations[p->row->shown](elf, func, &plan->rows[p - plan->probes], &why))
+		return plan_refuse(p, "structure offsets are not verified for this build of %s, and %s", p->lib->path,
+				   why.why);
+	p->calibrated = true;
+	return 0;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Libraries whose file holds their code only packed. */
+#include <errno.h>
+
+#include "plan/priv.h"
+
+/* A function that the runtime's library names, and has, but not in its file. */
+static bool has_lost(struct elf *elf, const struct adp_probe *row, struct elf_sym *sym)
+{
+	uint64_t off;
+	int i;
+
+	for (i = 0; i < PROBE_SYMBOLS_MAX && row->symbols[i]; i++)
+		if (!elf_find_sym(elf, row->symbols[i], sym, NULL) && sym->type == ELF_SYM_FUNC &&
+		    elf_exec_off(elf, sym->va, &off))
+			return true;
+	return false;
+}
+
+int plan_check_packed(struct tgt *t, const struct adp *a, struct tgt_lib *lib, struct err *e)
+{
+	struct elf_sym sym;
+	unsigned i;
+
+	for (i = 0; i < a->nprobes; i++) {
+		if (a->probes[i].lib_glob || !has_lost(lib->elf, &a->probes[i], &sym))
+			continue;
+		return err_set(e, ERR_TARGET, -ENOTSUP, "%s is packed%s: its code %s, and only a file can be probed", lib->path,
+			       elf_is_upx(lib->elf) ? " by UPX" : "",
+			       tgt_code_is_anonymous(t, lib->load_bias + sym.va)
+				       ? "lies in anonymous memory, not in the file"
+				       : "is not in the file");
+	}
+	return 0;
+}
