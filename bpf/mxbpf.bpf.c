@@ -11,7 +11,6 @@
 #include "span.bpf.c"
 #include "cut.bpf.c"
 #include "mem.bpf.c"
-#include "ndarray.bpf.h"
 #include "team.bpf.h"
 #include "proc.bpf.c"
 #include "sample.bpf.h"
@@ -62,6 +61,7 @@ ON_HIT(on_edge, edge_emit(ctx, t, row))
 ON_HIT(on_memory, mem_emit(ctx, t, row))
 ON_HIT(on_allocated, alloc_end(ctx, t))
 ON_HIT(on_pool, alloc_pool(ctx, t, row))
+ON_HIT(on_note, inside_note(ctx, t, row))
 ON_HIT(on_region, on_team(ctx, t, row->action))
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -7,18 +7,12 @@
 #include "common.bpf.h"
 #include "counters.bpf.h"
 #include "detail.bpf.h"
+#include "inside.bpf.h"
 #include "name.bpf.h"
 #include "stats.bpf.h"
 
 #define PUSHED_MAX 16	/* words: a return address and arguments */
 #define NEAR_BYTES 4096 /* a function's size */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MXBPF_KEYS_MAX);
-	__type(key, struct mxbpf_key);
-	__type(value, struct mxbpf_frame);
-} open_keys SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -441,6 +435,7 @@ static __always_inline __u64 span_name(struct pt_regs *ctx, struct mxbpf_thread 
 static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
 	__u64 sp = PT_REGS_SP(ctx), cookie = 0, callee_sp = sp, name_id;
+	struct mxbpf_noted inside = {};
 	struct mxbpf_key key = {};
 	struct mxbpf_frame *f;
 	__u32 d;
@@ -452,7 +447,9 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		sp = cookie_sp(cookie, sp + 8, ctx->bp);
 	}
 	frames_end(t, sp);
-	name_id = span_name(ctx, t, row, cookie);
+	if (row->inside && !inside_opens(ctx, t, frame_top(t), row, &inside))
+		return;
+	name_id = row->inside ? inside.name_id : span_name(ctx, t, row, cookie);
 	if (row->hides && name_hidden(name_id))
 		return;
 	d = t->depth;
@@ -471,6 +468,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	f->alloc_bytes = f->self_alloc_bytes = 0;
 	f->nchild = 0;
 	f->merge = row->merge_same;
+	f->inside = row->inside;
 	f->tail = 0;
 	f->func = 0;
 	f->flags = row->span_flags;
@@ -478,7 +476,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	if (row->end == MXBPF_END_CUT || row->end == MXBPF_END_NEXT)
 		func_open(t, f, row, row->by_caller ? cookie : bpf_get_attach_cookie(ctx));
 	f->name_id = name_id;
-	f->key = fetch(ctx, t, &row->key);
+	f->key = row->inside ? 0 : fetch(ctx, t, &row->key);
 	if (cfg_endless && f->end == MXBPF_END_NEXT)
 		bpf_probe_read_user(&f->key, sizeof(f->key), (void *)sp);
 	f->ip = f->return_off = 0;
@@ -486,8 +484,8 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		f->return_off = sp - callee_sp - 8;
 		bpf_probe_read_user(&f->ip, sizeof(f->ip), (void *)callee_sp);
 	}
-	f->link = fetch_link(ctx, t, &row->link);
-	f->device = fetch_device(ctx, t, &row->device);
+	f->link = row->inside ? 0 : fetch_link(ctx, t, &row->link);
+	f->device = row->inside ? inside_device(frame_at(t, d - 1)) : fetch_device(ctx, t, &row->device);
 	/* A call-site probe stands in a callee of the spanned function: that frame lives one return address longer. */
 	f->sp = row->unscoped ? ~0ull : row->at_call_site || row->by_caller ? callee_sp + 8 : sp;
 	if (row->leaf && f->end == MXBPF_END_NEXT)
@@ -495,6 +493,8 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	f->cls = row->cls;
 	f->tid = t->tid;
 	detail_open(ctx, t, f, frame_at(t, d - 1), row);
+	if (row->inside)
+		f->layer_id = inside.layer_id;
 	account_open(f, row->end == MXBPF_END_KEY);
 	if (cfg_counters)
 		counters_open(t);

@@ -47,6 +47,7 @@ enum mxbpf_action {
 	MXBPF_ACT_TEAM_CLOSE = 13, /* likewise */
 	MXBPF_ACT_TEAM_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
 	MXBPF_ACT_TEAM_LEAVE = 15, /* and has ended it */
+	MXBPF_ACT_NOTE = 16,	   /* an operator with a state is pushed: its name, for MXBPF_INSIDE_NOTED */
 	/* --memory: an ALLOC with END_CUT has what it asked for (cookie: as of CLOSE_CUT); it came from a pool. */
 	MXBPF_ACT_ALLOCATED = 28,
 	MXBPF_ACT_POOL = 29,
@@ -135,16 +136,43 @@ struct mxbpf_row {
 	__u8 details;		     /* enum mxbpf_detail that its spans can have */
 	__u8 by_caller;		     /* the spanned function is the one that calls the probed one: map callers */
 	__u8 hides;		     /* calls named by cfg_hidden have no effect */
-	__u8 leaf; /* nothing that is probed runs inside: without an end, any event of its thread is it */
-	__u8 pad2;
+	__u8 leaf;   /* nothing that is probed runs inside: without an end, any event of its thread is it */
+	__u8 inside; /* enum mxbpf_inside */
 	/* In the object of the first argument: MXNet's vectors of arrays that go in and come out, and of what is wanted
 	 * of the latter. 0: there is none. */
 	__u16 inputs_off, outputs_off, reqs_off;
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
+	struct mxbpf_fetch layer;    /* MXBPF_DETAIL_LAYER: address of a C string */
+	__u32 pad3;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 240);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 264);
+
+/* How a row sees operators from within the work that the engine has for a thread: MXBPF_ACT_OPEN with these. */
+enum mxbpf_inside {
+	MXBPF_INSIDE_NOT = 0,
+	/* The engine's work is the operator itself if it bears its name: then it has a span already. Else it is work
+	 * of several operators, and this one has a span in that. With a guard that is 0 it needs no look at the name.
+	 */
+	MXBPF_INSIDE_NAMED = 1,
+	/* Likewise; what it is called was noted (MXBPF_ACT_NOTE) when it was pushed. */
+	MXBPF_INSIDE_NOTED = 2,
+};
+
+/*
+ * What is known of an operator with a state when it is pushed, and not when it runs: map `noted`. Its state is that of
+ * its backward operator too, what it writes to is not.
+ */
+struct mxbpf_noted_key {
+	__u64 state, output; /* addresses: output of what holds the bytes of the first array that it writes to */
+	__u32 tgid;
+	__u16 ninputs, noutputs;
+};
+struct mxbpf_noted {
+	__u64 name_id, layer_id;
+};
+#define MXBPF_NOTED_MAX 8192
 
 /*
  * A NAMED_OBJECT id, the same in every process: the vtable's address in its file, the row's tag above it, the number of
@@ -333,7 +361,8 @@ struct mxbpf_frame {
 	__u32 func;		/* function of the cookie; 0 none */
 	__u8 tail;		/* it can leave by a tail call: a frame at the same place may be its successor's */
 	__u8 merge;		/* row.merge_same */
-	__u16 nchild;		/* spans directly in it, at most 2 counted */
+	__u8 nchild;		/* spans directly in it, at most 2 counted */
+	__u8 inside;		/* row.inside */
 	__u32 flags;		/* enum mxbpf_span_flag */
 	__u32 return_off;	/* END_NEXT */
 	__u64 ip;		/* of a function that was told by its call: where it comes back to; else 0 */
@@ -508,7 +537,8 @@ struct mxbpf_stat_key {
 	__u32 tgid, device;
 	__u8 cls; /* enum mxbpf_class */
 	__u8 stripe;
-	__u8 pad[2];
+	__u8 part; /* of spans with MXBPF_SPAN_PART */
+	__u8 pad;
 	__u32 tid; /* with MXBPF_DETAIL_THREAD, else 0 */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_stat_key) == 48);

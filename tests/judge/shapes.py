@@ -219,7 +219,7 @@ class Net:
             add(name, [s[i]] + args, [s[i + 1]], flops)
         add('BatchNorm', [s[1]] + param(bn, 'gamma', 'beta', 'running_mean', 'running_var'), [s[2], channels, channels])
         add('Activation', [s[2]], [s[3]])
-        add('Pooling', [s[3]], [s[4]])
+        # Pooling may have a workspace for its gradient as well, of which the program knows nothing.
         add('Dropout', [s[4]], [s[5], s[5]])
         for name, i, args, flops in products if self.backward else ():
             # The first layer's data is the program's: nobody wants its gradient.
@@ -265,7 +265,7 @@ def main():
     if args.against:
         with open(args.against[0]) as says, open(args.against[1]) as rows:
             bad = same(json.load(says), json.load(rows)['tables']['operator'])
-        sys.exit('\n'.join(bad))
+        sys.exit('\n'.join(bad) or 0)
     os.environ.setdefault('OMP_NUM_THREADS', '1')
     says = Says()
     form, _, backward = args.form.partition('-')

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * MXNet 1.x and 2.0. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the offsets
- * are the same in all of them (OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8, .ctx +16).
+ * MXNet 1.x and 2.0. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the
+ * offsets are the same in all of them (OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8,
+ * .ctx +16).
  */
 #include "adapter/adapter.h"
 
@@ -11,11 +12,12 @@
 #define ARG2	  .base = MXBPF_BASE_ARG2
 #define STACK	  .base = MXBPF_BASE_STACK
 #define AT1(a)	  .nderef = 1, .off = {a}
+#define ARG3	  .base = MXBPF_BASE_ARG3
 #define AT2(a, b) .nderef = 2, .off = {a, b}
 /* Virtual tables, whose slots are the same in 1.5 to 1.9. */
-#define STORAGE	  .class_name = "N5mxnet11StorageImplE", .slot
-#define ENGINE	  .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
-#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+#define STORAGE	 .class_name = "N5mxnet11StorageImplE", .slot
+#define ENGINE	 .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define POOL(called, symbol, taken_off)                                                                                \
 	{                                                                                                              \
 		.name = called, .group = PROBE_HELD, .optional = true, .symbols = {symbol},                            \
@@ -44,6 +46,18 @@ static const char *const work[] = {
 	"MXDataIterBeforeFirst", "MXPredForward", NULL,
 };
 /* clang-format on */
+
+/* Where the fields of closures and of executors are known. */
+static const char *const closures[] = {"1.9.1", "1.8.0.post0", "1.7.0.post2", NULL};
+static const char *const executors[] = {"1.9.1", "1.8.0.post0", NULL};
+
+#define INSIDE_SPAN                                                                                                    \
+	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR, .inside = MXBPF_INSIDE_NAMED,     \
+	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_LAYER | MXBPF_DETAIL_ARGS
+/* The vector of what is wanted of them stands behind that of the arrays that come out. */
+#define ARRAYS(in, out) .inputs_off = (in), .outputs_off = (out), .reqs_off = (out) + 24
+/* RunContext.is_bulk, by value on the stack. */
+#define IN_BULK .guard = {STACK, .nderef = 1, .last_bytes = 1, .off = {32}}
 
 static const struct adp_probe probes[] = {
 	/* API_BEGIN and API_END call these two in every function of the C API, profiler or not, thrown or not. */
@@ -77,9 +91,9 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
 	/*
-	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *, 2.0: two more there): one engine operation. OnCompleteStatic(engine,
-	 * OprBlock *, error) is its true end, where MXNet's own profiler stops the clock, and may come on another
-	 * thread.
+	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *, 2.0: two more there): one engine operation.
+	 * OnCompleteStatic(engine, OprBlock *, error) is its true end, where MXNet's own profiler stops the clock, and
+	 * may come on another thread.
 	 */
 	{
 		.name = "operator.start",
@@ -105,6 +119,127 @@ static const struct adp_probe probes[] = {
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine16OnCompleteStaticEPNS_6EngineEPvPKN4dmlc5ErrorE"},
 		.hidden = {.taken_by = "operator.start"},
 		.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG2}},
+	},
+	/*
+	 * What the operators of a bulk, and those that run by themselves, come by: closures of PushFCompute,
+	 * PushFComputeEx and PushOperator. They hold a copy of the node's attributes, the operator and the name of the
+	 * node. In a bulk the run context says so.
+	 */
+	{
+		.name = "inside.fcompute",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZZN5mxnet10imperative12PushFComputeERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpCont"
+			    "extERKSt6vectorINS_5TBlobESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_RKNS"
+			    "_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPNS_7N"
+			    "DArrayESaIS17_EES1B_RKS9_IjSaIjEESJ_ENKUlNS_10RunContextEE_clES1G_"},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(176, 0)}, .layer = {ARG1, AT1(184)}, ARRAYS(56, 8)},
+	},
+	{
+		.name = "inside.fcompute_ex",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZZN5mxnet10imperative14PushFComputeExERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpCo"
+			    "ntextERKSt6vectorINS_7NDArrayESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_"
+			    "RKNS_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPS"
+			    "A_SaIS16_EES1A_SJ_ENKUlNS_10RunContextEE_clES1B_"},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}, ARRAYS(208, 40)},
+	},
+	{
+		.name = "inside.stateful_ex",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsE"
+			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
+			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
+			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE_clES17_S18_"},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}, ARRAYS(208, 40)},
+	},
+	/* This closure holds the state alone: what the operator is called is known when it is pushed. */
+	{
+		.name = "inside.push",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsER"
+			    "KNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE_"
+			    "IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMode"
+			    "E"},
+		.row = {.action = MXBPF_ACT_NOTE,
+			.name_type = MXBPF_NAMED_BYTES,
+			.key = {ARG1, AT1(0)},
+			.name = {ARG2, AT1(0)},
+			.layer = {ARG3, AT1(8)}},
+	},
+	{
+		.name = "inside.stateful",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.ends = "inside.push",
+		.symbols = {"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsE"
+			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
+			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
+			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE1_clES17_S18_"},
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_CUT,
+			.cls = MXBPF_CLASS_OPERATOR,
+			.inside = MXBPF_INSIDE_NOTED,
+			.details = MXBPF_DETAIL_LAYER | MXBPF_DETAIL_ARGS,
+			ARRAYS(88, 40),
+			IN_BULK,
+			.key = {ARG1, AT1(168)},
+			.size = {ARG1, .off = {88}},  /* inputs */
+			.link = {ARG1, .off = {40}}}, /* outputs */
+	},
+	/* What the operators of a segment of a graph come by, and those of a graph that is not cut into segments. */
+	{
+		.name = "inside.fcompute_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec16FComputeExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
+	},
+	{
+		.name = "inside.fcompute_ex_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec18FComputeExExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
+	},
+	{
+		.name = "inside.stateful_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec23StatefulComputeExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
+	},
+	{
+		.name = "inside.stateful_ex_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec25StatefulComputeExExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
 	},
 	/* Alloc(Handle *): size and context are filled in by the caller, the address by it. */
 	{

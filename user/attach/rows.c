@@ -36,6 +36,7 @@ static const char *const names[] = {
 	[MXBPF_ACT_TEAM_CLOSE] = "on_region",
 	[MXBPF_ACT_TEAM_JOIN] = "on_region",
 	[MXBPF_ACT_TEAM_LEAVE] = "on_region",
+	[MXBPF_ACT_NOTE] = "on_note",
 	[MXBPF_ACT_ALLOCATED] = "on_allocated",
 	[MXBPF_ACT_POOL] = "on_pool",
 };

@@ -30,6 +30,7 @@ static void take_row(void *ctx, const struct mxbpf_stat_key *key, const struct m
 		.args_id = key->args_id,
 		.stack_id = key->stack_id,
 		.layer_id = key->layer_id,
+		.part = key->part,
 		.tid = key->tid,
 	};
 	struct taken_row r = {
@@ -71,7 +72,7 @@ static int put_row(struct buf *out, struct taken_row *r, struct mxbpf_group *g)
 {
 	int err = 0;
 
-	r->row.id = g->id = mdl_group_id_of(g);
+	r->row.id = g->id = mdl_group_id(g);
 	r->row.name_id = g->name_id;
 	if (g->id != g->name_id)
 		err = buf_put(out, g, sizeof(*g));

@@ -68,7 +68,7 @@ static const char *word_probes(unsigned i)
 {
 	return plan_groups[i].listed ? plan_groups[i].name : NULL;
 }
-#define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT)
+#define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE)
 
 static const char *word_api(unsigned i)
 {

@@ -85,6 +85,7 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_
 		r->stack_id = g->stack_id;
 		r->layer_id = g->layer_id;
 		r->tid = g->tid;
+		r->part = g->part;
 		m->ngrouped++;
 	}
 	return r;
@@ -114,10 +115,11 @@ static struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s)
 		.stack_id = s->stack_id,
 		.layer_id = s->layer_id,
 		.tid = m->tells_threads ? s->tid : 0,
+		.part = !!(s->flags & MXBPF_SPAN_PART),
 	};
 	struct mdl_row *r;
 
-	g.id = mdl_group_id_of(&g);
+	g.id = mdl_group_id(&g);
 	r = row_find(m, s->cls, g.id, s->h.tgid, s->device);
 	if (r || g.id == s->name_id)
 		return r ? r : row_add(m, s->cls, g.id, s->h.tgid, s->device);

@@ -32,8 +32,9 @@ struct mdl_row {
 	uint32_t device;
 	uint32_t tid; /* 0: of all threads */
 	uint8_t cls;
-	uint64_t id; /* mdl_group_id_of() the four and tid */
+	uint64_t id; /* mdl_group_id() */
 	uint64_t name_id, args_id, stack_id, layer_id;
+	bool part; /* of spans with MXBPF_SPAN_PART */
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
 	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
 	struct mxbpf_account_sum account;      /* of sessions with mdl_session.account; mdl_on_cpu_ns() */
@@ -54,9 +55,13 @@ void mdl_counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s);
 /* Rows with details take 2.7 KB each: calls that would need more of them are counted, in the row of their name alone.
  */
 #define MDL_GROUPED_MAX (1u << 14)
-/* name_id if the others are 0. */
-uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id, uint64_t layer_id);
-uint64_t mdl_group_id_of(const struct mxbpf_group *g); /* whatever its id is */
+/* Of all but h and id; name_id if the others are 0. */
+uint64_t mdl_group_id(const struct mxbpf_group *g);
+
+/* Whether a span of this name is work of several operators, each of which may have a span in it. */
+bool mdl_is_bulk(const char *name, size_t len);
+/* Time that no other row of its table has too, but for operators that call operators. */
+uint64_t mdl_row_share_ns(const struct mdl *m, const struct mdl_row *r);
 
 /* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);

@@ -25,7 +25,7 @@ const struct plan_group plan_groups[] = {
 	{"api", PROBE_API, true},
 	{"mem", PROBE_MEM, true},
 	{"wait", PROBE_WAIT, true},
-	{"inside", PROBE_INSIDE, false},
+	{"inside", PROBE_INSIDE, true},
 	{"custom", PROBE_CUSTOM, false},
 	{"mark", PROBE_MARK, false},
 	{"data", PROBE_DATA, false},
@@ -80,6 +80,15 @@ static bool row_has_offsets(const struct mxbpf_row *r)
 static bool needs_known_build(const struct adp_probe *p)
 {
 	return !p->any_build && row_has_offsets(&p->row);
+}
+
+static bool holds_in(const struct adp_probe *p, const char *version)
+{
+	const char *const *v = p->versions;
+
+	while (v && *v && strcmp(*v, version))
+		v++;
+	return !v || *v;
 }
 
 /* Of a runtime's groups, those that are left without the bad ones and what needs them. */
@@ -231,6 +240,8 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 
 	bool unknown = !plan->version && needs_known_build(p->row);
 
+	if (plan->version && !holds_in(p->row, plan->version))
+		return plan_refuse(p, "structure offsets are not verified for this build of %s", p->lib->path);
 	if (unknown && !p->row->shown)
 		return plan_calibrate(plan, p, elf, NULL);
 	if (p->row->family.prefix || p->row->family.list || p->row->family.calls)

@@ -91,6 +91,7 @@ struct adp_probe {
 	const char *each_lib;	/* instead: every library of such a path, whenever it is mapped; its spans are named
 				 * span_name and the first part of the file's name */
 	enum adp_shown shown;	/* its offsets, if its build is not known */
+	const char *const *versions; /* its offsets hold in these alone, of adp.builds; ends with NULL. NULL: in all */
 	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; alt_name may: see alt_readers */
 	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
 	struct adp_hidden hidden;		/* if there is none of them */

@@ -65,6 +65,7 @@ struct snk_opts {
 	unsigned top;	/* rows a table; 0: all */
 	unsigned width; /* columns of the terminal; 0: 80 */
 	bool backward;	/* forward operators with their backward time as well */
+	bool no_parts;	/* without operators in segments: the segments alone */
 	bool continued; /* follows another one of the same columns: no heading again */
 	/* For long exports; NULL: none. */
 	void (*progress)(void *ctx, uint64_t done, uint64_t of);
