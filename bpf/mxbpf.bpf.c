@@ -12,6 +12,7 @@
 #include "cut.bpf.c"
 #include "mem.bpf.c"
 #include "team.bpf.h"
+#include "mark.bpf.h"
 #include "proc.bpf.c"
 #include "sample.bpf.h"
 #include "sched.bpf.c"
@@ -63,5 +64,21 @@ ON_HIT(on_allocated, alloc_end(ctx, t))
 ON_HIT(on_pool, alloc_pool(ctx, t, row))
 ON_HIT(on_note, inside_note(ctx, t, row))
 ON_HIT(on_region, on_team(ctx, t, row->action))
+ON_HIT(on_mark_start, mark_start(ctx, t, row))
+ON_HIT(on_mark_stop, mark_stop(ctx, t, row))
+ON_HIT(on_mark_value, mark_value(ctx, t, row))
+ON_HIT(on_mark_instant, mark_instant(ctx, t, row))
+ON_HIT(on_mark_end, mark_end(ctx, t, row))
+
+/* Not only while events are taken, as it may be what decides about that. */
+SEC("?row") int on_app(struct pt_regs *ctx)
+{
+	const volatile struct mxbpf_row *row = &cfg_rows[0];
+	struct mxbpf_thread *t = active_since_ns || app.tgid ? thread_get() : 0;
+
+	if (t)
+		app_call(ctx, t, row);
+	return 0;
+}
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -168,6 +168,14 @@ static __always_inline void stats_counters(struct mxbpf_counter_sum *sum, const 
 			__sync_fetch_and_add(&sum->value[i], v->counters[i]);
 }
 
+/* So that a rate can be told. */
+__noinline int stats_extent(struct mxbpf_stat *s, const struct mxbpf_span *v)
+{
+	if (!s || !v)
+		return 0;
+	return stats_raise(&s->first_ns_inv, ~v->h.ts_ns) && stats_raise(&s->last_ns, v->h.ts_ns + v->dur_ns);
+}
+
 static __always_inline bool stats_add(const struct mxbpf_stat_key *key, const struct mxbpf_span *v)
 {
 	__u32 zero = 0;
@@ -200,6 +208,8 @@ static __always_inline bool stats_add(const struct mxbpf_stat_key *key, const st
 		stats_account(&s->account, v);
 	if (cfg_counters && v->counters[0] != MXBPF_COUNTER_NONE)
 		stats_counters(&s->counters, v);
+	if ((v->flags & MXBPF_SPAN_USER) && !stats_extent(s, v))
+		return false;
 	bucket = stats_bucket(v->dur_ns); /* here, so that the verifier sees its bound where it is used */
 	if (bucket < MXBPF_HIST_BUCKETS)
 		__sync_fetch_and_add(&s->hist[bucket], 1);

@@ -51,6 +51,14 @@ enum mxbpf_action {
 	/* --memory: an ALLOC with END_CUT has what it asked for (cookie: as of CLOSE_CUT); it came from a pool. */
 	MXBPF_ACT_ALLOCATED = 28,
 	MXBPF_ACT_POOL = 29,
+	/* The program's own marks; objects of the runtime's, by key. */
+	MXBPF_ACT_MARK_START = 40,   /* a task, a frame, an event: by the object's class */
+	MXBPF_ACT_MARK_STOP = 41,    /* likewise */
+	MXBPF_ACT_MARK_SET = 42,     /* a counter gets the value `size`; `key` is the one that it has */
+	MXBPF_ACT_MARK_ADJUST = 43,  /* and so much more */
+	MXBPF_ACT_MARK_INSTANT = 44, /* a marker */
+	MXBPF_ACT_MARK_END = 45,     /* the object is destroyed */
+	MXBPF_ACT_APP = 46,	     /* what the program says to its runtime's profiler: name_tag is an enum mxbpf_app_call */
 };
 
 /* How a span that ACT_OPEN pushed comes to its end. */
@@ -200,6 +208,28 @@ struct mxbpf_noted {
 #define MXBPF_CUT_RBP	     (1ull << 32)
 #define MXBPF_CUT_OFF_SHIFT  33
 #define MXBPF_FUNCS_MAX	     8192 /* numbered functions */
+
+/* Objects that mark something: their names are within them, at row.name.off[0], and cut there by the runtime itself. */
+#define MXBPF_MARK_TEXT	    128 /* bytes of a name, with its NUL */
+#define MXBPF_MARK_CLASSES  3	/* TASK, FRAME, EVENT */
+#define MXBPF_MARK_COUNTERS 4096
+
+/* What a call says to the profiler; the argument decides between two. */
+enum mxbpf_app_call {
+	MXBPF_APP_STATE = 1, /* run, or stop */
+	MXBPF_APP_PAUSE = 2, /* pause, or resume */
+	MXBPF_APP_DUMP = 3,
+};
+
+/* --follow-app. The window is open while the program has its runtime's profiler record. */
+struct mxbpf_app {
+	__u64 opened, closed; /* windows */
+	__u64 window_ns;      /* sum of the closed ones */
+	__u32 tgid;	      /* user space: whose calls count; 0: nobody's */
+	__u32 on;	      /* user space: windows may open */
+	__u32 running;	      /* as the last call has it */
+	__u32 pad;
+};
 
 /* Of TEAM_JOIN: registers, by their numbers in instructions, with the function that is called and its argument. And the
  * condition, as at a cut. */
@@ -550,6 +580,7 @@ struct mxbpf_stat {
 	__u64 min_ns_inv; /* ~min_ns, so that it rises as well */
 	__s64 alloc_bytes, self_alloc_bytes;
 	__u64 unwound; /* spans with MXBPF_SPAN_UNWOUND */
+	__u64 first_ns_inv, last_ns; /* of spans with MXBPF_SPAN_USER: ~ of the first start, the last end */
 	struct mxbpf_account_sum account;
 	struct mxbpf_counter_sum counters;
 	__u64 hist[MXBPF_HIST_BUCKETS]; /* their sum is how many there were */

@@ -44,10 +44,12 @@ enum mxbpf_kind {
 	MXBPF_OPEN = 19,	 /* user: a span that had not ended with its window      struct mxbpf_open */
 	MXBPF_HOLDER = 26,	 /* user: whose allocations are alive (mxbpf_held.h)   struct mxbpf_holder */
 	MXBPF_MEM_TIME = 27,	 /* user: what a device held, over time              struct mxbpf_mem_time */
+	MXBPF_INSTANT = 3,	 /* BPF: a moment that the program marked; user: a row	  struct mxbpf_instant */
+	MXBPF_VALUE = 29,	 /* BPF: a counter of the program's was set; user: a row    struct mxbpf_value */
+	MXBPF_AGG_EXTENT = 32,	 /* user: first start and last end of an AGG row	struct mxbpf_agg_extent */
 				 /*
-				  * Given out, each to its own header: 3 INSTANT, 29 VALUE, 32 AGG_EXTENT (mxbpf_mark.h); 22 LIFE, 23 AGG_LIFE,
-				  * 24 WAIT, 25 AGG_WAIT (mxbpf_life.h); 30 KV (mxbpf_kv.h); 31 ITERATION (mxbpf_step.h). 28, 33 and up
-				  * are free.
+				  * Given out, each to its own header: 22 LIFE, 23 AGG_LIFE, 24 WAIT, 25 AGG_WAIT (mxbpf_life.h);
+				  * 30 KV (mxbpf_kv.h); 31 ITERATION (mxbpf_step.h). 28, 33 and up are free.
 				  */
 };
 
@@ -369,6 +371,8 @@ enum mxbpf_name_kind {
 	MXBPF_NAME_WCHAN = 6,
 	/* id is a layer_id: "conv0_fwd", "conv0_fwd_backward" */
 	MXBPF_NAME_LAYER = 7,
+	/* id is a name_id: the domain that a mark of the program's belongs to */
+	MXBPF_NAME_DOMAIN = 8,
 };
 
 /*

@@ -10,6 +10,11 @@
 
 #define ARG1	  .base = MXBPF_BASE_ARG1
 #define ARG2	  .base = MXBPF_BASE_ARG2
+/*
+ * What marks are made of: a vtable's address, a name of 128 bytes (spans: and one of their table's), the address of a
+ * domain, which begins alike. The same in all wheels up to 2.0.0b1.
+ */
+#define MARK(a)	  .name = {.off = {8}}, .link = {ARG1, AT1(a)}
 #define STACK	  .base = MXBPF_BASE_STACK
 #define AT1(a)	  .nderef = 1, .off = {a}
 #define ARG3	  .base = MXBPF_BASE_ARG3
@@ -376,6 +381,75 @@ static const struct adp_probe probes[] = {
 		.symbols = {"MXExecutorBackwardEx"},
 		.iteration = "*",
 	},
+	/*
+	 * The program's own marks: of tasks, frames and events (object), of counters (object, value), of markers
+	 * (domain, name, scope).
+	 */
+	{
+		.name = "mark.start",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProfileDurationStart"},
+		.row = {.action = MXBPF_ACT_MARK_START, MARK(264)},
+	},
+	{
+		.name = "mark.stop",
+		.group = PROBE_MARK,
+		.optional = true,
+		.ends = "mark.start",
+		.symbols = {"MXProfileDurationStop"},
+		.row = {.action = MXBPF_ACT_MARK_STOP},
+	},
+	{
+		.name = "mark.end",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProfileDestroyHandle"},
+		.row = {.action = MXBPF_ACT_MARK_END},
+	},
+	{
+		.name = "counter.set",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProfileSetCounter"},
+		.row = {.action = MXBPF_ACT_MARK_SET, MARK(136), .key = {ARG1, AT1(144)}, .size = {ARG2}},
+	},
+	{
+		.name = "counter.adjust",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProfileAdjustCounter"},
+		.row = {.action = MXBPF_ACT_MARK_ADJUST, MARK(136), .key = {ARG1, AT1(144)}, .size = {ARG2}},
+	},
+	{
+		.name = "marker",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProfileSetMarker"},
+		.row = {.action = MXBPF_ACT_MARK_INSTANT, MARK(0)},
+	},
+	/* What it says to the built-in profiler (argument, which process, ...); the older names lead here. */
+	{
+		.name = "profiler.state",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXSetProcessProfilerState"},
+		.row = {.action = MXBPF_ACT_APP, .name_tag = MXBPF_APP_STATE},
+	},
+	{
+		.name = "profiler.pause",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXProcessProfilePause"},
+		.row = {.action = MXBPF_ACT_APP, .name_tag = MXBPF_APP_PAUSE},
+	},
+	{
+		.name = "profiler.dump",
+		.group = PROBE_MARK,
+		.optional = true,
+		.symbols = {"MXDumpProcessProfile"},
+		.row = {.action = MXBPF_ACT_APP, .name_tag = MXBPF_APP_DUMP},
+	},
 	/* Push(engine, Opr *, ...): the operation that operator.start will carry as OprBlock.opr. */
 	{
 		.name = "operator.push",
@@ -420,7 +494,14 @@ const struct adp adapter_mxnet = {
 	.nbuilds = COUNT(builds),
 	.class_title = {[MXBPF_CLASS_API] = "MXNET_C_API",
 			[MXBPF_CLASS_OPERATOR] = "operator",
-			[MXBPF_CLASS_WAIT] = "Engine wait"},
+			[MXBPF_CLASS_WAIT] = "Engine wait",
+			[MXBPF_CLASS_TASK] = "Task",
+			[MXBPF_CLASS_FRAME] = "Frame",
+			[MXBPF_CLASS_EVENT] = "Event"},
+	.marks = {.vtables = {"_ZTVN5mxnet8profiler11ProfileTaskE", "_ZTVN5mxnet8profiler12ProfileFrameE",
+			      "_ZTVN5mxnet8profiler12ProfileEventE"},
+		  .profiler = "_ZN5mxnet8profiler8Profiler3GetEPSt10shared_ptrIS1_E",
+		  .paused = "MXProcessProfilePause"},
 	.mem_title = "Device Storage",
 	.args = {.dtypes = dtypes, .ndtypes = COUNT(dtypes)},
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",

@@ -250,6 +250,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		goto fail;
 	memcpy((void *)a->skel->rodata->cfg_hidden, p->hidden, sizeof(p->hidden));
 	memcpy((void *)a->skel->rodata->cfg_lenders, p->lenders, sizeof(p->lenders));
+	memcpy((void *)a->skel->rodata->cfg_marks, p->mark_vtables, sizeof(p->mark_vtables));
 	a->skel->rodata->cfg_wake_bytes = a->ring_bytes / 4;
 	choose_details(a, p, o);
 	stats_choose(a->skel, o->stats);

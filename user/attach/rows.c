@@ -39,6 +39,13 @@ static const char *const names[] = {
 	[MXBPF_ACT_NOTE] = "on_note",
 	[MXBPF_ACT_ALLOCATED] = "on_allocated",
 	[MXBPF_ACT_POOL] = "on_pool",
+	[MXBPF_ACT_MARK_START] = "on_mark_start",
+	[MXBPF_ACT_MARK_STOP] = "on_mark_stop",
+	[MXBPF_ACT_MARK_SET] = "on_mark_value",
+	[MXBPF_ACT_MARK_ADJUST] = "on_mark_value",
+	[MXBPF_ACT_MARK_INSTANT] = "on_mark_instant",
+	[MXBPF_ACT_MARK_END] = "on_mark_end",
+	[MXBPF_ACT_APP] = "on_app",
 };
 #define NNAMES (sizeof(names) / sizeof(names[0]))
 

@@ -193,7 +193,24 @@ void live_fold(struct live *l, void *recs, size_t bytes)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* On the ring's second thread. With --stats the ring only tells of rows that begin. */
+/* With --stats the ring tells of rows that begin, and of the program's own marks that are no spans: they are few. */
+static void keep_marks(struct live *l, void *recs, size_t bytes)
+{
+	const struct mxbpf_rec *r;
+	size_t pos = 0, kept = 0;
+	bool bad;
+
+	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
+		if (r->kind != MXBPF_VALUE && r->kind != MXBPF_INSTANT)
+			continue;
+		memmove((char *)recs + kept, r, r->size);
+		kept += ((const struct mxbpf_rec *)((char *)recs + kept))->size;
+		l->folded++;
+	}
+	keep(l, recs, kept, 0);
+}
+
+/* On the ring's second thread. */
 static void on_chunk(void *ctx, void *recs, size_t bytes)
 {
 	struct live *l = ctx;
@@ -204,6 +221,7 @@ static void on_chunk(void *ctx, void *recs, size_t bytes)
 	}
 	pthread_mutex_lock(&l->lock);
 	live_learn_names(l, recs, bytes);
+	keep_marks(l, recs, bytes);
 	pthread_mutex_unlock(&l->lock);
 }
 

@@ -171,6 +171,10 @@ static void learn_threads(struct live *l, const struct mxbpf_rec *r)
 		learn_thread(l, r->tgid, ((const struct mxbpf_sample *)r)->tid);
 	if (r->kind == MXBPF_OPEN)
 		learn_thread(l, r->tgid, ((const struct mxbpf_open *)r)->tid);
+	if (r->kind == MXBPF_VALUE)
+		learn_thread(l, r->tgid, ((const struct mxbpf_value *)r)->tid);
+	if (r->kind == MXBPF_INSTANT)
+		learn_thread(l, r->tgid, ((const struct mxbpf_instant *)r)->tid);
 	if (r->kind != MXBPF_SPAN)
 		return;
 	learn_thread(l, r->tgid, s->tid);
@@ -210,6 +214,10 @@ static uint64_t name_of(const struct mxbpf_rec *r)
 		return ((const struct mxbpf_sched *)r)->span_name_id;
 	case MXBPF_OPEN:
 		return ((const struct mxbpf_open *)r)->name_id;
+	case MXBPF_VALUE:
+		return ((const struct mxbpf_value *)r)->name_id;
+	case MXBPF_INSTANT:
+		return ((const struct mxbpf_instant *)r)->name_id;
 	}
 	return 0;
 }
@@ -235,6 +243,20 @@ static void learn_args(struct live *l, const struct mxbpf_rec *r)
 	else
 		hash_put(&l->nameless, id, MXBPF_NAME_ARGS);
 	buf_fini(&text);
+}
+
+/* That of a mark has its domain and a NUL before it. */
+static void feed_name(struct live *l, uint32_t tgid, uint64_t id, const char *text, size_t len)
+{
+	const char *end = memchr(text, '\0', len);
+	const size_t n = end ? (size_t)(end - text) : 0;
+
+	if (end)
+		live_feed_name(l, MXBPF_NAME_DOMAIN, tgid, id, text, n);
+	if (end && n + 1 == len)
+		live_feed_name(l, MXBPF_NAME_SPAN, tgid, id, "[unnamed]", strlen("[unnamed]"));
+	else
+		live_feed_name(l, MXBPF_NAME_SPAN, tgid, id, end ? end + 1 : text, end ? len - n - 1 : len);
 }
 
 static void learn_layer(struct live *l, const struct mxbpf_rec *r)
@@ -268,7 +290,7 @@ static void learn_name(struct live *l, uint32_t tgid, uint64_t id)
 		return;
 	len = span_name(l, tgid, id, text);
 	if (len >= 0)
-		live_feed_name(l, MXBPF_NAME_SPAN, tgid, id, text, (size_t)len);
+		feed_name(l, tgid, id, text, (size_t)len);
 	else /* one system call for each span of it would be too slow for the ring */
 		hash_put(&l->nameless, id, 0);
 }

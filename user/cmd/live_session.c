@@ -132,6 +132,20 @@ static int describe_notes(struct live *l, struct mdl_session *s)
 	return err;
 }
 
+/* Which of them an object is its class says. */
+static int describe_marks(struct live *l, struct mdl_session *s)
+{
+	unsigned cls;
+
+	for (cls = MXBPF_CLASS_TASK; cls <= MXBPF_CLASS_EVENT; cls++) {
+		free(s->class_title[cls]);
+		s->class_title[cls] = dup_or_empty(l->plan.adp->class_title[cls]);
+		if (!s->class_title[cls])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 /* A table is in use if one of its probes is attached. */
 static int describe_tables(struct live *l, struct mdl_session *s)
 {
@@ -145,6 +159,8 @@ static int describe_tables(struct live *l, struct mdl_session *s)
 			       : row->action == MXBPF_ACT_ALLOC ? &s->mem_title
 								: NULL;
 
+		if (row->action == MXBPF_ACT_MARK_START && p->wanted && !p->reason[0] && describe_marks(l, s))
+			return -ENOMEM;
 		if (!title || *title || !p->wanted || p->reason[0])
 			continue;
 		*title = dup_or_empty(row->action == MXBPF_ACT_OPEN ? a->class_title[row->cls] : a->mem_title);

@@ -41,6 +41,8 @@ static void take_row(void *ctx, const struct mxbpf_stat_key *key, const struct m
 			.self_ns = s->self_ns,
 			.min_ns = ~s->min_ns_inv,
 			.max_ns = s->max_ns,
+			.first_ns = s->last_ns ? ~s->first_ns_inv : 0,
+			.last_ns = s->last_ns,
 			.alloc_bytes = s->alloc_bytes,
 			.self_alloc_bytes = s->self_alloc_bytes,
 			.account = s->account,

@@ -68,7 +68,7 @@ static const char *word_probes(unsigned i)
 {
 	return plan_groups[i].listed ? plan_groups[i].name : NULL;
 }
-#define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE)
+#define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE | PROBE_CUSTOM | PROBE_MARK)
 
 static const char *word_api(unsigned i)
 {
@@ -121,7 +121,7 @@ const struct cmd_option cmd_options[] = {
 	 .required = CMD_BIT_NOW, .help = "the process to look at; it is not changed, and none of its threads is stopped",
 	 .set = cmd_set_number, FIELD(pid), .min = 1, .max = 1 << 22},
 	{.name = "probes", .arg = "LIST", .group = "Target", .commands = LIVE,
-	 .help = "what to probe, joined by commas: operators, C API, memory, waits", .def = "all",
+	 .help = "what to probe, joined by commas: operators, C API, memory, waits, the program's own marks", .def = "all",
 	 .set = cmd_set_mask, FIELD(probes), .word = word_probes},
 	{.name = "api", .arg = "WHICH", .group = "Target", .commands = LIVE,
 	 .help = "calls of MXNet's C API: work is only those that do work or wait, which costs much less", .def = "all",

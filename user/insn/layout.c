@@ -202,3 +202,66 @@ int layout_tensor(struct elf *elf, const struct elf_sym *func, uint32_t *keys_of
 	*keys_off = (uint32_t)off;
 	return err;
 }
+
+/* mov rax, [rip + V], which stands there again right before a return; and no other variable does. */
+static bool find_result(struct walk *w, uint64_t *va)
+{
+	ZyanU64 at;
+	int64_t disp;
+	unsigned n = 0;
+
+	while (walk_next(w)) {
+		if (!is_load(w, ZYDIS_REGISTER_RIP, &disp) || !walk_is_reg(&w->ops[0], ZYDIS_REGISTER_RAX) ||
+		    !ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&w->insn, &w->ops[1], w->va, &at)))
+			continue;
+		if (n && at != *va)
+			break;
+		*va = at;
+		n++;
+	}
+	return n >= 2;
+}
+
+int layout_result(struct elf *elf, const struct elf_sym *func, uint64_t *va, struct err *e)
+{
+	struct walk w;
+	int err = walk_begin(&w, elf, func, e);
+
+	if (!err && !find_result(&w, va))
+		err = err_set(e, ERR_TARGET, -EILSEQ, "it does not return a variable in a way that is known");
+	free(w.code);
+	return err;
+}
+
+/* mov byte [rax + F], 0; mov byte [rax + F], 1: of one place, and nothing else of its kind. */
+static bool find_flag(struct walk *w, int64_t *off)
+{
+	bool seen[2] = {false};
+
+	while (walk_next(w)) {
+		const ZydisDecodedOperand *to = &w->ops[0], *from = &w->ops[1];
+
+		if (w->insn.mnemonic != ZYDIS_MNEMONIC_MOV || to->type != ZYDIS_OPERAND_TYPE_MEMORY || to->size != 8 ||
+		    to->mem.base != ZYDIS_REGISTER_RAX || from->type != ZYDIS_OPERAND_TYPE_IMMEDIATE ||
+		    from->imm.value.u > 1)
+			continue;
+		if ((seen[0] || seen[1]) && to->mem.disp.value != *off)
+			return false;
+		*off = to->mem.disp.value;
+		seen[from->imm.value.u] = true;
+	}
+	return seen[0] && seen[1];
+}
+
+int layout_flag(struct elf *elf, const struct elf_sym *func, int32_t *off, struct err *e)
+{
+	int64_t field = 0;
+	struct walk w;
+	int err = walk_begin(&w, elf, func, e);
+
+	if (!err && (!find_flag(&w, &field) || field <= 0 || field >= OFF_MAX))
+		err = err_set(e, ERR_TARGET, -EILSEQ, "it does not set a byte in a way that is known");
+	free(w.code);
+	*off = (int32_t)field;
+	return err;
+}

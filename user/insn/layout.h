@@ -33,6 +33,12 @@ int layout_node(struct elf *elf, const struct elf_sym *func, int32_t *number_off
 int layout_chain(struct elf *elf, const struct elf_sym *func, const int32_t *known, unsigned n, int32_t *field_off,
 		 struct err *e);
 
+/* Of a function whose result is a variable of its library: where that lies. 0, -EILSEQ; else -errno. */
+int layout_result(struct elf *elf, const struct elf_sym *func, uint64_t *va, struct err *e);
+
+/* Of a function that sets a byte of such a result to 0 and to 1: which one. 0, -EILSEQ; else -errno. */
+int layout_flag(struct elf *elf, const struct elf_sym *func, int32_t *off, struct err *e);
+
 /* Of a tensor: its key set, by an operator that joins those of its tensors. 0, -EILSEQ; else -errno. */
 int layout_tensor(struct elf *elf, const struct elf_sym *func, uint32_t *keys_off, struct err *e);
 

@@ -6,17 +6,17 @@
 /* Operators are what most people look for. What HTA and TensorBoard know as operators is cpu_op; the others are ours.
  */
 const struct mdl_class mdl_classes[] = {
-	{MXBPF_CLASS_OPERATOR, "cpu_op"},
-	{MXBPF_CLASS_CUSTOM, "custom_op"},
-	{MXBPF_CLASS_API, "c_api"},
-	{MXBPF_CLASS_WAIT, "wait"},
-	{MXBPF_CLASS_KERNEL, "compiled_kernel"},
-	{MXBPF_CLASS_TASK, "task"},
-	{MXBPF_CLASS_FRAME, "frame"},
-	{MXBPF_CLASS_EVENT, "event"},
-	{MXBPF_CLASS_STEP, "step"},
-	{MXBPF_CLASS_DATA, "data"},
-	{MXBPF_CLASS_KVSTORE, "kvstore"},
+	{MXBPF_CLASS_OPERATOR, "cpu_op", false},
+	{MXBPF_CLASS_CUSTOM, "custom_op", false},
+	{MXBPF_CLASS_API, "c_api", false},
+	{MXBPF_CLASS_WAIT, "wait", false},
+	{MXBPF_CLASS_KERNEL, "compiled_kernel", false},
+	{MXBPF_CLASS_TASK, "task", true},
+	{MXBPF_CLASS_FRAME, "frame", true},
+	{MXBPF_CLASS_EVENT, "event", true},
+	{MXBPF_CLASS_STEP, "step", false},
+	{MXBPF_CLASS_DATA, "data", false},
+	{MXBPF_CLASS_KVSTORE, "kvstore", false},
 };
 
 const char *mdl_category(unsigned cls)

@@ -70,7 +70,7 @@ int mdl_emit_row(const struct mdl_row *r, struct buf *out)
 	bytes = a.nbuckets * sizeof(buckets[0]);
 	a.h.size = (uint16_t)(sizeof(a) + bytes);
 	return buf_put(out, &a, sizeof(a)) || buf_put(out, buckets, bytes) || emit_row_mem(r, out) ||
-			       emit_row_account(r, out) || emit_row_counters(r, out)
+			       emit_row_account(r, out) || emit_row_counters(r, out) || extent_emit(r, out)
 		       ? -ENOMEM
 		       : 0;
 }
@@ -133,5 +133,7 @@ int mdl_emit(const struct mdl *m, struct buf *out)
 		err = team_emit(m, out);
 	if (!err)
 		err = held_emit(m, out);
+	if (!err)
+		err = marks_emit(m, out);
 	return err ? err : join_emit(m, out);
 }

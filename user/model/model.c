@@ -40,6 +40,7 @@ void mdl_free(struct mdl *m)
 	joins_fini(m);
 	teams_fini(m);
 	held_fini(m);
+	marks_fini(m);
 	samples_fini(m);
 	scheds_fini(m);
 	hash_fini(&m->mem_index);
@@ -167,6 +168,8 @@ void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from)
 	add_sat_signed(&to->self_alloc_bytes, from->self_alloc_bytes);
 	account_merge(&to->account, &from->account);
 	counters_merge(&to->counters, &from->counters);
+	if (from->last_ns)
+		extent_add(to, from->first_ns, from->last_ns);
 	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
 		add_sat(&to->hist[i], from->hist[i]);
 }
@@ -190,6 +193,8 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	add_sat(&r->hist[mxbpf_bucket(s->dur_ns)], 1);
 	mdl_account_add(&r->account, s);
 	mdl_counters_add(&r->counters, s);
+	if (s->flags & MXBPF_SPAN_USER)
+		extent_add(r, s->h.ts_ns, s->h.ts_ns + s->dur_ns);
 	m->counters[s->cls][MXBPF_COUNTER_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);
 	return window_span(m, s);
 }
@@ -345,6 +350,9 @@ static const fold_fn folds[] = {
 	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
 	[MXBPF_SLOW] = fold_slow,
 	[MXBPF_TEAM] = fold_team,
+	[MXBPF_INSTANT] = instant_fold,
+	[MXBPF_VALUE] = value_fold,
+	[MXBPF_AGG_EXTENT] = extent_fold,
 	[MXBPF_GAUGE] = gauge_fold,
 	[MXBPF_SAMPLE] = fold_sample,
 	[MXBPF_OPEN] = fold_open,

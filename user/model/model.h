@@ -14,6 +14,7 @@
 #include "model/gauge.h"
 #include "mxbpf_event.h"
 #include "mxbpf_held.h"
+#include "mxbpf_mark.h"
 
 struct mdl;
 
@@ -22,6 +23,7 @@ struct mdl;
 struct mdl_class {
 	enum mxbpf_class cls;
 	const char *category; /* in traces */
+	bool rare;	      /* only what uses it has a table of it */
 };
 extern const struct mdl_class mdl_classes[MDL_NCLASSES];
 const char *mdl_category(unsigned cls);
@@ -36,6 +38,7 @@ struct mdl_row {
 	uint64_t name_id, args_id, stack_id, layer_id;
 	bool part; /* of spans with MXBPF_SPAN_PART */
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
+	uint64_t first_ns, last_ns; /* of the program's own marks: the first start, the last end; 0: not known */
 	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
 	struct mxbpf_account_sum account;      /* of sessions with mdl_session.account; mdl_on_cpu_ns() */
 	uint64_t median_ns, slow_ns,
@@ -179,6 +182,17 @@ int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns);
 int mdl_follow(struct mdl *m, struct mxbpf_span *s);
 /* What `from` remembers of them is `to`'s from now on. */
 void mdl_move_makers(struct mdl *to, struct mdl *from);
+
+/*
+ * The program's own marks: its counters and what it marked at a moment, those of one name added up, as their records;
+ * borrowed likewise. What domain they are of is their text of kind MXBPF_NAME_DOMAIN.
+ */
+const struct mxbpf_value *const *mdl_values(const struct mdl *m, size_t *n);
+const struct mxbpf_instant *const *mdl_instants(const struct mdl *m, size_t *n);
+void mdl_value_merge(struct mxbpf_value *to, const struct mxbpf_value *from);
+void mdl_instant_merge(struct mxbpf_instant *to, const struct mxbpf_instant *from);
+/* Of a row with first_ns and last_ns: how many a second there were in between. 0: not known. */
+double mdl_rate(const struct mdl_row *r);
 
 /* Borrowed likewise, in the order of their first readings. *n their number. */
 const struct mdl_gauge_row *mdl_gauge_rows(const struct mdl *m, size_t *n);

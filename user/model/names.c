@@ -53,7 +53,7 @@ int names_define(struct mdl *m, const struct mxbpf_name *r)
 	uint64_t a = thread ? r->h.tgid : r->id, b = thread ? r->id : r->kind;
 	const struct name *old = name_get(h, a, b);
 
-	if (r->kind > MXBPF_NAME_LAYER)
+	if (r->kind > MXBPF_NAME_DOMAIN)
 		return 0;
 	/* An id is the hash of its text: it never changes, and every slot of a recording repeats it. Threads rename
 	 * themselves. */

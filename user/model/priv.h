@@ -72,6 +72,9 @@ struct mdl {
 	struct buf joins;	  /* struct mxbpf_join *, owned */
 	struct hash team_index;	  /* (name_id, tgid and class) -> struct mxbpf_team * */
 	struct buf teams;	  /* struct mxbpf_team *, owned */
+	struct hash value_index, instant_index; /* (name_id, tgid; what, scope) -> the row */
+	struct buf values;	  /* struct mxbpf_value *, owned */
+	struct buf instants;	  /* struct mxbpf_instant *, owned */
 	struct hash mem_index;	  /* (tgid, device) -> struct mdl_mem_row * */
 	struct buf mem_rows;	  /* struct mdl_mem_row *, owned */
 	struct buf opens;	  /* struct mxbpf_open */
@@ -158,6 +161,15 @@ int held_fold_holder(struct mdl *m, const struct mxbpf_rec *rec);
 int held_emit(const struct mdl *m, struct buf *out);
 int held_sum(struct mdl *sum, const struct mdl *m);
 void held_fini(struct mdl *m);
+
+/* marks.c */
+int value_fold(struct mdl *m, const struct mxbpf_rec *rec);
+int instant_fold(struct mdl *m, const struct mxbpf_rec *rec);
+void extent_add(struct mdl_row *r, uint64_t first_ns, uint64_t last_ns);
+int extent_fold(struct mdl *m, const struct mxbpf_rec *rec);
+int extent_emit(const struct mdl_row *r, struct buf *out);
+int marks_emit(const struct mdl *m, struct buf *out);
+void marks_fini(struct mdl *m);
 
 /* team.c */
 int team_fold(struct mdl *m, const struct mxbpf_team *from);

@@ -103,6 +103,18 @@ static bool alloc_fits(const struct mxbpf_rec *r)
 	return r->size < sizeof(struct mxbpf_alloc) || ((const struct mxbpf_alloc *)r)->cls < MXBPF_CLASS_MAX;
 }
 
+static bool instant_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_instant *i = (const void *)r;
+
+	return i->what < MXBPF_INSTANT_WHATS && i->scope < MXBPF_SCOPES;
+}
+
+static bool agg_extent_fits(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_agg_extent *)r)->cls);
+}
+
 static bool name_fits(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_name *n = (const void *)r;
@@ -138,6 +150,9 @@ static const struct {
 	[MXBPF_SLOW] = {sizeof(struct mxbpf_slow), slow_fits},
 	[MXBPF_AGG_COUNTERS] = {sizeof(struct mxbpf_agg_counters), agg_counters_fits},
 	[MXBPF_TEAM] = {sizeof(struct mxbpf_team), team_fits},
+	[MXBPF_INSTANT] = {sizeof(struct mxbpf_instant), instant_fits},
+	[MXBPF_VALUE] = {sizeof(struct mxbpf_value), NULL},
+	[MXBPF_AGG_EXTENT] = {sizeof(struct mxbpf_agg_extent), agg_extent_fits},
 	[MXBPF_GAUGE] = {MXBPF_GAUGE_BYTES_MIN, NULL},
 	[MXBPF_SAMPLE] = {sizeof(struct mxbpf_sample), sample_fits},
 	[MXBPF_OPEN] = {MXBPF_OPEN_BYTES_MIN, open_fits},

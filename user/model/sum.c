@@ -15,6 +15,8 @@ static int count_processes(const struct mdl *m, struct hash *seen)
 			err = hash_put(seen, (*buf_at(&m->rows[cls], struct mdl_row *, i))->tgid, 0) ? 0 : -ENOMEM;
 	for (i = 0; i < buf_count(&m->samples, struct mdl_samples) && !err; i++)
 		err = hash_put(seen, buf_at(&m->samples, struct mdl_samples, i)->tgid, 0) ? 0 : -ENOMEM;
+	for (i = 0; i < buf_count(&m->values, void *) && !err; i++)
+		err = hash_put(seen, (*buf_at(&m->values, struct mxbpf_value *, i))->h.tgid, 0) ? 0 : -ENOMEM;
 	for (i = 0; i < buf_count(&m->mem_rows, void *) && !err; i++)
 		err = hash_put(seen, (*buf_at(&m->mem_rows, struct mdl_mem_row *, i))->tgid, 0) ? 0 : -ENOMEM;
 	return err;

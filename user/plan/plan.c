@@ -26,8 +26,8 @@ const struct plan_group plan_groups[] = {
 	{"mem", PROBE_MEM, true},
 	{"wait", PROBE_WAIT, true},
 	{"inside", PROBE_INSIDE, true},
-	{"custom", PROBE_CUSTOM, false},
-	{"mark", PROBE_MARK, false},
+	{"custom", PROBE_CUSTOM, true},
+	{"mark", PROBE_MARK, true},
 	{"data", PROBE_DATA, false},
 	{"kv", PROBE_KV, false},
 	{"link", PROBE_LINK, false},
@@ -478,6 +478,7 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 			return err;
 	}
 	plan_details(t, out);
+	plan_app_marks(out);
 	plan_merge_marks(out);
 	plan_fit(out);
 	hide_names(out);

@@ -47,6 +47,9 @@ int plan_family(struct plan *plan, struct plan_probe *p, struct elf *elf);
 /* What the details read in this build and process; takes from the rows those of which that is not known. */
 void plan_details(struct tgt *t, struct plan *plan);
 
+/* Which objects the program's own marks are; without that, rows of those that have spans are refused. */
+void plan_app_marks(struct plan *plan);
+
 bool plan_hides(const struct adp *a, const char *name);
 
 /* Takes what was planned for a row out again. */

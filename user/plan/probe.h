@@ -152,6 +152,13 @@ struct adp_seq {
 	const char *next_symbol, *thread_symbol;
 };
 
+/* The program's own marks, and the profiler that the runtime itself has. */
+struct adp_marks {
+	const char *vtables[MXBPF_MARK_CLASSES]; /* of objects of TASK, FRAME, EVENT */
+	const char *profiler;			 /* function whose result is its object, from a variable of the library */
+	const char *paused;			 /* function that sets the byte in it which says that it records nothing */
+};
+
 struct adp {
 	const char *name;     /* "mxnet" */
 	const char *title;    /* "MXNet" */
@@ -168,6 +175,7 @@ struct adp {
 	const char *trace_form;		       /* of its timelines (sink/registry.c); NULL: the general one */
 	struct adp_seq seq;		       /* of the runtime's library */
 	struct adp_args args;		       /* likewise */
+	struct adp_marks marks;		       /* likewise */
 	const char *rank_env, *world_size_env; /* a process's place in a distributed job; NULL: none */
 	const char *const *hidden; /* names of calls that the runtime's own profiler leaves out; NULL-terminated */
 	/* Operators that allocate for the one that calls them, whose the memory is; NULL-terminated */

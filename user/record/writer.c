@@ -233,6 +233,14 @@ static int need_alloc(struct rec_writer *w, const struct mdl *m, const struct mx
 	return ret ? ret : need_name(w, m, MXBPF_NAME_SPAN, a->label_id);
 }
 
+/* With its domain. */
+static int need_mark(struct rec_writer *w, const struct mdl *m, uint64_t id)
+{
+	int ret = need_name(w, m, MXBPF_NAME_SPAN, id);
+
+	return ret ? ret : need_name(w, m, MXBPF_NAME_DOMAIN, id);
+}
+
 static int need_names(struct rec_writer *w, const struct mdl *m, const struct mxbpf_rec *r)
 {
 	const struct mxbpf_open *o;
@@ -242,7 +250,7 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 	switch (r->kind) {
 	case MXBPF_SPAN:
 		s = mdl_span(r);
-		ret = need_name(w, m, MXBPF_NAME_SPAN, s.name_id);
+		ret = s.flags & MXBPF_SPAN_USER ? need_mark(w, m, s.name_id) : need_name(w, m, MXBPF_NAME_SPAN, s.name_id);
 		if (!ret)
 			ret = need_name(w, m, MXBPF_NAME_ARGS, s.args_id);
 		if (!ret)
@@ -265,6 +273,12 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 		return ret ? ret : need_thread(w, m, r->tgid, o->tid);
 	case MXBPF_TEAM:
 		return need_name(w, m, MXBPF_NAME_SPAN, ((const struct mxbpf_team *)r)->name_id);
+	case MXBPF_VALUE:
+		ret = need_mark(w, m, ((const struct mxbpf_value *)r)->name_id);
+		return ret ? ret : need_thread(w, m, r->tgid, ((const struct mxbpf_value *)r)->tid);
+	case MXBPF_INSTANT:
+		ret = need_mark(w, m, ((const struct mxbpf_instant *)r)->name_id);
+		return ret ? ret : need_thread(w, m, r->tgid, ((const struct mxbpf_instant *)r)->tid);
 	case MXBPF_ALLOC:
 		return need_alloc(w, m, (const struct mxbpf_alloc *)r);
 	case MXBPF_EDGE:

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mxbpf_mark.h"
 #include "mxbpf_sample.h"
 
 #define CHUNK_BYTES (256u << 10)
@@ -51,6 +52,8 @@ static const struct {
 	[MXBPF_EDGE] = {{sizeof(struct mxbpf_edge)}},
 	[MXBPF_GROUP] = {{sizeof(struct mxbpf_group)}},
 	[MXBPF_TEAM] = {{sizeof(struct mxbpf_team)}},
+	[MXBPF_INSTANT] = {{sizeof(struct mxbpf_instant)}},
+	[MXBPF_VALUE] = {{sizeof(struct mxbpf_value)}},
 	[MXBPF_SCHED] = {{sizeof(struct mxbpf_sched)}, sizeof(struct mxbpf_sched_slice), MXBPF_SCHED_SLICES_MAX},
 };
 

@@ -23,9 +23,24 @@ static void write_arrow(struct snk_trace *t, const char *ph, uint64_t id, const 
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
+/* MXBPF_MARK_TEXT bytes at most, escaped. */
+static char *put_domain(struct snk_trace *t, char *p, const struct mxbpf_span *s)
+{
+	struct snk_text domain = snk_trace_text(t, s->name_id, snk_text_domain);
+
+	if (!domain.len || domain.len > SNK_EVENT_BYTES / 2)
+		return p;
+	p = put(p, "\"domain\":\"");
+	p = put_bytes(p, domain.data, domain.len);
+	return put(p, "\",");
+}
+
 static char *put_args(struct snk_trace *t, char *p, const struct mxbpf_span *s, struct snk_text device)
 {
-	p = put(p, "\",\"args\":{\"self_ns\":");
+	p = put(p, "\",\"args\":{");
+	if (s->flags & MXBPF_SPAN_USER)
+		p = put_domain(t, p, s);
+	p = put(p, "\"self_ns\":");
 	p = snk_put_u64(p, s->self_ns);
 	if (s->device) {
 		p = put(p, ",\"device\":\"");

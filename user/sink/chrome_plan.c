@@ -263,7 +263,8 @@ static int survey_alloc(struct snk_plan *p, const struct mxbpf_alloc *a)
 
 int snk_plan_survey(struct snk_plan *p, const struct mxbpf_rec *r)
 {
-	if (r->kind != MXBPF_SPAN && r->kind != MXBPF_EDGE && r->kind != MXBPF_ALLOC && r->kind != MXBPF_OPEN)
+	if (r->kind != MXBPF_SPAN && r->kind != MXBPF_EDGE && r->kind != MXBPF_ALLOC && r->kind != MXBPF_OPEN &&
+	    r->kind != MXBPF_INSTANT && r->kind != MXBPF_VALUE)
 		return 0;
 	if (!p->first_ns || r->ts_ns < p->first_ns)
 		p->first_ns = r->ts_ns;
@@ -271,6 +272,10 @@ int snk_plan_survey(struct snk_plan *p, const struct mxbpf_rec *r)
 		return survey_span(p, (const struct mxbpf_span *)r);
 	if (r->kind == MXBPF_OPEN)
 		return track_find(p, r->tgid, ((const struct mxbpf_open *)r)->tid) ? 0 : -ENOMEM;
+	if (r->kind == MXBPF_INSTANT)
+		return track_find(p, r->tgid, ((const struct mxbpf_instant *)r)->tid) ? 0 : -ENOMEM;
+	if (r->kind == MXBPF_VALUE)
+		return 0;
 	if (r->kind == MXBPF_EDGE)
 		return survey_edge(p, (const struct mxbpf_edge *)r);
 	return survey_alloc(p, (const struct mxbpf_alloc *)r);

@@ -76,6 +76,11 @@ enum column {
 	LIVE_BLOCKS,
 	MEAN_BYTES,
 	PEAK_UNIX,
+	MARK_FIRST,
+	MARK_LAST,
+	VALUE_LAST,
+	VALUE_MIN,
+	VALUE_MAX,
 	NCOLUMNS,
 };
 
@@ -89,7 +94,8 @@ enum when {
 	WITH_SCHED = 1 << 4,
 	WITH_TEAMS = 1 << 5,
 	WITH_HELD = 1 << 6,
-	WITH_FLOPS = 1 << 7
+	WITH_MARKS = 1 << 7,
+	WITH_FLOPS = 1 << 8
 };
 
 static const struct {
@@ -158,6 +164,11 @@ static const struct {
 	[LIVE_BLOCKS] = {"live_blocks", WITH_HELD},
 	[MEAN_BYTES] = {"mean_bytes", WITH_HELD},
 	[PEAK_UNIX] = {"peak_unix_ns", WITH_HELD},
+	[MARK_FIRST] = {"first_unix_ns", WITH_MARKS},
+	[MARK_LAST] = {"last_unix_ns", WITH_MARKS},
+	[VALUE_LAST] = {"last_value", WITH_MARKS},
+	[VALUE_MIN] = {"min_value", WITH_MARKS},
+	[VALUE_MAX] = {"max_value", WITH_MARKS},
 	[OFF_CPU] = {"off_cpu_ns", WITH_SCHED},
 	[OFF_CPU + 1 + MXBPF_SCHED_WAITED] = {"waited_ns", WITH_SCHED},
 	[OFF_CPU + 1 + MXBPF_SCHED_FUTEX] = {"futex_ns", WITH_SCHED},
@@ -177,7 +188,7 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes, outputs[3], stack, layer, group, unit, by; /* by: of whom a row of kept_by and woken_by is */
+	} shapes, outputs[3], stack, layer, group, unit, by, domain; /* by: of whom a row of kept_by and woken_by is */
 	const struct snk_holder *holder;	 /* its scope and array; NULL */
 	const char *state, *waits;		 /* STATE, WAITS_IN: of calls that are open; NULL */
 	struct mxbpf_counter_sum counters;	 /* spans 0: none */
@@ -247,12 +258,19 @@ static bool has_machine(const struct snk *s)
 	return n;
 }
 
+/* They can be, so that all tables of a series have their columns. */
+static bool has_marks(const struct snk *s)
+{
+	return s->in->session->class_title[MXBPF_CLASS_TASK];
+}
+
 static bool has_column(const struct snk *s, unsigned c)
 {
 	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
 			       (s->in->session->account ? WITH_ACCOUNT : 0) | (has_machine(s) ? WITH_MACHINE : 0) |
 			       (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0) |
-			       (s->in->session->held ? WITH_HELD : 0) | (snk_shows_flops(s) ? WITH_FLOPS : 0);
+			       (s->in->session->held ? WITH_HELD : 0) | (has_marks(s) ? WITH_MARKS : 0) |
+			       (snk_shows_flops(s) ? WITH_FLOPS : 0);
 
 	return !(columns[c].when & ~given);
 }
@@ -320,6 +338,10 @@ static void put_row(struct snk *s, struct row *r)
 	}
 	if (s->in->session->held)
 		put_holder(s, r->holder);
+	if (has_marks(s)) {
+		out_puts(s->out, ",");
+		put_text(s->out, r->domain.text, r->domain.len);
+	}
 	out_puts(s->out, "\n");
 }
 
@@ -341,7 +363,7 @@ static int begin(struct snk *s)
 	out_puts(s->out, s->in->session->sched ? ",by" : "");
 	if (s->in->session->held)
 		out_puts(s->out, snk_shows_layer(s) ? ",scope,array" : ",layer,scope,array");
-	out_puts(s->out, "\n");
+	out_puts(s->out, has_marks(s) ? ",domain\n" : "\n");
 	return 0;
 }
 
@@ -405,6 +427,16 @@ static void set_event_account(struct row *r, const struct mxbpf_span *e)
 	fill(r, END_CPU, e->account.end_cpu);
 }
 
+static void fill_extent(const struct snk *s, struct row *r, uint64_t first_ns, uint64_t last_ns)
+{
+	const struct mdl_session *ss = s->in->session;
+
+	if (!last_ns)
+		return;
+	fill(r, MARK_FIRST, ss->start_unix_ns + (first_ns - ss->start_mono_ns));
+	fill(r, MARK_LAST, ss->start_unix_ns + (last_ns - ss->start_mono_ns));
+}
+
 static int event_table(struct snk *s, const struct snk_table *t)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -415,6 +447,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 		struct row r = {.table = t->title, .device = e->device};
 
 		r.name = mdl_name(s->in->model, e->name_id, &r.name_len);
+		r.domain.text = snk_domain(s->in->model, e->name_id, &r.domain.len);
 		fill(&r, COUNT, 1);
 		fill(&r, TOTAL, e->dur_ns);
 		fill(&r, SELF, e->self_ns);
@@ -446,6 +479,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		struct row r = {.table = t->title, .device = m->device, .counters = m->counters};
 
 		r.name = snk_row_name(s, m, label, &r.name_len);
+		r.domain.text = snk_domain(s->in->model, m->name_id, &r.domain.len);
+		fill_extent(s, &r, m->first_ns, m->last_ns);
 		set_details(s, &r, m->args_id, m->stack_id, m->layer_id);
 		fill(&r, COUNT, m->count);
 		fill(&r, TOTAL, m->total_ns);
@@ -685,6 +720,35 @@ static int held(struct snk *s, const struct snk_held *t)
 	return 0;
 }
 
+static int marks(struct snk *s, const struct snk_marks *t)
+{
+	const struct snk_mark *k;
+
+	for (k = t->values; k < t->values + t->nvalues; k++) {
+		struct row r = {.table = "counter",
+				.name = k->name,
+				.name_len = k->len,
+				.domain = {k->domain, k->domain_len}};
+
+		fill(&r, COUNT, k->count);
+		fill(&r, VALUE_LAST, k->value->value);
+		fill(&r, VALUE_MIN, k->value->min);
+		fill(&r, VALUE_MAX, k->value->max);
+		put_row(s, &r);
+	}
+	for (k = t->instants; k < t->instants + t->ninstants; k++) {
+		struct row r = {.table = "instant",
+				.name = k->name,
+				.name_len = k->len,
+				.domain = {k->domain, k->domain_len}};
+
+		fill(&r, COUNT, k->count);
+		fill_extent(s, &r, k->instant->h.ts_ns, k->instant->last_ns);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
 static void put_texts(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -768,6 +832,7 @@ const struct snk_ops snk_csv = {
 	.begin = begin,
 	.details = true,
 	.table = class_table,
+	.marks = marks,
 	.mem = mem_table,
 	.held = held,
 	.joins = joins,

@@ -219,6 +219,18 @@ static void put_event_flops(struct snk *s, const struct mxbpf_span *e)
 	put_flops(s, known == MDL_FLOPS_KNOWN, e->dur_ns, flops, known == MDL_FLOPS_UNKNOWN);
 }
 
+/* Of the program's own marks. */
+static void put_domain(struct snk *s, uint64_t name_id)
+{
+	size_t len;
+	const char *text = mdl_text(s->in->model, MXBPF_NAME_DOMAIN, name_id, &len);
+
+	if (!text)
+		return;
+	out_puts(s->out, ", \"domain\": ");
+	snk_put_json(s->out, text, len);
+}
+
 static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 {
 	struct mxbpf_counter_sum counters = {0};
@@ -231,6 +243,7 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 	out_puts(s->out, ", ");
 	put_device(s, e->device);
 	put_process(s, e->h.tgid);
+	put_domain(s, e->name_id);
 	out_printf(s->out,
 		   ", \"thread\": %" PRIu32 ", \"start_unix_ns\": %" PRIu64 ", \"total_ns\": %" PRIu64
 		   ", \"self_ns\": %" PRIu64,
@@ -260,6 +273,15 @@ static int event_table(struct snk *s, const struct snk_table *t)
 	return 0;
 }
 
+static void put_extent(struct snk *s, const struct mdl_row *r)
+{
+	if (r->last_ns)
+		out_printf(s->out,
+			   ", \"first_start_unix_ns\": %" PRIu64 ", \"last_end_unix_ns\": %" PRIu64
+			   ", \"per_second\": %.3f",
+			   unix_ns(s, r->first_ns), unix_ns(s, r->last_ns), mdl_rate(r));
+}
+
 static int class_table(struct snk *s, const struct snk_table *t)
 {
 	char label[SNK_LABEL_BYTES];
@@ -280,6 +302,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		put_process(s, r->tgid);
 		if (s->opts->by == SNK_BY_THREAD && r->tid)
 			out_printf(s->out, ", \"thread\": %" PRIu32, r->tid);
+		put_domain(s, r->name_id);
 		put_details(s, r->args_id, r->stack_id, r->layer_id);
 		out_printf(s->out,
 			   ", \"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"self_ns\": %" PRIu64
@@ -290,6 +313,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		if (t->memory)
 			out_printf(s->out, ", \"alloc_bytes\": %" PRId64 ", \"self_alloc_bytes\": %" PRId64,
 				   r->alloc_bytes, r->self_alloc_bytes);
+		put_extent(s, r);
 		if (s->in->session->account)
 			put_account(s, mdl_on_cpu_ns(r), &r->account);
 		snk_put_counters_json(s, &r->counters);
@@ -503,6 +527,7 @@ static void put_open(struct snk *s, const struct mxbpf_open *o)
 
 	name = mdl_name(s->in->model, o->name_id, &len);
 	snk_put_json(s->out, name, len);
+	put_domain(s, o->name_id);
 	out_printf(s->out, ", \"class\": \"%s\", ", mdl_category(o->cls));
 	put_device(s, o->device);
 	out_printf(s->out, ", \"pid\": %" PRIu32 ", \"thread\": %" PRIu32, o->h.tgid, o->tid);
@@ -603,6 +628,48 @@ static int teams(struct snk *s, const struct snk_teams *t)
 	return 0;
 }
 
+/* What instants say beside their names. */
+static const char *const whats[MXBPF_INSTANT_WHATS] = {
+	[MXBPF_INSTANT_MARKER] = "marker", [MXBPF_INSTANT_RUN] = "run",	      [MXBPF_INSTANT_STOP] = "stop",
+	[MXBPF_INSTANT_PAUSE] = "pause",   [MXBPF_INSTANT_RESUME] = "resume", [MXBPF_INSTANT_DUMP] = "dump",
+};
+
+static void put_mark(struct snk *s, const struct snk_mark *r, bool first)
+{
+	out_puts(s->out, first ? "\n    {\"name\": " : ",\n    {\"name\": ");
+	snk_put_json(s->out, r->name, r->len);
+	put_domain(s, r->value ? r->value->name_id : r->instant->name_id);
+	put_process(s, r->tgid);
+	out_printf(s->out, ", \"count\": %" PRIu64, r->count);
+}
+
+static int marks(struct snk *s, const struct snk_marks *t)
+{
+	const struct snk_mark *r;
+
+	close_tables(s);
+	out_puts(s->out, ",\n  \"values\": [");
+	for (r = t->values; r < t->values + t->nvalues; r++) {
+		put_mark(s, r, r == t->values);
+		out_printf(s->out,
+			   ", \"last\": %" PRIu64 ", \"min\": %" PRIu64 ", \"max\": %" PRIu64 ", \"last_unix_ns\": %" PRIu64
+			   "}",
+			   (uint64_t)r->value->value, (uint64_t)r->value->min, (uint64_t)r->value->max,
+			   unix_ns(s, r->value->h.ts_ns));
+	}
+	out_puts(s->out, "],\n  \"instants\": [");
+	for (r = t->instants; r < t->instants + t->ninstants; r++) {
+		put_mark(s, r, r == t->instants);
+		out_printf(s->out, ", \"what\": \"%s\"", whats[r->instant->what]);
+		if (r->instant->scope)
+			put_optional(s, "scope", snk_scopes[r->instant->scope]);
+		out_printf(s->out, ", \"first_unix_ns\": %" PRIu64 ", \"last_unix_ns\": %" PRIu64 "}",
+			   unix_ns(s, r->instant->h.ts_ns), unix_ns(s, r->instant->last_ns));
+	}
+	out_puts(s->out, "]");
+	return 0;
+}
+
 static int end(struct snk *s)
 {
 	uint64_t not_shown = snk_events_not_shown(s);
@@ -623,6 +690,7 @@ const struct snk_ops snk_json = {
 	.begin = begin,
 	.details = true,
 	.table = class_table,
+	.marks = marks,
 	.mem = mem_table,
 	.held = held,
 	.joins = joins,

@@ -98,6 +98,23 @@ static void blocked(const struct cell_of *c, char cell[CELL_BYTES])
 	part(c->r->account.blocked_ns, c, cell);
 }
 
+/* Cut where it does not fit: the name is what is read first. */
+static void domain(const struct cell_of *c, char cell[CELL_BYTES])
+{
+	size_t len;
+	const char *text = snk_domain(c->s->in->model, c->r->name_id, &len);
+
+	snprintf(cell, CELL_BYTES, "%.*s", (int)len, text);
+}
+
+/* From the first start to the last end. */
+static void rate(const struct cell_of *c, char cell[CELL_BYTES])
+{
+	double per_s = mdl_rate(c->r);
+
+	snprintf(cell, CELL_BYTES, per_s < 100 ? "%.2f" : "%.0f", per_s);
+}
+
 static void share(const struct cell_of *c, char cell[CELL_BYTES])
 {
 	put_share(mdl_row_share_ns(c->s->in->model, c->r), c->t->total_ns, cell);
@@ -171,7 +188,7 @@ static void event_blocked(const struct snk *s, const struct mxbpf_span *e, char 
 	off_cpu_ns(e->account.blocked_ns, cell);
 }
 
-enum { NAME, DEVICE, SELF = 4, ON_CPU = 11, RUNQ, BLOCKED, FLOPS, RATE };
+enum { NAME, DEVICE, SELF = 4, ON_CPU = 11, RUNQ, BLOCKED, FLOPS, FLOPS_RATE, DOMAIN, RATE };
 
 /* name_min: how much of a name is worth more than the column. */
 static const struct column {
@@ -194,7 +211,9 @@ static const struct column {
 	[RUNQ] = {.col = {"runq"}, .text = runq},
 	[BLOCKED] = {.col = {"blocked"}, .text = blocked},
 	[FLOPS] = {.col = {"flop", .name_min = 22}, .text = flops},
-	[RATE] = {.col = {"GFLOP/s"}, .text = flops_rate},
+	[FLOPS_RATE] = {.col = {"GFLOP/s"}, .text = flops_rate},
+	[DOMAIN] = {.col = {"domain", .left = true}, .text = domain},
+	[RATE] = {.col = {"per s"}, .text = rate},
 };
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
 
@@ -280,7 +299,7 @@ static void show_flops(struct snk *s, const struct snk_table *t, struct snk_grid
 		m->flops_unknown += t->rows[i]->flops_unknown;
 	}
 	m->flops_calls += calls;
-	g->cols[FLOPS].hidden = g->cols[RATE].hidden = !calls;
+	g->cols[FLOPS].hidden = g->cols[FLOPS_RATE].hidden = !calls;
 }
 
 static bool one_device(const struct snk_table *t)
@@ -386,6 +405,16 @@ static int event_table(struct snk *s, const struct snk_table *t)
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
+static bool has_domain(const struct snk *s, const struct snk_table *t)
+{
+	size_t i, len;
+
+	for (i = 0; i < t->nrows; i++)
+		if (mdl_text(s->in->model, MXBPF_NAME_DOMAIN, t->rows[i]->name_id, &len))
+			return true;
+	return false;
+}
+
 static int class_table(struct snk *s, const struct snk_table *t)
 {
 	struct snk_grid g = {.ncols = NCOLUMNS};
@@ -401,6 +430,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 	g.cols[DEVICE].hidden = single;
 	show_account(s, t, &g);
 	show_flops(s, t, &g);
+	g.cols[DOMAIN].hidden = !has_domain(s, t);
+	g.cols[RATE].hidden = t->cls != MXBPF_CLASS_FRAME;
 	if (self_is_total(t))
 		g.cols[SELF].name_min = SNK_GRID_NAME_MIN_MAX;
 	for (i = 0; !err && i < t->nrows; i++)
@@ -562,6 +593,7 @@ const struct snk_ops snk_modern = {
 	.details = true,
 	.state_bytes = sizeof(struct modern),
 	.table = class_table,
+	.marks = snk_put_marks,
 	.mem = mem_table,
 	.held = held,
 	.joins = joins,

@@ -69,8 +69,9 @@ static struct snk_mxnet_row *row_add(struct buf *rows, const char *name, size_t 
 static int by_name(const void *va, const void *vb)
 {
 	const struct snk_mxnet_row *a = va, *b = vb;
+	int order = snk_name_cmp(a->name, a->len, b->name, b->len);
 
-	return snk_name_cmp(a->name, a->len, b->name, b->len);
+	return order ? order : a->counter - b->counter;
 }
 
 static void merge(struct snk_mxnet_row *to, const struct snk_mxnet_row *from)
@@ -117,6 +118,16 @@ static bool has_row(const struct mdl_row *r, const char *name, size_t len)
 	return r->name_id != MXBPF_NAME_UNNAMED && !is_hidden(r->cls, name, len);
 }
 
+static void set_times(struct snk_mxnet_row *to, const struct mdl_row *r)
+{
+	to->count = r->count;
+	to->total = (double)r->total_ns / 1000;
+	to->self = (double)r->self_ns / 1000;
+	to->p99 = (double)mdl_percentile(r, 0.99) / 1000;
+	to->min = (double)r->min_ns / 1000;
+	to->max = (double)r->max_ns / 1000;
+}
+
 static int gather(const struct snk *s, enum mxbpf_class cls, struct snk_mxnet_category *c)
 {
 	const struct snk_opts names = {.by = SNK_BY_NAME, .sort = SNK_SORT_NAME, .no_parts = true};
@@ -135,12 +146,7 @@ static int gather(const struct snk *s, enum mxbpf_class cls, struct snk_mxnet_ca
 		to = row_add(&c->rows, name, len);
 		if (!to)
 			break;
-		to->count = r->count;
-		to->total = (double)r->total_ns / 1000;
-		to->self = (double)r->self_ns / 1000;
-		to->p99 = (double)mdl_percentile(r, 0.99) / 1000;
-		to->min = (double)r->min_ns / 1000;
-		to->max = (double)r->max_ns / 1000;
+		set_times(to, r);
 	}
 	free(rows);
 	return i < n ? -ENOMEM : 0;
@@ -194,7 +200,6 @@ static int gather_mem(const struct snk *s, struct snk_mxnet_category *c)
 		to->min = (double)rows[i]->low_bytes;
 		to->p99 = to->max = (double)rows[i]->peak_bytes;
 	}
-	merge_names(&c->rows);
 	return 0;
 }
 
@@ -233,48 +238,180 @@ static void sort_and_cut(struct buf *rows, const struct snk_opts *opts)
 	rows->len = opts->top * sizeof(struct snk_mxnet_row);
 }
 
-/* As in a std::map, which has no key without a value: empty ones last, and these without their title. */
+/* As in a std::map. */
 static int by_title(const void *va, const void *vb)
 {
 	const struct snk_mxnet_category *a = va, *b = vb;
 
-	if (!a->title || !b->title)
-		return !a->title - !b->title;
 	return strcmp(a->title, b->title);
+}
+
+/* The one of a title, whose end is cut off where the original has no room for it. NULL: -ENOMEM. */
+static struct snk_mxnet_category *category(struct snk_mxnet_tables *t, const char *of, size_t len, const char *kind)
+{
+	struct snk_mxnet_category *c;
+	char title[MXBPF_MARK_TEXT];
+	size_t i;
+
+	snprintf(title, sizeof(title), "%.*s%s", (int)len, of, kind);
+	for (i = 0; i < buf_count(&t->categories, struct snk_mxnet_category); i++) {
+		c = buf_at(&t->categories, struct snk_mxnet_category, i);
+		if (!strcmp(c->title, title))
+			return c;
+	}
+	c = buf_add(&t->categories, sizeof(*c));
+	if (!c)
+		return NULL;
+	*c = (struct snk_mxnet_category){.title = strdup(title)};
+	if (c->title)
+		return c;
+	t->categories.len -= sizeof(*c);
+	return NULL;
+}
+
+/* What of the program's marks stands in which category: that of its domain, which its kind may be a part of. */
+static const struct {
+	enum mxbpf_class cls;
+	const char *kind;
+} mark_kinds[] = {{MXBPF_CLASS_TASK, ""}, {MXBPF_CLASS_FRAME, ",frame"}, {MXBPF_CLASS_EVENT, "event"}};
+
+static int gather_mark(const struct snk *s, struct snk_mxnet_tables *t, const struct mdl_row *r, const char *kind)
+{
+	size_t len, domain_len;
+	const char *domain = snk_domain(s->in->model, r->name_id, &domain_len);
+	const char *name = mdl_name(s->in->model, r->name_id, &len);
+	struct snk_mxnet_category *c = category(t, domain, domain_len, kind);
+	struct snk_mxnet_row *to = c ? row_add(&c->rows, name, len) : NULL;
+
+	if (!to)
+		return -ENOMEM;
+	set_times(to, r);
+	return 0;
+}
+
+static int gather_values(const struct snk *s, struct snk_mxnet_tables *t)
+{
+	const struct mxbpf_value *const *all;
+	struct snk_mxnet_category *c;
+	struct snk_mxnet_row *to;
+	const char *name, *domain;
+	size_t n, i, len;
+
+	all = mdl_values(s->in->model, &n);
+	for (i = 0; i < n; i++) {
+		domain = snk_domain(s->in->model, all[i]->name_id, &len);
+		c = category(t, domain, len, "");
+		name = mdl_name(s->in->model, all[i]->name_id, &len);
+		to = c ? row_add(&c->rows, name, len) : NULL;
+		if (!to)
+			return -ENOMEM;
+		to->counter = true;
+		to->count = all[i]->count;
+		to->total = to->self = (double)all[i]->value;
+		to->min = (double)all[i]->min;
+		to->p99 = to->max = (double)all[i]->max;
+	}
+	return 0;
+}
+
+/* The original has a category for markers, and never a row in it. */
+static int gather_markers(const struct snk *s, struct snk_mxnet_tables *t)
+{
+	const struct mxbpf_instant *const *all;
+	struct snk_mxnet_category *c;
+	const char *domain;
+	size_t n, i, len;
+
+	all = mdl_instants(s->in->model, &n);
+	for (i = 0; i < n; i++) {
+		if (all[i]->what != MXBPF_INSTANT_MARKER)
+			continue;
+		domain = snk_domain(s->in->model, all[i]->name_id, &len);
+		c = category(t, domain, len, ",instant_marker");
+		if (!c)
+			return -ENOMEM;
+		c->bare = true;
+	}
+	return 0;
+}
+
+static int gather_marks(const struct snk *s, struct snk_mxnet_tables *t)
+{
+	const struct mdl_row *const *rows;
+	size_t n, i, k;
+	int err = 0;
+
+	for (k = 0; k < sizeof(mark_kinds) / sizeof(mark_kinds[0]); k++) {
+		rows = mdl_rows(s->in->model, mark_kinds[k].cls, &n);
+		for (i = 0; !err && i < n; i++)
+			err = gather_mark(s, t, rows[i], mark_kinds[k].kind);
+	}
+	err = err ? err : gather_values(s, t);
+	return err ? err : gather_markers(s, t);
+}
+
+static int gather_all(const struct snk *s, struct snk_mxnet_tables *t)
+{
+	const struct mdl_session *ss = s->in->session;
+	const char *mem = ss->mem_title, *api = ss->class_title[MXBPF_CLASS_API],
+		   *op = ss->class_title[MXBPF_CLASS_OPERATOR];
+	struct snk_mxnet_category *c = NULL;
+
+	if (mem && !(c = category(t, mem, strlen(mem), "")))
+		return -ENOMEM;
+	if (mem) {
+		c->memory = true;
+		if (gather_mem(s, c))
+			return -ENOMEM;
+	}
+	if (op && (!(c = category(t, op, strlen(op), "")) || gather(s, MXBPF_CLASS_OPERATOR, c)))
+		return -ENOMEM;
+	if (api && (!(c = category(t, api, strlen(api), "")) || gather(s, MXBPF_CLASS_API, c) || add_api_counters(s, c)))
+		return -ENOMEM;
+	return gather_marks(s, t);
+}
+
+static void category_fini(struct snk_mxnet_category *c)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&c->rows, struct snk_mxnet_row); i++)
+		free(buf_at(&c->rows, struct snk_mxnet_row, i)->name);
+	buf_fini(&c->rows);
+	free(c->title);
 }
 
 int snk_mxnet_make(const struct snk *s, struct snk_mxnet_tables *t)
 {
-	struct snk_mxnet_category *mem = &t->categories[0], *api = &t->categories[1], *op = &t->categories[2];
-	const struct mdl_session *ss = s->in->session;
-	size_t i;
+	struct snk_mxnet_category *c;
+	size_t n, i, kept = 0;
 
 	*t = (struct snk_mxnet_tables){0};
-	mem->memory = true;
-	mem->title = ss->mem_title;
-	api->title = ss->class_title[MXBPF_CLASS_API];
-	op->title = ss->class_title[MXBPF_CLASS_OPERATOR];
-	if ((mem->title && gather_mem(s, mem)) || (op->title && gather(s, MXBPF_CLASS_OPERATOR, op)) ||
-	    (api->title && (gather(s, MXBPF_CLASS_API, api) || add_api_counters(s, api))))
+	if (gather_all(s, t))
 		return -ENOMEM;
-	for (i = 0; i < SNK_MXNET_CATEGORIES; i++) {
-		sort_and_cut(&t->categories[i].rows, s->opts);
-		if (!t->categories[i].rows.len)
-			t->categories[i].title = NULL;
+	c = (void *)t->categories.data;
+	n = buf_count(&t->categories, struct snk_mxnet_category);
+	for (i = 0; i < n; i++) {
+		merge_names(&c[i].rows);
+		sort_and_cut(&c[i].rows, s->opts);
+		if (c[i].rows.len || c[i].bare)
+			c[kept++] = c[i];
+		else
+			category_fini(&c[i]);
 	}
-	qsort(t->categories, SNK_MXNET_CATEGORIES, sizeof(t->categories[0]), by_title);
+	t->categories.len = kept * sizeof(*c);
+	if (kept)
+		qsort(c, kept, sizeof(*c), by_title);
 	return 0;
 }
 
 void snk_mxnet_fini(struct snk_mxnet_tables *t)
 {
-	size_t i, k;
+	size_t i;
 
-	for (i = 0; i < SNK_MXNET_CATEGORIES; i++) {
-		for (k = 0; k < buf_count(&t->categories[i].rows, struct snk_mxnet_row); k++)
-			free(buf_at(&t->categories[i].rows, struct snk_mxnet_row, k)->name);
-		buf_fini(&t->categories[i].rows);
-	}
+	for (i = 0; i < buf_count(&t->categories, struct snk_mxnet_category); i++)
+		category_fini(buf_at(&t->categories, struct snk_mxnet_category, i));
+	buf_fini(&t->categories);
 }
 
 static void put_heads(const struct snk_mxnet_category *c, struct out *o)
@@ -309,7 +446,7 @@ static int end(struct snk *s)
 {
 	const struct snk_mxnet_category *c;
 	struct snk_mxnet_tables t;
-	size_t i;
+	size_t i, k;
 	int err = snk_mxnet_make(s, &t);
 
 	if (err) {
@@ -317,7 +454,8 @@ static int end(struct snk *s)
 		goto out;
 	}
 	out_puts(s->out, "\nProfile Statistics:\n\tNote the difference in units for different entries.\n");
-	for (c = t.categories; c < t.categories + SNK_MXNET_CATEGORIES && c->title; c++) {
+	for (k = 0; k < buf_count(&t.categories, struct snk_mxnet_category); k++) {
+		c = buf_at(&t.categories, struct snk_mxnet_category, k);
 		put_heads(c, s->out);
 		for (i = 0; i < buf_count(&c->rows, struct snk_mxnet_row); i++)
 			put_row(buf_at(&c->rows, struct snk_mxnet_row, i), c->memory, s->out);

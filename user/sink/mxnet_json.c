@@ -28,9 +28,10 @@ static void put_kind(struct out *o, const struct snk_mxnet_tables *t, bool memor
 {
 	const struct snk_mxnet_category *c;
 	bool first = true;
-	size_t i;
+	size_t i, k;
 
-	for (c = t->categories; c < t->categories + SNK_MXNET_CATEGORIES && c->title; c++) {
+	for (k = 0; k < buf_count(&t->categories, struct snk_mxnet_category); k++) {
+		c = buf_at(&t->categories, struct snk_mxnet_category, k);
 		if (c->memory != memory)
 			continue;
 		out_puts(o, first ? "        " : "        ,\n        ");

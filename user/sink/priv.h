@@ -149,6 +149,15 @@ int snk_put_held(struct snk *s, const struct snk_held *t, const char *prefix); /
 int snk_teams(const struct snk *s, struct snk_team **rows, size_t *n);
 int snk_put_teams(struct snk *s, const struct snk_teams *t, const char *prefix);
 
+/* marks.c. Caller frees values and instants, in any case. 0, -ENOMEM. */
+int snk_marks(const struct snk *s, struct snk_marks *t);
+/* As tables for people. 0 or -errno with s->err set. */
+int snk_put_marks(struct snk *s, const struct snk_marks *t);
+extern const char *const snk_scopes[MXBPF_SCOPES]; /* "": not known */
+const char *snk_instant_name(const struct mdl *m, const struct mxbpf_instant *i, size_t *len);
+/* What a mark of the program's belongs to; "" where there is none. Hostile. */
+const char *snk_domain(const struct mdl *m, uint64_t name_id, size_t *len);
+
 #define SNK_WIDTH 80 /* columns of a terminal that is none */
 
 /* grid.c: rows of text in columns. The first column is left-aligned and gives way when the line is too long. */
@@ -181,8 +190,6 @@ void snk_grid_print(struct snk_grid *g, unsigned width, struct out *o);
 void snk_grid_fini(struct snk_grid *g);
 
 /* mxnet.c: the tables of mxnet.profiler.dumps(). */
-#define SNK_MXNET_CATEGORIES 3
-
 struct snk_mxnet_row {
 	char *name; /* owned */
 	size_t len;
@@ -192,13 +199,14 @@ struct snk_mxnet_row {
 };
 
 struct snk_mxnet_category {
-	const char *title; /* NULL: not in use */
+	char *title; /* owned */
 	bool memory;
+	bool bare; /* has no rows, and is there all the same */
 	struct buf rows; /* struct snk_mxnet_row, sorted, cut to opts.top */
 };
 
 struct snk_mxnet_tables {
-	struct snk_mxnet_category categories[SNK_MXNET_CATEGORIES]; /* sorted by title, without empty ones */
+	struct buf categories; /* struct snk_mxnet_category, sorted by title, without empty ones */
 };
 
 int snk_mxnet_make(const struct snk *s, struct snk_mxnet_tables *t); /* 0, -ENOMEM; to be freed either way */

@@ -214,6 +214,28 @@ static int held(struct snk *s)
 	return err;
 }
 
+static int marks(struct snk *s)
+{
+	struct snk_marks t = {0};
+	int err = snk_marks(s, &t);
+
+	if (err)
+		err_set(s->err, ERR_RUNTIME, err, "out of memory");
+	else if (t.nvalues || t.ninstants)
+		err = s->ops->marks(s, &t);
+	free(t.values);
+	free(t.instants);
+	return err;
+}
+
+static bool has_rows(const struct snk *s, enum mxbpf_class cls)
+{
+	size_t n;
+
+	mdl_rows(s->in->model, cls, &n);
+	return n;
+}
+
 static int run(struct snk *s)
 {
 	int err = s->ops->begin ? s->ops->begin(s) : 0;
@@ -224,12 +246,15 @@ static int run(struct snk *s)
 	if (!err && s->opts->by == SNK_BY_EVENT && s->ops->details)
 		err = snk_events_read(s);
 	for (i = 0; !err && s->ops->table && i < MDL_NCLASSES; i++)
-		if (s->in->session->class_title[mdl_classes[i].cls])
+		if (s->in->session->class_title[mdl_classes[i].cls] &&
+		    (!mdl_classes[i].rare || has_rows(s, mdl_classes[i].cls)))
 			err = one_table(s, mdl_classes[i].cls);
 	if (!err && s->ops->mem && s->in->session->mem_title)
 		err = mem_table(s);
 	if (!err && s->ops->held && s->in->session->held)
 		err = held(s);
+	if (!err && s->ops->marks)
+		err = marks(s);
 	if (!err && s->ops->joins && s->opts->backward)
 		err = joins(s);
 	if (!err && s->ops->teams && s->in->session->team_cpus)

@@ -174,6 +174,21 @@ struct snk_held {
 	bool layers, scopes;	 /* any row has one */
 };
 
+/* The program's own marks that are no spans: a row has one of the two. */
+struct snk_mark {
+	const char *name, *domain; /* domain: "" where there is none */
+	size_t len, domain_len;
+	uint32_t tgid;
+	uint64_t count;
+	const struct mxbpf_value *value;     /* borrowed; NULL: it is an instant */
+	const struct mxbpf_instant *instant; /* likewise */
+};
+struct snk_marks {
+	struct snk_mark *values, *instants; /* sorted; owned */
+	size_t nvalues, nvalues_all;	    /* as in snk_table */
+	size_t ninstants, ninstants_all;
+};
+
 /* State of one run, first member of a sink's own state. */
 struct snk {
 	const struct snk_ops *ops;
@@ -210,6 +225,7 @@ struct snk_ops {
 	int (*samples)(struct snk *s, const struct snk_samples *t);	      /* if session.sample_hz */
 	int (*opens)(struct snk *s, const struct mxbpf_open *rows, size_t n); /* the oldest first, if any */
 	int (*teams)(struct snk *s, const struct snk_teams *t);		      /* if session.team_cpus */
+	int (*marks)(struct snk *s, const struct snk_marks *t);		      /* if there are any */
 	int (*end)(struct snk *s);
 	void (*fini)(struct snk *s); /* always */
 };

@@ -425,8 +425,12 @@ int snk_trace_record(struct snk *s, const struct mxbpf_rec *r)
 
 	if (r->kind == MXBPF_SCHED && t->form->thread) /* a form without threads has no tracks of theirs */
 		return snk_sched_write(t, (const struct mxbpf_sched *)r) ? snk_trace_no_memory(t) : t->error;
+	if (r->kind == MXBPF_VALUE && t->form->alloc)
+		snk_trace_value(t, (const struct mxbpf_value *)r);
+	if (r->kind == MXBPF_INSTANT && t->form->thread)
+		snk_trace_instant(t, (const struct mxbpf_instant *)r);
 	if (r->kind != MXBPF_SPAN)
-		return 0;
+		return t->error;
 	late.span = mdl_span(r);
 	late.place = snk_plan_place(&t->plan, &late.span);
 	if (!late.place.late) {

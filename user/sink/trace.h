@@ -77,6 +77,10 @@ int snk_trace_allocs(struct snk_trace *t);
 int snk_trace_gauges(struct snk_trace *t);
 /* Calls that had not ended: begun, without an end. Behind all other events. */
 void snk_trace_opens(struct snk_trace *t);
+/* marks_trace.c: an event for each. */
+void snk_trace_value(struct snk_trace *t, const struct mxbpf_value *v);
+void snk_trace_instant(struct snk_trace *t, const struct mxbpf_instant *i);
+int snk_text_domain(struct snk_trace *t, uint64_t id, struct buf *b);
 /* Behind the second pass: spans that had to wait. 0 or -errno. */
 int snk_trace_late(struct snk_trace *t);
 
