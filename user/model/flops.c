@@ -208,7 +208,7 @@ static bool read_args(const char *text, size_t len, struct arrays *in, struct ar
 	return true;
 }
 
-enum mdl_estimate mdl_flops(const char *name, size_t name_len, const char *args, size_t len, uint64_t *flops)
+enum mdl_estimate mdl_estimate(const char *name, size_t name_len, const char *args, size_t len, uint64_t *flops)
 {
 	const struct product *p = find(name, name_len);
 	const struct array *data, *weight, *made;
@@ -231,27 +231,37 @@ enum mdl_estimate mdl_flops(const char *name, size_t name_len, const char *args,
 	return each && (*flops || !wanted) ? MDL_FLOPS_KNOWN : MDL_FLOPS_UNKNOWN;
 }
 
-enum mdl_estimate mdl_flops_of(const struct mdl *m, uint64_t name_id, uint64_t args_id, uint64_t *flops)
+static enum mdl_estimate estimate_of(const struct mdl *m, uint64_t name_id, uint64_t args_id, uint64_t *flops)
 {
 	size_t name_len, len = 0;
 	const char *name = mdl_name(m, name_id, &name_len);
 	const char *args = args_id ? mdl_text(m, MXBPF_NAME_ARGS, args_id, &len) : NULL;
 
-	return mdl_flops(name, name_len, args, len, flops);
+	return mdl_estimate(name, name_len, args, len, flops);
 }
 
-void mdl_flops_add(const struct mdl *m, struct mdl_row *to, const struct mdl_row *from)
+struct mdl_flops mdl_flops_of(const struct mdl *m, const struct mxbpf_span *s)
+{
+	struct mdl_flops f = {.ns = s->dur_ns};
+	enum mdl_estimate known = estimate_of(m, s->name_id, s->args_id, &f.ops);
+
+	f.calls = known == MDL_FLOPS_KNOWN;
+	f.unknown = known == MDL_FLOPS_UNKNOWN;
+	return f;
+}
+
+void mdl_flops_add(const struct mdl *m, struct mdl_flops *to, const struct mdl_row *from)
 {
 	uint64_t each, all;
-	enum mdl_estimate known = mdl_flops_of(m, from->name_id, from->args_id, &each);
+	enum mdl_estimate known = estimate_of(m, from->name_id, from->args_id, &each);
 
 	if (known == MDL_FLOPS_UNKNOWN)
-		add_sat(&to->flops_unknown, from->count);
+		add_sat(&to->unknown, from->count);
 	if (known != MDL_FLOPS_KNOWN)
 		return;
 	if (__builtin_mul_overflow(each, from->count, &all))
 		all = UINT64_MAX;
-	add_sat(&to->flops, all);
-	add_sat(&to->flops_calls, from->count);
-	add_sat(&to->flops_ns, from->total_ns);
+	add_sat(&to->ops, all);
+	add_sat(&to->calls, from->count);
+	add_sat(&to->ns, from->total_ns);
 }

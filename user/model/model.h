@@ -28,6 +28,12 @@ struct mdl_class {
 extern const struct mdl_class mdl_classes[MDL_NCLASSES];
 const char *mdl_category(unsigned cls);
 
+/* Of calls that there is an estimate for: how many, their time, their floating-point operations. And those that there is
+ * none for although there should be. */
+struct mdl_flops {
+	uint64_t calls, ns, ops, unknown;
+};
+
 /* One row of a class table; borrowed, valid until the next mdl_feed(). */
 struct mdl_row {
 	uint32_t tgid;
@@ -44,9 +50,7 @@ struct mdl_row {
 	uint64_t median_ns, slow_ns,
 		slow_due;		   /* private to slow.c: as they were when it last looked, and when it will */
 	struct mxbpf_counter_sum counters; /* of the events that mdl_session.counters names */
-	/* Of calls that there is an estimate for: how many, their time, their operations. And of those that there is
-	 * none for although they are mostly multiplications. Only in rows that mdl_flops_add() was told to add to. */
-	uint64_t flops_calls, flops_ns, flops, flops_unknown;
+	struct mdl_flops flops; /* only in rows that mdl_flops_add() added to */
 	uint64_t hist[MXBPF_HIST_BUCKETS];
 };
 
@@ -78,11 +82,10 @@ enum mdl_estimate {
 	MDL_FLOPS_UNKNOWN, /* it is, but its shapes do not say */
 	MDL_FLOPS_KNOWN,
 };
-enum mdl_estimate mdl_flops(const char *name, size_t name_len, const char *args, size_t len, uint64_t *flops);
-/* Of one call of a row or of a span with these ids. */
-enum mdl_estimate mdl_flops_of(const struct mdl *m, uint64_t name_id, uint64_t args_id, uint64_t *flops);
-/* Adds those of all calls of a model's row. */
-void mdl_flops_add(const struct mdl *m, struct mdl_row *to, const struct mdl_row *from);
+enum mdl_estimate mdl_estimate(const char *name, size_t name_len, const char *args, size_t len, uint64_t *flops);
+/* Of one call; and of all calls of a model's row, added to what is there. */
+struct mdl_flops mdl_flops_of(const struct mdl *m, const struct mxbpf_span *s);
+void mdl_flops_add(const struct mdl *m, struct mdl_flops *to, const struct mdl_row *from);
 
 /* Running account of one device; borrowed likewise. */
 struct mdl_mem_row {

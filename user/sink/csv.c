@@ -69,10 +69,6 @@ enum column {
 	TEAM_LATE_RUNQ,
 	TEAM_BARRIER,
 	TEAM_SPUN,
-	FLOPS,
-	FLOPS_CALLS,
-	FLOPS_NS,
-	FLOPS_UNKNOWN,
 	LIVE_BLOCKS,
 	MEAN_BYTES,
 	PEAK_UNIX,
@@ -94,8 +90,7 @@ enum when {
 	WITH_SCHED = 1 << 4,
 	WITH_TEAMS = 1 << 5,
 	WITH_HELD = 1 << 6,
-	WITH_MARKS = 1 << 7,
-	WITH_FLOPS = 1 << 8
+	WITH_MARKS = 1 << 7
 };
 
 static const struct {
@@ -157,10 +152,6 @@ static const struct {
 	[TEAM_LATE_RUNQ] = {"team_late_runq_ns", WITH_TEAMS},
 	[TEAM_BARRIER] = {"team_barrier_ns", WITH_TEAMS},
 	[TEAM_SPUN] = {"team_spun_ns", WITH_TEAMS},
-	[FLOPS] = {"flops", WITH_FLOPS},
-	[FLOPS_CALLS] = {"flops_calls", WITH_FLOPS},
-	[FLOPS_NS] = {"flops_ns", WITH_FLOPS},
-	[FLOPS_UNKNOWN] = {"flops_unknown", WITH_FLOPS},
 	[LIVE_BLOCKS] = {"live_blocks", WITH_HELD},
 	[MEAN_BYTES] = {"mean_bytes", WITH_HELD},
 	[PEAK_UNIX] = {"peak_unix_ns", WITH_HELD},
@@ -191,6 +182,7 @@ struct row {
 	} shapes, outputs[3], stack, layer, group, unit, by, domain; /* by: of whom a row of kept_by and woken_by is */
 	const struct snk_holder *holder;	 /* its scope and array; NULL */
 	const char *state, *waits;		 /* STATE, WAITS_IN: of calls that are open; NULL */
+	struct mdl_flops flops;
 	struct mxbpf_counter_sum counters;	 /* spans 0: none */
 };
 
@@ -269,8 +261,7 @@ static bool has_column(const struct snk *s, unsigned c)
 	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
 			       (s->in->session->account ? WITH_ACCOUNT : 0) | (has_machine(s) ? WITH_MACHINE : 0) |
 			       (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0) |
-			       (s->in->session->held ? WITH_HELD : 0) | (has_marks(s) ? WITH_MARKS : 0) |
-			       (snk_shows_flops(s) ? WITH_FLOPS : 0);
+			       (s->in->session->held ? WITH_HELD : 0) | (has_marks(s) ? WITH_MARKS : 0);
 
 	return !(columns[c].when & ~given);
 }
@@ -316,11 +307,7 @@ static void put_row(struct snk *s, struct row *r)
 		put_lines(s->out, r->shapes.text, r->shapes.len);
 	for (c = 0; c < 3 && snk_shows_outputs(s); c++)
 		put_lines(s->out, r->outputs[c].text, r->outputs[c].len);
-	if (snk_shows_flops(s)) {
-		out_puts(s->out, ",");
-		if (r->n[FLOPS_CALLS])
-			out_printf(s->out, "%.6g", r->n[FLOPS_NS] ? (double)r->n[FLOPS] / (double)r->n[FLOPS_NS] : 0.0);
-	}
+	snk_put_flops_csv(s, &r->flops);
 	if (snk_shows_stack(s))
 		put_lines(s->out, r->stack.text, r->stack.len);
 	if (snk_shows_layer(s))
@@ -354,10 +341,10 @@ static int begin(struct snk *s)
 	for (c = 0; c < NCOLUMNS; c++)
 		if (has_column(s, c))
 			out_printf(s->out, "%s%s", c ? "," : "", columns[c].head);
-	out_printf(s->out, "%s%s%s%s%s", snk_shows_shapes(s) ? ",shapes" : "",
-		   snk_shows_outputs(s) ? ",types,output_shapes,output_types" : "",
-		   snk_shows_flops(s) ? ",gflop_per_s" : "", snk_shows_stack(s) ? ",stack" : "",
-		   snk_shows_layer(s) ? ",layer" : "");
+	out_printf(s->out, "%s%s", snk_shows_shapes(s) ? ",shapes" : "",
+		   snk_shows_outputs(s) ? ",types,output_shapes,output_types" : "");
+	snk_put_flops_csv(s, NULL);
+	out_printf(s->out, "%s%s", snk_shows_stack(s) ? ",stack" : "", snk_shows_layer(s) ? ",layer" : "");
 	snk_put_counters_csv(s, NULL);
 	out_puts(s->out, has_machine(s) ? ",group,unit" : "");
 	out_puts(s->out, s->in->session->sched ? ",by" : "");
@@ -393,27 +380,6 @@ static void set_account(struct row *r, const struct mdl_row *m)
 	fill(r, MINFLT, m->account.minflt);
 	fill(r, MAJFLT, m->account.majflt);
 	fill(r, MIGRATED, m->account.migrated);
-}
-
-static void set_flops(struct row *r, uint64_t calls, uint64_t ns, uint64_t flops, uint64_t unknown)
-{
-	if (calls) {
-		fill(r, FLOPS, flops);
-		fill(r, FLOPS_CALLS, calls);
-		fill(r, FLOPS_NS, ns);
-	}
-	fill(r, FLOPS_UNKNOWN, unknown);
-}
-
-static void set_event_flops(const struct snk *s, struct row *r, const struct mxbpf_span *e)
-{
-	uint64_t flops = 0;
-	enum mdl_estimate known;
-
-	if (!snk_shows_flops(s))
-		return;
-	known = mdl_flops_of(s->in->model, e->name_id, e->args_id, &flops);
-	set_flops(r, known == MDL_FLOPS_KNOWN, e->dur_ns, flops, known == MDL_FLOPS_UNKNOWN);
 }
 
 static void set_event_account(struct row *r, const struct mxbpf_span *e)
@@ -460,7 +426,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 			fill_signed(&r, SELF_ALLOC_BYTES, e->self_alloc_bytes);
 		}
 		set_event_account(&r, e);
-		set_event_flops(s, &r, e);
+		r.flops = mdl_flops_of(s->in->model, e);
 		set_details(s, &r, e->args_id, e->stack_id, e->layer_id);
 		put_row(s, &r);
 	}
@@ -495,8 +461,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 			fill_signed(&r, SELF_ALLOC_BYTES, m->self_alloc_bytes);
 		}
 		set_account(&r, m);
-		if (snk_shows_flops(s))
-			set_flops(&r, m->flops_calls, m->flops_ns, m->flops, m->flops_unknown);
+		r.flops = m->flops;
 		put_row(s, &r);
 	}
 	return 0;

@@ -108,11 +108,6 @@ bool snk_shows_outputs(const struct snk *s)
 	return snk_shows_shapes(s) && snk_shows_flops(s);
 }
 
-bool snk_shows_flops(const struct snk *s)
-{
-	return s->in->session->details & MXBPF_DETAIL_OUTPUTS;
-}
-
 /* Line i of a text; NULL: it has not as many. */
 static const char *line_at(const char *text, size_t left, unsigned i, size_t *len)
 {
@@ -206,25 +201,6 @@ int snk_grid_shapes(const struct snk *s, struct snk_grid *g, uint64_t args_id)
 		err = snk_grid_note(g, note.data, note.len);
 	buf_fini(&note);
 	return err;
-}
-
-void snk_put_flops(uint64_t flops, char cell[SNK_FLOPS_BYTES])
-{
-	static const char units[] = "\0KMGTPE";
-	double v = (double)flops;
-	size_t i = 0;
-
-	for (; v >= 999.5; v /= 1000)
-		i++;
-	snprintf(cell, SNK_FLOPS_BYTES, i && v < 9.95 ? "%.1f%.1s" : "%.0f%.1s", v, &units[i]);
-}
-
-/* Operations in a nanosecond are as many billions of them in a second. */
-void snk_put_rate(uint64_t flops, uint64_t ns, char cell[SNK_FLOPS_BYTES])
-{
-	double v = ns ? (double)flops / (double)ns : 0;
-
-	snprintf(cell, SNK_FLOPS_BYTES, v < 0.0995 ? "%.3f" : v < 9.95 ? "%.2f" : "%.1f", v);
 }
 
 size_t snk_flat_shapes(const char *shapes, size_t len, char *to)

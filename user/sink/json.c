@@ -170,18 +170,6 @@ static void put_details(struct snk *s, uint64_t args_id, uint64_t stack_id, uint
 	}
 }
 
-/* Operations in a nanosecond are as many billions of them in a second. Of `unknown` calls there should be an estimate. */
-static void put_flops(struct snk *s, uint64_t calls, uint64_t ns, uint64_t flops, uint64_t unknown)
-{
-	if (calls)
-		out_printf(s->out,
-			   ", \"flops\": %" PRIu64 ", \"flops_calls\": %" PRIu64 ", \"flops_ns\": %" PRIu64
-			   ", \"gflop_per_s\": %.6g",
-			   flops, calls, ns, ns ? (double)flops / (double)ns : 0.0);
-	if (unknown)
-		out_printf(s->out, ", \"flops_unknown\": %" PRIu64, unknown);
-}
-
 /* An event is a sum of one. */
 static void put_account(struct snk *s, uint64_t on_cpu_ns, const struct mxbpf_account_sum *a)
 {
@@ -209,16 +197,6 @@ static uint64_t unix_ns(const struct snk *s, uint64_t mono_ns)
 	return s->in->session->start_unix_ns + (mono_ns - s->in->session->start_mono_ns);
 }
 
-static void put_event_flops(struct snk *s, const struct mxbpf_span *e)
-{
-	uint64_t flops = 0;
-	enum mdl_estimate known = snk_shows_flops(s)
-					  ? mdl_flops_of(s->in->model, e->name_id, e->args_id, &flops)
-					  : MDL_FLOPS_OTHER;
-
-	put_flops(s, known == MDL_FLOPS_KNOWN, e->dur_ns, flops, known == MDL_FLOPS_UNKNOWN);
-}
-
 /* Of the program's own marks. */
 static void put_domain(struct snk *s, uint64_t name_id)
 {
@@ -233,6 +211,7 @@ static void put_domain(struct snk *s, uint64_t name_id)
 
 static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 {
+	const struct mdl_flops flops = mdl_flops_of(s->in->model, e);
 	struct mxbpf_counter_sum counters = {0};
 	const char *text;
 	size_t len;
@@ -254,7 +233,7 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 	put_event_account(s, e);
 	snk_put_counters_json(s, &counters);
 	put_details(s, e->args_id, e->stack_id, e->layer_id);
-	put_event_flops(s, e);
+	snk_put_flops_json(s, &flops);
 	if (e->flags & MXBPF_SPAN_UNWOUND)
 		out_puts(s->out, ", \"unwound\": true");
 	out_puts(s->out, "}");
@@ -317,8 +296,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		if (s->in->session->account)
 			put_account(s, mdl_on_cpu_ns(r), &r->account);
 		snk_put_counters_json(s, &r->counters);
-		if (snk_shows_flops(s))
-			put_flops(s, r->flops_calls, r->flops_ns, r->flops, r->flops_unknown);
+		snk_put_flops_json(s, &r->flops);
 		out_puts(s->out, "}");
 	}
 	out_puts(s->out, "]");

@@ -36,12 +36,13 @@ int snk_text_args(struct snk_trace *t, uint64_t id, struct buf *b)
 /* Its rate is that of this call alone. */
 void snk_trace_flops(struct snk_trace *t, const struct mxbpf_span *s)
 {
-	uint64_t flops;
+	struct mdl_flops f = {0};
 
-	if (s->args_id && snk_shows_flops(&t->s) &&
-	    mdl_flops_of(t->s.in->model, s->name_id, s->args_id, &flops) == MDL_FLOPS_KNOWN)
-		out_printf(t->s.out, ",\"flops\":%" PRIu64 ",\"GFLOP/s\":%.6g", flops,
-			   s->dur_ns ? (double)flops / (double)s->dur_ns : 0.0);
+	if (s->args_id && snk_shows_flops(&t->s))
+		f = mdl_flops_of(t->s.in->model, s);
+	if (f.calls)
+		out_printf(t->s.out, ",\"flops\":%" PRIu64 ",\"GFLOP/s\":%.6g", f.ops,
+			   f.ns ? (double)f.ops / (double)f.ns : 0.0);
 }
 
 int snk_text_stack(struct snk_trace *t, uint64_t id, struct buf *b)

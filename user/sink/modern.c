@@ -14,7 +14,7 @@ struct modern {
 	struct snk s;
 	bool account;	   /* its columns are in some table */
 	uint64_t migrated; /* calls whose account is less exact */
-	uint64_t flops_calls, flops_unknown; /* with an estimate, and those without that could have one */
+	struct mdl_flops flops; /* calls and unknown of what is shown */
 };
 
 struct cell_of {
@@ -122,16 +122,12 @@ static void share(const struct cell_of *c, char cell[CELL_BYTES])
 
 static void flops(const struct cell_of *c, char cell[CELL_BYTES])
 {
-	strcpy(cell, "-");
-	if (c->r->flops_calls)
-		snk_put_flops(c->r->flops, cell);
+	snk_flops_cell(&c->r->flops, cell);
 }
 
 static void flops_rate(const struct cell_of *c, char cell[CELL_BYTES])
 {
-	strcpy(cell, "-");
-	if (c->r->flops_calls)
-		snk_put_rate(c->r->flops, c->r->flops_ns, cell);
+	snk_flops_rate_cell(&c->r->flops, cell);
 }
 
 static void event_thread(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
@@ -295,10 +291,10 @@ static void show_flops(struct snk *s, const struct snk_table *t, struct snk_grid
 	size_t i;
 
 	for (i = 0; i < t->nrows && snk_shows_flops(s); i++) {
-		calls += t->rows[i]->flops_calls;
-		m->flops_unknown += t->rows[i]->flops_unknown;
+		calls += t->rows[i]->flops.calls;
+		m->flops.unknown += t->rows[i]->flops.unknown;
 	}
-	m->flops_calls += calls;
+	m->flops.calls += calls;
 	g->cols[FLOPS].hidden = g->cols[FLOPS_RATE].hidden = !calls;
 }
 
@@ -534,19 +530,6 @@ static void put_account(const struct modern *m)
 			fmt_count(m->migrated, n), MXBPF_ACCOUNT_SLACK_NS / 1000000);
 }
 
-static void put_flops(const struct modern *m)
-{
-	char n[32];
-
-	if (!m->flops_calls && !m->flops_unknown)
-		return;
-	out_printf(m->s.out, "flop     estimated of %s convolutions and matrix products; a multiply-add is two\n",
-		   fmt_count(m->flops_calls, n));
-	if (m->flops_unknown)
-		out_printf(m->s.out, "         of %s there is no estimate: their shapes do not say\n",
-			   fmt_count(m->flops_unknown, n));
-}
-
 static int samples(struct snk *s, const struct snk_samples *t)
 {
 	struct snk_grid g = {.cols = {{"ran in", .left = true}, {"samples"}, {"share"}}, .ncols = 3};
@@ -582,7 +565,7 @@ static int end(struct snk *s)
 {
 	if (((struct modern *)s)->account)
 		put_account((struct modern *)s);
-	put_flops((struct modern *)s);
+	snk_put_flops_footer(s, &((struct modern *)s)->flops);
 	snk_footer(s, "");
 	return 0;
 }

@@ -43,11 +43,6 @@ enum snk_args_line {
 /* As snk_shapes(). */
 const char *snk_args_line(const struct mdl *m, uint64_t args_id, enum snk_args_line i, size_t *len);
 bool snk_shows_outputs(const struct snk *s); /* what comes out, and types */
-bool snk_shows_flops(const struct snk *s);   /* where calls have outputs, there are estimates */
-/* Cells of an estimate, for people: operations, and how many of them in a second. */
-#define SNK_FLOPS_BYTES 32
-void snk_put_flops(uint64_t flops, char cell[SNK_FLOPS_BYTES]);
-void snk_put_rate(uint64_t flops, uint64_t ns, char cell[SNK_FLOPS_BYTES]);
 /* As torch's tables have them: a list of tensors has none. To `to`, which takes len bytes; returns what it got. */
 size_t snk_flat_shapes(const char *shapes, size_t len, char *to);
 const char *snk_stack(const struct mdl *m, const struct snk_opts *opts, uint64_t stack_id, size_t *len);
@@ -59,6 +54,17 @@ const char *snk_layer(const struct mdl *m, const struct snk_opts *opts, uint64_t
 const char *snk_row_name(const struct snk *s, const struct mdl_row *r, char buf[SNK_LABEL_BYTES], size_t *len);
 /* The same where rows are put in order: "" of devices and threads, whose numbers tell. */
 const char *snk_row_key(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len);
+
+/* flops.c. Where calls have outputs, there are estimates. For people: operations, and billions of them in a second. */
+bool snk_shows_flops(const struct snk *s);
+#define SNK_FLOPS_BYTES 32
+void snk_flops_cell(const struct mdl_flops *f, char cell[SNK_FLOPS_BYTES]);
+void snk_flops_rate_cell(const struct mdl_flops *f, char cell[SNK_FLOPS_BYTES]);
+/* How many calls it is of: a line or two, if there are such. */
+void snk_put_flops_footer(const struct snk *s, const struct mdl_flops *sum);
+/* Behind other members of an object, and other cells of a line; NULL: of the heading. Nothing where none are shown. */
+void snk_put_flops_json(const struct snk *s, const struct mdl_flops *f);
+void snk_put_flops_csv(const struct snk *s, const struct mdl_flops *f);
 
 /* counters.c: what --counters counted. How many counters a session has, and their names, which are words. */
 unsigned snk_ncounters(const struct mdl_session *s);

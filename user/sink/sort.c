@@ -149,13 +149,13 @@ static size_t merge_groups(const struct mdl *m, struct ranked *ranks, size_t n, 
 	for (i = 0; i < n; i++) {
 		if (kept && !by_group(&ranks[kept - 1], &ranks[i], &g)) {
 			mdl_row_merge(&sums[kept - 1], ranks[i].row);
-			mdl_flops_add(m, &sums[kept - 1], ranks[i].row);
+			mdl_flops_add(m, &sums[kept - 1].flops, ranks[i].row);
 			if (sums[kept - 1].device != ranks[i].row->device)
 				sums[kept - 1].device = 0; /* as of what has none */
 			continue;
 		}
 		sums[kept] = *ranks[i].row;
-		mdl_flops_add(m, &sums[kept], ranks[i].row);
+		mdl_flops_add(m, &sums[kept].flops, ranks[i].row);
 		ranks[kept] = ranks[i];
 		ranks[kept].row = &sums[kept];
 		kept++;
@@ -180,13 +180,23 @@ static char *flatten_shapes(struct ranked *ranks, size_t n)
 	return block;
 }
 
+/* What it did is in the rows of the operators that were seen in it. */
+static bool is_around(const struct mdl *m, const struct mdl_row *r)
+{
+	size_t len;
+	const char *name = mdl_name(m, r->name_id, &len);
+
+	return r->cls == MXBPF_CLASS_OPERATOR && r->self_ns < r->total_ns && mdl_is_bulk(name, len);
+}
+
 /* One block, so that the caller frees one: the pointers, and behind them the rows that were made for them. */
 static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, bool as_torch, size_t *n,
 		       const struct mdl_row ***rows)
 {
 	const struct mdl_row *const *all = mdl_rows(m, cls, n);
 	struct ranked *ranks = calloc(*n + 1, sizeof(*ranks));
-	bool merge = as_torch || opts->by == SNK_BY_DEVICE || opts->by == SNK_BY_THREAD;
+	const bool by_runners = opts->by == SNK_BY_DEVICE || opts->by == SNK_BY_THREAD;
+	bool merge = as_torch || by_runners;
 	char *flat = NULL;
 	int err = 0;
 	size_t i, nall;
@@ -202,7 +212,7 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opt
 	for (*n = i = 0; i < nall; i++) {
 		struct ranked *k = &ranks[*n];
 
-		if (all[i]->part && opts->no_parts)
+		if ((all[i]->part && opts->no_parts) || (by_runners && is_around(m, all[i])))
 			continue;
 		k->row = all[i];
 		k->name = snk_row_key(m, opts, all[i], &k->len);
