@@ -215,16 +215,17 @@ class Net:
             args = param(layer, *(['weight', 'bias'] if layer.bias is not None else ['weight']))
             weight = args[0][0]
             flops = 2 * size(s[i + 1][0]) * size(weight[1:])
-            products.append((name, i, args, flops))
+            products.append((name, layer, i, args, flops))
             add(name, [s[i]] + args, [s[i + 1]], flops)
         add('BatchNorm', [s[1]] + param(bn, 'gamma', 'beta', 'running_mean', 'running_var'), [s[2], channels, channels])
         add('Activation', [s[2]], [s[3]])
         # Pooling may have a workspace for its gradient as well, of which the program knows nothing.
         add('Dropout', [s[4]], [s[5], s[5]])
-        for name, i, args, flops in products if self.backward else ():
+        for name, layer, i, args, flops in products if self.backward else ():
             # The first layer's data is the program's: nobody wants its gradient.
             first = i == 0
-            add('_backward_' + name, [s[i + 1], s[i]] + args, [['unwanted', ''] if first else s[i]] + args,
+            taken = args if layer is conv else args[:1]  # a gradient of FullyConnected's needs no bias
+            add('_backward_' + name, [s[i + 1], s[i]] + taken, [['unwanted', ''] if first else s[i]] + args,
                 flops if first else 2 * flops)
 
     def run(self):

@@ -55,6 +55,21 @@ static void arm_abort(void)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
+/* By which probes it would be read, and what is wrong with the first of them. */
+static int refuse_detail(const struct live *l, unsigned detail, const char *option, struct err *e)
+{
+	const struct plan_probe *p = l->plan.probes, *end = p + l->plan.nprobes;
+
+	while (p < end && (!(p->row->row.details & detail) || p->spare))
+		p++;
+	if (p == end)
+		return err_set(e, ERR_USAGE, -ENOTSUP, "%s: of %s, it cannot be read", option, l->plan.adp->title);
+	if (!p->wanted)
+		return err_set(e, ERR_USAGE, -ENOTSUP, "%s needs --probes %s, in %s", option,
+			       plan_group_name(p->row->group), l->plan.adp->title);
+	return err_set(e, ERR_TARGET, -ENOTSUP, "%s: %s is refused: %s", option, p->row->name, p->reason);
+}
+
 /*
  * What was asked for has to be there; what records have for the asking is said if it is not. Numbers join what runs in
  * the backward pass with what made it: arrows, and stacks. Where --ops leaves out either, they would join wrongly.
@@ -78,10 +93,9 @@ static int choose_details(struct live *l, struct err *e)
 		return err_set(e, ERR_TARGET, l->plan.no_args.code, "shapes of tensors cannot be read: %s",
 			       l->plan.no_args.why);
 	if (lacking & MXBPF_DETAIL_ARGS && (l->want.groups & PROBE_OP))
-		return err_set(e, ERR_USAGE, -ENOTSUP, "--shapes: of %s, shapes cannot be read yet",
-			       l->plan.adp->title);
+		return refuse_detail(l, MXBPF_DETAIL_ARGS, "--shapes", e);
 	if (lacking & MXBPF_DETAIL_LAYER && (l->want.groups & PROBE_OP))
-		return err_set(e, ERR_USAGE, -ENOTSUP, "--layers: of %s, layers cannot be read", l->plan.adp->title);
+		return refuse_detail(l, MXBPF_DETAIL_LAYER, "--layers", e);
 	if (lacking)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "what was asked for of operators needs --probes op, in %s",
 			       l->plan.adp->title);

@@ -539,7 +539,7 @@ int rec_reader_events(struct rec_reader *r, struct mdl *m, struct err *e)
 	uint64_t off;
 	int ret;
 
-	source_rewind(r);
+	rec_reader_source(r);
 	while ((ret = source_next(r, &recs, &bytes)) == 1) {
 		off = r->at_off - bytes - sizeof(r->c);
 		ret = feed(r, m, off, e);

@@ -179,7 +179,7 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes, outputs[3], stack, layer, group, unit, by, domain; /* by: of whom a row of kept_by and woken_by is */
+	} shapes[SNK_ARGS_LINES], stack, layer, group, unit, by, domain; /* by: of whom a row of kept_by and woken_by is */
 	const struct snk_holder *holder;	 /* its scope and array; NULL */
 	const char *state, *waits;		 /* STATE, WAITS_IN: of calls that are open; NULL */
 	struct mdl_flops flops;
@@ -198,30 +198,12 @@ static void fill_signed(struct row *r, enum column c, int64_t n)
 	r->below[c] = n < 0;
 }
 
-/* RFC 4180: in quotes, a quote twice. */
-static void put_inner(struct out *o, const char *text, size_t len)
-{
-	const char *quote;
-	size_t part;
-
-	for (;;) {
-		quote = memchr(text, '"', len);
-		part = quote ? (size_t)(quote - text) : len;
-		snk_put_safe(o, text, part);
-		if (!quote)
-			break;
-		out_puts(o, "\"\"");
-		text += part + 1;
-		len -= part + 1;
-	}
-}
-
 static void put_text(struct out *o, const char *text, size_t len)
 {
 	if (!len)
 		return;
 	out_puts(o, "\"");
-	put_inner(o, text, len);
+	snk_put_csv(o, text, len);
 	out_puts(o, "\"");
 }
 
@@ -237,7 +219,7 @@ static void put_lines(struct out *o, const char *text, size_t len)
 	}
 	for (; snk_next_line(&text, &len, &line, &n); mark = ";") {
 		out_puts(o, mark);
-		put_inner(o, line, n);
+		snk_put_csv(o, line, n);
 	}
 	out_puts(o, "\"");
 }
@@ -278,6 +260,15 @@ static void put_holder(struct snk *s, const struct snk_holder *h)
 	put_text(s->out, h ? h->label : "", h ? h->label_len : 0);
 }
 
+/* What is shown of shapes; NULL behind the last. */
+static const char *const *shape_heads(const struct snk *s)
+{
+	static const char *const all[] = {"shapes", "types", "output_shapes", "output_types", NULL};
+	static const char *const some[] = {"shapes", NULL};
+
+	return snk_shows_outputs(s) ? all : snk_shows_shapes(s) ? some : some + 1;
+}
+
 static void put_row(struct snk *s, struct row *r)
 {
 	char device[48] = "";
@@ -303,10 +294,8 @@ static void put_row(struct snk *s, struct row *r)
 		else if (r->filled[c])
 			out_printf(s->out, "%s%" PRIu64, r->below[c] ? "-" : "", r->n[c]);
 	}
-	if (snk_shows_shapes(s))
-		put_lines(s->out, r->shapes.text, r->shapes.len);
-	for (c = 0; c < 3 && snk_shows_outputs(s); c++)
-		put_lines(s->out, r->outputs[c].text, r->outputs[c].len);
+	for (c = 0; shape_heads(s)[c]; c++)
+		put_lines(s->out, r->shapes[c].text, r->shapes[c].len);
 	snk_put_flops_csv(s, &r->flops);
 	if (snk_shows_stack(s))
 		put_lines(s->out, r->stack.text, r->stack.len);
@@ -341,8 +330,8 @@ static int begin(struct snk *s)
 	for (c = 0; c < NCOLUMNS; c++)
 		if (has_column(s, c))
 			out_printf(s->out, "%s%s", c ? "," : "", columns[c].head);
-	out_printf(s->out, "%s%s", snk_shows_shapes(s) ? ",shapes" : "",
-		   snk_shows_outputs(s) ? ",types,output_shapes,output_types" : "");
+	for (c = 0; shape_heads(s)[c]; c++)
+		out_printf(s->out, ",%s", shape_heads(s)[c]);
 	snk_put_flops_csv(s, NULL);
 	out_printf(s->out, "%s%s", snk_shows_stack(s) ? ",stack" : "", snk_shows_layer(s) ? ",layer" : "");
 	snk_put_counters_csv(s, NULL);
@@ -356,13 +345,12 @@ static int begin(struct snk *s)
 
 static void set_details(const struct snk *s, struct row *r, uint64_t args_id, uint64_t stack_id, uint64_t layer_id)
 {
-	static const enum snk_args_line lines[] = {SNK_ARGS_TYPES, SNK_ARGS_OUT_DIMS, SNK_ARGS_OUT_TYPES};
-	size_t i;
+	static const enum snk_args_line lines[] = {SNK_ARGS_DIMS, SNK_ARGS_TYPES, SNK_ARGS_OUT_DIMS,
+						   SNK_ARGS_OUT_TYPES};
+	unsigned i;
 
-	for (i = 0; i < 3 && snk_shows_outputs(s); i++)
-		r->outputs[i].text = snk_args_line(s->in->model, args_id, lines[i], &r->outputs[i].len);
-	if (snk_shows_shapes(s))
-		r->shapes.text = snk_shapes(s->in->model, args_id, &r->shapes.len);
+	for (i = 0; shape_heads(s)[i]; i++)
+		r->shapes[i].text = snk_args_line(s->in->model, args_id, lines[i], &r->shapes[i].len);
 	if (snk_shows_stack(s))
 		r->stack.text = snk_stack(s->in->model, s->opts, stack_id, &r->stack.len);
 	if (snk_shows_layer(s))

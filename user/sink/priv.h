@@ -15,6 +15,7 @@ const struct snk_ops *snk_for(const struct snk_ops *ops, const struct mdl_sessio
 /* text.c: hostile text of any length. */
 void snk_put_safe(struct out *o, const char *text, size_t len);
 void snk_put_json(struct out *o, const char *text, size_t len); /* with its quotes */
+void snk_put_csv(struct out *o, const char *text, size_t len);	/* without them */
 /* The next line of *rest, which loses it. False: there is none. */
 bool snk_next_line(const char **rest, size_t *left, const char **line, size_t *len);
 /* Whether it is a list of whole numbers, such lists and, if they may be, plain words, in JSON without blanks: it may
