@@ -129,7 +129,7 @@ __noinline int inside_annotate(struct mxbpf_thread *t, struct mxbpf_frame *f, __
 		return 0;
 	key.key = f->key;
 	key.tgid = t->tgid;
-	key.cls = f->cls;
+	key.cls = frame_key_class(f);
 	open = bpf_map_lookup_elem(&open_keys, &key);
 	if (!open || open->start_ns != f->start_ns)
 		return 0;
@@ -144,6 +144,12 @@ static __always_inline __u32 inside_device(const struct mxbpf_frame *parent)
 	return parent ? parent->device : 0;
 }
 
+/* A span of the engine's, whatever its table. */
+static __always_inline bool inside_is_work(const struct mxbpf_frame *top, __u8 cls)
+{
+	return !top->inside && (top->cls == cls || (top->cls == MXBPF_CLASS_CUSTOM && top->end == MXBPF_END_KEY));
+}
+
 /*
  * Whether the operator is a span of its own in `top`, the innermost open one: then `out` is what it is called. On a
  * thread without work of the engine's it has not begun yet: it is about to be pushed.
@@ -153,7 +159,7 @@ static __always_inline bool inside_opens(struct pt_regs *ctx, struct mxbpf_threa
 {
 	bool alone = false;
 
-	if (!top || top->cls != row->cls || top->inside)
+	if (!top || !inside_is_work(top, row->cls))
 		return false;
 	if (row->guard.base)
 		alone = !fetch(ctx, t, &row->guard);

@@ -171,7 +171,8 @@ static __always_inline __u64 ndarrays_of(struct pt_regs *ctx, struct mxbpf_threa
 	if (!(cfg_details & row->details & MXBPF_DETAIL_ARGS) || !row->outputs_off)
 		return 0;
 	return ndarrays_intern(t->slot, PT_REGS_PARM1(ctx),
-			       row->inputs_off | (__u64)row->outputs_off << 16 | (__u64)row->reqs_off << 32);
+			       row->inputs_off | (__u64)row->outputs_off << 16 |
+				       (__u64)(row->reqs_after ? row->outputs_off + row->reqs_after : 0) << 32);
 }
 
 #endif

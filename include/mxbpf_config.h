@@ -48,6 +48,8 @@ enum mxbpf_action {
 	MXBPF_ACT_TEAM_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
 	MXBPF_ACT_TEAM_LEAVE = 15, /* and has ended it */
 	MXBPF_ACT_NOTE = 16,	   /* an operator with a state is pushed: its name, for MXBPF_INSIDE_NOTED */
+	/* A thread that runs the program's part of a custom operator pushes an operator: it is that one's. */
+	MXBPF_ACT_PUSHED = 17,
 	/* --memory: an ALLOC with END_CUT has what it asked for (cookie: as of CLOSE_CUT); it came from a pool. */
 	MXBPF_ACT_ALLOCATED = 28,
 	MXBPF_ACT_POOL = 29,
@@ -131,9 +133,9 @@ struct mxbpf_row {
 	struct mxbpf_fetch key;	   /* object by which the span ends */
 	struct mxbpf_fetch device; /* low 32 bits device type, high 32 bits ordinal */
 	struct mxbpf_fetch size;   /* bytes */
-	/* ALLOC and FREE, with --memory: the address, where `key` does not tell it; of an ALLOC with END_CUT where it will
-	 * stand. POOL: the pool, and in off[0] where in it stands what it has taken; `key` is where the address will
-	 * stand. */
+	/* ALLOC and FREE, with --memory: the address, where `key` does not tell it; of an ALLOC with END_CUT where it
+	 * will stand. POOL: the pool, and in off[0] where in it stands what it has taken; `key` is where the address
+	 * will stand. */
 	struct mxbpf_fetch link;
 	struct mxbpf_fetch guard;    /* present and 0: the hit has no effect */
 	struct mxbpf_fetch alt_name; /* NAMED_OBJECT with the vtable alt_object: address of a C string instead */
@@ -144,11 +146,14 @@ struct mxbpf_row {
 	__u8 details;		     /* enum mxbpf_detail that its spans can have */
 	__u8 by_caller;		     /* the spanned function is the one that calls the probed one: map callers */
 	__u8 hides;		     /* calls named by cfg_hidden have no effect */
-	__u8 leaf;   /* nothing that is probed runs inside: without an end, any event of its thread is it */
-	__u8 inside; /* enum mxbpf_inside */
-	/* In the object of the first argument: MXNet's vectors of arrays that go in and come out, and of what is wanted
-	 * of the latter. 0: there is none. */
-	__u16 inputs_off, outputs_off, reqs_off;
+	__u8 leaf;    /* nothing that is probed runs inside: without an end, any event of its thread is it */
+	__u8 inside;  /* enum mxbpf_inside */
+	__u8 renamed; /* its spans may be those of operators that a custom one pushed (row.link), which have other names
+		       */
+	/* In the object of the first argument: MXNet's vectors of arrays that go in and come out (0: there are none),
+	 * and so many bytes behind the latter what of it is wanted (0: nothing says so). */
+	__u8 reqs_after;
+	__u16 inputs_off, outputs_off;
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
@@ -181,6 +186,16 @@ struct mxbpf_noted {
 	__u64 name_id, layer_id;
 };
 #define MXBPF_NOTED_MAX 8192
+
+/* Map `pushed`: operators that custom ones pushed, by the engine's object for them. Value: name id of the custom one.
+ */
+struct mxbpf_pushed_key {
+	__u64 operator;
+	__u64 tgid;
+};
+
+/* Tag of a name that is two others with "::" between them: its bytes are their ids. */
+#define MXBPF_NAME_TAG_PAIR 0xffff
 
 /*
  * A NAMED_OBJECT id, the same in every process: the vtable's address in its file, the row's tag above it, the number of
@@ -579,7 +594,7 @@ struct mxbpf_stat {
 	__u64 max_ns;
 	__u64 min_ns_inv; /* ~min_ns, so that it rises as well */
 	__s64 alloc_bytes, self_alloc_bytes;
-	__u64 unwound; /* spans with MXBPF_SPAN_UNWOUND */
+	__u64 unwound;		     /* spans with MXBPF_SPAN_UNWOUND */
 	__u64 first_ns_inv, last_ns; /* of spans with MXBPF_SPAN_USER: ~ of the first start, the last end */
 	struct mxbpf_account_sum account;
 	struct mxbpf_counter_sum counters;

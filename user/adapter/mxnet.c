@@ -15,9 +15,9 @@
  * domain, which begins alike. The same in all wheels up to 2.0.0b1.
  */
 #define MARK(a)	  .name = {.off = {8}}, .link = {ARG1, AT1(a)}
+#define ARG3	  .base = MXBPF_BASE_ARG3
 #define STACK	  .base = MXBPF_BASE_STACK
 #define AT1(a)	  .nderef = 1, .off = {a}
-#define ARG3	  .base = MXBPF_BASE_ARG3
 #define AT2(a, b) .nderef = 2, .off = {a, b}
 /* Virtual tables, whose slots are the same in 1.5 to 1.9. */
 #define STORAGE	 .class_name = "N5mxnet11StorageImplE", .slot
@@ -56,11 +56,17 @@ static const char *const work[] = {
 static const char *const closures[] = {"1.9.1", "1.8.0.post0", "1.7.0.post2", NULL};
 static const char *const executors[] = {"1.9.1", "1.8.0.post0", NULL};
 
+static const struct adp_place custom_forward[] = {{"1.9.1", 0x1a3fc60}, {NULL}};
+static const struct adp_place custom_backward[] = {{"1.9.1", 0x1a3fd10}, {NULL}};
+
+#define CUSTOM_SPAN                                                                                                    \
+	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_CUSTOM, .name_type = MXBPF_NAMED_BYTES,     \
+	.name_tag = 1, .name = {ARG1, AT1(0)}
 #define INSIDE_SPAN                                                                                                    \
 	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR, .inside = MXBPF_INSIDE_NAMED,     \
 	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_LAYER | MXBPF_DETAIL_ARGS
 /* The vector of what is wanted of them stands behind that of the arrays that come out. */
-#define ARRAYS(in, out) .inputs_off = (in), .outputs_off = (out), .reqs_off = (out) + 24
+#define ARRAYS(in, out) .inputs_off = (in), .outputs_off = (out), .reqs_after = 24
 /* RunContext.is_bulk, by value on the stack. */
 #define IN_BULK .guard = {STACK, .nderef = 1, .last_bytes = 1, .off = {32}}
 
@@ -116,7 +122,8 @@ static const struct adp_probe probes[] = {
 			.name = {ARG2, AT2(8, 88)},
 			.key = {ARG2},
 			.device = {ARG2, AT1(16)},
-			.link = {ARG2, AT1(8)}},
+			.link = {ARG2, AT1(8)},
+			.renamed = 1},
 	},
 	{
 		.name = "operator.end",
@@ -246,6 +253,39 @@ static const struct adp_probe probes[] = {
 		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
 			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
 	},
+	/*
+	 * What ForwardEx and BackwardEx of custom operators hand to a thread of their own: a closure that begins with
+	 * the parameters, op_type first, and calls the program. The built-in profiler times the same.
+	 */
+	{
+		.name = "custom.forward",
+		.group = PROBE_CUSTOM,
+		.optional = true,
+		.symbols = {"mxnet::op::custom::ForwardEx, what it hands over"},
+		.hidden = {.places = custom_forward},
+		.span_name = "::pure_python",
+		.row = {CUSTOM_SPAN},
+	},
+	{
+		.name = "custom.backward",
+		.group = PROBE_CUSTOM,
+		.optional = true,
+		.symbols = {"mxnet::op::custom::BackwardEx, what it hands over"},
+		.hidden = {.places = custom_backward},
+		.span_name = "::pure_python",
+		.row = {CUSTOM_SPAN},
+	},
+	/* Push(engine, Opr *, ...), as operator.push */
+	{
+		.name = "custom.push",
+		.group = PROBE_CUSTOM,
+		.needs = PROBE_OP,
+		.optional = true,
+		.ends = "custom.forward",
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine4PushEPNS0_3OprENS_7ContextEib"},
+		.hidden = {ENGINE = 6},
+		.row = {.action = MXBPF_ACT_PUSHED, .key = {ARG2}},
+	},
 	/* Alloc(Handle *): size and context are filled in by the caller, the address by it. */
 	{
 		.name = "memory.alloc",
@@ -286,8 +326,8 @@ static const struct adp_probe probes[] = {
 			.device = {STACK, AT1(24)}},
 	},
 	/*
-	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address. Alloc hands it
-	 * to OnAlloc(profiler, const Handle &) when it has its address.
+	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address. Alloc hands
+	 * it to OnAlloc(profiler, const Handle &) when it has its address.
 	 */
 	{
 		.name = "memory.alloc_2",
@@ -328,15 +368,18 @@ static const struct adp_probe probes[] = {
 			.size = {ARG2, AT1(8)},
 			.device = {ARG2, AT1(16)}},
 	},
-	/* Alloc(pool, Handle *, ...), inside of that of the storage: what a pool has taken from the device, a size_t. */
+	/* Alloc(pool, Handle *, ...), inside of that of the storage: what a pool has taken from the device, a size_t.
+	 */
 	POOL("pool.gpu", "_ZN5mxnet7storage23GPUPooledStorageManager5AllocEPNS_7Storage6HandleE", 8),
 	POOL("pool.gpu_rounded", "_ZN5mxnet7storage30GPUPooledRoundedStorageManager5AllocEPNS_7Storage6HandleE", 24),
 	POOL("pool.powers",
 	     "_ZN5mxnet7storage20PooledStorageManagerINS0_11RoundPower2ENS0_15VectorContainerEE5AllocEPNS_7Storage"
-	     "6HandleEb", 88),
+	     "6HandleEb",
+	     88),
 	POOL("pool.multiples",
 	     "_ZN5mxnet7storage20PooledStorageManagerINS0_13RoundMultipleENS0_21UnorderedMapContainerEE5AllocEPNS_7"
-	     "Storage6HandleEb", 104),
+	     "Storage6HandleEb",
+	     104),
 	/* They return only to the C API function that called them, whose end is theirs. */
 	{
 		.name = "wait.var",
@@ -495,6 +538,7 @@ const struct adp adapter_mxnet = {
 	.class_title = {[MXBPF_CLASS_API] = "MXNET_C_API",
 			[MXBPF_CLASS_OPERATOR] = "operator",
 			[MXBPF_CLASS_WAIT] = "Engine wait",
+			[MXBPF_CLASS_CUSTOM] = "Custom Operator",
 			[MXBPF_CLASS_TASK] = "Task",
 			[MXBPF_CLASS_FRAME] = "Frame",
 			[MXBPF_CLASS_EVENT] = "Event"},

@@ -37,6 +37,7 @@ static const char *const names[] = {
 	[MXBPF_ACT_TEAM_JOIN] = "on_region",
 	[MXBPF_ACT_TEAM_LEAVE] = "on_region",
 	[MXBPF_ACT_NOTE] = "on_note",
+	[MXBPF_ACT_PUSHED] = "on_pushed",
 	[MXBPF_ACT_ALLOCATED] = "on_allocated",
 	[MXBPF_ACT_POOL] = "on_pool",
 	[MXBPF_ACT_MARK_START] = "on_mark_start",

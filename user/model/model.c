@@ -166,6 +166,7 @@ void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from)
 	add_sat(&to->self_ns, from->self_ns);
 	add_sat_signed(&to->alloc_bytes, from->alloc_bytes);
 	add_sat_signed(&to->self_alloc_bytes, from->self_alloc_bytes);
+	add_sat(&to->nparts, from->nparts);
 	account_merge(&to->account, &from->account);
 	counters_merge(&to->counters, &from->counters);
 	if (from->last_ns)
@@ -186,6 +187,7 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 		return -ENOMEM;
 	widen(r, s->dur_ns, s->dur_ns);
 	add_sat(&r->count, 1); /* 0 would be divided by */
+	add_sat(&r->nparts, r->part);
 	add_sat(&r->total_ns, s->dur_ns);
 	add_sat(&r->self_ns, s->self_ns);
 	add_sat_signed(&r->alloc_bytes, s->alloc_bytes);
@@ -212,6 +214,7 @@ static int fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 		return -ENOMEM;
 	widen(r, a->min_ns, a->max_ns);
 	add_sat(&r->count, a->count);
+	add_sat(&r->nparts, r->part ? a->count : 0);
 	add_sat(&r->total_ns, a->total_ns);
 	add_sat(&r->self_ns, a->self_ns);
 	for (i = 0; i < a->nbuckets; i++)

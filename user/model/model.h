@@ -42,7 +42,8 @@ struct mdl_row {
 	uint8_t cls;
 	uint64_t id; /* mdl_group_id() */
 	uint64_t name_id, args_id, stack_id, layer_id;
-	bool part; /* of spans with MXBPF_SPAN_PART */
+	bool part;	      /* of spans with MXBPF_SPAN_PART */
+	uint64_t nparts;      /* of its calls, those */
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
 	uint64_t first_ns, last_ns; /* of the program's own marks: the first start, the last end; 0: not known */
 	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
@@ -159,9 +160,9 @@ void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
 const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n);
 void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from); /* as mdl_join_merge() */
 /*
- * --memory. Devices and holders of what is alive, as their records, in no order; NULL behind the last; borrowed likewise.
- * The mean of a device between two moments. Allocations that are alive, where the model had their records, in no order
- * from *pos 0 on.
+ * --memory. Devices and holders of what is alive, as their records, in no order; NULL behind the last; borrowed
+ * likewise. The mean of a device between two moments. Allocations that are alive, where the model had their records, in
+ * no order from *pos 0 on.
  */
 #define MDL_BLOCKS_MAX	(1u << 20) /* alive at the same time; 56 bytes each */
 #define MDL_HOLDERS_MAX (1u << 14)

@@ -2,21 +2,31 @@
 /* The program's own marks: which objects they are, and whether the runtime's own profiler records. */
 #include <errno.h>
 
+#include "elf/hidden.h"
 #include "insn/layout.h"
 #include "plan/priv.h"
 
-/* An object points behind its vtable's two words of header. */
+/* An object points behind its vtable's two words of header. Without a symbol, the class's name tells it. */
+static bool find_objects(struct elf *elf, const char *symbol, uint64_t *va)
+{
+	static const char prefix[] = "_ZTV";
+	struct elf_sym sym;
+
+	if (!elf_find_sym(elf, symbol, &sym, NULL)) {
+		*va = sym.va + 16;
+		return true;
+	}
+	return !elf_find_vtable(elf, symbol + sizeof(prefix) - 1, va, NULL);
+}
+
 static const char *missing_vtable(struct plan *plan)
 {
 	const struct adp_marks *m = &plan->adp->marks;
-	struct elf_sym sym;
 	unsigned i;
 
-	for (i = 0; i < MXBPF_MARK_CLASSES; i++) {
-		if (!m->vtables[i] || elf_find_sym(plan->lib->elf, m->vtables[i], &sym, NULL))
+	for (i = 0; i < MXBPF_MARK_CLASSES; i++)
+		if (!m->vtables[i] || !find_objects(plan->lib->elf, m->vtables[i], &plan->mark_vtables[i]))
 			return m->vtables[i] ? m->vtables[i] : "of them";
-		plan->mark_vtables[i] = sym.va + 16;
-	}
 	return NULL;
 }
 
@@ -35,7 +45,8 @@ void plan_app_marks(struct plan *plan)
 			missing = missing_vtable(plan);
 	for (i = 0; missing && i < plan->nprobes; i++)
 		if (has_spans(&plan->probes[i])) {
-			plan_refuse(&plan->probes[i], "no symbol %s in the library, by which its objects are told", missing);
+			plan_refuse(&plan->probes[i], "no symbol %s in the library, by which its objects are told",
+				    missing);
 			plan_drop_sites(plan, &plan->probes[i]);
 		}
 }

@@ -354,7 +354,7 @@ static int gather_all(const struct snk *s, struct snk_mxnet_tables *t)
 {
 	const struct mdl_session *ss = s->in->session;
 	const char *mem = ss->mem_title, *api = ss->class_title[MXBPF_CLASS_API],
-		   *op = ss->class_title[MXBPF_CLASS_OPERATOR];
+		   *op = ss->class_title[MXBPF_CLASS_OPERATOR], *custom = ss->class_title[MXBPF_CLASS_CUSTOM];
 	struct snk_mxnet_category *c = NULL;
 
 	if (mem && !(c = category(t, mem, strlen(mem), "")))
@@ -365,6 +365,8 @@ static int gather_all(const struct snk *s, struct snk_mxnet_tables *t)
 			return -ENOMEM;
 	}
 	if (op && (!(c = category(t, op, strlen(op), "")) || gather(s, MXBPF_CLASS_OPERATOR, c)))
+		return -ENOMEM;
+	if (custom && (!(c = category(t, custom, strlen(custom), "")) || gather(s, MXBPF_CLASS_CUSTOM, c)))
 		return -ENOMEM;
 	if (api && (!(c = category(t, api, strlen(api), "")) || gather(s, MXBPF_CLASS_API, c) || add_api_counters(s, c)))
 		return -ENOMEM;
