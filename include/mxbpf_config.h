@@ -109,12 +109,12 @@ enum mxbpf_name_type {
 
 /* What of a span is read beyond what every one has; asked for, as it costs. */
 enum mxbpf_detail {
-	MXBPF_DETAIL_ARGS = 1 << 0,  /* args_id */
-	MXBPF_DETAIL_STACK = 1 << 1, /* stack_id */
-	MXBPF_DETAIL_SEQ = 1 << 2,   /* seq and origin */
-	MXBPF_DETAIL_LAYER = 1 << 3, /* layer_id */
+	MXBPF_DETAIL_ARGS = 1 << 0,    /* args_id */
+	MXBPF_DETAIL_STACK = 1 << 1,   /* stack_id */
+	MXBPF_DETAIL_SEQ = 1 << 2,     /* seq and origin */
+	MXBPF_DETAIL_LAYER = 1 << 3,   /* layer_id */
 	MXBPF_DETAIL_OUTPUTS = 1 << 4, /* args_id tells of what comes out as well; with ARGS where there is such */
-	MXBPF_DETAIL_THREAD = 1 << 5, /* rows are of one thread each */
+	MXBPF_DETAIL_THREAD = 1 << 5,  /* rows are of one thread each */
 };
 
 #define MXBPF_MARK_BYTES 16

@@ -41,8 +41,9 @@ static void check(const char *name, const char *in, const char *out, uint64_t fl
 static void test_forward(void)
 {
 	check("Convolution", "[[2,3,8,8],[4,3,3,3],[4]]", "[[2,4,8,8]]", 2ull * 2 * 4 * 8 * 8 * 3 * 9);
-	check("Convolution", "[[2,4,9,9],[6,2,3,3]]", "[[2,6,4,4]]", 2ull * 2 * 6 * 16 * 2 * 9); /* two groups, stride 2 */
-	check("Convolution", "[[2,9,9,4],[6,3,3,4]]", "[[2,7,7,6]]", 2ull * 2 * 49 * 6 * 36);	 /* channels last */
+	check("Convolution", "[[2,4,9,9],[6,2,3,3]]", "[[2,6,4,4]]",
+	      2ull * 2 * 6 * 16 * 2 * 9);						      /* two groups, stride 2 */
+	check("Convolution", "[[2,9,9,4],[6,3,3,4]]", "[[2,7,7,6]]", 2ull * 2 * 49 * 6 * 36); /* channels last */
 	check("Convolution", "[[2,4,11],[5,4,3]]", "[[2,5,9]]", 2ull * 2 * 5 * 9 * 12);
 	check("Deconvolution", "[[2,4,9,9],[4,3,3,3]]", "[[2,3,19,19]]", 2ull * 2 * 4 * 81 * 27);
 	check("FullyConnected", "[[2,4,8],[5,32],[5]]", "[[2,5]]", 2ull * 2 * 5 * 32);
@@ -102,7 +103,8 @@ static void test_unknown(void)
 /* Every way to cut a text short, and to spoil a character of it: sanitizers watch. */
 static void test_hostile(void)
 {
-	const char *whole = "[[2,3,8,8],[4,3,3,3],\"unwanted\"]\n[\"float32\",\"float32 csr\"]\n[]\n[[2,4,8,8]]\n[\"a\"]";
+	const char *whole =
+		"[[2,3,8,8],[4,3,3,3],\"unwanted\"]\n[\"float32\",\"float32 csr\"]\n[]\n[[2,4,8,8]]\n[\"a\"]";
 	size_t len = strlen(whole), i;
 	uint64_t flops;
 
@@ -155,7 +157,8 @@ static void put_span(struct buf *b, uint64_t name_id, uint64_t args_id, uint32_t
 	buf_put(b, &s, sizeof(s));
 }
 
-/* dot of two shapes, one of unknown ones, and an operator without an estimate; two threads, of which one had two devices.
+/* dot of two shapes, one of unknown ones, and an operator without an estimate; two threads, of which one had two
+ * devices.
  */
 static struct mdl *model(bool tells_threads)
 {
@@ -204,11 +207,11 @@ static void test_tables(struct mdl *m)
 		   "\"output_types\": [\"float32\"], \"count\": 2",
 		   "\"flops\": 240, \"flops_calls\": 2, \"flops_ns\": 2000, \"gflop_per_s\": 0.12}");
 	check_json(m, SNK_BY_SHAPE, "\"shapes\": [\"unreadable\",[5,4]], ", "\"flops_unknown\": 1}");
-	check_json(m, SNK_BY_NAME,
-		   "\"flops\": 360, \"flops_calls\": 3, \"flops_ns\": 3000, \"gflop_per_s\": 0.12}",
+	check_json(m, SNK_BY_NAME, "\"flops\": 360, \"flops_calls\": 3, \"flops_ns\": 3000, \"gflop_per_s\": 0.12}",
 		   "\"flops_unknown\": 1}");
 	t = render("csv", m, SNK_BY_SHAPE);
-	CHECK(strstr(t, ",shapes,types,output_shapes,output_types,flops,flops_calls,flops_ns,flops_unknown,gflop_per_s\n"));
+	CHECK(strstr(
+		t, ",shapes,types,output_shapes,output_types,flops,flops_calls,flops_ns,flops_unknown,gflop_per_s\n"));
 	CHECK(strstr(t, ",\"[[3,5],[5,4]]\",\"[\"\"float32\"\",\"\"float32\"\"]\",\"[[3,4]]\","
 			"\"[\"\"float32\"\"]\",240,2,2000,0,0.12\n"));
 	free(t);
@@ -230,8 +233,10 @@ static void test_runners(void)
 
 	CHECK(strstr(t, "\n21 ") && strstr(t, "\n22 ") && strstr(t, "in 2 rows"));
 	free(t);
-	check_json(m, SNK_BY_THREAD, "\"name\": \"22\", \"device\": null, \"thread\": 22, \"count\": 3", "\"thread\": 21");
-	check_json(m, SNK_BY_NAME, "\"name\": \"sum\", \"device\": \"dev1/0\", \"count\": 1", "\"device\": \"dev1/0\", \"count\": 3");
+	check_json(m, SNK_BY_THREAD, "\"name\": \"22\", \"device\": null, \"thread\": 22, \"count\": 3",
+		   "\"thread\": 21");
+	check_json(m, SNK_BY_NAME, "\"name\": \"sum\", \"device\": \"dev1/0\", \"count\": 1",
+		   "\"device\": \"dev1/0\", \"count\": 3");
 	t = render("torch", m, SNK_BY_THREAD); /* it has all processes as one, but not all threads */
 	CHECK(strstr(t, " 21 ") && strstr(t, " 22 "));
 	free(t);
@@ -248,7 +253,8 @@ int main(void)
 	if (!mkdtemp(dir))
 		return 1;
 	m = model(false);
-	TEST("a forward operator takes what its definition says, whatever layout, groups, strides and transposed factors")
+	TEST("a forward operator takes what its definition says, whatever layout, groups, strides and transposed "
+	     "factors")
 	test_forward();
 	TEST("a backward one as much for each gradient that is wanted")
 	test_backward();

@@ -505,8 +505,8 @@ static const struct adp_probe probes[] = {
 };
 
 /* mshadow's. */
-static const char *const dtypes[] = {"float32", "float64", "float16", "uint8", "int32", "int8",
-				     "int64",	"bool",	   [12] = "bfloat16"};
+static const char *const dtypes[] = {"float32", "float64", "float16", "uint8",		"int32",
+				     "int8",	"int64",   "bool",    [12] = "bfloat16"};
 
 static const struct adp_device devices[] = {
 	{1, "cpu", true},

@@ -97,7 +97,7 @@ static int put_arrays(struct args *a, const uint64_t *words, size_t n, enum what
 		err = buf_printf(&a->out, i ? "," : "");
 		if (err)
 			break;
-		err = what == STRIDES ? buf_printf(&a->out, "[]")
+		err = what == STRIDES		   ? buf_printf(&a->out, "[]")
 		      : words[i] < MXBPF_WORD_LIST ? put_word(a, words[i], what)
 						   : put_tensor(a, words[i], what);
 	}
@@ -132,16 +132,16 @@ static int put_arguments(struct args *a, enum what what)
 	return err;
 }
 
-static int put_line(struct args *a, const struct line *line, size_t nin)
+static int put_line(struct args *a, const struct line *line, size_t nfirst)
 {
 	int err = buf_printf(&a->out, "%s[", line > lines ? "\n" : "");
 
-	if (!err && nin == a->n)
+	if (!err && nfirst == a->n)
 		err = put_arguments(a, line->what);
 	else if (!err && !line->outputs)
-		err = put_arrays(a, a->words, nin, line->what);
+		err = put_arrays(a, a->words, nfirst, line->what);
 	else if (!err)
-		err = put_arrays(a, a->words + nin + 1, a->n - nin - 1, line->what);
+		err = put_arrays(a, a->words + nfirst + 1, a->n - nfirst - 1, line->what);
 	return err ? err : buf_printf(&a->out, "]");
 }
 
@@ -150,15 +150,15 @@ int live_args_text(const struct live *l, uint64_t id, struct buf *out)
 	struct args a = {.l = l};
 	int n = ring_read_args(att_args_fd(l->att), id, a.words), err = n < 0 ? n : 0;
 	const struct line *line;
-	size_t nin = 0;
+	size_t nfirst = 0;
 
 	a.n = n < 0 ? 0 : (size_t)n;
-	while (nin < a.n && a.words[nin] != MXBPF_WORD_OUTPUTS)
-		nin++;
+	while (nfirst < a.n && a.words[nfirst] != MXBPF_WORD_OUTPUTS)
+		nfirst++;
 	for (; !err; a.no_lists = true) {
 		a.out.len = 0;
-		for (line = lines; !err && line < lines + NLINES && (!line->outputs || nin < a.n); line++)
-			err = put_line(&a, line, nin);
+		for (line = lines; !err && line < lines + NLINES && (!line->outputs || nfirst < a.n); line++)
+			err = put_line(&a, line, nfirst);
 		if (a.out.len <= MXBPF_TEXT_BYTES_MAX || a.no_lists)
 			break;
 	}

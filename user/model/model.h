@@ -28,8 +28,8 @@ struct mdl_class {
 extern const struct mdl_class mdl_classes[MDL_NCLASSES];
 const char *mdl_category(unsigned cls);
 
-/* Of calls that there is an estimate for: how many, their time, their floating-point operations. And those that there is
- * none for although there should be. */
+/* Of calls that there is an estimate for: how many, their time, their floating-point operations. And those that there
+ * is none for although there should be. */
 struct mdl_flops {
 	uint64_t calls, ns, ops, unknown;
 };
@@ -51,7 +51,7 @@ struct mdl_row {
 	uint64_t median_ns, slow_ns,
 		slow_due;		   /* private to slow.c: as they were when it last looked, and when it will */
 	struct mxbpf_counter_sum counters; /* of the events that mdl_session.counters names */
-	struct mdl_flops flops; /* only in rows that mdl_flops_add() added to */
+	struct mdl_flops flops;		   /* only in rows that mdl_flops_add() added to */
 	uint64_t hist[MXBPF_HIST_BUCKETS];
 };
 

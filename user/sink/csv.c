@@ -179,7 +179,8 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes[SNK_ARGS_LINES], stack, layer, group, unit, by, domain; /* by: of whom a row of kept_by and woken_by is */
+	} shapes[SNK_ARGS_LINES], stack, layer, group, unit, by,
+		domain;				 /* by: of whom a row of kept_by and woken_by is */
 	const struct snk_holder *holder;	 /* its scope and array; NULL */
 	const char *state, *waits;		 /* STATE, WAITS_IN: of calls that are open; NULL */
 	struct mdl_flops flops;

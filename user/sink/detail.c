@@ -7,15 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const snk_by_words[] = {[SNK_BY_NAME] = "name",
-				    [SNK_BY_SHAPE] = "shape",
-				    [SNK_BY_STACK] = "stack",
-				    [SNK_BY_MODULE] = "module",
-				    [SNK_BY_LAYER] = "layer",
-				    [SNK_BY_DEVICE] = "device",
-				    [SNK_BY_THREAD] = "thread",
-				    [SNK_BY_EVENT] = "event",
-				    NULL};
+const char *const snk_by_words[] = {[SNK_BY_NAME] = "name",	[SNK_BY_SHAPE] = "shape", [SNK_BY_STACK] = "stack",
+				    [SNK_BY_MODULE] = "module", [SNK_BY_LAYER] = "layer", [SNK_BY_DEVICE] = "device",
+				    [SNK_BY_THREAD] = "thread", [SNK_BY_EVENT] = "event", NULL};
 
 /* Length of the first n lines. */
 static size_t lines_len(const char *text, size_t len, unsigned n)

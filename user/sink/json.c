@@ -142,9 +142,8 @@ static void put_details(struct snk *s, uint64_t args_id, uint64_t stack_id, uint
 	static const struct {
 		enum snk_args_line line;
 		const char *key;
-	} lines[] = {{SNK_ARGS_TYPES, "types"},
-		     {SNK_ARGS_OUT_DIMS, "output_shapes"},
-		     {SNK_ARGS_OUT_TYPES, "output_types"}};
+	} lines[] = {
+		{SNK_ARGS_TYPES, "types"}, {SNK_ARGS_OUT_DIMS, "output_shapes"}, {SNK_ARGS_OUT_TYPES, "output_types"}};
 	const char *text;
 	size_t len, i;
 

@@ -19,8 +19,7 @@ static int put_member(struct buf *b, const char *key, const char *text, size_t l
 
 int snk_text_args(struct snk_trace *t, uint64_t id, struct buf *b)
 {
-	static const char *const keys[] = {"Input Dims", "Input type", "Input Strides", "Output Dims",
-					   "Output type"};
+	static const char *const keys[] = {"Input Dims", "Input type", "Input Strides", "Output Dims", "Output type"};
 	size_t left = 0, len, i;
 	const char *text = mdl_text(t->s.in->model, MXBPF_NAME_ARGS, id, &left), *line;
 	int ret = 0;
