@@ -392,8 +392,9 @@ struct mxbpf_group {
 	__u64 name_id;
 	__u64 args_id;
 	__u64 stack_id;
-	__u64 layer_id; /* not in the first recordings, nor is part */
-	__u64 part;	/* 1: of spans with MXBPF_SPAN_PART */
+	__u64 layer_id; /* not in the first recordings, nor are part and tid */
+	__u32 part;	/* 1: of spans with MXBPF_SPAN_PART */
+	__u32 tid;	/* rows are of one thread each; 0: of all */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 64);
 #define MXBPF_GROUP_BYTES_MIN 48

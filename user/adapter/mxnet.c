@@ -111,7 +111,9 @@ static const struct adp_place custom_backward[] = {{"1.9.1", 0x1a3fd10}, {NULL}}
 	.name_tag = 1, .name = {ARG1, AT1(0)}
 #define INSIDE_SPAN                                                                                                    \
 	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR, .inside = MXBPF_INSIDE_NAMED,     \
-	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_LAYER
+	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_LAYER | MXBPF_DETAIL_ARGS
+/* The vector of what is wanted of them stands behind that of the arrays that come out. */
+#define ARRAYS(in, out) .inputs_off = (in), .outputs_off = (out), .reqs_after = 24
 /* RunContext.is_bulk, by value on the stack. */
 #define IN_BULK .guard = {STACK, .nderef = 1, .last_bytes = 1, .off = {32}}
 
@@ -192,7 +194,7 @@ static const struct adp_probe probes[] = {
 			    "extERKSt6vectorINS_5TBlobESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_RKNS"
 			    "_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPNS_7N"
 			    "DArrayESaIS17_EES1B_RKS9_IjSaIjEESJ_ENKUlNS_10RunContextEE_clES1G_"},
-		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(176, 0)}, .layer = {ARG1, AT1(184)}},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(176, 0)}, .layer = {ARG1, AT1(184)}, ARRAYS(56, 8)},
 	},
 	{
 		.name = "inside.fcompute_ex",
@@ -204,7 +206,7 @@ static const struct adp_probe probes[] = {
 			    "ntextERKSt6vectorINS_7NDArrayESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_"
 			    "RKNS_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPS"
 			    "A_SaIS16_EES1A_SJ_ENKUlNS_10RunContextEE_clES1B_"},
-		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}, ARRAYS(208, 40)},
 	},
 	{
 		.name = "inside.stateful_ex",
@@ -216,7 +218,7 @@ static const struct adp_probe probes[] = {
 			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
 			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
 			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE_clES17_S18_"},
-		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}, ARRAYS(208, 40)},
 	},
 	/* This closure holds the state alone: what the operator is called is known when it is pushed. */
 	{
@@ -250,7 +252,8 @@ static const struct adp_probe probes[] = {
 			.end = MXBPF_END_CUT,
 			.cls = MXBPF_CLASS_OPERATOR,
 			.inside = MXBPF_INSIDE_NOTED,
-			.details = MXBPF_DETAIL_LAYER,
+			.details = MXBPF_DETAIL_LAYER | MXBPF_DETAIL_ARGS,
+			ARRAYS(88, 40),
 			IN_BULK,
 			.key = {ARG1, AT1(168)},
 			.size = {ARG1, .off = {88}},  /* inputs */
@@ -265,7 +268,7 @@ static const struct adp_probe probes[] = {
 		.versions = executors,
 		.symbols = {"_ZN5mxnet4exec16FComputeExecutor3RunENS_10RunContextEb"},
 		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
-			.layer = {ARG1, AT1(176)}},
+			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
 	},
 	{
 		.name = "inside.fcompute_ex_executor",
@@ -275,7 +278,7 @@ static const struct adp_probe probes[] = {
 		.versions = executors,
 		.symbols = {"_ZN5mxnet4exec18FComputeExExecutor3RunENS_10RunContextEb"},
 		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
-			.layer = {ARG1, AT1(176)}},
+			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
 	},
 	{
 		.name = "inside.stateful_executor",
@@ -285,7 +288,7 @@ static const struct adp_probe probes[] = {
 		.versions = executors,
 		.symbols = {"_ZN5mxnet4exec23StatefulComputeExecutor3RunENS_10RunContextEb"},
 		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
-			.layer = {ARG1, AT1(176)}},
+			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
 	},
 	{
 		.name = "inside.stateful_ex_executor",
@@ -295,7 +298,7 @@ static const struct adp_probe probes[] = {
 		.versions = executors,
 		.symbols = {"_ZN5mxnet4exec25StatefulComputeExExecutor3RunENS_10RunContextEb"},
 		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
-			.layer = {ARG1, AT1(176)}},
+			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
 	},
 	/*
 	 * What ForwardEx and BackwardEx of custom operators hand to a thread of their own: a closure that begins with
@@ -673,6 +676,10 @@ static const struct adp_probe probes[] = {
 	},
 };
 
+/* mshadow's. */
+static const char *const dtypes[] = {"float32", "float64", "float16", "uint8",		"int32",
+				     "int8",	"int64",   "bool",    [12] = "bfloat16"};
+
 static const struct adp_device devices[] = {
 	{1, "cpu", true},
 	{2, "gpu", true},
@@ -723,5 +730,6 @@ const struct adp adapter_mxnet = {
 	.roles = roles,
 	.job_backend = "ps-lite",
 	.mem_title = "Device Storage",
+	.args = {.dtypes = dtypes, .ndtypes = COUNT(dtypes)},
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",
 };

@@ -239,6 +239,8 @@ bool live_ops_leave(struct live *l, unsigned cls, uint64_t name_id, uint64_t cou
 /* At the start: says so if no function of the plan matches. At the end: the exit code if nothing that came did. */
 void live_ops_warn(const struct live *l);
 int live_ops_code(const struct live *l);
+struct mdl *live_model(const struct live *l); /* an empty one, for what was asked for. For mdl_free(); NULL: -ENOMEM */
+
 /* live_args.c: three lines of JSON for an args_id. -ENOENT, -E2BIG, -ENOMEM. buf_fini(out) in any case. */
 int live_args_text(const struct live *l, uint64_t id, struct buf *out);
 

@@ -30,9 +30,10 @@ static const char *word_sort(unsigned i)
 	return i < SNK_SORT_NKEYS ? snk_sort_keys[i].name : NULL;
 }
 
+/* Behind those that are it, what one of them is called as well. */
 static const char *word_by(unsigned i)
 {
-	return snk_by_words[i];
+	return i == SNK_BY_NWORDS ? "operator" : i > SNK_BY_NWORDS ? NULL : snk_by_words[i];
 }
 
 static const char *word_layout(unsigned i)
@@ -158,8 +159,8 @@ const struct cmd_option cmd_options[] = {
 		 "their Python and machine code, for flame graphs (export -f folded, pprof)",
 	 .set = cmd_set_number, FIELD(sample_hz), .min = 1, .max = MXBPF_SAMPLE_HZ_MAX},
 	{.name = "shapes", .group = "Target", .commands = LIVE,
-	 .help = "read sizes, types and strides of the tensors that operators get, for --by shape, traces and recordings; "
-		 "PyTorch", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
+	 .help = "read sizes and types of the tensors that operators get (PyTorch's strides, what MXNet's make), for --by "
+		 "shape, traces and recordings; MXNet's convolutions and matrix products get their GFLOP/s", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
 	{.name = "layers", .group = "Target", .commands = LIVE,
 	 .help = "read which layer of the model each operator is of, for --by layer, traces and recordings; MXNet",
 	 .set = cmd_set_detail, .min = MXBPF_DETAIL_LAYER},
@@ -233,9 +234,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = TABLES, .help = "torch's name of --top",
 	 .set = cmd_set_number, FIELD(top), .min = 1, .max = 1000000000},
 	{.name = "by", .arg = "WHAT", .group = "Tables", .commands = TABLES,
-	 .help = "what has a row: each name, each with the shapes of its tensors (of --shapes), with the top of its Python "
-		 "stack or its nn.Module (of --py-stacks), each layer of the model (of --layers); of a recording also each call, in "
-		 "order of start", .def = "name", .set = cmd_set_index, FIELD(by), .word = word_by},
+	 .help = "what has a row: each name (operator), each with the shapes of its tensors (of --shapes), with the top of "
+		 "its Python stack or its nn.Module (of --py-stacks), each layer of the model (of --layers), each device or "
+		 "thread; of a recording also each call, in order of start", .def = "name", .set = cmd_set_by, FIELD(by), .word = word_by},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = TABLES,
 	 .help = "lines of a stack that --by stack looks at, and --by event shows", .def = "5, of events all", .set = cmd_set_number, FIELD(stack_depth), .min = 1,
 	 .max = 128},

@@ -130,6 +130,16 @@ int cmd_set_sort(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 	return o->sort < 0 ? cmd_set_index(opt, o, text, e) : 0;
 }
 
+/* "operator", behind the words, is the first of them. */
+int cmd_set_by(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	int err = cmd_set_index(opt, o, text, e);
+
+	if (!err && o->by == SNK_BY_NWORDS)
+		o->by = SNK_BY_NAME;
+	return err;
+}
+
 int cmd_set_mask(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	unsigned mask = 0;

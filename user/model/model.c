@@ -12,6 +12,11 @@ struct mdl *mdl_new(void)
 	return calloc(1, sizeof(struct mdl));
 }
 
+void mdl_tell_threads(struct mdl *m)
+{
+	m->tells_threads = true;
+}
+
 static void free_rows(struct buf *rows)
 {
 	size_t i;
@@ -83,6 +88,7 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_
 		r->args_id = g->args_id;
 		r->stack_id = g->stack_id;
 		r->layer_id = g->layer_id;
+		r->tid = g->tid;
 		r->part = g->part;
 		m->ngrouped++;
 	}
@@ -112,6 +118,7 @@ static struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s)
 		.args_id = s->args_id,
 		.stack_id = s->stack_id,
 		.layer_id = s->layer_id,
+		.tid = m->tells_threads ? s->tid : 0,
 		.part = !!(s->flags & MXBPF_SPAN_PART),
 	};
 	struct mdl_row *r;

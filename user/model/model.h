@@ -30,10 +30,17 @@ struct mdl_class {
 extern const struct mdl_class mdl_classes[MDL_NCLASSES];
 const char *mdl_category(unsigned cls);
 
+/* Of calls that there is an estimate for: how many, their time, their floating-point operations. And those that there
+ * is none for although there should be. */
+struct mdl_flops {
+	uint64_t calls, ns, ops, unknown;
+};
+
 /* One row of a class table; borrowed, valid until the next mdl_feed(). */
 struct mdl_row {
 	uint32_t tgid;
 	uint32_t device;
+	uint32_t tid; /* 0: of all threads */
 	uint8_t cls;
 	uint64_t id; /* mdl_group_id() */
 	uint64_t name_id, args_id, stack_id, layer_id;
@@ -46,6 +53,7 @@ struct mdl_row {
 	uint64_t median_ns, slow_ns,
 		slow_due;		   /* private to slow.c: as they were when it last looked, and when it will */
 	struct mxbpf_counter_sum counters; /* of the events that mdl_session.counters names */
+	struct mdl_flops flops;		   /* only in rows that mdl_flops_add() added to */
 	uint64_t hist[MXBPF_HIST_BUCKETS];
 };
 
@@ -67,6 +75,20 @@ uint64_t mdl_row_share_ns(const struct mdl *m, const struct mdl_row *r);
 
 /* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);
+
+/*
+ * Floating-point operations of a call, by the operator's name and the text of its args_id (NULL: none), which ends with
+ * a NUL. A multiplication with the addition behind it is two.
+ */
+enum mdl_estimate {
+	MDL_FLOPS_OTHER,   /* it is none of the operators that there are estimates for */
+	MDL_FLOPS_UNKNOWN, /* it is, but its shapes do not say */
+	MDL_FLOPS_KNOWN,
+};
+enum mdl_estimate mdl_estimate(const char *name, size_t name_len, const char *args, size_t len, uint64_t *flops);
+/* Of one call; and of all calls of a model's row, added to what is there. */
+struct mdl_flops mdl_flops_of(const struct mdl *m, const struct mxbpf_span *s);
+void mdl_flops_add(const struct mdl *m, struct mdl_flops *to, const struct mdl_row *from);
 
 /* Running account of one device; borrowed likewise. */
 struct mdl_mem_row {
@@ -117,6 +139,7 @@ struct mdl_kv {
 };
 
 struct mdl *mdl_new(void); /* NULL: out of memory */
+void mdl_tell_threads(struct mdl *m); /* from now on, spans of each thread have rows of their own */
 void mdl_free(struct mdl *m);
 
 /*

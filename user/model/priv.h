@@ -64,6 +64,7 @@ struct mdl {
 	struct hash group_index;		/* row id -> place in groups */
 	struct buf groups;			/* struct mxbpf_group, as its records */
 	size_t ngrouped;			/* rows that are of one */
+	bool tells_threads;			/* each thread's spans are groups of their own */
 	struct hash maker_index;		/* (seq, tgid) -> place in makers */
 	struct buf makers;			/* struct maker, a ring once it is full */
 	size_t oldest_maker;

@@ -74,7 +74,7 @@ const char *plan_version(const struct adp *a, const struct tgt_lib *lib)
 static bool row_has_offsets(const struct mxbpf_row *r)
 {
 	return r->name.nderef || r->key.nderef || r->device.nderef || r->size.nderef || r->link.nderef ||
-	       r->guard.nderef || r->action == MXBPF_ACT_POOL;
+	       r->guard.nderef || r->action == MXBPF_ACT_POOL || r->outputs_off;
 }
 
 static bool needs_known_build(const struct adp_probe *p)

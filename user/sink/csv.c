@@ -188,10 +188,11 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes, stack, layer, group, unit, by, domain, call, within,
+	} shapes[SNK_ARGS_LINES], stack, layer, group, unit, by, domain, call, within,
 		key;			   /* by: of whom a row of kept_by and woken_by is */
 	const struct snk_holder *holder;   /* its scope and array; NULL */
 	const char *state, *waits;	   /* STATE, WAITS_IN: of calls that are open; NULL */
+	struct mdl_flops flops;
 	struct mxbpf_counter_sum counters; /* spans 0: none */
 };
 
@@ -249,6 +250,15 @@ static void put_holder(struct snk *s, const struct snk_holder *h)
 	snk_csv_text(s->out, h ? h->label : "", h ? h->label_len : 0);
 }
 
+/* What is shown of shapes; NULL behind the last. */
+static const char *const *shape_heads(const struct snk *s)
+{
+	static const char *const all[] = {"shapes", "types", "output_shapes", "output_types", NULL};
+	static const char *const some[] = {"shapes", NULL};
+
+	return snk_shows_outputs(s) ? all : snk_shows_shapes(s) ? some : some + 1;
+}
+
 static void put_row(struct snk *s, struct row *r)
 {
 	char device[48] = "";
@@ -274,8 +284,9 @@ static void put_row(struct snk *s, struct row *r)
 		else if (r->filled[c])
 			out_printf(s->out, "%s%" PRIu64, r->below[c] ? "-" : "", r->n[c]);
 	}
-	if (snk_shows_shapes(s))
-		snk_csv_lines(s->out, r->shapes.text, r->shapes.len);
+	for (c = 0; shape_heads(s)[c]; c++)
+		snk_csv_lines(s->out, r->shapes[c].text, r->shapes[c].len);
+	snk_put_flops_csv(s, &r->flops);
 	if (snk_shows_stack(s))
 		snk_csv_lines(s->out, r->stack.text, r->stack.len);
 	if (snk_shows_layer(s))
@@ -319,8 +330,10 @@ static int begin(struct snk *s)
 	for (c = 0; c < NCOLUMNS; c++)
 		if (has_column(s, c))
 			out_printf(s->out, "%s%s", c ? "," : "", columns[c].head);
-	out_printf(s->out, "%s%s%s", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "",
-		   snk_shows_layer(s) ? ",layer" : "");
+	for (c = 0; shape_heads(s)[c]; c++)
+		out_printf(s->out, ",%s", shape_heads(s)[c]);
+	snk_put_flops_csv(s, NULL);
+	out_printf(s->out, "%s%s", snk_shows_stack(s) ? ",stack" : "", snk_shows_layer(s) ? ",layer" : "");
 	snk_put_counters_csv(s, NULL);
 	out_puts(s->out, has_machine(s) ? ",group,unit" : "");
 	out_puts(s->out, s->in->session->sched ? ",by" : "");
@@ -334,8 +347,12 @@ static int begin(struct snk *s)
 
 static void set_details(const struct snk *s, struct row *r, uint64_t args_id, uint64_t stack_id, uint64_t layer_id)
 {
-	if (snk_shows_shapes(s))
-		r->shapes.text = snk_shapes(s->in->model, args_id, &r->shapes.len);
+	static const enum snk_args_line lines[] = {SNK_ARGS_DIMS, SNK_ARGS_TYPES, SNK_ARGS_OUT_DIMS,
+						   SNK_ARGS_OUT_TYPES};
+	unsigned i;
+
+	for (i = 0; shape_heads(s)[i]; i++)
+		r->shapes[i].text = snk_args_line(s->in->model, args_id, lines[i], &r->shapes[i].len);
 	if (snk_shows_stack(s))
 		r->stack.text = snk_stack(s->in->model, s->opts, stack_id, &r->stack.len);
 	if (snk_shows_layer(s))
@@ -399,6 +416,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 			fill_signed(&r, SELF_ALLOC_BYTES, e->self_alloc_bytes);
 		}
 		set_event_account(&r, e);
+		r.flops = mdl_flops_of(s->in->model, e);
 		set_details(s, &r, e->args_id, e->stack_id, e->layer_id);
 		put_row(s, &r);
 	}
@@ -407,6 +425,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 
 static int class_table(struct snk *s, const struct snk_table *t)
 {
+	char label[SNK_LABEL_BYTES];
 	size_t i;
 
 	if (s->opts->by == SNK_BY_EVENT)
@@ -415,7 +434,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		const struct mdl_row *m = t->rows[i];
 		struct row r = {.table = t->title, .device = m->device, .counters = m->counters};
 
-		r.name = snk_row_name(s->in->model, s->opts, m, &r.name_len);
+		r.name = snk_row_name(s, m, label, &r.name_len);
 		r.domain.text = snk_domain(s->in->model, m->name_id, &r.domain.len);
 		fill_extent(s, &r, m->first_ns, m->last_ns);
 		set_details(s, &r, m->args_id, m->stack_id, m->layer_id);
@@ -432,6 +451,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 			fill_signed(&r, SELF_ALLOC_BYTES, m->self_alloc_bytes);
 		}
 		set_account(&r, m);
+		r.flops = m->flops;
 		put_row(s, &r);
 	}
 	return 0;

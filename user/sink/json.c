@@ -161,12 +161,22 @@ static void put_stack(struct snk *s, const char *stack, size_t len)
 /* What rows of one name, or events, differ in. */
 static void put_details(struct snk *s, uint64_t args_id, uint64_t stack_id, uint64_t layer_id)
 {
+	static const struct {
+		enum snk_args_line line;
+		const char *key;
+	} lines[] = {
+		{SNK_ARGS_TYPES, "types"}, {SNK_ARGS_OUT_DIMS, "output_shapes"}, {SNK_ARGS_OUT_TYPES, "output_types"}};
 	const char *text;
-	size_t len;
+	size_t len, i;
 
 	if (snk_shows_shapes(s)) {
 		text = snk_shapes(s->in->model, args_id, &len);
 		out_puts(s->out, ", \"shapes\": ");
+		out_write(s->out, text, len);
+	}
+	for (i = 0; i < sizeof(lines) / sizeof(lines[0]) && snk_shows_outputs(s); i++) {
+		text = snk_args_line(s->in->model, args_id, lines[i].line, &len);
+		out_printf(s->out, ", \"%s\": ", lines[i].key);
 		out_write(s->out, text, len);
 	}
 	if (snk_shows_stack(s)) {
@@ -222,6 +232,7 @@ static void put_domain(struct snk *s, uint64_t name_id)
 
 static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 {
+	const struct mdl_flops flops = mdl_flops_of(s->in->model, e);
 	struct mxbpf_counter_sum counters = {0};
 	const char *text;
 	size_t len;
@@ -243,6 +254,7 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 	put_event_account(s, e);
 	snk_put_counters_json(s, &counters);
 	put_details(s, e->args_id, e->stack_id, e->layer_id);
+	snk_put_flops_json(s, &flops);
 	if (e->flags & MXBPF_SPAN_UNWOUND)
 		out_puts(s->out, ", \"unwound\": true");
 	if (e->flags & MXBPF_SPAN_PART)
@@ -274,6 +286,7 @@ static void put_extent(struct snk *s, const struct mdl_row *r)
 
 static int class_table(struct snk *s, const struct snk_table *t)
 {
+	char label[SNK_LABEL_BYTES];
 	const struct mdl_row *r;
 	const char *name;
 	size_t i, len;
@@ -283,12 +296,14 @@ static int class_table(struct snk *s, const struct snk_table *t)
 	open_table(s, t->title);
 	for (i = 0; i < t->nrows; i++) {
 		r = t->rows[i];
-		name = snk_row_name(s->in->model, s->opts, r, &len);
+		name = snk_row_name(s, r, label, &len);
 		out_puts(s->out, i ? ",\n      {\"name\": " : "\n      {\"name\": ");
 		snk_put_json(s->out, name, len);
 		out_puts(s->out, ", ");
 		put_device(s, r->device);
 		put_process(s, r->tgid);
+		if (s->opts->by == SNK_BY_THREAD && r->tid)
+			out_printf(s->out, ", \"thread\": %" PRIu32, r->tid);
 		put_domain(s, r->name_id);
 		put_details(s, r->args_id, r->stack_id, r->layer_id);
 		out_printf(s->out,
@@ -306,6 +321,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		if (s->in->session->account)
 			put_account(s, mdl_on_cpu_ns(r), &r->account);
 		snk_put_counters_json(s, &r->counters);
+		snk_put_flops_json(s, &r->flops);
 		out_puts(s->out, "}");
 	}
 	out_puts(s->out, "]");
