@@ -237,8 +237,7 @@ struct mxbpf_app {
 	__u64 window_ns;      /* sum of the closed ones */
 	__u32 tgid;	      /* user space: whose calls count; 0: nobody's */
 	__u32 on;	      /* user space: windows may open */
-	__u32 running;	      /* as the last call has it */
-	__u32 pad;
+	__u32 runs, paused;   /* as the last calls have it: it records with the one and without the other */
 };
 
 /* Of TEAM_JOIN: registers, by their numbers in instructions, with the function that is called and its argument. And the

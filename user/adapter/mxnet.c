@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * MXNet 1.x and 2.0. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the offsets
- * are the same in all of them (OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8, .ctx +16).
+ * MXNet 1.x and 2.0. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the
+ * offsets are the same in all of them (OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8,
+ * .ctx +16).
  */
 #include "adapter/adapter.h"
 
@@ -19,9 +20,9 @@
 #define AT1(a)	  .nderef = 1, .off = {a}
 #define AT2(a, b) .nderef = 2, .off = {a, b}
 /* Virtual tables, whose slots are the same in 1.5 to 1.9. */
-#define STORAGE	  .class_name = "N5mxnet11StorageImplE", .slot
-#define ENGINE	  .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
-#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+#define STORAGE	 .class_name = "N5mxnet11StorageImplE", .slot
+#define ENGINE	 .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define POOL(called, symbol, taken_off)                                                                                \
 	{                                                                                                              \
 		.name = called, .group = PROBE_HELD, .optional = true, .symbols = {symbol},                            \
@@ -99,9 +100,9 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
 	/*
-	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *, 2.0: two more there): one engine operation. OnCompleteStatic(engine,
-	 * OprBlock *, error) is its true end, where MXNet's own profiler stops the clock, and may come on another
-	 * thread.
+	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *, 2.0: two more there): one engine operation.
+	 * OnCompleteStatic(engine, OprBlock *, error) is its true end, where MXNet's own profiler stops the clock, and
+	 * may come on another thread.
 	 */
 	{
 		.name = "operator.start",
@@ -322,8 +323,8 @@ static const struct adp_probe probes[] = {
 			.device = {STACK, AT1(24)}},
 	},
 	/*
-	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address. Alloc hands it
-	 * to OnAlloc(profiler, const Handle &) when it has its address.
+	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address. Alloc hands
+	 * it to OnAlloc(profiler, const Handle &) when it has its address.
 	 */
 	{
 		.name = "memory.alloc_2",
@@ -364,15 +365,18 @@ static const struct adp_probe probes[] = {
 			.size = {ARG2, AT1(8)},
 			.device = {ARG2, AT1(16)}},
 	},
-	/* Alloc(pool, Handle *, ...), inside of that of the storage: what a pool has taken from the device, a size_t. */
+	/* Alloc(pool, Handle *, ...), inside of that of the storage: what a pool has taken from the device, a size_t.
+	 */
 	POOL("pool.gpu", "_ZN5mxnet7storage23GPUPooledStorageManager5AllocEPNS_7Storage6HandleE", 8),
 	POOL("pool.gpu_rounded", "_ZN5mxnet7storage30GPUPooledRoundedStorageManager5AllocEPNS_7Storage6HandleE", 24),
 	POOL("pool.powers",
 	     "_ZN5mxnet7storage20PooledStorageManagerINS0_11RoundPower2ENS0_15VectorContainerEE5AllocEPNS_7Storage"
-	     "6HandleEb", 88),
+	     "6HandleEb",
+	     88),
 	POOL("pool.multiples",
 	     "_ZN5mxnet7storage20PooledStorageManagerINS0_13RoundMultipleENS0_21UnorderedMapContainerEE5AllocEPNS_7"
-	     "Storage6HandleEb", 104),
+	     "Storage6HandleEb",
+	     104),
 	/* They return only to the C API function that called them, whose end is theirs. */
 	{
 		.name = "wait.var",
@@ -531,10 +535,10 @@ const struct adp adapter_mxnet = {
 			[MXBPF_CLASS_TASK] = "Task",
 			[MXBPF_CLASS_FRAME] = "Frame",
 			[MXBPF_CLASS_EVENT] = "Event"},
-	.marks = {.vtables = {"_ZTVN5mxnet8profiler11ProfileTaskE", "_ZTVN5mxnet8profiler12ProfileFrameE",
-			      "_ZTVN5mxnet8profiler12ProfileEventE"},
+	.marks = {.classes = {"N5mxnet8profiler11ProfileTaskE", "N5mxnet8profiler12ProfileFrameE",
+			      "N5mxnet8profiler12ProfileEventE"},
 		  .profiler = "_ZN5mxnet8profiler8Profiler3GetEPSt10shared_ptrIS1_E",
-		  .paused = "MXProcessProfilePause"},
+		  .set_state = "_ZN5mxnet8profiler8Profiler8SetStateENS1_13ProfilerStateE"},
 	.mem_title = "Device Storage",
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",
 };

@@ -137,9 +137,9 @@ void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
 const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n);
 void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from); /* as mdl_join_merge() */
 /*
- * --memory. Devices and holders of what is alive, as their records, in no order; NULL behind the last; borrowed likewise.
- * The mean of a device between two moments. Allocations that are alive, where the model had their records, in no order
- * from *pos 0 on.
+ * --memory. Devices and holders of what is alive, as their records, in no order; NULL behind the last; borrowed
+ * likewise. The mean of a device between two moments. Allocations that are alive, where the model had their records, in
+ * no order from *pos 0 on.
  */
 #define MDL_BLOCKS_MAX	(1u << 20) /* alive at the same time; 56 bytes each */
 #define MDL_HOLDERS_MAX (1u << 14)

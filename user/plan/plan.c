@@ -248,6 +248,15 @@ int plan_place(struct elf *elf, const struct elf_sym *sym, struct insn_entry *en
 	return err;
 }
 
+/* What is missing in a build that is not known may be there under another name. */
+static int refuse_unknown(struct plan_probe *p)
+{
+	char missing[sizeof(p->reason)];
+
+	memcpy(missing, p->reason, sizeof(missing));
+	return plan_refuse(p, "structure offsets are not verified for this build of %s; %s", p->lib->path, missing);
+}
+
 /* Symbol -> address -> decoded instruction -> file offset. Nothing else ever becomes a probe's offset. */
 static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 {
@@ -265,7 +274,7 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 		return plan_family(plan, p, elf);
 	err = find_symbol(plan, p, elf, &sym);
 	if (err)
-		return err;
+		return unknown && err == -ENOENT ? refuse_unknown(p) : err;
 	if (sym.type != ELF_SYM_FUNC)
 		return plan_refuse(p, "%s is not a function", p->symbol);
 	if (plan_place(elf, &sym, &p->entry, &p->off, &why))
