@@ -108,7 +108,7 @@ static const struct adp_place custom_backward[] = {{"1.9.1", 0x1a3fd10}, {NULL}}
 
 #define CUSTOM_SPAN                                                                                                    \
 	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_CUSTOM, .name_type = MXBPF_NAMED_BYTES,     \
-	.name_tag = 1, .name = {ARG1, AT1(0)}
+	.name = {ARG1, AT1(0)}
 #define INSIDE_SPAN                                                                                                    \
 	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR, .inside = MXBPF_INSIDE_NAMED,     \
 	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_LAYER | MXBPF_DETAIL_ARGS
@@ -310,8 +310,8 @@ static const struct adp_probe probes[] = {
 		.optional = true,
 		.symbols = {"mxnet::op::custom::ForwardEx, what it hands over"},
 		.hidden = {.places = custom_forward},
-		.span_name = "::pure_python",
-		.row = {CUSTOM_SPAN},
+		.span_name = "*::pure_python",
+		.row = {CUSTOM_SPAN, .name_tag = 1},
 	},
 	{
 		.name = "custom.backward",
@@ -319,8 +319,8 @@ static const struct adp_probe probes[] = {
 		.optional = true,
 		.symbols = {"mxnet::op::custom::BackwardEx, what it hands over"},
 		.hidden = {.places = custom_backward},
-		.span_name = "::pure_python",
-		.row = {CUSTOM_SPAN},
+		.span_name = "_backward_*::pure_python",
+		.row = {CUSTOM_SPAN, .name_tag = 3},
 	},
 	/* Push(engine, Opr *, ...), as operator.push */
 	{
