@@ -88,6 +88,7 @@ enum mxbpf_span_flag {
 	MXBPF_SPAN_BACKWARD = 1 << 4, /* a node of the backward pass: seq is that of the operator that made it */
 	MXBPF_SPAN_ACCOUNT = 1 << 5,  /* cpu and account are known */
 	MXBPF_SPAN_SCALED = 1 << 6,   /* a counter ran for a part of the time, which was taken for the whole */
+	MXBPF_SPAN_PART = 1 << 7,     /* an operator in a segment of the graph: the segment's name has its own */
 };
 
 /*
@@ -375,7 +376,7 @@ enum mxbpf_name_kind {
 };
 
 /*
- * A row of spans with details: its id is mdl_group_id() of the four. Rows without have none, and their id is their
+ * A row of spans with details: its id is mdl_group_id() of the five. Rows without have none, and their id is their
  * name's.
  */
 struct mxbpf_group {
@@ -384,9 +385,10 @@ struct mxbpf_group {
 	__u64 name_id;
 	__u64 args_id;
 	__u64 stack_id;
-	__u64 layer_id; /* not in the first recordings */
+	__u64 layer_id; /* not in the first recordings, nor is part */
+	__u64 part;	/* 1: of spans with MXBPF_SPAN_PART */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 56);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 64);
 #define MXBPF_GROUP_BYTES_MIN 48
 
 /* The spans of a forward operator and of the backward nodes that they made. */

@@ -53,7 +53,8 @@ def operators_of_mxbpf(data):
     rows = collections.Counter()
     for row in data['tables'].get('operator', []):
         if row['name'] != judge.UNNAMED and row['name'] not in CUSTOM:
-            rows[row['name'].encode()[:NAME_BYTES].decode(errors='replace')] += row['count']
+            count = row['count'] - row.get('in_segments', 0)
+            rows[row['name'].encode()[:NAME_BYTES].decode(errors='replace')] += count
     for name, count in rows_of(data, CUSTOM_TABLE).items():
         if not name.endswith(PURE_PYTHON):
             rows[name.partition('::')[2]] += count

@@ -15,6 +15,7 @@
  * domain, which begins alike. The same in all wheels up to 2.0.0b1.
  */
 #define MARK(a)	  .name = {.off = {8}}, .link = {ARG1, AT1(a)}
+#define ARG3	  .base = MXBPF_BASE_ARG3
 #define STACK	  .base = MXBPF_BASE_STACK
 #define AT1(a)	  .nderef = 1, .off = {a}
 #define AT2(a, b) .nderef = 2, .off = {a, b}
@@ -50,6 +51,22 @@ static const char *const work[] = {
 	"MXDataIterBeforeFirst", "MXPredForward", NULL,
 };
 /* clang-format on */
+
+/* Where the fields of closures and of executors are known. */
+static const char *const closures[] = {"1.9.1", "1.8.0.post0", "1.7.0.post2", NULL};
+static const char *const executors[] = {"1.9.1", "1.8.0.post0", NULL};
+
+static const struct adp_place custom_forward[] = {{"1.9.1", 0x1a3fc60}, {NULL}};
+static const struct adp_place custom_backward[] = {{"1.9.1", 0x1a3fd10}, {NULL}};
+
+#define CUSTOM_SPAN                                                                                                    \
+	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_CUSTOM, .name_type = MXBPF_NAMED_BYTES,     \
+	.name_tag = 1, .name = {ARG1, AT1(0)}
+#define INSIDE_SPAN                                                                                                    \
+	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR, .inside = MXBPF_INSIDE_NAMED,     \
+	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_LAYER
+/* RunContext.is_bulk, by value on the stack. */
+#define IN_BULK .guard = {STACK, .nderef = 1, .last_bytes = 1, .off = {32}}
 
 static const struct adp_probe probes[] = {
 	/* API_BEGIN and API_END call these two in every function of the C API, profiler or not, thrown or not. */
@@ -103,7 +120,8 @@ static const struct adp_probe probes[] = {
 			.name = {ARG2, AT2(8, 88)},
 			.key = {ARG2},
 			.device = {ARG2, AT1(16)},
-			.link = {ARG2, AT1(8)}},
+			.link = {ARG2, AT1(8)},
+			.renamed = 1},
 	},
 	{
 		.name = "operator.end",
@@ -111,6 +129,159 @@ static const struct adp_probe probes[] = {
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine16OnCompleteStaticEPNS_6EngineEPvPKN4dmlc5ErrorE"},
 		.hidden = {.taken_by = "operator.start"},
 		.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG2}},
+	},
+	/*
+	 * What the operators of a bulk, and those that run by themselves, come by: closures of PushFCompute,
+	 * PushFComputeEx and PushOperator. They hold a copy of the node's attributes, the operator and the name of the
+	 * node. In a bulk the run context says so.
+	 */
+	{
+		.name = "inside.fcompute",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZZN5mxnet10imperative12PushFComputeERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpCont"
+			    "extERKSt6vectorINS_5TBlobESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_RKNS"
+			    "_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPNS_7N"
+			    "DArrayESaIS17_EES1B_RKS9_IjSaIjEESJ_ENKUlNS_10RunContextEE_clES1G_"},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(176, 0)}, .layer = {ARG1, AT1(184)}},
+	},
+	{
+		.name = "inside.fcompute_ex",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZZN5mxnet10imperative14PushFComputeExERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpCo"
+			    "ntextERKSt6vectorINS_7NDArrayESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_"
+			    "RKNS_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPS"
+			    "A_SaIS16_EES1A_SJ_ENKUlNS_10RunContextEE_clES1B_"},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}},
+	},
+	{
+		.name = "inside.stateful_ex",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsE"
+			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
+			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
+			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE_clES17_S18_"},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}},
+	},
+	/* This closure holds the state alone: what the operator is called is known when it is pushed. */
+	{
+		.name = "inside.push",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsER"
+			    "KNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE_"
+			    "IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMode"
+			    "E"},
+		.row = {.action = MXBPF_ACT_NOTE,
+			.name_type = MXBPF_NAMED_BYTES,
+			.key = {ARG1, AT1(0)},
+			.name = {ARG2, AT1(0)},
+			.layer = {ARG3, AT1(8)}},
+	},
+	{
+		.name = "inside.stateful",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.ends = "inside.push",
+		.symbols = {"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsE"
+			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
+			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
+			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE1_clES17_S18_"},
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_CUT,
+			.cls = MXBPF_CLASS_OPERATOR,
+			.inside = MXBPF_INSIDE_NOTED,
+			.details = MXBPF_DETAIL_LAYER,
+			IN_BULK,
+			.key = {ARG1, AT1(168)},
+			.size = {ARG1, .off = {88}},  /* inputs */
+			.link = {ARG1, .off = {40}}}, /* outputs */
+	},
+	/* What the operators of a segment of a graph come by, and those of a graph that is not cut into segments. */
+	{
+		.name = "inside.fcompute_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec16FComputeExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}},
+	},
+	{
+		.name = "inside.fcompute_ex_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec18FComputeExExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}},
+	},
+	{
+		.name = "inside.stateful_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec23StatefulComputeExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}},
+	},
+	{
+		.name = "inside.stateful_ex_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec25StatefulComputeExExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}},
+	},
+	/*
+	 * What ForwardEx and BackwardEx of custom operators hand to a thread of their own: a closure that begins with
+	 * the parameters, op_type first, and calls the program. The built-in profiler times the same.
+	 */
+	{
+		.name = "custom.forward",
+		.group = PROBE_CUSTOM,
+		.optional = true,
+		.symbols = {"mxnet::op::custom::ForwardEx, what it hands over"},
+		.hidden = {.places = custom_forward},
+		.span_name = "::pure_python",
+		.row = {CUSTOM_SPAN},
+	},
+	{
+		.name = "custom.backward",
+		.group = PROBE_CUSTOM,
+		.optional = true,
+		.symbols = {"mxnet::op::custom::BackwardEx, what it hands over"},
+		.hidden = {.places = custom_backward},
+		.span_name = "::pure_python",
+		.row = {CUSTOM_SPAN},
+	},
+	/* Push(engine, Opr *, ...), as operator.push */
+	{
+		.name = "custom.push",
+		.group = PROBE_CUSTOM,
+		.needs = PROBE_OP,
+		.optional = true,
+		.ends = "custom.forward",
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine4PushEPNS0_3OprENS_7ContextEib"},
+		.hidden = {ENGINE = 6},
+		.row = {.action = MXBPF_ACT_PUSHED, .key = {ARG2}},
 	},
 	/* Alloc(Handle *): size and context are filled in by the caller, the address by it. */
 	{
@@ -360,6 +531,7 @@ const struct adp adapter_mxnet = {
 	.class_title = {[MXBPF_CLASS_API] = "MXNET_C_API",
 			[MXBPF_CLASS_OPERATOR] = "operator",
 			[MXBPF_CLASS_WAIT] = "Engine wait",
+			[MXBPF_CLASS_CUSTOM] = "Custom Operator",
 			[MXBPF_CLASS_TASK] = "Task",
 			[MXBPF_CLASS_FRAME] = "Frame",
 			[MXBPF_CLASS_EVENT] = "Event"},

@@ -67,7 +67,7 @@ static const char *word_probes(unsigned i)
 {
 	return plan_groups[i].listed ? plan_groups[i].name : NULL;
 }
-#define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_MARK)
+#define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE | PROBE_CUSTOM | PROBE_MARK)
 
 static const char *word_api(unsigned i)
 {
@@ -472,8 +472,8 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		{o->ops && check && !o->pid, "--ops is for the probes of a process: --pid PID is missing"},
 		{o->reset && !o->interval_ns, "--reset is for the tables of --interval TIME, which is missing"},
 		{o->memory && !(o->probes & PROBE_MEM), "--memory is of the probes of mem, which --probes leaves out"},
-		{o->memory && o->iterations,
-		 "--memory has to see every allocation and its end, and --iterations is to see little: use one of them"},
+		{o->memory && o->iterations, "--memory has to see every allocation and its end, and --iterations is to "
+					     "see little: use one of them"},
 		{o->sched && o->iterations,
 		 "--sched sees every switch, and --iterations is to see little: use one of them"},
 		{o->pid && o->command, "either --pid PID or -- COMMAND, not both"},

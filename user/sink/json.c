@@ -223,6 +223,8 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 	put_details(s, e->args_id, e->stack_id, e->layer_id);
 	if (e->flags & MXBPF_SPAN_UNWOUND)
 		out_puts(s->out, ", \"unwound\": true");
+	if (e->flags & MXBPF_SPAN_PART)
+		out_puts(s->out, ", \"in_segment\": true");
 	out_puts(s->out, "}");
 }
 
@@ -273,6 +275,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 			   ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64,
 			   r->count, r->total_ns, r->self_ns, r->min_ns, r->max_ns, r->total_ns / r->count,
 			   mdl_percentile(r, 0.50), mdl_percentile(r, 0.99));
+		if (r->nparts)
+			out_printf(s->out, ", \"in_segments\": %" PRIu64, r->nparts);
 		if (t->memory)
 			out_printf(s->out, ", \"alloc_bytes\": %" PRId64 ", \"self_alloc_bytes\": %" PRId64,
 				   r->alloc_bytes, r->self_alloc_bytes);

@@ -7,7 +7,7 @@
 #include "sink/sink.h"
 
 extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk_csv, snk_chrome, snk_kineto,
-	snk_chrome_classic, snk_torch, snk_torch_classic, snk_folded, snk_pprof;
+	snk_chrome_classic, snk_torch, snk_torch_classic, snk_folded, snk_pprof, snk_mxnet_memory;
 
 /* registry.c: the sink that writes this session for `ops`: itself, or one of another form. */
 const struct snk_ops *snk_for(const struct snk_ops *ops, const struct mdl_session *s);

@@ -71,7 +71,7 @@ static int one_table(struct snk *s, enum mxbpf_class cls)
 	if (err)
 		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
 	for (i = 0; i < t.nrows_all; i++) {
-		if (__builtin_add_overflow(t.total_ns, rows[i]->total_ns, &t.total_ns))
+		if (__builtin_add_overflow(t.total_ns, mdl_row_share_ns(s->in->model, rows[i]), &t.total_ns))
 			t.total_ns = UINT64_MAX;
 		t.memory |= rows[i]->alloc_bytes || rows[i]->self_alloc_bytes;
 	}

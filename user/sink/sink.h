@@ -62,6 +62,7 @@ struct snk_opts {
 	unsigned top;	/* rows a table; 0: all */
 	unsigned width; /* columns of the terminal; 0: 80 */
 	bool backward;	/* forward operators with their backward time as well */
+	bool no_parts;	/* without operators in segments: the segments alone */
 	bool continued; /* follows another one of the same columns: no heading again */
 	/* For long exports; NULL: none. */
 	void (*progress)(void *ctx, uint64_t done, uint64_t of);
@@ -213,7 +214,7 @@ struct snk_ops {
 	int (*record)(struct snk *s, const struct mxbpf_rec *r); /* every record, second pass */
 	int (*table)(struct snk *s, const struct snk_table *t);	 /* every class in use, operators first */
 	int (*mem)(struct snk *s, const struct mdl_mem_row *const *rows, size_t n); /* if mem_title; sorted by device */
-	int (*held)(struct snk *s, const struct snk_held *t); /* if session.held */
+	int (*held)(struct snk *s, const struct snk_held *t);			    /* if session.held */
 	int (*joins)(struct snk *s, const struct snk_joins *t);			    /* if opts.backward */
 	int (*slow)(struct snk *s,
 		    const struct snk_slow *t); /* of sessions with accounts and events, if there are any */
