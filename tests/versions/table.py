@@ -20,7 +20,7 @@ def cell(measured, feature):
     if measured.get('resolves'):
         return 'found'
     verdict = measured['cells'].get(feature)
-    return '-' if verdict is None else 'yes' if verdict else 'NO'
+    return '-' if verdict is None else 'yes' if verdict else 'no'
 
 
 def table(all_measured):
