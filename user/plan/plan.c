@@ -116,14 +116,16 @@ unsigned plan_groups_of(const struct adp *a, bool known_build)
 
 unsigned plan_groups_left(const struct plan *p)
 {
-	unsigned bad = 0;
+	unsigned bad = 0, good = 0;
 	size_t i;
 
-	for (i = 0; i < p->nprobes; i++)
-		if (p->probes[i].reason[0] && !p->probes[i].row->optional && !p->probes[i].stand_in &&
-		    !p->probes[i].spare)
+	for (i = 0; i < p->nprobes; i++) {
+		if (!p->probes[i].reason[0])
+			good |= p->probes[i].row->group;
+		else if (!p->probes[i].row->optional && !p->probes[i].stand_in && !p->probes[i].spare)
 			bad |= p->probes[i].row->group;
-	return groups_without(p->adp, bad);
+	}
+	return groups_without(p->adp, bad) & good;
 }
 
 bool plan_calibrates(const struct adp *a)
