@@ -142,15 +142,13 @@ struct mdl_life {
 };
 /* In no order; borrowed likewise. */
 const struct mdl_life *const *mdl_lives(struct mdl *m, size_t *n);
-void mdl_life_merge(struct mdl_life *to, const struct mdl_life *from);	      /* `to` keeps its name and place */
 uint64_t mdl_life_percentile(const struct mdl_life_part *p, double fraction); /* as mdl_percentile(); 0 of none */
 /* What the program waited for, as its records, of each process, call and operator one; borrowed likewise. */
 const struct mxbpf_wait *mdl_waits(const struct mdl *m, size_t *n);
-void mdl_wait_merge(struct mxbpf_wait *to, const struct mxbpf_wait *from);
 /*
- * --memory. Devices and holders of what is alive, as their records, in no order; NULL behind the last; borrowed likewise.
- * The mean of a device between two moments. Allocations that are alive, where the model had their records, in no order
- * from *pos 0 on.
+ * --memory. Devices and holders of what is alive, as their records, in no order; NULL behind the last; borrowed
+ * likewise. The mean of a device between two moments. Allocations that are alive, where the model had their records, in
+ * no order from *pos 0 on.
  */
 #define MDL_BLOCKS_MAX	(1u << 20) /* alive at the same time; 56 bytes each */
 #define MDL_HOLDERS_MAX (1u << 14)
