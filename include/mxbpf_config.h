@@ -51,6 +51,10 @@ enum mxbpf_action {
 	MXBPF_ACT_TEAM_CLOSE = 13, /* likewise */
 	MXBPF_ACT_TEAM_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
 	MXBPF_ACT_TEAM_LEAVE = 15, /* and has ended it */
+	MXBPF_ACT_STEP = 31,	   /* a moment that tells iterations */
+	MXBPF_ACT_NOTE = 16,	   /* an operator with a state is pushed: its name, for MXBPF_INSIDE_NOTED */
+	/* A thread that runs the program's part of a custom operator pushes an operator: it is that one's. */
+	MXBPF_ACT_PUSHED = 17,
 	/* --life: an operator with the name is pushed, that writes the variables from *key to *size; one will be, maybe
 	 * in a bulk; `key` of the operator `link` is ready to be executed. */
 	MXBPF_ACT_LIFE_PUSH = 22,
@@ -151,13 +155,54 @@ struct mxbpf_row {
 	__u8 by_caller;		     /* the spanned function is the one that calls the probed one: map callers */
 	__u8 hides;		     /* calls named by cfg_hidden have no effect */
 	__u8 leaf;    /* nothing that is probed runs inside: without an end, any event of its thread is it */
+	__u8 inside;  /* enum mxbpf_inside */
+	__u8 renamed; /* its spans may be those of operators that a custom one pushed (row.link), which have other names
+		       */
 	__u8 at_once; /* its spans are operators that are pushed, ready and started at the same moment */
-	__u8 pad2[6];
+	__u8 step;    /* ACT_STEP: enum mxbpf_step_what; of UPDATE, only calls of an optimizer's operators are */
+	__u8 pad2[3];
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
+	struct mxbpf_fetch layer;    /* MXBPF_DETAIL_LAYER: address of a C string */
+	__u32 pad3;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 240);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 264);
+
+/* How a row sees operators from within the work that the engine has for a thread: MXBPF_ACT_OPEN with these. */
+enum mxbpf_inside {
+	MXBPF_INSIDE_NOT = 0,
+	/* The engine's work is the operator itself if it bears its name: then it has a span already. Else it is work
+	 * of several operators, and this one has a span in that. With a guard that is 0 it needs no look at the name.
+	 */
+	MXBPF_INSIDE_NAMED = 1,
+	/* Likewise; what it is called was noted (MXBPF_ACT_NOTE) when it was pushed. */
+	MXBPF_INSIDE_NOTED = 2,
+};
+
+/*
+ * What is known of an operator with a state when it is pushed, and not when it runs: map `noted`. Its state is that of
+ * its backward operator too, what it writes to is not.
+ */
+struct mxbpf_noted_key {
+	__u64 state, output; /* addresses: output of what holds the bytes of the first array that it writes to */
+	__u32 tgid;
+	__u16 ninputs, noutputs;
+};
+struct mxbpf_noted {
+	__u64 name_id, layer_id;
+};
+#define MXBPF_NOTED_MAX 8192
+
+/* Map `pushed`: operators that custom ones pushed, by the engine's object for them. Value: name id of the custom one.
+ */
+struct mxbpf_pushed_key {
+	__u64 operator;
+	__u64 tgid;
+};
+
+/* Tag of a name that is two others with "::" between them: its bytes are their ids. */
+#define MXBPF_NAME_TAG_PAIR 0xffff
 
 /*
  * A NAMED_OBJECT id, the same in every process: the vtable's address in its file, the row's tag above it, the number of
@@ -204,8 +249,7 @@ struct mxbpf_app {
 	__u64 window_ns;      /* sum of the closed ones */
 	__u32 tgid;	      /* user space: whose calls count; 0: nobody's */
 	__u32 on;	      /* user space: windows may open */
-	__u32 running;	      /* as the last call has it */
-	__u32 pad;
+	__u32 runs, paused;   /* as the last calls have it: it records with the one and without the other */
 };
 
 /* Of TEAM_JOIN: registers, by their numbers in instructions, with the function that is called and its argument. And the
@@ -361,7 +405,8 @@ struct mxbpf_frame {
 	__u32 func;		/* function of the cookie; 0 none */
 	__u8 tail;		/* it can leave by a tail call: a frame at the same place may be its successor's */
 	__u8 merge;		/* row.merge_same */
-	__u16 nchild;		/* spans directly in it, at most 2 counted */
+	__u8 nchild;		/* spans directly in it, at most 2 counted */
+	__u8 inside;		/* row.inside */
 	__u32 flags;		/* enum mxbpf_span_flag */
 	__u32 return_off;	/* END_NEXT */
 	__u64 ip;		/* of a function that was told by its call: where it comes back to; else 0 */
@@ -579,7 +624,8 @@ struct mxbpf_stat_key {
 	__u32 tgid, device;
 	__u8 cls; /* enum mxbpf_class */
 	__u8 stripe;
-	__u8 pad[6];
+	__u8 part; /* of spans with MXBPF_SPAN_PART */
+	__u8 pad[5];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_stat_key) == 48);
 

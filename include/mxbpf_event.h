@@ -46,14 +46,15 @@ enum mxbpf_kind {
 	MXBPF_AGG_LIFE = 23,	 /* user: a part of the lives of one name          struct mxbpf_agg_life */
 	MXBPF_WAIT = 24,	 /* BPF: what the program waited for                   struct mxbpf_wait */
 	MXBPF_AGG_WAIT = 25,	 /* user: likewise, of one operator                    struct mxbpf_wait */
+	MXBPF_STEP = 28,	 /* BPF: a moment that tells iterations                struct mxbpf_step */
+	MXBPF_ITERATION = 31,	 /* user: an iteration that has ended             struct mxbpf_iteration */
 	MXBPF_HOLDER = 26,	 /* user: whose allocations are alive (mxbpf_held.h)   struct mxbpf_holder */
 	MXBPF_MEM_TIME = 27,	 /* user: what a device held, over time              struct mxbpf_mem_time */
 	MXBPF_INSTANT = 3,	 /* BPF: a moment that the program marked; user: a row	  struct mxbpf_instant */
 	MXBPF_VALUE = 29,	 /* BPF: a counter of the program's was set; user: a row    struct mxbpf_value */
 	MXBPF_AGG_EXTENT = 32,	 /* user: first start and last end of an AGG row	struct mxbpf_agg_extent */
 				 /*
-				  * Given out, each to its own header: 30 KV (mxbpf_kv.h); 31 ITERATION (mxbpf_step.h). 28, 33 and up
-				  * are free.
+				  * Given out: 30 KV (mxbpf_kv.h). 33 and up are free.
 				  */
 };
 
@@ -92,6 +93,7 @@ enum mxbpf_span_flag {
 	MXBPF_SPAN_BACKWARD = 1 << 4, /* a node of the backward pass: seq is that of the operator that made it */
 	MXBPF_SPAN_ACCOUNT = 1 << 5,  /* cpu and account are known */
 	MXBPF_SPAN_SCALED = 1 << 6,   /* a counter ran for a part of the time, which was taken for the whole */
+	MXBPF_SPAN_PART = 1 << 7,     /* an operator in a segment of the graph: the segment's name has its own */
 };
 
 /*
@@ -379,7 +381,7 @@ enum mxbpf_name_kind {
 };
 
 /*
- * A row of spans with details: its id is mdl_group_id() of the four. Rows without have none, and their id is their
+ * A row of spans with details: its id is mdl_group_id() of the five. Rows without have none, and their id is their
  * name's.
  */
 struct mxbpf_group {
@@ -388,9 +390,10 @@ struct mxbpf_group {
 	__u64 name_id;
 	__u64 args_id;
 	__u64 stack_id;
-	__u64 layer_id; /* not in the first recordings */
+	__u64 layer_id; /* not in the first recordings, nor is part */
+	__u64 part;	/* 1: of spans with MXBPF_SPAN_PART */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 56);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 64);
 #define MXBPF_GROUP_BYTES_MIN 48
 
 /* The spans of a forward operator and of the backward nodes that they made. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
 /*
- * --memory: who holds the memory of a device. What was allocated before the window is not known: live and peak bytes are
- * those beyond what was there when it began, and may be negative, as what was there is freed. Of a device the holders
- * add up: to its live bytes, and at its peak to its peak.
+ * --memory: who holds the memory of a device. What was allocated before the window is not known: live and peak bytes
+ * are those beyond what was there when it began, and may be negative, as what was there is freed. Of a device the
+ * holders add up: to its live bytes, and at its peak to its peak.
  */
 #ifndef MXBPF_HELD_H
 #define MXBPF_HELD_H
@@ -38,13 +38,15 @@ struct mxbpf_mem_time {
 	__s64 live_bytes;   /* at the end */
 	__s64 peak_bytes;
 	__u64 peak_ns; /* when it first held as much; 0: it never held more than at the start */
-	__u64 last_ns; /* of its last event: until then, the bytes at each moment times ns are, signed and of 128 bits, */
+	__u64 last_ns; /* of its last event: until then, the bytes at each moment times ns are, signed and of 128 bits,
+			*/
 	__u64 area_low;
 	__s64 area_high;
 	__u64 missed;	  /* allocations whose end was not seen: their addresses were given out again */
 	__u64 untracked;  /* allocations that there was no room for, or without an address: never known to be freed */
 	__u64 unsized;	  /* frees of what was there before, whose size is not known */
-	__u64 pool_bytes; /* where the runtime keeps a pool: what that had taken from the device at its last allocation, */
+	__u64 pool_bytes; /* where the runtime keeps a pool: what that had taken from the device at its last allocation,
+			   */
 	__u64 pool_peak_bytes; /* the most, */
 	__u64 pool_used_bytes; /* and what of that was asked for at that moment */
 	__u32 device;

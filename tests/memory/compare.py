@@ -43,6 +43,7 @@ def main():
             same('%s of %s' % (field, op), books['holders'][op][field], rows[op][field])
     same('live_bytes', books['live_bytes'], device['live_bytes'])
     same('losses', (0, 0, 0), (device['missed_frees'], device['untracked_allocs'], report['loss']['dropped']))
+    same('pool', books.get('pool'), device.get('pool'))
     if not args.totals:
         same('peak_bytes', books['peak_bytes'], device['peak_bytes'])
         same('the sum of what was alive at the peak', books['peak_bytes'], sum(r['peak_bytes'] for r in rows.values()))

@@ -3,7 +3,8 @@
 """Allocates known sizes by known operators, holds them and lets them go, and keeps books of it: what was held at the most,
 by which operator, and what is left. Between the gates of tests/judge/gate.py; its books go to FILE as JSON.
 
-  held.py mxnet|torch FILE [--steps N] [--seed N]
+  held.py mxnet|torch FILE [--steps N] [--seed N] [--pool]
+  --pool    of MXNet 2.0 with MXNET_CPU_MEM_POOL_TYPE=Round: what the pool takes is in the books too
 """
 import argparse
 import json
@@ -67,6 +68,31 @@ class Torch:
         pass
 
 
+class Pool:
+    """Rounds up to powers of two, a page at least, and keeps what it is given back."""
+
+    def __init__(self):
+        self.free, self.taken, self.peak, self.used = {}, 0, 0, 0
+
+    @staticmethod
+    def rounded(n):
+        return max(4096, 1 << (n - 1).bit_length())
+
+    def take(self, n):
+        n = self.rounded(n)
+        if self.free.get(n):
+            self.free[n] -= 1
+        else:
+            self.taken += n
+
+    def give(self, n):
+        self.free[self.rounded(n)] = self.free.get(self.rounded(n), 0) + 1
+
+    def note(self, used):
+        if self.taken > self.peak:
+            self.peak, self.used = self.taken, used
+
+
 class Books:
     def __init__(self, ops):
         self.rows = {op: {'allocs': 0, 'frees': 0, 'alloc_bytes': 0, 'free_bytes': 0} for op in ops + ['[before]']}
@@ -101,14 +127,19 @@ def main():
     p.add_argument('books', metavar='FILE')
     p.add_argument('--steps', type=int, default=200)
     p.add_argument('--seed', type=int, default=7)
+    p.add_argument('--pool', action='store_true')
     args = p.parse_args()
 
+    pool = Pool()
     rt = MXNet() if args.runtime == 'mxnet' else Torch()
     rng = random.Random(args.seed)
     sizes = [rng.randrange(1000, 400000) for _ in range(12)]
     for n in sizes:
         rt.base[n] = rt.make(rt.ops()[0], n)
+        pool.take(n * FLOAT_BYTES)
     old = [('[before]', n, rt.make(rt.ops()[1], n)) for n in sizes[:5]]
+    for n in sizes[:5]:
+        pool.take(n * FLOAT_BYTES)
     rt.settle()
 
     gate.begin()
@@ -119,19 +150,26 @@ def main():
             del array
             rt.settle()
             books.gave(op, n * FLOAT_BYTES if rt.sized_frees else 0)
+            pool.give(n * FLOAT_BYTES)
         elif held and rng.random() < 0.45:
             op, n, array = held.pop(rng.randrange(len(held)))
             del array
             rt.settle()
             books.gave(op, n * FLOAT_BYTES)
+            pool.give(n * FLOAT_BYTES)
         else:
             op, n = rng.choice(rt.ops()), rng.choice(sizes)
             began = time.time_ns()
             held.append((op, n, rt.make(op, n)))
             books.took(op, n * FLOAT_BYTES, [began, time.time_ns()])
+            pool.take(n * FLOAT_BYTES)
+            pool.note(books.total())
     rt.settle()
     with open(args.books, 'w') as f:
-        json.dump(books.told(), f)
+        told = books.told()
+        if args.pool:
+            told['pool'] = {'last_bytes': pool.taken, 'peak_bytes': pool.peak, 'used_bytes': pool.used}
+        json.dump(told, f)
     gate.end()
 
 

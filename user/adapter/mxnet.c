@@ -8,6 +8,8 @@
 
 #include <stddef.h>
 
+#include "mxbpf_step.h"
+
 #define ARG1 .base = MXBPF_BASE_ARG1
 #define ARG2 .base = MXBPF_BASE_ARG2
 #define ARG3 .base = MXBPF_BASE_ARG3
@@ -17,6 +19,7 @@
  * domain, which begins alike. The same in all wheels up to 2.0.0b1.
  */
 #define MARK(a)	  .name = {.off = {8}}, .link = {ARG1, AT1(a)}
+#define ARG3	  .base = MXBPF_BASE_ARG3
 #define STACK	  .base = MXBPF_BASE_STACK
 #define AT1(a)	  .nderef = 1, .off = {a}
 #define AT2(a, b) .nderef = 2, .off = {a, b}
@@ -50,10 +53,29 @@ static const char *const work[] = {
 	"MXNDArraySaveRawBytes", "MXKVStoreInit", "MXKVStoreInitEx", "MXKVStorePush", "MXKVStorePushEx",
 	"MXKVStorePull", "MXKVStorePullEx", "MXKVStorePullWithSparse", "MXKVStorePullWithSparseEx",
 	"MXKVStorePushPull", "MXKVStorePushPullEx", "MXKVStoreBroadcast", "MXKVStoreBroadcastEx",
-	"MXKVStorePullRowSparse", "MXKVStorePullRowSparseEx", "MXKVStoreBarrier", "MXDataIterNext",
-	"MXDataIterBeforeFirst", "MXPredForward", NULL,
+	"MXKVStorePullRowSparse", "MXKVStorePullRowSparseEx", "MXKVStoreBarrier", "MXPredForward",
+	NULL,
 };
 /* clang-format on */
+
+/* A table of their own. C++ iterators; those of Python's (NDArrayIter, DataLoader) are no calls of the library. */
+static const char *const data[] = {"MXDataIterNext", "MXDataIterBeforeFirst", NULL};
+
+/* Where the fields of closures and of executors are known. */
+static const char *const closures[] = {"1.9.1", "1.8.0.post0", "1.7.0.post2", NULL};
+static const char *const executors[] = {"1.9.1", "1.8.0.post0", NULL};
+
+static const struct adp_place custom_forward[] = {{"1.9.1", 0x1a3fc60}, {NULL}};
+static const struct adp_place custom_backward[] = {{"1.9.1", 0x1a3fd10}, {NULL}};
+
+#define CUSTOM_SPAN                                                                                                    \
+	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_CUSTOM, .name_type = MXBPF_NAMED_BYTES,     \
+	.name_tag = 1, .name = {ARG1, AT1(0)}
+#define INSIDE_SPAN                                                                                                    \
+	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR, .inside = MXBPF_INSIDE_NAMED,     \
+	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_LAYER
+/* RunContext.is_bulk, by value on the stack. */
+#define IN_BULK .guard = {STACK, .nderef = 1, .last_bytes = 1, .off = {32}}
 
 static const struct adp_probe probes[] = {
 	/* API_BEGIN and API_END call these two in every function of the C API, profiler or not, thrown or not. */
@@ -107,7 +129,8 @@ static const struct adp_probe probes[] = {
 			.name = {ARG2, AT2(8, 88)},
 			.key = {ARG2},
 			.device = {ARG2, AT1(16)},
-			.link = {ARG2, AT1(8)}},
+			.link = {ARG2, AT1(8)},
+			.renamed = 1},
 	},
 	{
 		.name = "operator.end",
@@ -115,6 +138,159 @@ static const struct adp_probe probes[] = {
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine16OnCompleteStaticEPNS_6EngineEPvPKN4dmlc5ErrorE"},
 		.hidden = {.taken_by = "operator.start"},
 		.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG2}},
+	},
+	/*
+	 * What the operators of a bulk, and those that run by themselves, come by: closures of PushFCompute,
+	 * PushFComputeEx and PushOperator. They hold a copy of the node's attributes, the operator and the name of the
+	 * node. In a bulk the run context says so.
+	 */
+	{
+		.name = "inside.fcompute",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZZN5mxnet10imperative12PushFComputeERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpCont"
+			    "extERKSt6vectorINS_5TBlobESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_RKNS"
+			    "_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPNS_7N"
+			    "DArrayESaIS17_EES1B_RKS9_IjSaIjEESJ_ENKUlNS_10RunContextEE_clES1G_"},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(176, 0)}, .layer = {ARG1, AT1(184)}},
+	},
+	{
+		.name = "inside.fcompute_ex",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZZN5mxnet10imperative14PushFComputeExERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpCo"
+			    "ntextERKSt6vectorINS_7NDArrayESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_"
+			    "RKNS_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPS"
+			    "A_SaIS16_EES1A_SJ_ENKUlNS_10RunContextEE_clES1B_"},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}},
+	},
+	{
+		.name = "inside.stateful_ex",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsE"
+			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
+			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
+			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE_clES17_S18_"},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}},
+	},
+	/* This closure holds the state alone: what the operator is called is known when it is pushed. */
+	{
+		.name = "inside.push",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsER"
+			    "KNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE_"
+			    "IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMode"
+			    "E"},
+		.row = {.action = MXBPF_ACT_NOTE,
+			.name_type = MXBPF_NAMED_BYTES,
+			.key = {ARG1, AT1(0)},
+			.name = {ARG2, AT1(0)},
+			.layer = {ARG3, AT1(8)}},
+	},
+	{
+		.name = "inside.stateful",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.ends = "inside.push",
+		.symbols = {"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsE"
+			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
+			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
+			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE1_clES17_S18_"},
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_CUT,
+			.cls = MXBPF_CLASS_OPERATOR,
+			.inside = MXBPF_INSIDE_NOTED,
+			.details = MXBPF_DETAIL_LAYER,
+			IN_BULK,
+			.key = {ARG1, AT1(168)},
+			.size = {ARG1, .off = {88}},  /* inputs */
+			.link = {ARG1, .off = {40}}}, /* outputs */
+	},
+	/* What the operators of a segment of a graph come by, and those of a graph that is not cut into segments. */
+	{
+		.name = "inside.fcompute_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec16FComputeExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}},
+	},
+	{
+		.name = "inside.fcompute_ex_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec18FComputeExExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}},
+	},
+	{
+		.name = "inside.stateful_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec23StatefulComputeExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}},
+	},
+	{
+		.name = "inside.stateful_ex_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec25StatefulComputeExExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}},
+	},
+	/*
+	 * What ForwardEx and BackwardEx of custom operators hand to a thread of their own: a closure that begins with
+	 * the parameters, op_type first, and calls the program. The built-in profiler times the same.
+	 */
+	{
+		.name = "custom.forward",
+		.group = PROBE_CUSTOM,
+		.optional = true,
+		.symbols = {"mxnet::op::custom::ForwardEx, what it hands over"},
+		.hidden = {.places = custom_forward},
+		.span_name = "::pure_python",
+		.row = {CUSTOM_SPAN},
+	},
+	{
+		.name = "custom.backward",
+		.group = PROBE_CUSTOM,
+		.optional = true,
+		.symbols = {"mxnet::op::custom::BackwardEx, what it hands over"},
+		.hidden = {.places = custom_backward},
+		.span_name = "::pure_python",
+		.row = {CUSTOM_SPAN},
+	},
+	/* Push(engine, Opr *, ...), as operator.push */
+	{
+		.name = "custom.push",
+		.group = PROBE_CUSTOM,
+		.needs = PROBE_OP,
+		.optional = true,
+		.ends = "custom.forward",
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine4PushEPNS0_3OprENS_7ContextEib"},
+		.hidden = {ENGINE = 6},
+		.row = {.action = MXBPF_ACT_PUSHED, .key = {ARG2}},
 	},
 	/*
 	 * NaiveEngine::PushAsync(engine, function, Context, reads, writes, property, priority, name): it executes the
@@ -263,6 +439,48 @@ static const struct adp_probe probes[] = {
 			.name_type = MXBPF_NAMED_COOKIE,
 			.name = {.base = MXBPF_BASE_COOKIE},
 			.details = MXBPF_DETAIL_STACK},
+	},
+	/* Around the call of the C API: entered at its first instruction, left at its own cut. */
+	{
+		.name = "data.next",
+		.group = PROBE_DATA,
+		.optional = true,
+		.family = {.list = data},
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_CUT,
+			.cls = MXBPF_CLASS_DATA,
+			.name_type = MXBPF_NAMED_COOKIE,
+			.name = {.base = MXBPF_BASE_COOKIE}},
+	},
+	/*
+	 * MXImperativeInvokeEx(Op *, number of inputs, NDArray **inputs, ...): the operator's name is a std::string at
+	 * its beginning, the weight's storage the first word of the first input, which is not made anew for each call
+	 * as the NDArray may be.
+	 */
+	{
+		.name = "step.update",
+		.group = PROBE_STEP,
+		.optional = true,
+		.any_build = true,
+		.symbols = {"MXImperativeInvokeEx", "MXImperativeInvoke"},
+		.row = {.action = MXBPF_ACT_STEP,
+			.step = MXBPF_STEP_UPDATE,
+			.name = {ARG1, AT1(0)},
+			.key = {ARG3, AT2(0, 0)}},
+	},
+	{
+		.name = "step.backward",
+		.group = PROBE_STEP,
+		.optional = true,
+		.symbols = {"MXAutogradBackwardEx"},
+		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_BACKWARD},
+	},
+	{
+		.name = "step.executor",
+		.group = PROBE_STEP,
+		.optional = true,
+		.symbols = {"MXExecutorBackwardEx"},
+		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_BACKWARD},
 	},
 	/* What there is once in each iteration: of Gluon, of Module and Executor. */
 	{
@@ -435,13 +653,15 @@ const struct adp adapter_mxnet = {
 	.class_title = {[MXBPF_CLASS_API] = "MXNET_C_API",
 			[MXBPF_CLASS_OPERATOR] = "operator",
 			[MXBPF_CLASS_WAIT] = "Engine wait",
+			[MXBPF_CLASS_CUSTOM] = "Custom Operator",
 			[MXBPF_CLASS_TASK] = "Task",
 			[MXBPF_CLASS_FRAME] = "Frame",
-			[MXBPF_CLASS_EVENT] = "Event"},
-	.marks = {.vtables = {"_ZTVN5mxnet8profiler11ProfileTaskE", "_ZTVN5mxnet8profiler12ProfileFrameE",
-			      "_ZTVN5mxnet8profiler12ProfileEventE"},
+			[MXBPF_CLASS_EVENT] = "Event",
+			[MXBPF_CLASS_DATA] = "Data"},
+	.marks = {.classes = {"N5mxnet8profiler11ProfileTaskE", "N5mxnet8profiler12ProfileFrameE",
+			      "N5mxnet8profiler12ProfileEventE"},
 		  .profiler = "_ZN5mxnet8profiler8Profiler3GetEPSt10shared_ptrIS1_E",
-		  .paused = "MXProcessProfilePause"},
+		  .set_state = "_ZN5mxnet8profiler8Profiler8SetStateENS1_13ProfilerStateE"},
 	.mem_title = "Device Storage",
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",
 };

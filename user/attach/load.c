@@ -224,7 +224,7 @@ static int on_mark(void *ctx, void *data, size_t size)
 static int open_marks(struct att *a, unsigned iterations)
 {
 	a->skel->bss->sampling.each = iterations;
-	a->less = true;
+	a->less = iterations;
 	a->marks = ring_buffer__new(bpf_map__fd(a->skel->maps.marks), on_mark, NULL, NULL);
 	return a->marks ? 0 : -errno;
 }
@@ -281,7 +281,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		err = att_fill_names(a, p);
 	if (!err)
 		err = fill_callers(a, p);
-	if (!err && o->iterations)
+	if (!err && (o->iterations || o->follow_app))
 		err = open_marks(a, o->iterations);
 	if (!err)
 		err = fill_args(a, p, o->details);

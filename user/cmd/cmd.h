@@ -65,6 +65,7 @@ struct cmd_opts {
 	bool quiet;	     /* -q: no progress */
 	bool verbose;	     /* -v */
 	bool no_follow;	     /* --no-follow */
+	bool follow_app;     /* --follow-app */
 	bool wait;	     /* --wait */
 	bool no_account;     /* --no-account */
 	bool omp;	     /* --omp */

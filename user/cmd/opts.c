@@ -67,7 +67,8 @@ static const char *word_probes(unsigned i)
 {
 	return plan_groups[i].listed ? plan_groups[i].name : NULL;
 }
-#define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_MARK)
+#define PROBES_ALL                                                                                                     \
+	(PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE | PROBE_CUSTOM | PROBE_MARK | PROBE_DATA)
 
 static const char *word_api(unsigned i)
 {
@@ -183,8 +184,11 @@ const struct cmd_option cmd_options[] = {
 	{.name = "delay", .arg = "TIME", .group = "Window", .commands = LIVE,
 	 .help = "wait TIME before looking", .def = "0", .set = cmd_set_duration, FIELD(delay_ns),
 	 .max = YEAR_NS},
-	{.name = "iterations", .arg = "N/M", .group = "Window", .commands = LIVE,
-	 .help = "see N of M training iterations, and be detached in between: 5/100",
+	{.name = "follow-app", .group = "Window", .commands = LIVE,
+	 .help = "look while the program has its runtime's own profiler record: from set_state('run') or resume() to "
+		 "set_state('stop') or pause(); of MXNet", .set = cmd_set_flag, FIELD(follow_app)},
+	{.name = "iterations", .arg = "N[/M]", .group = "Window", .commands = LIVE,
+	 .help = "see N training iterations and stop: 20; or N of each M, and be detached in between: 5/100",
 	 .set = cmd_set_iterations},
 	{.name = "interval", .arg = "TIME", .group = "Tables", .commands = CMD_BIT_ATTACH,
 	 .help = "print the tables each TIME: those from the start until then; JSON as a line each, CSV as one table",
@@ -477,10 +481,14 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		{o->ops && check && !o->pid, "--ops is for the probes of a process: --pid PID is missing"},
 		{o->reset && !o->interval_ns, "--reset is for the tables of --interval TIME, which is missing"},
 		{o->memory && !(o->probes & PROBE_MEM), "--memory is of the probes of mem, which --probes leaves out"},
-		{o->memory && o->iterations,
-		 "--memory has to see every allocation and its end, and --iterations is to see little: use one of them"},
+		{o->memory && o->iterations, "--memory has to see every allocation and its end, and --iterations is to "
+					     "see little: use one of them"},
 		{o->sched && o->iterations,
 		 "--sched sees every switch, and --iterations is to see little: use one of them"},
+		{o->follow_app && o->iterations,
+		 "--follow-app and --iterations both say when the window is open: use one of them"},
+		{o->follow_app && !(o->probes & PROBE_MARK),
+		 "--follow-app is by the probes of mark, which --probes leaves out"},
 		{o->pid && o->command, "either --pid PID or -- COMMAND, not both"},
 		{o->wait && o->command, "--wait is for --pid: a command that is launched is waited for anyway"},
 		{trace && trace->of_samples && !o->sample_hz,

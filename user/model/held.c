@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * --memory: who holds a device's memory. What is alive is kept by its address. What each holder had at the peak is not
- * copied at each new peak: a peak has a number, and a holder keeps what it had at one when it first changes after it. So
- * an event costs the same however many holders there are.
+ * copied at each new peak: a peak has a number, and a holder keeps what it had at one when it first changes after it.
+ * So an event costs the same however many holders there are.
  */
 #include "model/priv.h"
 
@@ -21,8 +21,8 @@ static struct held_owner *owner_at(const struct held *h, size_t i)
 
 static struct held_device *device_of(struct held *h, uint32_t tgid, uint32_t device)
 {
-	struct held_device d = {.t = {.h = {.kind = MXBPF_MEM_TIME, .size = sizeof(d.t), .tgid = tgid},
-				      .device = device}};
+	struct held_device d = {
+		.t = {.h = {.kind = MXBPF_MEM_TIME, .size = sizeof(d.t), .tgid = tgid}, .device = device}};
 	uint64_t *at = hash_put(&h->device_index, tgid, device);
 
 	if (!at)

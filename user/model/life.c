@@ -125,7 +125,11 @@ uint64_t mdl_life_percentile(const struct mdl_life_part *p, double fraction)
 
 static struct mxbpf_wait *wait_row(struct mdl *m, const struct mxbpf_wait *like)
 {
-	uint64_t ids = mdl_group_id(like->op_id, like->within_id, like->call_id, like->name_id);
+	const struct mxbpf_group g = {.name_id = like->op_id,
+				      .args_id = like->within_id,
+				      .stack_id = like->call_id,
+				      .layer_id = like->name_id};
+	uint64_t ids = mdl_group_id(&g);
 	uint64_t *at = hash_put(&m->wait_index, ids, (uint64_t)like->h.tgid << 8 | like->what);
 	struct mxbpf_wait w = *like;
 

@@ -46,6 +46,7 @@ void mdl_free(struct mdl *m)
 	hash_fini(&m->gauge_index);
 	buf_fini(&m->gauges);
 	buf_fini(&m->opens);
+	steps_fini(m);
 	names_fini(m);
 	window_fini(&m->window);
 	free(m);
@@ -81,6 +82,7 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_
 		r->args_id = g->args_id;
 		r->stack_id = g->stack_id;
 		r->layer_id = g->layer_id;
+		r->part = g->part;
 		m->ngrouped++;
 	}
 	return r;
@@ -103,16 +105,18 @@ static struct mdl_row *row(struct mdl *m, unsigned cls, uint64_t id, uint32_t tg
 
 static struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s)
 {
-	const struct mxbpf_group g = {
+	struct mxbpf_group g = {
 		.h.size = sizeof(g),
-		.id = mdl_group_id(s->name_id, s->args_id, s->stack_id, s->layer_id),
 		.name_id = s->name_id,
 		.args_id = s->args_id,
 		.stack_id = s->stack_id,
 		.layer_id = s->layer_id,
+		.part = !!(s->flags & MXBPF_SPAN_PART),
 	};
-	struct mdl_row *r = row_find(m, s->cls, g.id, s->h.tgid, s->device);
+	struct mdl_row *r;
 
+	g.id = mdl_group_id(&g);
+	r = row_find(m, s->cls, g.id, s->h.tgid, s->device);
 	if (r || g.id == s->name_id)
 		return r ? r : row_add(m, s->cls, g.id, s->h.tgid, s->device);
 	if (m->ngrouped == MDL_GROUPED_MAX) {
@@ -157,6 +161,7 @@ void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from)
 	add_sat(&to->self_ns, from->self_ns);
 	add_sat_signed(&to->alloc_bytes, from->alloc_bytes);
 	add_sat_signed(&to->self_alloc_bytes, from->self_alloc_bytes);
+	add_sat(&to->nparts, from->nparts);
 	account_merge(&to->account, &from->account);
 	counters_merge(&to->counters, &from->counters);
 	if (from->last_ns)
@@ -177,6 +182,7 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 		return -ENOMEM;
 	widen(r, s->dur_ns, s->dur_ns);
 	add_sat(&r->count, 1); /* 0 would be divided by */
+	add_sat(&r->nparts, r->part);
 	add_sat(&r->total_ns, s->dur_ns);
 	add_sat(&r->self_ns, s->self_ns);
 	add_sat_signed(&r->alloc_bytes, s->alloc_bytes);
@@ -187,6 +193,8 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	if (s->flags & MXBPF_SPAN_USER)
 		extent_add(r, s->h.ts_ns, s->h.ts_ns + s->dur_ns);
 	m->counters[s->cls][MXBPF_COUNTER_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);
+	if (steps_span(m, s))
+		return -ENOMEM;
 	return window_span(m, s);
 }
 
@@ -203,6 +211,7 @@ static int fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 		return -ENOMEM;
 	widen(r, a->min_ns, a->max_ns);
 	add_sat(&r->count, a->count);
+	add_sat(&r->nparts, r->part ? a->count : 0);
 	add_sat(&r->total_ns, a->total_ns);
 	add_sat(&r->self_ns, a->self_ns);
 	for (i = 0; i < a->nbuckets; i++)
@@ -340,6 +349,22 @@ static int fold_wait(struct mdl *m, const struct mxbpf_rec *rec)
 	return wait_fold(m, (const void *)rec);
 }
 
+static int fold_step(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return steps_fold(m, (const void *)rec);
+}
+
+static int fold_iteration(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return steps_fold_iteration(m, (const void *)rec);
+}
+
+static int fold_gauge(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	steps_resumed(m, (const void *)rec);
+	return gauge_fold(m, rec);
+}
+
 typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
 static const fold_fn folds[] = {
@@ -363,7 +388,9 @@ static const fold_fn folds[] = {
 	[MXBPF_INSTANT] = instant_fold,
 	[MXBPF_VALUE] = value_fold,
 	[MXBPF_AGG_EXTENT] = extent_fold,
-	[MXBPF_GAUGE] = gauge_fold,
+	[MXBPF_GAUGE] = fold_gauge,
+	[MXBPF_STEP] = fold_step,
+	[MXBPF_ITERATION] = fold_iteration,
 	[MXBPF_SAMPLE] = fold_sample,
 	[MXBPF_OPEN] = fold_open,
 	[MXBPF_SCHED] = sched_fold,

@@ -14,6 +14,7 @@
 #include "model/gauge.h"
 #include "mxbpf_event.h"
 #include "mxbpf_life.h"
+#include "mxbpf_step.h"
 #include "mxbpf_held.h"
 #include "mxbpf_mark.h"
 
@@ -34,8 +35,10 @@ struct mdl_row {
 	uint32_t tgid;
 	uint32_t device;
 	uint8_t cls;
-	uint64_t id; /* mdl_group_id() of the four */
+	uint64_t id; /* mdl_group_id() */
 	uint64_t name_id, args_id, stack_id, layer_id;
+	bool part;	      /* of spans with MXBPF_SPAN_PART */
+	uint64_t nparts;      /* of its calls, those */
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
 	uint64_t first_ns, last_ns; /* of the program's own marks: the first start, the last end; 0: not known */
 	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
@@ -54,8 +57,13 @@ void mdl_counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s);
 /* Rows with details take 2.7 KB each: calls that would need more of them are counted, in the row of their name alone.
  */
 #define MDL_GROUPED_MAX (1u << 14)
-/* name_id if the others are 0. */
-uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id, uint64_t layer_id);
+/* Of all but h and id; name_id if the others are 0. */
+uint64_t mdl_group_id(const struct mxbpf_group *g);
+
+/* Whether a span of this name is work of several operators, each of which may have a span in it. */
+bool mdl_is_bulk(const char *name, size_t len);
+/* Time that no other row of its table has too, but for operators that call operators. */
+uint64_t mdl_row_share_ns(const struct mdl *m, const struct mdl_row *r);
 
 /* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);
@@ -145,6 +153,9 @@ const struct mdl_life *const *mdl_lives(struct mdl *m, size_t *n);
 uint64_t mdl_life_percentile(const struct mdl_life_part *p, double fraction); /* as mdl_percentile(); 0 of none */
 /* What the program waited for, as its records, of each process, call and operator one; borrowed likewise. */
 const struct mxbpf_wait *mdl_waits(const struct mdl *m, size_t *n);
+/* Iterations that have ended, by process and time, the last 65,536 at least; borrowed likewise. For the end of a
+ * window: what may be the end of one is. */
+const struct mxbpf_iteration *mdl_iterations(struct mdl *m, size_t *n);
 /*
  * --memory. Devices and holders of what is alive, as their records, in no order; NULL behind the last; borrowed
  * likewise. The mean of a device between two moments. Allocations that are alive, where the model had their records, in
@@ -170,7 +181,7 @@ int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns);
  * that came this way before. 0, -ENOMEM.
  */
 int mdl_follow(struct mdl *m, struct mxbpf_span *s);
-/* What `from` remembers of them is `to`'s from now on. */
+/* What `from` remembers of them, and iterations that are under way, are `to`'s from now on. */
 void mdl_move_makers(struct mdl *to, struct mdl *from);
 
 /*

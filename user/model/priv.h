@@ -97,6 +97,11 @@ struct mdl {
 	struct held held;
 	unsigned summed; /* processes that this is the sum of; 0: it is none */
 
+	struct hash step_index; /* tgid -> struct process * of steps.c, owned */
+	struct hash step_roles; /* name_id -> what its spans are for iterations */
+	struct buf iterations;	/* struct mxbpf_iteration */
+	uint64_t resumed_ns;	/* when the last pause had ended */
+
 	struct hash gauge_index; /* (id, scope) -> index in gauges, from 1 */
 	struct buf gauges;	 /* struct mdl_gauge_row */
 };
@@ -185,6 +190,16 @@ int life_fold_agg(struct mdl *m, const struct mxbpf_agg_life *a);
 int wait_fold(struct mdl *m, const struct mxbpf_wait *from);
 int lives_emit(const struct mdl *m, struct buf *out);
 void lives_fini(struct mdl *m);
+
+/* steps.c: every span, as they come; moments; the machine's readings, which say where a pause ended. steps_move: what
+ * is under way goes on in `to`. */
+int steps_span(struct mdl *m, const struct mxbpf_span *s);
+int steps_fold(struct mdl *m, const struct mxbpf_step *s);
+void steps_resumed(struct mdl *m, const struct mxbpf_gauge *g);
+int steps_fold_iteration(struct mdl *m, const struct mxbpf_iteration *from);
+int steps_emit(const struct mdl *m, struct buf *out);
+void steps_move(struct mdl *to, struct mdl *from);
+void steps_fini(struct mdl *m);
 
 /* model.c; NULL: -ENOMEM */
 struct mdl_row *row_find(const struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device);

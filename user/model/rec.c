@@ -147,6 +147,20 @@ static bool wait_fits(const struct mxbpf_rec *r)
 	return ((const struct mxbpf_wait *)r)->what < MXBPF_WAIT_WHATS;
 }
 
+static bool step_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_step *s = (const void *)r;
+
+	return s->what > MXBPF_STEP_NONE && s->what < MXBPF_STEP_WHATS;
+}
+
+static bool iteration_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_iteration *it = (const void *)r;
+
+	return it->told > MXBPF_STEP_NONE && it->told < MXBPF_STEP_WHATS && it->dur_ns <= UINT64_MAX - r->ts_ns;
+}
+
 /* A kind that is not here is a newer one: it passes on its header alone and is skipped by who does not know it. */
 static const struct {
 	size_t bytes;
@@ -178,6 +192,8 @@ static const struct {
 	[MXBPF_WAIT] = {sizeof(struct mxbpf_wait), wait_fits},
 	[MXBPF_AGG_WAIT] = {sizeof(struct mxbpf_wait), wait_fits},
 	[MXBPF_OPEN] = {MXBPF_OPEN_BYTES_MIN, open_fits},
+	[MXBPF_STEP] = {sizeof(struct mxbpf_step), step_fits},
+	[MXBPF_ITERATION] = {sizeof(struct mxbpf_iteration), iteration_fits},
 	[MXBPF_HOLDER] = {sizeof(struct mxbpf_holder), holder_fits},
 	[MXBPF_MEM_TIME] = {sizeof(struct mxbpf_mem_time), NULL},
 };

@@ -8,7 +8,8 @@
 #include "mxbpf_name.h"
 #include "plan/priv.h"
 
-static const struct mxbpf_row cut_row = {.action = MXBPF_ACT_CLOSE_CUT}, allocated_row = {.action = MXBPF_ACT_ALLOCATED};
+static const struct mxbpf_row cut_row = {.action = MXBPF_ACT_CLOSE_CUT},
+			      allocated_row = {.action = MXBPF_ACT_ALLOCATED};
 
 static int add_site(struct plan *plan, const struct plan_probe *p, const struct mxbpf_row *row, uint64_t off,
 		    uint64_t cookie)

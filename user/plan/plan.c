@@ -28,7 +28,7 @@ const struct plan_group plan_groups[] = {
 	{"inside", PROBE_INSIDE, true},
 	{"custom", PROBE_CUSTOM, true},
 	{"mark", PROBE_MARK, true},
-	{"data", PROBE_DATA, false},
+	{"data", PROBE_DATA, true},
 	{"kv", PROBE_KV, false},
 	{"link", PROBE_LINK, false},
 	{"work", PROBE_WORK, false},
@@ -82,13 +82,22 @@ static bool needs_known_build(const struct adp_probe *p)
 	return !p->any_build && row_has_offsets(&p->row);
 }
 
+static bool holds_in(const struct adp_probe *p, const char *version)
+{
+	const char *const *v = p->versions;
+
+	while (v && *v && strcmp(*v, version))
+		v++;
+	return !v || *v;
+}
+
 /* Of a runtime's groups, those that are left without the bad ones and what needs them. */
 static unsigned groups_without(const struct adp *a, unsigned bad)
 {
 	unsigned all = 0, i;
 
 	for (i = 0; i < a->nprobes; i++) {
-		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER);
+		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER | PROBE_STEP);
 		if (a->probes[i].needs && !(a->probes[i].needs & ~bad))
 			bad |= a->probes[i].group;
 	}
@@ -161,6 +170,21 @@ static int find_taken(const struct plan *plan, const struct adp_hidden *h, struc
 	return elf_find_taken(elf, &user, sym, e);
 }
 
+static int find_place(const struct plan *plan, const struct adp_place *p, struct elf *elf, struct elf_sym *sym,
+		      struct err *e)
+{
+	struct elf_fde fde;
+
+	while (p->version && (!plan->version || strcmp(p->version, plan->version)))
+		p++;
+	if (!p->version)
+		return err_set(e, ERR_TARGET, -ENOENT, "where it lies in this build is not known");
+	if (elf_fde_find(elf, p->va, &fde, e) || fde.start_va != p->va)
+		return err_set(e, ERR_TARGET, -ENOENT, "no function begins where it lies in this build");
+	*sym = (struct elf_sym){fde.start_va, fde.end_va - fde.start_va, ELF_SYM_FUNC};
+	return 0;
+}
+
 /* A function without a symbol, by what else tells it. */
 static int find_hidden(const struct plan *plan, struct plan_probe *p, struct elf *elf, struct elf_sym *sym)
 {
@@ -174,6 +198,8 @@ static int find_hidden(const struct plan *plan, struct plan_probe *p, struct elf
 		err = elf_find_text_user(elf, h->text, sym, &why);
 	else if (h->taken_by)
 		err = find_taken(plan, h, elf, sym, &why);
+	else if (h->places)
+		err = find_place(plan, h->places, elf, sym, &why);
 	if (err)
 		return plan_refuse(p, "no symbol %.100s in the library%s%s", p->row->symbols[0], why.why[0] ? "; " : "",
 				   why.why);
@@ -222,6 +248,15 @@ int plan_place(struct elf *elf, const struct elf_sym *sym, struct insn_entry *en
 	return err;
 }
 
+/* What is missing in a build that is not known may be there under another name. */
+static int refuse_unknown(struct plan_probe *p)
+{
+	char missing[sizeof(p->reason)];
+
+	memcpy(missing, p->reason, sizeof(missing));
+	return plan_refuse(p, "structure offsets are not verified for this build of %s; %s", p->lib->path, missing);
+}
+
 /* Symbol -> address -> decoded instruction -> file offset. Nothing else ever becomes a probe's offset. */
 static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 {
@@ -231,13 +266,15 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 
 	bool unknown = !plan->version && needs_known_build(p->row);
 
+	if (p->row->versions && !(plan->version && holds_in(p->row, plan->version)))
+		return plan_refuse(p, "structure offsets are not verified for this build of %s", p->lib->path);
 	if (unknown && !p->row->shown)
 		return plan_calibrate(plan, p, elf, NULL);
 	if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
 		return plan_family(plan, p, elf);
 	err = find_symbol(plan, p, elf, &sym);
 	if (err)
-		return err;
+		return unknown && err == -ENOENT ? refuse_unknown(p) : err;
 	if (sym.type != ELF_SYM_FUNC)
 		return plan_refuse(p, "%s is not a function", p->symbol);
 	if (plan_place(elf, &sym, &p->entry, &p->off, &why))

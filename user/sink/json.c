@@ -223,6 +223,8 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 	put_details(s, e->args_id, e->stack_id, e->layer_id);
 	if (e->flags & MXBPF_SPAN_UNWOUND)
 		out_puts(s->out, ", \"unwound\": true");
+	if (e->flags & MXBPF_SPAN_PART)
+		out_puts(s->out, ", \"in_segment\": true");
 	out_puts(s->out, "}");
 }
 
@@ -273,6 +275,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 			   ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64,
 			   r->count, r->total_ns, r->self_ns, r->min_ns, r->max_ns, r->total_ns / r->count,
 			   mdl_percentile(r, 0.50), mdl_percentile(r, 0.99));
+		if (r->nparts)
+			out_printf(s->out, ", \"in_segments\": %" PRIu64, r->nparts);
 		if (t->memory)
 			out_printf(s->out, ", \"alloc_bytes\": %" PRId64 ", \"self_alloc_bytes\": %" PRId64,
 				   r->alloc_bytes, r->self_alloc_bytes);
@@ -564,6 +568,73 @@ static int sched(struct snk *s, const struct snk_scheds_table *t)
 	return 0;
 }
 
+static void put_loop(struct snk *s, const struct snk_loop *l)
+{
+	unsigned i;
+
+	out_printf(s->out, "{\"told_by\": \"%s\"", snk_tolds[l->told]);
+	put_process(s, l->tgid);
+	out_printf(s->out,
+		   ", \"count\": %" PRIu64 ", \"missing\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"min_ns\": %" PRIu64
+		   ", \"max_ns\": %" PRIu64 ", \"avg_ns\": %" PRIu64 ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64,
+		   l->count, l->missing, l->total_ns, l->min_ns, l->max_ns, l->total_ns / (l->count - l->missing),
+		   l->p50_ns, l->p99_ns);
+	if (l->known) {
+		out_printf(s->out,
+			   ",\n      \"parts\": {\"count\": %" PRIu64 ", \"total_ns\": %" PRIu64
+			   ", \"operators_ns\": %" PRIu64,
+			   l->known, l->known_ns, l->busy_ns);
+		for (i = 0; i < MXBPF_STEP_PARTS; i++)
+			out_printf(s->out,
+				   ",\n        \"%s\": {\"total_ns\": %" PRIu64 ", \"p50_ns\": %" PRIu64
+				   ", \"max_ns\": %" PRIu64 "}",
+				   snk_parts[i], l->parts[i].total_ns, l->parts[i].p50_ns, l->parts[i].max_ns);
+		out_puts(s->out, "}");
+	}
+	out_puts(s->out, "}");
+}
+
+static void put_iteration(struct snk *s, const struct snk_loop *l, const struct mxbpf_iteration *it)
+{
+	uint64_t ns;
+	unsigned i;
+	int part = snk_longer(l, it, &ns);
+
+	out_printf(s->out, "{\"number\": %" PRIu64, (uint64_t)it->nr);
+	put_process(s, it->h.tgid);
+	out_printf(s->out,
+		   ", \"thread\": %" PRIu32 ", \"start_unix_ns\": %" PRIu64 ", \"total_ns\": %" PRIu64
+		   ", \"median_ns\": %" PRIu64,
+		   it->tid, unix_ns(s, it->h.ts_ns), (uint64_t)it->dur_ns, l->p50_ns);
+	if (part >= 0)
+		out_printf(s->out, ", \"longer\": \"%s\", \"longer_ns\": %" PRIu64, snk_parts[part], ns);
+	if (it->flags & MXBPF_ITERATION_PARTS) {
+		out_printf(s->out, ", \"operators_ns\": %" PRIu64, (uint64_t)it->busy_ns);
+		for (i = 0; i < MXBPF_STEP_PARTS; i++)
+			out_printf(s->out, ", \"%s_ns\": %" PRIu64, snk_parts[i], (uint64_t)it->part_ns[i]);
+	}
+	out_puts(s->out, "}");
+}
+
+static int iterations(struct snk *s, const struct snk_iterations *t)
+{
+	size_t i;
+
+	close_tables(s);
+	out_puts(s->out, ",\n  \"iterations\": {\"loops\": [");
+	for (i = 0; i < t->nloops; i++) {
+		out_puts(s->out, i ? ",\n    " : "\n    ");
+		put_loop(s, &t->loops[i]);
+	}
+	out_puts(s->out, "],\n    \"slowest\": [");
+	for (i = 0; i < t->nslowest; i++) {
+		out_puts(s->out, i ? ",\n    " : "\n    ");
+		put_iteration(s, snk_loop_of(t, t->slowest[i]), t->slowest[i]);
+	}
+	out_puts(s->out, "]}");
+	return 0;
+}
+
 static int teams(struct snk *s, const struct snk_teams *t)
 {
 	const struct snk_team *r;
@@ -723,6 +794,7 @@ const struct snk_ops snk_json = {
 	.lives = lives,
 	.slow = slow,
 	.samples = samples,
+	.iterations = iterations,
 	.opens = opens,
 	.sched = sched,
 	.end = end,

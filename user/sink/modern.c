@@ -116,7 +116,7 @@ static void rate(const struct cell_of *c, char cell[CELL_BYTES])
 
 static void share(const struct cell_of *c, char cell[CELL_BYTES])
 {
-	put_share(c->r->total_ns, c->t->total_ns, cell);
+	put_share(mdl_row_share_ns(c->s->in->model, c->r), c->t->total_ns, cell);
 }
 
 static void event_thread(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
@@ -562,6 +562,7 @@ const struct snk_ops snk_modern = {
 	.lives = lives,
 	.slow = slow,
 	.samples = samples,
+	.iterations = snk_put_iterations,
 	.opens = snk_put_opens,
 	.sched = sched,
 	.end = end,

@@ -7,7 +7,7 @@
 #include "sink/sink.h"
 
 extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk_csv, snk_chrome, snk_kineto,
-	snk_chrome_classic, snk_torch, snk_torch_classic, snk_folded, snk_pprof;
+	snk_chrome_classic, snk_torch, snk_torch_classic, snk_folded, snk_pprof, snk_mxnet_memory;
 
 /* registry.c: the sink that writes this session for `ops`: itself, or one of another form. */
 const struct snk_ops *snk_for(const struct snk_ops *ops, const struct mdl_session *s);
@@ -114,6 +114,16 @@ int snk_scheds(const struct snk *s, struct snk_scheds_table *t);
 uint64_t snk_sched_ns(const struct snk_sched *r, enum mxbpf_sched_what what); /* not of KEPT_BY and WOKEN_BY */
 /* As a table for people. 0 or -errno with s->err set. */
 int snk_put_scheds(struct snk *s, const struct snk_scheds_table *t);
+
+/* steps.c. Caller frees loops and slowest, in any case. 0, -ENOMEM. */
+int snk_iterations(const struct snk *s, struct snk_iterations *t);
+extern const char *const snk_parts[MXBPF_STEP_PARTS]; /* words for programs */
+extern const char *const snk_tolds[MXBPF_STEP_WHATS];
+const struct snk_loop *snk_loop_of(const struct snk_iterations *t, const struct mxbpf_iteration *it);
+/* Which part of it is the most beyond its median, and how much; -1: none is. */
+int snk_longer(const struct snk_loop *l, const struct mxbpf_iteration *it, uint64_t *ns);
+/* As tables for people. 0 or -errno with s->err set. */
+int snk_put_iterations(struct snk *s, const struct snk_iterations *t);
 
 /* samples.c. Sorted, most first; caller frees *rows. 0, -ENOMEM. */
 int snk_samples(const struct snk *s, struct snk_sample **rows, size_t *n);

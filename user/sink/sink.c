@@ -71,7 +71,7 @@ static int one_table(struct snk *s, enum mxbpf_class cls)
 	if (err)
 		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
 	for (i = 0; i < t.nrows_all; i++) {
-		if (__builtin_add_overflow(t.total_ns, rows[i]->total_ns, &t.total_ns))
+		if (__builtin_add_overflow(t.total_ns, mdl_row_share_ns(s->in->model, rows[i]), &t.total_ns))
 			t.total_ns = UINT64_MAX;
 		t.memory |= rows[i]->alloc_bytes || rows[i]->self_alloc_bytes;
 	}
@@ -226,6 +226,20 @@ static int lives(struct snk *s)
 	return err;
 }
 
+static int iterations(struct snk *s)
+{
+	struct snk_iterations t;
+	int err = snk_iterations(s, &t);
+
+	if (err)
+		err_set(s->err, ERR_RUNTIME, err, "out of memory");
+	else if (t.nloops)
+		err = s->ops->iterations(s, &t);
+	free((void *)t.loops);
+	free((void *)t.slowest);
+	return err;
+}
+
 static int held(struct snk *s)
 {
 	struct snk_held t;
@@ -289,6 +303,8 @@ static int run(struct snk *s)
 		err = scheds(s);
 	if (!err && s->ops->samples && s->in->session->sample_hz)
 		err = samples(s);
+	if (!err && s->ops->iterations)
+		err = iterations(s);
 	if (!err && s->ops->opens)
 		err = opens(s);
 	if (!err && s->ops->end)

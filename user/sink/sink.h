@@ -62,6 +62,7 @@ struct snk_opts {
 	unsigned top;	/* rows a table; 0: all */
 	unsigned width; /* columns of the terminal; 0: 80 */
 	bool backward;	/* forward operators with their backward time as well */
+	bool no_parts;	/* without operators in segments: the segments alone */
 	bool continued; /* follows another one of the same columns: no heading again */
 	/* For long exports; NULL: none. */
 	void (*progress)(void *ctx, uint64_t done, uint64_t of);
@@ -164,6 +165,27 @@ struct snk_lives {
 	size_t nwaits, nwaits_all;
 };
 
+/* Iterations of a process, or of all as one. */
+struct snk_loop {
+	uint32_t tgid;
+	uint8_t told;	  /* enum mxbpf_step_what */
+	uint64_t count;	  /* that ended and began in the window, */
+	uint64_t missing; /* of these, the first, of which nothing is known any more; in none of the others */
+	uint64_t total_ns, min_ns, max_ns, p50_ns, p99_ns;
+	/* Of those of which they are known. */
+	uint64_t known, known_ns, busy_ns;
+	struct snk_part {
+		uint64_t total_ns, p50_ns, max_ns;
+	} parts[MXBPF_STEP_PARTS];
+	uint64_t first_p50_ns; /* of OUTSIDE, before the first call */
+};
+struct snk_iterations {
+	const struct snk_loop *loops; /* by process */
+	size_t nloops;
+	const struct mxbpf_iteration *const *slowest; /* longest first, all or opts.top */
+	size_t nslowest;
+};
+
 /* --memory: what one kind of allocations holds. Texts are "" where there is none. */
 struct snk_holder {
 	const char *name, *layer, *scope, *label;
@@ -221,7 +243,7 @@ struct snk_ops {
 	int (*record)(struct snk *s, const struct mxbpf_rec *r); /* every record, second pass */
 	int (*table)(struct snk *s, const struct snk_table *t);	 /* every class in use, operators first */
 	int (*mem)(struct snk *s, const struct mdl_mem_row *const *rows, size_t n); /* if mem_title; sorted by device */
-	int (*held)(struct snk *s, const struct snk_held *t); /* if session.held */
+	int (*held)(struct snk *s, const struct snk_held *t);			    /* if session.held */
 	int (*joins)(struct snk *s, const struct snk_joins *t);			    /* if opts.backward */
 	int (*slow)(struct snk *s,
 		    const struct snk_slow *t); /* of sessions with accounts and events, if there are any */
@@ -230,6 +252,7 @@ struct snk_ops {
 	int (*opens)(struct snk *s, const struct mxbpf_open *rows, size_t n); /* the oldest first, if any */
 	int (*teams)(struct snk *s, const struct snk_teams *t);		      /* if session.team_cpus */
 	int (*lives)(struct snk *s, const struct snk_lives *t);		      /* if session.life */
+	int (*iterations)(struct snk *s, const struct snk_iterations *t);     /* if there are any */
 	int (*marks)(struct snk *s, const struct snk_marks *t);		      /* if there are any */
 	int (*end)(struct snk *s);
 	void (*fini)(struct snk *s); /* always */

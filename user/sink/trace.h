@@ -77,10 +77,14 @@ int snk_trace_plan(struct snk_trace *t);
 /* After that: processes with their threads; allocations in order of time. 0 or -errno. */
 void snk_trace_tracks(struct snk_trace *t);
 int snk_trace_allocs(struct snk_trace *t);
+int snk_trace_peaks(struct snk_trace *t); /* held_trace.c; the same */
 /* gauges.c: the machine's, as counters. 0 or -errno. */
 int snk_trace_gauges(struct snk_trace *t);
 /* Calls that had not ended: begun, without an end. Behind all other events. */
 void snk_trace_opens(struct snk_trace *t);
+/* step_trace.c: iterations, on a track of their own, as no mark of the program's says that they nest with its calls. */
+#define SNK_STEP_TID 2400000000u /* and the thread's */
+void snk_trace_iterations(struct snk_trace *t);
 /* marks_trace.c: an event for each. */
 void snk_trace_value(struct snk_trace *t, const struct mxbpf_value *v);
 void snk_trace_instant(struct snk_trace *t, const struct mxbpf_instant *i);
