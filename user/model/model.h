@@ -182,11 +182,9 @@ struct mdl_life {
 };
 /* In no order; borrowed likewise. */
 const struct mdl_life *const *mdl_lives(struct mdl *m, size_t *n);
-void mdl_life_merge(struct mdl_life *to, const struct mdl_life *from);	      /* `to` keeps its name and place */
 uint64_t mdl_life_percentile(const struct mdl_life_part *p, double fraction); /* as mdl_percentile(); 0 of none */
 /* What the program waited for, as its records, of each process, call and operator one; borrowed likewise. */
 const struct mxbpf_wait *mdl_waits(const struct mdl *m, size_t *n);
-void mdl_wait_merge(struct mxbpf_wait *to, const struct mxbpf_wait *from);
 /* Iterations that have ended, by process and time, the last 65,536 at least; borrowed likewise. For the end of a
  * window: what may be the end of one is. */
 const struct mxbpf_iteration *mdl_iterations(struct mdl *m, size_t *n);
