@@ -53,7 +53,7 @@ enum mxbpf_action {
 	MXBPF_ACT_MARK_ADJUST = 43,  /* and so much more */
 	MXBPF_ACT_MARK_INSTANT = 44, /* a marker */
 	MXBPF_ACT_MARK_END = 45,     /* the object is destroyed */
-	MXBPF_ACT_APP = 46,	     /* what the program says to its runtime's profiler: name_tag is an enum mxbpf_app_call */
+	MXBPF_ACT_APP = 46, /* what the program says to its runtime's profiler: name_tag is an enum mxbpf_app_call */
 };
 
 /* How a span that ACT_OPEN pushed comes to its end. */
@@ -517,7 +517,7 @@ struct mxbpf_stat {
 	__u64 max_ns;
 	__u64 min_ns_inv; /* ~min_ns, so that it rises as well */
 	__s64 alloc_bytes, self_alloc_bytes;
-	__u64 unwound; /* spans with MXBPF_SPAN_UNWOUND */
+	__u64 unwound;		     /* spans with MXBPF_SPAN_UNWOUND */
 	__u64 first_ns_inv, last_ns; /* of spans with MXBPF_SPAN_USER: ~ of the first start, the last end */
 	struct mxbpf_account_sum account;
 	struct mxbpf_counter_sum counters;

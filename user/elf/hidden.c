@@ -11,13 +11,13 @@
 #include "elf/image.h"
 #include "elf/unwind.h"
 
-#define BLOCK_BYTES  (1u << 20)
-#define TEXT_MAX     256
-#define RELOCS_MAX   (16u << 20) /* 1.5 million in the largest library seen */
-#define FOUND_MAX    64		 /* places that hold one address */
-#define LEA_BYTES    7
-#define FUNC_MAX     (1u << 20)
-#define ENTRY_CFA    8		 /* behind the return address: what a function that was just called has */
+#define BLOCK_BYTES (1u << 20)
+#define TEXT_MAX    256
+#define RELOCS_MAX  (16u << 20) /* 1.5 million in the largest library seen */
+#define FOUND_MAX   64		/* places that hold one address */
+#define LEA_BYTES   7
+#define FUNC_MAX    (1u << 20)
+#define ENTRY_CFA   8 /* behind the return address: what a function that was just called has */
 
 /* A word of the image that the loader fills with an address of it. */
 struct elf_word {
@@ -43,7 +43,7 @@ static void add(struct found *f, uint64_t va)
 static int fail(struct err *e, int err, const char *what, const char *name)
 {
 	return err_set(e, ERR_TARGET, err, "%s %s: %s", what, name,
-		       err == -ENOENT	 ? "none in the library"
+		       err == -ENOENT	  ? "none in the library"
 		       : err == -ENOTUNIQ ? "more than one"
 					  : strerror(-err));
 }
@@ -172,7 +172,8 @@ static int func_of(struct elf *f, uint64_t va, bool at_start, struct elf_sym *sy
 	if (!err)
 		err = elf_fde_cfas(f, &fde, &cfas, NULL);
 	first = (const struct elf_cfa *)cfas.data;
-	/* A part of a function that is seldom run has an entry of its own, with the frame that its whole has by then. */
+	/* A part of a function that is seldom run has an entry of its own, with the frame that its whole has by then.
+	 */
 	if (!err && ((at_start && fde.start_va != va) || !cfas.len || first->base != ELF_CFA_RSP ||
 		     first->off != ENTRY_CFA || elf_exec_off(f, fde.start_va, &off)))
 		err = -ENOENT;
@@ -321,7 +322,8 @@ int elf_find_taken(struct elf *f, const struct elf_sym *by, struct elf_sym *sym,
 		int32_t disp;
 		uint64_t va;
 
-		if ((code[at] & 0xfb) != 0x48 || (code[at + 1] != 0x8d && code[at + 1] != 0x8b) || (code[at + 2] & 0xc7) != 5)
+		if ((code[at] & 0xfb) != 0x48 || (code[at + 1] != 0x8d && code[at + 1] != 0x8b) ||
+		    (code[at + 2] & 0xc7) != 5)
 			continue;
 		memcpy(&disp, code + at + 3, sizeof(disp));
 		va = by->va + at + LEA_BYTES + (uint64_t)(int64_t)disp;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of a file that does not name them: by the tables that C++ needs at run time, and by the texts that they refer
- * to. What is found begins an entry of the unwind table with the frame of a function that was just called.
+ * Functions of a file that does not name them: by the tables that C++ needs at run time, and by the texts that they
+ * refer to. What is found begins an entry of the unwind table with the frame of a function that was just called.
  */
 #ifndef ELF_HIDDEN_H
 #define ELF_HIDDEN_H
@@ -12,8 +12,8 @@
 #include "elf/elf.h"
 
 /*
- * The function in a slot of the virtual table of the class of this name ("N5mxnet11StorageImplE", as in its type_info): of
- * the table with no offset to the object. 0, -ENOENT, -ENOTUNIQ, -EBADMSG, -ENOMEM, -errno of I/O.
+ * The function in a slot of the virtual table of the class of this name ("N5mxnet11StorageImplE", as in its type_info):
+ * of the table with no offset to the object. 0, -ENOENT, -ENOTUNIQ, -EBADMSG, -ENOMEM, -errno of I/O.
  */
 int elf_find_virtual(struct elf *f, const char *class_name, unsigned slot, struct elf_sym *sym, struct err *e);
 

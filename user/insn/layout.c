@@ -8,9 +8,9 @@
 
 #include "insn/walk.h"
 
-#define LOADS_MAX      8
-#define FLAGS_MAX      4
-#define OFF_MAX	       4096 /* of a field */
+#define LOADS_MAX 8
+#define FLAGS_MAX 4
+#define OFF_MAX	  4096 /* of a field */
 
 /* mov REG, [BASE + disp] of 8 bytes. */
 static bool is_load(const struct walk *w, ZydisRegister base, int64_t *disp)

@@ -41,26 +41,26 @@ struct mdl {
 	struct hash maker_index;		/* (seq, tgid) -> place in makers */
 	struct buf makers;			/* struct maker, a ring once it is full */
 	size_t oldest_maker;
-	struct hash join_index;	  /* (name_id, tgid) -> struct mxbpf_join * */
-	struct buf joins;	  /* struct mxbpf_join *, owned */
-	struct hash team_index;	  /* (name_id, tgid and class) -> struct mxbpf_team * */
-	struct buf teams;	  /* struct mxbpf_team *, owned */
+	struct hash join_index;			/* (name_id, tgid) -> struct mxbpf_join * */
+	struct buf joins;			/* struct mxbpf_join *, owned */
+	struct hash team_index;			/* (name_id, tgid and class) -> struct mxbpf_team * */
+	struct buf teams;			/* struct mxbpf_team *, owned */
 	struct hash value_index, instant_index; /* (name_id, tgid; what, scope) -> the row */
-	struct buf values;	  /* struct mxbpf_value *, owned */
-	struct buf instants;	  /* struct mxbpf_instant *, owned */
-	struct hash mem_index;	  /* (tgid, device) -> struct mdl_mem_row * */
-	struct buf mem_rows;	  /* struct mdl_mem_row *, owned */
-	struct buf opens;	  /* struct mxbpf_open */
-	struct hash names;	  /* (id, enum mxbpf_name_kind) -> struct name *, owned */
-	struct hash threads;	  /* (tgid, tid) -> struct name *, owned */
-	struct hash recent;	  /* (tid, tgid) -> struct recent *, owned */
-	struct buf slow;	  /* struct kept_slow, no more than MDL_SLOW_MAX */
-	uint64_t slow_until_ns;	  /* when the last of them ended */
-	uint64_t slow_least_ns;	  /* none of a full list has less beyond its median */
-	struct hash sample_index; /* (name_id, class and tgid) -> 1 + place in samples */
-	struct buf samples;	  /* struct mdl_samples */
-	struct hash sched_index;  /* (name and comm, tgid with class and what) -> place in scheds + 1 */
-	struct buf scheds;	  /* struct mxbpf_agg_sched, as its records */
+	struct buf values;			/* struct mxbpf_value *, owned */
+	struct buf instants;			/* struct mxbpf_instant *, owned */
+	struct hash mem_index;			/* (tgid, device) -> struct mdl_mem_row * */
+	struct buf mem_rows;			/* struct mdl_mem_row *, owned */
+	struct buf opens;			/* struct mxbpf_open */
+	struct hash names;			/* (id, enum mxbpf_name_kind) -> struct name *, owned */
+	struct hash threads;			/* (tgid, tid) -> struct name *, owned */
+	struct hash recent;			/* (tid, tgid) -> struct recent *, owned */
+	struct buf slow;			/* struct kept_slow, no more than MDL_SLOW_MAX */
+	uint64_t slow_until_ns;			/* when the last of them ended */
+	uint64_t slow_least_ns;			/* none of a full list has less beyond its median */
+	struct hash sample_index;		/* (name_id, class and tgid) -> 1 + place in samples */
+	struct buf samples;			/* struct mdl_samples */
+	struct hash sched_index;		/* (name and comm, tgid with class and what) -> place in scheds + 1 */
+	struct buf scheds;			/* struct mxbpf_agg_sched, as its records */
 	uint64_t counters[MXBPF_CLASS_MAX][COUNTER_IDS];
 	uint64_t folded_ns[MXBPF_CLASS_MAX]; /* newest moment in windows folded before, as newest_ns */
 	struct window window;

@@ -104,7 +104,8 @@ struct plan {
 	unsigned details;			  /* enum mxbpf_detail: what its spans can have */
 	struct err no_seq, no_args; /* why they are refused; code 0: they are not, or the runtime has none */
 	uint32_t tensor_keys_off, tensor_storage_off; /* MXBPF_DETAIL_ARGS; the latter 0: not known */
-	uint64_t mark_vtables[MXBPF_MARK_CLASSES]; /* what objects of TASK, FRAME, EVENT begin with, in the file; 0: not known
+	uint64_t mark_vtables[MXBPF_MARK_CLASSES]; /* what objects of TASK, FRAME, EVENT begin with, in the file; 0: not
+						    * known
 						    */
 	unsigned nargless;     /* functions whose schema is not understood: their spans have no arguments */
 	struct plan_opts opts; /* ops borrowed */

@@ -173,8 +173,8 @@ struct row {
 		const char *text;
 		size_t len;
 	} shapes, stack, layer, group, unit, by, domain; /* by: of whom a row of kept_by and woken_by is */
-	const char *state, *waits;		 /* STATE, WAITS_IN: of calls that are open; NULL */
-	struct mxbpf_counter_sum counters;	 /* spans 0: none */
+	const char *state, *waits;			 /* STATE, WAITS_IN: of calls that are open; NULL */
+	struct mxbpf_counter_sum counters;		 /* spans 0: none */
 };
 
 static void fill(struct row *r, enum column c, uint64_t n)
@@ -251,7 +251,8 @@ static bool has_column(const struct snk *s, unsigned c)
 {
 	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
 			       (s->in->session->account ? WITH_ACCOUNT : 0) | (has_machine(s) ? WITH_MACHINE : 0) |
-			       (has_marks(s) ? WITH_MARKS : 0) | (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0);
+			       (has_marks(s) ? WITH_MARKS : 0) | (s->in->session->sched ? WITH_SCHED : 0) |
+			       (s->in->session->team_cpus ? WITH_TEAMS : 0);
 
 	return !(columns[c].when & ~given);
 }
@@ -616,10 +617,8 @@ static int marks(struct snk *s, const struct snk_marks *t)
 	const struct snk_mark *k;
 
 	for (k = t->values; k < t->values + t->nvalues; k++) {
-		struct row r = {.table = "counter",
-				.name = k->name,
-				.name_len = k->len,
-				.domain = {k->domain, k->domain_len}};
+		struct row r = {
+			.table = "counter", .name = k->name, .name_len = k->len, .domain = {k->domain, k->domain_len}};
 
 		fill(&r, COUNT, k->count);
 		fill(&r, VALUE_LAST, k->value->value);
@@ -628,10 +627,8 @@ static int marks(struct snk *s, const struct snk_marks *t)
 		put_row(s, &r);
 	}
 	for (k = t->instants; k < t->instants + t->ninstants; k++) {
-		struct row r = {.table = "instant",
-				.name = k->name,
-				.name_len = k->len,
-				.domain = {k->domain, k->domain_len}};
+		struct row r = {
+			.table = "instant", .name = k->name, .name_len = k->len, .domain = {k->domain, k->domain_len}};
 
 		fill(&r, COUNT, k->count);
 		fill_extent(s, &r, k->instant->h.ts_ns, k->instant->last_ns);
