@@ -3,6 +3,8 @@
 # O=DIR products  V=1 commands  DEBUG=1 -O0 -g  ASAN=1 sanitizers  WERROR=1  PREFIX= DESTDIR= for install
 
 O       ?= build
+# One spelling of it, or the dependencies that were written under another are not found.
+override O := $(patsubst $(CURDIR)/%,%,$(abspath $(O)))
 PREFIX  ?= /usr/local
 CC      ?= cc
 CLANG   ?= clang

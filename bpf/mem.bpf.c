@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /* Device memory: what the runtime's storage layer is asked for and given back, in requested bytes. */
 #include "common.bpf.h"
+#include "name.bpf.h"
 #include "stats.bpf.h"
+
+const volatile __u8 cfg_held;			     /* --memory: records say where and by whom */
+const volatile __u64 cfg_lenders[MXBPF_LENDERS_MAX]; /* name ids; 0: none */
 
 /* Sizes by address, for runtimes that give back an address alone. */
 struct {
@@ -11,6 +15,14 @@ struct {
 	__type(key, struct mxbpf_key);
 	__type(value, __s64);
 } blocks SEC(".maps");
+
+/* With --memory of as many entries as there are slots. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct mxbpf_allocating);
+} allocating SEC(".maps");
 
 /* The size of an allocation; remembered at an address, or found by it. 0: none of our business. */
 static __always_inline __s64 block_bytes(struct pt_regs *ctx, struct mxbpf_thread *t,
@@ -47,35 +59,201 @@ static __always_inline void mem_charge(struct pt_regs *ctx, struct mxbpf_thread 
 	f->self_alloc_bytes += bytes;
 }
 
-static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
+__noinline int is_lender(__u64 id)
+{
+	int i;
+
+	for (i = 0; i < MXBPF_LENDERS_MAX; i++)
+		if (cfg_lenders[i] && cfg_lenders[i] == id)
+			return 1;
+	return 0;
+}
+
+/* How well a frame says who allocates; 0: not at all. Of equals the innermost does. */
+__noinline int owner_rank(struct mxbpf_frame *f)
+{
+	if (!f)
+		return 0;
+	if (f->cls == MXBPF_CLASS_API)
+		return 1;
+	if (f->cls != MXBPF_CLASS_OPERATOR)
+		return 0;
+	return is_lender(f->name_id) ? 2 : 3;
+}
+
+/* The frame of who allocates, counted from 1; 0: nobody is open. */
+__noinline int owner_find(struct mxbpf_thread *t)
+{
+	__u32 i, best = 0, best_rank = 0, rank;
+
+	if (!t)
+		return 0;
+	for (i = 0; i < MXBPF_FRAMES_MAX && best_rank < 3; i++) {
+		rank = owner_rank(frame_at(t, t->depth - 1 - i));
+		if (rank > best_rank) {
+			best_rank = rank;
+			best = t->depth - i;
+		}
+	}
+	return best;
+}
+
+static __always_inline void owner_fill(struct mxbpf_alloc *r, struct mxbpf_thread *t)
+{
+	struct mxbpf_frame *f = frame_at(t, owner_find(t) - 1);
+
+	r->name_id = f ? f->name_id : 0;
+	r->layer_id = f && cfg_details & MXBPF_DETAIL_LAYER ? f->layer_id : 0;
+	r->cls = f ? f->cls : MXBPF_CLASS_NONE;
+}
+
+/* What a->bytes bytes at addr become; a->bytes < 0: they are given back. */
+__noinline int mem_send(struct mxbpf_thread *t, struct mxbpf_allocating *a, __u64 addr)
 {
 	struct mxbpf_alloc *r;
-	__u32 device;
-	__s64 bytes;
+
+	if (!t || !a)
+		return 0;
+	if (cfg_stats)
+		stats_alloc(t, a->device, a->bytes);
+	if (cfg_stats == MXBPF_STATS_ON)
+		return 0;
+	r = ring_reserve(t, cfg_held ? sizeof(*r) : MXBPF_ALLOC_BYTES_PLAIN);
+	if (!r)
+		return 0;
+	r->h.kind = MXBPF_ALLOC;
+	r->h.size = cfg_held ? sizeof(*r) : MXBPF_ALLOC_BYTES_PLAIN;
+	r->h.tgid = t->tgid;
+	r->h.ts_ns = bpf_ktime_get_ns();
+	r->bytes = a->bytes;
+	r->tid = t->tid;
+	r->device = a->device;
+	r->addr = addr;
+	if (cfg_held) {
+		owner_fill(r, t);
+		r->scope_id = a->scope_id;
+		r->label_id = a->label_id;
+		r->pool_bytes = a->pool;
+		r->flags = a->sp ? 0 : MXBPF_ALLOC_FREED;
+		__builtin_memset(r->pad, 0, sizeof(r->pad));
+	}
+	ring_submit(t, r);
+	return 0;
+}
+
+static __always_inline __u32 mem_device(struct pt_regs *ctx, struct mxbpf_thread *t,
+					const volatile struct mxbpf_row *row)
+{
+	return row->device_const ? row->device_const : fetch_device(ctx, t, &row->device);
+}
+
+/* What the runtime calls an array; its scope is its name. */
+static __always_inline __u64 label_of(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
+{
+	__u64 text = row->name_type ? fetch(ctx, t, &row->alt_name) : 0;
+
+	return text ? name_intern(t, text, 0) : 0;
+}
+
+/* It is told when it is there: an address it has only then, and one that throws has none. */
+static __always_inline void alloc_begin(struct pt_regs *ctx, struct mxbpf_thread *t,
+					const volatile struct mxbpf_row *row)
+{
+	__u32 slot = t->slot;
+	struct mxbpf_allocating *a = bpf_map_lookup_elem(&allocating, &slot);
+	if (!a)
+		return;
+	if (a->sp && a->tid == t->tid)
+		t->counts[MXBPF_COUNT_UNMATCHED]++;
+	a->sp = PT_REGS_SP(ctx);
+	a->tid = t->tid;
+	a->pool = 0;
+	a->place = fetch(ctx, t, &row->link);
+	a->bytes = fetch(ctx, t, &row->size);
+	a->device = mem_device(ctx, t, row);
+	a->scope_id = name_of(ctx, t, row);
+	a->label_id = label_of(ctx, t, row);
+}
+
+/* Inside of an allocation, or before one that will tell of itself. */
+static __always_inline void alloc_pool(struct pt_regs *ctx, struct mxbpf_thread *t,
+				       const volatile struct mxbpf_row *row)
+{
+	__u32 slot = t->slot;
+	struct mxbpf_allocating *a = bpf_map_lookup_elem(&allocating, &slot);
+
+	if (!a)
+		return;
+	if (!a->sp || a->tid != t->tid) {
+		a->sp = 0;
+		a->tid = t->tid;
+		a->place = fetch(ctx, t, &row->key);
+	}
+	a->pool = fetch(ctx, t, &row->link) + row->link.off[0];
+}
+
+/* What the pool has taken that the address at `place` came from; 0: it came from none. */
+__noinline __u64 pool_bytes(struct mxbpf_thread *t, __u64 place)
+{
+	struct mxbpf_allocating *a;
+	__u64 bytes = 0;
+	__u32 slot;
+
+	if (!t)
+		return 0;
+	slot = t->slot;
+	a = bpf_map_lookup_elem(&allocating, &slot);
+	if (!a || !a->pool || a->place != place || a->tid != t->tid)
+		return 0;
+	if (bpf_probe_read_user(&bytes, sizeof(bytes), (void *)a->pool))
+		t->counts[MXBPF_COUNT_UNREADABLE]++;
+	a->pool = 0;
+	return bytes;
+}
+
+static __always_inline void alloc_end(struct pt_regs *ctx, struct mxbpf_thread *t)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx), flags = ctx->flags, addr = 0;
+	__u32 code = cookie >> MXBPF_CUT_COND_SHIFT & 31;
+	__u32 slot = t->slot;
+	struct mxbpf_allocating *a;
+
+	if (code && condition(code - 1, flags) != !!(cookie & MXBPF_CUT_TAKEN))
+		return;
+	a = bpf_map_lookup_elem(&allocating, &slot);
+	if (!a || !a->sp || a->tid != t->tid || a->sp != cookie_sp(cookie, PT_REGS_SP(ctx), ctx->bp))
+		return;
+	if (bpf_probe_read_user(&addr, sizeof(addr), (void *)a->place))
+		t->counts[MXBPF_COUNT_UNREADABLE]++;
+	a->pool = pool_bytes(t, a->place);
+	mem_charge(ctx, t, a->bytes);
+	mem_send(t, a, addr);
+	a->sp = 0;
+}
+
+static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
+{
+	struct mxbpf_allocating a = {};
 
 	if (row->guard.base != MXBPF_BASE_NONE && !fetch(ctx, t, &row->guard))
 		return;
-	bytes = block_bytes(ctx, t, row);
-	if (!bytes && row->key.base != MXBPF_BASE_NONE)
+	if (row->end == MXBPF_END_CUT) {
+		alloc_begin(ctx, t, row);
+		return;
+	}
+	a.bytes = block_bytes(ctx, t, row);
+	if (!a.bytes && row->key.base != MXBPF_BASE_NONE && !(cfg_held && row->action == MXBPF_ACT_FREE))
 		return;
 	if (row->action == MXBPF_ACT_FREE)
-		bytes = -bytes;
-	mem_charge(ctx, t, bytes);
-	device = row->device_const ? row->device_const : fetch_device(ctx, t, &row->device);
-	if (cfg_stats)
-		stats_alloc(t, device, bytes);
-	if (cfg_stats == MXBPF_STATS_ON)
-		return;
-	r = ring_reserve(t, sizeof(*r));
-	if (!r)
-		return;
-	r->h.kind = MXBPF_ALLOC;
-	r->h.size = sizeof(*r);
-	r->h.tgid = t->tgid;
-	r->h.ts_ns = bpf_ktime_get_ns();
-	r->bytes = bytes;
-	r->tid = t->tid;
-	r->device = device;
-	r->addr = fetch(ctx, t, &row->key);
-	ring_submit(t, r);
+		a.bytes = -a.bytes;
+	else
+		a.sp = PT_REGS_SP(ctx);
+	mem_charge(ctx, t, a.bytes);
+	a.device = mem_device(ctx, t, row);
+	if (cfg_held && row->action == MXBPF_ACT_ALLOC) {
+		a.scope_id = name_of(ctx, t, row);
+		a.label_id = label_of(ctx, t, row);
+		a.pool = pool_bytes(t, PT_REGS_PARM2(ctx));
+	}
+	mem_send(t, &a, fetch(ctx, t, cfg_held && row->link.base ? &row->link : &row->key));
 }

@@ -130,7 +130,7 @@ static __always_inline __u64 name_of(struct pt_regs *ctx, struct mxbpf_thread *t
 	if (!v)
 		return t->fetch_failed ? 0 : MXBPF_NAME_UNNAMED;
 	if (row->name_type == MXBPF_NAMED_BYTES)
-		return name_intern(t, v, 0);
+		return name_intern(t, v, row->name_tag);
 	if (row->name_type == MXBPF_NAMED_STATIC)
 		return (v - t->static_base) | MXBPF_NAME_STATIC_BIT;
 	if (row->name_type == MXBPF_NAMED_OBJECT)

@@ -7,18 +7,13 @@
 #include "common.bpf.h"
 #include "counters.bpf.h"
 #include "detail.bpf.h"
+#include "custom.bpf.h"
+#include "inside.bpf.h"
 #include "name.bpf.h"
 #include "stats.bpf.h"
 
 #define PUSHED_MAX 16	/* words: a return address and arguments */
 #define NEAR_BYTES 4096 /* a function's size */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MXBPF_KEYS_MAX);
-	__type(key, struct mxbpf_key);
-	__type(value, struct mxbpf_frame);
-} open_keys SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -198,7 +193,7 @@ static __always_inline struct mxbpf_cut_check *cut_check(__u32 func)
 /* Its record is made of the map's copy now, which was taken when it opened. */
 static __always_inline void key_keep(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now)
 {
-	struct mxbpf_key key = {.key = f->key, .tgid = t->tgid, .cls = f->cls};
+	struct mxbpf_key key = {.key = f->key, .tgid = t->tgid, .cls = frame_key_class(f)};
 	struct mxbpf_frame *open = bpf_map_lookup_elem(&open_keys, &key);
 
 	if (!open || open->start_ns != f->start_ns)
@@ -440,7 +435,8 @@ static __always_inline __u64 span_name(struct pt_regs *ctx, struct mxbpf_thread 
 
 static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
-	__u64 sp = PT_REGS_SP(ctx), cookie = 0, callee_sp = sp, name_id;
+	__u64 sp = PT_REGS_SP(ctx), cookie = 0, callee_sp = sp, name_id, custom = 0;
+	struct mxbpf_noted inside = {};
 	struct mxbpf_key key = {};
 	struct mxbpf_frame *f;
 	__u32 d;
@@ -452,7 +448,11 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		sp = cookie_sp(cookie, sp + 8, ctx->bp);
 	}
 	frames_end(t, sp);
-	name_id = span_name(ctx, t, row, cookie);
+	if (row->inside && !inside_opens(ctx, t, frame_top(t), row, &inside))
+		return;
+	name_id = row->inside ? inside.name_id : span_name(ctx, t, row, cookie);
+	if (row->renamed && custom_seen)
+		custom = custom_name(t, fetch(ctx, t, &row->link), name_id);
 	if (row->hides && name_hidden(name_id))
 		return;
 	d = t->depth;
@@ -471,14 +471,15 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	f->alloc_bytes = f->self_alloc_bytes = 0;
 	f->nchild = 0;
 	f->merge = row->merge_same;
+	f->inside = row->inside;
 	f->tail = 0;
 	f->func = 0;
 	f->flags = row->span_flags;
 	f->end = row->end;
 	if (row->end == MXBPF_END_CUT || row->end == MXBPF_END_NEXT)
 		func_open(t, f, row, row->by_caller ? cookie : bpf_get_attach_cookie(ctx));
-	f->name_id = name_id;
-	f->key = fetch(ctx, t, &row->key);
+	f->name_id = custom ? custom : name_id;
+	f->key = row->inside ? 0 : fetch(ctx, t, &row->key);
 	if (cfg_endless && f->end == MXBPF_END_NEXT)
 		bpf_probe_read_user(&f->key, sizeof(f->key), (void *)sp);
 	f->ip = f->return_off = 0;
@@ -486,15 +487,19 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		f->return_off = sp - callee_sp - 8;
 		bpf_probe_read_user(&f->ip, sizeof(f->ip), (void *)callee_sp);
 	}
-	f->link = fetch_link(ctx, t, &row->link);
-	f->device = fetch_device(ctx, t, &row->device);
+	f->link = row->inside ? 0 : fetch_link(ctx, t, &row->link);
+	f->device = row->inside ? inside_device(frame_at(t, d - 1)) : fetch_device(ctx, t, &row->device);
 	/* A call-site probe stands in a callee of the spanned function: that frame lives one return address longer. */
 	f->sp = row->unscoped ? ~0ull : row->at_call_site || row->by_caller ? callee_sp + 8 : sp;
 	if (row->leaf && f->end == MXBPF_END_NEXT)
 		f->sp = 0;
-	f->cls = row->cls;
+	f->cls = custom ? MXBPF_CLASS_CUSTOM : row->cls;
+	if (row->cls == MXBPF_CLASS_CUSTOM)
+		custom_open(ctx, t, f, row);
 	f->tid = t->tid;
 	detail_open(ctx, t, f, frame_at(t, d - 1), row);
+	if (row->inside)
+		f->layer_id = inside.layer_id;
 	account_open(f, row->end == MXBPF_END_KEY);
 	if (cfg_counters)
 		counters_open(t);
@@ -504,7 +509,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		return;
 	key.key = f->key;
 	key.tgid = t->tgid;
-	key.cls = row->cls;
+	key.cls = row->cls; /* frame_key_class() */
 	key_put(t, &key, f);
 }
 

@@ -119,6 +119,7 @@ static __always_inline void stats_announce(const struct mxbpf_stat_key *key)
 	r->args_id = key->args_id;
 	r->stack_id = key->stack_id;
 	r->layer_id = key->layer_id;
+	r->part = key->part;
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 }
 
@@ -234,6 +235,7 @@ __noinline int stats_span(struct mxbpf_thread *t, struct mxbpf_span *v)
 	key.tgid = v->h.tgid;
 	key.device = v->device;
 	key.cls = v->cls;
+	key.part = !!(v->flags & MXBPF_SPAN_PART);
 	key.stripe = bpf_get_smp_processor_id() & cfg_stripe_mask;
 	if (cfg_details) {
 		key.args_id = v->args_id;

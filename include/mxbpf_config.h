@@ -11,6 +11,7 @@
 
 #define MXBPF_ROWS_MAX	      64 /* program variants of one plan */
 #define MXBPF_HIDDEN_MAX      8	 /* names that are left out */
+#define MXBPF_LENDERS_MAX     8	 /* operators that allocate for whom they are called by */
 #define MXBPF_DEREFS_MAX      4
 #define MXBPF_TARGETS_MAX     1024	/* processes that are looked at at the same time */
 #define MXBPF_THREADS_MAX     1024	/* threads of the target that hit a probe at the same time */
@@ -46,6 +47,12 @@ enum mxbpf_action {
 	MXBPF_ACT_TEAM_CLOSE = 13, /* likewise */
 	MXBPF_ACT_TEAM_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
 	MXBPF_ACT_TEAM_LEAVE = 15, /* and has ended it */
+	MXBPF_ACT_NOTE = 16,	   /* an operator with a state is pushed: its name, for MXBPF_INSIDE_NOTED */
+	/* A thread that runs the program's part of a custom operator pushes an operator: it is that one's. */
+	MXBPF_ACT_PUSHED = 17,
+	/* --memory: an ALLOC with END_CUT has what it asked for (cookie: as of CLOSE_CUT); it came from a pool. */
+	MXBPF_ACT_ALLOCATED = 28,
+	MXBPF_ACT_POOL = 29,
 	/* The program's own marks; objects of the runtime's, by key. */
 	MXBPF_ACT_MARK_START = 40,   /* a task, a frame, an event: by the object's class */
 	MXBPF_ACT_MARK_STOP = 41,    /* likewise */
@@ -124,6 +131,9 @@ struct mxbpf_row {
 	struct mxbpf_fetch key;	   /* object by which the span ends */
 	struct mxbpf_fetch device; /* low 32 bits device type, high 32 bits ordinal */
 	struct mxbpf_fetch size;   /* bytes */
+	/* ALLOC and FREE, with --memory: the address, where `key` does not tell it; of an ALLOC with END_CUT where it
+	 * will stand. POOL: the pool, and in off[0] where in it stands what it has taken; `key` is where the address
+	 * will stand. */
 	struct mxbpf_fetch link;
 	struct mxbpf_fetch guard;    /* present and 0: the hit has no effect */
 	struct mxbpf_fetch alt_name; /* NAMED_OBJECT with the vtable alt_object: address of a C string instead */
@@ -134,13 +144,53 @@ struct mxbpf_row {
 	__u8 details;		     /* enum mxbpf_detail that its spans can have */
 	__u8 by_caller;		     /* the spanned function is the one that calls the probed one: map callers */
 	__u8 hides;		     /* calls named by cfg_hidden have no effect */
-	__u8 leaf; /* nothing that is probed runs inside: without an end, any event of its thread is it */
-	__u8 pad2[7];
+	__u8 leaf;    /* nothing that is probed runs inside: without an end, any event of its thread is it */
+	__u8 inside;  /* enum mxbpf_inside */
+	__u8 renamed; /* its spans may be those of operators that a custom one pushed (row.link), which have other names
+		       */
+	__u8 pad2[5];
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
+	struct mxbpf_fetch layer;    /* MXBPF_DETAIL_LAYER: address of a C string */
+	__u32 pad3;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 240);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 264);
+
+/* How a row sees operators from within the work that the engine has for a thread: MXBPF_ACT_OPEN with these. */
+enum mxbpf_inside {
+	MXBPF_INSIDE_NOT = 0,
+	/* The engine's work is the operator itself if it bears its name: then it has a span already. Else it is work
+	 * of several operators, and this one has a span in that. With a guard that is 0 it needs no look at the name.
+	 */
+	MXBPF_INSIDE_NAMED = 1,
+	/* Likewise; what it is called was noted (MXBPF_ACT_NOTE) when it was pushed. */
+	MXBPF_INSIDE_NOTED = 2,
+};
+
+/*
+ * What is known of an operator with a state when it is pushed, and not when it runs: map `noted`. Its state is that of
+ * its backward operator too, what it writes to is not.
+ */
+struct mxbpf_noted_key {
+	__u64 state, output; /* addresses: output of what holds the bytes of the first array that it writes to */
+	__u32 tgid;
+	__u16 ninputs, noutputs;
+};
+struct mxbpf_noted {
+	__u64 name_id, layer_id;
+};
+#define MXBPF_NOTED_MAX 8192
+
+/* Map `pushed`: operators that custom ones pushed, by the engine's object for them. Value: name id of the custom one.
+ */
+struct mxbpf_pushed_key {
+	__u64 operator;
+	__u64 tgid;
+};
+
+/* Tag of a name that is two others with "::" between them: its bytes are their ids. */
+#define MXBPF_NAME_TAG_PAIR 0xffff
 
 /*
  * A NAMED_OBJECT id, the same in every process: the vtable's address in its file, the row's tag above it, the number of
@@ -343,7 +393,8 @@ struct mxbpf_frame {
 	__u32 func;		/* function of the cookie; 0 none */
 	__u8 tail;		/* it can leave by a tail call: a frame at the same place may be its successor's */
 	__u8 merge;		/* row.merge_same */
-	__u16 nchild;		/* spans directly in it, at most 2 counted */
+	__u8 nchild;		/* spans directly in it, at most 2 counted */
+	__u8 inside;		/* row.inside */
 	__u32 flags;		/* enum mxbpf_span_flag */
 	__u32 return_off;	/* END_NEXT */
 	__u64 ip;		/* of a function that was told by its call: where it comes back to; else 0 */
@@ -491,6 +542,17 @@ struct mxbpf_team_thread {
 	struct mxbpf_team_open scratch;
 };
 
+/* --memory: the allocation that a thread is in, by its slot; map `allocating`. */
+struct mxbpf_allocating {
+	__u64 sp;    /* at its function's entry; 0: there is none */
+	__u64 place; /* where its address will stand */
+	__u64 pool;  /* where it stands what its pool has taken; 0: it came from none */
+	__s64 bytes;
+	__u64 scope_id, label_id;
+	__u32 device;
+	__u32 tid;
+};
+
 /* What becomes of a finished span and of an allocation. */
 enum mxbpf_stats {
 	MXBPF_STATS_OFF = 0,   /* a record in the ring */
@@ -507,7 +569,8 @@ struct mxbpf_stat_key {
 	__u32 tgid, device;
 	__u8 cls; /* enum mxbpf_class */
 	__u8 stripe;
-	__u8 pad[6];
+	__u8 part; /* of spans with MXBPF_SPAN_PART */
+	__u8 pad[5];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_stat_key) == 48);
 

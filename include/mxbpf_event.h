@@ -42,13 +42,14 @@ enum mxbpf_kind {
 	MXBPF_SLOW = 20,	 /* user: a span far above the median of its row            struct mxbpf_slow */
 	MXBPF_SAMPLE = 16,	 /* BPF: a thread that ran when its CPU's clock rang     struct mxbpf_sample */
 	MXBPF_OPEN = 19,	 /* user: a span that had not ended with its window      struct mxbpf_open */
+	MXBPF_HOLDER = 26,	 /* user: whose allocations are alive (mxbpf_held.h)   struct mxbpf_holder */
+	MXBPF_MEM_TIME = 27,	 /* user: what a device held, over time              struct mxbpf_mem_time */
 	MXBPF_INSTANT = 3,	 /* BPF: a moment that the program marked; user: a row	  struct mxbpf_instant */
 	MXBPF_VALUE = 29,	 /* BPF: a counter of the program's was set; user: a row    struct mxbpf_value */
 	MXBPF_AGG_EXTENT = 32,	 /* user: first start and last end of an AGG row	struct mxbpf_agg_extent */
 				 /*
-				  * Given out, each to its own header: 22 LIFE, 23 AGG_LIFE,
-				  * 24 WAIT, 25 AGG_WAIT (mxbpf_life.h); 26 HOLDER, 27 MEM_TIME (mxbpf_held.h); 30 KV (mxbpf_kv.h);
-				  * 31 ITERATION (mxbpf_step.h). 28, 33 and up are free. 3, 29 and 32 are in mxbpf_mark.h.
+				  * Given out, each to its own header: 22 LIFE, 23 AGG_LIFE, 24 WAIT, 25 AGG_WAIT (mxbpf_life.h);
+				  * 30 KV (mxbpf_kv.h); 31 ITERATION (mxbpf_step.h). 28, 33 and up are free.
 				  */
 };
 
@@ -87,6 +88,7 @@ enum mxbpf_span_flag {
 	MXBPF_SPAN_BACKWARD = 1 << 4, /* a node of the backward pass: seq is that of the operator that made it */
 	MXBPF_SPAN_ACCOUNT = 1 << 5,  /* cpu and account are known */
 	MXBPF_SPAN_SCALED = 1 << 6,   /* a counter ran for a part of the time, which was taken for the whole */
+	MXBPF_SPAN_PART = 1 << 7,     /* an operator in a segment of the graph: the segment's name has its own */
 };
 
 /*
@@ -188,9 +190,22 @@ struct mxbpf_alloc {
 	__u32 tid;
 	__u32 device;
 	__u64 addr; /* 0: not known. Not in the first recordings */
+	/* Only with --memory (MXBPF_ALLOC_BYTES_PLAIN without). Who allocates: the innermost open operator, or call. */
+	__u64 name_id;
+	__u64 layer_id;
+	__u64 scope_id, label_id; /* what the runtime calls the allocation; 0: nothing */
+	__u64 pool_bytes; /* what the pool that it came from has taken from the device by now; 0: it came from none */
+	__u8 cls;	  /* enum mxbpf_class; NONE: neither was open */
+	__u8 flags;	  /* enum mxbpf_alloc_flag */
+	__u8 pad[6];
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_alloc) == 40);
-#define MXBPF_ALLOC_BYTES_MIN 32
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_alloc) == 88);
+#define MXBPF_ALLOC_BYTES_MIN	32
+#define MXBPF_ALLOC_BYTES_PLAIN 40
+
+enum mxbpf_alloc_flag {
+	MXBPF_ALLOC_FREED = 1 << 0, /* bytes given back: with bytes 0 it is not known how many */
+};
 
 /*
  * The innermost open span of a thread (src_*) handed `link` to the runtime. The span it causes carries
@@ -361,7 +376,7 @@ enum mxbpf_name_kind {
 };
 
 /*
- * A row of spans with details: its id is mdl_group_id() of the four. Rows without have none, and their id is their
+ * A row of spans with details: its id is mdl_group_id() of the five. Rows without have none, and their id is their
  * name's.
  */
 struct mxbpf_group {
@@ -370,9 +385,10 @@ struct mxbpf_group {
 	__u64 name_id;
 	__u64 args_id;
 	__u64 stack_id;
-	__u64 layer_id; /* not in the first recordings */
+	__u64 layer_id; /* not in the first recordings, nor is part */
+	__u64 part;	/* 1: of spans with MXBPF_SPAN_PART */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 56);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 64);
 #define MXBPF_GROUP_BYTES_MIN 48
 
 /* The spans of a forward operator and of the backward nodes that they made. */

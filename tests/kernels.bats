@@ -74,6 +74,14 @@ switched() { # TASK
 	jq -e '.samples | .hz == 997 and .count > 10' sample/mxbpf.json
 }
 
+@test "Linux 6.1: whose memory is alive is told of each allocation" {
+	boot 6.1 memory
+	counted memory
+	jq -e --argjson toy "$(tail -n 1 memory/toy)" '.memory.holders | (map(.allocs) | add) == $toy["Device Storage"].allocs and
+		(map(.frees) | add) == $toy["Device Storage"].frees and all(.[]; .category)' memory/mxbpf.json || { jq -c .memory memory/mxbpf.json; return 1; }
+	jq -e '.memory.devices | all(.missed_frees == 0 and .untracked_allocs == 0)' memory/mxbpf.json
+}
+
 @test "Linux 6.1: teams are seen, by perf" {
 	boot 6.1 omp
 	cat omp/mxbpf.err

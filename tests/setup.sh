@@ -142,6 +142,13 @@ pythons() {
 		{ tail -n 5 "$DEPS/pythons.log" >&2; say "no tests on other CPythons (output: $DEPS/pythons.log)"; }
 }
 
+# Likewise, each by itself.
+versions() {
+	[[ -d $DEPS/versions ]] || say "unpacking other versions of MXNet under $DEPS/versions"
+	tests/versions/setup.sh "$DEPS/versions" "$VENV/bin/python" 2>"$DEPS/versions.log" || true
+	grep '^no tests' "$DEPS/versions.log" | while read -r line; do say "$line (output: $DEPS/versions.log)"; done
+}
+
 # Under sudo, what is made in a user's checkout is the user's.
 give_back() {
 	[[ -z ${SUDO_UID:-} ]] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$O"
@@ -161,3 +168,4 @@ perfetto
 speedscope "$DEPS/speedscope"
 kernels
 pythons
+versions

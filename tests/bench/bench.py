@@ -25,7 +25,7 @@ LOOPS = ('tiny', 'static', 'cnn', 'torch-tiny', 'torch-cnn')
 ONE_SECTION_S = 2 # of a mode that has only one; MXNet's profiler writes once a second
 STUCK_S = 300 # no part of the run takes so long
 BLOCKS = {'busy': extra.busy, 'steady': extra.steady, 'export': extra.export, 'bpf': extra.bpf,
-          'switch': extra.switch, 'account': extra.account}
+          'switch': extra.switch, 'account': extra.account, 'groups': extra.groups}
 
 
 def names_of(text, known, what):

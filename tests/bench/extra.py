@@ -8,7 +8,7 @@ import re
 import subprocess
 import time
 
-from modes import Mxbpf, MxbpfNoAccount, MxbpfTrace
+from modes import GROUPS, Mxbpf, MxbpfNoAccount, MxbpfTrace
 from proc import BenchError, Job, Tool, cpu_ns, memory
 
 MEMORY_FIRST_S = 2
@@ -120,6 +120,49 @@ def account(bench):
             ways = [('with_ns', Mxbpf), ('without_ns', MxbpfNoAccount)]
             pairs.append({key: added_ns(bench, job, cls, steps) for key, cls in (ways if i % 2 else ways[::-1])})
     return pairs
+
+
+PLAN = os.path.join(os.path.dirname(__file__), '../../user/plan/plan.c')
+
+
+def plan_groups():
+    """The groups of probes that there are: their names, and whether --probes takes them."""
+    with open(PLAN) as f:
+        table = re.search(r'plan_groups\[\] = \{(.*?)\n\};', f.read(), re.S)[1]
+    return dict(re.findall(r'\{"(\w+)", PROBE_\w+, (true|false)\}', table))
+
+
+def group_mode(bench, name):
+    """A session with that group and what it needs, no more."""
+    words = [word.replace('@WORK@', bench.work) for word in GROUPS[name][1]]
+    return type('Group', (Mxbpf,), {'options': tuple(words)})
+
+
+def groups(bench):
+    """CPU time of the job, to none attached, with each group of probes."""
+    lacking = set(plan_groups()) ^ set(GROUPS)
+    if lacking:
+        raise BenchError('no row, or no group, of that name: %s' % ', '.join(sorted(lacking)))
+    found = {}
+    for name, (loop, words) in GROUPS.items():
+        with Job(bench, loop) as job:
+            steps = max(4, round(bench.section_s * 5e8 / job.step_ns))
+            before, ratios, events = job.tell('run', steps)['cpu_ns'], [], []
+            for _ in range(bench.attaches):
+                mode = group_mode(bench, name)(bench, job)
+                try:
+                    mode.attach()
+                    watched = job.tell('run', steps)['cpu_ns']
+                    mode.detach()
+                finally:
+                    mode.kill()
+                after = job.tell('run', steps)['cpu_ns']
+                ratios.append(2 * watched / (before + after))
+                events.append(mode.sample['events'] / steps)
+                before = after
+        found[name] = {'loop': loop, 'options': ' '.join(words[:-1] if '--trace' in words else words),
+                       'cpu_ratio': ratios, 'events_per_step': events}
+    return found
 
 
 class RunTimeStats:

@@ -172,12 +172,24 @@ class MxbpfOps(Mxbpf):
 
 class MxbpfCounters(Mxbpf):
     options = ('--counters', 'task-clock,page-faults') # which every machine has
+
+
 class MxbpfSample(Mxbpf):
     options = ('--sample', '99')
 
 
+class MxbpfMemory(Mxbpf):
+    options = ('--memory',)
+
+
 class MxbpfStats(Mxbpf):
     options = ('--stats',)
+
+
+class MxbpfAll(Mxbpf):
+    """With all that is asked for, as it costs more."""
+
+    options = ('--life', '--layers', '--shapes', '--memory')
 
 
 def fits(mode, loop):
@@ -185,7 +197,7 @@ def fits(mode, loop):
     return mode not in (ONLY_MXNET if loop.startswith('torch') else ONLY_TORCH)
 
 
-ONLY_MXNET = ('builtin-trace', 'builtin-agg', 'builtin-late', 'bpftrace', 'mxbpf-api-work')
+ONLY_MXNET = ('builtin-trace', 'builtin-agg', 'builtin-late', 'bpftrace', 'mxbpf-api-work', 'mxbpf-all')
 ONLY_TORCH = ('torch-profiler', 'torch-full', 'mxbpf-ops')
 
 # name: class, what it is, sections of one job. MXNet's profiler writes once a second, and cannot begin a second file.
@@ -199,10 +211,33 @@ MODES = {
     'bpftrace': (Bpftrace, 'bpftrace, operators + C API', 2),
     'mxbpf-op': (MxbpfOp, 'mxbpf, operators only', 2),
     'mxbpf': (Mxbpf, 'mxbpf, everything', 2),
+    'mxbpf-all': (MxbpfAll, 'mxbpf, everything, --life --layers --shapes --memory', 2),
     'mxbpf-trace': (MxbpfTrace, 'mxbpf, everything + trace', 2),
     'mxbpf-counters': (MxbpfCounters, 'mxbpf, everything, two --counters', 2),
     'mxbpf-sample': (MxbpfSample, 'mxbpf, everything, --sample 99', 2),
+    'mxbpf-memory': (MxbpfMemory, 'mxbpf, everything, --memory', 2),
     'mxbpf-stats': (MxbpfStats, 'mxbpf, everything, --stats', 2),
     'mxbpf-api-work': (MxbpfApiWork, 'mxbpf, everything, --api work', 2),
     'mxbpf-ops': (MxbpfOps, 'mxbpf, everything, --ops addmm,mm', 2),
+}
+
+# What each group of probes (plan_groups[] in user/plan/plan.c) costs: the loop that has most for it to do, the options that
+# have no more than it needs. A group without a row here stops the block `groups`, and fails tests/bench.bats.
+GROUPS = {
+    'op': ('tiny', ('--probes', 'op')),
+    'api': ('tiny', ('--probes', 'api')),
+    'mem': ('tiny', ('--probes', 'mem')),
+    'wait': ('tiny', ('--probes', 'api,wait')),
+    'inside': ('static', ('--probes', 'op,inside')),
+    'custom': ('tiny', ('--probes', 'op,custom')),
+    'mark': ('tiny', ('--probes', 'mark')),
+    'data': ('tiny', ('--probes', 'data')),
+    'kv': ('tiny', ('--probes', 'kv')),
+    'link': ('tiny', ('--probes', 'op,api', '--trace', '@WORK@/group.json')),
+    'work': ('tiny', ('--probes', 'api', '--api', 'work')),
+    'iter': ('tiny', ('--probes', 'op', '--iterations', '50/100')),
+    'team': ('tiny', ('--probes', 'op', '--omp')),
+    'step': ('tiny', ('--probes', 'op')),
+    'life': ('tiny', ('--probes', 'op', '--life')),
+    'held': ('tiny', ('--probes', 'op,mem', '--memory')),
 }

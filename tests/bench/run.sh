@@ -3,13 +3,13 @@
 # What watching costs: nothing, the runtime's own profiler, bpftrace and mxbpf on the same loops in one run; see bench.py.
 # Prints tables and the goals; the same and every sample as JSON in O/bench.json. Needs root, and a quiet machine.
 #
-#   make bench             about 10 minutes
+#   make bench             about 15 minutes
 #   make bench QUICK=1     about 90 seconds, rough
 #   ROUNDS=5               more samples (3)
 #   LOOPS=tiny,static,cnn,torch-tiny,torch-cnn  only some loops
-#   MODES=none,builtin-trace,builtin-agg,builtin-late,torch-profiler,torch-full,bpftrace,mxbpf-op,mxbpf,mxbpf-trace,
+#   MODES=none,builtin-trace,builtin-agg,builtin-late,torch-profiler,torch-full,bpftrace,mxbpf-op,mxbpf,mxbpf-all,mxbpf-trace,
 #         mxbpf-counters,mxbpf-stats,mxbpf-api-work,mxbpf-ops
-#   BLOCKS=busy,steady,export,bpf,switch,account   or none: what is measured beside the comparison
+#   BLOCKS=busy,steady,export,bpf,switch,account,groups   or none: what is measured beside the comparison
 #   PYTHON=... PYTHON_TORCH=... MXBPF=...   another Python with MXNet, with PyTorch, another binary
 #
 # usage: tests/bench/run.sh [O]

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include "elf/elf.h"
+#include "elf/hidden.h"
 #include "elf/names.h"
 #include "elf/unwind.h"
 #include "insn/cut.h"
+#include "insn/fields.h"
 #include "insn/insn.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -73,6 +75,26 @@ static void read_function(struct elf *f, uint64_t va)
 	}
 }
 
+/* Functions that it does not name; what is found is in its code. */
+static void read_hidden(struct elf *f)
+{
+	struct elf_sym by_text = {0}, sym;
+	struct fields_handle handle;
+	struct fields_block block;
+	uint64_t off, va;
+
+	if (!elf_find_vtable(f, "5alpha", &va, NULL) && !elf_find_virtual(f, "5alpha", 1, &sym, NULL) &&
+	    elf_exec_off(f, sym.va, &off))
+		abort();
+	elf_find_text_user(f, "alpha", &by_text, NULL);
+	if (!elf_find_taken(f, &by_text, &sym, NULL) && elf_exec_off(f, sym.va, &off))
+		abort();
+	fields_of_block(f, &by_text, &block, NULL);
+	fields_of_handle(f, &by_text, &handle, NULL);
+	fields_of_handle_copy(f, &by_text, &handle, NULL);
+	elf_is_upx(f);
+}
+
 static void read_elf(const uint8_t *data, size_t size)
 {
 	static const char *const names[] = {"", "a", "main", "alpha", "beta", "malloc", "_ZN5mxnet12on_enter_apiEPKc"};
@@ -95,6 +117,7 @@ static void read_elf(const uint8_t *data, size_t size)
 		read_around(f, s.va);
 		read_function(f, s.va);
 	}
+	read_hidden(f);
 	for (uint64_t off = 0; off < size; off += 1 + size / 16) {
 		uint64_t va;
 

@@ -26,6 +26,11 @@ seed_fuzz_elf() {
 			case 3: t(4); t(5); break; case 4: return t(6); case 5: t(3); return t(8); } return t(x); }
 		extern "C" int beta(int x) { try { t(x); } catch (...) { return 1; } if (x) return 2; return t(3); }' |
 		c++ -x c++ - -shared -nostdlib -O2 -fPIC -Wl,-z,noseparate-code -Wl,-z,undefs -o "$1/cxx.so"
+	# A virtual table, a text that one function refers to, and a function whose address is taken.
+	echo 'int t(const char *); int u(int (*)(int)); static int taken(int x) { return x + 1; }
+		struct alpha { virtual int f(int); virtual int g(int); };
+		int alpha::f(int x) { return t("alpha") + u(taken); } int alpha::g(int x) { return x; }' |
+		c++ -x c++ - -shared -nostdlib -O2 -fPIC -Wl,-z,noseparate-code -Wl,-z,undefs -o "$1/hidden.so"
 }
 
 status=0

@@ -25,6 +25,8 @@ NOT_JUDGED = {
 }
 # Operations that MXNet pushes without a name (a copy from numpy, for one): its profiler has no row for them, mxbpf shows them.
 UNNAMED = '[unnamed]'
+# What MXNet makes of operators unless it profiles: mxbpf shows it beside them.
+BULK = 'ImperativeBulk'
 # Not functions but sums over the rows: counted from the rows themselves, so that a side may leave them out.
 API_CALLS = 'MXNet C API Calls'
 API_CONCURRENCY = 'MXNet C API Concurrency'
@@ -80,8 +82,9 @@ def read_mxbpf_json(name, data):
     side = Side(name)
     for table, counter in (('operator', side.operators), ('MXNET_C_API', side.api)):
         for row in data['tables'].get(table, []):
-            if row['name'] != UNNAMED:
-                counter[row['name']] += row['count']
+            # MXNet shows a segment as one operator, and what is in it not at all; a bulk it does not run at all.
+            if row['name'] not in (UNNAMED, BULK) and row['count'] != row.get('in_segments', 0):
+                counter[row['name']] += row['count'] - row.get('in_segments', 0)
     for row in data['tables'].get('Device Storage', []):
         side.memory[row['device']] = Memory(row['allocs'] + row['frees'], row['allocs'], row['frees'], row['alloc_bytes'],
                                             row['free_bytes'])

@@ -45,7 +45,8 @@ def mxbpf_events(path):
     trace = read_json(path)
     base_us, base_rest_ns = divmod(int(trace['baseTimeNanoseconds']), 1000)
     return [Event(e['name'], e['tid'], base_us + (e['ts'] + base_rest_ns / 1000), e['dur'])
-            for e in trace['traceEvents'] if e.get('ph') == 'X' and e.get('cat') == 'cpu_op']
+            for e in trace['traceEvents'] if e.get('ph') == 'X' and e.get('cat') == 'cpu_op' and
+            not e['args'].get('in_segment')]
 
 
 def by_key(events, key):

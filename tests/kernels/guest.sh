@@ -6,7 +6,7 @@
 #   test_*    the unit test of that name: NAME.tap
 #   now       a directory of `mxbpf now` on a toy that hangs: toy, now.json, err, status
 #   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats --interval;
-#             "counters": with --counters; "sched": with --sched; "sample": with --sample; "throttled": in a cgroup of 0.3
+#             "counters": with --counters; "memory": with --memory; "sched": with --sched; "sample": with --sample; "throttled": in a cgroup of 0.3
 #             CPUs, whose cpu.stat is left there; "omp": with --omp on the toy of teams): toy, mxbpf.json, mxbpf.err, status
 /bin/busybox --install -s /bin
 export PATH=/bin
@@ -30,6 +30,7 @@ watch_toy() { # BACKEND
 	case $1 in
 	best) option= ;;
 	sched) option=--sched ;;
+	memory) option=--memory ;;
 	counters) option="--counters task-clock,page-faults" ;;
 	sample)
 		option="--sample 997"

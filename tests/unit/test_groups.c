@@ -37,7 +37,9 @@ static uint64_t calls(struct mdl *m, uint64_t name_id, uint64_t args_id, uint64_
 	rows = mdl_rows(m, OP, &n);
 	for (i = 0; i < n; i++)
 		if (rows[i]->name_id == name_id && rows[i]->args_id == args_id && rows[i]->stack_id == stack_id &&
-		    rows[i]->id == mdl_group_id(name_id, args_id, stack_id, 0))
+		    rows[i]->id ==
+			    mdl_group_id(&(struct mxbpf_group){
+				    .name_id = name_id, .args_id = args_id, .stack_id = stack_id, .layer_id = 0}))
 			return rows[i]->count;
 	return 0;
 }

@@ -83,7 +83,8 @@ static uint64_t calls(struct mdl *m, uint64_t name_id, uint64_t layer_id)
 	rows = mdl_rows(m, OP, &n);
 	for (i = 0; i < n; i++)
 		if (rows[i]->name_id == name_id && rows[i]->layer_id == layer_id &&
-		    rows[i]->id == mdl_group_id(name_id, 0, 0, layer_id))
+		    rows[i]->id == mdl_group_id(&(struct mxbpf_group){
+					   .name_id = name_id, .args_id = 0, .stack_id = 0, .layer_id = layer_id}))
 			return rows[i]->count;
 	return 0;
 }
@@ -111,7 +112,8 @@ static void test_rows(void)
 	check_rows(sum);
 	CHECK(!mdl_emit(t.model, &recs) && !mdl_feed(again, recs.data, recs.len));
 	check_rows(again);
-	CHECK(mdl_group_id(5, 7, 9, 0) == 0x70abb0c7353fc76eull); /* what recordings bear */
+	CHECK(mdl_group_id(&(struct mxbpf_group){.name_id = 5, .args_id = 7, .stack_id = 9, .layer_id = 0}) ==
+	      0x70abb0c7353fc76eull); /* what recordings bear */
 	buf_fini(&recs);
 	mdl_free(sum);
 	mdl_free(again);
@@ -156,9 +158,9 @@ static void test_old(void)
 	g = rec_add(&t, MXBPF_GROUP, OLD_GROUP_BYTES, 0);
 	g->name_id = FC;
 	g->args_id = 3;
-	g->id = mdl_group_id(FC, 3, 0, 0);
+	g->id = mdl_group_id(&(struct mxbpf_group){.name_id = FC, .args_id = 3, .stack_id = 0, .layer_id = 0});
 	a = rec_add(&t, MXBPF_AGG, sizeof(*a), 0);
-	a->name_id = mdl_group_id(FC, 3, 0, 0);
+	a->name_id = mdl_group_id(&(struct mxbpf_group){.name_id = FC, .args_id = 3, .stack_id = 0, .layer_id = 0});
 	a->count = 2;
 	a->cls = OP;
 	o = rec_add(&t, MXBPF_OPEN, OLD_OPEN_BYTES, 0);

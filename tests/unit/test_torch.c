@@ -117,7 +117,8 @@ static void feed_detailed(struct mdl *m, const struct row *r, const char *name, 
 	g.name_id = put_name(&b, MXBPF_NAME_SPAN, r->id, name);
 	g.args_id = put_name(&b, MXBPF_NAME_ARGS, 0, shapes);
 	g.stack_id = put_name(&b, MXBPF_NAME_STACK, 0, stack);
-	g.id = agg.name_id = mem.name_id = mdl_group_id(g.name_id, g.args_id, g.stack_id, 0);
+	g.id = agg.name_id = mem.name_id = mdl_group_id(&(struct mxbpf_group){
+		.name_id = g.name_id, .args_id = g.args_id, .stack_id = g.stack_id, .layer_id = 0});
 	if (r->start_ns)
 		put_event(r, &g);
 	if (g.id != g.name_id)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of mxbpf works on one version of MXNet: each table of prog.py against that version's own profiler.
 
-  compare.py VERSION BUILTIN MXBPF.json -o CELLS.json
+  compare.py VERSION BUILTIN MXBPF.json [-o CELLS.json] [--without FEATURE]
 
 BUILTIN is the PREFIX of what ../judge/gate.py wrote. CELLS.json gets one verdict a feature: "yes", or what differs. Exit 0:
 nothing differs.
@@ -53,7 +53,8 @@ def operators_of_mxbpf(data):
     rows = collections.Counter()
     for row in data['tables'].get('operator', []):
         if row['name'] != judge.UNNAMED and row['name'] not in CUSTOM:
-            rows[row['name'].encode()[:NAME_BYTES].decode(errors='replace')] += row['count']
+            count = row['count'] - row.get('in_segments', 0)
+            rows[row['name'].encode()[:NAME_BYTES].decode(errors='replace')] += count
     for name, count in rows_of(data, CUSTOM_TABLE).items():
         if not name.endswith(PURE_PYTHON):
             rows[name.partition('::')[2]] += count
@@ -66,9 +67,24 @@ def api_of(side):
     return wrong
 
 
-def marks_of_builtin(data):
-    return {(table, name): v['Count'] for table, rows in data['Time'].items() if table.startswith((DOMAIN, 'event'))
-            for name, v in rows.items()}
+def marks_of_builtin(data, prefix):
+    """Its table has no rows of markers; its trace has them."""
+    rows = collections.Counter()
+    for table, marks in data['Time'].items():
+        if table.startswith(DOMAIN) or table == 'event':
+            rows.update({name: v['Count'] for name, v in marks.items()})
+    with open(prefix + '.trace.json') as f:
+        rows.update(e['name'] for e in json.load(f)['traceEvents'] if 'instant_marker' in e.get('cat', ''))
+    return rows
+
+
+def marks_of_mxbpf(data):
+    rows = collections.Counter()
+    for table in ('Task', 'Frame', 'Event'):
+        rows.update(rows_of(data, table))
+    for mark in data.get('values', []) + [m for m in data.get('instants', []) if m['what'] == 'marker']:
+        rows[mark['name']] += mark['count']
+    return rows
 
 
 def verdicts(version, builtin, mxbpf):
@@ -82,6 +98,9 @@ def verdicts(version, builtin, mxbpf):
     wrong = api_of(a) + api_of(b)
     cells['C API'] = wrong + list(judge.differences('', collections.Counter(a.api), collections.Counter(b.api), ()))
     cells['memory'] = list(judge.memory_differences(a.memory, b.memory))
+    cells['user marks'] = list(judge.differences('', marks_of_builtin(theirs, builtin), marks_of_mxbpf(ours), ()))
+    calls = collections.Counter(rows_of(ours, 'Engine wait'))
+    cells['waits'] = [] if calls['WaitForAll'] == a.api.get('MXNDArrayWaitAll') and calls['WaitForVar'] else [str(calls)]
     lost = {k: n for k, n in ours['loss'].items() if n and k in ('dropped', 'truncated', 'unreadable', 'unmatched')}
     cells['nothing lost'] = ['%s %d' % item for item in lost.items()]
     if not sum(operators_of_builtin(theirs, version).values()) or not a.api or not a.memory:
@@ -95,8 +114,10 @@ def main():
     p.add_argument('builtin')
     p.add_argument('mxbpf')
     p.add_argument('-o', metavar='CELLS', help='verdicts as JSON')
+    p.add_argument('--without', metavar='FEATURE', help='not judged')
     args = p.parse_args()
     cells = verdicts(args.version, args.builtin, args.mxbpf)
+    cells.pop(args.without, None)
     for feature, wrong in cells.items():
         print('%s %-14s %s' % (args.version, feature, 'equal' if not wrong else '\n  '.join([''] + wrong)))
     if args.o:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * MXNet 1.x and 2.0. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the offsets
- * are the same in all of them (OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8, .ctx +16).
+ * MXNet 1.x and 2.0. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the
+ * offsets are the same in all of them (OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8,
+ * .ctx +16).
  */
 #include "adapter/adapter.h"
 
@@ -14,13 +15,21 @@
  * domain, which begins alike. The same in all wheels up to 2.0.0b1.
  */
 #define MARK(a)	  .name = {.off = {8}}, .link = {ARG1, AT1(a)}
+#define ARG3	  .base = MXBPF_BASE_ARG3
 #define STACK	  .base = MXBPF_BASE_STACK
 #define AT1(a)	  .nderef = 1, .off = {a}
 #define AT2(a, b) .nderef = 2, .off = {a, b}
 /* Virtual tables, whose slots are the same in 1.5 to 1.9. */
-#define STORAGE	  .class_name = "N5mxnet11StorageImplE", .slot
-#define ENGINE	  .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
-#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+#define STORAGE	 .class_name = "N5mxnet11StorageImplE", .slot
+#define ENGINE	 .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define POOL(called, symbol, taken_off)                                                                                \
+	{                                                                                                              \
+		.name = called, .group = PROBE_HELD, .optional = true, .symbols = {symbol},                            \
+		.row = {.action = MXBPF_ACT_POOL,                                                                      \
+			.key = {ARG2},                                                                                 \
+			.link = {.base = MXBPF_BASE_ARG1, .off = {taken_off}}},                                        \
+	}
 
 /*
  * The calls that do work or wait, of some 260: the rest are getters, setters and frees of handles, 84 of the 98 calls
@@ -42,6 +51,22 @@ static const char *const work[] = {
 	"MXDataIterBeforeFirst", "MXPredForward", NULL,
 };
 /* clang-format on */
+
+/* Where the fields of closures and of executors are known. */
+static const char *const closures[] = {"1.9.1", "1.8.0.post0", "1.7.0.post2", NULL};
+static const char *const executors[] = {"1.9.1", "1.8.0.post0", NULL};
+
+static const struct adp_place custom_forward[] = {{"1.9.1", 0x1a3fc60}, {NULL}};
+static const struct adp_place custom_backward[] = {{"1.9.1", 0x1a3fd10}, {NULL}};
+
+#define CUSTOM_SPAN                                                                                                    \
+	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_CUSTOM, .name_type = MXBPF_NAMED_BYTES,     \
+	.name_tag = 1, .name = {ARG1, AT1(0)}
+#define INSIDE_SPAN                                                                                                    \
+	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR, .inside = MXBPF_INSIDE_NAMED,     \
+	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_LAYER
+/* RunContext.is_bulk, by value on the stack. */
+#define IN_BULK .guard = {STACK, .nderef = 1, .last_bytes = 1, .off = {32}}
 
 static const struct adp_probe probes[] = {
 	/* API_BEGIN and API_END call these two in every function of the C API, profiler or not, thrown or not. */
@@ -75,9 +100,9 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
 	/*
-	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *, 2.0: two more there): one engine operation. OnCompleteStatic(engine,
-	 * OprBlock *, error) is its true end, where MXNet's own profiler stops the clock, and may come on another
-	 * thread.
+	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *, 2.0: two more there): one engine operation.
+	 * OnCompleteStatic(engine, OprBlock *, error) is its true end, where MXNet's own profiler stops the clock, and
+	 * may come on another thread.
 	 */
 	{
 		.name = "operator.start",
@@ -95,7 +120,8 @@ static const struct adp_probe probes[] = {
 			.name = {ARG2, AT2(8, 88)},
 			.key = {ARG2},
 			.device = {ARG2, AT1(16)},
-			.link = {ARG2, AT1(8)}},
+			.link = {ARG2, AT1(8)},
+			.renamed = 1},
 	},
 	{
 		.name = "operator.end",
@@ -104,14 +130,171 @@ static const struct adp_probe probes[] = {
 		.hidden = {.taken_by = "operator.start"},
 		.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG2}},
 	},
-	/* Alloc(Handle *): size and context are filled in by the caller. */
+	/*
+	 * What the operators of a bulk, and those that run by themselves, come by: closures of PushFCompute,
+	 * PushFComputeEx and PushOperator. They hold a copy of the node's attributes, the operator and the name of the
+	 * node. In a bulk the run context says so.
+	 */
+	{
+		.name = "inside.fcompute",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZZN5mxnet10imperative12PushFComputeERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpCont"
+			    "extERKSt6vectorINS_5TBlobESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_RKNS"
+			    "_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPNS_7N"
+			    "DArrayESaIS17_EES1B_RKS9_IjSaIjEESJ_ENKUlNS_10RunContextEE_clES1G_"},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(176, 0)}, .layer = {ARG1, AT1(184)}},
+	},
+	{
+		.name = "inside.fcompute_ex",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZZN5mxnet10imperative14PushFComputeExERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpCo"
+			    "ntextERKSt6vectorINS_7NDArrayESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_"
+			    "RKNS_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPS"
+			    "A_SaIS16_EES1A_SJ_ENKUlNS_10RunContextEE_clES1B_"},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}},
+	},
+	{
+		.name = "inside.stateful_ex",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsE"
+			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
+			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
+			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE_clES17_S18_"},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}},
+	},
+	/* This closure holds the state alone: what the operator is called is known when it is pushed. */
+	{
+		.name = "inside.push",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.symbols = {"_ZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsER"
+			    "KNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE_"
+			    "IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMode"
+			    "E"},
+		.row = {.action = MXBPF_ACT_NOTE,
+			.name_type = MXBPF_NAMED_BYTES,
+			.key = {ARG1, AT1(0)},
+			.name = {ARG2, AT1(0)},
+			.layer = {ARG3, AT1(8)}},
+	},
+	{
+		.name = "inside.stateful",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = closures,
+		.ends = "inside.push",
+		.symbols = {"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsE"
+			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
+			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
+			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE1_clES17_S18_"},
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_CUT,
+			.cls = MXBPF_CLASS_OPERATOR,
+			.inside = MXBPF_INSIDE_NOTED,
+			.details = MXBPF_DETAIL_LAYER,
+			IN_BULK,
+			.key = {ARG1, AT1(168)},
+			.size = {ARG1, .off = {88}},  /* inputs */
+			.link = {ARG1, .off = {40}}}, /* outputs */
+	},
+	/* What the operators of a segment of a graph come by, and those of a graph that is not cut into segments. */
+	{
+		.name = "inside.fcompute_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec16FComputeExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}},
+	},
+	{
+		.name = "inside.fcompute_ex_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec18FComputeExExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}},
+	},
+	{
+		.name = "inside.stateful_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec23StatefulComputeExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}},
+	},
+	{
+		.name = "inside.stateful_ex_executor",
+		.group = PROBE_INSIDE,
+		.needs = PROBE_OP,
+		.optional = true,
+		.versions = executors,
+		.symbols = {"_ZN5mxnet4exec25StatefulComputeExExecutor3RunENS_10RunContextEb"},
+		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
+			.layer = {ARG1, AT1(176)}},
+	},
+	/*
+	 * What ForwardEx and BackwardEx of custom operators hand to a thread of their own: a closure that begins with
+	 * the parameters, op_type first, and calls the program. The built-in profiler times the same.
+	 */
+	{
+		.name = "custom.forward",
+		.group = PROBE_CUSTOM,
+		.optional = true,
+		.symbols = {"mxnet::op::custom::ForwardEx, what it hands over"},
+		.hidden = {.places = custom_forward},
+		.span_name = "::pure_python",
+		.row = {CUSTOM_SPAN},
+	},
+	{
+		.name = "custom.backward",
+		.group = PROBE_CUSTOM,
+		.optional = true,
+		.symbols = {"mxnet::op::custom::BackwardEx, what it hands over"},
+		.hidden = {.places = custom_backward},
+		.span_name = "::pure_python",
+		.row = {CUSTOM_SPAN},
+	},
+	/* Push(engine, Opr *, ...), as operator.push */
+	{
+		.name = "custom.push",
+		.group = PROBE_CUSTOM,
+		.needs = PROBE_OP,
+		.optional = true,
+		.ends = "custom.forward",
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine4PushEPNS0_3OprENS_7ContextEib"},
+		.hidden = {ENGINE = 6},
+		.row = {.action = MXBPF_ACT_PUSHED, .key = {ARG2}},
+	},
+	/* Alloc(Handle *): size and context are filled in by the caller, the address by it. */
 	{
 		.name = "memory.alloc",
 		.group = PROBE_MEM,
 		.symbols = {"_ZN5mxnet11StorageImpl5AllocEPNS_7Storage6HandleE"},
 		.hidden = {STORAGE = 0},
 		.shown = ADP_SHOWN_HANDLE,
-		.row = {.action = MXBPF_ACT_ALLOC, .size = {ARG2, AT1(8)}, .device = {ARG2, AT1(16)}},
+		.row = {.action = MXBPF_ACT_ALLOC,
+			.end = MXBPF_END_CUT,
+			.link = {ARG2},
+			.size = {ARG2, AT1(8)},
+			.device = {ARG2, AT1(16)}},
 	},
 	/* Free(Handle) and DirectFree(Handle), by value on the stack: dptr, size, context; without dptr they do
 	   nothing. */
@@ -123,6 +306,7 @@ static const struct adp_probe probes[] = {
 		.shown = ADP_SHOWN_HANDLE_COPY,
 		.row = {.action = MXBPF_ACT_FREE,
 			.guard = {STACK, AT1(8)},
+			.link = {STACK, AT1(8)},
 			.size = {STACK, AT1(16)},
 			.device = {STACK, AT1(24)}},
 	},
@@ -134,22 +318,28 @@ static const struct adp_probe probes[] = {
 		.shown = ADP_SHOWN_HANDLE_COPY,
 		.row = {.action = MXBPF_ACT_FREE,
 			.guard = {STACK, AT1(8)},
+			.link = {STACK, AT1(8)},
 			.size = {STACK, AT1(16)},
 			.device = {STACK, AT1(24)}},
 	},
 	/*
-	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address.
+	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address. Alloc hands
+	 * it to OnAlloc(profiler, const Handle &) when it has its address.
 	 */
 	{
 		.name = "memory.alloc_2",
 		.group = PROBE_MEM,
 		.instead_of = "memory.alloc",
-		.symbols = {"_ZN5mxnet7storage11StorageImpl5AllocEPNS_7Storage6HandleEb"},
+		.symbols = {"_ZN5mxnet8profiler21DeviceStorageProfiler7OnAllocERKNS_7Storage6HandleE"},
 		.shown = ADP_SHOWN_HANDLE,
 		.row = {.action = MXBPF_ACT_ALLOC,
 			.guard = {ARG2, AT1(8)},
+			.link = {ARG2, AT1(0)},
 			.size = {ARG2, AT1(8)},
-			.device = {ARG2, AT1(16)}},
+			.device = {ARG2, AT1(16)},
+			.name_type = MXBPF_NAMED_BYTES,
+			.name = {ARG2, AT1(32)}, /* its profiler scope, then what it calls the array */
+			.alt_name = {ARG2, AT1(40)}},
 	},
 	{
 		.name = "memory.free_2",
@@ -159,6 +349,7 @@ static const struct adp_probe probes[] = {
 		.shown = ADP_SHOWN_HANDLE,
 		.row = {.action = MXBPF_ACT_FREE,
 			.guard = {ARG2, AT1(0)},
+			.link = {ARG2, AT1(0)},
 			.size = {ARG2, AT1(8)},
 			.device = {ARG2, AT1(16)}},
 	},
@@ -170,9 +361,22 @@ static const struct adp_probe probes[] = {
 		.shown = ADP_SHOWN_HANDLE,
 		.row = {.action = MXBPF_ACT_FREE,
 			.guard = {ARG2, AT1(0)},
+			.link = {ARG2, AT1(0)},
 			.size = {ARG2, AT1(8)},
 			.device = {ARG2, AT1(16)}},
 	},
+	/* Alloc(pool, Handle *, ...), inside of that of the storage: what a pool has taken from the device, a size_t.
+	 */
+	POOL("pool.gpu", "_ZN5mxnet7storage23GPUPooledStorageManager5AllocEPNS_7Storage6HandleE", 8),
+	POOL("pool.gpu_rounded", "_ZN5mxnet7storage30GPUPooledRoundedStorageManager5AllocEPNS_7Storage6HandleE", 24),
+	POOL("pool.powers",
+	     "_ZN5mxnet7storage20PooledStorageManagerINS0_11RoundPower2ENS0_15VectorContainerEE5AllocEPNS_7Storage"
+	     "6HandleEb",
+	     88),
+	POOL("pool.multiples",
+	     "_ZN5mxnet7storage20PooledStorageManagerINS0_13RoundMultipleENS0_21UnorderedMapContainerEE5AllocEPNS_7"
+	     "Storage6HandleEb",
+	     104),
 	/* They return only to the C API function that called them, whose end is theirs. */
 	{
 		.name = "wait.var",
@@ -327,6 +531,7 @@ const struct adp adapter_mxnet = {
 	.class_title = {[MXBPF_CLASS_API] = "MXNET_C_API",
 			[MXBPF_CLASS_OPERATOR] = "operator",
 			[MXBPF_CLASS_WAIT] = "Engine wait",
+			[MXBPF_CLASS_CUSTOM] = "Custom Operator",
 			[MXBPF_CLASS_TASK] = "Task",
 			[MXBPF_CLASS_FRAME] = "Frame",
 			[MXBPF_CLASS_EVENT] = "Event"},

@@ -366,6 +366,12 @@ static const char *const hidden[] = {
 };
 MXBPF_STATIC_ASSERT(sizeof(hidden) / sizeof(*hidden) <= MXBPF_HIDDEN_MAX + 1); /* and NULL */
 
+/* Most of what other operators need comes from these. */
+static const char *const lenders[] = {
+	"aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::resize_", NULL,
+};
+MXBPF_STATIC_ASSERT(sizeof(lenders) / sizeof(*lenders) <= MXBPF_LENDERS_MAX + 1); /* and NULL */
+
 #define SCALAR	   .kind = MXBPF_ARG_SCALAR
 #define SCALARS	   .kind = MXBPF_ARG_SCALARS
 #define IF_HERE(a) .opt = MXBPF_ARG_IF_HERE, .opt_off = a
@@ -478,5 +484,6 @@ const struct adp adapter_pytorch = {
 	.args = {types, dtypes, COUNT(dtypes), "_ZN2at4_ops2mm4callERKNS_6TensorES4_", "libc10.so*",
 		 "_ZN3c1019UndefinedTensorImpl10_singletonE", storages},
 	.hidden = hidden,
+	.lenders = lenders,
 	.object_scope = "torch::autograd::generated::",
 };

@@ -97,8 +97,9 @@ static bool cut_fails(const struct att *a, const struct mxbpf_cut_check *c, cons
 	/* Where exceptions are not seen, all that is lost may be theirs, unless nothing ever ends. */
 	if (c->lost >= CUT_LOST_MIN && c->lost >= c->entries / CUT_LOST_PART && (a->sees_raises || !c->matched))
 		return true;
-	/* A call that is left out has no span for the cut to end. */
-	return !row->hides && c->foreign >= CUT_FOREIGN_MIN && c->foreign >= c->entries / CUT_FOREIGN_PART;
+	/* A call that is left out, or has one already, has no span for the cut to end. */
+	return !row->hides && !row->inside && c->foreign >= CUT_FOREIGN_MIN &&
+	       c->foreign >= c->entries / CUT_FOREIGN_PART;
 }
 
 void att_check_cuts(struct att *a, const struct plan *p, void (*fn)(void *ctx, const char *name, uint64_t spans),

@@ -117,6 +117,8 @@ static void choose_sizes(struct att *a, unsigned details)
 		bpf_map__set_max_entries(a->skel->maps.teams, MXBPF_TEAMS_MAX);
 		bpf_map__set_max_entries(a->skel->maps.team_threads, MXBPF_THREADS_MAX);
 	}
+	if (a->skel->rodata->cfg_held)
+		bpf_map__set_max_entries(a->skel->maps.allocating, MXBPF_THREADS_MAX);
 	bpf_map__set_max_entries(a->skel->maps.calls, a->ring_bytes);
 	for (i = 0; i < sizeof(of_args) / sizeof(of_args[0]) && !(details & MXBPF_DETAIL_ARGS); i++)
 		bpf_map__set_max_entries(of_args[i], 1);
@@ -190,6 +192,7 @@ static void choose_details(struct att *a, const struct plan *p, const struct att
 
 	a->skel->rodata->cfg_details = (__u8)o->details;
 	a->skel->rodata->cfg_teams = o->teams;
+	a->skel->rodata->cfg_held = o->held;
 	/* There with CONFIG_SCHED_INFO, as the fields that the account is made of. */
 	a->skel->rodata->cfg_account = o->account && !access("/proc/self/schedstat", F_OK);
 	a->skel->rodata->cfg_tensor_keys_off = p->tensor_keys_off;
@@ -246,6 +249,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	if (err)
 		goto fail;
 	memcpy((void *)a->skel->rodata->cfg_hidden, p->hidden, sizeof(p->hidden));
+	memcpy((void *)a->skel->rodata->cfg_lenders, p->lenders, sizeof(p->lenders));
 	memcpy((void *)a->skel->rodata->cfg_marks, p->mark_vtables, sizeof(p->mark_vtables));
 	a->skel->rodata->cfg_wake_bytes = a->ring_bytes / 4;
 	choose_details(a, p, o);

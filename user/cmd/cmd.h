@@ -69,6 +69,7 @@ struct cmd_opts {
 	bool wait;	     /* --wait */
 	bool no_account;     /* --no-account */
 	bool omp;	     /* --omp */
+	bool memory;	     /* --memory */
 	const char *runtime; /* --runtime: name of an adapter; NULL: whichever is mapped */
 	bool sched;	     /* --sched */
 	bool stats;	     /* --stats */

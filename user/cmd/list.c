@@ -67,8 +67,7 @@ static void judge_build(struct row *r, struct tgt *t, const struct tgt_lib *lib)
 {
 	fmt_hex(lib->build_id, lib->build_id_bytes, r->build_id);
 	r->version = plan_version(r->adp, lib);
-	r->groups = !r->version && plan_calibrates(r->adp) ? groups_shown(r, t)
-							   : plan_groups_of(r->adp, r->version);
+	r->groups = !r->version && plan_calibrates(r->adp) ? groups_shown(r, t) : plan_groups_of(r->adp, r->version);
 	if (r->groups == plan_groups_of(r->adp, true))
 		return;
 	r->short_why = "unknown build";

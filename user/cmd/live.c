@@ -110,6 +110,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		l->want.groups = (l->want.groups & ~PROBE_API) | PROBE_WORK;
 	if (o->omp)
 		l->want.groups |= PROBE_TEAM;
+	if (o->memory)
+		l->want.groups |= PROBE_HELD;
 	if ((recording || o->trace) && !o->stats &&
 	    !o->ops) /* hand-overs and starts are paired by counting: all or none */
 		l->want.groups |= PROBE_LINK;
@@ -130,7 +132,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		return e->code;
 	if (o->sample_hz && live_samples_open(l, e))
 		return e->code;
-	if (live_omp(l, e))
+	if (live_omp(l, e) || live_held(l, e))
 		return e->code;
 	live_ops_warn(l);
 	l->model = mdl_new();
@@ -276,6 +278,7 @@ int live_start(struct live *l, struct err *e)
 			      .details = l->details,
 			      .account = !l->o->no_account,
 			      .teams = l->o->omp,
+			      .held = l->o->memory,
 			      .stats = l->o->stats	   ? MXBPF_STATS_ON
 				       : l->o->stats_check ? MXBPF_STATS_CHECK
 							   : MXBPF_STATS_OFF,

@@ -251,6 +251,9 @@ void live_keep(struct live *l, const void *recs, size_t bytes, int err);
 /* live_omp.c: whether parallel regions can be seen, if that was asked for. 0 or -errno with e set. */
 int live_omp(struct live *l, struct err *e);
 
+/* live_held.c: the same of who holds memory. */
+int live_held(struct live *l, struct err *e);
+
 /* live_session.c: everything but times and counts. 0 or -ENOMEM. */
 int live_describe(struct live *l);
 

@@ -73,7 +73,9 @@ static struct mdl *copy(struct live *l, struct mdl_session *s)
 		l->fresh = m;
 		m = fresh;
 		mdl_move_makers(l->fresh, m);
-		err = mdl_feed(l->fresh, l->readings.data, l->readings.len); /* where this one ends, it begins */
+		err = mdl_move_held(l->fresh, m, clock_ns(CLOCK_MONOTONIC));
+		if (!err) /* where this one ends, it begins */
+			err = mdl_feed(l->fresh, l->readings.data, l->readings.len);
 		err = err ? err : mdl_emit_names(l->model, &recs);
 	} else if (!err) {
 		err = mdl_emit(l->model, &recs);

@@ -99,7 +99,25 @@ static int object_name(struct live *l, uint32_t tgid, uint64_t id, char *text)
 	return snprintf(text, MXBPF_NAME_BYTES_MAX, "%s%s", tag_prefix(l, tag), class);
 }
 
-/* The bytes that BPF read; a tagged row's begin with what the row puts before them. */
+static int read_pair(struct live *l, char *text)
+{
+	static char room[MXBPF_NAME_BYTES_MAX];
+	uint64_t ids[2];
+	unsigned tag;
+	int first, second;
+
+	memcpy(ids, text, sizeof(ids));
+	first = ring_read_name(att_names_fd(l->att), ids[0], text, &tag);
+	if (first < 0 || first > MXBPF_NAME_BYTES_MAX / 2)
+		return first < 0 ? first : -ENAMETOOLONG;
+	second = ring_read_name(att_names_fd(l->att), ids[1], room, &tag);
+	if (second < 0)
+		return second;
+	return snprintf(text + first, (size_t)(MXBPF_NAME_BYTES_MAX - first), "::%.*s", second, room) + first;
+}
+
+/* The bytes that BPF read; a tagged row's begin with what the row puts before them, or end with what begins with "::".
+ */
 static int read_name(struct live *l, uint64_t id, char *text)
 {
 	unsigned tag;
@@ -107,8 +125,14 @@ static int read_name(struct live *l, uint64_t id, char *text)
 	const char *before = len < 0 ? "" : tag_prefix(l, tag);
 	size_t n = strlen(before);
 
+	if (len == 2 * sizeof(uint64_t) && tag == MXBPF_NAME_TAG_PAIR)
+		return read_pair(l, text);
 	if (!n || (size_t)len + n > MXBPF_NAME_BYTES_MAX)
 		return len;
+	if (!strncmp(before, "::", 2)) {
+		memcpy(text + len, before, n);
+		return len + (int)n;
+	}
 	memmove(text + n, text, (size_t)len);
 	memcpy(text, before, n);
 	return len + (int)n;
@@ -264,7 +288,9 @@ static void learn_layer(struct live *l, const struct mxbpf_rec *r)
 	const uint64_t id = r->kind == MXBPF_SPAN    ? mdl_span(r).layer_id
 			    : r->kind == MXBPF_GROUP ? ((const struct mxbpf_group *)r)->layer_id
 			    : r->kind == MXBPF_OPEN  ? ((const struct mxbpf_open *)r)->layer_id
-						     : 0;
+			    : r->kind == MXBPF_ALLOC && r->size >= sizeof(struct mxbpf_alloc)
+				    ? ((const struct mxbpf_alloc *)r)->layer_id
+				    : 0;
 	static char text[MXBPF_NAME_BYTES_MAX];
 	unsigned tag;
 	int len;
@@ -293,6 +319,18 @@ static void learn_name(struct live *l, uint32_t tgid, uint64_t id)
 		hash_put(&l->nameless, id, 0);
 }
 
+/* Who made it may be open still. */
+static void learn_alloc(struct live *l, const struct mxbpf_rec *r)
+{
+	const struct mxbpf_alloc *a = (const void *)r;
+
+	if (r->kind != MXBPF_ALLOC || r->size < sizeof(*a))
+		return;
+	learn_name(l, r->tgid, a->name_id);
+	learn_name(l, r->tgid, a->scope_id);
+	learn_name(l, r->tgid, a->label_id);
+}
+
 /* Its spans may not have ended yet. */
 static void learn_sample(struct live *l, const struct mxbpf_rec *r)
 {
@@ -318,6 +356,7 @@ size_t live_learn_names(struct live *l, void *recs, size_t bytes)
 		learn_layer(l, r);
 		learn_name(l, r->tgid, name_of(r));
 		learn_sample(l, r);
+		learn_alloc(l, r);
 	}
 	return n;
 }

@@ -30,6 +30,7 @@ static void take_row(void *ctx, const struct mxbpf_stat_key *key, const struct m
 		.args_id = key->args_id,
 		.stack_id = key->stack_id,
 		.layer_id = key->layer_id,
+		.part = key->part,
 	};
 	struct taken_row r = {
 		.row = {.tgid = key->tgid,
@@ -72,7 +73,7 @@ static int put_row(struct buf *out, struct taken_row *r, struct mxbpf_group *g)
 {
 	int err = 0;
 
-	r->row.id = g->id = mdl_group_id(g->name_id, g->args_id, g->stack_id, g->layer_id);
+	r->row.id = g->id = mdl_group_id(g);
 	r->row.name_id = g->name_id;
 	if (g->id != g->name_id)
 		err = buf_put(out, g, sizeof(*g));

@@ -67,7 +67,7 @@ static const char *word_probes(unsigned i)
 {
 	return plan_groups[i].listed ? plan_groups[i].name : NULL;
 }
-#define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_MARK)
+#define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE | PROBE_CUSTOM | PROBE_MARK)
 
 static const char *word_api(unsigned i)
 {
@@ -152,6 +152,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "omp", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "look at OpenMP's parallel regions as well: of each operator the CPU time of its team, and what it waited for",
 	 .set = cmd_set_flag, FIELD(omp)},
+	{.name = "memory", .of_events = true, .group = "Target", .commands = LIVE,
+	 .help = "see who holds the memory of a device: of each operator what it allocated, what of that was freed, what was "
+		 "alive at the peak and never freed", .set = cmd_set_flag, FIELD(memory)},
 	{.name = "sched", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "see what becomes of threads off the CPU: who preempted them, what they waited for, who woke them; each "
 		 "switch of a thread on this machine costs a little more", .set = cmd_set_flag, FIELD(sched)},
@@ -444,6 +447,8 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
 	if (o->omp && !sink->teams)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --omp", o->layout);
+	if (o->memory && !sink->held)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --memory", o->layout);
 	if (o->backward && !sink->joins)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
 	return 0;
@@ -469,6 +474,9 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		 "forward and backward cannot be joined with --ops: which operator made a node only all of them tell"},
 		{o->ops && check && !o->pid, "--ops is for the probes of a process: --pid PID is missing"},
 		{o->reset && !o->interval_ns, "--reset is for the tables of --interval TIME, which is missing"},
+		{o->memory && !(o->probes & PROBE_MEM), "--memory is of the probes of mem, which --probes leaves out"},
+		{o->memory && o->iterations, "--memory has to see every allocation and its end, and --iterations is to "
+					     "see little: use one of them"},
 		{o->sched && o->iterations,
 		 "--sched sees every switch, and --iterations is to see little: use one of them"},
 		{o->follow_app && o->iterations,

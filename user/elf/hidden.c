@@ -127,34 +127,45 @@ static void words_with(const struct elf *f, uint64_t value, struct found *out)
 
 /* ---- texts */
 
+/* [off, off + bytes) of the file, which lies at va. */
+static int find_text_in(const struct elf *f, uint64_t off, uint64_t bytes, uint64_t va, const char *want, size_t n,
+			struct found *out)
+{
+	char *block = malloc(BLOCK_BYTES);
+	int err = block ? 0 : -ENOMEM;
+
+	for (uint64_t at = 0, size; !err && at + n <= bytes; at += size - (n - 1)) {
+		const char *hit = block;
+
+		size = bytes - at < BLOCK_BYTES ? bytes - at : BLOCK_BYTES;
+		err = elf_pread(f, off + at, block, size);
+		while (!err && (hit = memmem(hit, (size_t)(block + size - hit), want, n)))
+			add(out, va + at + (uint64_t)(hit++ - block) + 1);
+	}
+	free(block);
+	return err;
+}
+
 /* Where the text stands by itself in what is mapped read-only: not as the end of a longer one. */
 static int find_text(const struct elf *f, const char *text, struct found *out)
 {
-	size_t n = strlen(text) + 2, kept;
-	char want[TEXT_MAX + 2] = "", *block;
-	int err = 0;
+	size_t n = strlen(text) + 2;
+	char want[TEXT_MAX + 2] = "";
+	Elf64_Shdr sh;
+	int err = elf_section_named(f, ".rodata", &sh);
 
 	if (n > sizeof(want))
 		return -ENAMETOOLONG;
 	memcpy(want + 1, text, n - 1);
-	block = malloc(BLOCK_BYTES);
-	if (!block)
-		return -ENOMEM;
-	for (uint32_t i = 0; !err && i < f->nloads; i++) {
-		const struct elf_load *l = &f->loads[i];
-
-		for (uint64_t at = 0; !(l->flags & PF_W) && !err && at + n <= l->bytes; at += kept) {
-			uint64_t left = l->bytes - at;
-			size_t size = left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES;
-			const char *hit = block;
-
-			err = elf_pread(f, l->off + at, block, size);
-			while (!err && (hit = memmem(hit, (size_t)(block + size - hit), want, n)))
-				add(out, l->va + at + (uint64_t)(hit++ - block) + 1);
-			kept = size - (n - 1);
-		}
+	if (!err && sh.sh_type != SHT_NOBITS && elf_load_at(f, sh.sh_addr, sh.sh_size)) {
+		err = find_text_in(f, sh.sh_offset, sh.sh_size, sh.sh_addr, want, n, out);
+		return err ? err : out->n ? 0 : -ENOENT;
 	}
-	free(block);
+	/* Without section headers, between the code or in a segment of their own. */
+	err = err == -ENOENT ? 0 : err;
+	for (uint32_t i = 0; !err && i < f->nloads; i++)
+		if (!(f->loads[i].flags & PF_W))
+			err = find_text_in(f, f->loads[i].off, f->loads[i].bytes, f->loads[i].va, want, n, out);
 	return err ? err : out->n ? 0 : -ENOENT;
 }
 
@@ -215,27 +226,33 @@ static int find_vtable(struct elf *f, const char *class_name, struct found *tabl
 	return err;
 }
 
-int elf_find_vtable(struct elf *f, const char *class_name, uint64_t *va, struct err *e)
+static int one_vtable(struct elf *f, const char *class_name, uint64_t *va)
 {
-	struct found tables = {.va = {0}};
+	struct found tables = {.n = 0};
 	int err = find_vtable(f, class_name, &tables);
 
 	if (!err && tables.n != 1)
 		err = tables.n ? -ENOTUNIQ : -ENOENT;
-	*va = tables.va[0];
+	*va = err ? 0 : tables.va[0];
+	return err;
+}
+
+int elf_find_vtable(struct elf *f, const char *class_name, uint64_t *va, struct err *e)
+{
+	int err = one_vtable(f, class_name, va);
+
 	return err ? fail(e, err, "virtual table of", class_name) : 0;
 }
 
 int elf_find_virtual(struct elf *f, const char *class_name, unsigned slot, struct elf_sym *sym, struct err *e)
 {
 	const struct elf_word *word;
-	uint64_t va = 0;
-	int err = elf_find_vtable(f, class_name, &va, e);
+	uint64_t va;
+	int err = one_vtable(f, class_name, &va);
 
-	if (err)
-		return err;
-	word = word_at(f, va + 8ull * slot);
-	err = word ? func_of(f, word->value, true, sym) : -ENOENT;
+	word = err ? NULL : word_at(f, va + 8ull * slot);
+	if (!err)
+		err = word ? func_of(f, word->value, true, sym) : -ENOENT;
 	return err ? fail(e, err, "virtual table of", class_name) : 0;
 }
 

@@ -17,7 +17,7 @@
  */
 int elf_find_virtual(struct elf *f, const char *class_name, unsigned slot, struct elf_sym *sym, struct err *e);
 
-/* What objects of that class begin with: where the functions of its virtual table stand. As above. */
+/* Where the functions of that table begin: what objects of the class point to. As above. */
 int elf_find_vtable(struct elf *f, const char *class_name, uint64_t *va, struct err *e);
 
 /* The one function that takes the address of this text. As above. */

@@ -138,9 +138,10 @@ static void arrive(struct reader *r)
 
 static struct value value_at(const struct reader *r, ZydisRegister reg)
 {
+	const struct value unknown = {0};
 	int n = reg_number(reg);
 
-	return n < 0 || !r->now.reached ? (struct value){0} : r->now.reg[n];
+	return n < 0 || !r->now.reached ? unknown : r->now.reg[n];
 }
 
 static struct slot *slot_of(struct reader *r, int64_t disp)
@@ -246,6 +247,7 @@ static void call(struct reader *r)
 
 static void write_regs(struct reader *r)
 {
+	const struct value unknown = {0};
 	struct value v = moved(r);
 
 	for (unsigned i = 0; i < r->w.insn.operand_count; i++) {
@@ -253,7 +255,7 @@ static void write_regs(struct reader *r)
 		int n = op->type == ZYDIS_OPERAND_TYPE_REGISTER ? reg_number(op->reg.value) : -1;
 
 		if (n >= 0 && (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
-			r->now.reg[n] = i ? (struct value){0} : v;
+			r->now.reg[n] = i ? unknown : v;
 		if (n == reg_number(ZYDIS_REGISTER_RSP) && (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
 			memset(r->now.slots, 0, sizeof(r->now.slots));
 	}

@@ -13,14 +13,14 @@ static uint64_t mix(uint64_t h, uint64_t v)
 }
 
 /* Even, with bit 62 and without bit 63: as no id of a name is. */
-uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id, uint64_t layer_id)
+uint64_t mdl_group_id(const struct mxbpf_group *g)
 {
-	uint64_t h = mix(mix(mix(0, name_id), args_id), stack_id);
+	uint64_t h = mix(mix(mix(0, g->name_id), g->args_id), g->stack_id);
 
-	if (!args_id && !stack_id && !layer_id)
-		return name_id;
-	if (layer_id) /* else ids are those of older recordings */
-		h = mix(h, layer_id);
+	if (!g->args_id && !g->stack_id && !g->layer_id && !g->part)
+		return g->name_id;
+	if (g->layer_id || g->part) /* else ids are those of older recordings */
+		h = mix(mix(h, g->layer_id), g->part);
 	return (h & ~(1ull << 63 | 1)) | 1ull << 62;
 }
 

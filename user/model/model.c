@@ -34,6 +34,7 @@ void mdl_free(struct mdl *m)
 	groups_fini(m);
 	joins_fini(m);
 	teams_fini(m);
+	held_fini(m);
 	marks_fini(m);
 	samples_fini(m);
 	scheds_fini(m);
@@ -79,6 +80,7 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_
 		r->args_id = g->args_id;
 		r->stack_id = g->stack_id;
 		r->layer_id = g->layer_id;
+		r->part = g->part;
 		m->ngrouped++;
 	}
 	return r;
@@ -101,16 +103,18 @@ static struct mdl_row *row(struct mdl *m, unsigned cls, uint64_t id, uint32_t tg
 
 static struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s)
 {
-	const struct mxbpf_group g = {
+	struct mxbpf_group g = {
 		.h.size = sizeof(g),
-		.id = mdl_group_id(s->name_id, s->args_id, s->stack_id, s->layer_id),
 		.name_id = s->name_id,
 		.args_id = s->args_id,
 		.stack_id = s->stack_id,
 		.layer_id = s->layer_id,
+		.part = !!(s->flags & MXBPF_SPAN_PART),
 	};
-	struct mdl_row *r = row_find(m, s->cls, g.id, s->h.tgid, s->device);
+	struct mdl_row *r;
 
+	g.id = mdl_group_id(&g);
+	r = row_find(m, s->cls, g.id, s->h.tgid, s->device);
 	if (r || g.id == s->name_id)
 		return r ? r : row_add(m, s->cls, g.id, s->h.tgid, s->device);
 	if (m->ngrouped == MDL_GROUPED_MAX) {
@@ -155,6 +159,7 @@ void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from)
 	add_sat(&to->self_ns, from->self_ns);
 	add_sat_signed(&to->alloc_bytes, from->alloc_bytes);
 	add_sat_signed(&to->self_alloc_bytes, from->self_alloc_bytes);
+	add_sat(&to->nparts, from->nparts);
 	account_merge(&to->account, &from->account);
 	counters_merge(&to->counters, &from->counters);
 	if (from->last_ns)
@@ -175,6 +180,7 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 		return -ENOMEM;
 	widen(r, s->dur_ns, s->dur_ns);
 	add_sat(&r->count, 1); /* 0 would be divided by */
+	add_sat(&r->nparts, r->part);
 	add_sat(&r->total_ns, s->dur_ns);
 	add_sat(&r->self_ns, s->self_ns);
 	add_sat_signed(&r->alloc_bytes, s->alloc_bytes);
@@ -201,6 +207,7 @@ static int fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 		return -ENOMEM;
 	widen(r, a->min_ns, a->max_ns);
 	add_sat(&r->count, a->count);
+	add_sat(&r->nparts, r->part ? a->count : 0);
 	add_sat(&r->total_ns, a->total_ns);
 	add_sat(&r->self_ns, a->self_ns);
 	for (i = 0; i < a->nbuckets; i++)
@@ -347,6 +354,8 @@ static const fold_fn folds[] = {
 	[MXBPF_OPEN] = fold_open,
 	[MXBPF_SCHED] = sched_fold,
 	[MXBPF_AGG_SCHED] = sched_fold_agg,
+	[MXBPF_MEM_TIME] = held_fold_time,
+	[MXBPF_HOLDER] = held_fold_holder,
 };
 
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes)

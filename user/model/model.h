@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "model/gauge.h"
 #include "mxbpf_event.h"
+#include "mxbpf_held.h"
 #include "mxbpf_mark.h"
 
 struct mdl;
@@ -32,8 +33,10 @@ struct mdl_row {
 	uint32_t tgid;
 	uint32_t device;
 	uint8_t cls;
-	uint64_t id; /* mdl_group_id() of the four */
+	uint64_t id; /* mdl_group_id() */
 	uint64_t name_id, args_id, stack_id, layer_id;
+	bool part;	      /* of spans with MXBPF_SPAN_PART */
+	uint64_t nparts;      /* of its calls, those */
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
 	uint64_t first_ns, last_ns; /* of the program's own marks: the first start, the last end; 0: not known */
 	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
@@ -52,8 +55,13 @@ void mdl_counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s);
 /* Rows with details take 2.7 KB each: calls that would need more of them are counted, in the row of their name alone.
  */
 #define MDL_GROUPED_MAX (1u << 14)
-/* name_id if the others are 0. */
-uint64_t mdl_group_id(uint64_t name_id, uint64_t args_id, uint64_t stack_id, uint64_t layer_id);
+/* Of all but h and id; name_id if the others are 0. */
+uint64_t mdl_group_id(const struct mxbpf_group *g);
+
+/* Whether a span of this name is work of several operators, each of which may have a span in it. */
+bool mdl_is_bulk(const char *name, size_t len);
+/* Time that no other row of its table has too, but for operators that call operators. */
+uint64_t mdl_row_share_ns(const struct mdl *m, const struct mdl_row *r);
 
 /* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);
@@ -128,6 +136,24 @@ void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
 /* --omp: parallel regions, those of one span name (and class) added up, as their records; borrowed likewise. */
 const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n);
 void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from); /* as mdl_join_merge() */
+/*
+ * --memory. Devices and holders of what is alive, as their records, in no order; NULL behind the last; borrowed
+ * likewise. The mean of a device between two moments. Allocations that are alive, where the model had their records, in
+ * no order from *pos 0 on.
+ */
+#define MDL_BLOCKS_MAX	(1u << 20) /* alive at the same time; 56 bytes each */
+#define MDL_HOLDERS_MAX (1u << 14)
+struct mdl_block {
+	uint64_t addr, bytes;
+	const struct mxbpf_holder *holder; /* borrowed */
+};
+const struct mxbpf_mem_time *mdl_mem_time(const struct mdl *m, size_t i);
+const struct mxbpf_holder *mdl_holder(const struct mdl *m, size_t i);
+int64_t mdl_mem_mean(const struct mxbpf_mem_time *t, uint64_t start_ns, uint64_t end_ns);
+bool mdl_block(const struct mdl *m, size_t *pos, struct mdl_block *out);
+/* What is alive in `from` at a moment is what an empty `to` begins with; `from` can be read, not fed, from now on. 0,
+ * -ENOMEM. */
+int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns);
 /* Operators whose nodes may still run are remembered, the last so many. */
 #define MDL_MAKERS_MAX (1u << 17)
 /*

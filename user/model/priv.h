@@ -32,6 +32,32 @@ struct maker {
 	bool unknown; /* it is a node that stands for it */
 };
 
+/* held.c */
+struct held_device {
+	struct mxbpf_mem_time t;
+	uint64_t peaks;	      /* that there were: the number of the last */
+	int64_t largest_peak; /* of a sum: of one of its processes */
+	bool later_peak;      /* of records that are merged: the peak is the later one's */
+};
+struct held_owner {
+	struct mxbpf_holder h;
+	uint64_t stamp; /* h.peak_bytes is of the peak of this number; what is live now is of all later ones */
+};
+struct held_block {
+	uint64_t bytes;
+	uint32_t owner; /* place in owners */
+	uint32_t next;	/* of those that are none: 1 + place */
+};
+struct held {
+	struct hash device_index; /* (tgid, device) -> 1 + place in devices */
+	struct hash owner_index;  /* (what it is of, tgid and device) -> place in owners */
+	struct hash block_index;  /* (address, tgid and device) -> place in blocks */
+	struct buf devices;	  /* struct held_device */
+	struct buf owners;	  /* struct held_owner */
+	struct buf blocks;	  /* struct held_block */
+	uint32_t free_block;	  /* 1 + place; 0: none */
+};
+
 struct mdl {
 	struct hash row_index[MXBPF_CLASS_MAX]; /* (row id, tgid and device) -> struct mdl_row * */
 	struct buf rows[MXBPF_CLASS_MAX];	/* struct mdl_row *, owned */
@@ -64,6 +90,7 @@ struct mdl {
 	uint64_t counters[MXBPF_CLASS_MAX][COUNTER_IDS];
 	uint64_t folded_ns[MXBPF_CLASS_MAX]; /* newest moment in windows folded before, as newest_ns */
 	struct window window;
+	struct held held;
 	unsigned summed; /* processes that this is the sum of; 0: it is none */
 
 	struct hash gauge_index; /* (id, scope) -> index in gauges, from 1 */
@@ -126,6 +153,14 @@ int samples_fold(struct mdl *m, const struct mxbpf_sample *s);
 int samples_emit(const struct mdl *m, struct buf *out);
 void samples_fini(struct mdl *m);
 
+/* held.c. In order of time. */
+int held_alloc(struct mdl *m, const struct mxbpf_alloc *a);
+int held_fold_time(struct mdl *m, const struct mxbpf_rec *rec);
+int held_fold_holder(struct mdl *m, const struct mxbpf_rec *rec);
+int held_emit(const struct mdl *m, struct buf *out);
+int held_sum(struct mdl *sum, const struct mdl *m);
+void held_fini(struct mdl *m);
+
 /* marks.c */
 int value_fold(struct mdl *m, const struct mxbpf_rec *rec);
 int instant_fold(struct mdl *m, const struct mxbpf_rec *rec);
@@ -150,6 +185,13 @@ struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device);
 	do {                                                                                                           \
 		if (__builtin_add_overflow(*(sum), n, sum))                                                            \
 			*(sum) = UINT64_MAX;                                                                           \
+	} while (0)
+
+#define add_sat_any(sum, n)                                                                                            \
+	do {                                                                                                           \
+		const int64_t add_n = (n);                                                                             \
+		if (__builtin_add_overflow(*(sum), add_n, sum))                                                        \
+			*(sum) = add_n < 0 ? INT64_MIN : INT64_MAX;                                                    \
 	} while (0)
 
 /* The same of what has a sign. */

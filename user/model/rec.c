@@ -93,6 +93,16 @@ static bool team_fits(const struct mxbpf_rec *r)
 	return ((const struct mxbpf_team *)r)->cls < MXBPF_CLASS_MAX;
 }
 
+static bool holder_fits(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_holder *)r)->cls < MXBPF_CLASS_MAX;
+}
+
+static bool alloc_fits(const struct mxbpf_rec *r)
+{
+	return r->size < sizeof(struct mxbpf_alloc) || ((const struct mxbpf_alloc *)r)->cls < MXBPF_CLASS_MAX;
+}
+
 static bool instant_fits(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_instant *i = (const void *)r;
@@ -127,7 +137,7 @@ static const struct {
 	[MXBPF_SPAN] = {MXBPF_SPAN_BYTES_MIN, span_fits},
 	[MXBPF_AGG] = {sizeof(struct mxbpf_agg), agg_fits},
 	[MXBPF_COUNTER] = {sizeof(struct mxbpf_counter), counter_fits},
-	[MXBPF_ALLOC] = {MXBPF_ALLOC_BYTES_MIN, NULL},
+	[MXBPF_ALLOC] = {MXBPF_ALLOC_BYTES_MIN, alloc_fits},
 	[MXBPF_EDGE] = {sizeof(struct mxbpf_edge), edge_fits},
 	[MXBPF_NAME] = {sizeof(struct mxbpf_name), name_fits},
 	[MXBPF_MEM] = {sizeof(struct mxbpf_mem), NULL},
@@ -146,6 +156,8 @@ static const struct {
 	[MXBPF_GAUGE] = {MXBPF_GAUGE_BYTES_MIN, NULL},
 	[MXBPF_SAMPLE] = {sizeof(struct mxbpf_sample), sample_fits},
 	[MXBPF_OPEN] = {MXBPF_OPEN_BYTES_MIN, open_fits},
+	[MXBPF_HOLDER] = {sizeof(struct mxbpf_holder), holder_fits},
+	[MXBPF_MEM_TIME] = {sizeof(struct mxbpf_mem_time), NULL},
 };
 
 static bool rec_fits(const struct mxbpf_rec *r, size_t left)

@@ -92,6 +92,7 @@ struct mdl_session {
 	bool account;	      /* spans bear MXBPF_SPAN_ACCOUNT: rows say where their time went */
 	bool sched;	      /* --sched: threads off the CPU were seen */
 	bool stats;	      /* added up in the kernel: no events, hence no trace and no concurrency */
+	bool held;	      /* --memory: allocations say who made them */
 	uint32_t team_cpus;   /* --omp: CPUs that the target may use; 0: parallel regions are not looked at */
 	bool incomplete;      /* the recording was cut: totals cover what is left of it */
 	struct mxbpf_loss loss;

@@ -53,7 +53,7 @@ static int add_memory(struct mdl *sum, const struct mdl_mem_row *r)
 /* Accounts of memory are added apart. What is open is not added up, and its thread keeps its name. */
 static int feed_one(struct mdl *sum, struct mxbpf_rec *r)
 {
-	if (r->kind == MXBPF_MEM)
+	if (r->kind == MXBPF_MEM || r->kind == MXBPF_MEM_TIME || r->kind == MXBPF_HOLDER)
 		return 0;
 	if (r->kind != MXBPF_OPEN && (r->kind != MXBPF_NAME || ((struct mxbpf_name *)r)->kind != MXBPF_NAME_THREAD))
 		r->tgid = 0;
@@ -73,6 +73,7 @@ struct mdl *mdl_sum(const struct mdl *m)
 		err = feed_one(sum, (struct mxbpf_rec *)r);
 	for (i = 0; i < buf_count(&m->mem_rows, void *) && !err; i++)
 		err = add_memory(sum, *buf_at(&m->mem_rows, struct mdl_mem_row *, i));
+	err = err ? err : held_sum(sum, m);
 	buf_fini(&recs);
 	if (err) {
 		mdl_free(sum);

@@ -44,7 +44,7 @@ int window_span(struct mdl *m, const struct mxbpf_span *s)
 
 int window_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 {
-	if (!a->bytes)
+	if (!a->bytes && a->h.size < sizeof(*a))
 		return 0;
 	note_time(m, MXBPF_CLASS_NONE, a->h.ts_ns);
 	return add_moment(&m->window.allocs, a->h.ts_ns, (uintptr_t)a);
@@ -148,10 +148,13 @@ static int fold_allocs(struct mdl *m)
 		return -ENOMEM;
 	for (i = 0; i < buf_count(&w->allocs, struct moment); i++) {
 		a = (const void *)(uintptr_t)buf_at(&w->allocs, struct moment, i)->what;
-		r = mem_row(m, a->h.tgid, a->device);
-		if (!r)
+		r = a->bytes ? mem_row(m, a->h.tgid, a->device) : NULL;
+		if (a->bytes && !r)
 			return -ENOMEM;
-		account(r, a->bytes);
+		if (r)
+			account(r, a->bytes);
+		if (a->h.size >= sizeof(*a) && held_alloc(m, a))
+			return -ENOMEM;
 	}
 	return 0;
 }

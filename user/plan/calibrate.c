@@ -31,9 +31,14 @@ static bool compares(const struct fields_handle *f, int32_t off)
 	return i < f->ncompared;
 }
 
-/* The row's offsets are right if the location is where two words before it leave it, and what is compared are these. */
-static int check_handle(const struct fields_handle *f, int32_t begin, const struct mxbpf_row *row, struct err *e)
+/*
+ * The row's offsets are right if the location is where two words before it leave it, and what is compared are these. Of
+ * names behind it the code shows nothing.
+ */
+static int check_handle(const struct fields_handle *f, int32_t begin, struct mxbpf_row *row, struct err *e)
 {
+	const struct mxbpf_fetch none = {0};
+
 	unsigned known = compares(f, 0) + compares(f, WORD);
 
 	if (f->location_off != 2 * WORD || known != f->ncompared || row->size.off[0] != begin + WORD ||
@@ -41,6 +46,8 @@ static int check_handle(const struct fields_handle *f, int32_t begin, const stru
 		return err_set(e, ERR_TARGET, -EILSEQ, "its code reads other fields of an allocation");
 	if (row->guard.base != MXBPF_BASE_NONE && !compares(f, row->guard.off[0] - begin))
 		return err_set(e, ERR_TARGET, -EILSEQ, "its code does not show when an allocation is none");
+	row->name_type = MXBPF_NAMED_NOT;
+	row->name = row->alt_name = none;
 	return 0;
 }
 

@@ -2,6 +2,8 @@
 /* A plan for a backend that takes few probes: what is given up first is what is least missed. */
 #include "plan/priv.h"
 
+#include <string.h>
+
 static struct plan_site *sites_of(const struct plan *plan, size_t *n)
 {
 	*n = buf_count(&plan->sites, struct plan_site);
@@ -115,8 +117,34 @@ static void fit_backend(struct plan *plan)
 	}
 }
 
+static const struct plan_probe *row_named(const struct plan *plan, const char *name)
+{
+	const struct plan_probe *p = plan->probes;
+
+	while (p < plan->probes + plan->nprobes && strcmp(p->row->name, name))
+		p++;
+	return p < plan->probes + plan->nprobes ? p : NULL;
+}
+
+/* What is nothing without another row goes with it. */
+static void drop_dependent(struct plan *plan)
+{
+	size_t i;
+
+	for (i = 0; i < plan->nprobes; i++) {
+		struct plan_probe *p = &plan->probes[i];
+		const struct plan_probe *on = p->row->ends ? row_named(plan, p->row->ends) : NULL;
+
+		if (!p->wanted || p->reason[0] || !on || !on->reason[0])
+			continue;
+		plan_refuse(p, "%s is refused, without which it says nothing", p->row->ends);
+		plan_drop_sites(plan, p);
+	}
+}
+
 void plan_fit(struct plan *plan)
 {
 	fit_backend(plan);
 	drop_endless_pairs(plan);
+	drop_dependent(plan);
 }

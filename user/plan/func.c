@@ -8,7 +8,8 @@
 #include "mxbpf_name.h"
 #include "plan/priv.h"
 
-static const struct mxbpf_row cut_row = {.action = MXBPF_ACT_CLOSE_CUT};
+static const struct mxbpf_row cut_row = {.action = MXBPF_ACT_CLOSE_CUT},
+			      allocated_row = {.action = MXBPF_ACT_ALLOCATED};
 
 static int add_site(struct plan *plan, const struct plan_probe *p, const struct mxbpf_row *row, uint64_t off,
 		    uint64_t cookie)
@@ -48,6 +49,7 @@ static bool taken(const struct plan *plan, const struct plan_probe *p, const uin
 /* The cut's sites; -ENOENT if the function has none that is its own. */
 static int add_cut(struct plan *plan, struct plan_probe *p, struct elf *elf, uint64_t va, uint64_t func, bool *tail)
 {
+	const struct mxbpf_row *row = p->row->row.action == MXBPF_ACT_ALLOC ? &allocated_row : &cut_row;
 	uint64_t offs[CUT_POINTS_MAX];
 	struct cut cut;
 	unsigned i;
@@ -61,7 +63,7 @@ static int add_cut(struct plan *plan, struct plan_probe *p, struct elf *elf, uin
 	if (taken(plan, p, offs, cut.npoints))
 		return -ENOENT;
 	for (i = 0; !err && i < cut.npoints; i++)
-		err = add_site(plan, p, &cut_row, offs[i], plan_cut_cookie(func, &cut.points[i]));
+		err = add_site(plan, p, row, offs[i], plan_cut_cookie(func, &cut.points[i]));
 	*tail = cut.tail_exit;
 	return err;
 }

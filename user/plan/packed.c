@@ -25,8 +25,8 @@ int plan_check_packed(struct tgt *t, const struct adp *a, struct tgt_lib *lib, s
 	for (i = 0; i < a->nprobes; i++) {
 		if (a->probes[i].lib_glob || !has_lost(lib->elf, &a->probes[i], &sym))
 			continue;
-		return err_set(e, ERR_TARGET, -ENOTSUP, "%s is packed%s: its code %s, and only a file can be probed", lib->path,
-			       elf_is_upx(lib->elf) ? " by UPX" : "",
+		return err_set(e, ERR_TARGET, -ENOTSUP, "%s is packed%s: its code %s, and only a file can be probed",
+			       lib->path, elf_is_upx(lib->elf) ? " by UPX" : "",
 			       tgt_code_is_anonymous(t, lib->load_bias + sym.va)
 				       ? "lies in anonymous memory, not in the file"
 				       : "is not in the file");

@@ -74,12 +74,21 @@ const char *plan_version(const struct adp *a, const struct tgt_lib *lib)
 static bool row_has_offsets(const struct mxbpf_row *r)
 {
 	return r->name.nderef || r->key.nderef || r->device.nderef || r->size.nderef || r->link.nderef ||
-	       r->guard.nderef;
+	       r->guard.nderef || r->action == MXBPF_ACT_POOL;
 }
 
 static bool needs_known_build(const struct adp_probe *p)
 {
 	return !p->any_build && row_has_offsets(&p->row);
+}
+
+static bool holds_in(const struct adp_probe *p, const char *version)
+{
+	const char *const *v = p->versions;
+
+	while (v && *v && strcmp(*v, version))
+		v++;
+	return !v || *v;
 }
 
 /* Of a runtime's groups, those that are left without the bad ones and what needs them. */
@@ -161,6 +170,21 @@ static int find_taken(const struct plan *plan, const struct adp_hidden *h, struc
 	return elf_find_taken(elf, &user, sym, e);
 }
 
+static int find_place(const struct plan *plan, const struct adp_place *p, struct elf *elf, struct elf_sym *sym,
+		      struct err *e)
+{
+	struct elf_fde fde;
+
+	while (p->version && (!plan->version || strcmp(p->version, plan->version)))
+		p++;
+	if (!p->version)
+		return err_set(e, ERR_TARGET, -ENOENT, "where it lies in this build is not known");
+	if (elf_fde_find(elf, p->va, &fde, e) || fde.start_va != p->va)
+		return err_set(e, ERR_TARGET, -ENOENT, "no function begins where it lies in this build");
+	*sym = (struct elf_sym){fde.start_va, fde.end_va - fde.start_va, ELF_SYM_FUNC};
+	return 0;
+}
+
 /* A function without a symbol, by what else tells it. */
 static int find_hidden(const struct plan *plan, struct plan_probe *p, struct elf *elf, struct elf_sym *sym)
 {
@@ -174,6 +198,8 @@ static int find_hidden(const struct plan *plan, struct plan_probe *p, struct elf
 		err = elf_find_text_user(elf, h->text, sym, &why);
 	else if (h->taken_by)
 		err = find_taken(plan, h, elf, sym, &why);
+	else if (h->places)
+		err = find_place(plan, h->places, elf, sym, &why);
 	if (err)
 		return plan_refuse(p, "no symbol %.100s in the library%s%s", p->row->symbols[0], why.why[0] ? "; " : "",
 				   why.why);
@@ -222,6 +248,15 @@ int plan_place(struct elf *elf, const struct elf_sym *sym, struct insn_entry *en
 	return err;
 }
 
+/* What is missing in a build that is not known may be there under another name. */
+static int refuse_unknown(struct plan_probe *p)
+{
+	char missing[sizeof(p->reason)];
+
+	memcpy(missing, p->reason, sizeof(missing));
+	return plan_refuse(p, "structure offsets are not verified for this build of %s; %s", p->lib->path, missing);
+}
+
 /* Symbol -> address -> decoded instruction -> file offset. Nothing else ever becomes a probe's offset. */
 static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 {
@@ -231,13 +266,15 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 
 	bool unknown = !plan->version && needs_known_build(p->row);
 
+	if (p->row->versions && !(plan->version && holds_in(p->row, plan->version)))
+		return plan_refuse(p, "structure offsets are not verified for this build of %s", p->lib->path);
 	if (unknown && !p->row->shown)
 		return plan_calibrate(plan, p, elf, NULL);
 	if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
 		return plan_family(plan, p, elf);
 	err = find_symbol(plan, p, elf, &sym);
 	if (err)
-		return err;
+		return unknown && err == -ENOENT ? refuse_unknown(p) : err;
 	if (sym.type != ELF_SYM_FUNC)
 		return plan_refuse(p, "%s is not a function", p->symbol);
 	if (plan_place(elf, &sym, &p->entry, &p->off, &why))
@@ -294,6 +331,10 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 
 	*row = p->row->row;
 	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
+	if (row->action == MXBPF_ACT_ALLOC && !(plan->opts.groups & PROBE_HELD)) {
+		row->end = MXBPF_END_NONE;
+		row->name_type = MXBPF_NAMED_NOT;
+	}
 	image = lib ? plan_image(plan, lib) : 0;
 	/* An object points behind its vtable's two words of header. */
 	if (image && !tgt_lib_elf(t, lib, &elf, NULL) && !elf_find_sym(elf, p->row->alt_vtable, &sym, NULL) &&
@@ -364,6 +405,8 @@ static void hide_names(struct plan *plan)
 
 	for (i = 0; plan->adp->hidden && i < MXBPF_HIDDEN_MAX && plan->adp->hidden[i]; i++)
 		plan->hidden[i] = plan_hash(plan->adp->hidden[i]);
+	for (i = 0; plan->adp->lenders && i < MXBPF_LENDERS_MAX && plan->adp->lenders[i]; i++)
+		plan->lenders[i] = plan_hash(plan->adp->lenders[i]);
 }
 
 /* Whether a later row is there for the case that this one is refused. */
@@ -402,6 +445,11 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 			       plan_group_name(p->row->group),
 			       plan_group_name((enum probe_group)(p->row->needs & -p->row->needs)));
 	err = resolve_in_lib(t, out, p);
+	if (err == -ENOENT && p->row->row.action == MXBPF_ACT_POOL) { /* most builds have but one kind of pool */
+		p->spare = true;
+		p->wanted = false;
+		return 0;
+	}
 	if (err == -ENOMEM)
 		return err_set(e, ERR_RUNTIME, err, "out of memory");
 	for (; !err && first; first = first->row->instead_of ? probe_named(out, first->row->instead_of) : NULL)

@@ -96,6 +96,7 @@ struct plan {
 	struct buf args;    /* of struct mxbpf_func_args, likewise */
 	struct buf callers; /* of struct plan_caller: of rows with by_caller */
 	uint64_t hidden[MXBPF_HIDDEN_MAX];	  /* name ids; 0: none */
+	uint64_t lenders[MXBPF_LENDERS_MAX];	  /* likewise */
 	struct mxbpf_row *rows;			  /* owned: the probes' rows, made to fit the target */
 	struct mxbpf_row *marked;		  /* owned: the same for functions that end an iteration as well */
 	struct mxbpf_row *endless;		  /* owned: the same for functions without a cut */

@@ -63,12 +63,20 @@ struct adp_team {
 	const char *forks, *invokes; /* as in struct fork_names; NULL: found by the shape of a pool's threads */
 };
 
+/* Where a function without a name lies in a build: its address in the file, which begins an entry of the unwind table.
+ */
+struct adp_place {
+	const char *version; /* NULL: end of table */
+	uint64_t va;
+};
+
 /* How a function is found that the library does not name; the first that is set. Without any: not at all. */
 struct adp_hidden {
 	const char *class_name; /* its place in the virtual table of a class, by that's name in its type_info */
 	unsigned slot;
 	const char *text;     /* the one function that refers to this text */
 	const char *taken_by; /* the one whose address is taken by the function of this row, which stands before */
+	const struct adp_place *places; /* known builds */
 };
 
 /* Which code shows the offsets of a row in builds that are not known: see plan/calibrate.c. */
@@ -90,7 +98,8 @@ struct adp_probe {
 	const char *lib_glob;	/* basename of its library; NULL: the runtime's */
 	const char *each_lib;	/* instead: every library of such a path, whenever it is mapped; its spans are named
 				 * span_name and the first part of the file's name */
-	enum adp_shown shown;	/* its offsets, if its build is not known */
+	const char *const *versions; /* its offsets hold in these alone, of adp.builds; ends with NULL. NULL: in all */
+	enum adp_shown shown; /* its offsets, if its build is not known */
 	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; alt_name may: see alt_readers */
 	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
 	struct adp_hidden hidden;		/* if there is none of them */
@@ -178,7 +187,9 @@ struct adp {
 	struct adp_marks marks;		       /* likewise */
 	const char *rank_env, *world_size_env; /* a process's place in a distributed job; NULL: none */
 	const char *const *hidden; /* names of calls that the runtime's own profiler leaves out; NULL-terminated */
-	const char *object_scope;  /* NAMED_OBJECT: this scope is left out of the names of classes; NULL none */
+	/* Operators that allocate for the one that calls them, whose the memory is; NULL-terminated */
+	const char *const *lenders;
+	const char *object_scope; /* NAMED_OBJECT: this scope is left out of the names of classes; NULL none */
 };
 
 #endif

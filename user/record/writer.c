@@ -219,6 +219,20 @@ static int need_sample(struct rec_writer *w, const struct mdl *m, const struct m
 	return ret ? ret : need_thread(w, m, s->h.tgid, s->tid);
 }
 
+static int need_alloc(struct rec_writer *w, const struct mdl *m, const struct mxbpf_alloc *a)
+{
+	int ret = need_thread(w, m, a->h.tgid, a->tid);
+
+	if (ret || a->h.size < sizeof(*a))
+		return ret;
+	ret = need_name(w, m, MXBPF_NAME_SPAN, a->name_id);
+	if (!ret)
+		ret = need_name(w, m, MXBPF_NAME_LAYER, a->layer_id);
+	if (!ret)
+		ret = need_name(w, m, MXBPF_NAME_SPAN, a->scope_id);
+	return ret ? ret : need_name(w, m, MXBPF_NAME_SPAN, a->label_id);
+}
+
 /* With its domain. */
 static int need_mark(struct rec_writer *w, const struct mdl *m, uint64_t id)
 {
@@ -267,7 +281,7 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 		ret = need_mark(w, m, ((const struct mxbpf_instant *)r)->name_id);
 		return ret ? ret : need_thread(w, m, r->tgid, ((const struct mxbpf_instant *)r)->tid);
 	case MXBPF_ALLOC:
-		return need_thread(w, m, r->tgid, ((const struct mxbpf_alloc *)r)->tid);
+		return need_alloc(w, m, (const struct mxbpf_alloc *)r);
 	case MXBPF_EDGE:
 		return need_thread(w, m, r->tgid, ((const struct mxbpf_edge *)r)->tid);
 	case MXBPF_GAUGE:

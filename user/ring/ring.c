@@ -48,7 +48,7 @@ static const struct {
 } rec_sizes[] = {
 	[MXBPF_SPAN] = {{MXBPF_SPAN_BYTES_PLAIN, MXBPF_SPAN_BYTES_DETAILS, MXBPF_SPAN_BYTES_ACCOUNT,
 			 sizeof(struct mxbpf_span)}},
-	[MXBPF_ALLOC] = {{sizeof(struct mxbpf_alloc)}},
+	[MXBPF_ALLOC] = {{MXBPF_ALLOC_BYTES_PLAIN, sizeof(struct mxbpf_alloc)}},
 	[MXBPF_EDGE] = {{sizeof(struct mxbpf_edge)}},
 	[MXBPF_GROUP] = {{sizeof(struct mxbpf_group)}},
 	[MXBPF_TEAM] = {{sizeof(struct mxbpf_team)}},

@@ -52,6 +52,8 @@ static char *put_args(struct snk_trace *t, char *p, const struct mxbpf_span *s, 
 		p = snk_put_hex(p, s->link);
 		*p++ = '"';
 	}
+	if (s->flags & MXBPF_SPAN_PART)
+		p = put(p, ",\"in_segment\":true");
 	return snk_put_team(t, snk_put_counters(t->s.in->session, p, s), s);
 }
 

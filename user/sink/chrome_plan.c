@@ -252,13 +252,13 @@ static int survey_alloc(struct snk_plan *p, const struct mxbpf_alloc *a)
 		.ts_ns = a->h.ts_ns,
 		.ordinal = buf_count(&p->allocs, struct snk_plan_alloc),
 		.bytes = a->bytes,
-		.addr = a->h.size >= sizeof(*a) ? a->addr : 0,
+		.addr = a->h.size >= MXBPF_ALLOC_BYTES_PLAIN ? a->addr : 0,
 		.tgid = a->h.tgid,
 		.tid = a->tid,
 		.device = a->device,
 	};
 
-	return buf_put(&p->allocs, &alloc, sizeof(alloc));
+	return a->bytes ? buf_put(&p->allocs, &alloc, sizeof(alloc)) : 0;
 }
 
 int snk_plan_survey(struct snk_plan *p, const struct mxbpf_rec *r)

@@ -69,6 +69,9 @@ enum column {
 	TEAM_LATE_RUNQ,
 	TEAM_BARRIER,
 	TEAM_SPUN,
+	LIVE_BLOCKS,
+	MEAN_BYTES,
+	PEAK_UNIX,
 	MARK_FIRST,
 	MARK_LAST,
 	VALUE_LAST,
@@ -86,7 +89,8 @@ enum when {
 	WITH_MACHINE = 1 << 3,
 	WITH_SCHED = 1 << 4,
 	WITH_TEAMS = 1 << 5,
-	WITH_MARKS = 1 << 6
+	WITH_HELD = 1 << 6,
+	WITH_MARKS = 1 << 7
 };
 
 static const struct {
@@ -148,6 +152,9 @@ static const struct {
 	[TEAM_LATE_RUNQ] = {"team_late_runq_ns", WITH_TEAMS},
 	[TEAM_BARRIER] = {"team_barrier_ns", WITH_TEAMS},
 	[TEAM_SPUN] = {"team_spun_ns", WITH_TEAMS},
+	[LIVE_BLOCKS] = {"live_blocks", WITH_HELD},
+	[MEAN_BYTES] = {"mean_bytes", WITH_HELD},
+	[PEAK_UNIX] = {"peak_unix_ns", WITH_HELD},
 	[MARK_FIRST] = {"first_unix_ns", WITH_MARKS},
 	[MARK_LAST] = {"last_unix_ns", WITH_MARKS},
 	[VALUE_LAST] = {"last_value", WITH_MARKS},
@@ -173,8 +180,9 @@ struct row {
 		const char *text;
 		size_t len;
 	} shapes, stack, layer, group, unit, by, domain; /* by: of whom a row of kept_by and woken_by is */
-	const char *state, *waits;			 /* STATE, WAITS_IN: of calls that are open; NULL */
-	struct mxbpf_counter_sum counters;		 /* spans 0: none */
+	const struct snk_holder *holder;	 /* its scope and array; NULL */
+	const char *state, *waits;		 /* STATE, WAITS_IN: of calls that are open; NULL */
+	struct mxbpf_counter_sum counters;	 /* spans 0: none */
 };
 
 static void fill(struct row *r, enum column c, uint64_t n)
@@ -251,10 +259,22 @@ static bool has_column(const struct snk *s, unsigned c)
 {
 	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
 			       (s->in->session->account ? WITH_ACCOUNT : 0) | (has_machine(s) ? WITH_MACHINE : 0) |
-			       (has_marks(s) ? WITH_MARKS : 0) | (s->in->session->sched ? WITH_SCHED : 0) |
-			       (s->in->session->team_cpus ? WITH_TEAMS : 0);
+			       (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0) |
+			       (s->in->session->held ? WITH_HELD : 0) | (has_marks(s) ? WITH_MARKS : 0);
 
 	return !(columns[c].when & ~given);
+}
+
+static void put_holder(struct snk *s, const struct snk_holder *h)
+{
+	if (!snk_shows_layer(s)) {
+		out_puts(s->out, ",");
+		put_text(s->out, h ? h->layer : "", h ? h->layer_len : 0);
+	}
+	out_puts(s->out, ",");
+	put_text(s->out, h ? h->scope : "", h ? h->scope_len : 0);
+	out_puts(s->out, ",");
+	put_text(s->out, h ? h->label : "", h ? h->label_len : 0);
 }
 
 static void put_row(struct snk *s, struct row *r)
@@ -299,6 +319,8 @@ static void put_row(struct snk *s, struct row *r)
 		out_puts(s->out, ",");
 		put_text(s->out, r->by.text, r->by.len);
 	}
+	if (s->in->session->held)
+		put_holder(s, r->holder);
 	if (has_marks(s)) {
 		out_puts(s->out, ",");
 		put_text(s->out, r->domain.text, r->domain.len);
@@ -320,6 +342,8 @@ static int begin(struct snk *s)
 	snk_put_counters_csv(s, NULL);
 	out_puts(s->out, has_machine(s) ? ",group,unit" : "");
 	out_puts(s->out, s->in->session->sched ? ",by" : "");
+	if (s->in->session->held)
+		out_puts(s->out, snk_shows_layer(s) ? ",scope,array" : ",layer,scope,array");
 	out_puts(s->out, has_marks(s) ? ",domain\n" : "\n");
 	return 0;
 }
@@ -612,6 +636,41 @@ static int teams(struct snk *s, const struct snk_teams *t)
 	return 0;
 }
 
+static int held(struct snk *s, const struct snk_held *t)
+{
+	const struct mdl_session *ss = s->in->session;
+	const struct mxbpf_mem_time *d;
+	const struct snk_holder *k;
+
+	for (d = t->devices; d < t->devices + t->ndevices; d++) {
+		struct row r = {.table = "held.device", .device = d->device};
+
+		r.name = "";
+		fill_signed(&r, LIVE_BYTES, d->live_bytes);
+		fill_signed(&r, PEAK_BYTES, d->peak_bytes);
+		fill_signed(&r, MEAN_BYTES, snk_mem_mean(s, d));
+		if (d->peak_ns)
+			fill(&r, PEAK_UNIX, ss->start_unix_ns + (d->peak_ns - ss->start_mono_ns));
+		put_row(s, &r);
+	}
+	for (k = t->rows; k < t->rows + t->nrows; k++) {
+		struct row r = {.table = "held", .name = k->name, .name_len = k->len, .holder = k};
+
+		r.device = k->h.device;
+		r.layer.text = k->layer;
+		r.layer.len = k->layer_len;
+		fill(&r, ALLOCS, k->h.allocs);
+		fill(&r, FREES, k->h.frees);
+		fill(&r, ALLOC_BYTES, k->h.alloc_bytes);
+		fill(&r, FREE_BYTES, k->h.free_bytes);
+		fill_signed(&r, LIVE_BYTES, k->h.live_bytes);
+		fill_signed(&r, PEAK_BYTES, k->h.peak_bytes);
+		fill(&r, LIVE_BLOCKS, k->h.live_blocks);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
 static int marks(struct snk *s, const struct snk_marks *t)
 {
 	const struct snk_mark *k;
@@ -722,6 +781,7 @@ const struct snk_ops snk_csv = {
 	.table = class_table,
 	.marks = marks,
 	.mem = mem_table,
+	.held = held,
 	.joins = joins,
 	.teams = teams,
 	.slow = slow,

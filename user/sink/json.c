@@ -223,6 +223,8 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 	put_details(s, e->args_id, e->stack_id, e->layer_id);
 	if (e->flags & MXBPF_SPAN_UNWOUND)
 		out_puts(s->out, ", \"unwound\": true");
+	if (e->flags & MXBPF_SPAN_PART)
+		out_puts(s->out, ", \"in_segment\": true");
 	out_puts(s->out, "}");
 }
 
@@ -273,6 +275,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 			   ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64,
 			   r->count, r->total_ns, r->self_ns, r->min_ns, r->max_ns, r->total_ns / r->count,
 			   mdl_percentile(r, 0.50), mdl_percentile(r, 0.99));
+		if (r->nparts)
+			out_printf(s->out, ", \"in_segments\": %" PRIu64, r->nparts);
 		if (t->memory)
 			out_printf(s->out, ", \"alloc_bytes\": %" PRId64 ", \"self_alloc_bytes\": %" PRId64,
 				   r->alloc_bytes, r->self_alloc_bytes);
@@ -312,6 +316,81 @@ static void close_tables(struct snk *s)
 	if (!j->closed)
 		out_puts(s->out, "\n  }");
 	j->closed = true;
+}
+
+static void put_mem_time(struct snk *s, const struct mxbpf_mem_time *t)
+{
+	put_device(s, t->device);
+	put_process(s, t->h.tgid);
+	out_printf(s->out, ", \"peak_bytes\": %" PRId64 ", \"peak_unix_ns\": ", (int64_t)t->peak_bytes);
+	if (t->peak_ns)
+		out_printf(s->out, "%" PRIu64, unix_ns(s, t->peak_ns));
+	else
+		out_puts(s->out, "null");
+	out_printf(s->out,
+		   ", \"mean_bytes\": %" PRId64 ", \"live_bytes\": %" PRId64 ", \"unsized_frees\": %" PRIu64
+		   ", \"missed_frees\": %" PRIu64 ", \"untracked_allocs\": %" PRIu64,
+		   snk_mem_mean(s, t), (int64_t)t->live_bytes, (uint64_t)t->unsized, (uint64_t)t->missed,
+		   (uint64_t)t->untracked);
+	if (t->pool_peak_bytes)
+		out_printf(s->out,
+			   ", \"pool\": {\"last_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRIu64
+			   ", \"used_bytes\": %" PRIu64 "}",
+			   (uint64_t)t->pool_bytes, (uint64_t)t->pool_peak_bytes, (uint64_t)t->pool_used_bytes);
+}
+
+static void put_text_or_null(struct snk *s, const char *key, const char *text, size_t len)
+{
+	out_printf(s->out, ", \"%s\": ", key);
+	if (len)
+		snk_put_json(s->out, text, len);
+	else
+		out_puts(s->out, "null");
+}
+
+static void put_holder(struct snk *s, const struct snk_held *t, const struct snk_holder *r)
+{
+	snk_put_json(s->out, r->name, r->len);
+	out_puts(s->out, ", \"category\": ");
+	if (r->h.cls)
+		out_printf(s->out, "\"%s\"", mdl_category(r->h.cls));
+	else
+		out_puts(s->out, "null");
+	out_puts(s->out, ", ");
+	put_device(s, r->h.device);
+	put_process(s, r->h.h.tgid);
+	if (t->layers)
+		put_text_or_null(s, "layer", r->layer, r->layer_len);
+	if (t->scopes) {
+		put_text_or_null(s, "scope", r->scope, r->scope_len);
+		put_text_or_null(s, "array", r->label, r->label_len);
+	}
+	out_printf(s->out,
+		   ", \"allocs\": %" PRIu64 ", \"frees\": %" PRIu64 ", \"alloc_bytes\": %" PRIu64
+		   ", \"free_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRId64 ", \"live_bytes\": %" PRId64
+		   ", \"live_blocks\": %" PRIu64 "}",
+		   (uint64_t)r->h.allocs, (uint64_t)r->h.frees, (uint64_t)r->h.alloc_bytes, (uint64_t)r->h.free_bytes,
+		   (int64_t)r->h.peak_bytes, (int64_t)r->h.live_bytes, (uint64_t)r->h.live_blocks);
+}
+
+static int held(struct snk *s, const struct snk_held *t)
+{
+	size_t i;
+
+	close_tables(s);
+	out_puts(s->out, ",\n  \"memory\": {\"devices\": [");
+	for (i = 0; i < t->ndevices; i++) {
+		out_puts(s->out, i ? ",\n    {" : "\n    {");
+		put_mem_time(s, &t->devices[i]);
+		out_puts(s->out, "}");
+	}
+	out_puts(s->out, "], \"holders\": [");
+	for (i = 0; i < t->nrows; i++) {
+		out_puts(s->out, i ? ",\n    {\"name\": " : "\n    {\"name\": ");
+		put_holder(s, t, &t->rows[i]);
+	}
+	out_puts(s->out, "]}");
+	return 0;
 }
 
 static int joins(struct snk *s, const struct snk_joins *t)
@@ -578,6 +657,7 @@ const struct snk_ops snk_json = {
 	.table = class_table,
 	.marks = marks,
 	.mem = mem_table,
+	.held = held,
 	.joins = joins,
 	.teams = teams,
 	.slow = slow,

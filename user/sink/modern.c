@@ -116,7 +116,7 @@ static void rate(const struct cell_of *c, char cell[CELL_BYTES])
 
 static void share(const struct cell_of *c, char cell[CELL_BYTES])
 {
-	put_share(c->r->total_ns, c->t->total_ns, cell);
+	put_share(mdl_row_share_ns(c->s->in->model, c->r), c->t->total_ns, cell);
 }
 
 static void event_thread(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
@@ -455,6 +455,14 @@ static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
+static int held(struct snk *s, const struct snk_held *t)
+{
+	int err = snk_put_held(s, t, "");
+
+	out_puts(s->out, "\n");
+	return err;
+}
+
 static int joins(struct snk *s, const struct snk_joins *t)
 {
 	int err = snk_put_joins(s, t, "");
@@ -540,6 +548,7 @@ const struct snk_ops snk_modern = {
 	.table = class_table,
 	.marks = snk_put_marks,
 	.mem = mem_table,
+	.held = held,
 	.joins = joins,
 	.teams = teams,
 	.slow = slow,

@@ -104,6 +104,20 @@ static void merge_names(struct buf *rows)
 	rows->len = (kept + 1) * sizeof(*p);
 }
 
+/*
+ * Where the original adds up, MXNet runs each operator of a bulk by itself: so bulks whose operators were seen have no
+ * row, nor have operations to which MXNet gives no name.
+ */
+static bool has_row(const struct mdl_row *r, const char *name, size_t len)
+{
+	static const char bulk[] = "ImperativeBulk";
+
+	if (r->cls == MXBPF_CLASS_OPERATOR && r->self_ns < r->total_ns && len == strlen(bulk) &&
+	    !memcmp(name, bulk, len))
+		return false;
+	return r->name_id != MXBPF_NAME_UNNAMED && !is_hidden(r->cls, name, len);
+}
+
 static void set_times(struct snk_mxnet_row *to, const struct mdl_row *r)
 {
 	to->count = r->count;
@@ -116,7 +130,7 @@ static void set_times(struct snk_mxnet_row *to, const struct mdl_row *r)
 
 static int gather(const struct snk *s, enum mxbpf_class cls, struct snk_mxnet_category *c)
 {
-	const struct snk_opts names = {.by = SNK_BY_NAME, .sort = SNK_SORT_NAME};
+	const struct snk_opts names = {.by = SNK_BY_NAME, .sort = SNK_SORT_NAME, .no_parts = true};
 	struct snk_mxnet_row *to;
 	const struct mdl_row **rows, *r;
 	const char *name;
@@ -127,8 +141,7 @@ static int gather(const struct snk *s, enum mxbpf_class cls, struct snk_mxnet_ca
 	for (i = 0; i < n; i++) {
 		r = rows[i];
 		name = mdl_name(s->in->model, r->name_id, &len);
-		/* Operations to which MXNet gives no name have no row there. */
-		if (r->name_id == MXBPF_NAME_UNNAMED || is_hidden(cls, name, len))
+		if (!has_row(r, name, len))
 			continue;
 		to = row_add(&c->rows, name, len);
 		if (!to)
@@ -341,7 +354,7 @@ static int gather_all(const struct snk *s, struct snk_mxnet_tables *t)
 {
 	const struct mdl_session *ss = s->in->session;
 	const char *mem = ss->mem_title, *api = ss->class_title[MXBPF_CLASS_API],
-		   *op = ss->class_title[MXBPF_CLASS_OPERATOR];
+		   *op = ss->class_title[MXBPF_CLASS_OPERATOR], *custom = ss->class_title[MXBPF_CLASS_CUSTOM];
 	struct snk_mxnet_category *c = NULL;
 
 	if (mem && !(c = category(t, mem, strlen(mem), "")))
@@ -352,6 +365,8 @@ static int gather_all(const struct snk *s, struct snk_mxnet_tables *t)
 			return -ENOMEM;
 	}
 	if (op && (!(c = category(t, op, strlen(op), "")) || gather(s, MXBPF_CLASS_OPERATOR, c)))
+		return -ENOMEM;
+	if (custom && (!(c = category(t, custom, strlen(custom), "")) || gather(s, MXBPF_CLASS_CUSTOM, c)))
 		return -ENOMEM;
 	if (api && (!(c = category(t, api, strlen(api), "")) || gather(s, MXBPF_CLASS_API, c) || add_api_counters(s, c)))
 		return -ENOMEM;

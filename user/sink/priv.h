@@ -7,7 +7,7 @@
 #include "sink/sink.h"
 
 extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk_csv, snk_chrome, snk_kineto,
-	snk_chrome_classic, snk_torch, snk_torch_classic, snk_folded, snk_pprof;
+	snk_chrome_classic, snk_torch, snk_torch_classic, snk_folded, snk_pprof, snk_mxnet_memory;
 
 /* registry.c: the sink that writes this session for `ops`: itself, or one of another form. */
 const struct snk_ops *snk_for(const struct snk_ops *ops, const struct mdl_session *s);
@@ -118,6 +118,12 @@ int snk_put_scheds(struct snk *s, const struct snk_scheds_table *t);
 /* samples.c. Sorted, most first; caller frees *rows. 0, -ENOMEM. */
 int snk_samples(const struct snk *s, struct snk_sample **rows, size_t *n);
 #define SNK_NO_OPERATOR "[no operator]"
+
+/* held.c. To be freed either way. 0, -ENOMEM. */
+int snk_held_make(const struct snk *s, struct snk_held *t);
+void snk_held_free(struct snk_held *t);
+int64_t snk_mem_mean(const struct snk *s, const struct mxbpf_mem_time *t);
+int snk_put_held(struct snk *s, const struct snk_held *t, const char *prefix); /* as snk_put_joins() */
 
 /* teams.c, likewise. */
 int snk_teams(const struct snk *s, struct snk_team **rows, size_t *n);

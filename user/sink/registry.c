@@ -6,8 +6,9 @@
 #include <string.h>
 
 const struct snk_ops *const snk_registry[] = {
-	&snk_modern, &snk_mxnet,  &snk_torch,	       &snk_torch_classic, &snk_json,  &snk_mxnet_json,
-	&snk_csv,    &snk_chrome, &snk_chrome_classic, &snk_folded,	   &snk_pprof, NULL,
+	&snk_modern,	 &snk_mxnet,	    &snk_torch,	 &snk_torch_classic,  &snk_json,
+	&snk_mxnet_json, &snk_csv,	    &snk_chrome, &snk_chrome_classic, &snk_folded,
+	&snk_pprof,	 &snk_mxnet_memory, NULL,
 };
 
 const struct snk_ops *snk_find(const char *name)

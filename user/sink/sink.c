@@ -71,7 +71,7 @@ static int one_table(struct snk *s, enum mxbpf_class cls)
 	if (err)
 		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
 	for (i = 0; i < t.nrows_all; i++) {
-		if (__builtin_add_overflow(t.total_ns, rows[i]->total_ns, &t.total_ns))
+		if (__builtin_add_overflow(t.total_ns, mdl_row_share_ns(s->in->model, rows[i]), &t.total_ns))
 			t.total_ns = UINT64_MAX;
 		t.memory |= rows[i]->alloc_bytes || rows[i]->self_alloc_bytes;
 	}
@@ -204,6 +204,16 @@ static int teams(struct snk *s)
 	return err;
 }
 
+static int held(struct snk *s)
+{
+	struct snk_held t;
+	int err = snk_held_make(s, &t);
+
+	err = err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : s->ops->held(s, &t);
+	snk_held_free(&t);
+	return err;
+}
+
 static int marks(struct snk *s)
 {
 	struct snk_marks t = {0};
@@ -241,6 +251,8 @@ static int run(struct snk *s)
 			err = one_table(s, mdl_classes[i].cls);
 	if (!err && s->ops->mem && s->in->session->mem_title)
 		err = mem_table(s);
+	if (!err && s->ops->held && s->in->session->held)
+		err = held(s);
 	if (!err && s->ops->marks)
 		err = marks(s);
 	if (!err && s->ops->joins && s->opts->backward)

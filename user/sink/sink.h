@@ -62,6 +62,7 @@ struct snk_opts {
 	unsigned top;	/* rows a table; 0: all */
 	unsigned width; /* columns of the terminal; 0: 80 */
 	bool backward;	/* forward operators with their backward time as well */
+	bool no_parts;	/* without operators in segments: the segments alone */
 	bool continued; /* follows another one of the same columns: no heading again */
 	/* For long exports; NULL: none. */
 	void (*progress)(void *ctx, uint64_t done, uint64_t of);
@@ -156,6 +157,20 @@ struct snk_teams {
 	struct mxbpf_team sum;	     /* of all */
 };
 
+/* --memory: what one kind of allocations holds. Texts are "" where there is none. */
+struct snk_holder {
+	const char *name, *layer, *scope, *label;
+	size_t len, layer_len, scope_len, label_len;
+	struct mxbpf_holder h;
+};
+struct snk_held {
+	struct mxbpf_mem_time *devices; /* owned, by device */
+	size_t ndevices;
+	struct snk_holder *rows; /* owned, by device, the most at its peak first */
+	size_t nrows, nrows_all; /* as in snk_table */
+	bool layers, scopes;	 /* any row has one */
+};
+
 /* The program's own marks that are no spans: a row has one of the two. */
 struct snk_mark {
 	const char *name, *domain; /* domain: "" where there is none */
@@ -199,6 +214,7 @@ struct snk_ops {
 	int (*record)(struct snk *s, const struct mxbpf_rec *r); /* every record, second pass */
 	int (*table)(struct snk *s, const struct snk_table *t);	 /* every class in use, operators first */
 	int (*mem)(struct snk *s, const struct mdl_mem_row *const *rows, size_t n); /* if mem_title; sorted by device */
+	int (*held)(struct snk *s, const struct snk_held *t);			    /* if session.held */
 	int (*joins)(struct snk *s, const struct snk_joins *t);			    /* if opts.backward */
 	int (*slow)(struct snk *s,
 		    const struct snk_slow *t); /* of sessions with accounts and events, if there are any */

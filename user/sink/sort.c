@@ -168,7 +168,7 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opt
 	bool merge = as_torch;
 	char *flat = NULL;
 	int err = 0;
-	size_t i;
+	size_t i, nall;
 
 	for (i = 0; i < *n && !merge; i++)
 		merge = all[i]->id != all[i]->name_id;
@@ -177,10 +177,16 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opt
 		err = -ENOMEM;
 		goto out;
 	}
-	for (i = 0; i < *n; i++) {
-		ranks[i].row = all[i];
-		ranks[i].name = snk_row_name(m, opts, all[i], &ranks[i].len);
-		ranks[i].detail = snk_detail(m, opts, all[i], &ranks[i].detail_len);
+	nall = *n;
+	for (*n = i = 0; i < nall; i++) {
+		struct ranked *k = &ranks[*n];
+
+		if (all[i]->part && opts->no_parts)
+			continue;
+		k->row = all[i];
+		k->name = snk_row_name(m, opts, all[i], &k->len);
+		k->detail = snk_detail(m, opts, all[i], &k->detail_len);
+		++*n;
 	}
 	if (as_torch && opts->by == SNK_BY_SHAPE) {
 		flat = flatten_shapes(ranks, *n);

@@ -415,6 +415,8 @@ int snk_trace_allocs(struct snk_trace *t)
 		t->form->alloc(t, a, *bytes);
 	}
 	hash_fini(&live);
+	if (i == n && !t->error && t->s.in->session->held)
+		return snk_trace_peaks(t);
 	return i < n ? snk_trace_no_memory(t) : t->error;
 }
 

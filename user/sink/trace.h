@@ -73,6 +73,7 @@ int snk_trace_plan(struct snk_trace *t);
 /* After that: processes with their threads; allocations in order of time. 0 or -errno. */
 void snk_trace_tracks(struct snk_trace *t);
 int snk_trace_allocs(struct snk_trace *t);
+int snk_trace_peaks(struct snk_trace *t); /* held_trace.c; the same */
 /* gauges.c: the machine's, as counters. 0 or -errno. */
 int snk_trace_gauges(struct snk_trace *t);
 /* Calls that had not ended: begun, without an end. Behind all other events. */

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Operators seen from within the engine's work: a thread runs one operator as the engine knows it, or several of them
+ * as one, and each of these comes by here. Only in the latter it is a span of its own; in the former it is what more is
+ * known of the span that is open.
+ */
+#ifndef INSIDE_BPF_H
+#define INSIDE_BPF_H
+
+#include "common.bpf.h"
+#include "name.bpf.h"
+
+#define NDARRAY_BYTES 224
+#define NODE_WORD     0x5f65646f6eull /* "node_" */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MXBPF_KEYS_MAX);
+	__type(key, struct mxbpf_key);
+	__type(value, struct mxbpf_frame);
+} open_keys SEC(".maps");
+
+/* The oldest give way: one that is pushed runs soon. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MXBPF_NOTED_MAX);
+	__type(key, struct mxbpf_noted_key);
+	__type(value, struct mxbpf_noted);
+} noted SEC(".maps");
+
+/* A vector, or the two words of it that are looked at. */
+struct inside_vector {
+	__u64 begin, end;
+};
+
+/* Of a vector of arrays, or (arrays == 0) of addresses of arrays: how many, and the first array. */
+static __always_inline bool inside_array(__u64 vector, bool arrays, __u16 *n, __u64 *first)
+{
+	struct inside_vector v;
+
+	if (bpf_probe_read_user(&v, sizeof(v), (void *)vector))
+		return false;
+	*n = (v.end - v.begin) / (arrays ? NDARRAY_BYTES : 8);
+	*first = v.begin;
+	return arrays || v.begin == v.end || !bpf_probe_read_user(first, sizeof(*first), (void *)v.begin);
+}
+
+/* The key by the two vectors; arrays as above. */
+__noinline int inside_key(struct mxbpf_noted_key *key, __u64 inputs, __u64 outputs, __u32 arrays)
+{
+	__u64 first = 0;
+
+	if (!key || !inside_array(inputs, arrays, &key->ninputs, &first) ||
+	    !inside_array(outputs, arrays, &key->noutputs, &first))
+		return -1;
+	return key->noutputs ? bpf_probe_read_user(&key->output, sizeof(key->output), (void *)first) : 0;
+}
+
+/*
+ * An empty name is none, nor is one that autograd makes up for what the program calls one by one, "node_796": no layer
+ * is called so, and each call has another.
+ */
+__noinline __u64 inside_layer_id(struct mxbpf_thread *t, __u64 text)
+{
+	__u64 word = 0, id;
+
+	if (!t || !text)
+		return 0;
+	bpf_probe_read_user_str(&word, sizeof(word), (void *)text);
+	if ((word & 0xffffffffff) == NODE_WORD && (word >> 40 & 0xff) >= '0' && (word >> 40 & 0xff) <= '9')
+		return 0;
+	id = name_intern(t, text, 0);
+	return id == MXBPF_NAME_UNNAMED ? 0 : id;
+}
+
+static __always_inline __u64 inside_layer(struct pt_regs *ctx, struct mxbpf_thread *t,
+					  const volatile struct mxbpf_row *row)
+{
+	return inside_layer_id(t, fetch(ctx, t, &row->layer));
+}
+
+/* PushOperator(state, op, attrs, context, read variables, written ones | on the stack: resources, inputs, outputs) */
+static __always_inline void inside_note(struct pt_regs *ctx, struct mxbpf_thread *t,
+					const volatile struct mxbpf_row *row)
+{
+	struct mxbpf_noted_key key = {.tgid = t->tgid};
+	__u64 args[2], sp = PT_REGS_SP(ctx);
+	struct mxbpf_noted v = {};
+
+	key.state = fetch(ctx, t, &row->key);
+	if (bpf_probe_read_user(args, sizeof(args), (void *)(sp + 16)) || inside_key(&key, args[0], args[1], 0)) {
+		t->counts[MXBPF_COUNT_UNREADABLE]++;
+		return;
+	}
+	v.name_id = name_of(ctx, t, row);
+	if (cfg_details & MXBPF_DETAIL_LAYER)
+		v.layer_id = inside_layer(ctx, t, row);
+	bpf_map_update_elem(&noted, &key, &v, BPF_ANY);
+}
+
+/* What the closure of such an operator tells: its state, and copies of the same arrays. */
+static __always_inline void inside_noted(struct pt_regs *ctx, struct mxbpf_thread *t,
+					 const volatile struct mxbpf_row *row, struct mxbpf_noted *out)
+{
+	struct mxbpf_noted_key key = {.tgid = t->tgid};
+	struct mxbpf_noted *v = 0;
+
+	key.state = fetch(ctx, t, &row->key);
+	if (!inside_key(&key, fetch(ctx, t, &row->size) + row->size.off[0],
+			fetch(ctx, t, &row->link) + row->link.off[0], 1))
+		v = bpf_map_lookup_elem(&noted, &key);
+	if (v)
+		*out = *v;
+	else /* it was pushed before there was anybody to note it */
+		t->counts[MXBPF_COUNT_UNREADABLE]++;
+}
+
+/* What is known of the engine's own span f from within: into its frame, and into the map's copy, of which its record is
+ * made where it ends on another thread. */
+__noinline int inside_annotate(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 layer_id)
+{
+	struct mxbpf_key key = {};
+	struct mxbpf_frame *open;
+
+	if (!t || !f)
+		return 0;
+	f->layer_id = layer_id;
+	if (f->end != MXBPF_END_KEY)
+		return 0;
+	key.key = f->key;
+	key.tgid = t->tgid;
+	key.cls = frame_key_class(f);
+	open = bpf_map_lookup_elem(&open_keys, &key);
+	if (open && open->start_ns == f->start_ns)
+		open->layer_id = layer_id;
+	return 0;
+}
+
+/* It runs where the work runs that it is in. */
+static __always_inline __u32 inside_device(const struct mxbpf_frame *parent)
+{
+	return parent ? parent->device : 0;
+}
+
+/* A span of the engine's, whatever its table. */
+static __always_inline bool inside_is_work(const struct mxbpf_frame *top, __u8 cls)
+{
+	return !top->inside && (top->cls == cls || (top->cls == MXBPF_CLASS_CUSTOM && top->end == MXBPF_END_KEY));
+}
+
+/*
+ * Whether the operator is a span of its own in `top`, the innermost open one: then `out` is what it is called. On a
+ * thread without work of the engine's it has not begun yet: it is about to be pushed.
+ */
+static __always_inline bool inside_opens(struct pt_regs *ctx, struct mxbpf_thread *t, struct mxbpf_frame *top,
+					 const volatile struct mxbpf_row *row, struct mxbpf_noted *out)
+{
+	bool alone = false;
+
+	if (!top || !inside_is_work(top, row->cls))
+		return false;
+	if (row->guard.base)
+		alone = !fetch(ctx, t, &row->guard);
+	if (row->inside == MXBPF_INSIDE_NOTED && (!alone || cfg_details & MXBPF_DETAIL_LAYER))
+		inside_noted(ctx, t, row, out);
+	if (row->inside == MXBPF_INSIDE_NAMED && !alone)
+		out->name_id = name_of(ctx, t, row);
+	if (row->inside == MXBPF_INSIDE_NAMED && cfg_details & MXBPF_DETAIL_LAYER)
+		out->layer_id = inside_layer(ctx, t, row);
+	if (!row->guard.base)
+		alone = out->name_id == top->name_id;
+	if (alone && cfg_details & MXBPF_DETAIL_LAYER)
+		inside_annotate(t, top, out->layer_id);
+	return !alone;
+}
+
+#endif

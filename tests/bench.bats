@@ -1,0 +1,24 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What make bench promises of itself; its figures are for a quiet machine and no test.
+
+load helpers
+
+@test "every group of probes has a row in make bench, whose options mxbpf knows" {
+	cd "$REPO/tests/bench"
+	python3 -B - <<-END
+		import subprocess
+		from extra import plan_groups
+		from modes import GROUPS, MODES
+		known = subprocess.check_output(['$MXBPF', '--help'], text=True)
+		groups = plan_groups()
+		assert set(groups) == set(GROUPS), set(groups) ^ set(GROUPS)
+		rows = [words for _, words in GROUPS.values()] + [getattr(mode[0], 'options', ()) for mode in MODES.values()]
+		for words in rows:
+		    for word in words:
+		        assert not word.startswith('--') or word + ' ' in known or word + '\n' in known, word
+		for name, (_, words) in GROUPS.items():
+		    if groups[name] == 'true':
+		        assert name in words[words.index('--probes') + 1].split(','), name
+	END
+}

@@ -1,0 +1,120 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --memory against programs that keep books of what they allocate, hold and let go: equal, to the byte.
+
+load helpers
+
+PROGS=$REPO/tests/memory
+
+setup() {
+	need_root
+	need_mxnet
+	need_torch
+	cd "$BATS_TEST_TMPDIR"
+}
+
+held() { # MXBPF_ARGS RUNTIME ARGS...
+	local python=$PYTHON
+	[[ $2 == mxnet ]] || python=$PYTHON_TORCH
+	traced "$1" mxbpf.out "$python" "$PROGS/held.py" "$2" books.json "${@:3}"
+}
+
+compare() { python3 "$PROGS/compare.py" books.json "$@"; }
+
+@test "MXNet: peak, its moment, who held it, what is left, and what was there before are the program's own account" {
+	held '--memory --format json' mxnet
+	compare mxbpf.out
+	jq -e '.memory.holders | map(select(.name == "[before]")) | .[0].frees == 5' mxbpf.out
+}
+
+@test "PyTorch: peak, its moment, who held it and what is left are the program's own account" {
+	held '--memory --format json' torch
+	compare mxbpf.out
+	jq -e '.memory.devices[0].unsized_frees == 5' mxbpf.out
+}
+
+@test "a recording's report, timeline and CSV say the same as the program" {
+	held 'record --memory -o held.mxd' mxnet
+	"$MXBPF" report -f json held.mxd >report.json
+	compare report.json
+	"$MXBPF" export -f chrome -o trace.json held.mxd
+	jq -e --slurpfile m report.json '.traceEvents | map(select(.ph == "i" and .name == "memory peak cpu/0")) |
+		length == 1 and .[0].args.bytes == $m[0].memory.devices[0].peak_bytes and
+		(.[0].args["held by"] | map(.bytes)) == ($m[0].memory.holders | map(.peak_bytes | select(. > 0)) | sort | reverse)' trace.json
+	"$MXBPF" report -f csv held.mxd >held.csv
+	python3 - held.csv books.json <<-'EOF'
+		import csv, json, sys
+		rows = [r for r in csv.DictReader(open(sys.argv[1])) if r['table'] == 'held']
+		books = json.load(open(sys.argv[2]))['holders']
+		assert {r['name']: int(r['peak_bytes']) for r in rows} == {op: b['peak_bytes'] for op, b in books.items()}, rows
+		assert sum(int(r['live_bytes']) for r in rows) == sum(b['live_bytes'] for b in books.values())
+	EOF
+	"$MXBPF" report held.mxd >report.txt
+	expect_re '^Memory held, beyond what was there when the window began$' "$(<report.txt)"
+	expect_re '^cpu/0: peak [0-9.]+ MiB at [0-9.]+ s, mean [0-9.]+ MiB, [0-9.]+ MiB at the end$' "$(<report.txt)"
+	expect_re '^_ones +[0-9]+ ' "$(<report.txt)"
+	# What it ends with is gone: the same is made of the allocations themselves.
+	head -c $(($(stat -c %s held.mxd) - 4096)) held.mxd >cut.mxd
+	"$MXBPF" report -f json cut.mxd >cut.json
+	jq -e '.window.incomplete' cut.json
+	compare cut.json --totals
+}
+
+@test "intervals that begin again know who made what is still there" {
+	held '--memory --interval 100ms --reset --format json' mxnet --steps 2000
+	(($(wc -l <mxbpf.out) > 1))
+	# One report of all: counts are those of each interval, what is held and the peak go on.
+	jq -s '(.[-1].memory.devices[0]) as $last | (map(.memory.devices[0] // empty) | max_by(.peak_bytes)) as $top |
+		{loss: .[-1].loss, memory: {
+			devices: [$last + {peak_bytes: $top.peak_bytes, unsized_frees: 0}],
+			holders: [[.[].memory.holders[]] | group_by(.name)[] | .[-1] + {
+				allocs: (map(.allocs) | add), frees: (map(.frees) | add),
+				alloc_bytes: (map(.alloc_bytes) | add), free_bytes: (map(.free_bytes) | add)}]}}' mxbpf.out >one.json
+	compare one.json --totals
+	[[ $(jq '.memory.devices[0].peak_bytes' one.json) == "$(jq .peak_bytes books.json)" ]]
+}
+
+@test "a leak is told with the operator that made it" {
+	"$MXBPF" --memory -q -f json -- "$PYTHON" "$PROGS/leak.py" 25 >mxbpf.out
+	jq -e '.memory.holders | map(select(.live_bytes > 0)) | map({name, live_bytes, live_blocks}) |
+		map(select(.name == "_mul_scalar")) == [{name: "_mul_scalar", live_bytes: (25 * 4096), live_blocks: 25}]' mxbpf.out
+	jq -e '.memory.holders[] | select(.name == "_plus_scalar") | .allocs == 25 and .live_blocks == 0' mxbpf.out
+}
+
+@test "an allocation that throws is none, and the program goes on as it would" {
+	"$MXBPF" --memory -q -f json -- "$PYTHON" "$PROGS/throw.py" >mxbpf.out
+	[[ $(head -n 1 mxbpf.out) == 'caught 5 kept 5' ]]
+	sed 1d mxbpf.out | jq -e '.loss.unmatched == 5 and (.memory.holders | map(select(.name == "_zeros"))[0] |
+		.allocs == 6 and .live_blocks == 5 and .live_bytes == 5 * 4096)'
+}
+
+need_2() {
+	[[ -d $O/deps/versions/2.0.0b1/mxnet ]] || skip "no MXNet 2.0.0b1 at $O/deps/versions: tests/versions/setup.sh"
+	export PYTHONPATH=$O/deps/versions/2.0.0b1
+}
+
+@test "MXNet 2.0: what a pool takes is the program's own account, and who holds it" {
+	need_2
+	export MXNET_CPU_MEM_POOL_TYPE=Round
+	held '--memory --format json' mxnet --pool
+	compare mxbpf.out
+}
+
+@test "MXNet 2.0: scopes name the memory of parameters, in the tables and in its own CSV" {
+	need_2
+	export MXNET_CPU_MEM_POOL_TYPE=Unpooled
+	"$MXBPF" record --memory -q -o scopes.mxd -- "$PYTHON" "$PROGS/scopes.py" books.json
+	"$MXBPF" report -f json scopes.mxd >report.json
+	jq -e --slurpfile b books.json '[.memory.holders[] | select(.scope == "net:") | .live_bytes] | add == $b[0].net' report.json || { jq -c .memory report.json; cat books.json; return 1; }
+	"$MXBPF" export -f mxnet-memory -o memory.csv scopes.mxd
+	python3 - memory.csv books.json <<-'EOF'
+		import csv, json, sys
+		rows = list(csv.DictReader(open(sys.argv[1])))
+		books = json.load(open(sys.argv[2]))
+		assert list(rows[0]) == ['Attribute Name', 'Requested Size', 'Device', 'Actual Size', 'Reuse?'], rows[0]
+		net = [int(r['Requested Size']) for r in rows if r['Attribute Name'].startswith('net:')]
+		assert sorted(net) == sorted(books['parameters']), (net, books)
+		names = [r['Attribute Name'] for r in rows]
+		assert names == sorted(names)
+	EOF
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Who holds memory, against books that copy everything at each peak: whatever way the records take, what is said of a
+ * peak is what was there then.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/model.h"
+#include "unit.h"
+
+#define OP     MXBPF_CLASS_OPERATOR
+#define DEV    MXBPF_DEVICE(1, 0)
+#define OWNERS 5
+#define BEFORE OWNERS /* its place in the books */
+#define SLOTS  64
+
+static struct mxbpf_alloc record(uint64_t ts_ns, uint32_t tgid, uint64_t owner, uint64_t addr, int64_t bytes)
+{
+	return (struct mxbpf_alloc){
+		.h = {MXBPF_ALLOC, sizeof(struct mxbpf_alloc), tgid, ts_ns},
+		.bytes = bytes,
+		.tid = tgid,
+		.device = DEV,
+		.addr = addr,
+		.name_id = bytes > 0 ? 100 + owner : 0,
+		.cls = bytes > 0 ? OP : 0,
+		.flags = bytes > 0 ? 0 : MXBPF_ALLOC_FREED,
+	};
+}
+
+static struct mxbpf_holder holder(const struct mdl *m, uint64_t owner, uint32_t tgid)
+{
+	const struct mxbpf_holder *h;
+	size_t i;
+
+	for (i = 0; (h = mdl_holder(m, i)); i++)
+		if (h->h.tgid == tgid &&
+		    (owner == BEFORE ? h->flags == MXBPF_HOLDER_BEFORE : !h->flags && h->name_id == 100 + owner))
+			return *h;
+	return (struct mxbpf_holder){0};
+}
+
+static size_t nholders(const struct mdl *m)
+{
+	size_t n = 0;
+
+	while (mdl_holder(m, n))
+		n++;
+	return n;
+}
+
+/* What a program would write down. */
+struct books {
+	int64_t live[OWNERS + 1], at_peak[OWNERS + 1], total, peak;
+	uint64_t peak_ns, end_ns;
+	uint64_t allocs[OWNERS + 1], frees[OWNERS + 1];
+	double area;
+};
+
+static void book(struct books *b, unsigned owner, int64_t bytes, uint64_t now_ns)
+{
+	if (b->end_ns)
+		b->area += (double)b->total * (double)(now_ns - b->end_ns);
+	b->end_ns = now_ns;
+	b->live[owner] += bytes;
+	b->total += bytes;
+	*(bytes > 0 ? &b->allocs[owner] : &b->frees[owner]) += 1;
+	if (b->total > b->peak) {
+		b->peak = b->total;
+		b->peak_ns = now_ns;
+		memcpy(b->at_peak, b->live, sizeof(b->live));
+	}
+}
+
+/* n events, of process tgid, from moment `from` on, into the books and to recs. */
+static void happen(struct books *b, struct mxbpf_alloc *recs, size_t n, uint64_t from, struct mxbpf_alloc *slots)
+{
+	const uint32_t tgid = slots[0].h.tgid;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		const uint64_t now = from + 10 * i;
+		struct mxbpf_alloc *s = &slots[rand() % SLOTS];
+		unsigned owner = (unsigned)rand() % OWNERS;
+
+		if (rand() % 20 == 0) { /* of what was there before */
+			recs[i] = record(now, tgid, 0, 1000000 + i, -(1 + rand() % 5000));
+			book(b, BEFORE, recs[i].bytes, now);
+		} else if (s->bytes) {
+			recs[i] = record(now, tgid, 0, s->addr, -s->bytes);
+			book(b, (unsigned)(s->name_id - 100), -s->bytes, now);
+			s->bytes = 0;
+		} else {
+			recs[i] = *s = record(now, tgid, owner, (uint64_t)(s - slots + 1) << 12, 1 + rand() % 10000);
+			book(b, owner, s->bytes, now);
+		}
+	}
+}
+
+static void shuffle(struct mxbpf_alloc *recs, size_t n)
+{
+	for (; n > 1; n--) {
+		size_t k = (size_t)rand() % n;
+		struct mxbpf_alloc r = recs[k];
+
+		recs[k] = recs[n - 1];
+		recs[n - 1] = r;
+	}
+}
+
+static int feed_all(struct mdl *m, struct mxbpf_alloc *recs, size_t n, size_t window)
+{
+	int err = 0;
+
+	for (; n && !err; recs += window, n -= window) {
+		window = window < n ? window : n;
+		shuffle(recs, window);
+		err = mdl_feed(m, recs, window * sizeof(*recs));
+	}
+	return err;
+}
+
+static bool same_device(const struct mdl *m, const struct books *b)
+{
+	const struct mxbpf_mem_time *t = mdl_mem_time(m, 0);
+	const double mean = t ? (double)mdl_mem_mean(t, b->end_ns - 1000, b->end_ns) : 0;
+
+	return t && !mdl_mem_time(m, 1) && t->live_bytes == b->total && t->peak_bytes == b->peak &&
+	       t->peak_ns == b->peak_ns && mean - b->area / 1000 < 1 && mean - b->area / 1000 > -1;
+}
+
+static bool same_holders(const struct mdl *m, const struct books *b, uint32_t tgid)
+{
+	unsigned i;
+
+	for (i = 0; i <= OWNERS; i++) {
+		const struct mxbpf_holder h = holder(m, i, tgid);
+
+		if (h.live_bytes != b->live[i] || h.peak_bytes != b->at_peak[i] || h.allocs != b->allocs[i] ||
+		    h.frees != b->frees[i] || (int64_t)(h.alloc_bytes - h.free_bytes) != b->live[i] ||
+		    h.live_blocks != (i == BEFORE ? 0 : b->allocs[i] - b->frees[i]))
+			return false;
+	}
+	return true;
+}
+
+static struct mdl *again(const struct mdl *m)
+{
+	struct mdl *copy = mdl_new();
+	struct buf recs = {0};
+
+	if (mdl_emit(m, &recs) || mdl_feed(copy, recs.data, recs.len)) {
+		mdl_free(copy);
+		copy = NULL;
+	}
+	buf_fini(&recs);
+	return copy;
+}
+
+int main(void)
+{
+	enum { N = 20000 };
+	static struct mxbpf_alloc recs[N], slots[SLOTS], others[SLOTS];
+	struct mxbpf_alloc one[4];
+	struct books b = {0}, c = {0};
+	struct mdl *m = mdl_new(), *copy, *sum, *next;
+	const struct mxbpf_mem_time *t;
+	size_t i;
+
+	srand(1);
+	slots[0].h.tgid = 7;
+	others[0].h.tgid = 8;
+	happen(&b, recs, N, 1000, slots);
+	CHECK(!feed_all(m, recs, N, 97));
+	TEST("peak, its moment and holders, mean and what is left are those of books that copy all of it at each peak")
+	{
+		CHECK(same_device(m, &b));
+		CHECK(same_holders(m, &b, 7));
+	}
+	TEST("its own records make the same again")
+	{
+		copy = again(m);
+		CHECK(copy && same_device(copy, &b) && same_holders(copy, &b, 7));
+		mdl_free(copy);
+	}
+	TEST("what goes on later, merged into what was before, is what would have come of it in one")
+	{
+		next = mdl_new();
+		CHECK(!mdl_move_held(next, m, 1000 + 10 * N));
+		happen(&b, recs, N, 1000 + 10 * N, slots);
+		CHECK(!feed_all(next, recs, N, 50));
+		for (i = 0; i <= OWNERS; i++)
+			CHECK(holder(next, (uint64_t)i, 7).live_bytes == b.live[i]);
+		CHECK(mdl_mem_time(next, 0)->live_bytes == b.total);
+	}
+	TEST("a new peak after a beginning of anew counts what was made before that")
+	{
+		CHECK(mdl_mem_time(next, 0)->peak_bytes <= b.peak);
+		int64_t all = 0;
+
+		for (i = 0; i <= OWNERS; i++)
+			all += holder(next, (uint64_t)i, 7).peak_bytes;
+		CHECK(all == mdl_mem_time(next, 0)->peak_bytes);
+		mdl_free(next);
+	}
+	mdl_free(m);
+
+	TEST("halves that know nothing of each other, merged, have the peak of the whole")
+	{
+		struct mxbpf_alloc up[] = {record(10, 7, 0, 0x1000, 100), record(20, 7, 1, 0x2000, 50)};
+		struct mxbpf_alloc on[] = {record(30, 7, 2, 0x3000, 500), record(40, 7, 0, 0x3000, -500),
+					   record(50, 7, 2, 0x4000, 10)};
+		struct buf late = {0};
+
+		m = mdl_new();
+		next = mdl_new();
+		CHECK(!mdl_feed(m, up, sizeof(up)) && !mdl_feed(next, on, sizeof(on)) && !mdl_emit(next, &late));
+		CHECK(!mdl_feed(m, late.data, late.len));
+		t = mdl_mem_time(m, 0);
+		CHECK(t->peak_bytes == 650 && t->peak_ns == 30 && t->live_bytes == 160);
+		CHECK(holder(m, 0, 7).peak_bytes == 100 && holder(m, 1, 7).peak_bytes == 50);
+		CHECK(holder(m, 2, 7).peak_bytes == 500 && holder(m, 2, 7).live_bytes == 10);
+		/* 100 for 10 ns, 150 for 10, 650 for 10, 150 for 10, 160 for 50 */
+		CHECK(mdl_mem_mean(t, 0, 100) == (1000 + 1500 + 6500 + 1500 + 8000) / 100);
+		buf_fini(&late);
+		mdl_free(m);
+		mdl_free(next);
+	}
+	TEST("processes side by side add up")
+	{
+		memset(slots, 0, sizeof(slots));
+		slots[0].h.tgid = 7;
+		b = (struct books){0};
+		m = mdl_new();
+		happen(&b, recs, N / 2, 1000, slots);
+		happen(&c, recs + N / 2, N / 2, 1000, others);
+		CHECK(!feed_all(m, recs, N, 64));
+		CHECK(same_holders(m, &b, 7) && same_holders(m, &c, 8));
+		sum = mdl_sum(m);
+		CHECK(sum && mdl_mem_time(sum, 0)->peak_bytes == b.peak + c.peak &&
+		      mdl_mem_time(sum, 0)->live_bytes == b.total + c.total && !mdl_mem_time(sum, 1));
+		for (i = 0; sum && i <= OWNERS; i++)
+			CHECK(holder(sum, (uint64_t)i, 0).peak_bytes == b.at_peak[i] + c.at_peak[i]);
+		mdl_free(sum);
+		mdl_free(m);
+	}
+	TEST("an address that is given out again without a free is a free that was missed, and said to be")
+	{
+		m = mdl_new();
+		one[0] = record(10, 7, 0, 0x1000, 100);
+		one[1] = record(20, 7, 1, 0x1000, 30);
+		one[2] = record(30, 7, 1, 0, 7); /* without an address: no free of it will be known */
+		one[3] = record(40, 7, 0, 0x5000, 0);
+		CHECK(!mdl_feed(m, one, sizeof(one)));
+		t = mdl_mem_time(m, 0);
+		CHECK(t->missed == 1 && t->untracked == 1 && t->unsized == 1 && t->live_bytes == 37 &&
+		      t->peak_bytes == 100);
+		CHECK(holder(m, 0, 7).live_blocks == 0 && holder(m, 1, 7).live_blocks == 2);
+		mdl_free(m);
+	}
+	TEST("kinds beyond those that there is room for are one row, and nothing of them is lost")
+	{
+		int64_t live = 0;
+		bool more = false;
+
+		m = mdl_new();
+		for (i = 0; i < MDL_HOLDERS_MAX + 10; i++) {
+			one[0] = record(10 + i, 7, i, 0x1000 + i, 3);
+			CHECK(!mdl_feed(m, one, sizeof(one[0])));
+		}
+		CHECK(nholders(m) == MDL_HOLDERS_MAX + 1);
+		for (i = 0; mdl_holder(m, i); i++) {
+			live += mdl_holder(m, i)->live_bytes;
+			more |= mdl_holder(m, i)->flags == MXBPF_HOLDER_MORE && mdl_holder(m, i)->allocs == 10;
+		}
+		CHECK(more && live == 3 * (MDL_HOLDERS_MAX + 10));
+		mdl_free(m);
+	}
+	UNIT_MAIN_END;
+}

@@ -1,0 +1,120 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Every MXNet on PyPI: one program, and each of its tables against that version's own profiler. What was measured is the
+# README's table.
+
+load helpers
+
+HERE=$REPO/tests/versions
+DEPS=$O/deps/versions
+
+setup() {
+	need_root
+	need_mxnet
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# The tests' own Python with another MXNet, or with the one it has.
+mxnet() { # VERSION
+	[[ $1 == 1.9.1 ]] && return 0
+	[[ -f $DEPS/$1/stamp ]] || skip "no MXNet $1 at $DEPS: tests/versions/setup.sh"
+	export PYTHONPATH=$DEPS/$1
+}
+
+library() { # VERSION
+	[[ $1 == 1.9.1 ]] && "$PYTHON" -c 'import mxnet; print(mxnet.__path__[0] + "/libmxnet.so")' || echo "$DEPS/$1/mxnet/libmxnet.so"
+}
+
+# The library with one bit of its build-id another: the same code, but a build that nobody has verified. Beside it what it needs.
+other_build() { # VERSION
+	local lib
+	lib=$(library "$1")
+	mkdir lib
+	ln -s "${lib%/*}"/*.so* lib/
+	rm lib/libmxnet.so
+	cp --reflink=auto "$lib" lib/
+	"$PYTHON" "$HERE/other_build.py" lib/libmxnet.so
+}
+
+# What the version's own profiler says, once a file.
+builtin() { # VERSION
+	BUILTIN=$BATS_FILE_TMPDIR/$1
+	[[ -f $BUILTIN.table.txt ]] || "$PYTHON" -W ignore "$HERE/prog.py" --builtin "$BUILTIN" >/dev/null
+}
+
+traced_prog_of() { traced '--format json' mxbpf.json "$PYTHON" -W ignore "$HERE/prog.py" --bare "$@"; }
+
+judged() { # VERSION
+	mxnet "$1"
+	builtin "$1"
+	traced_prog_of
+	"$PYTHON" "$HERE/compare.py" "$1" "$BUILTIN" mxbpf.json -o "$BATS_FILE_TMPDIR/$1.cells"
+}
+
+# Every row of what is planned resolves.
+resolves() { # PID
+	run --separate-stderr "$MXBPF" check --pid "$1"
+	expect_re '^  ok +operator\.start ' "$output"
+	expect_re '^  ok +memory\.alloc' "$output"
+	run grep '^  NO' <<<"$output"
+	expect_status 1
+}
+
+@test "2.0.0b1" { judged 2.0.0b1; }
+@test "1.9.1" { judged 1.9.1; }
+@test "1.8.0.post0" { judged 1.8.0.post0; }
+@test "1.7.0.post2" { judged 1.7.0.post2; }
+@test "mxnet-mkl 1.6.0, whose engine's functions have no names" { judged mkl-1.6.0; }
+@test "1.5.1.post0, likewise" { judged 1.5.1.post0; }
+
+@test "1.6.0 is packed by UPX: refused, and that is the reason" {
+	mxnet 1.6.0
+	start_ready packed "$PYTHON" -c 'import mxnet, os, time; print("ready", os.getpid(), flush=True); time.sleep(100)'
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 1s
+	expect_status 3
+	expect_re 'libmxnet.so is packed by UPX: its code lies in anonymous memory, not in the file' "$stderr"
+	run --separate-stderr "$MXBPF" check --pid "$READY_PID"
+	expect_status 3
+	"$MXBPF" list --format json | jq -e --argjson pid "$READY_PID" '.processes[] | select(.pid == $pid) |
+		.attachable == false and (.reason | test("packed by UPX"))'
+	echo '{"version": "1.6.0", "packed": true}' >"$BATS_FILE_TMPDIR/1.6.0.cells"
+}
+
+@test "of mxnet-cu112 every row resolves" {
+	[[ -f $DEPS/cu112-1.9.1/stamp ]] || skip "no mxnet-cu112 at $DEPS: tests/versions/setup.sh"
+	start_ready cuda "$O/prog/maps_elf" "$(library cu112-1.9.1)"
+	resolves "$READY_PID"
+	expect_re '^  ok +MXNet 1\.9\.1 \(cu112\) in ' "$("$MXBPF" check --pid "$READY_PID")"
+	echo '{"version": "cu112-1.9.1", "resolves": true}' >"$BATS_FILE_TMPDIR/cu112-1.9.1.cells"
+}
+
+# What its code shows is what is known of the same code by its build-id; where its marks keep their names, it does not show.
+other_build_is_judged() { # VERSION
+	mxnet "$1"
+	other_build "$1"
+	builtin "$1"
+	export MXNET_LIBRARY_PATH=$PWD/lib/libmxnet.so
+	traced_prog_of
+	"$PYTHON" "$HERE/compare.py" "$1" "$BUILTIN" mxbpf.json --without 'user marks'
+}
+
+@test "2.0.0b1 built anew: offsets by its code" { other_build_is_judged 2.0.0b1; }
+@test "1.5.1.post0 built anew: functions without names, and offsets by its code" { other_build_is_judged 1.5.1.post0; }
+
+@test "of every other version built anew, every row resolves by its code" {
+	local v
+	for v in 1.9.1 1.8.0.post0 1.7.0.post2 mkl-1.6.0; do
+		[[ $v == 1.9.1 || -f $DEPS/$v/stamp ]] || continue
+		other_build "$v"
+		start_ready "anew-$v" "$O/prog/maps_elf" "$PWD/lib/libmxnet.so"
+		resolves "$READY_PID"
+		expect_re '^  ok +operator\.start .*; offsets as its code shows' "$("$MXBPF" check --pid "$READY_PID")"
+		stop_pid "$READY_PID"
+		rm -rf lib
+	done
+}
+
+@test "the README's table says what these tests measured" {
+	[[ $(find "$BATS_FILE_TMPDIR" -name '*.cells' | wc -l) == 8 ]] || skip "not every version was there"
+	"$PYTHON" "$HERE/table.py" --check "$REPO/README.md" "$BATS_FILE_TMPDIR"/*.cells
+}

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * --memory: who holds a device's memory. What is alive is kept by its address. What each holder had at the peak is not
+ * copied at each new peak: a peak has a number, and a holder keeps what it had at one when it first changes after it.
+ * So an event costs the same however many holders there are.
+ */
+#include "model/priv.h"
+
+#include <errno.h>
+
+/* The i-th of them, NULL behind the last. */
+static struct held_device *device_at(const struct held *h, size_t i)
+{
+	return i < buf_count(&h->devices, struct held_device) ? buf_at(&h->devices, struct held_device, i) : NULL;
+}
+
+static struct held_owner *owner_at(const struct held *h, size_t i)
+{
+	return i < buf_count(&h->owners, struct held_owner) ? buf_at(&h->owners, struct held_owner, i) : NULL;
+}
+
+static struct held_device *device_of(struct held *h, uint32_t tgid, uint32_t device)
+{
+	struct held_device d = {
+		.t = {.h = {.kind = MXBPF_MEM_TIME, .size = sizeof(d.t), .tgid = tgid}, .device = device}};
+	uint64_t *at = hash_put(&h->device_index, tgid, device);
+
+	if (!at)
+		return NULL;
+	if (!*at && buf_put(&h->devices, &d, sizeof(d)))
+		return NULL;
+	if (!*at)
+		*at = buf_count(&h->devices, struct held_device);
+	return buf_at(&h->devices, struct held_device, *at - 1);
+}
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+	return h ^ h >> 29;
+}
+
+static uint64_t key_of(const struct mxbpf_holder *o)
+{
+	return mix(mix(mix(mix(o->name_id, o->layer_id), o->scope_id), o->label_id), (uint64_t)o->flags << 8 | o->cls);
+}
+
+/* Whose place in owners is *place. Those beyond MDL_HOLDERS_MAX are one. */
+static struct held_owner *owner_like(struct mdl *m, const struct held_device *d, const struct mxbpf_holder *like,
+				     uint32_t *place)
+{
+	struct held *h = &m->held;
+	struct held_owner o = {.h = *like, .stamp = d->peaks};
+	uint64_t b = (uint64_t)d->t.h.tgid << 32 | d->t.device, *at = hash_get(&h->owner_index, key_of(like), b);
+
+	if (!at && buf_count(&h->owners, struct held_owner) >= MDL_HOLDERS_MAX && !o.h.flags) {
+		o.h = (struct mxbpf_holder){.flags = MXBPF_HOLDER_MORE};
+		at = hash_get(&h->owner_index, key_of(&o.h), b);
+	}
+	if (!at) {
+		at = hash_put(&h->owner_index, key_of(&o.h), b);
+		o.h.h = (struct mxbpf_rec){.kind = MXBPF_HOLDER, .size = sizeof(o.h), .tgid = d->t.h.tgid};
+		o.h.device = d->t.device;
+		o.h.allocs = o.h.frees = o.h.alloc_bytes = o.h.free_bytes = o.h.live_blocks = 0;
+		o.h.live_bytes = o.h.peak_bytes = 0;
+		if (!at || names_expect(m, o.h.name_id) || names_expect(m, o.h.scope_id) ||
+		    names_expect(m, o.h.label_id) || buf_put(&h->owners, &o, sizeof(o)))
+			return NULL;
+		*at = buf_count(&h->owners, struct held_owner) - 1;
+	}
+	*place = (uint32_t)*at;
+	return buf_at(&h->owners, struct held_owner, *at);
+}
+
+/* What it had at the last peak, before it changes. */
+static void owner_settle(struct held_owner *o, const struct held_device *d)
+{
+	if (o->stamp != d->peaks)
+		o->h.peak_bytes = o->h.live_bytes;
+	o->stamp = d->peaks;
+}
+
+static __int128 area_of(const struct mxbpf_mem_time *t)
+{
+	return (__int128)((unsigned __int128)(uint64_t)t->area_high << 64 | t->area_low);
+}
+
+static void area_set(struct mxbpf_mem_time *t, __int128 area)
+{
+	t->area_low = (uint64_t)area;
+	t->area_high = (int64_t)(area >> 64);
+}
+
+/* Numbers of a file may be anything: what they come to is then, too, but no overflow of a sign. */
+static __int128 area_add(__int128 a, int64_t bytes, uint64_t ns)
+{
+	return (__int128)((unsigned __int128)a + (unsigned __int128)((__int128)bytes * (__int128)ns));
+}
+
+/* Nothing changed until now. */
+static void device_until(struct held_device *d, uint64_t now_ns)
+{
+	if (d->t.last_ns && now_ns > d->t.last_ns)
+		area_set(&d->t, area_add(area_of(&d->t), d->t.live_bytes, now_ns - d->t.last_ns));
+	if (now_ns > d->t.last_ns)
+		d->t.last_ns = now_ns;
+}
+
+static void take(struct held_device *d, struct held_owner *o, uint64_t bytes, uint64_t now_ns)
+{
+	const int64_t n = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
+
+	owner_settle(o, d);
+	add_sat(&o->h.allocs, 1);
+	add_sat(&o->h.alloc_bytes, bytes);
+	add_sat_any(&o->h.live_bytes, n);
+	o->h.live_blocks++;
+	add_sat_any(&d->t.live_bytes, n);
+	if (d->t.live_bytes <= d->t.peak_bytes)
+		return;
+	d->t.peak_bytes = d->t.live_bytes;
+	d->t.peak_ns = now_ns;
+	d->peaks++;
+}
+
+static void give_back(struct held_device *d, struct held_owner *o, uint64_t bytes)
+{
+	const int64_t n = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
+
+	owner_settle(o, d);
+	add_sat(&o->h.frees, 1);
+	add_sat(&o->h.free_bytes, bytes);
+	add_sat_any(&o->h.live_bytes, -n);
+	o->h.live_blocks -= o->h.live_blocks && !(o->h.flags & MXBPF_HOLDER_BEFORE);
+	add_sat_any(&d->t.live_bytes, -n);
+}
+
+/* The block at an address is none any more. */
+static void block_end(struct held *h, struct held_device *d, uint64_t at)
+{
+	struct held_block *b = buf_at(&h->blocks, struct held_block, at);
+
+	give_back(d, buf_at(&h->owners, struct held_owner, b->owner), b->bytes);
+	b->next = h->free_block;
+	h->free_block = (uint32_t)at + 1;
+}
+
+static uint64_t place_of(const struct held_device *d)
+{
+	return (uint64_t)d->t.h.tgid << 32 | d->t.device;
+}
+
+/* False: there is no room. */
+static int block_begin(struct held *h, const struct held_device *d, uint64_t addr, const struct held_block *b)
+{
+	uint64_t at = h->free_block ? h->free_block - 1 : buf_count(&h->blocks, struct held_block), *slot;
+
+	if (at >= MDL_BLOCKS_MAX)
+		return 0;
+	slot = hash_put(&h->block_index, addr, place_of(d));
+	if (!slot || (!h->free_block && !buf_add(&h->blocks, sizeof(*b))))
+		return -ENOMEM;
+	*slot = at;
+	if (h->free_block)
+		h->free_block = buf_at(&h->blocks, struct held_block, at)->next;
+	*buf_at(&h->blocks, struct held_block, at) = *b;
+	return 1;
+}
+
+static int fold_free(struct mdl *m, struct held_device *d, const struct mxbpf_alloc *a)
+{
+	const struct mxbpf_holder before = {.flags = MXBPF_HOLDER_BEFORE};
+	struct held_owner *o;
+	uint32_t place;
+	uint64_t at;
+
+	if (hash_del(&m->held.block_index, a->addr, place_of(d), &at)) {
+		block_end(&m->held, d, at);
+		return 0;
+	}
+	o = owner_like(m, d, &before, &place);
+	if (!o)
+		return -ENOMEM;
+	give_back(d, o, -(uint64_t)a->bytes);
+	d->t.unsized += !a->bytes;
+	return 0;
+}
+
+static int fold_take(struct mdl *m, struct held_device *d, const struct mxbpf_alloc *a)
+{
+	const struct mxbpf_holder like = {.name_id = a->name_id,
+					  .layer_id = a->layer_id,
+					  .scope_id = a->scope_id,
+					  .label_id = a->label_id,
+					  .cls = a->cls};
+	struct held_block b = {.bytes = (uint64_t)a->bytes};
+	struct held_owner *o = owner_like(m, d, &like, &b.owner);
+	uint64_t at;
+	int kept;
+
+	if (!o)
+		return -ENOMEM;
+	if (a->addr && hash_del(&m->held.block_index, a->addr, place_of(d), &at)) {
+		block_end(&m->held, d, at);
+		d->t.missed++;
+	}
+	take(d, o, (uint64_t)a->bytes, a->h.ts_ns);
+	if (a->pool_bytes) {
+		d->t.pool_bytes = a->pool_bytes;
+		if (a->pool_bytes > d->t.pool_peak_bytes) {
+			d->t.pool_peak_bytes = a->pool_bytes;
+			d->t.pool_used_bytes = d->t.live_bytes > 0 ? (uint64_t)d->t.live_bytes : 0;
+		}
+	}
+	kept = a->addr ? block_begin(&m->held, d, a->addr, &b) : 0;
+	d->t.untracked += !kept;
+	return kept < 0 ? kept : 0;
+}
+
+int held_alloc(struct mdl *m, const struct mxbpf_alloc *a)
+{
+	struct held_device *d = device_of(&m->held, a->h.tgid, a->device);
+
+	if (!d)
+		return -ENOMEM;
+	device_until(d, a->h.ts_ns);
+	return a->flags & MXBPF_ALLOC_FREED ? fold_free(m, d, a) : fold_take(m, d, a);
+}
+
+/* What is merged later happened later: it began with what the earlier one left. Its holders follow. */
+int held_fold_time(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const struct mxbpf_mem_time *t = (const void *)rec;
+	struct held_device *d = device_of(&m->held, rec->tgid, t->device);
+	int64_t peak_bytes = t->peak_bytes;
+
+	if (!d)
+		return -ENOMEM;
+	device_until(d, t->last_ns);
+	area_set(&d->t, (__int128)((unsigned __int128)area_of(&d->t) + (unsigned __int128)area_of(t)));
+	add_sat_any(&peak_bytes, d->t.live_bytes);
+	d->later_peak = peak_bytes > d->t.peak_bytes;
+	if (d->later_peak) {
+		d->t.peak_bytes = peak_bytes;
+		d->t.peak_ns = t->peak_ns;
+		d->peaks++;
+	}
+	add_sat_any(&d->t.live_bytes, t->live_bytes);
+	add_sat(&d->t.missed, t->missed);
+	add_sat(&d->t.untracked, t->untracked);
+	add_sat(&d->t.unsized, t->unsized);
+	d->t.pool_bytes = t->pool_bytes ? t->pool_bytes : d->t.pool_bytes;
+	if (t->pool_peak_bytes > d->t.pool_peak_bytes) {
+		d->t.pool_peak_bytes = t->pool_peak_bytes;
+		d->t.pool_used_bytes = t->pool_used_bytes;
+	}
+	return 0;
+}
+
+static void add_counts(struct mxbpf_holder *to, const struct mxbpf_holder *from)
+{
+	add_sat(&to->allocs, from->allocs);
+	add_sat(&to->frees, from->frees);
+	add_sat(&to->alloc_bytes, from->alloc_bytes);
+	add_sat(&to->free_bytes, from->free_bytes);
+	add_sat(&to->live_blocks, from->live_blocks);
+	add_sat_any(&to->live_bytes, from->live_bytes);
+}
+
+int held_fold_holder(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const struct mxbpf_holder *from = (const void *)rec;
+	struct held_device *d = device_of(&m->held, rec->tgid, from->device);
+	uint32_t place;
+	struct held_owner *o = d ? owner_like(m, d, from, &place) : NULL;
+
+	if (!o)
+		return -ENOMEM;
+	owner_settle(o, d);
+	if (d->later_peak)
+		add_sat_any(&o->h.peak_bytes, from->peak_bytes);
+	add_counts(&o->h, from);
+	return 0;
+}
+
+const struct mxbpf_mem_time *mdl_mem_time(const struct mdl *m, size_t i)
+{
+	const struct held_device *d = device_at(&m->held, i);
+
+	return d ? &d->t : NULL;
+}
+
+static struct held_device *device_like(const struct held *h, const struct mxbpf_holder *o)
+{
+	return device_at(h, *hash_get(&h->device_index, o->h.tgid, o->device) - 1);
+}
+
+const struct mxbpf_holder *mdl_holder(const struct mdl *m, size_t i)
+{
+	struct held_owner *o = owner_at(&m->held, i);
+
+	if (!o)
+		return NULL;
+	owner_settle(o, device_like(&m->held, &o->h));
+	return &o->h;
+}
+
+bool mdl_block(const struct mdl *m, size_t *pos, struct mdl_block *out)
+{
+	const struct hash_entry *e = hash_next(&m->held.block_index, pos);
+	const struct held_block *b = e ? buf_at(&m->held.blocks, struct held_block, e->val) : NULL;
+
+	if (e)
+		*out = (struct mdl_block){e->a, b->bytes, &owner_at(&m->held, b->owner)->h};
+	return e;
+}
+
+int64_t mdl_mem_mean(const struct mxbpf_mem_time *t, uint64_t start_ns, uint64_t end_ns)
+{
+	__int128 area = area_of(t);
+
+	if (t->last_ns && end_ns > t->last_ns)
+		area = area_add(area, t->live_bytes, end_ns - t->last_ns);
+	return end_ns > start_ns ? (int64_t)(area / (__int128)(end_ns - start_ns)) : 0;
+}
+
+int held_emit(const struct mdl *m, struct buf *out)
+{
+	const struct mxbpf_holder *o;
+	const struct held_device *d;
+	int err = 0;
+	size_t i;
+
+	for (i = 0; !err && (d = device_at(&m->held, i)); i++)
+		err = buf_put(out, &d->t, sizeof(d->t));
+	for (i = 0; !err && (o = mdl_holder(m, i)); i++)
+		err = buf_put(out, o, sizeof(*o));
+	return err;
+}
+
+static int sum_device(struct mdl *sum, const struct mxbpf_mem_time *t)
+{
+	struct held_device *all = device_of(&sum->held, 0, t->device);
+	struct held_device one = {.t = *t};
+
+	if (!all)
+		return -ENOMEM;
+	if (all->t.last_ns && one.t.last_ns) { /* both until the same moment */
+		device_until(all, one.t.last_ns);
+		device_until(&one, all->t.last_ns);
+	}
+	if (t->peak_bytes > all->largest_peak || !all->largest_peak)
+		all->t.peak_ns = t->peak_ns;
+	if (t->peak_bytes > all->largest_peak)
+		all->largest_peak = t->peak_bytes;
+	area_set(&all->t, (__int128)((unsigned __int128)area_of(&all->t) + (unsigned __int128)area_of(&one.t)));
+	all->t.last_ns = one.t.last_ns > all->t.last_ns ? one.t.last_ns : all->t.last_ns;
+	add_sat_any(&all->t.live_bytes, t->live_bytes);
+	add_sat_any(&all->t.peak_bytes, t->peak_bytes);
+	add_sat(&all->t.missed, t->missed);
+	add_sat(&all->t.untracked, t->untracked);
+	add_sat(&all->t.unsized, t->unsized);
+	add_sat(&all->t.pool_bytes, t->pool_bytes);
+	add_sat(&all->t.pool_peak_bytes, t->pool_peak_bytes);
+	add_sat(&all->t.pool_used_bytes, t->pool_used_bytes);
+	return 0;
+}
+
+int held_sum(struct mdl *sum, const struct mdl *m)
+{
+	const struct mxbpf_holder *from;
+	struct held_owner *o;
+	struct held_device *d;
+	uint32_t place;
+	int err = 0;
+	size_t i;
+
+	for (i = 0; !err && (d = device_at(&m->held, i)); i++)
+		err = sum_device(sum, &d->t);
+	for (i = 0; !err && (from = mdl_holder(m, i)); i++) {
+		d = device_of(&sum->held, 0, from->device);
+		o = d ? owner_like(sum, d, from, &place) : NULL;
+		if (!o)
+			return -ENOMEM;
+		owner_settle(o, d);
+		add_sat_any(&o->h.peak_bytes, from->peak_bytes);
+		add_counts(&o->h, from);
+	}
+	return err;
+}
+
+/* As it begins again, with what there is. */
+static struct held_device device_again(const struct mxbpf_mem_time *t, uint64_t now_ns)
+{
+	return (struct held_device){.t = {.h = t->h,
+					  .live_bytes = t->live_bytes,
+					  .peak_bytes = t->live_bytes,
+					  .peak_ns = now_ns,
+					  .last_ns = now_ns,
+					  .pool_bytes = t->pool_bytes,
+					  .pool_peak_bytes = t->pool_bytes,
+					  .device = t->device}};
+}
+
+static struct held_owner owner_again(const struct mxbpf_holder *o)
+{
+	struct held_owner again = {.h = *o};
+
+	again.h.allocs = again.h.frees = again.h.alloc_bytes = again.h.free_bytes = 0;
+	again.h.peak_bytes = o->live_bytes;
+	return again;
+}
+
+int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns)
+{
+	struct held *h = &to->held, *was = &from->held;
+	const struct mxbpf_mem_time *t;
+	const struct mxbpf_holder *o;
+	struct held_device d;
+	struct held_owner again;
+	uint64_t *slot;
+	size_t i;
+
+	held_fini(to);
+	for (i = 0; (t = mdl_mem_time(from, i)); i++) {
+		d = device_again(t, now_ns);
+		slot = hash_put(&h->device_index, t->h.tgid, t->device);
+		if (!slot || buf_put(&h->devices, &d, sizeof(d)))
+			return -ENOMEM;
+		*slot = i + 1;
+	}
+	for (i = 0; (o = mdl_holder(from, i)); i++) {
+		again = owner_again(o);
+		slot = hash_put(&h->owner_index, key_of(o), (uint64_t)o->h.tgid << 32 | o->device);
+		if (!slot || buf_put(&h->owners, &again, sizeof(again)))
+			return -ENOMEM;
+		*slot = i;
+	}
+	h->blocks = was->blocks;
+	h->block_index = was->block_index;
+	h->free_block = was->free_block;
+	was->blocks = (struct buf){0};
+	was->block_index = (struct hash){0};
+	was->free_block = 0;
+	return 0;
+}
+
+void held_fini(struct mdl *m)
+{
+	struct held *h = &m->held;
+
+	hash_fini(&h->device_index);
+	hash_fini(&h->owner_index);
+	hash_fini(&h->block_index);
+	buf_fini(&h->devices);
+	buf_fini(&h->owners);
+	buf_fini(&h->blocks);
+	*h = (struct held){0};
+}

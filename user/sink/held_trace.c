@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/* --memory in timelines: at each device's peak an instant, with what held the most of it then. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "sink/trace.h"
+
+#define HOLDERS_SHOWN 8
+
+static void put_holders(struct snk_trace *t, const struct snk_held *h, const struct mxbpf_mem_time *d)
+{
+	const struct snk_holder *r;
+	unsigned n = 0;
+
+	for (r = h->rows; r < h->rows + h->nrows_all && n < HOLDERS_SHOWN; r++) {
+		if (r->h.device != d->device || r->h.h.tgid != d->h.tgid || r->h.peak_bytes <= 0)
+			continue;
+		out_puts(t->s.out, n++ ? "," : "");
+		out_puts(t->s.out, "{\"name\":");
+		snk_put_json(t->s.out, r->name, r->len);
+		if (r->layer_len) {
+			out_puts(t->s.out, ",\"layer\":");
+			snk_put_json(t->s.out, r->layer, r->layer_len);
+		}
+		out_printf(t->s.out, ",\"bytes\":%" PRId64 "}", (int64_t)r->h.peak_bytes);
+	}
+}
+
+static void put_peak(struct snk_trace *t, const struct snk_held *h, const struct mxbpf_mem_time *d)
+{
+	struct snk_text device = snk_trace_text(t, d->device, snk_text_device);
+	char *start = out_reserve(t->s.out, SNK_EVENT_BYTES + device.len), *p = start;
+
+	p = put(p, ",\n{\"ph\":\"i\",\"s\":\"p\",");
+	p = snk_put_where(t, p, d->h.tgid, d->h.tgid, d->peak_ns);
+	p = put(p, ",\"name\":\"memory peak ");
+	p = put_bytes(p, device.data, device.len);
+	p = put(p, "\",\"args\":{\"bytes\":");
+	p = snk_put_i64(p, d->peak_bytes);
+	p = put(p, ",\"held by\":[");
+	out_filled(t->s.out, (size_t)(p - start));
+	put_holders(t, h, d);
+	out_puts(t->s.out, "]}}");
+}
+
+int snk_trace_peaks(struct snk_trace *t)
+{
+	struct snk_held h;
+	size_t i;
+	int err = snk_held_make(&t->s, &h);
+
+	for (i = 0; !err && i < h.ndevices; i++)
+		if (h.devices[i].peak_ns)
+			put_peak(t, &h, &h.devices[i]);
+	snk_held_free(&h);
+	return err ? snk_trace_no_memory(t) : 0;
+}
