@@ -4,81 +4,11 @@
  * window. Loss and window are rows as well, so that nothing but one header and rows stands in the file.
  */
 #include "sched/sched.h"
-#include "sink/priv.h"
+#include "sink/csv.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Cells are empty where a table has no such column. */
-enum column {
-	TABLE,
-	NAME,
-	DEVICE,
-	COUNT,
-	TOTAL,
-	SELF,
-	MIN,
-	MAX,
-	AVG,
-	P50,
-	P99,
-	ALLOCS,
-	FREES,
-	ALLOC_BYTES,
-	SELF_ALLOC_BYTES,
-	FREE_BYTES,
-	LIVE_BYTES,
-	PEAK_BYTES,
-	STATE,
-	WAITS_IN,
-	START,
-	DURATION,
-	BACKWARD_COUNT,
-	BACKWARD,
-	DEEPER_COUNT,
-	DEEPER,
-	EVENT_START,
-	EVENT_THREAD,
-	EVENT_UNWOUND,
-	ON_CPU,
-	RUNQ,
-	BLOCKED,
-	ELSEWHERE,
-	NVCSW,
-	NIVCSW,
-	MINFLT,
-	MAJFLT,
-	MIGRATED,
-	CPU,
-	END_CPU,
-	FIRST,
-	LAST,
-	DIFFERENCE,
-	LEAST,
-	MOST,
-	MEAN,
-	OFF_CPU, /* then enum mxbpf_sched_what */
-	OFF_LAST = OFF_CPU + MXBPF_SCHED_OTHER + 1,
-	TEAM_THREADS,
-	TEAM_THREADS_NS,
-	TEAM_CPU,
-	TEAM_RUNQ,
-	TEAM_WORK,
-	TEAM_LATE,
-	TEAM_LATE_RUNQ,
-	TEAM_BARRIER,
-	TEAM_SPUN,
-	LIVE_BLOCKS,
-	MEAN_BYTES,
-	PEAK_UNIX,
-	MARK_FIRST,
-	MARK_LAST,
-	VALUE_LAST,
-	VALUE_MIN,
-	VALUE_MAX,
-	NCOLUMNS,
-};
 
 /* What asks for a column, all of it. */
 enum when {
@@ -169,28 +99,6 @@ static const struct {
 	[OFF_CPU + 1 + MXBPF_SCHED_OTHER] = {"other_ns", WITH_SCHED},
 };
 
-struct row {
-	const char *table, *name;
-	size_t name_len;
-	uint32_t device;
-	uint64_t n[NCOLUMNS];
-	bool filled[NCOLUMNS]; /* the number is there */
-	bool below[NCOLUMNS];  /* below 0: what stands there is its magnitude */
-	struct {
-		const char *text;
-		size_t len;
-	} shapes, stack, layer, group, unit, by, domain; /* by: of whom a row of kept_by and woken_by is */
-	const struct snk_holder *holder;	 /* its scope and array; NULL */
-	const char *state, *waits;		 /* STATE, WAITS_IN: of calls that are open; NULL */
-	struct mxbpf_counter_sum counters;	 /* spans 0: none */
-};
-
-static void fill(struct row *r, enum column c, uint64_t n)
-{
-	r->n[c] = n;
-	r->filled[c] = true;
-}
-
 static void fill_signed(struct row *r, enum column c, int64_t n)
 {
 	fill(r, c, n < 0 ? -(uint64_t)n : (uint64_t)n);
@@ -277,7 +185,7 @@ static void put_holder(struct snk *s, const struct snk_holder *h)
 	put_text(s->out, h ? h->label : "", h ? h->label_len : 0);
 }
 
-static void put_row(struct snk *s, struct row *r)
+void csv_put(struct snk *s, struct row *r)
 {
 	char device[48] = "";
 	const char *text;
@@ -416,7 +324,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 		}
 		set_event_account(&r, e);
 		set_details(s, &r, e->args_id, e->stack_id, e->layer_id);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -448,7 +356,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 			fill_signed(&r, SELF_ALLOC_BYTES, m->self_alloc_bytes);
 		}
 		set_account(&r, m);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -466,7 +374,7 @@ static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_
 		fill(&r, FREE_BYTES, rows[i]->free_bytes);
 		fill(&r, LIVE_BYTES, rows[i]->live_bytes);
 		fill(&r, PEAK_BYTES, rows[i]->peak_bytes);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -485,10 +393,10 @@ static int joins(struct snk *s, const struct snk_joins *t)
 		fill(&r, BACKWARD, j->j.bwd_total_ns);
 		fill(&r, DEEPER_COUNT, j->j.deep_count);
 		fill(&r, DEEPER, j->j.deep_total_ns);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	fill(&unjoined, COUNT, t->unjoined); /* each in the row of its own name */
-	put_row(s, &unjoined);
+	csv_put(s, &unjoined);
 	return 0;
 }
 
@@ -506,7 +414,7 @@ static int slow(struct snk *s, const struct snk_slow *t)
 		fill(&r, COUNT, 1);
 		fill(&r, TOTAL, e->span.dur_ns);
 		fill(&r, P50, e->median_ns);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -539,7 +447,7 @@ static void put_machine(struct snk *s)
 			fill(&r, MOST, g->max);
 			fill(&r, MEAN, g->sum / g->count);
 		}
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 }
 
@@ -552,10 +460,10 @@ static int samples(struct snk *s, const struct snk_samples *t)
 		struct row row = {.table = "samples", .name = r->name, .name_len = r->len};
 
 		fill(&row, COUNT, r->count);
-		put_row(s, &row);
+		csv_put(s, &row);
 	}
 	fill(&hz, COUNT, s->in->session->sample_hz);
-	put_row(s, &hz);
+	csv_put(s, &hz);
 	return 0;
 }
 
@@ -575,7 +483,7 @@ static int opens(struct snk *s, const struct mxbpf_open *rows, size_t n)
 		fill(&r, EVENT_START, s->in->session->start_unix_ns + (o->h.ts_ns - s->in->session->start_mono_ns));
 		fill(&r, EVENT_THREAD, o->tid);
 		set_details(s, &r, o->args_id, o->stack_id, o->layer_id);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -591,7 +499,7 @@ static void put_parties(struct snk *s, const struct snk_sched *r, enum mxbpf_sch
 		row.by.len = strnlen(a->comm, sizeof(a->comm));
 		fill(&row, COUNT, a->count);
 		fill(&row, TOTAL, a->total_ns);
-		put_row(s, &row);
+		csv_put(s, &row);
 	}
 }
 
@@ -606,64 +514,9 @@ static int sched(struct snk *s, const struct snk_scheds_table *t)
 		fill(&row, OFF_CPU, r->off_ns);
 		for (what = 0; what <= MXBPF_SCHED_OTHER; what++)
 			fill(&row, OFF_CPU + 1 + what, snk_sched_ns(r, (enum mxbpf_sched_what)what));
-		put_row(s, &row);
+		csv_put(s, &row);
 		put_parties(s, r, MXBPF_SCHED_KEPT_BY);
 		put_parties(s, r, MXBPF_SCHED_WOKEN_BY);
-	}
-	return 0;
-}
-
-static void put_loop(struct snk *s, const struct snk_loop *l)
-{
-	struct row r = {.table = "iterations", .name = snk_tolds[l->told], .name_len = strlen(snk_tolds[l->told])};
-	unsigned i;
-
-	fill(&r, COUNT, l->count - l->missing);
-	fill(&r, TOTAL, l->total_ns);
-	fill(&r, MIN, l->min_ns);
-	fill(&r, MAX, l->max_ns);
-	fill(&r, AVG, l->total_ns / (l->count - l->missing));
-	fill(&r, P50, l->p50_ns);
-	fill(&r, P99, l->p99_ns);
-	put_row(s, &r);
-	for (i = 0; i <= MXBPF_STEP_PARTS && l->known; i++) {
-		const char *name = i < MXBPF_STEP_PARTS ? snk_parts[i] : "operators";
-		struct row part = {.table = "iterations.part", .name = name, .name_len = strlen(name)};
-
-		fill(&part, COUNT, l->known);
-		fill(&part, TOTAL, i < MXBPF_STEP_PARTS ? l->parts[i].total_ns : l->busy_ns);
-		if (i < MXBPF_STEP_PARTS) {
-			fill(&part, P50, l->parts[i].p50_ns);
-			fill(&part, MAX, l->parts[i].max_ns);
-		}
-		put_row(s, &part);
-	}
-}
-
-/* The table is "iterations.slowest" and what of it was the longest beyond its median; its name is its number. */
-static int iterations(struct snk *s, const struct snk_iterations *t)
-{
-	char table[64], nr[24];
-	size_t i;
-
-	for (i = 0; i < t->nloops; i++)
-		put_loop(s, &t->loops[i]);
-	for (i = 0; i < t->nslowest; i++) {
-		const struct mxbpf_iteration *it = t->slowest[i];
-		const struct snk_loop *l = snk_loop_of(t, it);
-		struct row r = {.table = table, .name = nr};
-		uint64_t ns;
-		int part = snk_longer(l, it, &ns);
-
-		snprintf(table, sizeof(table), "iterations.slowest%s%s", part < 0 ? "" : ".",
-			 part < 0 ? "" : snk_parts[part]);
-		r.name_len = (size_t)snprintf(nr, sizeof(nr), "%" PRIu64, (uint64_t)it->nr);
-		fill(&r, COUNT, 1);
-		fill(&r, TOTAL, it->dur_ns);
-		fill(&r, P50, l->p50_ns);
-		fill(&r, EVENT_START, s->in->session->start_unix_ns + (it->h.ts_ns - s->in->session->start_mono_ns));
-		fill(&r, EVENT_THREAD, it->tid);
-		put_row(s, &r);
 	}
 	return 0;
 }
@@ -686,7 +539,7 @@ static int teams(struct snk *s, const struct snk_teams *t)
 		fill(&r, TEAM_LATE_RUNQ, k->t.late_runq_ns);
 		fill(&r, TEAM_BARRIER, k->t.barrier_ns);
 		fill(&r, TEAM_SPUN, k->t.spun_ns);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -706,7 +559,7 @@ static int held(struct snk *s, const struct snk_held *t)
 		fill_signed(&r, MEAN_BYTES, snk_mem_mean(s, d));
 		if (d->peak_ns)
 			fill(&r, PEAK_UNIX, ss->start_unix_ns + (d->peak_ns - ss->start_mono_ns));
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	for (k = t->rows; k < t->rows + t->nrows; k++) {
 		struct row r = {.table = "held", .name = k->name, .name_len = k->len, .holder = k};
@@ -721,7 +574,7 @@ static int held(struct snk *s, const struct snk_held *t)
 		fill_signed(&r, LIVE_BYTES, k->h.live_bytes);
 		fill_signed(&r, PEAK_BYTES, k->h.peak_bytes);
 		fill(&r, LIVE_BLOCKS, k->h.live_blocks);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -731,26 +584,22 @@ static int marks(struct snk *s, const struct snk_marks *t)
 	const struct snk_mark *k;
 
 	for (k = t->values; k < t->values + t->nvalues; k++) {
-		struct row r = {.table = "counter",
-				.name = k->name,
-				.name_len = k->len,
-				.domain = {k->domain, k->domain_len}};
+		struct row r = {
+			.table = "counter", .name = k->name, .name_len = k->len, .domain = {k->domain, k->domain_len}};
 
 		fill(&r, COUNT, k->count);
 		fill(&r, VALUE_LAST, k->value->value);
 		fill(&r, VALUE_MIN, k->value->min);
 		fill(&r, VALUE_MAX, k->value->max);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	for (k = t->instants; k < t->instants + t->ninstants; k++) {
-		struct row r = {.table = "instant",
-				.name = k->name,
-				.name_len = k->len,
-				.domain = {k->domain, k->domain_len}};
+		struct row r = {
+			.table = "instant", .name = k->name, .name_len = k->len, .domain = {k->domain, k->domain_len}};
 
 		fill(&r, COUNT, k->count);
 		fill_extent(s, &r, k->instant->h.ts_ns, k->instant->last_ns);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -763,13 +612,13 @@ static void put_texts(struct snk *s)
 	for (i = 0; i < ss->nnotes; i++) {
 		const char *text = ss->notes[i].text;
 
-		put_row(s, &(struct row){.table = ss->notes[i].name, .name = text, .name_len = strlen(text)});
+		csv_put(s, &(struct row){.table = ss->notes[i].name, .name = text, .name_len = strlen(text)});
 	}
 	for (i = 0; i < ss->nprobes; i++) {
 		const struct mdl_probe *p = &ss->probes[i];
 
 		if (!strcmp(p->status, "refused"))
-			put_row(s, &(struct row){.table = "refused", .name = p->name, .name_len = strlen(p->name)});
+			csv_put(s, &(struct row){.table = "refused", .name = p->name, .name_len = strlen(p->name)});
 	}
 }
 
@@ -800,6 +649,7 @@ static int end(struct snk *s)
 		{"window", "follow_lag", TOTAL, ss->follow_lag_ns},
 		{"window", "late_libraries", COUNT, ss->late_libs},
 		{"window", "late_refused", COUNT, ss->late_refused},
+		{"window", "moments", COUNT, snk_counter(m, MXBPF_COUNTER_MOMENTS)},
 		{"window", "late", COUNT, snk_counter(m, MXBPF_COUNTER_LATE)},
 		{"window", "unwound", COUNT, snk_counter(m, MXBPF_COUNTER_UNWOUND)},
 		{"window", "ungrouped", COUNT,
@@ -813,13 +663,13 @@ static int end(struct snk *s)
 		struct row r = {.table = rows[i].table, .name = rows[i].name, .name_len = strlen(rows[i].name)};
 
 		fill(&r, rows[i].column, rows[i].n);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	if (s->opts->by == SNK_BY_EVENT) {
 		struct row r = {.table = "window", .name = "events_not_shown", .name_len = strlen("events_not_shown")};
 
 		fill(&r, COUNT, snk_events_not_shown(s));
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	for (i = 0; i < ss->nfallbacks; i++) {
 		struct row r = {.table = "fallback", .name = ss->fallbacks[i].name};
@@ -827,7 +677,7 @@ static int end(struct snk *s)
 		r.name_len = strlen(r.name);
 		fill(&r, COUNT, ss->fallbacks[i].spans);
 		fill(&r, TOTAL, ss->fallbacks[i].at_ns);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -845,7 +695,7 @@ const struct snk_ops snk_csv = {
 	.teams = teams,
 	.slow = slow,
 	.samples = samples,
-	.iterations = iterations,
+	.iterations = csv_iterations,
 	.opens = opens,
 	.sched = sched,
 	.end = end,
