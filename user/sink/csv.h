@@ -85,10 +85,11 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes, stack, layer, group, unit, by, domain; /* by: of whom a row of kept_by and woken_by is */
-	const struct snk_holder *holder;		 /* its scope and array; NULL */
-	const char *state, *waits;			 /* STATE, WAITS_IN: of calls that are open; NULL */
-	struct mxbpf_counter_sum counters;		 /* spans 0: none */
+	} shapes, stack, layer, group, unit, by, domain, call,
+		within;			   /* by: of whom a row of kept_by and woken_by is */
+	const struct snk_holder *holder;   /* its scope and array; NULL */
+	const char *state, *waits;	   /* STATE, WAITS_IN: of calls that are open; NULL */
+	struct mxbpf_counter_sum counters; /* spans 0: none */
 };
 
 static inline void fill(struct row *r, enum column c, uint64_t n)
