@@ -585,6 +585,7 @@ enum mxbpf_counter_id {
 	MXBPF_COUNTER_UNWOUND = 3,  /* spans with MXBPF_SPAN_UNWOUND: their duration is an upper bound */
 	/* Spans in the row of their name alone, since there were too many rows. */
 	MXBPF_COUNTER_UNGROUPED = 4,
+	MXBPF_COUNTER_MOMENTS = 6,  /* records that tell iterations, which are in no row */
 	MXBPF_COUNTER_UNJOINED = 5, /* backward nodes whose forward operator is not known: they stand for it */
 };
 

@@ -253,7 +253,7 @@ GROUPS = {
     'work': ('tiny', ('--probes', 'api', '--api', 'work')),
     'iter': ('tiny', ('--probes', 'op', '--iterations', '50/100')),
     'team': ('tiny', ('--probes', 'op', '--omp')),
-    'step': ('tiny', ('--probes', 'op')),
+    'step': ('tiny', ('--probes', 'api')), # with which it comes
     'life': ('tiny', ('--probes', 'op', '--life')),
     'held': ('tiny', ('--probes', 'op,mem', '--memory')),
 }

@@ -305,6 +305,16 @@ static const struct {
 	 "of\n"
 	 "those that stand in its queue.\n"},
 	{"ITERATIONS", NULL,
+	 "The program marks none: of MXNet one ends with the last operator of an optimizer (\\fI..._update\\fR) that is\n"
+	 "called before the next backward pass, of several optimizers that of the first; without such operators with\n"
+	 "the last call of a KVStore, else where a backward pass begins.\n"
+	 "Of PyTorch one ends with the step() of an optimizer.\n"
+	 "The tables say which, how long they were, where the time of their own thread went and what was longer in the\n"
+	 "slowest; a trace has \\fIProfilerStep#N\\fR.\n"
+	 "Waits for data are C++ iterators, and what comes before a batch is taken from a worker of a DataLoader;\n"
+	 "iterators of Python\\(aqs own are outside the runtime.\n"
+	 ".PP\n"
+	 "\\fB\\-\\-iterations 20\\fR sees twenty and ends.\n"
 	 "\\fB\\-\\-iterations 5/100\\fR sees five training iterations of each hundred and takes the probes out in\n"
 	 "between, but for one that tells when an iteration ends: of PyTorch the step() of an optimizer, of MXNet a\n"
 	 "backward pass.\n"

@@ -135,7 +135,7 @@ const struct cmd_option cmd_options[] = {
 	 .required = CMD_BIT_NOW, .help = "the process to look at; it is not changed, and none of its threads is stopped",
 	 .set = cmd_set_number, FIELD(pid), .min = 1, .max = 1 << 22},
 	{.name = "probes", .arg = "LIST", .group = "Target", .commands = LIVE,
-	 .help = "what to probe, joined by commas: operators, C API, memory, waits, the program's own marks", .def = "all",
+	 .help = "what to probe, joined by commas: operators, C API, memory, waits, the program's own marks, data", .def = "all",
 	 .set = cmd_set_mask, FIELD(probes), .word = word_probes},
 	{.name = "api", .arg = "WHICH", .group = "Target", .commands = LIVE,
 	 .help = "calls of MXNet's C API: work is only those that do work or wait, which costs much less", .def = "all",

@@ -359,6 +359,7 @@ static int fold_wait(struct mdl *m, const struct mxbpf_rec *rec)
 
 static int fold_step(struct mdl *m, const struct mxbpf_rec *rec)
 {
+	m->counters[MXBPF_CLASS_STEP][MXBPF_COUNTER_MOMENTS]++;
 	return steps_fold(m, (const void *)rec);
 }
 

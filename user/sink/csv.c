@@ -4,85 +4,11 @@
  * window. Loss and window are rows as well, so that nothing but one header and rows stands in the file.
  */
 #include "sched/sched.h"
-#include "sink/priv.h"
+#include "sink/csv.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Cells are empty where a table has no such column. */
-enum column {
-	TABLE,
-	NAME,
-	DEVICE,
-	COUNT,
-	TOTAL,
-	SELF,
-	MIN,
-	MAX,
-	AVG,
-	P50,
-	P99,
-	ALLOCS,
-	FREES,
-	ALLOC_BYTES,
-	SELF_ALLOC_BYTES,
-	FREE_BYTES,
-	LIVE_BYTES,
-	PEAK_BYTES,
-	STATE,
-	WAITS_IN,
-	START,
-	DURATION,
-	BACKWARD_COUNT,
-	BACKWARD,
-	DEEPER_COUNT,
-	DEEPER,
-	EVENT_START,
-	EVENT_THREAD,
-	EVENT_UNWOUND,
-	ON_CPU,
-	RUNQ,
-	BLOCKED,
-	ELSEWHERE,
-	NVCSW,
-	NIVCSW,
-	MINFLT,
-	MAJFLT,
-	MIGRATED,
-	CPU,
-	END_CPU,
-	FIRST,
-	LAST,
-	DIFFERENCE,
-	LEAST,
-	MOST,
-	MEAN,
-	OFF_CPU, /* then enum mxbpf_sched_what */
-	OFF_LAST = OFF_CPU + MXBPF_SCHED_OTHER + 1,
-	TEAM_THREADS,
-	TEAM_THREADS_NS,
-	TEAM_CPU,
-	TEAM_RUNQ,
-	TEAM_WORK,
-	TEAM_LATE,
-	TEAM_LATE_RUNQ,
-	TEAM_BARRIER,
-	TEAM_SPUN,
-	KV_VALUES,
-	KV_UNKNOWN,
-	KV_SENT,
-	KV_RECEIVED,
-	LIVE_BLOCKS,
-	MEAN_BYTES,
-	PEAK_UNIX,
-	MARK_FIRST,
-	MARK_LAST,
-	VALUE_LAST,
-	VALUE_MIN,
-	VALUE_MAX,
-	NCOLUMNS,
-};
 
 /* What asks for a column, all of it. */
 enum when {
@@ -178,36 +104,6 @@ static const struct {
 	[OFF_CPU + 1 + MXBPF_SCHED_OTHER] = {"other_ns", WITH_SCHED},
 };
 
-struct row {
-	const char *table, *name;
-	size_t name_len;
-	uint32_t device;
-	uint64_t n[NCOLUMNS];
-	bool filled[NCOLUMNS]; /* the number is there */
-	bool below[NCOLUMNS];  /* below 0: what stands there is its magnitude */
-	struct {
-		const char *text;
-		size_t len;
-	} shapes[SNK_ARGS_LINES], stack, layer, group, unit, by, domain, call, within,
-		key;			   /* by: of whom a row of kept_by and woken_by is */
-	const struct snk_holder *holder;   /* its scope and array; NULL */
-	const char *state, *waits;	   /* STATE, WAITS_IN: of calls that are open; NULL */
-	struct mdl_flops flops;
-	struct mxbpf_counter_sum counters; /* spans 0: none */
-};
-
-static void fill(struct row *r, enum column c, uint64_t n)
-{
-	r->n[c] = n;
-	r->filled[c] = true;
-}
-
-static void fill_signed(struct row *r, enum column c, int64_t n)
-{
-	fill(r, c, n < 0 ? -(uint64_t)n : (uint64_t)n);
-	r->below[c] = n < 0;
-}
-
 static bool has_machine(const struct snk *s)
 {
 	size_t n;
@@ -259,7 +155,7 @@ static const char *const *shape_heads(const struct snk *s)
 	return snk_shows_outputs(s) ? all : snk_shows_shapes(s) ? some : some + 1;
 }
 
-static void put_row(struct snk *s, struct row *r)
+void csv_put(struct snk *s, struct row *r)
 {
 	char device[48] = "";
 	const char *text;
@@ -383,7 +279,7 @@ static void set_event_account(struct row *r, const struct mxbpf_span *e)
 	fill(r, END_CPU, e->account.end_cpu);
 }
 
-static void fill_extent(const struct snk *s, struct row *r, uint64_t first_ns, uint64_t last_ns)
+void csv_fill_extent(const struct snk *s, struct row *r, uint64_t first_ns, uint64_t last_ns)
 {
 	const struct mdl_session *ss = s->in->session;
 
@@ -418,7 +314,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 		set_event_account(&r, e);
 		r.flops = mdl_flops_of(s->in->model, e);
 		set_details(s, &r, e->args_id, e->stack_id, e->layer_id);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -436,7 +332,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 
 		r.name = snk_row_name(s, m, label, &r.name_len);
 		r.domain.text = snk_domain(s->in->model, m->name_id, &r.domain.len);
-		fill_extent(s, &r, m->first_ns, m->last_ns);
+		csv_fill_extent(s, &r, m->first_ns, m->last_ns);
 		set_details(s, &r, m->args_id, m->stack_id, m->layer_id);
 		fill(&r, COUNT, m->count);
 		fill(&r, TOTAL, m->total_ns);
@@ -452,7 +348,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		}
 		set_account(&r, m);
 		r.flops = m->flops;
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -470,7 +366,7 @@ static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_
 		fill(&r, FREE_BYTES, rows[i]->free_bytes);
 		fill(&r, LIVE_BYTES, rows[i]->live_bytes);
 		fill(&r, PEAK_BYTES, rows[i]->peak_bytes);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -489,10 +385,10 @@ static int joins(struct snk *s, const struct snk_joins *t)
 		fill(&r, BACKWARD, j->j.bwd_total_ns);
 		fill(&r, DEEPER_COUNT, j->j.deep_count);
 		fill(&r, DEEPER, j->j.deep_total_ns);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	fill(&unjoined, COUNT, t->unjoined); /* each in the row of its own name */
-	put_row(s, &unjoined);
+	csv_put(s, &unjoined);
 	return 0;
 }
 
@@ -510,7 +406,7 @@ static int slow(struct snk *s, const struct snk_slow *t)
 		fill(&r, COUNT, 1);
 		fill(&r, TOTAL, e->span.dur_ns);
 		fill(&r, P50, e->median_ns);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -543,7 +439,7 @@ static void put_machine(struct snk *s)
 			fill(&r, MOST, g->max);
 			fill(&r, MEAN, g->sum / g->count);
 		}
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 }
 
@@ -556,10 +452,10 @@ static int samples(struct snk *s, const struct snk_samples *t)
 		struct row row = {.table = "samples", .name = r->name, .name_len = r->len};
 
 		fill(&row, COUNT, r->count);
-		put_row(s, &row);
+		csv_put(s, &row);
 	}
 	fill(&hz, COUNT, s->in->session->sample_hz);
-	put_row(s, &hz);
+	csv_put(s, &hz);
 	return 0;
 }
 
@@ -579,7 +475,7 @@ static int opens(struct snk *s, const struct mxbpf_open *rows, size_t n)
 		fill(&r, EVENT_START, s->in->session->start_unix_ns + (o->h.ts_ns - s->in->session->start_mono_ns));
 		fill(&r, EVENT_THREAD, o->tid);
 		set_details(s, &r, o->args_id, o->stack_id, o->layer_id);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -595,7 +491,7 @@ static void put_parties(struct snk *s, const struct snk_sched *r, enum mxbpf_sch
 		row.by.len = strnlen(a->comm, sizeof(a->comm));
 		fill(&row, COUNT, a->count);
 		fill(&row, TOTAL, a->total_ns);
-		put_row(s, &row);
+		csv_put(s, &row);
 	}
 }
 
@@ -610,64 +506,9 @@ static int sched(struct snk *s, const struct snk_scheds_table *t)
 		fill(&row, OFF_CPU, r->off_ns);
 		for (what = 0; what <= MXBPF_SCHED_OTHER; what++)
 			fill(&row, OFF_CPU + 1 + what, snk_sched_ns(r, (enum mxbpf_sched_what)what));
-		put_row(s, &row);
+		csv_put(s, &row);
 		put_parties(s, r, MXBPF_SCHED_KEPT_BY);
 		put_parties(s, r, MXBPF_SCHED_WOKEN_BY);
-	}
-	return 0;
-}
-
-static void put_loop(struct snk *s, const struct snk_loop *l)
-{
-	struct row r = {.table = "iterations", .name = snk_tolds[l->told], .name_len = strlen(snk_tolds[l->told])};
-	unsigned i;
-
-	fill(&r, COUNT, l->count - l->missing);
-	fill(&r, TOTAL, l->total_ns);
-	fill(&r, MIN, l->min_ns);
-	fill(&r, MAX, l->max_ns);
-	fill(&r, AVG, l->total_ns / (l->count - l->missing));
-	fill(&r, P50, l->p50_ns);
-	fill(&r, P99, l->p99_ns);
-	put_row(s, &r);
-	for (i = 0; i <= MXBPF_STEP_PARTS && l->known; i++) {
-		const char *name = i < MXBPF_STEP_PARTS ? snk_parts[i] : "operators";
-		struct row part = {.table = "iterations.part", .name = name, .name_len = strlen(name)};
-
-		fill(&part, COUNT, l->known);
-		fill(&part, TOTAL, i < MXBPF_STEP_PARTS ? l->parts[i].total_ns : l->busy_ns);
-		if (i < MXBPF_STEP_PARTS) {
-			fill(&part, P50, l->parts[i].p50_ns);
-			fill(&part, MAX, l->parts[i].max_ns);
-		}
-		put_row(s, &part);
-	}
-}
-
-/* The table is "iterations.slowest" and what of it was the longest beyond its median; its name is its number. */
-static int iterations(struct snk *s, const struct snk_iterations *t)
-{
-	char table[64], nr[24];
-	size_t i;
-
-	for (i = 0; i < t->nloops; i++)
-		put_loop(s, &t->loops[i]);
-	for (i = 0; i < t->nslowest; i++) {
-		const struct mxbpf_iteration *it = t->slowest[i];
-		const struct snk_loop *l = snk_loop_of(t, it);
-		struct row r = {.table = table, .name = nr};
-		uint64_t ns;
-		int part = snk_longer(l, it, &ns);
-
-		snprintf(table, sizeof(table), "iterations.slowest%s%s", part < 0 ? "" : ".",
-			 part < 0 ? "" : snk_parts[part]);
-		r.name_len = (size_t)snprintf(nr, sizeof(nr), "%" PRIu64, (uint64_t)it->nr);
-		fill(&r, COUNT, 1);
-		fill(&r, TOTAL, it->dur_ns);
-		fill(&r, P50, l->p50_ns);
-		fill(&r, EVENT_START, s->in->session->start_unix_ns + (it->h.ts_ns - s->in->session->start_mono_ns));
-		fill(&r, EVENT_THREAD, it->tid);
-		put_row(s, &r);
 	}
 	return 0;
 }
@@ -690,141 +531,7 @@ static int teams(struct snk *s, const struct snk_teams *t)
 		fill(&r, TEAM_LATE_RUNQ, k->t.late_runq_ns);
 		fill(&r, TEAM_BARRIER, k->t.barrier_ns);
 		fill(&r, TEAM_SPUN, k->t.spun_ns);
-		put_row(s, &r);
-	}
-	return 0;
-}
-
-static void fill_part(struct row *r, const struct mdl_life_part *p)
-{
-	fill(r, COUNT, p->count);
-	fill(r, TOTAL, p->total_ns);
-	fill(r, MIN, p->min_ns);
-	fill(r, MAX, p->max_ns);
-	fill(r, P50, mdl_life_percentile(p, 0.5));
-	fill(r, P99, mdl_life_percentile(p, 0.99));
-}
-
-/* A part of the lives is a table. */
-static int lives(struct snk *s, const struct snk_lives *t)
-{
-	const struct mdl *m = s->in->model;
-	size_t i;
-	unsigned part;
-
-	for (i = 0; i < t->nrows * MXBPF_LIFE_PARTS; i++) {
-		const struct mdl_life *l = t->rows[i / MXBPF_LIFE_PARTS];
-		struct row r = {.device = l->device};
-		char table[32];
-
-		part = i % MXBPF_LIFE_PARTS;
-		snprintf(table, sizeof(table), "life_%s", snk_life_parts[part]);
-		r.table = table;
-		r.name = mdl_name(m, l->name_id, &r.name_len);
-		fill_part(&r, &l->parts[part]);
-		put_row(s, &r);
-	}
-	for (i = 0; i < t->nwaits; i++) {
-		const struct mxbpf_wait *w = &t->waits[i];
-		struct row r = {.table = "waits", .name = snk_wait_whats[w->what]};
-
-		r.name_len = strlen(r.name);
-		if (w->op_id)
-			r.name = mdl_name(m, w->op_id, &r.name_len);
-		if (w->within_id)
-			r.within.text = mdl_name(m, w->within_id, &r.within.len);
-		if (w->call_id)
-			r.call.text = mdl_name(m, w->call_id, &r.call.len);
-		fill(&r, COUNT, w->count);
-		fill(&r, TOTAL, w->total_ns);
-		fill(&r, MAX, w->max_ns);
-		put_row(s, &r);
-	}
-	return 0;
-}
-
-static int kvs(struct snk *s, const struct snk_kvs *t)
-{
-	const struct snk_kv *k;
-
-	for (k = t->rows; k < t->rows + t->nrows; k++) {
-		struct row r = {.table = "KVStore by key",
-				.name = k->name,
-				.name_len = k->len,
-				.key = {.text = k->key, .len = k->key_len}};
-
-		fill(&r, COUNT, k->kv->calls.count);
-		fill(&r, TOTAL, k->kv->calls.total_ns);
-		fill(&r, MIN, k->kv->calls.min_ns);
-		fill(&r, MAX, k->kv->calls.max_ns);
-		fill(&r, AVG, k->kv->calls.total_ns / k->kv->calls.count);
-		fill(&r, P50, mdl_percentile(&k->kv->calls, 0.50));
-		fill(&r, P99, mdl_percentile(&k->kv->calls, 0.99));
-		fill(&r, KV_VALUES, k->kv->values);
-		fill(&r, KV_UNKNOWN, k->kv->unknown);
-		fill(&r, KV_SENT, k->kv->sent_bytes);
-		fill(&r, KV_RECEIVED, k->kv->received_bytes);
-		put_row(s, &r);
-	}
-	return 0;
-}
-
-static int held(struct snk *s, const struct snk_held *t)
-{
-	const struct mdl_session *ss = s->in->session;
-	const struct mxbpf_mem_time *d;
-	const struct snk_holder *k;
-
-	for (d = t->devices; d < t->devices + t->ndevices; d++) {
-		struct row r = {.table = "held.device", .device = d->device};
-
-		r.name = "";
-		fill_signed(&r, LIVE_BYTES, d->live_bytes);
-		fill_signed(&r, PEAK_BYTES, d->peak_bytes);
-		fill_signed(&r, MEAN_BYTES, snk_mem_mean(s, d));
-		if (d->peak_ns)
-			fill(&r, PEAK_UNIX, ss->start_unix_ns + (d->peak_ns - ss->start_mono_ns));
-		put_row(s, &r);
-	}
-	for (k = t->rows; k < t->rows + t->nrows; k++) {
-		struct row r = {.table = "held", .name = k->name, .name_len = k->len, .holder = k};
-
-		r.device = k->h.device;
-		r.layer.text = k->layer;
-		r.layer.len = k->layer_len;
-		fill(&r, ALLOCS, k->h.allocs);
-		fill(&r, FREES, k->h.frees);
-		fill(&r, ALLOC_BYTES, k->h.alloc_bytes);
-		fill(&r, FREE_BYTES, k->h.free_bytes);
-		fill_signed(&r, LIVE_BYTES, k->h.live_bytes);
-		fill_signed(&r, PEAK_BYTES, k->h.peak_bytes);
-		fill(&r, LIVE_BLOCKS, k->h.live_blocks);
-		put_row(s, &r);
-	}
-	return 0;
-}
-
-static int marks(struct snk *s, const struct snk_marks *t)
-{
-	const struct snk_mark *k;
-
-	for (k = t->values; k < t->values + t->nvalues; k++) {
-		struct row r = {
-			.table = "counter", .name = k->name, .name_len = k->len, .domain = {k->domain, k->domain_len}};
-
-		fill(&r, COUNT, k->count);
-		fill(&r, VALUE_LAST, k->value->value);
-		fill(&r, VALUE_MIN, k->value->min);
-		fill(&r, VALUE_MAX, k->value->max);
-		put_row(s, &r);
-	}
-	for (k = t->instants; k < t->instants + t->ninstants; k++) {
-		struct row r = {
-			.table = "instant", .name = k->name, .name_len = k->len, .domain = {k->domain, k->domain_len}};
-
-		fill(&r, COUNT, k->count);
-		fill_extent(s, &r, k->instant->h.ts_ns, k->instant->last_ns);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -837,13 +544,13 @@ static void put_texts(struct snk *s)
 	for (i = 0; i < ss->nnotes; i++) {
 		const char *text = ss->notes[i].text;
 
-		put_row(s, &(struct row){.table = ss->notes[i].name, .name = text, .name_len = strlen(text)});
+		csv_put(s, &(struct row){.table = ss->notes[i].name, .name = text, .name_len = strlen(text)});
 	}
 	for (i = 0; i < ss->nprobes; i++) {
 		const struct mdl_probe *p = &ss->probes[i];
 
 		if (!strcmp(p->status, "refused"))
-			put_row(s, &(struct row){.table = "refused", .name = p->name, .name_len = strlen(p->name)});
+			csv_put(s, &(struct row){.table = "refused", .name = p->name, .name_len = strlen(p->name)});
 	}
 }
 
@@ -874,6 +581,7 @@ static int end(struct snk *s)
 		{"window", "follow_lag", TOTAL, ss->follow_lag_ns},
 		{"window", "late_libraries", COUNT, ss->late_libs},
 		{"window", "late_refused", COUNT, ss->late_refused},
+		{"window", "moments", COUNT, snk_counter(m, MXBPF_COUNTER_MOMENTS)},
 		{"window", "late", COUNT, snk_counter(m, MXBPF_COUNTER_LATE)},
 		{"window", "unwound", COUNT, snk_counter(m, MXBPF_COUNTER_UNWOUND)},
 		{"window", "ungrouped", COUNT,
@@ -887,13 +595,13 @@ static int end(struct snk *s)
 		struct row r = {.table = rows[i].table, .name = rows[i].name, .name_len = strlen(rows[i].name)};
 
 		fill(&r, rows[i].column, rows[i].n);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	if (s->opts->by == SNK_BY_EVENT) {
 		struct row r = {.table = "window", .name = "events_not_shown", .name_len = strlen("events_not_shown")};
 
 		fill(&r, COUNT, snk_events_not_shown(s));
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	for (i = 0; i < ss->nfallbacks; i++) {
 		struct row r = {.table = "fallback", .name = ss->fallbacks[i].name};
@@ -901,7 +609,7 @@ static int end(struct snk *s)
 		r.name_len = strlen(r.name);
 		fill(&r, COUNT, ss->fallbacks[i].spans);
 		fill(&r, TOTAL, ss->fallbacks[i].at_ns);
-		put_row(s, &r);
+		csv_put(s, &r);
 	}
 	return 0;
 }
@@ -912,16 +620,16 @@ const struct snk_ops snk_csv = {
 	.begin = begin,
 	.details = true,
 	.table = class_table,
-	.marks = marks,
+	.marks = csv_marks,
 	.mem = mem_table,
-	.held = held,
+	.held = csv_held,
 	.joins = joins,
 	.teams = teams,
-	.lives = lives,
-	.kvs = kvs,
+	.lives = csv_lives,
+	.kvs = csv_kvs,
 	.slow = slow,
 	.samples = samples,
-	.iterations = iterations,
+	.iterations = csv_iterations,
 	.opens = opens,
 	.sched = sched,
 	.end = end,

@@ -93,6 +93,7 @@ static int begin(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
 	const uint64_t ungrouped = snk_counter(s->in->model, MXBPF_COUNTER_UNGROUPED);
+	const uint64_t moments = snk_counter(s->in->model, MXBPF_COUNTER_MOMENTS);
 
 	((struct json *)s)->several = mdl_nprocesses(s->in->model) > 1;
 	out_puts(s->out, "{\n  \"schema_version\": 1,\n");
@@ -109,6 +110,8 @@ static int begin(struct snk *s)
 	snk_put_loss_json(s->out, &ss->loss);
 	out_printf(s->out, "},\n  \"late\": %" PRIu64 ", \"unwound\": %" PRIu64 ",\n",
 		   snk_counter(s->in->model, MXBPF_COUNTER_LATE), snk_counter(s->in->model, MXBPF_COUNTER_UNWOUND));
+	if (moments)
+		out_printf(s->out, "  \"moments\": %" PRIu64 ",\n", moments);
 	if (ungrouped && s->opts->by != SNK_BY_NAME)
 		out_printf(s->out, "  \"ungrouped\": %" PRIu64 ",\n", ungrouped);
 	put_probes(s);
