@@ -44,8 +44,8 @@ struct mdl_row {
 	uint8_t cls;
 	uint64_t id; /* mdl_group_id() */
 	uint64_t name_id, args_id, stack_id, layer_id;
-	bool part;	      /* of spans with MXBPF_SPAN_PART */
-	uint64_t nparts;      /* of its calls, those */
+	bool part;	 /* of spans with MXBPF_SPAN_PART */
+	uint64_t nparts; /* of its calls, those */
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
 	uint64_t first_ns, last_ns; /* of the program's own marks: the first start, the last end; 0: not known */
 	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
