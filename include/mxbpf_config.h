@@ -160,7 +160,8 @@ struct mxbpf_row {
 		       */
 	__u8 kv;       /* enum mxbpf_kv_args */
 	__u8 kv_flags; /* enum mxbpf_kv_flag that its records bear */
-	__u8 pad2[3];
+	__u8 kv_dims_here; /* dimensions of an array that lie in itself; set by the plan */
+	__u8 pad2[2];
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */

@@ -558,6 +558,9 @@ static const struct adp_device devices[] = {
 	{5, "cpu shared", false},
 };
 
+/* mxnet::TShape, in NDArray. */
+static const struct adp_array arrays[] = {{"1.", 4}, {"2.0", 8}, {NULL, 0}};
+
 /* Of ps-lite, whose tracker sets the numbers, or does not. */
 static const struct adp_role roles[] = {{"worker", "DMLC_WORKER_ID", "DMLC_NUM_WORKER"},
 					{"server", "DMLC_SERVER_ID", "DMLC_NUM_SERVER"},
@@ -596,6 +599,7 @@ const struct adp adapter_mxnet = {
 			      "N5mxnet8profiler12ProfileEventE"},
 		  .profiler = "_ZN5mxnet8profiler8Profiler3GetEPSt10shared_ptrIS1_E",
 		  .set_state = "_ZN5mxnet8profiler8Profiler8SetStateENS1_13ProfilerStateE"},
+	.arrays = arrays,
 	.role_env = "DMLC_ROLE",
 	.roles = roles,
 	.job_backend = "ps-lite",
