@@ -60,7 +60,7 @@ enum mxbpf_action {
 	MXBPF_ACT_MARK_ADJUST = 43,  /* and so much more */
 	MXBPF_ACT_MARK_INSTANT = 44, /* a marker */
 	MXBPF_ACT_MARK_END = 45,     /* the object is destroyed */
-	MXBPF_ACT_APP = 46,	     /* what the program says to its runtime's profiler: name_tag is an enum mxbpf_app_call */
+	MXBPF_ACT_APP = 46, /* what the program says to its runtime's profiler: name_tag is an enum mxbpf_app_call */
 };
 
 /* How a span that ACT_OPEN pushed comes to its end. */

@@ -9,8 +9,8 @@
 
 #include <stddef.h>
 
-#define ARG1	  .base = MXBPF_BASE_ARG1
-#define ARG2	  .base = MXBPF_BASE_ARG2
+#define ARG1 .base = MXBPF_BASE_ARG1
+#define ARG2 .base = MXBPF_BASE_ARG2
 /*
  * What marks are made of: a vtable's address, a name of 128 bytes (spans: and one of their table's), the address of a
  * domain, which begins alike. The same in all wheels up to 2.0.0b1.

@@ -389,7 +389,8 @@ void live_wait(struct live *l)
 		due = due < end ? due : end;
 		until = !rests(l) && due - window < next - now ? now + due - window : next;
 		/* An exec wakes nobody, so it is looked for once a second. */
-		l->ended = l->ended || live_interrupted(l, until) || (!l->launch.pid && tgt_gone(l->launcher ? l->launcher : l->target));
+		l->ended = l->ended || live_interrupted(l, until) ||
+			   (!l->launch.pid && tgt_gone(l->launcher ? l->launcher : l->target));
 	}
 	if (show)
 		fprintf(stderr, "\r\033[K");

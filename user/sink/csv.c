@@ -189,9 +189,9 @@ struct row {
 		const char *text;
 		size_t len;
 	} shapes, stack, layer, group, unit, by, domain, key; /* by: of whom a row of kept_by and woken_by is */
-	const struct snk_holder *holder;	 /* its scope and array; NULL */
-	const char *state, *waits;		 /* STATE, WAITS_IN: of calls that are open; NULL */
-	struct mxbpf_counter_sum counters;	 /* spans 0: none */
+	const struct snk_holder *holder;		      /* its scope and array; NULL */
+	const char *state, *waits;			      /* STATE, WAITS_IN: of calls that are open; NULL */
+	struct mxbpf_counter_sum counters;		      /* spans 0: none */
 };
 
 static void fill(struct row *r, enum column c, uint64_t n)
@@ -678,10 +678,8 @@ static int marks(struct snk *s, const struct snk_marks *t)
 	const struct snk_mark *k;
 
 	for (k = t->values; k < t->values + t->nvalues; k++) {
-		struct row r = {.table = "counter",
-				.name = k->name,
-				.name_len = k->len,
-				.domain = {k->domain, k->domain_len}};
+		struct row r = {
+			.table = "counter", .name = k->name, .name_len = k->len, .domain = {k->domain, k->domain_len}};
 
 		fill(&r, COUNT, k->count);
 		fill(&r, VALUE_LAST, k->value->value);
@@ -690,10 +688,8 @@ static int marks(struct snk *s, const struct snk_marks *t)
 		put_row(s, &r);
 	}
 	for (k = t->instants; k < t->instants + t->ninstants; k++) {
-		struct row r = {.table = "instant",
-				.name = k->name,
-				.name_len = k->len,
-				.domain = {k->domain, k->domain_len}};
+		struct row r = {
+			.table = "instant", .name = k->name, .name_len = k->len, .domain = {k->domain, k->domain_len}};
 
 		fill(&r, COUNT, k->count);
 		fill_extent(s, &r, k->instant->h.ts_ns, k->instant->last_ns);

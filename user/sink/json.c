@@ -669,8 +669,8 @@ static int marks(struct snk *s, const struct snk_marks *t)
 	for (r = t->values; r < t->values + t->nvalues; r++) {
 		put_mark(s, r, r == t->values);
 		out_printf(s->out,
-			   ", \"last\": %" PRIu64 ", \"min\": %" PRIu64 ", \"max\": %" PRIu64 ", \"last_unix_ns\": %" PRIu64
-			   "}",
+			   ", \"last\": %" PRIu64 ", \"min\": %" PRIu64 ", \"max\": %" PRIu64
+			   ", \"last_unix_ns\": %" PRIu64 "}",
 			   (uint64_t)r->value->value, (uint64_t)r->value->min, (uint64_t)r->value->max,
 			   unix_ns(s, r->value->h.ts_ns));
 	}
