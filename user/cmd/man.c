@@ -267,19 +267,14 @@ static const struct {
 	 "Live and peak of the memory count from the start of each window.\n"
 	 "When standard output is not read, the next dump covers what was missed; events are not lost for it.\n"},
 	{"MEMORY", NULL,
-	 "\\fB\\-\\-memory\\fR follows each allocation of the runtime from who makes it until it is freed, by "
-	 "whomever.\n"
-	 "It belongs to the innermost operator that is open, else to the call of the C API; operators that only "
-	 "allocate\n"
+	 "\\fB\\-\\-memory\\fR follows each allocation of the runtime from who makes it until it is freed, by whomever.\n"
+	 "It belongs to the innermost operator that is open, else to the call of the C API; operators that only allocate\n"
 	 "for others, as aten::empty does, are passed over.\n"
 	 "\\fIAt peak\\fR is what was alive when the device held the most, \\fInot freed\\fR what is at the end.\n"
-	 "Both are beyond what was there when the window began: what of that is freed is in the row [before], below "
-	 "0.\n"
+	 "Both are beyond what was there when the window began: what of that is freed is in the row [before], below 0.\n"
 	 "An allocation that throws is none, and counted as unmatched.\n"
-	 "A pool is what the runtime keeps of the device for later; what it took is told as it stood at an "
-	 "allocation.\n"
-	 "During a pause nothing is seen: what was freed then is told as missed when its address is given out "
-	 "again.\n"},
+	 "A pool is what the runtime keeps of the device for later; what it took is told as it stood at an allocation.\n"
+	 "During a pause nothing is seen: what was freed then is told as missed when its address is given out again.\n"},
 	{"TEAMS", NULL,
 	 "\\fB\\-\\-omp\\fR looks at the parallel regions that calls open in libgomp, libomp and libiomp5, the\n"
 	 "libraries of OpenMP of GCC, LLVM and Intel.\n"
