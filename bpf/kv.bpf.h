@@ -26,14 +26,16 @@ struct {
 	__type(value, struct kv_call);
 } kv_calls SEC(".maps");
 
-/* mxnet::NDArray of 1.x from its shape on, as far as it is read. */
-#define KV_ARRAY_OFF  16
-#define KV_ARRAY_HERE 4 /* more dimensions lie elsewhere */
-#define KV_DIMS_MAX   16
-struct kv_array {
+/* mxnet::NDArray from its shape on: row.kv_dims_here dimensions, then the tail. */
+#define KV_ARRAY_OFF 16
+#define KV_DIMS_HERE 8 /* at most; more of them lie elsewhere */
+#define KV_DIMS_MAX  16
+struct kv_shape {
 	__s32 ndim; /* below 0: not known yet */
 	__u32 nheap;
-	__s64 dims[KV_ARRAY_HERE];
+	__s64 dims[KV_DIMS_HERE];
+};
+struct kv_tail {
 	__u64 heap;
 	__u64 offset_bytes;
 	__s32 dtype;
@@ -70,23 +72,25 @@ __noinline __u64 kv_heap_elements(__u64 heap, __u32 ndim)
 }
 
 /* The bytes of an array that is dense. */
-__noinline __u64 kv_array_bytes(__u64 addr)
+__noinline __u64 kv_array_bytes(__u64 addr, __u32 here)
 {
 	__u64 n = 1, each;
-	struct kv_array a;
-	__u32 i;
+	struct kv_shape a;
+	struct kv_tail tail;
+	__s32 i;
 
-	if (bpf_probe_read_user(&a, sizeof(a), (void *)(addr + KV_ARRAY_OFF)))
+	if (bpf_probe_read_user(&a, sizeof(a), (void *)(addr + KV_ARRAY_OFF)) ||
+	    bpf_probe_read_user(&tail, sizeof(tail), (void *)(addr + KV_ARRAY_OFF + 8 + (__u64)here * 8)))
 		return MXBPF_KV_UNKNOWN;
-	if (a.ndim < 0 || a.ndim > KV_DIMS_MAX || a.storage || (__u32)a.dtype >= KV_DTYPES)
+	if (a.ndim < 0 || a.ndim > KV_DIMS_MAX || tail.storage || (__u32)tail.dtype >= KV_DTYPES)
 		return MXBPF_KV_UNKNOWN;
-	each = KV_DTYPE_BYTES >> (4 * (__u32)a.dtype) & 15;
-	if (a.ndim > KV_ARRAY_HERE) {
-		n = kv_heap_elements(a.heap, a.ndim);
+	each = KV_DTYPE_BYTES >> (4 * (__u32)tail.dtype) & 15;
+	if ((__u32)a.ndim > here) {
+		n = kv_heap_elements(tail.heap, a.ndim);
 		return n == MXBPF_KV_UNKNOWN ? n : n * each;
 	}
-	for (i = 0; i < KV_ARRAY_HERE; i++) {
-		if ((__s32)i >= a.ndim)
+	for (i = 0; i < KV_DIMS_HERE; i++) {
+		if (i >= a.ndim)
 			break;
 		if (a.dims[i] < 0)
 			return MXBPF_KV_UNKNOWN;
@@ -96,7 +100,7 @@ __noinline __u64 kv_array_bytes(__u64 addr)
 }
 
 /* Key and array number i of a call. */
-__noinline int kv_value(__u32 slot, __u64 keys, __u64 arrays, __u32 i)
+__noinline int kv_value(__u32 slot, __u64 keys, __u64 arrays, __u32 i, __u32 here)
 {
 	struct kv_call *c = bpf_map_lookup_elem(&kv_calls, &slot);
 	struct mxbpf_thread *t = bpf_map_lookup_elem(&threads, &slot);
@@ -123,19 +127,19 @@ __noinline int kv_value(__u32 slot, __u64 keys, __u64 arrays, __u32 i)
 	if (lost)
 		return 0;
 	c->values[n].key = named ? name_intern(t, key, 0) : (__u64)(__s64)(__s32)key;
-	c->values[n].bytes = kv_array_bytes(array);
+	c->values[n].bytes = kv_array_bytes(array, here);
 	c->head.nvalues = n + 1;
 	return 0;
 }
 
 /* All of a list. */
-__noinline int kv_values(__u32 slot, __u64 keys, __u64 arrays, __u32 n)
+__noinline int kv_values(__u32 slot, __u64 keys, __u64 arrays, __u32 n, __u32 here)
 {
 	struct kv_call *c = bpf_map_lookup_elem(&kv_calls, &slot);
 	__u32 i;
 
 	for (i = 0; i < MXBPF_KV_VALUES_MAX && i < n; i++)
-		kv_value(slot, keys, arrays, i);
+		kv_value(slot, keys, arrays, i, here);
 	if (c && n > MXBPF_KV_VALUES_MAX)
 		c->head.more += n - MXBPF_KV_VALUES_MAX;
 	return 0;
@@ -172,7 +176,7 @@ __noinline int kv_served(__u32 slot, __u64 meta, __u64 pairs)
 
 static __always_inline void kv_read(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
-	__u32 slot = t->slot;
+	__u32 slot = t->slot, here = row->kv_dims_here;
 	struct kv_call *c = bpf_map_lookup_elem(&kv_calls, &slot);
 	__u64 received = 0;
 
@@ -184,19 +188,19 @@ static __always_inline void kv_read(struct pt_regs *ctx, struct mxbpf_thread *t,
 	c->head.pad = 0;
 	switch (row->kv) {
 	case MXBPF_KV_SEND: /* (store, n, keys, arrays, ...) */
-		kv_values(slot, PT_REGS_PARM3(ctx), PT_REGS_PARM4(ctx), (__u32)PT_REGS_PARM2(ctx));
+		kv_values(slot, PT_REGS_PARM3(ctx), PT_REGS_PARM4(ctx), (__u32)PT_REGS_PARM2(ctx), here);
 		c->head.nsent = c->head.nvalues;
 		break;
 	case MXBPF_KV_RECEIVE:
-		kv_values(slot, PT_REGS_PARM3(ctx), PT_REGS_PARM4(ctx), (__u32)PT_REGS_PARM2(ctx));
+		kv_values(slot, PT_REGS_PARM3(ctx), PT_REGS_PARM4(ctx), (__u32)PT_REGS_PARM2(ctx), here);
 		break;
 	case MXBPF_KV_BOTH: /* (store, n sent, their keys, n received, their keys, arrays sent, received, ...) */
-		kv_values(slot, PT_REGS_PARM3(ctx), ctx->r9, (__u32)PT_REGS_PARM2(ctx));
+		kv_values(slot, PT_REGS_PARM3(ctx), ctx->r9, (__u32)PT_REGS_PARM2(ctx), here);
 		c->head.nsent = c->head.nvalues;
 		if (bpf_probe_read_user(&received, sizeof(received), (void *)(PT_REGS_SP(ctx) + 8)))
 			t->counts[MXBPF_COUNT_UNREADABLE]++;
 		else
-			kv_values(slot, PT_REGS_PARM5(ctx), received, (__u32)PT_REGS_PARM4(ctx));
+			kv_values(slot, PT_REGS_PARM5(ctx), received, (__u32)PT_REGS_PARM4(ctx), here);
 		break;
 	case MXBPF_KV_SERVE:
 		kv_served(slot, PT_REGS_PARM3(ctx), PT_REGS_PARM4(ctx));

@@ -4,6 +4,7 @@
 
   loop.py tiny TRACE    an eager net so small that a step is nothing but calls and short operators
   loop.py static TRACE  a hybridized net with static_alloc and static_shape
+  loop.py kv TRACE      tiny with its parameters in a KVStore: a push and a pull of each in a step
   loop.py cnn TRACE     a convolutional net with real work in its operators
   loop.py calls TRACE   no training: the most trivial call of the C API, over and over
 
@@ -43,6 +44,7 @@ def conv_net():
 LOOPS = {
     'tiny': (dense_net, (8, 10), {}),
     'static': (dense_net, (8, 10), {'static_alloc': True, 'static_shape': True}),
+    'kv': (dense_net, (8, 10), {}),
     'cnn': (conv_net, (32, 3, 28, 28), {}),
 }
 
@@ -58,7 +60,8 @@ class Job(job.Loop):
         self.data = nd.random.uniform(shape=shape)
         self.label = nd.arange(shape[0]) % 4
         self.loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
-        self.trainer = gluon.Trainer(self.net.collect_params(), 'sgd', {'learning_rate': 0.01})
+        store = {'kvstore': mx.kv.create('local'), 'update_on_kvstore': True} if kind == 'kv' else {}
+        self.trainer = gluon.Trainer(self.net.collect_params(), 'sgd', {'learning_rate': 0.01}, **store)
 
     def step(self):
         with autograd.record():

@@ -248,7 +248,7 @@ GROUPS = {
     'custom': ('tiny', ('--probes', 'op,custom')),
     'mark': ('tiny', ('--probes', 'mark')),
     'data': ('tiny', ('--probes', 'data')),
-    'kv': ('tiny', ('--probes', 'kv')),
+    'kv': ('kv', ('--probes', 'kv')),
     'link': ('tiny', ('--probes', 'op,api', '--trace', '@WORK@/group.json')),
     'work': ('tiny', ('--probes', 'api', '--api', 'work')),
     'iter': ('tiny', ('--probes', 'op', '--iterations', '50/100')),

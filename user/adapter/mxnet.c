@@ -20,7 +20,6 @@
  * domain, which begins alike. The same in all wheels up to 2.0.0b1.
  */
 #define MARK(a)	  .name = {.off = {8}}, .link = {ARG1, AT1(a)}
-#define ARG3	  .base = MXBPF_BASE_ARG3
 #define STACK	  .base = MXBPF_BASE_STACK
 #define AT1(a)	  .nderef = 1, .off = {a}
 #define AT2(a, b) .nderef = 2, .off = {a, b}
@@ -687,6 +686,9 @@ static const struct adp_device devices[] = {
 	{5, "cpu shared", false},
 };
 
+/* mxnet::TShape, in NDArray. */
+static const struct adp_array arrays[] = {{"1.", 4}, {"2.0", 8}, {NULL, 0}};
+
 /* Of ps-lite, whose tracker sets the numbers, or does not. */
 static const struct adp_role roles[] = {{"worker", "DMLC_WORKER_ID", "DMLC_NUM_WORKER"},
 					{"server", "DMLC_SERVER_ID", "DMLC_NUM_SERVER"},
@@ -727,6 +729,7 @@ const struct adp adapter_mxnet = {
 		  .profiler = "_ZN5mxnet8profiler8Profiler3GetEPSt10shared_ptrIS1_E",
 		  .autostart_env = "MXNET_PROFILER_AUTOSTART",
 		  .set_state = "_ZN5mxnet8profiler8Profiler8SetStateENS1_13ProfilerStateE"},
+	.arrays = arrays,
 	.role_env = "DMLC_ROLE",
 	.roles = roles,
 	.job_backend = "ps-lite",

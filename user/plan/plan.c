@@ -326,6 +326,18 @@ static bool fit_alt_name(const struct plan *plan, const struct plan_probe *p, st
 	return plan->version;
 }
 
+/* Of a build that is not known nobody knows where an array has its shape. */
+static void fit_store(const struct plan *plan, struct mxbpf_row *row)
+{
+	const struct adp_array *a = plan->adp->arrays;
+
+	while (a && a->version && (!plan->version || strncmp(plan->version, a->version, strlen(a->version))))
+		a++;
+	row->kv_dims_here = a && a->version ? a->dims_here : 0;
+	if (!row->kv_dims_here)
+		row->kv = MXBPF_KV_NOTHING;
+}
+
 /* What of a row depends on the build. */
 static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p)
 {
@@ -338,8 +350,7 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 	*row = p->row->row;
 	if (plan->opts.groups & p->row->pair_inside)
 		row->end = MXBPF_END_CHILD;
-	if (!plan->version) /* nor is it known where an array has its shape */
-		row->kv = MXBPF_KV_NOTHING;
+	fit_store(plan, row);
 	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
 	if (row->action == MXBPF_ACT_ALLOC && !(plan->opts.groups & PROBE_HELD)) {
 		row->end = MXBPF_END_NONE;

@@ -150,6 +150,12 @@ struct adp_device {
 	bool numbered; /* "cpu/0" or "cpu pinned/" */
 };
 
+/* How many dimensions of an array lie in the array itself, at most 8. */
+struct adp_array {
+	const char *version; /* that begins so; NULL: end of table */
+	uint8_t dims_here;
+};
+
 /* What a process is in a distributed job. */
 struct adp_role {
 	const char *role;		/* NULL: end of table */
@@ -194,6 +200,7 @@ struct adp {
 	struct adp_args args;		       /* likewise */
 	struct adp_marks marks;		       /* likewise */
 	const char *rank_env, *world_size_env; /* a process's place in a distributed job; NULL: none */
+	const struct adp_array *arrays;	       /* of rows with kv; NULL: none are known */
 	const char *role_env;		       /* NULL: all are the same */
 	const struct adp_role *roles;
 	const char *job_backend;	       /* what such a job communicates by; NULL: many things */
