@@ -51,6 +51,7 @@ enum mxbpf_action {
 	MXBPF_ACT_TEAM_CLOSE = 13, /* likewise */
 	MXBPF_ACT_TEAM_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
 	MXBPF_ACT_TEAM_LEAVE = 15, /* and has ended it */
+	MXBPF_ACT_STEP = 31,	   /* a moment that tells iterations */
 	MXBPF_ACT_NOTE = 16,	   /* an operator with a state is pushed: its name, for MXBPF_INSIDE_NOTED */
 	/* A thread that runs the program's part of a custom operator pushes an operator: it is that one's. */
 	MXBPF_ACT_PUSHED = 17,
@@ -80,6 +81,7 @@ enum mxbpf_end {
 	MXBPF_END_PARENT = 3, /* with the span that encloses it */
 	MXBPF_END_CUT = 4,    /* by a CLOSE_CUT probe inside the function; left by an exception: unwound */
 	MXBPF_END_NEXT = 5,   /* no end of its own: by the thread's next event above its frame */
+	MXBPF_END_CHILD = 8,  /* with the first span that opens in it, which ends by pair */
 };
 
 enum mxbpf_base {
@@ -118,13 +120,24 @@ enum mxbpf_name_type {
 
 /* What of a span is read beyond what every one has; asked for, as it costs. */
 enum mxbpf_detail {
-	MXBPF_DETAIL_ARGS = 1 << 0,  /* args_id */
-	MXBPF_DETAIL_STACK = 1 << 1, /* stack_id */
-	MXBPF_DETAIL_SEQ = 1 << 2,   /* seq and origin */
-	MXBPF_DETAIL_LAYER = 1 << 3, /* layer_id */
+	MXBPF_DETAIL_ARGS = 1 << 0,    /* args_id */
+	MXBPF_DETAIL_STACK = 1 << 1,   /* stack_id */
+	MXBPF_DETAIL_SEQ = 1 << 2,     /* seq and origin */
+	MXBPF_DETAIL_LAYER = 1 << 3,   /* layer_id */
+	MXBPF_DETAIL_OUTPUTS = 1 << 4, /* args_id tells of what comes out as well; with ARGS where there is such */
+	MXBPF_DETAIL_THREAD = 1 << 5,  /* rows are of one thread each */
 };
 
 #define MXBPF_MARK_BYTES 16
+
+/* Of a call of a store of parameters, where its keys and arrays are (bpf/kv.bpf.h). */
+enum mxbpf_kv_args {
+	MXBPF_KV_NOTHING = 0,
+	MXBPF_KV_SEND = 1,
+	MXBPF_KV_RECEIVE = 2,
+	MXBPF_KV_BOTH = 3,
+	MXBPF_KV_SERVE = 4,
+};
 
 struct mxbpf_row {
 	__u8 action; /* enum mxbpf_action */
@@ -157,7 +170,14 @@ struct mxbpf_row {
 	__u8 inside;  /* enum mxbpf_inside */
 	__u8 renamed; /* its spans may be those of operators that a custom one pushed (row.link), which have other names
 		       */
-	__u8 at_once; /* its spans are operators that are pushed, ready and started at the same moment */
+	/* In the object of the first argument: MXNet's vectors of arrays that go in and come out (0: there are none),
+	 * and so many bytes behind the latter what of it is wanted (0: nothing says so). */
+	__u8 reqs_after;
+	__u16 inputs_off, outputs_off;
+	__u8 at_once;  /* its spans are operators that are pushed, ready and started at the same moment */
+	__u8 step;     /* ACT_STEP: enum mxbpf_step_what; of UPDATE, only calls of an optimizer's operators are */
+	__u8 kv;       /* enum mxbpf_kv_args */
+	__u8 kv_flags; /* enum mxbpf_kv_flag that its records bear */
 	__u8 pad2[4];
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
@@ -312,6 +332,9 @@ struct mxbpf_name_part {
 #define MXBPF_ARG_WORDS_PART (MXBPF_NAME_PART_BYTES / 8)
 #define MXBPF_TENSOR_DIMS    15
 #define MXBPF_NO_STORAGE     (~0u) /* cfg_tensor_storage_word: not known */
+/* Of an operator of MXNet's: both with a mark between them are less than MXBPF_ARG_WORDS_MAX. */
+#define MXBPF_NDARRAYS_IN_MAX  192
+#define MXBPF_NDARRAYS_OUT_MAX 48
 
 /* What an argument is. Those that may be absent are none then. */
 enum mxbpf_arg_kind {
@@ -357,6 +380,9 @@ enum mxbpf_arg_word {
 	MXBPF_WORD_SCALARS = 2,
 	MXBPF_WORD_UNREADABLE = 3, /* a tensor */
 	MXBPF_WORD_LONG_LIST = 4,
+	MXBPF_WORD_OUTPUTS = 5,	 /* what follows comes out */
+	MXBPF_WORD_UNKNOWN = 6,	 /* a tensor whose shape is known only when the operator has run */
+	MXBPF_WORD_UNWANTED = 7, /* one that could come out, and is not made */
 	MXBPF_WORD_LIST = 0x100, /* and the number of the words that follow and are its elements */
 };
 
@@ -364,7 +390,8 @@ struct mxbpf_tensor {
 	__u16 dtype;
 	__u8 ndim;
 	__u8 strided; /* it has strides */
-	__u32 pad;
+	__u16 storage; /* MXNet's: 0 dense, 1 rows of it, 2 compressed rows */
+	__u16 pad;
 	__s64 dims[2 * MXBPF_TENSOR_DIMS]; /* ndim sizes, then as many strides */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_tensor) == 248);
@@ -376,7 +403,7 @@ struct mxbpf_arg_scratch {
 	__u64 impl[MXBPF_IMPL_WORDS];
 	__u64 n; /* words */
 	struct mxbpf_tensor tensor;
-	__u64 pad;
+	__u64 reqs; /* of MXNet's: slots say which arrays are wanted */
 	struct mxbpf_name_part part;
 };
 
@@ -623,7 +650,8 @@ struct mxbpf_stat_key {
 	__u8 cls; /* enum mxbpf_class */
 	__u8 stripe;
 	__u8 part; /* of spans with MXBPF_SPAN_PART */
-	__u8 pad[5];
+	__u8 pad;
+	__u32 tid; /* with MXBPF_DETAIL_THREAD, else 0 */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_stat_key) == 48);
 

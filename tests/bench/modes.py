@@ -178,6 +178,10 @@ class MxbpfSample(Mxbpf):
     options = ('--sample', '99')
 
 
+class MxbpfShapes(Mxbpf):
+    options = ('--shapes',)
+
+
 class MxbpfMemory(Mxbpf):
     options = ('--memory',)
 
@@ -219,6 +223,7 @@ MODES = {
     'mxbpf-trace': (MxbpfTrace, 'mxbpf, everything + trace', 2),
     'mxbpf-counters': (MxbpfCounters, 'mxbpf, everything, two --counters', 2),
     'mxbpf-sample': (MxbpfSample, 'mxbpf, everything, --sample 99', 2),
+    'mxbpf-shapes': (MxbpfShapes, 'mxbpf, everything, --shapes', 2),
     'mxbpf-memory': (MxbpfMemory, 'mxbpf, everything, --memory', 2),
     'mxbpf-life': (MxbpfLife, 'mxbpf, everything, --life', 2),
     'mxbpf-stats': (MxbpfStats, 'mxbpf, everything, --stats', 2),
