@@ -18,7 +18,7 @@ def cell(measured, feature):
     if measured.get('packed'):
         return 'packed'
     if measured.get('resolves'):
-        return 'no' if feature in measured['missing'] else 'found'
+        return 'no' if feature in measured.get('missing', ()) else 'found'
     verdict = measured['cells'].get(feature)
     return '-' if verdict is None else 'yes' if verdict else 'no'
 
