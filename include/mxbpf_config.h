@@ -7,6 +7,7 @@
 #define MXBPF_CONFIG_H
 
 #include "mxbpf_event.h"
+#include "mxbpf_life.h"
 #include "mxbpf_stack.h"
 
 #define MXBPF_ROWS_MAX	      64 /* program variants of one plan */
@@ -24,9 +25,12 @@
 #define MXBPF_TENSORS_MAX     16384 /* kinds of tensors, and of arguments (in parts), known to BPF */
 #define MXBPF_ARGS_KNOWN_MAX  16384
 #define MXBPF_RING_BYTES      (8u << 20)
-#define MXBPF_COUNTED_MAX     4096 /* threads that have perf events at the same time; most of them hit no probe */
-#define MXBPF_TEAMS_MAX	      4096 /* parallel regions open at the same time */
-#define MXBPF_TEAM_DEPTH_MAX  4	   /* of these, one within the other on a thread */
+#define MXBPF_COUNTED_MAX     4096  /* threads that have perf events at the same time; most of them hit no probe */
+#define MXBPF_TEAMS_MAX	      4096  /* parallel regions open at the same time */
+#define MXBPF_TEAM_DEPTH_MAX  4	    /* of these, one within the other on a thread */
+#define MXBPF_LIVES_MAX	      16384 /* --life: operators that are pushed and have not ended */
+#define MXBPF_WRITERS_MAX     65536 /* variables whose last writer is known */
+#define MXBPF_WRITES_MAX      512   /* of these, those of one operator */
 
 /* What a probe does when it is hit. */
 enum mxbpf_action {
@@ -50,6 +54,11 @@ enum mxbpf_action {
 	MXBPF_ACT_NOTE = 16,	   /* an operator with a state is pushed: its name, for MXBPF_INSIDE_NOTED */
 	/* A thread that runs the program's part of a custom operator pushes an operator: it is that one's. */
 	MXBPF_ACT_PUSHED = 17,
+	/* --life: an operator with the name is pushed, that writes the variables from *key to *size; one will be, maybe
+	 * in a bulk; `key` of the operator `link` is ready to be executed. */
+	MXBPF_ACT_LIFE_PUSH = 22,
+	MXBPF_ACT_LIFE_CLAIM = 23,
+	MXBPF_ACT_LIFE_READY = 24,
 	/* --memory: an ALLOC with END_CUT has what it asked for (cookie: as of CLOSE_CUT); it came from a pool. */
 	MXBPF_ACT_ALLOCATED = 28,
 	MXBPF_ACT_POOL = 29,
@@ -60,7 +69,7 @@ enum mxbpf_action {
 	MXBPF_ACT_MARK_ADJUST = 43,  /* and so much more */
 	MXBPF_ACT_MARK_INSTANT = 44, /* a marker */
 	MXBPF_ACT_MARK_END = 45,     /* the object is destroyed */
-	MXBPF_ACT_APP = 46,	     /* what the program says to its runtime's profiler: name_tag is an enum mxbpf_app_call */
+	MXBPF_ACT_APP = 46, /* what the program says to its runtime's profiler: name_tag is an enum mxbpf_app_call */
 };
 
 /* How a span that ACT_OPEN pushed comes to its end. */
@@ -150,15 +159,15 @@ struct mxbpf_row {
 	__u8 inside;  /* enum mxbpf_inside */
 	__u8 renamed; /* its spans may be those of operators that a custom one pushed (row.link), which have other names
 		       */
+	__u8 at_once; /* its spans are operators that are pushed, ready and started at the same moment */
 	/* In the object of the first argument: MXNet's vectors of arrays that go in and come out (0: there are none),
-	 * and so many bytes behind the latter what of it is wanted (0: nothing says so). */
-	__u8 reqs_after;
+	 * and reqs_after bytes behind the latter what of it is wanted (0: nothing says so). */
 	__u16 inputs_off, outputs_off;
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
 	struct mxbpf_fetch layer;    /* MXBPF_DETAIL_LAYER: address of a C string */
-	__u32 pad3;
+	__u32 reqs_after;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 264);
 
@@ -242,8 +251,7 @@ struct mxbpf_app {
 	__u64 window_ns;      /* sum of the closed ones */
 	__u32 tgid;	      /* user space: whose calls count; 0: nobody's */
 	__u32 on;	      /* user space: windows may open */
-	__u32 running;	      /* as the last call has it */
-	__u32 pad;
+	__u32 runs, paused;   /* as the last calls have it: it records with the one and without the other */
 };
 
 /* Of TEAM_JOIN: registers, by their numbers in instructions, with the function that is called and its argument. And the
@@ -553,6 +561,49 @@ struct mxbpf_team_thread {
 		__u64 flags;			       /* enum mxbpf_team_flag */
 	} regions[MXBPF_TEAM_DEPTH_MAX];
 	struct mxbpf_team_open scratch;
+};
+
+/* ---- --life */
+
+#define MXBPF_FRAME_AT_ONCE (1u << 8) /* in frame.flags beside enum mxbpf_span_flag: row.at_once */
+
+/* An object of a process, and which of its turns: an operator that is not temporary may be pushed many times ahead. */
+struct mxbpf_life_key {
+	__u64 object;
+	__u64 turn;
+	__u32 tgid;
+	__u32 pad;
+};
+
+/* Of an operator: how many times it was pushed and became ready. What is pushed first is ready first. */
+struct mxbpf_life_turns {
+	__u64 pushed, ready;
+};
+
+struct mxbpf_life_open {
+	__u64 pushed_ns, dispatch_ns, ready_ns; /* 0, UNKNOWN, 0: not seen */
+	__u32 push_tid, ready_tid;
+};
+
+/* Who writes a variable last. */
+struct mxbpf_writer {
+	__u64 op_id, within_id;
+	__u32 slot;    /* of the thread that said so */
+	__u32 claimed; /* its operator was not pushed yet */
+};
+
+/* Of a process: which operator ended last. */
+struct mxbpf_life_last {
+	__u64 end_ns, op_id;
+};
+
+/* Of a thread, by its slot. */
+struct mxbpf_life_thread {
+	__u64 pushed_ns;	    /* when it last pushed */
+	__u64 wait_ns;		    /* of which wait the writer is, by its start */
+	struct mxbpf_writer writer; /* op_id 0: not seen */
+	struct mxbpf_life rec;	    /* scratch */
+	struct mxbpf_wait wait;	    /* scratch */
 };
 
 /* --memory: the allocation that a thread is in, by its slot; map `allocating`. */

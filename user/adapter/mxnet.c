@@ -8,8 +8,10 @@
 
 #include <stddef.h>
 
-#define ARG1	  .base = MXBPF_BASE_ARG1
-#define ARG2	  .base = MXBPF_BASE_ARG2
+#define ARG1 .base = MXBPF_BASE_ARG1
+#define ARG2 .base = MXBPF_BASE_ARG2
+#define ARG3 .base = MXBPF_BASE_ARG3
+#define ARG5 .base = MXBPF_BASE_ARG5
 /*
  * What marks are made of: a vtable's address, a name of 128 bytes (spans: and one of their table's), the address of a
  * domain, which begins alike. The same in all wheels up to 2.0.0b1.
@@ -22,6 +24,8 @@
 /* Virtual tables, whose slots are the same in 1.5 to 1.9. */
 #define STORAGE	 .class_name = "N5mxnet11StorageImplE", .slot
 #define ENGINE	 .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
+#define POOLED	 .class_name = "N5mxnet6engine20ThreadedEnginePooledE", .slot
+#define NAIVE	 .class_name = "N5mxnet6engine11NaiveEngineE", .slot
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define POOL(called, symbol, taken_off)                                                                                \
 	{                                                                                                              \
@@ -286,6 +290,30 @@ static const struct adp_probe probes[] = {
 		.hidden = {ENGINE = 6},
 		.row = {.action = MXBPF_ACT_PUSHED, .key = {ARG2}},
 	},
+	/*
+	 * NaiveEngine::PushAsync(engine, function, Context, reads, writes, property, priority, name): it executes the
+	 * operation before it returns, and its own Push and PushSync come by here.
+	 */
+	{
+		.name = "operator.naive",
+		.group = PROBE_OP,
+		.optional = true,
+		.any_build = true, /* what it reads are arguments */
+		.symbols =
+			{"_ZN5mxnet6engine11NaiveEngine9PushAsyncESt8functionIFvNS_10RunContextENS0_"
+			 "18CallbackOnCompleteEEENS_7ContextERKSt6vectorIPNS0_3VarESaISA_EESE_NS_10FnPropertyEiPKcb",
+			 "_ZN5mxnet6engine11NaiveEngine9PushAsyncESt8functionIFvNS_10RunContextENS0_"
+			 "15CallbackOnStartENS0_"
+			 "18CallbackOnCompleteEEENS_7ContextERKSt6vectorIPNS0_3VarESaISB_EESF_NS_10FnPropertyEiPKcb"},
+		.hidden = {NAIVE = 7},
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_CUT,
+			.cls = MXBPF_CLASS_OPERATOR,
+			.at_once = 1,
+			.name_type = MXBPF_NAMED_BYTES,
+			.name = {STACK, AT1(16)},
+			.device = {ARG3}},
+	},
 	/* Alloc(Handle *): size and context are filled in by the caller, the address by it. */
 	{
 		.name = "memory.alloc",
@@ -391,6 +419,7 @@ static const struct adp_probe probes[] = {
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_PARENT,
 			.cls = MXBPF_CLASS_WAIT,
+			.key = {ARG2},
 			.name_type = MXBPF_NAMED_COOKIE,
 			.name = {.base = MXBPF_BASE_COOKIE},
 			.details = MXBPF_DETAIL_STACK},
@@ -502,6 +531,52 @@ static const struct adp_probe probes[] = {
 		.hidden = {ENGINE = 6},
 		.row = {.action = MXBPF_ACT_EDGE, .link = {ARG2}},
 	},
+	/*
+	 * PushSync(engine, function, Context, reads, writes, property, priority, name): pushes it as the next does, or
+	 * puts it into a bulk, which is pushed later and writes what its operators write.
+	 */
+	{
+		.name = "life.claim",
+		.group = PROBE_LIFE,
+		.optional = true,
+		.any_build = true, /* a vector and arguments */
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine8PushSyncESt8functionIFvNS_10RunContextEEENS_7ContextE"
+			    "RKSt6vectorIPNS0_3VarESaIS9_EESD_NS_10FnPropertyEiPKc"},
+		.hidden = {ENGINE = 14},
+		.row = {.action = MXBPF_ACT_LIFE_CLAIM,
+			.name_type = MXBPF_NAMED_BYTES,
+			.name = {STACK, AT1(16)},
+			.key = {ARG5, AT1(0)},
+			.size = {ARG5, AT1(8)}},
+	},
+	/* Push(engine, Opr *, ...): what all that is pushed comes by. Its name and what it writes. */
+	{
+		.name = "life.push",
+		.group = PROBE_LIFE,
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine4PushEPNS0_3OprENS_7ContextEib"},
+		.hidden = {ENGINE = 6},
+		.row = {.action = MXBPF_ACT_LIFE_PUSH,
+			.name_type = MXBPF_NAMED_BYTES,
+			.name = {ARG2, AT1(88)},
+			.key = {ARG2, AT1(56)},
+			.size = {ARG2, AT1(64)},
+			.link = {ARG2}},
+	},
+	/* PushToExecute(engine, OprBlock *, whether by its pusher): nothing that it waited for is left. */
+	{
+		.name = "life.ready",
+		.group = PROBE_LIFE,
+		.symbols = {"_ZN5mxnet6engine23ThreadedEnginePerDevice13PushToExecuteEPNS0_8OprBlockEb"},
+		.hidden = {ENGINE = 17},
+		.row = {.action = MXBPF_ACT_LIFE_READY, .key = {ARG2}, .link = {ARG2, AT1(8)}},
+	},
+	{
+		.name = "life.ready_pooled",
+		.group = PROBE_LIFE,
+		.symbols = {"_ZN5mxnet6engine20ThreadedEnginePooled13PushToExecuteEPNS0_8OprBlockEb"},
+		.hidden = {POOLED = 17},
+		.row = {.action = MXBPF_ACT_LIFE_READY, .key = {ARG2}, .link = {ARG2, AT1(8)}},
+	},
 };
 
 /* mshadow's. */
@@ -542,10 +617,10 @@ const struct adp adapter_mxnet = {
 			[MXBPF_CLASS_TASK] = "Task",
 			[MXBPF_CLASS_FRAME] = "Frame",
 			[MXBPF_CLASS_EVENT] = "Event"},
-	.marks = {.vtables = {"_ZTVN5mxnet8profiler11ProfileTaskE", "_ZTVN5mxnet8profiler12ProfileFrameE",
-			      "_ZTVN5mxnet8profiler12ProfileEventE"},
+	.marks = {.classes = {"N5mxnet8profiler11ProfileTaskE", "N5mxnet8profiler12ProfileFrameE",
+			      "N5mxnet8profiler12ProfileEventE"},
 		  .profiler = "_ZN5mxnet8profiler8Profiler3GetEPSt10shared_ptrIS1_E",
-		  .paused = "MXProcessProfilePause"},
+		  .set_state = "_ZN5mxnet8profiler8Profiler8SetStateENS1_13ProfilerStateE"},
 	.mem_title = "Device Storage",
 	.args = {.dtypes = dtypes, .ndtypes = COUNT(dtypes)},
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",

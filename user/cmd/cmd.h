@@ -65,9 +65,11 @@ struct cmd_opts {
 	bool quiet;	     /* -q: no progress */
 	bool verbose;	     /* -v */
 	bool no_follow;	     /* --no-follow */
+	bool follow_app;     /* --follow-app */
 	bool wait;	     /* --wait */
 	bool no_account;     /* --no-account */
 	bool omp;	     /* --omp */
+	bool life;	     /* --life */
 	bool memory;	     /* --memory */
 	const char *runtime; /* --runtime: name of an adapter; NULL: whichever is mapped */
 	bool sched;	     /* --sched */

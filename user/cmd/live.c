@@ -137,6 +137,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		l->want.groups = (l->want.groups & ~PROBE_API) | PROBE_WORK;
 	if (o->omp)
 		l->want.groups |= PROBE_TEAM;
+	if (o->life)
+		l->want.groups |= PROBE_LIFE;
 	if (o->memory)
 		l->want.groups |= PROBE_HELD;
 	if ((recording || o->trace) && !o->stats &&
@@ -154,12 +156,12 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 			return e->code;
 		l->prepared_mono_ns = o->wait ? clock_ns(CLOCK_MONOTONIC) : l->prepared_mono_ns;
 	}
-	if (choose_details(l, e) || live_counters_choose(l, e) ||
+	if (live_app_check(l, e) || choose_details(l, e) || live_counters_choose(l, e) ||
 	    ((o->details & MXBPF_DETAIL_STACK) && live_stacks_open(l, e)))
 		return e->code;
 	if (o->sample_hz && live_samples_open(l, e))
 		return e->code;
-	if (live_omp(l, e) || live_held(l, e))
+	if (live_omp(l, e) || live_held(l, e) || live_life(l, e))
 		return e->code;
 	live_ops_warn(l);
 	l->model = live_model(l);
@@ -266,7 +268,9 @@ bool live_interrupted(struct live *l, uint64_t until_ns)
 		return false;
 	if (fds[4].revents)
 		att_births_take(l->att);
-	if (fds[3].revents)
+	if (fds[3].revents && l->o->follow_app)
+		live_app(l);
+	else if (fds[3].revents)
 		live_iterations(l);
 	if (fds[2].revents)
 		live_sight(l);
@@ -303,6 +307,7 @@ int live_start(struct live *l, struct err *e)
 			      .details = l->details,
 			      .account = !l->o->no_account,
 			      .teams = l->o->omp,
+			      .life = l->o->life,
 			      .held = l->o->memory,
 			      .stats = l->o->stats	   ? MXBPF_STATS_ON
 				       : l->o->stats_check ? MXBPF_STATS_CHECK
@@ -311,6 +316,7 @@ int live_start(struct live *l, struct err *e)
 			      .counters = l->counters,
 			      .samples = l->o->sample_hz,
 			      .iterations = l->o->iterations,
+			      .follow_app = l->o->follow_app,
 			      .sched = l->o->sched,
 			      .verbose = l->o->verbose};
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + l->o->delay_ns;
@@ -338,6 +344,8 @@ int live_start(struct live *l, struct err *e)
 		return e->code;
 	if (!l->ended && l->o->iterations)
 		live_iterations_start(l);
+	else if (!l->ended && l->o->follow_app)
+		live_app_start(l);
 	else if (!l->ended) /* else nothing shall come of it */
 		att_activate(l->att, true);
 	live_go_on(l);
@@ -383,6 +391,12 @@ static void progress(struct live *l, uint64_t elapsed_ns, uint64_t *last_events)
 	*last_events = loss.attempted;
 }
 
+/* Nothing is taken at the moment, and the window does not grow. */
+static bool rests(const struct live *l)
+{
+	return l->paused_at_ns || (l->o->follow_app && !att_active_since_ns(l->att));
+}
+
 void live_wait(struct live *l)
 {
 	bool show = !l->o->quiet && isatty(STDERR_FILENO);
@@ -395,7 +409,7 @@ void live_wait(struct live *l)
 			if (show)
 				progress(l, window, &events);
 			live_sweep(l);
-			if (!l->paused_at_ns)
+			if (!rests(l))
 				live_machine_read(l, false);
 			live_iterations_warn(l);
 			check_cuts(l);
@@ -403,7 +417,7 @@ void live_wait(struct live *l)
 		}
 		due = live_dump_due(l, window);
 		due = due < end ? due : end;
-		until = !l->paused_at_ns && due - window < next - now ? now + due - window : next;
+		until = !rests(l) && due - window < next - now ? now + due - window : next;
 		/* An exec wakes nobody, so it is looked for once a second. */
 		l->ended = l->ended || live_interrupted(l, until) || (!l->launch.pid && tgt_gone(l->target));
 	}
@@ -453,12 +467,17 @@ int live_stop(struct live *l, struct err *e)
 		on = l->sampling && att_sampling(l->att).opened > att_sampling(l->att).closed;
 		att_sample(l->att, false, false, 0);
 	}
+	if (l->o->follow_app) {
+		on = att_active_since_ns(l->att);
+		att_app(l->att, false);
+	}
 	att_activate(l->att, false);
 	live_machine_end(l);
 	live_close_pause(l);
 	s->duration_ns = live_window_ns(l);
 	live_sched_end(l);
 	live_iterations_account(l, s);
+	live_app_account(l, s);
 	began = clock_ns(CLOCK_MONOTONIC); /* the window has ended */
 	live_follow_free(l);
 	att_detach(l->att);

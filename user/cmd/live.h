@@ -94,6 +94,10 @@ struct live {
 	struct buf readings; /* the records of the last one; with the lock */
 	uint64_t nreadings, reading_ns;
 
+	/* --follow-app */
+	struct mxbpf_app app_was; /* before it was attached to */
+	uint64_t app_windows;	  /* that have opened or closed, and were said */
+
 	/* --iterations */
 	bool sampling;	  /* all is attached */
 	bool warned;	  /* that there are none */
@@ -164,6 +168,15 @@ void live_iterations(struct live *l);
 void live_iterations_pause(struct live *l, bool pause);
 void live_iterations_account(const struct live *l, struct mdl_session *s);
 void live_iterations_warn(struct live *l);
+
+/*
+ * live_app.c, for --follow-app: the window is open while the program has its runtime's profiler record. live_app_check:
+ * whether that can be told at all. live_app: reads what was told at live_marks_fd().
+ */
+int live_app_check(struct live *l, struct err *e);
+void live_app_start(struct live *l);
+void live_app(struct live *l);
+void live_app_account(const struct live *l, struct mdl_session *s); /* as live_iterations_account() */
 
 /* live_dump.c: the tables as they stand on stdout. An exit code. Not in a signal handler, not on the ring's threads. */
 int live_dump(struct live *l);
@@ -239,6 +252,8 @@ void live_keep(struct live *l, const void *recs, size_t bytes, int err);
 
 /* live_omp.c: whether parallel regions can be seen, if that was asked for. 0 or -errno with e set. */
 int live_omp(struct live *l, struct err *e);
+/* live_life.c: likewise lives of operators. */
+int live_life(struct live *l, struct err *e);
 
 /* live_held.c: the same of who holds memory. */
 int live_held(struct live *l, struct err *e);

@@ -20,6 +20,7 @@ static struct mdl_session session_now(const struct live *l)
 		return s;
 	s.duration_ns = live_window_ns(l);
 	live_iterations_account(l, &s);
+	live_app_account(l, &s);
 	att_counts(l->att, &s.loss, &s.hits);
 	s.loss.unreadable += live_stacks_lost(l);
 	s.open_spans = att_open_spans(l->att, NULL, NULL);

@@ -153,6 +153,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "omp", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "look at OpenMP's parallel regions as well: of each operator the CPU time of its team, and what it waited for",
 	 .set = cmd_set_flag, FIELD(omp)},
+	{.name = "life", .of_events = true, .group = "Target", .commands = LIVE,
+	 .help = "see operators from being pushed on: what each waited for before it ran, and which of them the program "
+		 "waited for; MXNet", .set = cmd_set_flag, FIELD(life)},
 	{.name = "memory", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "see who holds the memory of a device: of each operator what it allocated, what of that was freed, what was "
 		 "alive at the peak and never freed", .set = cmd_set_flag, FIELD(memory)},
@@ -181,6 +184,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "delay", .arg = "TIME", .group = "Window", .commands = LIVE,
 	 .help = "wait TIME before looking", .def = "0", .set = cmd_set_duration, FIELD(delay_ns),
 	 .max = YEAR_NS},
+	{.name = "follow-app", .group = "Window", .commands = LIVE,
+	 .help = "look while the program has its runtime's own profiler record: from set_state('run') or resume() to "
+		 "set_state('stop') or pause(); of MXNet", .set = cmd_set_flag, FIELD(follow_app)},
 	{.name = "iterations", .arg = "N/M", .group = "Window", .commands = LIVE,
 	 .help = "see N of M training iterations, and be detached in between: 5/100",
 	 .set = cmd_set_iterations},
@@ -445,6 +451,8 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
 	if (o->omp && !sink->teams)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --omp", o->layout);
+	if (o->life && !sink->lives)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --life", o->layout);
 	if (o->memory && !sink->held)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --memory", o->layout);
 	if (o->backward && !sink->joins)
@@ -477,6 +485,10 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 					     "see little: use one of them"},
 		{o->sched && o->iterations,
 		 "--sched sees every switch, and --iterations is to see little: use one of them"},
+		{o->follow_app && o->iterations,
+		 "--follow-app and --iterations both say when the window is open: use one of them"},
+		{o->follow_app && !(o->probes & PROBE_MARK),
+		 "--follow-app is by the probes of mark, which --probes leaves out"},
 		{o->pid && o->command, "either --pid PID or -- COMMAND, not both"},
 		{o->wait && o->command, "--wait is for --pid: a command that is launched is waited for anyway"},
 		{trace && trace->of_samples && !o->sample_hz,

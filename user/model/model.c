@@ -39,6 +39,7 @@ void mdl_free(struct mdl *m)
 	groups_fini(m);
 	joins_fini(m);
 	teams_fini(m);
+	lives_fini(m);
 	held_fini(m);
 	marks_fini(m);
 	samples_fini(m);
@@ -337,6 +338,21 @@ static int fold_team(struct mdl *m, const struct mxbpf_rec *rec)
 	return team_fold(m, (const void *)rec);
 }
 
+static int fold_life(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return life_fold(m, (const void *)rec);
+}
+
+static int fold_agg_life(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return life_fold_agg(m, (const void *)rec);
+}
+
+static int fold_wait(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return wait_fold(m, (const void *)rec);
+}
+
 typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
 static const fold_fn folds[] = {
@@ -353,6 +369,10 @@ static const fold_fn folds[] = {
 	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
 	[MXBPF_SLOW] = fold_slow,
 	[MXBPF_TEAM] = fold_team,
+	[MXBPF_LIFE] = fold_life,
+	[MXBPF_AGG_LIFE] = fold_agg_life,
+	[MXBPF_WAIT] = fold_wait,
+	[MXBPF_AGG_WAIT] = fold_wait,
 	[MXBPF_INSTANT] = instant_fold,
 	[MXBPF_VALUE] = value_fold,
 	[MXBPF_AGG_EXTENT] = extent_fold,

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "model/gauge.h"
 #include "mxbpf_event.h"
+#include "mxbpf_life.h"
 #include "mxbpf_held.h"
 #include "mxbpf_mark.h"
 
@@ -159,6 +160,23 @@ void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
 /* --omp: parallel regions, those of one span name (and class) added up, as their records; borrowed likewise. */
 const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n);
 void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from); /* as mdl_join_merge() */
+/* --life. A part of the lives of an operator: those in which it is known. */
+struct mdl_life_part {
+	uint64_t count, total_ns, min_ns, max_ns;
+	uint64_t hist[MXBPF_HIST_BUCKETS];
+};
+struct mdl_life {
+	uint32_t tgid, device;
+	uint64_t name_id;
+	struct mdl_life_part parts[MXBPF_LIFE_PARTS];
+};
+/* In no order; borrowed likewise. */
+const struct mdl_life *const *mdl_lives(struct mdl *m, size_t *n);
+void mdl_life_merge(struct mdl_life *to, const struct mdl_life *from);	      /* `to` keeps its name and place */
+uint64_t mdl_life_percentile(const struct mdl_life_part *p, double fraction); /* as mdl_percentile(); 0 of none */
+/* What the program waited for, as its records, of each process, call and operator one; borrowed likewise. */
+const struct mxbpf_wait *mdl_waits(const struct mdl *m, size_t *n);
+void mdl_wait_merge(struct mxbpf_wait *to, const struct mxbpf_wait *from);
 /*
  * --memory. Devices and holders of what is alive, as their records, in no order; NULL behind the last; borrowed
  * likewise. The mean of a device between two moments. Allocations that are alive, where the model had their records, in

@@ -72,6 +72,10 @@ struct mdl {
 	struct buf joins;	  /* struct mxbpf_join *, owned */
 	struct hash team_index;	  /* (name_id, tgid and class) -> struct mxbpf_team * */
 	struct buf teams;	  /* struct mxbpf_team *, owned */
+	struct hash life_index;	  /* (name_id, tgid and device) -> struct mdl_life * */
+	struct buf lives;	  /* struct mdl_life *, owned */
+	struct hash wait_index;	  /* (hash of the ids, tgid) -> place in waits + 1 */
+	struct buf waits;	  /* struct mxbpf_wait, as its records */
 	struct hash value_index, instant_index; /* (name_id, tgid; what, scope) -> the row */
 	struct buf values;	  /* struct mxbpf_value *, owned */
 	struct buf instants;	  /* struct mxbpf_instant *, owned */
@@ -175,6 +179,13 @@ void marks_fini(struct mdl *m);
 int team_fold(struct mdl *m, const struct mxbpf_team *from);
 int team_emit(const struct mdl *m, struct buf *out);
 void teams_fini(struct mdl *m);
+
+/* life.c */
+int life_fold(struct mdl *m, const struct mxbpf_life *rec);
+int life_fold_agg(struct mdl *m, const struct mxbpf_agg_life *a);
+int wait_fold(struct mdl *m, const struct mxbpf_wait *from);
+int lives_emit(const struct mdl *m, struct buf *out);
+void lives_fini(struct mdl *m);
 
 /* model.c; NULL: -ENOMEM */
 struct mdl_row *row_find(const struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device);

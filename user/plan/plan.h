@@ -152,9 +152,8 @@ int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *
 bool plan_is_late(const struct plan_probe *probe, const struct tgt_lib *lib);
 /* What a function of the plan is called in the tables, or the probe's name. */
 const char *plan_func_name(const struct plan *p, const struct plan_probe *probe, uint32_t func);
-/* Whether the profiler that the runtime itself has records at this moment. 0, or -errno with e set: it cannot be told.
- */
-int plan_app_running(const struct plan *p, struct tgt *t, bool *running, struct err *e);
+/* What the profiler that the runtime itself has was told last: `runs` and `paused`. 0, or -errno with e set. */
+int plan_app_state(const struct plan *p, struct tgt *t, struct mxbpf_app *out, struct err *e);
 /* Of a library whose build-id is known (tgt_lib_elf() has succeeded); NULL for an unknown build. */
 const char *plan_version(const struct adp *a, const struct tgt_lib *lib);
 /*

@@ -162,9 +162,9 @@ struct adp_seq {
 
 /* The program's own marks, and the profiler that the runtime itself has. */
 struct adp_marks {
-	const char *vtables[MXBPF_MARK_CLASSES]; /* of objects of TASK, FRAME, EVENT */
-	const char *profiler; /* function whose result is its object, from a variable of the library */
-	const char *paused;   /* function that sets the byte in it which says that it records nothing */
+	const char *classes[MXBPF_MARK_CLASSES]; /* of objects of TASK, FRAME, EVENT, as in their type_info */
+	const char *profiler;			 /* function whose result is its object, from a variable of the library */
+	const char *set_state;			 /* its method that is told whether to record; what pauses is a byte of its own */
 };
 
 struct adp {

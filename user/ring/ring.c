@@ -52,6 +52,8 @@ static const struct {
 	[MXBPF_EDGE] = {{sizeof(struct mxbpf_edge)}},
 	[MXBPF_GROUP] = {{sizeof(struct mxbpf_group)}},
 	[MXBPF_TEAM] = {{sizeof(struct mxbpf_team)}},
+	[MXBPF_LIFE] = {{sizeof(struct mxbpf_life)}},
+	[MXBPF_WAIT] = {{sizeof(struct mxbpf_wait)}},
 	[MXBPF_INSTANT] = {{sizeof(struct mxbpf_instant)}},
 	[MXBPF_VALUE] = {{sizeof(struct mxbpf_value)}},
 	[MXBPF_SCHED] = {{sizeof(struct mxbpf_sched)}, sizeof(struct mxbpf_sched_slice), MXBPF_SCHED_SLICES_MAX},

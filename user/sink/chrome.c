@@ -96,7 +96,13 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	out_filled(t->s.out, (size_t)(p - start));
 	write_details(t, s);
 	start = out_reserve(t->s.out, SNK_EVENT_BYTES);
-	p = put(snk_put_account(snk_put_threads(start, s, place->tid), s), "}}");
+	p = snk_put_account(snk_put_threads(start, s, place->tid), s);
+	if (t->s.in->session->life) {
+		out_filled(t->s.out, (size_t)(p - start));
+		snk_life_args(t, s);
+		start = p = out_reserve(t->s.out, SNK_EVENT_BYTES);
+	}
+	p = put(p, "}}");
 	out_filled(t->s.out, (size_t)(p - start));
 
 	/* Behind their span, so that at equal times the viewer has it open. */
@@ -170,6 +176,7 @@ static int chrome_surveyed(struct snk *s)
 	write_head(t);
 	snk_trace_tracks(t);
 	ret = snk_trace_gauges(t);
+	ret = ret ? ret : snk_life_queues(t);
 	return ret ? ret : snk_trace_allocs(t);
 }
 

@@ -179,12 +179,12 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes[SNK_ARGS_LINES], stack, layer, group, unit, by,
-		domain;				 /* by: of whom a row of kept_by and woken_by is */
-	const struct snk_holder *holder;	 /* its scope and array; NULL */
-	const char *state, *waits;		 /* STATE, WAITS_IN: of calls that are open; NULL */
+	} shapes[SNK_ARGS_LINES], stack, layer, group, unit, by, domain, call,
+		within;			   /* by: of whom a row of kept_by and woken_by is */
+	const struct snk_holder *holder;   /* its scope and array; NULL */
+	const char *state, *waits;	   /* STATE, WAITS_IN: of calls that are open; NULL */
 	struct mdl_flops flops;
-	struct mxbpf_counter_sum counters;	 /* spans 0: none */
+	struct mxbpf_counter_sum counters; /* spans 0: none */
 };
 
 static void fill(struct row *r, enum column c, uint64_t n)
@@ -319,6 +319,12 @@ static void put_row(struct snk *s, struct row *r)
 		out_puts(s->out, ",");
 		put_text(s->out, r->domain.text, r->domain.len);
 	}
+	if (s->in->session->life) {
+		out_puts(s->out, ",");
+		put_text(s->out, r->call.text, r->call.len);
+		out_puts(s->out, ",");
+		put_text(s->out, r->within.text, r->within.len);
+	}
 	out_puts(s->out, "\n");
 }
 
@@ -340,7 +346,8 @@ static int begin(struct snk *s)
 	out_puts(s->out, s->in->session->sched ? ",by" : "");
 	if (s->in->session->held)
 		out_puts(s->out, snk_shows_layer(s) ? ",scope,array" : ",layer,scope,array");
-	out_puts(s->out, has_marks(s) ? ",domain\n" : "\n");
+	out_puts(s->out, has_marks(s) ? ",domain" : "");
+	out_puts(s->out, s->in->session->life ? ",call,within\n" : "\n");
 	return 0;
 }
 
@@ -639,6 +646,54 @@ static int teams(struct snk *s, const struct snk_teams *t)
 	return 0;
 }
 
+static void fill_part(struct row *r, const struct mdl_life_part *p)
+{
+	fill(r, COUNT, p->count);
+	fill(r, TOTAL, p->total_ns);
+	fill(r, MIN, p->min_ns);
+	fill(r, MAX, p->max_ns);
+	fill(r, P50, mdl_life_percentile(p, 0.5));
+	fill(r, P99, mdl_life_percentile(p, 0.99));
+}
+
+/* A part of the lives is a table. */
+static int lives(struct snk *s, const struct snk_lives *t)
+{
+	const struct mdl *m = s->in->model;
+	size_t i;
+	unsigned part;
+
+	for (i = 0; i < t->nrows * MXBPF_LIFE_PARTS; i++) {
+		const struct mdl_life *l = t->rows[i / MXBPF_LIFE_PARTS];
+		struct row r = {.device = l->device};
+		char table[32];
+
+		part = i % MXBPF_LIFE_PARTS;
+		snprintf(table, sizeof(table), "life_%s", snk_life_parts[part]);
+		r.table = table;
+		r.name = mdl_name(m, l->name_id, &r.name_len);
+		fill_part(&r, &l->parts[part]);
+		put_row(s, &r);
+	}
+	for (i = 0; i < t->nwaits; i++) {
+		const struct mxbpf_wait *w = &t->waits[i];
+		struct row r = {.table = "waits", .name = snk_wait_whats[w->what]};
+
+		r.name_len = strlen(r.name);
+		if (w->op_id)
+			r.name = mdl_name(m, w->op_id, &r.name_len);
+		if (w->within_id)
+			r.within.text = mdl_name(m, w->within_id, &r.within.len);
+		if (w->call_id)
+			r.call.text = mdl_name(m, w->call_id, &r.call.len);
+		fill(&r, COUNT, w->count);
+		fill(&r, TOTAL, w->total_ns);
+		fill(&r, MAX, w->max_ns);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
 static int held(struct snk *s, const struct snk_held *t)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -679,10 +734,8 @@ static int marks(struct snk *s, const struct snk_marks *t)
 	const struct snk_mark *k;
 
 	for (k = t->values; k < t->values + t->nvalues; k++) {
-		struct row r = {.table = "counter",
-				.name = k->name,
-				.name_len = k->len,
-				.domain = {k->domain, k->domain_len}};
+		struct row r = {
+			.table = "counter", .name = k->name, .name_len = k->len, .domain = {k->domain, k->domain_len}};
 
 		fill(&r, COUNT, k->count);
 		fill(&r, VALUE_LAST, k->value->value);
@@ -691,10 +744,8 @@ static int marks(struct snk *s, const struct snk_marks *t)
 		put_row(s, &r);
 	}
 	for (k = t->instants; k < t->instants + t->ninstants; k++) {
-		struct row r = {.table = "instant",
-				.name = k->name,
-				.name_len = k->len,
-				.domain = {k->domain, k->domain_len}};
+		struct row r = {
+			.table = "instant", .name = k->name, .name_len = k->len, .domain = {k->domain, k->domain_len}};
 
 		fill(&r, COUNT, k->count);
 		fill_extent(s, &r, k->instant->h.ts_ns, k->instant->last_ns);
@@ -791,6 +842,7 @@ const struct snk_ops snk_csv = {
 	.held = held,
 	.joins = joins,
 	.teams = teams,
+	.lives = lives,
 	.slow = slow,
 	.samples = samples,
 	.opens = opens,

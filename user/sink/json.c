@@ -609,6 +609,70 @@ static int teams(struct snk *s, const struct snk_teams *t)
 	return 0;
 }
 
+static void put_part(struct snk *s, const struct mdl_life_part *p)
+{
+	out_printf(s->out,
+		   "{\"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"min_ns\": %" PRIu64 ", \"max_ns\": %" PRIu64
+		   ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 "}",
+		   p->count, p->total_ns, p->min_ns, p->max_ns, mdl_life_percentile(p, 0.5),
+		   mdl_life_percentile(p, 0.99));
+}
+
+static void put_name_or_null(struct snk *s, const char *key, uint64_t id)
+{
+	size_t len;
+	const char *name = mdl_name(s->in->model, id, &len);
+
+	out_printf(s->out, ", \"%s\": ", key);
+	if (id)
+		snk_put_json(s->out, name, len);
+	else
+		out_puts(s->out, "null");
+}
+
+static void put_wait(struct snk *s, const struct mxbpf_wait *w)
+{
+	out_printf(s->out, "{\"for\": \"%s\"", snk_wait_whats[w->what]);
+	put_name_or_null(s, "operator", w->op_id);
+	put_name_or_null(s, "within", w->within_id);
+	put_name_or_null(s, "call", w->call_id);
+	put_name_or_null(s, "wait", w->name_id);
+	put_process(s, w->h.tgid);
+	out_printf(s->out, ", \"count\": %llu, \"total_ns\": %llu, \"max_ns\": %llu}", w->count, w->total_ns,
+		   w->max_ns);
+}
+
+static int lives(struct snk *s, const struct snk_lives *t)
+{
+	size_t i, len;
+	unsigned part;
+
+	close_tables(s);
+	out_puts(s->out, ",\n  \"life\": {\"operators\": [");
+	for (i = 0; i < t->nrows; i++) {
+		const struct mdl_life *r = t->rows[i];
+		const char *name = mdl_name(s->in->model, r->name_id, &len);
+
+		out_puts(s->out, i ? ",\n    {\"name\": " : "\n    {\"name\": ");
+		snk_put_json(s->out, name, len);
+		out_puts(s->out, ", ");
+		put_device(s, r->device);
+		put_process(s, r->tgid);
+		for (part = 0; part < MXBPF_LIFE_PARTS; part++) {
+			out_printf(s->out, ", \"%s\": ", snk_life_parts[part]);
+			put_part(s, &r->parts[part]);
+		}
+		out_puts(s->out, "}");
+	}
+	out_puts(s->out, "], \"waits\": [");
+	for (i = 0; i < t->nwaits; i++) {
+		out_puts(s->out, i ? ",\n    " : "\n    ");
+		put_wait(s, &t->waits[i]);
+	}
+	out_puts(s->out, "]}");
+	return 0;
+}
+
 /* What instants say beside their names. */
 static const char *const whats[MXBPF_INSTANT_WHATS] = {
 	[MXBPF_INSTANT_MARKER] = "marker", [MXBPF_INSTANT_RUN] = "run",	      [MXBPF_INSTANT_STOP] = "stop",
@@ -633,8 +697,8 @@ static int marks(struct snk *s, const struct snk_marks *t)
 	for (r = t->values; r < t->values + t->nvalues; r++) {
 		put_mark(s, r, r == t->values);
 		out_printf(s->out,
-			   ", \"last\": %" PRIu64 ", \"min\": %" PRIu64 ", \"max\": %" PRIu64 ", \"last_unix_ns\": %" PRIu64
-			   "}",
+			   ", \"last\": %" PRIu64 ", \"min\": %" PRIu64 ", \"max\": %" PRIu64
+			   ", \"last_unix_ns\": %" PRIu64 "}",
 			   (uint64_t)r->value->value, (uint64_t)r->value->min, (uint64_t)r->value->max,
 			   unix_ns(s, r->value->h.ts_ns));
 	}
@@ -676,6 +740,7 @@ const struct snk_ops snk_json = {
 	.held = held,
 	.joins = joins,
 	.teams = teams,
+	.lives = lives,
 	.slow = slow,
 	.samples = samples,
 	.opens = opens,

@@ -561,6 +561,14 @@ static int teams(struct snk *s, const struct snk_teams *t)
 	return err;
 }
 
+static int lives(struct snk *s, const struct snk_lives *t)
+{
+	int err = snk_put_lives(s, t);
+
+	out_puts(s->out, "\n");
+	return err;
+}
+
 static int end(struct snk *s)
 {
 	if (((struct modern *)s)->account)
@@ -581,6 +589,7 @@ const struct snk_ops snk_modern = {
 	.held = held,
 	.joins = joins,
 	.teams = teams,
+	.lives = lives,
 	.slow = slow,
 	.samples = samples,
 	.opens = snk_put_opens,

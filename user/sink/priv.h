@@ -156,6 +156,14 @@ int snk_put_held(struct snk *s, const struct snk_held *t, const char *prefix); /
 int snk_teams(const struct snk *s, struct snk_team **rows, size_t *n);
 int snk_put_teams(struct snk *s, const struct snk_teams *t, const char *prefix);
 
+/* lives.c. Sorted; caller frees. 0, -ENOMEM. */
+int snk_life_rows(const struct snk *s, const struct mdl_life ***rows, size_t *n);
+int snk_wait_rows(const struct snk *s, struct mxbpf_wait **rows, size_t *n);
+extern const char *const snk_life_parts[MXBPF_LIFE_PARTS]; /* words for programs */
+extern const char *const snk_wait_whats[MXBPF_WAIT_WHATS]; /* likewise */
+/* As two tables for people. 0 or -errno with s->err set. */
+int snk_put_lives(struct snk *s, const struct snk_lives *t);
+
 /* marks.c. Caller frees values and instants, in any case. 0, -ENOMEM. */
 int snk_marks(const struct snk *s, struct snk_marks *t);
 /* As tables for people. 0 or -errno with s->err set. */

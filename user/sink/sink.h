@@ -160,6 +160,14 @@ struct snk_teams {
 	struct mxbpf_team sum;	     /* of all */
 };
 
+/* --life: operators before they ran; what the program waited for. */
+struct snk_lives {
+	const struct mdl_life *const *rows; /* sorted */
+	size_t nrows, nrows_all;	    /* as in snk_table */
+	const struct mxbpf_wait *waits;	    /* the longest first */
+	size_t nwaits, nwaits_all;
+};
+
 /* --memory: what one kind of allocations holds. Texts are "" where there is none. */
 struct snk_holder {
 	const char *name, *layer, *scope, *label;
@@ -225,6 +233,7 @@ struct snk_ops {
 	int (*samples)(struct snk *s, const struct snk_samples *t);	      /* if session.sample_hz */
 	int (*opens)(struct snk *s, const struct mxbpf_open *rows, size_t n); /* the oldest first, if any */
 	int (*teams)(struct snk *s, const struct snk_teams *t);		      /* if session.team_cpus */
+	int (*lives)(struct snk *s, const struct snk_lives *t);		      /* if session.life */
 	int (*marks)(struct snk *s, const struct snk_marks *t);		      /* if there are any */
 	int (*end)(struct snk *s);
 	void (*fini)(struct snk *s); /* always */
