@@ -547,6 +547,9 @@ static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_th
 			break;
 		if (f->cls == row->cls && f->end == MXBPF_END_PAIR) {
 			frame_close(t, now, 0);
+			f = frame_top(t);
+			if (f && f->end == MXBPF_END_CHILD)
+				frame_close(t, now, 0);
 			return;
 		}
 		frame_drop(t, now);

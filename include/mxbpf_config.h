@@ -51,6 +51,7 @@ enum mxbpf_action {
 	MXBPF_ACT_TEAM_CLOSE = 13, /* likewise */
 	MXBPF_ACT_TEAM_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
 	MXBPF_ACT_TEAM_LEAVE = 15, /* and has ended it */
+	MXBPF_ACT_STEP = 31,	   /* a moment that tells iterations */
 	MXBPF_ACT_NOTE = 16,	   /* an operator with a state is pushed: its name, for MXBPF_INSIDE_NOTED */
 	/* A thread that runs the program's part of a custom operator pushes an operator: it is that one's. */
 	MXBPF_ACT_PUSHED = 17,
@@ -80,6 +81,7 @@ enum mxbpf_end {
 	MXBPF_END_PARENT = 3, /* with the span that encloses it */
 	MXBPF_END_CUT = 4,    /* by a CLOSE_CUT probe inside the function; left by an exception: unwound */
 	MXBPF_END_NEXT = 5,   /* no end of its own: by the thread's next event above its frame */
+	MXBPF_END_CHILD = 8,  /* with the first span that opens in it, which ends by pair */
 };
 
 enum mxbpf_base {
@@ -128,6 +130,15 @@ enum mxbpf_detail {
 
 #define MXBPF_MARK_BYTES 16
 
+/* Of a call of a store of parameters, where its keys and arrays are (bpf/kv.bpf.h). */
+enum mxbpf_kv_args {
+	MXBPF_KV_NOTHING = 0,
+	MXBPF_KV_SEND = 1,
+	MXBPF_KV_RECEIVE = 2,
+	MXBPF_KV_BOTH = 3,
+	MXBPF_KV_SERVE = 4,
+};
+
 struct mxbpf_row {
 	__u8 action; /* enum mxbpf_action */
 	__u8 end;    /* enum mxbpf_end */
@@ -159,15 +170,20 @@ struct mxbpf_row {
 	__u8 inside;  /* enum mxbpf_inside */
 	__u8 renamed; /* its spans may be those of operators that a custom one pushed (row.link), which have other names
 		       */
-	__u8 at_once; /* its spans are operators that are pushed, ready and started at the same moment */
 	/* In the object of the first argument: MXNet's vectors of arrays that go in and come out (0: there are none),
-	 * and reqs_after bytes behind the latter what of it is wanted (0: nothing says so). */
+	 * and so many bytes behind the latter what of it is wanted (0: nothing says so). */
+	__u8 reqs_after;
 	__u16 inputs_off, outputs_off;
+	__u8 at_once;  /* its spans are operators that are pushed, ready and started at the same moment */
+	__u8 step;     /* ACT_STEP: enum mxbpf_step_what; of UPDATE, only calls of an optimizer's operators are */
+	__u8 kv;       /* enum mxbpf_kv_args */
+	__u8 kv_flags; /* enum mxbpf_kv_flag that its records bear */
+	__u8 pad2[4];
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
 	struct mxbpf_fetch layer;    /* MXBPF_DETAIL_LAYER: address of a C string */
-	__u32 reqs_after;
+	__u32 pad3;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 264);
 

@@ -80,8 +80,8 @@ class Segment:
 
     def __call__(self, a, small):
         if not self.executor:
-            x = mx.sym.exp(mx.sym.dot(mx.sym.var('x'), mx.sym.var('x')))
-            self.executor = mx.sym.sqrt(x).bind(mx.cpu(), {'x': a})
+            x = mx.sym.var('x')
+            self.executor = mx.sym.sqrt(mx.sym.exp(mx.sym.dot(x, x))).bind(mx.cpu(), {'x': a})
         self.executor.forward()
         self.executor.outputs[0].wait_to_read()
 

@@ -5,8 +5,11 @@
  * .ctx +16).
  */
 #include "adapter/adapter.h"
+#include "mxbpf_kv.h"
 
 #include <stddef.h>
+
+#include "mxbpf_step.h"
 
 #define ARG1 .base = MXBPF_BASE_ARG1
 #define ARG2 .base = MXBPF_BASE_ARG2
@@ -38,7 +41,8 @@
 /*
  * The calls that do work or wait, of some 260: the rest are getters, setters and frees of handles, 84 of the 98 calls
  * of a training step. Each tells on_enter_api its own name; what only passes on to another of them is not here, and
- * MXInvokeCachedOpEx, whose span of the pair begins when the work of its MXInvokeCachedOp is done.
+ * MXInvokeCachedOpEx, whose span of the pair begins when the work of its MXInvokeCachedOp is done; nor those of KVStores,
+ * which have a table of their own.
  */
 /* clang-format off */
 static const char *const work[] = {
@@ -48,13 +52,52 @@ static const char *const work[] = {
 	"MXNDArrayWaitToRead", "MXNDArrayWaitToWrite", "MXNDArrayWaitAll",
 	"MXNDArraySyncCopyToCPU", "MXNDArraySyncCopyFromCPU", "MXNDArraySyncCopyFromNDArray",
 	"MXNDArraySyncCheckFormat", "MXNDArrayGetData", "MXNDArraySave", "MXNDArrayLoad",
-	"MXNDArraySaveRawBytes", "MXKVStoreInit", "MXKVStoreInitEx", "MXKVStorePush", "MXKVStorePushEx",
-	"MXKVStorePull", "MXKVStorePullEx", "MXKVStorePullWithSparse", "MXKVStorePullWithSparseEx",
-	"MXKVStorePushPull", "MXKVStorePushPullEx", "MXKVStoreBroadcast", "MXKVStoreBroadcastEx",
-	"MXKVStorePullRowSparse", "MXKVStorePullRowSparseEx", "MXKVStoreBarrier", "MXDataIterNext",
-	"MXDataIterBeforeFirst", "MXPredForward", NULL,
+	"MXNDArraySaveRawBytes", "MXPredForward", NULL,
 };
 /* clang-format on */
+
+/* A table of their own. C++ iterators; those of Python's (NDArrayIter, DataLoader) are no calls of the library. */
+static const char *const data[] = {"MXDataIterNext", "MXDataIterBeforeFirst", NULL};
+
+/* KVStores: what goes there, and what comes from there. */
+static const struct adp_member kv_send[] = {
+	{"MXKVStoreInit", "init"}, {"MXKVStorePush", "push"}, {NULL, NULL}};
+static const struct adp_member kv_send_named[] = {
+	{"MXKVStoreInitEx", "init"}, {"MXKVStorePushEx", "push"}, {NULL, NULL}};
+static const struct adp_member kv_receive[] = {{"MXKVStorePull", "pull"},
+					       {"MXKVStorePullWithSparse", "pull"},
+					       {"MXKVStorePullRowSparse", "row_sparse_pull"},
+					       {NULL, NULL}};
+static const struct adp_member kv_receive_named[] = {{"MXKVStorePullEx", "pull"},
+						     {"MXKVStorePullWithSparseEx", "pull"},
+						     {"MXKVStorePullRowSparseEx", "row_sparse_pull"},
+						     {NULL, NULL}};
+static const struct adp_member kv_both[] = {
+	{"MXKVStorePushPull", "pushpull"}, {"MXKVStoreBroadcast", "broadcast"}, {NULL, NULL}};
+static const struct adp_member kv_both_named[] = {
+	{"MXKVStorePushPullEx", "pushpull"}, {"MXKVStoreBroadcastEx", "broadcast"}, {NULL, NULL}};
+static const struct adp_member kv_barrier[] = {{"MXKVStoreBarrier", "barrier"}, {NULL, NULL}};
+#define DATA_HANDLE(name) "_ZN5mxnet7kvstore17KVStoreDistServer" name                                                  \
+	"ENS0_14DataHandleTypeERKN2ps6KVMetaERKNS3_7KVPairsIcEEPNS3_8KVServerIcEE"
+static const struct adp_member kv_served[] = {{DATA_HANDLE("17DataHandleDefault"), "serve"},
+					      {DATA_HANDLE("20DataHandleCompressed"), "serve compressed"},
+					      {DATA_HANDLE("19DataHandleRowSparse"), "serve row_sparse"},
+					      {NULL, NULL}};
+
+#define KV_ROW(title, inside, functions, args, flags)                                                                  \
+	{                                                                                                              \
+		.name = title, .group = PROBE_KV, .pair_inside = inside, .optional = true,                             \
+		.family = {.members = functions},                                                                      \
+		.row = {                                                                                               \
+			.action = MXBPF_ACT_OPEN,                                                                      \
+			.end = MXBPF_END_CUT,                                                                          \
+			.cls = MXBPF_CLASS_KVSTORE,                                                                    \
+			.name_type = MXBPF_NAMED_COOKIE,                                                               \
+			.name = {.base = MXBPF_BASE_COOKIE},                                                           \
+			.kv = args,                                                                                    \
+			.kv_flags = flags,                                                                             \
+		},                                                                                                     \
+	}
 
 /* Where the fields of closures and of executors are known. */
 static const char *const closures[] = {"1.9.1", "1.8.0.post0", "1.7.0.post2", NULL};
@@ -65,7 +108,7 @@ static const struct adp_place custom_backward[] = {{"1.9.1", 0x1a3fd10}, {NULL}}
 
 #define CUSTOM_SPAN                                                                                                    \
 	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_CUSTOM, .name_type = MXBPF_NAMED_BYTES,     \
-	.name_tag = 1, .name = {ARG1, AT1(0)}
+	.name = {ARG1, AT1(0)}
 #define INSIDE_SPAN                                                                                                    \
 	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR, .inside = MXBPF_INSIDE_NAMED,     \
 	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_LAYER | MXBPF_DETAIL_ARGS
@@ -267,8 +310,8 @@ static const struct adp_probe probes[] = {
 		.optional = true,
 		.symbols = {"mxnet::op::custom::ForwardEx, what it hands over"},
 		.hidden = {.places = custom_forward},
-		.span_name = "::pure_python",
-		.row = {CUSTOM_SPAN},
+		.span_name = "*::pure_python",
+		.row = {CUSTOM_SPAN, .name_tag = 1},
 	},
 	{
 		.name = "custom.backward",
@@ -276,8 +319,8 @@ static const struct adp_probe probes[] = {
 		.optional = true,
 		.symbols = {"mxnet::op::custom::BackwardEx, what it hands over"},
 		.hidden = {.places = custom_backward},
-		.span_name = "::pure_python",
-		.row = {CUSTOM_SPAN},
+		.span_name = "_backward_*::pure_python",
+		.row = {CUSTOM_SPAN, .name_tag = 3},
 	},
 	/* Push(engine, Opr *, ...), as operator.push */
 	{
@@ -438,6 +481,60 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE},
 			.details = MXBPF_DETAIL_STACK},
 	},
+	/* Around the call of the C API: entered at its first instruction, left at its own cut. */
+	{
+		.name = "data.next",
+		.group = PROBE_DATA,
+		.optional = true,
+		.family = {.list = data},
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_CUT,
+			.cls = MXBPF_CLASS_DATA,
+			.name_type = MXBPF_NAMED_COOKIE,
+			.name = {.base = MXBPF_BASE_COOKIE}},
+	},
+	/*
+	 * MXImperativeInvokeEx(Op *, number of inputs, NDArray **inputs, ...): the operator's name is a std::string at
+	 * its beginning, the weight's storage the first word of the first input, which is not made anew for each call
+	 * as the NDArray may be.
+	 */
+	{
+		.name = "step.update",
+		.group = PROBE_STEP,
+		.optional = true,
+		.any_build = true,
+		.symbols = {"MXImperativeInvokeEx", "MXImperativeInvoke"},
+		.row = {.action = MXBPF_ACT_STEP,
+			.step = MXBPF_STEP_UPDATE,
+			.name = {ARG1, AT1(0)},
+			.key = {ARG3, AT2(0, 0)}},
+	},
+	{
+		.name = "step.backward",
+		.group = PROBE_STEP,
+		.optional = true,
+		.symbols = {"MXAutogradBackwardEx"},
+		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_BACKWARD},
+	},
+	{
+		.name = "step.executor",
+		.group = PROBE_STEP,
+		.optional = true,
+		.symbols = {"MXExecutorBackwardEx"},
+		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_BACKWARD},
+	},
+	/*
+	 * Keys are numbers, or in functions of their own texts. Their cuts lie before on_exit_api is called, which ends
+	 * them where it is probed. A server is asked for what workers push and pull.
+	 */
+	KV_ROW("kv.send", PROBE_API, kv_send, MXBPF_KV_SEND, 0),
+	KV_ROW("kv.send_named", PROBE_API, kv_send_named, MXBPF_KV_SEND, MXBPF_KV_NAMED),
+	KV_ROW("kv.receive", PROBE_API, kv_receive, MXBPF_KV_RECEIVE, 0),
+	KV_ROW("kv.receive_named", PROBE_API, kv_receive_named, MXBPF_KV_RECEIVE, MXBPF_KV_NAMED),
+	KV_ROW("kv.both", PROBE_API, kv_both, MXBPF_KV_BOTH, 0),
+	KV_ROW("kv.both_named", PROBE_API, kv_both_named, MXBPF_KV_BOTH, MXBPF_KV_NAMED),
+	KV_ROW("kv.barrier", PROBE_API, kv_barrier, MXBPF_KV_NOTHING, 0),
+	KV_ROW("kv.serve", 0, kv_served, MXBPF_KV_SERVE, MXBPF_KV_SERVED),
 	/* What there is once in each iteration: of Gluon, of Module and Executor. */
 	{
 		.name = "iteration.autograd",
@@ -590,6 +687,12 @@ static const struct adp_device devices[] = {
 	{5, "cpu shared", false},
 };
 
+/* Of ps-lite, whose tracker sets the numbers, or does not. */
+static const struct adp_role roles[] = {{"worker", "DMLC_WORKER_ID", "DMLC_NUM_WORKER"},
+					{"server", "DMLC_SERVER_ID", "DMLC_NUM_SERVER"},
+					{"scheduler", NULL, NULL},
+					{NULL, NULL, NULL}};
+
 static const struct adp_build builds[] = {
 	{"472988f6268780302be9ee15d6c53d9a07b534f5", "1.9.1"},
 	{"5bc47870a585123f6a8ebc2f323c4150a4bb77d5", "1.8.0.post0"},
@@ -616,11 +719,16 @@ const struct adp adapter_mxnet = {
 			[MXBPF_CLASS_CUSTOM] = "Custom Operator",
 			[MXBPF_CLASS_TASK] = "Task",
 			[MXBPF_CLASS_FRAME] = "Frame",
-			[MXBPF_CLASS_EVENT] = "Event"},
+			[MXBPF_CLASS_EVENT] = "Event",
+			[MXBPF_CLASS_DATA] = "Data",
+			[MXBPF_CLASS_KVSTORE] = "KVStore"},
 	.marks = {.classes = {"N5mxnet8profiler11ProfileTaskE", "N5mxnet8profiler12ProfileFrameE",
 			      "N5mxnet8profiler12ProfileEventE"},
 		  .profiler = "_ZN5mxnet8profiler8Profiler3GetEPSt10shared_ptrIS1_E",
 		  .set_state = "_ZN5mxnet8profiler8Profiler8SetStateENS1_13ProfilerStateE"},
+	.role_env = "DMLC_ROLE",
+	.roles = roles,
+	.job_backend = "ps-lite",
 	.mem_title = "Device Storage",
 	.args = {.dtypes = dtypes, .ndtypes = COUNT(dtypes)},
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",

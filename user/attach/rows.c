@@ -36,6 +36,7 @@ static const char *const names[] = {
 	[MXBPF_ACT_TEAM_CLOSE] = "on_region",
 	[MXBPF_ACT_TEAM_JOIN] = "on_region",
 	[MXBPF_ACT_TEAM_LEAVE] = "on_region",
+	[MXBPF_ACT_STEP] = "on_step",
 	[MXBPF_ACT_NOTE] = "on_note",
 	[MXBPF_ACT_PUSHED] = "on_custom_push",
 	[MXBPF_ACT_LIFE_PUSH] = "on_life_push",

@@ -135,6 +135,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	l->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	if (o->api && !strcmp(o->api, "work"))
 		l->want.groups = (l->want.groups & ~PROBE_API) | PROBE_WORK;
+	if ((o->probes & PROBE_API) && !o->iterations) /* those come with moments of their own */
+		l->want.groups |= PROBE_STEP;
 	if (o->omp)
 		l->want.groups |= PROBE_TEAM;
 	if (o->life)
@@ -209,7 +211,8 @@ void live_fold(struct live *l, void *recs, size_t bytes)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* With --stats the ring tells of rows that begin, and of the program's own marks that are no spans: they are few. */
+/* With --stats the ring tells of rows that begin, and of the program's own marks that are no spans, and of what tells
+ * iterations: they are few. */
 static void keep_marks(struct live *l, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r;
@@ -217,7 +220,7 @@ static void keep_marks(struct live *l, void *recs, size_t bytes)
 	bool bad;
 
 	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
-		if (r->kind != MXBPF_VALUE && r->kind != MXBPF_INSTANT)
+		if (r->kind != MXBPF_VALUE && r->kind != MXBPF_INSTANT && r->kind != MXBPF_STEP)
 			continue;
 		memmove((char *)recs + kept, r, r->size);
 		kept += ((const struct mxbpf_rec *)((char *)recs + kept))->size;
@@ -257,7 +260,7 @@ bool live_interrupted(struct live *l, uint64_t until_ns)
 	uint64_t left_ms = until_ns > now ? (until_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
 	struct pollfd fds[] = {{.fd = l->signals, .events = POLLIN},
-			       {.fd = l->launch.pid ? l->launch.pidfd : tgt_pidfd(l->target ? l->target : l->waiting),
+			       {.fd = l->launch.pid ? l->launch.pidfd : tgt_pidfd(l->launcher ? l->launcher : l->target ? l->target : l->waiting),
 				.events = POLLIN},
 			       {.fd = live_sight_fd(l), .events = POLLIN},
 			       {.fd = live_marks_fd(l), .events = POLLIN},
@@ -419,7 +422,9 @@ void live_wait(struct live *l)
 		due = due < end ? due : end;
 		until = !rests(l) && due - window < next - now ? now + due - window : next;
 		/* An exec wakes nobody, so it is looked for once a second. */
-		l->ended = l->ended || live_interrupted(l, until) || (!l->launch.pid && tgt_gone(l->target));
+		if (live_interrupted(l, until) ||
+		    (!l->launch.pid && tgt_gone(l->launcher ? l->launcher : l->target)))
+			l->ended = true; /* which what it did may have said as well */
 	}
 	if (show)
 		fprintf(stderr, "\r\033[K");

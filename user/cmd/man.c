@@ -202,6 +202,8 @@ static const struct {
 	 "group_by_input_shape and group_by_stack_n; a call that would need more than 16384 such rows is in the row "
 	 "of\n"
 	 "its name alone, counted.\n"
+	 "\\fB\\-\\-by layer\\fR puts the operators of a layer of an MXNet model together, forward and backward: conv0_fwd and\n"
+	 "conv0_fwd_backward are conv0; what is of none keeps its own name.\n"
 	 "What runs in the backward pass has the stack of the forward operator that made its node.\n"
 	 "Shapes are those of every tensor, of lists of tensors too, of which torch's tables say nothing: nor do the\n"
 	 "layouts like them.\n"
@@ -380,7 +382,7 @@ static const struct {
 	 "Output paths that are symbolic links are refused.\n"
 	 "Recordings hold the command line of the process, the names of its operators and threads and, where they "
 	 "were\n"
-	 "asked for, shapes of tensors and lines of Python stacks; no tensor data, no other memory.\n"
+	 "asked for, shapes of tensors, names of layers and lines of Python stacks; no tensor data, no other memory.\n"
 	 "Names from the process or a recording are escaped wherever they are shown.\n"},
 	{"EXAMPLES", print_examples, ""},
 };

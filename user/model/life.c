@@ -45,14 +45,6 @@ static void part_add(struct mdl_life_part *to, const struct mdl_life_part *from)
 		add_sat(&to->hist[i], from->hist[i]);
 }
 
-void mdl_life_merge(struct mdl_life *to, const struct mdl_life *from)
-{
-	unsigned i;
-
-	for (i = 0; i < MXBPF_LIFE_PARTS; i++)
-		part_add(&to->parts[i], &from->parts[i]);
-}
-
 int life_fold(struct mdl *m, const struct mxbpf_life *rec)
 {
 	struct mdl_life *r = life_row(m, rec->name_id, rec->h.tgid, rec->device);
@@ -156,20 +148,15 @@ static struct mxbpf_wait *wait_row(struct mdl *m, const struct mxbpf_wait *like)
 	return buf_at(&m->waits, struct mxbpf_wait, *at - 1);
 }
 
-void mdl_wait_merge(struct mxbpf_wait *to, const struct mxbpf_wait *from)
-{
-	add_sat(&to->count, from->count);
-	add_sat(&to->total_ns, from->total_ns);
-	to->max_ns = from->max_ns > to->max_ns ? from->max_ns : to->max_ns;
-}
-
 int wait_fold(struct mdl *m, const struct mxbpf_wait *from)
 {
 	struct mxbpf_wait *w = wait_row(m, from);
 
 	if (!w)
 		return -ENOMEM;
-	mdl_wait_merge(w, from);
+	add_sat(&w->count, from->count);
+	add_sat(&w->total_ns, from->total_ns);
+	w->max_ns = from->max_ns > w->max_ns ? from->max_ns : w->max_ns;
 	return 0;
 }
 

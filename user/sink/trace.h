@@ -65,6 +65,8 @@ struct snk_trace {
 	struct buf waits;    /* struct mxbpf_wait */
 	struct hash team_at; /* (start of a span, thread) -> index + 1 in teams */
 	struct buf teams;    /* struct mxbpf_team, of each span one */
+	struct hash kv_at;   /* (start of a span, thread) -> 1 + place in kvs */
+	struct buf kvs;	     /* struct mxbpf_kv with their values */
 };
 
 /* Of struct snk_ops. */
@@ -82,6 +84,9 @@ int snk_trace_peaks(struct snk_trace *t); /* held_trace.c; the same */
 int snk_trace_gauges(struct snk_trace *t);
 /* Calls that had not ended: begun, without an end. Behind all other events. */
 void snk_trace_opens(struct snk_trace *t);
+/* step_trace.c: iterations, on a track of their own, as no mark of the program's says that they nest with its calls. */
+#define SNK_STEP_TID 2400000000u /* and the thread's */
+void snk_trace_iterations(struct snk_trace *t);
 /* marks_trace.c: an event for each. */
 void snk_trace_value(struct snk_trace *t, const struct mxbpf_value *v);
 void snk_trace_instant(struct snk_trace *t, const struct mxbpf_instant *i);
@@ -89,6 +94,8 @@ int snk_text_domain(struct snk_trace *t, uint64_t id, struct buf *b);
 /* Behind the second pass: spans that had to wait. 0 or -errno. */
 int snk_trace_late(struct snk_trace *t);
 
+struct mxbpf_kv;
+int snk_kv_survey(struct snk_trace *t, const struct mxbpf_kv *k); /* kv_trace.c, for trace.c: 0, -ENOMEM */
 /* sched_trace.c, for trace.c: 0, -ENOMEM. The track of a thread that has one, the other tracks; places as those of
  * snk_form.thread. */
 int snk_sched_survey(struct snk_trace *t, const struct mxbpf_sched *r);
@@ -112,12 +119,15 @@ int snk_text_name(struct snk_trace *t, uint64_t id, struct buf *b);
 int snk_text_device(struct snk_trace *t, uint64_t device, struct buf *b);
 int snk_text_escape(struct buf *b, const char *text, size_t len);
 
-const char *snk_trace_process_name(const struct snk_trace *t, uint32_t tgid);
+/* "worker 0 (python of a)"; of no job: "python". Returns buf or a name that is borrowed. */
+#define SNK_PROCESS_BYTES 384
+const char *snk_trace_process_name(const struct snk_trace *t, uint32_t tgid, char buf[SNK_PROCESS_BYTES]);
 /* Of a thread or a lane. Returns buf or a name that is borrowed. */
 const char *snk_trace_track_name(const struct snk_trace *t, const struct snk_plan_track *k, char buf[32]);
 
 /* "otherData":{...}: who was looked at, the window, what was lost, every probe. */
 void snk_trace_about(struct snk_trace *t);
+void snk_trace_rank(struct snk_trace *t); /* ,"distributedInfo":{...} of a process of a job; nothing of others */
 uint64_t snk_trace_base_unix_ns(const struct snk_trace *t);
 void snk_trace_string(struct snk_trace *t, const char *text); /* with its quotes */
 
@@ -147,6 +157,8 @@ char *snk_put_threads(char *p, const struct mxbpf_span *s, uint32_t tid);
 char *snk_put_account(char *p, const struct mxbpf_span *s);
 /* ,"team_threads": and what they did, of a span that opened parallel regions: nothing of others. */
 char *snk_put_team(struct snk_trace *t, char *p, const struct mxbpf_span *s);
+/* ,"keys":"0,a","sent_bytes": and so on, of a call of a store of parameters; straight into the output. */
+void snk_trace_kv(struct snk_trace *t, const struct mxbpf_span *s);
 /* The counter of a device's live memory: SNK_EVENT_BYTES and its name. */
 char *snk_put_live(const struct snk_trace *t, char *p, const struct snk_plan_alloc *a, struct snk_text device,
 		   uint64_t live_bytes);
