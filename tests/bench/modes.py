@@ -154,6 +154,10 @@ class MxbpfOp(Mxbpf):
     options = ('--probes', 'op')
 
 
+class MxbpfMark(Mxbpf):
+    options = ('--probes', 'op,mark') # the loops mark nothing: it is to cost what op alone does
+
+
 class MxbpfNoAccount(Mxbpf):
     options = ('--no-account',)
 
@@ -205,7 +209,8 @@ def fits(mode, loop):
     return mode not in (ONLY_MXNET if loop.startswith('torch') else ONLY_TORCH)
 
 
-ONLY_MXNET = ('builtin-trace', 'builtin-agg', 'builtin-late', 'bpftrace', 'mxbpf-api-work', 'mxbpf-all', 'mxbpf-life')
+ONLY_MXNET = ('builtin-trace', 'builtin-agg', 'builtin-late', 'bpftrace', 'mxbpf-api-work', 'mxbpf-mark', 'mxbpf-all',
+              'mxbpf-life')
 ONLY_TORCH = ('torch-profiler', 'torch-full', 'mxbpf-ops')
 
 # name: class, what it is, sections of one job. MXNet's profiler writes once a second, and cannot begin a second file.
@@ -218,6 +223,7 @@ MODES = {
     'torch-full': (TorchProfilerFull, 'torch.profiler, shapes, memory, stacks', 1),
     'bpftrace': (Bpftrace, 'bpftrace, operators + C API', 2),
     'mxbpf-op': (MxbpfOp, 'mxbpf, operators only', 2),
+    'mxbpf-mark': (MxbpfMark, "mxbpf, operators + the program's marks", 2),
     'mxbpf': (Mxbpf, 'mxbpf, everything', 2),
     'mxbpf-all': (MxbpfAll, 'mxbpf, everything, --life --layers --shapes --memory', 2),
     'mxbpf-trace': (MxbpfTrace, 'mxbpf, everything + trace', 2),

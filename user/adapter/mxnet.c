@@ -725,6 +725,7 @@ const struct adp adapter_mxnet = {
 	.marks = {.classes = {"N5mxnet8profiler11ProfileTaskE", "N5mxnet8profiler12ProfileFrameE",
 			      "N5mxnet8profiler12ProfileEventE"},
 		  .profiler = "_ZN5mxnet8profiler8Profiler3GetEPSt10shared_ptrIS1_E",
+		  .autostart_env = "MXNET_PROFILER_AUTOSTART",
 		  .set_state = "_ZN5mxnet8profiler8Profiler8SetStateENS1_13ProfilerStateE"},
 	.role_env = "DMLC_ROLE",
 	.roles = roles,

@@ -106,10 +106,14 @@ static unsigned groups_without(const struct adp *a, unsigned bad)
 
 unsigned plan_groups_of(const struct adp *a, bool known_build)
 {
-	unsigned bad = 0, i;
+	unsigned bad = 0, must = 0, i;
 
 	for (i = 0; i < a->nprobes; i++)
-		if (needs_known_build(&a->probes[i]) && !a->probes[i].optional && !known_build)
+		must |= a->probes[i].optional ? 0 : a->probes[i].group;
+	/* Of a group whose rows may all be missing, too little is left. */
+	for (i = 0; i < a->nprobes; i++)
+		if (needs_known_build(&a->probes[i]) && !known_build &&
+		    (!a->probes[i].optional || !(must & a->probes[i].group)))
 			bad |= a->probes[i].group;
 	return groups_without(a, bad);
 }

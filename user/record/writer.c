@@ -273,7 +273,8 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 	switch (r->kind) {
 	case MXBPF_SPAN:
 		s = mdl_span(r);
-		ret = s.flags & MXBPF_SPAN_USER ? need_mark(w, m, s.name_id) : need_name(w, m, MXBPF_NAME_SPAN, s.name_id);
+		ret = s.flags & MXBPF_SPAN_USER ? need_mark(w, m, s.name_id)
+						: need_name(w, m, MXBPF_NAME_SPAN, s.name_id);
 		if (!ret)
 			ret = need_name(w, m, MXBPF_NAME_ARGS, s.args_id);
 		if (!ret)

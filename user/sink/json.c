@@ -793,7 +793,7 @@ static int kvs(struct snk *s, const struct snk_kvs *t)
 }
 
 /* What instants say beside their names. */
-static const char *const whats[MXBPF_INSTANT_WHATS] = {
+static const char *const kinds[MXBPF_INSTANT_WHATS] = {
 	[MXBPF_INSTANT_MARKER] = "marker", [MXBPF_INSTANT_RUN] = "run",	      [MXBPF_INSTANT_STOP] = "stop",
 	[MXBPF_INSTANT_PAUSE] = "pause",   [MXBPF_INSTANT_RESUME] = "resume", [MXBPF_INSTANT_DUMP] = "dump",
 };
@@ -824,7 +824,7 @@ static int marks(struct snk *s, const struct snk_marks *t)
 	out_puts(s->out, "],\n  \"instants\": [");
 	for (r = t->instants; r < t->instants + t->ninstants; r++) {
 		put_mark(s, r, r == t->instants);
-		out_printf(s->out, ", \"what\": \"%s\"", whats[r->instant->what]);
+		out_printf(s->out, ", \"what\": \"%s\"", kinds[r->instant->what]);
 		if (r->instant->scope)
 			put_optional(s, "scope", snk_scopes[r->instant->scope]);
 		out_printf(s->out, ", \"first_unix_ns\": %" PRIu64 ", \"last_unix_ns\": %" PRIu64 "}",

@@ -237,7 +237,7 @@ struct snk_mxnet_row {
 struct snk_mxnet_category {
 	char *title; /* owned */
 	bool memory;
-	bool bare; /* has no rows, and is there all the same */
+	bool bare;	 /* has no rows, and is there all the same */
 	struct buf rows; /* struct snk_mxnet_row, sorted, cut to opts.top */
 };
 
