@@ -7,6 +7,7 @@
 #define MXBPF_CONFIG_H
 
 #include "mxbpf_event.h"
+#include "mxbpf_life.h"
 #include "mxbpf_stack.h"
 
 #define MXBPF_ROWS_MAX	      64 /* program variants of one plan */
@@ -24,9 +25,12 @@
 #define MXBPF_TENSORS_MAX     16384 /* kinds of tensors, and of arguments (in parts), known to BPF */
 #define MXBPF_ARGS_KNOWN_MAX  16384
 #define MXBPF_RING_BYTES      (8u << 20)
-#define MXBPF_COUNTED_MAX     4096 /* threads that have perf events at the same time; most of them hit no probe */
-#define MXBPF_TEAMS_MAX	      4096 /* parallel regions open at the same time */
-#define MXBPF_TEAM_DEPTH_MAX  4	   /* of these, one within the other on a thread */
+#define MXBPF_COUNTED_MAX     4096  /* threads that have perf events at the same time; most of them hit no probe */
+#define MXBPF_TEAMS_MAX	      4096  /* parallel regions open at the same time */
+#define MXBPF_TEAM_DEPTH_MAX  4	    /* of these, one within the other on a thread */
+#define MXBPF_LIVES_MAX	      16384 /* --life: operators that are pushed and have not ended */
+#define MXBPF_WRITERS_MAX     65536 /* variables whose last writer is known */
+#define MXBPF_WRITES_MAX      512   /* of these, those of one operator */
 
 /* What a probe does when it is hit. */
 enum mxbpf_action {
@@ -47,9 +51,15 @@ enum mxbpf_action {
 	MXBPF_ACT_TEAM_CLOSE = 13, /* likewise */
 	MXBPF_ACT_TEAM_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
 	MXBPF_ACT_TEAM_LEAVE = 15, /* and has ended it */
+	MXBPF_ACT_STEP = 31,	   /* a moment that tells iterations */
 	MXBPF_ACT_NOTE = 16,	   /* an operator with a state is pushed: its name, for MXBPF_INSIDE_NOTED */
 	/* A thread that runs the program's part of a custom operator pushes an operator: it is that one's. */
 	MXBPF_ACT_PUSHED = 17,
+	/* --life: an operator with the name is pushed, that writes the variables from *key to *size; one will be, maybe
+	 * in a bulk; `key` of the operator `link` is ready to be executed. */
+	MXBPF_ACT_LIFE_PUSH = 22,
+	MXBPF_ACT_LIFE_CLAIM = 23,
+	MXBPF_ACT_LIFE_READY = 24,
 	/* --memory: an ALLOC with END_CUT has what it asked for (cookie: as of CLOSE_CUT); it came from a pool. */
 	MXBPF_ACT_ALLOCATED = 28,
 	MXBPF_ACT_POOL = 29,
@@ -71,6 +81,7 @@ enum mxbpf_end {
 	MXBPF_END_PARENT = 3, /* with the span that encloses it */
 	MXBPF_END_CUT = 4,    /* by a CLOSE_CUT probe inside the function; left by an exception: unwound */
 	MXBPF_END_NEXT = 5,   /* no end of its own: by the thread's next event above its frame */
+	MXBPF_END_CHILD = 8,  /* with the first span that opens in it, which ends by pair */
 };
 
 enum mxbpf_base {
@@ -117,6 +128,15 @@ enum mxbpf_detail {
 
 #define MXBPF_MARK_BYTES 16
 
+/* Of a call of a store of parameters, where its keys and arrays are (bpf/kv.bpf.h). */
+enum mxbpf_kv_args {
+	MXBPF_KV_NOTHING = 0,
+	MXBPF_KV_SEND = 1,
+	MXBPF_KV_RECEIVE = 2,
+	MXBPF_KV_BOTH = 3,
+	MXBPF_KV_SERVE = 4,
+};
+
 struct mxbpf_row {
 	__u8 action; /* enum mxbpf_action */
 	__u8 end;    /* enum mxbpf_end */
@@ -148,7 +168,11 @@ struct mxbpf_row {
 	__u8 inside;  /* enum mxbpf_inside */
 	__u8 renamed; /* its spans may be those of operators that a custom one pushed (row.link), which have other names
 		       */
-	__u8 pad2[5];
+	__u8 at_once;  /* its spans are operators that are pushed, ready and started at the same moment */
+	__u8 step;     /* ACT_STEP: enum mxbpf_step_what; of UPDATE, only calls of an optimizer's operators are */
+	__u8 kv;       /* enum mxbpf_kv_args */
+	__u8 kv_flags; /* enum mxbpf_kv_flag that its records bear */
+	__u8 pad2[1];
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
@@ -540,6 +564,49 @@ struct mxbpf_team_thread {
 		__u64 flags;			       /* enum mxbpf_team_flag */
 	} regions[MXBPF_TEAM_DEPTH_MAX];
 	struct mxbpf_team_open scratch;
+};
+
+/* ---- --life */
+
+#define MXBPF_FRAME_AT_ONCE (1u << 8) /* in frame.flags beside enum mxbpf_span_flag: row.at_once */
+
+/* An object of a process, and which of its turns: an operator that is not temporary may be pushed many times ahead. */
+struct mxbpf_life_key {
+	__u64 object;
+	__u64 turn;
+	__u32 tgid;
+	__u32 pad;
+};
+
+/* Of an operator: how many times it was pushed and became ready. What is pushed first is ready first. */
+struct mxbpf_life_turns {
+	__u64 pushed, ready;
+};
+
+struct mxbpf_life_open {
+	__u64 pushed_ns, dispatch_ns, ready_ns; /* 0, UNKNOWN, 0: not seen */
+	__u32 push_tid, ready_tid;
+};
+
+/* Who writes a variable last. */
+struct mxbpf_writer {
+	__u64 op_id, within_id;
+	__u32 slot;    /* of the thread that said so */
+	__u32 claimed; /* its operator was not pushed yet */
+};
+
+/* Of a process: which operator ended last. */
+struct mxbpf_life_last {
+	__u64 end_ns, op_id;
+};
+
+/* Of a thread, by its slot. */
+struct mxbpf_life_thread {
+	__u64 pushed_ns;	    /* when it last pushed */
+	__u64 wait_ns;		    /* of which wait the writer is, by its start */
+	struct mxbpf_writer writer; /* op_id 0: not seen */
+	struct mxbpf_life rec;	    /* scratch */
+	struct mxbpf_wait wait;	    /* scratch */
 };
 
 /* --memory: the allocation that a thread is in, by its slot; map `allocating`. */

@@ -186,6 +186,10 @@ class MxbpfMemory(Mxbpf):
     options = ('--memory',)
 
 
+class MxbpfLife(Mxbpf):
+    options = ('--life',)
+
+
 class MxbpfStats(Mxbpf):
     options = ('--stats',)
 
@@ -201,7 +205,8 @@ def fits(mode, loop):
     return mode not in (ONLY_MXNET if loop.startswith('torch') else ONLY_TORCH)
 
 
-ONLY_MXNET = ('builtin-trace', 'builtin-agg', 'builtin-late', 'bpftrace', 'mxbpf-api-work', 'mxbpf-mark', 'mxbpf-all')
+ONLY_MXNET = ('builtin-trace', 'builtin-agg', 'builtin-late', 'bpftrace', 'mxbpf-api-work', 'mxbpf-all', 'mxbpf-life',
+              'mxbpf-mark')
 ONLY_TORCH = ('torch-profiler', 'torch-full', 'mxbpf-ops')
 
 # name: class, what it is, sections of one job. MXNet's profiler writes once a second, and cannot begin a second file.
@@ -221,6 +226,7 @@ MODES = {
     'mxbpf-counters': (MxbpfCounters, 'mxbpf, everything, two --counters', 2),
     'mxbpf-sample': (MxbpfSample, 'mxbpf, everything, --sample 99', 2),
     'mxbpf-memory': (MxbpfMemory, 'mxbpf, everything, --memory', 2),
+    'mxbpf-life': (MxbpfLife, 'mxbpf, everything, --life', 2),
     'mxbpf-stats': (MxbpfStats, 'mxbpf, everything, --stats', 2),
     'mxbpf-api-work': (MxbpfApiWork, 'mxbpf, everything, --api work', 2),
     'mxbpf-ops': (MxbpfOps, 'mxbpf, everything, --ops addmm,mm', 2),

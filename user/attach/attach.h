@@ -25,6 +25,7 @@ struct att_opts {
 	bool follow_app;     /* windows open and close with what the target says to its runtime's own profiler */
 	unsigned iterations; /* of a window that opens and closes with iterations; 0: it does not */
 	bool teams;	     /* parallel regions are among what is probed */
+	bool life;	     /* lives of operators are */
 	bool held;	     /* allocations say who made them, and where they are */
 	bool sched;	     /* what becomes of threads off the CPU */
 	bool account;	     /* spans bear their account, where the kernel keeps one: att_accounts() */

@@ -108,8 +108,12 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	l->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	if (o->api && !strcmp(o->api, "work"))
 		l->want.groups = (l->want.groups & ~PROBE_API) | PROBE_WORK;
+	if ((o->probes & PROBE_API) && !o->iterations) /* those come with moments of their own */
+		l->want.groups |= PROBE_STEP;
 	if (o->omp)
 		l->want.groups |= PROBE_TEAM;
+	if (o->life)
+		l->want.groups |= PROBE_LIFE;
 	if (o->memory)
 		l->want.groups |= PROBE_HELD;
 	if ((recording || o->trace) && !o->stats &&
@@ -132,7 +136,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		return e->code;
 	if (o->sample_hz && live_samples_open(l, e))
 		return e->code;
-	if (live_omp(l, e) || live_held(l, e))
+	if (live_omp(l, e) || live_held(l, e) || live_life(l, e))
 		return e->code;
 	live_ops_warn(l);
 	l->model = mdl_new();
@@ -180,7 +184,8 @@ void live_fold(struct live *l, void *recs, size_t bytes)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* With --stats the ring tells of rows that begin, and of the program's own marks that are no spans: they are few. */
+/* With --stats the ring tells of rows that begin, and of the program's own marks that are no spans, and of what tells
+ * iterations: they are few. */
 static void keep_marks(struct live *l, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r;
@@ -188,7 +193,7 @@ static void keep_marks(struct live *l, void *recs, size_t bytes)
 	bool bad;
 
 	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
-		if (r->kind != MXBPF_VALUE && r->kind != MXBPF_INSTANT)
+		if (r->kind != MXBPF_VALUE && r->kind != MXBPF_INSTANT && r->kind != MXBPF_STEP)
 			continue;
 		memmove((char *)recs + kept, r, r->size);
 		kept += ((const struct mxbpf_rec *)((char *)recs + kept))->size;
@@ -228,7 +233,7 @@ bool live_interrupted(struct live *l, uint64_t until_ns)
 	uint64_t left_ms = until_ns > now ? (until_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
 	struct pollfd fds[] = {{.fd = l->signals, .events = POLLIN},
-			       {.fd = l->launch.pid ? l->launch.pidfd : tgt_pidfd(l->target ? l->target : l->waiting),
+			       {.fd = l->launch.pid ? l->launch.pidfd : tgt_pidfd(l->launcher ? l->launcher : l->target ? l->target : l->waiting),
 				.events = POLLIN},
 			       {.fd = live_sight_fd(l), .events = POLLIN},
 			       {.fd = live_marks_fd(l), .events = POLLIN},
@@ -278,6 +283,7 @@ int live_start(struct live *l, struct err *e)
 			      .details = l->details,
 			      .account = !l->o->no_account,
 			      .teams = l->o->omp,
+			      .life = l->o->life,
 			      .held = l->o->memory,
 			      .stats = l->o->stats	   ? MXBPF_STATS_ON
 				       : l->o->stats_check ? MXBPF_STATS_CHECK
@@ -389,7 +395,9 @@ void live_wait(struct live *l)
 		due = due < end ? due : end;
 		until = !rests(l) && due - window < next - now ? now + due - window : next;
 		/* An exec wakes nobody, so it is looked for once a second. */
-		l->ended = l->ended || live_interrupted(l, until) || (!l->launch.pid && tgt_gone(l->target));
+		if (live_interrupted(l, until) ||
+		    (!l->launch.pid && tgt_gone(l->launcher ? l->launcher : l->target)))
+			l->ended = true; /* which what it did may have said as well */
 	}
 	if (show)
 		fprintf(stderr, "\r\033[K");

@@ -59,6 +59,7 @@ struct live {
 	struct late late;
 	struct follow *follow; /* NULL: nothing but the target is seen */
 	struct tgt *target;
+	struct tgt *launcher; /* it has no runtime, and started the target; borrowed from waiting, NULL: none */
 	struct tgt *waiting; /* --wait: for a runtime in this process, which becomes the target then; NULL */
 	struct plan plan;
 	struct att *att;
@@ -121,6 +122,11 @@ int live_stop(struct live *l, struct err *e);
  * the last two. */
 bool live_interrupted(struct live *l, uint64_t until_ns);
 void live_free(struct live *l);
+/* live_roles.c: whether --role takes a process; notes what one is in its job, the first and each that joins. */
+bool live_role_fits(const struct live *l, const struct tgt *t);
+int live_role_note(struct live *l, const struct tgt *t);
+void live_role_join(struct live *l, uint32_t tgid);
+int live_describe_host(struct mdl_session *s);
 /* Records of this chunk into the model and the recording. From any thread, without the lock. */
 void live_fold(struct live *l, void *recs, size_t bytes);
 
@@ -250,6 +256,8 @@ void live_keep(struct live *l, const void *recs, size_t bytes, int err);
 
 /* live_omp.c: whether parallel regions can be seen, if that was asked for. 0 or -errno with e set. */
 int live_omp(struct live *l, struct err *e);
+/* live_life.c: likewise lives of operators. */
+int live_life(struct live *l, struct err *e);
 
 /* live_held.c: the same of who holds memory. */
 int live_held(struct live *l, struct err *e);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mxbpf_kv.h"
+
 #define CLASS_BYTES_MAX 256
 
 /* A constant of the library, read from the file: the process may be gone, and its page may never have been loaded. */
@@ -232,6 +234,12 @@ static uint64_t name_of(const struct mxbpf_rec *r)
 		return ((const struct mxbpf_span *)r)->name_id;
 	case MXBPF_GROUP:
 		return ((const struct mxbpf_group *)r)->name_id;
+	case MXBPF_LIFE:
+		return ((const struct mxbpf_life *)r)->name_id;
+	case MXBPF_WAIT:
+		return ((const struct mxbpf_wait *)r)->name_id;
+	case MXBPF_KV:
+		return ((const struct mxbpf_kv *)r)->name_id;
 	case MXBPF_TEAM:
 		return ((const struct mxbpf_team *)r)->name_id;
 	case MXBPF_SCHED:
@@ -342,6 +350,28 @@ static void learn_sample(struct live *l, const struct mxbpf_rec *r)
 		learn_name(l, r->tgid, spans[i].name_id);
 }
 
+static void learn_wait(struct live *l, const struct mxbpf_rec *r)
+{
+	const struct mxbpf_wait *w = (const void *)r;
+
+	if (r->kind != MXBPF_WAIT)
+		return;
+	learn_name(l, r->tgid, w->call_id);
+	learn_name(l, r->tgid, w->op_id);
+	learn_name(l, r->tgid, w->within_id);
+}
+
+/* The names of keys. */
+static void learn_keys(struct live *l, const struct mxbpf_rec *r)
+{
+	const struct mxbpf_kv *k = (const void *)r;
+	const struct mxbpf_kv_value *values = (const void *)(k + 1);
+	unsigned i;
+
+	for (i = 0; r->kind == MXBPF_KV && (k->flags & MXBPF_KV_NAMED) && i < k->nvalues; i++)
+		learn_name(l, r->tgid, values[i].key);
+}
+
 size_t live_learn_names(struct live *l, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r;
@@ -356,6 +386,8 @@ size_t live_learn_names(struct live *l, void *recs, size_t bytes)
 		learn_layer(l, r);
 		learn_name(l, r->tgid, name_of(r));
 		learn_sample(l, r);
+		learn_wait(l, r);
+		learn_keys(l, r);
 		learn_alloc(l, r);
 	}
 	return n;

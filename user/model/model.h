@@ -13,6 +13,8 @@
 #include "base/buf.h"
 #include "model/gauge.h"
 #include "mxbpf_event.h"
+#include "mxbpf_life.h"
+#include "mxbpf_step.h"
 #include "mxbpf_held.h"
 #include "mxbpf_mark.h"
 
@@ -105,6 +107,15 @@ struct mdl_samples {
 	uint8_t cls;
 };
 
+/* Calls of a store of parameters that had a key. One with several is in the row of each, with all its time. */
+struct mdl_kv {
+	struct mdl_row calls; /* tgid, name_id, count, times */
+	uint64_t key;
+	uint8_t flags; /* enum mxbpf_kv_flag */
+	uint64_t values, unknown; /* of the values, those whose bytes are not known */
+	uint64_t sent_bytes, received_bytes;
+};
+
 struct mdl *mdl_new(void); /* NULL: out of memory */
 void mdl_free(struct mdl *m);
 
@@ -136,6 +147,28 @@ void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
 /* --omp: parallel regions, those of one span name (and class) added up, as their records; borrowed likewise. */
 const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n);
 void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from); /* as mdl_join_merge() */
+/* --life. A part of the lives of an operator: those in which it is known. */
+struct mdl_life_part {
+	uint64_t count, total_ns, min_ns, max_ns;
+	uint64_t hist[MXBPF_HIST_BUCKETS];
+};
+struct mdl_life {
+	uint32_t tgid, device;
+	uint64_t name_id;
+	struct mdl_life_part parts[MXBPF_LIFE_PARTS];
+};
+/* In no order; borrowed likewise. */
+const struct mdl_life *const *mdl_lives(struct mdl *m, size_t *n);
+void mdl_life_merge(struct mdl_life *to, const struct mdl_life *from);	      /* `to` keeps its name and place */
+uint64_t mdl_life_percentile(const struct mdl_life_part *p, double fraction); /* as mdl_percentile(); 0 of none */
+/* What the program waited for, as its records, of each process, call and operator one; borrowed likewise. */
+const struct mxbpf_wait *mdl_waits(const struct mdl *m, size_t *n);
+void mdl_wait_merge(struct mxbpf_wait *to, const struct mxbpf_wait *from);
+/* Iterations that have ended, by process and time, the last 65,536 at least; borrowed likewise. For the end of a
+ * window: what may be the end of one is. */
+const struct mxbpf_iteration *mdl_iterations(struct mdl *m, size_t *n);
+/* The store of parameters, by operation and key, in no order; borrowed likewise. */
+const struct mdl_kv *const *mdl_kvs(const struct mdl *m, size_t *n);
 /*
  * --memory. Devices and holders of what is alive, as their records, in no order; NULL behind the last; borrowed
  * likewise. The mean of a device between two moments. Allocations that are alive, where the model had their records, in
@@ -161,7 +194,7 @@ int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns);
  * that came this way before. 0, -ENOMEM.
  */
 int mdl_follow(struct mdl *m, struct mxbpf_span *s);
-/* What `from` remembers of them is `to`'s from now on. */
+/* What `from` remembers of them, and iterations that are under way, are `to`'s from now on. */
 void mdl_move_makers(struct mdl *to, struct mdl *from);
 
 /*
@@ -207,6 +240,8 @@ unsigned mdl_nprocesses(const struct mdl *m);
 /* All processes as one, with tgid 0; a peak is the sum of peaks, hence an upper bound. For mdl_free(); NULL: -ENOMEM.
  */
 struct mdl *mdl_sum(const struct mdl *m);
+/* The same of some of them; what is of no process is there as well. */
+struct mdl *mdl_sum_of(const struct mdl *m, bool (*of)(void *ctx, uint32_t tgid), void *ctx);
 
 /* Appends NAME, GROUP, AGG, MEM, JOIN, COUNTER and GAUGE records that, fed to an empty model, make an equal one. 0,
  * -ENOMEM.

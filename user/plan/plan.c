@@ -28,8 +28,8 @@ const struct plan_group plan_groups[] = {
 	{"inside", PROBE_INSIDE, true},
 	{"custom", PROBE_CUSTOM, true},
 	{"mark", PROBE_MARK, true},
-	{"data", PROBE_DATA, false},
-	{"kv", PROBE_KV, false},
+	{"data", PROBE_DATA, true},
+	{"kv", PROBE_KV, true},
 	{"link", PROBE_LINK, false},
 	{"work", PROBE_WORK, false},
 	{"iter", PROBE_ITER, false},
@@ -97,7 +97,7 @@ static unsigned groups_without(const struct adp *a, unsigned bad)
 	unsigned all = 0, i;
 
 	for (i = 0; i < a->nprobes; i++) {
-		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER);
+		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER | PROBE_STEP);
 		if (a->probes[i].needs && !(a->probes[i].needs & ~bad))
 			bad |= a->probes[i].group;
 	}
@@ -274,7 +274,7 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 		return plan_refuse(p, "structure offsets are not verified for this build of %s", p->lib->path);
 	if (unknown && !p->row->shown)
 		return plan_calibrate(plan, p, elf, NULL);
-	if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
+	if (p->row->family.prefix || p->row->family.list || p->row->family.calls || p->row->family.members)
 		return plan_family(plan, p, elf);
 	err = find_symbol(plan, p, elf, &sym);
 	if (err)
@@ -334,6 +334,10 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 	unsigned image;
 
 	*row = p->row->row;
+	if (plan->opts.groups & p->row->pair_inside)
+		row->end = MXBPF_END_CHILD;
+	if (!plan->version) /* nor is it known where an array has its shape */
+		row->kv = MXBPF_KV_NOTHING;
 	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
 	if (row->action == MXBPF_ACT_ALLOC && !(plan->opts.groups & PROBE_HELD)) {
 		row->end = MXBPF_END_NONE;

@@ -41,6 +41,7 @@ struct rec_reader {
 	size_t at_slot;
 	uint64_t at_off, at_seq; /* next chunk; at_seq 0: any */
 	struct err why;		 /* of the source's failure */
+	struct rec_merge *merge; /* it is one: of the above only session and source are used; owned, NULL: it is a file */
 };
 
 static int damaged(struct err *e, uint64_t off)
@@ -438,13 +439,34 @@ struct snk_source *rec_reader_source(struct rec_reader *r)
 {
 	if (!r->indexed)
 		index_slots(r, &r->why);
-	source_rewind(r);
+	r->source.rewind(r->source.ctx);
 	return &r->source;
 }
 
 const struct err *rec_reader_error(const struct rec_reader *r)
 {
-	return &r->why;
+	return r->merge ? merge_error(r->merge) : &r->why;
+}
+
+struct snk_source *rec_reader_borrow(struct rec_reader *r)
+{
+	return &r->source;
+}
+
+int rec_reader_shell(struct rec_merge *g, struct mdl_session *session, const struct snk_source *source,
+		     struct rec_reader **out, struct err *e)
+{
+	struct rec_reader *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	r->fd = -1;
+	r->merge = g;
+	r->session = *session;
+	r->source = *source;
+	r->indexed = true;
+	*out = r;
+	return 0;
 }
 
 /* ---- the room's face */
@@ -495,6 +517,7 @@ void rec_reader_close(struct rec_reader *r)
 		return;
 	if (r->fd >= 0)
 		close(r->fd);
+	merge_free(r->merge);
 	mdl_session_fini(&r->session);
 	buf_fini(&r->slots);
 	buf_fini(&r->payload);
@@ -539,6 +562,8 @@ int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e)
 	uint64_t off;
 	int ret;
 
+	if (r->merge)
+		return merge_model(r->merge, m, e);
 	if (r->complete)
 		return feed_aggs(r, m, e);
 	source_rewind(r);

@@ -532,6 +532,22 @@ static int teams(struct snk *s, const struct snk_teams *t)
 	return err;
 }
 
+static int lives(struct snk *s, const struct snk_lives *t)
+{
+	int err = snk_put_lives(s, t);
+
+	out_puts(s->out, "\n");
+	return err;
+}
+
+static int kvs(struct snk *s, const struct snk_kvs *t)
+{
+	int err = snk_put_kvs(s, t);
+
+	out_puts(s->out, "\n");
+	return err;
+}
+
 static int end(struct snk *s)
 {
 	if (((struct modern *)s)->account)
@@ -551,8 +567,11 @@ const struct snk_ops snk_modern = {
 	.held = held,
 	.joins = joins,
 	.teams = teams,
+	.lives = lives,
+	.kvs = kvs,
 	.slow = slow,
 	.samples = samples,
+	.iterations = snk_put_iterations,
 	.opens = snk_put_opens,
 	.sched = sched,
 	.end = end,

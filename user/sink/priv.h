@@ -115,6 +115,16 @@ uint64_t snk_sched_ns(const struct snk_sched *r, enum mxbpf_sched_what what); /*
 /* As a table for people. 0 or -errno with s->err set. */
 int snk_put_scheds(struct snk *s, const struct snk_scheds_table *t);
 
+/* steps.c. Caller frees loops and slowest, in any case. 0, -ENOMEM. */
+int snk_iterations(const struct snk *s, struct snk_iterations *t);
+extern const char *const snk_parts[MXBPF_STEP_PARTS]; /* words for programs */
+extern const char *const snk_tolds[MXBPF_STEP_WHATS];
+const struct snk_loop *snk_loop_of(const struct snk_iterations *t, const struct mxbpf_iteration *it);
+/* Which part of it is the most beyond its median, and how much; -1: none is. */
+int snk_longer(const struct snk_loop *l, const struct mxbpf_iteration *it, uint64_t *ns);
+/* As tables for people. 0 or -errno with s->err set. */
+int snk_put_iterations(struct snk *s, const struct snk_iterations *t);
+
 /* samples.c. Sorted, most first; caller frees *rows. 0, -ENOMEM. */
 int snk_samples(const struct snk *s, struct snk_sample **rows, size_t *n);
 #define SNK_NO_OPERATOR "[no operator]"
@@ -129,6 +139,20 @@ int snk_put_held(struct snk *s, const struct snk_held *t, const char *prefix); /
 int snk_teams(const struct snk *s, struct snk_team **rows, size_t *n);
 int snk_put_teams(struct snk *s, const struct snk_teams *t, const char *prefix);
 
+/* lives.c. Sorted; caller frees. 0, -ENOMEM. */
+int snk_life_rows(const struct snk *s, const struct mdl_life ***rows, size_t *n);
+int snk_wait_rows(const struct snk *s, struct mxbpf_wait **rows, size_t *n);
+extern const char *const snk_life_parts[MXBPF_LIFE_PARTS]; /* words for programs */
+extern const char *const snk_wait_whats[MXBPF_WAIT_WHATS]; /* likewise */
+/* As two tables for people. 0 or -errno with s->err set. */
+int snk_put_lives(struct snk *s, const struct snk_lives *t);
+
+/* kv.c, likewise; what snk_kvs() gave is freed by the other. */
+int snk_kvs(const struct snk *s, struct snk_kv **rows, size_t *n);
+void snk_kvs_free(struct snk_kv *rows, size_t n);
+uint64_t snk_kv_rate(const struct snk *s, const struct mdl_kv *k); /* bytes a second of the window, both ways */
+int snk_put_kvs(struct snk *s, const struct snk_kvs *t);
+
 /* marks.c. Caller frees values and instants, in any case. 0, -ENOMEM. */
 int snk_marks(const struct snk *s, struct snk_marks *t);
 /* As tables for people. 0 or -errno with s->err set. */
@@ -137,6 +161,11 @@ extern const char *const snk_scopes[MXBPF_SCOPES]; /* "": not known */
 const char *snk_instant_name(const struct mdl *m, const struct mxbpf_instant *i, size_t *len);
 /* What a mark of the program's belongs to; "" where there is none. Hostile. */
 const char *snk_domain(const struct mdl *m, uint64_t name_id, size_t *len);
+
+/* csv_text.c: a cell with text, or none; one cell more, of lines; the first, which says whose rows they are. */
+void snk_csv_table(struct snk *s, const char *table);
+void snk_csv_text(struct out *o, const char *text, size_t len);
+void snk_csv_lines(struct out *o, const char *text, size_t len);
 
 #define SNK_WIDTH 80 /* columns of a terminal that is none */
 
