@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
 /*
- * The program's own marks, beside those that are spans (classes TASK, FRAME, EVENT): moments and values. The domain that
- * a mark belongs to is a name of kind MXBPF_NAME_DOMAIN under the mark's own id.
+ * The program's own marks, beside those that are spans (classes TASK, FRAME, EVENT): moments and values. The domain
+ * that a mark belongs to is a name of kind MXBPF_NAME_DOMAIN under the mark's own id.
  */
 #ifndef MXBPF_MARK_H
 #define MXBPF_MARK_H

@@ -41,8 +41,9 @@ static void test_order(void)
 		rows = mdl_values(m, &n);
 		CHECK(n == 2);
 		for (k = 0; k < n; k++)
-			CHECK(rows[k]->name_id == 13 || (rows[k]->count == 3 && rows[k]->value == 2 && rows[k]->min == 2 &&
-							 rows[k]->max == 9 && rows[k]->h.ts_ns == 200 && !rows[k]->tid));
+			CHECK(rows[k]->name_id == 13 ||
+			      (rows[k]->count == 3 && rows[k]->value == 2 && rows[k]->min == 2 && rows[k]->max == 9 &&
+			       rows[k]->h.ts_ns == 200 && !rows[k]->tid));
 		mdl_free(m);
 	}
 }

@@ -260,7 +260,10 @@ bool live_interrupted(struct live *l, uint64_t until_ns)
 	uint64_t left_ms = until_ns > now ? (until_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
 	struct pollfd fds[] = {{.fd = l->signals, .events = POLLIN},
-			       {.fd = l->launch.pid ? l->launch.pidfd : tgt_pidfd(l->launcher ? l->launcher : l->target ? l->target : l->waiting),
+			       {.fd = l->launch.pid ? l->launch.pidfd
+						    : tgt_pidfd(l->launcher ? l->launcher
+								: l->target ? l->target
+									    : l->waiting),
 				.events = POLLIN},
 			       {.fd = live_sight_fd(l), .events = POLLIN},
 			       {.fd = live_marks_fd(l), .events = POLLIN},
@@ -422,8 +425,7 @@ void live_wait(struct live *l)
 		due = due < end ? due : end;
 		until = !rests(l) && due - window < next - now ? now + due - window : next;
 		/* An exec wakes nobody, so it is looked for once a second. */
-		if (live_interrupted(l, until) ||
-		    (!l->launch.pid && tgt_gone(l->launcher ? l->launcher : l->target)))
+		if (live_interrupted(l, until) || (!l->launch.pid && tgt_gone(l->launcher ? l->launcher : l->target)))
 			l->ended = true; /* which what it did may have said as well */
 	}
 	if (show)

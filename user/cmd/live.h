@@ -60,7 +60,7 @@ struct live {
 	struct follow *follow; /* NULL: nothing but the target is seen */
 	struct tgt *target;
 	struct tgt *launcher; /* it has no runtime, and started the target; borrowed from waiting, NULL: none */
-	struct tgt *waiting; /* --wait: for a runtime in this process, which becomes the target then; NULL */
+	struct tgt *waiting;  /* --wait: for a runtime in this process, which becomes the target then; NULL */
 	struct plan plan;
 	struct att *att;
 	struct ring *ring;

@@ -75,8 +75,8 @@ void mdl_instant_merge(struct mxbpf_instant *to, const struct mxbpf_instant *fro
 int instant_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct mxbpf_instant v = *(const struct mxbpf_instant *)rec, *r;
-	uint64_t *at = hash_put(&m->instant_index, v.name_id,
-				(uint64_t)v.h.tgid << 32 | (uint64_t)v.what << 8 | v.scope);
+	uint64_t *at =
+		hash_put(&m->instant_index, v.name_id, (uint64_t)v.h.tgid << 32 | (uint64_t)v.what << 8 | v.scope);
 	const uint64_t count = v.count;
 
 	v.count = 0;

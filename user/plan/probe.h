@@ -92,16 +92,16 @@ enum adp_shown {
 struct adp_probe {
 	const char *name; /* "operator.start": in reports, check and JSON */
 	enum probe_group group;
-	unsigned needs;		/* its spans end with those of one of these groups; 0 none */
-	unsigned pair_inside;	/* where one of these groups is probed, its spans end with the first that opens in them */
-	bool optional;		/* may be missing; otherwise the group is refused without it */
-	const char *ends;	/* name of a row before it: refused with that, whose spans it ends */
+	unsigned needs;	      /* its spans end with those of one of these groups; 0 none */
+	unsigned pair_inside; /* where one of these groups is probed, its spans end with the first that opens in them */
+	bool optional;	      /* may be missing; otherwise the group is refused without it */
+	const char *ends;     /* name of a row before it: refused with that, whose spans it ends */
 	const char *instead_of; /* name of a row before it: used only where that one is refused */
 	const char *lib_glob;	/* basename of its library; NULL: the runtime's */
 	const char *each_lib;	/* instead: every library of such a path, whenever it is mapped; its spans are named
 				 * span_name and the first part of the file's name */
 	const char *const *versions; /* its offsets hold in these alone, of adp.builds; ends with NULL. NULL: in all */
-	enum adp_shown shown; /* its offsets, if its build is not known */
+	enum adp_shown shown;	     /* its offsets, if its build is not known */
 	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; alt_name may: see alt_readers */
 	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
 	struct adp_hidden hidden;		/* if there is none of them */
@@ -158,7 +158,7 @@ struct adp_array {
 
 /* What a process is in a distributed job. */
 struct adp_role {
-	const char *role;		/* NULL: end of table */
+	const char *role;		  /* NULL: end of table */
 	const char *rank_env, *count_env; /* which of them, of how many; NULL: there is one */
 };
 
@@ -203,7 +203,7 @@ struct adp {
 	const struct adp_array *arrays;	       /* of rows with kv; NULL: none are known */
 	const char *role_env;		       /* NULL: all are the same */
 	const struct adp_role *roles;
-	const char *job_backend;	       /* what such a job communicates by; NULL: many things */
+	const char *job_backend;   /* what such a job communicates by; NULL: many things */
 	const char *const *hidden; /* names of calls that the runtime's own profiler leaves out; NULL-terminated */
 	/* Operators that allocate for the one that calls them, whose the memory is; NULL-terminated */
 	const char *const *lenders;

@@ -56,7 +56,8 @@ void snk_trace_instant(struct snk_trace *t, const struct mxbpf_instant *i)
 	p = snk_put_where(t, p, i->h.tgid, i->tid, i->h.ts_ns);
 	p = put(p, ",\"s\":\"");
 	p = put(p, lines[i->scope]);
-	p = put(p, marker ? "\",\"cat\":\"marker\",\"args\":{\"scope\":\"" : "\",\"cat\":\"profiler\",\"args\":{\"scope\":\"");
+	p = put(p, marker ? "\",\"cat\":\"marker\",\"args\":{\"scope\":\""
+			  : "\",\"cat\":\"profiler\",\"args\":{\"scope\":\"");
 	p = put(p, snk_scopes[i->scope]);
 	p = put(p, "\"");
 	out_filled(t->s.out, (size_t)(p - start));
