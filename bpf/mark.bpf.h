@@ -13,7 +13,8 @@
 
 #define LOCK_TRIES 64
 
-const volatile __u64 cfg_marks[MXBPF_MARK_CLASSES]; /* addresses in the file that objects of TASK, FRAME, EVENT begin with */
+const volatile __u64
+	cfg_marks[MXBPF_MARK_CLASSES]; /* addresses in the file that objects of TASK, FRAME, EVENT begin with */
 
 struct mxbpf_app app; /* shared with user space */
 
@@ -175,8 +176,8 @@ static __always_inline void mark_end(struct pt_regs *ctx, struct mxbpf_thread *t
 
 /*
  * Gives a counter its value. Time, number and value of one that another thread changes meanwhile would not belong
- * together: so one waits for the other, but no longer than it takes. (Tracing programs may take none of the kernel's own
- * locks.) What comes of giving up is an order that may be wrong, never a value.
+ * together: so one waits for the other, but no longer than it takes. (Tracing programs may take none of the kernel's
+ * own locks.) What comes of giving up is an order that may be wrong, never a value.
  */
 __noinline int value_step(struct value_state *s, struct mxbpf_value *r, __u64 base, __u32 adjust)
 {
@@ -311,22 +312,32 @@ __noinline int app_open(__u64 now)
 	return 0;
 }
 
+/* As MXNet does it: to be told to run or to stop ends a pause, or is one. */
+static __always_inline void app_note(__u8 what)
+{
+	if (what == MXBPF_INSTANT_RUN || what == MXBPF_INSTANT_STOP)
+		app.runs = what == MXBPF_INSTANT_RUN;
+	if (what != MXBPF_INSTANT_DUMP)
+		app.paused = what == MXBPF_INSTANT_STOP || what == MXBPF_INSTANT_PAUSE;
+}
+
 /* The call belongs to the window that it opens, and to the one that it closes. (argument, which process, ...) */
 static __always_inline void app_call(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
 	__u8 what = app_what(row, (__u32)PT_REGS_PARM1(ctx));
-	bool ours = app.tgid == t->tgid, opens = what == MXBPF_INSTANT_RUN || what == MXBPF_INSTANT_RESUME;
+	bool ours = app.tgid == t->tgid, opens;
 
 	if ((__u32)PT_REGS_PARM2(ctx)) /* to a server, which is another process */
 		return;
 	t->counts[MXBPF_COUNT_HITS]++;
-	if (ours && what != MXBPF_INSTANT_DUMP)
-		app.running = opens;
+	if (ours)
+		app_note(what);
+	opens = app.runs && !app.paused;
 	if (ours && app.on && opens)
 		app_open(bpf_ktime_get_ns());
 	if (active_since_ns)
 		instant_emit(t, 0, what, MXBPF_SCOPE_PROCESS);
-	if (ours && app.on && !opens && what != MXBPF_INSTANT_DUMP)
+	if (ours && app.on && !opens)
 		app_close(bpf_ktime_get_ns());
 }
 

@@ -181,6 +181,11 @@ bool att_accounts(const struct att *a)
 	return a->skel->rodata->cfg_account;
 }
 
+static uint64_t ns_of(const struct timespec *t)
+{
+	return (uint64_t)t->tv_sec * 1000000000 + (uint64_t)t->tv_nsec;
+}
+
 void att_activate(struct att *a, bool on)
 {
 	struct mxbpf_bpf__bss *bss = a->skel->bss;
@@ -253,6 +258,71 @@ struct mxbpf_sampling att_sampling(const struct att *a)
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		copy.window_ns += (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - since;
 	}
+	return copy;
+}
+
+void att_app_start(struct att *a, pid_t tgid, const struct mxbpf_app *now)
+{
+	volatile struct mxbpf_app *app = &a->skel->bss->app;
+
+	app->runs = now->runs;
+	app->paused = now->paused;
+	app->tgid = (__u32)tgid; /* from now on a call decides */
+}
+
+static bool app_records(const struct mxbpf_app *app)
+{
+	return __atomic_load_n(&app->runs, __ATOMIC_SEQ_CST) && !__atomic_load_n(&app->paused, __ATOMIC_SEQ_CST);
+}
+
+static void app_close(struct att *a)
+{
+	struct mxbpf_app *app = &a->skel->bss->app;
+	uint64_t since = att_active_since_ns(a);
+	struct timespec now;
+
+	if (!since || !__atomic_compare_exchange_n(&a->skel->bss->active_since_ns, &since, (uint64_t)0, false,
+						   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	a->skel->bss->activation++;
+	__atomic_fetch_add(&app->window_ns, ns_of(&now) - since, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&app->closed, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Whoever puts active_since_ns there, a call's hit or this, counts the window, and whoever takes it away adds it up. */
+void att_app(struct att *a, bool on)
+{
+	struct mxbpf_app *app = &a->skel->bss->app;
+	struct timespec now;
+	uint64_t none = 0;
+
+	__atomic_store_n(&app->on, on, __ATOMIC_SEQ_CST);
+	if (!on)
+		backend_grace(); /* of a program that has seen that it may, and opens one yet */
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (on && app_records(app) &&
+	    __atomic_compare_exchange_n(&a->skel->bss->active_since_ns, &none, ns_of(&now), false, __ATOMIC_SEQ_CST,
+					__ATOMIC_SEQ_CST))
+		__atomic_fetch_add(&app->opened, 1, __ATOMIC_SEQ_CST);
+	if (!on || !app_records(app)) /* or a call has come in between */
+		app_close(a);
+}
+
+struct mxbpf_app att_app_windows(const struct att *a)
+{
+	const volatile struct mxbpf_app *app = &a->skel->bss->app;
+	struct mxbpf_app copy;
+	struct timespec now;
+	uint64_t since;
+
+	do { /* a window that closes now is neither open nor in the sum for a moment */
+		copy = *app;
+		since = __atomic_load_n(&a->skel->bss->active_since_ns, __ATOMIC_SEQ_CST);
+	} while (copy.opened != copy.closed + !!since || copy.closed != app->closed);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (since && ns_of(&now) > since)
+		copy.window_ns += ns_of(&now) - since;
 	return copy;
 }
 

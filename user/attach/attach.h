@@ -22,8 +22,10 @@ struct att_opts {
 	enum mxbpf_stats stats;
 	uint32_t stats_rows; /* 0: MXBPF_STATS_ROWS_MAX */
 	unsigned counters;   /* mask of ctr_name()s, at most MXBPF_COUNTERS_MAX */
+	bool follow_app;     /* windows open and close with what the target says to its runtime's own profiler */
 	unsigned iterations; /* of a window that opens and closes with iterations; 0: it does not */
 	bool teams;	     /* parallel regions are among what is probed */
+	bool life;	     /* lives of operators are */
 	bool held;	     /* allocations say who made them, and where they are */
 	bool sched;	     /* what becomes of threads off the CPU */
 	bool account;	     /* spans bear their account, where the kernel keeps one: att_accounts() */
@@ -91,6 +93,15 @@ void att_less(struct att *a);
 void att_sample(struct att *a, bool on, bool arm, uint64_t wake_at);
 /* As of one moment, the open window's time in window_ns. */
 struct mxbpf_sampling att_sampling(const struct att *a);
+/*
+ * With att_opts.follow_app, instead of att_activate(): whose calls open and close windows, and whether they may. An
+ * open one is closed with !on; with `on` one opens at once if the last calls, or at first `now`, say so. What it does
+ * is told at att_marks_fd().
+ */
+void att_app_start(struct att *a, pid_t tgid, const struct mxbpf_app *now);
+void att_app(struct att *a, bool on);
+/* As of one moment, the open window's time in window_ns. */
+struct mxbpf_app att_app_windows(const struct att *a);
 int att_marks_fd(const struct att *a); /* borrowed */
 void att_marks_take(struct att *a);
 /* With att_opts.counters: readable when there are new threads, whose events att_births_take() begins to count. */

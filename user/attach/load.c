@@ -117,6 +117,15 @@ static void choose_sizes(struct att *a, unsigned details)
 		bpf_map__set_max_entries(a->skel->maps.teams, MXBPF_TEAMS_MAX);
 		bpf_map__set_max_entries(a->skel->maps.team_threads, MXBPF_THREADS_MAX);
 	}
+	if (a->skel->rodata->cfg_life) {
+		bpf_map__set_max_entries(a->skel->maps.life_turns, MXBPF_LIVES_MAX);
+		bpf_map__set_max_entries(a->skel->maps.life_pushed, MXBPF_LIVES_MAX);
+		bpf_map__set_max_entries(a->skel->maps.life_ready, MXBPF_LIVES_MAX);
+		bpf_map__set_max_entries(a->skel->maps.life_writers, MXBPF_WRITERS_MAX);
+		bpf_map__set_max_entries(a->skel->maps.life_threads, MXBPF_THREADS_MAX);
+	}
+	if (a->skel->rodata->cfg_kv)
+		bpf_map__set_max_entries(a->skel->maps.kv_calls, MXBPF_THREADS_MAX);
 	if (a->skel->rodata->cfg_held)
 		bpf_map__set_max_entries(a->skel->maps.allocating, MXBPF_THREADS_MAX);
 	bpf_map__set_max_entries(a->skel->maps.calls, a->ring_bytes);
@@ -189,9 +198,13 @@ static int fill_maps(struct att *a)
 static void choose_details(struct att *a, const struct plan *p, const struct att_opts *o)
 {
 	const uint32_t first_off = p->tensor_keys_off + 8 - MXBPF_IMPL_WORDS * 8;
+	size_t i;
 
 	a->skel->rodata->cfg_details = (__u8)o->details;
 	a->skel->rodata->cfg_teams = o->teams;
+	a->skel->rodata->cfg_life = o->life;
+	for (i = 0; i < p->nprobes; i++)
+		a->skel->rodata->cfg_kv |= p->probes[i].wanted && p->rows[i].kv;
 	a->skel->rodata->cfg_held = o->held;
 	/* There with CONFIG_SCHED_INFO, as the fields that the account is made of. */
 	a->skel->rodata->cfg_account = o->account && !access("/proc/self/schedstat", F_OK);
@@ -216,7 +229,7 @@ static int on_mark(void *ctx, void *data, size_t size)
 static int open_marks(struct att *a, unsigned iterations)
 {
 	a->skel->bss->sampling.each = iterations;
-	a->less = true;
+	a->less = iterations;
 	a->marks = ring_buffer__new(bpf_map__fd(a->skel->maps.marks), on_mark, NULL, NULL);
 	return a->marks ? 0 : -errno;
 }
@@ -273,7 +286,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		err = att_fill_names(a, p);
 	if (!err)
 		err = fill_callers(a, p);
-	if (!err && o->iterations)
+	if (!err && (o->iterations || o->follow_app))
 		err = open_marks(a, o->iterations);
 	if (!err)
 		err = fill_args(a, p, o->details);

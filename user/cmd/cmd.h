@@ -65,9 +65,12 @@ struct cmd_opts {
 	bool quiet;	     /* -q: no progress */
 	bool verbose;	     /* -v */
 	bool no_follow;	     /* --no-follow */
+	bool follow_app;     /* --follow-app */
 	bool wait;	     /* --wait */
+	const char *role;    /* --role; NULL: all */
 	bool no_account;     /* --no-account */
 	bool omp;	     /* --omp */
+	bool life;	     /* --life */
 	bool memory;	     /* --memory */
 	const char *runtime; /* --runtime: name of an adapter; NULL: whichever is mapped */
 	bool sched;	     /* --sched */
@@ -132,8 +135,9 @@ int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct md
 /* The trace, complete or not at all; ".gz" is compressed, "-" is stdout. An exit code; errors are printed. */
 int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m);
 
-/* A recording and its model, both for the caller to free. Warns on stderr if the file is cut. 0 or -errno. */
-int cmd_open_recording(const char *path, struct rec_reader **r, struct mdl **m, struct err *e);
+/* A recording, or several as one, and its model, both for the caller to free. Warns on stderr of each that is cut. 0 or
+ * -errno. */
+int cmd_open_recordings(char *const *paths, unsigned n, struct rec_reader **r, struct mdl **m, struct err *e);
 
 /* Prints "mxbpf: error: WHY" on stderr and returns the exit code of its class. */
 int cmd_fail(const struct err *e);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -110,19 +111,23 @@ static int check_output(const char *path, const char *recording, struct err *e)
 	return out_check(path, e);
 }
 
-int cmd_export(const struct cmd_opts *o)
+/* One recording or several into one file. */
+static int export_to(const struct cmd_opts *o, const char *path, char *const *inputs, unsigned n)
 {
-	const char *path = o->output ? o->output : "-";
 	struct err e = {0};
 	struct rec_reader *r;
 	struct mdl *m;
 	int rc;
+	unsigned i;
 
-	if (check_output(path, o->args[0], &e) || cmd_open_recording(o->args[0], &r, &m, &e))
+	for (i = 0; i < n; i++)
+		if (check_output(path, inputs[i], &e))
+			return cmd_fail(&e);
+	if (cmd_open_recordings(inputs, n, &r, &m, &e))
 		return cmd_fail(&e);
 	if (rec_reader_session(r)->stats) {
 		err_set(&e, ERR_RUNTIME, -ENODATA, "%s was recorded with --stats: it holds tables, no events to export",
-			o->args[0]);
+			inputs[0]);
 		rc = cmd_fail(&e);
 	} else {
 		rc = cmd_write_trace(o, path, r, m);
@@ -130,4 +135,57 @@ int cmd_export(const struct cmd_opts *o)
 	mdl_free(m);
 	rec_reader_close(r);
 	return rc;
+}
+
+/* Its name in a directory: the rank, or where there is none the number of the recording. */
+static int name_of(const char *dir, const char *input, unsigned nth, char **path, struct err *e)
+{
+	struct rec_reader *r;
+	struct mdl *m;
+	const struct mdl_session *s;
+
+	if (cmd_open_recordings((char *const[]){(char *)input}, 1, &r, &m, e))
+		return e->code;
+	s = rec_reader_session(r);
+	if (asprintf(path, "%s%s-%u.json.gz", dir, s->world_size ? "rank" : "recording",
+		     s->world_size ? s->rank : nth) < 0)
+		err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	mdl_free(m);
+	rec_reader_close(r);
+	return e->code;
+}
+
+static int export_each(const struct cmd_opts *o, const char *dir)
+{
+	char **paths = calloc((size_t)o->nargs, sizeof(*paths));
+	struct err e = {0};
+	int i, j, rc = CMD_OK;
+
+	if (!paths)
+		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	else if (mkdir(dir, 0700) && errno != EEXIST)
+		err_set(&e, ERR_RUNTIME, -errno, "cannot make %s: %s", dir, strerror(errno));
+	for (i = 0; i < o->nargs && !e.code; i++) {
+		name_of(dir, o->args[i], (unsigned)i, &paths[i], &e);
+		for (j = 0; j < i && !e.code; j++)
+			if (!strcmp(paths[i], paths[j]))
+				err_set(&e, ERR_USAGE, -EEXIST, "%s and %s are both of one rank", o->args[j], o->args[i]);
+	}
+	if (e.code)
+		rc = cmd_fail(&e);
+	for (i = 0; i < o->nargs && !rc; i++)
+		rc = export_to(o, paths[i], &o->args[i], 1);
+	for (i = 0; paths && i < o->nargs; i++)
+		free(paths[i]);
+	free(paths);
+	return rc;
+}
+
+int cmd_export(const struct cmd_opts *o)
+{
+	const char *path = o->output ? o->output : "-";
+
+	if (fmt_ends_with(path, "/"))
+		return export_each(o, path);
+	return export_to(o, path, o->args, (unsigned)o->nargs);
 }

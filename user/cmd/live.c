@@ -55,6 +55,21 @@ static void arm_abort(void)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
+/* By which probes it would be read, and what is wrong with the first of them. */
+static int refuse_detail(const struct live *l, unsigned detail, const char *option, struct err *e)
+{
+	const struct plan_probe *p = l->plan.probes, *end = p + l->plan.nprobes;
+
+	while (p < end && (!(p->row->row.details & detail) || p->spare))
+		p++;
+	if (p == end)
+		return err_set(e, ERR_USAGE, -ENOTSUP, "%s: of %s, it cannot be read", option, l->plan.adp->title);
+	if (!p->wanted)
+		return err_set(e, ERR_USAGE, -ENOTSUP, "%s needs --probes %s, in %s", option,
+			       plan_group_name(p->row->group), l->plan.adp->title);
+	return err_set(e, ERR_TARGET, -ENOTSUP, "%s: %s is refused: %s", option, p->row->name, p->reason);
+}
+
 /*
  * What was asked for has to be there; what records have for the asking is said if it is not. Numbers join what runs in
  * the backward pass with what made it: arrows, and stacks. Where --ops leaves out either, they would join wrongly.
@@ -78,17 +93,29 @@ static int choose_details(struct live *l, struct err *e)
 		return err_set(e, ERR_TARGET, l->plan.no_args.code, "shapes of tensors cannot be read: %s",
 			       l->plan.no_args.why);
 	if (lacking & MXBPF_DETAIL_ARGS && (l->want.groups & PROBE_OP))
-		return err_set(e, ERR_USAGE, -ENOTSUP, "--shapes: of %s, shapes cannot be read yet",
-			       l->plan.adp->title);
+		return refuse_detail(l, MXBPF_DETAIL_ARGS, "--shapes", e);
 	if (lacking & MXBPF_DETAIL_LAYER && (l->want.groups & PROBE_OP))
-		return err_set(e, ERR_USAGE, -ENOTSUP, "--layers: of %s, layers cannot be read", l->plan.adp->title);
+		return refuse_detail(l, MXBPF_DETAIL_LAYER, "--layers", e);
 	if (lacking)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "what was asked for of operators needs --probes op, in %s",
 			       l->plan.adp->title);
 	if (kept && l->plan.no_seq.code && (l->want.groups & PROBE_OP))
 		cmd_warn("no arrows from forward to backward: %s", l->plan.no_seq.why);
 	l->details = l->o->details | (joined ? l->plan.details & MXBPF_DETAIL_SEQ : 0);
+	if (l->o->by == SNK_BY_THREAD)
+		l->details |= MXBPF_DETAIL_THREAD;
+	if (l->details & MXBPF_DETAIL_ARGS)
+		l->details |= l->plan.details & MXBPF_DETAIL_OUTPUTS;
 	return 0;
+}
+
+struct mdl *live_model(const struct live *l)
+{
+	struct mdl *m = mdl_new();
+
+	if (m && l->details & MXBPF_DETAIL_THREAD)
+		mdl_tell_threads(m);
+	return m;
 }
 
 int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording, struct err *e)
@@ -108,8 +135,12 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	l->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	if (o->api && !strcmp(o->api, "work"))
 		l->want.groups = (l->want.groups & ~PROBE_API) | PROBE_WORK;
+	if ((o->probes & PROBE_API) && !o->iterations) /* those come with moments of their own */
+		l->want.groups |= PROBE_STEP;
 	if (o->omp)
 		l->want.groups |= PROBE_TEAM;
+	if (o->life)
+		l->want.groups |= PROBE_LIFE;
 	if (o->memory)
 		l->want.groups |= PROBE_HELD;
 	if ((recording || o->trace) && !o->stats &&
@@ -127,16 +158,16 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 			return e->code;
 		l->prepared_mono_ns = o->wait ? clock_ns(CLOCK_MONOTONIC) : l->prepared_mono_ns;
 	}
-	if (choose_details(l, e) || live_counters_choose(l, e) ||
+	if (live_app_check(l, e) || choose_details(l, e) || live_counters_choose(l, e) ||
 	    ((o->details & MXBPF_DETAIL_STACK) && live_stacks_open(l, e)))
 		return e->code;
 	if (o->sample_hz && live_samples_open(l, e))
 		return e->code;
-	if (live_omp(l, e) || live_held(l, e))
+	if (live_omp(l, e) || live_held(l, e) || live_life(l, e))
 		return e->code;
 	live_ops_warn(l);
-	l->model = mdl_new();
-	l->fresh = o->reset ? mdl_new() : NULL;
+	l->model = live_model(l);
+	l->fresh = o->reset ? live_model(l) : NULL;
 	l->beside = o->stats_check ? mdl_new() : NULL;
 	if (!l->model || (o->reset && !l->fresh) || (o->stats_check && !l->beside) || live_describe(l))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
@@ -180,7 +211,8 @@ void live_fold(struct live *l, void *recs, size_t bytes)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* With --stats the ring tells of rows that begin, and of the program's own marks that are no spans: they are few. */
+/* With --stats the ring tells of rows that begin, and of the program's own marks that are no spans, and of what tells
+ * iterations: they are few. */
 static void keep_marks(struct live *l, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r;
@@ -188,7 +220,7 @@ static void keep_marks(struct live *l, void *recs, size_t bytes)
 	bool bad;
 
 	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
-		if (r->kind != MXBPF_VALUE && r->kind != MXBPF_INSTANT)
+		if (r->kind != MXBPF_VALUE && r->kind != MXBPF_INSTANT && r->kind != MXBPF_STEP)
 			continue;
 		memmove((char *)recs + kept, r, r->size);
 		kept += ((const struct mxbpf_rec *)((char *)recs + kept))->size;
@@ -228,7 +260,7 @@ bool live_interrupted(struct live *l, uint64_t until_ns)
 	uint64_t left_ms = until_ns > now ? (until_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
 	struct pollfd fds[] = {{.fd = l->signals, .events = POLLIN},
-			       {.fd = l->launch.pid ? l->launch.pidfd : tgt_pidfd(l->target ? l->target : l->waiting),
+			       {.fd = l->launch.pid ? l->launch.pidfd : tgt_pidfd(l->launcher ? l->launcher : l->target ? l->target : l->waiting),
 				.events = POLLIN},
 			       {.fd = live_sight_fd(l), .events = POLLIN},
 			       {.fd = live_marks_fd(l), .events = POLLIN},
@@ -239,7 +271,9 @@ bool live_interrupted(struct live *l, uint64_t until_ns)
 		return false;
 	if (fds[4].revents)
 		att_births_take(l->att);
-	if (fds[3].revents)
+	if (fds[3].revents && l->o->follow_app)
+		live_app(l);
+	else if (fds[3].revents)
 		live_iterations(l);
 	if (fds[2].revents)
 		live_sight(l);
@@ -276,6 +310,7 @@ int live_start(struct live *l, struct err *e)
 			      .details = l->details,
 			      .account = !l->o->no_account,
 			      .teams = l->o->omp,
+			      .life = l->o->life,
 			      .held = l->o->memory,
 			      .stats = l->o->stats	   ? MXBPF_STATS_ON
 				       : l->o->stats_check ? MXBPF_STATS_CHECK
@@ -284,6 +319,7 @@ int live_start(struct live *l, struct err *e)
 			      .counters = l->counters,
 			      .samples = l->o->sample_hz,
 			      .iterations = l->o->iterations,
+			      .follow_app = l->o->follow_app,
 			      .sched = l->o->sched,
 			      .verbose = l->o->verbose};
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + l->o->delay_ns;
@@ -311,6 +347,8 @@ int live_start(struct live *l, struct err *e)
 		return e->code;
 	if (!l->ended && l->o->iterations)
 		live_iterations_start(l);
+	else if (!l->ended && l->o->follow_app)
+		live_app_start(l);
 	else if (!l->ended) /* else nothing shall come of it */
 		att_activate(l->att, true);
 	live_go_on(l);
@@ -356,6 +394,12 @@ static void progress(struct live *l, uint64_t elapsed_ns, uint64_t *last_events)
 	*last_events = loss.attempted;
 }
 
+/* Nothing is taken at the moment, and the window does not grow. */
+static bool rests(const struct live *l)
+{
+	return l->paused_at_ns || (l->o->follow_app && !att_active_since_ns(l->att));
+}
+
 void live_wait(struct live *l)
 {
 	bool show = !l->o->quiet && isatty(STDERR_FILENO);
@@ -368,7 +412,7 @@ void live_wait(struct live *l)
 			if (show)
 				progress(l, window, &events);
 			live_sweep(l);
-			if (!l->paused_at_ns)
+			if (!rests(l))
 				live_machine_read(l, false);
 			live_iterations_warn(l);
 			check_cuts(l);
@@ -376,9 +420,11 @@ void live_wait(struct live *l)
 		}
 		due = live_dump_due(l, window);
 		due = due < end ? due : end;
-		until = !l->paused_at_ns && due - window < next - now ? now + due - window : next;
+		until = !rests(l) && due - window < next - now ? now + due - window : next;
 		/* An exec wakes nobody, so it is looked for once a second. */
-		l->ended = l->ended || live_interrupted(l, until) || (!l->launch.pid && tgt_gone(l->target));
+		if (live_interrupted(l, until) ||
+		    (!l->launch.pid && tgt_gone(l->launcher ? l->launcher : l->target)))
+			l->ended = true; /* which what it did may have said as well */
 	}
 	if (show)
 		fprintf(stderr, "\r\033[K");
@@ -426,12 +472,17 @@ int live_stop(struct live *l, struct err *e)
 		on = l->sampling && att_sampling(l->att).opened > att_sampling(l->att).closed;
 		att_sample(l->att, false, false, 0);
 	}
+	if (l->o->follow_app) {
+		on = att_active_since_ns(l->att);
+		att_app(l->att, false);
+	}
 	att_activate(l->att, false);
 	live_machine_end(l);
 	live_close_pause(l);
 	s->duration_ns = live_window_ns(l);
 	live_sched_end(l);
 	live_iterations_account(l, s);
+	live_app_account(l, s);
 	began = clock_ns(CLOCK_MONOTONIC); /* the window has ended */
 	live_follow_free(l);
 	att_detach(l->att);

@@ -59,6 +59,7 @@ struct live {
 	struct late late;
 	struct follow *follow; /* NULL: nothing but the target is seen */
 	struct tgt *target;
+	struct tgt *launcher; /* it has no runtime, and started the target; borrowed from waiting, NULL: none */
 	struct tgt *waiting; /* --wait: for a runtime in this process, which becomes the target then; NULL */
 	struct plan plan;
 	struct att *att;
@@ -94,6 +95,10 @@ struct live {
 	struct buf readings; /* the records of the last one; with the lock */
 	uint64_t nreadings, reading_ns;
 
+	/* --follow-app */
+	struct mxbpf_app app_was; /* before it was attached to */
+	uint64_t app_windows;	  /* that have opened or closed, and were said */
+
 	/* --iterations */
 	bool sampling;	  /* all is attached */
 	bool warned;	  /* that there are none */
@@ -117,6 +122,11 @@ int live_stop(struct live *l, struct err *e);
  * the last two. */
 bool live_interrupted(struct live *l, uint64_t until_ns);
 void live_free(struct live *l);
+/* live_roles.c: whether --role takes a process; notes what one is in its job, the first and each that joins. */
+bool live_role_fits(const struct live *l, const struct tgt *t);
+int live_role_note(struct live *l, const struct tgt *t);
+void live_role_join(struct live *l, uint32_t tgid);
+int live_describe_host(struct mdl_session *s);
 /* Records of this chunk into the model and the recording. From any thread, without the lock. */
 void live_fold(struct live *l, void *recs, size_t bytes);
 
@@ -164,6 +174,15 @@ void live_iterations(struct live *l);
 void live_iterations_pause(struct live *l, bool pause);
 void live_iterations_account(const struct live *l, struct mdl_session *s);
 void live_iterations_warn(struct live *l);
+
+/*
+ * live_app.c, for --follow-app: the window is open while the program has its runtime's profiler record. live_app_check:
+ * whether that can be told at all. live_app: reads what was told at live_marks_fd().
+ */
+int live_app_check(struct live *l, struct err *e);
+void live_app_start(struct live *l);
+void live_app(struct live *l);
+void live_app_account(const struct live *l, struct mdl_session *s); /* as live_iterations_account() */
 
 /* live_dump.c: the tables as they stand on stdout. An exit code. Not in a signal handler, not on the ring's threads. */
 int live_dump(struct live *l);
@@ -220,6 +239,8 @@ bool live_ops_leave(struct live *l, unsigned cls, uint64_t name_id, uint64_t cou
 /* At the start: says so if no function of the plan matches. At the end: the exit code if nothing that came did. */
 void live_ops_warn(const struct live *l);
 int live_ops_code(const struct live *l);
+struct mdl *live_model(const struct live *l); /* an empty one, for what was asked for. For mdl_free(); NULL: -ENOMEM */
+
 /* live_args.c: three lines of JSON for an args_id. -ENOENT, -E2BIG, -ENOMEM. buf_fini(out) in any case. */
 int live_args_text(const struct live *l, uint64_t id, struct buf *out);
 
@@ -237,6 +258,8 @@ void live_keep(struct live *l, const void *recs, size_t bytes, int err);
 
 /* live_omp.c: whether parallel regions can be seen, if that was asked for. 0 or -errno with e set. */
 int live_omp(struct live *l, struct err *e);
+/* live_life.c: likewise lives of operators. */
+int live_life(struct live *l, struct err *e);
 
 /* live_held.c: the same of who holds memory. */
 int live_held(struct live *l, struct err *e);

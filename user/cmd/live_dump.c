@@ -20,6 +20,7 @@ static struct mdl_session session_now(const struct live *l)
 		return s;
 	s.duration_ns = live_window_ns(l);
 	live_iterations_account(l, &s);
+	live_app_account(l, &s);
 	att_counts(l->att, &s.loss, &s.hits);
 	s.loss.unreadable += live_stacks_lost(l);
 	s.open_spans = att_open_spans(l->att, NULL, NULL);
@@ -54,7 +55,7 @@ static void subtract(struct mdl_session *s, const struct live_mark *m)
 /* A model of its own of what is to be shown, and the session that goes with it. NULL: out of memory. */
 static struct mdl *copy(struct live *l, struct mdl_session *s)
 {
-	struct mdl *m = mdl_new(), *fresh;
+	struct mdl *m = live_model(l), *fresh;
 	struct buf recs = {0}, opens = {0};
 	struct live_look look;
 	int err = m ? 0 : -ENOMEM;

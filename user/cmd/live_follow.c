@@ -107,6 +107,7 @@ static int joined(struct live *l, uint32_t tgid, struct plan *p, int err, const 
 		return err;
 	}
 	l->session.followed++;
+	live_role_join(l, tgid);
 	if (ran_ns > l->session.follow_lag_ns)
 		l->session.follow_lag_ns = ran_ns;
 	if (l->o->verbose)
@@ -181,6 +182,8 @@ static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct
 		return err;
 	if (!plan_has_runtime(t, l->want.runtime)) {
 		watch_its_loader(l, t);
+	} else if (!live_role_fits(l, t)) {
+		goto out; /* its children may be what is looked for */
 	} else if (!l->target && l->o->omp && l->follow->half_mapped != tgid && !plan_has_openmp(t)) {
 		l->follow->half_mapped = tgid; /* its loader comes by once more with the rest */
 		watch_its_loader(l, t);
@@ -398,6 +401,20 @@ int live_await(struct live *l, struct err *e)
 	return await_target(l, who, e);
 }
 
+/* What launches others has no runtime itself: the first of them that has one stands for it. */
+static bool find_child(struct live *l, struct err *e)
+{
+	struct tgt *launcher = l->waiting;
+
+	if (open_follow(l, e) || watch_add(l->follow->watch, tgt_pid(launcher), false, e))
+		return true;
+	l->waiting = NULL;
+	follow_children(l, tgt_pid(launcher));
+	l->waiting = launcher;
+	l->launcher = l->target ? launcher : NULL;
+	return l->target;
+}
+
 int live_await_pid(struct live *l, struct err *e)
 {
 	struct tgt_lib *loader;
@@ -406,6 +423,10 @@ int live_await_pid(struct live *l, struct err *e)
 
 	if (tgt_open(l->o->pid, &l->waiting, e))
 		return e->code;
+	if (!live_role_fits(l, l->waiting) && plan_has_runtime(l->waiting, l->want.runtime))
+		return err_set(e, ERR_TARGET, -ENOENT, "process %d is no %s", l->o->pid, l->o->role);
+	if (!l->o->wait && !l->o->no_follow && !plan_has_runtime(l->waiting, l->want.runtime) && find_child(l, e))
+		return e->code ? e->code : plan_make(l->target, &l->want, &l->plan, e);
 	if (!l->o->wait || plan_has_runtime(l->waiting, l->want.runtime)) {
 		l->target = l->waiting;
 		l->waiting = NULL;
@@ -435,7 +456,7 @@ int live_follow(struct live *l, struct err *e)
 	if (remember(l, (uint32_t)tgid, &l->plan))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	watch_late(l, tgid);
-	return l->o->no_follow ? 0 : follow_children(l, l->launch.pid ? l->launch.pid : tgid);
+	return l->o->no_follow ? 0 : follow_children(l, l->launch.pid ? l->launch.pid : l->launcher ? tgt_pid(l->launcher) : tgid);
 }
 
 int live_more(struct live *l, struct err *e)

@@ -11,6 +11,8 @@ uint64_t live_window_ns(const struct live *l)
 {
 	uint64_t until = l->paused_at_ns ? l->paused_at_ns : clock_ns(CLOCK_MONOTONIC);
 
+	if (l->o->follow_app)
+		return att_app_windows(l->att).window_ns;
 	return until - l->session.start_mono_ns - l->session.paused_ns;
 }
 
@@ -39,6 +41,8 @@ bool live_pause_signal(struct live *l, int sig)
 	if (sig == SIGUSR1 && !l->paused_at_ns) {
 		if (l->o->iterations)
 			live_iterations_pause(l, true);
+		else if (l->o->follow_app)
+			att_app(l->att, false);
 		else
 			att_activate(l->att, false);
 		l->paused_at_ns = clock_ns(CLOCK_MONOTONIC);
@@ -50,6 +54,8 @@ bool live_pause_signal(struct live *l, int sig)
 		live_machine_read(l, true);
 		if (l->o->iterations)
 			live_iterations_pause(l, false);
+		else if (l->o->follow_app)
+			att_app(l->att, true);
 		else
 			att_activate(l->att, true);
 		say(l, "resumed");

@@ -99,7 +99,7 @@ __attribute__((format(printf, 3, 4))) static int add_note(struct mdl_session *s,
 
 static int describe_notes(struct live *l, struct mdl_session *s)
 {
-	unsigned calls = 0, left, funcs = cmd_ops_matched(&l->plan, &left);
+	unsigned calls = 0, steps = 0, left, funcs = cmd_ops_matched(&l->plan, &left);
 	char n[2][32], names[CTR_NAMES_BYTES];
 	size_t i;
 	int err = 0;
@@ -108,6 +108,7 @@ static int describe_notes(struct live *l, struct mdl_session *s)
 		const struct plan_probe *p = &l->plan.probes[i];
 
 		calls += p->row->group == PROBE_WORK && p->wanted ? p->nfuncs : 0;
+		steps += p->row->group == PROBE_STEP && p->wanted && !p->reason[0];
 	}
 	if (l->plan.beside)
 		err = add_note(s, "runtime", "%s is mapped as well, and not looked at: --runtime %s does that",
@@ -117,6 +118,9 @@ static int describe_notes(struct live *l, struct mdl_session *s)
 			       "work: %u functions of the C API are probed, those that do work or wait; "
 			       "calls of the others are in no row",
 			       calls);
+	if (!err && !l->plan.version && (l->want.groups & plan_groups_of(l->plan.adp, true) & PROBE_KV))
+		err = add_note(s, "kvstore", "keys and bytes are not read: where arrays of this build have their shapes is "
+					     "not known");
 	if (!err && l->o->ops && left)
 		err = add_note(s, "ops",
 			       "%s: %s of %s functions of operators are probed; self times hold what the "
@@ -129,6 +133,12 @@ static int describe_notes(struct live *l, struct mdl_session *s)
 	if (!err && l->counters != l->o->counters)
 		err = add_note(s, "counters", "this machine cannot count %s",
 			       ctr_names(l->o->counters & ~l->counters, names));
+	if (!err && l->o->stats && (l->want.groups & PROBE_STEP) && !steps)
+		err = add_note(s, "steps", "iterations of %s are told by its calls, which --stats does not send",
+			       l->plan.adp->title);
+	else if (!err && l->o->stats && steps)
+		err = add_note(s, "steps",
+			       "where the time of iterations went is told by calls, which --stats does not send");
 	return err;
 }
 
@@ -173,9 +183,14 @@ static int describe_tables(struct live *l, struct mdl_session *s)
 static void describe_rank(struct live *l, struct mdl_session *s)
 {
 	const struct adp *a = l->plan.adp;
+	const struct mdl_process *p = s->nprocesses ? &s->processes[0] : NULL;
 	int32_t rank = a->rank_env ? tgt_env_number(l->target, a->rank_env) : -1;
 	int32_t of = a->rank_env ? tgt_env_number(l->target, a->world_size_env) : -1;
 
+	if (p && !p->by_order && !strcmp(p->role, a->roles[0].role)) { /* those that the work is divided among */
+		rank = (int32_t)p->rank;
+		of = (int32_t)p->of;
+	}
 	if (rank < 0 || rank >= of)
 		return;
 	s->rank = (uint32_t)rank;
@@ -203,6 +218,7 @@ static uint32_t fault_ns(void)
 
 int live_describe(struct live *l)
 {
+	const struct adp *a = l->plan.adp;
 	struct mdl_session *s = &l->session;
 	char host[256] = "";
 
@@ -214,6 +230,9 @@ int live_describe(struct live *l)
 	s->comm = dup_or_empty(tgt_comm(l->target));
 	s->cmdline = dup_or_empty(tgt_cmdline(l->target));
 	s->hostname = strdup(host);
+	if (!s->hostname || live_describe_host(s) || live_role_note(l, l->target))
+		return -ENOMEM;
+	s->job_backend = a->job_backend && s->nprocesses ? strdup(a->job_backend) : NULL;
 	describe_rank(l, s);
 	s->trace_form = dup_or_empty(l->plan.adp->trace_form);
 	s->stats = l->o->stats;

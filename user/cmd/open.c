@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,30 +28,57 @@ static int open_plain(const char *path, struct err *e)
 	return fd;
 }
 
-int cmd_open_recording(const char *path, struct rec_reader **r, struct mdl **m, struct err *e)
+static int open_one(const char *path, struct rec_reader **r, struct err *e)
 {
 	struct err why = {0};
 	int fd, err;
 
-	*r = NULL;
-	*m = NULL;
 	fd = open_plain(path, e);
 	if (fd < 0)
 		return fd;
 	err = rec_reader_open(fd, r, &why);
 	close(fd);
 	if (err)
-		goto out;
-	*m = mdl_new();
-	err = *m ? rec_reader_model(*r, *m, &why) : -ENOMEM;
-out:
-	if (err) {
-		err_set(e, why.cls, err, "%s: %s", path, why.why[0] ? why.why : strerror(-err));
-		mdl_free(*m);
-		rec_reader_close(*r);
-		return err;
-	}
+		return err_set(e, why.cls, err, "%s: %s", path, why.why[0] ? why.why : strerror(-err));
 	if (rec_reader_session(*r)->incomplete)
 		cmd_warn("%s is incomplete: it ends before its session did; what follows covers what is left", path);
 	return 0;
+}
+
+/* All of them, as one. */
+static int open_all(char *const *paths, unsigned n, struct rec_reader **r, struct err *e)
+{
+	struct rec_reader **parts = calloc(n, sizeof(*parts));
+	unsigned i;
+	int err = parts ? 0 : -ENOMEM;
+
+	for (i = 0; i < n && !err; i++)
+		err = open_one(paths[i], &parts[i], e);
+	if (!err)
+		err = rec_reader_merge(parts, n, r, e);
+	else
+		while (parts && i-- > 0)
+			rec_reader_close(parts[i]);
+	free(parts);
+	return err;
+}
+
+int cmd_open_recordings(char *const *paths, unsigned n, struct rec_reader **r, struct mdl **m, struct err *e)
+{
+	struct err why = {0};
+	int err;
+
+	*r = NULL;
+	*m = NULL;
+	err = n == 1 ? open_one(paths[0], r, e) : open_all(paths, n, r, e);
+	if (err)
+		return err;
+	*m = mdl_new();
+	err = *m ? rec_reader_model(*r, *m, &why) : -ENOMEM;
+	if (err) {
+		err_set(e, why.cls, err, "%s: %s", paths[0], why.why[0] ? why.why : strerror(-err));
+		mdl_free(*m);
+		rec_reader_close(*r);
+	}
+	return err;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapter/adapter.h"
 #include "attach/attach.h"
 #include "counters/counters.h"
 #include "cmd/setters.h"
@@ -29,9 +30,10 @@ static const char *word_sort(unsigned i)
 	return i < SNK_SORT_NKEYS ? snk_sort_keys[i].name : NULL;
 }
 
+/* Behind those that are it, what one of them is called as well. */
 static const char *word_by(unsigned i)
 {
-	return snk_by_words[i];
+	return i == SNK_BY_NWORDS ? "operator" : i > SNK_BY_NWORDS ? NULL : snk_by_words[i];
 }
 
 static const char *word_layout(unsigned i)
@@ -67,7 +69,20 @@ static const char *word_probes(unsigned i)
 {
 	return plan_groups[i].listed ? plan_groups[i].name : NULL;
 }
-#define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE | PROBE_CUSTOM | PROBE_MARK)
+#define PROBES_ALL                                                                                                     \
+	(PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE | PROBE_CUSTOM | PROBE_MARK | PROBE_DATA | PROBE_KV)
+
+static const char *word_role(unsigned i)
+{
+	const struct adp_role *r;
+	const struct adp *const *a;
+
+	for (a = adapters; *a; a++)
+		for (r = (*a)->roles; r && r->role; r++)
+			if (!i--)
+				return r->role;
+	return NULL;
+}
 
 static const char *word_api(unsigned i)
 {
@@ -131,6 +146,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "runtime", .arg = "NAME", .group = "Target", .commands = LIVE | CMD_BIT_CHECK | CMD_BIT_NOW,
 	 .help = "which one to look at, where a process has several", .def = "whichever is mapped", .set = cmd_set_word,
 	 FIELD(runtime), .word = plan_runtime_name},
+	{.name = "role", .arg = "ROLE", .group = "Target", .commands = LIVE | CMD_BIT_REPORT,
+	 .help = "of a distributed job only such processes; MXNet, by DMLC_ROLE", .def = "all",
+	 .set = cmd_set_word, FIELD(role), .word = word_role},
 	{.name = "wait", .group = "Target", .commands = LIVE,
 	 .help = "with --pid: if the process has no runtime yet, wait until it maps one", .set = cmd_set_flag, FIELD(wait)},
 	{.name = "py-stacks", .group = "Target", .commands = LIVE,
@@ -141,8 +159,8 @@ const struct cmd_option cmd_options[] = {
 		 "their Python and machine code, for flame graphs (export -f folded, pprof)",
 	 .set = cmd_set_number, FIELD(sample_hz), .min = 1, .max = MXBPF_SAMPLE_HZ_MAX},
 	{.name = "shapes", .group = "Target", .commands = LIVE,
-	 .help = "read sizes, types and strides of the tensors that operators get, for --by shape, traces and recordings; "
-		 "PyTorch", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
+	 .help = "read sizes and types of the tensors that operators get (PyTorch's strides, what MXNet's make), for --by "
+		 "shape, traces and recordings; MXNet's convolutions and matrix products get their GFLOP/s", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
 	{.name = "layers", .group = "Target", .commands = LIVE,
 	 .help = "read which layer of the model each operator is of, for --by layer, traces and recordings; MXNet",
 	 .set = cmd_set_detail, .min = MXBPF_DETAIL_LAYER},
@@ -152,6 +170,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "omp", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "look at OpenMP's parallel regions as well: of each operator the CPU time of its team, and what it waited for",
 	 .set = cmd_set_flag, FIELD(omp)},
+	{.name = "life", .of_events = true, .group = "Target", .commands = LIVE,
+	 .help = "see operators from being pushed on: what each waited for before it ran, and which of them the program "
+		 "waited for; MXNet", .set = cmd_set_flag, FIELD(life)},
 	{.name = "memory", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "see who holds the memory of a device: of each operator what it allocated, what of that was freed, what was "
 		 "alive at the peak and never freed", .set = cmd_set_flag, FIELD(memory)},
@@ -180,8 +201,11 @@ const struct cmd_option cmd_options[] = {
 	{.name = "delay", .arg = "TIME", .group = "Window", .commands = LIVE,
 	 .help = "wait TIME before looking", .def = "0", .set = cmd_set_duration, FIELD(delay_ns),
 	 .max = YEAR_NS},
-	{.name = "iterations", .arg = "N/M", .group = "Window", .commands = LIVE,
-	 .help = "see N of M training iterations, and be detached in between: 5/100",
+	{.name = "follow-app", .group = "Window", .commands = LIVE,
+	 .help = "look while the program has its runtime's own profiler record: from set_state('run') or resume() to "
+		 "set_state('stop') or pause(); of MXNet", .set = cmd_set_flag, FIELD(follow_app)},
+	{.name = "iterations", .arg = "N[/M]", .group = "Window", .commands = LIVE,
+	 .help = "see N training iterations and stop: 20; or N of each M, and be detached in between: 5/100",
 	 .set = cmd_set_iterations},
 	{.name = "interval", .arg = "TIME", .group = "Tables", .commands = CMD_BIT_ATTACH,
 	 .help = "print the tables each TIME: those from the start until then; JSON as a line each, CSV as one table",
@@ -210,9 +234,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = TABLES, .help = "torch's name of --top",
 	 .set = cmd_set_number, FIELD(top), .min = 1, .max = 1000000000},
 	{.name = "by", .arg = "WHAT", .group = "Tables", .commands = TABLES,
-	 .help = "what has a row: each name, each with the shapes of its tensors (of --shapes), with the top of its Python "
-		 "stack or its nn.Module (of --py-stacks), each layer of the model (of --layers); of a recording also each call, in "
-		 "order of start", .def = "name", .set = cmd_set_index, FIELD(by), .word = word_by},
+	 .help = "what has a row: each name (operator), each with the shapes of its tensors (of --shapes), with the top of "
+		 "its Python stack or its nn.Module (of --py-stacks), each layer of the model (of --layers), each device or "
+		 "thread; of a recording also each call, in order of start", .def = "name", .set = cmd_set_by, FIELD(by), .word = word_by},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = TABLES,
 	 .help = "lines of a stack that --by stack looks at, and --by event shows", .def = "5, of events all", .set = cmd_set_number, FIELD(stack_depth), .min = 1,
 	 .max = 128},
@@ -225,7 +249,7 @@ const struct cmd_option cmd_options[] = {
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_RECORD,
 	 .help = "the recording", .def = "mxbpf-PID-UTC.mxd here", .set = cmd_set_file, FIELD(output)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_EXPORT,
-	 .help = "where to write; .gz is compressed, - is stdout", .def = "stdout, unless it is a terminal",
+	 .help = "where to write; .gz is compressed, - is stdout; a directory (DIR/) gets one trace a recording, named by rank", .def = "stdout, unless it is a terminal",
 	 .set = cmd_set_path, FIELD(output)},
 	{.name = "max-size", .of_events = true, .arg = "SIZE", .group = "Files", .commands = LIVE,
 	 .help = "keep at most SIZE of records; the oldest go, counted, and stay in the tables", .def = "2G",
@@ -444,6 +468,8 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
 	if (o->omp && !sink->teams)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --omp", o->layout);
+	if (o->life && !sink->lives)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --life", o->layout);
 	if (o->memory && !sink->held)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --memory", o->layout);
 	if (o->backward && !sink->joins)
@@ -476,6 +502,10 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 					     "see little: use one of them"},
 		{o->sched && o->iterations,
 		 "--sched sees every switch, and --iterations is to see little: use one of them"},
+		{o->follow_app && o->iterations,
+		 "--follow-app and --iterations both say when the window is open: use one of them"},
+		{o->follow_app && !(o->probes & PROBE_MARK),
+		 "--follow-app is by the probes of mark, which --probes leaves out"},
 		{o->pid && o->command, "either --pid PID or -- COMMAND, not both"},
 		{o->wait && o->command, "--wait is for --pid: a command that is launched is waited for anyway"},
 		{trace && trace->of_samples && !o->sample_hz,

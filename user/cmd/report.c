@@ -9,7 +9,7 @@ int cmd_report(const struct cmd_opts *o)
 	struct mdl *m;
 	int rc;
 
-	if (cmd_open_recording(o->args[0], &r, &m, &e))
+	if (cmd_open_recordings(o->args, (unsigned)o->nargs, &r, &m, &e))
 		return cmd_fail(&e);
 	s = rec_reader_session(r);
 	if (cmd_check_details(o, s->details, s->account, "record with", &e))

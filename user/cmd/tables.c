@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <stdio.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/fmt.h"
 #include "cmd/cmd.h"
 #include "mxbpf_config.h"
 
@@ -108,6 +111,110 @@ static int print(const struct cmd_opts *o, const struct mdl_session *s, struct m
 	return out_commit(out, &e) ? cmd_fail(&e) : CMD_OK;
 }
 
+/* Whose rows are shown apart. */
+struct part {
+	const struct mdl_session *s;
+	const char *role; /* "": processes of none */
+};
+
+static const char *role_name(const struct mdl_session *s, uint32_t tgid)
+{
+	const struct mdl_process *p = mdl_process_of(s, tgid);
+
+	return p ? p->role : "";
+}
+
+static bool is_of(void *ctx, uint32_t tgid)
+{
+	const struct part *part = ctx;
+
+	return !strcmp(role_name(part->s, tgid), part->role);
+}
+
+/* "worker: 0 (pid 12), 1 (pid 13 of b)" */
+static void put_members(const struct part *part)
+{
+	const struct mdl_process *p;
+	size_t i;
+	bool first = true, by_order = false;
+
+	printf("%s: ", part->role);
+	for (i = 0; i < part->s->nprocesses; i++) {
+		p = &part->s->processes[i];
+		if (strcmp(p->role, part->role))
+			continue;
+		printf("%s%u (pid %u", first ? "" : ", ", p->rank, p->pid & MDL_PID_MASK);
+		if (p->pid & ~MDL_PID_MASK || strcmp(p->hostname, part->s->hostname)) {
+			char safe[256];
+
+			fmt_safe(safe, sizeof(safe), p->hostname, strlen(p->hostname));
+			printf(" of %s", safe);
+		}
+		printf(")");
+		first = false;
+		by_order |= p->by_order;
+	}
+	printf("%s\n\n", by_order ? "; numbered as they came, their environment does not say" : "");
+	fflush(stdout);
+}
+
+/* The first process of each role stands for it. */
+static bool is_first(const struct mdl_session *s, size_t i)
+{
+	size_t j;
+
+	for (j = 0; j < i; j++)
+		if (!strcmp(s->processes[j].role, s->processes[i].role))
+			return false;
+	return true;
+}
+
+static int print_part(const struct cmd_opts *o, struct part *part, struct mdl *m, struct rec_reader *r, unsigned nth)
+{
+	struct mdl_session of = *part->s; /* shallow */
+	struct mdl *sum = mdl_sum_of(m, is_of, part);
+	struct err e = {0};
+	int code;
+
+	if (!sum) {
+		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
+		return cmd_fail(&e);
+	}
+	of.shown_role = (char *)part->role;
+	if (o->format == CMD_TABLE)
+		put_members(part);
+	code = print(o, &of, sum, r, nth);
+	mdl_free(sum);
+	return code;
+}
+
+/* What a server does is none of what workers do: each role has tables of its own. */
+static int print_parts(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, struct rec_reader *r,
+		       unsigned nth)
+{
+	unsigned n = nth ? nth : 1;
+	int code = CMD_OK;
+	size_t i;
+
+	for (i = 0; i < s->nprocesses && !code; i++) {
+		struct part part = {s, s->processes[i].role};
+
+		if (is_first(s, i) && (!o->role || !strcmp(o->role, part.role)))
+			code = print_part(o, &part, m, r, n++);
+	}
+	return code;
+}
+
+static bool has_roles(const struct mdl_session *s)
+{
+	size_t i;
+
+	for (i = 1; i < s->nprocesses; i++)
+		if (is_first(s, i))
+			return true;
+	return false;
+}
+
 static int print_summed(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, struct rec_reader *r,
 			unsigned nth)
 {
@@ -115,6 +222,8 @@ static int print_summed(const struct cmd_opts *o, const struct mdl_session *s, s
 	struct mdl *sum;
 	int code;
 
+	if (!cmd_table_sink(o)->by_process && (has_roles(s) || (o->role && s->nprocesses)))
+		return print_parts(o, s, m, r, nth);
 	if (cmd_table_sink(o)->by_process || mdl_nprocesses(m) < 2)
 		return print(o, s, m, r, nth);
 	sum = mdl_sum(m);
@@ -132,16 +241,37 @@ int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, stru
 	return print_summed(o, s, m, NULL, nth);
 }
 
+/* Which thread it was is known of events alone. */
+static int print_threads(const struct cmd_opts *o, struct rec_reader *r, const struct mdl_session *s)
+{
+	struct mdl *m = mdl_new();
+	struct err e = {0};
+	int code;
+
+	if (!m)
+		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	else
+		mdl_tell_threads(m);
+	if (m && s->cut_records)
+		cmd_warn("--by thread: of events that were kept; %" PRIu64 " were not", s->cut_records);
+	code = !m || rec_reader_events(r, m, &e) ? cmd_fail(&e) : cmd_print_tables(o, s, m, 0);
+	mdl_free(m);
+	return code;
+}
+
 int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct mdl *m)
 {
 	const struct mdl_session *s = rec_reader_session(r);
 	struct err e = {0};
 
-	if (o->by != SNK_BY_EVENT)
+	if (o->by != SNK_BY_EVENT && (o->by != SNK_BY_THREAD || s->details & MXBPF_DETAIL_THREAD))
 		return cmd_print_tables(o, s, m, 0);
 	if (s->stats) {
-		err_set(&e, ERR_USAGE, -EINVAL, "--by event: no events were kept: record without --stats");
+		err_set(&e, ERR_USAGE, -EINVAL, "--by %s: no events were kept: record without --stats",
+			snk_by_words[o->by]);
 		return cmd_fail(&e);
 	}
+	if (o->by == SNK_BY_THREAD)
+		return print_threads(o, r, s);
 	return print_summed(o, s, m, r, 0);
 }

@@ -9,6 +9,7 @@
 #include "insn/walk.h"
 
 #define LOADS_MAX 8
+#define FLAGS_MAX 4
 #define OFF_MAX	  4096 /* of a field */
 
 /* mov REG, [BASE + disp] of 8 bytes. */
@@ -233,35 +234,78 @@ int layout_result(struct elf *elf, const struct elf_sym *func, uint64_t *va, str
 	return err;
 }
 
-/* mov byte [rax + F], 0; mov byte [rax + F], 1: of one place, and nothing else of its kind. */
-static bool find_flag(struct walk *w, int64_t *off)
+/* Bytes of an object that are set to constants. */
+struct flags {
+	int64_t off[FLAGS_MAX];
+	bool set[FLAGS_MAX][2];
+	unsigned n;
+};
+
+static bool is_field_of_object(const ZydisDecodedOperand *to, unsigned bits)
 {
-	bool seen[2] = {false};
+	return to->type == ZYDIS_OPERAND_TYPE_MEMORY && to->size == bits && to->mem.disp.has_displacement &&
+	       to->mem.base != ZYDIS_REGISTER_RSP && to->mem.base != ZYDIS_REGISTER_RIP &&
+	       to->mem.index == ZYDIS_REGISTER_NONE;
+}
+
+static bool note_flag(struct flags *f, int64_t off, uint64_t v)
+{
+	unsigned i = 0;
+
+	while (i < f->n && f->off[i] != off)
+		i++;
+	if (i == FLAGS_MAX)
+		return false;
+	f->off[i] = off;
+	f->set[i][v] = true;
+	f->n = i < f->n ? f->n : i + 1;
+	return true;
+}
+
+/* mov R, esi; mov dword [this + A], R; mov byte [this + F], 0; mov byte [this + F], 1. */
+static bool find_state(struct walk *w, int64_t *arg, struct flags *flags)
+{
+	ZydisRegister copy = ZYDIS_REGISTER_NONE;
+	unsigned stores = 0;
 
 	while (walk_next(w)) {
 		const ZydisDecodedOperand *to = &w->ops[0], *from = &w->ops[1];
 
-		if (w->insn.mnemonic != ZYDIS_MNEMONIC_MOV || to->type != ZYDIS_OPERAND_TYPE_MEMORY || to->size != 8 ||
-		    to->mem.base != ZYDIS_REGISTER_RAX || from->type != ZYDIS_OPERAND_TYPE_IMMEDIATE ||
-		    from->imm.value.u > 1)
+		if (w->insn.mnemonic != ZYDIS_MNEMONIC_MOV)
 			continue;
-		if ((seen[0] || seen[1]) && to->mem.disp.value != *off)
+		if (copy == ZYDIS_REGISTER_NONE && walk_is_reg(from, ZYDIS_REGISTER_ESI) &&
+		    to->type == ZYDIS_OPERAND_TYPE_REGISTER) {
+			copy = to->reg.value;
+		} else if (is_field_of_object(to, 32) && copy != ZYDIS_REGISTER_NONE && walk_is_reg(from, copy)) {
+			*arg = to->mem.disp.value;
+			stores++;
+		} else if (is_field_of_object(to, 8) && from->type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+			   (from->imm.value.u > 1 || !note_flag(flags, to->mem.disp.value, from->imm.value.u))) {
 			return false;
-		*off = to->mem.disp.value;
-		seen[from->imm.value.u] = true;
+		}
 	}
-	return seen[0] && seen[1];
+	return stores == 1;
 }
 
-int layout_flag(struct elf *elf, const struct elf_sym *func, int32_t *off, struct err *e)
+int layout_state(struct elf *elf, const struct elf_sym *func, int32_t *arg_off, int32_t *flag_off, struct err *e)
 {
-	int64_t field = 0;
+	struct flags flags = {.n = 0};
+	int64_t arg = 0, flag = 0;
+	unsigned i, both = 0;
 	struct walk w;
 	int err = walk_begin(&w, elf, func, e);
 
-	if (!err && (!find_flag(&w, &field) || field <= 0 || field >= OFF_MAX))
-		err = err_set(e, ERR_TARGET, -EILSEQ, "it does not set a byte in a way that is known");
+	if (!err && !find_state(&w, &arg, &flags))
+		err = -EILSEQ;
+	for (i = 0; i < flags.n; i++)
+		if (flags.set[i][0] && flags.set[i][1]) {
+			flag = flags.off[i];
+			both++;
+		}
 	free(w.code);
-	*off = (int32_t)field;
-	return err;
+	if (!err && (both != 1 || arg <= 0 || arg >= OFF_MAX || flag <= 0 || flag >= OFF_MAX))
+		err = -EILSEQ;
+	*arg_off = (int32_t)arg;
+	*flag_off = (int32_t)flag;
+	return err == -EILSEQ ? err_set(e, ERR_TARGET, err, "it does not keep its state in a way that is known") : err;
 }

@@ -36,8 +36,11 @@ int layout_chain(struct elf *elf, const struct elf_sym *func, const int32_t *kno
 /* Of a function whose result is a variable of its library: where that lies. 0, -EILSEQ; else -errno. */
 int layout_result(struct elf *elf, const struct elf_sym *func, uint64_t *va, struct err *e);
 
-/* Of a function that sets a byte of such a result to 0 and to 1: which one. 0, -EILSEQ; else -errno. */
-int layout_flag(struct elf *elf, const struct elf_sym *func, int32_t *off, struct err *e);
+/*
+ * Of a method that stores its argument in its object, in four bytes, and sets a byte of it to 0 or to 1: which these
+ * are. 0, -EILSEQ; else -errno.
+ */
+int layout_state(struct elf *elf, const struct elf_sym *func, int32_t *arg_off, int32_t *flag_off, struct err *e);
 
 /* Of a tensor: its key set, by an operator that joins those of its tensors. 0, -EILSEQ; else -errno. */
 int layout_tensor(struct elf *elf, const struct elf_sym *func, uint32_t *keys_off, struct err *e);

@@ -15,8 +15,8 @@ const struct mdl_class mdl_classes[] = {
 	{MXBPF_CLASS_FRAME, "frame", true},
 	{MXBPF_CLASS_EVENT, "event", true},
 	{MXBPF_CLASS_STEP, "step", false},
-	{MXBPF_CLASS_DATA, "data", false},
-	{MXBPF_CLASS_KVSTORE, "kvstore", false},
+	{MXBPF_CLASS_DATA, "data", true},
+	{MXBPF_CLASS_KVSTORE, "kvstore", true},
 };
 
 const char *mdl_category(unsigned cls)

@@ -12,6 +12,11 @@ struct mdl *mdl_new(void)
 	return calloc(1, sizeof(struct mdl));
 }
 
+void mdl_tell_threads(struct mdl *m)
+{
+	m->tells_threads = true;
+}
+
 static void free_rows(struct buf *rows)
 {
 	size_t i;
@@ -34,10 +39,12 @@ void mdl_free(struct mdl *m)
 	groups_fini(m);
 	joins_fini(m);
 	teams_fini(m);
+	lives_fini(m);
 	held_fini(m);
 	marks_fini(m);
 	samples_fini(m);
 	scheds_fini(m);
+	kvs_fini(m);
 	hash_fini(&m->mem_index);
 	free_rows(&m->mem_rows);
 	buf_fini(&m->slow);
@@ -45,6 +52,7 @@ void mdl_free(struct mdl *m)
 	hash_fini(&m->gauge_index);
 	buf_fini(&m->gauges);
 	buf_fini(&m->opens);
+	steps_fini(m);
 	names_fini(m);
 	window_fini(&m->window);
 	free(m);
@@ -80,6 +88,7 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_
 		r->args_id = g->args_id;
 		r->stack_id = g->stack_id;
 		r->layer_id = g->layer_id;
+		r->tid = g->tid;
 		r->part = g->part;
 		m->ngrouped++;
 	}
@@ -109,6 +118,7 @@ static struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s)
 		.args_id = s->args_id,
 		.stack_id = s->stack_id,
 		.layer_id = s->layer_id,
+		.tid = m->tells_threads ? s->tid : 0,
 		.part = !!(s->flags & MXBPF_SPAN_PART),
 	};
 	struct mdl_row *r;
@@ -139,7 +149,7 @@ struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device)
 	return r;
 }
 
-static void widen(struct mdl_row *r, uint64_t min_ns, uint64_t max_ns)
+void row_widen(struct mdl_row *r, uint64_t min_ns, uint64_t max_ns)
 {
 	if (min_ns < r->min_ns || !r->count)
 		r->min_ns = min_ns;
@@ -153,7 +163,7 @@ void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from)
 
 	if (!from->count)
 		return;
-	widen(to, from->min_ns, from->max_ns);
+	row_widen(to, from->min_ns, from->max_ns);
 	add_sat(&to->count, from->count);
 	add_sat(&to->total_ns, from->total_ns);
 	add_sat(&to->self_ns, from->self_ns);
@@ -176,9 +186,9 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	r = mdl_follow(m, s) ? NULL : row_of_span(m, s);
 	if (!r)
 		return -ENOMEM;
-	if (slow_span(m, r, s))
+	if (slow_span(m, r, s) || (s->cls == MXBPF_CLASS_KVSTORE && kv_span(m, s)))
 		return -ENOMEM;
-	widen(r, s->dur_ns, s->dur_ns);
+	row_widen(r, s->dur_ns, s->dur_ns);
 	add_sat(&r->count, 1); /* 0 would be divided by */
 	add_sat(&r->nparts, r->part);
 	add_sat(&r->total_ns, s->dur_ns);
@@ -191,6 +201,8 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	if (s->flags & MXBPF_SPAN_USER)
 		extent_add(r, s->h.ts_ns, s->h.ts_ns + s->dur_ns);
 	m->counters[s->cls][MXBPF_COUNTER_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);
+	if (steps_span(m, s))
+		return -ENOMEM;
 	return window_span(m, s);
 }
 
@@ -205,7 +217,7 @@ static int fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 	r = row(m, a->cls, a->name_id, a->h.tgid, a->device);
 	if (!r)
 		return -ENOMEM;
-	widen(r, a->min_ns, a->max_ns);
+	row_widen(r, a->min_ns, a->max_ns);
 	add_sat(&r->count, a->count);
 	add_sat(&r->nparts, r->part ? a->count : 0);
 	add_sat(&r->total_ns, a->total_ns);
@@ -330,6 +342,37 @@ static int fold_team(struct mdl *m, const struct mxbpf_rec *rec)
 	return team_fold(m, (const void *)rec);
 }
 
+static int fold_life(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return life_fold(m, (const void *)rec);
+}
+
+static int fold_agg_life(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return life_fold_agg(m, (const void *)rec);
+}
+
+static int fold_wait(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return wait_fold(m, (const void *)rec);
+}
+
+static int fold_step(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return steps_fold(m, (const void *)rec);
+}
+
+static int fold_iteration(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return steps_fold_iteration(m, (const void *)rec);
+}
+
+static int fold_gauge(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	steps_resumed(m, (const void *)rec);
+	return gauge_fold(m, rec);
+}
+
 typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
 static const fold_fn folds[] = {
@@ -346,12 +389,20 @@ static const fold_fn folds[] = {
 	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
 	[MXBPF_SLOW] = fold_slow,
 	[MXBPF_TEAM] = fold_team,
+	[MXBPF_LIFE] = fold_life,
+	[MXBPF_AGG_LIFE] = fold_agg_life,
+	[MXBPF_WAIT] = fold_wait,
+	[MXBPF_AGG_WAIT] = fold_wait,
 	[MXBPF_INSTANT] = instant_fold,
 	[MXBPF_VALUE] = value_fold,
 	[MXBPF_AGG_EXTENT] = extent_fold,
-	[MXBPF_GAUGE] = gauge_fold,
+	[MXBPF_GAUGE] = fold_gauge,
+	[MXBPF_STEP] = fold_step,
+	[MXBPF_ITERATION] = fold_iteration,
 	[MXBPF_SAMPLE] = fold_sample,
 	[MXBPF_OPEN] = fold_open,
+	[MXBPF_KV] = kv_fold,
+	[MXBPF_AGG_KV] = kv_fold_agg,
 	[MXBPF_SCHED] = sched_fold,
 	[MXBPF_AGG_SCHED] = sched_fold_agg,
 	[MXBPF_MEM_TIME] = held_fold_time,

@@ -64,6 +64,7 @@ struct mdl {
 	struct hash group_index;		/* row id -> place in groups */
 	struct buf groups;			/* struct mxbpf_group, as its records */
 	size_t ngrouped;			/* rows that are of one */
+	bool tells_threads;			/* each thread's spans are groups of their own */
 	struct hash maker_index;		/* (seq, tgid) -> place in makers */
 	struct buf makers;			/* struct maker, a ring once it is full */
 	size_t oldest_maker;
@@ -71,12 +72,19 @@ struct mdl {
 	struct buf joins;	  /* struct mxbpf_join *, owned */
 	struct hash team_index;	  /* (name_id, tgid and class) -> struct mxbpf_team * */
 	struct buf teams;	  /* struct mxbpf_team *, owned */
+	struct hash life_index;	  /* (name_id, tgid and device) -> struct mdl_life * */
+	struct buf lives;	  /* struct mdl_life *, owned */
+	struct hash wait_index;	  /* (hash of the ids, tgid) -> place in waits + 1 */
+	struct buf waits;	  /* struct mxbpf_wait, as its records */
 	struct hash value_index, instant_index; /* (name_id, tgid; what, scope) -> the row */
 	struct buf values;	  /* struct mxbpf_value *, owned */
 	struct buf instants;	  /* struct mxbpf_instant *, owned */
 	struct hash mem_index;	  /* (tgid, device) -> struct mdl_mem_row * */
 	struct buf mem_rows;	  /* struct mdl_mem_row *, owned */
 	struct buf opens;	  /* struct mxbpf_open */
+	struct hash kv_index;	  /* (name_id and key, tgid and flags) -> place in kvs + 1 */
+	struct buf kvs;		  /* struct mdl_kv *, owned */
+	struct hash kv_begun;	  /* (start, tid) -> struct mxbpf_kv *, owned, of calls that have not ended */
 	struct hash names;	  /* (id, enum mxbpf_name_kind) -> struct name *, owned */
 	struct hash threads;	  /* (tgid, tid) -> struct name *, owned */
 	struct hash recent;	  /* (tid, tgid) -> struct recent *, owned */
@@ -92,6 +100,11 @@ struct mdl {
 	struct window window;
 	struct held held;
 	unsigned summed; /* processes that this is the sum of; 0: it is none */
+
+	struct hash step_index; /* tgid -> struct process * of steps.c, owned */
+	struct hash step_roles; /* name_id -> what its spans are for iterations */
+	struct buf iterations;	/* struct mxbpf_iteration */
+	uint64_t resumed_ns;	/* when the last pause had ended */
 
 	struct hash gauge_index; /* (id, scope) -> index in gauges, from 1 */
 	struct buf gauges;	 /* struct mdl_gauge_row */
@@ -132,6 +145,17 @@ int gauges_emit(const struct mdl *m, struct buf *out);
 int recent_put(struct mdl *m, const struct mxbpf_sched *r);
 void recent_during(const struct mdl *m, struct mxbpf_slow *s);
 void recent_fini(struct mdl *m);
+
+/* kv.c. kv_span: of a call that has ended. kv_move: what has begun there ends here. */
+int kv_fold(struct mdl *m, const struct mxbpf_rec *r);
+int kv_fold_agg(struct mdl *m, const struct mxbpf_rec *r);
+int kv_span(struct mdl *m, const struct mxbpf_span *s);
+int kv_emit(const struct mdl *m, struct buf *out);
+void kv_move(struct mdl *to, struct mdl *from);
+void kvs_fini(struct mdl *m);
+
+/* model.c */
+void row_widen(struct mdl_row *r, uint64_t min_ns, uint64_t max_ns);
 
 /* slow.c */
 int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *s); /* before it is in its row */
@@ -174,6 +198,23 @@ void marks_fini(struct mdl *m);
 int team_fold(struct mdl *m, const struct mxbpf_team *from);
 int team_emit(const struct mdl *m, struct buf *out);
 void teams_fini(struct mdl *m);
+
+/* life.c */
+int life_fold(struct mdl *m, const struct mxbpf_life *rec);
+int life_fold_agg(struct mdl *m, const struct mxbpf_agg_life *a);
+int wait_fold(struct mdl *m, const struct mxbpf_wait *from);
+int lives_emit(const struct mdl *m, struct buf *out);
+void lives_fini(struct mdl *m);
+
+/* steps.c: every span, as they come; moments; the machine's readings, which say where a pause ended. steps_move: what
+ * is under way goes on in `to`. */
+int steps_span(struct mdl *m, const struct mxbpf_span *s);
+int steps_fold(struct mdl *m, const struct mxbpf_step *s);
+void steps_resumed(struct mdl *m, const struct mxbpf_gauge *g);
+int steps_fold_iteration(struct mdl *m, const struct mxbpf_iteration *from);
+int steps_emit(const struct mdl *m, struct buf *out);
+void steps_move(struct mdl *to, struct mdl *from);
+void steps_fini(struct mdl *m);
 
 /* model.c; NULL: -ENOMEM */
 struct mdl_row *row_find(const struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device);

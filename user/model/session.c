@@ -40,6 +40,14 @@ void mdl_session_fini(struct mdl_session *s)
 		free(s->fallbacks[i].name);
 	for (i = 0; i < s->nnotes; i++)
 		fini_note(&s->notes[i]);
+	for (i = 0; i < s->nprocesses; i++) {
+		free(s->processes[i].role);
+		free(s->processes[i].hostname);
+	}
+	free(s->processes);
+	free(s->job_backend);
+	free(s->boot_id);
+	free(s->host_clock);
 	for (i = 0; i < s->ncounters; i++)
 		free(s->counters[i].name);
 	for (i = 0; i < MXBPF_CLASS_MAX; i++)
@@ -57,6 +65,16 @@ void mdl_session_fini(struct mdl_session *s)
 	free(s->cmdline);
 	free(s->hostname);
 	*s = (struct mdl_session){0};
+}
+
+const struct mdl_process *mdl_process_of(const struct mdl_session *s, uint32_t pid)
+{
+	size_t i = s->nprocesses;
+
+	while (i-- > 0) /* a number may have been given twice */
+		if (s->processes[i].pid == pid)
+			return &s->processes[i];
+	return NULL;
 }
 
 const char *mdl_device_name(const struct mdl_session *s, uint32_t device, char buf[48])

@@ -40,6 +40,20 @@ struct mdl_device {
 	char *name;
 };
 
+/* Recordings of several hosts that were merged: the number of a host, of all but the first, stands above its pids. */
+#define MDL_PID_BITS 22 /* the kernel's PID_MAX_LIMIT */
+#define MDL_PID_MASK ((1u << MDL_PID_BITS) - 1)
+#define MDL_HOSTS_MAX 512
+
+/* A process of a distributed job. */
+struct mdl_process {
+	uint32_t pid; /* as records have it */
+	char *role;   /* "worker"; "" where all are the same */
+	uint32_t rank, of; /* of its role; of 0: the job does not say of how many */
+	bool by_order;	   /* its rank is not known: they are numbered as they came */
+	char *hostname;
+};
+
 /* What an option left out of the numbers: no reader shall take them for the whole. */
 struct mdl_note {
 	char *name; /* "ops" */
@@ -67,12 +81,17 @@ struct mdl_session {
 	size_t nfallbacks;
 	struct mdl_note *notes;
 	size_t nnotes;
+	struct mdl_process *processes;
+	size_t nprocesses;
 	struct mdl_perf_event *counters;
 	size_t ncounters;		    /* from a file it may be anything: struct mdl_row has MXBPF_COUNTERS_MAX */
 	char *class_title[MXBPF_CLASS_MAX]; /* table titles by enum mxbpf_class; NULL: class not in use */
 	char *mem_title;		    /* of the allocation table; NULL: not in use */
 	char *trace_form;		    /* of its timelines, named by the adapter; empty or NULL: the general one */
 	uint32_t rank, world_size;	    /* in a distributed job; world_size 0: not known */
+	char *job_backend;		    /* what that communicates by; NULL: not known */
+	char *boot_id, *host_clock;	    /* of the kernel that ran; how its clock is kept: a word, "" not known */
+	char *shown_role;		    /* whose rows a table is of; NULL: all; never stored */
 	uint64_t start_unix_ns;		    /* window start */
 	uint64_t start_mono_ns;		    /* the same moment on the records' clock */
 	uint64_t duration_ns;		    /* of the window, pauses not; 0 while unknown (incomplete recording) */
@@ -91,6 +110,7 @@ struct mdl_session {
 	uint64_t cut_records; /* records overwritten by --max-size: missing from traces, not from tables */
 	bool account;	      /* spans bear MXBPF_SPAN_ACCOUNT: rows say where their time went */
 	bool sched;	      /* --sched: threads off the CPU were seen */
+	bool life;	      /* --life: operators were seen from being pushed on, and what waits are for */
 	bool stats;	      /* added up in the kernel: no events, hence no trace and no concurrency */
 	bool held;	      /* --memory: allocations say who made them */
 	uint32_t team_cpus;   /* --omp: CPUs that the target may use; 0: parallel regions are not looked at */
@@ -99,6 +119,9 @@ struct mdl_session {
 };
 
 void mdl_session_fini(struct mdl_session *s);
+
+/* NULL: it is of no job. */
+const struct mdl_process *mdl_process_of(const struct mdl_session *s, uint32_t pid);
 
 /* "cpu/0", "cpu pinned/", "-" for no device, "dev7/1" for a type without a name. Returns buf. */
 const char *mdl_device_name(const struct mdl_session *s, uint32_t device, char buf[48]);

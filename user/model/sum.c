@@ -60,7 +60,17 @@ static int feed_one(struct mdl *sum, struct mxbpf_rec *r)
 	return mdl_feed(sum, r, r->size);
 }
 
+static bool any_process(void *ctx, uint32_t tgid)
+{
+	return true;
+}
+
 struct mdl *mdl_sum(const struct mdl *m)
+{
+	return mdl_sum_of(m, any_process, NULL);
+}
+
+struct mdl *mdl_sum_of(const struct mdl *m, bool (*of)(void *ctx, uint32_t tgid), void *ctx)
 {
 	struct mdl *sum = mdl_new();
 	struct buf recs = {0};
@@ -70,9 +80,10 @@ struct mdl *mdl_sum(const struct mdl *m)
 	int err = sum ? mdl_emit(m, &recs) : -ENOMEM;
 
 	while (!err && (r = mdl_next_rec(recs.data, recs.len, &pos, &bad)))
-		err = feed_one(sum, (struct mxbpf_rec *)r);
+		err = !r->tgid || of(ctx, r->tgid) ? feed_one(sum, (struct mxbpf_rec *)r) : 0;
 	for (i = 0; i < buf_count(&m->mem_rows, void *) && !err; i++)
-		err = add_memory(sum, *buf_at(&m->mem_rows, struct mdl_mem_row *, i));
+		if (of(ctx, (*buf_at(&m->mem_rows, struct mdl_mem_row *, i))->tgid))
+			err = add_memory(sum, *buf_at(&m->mem_rows, struct mdl_mem_row *, i));
 	err = err ? err : held_sum(sum, m);
 	buf_fini(&recs);
 	if (err) {

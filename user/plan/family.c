@@ -235,6 +235,20 @@ static int each_of_list(struct family *f, const char *const *list)
 	return err;
 }
 
+static int each_of_members(struct family *f, const struct adp_member *m)
+{
+	struct elf_sym sym;
+	int err = 0;
+
+	for (; m->function && !err; m++) {
+		err = elf_find_sym(f->elf, m->function, &sym, NULL);
+		if (!err && sym.type == ELF_SYM_FUNC && !already(f, sym.va))
+			err = add_function(f, &sym, &(struct plan_func){.name = m->name, .symbol = m->function});
+		err = err == -ENOENT ? 0 : err;
+	}
+	return err;
+}
+
 /* A call of what all members call, in one of them or not. */
 static int add_caller(void *ctx, uint64_t call_va)
 {
@@ -281,7 +295,7 @@ static int find_members(struct family *f)
 	const struct adp_family *fam = &f->probe->row->family;
 	int err;
 
-	f->probe->symbol = fam->calls ? fam->calls : fam->list ? fam->list[0] : fam->prefix;
+	f->probe->symbol = fam->calls ? fam->calls : fam->list ? fam->list[0] : fam->prefix ? fam->prefix : fam->members[0].function;
 	err = fam->schema && !fam->members ? elf_each_string(f->elf, add_schema, &f->schemas) : 0;
 	if (err == -ENOMEM)
 		return err;
@@ -289,6 +303,8 @@ static int find_members(struct family *f)
 		qsort(f->schemas.data, buf_count(&f->schemas, struct schema), sizeof(struct schema), cmp_schema);
 	if (fam->list)
 		return each_of_list(f, fam->list);
+	if (fam->members && !fam->prefix)
+		return each_of_members(f, fam->members);
 	if (!fam->calls)
 		return elf_each_func(f->elf, fam->prefix, add_member, f);
 	err = fam->prefix ? add_meeting_point(f) : 0;

@@ -1,33 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The program's own marks: which objects they are, and whether the runtime's own profiler records. */
 #include <errno.h>
+#include <stdio.h>
 
 #include "elf/hidden.h"
 #include "insn/layout.h"
 #include "plan/priv.h"
 
-/* An object points behind its vtable's two words of header. Without a symbol, the class's name tells it. */
-static bool find_objects(struct elf *elf, const char *symbol, uint64_t *va)
+/* An object points behind its vtable's two words of header. */
+static int find_vtable(struct elf *elf, const char *class_name, uint64_t *va, struct err *e)
 {
-	static const char prefix[] = "_ZTV";
 	struct elf_sym sym;
+	char symbol[128];
 
-	if (!elf_find_sym(elf, symbol, &sym, NULL)) {
-		*va = sym.va + 16;
-		return true;
-	}
-	return !elf_find_vtable(elf, symbol + sizeof(prefix) - 1, va, NULL);
-}
-
-static const char *missing_vtable(struct plan *plan)
-{
-	const struct adp_marks *m = &plan->adp->marks;
-	unsigned i;
-
-	for (i = 0; i < MXBPF_MARK_CLASSES; i++)
-		if (!m->vtables[i] || !find_objects(plan->lib->elf, m->vtables[i], &plan->mark_vtables[i]))
-			return m->vtables[i] ? m->vtables[i] : "of them";
-	return NULL;
+	snprintf(symbol, sizeof(symbol), "_ZTV%s", class_name);
+	if (elf_find_sym(elf, symbol, &sym, NULL))
+		return elf_find_vtable(elf, class_name, va, e);
+	*va = sym.va + 16;
+	return 0;
 }
 
 static bool has_spans(const struct plan_probe *p)
@@ -37,18 +27,23 @@ static bool has_spans(const struct plan_probe *p)
 
 void plan_app_marks(struct plan *plan)
 {
-	const char *missing = NULL;
-	size_t i;
+	const struct adp_marks *m = &plan->adp->marks;
+	struct err why = {0};
+	size_t i, k;
+	int err = 0;
 
-	for (i = 0; i < plan->nprobes && !missing; i++)
-		if (has_spans(&plan->probes[i]) && !plan->probes[i].reason[0])
-			missing = missing_vtable(plan);
-	for (i = 0; missing && i < plan->nprobes; i++)
-		if (has_spans(&plan->probes[i])) {
-			plan_refuse(&plan->probes[i], "no symbol %s in the library, by which its objects are told",
-				    missing);
-			plan_drop_sites(plan, &plan->probes[i]);
-		}
+	for (i = 0; i < plan->nprobes; i++) {
+		struct plan_probe *p = &plan->probes[i];
+
+		if (!has_spans(p) || !p->wanted || p->reason[0])
+			continue;
+		for (k = 0; !err && k < MXBPF_MARK_CLASSES && !plan->mark_vtables[k]; k++)
+			err = find_vtable(plan->lib->elf, m->classes[k], &plan->mark_vtables[k], &why);
+		if (!err)
+			continue;
+		plan_refuse(p, "its objects cannot be told from others: %s", why.why);
+		plan_drop_sites(plan, p);
+	}
 }
 
 static int find_func(struct elf *elf, const char *symbol, struct elf_sym *sym, struct err *e)
@@ -58,24 +53,28 @@ static int find_func(struct elf *elf, const char *symbol, struct elf_sym *sym, s
 	return elf_find_sym(elf, symbol, sym, e);
 }
 
-int plan_app_running(const struct plan *p, struct tgt *t, bool *running, struct err *e)
+int plan_app_state(const struct plan *p, struct tgt *t, struct mxbpf_app *out, struct err *e)
 {
 	const struct adp_marks *m = &p->adp->marks;
-	struct elf_sym get, pause;
+	struct elf_sym get, set;
 	uint64_t object = 0, va;
-	uint8_t paused = 1;
-	int32_t off;
+	int32_t state_off, paused_off;
+	uint32_t state = 0;
+	uint8_t paused = 0;
 	int err = find_func(p->lib->elf, m->profiler, &get, e);
 
-	err = err ? err : find_func(p->lib->elf, m->paused, &pause, e);
+	err = err ? err : find_func(p->lib->elf, m->set_state, &set, e);
 	err = err ? err : layout_result(p->lib->elf, &get, &va, e);
-	err = err ? err : layout_flag(p->lib->elf, &pause, &off, e);
+	err = err ? err : layout_state(p->lib->elf, &set, &state_off, &paused_off, e);
 	if (err)
 		return err;
-	/* Nobody has asked for it yet: it is made then. */
+	/* Without an object nobody has asked for it yet: it is made then. */
 	if (tgt_read(t, p->lib->load_bias + va, &object, sizeof(object)) ||
-	    (object && tgt_read(t, object + (uint64_t)off, &paused, sizeof(paused))))
-		return err_set(e, ERR_TARGET, -EFAULT, "the state of its profiler cannot be read");
-	*running = !paused;
+	    (object && (tgt_read(t, object + (uint64_t)state_off, &state, sizeof(state)) ||
+			tgt_read(t, object + (uint64_t)paused_off, &paused, sizeof(paused)))))
+		return err_set(e, ERR_TARGET, -EFAULT, "its profiler's state cannot be read");
+	if (!object)
+		state = tgt_env_number(t, m->autostart_env) > 0;
+	*out = (struct mxbpf_app){.runs = !!state, .paused = paused};
 	return 0;
 }

@@ -28,8 +28,8 @@ const struct plan_group plan_groups[] = {
 	{"inside", PROBE_INSIDE, true},
 	{"custom", PROBE_CUSTOM, true},
 	{"mark", PROBE_MARK, true},
-	{"data", PROBE_DATA, false},
-	{"kv", PROBE_KV, false},
+	{"data", PROBE_DATA, true},
+	{"kv", PROBE_KV, true},
 	{"link", PROBE_LINK, false},
 	{"work", PROBE_WORK, false},
 	{"iter", PROBE_ITER, false},
@@ -74,7 +74,7 @@ const char *plan_version(const struct adp *a, const struct tgt_lib *lib)
 static bool row_has_offsets(const struct mxbpf_row *r)
 {
 	return r->name.nderef || r->key.nderef || r->device.nderef || r->size.nderef || r->link.nderef ||
-	       r->guard.nderef || r->action == MXBPF_ACT_POOL;
+	       r->guard.nderef || r->action == MXBPF_ACT_POOL || r->outputs_off;
 }
 
 static bool needs_known_build(const struct adp_probe *p)
@@ -97,7 +97,7 @@ static unsigned groups_without(const struct adp *a, unsigned bad)
 	unsigned all = 0, i;
 
 	for (i = 0; i < a->nprobes; i++) {
-		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER);
+		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER | PROBE_STEP);
 		if (a->probes[i].needs && !(a->probes[i].needs & ~bad))
 			bad |= a->probes[i].group;
 	}
@@ -106,24 +106,30 @@ static unsigned groups_without(const struct adp *a, unsigned bad)
 
 unsigned plan_groups_of(const struct adp *a, bool known_build)
 {
-	unsigned bad = 0, i;
+	unsigned bad = 0, must = 0, i;
 
 	for (i = 0; i < a->nprobes; i++)
-		if (needs_known_build(&a->probes[i]) && !a->probes[i].optional && !known_build)
+		must |= a->probes[i].optional ? 0 : a->probes[i].group;
+	/* Of a group whose rows may all be missing, too little is left. */
+	for (i = 0; i < a->nprobes; i++)
+		if (needs_known_build(&a->probes[i]) && !known_build &&
+		    (!a->probes[i].optional || !(must & a->probes[i].group)))
 			bad |= a->probes[i].group;
 	return groups_without(a, bad);
 }
 
 unsigned plan_groups_left(const struct plan *p)
 {
-	unsigned bad = 0;
+	unsigned bad = 0, good = 0;
 	size_t i;
 
-	for (i = 0; i < p->nprobes; i++)
-		if (p->probes[i].reason[0] && !p->probes[i].row->optional && !p->probes[i].stand_in &&
-		    !p->probes[i].spare)
+	for (i = 0; i < p->nprobes; i++) {
+		if (!p->probes[i].reason[0])
+			good |= p->probes[i].row->group;
+		else if (!p->probes[i].row->optional && !p->probes[i].stand_in && !p->probes[i].spare)
 			bad |= p->probes[i].row->group;
-	return groups_without(p->adp, bad);
+	}
+	return groups_without(p->adp, bad) & good;
 }
 
 bool plan_calibrates(const struct adp *a)
@@ -270,7 +276,7 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 		return plan_refuse(p, "structure offsets are not verified for this build of %s", p->lib->path);
 	if (unknown && !p->row->shown)
 		return plan_calibrate(plan, p, elf, NULL);
-	if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
+	if (p->row->family.prefix || p->row->family.list || p->row->family.calls || p->row->family.members)
 		return plan_family(plan, p, elf);
 	err = find_symbol(plan, p, elf, &sym);
 	if (err)
@@ -330,6 +336,10 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 	unsigned image;
 
 	*row = p->row->row;
+	if (plan->opts.groups & p->row->pair_inside)
+		row->end = MXBPF_END_CHILD;
+	if (!plan->version) /* nor is it known where an array has its shape */
+		row->kv = MXBPF_KV_NOTHING;
 	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
 	if (row->action == MXBPF_ACT_ALLOC && !(plan->opts.groups & PROBE_HELD)) {
 		row->end = MXBPF_END_NONE;

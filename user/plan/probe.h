@@ -44,6 +44,7 @@ struct adp_member {
  * With calls set and a prefix, they are not probed themselves, but where they all come by: the entry of the function of
  * that name; who came is told by the return address (row.by_caller). Without a prefix, for libraries that do not name
  * them: all without a name that call that function and are of the shape.
+ * With members alone those functions, as far as they exist, whose spans are named as the table says.
  */
 struct adp_family {
 	const char *prefix; /* NULL: no family, a list, or calls */
@@ -92,6 +93,7 @@ struct adp_probe {
 	const char *name; /* "operator.start": in reports, check and JSON */
 	enum probe_group group;
 	unsigned needs;		/* its spans end with those of one of these groups; 0 none */
+	unsigned pair_inside;	/* where one of these groups is probed, its spans end with the first that opens in them */
 	bool optional;		/* may be missing; otherwise the group is refused without it */
 	const char *ends;	/* name of a row before it: refused with that, whose spans it ends */
 	const char *instead_of; /* name of a row before it: used only where that one is refused */
@@ -148,6 +150,12 @@ struct adp_device {
 	bool numbered; /* "cpu/0" or "cpu pinned/" */
 };
 
+/* What a process is in a distributed job. */
+struct adp_role {
+	const char *role;		/* NULL: end of table */
+	const char *rank_env, *count_env; /* which of them, of how many; NULL: there is one */
+};
+
 /* Builds for which the offsets in the rows were verified. */
 struct adp_build {
 	const char *build_id; /* hex */
@@ -162,9 +170,10 @@ struct adp_seq {
 
 /* The program's own marks, and the profiler that the runtime itself has. */
 struct adp_marks {
-	const char *vtables[MXBPF_MARK_CLASSES]; /* of objects of TASK, FRAME, EVENT */
-	const char *profiler; /* function whose result is its object, from a variable of the library */
-	const char *paused;   /* function that sets the byte in it which says that it records nothing */
+	const char *classes[MXBPF_MARK_CLASSES]; /* of objects of TASK, FRAME, EVENT, as in their type_info */
+	const char *profiler;	   /* function whose result is its object, from a variable of the library */
+	const char *autostart_env; /* set in the environment: it records from when it is made */
+	const char *set_state;	   /* its method that is told whether to record; what pauses is a byte of its own */
 };
 
 struct adp {
@@ -185,6 +194,9 @@ struct adp {
 	struct adp_args args;		       /* likewise */
 	struct adp_marks marks;		       /* likewise */
 	const char *rank_env, *world_size_env; /* a process's place in a distributed job; NULL: none */
+	const char *role_env;		       /* NULL: all are the same */
+	const struct adp_role *roles;
+	const char *job_backend;	       /* what such a job communicates by; NULL: many things */
 	const char *const *hidden; /* names of calls that the runtime's own profiler leaves out; NULL-terminated */
 	/* Operators that allocate for the one that calls them, whose the memory is; NULL-terminated */
 	const char *const *lenders;

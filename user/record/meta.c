@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The META chunk: struct mdl_session as one JSON object, its members named as the struct's; `libs`, `probes`,
- * `devices`, `fallbacks`, `notes`, `counters` arrays of objects, `class_title` an array by enum mxbpf_class, absent
+ * `devices`, `fallbacks`, `notes`, `processes`, `counters` arrays of objects, `class_title` an array by enum mxbpf_class, absent
  * texts null. 64-bit numbers are decimal strings, because a JSON number is a double to most readers (cJSON too).
  * Strings are the target's bytes, not always UTF-8. A reader takes what it knows; a missing member is empty or 0.
  */
@@ -54,6 +54,9 @@ static const struct field session_fields[] = {
 	IN(mdl_session, trace_form, TEXT_OR_NULL),
 	IN(mdl_session, rank, U32),
 	IN(mdl_session, world_size, U32),
+	IN(mdl_session, job_backend, TEXT_OR_NULL),
+	IN(mdl_session, boot_id, TEXT_OR_NULL),
+	IN(mdl_session, host_clock, TEXT_OR_NULL),
 	IN(mdl_session, start_unix_ns, U64),
 	IN(mdl_session, start_mono_ns, U64),
 	IN(mdl_session, duration_ns, U64),
@@ -74,6 +77,7 @@ static const struct field session_fields[] = {
 	IN(mdl_session, fault_ns, U32),
 	IN(mdl_session, sched, BOOL),
 	IN(mdl_session, team_cpus, U32),
+	IN(mdl_session, life, BOOL),
 	IN(mdl_session, held, BOOL),
 	{NULL, 0, TEXT},
 };
@@ -126,6 +130,12 @@ static const struct field counter_fields[] = {
 	{NULL, 0, TEXT},
 };
 
+static const struct field process_fields[] = {
+	IN(mdl_process, pid, U32),	 IN(mdl_process, role, TEXT),	  IN(mdl_process, rank, U32),
+	IN(mdl_process, of, U32),	 IN(mdl_process, by_order, BOOL), IN(mdl_process, hostname, TEXT),
+	{NULL, 0, TEXT},
+};
+
 #define ARRAY(member, type, fields_)                                                                                   \
 	{                                                                                                              \
 #member, offsetof(struct mdl_session, member), offsetof(struct mdl_session, n##member),                \
@@ -135,6 +145,7 @@ static const struct field counter_fields[] = {
 static const struct array arrays[] = {
 	ARRAY(libs, mdl_lib, lib_fields),	   ARRAY(probes, mdl_probe, probe_fields),
 	ARRAY(devices, mdl_device, device_fields), ARRAY(fallbacks, mdl_fallback, fallback_fields),
+	ARRAY(processes, mdl_process, process_fields),
 	ARRAY(notes, mdl_note, note_fields),	   ARRAY(counters, mdl_perf_event, counter_fields),
 };
 #define NARRAYS (sizeof(arrays) / sizeof(*arrays))

@@ -41,6 +41,7 @@ struct rec_reader {
 	size_t at_slot;
 	uint64_t at_off, at_seq; /* next chunk; at_seq 0: any */
 	struct err why;		 /* of the source's failure */
+	struct rec_merge *merge; /* it is one: of the above only session and source are used; owned, NULL: it is a file */
 };
 
 static int damaged(struct err *e, uint64_t off)
@@ -438,13 +439,34 @@ struct snk_source *rec_reader_source(struct rec_reader *r)
 {
 	if (!r->indexed)
 		index_slots(r, &r->why);
-	source_rewind(r);
+	r->source.rewind(r->source.ctx);
 	return &r->source;
 }
 
 const struct err *rec_reader_error(const struct rec_reader *r)
 {
-	return &r->why;
+	return r->merge ? merge_error(r->merge) : &r->why;
+}
+
+struct snk_source *rec_reader_borrow(struct rec_reader *r)
+{
+	return &r->source;
+}
+
+int rec_reader_shell(struct rec_merge *g, struct mdl_session *session, const struct snk_source *source,
+		     struct rec_reader **out, struct err *e)
+{
+	struct rec_reader *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	r->fd = -1;
+	r->merge = g;
+	r->session = *session;
+	r->source = *source;
+	r->indexed = true;
+	*out = r;
+	return 0;
 }
 
 /* ---- the room's face */
@@ -495,6 +517,7 @@ void rec_reader_close(struct rec_reader *r)
 		return;
 	if (r->fd >= 0)
 		close(r->fd);
+	merge_free(r->merge);
 	mdl_session_fini(&r->session);
 	buf_fini(&r->slots);
 	buf_fini(&r->payload);
@@ -532,21 +555,24 @@ static int feed_aggs(struct rec_reader *r, struct mdl *m, struct err *e)
 	}
 }
 
-int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e)
+int rec_reader_events(struct rec_reader *r, struct mdl *m, struct err *e)
 {
+	struct snk_source *source = rec_reader_source(r);
 	const void *recs;
 	size_t bytes;
-	uint64_t off;
 	int ret;
 
-	if (r->complete)
-		return feed_aggs(r, m, e);
-	source_rewind(r);
-	while ((ret = source_next(r, &recs, &bytes)) == 1) {
-		off = r->at_off - bytes - sizeof(r->c);
-		ret = feed(r, m, off, e);
+	while ((ret = source->next(source->ctx, &recs, &bytes)) == 1) {
+		ret = mdl_feed(m, recs, bytes);
 		if (ret)
-			return ret;
+			return err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret));
 	}
-	return ret ? err_set(e, ERR_RUNTIME, ret, "%s", r->why.why) : 0;
+	return ret ? err_set(e, ERR_RUNTIME, ret, "%s", rec_reader_error(r)->why) : 0;
+}
+
+int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e)
+{
+	if (r->merge)
+		return merge_model(r->merge, m, e);
+	return r->complete ? feed_aggs(r, m, e) : rec_reader_events(r, m, e);
 }

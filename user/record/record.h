@@ -53,9 +53,18 @@ void rec_reader_close(struct rec_reader *r);
 const struct mdl_session *rec_reader_session(const struct rec_reader *r);
 
 /*
+ * Several as one, that takes the readers over, also on error: hosts apart by name and boot, their clocks side by side by
+ * their times of day. ERR_RUNTIME if they do not fit together.
+ */
+int rec_reader_merge(struct rec_reader **parts, unsigned n, struct rec_reader **out, struct err *e);
+
+/*
  * Folds the recording into an empty model: the AGG section if the file is complete, else its spans; names in any case.
  */
 int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e);
+
+/* The same from the events that were kept, whether there are tables or not. */
+int rec_reader_events(struct rec_reader *r, struct mdl *m, struct err *e);
 
 /* The DATA records in order of writing, chunk by chunk. Borrowed by the caller until rec_reader_close(). */
 struct snk_source *rec_reader_source(struct rec_reader *r);

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mxbpf_kv.h"
 #include "mxbpf_mark.h"
 #include "mxbpf_sample.h"
+#include "mxbpf_step.h"
 
 #define CHUNK_BYTES (256u << 10)
 #define QUEUE_MAX   64 /* chunks waiting for the second thread; then the ring itself has to hold */
@@ -52,6 +54,10 @@ static const struct {
 	[MXBPF_EDGE] = {{sizeof(struct mxbpf_edge)}},
 	[MXBPF_GROUP] = {{sizeof(struct mxbpf_group)}},
 	[MXBPF_TEAM] = {{sizeof(struct mxbpf_team)}},
+	[MXBPF_LIFE] = {{sizeof(struct mxbpf_life)}},
+	[MXBPF_WAIT] = {{sizeof(struct mxbpf_wait)}},
+	[MXBPF_STEP] = {{sizeof(struct mxbpf_step)}},
+	[MXBPF_KV] = {{sizeof(struct mxbpf_kv)}, sizeof(struct mxbpf_kv_value), MXBPF_KV_VALUES_MAX},
 	[MXBPF_INSTANT] = {{sizeof(struct mxbpf_instant)}},
 	[MXBPF_VALUE] = {{sizeof(struct mxbpf_value)}},
 	[MXBPF_SCHED] = {{sizeof(struct mxbpf_sched)}, sizeof(struct mxbpf_sched_slice), MXBPF_SCHED_SLICES_MAX},

@@ -69,6 +69,10 @@ enum column {
 	TEAM_LATE_RUNQ,
 	TEAM_BARRIER,
 	TEAM_SPUN,
+	KV_VALUES,
+	KV_UNKNOWN,
+	KV_SENT,
+	KV_RECEIVED,
 	LIVE_BLOCKS,
 	MEAN_BYTES,
 	PEAK_UNIX,
@@ -90,7 +94,8 @@ enum when {
 	WITH_SCHED = 1 << 4,
 	WITH_TEAMS = 1 << 5,
 	WITH_HELD = 1 << 6,
-	WITH_MARKS = 1 << 7
+	WITH_MARKS = 1 << 7,
+	WITH_KV = 1 << 8
 };
 
 static const struct {
@@ -152,6 +157,10 @@ static const struct {
 	[TEAM_LATE_RUNQ] = {"team_late_runq_ns", WITH_TEAMS},
 	[TEAM_BARRIER] = {"team_barrier_ns", WITH_TEAMS},
 	[TEAM_SPUN] = {"team_spun_ns", WITH_TEAMS},
+	[KV_VALUES] = {"values", WITH_KV},
+	[KV_UNKNOWN] = {"values_unknown", WITH_KV},
+	[KV_SENT] = {"sent_bytes", WITH_KV},
+	[KV_RECEIVED] = {"received_bytes", WITH_KV},
 	[LIVE_BLOCKS] = {"live_blocks", WITH_HELD},
 	[MEAN_BYTES] = {"mean_bytes", WITH_HELD},
 	[PEAK_UNIX] = {"peak_unix_ns", WITH_HELD},
@@ -179,10 +188,12 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes, stack, layer, group, unit, by, domain; /* by: of whom a row of kept_by and woken_by is */
-	const struct snk_holder *holder;	 /* its scope and array; NULL */
-	const char *state, *waits;		 /* STATE, WAITS_IN: of calls that are open; NULL */
-	struct mxbpf_counter_sum counters;	 /* spans 0: none */
+	} shapes[SNK_ARGS_LINES], stack, layer, group, unit, by, domain, call, within,
+		key;			   /* by: of whom a row of kept_by and woken_by is */
+	const struct snk_holder *holder;   /* its scope and array; NULL */
+	const char *state, *waits;	   /* STATE, WAITS_IN: of calls that are open; NULL */
+	struct mdl_flops flops;
+	struct mxbpf_counter_sum counters; /* spans 0: none */
 };
 
 static void fill(struct row *r, enum column c, uint64_t n)
@@ -197,56 +208,17 @@ static void fill_signed(struct row *r, enum column c, int64_t n)
 	r->below[c] = n < 0;
 }
 
-/* RFC 4180: in quotes, a quote twice. */
-static void put_inner(struct out *o, const char *text, size_t len)
-{
-	const char *quote;
-	size_t part;
-
-	for (;;) {
-		quote = memchr(text, '"', len);
-		part = quote ? (size_t)(quote - text) : len;
-		snk_put_safe(o, text, part);
-		if (!quote)
-			break;
-		out_puts(o, "\"\"");
-		text += part + 1;
-		len -= part + 1;
-	}
-}
-
-static void put_text(struct out *o, const char *text, size_t len)
-{
-	if (!len)
-		return;
-	out_puts(o, "\"");
-	put_inner(o, text, len);
-	out_puts(o, "\"");
-}
-
-/* One cell more: lines with semicolons between, as of folded stacks. */
-static void put_lines(struct out *o, const char *text, size_t len)
-{
-	const char *line, *mark = ",\"";
-	size_t n;
-
-	if (!len) {
-		out_puts(o, ",");
-		return;
-	}
-	for (; snk_next_line(&text, &len, &line, &n); mark = ";") {
-		out_puts(o, mark);
-		put_inner(o, line, n);
-	}
-	out_puts(o, "\"");
-}
-
 static bool has_machine(const struct snk *s)
 {
 	size_t n;
 
 	mdl_gauge_rows(s->in->model, &n);
 	return n;
+}
+
+static bool has_kv(const struct snk *s)
+{
+	return s->in->session->class_title[MXBPF_CLASS_KVSTORE];
 }
 
 /* They can be, so that all tables of a series have their columns. */
@@ -260,7 +232,8 @@ static bool has_column(const struct snk *s, unsigned c)
 	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
 			       (s->in->session->account ? WITH_ACCOUNT : 0) | (has_machine(s) ? WITH_MACHINE : 0) |
 			       (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0) |
-			       (s->in->session->held ? WITH_HELD : 0) | (has_marks(s) ? WITH_MARKS : 0);
+			       (s->in->session->held ? WITH_HELD : 0) | (has_marks(s) ? WITH_MARKS : 0) |
+			       (has_kv(s) ? WITH_KV : 0);
 
 	return !(columns[c].when & ~given);
 }
@@ -269,12 +242,21 @@ static void put_holder(struct snk *s, const struct snk_holder *h)
 {
 	if (!snk_shows_layer(s)) {
 		out_puts(s->out, ",");
-		put_text(s->out, h ? h->layer : "", h ? h->layer_len : 0);
+		snk_csv_text(s->out, h ? h->layer : "", h ? h->layer_len : 0);
 	}
 	out_puts(s->out, ",");
-	put_text(s->out, h ? h->scope : "", h ? h->scope_len : 0);
+	snk_csv_text(s->out, h ? h->scope : "", h ? h->scope_len : 0);
 	out_puts(s->out, ",");
-	put_text(s->out, h ? h->label : "", h ? h->label_len : 0);
+	snk_csv_text(s->out, h ? h->label : "", h ? h->label_len : 0);
+}
+
+/* What is shown of shapes; NULL behind the last. */
+static const char *const *shape_heads(const struct snk *s)
+{
+	static const char *const all[] = {"shapes", "types", "output_shapes", "output_types", NULL};
+	static const char *const some[] = {"shapes", NULL};
+
+	return snk_shows_outputs(s) ? all : snk_shows_shapes(s) ? some : some + 1;
 }
 
 static void put_row(struct snk *s, struct row *r)
@@ -287,43 +269,54 @@ static void put_row(struct snk *s, struct row *r)
 	fill(r, DURATION, s->in->session->duration_ns);
 	if (MXBPF_DEVICE_TYPE(r->device))
 		mdl_device_name(s->in->session, r->device, device);
-	put_text(s->out, r->table, strlen(r->table));
+	snk_csv_table(s, r->table);
 	out_puts(s->out, ",");
-	put_text(s->out, r->name, r->name_len);
+	snk_csv_text(s->out, r->name, r->name_len);
 	out_puts(s->out, ",");
-	put_text(s->out, device, strlen(device));
+	snk_csv_text(s->out, device, strlen(device));
 	for (c = DEVICE + 1; c < NCOLUMNS; c++) {
 		if (!has_column(s, c))
 			continue;
 		out_puts(s->out, ",");
 		text = c == STATE ? r->state : c == WAITS_IN ? r->waits : NULL;
 		if (text)
-			put_text(s->out, text, strlen(text));
+			snk_csv_text(s->out, text, strlen(text));
 		else if (r->filled[c])
 			out_printf(s->out, "%s%" PRIu64, r->below[c] ? "-" : "", r->n[c]);
 	}
-	if (snk_shows_shapes(s))
-		put_lines(s->out, r->shapes.text, r->shapes.len);
+	for (c = 0; shape_heads(s)[c]; c++)
+		snk_csv_lines(s->out, r->shapes[c].text, r->shapes[c].len);
+	snk_put_flops_csv(s, &r->flops);
 	if (snk_shows_stack(s))
-		put_lines(s->out, r->stack.text, r->stack.len);
+		snk_csv_lines(s->out, r->stack.text, r->stack.len);
 	if (snk_shows_layer(s))
-		put_lines(s->out, r->layer.text, r->layer.len);
+		snk_csv_lines(s->out, r->layer.text, r->layer.len);
 	snk_put_counters_csv(s, &r->counters);
 	if (has_machine(s)) {
 		out_puts(s->out, ",");
-		put_text(s->out, r->group.text, r->group.len);
+		snk_csv_text(s->out, r->group.text, r->group.len);
 		out_puts(s->out, ",");
-		put_text(s->out, r->unit.text, r->unit.len);
+		snk_csv_text(s->out, r->unit.text, r->unit.len);
 	}
 	if (s->in->session->sched) {
 		out_puts(s->out, ",");
-		put_text(s->out, r->by.text, r->by.len);
+		snk_csv_text(s->out, r->by.text, r->by.len);
 	}
 	if (s->in->session->held)
 		put_holder(s, r->holder);
 	if (has_marks(s)) {
 		out_puts(s->out, ",");
-		put_text(s->out, r->domain.text, r->domain.len);
+		snk_csv_text(s->out, r->domain.text, r->domain.len);
+	}
+	if (has_kv(s)) {
+		out_puts(s->out, ",");
+		snk_csv_text(s->out, r->key.text, r->key.len);
+	}
+	if (s->in->session->life) {
+		out_puts(s->out, ",");
+		snk_csv_text(s->out, r->call.text, r->call.len);
+		out_puts(s->out, ",");
+		snk_csv_text(s->out, r->within.text, r->within.len);
 	}
 	out_puts(s->out, "\n");
 }
@@ -337,21 +330,29 @@ static int begin(struct snk *s)
 	for (c = 0; c < NCOLUMNS; c++)
 		if (has_column(s, c))
 			out_printf(s->out, "%s%s", c ? "," : "", columns[c].head);
-	out_printf(s->out, "%s%s%s", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "",
-		   snk_shows_layer(s) ? ",layer" : "");
+	for (c = 0; shape_heads(s)[c]; c++)
+		out_printf(s->out, ",%s", shape_heads(s)[c]);
+	snk_put_flops_csv(s, NULL);
+	out_printf(s->out, "%s%s", snk_shows_stack(s) ? ",stack" : "", snk_shows_layer(s) ? ",layer" : "");
 	snk_put_counters_csv(s, NULL);
 	out_puts(s->out, has_machine(s) ? ",group,unit" : "");
 	out_puts(s->out, s->in->session->sched ? ",by" : "");
 	if (s->in->session->held)
 		out_puts(s->out, snk_shows_layer(s) ? ",scope,array" : ",layer,scope,array");
-	out_puts(s->out, has_marks(s) ? ",domain\n" : "\n");
+	out_puts(s->out, has_marks(s) ? ",domain" : "");
+	out_puts(s->out, has_kv(s) ? ",key" : "");
+	out_puts(s->out, s->in->session->life ? ",call,within\n" : "\n");
 	return 0;
 }
 
 static void set_details(const struct snk *s, struct row *r, uint64_t args_id, uint64_t stack_id, uint64_t layer_id)
 {
-	if (snk_shows_shapes(s))
-		r->shapes.text = snk_shapes(s->in->model, args_id, &r->shapes.len);
+	static const enum snk_args_line lines[] = {SNK_ARGS_DIMS, SNK_ARGS_TYPES, SNK_ARGS_OUT_DIMS,
+						   SNK_ARGS_OUT_TYPES};
+	unsigned i;
+
+	for (i = 0; shape_heads(s)[i]; i++)
+		r->shapes[i].text = snk_args_line(s->in->model, args_id, lines[i], &r->shapes[i].len);
 	if (snk_shows_stack(s))
 		r->stack.text = snk_stack(s->in->model, s->opts, stack_id, &r->stack.len);
 	if (snk_shows_layer(s))
@@ -415,6 +416,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 			fill_signed(&r, SELF_ALLOC_BYTES, e->self_alloc_bytes);
 		}
 		set_event_account(&r, e);
+		r.flops = mdl_flops_of(s->in->model, e);
 		set_details(s, &r, e->args_id, e->stack_id, e->layer_id);
 		put_row(s, &r);
 	}
@@ -423,6 +425,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 
 static int class_table(struct snk *s, const struct snk_table *t)
 {
+	char label[SNK_LABEL_BYTES];
 	size_t i;
 
 	if (s->opts->by == SNK_BY_EVENT)
@@ -431,7 +434,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		const struct mdl_row *m = t->rows[i];
 		struct row r = {.table = t->title, .device = m->device, .counters = m->counters};
 
-		r.name = snk_row_name(s->in->model, s->opts, m, &r.name_len);
+		r.name = snk_row_name(s, m, label, &r.name_len);
 		r.domain.text = snk_domain(s->in->model, m->name_id, &r.domain.len);
 		fill_extent(s, &r, m->first_ns, m->last_ns);
 		set_details(s, &r, m->args_id, m->stack_id, m->layer_id);
@@ -448,6 +451,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 			fill_signed(&r, SELF_ALLOC_BYTES, m->self_alloc_bytes);
 		}
 		set_account(&r, m);
+		r.flops = m->flops;
 		put_row(s, &r);
 	}
 	return 0;
@@ -613,6 +617,61 @@ static int sched(struct snk *s, const struct snk_scheds_table *t)
 	return 0;
 }
 
+static void put_loop(struct snk *s, const struct snk_loop *l)
+{
+	struct row r = {.table = "iterations", .name = snk_tolds[l->told], .name_len = strlen(snk_tolds[l->told])};
+	unsigned i;
+
+	fill(&r, COUNT, l->count - l->missing);
+	fill(&r, TOTAL, l->total_ns);
+	fill(&r, MIN, l->min_ns);
+	fill(&r, MAX, l->max_ns);
+	fill(&r, AVG, l->total_ns / (l->count - l->missing));
+	fill(&r, P50, l->p50_ns);
+	fill(&r, P99, l->p99_ns);
+	put_row(s, &r);
+	for (i = 0; i <= MXBPF_STEP_PARTS && l->known; i++) {
+		const char *name = i < MXBPF_STEP_PARTS ? snk_parts[i] : "operators";
+		struct row part = {.table = "iterations.part", .name = name, .name_len = strlen(name)};
+
+		fill(&part, COUNT, l->known);
+		fill(&part, TOTAL, i < MXBPF_STEP_PARTS ? l->parts[i].total_ns : l->busy_ns);
+		if (i < MXBPF_STEP_PARTS) {
+			fill(&part, P50, l->parts[i].p50_ns);
+			fill(&part, MAX, l->parts[i].max_ns);
+		}
+		put_row(s, &part);
+	}
+}
+
+/* The table is "iterations.slowest" and what of it was the longest beyond its median; its name is its number. */
+static int iterations(struct snk *s, const struct snk_iterations *t)
+{
+	char table[64], nr[24];
+	size_t i;
+
+	for (i = 0; i < t->nloops; i++)
+		put_loop(s, &t->loops[i]);
+	for (i = 0; i < t->nslowest; i++) {
+		const struct mxbpf_iteration *it = t->slowest[i];
+		const struct snk_loop *l = snk_loop_of(t, it);
+		struct row r = {.table = table, .name = nr};
+		uint64_t ns;
+		int part = snk_longer(l, it, &ns);
+
+		snprintf(table, sizeof(table), "iterations.slowest%s%s", part < 0 ? "" : ".",
+			 part < 0 ? "" : snk_parts[part]);
+		r.name_len = (size_t)snprintf(nr, sizeof(nr), "%" PRIu64, (uint64_t)it->nr);
+		fill(&r, COUNT, 1);
+		fill(&r, TOTAL, it->dur_ns);
+		fill(&r, P50, l->p50_ns);
+		fill(&r, EVENT_START, s->in->session->start_unix_ns + (it->h.ts_ns - s->in->session->start_mono_ns));
+		fill(&r, EVENT_THREAD, it->tid);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
 static int teams(struct snk *s, const struct snk_teams *t)
 {
 	const struct snk_team *k;
@@ -631,6 +690,80 @@ static int teams(struct snk *s, const struct snk_teams *t)
 		fill(&r, TEAM_LATE_RUNQ, k->t.late_runq_ns);
 		fill(&r, TEAM_BARRIER, k->t.barrier_ns);
 		fill(&r, TEAM_SPUN, k->t.spun_ns);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
+static void fill_part(struct row *r, const struct mdl_life_part *p)
+{
+	fill(r, COUNT, p->count);
+	fill(r, TOTAL, p->total_ns);
+	fill(r, MIN, p->min_ns);
+	fill(r, MAX, p->max_ns);
+	fill(r, P50, mdl_life_percentile(p, 0.5));
+	fill(r, P99, mdl_life_percentile(p, 0.99));
+}
+
+/* A part of the lives is a table. */
+static int lives(struct snk *s, const struct snk_lives *t)
+{
+	const struct mdl *m = s->in->model;
+	size_t i;
+	unsigned part;
+
+	for (i = 0; i < t->nrows * MXBPF_LIFE_PARTS; i++) {
+		const struct mdl_life *l = t->rows[i / MXBPF_LIFE_PARTS];
+		struct row r = {.device = l->device};
+		char table[32];
+
+		part = i % MXBPF_LIFE_PARTS;
+		snprintf(table, sizeof(table), "life_%s", snk_life_parts[part]);
+		r.table = table;
+		r.name = mdl_name(m, l->name_id, &r.name_len);
+		fill_part(&r, &l->parts[part]);
+		put_row(s, &r);
+	}
+	for (i = 0; i < t->nwaits; i++) {
+		const struct mxbpf_wait *w = &t->waits[i];
+		struct row r = {.table = "waits", .name = snk_wait_whats[w->what]};
+
+		r.name_len = strlen(r.name);
+		if (w->op_id)
+			r.name = mdl_name(m, w->op_id, &r.name_len);
+		if (w->within_id)
+			r.within.text = mdl_name(m, w->within_id, &r.within.len);
+		if (w->call_id)
+			r.call.text = mdl_name(m, w->call_id, &r.call.len);
+		fill(&r, COUNT, w->count);
+		fill(&r, TOTAL, w->total_ns);
+		fill(&r, MAX, w->max_ns);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
+static int kvs(struct snk *s, const struct snk_kvs *t)
+{
+	const struct snk_kv *k;
+
+	for (k = t->rows; k < t->rows + t->nrows; k++) {
+		struct row r = {.table = "KVStore by key",
+				.name = k->name,
+				.name_len = k->len,
+				.key = {.text = k->key, .len = k->key_len}};
+
+		fill(&r, COUNT, k->kv->calls.count);
+		fill(&r, TOTAL, k->kv->calls.total_ns);
+		fill(&r, MIN, k->kv->calls.min_ns);
+		fill(&r, MAX, k->kv->calls.max_ns);
+		fill(&r, AVG, k->kv->calls.total_ns / k->kv->calls.count);
+		fill(&r, P50, mdl_percentile(&k->kv->calls, 0.50));
+		fill(&r, P99, mdl_percentile(&k->kv->calls, 0.99));
+		fill(&r, KV_VALUES, k->kv->values);
+		fill(&r, KV_UNKNOWN, k->kv->unknown);
+		fill(&r, KV_SENT, k->kv->sent_bytes);
+		fill(&r, KV_RECEIVED, k->kv->received_bytes);
 		put_row(s, &r);
 	}
 	return 0;
@@ -676,10 +809,8 @@ static int marks(struct snk *s, const struct snk_marks *t)
 	const struct snk_mark *k;
 
 	for (k = t->values; k < t->values + t->nvalues; k++) {
-		struct row r = {.table = "counter",
-				.name = k->name,
-				.name_len = k->len,
-				.domain = {k->domain, k->domain_len}};
+		struct row r = {
+			.table = "counter", .name = k->name, .name_len = k->len, .domain = {k->domain, k->domain_len}};
 
 		fill(&r, COUNT, k->count);
 		fill(&r, VALUE_LAST, k->value->value);
@@ -688,10 +819,8 @@ static int marks(struct snk *s, const struct snk_marks *t)
 		put_row(s, &r);
 	}
 	for (k = t->instants; k < t->instants + t->ninstants; k++) {
-		struct row r = {.table = "instant",
-				.name = k->name,
-				.name_len = k->len,
-				.domain = {k->domain, k->domain_len}};
+		struct row r = {
+			.table = "instant", .name = k->name, .name_len = k->len, .domain = {k->domain, k->domain_len}};
 
 		fill(&r, COUNT, k->count);
 		fill_extent(s, &r, k->instant->h.ts_ns, k->instant->last_ns);
@@ -788,8 +917,11 @@ const struct snk_ops snk_csv = {
 	.held = held,
 	.joins = joins,
 	.teams = teams,
+	.lives = lives,
+	.kvs = kvs,
 	.slow = slow,
 	.samples = samples,
+	.iterations = iterations,
 	.opens = opens,
 	.sched = sched,
 	.end = end,

@@ -31,8 +31,7 @@ static void write_head(struct kineto *k)
 
 	out_puts(o, "{\"schemaVersion\":1,\"deviceProperties\":[],\n\"host_name\":");
 	snk_trace_string(t, s->hostname);
-	if (s->world_size) /* HTA looks for the blank behind the colon */
-		out_printf(o, ",\"distributedInfo\":{\"rank\": %u, \"world_size\": %u}", s->rank, s->world_size);
+	snk_trace_rank(t);
 	if (s->mem_title)
 		out_puts(o, ",\"profile_memory\":1");
 	if (k->numbers.args)
@@ -47,12 +46,13 @@ static void write_head(struct kineto *k)
 
 static void write_process(struct snk_trace *t, uint32_t tgid, bool first)
 {
+	char name[SNK_PROCESS_BYTES];
 	struct out *o = t->s.out;
 
 	out_printf(o,
 		   "%s\n{\"ph\":\"M\",\"name\":\"process_name\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"args\":{\"name\":",
 		   first ? "" : ",", tgid);
-	snk_trace_string(t, snk_trace_process_name(t, tgid));
+	snk_trace_string(t, snk_trace_process_name(t, tgid, name));
 	out_printf(o,
 		   "}},\n{\"ph\":\"M\",\"name\":\"process_labels\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"args\":"
 		   "{\"labels\":\"CPU\"}}",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "mxbpf_kv.h"
 
 struct text_ref {
 	size_t off, len;
@@ -228,12 +229,17 @@ void snk_trace_string(struct snk_trace *t, const char *text)
 	snk_put_json(t->s.out, text, strlen(text));
 }
 
-const char *snk_trace_process_name(const struct snk_trace *t, uint32_t tgid)
+const char *snk_trace_process_name(const struct snk_trace *t, uint32_t tgid, char buf[SNK_PROCESS_BYTES])
 {
 	const struct mdl_session *s = t->s.in->session;
-	const char *name = tgid == s->pid ? s->comm : mdl_thread_name(t->s.in->model, tgid, tgid);
+	const char *name = tgid == s->pid ? s->comm : mdl_thread_name(t->s.in->model, tgid, tgid & MDL_PID_MASK);
+	const struct mdl_process *p = mdl_process_of(s, tgid);
 
-	return name ? name : "process";
+	name = name ? name : "process";
+	if (!p)
+		return name;
+	snprintf(buf, SNK_PROCESS_BYTES, "%s %u (%s%s%s)", p->role, p->rank, name, *p->hostname ? " of " : "", p->hostname);
+	return buf;
 }
 
 const char *snk_trace_track_name(const struct snk_trace *t, const struct snk_plan_track *k, char buf[32])
@@ -301,6 +307,22 @@ uint64_t snk_trace_base_unix_ns(const struct snk_trace *t)
 	return s->start_unix_ns - (s->start_mono_ns - t->base_ns);
 }
 
+/* HTA looks for the blank behind the colon. */
+void snk_trace_rank(struct snk_trace *t)
+{
+	const struct mdl_session *s = t->s.in->session;
+
+	if (!s->world_size)
+		return;
+	out_puts(t->s.out, ",\"distributedInfo\":{");
+	if (s->job_backend) {
+		out_puts(t->s.out, "\"backend\": ");
+		snk_trace_string(t, s->job_backend);
+		out_puts(t->s.out, ", ");
+	}
+	out_printf(t->s.out, "\"rank\": %u, \"world_size\": %u}", s->rank, s->world_size);
+}
+
 void snk_trace_about(struct snk_trace *t)
 {
 	const struct mdl_session *s = t->s.in->session;
@@ -355,6 +377,10 @@ int snk_trace_survey(struct snk *s, const struct mxbpf_rec *r)
 	struct snk_trace *t = (struct snk_trace *)s;
 
 	if (r->kind == MXBPF_TEAM && note_team(t, (const void *)r))
+		return snk_trace_no_memory(t);
+	if (snk_life_survey(t, r))
+		return snk_trace_no_memory(t);
+	if (r->kind == MXBPF_KV && snk_kv_survey(t, (const struct mxbpf_kv *)r))
 		return snk_trace_no_memory(t);
 	if (r->kind == MXBPF_SCHED && snk_sched_survey(t, (const struct mxbpf_sched *)r))
 		return snk_trace_no_memory(t);
@@ -512,6 +538,9 @@ void snk_trace_fini(struct snk *s)
 	buf_fini(&t->texts);
 	buf_fini(&t->gauges);
 	buf_fini(&t->late);
+	snk_life_fini(t);
 	hash_fini(&t->team_at);
+	hash_fini(&t->kv_at);
+	buf_fini(&t->kvs);
 	buf_fini(&t->teams);
 }

@@ -59,8 +59,14 @@ struct snk_trace {
 	struct buf ref, texts; /* where in texts; escaped, one behind the other */
 	struct buf gauges;     /* struct mxbpf_gauge of the survey, MXBPF_GAUGE_BYTES_MIN each */
 	struct buf late;       /* spans that begin with one around them that comes later */
-	struct hash team_at;   /* (start of a span, thread) -> index + 1 in teams */
-	struct buf teams;      /* struct mxbpf_team, of each span one */
+	struct hash life_at;   /* (start of a span, thread) -> index + 1 in lives, likewise in waits */
+	struct buf lives;      /* struct mxbpf_life */
+	struct hash wait_at;
+	struct buf waits;    /* struct mxbpf_wait */
+	struct hash team_at; /* (start of a span, thread) -> index + 1 in teams */
+	struct buf teams;    /* struct mxbpf_team, of each span one */
+	struct hash kv_at;   /* (start of a span, thread) -> 1 + place in kvs */
+	struct buf kvs;	     /* struct mxbpf_kv with their values */
 };
 
 /* Of struct snk_ops. */
@@ -78,6 +84,9 @@ int snk_trace_peaks(struct snk_trace *t); /* held_trace.c; the same */
 int snk_trace_gauges(struct snk_trace *t);
 /* Calls that had not ended: begun, without an end. Behind all other events. */
 void snk_trace_opens(struct snk_trace *t);
+/* step_trace.c: iterations, on a track of their own, as no mark of the program's says that they nest with its calls. */
+#define SNK_STEP_TID 2400000000u /* and the thread's */
+void snk_trace_iterations(struct snk_trace *t);
 /* marks_trace.c: an event for each. */
 void snk_trace_value(struct snk_trace *t, const struct mxbpf_value *v);
 void snk_trace_instant(struct snk_trace *t, const struct mxbpf_instant *i);
@@ -85,6 +94,8 @@ int snk_text_domain(struct snk_trace *t, uint64_t id, struct buf *b);
 /* Behind the second pass: spans that had to wait. 0 or -errno. */
 int snk_trace_late(struct snk_trace *t);
 
+struct mxbpf_kv;
+int snk_kv_survey(struct snk_trace *t, const struct mxbpf_kv *k); /* kv_trace.c, for trace.c: 0, -ENOMEM */
 /* sched_trace.c, for trace.c: 0, -ENOMEM. The track of a thread that has one, the other tracks; places as those of
  * snk_form.thread. */
 int snk_sched_survey(struct snk_trace *t, const struct mxbpf_sched *r);
@@ -92,6 +103,12 @@ void snk_sched_track(struct snk_trace *t, uint32_t tgid, uint32_t tid, size_t pl
 void snk_sched_tracks(struct snk_trace *t, size_t place);
 int snk_sched_write(struct snk_trace *t, const struct mxbpf_sched *r);
 void snk_sched_fini(struct snk_trace *t);
+
+/* life_trace.c: likewise. What is known of a span, as args of its own; how many operators wait for each thread. */
+int snk_life_survey(struct snk_trace *t, const struct mxbpf_rec *r);
+void snk_life_args(struct snk_trace *t, const struct mxbpf_span *s);
+int snk_life_queues(struct snk_trace *t);
+void snk_life_fini(struct snk_trace *t);
 
 int snk_trace_no_memory(struct snk_trace *t); /* sets the error, returns it */
 
@@ -102,12 +119,15 @@ int snk_text_name(struct snk_trace *t, uint64_t id, struct buf *b);
 int snk_text_device(struct snk_trace *t, uint64_t device, struct buf *b);
 int snk_text_escape(struct buf *b, const char *text, size_t len);
 
-const char *snk_trace_process_name(const struct snk_trace *t, uint32_t tgid);
+/* "worker 0 (python of a)"; of no job: "python". Returns buf or a name that is borrowed. */
+#define SNK_PROCESS_BYTES 384
+const char *snk_trace_process_name(const struct snk_trace *t, uint32_t tgid, char buf[SNK_PROCESS_BYTES]);
 /* Of a thread or a lane. Returns buf or a name that is borrowed. */
 const char *snk_trace_track_name(const struct snk_trace *t, const struct snk_plan_track *k, char buf[32]);
 
 /* "otherData":{...}: who was looked at, the window, what was lost, every probe. */
 void snk_trace_about(struct snk_trace *t);
+void snk_trace_rank(struct snk_trace *t); /* ,"distributedInfo":{...} of a process of a job; nothing of others */
 uint64_t snk_trace_base_unix_ns(const struct snk_trace *t);
 void snk_trace_string(struct snk_trace *t, const char *text); /* with its quotes */
 
@@ -137,6 +157,8 @@ char *snk_put_threads(char *p, const struct mxbpf_span *s, uint32_t tid);
 char *snk_put_account(char *p, const struct mxbpf_span *s);
 /* ,"team_threads": and what they did, of a span that opened parallel regions: nothing of others. */
 char *snk_put_team(struct snk_trace *t, char *p, const struct mxbpf_span *s);
+/* ,"keys":"0,a","sent_bytes": and so on, of a call of a store of parameters; straight into the output. */
+void snk_trace_kv(struct snk_trace *t, const struct mxbpf_span *s);
 /* The counter of a device's live memory: SNK_EVENT_BYTES and its name. */
 char *snk_put_live(const struct snk_trace *t, char *p, const struct snk_plan_alloc *a, struct snk_text device,
 		   uint64_t live_bytes);

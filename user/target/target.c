@@ -259,19 +259,28 @@ static int32_t parse_number(const char *text)
 	return *text && !text[strspn(text, "0123456789")] && strlen(text) <= 10 && v <= INT32_MAX ? (int32_t)v : -1;
 }
 
-int32_t tgt_env_number(const struct tgt *t, const char *name)
+bool tgt_env_text(const struct tgt *t, const char *name, char *text, size_t max)
 {
 	size_t n = strlen(name), at;
 	struct buf env = {0};
-	int32_t number = -1;
+	bool found = false;
 
 	if (!tgt_slurp(t->procfd, "environ", ENVIRON_MAX_BYTES, &env)) {
-		for (at = 0; at < env.len && number < 0; at += strlen(env.data + at) + 1)
-			if (!strncmp(env.data + at, name, n) && env.data[at + n] == '=')
-				number = parse_number(env.data + at + n + 1);
+		for (at = 0; at < env.len && !found; at += strlen(env.data + at) + 1) {
+			found = !strncmp(env.data + at, name, n) && env.data[at + n] == '=';
+			if (found)
+				snprintf(text, max, "%s", env.data + at + n + 1);
+		}
 	}
 	buf_fini(&env);
-	return number;
+	return found;
+}
+
+int32_t tgt_env_number(const struct tgt *t, const char *name)
+{
+	char text[16];
+
+	return tgt_env_text(t, name, text, sizeof(text)) ? parse_number(text) : -1;
 }
 
 int tgt_open(pid_t pid, struct tgt **out, struct err *e)

@@ -39,6 +39,8 @@ void tgt_close(struct tgt *t); /* NULL is legal */
 pid_t tgt_pid(const struct tgt *t); /* tgid */
 const char *tgt_comm(const struct tgt *t);
 const char *tgt_cmdline(const struct tgt *t); /* arguments joined by spaces, hostile bytes kept */
+/* Of the environment that it was started with, cut at max; hostile. */
+bool tgt_env_text(const struct tgt *t, const char *name, char *text, size_t max);
 /* A number from 0 to INT32_MAX in the environment that it was started with; -1: none of that name. */
 int32_t tgt_env_number(const struct tgt *t, const char *name);
 int tgt_pidfd(const struct tgt *t); /* polls readable at exit; borrowed */

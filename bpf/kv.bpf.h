@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * Calls of a store of parameters: their keys and the bytes of their values, read before the span begins, so that what
+ * the reading costs is not the call's, and sent when it has begun.
+ */
+#ifndef KV_BPF_H
+#define KV_BPF_H
+
+#include "common.bpf.h"
+#include "mxbpf_kv.h"
+#include "name.bpf.h"
+
+const volatile __u8 cfg_kv; /* such calls are probed */
+
+/* Scratch of one thread, by its slot. */
+struct kv_call {
+	struct mxbpf_kv head;
+	struct mxbpf_kv_value values[MXBPF_KV_VALUES_MAX];
+};
+
+/* As large as this only where such calls are probed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct kv_call);
+} kv_calls SEC(".maps");
+
+/* mxnet::NDArray of 1.x from its shape on, as far as it is read. */
+#define KV_ARRAY_OFF  16
+#define KV_ARRAY_HERE 4 /* more dimensions lie elsewhere */
+#define KV_DIMS_MAX   16
+struct kv_array {
+	__s32 ndim; /* below 0: not known yet */
+	__u32 nheap;
+	__s64 dims[KV_ARRAY_HERE];
+	__u64 heap;
+	__u64 offset_bytes;
+	__s32 dtype;
+	__u32 reuse;
+	__s32 storage; /* 0: dense */
+	__u32 pad;
+};
+
+/* Bytes of an element, by mshadow's type, four bits each; 0: no such type. */
+#define KV_DTYPE_BYTES 0x2842218141284ull
+#define KV_DTYPES      13
+
+/* Of ps-lite: what a worker asks a server for. */
+#define KV_META_PUSH  4	 /* KVMeta.push */
+#define KV_PAIRS_KEYS 0	 /* KVPairs.keys, an SArray: size, capacity, address */
+#define KV_PAIRS_VALS 32 /* KVPairs.vals, likewise, of bytes */
+struct kv_sarray {
+	__u64 size, capacity, data;
+};
+
+/* Dimensions that lie elsewhere, one at a time. 0: it cannot be read. */
+__noinline __u64 kv_heap_elements(__u64 heap, __u32 ndim)
+{
+	__u64 n = 1, dim;
+	__u32 i;
+
+	for (i = 0; i < KV_DIMS_MAX && i < ndim; i++) {
+		dim = 0;
+		if (bpf_probe_read_user(&dim, sizeof(dim), (void *)(heap + i * 8)) || (__s64)dim < 0)
+			return MXBPF_KV_UNKNOWN;
+		n *= dim;
+	}
+	return n;
+}
+
+/* The bytes of an array that is dense. */
+__noinline __u64 kv_array_bytes(__u64 addr)
+{
+	__u64 n = 1, each;
+	struct kv_array a;
+	__u32 i;
+
+	if (bpf_probe_read_user(&a, sizeof(a), (void *)(addr + KV_ARRAY_OFF)))
+		return MXBPF_KV_UNKNOWN;
+	if (a.ndim < 0 || a.ndim > KV_DIMS_MAX || a.storage || (__u32)a.dtype >= KV_DTYPES)
+		return MXBPF_KV_UNKNOWN;
+	each = KV_DTYPE_BYTES >> (4 * (__u32)a.dtype) & 15;
+	if (a.ndim > KV_ARRAY_HERE) {
+		n = kv_heap_elements(a.heap, a.ndim);
+		return n == MXBPF_KV_UNKNOWN ? n : n * each;
+	}
+	for (i = 0; i < KV_ARRAY_HERE; i++) {
+		if ((__s32)i >= a.ndim)
+			break;
+		if (a.dims[i] < 0)
+			return MXBPF_KV_UNKNOWN;
+		n *= a.dims[i];
+	}
+	return n * each;
+}
+
+/* Key and array number i of a call. */
+__noinline int kv_value(__u32 slot, __u64 keys, __u64 arrays, __u32 i)
+{
+	struct kv_call *c = bpf_map_lookup_elem(&kv_calls, &slot);
+	struct mxbpf_thread *t = bpf_map_lookup_elem(&threads, &slot);
+	__u64 key = 0, array = 0;
+	bool named, lost;
+	__u32 n;
+
+	if (!c || !t)
+		return 0;
+	n = c->head.nvalues;
+	if (n >= MXBPF_KV_VALUES_MAX) {
+		c->head.more++;
+		return 0;
+	}
+	asm volatile("%0 &= %1" : "+r"(n) : "i"(MXBPF_KV_VALUES_MAX - 1));
+	named = c->head.flags & MXBPF_KV_NAMED;
+	if (named)
+		lost = bpf_probe_read_user(&key, 8, (void *)(keys + (__u64)i * 8));
+	else
+		lost = bpf_probe_read_user(&key, 4, (void *)(keys + (__u64)i * 4));
+	if (!lost)
+		lost = bpf_probe_read_user(&array, 8, (void *)(arrays + (__u64)i * 8));
+	t->counts[MXBPF_COUNT_UNREADABLE] += lost;
+	if (lost)
+		return 0;
+	c->values[n].key = named ? name_intern(t, key, 0) : (__u64)(__s64)(__s32)key;
+	c->values[n].bytes = kv_array_bytes(array);
+	c->head.nvalues = n + 1;
+	return 0;
+}
+
+/* All of a list. */
+__noinline int kv_values(__u32 slot, __u64 keys, __u64 arrays, __u32 n)
+{
+	struct kv_call *c = bpf_map_lookup_elem(&kv_calls, &slot);
+	__u32 i;
+
+	for (i = 0; i < MXBPF_KV_VALUES_MAX && i < n; i++)
+		kv_value(slot, keys, arrays, i);
+	if (c && n > MXBPF_KV_VALUES_MAX)
+		c->head.more += n - MXBPF_KV_VALUES_MAX;
+	return 0;
+}
+
+/* A server's: (server, type, KVMeta &, KVPairs &, ...). What a pull is answered with is not known yet. */
+__noinline int kv_served(__u32 slot, __u64 meta, __u64 pairs)
+{
+	struct kv_call *c = bpf_map_lookup_elem(&kv_calls, &slot);
+	struct mxbpf_thread *t = bpf_map_lookup_elem(&threads, &slot);
+	struct kv_sarray keys = {}, vals = {};
+	__u64 key = 0;
+	__u8 push = 0;
+
+	if (!c || !t)
+		return 0;
+	if (bpf_probe_read_user(&push, 1, (void *)(meta + KV_META_PUSH)) ||
+	    bpf_probe_read_user(&keys, sizeof(keys), (void *)(pairs + KV_PAIRS_KEYS)) ||
+	    bpf_probe_read_user(&vals, sizeof(vals), (void *)(pairs + KV_PAIRS_VALS)) ||
+	    (keys.size && bpf_probe_read_user(&key, sizeof(key), (void *)keys.data))) {
+		t->counts[MXBPF_COUNT_UNREADABLE]++;
+		return 0;
+	}
+	if (!push)
+		c->head.flags |= MXBPF_KV_PULLED;
+	if (!keys.size)
+		return 0;
+	/* Of rows of a sparse array the first key is the array's, the others are its rows'. */
+	c->values[0].key = key;
+	c->values[0].bytes = push ? vals.size : MXBPF_KV_UNKNOWN;
+	c->head.nvalues = 1;
+	return 0;
+}
+
+static __always_inline void kv_read(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
+{
+	__u32 slot = t->slot;
+	struct kv_call *c = bpf_map_lookup_elem(&kv_calls, &slot);
+	__u64 received = 0;
+
+	if (!c)
+		return;
+	c->head.nvalues = c->head.more = 0;
+	c->head.nsent = 0;
+	c->head.flags = row->kv_flags;
+	c->head.pad = 0;
+	switch (row->kv) {
+	case MXBPF_KV_SEND: /* (store, n, keys, arrays, ...) */
+		kv_values(slot, PT_REGS_PARM3(ctx), PT_REGS_PARM4(ctx), (__u32)PT_REGS_PARM2(ctx));
+		c->head.nsent = c->head.nvalues;
+		break;
+	case MXBPF_KV_RECEIVE:
+		kv_values(slot, PT_REGS_PARM3(ctx), PT_REGS_PARM4(ctx), (__u32)PT_REGS_PARM2(ctx));
+		break;
+	case MXBPF_KV_BOTH: /* (store, n sent, their keys, n received, their keys, arrays sent, received, ...) */
+		kv_values(slot, PT_REGS_PARM3(ctx), ctx->r9, (__u32)PT_REGS_PARM2(ctx));
+		c->head.nsent = c->head.nvalues;
+		if (bpf_probe_read_user(&received, sizeof(received), (void *)(PT_REGS_SP(ctx) + 8)))
+			t->counts[MXBPF_COUNT_UNREADABLE]++;
+		else
+			kv_values(slot, PT_REGS_PARM5(ctx), received, (__u32)PT_REGS_PARM4(ctx));
+		break;
+	case MXBPF_KV_SERVE:
+		kv_served(slot, PT_REGS_PARM3(ctx), PT_REGS_PARM4(ctx));
+		c->head.nsent = c->head.flags & MXBPF_KV_PULLED ? 0 : c->head.nvalues;
+		break;
+	}
+}
+
+/* Of the span that has just begun. */
+static __always_inline void kv_emit(struct mxbpf_thread *t, struct mxbpf_frame *f)
+{
+	__u32 slot = t->slot, n;
+	struct kv_call *c = bpf_map_lookup_elem(&kv_calls, &slot);
+
+	if (!c || !c->head.nvalues || c->head.nvalues > MXBPF_KV_VALUES_MAX)
+		return;
+	n = c->head.nvalues;
+	c->head.h.kind = MXBPF_KV;
+	c->head.h.size = sizeof(c->head) + n * sizeof(c->values[0]);
+	c->head.h.tgid = t->tgid;
+	c->head.h.ts_ns = f->start_ns;
+	c->head.name_id = f->name_id;
+	c->head.tid = t->tid;
+	t->counts[MXBPF_COUNT_ATTEMPTED]++;
+	n = sizeof(c->head) + n * sizeof(c->values[0]);
+	if (n > sizeof(*c))
+		return;
+	if (bpf_ringbuf_output(&calls, c, n, ring_flags(t)))
+		t->counts[MXBPF_COUNT_DROPPED]++;
+}
+
+static __always_inline void kv_open(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
+{
+	__u64 before = bpf_ktime_get_ns();
+	struct mxbpf_frame *f;
+
+	if (cfg_kv && cfg_stats != MXBPF_STATS_ON)
+		kv_read(ctx, t, row);
+	span_open(ctx, t, row);
+	f = frame_top(t);
+	if (cfg_kv && cfg_stats != MXBPF_STATS_ON && f && f->cls == row->cls && f->start_ns >= before)
+		kv_emit(t, f);
+}
+
+#endif

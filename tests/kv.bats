@@ -1,0 +1,95 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# KVStore: operations, keys and bytes are what the program counts of itself, alone and in a job.
+load helpers
+
+setup() {
+	need_root
+	need_mxnet
+	KV=$REPO/tests/workload/mxnet_kv.py
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+teardown() {
+	kill_started
+}
+
+# The report's rows and the program's own, as the same lines: PROGRAM's output and the report on stdin.
+same_keys() { # OUTPUT JSON
+	python3 - "$1" "$2" <<'END'
+import json, sys
+own, seen = {}, {}
+for line in open(sys.argv[1]):
+    if not line.startswith("kv "):
+        continue
+    for name, row in json.loads(line.split(None, 3)[3]).items():
+        into = own.setdefault(name, dict.fromkeys(row, 0))
+        for k, v in row.items():
+            into[k] += v
+for r in json.load(open(sys.argv[2]))["kvstore"]:
+    if r["operation"].startswith("serve"):
+        continue
+    assert not r["values_unknown"], r
+    into = seen.setdefault(f'{r["operation"]} {r["key"]}', {"calls": 0, "sent_bytes": 0, "received_bytes": 0})
+    for k in into:
+        into[k] += r[k]
+assert own and own == seen, (own, seen)
+END
+}
+
+@test "kv: of stores in one process, calls and bytes by key are the program's" {
+	for kind in local device; do
+		"$MXBPF" record -q -o $kind.mxd -- "$PYTHON" "$KV" $kind 4 >own
+		"$MXBPF" report $kind.mxd -f json >report.json
+		same_keys own report.json
+	done
+	"$MXBPF" report device.mxd >text
+	grep -q "^KVStore by key" text
+	grep -Eq "^fc1_weight +pushpull +4 +384 B +384 B" text
+	"$MXBPF" report device.mxd -f csv >csv
+	head -1 csv | grep -q 'sent_bytes,received_bytes.*,key$'
+	grep '^"KVStore by key","pushpull"' csv | grep -q '"fc1_weight"$'
+}
+
+@test "kv: the calls of the table, the C API's and those by key are as many; nothing is left without its end" {
+	"$MXBPF" record -q -o api.mxd -- "$PYTHON" "$KV" device 4
+	"$MXBPF" report api.mxd -f json >report.json
+	python3 - report.json <<'END'
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r["unwound"] == 0 and r["loss"]["unmatched"] == 0, r["loss"]
+calls = {x["name"]: x["count"] for x in r["tables"]["KVStore"]}
+api = {}
+for x in r["tables"]["MXNET_C_API"]:
+    api[x["name"]] = x["count"]
+assert calls["push"] == api["MXKVStorePush"] + api["MXKVStorePushEx"], (calls, api)
+assert calls["pushpull"] == api["MXKVStorePushPull"] + api["MXKVStorePushPullEx"]
+END
+}
+
+@test "kv: in a timeline, a call has its keys and bytes" {
+	"$MXBPF" -q --probes kv --trace t.json -- "$PYTHON" "$KV" local 2 >tables
+	python3 - t.json <<'END'
+import json, sys
+events = [e for e in json.load(open(sys.argv[1]))["traceEvents"] if e.get("cat") == "kvstore"]
+two = [e["args"] for e in events if e["name"] == "push" and e["args"]["keys"] == "0,3"]
+assert len(two) == 2 and all(a["sent_bytes"] == 7 * 11 * 4 + 60 * 8 and a["values"] == 2 for a in two), two
+both = [e["args"] for e in events if e["name"] == "pushpull" and e["args"]["keys"] == "fc1_weight,fc1_weight"]
+assert len(both) == 2 and both[0]["received_bytes"] == both[0]["sent_bytes"] == 96, both
+END
+}
+
+@test "kv: of a job of a scheduler, a server and two workers, what is sent arrives" {
+	"$MXBPF" record -q -o job.mxd -- "$PYTHON" "$REPO/tests/workload/mxnet_job.py" $((20000 + $$ % 10000)) 2 "$KV" dist_sync 3 >own
+	[ "$(wc -l <own)" = 2 ]
+	"$MXBPF" report job.mxd -f json >report.json
+	same_keys own report.json
+	python3 - report.json <<'END'
+import json, sys
+rows = json.load(open(sys.argv[1]))["kvstore"]
+for key, size in ((0, 308), (3, 480), (9, 10)):
+    sent = sum(r["sent_bytes"] for r in rows if r["key"] == key and r["operation"] == "push")
+    got = sum(r["sent_bytes"] for r in rows if r["key"] == key and r["operation"] == "serve push")
+    assert got == sent + size, (key, got, sent)  # and what the first worker gave it to begin with
+END
+}

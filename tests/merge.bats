@@ -1,0 +1,101 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Recordings of several hosts as one report and one timeline: nothing is mixed up, lost or doubled, and what an input
+# lacks is said.
+load helpers
+
+READERS=$O/deps/readers/bin/python
+
+setup() {
+	need_root
+	need_mxnet
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+teardown() {
+	kill_started
+}
+
+# recorded NAME RANK: a worker of two, on a host of that name; ROUNDS as many as its rank and one.
+recorded() {
+	DMLC_ROLE=worker DMLC_WORKER_ID=$2 DMLC_NUM_WORKER=2 DMLC_NUM_SERVER=1 DMLC_PS_ROOT_URI=127.0.0.1 \
+		DMLC_PS_ROOT_PORT=9 unshare --uts sh -c 'hostname $0; exec "$@"' "$1" "$MXBPF" record -q -o "$1.mxd" -- \
+		"$PYTHON" "$REPO/tests/workload/mxnet_kv.py" device $(($2 + 1)) >"$1.out"
+}
+
+@test "merge: rows, bytes, events and loss are the sums of the inputs'; hosts and ranks are told apart" {
+	recorded alpha 0
+	recorded beta 1
+	for f in alpha beta; do
+		"$MXBPF" report $f.mxd -f json >$f.json
+	done
+	"$MXBPF" report alpha.mxd beta.mxd -f json >both.json
+	python3 - alpha.json beta.json both.json <<'END'
+import json, sys
+a, b, both = (json.load(open(f)) for f in sys.argv[1:])
+for k in ("attempted", "stored", "dropped", "unmatched"):
+    assert both["loss"][k] == a["loss"][k] + b["loss"][k], k
+host = {p["pid"]: (p["hostname"], p["rank"]) for p in both["processes"]}
+assert sorted(host.values()) == [("alpha", 0), ("beta", 1)], host
+for one, name in ((a, "alpha"), (b, "beta")):
+    for table, rows in one["tables"].items():
+        mine = {(r.get("name"), str(r["device"])): r.get("count") for r in rows}
+        merged = {(r.get("name"), str(r["device"])): r.get("count") for r in both["tables"][table]
+                  if host[r["pid"]][0] == name}
+        assert mine == merged, (table, mine, merged)
+    mine = {(r["operation"], r["key"]): (r["calls"], r["sent_bytes"]) for r in one["kvstore"]}
+    merged = {(r["operation"], r["key"]): (r["calls"], r["sent_bytes"]) for r in both["kvstore"]
+              if host[r["pid"]][0] == name}
+    assert mine == merged
+END
+	"$MXBPF" report alpha.mxd beta.mxd >text
+	grep -q "^input    alpha, pid .* 0 dropped; its clock: " text
+	grep -q "^input    beta, pid " text
+	"$MXBPF" export alpha.mxd beta.mxd -o both.trace.json
+	python3 - both.trace.json beta.json <<'END'
+import json, sys
+t, b = (json.load(open(f)) for f in sys.argv[1:])
+names = {e["pid"]: e["args"]["name"] for e in t["traceEvents"] if e["name"] == "process_name"}
+assert sorted(n.split(" (")[0] for n in names.values()) == ["worker 0", "worker 1"], names
+spans = {pid: [e for e in t["traceEvents"] if e["ph"] == "X" and e["pid"] == pid] for pid in names}
+second = next(pid for pid, n in names.items() if n.startswith("worker 1"))
+# The second ran after the first, and at its own time of day.
+(first,) = set(names) - {second}
+assert max(e["ts"] + e["dur"] for e in spans[first]) < min(e["ts"] for e in spans[second])
+at = t["baseTimeNanoseconds"] + min(e["ts"] for e in spans[second]) * 1000
+window = b["window"]
+assert window["start_unix_ns"] - 1e8 < at < window["start_unix_ns"] + window["duration_ns"] + 1e8, (at, window)
+END
+}
+
+@test "merge: a directory gets a trace for each rank, which HolisticTraceAnalysis knows" {
+	recorded alpha 0
+	recorded beta 1
+	"$MXBPF" export alpha.mxd beta.mxd -o ranks/
+	[ "$(ls ranks | tr '\n' ' ')" = "rank-0.json.gz rank-1.json.gz " ]
+	gzip -cd ranks/rank-1.json.gz | jq -e '.distributedInfo == {backend: "ps-lite", rank: 1, world_size: 2}'
+	mkdir one
+	cp ranks/rank-1.json.gz one
+	"$READERS" "$REPO/tests/readers/read_hta.py" one >hta.json
+	jq -e '.rank == 1 and .slices.kvstore.push == 14' hta.json
+	run -2 "$MXBPF" export beta.mxd beta.mxd -o twice/
+	expect_re "both of one rank" "$output"
+}
+
+@test "merge: an input that was cut is said to be, and what is left of it counts" {
+	recorded alpha 0
+	recorded beta 1
+	truncate -s $(($(stat -c %s beta.mxd) - 100)) beta.mxd
+	"$MXBPF" report alpha.mxd beta.mxd >text 2>warnings
+	grep -q "beta.mxd is incomplete" warnings
+	grep -q "^input    beta, .*INCOMPLETE" text
+	grep -q "^PARTIAL" text
+	grep -Eq "^fc1_weight +pushpull +3 " text
+}
+
+@test "merge: recordings that were not made alike are refused" {
+	recorded alpha 0
+	"$MXBPF" record -q --stats -o stats.mxd -- "$PYTHON" "$REPO/tests/workload/mxnet_kv.py" local 1 >out
+	run -1 "$MXBPF" report alpha.mxd stats.mxd
+	expect_re "not recorded alike" "$output"
+}

@@ -1,0 +1,62 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# A distributed job: what each process is in it, tables apart, --role, and a launcher that is named by its pid.
+load helpers
+
+setup() {
+	need_root
+	need_mxnet
+	cd "$BATS_TEST_TMPDIR" || return 1
+	PORT=$((30000 + $$ % 10000))
+	JOB=("$PYTHON" "$REPO/tests/workload/mxnet_job.py" "$PORT" 2 "$REPO/tests/workload/mxnet_kv.py" dist_sync 2)
+}
+
+teardown() {
+	kill_started
+}
+
+@test "roles: of a job that is launched, each process has its role and rank, each role its tables" {
+	"$MXBPF" record -q -o job.mxd -- "${JOB[@]}" >own
+	"$MXBPF" report job.mxd -f json >report.json
+	python3 - report.json <<'END'
+import json, sys
+r = json.load(open(sys.argv[1]))
+who = sorted((p["role"], p["rank"], p["of"], p["rank_known"]) for p in r["processes"])
+assert who == [("scheduler", 0, 1, True), ("server", 0, 1, True), ("worker", 0, 2, True), ("worker", 1, 2, True)], who
+role = {p["pid"]: p["role"] for p in r["processes"]}
+served = {role[k["pid"]] for k in r["kvstore"] if k["operation"].startswith("serve")}
+called = {role[k["pid"]] for k in r["kvstore"] if not k["operation"].startswith("serve")}
+assert served == {"server"} and called == {"worker"}, (served, called)
+END
+	"$MXBPF" report job.mxd >all
+	grep -Eq '^worker: [01] \(pid [0-9]+\), [01] \(pid [0-9]+\)$' all
+	grep -Eq '^server: 0 \(pid [0-9]+\)$' all
+	"$MXBPF" report job.mxd --role server >server
+	grep -q "serve push" server
+	run -1 grep -qE "^worker|MXKVStorePush" server
+	"$MXBPF" report job.mxd -f csv >csv
+	grep -q '^"server KVStore by key","serve pull"' csv
+	grep -q '^"worker KVStore","push"' csv
+	"$MXBPF" export job.mxd -o job.json
+	grep -o '"process_name","args":{"name":"[^(]*' job.json | sed 's/.*"//' | sort >names
+	printf '%s\n' "scheduler 0 " "server 0 " "worker 0 " "worker 1 " | diff - names
+}
+
+@test "roles: --role looks at such processes alone" {
+	"$MXBPF" record -q --role server -o job.mxd -- "${JOB[@]}" >own
+	[ "$(grep -c ^kv own)" = 2 ]
+	"$MXBPF" report job.mxd -f json >report.json
+	jq -e '[.processes[].role] == ["server"] and ([.kvstore[].operation] | unique == ["serve pull", "serve push"])' report.json
+}
+
+@test "roles: of a launcher that is named by its pid, the children are looked at" {
+	start_bg job "$PYTHON" "$REPO/tests/workload/mxnet_job.py" "$PORT" 2 "$REPO/tests/workload/mxnet_kv.py" dist_sync 2 \
+		"$BATS_TEST_TMPDIR/go"
+	wait_line "$(out job)" '^ready' "$BG_PID"
+	start_mxbpf record -o job.mxd --pid "$BG_PID"
+	touch go
+	wait_exit "$MXBPF_PID" 60
+	"$MXBPF" report job.mxd -f json >report.json
+	jq -e '[.processes[].role] | sort == ["scheduler", "server", "worker", "worker"]' report.json
+	jq -e '[.kvstore[] | select(.operation == "push" and .key == 0) | .calls] | add == 8' report.json
+}

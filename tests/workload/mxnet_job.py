@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launches a distributed job on this machine, as MXNet's tools/launch.py does with its tracker (which the wheels lack):
+mxnet_job.py PORT WORKERS PROGRAM [ARG...]. One scheduler, one server; the environment says who is what."""
+import os
+import subprocess
+import sys
+
+port, workers, command = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+env = dict(os.environ, DMLC_PS_ROOT_URI="127.0.0.1", DMLC_PS_ROOT_PORT=port, DMLC_NUM_WORKER=str(workers),
+           DMLC_NUM_SERVER="1", OMP_NUM_THREADS="1")
+jobs = [("scheduler", None), ("server", 0)] + [("worker", i) for i in range(workers)]
+children = []
+for role, number in jobs:
+    own = dict(env, DMLC_ROLE=role)
+    if number is not None:
+        own[f"DMLC_{role.upper()}_ID"] = str(number)
+    children.append(subprocess.Popen([sys.executable, *command], env=own))
+for child in children:
+    child.wait()
+sys.exit(max(child.returncode for child in children))

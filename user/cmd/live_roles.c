@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Distributed jobs: what each process is in one, by the environment that it was started with. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timex.h>
+#include <unistd.h>
+
+#include "adapter/adapter.h"
+#include "cmd/live.h"
+
+#define ROLE_BYTES 32
+
+/* NULL: the runtime has none, or it says nothing that is known. */
+static const struct adp_role *role_of(const struct adp *a, const struct tgt *t)
+{
+	const struct adp_role *r = a->roles;
+	char text[ROLE_BYTES];
+
+	if (!a->role_env || !tgt_env_text(t, a->role_env, text, sizeof(text)))
+		return NULL;
+	while (r->role && strcmp(r->role, text))
+		r++;
+	return r->role ? r : NULL;
+}
+
+bool live_role_fits(const struct live *l, const struct tgt *t)
+{
+	const struct adp *const *a;
+	const struct adp_role *r;
+
+	for (a = adapters; l->o->role && *a; a++) {
+		r = role_of(*a, t);
+		if (r)
+			return !strcmp(r->role, l->o->role);
+	}
+	return !l->o->role;
+}
+
+/* The next number of a role that none of its processes knows its own of. */
+static uint32_t next_of(const struct mdl_session *s, const char *role)
+{
+	uint32_t n = 0;
+	size_t i;
+
+	for (i = 0; i < s->nprocesses; i++)
+		n += !strcmp(s->processes[i].role, role);
+	return n;
+}
+
+int live_role_note(struct live *l, const struct tgt *t)
+{
+	const struct adp *a = l->plan.adp;
+	const struct adp_role *r = role_of(a, t);
+	struct mdl_session *s = &l->session;
+	struct mdl_process *all, *p;
+	int32_t rank, of;
+
+	if (!r)
+		return 0;
+	all = realloc(s->processes, (s->nprocesses + 1) * sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	s->processes = all;
+	rank = r->rank_env ? tgt_env_number(t, r->rank_env) : 0;
+	of = r->count_env ? tgt_env_number(t, r->count_env) : 1;
+	p = &all[s->nprocesses];
+	*p = (struct mdl_process){.pid = (uint32_t)tgt_pid(t), .of = of > 0 ? (uint32_t)of : 0, .by_order = rank < 0};
+	p->rank = rank < 0 ? next_of(s, r->role) : (uint32_t)rank;
+	p->role = strdup(r->role);
+	p->hostname = strdup(s->hostname);
+	s->nprocesses++;
+	return p->role && p->hostname ? 0 : -ENOMEM;
+}
+
+void live_role_join(struct live *l, uint32_t tgid)
+{
+	struct tgt *t;
+
+	if (tgid == (uint32_t)tgt_pid(l->target) || tgt_open((pid_t)tgid, &t, NULL))
+		return;
+	live_role_note(l, t);
+	tgt_close(t);
+}
+
+/* What recordings of several hosts are put side by side by. */
+int live_describe_host(struct mdl_session *s)
+{
+	struct timex clock = {0};
+	char id[64] = "", how[96] = "";
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (f && !fgets(id, sizeof(id), f))
+		id[0] = '\0';
+	if (f)
+		fclose(f);
+	id[strcspn(id, "\n")] = '\0';
+	if (adjtimex(&clock) >= 0)
+		snprintf(how, sizeof(how), clock.status & STA_UNSYNC ? "not synchronised" : "within %ld us of its source",
+			 clock.maxerror);
+	s->boot_id = strdup(id);
+	s->host_clock = strdup(how);
+	return s->boot_id && s->host_clock ? 0 : -ENOMEM;
+}

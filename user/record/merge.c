@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Several recordings as one. Each host's monotonic clock becomes that of the host that started first, by their times of
+ * day; pids of all hosts but the first get the host's number above them.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mxbpf_mark.h"
+#include "record/format.h"
+#include "record/record.h"
+
+struct part {
+	struct rec_reader *r; /* owned */
+	uint32_t host;
+	uint64_t shift_ns; /* added to the times of its records */
+};
+
+struct rec_merge {
+	struct part *parts;
+	unsigned n, at; /* at: whose records come next */
+	struct buf room;
+};
+
+/* ---- records */
+
+/* Places of times in records beside that of the header, 0 behind the last. */
+#define TIMES_MAX 3
+static const uint16_t times[][TIMES_MAX] = {
+	[MXBPF_EDGE] = {offsetof(struct mxbpf_edge, src_start_ns)},
+	[MXBPF_SCHED] = {offsetof(struct mxbpf_sched, woken_ns), offsetof(struct mxbpf_sched, back_ns),
+			 offsetof(struct mxbpf_sched, span_start_ns)},
+	[MXBPF_TEAM] = {offsetof(struct mxbpf_team, span_start_ns)},
+	[MXBPF_INSTANT] = {offsetof(struct mxbpf_instant, last_ns)},
+	[MXBPF_AGG_EXTENT] = {offsetof(struct mxbpf_agg_extent, first_ns), offsetof(struct mxbpf_agg_extent, last_ns)},
+	[MXBPF_MEM_TIME] = {offsetof(struct mxbpf_mem_time, peak_ns), offsetof(struct mxbpf_mem_time, last_ns)},
+};
+#define NTIMES (sizeof(times) / sizeof(times[0]))
+
+/* 0 is no time. */
+static void shift(uint64_t *ns, uint64_t by_ns)
+{
+	*ns += *ns ? by_ns : 0;
+}
+
+static void shift_slices(struct mxbpf_sched *s, uint64_t by_ns)
+{
+	unsigned i;
+
+	for (i = 0; i < s->nslices; i++) {
+		s->slices[i].from_ns += by_ns;
+		s->slices[i].to_ns += by_ns;
+	}
+}
+
+static void place(const struct part *p, struct mxbpf_rec *r)
+{
+	unsigned i;
+
+	if (r->tgid)
+		r->tgid = (r->tgid & MDL_PID_MASK) | p->host << MDL_PID_BITS;
+	if (!p->shift_ns)
+		return;
+	shift((uint64_t *)&r->ts_ns, p->shift_ns);
+	for (i = 0; r->kind < NTIMES && i < TIMES_MAX && times[r->kind][i]; i++)
+		shift((uint64_t *)((char *)r + times[r->kind][i]), p->shift_ns);
+	if (r->kind == MXBPF_SCHED)
+		shift_slices((struct mxbpf_sched *)r, p->shift_ns);
+}
+
+/* Whole records of a part, as they are in the merge: readings of the machine are of the first part's. */
+static int place_all(const struct rec_merge *g, const struct part *p, const void *recs, size_t bytes, struct buf *out)
+{
+	const struct mxbpf_rec *r;
+	size_t pos = 0;
+	bool bad = false;
+	void *copy;
+
+	out->len = 0;
+	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
+		if (r->kind == MXBPF_GAUGE && p != g->parts)
+			continue;
+		copy = buf_add(out, r->size);
+		if (!copy)
+			return -ENOMEM;
+		memcpy(copy, r, r->size);
+		place(p, copy);
+	}
+	return bad ? -EBADMSG : 0;
+}
+
+/* ---- the source */
+
+static int merge_rewind(void *ctx)
+{
+	struct rec_merge *g = ctx;
+	unsigned i;
+	int err = 0;
+
+	g->at = 0;
+	for (i = 0; i < g->n && !err; i++) {
+		rec_reader_source(g->parts[i].r);
+		err = rec_reader_error(g->parts[i].r)->code;
+	}
+	return err;
+}
+
+static int merge_next(void *ctx, const void **recs, size_t *bytes)
+{
+	struct rec_merge *g = ctx;
+	int ret = 0;
+
+	while (g->at < g->n) {
+		struct snk_source *s = rec_reader_borrow(g->parts[g->at].r);
+
+		ret = s->next(s->ctx, recs, bytes);
+		if (ret)
+			break;
+		g->at++;
+	}
+	if (ret != 1)
+		return ret;
+	ret = place_all(g, &g->parts[g->at], *recs, *bytes, &g->room);
+	*recs = g->room.data;
+	*bytes = g->room.len;
+	return ret ? ret : 1;
+}
+
+int merge_model(struct rec_merge *g, struct mdl *m, struct err *e)
+{
+	struct buf recs = {0};
+	struct mdl *of;
+	unsigned i;
+	int err = 0;
+
+	for (i = 0; i < g->n && !err; i++) {
+		of = mdl_new();
+		recs.len = 0;
+		err = of ? rec_reader_model(g->parts[i].r, of, e) : -ENOMEM;
+		err = err ? err : mdl_emit(of, &recs);
+		err = err ? err : place_all(g, &g->parts[i], recs.data, recs.len, &g->room);
+		err = err ? err : mdl_feed(m, g->room.data, g->room.len);
+		mdl_free(of);
+	}
+	buf_fini(&recs);
+	return err ? err_set(e, ERR_RUNTIME, err, "cannot merge: %s", strerror(-err)) : 0;
+}
+
+const struct err *merge_error(const struct rec_merge *g)
+{
+	unsigned i = 0;
+
+	while (i < g->n - 1 && !rec_reader_error(g->parts[i].r)->code)
+		i++;
+	return rec_reader_error(g->parts[i].r);
+}
+
+void merge_free(struct rec_merge *g)
+{
+	unsigned i;
+
+	if (!g)
+		return;
+	for (i = 0; i < g->n; i++)
+		rec_reader_close(g->parts[i].r);
+	free(g->parts);
+	buf_fini(&g->room);
+	free(g);
+}
+
+/* ---- the session */
+
+static const char *text(const char *s)
+{
+	return s ? s : "";
+}
+
+static bool same_host(const struct mdl_session *a, const struct mdl_session *b)
+{
+	return !strcmp(a->hostname, b->hostname) && !strcmp(text(a->boot_id), text(b->boot_id));
+}
+
+/* What its clock showed when time of day was 0. */
+static int64_t clock_base(const struct mdl_session *s)
+{
+	return (int64_t)(s->start_unix_ns - s->start_mono_ns);
+}
+
+static const struct mdl_session *session_of(const struct rec_merge *g, unsigned i)
+{
+	return rec_reader_session(g->parts[i].r);
+}
+
+/* Of one host all have the clock of its first. */
+static unsigned first_of_host(const struct rec_merge *g, unsigned i)
+{
+	unsigned j = 0;
+
+	while (!same_host(session_of(g, j), session_of(g, i)))
+		j++;
+	return j;
+}
+
+static void place_hosts(struct rec_merge *g)
+{
+	int64_t base = clock_base(session_of(g, 0));
+	uint32_t nhosts = 0;
+	unsigned i, first;
+
+	for (i = 0; i < g->n; i++)
+		if (clock_base(session_of(g, i)) < base)
+			base = clock_base(session_of(g, i));
+	for (i = 0; i < g->n; i++) {
+		first = first_of_host(g, i);
+		g->parts[i].host = first == i ? nhosts++ : g->parts[first].host;
+		g->parts[i].shift_ns = (uint64_t)(clock_base(session_of(g, first)) - base);
+	}
+}
+
+static const char *build_of(const struct mdl_session *s)
+{
+	return s->nlibs ? s->libs[0].build_id : "";
+}
+
+/* Names of a library's constants are places in it. */
+static int check(const struct rec_merge *g, struct err *e)
+{
+	const struct mdl_session *a = session_of(g, 0), *b;
+	unsigned i;
+
+	for (i = 1; i < g->n; i++) {
+		b = session_of(g, i);
+		if (strcmp(build_of(a), build_of(b)))
+			return err_set(e, ERR_RUNTIME, -ENOTSUP,
+				       "they are of different builds of the runtime (%s of %s, %s of %s): report each by "
+				       "itself",
+				       a->nlibs ? a->libs[0].runtime : "none", a->hostname,
+				       b->nlibs ? b->libs[0].runtime : "none", b->hostname);
+		if (a->stats != b->stats || a->sample_hz != b->sample_hz || a->details != b->details ||
+		    a->ncounters != b->ncounters)
+			return err_set(e, ERR_RUNTIME, -ENOTSUP,
+				       "they were not recorded alike (--stats, --sample, --shapes, --counters and the "
+				       "like): report each by itself");
+	}
+	return 0;
+}
+
+static int add_process(struct mdl_session *s, const struct mdl_process *from, const struct part *p, const char *host)
+{
+	struct mdl_process *all = realloc(s->processes, (s->nprocesses + 1) * sizeof(*all)), *new;
+
+	if (!all)
+		return -ENOMEM;
+	s->processes = all;
+	new = &all[s->nprocesses++];
+	*new = *from;
+	new->pid = (from->pid & MDL_PID_MASK) | p->host << MDL_PID_BITS;
+	new->role = strdup(from->role);
+	new->hostname = strdup(host);
+	return new->role && new->hostname ? 0 : -ENOMEM;
+}
+
+/* Those of jobs whose processes are all the same are told by their ranks alone. */
+static int add_processes(struct mdl_session *s, const struct mdl_session *from, const struct part *p)
+{
+	struct mdl_process alone = {
+		.pid = from->pid, .role = (char *)"rank", .rank = from->rank, .of = from->world_size};
+	size_t i;
+	int err = 0;
+
+	if (!from->nprocesses && from->world_size)
+		return add_process(s, &alone, p, from->hostname);
+	for (i = 0; i < from->nprocesses && !err; i++)
+		err = add_process(s, &from->processes[i], p, from->hostname);
+	return err;
+}
+
+/* What of it is whose. */
+static int add_note(struct mdl_session *s, const struct mdl_session *from, bool first)
+{
+	struct mdl_note *notes = realloc(s->notes, (s->nnotes + 1) * sizeof(*notes)), *n;
+	const char *clock = text(from->host_clock);
+
+	if (!notes)
+		return -ENOMEM;
+	s->notes = notes;
+	n = &notes[s->nnotes++];
+	n->name = strdup("input");
+	if (asprintf(&n->text, "%s, pid %u (%s): %.3f s%s, %llu events stored, %llu dropped; its clock: %s%s", from->hostname,
+		     from->pid, from->comm, (double)from->duration_ns / 1e9,
+		     from->incomplete ? ", INCOMPLETE" : "", (unsigned long long)from->loss.stored,
+		     (unsigned long long)from->loss.dropped, *clock ? clock : "not known how exact",
+		     first ? "; readings of the machine are its own" : "") < 0)
+		n->text = NULL;
+	return n->name && n->text ? 0 : -ENOMEM;
+}
+
+#define ADD(member) s->member += from->member
+
+static void add_counts(struct mdl_session *s, const struct mdl_session *from)
+{
+	ADD(hits);
+	ADD(left_out);
+	ADD(open_spans);
+	ADD(followed);
+	ADD(unfollowed);
+	ADD(late_libs);
+	ADD(late_refused);
+	ADD(cut_records);
+	ADD(loss.attempted);
+	ADD(loss.stored);
+	ADD(loss.dropped);
+	ADD(loss.truncated);
+	ADD(loss.unreadable);
+	ADD(loss.unmatched);
+	s->incomplete |= from->incomplete;
+	s->account &= from->account;
+	if (from->follow_lag_ns > s->follow_lag_ns)
+		s->follow_lag_ns = from->follow_lag_ns;
+}
+
+/* Tables that any of them has. */
+static int add_titles(struct mdl_session *s, const struct mdl_session *from)
+{
+	unsigned i;
+
+	for (i = 0; i < MXBPF_CLASS_MAX; i++)
+		if (!s->class_title[i] && from->class_title[i]) {
+			s->class_title[i] = strdup(from->class_title[i]);
+			if (!s->class_title[i])
+				return -ENOMEM;
+		}
+	return 0;
+}
+
+/* From the first's start to the last's end. */
+static void widen(const struct rec_merge *g, struct mdl_session *s)
+{
+	uint64_t start = UINT64_MAX, end = 0;
+	unsigned i;
+
+	for (i = 0; i < g->n; i++) {
+		const struct mdl_session *from = session_of(g, i);
+		uint64_t at = from->start_mono_ns + g->parts[i].shift_ns;
+
+		if (at < start) {
+			start = at;
+			s->start_unix_ns = from->start_unix_ns;
+		}
+		if (at + from->duration_ns + from->paused_ns > end)
+			end = at + from->duration_ns + from->paused_ns;
+	}
+	s->start_mono_ns = start;
+	s->duration_ns = end - start;
+	s->paused_ns = 0;
+}
+
+static int merge_session(const struct rec_merge *g, struct mdl_session *s)
+{
+	char *meta = rec_meta_write(session_of(g, 0));
+	int err = meta ? rec_meta_read(meta, strlen(meta), s, NULL) : -ENOMEM;
+	size_t i;
+
+	free(meta);
+	if (err)
+		return err;
+	for (i = 0; i < s->nprocesses; i++) {
+		free(s->processes[i].role);
+		free(s->processes[i].hostname);
+	}
+	s->nprocesses = 0;
+	s->incomplete = session_of(g, 0)->incomplete;
+	for (i = 0; i < g->n && !err; i++) {
+		const struct mdl_session *from = session_of(g, (unsigned)i);
+
+		if (i)
+			add_counts(s, from);
+		err = add_titles(s, from);
+		err = err ? err : add_processes(s, from, &g->parts[i]);
+		err = err ? err : add_note(s, from, !i);
+	}
+	s->world_size = 0; /* it is no one's trace */
+	widen(g, s);
+	return err;
+}
+
+int rec_reader_merge(struct rec_reader **parts, unsigned n, struct rec_reader **out, struct err *e)
+{
+	struct rec_merge *g = calloc(1, sizeof(*g));
+	struct mdl_session session = {0};
+	uint64_t bytes = 0;
+	unsigned i;
+	int err = 0;
+
+	*out = NULL;
+	if (g)
+		g->parts = calloc(n, sizeof(*g->parts));
+	for (i = 0; i < n; i++) {
+		if (g && g->parts)
+			g->parts[g->n++].r = parts[i];
+		else
+			rec_reader_close(parts[i]);
+	}
+	if (!g || !g->parts) {
+		free(g);
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	}
+	err = n > MDL_HOSTS_MAX ? err_set(e, ERR_USAGE, -E2BIG, "at most %d recordings", MDL_HOSTS_MAX) : check(g, e);
+	if (!err) {
+		place_hosts(g);
+		err = merge_session(g, &session);
+		if (err)
+			err_set(e, ERR_RUNTIME, err, "cannot merge: %s", strerror(-err));
+	}
+	for (i = 0; i < n && !err; i++)
+		bytes += rec_reader_source(g->parts[i].r)->total_bytes;
+	if (!err)
+		err = rec_reader_shell(g, &session, &(struct snk_source){merge_rewind, merge_next, g, bytes}, out, e);
+	if (err) {
+		mdl_session_fini(&session);
+		merge_free(g);
+	}
+	return err;
+}
