@@ -82,6 +82,9 @@ static void tame(struct mxbpf_rec *r)
 		aa->name_id %= IDS;
 		aa->cls = 1 + aa->cls % (MXBPF_CLASS_MAX - 1);
 		break;
+	case MXBPF_ALLOC:
+		((struct mxbpf_alloc *)r)->cls %= MXBPF_CLASS_MAX;
+		break;
 	case MXBPF_COUNTER:
 		((struct mxbpf_counter *)r)->cls %= MXBPF_CLASS_MAX;
 		break;
@@ -192,6 +195,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		s.details = data[1] & 0x40 ? ~0u : 0;
 		s.account = data[1] & 0x10;
+		s.held = data[1] & 0x08;
 		s.trace_form = data[1] & 0x20 ? "kineto" : NULL;
 		write_all(&t, m, &s, &opts);
 		sum = mdl_sum(m);

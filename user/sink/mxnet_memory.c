@@ -39,9 +39,6 @@ static int begin(struct snk *s)
 {
 	struct memory *m = (struct memory *)s;
 
-	if (!s->in->session->held)
-		return err_set(s->err, ERR_USAGE, -ENODATA,
-			       "mxnet-memory shows who holds memory, which was not asked for: record with --memory");
 	m->alive = mdl_new();
 	return m->alive ? 0 : err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
 }
@@ -184,6 +181,7 @@ const struct snk_ops snk_mxnet_memory = {
 	.name = "mxnet-memory",
 	.help = "the CSV of MXNet 2.0's profiler of arrays that are alive, by scope; of --memory",
 	.needs_records = true,
+	.of_held = true,
 	.state_bytes = sizeof(struct memory),
 	.begin = begin,
 	.record = record,

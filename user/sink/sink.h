@@ -246,6 +246,7 @@ struct snk_ops {
 	const char *const *suffixes; /* of -o files, NULL-terminated; NULL: none */
 	bool needs_records;
 	bool of_samples;    /* shows nothing else */
+	bool of_held;	    /* shows nothing but what --memory sees */
 	bool gzip;	    /* whatever the file is called */
 	bool merge_names;   /* in tables, what is one by name (snk_opts.by) is one, whatever process and device */
 	bool by_process;    /* shows each process by itself; others get the sum */
