@@ -609,32 +609,6 @@ static int sched(struct snk *s, const struct snk_scheds_table *t)
 	return 0;
 }
 
-static void put_loop(struct snk *s, const struct snk_loop *l)
-{
-	unsigned i;
-
-	out_printf(s->out, "{\"told_by\": \"%s\"", snk_tolds[l->told]);
-	put_process(s, l->tgid);
-	out_printf(s->out,
-		   ", \"count\": %" PRIu64 ", \"missing\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"min_ns\": %" PRIu64
-		   ", \"max_ns\": %" PRIu64 ", \"avg_ns\": %" PRIu64 ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64,
-		   l->count, l->missing, l->total_ns, l->min_ns, l->max_ns, l->total_ns / (l->count - l->missing),
-		   l->p50_ns, l->p99_ns);
-	if (l->known) {
-		out_printf(s->out,
-			   ",\n      \"parts\": {\"count\": %" PRIu64 ", \"total_ns\": %" PRIu64
-			   ", \"operators_ns\": %" PRIu64,
-			   l->known, l->known_ns, l->busy_ns);
-		for (i = 0; i < MXBPF_STEP_PARTS; i++)
-			out_printf(s->out,
-				   ",\n        \"%s\": {\"total_ns\": %" PRIu64 ", \"p50_ns\": %" PRIu64
-				   ", \"max_ns\": %" PRIu64 "}",
-				   snk_parts[i], l->parts[i].total_ns, l->parts[i].p50_ns, l->parts[i].max_ns);
-		out_puts(s->out, "}");
-	}
-	out_puts(s->out, "}");
-}
-
 static void put_iteration(struct snk *s, const struct snk_loop *l, const struct mxbpf_iteration *it)
 {
 	uint64_t ns;
@@ -665,7 +639,10 @@ static int iterations(struct snk *s, const struct snk_iterations *t)
 	out_puts(s->out, ",\n  \"iterations\": {\"loops\": [");
 	for (i = 0; i < t->nloops; i++) {
 		out_puts(s->out, i ? ",\n    " : "\n    ");
-		put_loop(s, &t->loops[i]);
+		out_printf(s->out, "{\"told_by\": \"%s\"", snk_tolds[t->loops[i].told]);
+		put_process(s, t->loops[i].tgid);
+		snk_put_loop_json(s->out, &t->loops[i]);
+		out_puts(s->out, "}");
 	}
 	out_puts(s->out, "],\n    \"slowest\": [");
 	for (i = 0; i < t->nslowest; i++) {

@@ -149,6 +149,7 @@ extern const char *const snk_tolds[MXBPF_STEP_WHATS];
 const struct snk_loop *snk_loop_of(const struct snk_iterations *t, const struct mxbpf_iteration *it);
 /* Which part of it is the most beyond its median, and how much; -1: none is. */
 int snk_longer(const struct snk_loop *l, const struct mxbpf_iteration *it, uint64_t *ns);
+void snk_put_loop_json(struct out *o, const struct snk_loop *l); /* members, behind others */
 /* As tables for people. 0 or -errno with s->err set. */
 int snk_put_iterations(struct snk *s, const struct snk_iterations *t);
 

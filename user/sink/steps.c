@@ -185,6 +185,29 @@ int snk_longer(const struct snk_loop *l, const struct mxbpf_iteration *it, uint6
 	return best;
 }
 
+void snk_put_loop_json(struct out *o, const struct snk_loop *l)
+{
+	unsigned i;
+
+	out_printf(o,
+		   ", \"count\": %" PRIu64 ", \"missing\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"min_ns\": %" PRIu64
+		   ", \"max_ns\": %" PRIu64 ", \"avg_ns\": %" PRIu64 ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64,
+		   l->count, l->missing, l->total_ns, l->min_ns, l->max_ns, l->total_ns / (l->count - l->missing),
+		   l->p50_ns, l->p99_ns);
+	if (l->known) {
+		out_printf(o,
+			   ",\n      \"parts\": {\"count\": %" PRIu64 ", \"total_ns\": %" PRIu64
+			   ", \"operators_ns\": %" PRIu64,
+			   l->known, l->known_ns, l->busy_ns);
+		for (i = 0; i < MXBPF_STEP_PARTS; i++)
+			out_printf(o,
+				   ",\n        \"%s\": {\"total_ns\": %" PRIu64 ", \"p50_ns\": %" PRIu64
+				   ", \"max_ns\": %" PRIu64 "}",
+				   snk_parts[i], l->parts[i].total_ns, l->parts[i].p50_ns, l->parts[i].max_ns);
+		out_puts(o, "}");
+	}
+}
+
 /* ---- for people */
 
 static int add_ns(struct snk_grid *g, uint64_t ns)
