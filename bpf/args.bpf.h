@@ -154,7 +154,7 @@ static __always_inline __u64 tensor_word(struct mxbpf_arg_scratch *s, __u32 slot
 	s->tensor.dtype = s->impl[IMPL_DTYPE];
 	s->tensor.ndim = ndim;
 	s->tensor.strided = dims == DIMS_STRIDED;
-	s->tensor.pad = 0;
+	s->tensor.storage = s->tensor.pad = 0;
 	id = mxbpf_name_id(mxbpf_name_fold(MXBPF_NAME_SEED, (const __u64 *)&s->tensor, 8 + ndim * 16));
 	return id;
 }

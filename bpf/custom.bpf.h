@@ -30,7 +30,7 @@ static __always_inline void custom_open(struct pt_regs *ctx, struct mxbpf_thread
 {
 	__u64 text = fetch(ctx, t, &row->name);
 
-	f->key = text ? name_intern(t, text, 0) : 0;
+	f->key = text ? name_intern(t, text, row->name_tag + 1) : 0;
 	custom_seen = 1;
 }
 

@@ -57,6 +57,25 @@ __noinline int frame_is_open(struct mxbpf_thread *t, __u64 sp, __u32 func)
 	return 0;
 }
 
+/*
+ * Calls of the C API that have a table of their own: the pair of the same call, open in it, ends right behind the cut.
+ */
+__noinline int frame_end_inner(struct mxbpf_thread *t, __u64 sp, __u64 now)
+{
+	struct mxbpf_frame *f, *outer;
+
+	if (!t)
+		return 0;
+	f = frame_top(t);
+	outer = frame_at(t, t->depth - 2);
+	if (!f || !outer || f->end != MXBPF_END_PAIR || outer->sp != sp || outer->end != MXBPF_END_CUT ||
+	    (outer->cls != MXBPF_CLASS_DATA && outer->cls != MXBPF_CLASS_KVSTORE))
+		return 0;
+	frame_close(t, now, 0);
+	t->over++; /* its end, when it comes */
+	return 1;
+}
+
 /* Ends the frames up to and at sp: those below were unwound, all at it end now (a chain of tail calls). */
 __noinline int frames_end_at(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
@@ -71,7 +90,8 @@ __noinline int frames_end_at(struct mxbpf_thread *t, __u64 sp, __u64 now)
 		if (!f || f->sp > sp || (f->sp == sp && f->end != MXBPF_END_CUT))
 			break;
 		if (f->sp < sp) {
-			frame_drop(t, now);
+			if (!frame_end_inner(t, sp, now))
+				frame_drop(t, now);
 			continue;
 		}
 		c = cut_check(f->func);

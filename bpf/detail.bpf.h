@@ -4,6 +4,7 @@
 #define DETAIL_BPF_H
 
 #include "args.bpf.h"
+#include "ndarray.bpf.h"
 #include "seq.bpf.h"
 #include "stack.bpf.h"
 
@@ -15,7 +16,10 @@ static __always_inline void detail_open(struct pt_regs *ctx, struct mxbpf_thread
 
 	if (!cfg_details)
 		return;
-	f->args_id = details & MXBPF_DETAIL_ARGS ? args_of(ctx, t) : 0;
+	if (row->outputs_off)
+		f->args_id = ndarrays_of(ctx, t, row);
+	else
+		f->args_id = details & MXBPF_DETAIL_ARGS ? args_of(ctx, t) : 0;
 	f->stack_id = details & MXBPF_DETAIL_STACK ? stack_of(t, t->depth, parent) : 0;
 	f->seq = f->origin = f->layer_id = 0;
 	if (cfg_details & MXBPF_DETAIL_SEQ) {

@@ -9,8 +9,7 @@
 
 #include "common.bpf.h"
 #include "name.bpf.h"
-
-#define NDARRAY_BYTES 224
+#include "ndarray.bpf.h"
 #define NODE_WORD     0x5f65646f6eull /* "node_" */
 
 struct {
@@ -117,7 +116,7 @@ static __always_inline void inside_noted(struct pt_regs *ctx, struct mxbpf_threa
 
 /* What is known of the engine's own span f from within: into its frame, and into the map's copy, of which its record is
  * made where it ends on another thread. */
-__noinline int inside_annotate(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 layer_id)
+__noinline int inside_annotate(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 layer_id, __u64 args_id)
 {
 	struct mxbpf_key key = {};
 	struct mxbpf_frame *open;
@@ -125,14 +124,17 @@ __noinline int inside_annotate(struct mxbpf_thread *t, struct mxbpf_frame *f, __
 	if (!t || !f)
 		return 0;
 	f->layer_id = layer_id;
+	f->args_id = args_id;
 	if (f->end != MXBPF_END_KEY)
 		return 0;
 	key.key = f->key;
 	key.tgid = t->tgid;
 	key.cls = frame_key_class(f);
 	open = bpf_map_lookup_elem(&open_keys, &key);
-	if (open && open->start_ns == f->start_ns)
-		open->layer_id = layer_id;
+	if (!open || open->start_ns != f->start_ns)
+		return 0;
+	open->layer_id = layer_id;
+	open->args_id = args_id;
 	return 0;
 }
 
@@ -169,8 +171,8 @@ static __always_inline bool inside_opens(struct pt_regs *ctx, struct mxbpf_threa
 		out->layer_id = inside_layer(ctx, t, row);
 	if (!row->guard.base)
 		alone = out->name_id == top->name_id;
-	if (alone && cfg_details & MXBPF_DETAIL_LAYER)
-		inside_annotate(t, top, out->layer_id);
+	if (alone && cfg_details & row->details)
+		inside_annotate(t, top, out->layer_id, ndarrays_of(ctx, t, row));
 	return !alone;
 }
 

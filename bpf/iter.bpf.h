@@ -7,6 +7,7 @@
 #define ITER_BPF_H
 
 #include "common.bpf.h"
+#include "step.bpf.h"
 
 struct mxbpf_sampling sampling; /* shared with user space; whoever takes active_since_ns away accounts for its window */
 
@@ -51,6 +52,7 @@ __noinline int iteration_end(struct mxbpf_thread *t, __u64 now)
 	wake = n == sampling.wake_at;
 	if (since) {
 		__sync_fetch_and_add(&sampling.sampled, 1);
+		step_send(t, now, 0, MXBPF_STEP_SAMPLED, 0);
 		if (__sync_fetch_and_add(&sampling.left, -1) == 1 &&
 		    __sync_val_compare_and_swap(&active_since_ns, since, 0) == since) {
 			activation++;
@@ -63,6 +65,7 @@ __noinline int iteration_end(struct mxbpf_thread *t, __u64 now)
 		sampling.opened_at = n;
 		__sync_fetch_and_add(&sampling.opened, 1);
 		active_since_ns = now;
+		step_send(t, now, 0, MXBPF_STEP_SAMPLED, MXBPF_STEP_OPENS);
 	}
 	if (wake)
 		bpf_ringbuf_output(&marks, &n, sizeof(n), BPF_RB_FORCE_WAKEUP);

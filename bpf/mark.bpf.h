@@ -13,7 +13,8 @@
 
 #define LOCK_TRIES 64
 
-const volatile __u64 cfg_marks[MXBPF_MARK_CLASSES]; /* addresses in the file that objects of TASK, FRAME, EVENT begin with */
+const volatile __u64
+	cfg_marks[MXBPF_MARK_CLASSES]; /* addresses in the file that objects of TASK, FRAME, EVENT begin with */
 
 struct mxbpf_app app; /* shared with user space */
 
@@ -175,8 +176,8 @@ static __always_inline void mark_end(struct pt_regs *ctx, struct mxbpf_thread *t
 
 /*
  * Gives a counter its value. Time, number and value of one that another thread changes meanwhile would not belong
- * together: so one waits for the other, but no longer than it takes. (Tracing programs may take none of the kernel's own
- * locks.) What comes of giving up is an order that may be wrong, never a value.
+ * together: so one waits for the other, but no longer than it takes. (Tracing programs may take none of the kernel's
+ * own locks.) What comes of giving up is an order that may be wrong, never a value.
  */
 __noinline int value_step(struct value_state *s, struct mxbpf_value *r, __u64 base, __u32 adjust)
 {

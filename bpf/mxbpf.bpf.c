@@ -7,9 +7,11 @@
  */
 #include "common.bpf.h"
 #include "name.bpf.h"
+#include "step.bpf.h"
 #include "iter.bpf.h"
 #include "span.bpf.c"
 #include "cut.bpf.c"
+#include "life.bpf.c"
 #include "kv.bpf.h"
 #include "mem.bpf.c"
 #include "team.bpf.h"
@@ -62,10 +64,13 @@ ON_HIT(on_tick, frames_end(t, PT_REGS_SP(ctx)))
 ON_HIT(on_edge, edge_emit(ctx, t, row))
 ON_HIT(on_memory, mem_emit(ctx, t, row))
 ON_HIT(on_note, inside_note(ctx, t, row))
-ON_HIT(on_pushed, custom_push(ctx, t, row))
+ON_HIT(on_custom_push, custom_push(ctx, t, row))
 ON_HIT(on_allocated, alloc_end(ctx, t))
 ON_HIT(on_pool, alloc_pool(ctx, t, row))
 ON_HIT(on_region, on_team(ctx, t, row->action))
+ON_HIT(on_life_push, on_writes(ctx, t, row))
+ON_HIT(on_life_ready, on_ready(ctx, t, row))
+ON_HIT(on_step, on_step_hit(ctx, t, row))
 ON_HIT(on_mark_start, mark_start(ctx, t, row))
 ON_HIT(on_mark_stop, mark_stop(ctx, t, row))
 ON_HIT(on_mark_value, mark_value(ctx, t, row))

@@ -9,6 +9,7 @@
 #include "detail.bpf.h"
 #include "custom.bpf.h"
 #include "inside.bpf.h"
+#include "life.bpf.h"
 #include "name.bpf.h"
 #include "stats.bpf.h"
 
@@ -147,6 +148,16 @@ static __always_inline struct mxbpf_frame *frame_off(struct mxbpf_thread *t, str
 	return parent;
 }
 
+/* What --life has to say of a frame that ends, in its parent. */
+static __always_inline void frame_life(struct mxbpf_thread *t, struct mxbpf_frame *f, struct mxbpf_frame *parent,
+				       __u64 now)
+{
+	if (f->cls == MXBPF_CLASS_WAIT)
+		life_waited(t, f, parent ? parent->name_id : 0, now);
+	else if (f->flags & MXBPF_FRAME_AT_ONCE)
+		life_at_once(t, f, parent ? parent->start_ns : 0, now);
+}
+
 /*
  * Closes the top frame: its time is its parent's child time, and it becomes a record, unless it may turn out to be its
  * parent's twin, which its parent's end decides.
@@ -169,6 +180,8 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 		f->twin.dur_ns = 0;
 	}
 	parent = frame_off(t, f);
+	if (cfg_life)
+		frame_life(t, f, parent, now);
 	if (parent) {
 		parent->child_ns += now - f->start_ns;
 		if (parent->merge && !parent->nchild && parent->name_id == f->name_id && parent->cls == f->cls) {
@@ -474,7 +487,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	f->inside = row->inside;
 	f->tail = 0;
 	f->func = 0;
-	f->flags = row->span_flags;
+	f->flags = row->span_flags | (row->at_once ? MXBPF_FRAME_AT_ONCE : 0);
 	f->end = row->end;
 	if (row->end == MXBPF_END_CUT || row->end == MXBPF_END_NEXT)
 		func_open(t, f, row, row->by_caller ? cookie : bpf_get_attach_cookie(ctx));
@@ -590,6 +603,8 @@ static __always_inline void span_close_key(struct pt_regs *ctx, struct mxbpf_thr
 		bpf_map_delete_elem(&open_keys, &key);
 		return;
 	}
+	if (cfg_life && row->cls == MXBPF_CLASS_OPERATOR)
+		life_end(t, open, now);
 	top = frame_top(t);
 	if (top && top->end == MXBPF_END_KEY && top->start_ns == open->start_ns) {
 		frame_close(t, now, 0);

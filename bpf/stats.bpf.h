@@ -120,6 +120,7 @@ static __always_inline void stats_announce(const struct mxbpf_stat_key *key)
 	r->stack_id = key->stack_id;
 	r->layer_id = key->layer_id;
 	r->part = key->part;
+	r->tid = key->tid;
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 }
 
@@ -243,6 +244,8 @@ __noinline int stats_span(struct mxbpf_thread *t, struct mxbpf_span *v)
 	}
 	if (cfg_details & MXBPF_DETAIL_LAYER)
 		key.layer_id = v->layer_id;
+	if (cfg_details & MXBPF_DETAIL_THREAD)
+		key.tid = v->tid;
 	stats_count(t, stats_add(&key, v));
 	return 0;
 }

@@ -7,6 +7,7 @@
 #define MXBPF_CONFIG_H
 
 #include "mxbpf_event.h"
+#include "mxbpf_life.h"
 #include "mxbpf_stack.h"
 
 #define MXBPF_ROWS_MAX	      64 /* program variants of one plan */
@@ -24,9 +25,12 @@
 #define MXBPF_TENSORS_MAX     16384 /* kinds of tensors, and of arguments (in parts), known to BPF */
 #define MXBPF_ARGS_KNOWN_MAX  16384
 #define MXBPF_RING_BYTES      (8u << 20)
-#define MXBPF_COUNTED_MAX     4096 /* threads that have perf events at the same time; most of them hit no probe */
-#define MXBPF_TEAMS_MAX	      4096 /* parallel regions open at the same time */
-#define MXBPF_TEAM_DEPTH_MAX  4	   /* of these, one within the other on a thread */
+#define MXBPF_COUNTED_MAX     4096  /* threads that have perf events at the same time; most of them hit no probe */
+#define MXBPF_TEAMS_MAX	      4096  /* parallel regions open at the same time */
+#define MXBPF_TEAM_DEPTH_MAX  4	    /* of these, one within the other on a thread */
+#define MXBPF_LIVES_MAX	      16384 /* --life: operators that are pushed and have not ended */
+#define MXBPF_WRITERS_MAX     65536 /* variables whose last writer is known */
+#define MXBPF_WRITES_MAX      512   /* of these, those of one operator */
 
 /* What a probe does when it is hit. */
 enum mxbpf_action {
@@ -47,9 +51,15 @@ enum mxbpf_action {
 	MXBPF_ACT_TEAM_CLOSE = 13, /* likewise */
 	MXBPF_ACT_TEAM_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
 	MXBPF_ACT_TEAM_LEAVE = 15, /* and has ended it */
+	MXBPF_ACT_STEP = 31,	   /* a moment that tells iterations */
 	MXBPF_ACT_NOTE = 16,	   /* an operator with a state is pushed: its name, for MXBPF_INSIDE_NOTED */
 	/* A thread that runs the program's part of a custom operator pushes an operator: it is that one's. */
 	MXBPF_ACT_PUSHED = 17,
+	/* --life: an operator with the name is pushed, that writes the variables from *key to *size; one will be, maybe
+	 * in a bulk; `key` of the operator `link` is ready to be executed. */
+	MXBPF_ACT_LIFE_PUSH = 22,
+	MXBPF_ACT_LIFE_CLAIM = 23,
+	MXBPF_ACT_LIFE_READY = 24,
 	/* --memory: an ALLOC with END_CUT has what it asked for (cookie: as of CLOSE_CUT); it came from a pool. */
 	MXBPF_ACT_ALLOCATED = 28,
 	MXBPF_ACT_POOL = 29,
@@ -110,10 +120,12 @@ enum mxbpf_name_type {
 
 /* What of a span is read beyond what every one has; asked for, as it costs. */
 enum mxbpf_detail {
-	MXBPF_DETAIL_ARGS = 1 << 0,  /* args_id */
-	MXBPF_DETAIL_STACK = 1 << 1, /* stack_id */
-	MXBPF_DETAIL_SEQ = 1 << 2,   /* seq and origin */
-	MXBPF_DETAIL_LAYER = 1 << 3, /* layer_id */
+	MXBPF_DETAIL_ARGS = 1 << 0,    /* args_id */
+	MXBPF_DETAIL_STACK = 1 << 1,   /* stack_id */
+	MXBPF_DETAIL_SEQ = 1 << 2,     /* seq and origin */
+	MXBPF_DETAIL_LAYER = 1 << 3,   /* layer_id */
+	MXBPF_DETAIL_OUTPUTS = 1 << 4, /* args_id tells of what comes out as well; with ARGS where there is such */
+	MXBPF_DETAIL_THREAD = 1 << 5,  /* rows are of one thread each */
 };
 
 #define MXBPF_MARK_BYTES 16
@@ -158,15 +170,19 @@ struct mxbpf_row {
 	__u8 inside;  /* enum mxbpf_inside */
 	__u8 renamed; /* its spans may be those of operators that a custom one pushed (row.link), which have other names
 		       */
+	/* In the object of the first argument: MXNet's vectors of arrays that go in and come out (0: there are none),
+	 * and so many bytes behind the latter what of it is wanted (0: nothing says so). */
+	__u8 reqs_after;
+	__u16 inputs_off, outputs_off;
+	__u8 at_once;  /* its spans are operators that are pushed, ready and started at the same moment */
+	__u8 step;     /* ACT_STEP: enum mxbpf_step_what; of UPDATE, only calls of an optimizer's operators are */
 	__u8 kv;       /* enum mxbpf_kv_args */
-	__u8 kv_flags; /* enum mxbpf_kv_flag that its records bear */
-	__u8 kv_dims_here; /* dimensions of an array that lie in itself; set by the plan */
-	__u8 pad2[2];
+	__u8 kv_flags; /* enum mxbpf_kv_flag that its records bear; bits 4.. set by the plan: dimensions of an array that lie
+			* in itself */
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
 	struct mxbpf_fetch layer;    /* MXBPF_DETAIL_LAYER: address of a C string */
-	__u32 pad3;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 264);
 
@@ -315,6 +331,9 @@ struct mxbpf_name_part {
 #define MXBPF_ARG_WORDS_PART (MXBPF_NAME_PART_BYTES / 8)
 #define MXBPF_TENSOR_DIMS    15
 #define MXBPF_NO_STORAGE     (~0u) /* cfg_tensor_storage_word: not known */
+/* Of an operator of MXNet's: both with a mark between them are less than MXBPF_ARG_WORDS_MAX. */
+#define MXBPF_NDARRAYS_IN_MAX  192
+#define MXBPF_NDARRAYS_OUT_MAX 48
 
 /* What an argument is. Those that may be absent are none then. */
 enum mxbpf_arg_kind {
@@ -360,6 +379,9 @@ enum mxbpf_arg_word {
 	MXBPF_WORD_SCALARS = 2,
 	MXBPF_WORD_UNREADABLE = 3, /* a tensor */
 	MXBPF_WORD_LONG_LIST = 4,
+	MXBPF_WORD_OUTPUTS = 5,	 /* what follows comes out */
+	MXBPF_WORD_UNKNOWN = 6,	 /* a tensor whose shape is known only when the operator has run */
+	MXBPF_WORD_UNWANTED = 7, /* one that could come out, and is not made */
 	MXBPF_WORD_LIST = 0x100, /* and the number of the words that follow and are its elements */
 };
 
@@ -367,7 +389,8 @@ struct mxbpf_tensor {
 	__u16 dtype;
 	__u8 ndim;
 	__u8 strided; /* it has strides */
-	__u32 pad;
+	__u16 storage; /* MXNet's: 0 dense, 1 rows of it, 2 compressed rows */
+	__u16 pad;
 	__s64 dims[2 * MXBPF_TENSOR_DIMS]; /* ndim sizes, then as many strides */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_tensor) == 248);
@@ -379,7 +402,7 @@ struct mxbpf_arg_scratch {
 	__u64 impl[MXBPF_IMPL_WORDS];
 	__u64 n; /* words */
 	struct mxbpf_tensor tensor;
-	__u64 pad;
+	__u64 reqs; /* of MXNet's: slots say which arrays are wanted */
 	struct mxbpf_name_part part;
 };
 
@@ -555,6 +578,49 @@ struct mxbpf_team_thread {
 	struct mxbpf_team_open scratch;
 };
 
+/* ---- --life */
+
+#define MXBPF_FRAME_AT_ONCE (1u << 8) /* in frame.flags beside enum mxbpf_span_flag: row.at_once */
+
+/* An object of a process, and which of its turns: an operator that is not temporary may be pushed many times ahead. */
+struct mxbpf_life_key {
+	__u64 object;
+	__u64 turn;
+	__u32 tgid;
+	__u32 pad;
+};
+
+/* Of an operator: how many times it was pushed and became ready. What is pushed first is ready first. */
+struct mxbpf_life_turns {
+	__u64 pushed, ready;
+};
+
+struct mxbpf_life_open {
+	__u64 pushed_ns, dispatch_ns, ready_ns; /* 0, UNKNOWN, 0: not seen */
+	__u32 push_tid, ready_tid;
+};
+
+/* Who writes a variable last. */
+struct mxbpf_writer {
+	__u64 op_id, within_id;
+	__u32 slot;    /* of the thread that said so */
+	__u32 claimed; /* its operator was not pushed yet */
+};
+
+/* Of a process: which operator ended last. */
+struct mxbpf_life_last {
+	__u64 end_ns, op_id;
+};
+
+/* Of a thread, by its slot. */
+struct mxbpf_life_thread {
+	__u64 pushed_ns;	    /* when it last pushed */
+	__u64 wait_ns;		    /* of which wait the writer is, by its start */
+	struct mxbpf_writer writer; /* op_id 0: not seen */
+	struct mxbpf_life rec;	    /* scratch */
+	struct mxbpf_wait wait;	    /* scratch */
+};
+
 /* --memory: the allocation that a thread is in, by its slot; map `allocating`. */
 struct mxbpf_allocating {
 	__u64 sp;    /* at its function's entry; 0: there is none */
@@ -583,7 +649,8 @@ struct mxbpf_stat_key {
 	__u8 cls; /* enum mxbpf_class */
 	__u8 stripe;
 	__u8 part; /* of spans with MXBPF_SPAN_PART */
-	__u8 pad[5];
+	__u8 pad;
+	__u32 tid; /* with MXBPF_DETAIL_THREAD, else 0 */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_stat_key) == 48);
 

@@ -44,14 +44,19 @@ enum mxbpf_kind {
 	MXBPF_KV = 30,		 /* BPF: what a call of a store of parameters carries             mxbpf_kv.h */
 	MXBPF_AGG_KV = 33,	 /* user: a row of them                                           mxbpf_kv.h */
 	MXBPF_OPEN = 19,	 /* user: a span that had not ended with its window      struct mxbpf_open */
+	MXBPF_LIFE = 22,	 /* BPF: an operator from being pushed to its end      struct mxbpf_life */
+	MXBPF_AGG_LIFE = 23,	 /* user: a part of the lives of one name          struct mxbpf_agg_life */
+	MXBPF_WAIT = 24,	 /* BPF: what the program waited for                   struct mxbpf_wait */
+	MXBPF_AGG_WAIT = 25,	 /* user: likewise, of one operator                    struct mxbpf_wait */
+	MXBPF_STEP = 28,	 /* BPF: a moment that tells iterations                struct mxbpf_step */
+	MXBPF_ITERATION = 31,	 /* user: an iteration that has ended             struct mxbpf_iteration */
 	MXBPF_HOLDER = 26,	 /* user: whose allocations are alive (mxbpf_held.h)   struct mxbpf_holder */
 	MXBPF_MEM_TIME = 27,	 /* user: what a device held, over time              struct mxbpf_mem_time */
 	MXBPF_INSTANT = 3,	 /* BPF: a moment that the program marked; user: a row	  struct mxbpf_instant */
 	MXBPF_VALUE = 29,	 /* BPF: a counter of the program's was set; user: a row    struct mxbpf_value */
 	MXBPF_AGG_EXTENT = 32,	 /* user: first start and last end of an AGG row	struct mxbpf_agg_extent */
 				 /*
-				  * Given out, each to its own header: 22 LIFE, 23 AGG_LIFE, 24 WAIT, 25 AGG_WAIT (mxbpf_life.h);
-				  * 31 ITERATION (mxbpf_step.h). 28, 34 and up are free.
+				  * 34 and up are free.
 				  */
 };
 
@@ -387,8 +392,9 @@ struct mxbpf_group {
 	__u64 name_id;
 	__u64 args_id;
 	__u64 stack_id;
-	__u64 layer_id; /* not in the first recordings, nor is part */
-	__u64 part;	/* 1: of spans with MXBPF_SPAN_PART */
+	__u64 layer_id; /* not in the first recordings, nor are part and tid */
+	__u32 part;	/* 1: of spans with MXBPF_SPAN_PART */
+	__u32 tid;	/* rows are of one thread each; 0: of all */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 64);
 #define MXBPF_GROUP_BYTES_MIN 48

@@ -134,8 +134,9 @@ while True:
 		--probes api --ops mm
 		--ops ,mm
 		--api some
-		--iterations 5
+		--iterations 5/
 		--iterations 5/5
+		--iterations 0
 		--iterations 0/5
 		--iterations 5/x
 	END

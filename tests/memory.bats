@@ -88,6 +88,13 @@ compare() { python3 "$PROGS/compare.py" books.json "$@"; }
 		.allocs == 6 and .live_blocks == 5 and .live_bytes == 5 * 4096)'
 }
 
+@test "a layer holds what its outputs take, also from inside of bulks" {
+	"$MXBPF" --memory --layers -q -f json -- "$PYTHON" "$PROGS/layers.py" books.json >mxbpf.out
+	jq -e --slurpfile b books.json '[.memory.holders[] | select(.layer) | {key: .layer, value: .live_bytes}] | from_entries == $b[0]' \
+		mxbpf.out || { jq -c '.memory.holders[]' mxbpf.out; cat books.json; return 1; }
+	jq -e '.memory.holders | map(select(.layer == "net_one_fwd")) | .[0].name == "FullyConnected"' mxbpf.out
+}
+
 need_2() {
 	[[ -d $O/deps/versions/2.0.0b1/mxnet ]] || skip "no MXNet 2.0.0b1 at $O/deps/versions: tests/versions/setup.sh"
 	export PYTHONPATH=$O/deps/versions/2.0.0b1

@@ -154,6 +154,10 @@ class MxbpfOp(Mxbpf):
     options = ('--probes', 'op')
 
 
+class MxbpfMark(Mxbpf):
+    options = ('--probes', 'op,mark') # the loops mark nothing: it is to cost what op alone does
+
+
 class MxbpfNoAccount(Mxbpf):
     options = ('--no-account',)
 
@@ -178,8 +182,16 @@ class MxbpfSample(Mxbpf):
     options = ('--sample', '99')
 
 
+class MxbpfShapes(Mxbpf):
+    options = ('--shapes',)
+
+
 class MxbpfMemory(Mxbpf):
     options = ('--memory',)
+
+
+class MxbpfLife(Mxbpf):
+    options = ('--life',)
 
 
 class MxbpfStats(Mxbpf):
@@ -197,7 +209,8 @@ def fits(mode, loop):
     return mode not in (ONLY_MXNET if loop.startswith('torch') else ONLY_TORCH)
 
 
-ONLY_MXNET = ('builtin-trace', 'builtin-agg', 'builtin-late', 'bpftrace', 'mxbpf-api-work', 'mxbpf-all')
+ONLY_MXNET = ('builtin-trace', 'builtin-agg', 'builtin-late', 'bpftrace', 'mxbpf-api-work', 'mxbpf-mark', 'mxbpf-all',
+              'mxbpf-life')
 ONLY_TORCH = ('torch-profiler', 'torch-full', 'mxbpf-ops')
 
 # name: class, what it is, sections of one job. MXNet's profiler writes once a second, and cannot begin a second file.
@@ -210,12 +223,15 @@ MODES = {
     'torch-full': (TorchProfilerFull, 'torch.profiler, shapes, memory, stacks', 1),
     'bpftrace': (Bpftrace, 'bpftrace, operators + C API', 2),
     'mxbpf-op': (MxbpfOp, 'mxbpf, operators only', 2),
+    'mxbpf-mark': (MxbpfMark, "mxbpf, operators + the program's marks", 2),
     'mxbpf': (Mxbpf, 'mxbpf, everything', 2),
     'mxbpf-all': (MxbpfAll, 'mxbpf, everything, --life --layers --shapes --memory', 2),
     'mxbpf-trace': (MxbpfTrace, 'mxbpf, everything + trace', 2),
     'mxbpf-counters': (MxbpfCounters, 'mxbpf, everything, two --counters', 2),
     'mxbpf-sample': (MxbpfSample, 'mxbpf, everything, --sample 99', 2),
+    'mxbpf-shapes': (MxbpfShapes, 'mxbpf, everything, --shapes', 2),
     'mxbpf-memory': (MxbpfMemory, 'mxbpf, everything, --memory', 2),
+    'mxbpf-life': (MxbpfLife, 'mxbpf, everything, --life', 2),
     'mxbpf-stats': (MxbpfStats, 'mxbpf, everything, --stats', 2),
     'mxbpf-api-work': (MxbpfApiWork, 'mxbpf, everything, --api work', 2),
     'mxbpf-ops': (MxbpfOps, 'mxbpf, everything, --ops addmm,mm', 2),

@@ -5,7 +5,8 @@
   app.py [--running] STEPS
 
 STEPS are letters: r set_state('run'), s set_state('stop'), p pause, u resume, d dump, w work: one operator that only this
-step runs, named in what it prints. Prints "ready PID", then a line for each step done.
+step runs, named in what it prints. Prints "ready PID", then a line for each step done: its number, from 0,
+and what it did.
 """
 import argparse
 import os
@@ -30,7 +31,7 @@ def main():
         profiler.set_state('run')
     print('ready', os.getpid(), flush=True)
     worked = 0
-    for step in args.steps:
+    for number, step in enumerate(args.steps):
         if not args.free and not sys.stdin.buffer.raw.read(1):
             sys.exit('stdin ended')
         said = step
@@ -48,7 +49,7 @@ def main():
             said = OPERATORS[worked]
             worked += 1
             getattr(nd, said)(x).wait_to_read()
-        print('did', said, flush=True)
+        print(number, 'did', said, flush=True)
     if not args.free:
         sys.stdin.buffer.raw.read(1)
 

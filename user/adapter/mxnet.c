@@ -9,8 +9,12 @@
 
 #include <stddef.h>
 
+#include "mxbpf_step.h"
+
 #define ARG1 .base = MXBPF_BASE_ARG1
 #define ARG2 .base = MXBPF_BASE_ARG2
+#define ARG3 .base = MXBPF_BASE_ARG3
+#define ARG5 .base = MXBPF_BASE_ARG5
 /*
  * What marks are made of: a vtable's address, a name of 128 bytes (spans: and one of their table's), the address of a
  * domain, which begins alike. The same in all wheels up to 2.0.0b1.
@@ -23,6 +27,8 @@
 /* Virtual tables, whose slots are the same in 1.5 to 1.9. */
 #define STORAGE	 .class_name = "N5mxnet11StorageImplE", .slot
 #define ENGINE	 .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
+#define POOLED	 .class_name = "N5mxnet6engine20ThreadedEnginePooledE", .slot
+#define NAIVE	 .class_name = "N5mxnet6engine11NaiveEngineE", .slot
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define POOL(called, symbol, taken_off)                                                                                \
 	{                                                                                                              \
@@ -46,9 +52,12 @@ static const char *const work[] = {
 	"MXNDArrayWaitToRead", "MXNDArrayWaitToWrite", "MXNDArrayWaitAll",
 	"MXNDArraySyncCopyToCPU", "MXNDArraySyncCopyFromCPU", "MXNDArraySyncCopyFromNDArray",
 	"MXNDArraySyncCheckFormat", "MXNDArrayGetData", "MXNDArraySave", "MXNDArrayLoad",
-	"MXNDArraySaveRawBytes", "MXDataIterNext", "MXDataIterBeforeFirst", "MXPredForward", NULL,
+	"MXNDArraySaveRawBytes", "MXPredForward", NULL,
 };
 /* clang-format on */
+
+/* A table of their own. C++ iterators; those of Python's (NDArrayIter, DataLoader) are no calls of the library. */
+static const char *const data[] = {"MXDataIterNext", "MXDataIterBeforeFirst", NULL};
 
 /* KVStores: what goes there, and what comes from there. */
 static const struct adp_member kv_send[] = {
@@ -99,10 +108,12 @@ static const struct adp_place custom_backward[] = {{"1.9.1", 0x1a3fd10}, {NULL}}
 
 #define CUSTOM_SPAN                                                                                                    \
 	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_CUSTOM, .name_type = MXBPF_NAMED_BYTES,     \
-	.name_tag = 1, .name = {ARG1, AT1(0)}
+	.name = {ARG1, AT1(0)}
 #define INSIDE_SPAN                                                                                                    \
 	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR, .inside = MXBPF_INSIDE_NAMED,     \
-	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_LAYER
+	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_LAYER | MXBPF_DETAIL_ARGS
+/* The vector of what is wanted of them stands behind that of the arrays that come out. */
+#define ARRAYS(in, out) .inputs_off = (in), .outputs_off = (out), .reqs_after = 24
 /* RunContext.is_bulk, by value on the stack. */
 #define IN_BULK .guard = {STACK, .nderef = 1, .last_bytes = 1, .off = {32}}
 
@@ -183,7 +194,7 @@ static const struct adp_probe probes[] = {
 			    "extERKSt6vectorINS_5TBlobESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_RKNS"
 			    "_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPNS_7N"
 			    "DArrayESaIS17_EES1B_RKS9_IjSaIjEESJ_ENKUlNS_10RunContextEE_clES1G_"},
-		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(176, 0)}, .layer = {ARG1, AT1(184)}},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(176, 0)}, .layer = {ARG1, AT1(184)}, ARRAYS(56, 8)},
 	},
 	{
 		.name = "inside.fcompute_ex",
@@ -195,7 +206,7 @@ static const struct adp_probe probes[] = {
 			    "ntextERKSt6vectorINS_7NDArrayESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_"
 			    "RKNS_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPS"
 			    "A_SaIS16_EES1A_SJ_ENKUlNS_10RunContextEE_clES1B_"},
-		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}, ARRAYS(208, 40)},
 	},
 	{
 		.name = "inside.stateful_ex",
@@ -207,7 +218,7 @@ static const struct adp_probe probes[] = {
 			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
 			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
 			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE_clES17_S18_"},
-		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}},
+		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}, ARRAYS(208, 40)},
 	},
 	/* This closure holds the state alone: what the operator is called is known when it is pushed. */
 	{
@@ -241,7 +252,8 @@ static const struct adp_probe probes[] = {
 			.end = MXBPF_END_CUT,
 			.cls = MXBPF_CLASS_OPERATOR,
 			.inside = MXBPF_INSIDE_NOTED,
-			.details = MXBPF_DETAIL_LAYER,
+			.details = MXBPF_DETAIL_LAYER | MXBPF_DETAIL_ARGS,
+			ARRAYS(88, 40),
 			IN_BULK,
 			.key = {ARG1, AT1(168)},
 			.size = {ARG1, .off = {88}},  /* inputs */
@@ -256,7 +268,7 @@ static const struct adp_probe probes[] = {
 		.versions = executors,
 		.symbols = {"_ZN5mxnet4exec16FComputeExecutor3RunENS_10RunContextEb"},
 		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
-			.layer = {ARG1, AT1(176)}},
+			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
 	},
 	{
 		.name = "inside.fcompute_ex_executor",
@@ -266,7 +278,7 @@ static const struct adp_probe probes[] = {
 		.versions = executors,
 		.symbols = {"_ZN5mxnet4exec18FComputeExExecutor3RunENS_10RunContextEb"},
 		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
-			.layer = {ARG1, AT1(176)}},
+			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
 	},
 	{
 		.name = "inside.stateful_executor",
@@ -276,7 +288,7 @@ static const struct adp_probe probes[] = {
 		.versions = executors,
 		.symbols = {"_ZN5mxnet4exec23StatefulComputeExecutor3RunENS_10RunContextEb"},
 		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
-			.layer = {ARG1, AT1(176)}},
+			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
 	},
 	{
 		.name = "inside.stateful_ex_executor",
@@ -286,7 +298,7 @@ static const struct adp_probe probes[] = {
 		.versions = executors,
 		.symbols = {"_ZN5mxnet4exec25StatefulComputeExExecutor3RunENS_10RunContextEb"},
 		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
-			.layer = {ARG1, AT1(176)}},
+			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
 	},
 	/*
 	 * What ForwardEx and BackwardEx of custom operators hand to a thread of their own: a closure that begins with
@@ -298,8 +310,8 @@ static const struct adp_probe probes[] = {
 		.optional = true,
 		.symbols = {"mxnet::op::custom::ForwardEx, what it hands over"},
 		.hidden = {.places = custom_forward},
-		.span_name = "::pure_python",
-		.row = {CUSTOM_SPAN},
+		.span_name = "*::pure_python",
+		.row = {CUSTOM_SPAN, .name_tag = 1},
 	},
 	{
 		.name = "custom.backward",
@@ -307,8 +319,8 @@ static const struct adp_probe probes[] = {
 		.optional = true,
 		.symbols = {"mxnet::op::custom::BackwardEx, what it hands over"},
 		.hidden = {.places = custom_backward},
-		.span_name = "::pure_python",
-		.row = {CUSTOM_SPAN},
+		.span_name = "_backward_*::pure_python",
+		.row = {CUSTOM_SPAN, .name_tag = 3},
 	},
 	/* Push(engine, Opr *, ...), as operator.push */
 	{
@@ -320,6 +332,30 @@ static const struct adp_probe probes[] = {
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine4PushEPNS0_3OprENS_7ContextEib"},
 		.hidden = {ENGINE = 6},
 		.row = {.action = MXBPF_ACT_PUSHED, .key = {ARG2}},
+	},
+	/*
+	 * NaiveEngine::PushAsync(engine, function, Context, reads, writes, property, priority, name): it executes the
+	 * operation before it returns, and its own Push and PushSync come by here.
+	 */
+	{
+		.name = "operator.naive",
+		.group = PROBE_OP,
+		.optional = true,
+		.any_build = true, /* what it reads are arguments */
+		.symbols =
+			{"_ZN5mxnet6engine11NaiveEngine9PushAsyncESt8functionIFvNS_10RunContextENS0_"
+			 "18CallbackOnCompleteEEENS_7ContextERKSt6vectorIPNS0_3VarESaISA_EESE_NS_10FnPropertyEiPKcb",
+			 "_ZN5mxnet6engine11NaiveEngine9PushAsyncESt8functionIFvNS_10RunContextENS0_"
+			 "15CallbackOnStartENS0_"
+			 "18CallbackOnCompleteEEENS_7ContextERKSt6vectorIPNS0_3VarESaISB_EESF_NS_10FnPropertyEiPKcb"},
+		.hidden = {NAIVE = 7},
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_CUT,
+			.cls = MXBPF_CLASS_OPERATOR,
+			.at_once = 1,
+			.name_type = MXBPF_NAMED_BYTES,
+			.name = {STACK, AT1(16)},
+			.device = {ARG3}},
 	},
 	/* Alloc(Handle *): size and context are filled in by the caller, the address by it. */
 	{
@@ -426,6 +462,7 @@ static const struct adp_probe probes[] = {
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_PARENT,
 			.cls = MXBPF_CLASS_WAIT,
+			.key = {ARG2},
 			.name_type = MXBPF_NAMED_COOKIE,
 			.name = {.base = MXBPF_BASE_COOKIE},
 			.details = MXBPF_DETAIL_STACK},
@@ -443,6 +480,48 @@ static const struct adp_probe probes[] = {
 			.name_type = MXBPF_NAMED_COOKIE,
 			.name = {.base = MXBPF_BASE_COOKIE},
 			.details = MXBPF_DETAIL_STACK},
+	},
+	/* Around the call of the C API: entered at its first instruction, left at its own cut. */
+	{
+		.name = "data.next",
+		.group = PROBE_DATA,
+		.optional = true,
+		.family = {.list = data},
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_CUT,
+			.cls = MXBPF_CLASS_DATA,
+			.name_type = MXBPF_NAMED_COOKIE,
+			.name = {.base = MXBPF_BASE_COOKIE}},
+	},
+	/*
+	 * MXImperativeInvokeEx(Op *, number of inputs, NDArray **inputs, ...): the operator's name is a std::string at
+	 * its beginning, the weight's storage the first word of the first input, which is not made anew for each call
+	 * as the NDArray may be.
+	 */
+	{
+		.name = "step.update",
+		.group = PROBE_STEP,
+		.optional = true,
+		.any_build = true,
+		.symbols = {"MXImperativeInvokeEx", "MXImperativeInvoke"},
+		.row = {.action = MXBPF_ACT_STEP,
+			.step = MXBPF_STEP_UPDATE,
+			.name = {ARG1, AT1(0)},
+			.key = {ARG3, AT2(0, 0)}},
+	},
+	{
+		.name = "step.backward",
+		.group = PROBE_STEP,
+		.optional = true,
+		.symbols = {"MXAutogradBackwardEx"},
+		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_BACKWARD},
+	},
+	{
+		.name = "step.executor",
+		.group = PROBE_STEP,
+		.optional = true,
+		.symbols = {"MXExecutorBackwardEx"},
+		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_BACKWARD},
 	},
 	/*
 	 * Keys are numbers, or in functions of their own texts. Their cuts lie before on_exit_api is called, which ends
@@ -549,7 +628,57 @@ static const struct adp_probe probes[] = {
 		.hidden = {ENGINE = 6},
 		.row = {.action = MXBPF_ACT_EDGE, .link = {ARG2}},
 	},
+	/*
+	 * PushSync(engine, function, Context, reads, writes, property, priority, name): pushes it as the next does, or
+	 * puts it into a bulk, which is pushed later and writes what its operators write.
+	 */
+	{
+		.name = "life.claim",
+		.group = PROBE_LIFE,
+		.optional = true,
+		.any_build = true, /* a vector and arguments */
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine8PushSyncESt8functionIFvNS_10RunContextEEENS_7ContextE"
+			    "RKSt6vectorIPNS0_3VarESaIS9_EESD_NS_10FnPropertyEiPKc"},
+		.hidden = {ENGINE = 14},
+		.row = {.action = MXBPF_ACT_LIFE_CLAIM,
+			.name_type = MXBPF_NAMED_BYTES,
+			.name = {STACK, AT1(16)},
+			.key = {ARG5, AT1(0)},
+			.size = {ARG5, AT1(8)}},
+	},
+	/* Push(engine, Opr *, ...): what all that is pushed comes by. Its name and what it writes. */
+	{
+		.name = "life.push",
+		.group = PROBE_LIFE,
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine4PushEPNS0_3OprENS_7ContextEib"},
+		.hidden = {ENGINE = 6},
+		.row = {.action = MXBPF_ACT_LIFE_PUSH,
+			.name_type = MXBPF_NAMED_BYTES,
+			.name = {ARG2, AT1(88)},
+			.key = {ARG2, AT1(56)},
+			.size = {ARG2, AT1(64)},
+			.link = {ARG2}},
+	},
+	/* PushToExecute(engine, OprBlock *, whether by its pusher): nothing that it waited for is left. */
+	{
+		.name = "life.ready",
+		.group = PROBE_LIFE,
+		.symbols = {"_ZN5mxnet6engine23ThreadedEnginePerDevice13PushToExecuteEPNS0_8OprBlockEb"},
+		.hidden = {ENGINE = 17},
+		.row = {.action = MXBPF_ACT_LIFE_READY, .key = {ARG2}, .link = {ARG2, AT1(8)}},
+	},
+	{
+		.name = "life.ready_pooled",
+		.group = PROBE_LIFE,
+		.symbols = {"_ZN5mxnet6engine20ThreadedEnginePooled13PushToExecuteEPNS0_8OprBlockEb"},
+		.hidden = {POOLED = 17},
+		.row = {.action = MXBPF_ACT_LIFE_READY, .key = {ARG2}, .link = {ARG2, AT1(8)}},
+	},
 };
+
+/* mshadow's. */
+static const char *const dtypes[] = {"float32", "float64", "float16", "uint8",		"int32",
+				     "int8",	"int64",   "bool",    [12] = "bfloat16"};
 
 static const struct adp_device devices[] = {
 	{1, "cpu", true},
@@ -594,15 +723,18 @@ const struct adp adapter_mxnet = {
 			[MXBPF_CLASS_TASK] = "Task",
 			[MXBPF_CLASS_FRAME] = "Frame",
 			[MXBPF_CLASS_EVENT] = "Event",
+			[MXBPF_CLASS_DATA] = "Data",
 			[MXBPF_CLASS_KVSTORE] = "KVStore"},
 	.marks = {.classes = {"N5mxnet8profiler11ProfileTaskE", "N5mxnet8profiler12ProfileFrameE",
 			      "N5mxnet8profiler12ProfileEventE"},
 		  .profiler = "_ZN5mxnet8profiler8Profiler3GetEPSt10shared_ptrIS1_E",
+		  .autostart_env = "MXNET_PROFILER_AUTOSTART",
 		  .set_state = "_ZN5mxnet8profiler8Profiler8SetStateENS1_13ProfilerStateE"},
 	.arrays = arrays,
 	.role_env = "DMLC_ROLE",
 	.roles = roles,
 	.job_backend = "ps-lite",
 	.mem_title = "Device Storage",
+	.args = {.dtypes = dtypes, .ndtypes = COUNT(dtypes)},
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",
 };

@@ -25,6 +25,7 @@ struct att_opts {
 	bool follow_app;     /* windows open and close with what the target says to its runtime's own profiler */
 	unsigned iterations; /* of a window that opens and closes with iterations; 0: it does not */
 	bool teams;	     /* parallel regions are among what is probed */
+	bool life;	     /* lives of operators are */
 	bool held;	     /* allocations say who made them, and where they are */
 	bool sched;	     /* what becomes of threads off the CPU */
 	bool account;	     /* spans bear their account, where the kernel keeps one: att_accounts() */
@@ -93,9 +94,9 @@ void att_sample(struct att *a, bool on, bool arm, uint64_t wake_at);
 /* As of one moment, the open window's time in window_ns. */
 struct mxbpf_sampling att_sampling(const struct att *a);
 /*
- * With att_opts.follow_app, instead of att_activate(): whose calls open and close windows, and whether they may. An open
- * one is closed with !on; with `on` one opens at once if the last calls, or at first `now`, say so. What it does is told
- * at att_marks_fd().
+ * With att_opts.follow_app, instead of att_activate(): whose calls open and close windows, and whether they may. An
+ * open one is closed with !on; with `on` one opens at once if the last calls, or at first `now`, say so. What it does
+ * is told at att_marks_fd().
  */
 void att_app_start(struct att *a, pid_t tgid, const struct mxbpf_app *now);
 void att_app(struct att *a, bool on);

@@ -117,6 +117,13 @@ static void choose_sizes(struct att *a, unsigned details)
 		bpf_map__set_max_entries(a->skel->maps.teams, MXBPF_TEAMS_MAX);
 		bpf_map__set_max_entries(a->skel->maps.team_threads, MXBPF_THREADS_MAX);
 	}
+	if (a->skel->rodata->cfg_life) {
+		bpf_map__set_max_entries(a->skel->maps.life_turns, MXBPF_LIVES_MAX);
+		bpf_map__set_max_entries(a->skel->maps.life_pushed, MXBPF_LIVES_MAX);
+		bpf_map__set_max_entries(a->skel->maps.life_ready, MXBPF_LIVES_MAX);
+		bpf_map__set_max_entries(a->skel->maps.life_writers, MXBPF_WRITERS_MAX);
+		bpf_map__set_max_entries(a->skel->maps.life_threads, MXBPF_THREADS_MAX);
+	}
 	if (a->skel->rodata->cfg_kv)
 		bpf_map__set_max_entries(a->skel->maps.kv_calls, MXBPF_THREADS_MAX);
 	if (a->skel->rodata->cfg_held)
@@ -195,6 +202,7 @@ static void choose_details(struct att *a, const struct plan *p, const struct att
 
 	a->skel->rodata->cfg_details = (__u8)o->details;
 	a->skel->rodata->cfg_teams = o->teams;
+	a->skel->rodata->cfg_life = o->life;
 	for (i = 0; i < p->nprobes; i++)
 		a->skel->rodata->cfg_kv |= p->probes[i].wanted && p->rows[i].kv;
 	a->skel->rodata->cfg_held = o->held;

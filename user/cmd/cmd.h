@@ -70,6 +70,7 @@ struct cmd_opts {
 	const char *role;    /* --role; NULL: all */
 	bool no_account;     /* --no-account */
 	bool omp;	     /* --omp */
+	bool life;	     /* --life */
 	bool memory;	     /* --memory */
 	const char *runtime; /* --runtime: name of an adapter; NULL: whichever is mapped */
 	bool sched;	     /* --sched */

@@ -55,6 +55,21 @@ static void arm_abort(void)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
+/* By which probes it would be read, and what is wrong with the first of them. */
+static int refuse_detail(const struct live *l, unsigned detail, const char *option, struct err *e)
+{
+	const struct plan_probe *p = l->plan.probes, *end = p + l->plan.nprobes;
+
+	while (p < end && (!(p->row->row.details & detail) || p->spare))
+		p++;
+	if (p == end)
+		return err_set(e, ERR_USAGE, -ENOTSUP, "%s: of %s, it cannot be read", option, l->plan.adp->title);
+	if (!p->wanted)
+		return err_set(e, ERR_USAGE, -ENOTSUP, "%s needs --probes %s, in %s", option,
+			       plan_group_name(p->row->group), l->plan.adp->title);
+	return err_set(e, ERR_TARGET, -ENOTSUP, "%s: %s is refused: %s", option, p->row->name, p->reason);
+}
+
 /*
  * What was asked for has to be there; what records have for the asking is said if it is not. Numbers join what runs in
  * the backward pass with what made it: arrows, and stacks. Where --ops leaves out either, they would join wrongly.
@@ -78,17 +93,29 @@ static int choose_details(struct live *l, struct err *e)
 		return err_set(e, ERR_TARGET, l->plan.no_args.code, "shapes of tensors cannot be read: %s",
 			       l->plan.no_args.why);
 	if (lacking & MXBPF_DETAIL_ARGS && (l->want.groups & PROBE_OP))
-		return err_set(e, ERR_USAGE, -ENOTSUP, "--shapes: of %s, shapes cannot be read yet",
-			       l->plan.adp->title);
+		return refuse_detail(l, MXBPF_DETAIL_ARGS, "--shapes", e);
 	if (lacking & MXBPF_DETAIL_LAYER && (l->want.groups & PROBE_OP))
-		return err_set(e, ERR_USAGE, -ENOTSUP, "--layers: of %s, layers cannot be read", l->plan.adp->title);
+		return refuse_detail(l, MXBPF_DETAIL_LAYER, "--layers", e);
 	if (lacking)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "what was asked for of operators needs --probes op, in %s",
 			       l->plan.adp->title);
 	if (kept && l->plan.no_seq.code && (l->want.groups & PROBE_OP))
 		cmd_warn("no arrows from forward to backward: %s", l->plan.no_seq.why);
 	l->details = l->o->details | (joined ? l->plan.details & MXBPF_DETAIL_SEQ : 0);
+	if (l->o->by == SNK_BY_THREAD)
+		l->details |= MXBPF_DETAIL_THREAD;
+	if (l->details & MXBPF_DETAIL_ARGS)
+		l->details |= l->plan.details & MXBPF_DETAIL_OUTPUTS;
 	return 0;
+}
+
+struct mdl *live_model(const struct live *l)
+{
+	struct mdl *m = mdl_new();
+
+	if (m && l->details & MXBPF_DETAIL_THREAD)
+		mdl_tell_threads(m);
+	return m;
 }
 
 int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording, struct err *e)
@@ -108,8 +135,12 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	l->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	if (o->api && !strcmp(o->api, "work"))
 		l->want.groups = (l->want.groups & ~PROBE_API) | PROBE_WORK;
+	if ((o->probes & PROBE_API) && !o->iterations) /* those come with moments of their own */
+		l->want.groups |= PROBE_STEP;
 	if (o->omp)
 		l->want.groups |= PROBE_TEAM;
+	if (o->life)
+		l->want.groups |= PROBE_LIFE;
 	if (o->memory)
 		l->want.groups |= PROBE_HELD;
 	if ((recording || o->trace) && !o->stats &&
@@ -132,11 +163,11 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 		return e->code;
 	if (o->sample_hz && live_samples_open(l, e))
 		return e->code;
-	if (live_omp(l, e) || live_held(l, e))
+	if (live_omp(l, e) || live_held(l, e) || live_life(l, e))
 		return e->code;
 	live_ops_warn(l);
-	l->model = mdl_new();
-	l->fresh = o->reset ? mdl_new() : NULL;
+	l->model = live_model(l);
+	l->fresh = o->reset ? live_model(l) : NULL;
 	l->beside = o->stats_check ? mdl_new() : NULL;
 	if (!l->model || (o->reset && !l->fresh) || (o->stats_check && !l->beside) || live_describe(l))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
@@ -180,7 +211,8 @@ void live_fold(struct live *l, void *recs, size_t bytes)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* With --stats the ring tells of rows that begin, and of the program's own marks that are no spans: they are few. */
+/* With --stats the ring tells of rows that begin, and of the program's own marks that are no spans, and of what tells
+ * iterations: they are few. */
 static void keep_marks(struct live *l, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r;
@@ -188,7 +220,7 @@ static void keep_marks(struct live *l, void *recs, size_t bytes)
 	bool bad;
 
 	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
-		if (r->kind != MXBPF_VALUE && r->kind != MXBPF_INSTANT)
+		if (r->kind != MXBPF_VALUE && r->kind != MXBPF_INSTANT && r->kind != MXBPF_STEP)
 			continue;
 		memmove((char *)recs + kept, r, r->size);
 		kept += ((const struct mxbpf_rec *)((char *)recs + kept))->size;
@@ -278,6 +310,7 @@ int live_start(struct live *l, struct err *e)
 			      .details = l->details,
 			      .account = !l->o->no_account,
 			      .teams = l->o->omp,
+			      .life = l->o->life,
 			      .held = l->o->memory,
 			      .stats = l->o->stats	   ? MXBPF_STATS_ON
 				       : l->o->stats_check ? MXBPF_STATS_CHECK
@@ -389,8 +422,9 @@ void live_wait(struct live *l)
 		due = due < end ? due : end;
 		until = !rests(l) && due - window < next - now ? now + due - window : next;
 		/* An exec wakes nobody, so it is looked for once a second. */
-		l->ended = l->ended || live_interrupted(l, until) ||
-			   (!l->launch.pid && tgt_gone(l->launcher ? l->launcher : l->target));
+		if (live_interrupted(l, until) ||
+		    (!l->launch.pid && tgt_gone(l->launcher ? l->launcher : l->target)))
+			l->ended = true; /* which what it did may have said as well */
 	}
 	if (show)
 		fprintf(stderr, "\r\033[K");

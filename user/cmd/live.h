@@ -239,6 +239,8 @@ bool live_ops_leave(struct live *l, unsigned cls, uint64_t name_id, uint64_t cou
 /* At the start: says so if no function of the plan matches. At the end: the exit code if nothing that came did. */
 void live_ops_warn(const struct live *l);
 int live_ops_code(const struct live *l);
+struct mdl *live_model(const struct live *l); /* an empty one, for what was asked for. For mdl_free(); NULL: -ENOMEM */
+
 /* live_args.c: three lines of JSON for an args_id. -ENOENT, -E2BIG, -ENOMEM. buf_fini(out) in any case. */
 int live_args_text(const struct live *l, uint64_t id, struct buf *out);
 
@@ -256,6 +258,8 @@ void live_keep(struct live *l, const void *recs, size_t bytes, int err);
 
 /* live_omp.c: whether parallel regions can be seen, if that was asked for. 0 or -errno with e set. */
 int live_omp(struct live *l, struct err *e);
+/* live_life.c: likewise lives of operators. */
+int live_life(struct live *l, struct err *e);
 
 /* live_held.c: the same of who holds memory. */
 int live_held(struct live *l, struct err *e);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The text of arguments, from the words that BPF interned: three lines of JSON. */
+/* The text of arguments, from the words that BPF interned: lines of JSON. */
 #include "cmd/live.h"
 
 #include <errno.h>
@@ -15,15 +15,28 @@ struct args {
 	struct buf out;
 };
 
-enum line { SIZES, TYPES, STRIDES, LINES };
+enum what { SIZES, TYPES, STRIDES };
 
-static int put_type(struct args *a, uint16_t dtype)
+/* Of what goes in, then of what comes out, where that is known. */
+static const struct line {
+	enum what what;
+	bool outputs;
+} lines[] = {{SIZES, false}, {TYPES, false}, {STRIDES, false}, {SIZES, true}, {TYPES, true}};
+#define NLINES (sizeof(lines) / sizeof(lines[0]))
+
+/* Behind the type of an array of MXNet's: how much of it is there. */
+static const char *const storages[] = {"", " row_sparse", " csr"};
+#define NSTORAGES (sizeof(storages) / sizeof(storages[0]))
+
+static int put_type(struct args *a)
 {
 	const struct adp_args *known = &a->l->plan.adp->args;
+	const char *storage = a->tensor.storage < NSTORAGES ? storages[a->tensor.storage] : "";
+	uint16_t dtype = a->tensor.dtype;
 
-	if (dtype < known->ndtypes)
-		return buf_printf(&a->out, "\"%s\"", known->dtypes[dtype]);
-	return buf_printf(&a->out, "\"dtype %u\"", dtype);
+	if (dtype < known->ndtypes && known->dtypes[dtype])
+		return buf_printf(&a->out, "\"%s%s\"", known->dtypes[dtype], storage);
+	return buf_printf(&a->out, "\"dtype %u%s\"", dtype, storage);
 }
 
 static int put_dims(struct args *a, const __s64 *dims, unsigned n)
@@ -36,37 +49,67 @@ static int put_dims(struct args *a, const __s64 *dims, unsigned n)
 	return err ? err : buf_printf(&a->out, "]");
 }
 
+/* Of an array without dimensions a word stands in their place: an empty list is a number's. */
+static int put_word(struct args *a, uint64_t word, enum what what)
+{
+	static const char *const words[] = {[MXBPF_WORD_UNREADABLE] = "unreadable",
+					    [MXBPF_WORD_LONG_LIST] = "too many",
+					    [MXBPF_WORD_UNKNOWN] = "unknown",
+					    [MXBPF_WORD_UNWANTED] = "unwanted"};
+	const char *text = word < sizeof(words) / sizeof(words[0]) ? words[word] : NULL;
+
+	return buf_printf(&a->out, "\"%s\"", what == TYPES || !text ? "" : text);
+}
+
 /* One that is none, or that nothing is known of, has the same form as torch.profiler writes it. */
-static int put_tensor(struct args *a, uint64_t word, enum line line)
+static int put_tensor(struct args *a, uint64_t word, enum what what)
 {
 	const struct mxbpf_tensor *t = &a->tensor;
 
 	if (word < MXBPF_WORD_LIST || ring_read_tensor(att_tensors_fd(a->l->att), word, &a->tensor))
-		return buf_printf(&a->out, line == TYPES ? "\"\"" : "[]");
-	if (line == TYPES)
-		return put_type(a, t->dtype);
-	return line == SIZES ? put_dims(a, t->dims, t->ndim) : put_dims(a, t->dims + t->ndim, t->strided ? t->ndim : 0);
+		return buf_printf(&a->out, what == TYPES ? "\"\"" : "[]");
+	if (what == TYPES)
+		return put_type(a);
+	return what == SIZES ? put_dims(a, t->dims, t->ndim) : put_dims(a, t->dims + t->ndim, t->strided ? t->ndim : 0);
 }
 
-static int put_list(struct args *a, size_t first, size_t n, enum line line)
+static int put_list(struct args *a, size_t first, size_t n, enum what what)
 {
-	int err = buf_printf(&a->out, line == TYPES ? "\"TensorList\"" : "[");
+	int err = buf_printf(&a->out, what == TYPES ? "\"TensorList\"" : "[");
 	size_t i;
 
-	if (line == TYPES)
+	if (what == TYPES)
 		return err;
 	for (i = first; !err && i < first + n && !a->no_lists; i++) {
 		err = buf_printf(&a->out, i > first ? "," : "");
-		err = err ? err : put_tensor(a, a->words[i], line);
+		err = err ? err : put_tensor(a, a->words[i], what);
 	}
 	return err ? err : buf_printf(&a->out, "]");
 }
 
-static int put_line(struct args *a, enum line line)
+/* Of MXNet's operators, each an array. */
+static int put_arrays(struct args *a, const uint64_t *words, size_t n, enum what what)
+{
+	int err = 0;
+	size_t i;
+
+	for (i = 0; !err && i < n; i++) {
+		err = buf_printf(&a->out, i ? "," : "");
+		if (err)
+			break;
+		err = what == STRIDES		   ? buf_printf(&a->out, "[]")
+		      : words[i] < MXBPF_WORD_LIST ? put_word(a, words[i], what)
+						   : put_tensor(a, words[i], what);
+	}
+	return err;
+}
+
+/* Of torch's, with lists among them. */
+static int put_arguments(struct args *a, enum what what)
 {
 	static const char *const types[] = {[MXBPF_WORD_SCALAR] = "Scalar", [MXBPF_WORD_SCALARS] = "ScalarList"};
-	int err = buf_printf(&a->out, "%s[", line ? "\n" : "");
 	size_t i, n;
+	int err = 0;
 
 	for (i = 0; !err && i < a->n; i += n) {
 		uint64_t word = a->words[i];
@@ -76,16 +119,29 @@ static int put_line(struct args *a, enum line line)
 		if (err)
 			break;
 		if (word == MXBPF_WORD_LONG_LIST) {
-			err = put_list(a, i, 0, line);
+			err = put_list(a, i, 0, what);
 		} else if (word >= MXBPF_WORD_LIST && word <= MXBPF_WORD_LIST + MXBPF_ARG_LIST_MAX) {
 			n += word - MXBPF_WORD_LIST;
-			err = i + n <= a->n ? put_list(a, i + 1, n - 1, line) : -EBADMSG;
-		} else if (line == TYPES && (word == MXBPF_WORD_SCALAR || word == MXBPF_WORD_SCALARS)) {
+			err = i + n <= a->n ? put_list(a, i + 1, n - 1, what) : -EBADMSG;
+		} else if (what == TYPES && (word == MXBPF_WORD_SCALAR || word == MXBPF_WORD_SCALARS)) {
 			err = buf_printf(&a->out, "\"%s\"", types[word]);
 		} else {
-			err = put_tensor(a, word, line);
+			err = put_tensor(a, word, what);
 		}
 	}
+	return err;
+}
+
+static int put_line(struct args *a, const struct line *line, size_t nfirst)
+{
+	int err = buf_printf(&a->out, "%s[", line > lines ? "\n" : "");
+
+	if (!err && nfirst == a->n)
+		err = put_arguments(a, line->what);
+	else if (!err && !line->outputs)
+		err = put_arrays(a, a->words, nfirst, line->what);
+	else if (!err)
+		err = put_arrays(a, a->words + nfirst + 1, a->n - nfirst - 1, line->what);
 	return err ? err : buf_printf(&a->out, "]");
 }
 
@@ -93,13 +149,16 @@ int live_args_text(const struct live *l, uint64_t id, struct buf *out)
 {
 	struct args a = {.l = l};
 	int n = ring_read_args(att_args_fd(l->att), id, a.words), err = n < 0 ? n : 0;
-	enum line line;
+	const struct line *line;
+	size_t nfirst = 0;
 
 	a.n = n < 0 ? 0 : (size_t)n;
+	while (nfirst < a.n && a.words[nfirst] != MXBPF_WORD_OUTPUTS)
+		nfirst++;
 	for (; !err; a.no_lists = true) {
 		a.out.len = 0;
-		for (line = SIZES; !err && line < LINES; line++)
-			err = put_line(&a, line);
+		for (line = lines; !err && line < lines + NLINES && (!line->outputs || nfirst < a.n); line++)
+			err = put_line(&a, line, nfirst);
 		if (a.out.len <= MXBPF_TEXT_BYTES_MAX || a.no_lists)
 			break;
 	}

@@ -55,7 +55,7 @@ static void subtract(struct mdl_session *s, const struct live_mark *m)
 /* A model of its own of what is to be shown, and the session that goes with it. NULL: out of memory. */
 static struct mdl *copy(struct live *l, struct mdl_session *s)
 {
-	struct mdl *m = mdl_new(), *fresh;
+	struct mdl *m = live_model(l), *fresh;
 	struct buf recs = {0}, opens = {0};
 	struct live_look look;
 	int err = m ? 0 : -ENOMEM;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * --iterations 5/100: windows of five iterations, which BPF opens and closes at the very hits that end one. In between
- * everything is detached but the probe that tells of those ends. Attaching takes time, in which iterations go by
- * unseen: how many were seen is counted, not assumed.
+ * --iterations 20: a window of twenty iterations, and then the session ends. --iterations 5/100: windows of five
+ * iterations, which BPF opens and closes at the very hits that end one. In between everything is detached but the probe
+ * that tells of those ends. Attaching takes time, in which iterations go by unseen: how many were seen is counted, not
+ * assumed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -70,6 +71,10 @@ void live_iterations(struct live *l)
 	if (!l->sampling) {
 		attach(l);
 	} else if (now.opened == now.closed && now.closed > l->windows) {
+		if (!l->o->period) {
+			l->ended = true;
+			return;
+		}
 		att_less(l->att);
 		say(l, "all but one detached", began);
 		l->sampling = false;

@@ -101,6 +101,42 @@ static int object_name(struct live *l, uint32_t tgid, uint64_t id, char *text)
 	return snprintf(text, MXBPF_NAME_BYTES_MAX, "%s%s", tag_prefix(l, tag), class);
 }
 
+/*
+ * What a tag says of the bytes that BPF read: "_backward_*::pure_python", where they stand for the star; what the row's
+ * name begins with has none. The tag behind it is that without what the "::" stands before. NULL: nothing.
+ */
+static const char *tag_pattern(const struct live *l, unsigned tag, size_t *len)
+{
+	const char *own = tag_prefix(l, tag), *part = strchr(own, '*') || tag < 2 ? own : tag_prefix(l, tag - 1);
+
+	*len = strlen(part);
+	if (part != own && strchr(part, '*'))
+		*len = (size_t)(strstr(part, "::") - part);
+	return part == own || strchr(part, '*') ? part : own;
+}
+
+static int read_tagged(struct live *l, uint64_t id, char *text, unsigned *tag)
+{
+	int n = ring_read_name(att_names_fd(l->att), id, text, tag);
+	const char *pattern, *star;
+	size_t len, before;
+
+	if (n < 0 || *tag == MXBPF_NAME_TAG_PAIR)
+		return n;
+	pattern = tag_pattern(l, *tag, &len);
+	if (!len || (size_t)n + len > MXBPF_NAME_BYTES_MAX)
+		return n;
+	star = memchr(pattern, '*', len);
+	before = star ? (size_t)(star - pattern) : len;
+	memmove(text + before, text, (size_t)n);
+	memcpy(text, pattern, before);
+	if (!star)
+		return n + (int)len;
+	memcpy(text + before + n, star + 1, len - before - 1);
+	return n + (int)len - 1;
+}
+
+/* Two names, of which only the ids are there. */
 static int read_pair(struct live *l, char *text)
 {
 	static char room[MXBPF_NAME_BYTES_MAX];
@@ -109,35 +145,23 @@ static int read_pair(struct live *l, char *text)
 	int first, second;
 
 	memcpy(ids, text, sizeof(ids));
-	first = ring_read_name(att_names_fd(l->att), ids[0], text, &tag);
+	first = read_tagged(l, ids[0], text, &tag);
 	if (first < 0 || first > MXBPF_NAME_BYTES_MAX / 2)
 		return first < 0 ? first : -ENAMETOOLONG;
-	second = ring_read_name(att_names_fd(l->att), ids[1], room, &tag);
-	if (second < 0)
-		return second;
-	return snprintf(text + first, (size_t)(MXBPF_NAME_BYTES_MAX - first), "::%.*s", second, room) + first;
+	second = read_tagged(l, ids[1], room, &tag);
+	if (second < 0 || second > MXBPF_NAME_BYTES_MAX / 2 - 8)
+		return second < 0 ? second : -ENAMETOOLONG;
+	memcpy(text + first, "::", 2);
+	memcpy(text + first + 2, room, (size_t)second);
+	return first + 2 + second;
 }
 
-/* The bytes that BPF read; a tagged row's begin with what the row puts before them, or end with what begins with "::".
- */
 static int read_name(struct live *l, uint64_t id, char *text)
 {
 	unsigned tag;
-	int len = ring_read_name(att_names_fd(l->att), id, text, &tag);
-	const char *before = len < 0 ? "" : tag_prefix(l, tag);
-	size_t n = strlen(before);
+	int len = read_tagged(l, id, text, &tag);
 
-	if (len == 2 * sizeof(uint64_t) && tag == MXBPF_NAME_TAG_PAIR)
-		return read_pair(l, text);
-	if (!n || (size_t)len + n > MXBPF_NAME_BYTES_MAX)
-		return len;
-	if (!strncmp(before, "::", 2)) {
-		memcpy(text + len, before, n);
-		return len + (int)n;
-	}
-	memmove(text + n, text, (size_t)len);
-	memcpy(text, before, n);
-	return len + (int)n;
+	return len == 2 * sizeof(uint64_t) && tag == MXBPF_NAME_TAG_PAIR ? read_pair(l, text) : len;
 }
 
 static int span_name(struct live *l, uint32_t tgid, uint64_t id, char *text)
@@ -234,6 +258,10 @@ static uint64_t name_of(const struct mxbpf_rec *r)
 		return ((const struct mxbpf_span *)r)->name_id;
 	case MXBPF_GROUP:
 		return ((const struct mxbpf_group *)r)->name_id;
+	case MXBPF_LIFE:
+		return ((const struct mxbpf_life *)r)->name_id;
+	case MXBPF_WAIT:
+		return ((const struct mxbpf_wait *)r)->name_id;
 	case MXBPF_KV:
 		return ((const struct mxbpf_kv *)r)->name_id;
 	case MXBPF_TEAM:
@@ -346,6 +374,17 @@ static void learn_sample(struct live *l, const struct mxbpf_rec *r)
 		learn_name(l, r->tgid, spans[i].name_id);
 }
 
+static void learn_wait(struct live *l, const struct mxbpf_rec *r)
+{
+	const struct mxbpf_wait *w = (const void *)r;
+
+	if (r->kind != MXBPF_WAIT)
+		return;
+	learn_name(l, r->tgid, w->call_id);
+	learn_name(l, r->tgid, w->op_id);
+	learn_name(l, r->tgid, w->within_id);
+}
+
 /* The names of keys. */
 static void learn_keys(struct live *l, const struct mxbpf_rec *r)
 {
@@ -371,6 +410,7 @@ size_t live_learn_names(struct live *l, void *recs, size_t bytes)
 		learn_layer(l, r);
 		learn_name(l, r->tgid, name_of(r));
 		learn_sample(l, r);
+		learn_wait(l, r);
 		learn_keys(l, r);
 		learn_alloc(l, r);
 	}

@@ -84,6 +84,8 @@ size_t live_ops_keep(struct live *l, void *recs, size_t bytes)
 		if (r->kind == MXBPF_TEAM && /* of one that is not probed: in no span */
 		    (!t->cls || (t->cls == MXBPF_CLASS_OPERATOR && leaves_out(l, t->name_id))))
 			continue;
+		if (r->kind == MXBPF_LIFE && leaves_out(l, ((const struct mxbpf_life *)r)->name_id))
+			continue;
 		if (r->kind == MXBPF_SCHED)
 			leave_span(l, (struct mxbpf_sched *)((char *)recs + pos - r->size));
 		if (r->kind == MXBPF_SAMPLE)

@@ -99,7 +99,7 @@ __attribute__((format(printf, 3, 4))) static int add_note(struct mdl_session *s,
 
 static int describe_notes(struct live *l, struct mdl_session *s)
 {
-	unsigned calls = 0, left, funcs = cmd_ops_matched(&l->plan, &left);
+	unsigned calls = 0, steps = 0, left, funcs = cmd_ops_matched(&l->plan, &left);
 	char n[2][32], names[CTR_NAMES_BYTES];
 	size_t i;
 	int err = 0;
@@ -108,6 +108,7 @@ static int describe_notes(struct live *l, struct mdl_session *s)
 		const struct plan_probe *p = &l->plan.probes[i];
 
 		calls += p->row->group == PROBE_WORK && p->wanted ? p->nfuncs : 0;
+		steps += p->row->group == PROBE_STEP && p->wanted && !p->reason[0];
 	}
 	if (l->plan.beside)
 		err = add_note(s, "runtime", "%s is mapped as well, and not looked at: --runtime %s does that",
@@ -132,6 +133,12 @@ static int describe_notes(struct live *l, struct mdl_session *s)
 	if (!err && l->counters != l->o->counters)
 		err = add_note(s, "counters", "this machine cannot count %s",
 			       ctr_names(l->o->counters & ~l->counters, names));
+	if (!err && l->o->stats && (l->want.groups & PROBE_STEP) && !steps)
+		err = add_note(s, "steps", "iterations of %s are told by its calls, which --stats does not send",
+			       l->plan.adp->title);
+	else if (!err && l->o->stats && steps)
+		err = add_note(s, "steps",
+			       "where the time of iterations went is told by calls, which --stats does not send");
 	return err;
 }
 

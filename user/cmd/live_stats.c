@@ -31,6 +31,7 @@ static void take_row(void *ctx, const struct mxbpf_stat_key *key, const struct m
 		.stack_id = key->stack_id,
 		.layer_id = key->layer_id,
 		.part = key->part,
+		.tid = key->tid,
 	};
 	struct taken_row r = {
 		.row = {.tgid = key->tgid,

@@ -202,6 +202,8 @@ static const struct {
 	 "group_by_input_shape and group_by_stack_n; a call that would need more than 16384 such rows is in the row "
 	 "of\n"
 	 "its name alone, counted.\n"
+	 "\\fB\\-\\-by layer\\fR puts the operators of a layer of an MXNet model together, forward and backward: conv0_fwd and\n"
+	 "conv0_fwd_backward are conv0; what is of none keeps its own name.\n"
 	 "What runs in the backward pass has the stack of the forward operator that made its node.\n"
 	 "Shapes are those of every tensor, of lists of tensors too, of which torch's tables say nothing: nor do the\n"
 	 "layouts like them.\n"
@@ -286,6 +288,22 @@ static const struct {
 	 "A thread that changes its CPU at work and blocks there may have a CPU time that is wrong by a tick of the\n"
 	 "kernel; the table says so.\n"
 	 "Of a region within a region, the thread that opens it counts in the outer one alone.\n"},
+	{"LIVES", NULL,
+	 "\\fB\\-\\-life\\fR sees MXNet\\(aqs operators from being pushed on, in each of its three engines.\n"
+	 "A life has four parts: \\fIdispatch\\fR, in which its thread made it, since the call around it began or the\n"
+	 "operator before it was pushed; \\fIdepend\\fR, until all that it reads and writes was free; \\fIqueue\\fR, "
+	 "until a\n"
+	 "thread took it; \\fIrun\\fR, until its true end.\n"
+	 "Of operators that were pushed before the window the first parts are not known, and not counted.\n"
+	 "The naive engine executes what is pushed at once: the waits are 0, and the program waits for nothing.\n"
+	 "A wait of the program is for the operator that was the last to write the array, by the order of pushing, "
+	 "with\n"
+	 "the bulk that it ran in; a wait for all is for the one that ended last.\n"
+	 "An operator without a name is the engine\\(aqs own barrier of a wait to write: what used the array before "
+	 "it.\n"
+	 "In a trace they are arguments of the operators and waits, and each thread that takes operators has a counter "
+	 "of\n"
+	 "those that stand in its queue.\n"},
 	{"ITERATIONS", NULL,
 	 "\\fB\\-\\-iterations 5/100\\fR sees five training iterations of each hundred and takes the probes out in\n"
 	 "between, but for one that tells when an iteration ends: of PyTorch the step() of an optimizer, of MXNet a\n"
@@ -364,7 +382,7 @@ static const struct {
 	 "Output paths that are symbolic links are refused.\n"
 	 "Recordings hold the command line of the process, the names of its operators and threads and, where they "
 	 "were\n"
-	 "asked for, shapes of tensors and lines of Python stacks; no tensor data, no other memory.\n"
+	 "asked for, shapes of tensors, names of layers and lines of Python stacks; no tensor data, no other memory.\n"
 	 "Names from the process or a recording are escaped wherever they are shown.\n"},
 	{"EXAMPLES", print_examples, ""},
 };

@@ -30,9 +30,10 @@ static const char *word_sort(unsigned i)
 	return i < SNK_SORT_NKEYS ? snk_sort_keys[i].name : NULL;
 }
 
+/* Behind those that are it, what one of them is called as well. */
 static const char *word_by(unsigned i)
 {
-	return snk_by_words[i];
+	return i == SNK_BY_NWORDS ? "operator" : i > SNK_BY_NWORDS ? NULL : snk_by_words[i];
 }
 
 static const char *word_layout(unsigned i)
@@ -68,7 +69,8 @@ static const char *word_probes(unsigned i)
 {
 	return plan_groups[i].listed ? plan_groups[i].name : NULL;
 }
-#define PROBES_ALL (PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE | PROBE_CUSTOM | PROBE_MARK | PROBE_KV)
+#define PROBES_ALL                                                                                                     \
+	(PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE | PROBE_CUSTOM | PROBE_MARK | PROBE_DATA | PROBE_KV)
 
 static const char *word_role(unsigned i)
 {
@@ -157,8 +159,8 @@ const struct cmd_option cmd_options[] = {
 		 "their Python and machine code, for flame graphs (export -f folded, pprof)",
 	 .set = cmd_set_number, FIELD(sample_hz), .min = 1, .max = MXBPF_SAMPLE_HZ_MAX},
 	{.name = "shapes", .group = "Target", .commands = LIVE,
-	 .help = "read sizes, types and strides of the tensors that operators get, for --by shape, traces and recordings; "
-		 "PyTorch", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
+	 .help = "read sizes and types of the tensors that operators get (PyTorch's strides, what MXNet's make), for --by "
+		 "shape, traces and recordings; MXNet's convolutions and matrix products get their GFLOP/s", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
 	{.name = "layers", .group = "Target", .commands = LIVE,
 	 .help = "read which layer of the model each operator is of, for --by layer, traces and recordings; MXNet",
 	 .set = cmd_set_detail, .min = MXBPF_DETAIL_LAYER},
@@ -168,6 +170,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "omp", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "look at OpenMP's parallel regions as well: of each operator the CPU time of its team, and what it waited for",
 	 .set = cmd_set_flag, FIELD(omp)},
+	{.name = "life", .of_events = true, .group = "Target", .commands = LIVE,
+	 .help = "see operators from being pushed on: what each waited for before it ran, and which of them the program "
+		 "waited for; MXNet", .set = cmd_set_flag, FIELD(life)},
 	{.name = "memory", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "see who holds the memory of a device: of each operator what it allocated, what of that was freed, what was "
 		 "alive at the peak and never freed", .set = cmd_set_flag, FIELD(memory)},
@@ -199,8 +204,8 @@ const struct cmd_option cmd_options[] = {
 	{.name = "follow-app", .group = "Window", .commands = LIVE,
 	 .help = "look while the program has its runtime's own profiler record: from set_state('run') or resume() to "
 		 "set_state('stop') or pause(); of MXNet", .set = cmd_set_flag, FIELD(follow_app)},
-	{.name = "iterations", .arg = "N/M", .group = "Window", .commands = LIVE,
-	 .help = "see N of M training iterations, and be detached in between: 5/100",
+	{.name = "iterations", .arg = "N[/M]", .group = "Window", .commands = LIVE,
+	 .help = "see N training iterations and stop: 20; or N of each M, and be detached in between: 5/100",
 	 .set = cmd_set_iterations},
 	{.name = "interval", .arg = "TIME", .group = "Tables", .commands = CMD_BIT_ATTACH,
 	 .help = "print the tables each TIME: those from the start until then; JSON as a line each, CSV as one table",
@@ -229,9 +234,9 @@ const struct cmd_option cmd_options[] = {
 	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = TABLES, .help = "torch's name of --top",
 	 .set = cmd_set_number, FIELD(top), .min = 1, .max = 1000000000},
 	{.name = "by", .arg = "WHAT", .group = "Tables", .commands = TABLES,
-	 .help = "what has a row: each name, each with the shapes of its tensors (of --shapes), with the top of its Python "
-		 "stack or its nn.Module (of --py-stacks), each layer of the model (of --layers); of a recording also each call, in "
-		 "order of start", .def = "name", .set = cmd_set_index, FIELD(by), .word = word_by},
+	 .help = "what has a row: each name (operator), each with the shapes of its tensors (of --shapes), with the top of "
+		 "its Python stack or its nn.Module (of --py-stacks), each layer of the model (of --layers), each device or "
+		 "thread; of a recording also each call, in order of start", .def = "name", .set = cmd_set_by, FIELD(by), .word = word_by},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = TABLES,
 	 .help = "lines of a stack that --by stack looks at, and --by event shows", .def = "5, of events all", .set = cmd_set_number, FIELD(stack_depth), .min = 1,
 	 .max = 128},
@@ -463,6 +468,8 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
 	if (o->omp && !sink->teams)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --omp", o->layout);
+	if (o->life && !sink->lives)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --life", o->layout);
 	if (o->memory && !sink->held)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --memory", o->layout);
 	if (o->backward && !sink->joins)

@@ -130,6 +130,16 @@ int cmd_set_sort(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 	return o->sort < 0 ? cmd_set_index(opt, o, text, e) : 0;
 }
 
+/* "operator", behind the words, is the first of them. */
+int cmd_set_by(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	int err = cmd_set_index(opt, o, text, e);
+
+	if (!err && o->by == SNK_BY_NWORDS)
+		o->by = SNK_BY_NAME;
+	return err;
+}
+
 int cmd_set_mask(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	unsigned mask = 0;
@@ -192,13 +202,17 @@ int cmd_set_detail(const struct cmd_option *opt, struct cmd_opts *o, const char 
 
 int cmd_set_iterations(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
-	unsigned n, period;
+	unsigned n = 0, period = 0;
+	bool some = strchr(text, '/');
 	int used = 0;
 
-	if (!isdigit((unsigned char)text[0]) || sscanf(text, "%7u/%7u%n", &n, &period, &used) != 2 || text[used] ||
-	    !n || n >= period)
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not N/M with N less than M: 5/100", opt->name,
-			       text);
+	if (isdigit((unsigned char)text[0]) && some)
+		sscanf(text, "%7u/%7u%n", &n, &period, &used);
+	else if (isdigit((unsigned char)text[0]))
+		sscanf(text, "%7u%n", &n, &used);
+	if (!used || text[used] || !n || (some && n >= period))
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "--%s: '%.60s' is neither N, as 20, nor N/M with N less than M: 5/100", opt->name, text);
 	o->iterations = n;
 	o->period = period;
 	return 0;

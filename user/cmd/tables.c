@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <stdio.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -240,16 +241,37 @@ int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, stru
 	return print_summed(o, s, m, NULL, nth);
 }
 
+/* Which thread it was is known of events alone. */
+static int print_threads(const struct cmd_opts *o, struct rec_reader *r, const struct mdl_session *s)
+{
+	struct mdl *m = mdl_new();
+	struct err e = {0};
+	int code;
+
+	if (!m)
+		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	else
+		mdl_tell_threads(m);
+	if (m && s->cut_records)
+		cmd_warn("--by thread: of events that were kept; %" PRIu64 " were not", s->cut_records);
+	code = !m || rec_reader_events(r, m, &e) ? cmd_fail(&e) : cmd_print_tables(o, s, m, 0);
+	mdl_free(m);
+	return code;
+}
+
 int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct mdl *m)
 {
 	const struct mdl_session *s = rec_reader_session(r);
 	struct err e = {0};
 
-	if (o->by != SNK_BY_EVENT)
+	if (o->by != SNK_BY_EVENT && (o->by != SNK_BY_THREAD || s->details & MXBPF_DETAIL_THREAD))
 		return cmd_print_tables(o, s, m, 0);
 	if (s->stats) {
-		err_set(&e, ERR_USAGE, -EINVAL, "--by event: no events were kept: record without --stats");
+		err_set(&e, ERR_USAGE, -EINVAL, "--by %s: no events were kept: record without --stats",
+			snk_by_words[o->by]);
 		return cmd_fail(&e);
 	}
+	if (o->by == SNK_BY_THREAD)
+		return print_threads(o, r, s);
 	return print_summed(o, s, m, r, 0);
 }

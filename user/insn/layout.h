@@ -37,8 +37,8 @@ int layout_chain(struct elf *elf, const struct elf_sym *func, const int32_t *kno
 int layout_result(struct elf *elf, const struct elf_sym *func, uint64_t *va, struct err *e);
 
 /*
- * Of a method that stores its argument in its object, in four bytes, and sets a byte of it to 0 or to 1: which these are.
- * 0, -EILSEQ; else -errno.
+ * Of a method that stores its argument in its object, in four bytes, and sets a byte of it to 0 or to 1: which these
+ * are. 0, -EILSEQ; else -errno.
  */
 int layout_state(struct elf *elf, const struct elf_sym *func, int32_t *arg_off, int32_t *flag_off, struct err *e);
 

@@ -15,7 +15,7 @@ const struct mdl_class mdl_classes[] = {
 	{MXBPF_CLASS_FRAME, "frame", true},
 	{MXBPF_CLASS_EVENT, "event", true},
 	{MXBPF_CLASS_STEP, "step", false},
-	{MXBPF_CLASS_DATA, "data", false},
+	{MXBPF_CLASS_DATA, "data", true},
 	{MXBPF_CLASS_KVSTORE, "kvstore", true},
 };
 

@@ -132,6 +132,10 @@ int mdl_emit(const struct mdl *m, struct buf *out)
 	if (!err)
 		err = team_emit(m, out);
 	if (!err)
+		err = lives_emit(m, out);
+	if (!err)
+		err = steps_emit(m, out);
+	if (!err)
 		err = kv_emit(m, out);
 	if (!err)
 		err = held_emit(m, out);

@@ -185,6 +185,7 @@ void mdl_move_makers(struct mdl *to, struct mdl *from)
 	from->makers = (struct buf){0};
 	from->maker_index = (struct hash){0};
 	from->oldest_maker = 0;
+	steps_move(to, from);
 }
 
 void joins_fini(struct mdl *m)

@@ -12,6 +12,11 @@ struct mdl *mdl_new(void)
 	return calloc(1, sizeof(struct mdl));
 }
 
+void mdl_tell_threads(struct mdl *m)
+{
+	m->tells_threads = true;
+}
+
 static void free_rows(struct buf *rows)
 {
 	size_t i;
@@ -34,6 +39,7 @@ void mdl_free(struct mdl *m)
 	groups_fini(m);
 	joins_fini(m);
 	teams_fini(m);
+	lives_fini(m);
 	held_fini(m);
 	marks_fini(m);
 	samples_fini(m);
@@ -46,6 +52,7 @@ void mdl_free(struct mdl *m)
 	hash_fini(&m->gauge_index);
 	buf_fini(&m->gauges);
 	buf_fini(&m->opens);
+	steps_fini(m);
 	names_fini(m);
 	window_fini(&m->window);
 	free(m);
@@ -81,6 +88,7 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_
 		r->args_id = g->args_id;
 		r->stack_id = g->stack_id;
 		r->layer_id = g->layer_id;
+		r->tid = g->tid;
 		r->part = g->part;
 		m->ngrouped++;
 	}
@@ -110,6 +118,7 @@ static struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s)
 		.args_id = s->args_id,
 		.stack_id = s->stack_id,
 		.layer_id = s->layer_id,
+		.tid = m->tells_threads ? s->tid : 0,
 		.part = !!(s->flags & MXBPF_SPAN_PART),
 	};
 	struct mdl_row *r;
@@ -192,6 +201,8 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	if (s->flags & MXBPF_SPAN_USER)
 		extent_add(r, s->h.ts_ns, s->h.ts_ns + s->dur_ns);
 	m->counters[s->cls][MXBPF_COUNTER_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);
+	if (steps_span(m, s))
+		return -ENOMEM;
 	return window_span(m, s);
 }
 
@@ -331,6 +342,37 @@ static int fold_team(struct mdl *m, const struct mxbpf_rec *rec)
 	return team_fold(m, (const void *)rec);
 }
 
+static int fold_life(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return life_fold(m, (const void *)rec);
+}
+
+static int fold_agg_life(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return life_fold_agg(m, (const void *)rec);
+}
+
+static int fold_wait(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return wait_fold(m, (const void *)rec);
+}
+
+static int fold_step(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return steps_fold(m, (const void *)rec);
+}
+
+static int fold_iteration(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	return steps_fold_iteration(m, (const void *)rec);
+}
+
+static int fold_gauge(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	steps_resumed(m, (const void *)rec);
+	return gauge_fold(m, rec);
+}
+
 typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
 static const fold_fn folds[] = {
@@ -347,10 +389,16 @@ static const fold_fn folds[] = {
 	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
 	[MXBPF_SLOW] = fold_slow,
 	[MXBPF_TEAM] = fold_team,
+	[MXBPF_LIFE] = fold_life,
+	[MXBPF_AGG_LIFE] = fold_agg_life,
+	[MXBPF_WAIT] = fold_wait,
+	[MXBPF_AGG_WAIT] = fold_wait,
 	[MXBPF_INSTANT] = instant_fold,
 	[MXBPF_VALUE] = value_fold,
 	[MXBPF_AGG_EXTENT] = extent_fold,
-	[MXBPF_GAUGE] = gauge_fold,
+	[MXBPF_GAUGE] = fold_gauge,
+	[MXBPF_STEP] = fold_step,
+	[MXBPF_ITERATION] = fold_iteration,
 	[MXBPF_SAMPLE] = fold_sample,
 	[MXBPF_OPEN] = fold_open,
 	[MXBPF_KV] = kv_fold,

@@ -13,6 +13,8 @@
 #include "base/buf.h"
 #include "model/gauge.h"
 #include "mxbpf_event.h"
+#include "mxbpf_life.h"
+#include "mxbpf_step.h"
 #include "mxbpf_held.h"
 #include "mxbpf_mark.h"
 
@@ -28,10 +30,17 @@ struct mdl_class {
 extern const struct mdl_class mdl_classes[MDL_NCLASSES];
 const char *mdl_category(unsigned cls);
 
+/* Of calls that there is an estimate for: how many, their time, their floating-point operations. And those that there
+ * is none for although there should be. */
+struct mdl_flops {
+	uint64_t calls, ns, ops, unknown;
+};
+
 /* One row of a class table; borrowed, valid until the next mdl_feed(). */
 struct mdl_row {
 	uint32_t tgid;
 	uint32_t device;
+	uint32_t tid; /* 0: of all threads */
 	uint8_t cls;
 	uint64_t id; /* mdl_group_id() */
 	uint64_t name_id, args_id, stack_id, layer_id;
@@ -44,6 +53,7 @@ struct mdl_row {
 	uint64_t median_ns, slow_ns,
 		slow_due;		   /* private to slow.c: as they were when it last looked, and when it will */
 	struct mxbpf_counter_sum counters; /* of the events that mdl_session.counters names */
+	struct mdl_flops flops;		   /* only in rows that mdl_flops_add() added to */
 	uint64_t hist[MXBPF_HIST_BUCKETS];
 };
 
@@ -65,6 +75,20 @@ uint64_t mdl_row_share_ns(const struct mdl *m, const struct mdl_row *r);
 
 /* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);
+
+/*
+ * Floating-point operations of a call, by the operator's name and the text of its args_id (NULL: none), which ends with
+ * a NUL. A multiplication with the addition behind it is two.
+ */
+enum mdl_estimate {
+	MDL_FLOPS_OTHER,   /* it is none of the operators that there are estimates for */
+	MDL_FLOPS_UNKNOWN, /* it is, but its shapes do not say */
+	MDL_FLOPS_KNOWN,
+};
+enum mdl_estimate mdl_estimate(const char *name, size_t name_len, const char *args, size_t len, uint64_t *flops);
+/* Of one call; and of all calls of a model's row, added to what is there. */
+struct mdl_flops mdl_flops_of(const struct mdl *m, const struct mxbpf_span *s);
+void mdl_flops_add(const struct mdl *m, struct mdl_flops *to, const struct mdl_row *from);
 
 /* Running account of one device; borrowed likewise. */
 struct mdl_mem_row {
@@ -115,6 +139,7 @@ struct mdl_kv {
 };
 
 struct mdl *mdl_new(void); /* NULL: out of memory */
+void mdl_tell_threads(struct mdl *m); /* from now on, spans of each thread have rows of their own */
 void mdl_free(struct mdl *m);
 
 /*
@@ -145,6 +170,24 @@ void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
 /* --omp: parallel regions, those of one span name (and class) added up, as their records; borrowed likewise. */
 const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n);
 void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from); /* as mdl_join_merge() */
+/* --life. A part of the lives of an operator: those in which it is known. */
+struct mdl_life_part {
+	uint64_t count, total_ns, min_ns, max_ns;
+	uint64_t hist[MXBPF_HIST_BUCKETS];
+};
+struct mdl_life {
+	uint32_t tgid, device;
+	uint64_t name_id;
+	struct mdl_life_part parts[MXBPF_LIFE_PARTS];
+};
+/* In no order; borrowed likewise. */
+const struct mdl_life *const *mdl_lives(struct mdl *m, size_t *n);
+uint64_t mdl_life_percentile(const struct mdl_life_part *p, double fraction); /* as mdl_percentile(); 0 of none */
+/* What the program waited for, as its records, of each process, call and operator one; borrowed likewise. */
+const struct mxbpf_wait *mdl_waits(const struct mdl *m, size_t *n);
+/* Iterations that have ended, by process and time, the last 65,536 at least; borrowed likewise. For the end of a
+ * window: what may be the end of one is. */
+const struct mxbpf_iteration *mdl_iterations(struct mdl *m, size_t *n);
 /* The store of parameters, by operation and key, in no order; borrowed likewise. */
 const struct mdl_kv *const *mdl_kvs(const struct mdl *m, size_t *n);
 /*
@@ -172,7 +215,7 @@ int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns);
  * that came this way before. 0, -ENOMEM.
  */
 int mdl_follow(struct mdl *m, struct mxbpf_span *s);
-/* What `from` remembers of them is `to`'s from now on. */
+/* What `from` remembers of them, and iterations that are under way, are `to`'s from now on. */
 void mdl_move_makers(struct mdl *to, struct mdl *from);
 
 /*

@@ -64,6 +64,7 @@ struct mdl {
 	struct hash group_index;		/* row id -> place in groups */
 	struct buf groups;			/* struct mxbpf_group, as its records */
 	size_t ngrouped;			/* rows that are of one */
+	bool tells_threads;			/* each thread's spans are groups of their own */
 	struct hash maker_index;		/* (seq, tgid) -> place in makers */
 	struct buf makers;			/* struct maker, a ring once it is full */
 	size_t oldest_maker;
@@ -71,6 +72,10 @@ struct mdl {
 	struct buf joins;	  /* struct mxbpf_join *, owned */
 	struct hash team_index;	  /* (name_id, tgid and class) -> struct mxbpf_team * */
 	struct buf teams;	  /* struct mxbpf_team *, owned */
+	struct hash life_index;	  /* (name_id, tgid and device) -> struct mdl_life * */
+	struct buf lives;	  /* struct mdl_life *, owned */
+	struct hash wait_index;	  /* (hash of the ids, tgid) -> place in waits + 1 */
+	struct buf waits;	  /* struct mxbpf_wait, as its records */
 	struct hash value_index, instant_index; /* (name_id, tgid; what, scope) -> the row */
 	struct buf values;	  /* struct mxbpf_value *, owned */
 	struct buf instants;	  /* struct mxbpf_instant *, owned */
@@ -95,6 +100,11 @@ struct mdl {
 	struct window window;
 	struct held held;
 	unsigned summed; /* processes that this is the sum of; 0: it is none */
+
+	struct hash step_index; /* tgid -> struct process * of steps.c, owned */
+	struct hash step_roles; /* name_id -> what its spans are for iterations */
+	struct buf iterations;	/* struct mxbpf_iteration */
+	uint64_t resumed_ns;	/* when the last pause had ended */
 
 	struct hash gauge_index; /* (id, scope) -> index in gauges, from 1 */
 	struct buf gauges;	 /* struct mdl_gauge_row */
@@ -188,6 +198,23 @@ void marks_fini(struct mdl *m);
 int team_fold(struct mdl *m, const struct mxbpf_team *from);
 int team_emit(const struct mdl *m, struct buf *out);
 void teams_fini(struct mdl *m);
+
+/* life.c */
+int life_fold(struct mdl *m, const struct mxbpf_life *rec);
+int life_fold_agg(struct mdl *m, const struct mxbpf_agg_life *a);
+int wait_fold(struct mdl *m, const struct mxbpf_wait *from);
+int lives_emit(const struct mdl *m, struct buf *out);
+void lives_fini(struct mdl *m);
+
+/* steps.c: every span, as they come; moments; the machine's readings, which say where a pause ended. steps_move: what
+ * is under way goes on in `to`. */
+int steps_span(struct mdl *m, const struct mxbpf_span *s);
+int steps_fold(struct mdl *m, const struct mxbpf_step *s);
+void steps_resumed(struct mdl *m, const struct mxbpf_gauge *g);
+int steps_fold_iteration(struct mdl *m, const struct mxbpf_iteration *from);
+int steps_emit(const struct mdl *m, struct buf *out);
+void steps_move(struct mdl *to, struct mdl *from);
+void steps_fini(struct mdl *m);
 
 /* model.c; NULL: -ENOMEM */
 struct mdl_row *row_find(const struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device);

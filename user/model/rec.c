@@ -150,6 +150,38 @@ static bool open_fits(const struct mxbpf_rec *r)
 	return class_fits(((const struct mxbpf_open *)r)->cls);
 }
 
+static bool agg_life_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg_life *a = (const void *)r;
+	unsigned i;
+
+	if (a->part >= MXBPF_LIFE_PARTS || a->nbuckets > (r->size - sizeof(*a)) / sizeof(a->buckets[0]))
+		return false;
+	for (i = 0; i < a->nbuckets; i++)
+		if (a->buckets[i].index >= MXBPF_HIST_BUCKETS)
+			return false;
+	return true;
+}
+
+static bool wait_fits(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_wait *)r)->what < MXBPF_WAIT_WHATS;
+}
+
+static bool step_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_step *s = (const void *)r;
+
+	return s->what > MXBPF_STEP_NONE && s->what < MXBPF_STEP_WHATS;
+}
+
+static bool iteration_fits(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_iteration *it = (const void *)r;
+
+	return it->told > MXBPF_STEP_NONE && it->told < MXBPF_STEP_WHATS && it->dur_ns <= UINT64_MAX - r->ts_ns;
+}
+
 /* A kind that is not here is a newer one: it passes on its header alone and is skipped by who does not know it. */
 static const struct {
 	size_t bytes;
@@ -176,9 +208,15 @@ static const struct {
 	[MXBPF_AGG_EXTENT] = {sizeof(struct mxbpf_agg_extent), agg_extent_fits},
 	[MXBPF_GAUGE] = {MXBPF_GAUGE_BYTES_MIN, NULL},
 	[MXBPF_SAMPLE] = {sizeof(struct mxbpf_sample), sample_fits},
+	[MXBPF_LIFE] = {sizeof(struct mxbpf_life), NULL},
+	[MXBPF_AGG_LIFE] = {sizeof(struct mxbpf_agg_life), agg_life_fits},
+	[MXBPF_WAIT] = {sizeof(struct mxbpf_wait), wait_fits},
+	[MXBPF_AGG_WAIT] = {sizeof(struct mxbpf_wait), wait_fits},
 	[MXBPF_KV] = {sizeof(struct mxbpf_kv), kv_fits},
 	[MXBPF_AGG_KV] = {sizeof(struct mxbpf_agg_kv), agg_kv_fits},
 	[MXBPF_OPEN] = {MXBPF_OPEN_BYTES_MIN, open_fits},
+	[MXBPF_STEP] = {sizeof(struct mxbpf_step), step_fits},
+	[MXBPF_ITERATION] = {sizeof(struct mxbpf_iteration), iteration_fits},
 	[MXBPF_HOLDER] = {sizeof(struct mxbpf_holder), holder_fits},
 	[MXBPF_MEM_TIME] = {sizeof(struct mxbpf_mem_time), NULL},
 };

@@ -110,6 +110,7 @@ struct mdl_session {
 	uint64_t cut_records; /* records overwritten by --max-size: missing from traces, not from tables */
 	bool account;	      /* spans bear MXBPF_SPAN_ACCOUNT: rows say where their time went */
 	bool sched;	      /* --sched: threads off the CPU were seen */
+	bool life;	      /* --life: operators were seen from being pushed on, and what waits are for */
 	bool stats;	      /* added up in the kernel: no events, hence no trace and no concurrency */
 	bool held;	      /* --memory: allocations say who made them */
 	uint32_t team_cpus;   /* --omp: CPUs that the target may use; 0: parallel regions are not looked at */

@@ -144,5 +144,6 @@ void plan_details(struct tgt *t, struct plan *plan)
 		find_tensors(t, plan);
 	for (i = 0; i < plan->nprobes; i++)
 		if (plan->probes[i].wanted && !plan->probes[i].reason[0])
-			plan->details |= plan->rows[i].details;
+			plan->details |=
+				plan->rows[i].details | (plan->rows[i].outputs_off ? MXBPF_DETAIL_OUTPUTS : 0u);
 }

@@ -68,11 +68,13 @@ int plan_app_state(const struct plan *p, struct tgt *t, struct mxbpf_app *out, s
 	err = err ? err : layout_state(p->lib->elf, &set, &state_off, &paused_off, e);
 	if (err)
 		return err;
-	/* Without an object nobody has asked for it yet: it is made then, and records nothing. */
+	/* Without an object nobody has asked for it yet: it is made then. */
 	if (tgt_read(t, p->lib->load_bias + va, &object, sizeof(object)) ||
 	    (object && (tgt_read(t, object + (uint64_t)state_off, &state, sizeof(state)) ||
 			tgt_read(t, object + (uint64_t)paused_off, &paused, sizeof(paused)))))
 		return err_set(e, ERR_TARGET, -EFAULT, "its profiler's state cannot be read");
+	if (!object)
+		state = tgt_env_number(t, m->autostart_env) > 0;
 	*out = (struct mxbpf_app){.runs = !!state, .paused = paused};
 	return 0;
 }

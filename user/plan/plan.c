@@ -12,6 +12,7 @@
 #include "elf/hidden.h"
 #include "elf/unwind.h"
 #include "insn/layout.h"
+#include "mxbpf_kv.h"
 #include "plan/early.h"
 #include "plan/priv.h"
 
@@ -74,7 +75,7 @@ const char *plan_version(const struct adp *a, const struct tgt_lib *lib)
 static bool row_has_offsets(const struct mxbpf_row *r)
 {
 	return r->name.nderef || r->key.nderef || r->device.nderef || r->size.nderef || r->link.nderef ||
-	       r->guard.nderef || r->action == MXBPF_ACT_POOL;
+	       r->guard.nderef || r->action == MXBPF_ACT_POOL || r->outputs_off;
 }
 
 static bool needs_known_build(const struct adp_probe *p)
@@ -97,7 +98,7 @@ static unsigned groups_without(const struct adp *a, unsigned bad)
 	unsigned all = 0, i;
 
 	for (i = 0; i < a->nprobes; i++) {
-		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER);
+		all |= a->probes[i].group & ~(PROBE_WORK | PROBE_ITER | PROBE_STEP);
 		if (a->probes[i].needs && !(a->probes[i].needs & ~bad))
 			bad |= a->probes[i].group;
 	}
@@ -106,24 +107,30 @@ static unsigned groups_without(const struct adp *a, unsigned bad)
 
 unsigned plan_groups_of(const struct adp *a, bool known_build)
 {
-	unsigned bad = 0, i;
+	unsigned bad = 0, must = 0, i;
 
 	for (i = 0; i < a->nprobes; i++)
-		if (needs_known_build(&a->probes[i]) && !a->probes[i].optional && !known_build)
+		must |= a->probes[i].optional ? 0 : a->probes[i].group;
+	/* Of a group whose rows may all be missing, too little is left. */
+	for (i = 0; i < a->nprobes; i++)
+		if (needs_known_build(&a->probes[i]) && !known_build &&
+		    (!a->probes[i].optional || !(must & a->probes[i].group)))
 			bad |= a->probes[i].group;
 	return groups_without(a, bad);
 }
 
 unsigned plan_groups_left(const struct plan *p)
 {
-	unsigned bad = 0;
+	unsigned bad = 0, good = 0;
 	size_t i;
 
-	for (i = 0; i < p->nprobes; i++)
-		if (p->probes[i].reason[0] && !p->probes[i].row->optional && !p->probes[i].stand_in &&
-		    !p->probes[i].spare)
+	for (i = 0; i < p->nprobes; i++) {
+		if (!p->probes[i].reason[0])
+			good |= p->probes[i].row->group;
+		else if (!p->probes[i].row->optional && !p->probes[i].stand_in && !p->probes[i].spare)
 			bad |= p->probes[i].row->group;
-	return groups_without(p->adp, bad);
+	}
+	return groups_without(p->adp, bad) & good;
 }
 
 bool plan_calibrates(const struct adp *a)
@@ -327,8 +334,9 @@ static void fit_store(const struct plan *plan, struct mxbpf_row *row)
 
 	while (a && a->version && (!plan->version || strncmp(plan->version, a->version, strlen(a->version))))
 		a++;
-	row->kv_dims_here = a && a->version ? a->dims_here : 0;
-	if (!row->kv_dims_here)
+	if (a && a->version)
+		row->kv_flags |= (uint8_t)(a->dims_here << MXBPF_KV_DIMS_SHIFT);
+	else
 		row->kv = MXBPF_KV_NOTHING;
 }
 

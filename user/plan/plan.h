@@ -105,7 +105,8 @@ struct plan {
 	unsigned details;			  /* enum mxbpf_detail: what its spans can have */
 	struct err no_seq, no_args; /* why they are refused; code 0: they are not, or the runtime has none */
 	uint32_t tensor_keys_off, tensor_storage_off; /* MXBPF_DETAIL_ARGS; the latter 0: not known */
-	uint64_t mark_vtables[MXBPF_MARK_CLASSES]; /* what objects of TASK, FRAME, EVENT begin with, in the file; 0: not known
+	uint64_t mark_vtables[MXBPF_MARK_CLASSES]; /* what objects of TASK, FRAME, EVENT begin with, in the file; 0: not
+						    * known
 						    */
 	unsigned nargless;     /* functions whose schema is not understood: their spans have no arguments */
 	struct plan_opts opts; /* ops borrowed */
@@ -163,7 +164,8 @@ const char *plan_version(const struct adp *a, const struct tgt_lib *lib);
 int plan_check_packed(struct tgt *t, const struct adp *a, struct tgt_lib *lib, struct err *e);
 /* Mask of the groups that a runtime has; without known_build, those that work on a build that is not known. */
 unsigned plan_groups_of(const struct adp *a, bool known_build);
-/* The same of a plan that was made leniently for all groups: those of which nothing that they need is refused. */
+/* The same of a plan that was made leniently for all groups: those of which something is there, and nothing that they
+ * need is refused. */
 unsigned plan_groups_left(const struct plan *p);
 /* Whether builds that are not known may have offsets that their code shows. */
 bool plan_calibrates(const struct adp *a);

@@ -177,8 +177,9 @@ struct adp_seq {
 /* The program's own marks, and the profiler that the runtime itself has. */
 struct adp_marks {
 	const char *classes[MXBPF_MARK_CLASSES]; /* of objects of TASK, FRAME, EVENT, as in their type_info */
-	const char *profiler;			 /* function whose result is its object, from a variable of the library */
-	const char *set_state;			 /* its method that is told whether to record; what pauses is a byte of its own */
+	const char *profiler;	   /* function whose result is its object, from a variable of the library */
+	const char *autostart_env; /* set in the environment: it records from when it is made */
+	const char *set_state;	   /* its method that is told whether to record; what pauses is a byte of its own */
 };
 
 struct adp {

@@ -77,6 +77,7 @@ static const struct field session_fields[] = {
 	IN(mdl_session, fault_ns, U32),
 	IN(mdl_session, sched, BOOL),
 	IN(mdl_session, team_cpus, U32),
+	IN(mdl_session, life, BOOL),
 	IN(mdl_session, held, BOOL),
 	{NULL, 0, TEXT},
 };

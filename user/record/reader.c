@@ -555,23 +555,24 @@ static int feed_aggs(struct rec_reader *r, struct mdl *m, struct err *e)
 	}
 }
 
-int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e)
+int rec_reader_events(struct rec_reader *r, struct mdl *m, struct err *e)
 {
+	struct snk_source *source = rec_reader_source(r);
 	const void *recs;
 	size_t bytes;
-	uint64_t off;
 	int ret;
 
+	while ((ret = source->next(source->ctx, &recs, &bytes)) == 1) {
+		ret = mdl_feed(m, recs, bytes);
+		if (ret)
+			return err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret));
+	}
+	return ret ? err_set(e, ERR_RUNTIME, ret, "%s", rec_reader_error(r)->why) : 0;
+}
+
+int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e)
+{
 	if (r->merge)
 		return merge_model(r->merge, m, e);
-	if (r->complete)
-		return feed_aggs(r, m, e);
-	source_rewind(r);
-	while ((ret = source_next(r, &recs, &bytes)) == 1) {
-		off = r->at_off - bytes - sizeof(r->c);
-		ret = feed(r, m, off, e);
-		if (ret)
-			return ret;
-	}
-	return ret ? err_set(e, ERR_RUNTIME, ret, "%s", r->why.why) : 0;
+	return r->complete ? feed_aggs(r, m, e) : rec_reader_events(r, m, e);
 }

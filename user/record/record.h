@@ -63,6 +63,9 @@ int rec_reader_merge(struct rec_reader **parts, unsigned n, struct rec_reader **
  */
 int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e);
 
+/* The same from the events that were kept, whether there are tables or not. */
+int rec_reader_events(struct rec_reader *r, struct mdl *m, struct err *e);
+
 /* The DATA records in order of writing, chunk by chunk. Borrowed by the caller until rec_reader_close(). */
 struct snk_source *rec_reader_source(struct rec_reader *r);
 /* Why the source's rewind() or next() failed ("damaged at offset N"); code 0 while it did not. Borrowed likewise. */

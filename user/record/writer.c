@@ -220,6 +220,17 @@ static int need_sample(struct rec_writer *w, const struct mdl *m, const struct m
 	return ret ? ret : need_thread(w, m, s->h.tgid, s->tid);
 }
 
+static int need_wait(struct rec_writer *w, const struct mdl *m, const struct mxbpf_wait *r)
+{
+	const uint64_t ids[] = {r->name_id, r->call_id, r->op_id, r->within_id};
+	unsigned i;
+	int ret = 0;
+
+	for (i = 0; i < 4 && !ret; i++)
+		ret = need_name(w, m, MXBPF_NAME_SPAN, ids[i]);
+	return ret;
+}
+
 static int need_kv(struct rec_writer *w, const struct mdl *m, const struct mxbpf_kv *k)
 {
 	const struct mxbpf_kv_value *values = (const void *)(k + 1);
@@ -262,7 +273,8 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 	switch (r->kind) {
 	case MXBPF_SPAN:
 		s = mdl_span(r);
-		ret = s.flags & MXBPF_SPAN_USER ? need_mark(w, m, s.name_id) : need_name(w, m, MXBPF_NAME_SPAN, s.name_id);
+		ret = s.flags & MXBPF_SPAN_USER ? need_mark(w, m, s.name_id)
+						: need_name(w, m, MXBPF_NAME_SPAN, s.name_id);
 		if (!ret)
 			ret = need_name(w, m, MXBPF_NAME_ARGS, s.args_id);
 		if (!ret)
@@ -287,6 +299,10 @@ static int need_names(struct rec_writer *w, const struct mdl *m, const struct mx
 		return need_kv(w, m, (const struct mxbpf_kv *)r);
 	case MXBPF_TEAM:
 		return need_name(w, m, MXBPF_NAME_SPAN, ((const struct mxbpf_team *)r)->name_id);
+	case MXBPF_LIFE:
+		return need_name(w, m, MXBPF_NAME_SPAN, ((const struct mxbpf_life *)r)->name_id);
+	case MXBPF_WAIT:
+		return need_wait(w, m, (const struct mxbpf_wait *)r);
 	case MXBPF_VALUE:
 		ret = need_mark(w, m, ((const struct mxbpf_value *)r)->name_id);
 		return ret ? ret : need_thread(w, m, r->tgid, ((const struct mxbpf_value *)r)->tid);

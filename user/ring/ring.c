@@ -12,6 +12,7 @@
 #include "mxbpf_kv.h"
 #include "mxbpf_mark.h"
 #include "mxbpf_sample.h"
+#include "mxbpf_step.h"
 
 #define CHUNK_BYTES (256u << 10)
 #define QUEUE_MAX   64 /* chunks waiting for the second thread; then the ring itself has to hold */
@@ -53,6 +54,9 @@ static const struct {
 	[MXBPF_EDGE] = {{sizeof(struct mxbpf_edge)}},
 	[MXBPF_GROUP] = {{sizeof(struct mxbpf_group)}},
 	[MXBPF_TEAM] = {{sizeof(struct mxbpf_team)}},
+	[MXBPF_LIFE] = {{sizeof(struct mxbpf_life)}},
+	[MXBPF_WAIT] = {{sizeof(struct mxbpf_wait)}},
+	[MXBPF_STEP] = {{sizeof(struct mxbpf_step)}},
 	[MXBPF_KV] = {{sizeof(struct mxbpf_kv)}, sizeof(struct mxbpf_kv_value), MXBPF_KV_VALUES_MAX},
 	[MXBPF_INSTANT] = {{sizeof(struct mxbpf_instant)}},
 	[MXBPF_VALUE] = {{sizeof(struct mxbpf_value)}},

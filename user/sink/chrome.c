@@ -57,9 +57,24 @@ static char *put_args(struct snk_trace *t, char *p, const struct mxbpf_span *s, 
 	return snk_put_team(t, snk_put_counters(t->s.in->session, p, s), s);
 }
 
+/* What of a span is text of any length. */
+static void write_details(struct snk_trace *t, const struct mxbpf_span *s)
+{
+	struct snk_text text = {"", 0};
+
+	if (s->layer_id)
+		text = snk_trace_text(t, s->layer_id, snk_text_layer);
+	out_write(t->s.out, text.data, text.len);
+	text.len = 0;
+	if (s->args_id)
+		text = snk_trace_text(t, s->args_id, snk_text_args);
+	out_write(t->s.out, text.data, text.len);
+	snk_trace_flops(t, s);
+}
+
 static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const struct snk_place *place)
 {
-	struct snk_text name, layer, device = {"", 0};
+	struct snk_text name, device = {"", 0};
 	char *start = out_reserve(t->s.out, SNK_EVENT_BYTES), *p;
 	size_t i;
 
@@ -79,13 +94,12 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	start = out_reserve(t->s.out, SNK_EVENT_BYTES + device.len);
 	p = put_args(t, start, s, device);
 	out_filled(t->s.out, (size_t)(p - start));
-	if (s->layer_id) {
-		layer = snk_trace_text(t, s->layer_id, snk_text_layer);
-		out_write(t->s.out, layer.data, layer.len);
-	}
+	write_details(t, s);
 	start = out_reserve(t->s.out, SNK_EVENT_BYTES);
 	p = snk_put_account(snk_put_threads(start, s, place->tid), s);
 	out_filled(t->s.out, (size_t)(p - start));
+	if (t->s.in->session->life)
+		snk_life_args(t, s);
 	if (s->cls == MXBPF_CLASS_KVSTORE)
 		snk_trace_kv(t, s);
 	out_puts(t->s.out, "}}");
@@ -164,6 +178,7 @@ static int chrome_surveyed(struct snk *s)
 	write_head(t);
 	snk_trace_tracks(t);
 	ret = snk_trace_gauges(t);
+	ret = ret ? ret : snk_life_queues(t);
 	return ret ? ret : snk_trace_allocs(t);
 }
 
@@ -171,6 +186,7 @@ static int chrome_end(struct snk *s)
 {
 	int ret = snk_trace_late((struct snk_trace *)s);
 
+	snk_trace_iterations((struct snk_trace *)s);
 	snk_trace_opens((struct snk_trace *)s);
 	out_puts(s->out, "\n]}\n");
 	return ret;

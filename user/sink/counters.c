@@ -187,14 +187,14 @@ static int add_row(struct snk *s, struct snk_grid *g, const struct mdl_row *r)
 	const struct mdl_session *ss = s->in->session;
 	const struct mxbpf_counter_sum *c = &r->counters;
 	const struct snk_ratio *ratio;
-	char cell[CELL_BYTES];
+	char cell[CELL_BYTES], label[SNK_LABEL_BYTES];
 	const char *text;
 	unsigned i;
 	size_t len;
 	double v;
 	int err;
 
-	text = mdl_name(s->in->model, r->name_id, &len);
+	text = snk_row_name(s, r, label, &len);
 	err = snk_grid_add(g, text, len);
 	put_short(c->spans, cell);
 	err = err ? err : add_cell(g, cell);
@@ -208,6 +208,8 @@ static int add_row(struct snk *s, struct snk_grid *g, const struct mdl_row *r)
 		snprintf(cell, sizeof(cell), "%.2f", v);
 		err = add_cell(g, known ? cell : "-");
 	}
+	if (s->opts->by == SNK_BY_SHAPE)
+		return err ? err : snk_grid_shapes(s, g, r->args_id);
 	text = snk_detail(s->in->model, s->opts, r, &len);
 	return err || len <= strlen("[]") ? err : snk_grid_note(g, text, len);
 }

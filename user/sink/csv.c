@@ -188,10 +188,12 @@ struct row {
 	struct {
 		const char *text;
 		size_t len;
-	} shapes, stack, layer, group, unit, by, domain, key; /* by: of whom a row of kept_by and woken_by is */
-	const struct snk_holder *holder;		      /* its scope and array; NULL */
-	const char *state, *waits;			      /* STATE, WAITS_IN: of calls that are open; NULL */
-	struct mxbpf_counter_sum counters;		      /* spans 0: none */
+	} shapes[SNK_ARGS_LINES], stack, layer, group, unit, by, domain, call, within,
+		key;			   /* by: of whom a row of kept_by and woken_by is */
+	const struct snk_holder *holder;   /* its scope and array; NULL */
+	const char *state, *waits;	   /* STATE, WAITS_IN: of calls that are open; NULL */
+	struct mdl_flops flops;
+	struct mxbpf_counter_sum counters; /* spans 0: none */
 };
 
 static void fill(struct row *r, enum column c, uint64_t n)
@@ -248,6 +250,15 @@ static void put_holder(struct snk *s, const struct snk_holder *h)
 	snk_csv_text(s->out, h ? h->label : "", h ? h->label_len : 0);
 }
 
+/* What is shown of shapes; NULL behind the last. */
+static const char *const *shape_heads(const struct snk *s)
+{
+	static const char *const all[] = {"shapes", "types", "output_shapes", "output_types", NULL};
+	static const char *const some[] = {"shapes", NULL};
+
+	return snk_shows_outputs(s) ? all : snk_shows_shapes(s) ? some : some + 1;
+}
+
 static void put_row(struct snk *s, struct row *r)
 {
 	char device[48] = "";
@@ -273,8 +284,9 @@ static void put_row(struct snk *s, struct row *r)
 		else if (r->filled[c])
 			out_printf(s->out, "%s%" PRIu64, r->below[c] ? "-" : "", r->n[c]);
 	}
-	if (snk_shows_shapes(s))
-		snk_csv_lines(s->out, r->shapes.text, r->shapes.len);
+	for (c = 0; shape_heads(s)[c]; c++)
+		snk_csv_lines(s->out, r->shapes[c].text, r->shapes[c].len);
+	snk_put_flops_csv(s, &r->flops);
 	if (snk_shows_stack(s))
 		snk_csv_lines(s->out, r->stack.text, r->stack.len);
 	if (snk_shows_layer(s))
@@ -300,6 +312,12 @@ static void put_row(struct snk *s, struct row *r)
 		out_puts(s->out, ",");
 		snk_csv_text(s->out, r->key.text, r->key.len);
 	}
+	if (s->in->session->life) {
+		out_puts(s->out, ",");
+		snk_csv_text(s->out, r->call.text, r->call.len);
+		out_puts(s->out, ",");
+		snk_csv_text(s->out, r->within.text, r->within.len);
+	}
 	out_puts(s->out, "\n");
 }
 
@@ -312,22 +330,29 @@ static int begin(struct snk *s)
 	for (c = 0; c < NCOLUMNS; c++)
 		if (has_column(s, c))
 			out_printf(s->out, "%s%s", c ? "," : "", columns[c].head);
-	out_printf(s->out, "%s%s%s", snk_shows_shapes(s) ? ",shapes" : "", snk_shows_stack(s) ? ",stack" : "",
-		   snk_shows_layer(s) ? ",layer" : "");
+	for (c = 0; shape_heads(s)[c]; c++)
+		out_printf(s->out, ",%s", shape_heads(s)[c]);
+	snk_put_flops_csv(s, NULL);
+	out_printf(s->out, "%s%s", snk_shows_stack(s) ? ",stack" : "", snk_shows_layer(s) ? ",layer" : "");
 	snk_put_counters_csv(s, NULL);
 	out_puts(s->out, has_machine(s) ? ",group,unit" : "");
 	out_puts(s->out, s->in->session->sched ? ",by" : "");
 	if (s->in->session->held)
 		out_puts(s->out, snk_shows_layer(s) ? ",scope,array" : ",layer,scope,array");
 	out_puts(s->out, has_marks(s) ? ",domain" : "");
-	out_puts(s->out, has_kv(s) ? ",key\n" : "\n");
+	out_puts(s->out, has_kv(s) ? ",key" : "");
+	out_puts(s->out, s->in->session->life ? ",call,within\n" : "\n");
 	return 0;
 }
 
 static void set_details(const struct snk *s, struct row *r, uint64_t args_id, uint64_t stack_id, uint64_t layer_id)
 {
-	if (snk_shows_shapes(s))
-		r->shapes.text = snk_shapes(s->in->model, args_id, &r->shapes.len);
+	static const enum snk_args_line lines[] = {SNK_ARGS_DIMS, SNK_ARGS_TYPES, SNK_ARGS_OUT_DIMS,
+						   SNK_ARGS_OUT_TYPES};
+	unsigned i;
+
+	for (i = 0; shape_heads(s)[i]; i++)
+		r->shapes[i].text = snk_args_line(s->in->model, args_id, lines[i], &r->shapes[i].len);
 	if (snk_shows_stack(s))
 		r->stack.text = snk_stack(s->in->model, s->opts, stack_id, &r->stack.len);
 	if (snk_shows_layer(s))
@@ -391,6 +416,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 			fill_signed(&r, SELF_ALLOC_BYTES, e->self_alloc_bytes);
 		}
 		set_event_account(&r, e);
+		r.flops = mdl_flops_of(s->in->model, e);
 		set_details(s, &r, e->args_id, e->stack_id, e->layer_id);
 		put_row(s, &r);
 	}
@@ -399,6 +425,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 
 static int class_table(struct snk *s, const struct snk_table *t)
 {
+	char label[SNK_LABEL_BYTES];
 	size_t i;
 
 	if (s->opts->by == SNK_BY_EVENT)
@@ -407,7 +434,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		const struct mdl_row *m = t->rows[i];
 		struct row r = {.table = t->title, .device = m->device, .counters = m->counters};
 
-		r.name = snk_row_name(s->in->model, s->opts, m, &r.name_len);
+		r.name = snk_row_name(s, m, label, &r.name_len);
 		r.domain.text = snk_domain(s->in->model, m->name_id, &r.domain.len);
 		fill_extent(s, &r, m->first_ns, m->last_ns);
 		set_details(s, &r, m->args_id, m->stack_id, m->layer_id);
@@ -424,6 +451,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 			fill_signed(&r, SELF_ALLOC_BYTES, m->self_alloc_bytes);
 		}
 		set_account(&r, m);
+		r.flops = m->flops;
 		put_row(s, &r);
 	}
 	return 0;
@@ -589,6 +617,61 @@ static int sched(struct snk *s, const struct snk_scheds_table *t)
 	return 0;
 }
 
+static void put_loop(struct snk *s, const struct snk_loop *l)
+{
+	struct row r = {.table = "iterations", .name = snk_tolds[l->told], .name_len = strlen(snk_tolds[l->told])};
+	unsigned i;
+
+	fill(&r, COUNT, l->count - l->missing);
+	fill(&r, TOTAL, l->total_ns);
+	fill(&r, MIN, l->min_ns);
+	fill(&r, MAX, l->max_ns);
+	fill(&r, AVG, l->total_ns / (l->count - l->missing));
+	fill(&r, P50, l->p50_ns);
+	fill(&r, P99, l->p99_ns);
+	put_row(s, &r);
+	for (i = 0; i <= MXBPF_STEP_PARTS && l->known; i++) {
+		const char *name = i < MXBPF_STEP_PARTS ? snk_parts[i] : "operators";
+		struct row part = {.table = "iterations.part", .name = name, .name_len = strlen(name)};
+
+		fill(&part, COUNT, l->known);
+		fill(&part, TOTAL, i < MXBPF_STEP_PARTS ? l->parts[i].total_ns : l->busy_ns);
+		if (i < MXBPF_STEP_PARTS) {
+			fill(&part, P50, l->parts[i].p50_ns);
+			fill(&part, MAX, l->parts[i].max_ns);
+		}
+		put_row(s, &part);
+	}
+}
+
+/* The table is "iterations.slowest" and what of it was the longest beyond its median; its name is its number. */
+static int iterations(struct snk *s, const struct snk_iterations *t)
+{
+	char table[64], nr[24];
+	size_t i;
+
+	for (i = 0; i < t->nloops; i++)
+		put_loop(s, &t->loops[i]);
+	for (i = 0; i < t->nslowest; i++) {
+		const struct mxbpf_iteration *it = t->slowest[i];
+		const struct snk_loop *l = snk_loop_of(t, it);
+		struct row r = {.table = table, .name = nr};
+		uint64_t ns;
+		int part = snk_longer(l, it, &ns);
+
+		snprintf(table, sizeof(table), "iterations.slowest%s%s", part < 0 ? "" : ".",
+			 part < 0 ? "" : snk_parts[part]);
+		r.name_len = (size_t)snprintf(nr, sizeof(nr), "%" PRIu64, (uint64_t)it->nr);
+		fill(&r, COUNT, 1);
+		fill(&r, TOTAL, it->dur_ns);
+		fill(&r, P50, l->p50_ns);
+		fill(&r, EVENT_START, s->in->session->start_unix_ns + (it->h.ts_ns - s->in->session->start_mono_ns));
+		fill(&r, EVENT_THREAD, it->tid);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
 static int teams(struct snk *s, const struct snk_teams *t)
 {
 	const struct snk_team *k;
@@ -607,6 +690,54 @@ static int teams(struct snk *s, const struct snk_teams *t)
 		fill(&r, TEAM_LATE_RUNQ, k->t.late_runq_ns);
 		fill(&r, TEAM_BARRIER, k->t.barrier_ns);
 		fill(&r, TEAM_SPUN, k->t.spun_ns);
+		put_row(s, &r);
+	}
+	return 0;
+}
+
+static void fill_part(struct row *r, const struct mdl_life_part *p)
+{
+	fill(r, COUNT, p->count);
+	fill(r, TOTAL, p->total_ns);
+	fill(r, MIN, p->min_ns);
+	fill(r, MAX, p->max_ns);
+	fill(r, P50, mdl_life_percentile(p, 0.5));
+	fill(r, P99, mdl_life_percentile(p, 0.99));
+}
+
+/* A part of the lives is a table. */
+static int lives(struct snk *s, const struct snk_lives *t)
+{
+	const struct mdl *m = s->in->model;
+	size_t i;
+	unsigned part;
+
+	for (i = 0; i < t->nrows * MXBPF_LIFE_PARTS; i++) {
+		const struct mdl_life *l = t->rows[i / MXBPF_LIFE_PARTS];
+		struct row r = {.device = l->device};
+		char table[32];
+
+		part = i % MXBPF_LIFE_PARTS;
+		snprintf(table, sizeof(table), "life_%s", snk_life_parts[part]);
+		r.table = table;
+		r.name = mdl_name(m, l->name_id, &r.name_len);
+		fill_part(&r, &l->parts[part]);
+		put_row(s, &r);
+	}
+	for (i = 0; i < t->nwaits; i++) {
+		const struct mxbpf_wait *w = &t->waits[i];
+		struct row r = {.table = "waits", .name = snk_wait_whats[w->what]};
+
+		r.name_len = strlen(r.name);
+		if (w->op_id)
+			r.name = mdl_name(m, w->op_id, &r.name_len);
+		if (w->within_id)
+			r.within.text = mdl_name(m, w->within_id, &r.within.len);
+		if (w->call_id)
+			r.call.text = mdl_name(m, w->call_id, &r.call.len);
+		fill(&r, COUNT, w->count);
+		fill(&r, TOTAL, w->total_ns);
+		fill(&r, MAX, w->max_ns);
 		put_row(s, &r);
 	}
 	return 0;
@@ -786,9 +917,11 @@ const struct snk_ops snk_csv = {
 	.held = held,
 	.joins = joins,
 	.teams = teams,
+	.lives = lives,
 	.kvs = kvs,
 	.slow = slow,
 	.samples = samples,
+	.iterations = iterations,
 	.opens = opens,
 	.sched = sched,
 	.end = end,

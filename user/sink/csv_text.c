@@ -5,30 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* RFC 4180: in quotes, a quote twice. */
-static void put_inner(struct out *o, const char *text, size_t len)
-{
-	const char *quote;
-	size_t part;
-
-	for (;;) {
-		quote = memchr(text, '"', len);
-		part = quote ? (size_t)(quote - text) : len;
-		snk_put_safe(o, text, part);
-		if (!quote)
-			break;
-		out_puts(o, "\"\"");
-		text += part + 1;
-		len -= part + 1;
-	}
-}
-
 void snk_csv_text(struct out *o, const char *text, size_t len)
 {
 	if (!len)
 		return;
 	out_puts(o, "\"");
-	put_inner(o, text, len);
+	snk_put_csv(o, text, len);
 	out_puts(o, "\"");
 }
 
@@ -44,7 +26,7 @@ void snk_csv_lines(struct out *o, const char *text, size_t len)
 	}
 	for (; snk_next_line(&text, &len, &line, &n); mark = ";") {
 		out_puts(o, mark);
-		put_inner(o, line, n);
+		snk_put_csv(o, line, n);
 	}
 	out_puts(o, "\"");
 }

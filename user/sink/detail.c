@@ -2,16 +2,14 @@
 /* What rows of one name differ in, as --by asks for. */
 #include "sink/priv.h"
 
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
-const char *const snk_by_words[] = {[SNK_BY_NAME] = "name",
-				    [SNK_BY_SHAPE] = "shape",
-				    [SNK_BY_STACK] = "stack",
-				    [SNK_BY_MODULE] = "module",
-				    [SNK_BY_LAYER] = "layer",
-				    [SNK_BY_EVENT] = "event",
-				    NULL};
+const char *const snk_by_words[] = {[SNK_BY_NAME] = "name",	[SNK_BY_SHAPE] = "shape", [SNK_BY_STACK] = "stack",
+				    [SNK_BY_MODULE] = "module", [SNK_BY_LAYER] = "layer", [SNK_BY_DEVICE] = "device",
+				    [SNK_BY_THREAD] = "thread", [SNK_BY_EVENT] = "event", NULL};
 
 /* Length of the first n lines. */
 static size_t lines_len(const char *text, size_t len, unsigned n)
@@ -66,23 +64,137 @@ const char *snk_layer(const struct mdl *m, const struct snk_opts *opts, uint64_t
 	return text;
 }
 
-const char *snk_row_name(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len)
+const char *snk_row_key(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len)
 {
 	const char *layer = opts->by == SNK_BY_LAYER ? snk_layer(m, opts, r->layer_id, len) : NULL;
 
+	*len = layer ? *len : 0;
+	if (opts->by == SNK_BY_DEVICE || opts->by == SNK_BY_THREAD)
+		return "";
 	return layer ? layer : mdl_name(m, r->name_id, len);
+}
+
+static const char *thread_label(const struct mdl *m, const struct mdl_row *r, char buf[SNK_LABEL_BYTES])
+{
+	const char *name = mdl_thread_name(m, r->tgid, r->tid);
+
+	snprintf(buf, SNK_LABEL_BYTES, r->tid ? "%" PRIu32 "%s%s" : "other threads", r->tid, name ? " " : "",
+		 name ? name : "");
+	return buf;
+}
+
+const char *snk_row_name(const struct snk *s, const struct mdl_row *r, char buf[SNK_LABEL_BYTES], size_t *len)
+{
+	const char *label = snk_row_key(s->in->model, s->opts, r, len);
+
+	if (s->opts->by == SNK_BY_THREAD)
+		label = thread_label(s->in->model, r, buf);
+	else if (s->opts->by == SNK_BY_DEVICE)
+		mdl_device_name(s->in->session, r->device, buf), label = buf;
+	else
+		return label;
+	*len = strlen(label);
+	return label;
+}
+
+bool snk_shows_outputs(const struct snk *s)
+{
+	return snk_shows_shapes(s) && snk_shows_flops(s);
+}
+
+/* Line i of a text; NULL: it has not as many. */
+static const char *line_at(const char *text, size_t left, unsigned i, size_t *len)
+{
+	const char *line;
+
+	do
+		if (!snk_next_line(&text, &left, &line, len))
+			return NULL;
+	while (i--);
+	return line;
+}
+
+const char *snk_args_line(const struct mdl *m, uint64_t args_id, enum snk_args_line i, size_t *len)
+{
+	size_t left = 0;
+	const char *text = mdl_text(m, MXBPF_NAME_ARGS, args_id, &left), *line = NULL;
+
+	if (text)
+		line = line_at(text, left, i, len);
+	if (line && snk_is_list(line, *len, true))
+		return line;
+	*len = 2;
+	return "[]";
 }
 
 const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len)
 {
-	const char *text = mdl_text(m, MXBPF_NAME_ARGS, args_id, len);
+	return snk_args_line(m, args_id, SNK_ARGS_DIMS, len);
+}
 
-	if (text)
-		*len = lines_len(text, *len, 1);
-	if (text && snk_is_list(text, *len, false))
+/* What comes out makes a row as well, where it is known, and the types of all. */
+static const char *whole_shapes(const struct mdl *m, uint64_t args_id, size_t *len)
+{
+	const char *text = mdl_text(m, MXBPF_NAME_ARGS, args_id, len);
+	size_t n;
+
+	if (text && line_at(text, *len, SNK_ARGS_OUT_DIMS, &n))
 		return text;
-	*len = 2;
-	return "[]";
+	return snk_shapes(m, args_id, len);
+}
+
+/* The word that all of the types are, if they are one: `"float32","float32"`. */
+static const char *one_type(const char *types, size_t len, const char *word, size_t *word_len)
+{
+	const char *p = types + 1, *end = types + len - 1, *quote;
+	size_t n;
+
+	for (; p < end; p = quote + 2) {
+		quote = memchr(p + 1, '"', (size_t)(end - p - 1));
+		if (!quote)
+			return NULL;
+		n = (size_t)(quote - p - 1);
+		if (n && word && (n != *word_len || memcmp(word, p + 1, n)))
+			return NULL;
+		if (!n) /* nothing is known of it */
+			continue;
+		word = p + 1;
+		*word_len = n;
+	}
+	return word ? word : "";
+}
+
+static int shapes_note(const struct mdl *m, uint64_t args_id, struct buf *b)
+{
+	const char *line[SNK_ARGS_LINES], *type;
+	size_t len[SNK_ARGS_LINES], n = 0;
+	unsigned i;
+	int err;
+
+	for (i = 0; i < SNK_ARGS_LINES; i++)
+		line[i] = snk_args_line(m, args_id, (enum snk_args_line)i, &len[i]);
+	err = buf_put(b, line[SNK_ARGS_DIMS], len[SNK_ARGS_DIMS]);
+	if (err || len[SNK_ARGS_OUT_DIMS] <= strlen("[]"))
+		return err;
+	err = buf_printf(b, " -> %.*s", (int)len[SNK_ARGS_OUT_DIMS], line[SNK_ARGS_OUT_DIMS]);
+	type = one_type(line[SNK_ARGS_TYPES], len[SNK_ARGS_TYPES], NULL, &n);
+	type = type ? one_type(line[SNK_ARGS_OUT_TYPES], len[SNK_ARGS_OUT_TYPES], *type ? type : NULL, &n) : NULL;
+	if (err || (type && !*type))
+		return err;
+	return type ? buf_printf(b, " %.*s", (int)n, type)
+		    : buf_printf(b, " %.*s -> %.*s", (int)len[SNK_ARGS_TYPES], line[SNK_ARGS_TYPES],
+				 (int)len[SNK_ARGS_OUT_TYPES], line[SNK_ARGS_OUT_TYPES]);
+}
+
+int snk_grid_shapes(const struct snk *s, struct snk_grid *g, uint64_t args_id)
+{
+	struct buf note = {0};
+	int err = shapes_note(s->in->model, args_id, &note);
+
+	if (!err && note.len > strlen("[]")) /* of no shapes */
+		err = snk_grid_note(g, note.data, note.len);
+	buf_fini(&note);
+	return err;
 }
 
 size_t snk_flat_shapes(const char *shapes, size_t len, char *to)
@@ -135,6 +247,6 @@ const char *snk_detail(const struct mdl *m, const struct snk_opts *opts, const s
 {
 	*len = 0;
 	if (opts->by == SNK_BY_SHAPE)
-		return snk_shapes(m, r->args_id, len);
+		return whole_shapes(m, r->args_id, len);
 	return opts->by == SNK_BY_STACK || opts->by == SNK_BY_MODULE ? snk_stack(m, opts, r->stack_id, len) : "";
 }

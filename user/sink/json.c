@@ -161,12 +161,22 @@ static void put_stack(struct snk *s, const char *stack, size_t len)
 /* What rows of one name, or events, differ in. */
 static void put_details(struct snk *s, uint64_t args_id, uint64_t stack_id, uint64_t layer_id)
 {
+	static const struct {
+		enum snk_args_line line;
+		const char *key;
+	} lines[] = {
+		{SNK_ARGS_TYPES, "types"}, {SNK_ARGS_OUT_DIMS, "output_shapes"}, {SNK_ARGS_OUT_TYPES, "output_types"}};
 	const char *text;
-	size_t len;
+	size_t len, i;
 
 	if (snk_shows_shapes(s)) {
 		text = snk_shapes(s->in->model, args_id, &len);
 		out_puts(s->out, ", \"shapes\": ");
+		out_write(s->out, text, len);
+	}
+	for (i = 0; i < sizeof(lines) / sizeof(lines[0]) && snk_shows_outputs(s); i++) {
+		text = snk_args_line(s->in->model, args_id, lines[i].line, &len);
+		out_printf(s->out, ", \"%s\": ", lines[i].key);
 		out_write(s->out, text, len);
 	}
 	if (snk_shows_stack(s)) {
@@ -222,6 +232,7 @@ static void put_domain(struct snk *s, uint64_t name_id)
 
 static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 {
+	const struct mdl_flops flops = mdl_flops_of(s->in->model, e);
 	struct mxbpf_counter_sum counters = {0};
 	const char *text;
 	size_t len;
@@ -243,6 +254,7 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 	put_event_account(s, e);
 	snk_put_counters_json(s, &counters);
 	put_details(s, e->args_id, e->stack_id, e->layer_id);
+	snk_put_flops_json(s, &flops);
 	if (e->flags & MXBPF_SPAN_UNWOUND)
 		out_puts(s->out, ", \"unwound\": true");
 	if (e->flags & MXBPF_SPAN_PART)
@@ -274,6 +286,7 @@ static void put_extent(struct snk *s, const struct mdl_row *r)
 
 static int class_table(struct snk *s, const struct snk_table *t)
 {
+	char label[SNK_LABEL_BYTES];
 	const struct mdl_row *r;
 	const char *name;
 	size_t i, len;
@@ -283,12 +296,14 @@ static int class_table(struct snk *s, const struct snk_table *t)
 	open_table(s, t->title);
 	for (i = 0; i < t->nrows; i++) {
 		r = t->rows[i];
-		name = snk_row_name(s->in->model, s->opts, r, &len);
+		name = snk_row_name(s, r, label, &len);
 		out_puts(s->out, i ? ",\n      {\"name\": " : "\n      {\"name\": ");
 		snk_put_json(s->out, name, len);
 		out_puts(s->out, ", ");
 		put_device(s, r->device);
 		put_process(s, r->tgid);
+		if (s->opts->by == SNK_BY_THREAD && r->tid)
+			out_printf(s->out, ", \"thread\": %" PRIu32, r->tid);
 		put_domain(s, r->name_id);
 		put_details(s, r->args_id, r->stack_id, r->layer_id);
 		out_printf(s->out,
@@ -306,6 +321,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		if (s->in->session->account)
 			put_account(s, mdl_on_cpu_ns(r), &r->account);
 		snk_put_counters_json(s, &r->counters);
+		snk_put_flops_json(s, &r->flops);
 		out_puts(s->out, "}");
 	}
 	out_puts(s->out, "]");
@@ -590,6 +606,73 @@ static int sched(struct snk *s, const struct snk_scheds_table *t)
 	return 0;
 }
 
+static void put_loop(struct snk *s, const struct snk_loop *l)
+{
+	unsigned i;
+
+	out_printf(s->out, "{\"told_by\": \"%s\"", snk_tolds[l->told]);
+	put_process(s, l->tgid);
+	out_printf(s->out,
+		   ", \"count\": %" PRIu64 ", \"missing\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"min_ns\": %" PRIu64
+		   ", \"max_ns\": %" PRIu64 ", \"avg_ns\": %" PRIu64 ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64,
+		   l->count, l->missing, l->total_ns, l->min_ns, l->max_ns, l->total_ns / (l->count - l->missing),
+		   l->p50_ns, l->p99_ns);
+	if (l->known) {
+		out_printf(s->out,
+			   ",\n      \"parts\": {\"count\": %" PRIu64 ", \"total_ns\": %" PRIu64
+			   ", \"operators_ns\": %" PRIu64,
+			   l->known, l->known_ns, l->busy_ns);
+		for (i = 0; i < MXBPF_STEP_PARTS; i++)
+			out_printf(s->out,
+				   ",\n        \"%s\": {\"total_ns\": %" PRIu64 ", \"p50_ns\": %" PRIu64
+				   ", \"max_ns\": %" PRIu64 "}",
+				   snk_parts[i], l->parts[i].total_ns, l->parts[i].p50_ns, l->parts[i].max_ns);
+		out_puts(s->out, "}");
+	}
+	out_puts(s->out, "}");
+}
+
+static void put_iteration(struct snk *s, const struct snk_loop *l, const struct mxbpf_iteration *it)
+{
+	uint64_t ns;
+	unsigned i;
+	int part = snk_longer(l, it, &ns);
+
+	out_printf(s->out, "{\"number\": %" PRIu64, (uint64_t)it->nr);
+	put_process(s, it->h.tgid);
+	out_printf(s->out,
+		   ", \"thread\": %" PRIu32 ", \"start_unix_ns\": %" PRIu64 ", \"total_ns\": %" PRIu64
+		   ", \"median_ns\": %" PRIu64,
+		   it->tid, unix_ns(s, it->h.ts_ns), (uint64_t)it->dur_ns, l->p50_ns);
+	if (part >= 0)
+		out_printf(s->out, ", \"longer\": \"%s\", \"longer_ns\": %" PRIu64, snk_parts[part], ns);
+	if (it->flags & MXBPF_ITERATION_PARTS) {
+		out_printf(s->out, ", \"operators_ns\": %" PRIu64, (uint64_t)it->busy_ns);
+		for (i = 0; i < MXBPF_STEP_PARTS; i++)
+			out_printf(s->out, ", \"%s_ns\": %" PRIu64, snk_parts[i], (uint64_t)it->part_ns[i]);
+	}
+	out_puts(s->out, "}");
+}
+
+static int iterations(struct snk *s, const struct snk_iterations *t)
+{
+	size_t i;
+
+	close_tables(s);
+	out_puts(s->out, ",\n  \"iterations\": {\"loops\": [");
+	for (i = 0; i < t->nloops; i++) {
+		out_puts(s->out, i ? ",\n    " : "\n    ");
+		put_loop(s, &t->loops[i]);
+	}
+	out_puts(s->out, "],\n    \"slowest\": [");
+	for (i = 0; i < t->nslowest; i++) {
+		out_puts(s->out, i ? ",\n    " : "\n    ");
+		put_iteration(s, snk_loop_of(t, t->slowest[i]), t->slowest[i]);
+	}
+	out_puts(s->out, "]}");
+	return 0;
+}
+
 static int teams(struct snk *s, const struct snk_teams *t)
 {
 	const struct snk_team *r;
@@ -610,6 +693,70 @@ static int teams(struct snk *s, const struct snk_teams *t)
 			   r->t.regions, r->t.threads, r->t.dur_ns, r->t.threads_ns, r->t.cpu_ns, r->t.runq_ns,
 			   r->t.work_ns, r->t.late_ns, r->t.late_runq_ns, r->t.barrier_ns, r->t.spun_ns,
 			   r->t.flags & MXBPF_TEAM_MIGRATED ? "true" : "false");
+	}
+	out_puts(s->out, "]}");
+	return 0;
+}
+
+static void put_part(struct snk *s, const struct mdl_life_part *p)
+{
+	out_printf(s->out,
+		   "{\"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"min_ns\": %" PRIu64 ", \"max_ns\": %" PRIu64
+		   ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 "}",
+		   p->count, p->total_ns, p->min_ns, p->max_ns, mdl_life_percentile(p, 0.5),
+		   mdl_life_percentile(p, 0.99));
+}
+
+static void put_name_or_null(struct snk *s, const char *key, uint64_t id)
+{
+	size_t len;
+	const char *name = mdl_name(s->in->model, id, &len);
+
+	out_printf(s->out, ", \"%s\": ", key);
+	if (id)
+		snk_put_json(s->out, name, len);
+	else
+		out_puts(s->out, "null");
+}
+
+static void put_wait(struct snk *s, const struct mxbpf_wait *w)
+{
+	out_printf(s->out, "{\"for\": \"%s\"", snk_wait_whats[w->what]);
+	put_name_or_null(s, "operator", w->op_id);
+	put_name_or_null(s, "within", w->within_id);
+	put_name_or_null(s, "call", w->call_id);
+	put_name_or_null(s, "wait", w->name_id);
+	put_process(s, w->h.tgid);
+	out_printf(s->out, ", \"count\": %llu, \"total_ns\": %llu, \"max_ns\": %llu}", w->count, w->total_ns,
+		   w->max_ns);
+}
+
+static int lives(struct snk *s, const struct snk_lives *t)
+{
+	size_t i, len;
+	unsigned part;
+
+	close_tables(s);
+	out_puts(s->out, ",\n  \"life\": {\"operators\": [");
+	for (i = 0; i < t->nrows; i++) {
+		const struct mdl_life *r = t->rows[i];
+		const char *name = mdl_name(s->in->model, r->name_id, &len);
+
+		out_puts(s->out, i ? ",\n    {\"name\": " : "\n    {\"name\": ");
+		snk_put_json(s->out, name, len);
+		out_puts(s->out, ", ");
+		put_device(s, r->device);
+		put_process(s, r->tgid);
+		for (part = 0; part < MXBPF_LIFE_PARTS; part++) {
+			out_printf(s->out, ", \"%s\": ", snk_life_parts[part]);
+			put_part(s, &r->parts[part]);
+		}
+		out_puts(s->out, "}");
+	}
+	out_puts(s->out, "], \"waits\": [");
+	for (i = 0; i < t->nwaits; i++) {
+		out_puts(s->out, i ? ",\n    " : "\n    ");
+		put_wait(s, &t->waits[i]);
 	}
 	out_puts(s->out, "]}");
 	return 0;
@@ -646,7 +793,7 @@ static int kvs(struct snk *s, const struct snk_kvs *t)
 }
 
 /* What instants say beside their names. */
-static const char *const whats[MXBPF_INSTANT_WHATS] = {
+static const char *const kinds[MXBPF_INSTANT_WHATS] = {
 	[MXBPF_INSTANT_MARKER] = "marker", [MXBPF_INSTANT_RUN] = "run",	      [MXBPF_INSTANT_STOP] = "stop",
 	[MXBPF_INSTANT_PAUSE] = "pause",   [MXBPF_INSTANT_RESUME] = "resume", [MXBPF_INSTANT_DUMP] = "dump",
 };
@@ -677,7 +824,7 @@ static int marks(struct snk *s, const struct snk_marks *t)
 	out_puts(s->out, "],\n  \"instants\": [");
 	for (r = t->instants; r < t->instants + t->ninstants; r++) {
 		put_mark(s, r, r == t->instants);
-		out_printf(s->out, ", \"what\": \"%s\"", whats[r->instant->what]);
+		out_printf(s->out, ", \"what\": \"%s\"", kinds[r->instant->what]);
 		if (r->instant->scope)
 			put_optional(s, "scope", snk_scopes[r->instant->scope]);
 		out_printf(s->out, ", \"first_unix_ns\": %" PRIu64 ", \"last_unix_ns\": %" PRIu64 "}",
@@ -712,9 +859,11 @@ const struct snk_ops snk_json = {
 	.held = held,
 	.joins = joins,
 	.teams = teams,
+	.lives = lives,
 	.kvs = kvs,
 	.slow = slow,
 	.samples = samples,
+	.iterations = iterations,
 	.opens = opens,
 	.sched = sched,
 	.end = end,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sink/kineto_text.h"
 
+#include <inttypes.h>
+
 static int put_member(struct buf *b, const char *key, const char *text, size_t len)
 {
 	int ret = buf_printf(b, ",\"%s\":", key);
@@ -17,7 +19,7 @@ static int put_member(struct buf *b, const char *key, const char *text, size_t l
 
 int snk_text_args(struct snk_trace *t, uint64_t id, struct buf *b)
 {
-	static const char *const keys[] = {"Input Dims", "Input type", "Input Strides"};
+	static const char *const keys[] = {"Input Dims", "Input type", "Input Strides", "Output Dims", "Output type"};
 	size_t left = 0, len, i;
 	const char *text = mdl_text(t->s.in->model, MXBPF_NAME_ARGS, id, &left), *line;
 	int ret = 0;
@@ -25,8 +27,21 @@ int snk_text_args(struct snk_trace *t, uint64_t id, struct buf *b)
 	if (!text)
 		return 0;
 	for (i = 0; i < sizeof(keys) / sizeof(keys[0]) && !ret && snk_next_line(&text, &left, &line, &len); i++)
-		ret = put_member(b, keys[i], line, len);
+		if (i != SNK_ARGS_STRIDES || !(t->s.in->session->details & MXBPF_DETAIL_OUTPUTS))
+			ret = put_member(b, keys[i], line, len);
 	return ret;
+}
+
+/* Its rate is that of this call alone. */
+void snk_trace_flops(struct snk_trace *t, const struct mxbpf_span *s)
+{
+	struct mdl_flops f = {0};
+
+	if (s->args_id && snk_shows_flops(&t->s))
+		f = mdl_flops_of(t->s.in->model, s);
+	if (f.calls)
+		out_printf(t->s.out, ",\"flops\":%" PRIu64 ",\"GFLOP/s\":%.6g", f.ops,
+			   f.ns ? (double)f.ops / (double)f.ns : 0.0);
 }
 
 int snk_text_stack(struct snk_trace *t, uint64_t id, struct buf *b)

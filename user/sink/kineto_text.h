@@ -5,9 +5,12 @@
 
 #include "sink/trace.h"
 
-/* "Input Dims", "Input type" and "Input Strides" of an args_id. A line that is not the JSON it ought to be is a string.
+/* "Input Dims", "Input type" and "Input Strides" of an args_id, or where it is known what comes out, that's instead of
+ * the strides, which such arrays have not. A line that is not the JSON it ought to be is a string.
  */
 int snk_text_args(struct snk_trace *t, uint64_t id, struct buf *b);
+/* "flops" and "GFLOP/s" of a span that there is an estimate for, and nothing of others. */
+void snk_trace_flops(struct snk_trace *t, const struct mxbpf_span *s);
 /* "Call stack" of a stack_id: frames innermost first, joined by semicolons. */
 int snk_text_stack(struct snk_trace *t, uint64_t id, struct buf *b);
 /* "layer" of a layer_id. */

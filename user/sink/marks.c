@@ -12,24 +12,25 @@
 
 #define CELL_BYTES 64
 
-static const char *const whats[MXBPF_INSTANT_WHATS] = {
-	[MXBPF_INSTANT_RUN] = "set_state('run')", [MXBPF_INSTANT_STOP] = "set_state('stop')",
-	[MXBPF_INSTANT_PAUSE] = "pause",	  [MXBPF_INSTANT_RESUME] = "resume",
+static const char *const said[MXBPF_INSTANT_WHATS] = {
+	[MXBPF_INSTANT_RUN] = "set_state('run')",
+	[MXBPF_INSTANT_STOP] = "set_state('stop')",
+	[MXBPF_INSTANT_PAUSE] = "pause",
+	[MXBPF_INSTANT_RESUME] = "resume",
 	[MXBPF_INSTANT_DUMP] = "dump",
 };
 
 const char *const snk_scopes[MXBPF_SCOPES] = {
-	[MXBPF_SCOPE_NONE] = "",	      [MXBPF_SCOPE_GLOBAL] = "global",
-	[MXBPF_SCOPE_PROCESS] = "process",    [MXBPF_SCOPE_THREAD] = "thread",
-	[MXBPF_SCOPE_TASK] = "task",	      [MXBPF_SCOPE_MARKER] = "marker",
+	[MXBPF_SCOPE_NONE] = "",	 [MXBPF_SCOPE_GLOBAL] = "global", [MXBPF_SCOPE_PROCESS] = "process",
+	[MXBPF_SCOPE_THREAD] = "thread", [MXBPF_SCOPE_TASK] = "task",	  [MXBPF_SCOPE_MARKER] = "marker",
 };
 
 const char *snk_instant_name(const struct mdl *m, const struct mxbpf_instant *i, size_t *len)
 {
 	if (i->what == MXBPF_INSTANT_MARKER)
 		return mdl_name(m, i->name_id, len);
-	*len = strlen(whats[i->what]);
-	return whats[i->what];
+	*len = strlen(said[i->what]);
+	return said[i->what];
 }
 
 const char *snk_domain(const struct mdl *m, uint64_t name_id, size_t *len)
@@ -145,20 +146,17 @@ static int add_instant(const struct snk *s, struct snk_grid *g, const struct snk
 
 static void print(struct snk *s, struct snk_grid *g, const char *title, size_t n, size_t all)
 {
-	out_printf(s->out, "%s: %zu row%s%s\n", title, all, all == 1 ? "" : "s", n < all ? ", not all of them shown" : "");
+	out_printf(s->out, "%s: %zu row%s%s\n", title, all, all == 1 ? "" : "s",
+		   n < all ? ", not all of them shown" : "");
 	snk_grid_print(g, s->opts->width ? s->opts->width : SNK_WIDTH, s->out);
 	out_puts(s->out, "\n");
 }
 
 int snk_put_marks(struct snk *s, const struct snk_marks *t)
 {
-	struct snk_grid values = {.cols = {{"name", .left = true},
-					   {"domain", .left = true},
-					   {"sets"},
-					   {"last"},
-					   {"min"},
-					   {"max"}},
-				  .ncols = 6};
+	struct snk_grid values = {
+		.cols = {{"name", .left = true}, {"domain", .left = true}, {"sets"}, {"last"}, {"min"}, {"max"}},
+		.ncols = 6};
 	struct snk_grid instants = {.cols = {{"name", .left = true},
 					     {"domain", .left = true},
 					     {"times"},

@@ -14,6 +14,7 @@ struct modern {
 	struct snk s;
 	bool account;	   /* its columns are in some table */
 	uint64_t migrated; /* calls whose account is less exact */
+	struct mdl_flops flops; /* calls and unknown of what is shown */
 };
 
 struct cell_of {
@@ -119,6 +120,16 @@ static void share(const struct cell_of *c, char cell[CELL_BYTES])
 	put_share(mdl_row_share_ns(c->s->in->model, c->r), c->t->total_ns, cell);
 }
 
+static void flops(const struct cell_of *c, char cell[CELL_BYTES])
+{
+	snk_flops_cell(&c->r->flops, cell);
+}
+
+static void flops_rate(const struct cell_of *c, char cell[CELL_BYTES])
+{
+	snk_flops_rate_cell(&c->r->flops, cell);
+}
+
 static void event_thread(const struct snk *s, const struct mxbpf_span *e, char cell[CELL_BYTES])
 {
 	snprintf(cell, CELL_BYTES, "%" PRIu32, e->tid);
@@ -173,7 +184,7 @@ static void event_blocked(const struct snk *s, const struct mxbpf_span *e, char 
 	off_cpu_ns(e->account.blocked_ns, cell);
 }
 
-enum { NAME, DEVICE, SELF = 4, ON_CPU = 11, RUNQ, BLOCKED, DOMAIN, RATE };
+enum { NAME, DEVICE, SELF = 4, ON_CPU = 11, RUNQ, BLOCKED, FLOPS, FLOPS_RATE, DOMAIN, RATE };
 
 /* name_min: how much of a name is worth more than the column. */
 static const struct column {
@@ -195,25 +206,27 @@ static const struct column {
 	[ON_CPU] = {.col = {"cpu", .name_min = 20}, .text = on_cpu},
 	[RUNQ] = {.col = {"runq"}, .text = runq},
 	[BLOCKED] = {.col = {"blocked"}, .text = blocked},
+	[FLOPS] = {.col = {"flop", .name_min = 22}, .text = flops},
+	[FLOPS_RATE] = {.col = {"GFLOP/s"}, .text = flops_rate},
 	[DOMAIN] = {.col = {"domain", .left = true}, .text = domain},
 	[RATE] = {.col = {"per s"}, .text = rate},
 };
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-/* No shapes, "[]", are not worth a line. */
+/* No stack is not worth a line. */
 static int add_note(struct snk_grid *g, const char *text, size_t len)
 {
-	return len > strlen("[]") ? snk_grid_note(g, text, len) : 0;
+	return len ? snk_grid_note(g, text, len) : 0;
 }
 
 static int add_row(struct snk_grid *g, const struct cell_of *c)
 {
+	char cell[CELL_BYTES], label[SNK_LABEL_BYTES];
 	const char *name, *detail;
-	char cell[CELL_BYTES];
 	size_t len, i;
 	int err;
 
-	name = snk_row_name(c->s->in->model, c->s->opts, c->r, &len);
+	name = snk_row_name(c->s, c->r, label, &len);
 	err = snk_grid_add(g, name, len);
 	for (i = 1; !err && i < NCOLUMNS; i++) {
 		if (columns[i].ns)
@@ -222,6 +235,8 @@ static int add_row(struct snk_grid *g, const struct cell_of *c)
 			columns[i].text(c, cell);
 		err = snk_grid_add(g, cell, strlen(cell));
 	}
+	if (!err && c->s->opts->by == SNK_BY_SHAPE)
+		return snk_grid_shapes(c->s, g, c->r->args_id);
 	detail = snk_detail(c->s->in->model, c->s->opts, c->r, &len);
 	return err ? err : add_note(g, detail, len);
 }
@@ -266,6 +281,21 @@ static void show_account(struct snk *s, const struct snk_table *t, struct snk_gr
 	g->cols[RUNQ].hidden = !late;
 	g->cols[BLOCKED].hidden = !blocks;
 	m->account |= late || blocks;
+}
+
+/* Only where a row has any. */
+static void show_flops(struct snk *s, const struct snk_table *t, struct snk_grid *g)
+{
+	struct modern *m = (struct modern *)s;
+	uint64_t calls = 0;
+	size_t i;
+
+	for (i = 0; i < t->nrows && snk_shows_flops(s); i++) {
+		calls += t->rows[i]->flops.calls;
+		m->flops.unknown += t->rows[i]->flops.unknown;
+	}
+	m->flops.calls += calls;
+	g->cols[FLOPS].hidden = g->cols[FLOPS_RATE].hidden = !calls;
 }
 
 static bool one_device(const struct snk_table *t)
@@ -331,10 +361,8 @@ static int add_event(struct snk *s, struct snk_grid *g, const struct mxbpf_span 
 		event_columns[i].text(s, e, cell);
 		err = snk_grid_add(g, cell, strlen(cell));
 	}
-	if (!err && snk_shows_shapes(s)) {
-		text = snk_shapes(s->in->model, e->args_id, &len);
-		err = add_note(g, text, len);
-	}
+	if (!err && snk_shows_shapes(s))
+		err = snk_grid_shapes(s, g, e->args_id);
 	if (!err && snk_shows_stack(s)) {
 		text = snk_stack(s->in->model, s->opts, e->stack_id, &len);
 		err = add_note(g, text, len);
@@ -397,6 +425,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		g.cols[i] = columns[i].col;
 	g.cols[DEVICE].hidden = single;
 	show_account(s, t, &g);
+	show_flops(s, t, &g);
 	g.cols[DOMAIN].hidden = !has_domain(s, t);
 	g.cols[RATE].hidden = t->cls != MXBPF_CLASS_FRAME;
 	if (self_is_total(t))
@@ -532,6 +561,14 @@ static int teams(struct snk *s, const struct snk_teams *t)
 	return err;
 }
 
+static int lives(struct snk *s, const struct snk_lives *t)
+{
+	int err = snk_put_lives(s, t);
+
+	out_puts(s->out, "\n");
+	return err;
+}
+
 static int kvs(struct snk *s, const struct snk_kvs *t)
 {
 	int err = snk_put_kvs(s, t);
@@ -544,6 +581,7 @@ static int end(struct snk *s)
 {
 	if (((struct modern *)s)->account)
 		put_account((struct modern *)s);
+	snk_put_flops_footer(s, &((struct modern *)s)->flops);
 	snk_footer(s, "");
 	return 0;
 }
@@ -559,9 +597,11 @@ const struct snk_ops snk_modern = {
 	.held = held,
 	.joins = joins,
 	.teams = teams,
+	.lives = lives,
 	.kvs = kvs,
 	.slow = slow,
 	.samples = samples,
+	.iterations = snk_put_iterations,
 	.opens = snk_put_opens,
 	.sched = sched,
 	.end = end,

@@ -15,6 +15,7 @@ const struct snk_ops *snk_for(const struct snk_ops *ops, const struct mdl_sessio
 /* text.c: hostile text of any length. */
 void snk_put_safe(struct out *o, const char *text, size_t len);
 void snk_put_json(struct out *o, const char *text, size_t len); /* with its quotes */
+void snk_put_csv(struct out *o, const char *text, size_t len);	/* without them */
 /* The next line of *rest, which loses it. False: there is none. */
 bool snk_next_line(const char **rest, size_t *left, const char **line, size_t *len);
 /* Whether it is a list of whole numbers, such lists and, if they may be, plain words, in JSON without blanks: it may
@@ -31,14 +32,40 @@ bool snk_shows_shapes(const struct snk *s);
 bool snk_shows_stack(const struct snk *s);
 /* Dimensions as JSON without blanks; "[]" where they are not known. */
 const char *snk_shapes(const struct mdl *m, uint64_t args_id, size_t *len);
+/* The lines of a text of MXBPF_NAME_ARGS; the last two only where snk_shows_outputs(). */
+enum snk_args_line {
+	SNK_ARGS_DIMS,
+	SNK_ARGS_TYPES,
+	SNK_ARGS_STRIDES,
+	SNK_ARGS_OUT_DIMS,
+	SNK_ARGS_OUT_TYPES,
+	SNK_ARGS_LINES,
+};
+/* As snk_shapes(). */
+const char *snk_args_line(const struct mdl *m, uint64_t args_id, enum snk_args_line i, size_t *len);
+bool snk_shows_outputs(const struct snk *s); /* what comes out, and types */
 /* As torch's tables have them: a list of tensors has none. To `to`, which takes len bytes; returns what it got. */
 size_t snk_flat_shapes(const char *shapes, size_t len, char *to);
 const char *snk_stack(const struct mdl *m, const struct snk_opts *opts, uint64_t stack_id, size_t *len);
 bool snk_shows_layer(const struct snk *s);
 /* NULL: none, or its name was lost. By layer without what its forward and backward operators add to it. */
 const char *snk_layer(const struct mdl *m, const struct snk_opts *opts, uint64_t layer_id, size_t *len);
-/* Of its operators, or by layer its layer's. */
-const char *snk_row_name(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len);
+/* What a row is called: its operator, its layer, device or thread, as --by says. Returns buf or a borrowed text. */
+#define SNK_LABEL_BYTES 64
+const char *snk_row_name(const struct snk *s, const struct mdl_row *r, char buf[SNK_LABEL_BYTES], size_t *len);
+/* The same where rows are put in order: "" of devices and threads, whose numbers tell. */
+const char *snk_row_key(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len);
+
+/* flops.c. Where calls have outputs, there are estimates. For people: operations, and billions of them in a second. */
+bool snk_shows_flops(const struct snk *s);
+#define SNK_FLOPS_BYTES 32
+void snk_flops_cell(const struct mdl_flops *f, char cell[SNK_FLOPS_BYTES]);
+void snk_flops_rate_cell(const struct mdl_flops *f, char cell[SNK_FLOPS_BYTES]);
+/* How many calls it is of: a line or two, if there are such. */
+void snk_put_flops_footer(const struct snk *s, const struct mdl_flops *sum);
+/* Behind other members of an object, and other cells of a line; NULL: of the heading. Nothing where none are shown. */
+void snk_put_flops_json(const struct snk *s, const struct mdl_flops *f);
+void snk_put_flops_csv(const struct snk *s, const struct mdl_flops *f);
 
 /* counters.c: what --counters counted. How many counters a session has, and their names, which are words. */
 unsigned snk_ncounters(const struct mdl_session *s);
@@ -115,6 +142,16 @@ uint64_t snk_sched_ns(const struct snk_sched *r, enum mxbpf_sched_what what); /*
 /* As a table for people. 0 or -errno with s->err set. */
 int snk_put_scheds(struct snk *s, const struct snk_scheds_table *t);
 
+/* steps.c. Caller frees loops and slowest, in any case. 0, -ENOMEM. */
+int snk_iterations(const struct snk *s, struct snk_iterations *t);
+extern const char *const snk_parts[MXBPF_STEP_PARTS]; /* words for programs */
+extern const char *const snk_tolds[MXBPF_STEP_WHATS];
+const struct snk_loop *snk_loop_of(const struct snk_iterations *t, const struct mxbpf_iteration *it);
+/* Which part of it is the most beyond its median, and how much; -1: none is. */
+int snk_longer(const struct snk_loop *l, const struct mxbpf_iteration *it, uint64_t *ns);
+/* As tables for people. 0 or -errno with s->err set. */
+int snk_put_iterations(struct snk *s, const struct snk_iterations *t);
+
 /* samples.c. Sorted, most first; caller frees *rows. 0, -ENOMEM. */
 int snk_samples(const struct snk *s, struct snk_sample **rows, size_t *n);
 #define SNK_NO_OPERATOR "[no operator]"
@@ -128,6 +165,14 @@ int snk_put_held(struct snk *s, const struct snk_held *t, const char *prefix); /
 /* teams.c, likewise. */
 int snk_teams(const struct snk *s, struct snk_team **rows, size_t *n);
 int snk_put_teams(struct snk *s, const struct snk_teams *t, const char *prefix);
+
+/* lives.c. Sorted; caller frees. 0, -ENOMEM. */
+int snk_life_rows(const struct snk *s, const struct mdl_life ***rows, size_t *n);
+int snk_wait_rows(const struct snk *s, struct mxbpf_wait **rows, size_t *n);
+extern const char *const snk_life_parts[MXBPF_LIFE_PARTS]; /* words for programs */
+extern const char *const snk_wait_whats[MXBPF_WAIT_WHATS]; /* likewise */
+/* As two tables for people. 0 or -errno with s->err set. */
+int snk_put_lives(struct snk *s, const struct snk_lives *t);
 
 /* kv.c, likewise; what snk_kvs() gave is freed by the other. */
 int snk_kvs(const struct snk *s, struct snk_kv **rows, size_t *n);
@@ -152,7 +197,7 @@ void snk_csv_lines(struct out *o, const char *text, size_t len);
 #define SNK_WIDTH 80 /* columns of a terminal that is none */
 
 /* grid.c: rows of text in columns. The first column is left-aligned and gives way when the line is too long. */
-#define SNK_GRID_COLS_MAX     16
+#define SNK_GRID_COLS_MAX     18
 #define SNK_GRID_NAME_MIN_MAX 32
 
 struct snk_grid_col {
@@ -175,6 +220,8 @@ struct snk_grid {
 int snk_grid_add(struct snk_grid *g, const char *text, size_t len);
 /* Lines that stand below the row whose cells were added last. 0, -ENOMEM. */
 int snk_grid_note(struct snk_grid *g, const char *text, size_t len);
+/* detail.c: all that is known of an args_id's arrays, if anything is: "[[2,3]] -> [[2,4]] float32". 0, -ENOMEM. */
+int snk_grid_shapes(const struct snk *s, struct snk_grid *g, uint64_t args_id);
 void snk_grid_print(struct snk_grid *g, unsigned width, struct out *o);
 void snk_grid_fini(struct snk_grid *g);
 
@@ -190,7 +237,7 @@ struct snk_mxnet_row {
 struct snk_mxnet_category {
 	char *title; /* owned */
 	bool memory;
-	bool bare; /* has no rows, and is there all the same */
+	bool bare;	 /* has no rows, and is there all the same */
 	struct buf rows; /* struct snk_mxnet_row, sorted, cut to opts.top */
 };
 

@@ -204,6 +204,42 @@ static int teams(struct snk *s)
 	return err;
 }
 
+static int lives(struct snk *s)
+{
+	const struct mdl_life **rows = NULL;
+	struct mxbpf_wait *waits = NULL;
+	struct snk_lives t = {0};
+	int err = snk_life_rows(s, &rows, &t.nrows_all);
+
+	err = err ? err : snk_wait_rows(s, &waits, &t.nwaits_all);
+	if (err) {
+		err = err_set(s->err, ERR_RUNTIME, err, "out of memory");
+	} else {
+		t.rows = rows;
+		t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
+		t.waits = waits;
+		t.nwaits = s->opts->top && s->opts->top < t.nwaits_all ? s->opts->top : t.nwaits_all;
+		err = s->ops->lives(s, &t);
+	}
+	free(rows);
+	free(waits);
+	return err;
+}
+
+static int iterations(struct snk *s)
+{
+	struct snk_iterations t;
+	int err = snk_iterations(s, &t);
+
+	if (err)
+		err_set(s->err, ERR_RUNTIME, err, "out of memory");
+	else if (t.nloops)
+		err = s->ops->iterations(s, &t);
+	free((void *)t.loops);
+	free((void *)t.slowest);
+	return err;
+}
+
 static int kvs(struct snk *s)
 {
 	struct snk_kv *rows;
@@ -277,12 +313,16 @@ static int run(struct snk *s)
 		err = kvs(s);
 	if (!err && s->ops->teams && s->in->session->team_cpus)
 		err = teams(s);
+	if (!err && s->ops->lives && s->in->session->life)
+		err = lives(s);
 	if (!err && s->ops->slow && s->in->session->account)
 		err = slow(s);
 	if (!err && s->ops->sched && s->in->session->sched)
 		err = scheds(s);
 	if (!err && s->ops->samples && s->in->session->sample_hz)
 		err = samples(s);
+	if (!err && s->ops->iterations)
+		err = iterations(s);
 	if (!err && s->ops->opens)
 		err = opens(s);
 	if (!err && s->ops->end)

@@ -48,7 +48,10 @@ enum snk_by {
 	SNK_BY_STACK,  /* a name with the top lines of its stack */
 	SNK_BY_MODULE, /* a name with the innermost nn.Module of its stack */
 	SNK_BY_LAYER,  /* a layer of the model, with all of its operators, forward and backward */
+	SNK_BY_DEVICE, /* a device, whatever ran there */
+	SNK_BY_THREAD, /* a thread, likewise; needs rows of single threads */
 	SNK_BY_EVENT,  /* every call: snk_table.spans; needs the records */
+	SNK_BY_NWORDS,
 };
 #define SNK_STACK_DEPTH 5
 #define SNK_EVENTS_MAX	(1u << 18)	 /* events a table, unless opts.top says otherwise: 59 MB */
@@ -157,6 +160,35 @@ struct snk_teams {
 	struct mxbpf_team sum;	     /* of all */
 };
 
+/* --life: operators before they ran; what the program waited for. */
+struct snk_lives {
+	const struct mdl_life *const *rows; /* sorted */
+	size_t nrows, nrows_all;	    /* as in snk_table */
+	const struct mxbpf_wait *waits;	    /* the longest first */
+	size_t nwaits, nwaits_all;
+};
+
+/* Iterations of a process, or of all as one. */
+struct snk_loop {
+	uint32_t tgid;
+	uint8_t told;	  /* enum mxbpf_step_what */
+	uint64_t count;	  /* that ended and began in the window, */
+	uint64_t missing; /* of these, the first, of which nothing is known any more; in none of the others */
+	uint64_t total_ns, min_ns, max_ns, p50_ns, p99_ns;
+	/* Of those of which they are known. */
+	uint64_t known, known_ns, busy_ns;
+	struct snk_part {
+		uint64_t total_ns, p50_ns, max_ns;
+	} parts[MXBPF_STEP_PARTS];
+	uint64_t first_p50_ns; /* of OUTSIDE, before the first call */
+};
+struct snk_iterations {
+	const struct snk_loop *loops; /* by process */
+	size_t nloops;
+	const struct mxbpf_iteration *const *slowest; /* longest first, all or opts.top */
+	size_t nslowest;
+};
+
 /* Calls of a store of parameters, by operation and key. */
 struct snk_kv {
 	char *name, *key; /* owned, private */
@@ -233,6 +265,8 @@ struct snk_ops {
 	int (*samples)(struct snk *s, const struct snk_samples *t);	      /* if session.sample_hz */
 	int (*opens)(struct snk *s, const struct mxbpf_open *rows, size_t n); /* the oldest first, if any */
 	int (*teams)(struct snk *s, const struct snk_teams *t);		      /* if session.team_cpus */
+	int (*lives)(struct snk *s, const struct snk_lives *t);		      /* if session.life */
+	int (*iterations)(struct snk *s, const struct snk_iterations *t);     /* if there are any */
 	int (*kvs)(struct snk *s, const struct snk_kvs *t);		      /* if there are any */
 	int (*marks)(struct snk *s, const struct snk_marks *t);		      /* if there are any */
 	int (*end)(struct snk *s);

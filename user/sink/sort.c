@@ -76,11 +76,16 @@ static int by_name(const struct ranked *a, const struct ranked *b)
 	return order ? order : snk_name_cmp(a->detail, a->detail_len, b->detail, b->detail_len);
 }
 
+static int by_number(uint32_t a, uint32_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
 static int by_place(const struct ranked *a, const struct ranked *b)
 {
 	if (a->row->device != b->row->device)
 		return a->row->device < b->row->device ? -1 : 1;
-	return a->row->tgid < b->row->tgid ? -1 : a->row->tgid > b->row->tgid;
+	return by_number(a->row->tgid, b->row->tgid);
 }
 
 static int by_rank(const void *va, const void *vb, void *vopts)
@@ -93,19 +98,29 @@ static int by_rank(const void *va, const void *vb, void *vopts)
 		return a->key < b->key ? -up : up;
 	if (names)
 		return opts->sort == SNK_SORT_NAME ? names : -names;
+	if (a->row->tid != b->row->tid)
+		return by_number(a->row->tid, b->row->tid);
 	return by_place(a, b);
 }
 
 /* What becomes one row. */
 struct grouping {
 	bool anywhere; /* whatever process and device */
-	bool by_layer; /* whatever operators of a layer */
+	enum snk_by by;
 };
 
 /* 0: an operator of some layer, by layer. */
 static uint64_t named_by(const struct grouping *g, const struct mdl_row *r)
 {
-	return g->by_layer && r->layer_id ? 0 : r->name_id;
+	return g->by == SNK_BY_LAYER && r->layer_id ? 0 : r->name_id;
+}
+
+/* By device or thread, whatever ran there: of a thread on whatever device. */
+static int by_runner(const struct mdl_row *a, const struct mdl_row *b, const struct grouping *g)
+{
+	int order = g->by == SNK_BY_DEVICE ? by_number(a->device, b->device) : by_number(a->tid, b->tid);
+
+	return order || g->anywhere ? order : by_number(a->tgid, b->tgid);
 }
 
 /* Rows that compare equal become one. */
@@ -116,6 +131,8 @@ static int by_group(const void *va, const void *vb, void *vgrouping)
 	uint64_t an = named_by(g, a->row), bn = named_by(g, b->row);
 	int order = by_name(a, b);
 
+	if (g->by == SNK_BY_DEVICE || g->by == SNK_BY_THREAD)
+		return by_runner(a->row, b->row, g);
 	if (order || g->anywhere)
 		return order;
 	if (an != bn)
@@ -124,7 +141,7 @@ static int by_group(const void *va, const void *vb, void *vgrouping)
 }
 
 /* `sums` takes the rows that come of it; returns their number. */
-static size_t merge_groups(struct ranked *ranks, size_t n, struct grouping g, struct mdl_row *sums)
+static size_t merge_groups(const struct mdl *m, struct ranked *ranks, size_t n, struct grouping g, struct mdl_row *sums)
 {
 	size_t kept = 0, i;
 
@@ -132,9 +149,13 @@ static size_t merge_groups(struct ranked *ranks, size_t n, struct grouping g, st
 	for (i = 0; i < n; i++) {
 		if (kept && !by_group(&ranks[kept - 1], &ranks[i], &g)) {
 			mdl_row_merge(&sums[kept - 1], ranks[i].row);
+			mdl_flops_add(m, &sums[kept - 1].flops, ranks[i].row);
+			if (sums[kept - 1].device != ranks[i].row->device)
+				sums[kept - 1].device = 0; /* as of what has none */
 			continue;
 		}
 		sums[kept] = *ranks[i].row;
+		mdl_flops_add(m, &sums[kept].flops, ranks[i].row);
 		ranks[kept] = ranks[i];
 		ranks[kept].row = &sums[kept];
 		kept++;
@@ -159,13 +180,23 @@ static char *flatten_shapes(struct ranked *ranks, size_t n)
 	return block;
 }
 
+/* What it did is in the rows of the operators that were seen in it. */
+static bool is_around(const struct mdl *m, const struct mdl_row *r)
+{
+	size_t len;
+	const char *name = mdl_name(m, r->name_id, &len);
+
+	return r->cls == MXBPF_CLASS_OPERATOR && r->self_ns < r->total_ns && mdl_is_bulk(name, len);
+}
+
 /* One block, so that the caller frees one: the pointers, and behind them the rows that were made for them. */
 static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, bool as_torch, size_t *n,
 		       const struct mdl_row ***rows)
 {
 	const struct mdl_row *const *all = mdl_rows(m, cls, n);
 	struct ranked *ranks = calloc(*n + 1, sizeof(*ranks));
-	bool merge = as_torch;
+	const bool by_runners = opts->by == SNK_BY_DEVICE || opts->by == SNK_BY_THREAD;
+	bool merge = as_torch || by_runners;
 	char *flat = NULL;
 	int err = 0;
 	size_t i, nall;
@@ -181,10 +212,10 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opt
 	for (*n = i = 0; i < nall; i++) {
 		struct ranked *k = &ranks[*n];
 
-		if (all[i]->part && opts->no_parts)
+		if ((all[i]->part && opts->no_parts) || (by_runners && is_around(m, all[i])))
 			continue;
 		k->row = all[i];
-		k->name = snk_row_name(m, opts, all[i], &k->len);
+		k->name = snk_row_key(m, opts, all[i], &k->len);
 		k->detail = snk_detail(m, opts, all[i], &k->detail_len);
 		++*n;
 	}
@@ -196,7 +227,7 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opt
 		}
 	}
 	if (merge)
-		*n = merge_groups(ranks, *n, (struct grouping){as_torch, opts->by == SNK_BY_LAYER},
+		*n = merge_groups(m, ranks, *n, (struct grouping){as_torch, opts->by},
 				  (struct mdl_row *)(*rows + *n + 1));
 	for (i = 0; i < *n; i++)
 		ranks[i].key = key_of(ranks[i].row, opts->sort);

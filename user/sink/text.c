@@ -57,6 +57,24 @@ bool snk_next_line(const char **rest, size_t *left, const char **line, size_t *l
 	return true;
 }
 
+/* RFC 4180: in quotes, a quote twice. */
+void snk_put_csv(struct out *o, const char *text, size_t len)
+{
+	const char *quote;
+	size_t part;
+
+	for (;;) {
+		quote = memchr(text, '"', len);
+		part = quote ? (size_t)(quote - text) : len;
+		snk_put_safe(o, text, part);
+		if (!quote)
+			break;
+		out_puts(o, "\"\"");
+		text += part + 1;
+		len -= part + 1;
+	}
+}
+
 int snk_name_cmp(const char *a, size_t alen, const char *b, size_t blen)
 {
 	int order = memcmp(a, b, alen < blen ? alen : blen);

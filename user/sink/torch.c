@@ -282,8 +282,9 @@ static void put_heads(const struct table *t, struct line *line)
 /* Fills line->name; returns its columns. */
 static size_t name_of(const struct snk *s, const struct mdl_row *r, struct line *line)
 {
+	char label[SNK_LABEL_BYTES];
 	size_t len;
-	const char *text = snk_row_name(s->in->model, s->opts, r, &len);
+	const char *text = snk_row_name(s, r, label, &len);
 
 	fmt_safe(line->name, sizeof(line->name), text, len);
 	return fmt_columns(line->name);

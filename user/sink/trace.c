@@ -378,6 +378,8 @@ int snk_trace_survey(struct snk *s, const struct mxbpf_rec *r)
 
 	if (r->kind == MXBPF_TEAM && note_team(t, (const void *)r))
 		return snk_trace_no_memory(t);
+	if (snk_life_survey(t, r))
+		return snk_trace_no_memory(t);
 	if (r->kind == MXBPF_KV && snk_kv_survey(t, (const struct mxbpf_kv *)r))
 		return snk_trace_no_memory(t);
 	if (r->kind == MXBPF_SCHED && snk_sched_survey(t, (const struct mxbpf_sched *)r))
@@ -536,6 +538,7 @@ void snk_trace_fini(struct snk *s)
 	buf_fini(&t->texts);
 	buf_fini(&t->gauges);
 	buf_fini(&t->late);
+	snk_life_fini(t);
 	hash_fini(&t->team_at);
 	hash_fini(&t->kv_at);
 	buf_fini(&t->kvs);

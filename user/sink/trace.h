@@ -59,10 +59,14 @@ struct snk_trace {
 	struct buf ref, texts; /* where in texts; escaped, one behind the other */
 	struct buf gauges;     /* struct mxbpf_gauge of the survey, MXBPF_GAUGE_BYTES_MIN each */
 	struct buf late;       /* spans that begin with one around them that comes later */
-	struct hash team_at;   /* (start of a span, thread) -> index + 1 in teams */
-	struct buf teams;      /* struct mxbpf_team, of each span one */
-	struct hash kv_at;     /* (start of a span, thread) -> 1 + place in kvs */
-	struct buf kvs;	       /* struct mxbpf_kv with their values */
+	struct hash life_at;   /* (start of a span, thread) -> index + 1 in lives, likewise in waits */
+	struct buf lives;      /* struct mxbpf_life */
+	struct hash wait_at;
+	struct buf waits;    /* struct mxbpf_wait */
+	struct hash team_at; /* (start of a span, thread) -> index + 1 in teams */
+	struct buf teams;    /* struct mxbpf_team, of each span one */
+	struct hash kv_at;   /* (start of a span, thread) -> 1 + place in kvs */
+	struct buf kvs;	     /* struct mxbpf_kv with their values */
 };
 
 /* Of struct snk_ops. */
@@ -80,6 +84,9 @@ int snk_trace_peaks(struct snk_trace *t); /* held_trace.c; the same */
 int snk_trace_gauges(struct snk_trace *t);
 /* Calls that had not ended: begun, without an end. Behind all other events. */
 void snk_trace_opens(struct snk_trace *t);
+/* step_trace.c: iterations, on a track of their own, as no mark of the program's says that they nest with its calls. */
+#define SNK_STEP_TID 2400000000u /* and the thread's */
+void snk_trace_iterations(struct snk_trace *t);
 /* marks_trace.c: an event for each. */
 void snk_trace_value(struct snk_trace *t, const struct mxbpf_value *v);
 void snk_trace_instant(struct snk_trace *t, const struct mxbpf_instant *i);
@@ -96,6 +103,12 @@ void snk_sched_track(struct snk_trace *t, uint32_t tgid, uint32_t tid, size_t pl
 void snk_sched_tracks(struct snk_trace *t, size_t place);
 int snk_sched_write(struct snk_trace *t, const struct mxbpf_sched *r);
 void snk_sched_fini(struct snk_trace *t);
+
+/* life_trace.c: likewise. What is known of a span, as args of its own; how many operators wait for each thread. */
+int snk_life_survey(struct snk_trace *t, const struct mxbpf_rec *r);
+void snk_life_args(struct snk_trace *t, const struct mxbpf_span *s);
+int snk_life_queues(struct snk_trace *t);
+void snk_life_fini(struct snk_trace *t);
 
 int snk_trace_no_memory(struct snk_trace *t); /* sets the error, returns it */
 

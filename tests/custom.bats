@@ -1,0 +1,43 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Operators written in Python: what of them is Python, and what they push, as MXNet's own profiler shows them.
+
+load helpers
+
+setup() {
+	need_root
+	need_mxnet
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# Which thread frees an array, Python's or the engine's, is a race.
+custom_rows() { jq -S "$1 | with_entries(select(.key | endswith(\"DeleteVariable\") | not))" "$2"; }
+
+@test "Custom Operator has the rows and counts of dumps(), and so has the table of the others" {
+	local theirs ours
+	"$PYTHON" "$REPO/tests/inside/custom.py" --builtin builtin
+	theirs=$(custom_rows '.Time["Custom Operator"] | map_values(.Count)' builtin.json)
+	expect_re 'sigmoid::pure_python' "$theirs"
+	expect_re 'other::exp' "$theirs"
+	traced '--format json' mxbpf.json "$PYTHON" "$REPO/tests/inside/custom.py" --bare
+	ours=$(custom_rows '.tables["Custom Operator"] | map({(.name): .count}) | add' mxbpf.json)
+	expect_same "$theirs" "$ours"
+	traced '--layout mxnet --format json' same.json "$PYTHON" "$REPO/tests/inside/custom.py" --bare
+	expect_same "$theirs" "$(custom_rows '.Time["Custom Operator"] | map_values(.Count)' same.json)"
+	expect_same "$(custom_rows '.Time.operator | map_values(.Count)' builtin.json)" \
+		"$(custom_rows '.Time.operator | map_values(.Count)' same.json)"
+}
+
+@test "an operator of Python ends when its work is done, not when its function returns" {
+	traced '--format json --trace t.json' mxbpf.json "$PYTHON" "$REPO/tests/inside/custom.py" --bare
+	python3 - <<'PY'
+import json
+spans = [e for e in json.load(open('t.json'))['traceEvents'] if e['ph'] == 'X']
+custom = [e for e in spans if e['name'] in ('Custom', '_backward_Custom')]
+python = sorted((e['ts'], e['ts'] + e['dur']) for e in spans if e['name'].endswith('::pure_python'))
+assert len(custom) == len(python) == 12, (len(custom), len(python))
+# They are done one after the other; what Python did lies in the operator that it was for.
+for e, (start, end) in zip(sorted(custom, key=lambda e: e['ts']), python):
+    assert e['ts'] <= start and end <= e['ts'] + e['dur'], (e, start, end)
+PY
+}

@@ -1,0 +1,74 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Waiting for data: iterators of C++ as a table of their own; loaders, which are no calls of the runtime, in the iterations.
+
+load helpers
+
+setup() {
+	need_root
+	cd "$BATS_TEST_TMPDIR"
+}
+
+@test "the next batch of an iterator: each call that the program counted, and its call of the C API as before" {
+	need_mxnet
+	local api
+	for api in all work; do
+		"$MXBPF" --format json --api "$api" -- "$PYTHON" "$REPO/tests/workload/mxnet_loops.py" iterator >both
+		sed -n '/^{$/,$p' both >seen
+		expect_same "$(sed -n 's/^{"steps"/&/p' both | jq -S .calls)" \
+			"$(jq -S '[.tables.Data[] | {(.name): .count}] | add' seen)"
+		# Of the pair of a call that is in another span nothing is lost; what is open as a process leaves is.
+		jq -e '.loss.dropped == 0 and .loss.unmatched <= 2 and .unwound == 0' seen
+		[[ $api == work ]] || jq -e '([.tables.Data[] | {(.name): .count}] | add) ==
+			([.tables.MXNET_C_API[] | select(.name | IN("MXDataIterNext", "MXDataIterBeforeFirst")) | {(.name): .count}] | add)' seen
+		jq -e '.iterations.loops[0].parts.data.total_ns > 0' seen
+	done
+	# A program without them has no such table.
+	start_workload --tiny
+	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --format json | jq -e '.tables | has("Data") | not'
+}
+
+# loader PYTHON PROGRAM: its share of the iterations, and of the slowest, are the workers' naps.
+loader() {
+	"$MXBPF" --format json -- "$1" "$REPO/tests/workload/$2" loader >both
+	sed -n '/^{$/,$p' both >seen
+	jq -e '.iterations | (.loops | length == 1) and (.loops[0] | .count == 19 and
+		.parts.data.total_ns > .parts.total_ns / 2) and
+		(.slowest[0] | .number == 11 and .longer == "data" and .longer_ns > .total_ns / 2)' seen
+}
+
+@test "the workers of Gluon's DataLoader, which make the program wait" {
+	need_mxnet
+	loader "$PYTHON" mxnet_loops.py
+}
+
+@test "PyTorch's DataLoader" {
+	need_torch
+	loader "$PYTHON_TORCH" torch_loops.py
+}
+
+@test "an iterator that throws throws what it throws unwatched, and the calls behind it are whole" {
+	need_mxnet
+	printf '1,2,3\n%.0s' {1..8} >bad.csv
+	printf '1,2\n%.0s' {1..8} >>bad.csv
+	cat >throws.py <<-'END'
+		import mxnet as mx
+		bad = 0
+		for _ in range(5):
+		    try:
+		        for batch in mx.io.CSVIter(data_csv='bad.csv', data_shape=(3,), batch_size=8):
+		            pass
+		    except mx.MXNetError:
+		        bad += 1
+		for _ in range(10):
+		    (mx.nd.ones((2, 2)) + 1).asnumpy()
+		print('thrown', bad)
+	END
+	"$PYTHON" throws.py >unwatched
+	"$MXBPF" --format json -- "$PYTHON" throws.py >both
+	sed -n '/^{$/,$p' both >seen
+	[[ $(<unwatched) == 'thrown 5' ]]
+	grep -q -x 'thrown 5' both
+	jq -e '[.tables.Data[].count] == [.tables.MXNET_C_API[] | select(.name == "MXDataIterNext").count] and
+		([.tables.MXNET_C_API[] | select(.name == "MXNDArraySyncCopyToCPU").count] == [10]) and .unwound == 0' seen
+}

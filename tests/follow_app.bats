@@ -1,0 +1,85 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --follow-app: the program's own calls of its profiler open and close the window.
+
+load helpers
+
+APP=$REPO/tests/marks/app.py
+
+setup() {
+	need_root
+	need_mxnet
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# app ARGS...: started, waiting for its first step.
+app() {
+	mkfifo steps
+	exec 8<>steps
+	start_ready app bash -c 'exec "$0" "$@" <steps' "$PYTHON" "$APP" "$@"
+}
+
+# steps FROM TO: one after the other.
+steps() {
+	local i
+	for ((i = $1; i <= $2; i++)); do
+		printf x >&8
+		wait_line "$(out app)" "^$i did "
+	done
+}
+
+end_all() {
+	kill -s INT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	printf x >&8
+	wait_exit "$READY_PID"
+}
+
+# What only one step each has run.
+operators() { jq -c '[.tables.operator[].name | select(. != "DeleteVariable" and . != "WaitForVar")] | sort' "$1"; }
+
+@test "what comes between run and stop, but not in a pause, is in the tables, to the operator" {
+	app wrwpwuwdwswrw
+	start_mxbpf --pid "$READY_PID" --follow-app --format json
+	steps 0 12
+	end_all
+	# arccosh came before, arctanh in the pause, expm1 after the stop.
+	[[ $(operators "$(out mxbpf)") == '["arcsinh","cbrt","erf","gamma"]' ]]
+	jq -e '([.instants[] | {(.what): .count}] | add) == {run: 2, stop: 1, pause: 1, resume: 1, dump: 1} and
+		.window.paused_ns > 0 and .window.duration_ns > 0 and .loss.dropped == 0' "$(out mxbpf)"
+	[[ $(grep -c '^resumed by the program' "$(err mxbpf)") == 3 ]]
+	[[ $(grep -c '^paused by the program' "$(err mxbpf)") == 2 ]]
+	grep -q '^waiting for the program' "$(err mxbpf)"
+}
+
+@test "a profiler that runs already counts as an open window, and a signal pauses that too" {
+	app --running wwwsw
+	start_mxbpf --pid "$READY_PID" --follow-app --format json
+	steps 0 0
+	kill -s USR1 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" '^paused, ' "$MXBPF_PID"
+	steps 1 1
+	kill -s USR2 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" '^resumed, ' "$MXBPF_PID"
+	steps 2 4
+	end_all
+	[[ $(operators "$(out mxbpf)") == '["arccosh","arctanh"]' ]]
+}
+
+@test "a program that is launched is followed from its first call on" {
+	"$MXBPF" --follow-app --format json -- "$PYTHON" "$APP" --free wrwsw >launched.json
+	sed -n '/^{/,$p' launched.json >report.json
+	[[ $(operators report.json) == '["arcsinh"]' ]]
+}
+
+@test "--follow-app is refused where nothing can be followed" {
+	run "$MXBPF" --pid $$ --follow-app --probes op
+	expect_status 2
+	expect_re 'probes of mark, which --probes leaves out' "$output"
+	run "$MXBPF" --pid $$ --follow-app --iterations 1/2
+	expect_status 2
+	start_torch --tiny
+	run "$MXBPF" --pid "$WORKLOAD_PID" --follow-app
+	expect_status 2
+	expect_re '--follow-app: PyTorch has no profiler whose calls could be followed' "$output"
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Operators inside bulks and segments: what MXNet's own profiler shows only by running each by itself.
+
+load helpers
+
+setup() {
+	need_root
+	need_mxnet
+	cd "$BATS_TEST_TMPDIR"
+}
+
+@test "with bulks on there are the operators that MXNet shows with bulks off, in the same numbers, as events and by --stats" {
+	local judge=$REPO/tests/judge
+	"$PYTHON" "$judge/prog.py" --builtin builtin
+	traced '--format json' mxbpf.json "$PYTHON" "$judge/prog.py" --bare --bulk
+	run "$PYTHON" "$REPO/tests/inside/operators.py" builtin.json mxbpf.json
+	expect_status 0
+	[[ $(jq '.loss.dropped + .loss.unreadable' mxbpf.json) == 0 ]]
+	# And finds one too many.
+	jq '(.tables.operator[] | select(.name == "Pooling").count) += 1' mxbpf.json >changed.json
+	run "$PYTHON" "$REPO/tests/inside/operators.py" builtin.json changed.json
+	expect_status 1
+	traced '--stats --format json' stats.json "$PYTHON" "$judge/prog.py" --bare --bulk
+	run "$PYTHON" "$REPO/tests/inside/operators.py" builtin.json stats.json
+	expect_status 0
+	# In MXNet's layout segments stand as dumps() has them.
+	traced '--layout mxnet' mxbpf.txt "$PYTHON" "$judge/prog.py" --bare
+	grep -q '^Activation,Pooling,BatchNorm,FullyConnected,Activation,Dropout ' mxbpf.txt
+	"$PYTHON" "$judge/compare.py" builtin mxbpf.txt
+}
+
+# Their own time: what the engine does between two operators, and the probes of each. Nearly all of it is in operators that
+# compute for some time.
+@test "the operators inside make up a bulk to 10 %, and so a segment" {
+	local kind
+	for kind in dynamic static; do
+		start_workload --hybridize "$kind"
+		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 3s --format json
+		expect_status 0
+		echo "$output" >report.json
+		stop_pid "$WORKLOAD_PID"
+		jq '[.tables.operator[] | select(.name == "ImperativeBulk" or (.name | contains(","))) | {name, count, total_ns, self_ns}]' \
+			report.json | tee bulks.json
+		jq -e '(map(.count) | add) > 20 and (map(.self_ns) | add) < 0.1 * (map(.total_ns) | add)' bulks.json
+		# Their shares are of what is counted once.
+		jq -e '.tables.operator | (map(.self_ns) | add) <= (map(.total_ns) | add)' report.json
+	done
+}
+
+@test "a bulk is the parent of its operators in the trace, and they lie in it one behind the other" {
+	start_workload --tiny
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --trace t.json --format json
+	expect_status 0
+	python3 - <<'PY'
+import json
+spans = [e for e in json.load(open('t.json'))['traceEvents'] if e['ph'] == 'X' and e['cat'] == 'cpu_op']
+inside = 0
+by_thread = {}
+for e in sorted(spans, key=lambda e: (e['ts'], -e['dur'])):
+    by_thread.setdefault(e['tid'], []).append(e)
+for events in by_thread.values():
+    bulk, end = None, 0
+    for e in events:
+        if e['name'] == 'ImperativeBulk':
+            bulk, end = e, e['ts']
+        elif bulk and e['ts'] < bulk['ts'] + bulk['dur']:
+            inside += 1
+            assert e['ts'] >= end - 0.001 and e['ts'] + e['dur'] <= bulk['ts'] + bulk['dur'] + 0.001, (bulk, e)
+            end = e['ts'] + e['dur']
+print(inside, 'inside')
+assert inside > 100
+PY
+}
+
+@test "operators that fail in bulks, by themselves and in operators of Python reach the program as without mxbpf" {
+	local plain
+	start_ready plain "$PYTHON" "$REPO/tests/inside/custom.py" --throw 40
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	plain=$(tail -n 1 "$(out plain)")
+	[[ $plain == "caught 40 in_bulk, 40 alone, "* ]]
+	start_ready thrower "$PYTHON" "$REPO/tests/inside/custom.py" --throw 40
+	start_mxbpf --pid "$READY_PID" --layers --trace t.json --format json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	[[ $(tail -n 1 "$(out thrower)") == "$plain" ]]
+	[[ $(jq '.loss.dropped' "$(out mxbpf)") == 0 ]]
+	jq -e '.tables.operator[] | select(.name == "_random_normal" and .count >= 80)' "$(out mxbpf)"
+}

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A job that says of itself which layers it has: training steps of a hybridized net, then inference of it.
+
+Prints "ready PID", waits for SIGUSR1, does --steps training steps and as many forward passes, and prints as JSON which node
+of its graph is which operator, as its symbol says. --static: its graph is static, and runs in segments.
+"""
+import argparse
+import json
+import os
+import signal
+
+os.environ.setdefault('OMP_NUM_THREADS', '1')
+
+import mxnet as mx  # noqa: E402
+from mxnet import autograd, gluon, nd  # noqa: E402
+
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument('--steps', type=int, default=10)
+    p.add_argument('--static', action='store_true')
+    args = p.parse_args()
+    net = gluon.nn.HybridSequential(prefix='net_')
+    with net.name_scope():
+        net.add(gluon.nn.Conv2D(8, 3), gluon.nn.BatchNorm(), gluon.nn.Activation('relu'), gluon.nn.MaxPool2D(),
+                gluon.nn.Dense(32, activation='relu'), gluon.nn.Dropout(0.2), gluon.nn.Dense(10))
+    net.initialize()
+    net.hybridize(static_alloc=args.static, static_shape=args.static)
+    data = nd.random.uniform(shape=(4, 3, 16, 16))
+
+    def train():
+        with autograd.record():
+            out = net(data)
+        out.backward()
+        nd.waitall()
+
+    train()
+    net(data).wait_to_read()
+    nodes = {n['name']: n['op'] for n in json.loads(net(mx.sym.var('data')).tojson())['nodes'] if n['op'] != 'null'}
+    print('ready', os.getpid(), flush=True)
+    signal.sigwait([signal.SIGUSR1])
+    for _ in range(args.steps):
+        train()
+    for _ in range(args.steps):
+        net(data).wait_to_read()
+    nd.waitall()
+    print(json.dumps(nodes), flush=True)
+
+
+main()

@@ -1,0 +1,127 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Iterations that no mark tells: as many as the program says it made, as long, and the slowest is the one that it made slow.
+
+load helpers
+
+setup() {
+	need_root
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# recorded RUNTIME PYTHON MODE...: loops.mxd and what the programs said of themselves, once for all tests that want it.
+recorded() {
+	DIR=$BATS_FILE_TMPDIR/$1
+	[[ -d $DIR ]] && return 0
+	mkdir "$DIR"
+	(cd "$DIR" && "$MXBPF" record -q -o loops.mxd -- "$2" "$REPO/tests/workload/$1_loops.py" "${@:3}" >said)
+	"$MXBPF" report "$DIR/loops.mxd" --top 1000 --format json >"$DIR/seen"
+}
+
+mxnet_loops() {
+	need_mxnet
+	recorded mxnet "$PYTHON" eager hybrid static accumulate unfused rivals module module2
+}
+
+torch_loops() {
+	need_torch
+	recorded torch "$PYTHON_TORCH" plain accumulate two rivals
+}
+
+# agree TOLD: each process has one iteration less than steps, as the first end is where the first begins; together they are as
+# long as the program says (but for what lies between an end and its looking at the clock), and the slow one is the longest.
+agree() {
+	python3 - "$DIR" "$1" <<-'END'
+		import json, sys
+		said = [json.loads(l) for l in open(sys.argv[1] + '/said') if l.startswith('{"steps"')]
+		told, seen = json.loads(sys.argv[2]), json.load(open(sys.argv[1] + '/seen'))
+		loops = {l['pid']: l for l in seen['iterations']['loops']}
+		assert len(said) >= 4 and sorted(loops) == sorted(s['pid'] for s in said), (said, loops)
+		for s in said:
+		    l = loops[s['pid']]
+		    assert l['count'] == s['steps'] - 1 and l['missing'] == 0, (s, l)
+		    assert l['told_by'] == told.get(s['mode'], told['']), (s, l)
+		    assert abs(l['total_ns'] - s['ns']) < 0.25 * s['ns'], (s, l)
+		    assert l['min_ns'] <= l['p50_ns'] <= l['p99_ns'] <= l['max_ns'] and l['avg_ns'] == l['total_ns'] // l['count']
+		    slowest = next(i for i in seen['iterations']['slowest'] if i['pid'] == s['pid'])
+		    assert slowest['number'] == s['slow'] - 1 and slowest['total_ns'] == l['max_ns'], (s, slowest)
+		    assert slowest['longer'] == 'outside' and slowest['longer_ns'] > slowest['total_ns'] / 2, (s, slowest)
+		    parts = {k: p['total_ns'] for k, p in l['parts'].items() if isinstance(p, dict)}
+		    assert l['parts']['count'] == l['count'] and sum(parts.values()) == l['total_ns'] == l['parts']['total_ns'], (s, l)
+		    assert 0 < l['parts']['operators_ns'] < l['total_ns'], (s, l)
+		for i in seen['iterations']['slowest']:
+		    assert sum(i[k + '_ns'] for k in ('data', 'wait', 'kvstore', 'inline', 'api', 'outside')) == i['total_ns'], i
+	END
+}
+
+@test "MXNet: Trainers, hybridized or not, gradients accumulated, two of them, Modules, a store: as many and as long as they say" {
+	mxnet_loops
+	agree '{"": "update", "unfused": "backward"}'
+	jq -e '.loss.dropped == 0' "$DIR/seen"
+}
+
+@test "PyTorch: one optimizer, two, gradients accumulated" {
+	torch_loops
+	agree '{"": "optimizer_step"}'
+}
+
+@test "they are in every format, and a trace has a ProfilerStep#N of each, where Perfetto takes it" {
+	mxnet_loops
+	"$PYTHON" -m jsonschema -i "$DIR/seen" "$REPO/share/report.schema.json"
+	"$MXBPF" report "$DIR/loops.mxd" --layout modern >modern
+	expect_re '^Iterations: each ends with the optimizer.s last operator before the next backward pass' "$(<modern)"
+	expect_re '^slowest iterations +at +took +median' "$(<modern)"
+	expect_re 'outside the runtime: [0-9]+ ms more than the median' "$(<modern)"
+	"$MXBPF" report "$DIR/loops.mxd" --format csv >csv
+	expect_re '^"iterations","update",.*' "$(<csv)"
+	expect_re '^"iterations.slowest.outside","11",' "$(<csv)"
+	"$MXBPF" export "$DIR/loops.mxd" -q -f chrome -o t.json
+	expect_same "$(jq -c '[.iterations.loops[] | {pid, n: .count}]' "$DIR/seen")" "$(jq -c '[.traceEvents[] |
+		select(.ph == "X" and .cat == "step" and (.name | startswith("ProfilerStep#")))] | group_by(.pid) |
+		map({pid: .[0].pid, n: length})' t.json)"
+	[[ -f $O/deps/perfetto/stamp ]] || "$REPO/tests/perfetto/setup.sh" "$O/deps/perfetto"
+	node "$REPO/tests/perfetto/engine.mjs" "$O/deps/perfetto" t.json --json >engine.json
+}
+
+@test "a recording without its end, and the same session with --stats, have the same iterations" {
+	mxnet_loops
+	head -c $(($(stat -c %s "$DIR/loops.mxd") - 4096)) "$DIR/loops.mxd" >cut.mxd
+	expect_same "$(jq -c '[.iterations.loops[] | {pid, told_by, count, total_ns, parts}]' "$DIR/seen")" \
+		"$("$MXBPF" report cut.mxd --format json | jq -c '[.iterations.loops[] | {pid, told_by, count, total_ns, parts}]')"
+	"$MXBPF" --stats --format json -- "$PYTHON" "$REPO/tests/workload/mxnet_loops.py" hybrid >both
+	sed -n '/^{$/,$p' both >stats.json
+	jq -e '.iterations.loops | length == 1 and (.[0] | .count == 19 and .told_by == "update" and (has("parts") | not))' stats.json
+	jq -e '[.window.notes[] | select(.name == "steps")] | length == 1' stats.json
+	jq -e '.loss | .attempted == .stored and .dropped == 0' stats.json
+	"$PYTHON" -m jsonschema -i stats.json "$REPO/share/report.schema.json"
+}
+
+@test "--iterations N sees N of them and ends, while the program goes on" {
+	need_mxnet
+	start_workload --tiny
+	start_mxbpf --pid "$WORKLOAD_PID" --iterations 7 --format json
+	wait_exit "$MXBPF_PID"
+	jq -e '.window.sampled_iterations == 7 and (.iterations.loops[0] | .count == 7 and .told_by == "sampled") and
+		.iterations.loops[0].total_ns == .window.duration_ns and
+		([.tables.MXNET_C_API[] | select(.name == "MXAutogradBackwardEx").count] == [7])' "$(out mxbpf)"
+	"$PYTHON" -m jsonschema -i "$(out mxbpf)" "$REPO/share/report.schema.json"
+	wait_new_line "$(out workload)" '^step'
+}
+
+@test "a pause is in no iteration" {
+	need_mxnet
+	start_workload --tiny
+	start_mxbpf --pid "$WORKLOAD_PID" --format json
+	wait_new_line "$(out workload)" '^step'
+	kill -s USR1 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" '^(mxbpf: )?paused, ' "$MXBPF_PID"
+	wait_new_line "$(out workload)" '^step'
+	wait_new_line "$(out workload)" '^step'
+	kill -s USR2 "$MXBPF_PID"
+	wait_line "$(err mxbpf)" '^(mxbpf: )?resumed, ' "$MXBPF_PID"
+	wait_new_line "$(out workload)" '^step'
+	kill -s INT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	jq -e '.iterations.loops[0] as $l | $l.count > 3 and $l.max_ns < .window.paused_ns and $l.total_ns <= .window.duration_ns' \
+		"$(out mxbpf)"
+}

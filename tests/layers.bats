@@ -1,0 +1,74 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --layers: of which layer of the model each operator is, against what the model says of itself.
+
+load helpers
+
+setup() {
+	need_root
+	need_mxnet
+	cd "$BATS_TEST_TMPDIR"
+}
+
+STEPS=10
+
+# What the job did by its own account: forward twice a step, backward once.
+check_layers() { # REPORT BY_LAYER NODES
+	python3 - "$@" $STEPS <<'PY'
+import collections, json, sys
+report, by_layer, nodes, steps = sys.argv[1], sys.argv[2], json.load(open(sys.argv[3])), int(sys.argv[4])
+calls = collections.Counter()
+for row in json.load(open(report))['tables']['operator']:
+    if row['layer']:
+        calls[row['layer'], row['name']] += 1
+for node, op in nodes.items():
+    assert calls[node, op] == 2 * steps, (node, op, calls[node, op])
+    back = [(name, n) for (layer, name), n in calls.items() if layer == node + '_backward']
+    assert back == [('_backward_' + op, steps)], (node, back)
+layers = {row['layer']: row for row in json.load(open(by_layer))['tables']['operator'] if row['layer']}
+for node in nodes:
+    name = node[:-4] if node.endswith('_fwd') else node
+    assert layers[name]['count'] == 3 * steps and layers[name]['name'] == name, (node, layers.get(name))
+print(len(nodes), 'nodes,', sum(calls.values()), 'operators with a layer')
+PY
+}
+
+of_model() { # ARGUMENTS...
+	start_ready job "$PYTHON" "$REPO/tests/inside/layers.py" --steps $STEPS "$@"
+	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" --layers --probes op,inside -o layers.mxb
+	MXBPF_PID=$BG_PID
+	wait_line "$(err mxbpf)" '^(mxbpf: )?attached: [0-9]+ probes' "$MXBPF_PID"
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	tail -n 1 "$(out job)" >nodes.json
+	"$MXBPF" report layers.mxb --by event --format json >events.json
+	"$MXBPF" report layers.mxb --by layer --format json >layers.json
+	check_layers events.json layers.json nodes.json
+}
+
+@test "each operator of a hybridized net bears the name of its node, forward and backward, in bulks" {
+	of_model
+	"$MXBPF" report layers.mxb --by layer --format csv | grep -q '"net_conv0"'
+	"$MXBPF" report layers.mxb --by layer | grep -q '^net_dense0 '
+	"$MXBPF" export layers.mxb -f chrome -o t.json
+	[[ $(jq '[.traceEvents[] | select(.args.layer == "net_conv0_fwd_backward")] | length' t.json) == "$STEPS" ]]
+	# Of what was asked for without layers there is no table by them, which says what lacks.
+	run "$MXBPF" --pid $$ --layers --by layer -d 1s
+	[[ $status != 0 ]]
+}
+
+@test "and of a static graph, in segments" { of_model --static; }
+
+@test "--by layer without --layers says what lacks, and --layers of PyTorch that it has none" {
+	start_workload --tiny
+	run "$MXBPF" --pid "$WORKLOAD_PID" --by layer -d 1s
+	expect_status 2
+	expect_re -- '--layers' "$output"
+	stop_pid "$WORKLOAD_PID"
+	need_torch
+	start_torch
+	run "$MXBPF" --pid "$WORKLOAD_PID" --layers -d 1s
+	expect_status 2
+	expect_re 'layers' "$output"
+}

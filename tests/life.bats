@@ -1,0 +1,150 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --life: the life of operators from being pushed on, and what the program waited for, in programs whose dependencies are
+# known (tests/life/prog.py), on all three engines. Times are only compared with times of the same run.
+
+load helpers
+
+setup() {
+	need_root
+	need_mxnet
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+ROUNDS=3
+
+# run_life ENGINE PROGRAM MXBPF_ARGS...; JSON in life.json
+run_life() {
+	local engine=$1 program=$2
+	shift 2
+	MXNET_ENGINE_TYPE=$engine traced "--life --format json $*" life.json "$PYTHON" "$REPO/tests/life/prog.py" "$program" "$ROUNDS"
+}
+
+# What a filter makes of it: $l the operators by name, $w the waits for operators of the program's own, $rounds.
+life() { # FILTER [FILE]
+	jq -e --argjson rounds "$ROUNDS" '(.life.operators | map({(.name): .}) | add) as $l |
+		[.life.waits[] | select(.for == "operator" and .operator != "WaitForVar")] as $w | '"$1" "${2:-life.json}" >/dev/null && return 0
+	echo "not so: $1" >&2
+	jq -c '.life, .loss, .probes' "${2:-life.json}" >&2
+	return 1
+}
+
+nothing_lost() {
+	life '[.loss | .dropped, .truncated, .unreadable, .unmatched] | add == 0'
+}
+
+# Of each operator of the program all parts are known, and there are as many as it called.
+all_known() { # {"name": TIMES A ROUND}
+	life "($1) as \$known | [\$known | keys[] as \$k | [\"dispatch\", \"dependencies\", \"queue\", \"run\"][] as \$p |
+		\$l[\$k][\$p].count == \$rounds * \$known[\$k]] | all"
+}
+
+# Each waits for the one before it. The last one is what asnumpy() waits for, for about as long.
+chain_holds() {
+	nothing_lost
+	all_known '{"dot": 1, "exp": 1, "sqrt": 1, "sum": 1}'
+	life '$l.exp.dependencies.total_ns > 0.5 * $l.dot.run.total_ns'
+	life '$l.sqrt.dependencies.total_ns > 0.5 * ($l.dot.run.total_ns + $l.exp.run.total_ns)'
+	life '$l.sum.dependencies.total_ns > 0.5 * ([$l["dot", "exp", "sqrt"].run.total_ns] | add)'
+	life '$l.dot.dependencies.total_ns < 0.5 * $l.exp.dependencies.total_ns'
+	life '[$w[] | {operator, within, call, wait, count}] ==
+		[{operator: "sum", within: null, call: "MXNDArraySyncCopyToCPU", wait: "WaitForVar", count: $rounds}]'
+	life '$w[0].total_ns > 0.5 * $l.sum.dependencies.total_ns'
+}
+
+@test "a chain: each operator waits for those before it, and asnumpy for the last" {
+	run_life ThreadedEnginePerDevice chain
+	chain_holds
+}
+
+@test "a chain, the engine with a pool of threads" {
+	run_life ThreadedEngine chain
+	chain_holds
+}
+
+@test "a chain, the naive engine: operators wait for nothing, which stands there as zeros, and so does the program" {
+	run_life NaiveEngine chain
+	nothing_lost
+	all_known '{"dot": 1, "exp": 1, "sqrt": 1, "sum": 1}'
+	life '[$l["dot", "exp", "sqrt", "sum"] | .dependencies.total_ns + .queue.total_ns] == [0, 0, 0, 0]'
+	# The same operators, with the same times, as in the table.
+	life '(.tables.operator | map({(.name): .}) | add) as $t |
+		[$l["dot", "exp", "sqrt", "sum"] | .run.total_ns == $t[.name].total_ns and .run.max_ns == $t[.name].max_ns] | all'
+	life '$w == []'
+}
+
+@test "a fan-out: all wait for the one, then, with one worker, each for the others in its queue; waitall for the last" {
+	run_life ThreadedEnginePerDevice fan
+	nothing_lost
+	all_known '{"dot": 1, "exp": 4}'
+	life '$l.exp.dependencies.total_ns > 0.5 * 4 * $l.dot.run.total_ns'
+	# The second stands behind one, the third behind two, the fourth behind three.
+	life '$l.exp.queue.total_ns > 0.9 * $rounds * 6 * $l.exp.run.min_ns'
+	life '[$w[] | {operator, call, wait, count}] ==
+		[{operator: "exp", call: "MXNDArrayWaitAll", wait: "WaitForAll", count: $rounds}]'
+	life '$w[0].total_ns > 0.5 * $l.exp.run.total_ns'
+}
+
+@test "a slow operator in front: what needs nothing of it waits in the queue, not for dependencies" {
+	run_life ThreadedEnginePerDevice front
+	nothing_lost
+	all_known '{"dot": 1, "sqrt": 1}'
+	life '$l.sqrt.queue.total_ns > 0.5 * $l.dot.run.total_ns'
+	life '$l.sqrt.dependencies.total_ns < 0.5 * $l.sqrt.queue.total_ns'
+	life '[$w[] | {operator, call, count}] == [{operator: "sqrt", call: "MXNDArrayWaitToRead", count: $rounds}]'
+}
+
+@test "an operator that ends on another thread: asnumpy waits for it, until its true end" {
+	run_life ThreadedEnginePerDevice custom
+	nothing_lost
+	# time.sleep(0.1) sleeps no less.
+	life '$l.Custom.run.min_ns > 100e6'
+	life '[$w[] | select(.operator == "Custom") | {call, count}] == [{call: "MXNDArraySyncCopyToCPU", count: $rounds}]'
+	life '[$w[] | select(.operator == "Custom")][0].total_ns > 0.5 * $rounds * 100e6'
+}
+
+@test "an operator inside a bulk is what is waited for, with the bulk; a segment is by itself" {
+	run_life ThreadedEnginePerDevice bulk
+	nothing_lost
+	all_known '{"ImperativeBulk": 1}'
+	life '[$w[] | select(.call == "MXNDArrayWaitToRead") | {operator, within, count}] ==
+		[{operator: "sqrt", within: "ImperativeBulk", count: $rounds}]'
+	run_life ThreadedEnginePerDevice segment
+	life '[$w[] | select(.call == "MXNDArrayWaitToRead") | {operator, within, count}] ==
+		[{operator: ([$l | keys[] | select(test(","))][0]), within: null, count: $rounds}]'
+}
+
+@test "a recording has the same tables; a trace has them as args, and who stands in which queue" {
+	traced "record --life -o fan.mxbpf" out "$PYTHON" "$REPO/tests/life/prog.py" fan "$ROUNDS"
+	"$MXBPF" report fan.mxbpf --format json >life.json
+	"$MXBPF" export fan.mxbpf -o trace.json
+	nothing_lost
+	all_known '{"dot": 1, "exp": 4}'
+	"$MXBPF" report fan.mxbpf | grep -A 3 '^what the program waited for' >table
+	expect_re '^exp +MXNDArrayWaitAll +3 ' "$(<table)"
+	"$MXBPF" report fan.mxbpf --format csv >csv
+	expect_re '^"waits","exp",.*,"MXNDArrayWaitAll",$' "$(<csv)"
+	[[ $(grep -c -E '^"life_(dispatch|dependencies|queue|run)","exp","cpu/0",12,' csv) == 4 ]]
+	# Every operator's sum, exactly; nobody is left in a queue, where three at least stood.
+	jq -e --slurpfile life life.json '.traceEvents as $e | $life[0].life as $l |
+		([$l.operators[] | select(.name == "exp")][0]) as $exp |
+		([$e[] | select(.name == "exp" and .ph == "X").args] | (map(.dependencies_us) | add * 1000 | round) == $exp.dependencies.total_ns and
+			(map(.queue_us) | add * 1000 | round) == $exp.queue.total_ns) and
+		([$e[] | select(.name == "WaitForAll" and .ph == "X").args.waited_for] == ["exp", "exp", "exp", "(nothing)"]) and
+		([$e[] | select(.ph == "C" and (.name | test("^queue of thread"))) | {k: .name, n: .args.operators}] | group_by(.k) |
+			all(.[-1].n == 0 and (map(.n) | min) == 0) and (map(.[].n) | max) >= 3)' trace.json
+}
+
+@test "what --life cannot do is said before anything is touched" {
+	need_torch
+	start_ready idle "$PYTHON_TORCH" -c 'import os, signal, torch
+print("ready", os.getpid(), flush=True)
+signal.pause()' >/dev/null
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" --life
+	expect_status 2
+	expect_re 'life: operators of PyTorch run where they are called' "$stderr"
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" --life --stats
+	expect_status 2
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" --life --layout mxnet
+	expect_status 2
+}

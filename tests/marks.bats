@@ -1,0 +1,76 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The program's own marks, with no profiler running and with one: tasks, frames, events, counters, markers.
+
+load helpers
+
+MARKS=$REPO/tests/marks
+
+setup() {
+	need_root
+	need_mxnet
+	cd "$BATS_TEST_TMPDIR"
+}
+
+compare() { "$PYTHON" "$MARKS/compare.py" told.json "$@"; }
+
+# Of the last run: its program made all objects before mxbpf came.
+valid() { "$PYTHON" -W ignore -m jsonschema -i "$1" "$REPO/share/report.schema.json"; }
+
+@test "marks have the categories, rows, counts and values of dumps(), in a run that both profilers see" {
+	traced '--layout mxnet --format json' mxnet.json "$PYTHON" "$MARKS/prog.py" --gates --builtin builtin
+	traced '--format json' mxbpf.json "$PYTHON" "$MARKS/prog.py" --gates
+	valid mxbpf.json
+	compare mxbpf.json --builtin builtin.json --mxnet mxnet.json
+	# A task's work lies between its two calls; a frame is as long as what is in it.
+	jq -e '.tables | (.Task[] | select(.domain == "load") | .min_ns >= 400000 and .max_ns < 100 * 1000000000) and
+		(.Frame[0] | .min_ns >= 400000 and .total_ns >= 20 * 400000 and .per_second > 0 and
+		(.count * 1e9 / (.last_end_unix_ns - .first_start_unix_ns) / .per_second | . > 0.99 and . < 1.01))' mxbpf.json
+	jq -e '[.instants[] | [.name, .domain, .what, .scope, .count]] | sort ==
+		[["here", "train", "marker", "process", 10], ["here", "train", "marker", "thread", 10]]' mxbpf.json
+}
+
+@test "tasks that end on another thread, a counter that all threads move, names that are hostile: recorded, in each form" {
+	"$PYTHON" -c 'print()' # nothing but the interpreter, so that its start is not in the recording's time
+	traced 'record -o r.mxd' none "$PYTHON" "$MARKS/prog.py" --gates --threads 4 --hostile
+	"$MXBPF" report r.mxd --format json >mxbpf.json
+	valid mxbpf.json
+	compare mxbpf.json
+	"$MXBPF" export r.mxd -o t.json
+	jq -e '[.traceEvents[] | select(.cat == "task" and .name == "across")] | length == 80 and
+		all(.args.domain == "load" and .args.end_thread and .args.end_thread != (.args.thread // .tid))' t.json
+	jq -e '([.traceEvents[] | select(.cat == "marker" and .name == "here") | .s] | sort | unique) == ["p", "t"] and
+		([.traceEvents[] | select(.cat == "marker" and .args.scope == "global") | .s] | unique) == ["g"]' t.json
+	# Values of a track are in order of time: all that add to it come before all that take from it.
+	jq -e '[.traceEvents[] | select(.ph == "C" and .name == "load: shared")] | sort_by(.ts) | map(.args.value) |
+		length == 161 and .[0] == 100 and .[-1] == 180 and max == 260 and .[80] == 260 and
+		.[:81] == (.[:81] | sort)' t.json
+	"$MXBPF" report r.mxd >table.txt
+	"$MXBPF" report r.mxd --layout mxnet >mxnet.txt
+	"$MXBPF" report r.mxd --format csv >t.csv
+	run grep -lP '[\x00-\x08\x0b-\x1f\x7f]' table.txt mxnet.txt t.csv
+	expect_status 1
+	# Each line of the CSV has the cells of its heading.
+	"$PYTHON" -c 'import csv, sys
+rows = list(csv.reader(open("t.csv", newline="")))
+assert len({len(r) for r in rows}) == 1
+at = {name: i for i, name in enumerate(rows[0])}
+row = [r for r in rows if r[at["table"]] == "counter" and r[at["name"]] == "shared"]
+assert [(r[at["domain"]], r[at["count"]], r[at["last_value"]], r[at["max_value"]]) for r in row] == [("load", "161", "180", "260")], row'
+}
+
+@test "--stats adds up marks in the kernel, and has their values and rates all the same" {
+	traced '--stats --format json' mxbpf.json "$PYTHON" "$MARKS/prog.py" --gates --threads 2
+	valid mxbpf.json
+	compare mxbpf.json
+	jq -e '.mode == "stats" and .loss.attempted == .loss.stored and .tables.Frame[0].per_second > 0' mxbpf.json
+}
+
+@test "without marks there is no table of them; --probes leaves them out" {
+	traced '--format json' mxbpf.json "$PYTHON" "$REPO/tests/judge/prog.py" --bare
+	jq -e '(.tables | has("Task") or has("Frame") or has("Event") | not) and (has("values") or has("instants") | not) and
+		(.probes[] | select(.name == "mark.start") | .status == "attached")' mxbpf.json
+	traced '--probes op,api --format json' mxbpf.json "$PYTHON" "$MARKS/prog.py" --gates
+	jq -e '(.tables | has("Task") | not) and (has("values") | not) and
+		([.tables.MXNET_C_API[] | select(.name == "MXProfileDurationStart") | .count] == [80])' mxbpf.json
+}

@@ -1,0 +1,74 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What goes into MXNet's operators and what comes out, against what the program says of its own arrays; estimates of their
+# floating-point operations; rows of single devices and threads.
+
+load helpers
+
+JUDGE=$REPO/tests/judge
+
+setup() {
+	need_root
+	need_mxnet
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# Runs the program in a form of its, under mxbpf with these words.
+watched() { # WORDS FORM
+	traced "$1" mxbpf.out "$PYTHON" "$JUDGE/shapes.py" "$2" --says says.json
+}
+
+same() { "$PYTHON" "$JUDGE/shapes.py" form --against says.json "$1"; }
+
+exactly() { # FORM
+	watched '--shapes --by shape --format json' "$1"
+	same mxbpf.out
+}
+
+@test "eager: every type, 0 to 7 dimensions, sparse arrays, lists too long to look at, shapes not known yet; estimates" {
+	exactly eager
+	jq -e '.loss.truncated == 1 and .loss.dropped == 0' mxbpf.out
+	jq -e '[.tables.operator[] | select(.flops_calls > 0) | .gflop_per_s * .flops_ns / .flops] | length > 9 and all(. > 0.999 and . < 1.001)' mxbpf.out
+}
+
+# Bulks, segments of a graph, an executor: with gradients, of which nobody wants the data's.
+@test "hybridized, forward and backward" { exactly hybrid-backward; }
+@test "static_shape, forward and backward" { exactly static-backward; }
+@test "Module, forward and backward" { exactly module-backward; }
+
+@test "the same is added up in the kernel, where threads are told apart as well" {
+	watched '--stats --shapes --by shape --format json' hybrid-backward
+	same mxbpf.out
+	watched '--stats --by thread --format json' hybrid-backward
+	jq -e '.tables.operator | length > 0 and all(.thread > 0) and (map(.thread) | length == (unique | length))' mxbpf.out
+}
+
+# Sums of a table; bulks are not in rows of devices and threads, their operators are.
+counts() { jq '[.tables.operator[] | select(.name != "ImperativeBulk") | .count] | add' "$1"; }
+flops() { jq -c '.tables.operator | [map(.flops // 0), map(.flops_calls // 0), map(.flops_ns // 0)] | map(add)' "$1"; }
+
+@test "a recording shows it by shape, call by call and in the trace; rows by operator, device and thread are sums of it" {
+	local by
+	watched 'record --shapes -o job.mxd' hybrid-backward
+	for by in operator shape device thread event; do
+		"$MXBPF" report --by "$by" --format json --top 100000 job.mxd >"$by.json"
+		expect_same "$(flops operator.json)" "$(flops "$by.json")"
+	done
+	same shape.json
+	for by in shape device thread; do
+		expect_same "$(counts operator.json)" "$(counts "$by.json")"
+	done
+	jq -e '.tables.operator | map(.name) == ["cpu/0"]' device.json
+	"$MXBPF" export job.mxd -o trace.json
+	expect_same "$(jq -c '[.tables.operator[] | select(.flops) | .flops] | sort' event.json)" \
+		"$(jq -c '[.traceEvents[].args? | select(.flops) | .flops] | sort' trace.json)"
+	jq -e '[.traceEvents[] | select(.name == "_backward_Convolution") | .args | .["Output Dims"][0] == "unwanted" and
+		."Input type"[0] == "float32" and .["GFLOP/s"] > 0] | length == 3 and all' trace.json
+}
+
+@test "without the probes that read them, shapes are refused before anything is attached" {
+	start_workload
+	run "$MXBPF" --pid "$WORKLOAD_PID" --shapes --probes op -d 100ms
+	expect_status 2
+	expect_re '^mxbpf: error: --shapes needs --probes inside, in MXNet$' "$output"
+}

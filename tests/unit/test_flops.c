@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Estimates of floating-point operations, and what sinks make of what comes out of operators. */
+#include "sink/sink.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mxbpf_config.h"
+#include "read_file.h"
+#include "records.h"
+#include "schema.h"
+#include "unit.h"
+
+#define OP MXBPF_CLASS_OPERATOR
+
+static char dir[] = "/tmp/mxbpf-test-XXXXXX";
+
+static enum mdl_estimate estimate(const char *name, const char *in, const char *in_types, const char *out,
+				  uint64_t *flops)
+{
+	char text[512];
+	int n = snprintf(text, sizeof(text), "%s\n%s\n[]\n%s\n[]", in, in_types, out);
+
+	*flops = 0;
+	return mdl_estimate(name, strlen(name), text, (size_t)n, flops);
+}
+
+/* flops 0: there is none. */
+static void check(const char *name, const char *in, const char *out, uint64_t flops)
+{
+	uint64_t got;
+	enum mdl_estimate known = estimate(name, in, "[]", out, &got);
+
+	CHECK(known == (flops ? MDL_FLOPS_KNOWN : MDL_FLOPS_UNKNOWN) && got == flops);
+	if (got != flops)
+		printf("# %s %s -> %s: %llu, not %llu\n", name, in, out, (unsigned long long)got,
+		       (unsigned long long)flops);
+}
+
+static void test_forward(void)
+{
+	check("Convolution", "[[2,3,8,8],[4,3,3,3],[4]]", "[[2,4,8,8]]", 2ull * 2 * 4 * 8 * 8 * 3 * 9);
+	check("Convolution", "[[2,4,9,9],[6,2,3,3]]", "[[2,6,4,4]]",
+	      2ull * 2 * 6 * 16 * 2 * 9);						      /* two groups, stride 2 */
+	check("Convolution", "[[2,9,9,4],[6,3,3,4]]", "[[2,7,7,6]]", 2ull * 2 * 49 * 6 * 36); /* channels last */
+	check("Convolution", "[[2,4,11],[5,4,3]]", "[[2,5,9]]", 2ull * 2 * 5 * 9 * 12);
+	check("Deconvolution", "[[2,4,9,9],[4,3,3,3]]", "[[2,3,19,19]]", 2ull * 2 * 4 * 81 * 27);
+	check("FullyConnected", "[[2,4,8],[5,32],[5]]", "[[2,5]]", 2ull * 2 * 5 * 32);
+	check("FullyConnected", "[[2,4,8],[5,8],[5]]", "[[2,4,5]]", 2ull * 8 * 5 * 8); /* of the last axis alone */
+	check("dot", "[[3,5],[5,4]]", "[[3,4]]", 2ull * 3 * 5 * 4);
+	check("dot", "[[5,3],[4,5]]", "[[3,4]]", 2ull * 3 * 5 * 4); /* both transposed */
+	check("dot", "[[5],[5]]", "[[1]]", 2ull * 5);
+	check("dot", "[[6,3,5],[5,4]]", "[[6,3,4]]", 2ull * 18 * 5 * 4);
+	check("batch_dot", "[[6,3,5],[6,4,5]]", "[[6,3,4]]", 2ull * 6 * 3 * 5 * 4);
+	check("dot", "[[3000000000,3000000000],[3000000000,3000000000]]", "[[3000000000,3000000000]]", 0);
+}
+
+static void test_backward(void)
+{
+	const uint64_t conv = 2ull * 2 * 4 * 8 * 8 * 3 * 9;
+
+	check("_backward_Convolution", "[[2,4,8,8],[2,3,8,8],[4,3,3,3],[4]]", "[[2,3,8,8],[4,3,3,3],[4]]", 2 * conv);
+	check("_backward_Convolution", "[[2,4,8,8],[2,3,8,8],[4,3,3,3],[4]]", "[\"unwanted\",[4,3,3,3],[4]]", conv);
+	check("_backward_FullyConnected", "[[2,5],[2,32],[5,32]]", "[[2,32],[5,32],[5]]", 4ull * 2 * 5 * 32);
+	check("_backward_dot", "[[3,4],[3,5],[5,4]]", "[[3,5],[5,4]]", 4ull * 3 * 5 * 4);
+}
+
+/* A number that might be wrong is none. */
+static void test_unknown(void)
+{
+	static const struct {
+		const char *name, *in, *types, *out;
+	} none[] = {
+		{"Convolution", "[[2,3,8,8]]", "[]", "[[2,4,8,8]]"},
+		{"Convolution", "[[2,3,8,8],[4,3,3,3]]", "[]", "[\"unknown\"]"},
+		{"Convolution", "[\"unreadable\",[4,3,3,3]]", "[]", "[[2,4,8,8]]"},
+		{"Convolution", "[[2,3,8,8],[4,3,3,3]]", "[]", "[[2,7,8,8]]"},
+		{"Convolution", "[[2,3,8,8],[4,3,3,3]]", "[]", "[]"},
+		{"Convolution", "[[2,3,8,8],[4,3,3,3]]", "[]", "[[0,4,8,8]]"},
+		{"Convolution", "[[2,3,-1,8],[4,3,3,3]]", "[]", "[[2,4,8,8]]"},
+		{"Convolution", "\"too many\"", "[]", "[[2,4,8,8]]"},
+		{"Convolution", "[[2,3,8,8],[4,3,3,3]", "[]", "[[2,4,8,8]]"},
+		{"Convolution", "[[2,3,8,8],[4,3,3,3]]", "[]", ""},
+		{"Convolution", "", "", ""},
+		{"FullyConnected", "[[2,4,8],[5,31]]", "[]", "[[2,5]]"},
+		{"FullyConnected", "[[2,4,8],[5,8]]", "[]", "[[2,5]]"},
+		{"dot", "[[3,5],[6,4]]", "[]", "[[3,4]]"},
+		{"dot", "[[],[6,4]]", "[]", "[[6,4]]"},
+		{"dot", "[[3,5],[5,4]]", "[\"float32 csr\",\"float32\"]", "[[3,4]]"},
+		{"batch_dot", "[[6,3,5],[5,4,5]]", "[]", "[[6,3,4]]"},
+	};
+	uint64_t flops;
+	size_t i;
+
+	for (i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		CHECK(estimate(none[i].name, none[i].in, none[i].types, none[i].out, &flops) == MDL_FLOPS_UNKNOWN &&
+		      !flops);
+	CHECK(estimate("sum", "[[2]]", "[]", "[[1]]", &flops) == MDL_FLOPS_OTHER);
+	CHECK(mdl_estimate("dot", 3, NULL, 0, &flops) == MDL_FLOPS_UNKNOWN);
+}
+
+/* Every way to cut a text short, and to spoil a character of it: sanitizers watch. */
+static void test_hostile(void)
+{
+	const char *whole =
+		"[[2,3,8,8],[4,3,3,3],\"unwanted\"]\n[\"float32\",\"float32 csr\"]\n[]\n[[2,4,8,8]]\n[\"a\"]";
+	size_t len = strlen(whole), i;
+	uint64_t flops;
+
+	for (i = 0; i < 2 * len; i++) {
+		char *text = strndup(whole, i < len ? i : len);
+
+		if (i >= len)
+			text[i - len] = '\n';
+		mdl_estimate("Convolution", 11, text, strlen(text), &flops);
+		free(text);
+	}
+	CHECK(true);
+}
+
+/* What a sink prints of m. Caller frees. */
+static char *render(const char *sink, struct mdl *m, enum snk_by by)
+{
+	struct mdl_session s = {.comm = "python",
+				.cmdline = "train.py",
+				.class_title = {[OP] = "ops"},
+				.details = MXBPF_DETAIL_ARGS | MXBPF_DETAIL_OUTPUTS};
+	const struct snk_input in = {.session = &s, .model = m};
+	const struct snk_opts opts = {.by = by, .width = 120};
+	struct err e = {0};
+	char path[64], *text;
+	struct out *o;
+
+	snprintf(path, sizeof(path), "%s/out", dir);
+	if (out_open(path, false, &o, &e) || snk_write(snk_find(sink), &in, &opts, o, &e) || out_commit(o, &e)) {
+		printf("# %s\n", e.why);
+		return strdup("");
+	}
+	text = read_file(path);
+	unlink(path);
+	return text;
+}
+
+static void put_span(struct buf *b, uint64_t name_id, uint64_t args_id, uint32_t tid, uint32_t device)
+{
+	struct mxbpf_span s = {.h = {MXBPF_SPAN, sizeof(s), 77, 1000},
+			       .dur_ns = 1000,
+			       .self_ns = 1000,
+			       .name_id = name_id,
+			       .cls = OP,
+			       .tid = tid,
+			       .end_tid = tid,
+			       .device = device,
+			       .args_id = args_id};
+
+	buf_put(b, &s, sizeof(s));
+}
+
+/* dot of two shapes, one of unknown ones, and an operator without an estimate; two threads, of which one had two
+ * devices.
+ */
+static struct mdl *model(bool tells_threads)
+{
+	struct mdl *m = mdl_new();
+	struct buf b = {0};
+
+	if (tells_threads)
+		mdl_tell_threads(m);
+	put_name(&b, 5, MXBPF_NAME_SPAN, "dot");
+	put_name(&b, 6, MXBPF_NAME_SPAN, "sum");
+	put_name(&b, 1, MXBPF_NAME_ARGS, "[[3,5],[5,4]]\n[\"float32\",\"float32\"]\n[[],[]]\n[[3,4]]\n[\"float32\"]");
+	put_name(&b, 2, MXBPF_NAME_ARGS, "[[3,5],[5,4]]\n[\"float16\",\"float16\"]\n[[],[]]\n[[3,4]]\n[\"float32\"]");
+	put_name(&b, 3, MXBPF_NAME_ARGS, "[\"unreadable\",[5,4]]\n[\"\",\"float32\"]\n[[],[]]\n[[3,4]]\n[\"float32\"]");
+	put_name(&b, 4, MXBPF_NAME_ARGS, "[]\n[]\n[]\n[[4],\"unwanted\"]\n[\"int8\",\"\"]");
+	put_span(&b, 5, 1, 21, 1 << 16);
+	put_span(&b, 5, 1, 21, 1 << 16);
+	put_span(&b, 5, 2, 22, 1 << 16);
+	put_span(&b, 5, 3, 22, 2 << 16);
+	put_span(&b, 6, 4, 22, 1 << 16);
+	CHECK(!mdl_feed(m, b.data, b.len));
+	buf_fini(&b);
+	return m;
+}
+
+static void check_json(struct mdl *m, enum snk_by by, const char *has, const char *has2)
+{
+	char *schema_text = read_file("share/report.schema.json"), *t = render("json", m, by);
+	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(t);
+
+	CHECK(schema && root && valid(schema, schema, root));
+	CHECK(strstr(t, has) && strstr(t, has2));
+	if (!strstr(t, has) || !strstr(t, has2))
+		printf("# %s\n", t);
+	cJSON_Delete(root);
+	cJSON_Delete(schema);
+	free(schema_text);
+	free(t);
+}
+
+static void test_tables(struct mdl *m)
+{
+	char *t;
+
+	check_json(m, SNK_BY_SHAPE,
+		   "\"shapes\": [[3,5],[5,4]], \"types\": [\"float32\",\"float32\"], \"output_shapes\": [[3,4]], "
+		   "\"output_types\": [\"float32\"], \"count\": 2",
+		   "\"flops\": 240, \"flops_calls\": 2, \"flops_ns\": 2000, \"gflop_per_s\": 0.12}");
+	check_json(m, SNK_BY_SHAPE, "\"shapes\": [\"unreadable\",[5,4]], ", "\"flops_unknown\": 1}");
+	check_json(m, SNK_BY_NAME, "\"flops\": 360, \"flops_calls\": 3, \"flops_ns\": 3000, \"gflop_per_s\": 0.12}",
+		   "\"flops_unknown\": 1}");
+	t = render("csv", m, SNK_BY_SHAPE);
+	CHECK(strstr(
+		t, ",shapes,types,output_shapes,output_types,flops,flops_calls,flops_ns,flops_unknown,gflop_per_s\n"));
+	CHECK(strstr(t, ",\"[[3,5],[5,4]]\",\"[\"\"float32\"\",\"\"float32\"\"]\",\"[[3,4]]\","
+			"\"[\"\"float32\"\"]\",240,2,2000,0,0.12\n"));
+	free(t);
+	t = render("modern", m, SNK_BY_SHAPE);
+	CHECK(strstr(t, "\n    [[3,5],[5,4]] -> [[3,4]] float32\n"));
+	CHECK(strstr(t, "\n    [[3,5],[5,4]] -> [[3,4]] [\"float16\",\"float16\"] -> [\"float32\"]\n"));
+	CHECK(strstr(t, "\n    [\"unreadable\",[5,4]] -> [[3,4]] float32\n"));
+	CHECK(strstr(t, "\n    [] -> [[4],\"unwanted\"] int8\n"));
+	CHECK(strstr(t, " flop GFLOP/s\n") && strstr(t, " 240    0.12\n"));
+	CHECK(strstr(t, "estimated of 3 convolutions and matrix products"));
+	CHECK(strstr(t, "of 1 more there is no estimate"));
+	free(t);
+}
+
+static void test_runners(void)
+{
+	struct mdl *m = model(true);
+	char *t = render("modern", m, SNK_BY_THREAD);
+
+	CHECK(strstr(t, "\n21 ") && strstr(t, "\n22 ") && strstr(t, "in 2 rows"));
+	free(t);
+	check_json(m, SNK_BY_THREAD, "\"name\": \"22\", \"device\": null, \"thread\": 22, \"count\": 3",
+		   "\"thread\": 21");
+	check_json(m, SNK_BY_NAME, "\"name\": \"sum\", \"device\": \"dev1/0\", \"count\": 1",
+		   "\"device\": \"dev1/0\", \"count\": 3");
+	t = render("torch", m, SNK_BY_THREAD); /* it has all processes as one, but not all threads */
+	CHECK(strstr(t, " 21 ") && strstr(t, " 22 "));
+	free(t);
+	mdl_free(m);
+	m = model(false);
+	check_json(m, SNK_BY_DEVICE, "\"device\": \"dev1/0\", \"count\": 4", "\"device\": \"dev2/0\", \"count\": 1");
+	mdl_free(m);
+}
+
+int main(void)
+{
+	struct mdl *m;
+
+	if (!mkdtemp(dir))
+		return 1;
+	m = model(false);
+	TEST("a forward operator takes what its definition says, whatever layout, groups, strides and transposed "
+	     "factors")
+	test_forward();
+	TEST("a backward one as much for each gradient that is wanted")
+	test_backward();
+	TEST("where the shapes do not say it, do not fit, or what is stored is but a part, there is no estimate")
+	test_unknown();
+	TEST("text of anybody's is read within its bounds")
+	test_hostile();
+	TEST("shapes, types, estimates and rates stand in every table; calls without an estimate are counted")
+	test_tables(m);
+	TEST("by thread and by device, whatever ran there, in one row")
+	test_runners();
+	mdl_free(m);
+	rmdir(dir);
+	UNIT_MAIN_END;
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Lives of operators and waits of the program, added up, whatever way their records take. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/model.h"
+#include "mxbpf_hist.h"
+#include "unit.h"
+
+#define CPU0 MXBPF_DEVICE(1, 0)
+
+static struct mxbpf_life life(uint64_t name_id, uint32_t tgid, uint64_t dispatch_ns, uint64_t queue_ns)
+{
+	return (struct mxbpf_life){
+		.h = {MXBPF_LIFE, sizeof(struct mxbpf_life), tgid, 1000},
+		.name_id = name_id,
+		.ns = {dispatch_ns, 50, queue_ns, 100},
+		.device = CPU0,
+		.tid = 9,
+	};
+}
+
+static struct mxbpf_wait waited(uint64_t call_id, uint64_t op_id, uint64_t within_id, uint8_t what, uint64_t ns)
+{
+	return (struct mxbpf_wait){
+		.h = {MXBPF_WAIT, sizeof(struct mxbpf_wait), 7, 1000},
+		.name_id = 3,
+		.call_id = call_id,
+		.op_id = op_id,
+		.within_id = within_id,
+		.count = 1,
+		.total_ns = ns,
+		.max_ns = ns,
+		.tid = 9,
+		.what = what,
+	};
+}
+
+static const struct mdl_life *life_of(struct mdl *m, uint64_t name_id, uint32_t tgid)
+{
+	size_t n, i;
+	const struct mdl_life *const *all = mdl_lives(m, &n);
+
+	for (i = 0; i < n; i++)
+		if (all[i]->name_id == name_id && all[i]->tgid == tgid)
+			return all[i];
+	return NULL;
+}
+
+static struct mxbpf_wait wait_of(struct mdl *m, uint64_t op_id, uint64_t within_id, uint8_t what)
+{
+	size_t n, i;
+	const struct mxbpf_wait *all = mdl_waits(m, &n);
+
+	for (i = 0; i < n; i++)
+		if (all[i].op_id == op_id && all[i].within_id == within_id && all[i].what == what)
+			return all[i];
+	return (struct mxbpf_wait){0};
+}
+
+static void check_lives(struct mdl *m)
+{
+	const struct mdl_life *l = life_of(m, 11, 7);
+
+	CHECK(l && l->device == CPU0);
+	CHECK(l->parts[MXBPF_LIFE_RUN].count == 3 && l->parts[MXBPF_LIFE_RUN].total_ns == 300);
+	CHECK(l->parts[MXBPF_LIFE_DISPATCH].count == 2 && l->parts[MXBPF_LIFE_DISPATCH].total_ns == 30);
+	CHECK(l->parts[MXBPF_LIFE_QUEUE].min_ns == 1 && l->parts[MXBPF_LIFE_QUEUE].max_ns == 1000);
+	CHECK(l->parts[MXBPF_LIFE_QUEUE].hist[mxbpf_bucket(1000)] == 1);
+	CHECK(mdl_life_percentile(&l->parts[MXBPF_LIFE_QUEUE], 0.99) == 992); /* the middle of its bucket */
+	CHECK(mdl_life_percentile(&l->parts[MXBPF_LIFE_QUEUE], 0.5) == 2);
+	CHECK(life_of(m, 11, 8) && life_of(m, 11, 8)->parts[MXBPF_LIFE_RUN].count == 1);
+}
+
+static void test_lives(void)
+{
+	struct mxbpf_life r[] = {life(11, 7, 10, 1), life(11, 7, 20, 2), life(11, 7, MXBPF_LIFE_UNKNOWN, 1000),
+				 life(11, 8, 10, 1)};
+	struct mdl *m = mdl_new(), *again = mdl_new(), *sum;
+	struct mxbpf_agg_life bad = {.h = {MXBPF_AGG_LIFE, sizeof(bad), 7, 0}, .count = 1, .part = MXBPF_LIFE_PARTS};
+	struct buf recs = {0};
+
+	TEST("each part has those of which it is known")
+	CHECK(!mdl_feed(m, r, sizeof(r)));
+	check_lives(m);
+
+	TEST("what the model gives out makes an equal one, and the sum of the processes")
+	CHECK(!mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len));
+	check_lives(again);
+	sum = mdl_sum(m);
+	CHECK(sum && life_of(sum, 11, 0) && life_of(sum, 11, 0)->parts[MXBPF_LIFE_RUN].count == 4);
+
+	TEST("a part that there is none of, and buckets that are not there, are refused")
+	CHECK(mdl_feed(m, &bad, sizeof(bad)) == -EBADMSG);
+	bad.part = 0;
+	bad.nbuckets = 1;
+	CHECK(mdl_feed(m, &bad, sizeof(bad)) == -EBADMSG);
+	bad.nbuckets = 0;
+	CHECK(!mdl_feed(m, &bad, sizeof(bad)));
+	buf_fini(&recs);
+	mdl_free(m);
+	mdl_free(again);
+	mdl_free(sum);
+}
+
+static void test_waits(void)
+{
+	struct mxbpf_wait r[] = {waited(1, 11, 0, MXBPF_WAIT_OPERATOR, 10), waited(1, 11, 0, MXBPF_WAIT_OPERATOR, 30),
+				 waited(1, 11, 12, MXBPF_WAIT_OPERATOR, 5), waited(2, 11, 12, MXBPF_WAIT_OPERATOR, 5),
+				 waited(1, 0, 0, MXBPF_WAIT_NOTHING, 1),    waited(1, 0, 0, MXBPF_WAIT_UNSEEN, 2)};
+	struct mdl *m = mdl_new(), *again = mdl_new();
+	struct mxbpf_wait w;
+	struct buf recs = {0};
+	size_t n;
+
+	TEST("waits are added up by call, operator, bulk and what they were for")
+	CHECK(!mdl_feed(m, r, sizeof(r)));
+	mdl_waits(m, &n);
+	CHECK(n == 5);
+	w = wait_of(m, 11, 0, MXBPF_WAIT_OPERATOR);
+	CHECK(w.count == 2 && w.total_ns == 40 && w.max_ns == 30 && !w.tid && !w.h.ts_ns);
+	CHECK(wait_of(m, 0, 0, MXBPF_WAIT_UNSEEN).total_ns == 2);
+	CHECK(!mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len));
+	mdl_waits(again, &n);
+	CHECK(n == 5 && wait_of(again, 11, 0, MXBPF_WAIT_OPERATOR).total_ns == 40);
+
+	TEST("what nobody can have waited for is refused")
+	r[0].what = MXBPF_WAIT_WHATS;
+	CHECK(mdl_feed(m, r, sizeof(r[0])) == -EBADMSG);
+	buf_fini(&recs);
+	mdl_free(m);
+	mdl_free(again);
+}
+
+int main(void)
+{
+	test_lives();
+	test_waits();
+	UNIT_MAIN_END;
+}

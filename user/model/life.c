@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/* --life: what operators waited for before they ran, by name, and what the program waited for. */
+#include "model/priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mxbpf_hist.h"
+
+/* ---- lives */
+
+static struct mdl_life *life_row(struct mdl *m, uint64_t name_id, uint32_t tgid, uint32_t device)
+{
+	uint64_t *at = hash_put(&m->life_index, name_id, (uint64_t)tgid << 32 | device);
+	struct mdl_life *r;
+
+	if (!at || *at)
+		return at ? (void *)(uintptr_t)*at : NULL;
+	r = calloc(1, sizeof(*r));
+	if (!r || names_expect(m, name_id) || buf_put(&m->lives, &r, sizeof(r))) {
+		free(r);
+		return NULL;
+	}
+	r->tgid = tgid;
+	r->device = device;
+	r->name_id = name_id;
+	*at = (uintptr_t)r;
+	return r;
+}
+
+static void part_add(struct mdl_life_part *to, const struct mdl_life_part *from)
+{
+	unsigned i;
+
+	if (!from->count)
+		return;
+	if (!to->count || from->min_ns < to->min_ns)
+		to->min_ns = from->min_ns;
+	if (from->max_ns > to->max_ns)
+		to->max_ns = from->max_ns;
+	add_sat(&to->count, from->count);
+	add_sat(&to->total_ns, from->total_ns);
+	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
+		add_sat(&to->hist[i], from->hist[i]);
+}
+
+int life_fold(struct mdl *m, const struct mxbpf_life *rec)
+{
+	struct mdl_life *r = life_row(m, rec->name_id, rec->h.tgid, rec->device);
+	unsigned i;
+
+	if (!r)
+		return -ENOMEM;
+	for (i = 0; i < MXBPF_LIFE_PARTS; i++) {
+		struct mdl_life_part *p = &r->parts[i];
+		uint64_t ns = rec->ns[i];
+
+		if (ns == MXBPF_LIFE_UNKNOWN)
+			continue;
+		p->min_ns = !p->count || ns < p->min_ns ? ns : p->min_ns;
+		p->max_ns = ns > p->max_ns ? ns : p->max_ns;
+		add_sat(&p->count, 1);
+		add_sat(&p->total_ns, ns);
+		add_sat(&p->hist[mxbpf_bucket(ns)], 1);
+	}
+	return 0;
+}
+
+int life_fold_agg(struct mdl *m, const struct mxbpf_agg_life *a)
+{
+	struct mdl_life_part from = {
+		.count = a->count, .total_ns = a->total_ns, .min_ns = a->min_ns, .max_ns = a->max_ns};
+	struct mdl_life *r = life_row(m, a->name_id, a->h.tgid, a->device);
+	unsigned i;
+
+	if (!r)
+		return -ENOMEM;
+	for (i = 0; i < a->nbuckets; i++)
+		from.hist[a->buckets[i].index] = a->buckets[i].count;
+	part_add(&r->parts[a->part], &from);
+	return 0;
+}
+
+static int emit_part(const struct mdl_life *r, unsigned part, struct buf *out)
+{
+	const struct mdl_life_part *p = &r->parts[part];
+	struct mxbpf_agg_life a = {.h = {.kind = MXBPF_AGG_LIFE, .tgid = r->tgid},
+				   .name_id = r->name_id,
+				   .count = p->count,
+				   .total_ns = p->total_ns,
+				   .min_ns = p->min_ns,
+				   .max_ns = p->max_ns,
+				   .device = r->device,
+				   .part = (uint8_t)part};
+	struct mxbpf_bucket buckets[MXBPF_HIST_BUCKETS] = {0};
+	size_t bytes;
+	unsigned i;
+
+	if (!p->count)
+		return 0;
+	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
+		if (p->hist[i])
+			buckets[a.nbuckets++] = (struct mxbpf_bucket){.index = i, .count = p->hist[i]};
+	bytes = a.nbuckets * sizeof(buckets[0]);
+	a.h.size = (uint16_t)(sizeof(a) + bytes);
+	return buf_put(out, &a, sizeof(a)) || buf_put(out, buckets, bytes) ? -ENOMEM : 0;
+}
+
+const struct mdl_life *const *mdl_lives(struct mdl *m, size_t *n)
+{
+	*n = buf_count(&m->lives, void *);
+	return (const void *)m->lives.data;
+}
+
+uint64_t mdl_life_percentile(const struct mdl_life_part *p, double fraction)
+{
+	struct mdl_row r = {.count = p->count, .min_ns = p->min_ns, .max_ns = p->max_ns};
+
+	memcpy(r.hist, p->hist, sizeof(r.hist));
+	return p->count ? mdl_percentile(&r, fraction) : 0;
+}
+
+/* ---- waits */
+
+static struct mxbpf_wait *wait_row(struct mdl *m, const struct mxbpf_wait *like)
+{
+	const struct mxbpf_group g = {.name_id = like->op_id,
+				      .args_id = like->within_id,
+				      .stack_id = like->call_id,
+				      .layer_id = like->name_id};
+	uint64_t ids = mdl_group_id(&g);
+	uint64_t *at = hash_put(&m->wait_index, ids, (uint64_t)like->h.tgid << 8 | like->what);
+	struct mxbpf_wait w = *like;
+
+	if (!at)
+		return NULL;
+	if (*at)
+		return buf_at(&m->waits, struct mxbpf_wait, *at - 1);
+	w.h = (struct mxbpf_rec){.kind = MXBPF_AGG_WAIT, .size = sizeof(w), .tgid = like->h.tgid};
+	w.count = w.total_ns = w.max_ns = 0;
+	w.tid = 0;
+	if (names_expect(m, w.name_id) || (w.call_id && names_expect(m, w.call_id)) ||
+	    (w.op_id && names_expect(m, w.op_id)) || (w.within_id && names_expect(m, w.within_id)) ||
+	    buf_put(&m->waits, &w, sizeof(w)))
+		return NULL;
+	*at = buf_count(&m->waits, struct mxbpf_wait);
+	return buf_at(&m->waits, struct mxbpf_wait, *at - 1);
+}
+
+int wait_fold(struct mdl *m, const struct mxbpf_wait *from)
+{
+	struct mxbpf_wait *w = wait_row(m, from);
+
+	if (!w)
+		return -ENOMEM;
+	add_sat(&w->count, from->count);
+	add_sat(&w->total_ns, from->total_ns);
+	w->max_ns = from->max_ns > w->max_ns ? from->max_ns : w->max_ns;
+	return 0;
+}
+
+const struct mxbpf_wait *mdl_waits(const struct mdl *m, size_t *n)
+{
+	*n = buf_count(&m->waits, struct mxbpf_wait);
+	return (const void *)m->waits.data;
+}
+
+/* ---- */
+
+int lives_emit(const struct mdl *m, struct buf *out)
+{
+	size_t i;
+	unsigned part;
+	int err = 0;
+
+	for (i = 0; i < buf_count(&m->lives, void *); i++)
+		for (part = 0; !err && part < MXBPF_LIFE_PARTS; part++)
+			err = emit_part(*buf_at(&m->lives, struct mdl_life *, i), part, out);
+	return err ? err : buf_put(out, m->waits.data, m->waits.len);
+}
+
+void lives_fini(struct mdl *m)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&m->lives, void *); i++)
+		free(*buf_at(&m->lives, void *, i));
+	buf_fini(&m->lives);
+	hash_fini(&m->life_index);
+	buf_fini(&m->waits);
+	hash_fini(&m->wait_index);
+}
