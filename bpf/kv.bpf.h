@@ -26,7 +26,7 @@ struct {
 	__type(value, struct kv_call);
 } kv_calls SEC(".maps");
 
-/* mxnet::NDArray from its shape on: row.kv_dims_here dimensions, then the tail. */
+/* mxnet::NDArray from its shape on: as many dimensions as row.kv_flags says, then the tail. */
 #define KV_ARRAY_OFF 16
 #define KV_DIMS_HERE 8 /* at most; more of them lie elsewhere */
 #define KV_DIMS_MAX  16
@@ -176,7 +176,7 @@ __noinline int kv_served(__u32 slot, __u64 meta, __u64 pairs)
 
 static __always_inline void kv_read(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
-	__u32 slot = t->slot, here = row->kv_dims_here;
+	__u32 slot = t->slot, here = row->kv_flags >> MXBPF_KV_DIMS_SHIFT;
 	struct kv_call *c = bpf_map_lookup_elem(&kv_calls, &slot);
 	__u64 received = 0;
 
@@ -184,7 +184,7 @@ static __always_inline void kv_read(struct pt_regs *ctx, struct mxbpf_thread *t,
 		return;
 	c->head.nvalues = c->head.more = 0;
 	c->head.nsent = 0;
-	c->head.flags = row->kv_flags;
+	c->head.flags = row->kv_flags & MXBPF_KV_FLAGS;
 	c->head.pad = 0;
 	switch (row->kv) {
 	case MXBPF_KV_SEND: /* (store, n, keys, arrays, ...) */

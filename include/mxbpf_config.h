@@ -177,16 +177,14 @@ struct mxbpf_row {
 	__u8 at_once;  /* its spans are operators that are pushed, ready and started at the same moment */
 	__u8 step;     /* ACT_STEP: enum mxbpf_step_what; of UPDATE, only calls of an optimizer's operators are */
 	__u8 kv;       /* enum mxbpf_kv_args */
-	__u8 kv_flags; /* enum mxbpf_kv_flag that its records bear */
-	__u8 kv_dims_here; /* dimensions of an array that lie in itself; set by the plan */
-	__u8 pad2[3];
+	__u8 kv_flags; /* enum mxbpf_kv_flag that its records bear; bits 4.. set by the plan: dimensions of an array that lie
+			* in itself */
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
 	struct mxbpf_fetch layer;    /* MXBPF_DETAIL_LAYER: address of a C string */
-	__u32 pad3;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 272);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 264);
 
 /* How a row sees operators from within the work that the engine has for a thread: MXBPF_ACT_OPEN with these. */
 enum mxbpf_inside {

@@ -16,6 +16,9 @@ enum mxbpf_kv_flag {
 	MXBPF_KV_PULLED = 1 << 2, /* to have it; else to take it */
 };
 
+#define MXBPF_KV_FLAGS	    15 /* of row.kv_flags, */
+#define MXBPF_KV_DIMS_SHIFT 4  /* and above them */
+
 struct mxbpf_kv_value {
 	__u64 key;
 	__u64 bytes; /* of its array if it is dense: shape and type; MXBPF_KV_UNKNOWN else, or if it cannot be read */

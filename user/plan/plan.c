@@ -12,6 +12,7 @@
 #include "elf/hidden.h"
 #include "elf/unwind.h"
 #include "insn/layout.h"
+#include "mxbpf_kv.h"
 #include "plan/early.h"
 #include "plan/priv.h"
 
@@ -333,8 +334,9 @@ static void fit_store(const struct plan *plan, struct mxbpf_row *row)
 
 	while (a && a->version && (!plan->version || strncmp(plan->version, a->version, strlen(a->version))))
 		a++;
-	row->kv_dims_here = a && a->version ? a->dims_here : 0;
-	if (!row->kv_dims_here)
+	if (a && a->version)
+		row->kv_flags |= (uint8_t)(a->dims_here << MXBPF_KV_DIMS_SHIFT);
+	else
 		row->kv = MXBPF_KV_NOTHING;
 }
 
