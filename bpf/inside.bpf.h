@@ -10,7 +10,7 @@
 #include "common.bpf.h"
 #include "name.bpf.h"
 #include "ndarray.bpf.h"
-#define NODE_WORD     0x5f65646f6eull /* "node_" */
+#define NODE_WORD 0x5f65646f6eull /* "node_" */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

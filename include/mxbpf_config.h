@@ -177,8 +177,8 @@ struct mxbpf_row {
 	__u8 at_once;  /* its spans are operators that are pushed, ready and started at the same moment */
 	__u8 step;     /* ACT_STEP: enum mxbpf_step_what; of UPDATE, only calls of an optimizer's operators are */
 	__u8 kv;       /* enum mxbpf_kv_args */
-	__u8 kv_flags; /* enum mxbpf_kv_flag that its records bear; bits 4.. set by the plan: dimensions of an array that lie
-			* in itself */
+	__u8 kv_flags; /* enum mxbpf_kv_flag that its records bear; bits 4.. set by the plan: dimensions of an array
+			* that lie in itself */
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
@@ -388,7 +388,7 @@ enum mxbpf_arg_word {
 struct mxbpf_tensor {
 	__u16 dtype;
 	__u8 ndim;
-	__u8 strided; /* it has strides */
+	__u8 strided;  /* it has strides */
 	__u16 storage; /* MXNet's: 0 dense, 1 rows of it, 2 compressed rows */
 	__u16 pad;
 	__s64 dims[2 * MXBPF_TENSOR_DIMS]; /* ndim sizes, then as many strides */

@@ -30,10 +30,10 @@ struct mxbpf_kv {
 	struct mxbpf_rec h; /* ts_ns: with tid which span, its start */
 	__u64 name_id;	    /* of the span */
 	__u32 tid;
-	__u32 more;    /* values beyond those that there is room for */
+	__u32 more; /* values beyond those that there is room for */
 	__u32 nvalues;
-	__u16 nsent;   /* of these, so many go to the store, and the others come from it */
-	__u8 flags;    /* enum mxbpf_kv_flag */
+	__u16 nsent; /* of these, so many go to the store, and the others come from it */
+	__u8 flags;  /* enum mxbpf_kv_flag */
 	__u8 pad;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_kv) == 40);

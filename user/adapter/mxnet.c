@@ -40,8 +40,8 @@
 /*
  * The calls that do work or wait, of some 260: the rest are getters, setters and frees of handles, 84 of the 98 calls
  * of a training step. Each tells on_enter_api its own name; what only passes on to another of them is not here, and
- * MXInvokeCachedOpEx, whose span of the pair begins when the work of its MXInvokeCachedOp is done; nor those of KVStores,
- * which have a table of their own.
+ * MXInvokeCachedOpEx, whose span of the pair begins when the work of its MXInvokeCachedOp is done; nor those of
+ * KVStores, which have a table of their own.
  */
 /* clang-format off */
 static const char *const work[] = {
@@ -59,8 +59,7 @@ static const char *const work[] = {
 static const char *const data[] = {"MXDataIterNext", "MXDataIterBeforeFirst", NULL};
 
 /* KVStores: what goes there, and what comes from there. */
-static const struct adp_member kv_send[] = {
-	{"MXKVStoreInit", "init"}, {"MXKVStorePush", "push"}, {NULL, NULL}};
+static const struct adp_member kv_send[] = {{"MXKVStoreInit", "init"}, {"MXKVStorePush", "push"}, {NULL, NULL}};
 static const struct adp_member kv_send_named[] = {
 	{"MXKVStoreInitEx", "init"}, {"MXKVStorePushEx", "push"}, {NULL, NULL}};
 static const struct adp_member kv_receive[] = {{"MXKVStorePull", "pull"},
@@ -76,7 +75,8 @@ static const struct adp_member kv_both[] = {
 static const struct adp_member kv_both_named[] = {
 	{"MXKVStorePushPullEx", "pushpull"}, {"MXKVStoreBroadcastEx", "broadcast"}, {NULL, NULL}};
 static const struct adp_member kv_barrier[] = {{"MXKVStoreBarrier", "barrier"}, {NULL, NULL}};
-#define DATA_HANDLE(name) "_ZN5mxnet7kvstore17KVStoreDistServer" name                                                  \
+#define DATA_HANDLE(name)                                                                                              \
+	"_ZN5mxnet7kvstore17KVStoreDistServer" name                                                                    \
 	"ENS0_14DataHandleTypeERKN2ps6KVMetaERKNS3_7KVPairsIcEEPNS3_8KVServerIcEE"
 static const struct adp_member kv_served[] = {{DATA_HANDLE("17DataHandleDefault"), "serve"},
 					      {DATA_HANDLE("20DataHandleCompressed"), "serve compressed"},

@@ -169,7 +169,8 @@ static int export_each(const struct cmd_opts *o, const char *dir)
 		name_of(dir, o->args[i], (unsigned)i, &paths[i], &e);
 		for (j = 0; j < i && !e.code; j++)
 			if (!strcmp(paths[i], paths[j]))
-				err_set(&e, ERR_USAGE, -EEXIST, "%s and %s are both of one rank", o->args[j], o->args[i]);
+				err_set(&e, ERR_USAGE, -EEXIST, "%s and %s are both of one rank", o->args[j],
+					o->args[i]);
 	}
 	if (e.code)
 		rc = cmd_fail(&e);

@@ -456,7 +456,10 @@ int live_follow(struct live *l, struct err *e)
 	if (remember(l, (uint32_t)tgid, &l->plan))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	watch_late(l, tgid);
-	return l->o->no_follow ? 0 : follow_children(l, l->launch.pid ? l->launch.pid : l->launcher ? tgt_pid(l->launcher) : tgid);
+	return l->o->no_follow ? 0
+			       : follow_children(l, l->launch.pid ? l->launch.pid
+						    : l->launcher ? tgt_pid(l->launcher)
+								  : tgid);
 }
 
 int live_more(struct live *l, struct err *e)

@@ -97,7 +97,8 @@ int live_describe_host(struct mdl_session *s)
 		fclose(f);
 	id[strcspn(id, "\n")] = '\0';
 	if (adjtimex(&clock) >= 0)
-		snprintf(how, sizeof(how), clock.status & STA_UNSYNC ? "not synchronised" : "within %ld us of its source",
+		snprintf(how, sizeof(how),
+			 clock.status & STA_UNSYNC ? "not synchronised" : "within %ld us of its source",
 			 clock.maxerror);
 	s->boot_id = strdup(id);
 	s->host_clock = strdup(how);

@@ -119,8 +119,9 @@ static int describe_notes(struct live *l, struct mdl_session *s)
 			       "calls of the others are in no row",
 			       calls);
 	if (!err && !l->plan.version && (l->want.groups & plan_groups_of(l->plan.adp, true) & PROBE_KV))
-		err = add_note(s, "kvstore", "keys and bytes are not read: where arrays of this build have their shapes is "
-					     "not known");
+		err = add_note(s, "kvstore",
+			       "keys and bytes are not read: where arrays of this build have their shapes is "
+			       "not known");
 	if (!err && l->o->ops && left)
 		err = add_note(s, "ops",
 			       "%s: %s of %s functions of operators are probed; self times hold what the "

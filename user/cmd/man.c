@@ -202,7 +202,8 @@ static const struct {
 	 "group_by_input_shape and group_by_stack_n; a call that would need more than 16384 such rows is in the row "
 	 "of\n"
 	 "its name alone, counted.\n"
-	 "\\fB\\-\\-by layer\\fR puts the operators of a layer of an MXNet model together, forward and backward: conv0_fwd and\n"
+	 "\\fB\\-\\-by layer\\fR puts the operators of a layer of an MXNet model together, forward and backward: "
+	 "conv0_fwd and\n"
 	 "conv0_fwd_backward are conv0; what is of none keeps its own name.\n"
 	 "What runs in the backward pass has the stack of the forward operator that made its node.\n"
 	 "Shapes are those of every tensor, of lists of tensors too, of which torch's tables say nothing: nor do the\n"
@@ -269,14 +270,19 @@ static const struct {
 	 "Live and peak of the memory count from the start of each window.\n"
 	 "When standard output is not read, the next dump covers what was missed; events are not lost for it.\n"},
 	{"MEMORY", NULL,
-	 "\\fB\\-\\-memory\\fR follows each allocation of the runtime from who makes it until it is freed, by whomever.\n"
-	 "It belongs to the innermost operator that is open, else to the call of the C API; operators that only allocate\n"
+	 "\\fB\\-\\-memory\\fR follows each allocation of the runtime from who makes it until it is freed, by "
+	 "whomever.\n"
+	 "It belongs to the innermost operator that is open, else to the call of the C API; operators that only "
+	 "allocate\n"
 	 "for others, as aten::empty does, are passed over.\n"
 	 "\\fIAt peak\\fR is what was alive when the device held the most, \\fInot freed\\fR what is at the end.\n"
-	 "Both are beyond what was there when the window began: what of that is freed is in the row [before], below 0.\n"
+	 "Both are beyond what was there when the window began: what of that is freed is in the row [before], below "
+	 "0.\n"
 	 "An allocation that throws is none, and counted as unmatched.\n"
-	 "A pool is what the runtime keeps of the device for later; what it took is told as it stood at an allocation.\n"
-	 "During a pause nothing is seen: what was freed then is told as missed when its address is given out again.\n"},
+	 "A pool is what the runtime keeps of the device for later; what it took is told as it stood at an "
+	 "allocation.\n"
+	 "During a pause nothing is seen: what was freed then is told as missed when its address is given out "
+	 "again.\n"},
 	{"TEAMS", NULL,
 	 "\\fB\\-\\-omp\\fR looks at the parallel regions that calls open in libgomp, libomp and libiomp5, the\n"
 	 "libraries of OpenMP of GCC, LLVM and Intel.\n"
@@ -305,11 +311,13 @@ static const struct {
 	 "of\n"
 	 "those that stand in its queue.\n"},
 	{"ITERATIONS", NULL,
-	 "The program marks none: of MXNet one ends with the last operator of an optimizer (\\fI..._update\\fR) that is\n"
+	 "The program marks none: of MXNet one ends with the last operator of an optimizer (\\fI..._update\\fR) that "
+	 "is\n"
 	 "called before the next backward pass, of several optimizers that of the first; without such operators with\n"
 	 "the last call of a KVStore, else where a backward pass begins.\n"
 	 "Of PyTorch one ends with the step() of an optimizer.\n"
-	 "The tables say which, how long they were, where the time of their own thread went and what was longer in the\n"
+	 "The tables say which, how long they were, where the time of their own thread went and what was longer in "
+	 "the\n"
 	 "slowest; a trace has \\fIProfilerStep#N\\fR.\n"
 	 "Waits for data are C++ iterators, and what comes before a batch is taken from a worker of a DataLoader;\n"
 	 "iterators of Python\\(aqs own are outside the runtime.\n"

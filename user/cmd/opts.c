@@ -70,7 +70,8 @@ static const char *word_probes(unsigned i)
 	return plan_groups[i].listed ? plan_groups[i].name : NULL;
 }
 #define PROBES_ALL                                                                                                     \
-	(PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE | PROBE_CUSTOM | PROBE_MARK | PROBE_DATA | PROBE_KV)
+	(PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE | PROBE_CUSTOM | PROBE_MARK | PROBE_DATA |       \
+	 PROBE_KV)
 
 static const char *word_role(unsigned i)
 {

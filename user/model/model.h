@@ -133,12 +133,12 @@ struct mdl_samples {
 struct mdl_kv {
 	struct mdl_row calls; /* tgid, name_id, count, times */
 	uint64_t key;
-	uint8_t flags; /* enum mxbpf_kv_flag */
+	uint8_t flags;		  /* enum mxbpf_kv_flag */
 	uint64_t values, unknown; /* of the values, those whose bytes are not known */
 	uint64_t sent_bytes, received_bytes;
 };
 
-struct mdl *mdl_new(void); /* NULL: out of memory */
+struct mdl *mdl_new(void);	      /* NULL: out of memory */
 void mdl_tell_threads(struct mdl *m); /* from now on, spans of each thread have rows of their own */
 void mdl_free(struct mdl *m);
 

@@ -68,22 +68,22 @@ struct mdl {
 	struct hash maker_index;		/* (seq, tgid) -> place in makers */
 	struct buf makers;			/* struct maker, a ring once it is full */
 	size_t oldest_maker;
-	struct hash join_index;	  /* (name_id, tgid) -> struct mxbpf_join * */
-	struct buf joins;	  /* struct mxbpf_join *, owned */
-	struct hash team_index;	  /* (name_id, tgid and class) -> struct mxbpf_team * */
-	struct buf teams;	  /* struct mxbpf_team *, owned */
-	struct hash life_index;	  /* (name_id, tgid and device) -> struct mdl_life * */
-	struct buf lives;	  /* struct mdl_life *, owned */
-	struct hash wait_index;	  /* (hash of the ids, tgid) -> place in waits + 1 */
-	struct buf waits;	  /* struct mxbpf_wait, as its records */
+	struct hash join_index;			/* (name_id, tgid) -> struct mxbpf_join * */
+	struct buf joins;			/* struct mxbpf_join *, owned */
+	struct hash team_index;			/* (name_id, tgid and class) -> struct mxbpf_team * */
+	struct buf teams;			/* struct mxbpf_team *, owned */
+	struct hash life_index;			/* (name_id, tgid and device) -> struct mdl_life * */
+	struct buf lives;			/* struct mdl_life *, owned */
+	struct hash wait_index;			/* (hash of the ids, tgid) -> place in waits + 1 */
+	struct buf waits;			/* struct mxbpf_wait, as its records */
 	struct hash value_index, instant_index; /* (name_id, tgid; what, scope) -> the row */
-	struct buf values;	  /* struct mxbpf_value *, owned */
-	struct buf instants;	  /* struct mxbpf_instant *, owned */
-	struct hash mem_index;	  /* (tgid, device) -> struct mdl_mem_row * */
-	struct buf mem_rows;	  /* struct mdl_mem_row *, owned */
-	struct buf opens;	  /* struct mxbpf_open */
-	struct hash kv_index;	  /* (name_id and key, tgid and flags) -> place in kvs + 1 */
-	struct buf kvs;		  /* struct mdl_kv *, owned */
+	struct buf values;			/* struct mxbpf_value *, owned */
+	struct buf instants;			/* struct mxbpf_instant *, owned */
+	struct hash mem_index;			/* (tgid, device) -> struct mdl_mem_row * */
+	struct buf mem_rows;			/* struct mdl_mem_row *, owned */
+	struct buf opens;			/* struct mxbpf_open */
+	struct hash kv_index;			/* (name_id and key, tgid and flags) -> place in kvs + 1 */
+	struct buf kvs;				/* struct mdl_kv *, owned */
 	struct hash kv_begun;	  /* (start, tid) -> struct mxbpf_kv *, owned, of calls that have not ended */
 	struct hash names;	  /* (id, enum mxbpf_name_kind) -> struct name *, owned */
 	struct hash threads;	  /* (tgid, tid) -> struct name *, owned */

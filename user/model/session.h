@@ -41,14 +41,14 @@ struct mdl_device {
 };
 
 /* Recordings of several hosts that were merged: the number of a host, of all but the first, stands above its pids. */
-#define MDL_PID_BITS 22 /* the kernel's PID_MAX_LIMIT */
-#define MDL_PID_MASK ((1u << MDL_PID_BITS) - 1)
+#define MDL_PID_BITS  22 /* the kernel's PID_MAX_LIMIT */
+#define MDL_PID_MASK  ((1u << MDL_PID_BITS) - 1)
 #define MDL_HOSTS_MAX 512
 
 /* A process of a distributed job. */
 struct mdl_process {
-	uint32_t pid; /* as records have it */
-	char *role;   /* "worker"; "" where all are the same */
+	uint32_t pid;	   /* as records have it */
+	char *role;	   /* "worker"; "" where all are the same */
 	uint32_t rank, of; /* of its role; of 0: the job does not say of how many */
 	bool by_order;	   /* its rank is not known: they are numbered as they came */
 	char *hostname;

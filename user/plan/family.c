@@ -295,7 +295,10 @@ static int find_members(struct family *f)
 	const struct adp_family *fam = &f->probe->row->family;
 	int err;
 
-	f->probe->symbol = fam->calls ? fam->calls : fam->list ? fam->list[0] : fam->prefix ? fam->prefix : fam->members[0].function;
+	f->probe->symbol = fam->calls	 ? fam->calls
+			   : fam->list	 ? fam->list[0]
+			   : fam->prefix ? fam->prefix
+					 : fam->members[0].function;
 	err = fam->schema && !fam->members ? elf_each_string(f->elf, add_schema, &f->schemas) : 0;
 	if (err == -ENOMEM)
 		return err;

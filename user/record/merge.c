@@ -234,11 +234,12 @@ static int check(const struct rec_merge *g, struct err *e)
 	for (i = 1; i < g->n; i++) {
 		b = session_of(g, i);
 		if (strcmp(build_of(a), build_of(b)))
-			return err_set(e, ERR_RUNTIME, -ENOTSUP,
-				       "they are of different builds of the runtime (%s of %s, %s of %s): report each by "
-				       "itself",
-				       a->nlibs ? a->libs[0].runtime : "none", a->hostname,
-				       b->nlibs ? b->libs[0].runtime : "none", b->hostname);
+			return err_set(
+				e, ERR_RUNTIME, -ENOTSUP,
+				"they are of different builds of the runtime (%s of %s, %s of %s): report each by "
+				"itself",
+				a->nlibs ? a->libs[0].runtime : "none", a->hostname,
+				b->nlibs ? b->libs[0].runtime : "none", b->hostname);
 		if (a->stats != b->stats || a->sample_hz != b->sample_hz || a->details != b->details ||
 		    a->ncounters != b->ncounters)
 			return err_set(e, ERR_RUNTIME, -ENOTSUP,
@@ -260,7 +261,7 @@ static int add_process(struct mdl_session *s, const struct mdl_process *from, co
 	new->pid = (from->pid & MDL_PID_MASK) | p->host << MDL_PID_BITS;
 	new->role = strdup(from->role);
 	new->hostname = strdup(host);
-	return new->role && new->hostname ? 0 : -ENOMEM;
+	return new->role &&new->hostname ? 0 : -ENOMEM;
 }
 
 /* Those of jobs whose processes are all the same are told by their ranks alone. */
@@ -289,8 +290,8 @@ static int add_note(struct mdl_session *s, const struct mdl_session *from, bool 
 	s->notes = notes;
 	n = &notes[s->nnotes++];
 	n->name = strdup("input");
-	if (asprintf(&n->text, "%s, pid %u (%s): %.3f s%s, %llu events stored, %llu dropped; its clock: %s%s", from->hostname,
-		     from->pid, from->comm, (double)from->duration_ns / 1e9,
+	if (asprintf(&n->text, "%s, pid %u (%s): %.3f s%s, %llu events stored, %llu dropped; its clock: %s%s",
+		     from->hostname, from->pid, from->comm, (double)from->duration_ns / 1e9,
 		     from->incomplete ? ", INCOMPLETE" : "", (unsigned long long)from->loss.stored,
 		     (unsigned long long)from->loss.dropped, *clock ? clock : "not known how exact",
 		     first ? "; readings of the machine are its own" : "") < 0)

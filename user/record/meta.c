@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The META chunk: struct mdl_session as one JSON object, its members named as the struct's; `libs`, `probes`,
- * `devices`, `fallbacks`, `notes`, `processes`, `counters` arrays of objects, `class_title` an array by enum mxbpf_class, absent
- * texts null. 64-bit numbers are decimal strings, because a JSON number is a double to most readers (cJSON too).
- * Strings are the target's bytes, not always UTF-8. A reader takes what it knows; a missing member is empty or 0.
+ * `devices`, `fallbacks`, `notes`, `processes`, `counters` arrays of objects, `class_title` an array by enum
+ * mxbpf_class, absent texts null. 64-bit numbers are decimal strings, because a JSON number is a double to most readers
+ * (cJSON too). Strings are the target's bytes, not always UTF-8. A reader takes what it knows; a missing member is
+ * empty or 0.
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -131,8 +132,8 @@ static const struct field counter_fields[] = {
 };
 
 static const struct field process_fields[] = {
-	IN(mdl_process, pid, U32),	 IN(mdl_process, role, TEXT),	  IN(mdl_process, rank, U32),
-	IN(mdl_process, of, U32),	 IN(mdl_process, by_order, BOOL), IN(mdl_process, hostname, TEXT),
+	IN(mdl_process, pid, U32), IN(mdl_process, role, TEXT),	    IN(mdl_process, rank, U32),
+	IN(mdl_process, of, U32),  IN(mdl_process, by_order, BOOL), IN(mdl_process, hostname, TEXT),
 	{NULL, 0, TEXT},
 };
 
@@ -143,10 +144,13 @@ static const struct field process_fields[] = {
 	}
 
 static const struct array arrays[] = {
-	ARRAY(libs, mdl_lib, lib_fields),	   ARRAY(probes, mdl_probe, probe_fields),
-	ARRAY(devices, mdl_device, device_fields), ARRAY(fallbacks, mdl_fallback, fallback_fields),
+	ARRAY(libs, mdl_lib, lib_fields),
+	ARRAY(probes, mdl_probe, probe_fields),
+	ARRAY(devices, mdl_device, device_fields),
+	ARRAY(fallbacks, mdl_fallback, fallback_fields),
 	ARRAY(processes, mdl_process, process_fields),
-	ARRAY(notes, mdl_note, note_fields),	   ARRAY(counters, mdl_perf_event, counter_fields),
+	ARRAY(notes, mdl_note, note_fields),
+	ARRAY(counters, mdl_perf_event, counter_fields),
 };
 #define NARRAYS (sizeof(arrays) / sizeof(*arrays))
 

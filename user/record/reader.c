@@ -41,7 +41,8 @@ struct rec_reader {
 	size_t at_slot;
 	uint64_t at_off, at_seq; /* next chunk; at_seq 0: any */
 	struct err why;		 /* of the source's failure */
-	struct rec_merge *merge; /* it is one: of the above only session and source are used; owned, NULL: it is a file */
+	struct rec_merge
+		*merge; /* it is one: of the above only session and source are used; owned, NULL: it is a file */
 };
 
 static int damaged(struct err *e, uint64_t off)

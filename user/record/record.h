@@ -53,8 +53,8 @@ void rec_reader_close(struct rec_reader *r);
 const struct mdl_session *rec_reader_session(const struct rec_reader *r);
 
 /*
- * Several as one, that takes the readers over, also on error: hosts apart by name and boot, their clocks side by side by
- * their times of day. ERR_RUNTIME if they do not fit together.
+ * Several as one, that takes the readers over, also on error: hosts apart by name and boot, their clocks side by side
+ * by their times of day. ERR_RUNTIME if they do not fit together.
  */
 int rec_reader_merge(struct rec_reader **parts, unsigned n, struct rec_reader **out, struct err *e);
 

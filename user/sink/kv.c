@@ -158,10 +158,12 @@ static void put_caveats(struct snk *s, const struct snk_kvs *t)
 
 	for (i = 0; i < t->nrows; i++)
 		unknown += t->rows[i].kv->unknown;
-	out_puts(s->out, "         bytes by shape and type, as the program has them; a call with several keys is in the row "
-			 "of each\n");
+	out_puts(s->out,
+		 "         bytes by shape and type, as the program has them; a call with several keys is in the row "
+		 "of each\n");
 	if (unknown)
-		out_printf(s->out, "         of %s values the bytes are not known: sparse ones, and what servers answer with\n",
+		out_printf(s->out,
+			   "         of %s values the bytes are not known: sparse ones, and what servers answer with\n",
 			   fmt_count(unknown, n));
 }
 

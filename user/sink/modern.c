@@ -12,8 +12,8 @@
 
 struct modern {
 	struct snk s;
-	bool account;	   /* its columns are in some table */
-	uint64_t migrated; /* calls whose account is less exact */
+	bool account;		/* its columns are in some table */
+	uint64_t migrated;	/* calls whose account is less exact */
 	struct mdl_flops flops; /* calls and unknown of what is shown */
 };
 

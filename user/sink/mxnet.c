@@ -368,7 +368,8 @@ static int gather_all(const struct snk *s, struct snk_mxnet_tables *t)
 		return -ENOMEM;
 	if (custom && (!(c = category(t, custom, strlen(custom), "")) || gather(s, MXBPF_CLASS_CUSTOM, c)))
 		return -ENOMEM;
-	if (api && (!(c = category(t, api, strlen(api), "")) || gather(s, MXBPF_CLASS_API, c) || add_api_counters(s, c)))
+	if (api &&
+	    (!(c = category(t, api, strlen(api), "")) || gather(s, MXBPF_CLASS_API, c) || add_api_counters(s, c)))
 		return -ENOMEM;
 	return gather_marks(s, t);
 }

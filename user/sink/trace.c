@@ -238,7 +238,8 @@ const char *snk_trace_process_name(const struct snk_trace *t, uint32_t tgid, cha
 	name = name ? name : "process";
 	if (!p)
 		return name;
-	snprintf(buf, SNK_PROCESS_BYTES, "%s %u (%s%s%s)", p->role, p->rank, name, *p->hostname ? " of " : "", p->hostname);
+	snprintf(buf, SNK_PROCESS_BYTES, "%s %u (%s%s%s)", p->role, p->rank, name, *p->hostname ? " of " : "",
+		 p->hostname);
 	return buf;
 }
 
