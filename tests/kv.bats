@@ -19,10 +19,11 @@ same_keys() { # OUTPUT JSON
 	python3 - "$1" "$2" <<'END'
 import json, sys
 own, seen = {}, {}
-for line in open(sys.argv[1]):
-    if not line.startswith("kv "):
+said = open(sys.argv[1]).read()
+for line in said.splitlines():
+    if "kv " not in line: # MXNet and its network may say something before it
         continue
-    for name, row in json.loads(line.split(None, 3)[3]).items():
+    for name, row in json.loads(line[line.index("kv "):].split(None, 3)[3]).items():
         into = own.setdefault(name, dict.fromkeys(row, 0))
         for k, v in row.items():
             into[k] += v
@@ -33,7 +34,7 @@ for r in json.load(open(sys.argv[2]))["kvstore"]:
     into = seen.setdefault(f'{r["operation"]} {r["key"]}', {"calls": 0, "sent_bytes": 0, "received_bytes": 0})
     for k in into:
         into[k] += r[k]
-assert own and own == seen, (own, seen)
+assert own and own == seen, (own, seen, said)
 END
 }
 

@@ -43,14 +43,17 @@ static void load(void)
 static void *call(void *arg)
 {
 	int (*create)(size_t bytes, void **out) = sym("MXNDArrayCreate");
-	int (*invoke)(const char *name, unsigned serial, void *array) = sym("MXImperativeInvoke");
+	int (*invoke)(const void *op, unsigned serial, void *array) = sym("MXImperativeInvoke");
 	int (*wait)(void *array) = sym("MXNDArrayWaitToRead");
+	const struct {
+		const char *name;
+	} gated = {"gated"};
 	void *array;
 
 	if (create(1000, &array))
 		abort();
 	pthread_setname_np(pthread_self(), "caller"); /* the threads of the engine keep the old one */
-	if (invoke("gated", 0, array) || wait(array))
+	if (invoke(&gated, 0, array) || wait(array))
 		abort();
 	return arg;
 }

@@ -332,7 +332,12 @@ static void pass_gate()
 	pthread_mutex_unlock(&toy_gate);
 }
 
-C_API int MXImperativeInvoke(const char *name, unsigned serial, Array *array)
+/* Like nnvm::Op, it begins with the address of its name. */
+struct Op {
+	const char *name;
+};
+
+C_API int MXImperativeInvoke(const Op *op, unsigned serial, Array *array)
 {
 	API_BEGIN();
 	Array *scratch;
@@ -344,7 +349,7 @@ C_API int MXImperativeInvoke(const char *name, unsigned serial, Array *array)
 	ThreadedOpr *opr = new ThreadedOpr;
 	opr->var = &array->var;
 	opr->async = serial % 5 == 4;
-	opr->opr_name = name;
+	opr->opr_name = op->name;
 	opr->work = [serial, gated = opr->opr_name == "gated"] {
 		if (gated)
 			pass_gate();

@@ -7,7 +7,7 @@
  */
 const struct mdl_class mdl_classes[] = {
 	{MXBPF_CLASS_OPERATOR, "cpu_op", false},
-	{MXBPF_CLASS_CUSTOM, "custom_op", false},
+	{MXBPF_CLASS_CUSTOM, "custom_op", true},
 	{MXBPF_CLASS_API, "c_api", false},
 	{MXBPF_CLASS_WAIT, "wait", false},
 	{MXBPF_CLASS_KERNEL, "compiled_kernel", false},
