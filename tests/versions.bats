@@ -44,15 +44,28 @@ builtin() { # VERSION
 
 traced_prog_of() { traced '--format json' mxbpf.json "$PYTHON" -W ignore "$HERE/prog.py" --bare "$@"; }
 
+# With as many of the options as that version has; mxbpf refuses the others before it touches the program.
+with_options() {
+	local options
+	for options in '--life --memory --layers --shapes --by shape' '--life --memory' '--life'; do
+		traced "--format json $options" options.json "$PYTHON" -W ignore "$HERE/prog.py" --bare --bulk 2>why && return 0
+		expect_re 'error: --(shapes|memory): ' "$(<why)"
+	done
+	return 1
+}
+
 # What is missing is no failure of this test, but the README's table says so.
-judged() { # VERSION [MAY_BE_MISSING]
-	mxnet "$1"
-	builtin "$1"
+judged() { # VERSION [MAY_BE_MISSING...]
+	local version=$1 without=() feature
+	for feature in "${@:2}"; do without+=(--without "$feature"); done
+	mxnet "$version"
+	builtin "$version"
 	traced_prog_of
 	mv mxbpf.json single.json
 	traced_prog_of --bulk
-	"$PYTHON" "$HERE/compare.py" "$1" "$BUILTIN" single.json --bulk mxbpf.json -o "$BATS_FILE_TMPDIR/$1.cells" \
-		${2:+--without "$2"}
+	with_options
+	"$PYTHON" "$HERE/compare.py" "$version" "$BUILTIN" single.json --bulk mxbpf.json --options options.json \
+		-o "$BATS_FILE_TMPDIR/$version.cells" "${without[@]}"
 }
 
 # Every row of what is planned resolves, or every one whose name begins so.
@@ -64,12 +77,16 @@ resolves() { # PID [BEGIN_REGEX]
 	expect_status 1
 }
 
-@test "2.0.0b1" { judged 2.0.0b1 'operators in bulks'; }
+@test "2.0.0b1" { judged 2.0.0b1 'operators in bulks' 'layers, shapes' 'Custom in Python'; }
 @test "1.9.1" { judged 1.9.1; }
-@test "1.8.0.post0" { judged 1.8.0.post0; }
-@test "1.7.0.post2" { judged 1.7.0.post2 'operators in bulks'; }
-@test "mxnet-mkl 1.6.0, whose engine's functions have no names" { judged mkl-1.6.0 'operators in bulks'; }
-@test "1.5.1.post0, likewise" { judged 1.5.1.post0 'operators in bulks'; }
+@test "1.8.0.post0" { judged 1.8.0.post0 'Custom in Python'; }
+@test "1.7.0.post2" { judged 1.7.0.post2 'operators in bulks' 'Custom in Python'; }
+@test "mxnet-mkl 1.6.0, whose engine's functions have no names" {
+	judged mkl-1.6.0 'operators in bulks' 'layers, shapes' 'Custom in Python' 'memory by operator'
+}
+@test "1.5.1.post0, likewise" {
+	judged 1.5.1.post0 'operators in bulks' 'layers, shapes' 'Custom in Python' 'memory by operator'
+}
 
 @test "1.6.0 is packed by UPX: refused, and that is the reason" {
 	mxnet 1.6.0
@@ -91,8 +108,10 @@ resolves() { # PID [BEGIN_REGEX]
 	expect_re '^  ok +MXNet 1\.9\.1 \(cu112\) in ' "$("$MXBPF" check --pid "$READY_PID")"
 	local missing=()
 	"$MXBPF" check --pid "$READY_PID" >rows
-	if grep -q '^  no  *inside\.' rows; then missing+=('"operators in bulks"'); fi
-	echo "{\"version\": \"cu112-1.9.1\", \"resolves\": true, \"missing\": [${missing[*]}]}" >"$BATS_FILE_TMPDIR/cu112-1.9.1.cells"
+	if grep -q '^  no  *inside\.' rows; then missing+=('operators in bulks' 'layers, shapes'); fi
+	if grep -q '^  no  *custom\.' rows; then missing+=('Custom in Python'); fi
+	if grep -q '^  no  *life\.' rows; then missing+=('life of operators'); fi
+	jq -n --args '{version: "cu112-1.9.1", resolves: true, missing: $ARGS.positional}' "${missing[@]}" >"$BATS_FILE_TMPDIR/cu112-1.9.1.cells"
 }
 
 # What its code shows is what is known of the same code by its build-id; where its marks keep their names, it does not show.
@@ -102,7 +121,7 @@ other_build_is_judged() { # VERSION
 	builtin "$1"
 	export MXNET_LIBRARY_PATH=$PWD/lib/libmxnet.so
 	traced_prog_of
-	"$PYTHON" "$HERE/compare.py" "$1" "$BUILTIN" mxbpf.json --without 'user marks'
+	"$PYTHON" "$HERE/compare.py" "$1" "$BUILTIN" mxbpf.json --without 'user marks' --without 'Custom in Python'
 }
 
 @test "2.0.0b1 built anew: offsets by its code" { other_build_is_judged 2.0.0b1; }

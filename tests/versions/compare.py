@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of mxbpf works on one version of MXNet: each table of prog.py against that version's own profiler.
 
-  compare.py VERSION BUILTIN MXBPF.json [--bulk MXBPF.json] [-o CELLS.json] [--without FEATURE]...
+  compare.py VERSION BUILTIN MXBPF.json [--bulk MXBPF.json] [--options MXBPF.json] [-o CELLS.json] [--without FEATURE]...
 
 BUILTIN is the PREFIX of what ../judge/gate.py wrote. CELLS.json gets one verdict a feature: "yes", or what differs. Exit 0:
 nothing differs.
@@ -108,6 +108,38 @@ def bulk_verdicts(theirs, ours, version):
     return {'operators in bulks': list(judge.differences('', without, seen, ()))}
 
 
+def in_python(theirs):
+    """What of Custom operators ran in Python; 1.5 does not say."""
+    return {name: v['Count'] for name, v in theirs['Time'].get(CUSTOM_TABLE, {}).items() if name.endswith(PURE_PYTHON)}
+
+
+def option_verdicts(ours):
+    """Of --life, --memory, --layers and --shapes; what was refused is not there."""
+    cells = {'life of operators': [], 'iterations': [], 'memory by operator': ['refused'], 'layers, shapes': ['refused']}
+    rows = collections.Counter()
+    for row in ours['tables']['operator']:
+        rows[row['name']] += row['count']
+    for row in ours['life']['operators']:
+        parts = [row[part]['count'] for part in ('dependencies', 'queue', 'run')]
+        if len(set(parts)) != 1 or (row['name'] == 'DeleteVariable' and parts[0] != rows[row['name']]):
+            cells['life of operators'].append('%s: %s of %d' % (row['name'], parts, rows[row['name']]))
+    if not any(w['for'] == 'operator' for w in ours['life']['waits']):
+        cells['life of operators'].append('no wait is for an operator')
+    loops = ours.get('iterations', {}).get('loops', [])
+    if [loop['told_by'] for loop in loops] != ['update']:
+        cells['iterations'].append(str(loops))
+    if 'memory' in ours:
+        made = sum(row['allocs'] for row in ours['memory']['holders'])
+        took = sum(row['allocs'] for row in ours['tables']['Device Storage'])
+        cells['memory by operator'] = [] if made == took else ['%d of %d allocations' % (made, took)]
+        held = sum(row['peak_bytes'] for row in ours['memory']['holders'])
+        if held != sum(d['peak_bytes'] for d in ours['memory']['devices']):
+            cells['memory by operator'].append('%d bytes at the peak' % held)
+    if any(row.get('shapes') for row in ours['tables']['operator']):
+        cells['layers, shapes'] = []
+    return cells
+
+
 def verdicts(version, builtin, mxbpf):
     a, b = judge.load(builtin), judge.load(mxbpf)
     with open(builtin + '.json') as f:
@@ -120,6 +152,8 @@ def verdicts(version, builtin, mxbpf):
     cells['C API'] = wrong + list(judge.differences('', collections.Counter(a.api), collections.Counter(b.api), ()))
     cells['memory'] = list(judge.memory_differences(a.memory, b.memory))
     cells['user marks'] = list(judge.differences('', marks_of_builtin(theirs, builtin), marks_of_mxbpf(ours), ()))
+    python = {name: n for name, n in rows_of(ours, CUSTOM_TABLE).items() if name.endswith(PURE_PYTHON)}
+    cells['Custom in Python'] = [] if python and python == in_python(theirs) else [str(python)]
     calls = collections.Counter(rows_of(ours, 'Engine wait'))
     cells['waits'] = [] if calls['WaitForAll'] == a.api.get('MXNDArrayWaitAll') and calls['WaitForVar'] else [str(calls)]
     lost = {k: n for k, n in ours['loss'].items() if n and k in ('dropped', 'truncated', 'unreadable', 'unmatched')}
@@ -136,12 +170,16 @@ def main():
     p.add_argument('mxbpf')
     p.add_argument('-o', metavar='CELLS', help='verdicts as JSON')
     p.add_argument('--bulk', metavar='MXBPF', help='of the program with bulking')
+    p.add_argument('--options', metavar='MXBPF', help='with all options that this version has')
     p.add_argument('--without', metavar='FEATURE', action='append', default=[], help='may be missing')
     args = p.parse_args()
     cells = verdicts(args.version, args.builtin, args.mxbpf)
     if args.bulk:
         with open(args.builtin + '.json') as theirs, open(args.bulk) as ours:
             cells.update(bulk_verdicts(json.load(theirs), json.load(ours), args.version))
+    if args.options:
+        with open(args.options) as ours:
+            cells.update(option_verdicts(json.load(ours)))
     for feature, wrong in cells.items():
         print('%s %-14s %s' % (args.version, feature, 'equal' if not wrong else '\n  '.join([''] + wrong)))
     if args.o:

@@ -107,12 +107,13 @@ static int object_name(struct live *l, uint32_t tgid, uint64_t id, char *text)
  */
 static const char *tag_pattern(const struct live *l, unsigned tag, size_t *len)
 {
-	const char *own = tag_prefix(l, tag), *part = strchr(own, '*') || tag < 2 ? own : tag_prefix(l, tag - 1);
+	const char *own = tag_prefix(l, tag), *before = tag < 2 ? "" : tag_prefix(l, tag - 1);
 
-	*len = strlen(part);
-	if (part != own && strchr(part, '*'))
-		*len = (size_t)(strstr(part, "::") - part);
-	return part == own || strchr(part, '*') ? part : own;
+	*len = strlen(own);
+	if (strchr(own, '*') || !strchr(before, '*') || !strstr(before, "::"))
+		return own;
+	*len = (size_t)(strstr(before, "::") - before);
+	return before;
 }
 
 static int read_tagged(struct live *l, uint64_t id, char *text, unsigned *tag)
