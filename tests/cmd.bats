@@ -86,7 +86,6 @@ header() { # MAJOR, two hex digits
 		-d 1|--pid PID is missing
 		record|--pid PID is missing.*mxbpf record --pid PID
 		report|mxbpf report FILE
-		report a b|1 operand, not 2
 		export|mxbpf export FILE
 		--pid 1 --quiet=yes|--quiet takes no value
 		--pid 1 -Z|unknown option '-Z'
@@ -243,7 +242,7 @@ options_of_help() {
 	run groff -man -ww -z -Tutf8 mxbpf.1
 	[[ $status == 0 && -z $output ]]
 	[[ $(sed -n 's/^\.SH //p' mxbpf.1 | tr '\n' ,) == \
-		"NAME,SYNOPSIS,DESCRIPTION,COMMANDS,OPTIONS,COMMANDS THAT IT RUNS,CHILDREN,OUTPUT,WHAT IS NOT OFFERED,OPEN CALLS,INTERVALS,TEAMS,ITERATIONS,SIGNALS,OVERHEAD,LIMITS,EXIT STATUS,FILES,SECURITY,EXAMPLES," ]]
+		"NAME,SYNOPSIS,DESCRIPTION,COMMANDS,OPTIONS,COMMANDS THAT IT RUNS,CHILDREN,OUTPUT,WHAT IS NOT OFFERED,OPEN CALLS,INTERVALS,MEMORY,TEAMS,LIVES,ITERATIONS,SIGNALS,OVERHEAD,LIMITS,EXIT STATUS,FILES,SECURITY,EXAMPLES," ]]
 	page=$(groff -man -Tascii -P-cbou mxbpf.1)
 	while read -r option; do
 		[[ $page == *"$option"* ]]

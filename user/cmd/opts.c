@@ -443,8 +443,13 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 			       "mxbpf comes first, one to be run behind --; see: %s --help",
 			       o->args[0], title);
 	if (o->nargs < c->min_args || o->nargs > c->max_args)
-		return err_set(e, ERR_USAGE, -EINVAL, "%s takes %d operand%s, not %d; usage: %s %s", title, c->max_args,
-			       c->max_args == 1 ? "" : "s", o->nargs, title, c->synopsis);
+		return err_set(e, ERR_USAGE, -EINVAL, "%s takes %s%d operand%s, not %d; usage: %s %s", title,
+			       c->min_args == c->max_args ? ""
+			       : o->nargs < c->min_args	  ? "at least "
+							  : "at most ",
+			       o->nargs < c->min_args ? c->min_args : c->max_args,
+			       (o->nargs < c->min_args ? c->min_args : c->max_args) == 1 ? "" : "s", o->nargs, title,
+			       c->synopsis);
 	for (opt = cmd_options; opt->name; opt++) {
 		given = seen >> (opt - cmd_options) & 1;
 		if ((opt->required & c->bit) && !o->command && !given)
