@@ -58,13 +58,13 @@ attach_often() { # PID TIMES
 	((seen))
 }
 
-@test "attaching and detaching a hundred times during training has no effect" {
+@test "attaching and detaching sixty times during training has no effect" {
 	local i links pids=()
 	links=$(probe_links)
 	# It trains from the same seed again and again and fails when a result is another one.
 	start_torch --tiny --steps 50 --repeat
 	for i in {1..4}; do
-		attach_often "$WORKLOAD_PID" 25 3>&- &
+		attach_often "$WORKLOAD_PID" 15 3>&- &
 		pids+=($!)
 	done
 	for i in "${pids[@]}"; do
