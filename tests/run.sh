@@ -17,7 +17,7 @@ MXBPF_TEST_LIBTORCH=$(echo "$O"/deps/torch/lib/python3*/site-packages/torch/lib/
 export O REPO MXBPF PYTHON PYTHON_TORCH MXBPF_TEST_LIBMXNET MXBPF_TEST_LIBTORCH
 # What hangs is ended: a test of a bats file, a unit program, a whole bats file, of which the longest takes minutes.
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-300}
-UNIT_SECONDS=60
+UNIT_SECONDS=120
 FILE_SECONDS=900
 
 LOGS=$O/test
