@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.." || exit 1
 O=$(realpath -m "${1:-${O:-build}}")
 MXBPF=$O/mxbpf
 JOB=${JOB:-mxnet}
-# Not hybridized: MXNet bundles a hybridized net's operators, and a bundle is one row.
+# Not hybridized: beside its bulks, which MXNet makes of a backward pass, there are operators that it runs by themselves.
 declare -A TITLE=([mxnet]='MXNet 1.9.1' [pytorch]='PyTorch 2.13') \
 	PYTHON=([mxnet]=venv [pytorch]=torch) \
 	PROGRAM=([mxnet]='mxnet_train.py --hybridize none' [pytorch]=torch_train.py) \
