@@ -99,6 +99,7 @@ static __noinline __u32 thread_slot_new(void)
 	t->over = 0;
 	t->raised_ns = 0;
 	t->opened = 0;
+	t->noted_since = 0;
 	t->slot = slot;
 	if (cfg_sched)
 		sched_add(ids.tgid, ids.pid, slot);

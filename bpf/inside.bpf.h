@@ -108,10 +108,12 @@ static __always_inline void inside_noted(struct pt_regs *ctx, struct mxbpf_threa
 	if (!inside_key(&key, fetch(ctx, t, &row->size) + row->size.off[0],
 			fetch(ctx, t, &row->link) + row->link.off[0], 1))
 		v = bpf_map_lookup_elem(&noted, &key);
-	if (v)
+	if (v) {
 		*out = *v;
-	else /* it was pushed before there was anybody to note it */
-		t->counts[MXBPF_COUNT_UNREADABLE]++;
+		t->noted_since = active_since_ns;
+	} else { /* what was pushed before the window nobody noted: it was in flight, as a call may be */
+		t->counts[t->noted_since == active_since_ns ? MXBPF_COUNT_UNREADABLE : MXBPF_COUNT_UNMATCHED]++;
+	}
 }
 
 /* What is known of the engine's own span f from within: into its frame, and into the map's copy, of which its record is

@@ -89,3 +89,14 @@ PY
 	[[ $(jq '.loss.dropped' "$(out mxbpf)") == 0 ]]
 	jq -e '.tables.operator[] | select(.name == "_random_normal" and .count >= 80)' "$(out mxbpf)"
 }
+
+@test "an operator in a bulk that was pushed before the window is in flight, which is no alarm; its name is missing" {
+	start_ready pushed "$PYTHON" "$REPO/tests/inside/custom.py" --pushed
+	start_mxbpf --pid "$READY_PID" --format json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	jq -c '.loss, (.tables.operator[] | [.name, .count])' "$(out mxbpf)"
+	jq -e '.loss | .dropped + .truncated + .unreadable == 0 and .unmatched >= 2' "$(out mxbpf)"
+	jq -e '.tables.operator | map({(.name): .count}) | add | .Dropout == 2' "$(out mxbpf)"
+}

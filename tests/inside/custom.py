@@ -6,12 +6,15 @@
   custom.py --builtin PREFIX   the section under MXNet's profiler
   custom.py --throw TIMES      "ready PID", waits for SIGUSR1, then operators of Python that fail: TIMES that fail at once and TIMES
                                whose operators fail later, in bulks and outside of them; prints how many failures came back
+  custom.py --pushed           pushes a bulk with operators that have a state behind one that waits for SIGUSR1, "ready PID"; then
+                               the same bulk once more
 """
 import argparse
 import gc
 import os
 import signal
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'judge'))
 os.environ.setdefault('OMP_NUM_THREADS', '1')
@@ -41,6 +44,14 @@ class Failing(mx.operator.CustomOp):
         self.assign(in_grad[0], req[0], out_grad[0])
 
 
+class Waiting(Sigmoid):
+    go = threading.Event()
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.go.wait()
+        super().forward(is_train, req, in_data, out_data, aux)
+
+
 def register(name, operator):
     class Prop(mx.operator.CustomOpProp):
         def infer_shape(self, in_shape):
@@ -55,6 +66,7 @@ def register(name, operator):
 register('sigmoid', Sigmoid)
 register('other', Sigmoid)
 register('failing', Failing)
+register('waiting', Waiting)
 
 
 def section():
@@ -105,14 +117,33 @@ def throw(times):
     print('caught', ', '.join('%d %s' % (n, kind.__name__) for n, kind in zip(counts, kinds)), flush=True)
 
 
+def drop(x):
+    with autograd.train_mode(), mx.engine.bulk(8):
+        return nd.Dropout(nd.Dropout(x) * 2)
+
+
+def pushed():
+    nd.waitall()
+    drop(nd.Custom(nd.ones((4, 5)), op_type='waiting'))
+    print('ready', os.getpid(), flush=True)
+    signal.sigwait([signal.SIGUSR1])
+    Waiting.go.set()
+    nd.waitall()
+    drop(nd.ones((4, 5)))
+    nd.waitall()
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--bare', action='store_true')
     p.add_argument('--builtin', metavar='PREFIX')
     p.add_argument('--throw', type=int, default=0)
+    p.add_argument('--pushed', action='store_true')
     args = p.parse_args()
     if args.throw:
         return throw(args.throw)
+    if args.pushed:
+        return pushed()
     for _ in range(2):
         section()
     gc.collect()
