@@ -22,10 +22,12 @@ FILE_SECONDS=900
 
 LOGS=$O/test
 passed=0 failed=0 skipped=0
+failures=() # their names once more at the end, where one looks
 
 # Under sudo, what is made in a user's checkout is the user's.
 finish() {
 	[[ -z ${SUDO_UID:-} ]] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$O"
+	((${#failures[@]} == 0)) || printf 'FAILED: %s\n' "${failures[@]}"
 	printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 	((failed == 0 && passed > 0))
 	exit
@@ -63,6 +65,7 @@ run_tap() { # TITLE LOG COMMAND...
 	((passed += p, failed += f, skipped += s))
 	printf '%-4s %3d passed %4d s  %s\n' "$( ((f)) && echo FAIL || echo ok)" "$p" $((SECONDS - begin)) "$title"
 	cat "$log.txt"
+	mapfile -t -O "${#failures[@]}" failures < <(sed -n "s|^    FAILED: |$title: |p" "$log.txt")
 }
 
 build() {

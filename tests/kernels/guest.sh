@@ -6,8 +6,9 @@
 #   test_*    the unit test of that name: NAME.tap
 #   now       a directory of `mxbpf now` on a toy that hangs: toy, now.json, err, status
 #   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats --interval;
-#             "counters": with --counters; "memory": with --memory; "sched": with --sched; "sample": with --sample; "throttled": in a cgroup of 0.3
-#             CPUs, whose cpu.stat is left there; "omp": with --omp on the toy of teams): toy, mxbpf.json, mxbpf.err, status
+#             "counters": with --counters; "memory": with --memory; "sched": with --sched; "sample": with --sample;
+#             "throttled": in a cgroup of 0.3 CPUs, whose cpu.stat of before and after mxbpf's end are left there, as
+#             cpu.stat.0 and cpu.stat.1; "omp": with --omp on the toy of teams): toy, mxbpf.json, mxbpf.err, status
 /bin/busybox --install -s /bin
 export PATH=/bin
 mount -t proc proc /proc
@@ -25,8 +26,19 @@ limit() { # PID
 	echo "$1" >/sys/fs/cgroup/outer/inner/cgroup.procs
 }
 
+# All that the toy ran lies before the first cpu.stat; mxbpf reads between the two.
+end_while_it_holds() { # PID DIR
+	local line
+	while read -r line; do
+		echo "$line"
+		case $line in "{"*) break ;; esac
+	done >"$2/toy"
+	cp /sys/fs/cgroup/outer/cpu.stat "$2/cpu.stat.0"
+	kill -TERM "$(pidof mxbpf)"
+}
+
 watch_toy() { # BACKEND
-	local dir=$1 option="--backend $1" rounds=40 line pid toy=/toy/toy
+	local dir=$1 option="--backend $1" rounds=40 line pid hold toy=/toy/toy
 	case $1 in
 	best) option= ;;
 	sched) option=--sched ;;
@@ -48,11 +60,13 @@ watch_toy() { # BACKEND
 	throttled)
 		option=
 		rounds=300 # some periods
+		hold=hold
 		;;
 	esac
 	mkdir "$dir"
 	mkfifo "$dir/from_toy" "$dir/from_mxbpf"
-	"$toy" "$rounds" 2 >"$dir/from_toy" &
+	# shellcheck disable=SC2086 # a word, or none
+	"$toy" "$rounds" 2 $hold >"$dir/from_toy" &
 	exec 3<"$dir/from_toy"
 	read -r line pid <&3
 	[ "$1" != throttled ] || limit "$pid"
@@ -63,13 +77,17 @@ watch_toy() { # BACKEND
 	} &
 	while read -r line; do
 		echo "$line"
-		case $line in attached*) kill -USR1 "$pid" ;; esac
+		case $line in attached*)
+			kill -USR1 "$pid"
+			[ "$1" != throttled ] || end_while_it_holds "$pid" "$dir" <&3
+			;;
+		esac
 	done <"$dir/from_mxbpf" >"$dir/mxbpf.err"
 	kill -USR1 "$pid" 2>/dev/null # if mxbpf did not attach
-	cat <&3 >"$dir/toy"
+	cat <&3 >>"$dir/toy"
 	exec 3<&-
 	wait
-	[ "$1" != throttled ] || cp /sys/fs/cgroup/outer/cpu.stat "$dir"
+	[ "$1" != throttled ] || cp /sys/fs/cgroup/outer/cpu.stat "$dir/cpu.stat.1"
 	rm "$dir"/from_*
 }
 

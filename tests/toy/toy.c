@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A program on the toy MXNet beside it, loaded as Python would: late.
- * usage: toy [ROUNDS [THREADS]]
+ * usage: toy [ROUNDS [THREADS [hold]]]
  *
  * Prints "ready PID", waits for SIGUSR1, works, prints "caught N" (calls that failed) and what was done as one line of
- * JSON, and ends. Rounds and threads decide every count.
+ * JSON, with "hold" waits for SIGUSR1 once more, and ends. Rounds and threads decide every count.
  */
 #include <dlfcn.h>
 #include <libgen.h>
@@ -100,5 +100,8 @@ int main(int argc, char **argv)
 	free(ids);
 	printf("caught %u\n", failed);
 	mx.print_counts(stdout);
+	fflush(stdout);
+	if (argc > 3)
+		sigwait(&set, &sig);
 	return 0;
 }
