@@ -507,8 +507,7 @@ struct mxbpf_thread {
 	__u64 seq_addr, seq_thread_addr, seq_thread;
 	__u64 raised_ns;   /* when it last began to unwind */
 	__u64 opened;	   /* it has begun a span that ends by cut: a cut without one is not its probes' being put in */
-	__u64 noted_since; /* the window's begin, once an operator ran in it that was seen pushed: so are those that
-			      follow */
+	__u64 noted_since; /* the window's begin, once the thread ran an operator that was noted in it */
 	__u64 py_state;	   /* MXBPF_DETAIL_STACK: its state in the interpreter, once found */
 	__u64 module_code; /* likewise: code object of a module's call, once one was seen */
 	__u64 wake;	   /* so many records are to come whose stacks user space has to read soon */
