@@ -57,8 +57,8 @@ static __always_inline void custom_push(struct pt_regs *ctx, struct mxbpf_thread
 	if (!custom_seen || !t->depth)
 		return;
 	name_id = custom_running(t);
-	key.operator= fetch(ctx, t, &row->key);
-	if (name_id && key.operator)
+	key.opr = fetch(ctx, t, &row->key);
+	if (name_id && key.opr)
 		bpf_map_update_elem(&pushed, &key, &name_id, BPF_ANY);
 }
 
@@ -85,9 +85,9 @@ __noinline __u64 custom_pair(struct mxbpf_thread *t, __u64 first, __u64 second)
 }
 
 /* The name of an operator that the engine begins, if a custom one pushed it; else 0. */
-__noinline __u64 custom_name(struct mxbpf_thread *t, __u64 operator, __u64 name_id)
+__noinline __u64 custom_name(struct mxbpf_thread *t, __u64 opr, __u64 name_id)
 {
-	struct mxbpf_pushed_key key = {.operator= operator};
+	struct mxbpf_pushed_key key = {.opr = opr};
 	__u64 *by, first;
 
 	if (!t)

@@ -214,7 +214,7 @@ struct mxbpf_noted {
 /* Map `pushed`: operators that custom ones pushed, by the engine's object for them. Value: name id of the custom one.
  */
 struct mxbpf_pushed_key {
-	__u64 operator;
+	__u64 opr;
 	__u64 tgid;
 };
 
