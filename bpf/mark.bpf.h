@@ -177,12 +177,13 @@ static __always_inline void mark_end(struct pt_regs *ctx, struct mxbpf_thread *t
 /*
  * Gives a counter its value. Time, number and value of one that another thread changes meanwhile would not belong
  * together: so one waits for the other, but no longer than it takes. (Tracing programs may take none of the kernel's
- * own locks.) What comes of giving up is an order that may be wrong, never a value.
+ * own locks.) Of two that did not wait, the one that came first sees the other's number at its end: nobody knows which
+ * changed the value first. 0: this record's place among all is known.
  */
 __noinline int value_step(struct value_state *s, struct mxbpf_value *r, __u64 base, __u32 adjust)
 {
 	__u64 by;
-	int i;
+	int i, unsure;
 
 	if (!s || !r)
 		return 0;
@@ -192,15 +193,16 @@ __noinline int value_step(struct value_state *s, struct mxbpf_value *r, __u64 ba
 			break;
 	if (s->last_ns < active_since_ns) /* it may have changed unseen since */
 		s->value = base;
-	r->h.ts_ns = s->last_ns = bpf_ktime_get_ns();
 	r->seq = __sync_fetch_and_add(&s->seq, 1);
+	r->h.ts_ns = s->last_ns = bpf_ktime_get_ns();
 	if (adjust)
 		r->value = __sync_fetch_and_add(&s->value, by) + by;
 	else
-		s->value = by;
+		__sync_lock_test_and_set(&s->value, by); /* it is there before the number is read again */
+	unsure = s->seq != r->seq + 1;
 	if (i < LOCK_TRIES)
 		__sync_val_compare_and_swap(&s->lock, 1, 0);
-	return 0;
+	return unsure;
 }
 
 /* The object's own value is what it was before this call. */
@@ -214,6 +216,7 @@ static __always_inline void mark_value(struct pt_regs *ctx, struct mxbpf_thread 
 				.value = fetch(ctx, t, &row->size),
 				.tid = t->tid};
 	__u64 base = fetch(ctx, t, &row->key);
+	bool lost = false;
 
 	if (!s) {
 		bpf_map_update_elem(&mark_values, &key, &blank, BPF_NOEXIST);
@@ -221,11 +224,11 @@ static __always_inline void mark_value(struct pt_regs *ctx, struct mxbpf_thread 
 	}
 	t->counts[MXBPF_COUNT_ATTEMPTED]++;
 	if (s) {
-		value_step(s, &r, base, row->action == MXBPF_ACT_MARK_ADJUST);
+		lost = value_step(s, &r, base, row->action == MXBPF_ACT_MARK_ADJUST);
 		r.name_id = mark_name_of(ctx, t, row, true);
 		r.min = r.max = r.value;
 	}
-	if (!s || bpf_ringbuf_output(&calls, &r, sizeof(r), ring_flags(t)))
+	if (!s || lost || bpf_ringbuf_output(&calls, &r, sizeof(r), ring_flags(t)))
 		t->counts[MXBPF_COUNT_DROPPED]++;
 }
 

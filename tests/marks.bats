@@ -74,3 +74,17 @@ assert [(r[at["domain"]], r[at["count"]], r[at["last_value"]], r[at["max_value"]
 	jq -e '(.tables | has("Task") | not) and (has("values") | not) and
 		([.tables.MXNET_C_API[] | select(.name == "MXProfileDurationStart") | .count] == [80])' mxbpf.json
 }
+
+@test "of a counter that several threads move at once, what is told is in the order in which it changed, or counted as lost" {
+	local lib
+	lib=$("$PYTHON" -c 'import mxnet.libinfo as l; print(l.find_lib_path()[0])')
+	start_ready adds "$O/prog/adjusts" "$lib" 4 20000
+	start_mxbpf --pid "$READY_PID" --probes mark --trace t.json --format json
+	kill -USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	jq -c '.loss' "$(out mxbpf)"
+	jq -e '.loss.attempted == 80000 and .loss.stored + .loss.dropped == 80000' "$(out mxbpf)"
+	jq -e --slurpfile m "$(out mxbpf)" '[.traceEvents[] | select(.ph == "C" and .name == "load: shared")] | sort_by(.ts) |
+		map(.args.value) | length == $m[0].loss.stored and . == unique' t.json
+}
