@@ -332,7 +332,6 @@ static __always_inline void app_call(struct pt_regs *ctx, struct mxbpf_thread *t
 
 	if ((__u32)PT_REGS_PARM2(ctx)) /* to a server, which is another process */
 		return;
-	t->counts[MXBPF_COUNT_HITS]++;
 	if (ours)
 		app_note(what);
 	opens = app.runs && !app.paused;

@@ -20,12 +20,13 @@
 #include "sample.bpf.h"
 #include "sched.bpf.c"
 
-/* What every hit begins with. The thread, if its event is to be taken. */
+/* What every hit begins with. The thread, if its event is to be taken, or may be what decides about that. */
 static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volatile struct mxbpf_row *row)
 {
+	bool decides = row->action == MXBPF_ACT_APP && app.tgid;
 	struct mxbpf_thread *t;
 
-	if (!active_since_ns && !row->mark[0])
+	if (!active_since_ns && !row->mark[0] && !decides)
 		return 0;
 	t = thread_get();
 	if (!t)
@@ -33,7 +34,7 @@ static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volat
 	t->counts[MXBPF_COUNT_HITS]++;
 	if (row->mark[0] && iteration_marked(ctx, t, row))
 		iteration_end(t, bpf_ktime_get_ns());
-	if (row->mark[0] && !active_since_ns)
+	if (!active_since_ns && !decides)
 		return 0;
 	if (t->depth && t->frames[0].start_ns < active_since_ns)
 		frames_forget(t);
@@ -76,16 +77,6 @@ ON_HIT(on_mark_stop, mark_stop(ctx, t, row))
 ON_HIT(on_mark_value, mark_value(ctx, t, row))
 ON_HIT(on_mark_instant, mark_instant(ctx, t, row))
 ON_HIT(on_mark_end, mark_end(ctx, t, row))
-
-/* Not only while events are taken, as it may be what decides about that. */
-SEC("?row") int on_app(struct pt_regs *ctx)
-{
-	const volatile struct mxbpf_row *row = &cfg_rows[0];
-	struct mxbpf_thread *t = active_since_ns || app.tgid ? thread_get() : 0;
-
-	if (t)
-		app_call(ctx, t, row);
-	return 0;
-}
+ON_HIT(on_app, app_call(ctx, t, row))
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
