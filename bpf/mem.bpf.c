@@ -34,8 +34,9 @@ static __always_inline __s64 block_bytes(struct pt_regs *ctx, struct mxbpf_threa
 	if (row->key.base == MXBPF_BASE_NONE)
 		return bytes;
 	if (row->action == MXBPF_ACT_ALLOC) {
-		if (bytes)
-			bpf_map_update_elem(&blocks, &key, &bytes, BPF_ANY);
+		/* Else nobody will know what it gives back. */
+		if (bytes && bpf_map_update_elem(&blocks, &key, &bytes, BPF_ANY))
+			t->counts[MXBPF_COUNT_TRUNCATED]++;
 		return bytes;
 	}
 	known = bpf_map_lookup_elem(&blocks, &key);

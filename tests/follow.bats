@@ -157,3 +157,42 @@ print(mx.nd.ones((2,)).asnumpy())'
 	jq -e '[.tables.MXNET_C_API[] | select(.name == "MXRandomSeed") | .count, (.stack[1] | test("seed_here$"))] == [2, true] and
 		.loss.dropped == 0' <<<"$output"
 }
+
+# What the maps of $MXBPF_PID hold of a process, as {"map": ENTRIES}. Of others the oldest entries give way.
+held_of() { # PID
+	local id name maps='mark_values life_pushed life_last'
+	for id in $(sed -n 's/^map_id:[[:space:]]*//p' /proc/"$MXBPF_PID"/fdinfo/* | sort -u); do
+		name=$(bpftool -j map show id "$id" | jq -r .name)
+		[[ " $maps " == *" $name "* ]] || continue
+		bpftool -j map dump id "$id" | jq -c --arg name "$name" --argjson pid "$1" \
+			'[.[].formatted.key | select(. == $pid or .tgid? == $pid)] | select(length > 0) | {($name): length}'
+	done | jq -c -s 'add // {}'
+}
+
+wait_held() { # PID, as held_of()
+	export -f held_of
+	export MXBPF_PID
+	# shellcheck disable=SC2016 # for that shell
+	timeout 20 bash -c 'until [[ $(held_of "$0" | jq -c keys) == "$1" ]]; do :; done' "$1" "$2" && return 0
+	held_of "$1" >&2
+	return 1
+}
+
+@test "what the maps hold of windows that are over and of a process that was killed is taken away: there is room for others" {
+	mkfifo "$BATS_TEST_TMPDIR/in"
+	start_bg mxbpf bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "$MXBPF" --life -- \
+		bash -c '"$0" "$1"; echo died; read -r; exit 0' "$PYTHON" "$REPO/tests/life/dies.py"
+	MXBPF_PID=$BG_PID
+	exec 9>"$BATS_TEST_TMPDIR/in"
+	wait_line "$(out mxbpf)" '^pushed' "$MXBPF_PID"
+	local pid
+	pid=$(sed -n 's/^pushed //p' "$(out mxbpf)")
+	wait_held "$pid" '["life_last","life_pushed","mark_values"]'
+	kill -USR1 "$MXBPF_PID" # a pause
+	wait_held "$pid" '["life_last","mark_values"]'
+	kill -KILL "$pid"
+	wait_line "$(out mxbpf)" '^died' "$MXBPF_PID"
+	wait_held "$pid" '[]'
+	echo >&9
+	wait_exit "$MXBPF_PID"
+}

@@ -174,6 +174,7 @@ void att_leave(struct att *a, pid_t tgid, bool wait)
 	__atomic_compare_exchange_n(&a->skel->bss->sampling.tgid, &whose, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	bpf_map_delete_elem(bpf_map__fd(a->skel->maps.targets), &key);
 	backend_close(&fds, wait);
+	att_forget(a, tgid);
 }
 
 bool att_accounts(const struct att *a)

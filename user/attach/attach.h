@@ -77,6 +77,8 @@ int att_follow(struct att *a, const struct plan *p, pid_t child, pid_t parent, s
 bool att_has(const struct att *a, pid_t tgid, struct mxbpf_target *out);
 /* Takes the probes out of one process, which may be gone. With `wait` no hit comes from there any more on return. */
 void att_leave(struct att *a, pid_t tgid, bool wait);
+/* Makes room in the maps: takes out what is of this process, which has gone (0: none), and of windows that are over. */
+void att_forget(struct att *a, pid_t tgid);
 /* When events began to be taken; 0: none are. */
 uint64_t att_active_since_ns(const struct att *a);
 /* Off and on again: what was open before is unmatched, and no end that comes after closes it. */

@@ -32,6 +32,7 @@ struct att {
 	unsigned nvariants;
 	struct buf links; /* of struct att_link */
 	bool less;	  /* but for ends of iterations nothing is attached now */
+	uint8_t window;	  /* whose predecessors att_forget() has dealt with */
 	struct ring_buffer *marks;
 	struct bpf_link *exit_link, *exec_link;
 	struct mxbpf_thread *threads; /* the map, shared with the kernel */

@@ -415,6 +415,7 @@ void live_wait(struct live *l)
 			if (show)
 				progress(l, window, &events);
 			live_sweep(l);
+			att_forget(l->att, 0);
 			if (!rests(l))
 				live_machine_read(l, false);
 			live_iterations_warn(l);
