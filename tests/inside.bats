@@ -73,21 +73,33 @@ assert inside > 100
 PY
 }
 
-@test "operators that fail in bulks, by themselves and in operators of Python reach the program as without mxbpf" {
+# Operators that fail in bulks, by themselves, in operators of Python, these themselves, and a call of a store.
+throws_as_without() { # ENGINE
 	local plain
+	export MXNET_ENGINE_TYPE=$1
 	start_ready plain "$PYTHON" "$REPO/tests/inside/custom.py" --throw 40
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID"
 	plain=$(tail -n 1 "$(out plain)")
-	[[ $plain == "caught 40 in_bulk, 40 alone, "* ]]
+	[[ $plain == "caught 40 in_bulk, 40 alone, 40 in_custom, 40 in_python, 40 in_store" ]]
 	start_ready thrower "$PYTHON" "$REPO/tests/inside/custom.py" --throw 40
-	start_mxbpf --pid "$READY_PID" --layers --trace t.json --format json
+	start_mxbpf --pid "$READY_PID" "${@:2}" --layers --trace t.json --format json
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID"
 	wait_exit "$MXBPF_PID"
 	[[ $(tail -n 1 "$(out thrower)") == "$plain" ]]
 	[[ $(jq '.loss.dropped' "$(out mxbpf)") == 0 ]]
 	jq -e '.tables.operator[] | select(.name == "_random_normal" and .count >= 80)' "$(out mxbpf)"
+	# What a store throws is caught within its call, which ends.
+	jq -e '.tables.KVStore[] | select(.name == "pull" and .count == 40)' "$(out mxbpf)"
+}
+
+@test "failures reach the program as without mxbpf" { throws_as_without ThreadedEnginePerDevice; }
+@test "failures reach the program as without mxbpf, with all that can be probed" {
+	throws_as_without ThreadedEnginePerDevice --life --memory --shapes
+}
+@test "failures reach the program as without mxbpf, on the naive engine, which throws where it is called" {
+	throws_as_without NaiveEngine --life --memory --shapes
 }
 
 @test "an operator in a bulk that was pushed before the window is in flight, which is no alarm; its name is missing" {

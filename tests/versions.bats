@@ -135,6 +135,9 @@ other_build_is_judged() { # VERSION
 		start_ready "anew-$v" "$O/prog/maps_elf" "$PWD/lib/libmxnet.so"
 		resolves "$READY_PID" '(api|operator|memory|wait)\.'
 		expect_re '^  ok +operator\.start .*; offsets as its code shows' "$("$MXBPF" check --pid "$READY_PID")"
+		# What its code does not show is not taken on trust.
+		run grep -E '^  ok +(inside|custom|mark\.st|counter|marker|life\.(push|ready)|pool)' <("$MXBPF" check --pid "$READY_PID")
+		expect_status 1
 		stop_pid "$READY_PID"
 		rm -rf lib
 	done

@@ -4,8 +4,9 @@
 
   custom.py --bare             the section alone, between the two gates of gate.py
   custom.py --builtin PREFIX   the section under MXNet's profiler
-  custom.py --throw TIMES      "ready PID", waits for SIGUSR1, then operators of Python that fail: TIMES that fail at once and TIMES
-                               whose operators fail later, in bulks and outside of them; prints how many failures came back
+  custom.py --throw TIMES      "ready PID", waits for SIGUSR1, then TIMES each: operators that fail in bulks and outside of them, those
+                               that operators of Python push, these themselves, a call of a store; prints how many failures
+                               came back
   custom.py --pushed           pushes a bulk with operators that have a state behind one that waits for SIGUSR1, "ready PID"; then
                                the same bulk once more
 """
@@ -63,10 +64,16 @@ def register(name, operator):
     mx.operator.register(name)(Prop)
 
 
+class Raising(Sigmoid):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        raise ValueError('in the program')
+
+
 register('sigmoid', Sigmoid)
 register('other', Sigmoid)
 register('failing', Failing)
 register('waiting', Waiting)
+register('raising', Raising)
 
 
 def section():
@@ -103,10 +110,18 @@ def in_custom():
     nd.Custom(nd.ones((2, 2)), op_type='failing').wait_to_read()
 
 
+def in_python():
+    nd.Custom(nd.ones((2, 2)), op_type='raising').wait_to_read()
+
+
+def in_store():
+    mx.kv.create('local').pull('nobody put it there', out=nd.ones((2, 2)))
+
+
 def throw(times):
     print('ready', os.getpid(), flush=True)
     signal.sigwait([signal.SIGUSR1])
-    kinds = (in_bulk, alone, in_custom)
+    kinds = (in_bulk, alone, in_custom, in_python, in_store)
     counts = [0] * len(kinds)
     for _ in range(times):
         for i, kind in enumerate(kinds):

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Offsets of a row in a build that is not known: taken from the code, or checked against it, never on trust. The code
+ * is that of the real MXNet 1.9.1 (MXBPF_TEST_LIBMXNET), the offsets of the rows are right and wrong ones.
+ */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plan/priv.h"
+
+#define WAIT	"_ZN5mxnet6engine14ThreadedEngine10WaitForAllEv"
+#define STORAGE "_ZN5mxnet11StorageImpl"
+#define BLOCK	"_ZN5mxnet6engine14ThreadedEngine15ExecuteOprBlockENS_10RunContextEPNS0_8OprBlockE"
+
+static struct elf *elf;
+static char why[256];
+
+/* What becomes of a row that says so of itself. The reason, if it is refused, in `why`. */
+static int calibrated(const char *symbol, uint8_t shown, struct mxbpf_row *row)
+{
+	const struct adp_probe adp = {.name = "a row", .shown = shown};
+	struct tgt_lib lib = {.path = "libmxnet.so"};
+	struct plan_probe probe = {.row = &adp, .lib = &lib};
+	struct plan plan = {.probes = &probe, .nprobes = 1, .rows = row};
+	struct elf_sym sym;
+	int err;
+
+	CHECK(!elf_find_sym(elf, symbol, &sym, NULL));
+	err = plan_calibrate(&plan, &probe, elf, &sym);
+	memcpy(why, probe.reason, sizeof(why));
+	CHECK(probe.calibrated == !err && !why[0] == !err);
+	return err;
+}
+
+static struct mxbpf_row handle(int32_t size_off, int32_t device_off)
+{
+	return (struct mxbpf_row){
+		.size = {.base = MXBPF_BASE_ARG2, .nderef = 1, .off = {size_off}},
+		.device = {.base = MXBPF_BASE_ARG2, .nderef = 1, .off = {device_off}},
+		.name_type = MXBPF_NAMED_BYTES,
+		.name = {.base = MXBPF_BASE_ARG2, .nderef = 1, .off = {32}},
+	};
+}
+
+static struct mxbpf_row handle_copy(int32_t size_off, int32_t guard_off)
+{
+	return (struct mxbpf_row){
+		.size = {.base = MXBPF_BASE_STACK, .nderef = 1, .off = {size_off}},
+		.device = {.base = MXBPF_BASE_STACK, .nderef = 1, .off = {24}},
+		.guard = {.base = MXBPF_BASE_STACK, .nderef = 1, .off = {guard_off}},
+	};
+}
+
+static void test_block(void)
+{
+	struct mxbpf_row row = {
+		.name = {.base = MXBPF_BASE_ARG2, .nderef = 2, .off = {1, 2}},
+		.link = {.base = MXBPF_BASE_ARG2, .nderef = 1, .off = {3}},
+		.device = {.base = MXBPF_BASE_ARG2, .nderef = 1, .off = {4}},
+	};
+
+	TEST("an operator's offsets are those of the code, whatever the row says")
+	CHECK(!calibrated(BLOCK, ADP_SHOWN_BLOCK, &row) && row.name.off[0] == 8 && row.name.off[1] == 88 &&
+	      row.link.off[0] == 8 && row.device.off[0] == 16);
+}
+
+static void test_handle(void)
+{
+	struct mxbpf_row right = handle(8, 16), size = handle(16, 16), device = handle(8, 24), guarded = handle(8, 16);
+
+	TEST("an allocation whose code reads what the row reads is taken; names, which it does not show, are not")
+	CHECK(!calibrated(STORAGE "5AllocEPNS_7Storage6HandleE", ADP_SHOWN_HANDLE, &right) &&
+	      right.name_type == MXBPF_NAMED_NOT && !right.name.nderef);
+	TEST("one whose size or device lies elsewhere is refused")
+	{
+		CHECK(calibrated(STORAGE "5AllocEPNS_7Storage6HandleE", ADP_SHOWN_HANDLE, &size) &&
+		      strstr(why, "other fields"));
+		CHECK(calibrated(STORAGE "5AllocEPNS_7Storage6HandleE", ADP_SHOWN_HANDLE, &device) &&
+		      strstr(why, "other fields"));
+	}
+	TEST("one of which the code does not show when it is none is refused")
+	{
+		guarded.guard = (struct mxbpf_fetch){.base = MXBPF_BASE_ARG2, .nderef = 1, .off = {8}};
+		CHECK(calibrated(STORAGE "5AllocEPNS_7Storage6HandleE", ADP_SHOWN_HANDLE, &guarded) &&
+		      strstr(why, "when an allocation is none"));
+	}
+}
+
+static void test_copy(void)
+{
+	struct mxbpf_row right = handle_copy(16, 8), size = handle_copy(8, 8), guard = handle_copy(16, 16);
+
+	TEST("so it is of a copy on the stack, behind the return address")
+	{
+		CHECK(!calibrated(STORAGE "4FreeENS_7Storage6HandleE", ADP_SHOWN_HANDLE_COPY, &right));
+		CHECK(calibrated(STORAGE "4FreeENS_7Storage6HandleE", ADP_SHOWN_HANDLE_COPY, &size));
+		CHECK(calibrated(STORAGE "4FreeENS_7Storage6HandleE", ADP_SHOWN_HANDLE_COPY, &guard));
+	}
+	TEST("a function that reads something else, and a row that nothing is shown of, are refused")
+	{
+		right = handle(8, 16);
+		CHECK(calibrated(WAIT, ADP_SHOWN_HANDLE, &right) && strstr(why, "libmxnet.so, and its code"));
+		CHECK(calibrated(WAIT, 0, &right) && strstr(why, "not verified for this build"));
+	}
+}
+
+int main(void)
+{
+	const char *path = getenv("MXBPF_TEST_LIBMXNET");
+	int fd = path ? open(path, O_RDONLY) : -1;
+
+	if (fd < 0 || elf_open(fd, &elf, NULL))
+		printf("ok 1 # SKIP no libmxnet.so at MXBPF_TEST_LIBMXNET\n1..1\n");
+	if (!elf)
+		return 0;
+	test_block();
+	test_handle();
+	test_copy();
+	elf_close(elf);
+	close(fd);
+	return unit_end();
+}
