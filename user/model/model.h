@@ -263,6 +263,8 @@ unsigned mdl_nprocesses(const struct mdl *m);
 struct mdl *mdl_sum(const struct mdl *m);
 /* The same of some of them; what is of no process is there as well. */
 struct mdl *mdl_sum_of(const struct mdl *m, bool (*of)(void *ctx, uint32_t tgid), void *ctx);
+/* Likewise, each of them as it is. */
+struct mdl *mdl_only(const struct mdl *m, bool (*of)(void *ctx, uint32_t tgid), void *ctx);
 
 /* Appends NAME, GROUP, AGG, MEM, JOIN, COUNTER and GAUGE records that, fed to an empty model, make an equal one. 0,
  * -ENOMEM.

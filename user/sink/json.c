@@ -88,7 +88,7 @@ static int begin(struct snk *s)
 	const uint64_t moments = snk_counter(s->in->model, MXBPF_COUNTER_MOMENTS);
 	const uint64_t unkeyed = snk_counter(s->in->model, MXBPF_COUNTER_UNKEYED);
 
-	((struct json *)s)->several = mdl_nprocesses(s->in->model) > 1;
+	((struct json *)s)->several = mdl_nprocesses(s->in->model) > 1 || ss->shown_role;
 	out_puts(s->out, "{\n  \"schema_version\": 1,\n");
 	put_target(s);
 	put_processes(s);
