@@ -281,6 +281,8 @@ int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct md
 	const struct mdl_session *s = rec_reader_session(r);
 	struct err e = {0};
 
+	if (o->by == SNK_BY_THREAD)
+		mdl_tell_threads(m);
 	if (o->by != SNK_BY_EVENT && (o->by != SNK_BY_THREAD || s->details & MXBPF_DETAIL_THREAD))
 		return cmd_print_tables(o, s, m, 0);
 	if (s->stats) {

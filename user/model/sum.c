@@ -71,12 +71,30 @@ static int add_memory(struct mdl *sum, const struct mdl_mem_row *r)
 	return 0;
 }
 
+/* Kinds that begin with the id of a row. */
+static const bool is_of_row[] = {
+	[MXBPF_AGG] = true,	     [MXBPF_AGG_MEM] = true,	[MXBPF_AGG_ACCOUNT] = true,
+	[MXBPF_AGG_COUNTERS] = true, [MXBPF_AGG_EXTENT] = true, [MXBPF_SLOW] = true,
+};
+
+/* Of a thread, whose number may be that of another on another host, and whose name only its process knows. */
+static bool is_of_thread(const struct mdl *m, const struct mxbpf_rec *r)
+{
+	const struct mxbpf_group *g;
+
+	if (!m->tells_threads || r->kind >= sizeof(is_of_row) || !is_of_row[r->kind])
+		return false;
+	g = group_find(m, ((const struct mxbpf_agg *)r)->name_id);
+	return g && g->tid;
+}
+
 /* Accounts of memory are added apart. What is open is not added up, and its thread keeps its name. */
 static int feed_one(struct mdl *sum, struct mxbpf_rec *r)
 {
 	if (r->kind == MXBPF_MEM || r->kind == MXBPF_MEM_TIME || r->kind == MXBPF_HOLDER)
 		return 0;
-	if (r->kind != MXBPF_OPEN && (r->kind != MXBPF_NAME || ((struct mxbpf_name *)r)->kind != MXBPF_NAME_THREAD))
+	if (r->kind != MXBPF_OPEN && !is_of_thread(sum, r) &&
+	    (r->kind != MXBPF_NAME || ((struct mxbpf_name *)r)->kind != MXBPF_NAME_THREAD))
 		r->tgid = 0;
 	return mdl_feed(sum, r, r->size);
 }
@@ -107,7 +125,7 @@ struct mdl *mdl_only(const struct mdl *m, of_fn of, void *ctx)
 
 struct mdl *mdl_sum_of(const struct mdl *m, of_fn of, void *ctx)
 {
-	struct mdl *sum = mdl_new();
+	struct mdl *sum = mdl_new_like(m);
 	struct buf recs = {0};
 	const struct mxbpf_rec *r;
 	size_t pos = 0, i;
