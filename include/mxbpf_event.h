@@ -586,6 +586,7 @@ enum mxbpf_counter_id {
 	/* Spans in the row of their name alone, since there were too many rows. */
 	MXBPF_COUNTER_UNGROUPED = 4,
 	MXBPF_COUNTER_MOMENTS = 6,  /* records that tell iterations, which are in no row */
+	MXBPF_COUNTER_UNKEYED = 7,  /* values of calls of a store of parameters that were not looked at: in no row */
 	MXBPF_COUNTER_UNJOINED = 5, /* backward nodes whose forward operator is not known: they stand for it */
 };
 

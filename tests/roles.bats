@@ -34,6 +34,18 @@ END
 	"$MXBPF" report job.mxd --role server >server
 	grep -q "serve push" server
 	run -1 grep -qE "^worker|MXKVStorePush" server
+	"$MXBPF" report job.mxd --role server -f json >server.json
+	jq -e '[.processes[].role] == ["server"] and ([.tables[][].pid] | unique) == [.processes[].pid]' server.json
+	jq -e --slurpfile all report.json '[.tables[][].count] | add == ([$all[0] as $a | ($a.processes[] |
+		select(.role == "server").pid) as $p | $a.tables[][] | select(.pid == $p).count] | add)' server.json
+	for role in server worker; do
+		"$MXBPF" report job.mxd --role $role --by event -f csv >$role.csv
+		"$MXBPF" report job.mxd --role $role -f json >$role.json
+		jq -e --argjson n "$(grep -c "^\"$role MXNET_C_API\"" $role.csv)" '[.tables.MXNET_C_API[].count] | add == $n' $role.json
+	done
+	"$MXBPF" report job.mxd --role server >server
+	run -1 grep -q "rows are sums" server
+	run -2 "$MXBPF" report "$REPO/tests/golden/real.mxd" --role worker
 	"$MXBPF" report job.mxd -f csv >csv
 	grep -q '^"server KVStore by key","serve pull"' csv
 	grep -q '^"worker KVStore","push"' csv

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "mxbpf_config.h"
+#include "mxbpf_kv.h"
 #include "sink/sink.h"
 
 /* Few, so that records meet. */
@@ -24,6 +25,27 @@ static const size_t bytes_of[] = {
 	[MXBPF_GROUP] = sizeof(struct mxbpf_group),
 	[MXBPF_JOIN] = sizeof(struct mxbpf_join),
 	[MXBPF_AGG_ACCOUNT] = sizeof(struct mxbpf_agg_account),
+	[MXBPF_AGG_COUNTERS] = sizeof(struct mxbpf_agg_counters),
+	[MXBPF_AGG_EXTENT] = sizeof(struct mxbpf_agg_extent),
+	[MXBPF_SLOW] = sizeof(struct mxbpf_slow),
+	[MXBPF_TEAM] = sizeof(struct mxbpf_team),
+	[MXBPF_SCHED] = sizeof(struct mxbpf_sched),
+	[MXBPF_AGG_SCHED] = sizeof(struct mxbpf_agg_sched),
+	[MXBPF_SAMPLE] = sizeof(struct mxbpf_sample),
+	[MXBPF_GAUGE] = sizeof(struct mxbpf_gauge),
+	[MXBPF_OPEN] = sizeof(struct mxbpf_open),
+	[MXBPF_LIFE] = sizeof(struct mxbpf_life),
+	[MXBPF_AGG_LIFE] = sizeof(struct mxbpf_agg_life),
+	[MXBPF_WAIT] = sizeof(struct mxbpf_wait),
+	[MXBPF_AGG_WAIT] = sizeof(struct mxbpf_wait),
+	[MXBPF_KV] = sizeof(struct mxbpf_kv) + sizeof(struct mxbpf_kv_value),
+	[MXBPF_AGG_KV] = sizeof(struct mxbpf_agg_kv),
+	[MXBPF_STEP] = sizeof(struct mxbpf_step),
+	[MXBPF_ITERATION] = sizeof(struct mxbpf_iteration),
+	[MXBPF_HOLDER] = sizeof(struct mxbpf_holder),
+	[MXBPF_MEM_TIME] = sizeof(struct mxbpf_mem_time),
+	[MXBPF_INSTANT] = sizeof(struct mxbpf_instant),
+	[MXBPF_VALUE] = sizeof(struct mxbpf_value),
 };
 #define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))
 
@@ -96,12 +118,33 @@ static void tame(struct mxbpf_rec *r)
 		break;
 	case MXBPF_NAME:
 		n->id %= IDS;
-		n->kind %= 5;
+		n->kind %= MXBPF_NAME_DOMAIN + 1;
 		n->len = r->size - (uint32_t)sizeof(*n);
 		for (i = 0; n->kind == MXBPF_NAME_ARGS && i < n->len; i++)
 			n->text[i] = "[],8-0\"\n"[n->text[i] & 7];
 		break;
+	case MXBPF_KV:
+	case MXBPF_AGG_KV:
+	case MXBPF_LIFE:
+	case MXBPF_AGG_LIFE:
+	case MXBPF_WAIT:
+	case MXBPF_AGG_WAIT:
+	case MXBPF_AGG_EXTENT:
+	case MXBPF_AGG_COUNTERS:
+	case MXBPF_HOLDER:
+	case MXBPF_SLOW:
+		((struct mxbpf_agg *)r)->name_id %= IDS; /* it stands there in each of them */
+		break;
 	}
+}
+
+/* What is refused all the same comes into no model. */
+static bool passes(const struct mxbpf_rec *r)
+{
+	size_t pos = 0;
+	bool bad;
+
+	return mdl_next_rec(r, r->size, &pos, &bad);
 }
 
 /* Input: kind, length of a name's text / 512, then the bytes of the fixed part, which its text repeats. */
@@ -128,6 +171,8 @@ static int make(const uint8_t *data, size_t size, struct buf *b)
 		r->kind = (uint16_t)kind;
 		r->size = len;
 		tame(r);
+		if (!passes(r))
+			b->len -= len;
 		data += size < bytes_of[kind] ? size : bytes_of[kind];
 		size -= size < bytes_of[kind] ? size : bytes_of[kind];
 	}
@@ -180,7 +225,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				.comm = "c",
 				.cmdline = "",
 				.hostname = "h",
-				.class_title = {NULL, "api", "operator", "wait", "kernel"},
+				.class_title = {NULL, "api", "operator", "wait", "kernel", "task", "frame", "event",
+						"step", "data", "kvstore", "custom"},
 				.mem_title = "memory",
 				.start_mono_ns = 32};
 	struct tape t = {0};
@@ -188,14 +234,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size > 2 && m && !make(data + 2, size - 2, &t.recs) && !mdl_feed(m, t.recs.data, t.recs.len)) {
 		const struct snk_opts opts = {.sort = data[0] % SNK_SORT_NKEYS,
-					      .by = data[1] % 5,
+					      .by = data[1] % SNK_BY_NWORDS,
 					      .backward = data[1] & 0x80,
 					      .ascending = data[0] & 0x80,
 					      .top = data[0] & 0x40 ? 2 : 0};
 
 		s.details = data[1] & 0x40 ? ~0u : 0;
 		s.account = data[1] & 0x10;
-		s.held = data[1] & 0x08;
+		s.held = s.life = s.sched = data[1] & 0x08;
 		s.trace_form = data[1] & 0x20 ? "kineto" : NULL;
 		write_all(&t, m, &s, &opts);
 		sum = mdl_sum(m);

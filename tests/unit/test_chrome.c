@@ -129,6 +129,36 @@ static void test_names(void)
 		tape_free(&t);
 	}
 
+	/* Texts are kept in one block, which grows: what was read before must not be used behind. */
+	TEST("the program's marks have their domain, of any length, and their device")
+	{
+		static char domain[MXBPF_NAME_BYTES_MAX];
+		struct tape t = tape_new();
+		struct mxbpf_span *s;
+		struct trace r;
+		unsigned i;
+
+		memset(domain, 'd', sizeof(domain));
+		for (i = 0; i < 20; i++) {
+			name(&t, 2 * i + 1, MXBPF_NAME_DOMAIN, domain, sizeof(domain) - i);
+			s = span(&t, MXBPF_CLASS_TASK, PID, 1000 * i, 1000 * i + 10);
+			s->name_id = 2 * i + 1;
+			s->flags = MXBPF_SPAN_USER;
+			s->device = CPU0 + i;
+		}
+		r = trace_of(&t);
+		for (i = 0; i < 20; i++) {
+			const cJSON *args = cJSON_GetObjectItem(event(&r, "X", (int)i), "args");
+			char device[16];
+
+			snprintf(device, sizeof(device), "cpu/%u", i);
+			CHECK(strlen(str(args, "domain")) == sizeof(domain) - i &&
+			      !strcmp(str(args, "device"), device));
+		}
+		trace_free(&r);
+		tape_free(&t);
+	}
+
 	TEST("processes and threads are named, the main thread first, lanes last")
 	{
 		struct tape t = tape_new();

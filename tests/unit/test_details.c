@@ -4,11 +4,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "read_file.h"
 #include "records.h"
 #include "schema.h"
+#include "sink/priv.h"
 #include "unit.h"
 
 #define OP MXBPF_CLASS_OPERATOR
@@ -326,6 +328,23 @@ static void test_backward(void)
 	mdl_free(m);
 }
 
+/* Nothing behind a text is looked at: there is no memory. */
+static void test_endless(void)
+{
+	static const char *const texts[] = {"[[[1,2]", "]]", "[[[[[[["};
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *room = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), to[64];
+	size_t i, len;
+
+	CHECK(room != MAP_FAILED && !mprotect(room + page, page, PROT_NONE));
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		len = strlen(texts[i]);
+		memcpy(room + page - len, texts[i], len);
+		CHECK(snk_flat_shapes(room + page - len, len, to) <= len);
+	}
+	munmap(room, 2 * page);
+}
+
 int main(void)
 {
 	struct mdl *m = model();
@@ -344,6 +363,8 @@ int main(void)
 	test_as_torch();
 	TEST("shapes as long as a text can be harm no sink")
 	test_long_shapes();
+	TEST("lists without an end are read to the end of their text")
+	test_endless();
 	TEST("by module: the innermost one, wherever in it the call was made")
 	test_module();
 	TEST("calls that could have no row of their own are said where it matters")

@@ -134,6 +134,34 @@ static void test_sum(struct buf *b)
 	mdl_free(m);
 }
 
+static bool is_that(void *tgid, uint32_t of)
+{
+	return of == *(uint32_t *)tgid;
+}
+
+static void test_some(struct buf *b)
+{
+	struct mdl *m = mdl_new(), *sum, *some;
+	const struct mdl_row *const *rows;
+	uint32_t i;
+	size_t n;
+
+	for (i = 77; i < 80; i++) {
+		put_span(b, 100 + i, 10, 5, OP);
+		((struct mxbpf_span *)(b->data + b->len))[-1].h.tgid = i;
+	}
+	CHECK(!feed(m, b));
+	i = 78;
+	sum = mdl_sum_of(m, is_that, &i);
+	some = mdl_only(m, is_that, &i);
+	CHECK(sum && mdl_nprocesses(sum) == 1 && some && mdl_nprocesses(some) == 1);
+	rows = mdl_rows(some, OP, &n);
+	CHECK(n == 1 && rows[0]->tgid == 78 && rows[0]->count == 1);
+	mdl_free(some);
+	mdl_free(sum);
+	mdl_free(m);
+}
+
 static void test_account(struct buf *b)
 {
 	struct mdl *m = mdl_new();
@@ -548,6 +576,8 @@ int main(void)
 	test_malformed();
 	TEST("the sum of processes has each row once, and counts the processes")
 	test_sum(&b);
+	TEST("of some processes alone there are their rows, and they alone are counted")
+	test_some(&b);
 	TEST("no damaged byte crashes the model")
 	test_random_bytes(&b);
 	TEST("sums of a hostile file stop at the top")

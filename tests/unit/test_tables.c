@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
+#include "mxbpf_kv.h"
 #include "read_file.h"
 #include "schema.h"
 #include "unit.h"
@@ -672,6 +673,69 @@ static void test_devices(void)
 	mdl_session_fini(&s);
 }
 
+/* Numbers of a file may be anything. */
+static void test_iteration(void)
+{
+	static const char *const sinks[] = {"modern", "json", "csv"};
+	const struct mxbpf_iteration it = {
+		.h = {MXBPF_ITERATION, sizeof(it), 7, 1}, .dur_ns = 5, .nr = UINT64_MAX, .told = MXBPF_STEP_UPDATE};
+	struct mdl_session s = session_new();
+	const struct snk_opts opts = {.top = 0};
+	struct mdl *m = mdl_new();
+	size_t i;
+	char *t;
+
+	CHECK(!mdl_feed(m, &it, sizeof(it)));
+	for (i = 0; i < sizeof(sinks) / sizeof(sinks[0]); i++) {
+		t = render(sinks[i], &s, m, &opts);
+		CHECK(strstr(t, "18446744073709551615"));
+		free(t);
+	}
+	mdl_free(m);
+	mdl_session_fini(&s);
+}
+
+/* A call of three values, of which two were looked at; and what its model's own records make of that. */
+static void test_unkeyed(void)
+{
+	const struct {
+		struct mxbpf_kv kv;
+		struct mxbpf_kv_value values[2];
+		struct mxbpf_span span;
+	} call = {.kv = {.h = {MXBPF_KV, sizeof(call.kv) + sizeof(call.values), 7, 10},
+			 .name_id = 3,
+			 .tid = 8,
+			 .more = 1,
+			 .nvalues = 2,
+			 .nsent = 2},
+		  .values = {{1, 100}, {2, 100}},
+		  .span = {.h = {MXBPF_SPAN, sizeof(call.span), 7, 10},
+			   .dur_ns = 5,
+			   .name_id = 3,
+			   .tid = 8,
+			   .cls = MXBPF_CLASS_KVSTORE}};
+	struct mdl_session s = session_new();
+	const struct snk_opts opts = {.top = 0};
+	struct mdl *m = mdl_new(), *again = mdl_new();
+	struct buf recs = {0};
+	char *t;
+
+	CHECK(!mdl_feed(m, &call, sizeof(call)) && !mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len));
+	t = render("modern", &s, again, &opts);
+	CHECK(strstr(t, " 1 values more are in no row"));
+	free(t);
+	t = render("json", &s, again, &opts);
+	CHECK(strstr(t, "\"unkeyed\": 1,"));
+	free(t);
+	t = render("csv", &s, again, &opts);
+	CHECK(strstr(t, "\"window\",\"unkeyed\",,1,"));
+	free(t);
+	buf_fini(&recs);
+	mdl_free(again);
+	mdl_free(m);
+	mdl_session_fini(&s);
+}
+
 int main(void)
 {
 	static const char *const runs[] = {"plain-1.9.1", "hyb-1.9.1", "hybstatic-1.9.1", "naive-1.9.1"};
@@ -719,6 +783,10 @@ int main(void)
 	test_registry();
 	TEST("devices are named as the runtime names them")
 	test_devices();
+	TEST("an iteration of any number is shown")
+	test_iteration();
+	TEST("values of a call beyond those that are looked at are counted by every table")
+	test_unkeyed();
 	rmdir(dir);
 	UNIT_MAIN_END;
 }

@@ -1,5 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <string.h>
+
 #include "cmd/cmd.h"
+
+/* That there is one to show. */
+static int check_role(const char *role, const struct mdl_session *s, struct err *e)
+{
+	size_t i;
+
+	for (i = 0; role && i < s->nprocesses; i++)
+		if (!strcmp(s->processes[i].role, role))
+			return 0;
+	return role ? err_set(e, ERR_USAGE, -ENOENT, "--role %s: no process of the recording is one", role) : 0;
+}
 
 int cmd_report(const struct cmd_opts *o)
 {
@@ -12,7 +26,7 @@ int cmd_report(const struct cmd_opts *o)
 	if (cmd_open_recordings(o->args, (unsigned)o->nargs, &r, &m, &e))
 		return cmd_fail(&e);
 	s = rec_reader_session(r);
-	if (cmd_check_details(o, s->details, s->account, "record with", &e))
+	if (check_role(o->role, s, &e) || cmd_check_details(o, s->details, s->account, "record with", &e))
 		rc = cmd_fail(&e);
 	else
 		rc = cmd_print_recorded(o, r, m);

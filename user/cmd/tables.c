@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -111,40 +112,25 @@ static int print(const struct cmd_opts *o, const struct mdl_session *s, struct m
 	return out_commit(out, &e) ? cmd_fail(&e) : CMD_OK;
 }
 
-/* Whose rows are shown apart. */
-struct part {
-	const struct mdl_session *s;
-	const char *role; /* "": processes of none */
-};
-
-static const char *role_name(const struct mdl_session *s, uint32_t tgid)
+static bool is_shown(void *session, uint32_t tgid)
 {
-	const struct mdl_process *p = mdl_process_of(s, tgid);
-
-	return p ? p->role : "";
-}
-
-static bool is_of(void *ctx, uint32_t tgid)
-{
-	const struct part *part = ctx;
-
-	return !strcmp(role_name(part->s, tgid), part->role);
+	return mdl_shows(session, tgid);
 }
 
 /* "worker: 0 (pid 12), 1 (pid 13 of b)" */
-static void put_members(const struct part *part)
+static void put_members(const struct mdl_session *s)
 {
 	const struct mdl_process *p;
 	size_t i;
 	bool first = true, by_order = false;
 
-	printf("%s: ", part->role);
-	for (i = 0; i < part->s->nprocesses; i++) {
-		p = &part->s->processes[i];
-		if (strcmp(p->role, part->role))
+	printf("%s: ", *s->shown_role ? s->shown_role : "processes without a role");
+	for (i = 0; i < s->nprocesses; i++) {
+		p = &s->processes[i];
+		if (strcmp(p->role, s->shown_role))
 			continue;
 		printf("%s%u (pid %u", first ? "" : ", ", p->rank, p->pid & MDL_PID_MASK);
-		if (p->pid & ~MDL_PID_MASK || strcmp(p->hostname, part->s->hostname)) {
+		if (p->pid & ~MDL_PID_MASK || strcmp(p->hostname, s->hostname)) {
 			char safe[256];
 
 			fmt_safe(safe, sizeof(safe), p->hostname, strlen(p->hostname));
@@ -169,10 +155,11 @@ static bool is_first(const struct mdl_session *s, size_t i)
 	return true;
 }
 
-static int print_part(const struct cmd_opts *o, struct part *part, struct mdl *m, struct rec_reader *r, unsigned nth)
+/* Of `of`, which says whose. */
+static int print_part(const struct cmd_opts *o, struct mdl_session *of, struct mdl *m, struct rec_reader *r,
+		      unsigned nth)
 {
-	struct mdl_session of = *part->s; /* shallow */
-	struct mdl *sum = mdl_sum_of(m, is_of, part);
+	struct mdl *sum = mdl_sum_of(m, is_shown, of);
 	struct err e = {0};
 	int code;
 
@@ -180,10 +167,13 @@ static int print_part(const struct cmd_opts *o, struct part *part, struct mdl *m
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		return cmd_fail(&e);
 	}
-	of.shown_role = (char *)part->role;
+	if (!*of->shown_role && !mdl_nprocesses(sum)) { /* all have one */
+		mdl_free(sum);
+		return CMD_OK;
+	}
 	if (o->format == CMD_TABLE)
-		put_members(part);
-	code = print(o, &of, sum, r, nth);
+		put_members(of);
+	code = print(o, of, sum, r, nth);
 	mdl_free(sum);
 	return code;
 }
@@ -192,16 +182,41 @@ static int print_part(const struct cmd_opts *o, struct part *part, struct mdl *m
 static int print_parts(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, struct rec_reader *r,
 		       unsigned nth)
 {
+	struct mdl_session of = *s; /* shallow */
 	unsigned n = nth ? nth : 1;
 	int code = CMD_OK;
 	size_t i;
 
 	for (i = 0; i < s->nprocesses && !code; i++) {
-		struct part part = {s, s->processes[i].role};
-
-		if (is_first(s, i) && (!o->role || !strcmp(o->role, part.role)))
-			code = print_part(o, &part, m, r, n++);
+		of.shown_role = s->processes[i].role;
+		if (is_first(s, i) && (!o->role || !strcmp(o->role, of.shown_role)))
+			code = print_part(o, &of, m, r, n++);
 	}
+	of.shown_role = (char *)"";
+	return code || o->role ? code : print_part(o, &of, m, r, n);
+}
+
+/* --role where each process is shown by itself: the others are as if they were not there. */
+static int print_role(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, struct rec_reader *r,
+		      unsigned nth)
+{
+	struct mdl_session of = *s; /* shallow, but for its processes */
+	struct err e = {0};
+	struct mdl *some;
+	size_t i;
+	int code;
+
+	of.shown_role = (char *)o->role;
+	some = mdl_only(m, is_shown, &of);
+	of.processes = calloc(s->nprocesses, sizeof(*of.processes));
+	for (i = of.nprocesses = 0; of.processes && i < s->nprocesses; i++)
+		if (!strcmp(s->processes[i].role, o->role))
+			of.processes[of.nprocesses++] = s->processes[i];
+	if (!some || !of.processes)
+		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	code = e.code ? cmd_fail(&e) : print(o, &of, some, r, nth);
+	mdl_free(some);
+	free(of.processes);
 	return code;
 }
 
@@ -224,6 +239,8 @@ static int print_summed(const struct cmd_opts *o, const struct mdl_session *s, s
 
 	if (!cmd_table_sink(o)->by_process && (has_roles(s) || (o->role && s->nprocesses)))
 		return print_parts(o, s, m, r, nth);
+	if (o->role && s->nprocesses)
+		return print_role(o, s, m, r, nth);
 	if (cmd_table_sink(o)->by_process || mdl_nprocesses(m) < 2)
 		return print(o, s, m, r, nth);
 	sum = mdl_sum(m);
@@ -264,6 +281,8 @@ int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct md
 	const struct mdl_session *s = rec_reader_session(r);
 	struct err e = {0};
 
+	if (o->by == SNK_BY_THREAD)
+		mdl_tell_threads(m);
 	if (o->by != SNK_BY_EVENT && (o->by != SNK_BY_THREAD || s->details & MXBPF_DETAIL_THREAD))
 		return cmd_print_tables(o, s, m, 0);
 	if (s->stats) {

@@ -94,6 +94,7 @@ int kv_span(struct mdl *m, const struct mxbpf_span *s)
 	k = (void *)(uintptr_t)at;
 	for (i = 0; i < k->nvalues && !err; i++)
 		err = add_value(m, k, i, s->dur_ns);
+	add_sat(&m->counters[s->cls][MXBPF_COUNTER_UNKEYED], k->more);
 	free(k);
 	return err;
 }

@@ -17,6 +17,15 @@ void mdl_tell_threads(struct mdl *m)
 	m->tells_threads = true;
 }
 
+struct mdl *mdl_new_like(const struct mdl *m)
+{
+	struct mdl *like = mdl_new();
+
+	if (like)
+		like->tells_threads = m->tells_threads;
+	return like;
+}
+
 static void free_rows(struct buf *rows)
 {
 	size_t i;

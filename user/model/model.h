@@ -138,8 +138,9 @@ struct mdl_kv {
 	uint64_t sent_bytes, received_bytes;
 };
 
-struct mdl *mdl_new(void);	      /* NULL: out of memory */
-void mdl_tell_threads(struct mdl *m); /* from now on, spans of each thread have rows of their own */
+struct mdl *mdl_new(void);		       /* NULL: out of memory */
+struct mdl *mdl_new_like(const struct mdl *m); /* that tells the same apart; likewise */
+void mdl_tell_threads(struct mdl *m);	       /* from now on, spans of each thread have rows of their own */
 void mdl_free(struct mdl *m);
 
 /*
@@ -258,11 +259,14 @@ uint64_t mdl_percentile(const struct mdl_row *r, double fraction);
 
 /* Processes that have rows; of a sum, those that it was made of. */
 unsigned mdl_nprocesses(const struct mdl *m);
-/* All processes as one, with tgid 0; a peak is the sum of peaks, hence an upper bound. For mdl_free(); NULL: -ENOMEM.
+/* All processes as one, with tgid 0 but for rows of threads; a peak is the sum of peaks, hence an upper bound. For
+ * mdl_free(); NULL: -ENOMEM.
  */
 struct mdl *mdl_sum(const struct mdl *m);
 /* The same of some of them; what is of no process is there as well. */
 struct mdl *mdl_sum_of(const struct mdl *m, bool (*of)(void *ctx, uint32_t tgid), void *ctx);
+/* Likewise, each of them as it is. */
+struct mdl *mdl_only(const struct mdl *m, bool (*of)(void *ctx, uint32_t tgid), void *ctx);
 
 /* Appends NAME, GROUP, AGG, MEM, JOIN, COUNTER and GAUGE records that, fed to an empty model, make an equal one. 0,
  * -ENOMEM.

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "model/model.h"
 
-#define COUNTER_IDS (MXBPF_COUNTER_MOMENTS + 1)
+#define COUNTER_IDS (MXBPF_COUNTER_UNKEYED + 1)
 
 /* Something that happened at a moment; what window_sort() sorts. */
 struct moment {

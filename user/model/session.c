@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void fini_lib(struct mdl_lib *l)
 {
@@ -75,6 +76,13 @@ const struct mdl_process *mdl_process_of(const struct mdl_session *s, uint32_t p
 		if (s->processes[i].pid == pid)
 			return &s->processes[i];
 	return NULL;
+}
+
+bool mdl_shows(const struct mdl_session *s, uint32_t pid)
+{
+	const struct mdl_process *p = s->shown_role ? mdl_process_of(s, pid) : NULL;
+
+	return !s->shown_role || !strcmp(p ? p->role : "", s->shown_role);
 }
 
 const char *mdl_device_name(const struct mdl_session *s, uint32_t device, char buf[48])

@@ -91,7 +91,7 @@ struct mdl_session {
 	uint32_t rank, world_size;	    /* in a distributed job; world_size 0: not known */
 	char *job_backend;		    /* what that communicates by; NULL: not known */
 	char *boot_id, *host_clock;	    /* of the kernel that ran; how its clock is kept: a word, "" not known */
-	char *shown_role;		    /* whose rows a table is of; NULL: all; never stored */
+	char *shown_role;		    /* whose rows a table is of ("": of none's); NULL: all; never stored */
 	uint64_t start_unix_ns;		    /* window start */
 	uint64_t start_mono_ns;		    /* the same moment on the records' clock */
 	uint64_t duration_ns;		    /* of the window, pauses not; 0 while unknown (incomplete recording) */
@@ -122,6 +122,9 @@ void mdl_session_fini(struct mdl_session *s);
 
 /* NULL: it is of no job. */
 const struct mdl_process *mdl_process_of(const struct mdl_session *s, uint32_t pid);
+
+/* Whether it is of shown_role. */
+bool mdl_shows(const struct mdl_session *s, uint32_t pid);
 
 /* "cpu/0", "cpu pinned/", "-" for no device, "dev7/1" for a type without a name. Returns buf. */
 const char *mdl_device_name(const struct mdl_session *s, uint32_t device, char buf[48]);

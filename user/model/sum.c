@@ -4,7 +4,20 @@
 
 #include "model/priv.h"
 
-static int count_processes(const struct mdl *m, struct hash *seen)
+typedef bool (*of_fn)(void *ctx, uint32_t tgid);
+
+struct seen {
+	of_fn of;
+	void *ctx;
+	struct hash tgids;
+};
+
+static int see(struct seen *s, uint32_t tgid)
+{
+	return !s->of(s->ctx, tgid) || hash_put(&s->tgids, tgid, 0) ? 0 : -ENOMEM;
+}
+
+static int count_processes(const struct mdl *m, struct seen *s)
 {
 	unsigned cls;
 	size_t i;
@@ -12,25 +25,33 @@ static int count_processes(const struct mdl *m, struct hash *seen)
 
 	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
 		for (i = 0; i < buf_count(&m->rows[cls], void *) && !err; i++)
-			err = hash_put(seen, (*buf_at(&m->rows[cls], struct mdl_row *, i))->tgid, 0) ? 0 : -ENOMEM;
+			err = see(s, (*buf_at(&m->rows[cls], struct mdl_row *, i))->tgid);
 	for (i = 0; i < buf_count(&m->samples, struct mdl_samples) && !err; i++)
-		err = hash_put(seen, buf_at(&m->samples, struct mdl_samples, i)->tgid, 0) ? 0 : -ENOMEM;
+		err = see(s, buf_at(&m->samples, struct mdl_samples, i)->tgid);
 	for (i = 0; i < buf_count(&m->values, void *) && !err; i++)
-		err = hash_put(seen, (*buf_at(&m->values, struct mxbpf_value *, i))->h.tgid, 0) ? 0 : -ENOMEM;
+		err = see(s, (*buf_at(&m->values, struct mxbpf_value *, i))->h.tgid);
 	for (i = 0; i < buf_count(&m->mem_rows, void *) && !err; i++)
-		err = hash_put(seen, (*buf_at(&m->mem_rows, struct mdl_mem_row *, i))->tgid, 0) ? 0 : -ENOMEM;
+		err = see(s, (*buf_at(&m->mem_rows, struct mdl_mem_row *, i))->tgid);
 	return err;
+}
+
+static unsigned nprocesses(const struct mdl *m, of_fn of, void *ctx)
+{
+	struct seen s = {of, ctx, {0}};
+	unsigned n = count_processes(m, &s) ? 0 : (unsigned)s.tgids.len;
+
+	hash_fini(&s.tgids);
+	return n;
+}
+
+static bool any_process(void *ctx, uint32_t tgid)
+{
+	return true;
 }
 
 unsigned mdl_nprocesses(const struct mdl *m)
 {
-	struct hash seen = {0};
-	unsigned n = m->summed;
-
-	if (!n && !count_processes(m, &seen))
-		n = (unsigned)seen.len;
-	hash_fini(&seen);
-	return n;
+	return m->summed ? m->summed : nprocesses(m, any_process, NULL);
 }
 
 /* They ran side by side, so that their accounts add up; of the peaks that is an upper bound. */
@@ -50,19 +71,32 @@ static int add_memory(struct mdl *sum, const struct mdl_mem_row *r)
 	return 0;
 }
 
+/* Kinds that begin with the id of a row. */
+static const bool is_of_row[] = {
+	[MXBPF_AGG] = true,	     [MXBPF_AGG_MEM] = true,	[MXBPF_AGG_ACCOUNT] = true,
+	[MXBPF_AGG_COUNTERS] = true, [MXBPF_AGG_EXTENT] = true, [MXBPF_SLOW] = true,
+};
+
+/* Of a thread, whose number may be that of another on another host, and whose name only its process knows. */
+static bool is_of_thread(const struct mdl *m, const struct mxbpf_rec *r)
+{
+	const struct mxbpf_group *g;
+
+	if (!m->tells_threads || r->kind >= sizeof(is_of_row) || !is_of_row[r->kind])
+		return false;
+	g = group_find(m, ((const struct mxbpf_agg *)r)->name_id);
+	return g && g->tid;
+}
+
 /* Accounts of memory are added apart. What is open is not added up, and its thread keeps its name. */
 static int feed_one(struct mdl *sum, struct mxbpf_rec *r)
 {
 	if (r->kind == MXBPF_MEM || r->kind == MXBPF_MEM_TIME || r->kind == MXBPF_HOLDER)
 		return 0;
-	if (r->kind != MXBPF_OPEN && (r->kind != MXBPF_NAME || ((struct mxbpf_name *)r)->kind != MXBPF_NAME_THREAD))
+	if (r->kind != MXBPF_OPEN && !is_of_thread(sum, r) &&
+	    (r->kind != MXBPF_NAME || ((struct mxbpf_name *)r)->kind != MXBPF_NAME_THREAD))
 		r->tgid = 0;
 	return mdl_feed(sum, r, r->size);
-}
-
-static bool any_process(void *ctx, uint32_t tgid)
-{
-	return true;
 }
 
 struct mdl *mdl_sum(const struct mdl *m)
@@ -70,9 +104,28 @@ struct mdl *mdl_sum(const struct mdl *m)
 	return mdl_sum_of(m, any_process, NULL);
 }
 
-struct mdl *mdl_sum_of(const struct mdl *m, bool (*of)(void *ctx, uint32_t tgid), void *ctx)
+struct mdl *mdl_only(const struct mdl *m, of_fn of, void *ctx)
 {
-	struct mdl *sum = mdl_new();
+	struct mdl *some = mdl_new();
+	struct buf recs = {0};
+	const struct mxbpf_rec *r;
+	size_t pos = 0;
+	bool bad;
+	int err = some ? mdl_emit(m, &recs) : -ENOMEM;
+
+	while (!err && (r = mdl_next_rec(recs.data, recs.len, &pos, &bad)))
+		err = !r->tgid || of(ctx, r->tgid) ? mdl_feed(some, r, r->size) : 0;
+	buf_fini(&recs);
+	if (err) {
+		mdl_free(some);
+		return NULL;
+	}
+	return some;
+}
+
+struct mdl *mdl_sum_of(const struct mdl *m, of_fn of, void *ctx)
+{
+	struct mdl *sum = mdl_new_like(m);
 	struct buf recs = {0};
 	const struct mxbpf_rec *r;
 	size_t pos = 0, i;
@@ -90,6 +143,6 @@ struct mdl *mdl_sum_of(const struct mdl *m, bool (*of)(void *ctx, uint32_t tgid)
 		mdl_free(sum);
 		return NULL;
 	}
-	sum->summed = mdl_nprocesses(m);
+	sum->summed = nprocesses(m, of, ctx);
 	return sum;
 }

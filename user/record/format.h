@@ -13,8 +13,8 @@
 struct rec_reader;
 struct rec_merge;
 
-/* merge.c, for reader.c. */
-int merge_model(struct rec_merge *g, struct mdl *m, struct err *e);
+/* merge.c, for reader.c. events: as rec_reader_events(). */
+int merge_model(struct rec_merge *g, struct mdl *m, bool events, struct err *e);
 const struct err *merge_error(const struct rec_merge *g);
 void merge_free(struct rec_merge *g);
 

@@ -36,6 +36,7 @@ static const uint16_t times[][TIMES_MAX] = {
 	[MXBPF_TEAM] = {offsetof(struct mxbpf_team, span_start_ns)},
 	[MXBPF_INSTANT] = {offsetof(struct mxbpf_instant, last_ns)},
 	[MXBPF_AGG_EXTENT] = {offsetof(struct mxbpf_agg_extent, first_ns), offsetof(struct mxbpf_agg_extent, last_ns)},
+	[MXBPF_GAUGE] = {offsetof(struct mxbpf_gauge, first_ns)},
 	[MXBPF_MEM_TIME] = {offsetof(struct mxbpf_mem_time, peak_ns), offsetof(struct mxbpf_mem_time, last_ns)},
 };
 #define NTIMES (sizeof(times) / sizeof(times[0]))
@@ -65,7 +66,8 @@ static void place(const struct part *p, struct mxbpf_rec *r)
 	if (!p->shift_ns)
 		return;
 	shift((uint64_t *)&r->ts_ns, p->shift_ns);
-	for (i = 0; r->kind < NTIMES && i < TIMES_MAX && times[r->kind][i]; i++)
+	/* Of the older ones some have fewer. */
+	for (i = 0; r->kind < NTIMES && i < TIMES_MAX && times[r->kind][i] && times[r->kind][i] < r->size; i++)
 		shift((uint64_t *)((char *)r + times[r->kind][i]), p->shift_ns);
 	if (r->kind == MXBPF_SCHED)
 		shift_slices((struct mxbpf_sched *)r, p->shift_ns);
@@ -129,7 +131,7 @@ static int merge_next(void *ctx, const void **recs, size_t *bytes)
 	return ret ? ret : 1;
 }
 
-int merge_model(struct rec_merge *g, struct mdl *m, struct err *e)
+int merge_model(struct rec_merge *g, struct mdl *m, bool events, struct err *e)
 {
 	struct buf recs = {0};
 	struct mdl *of;
@@ -137,9 +139,12 @@ int merge_model(struct rec_merge *g, struct mdl *m, struct err *e)
 	int err = 0;
 
 	for (i = 0; i < g->n && !err; i++) {
-		of = mdl_new();
+		of = mdl_new_like(m);
 		recs.len = 0;
-		err = of ? rec_reader_model(g->parts[i].r, of, e) : -ENOMEM;
+		if (!of)
+			err = -ENOMEM;
+		else
+			err = (events ? rec_reader_events : rec_reader_model)(g->parts[i].r, of, e);
 		err = err ? err : mdl_emit(of, &recs);
 		err = err ? err : place_all(g, &g->parts[i], recs.data, recs.len, &g->room);
 		err = err ? err : mdl_feed(m, g->room.data, g->room.len);
@@ -225,6 +230,21 @@ static const char *build_of(const struct mdl_session *s)
 	return s->nlibs ? s->libs[0].build_id : "";
 }
 
+/* Else what one of them lacks would be missing from sums, or from what is shown at all. */
+static bool alike(const struct mdl_session *a, const struct mdl_session *b)
+{
+	size_t i;
+
+	if (a->stats != b->stats || a->sample_hz != b->sample_hz || a->details != b->details ||
+	    a->ncounters != b->ncounters || a->held != b->held || a->life != b->life || a->sched != b->sched ||
+	    !a->team_cpus != !b->team_cpus)
+		return false;
+	for (i = 0; i < a->ncounters; i++)
+		if (strcmp(a->counters[i].name, b->counters[i].name))
+			return false;
+	return true;
+}
+
 /* Names of a library's constants are places in it. */
 static int check(const struct rec_merge *g, struct err *e)
 {
@@ -240,11 +260,10 @@ static int check(const struct rec_merge *g, struct err *e)
 				"itself",
 				a->nlibs ? a->libs[0].runtime : "none", a->hostname,
 				b->nlibs ? b->libs[0].runtime : "none", b->hostname);
-		if (a->stats != b->stats || a->sample_hz != b->sample_hz || a->details != b->details ||
-		    a->ncounters != b->ncounters)
+		if (!alike(a, b))
 			return err_set(e, ERR_RUNTIME, -ENOTSUP,
-				       "they were not recorded alike (--stats, --sample, --shapes, --counters and the "
-				       "like): report each by itself");
+				       "they were not recorded alike (--stats, --sample, --shapes, --counters, "
+				       "--memory and the like): report each by itself");
 	}
 	return 0;
 }
@@ -279,24 +298,100 @@ static int add_processes(struct mdl_session *s, const struct mdl_session *from, 
 	return err;
 }
 
-/* What of it is whose. */
-static int add_note(struct mdl_session *s, const struct mdl_session *from, bool first)
+/* Takes text over; NULL: there was no memory for it. */
+static int add_note(struct mdl_session *s, const char *name, char *text)
 {
 	struct mdl_note *notes = realloc(s->notes, (s->nnotes + 1) * sizeof(*notes)), *n;
-	const char *clock = text(from->host_clock);
 
-	if (!notes)
+	if (!notes) {
+		free(text);
 		return -ENOMEM;
+	}
 	s->notes = notes;
 	n = &notes[s->nnotes++];
-	n->name = strdup("input");
-	if (asprintf(&n->text, "%s, pid %u (%s): %.3f s%s, %llu events stored, %llu dropped; its clock: %s%s",
+	n->name = strdup(name);
+	n->text = text;
+	return n->name && n->text ? 0 : -ENOMEM;
+}
+
+/* What of it is whose. */
+static int add_input(struct mdl_session *s, const struct mdl_session *from, bool first)
+{
+	const char *clock = text(from->host_clock);
+	char *note;
+
+	if (asprintf(&note, "%s, pid %u (%s): %.3f s%s, %llu events stored, %llu dropped; its clock: %s%s",
 		     from->hostname, from->pid, from->comm, (double)from->duration_ns / 1e9,
 		     from->incomplete ? ", INCOMPLETE" : "", (unsigned long long)from->loss.stored,
 		     (unsigned long long)from->loss.dropped, *clock ? clock : "not known how exact",
 		     first ? "; readings of the machine are its own" : "") < 0)
-		n->text = NULL;
-	return n->name && n->text ? 0 : -ENOMEM;
+		note = NULL;
+	return add_note(s, "input", note);
+}
+
+static bool has_note(const struct mdl_session *s, const struct mdl_note *n)
+{
+	size_t i;
+
+	for (i = 0; i < s->nnotes; i++)
+		if (!strcmp(s->notes[i].name, n->name) && !strcmp(s->notes[i].text, n->text))
+			return true;
+	return false;
+}
+
+static bool is_refused(const struct mdl_probe *p)
+{
+	return !strcmp(p->status, "refused");
+}
+
+static bool refuses(const struct mdl_session *s, const char *probe)
+{
+	size_t i;
+
+	for (i = 0; i < s->nprobes; i++)
+		if (is_refused(&s->probes[i]) && !strcmp(s->probes[i].name, probe))
+			return true;
+	return false;
+}
+
+/* What its numbers lack, and those of the first do not. */
+static int add_caveats(struct mdl_session *s, const struct mdl_session *from)
+{
+	char *note;
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < from->nnotes; i++)
+		if (!has_note(s, &from->notes[i]))
+			err = add_note(s, from->notes[i].name, strdup(from->notes[i].text));
+	for (i = 0; !err && i < from->nprobes; i++) {
+		const struct mdl_probe *p = &from->probes[i];
+
+		if (!is_refused(p) || refuses(s, p->name))
+			continue;
+		if (asprintf(&note, "probe %s of %s: %s", p->name, from->hostname, p->reason) < 0)
+			note = NULL;
+		err = add_note(s, "refused", note);
+	}
+	return err;
+}
+
+static int add_fallbacks(struct mdl_session *s, const struct mdl_session *from)
+{
+	struct mdl_fallback *all = realloc(s->fallbacks, (s->nfallbacks + from->nfallbacks + 1) * sizeof(*all)), *f;
+	size_t i;
+
+	if (!all)
+		return -ENOMEM;
+	s->fallbacks = all;
+	for (i = 0; i < from->nfallbacks; i++) {
+		f = &all[s->nfallbacks];
+		*f = from->fallbacks[i];
+		if (asprintf(&f->name, "%s of %s", from->fallbacks[i].name, from->hostname) < 0)
+			return -ENOMEM;
+		s->nfallbacks++;
+	}
+	return 0;
 }
 
 #define ADD(member) s->member += from->member
@@ -305,6 +400,8 @@ static void add_counts(struct mdl_session *s, const struct mdl_session *from)
 {
 	ADD(hits);
 	ADD(left_out);
+	ADD(iterations);
+	ADD(sampled_iterations);
 	ADD(open_spans);
 	ADD(followed);
 	ADD(unfollowed);
@@ -377,11 +474,14 @@ static int merge_session(const struct rec_merge *g, struct mdl_session *s)
 	for (i = 0; i < g->n && !err; i++) {
 		const struct mdl_session *from = session_of(g, (unsigned)i);
 
-		if (i)
+		if (i) {
 			add_counts(s, from);
-		err = add_titles(s, from);
+			err = add_caveats(s, from);
+			err = err ? err : add_fallbacks(s, from);
+		}
+		err = err ? err : add_titles(s, from);
 		err = err ? err : add_processes(s, from, &g->parts[i]);
-		err = err ? err : add_note(s, from, !i);
+		err = err ? err : add_input(s, from, !i);
 	}
 	s->world_size = 0; /* it is no one's trace */
 	widen(g, s);

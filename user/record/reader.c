@@ -558,11 +558,14 @@ static int feed_aggs(struct rec_reader *r, struct mdl *m, struct err *e)
 
 int rec_reader_events(struct rec_reader *r, struct mdl *m, struct err *e)
 {
-	struct snk_source *source = rec_reader_source(r);
+	struct snk_source *source;
 	const void *recs;
 	size_t bytes;
 	int ret;
 
+	if (r->merge) /* each by itself: they ran side by side */
+		return merge_model(r->merge, m, true, e);
+	source = rec_reader_source(r);
 	while ((ret = source->next(source->ctx, &recs, &bytes)) == 1) {
 		ret = mdl_feed(m, recs, bytes);
 		if (ret)
@@ -574,6 +577,6 @@ int rec_reader_events(struct rec_reader *r, struct mdl *m, struct err *e)
 int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e)
 {
 	if (r->merge)
-		return merge_model(r->merge, m, e);
+		return merge_model(r->merge, m, false, e);
 	return r->complete ? feed_aggs(r, m, e) : rec_reader_events(r, m, e);
 }

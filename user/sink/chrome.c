@@ -23,23 +23,19 @@ static void write_arrow(struct snk_trace *t, const char *ph, uint64_t id, const 
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-/* MXBPF_MARK_TEXT bytes at most, escaped. */
-static char *put_domain(struct snk_trace *t, char *p, const struct mxbpf_span *s)
+static void write_domain(struct snk_trace *t, const struct mxbpf_span *s)
 {
 	struct snk_text domain = snk_trace_text(t, s->name_id, snk_text_domain);
 
-	if (!domain.len || domain.len > SNK_EVENT_BYTES / 2)
-		return p;
-	p = put(p, "\"domain\":\"");
-	p = put_bytes(p, domain.data, domain.len);
-	return put(p, "\",");
+	if (!domain.len)
+		return;
+	out_puts(t->s.out, "\"domain\":\"");
+	out_write(t->s.out, domain.data, domain.len);
+	out_puts(t->s.out, "\",");
 }
 
 static char *put_args(struct snk_trace *t, char *p, const struct mxbpf_span *s, struct snk_text device)
 {
-	p = put(p, "\",\"args\":{");
-	if (s->flags & MXBPF_SPAN_USER)
-		p = put_domain(t, p, s);
 	p = put(p, "\"self_ns\":");
 	p = snk_put_u64(p, s->self_ns);
 	if (s->device) {
@@ -88,7 +84,11 @@ static void write_span(struct snk_trace *t, const struct mxbpf_span *s, const st
 	out_filled(t->s.out, (size_t)(p - start));
 	name = snk_trace_text(t, s->name_id, snk_text_name);
 	out_write(t->s.out, name.data, name.len);
+	out_puts(t->s.out, "\",\"args\":{");
+	if (s->flags & MXBPF_SPAN_USER)
+		write_domain(t, s);
 
+	/* A text is good until the next one. */
 	if (s->device)
 		device = snk_trace_text(t, s->device, snk_text_device);
 	start = out_reserve(t->s.out, SNK_EVENT_BYTES + device.len);

@@ -582,6 +582,7 @@ static int end(struct snk *s)
 		{"window", "late_libraries", COUNT, ss->late_libs},
 		{"window", "late_refused", COUNT, ss->late_refused},
 		{"window", "moments", COUNT, snk_counter(m, MXBPF_COUNTER_MOMENTS)},
+		{"window", "unkeyed", COUNT, snk_counter(m, MXBPF_COUNTER_UNKEYED)},
 		{"window", "late", COUNT, snk_counter(m, MXBPF_COUNTER_LATE)},
 		{"window", "unwound", COUNT, snk_counter(m, MXBPF_COUNTER_UNWOUND)},
 		{"window", "ungrouped", COUNT,

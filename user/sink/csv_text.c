@@ -37,7 +37,7 @@ void snk_csv_table(struct snk *s, const char *table)
 	const char *role = s->in->session->shown_role;
 	char text[128];
 
-	bool whole = !role || !strcmp(table, "loss") || !strcmp(table, "window") || !strcmp(table, "machine");
+	bool whole = !role || !*role || !strcmp(table, "loss") || !strcmp(table, "window") || !strcmp(table, "machine");
 
 	snprintf(text, sizeof(text), "%s%s%s", whole ? "" : role, whole ? "" : " ", table);
 	snk_csv_text(s->out, text, strlen(text));

@@ -208,9 +208,9 @@ size_t snk_flat_shapes(const char *shapes, size_t len, char *to)
 			depth -= shapes[i] == ']';
 			continue;
 		}
-		/* In a list of them: to its end. */
-		while (depth > 1)
-			i++, depth += (shapes[i] == '[') - (shapes[i] == ']');
+		/* In a list of them: to its end, which the text of a file may lack. */
+		while (depth > 1 && ++i < len)
+			depth += (shapes[i] == '[') - (shapes[i] == ']');
 		to[n++] = ']';
 	}
 	return n;

@@ -107,7 +107,7 @@ static int on_record(struct snk *s, const struct mxbpf_rec *r)
 	struct snk_events *e = s->events;
 	struct mxbpf_span span;
 
-	if (r->kind != MXBPF_SPAN)
+	if (r->kind != MXBPF_SPAN || !mdl_shows(s->in->session, r->tgid))
 		return 0;
 	span = mdl_span(r);
 	e->n[span.cls]++;

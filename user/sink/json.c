@@ -86,8 +86,9 @@ static int begin(struct snk *s)
 	const struct mdl_session *ss = s->in->session;
 	const uint64_t ungrouped = snk_counter(s->in->model, MXBPF_COUNTER_UNGROUPED);
 	const uint64_t moments = snk_counter(s->in->model, MXBPF_COUNTER_MOMENTS);
+	const uint64_t unkeyed = snk_counter(s->in->model, MXBPF_COUNTER_UNKEYED);
 
-	((struct json *)s)->several = mdl_nprocesses(s->in->model) > 1;
+	((struct json *)s)->several = mdl_nprocesses(s->in->model) > 1 || ss->shown_role;
 	out_puts(s->out, "{\n  \"schema_version\": 1,\n");
 	put_target(s);
 	put_processes(s);
@@ -104,6 +105,8 @@ static int begin(struct snk *s)
 		   snk_counter(s->in->model, MXBPF_COUNTER_LATE), snk_counter(s->in->model, MXBPF_COUNTER_UNWOUND));
 	if (moments)
 		out_printf(s->out, "  \"moments\": %" PRIu64 ",\n", moments);
+	if (unkeyed)
+		out_printf(s->out, "  \"unkeyed\": %" PRIu64 ",\n", unkeyed);
 	if (ungrouped && s->opts->by != SNK_BY_NAME)
 		out_printf(s->out, "  \"ungrouped\": %" PRIu64 ",\n", ungrouped);
 	put_probes(s);

@@ -152,6 +152,7 @@ static int add_row(const struct snk *s, struct snk_grid *g, const struct snk_kv 
 /* What the bytes are not. */
 static void put_caveats(struct snk *s, const struct snk_kvs *t)
 {
+	const uint64_t unkeyed = snk_counter(s->in->model, MXBPF_COUNTER_UNKEYED);
 	uint64_t unknown = 0;
 	char n[32];
 	size_t i;
@@ -165,6 +166,9 @@ static void put_caveats(struct snk *s, const struct snk_kvs *t)
 		out_printf(s->out,
 			   "         of %s values the bytes are not known: sparse ones, and what servers answer with\n",
 			   fmt_count(unknown, n));
+	if (unkeyed)
+		out_printf(s->out, "         %s values more are in no row: of a call the first %d are looked at\n",
+			   fmt_count(unkeyed, n), MXBPF_KV_VALUES_MAX);
 }
 
 int snk_put_kvs(struct snk *s, const struct snk_kvs *t)

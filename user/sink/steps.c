@@ -116,7 +116,9 @@ static void sum_loop(struct snk_loop *l, const struct mxbpf_iteration *it, size_
 		l->min_ns = it[i].dur_ns < l->min_ns ? it[i].dur_ns : l->min_ns;
 		l->missing = it[i].nr < l->missing ? it[i].nr : l->missing;
 	}
-	l->count = sum_sat(n, l->missing);
+	if (l->missing > UINT64_MAX - n) /* a file can say anything */
+		l->missing = UINT64_MAX - n;
+	l->count = n + l->missing;
 	sum_part(&all, ns, n);
 	l->total_ns = all.total_ns;
 	l->max_ns = all.max_ns;

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Recordings of several hosts as one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "record/record.h"
+#include "records.h"
+#include "unit.h"
+
+#define PID   42
+#define START 1000000000ull
+
+static const struct mdl_session session = {
+	.mxbpf_version = "1",
+	.pid = PID,
+	.comm = "python",
+	.cmdline = "train.py",
+	.class_title = {[MXBPF_CLASS_OPERATOR] = "operator"},
+	.start_unix_ns = 1712345678000000000ull,
+	.start_mono_ns = START,
+	.duration_ns = 1000000,
+};
+
+/* Ten spans of one thread, the same on every host; a reading of the machine at either end. */
+static void put_events(struct buf *b)
+{
+	struct mxbpf_span s = {.h = {MXBPF_SPAN, sizeof(s), PID, 0},
+			       .dur_ns = 100,
+			       .name_id = 3,
+			       .tid = 43,
+			       .cls = MXBPF_CLASS_OPERATOR};
+	struct mxbpf_gauge g = {.h = {MXBPF_GAUGE, MXBPF_GAUGE_BYTES_MIN, 0, 0}, .id = MXBPF_GAUGE_CPU_BUSY};
+	unsigned i;
+
+	for (i = 0; i < 10; i++) {
+		s.h.ts_ns = START + i * 1000;
+		buf_put(b, &s, sizeof(s));
+	}
+	for (i = 0; i < 2; i++) {
+		g.h.ts_ns = START + i * 5000;
+		g.value = i * 700;
+		buf_put(b, &g, g.h.size);
+	}
+}
+
+static struct rec_reader *recording(const struct mdl_session *s)
+{
+	const struct mxbpf_loss loss = {.attempted = 12, .stored = 12};
+	int fd = memfd_create("test_merge", MFD_CLOEXEC), copy = dup(fd);
+	struct mdl *m = mdl_new();
+	struct rec_writer *w = NULL;
+	struct rec_reader *r = NULL;
+	struct buf b = {0};
+	struct err e = {0};
+
+	put_name(&b, 3, MXBPF_NAME_SPAN, "dot");
+	put_name(&b, 43, MXBPF_NAME_THREAD, s->hostname);
+	((struct mxbpf_name *)b.data)[0].h.tgid = 0;
+	((struct mxbpf_rec *)(b.data + ((struct mxbpf_rec *)b.data)->size))->tgid = PID;
+	CHECK(!feed(m, &b));
+	put_events(&b);
+	CHECK(!mdl_feed(m, b.data, b.len));
+	CHECK(!rec_writer_open(fd, 0, s, &w, &e) && !rec_writer_append(w, b.data, b.len, m, &loss));
+	CHECK(!rec_writer_finish(w, m, s, &e) && !rec_reader_open(copy, &r, &e));
+	rec_writer_free(w);
+	close(copy);
+	buf_fini(&b);
+	mdl_free(m);
+	return r;
+}
+
+/* Of a host whose clock was set so much later. */
+static struct mdl_session of(const char *hostname, uint64_t later_ns)
+{
+	struct mdl_session s = session;
+
+	s.hostname = (char *)hostname;
+	s.start_unix_ns += later_ns;
+	return s;
+}
+
+static struct rec_reader *merged(const struct mdl_session *a, const struct mdl_session *b, struct err *e)
+{
+	struct rec_reader *parts[] = {recording(a), recording(b)}, *r = NULL;
+
+	CHECK(!rec_reader_merge(parts, 2, &r, e) == !!r);
+	return r;
+}
+
+/* What ran side by side is not late; threads of one number are two. */
+static void test_threads(void)
+{
+	const struct mdl_session a = of("alpha", 0), b = of("beta", 300);
+	struct mdl *m = mdl_new(), *sum;
+	const struct mdl_row *const *rows;
+	struct err e = {0};
+	struct rec_reader *r = merged(&a, &b, &e);
+	size_t n;
+
+	mdl_tell_threads(m);
+	CHECK(r && !rec_reader_events(r, m, &e));
+	CHECK(!mdl_counter(m, MXBPF_CLASS_OPERATOR, MXBPF_COUNTER_LATE));
+	sum = mdl_sum(m);
+	rows = mdl_rows(sum, MXBPF_CLASS_OPERATOR, &n);
+	CHECK(n == 2 && rows[0]->tid == 43 && rows[1]->tid == 43 && rows[0]->count == 10 && rows[1]->count == 10);
+	CHECK(n == 2 && !strcmp(mdl_thread_name(sum, rows[0]->tgid, 43), "alpha"));
+	CHECK(n == 2 && !strcmp(mdl_thread_name(sum, rows[1]->tgid, 43), "beta"));
+	mdl_free(sum);
+	mdl_free(m);
+	rec_reader_close(r);
+}
+
+/* The first's, whose clock is behind that of the second. */
+static void test_gauge(void)
+{
+	const struct mdl_session a = of("alpha", 300), b = of("beta", 0);
+	struct mdl *m = mdl_new();
+	const struct mdl_gauge_row *g;
+	struct err e = {0};
+	struct rec_reader *r = merged(&a, &b, &e);
+
+	CHECK(r && !rec_reader_model(r, m, &e));
+	g = mdl_gauge_row(m, MXBPF_GAUGE_CPU_BUSY, 0);
+	CHECK(g && g->first_ns == START + 300 && g->last_ns == START + 5300 && g->difference == 700);
+	mdl_free(m);
+	rec_reader_close(r);
+}
+
+static bool has_note(const struct mdl_session *s, const char *name, const char *text)
+{
+	size_t i;
+
+	for (i = 0; i < s->nnotes; i++)
+		if (!strcmp(s->notes[i].name, name) && strstr(s->notes[i].text, text))
+			return true;
+	return false;
+}
+
+/* What is said of either is said of both. */
+static void test_caveats(void)
+{
+	struct mdl_session a = of("alpha", 0), b = of("beta", 0);
+	const struct mdl_session *s;
+	struct err e = {0};
+	struct rec_reader *r;
+
+	b.notes = (struct mdl_note[]){{"ops", "only dot"}};
+	b.nnotes = 1;
+	b.probes = (struct mdl_probe[]){{"kv.push", "kv", "", "refused", "no such symbol"}};
+	b.nprobes = 1;
+	b.fallbacks = (struct mdl_fallback[]){{"dot", 5, 6}};
+	b.nfallbacks = 1;
+	a.iterations = a.sampled_iterations = b.sampled_iterations = 2;
+	b.iterations = 9;
+	r = merged(&a, &b, &e);
+	s = rec_reader_session(r);
+	CHECK(has_note(s, "ops", "only dot") && has_note(s, "refused", "kv.push of beta: no such symbol"));
+	CHECK(s->nfallbacks == 1 && !strcmp(s->fallbacks[0].name, "dot of beta") && s->fallbacks[0].spans == 6);
+	CHECK(s->iterations == 11 && s->sampled_iterations == 4);
+	rec_reader_close(r);
+}
+
+/* What only one of them has would be missing, or taken for that of both. */
+static void test_unlike(void)
+{
+	const struct mdl_session unlike[] = {
+		{.held = true},
+		{.life = true},
+		{.sched = true},
+		{.team_cpus = 2},
+		{.counters = (struct mdl_perf_event[]){{"cycles"}}, .ncounters = 1},
+	};
+	struct mdl_session a = of("alpha", 0), b;
+	size_t i;
+
+	a.counters = (struct mdl_perf_event[]){{"instructions"}};
+	for (i = 0; i < sizeof(unlike) / sizeof(unlike[0]); i++) {
+		struct err e = {0};
+
+		b = of("beta", 0);
+		b.held = unlike[i].held;
+		b.life = unlike[i].life;
+		b.sched = unlike[i].sched;
+		b.team_cpus = unlike[i].team_cpus;
+		b.counters = unlike[i].counters;
+		b.ncounters = a.ncounters = unlike[i].ncounters;
+		rec_reader_close(merged(&a, &b, &e));
+		CHECK(strstr(e.why, "not recorded alike"));
+	}
+}
+
+int main(void)
+{
+	TEST("calls of hosts that ran side by side are not late, and threads of one number are two")
+	test_threads();
+	TEST("readings of the machine are on the clock of the host that started first, from the first one on")
+	test_gauge();
+	TEST("what is said of the numbers of one of them is said of their sums")
+	test_caveats();
+	TEST("what was not recorded alike is refused")
+	test_unlike();
+	UNIT_MAIN_END;
+}
