@@ -114,6 +114,9 @@ need_2() {
 	"$MXBPF" report -f json scopes.mxd >report.json
 	jq -e --slurpfile b books.json '[.memory.holders[] | select(.scope == "net:") | .live_bytes] | add == $b[0].net' report.json || { jq -c .memory report.json; cat books.json; return 1; }
 	"$MXBPF" export -f mxnet-memory -o memory.csv scopes.mxd
+	"$MXBPF" export -f mxnet-memory -o each/ scopes.mxd
+	gzip -cd each/recording-0.memory.csv.gz | cmp - memory.csv
+	run -2 "$MXBPF" --trace x.memory.csv --pid $$
 	python3 - memory.csv books.json <<-'EOF'
 		import csv, json, sys
 		rows = list(csv.DictReader(open(sys.argv[1])))

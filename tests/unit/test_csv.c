@@ -11,6 +11,7 @@
 #define MAX UINT64_MAX
 
 static char path[] = "/tmp/mxbpf-test-csv-XXXXXX";
+static bool with_runtime; /* memory that is held, and iterations, as well */
 
 /* What the sink prints of one row of that name. Caller frees. */
 static char *render(const char *name, size_t len, bool continued)
@@ -33,6 +34,8 @@ static char *render(const char *name, size_t len, bool continued)
 					.value = 8,
 					.id = MXBPF_COUNTER_UNWOUND,
 					.cls = MXBPF_CLASS_OPERATOR};
+	struct mxbpf_mem_time held = {.h = {MXBPF_MEM_TIME, sizeof(held)}, .missed = 9, .device = MXBPF_DEVICE(1, 0)};
+	struct mxbpf_iteration late = {.h = {MXBPF_ITERATION, sizeof(late), 0, 5}, .nr = 12, .told = MXBPF_STEP_UPDATE};
 	struct mdl *m = mdl_new();
 	const struct snk_input in = {.session = &s, .model = m};
 	const struct snk_opts opts = {.continued = continued};
@@ -43,6 +46,7 @@ static char *render(const char *name, size_t len, bool continued)
 	FILE *f;
 
 	s.class_title[MXBPF_CLASS_OPERATOR] = "a \"table\", quoted";
+	s.held = with_runtime;
 	s.loss.dropped = 3;
 	s.unfollowed = 4;
 	s.late_refused = 6;
@@ -54,6 +58,7 @@ static char *render(const char *name, size_t len, bool continued)
 	memcpy(n->text, name, len);
 	CHECK(!mdl_feed(m, n, sizeof(room)) && !mdl_feed(m, &a, sizeof(a)) && !mdl_feed(m, &bytes, sizeof(bytes)));
 	CHECK(!mdl_feed(m, &unwound, sizeof(unwound)));
+	CHECK(!with_runtime || (!mdl_feed(m, &held, sizeof(held)) && !mdl_feed(m, &late, sizeof(late))));
 	CHECK(!out_open(path, false, &o, &e) && !snk_write(snk_find("csv"), &in, &opts, o, &e) && !out_commit(o, &e));
 	f = fopen(path, "r");
 	if (!f || getdelim(&text, &cap, 0, f) < 0)
@@ -91,6 +96,15 @@ int main(void)
 		CHECK(strstr(text, "\n\"window\",\"unwound\",,8,") &&
 		      strstr(text, "\n\"refused\",\"operator.start\",,,"));
 		free(text);
+	}
+	TEST("what of memory and iterations was not seen is a row")
+	{
+		with_runtime = true;
+		text = render("op", 2, false);
+		CHECK(strstr(text, "\n\"held.lost\",\"missed_frees\",\"dev1/0\",9,") &&
+		      strstr(text, "\n\"iterations.missing\",\"update\",,12,"));
+		free(text);
+		with_runtime = false;
 	}
 	TEST("what follows another one has no heading of its own")
 	{

@@ -192,6 +192,21 @@ static void test_unlike(void)
 	}
 }
 
+/* Else all of it would count twice. */
+static void test_twice(void)
+{
+	const struct mdl_session a = of("alpha", 0);
+	struct mdl_session later = of("alpha", 0);
+	struct err e = {0};
+
+	rec_reader_close(merged(&a, &a, &e));
+	CHECK(strstr(e.why, "there twice"));
+	later.start_mono_ns++;
+	e = (struct err){0};
+	rec_reader_close(merged(&a, &later, &e));
+	CHECK(!e.code);
+}
+
 int main(void)
 {
 	TEST("calls of hosts that ran side by side are not late, and threads of one number are two")
@@ -202,5 +217,7 @@ int main(void)
 	test_caveats();
 	TEST("what was not recorded alike is refused")
 	test_unlike();
+	TEST("one recording is not taken for two")
+	test_twice();
 	UNIT_MAIN_END;
 }

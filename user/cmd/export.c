@@ -137,8 +137,18 @@ static int export_to(const struct cmd_opts *o, const char *path, char *const *in
 	return rc;
 }
 
+/* The last that a form goes by is the small one. */
+static const char *suffix_of(const char *form)
+{
+	const char *const *suffix = form ? snk_find(form)->suffixes : NULL;
+
+	while (suffix && suffix[1])
+		suffix++;
+	return suffix ? *suffix : ".json.gz";
+}
+
 /* Its name in a directory: the rank, or where there is none the number of the recording. */
-static int name_of(const char *dir, const char *input, unsigned nth, char **path, struct err *e)
+static int name_of(const char *dir, const char *input, unsigned nth, const char *form, char **path, struct err *e)
 {
 	struct rec_reader *r;
 	struct mdl *m;
@@ -147,8 +157,8 @@ static int name_of(const char *dir, const char *input, unsigned nth, char **path
 	if (cmd_open_recordings((char *const[]){(char *)input}, 1, &r, &m, e))
 		return e->code;
 	s = rec_reader_session(r);
-	if (asprintf(path, "%s%s-%u.json.gz", dir, s->world_size ? "rank" : "recording",
-		     s->world_size ? s->rank : nth) < 0)
+	if (asprintf(path, "%s%s-%u%s", dir, s->world_size ? "rank" : "recording", s->world_size ? s->rank : nth,
+		     suffix_of(form)) < 0)
 		err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	mdl_free(m);
 	rec_reader_close(r);
@@ -166,7 +176,7 @@ static int export_each(const struct cmd_opts *o, const char *dir)
 	else if (mkdir(dir, 0700) && errno != EEXIST)
 		err_set(&e, ERR_RUNTIME, -errno, "cannot make %s: %s", dir, strerror(errno));
 	for (i = 0; i < o->nargs && !e.code; i++) {
-		name_of(dir, o->args[i], (unsigned)i, &paths[i], &e);
+		name_of(dir, o->args[i], (unsigned)i, o->form, &paths[i], &e);
 		for (j = 0; j < i && !e.code; j++)
 			if (!strcmp(paths[i], paths[j]))
 				err_set(&e, ERR_USAGE, -EEXIST, "%s and %s are both of one rank", o->args[j],

@@ -516,6 +516,8 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		{o->wait && o->command, "--wait is for --pid: a command that is launched is waited for anyway"},
 		{trace && trace->of_samples && !o->sample_hz,
 		 "--trace: a file of this suffix shows samples, which need --sample HZ"},
+		{trace && trace->of_held && !o->memory,
+		 "--trace: a file of this suffix shows who holds memory, which needs --memory"},
 		{o->output && o->trace && !strcmp(o->output, o->trace), "--output and --trace name the same file"},
 	};
 	size_t i;

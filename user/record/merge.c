@@ -245,14 +245,25 @@ static bool alike(const struct mdl_session *a, const struct mdl_session *b)
 	return true;
 }
 
+/* One process, from one moment on. */
+static bool is_same(const struct mdl_session *a, const struct mdl_session *b)
+{
+	return same_host(a, b) && a->pid == b->pid && a->start_mono_ns == b->start_mono_ns;
+}
+
 /* Names of a library's constants are places in it. */
 static int check(const struct rec_merge *g, struct err *e)
 {
 	const struct mdl_session *a = session_of(g, 0), *b;
-	unsigned i;
+	unsigned i, k;
 
 	for (i = 1; i < g->n; i++) {
 		b = session_of(g, i);
+		for (k = 0; k < i; k++)
+			if (is_same(session_of(g, k), b))
+				return err_set(e, ERR_RUNTIME, -EEXIST,
+					       "one recording is there twice: that of pid %u on %s", b->pid,
+					       b->hostname);
 		if (strcmp(build_of(a), build_of(b)))
 			return err_set(
 				e, ERR_RUNTIME, -ENOTSUP,

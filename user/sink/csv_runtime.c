@@ -79,6 +79,26 @@ int csv_kvs(struct snk *s, const struct snk_kvs *t)
 	return 0;
 }
 
+/* What the numbers of a device lack. */
+static void put_lost(struct snk *s, const struct mxbpf_mem_time *d)
+{
+	const struct {
+		const char *name;
+		uint64_t n;
+	} lost[] = {{"unsized_frees", d->unsized}, {"missed_frees", d->missed}, {"untracked_allocs", d->untracked}};
+	size_t i;
+
+	for (i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
+		struct row r = {.table = "held.lost",
+				.name = lost[i].name,
+				.name_len = strlen(lost[i].name),
+				.device = d->device};
+
+		fill(&r, COUNT, lost[i].n);
+		csv_put(s, &r);
+	}
+}
+
 int csv_held(struct snk *s, const struct snk_held *t)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -95,6 +115,7 @@ int csv_held(struct snk *s, const struct snk_held *t)
 		if (d->peak_ns)
 			fill(&r, PEAK_UNIX, ss->start_unix_ns + (d->peak_ns - ss->start_mono_ns));
 		csv_put(s, &r);
+		put_lost(s, d);
 	}
 	for (k = t->rows; k < t->rows + t->nrows; k++) {
 		struct row r = {.table = "held", .name = k->name, .name_len = k->len, .holder = k};

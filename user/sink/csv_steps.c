@@ -19,6 +19,12 @@ static void put_loop(struct snk *s, const struct snk_loop *l)
 	fill(&r, P50, l->p50_ns);
 	fill(&r, P99, l->p99_ns);
 	csv_put(s, &r);
+	if (l->missing) { /* the first, of which nothing else is known */
+		struct row missing = {.table = "iterations.missing", .name = r.name, .name_len = r.name_len};
+
+		fill(&missing, COUNT, l->missing);
+		csv_put(s, &missing);
+	}
 	for (i = 0; i <= MXBPF_STEP_PARTS && l->known; i++) {
 		const char *name = i < MXBPF_STEP_PARTS ? snk_parts[i] : "operators";
 		struct row part = {.table = "iterations.part", .name = name, .name_len = strlen(name)};

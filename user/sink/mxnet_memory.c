@@ -177,9 +177,12 @@ static void fini(struct snk *s)
 	buf_fini(&m->batch);
 }
 
+static const char *const suffixes[] = {".memory.csv", ".memory.csv.gz", NULL};
+
 const struct snk_ops snk_mxnet_memory = {
 	.name = "mxnet-memory",
 	.help = "the CSV of MXNet 2.0's profiler of arrays that are alive, by scope; of --memory",
+	.suffixes = suffixes,
 	.needs_records = true,
 	.of_held = true,
 	.state_bytes = sizeof(struct memory),
