@@ -103,8 +103,10 @@ static const char *const closures[] = {"1.9.1", "1.8.0.post0", "1.7.0.post2", NU
 static const char *const pushes[] = {"1.9.1", "1.8.0.post0", "1.7.0.post2", "2.0.0b1", NULL};
 static const char *const executors[] = {"1.9.1", "1.8.0.post0", NULL};
 
-static const struct adp_place custom_forward[] = {{"1.9.1", 0x1a3fc60}, {NULL}};
-static const struct adp_place custom_backward[] = {{"1.9.1", 0x1a3fd10}, {NULL}};
+static const struct adp_place custom_forward[] = {
+	{"1.9.1", 0x1a3fc60}, {"1.8.0.post0", 0x18eb250}, {"1.7.0.post2", 0x55bd710}, {"2.0.0b1", 0x19d7150}, {NULL}};
+static const struct adp_place custom_backward[] = {
+	{"1.9.1", 0x1a3fd10}, {"1.8.0.post0", 0x18eb330}, {"1.7.0.post2", 0x55bd7d0}, {"2.0.0b1", 0x19d7200}, {NULL}};
 
 #define CUSTOM_SPAN                                                                                                    \
 	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_CUSTOM, .name_type = MXBPF_NAMED_BYTES,     \
@@ -137,14 +139,18 @@ static const struct adp_layout fcompute_ex_2[] = {
 static const struct adp_layout stateful_ex_2[] = {
 	{"2.0.0b1", {INSIDE_SPAN, NODE(120), ARRAYS_REQS(32, 56, 40), .by_address = 1}, BULK}, {NULL}};
 static const struct adp_layout stateful_2[] = {{"2.0.0b1", {STATEFUL_SPAN, .by_address = 1}, BULK}, {NULL}};
-static const struct adp_layout fcompute_executor_2[] = {
-	{"2.0.0b1", {INSIDE_SPAN, PART, NODE(496), ARRAYS(8, 32)}, NULL}, {NULL}};
-static const struct adp_layout fcompute_ex_executor_2[] = {
-	{"2.0.0b1", {INSIDE_SPAN, PART, NODE(192), ARRAYS(8, 32)}, NULL}, {NULL}};
-/* These keep no attributes: OprBlock.opr, ThreadedOpr.opr_name. */
-static const struct adp_layout stateful_executor_2[] = {
-	{"2.0.0b1", {WORK_SPAN(MXBPF_INSIDE_PLACED), PART, .name = {.nderef = 2, .off = {8, 88}}, ARRAYS(8, 32)}, NULL},
-	{NULL}};
+#define EXECUTOR(version, ...)                                                                                         \
+	{                                                                                                              \
+		version, {__VA_ARGS__, PART, ARRAYS(8, 32)}, NULL                                                      \
+	}
+static const struct adp_layout fcompute_executors[] = {
+	EXECUTOR("1.7.0.post2", INSIDE_SPAN, NODE(488)), EXECUTOR("2.0.0b1", INSIDE_SPAN, NODE(496)), {NULL}};
+static const struct adp_layout ex_executors[] = {
+	EXECUTOR("1.7.0.post2", INSIDE_SPAN, NODE(192)), EXECUTOR("2.0.0b1", INSIDE_SPAN, NODE(192)), {NULL}};
+/* These keep no attributes. OprBlock.opr, ThreadedOpr.opr_name. */
+#define PLACED_SPAN WORK_SPAN(MXBPF_INSIDE_PLACED), .name = {.nderef = 2, .off = {8, 88}}
+static const struct adp_layout stateful_executors[] = {
+	EXECUTOR("1.7.0.post2", PLACED_SPAN), EXECUTOR("2.0.0b1", PLACED_SPAN), {NULL}};
 static const struct adp_place stateful_places[] = {{"2.0.0b1", 0x1253d20}, {NULL}};
 
 static const struct adp_probe probes[] = {
@@ -296,7 +302,7 @@ static const struct adp_probe probes[] = {
 		.needs = PROBE_OP,
 		.optional = true,
 		.versions = executors,
-		.layouts = fcompute_executor_2,
+		.layouts = fcompute_executors,
 		.symbols = {"_ZN5mxnet4exec16FComputeExecutor3RunENS_10RunContextEb"},
 		.row = {INSIDE_SPAN, PART, NODE(168), ARRAYS(8, 32)},
 	},
@@ -306,7 +312,7 @@ static const struct adp_probe probes[] = {
 		.needs = PROBE_OP,
 		.optional = true,
 		.versions = executors,
-		.layouts = fcompute_ex_executor_2,
+		.layouts = ex_executors,
 		.symbols = {"_ZN5mxnet4exec18FComputeExExecutor3RunENS_10RunContextEb"},
 		.row = {INSIDE_SPAN, PART, NODE(168), ARRAYS(8, 32)},
 	},
@@ -316,7 +322,7 @@ static const struct adp_probe probes[] = {
 		.needs = PROBE_OP,
 		.optional = true,
 		.versions = executors,
-		.layouts = stateful_executor_2,
+		.layouts = stateful_executors,
 		.symbols = {"_ZN5mxnet4exec23StatefulComputeExecutor3RunENS_10RunContextEb"},
 		.row = {INSIDE_SPAN, PART, NODE(168), ARRAYS(8, 32)},
 	},
@@ -326,7 +332,7 @@ static const struct adp_probe probes[] = {
 		.needs = PROBE_OP,
 		.optional = true,
 		.versions = executors,
-		.layouts = stateful_executor_2,
+		.layouts = ex_executors,
 		.symbols = {"_ZN5mxnet4exec25StatefulComputeExExecutor3RunENS_10RunContextEb"},
 		.row = {INSIDE_SPAN, PART, NODE(168), ARRAYS(8, 32)},
 	},
