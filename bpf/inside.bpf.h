@@ -10,7 +10,7 @@
 #include "common.bpf.h"
 #include "name.bpf.h"
 #include "ndarray.bpf.h"
-#define NODE_WORD 0x5f65646f6eull /* "node_" */
+#include "segment.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -39,7 +39,7 @@ static __always_inline bool inside_array(__u64 vector, bool arrays, __u16 *n, __
 
 	if (bpf_probe_read_user(&v, sizeof(v), (void *)vector))
 		return false;
-	*n = (v.end - v.begin) / (arrays ? NDARRAY_BYTES : 8);
+	*n = (v.end - v.begin) / (arrays ? cfg_array_bytes : NDARRAY_ADDRESS);
 	*first = v.begin;
 	return arrays || v.begin == v.end || !bpf_probe_read_user(first, sizeof(*first), (void *)v.begin);
 }
@@ -55,18 +55,12 @@ __noinline int inside_key(struct mxbpf_noted_key *key, __u64 inputs, __u64 outpu
 	return key->noutputs ? bpf_probe_read_user(&key->output, sizeof(key->output), (void *)first) : 0;
 }
 
-/*
- * An empty name is none, nor is one that autograd makes up for what the program calls one by one, "node_796": no layer
- * is called so, and each call has another.
- */
+/* An empty name is none. */
 __noinline __u64 inside_layer_id(struct mxbpf_thread *t, __u64 text)
 {
-	__u64 word = 0, id;
+	__u64 id;
 
-	if (!t || !text)
-		return 0;
-	bpf_probe_read_user_str(&word, sizeof(word), (void *)text);
-	if ((word & 0xffffffffff) == NODE_WORD && (word >> 40 & 0xff) >= '0' && (word >> 40 & 0xff) <= '9')
+	if (!t || !text || name_is_numbered(text))
 		return 0;
 	id = name_intern(t, text, 0);
 	return id == MXBPF_NAME_UNNAMED ? 0 : id;
@@ -106,7 +100,7 @@ static __always_inline void inside_noted(struct pt_regs *ctx, struct mxbpf_threa
 
 	key.state = fetch(ctx, t, &row->key);
 	if (!inside_key(&key, fetch(ctx, t, &row->size) + row->size.off[0],
-			fetch(ctx, t, &row->link) + row->link.off[0], 1))
+			fetch(ctx, t, &row->link) + row->link.off[0], !row->by_address))
 		v = bpf_map_lookup_elem(&noted, &key);
 	if (v) {
 		*out = *v;
@@ -152,6 +146,19 @@ static __always_inline bool inside_is_work(const struct mxbpf_frame *top, __u8 c
 	return !top->inside && (top->cls == cls || (top->cls == MXBPF_CLASS_CUSTOM && top->end == MXBPF_END_KEY));
 }
 
+/* What it is called by its place in the work. */
+static __always_inline void inside_placed(struct mxbpf_thread *t, const struct mxbpf_frame *work,
+					  const volatile struct mxbpf_row *row, __u32 before, struct mxbpf_noted *out)
+{
+	__u64 addr = work->key;
+
+	if (bpf_probe_read_user(&addr, sizeof(addr), (void *)(addr + row->name.off[0])) ||
+	    bpf_probe_read_user(&addr, sizeof(addr), (void *)(addr + row->name.off[1])))
+		t->counts[MXBPF_COUNT_UNREADABLE]++;
+	else
+		segment_name(t, addr, before, out);
+}
+
 /*
  * Whether the operator is a span of its own in `top`, the innermost open one: then `out` is what it is called. On a
  * thread without work of the engine's it has not begun yet: it is about to be pushed.
@@ -160,18 +167,29 @@ static __always_inline bool inside_opens(struct pt_regs *ctx, struct mxbpf_threa
 					 const volatile struct mxbpf_row *row, struct mxbpf_noted *out)
 {
 	bool alone = false;
+	__u32 before;
 
 	if (!top || !inside_is_work(top, row->cls))
 		return false;
+	before = top->return_off;
+	if (row->span_flags & MXBPF_SPAN_PART && top->end == MXBPF_END_KEY)
+		top->return_off++;
 	if (row->guard.base)
 		alone = !fetch(ctx, t, &row->guard);
+	else if (row->bulk_id)
+		alone = top->name_id != row->bulk_id;
+	if (row->inside == MXBPF_INSIDE_PLACED) {
+		if (top->end != MXBPF_END_KEY) /* the work of NaiveEngine has no object that could be asked */
+			return false;
+		inside_placed(t, top, row, before, out);
+	}
 	if (row->inside == MXBPF_INSIDE_NOTED && (!alone || cfg_details & MXBPF_DETAIL_LAYER))
 		inside_noted(ctx, t, row, out);
 	if (row->inside == MXBPF_INSIDE_NAMED && !alone)
 		out->name_id = name_of(ctx, t, row);
 	if (row->inside == MXBPF_INSIDE_NAMED && cfg_details & MXBPF_DETAIL_LAYER)
 		out->layer_id = inside_layer(ctx, t, row);
-	if (!row->guard.base)
+	if (!row->guard.base && !row->bulk_id)
 		alone = out->name_id == top->name_id;
 	if (alone && cfg_details & row->details)
 		inside_annotate(t, top, out->layer_id, ndarrays_of(ctx, t, row));

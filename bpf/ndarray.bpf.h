@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * MXNet's arrays of an operator: those that go in and those that come out lie by value in two vectors of the object
- * that runs it, whose places are the row's. Interned as the tensors of args.bpf.h are.
+ * MXNet's arrays of an operator: those that go in and those that come out lie in two vectors of the object that runs
+ * it, whose places are the row's, by value or by address. Interned as the tensors of args.bpf.h are.
  */
 #ifndef NDARRAY_BPF_H
 #define NDARRAY_BPF_H
 
 #include "args.bpf.h"
 
-/* mxnet::NDArray of 1.x, as far as it is read. */
-#define NDARRAY_BYTES 224
-#define NDARRAY_FIRST 16
-#define NDARRAY_HERE  4 /* more dimensions lie elsewhere */
+/* Of the library: how many dimensions lie in an array itself, and its bytes. */
+const volatile __u32 cfg_array_dims;
+const volatile __u32 cfg_array_bytes;
+
+/* mxnet::NDArray, as far as it is read: so many dimensions, then the tail. */
+#define NDARRAY_FIRST	 16
+#define NDARRAY_HERE	 8 /* at most */
+#define NDARRAY_HEAD	 8
+#define NDARRAY_ADDRESS	 8 /* bytes of one */
+#define NDARRAYS_ADDRESS (1ull << 48)
 struct ndarray {
 	__s32 ndim; /* -1: its shape is not known before the operator has run */
 	__u32 nheap;
@@ -42,14 +48,23 @@ __noinline int ndarray_dims(__u32 slot)
 	n = a->ndim;
 	if (n > MXBPF_TENSOR_DIMS)
 		return 0;
-	if (n > NDARRAY_HERE && (a->nheap < n || bpf_probe_read_user(s->tensor.dims, n * 8, (void *)a->heap)))
+	if (n > cfg_array_dims && (a->nheap < n || bpf_probe_read_user(s->tensor.dims, n * 8, (void *)a->heap)))
 		return 0;
-	for (i = 0; i < NDARRAY_HERE && n <= NDARRAY_HERE && i < n; i++)
+	for (i = 0; i < NDARRAY_HERE && n <= cfg_array_dims && i < n; i++)
 		s->tensor.dims[i] = a->dims[i];
 	for (i = 0; i < MXBPF_TENSOR_DIMS && i < n; i++)
 		if (s->tensor.dims[i] < -1)
 			return 0;
 	return 1;
+}
+
+static __always_inline bool ndarray_read(struct ndarray *a, __u64 addr)
+{
+	const __u32 head = NDARRAY_HEAD + (cfg_array_dims <= NDARRAY_HERE ? cfg_array_dims : NDARRAY_HERE) * 8;
+
+	return !bpf_probe_read_user(a, head, (void *)addr) &&
+	       !bpf_probe_read_user(&a->heap, sizeof(*a) - __builtin_offsetof(struct ndarray, heap),
+				    (void *)(addr + head));
 }
 
 /* The word of the array at addr. */
@@ -63,7 +78,7 @@ __noinline __u64 ndarray_word(__u32 slot, __u64 addr)
 	if (!s || !t)
 		return MXBPF_WORD_UNREADABLE;
 	a = (struct ndarray *)s->impl;
-	if (bpf_probe_read_user(a, sizeof(*a), (void *)(addr + NDARRAY_FIRST)))
+	if (!ndarray_read(a, addr + NDARRAY_FIRST))
 		return MXBPF_WORD_UNREADABLE;
 	if (a->ndim == -1)
 		return MXBPF_WORD_UNKNOWN;
@@ -89,8 +104,8 @@ static __always_inline bool is_wanted(struct mxbpf_arg_scratch *s, __u32 i)
 	return (__u32)(i & 1 ? pair >> 32 : pair) != REQ_NULL;
 }
 
-/* One of them. */
-__noinline int ndarray_put(__u32 slot, __u64 addr, __u32 i)
+/* One of them, or its address. */
+__noinline int ndarray_put(__u32 slot, __u64 addr, __u32 i, __u32 apart)
 {
 	struct mxbpf_arg_scratch *s = scratch_of(slot);
 	struct mxbpf_thread *t = bpf_map_lookup_elem(&threads, &slot);
@@ -98,7 +113,12 @@ __noinline int ndarray_put(__u32 slot, __u64 addr, __u32 i)
 
 	if (!s || !t)
 		return 0;
-	word = s->reqs && !is_wanted(s, i) ? MXBPF_WORD_UNWANTED : ndarray_word(slot, addr);
+	if (s->reqs && !is_wanted(s, i))
+		word = MXBPF_WORD_UNWANTED;
+	else if (apart == NDARRAY_ADDRESS && bpf_probe_read_user(&addr, sizeof(addr), (void *)addr))
+		word = MXBPF_WORD_UNREADABLE;
+	else
+		word = ndarray_word(slot, addr);
 	if (word == MXBPF_WORD_UNREADABLE)
 		t->counts[MXBPF_COUNT_UNREADABLE]++;
 	word_put(s, word);
@@ -106,61 +126,62 @@ __noinline int ndarray_put(__u32 slot, __u64 addr, __u32 i)
 }
 
 /* A vector of them. Fewer than max, a constant of the caller's, or none is looked at and it counts as truncated. */
-__noinline int ndarrays_put(__u32 slot, __u64 addr, __u32 max)
+__noinline int ndarrays_put(__u32 slot, __u64 addr, __u32 max, __u32 apart)
 {
 	struct mxbpf_arg_scratch *s = scratch_of(slot);
 	struct mxbpf_thread *t = bpf_map_lookup_elem(&threads, &slot);
 	__u64 at[2] = {}, bytes;
 	__u32 i;
 
-	if (!s || !t)
+	if (!s || !t || !apart)
 		return 0;
-	if (bpf_probe_read_user(at, sizeof(at), (void *)addr) || (at[1] - at[0]) % NDARRAY_BYTES) {
+	if (bpf_probe_read_user(at, sizeof(at), (void *)addr) || (at[1] - at[0]) % apart) {
 		unreadable_put(slot);
 		return 0;
 	}
 	bytes = at[1] - at[0];
-	if (bytes > (__u64)max * NDARRAY_BYTES) {
+	if (bytes > (__u64)max * apart) {
 		t->counts[MXBPF_COUNT_TRUNCATED]++;
 		word_put(s, MXBPF_WORD_LONG_LIST);
 		return 0;
 	}
-	for (i = 0; i < MXBPF_NDARRAYS_IN_MAX && i < max && i * NDARRAY_BYTES < bytes; i++)
-		ndarray_put(slot, at[0] + i * NDARRAY_BYTES, i);
+	for (i = 0; i < MXBPF_NDARRAYS_IN_MAX && i < max && i * apart < bytes; i++)
+		ndarray_put(slot, at[0] + i * apart, i, apart);
 	return 0;
 }
 
 /* Which of the arrays that come out are wanted. False: nothing says so, or not of as many as there are. */
-static __always_inline bool reqs_read(struct mxbpf_arg_scratch *s, __u64 reqs, __u64 outputs)
+static __always_inline bool reqs_read(struct mxbpf_arg_scratch *s, __u64 reqs, __u64 outputs, __u32 apart)
 {
 	__u64 at[2] = {}, of[2] = {}, n;
 
 	if (bpf_probe_read_user(at, sizeof(at), (void *)reqs) || bpf_probe_read_user(of, sizeof(of), (void *)outputs))
 		return false;
 	n = at[1] - at[0];
-	if (!n || n > MXBPF_NDARRAYS_OUT_MAX * 4 || n / 4 * NDARRAY_BYTES != of[1] - of[0])
+	if (!n || n > MXBPF_NDARRAYS_OUT_MAX * 4 || n / 4 * apart != of[1] - of[0])
 		return false;
 	return !bpf_probe_read_user(s->slots, n, (void *)at[0]);
 }
 
 /*
  * The args_id of the operator whose object this is. places: offsets in it of the vectors in (16 bits), out, and of the
- * numbers that say what of that is wanted (0: nothing says so).
+ * numbers that say what of that is wanted (0: nothing says so); NDARRAYS_ADDRESS: they hold addresses of arrays.
  */
 __noinline __u64 ndarrays_intern(__u32 slot, __u64 object, __u64 places)
 {
 	struct mxbpf_arg_scratch *s = scratch_of(slot);
 	__u64 out = object + (__u16)(places >> 16);
+	__u32 apart = places & NDARRAYS_ADDRESS ? NDARRAY_ADDRESS : cfg_array_bytes;
 	__u16 reqs = places >> 32;
 
 	if (!s)
 		return 0;
 	s->n = 0;
 	s->reqs = 0;
-	ndarrays_put(slot, object + (__u16)places, MXBPF_NDARRAYS_IN_MAX);
+	ndarrays_put(slot, object + (__u16)places, MXBPF_NDARRAYS_IN_MAX, apart);
 	word_put(s, MXBPF_WORD_OUTPUTS);
-	s->reqs = reqs && reqs_read(s, object + reqs, out);
-	ndarrays_put(slot, out, MXBPF_NDARRAYS_OUT_MAX);
+	s->reqs = reqs && reqs_read(s, object + reqs, out, apart);
+	ndarrays_put(slot, out, MXBPF_NDARRAYS_OUT_MAX, apart);
 	return words_intern(slot);
 }
 
@@ -172,7 +193,8 @@ static __always_inline __u64 ndarrays_of(struct pt_regs *ctx, struct mxbpf_threa
 		return 0;
 	return ndarrays_intern(t->slot, PT_REGS_PARM1(ctx),
 			       row->inputs_off | (__u64)row->outputs_off << 16 |
-				       (__u64)(row->reqs_after ? row->outputs_off + row->reqs_after : 0) << 32);
+				       (__u64)(row->reqs_after ? row->outputs_off + row->reqs_after : 0) << 32 |
+				       (row->by_address ? NDARRAYS_ADDRESS : 0));
 }
 
 #endif

@@ -183,8 +183,11 @@ struct mxbpf_row {
 	struct mxbpf_fetch seq, seq_thread;
 	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
 	struct mxbpf_fetch layer;    /* MXBPF_DETAIL_LAYER: address of a C string */
+	__u64 bulk_id;	 /* of an operator inside: work of several is called so; 0: the guard says which is */
+	__u8 by_address; /* what the vectors of arrays hold is addresses of these */
+	__u8 pad[7];
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 264);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 280);
 
 /* How a row sees operators from within the work that the engine has for a thread: MXBPF_ACT_OPEN with these. */
 enum mxbpf_inside {
@@ -195,6 +198,9 @@ enum mxbpf_inside {
 	MXBPF_INSIDE_NAMED = 1,
 	/* Likewise; what it is called was noted (MXBPF_ACT_NOTE) when it was pushed. */
 	MXBPF_INSIDE_NOTED = 2,
+	/* Likewise; what it is called stands in what the work is called (which row.name leads to from its key), by how
+	 * many of MXBPF_SPAN_PART ran in that before. */
+	MXBPF_INSIDE_PLACED = 3,
 };
 
 /*
@@ -432,7 +438,7 @@ struct mxbpf_frame {
 	__u8 nchild;		/* spans directly in it, at most 2 counted */
 	__u8 inside;		/* row.inside */
 	__u32 flags;		/* enum mxbpf_span_flag */
-	__u32 return_off;	/* END_NEXT */
+	__u32 return_off;	/* END_NEXT; of the engine's work: operators that it has begun, as row.inside counts */
 	__u64 ip;		/* of a function that was told by its call: where it comes back to; else 0 */
 	__s64 alloc_bytes;	/* taken less given back since it opened, on its thread */
 	__s64 self_alloc_bytes; /* of these, while it was the innermost */
@@ -516,7 +522,12 @@ struct mxbpf_thread {
 	__u64 counts[MXBPF_COUNT_MAX];
 	struct mxbpf_frame frames[MXBPF_FRAMES_MAX];
 	struct mxbpf_name_part part; /* scratch */
-	struct mxbpf_span done;	     /* scratch: the span that ends */
+	struct {
+		__u64 off;
+		__u32 skip, depth, state, length;
+		char next;
+	} segment;		/* scratch: how far its name is read */
+	struct mxbpf_span done; /* scratch: the span that ends */
 	struct {
 		__u64 value[MXBPF_COUNTERS_MAX];
 		__u8 known, scaled; /* MXBPF_SPAN_SCALED */

@@ -5,6 +5,7 @@
 #
 #   need_root                  skips unless root
 #   need_mxnet                 fails, with the remedy, unless tests/setup.sh has run
+#   need_mxnet_2               skips unless tests/versions/setup.sh has run; the test's Python has MXNet 2.0 from then on
 #   need_torch                 the same for PyTorch
 #   torch_setup                setup() of what judges PyTorch: JUDGE is tests/judge_torch, `prog ARGS...` runs its programs
 #   start_bg NAME COMMAND...   starts it, stdout in $BATS_TEST_TMPDIR/NAME.out, stderr in NAME.err; sets BG_PID
@@ -56,6 +57,11 @@ need_mxnet() {
 	[[ -x $PYTHON ]] && return 0
 	echo "no MXNet at $PYTHON: run tests/setup.sh" >&2
 	return 1
+}
+
+need_mxnet_2() {
+	[[ -f $O/deps/versions/2.0.0b1/stamp ]] || skip "no MXNet 2.0.0b1 at $O/deps/versions: tests/versions/setup.sh"
+	export PYTHONPATH=$O/deps/versions/2.0.0b1
 }
 
 need_torch() {

@@ -102,6 +102,11 @@ throws_as_without() { # ENGINE
 	throws_as_without NaiveEngine --life --memory --shapes
 }
 
+@test "failures reach the program as without mxbpf, in MXNet 2.0" {
+	need_mxnet_2
+	throws_as_without ThreadedEnginePerDevice
+}
+
 @test "an operator in a bulk that was pushed before the window is in flight, which is no alarm; its name is missing" {
 	start_ready pushed "$PYTHON" "$REPO/tests/inside/custom.py" --pushed
 	start_mxbpf --pid "$READY_PID" --format json

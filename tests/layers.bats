@@ -60,6 +60,16 @@ of_model() { # ARGUMENTS...
 
 @test "and of a static graph, in segments" { of_model --static; }
 
+@test "in MXNet 2.0 as well, whose segments name their operators and those their layers" {
+	need_mxnet_2
+	of_model
+}
+
+@test "and its static graphs" {
+	need_mxnet_2
+	of_model --static
+}
+
 @test "--by layer without --layers says what lacks, and --layers of PyTorch that it has none" {
 	start_workload --tiny
 	run "$MXBPF" --pid "$WORKLOAD_PID" --by layer -d 1s

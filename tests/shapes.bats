@@ -36,6 +36,13 @@ exactly() { # FORM
 @test "static_shape, forward and backward" { exactly static-backward; }
 @test "Module, forward and backward" { exactly module-backward; }
 
+@test "MXNet 2.0: all of eager, and both ways in bulks and in segments" {
+	local form
+	need_mxnet_2
+	for form in eager hybrid-backward static-backward; do exactly "$form"; done
+	jq -e '.loss | .dropped + .unreadable == 0' mxbpf.out
+}
+
 @test "the same is added up in the kernel, where threads are told apart as well" {
 	watched '--stats --shapes --by shape --format json' hybrid-backward
 	same mxbpf.out

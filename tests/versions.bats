@@ -77,10 +77,10 @@ resolves() { # PID [BEGIN_REGEX]
 	expect_status 1
 }
 
-@test "2.0.0b1" { judged 2.0.0b1 'operators in bulks' 'layers, shapes' 'Custom in Python'; }
+@test "2.0.0b1" { judged 2.0.0b1; }
 @test "1.9.1" { judged 1.9.1; }
-@test "1.8.0.post0" { judged 1.8.0.post0 'Custom in Python'; }
-@test "1.7.0.post2" { judged 1.7.0.post2 'operators in bulks' 'Custom in Python'; }
+@test "1.8.0.post0" { judged 1.8.0.post0; }
+@test "1.7.0.post2" { judged 1.7.0.post2; }
 @test "mxnet-mkl 1.6.0, whose engine's functions have no names" {
 	judged mkl-1.6.0 'operators in bulks' 'layers, shapes' 'Custom in Python' 'memory by operator'
 }

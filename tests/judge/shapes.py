@@ -162,13 +162,16 @@ class Net:
     def __init__(self, says, form, backward):
         import mxnet as mx
         from mxnet.gluon import nn
+        numpy = not hasattr(mx, 'mod')  # 2.0: arrays of nets are numpy's
+        if numpy:
+            mx.npx.set_np()
         self.mx, self.says, self.form, self.backward = mx, says, form, backward
         self.layers = [nn.Conv2D(4, 3, padding=1), nn.BatchNorm(), nn.Activation('relu'), nn.MaxPool2D(), nn.Dropout(0.5),
                        nn.Dense(5), nn.Dense(3, use_bias=False)]
         self.net = nn.HybridSequential()
         self.net.add(*self.layers)
         self.net.initialize()
-        self.x = mx.nd.ones((2, 3, 8, 8))
+        self.x = (mx.np if numpy else mx.nd).ones((2, 3, 8, 8))
 
     def prepare(self):
         mx = self.mx

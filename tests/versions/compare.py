@@ -88,14 +88,37 @@ def marks_of_mxbpf(data):
 
 
 def is_segment(name):
-    return name.startswith('[') or ',' in name
+    return name.startswith('[') or ',' in name or '{' in name
 
 
-def bulk_verdicts(theirs, ours, version):
+def parts(name):
+    """Of a segment, "[A,B]" or in 2.0 "A{name=a;kernel=[2,2]},B{name=b;}]", its operators."""
+    names, depth = [''], 0
+    for c in name.strip('[]') if is_segment(name) else name:
+        depth += (c == '{') - (c == '}')
+        if c == ',' and not depth:
+            names.append('')
+        elif not depth and c != '}':
+            names[-1] += c
+    return names
+
+
+def whole_names(names, ours):
+    """Of names that MXNet has cut, those that begin so, as mxbpf read them; as many of all as MXNet counted."""
+    whole = collections.Counter()
+    for name, n in names.items():
+        longer = {row['name']: row['count'] for row in ours['tables']['operator'] if row['name'].startswith(name)}
+        if len(name.encode()) < NAME_BYTES or sum(longer.values()) != n:
+            longer = {name: n}
+        whole.update(longer)
+    return whole
+
+
+def bulk_verdicts(theirs, single, ours, version):
     """With bulking, each operator is there as often as without, in a bulk, in a segment or by itself."""
     without, seen = collections.Counter(), collections.Counter()
-    for name, n in operators_of_builtin(theirs, version).items():
-        for part in name.strip('[]').split(',') if is_segment(name) else (name,):
+    for name, n in whole_names(operators_of_builtin(theirs, version), single).items():
+        for part in parts(name):
             without[part] += n
     for row in ours['tables']['operator']:
         if not is_segment(row['name']) and row['name'] not in CUSTOM + ('ImperativeBulk', judge.UNNAMED):
@@ -175,8 +198,8 @@ def main():
     args = p.parse_args()
     cells = verdicts(args.version, args.builtin, args.mxbpf)
     if args.bulk:
-        with open(args.builtin + '.json') as theirs, open(args.bulk) as ours:
-            cells.update(bulk_verdicts(json.load(theirs), json.load(ours), args.version))
+        with open(args.builtin + '.json') as theirs, open(args.mxbpf) as single, open(args.bulk) as ours:
+            cells.update(bulk_verdicts(json.load(theirs), json.load(single), json.load(ours), args.version))
     if args.options:
         with open(args.options) as ours:
             cells.update(option_verdicts(json.load(ours)))

@@ -100,21 +100,58 @@ static const struct adp_member kv_served[] = {{DATA_HANDLE("17DataHandleDefault"
 
 /* Where the fields of closures and of executors are known. */
 static const char *const closures[] = {"1.9.1", "1.8.0.post0", "1.7.0.post2", NULL};
+static const char *const pushes[] = {"1.9.1", "1.8.0.post0", "1.7.0.post2", "2.0.0b1", NULL};
 static const char *const executors[] = {"1.9.1", "1.8.0.post0", NULL};
 
-static const struct adp_place custom_forward[] = {{"1.9.1", 0x1a3fc60}, {NULL}};
-static const struct adp_place custom_backward[] = {{"1.9.1", 0x1a3fd10}, {NULL}};
+static const struct adp_place custom_forward[] = {
+	{"1.9.1", 0x1a3fc60}, {"1.8.0.post0", 0x18eb250}, {"1.7.0.post2", 0x55bd710}, {"2.0.0b1", 0x19d7150}, {NULL}};
+static const struct adp_place custom_backward[] = {
+	{"1.9.1", 0x1a3fd10}, {"1.8.0.post0", 0x18eb330}, {"1.7.0.post2", 0x55bd7d0}, {"2.0.0b1", 0x19d7200}, {NULL}};
 
 #define CUSTOM_SPAN                                                                                                    \
 	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_CUSTOM, .name_type = MXBPF_NAMED_BYTES,     \
 	.name = {ARG1, AT1(0)}
-#define INSIDE_SPAN                                                                                                    \
-	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR, .inside = MXBPF_INSIDE_NAMED,     \
+#define WORK_SPAN(how)                                                                                                 \
+	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR, .inside = (how),                  \
 	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_LAYER | MXBPF_DETAIL_ARGS
-/* The vector of what is wanted of them stands behind that of the arrays that come out. */
-#define ARRAYS(in, out) .inputs_off = (in), .outputs_off = (out), .reqs_after = 24
+#define INSIDE_SPAN WORK_SPAN(MXBPF_INSIDE_NAMED)
+/* The vector of what is wanted of them stands so far behind that of the arrays that come out, in most right there. */
+#define ARRAYS_REQS(in, out, reqs) .inputs_off = (in), .outputs_off = (out), .reqs_after = (reqs)
+#define ARRAYS(in, out)		   ARRAYS_REQS(in, out, 24)
+#define NODE(a)			   .name = {ARG1, AT2(a, 0)}, .layer = {ARG1, AT1((a) + 8)}
 /* RunContext.is_bulk, by value on the stack. */
 #define IN_BULK .guard = {STACK, .nderef = 1, .last_bytes = 1, .off = {32}}
+#define STATEFUL_SPAN                                                                                                  \
+	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR, .inside = MXBPF_INSIDE_NOTED,     \
+	.details = MXBPF_DETAIL_LAYER | MXBPF_DETAIL_ARGS, ARRAYS(88, 40), .key = {ARG1, AT1(168)},                    \
+	.size = {ARG1, .off = {88}}, .link = {ARG1, .off = {40}} /* inputs, outputs */
+#define PART .span_flags = MXBPF_SPAN_PART
+
+/*
+ * 2.0: closures hold addresses of arrays, and no word says that they run in a bulk; where the arrays and a node's
+ * attributes are is seen in the constructors and functions, with types in their names, that get the addresses.
+ */
+#define BULK "ImperativeBulk"
+static const struct adp_layout fcompute_2[] = {
+	{"2.0.0b1", {INSIDE_SPAN, NODE(176), ARRAYS(56, 8), .by_address = 1}, BULK}, {NULL}};
+static const struct adp_layout fcompute_ex_2[] = {
+	{"2.0.0b1", {INSIDE_SPAN, NODE(112), ARRAYS_REQS(32, 56, 32), .by_address = 1}, BULK}, {NULL}};
+static const struct adp_layout stateful_ex_2[] = {
+	{"2.0.0b1", {INSIDE_SPAN, NODE(120), ARRAYS_REQS(32, 56, 40), .by_address = 1}, BULK}, {NULL}};
+static const struct adp_layout stateful_2[] = {{"2.0.0b1", {STATEFUL_SPAN, .by_address = 1}, BULK}, {NULL}};
+#define EXECUTOR(version, ...)                                                                                         \
+	{                                                                                                              \
+		version, {__VA_ARGS__, PART, ARRAYS(8, 32)}, NULL                                                      \
+	}
+static const struct adp_layout fcompute_executors[] = {
+	EXECUTOR("1.7.0.post2", INSIDE_SPAN, NODE(488)), EXECUTOR("2.0.0b1", INSIDE_SPAN, NODE(496)), {NULL}};
+static const struct adp_layout ex_executors[] = {
+	EXECUTOR("1.7.0.post2", INSIDE_SPAN, NODE(192)), EXECUTOR("2.0.0b1", INSIDE_SPAN, NODE(192)), {NULL}};
+/* These keep no attributes. OprBlock.opr, ThreadedOpr.opr_name. */
+#define PLACED_SPAN WORK_SPAN(MXBPF_INSIDE_PLACED), .name = {.nderef = 2, .off = {8, 88}}
+static const struct adp_layout stateful_executors[] = {
+	EXECUTOR("1.7.0.post2", PLACED_SPAN), EXECUTOR("2.0.0b1", PLACED_SPAN), {NULL}};
+static const struct adp_place stateful_places[] = {{"2.0.0b1", 0x1253d20}, {NULL}};
 
 static const struct adp_probe probes[] = {
 	/* API_BEGIN and API_END call these two in every function of the C API, profiler or not, thrown or not. */
@@ -189,11 +226,12 @@ static const struct adp_probe probes[] = {
 		.needs = PROBE_OP,
 		.optional = true,
 		.versions = closures,
+		.layouts = fcompute_2,
 		.symbols = {"_ZZN5mxnet10imperative12PushFComputeERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpCont"
 			    "extERKSt6vectorINS_5TBlobESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_RKNS"
 			    "_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPNS_7N"
 			    "DArrayESaIS17_EES1B_RKS9_IjSaIjEESJ_ENKUlNS_10RunContextEE_clES1G_"},
-		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(176, 0)}, .layer = {ARG1, AT1(184)}, ARRAYS(56, 8)},
+		.row = {INSIDE_SPAN, IN_BULK, NODE(176), ARRAYS(56, 8)},
 	},
 	{
 		.name = "inside.fcompute_ex",
@@ -201,11 +239,12 @@ static const struct adp_probe probes[] = {
 		.needs = PROBE_OP,
 		.optional = true,
 		.versions = closures,
+		.layouts = fcompute_ex_2,
 		.symbols = {"_ZZN5mxnet10imperative14PushFComputeExERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpCo"
 			    "ntextERKSt6vectorINS_7NDArrayESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_"
 			    "RKNS_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPS"
 			    "A_SaIS16_EES1A_SJ_ENKUlNS_10RunContextEE_clES1B_"},
-		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}, ARRAYS(208, 40)},
+		.row = {INSIDE_SPAN, IN_BULK, NODE(88), ARRAYS(208, 40)},
 	},
 	{
 		.name = "inside.stateful_ex",
@@ -213,11 +252,16 @@ static const struct adp_probe probes[] = {
 		.needs = PROBE_OP,
 		.optional = true,
 		.versions = closures,
+		.layouts = stateful_ex_2,
 		.symbols = {"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsE"
 			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
 			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
-			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE_clES17_S18_"},
-		.row = {INSIDE_SPAN, IN_BULK, .name = {ARG1, AT2(88, 0)}, .layer = {ARG1, AT1(96)}, ARRAYS(208, 40)},
+			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE_clES17_S18_",
+			    "_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsE"
+			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
+			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
+			    "eEENKUlNS_10RunContextENSF_15CallbackOnStartENSF_18CallbackOnCompleteEE_clES17_S18_S19_"},
+		.row = {INSIDE_SPAN, IN_BULK, NODE(88), ARRAYS(208, 40)},
 	},
 	/* This closure holds the state alone: what the operator is called is known when it is pushed. */
 	{
@@ -225,7 +269,7 @@ static const struct adp_probe probes[] = {
 		.group = PROBE_INSIDE,
 		.needs = PROBE_OP,
 		.optional = true,
-		.versions = closures,
+		.versions = pushes,
 		.symbols = {"_ZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsER"
 			    "KNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE_"
 			    "IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMode"
@@ -242,21 +286,14 @@ static const struct adp_probe probes[] = {
 		.needs = PROBE_OP,
 		.optional = true,
 		.versions = closures,
+		.layouts = stateful_2,
 		.ends = "inside.push",
 		.symbols = {"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsE"
 			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
 			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
 			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE1_clES17_S18_"},
-		.row = {.action = MXBPF_ACT_OPEN,
-			.end = MXBPF_END_CUT,
-			.cls = MXBPF_CLASS_OPERATOR,
-			.inside = MXBPF_INSIDE_NOTED,
-			.details = MXBPF_DETAIL_LAYER | MXBPF_DETAIL_ARGS,
-			ARRAYS(88, 40),
-			IN_BULK,
-			.key = {ARG1, AT1(168)},
-			.size = {ARG1, .off = {88}},  /* inputs */
-			.link = {ARG1, .off = {40}}}, /* outputs */
+		.hidden = {.places = stateful_places}, /* 2.0 has only what it is called by */
+		.row = {STATEFUL_SPAN, IN_BULK},
 	},
 	/* What the operators of a segment of a graph come by, and those of a graph that is not cut into segments. */
 	{
@@ -265,9 +302,9 @@ static const struct adp_probe probes[] = {
 		.needs = PROBE_OP,
 		.optional = true,
 		.versions = executors,
+		.layouts = fcompute_executors,
 		.symbols = {"_ZN5mxnet4exec16FComputeExecutor3RunENS_10RunContextEb"},
-		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
-			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
+		.row = {INSIDE_SPAN, PART, NODE(168), ARRAYS(8, 32)},
 	},
 	{
 		.name = "inside.fcompute_ex_executor",
@@ -275,9 +312,9 @@ static const struct adp_probe probes[] = {
 		.needs = PROBE_OP,
 		.optional = true,
 		.versions = executors,
+		.layouts = ex_executors,
 		.symbols = {"_ZN5mxnet4exec18FComputeExExecutor3RunENS_10RunContextEb"},
-		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
-			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
+		.row = {INSIDE_SPAN, PART, NODE(168), ARRAYS(8, 32)},
 	},
 	{
 		.name = "inside.stateful_executor",
@@ -285,9 +322,9 @@ static const struct adp_probe probes[] = {
 		.needs = PROBE_OP,
 		.optional = true,
 		.versions = executors,
+		.layouts = stateful_executors,
 		.symbols = {"_ZN5mxnet4exec23StatefulComputeExecutor3RunENS_10RunContextEb"},
-		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
-			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
+		.row = {INSIDE_SPAN, PART, NODE(168), ARRAYS(8, 32)},
 	},
 	{
 		.name = "inside.stateful_ex_executor",
@@ -295,9 +332,9 @@ static const struct adp_probe probes[] = {
 		.needs = PROBE_OP,
 		.optional = true,
 		.versions = executors,
+		.layouts = ex_executors,
 		.symbols = {"_ZN5mxnet4exec25StatefulComputeExExecutor3RunENS_10RunContextEb"},
-		.row = {INSIDE_SPAN, .span_flags = MXBPF_SPAN_PART, .name = {ARG1, AT2(168, 0)},
-			.layer = {ARG1, AT1(176)}, ARRAYS(8, 32)},
+		.row = {INSIDE_SPAN, PART, NODE(168), ARRAYS(8, 32)},
 	},
 	/*
 	 * What ForwardEx and BackwardEx of custom operators hand to a thread of their own: a closure that begins with
@@ -687,7 +724,7 @@ static const struct adp_device devices[] = {
 };
 
 /* mxnet::TShape, in NDArray. */
-static const struct adp_array arrays[] = {{"1.", 4}, {"2.0", 8}, {NULL, 0}};
+static const struct adp_array arrays[] = {{"1.", 4, 224}, {"2.0", 8, 312}, {NULL, 0, 0}};
 
 /* Of ps-lite, whose tracker sets the numbers, or does not. */
 static const struct adp_role roles[] = {{"worker", "DMLC_WORKER_ID", "DMLC_NUM_WORKER"},

@@ -208,6 +208,8 @@ static void choose_details(struct att *a, const struct plan *p, const struct att
 	a->skel->rodata->cfg_held = o->held;
 	/* There with CONFIG_SCHED_INFO, as the fields that the account is made of. */
 	a->skel->rodata->cfg_account = o->account && !access("/proc/self/schedstat", F_OK);
+	a->skel->rodata->cfg_array_dims = p->array ? p->array->dims_here : 0;
+	a->skel->rodata->cfg_array_bytes = p->array ? p->array->bytes : 0;
 	a->skel->rodata->cfg_tensor_keys_off = p->tensor_keys_off;
 	a->skel->rodata->cfg_tensor_storage_word =
 		p->tensor_storage_off ? (p->tensor_storage_off - first_off) / 8 : MXBPF_NO_STORAGE;

@@ -83,13 +83,22 @@ static bool needs_known_build(const struct adp_probe *p)
 	return !p->any_build && row_has_offsets(&p->row);
 }
 
+static const struct adp_layout *layout_in(const struct adp_probe *p, const char *version)
+{
+	const struct adp_layout *l = p->layouts;
+
+	while (l && l->version && (!version || strcmp(l->version, version)))
+		l++;
+	return l && l->version ? l : NULL;
+}
+
 static bool holds_in(const struct adp_probe *p, const char *version)
 {
 	const char *const *v = p->versions;
 
 	while (v && *v && strcmp(*v, version))
 		v++;
-	return !v || *v;
+	return !v || *v || layout_in(p, version);
 }
 
 /* Of a runtime's groups, those that are left without the bad ones and what needs them. */
@@ -328,14 +337,19 @@ static bool fit_alt_name(const struct plan *plan, const struct plan_probe *p, st
 }
 
 /* Of a build that is not known nobody knows where an array has its shape. */
-static void fit_store(const struct plan *plan, struct mxbpf_row *row)
+static const struct adp_array *array_of(const struct adp *adp, const char *version)
 {
-	const struct adp_array *a = plan->adp->arrays;
+	const struct adp_array *a = adp->arrays;
 
-	while (a && a->version && (!plan->version || strncmp(plan->version, a->version, strlen(a->version))))
+	while (a && a->version && (!version || strncmp(version, a->version, strlen(a->version))))
 		a++;
-	if (a && a->version)
-		row->kv_flags |= (uint8_t)(a->dims_here << MXBPF_KV_DIMS_SHIFT);
+	return a && a->version ? a : NULL;
+}
+
+static void fit_arrays(const struct plan *plan, struct mxbpf_row *row)
+{
+	if (plan->array)
+		row->kv_flags |= (uint8_t)(plan->array->dims_here << MXBPF_KV_DIMS_SHIFT);
 	else
 		row->kv = MXBPF_KV_NOTHING;
 }
@@ -343,16 +357,18 @@ static void fit_store(const struct plan *plan, struct mxbpf_row *row)
 /* What of a row depends on the build. */
 static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p)
 {
+	const struct adp_layout *layout = layout_in(p->row, plan->version);
 	struct mxbpf_row *row = &plan->rows[p - plan->probes];
 	struct tgt_lib *lib = p->row->alt_vtable ? tgt_find_lib(t, p->row->alt_lib_glob) : NULL;
 	struct elf_sym sym;
 	struct elf *elf;
 	unsigned image;
 
-	*row = p->row->row;
+	*row = layout ? layout->row : p->row->row;
+	row->bulk_id = layout && layout->bulk ? plan_hash(layout->bulk) : 0;
 	if (plan->opts.groups & p->row->pair_inside)
 		row->end = MXBPF_END_CHILD;
-	fit_store(plan, row);
+	fit_arrays(plan, row);
 	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
 	if (row->action == MXBPF_ACT_ALLOC && !(plan->opts.groups & PROBE_HELD)) {
 		row->end = MXBPF_END_NONE;
@@ -511,6 +527,7 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	if (err)
 		return err;
 	out->version = plan_version(out->adp, out->lib);
+	out->array = array_of(out->adp, out->version);
 	out->nprobes = out->adp->nprobes + (o->groups & PROBE_TEAM ? 1 : 0);
 	out->probes = calloc(out->nprobes, sizeof(*out->probes));
 	out->rows = calloc(out->nprobes, sizeof(*out->rows));

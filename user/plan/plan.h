@@ -83,12 +83,13 @@ struct plan_near {
 
 struct plan {
 	const struct adp *adp;
-	struct tgt_lib *lib;	    /* the runtime's; borrowed from the target */
-	const struct adp *beside;   /* another runtime that the process has mapped; NULL none */
-	struct tgt_lib *omp_unseen; /* with PROBE_TEAM, a library whose teams are not seen; borrowed, NULL none */
-	const char *version;	    /* "1.9.1"; NULL for an unknown build */
-	struct plan_probe *probes;  /* owned, one a row of the adapter */
-	uint32_t first_func;	    /* number of funcs[0] */
+	struct tgt_lib *lib;	       /* the runtime's; borrowed from the target */
+	const struct adp *beside;      /* another runtime that the process has mapped; NULL none */
+	struct tgt_lib *omp_unseen;    /* with PROBE_TEAM, a library whose teams are not seen; borrowed, NULL none */
+	const char *version;	       /* "1.9.1"; NULL for an unknown build */
+	const struct adp_array *array; /* how its arrays lie; NULL: not known */
+	struct plan_probe *probes;     /* owned, one a row of the adapter */
+	uint32_t first_func;	       /* number of funcs[0] */
 	size_t nprobes;
 	struct buf sites;   /* of struct plan_site: all that is wanted and not refused, ends before entries */
 	struct buf names;   /* of struct plan_name, each text once */

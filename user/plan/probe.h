@@ -80,6 +80,13 @@ struct adp_hidden {
 	const struct adp_place *places; /* known builds */
 };
 
+/* What a row is in a build whose structures are others. */
+struct adp_layout {
+	const char *version; /* of adp.builds; NULL: end of table */
+	struct mxbpf_row row;
+	const char *bulk; /* row.bulk_id; NULL: 0 */
+};
+
 /* Which code shows the offsets of a row in builds that are not known: see plan/calibrate.c. */
 enum adp_shown {
 	ADP_SHOWN_NOT = 0,	   /* none */
@@ -101,7 +108,8 @@ struct adp_probe {
 	const char *each_lib;	/* instead: every library of such a path, whenever it is mapped; its spans are named
 				 * span_name and the first part of the file's name */
 	const char *const *versions; /* its offsets hold in these alone, of adp.builds; ends with NULL. NULL: in all */
-	enum adp_shown shown;	     /* its offsets, if its build is not known */
+	const struct adp_layout *layouts; /* and in these the row is another */
+	enum adp_shown shown;		  /* its offsets, if its build is not known */
 	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; alt_name may: see alt_readers */
 	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
 	struct adp_hidden hidden;		/* if there is none of them */
@@ -150,10 +158,11 @@ struct adp_device {
 	bool numbered; /* "cpu/0" or "cpu pinned/" */
 };
 
-/* How many dimensions of an array lie in the array itself, at most 8. */
+/* How many dimensions of an array lie in the array itself, at most 8, and its bytes. */
 struct adp_array {
 	const char *version; /* that begins so; NULL: end of table */
 	uint8_t dims_here;
+	uint16_t bytes;
 };
 
 /* What a process is in a distributed job. */
@@ -200,7 +209,7 @@ struct adp {
 	struct adp_args args;		       /* likewise */
 	struct adp_marks marks;		       /* likewise */
 	const char *rank_env, *world_size_env; /* a process's place in a distributed job; NULL: none */
-	const struct adp_array *arrays;	       /* of rows with kv; NULL: none are known */
+	const struct adp_array *arrays;	       /* of rows with kv or outputs_off; NULL: none are known */
 	const char *role_env;		       /* NULL: all are the same */
 	const struct adp_role *roles;
 	const char *job_backend;   /* what such a job communicates by; NULL: many things */
