@@ -98,15 +98,21 @@ static const struct adp_member kv_served[] = {{DATA_HANDLE("17DataHandleDefault"
 		},                                                                                                     \
 	}
 
-/* Where the fields of closures and of executors are known. */
-static const char *const closures[] = {"1.9.1", "1.8.0.post0", "1.7.0.post2", NULL};
-static const char *const pushes[] = {"1.9.1", "1.8.0.post0", "1.7.0.post2", "2.0.0b1", NULL};
-static const char *const executors[] = {"1.9.1", "1.8.0.post0", NULL};
+/*
+ * Where the fields of closures and of executors are known. Of cu112, which needs a GPU to run: constructors, copies and
+ * destructors of each of them are 1.9.1's, instruction by instruction, as are those of its arrays.
+ */
+#define CU112 "1.9.1 (cu112)"
+static const char *const closures[] = {"1.9.1", CU112, "1.8.0.post0", "1.7.0.post2", NULL};
+static const char *const pushes[] = {"1.9.1", CU112, "1.8.0.post0", "1.7.0.post2", "2.0.0b1", NULL};
+static const char *const executors[] = {"1.9.1", CU112, "1.8.0.post0", NULL};
 
-static const struct adp_place custom_forward[] = {
-	{"1.9.1", 0x1a3fc60}, {"1.8.0.post0", 0x18eb250}, {"1.7.0.post2", 0x55bd710}, {"2.0.0b1", 0x19d7150}, {NULL}};
-static const struct adp_place custom_backward[] = {
-	{"1.9.1", 0x1a3fd10}, {"1.8.0.post0", 0x18eb330}, {"1.7.0.post2", 0x55bd7d0}, {"2.0.0b1", 0x19d7200}, {NULL}};
+static const struct adp_place custom_forward[] = {{"1.9.1", 0x1a3fc60},	      {CU112, 0x3484260},
+						  {"1.8.0.post0", 0x18eb250}, {"1.7.0.post2", 0x55bd710},
+						  {"2.0.0b1", 0x19d7150},     {NULL}};
+static const struct adp_place custom_backward[] = {{"1.9.1", 0x1a3fd10},       {CU112, 0x3484310},
+						   {"1.8.0.post0", 0x18eb330}, {"1.7.0.post2", 0x55bd7d0},
+						   {"2.0.0b1", 0x19d7200},     {NULL}};
 
 #define CUSTOM_SPAN                                                                                                    \
 	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_CUSTOM, .name_type = MXBPF_NAMED_BYTES,     \
@@ -736,7 +742,7 @@ static const struct adp_build builds[] = {
 	{"472988f6268780302be9ee15d6c53d9a07b534f5", "1.9.1"},
 	{"5bc47870a585123f6a8ebc2f323c4150a4bb77d5", "1.8.0.post0"},
 	{"21523d12a76c87a198d01d373f23cc58c7c019b2", "1.7.0.post2"},
-	{"9523fbda21d9ef14722537c1896afda0cdd1778e", "1.9.1 (cu112)"},
+	{"9523fbda21d9ef14722537c1896afda0cdd1778e", CU112},
 	{"253f6e82c9aa7c1924a1309ab42b273c9afc0816", "2.0.0b1"},
 	{"2cc62005295a1a63e0a6f4eed7be633abfb634bf", "1.5.1.post0"},
 	{"f5da45d4788cfbdf064c54587579cac3bfa471ce", "1.6.0 (mkl)"},

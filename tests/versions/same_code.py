@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whether functions of one library are another's, instruction by instruction, whatever addresses stand in them.
+
+usage: same_code.py LIBRARY LIBRARY REGEX       those whose symbols match; prints how many there are, and each that is not
+
+Exit code 1 if one is not, or is in one of them only, or none matches.
+"""
+import re
+import subprocess
+import sys
+
+
+def lines_of(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE, universal_newlines=True, check=True).stdout.splitlines()
+
+
+def functions(library, wanted):
+    found = {}
+    for fields in (line.split() for line in lines_of('readelf', '-sW', library)):
+        if len(fields) == 8 and fields[3] == 'FUNC' and fields[2] != '0' and wanted.search(fields[7]):
+            found[fields[7]] = int(fields[1], 16), int(fields[2], 0)
+    return found
+
+
+def code(library, start, size):
+    """Its instructions: of a call or jump elsewhere where that goes to, of data that it refers to nothing."""
+    instructions = []
+    for line in lines_of('objdump', '-d', '--no-show-raw-insn', f'--start-address={start}', f'--stop-address={start + size}', library):
+        text = re.match(r' +[0-9a-f]+:\t(.*)', line)
+        if not text:
+            continue
+        text = re.sub(r' *#.*', '', re.sub(r'\S+\(%rip\)', 'data', text[1]))
+        target = re.match(r'(call|j\w+) +([0-9a-f]+) <([^>+]*)', text)
+        if target and start <= int(target[2], 16) < start + size:
+            text = f'{target[1]} {int(target[2], 16) - start:#x}'
+        elif target:
+            text = f'{target[1]} {target[3]}'
+        instructions.append(text.rstrip())
+    return instructions
+
+
+def main():
+    one, other = sys.argv[1:3]
+    wanted = re.compile(sys.argv[3])
+    ours, theirs = functions(one, wanted), functions(other, wanted)
+    differ = [name for name in ours.keys() | theirs.keys()
+              if name not in ours or name not in theirs or code(one, *ours[name]) != code(other, *theirs[name])]
+    print(len(ours), 'functions,', len(differ), 'differ', *differ)
+    return 1 if differ or not ours else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
