@@ -212,23 +212,23 @@ static __always_inline void kv_read(struct pt_regs *ctx, struct mxbpf_thread *t,
 /* Of the span that has just begun. */
 static __always_inline void kv_emit(struct mxbpf_thread *t, struct mxbpf_frame *f)
 {
-	__u32 slot = t->slot, n;
+	__u32 slot = t->slot;
 	struct kv_call *c = bpf_map_lookup_elem(&kv_calls, &slot);
+	__u64 last, bytes;
 
 	if (!c || !c->head.nvalues || c->head.nvalues > MXBPF_KV_VALUES_MAX)
 		return;
-	n = c->head.nvalues;
+	last = c->head.nvalues - 1;
+	asm volatile("%0 &= %1" : "+r"(last) : "i"(MXBPF_KV_VALUES_MAX - 1)); /* what was checked, Linux 6.1 forgets */
+	bytes = sizeof(c->head) + (last + 1) * sizeof(c->values[0]);
 	c->head.h.kind = MXBPF_KV;
-	c->head.h.size = sizeof(c->head) + n * sizeof(c->values[0]);
+	c->head.h.size = bytes;
 	c->head.h.tgid = t->tgid;
 	c->head.h.ts_ns = f->start_ns;
 	c->head.name_id = f->name_id;
 	c->head.tid = t->tid;
 	t->counts[MXBPF_COUNT_ATTEMPTED]++;
-	n = sizeof(c->head) + n * sizeof(c->values[0]);
-	if (n > sizeof(*c))
-		return;
-	if (bpf_ringbuf_output(&calls, c, n, ring_flags(t)))
+	if (bpf_ringbuf_output(&calls, c, bytes, ring_flags(t)))
 		t->counts[MXBPF_COUNT_DROPPED]++;
 }
 

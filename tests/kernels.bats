@@ -96,6 +96,11 @@ switched() { # TASK
 	passed test_attach_kernel 15
 }
 
+@test "Linux 6.1 takes every program of every runtime, with everything that can be asked for" {
+	boot 6.1 test_programs_kernel
+	passed test_programs_kernel 5
+}
+
 @test "Linux 6.1: a job that hangs is looked at, its stacks are whole" {
 	boot 6.1 now
 	cat now/err

@@ -697,56 +697,6 @@ static void test_stats(void)
 	}
 }
 
-#define AT_ONCE 31 /* with one beside them, as many as perf takes */
-
-static bool loads_some(const struct adp *a, unsigned first, unsigned details, struct err *e)
-{
-	static const struct mxbpf_row cut = {.action = MXBPF_ACT_CLOSE_CUT};
-	unsigned n = 1;
-	struct plan_site all[MXBPF_ROWS_MAX] = {{.row = &cut, .lib = &self}};
-	struct plan whole = {.lib = &self, .sites = {.data = (char *)all}};
-	const struct mxbpf_python python = {0};
-	struct att_opts o = {.backend = backend, .details = details, .python = &python, .iterations = details ? 5 : 0};
-	struct mxbpf_row own[MXBPF_ROWS_MAX];
-	int err;
-
-	for (unsigned i = first; i < a->nprobes && n <= AT_ONCE; i++, n++) {
-		own[n] = a->probes[i].row;
-		if (details && a->probes[i].iteration)
-			snprintf(own[n].mark, sizeof(own[n].mark), "%s", a->probes[i].iteration);
-		all[n] = (struct plan_site){.row = &own[n], .lib = &self};
-	}
-	whole.sites.len = n * sizeof(all[0]);
-	err = att_load(&whole, getpid(), &o, &att, e);
-	att_free(att);
-	att = NULL;
-	return !err;
-}
-
-/* On other kernels this is what there is of an adapter's programs: its runtime is not there. */
-static bool loads(const struct adp *a, unsigned details, struct err *e)
-{
-	for (unsigned first = 0; first < a->nprobes; first += AT_ONCE)
-		if (!loads_some(a, first, details, e))
-			return false;
-	return true;
-}
-
-static void test_adapters(void)
-{
-	struct err e = {0};
-
-	TEST(by("the kernel takes the programs of every adapter, with every detail and ends of iterations, and "
-		"without"))
-	{
-		for (int i = 0; adapters[i]; i++)
-			CHECK(adapters[i]->nprobes < MXBPF_ROWS_MAX && loads(adapters[i], 0, &e) &&
-			      loads(adapters[i], ~0u, &e));
-		if (e.code)
-			printf("# %s\n", e.why);
-	}
-}
-
 #define MANY 33
 
 static void test_too_many_for_perf(void)
@@ -787,7 +737,6 @@ int main(void)
 		test_pauses();
 		test_limits();
 		test_stats();
-		test_adapters();
 	}
 	if (att_pick("perf", NULL))
 		test_too_many_for_perf();

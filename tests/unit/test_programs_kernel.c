@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * That the kernel takes every program that there can be. On other kernels this is what there is of an adapter's rows:
+ * its runtime is not there.
+ */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adapter/adapter.h"
+#include "attach/attach.h"
+
+#define AT_ONCE 30 /* as many as perf takes, and less than there is room for */
+
+static const char *backend;
+
+/* What a row can be: as the adapter has it, or as in a build whose structures are others. */
+struct row {
+	const struct adp_probe *probe;
+	struct mxbpf_row row;
+};
+
+static unsigned rows_of(const struct adp *a, struct row *rows, unsigned max)
+{
+	const struct adp_layout *l;
+	unsigned i, n = 0;
+
+	for (i = 0; i < a->nprobes && n < max; i++) {
+		rows[n++] = (struct row){&a->probes[i], a->probes[i].row};
+		for (l = a->probes[i].layouts; l && l->version && n < max; l++) {
+			rows[n] = (struct row){&a->probes[i], l->row};
+			rows[n++].row.bulk_id = !!l->bulk;
+		}
+	}
+	return n;
+}
+
+/* everything: with all that can be asked for, else with nothing of it. endless: where cuts do not hold. */
+static bool loads(const struct row *rows, unsigned n, bool everything, bool endless, struct err *e)
+{
+	const struct mxbpf_python python = {0};
+	const struct adp_array array = {"", 8, 312};
+	struct att_opts o = {.backend = backend,
+			     .details = everything ? ~0u : 0,
+			     .python = &python,
+			     .iterations = everything ? 5 : 0,
+			     .follow_app = everything,
+			     .teams = everything,
+			     .life = everything,
+			     .held = everything,
+			     .sched = everything,
+			     .account = everything};
+	struct tgt_lib self = {.path = "/proc/self/exe", .open_path = "/proc/self/exe"};
+	struct plan_probe probes[AT_ONCE] = {0};
+	struct mxbpf_row own[AT_ONCE];
+	struct plan_site sites[AT_ONCE];
+	struct plan plan = {.lib = &self,
+			    .array = everything ? &array : NULL,
+			    .probes = probes,
+			    .rows = own,
+			    .nprobes = n,
+			    .sites = {.data = (char *)sites, .len = n * sizeof(sites[0])}};
+	struct att *att = NULL;
+	unsigned i;
+	int err;
+
+	for (i = 0; i < n; i++) {
+		probes[i] = (struct plan_probe){.row = rows[i].probe, .wanted = !rows[i].probe->each_lib};
+		own[i] = rows[i].row;
+		if (endless && own[i].end == MXBPF_END_CUT)
+			own[i].end = MXBPF_END_NEXT;
+		if (everything && rows[i].probe->iteration)
+			snprintf(own[i].mark, sizeof(own[i].mark), "%s", rows[i].probe->iteration);
+		sites[i] = (struct plan_site){.row = &own[i], .lib = &self};
+	}
+	err = att_load(&plan, getpid(), &o, &att, e);
+	att_free(att);
+	return !err;
+}
+
+static bool all_load(const struct adp *a, bool everything, bool endless, struct err *e)
+{
+	static struct row rows[4 * MXBPF_ROWS_MAX];
+	unsigned n = rows_of(a, rows, 4 * MXBPF_ROWS_MAX), first;
+
+	for (first = 0; first < n; first += AT_ONCE)
+		if (!loads(&rows[first], n - first < AT_ONCE ? n - first : AT_ONCE, everything, endless, e))
+			return false;
+	return n && n < 4 * MXBPF_ROWS_MAX;
+}
+
+static void test_adapter(const struct adp *a)
+{
+	static const struct {
+		bool everything, endless;
+		const char *how;
+	} ways[] = {
+		{false, false, "with nothing but calls"},
+		{true, false, "with everything"},
+		{true, true, "with everything, where cuts do not hold"},
+	};
+	static char names[2][256]; /* a test's is looked at until the next one begins */
+	static unsigned k;
+	unsigned i;
+
+	for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		struct err e = {0};
+
+		k ^= 1;
+		snprintf(names[k], sizeof(names[k]), "the kernel takes the programs of %s by %s, %s", a->title, backend,
+			 ways[i].how);
+		TEST(names[k])
+		{
+			CHECK(all_load(a, ways[i].everything, ways[i].endless, &e));
+			if (e.code)
+				printf("# %s\n", e.why);
+		}
+	}
+}
+
+int main(void)
+{
+	char name[600];
+	int i, k;
+
+	for (i = 0; att_backends[i]; i++) {
+		struct err e = {0};
+
+		backend = att_backends[i]->name;
+		if (att_backends[i]->supported(&e)) {
+			snprintf(name, sizeof(name), "programs are taken by %s # SKIP %s", backend, e.why);
+			TEST(name) continue;
+		}
+		for (k = 0; adapters[k]; k++)
+			test_adapter(adapters[k]);
+	}
+	UNIT_MAIN_END;
+}
