@@ -2,6 +2,7 @@
 /* The session's description of itself, as it goes into every output. */
 #include "cmd/live.h"
 
+#include <cpuid.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -198,7 +199,20 @@ static void describe_rank(struct live *l, struct mdl_session *s)
 	s->world_size = (uint32_t)of;
 }
 
-/* What a page fault without I/O takes here: of the target nobody can ask. 0: not known. */
+/*
+ * A virtual machine may have given the page back: then its host has to find one as well, in what the machine takes for
+ * time of its own. Of 18 GiB such a fault took 5.1 us where one of pages that had just been used took 1.5.
+ */
+#define HOST_TOO 4
+
+static bool is_virtual(void)
+{
+	unsigned a, b, c = 0, d;
+
+	return __get_cpuid(1, &a, &b, &c, &d) && c >> 31; /* "hypervisor" */
+}
+
+/* What a page fault without I/O may take here: of the target nobody can ask. 0: not known. */
 static uint32_t fault_ns(void)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE), n = 256;
@@ -214,7 +228,7 @@ static uint32_t fault_ns(void)
 		*(volatile char *)(p + i * page) = 1;
 	ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
 	munmap(p, n * page);
-	return (uint32_t)(ns / n);
+	return (uint32_t)(ns / n) * (is_virtual() ? HOST_TOO : 1);
 }
 
 int live_describe(struct live *l)

@@ -157,7 +157,7 @@ const struct mdl_mem_row *const *mdl_mem_rows(struct mdl *m, size_t *n);
 
 /*
  * Slow operators and compiled kernels, that which is the most beyond its median first; of those that lie in one another
- * the innermost that explains it. fault_ns: what a page fault takes on that machine. For free(). -ENOMEM.
+ * the innermost that explains it. fault_ns: what a page fault may take there. For free(). -ENOMEM.
  */
 int mdl_slow(const struct mdl *m, uint64_t fault_ns, struct mdl_slow **slow, size_t *n);
 

@@ -96,7 +96,7 @@ struct mdl_session {
 	uint64_t start_mono_ns;		    /* the same moment on the records' clock */
 	uint64_t duration_ns;		    /* of the window, pauses not; 0 while unknown (incomplete recording) */
 	uint64_t paused_ns;		    /* between its start and its end */
-	uint32_t fault_ns;		    /* what a page fault takes there, without I/O; 0: not known */
+	uint32_t fault_ns;		    /* what a page fault may take there, without I/O; 0: not known */
 	uint64_t hits;			    /* probe hits in the kernel */
 	uint64_t left_out;		    /* events of operators that --ops does not show */
 	uint64_t iterations;		    /* --iterations: that ended since its start; else 0 */
