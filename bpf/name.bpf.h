@@ -32,12 +32,13 @@ __noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 pa
 {
 	struct mxbpf_name_key key = {.id = id};
 	__u32 slot = t ? t->slot : 0;
-	long n;
+	long n, failed = 0;
 	int i;
 
 	t = bpf_map_lookup_elem(&threads, &slot);
 	if (!t)
 		return 0;
+	t->part.more = 0;
 	for (i = MXBPF_NAME_PARTS_MAX - 1; i >= 0; i--) {
 		if (i >= parts)
 			continue;
@@ -46,12 +47,13 @@ __noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 pa
 		if (n <= 0)
 			return 0;
 		t->part.len = n - 1;
-		t->part.more = i + 1 < parts;
 		t->part.tag = tag;
 		key.part = i;
-		if (bpf_map_update_elem(&names, &key, &t->part, BPF_ANY))
-			t->counts[MXBPF_COUNT_TRUNCATED]++;
+		failed |= bpf_map_update_elem(&names, &key, &t->part, BPF_ANY);
+		t->part.more = 1; /* of those that are still to come */
 	}
+	if (failed)
+		t->counts[MXBPF_COUNT_TRUNCATED]++;
 	return 0;
 }
 

@@ -11,22 +11,30 @@
 #define MXBPF_NAME_TEXT_MAX (MXBPF_NAME_PART_BYTES - 1) /* of a part; reading a string ends each with a NUL */
 #define MXBPF_NAME_SEED	    0xcbf29ce484222325ull
 
-/* Folds the first len bytes of a part into h, eight at a time. words: MXBPF_NAME_PART_BYTES readable bytes. */
+static inline __attribute__((always_inline)) __u64 mxbpf_name_fold_word(__u64 h, __u64 word)
+{
+	h = (h ^ word) * 0x9e3779b97f4a7c15ull;
+	return h ^ h >> 29;
+}
+
+/*
+ * Folds the first len bytes of a part into h, eight at a time. words: MXBPF_NAME_PART_BYTES readable bytes. What is
+ * left over comes after the loop: a second way through each turn of it would be ten times the work for the verifier,
+ * which has to see the loop's own count there, not one that the compiler makes of len.
+ */
 static inline __attribute__((always_inline)) __u64 mxbpf_name_fold(__u64 h, const __u64 *words, __u32 len)
 {
-	__u64 word;
 	__u32 i;
 
 	for (i = 0; i < MXBPF_NAME_PART_BYTES / 8; i++) {
-		if (i * 8 >= len)
+		if (i * 8 + 8 > len)
 			break;
-		word = words[i];
-		if (len - i * 8 < 8)
-			word &= (1ull << ((len - i * 8) * 8)) - 1;
-		h = (h ^ word) * 0x9e3779b97f4a7c15ull;
-		h ^= h >> 29;
+		h = mxbpf_name_fold_word(h, words[i]);
+		asm volatile("" : "+r"(i));
 	}
-	return h;
+	if (i == MXBPF_NAME_PART_BYTES / 8 || i * 8 >= len)
+		return h;
+	return mxbpf_name_fold_word(h, words[i] & ((1ull << ((len & 7) * 8)) - 1));
 }
 
 /* Odd, without the marks of other kinds of ids. */
