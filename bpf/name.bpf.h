@@ -44,8 +44,10 @@ __noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 pa
 			continue;
 		n = bpf_probe_read_user_str(t->part.text, sizeof(t->part.text),
 					    (void *)(addr + (__u64)i * MXBPF_NAME_TEXT_MAX));
-		if (n <= 0)
-			return 0;
+		if (n <= 0) { /* it has gone meanwhile */
+			failed = 1;
+			break;
+		}
 		t->part.len = n - 1;
 		t->part.tag = tag;
 		key.part = i;

@@ -98,7 +98,7 @@ switched() { # TASK
 
 @test "Linux 6.1 takes every program of every runtime, with everything that can be asked for" {
 	boot 6.1 test_programs_kernel
-	passed test_programs_kernel 5
+	passed test_programs_kernel 7
 }
 
 @test "Linux 6.1: a job that hangs is looked at, its stacks are whole" {

@@ -105,8 +105,8 @@ resolves() { # PID [BEGIN_REGEX]
 	[[ -f $DEPS/cu112-1.9.1/stamp ]] || skip "no mxnet-cu112 at $DEPS: tests/versions/setup.sh"
 	start_ready cuda "$O/prog/maps_elf" "$(library cu112-1.9.1)"
 	resolves "$READY_PID"
-	expect_re '^  ok +MXNet 1\.9\.1 \(cu112\) in ' "$("$MXBPF" check --pid "$READY_PID")"
 	"$MXBPF" check --pid "$READY_PID" >rows
+	expect_re '^  ok +MXNet 1\.9\.1 \(cu112\) in ' "$(<rows)"
 	run grep -E '^  no +(inside|custom|life|memory|mark|kv)\.' rows
 	expect_status 1
 	expect_re '^  ok +inside\.fcompute_executor ' "$(<rows)"

@@ -18,6 +18,7 @@
 
 #include "adapter/adapter.h"
 #include "attach/attach.h"
+#include "mxbpf_name.h"
 #include "ring/ring.h"
 
 #define RECS_MAX      4096
@@ -697,6 +698,47 @@ static void test_stats(void)
 	}
 }
 
+static uint64_t id_of(const char *name)
+{
+	__u64 words[MXBPF_NAME_PART_BYTES / 8], h = MXBPF_NAME_SEED;
+	size_t left = strlen(name), n;
+
+	for (; left; name += n, left -= n) {
+		n = left < MXBPF_NAME_TEXT_MAX ? left : MXBPF_NAME_TEXT_MAX;
+		memset(words, 0xff, sizeof(words)); /* what is behind a name is not part of it */
+		memcpy(words, name, n);
+		h = mxbpf_name_fold(h, words, (uint32_t)n);
+	}
+	return mxbpf_name_id(h);
+}
+
+static void name_them(void)
+{
+	static const unsigned lengths[] = {1, 7, 8, 9, 254, 255, 256, 510, 511, 600};
+	static char name[MXBPF_NAME_BYTES_MAX], text[MXBPF_NAME_BYTES_MAX];
+	unsigned i, k, tag, last;
+	int n;
+
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		for (last = 'y'; last <= 'z'; last++) {
+			for (k = 0; k < lengths[i]; k++)
+				name[k] = (char)('a' + (k + i) % 23);
+			name[lengths[i] - 1] = (char)last;
+			name[lengths[i]] = 0;
+			on_enter(name);
+			leave();
+			n = ring_read_name(att_names_fd(att), id_of(name), text, &tag);
+			CHECK(n == (int)lengths[i] && !memcmp(text, name, lengths[i]));
+		}
+	}
+}
+
+static void test_names(void)
+{
+	TEST(by("names of any length are whole, and have the ids that user space gives them"))
+	watch(name_them);
+}
+
 #define MANY 33
 
 static void test_too_many_for_perf(void)
@@ -737,6 +779,7 @@ int main(void)
 		test_pauses();
 		test_limits();
 		test_stats();
+		test_names();
 	}
 	if (att_pick("perf", NULL))
 		test_too_many_for_perf();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * That the kernel takes every program that there can be. On other kernels this is what there is of an adapter's rows:
- * its runtime is not there.
+ * That the kernel takes every program that there can be. On other kernels this is what there is of rows: their runtime
+ * is not there.
  */
 #include "unit.h"
 
@@ -22,10 +22,19 @@ struct row {
 	struct mxbpf_row row;
 };
 
+/* Beside those of adapters: the planner's own, and those of OpenMP's runtimes. */
+static const enum mxbpf_action actions[] = {
+	MXBPF_ACT_CLOSE_CUT, MXBPF_ACT_ALLOCATED,  MXBPF_ACT_TEAM_OPEN, MXBPF_ACT_TEAM_BEGIN,
+	MXBPF_ACT_TEAM_WAIT, MXBPF_ACT_TEAM_CLOSE, MXBPF_ACT_TEAM_JOIN, MXBPF_ACT_TEAM_LEAVE,
+};
+
 static unsigned rows_of(const struct adp *a, struct row *rows, unsigned max)
 {
 	const struct adp_layout *l;
 	unsigned i, n = 0;
+
+	for (i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+		rows[n++] = (struct row){&adapter_openmp, {.action = actions[i]}};
 
 	for (i = 0; i < a->nprobes && n < max; i++) {
 		rows[n++] = (struct row){&a->probes[i], a->probes[i].row};
@@ -37,9 +46,15 @@ static unsigned rows_of(const struct adp *a, struct row *rows, unsigned max)
 	return n;
 }
 
-/* everything: with all that can be asked for, else with nothing of it. endless: where cuts do not hold. */
-static bool loads(const struct row *rows, unsigned n, bool everything, bool endless, struct err *e)
+/* What is asked for. endless: where cuts do not hold. */
+struct way {
+	bool everything, endless, stats;
+	const char *how;
+};
+
+static bool loads(const struct row *rows, unsigned n, const struct way *w, struct err *e)
 {
+	const bool everything = w->everything;
 	const struct mxbpf_python python = {0};
 	const struct adp_array array = {"", 8, 312};
 	struct att_opts o = {.backend = backend,
@@ -51,7 +66,9 @@ static bool loads(const struct row *rows, unsigned n, bool everything, bool endl
 			     .life = everything,
 			     .held = everything,
 			     .sched = everything,
-			     .account = everything};
+			     .account = everything,
+			     .samples = everything,
+			     .stats = w->stats ? MXBPF_STATS_ON : MXBPF_STATS_OFF};
 	struct tgt_lib self = {.path = "/proc/self/exe", .open_path = "/proc/self/exe"};
 	struct plan_probe probes[AT_ONCE] = {0};
 	struct mxbpf_row own[AT_ONCE];
@@ -69,7 +86,7 @@ static bool loads(const struct row *rows, unsigned n, bool everything, bool endl
 	for (i = 0; i < n; i++) {
 		probes[i] = (struct plan_probe){.row = rows[i].probe, .wanted = !rows[i].probe->each_lib};
 		own[i] = rows[i].row;
-		if (endless && own[i].end == MXBPF_END_CUT)
+		if (w->endless && own[i].end == MXBPF_END_CUT)
 			own[i].end = MXBPF_END_NEXT;
 		if (everything && rows[i].probe->iteration)
 			snprintf(own[i].mark, sizeof(own[i].mark), "%s", rows[i].probe->iteration);
@@ -80,26 +97,24 @@ static bool loads(const struct row *rows, unsigned n, bool everything, bool endl
 	return !err;
 }
 
-static bool all_load(const struct adp *a, bool everything, bool endless, struct err *e)
+static bool all_load(const struct adp *a, const struct way *w, struct err *e)
 {
 	static struct row rows[4 * MXBPF_ROWS_MAX];
 	unsigned n = rows_of(a, rows, 4 * MXBPF_ROWS_MAX), first;
 
 	for (first = 0; first < n; first += AT_ONCE)
-		if (!loads(&rows[first], n - first < AT_ONCE ? n - first : AT_ONCE, everything, endless, e))
+		if (!loads(&rows[first], n - first < AT_ONCE ? n - first : AT_ONCE, w, e))
 			return false;
-	return n && n < 4 * MXBPF_ROWS_MAX;
+	return n < 4 * MXBPF_ROWS_MAX;
 }
 
 static void test_adapter(const struct adp *a)
 {
-	static const struct {
-		bool everything, endless;
-		const char *how;
-	} ways[] = {
-		{false, false, "with nothing but calls"},
-		{true, false, "with everything"},
-		{true, true, "with everything, where cuts do not hold"},
+	static const struct way ways[] = {
+		{.how = "with nothing but calls"},
+		{.stats = true, .how = "added up in the kernel"},
+		{.everything = true, .how = "with everything"},
+		{.everything = true, .endless = true, .how = "with everything, where cuts do not hold"},
 	};
 	static char names[2][256]; /* a test's is looked at until the next one begins */
 	static unsigned k;
@@ -113,7 +128,7 @@ static void test_adapter(const struct adp *a)
 			 ways[i].how);
 		TEST(names[k])
 		{
-			CHECK(all_load(a, ways[i].everything, ways[i].endless, &e));
+			CHECK(all_load(a, &ways[i], &e));
 			if (e.code)
 				printf("# %s\n", e.why);
 		}
