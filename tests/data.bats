@@ -9,8 +9,15 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
+# CSVIter with a parser of more than one thread crashes by itself, unwatched, one program of 2000 iterators in two
+# (dmlc-core issue 505: they write to one string); with one thread none of 24 did.
+one_parser() {
+	export OMP_NUM_THREADS=1
+}
+
 @test "the next batch of an iterator: each call that the program counted, and its call of the C API as before" {
 	need_mxnet
+	one_parser
 	local api
 	for api in all work; do
 		"$MXBPF" --format json --api "$api" -- "$PYTHON" "$REPO/tests/workload/mxnet_loops.py" iterator >both
@@ -49,6 +56,7 @@ loader() {
 
 @test "an iterator that throws throws what it throws unwatched, and the calls behind it are whole" {
 	need_mxnet
+	one_parser
 	printf '1,2,3\n%.0s' {1..8} >bad.csv
 	printf '1,2\n%.0s' {1..8} >>bad.csv
 	cat >throws.py <<-'END'
