@@ -18,7 +18,6 @@
 
 #include "adapter/adapter.h"
 #include "attach/attach.h"
-#include "mxbpf_name.h"
 #include "ring/ring.h"
 
 #define RECS_MAX      4096
@@ -698,20 +697,6 @@ static void test_stats(void)
 	}
 }
 
-static uint64_t id_of(const char *name)
-{
-	__u64 words[MXBPF_NAME_PART_BYTES / 8], h = MXBPF_NAME_SEED;
-	size_t left = strlen(name), n;
-
-	for (; left; name += n, left -= n) {
-		n = left < MXBPF_NAME_TEXT_MAX ? left : MXBPF_NAME_TEXT_MAX;
-		memset(words, 0xff, sizeof(words)); /* what is behind a name is not part of it */
-		memcpy(words, name, n);
-		h = mxbpf_name_fold(h, words, (uint32_t)n);
-	}
-	return mxbpf_name_id(h);
-}
-
 static void name_them(void)
 {
 	static const unsigned lengths[] = {1, 7, 8, 9, 254, 255, 256, 510, 511, 600};
@@ -727,7 +712,7 @@ static void name_them(void)
 			name[lengths[i]] = 0;
 			on_enter(name);
 			leave();
-			n = ring_read_name(att_names_fd(att), id_of(name), text, &tag);
+			n = ring_read_name(att_names_fd(att), plan_hash(name), text, &tag);
 			CHECK(n == (int)lengths[i] && !memcmp(text, name, lengths[i]));
 		}
 	}

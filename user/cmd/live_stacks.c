@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "cmd/live.h"
-#include "mxbpf_name.h"
 #include "python/python.h"
 
 /* An interpreter of a process. */
@@ -98,21 +97,6 @@ void live_stacks_join(struct live *l, uint32_t tgid)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* As BPF would make it of the text. */
-static uint64_t text_id(enum mxbpf_name_kind kind, const char *text, size_t len)
-{
-	uint64_t words[MXBPF_NAME_PART_BYTES / 8], h = MXBPF_NAME_SEED + kind;
-	size_t n;
-
-	for (; len; text += n, len -= n) {
-		n = len < MXBPF_NAME_TEXT_MAX ? len : MXBPF_NAME_TEXT_MAX;
-		memset(words, 0, sizeof(words));
-		memcpy(words, text, n);
-		h = mxbpf_name_fold(h, (const __u64 *)words, (uint32_t)n);
-	}
-	return mxbpf_name_id(h);
-}
-
 /* A forked child that has ended had its code from its parent, at the same addresses: what is still the same there, is
  * it. */
 static size_t read_text(struct live *l, uint32_t tgid, const struct mxbpf_stack *s, char *text, unsigned *lost)
@@ -130,7 +114,7 @@ static size_t read_text(struct live *l, uint32_t tgid, const struct mxbpf_stack 
 
 uint64_t live_text_id(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, const char *text, size_t len)
 {
-	uint64_t id = text_id(kind, text, len);
+	uint64_t id = plan_text_id(kind, text, len);
 
 	if (!mdl_text(l->model, kind, id, NULL))
 		live_feed_name(l, kind, tgid, id, text, len);

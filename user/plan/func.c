@@ -68,15 +68,22 @@ static int add_cut(struct plan *plan, struct plan_probe *p, struct elf *elf, uin
 	return err;
 }
 
+uint64_t plan_text_id(unsigned tag, const char *text, size_t len)
+{
+	__u64 words[MXBPF_NAME_PART_BYTES / 8] = {0}, h = MXBPF_NAME_SEED + tag;
+	size_t n;
+
+	for (; len; text += n, len -= n) {
+		n = len < MXBPF_NAME_TEXT_MAX ? len : MXBPF_NAME_TEXT_MAX;
+		memcpy(words, text, n);
+		h = mxbpf_name_fold(h, words, (uint32_t)n);
+	}
+	return mxbpf_name_id(h);
+}
+
 uint64_t plan_hash(const char *name)
 {
-	char part[MXBPF_NAME_PART_BYTES] __attribute__((aligned(8))) = "";
-	size_t n = strlen(name);
-
-	if (n > MXBPF_NAME_TEXT_MAX) /* such a name would be hashed in parts; no planned one is as long */
-		n = MXBPF_NAME_TEXT_MAX;
-	memcpy(part, name, n);
-	return mxbpf_name_id(mxbpf_name_fold(MXBPF_NAME_SEED, (const __u64 *)part, (uint32_t)n));
+	return plan_text_id(0, name, strlen(name));
 }
 
 /* The id of a planned name, the same for the same text: overloads of an operator are one row. 0: out of memory. */

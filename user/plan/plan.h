@@ -170,8 +170,9 @@ unsigned plan_groups_of(const struct adp *a, bool known_build);
 unsigned plan_groups_left(const struct plan *p);
 /* Whether builds that are not known may have offsets that their code shows. */
 bool plan_calibrates(const struct adp *a);
-/* The id of a name, as BPF hashes it. */
+/* The id of a name, as BPF hashes it; of a text of len bytes that BPF would read with tag (0 of most names). */
 uint64_t plan_hash(const char *name);
+uint64_t plan_text_id(unsigned tag, const char *text, size_t len);
 /* The name of a NAMED_COOKIE span; NULL if id is none of the plan. */
 const char *plan_span_name(const struct plan *p, uint64_t id);
 void plan_fini(struct plan *p);
