@@ -126,6 +126,14 @@ static __always_inline struct mxbpf_thread *thread_get(void)
 	return bpf_map_lookup_elem(&threads, &slot);
 }
 
+/* A C string, up to size bytes with its end: how many, or -errno. Linux 6.1 says 0 where an empty one is 1. */
+static __always_inline long cstr_read(char *to, __u32 size, __u64 addr)
+{
+	long n = bpf_probe_read_user_str(to, size, (void *)addr);
+
+	return n + !n;
+}
+
 /* Follows one recipe. `row` is constant, so what is left of this is the row's own loads. */
 static __always_inline __u64 fetch(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_fetch *f)
 {

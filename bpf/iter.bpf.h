@@ -26,7 +26,7 @@ static __always_inline bool iteration_marked(struct pt_regs *ctx, struct mxbpf_t
 
 	if (row->mark[0] == '*')
 		return true;
-	if (bpf_probe_read_user_str(name, sizeof(name), (void *)fetch(ctx, t, &row->name)) <= 0)
+	if (cstr_read(name, sizeof(name), fetch(ctx, t, &row->name)) < 0)
 		return false;
 #pragma unroll
 	for (i = 0; i < MXBPF_MARK_BYTES - 1; i++)

@@ -59,11 +59,11 @@ __noinline __u64 mark_name(struct mxbpf_thread *t, __u64 domain, __u64 name)
 	if (!t)
 		return 0;
 	if (domain)
-		n = bpf_probe_read_user_str(t->part.text, MXBPF_MARK_TEXT, (void *)domain);
+		n = cstr_read(t->part.text, MXBPF_MARK_TEXT, domain);
 	if (n < 0 || n > MXBPF_MARK_TEXT)
 		goto unreadable;
-	m = bpf_probe_read_user_str(t->part.text + n, MXBPF_MARK_TEXT, (void *)name);
-	if (m <= 0)
+	m = cstr_read(t->part.text + n, MXBPF_MARK_TEXT, name);
+	if (m < 0)
 		goto unreadable;
 	if (n + m == 1)
 		return MXBPF_NAME_UNNAMED;

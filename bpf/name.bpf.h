@@ -42,13 +42,12 @@ __noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 pa
 	for (i = MXBPF_NAME_PARTS_MAX - 1; i >= 0; i--) {
 		if (i >= parts)
 			continue;
-		n = bpf_probe_read_user_str(t->part.text, sizeof(t->part.text),
-					    (void *)(addr + (__u64)i * MXBPF_NAME_TEXT_MAX));
+		n = cstr_read(t->part.text, sizeof(t->part.text), addr + (__u64)i * MXBPF_NAME_TEXT_MAX);
 		if (n < 0) { /* it has gone meanwhile */
 			failed = 1;
 			break;
 		}
-		t->part.len = n - !!n;
+		t->part.len = n - 1;
 		t->part.tag = tag;
 		key.part = i;
 		failed |= bpf_map_update_elem(&names, &key, &t->part, BPF_ANY);
@@ -70,13 +69,11 @@ __noinline __u64 name_intern(struct mxbpf_thread *t, __u64 addr, __u32 tag)
 	if (!t)
 		return 0;
 	for (parts = 0; parts < MXBPF_NAME_PARTS_MAX;) {
-		n = bpf_probe_read_user_str(t->part.text, sizeof(t->part.text),
-					    (void *)(addr + (__u64)parts * MXBPF_NAME_TEXT_MAX));
+		n = cstr_read(t->part.text, sizeof(t->part.text), addr + (__u64)parts * MXBPF_NAME_TEXT_MAX);
 		if (n < 0) {
 			t->counts[MXBPF_COUNT_UNREADABLE]++;
 			return 0;
 		}
-		n += !n; /* Linux 6.1 does not count the end of an empty text, and a text may end with a part */
 		h = name_hash(t, h, n - 1);
 		parts++;
 		if (n <= MXBPF_NAME_TEXT_MAX)

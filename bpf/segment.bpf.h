@@ -56,7 +56,7 @@ __noinline __u64 segment_find(struct mxbpf_thread *t, __u64 text, __u32 skip)
 	t->segment.skip = skip;
 	t->segment.state = skip ? SEGMENT_SKIPPING : SEGMENT_FOUND;
 	for (i = 0; i < SEGMENT_CHUNKS && t->segment.state == SEGMENT_SKIPPING; i++) {
-		n = bpf_probe_read_user_str(t->part.text, SEGMENT_CHUNK + 1, (void *)(text + t->segment.off));
+		n = cstr_read(t->part.text, SEGMENT_CHUNK + 1, text + t->segment.off);
 		if (n <= 1)
 			break;
 		segment_skip(t, n - 1);
@@ -107,7 +107,7 @@ __noinline __u64 segment_intern(struct mxbpf_thread *t, __u32 len)
 /* What stands at addr up to the end of a word, or up to ';'. 0: nothing. */
 __noinline __u64 segment_text(struct mxbpf_thread *t, __u64 addr, __u32 word)
 {
-	if (!t || bpf_probe_read_user_str(t->part.text, sizeof(t->part.text), (void *)addr) <= 0)
+	if (!t || cstr_read(t->part.text, sizeof(t->part.text), addr) < 0)
 		return 0;
 	t->segment.length = segment_length(t, word);
 	t->segment.next = t->part.text[t->segment.length & (MXBPF_NAME_PART_BYTES - 1)];

@@ -50,7 +50,7 @@ __noinline int step_names_update(struct mxbpf_thread *t, __u64 text)
 
 	if (!t)
 		return 0;
-	if (bpf_probe_read_user_str(t->part.text, STEP_NAME_BYTES, (void *)text) <= 0) {
+	if (cstr_read(t->part.text, STEP_NAME_BYTES, text) < 0) {
 		t->counts[MXBPF_COUNT_UNREADABLE]++;
 		return -1;
 	}
