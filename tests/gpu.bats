@@ -1,0 +1,49 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tests/gpu/facts.sh, which measures on a machine with a GPU. Here it runs on a double of libcupti: what that answers says
+# nothing of a GPU, but a check that is itself wrong shows.
+
+load helpers
+
+FACTS=$REPO/tests/gpu/facts.sh
+
+@test "each check of the GPU's facts runs to its end on a double of libcupti, and says that it was one" {
+	local check
+	cc -O2 -Wall -Wextra -Wno-unused-parameter -Werror -fPIC -shared -o "$BATS_TEST_TMPDIR/libcupti.so.double" "$REPO/tests/gpu/double.c"
+	cd "$BATS_TEST_TMPDIR"
+	MXBPF= MXBPF_GPU_DOUBLE=$PWD/libcupti.so.double PYTHON=python3 run "$FACTS" facts.md
+	expect_status 0 || { cat facts.md; return 1; }
+	for check in $(python3 "$REPO/tests/gpu/facts.py" --list); do
+		expect_re "^## $check\$" "$(<facts.md)"
+	done
+	expect_re 'answers of the double' "$(<facts.md)"
+	# The double launches a kernel a call, so these are its counts.
+	expect_re '^- records: .*runtime.: 2000, .kernel.: 2000' "$(<facts.md)"
+	expect_re '^- kernels that begin before their launch: 0 of 20; without a launch 0' "$(<facts.md)"
+	expect_re '^- another one while it stands: 39 ' "$(<facts.md)"
+	expect_re '^- kernels: 5000 of 5000, dropped 0, [0-9]{2,} buffers' "$(<facts.md)"
+	! grep -E '\*\*(failed|did not end)' facts.md
+}
+
+@test "a check of the GPU's facts that fails or hangs is in the results, and in the exit code" {
+	cd "$BATS_TEST_TMPDIR"
+	cc -shared -fPIC -o libcupti.so.bad -x c - <<-'EOF'
+		#include <unistd.h>
+		void double_launch(int n) {}
+		int cuptiSubscribe(void **subscriber, void *f, void *data) { return 999; }
+		int cuptiSubscribe_v2(void **subscriber, void *f, void *data, void *p) { for (;;) pause(); }
+	EOF
+	export MXBPF_GPU_DOUBLE=$PWD/libcupti.so.bad PYTHON=python3
+	MXBPF= LIMIT=1 run "$FACTS" facts.md buffers multiple-subscribers
+	expect_status 1
+	expect_re '^- \*\*failed\*\* with exit code 1: cuptiSubscribe: 999 ' "$(<facts.md)"
+	expect_re '^- \*\*did not end within 1 s\*\*' "$(<facts.md)"
+}
+
+@test "without a GPU the facts are refused with the reason" {
+	[[ ! -e /dev/nvidia0 ]] || skip "there is a GPU"
+	PYTHON=python3 run "$FACTS" "$BATS_TEST_TMPDIR/facts.md"
+	expect_status 3
+	expect_re '^facts.sh: no GPU that PyTorch can use: ' "$output"
+	[[ ! -e $BATS_TEST_TMPDIR/facts.md ]]
+}

@@ -1,0 +1,586 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One check of what CUPTI, PyTorch's profiler and the kernel do on a machine with a GPU; prints its findings as a list.
+
+usage: facts.py LIBRARY CHECK   LIBRARY: facts.c, compiled. facts.py --list names the checks.
+facts.sh runs each check in a process of its own, because CUPTI's state outlives a subscription.
+With MXBPF_GPU_DOUBLE=PATH a double of libcupti (double.c) stands in for the GPU: that tests the checks, not CUPTI.
+"""
+import ctypes
+import os
+import platform
+import statistics
+import struct
+import sys
+import threading
+import time
+
+DOUBLE = os.environ.get("MXBPF_GPU_DOUBLE")
+THREADS = 16
+KIND = {"memcpy": 1, "memset": 2, "driver": 4, "runtime": 5, "device": 8, "context": 9, "kernel": 10, "overhead": 17,
+        "stream": 37, "sync": 38, "graph": 51}
+RESULT = {-1: "not in this libcupti", 0: "success", 1: "invalid parameter", 7: "not initialized", 14: "not compatible", 15: "not initialized",
+          39: "multiple subscribers not supported", 999: "unknown error"}
+CHECKS = {}
+
+
+class Seen(ctypes.Structure):
+    """struct facts_seen of facts.c"""
+    _fields_ = [(n, ctypes.c_uint64 * 64) for n in ("records", "bytes")]
+    _fields_ += [(n, ctypes.c_uint64) for n in (
+        "requested", "completed", "valid_bytes", "dropped", "zero_times", "early_kernels", "unjoined_kernels",
+        "absurd_kernels", "graph_kernels", "timestamp_calls", "first_kernel_start", "last_kernel_end", "first_api_start",
+        "last_api_end")]
+    _fields_ += [(n, ctypes.c_uint32 * THREADS) for n in ("api_thread", "request_tid", "complete_tid")]
+    _fields_ += [("api_pid", ctypes.c_uint32), ("pad", ctypes.c_uint32), ("cbid_calls", ctypes.c_uint64 * 1024)]
+
+
+def check(function):
+    CHECKS[function.__name__.replace("_", "-")] = function
+    return function
+
+
+def say(what, value):
+    print(f"- {what}: {value}", flush=True)
+
+
+def result(code):
+    return f"{code} ({RESULT.get(code, 'see cupti_result.h')})"
+
+
+def ms(seconds):
+    return f"{seconds * 1e3:.3f} ms"
+
+
+def timed(function, *args):
+    """What the function returned, and how long it took in seconds."""
+    begin = time.perf_counter()
+    value = function(*args)
+    return value, time.perf_counter() - begin
+
+
+class Job:
+    """A process that uses the GPU, with a CUPTI client beside it."""
+
+    def __init__(self, library, warm=True):
+        self.lib = ctypes.CDLL(library)
+        self.lib.facts_open.restype = ctypes.c_char_p
+        self.lib.facts_seen.restype = ctypes.POINTER(Seen)
+        self.lib.facts_register.argtypes = [ctypes.c_size_t]
+        assert self.lib.facts_seen_bytes() == ctypes.sizeof(Seen)
+        if not DOUBLE:
+            import torch
+            self.torch = torch
+            self.x = torch.ones(1, device="cuda")
+        self.path = (self.lib.facts_open(DOUBLE.encode() if DOUBLE else None) or b"").decode()
+        if not self.path:
+            sys.exit("no libcupti is mapped in this process")
+        self.double = ctypes.CDLL(DOUBLE) if DOUBLE else None
+        if warm:
+            self.launch(100)
+            self.sync()
+
+    def launch(self, n):
+        """Launches n tiny kernels."""
+        if self.double:
+            return self.double.double_launch(n)
+        for _ in range(n):
+            self.x.add_(1)
+
+    def sync(self):
+        if not self.double:
+            self.torch.cuda.synchronize()
+
+    def seen(self):
+        return self.lib.facts_seen().contents
+
+    def begin(self, *kinds, register=True):
+        """Subscribes and enables kinds of records; ends the process where that fails."""
+        err = self.lib.facts_subscribe()
+        if err:
+            sys.exit(f"cuptiSubscribe: {result(err)}")
+        if register:
+            self.lib.facts_register(0)
+        for kind in kinds:
+            err = self.lib.facts_enable(KIND[kind])
+            if err:
+                say(f"cuptiActivityEnable({kind})", result(err))
+
+    def end(self, *kinds):
+        for kind in kinds:
+            self.lib.facts_disable(KIND[kind])
+        self.lib.facts_flush(1)
+        self.lib.facts_unsubscribe()
+
+    def launch_ns(self, n=2000):
+        """The CPU time of one launch, from the calling thread's own clock."""
+        self.sync()
+        begin = time.thread_time_ns()
+        self.launch(n)
+        spent = (time.thread_time_ns() - begin) / n
+        self.sync()
+        return spent
+
+
+class Busy:
+    """Launches from a thread of its own, and knows the longest time that one launch took."""
+
+    def __init__(self, job):
+        self.job, self.stop, self.count, self.longest = job, False, 0, 0.0
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while not self.stop:
+            begin = time.perf_counter()
+            self.job.launch(1)
+            self.longest = max(self.longest, time.perf_counter() - begin)
+            self.count += 1
+            if self.count % 1000 == 0:
+                self.job.sync()
+
+    def during(self, what, function, *args):
+        """Calls the function while launches go on, and says how long it took and how long a launch was held up."""
+        count = self.count
+        while self.count < count + 100:
+            time.sleep(0.001)
+        self.longest = 0.0
+        value, took = timed(function, *args)
+        count = self.count
+        while self.count < count + 2:
+            time.sleep(0.001)
+        say(what, f"{result(value)}, {ms(took)}; the longest launch meanwhile {ms(self.longest)}")
+        return value
+
+    def end(self):
+        self.stop = True
+        self.thread.join()
+
+
+def profiled(job):
+    """How many events torch.profiler has of 50 launches, and how many of those are on the GPU."""
+    if DOUBLE:
+        return "not with the double"
+    from torch.profiler import ProfilerActivity, profile
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p:
+        job.launch(50)
+        job.sync()
+    events = p.events()
+    return f"{sum('CUDA' in str(e.device_type) for e in events)} events on the GPU of {len(events)} (50 launches)"
+
+
+@check
+def machine(_):
+    """The machine, the driver, the libraries, and whether BPF and uprobes work."""
+    say("kernel", f"{platform.release()} {platform.version()}")
+    say("Python", platform.python_version())
+    for name in ("/proc/driver/nvidia/version", "/proc/sys/kernel/perf_event_paranoid", "/proc/sys/kernel/yama/ptrace_scope",
+                 "/proc/sys/kernel/unprivileged_bpf_disabled"):
+        try:
+            with open(name) as f:
+                say(name, f.readline().strip())
+        except OSError as e:
+            say(name, e.strerror)
+    say("user id", os.geteuid())
+    say("BTF of the kernel", os.path.exists("/sys/kernel/btf/vmlinux"))
+
+
+@check
+def bpf(library):
+    """Whether this process may load a BPF program and count hits of a uprobe."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    code = struct.pack("<BBhi", 0xb7, 0, 0, 0) + struct.pack("<BBhi", 0x95, 0, 0, 0)  # return 0
+    buffer, licence = ctypes.create_string_buffer(code), ctypes.create_string_buffer(b"GPL")
+    attr = struct.pack("<IIQQ", 1, 2, ctypes.addressof(buffer), ctypes.addressof(licence)).ljust(128, b"\0")
+    fd = libc.syscall(321, 5, attr, 128)
+    say("BPF_PROG_LOAD of a socket filter", "works" if fd >= 0 else os.strerror(ctypes.get_errno()))
+    try:
+        with open("/sys/bus/event_source/devices/uprobe/type") as f:
+            pmu = int(f.read())
+    except OSError as e:
+        return say("uprobes", f"none: /sys/bus/event_source/devices/uprobe/type: {e.strerror}")
+    lib = ctypes.CDLL(library)
+    address = ctypes.cast(lib.facts_probed, ctypes.c_void_p).value
+    path = ctypes.create_string_buffer(os.path.realpath(library).encode())
+    offset = None
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            place, _, start, _, _, *name = line.split()
+            a, b = (int(n, 16) for n in place.split("-"))
+            if name and os.path.realpath(name[0]) == path.value.decode() and a <= address < b:
+                offset = address - a + int(start, 16)
+    attr = struct.pack("<IIQQQQQIIQQ", pmu, 128, 0, 0, 0, 0, 0, 0, 0, ctypes.addressof(path), offset).ljust(128, b"\0")
+    fd = libc.syscall(298, attr, 0, -1, -1, 8)
+    if fd < 0:
+        return say("uprobes", f"perf_event_open: {os.strerror(ctypes.get_errno())}")
+    for i in range(100):
+        lib.facts_probed(i)
+    say("uprobes", f"{struct.unpack('<Q', os.read(fd, 8))[0]} hits counted of 100 calls")
+
+
+@check
+def versions(library):
+    """PyTorch, CUDA, CUPTI, and what this libcupti offers."""
+    job = Job(library)
+    if not DOUBLE:
+        say("GPU", job.torch.cuda.get_device_name(0))
+        say("PyTorch", f"{job.torch.__version__}, CUDA {job.torch.version.cuda}")
+    say("libcupti", f"{os.path.basename(job.path)}, cuptiGetVersion {job.lib.facts_version()}")
+    for name in ("cuptiSubscribe_v2", "cuptiActivityEnable_v2", "cuptiActivityEnableAndDump", "cuptiActivityRegisterTimestampCallback",
+                 "cuptiActivityEnableDriverApi", "cuptiActivityGetStructSize"):
+        say(name, "present" if job.lib.facts_has(name.encode()) else "absent")
+    say("attribute 9, a buffer for each thread, by default", job.lib.facts_attribute(9))
+    if DOUBLE:
+        return
+    cuda = ctypes.CDLL("libcuda.so.1")
+    for name in (b"cuLaunchKernel", b"cuLaunchKernelEx", b"cuMemcpyAsync", b"cuStreamSynchronize"):
+        address, status = ctypes.c_void_p(), ctypes.c_int()
+        cuda.cuGetProcAddress_v2(name, ctypes.byref(address), 12000, ctypes.c_uint64(0), ctypes.byref(status))
+        exported = ctypes.cast(getattr(cuda, name.decode(), None) or 0, ctypes.c_void_p).value
+        say(f"cuGetProcAddress({name.decode()}) is the exported function", address.value is not None and address.value == exported)
+
+
+@check
+def subscribe_idle(library):
+    """How long a first and a second subscription take in a process that launches nothing meanwhile."""
+    job = Job(library)
+    for what in ("first", "second", "third"):
+        err, took = timed(job.lib.facts_subscribe)
+        say(f"{what} cuptiSubscribe", f"{result(err)}, {ms(took)}")
+        err2, took = timed(job.lib.facts_subscribe)
+        say("another one while it stands", f"{result(err2)}, {ms(took)}")
+        err, took = timed(job.lib.facts_unsubscribe)
+        say("cuptiUnsubscribe", f"{result(err)}, {ms(took)}")
+
+
+@check
+def enable_busy(library):
+    """How long launches of another thread are held up by a subscription and by the first enable of each kind."""
+    job = Job(library)
+    busy = Busy(job)
+    try:
+        for turn in ("first", "second"):
+            busy.during(f"{turn} cuptiSubscribe", job.lib.facts_subscribe)
+            job.lib.facts_register(0)
+            for kind in ("kernel", "runtime", "memcpy", "memset", "sync", "driver"):
+                busy.during(f"{turn} cuptiActivityEnable({kind})", job.lib.facts_enable, KIND[kind])
+            busy.during("cuptiActivityFlushAll(0)", job.lib.facts_flush, 0)
+            for kind in ("kernel", "runtime", "memcpy", "memset", "sync", "driver"):
+                job.lib.facts_disable(KIND[kind])
+            busy.during("cuptiActivityFlushAll(1) after all were disabled", job.lib.facts_flush, 1)
+            busy.during("cuptiUnsubscribe", job.lib.facts_unsubscribe)
+    finally:
+        busy.end()
+
+
+@check
+def launch_cost(library):
+    """What a launch costs its thread with kinds on, as ratios to launches without CUPTI in the same process."""
+    job = Job(library)
+    sets = [("subscribed, no kind", ()), ("kernel", ("kernel",)), ("kernel, runtime", ("kernel", "runtime")),
+            ("kernel, runtime, memcpy, memset, sync", ("kernel", "runtime", "memcpy", "memset", "sync")),
+            ("kernel, runtime, driver", ("kernel", "runtime", "driver"))]
+    before = statistics.median(job.launch_ns() for _ in range(5))
+    spent = {name: [] for name, _ in sets}
+    off = []
+    for _ in range(5):
+        for name, kinds in sets:
+            job.begin(*kinds)
+            spent[name].append(job.launch_ns())
+            job.end(*kinds)
+            off.append(job.launch_ns())
+    base = statistics.median(off)
+    say("CPU time of a launch before CUPTI was ever used", f"{before:.0f} ns")
+    say("with CUPTI used before and now unsubscribed", f"{base:.0f} ns ({base / before:.3f})")
+    for name, _ in sets:
+        cost = statistics.median(spent[name])
+        say(name, f"{cost:.0f} ns, {cost / base:.3f} of that, {cost - base:+.0f} ns")
+
+
+@check
+def after_finalize(library):
+    """Whether launches stay slower after a subscription has ended, and whether cuptiFinalize() helps."""
+    job = Job(library)
+    before = statistics.median(job.launch_ns() for _ in range(9))
+    job.begin("kernel", "runtime")
+    job.launch(1000)
+    job.sync()
+    job.end("kernel", "runtime")
+    ended = statistics.median(job.launch_ns() for _ in range(9))
+    job.begin("kernel", "runtime")
+    job.end("kernel", "runtime")
+    job.lib.facts_subscribe()
+    say("asking for cuptiFinalize at the exit of a CUDA call", result(job.lib.facts_finalize()))
+    _, took = timed(job.launch, 1)
+    say("cuptiFinalize", f"{result(job.lib.facts_finalized())}; the launch that it ran in took {ms(took)}")
+    final = statistics.median(job.launch_ns() for _ in range(9))
+    say("a launch before, after a subscription, after cuptiFinalize", f"{before:.0f}, {ended:.0f}, {final:.0f} ns")
+    say("cuptiSubscribe after cuptiFinalize", result(job.lib.facts_subscribe()))
+    job.lib.facts_unsubscribe()
+    say("torch.profiler after that", profiled(job))
+
+
+@check
+def profiler_while_held(library):
+    """What torch.profiler sees while another client holds CUPTI, and after that one has left."""
+    job = Job(library)
+    job.begin("kernel", "runtime")
+    say("while it is held", profiled(job))
+    job.end("kernel", "runtime")
+    say("after it was let go", profiled(job))
+    say("once more", profiled(job))
+    say("kernels that the other client saw", job.seen().records[KIND["kernel"]])
+
+
+@check
+def profiler_first(library):
+    """Whether torch.profiler keeps CUPTI once it has ended, and whether it works again after another client."""
+    job = Job(library)
+    say("torch.profiler", profiled(job))
+    err, took = timed(job.lib.facts_subscribe)
+    say("cuptiSubscribe after it", f"{result(err)}, {ms(took)}")
+    if not err:
+        job.lib.facts_unsubscribe()
+    holder = ctypes.create_string_buffer(128)
+    if job.lib.facts_has(b"cuptiSubscribe_v2"):
+        err = job.lib.facts_subscribe_v2(0, holder)
+        say("cuptiSubscribe_v2 after it", f"{result(err)}, held by '{holder.value.decode(errors='replace')}'")
+        if not err:
+            job.lib.facts_unsubscribe()
+    say("torch.profiler again", profiled(job))
+
+
+@check
+def multiple_subscribers(library):
+    """cuptiSubscribe_v2 with several subscribers allowed (CUDA 13.2 and later), and torch.profiler beside it."""
+    job = Job(library)
+    holder = ctypes.create_string_buffer(128)
+    err = job.lib.facts_subscribe_v2(1, holder)
+    say("cuptiSubscribe_v2, several allowed", f"{result(err)}, first subscriber '{holder.value.decode(errors='replace')}'")
+    if err:
+        return
+    say("cuptiSubscribe (v1) beside it", result(job.lib.facts_subscribe()))
+    job.lib.facts_register(0)
+    say("cuptiActivityEnable (v1) of a v2 subscriber", result(job.lib.facts_enable(KIND["kernel"])))
+    job.lib.facts_disable(KIND["kernel"])
+    say("torch.profiler beside it", profiled(job))
+    job.lib.facts_unsubscribe()
+    say("torch.profiler after it", profiled(job))
+
+
+@check
+def threads_and_clock(library):
+    """Thread ids and clock of the records."""
+    job = Job(library)
+    offset, real, width = ctypes.c_int64(), ctypes.c_int64(), ctypes.c_uint64()
+    err = job.lib.facts_clock(ctypes.byref(offset), ctypes.byref(real), ctypes.byref(width))
+    say("cuptiGetTimestamp", f"{result(err)}, less CLOCK_REALTIME {real.value} ns, less CLOCK_MONOTONIC {offset.value} ns, bracket {width.value} ns")
+    for system in (0, 1):
+        job.lib.facts_clear()
+        if system:
+            say("cuptiSetThreadIdType(SYSTEM)", result(job.lib.facts_thread_ids(1)))
+        job.begin("kernel", "runtime")
+        before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        helper = threading.Thread(target=job.launch, args=(10,))
+        helper.start()
+        job.launch(10)
+        helper.join()
+        job.sync()
+        after = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        job.end("kernel", "runtime")
+        seen = job.seen()
+        say("thread ids in API records", f"{[t for t in seen.api_thread if t]}; gettid {threading.get_native_id()} and {helper.native_id}; "
+            f"pid in records {seen.api_pid}, getpid {os.getpid()}")
+    begin, end = seen.first_api_start - offset.value, seen.last_api_end - offset.value
+    say("API records within the clock readings around them", f"{before <= begin and end <= after} ({begin - before} ns after the first, "
+        f"{after - end} ns before the last)")
+    say("last kernel's end before the reading after synchronize()", f"{after - (seen.last_kernel_end - offset.value)} ns")
+    say("kernels that begin before their launch", f"{seen.early_kernels} of {seen.records[KIND['kernel']]}; without a launch "
+        f"{seen.unjoined_kernels}; with a zero time {seen.zero_times}")
+    first = offset.value
+    seconds = 0.1 if DOUBLE else 5
+    time.sleep(seconds)
+    job.lib.facts_clock(ctypes.byref(offset), ctypes.byref(real), ctypes.byref(width))
+    say(f"change of CUPTI's clock against CLOCK_MONOTONIC in {seconds} s", f"{offset.value - first} ns")
+
+
+@check
+def buffers(library):
+    """Which threads CUPTI asks for buffers and gives them back on, how full, how late."""
+    job = Job(library)
+    job.begin("kernel", "runtime")
+    helpers = [threading.Thread(target=job.launch, args=(500,)) for _ in range(3)]
+    for t in helpers:
+        t.start()
+    job.launch(500)
+    for t in helpers:
+        t.join()
+    job.sync()
+    main = threading.get_native_id()
+    err, took = timed(job.lib.facts_flush, 0)
+    seen = job.seen()
+    say("launching threads", [main] + [t.native_id for t in helpers])
+    say("buffers requested on threads", [t for t in seen.request_tid if t])
+    say("buffers completed on threads", f"{[t for t in seen.complete_tid if t]}; cuptiActivityFlushAll was called on {main}")
+    say("buffers", f"{seen.requested} requested, {seen.completed} completed with {seen.valid_bytes} bytes; dropped {seen.dropped}")
+    say("records", {name: seen.records[k] for name, k in KIND.items() if seen.records[k]})
+    say("bytes of a record", {name: seen.bytes[k] for name, k in KIND.items() if seen.bytes[k]})
+    say("cbids", {i: n for i, n in enumerate(seen.cbid_calls) if n})
+    took = []
+    for _ in range(20):
+        job.launch(200)
+        time.sleep(0.1)
+        took.append(timed(job.lib.facts_flush, 0)[1])
+    job.sync()
+    job.lib.facts_flush(0)
+    say("cuptiActivityFlushAll(0) every 100 ms", f"median {ms(statistics.median(took))}, longest {ms(max(took))}; "
+        f"{job.seen().records[KIND['kernel']]} of 6000 kernels delivered")
+    job.end("kernel", "runtime")
+    say("kernels after the end", f"{job.seen().records[KIND['kernel']]} of 6000")
+
+
+@check
+def small_buffers(library):
+    """Whether records are dropped with buffers of 16 KB and nobody who flushes."""
+    job = Job(library)
+    job.lib.facts_register(16384)
+    job.begin("kernel", "runtime", register=False)
+    job.launch(5000)
+    job.sync()
+    job.end("kernel", "runtime")
+    seen = job.seen()
+    say("kernels", f"{seen.records[KIND['kernel']]} of 5000, dropped {seen.dropped}, {seen.completed} buffers")
+
+
+@check
+def late_objects(library):
+    """Records of devices, contexts and streams that were there before the subscription."""
+    job = Job(library)
+    for how, enable in (("cuptiActivityEnable", job.lib.facts_enable), ("cuptiActivityEnableAndDump", job.lib.facts_enable_and_dump)):
+        job.lib.facts_clear()
+        job.begin()
+        codes = {name: enable(KIND[name]) for name in ("device", "context", "stream")}
+        job.launch(10)
+        job.sync()
+        job.end("device", "context", "stream")
+        seen = job.seen()
+        say(how, {name: f"{result(code)}, {seen.records[KIND[name]]} records" for name, code in codes.items()})
+
+
+@check
+def timestamp_callback(library):
+    """How often CUPTI calls a timestamp callback, and what registering it again does to records. In this process alone."""
+    job = Job(library)
+    job.lib.facts_subscribe()
+    say("cuptiActivityRegisterTimestampCallback", result(job.lib.facts_timestamp_callback(1)))
+    job.lib.facts_register(0)
+    for turn in range(1, 4):
+        job.lib.facts_clear()
+        for kind in ("kernel", "runtime"):
+            job.lib.facts_enable(KIND[kind])
+        job.launch(1000)
+        job.sync()
+        for kind in ("kernel", "runtime"):
+            job.lib.facts_disable(KIND[kind])
+        job.lib.facts_flush(1)
+        seen = job.seen()
+        say(f"round {turn}", f"{seen.timestamp_calls} calls of it for 1000 launches; kernels more than a minute off: "
+            f"{seen.absurd_kernels} of {seen.records[KIND['kernel']]}")
+        say("registered again", result(job.lib.facts_timestamp_callback(1)))
+    job.lib.facts_unsubscribe()
+
+
+@check
+def graphs(library):
+    """Kernels of CUDA graphs: captured before and after the subscription, and after an empty session."""
+    job = Job(library)
+    if DOUBLE:
+        return say("graphs", "not with the double")
+    torch = job.torch
+
+    def captured():
+        graph, y = torch.cuda.CUDAGraph(), torch.ones(16, device="cuda")
+        with torch.cuda.graph(graph):
+            for _ in range(10):
+                y.add_(1)
+        return graph
+
+    def replayed(graph):
+        job.lib.facts_clear()
+        job.begin("kernel", "runtime")
+        for _ in range(20):
+            graph.replay()
+        job.sync()
+        job.end("kernel", "runtime")
+        seen = job.seen()
+        return (f"{seen.records[KIND['kernel']]} kernels of 200, {seen.graph_kernels} with a node, {seen.unjoined_kernels} without a launch, "
+                f"{seen.records[KIND['runtime']]} API records")
+
+    early = captured()
+    say("captured before the first subscription", replayed(early))
+    job.begin("kernel", "runtime")
+    inside = captured()
+    job.end("kernel", "runtime")
+    say("captured while subscribed", replayed(inside))
+    say("captured after a session", replayed(captured()))
+    job.begin("graph")
+    early.replay()
+    job.sync()
+    job.end("graph")
+    say("records of whole graphs", job.seen().records[KIND["graph"]])
+    say("after whole graphs were asked for and no longer are", replayed(early))
+
+
+@check
+def empty_session_first(library):
+    """Whether an empty session before a capture leaves the collection of kernels dead (reported for CUDA 13.0)."""
+    job = Job(library, warm=False)
+    if DOUBLE:
+        return say("graphs", "not with the double")
+    torch = job.torch
+    job.begin("kernel", "runtime")
+    job.end("kernel", "runtime")
+    graph, y = torch.cuda.CUDAGraph(), torch.ones(16, device="cuda")
+    with torch.cuda.graph(graph):
+        y.add_(1)
+    job.lib.facts_clear()
+    job.begin("kernel", "runtime")
+    for _ in range(100):
+        graph.replay()
+    job.launch(100)
+    job.sync()
+    job.end("kernel", "runtime")
+    say("kernels after it", f"{job.seen().records[KIND['kernel']]} of 200, {job.seen().graph_kernels} of them of the graph")
+
+
+@check
+def unsubscribe_with_work_under_way(library):
+    """Whether records of kernels that still run at the end arrive, and how long the end takes."""
+    job = Job(library)
+    job.begin("kernel", "runtime")
+    if not DOUBLE:
+        job.torch.cuda._sleep(1_000_000_000)  # about half a second of the GPU
+    job.launch(100)
+    for kind in ("kernel", "runtime"):
+        job.lib.facts_disable(KIND[kind])
+    err, took = timed(job.lib.facts_flush, 1)
+    say("cuptiActivityFlushAll(1) with kernels under way", f"{result(err)}, {ms(took)}, {job.seen().records[KIND['kernel']]} kernels, "
+        f"{job.seen().zero_times} of them with a zero time")
+    err, took = timed(job.lib.facts_unsubscribe)
+    say("cuptiUnsubscribe", f"{result(err)}, {ms(took)}")
+    job.sync()
+    say("kernels after synchronize()", job.seen().records[KIND["kernel"]])
+
+
+def main():
+    if sys.argv[1:] == ["--list"]:
+        print("\n".join(CHECKS))
+        return
+    if len(sys.argv) != 3 or sys.argv[2] not in CHECKS:
+        sys.exit(__doc__)
+    function = CHECKS[sys.argv[2]]
+    print(f"\n## {sys.argv[2]}\n\n{function.__doc__}\n", flush=True)
+    function(sys.argv[1])
+
+
+main()
