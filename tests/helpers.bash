@@ -48,6 +48,7 @@ PYTHON=${PYTHON:-$O/deps/venv/bin/python}
 PYTHON_TORCH=${PYTHON_TORCH:-$O/deps/torch/bin/python}
 WAIT_SECONDS=${WAIT_SECONDS:-30}
 export REPO O MXBPF PYTHON PYTHON_TORCH
+export LC_ALL=C.UTF-8 # tables for people follow the locale
 
 need_root() {
 	[[ $(id -u) == 0 ]] || skip "needs root"

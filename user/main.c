@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fmt.h"
 #include "cmd/opts.h"
 
 /* With one of 0, 1, 2 closed, the next file opened would be written by whoever prints there. */
@@ -39,6 +40,7 @@ int main(int argc, char **argv)
 	const struct cmd *c;
 
 	fill_std_fds();
+	fmt_use_locale();
 	signal(SIGPIPE,
 	       SIG_IGN); /* a reader that went away and a file too large are errors of the output, with a message */
 	signal(SIGXFSZ, SIG_IGN);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/fmt.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
+#include <locale.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "unit.h"
@@ -118,42 +121,102 @@ static const struct parse_row sizes[] = {
 	{"17000000T", -ERANGE, 0}, {NULL, 0, 0},
 };
 
-/* Text in, what fmt_safe() and fmt_json() make of it. */
+/* Text in, what fmt_utf8() and fmt_json() make of it. */
 static const struct {
-	const char *in, *safe, *json;
+	const char *in, *shown, *json;
 } texts[] = {
 	{"Convolution", "Convolution", "Convolution"},
 	{"a\"b\\c", "a\"b\\c", "a\\\"b\\\\c"},
-	{"\x1b[31m\n\t", "\\x1b[31m\\x0a\\x09", "\\u001b[31m\\n\\t"},
-	{"\x7f", "\\x7f", "\\u007f"},
+	{"\x1b[31m\n\t", "\\x1b[31m\\x0a\\x09", "\\\\x1b[31m\\\\x0a\\\\x09"},
+	{"\x7f", "\\x7f", "\\\\x7f"},
 	{"\xc2\x9b"
 	 "2J",
-	 "\\xc2\\x9b2J",
-	 "\xc2\x9b"
-	 "2J"},
+	 "\\xc2\\x9b2J", "\\\\xc2\\\\x9b2J"},
 	{"gr\xc3\xbc\xc3\x9f\xe2\x82\xac\xf0\x9f\x98\x80", "gr\xc3\xbc\xc3\x9f\xe2\x82\xac\xf0\x9f\x98\x80",
 	 "gr\xc3\xbc\xc3\x9f\xe2\x82\xac\xf0\x9f\x98\x80"},
-	{"\xe2\x80\xae", "\\xe2\\x80\\xae", "\xe2\x80\xae"},
-	{"\xff", "\\xff", "\xef\xbf\xbd"},
-	{"\xc0\xaf", "\\xc0\\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},
-	{"\xed\xa0\x80", "\\xed\\xa0\\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
-	{"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
-	{"\xe2\x82", "\\xe2\\x82", "\xef\xbf\xbd\xef\xbf\xbd"},
+	{"\xe2\x80\xae", "\\xe2\\x80\\xae", "\\\\xe2\\\\x80\\\\xae"},
+	{"\xff", "\\xff", "\\\\xff"},
+	{"\xc0\xaf", "\\xc0\\xaf", "\\\\xc0\\\\xaf"},
+	{"\xed\xa0\x80", "\\xed\\xa0\\x80", "\\\\xed\\\\xa0\\\\x80"},
+	{"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80", "\\\\xf4\\\\x90\\\\x80\\\\x80"},
+	{"\xe2\x82", "\\xe2\\x82", "\\\\xe2\\\\x82"},
 };
 
 static void hostile_texts(void)
 {
 	char buf[128];
+	cJSON *decoded;
 	size_t i, n;
 
 	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		n = fmt_utf8(buf, sizeof(buf), texts[i].in, strlen(texts[i].in));
+		CHECK(!strcmp(buf, texts[i].shown) && n == strlen(texts[i].shown));
 		n = fmt_safe(buf, sizeof(buf), texts[i].in, strlen(texts[i].in));
-		CHECK(!strcmp(buf, texts[i].safe) && n == strlen(texts[i].safe));
+		CHECK(!strcmp(buf, texts[i].shown) && n == strlen(texts[i].shown));
 		n = fmt_json(buf, sizeof(buf), texts[i].in, strlen(texts[i].in));
 		CHECK(!strcmp(buf, texts[i].json) && n == strlen(texts[i].json));
 	}
 	n = fmt_json(buf, sizeof(buf), "a\0b", 3);
-	CHECK(n == 8 && !strcmp(buf, "a\\u0000b"));
+	CHECK(n == 7 && !strcmp(buf, "a\\\\x00b"));
+	n = fmt_json_exact(buf, sizeof(buf), "a\0\"\n\x1b\xff\xe2\x80\xae", 9);
+	CHECK(n == 23 && !strcmp(buf, "a\\u0000\\\"\\n\\u001b\xef\xbf\xbd\xe2\x80\xae"));
+	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		buf[0] = '"';
+		n = fmt_json(buf + 1, sizeof(buf) - 2, texts[i].in, strlen(texts[i].in));
+		strcpy(buf + 1 + n, "\"");
+		decoded = cJSON_Parse(buf);
+		CHECK(decoded && !strcmp(cJSON_GetStringValue(decoded), texts[i].shown));
+		cJSON_Delete(decoded);
+	}
+}
+
+#define WIDE "\xe5\x8d\xb7\xe7\xa9\x8d" /* two characters of two columns each */
+#define MARK "e\xcc\x81"		/* a letter and a mark above it: one column */
+
+static void columns(void)
+{
+	const char *text = "a" WIDE MARK "z";
+
+	setlocale(LC_CTYPE, "C.UTF-8");
+	CHECK(fmt_columns("") == 0 && fmt_columns("abc") == 3 && fmt_columns("\xc3\xbc") == 1);
+	CHECK(fmt_columns(WIDE) == 4 && fmt_columns(MARK) == 1 && fmt_columns(text) == 7);
+	CHECK(fmt_head(text, 0) == text && fmt_head(text, 1) == text + 1);
+	CHECK(fmt_head(text, 2) == text + 1 && fmt_head(text, 3) == text + 4); /* half a character is none */
+	CHECK(!strcmp(fmt_head(text, 6), "z") && !*fmt_head(text, 99));
+	CHECK(!strcmp(fmt_tail(text, 1), "z") && !strcmp(fmt_tail(text, 3), MARK "z"));
+	CHECK(!strcmp(fmt_tail(text, 4), "\xe7\xa9\x8d" MARK "z") && fmt_tail(text, 7) == text && !*fmt_tail(text, 0));
+	CHECK(fmt_chars(text) == 6 && !strcmp(fmt_skip_chars(text, 5), "z"));
+}
+
+/* Sets what the environment says. NULL: nothing. */
+static void encoding(const char *all, const char *ctype, const char *lang)
+{
+	const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"}, *const values[] = {all, ctype, lang};
+	size_t i;
+
+	for (i = 0; i < 3; i++)
+		if (values[i])
+			setenv(names[i], values[i], 1);
+		else
+			unsetenv(names[i]);
+	fmt_use_locale();
+}
+
+static void other_encodings(void)
+{
+	char buf[64];
+
+	encoding("C", NULL, "C.UTF-8");
+	CHECK(fmt_safe(buf, sizeof(buf), "gr\xc3\xbc", 4) == 10 && !strcmp(buf, "gr\\xc3\\xbc"));
+	CHECK(fmt_utf8(buf, sizeof(buf), "gr\xc3\xbc", 4) == 4 && fmt_json(buf, sizeof(buf), "gr\xc3\xbc", 4) == 4);
+	CHECK(!strcmp(fmt_ellipsis(), "~"));
+	encoding(NULL, NULL, NULL);
+	CHECK(!strcmp(fmt_ellipsis(), "~"));
+	encoding("", "de_DE.ISO-8859-1", "C.UTF-8");
+	CHECK(!strcmp(fmt_ellipsis(), "~"));
+	encoding("", NULL, "xx_XX.utf8"); /* not installed */
+	CHECK(!strcmp(fmt_ellipsis(), "\xe2\x80\xa6"));
+	CHECK(fmt_safe(buf, sizeof(buf), "gr\xc3\xbc", 4) == 4);
 }
 
 static void small_buffers(void)
@@ -164,7 +227,7 @@ static void small_buffers(void)
 	CHECK(fmt_safe(buf, 3, "abc", 3) == 3 && !strcmp(buf, "ab"));
 	CHECK(fmt_safe(buf, 4, "a\xe2\x82\xac", 4) == 4 && !strcmp(buf, "a"));
 	CHECK(fmt_safe(buf, 5, "ab\n", 3) == 6 && !strcmp(buf, "ab"));
-	CHECK(fmt_json(buf, 6, "\x01z", 2) == 7 && !strcmp(buf, ""));
+	CHECK(fmt_json(buf, 5, "\x01z", 2) == 6 && !strcmp(buf, ""));
 }
 
 int main(void)
@@ -179,12 +242,13 @@ int main(void)
 	parse(fmt_parse_duration, durations);
 	TEST("a size is taken exactly or refused")
 	parse(fmt_parse_bytes, sizes);
-	TEST("hostile text reaches neither the terminal nor the JSON as more than text")
+	TEST("hostile text reaches neither the terminal nor the JSON as more than text, and reads the same in both")
 	hostile_texts();
 	TEST("a cut text ends before a whole character or escape")
 	small_buffers();
-	TEST("columns are characters, not bytes")
-	CHECK(fmt_columns("gr\xc3\xbc\xc3\x9f") == 4);
-	CHECK(!strcmp(fmt_skip_columns("gr\xc3\xbc\xc3\x9f", 3), "\xc3\x9f") && !*fmt_skip_columns("a", 2));
+	TEST("a wide character takes two columns, a mark none, and Python's layouts count characters")
+	columns();
+	TEST("a terminal that is not UTF-8 gets ASCII, and programs get UTF-8 all the same")
+	other_encodings();
 	UNIT_MAIN_END;
 }

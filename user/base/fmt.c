@@ -2,9 +2,12 @@
 #include "base/fmt.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <wchar.h>
 
 typedef unsigned __int128 u128;
 
@@ -216,32 +219,37 @@ static size_t terminated(struct text *t)
 	return t->len;
 }
 
-static void hex_bytes(struct text *t, const unsigned char *s, int n)
+/* In JSON the backslash is itself escaped. */
+static void hex_bytes(struct text *t, const unsigned char *s, int n, bool json)
 {
-	char esc[5 * 4];
+	size_t each = json ? 5 : 4;
+	char esc[5 * 4 + 1];
 	int i;
 
 	for (i = 0; i < n; i++)
-		snprintf(esc + 4 * i, 5, "\\x%02x", s[i]);
-	piece(t, esc, 4 * (size_t)n);
+		snprintf(esc + each * (size_t)i, each + 1, json ? "\\\\x%02x" : "\\x%02x", s[i]);
+	piece(t, esc, each * (size_t)n);
 }
 
-size_t fmt_safe(char *dst, size_t cap, const char *src, size_t len)
-{
-	struct text t = {.dst = dst, .cap = cap};
-	const unsigned char *s = (const unsigned char *)src;
-	uint32_t cp;
-	size_t i;
-	int n;
+/* What the environment says of the terminal. Before fmt_use_locale(), and in tests: UTF-8. */
+static bool ascii_only;
 
-	for (i = 0; i < len; i += n ? (size_t)n : 1) {
-		n = utf8_char(s + i, len - i, &cp);
-		if (!n || terminal_control(cp))
-			hex_bytes(&t, s + i, n ? n : 1);
-		else
-			piece(&t, s + i, (size_t)n);
-	}
-	return terminated(&t);
+/* The variables in the order in which the C library asks them. A locale that is not installed says its encoding too. */
+void fmt_use_locale(void)
+{
+	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	const char *value = NULL;
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]) && !(value && *value); i++)
+		value = getenv(names[i]);
+	ascii_only = !value || !(strcasestr(value, "UTF-8") || strcasestr(value, "UTF8"));
+	setlocale(LC_CTYPE, "C.UTF-8"); /* for wcwidth() */
+}
+
+const char *fmt_ellipsis(void)
+{
+	return ascii_only ? "~" : "…";
 }
 
 static void json_escape(struct text *t, unsigned char c)
@@ -260,7 +268,45 @@ static void json_escape(struct text *t, unsigned char c)
 	piece(t, esc, 6);
 }
 
+enum text_form { TERMINAL, UTF8, JSON };
+
+/* What may be shown stays, but for what has a meaning in a JSON string. */
+static size_t show(enum text_form form, char *dst, size_t cap, const char *src, size_t len)
+{
+	struct text t = {.dst = dst, .cap = cap};
+	const unsigned char *s = (const unsigned char *)src;
+	uint32_t cp;
+	size_t i;
+	int n;
+
+	for (i = 0; i < len; i += n ? (size_t)n : 1) {
+		n = utf8_char(s + i, len - i, &cp);
+		if (!n || terminal_control(cp) || (form == TERMINAL && ascii_only && cp > 0x7f))
+			hex_bytes(&t, s + i, n ? n : 1, form == JSON);
+		else if (form == JSON && (cp == '"' || cp == '\\'))
+			json_escape(&t, s[i]);
+		else
+			piece(&t, s + i, (size_t)n);
+	}
+	return terminated(&t);
+}
+
+size_t fmt_safe(char *dst, size_t cap, const char *src, size_t len)
+{
+	return show(TERMINAL, dst, cap, src, len);
+}
+
+size_t fmt_utf8(char *dst, size_t cap, const char *src, size_t len)
+{
+	return show(UTF8, dst, cap, src, len);
+}
+
 size_t fmt_json(char *dst, size_t cap, const char *src, size_t len)
+{
+	return show(JSON, dst, cap, src, len);
+}
+
+size_t fmt_json_exact(char *dst, size_t cap, const char *src, size_t len)
 {
 	struct text t = {.dst = dst, .cap = cap};
 	const unsigned char *s = (const unsigned char *)src;
@@ -280,7 +326,7 @@ size_t fmt_json(char *dst, size_t cap, const char *src, size_t len)
 	return terminated(&t);
 }
 
-size_t fmt_columns(const char *text)
+size_t fmt_chars(const char *text)
 {
 	size_t n = 0;
 
@@ -289,11 +335,60 @@ size_t fmt_columns(const char *text)
 	return n;
 }
 
-const char *fmt_skip_columns(const char *text, size_t n)
+const char *fmt_skip_chars(const char *text, size_t n)
 {
 	while (*text && n--)
 		for (text++; ((unsigned char)*text & 0xc0) == 0x80; text++)
 			;
+	return text;
+}
+
+/* Columns of the character at text, and where the next one begins. */
+static size_t char_columns(const char *text, const char **next)
+{
+	uint32_t cp = 0;
+	int n = utf8_char((const unsigned char *)text, strlen(text), &cp), width;
+
+	*next = text + (n ? n : 1);
+	width = n ? wcwidth((wchar_t)cp) : 1;
+	return width < 0 ? 1 : (size_t)width;
+}
+
+size_t fmt_columns(const char *text)
+{
+	size_t n = 0;
+
+	while (*text)
+		n += char_columns(text, &text);
+	return n;
+}
+
+const char *fmt_head(const char *text, size_t n)
+{
+	const char *next;
+	size_t used = 0;
+
+	while (*text) {
+		used += char_columns(text, &next);
+		if (used > n)
+			break;
+		text = next;
+	}
+	return text;
+}
+
+const char *fmt_tail(const char *text, size_t n)
+{
+	size_t left = fmt_columns(text);
+	const char *next;
+
+	if (left <= n)
+		return text;
+	while (left > n)
+		left -= char_columns(text, &text);
+	/* A mark has no columns of its own: it goes with the character that it belongs to. */
+	for (next = text; *text && !char_columns(text, &next); text = next)
+		;
 	return text;
 }
 

@@ -232,7 +232,7 @@ static const struct {
 static void put_path(const char *text, size_t width)
 {
 	size_t n = fmt_columns(text);
-	const char *base = strrchr(text, '/'), *end = fmt_skip_columns(text, n > width ? n - width + 2 : 0);
+	const char *base = strrchr(text, '/'), *end = n > width ? fmt_tail(text, width - 2) : text;
 
 	if (n > width && base && end > base && fmt_columns(base + 1) <= width)
 		printf("%s\n", base + 1);
@@ -245,12 +245,13 @@ static void put_cell(const char *text, size_t c, size_t width)
 {
 	size_t n = fmt_columns(text);
 	bool cut = n > width;
-	const char *end = fmt_skip_columns(text, cut ? width - 2 : n);
+	const char *end = cut ? fmt_head(text, width - 2) : text + strlen(text);
+	size_t used = fmt_columns(text) - fmt_columns(end) + (cut ? 2 : 0);
 
 	if (c == LAST)
 		put_path(text, width);
 	else
-		printf("%.*s%s%*s ", (int)(end - text), text, cut ? ".." : "", cut ? 0 : (int)(width - n), "");
+		printf("%.*s%s%*s ", (int)(end - text), text, cut ? ".." : "", (int)(width - used), "");
 }
 
 static void print_table(const struct list *l)
@@ -293,7 +294,7 @@ static void put_json(const char *key, const char *text)
 	if (need > sizeof(safe))
 		all = malloc(need);
 	if (all)
-		fmt_json(all, need, text, len);
+		fmt_json_exact(all, need, text, len);
 	printf("\"%s\": \"%s\"", key, all ? all : "");
 	if (all != safe)
 		free(all);

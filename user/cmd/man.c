@@ -401,7 +401,11 @@ static const struct {
 	 "Recordings hold the command line of the process, the names of its operators and threads and, where they "
 	 "were\n"
 	 "asked for, shapes of tensors, names of layers and lines of Python stacks; no tensor data, no other memory.\n"
-	 "Names from the process or a recording are escaped wherever they are shown.\n"},
+	 "Names from the process or a recording are escaped wherever they are shown: control characters and bytes that "
+	 "are "
+	 "not UTF-8 as \\exNN, in tables, CSV and JSON alike. Traces keep names as they are. A terminal whose locale "
+	 "is not "
+	 "UTF-8 (LC_ALL, LC_CTYPE, LANG) gets ASCII alone.\n"},
 	{"EXAMPLES", print_examples, ""},
 };
 

@@ -13,13 +13,13 @@
 /* Of the target: whatever bytes it has. */
 static void put_text(cJSON *o, const char *key, const char *text, size_t len)
 {
-	size_t n = fmt_json(NULL, 0, text, len);
+	size_t n = fmt_json_exact(NULL, 0, text, len);
 	char *inner = malloc(n + 3);
 
 	if (!inner)
 		return;
 	inner[0] = '"';
-	fmt_json(inner + 1, n + 1, text, len);
+	fmt_json_exact(inner + 1, n + 1, text, len);
 	inner[n + 1] = '"';
 	inner[n + 2] = '\0';
 	if (key)

@@ -29,12 +29,12 @@ static void put_frame_text(struct out *o, const char *text, size_t len)
 	const char *at;
 
 	while ((at = memchr(text, ';', len))) {
-		snk_put_safe(o, text, (size_t)(at - text));
+		snk_put_utf8(o, text, (size_t)(at - text));
 		out_puts(o, ":");
 		len -= (size_t)(at + 1 - text);
 		text = at + 1;
 	}
-	snk_put_safe(o, text, len);
+	snk_put_utf8(o, text, len);
 }
 
 static int put_frame(void *ctx, const struct snk_stack_frame *f)

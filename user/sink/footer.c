@@ -125,18 +125,21 @@ static void put_followed(struct snk *s, const char *prefix)
 			   prefix, fmt_count(ss->unfollowed, text), ss->unfollowed == 1 ? "" : "es");
 }
 
-/* Calls in flight at attach or detach are unmatched in every healthy session: they alone raise no alarm. */
+/*
+ * Calls in flight at attach or detach are unmatched in every healthy session, and a name that was cut at its limit
+ * still has all of its calls: those two alone raise no alarm.
+ */
 static void put_loss(struct snk *s, const char *prefix)
 {
 	const struct mxbpf_loss *l = &s->in->session->loss;
-	bool lost = l->dropped || l->truncated || l->unreadable;
+	bool lost = l->dropped || l->unreadable;
 	char n[4][32];
 
 	out_printf(s->out, "%s%s     %s dropped", prefix, lost ? "LOST" : "loss", fmt_count(l->dropped, n[0]));
 	if (l->dropped && l->attempted)
 		out_printf(s->out, " (%.2g %%)", 100.0 * (double)l->dropped / (double)l->attempted);
-	out_printf(s->out, ", %s names truncated, %s unreadable, %s unmatched\n", fmt_count(l->truncated, n[1]),
-		   fmt_count(l->unreadable, n[2]), fmt_count(l->unmatched, n[3]));
+	out_printf(s->out, ", %s name%s truncated, %s unreadable, %s unmatched\n", fmt_count(l->truncated, n[1]),
+		   l->truncated == 1 ? "" : "s", fmt_count(l->unreadable, n[2]), fmt_count(l->unmatched, n[3]));
 }
 
 uint64_t snk_counter(const struct mdl *m, enum mxbpf_counter_id id)

@@ -9,6 +9,7 @@
 
 #define FIRST_MIN   8 /* columns that the first column keeps on any terminal */
 #define NOTE_INDENT 4
+#define NOTE_MIN    12 /* columns that a note has on any terminal */
 
 struct note {
 	size_t row;
@@ -108,19 +109,72 @@ static void put_pad(struct out *o, size_t n)
 	out_printf(o, "%*s", (int)n, "");
 }
 
-/* A name is known by both of its ends: "_backward_Fully…nected" loses its middle. */
-static void put_first(struct out *o, const char *text, size_t width)
+/* The beginning and the end of a text in `width` columns, of which the beginning has `head`. */
+static void put_ends(struct out *o, const char *text, size_t head, size_t width)
 {
-	size_t n = fmt_columns(text), head = width / 2;
+	const char *end = fmt_head(text, head);
+	const char *tail = fmt_tail(text, width - head - 1);
 
-	if (n <= width) {
-		out_puts(o, text);
-		put_pad(o, width - n);
-		return;
+	out_write(o, text, (size_t)(end - text));
+	out_puts(o, fmt_ellipsis());
+	out_puts(o, tail);
+	put_pad(o, width - (fmt_columns(text) - fmt_columns(end)) - 1 - fmt_columns(tail));
+}
+
+/*
+ * A name that is too long for its column loses the beginning that it shares with another one, so that its tail, which
+ * tells the two apart, stays; else its middle, as in "_backward_Fully…nected".
+ */
+static void put_name(struct out *o, const char *text, size_t shared, size_t width)
+{
+	size_t n = fmt_columns(text + shared) + !!shared;
+
+	if (n > width && shared)
+		out_puts(o, fmt_ellipsis());
+	if (n > width)
+		return put_ends(o, text + shared, (width - !!shared) / (shared ? 3 : 2), width - !!shared);
+	out_puts(o, shared ? fmt_ellipsis() : "");
+	out_puts(o, text + shared);
+	put_pad(o, width - n);
+}
+
+/* Bytes of the longest beginning that two names share and that ends where a name of its own could begin. */
+static size_t shared_part(const char *a, const char *b)
+{
+	size_t i, end = 0;
+
+	for (i = 0; a[i] && a[i] == b[i]; i++)
+		if (strchr(":/#.] ", a[i]))
+			end = i + 1;
+	return a[end] ? end : 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(**(char *const *const *)a, **(char *const *const *)b);
+}
+
+/* How many bytes of each first cell that does not fit stand in another such cell too. NULL: none, or no memory. */
+static size_t *shared_parts(const struct snk_grid *g, size_t width)
+{
+	char **cells = (char **)g->cells.data, ***longs = calloc(nrows(g) + 1, sizeof(*longs));
+	size_t *shared = calloc(nrows(g) + 1, sizeof(*shared)), n = 0, i, part;
+
+	for (i = 0; longs && i < nrows(g); i++)
+		if (fmt_columns(cells[i * g->ncols]) > width)
+			longs[n++] = &cells[i * g->ncols];
+	if (n)
+		qsort(longs, n, sizeof(*longs), by_text);
+	for (i = 1; shared && i < n; i++) { /* whoever shares the most stands beside it in this order */
+		part = shared_part(*longs[i - 1], *longs[i]);
+		for (size_t j = i - 1; j <= i; j++) {
+			size_t *most = &shared[(size_t)(longs[j] - cells) / g->ncols];
+
+			*most = part > *most ? part : *most;
+		}
 	}
-	out_write(o, text, (size_t)(fmt_skip_columns(text, head) - text));
-	out_puts(o, "…");
-	out_puts(o, fmt_skip_columns(text, n - (width - head - 1)));
+	free(longs);
+	return shared;
 }
 
 static void put_cell(const struct snk_grid *g, unsigned col, const char *text, size_t width, struct out *o)
@@ -139,48 +193,81 @@ static void put_prefix(const struct snk_grid *g, struct out *o)
 		out_puts(o, g->prefix);
 }
 
-static void put_row(const struct snk_grid *g, const char *const *cells, const size_t *widths, struct out *o)
+static void put_row(const struct snk_grid *g, const char *const *cells, size_t shared, const size_t *widths,
+		    struct out *o)
 {
 	unsigned i;
 
 	put_prefix(g, o);
-	put_first(o, cells[0], widths[0]);
+	put_name(o, cells[0], shared, widths[0]);
 	for (i = 1; i < g->ncols; i++)
 		if (!g->cols[i].hidden)
 			put_cell(g, i, cells[i], widths[i], o);
 	out_puts(o, "\n");
 }
 
+/* The last blank within the first n columns, or NULL. */
+static const char *line_break(const char *text, size_t n)
+{
+	const char *end = fmt_head(text, n), *p;
+
+	for (p = end; p > text; p--)
+		if (*p == ' ')
+			return p;
+	return NULL;
+}
+
+/* A note that is too long goes on in the next line; one without a blank to break it at loses its middle. */
+static void put_note(const struct snk_grid *g, const char *text, size_t room, struct out *o)
+{
+	const char *end;
+	size_t indent = NOTE_INDENT;
+
+	for (;; text = end + 1, indent = NOTE_INDENT + NOTE_INDENT) {
+		size_t left = room - (indent - NOTE_INDENT);
+
+		put_prefix(g, o);
+		put_pad(o, indent);
+		end = fmt_columns(text) > left ? line_break(text, left) : NULL;
+		if (!end)
+			break;
+		out_write(o, text, (size_t)(end - text));
+		out_puts(o, "\n");
+	}
+	room -= indent - NOTE_INDENT;
+	put_name(o, text, 0, fmt_columns(text) < room ? fmt_columns(text) : room);
+	out_puts(o, "\n");
+}
+
 static void put_notes(const struct snk_grid *g, size_t row, size_t *next, unsigned width, struct out *o)
 {
-	size_t room = width > NOTE_INDENT + FIRST_MIN ? width - NOTE_INDENT : FIRST_MIN, n;
+	size_t room = width > NOTE_INDENT + NOTE_MIN ? width - NOTE_INDENT : NOTE_MIN;
 	const struct note *note;
 
 	for (; *next < buf_count(&g->notes, struct note); ++*next) {
 		note = buf_at(&g->notes, struct note, *next);
 		if (note->row != row)
 			break;
-		n = fmt_columns(note->text);
-		put_prefix(g, o);
-		put_pad(o, NOTE_INDENT);
-		put_first(o, note->text, n < room ? n : room);
-		out_puts(o, "\n");
+		put_note(g, note->text, room, o);
 	}
 }
 
 void snk_grid_print(struct snk_grid *g, unsigned width, struct out *o)
 {
-	size_t widths[SNK_GRID_COLS_MAX] = {0}, note = 0, i;
+	size_t widths[SNK_GRID_COLS_MAX] = {0}, note = 0, *shared, i;
 	const char *heads[SNK_GRID_COLS_MAX];
 
 	fit(g, widths, width);
+	shared = shared_parts(g, widths[0]);
 	for (i = 0; i < g->ncols; i++)
 		heads[i] = g->cols[i].head;
-	put_row(g, heads, widths, o);
+	put_row(g, heads, 0, widths, o);
 	for (i = 0; i < nrows(g); i++) {
-		put_row(g, (const char *const *)buf_at(&g->cells, char *, i * g->ncols), widths, o);
+		put_row(g, (const char *const *)buf_at(&g->cells, char *, i * g->ncols), shared ? shared[i] : 0, widths,
+			o);
 		put_notes(g, i, &note, width, o);
 	}
+	free(shared);
 }
 
 void snk_grid_fini(struct snk_grid *g)

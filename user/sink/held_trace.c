@@ -18,10 +18,10 @@ static void put_holders(struct snk_trace *t, const struct snk_held *h, const str
 			continue;
 		out_puts(t->s.out, n++ ? "," : "");
 		out_puts(t->s.out, "{\"name\":");
-		snk_put_json(t->s.out, r->name, r->len);
+		snk_put_json_exact(t->s.out, r->name, r->len);
 		if (r->layer_len) {
 			out_puts(t->s.out, ",\"layer\":");
-			snk_put_json(t->s.out, r->layer, r->layer_len);
+			snk_put_json_exact(t->s.out, r->layer, r->layer_len);
 		}
 		out_printf(t->s.out, ",\"bytes\":%" PRId64 "}", (int64_t)r->h.peak_bytes);
 	}

@@ -279,7 +279,7 @@ static int kineto_end(struct snk *s)
 	/* As TensorBoard's plugin wants a file to be called. */
 	snprintf(name, sizeof(name), "%s_%u.pt.trace.json", s->in->session->hostname, s->in->session->pid);
 	out_puts(s->out, "\n],\"traceName\":");
-	snk_put_json(s->out, name, strlen(name));
+	snk_put_json_exact(s->out, name, strlen(name));
 	out_puts(s->out, "}\n");
 	return ret;
 }

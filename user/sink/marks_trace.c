@@ -50,7 +50,7 @@ void snk_trace_instant(struct snk_trace *t, const struct mxbpf_instant *i)
 	char *start, *p;
 
 	out_puts(t->s.out, ",\n{\"name\":");
-	snk_put_json(t->s.out, text, len);
+	snk_put_json_exact(t->s.out, text, len);
 	start = out_reserve(t->s.out, SNK_EVENT_BYTES);
 	p = put(start, ",\"ph\":\"i\",");
 	p = snk_put_where(t, p, i->h.tgid, i->tid, i->h.ts_ns);
@@ -64,7 +64,7 @@ void snk_trace_instant(struct snk_trace *t, const struct mxbpf_instant *i)
 	if (marker) {
 		text = snk_domain(t->s.in->model, i->name_id, &len);
 		out_puts(t->s.out, ",\"domain\":");
-		snk_put_json(t->s.out, text, len);
+		snk_put_json_exact(t->s.out, text, len);
 	}
 	out_puts(t->s.out, "}}");
 }

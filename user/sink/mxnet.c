@@ -419,7 +419,7 @@ void snk_mxnet_fini(struct snk_mxnet_tables *t)
 
 static void put_heads(const struct snk_mxnet_category *c, struct out *o)
 {
-	snk_put_safe(o, c->title, strlen(c->title));
+	snk_put_utf8(o, c->title, strlen(c->title));
 	out_puts(o, "\n=================\n");
 	if (c->memory) {
 		out_printf(o, "%-25s%16s %16s %16s %16s\n", "Name", "Total Count", "Min Use  (kB)", "Max Use  (kB)",
@@ -437,7 +437,7 @@ static void put_heads(const struct snk_mxnet_category *c, struct out *o)
 /* Long names push their line to the right. */
 static void put_row(const struct snk_mxnet_row *r, bool memory, struct out *o)
 {
-	snk_put_safe(o, r->name, r->len);
+	snk_put_utf8(o, r->name, r->len);
 	out_printf(o, "%*s%16llu", r->len < 25 ? (int)(25 - r->len) : 0, "", (unsigned long long)r->count);
 	if (!memory)
 		out_printf(o, " %16.4f", (double)snk_mxnet_thousandth(r->total));

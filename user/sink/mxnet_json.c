@@ -13,7 +13,7 @@ static void put_number(struct out *o, const char *key, float v, const char *end)
 static void put_row(struct out *o, const struct snk_mxnet_row *r, bool memory)
 {
 	out_puts(o, "            ");
-	snk_put_json(o, r->name, r->len);
+	snk_put_json_exact(o, r->name, r->len);
 	out_printf(o, ": {\n                \"Count\": %" PRIu64 ",\n", r->count);
 	if (!memory)
 		put_number(o, "Total", snk_mxnet_thousandth(r->total), ",");
@@ -35,7 +35,7 @@ static void put_kind(struct out *o, const struct snk_mxnet_tables *t, bool memor
 		if (c->memory != memory)
 			continue;
 		out_puts(o, first ? "        " : "        ,\n        ");
-		snk_put_json(o, c->title, strlen(c->title));
+		snk_put_json_exact(o, c->title, strlen(c->title));
 		out_puts(o, ": {\n");
 		first = false;
 		for (i = 0; i < buf_count(&c->rows, struct snk_mxnet_row); i++) {

@@ -109,7 +109,7 @@ static void put_line(struct snk *s, const struct line *l)
 	if (!strncmp(device, "gpu/", 4))
 		memmove(device, device + 4, strlen(device + 4) + 1);
 	out_puts(s->out, "\"");
-	snk_put_safe(s->out, l->name, l->len);
+	snk_put_utf8(s->out, l->name, l->len);
 	out_printf(s->out, "\",\"%" PRIu64 "\",\"%s\",", l->bytes, device);
 	if (l->pooled)
 		out_puts(s->out, "\"\",\"\"\n");

@@ -85,7 +85,7 @@ static int string(struct pprof *p, const char *text, size_t len, uint64_t *index
 	char safe[TEXT_BYTES];
 	uint64_t *known;
 
-	len = fmt_safe(safe, sizeof(safe), text, len);
+	len = fmt_utf8(safe, sizeof(safe), text, len);
 	len = len < sizeof(safe) ? len : sizeof(safe) - 1;
 	known = hash_put(&p->strings, text_hash(0xcbf29ce484222325ull, safe, len), text_hash(len + 1, safe, len));
 	if (!known)

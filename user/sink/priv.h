@@ -12,10 +12,12 @@ extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk
 /* registry.c: the sink that writes this session for `ops`: itself, or one of another form. */
 const struct snk_ops *snk_for(const struct snk_ops *ops, const struct mdl_session *s);
 
-/* text.c: hostile text of any length. */
+/* text.c: hostile text of any length. For people (see fmt_safe()), and for programs and the compatible layouts. */
 void snk_put_safe(struct out *o, const char *text, size_t len);
-void snk_put_json(struct out *o, const char *text, size_t len); /* with its quotes */
-void snk_put_csv(struct out *o, const char *text, size_t len);	/* without them */
+void snk_put_utf8(struct out *o, const char *text, size_t len);
+void snk_put_json(struct out *o, const char *text, size_t len);	      /* with its quotes */
+void snk_put_json_exact(struct out *o, const char *text, size_t len); /* see fmt_json_exact(); with its quotes */
+void snk_put_csv(struct out *o, const char *text, size_t len);	      /* without them */
 /* The next line of *rest, which loses it. False: there is none. */
 bool snk_next_line(const char **rest, size_t *left, const char **line, size_t *len);
 /* Whether it is a list of whole numbers, such lists and, if they may be, plain words, in JSON without blanks: it may

@@ -103,7 +103,7 @@ static char *put_comm(char *p, const char *key, const char comm[16])
 {
 	char safe[16 * 6 + 1];
 
-	fmt_json(safe, sizeof(safe), comm, strnlen(comm, 16));
+	fmt_json_exact(safe, sizeof(safe), comm, strnlen(comm, 16));
 	p = put(p, "\"");
 	p = put(p, key);
 	p = put(p, "\":\"");
@@ -199,7 +199,7 @@ static void write_slices(struct snk_trace *t, const struct mxbpf_sched *r)
 		if (from_ns >= s->to_ns || from_ns < t->base_ns)
 			continue;
 		*until = s->to_ns;
-		fmt_json(safe, sizeof(safe), s->comm, strnlen(s->comm, sizeof(s->comm)));
+		fmt_json_exact(safe, sizeof(safe), s->comm, strnlen(s->comm, sizeof(s->comm)));
 		start = out_reserve(t->s.out, SNK_EVENT_BYTES);
 		p = put_slice(t, start, SNK_SCHED_PID, SNK_SCHED_PID + 1 + r->back_cpu, from_ns, s->to_ns, safe);
 		p = snk_put_u64(put(p, "\"pid\":"), s->tgid);

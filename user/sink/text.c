@@ -37,10 +37,22 @@ void snk_put_safe(struct out *o, const char *text, size_t len)
 	put(o, fmt_safe, text, len);
 }
 
+void snk_put_utf8(struct out *o, const char *text, size_t len)
+{
+	put(o, fmt_utf8, text, len);
+}
+
 void snk_put_json(struct out *o, const char *text, size_t len)
 {
 	out_puts(o, "\"");
 	put(o, fmt_json, text, len);
+	out_puts(o, "\"");
+}
+
+void snk_put_json_exact(struct out *o, const char *text, size_t len)
+{
+	out_puts(o, "\"");
+	put(o, fmt_json_exact, text, len);
 	out_puts(o, "\"");
 }
 
@@ -66,7 +78,7 @@ void snk_put_csv(struct out *o, const char *text, size_t len)
 	for (;;) {
 		quote = memchr(text, '"', len);
 		part = quote ? (size_t)(quote - text) : len;
-		snk_put_safe(o, text, part);
+		snk_put_utf8(o, text, part);
 		if (!quote)
 			break;
 		out_puts(o, "\"\"");

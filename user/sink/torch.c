@@ -219,7 +219,7 @@ static const struct layout classic = {
 
 static void put_padded(struct out *o, const char *text, size_t width, bool left)
 {
-	size_t n = fmt_columns(text);
+	size_t n = fmt_chars(text);
 	int pad = n < width ? (int)(width - n) : 0;
 
 	out_printf(o, "%*s%s%*s", left ? 0 : pad, "", text, left ? pad : 0, "");
@@ -286,8 +286,8 @@ static size_t name_of(const struct snk *s, const struct mdl_row *r, struct line 
 	size_t len;
 	const char *text = snk_row_name(s, r, label, &len);
 
-	fmt_safe(line->name, sizeof(line->name), text, len);
-	return fmt_columns(line->name);
+	fmt_utf8(line->name, sizeof(line->name), text, len);
+	return fmt_chars(line->name);
 }
 
 /* As Python prints lists; returns what its columns would be without a limit. */
@@ -320,19 +320,19 @@ static size_t next_source(struct line *line, const char **stack, size_t *len)
 	size_t n = 0;
 
 	snk_next_line(stack, len, &source, &n);
-	fmt_safe(line->source, sizeof(line->source), source, n);
-	return fmt_columns(line->source);
+	fmt_utf8(line->source, sizeof(line->source), source, n);
+	return fmt_chars(line->source);
 }
 
 /* A path is known by its end. */
 static void cut_source(struct line *line, size_t width)
 {
-	size_t n = fmt_columns(line->source), dots = width < strlen(ELLIPSIS) ? width : strlen(ELLIPSIS);
+	size_t n = fmt_chars(line->source), dots = width < strlen(ELLIPSIS) ? width : strlen(ELLIPSIS);
 	const char *end = line->source;
 
 	if (n <= width)
 		return;
-	end = fmt_skip_columns(line->source, n - width + dots);
+	end = fmt_skip_chars(line->source, n - width + dots);
 	memmove(line->source + dots, end, strlen(end) + 1);
 	memcpy(line->source, ELLIPSIS, dots);
 }
@@ -361,7 +361,7 @@ static void put_row(const struct table *t, const struct snk *s, const struct mdl
 
 	/* Also one of just that length. */
 	if (t->l->name_cut && columns >= t->l->name_cut)
-		strcpy(line->name + (fmt_skip_columns(line->name, t->l->name_cut) - line->name), ELLIPSIS);
+		strcpy(line->name + (fmt_skip_chars(line->name, t->l->name_cut) - line->name), ELLIPSIS);
 	for (i = 0; i < COLS_MAX && t->l->cols[i].head; i++)
 		t->l->cols[i].put(r, &t->sum, line->cells[i]);
 	if (t->shapes_width)

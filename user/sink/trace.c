@@ -172,12 +172,12 @@ char *snk_put_live(const struct snk_trace *t, char *p, const struct snk_plan_all
 
 int snk_text_escape(struct buf *b, const char *text, size_t len)
 {
-	size_t n = fmt_json(NULL, 0, text, len);
+	size_t n = fmt_json_exact(NULL, 0, text, len);
 	char *p = buf_add(b, n + 1);
 
 	if (!p)
 		return -ENOMEM;
-	fmt_json(p, n + 1, text, len);
+	fmt_json_exact(p, n + 1, text, len);
 	b->len--; /* the terminator */
 	return 0;
 }
@@ -226,7 +226,7 @@ struct snk_text snk_trace_text(struct snk_trace *t, uint64_t id, snk_text_fn mak
 
 void snk_trace_string(struct snk_trace *t, const char *text)
 {
-	snk_put_json(t->s.out, text, strlen(text));
+	snk_put_json_exact(t->s.out, text, strlen(text));
 }
 
 const char *snk_trace_process_name(const struct snk_trace *t, uint32_t tgid, char buf[SNK_PROCESS_BYTES])

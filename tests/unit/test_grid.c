@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tables for people, in as many columns as the terminal has. */
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fmt.h"
+#include "read_file.h"
+#include "sink/priv.h"
+#include "unit.h"
+
+#define WIDTH 40
+
+/* What a table of one column of names and one of numbers looks like; note: below the last row. Owned. */
+static char *shown(const char *const *names, const char *note)
+{
+	struct snk_grid g = {.cols = {{"name", .left = true}, {"calls"}}, .ncols = 2};
+	char path[] = "/tmp/mxbpf-grid-XXXXXX", *text;
+	struct err e = {0};
+	struct out *o;
+	size_t i;
+
+	CHECK(!close(mkstemp(path)) && !out_open(path, false, &o, &e));
+	for (i = 0; names[i]; i++)
+		CHECK(!snk_grid_add(&g, names[i], strlen(names[i])) && !snk_grid_add(&g, "12345", 5));
+	if (note)
+		CHECK(!snk_grid_note(&g, note, strlen(note)));
+	snk_grid_print(&g, WIDTH, o);
+	snk_grid_fini(&g);
+	CHECK(!out_commit(o, &e));
+	text = read_file(path);
+	unlink(path);
+	return text;
+}
+
+static bool aligned(char *text)
+{
+	const char *line;
+	bool all = true;
+
+	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		all &= fmt_columns(line) == WIDTH;
+	return all;
+}
+
+int main(void)
+{
+	char *t;
+
+	setlocale(LC_CTYPE, "C.UTF-8");
+
+	TEST("names that share a long beginning lose it, and keep the tails that tell them apart")
+	{
+		const char *const names[] = {"autograd::engine::evaluate_function: AddmmBackward0",
+					     "autograd::engine::evaluate_function: MulBackward0",
+					     "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
+					     "autograd::engine::evaluate_function: ANodeOfAnExtensionWithAVeryLongName",
+					     "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
+					     "aten::mm",
+					     NULL};
+
+		t = shown(names, NULL);
+		CHECK(strstr(t, "\n…AddmmBackward0 ") && strstr(t, "\n…MulBackward0 "));
+		CHECK(strstr(t, "\n…torch::autograd::AccumulateGrad ") && strstr(t, "\naten::mm "));
+		CHECK(strstr(t, "\n…ANodeOfAnEx…sionWithAVeryLongName "));
+		CHECK(strstr(t, "\nenumerate(DataLoa…derIter.__next__ "));
+		CHECK(aligned(t));
+		free(t);
+	}
+
+	TEST("wide characters and marks do not move the columns behind them, cut or not")
+	{
+		const char *const names[] = {"卷积",
+					     "e\xcc\x81t\xcc\x81",
+					     "前向传播第一层卷积神经网络的训练步骤再加一些字",
+					     "x前向传播第一层卷积神经网络的训练步骤再加一些字",
+					     "abc",
+					     NULL};
+
+		t = shown(names, NULL);
+		CHECK(strstr(t, "\n前向传播第一层卷…"));
+		CHECK(aligned(t));
+		free(t);
+	}
+
+	TEST("a note that is too long goes on in the next line, with each of its words and numbers")
+	{
+		const char *const names[] = {"locked", NULL};
+
+		t = shown(names, "slept or waited for a lock 11 times: 4.12 ms, until python3 (1234) woke it");
+		CHECK(strstr(t, "\n    slept or waited for a lock 11 times:\n        4.12 ms, until python3 (1234)\n"
+				"        woke it\n"));
+		free(t);
+		t = shown(names, "[[8,3],[12,12,12,12],[13,13,13,13],[14,14,14,14]]");
+		CHECK(strstr(t, "\n    [[8,3],[12,12,12,1…3],[14,14,14,14]]\n"));
+		free(t);
+	}
+	UNIT_MAIN_END;
+}
