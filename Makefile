@@ -163,8 +163,9 @@ progs: $(PROGS) $(TOY)
 
 help:
 	@sed -n '2,4p' Makefile; echo 'targets: all demo test check bench lint fuzz install uninstall clean'
+	@echo 'test, check: ONLY=REGEX runs the files whose name matches (stats.bats, unit/test_elf), LANES=N so many at a time'
 
-# Everything, on a fresh machine: installs what lacks, builds, runs every test.
+# Everything, on a fresh machine: installs what lacks, builds, runs every test, or the files that ONLY matches.
 test:
 	$(Q)tests/setup.sh
 	$(Q)tests/run.sh $(O)

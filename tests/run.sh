@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds and runs the tests; the last line is "N passed, N failed, N skipped". Exit 1 if any failed or none ran.
-# usage: tests/run.sh [--unit] [O]     --unit: only what needs neither root nor a download
+# Builds the tests and runs them side by side, the longest files first. Tests with the tag `alone` compare times: they run
+# last, one file at a time. The last line is "N passed, N failed, N skipped". Exits with 1 if a test failed or none ran.
+# usage: tests/run.sh [--unit] [O]     --unit: only the unit programs, which need neither root nor a download
+# environment: ONLY   regular expression: run the files whose name matches (stats.bats, unit/test_elf)
+#              LANES  number of files that run at a time; by default one per CPU, at least 2, at most 4
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -12,17 +15,24 @@ REPO=$PWD
 MXBPF=$O/mxbpf
 PYTHON=$O/deps/venv/bin/python
 PYTHON_TORCH=$O/deps/torch/bin/python
-MXBPF_TEST_LIBMXNET=$(echo "$O"/deps/venv/lib/python3*/site-packages/mxnet/libmxnet.so)
-MXBPF_TEST_LIBTORCH=$(echo "$O"/deps/torch/lib/python3*/site-packages/torch/lib/libtorch_cpu.so)
+# Of no file: empty.
+first() { [[ ! -e $1 ]] || echo "$1"; }
+MXBPF_TEST_LIBMXNET=$(first "$O"/deps/venv/lib/python3*/site-packages/mxnet/libmxnet.so)
+MXBPF_TEST_LIBTORCH=$(first "$O"/deps/torch/lib/python3*/site-packages/torch/lib/libtorch_cpu.so)
 export O REPO MXBPF PYTHON PYTHON_TORCH MXBPF_TEST_LIBMXNET MXBPF_TEST_LIBTORCH
-# What hangs is ended: a test of a bats file, a unit program, a whole bats file, of which the longest takes minutes.
+# A hung test, unit program or bats file is ended after so many seconds.
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-300}
 UNIT_SECONDS=120
 FILE_SECONDS=900
 
+CPUS=$(nproc)
+LANES=${LANES:-$((CPUS < 2 ? 2 : CPUS > 4 ? 4 : CPUS))}
+ONLY=${ONLY:-}
 LOGS=$O/test
+run=$$.$EPOCHREALTIME # its processes are known by it
 passed=0 failed=0 skipped=0
-failures=() # their names once more at the end, where one looks
+failures=()         # their names, printed again at the end
+declare -A job_of=() # pid of the subshell -> job
 
 # Under sudo, what is made in a user's checkout is the user's.
 finish() {
@@ -31,6 +41,27 @@ finish() {
 	printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 	((failed == 0 && passed > 0))
 	exit
+}
+
+# Ends the processes that have this line in their environment: a job and all that it started, in any process group.
+end_all() { # NAME=VALUE
+	local signal pids
+	for signal in TERM KILL KILL; do
+		mapfile -t pids < <(grep -szlxF -- "$1" /proc/[0-9]*/environ | grep -oE '[0-9]+')
+		((${#pids[@]})) || return 0
+		kill -s "$signal" "${pids[@]}" 2>/dev/null
+		timeout 10 tail -s 0.05 "${pids[@]/#/--pid=}" -f /dev/null
+	done
+}
+
+# shellcheck disable=SC2317 # a trap
+interrupted() {
+	trap '' INT TERM HUP
+	echo 'FAILED: interrupted; ending what was started'
+	end_all "MXBPF_TEST_RUN=$run"
+	wait
+	failed=1
+	finish
 }
 
 # One TAP stream -> "passed failed skipped" on fd 3; failed tests with their output and skips on stdout.
@@ -55,39 +86,104 @@ tap_summary() { # FILE RC
 	}' "$1"
 }
 
-run_tap() { # TITLE LOG COMMAND...
-	local title=$1 log=$2 begin=$SECONDS rc p f s
-	shift 2
-	"$@" >"$log" 2>&1 </dev/null
-	rc=$?
-	tap_summary "$log" "$rc" 3>"$log.sum" >"$log.txt"
+log_of() { echo "$LOGS/${1//[\/ ]/-}"; }
+
+# In a subshell: the job's output in LOG.tap, its "wall user system" seconds in LOG.time, the status is its own. A shell starts
+# what it runs in the background with SIGINT ignored: the tests shall not inherit that.
+run_job() { # JOB
+	local job=$1 log seconds=$FILE_SECONDS command
+	log=$(log_of "$job")
+	export MXBPF_TEST_RUN=$run MXBPF_TEST_JOB=$run.$BASHPID
+	case $job in
+	unit/*) seconds=$UNIT_SECONDS command=("$O/$job") ;;
+	*' alone') command=(bats --formatter tap --print-output-on-failure --filter-tags alone "tests/${job% alone}") ;;
+	*) command=(bats --formatter tap --print-output-on-failure --filter-tags '!alone' "tests/$job") ;;
+	esac
+	TIMEFORMAT='%R %U %S'
+	{ time env --default-signal=INT,QUIT timeout -k 10 "$seconds" "${command[@]}" >"$log.tap" 2>&1 </dev/null; } 2>"$log.time"
+}
+
+report() { # JOB RC
+	local job=$1 log p f s wall user system
+	log=$(log_of "$job")
+	tap_summary "$log.tap" "$2" 3>"$log.sum" >"$log.txt"
 	read -r p f s <"$log.sum"
 	((passed += p, failed += f, skipped += s))
-	printf '%-4s %3d passed %4d s  %s\n' "$( ((f)) && echo FAIL || echo ok)" "$p" $((SECONDS - begin)) "$title"
+	read -r wall user system < <(tail -n 1 "$log.time")
+	awk "BEGIN { printf \"%.1f %.1f\", $wall, $user + $system }" >>"$LOGS/seconds"
+	echo " $job" >>"$LOGS/seconds"
+	printf '%-4s %3d passed %4.0f s  %s\n' "$( ((f)) && echo FAIL || echo ok)" "$p" "$wall" "$job"
 	cat "$log.txt"
-	mapfile -t -O "${#failures[@]}" failures < <(sed -n "s|^    FAILED: |$title: |p" "$log.txt")
+	mapfile -t -O "${#failures[@]}" failures < <(sed -n "s|^    FAILED: |$job: |p" "$log.txt")
+}
+
+report_one() { # waits until one of the running jobs ended
+	local pid rc
+	wait -n -p pid "${!job_of[@]}"
+	rc=$?
+	end_all "MXBPF_TEST_JOB=$run.$pid"
+	report "${job_of[$pid]}" "$rc"
+	unset "job_of[$pid]"
+}
+
+run_jobs() { # LANES, JOBs on stdin
+	local job
+	while read -r job; do
+		((${#job_of[@]} < $1)) || report_one
+		run_job "$job" &
+		job_of[$!]=$job
+	done
+	while ((${#job_of[@]})); do report_one; done
+}
+
+# The jobs, one a line, those that took longest in tests/seconds first; one that is not there may be long, too.
+all_jobs() {
+	local f
+	for f in tests/unit/*.c; do
+		f=${f#tests/}
+		echo "${f%.c}"
+	done
+	[[ -z $unit_only ]] || return 0
+	for f in tests/*.bats; do
+		grep -q '^# bats file_tags=alone' "$f" || echo "${f#tests/}"
+		! grep -q '^# bats \(file\|test\)_tags=alone' "$f" || echo "${f#tests/} alone"
+	done
+}
+
+longest_first() {
+	awk 'FILENAME != "-" { job = $0; sub(/^[^ ]+ /, "", job); seconds[job] = $1; next }
+		{ print $0 in seconds ? seconds[$0] : 100, $0 }' tests/seconds - | sort -k 1,1nr -s | cut -d ' ' -f 2-
+}
+
+slowest() {
+	(($(wc -l <"$LOGS/seconds") > 10)) || return 0
+	echo 'The ten slowest files:'
+	sort -nr "$LOGS/seconds" | head -n 10 | while read -r wall cpu job; do
+		printf '  %4.0f s, %4.0f s of CPU time  %s\n' "$wall" "$cpu" "$job"
+	done
 }
 
 build() {
 	# The job server of an outer make would only warn here.
-	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make --no-print-directory -j2 O="$O" "$@" && return
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s --no-print-directory -j"$CPUS" O="$O" "$@" && return
 	echo "FAILED: the build (make $*)"
 	failed=1
 	finish
 }
 
-mkdir -p "$LOGS"
-if [[ $unit_only ]]; then build all units; else build all units progs; fi
-
-shopt -s nullglob
-for c in tests/unit/*.c; do
-	name=$(basename "$c" .c)
-	run_tap "unit/$name" "$LOGS/unit-$name.tap" timeout -k 5 "$UNIT_SECONDS" "$O/unit/$name"
-done
-if [[ -z $unit_only ]]; then
-	for f in tests/*.bats; do
-		run_tap "$(basename "$f")" "$LOGS/$(basename "$f").tap" \
-			timeout -k 10 "$FILE_SECONDS" bats --formatter tap --print-output-on-failure "$f"
-	done
+selected=$(all_jobs | grep -E -- "$ONLY")
+if [[ -z $selected ]]; then
+	echo "FAILED: no file of tests has a name that matches ONLY=$ONLY; there are:"
+	all_jobs | tr '\n' ' ' | fold -s -w 100
+	echo
+	failed=1
+	finish
 fi
+mkdir -p "$LOGS"
+: >"$LOGS/seconds"
+if [[ $unit_only ]]; then build all units; else build all units progs; fi
+trap interrupted INT TERM HUP
+run_jobs "$LANES" < <(grep -v ' alone$' <<<"$selected" | longest_first)
+run_jobs 1 < <(grep ' alone$' <<<"$selected" | longest_first)
+slowest
 finish
