@@ -179,15 +179,15 @@ static void test_torch(const char *path)
 
 int main(void)
 {
-	const char *mxnet = getenv("MXBPF_TEST_LIBMXNET"), *torch = getenv("MXBPF_TEST_LIBTORCH");
+	const char *mxnet = unit_library("MXBPF_TEST_LIBMXNET"), *torch = unit_library("MXBPF_TEST_LIBTORCH");
 
-	if (mxnet && *mxnet && !access(mxnet, R_OK))
+	if (mxnet)
 		test_mxnet(mxnet);
 	else
-		TEST("MXNet: exit cuts # SKIP MXBPF_TEST_LIBMXNET is not set") CHECK(1);
-	if (torch && *torch && !access(torch, R_OK))
+		TEST_IF(mxnet, "MXNet: exit cuts", NO_MXNET) CHECK(0);
+	if (torch)
 		test_torch(torch);
 	else
-		TEST("PyTorch: exit cuts # SKIP MXBPF_TEST_LIBTORCH is not set") CHECK(1);
+		TEST_IF(torch, "PyTorch: exit cuts", NO_TORCH) CHECK(0);
 	UNIT_MAIN_END;
 }

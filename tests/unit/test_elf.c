@@ -647,7 +647,7 @@ static char zeros[1 << 20];
 int main(void)
 {
 	uint64_t start_va, end_va;
-	const char *mxnet = getenv("MXBPF_TEST_LIBMXNET");
+	const char *mxnet = unit_library("MXBPF_TEST_LIBMXNET");
 	char self[4096] = "";
 	Dl_info libc;
 	struct elf *f;
@@ -702,11 +702,7 @@ int main(void)
 	check_shrinking();
 	TEST("a build-id is found in well-formed notes only")
 	check_notes();
-	TEST(mxnet ? "the symbols of libmxnet 1.9.1 are where probes found them"
-		   : "the symbols of libmxnet 1.9.1 are where probes found them # SKIP MXBPF_TEST_LIBMXNET is not set")
-	{
-		if (mxnet)
-			check_libmxnet(mxnet);
-	}
+	TEST_IF(mxnet, "the symbols of libmxnet 1.9.1 are where probes found them", NO_MXNET)
+	check_libmxnet(mxnet);
 	UNIT_MAIN_END;
 }

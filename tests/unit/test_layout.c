@@ -53,13 +53,16 @@ static void test_torch(void)
 
 int main(void)
 {
-	const char *path = getenv("MXBPF_TEST_LIBTORCH");
+	const char *path = unit_library("MXBPF_TEST_LIBTORCH");
 	int fd = path ? open(path, O_RDONLY) : -1;
 
-	if (fd < 0 || elf_open(fd, &elf, NULL))
-		printf("ok 1 # SKIP no libtorch_cpu.so at MXBPF_TEST_LIBTORCH\n1..1\n");
+	if (!path)
+		TEST_IF(path, "where PyTorch keeps its data is read from its code", NO_TORCH) CHECK(0);
+	if (!path)
+		return unit_end();
+	TEST("the library is read") CHECK(fd >= 0 && !elf_open(fd, &elf, NULL));
 	if (!elf)
-		return 0;
+		return unit_end();
 	test_torch();
 	elf_close(elf);
 	close(fd);

@@ -7,6 +7,8 @@
 #define UNIT_H
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 static int unit_n, unit_bad, unit_failed;
 static const char *unit_name;
@@ -37,7 +39,19 @@ static inline int unit_end(void)
 	return unit_failed ? 1 : 0;
 }
 
+/* The path in this variable of the environment, or NULL: only tests/setup.sh fetches those libraries. */
+static inline const char *unit_library(const char *variable)
+{
+	const char *path = getenv(variable);
+
+	return path && !access(path, R_OK) ? path : NULL;
+}
+
 #define TEST(promise) if (unit_open(promise))
+/* A test that is skipped, and says why, unless the condition holds. Both texts are literals. */
+#define TEST_IF(cond, promise, why) if (unit_open((cond) ? promise : promise " # SKIP " why) && (cond))
+#define NO_MXNET		    "no libmxnet.so in MXBPF_TEST_LIBMXNET: tests/setup.sh fetches it"
+#define NO_TORCH		    "no libtorch_cpu.so in MXBPF_TEST_LIBTORCH: tests/setup.sh fetches it"
 #define CHECK(cond)                                                                                                    \
 	do {                                                                                                           \
 		if (!(cond)) {                                                                                         \
