@@ -4,18 +4,44 @@
 
 load helpers
 
+DEPS=$O/deps/kernels
+KERNELS_6_1=(best uprobe_multi stats sched counters sample memory omp test_attach_kernel test_programs_kernel now
+	test_stack_kernel test_account_kernel)
+KERNELS_6_12=(uprobe_multi perf stats sched throttled) # the last one leaves a cgroup behind
+
+# Each kernel is booted once, both side by side. What a task left is judged by its test alone.
+setup_file() {
+	[[ ! -f $DEPS/lack ]] || return 0
+	boot 6.1 "${KERNELS_6_1[@]}" 3>&- &
+	boot 6.12 "${KERNELS_6_12[@]}" 3>&- &
+	wait
+}
+
 boot() { # SERIES TASK...
-	local series=$1
-	shift
-	DEPS=$O/deps/kernels
+	local dir=$BATS_FILE_TMPDIR/$1
+	[[ -f $DEPS/vmlinuz-$1 ]] || return 0
+	mkdir "$dir"
+	"$REPO/tests/kernels/boot.sh" "$DEPS/vmlinuz-$1" "$dir" "${@:2}" >"$dir/boot.log" 2>&1
+	echo "the guest ended with status $?" >>"$dir/boot.log"
+}
+
+# Goes to what the tasks left of that kernel.
+booted() { # SERIES TASK...
+	local task
 	[[ ! -f $DEPS/lack ]] || skip "$(<"$DEPS/lack")"
-	if [[ ! -f $DEPS/vmlinuz-$series ]]; then
-		echo "no $DEPS/vmlinuz-$series: run tests/setup.sh" >&2
+	if [[ ! -f $DEPS/vmlinuz-$1 ]]; then
+		echo "no $DEPS/vmlinuz-$1: run tests/setup.sh" >&2
 		return 1
 	fi
-	cd "$BATS_TEST_TMPDIR"
-	"$REPO/tests/kernels/boot.sh" "$DEPS/vmlinuz-$series" . "$@" || { tail -n 20 console >&2; return 1; }
-	[[ ! -s complaints ]] || { cat complaints >&2; return 1; }
+	cd "$BATS_FILE_TMPDIR/$1"
+	for task in offers "${@:2}"; do
+		if [[ ! -f $task.complaints ]]; then
+			echo "task $task of Linux $1 left nothing:" >&2
+			tail -n 20 boot.log console >&2
+			return 1
+		fi
+		[[ ! -s $task.complaints ]] || { cat "$task.complaints" >&2; return 1; }
+	done
 }
 
 counted() { # TASK
@@ -38,7 +64,7 @@ passed() { # UNIT MORE_THAN
 }
 
 @test "Linux 6.1 has no uprobe_multi: perf is used, and counts exactly; uprobe_multi is refused with the reason" {
-	boot 6.1 best uprobe_multi
+	booted 6.1 best uprobe_multi
 	counted best
 	[[ $(<uprobe_multi/status) == 4 ]]
 	expect_re 'no uprobe_multi links \(Linux 6\.6 and later' "$(<uprobe_multi/mxbpf.err)"
@@ -47,7 +73,7 @@ passed() { # UNIT MORE_THAN
 }
 
 @test "Linux 6.1: what the kernel adds up is exact" {
-	boot 6.1 stats
+	booted 6.1 stats
 	counted_stats
 }
 
@@ -57,25 +83,25 @@ switched() { # TASK
 }
 
 @test "Linux 6.1: --sched sees the toy's threads off the CPU, and counts as without" {
-	boot 6.1 sched
+	booted 6.1 sched
 	switched sched
 }
 
 @test "Linux 6.1: perf events are read in each call" {
-	boot 6.1 counters
+	booted 6.1 counters
 	counted counters
 	jq -e '[.tables[][].counters | values] | map(.calls) | add > 100' counters/mxbpf.json
 	jq -e '[.tables[][].counters | values] | all(.["task-clock"] > 0)' counters/mxbpf.json
 }
 
 @test "Linux 6.1: samples are taken in the clock's interrupt" {
-	boot 6.1 sample
+	booted 6.1 sample
 	counted sample
 	jq -e '.samples | .hz == 997 and .count > 10' sample/mxbpf.json
 }
 
 @test "Linux 6.1: whose memory is alive is told of each allocation" {
-	boot 6.1 memory
+	booted 6.1 memory
 	counted memory
 	jq -e --argjson toy "$(tail -n 1 memory/toy)" '.memory.holders | (map(.allocs) | add) == $toy["Device Storage"].allocs and
 		(map(.frees) | add) == $toy["Device Storage"].frees and all(.[]; .category)' memory/mxbpf.json || { jq -c .memory memory/mxbpf.json; return 1; }
@@ -83,7 +109,7 @@ switched() { # TASK
 }
 
 @test "Linux 6.1: teams are seen, by perf" {
-	boot 6.1 omp
+	booted 6.1 omp
 	cat omp/mxbpf.err
 	[[ $(<omp/status) == 0 ]]
 	jq -e --argjson toy "$(tail -n 1 omp/toy)" '(.teams.operators | map({(.name): .}) | add) as $t |
@@ -92,17 +118,17 @@ switched() { # TASK
 }
 
 @test "Linux 6.1: starts and ends are paired as on this kernel" {
-	boot 6.1 test_attach_kernel
+	booted 6.1 test_attach_kernel
 	passed test_attach_kernel 15
 }
 
 @test "Linux 6.1 takes every program of every runtime, with everything that can be asked for" {
-	boot 6.1 test_programs_kernel
+	booted 6.1 test_programs_kernel
 	passed test_programs_kernel 7
 }
 
 @test "Linux 6.1: a job that hangs is looked at, its stacks are whole" {
-	boot 6.1 now
+	booted 6.1 now
 	cat now/err
 	[[ $(<now/status) == 0 ]]
 	jq -e '.threads | length == 5 and any(.[]; .lock_held_by and any(.stack[]; .call == "operator.start") and
@@ -111,12 +137,12 @@ switched() { # TASK
 }
 
 @test "Linux 6.1: stacks are walked as on this kernel" {
-	boot 6.1 test_stack_kernel
+	booted 6.1 test_stack_kernel
 	passed test_stack_kernel 8
 }
 
 @test "Linux 6.1: the account of a span adds up, its counts are those of /proc, as on this kernel" {
-	boot 6.1 test_account_kernel
+	booted 6.1 test_account_kernel
 	passed test_account_kernel 8
 }
 
@@ -124,7 +150,7 @@ switched() { # TASK
 # but for what the kernel adds up when a period ends.
 @test "Linux 6.12: throttling by a cgroup of version 2 is the kernel's own account of it, and is said" {
 	local outer
-	boot 6.12 throttled
+	booted 6.12 throttled
 	counted throttled
 	outer=$(jq -c '[.machine.gauges[] | select(.group == "/outer") | {(.name): .}] | add' throttled/mxbpf.json)
 	jq -R -n -e --argjson gauges "$outer" '[inputs | split(" ") | {key: .[0], value: .[1] | tonumber}] | group_by(.key) |
@@ -141,7 +167,7 @@ switched() { # TASK
 }
 
 @test "Linux 6.12: both backends count exactly, and what the kernel adds up" {
-	boot 6.12 uprobe_multi perf stats sched
+	booted 6.12 uprobe_multi perf stats sched
 	counted uprobe_multi
 	counted_stats
 	counted perf

@@ -7,8 +7,7 @@ setup() {
 	need_root
 	need_mxnet
 	cd "$BATS_TEST_TMPDIR" || return 1
-	PORT=$((30000 + $$ % 10000))
-	JOB=("$PYTHON" "$REPO/tests/workload/mxnet_job.py" "$PORT" 2 "$REPO/tests/workload/mxnet_kv.py" dist_sync 2)
+	JOB=("$PYTHON" "$REPO/tests/workload/mxnet_job.py" 2 "$REPO/tests/workload/mxnet_kv.py" dist_sync 2)
 }
 
 teardown() {
@@ -62,7 +61,7 @@ END
 }
 
 @test "roles: of a launcher that is named by its pid, the children are looked at" {
-	start_bg job "$PYTHON" "$REPO/tests/workload/mxnet_job.py" "$PORT" 2 "$REPO/tests/workload/mxnet_kv.py" dist_sync 2 \
+	start_bg job "$PYTHON" "$REPO/tests/workload/mxnet_job.py" 2 "$REPO/tests/workload/mxnet_kv.py" dist_sync 2 \
 		"$BATS_TEST_TMPDIR/go"
 	wait_line "$(out job)" '^ready' "$BG_PID"
 	start_mxbpf record -o job.mxd --pid "$BG_PID"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Boots a kernel under QEMU with nothing but busybox, mxbpf, its tests and guest.sh, and waits until it has powered off.
-# usage: boot.sh KERNEL DIR TASK...     DIR gets the guest's /out and its console. TASK: see guest.sh. Of the environment:
-# MXBPF and O, as in helpers.bash
+# usage: boot.sh KERNEL DIR TASK...     DIR gets what each task left (see guest.sh), and the guest's console. Of the
+# environment: MXBPF and O, as in helpers.bash
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 kernel=$1 dir=$2
@@ -30,10 +30,12 @@ done
 install "$here/guest.sh" "$root/init"
 (cd "$root" && find . | cpio -o -H newc --quiet) >"$dir/initrd"
 
-# The second serial line carries /out. What the kernel does not know on its command line is init's environment. Without
-# KVM, so that it is the same on every machine.
-timeout -k 5 280 qemu-system-x86_64 -accel tcg,thread=multi -M pc -cpu max,la57=off -smp 2 -m 1024 \
+# The second serial line carries one archive after the other, a task's each; the last one may be cut. What the kernel does not
+# know on its command line is init's environment. Without KVM, so that it is the same on every machine.
+status=0
+timeout -k 5 700 qemu-system-x86_64 -accel tcg,thread=multi -M pc -cpu max,la57=off -smp 2 -m 1024 \
 	-nodefaults -no-user-config -display none -no-reboot -serial "file:$dir/console" -serial "file:$dir/out.tar" \
 	-kernel "$kernel" -initrd "$dir/initrd" \
-	-append "console=ttyS0 quiet panic=-1 oops=panic nokaslr no_timer_check tsc=reliable TASKS=$(IFS=,; echo "$*")" </dev/null
-tar -C "$dir" -xf "$dir/out.tar"
+	-append "console=ttyS0 quiet panic=-1 oops=panic nokaslr no_timer_check tsc=reliable TASKS=$(IFS=,; echo "$*")" </dev/null || status=$?
+tar -C "$dir" --ignore-zeros -xf "$dir/out.tar"
+exit "$status"

@@ -1,20 +1,18 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# The first process of the guest of boot.sh. What it leaves in /out goes to the host: offers (mxbpf check), complaints (of
-# the kernel), and of each of $TASKS, joined by commas:
+# The first process of the guest of boot.sh. It runs the tasks in $TASKS, which commas join, and sends what each left in /out
+# to the host when the task has ended, or was ended after TASK_SECONDS. A task is
+#   offers    `mxbpf check`: offers
 #   test_*    the unit test of that name: NAME.tap
 #   now       a directory of `mxbpf now` on a toy that hangs: toy, now.json, err, status
 #   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats --interval;
 #             "counters": with --counters; "memory": with --memory; "sched": with --sched; "sample": with --sample;
 #             "throttled": in a cgroup of 0.3 CPUs, whose cpu.stat of before and after mxbpf's end are left there, as
 #             cpu.stat.0 and cpu.stat.1; "omp": with --omp on the toy of teams): toy, mxbpf.json, mxbpf.err, status
-/bin/busybox --install -s /bin
+# and leaves TASK.complaints as well: what the kernel complained of since the task before.
 export PATH=/bin
-mount -t proc proc /proc
-mount -t sysfs sys /sys
-mount -t devtmpfs dev /dev
-cd /out || poweroff -f
+TASK_SECONDS=200
 
 limit() { # PID
 	mount -t cgroup2 none /sys/fs/cgroup
@@ -109,15 +107,30 @@ look_at_hang() {
 	rm now/from_hang
 }
 
-mxbpf check >offers
-for task in $(echo "$TASKS" | tr , ' '); do
-	case $task in
-	test_*) MXBPF_TEST_EMULATED=1 "$task" >"$task.tap" ;;
+run_task() { # TASK
+	case $1 in
+	offers) mxbpf check >offers ;;
+	test_*) MXBPF_TEST_EMULATED=1 "$1" >"$1.tap" ;;
 	now) look_at_hang ;;
-	*) watch_toy "$task" ;;
+	*) watch_toy "$1" ;;
 	esac
-done
-dmesg | grep -E 'WARNING:|BUG:|Oops|soft lockup|rcu.*stall' >complaints
+}
+
+if [ "${1:-}" = --task ]; then # the kernel hands words of its own to init
+	run_task "$2"
+	exit
+fi
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+cd /out || poweroff -f
 stty -F /dev/ttyS1 raw
-tar -c -f - . >/dev/ttyS1
+for task in offers $(echo "$TASKS" | tr , ' '); do
+	timeout -s KILL "$TASK_SECONDS" /init --task "$task"
+	kill -KILL -1 # what it left
+	dmesg -c | grep -E 'WARNING:|BUG:|Oops|soft lockup|rcu.*stall' >"$task.complaints"
+	tar -c -f - . >/dev/ttyS1
+	rm -rf ./*
+done
 poweroff -f

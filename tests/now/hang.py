@@ -9,6 +9,7 @@ import ctypes
 import faulthandler
 import os
 import signal
+import socket
 import sys
 import threading
 
@@ -39,13 +40,17 @@ def torch_collective():
     import torch.distributed as dist
 
     # The other one, which does not come before it is told to.
-    port = 20000 + os.getpid() % 20000
+    listening = socket.create_server(('127.0.0.1', 0))
+    port = listening.getsockname()[1]
     pid = os.fork()
     rank = int(not pid)
     if rank:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGUSR2])
-    store = dist.TCPStore('127.0.0.1', port, 2, not rank)
+        listening.close()
+        store = dist.TCPStore('127.0.0.1', port, 2, False)
+    else:
+        store = dist.TCPStore('127.0.0.1', port, 2, True, master_listen_fd=listening.detach())
     dist.init_process_group('gloo', rank=rank, world_size=2, store=store)
     if rank:
         signal.sigwait([signal.SIGUSR2])

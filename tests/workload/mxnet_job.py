@@ -1,12 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launches a distributed job on this machine, as MXNet's tools/launch.py does with its tracker (which the wheels lack):
-mxnet_job.py PORT WORKERS PROGRAM [ARG...]. One scheduler, one server; the environment says who is what."""
+mxnet_job.py WORKERS PROGRAM [ARG...]. One scheduler, one server; the environment says who is what."""
 import os
+import random
+import socket
 import subprocess
 import sys
 
-port, workers, command = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-env = dict(os.environ, DMLC_PS_ROOT_URI="127.0.0.1", DMLC_PS_ROOT_PORT=port, DMLC_NUM_WORKER=str(workers),
+
+
+def free_port():
+    """The scheduler binds it later: it lies below those that the kernel hands out meanwhile."""
+    while True:
+        port = random.randrange(10000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("", port))
+            except OSError:
+                continue
+        return port
+
+
+workers, command = int(sys.argv[1]), sys.argv[2:]
+env = dict(os.environ, DMLC_PS_ROOT_URI="127.0.0.1", DMLC_PS_ROOT_PORT=str(free_port()), DMLC_NUM_WORKER=str(workers),
            DMLC_NUM_SERVER="1", OMP_NUM_THREADS="1")
 jobs = [("scheduler", None), ("server", 0)] + [("worker", i) for i in range(workers)]
 children = []
