@@ -67,12 +67,14 @@ contended() {
 	expect_re '^name +calls .* runq' "$(sed -n '/^operator/,/^$/p' rivals.txt)"
 }
 
+# bats test_tags=alone
 @test "MXNet under two busy loops: operators take as much CPU time as alone, and the tables name what they wait for" {
 	need_mxnet
 	start_ready workload taskset -c 0 "$PYTHON" "$REPO/tests/workload/mxnet_train.py"
 	contended
 }
 
+# bats test_tags=alone
 @test "PyTorch under two busy loops: operators take as much CPU time as alone, and the tables name what they wait for" {
 	need_torch
 	start_ready workload taskset -c 0 "$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" --threads 1

@@ -33,13 +33,14 @@
 #   expect_status N            of the last `run`; prints its output if it differs
 #   expect_re REGEX TEXT       prints the text if no line matches
 #   expect_same TOLD SEEN      prints what differs; there is something in them, or they differ from what was meant
+#   # bats test_tags=alone     before a test that compares times: tests/run.sh runs it when no other file is running
 #   kill_started               ends what is left of all that was started; teardown() does it: if you write a teardown of
 #                              your own, call it
 #
 # Call start_* directly, not in $(...), and wait_exit not under `run`, when the exit status is wanted: a shell knows only
 # its own children. A status other than 0 ends a test: `wait_exit "$pid" || status=$?`.
 
-bats_require_minimum_version 1.5.0
+bats_require_minimum_version 1.8.0 # tags
 
 REPO=${REPO:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
 O=$(realpath -m "${O:-$REPO/build}")

@@ -22,8 +22,8 @@ MXBPF_TEST_LIBTORCH=$(first "$O"/deps/torch/lib/python3*/site-packages/torch/lib
 export O REPO MXBPF PYTHON PYTHON_TORCH MXBPF_TEST_LIBMXNET MXBPF_TEST_LIBTORCH
 # A hung test, unit program or bats file is ended after so many seconds.
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-300}
-UNIT_SECONDS=120
-FILE_SECONDS=900
+UNIT_SECONDS=${UNIT_SECONDS:-120}
+FILE_SECONDS=${FILE_SECONDS:-900}
 
 CPUS=$(nproc)
 LANES=${LANES:-$((CPUS < 2 ? 2 : CPUS > 4 ? 4 : CPUS))}
@@ -171,6 +171,7 @@ build() {
 	finish
 }
 
+shopt -s nullglob
 selected=$(all_jobs | grep -E -- "$ONLY")
 if [[ -z $selected ]]; then
 	echo "FAILED: no file of tests has a name that matches ONLY=$ONLY; there are:"

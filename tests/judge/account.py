@@ -75,7 +75,9 @@ def spans(trace):
         if e['ph'] != 'X' or not left or 'end_thread' in a:
             continue
         start, dur = round(e['ts'] * 1000), round(e['dur'] * 1000)
+        # A span without any of the three was on a CPU from start to end.
         times = [round(a.get(k + '_us', 0) * 1000) for k in ('on_cpu', 'runq', 'blocked')]
+        times[0] = times[0] if any(times) else dur
         assert sum(times) == dur, e
         yield a.get('thread', e['tid']), base + start, base + start + dur, times, left, bool(a.get('migrated'))
 

@@ -1,0 +1,123 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tests/run.sh itself, on a tree with files of tests that are made here.
+
+load helpers
+
+setup() {
+	TREE=$BATS_TEST_TMPDIR/tree
+	mkdir -p "$TREE/tests/unit" "$TREE/build/unit"
+	cp "$REPO/tests/run.sh" "$TREE/tests"
+	: >"$TREE/tests/seconds"
+	printf 'all units progs:\n\t@:\n' >"$TREE/Makefile"
+	cd "$BATS_TEST_TMPDIR" || return 1
+	export TEST_OF_RUN=$BATS_TEST_TMPDIR
+}
+
+file() { # NAME LINE...: a bats file
+	printf '%s\n' "${@:2}" >"$TREE/tests/$1.bats"
+}
+
+# Its variables are its own: this may run under another tests/run.sh.
+run_tree() { env -u ONLY -u LANES -u O "$@" "$TREE/tests/run.sh" "$TREE/build"; }
+
+# No `sleep SECONDS` of this test.
+none_left() { # SECONDS
+	local pid
+	for pid in $(pgrep -fx "sleep $1"); do
+		! grep -szqxF "TEST_OF_RUN=$TEST_OF_RUN" "/proc/$pid/environ" || return 1
+	done
+}
+
+@test "files run side by side, those with the tag alone by themselves; the last line has the sums" {
+	# Each of the two waits until the other one has begun.
+	mkfifo ab ba
+	file a '@test "a" {' "echo >'$PWD/ab' && read -r <'$PWD/ba'" '}'
+	file b '@test "b" {' "read -r <'$PWD/ab' && echo >'$PWD/ba'" '}' '# bats test_tags=alone' '@test "quiet" {' \
+		"mkdir '$PWD/quiet'; read -rt 0.5 <> <(:) || rmdir '$PWD/quiet'" '}'
+	file c '# bats file_tags=alone' '@test "c" {' "[[ ! -e '$PWD/quiet' ]]" '}' '@test "not yet" { skip "no day"; }'
+	run run_tree LANES=2
+	expect_status 0
+	[[ $(grep -c '^ok ' <<<"$output") == 4 && ${lines[-1]} == '4 passed, 0 failed, 1 skipped' ]]
+	expect_re 'skipped: not yet: no day' "$output"
+	expect_re '^ok +1 passed .* s  b\.bats alone$' "$output"
+}
+
+@test "a failure is shown with its output, named again at the end, and is exit code 1" {
+	file a '@test "holds" { true; }' '@test "breaks" { echo said; false; }'
+	run run_tree
+	expect_status 1
+	expect_re '^    FAILED: breaks$' "$output"
+	expect_re '# said$' "$output"
+	[[ ${lines[-2]} == 'FAILED: a.bats: breaks' && ${lines[-1]} == '1 passed, 1 failed, 0 skipped' ]]
+}
+
+@test "ONLY picks files, unit programs among them; one that matches none is an error that lists all" {
+	file one '@test "1" { true; }'
+	file two '@test "2" { true; }'
+	touch "$TREE/tests/unit/test_three.c"
+	printf '#!/bin/sh\necho "ok 1 - three"; echo 1..1\n' >"$TREE/build/unit/test_three"
+	chmod +x "$TREE/build/unit/test_three"
+	run run_tree ONLY='^one|three'
+	expect_status 0
+	[[ ${lines[-1]} == '2 passed, 0 failed, 0 skipped' && $output != *two.bats* ]]
+	run run_tree ONLY=four
+	expect_status 1
+	expect_re 'no file of tests .* ONLY=four' "$output"
+	expect_re 'unit/test_three one.bats two.bats' "$output"
+}
+
+@test "a file that hangs is ended with all that it started, and so is what a file leaves behind" {
+	file hangs '@test "hangs" {' 'setsid sleep 1111 & sleep 1112' '}'
+	file leaves '@test "leaves" {' 'setsid sleep 1113 3>&- >/dev/null 2>&1 &' '}'
+	run run_tree FILE_SECONDS=2
+	expect_status 1
+	expect_re 'FAILED: hangs.bats: ended early, 0 of 1 tests, exit code 124' "$output"
+	expect_re '^ok +1 passed .* leaves.bats$' "$output"
+	local n
+	for n in 1111 1112 1113; do none_left "$n"; done
+}
+
+@test "SIGINT and SIGTERM end everything that was started" {
+	local signal status
+	file hangs '@test "hangs" {' "setsid sleep 1114 & echo >'$PWD/here'; sleep 1115" '}'
+	mkfifo here
+	for signal in INT TERM; do
+		start_bg run env --default-signal=INT "$TREE/tests/run.sh" "$TREE/build"
+		timeout 20 cat here
+		kill -s "$signal" "$BG_PID"
+		status=0
+		wait_exit "$BG_PID" || status=$?
+		[[ $status == 1 ]]
+		expect_re '^FAILED: interrupted' "$(<run.out)"
+		none_left 1114
+		none_left 1115
+	done
+}
+
+@test "the ten slowest files are named, the slowest first" {
+	local i
+	for i in {1..11}; do
+		file "f$i" '@test "t" { true; }'
+	done
+	file f5 '@test "t" { read -rt 3 <> <(:) || true; }'
+	run run_tree
+	expect_status 0
+	[[ ${lines[-12]} == 'The ten slowest files:' ]]
+	printf '%s\n' "${lines[@]: -11:10}" >ten
+	sort -c -s -n -r ten
+	expect_re '^ +[0-9]+ s, +[0-9]+ s of CPU time  f5\.bats$' "$(<ten)"
+}
+
+@test "unit tests on libraries that are not there are skipped with the reason, and none fails" {
+	local t
+	for t in caller calibrate elf hidden layout marks team; do
+		touch "$TREE/tests/unit/test_$t.c"
+		ln -s "$O/unit/test_$t" "$TREE/build/unit"
+	done
+	run "$TREE/tests/run.sh" --unit "$TREE/build"
+	expect_status 0
+	expect_re 'skipped: the symbols of libmxnet 1\.9\.1 .*: no libmxnet\.so in MXBPF_TEST_LIBMXNET' "$output"
+	expect_re 'skipped: .*: no libtorch_cpu\.so in MXBPF_TEST_LIBTORCH' "$output"
+	expect_re '^[0-9]+ passed, 0 failed, 7 skipped$' "${lines[-1]}"
+}
