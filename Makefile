@@ -203,7 +203,7 @@ uninstall:
 
 # Keeps the downloads (venv, wheels, npm): they are slow to repeat. `make distclean` takes them too.
 clean:
-	rm -rf $(O)/obj $(O)/gen $(O)/unit $(O)/prog $(O)/toy $(O)/fuzz $(O)/libmxbpf.a $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash
+	rm -rf $(O)/cppcheck $(O)/obj $(O)/gen $(O)/unit $(O)/prog $(O)/toy $(O)/fuzz $(O)/libmxbpf.a $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash
 
 distclean:
 	rm -rf $(O)

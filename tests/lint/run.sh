@@ -5,7 +5,8 @@
 # shellcheck disable=SC2317 # the checks are called by name
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
-shift $(($# ? 1 : 0)) # O: nothing is built here
+O=${1:-build}
+shift $(($# ? 1 : 0))
 
 CLANG_FORMAT=${CLANG_FORMAT:-clang-format-14}
 
@@ -25,9 +26,11 @@ check_format() {
 
 check_shell() { shellcheck -x "${shell_files[@]}"; }
 
-# ctuuninitvar takes the address of an uninitialised array for a use of it.
+# ctuuninitvar takes the address of an uninitialised array for a use of it. The build directory keeps the results of files that
+# have not changed.
 check_cppcheck() {
-	cppcheck --quiet --enable=warning,portability --inline-suppr --error-exitcode=1 --std=c11 --suppress=ctuuninitvar \
+	mkdir -p "$O/cppcheck"
+	cppcheck --quiet --cppcheck-build-dir="$O/cppcheck" --enable=warning,portability --inline-suppr --error-exitcode=1 --std=c11 --suppress=ctuuninitvar \
 		'-DLIBBPF_OPTS(type,name,...)=struct type name = { 0 }' -Iuser -Iinclude user
 }
 
