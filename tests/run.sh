@@ -20,6 +20,10 @@ first() { [[ ! -e $1 ]] || echo "$1"; }
 MXBPF_TEST_LIBMXNET=$(first "$O"/deps/venv/lib/python3*/site-packages/mxnet/libmxnet.so)
 MXBPF_TEST_LIBTORCH=$(first "$O"/deps/torch/lib/python3*/site-packages/torch/lib/libtorch_cpu.so)
 export O REPO MXBPF PYTHON PYTHON_TORCH MXBPF_TEST_LIBMXNET MXBPF_TEST_LIBTORCH
+# What the tests of all files share, of this run alone: shared() of helpers.bash.
+MXBPF_TEST_SHARED=$(mktemp -d)
+export MXBPF_TEST_SHARED
+trap 'rm -rf "$MXBPF_TEST_SHARED"' EXIT
 # A hung test, unit program or bats file is ended after so many seconds.
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-300}
 UNIT_SECONDS=${UNIT_SECONDS:-120}
@@ -36,6 +40,7 @@ declare -A job_of=() # pid of the subshell -> job
 
 # Under sudo, what is made in a user's checkout is the user's.
 finish() {
+	end_all "MXBPF_TEST_RUN=$run"
 	[[ -z ${SUDO_UID:-} ]] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$O"
 	((${#failures[@]} == 0)) || printf 'FAILED: %s\n' "${failures[@]}"
 	printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
@@ -59,8 +64,8 @@ interrupted() {
 	trap '' INT TERM HUP
 	echo 'FAILED: interrupted; ending what was started'
 	end_all "MXBPF_TEST_RUN=$run"
-	wait
-	failed=1
+	wait # for the jobs' shells
+	((failed += 1))
 	finish
 }
 
