@@ -208,13 +208,13 @@ probe_links() {
 		grep -szqxF "BATS_TEST_TMPDIR=$BATS_TEST_TMPDIR" "${dir%fd}environ" ||
 			sed -s -n 's/^link_id:[[:space:]]*//p' "${dir}info"/* 2>/dev/null
 	done)
-	grep -vxF "${others:-none}" <<<"$ids"
+	grep -vxF "${others:-none}" <<<"$ids" || true
 }
 export -f probe_links
 
 no_new_links() {
 	# shellcheck disable=SC2016 # for that shell
-	timeout 20 bash -c 'left=$(probe_links | grep -vxF "$0")
+	timeout 60 bash -c 'left=$(probe_links | grep -vxF "$0")
 		while [[ -n $left ]]; do left=$(probe_links | grep -xF "$left"); done' "$1" && return 0
 	echo "links that were not there before: $(probe_links), before: $1" >&2
 	return 1
