@@ -121,3 +121,19 @@ none_left() { # SECONDS
 	expect_re 'skipped: .*: no libtorch_cpu\.so in MXBPF_TEST_LIBTORCH' "$output"
 	expect_re '^[0-9]+ passed, 0 failed, 7 skipped$' "${lines[-1]}"
 }
+
+@test "links of another session are not among a test's own, whose links are waited for" {
+	local other
+	need_root
+	start_toy 1000 2
+	start_bg other env BATS_TEST_TMPDIR=/elsewhere "$MXBPF" --pid "$READY_PID"
+	other=$BG_PID
+	wait_line other.err '^attached' "$other"
+	sed -s -n 's/^link_id:[[:space:]]*//p' "/proc/$other/fdinfo"/* | sort >theirs
+	start_mxbpf --pid "$READY_PID"
+	sed -s -n 's/^link_id:[[:space:]]*//p' "/proc/$MXBPF_PID/fdinfo"/* | sort >own
+	probe_links | sort >seen
+	[[ -s theirs && -s own && -z $(comm -12 theirs seen) && -z $(comm -23 own seen) ]]
+	stop_pid "$MXBPF_PID" KILL
+	no_new_links ''
+}
