@@ -442,7 +442,7 @@ static __always_inline __u64 args_of(struct pt_regs *ctx, struct mxbpf_thread *t
 	s->slots[3] = ctx->cx;
 	s->slots[4] = ctx->r8;
 	s->slots[5] = ctx->r9;
-	return args_intern(t->slot, bpf_get_attach_cookie(ctx) & MXBPF_FUNC_MASK, ctx->sp);
+	return args_intern(t->slot, probe_cookie(ctx) & MXBPF_FUNC_MASK, ctx->sp);
 }
 
 #endif

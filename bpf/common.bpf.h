@@ -6,6 +6,7 @@
 #include "mxbpf_config.h"
 #include "ids.bpf.h"
 #include "sched.bpf.h"
+#include "targets.bpf.h"
 #include <bpf/bpf_tracing.h>
 
 #define EEXIST 17
@@ -29,14 +30,6 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, MXBPF_RING_BYTES);
 } calls SEC(".maps");
-
-/* By tgid. Asked only at a thread's first hit: kernel pid filters leak (facts/reliability.md 3.1). */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MXBPF_TARGETS_MAX);
-	__type(key, __u32);
-	__type(value, struct mxbpf_target);
-} targets SEC(".maps");
 
 /* Slot 0 belongs to no thread: its counters take what threads without a slot lose. */
 struct {
@@ -62,15 +55,55 @@ struct {
 	__type(value, __u32);
 } thread_slots SEC(".maps");
 
-/* A thread's first hit: take a slot if its process is a target. */
-static __noinline __u32 thread_slot_new(void)
+/* Hits of shared links in processes that are no targets. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} strangers SEC(".maps");
+
+static __always_inline void stranger_count(void)
+{
+	__u32 zero = 0;
+	__u64 *hits = bpf_map_lookup_elem(&strangers, &zero);
+
+	if (hits)
+		__sync_fetch_and_add(hits, 1); /* a thread that preempts this one may be a stranger too */
+}
+
+/* While no events are taken, the hits of strangers are counted all the same: they pay for them. */
+static __noinline int stranger_rests(void)
+{
+	struct bpf_pidns_info ids = thread_ids();
+
+	if (!bpf_map_lookup_elem(&targets, &ids.tgid))
+		stranger_count();
+	return 0;
+}
+
+/* The cookie as the plan made it: MXBPF_COOKIE_SHARED replaces the copy of a sign. */
+static __always_inline __u64 probe_cookie(struct pt_regs *ctx)
+{
+	return (__s64)(bpf_get_attach_cookie(ctx) << 1) >> 1;
+}
+
+static __always_inline bool probe_shared(struct pt_regs *ctx)
+{
+	return bpf_get_attach_cookie(ctx) >> 63;
+}
+
+/* A thread's first hit: take a slot if its process is a target, and is probed by links of this kind. */
+static __noinline __u32 thread_slot_new(bool shared)
 {
 	struct bpf_pidns_info ids = thread_ids();
 	struct mxbpf_target *target = bpf_map_lookup_elem(&targets, &ids.tgid);
 	__u32 slot = 0, *stored;
 	struct mxbpf_thread *t;
 
-	if (!target)
+	if (!target && shared)
+		stranger_count();
+	if (!target || !!target->own == shared)
 		return 0;
 	if (bpf_map_pop_elem(&free_slots, &slot))
 		goto none;
@@ -92,13 +125,14 @@ static __noinline __u32 thread_slot_new(void)
 	t->tid = ids.pid;
 	t->static_base = target->static_base;
 	t->undefined = target->undefined;
+	t->own = target->own;
 	t->seq_addr = t->seq_thread_addr = t->seq_thread = 0;
 	t->py_state = t->module_code = t->wake = 0;
 	t->counted_at = 0;
 	t->depth = 0;
 	t->over = 0;
 	t->raised_ns = 0;
-	t->opened = 0;
+	t->top_sp = 0;
 	t->noted_since = 0;
 	t->slot = slot;
 	if (cfg_sched)
@@ -114,16 +148,21 @@ none:
 	return 0;
 }
 
-/* The slot of the running thread; NULL if it is no target's or there is none left. */
-static __always_inline struct mxbpf_thread *thread_get(void)
+/*
+ * The slot of the running thread; NULL if it is no target's, there is none left, or the hit came by a link of the other
+ * kind. A process that has links of its own has hits from these alone, although shared ones may be there as well.
+ */
+static __always_inline struct mxbpf_thread *thread_get(bool shared)
 {
+	struct mxbpf_thread *t;
 	__u32 *stored, slot;
 
 	stored = bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), 0, 0);
-	slot = stored && *stored ? *stored : thread_slot_new();
+	slot = stored && *stored ? *stored : thread_slot_new(shared);
 	if (!slot)
 		return 0;
-	return bpf_map_lookup_elem(&threads, &slot);
+	t = bpf_map_lookup_elem(&threads, &slot);
+	return t && !!t->own != shared ? t : 0;
 }
 
 /* A C string, up to size bytes with its end: how many, or -errno. Linux 6.1 says 0 where an empty one is 1. */
@@ -165,7 +204,7 @@ static __always_inline __u64 fetch(struct pt_regs *ctx, struct mxbpf_thread *t, 
 		v = PT_REGS_SP(ctx);
 		break;
 	case MXBPF_BASE_COOKIE:
-		v = bpf_get_attach_cookie(ctx);
+		v = probe_cookie(ctx);
 		break;
 	}
 #pragma unroll

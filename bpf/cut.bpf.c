@@ -102,9 +102,24 @@ __noinline int frames_end_at(struct mxbpf_thread *t, __u64 sp, __u64 now)
 	return 0;
 }
 
+/*
+ * An end without a frame. A call that was in flight when its process's probes became active ends once, higher on the
+ * stack than any span that the thread has begun since: that says nothing about the cut. Neither do ends that come
+ * before the function's entry is probed.
+ */
+static __always_inline void cut_foreign(struct mxbpf_thread *t, struct mxbpf_cut_check *c, __u64 sp)
+{
+	if (!t->top_sp || !c->entries)
+		return;
+	if (sp > t->top_sp)
+		t->top_sp = sp;
+	else
+		__sync_fetch_and_add(&c->foreign, 1);
+}
+
 static __always_inline void span_close_cut(struct pt_regs *ctx, struct mxbpf_thread *t)
 {
-	__u64 now = bpf_ktime_get_ns(), cookie = bpf_get_attach_cookie(ctx), flags = ctx->flags;
+	__u64 now = bpf_ktime_get_ns(), cookie = probe_cookie(ctx), flags = ctx->flags;
 	__u64 sp = cookie_sp(cookie, PT_REGS_SP(ctx), ctx->bp);
 	__u32 code = cookie >> MXBPF_CUT_COND_SHIFT & 31, func = cookie & MXBPF_FUNC_MASK;
 	struct mxbpf_cut_check *c = cut_check(func);
@@ -123,6 +138,6 @@ static __always_inline void span_close_cut(struct pt_regs *ctx, struct mxbpf_thr
 	/* A cut in a callee is hit by all of its callers. */
 	if (frame_is_open(t, sp, cookie & MXBPF_CUT_MERGED ? func : 0))
 		frames_end_at(t, sp, now);
-	else if (!(cookie & MXBPF_CUT_MERGED) && t->opened && t->depth < MXBPF_FRAMES_MAX) /* else there was no room */
-		__sync_fetch_and_add(&c->foreign, 1);
+	else if (!(cookie & MXBPF_CUT_MERGED) && t->depth < MXBPF_FRAMES_MAX) /* else there was no room */
+		cut_foreign(t, c, sp);
 }

@@ -214,7 +214,7 @@ __noinline __u64 pool_bytes(struct mxbpf_thread *t, __u64 place)
 
 static __always_inline void alloc_end(struct pt_regs *ctx, struct mxbpf_thread *t)
 {
-	__u64 cookie = bpf_get_attach_cookie(ctx), flags = ctx->flags, addr = 0;
+	__u64 cookie = probe_cookie(ctx), flags = ctx->flags, addr = 0;
 	__u32 code = cookie >> MXBPF_CUT_COND_SHIFT & 31;
 	__u32 slot = t->slot;
 	struct mxbpf_allocating *a;

@@ -24,11 +24,15 @@
 static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volatile struct mxbpf_row *row)
 {
 	bool decides = row->action == MXBPF_ACT_APP && app.tgid;
+	bool shared = probe_shared(ctx);
 	struct mxbpf_thread *t;
 
-	if (!active_since_ns && !row->mark[0] && !decides)
+	if (!active_since_ns && !row->mark[0] && !decides) {
+		if (shared)
+			stranger_rests();
 		return 0;
-	t = thread_get();
+	}
+	t = thread_get(shared);
 	if (!t)
 		return 0;
 	t->counts[MXBPF_COUNT_HITS]++;

@@ -41,8 +41,13 @@ static __always_inline int slot_give_back(void)
 
 SEC("?raw_tp/sched_process_exit") int on_thread_exit(void *ctx)
 {
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct bpf_pidns_info ids = thread_ids();
+
 	slot_give_back();
 	counters_end();
+	if (!BPF_CORE_READ(task, signal, live.counter)) /* the last one: room for another process at once */
+		bpf_map_delete_elem(&targets, &ids.tgid);
 	return 0;
 }
 

@@ -384,7 +384,7 @@ static __always_inline void key_put(struct mxbpf_thread *t, struct mxbpf_key *ke
 
 /* A function of a family: which one, and one more entry of it, unless its cut does not hold. */
 static __always_inline void func_open(struct mxbpf_thread *t, struct mxbpf_frame *f,
-				      const volatile struct mxbpf_row *row, __u64 cookie)
+				      const volatile struct mxbpf_row *row, __u64 cookie, __u64 sp)
 {
 	struct mxbpf_cut_check *c;
 
@@ -395,7 +395,8 @@ static __always_inline void func_open(struct mxbpf_thread *t, struct mxbpf_frame
 		f->end = MXBPF_END_NEXT;
 	} else if (c) {
 		__sync_fetch_and_add(&c->entries, 1);
-		t->opened = 1;
+		if (sp > t->top_sp)
+			t->top_sp = sp;
 	}
 }
 
@@ -490,7 +491,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	f->flags = row->span_flags | (row->at_once ? MXBPF_FRAME_AT_ONCE : 0);
 	f->end = row->end;
 	if (row->end == MXBPF_END_CUT || row->end == MXBPF_END_NEXT)
-		func_open(t, f, row, row->by_caller ? cookie : bpf_get_attach_cookie(ctx));
+		func_open(t, f, row, row->by_caller ? cookie : probe_cookie(ctx), sp);
 	f->name_id = custom ? custom : name_id;
 	f->key = row->inside ? 0 : fetch(ctx, t, &row->key);
 	if (cfg_endless && f->end == MXBPF_END_NEXT)

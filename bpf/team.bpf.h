@@ -493,7 +493,7 @@ static __always_inline bool team_branches(struct pt_regs *ctx, __u64 cookie)
 
 static __always_inline void on_team(struct pt_regs *ctx, struct mxbpf_thread *t, __u8 action)
 {
-	__u64 cookie = bpf_get_attach_cookie(ctx), sp = PT_REGS_SP(ctx);
+	__u64 cookie = probe_cookie(ctx), sp = PT_REGS_SP(ctx);
 
 	if (action == MXBPF_ACT_TEAM_OPEN) {
 		frames_end(t, sp);

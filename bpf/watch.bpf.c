@@ -5,6 +5,7 @@
  */
 #include "mxbpf_watch.h"
 #include "ids.bpf.h"
+#include "targets.bpf.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
@@ -15,6 +16,9 @@ const volatile __u64 cfg_code_pages;
 
 /* Cleared before the last sighting is read: nothing is stopped that nobody would continue. */
 volatile __u32 watching = 1;
+
+/* Set while the probes of all targets are in shared links: a child is a target from its first instruction on. */
+volatile __u32 covering;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -31,7 +35,7 @@ struct {
 /* Children and sightings for which there was no room. */
 __u64 missed;
 
-static __always_inline int tell(__u32 kind, __u32 tgid, __u32 parent, __u32 stop)
+static __always_inline int tell(__u32 kind, __u32 tgid, __u32 parent, __u32 stop, __u32 covered)
 {
 	struct mxbpf_sighting *s = bpf_ringbuf_reserve(&sightings, sizeof(*s), 0);
 
@@ -44,8 +48,22 @@ static __always_inline int tell(__u32 kind, __u32 tgid, __u32 parent, __u32 stop
 	s->tgid = tgid;
 	s->parent = parent;
 	s->stopped = stop && !bpf_send_signal(SIGSTOP);
+	s->covered = covered;
+	s->pad = 0;
 	bpf_ringbuf_submit(s, BPF_RB_FORCE_WAKEUP);
 	return 0;
+}
+
+/* A child has its parent's memory: what the parent has where, it has there. Whether it is a target now. */
+static __always_inline bool cover(__u32 child, __u32 parent)
+{
+	struct mxbpf_target *of_parent = covering ? bpf_map_lookup_elem(&targets, &parent) : 0, target;
+
+	if (!of_parent)
+		return false;
+	target = *of_parent;
+	target.own = 0;
+	return !bpf_map_update_elem(&targets, &child, &target, BPF_ANY);
 }
 
 SEC("raw_tp/sched_process_fork") int on_fork(struct bpf_raw_tracepoint_args *ctx)
@@ -63,6 +81,7 @@ SEC("raw_tp/sched_process_fork") int on_fork(struct bpf_raw_tracepoint_args *ctx
 	if (!p || !tgid)
 		return 0;
 	w = *p;
+	w.execs = 0;
 	if (bpf_map_update_elem(&watched, &tgid, &w, BPF_ANY)) {
 		__sync_fetch_and_add(&missed, 1);
 		return 0;
@@ -70,7 +89,7 @@ SEC("raw_tp/sched_process_fork") int on_fork(struct bpf_raw_tracepoint_args *ctx
 	/* After vfork() the memory is the parent's, until exec. */
 	if (BPF_CORE_READ(parent, mm) == BPF_CORE_READ(child, mm))
 		return 0;
-	return tell(MXBPF_SIGHT_FORK, tgid, ids.tgid, 0);
+	return tell(MXBPF_SIGHT_FORK, tgid, ids.tgid, 0, cover(tgid, ids.tgid));
 }
 
 SEC("raw_tp/sched_process_exec") int on_exec(void *ctx)
@@ -82,7 +101,8 @@ SEC("raw_tp/sched_process_exec") int on_exec(void *ctx)
 		return 0;
 	w->code_pages = 0;
 	w->any = 0;
-	return tell(MXBPF_SIGHT_EXEC, ids.tgid, 0, w->stop);
+	w->execs++;
+	return tell(MXBPF_SIGHT_EXEC, ids.tgid, 0, w->stop, 0);
 }
 
 /* The loader's debugger hook: called before and after it maps or unmaps, and before it runs what it mapped. */
@@ -101,7 +121,7 @@ SEC("uprobe") int on_loader(struct pt_regs *ctx)
 		return 0;
 	}
 	w->code_pages = pages;
-	return tell(MXBPF_SIGHT_MAPPED, ids.tgid, 0, w->stop);
+	return tell(MXBPF_SIGHT_MAPPED, ids.tgid, 0, w->stop, 0);
 }
 
 SEC("raw_tp/sched_process_exit") int on_exit(void *ctx)
@@ -114,7 +134,7 @@ SEC("raw_tp/sched_process_exit") int on_exit(void *ctx)
 	ids = thread_ids();
 	if (bpf_map_delete_elem(&watched, &ids.tgid))
 		return 0;
-	return tell(MXBPF_SIGHT_EXIT, ids.tgid, 0, 0);
+	return tell(MXBPF_SIGHT_EXIT, ids.tgid, 0, 0, 0);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -241,9 +241,11 @@ struct mxbpf_pushed_key {
 /*
  * Cookies. Bits 0..23: number of the function. At an entry: 24 it can leave by a tail call, 32..55 its name id. At a
  * cut: 24 the CFA is the word at rbp + offset, 25..29 1 + condition code of the jcc there (0: every hit counts), 30 a
- * hit counts if the condition holds, 31 in a callee, 32 CFA from rbp (else rsp), 33..63 CFA offset, signed. Map
- * callers: as at a cut, of the call.
+ * hit counts if the condition holds, 31 in a callee, 32 CFA from rbp (else rsp), 33..62 CFA offset, signed. Map
+ * callers: as at a cut, of the call. Bit 63 of a cookie in the kernel: its link is shared, which no process filter
+ * narrows; in the plan it is the sign of the offset.
  */
+#define MXBPF_COOKIE_SHARED  (1ull << 63)
 #define MXBPF_FUNC_MASK	     0xffffffull
 #define MXBPF_FUNC_TAIL	     (1ull << 24)
 #define MXBPF_CUT_AT	     (1ull << 24)
@@ -482,8 +484,9 @@ struct mxbpf_target {
 	struct mxbpf_tls seq, seq_thread; /* a thread's next sequence number, its own number (0: none yet) */
 	__u64 undefined;		  /* address of the tensor that stands for none */
 	struct mxbpf_image images[MXBPF_IMAGES_MAX]; /* number i + 1 */
+	__u64 own; /* it has links of its own, with the kernel's process filter, and hits of shared ones do not count */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_target) == 144);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_target) == 152);
 
 /* Counters of one slot; written by its thread alone, never reset: user space sums over all slots. */
 enum mxbpf_count {
@@ -511,13 +514,14 @@ struct mxbpf_thread {
 	__u64 static_base;  /* of its process */
 	/* MXBPF_DETAIL_SEQ: addresses of its variables once it has them, and its own number; 0: not yet. */
 	__u64 seq_addr, seq_thread_addr, seq_thread;
-	__u64 raised_ns;   /* when it last began to unwind */
-	__u64 opened;	   /* it has begun a span that ends by cut: a cut without one is not its probes' being put in */
+	__u64 raised_ns; /* when it last began to unwind */
+	__u64 top_sp; /* highest stack pointer at which it was seen to begin or end a span that ends by cut; 0: none */
 	__u64 noted_since; /* the window's begin, once the thread ran an operator that was noted in it */
 	__u64 py_state;	   /* MXBPF_DETAIL_STACK: its state in the interpreter, once found */
 	__u64 module_code; /* likewise: code object of a module's call, once one was seen */
 	__u64 wake;	   /* so many records are to come whose stacks user space has to read soon */
 	__u64 undefined;   /* as in struct mxbpf_target */
+	__u64 own;	   /* as in struct mxbpf_target */
 	__u64 counted_at;  /* 1 + its group of perf events; 0: none so far */
 	__u64 counts[MXBPF_COUNT_MAX];
 	struct mxbpf_frame frames[MXBPF_FRAMES_MAX];

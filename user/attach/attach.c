@@ -25,7 +25,22 @@ static int attach_failed(int err, const struct tgt_lib *lib, uint32_t n, pid_t t
 	return err_set(e, ERR_RUNTIME, err, "attaching %u probes to %s failed: %s", n, lib->path, strerror(-err));
 }
 
-/* All sites of a variant in one library at once. done[i]: site i is attached or stands in `offs`. */
+static bool is_shared_already(const struct att *a, const struct variant *v, const struct tgt_lib *lib)
+{
+	const struct att_link *link = (const struct att_link *)a->links.data;
+	size_t i, n = buf_count(&a->links, struct att_link);
+
+	for (i = 0; i < n; i++)
+		if (link[i].tgid == ATT_SHARED && link[i].prog_fd == v->prog_fd && link[i].dev == lib->dev &&
+		    link[i].ino == lib->ino)
+			return true;
+	return false;
+}
+
+/*
+ * All sites of a variant in one library at once. done[i]: site i is attached or stands in `offs`. Plans of one session
+ * have the same sites in a file that they share.
+ */
 static int attach_link(struct att *a, const struct variant *v, const struct plan *p, bool *done, uint64_t *offs,
 		       pid_t tgid, struct err *e)
 {
@@ -45,10 +60,13 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 		done[i] = true;
 		lib = sites[i].lib;
 		offs[n] = sites[i].off;
-		cookies[n++] = sites[i].cookie;
+		cookies[n++] =
+			(sites[i].cookie & ~MXBPF_COOKIE_SHARED) | (tgid == ATT_SHARED ? MXBPF_COOKIE_SHARED : 0);
 	}
 	if (!n)
 		return 0;
+	if (tgid == ATT_SHARED && is_shared_already(a, v, lib))
+		return 1;
 	fds = calloc(n, sizeof(*fds));
 	links = fds ? buf_add(&a->links, n * sizeof(*links)) : NULL;
 	if (!links) {
@@ -57,12 +75,36 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 	}
 	made = a->backend->attach(v->prog_fd, lib->open_path, offs, cookies, n, tgid, fds);
 	for (k = 0; k < made; k++)
-		links[k] = (struct att_link){tgid, fds[k], v->row->mark[0]};
+		links[k] = (struct att_link){tgid, fds[k], v->row->mark[0], v->prog_fd, lib->dev, lib->ino};
 	a->links.len -= (n - (made > 0 ? (size_t)made : 0)) * sizeof(*links); /* there may be fewer than sites */
 	free(fds);
 	return made < 0 ? attach_failed(made, lib, n, tgid, e) : 1;
 }
 
+static bool ends_calls(const struct mxbpf_row *row)
+{
+	return row->action == MXBPF_ACT_CLOSE_PAIR || row->action == MXBPF_ACT_CLOSE_KEY ||
+	       row->action == MXBPF_ACT_CLOSE_CUT;
+}
+
+/* Ends before entries: whatever of a library is still being attached, a call that was seen to begin is seen to end. */
+static int attach_variants(struct att *a, const struct plan *p, bool *done, uint64_t *offs, pid_t tgid, struct err *e)
+{
+	int ret = 0, entries;
+	unsigned i;
+
+	for (entries = 0; entries < 2; entries++)
+		for (i = 0; ret >= 0 && i < a->nvariants; i++) {
+			if (ends_calls(a->variants[i].row) == !!entries)
+				continue;
+			do
+				ret = attach_link(a, &a->variants[i], p, done, offs, tgid, e);
+			while (ret > 0);
+		}
+	return ret;
+}
+
+/* tgid: a process, or ATT_SHARED. */
 static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool marks, bool rest, struct err *e)
 {
 	const struct plan_site *sites;
@@ -79,11 +121,8 @@ static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool ma
 		ret = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	for (i = 0; !ret && i < n; i++)
 		done[i] = sites[i].row->mark[0] ? !marks : !rest;
-	for (i = 0; ret >= 0 && i < a->nvariants; i++) {
-		do
-			ret = attach_link(a, &a->variants[i], p, done, offs, tgid, e);
-		while (ret > 0);
-	}
+	if (!ret)
+		ret = attach_variants(a, p, done, offs, tgid, e);
 	for (i = 0; !ret && i < n; i++)
 		if (!done[i])
 			ret = err_set(e, ERR_RUNTIME, -ENOTSUP,
@@ -94,8 +133,18 @@ static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool ma
 	return ret;
 }
 
+/* To a process with links of its own, and to all that share links, once some do. */
+static int attach_both(struct att *a, const struct plan *p, pid_t tgid, bool own, bool marks, bool rest, struct err *e)
+{
+	int err = own ? attach_sites(a, p, tgid, marks, rest, e) : 0;
+
+	return err || !a->shared ? err : attach_sites(a, p, ATT_SHARED, marks, rest, e);
+}
+
+/* The target's entry comes last: none of its hits counts while probes that belong together are not all there. */
 int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *at, pid_t tgid, struct err *e)
 {
+	struct mxbpf_target target = *at;
 	__u32 key = (__u32)tgid;
 	int err;
 
@@ -104,21 +153,40 @@ int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *a
 		a->exit_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exit, "sched_process_exit");
 	if (!a->exec_link)
 		a->exec_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exec, "sched_process_exec");
-	sched_join(a, tgid);
 	if (sched_attach(a, e))
 		return e->code;
-	if (bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &key, at, BPF_ANY))
-		return err_set(e, ERR_RUNTIME, -errno, "more than %d processes", MXBPF_TARGETS_MAX);
-	counters_count(&a->counters, tgid);
-	err = attach_sites(a, p, tgid, true, !a->less, e);
+	target.own = !a->shared;
+	err = attach_both(a, p, tgid, target.own, true, !a->less, e);
+	if (!err && bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &key, &target, BPF_ANY))
+		err = err_set(e, ERR_RUNTIME, -errno, "more than %d processes", MXBPF_TARGETS_MAX);
 	if (err)
 		att_leave(a, tgid, true);
+	else
+		att_join(a, tgid);
 	return err;
+}
+
+void att_join(struct att *a, pid_t tgid)
+{
+	sched_join(a, tgid);
+	counters_count(&a->counters, tgid);
+}
+
+int att_share(struct att *a, const struct plan *p, struct err *e)
+{
+	a->shared = true;
+	return attach_sites(a, p, ATT_SHARED, true, !a->less, e);
+}
+
+bool att_shares(const struct att *a)
+{
+	return a->shared;
 }
 
 int att_add(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 {
 	size_t n = buf_count(&p->sites, struct plan_site) + buf_count(&a->links, struct att_link);
+	struct mxbpf_target target = {.own = !a->shared};
 	int err;
 
 	if (a->backend->probes_max && n > a->backend->probes_max)
@@ -127,19 +195,11 @@ int att_add(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 	if (err)
 		return err_set(e, ERR_RUNTIME, err, "%s", strerror(-err));
 	n = buf_count(&a->links, struct att_link);
-	err = attach_sites(a, p, tgid, true, true, e);
+	att_has(a, tgid, &target);
+	err = attach_both(a, p, tgid, target.own, true, true, e);
 	for (; n < buf_count(&a->links, struct att_link); n++)
 		buf_at(&a->links, struct att_link, n)->marks = true; /* few, so they stay between iterations */
 	return err;
-}
-
-int att_follow(struct att *a, const struct plan *p, pid_t child, pid_t parent, struct err *e)
-{
-	struct mxbpf_target target;
-
-	if (!att_has(a, parent, &target))
-		return err_set(e, ERR_TARGET, -ESRCH, "its parent %d is not attached any more", parent);
-	return att_attach(a, p, &target, child, e);
 }
 
 bool att_has(const struct att *a, pid_t tgid, struct mxbpf_target *out)
@@ -150,15 +210,15 @@ bool att_has(const struct att *a, pid_t tgid, struct mxbpf_target *out)
 	return !bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.targets), &key, out ? out : &target);
 }
 
-/* Takes the links of a process, of all with 0, off the list; without `marks` not those of ends of iterations. */
-static struct buf take_links(struct att *a, pid_t tgid, bool marks)
+/* Takes the links of a process, or all, off the list; without `marks` not those of ends of iterations. */
+static struct buf take_links(struct att *a, pid_t tgid, bool all, bool marks)
 {
 	size_t i, kept = 0, n = buf_count(&a->links, struct att_link);
 	struct att_link *links = (struct att_link *)a->links.data;
 	struct buf fds = {0};
 
 	for (i = 0; i < n; i++)
-		if ((tgid && links[i].tgid != tgid) || (links[i].marks && !marks) ||
+		if ((!all && links[i].tgid != tgid) || (links[i].marks && !marks) ||
 		    buf_put(&fds, &links[i].fd, sizeof(links[i].fd)))
 			links[kept++] = links[i];
 	a->links.len = kept * sizeof(*links);
@@ -167,14 +227,21 @@ static struct buf take_links(struct att *a, pid_t tgid, bool marks)
 
 void att_leave(struct att *a, pid_t tgid, bool wait)
 {
-	struct buf fds = take_links(a, tgid, true);
-	__u32 key = (__u32)tgid, whose = key;
+	struct buf fds = take_links(a, tgid, false, true);
+	__u32 whose = (__u32)tgid;
 
 	/* Another one's iterations count from now on. */
 	__atomic_compare_exchange_n(&a->skel->bss->sampling.tgid, &whose, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-	bpf_map_delete_elem(bpf_map__fd(a->skel->maps.targets), &key);
 	backend_close(&fds, wait);
 	att_forget(a, tgid);
+}
+
+void att_drop(struct att *a, pid_t tgid)
+{
+	__u32 key = (__u32)tgid;
+
+	bpf_map_delete_elem(bpf_map__fd(a->skel->maps.targets), &key);
+	att_leave(a, tgid, true);
 }
 
 bool att_accounts(const struct att *a)
@@ -207,15 +274,17 @@ uint64_t att_active_since_ns(const struct att *a)
 
 int att_more(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 {
+	struct mxbpf_target target;
+
 	a->less = false;
-	if (!att_has(a, tgid, NULL)) /* it has gone */
+	if (!att_has(a, tgid, &target)) /* it has gone */
 		return 0;
-	return attach_sites(a, p, tgid, false, true, e);
+	return attach_both(a, p, tgid, target.own, false, true, e);
 }
 
 void att_less(struct att *a)
 {
-	struct buf fds = take_links(a, 0, false);
+	struct buf fds = take_links(a, 0, true, false);
 
 	a->less = true;
 	backend_close(&fds, true);
@@ -344,7 +413,7 @@ void att_detach(struct att *a)
 	if (a->skel && a->skel->bss)
 		att_activate(a, false);
 	att_clocks_stop(a);
-	fds = take_links(a, 0, true);
+	fds = take_links(a, 0, true, true);
 	backend_close(&fds, true);
 	bpf_link__destroy(a->exit_link);
 	bpf_link__destroy(a->exec_link);

@@ -31,6 +31,7 @@ struct att_opts {
 	bool account;	     /* spans bear their account, where the kernel keeps one: att_accounts() */
 	bool samples;	     /* att_clocks_start() will be called */
 	bool verbose;	     /* libbpf's own messages on stderr */
+	int targets_fd;	     /* watch_targets_fd(): the map that forks fill; 0: none */
 };
 
 /* A way of attaching; one row of att_backends[]. */
@@ -41,6 +42,7 @@ struct att_backend {
 	unsigned probes_max; /* of one session; 0: any number */
 	int (*supported)(struct err *e);
 	bool (*filters)(void); /* whether other processes on the same library are left alone */
+	bool shares;	       /* it can attach to all processes that map a file: `pid` 0 */
 	/*
 	 * Attaches one program to n offsets of the file at path for process pid. fds has room for n links; returns how
 	 * many it made, or -errno: then none is left.
@@ -67,16 +69,37 @@ unsigned att_features(struct att_feature *rows, unsigned max);
 int att_reaches(pid_t tgid, struct err *e);
 
 int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct att **out, struct err *e);
-/* Once for each process, where things lie as `at` says; the rows of the plan have to be those of att_load(). */
+/*
+ * Once for each process, where things lie as `at` says; the rows of the plan have to be those of att_load(). The
+ * process gets links of its own, which the kernel filters by process, or, after att_share(), uses those that are
+ * shared.
+ */
 int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *at, pid_t tgid, struct err *e);
-/* The sites of a plan_late() as well, in a process that is attached. */
+/* The sites of a plan_late() as well, in a process that is attached; 0: in all, after att_share(). */
 int att_add(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
-/* The same for a forked child of one that is attached: it has that one's addresses. */
-int att_follow(struct att *a, const struct plan *p, pid_t child, pid_t parent, struct err *e);
+/*
+ * Attaches a plan by links without a process filter: BPF tells targets from strangers. Processes that have links of
+ * their own keep them, and their hits count once. Call it for each plan that is in use.
+ */
+int att_share(struct att *a, const struct plan *p, struct err *e);
+bool att_shares(const struct att *a);
+/* BPF made a forked child a target already: what user space does for one. */
+void att_join(struct att *a, pid_t tgid);
+/* Probe hits of shared links in processes that are no targets, and what one took; call it while probes are attached. */
+struct att_strangers {
+	uint64_t hits;
+	uint64_t hit_ns; /* measured now, on this process; 0: there were none, or it could not be measured */
+};
+struct att_strangers att_strangers(struct att *a);
 /* Whether a process is attached and, unless out is NULL, where things lie in it. From any thread. */
 bool att_has(const struct att *a, pid_t tgid, struct mxbpf_target *out);
-/* Takes the probes out of one process, which may be gone. With `wait` no hit comes from there any more on return. */
+/*
+ * Closes the links of a process that has ended or has become another program: BPF has forgotten it already. With `wait`
+ * no hit comes from them any more on return.
+ */
 void att_leave(struct att *a, pid_t tgid, bool wait);
+/* The same for a process that BPF takes for a target. */
+void att_drop(struct att *a, pid_t tgid);
 /* Makes room in the maps: takes out what is of this process, which has gone (0: none), and of windows that are over. */
 void att_forget(struct att *a, pid_t tgid);
 /* When events began to be taken; 0: none are. */

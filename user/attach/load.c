@@ -273,6 +273,10 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	choose_sizes(a, o->details);
 	if (o->sched)
 		sched_choose(a);
+	if (o->targets_fd > 0 && bpf_map__reuse_fd(a->skel->maps.targets, o->targets_fd)) {
+		err = err_set(e, ERR_RUNTIME, -errno, "the map of targets cannot be shared: %s", strerror(errno));
+		goto fail;
+	}
 	bpf_program__set_autoload(a->skel->progs.on_thread_exit, true);
 	bpf_program__set_autoload(a->skel->progs.on_thread_exec, true);
 	err = rows_load(a, o->verbose);

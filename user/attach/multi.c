@@ -87,5 +87,6 @@ const struct att_backend att_backend_multi = {
 	.attach_type = TRACE_UPROBE_MULTI,
 	.supported = supported,
 	.filters = pid_is_process,
+	.shares = true,
 	.attach = attach,
 };

@@ -19,10 +19,14 @@ struct variant {
 	int prog_fd; /* owned; -1: not loaded yet */
 };
 
+#define ATT_SHARED 0 /* in place of a process: every process that maps the file */
+
 struct att_link {
-	pid_t tgid;
+	pid_t tgid; /* or ATT_SHARED */
 	int fd;
-	bool marks; /* of ends of iterations */
+	bool marks;  /* of ends of iterations */
+	int prog_fd; /* of its variant, and the file it is in */
+	uint64_t dev, ino;
 };
 
 struct att {
@@ -31,8 +35,10 @@ struct att {
 	struct variant variants[MXBPF_ROWS_MAX];
 	unsigned nvariants;
 	struct buf links; /* of struct att_link */
-	bool less;	  /* but for ends of iterations nothing is attached now */
-	uint8_t window;	  /* whose predecessors att_forget() has dealt with */
+	bool shared;	  /* processes that are attached to from now on share links: att_share() */
+	uint64_t stranger_hit_ns, stranger_trials; /* strangers.c */
+	bool less;				   /* but for ends of iterations nothing is attached now */
+	uint8_t window;				   /* whose predecessors att_forget() has dealt with */
 	struct ring_buffer *marks;
 	struct bpf_link *exit_link, *exec_link;
 	struct mxbpf_thread *threads; /* the map, shared with the kernel */

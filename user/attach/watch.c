@@ -239,6 +239,24 @@ void watch_forget(struct watch *w, pid_t tgid)
 		hash_del(&w->links, (uint64_t)tgid, i, &link);
 }
 
+int watch_targets_fd(const struct watch *w)
+{
+	return bpf_map__fd(w->skel->maps.targets);
+}
+
+void watch_cover(struct watch *w)
+{
+	__atomic_store_n(&w->skel->bss->covering, 1, __ATOMIC_SEQ_CST);
+}
+
+uint64_t watch_execs(const struct watch *w, pid_t tgid)
+{
+	struct mxbpf_watched value;
+	__u32 key = (__u32)tgid;
+
+	return bpf_map_lookup_elem(bpf_map__fd(w->skel->maps.watched), &key, &value) ? WATCH_ENDED : value.execs;
+}
+
 int watch_fd(const struct watch *w)
 {
 	return ring_buffer__epoll_fd(w->sightings);

@@ -30,6 +30,13 @@ int watch_loader(struct watch *w, pid_t tgid, const char *path, uint64_t off, st
 void watch_any(struct watch *w, pid_t tgid);
 /* A forked child has the loader of its parent. */
 void watch_inherit(struct watch *w, pid_t child, pid_t parent);
+/* The map of targets, for att_opts.targets_fd; borrowed. */
+int watch_targets_fd(const struct watch *w);
+/* From now on a forked child of a target is one from its first instruction: its sighting says `covered`. */
+void watch_cover(struct watch *w);
+/* How often it has become another program while it was watched; WATCH_ENDED: it has ended. */
+#define WATCH_ENDED UINT64_MAX
+uint64_t watch_execs(const struct watch *w, pid_t tgid);
 /* It has ended. */
 void watch_forget(struct watch *w, pid_t tgid);
 

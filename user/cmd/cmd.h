@@ -28,6 +28,9 @@ enum cmd_exit {
 	CMD_ABORTED = 130, /* second Ctrl-C */
 };
 
+/* Whether the probes of children are shared with all processes that map the library; AUTO: once the target forks. */
+enum cmd_follow { CMD_FOLLOW_AUTO, CMD_FOLLOW_SHARED, CMD_FOLLOW_FILTERED };
+
 enum cmd_format { CMD_TABLE, CMD_JSON, CMD_CSV };
 extern const char *const cmd_format_words[]; /* NULL behind the last */
 
@@ -65,6 +68,7 @@ struct cmd_opts {
 	bool quiet;	     /* -q: no progress */
 	bool verbose;	     /* -v */
 	bool no_follow;	     /* --no-follow */
+	int follow;	     /* --follow: enum cmd_follow */
 	bool follow_app;     /* --follow-app */
 	bool wait;	     /* --wait */
 	const char *role;    /* --role; NULL: all */

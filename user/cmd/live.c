@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "attach/watch.h"
 #include "base/fmt.h"
 #include "base/out.h"
 #include "machine/machine.h"
@@ -335,7 +336,11 @@ int live_start(struct live *l, struct err *e)
 		l->ended = live_interrupted(l, until);
 	if (tgt_gone(l->target))
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before probes were attached", pid);
-	if (att_load(&l->plan, pid, &ao, &l->att, e) ||
+	if (live_follow_open(l, &unfollowed))
+		cmd_warn("children are not followed: %s", unfollowed.why);
+	if (live_follow_watch(l))
+		ao.targets_fd = watch_targets_fd(live_follow_watch(l));
+	if (att_load(&l->plan, pid, &ao, &l->att, e) || live_share_start(l, e) ||
 	    ring_start(att_ring_fd(l->att), att_sched_fd(l->att), on_chunk, l, &l->ring, e) ||
 	    att_attach(l->att, &l->plan, &l->plan.target, pid, e) ||
 	    (l->o->sample_hz && att_clocks_start(l->att, l->o->sample_hz, e)))
@@ -479,6 +484,7 @@ int live_stop(struct live *l, struct err *e)
 		on = att_active_since_ns(l->att);
 		att_app(l->att, false);
 	}
+	live_share_account(l, s);
 	att_activate(l->att, false);
 	live_machine_end(l);
 	live_close_pause(l);

@@ -32,7 +32,7 @@ struct live_look {
 /* Where a dump ended, counted from the start of the session. */
 struct live_mark {
 	uint64_t window_ns, paused_ns, hits, left_out, iterations, sampled_iterations;
-	uint64_t followed, unfollowed, late_libs, late_refused;
+	uint64_t followed, unfollowed, late_libs, late_refused, stranger_hits, stranger_ns;
 	struct mxbpf_loss loss;
 };
 
@@ -139,6 +139,11 @@ void live_fold(struct live *l, void *recs, size_t bytes);
 int live_await(struct live *l, struct err *e);
 /* The same for a process that runs, if that was asked for: else, or if it has a runtime, at once. */
 int live_await_pid(struct live *l, struct err *e);
+/* Before a target is attached to: its children are seen from now on. Not an error if nothing is to be followed. */
+int live_follow_open(struct live *l, struct err *e);
+struct watch *live_follow_watch(const struct live *l); /* NULL: nothing is followed; borrowed */
+int live_follow_plans(struct live *l, int (*fn)(struct live *l, struct plan *p, struct err *e), struct err *e);
+pid_t live_root(const struct live *l); /* what was launched, or named: the ancestor of all that is followed */
 int live_follow(struct live *l, struct err *e);
 void live_go_on(struct live *l);
 void live_sight(struct live *l);
@@ -148,12 +153,24 @@ int live_more(struct live *l, struct err *e); /* att_more() to all of them */
 void live_follow_free(struct live *l);
 
 /*
+ * live_share.c: whether processes share links, and what of it is to be told. live_share_start: after att_load(), before
+ * att_attach(). live_share_at_fork: before a child of a process with links of its own is attached to.
+ */
+int live_share_start(struct live *l, struct err *e);
+int live_share_at_fork(struct live *l, struct err *e);
+/* A process ran so long, while events were taken, before its probes were active. */
+void live_share_gap(struct live *l, uint32_t tgid, uint64_t gap_ns);
+/* What strangers pay, as of now. While probes are attached. */
+void live_share_account(const struct live *l, struct mdl_session *s);
+
+/*
  * live_late.c: libraries that a process may map at any time. Looks at what one has mapped by now; a forked child has
  * its parent's; one has ended.
  */
 bool live_late_wanted(const struct live *l);
 void live_late_look(struct live *l, struct tgt *t);
 void live_late_fork(struct live *l, pid_t child, pid_t parent);
+int live_late_share(struct live *l, struct err *e);
 void live_late_leave(struct live *l, pid_t tgid);
 void live_late_free(struct live *l);
 

@@ -22,6 +22,7 @@ static struct mdl_session session_now(const struct live *l)
 	live_iterations_account(l, &s);
 	live_app_account(l, &s);
 	att_counts(l->att, &s.loss, &s.hits);
+	live_share_account(l, &s);
 	s.loss.unreadable += live_stacks_lost(l);
 	s.open_spans = att_open_spans(l->att, NULL, NULL);
 	s.loss.stored = l->folded + l->ngoing;
@@ -43,6 +44,8 @@ static void subtract(struct mdl_session *s, const struct live_mark *m)
 	s->followed -= m->followed;
 	s->unfollowed -= m->unfollowed;
 	s->late_libs -= m->late_libs;
+	s->stranger_hits -= m->stranger_hits;
+	s->stranger_ns -= m->stranger_ns;
 	s->late_refused -= m->late_refused;
 	s->loss.attempted -= m->loss.attempted;
 	s->loss.stored -= m->loss.stored;
@@ -121,6 +124,8 @@ int live_dump(struct live *l)
 		.followed = s.followed,
 		.unfollowed = s.unfollowed,
 		.late_libs = s.late_libs,
+		.stranger_hits = s.stranger_hits,
+		.stranger_ns = s.stranger_ns,
 		.late_refused = s.late_refused,
 		.loss = s.loss,
 	};

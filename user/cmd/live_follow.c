@@ -27,22 +27,42 @@ struct sight {
 	uint64_t ran_ns; /* how long it went on before it was stopped, if it was */
 };
 
+/* A process that is followed. */
+struct member {
+	struct plan *plan;	/* borrowed */
+	struct mxbpf_target at; /* where things lie in it */
+};
+
+/* Bits of follow.refused. */
+enum { COUNTED = 1, TOLD = 2 };
+
 struct follow {
 	struct watch *watch;
 	struct buf queue;	      /* of struct sight, oldest first */
 	struct buf ended;	      /* of uint32_t: tgids whose probes are still there */
 	struct look looks[LOOKS_MAX]; /* besides that of struct live, which is the first */
 	unsigned nlooks;
-	struct hash plans;    /* tgid -> struct plan *, borrowed, while its probes are in */
+	struct hash members;  /* tgid -> struct member *, owned, until it ends or becomes another program */
+	struct hash refused;  /* tgid -> bits of those that should be followed and are not, until they end */
 	uint64_t missed;      /* sightings there was no room for, as far as the session knows of them */
 	uint32_t half_mapped; /* --omp: a process whose loader had mapped the runtime, but not yet what that needs */
 	struct sight found;   /* of the runtime, while live_await() waits for it; kind 0: none */
 };
 
+/* Whether this is the first time for a process: its loader may show it again, and its next program as well. */
+static bool first_time(struct live *l, uint32_t tgid, uint64_t what)
+{
+	uint64_t *bits = hash_put(&l->follow->refused, tgid, 0), had = bits ? *bits : 0;
+
+	if (bits)
+		*bits |= what;
+	return !(had & what);
+}
+
 static void give_up(struct live *l, uint32_t tgid, const struct err *e)
 {
 	/* Most that cannot be looked at have ended by now. */
-	if (e->cls != ERR_TARGET || l->o->verbose)
+	if ((e->cls != ERR_TARGET || l->o->verbose) && first_time(l, tgid, TOLD))
 		cmd_warn("process %u is not followed: %s", tgid, e->why);
 }
 
@@ -85,34 +105,67 @@ static struct plan *keep(struct follow *f, struct tgt **t, struct plan *p)
 	return &look->plan;
 }
 
-static int remember(struct live *l, uint32_t tgid, struct plan *p)
+static int remember(struct live *l, uint32_t tgid, struct plan *p, const struct mxbpf_target *at)
 {
-	uint64_t *mine = hash_put(&l->follow->plans, tgid, 0);
+	struct member *new = malloc(sizeof(*new));
+	uint64_t *mine = new ? hash_put(&l->follow->members, tgid, 0) : NULL;
 
-	if (!mine)
+	if (!mine) {
+		free(new);
 		return -ENOMEM;
-	*mine = (uintptr_t)p;
+	}
+	*new = (struct member){p, *at};
+	*mine = (uintptr_t) new;
 	return 0;
 }
 
-/* What came of attaching to one more process. at: what led to it; NULL: it was there before. */
-static int joined(struct live *l, uint32_t tgid, struct plan *p, int err, const struct sight *at)
+static struct member *member_of(const struct live *l, uint32_t tgid)
 {
-	uint64_t ran_ns = !at ? 0 : at->seen.stopped ? at->ran_ns : live_now_ns(CLOCK_MONOTONIC) - at->seen.ts_ns;
+	uint64_t *member = hash_get(&l->follow->members, tgid, 0);
+
+	return member ? (struct member *)(uintptr_t)*member : NULL;
+}
+
+/* How long a process ran, while events were taken, before its probes were active. */
+static uint64_t gap_of(const struct live *l, const struct sight *at)
+{
+	uint64_t active = l->att ? att_active_since_ns(l->att) : 0, since;
+
+	if (!at || !active || at->seen.covered)
+		return 0;
+	if (at->seen.stopped)
+		return at->ran_ns;
+	since = at->seen.ts_ns > active ? at->seen.ts_ns : active;
+	return live_now_ns(CLOCK_MONOTONIC) - since;
+}
+
+/* What came of attaching to one more process. at: what led to it; NULL: it was there before. */
+static int joined(struct live *l, uint32_t tgid, const struct member *m, int err, const struct sight *at)
+{
+	uint64_t gap_ns = gap_of(l, at);
 
 	if (!err)
-		err = remember(l, tgid, p);
+		err = remember(l, tgid, m->plan, &m->at);
 	if (err) {
-		l->session.unfollowed++;
+		l->session.unfollowed += first_time(l, tgid, COUNTED);
 		return err;
 	}
 	l->session.followed++;
 	live_role_join(l, tgid);
-	if (ran_ns > l->session.follow_lag_ns)
-		l->session.follow_lag_ns = ran_ns;
+	live_share_gap(l, tgid, gap_ns);
 	if (l->o->verbose)
 		fprintf(stderr, "following process %u\n", tgid);
 	return 0;
+}
+
+/* It may have ended, or have become another program, before BPF knew it: then BPF did not forget it either. */
+static int still_the_same(struct live *l, uint32_t tgid, uint64_t execs, struct err *e)
+{
+	if (watch_execs(l->follow->watch, (pid_t)tgid) == execs)
+		return 0;
+	att_drop(l->att, (pid_t)tgid);
+	return err_set(e, ERR_TARGET, -ESRCH, "process %u ended, or became another program, while it was attached to",
+		       tgid);
 }
 
 /* Names, tables and probes are one session's, hence one build's. On success target and plan belong to the session. */
@@ -141,19 +194,21 @@ out:
 	return kept;
 }
 
-static int attach_to(struct live *l, struct tgt **t, const struct sight *at, struct err *e)
+static int attach_to(struct live *l, struct tgt **t, const struct sight *at, uint64_t execs, struct err *e)
 {
 	uint32_t tgid = (uint32_t)tgt_pid(*t);
-	struct mxbpf_target where;
-	struct plan *p = known_plan(l, *t, &where);
+	struct member m = {0};
 	int err;
 
-	if (!p)
-		p = new_plan(l, t, &where, e);
-	err = p ? att_attach(l->att, p, &where, (pid_t)tgid, e) : e->code;
+	m.plan = known_plan(l, *t, &m.at);
+	if (!m.plan)
+		m.plan = new_plan(l, t, &m.at, e);
+	err = m.plan ? att_attach(l->att, m.plan, &m.at, (pid_t)tgid, e) : e->code;
+	if (!err)
+		err = still_the_same(l, tgid, execs, e);
 	if (!err)
 		live_stacks_join(l, tgid);
-	return joined(l, tgid, p, err, at);
+	return joined(l, tgid, &m, err, at);
 }
 
 /* What a process has mapped by now, and what it will map. */
@@ -175,6 +230,7 @@ static void watch_late(struct live *l, pid_t tgid)
 /* Looks at what a process has mapped by now. */
 static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct err *e)
 {
+	uint64_t execs = watch_execs(l->follow->watch, (pid_t)tgid);
 	struct tgt *t;
 	int err = tgt_open((pid_t)tgid, &t, e);
 
@@ -188,13 +244,11 @@ static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct
 		l->follow->half_mapped = tgid; /* its loader comes by once more with the rest */
 		watch_its_loader(l, t);
 		watch_any(l->follow->watch, (pid_t)tgid);
-	} else if (!l->target) { /* what a child of it maps is not waited for */
-		if (l->waiting && tgt_pid(l->waiting) != (pid_t)tgid)
-			goto out;
+	} else if (!l->target) {
 		l->target = t;
 		return 0;
 	} else if (l->att && !att_has(l->att, (pid_t)tgid, NULL)) {
-		err = attach_to(l, &t, at, e);
+		err = attach_to(l, &t, at, execs, e);
 		if (!err)
 			watch_late(l, (pid_t)tgid);
 	} else if (l->att) {
@@ -210,19 +264,37 @@ static int sight_mapped(struct live *l, const struct sight *at, struct err *e)
 	return look_at(l, at->seen.tgid, at, e);
 }
 
+/* A child that shared links do not cover, or not yet. */
+static int attach_child(struct live *l, const struct member *m, pid_t child, struct err *e)
+{
+	int err = live_share_at_fork(l, e);
+
+	err = err ? err : att_attach(l->att, m->plan, &m->at, child, e);
+	return err ? err : still_the_same(l, (uint32_t)child, 0, e);
+}
+
 static int sight_fork(struct live *l, const struct sight *at, struct err *e)
 {
-	uint64_t *of_parent = hash_get(&l->follow->plans, at->seen.parent, 0);
-	struct plan *plan = of_parent ? (struct plan *)(uintptr_t)*of_parent : NULL;
 	pid_t child = (pid_t)at->seen.tgid, parent = (pid_t)at->seen.parent;
-	int err;
+	const struct member first = {&l->plan, l->plan.target};
+	const struct member *m;
+	int err = 0;
 
-	if (hash_get(&l->follow->plans, at->seen.tgid, 0)) /* one of the same number has ended just now */
+	if (member_of(l, at->seen.tgid)) /* one of the same number has ended just now */
 		live_sweep(l);
-	watch_inherit(l->follow->watch, child, parent);
-	if (!plan)
+	if (member_of(l, at->seen.tgid)) /* it was found among the children that were there before */
 		return 0;
-	err = joined(l, at->seen.tgid, plan, att_follow(l->att, plan, child, parent, e), at);
+	watch_inherit(l->follow->watch, child, parent);
+	m = member_of(l, at->seen.parent);
+	if (!m && at->seen.covered) /* its parent's own sighting found no room */
+		m = &first;
+	if (!m)
+		return 0;
+	if (at->seen.covered)
+		att_join(l->att, child);
+	else
+		err = attach_child(l, m, child, e);
+	err = joined(l, at->seen.tgid, m, err, at);
 	if (!err)
 		live_late_fork(l, child, parent);
 	return err;
@@ -230,12 +302,14 @@ static int sight_fork(struct live *l, const struct sight *at, struct err *e)
 
 static void leave(struct live *l, uint32_t tgid, bool wait)
 {
-	uint64_t plan;
+	uint64_t member;
 
 	watch_forget(l->follow->watch, (pid_t)tgid);
 	live_late_leave(l, (pid_t)tgid);
-	if (hash_del(&l->follow->plans, tgid, 0, &plan))
+	if (hash_del(&l->follow->members, tgid, 0, &member)) {
+		free((struct member *)(uintptr_t)member);
 		att_leave(l->att, (pid_t)tgid, wait);
+	}
 }
 
 /* Probes of the program it was would hit in the one it is, with the wrong addresses. */
@@ -261,13 +335,16 @@ static int (*const sights[])(struct live *l, const struct sight *at, struct err 
 void live_sweep(struct live *l)
 {
 	struct buf *ended;
+	uint64_t bits;
 	size_t i;
 
 	if (!l->follow)
 		return;
 	ended = &l->follow->ended;
-	for (i = 0; i < buf_count(ended, uint32_t); i++)
+	for (i = 0; i < buf_count(ended, uint32_t); i++) {
 		leave(l, *buf_at(ended, uint32_t, i), false);
+		hash_del(&l->follow->refused, *buf_at(ended, uint32_t, i), 0, &bits);
+	}
 	ended->len = 0;
 }
 
@@ -277,7 +354,7 @@ static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 	struct sight at = {.seen = *seen};
 	struct live *l = ctx;
 
-	if (l->launch.pid && seen->kind == MXBPF_SIGHT_FORK) {
+	if (l->launch.pid && seen->kind == MXBPF_SIGHT_FORK && !seen->covered) {
 		watch_stop(&at.seen);
 		at.ran_ns = live_now_ns(CLOCK_MONOTONIC) - seen->ts_ns;
 	}
@@ -293,6 +370,38 @@ static bool next_sight(struct follow *f, struct sight *at)
 	f->queue.len -= sizeof(*at);
 	memmove(f->queue.data, f->queue.data + sizeof(*at), f->queue.len);
 	return true;
+}
+
+static struct sight *later_stop(struct follow *f, uint32_t tgid)
+{
+	struct sight *at = (struct sight *)f->queue.data;
+	size_t i, n = buf_count(&f->queue, struct sight);
+
+	for (i = 0; i < n; i++)
+		if (at[i].seen.tgid == tgid && at[i].seen.stopped)
+			return &at[i];
+	return NULL;
+}
+
+/*
+ * Lets a process go on that was stopped for a sighting, unless it was stopped for a later one as well: a child that was
+ * stopped late may have become another program by then.
+ */
+static void let_go_on(struct live *l, const struct sight *at)
+{
+	struct follow *f = l->follow;
+	struct sight *later;
+
+	if (!at->seen.stopped)
+		return;
+	watch_take(f->watch, on_sighting, l);
+	if (later_stop(f, at->seen.tgid))
+		return;
+	watch_continue(&at->seen);
+	watch_take(f->watch, on_sighting, l);
+	later = later_stop(f, at->seen.tgid);
+	if (later) /* it came just before it went on */
+		watch_stop(&later->seen);
 }
 
 static void count_missed(struct live *l)
@@ -318,7 +427,7 @@ void live_sight(struct live *l)
 		if (!found && l->target)
 			f->found = at;
 		else
-			watch_continue(&at.seen);
+			let_go_on(l, &at);
 	}
 	count_missed(l);
 }
@@ -326,6 +435,22 @@ void live_sight(struct live *l)
 int live_sight_fd(const struct live *l)
 {
 	return l->follow ? watch_fd(l->follow->watch) : -1;
+}
+
+/* Every plan that is in use, once at least. */
+int live_follow_plans(struct live *l, int (*fn)(struct live *l, struct plan *p, struct err *e), struct err *e)
+{
+	int err = fn(l, &l->plan, e);
+	unsigned i;
+
+	for (i = 0; !err && i < l->follow->nlooks; i++)
+		err = fn(l, &l->follow->looks[i].plan, e);
+	return err;
+}
+
+struct watch *live_follow_watch(const struct live *l)
+{
+	return l->follow ? l->follow->watch : NULL;
 }
 
 static int open_follow(struct live *l, struct err *e)
@@ -401,79 +526,99 @@ int live_await(struct live *l, struct err *e)
 	return await_target(l, who, e);
 }
 
-/* What launches others has no runtime itself: the first of them that has one stands for it. */
+/*
+ * What launches others has no runtime itself: the first of its children that has one stands for it. With --wait that
+ * may be one to come, and the launcher itself.
+ */
 static bool find_child(struct live *l, struct err *e)
 {
 	struct tgt *launcher = l->waiting;
 
 	if (open_follow(l, e) || watch_add(l->follow->watch, tgt_pid(launcher), false, e))
 		return true;
-	l->waiting = NULL;
 	follow_children(l, tgt_pid(launcher));
-	l->waiting = launcher;
 	l->launcher = l->target ? launcher : NULL;
 	return l->target;
 }
 
-int live_await_pid(struct live *l, struct err *e)
+static int wait_for_runtime(struct live *l, struct err *e)
 {
 	struct tgt_lib *loader;
 	char who[64], looked[256];
 	uint64_t off;
+	int err;
 
-	if (tgt_open(l->o->pid, &l->waiting, e))
+	if (plan_loader(l->waiting, &loader, &off, e) && l->o->no_follow) /* else its children may have one */
 		return e->code;
-	if (!live_role_fits(l, l->waiting) && plan_has_runtime(l->waiting, l->want.runtime))
-		return err_set(e, ERR_TARGET, -ENOENT, "process %d is no %s", l->o->pid, l->o->role);
-	if (!l->o->wait && !l->o->no_follow && !plan_has_runtime(l->waiting, l->want.runtime) && find_child(l, e))
-		return e->code ? e->code : plan_make(l->target, &l->want, &l->plan, e);
-	if (!l->o->wait || plan_has_runtime(l->waiting, l->want.runtime)) {
-		l->target = l->waiting;
-		l->waiting = NULL;
-		return plan_make(l->target, &l->want, &l->plan, e);
-	}
-	if (plan_loader(l->waiting, &loader, &off, e) || open_follow(l, e) ||
-	    watch_add(l->follow->watch, tgt_pid(l->waiting), false, e))
+	*e = (struct err){0};
+	if (!l->follow && (open_follow(l, e) || watch_add(l->follow->watch, tgt_pid(l->waiting), false, e)))
 		return e->code;
 	watch_its_loader(l, l->waiting);
 	if (look_at(l, (uint32_t)tgt_pid(l->waiting), NULL, e)) /* what came before it was watched */
 		return e->code;
 	snprintf(who, sizeof(who), "process %d (%s)", tgt_pid(l->waiting), tgt_comm(l->waiting));
 	if (!l->target && !l->o->quiet)
-		fprintf(stderr, "waiting until %s maps %s; Ctrl-C ends\n", who,
-			plan_looked_for(l->want.runtime, looked));
-	return await_target(l, who, e);
+		fprintf(stderr, "waiting until %s%s maps %s; Ctrl-C ends\n", who,
+			l->o->no_follow ? "" : ", or a child of it,", plan_looked_for(l->want.runtime, looked));
+	err = await_target(l, who, e);
+	if (l->target && tgt_pid(l->target) != tgt_pid(l->waiting))
+		l->launcher = l->waiting;
+	return err;
+}
+
+int live_await_pid(struct live *l, struct err *e)
+{
+	if (tgt_open(l->o->pid, &l->waiting, e))
+		return e->code;
+	if (!live_role_fits(l, l->waiting) && plan_has_runtime(l->waiting, l->want.runtime))
+		return err_set(e, ERR_TARGET, -ENOENT, "process %d is no %s", l->o->pid, l->o->role);
+	if (!l->o->no_follow && !plan_has_runtime(l->waiting, l->want.runtime) && find_child(l, e))
+		return e->code ? e->code : plan_make(l->target, &l->want, &l->plan, e);
+	if (l->o->wait && !plan_has_runtime(l->waiting, l->want.runtime))
+		return wait_for_runtime(l, e);
+	l->target = l->waiting;
+	l->waiting = NULL;
+	return plan_make(l->target, &l->want, &l->plan, e);
+}
+
+pid_t live_root(const struct live *l)
+{
+	return l->launch.pid ? l->launch.pid : tgt_pid(l->launcher ? l->launcher : l->target);
+}
+
+int live_follow_open(struct live *l, struct err *e)
+{
+	if (l->follow || (l->o->no_follow && !live_late_wanted(l)))
+		return 0;
+	return open_follow(l, e) || watch_add(l->follow->watch, tgt_pid(l->target), false, e) ? e->code : 0;
 }
 
 int live_follow(struct live *l, struct err *e)
 {
 	pid_t tgid = tgt_pid(l->target);
 
-	if (!l->follow && l->o->no_follow && !live_late_wanted(l))
+	if (!l->follow)
 		return 0;
-	if (!l->follow && (open_follow(l, e) || watch_add(l->follow->watch, tgid, false, e)))
-		return e->code;
-	if (remember(l, (uint32_t)tgid, &l->plan))
+	if (remember(l, (uint32_t)tgid, &l->plan, &l->plan.target))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	watch_late(l, tgid);
-	return l->o->no_follow ? 0
-			       : follow_children(l, l->launch.pid ? l->launch.pid
-						    : l->launcher ? tgt_pid(l->launcher)
-								  : tgid);
+	return l->o->no_follow ? 0 : follow_children(l, live_root(l));
 }
 
 int live_more(struct live *l, struct err *e)
 {
 	pid_t tgid = tgt_pid(l->target);
+	const struct member *m;
 	struct hash_entry *h;
 	struct err other;
 	size_t pos = 0;
 
 	if (att_more(l->att, &l->plan, tgid, e) && (!l->launch.pid || e->cls != ERR_TARGET)) /* a command may go on */
 		return e->code;
-	while (l->follow && (h = hash_next(&l->follow->plans, &pos))) {
+	while (l->follow && (h = hash_next(&l->follow->members, &pos))) {
+		m = (struct member *)(uintptr_t)h->val;
 		other = (struct err){0};
-		if (h->a != (uint64_t)tgid && att_more(l->att, (struct plan *)(uintptr_t)h->val, (pid_t)h->a, &other))
+		if (h->a != (uint64_t)tgid && att_more(l->att, m->plan, (pid_t)h->a, &other))
 			give_up(l, (uint32_t)h->a, &other);
 	}
 	return 0;
@@ -491,7 +636,9 @@ void live_go_on(struct live *l)
 void live_follow_free(struct live *l)
 {
 	struct follow *f = l->follow;
+	struct hash_entry *h;
 	struct sight at;
+	size_t pos = 0;
 	unsigned i;
 
 	if (!f)
@@ -506,7 +653,10 @@ void live_follow_free(struct live *l)
 		plan_fini(&f->looks[i].plan);
 		tgt_close(f->looks[i].target);
 	}
-	hash_fini(&f->plans);
+	while ((h = hash_next(&f->members, &pos)))
+		free((struct member *)(uintptr_t)h->val);
+	hash_fini(&f->members);
+	hash_fini(&f->refused);
 	buf_fini(&f->queue);
 	buf_fini(&f->ended);
 	free(f);

@@ -191,6 +191,18 @@ void live_late_fork(struct live *l, pid_t child, pid_t parent)
 			attach_lib(l, child, i);
 }
 
+/* By links that all processes share, those that are probed in any. */
+int live_late_share(struct live *l, struct err *e)
+{
+	unsigned i;
+	int err = 0;
+
+	for (i = 0; !err && i < l->late.nlibs; i++)
+		if (l->late.libs[i]->plan.sites.len)
+			err = att_add(l->att, &l->late.libs[i]->plan, 0, e);
+	return err;
+}
+
 void live_late_leave(struct live *l, pid_t tgid)
 {
 	uint64_t in;

@@ -30,6 +30,14 @@ static const char *word_sort(unsigned i)
 	return i < SNK_SORT_NKEYS ? snk_sort_keys[i].name : NULL;
 }
 
+/* As enum cmd_follow. */
+static const char *word_follow(unsigned i)
+{
+	static const char *const words[] = {"auto", "shared", "filtered", NULL};
+
+	return words[i];
+}
+
 /* Behind those that are it, what one of them is called as well. */
 static const char *word_by(unsigned i)
 {
@@ -180,8 +188,11 @@ const struct cmd_option cmd_options[] = {
 	{.name = "sched", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "see what becomes of threads off the CPU: who preempted them, what they waited for, who woke them; each "
 		 "switch of a thread on this machine costs a little more", .set = cmd_set_flag, FIELD(sched)},
-	{.name = "follow", .group = "Target", .commands = LIVE,
-	 .help = "look at children of the process as well, and theirs (the default)", .set = cmd_clear_flag, FIELD(no_follow)},
+	{.name = "follow", .arg = "[HOW]", .group = "Target", .commands = LIVE,
+	 .help = "follow child processes. shared: from their first instruction on, by probes in all processes that map the "
+		 "library; others pay for theirs, which is measured. filtered: probe each child on its own, some time after its "
+		 "birth. auto: shared, but while others map the library not before the target forks", .def = "auto",
+	 .set = cmd_set_follow, FIELD(follow), .word = word_follow},
 	{.name = "no-follow", .group = "Target", .commands = LIVE, .help = "leave children alone",
 	 .set = cmd_set_flag, FIELD(no_follow)},
 	{.name = "no-account", .group = "Target", .commands = LIVE,
@@ -323,8 +334,11 @@ static void getopt_fill(struct getopt_rows *g, bool in_order)
 	for (opt = cmd_options; opt->name; opt++) {
 		if (find_option(opt->name, EVERY, opt))
 			continue;
-		g->longs[n++] = (struct option){opt->name, opt->arg ? required_argument : no_argument, NULL,
-						LONG_VAL + (int)(opt - cmd_options)};
+		g->longs[n++] = (struct option){opt->name,
+						!opt->arg	     ? no_argument
+						: opt->arg[0] == '[' ? optional_argument
+								     : required_argument,
+						NULL, LONG_VAL + (int)(opt - cmd_options)};
 		if (!opt->letter)
 			continue;
 		*s++ = opt->letter;
@@ -399,6 +413,19 @@ static int fail_getopt(const struct cmd *c, int got, const char *word, struct er
 	return err_set(e, ERR_USAGE, -EINVAL, "option --%s takes no value", opt->name);
 }
 
+/* getopt takes an optional value only behind "=". As a word of its own it is one if the option knows it. */
+static char *optional_value(const struct cmd_option *opt, char **argv)
+{
+	unsigned i;
+
+	if (optarg || !opt->arg || opt->arg[0] != '[' || !argv[optind])
+		return optarg;
+	for (i = 0; opt->word(i); i++)
+		if (!strcmp(opt->word(i), argv[optind]))
+			return argv[optind++];
+	return NULL;
+}
+
 /* *seen: a bit for each row of cmd_options[] that was given. */
 static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_opts *o, uint64_t *seen, struct err *e)
 {
@@ -415,7 +442,7 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 		opt = find_option(option_of(got)->name, c->bit, NULL);
 		if (!opt)
 			return fail_foreign(c, option_of(got)->name, e);
-		err = opt->set(opt, o, optarg, e);
+		err = opt->set(opt, o, optional_value(opt, argv), e);
 		if (err || o->instead)
 			return err;
 		*seen |= 1ull << (opt - cmd_options);

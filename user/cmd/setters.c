@@ -124,6 +124,12 @@ int cmd_set_index(const struct cmd_option *opt, struct cmd_opts *o, const char *
 	return 0;
 }
 
+int cmd_set_follow(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	o->no_follow = false;
+	return text ? cmd_set_index(opt, o, text, e) : 0;
+}
+
 int cmd_set_sort(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	o->sort = snk_sort_find(text);

@@ -57,6 +57,7 @@ void mdl_session_fini(struct mdl_session *s)
 	free(s->probes);
 	free(s->devices);
 	free(s->fallbacks);
+	free(s->gaps);
 	free(s->notes);
 	free(s->counters);
 	free(s->mem_title);

@@ -54,6 +54,12 @@ struct mdl_process {
 	char *hostname;
 };
 
+/* A process that ran for a time, while events were taken, before its probes were active. */
+struct mdl_gap {
+	uint32_t pid; /* as records have it */
+	uint64_t gap_ns;
+};
+
 /* What an option left out of the numbers: no reader shall take them for the whole. */
 struct mdl_note {
 	char *name; /* "ops" */
@@ -106,15 +112,19 @@ struct mdl_session {
 	uint64_t unfollowed;		    /* that should have: ended before, or hindered */
 	uint64_t late_libs;		    /* libraries that came while it ran, and were probed; once a process */
 	uint64_t late_refused;		    /* that were not */
-	uint64_t follow_lag_ns;		    /* the longest time that one ran before probes were in */
-	uint64_t cut_records; /* records overwritten by --max-size: missing from traces, not from tables */
-	bool account;	      /* spans bear MXBPF_SPAN_ACCOUNT: rows say where their time went */
-	bool sched;	      /* --sched: threads off the CPU were seen */
-	bool life;	      /* --life: operators were seen from being pushed on, and what waits are for */
-	bool stats;	      /* added up in the kernel: no events, hence no trace and no concurrency */
-	bool held;	      /* --memory: allocations say who made them */
-	uint32_t team_cpus;   /* --omp: CPUs that the target may use; 0: parallel regions are not looked at */
-	bool incomplete;      /* the recording was cut: totals cover what is left of it */
+	uint64_t follow_lag_ns;		    /* the longest of all gaps */
+	struct mdl_gap *gaps;
+	size_t ngaps;
+	uint64_t stranger_hits; /* probe hits in processes that map the library and are not followed */
+	uint64_t stranger_ns;	/* estimated time that these took */
+	uint64_t cut_records;	/* records overwritten by --max-size: missing from traces, not from tables */
+	bool account;		/* spans bear MXBPF_SPAN_ACCOUNT: rows say where their time went */
+	bool sched;		/* --sched: threads off the CPU were seen */
+	bool life;		/* --life: operators were seen from being pushed on, and what waits are for */
+	bool stats;		/* added up in the kernel: no events, hence no trace and no concurrency */
+	bool held;		/* --memory: allocations say who made them */
+	uint32_t team_cpus;	/* --omp: CPUs that the target may use; 0: parallel regions are not looked at */
+	bool incomplete;	/* the recording was cut: totals cover what is left of it */
 	struct mxbpf_loss loss;
 };
 

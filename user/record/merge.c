@@ -294,6 +294,21 @@ static int add_process(struct mdl_session *s, const struct mdl_process *from, co
 	return new->role &&new->hostname ? 0 : -ENOMEM;
 }
 
+static int add_gaps(struct mdl_session *s, const struct mdl_session *from, const struct part *p)
+{
+	struct mdl_gap *all = realloc(s->gaps, (s->ngaps + from->ngaps + 1) * sizeof(*all));
+	size_t i;
+
+	if (!all)
+		return -ENOMEM;
+	s->gaps = all;
+	for (i = 0; i < from->ngaps; i++) {
+		all[s->ngaps] = from->gaps[i];
+		all[s->ngaps++].pid = (from->gaps[i].pid & MDL_PID_MASK) | p->host << MDL_PID_BITS;
+	}
+	return 0;
+}
+
 /* Those of jobs whose processes are all the same are told by their ranks alone. */
 static int add_processes(struct mdl_session *s, const struct mdl_session *from, const struct part *p)
 {
@@ -416,6 +431,8 @@ static void add_counts(struct mdl_session *s, const struct mdl_session *from)
 	ADD(open_spans);
 	ADD(followed);
 	ADD(unfollowed);
+	ADD(stranger_hits);
+	ADD(stranger_ns);
 	ADD(late_libs);
 	ADD(late_refused);
 	ADD(cut_records);
@@ -489,6 +506,7 @@ static int merge_session(const struct rec_merge *g, struct mdl_session *s)
 			add_counts(s, from);
 			err = add_caveats(s, from);
 			err = err ? err : add_fallbacks(s, from);
+			err = err ? err : add_gaps(s, from, &g->parts[i]);
 		}
 		err = err ? err : add_titles(s, from);
 		err = err ? err : add_processes(s, from, &g->parts[i]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The META chunk: struct mdl_session as one JSON object, its members named as the struct's; `libs`, `probes`,
- * `devices`, `fallbacks`, `notes`, `processes`, `counters` arrays of objects, `class_title` an array by enum
+ * `devices`, `fallbacks`, `notes`, `processes`, `counters`, `gaps` arrays of objects, `class_title` an array by enum
  * mxbpf_class, absent texts null. 64-bit numbers are decimal strings, because a JSON number is a double to most readers
  * (cJSON too). Strings are the target's bytes, not always UTF-8. A reader takes what it knows; a missing member is
  * empty or 0.
@@ -70,6 +70,8 @@ static const struct field session_fields[] = {
 	IN(mdl_session, followed, U64),
 	IN(mdl_session, unfollowed, U64),
 	IN(mdl_session, follow_lag_ns, U64),
+	IN(mdl_session, stranger_hits, U64),
+	IN(mdl_session, stranger_ns, U64),
 	IN(mdl_session, late_libs, U64),
 	IN(mdl_session, late_refused, U64),
 	IN(mdl_session, cut_records, U64),
@@ -137,6 +139,12 @@ static const struct field process_fields[] = {
 	{NULL, 0, TEXT},
 };
 
+static const struct field gap_fields[] = {
+	IN(mdl_gap, pid, U32),
+	IN(mdl_gap, gap_ns, U64),
+	{NULL, 0, TEXT},
+};
+
 #define ARRAY(member, type, fields_)                                                                                   \
 	{                                                                                                              \
 #member, offsetof(struct mdl_session, member), offsetof(struct mdl_session, n##member),                \
@@ -151,6 +159,7 @@ static const struct array arrays[] = {
 	ARRAY(processes, mdl_process, process_fields),
 	ARRAY(notes, mdl_note, note_fields),
 	ARRAY(counters, mdl_perf_event, counter_fields),
+	ARRAY(gaps, mdl_gap, gap_fields),
 };
 #define NARRAYS (sizeof(arrays) / sizeof(*arrays))
 

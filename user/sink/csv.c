@@ -579,6 +579,8 @@ static int end(struct snk *s)
 		{"window", "followed", COUNT, ss->followed},
 		{"window", "unfollowed", COUNT, ss->unfollowed},
 		{"window", "follow_lag", TOTAL, ss->follow_lag_ns},
+		{"window", "stranger_hits", COUNT, ss->stranger_hits},
+		{"window", "stranger_time", TOTAL, ss->stranger_ns},
 		{"window", "late_libraries", COUNT, ss->late_libs},
 		{"window", "late_refused", COUNT, ss->late_refused},
 		{"window", "moments", COUNT, snk_counter(m, MXBPF_COUNTER_MOMENTS)},

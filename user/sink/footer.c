@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#define GAPS_SHOWN 3
+
 static void put_window(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -69,6 +71,12 @@ void snk_put_window_json(struct out *o, const struct mdl_session *ss)
 	if (ss->followed || ss->unfollowed)
 		out_printf(o, ", \"followed\": %" PRIu64 ", \"unfollowed\": %" PRIu64 ", \"follow_lag_ns\": %" PRIu64,
 			   ss->followed, ss->unfollowed, ss->follow_lag_ns);
+	for (i = 0; i < ss->ngaps; i++)
+		out_printf(o, "%s{\"pid\": %" PRIu32 ", \"gap_ns\": %" PRIu64 "}%s", i ? ", " : ", \"gaps\": [",
+			   ss->gaps[i].pid, ss->gaps[i].gap_ns, i + 1 == ss->ngaps ? "]" : "");
+	if (ss->stranger_hits)
+		out_printf(o, ", \"strangers\": {\"hits\": %" PRIu64 ", \"time_ns\": %" PRIu64 "}", ss->stranger_hits,
+			   ss->stranger_ns);
 	if (ss->late_libs || ss->late_refused)
 		out_printf(o, ", \"late_libraries\": %" PRIu64 ", \"late_refused\": %" PRIu64, ss->late_libs,
 			   ss->late_refused);
@@ -104,6 +112,48 @@ static void put_events(struct snk *s, const char *prefix)
 			   fmt_count(ss->open_spans, n));
 }
 
+/* The longest gaps, as far as a line has room for them. */
+static void put_gaps(struct snk *s, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	uint64_t below = UINT64_MAX, next;
+	size_t i, shown = 0, longest;
+	char text[32];
+
+	if (!ss->ngaps)
+		return;
+	out_printf(s->out, "%sgaps     not seen before their probes were active:", prefix);
+	while (shown < GAPS_SHOWN && shown < ss->ngaps) {
+		for (i = 0, next = 0, longest = ss->ngaps; i < ss->ngaps; i++)
+			if (ss->gaps[i].gap_ns < below && ss->gaps[i].gap_ns >= next) {
+				next = ss->gaps[i].gap_ns;
+				longest = i;
+			}
+		if (longest == ss->ngaps)
+			break;
+		below = next;
+		out_printf(s->out, "%s process %" PRIu32 " for %s", shown++ ? "," : "",
+			   ss->gaps[longest].pid & MDL_PID_MASK, fmt_ns(next, text));
+	}
+	if (ss->ngaps > shown)
+		out_printf(s->out, ", %s others for less", fmt_count(ss->ngaps - shown, text));
+	out_puts(s->out, "\n");
+}
+
+/* What the probes cost processes that nobody asked about. */
+static void put_strangers(struct snk *s, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	char hits[32], ns[32];
+
+	if (ss->stranger_hits)
+		out_printf(s->out,
+			   "%sstrangers paid for %s probe hits, about %s in all: they map the library and are not "
+			   "followed; "
+			   "--follow filtered spares them\n",
+			   prefix, fmt_count(ss->stranger_hits, hits), fmt_ns(ss->stranger_ns, ns));
+}
+
 /* Other processes of the job: what they did before probes were in is in no table. */
 static void put_followed(struct snk *s, const char *prefix)
 {
@@ -123,6 +173,8 @@ static void put_followed(struct snk *s, const char *prefix)
 		out_printf(s->out,
 			   "%sMISSED   %s more process%s: ended before probes were in, or could not be looked at\n",
 			   prefix, fmt_count(ss->unfollowed, text), ss->unfollowed == 1 ? "" : "es");
+	put_gaps(s, prefix);
+	put_strangers(s, prefix);
 }
 
 /*

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "target/priv.h"
@@ -48,6 +50,34 @@ int tgt_peek(pid_t pid, const char *const *globs, unsigned *mask)
 	*mask = err ? 0 : tgt_maps_match(maps.data, globs);
 	buf_fini(&maps);
 	return err;
+}
+
+bool tgt_peek_maps(pid_t pid, const struct tgt_lib *lib)
+{
+	struct buf maps = {0};
+	char file[64];
+	bool found;
+
+	snprintf(file, sizeof(file), " %02x:%02x %" PRIu64 " ", major(lib->dev), minor(lib->dev), lib->ino);
+	found = !slurp_proc(pid, "maps", TGT_MAPS_MAX_BYTES, &maps) && strstr(maps.data, file);
+	buf_fini(&maps);
+	return found;
+}
+
+/* The name in the second field may hold anything, ")" included. */
+pid_t tgt_peek_parent(pid_t pid)
+{
+	struct buf stat = {0};
+	int parent = 0;
+	char *end;
+
+	if (!slurp_proc(pid, "stat", 4096, &stat)) {
+		end = strrchr(stat.data, ')');
+		if (!end || sscanf(end, ") %*c %d", &parent) != 1)
+			parent = 0;
+	}
+	buf_fini(&stat);
+	return parent;
 }
 
 int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32])

@@ -84,6 +84,9 @@ ssize_t tgt_read_some(const struct tgt *t, uint64_t addr, void *buf, size_t n);
 
 /* Bit i of *mask: a file whose basename matches globs[i] (NULL-terminated, at most 32) is mapped executable. -errno. */
 int tgt_peek(pid_t pid, const char *const *globs, unsigned *mask);
+/* Whether it has mapped the very file. */
+bool tgt_peek_maps(pid_t pid, const struct tgt_lib *lib);
+pid_t tgt_peek_parent(pid_t pid); /* 0: none, or it has ended */
 /* Name of a thread; 0, or -errno and "" once it is gone. */
 int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32]);
 

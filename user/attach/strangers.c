@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What shared links cost processes that are no targets: how many hits, and what one takes. */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <link.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attach/backend.h"
+#include "attach/priv.h"
+
+#define TRIALS 2000
+
+/* A probe here is a stranger's: an instruction that the kernel emulates, as those are that plans choose. */
+void att_stranger_trial(void);
+__asm__(".pushsection .text\n"
+	".balign 16\n"
+	".globl att_stranger_trial\n"
+	".type att_stranger_trial, @function\n"
+	"att_stranger_trial:\n"
+	"	nop\n"
+	"	ret\n"
+	".size att_stranger_trial, . - att_stranger_trial\n"
+	".popsection\n");
+
+/* The first object is the program. *arg: an address in it, which becomes its offset in the file. */
+static int to_offset(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	uint64_t *at = arg, va = *at - info->dlpi_addr;
+	const ElfW(Phdr) * p;
+
+	for (p = info->dlpi_phdr; p < info->dlpi_phdr + info->dlpi_phnum; p++)
+		if (p->p_type == PT_LOAD && va - p->p_vaddr < p->p_filesz) {
+			*at = va - p->p_vaddr + p->p_offset;
+			return 1;
+		}
+	return -1;
+}
+
+static uint64_t sum_hits(const struct att *a)
+{
+	int n = libbpf_num_possible_cpus(), i;
+	uint64_t *each = n > 0 ? calloc((size_t)n, sizeof(*each)) : NULL, sum = 0;
+	__u32 zero = 0;
+
+	if (each && !bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.strangers), &zero, each))
+		for (i = 0; i < n; i++)
+			sum += each[i];
+	free(each);
+	return sum;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t run_trials(void)
+{
+	uint64_t began = now_ns();
+	int i;
+
+	for (i = 0; i < TRIALS; i++)
+		att_stranger_trial();
+	return now_ns() - began;
+}
+
+/* mxbpf itself is a stranger for a moment. Its link is closed with the others, and its hits are not counted. */
+static uint64_t measure_hit(struct att *a)
+{
+	uint64_t off = (uintptr_t)att_stranger_trial, cookie = MXBPF_COOKIE_SHARED, without, with;
+	struct att_link *link;
+	int fd;
+
+	if (!a->nvariants || dl_iterate_phdr(to_offset, &off) != 1)
+		return 0;
+	without = run_trials();
+	if (a->backend->attach(a->variants[0].prog_fd, "/proc/self/exe", &off, &cookie, 1, getpid(), &fd) != 1)
+		return 0;
+	link = buf_add(&a->links, sizeof(*link));
+	if (!link) {
+		close(fd);
+		return 0;
+	}
+	*link = (struct att_link){.tgid = getpid(), .fd = fd};
+	with = run_trials();
+	a->stranger_trials = TRIALS;
+	return with > without ? (with - without) / TRIALS : 0;
+}
+
+struct att_strangers att_strangers(struct att *a)
+{
+	uint64_t hits = sum_hits(a) - a->stranger_trials;
+
+	if (hits && !a->stranger_trials)
+		a->stranger_hit_ns = measure_hit(a);
+	return (struct att_strangers){hits, a->stranger_hit_ns};
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Which links a session uses. A link with the kernel's process filter covers a child only once it has one of its own,
+ * which takes longer than many children live. A shared link covers a child from its first instruction on, but strangers
+ * that map the same library pay for each hit. So links are shared from the start where there is no stranger, where
+ * there are children already, and for a command that mxbpf launches; otherwise from the first fork on.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "attach/watch.h"
+#include "cmd/live.h"
+
+#define HOPS_MAX     256  /* from a process to its ancestor */
+#define LIBS_MAX     8	  /* with probes */
+#define MDL_GAPS_MAX 1000 /* processes whose gap is kept */
+
+struct census {
+	pid_t root, target;
+	const struct tgt_lib *libs[LIBS_MAX];
+	unsigned nlibs;
+	bool children, strangers;
+};
+
+static void note_libs(struct census *c, const struct plan *p)
+{
+	const struct plan_site *site = (const struct plan_site *)p->sites.data;
+	size_t i, n = buf_count(&p->sites, struct plan_site);
+	unsigned k;
+
+	for (i = 0; i < n; i++) {
+		for (k = 0; k < c->nlibs && c->libs[k] != site[i].lib; k++)
+			;
+		if (k == c->nlibs && k < LIBS_MAX)
+			c->libs[c->nlibs++] = site[i].lib;
+	}
+}
+
+static bool descends(pid_t pid, pid_t root)
+{
+	unsigned hops;
+
+	for (hops = 0; pid > 1 && pid != root && hops < HOPS_MAX; hops++)
+		pid = tgt_peek_parent(pid);
+	return pid == root;
+}
+
+static void count_process(struct census *c, pid_t pid)
+{
+	unsigned i;
+
+	if (pid == getpid())
+		return;
+	if (descends(pid, c->root)) {
+		c->children |= pid != c->target;
+		return;
+	}
+	for (i = 0; i < c->nlibs && !c->strangers; i++)
+		c->strangers = tgt_peek_maps(pid, c->libs[i]);
+}
+
+static void take_census(const struct live *l, struct census *c)
+{
+	struct dirent *d;
+	DIR *proc = opendir("/proc");
+
+	*c = (struct census){.root = live_root(l), .target = tgt_pid(l->target)};
+	note_libs(c, &l->plan);
+	while (proc && !c->children && (d = readdir(proc)))
+		if (isdigit((unsigned char)d->d_name[0]))
+			count_process(c, (pid_t)strtol(d->d_name, NULL, 10));
+	if (proc)
+		closedir(proc);
+}
+
+/* Where the kernel cannot filter by process, links are shared in any case. */
+static bool must_share(const struct att_backend *b)
+{
+	return b->shares && !b->filters();
+}
+
+static bool may_share(const struct live *l, const struct att_backend *b)
+{
+	return b->shares && live_follow_watch(l) && !l->o->no_follow && l->o->follow != CMD_FOLLOW_FILTERED;
+}
+
+static int share_plan(struct live *l, struct plan *p, struct err *e)
+{
+	return att_share(l->att, p, e);
+}
+
+static int share_all(struct live *l, struct err *e)
+{
+	int err = live_follow_watch(l) ? live_follow_plans(l, share_plan, e) : share_plan(l, &l->plan, e);
+
+	err = err ? err : live_late_share(l, e);
+	if (!err && live_follow_watch(l))
+		watch_cover(live_follow_watch(l));
+	return err;
+}
+
+int live_share_start(struct live *l, struct err *e)
+{
+	const struct att_backend *b = att_pick(l->o->backend, e);
+	struct census c;
+
+	if (!b)
+		return e->code;
+	if (l->o->follow == CMD_FOLLOW_FILTERED && must_share(b))
+		return err_set(
+			e, ERR_PRIVILEGE, -ENOTSUP,
+			"--follow filtered: this kernel cannot filter probes by process (Linux 6.10 and later can); "
+			"use --backend perf, or leave it out");
+	if (must_share(b))
+		return share_all(l, e);
+	if (!may_share(l, b))
+		return 0;
+	if (!l->launch.pid && l->o->follow == CMD_FOLLOW_AUTO) {
+		take_census(l, &c);
+		if (c.strangers && !c.children)
+			return 0; /* at the first fork, then */
+	}
+	return share_all(l, e);
+}
+
+int live_share_at_fork(struct live *l, struct err *e)
+{
+	const struct att_backend *b = att_pick(l->o->backend, e);
+
+	if (!b)
+		return e->code;
+	return may_share(l, b) && !att_shares(l->att) ? share_all(l, e) : 0;
+}
+
+void live_share_gap(struct live *l, uint32_t tgid, uint64_t gap_ns)
+{
+	struct mdl_session *s = &l->session;
+	struct mdl_gap *all;
+
+	if (gap_ns > s->follow_lag_ns)
+		s->follow_lag_ns = gap_ns;
+	if (!gap_ns || s->ngaps == MDL_GAPS_MAX)
+		return;
+	all = realloc(s->gaps, (s->ngaps + 1) * sizeof(*all));
+	if (!all)
+		return;
+	s->gaps = all;
+	all[s->ngaps++] = (struct mdl_gap){tgid, gap_ns};
+}
+
+void live_share_account(const struct live *l, struct mdl_session *s)
+{
+	struct att_strangers strangers;
+
+	if (!att_shares(l->att))
+		return;
+	strangers = att_strangers(l->att);
+	s->stranger_hits = strangers.hits;
+	s->stranger_ns = strangers.hits * strangers.hit_ns;
+}
