@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A program on the toy MXNet beside it, loaded as Python would: late.
- * usage: toy [ROUNDS [THREADS [hold]]]
+ * usage: toy [ROUNDS [THREADS [hold | fork]]]
  *
  * Prints "ready PID", waits for SIGUSR1, works, prints "caught N" (calls that failed) and what was done as one line of
- * JSON, with "hold" waits for SIGUSR1 once more, and ends. Rounds and threads decide every count.
+ * JSON, with "hold" waits for SIGUSR1 once more, and ends. Rounds and threads decide every count. With "fork" it forks
+ * as many children one after the other instead of threads, each of which creates and frees an array in each round, and
+ * prints "done" after each SIGUSR1, until SIGTERM ends it.
  */
 #include <dlfcn.h>
 #include <libgen.h>
@@ -14,6 +16,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct {
@@ -74,6 +78,36 @@ static void *work(void *arg)
 	return arg;
 }
 
+static void be_child(void)
+{
+	void *array;
+	unsigned i;
+
+	for (i = 0; i < rounds; i++)
+		if (mx.create(8, &array) || mx.free(array))
+			_exit(1);
+	_exit(0);
+}
+
+static void fork_children(const sigset_t *set)
+{
+	int sig, status;
+	unsigned i;
+	pid_t pid;
+
+	for (;; sigwait(set, &sig)) {
+		for (i = 0; i < threads; i++) {
+			pid = fork();
+			if (!pid)
+				be_child();
+			if (waitpid(pid, &status, 0) != pid || status)
+				abort();
+		}
+		printf("done\n");
+		fflush(stdout);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t *ids;
@@ -91,6 +125,8 @@ int main(int argc, char **argv)
 	printf("ready %d\n", getpid());
 	fflush(stdout);
 	sigwait(&set, &sig);
+	if (argc > 3 && !strcmp(argv[3], "fork"))
+		fork_children(&set);
 	for (i = 0; i < threads; i++)
 		if (pthread_create(&ids[i], NULL, work, NULL))
 			abort();

@@ -1,0 +1,183 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Children of a PyTorch program, however short they live; and what shared probes mean to processes that are no family.
+
+load helpers
+
+setup() {
+	need_root
+	need_torch
+}
+
+# start_forks NAME FD: tests/workload/torch_forks.py with its standard input at a descriptor; sets READY_PID.
+start_forks() {
+	mkfifo "$BATS_TEST_TMPDIR/$1.in"
+	start_ready "$1" bash -c 'exec <>"$0"; exec "$@"' "$BATS_TEST_TMPDIR/$1.in" "$PYTHON_TORCH" \
+		"$REPO/tests/workload/torch_forks.py" >/dev/null
+	eval "exec $2>\"$BATS_TEST_TMPDIR/$1.in\""
+}
+
+# wait_lines FILE REGEX N: until so many lines match.
+wait_lines() {
+	# shellcheck disable=SC2016 # for that shell
+	timeout 120 bash -c 'until (($(grep -c -E "$1" "$0") >= $2)); do sleep 0.01; done' "$@"
+}
+
+# tell NAME FD LINE: until it is done.
+tell() {
+	local done
+	done=$(grep -c '^done$' "$(out "$1")") || true # none yet
+	echo "$3" >&"$2"
+	wait_lines "$(out "$1")" '^done$' $((done + 1))
+}
+
+# The bytes at all that mxbpf would probe in a toy.
+code() { # PID
+	local offsets
+	mapfile -t offsets < <("$MXBPF" check --pid "$1" | sed -n 's/^  ok .* +0x\([0-9a-f]*\) .*/\1/p')
+	((${#offsets[@]} >= 8)) || return 1
+	python3 "$REPO/tests/code_bytes.py" "$1" libmxnet.so "${offsets[@]}"
+}
+
+end_session() {
+	kill -s INT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+}
+
+calls() { # NAME: of an operator over all processes
+	jq --arg name "aten::$1" '[.tables.operator[]? | select(.name == $name).count] | add // 0' "$(out mxbpf)"
+}
+
+# A toy of the test's own: nobody else has mapped its library.
+own_toy() { # ARGS...
+	TOY=$BATS_TEST_TMPDIR/toy
+	[[ -d $TOY ]] || cp -r "$O/toy" "$TOY"
+	start_toy "$@"
+	TOY_PID=$READY_PID
+}
+
+# Forks its children once more.
+toy_forks() {
+	local done
+	done=$(grep -c '^done$' "$(out toy)") || true # none yet
+	kill -s USR1 "$TOY_PID"
+	wait_lines "$(out toy)" '^done$' $((done + 1))
+}
+
+creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").count] | add // 0' "$(out mxbpf)"; }
+
+@test "200 forked children of PyTorch are counted to the operator, each in rows of its own, even while mxbpf itself does not run" {
+	start_forks forks 9
+	start_mxbpf --pid "$READY_PID" --follow shared --ops cosh --format json
+	kill -s STOP "$MXBPF_PID"
+	tell forks 9 'children 200'
+	kill -s CONT "$MXBPF_PID"
+	end_session
+	[[ $(calls cosh) == 1400 ]]
+	jq -e '[.tables.operator[] | select(.name == "aten::cosh").count] | length == 200 and all(.[]; . == 7)' "$(out mxbpf)"
+	jq -e '(.window | .followed == 200 and .unfollowed == 0 and .follow_lag_ns == 0 and (has("gaps") | not)) and
+		(.loss | .dropped + .unmatched + .truncated + .unreadable == 0)' "$(out mxbpf)"
+}
+
+@test "2000 children in a row give back their entries and slots in the kernel: there are 1024 of each" {
+	own_toy 3 2000 fork
+	start_mxbpf --pid "$TOY_PID" --probes api --format json
+	kill -s STOP "$MXBPF_PID"
+	toy_forks
+	kill -s CONT "$MXBPF_PID"
+	end_session
+	[[ $(creates) == 6000 ]]
+	jq -e '.window | .followed == 2000 and .unfollowed == 0 and (has("strangers") | not)' "$(out mxbpf)"
+	jq -e '.loss | .dropped + .unmatched == 0' "$(out mxbpf)"
+}
+
+@test "a stranger is left alone until the target forks; then its code and its behaviour are what they were, and its hits are counted" {
+	own_toy 5 1 hold
+	local stranger=$TOY_PID before
+	cp "$(out toy)" "$BATS_TEST_TMPDIR/stranger.ready"
+	before=$(code "$stranger")
+	mv "$(out toy)" "$(out stranger)"
+	own_toy 3 1 fork
+	start_mxbpf -v --pid "$TOY_PID" --probes api --format json
+	[[ $(code "$stranger") == "$before" ]]
+	toy_forks # the child may have ended before its probes are active: then it is missed, and that is said
+	wait_lines "$(err mxbpf)" '^following process|is not followed' 1
+	[[ $(code "$stranger") != "$before" ]]
+	toy_forks
+	kill -s USR1 "$stranger"
+	wait_line "$(out stranger)" '^{' "$stranger"
+	end_session
+	[[ $(code "$stranger") == "$before" ]]
+	kill -s USR1 "$stranger"
+	wait_gone "$stranger"
+	# Its 46 calls begin and end; a child that was missed is a stranger as well.
+	jq -e '.MXNET_C_API.MXNDArrayCreate == 15' <<<"$(tail -n 1 "$(out stranger)")"
+	jq -e '.window | .followed + .unfollowed == 2 and .strangers.hits >= 92 and .strangers.hits <= 150 and
+		.strangers.time_ns > 100 * .strangers.hits' "$(out mxbpf)"
+	(($(creates) >= 3 && $(creates) <= 6))
+}
+
+@test "a child that becomes another program is forgotten in the kernel: no hit of its new image counts" {
+	start_forks forks 9
+	start_mxbpf --pid "$READY_PID" --follow shared --ops 'cosh,sinh' --format json
+	kill -s STOP "$MXBPF_PID" # it cannot look at the new image before that has ended
+	tell forks 9 exec
+	kill -s CONT "$MXBPF_PID"
+	end_session
+	[[ $(calls cosh) == 7 && $(calls sinh) == 0 ]]
+	jq -e '.window.strangers.hits >= 14 and .loss.unmatched == 0' "$(out mxbpf)"
+}
+
+@test "--follow filtered: workers that are born while their probes are attached take no operator's end away" {
+	start_forks forks 9
+	start_mxbpf --pid "$READY_PID" --follow filtered --format json
+	tell forks 9 'loader 6'
+	end_session
+	cat "$(err mxbpf)"
+	jq -e '.window | (has("fallbacks") | not) and .followed + .unfollowed == 12 and (has("strangers") | not)' "$(out mxbpf)"
+	# Whoever was followed was not seen before.
+	jq -e '.window | (.gaps // [] | length) == .followed and all(.gaps // [] | .[]; .gap_ns > 0)' "$(out mxbpf)"
+}
+
+@test "a process that cannot be followed is counted and said once, however often its loader shows it" {
+	own_toy 1 1
+	objcopy -O binary --only-section=.note.gnu.build-id "$TOY/libmxnet.so" "$TOY/note"
+	{ head -c 16 "$TOY/note" && printf '%b' "$(sed 's/../\\x&/g' <<<5bc47870a585123f6a8ebc2f323c4150a4bb77d5)"; } >"$TOY/other"
+	objcopy --update-section .note.gnu.build-id="$TOY/other" "$TOY/libmxnet.so" "$TOY/other.so"
+	mkdir "$TOY/other.d" && mv "$TOY/other.so" "$TOY/other.d/libmxnet.so"
+	# Another build of the runtime, then more code, and then the same once more as another program.
+	local loads='import ctypes, os, sys
+for lib in sys.argv[2], "libcrypto.so.3", "libstdc++.so.6":
+    ctypes.CDLL(lib)
+if sys.argv[1] == "again":
+    os.execv(sys.executable, [sys.executable, "-c", os.environ["LOADS"], "last", sys.argv[2]])'
+	export LOADS=$loads
+	# shellcheck disable=SC2016 # for that shell
+	run --separate-stderr "$MXBPF" --format json -- bash -c '"$0/toy" 20 1 | { read -r _ pid; kill -s USR1 "$pid"; cat >/dev/null; }
+		"$1" -c "$LOADS" again "$0/other.d/libmxnet.so"; exit 0' "$TOY" "$PYTHON_TORCH"
+	expect_status 0
+	[[ $(grep -c 'is another build than the first one' <<<"$stderr") == 1 ]]
+	jq -e '.window | .followed == 0 and .unfollowed == 1' <<<"$output"
+}
+
+@test "--wait --pid LAUNCHER: a child that has the runtime is found, and one that maps it later" {
+	local when
+	for when in now later; do
+		mkfifo "$BATS_TEST_TMPDIR/$when.in"
+		# shellcheck disable=SC2016 # for that shell
+		start_bg "$when" bash -c 'exec <>"$0"; [[ $2 == now ]] || read -r; "$1/toy" 20 1; echo ended' "$BATS_TEST_TMPDIR/$when.in" \
+			"$O/toy" "$when"
+		local launcher=$BG_PID
+		[[ $when == later ]] || wait_line "$(out "$when")" '^ready'
+		start_bg mxbpf "$MXBPF" --wait --pid "$launcher" --format json
+		MXBPF_PID=$BG_PID
+		if [[ $when == later ]]; then
+			wait_line "$(err mxbpf)" '^waiting until process .*, or a child of it, maps' "$MXBPF_PID"
+			echo >"$BATS_TEST_TMPDIR/$when.in"
+		fi
+		wait_line "$(err mxbpf)" '^attached: ' "$MXBPF_PID"
+		kill -s USR1 "$(sed -n 's/^ready //p' "$(out "$when")")"
+		wait_exit "$MXBPF_PID"
+		jq -e '.tables.MXNET_C_API | length > 0' "$(out mxbpf)"
+	done
+}
