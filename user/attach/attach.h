@@ -88,7 +88,7 @@ void att_join(struct att *a, pid_t tgid);
 /* Probe hits of shared links in processes that are no targets, and what one took; call it while probes are attached. */
 struct att_strangers {
 	uint64_t hits;
-	uint64_t hit_ns; /* measured now, on this process; 0: there were none, or it could not be measured */
+	uint64_t hit_ns; /* measured on this process, a lower bound; 0: there were none, or it could not be measured */
 };
 struct att_strangers att_strangers(struct att *a);
 /* Whether a process is attached and, unless out is NULL, where things lie in it. From any thread. */

@@ -116,7 +116,7 @@ struct mdl_session {
 	struct mdl_gap *gaps;
 	size_t ngaps;
 	uint64_t stranger_hits; /* probe hits in processes that map the library and are not followed */
-	uint64_t stranger_ns;	/* estimated time that these took */
+	uint64_t stranger_ns;	/* that these took, a lower bound */
 	uint64_t cut_records;	/* records overwritten by --max-size: missing from traces, not from tables */
 	bool account;		/* spans bear MXBPF_SPAN_ACCOUNT: rows say where their time went */
 	bool sched;		/* --sched: threads off the CPU were seen */

@@ -148,7 +148,7 @@ static void put_strangers(struct snk *s, const char *prefix)
 
 	if (ss->stranger_hits)
 		out_printf(s->out,
-			   "%sstrangers paid for %s probe hits, about %s in all: they map the library and are not "
+			   "%sstrangers paid for %s probe hits, at least %s in all: they map the library and are not "
 			   "followed; "
 			   "--follow filtered spares them\n",
 			   prefix, fmt_count(ss->stranger_hits, hits), fmt_ns(ss->stranger_ns, ns));
