@@ -31,11 +31,14 @@ struct {
 	__uint(max_entries, MXBPF_RING_BYTES);
 } calls SEC(".maps");
 
-/* Slot 0 belongs to no thread: its counters take what threads without a slot lose. */
+/*
+ * Slot 0 belongs to no thread: its counters take what threads without a slot lose. Slots from MXBPF_THREADS_MAX on have
+ * frames of threads whose calls nest deep (frame.bpf.h).
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, MXBPF_THREADS_MAX);
+	__uint(max_entries, MXBPF_SLOTS_MAX);
 	__type(key, __u32);
 	__type(value, struct mxbpf_thread);
 } threads SEC(".maps");
@@ -134,7 +137,8 @@ static __noinline __u32 thread_slot_new(bool shared)
 	t->raised_ns = 0;
 	t->top_sp = 0;
 	t->noted_since = 0;
-	t->slot = slot;
+	t->slot = t->slots[0] = slot;
+	t->nslots = 1;
 	if (cfg_sched)
 		sched_add(ids.tgid, ids.pid, slot);
 	return slot;

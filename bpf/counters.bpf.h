@@ -7,6 +7,7 @@
 #define COUNTERS_BPF_H
 
 #include "common.bpf.h"
+#include "frame.bpf.h"
 #include "mxbpf_scale.h"
 
 #define CLONE_THREAD 0x10000
@@ -29,10 +30,10 @@ struct {
 	__type(value, __u32);
 } counter_groups SEC(".maps");
 
-/* By slot: what the events stood at when each of its open frames began. */
+/* By slot: what the events stood at when each of the frames in it began. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MXBPF_THREADS_MAX);
+	__uint(max_entries, MXBPF_SLOTS_MAX);
 	__type(key, __u32);
 	__type(value, struct mxbpf_counter_starts);
 } counter_starts SEC(".maps");
@@ -58,12 +59,12 @@ static __always_inline __s32 counters_group(struct mxbpf_thread *t)
 /* The start values of frame d; NULL: it has no place for them. */
 static __always_inline struct mxbpf_counter_start *counters_start(struct mxbpf_thread *t, __u32 d)
 {
-	__u32 slot = t->slot;
+	__u32 slot = frame_slot(t, d);
 	struct mxbpf_counter_starts *s = bpf_map_lookup_elem(&counter_starts, &slot);
 
-	if (!s || d >= MXBPF_FRAMES_MAX)
+	if (!s || !slot)
 		return 0;
-	asm volatile("%0 &= %1" : "+r"(d) : "i"(MXBPF_FRAMES_MAX - 1)); /* as in frame_at() */
+	asm volatile("%0 &= %1" : "+r"(d) : "i"(MXBPF_SLOT_FRAMES - 1)); /* as in frame_at() */
 	return &s->frames[d];
 }
 

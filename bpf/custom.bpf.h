@@ -7,6 +7,7 @@
 #define CUSTOM_BPF_H
 
 #include "common.bpf.h"
+#include "frame.bpf.h"
 #include "name.bpf.h"
 
 struct {
@@ -34,18 +35,28 @@ static __always_inline void custom_open(struct pt_regs *ctx, struct mxbpf_thread
 	custom_seen = 1;
 }
 
+__noinline __u64 custom_running_slot(struct mxbpf_thread *t, __u32 from)
+{
+	struct mxbpf_frame *f;
+	__u32 i;
+
+	for (i = 0; t && i < MXBPF_SLOT_FRAMES && from + i < t->depth; i++) {
+		f = frame_at(t, from + i);
+		if (f && f->cls == MXBPF_CLASS_CUSTOM && f->end != MXBPF_END_KEY)
+			return f->key;
+	}
+	return 0;
+}
+
 /* Name id of the custom operator that the thread runs the program's part of; 0: none. */
 __noinline __u64 custom_running(struct mxbpf_thread *t)
 {
-	__u32 i, d;
+	__u64 id = 0;
+	__u32 i;
 
-	if (!t)
-		return 0;
-	d = t->depth;
-	for (i = 0; i < MXBPF_FRAMES_MAX && i < d; i++)
-		if (t->frames[i].cls == MXBPF_CLASS_CUSTOM && t->frames[i].end != MXBPF_END_KEY)
-			return t->frames[i].key;
-	return 0;
+	for (i = 0; t && i < MXBPF_THREAD_SLOTS && i < t->nslots && !id; i++)
+		id = custom_running_slot(t, i * MXBPF_SLOT_FRAMES);
+	return id;
 }
 
 static __always_inline void custom_push(struct pt_regs *ctx, struct mxbpf_thread *t,

@@ -5,6 +5,7 @@
  * section 5.
  */
 #include "common.bpf.h"
+#include "frame.bpf.h"
 
 /* Whether the condition of a jcc holds: code is the low nibble of its opcode. */
 static __always_inline bool condition(__u32 code, __u64 flags)
@@ -39,22 +40,30 @@ static __always_inline bool condition(__u32 code, __u64 flags)
 	return (code & 1) ? !holds : holds;
 }
 
-/* Whether a frame is open at exactly this place: the function's own, or with func 0 one that ends by cut. */
-__noinline int frame_is_open(struct mxbpf_thread *t, __u64 sp, __u32 func)
+/* frame_is_open() of frames d - 1 to d - 32. -1: none of these is above sp, so it may be below them. */
+__noinline int frame_is_open_slot(struct mxbpf_thread *t, __u32 d, __u64 sp, __u32 func)
 {
 	struct mxbpf_frame *f;
 	__u32 i;
 
-	if (!t)
-		return 0;
-	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
-		f = frame_at(t, t->depth - 1 - i);
+	for (i = 0; t && i < MXBPF_SLOT_FRAMES; i++) {
+		f = frame_at(t, d - 1 - i);
 		if (!f || f->sp > sp)
 			return 0;
 		if (f->sp == sp && f->end == MXBPF_END_CUT && (!func || f->func == func))
 			return 1;
 	}
-	return 0;
+	return -1;
+}
+
+/* Whether a frame is open at exactly this place: the function's own, or with func 0 one that ends by cut. */
+__noinline int frame_is_open(struct mxbpf_thread *t, __u64 sp, __u32 func)
+{
+	int i, open = -1;
+
+	for (i = 0; t && i < MXBPF_THREAD_SLOTS && open < 0; i++)
+		open = frame_is_open_slot(t, t->depth - i * MXBPF_SLOT_FRAMES, sp, func);
+	return open > 0;
 }
 
 /*
@@ -76,19 +85,17 @@ __noinline int frame_end_inner(struct mxbpf_thread *t, __u64 sp, __u64 now)
 	return 1;
 }
 
-/* Ends the frames up to and at sp: those below were unwound, all at it end now (a chain of tail calls). */
-__noinline int frames_end_at(struct mxbpf_thread *t, __u64 sp, __u64 now)
+/* 0: the top frame is not below or at sp, or does not end by cut. */
+__noinline int frames_end_slot(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
 	struct mxbpf_cut_check *c;
 	struct mxbpf_frame *f;
 	int i;
 
-	if (!t)
-		return 0;
-	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
+	for (i = 0; t && i < MXBPF_SLOT_FRAMES; i++) {
 		f = frame_top(t);
 		if (!f || f->sp > sp || (f->sp == sp && f->end != MXBPF_END_CUT))
-			break;
+			return 0;
 		if (f->sp < sp) {
 			if (!frame_end_inner(t, sp, now))
 				frame_drop(t, now);
@@ -99,7 +106,17 @@ __noinline int frames_end_at(struct mxbpf_thread *t, __u64 sp, __u64 now)
 			__sync_fetch_and_add(&c->matched, 1);
 		frame_close(t, now, 0);
 	}
-	return 0;
+	return 1;
+}
+
+/* Ends the frames up to and at sp: those below were unwound, all at it end now (a chain of tail calls). */
+static __always_inline void frames_end_at(struct mxbpf_thread *t, __u64 sp, __u64 now)
+{
+	int i;
+
+	t->over = 0; /* what was dropped lay in the frame that ends now */
+	for (i = 0; i < MXBPF_THREAD_SLOTS && frames_end_slot(t, sp, now); i++)
+		;
 }
 
 /*
@@ -138,6 +155,6 @@ static __always_inline void span_close_cut(struct pt_regs *ctx, struct mxbpf_thr
 	/* A cut in a callee is hit by all of its callers. */
 	if (frame_is_open(t, sp, cookie & MXBPF_CUT_MERGED ? func : 0))
 		frames_end_at(t, sp, now);
-	else if (!(cookie & MXBPF_CUT_MERGED) && t->depth < MXBPF_FRAMES_MAX) /* else there was no room */
+	else if (!(cookie & MXBPF_CUT_MERGED) && frame_at(t, t->depth)) /* else there was no room */
 		cut_foreign(t, c, sp);
 }

@@ -115,7 +115,7 @@ static __always_inline void mark_start(struct pt_regs *ctx, struct mxbpf_thread 
 				       const volatile struct mxbpf_row *row)
 {
 	struct mxbpf_key key = {.key = PT_REGS_PARM1(ctx), .tgid = t->tgid, .cls = mark_class(ctx, t)};
-	struct mxbpf_frame *f = frame_at(t, t->depth); /* room to make it in; it is not pushed */
+	struct mxbpf_frame *f = frame_new(t); /* room to make it in; it is not pushed */
 
 	if (!key.cls)
 		return;

@@ -82,21 +82,36 @@ __noinline int owner_rank(struct mxbpf_frame *f)
 	return is_lender(f->name_id) ? 2 : 3;
 }
 
+/* The best owner so far: its frame, counted from 1 (0: nobody), times 4, and its rank. */
+#define OWNER(frame, rank) ((frame) << 2 | (rank))
+#define OWNER_FRAME(owner) ((owner) >> 2)
+#define OWNER_RANK(owner)  ((owner)&3)
+
+/* owner_find() among frames d - 1 to d - 32, with the best one above these. */
+__noinline int owner_find_slot(struct mxbpf_thread *t, __u32 d, __u32 best)
+{
+	__u32 i, rank;
+
+	for (i = 0; t && i < MXBPF_SLOT_FRAMES && i < d && OWNER_RANK(best) < 3; i++) {
+		rank = owner_rank(frame_at(t, d - 1 - i));
+		if (rank > OWNER_RANK(best))
+			best = OWNER(d - i, rank);
+	}
+	return best;
+}
+
 /* The frame of who allocates, counted from 1; 0: nobody is open. */
 __noinline int owner_find(struct mxbpf_thread *t)
 {
-	__u32 i, best = 0, best_rank = 0, rank;
+	__u32 i, above, best = 0;
 
-	if (!t)
-		return 0;
-	for (i = 0; i < MXBPF_FRAMES_MAX && best_rank < 3; i++) {
-		rank = owner_rank(frame_at(t, t->depth - 1 - i));
-		if (rank > best_rank) {
-			best_rank = rank;
-			best = t->depth - i;
-		}
+	for (i = 0; t && i < MXBPF_THREAD_SLOTS; i++) {
+		above = i * MXBPF_SLOT_FRAMES;
+		if (above >= t->depth || OWNER_RANK(best) == 3)
+			break;
+		best = owner_find_slot(t, t->depth - above, best);
 	}
-	return best;
+	return OWNER_FRAME(best);
 }
 
 static __always_inline void owner_fill(struct mxbpf_alloc *r, struct mxbpf_thread *t)

@@ -3,10 +3,31 @@
 #include "common.bpf.h"
 #include "team.bpf.h"
 
+/* Nothing will close the top 32 frames any more. */
+__noinline int frames_abandon_slot(struct mxbpf_thread *t, __u64 now)
+{
+	struct mxbpf_frame *f;
+	int i;
+
+	for (i = 0; t && i < MXBPF_SLOT_FRAMES; i++) {
+		f = frame_top(t);
+		if (!f)
+			break;
+		if (f->end != MXBPF_END_PAIR) {
+			frame_drop(t, now);
+			continue;
+		}
+		if (f->twin.dur_ns) /* it ended before */
+			twin_emit(t, f);
+		t->counts[MXBPF_COUNT_UNMATCHED]++;
+		frame_off(t, f);
+	}
+	return 0;
+}
+
 static __always_inline int slot_give_back(void)
 {
 	struct mxbpf_thread *t;
-	struct mxbpf_frame *f;
 	__u32 *stored, slot, i;
 
 	stored = bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), 0, 0);
@@ -17,23 +38,13 @@ static __always_inline int slot_give_back(void)
 	t = bpf_map_lookup_elem(&threads, &slot);
 	if (!t)
 		return 0;
-	/* Nothing will close its frames any more. What ends by key another thread may still end. */
+	/* What ends by key another thread may still end. */
 	t->raised_ns = bpf_ktime_get_ns();
-	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
-		f = frame_top(t);
-		if (!f)
-			break;
-		if (f->end != MXBPF_END_PAIR) {
-			frame_drop(t, bpf_ktime_get_ns());
-			continue;
-		}
-		if (f->twin.dur_ns) /* it ended before */
-			twin_emit(t, f);
-		t->counts[MXBPF_COUNT_UNMATCHED]++;
-		frame_off(t, f);
-	}
+	for (i = 0; i < MXBPF_THREAD_SLOTS && t->depth; i++)
+		frames_abandon_slot(t, t->raised_ns);
 	team_gone(slot);
 	t->depth = 0;
+	slots_keep(t, 1);
 	t->slot = 0;
 	bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 	return 0;

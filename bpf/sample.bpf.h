@@ -8,14 +8,20 @@
 
 #include "mxbpf_sample.h"
 #include "common.bpf.h"
+#include "frame.bpf.h"
 #include "stack.bpf.h"
 #include "team.bpf.h"
 
 /* A CPU's own: its clock does not ring again before the program ends. */
 struct sample_room {
 	struct mxbpf_sample_head head;
-	struct stack_room python; /* begins with the stack, so that both are the record */
-	__u32 last;		  /* 1 + frame of the last span; 0: none */
+	union {
+		struct mxbpf_sample_span spans[MXBPF_FRAMES_MAX];
+		char bytes[MXBPF_FRAMES_MAX * sizeof(struct mxbpf_sample_span) + sizeof(struct mxbpf_stack)];
+	} behind; /* the head, in the record: spans, then the stack */
+	struct stack_room python;
+	__u32 nspans;
+	__u32 last; /* 1 + frame of the last span; 0: none */
 	__u32 unreadable;
 };
 
@@ -38,40 +44,44 @@ __noinline int sample_span(struct mxbpf_thread *t, struct sample_room *room, __u
 	struct mxbpf_frame *f, *last;
 	__u32 n;
 
-	if (!t || !room || i >= MXBPF_FRAMES_MAX)
+	if (!t || !room)
 		return 0;
-	asm volatile("%0 &= %1" : "+r"(i) : "i"(MXBPF_FRAMES_MAX - 1));
-	f = &t->frames[i];
-	if (f->sp && f->sp <= sp)
+	f = frame_at(t, i);
+	if (!f || (f->sp && f->sp <= sp))
 		return 0;
-	n = room->last - 1;
-	if (n < MXBPF_FRAMES_MAX) {
-		asm volatile("%0 &= %1" : "+r"(n) : "i"(MXBPF_FRAMES_MAX - 1));
-		last = &t->frames[n];
-		if (last->merge && !last->nchild && last->name_id == f->name_id && last->cls == f->cls)
-			return 0;
-	}
-	n = room->head.s.nspans;
+	last = frame_at(t, room->last - 1);
+	if (last && last->merge && !last->nchild && last->name_id == f->name_id && last->cls == f->cls)
+		return 0;
+	n = room->nspans;
 	if (n >= MXBPF_FRAMES_MAX)
 		return 0;
 	asm volatile("%0 &= %1" : "+r"(n) : "i"(MXBPF_FRAMES_MAX - 1));
-	s = &room->head.spans[n];
+	s = &room->behind.spans[n];
 	s->name_id = f->name_id;
 	s->device = f->device;
 	s->cls = f->cls;
-	room->head.s.nspans = n + 1;
+	room->nspans = n + 1;
 	room->last = i + 1;
+	return 0;
+}
+
+__noinline int sample_spans_slot(struct mxbpf_thread *t, struct sample_room *room, __u32 from, __u64 sp)
+{
+	__u32 i;
+
+	for (i = 0; t && i < MXBPF_SLOT_FRAMES && from + i < t->depth; i++)
+		sample_span(t, room, from + i, sp);
 	return 0;
 }
 
 static __always_inline void sample_spans(struct mxbpf_thread *t, struct sample_room *room, __u64 sp)
 {
-	__u32 i, depth = t->depth;
+	__u32 i, nslots = t->nslots;
 
 	if (t->frames[0].start_ns < active_since_ns)
 		return;
-	for (i = 0; i < MXBPF_FRAMES_MAX && i < depth; i++)
-		sample_span(t, room, i, sp);
+	for (i = 0; i < MXBPF_THREAD_SLOTS && i < nslots; i++)
+		sample_spans_slot(t, room, i * MXBPF_SLOT_FRAMES, sp);
 }
 
 /* A thread that works for a region of another's, with --omp: in the span that opened it. */
@@ -83,10 +93,10 @@ static __always_inline void sample_team(struct mxbpf_thread *t, struct sample_ro
 
 	if (!o || !o->cls)
 		return;
-	room->head.spans[0].name_id = o->name_id;
-	room->head.spans[0].device = 0;
-	room->head.spans[0].cls = o->cls;
-	room->head.s.nspans = 1;
+	room->behind.spans[0].name_id = o->name_id;
+	room->behind.spans[0].device = 0;
+	room->behind.spans[0].cls = o->cls;
+	room->nspans = 1;
 }
 
 /* Not by way of the thread's slot, which keeps its state: not every thread has one. */
@@ -114,18 +124,20 @@ static __always_inline void sample_python(struct sample_room *room)
 /* Slot 0 takes what belongs to no thread. */
 static __always_inline void sample_send(struct sample_room *room)
 {
-	__u32 slot = 0, n = room->python.stack.n;
+	__u32 slot = 0, nspans = room->nspans;
+	__u64 n = room->python.stack.n, flags = BPF_RB_NO_WAKEUP;
 	struct mxbpf_thread *none = bpf_map_lookup_elem(&threads, &slot);
-	__u64 flags = BPF_RB_NO_WAKEUP, size;
 
-	if (!none || n > MXBPF_STACK_FRAMES_MAX)
+	if (!none || n > MXBPF_STACK_FRAMES_MAX || nspans > MXBPF_FRAMES_MAX)
 		return;
+	mxbpf_sample_set_nspans(&room->head.s, nspans);
+	bpf_probe_read_kernel(&room->behind.spans[nspans], MXBPF_SAMPLE_STACK_BYTES(n), &room->python.stack);
 	if (bpf_ringbuf_query(&calls, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
-	size = MXBPF_RAW_SAMPLE_BYTES(n);
-	room->head.s.h.size = size;
+	n = MXBPF_SAMPLE_STACK_OFF(nspans) + MXBPF_SAMPLE_STACK_BYTES(n);
+	room->head.s.h.size = n;
 	__sync_fetch_and_add(&none->counts[MXBPF_COUNT_ATTEMPTED], 1);
-	if (bpf_ringbuf_output(&calls, room, size, flags))
+	if (bpf_ringbuf_output(&calls, room, n, flags))
 		__sync_fetch_and_add(&none->counts[MXBPF_COUNT_DROPPED], 1);
 	if (room->unreadable)
 		__sync_fetch_and_add(&none->counts[MXBPF_COUNT_UNREADABLE], room->unreadable);
@@ -159,14 +171,14 @@ SEC("?perf_event") int on_sample(struct bpf_perf_event_data *ctx)
 	room->head.s.count = 1;
 	room->head.s.tid = ids.pid;
 	room->head.s.cpu = bpf_get_smp_processor_id();
-	room->head.s.nspans = 0;
+	room->nspans = 0;
 	room->head.s.flags = user ? 0 : MXBPF_SAMPLE_KERNEL;
 	room->head.kernel_addr = user ? 0 : ctx->regs.ip;
 	room->last = room->unreadable = 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (t)
 		sample_spans(t, room, regs->sp);
-	if (t && !room->head.s.nspans)
+	if (t && !room->nspans)
 		sample_team(t, room);
 	bytes = bpf_get_stack(ctx, room->head.addrs, sizeof(room->head.addrs), BPF_F_USER_STACK);
 	room->head.naddrs = bytes > 0 ? (__u64)bytes / 8 : 0;

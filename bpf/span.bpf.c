@@ -8,6 +8,7 @@
 #include "counters.bpf.h"
 #include "detail.bpf.h"
 #include "custom.bpf.h"
+#include "frame.bpf.h"
 #include "inside.bpf.h"
 #include "life.bpf.h"
 #include "name.bpf.h"
@@ -32,23 +33,6 @@ struct {
 	__type(key, __u64);
 	__type(value, __u64);
 } callers SEC(".maps");
-
-/*
- * Frame i, NULL beyond the stack (i == -1 included). The mask is for the verifier, which would lose the bound when the
- * compiler computes the address before the comparison.
- */
-static __always_inline struct mxbpf_frame *frame_at(struct mxbpf_thread *t, __u32 i)
-{
-	if (i >= MXBPF_FRAMES_MAX)
-		return 0;
-	asm volatile("%0 &= %1" : "+r"(i) : "i"(MXBPF_FRAMES_MAX - 1));
-	return &t->frames[i];
-}
-
-static __always_inline struct mxbpf_frame *frame_top(struct mxbpf_thread *t)
-{
-	return frame_at(t, t->depth - 1);
-}
 
 #define FILLS_WHOLE (cfg_counters || cfg_details & MXBPF_DETAIL_LAYER)
 
@@ -142,6 +126,7 @@ static __always_inline struct mxbpf_frame *frame_off(struct mxbpf_thread *t, str
 	struct mxbpf_frame *parent;
 
 	t->depth--;
+	slot_release(t);
 	parent = frame_top(t);
 	if (parent)
 		parent->alloc_bytes += f->alloc_bytes;
@@ -231,6 +216,7 @@ __noinline int frame_drop(struct mxbpf_thread *t, __u64 now)
 	f = frame_top(t);
 	if (!f)
 		return 0;
+	t->over = 0; /* what was dropped lay above this frame */
 	switch (f->end) {
 	case MXBPF_END_KEY:
 		key_keep(t, f, now);
@@ -274,6 +260,15 @@ __noinline int frame_forget(struct mxbpf_thread *t, __u32 i)
 	return 0;
 }
 
+__noinline int frames_forget_slot(struct mxbpf_thread *t, __u32 from)
+{
+	__u32 i;
+
+	for (i = 0; t && i < MXBPF_SLOT_FRAMES && from + i < t->depth; i++)
+		frame_forget(t, from + i);
+	return 0;
+}
+
 /*
  * Events were not taken for a while: whether what is open ended in it nobody knows. What ends by key is counted where
  * it is found by key.
@@ -284,28 +279,11 @@ __noinline int frames_forget(struct mxbpf_thread *t)
 
 	if (!t)
 		return 0;
-	for (i = 0; i < MXBPF_FRAMES_MAX && i < t->depth; i++)
-		frame_forget(t, i);
+	for (i = 0; i < MXBPF_THREAD_SLOTS; i++)
+		frames_forget_slot(t, i * MXBPF_SLOT_FRAMES);
 	t->depth = 0;
 	t->over = 0;
-	return 0;
-}
-
-/* Frames whose function has returned (the stack pointer is above them) will see no end of their own any more. */
-__noinline int frames_trim(struct mxbpf_thread *t, __u64 sp, __u64 now)
-{
-	struct mxbpf_frame *f;
-	int i;
-
-	if (!t)
-		return 0;
-	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
-		f = frame_top(t);
-		if (!f || f->sp > sp || (f->sp == sp && f->tail))
-			break;
-		t->over = 0; /* they lay above this frame */
-		frame_drop(t, now);
-	}
+	slots_keep(t, 1);
 	return 0;
 }
 
@@ -331,26 +309,63 @@ __noinline int calls_from(__u64 sp, __u64 ip)
  * then what it had on the stack does not stand there any more. (It may, where nothing has been written since; that is
  * rare.)
  */
-__noinline int frames_check(struct mxbpf_thread *t, __u64 now)
+static __always_inline bool frame_has_returned(struct mxbpf_frame *f)
+{
+	__u64 word;
+
+	if (f->end != MXBPF_END_NEXT || bpf_probe_read_user(&word, sizeof(word), (void *)(f->sp + f->return_off)))
+		return false;
+	return word != f->key || (f->ip && !calls_from(f->sp, f->ip));
+}
+
+/* Which frames frames_drop() takes off. */
+enum frames_which {
+	FRAMES_LEFT,	   /* their function has returned: the stack pointer is at or above `at` */
+	FRAMES_RETURNED,   /* their function has returned: what it had on the stack is gone */
+	FRAMES_ABOVE_KEY,  /* all above the one that ends by key and began at `at` */
+	FRAMES_ABOVE_PAIR, /* all above the innermost one of class `at` that ends by pair */
+};
+
+static __always_inline bool frame_is_of(struct mxbpf_frame *f, __u32 which, __u64 at)
+{
+	switch (which) {
+	case FRAMES_LEFT:
+		return f->sp < at || (f->sp == at && !f->tail);
+	case FRAMES_RETURNED:
+		return cfg_endless && frame_has_returned(f);
+	case FRAMES_ABOVE_KEY:
+		return f->end != MXBPF_END_KEY || f->start_ns != at;
+	case FRAMES_ABOVE_PAIR:
+		return f->end != MXBPF_END_PAIR || f->cls != at;
+	}
+	return false;
+}
+
+/* 0: the top frame stays. */
+__noinline int frames_drop_slot(struct mxbpf_thread *t, __u32 which, __u64 at, __u64 now)
 {
 	struct mxbpf_frame *f;
-	__u64 word;
 	int i;
 
-	if (!t)
-		return 0;
-	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
+	for (i = 0; t && i < MXBPF_SLOT_FRAMES; i++) {
 		f = frame_top(t);
-		if (!f || f->end != MXBPF_END_NEXT)
-			break;
-		if (bpf_probe_read_user(&word, sizeof(word), (void *)(f->sp + f->return_off)))
-			break;
-		if (word == f->key && (!f->ip || calls_from(f->sp, f->ip)))
-			break;
-		t->over = 0;
+		if (!f || !frame_is_of(f, which, at))
+			return 0;
 		frame_drop(t, now);
 	}
-	return 0;
+	return 1;
+}
+
+/*
+ * Drops the top frame as long as it is one of `which`: an end of its own will not be seen any more. Inlined, as calls
+ * in BPF nest eight deep at most.
+ */
+static __always_inline void frames_drop(struct mxbpf_thread *t, __u32 which, __u64 at, __u64 now)
+{
+	int i;
+
+	for (i = 0; i < MXBPF_THREAD_SLOTS && frames_drop_slot(t, which, at, now); i++)
+		;
 }
 
 /* Ends what an event at sp shows to be over. */
@@ -359,12 +374,12 @@ static __always_inline void frames_end(struct mxbpf_thread *t, __u64 sp)
 	struct mxbpf_frame *f = frame_top(t);
 
 	if (f && f->sp <= sp)
-		frames_trim(t, sp, bpf_ktime_get_ns());
+		frames_drop(t, FRAMES_LEFT, sp, bpf_ktime_get_ns());
 	if (!cfg_endless)
 		return;
 	f = frame_top(t);
 	if (f && f->end == MXBPF_END_NEXT)
-		frames_check(t, bpf_ktime_get_ns());
+		frames_drop(t, FRAMES_RETURNED, 0, bpf_ktime_get_ns());
 }
 
 /* An object that is used again was not seen to end the first time: that span is lost, and said to be. */
@@ -474,7 +489,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
 		return;
 	}
-	f = frame_at(t, d);
+	f = frame_new(t);
 	if (!f) {
 		t->over += row->end == MXBPF_END_PAIR;
 		t->counts[MXBPF_COUNT_ATTEMPTED]++;
@@ -532,62 +547,51 @@ static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_th
 {
 	__u64 now = bpf_ktime_get_ns(), sp = PT_REGS_SP(ctx);
 	struct mxbpf_frame *f = frame_top(t);
-	int i;
 
 	/* A callee that was left by a jump or an exception must not take its caller's end. Of an end that is jumped to
 	 * the stack pointer does not tell. */
 	if (row->at_call_site && f && f->sp <= sp)
-		frames_trim(t, sp, now);
+		frames_drop(t, FRAMES_LEFT, sp, now);
 	if (t->over) {
 		t->over--;
 		return;
 	}
-	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
+	f = frame_top(t);
+	if (f && frame_is_of(f, FRAMES_ABOVE_PAIR, row->cls)) {
+		frames_drop(t, FRAMES_ABOVE_PAIR, row->cls, now);
 		f = frame_top(t);
-		if (!f)
-			break;
-		if (f->cls == row->cls && f->end == MXBPF_END_PAIR) {
-			frame_close(t, now, 0);
-			f = frame_top(t);
-			if (f && f->end == MXBPF_END_CHILD)
-				frame_close(t, now, 0);
-			return;
-		}
-		frame_drop(t, now);
 	}
-	t->counts[MXBPF_COUNT_UNMATCHED]++;
+	if (!f) {
+		t->counts[MXBPF_COUNT_UNMATCHED]++;
+		return;
+	}
+	frame_close(t, now, 0);
+	f = frame_top(t);
+	if (f && f->end == MXBPF_END_CHILD)
+		frame_close(t, now, 0);
+}
+
+__noinline int frames_have_slot(struct mxbpf_thread *t, __u32 from, __u64 start_ns)
+{
+	struct mxbpf_frame *f;
+	__u32 i;
+
+	for (i = 0; t && i < MXBPF_SLOT_FRAMES && from + i < t->depth; i++) {
+		f = frame_at(t, from + i);
+		if (f && f->end == MXBPF_END_KEY && f->start_ns == start_ns)
+			return 1;
+	}
+	return 0;
 }
 
 /* Whether a span that ends by key is open on the running thread. */
 __noinline int frames_have(struct mxbpf_thread *t, __u64 start_ns)
 {
-	__u32 i, d;
+	__u32 i;
 
-	if (!t)
-		return 0;
-	d = t->depth;
-	for (i = 0; i < MXBPF_FRAMES_MAX && i < d; i++)
-		if (t->frames[i].end == MXBPF_END_KEY && t->frames[i].start_ns == start_ns)
+	for (i = 0; t && i < MXBPF_THREAD_SLOTS && i < t->nslots; i++)
+		if (frames_have_slot(t, i * MXBPF_SLOT_FRAMES, start_ns))
 			return 1;
-	return 0;
-}
-
-/*
- * Makes that span the top frame. Apart from the search, whose every result the verifier would follow through this loop.
- */
-__noinline int frames_raise(struct mxbpf_thread *t, __u64 start_ns, __u64 now)
-{
-	struct mxbpf_frame *f;
-	int i;
-
-	if (!t)
-		return 0;
-	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
-		f = frame_top(t);
-		if (!f || (f->end == MXBPF_END_KEY && f->start_ns == start_ns))
-			break;
-		frame_drop(t, now);
-	}
 	return 0;
 }
 
@@ -610,7 +614,7 @@ static __always_inline void span_close_key(struct pt_regs *ctx, struct mxbpf_thr
 	if (top && top->end == MXBPF_END_KEY && top->start_ns == open->start_ns) {
 		frame_close(t, now, 0);
 	} else if (frames_have(t, open->start_ns)) {
-		frames_raise(t, open->start_ns, now);
+		frames_drop(t, FRAMES_ABOVE_KEY, open->start_ns, now);
 		frame_close(t, now, 0);
 	} else {
 		t->counted.known = 0; /* it began on another thread, or its function has returned */
@@ -626,7 +630,7 @@ static __always_inline void edge_emit(struct pt_regs *ctx, struct mxbpf_thread *
 	struct mxbpf_frame *f;
 	struct mxbpf_edge *r;
 
-	frames_trim(t, PT_REGS_SP(ctx), now);
+	frames_drop(t, FRAMES_LEFT, PT_REGS_SP(ctx), now);
 	f = frame_top(t);
 	r = ring_reserve(t, sizeof(*r));
 	if (!r)

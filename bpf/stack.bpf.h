@@ -31,7 +31,7 @@ struct stack_room {
 	__u64 codes[STACK_CODES], code_prints[STACK_CODES];
 	struct {
 		__u64 frame, instr;
-	} tops[MXBPF_FRAMES_MAX]; /* the innermost frames when the open spans began */
+	} tops[MXBPF_SLOT_FRAMES]; /* the innermost frames when the thread's outer spans began */
 	__u32 failed;
 	__u32 read; /* r->frame is that of r->next already */
 };
@@ -285,7 +285,8 @@ __noinline __u64 stack_intern(struct mxbpf_thread *t, __u64 frame)
 /*
  * The stack_id of a span that opens at depth d; 0: its thread runs no interpreter, or it cannot be read. In a call that
  * began at the same frame it is that call's: the frame waits for it, as do all below, so none of them has moved. (Its
- * instruction is compared as well, since that call may have been left by an exception that nobody saw.)
+ * instruction is compared as well, since that call may have been left by an exception that nobody saw.) Spans that are
+ * nested deeper than a slot is long are not compared.
  */
 static __always_inline __u64 stack_of(struct mxbpf_thread *t, __u32 d, struct mxbpf_frame *parent)
 {
@@ -294,11 +295,13 @@ static __always_inline __u64 stack_of(struct mxbpf_thread *t, __u32 d, struct mx
 	__u64 frame, instr;
 
 	frame = r ? stack_top(t, r) : 0;
-	if (!frame || d >= MXBPF_FRAMES_MAX)
+	if (!frame)
 		return 0;
+	if (d >= MXBPF_SLOT_FRAMES)
+		return stack_intern(t, frame);
 	instr = MXBPF_PY_WORD(r->frame, cfg_python.frame_instr);
-	asm volatile("%0 &= %1" : "+r"(d) : "i"(MXBPF_FRAMES_MAX - 1));
-	asm volatile("%0 &= %1" : "+r"(at) : "i"(MXBPF_FRAMES_MAX - 1));
+	asm volatile("%0 &= %1" : "+r"(d) : "i"(MXBPF_SLOT_FRAMES - 1));
+	asm volatile("%0 &= %1" : "+r"(at) : "i"(MXBPF_SLOT_FRAMES - 1));
 	r->tops[d].frame = frame;
 	r->tops[d].instr = instr;
 	if (parent && parent->stack_id && parent->sp != ~0ull && r->tops[at].frame == frame &&

@@ -102,22 +102,36 @@ static __always_inline struct mxbpf_team_open *team_of(struct mxbpf_team_thread 
 	return o && o->start_ns == w->work_start_ns ? o : 0;
 }
 
-/* Number of the frame whose span a region opens in. One that may turn out to be its parent's twin is no span yet. */
-__noinline int team_frame(struct mxbpf_thread *t)
+/* team_frame() of at most 32 frames, from frame `at` on. */
+__noinline int team_frame_slot(struct mxbpf_thread *t, int at)
 {
 	struct mxbpf_frame *f, *parent;
-	int i, at;
+	int i;
 
-	if (!t)
-		return -1;
-	at = (int)t->depth - 1;
-	for (i = 0; i < MXBPF_FRAMES_MAX; i++) {
+	for (i = 0; t && i < MXBPF_SLOT_FRAMES; i++) {
 		f = frame_at(t, at);
 		parent = frame_at(t, at - 1);
 		if (!f || !parent || !parent->merge || parent->nchild || parent->name_id != f->name_id ||
 		    parent->cls != f->cls)
 			break;
 		at--;
+	}
+	return at;
+}
+
+/* Number of the frame whose span a region opens in. One that may turn out to be its parent's twin is no span yet. */
+__noinline int team_frame(struct mxbpf_thread *t)
+{
+	int i, at, above;
+
+	if (!t)
+		return -1;
+	at = (int)t->depth - 1;
+	for (i = 0; i < MXBPF_THREAD_SLOTS; i++) {
+		above = at;
+		at = team_frame_slot(t, at);
+		if (above - at < MXBPF_SLOT_FRAMES)
+			break;
 	}
 	return at;
 }

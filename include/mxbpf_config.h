@@ -16,7 +16,11 @@
 #define MXBPF_DEREFS_MAX      4
 #define MXBPF_TARGETS_MAX     1024	/* processes that are looked at at the same time */
 #define MXBPF_THREADS_MAX     1024	/* threads of the target that hit a probe at the same time */
-#define MXBPF_FRAMES_MAX      32	/* open spans of one thread; a power of two */
+#define MXBPF_SLOT_FRAMES     32	/* open spans that a slot has room for; a power of two */
+#define MXBPF_THREAD_SLOTS    16	/* slots of one thread, which takes them as its calls nest; a power of two */
+#define MXBPF_FRAMES_MAX      (MXBPF_THREAD_SLOTS * MXBPF_SLOT_FRAMES) /* open spans of one thread */
+#define MXBPF_SLOTS_DEEP      450 /* slots for frames beyond the first 32 of a thread, shared by all threads */
+#define MXBPF_SLOTS_MAX	      (MXBPF_THREADS_MAX + MXBPF_SLOTS_DEEP)
 #define MXBPF_KEYS_MAX	      16384	/* open spans that end by key */
 #define MXBPF_BLOCKS_MAX      (1 << 18) /* allocations whose size only their address tells */
 #define MXBPF_NAME_PART_BYTES 256
@@ -453,7 +457,7 @@ struct mxbpf_frame {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 384);
 
-/* Map `counter_starts`, by slot: what its thread's perf events stood at when each of its frames opened. */
+/* Map `counter_starts`, by slot: what its thread's perf events stood at when each of the slot's frames opened. */
 struct mxbpf_counter_start {
 	struct {
 		__u64 counter, enabled, running; /* as struct bpf_perf_event_value */
@@ -461,7 +465,7 @@ struct mxbpf_counter_start {
 	__u64 known; /* else it has none */
 };
 struct mxbpf_counter_starts {
-	struct mxbpf_counter_start frames[MXBPF_FRAMES_MAX];
+	struct mxbpf_counter_start frames[MXBPF_SLOT_FRAMES];
 };
 
 /* A variable that each thread has its own of. */
@@ -508,7 +512,7 @@ struct mxbpf_thread {
 	__u32 tgid;
 	__u32 tid;
 	__u32 depth;
-	__u32 slot;	    /* its index; 0: no thread has it */
+	__u32 slot;	    /* its index; 0: no thread has it, or has only further frames in it */
 	__u32 over;	    /* open pairs above the last frame there is room for: dropped, and their ends with them */
 	__u32 fetch_failed; /* scratch: the last recipe met memory that is not there */
 	__u64 static_base;  /* of its process */
@@ -523,8 +527,11 @@ struct mxbpf_thread {
 	__u64 undefined;   /* as in struct mxbpf_target */
 	__u64 own;	   /* as in struct mxbpf_target */
 	__u64 counted_at;  /* 1 + its group of perf events; 0: none so far */
+	__u32 nslots;	   /* that it has */
+	__u32 pad;
+	__u32 slots[MXBPF_THREAD_SLOTS]; /* of frames MXBPF_SLOT_FRAMES * k on; [0] is its own */
 	__u64 counts[MXBPF_COUNT_MAX];
-	struct mxbpf_frame frames[MXBPF_FRAMES_MAX];
+	struct mxbpf_frame frames[MXBPF_SLOT_FRAMES];
 	struct mxbpf_name_part part; /* scratch */
 	struct {
 		__u64 off;
@@ -537,6 +544,9 @@ struct mxbpf_thread {
 		__u8 known, scaled; /* MXBPF_SPAN_SCALED */
 	} counted;		    /* scratch: its counters */
 };
+
+/* What deep nesting may cost every session. */
+MXBPF_STATIC_ASSERT(MXBPF_SLOTS_DEEP * (sizeof(struct mxbpf_thread) + sizeof(struct mxbpf_counter_starts)) < 8 << 20);
 
 struct mxbpf_key {
 	__u64 key;

@@ -424,7 +424,7 @@ struct mxbpf_open {
 	__u8 cls;
 	__u8 state;	/* of its thread, a letter as in /proc/PID/stat, 'X': it has ended; 0: not known */
 	__u8 flags;	/* enum mxbpf_span_flag; ASYNC: its function has returned, so the thread may do anything else */
-	__u8 level;	/* open spans of its thread around it */
+	__u8 level;	/* open spans of its thread around it, at most 255: orders those of one age */
 	__u64 layer_id; /* not in the first recordings */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_open) == 80);
@@ -562,14 +562,27 @@ struct mxbpf_sample {
 	__u64 code_id;	/* of machine code: MXBPF_NAME_CODE; 0 none */
 	__u32 tid;
 	__u16 cpu;
-	__u8 nspans; /* 0: outside of all that is probed */
-	__u8 flags;  /* enum mxbpf_sample_flag */
+	__u8 nspans_low; /* their number: mxbpf_sample_nspans(); 0: outside of all that is probed */
+	__u8 flags;	 /* enum mxbpf_sample_flag */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sample) == 48);
 
 enum mxbpf_sample_flag {
 	MXBPF_SAMPLE_KERNEL = 1 << 0, /* it ran in the kernel */
+	/* From bit 4 on: the number of its spans beyond the low 8 bits. */
 };
+#define MXBPF_SAMPLE_NSPANS_SHIFT 4
+
+static inline __attribute__((always_inline)) __u32 mxbpf_sample_nspans(const struct mxbpf_sample *s)
+{
+	return s->nspans_low | (__u32)(s->flags >> MXBPF_SAMPLE_NSPANS_SHIFT) << 8;
+}
+
+static inline __attribute__((always_inline)) void mxbpf_sample_set_nspans(struct mxbpf_sample *s, __u32 n)
+{
+	s->nspans_low = (__u8)n;
+	s->flags = (__u8)((s->flags & ((1 << MXBPF_SAMPLE_NSPANS_SHIFT) - 1)) | n >> 8 << MXBPF_SAMPLE_NSPANS_SHIFT);
+}
 
 struct mxbpf_sample_span {
 	__u64 name_id;

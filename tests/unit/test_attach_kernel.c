@@ -20,8 +20,10 @@
 #include "attach/attach.h"
 #include "ring/ring.h"
 
-#define RECS_MAX      4096
-#define DEEP	      40 /* calls inside one another; there is room for MXBPF_FRAMES_MAX */
+#define RECS_MAX      32768
+#define RING_BYTES    (8u << 20) /* for all of them: what is dropped was dropped for its depth */
+#define DEEP	      600 /* calls inside one another; there is room for MXBPF_FRAMES_MAX */
+#define DEEP_THREADS  40  /* more than there is room for with all frames open at the same time */
 #define NPROBES	      9
 #define ROWS	      500 /* that there is room for */
 #define ROWS_TOO_MANY 20
@@ -84,6 +86,17 @@ PROBED static void api(int more)
 	on_enter("api");
 	if (more)
 		api(more - 1);
+	leave();
+}
+
+/* Calls inside one another; the innermost one calls `work`. */
+PROBED static void api_around(int calls, void (*work)(void))
+{
+	on_enter("around");
+	if (calls > 1)
+		api_around(calls - 1, work);
+	else
+		work();
 	leave();
 }
 
@@ -205,7 +218,7 @@ static void take(void *ctx, void *recs, size_t bytes)
 
 static bool begin(struct err *e)
 {
-	struct att_opts o = {.backend = backend, .ring_bytes = 1u << 20, .stats = stats, .stats_rows = ROWS};
+	struct att_opts o = {.backend = backend, .ring_bytes = RING_BYTES, .stats = stats, .stats_rows = ROWS};
 
 	nspans = nothers = nallocs = 0;
 	return !att_load(&plan, getpid(), &o, &att, e) && !ring_start(att_ring_fd(att), -1, take, NULL, &ring, e) &&
@@ -268,6 +281,17 @@ static bool inside(const struct mxbpf_span *in, const struct mxbpf_span *out)
 	return in->h.ts_ns > out->h.ts_ns && end_ns(in) < end_ns(out);
 }
 
+/* Whether of the first n spans each is inside the one that ended after it. */
+static bool each_inside_next(unsigned n)
+{
+	unsigned i;
+
+	for (i = 1; i < n; i++)
+		if (!inside(&spans[i - 1], &spans[i]))
+			return false;
+	return true;
+}
+
 static void in_thread(void *(*f)(void *))
 {
 	pthread_t t;
@@ -287,6 +311,119 @@ static void too_deep(void)
 {
 	api(DEEP - 1);
 	api(0);
+}
+
+static void as_deep_as_there_is_room(void)
+{
+	api(MXBPF_FRAMES_MAX - 1);
+	api(0);
+}
+
+static void jump_back(void)
+{
+	longjmp(back, 1);
+}
+
+/* The catching call is the first of so many, all others are left. */
+static void jump_over(int calls)
+{
+	on_enter("caught");
+	if (!setjmp(back))
+		api_around(calls - 1, jump_back);
+	leave();
+}
+
+static void deep_jump(void)
+{
+	jump_over(MXBPF_FRAMES_MAX);
+}
+
+static void deeper_jump(void)
+{
+	api_around(1, deep_jump);
+	api(0);
+}
+
+static void take_100_bytes(void)
+{
+	take_bytes(100);
+}
+
+static void take_deep(void)
+{
+	api_around(MXBPF_FRAMES_MAX, take_100_bytes);
+}
+
+static void end_op(void)
+{
+	op_end(0x1000);
+}
+
+/* The operator's end finds calls open that are in it. */
+static void end_op_below(void)
+{
+	op_start(0x1000);
+	api_around(MXBPF_FRAMES_MAX - 1, end_op);
+}
+
+static void *nest(void *arg)
+{
+	api(MXBPF_FRAMES_MAX - 1);
+	return NULL;
+}
+
+static void *nest_for_ever(void *arg)
+{
+	unsigned i;
+
+	for (i = 0; i < MXBPF_FRAMES_MAX; i++)
+		on_enter("never left");
+	return NULL;
+}
+
+static void nest_in_turn(void)
+{
+	unsigned i;
+
+	for (i = 0; i < DEEP_THREADS; i++)
+		in_thread(nest);
+}
+
+static void nest_for_ever_in_turn(void)
+{
+	unsigned i;
+
+	for (i = 0; i < DEEP_THREADS; i++)
+		in_thread(nest_for_ever);
+	in_thread(nest);
+}
+
+static pthread_barrier_t all_deep;
+
+static void wait_for_all(void)
+{
+	pthread_barrier_wait(&all_deep);
+}
+
+static void *nest_with_all(void *arg)
+{
+	api_around(MXBPF_FRAMES_MAX, wait_for_all);
+	return NULL;
+}
+
+static void nest_at_once(void)
+{
+	pthread_t threads[DEEP_THREADS];
+	unsigned i;
+
+	pthread_barrier_init(&all_deep, NULL, DEEP_THREADS);
+	for (i = 0; i < DEEP_THREADS; i++)
+		if (pthread_create(&threads[i], NULL, nest_with_all, NULL))
+			abort(); /* the others would wait for ever */
+	for (i = 0; i < DEEP_THREADS; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&all_deep);
+	in_thread(nest);
 }
 
 static void jump(void)
@@ -542,13 +679,16 @@ static void test_pairs(void)
 	}
 	TEST(by("calls deeper than there is room are dropped, and the others keep their own ends"))
 	{
-		unsigned i;
-
 		watch(too_deep);
 		CHECK(nspans == MXBPF_FRAMES_MAX + 1 && loss.dropped == DEEP - MXBPF_FRAMES_MAX);
-		for (i = 1; i < MXBPF_FRAMES_MAX; i++)
-			CHECK(inside(&spans[i - 1], &spans[i]));
+		CHECK(each_inside_next(MXBPF_FRAMES_MAX));
 		CHECK(!loss.unmatched && !open_spans);
+	}
+	TEST(by("as many calls inside one another as there is room for: none is dropped"))
+	{
+		watch(as_deep_as_there_is_room);
+		CHECK(nspans == MXBPF_FRAMES_MAX + 1 && !loss.dropped && !loss.unmatched && !open_spans);
+		CHECK(each_inside_next(MXBPF_FRAMES_MAX));
 	}
 	TEST(by("a call that is left by a jump does not take its caller's end"))
 	{
@@ -561,6 +701,65 @@ static void test_pairs(void)
 		watch(wait_in_api);
 		CHECK(nspans == 2 && spans[0].cls == MXBPF_CLASS_WAIT && spans[1].cls == MXBPF_CLASS_API);
 		CHECK(!spans[0].flags && end_ns(&spans[0]) == end_ns(&spans[1]) && loss.unmatched == 1);
+	}
+}
+
+static unsigned nflagged(unsigned flags)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < nspans; i++)
+		n += spans[i].flags == flags;
+	return n;
+}
+
+static void test_deep(void)
+{
+	TEST(by("a jump over hundreds of calls: all of them were left, and the one that catches has its own end"))
+	{
+		watch(deep_jump);
+		CHECK(nspans == MXBPF_FRAMES_MAX && nflagged(MXBPF_SPAN_UNWOUND) == MXBPF_FRAMES_MAX - 1);
+		CHECK(!spans[nspans - 1].flags && spans[0].h.ts_ns > spans[nspans - 1].h.ts_ns);
+		CHECK(loss.unmatched == MXBPF_FRAMES_MAX - 1 && !loss.dropped && !open_spans);
+	}
+	TEST(by("a jump over calls that were dropped: no later call loses its end to them"))
+	{
+		watch(deeper_jump);
+		CHECK(nspans == MXBPF_FRAMES_MAX + 1 && loss.dropped == 1 && !open_spans);
+		CHECK(nflagged(0) == 3 && loss.unmatched == MXBPF_FRAMES_MAX - 2);
+	}
+	TEST(by("bytes that are taken hundreds of calls deep are the innermost one's, and of all around it"))
+	{
+		watch(take_deep);
+		CHECK(nspans == MXBPF_FRAMES_MAX && spans[0].self_alloc_bytes == 100);
+		CHECK(!spans[nspans - 1].self_alloc_bytes && spans[nspans - 1].alloc_bytes == 100);
+	}
+	TEST(by("an operator that ends by key under hundreds of calls has its own end"))
+	{
+		watch(end_op_below);
+		CHECK(nspans == MXBPF_FRAMES_MAX && nflagged(MXBPF_SPAN_UNWOUND) == MXBPF_FRAMES_MAX - 1);
+		CHECK(spans[nspans - 1].cls == MXBPF_CLASS_OPERATOR && !spans[nspans - 1].flags);
+		CHECK(loss.unmatched == 2 * (MXBPF_FRAMES_MAX - 1) && !loss.dropped && !open_spans);
+	}
+	TEST(by("deep threads one after another: each finds room, that the one before has given back"))
+	{
+		watch(nest_in_turn);
+		CHECK(nspans == DEEP_THREADS * MXBPF_FRAMES_MAX && !loss.dropped && !loss.unmatched && !open_spans);
+	}
+	TEST(by("a thread that ends inside hundreds of calls gives back the room for them"))
+	{
+		watch(nest_for_ever_in_turn);
+		CHECK(nspans == MXBPF_FRAMES_MAX && !loss.dropped);
+		CHECK(loss.unmatched + open_spans == DEEP_THREADS * MXBPF_FRAMES_MAX);
+	}
+	TEST(by("more deep threads at once than there is room for: each call that finds none is dropped, and the others "
+		"keep their own ends"))
+	{
+		const unsigned room = DEEP_THREADS * MXBPF_SLOT_FRAMES + MXBPF_SLOTS_DEEP * MXBPF_SLOT_FRAMES;
+
+		watch(nest_at_once);
+		CHECK(nspans == room + MXBPF_FRAMES_MAX && loss.dropped == DEEP_THREADS * MXBPF_FRAMES_MAX - room);
+		CHECK(nflagged(0) == nspans && !loss.unmatched && !open_spans);
 	}
 }
 
@@ -759,6 +958,7 @@ int main(void)
 			TEST(name) continue;
 		}
 		test_pairs();
+		test_deep();
 		test_keys();
 		test_bytes();
 		test_pauses();

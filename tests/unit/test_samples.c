@@ -19,10 +19,10 @@ static void put_sample(struct buf *b, uint32_t tgid, uint64_t stack_id, uint64_t
 				 .count = 1,
 				 .stack_id = stack_id,
 				 .code_id = code_id,
-				 .tid = 78,
-				 .nspans = (uint8_t)nspans};
+				 .tid = 78};
 	unsigned i;
 
+	mxbpf_sample_set_nspans(&s, nspans);
 	buf_put(b, &s, sizeof(s));
 	for (i = 0; i < nspans; i++) {
 		struct mxbpf_sample_span span = {.name_id = names[i], .cls = MXBPF_CLASS_OPERATOR};
@@ -145,7 +145,7 @@ static void test_claims(void)
 	struct buf b = {0};
 
 	put_sample(&b, 77, 0, 0, 1, &name);
-	((struct mxbpf_sample *)b.data)->nspans = 2;
+	((struct mxbpf_sample *)b.data)->nspans_low = 2;
 	CHECK(feed(m, &b) == -EBADMSG);
 	put_sample(&b, 77, 0, 0, 1, &name);
 	((struct mxbpf_sample_span *)(b.data + sizeof(struct mxbpf_sample)))->cls = MXBPF_CLASS_MAX;

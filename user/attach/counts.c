@@ -36,13 +36,20 @@ void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits)
 		*hits = sum[MXBPF_COUNT_HITS];
 }
 
-static unsigned left_of_thread(const struct mxbpf_thread *t, att_left_fn left,
+const struct mxbpf_frame *att_frame(const struct att *a, const struct mxbpf_thread *t, unsigned k)
+{
+	uint32_t slot = __atomic_load_n(&t->slots[k / MXBPF_SLOT_FRAMES], __ATOMIC_RELAXED);
+
+	return &a->threads[slot < MXBPF_SLOTS_MAX ? slot : 0].frames[k % MXBPF_SLOT_FRAMES];
+}
+
+static unsigned left_of_thread(const struct att *a, const struct mxbpf_thread *t, att_left_fn left,
 			       void (*fn)(void *ctx, const struct mxbpf_span *s), void *ctx)
 {
 	unsigned k, n = 0;
 
 	for (k = t->depth; k-- > 0 && k < MXBPF_FRAMES_MAX; n++) {
-		const struct mxbpf_frame *f = &t->frames[k];
+		const struct mxbpf_frame *f = att_frame(a, t, k);
 		/* Whether an operator made a node is asked at its end. */
 		const uint32_t flags = f->flags & MXBPF_SPAN_BACKWARD ? f->flags : f->flags & ~(uint32_t)MXBPF_SPAN_SEQ;
 		struct mxbpf_span s = {
@@ -84,7 +91,7 @@ unsigned att_left_spans(const struct att *a, att_left_fn left, void (*fn)(void *
 
 	for (i = 1; i < MXBPF_THREADS_MAX; i++)
 		if (a->threads[i].slot && a->threads[i].depth)
-			n += left_of_thread(&a->threads[i], left, fn, ctx);
+			n += left_of_thread(a, &a->threads[i], left, fn, ctx);
 	return n;
 }
 

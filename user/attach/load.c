@@ -173,13 +173,13 @@ static int fill_callers(struct att *a, const struct plan *p)
 
 static int fill_maps(struct att *a)
 {
-	int slots = bpf_map__fd(a->skel->maps.free_slots);
+	int slots = bpf_map__fd(a->skel->maps.free_slots), deep = bpf_map__fd(a->skel->maps.deep_slots);
 	__u32 slot;
 
-	for (slot = MXBPF_THREADS_MAX - 1; slot > 0; slot--) /* slot 0 belongs to no thread */
-		if (bpf_map_update_elem(slots, NULL, &slot, BPF_ANY))
+	for (slot = MXBPF_SLOTS_MAX - 1; slot > 0; slot--) /* slot 0 belongs to no thread */
+		if (bpf_map_update_elem(slot < MXBPF_THREADS_MAX ? slots : deep, NULL, &slot, BPF_ANY))
 			return -errno;
-	a->threads_bytes = MXBPF_THREADS_MAX * sizeof(struct mxbpf_thread);
+	a->threads_bytes = MXBPF_SLOTS_MAX * sizeof(struct mxbpf_thread);
 	a->threads = mmap(NULL, a->threads_bytes, PROT_READ, MAP_SHARED, bpf_map__fd(a->skel->maps.threads), 0);
 	if (a->threads == MAP_FAILED) {
 		a->threads = NULL;

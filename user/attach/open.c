@@ -22,17 +22,18 @@ struct walk {
  * the same time, so one that was taken off and put on again while it was read has another. Processors of this
  * architecture keep the order of loads and that of stores; the compiler has to be told.
  */
-static bool read_frame(const struct mxbpf_thread *t, uint32_t k, struct mxbpf_frame *out)
+static bool read_frame(const struct att *a, const struct mxbpf_thread *t, uint32_t k, struct mxbpf_frame *out)
 {
-	const struct mxbpf_frame *f = &t->frames[k];
+	const struct mxbpf_frame *f;
 	uint64_t start;
 
 	if (k >= __atomic_load_n(&t->depth, __ATOMIC_ACQUIRE))
 		return false;
+	f = att_frame(a, t, k);
 	start = __atomic_load_n(&f->start_ns, __ATOMIC_ACQUIRE);
 	*out = *f;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return k < __atomic_load_n(&t->depth, __ATOMIC_ACQUIRE) &&
+	return k < __atomic_load_n(&t->depth, __ATOMIC_ACQUIRE) && f == att_frame(a, t, k) &&
 	       start == __atomic_load_n(&f->start_ns, __ATOMIC_ACQUIRE) && start == out->start_ns;
 }
 
@@ -44,7 +45,7 @@ static int walk_thread(struct walk *w, const struct mxbpf_thread *t)
 	uint64_t *level;
 	uint32_t k;
 
-	for (k = 0; k < MXBPF_FRAMES_MAX && read_frame(t, k, &f) && t->slot; k++) {
+	for (k = 0; k < MXBPF_FRAMES_MAX && read_frame(w->a, t, k, &f) && t->slot; k++) {
 		if (f.end == MXBPF_END_KEY) {
 			level = hash_put(&w->levels, f.start_ns, f.tid);
 			if (!level)

@@ -54,6 +54,8 @@ struct att {
 	struct buf clocks; /* struct bpf_link *, owned: att_clocks_start() */
 };
 
+/* Frame k of a thread, k < MXBPF_FRAMES_MAX: in its own slot or one that it has taken. */
+const struct mxbpf_frame *att_frame(const struct att *a, const struct mxbpf_thread *t, unsigned k);
 static inline const struct plan_site *sites_of(const struct plan *p, size_t *n)
 {
 	*n = buf_count(&p->sites, struct plan_site);

@@ -371,7 +371,7 @@ static void learn_sample(struct live *l, const struct mxbpf_rec *r)
 	const struct mxbpf_sample_span *spans = (const void *)(s + 1);
 	unsigned i;
 
-	for (i = 0; r->kind == MXBPF_SAMPLE && i < s->nspans; i++)
+	for (i = 0; r->kind == MXBPF_SAMPLE && i < mxbpf_sample_nspans(s); i++)
 		learn_name(l, r->tgid, spans[i].name_id);
 }
 

@@ -102,7 +102,7 @@ static void on_second(void *ctx, const struct att_open *o)
 		.syscall = -1,
 		.cls = f->cls,
 		.flags = (uint8_t)(f->flags | (o->async ? MXBPF_SPAN_ASYNC : 0)),
-		.level = (uint8_t)o->level,
+		.level = (uint8_t)(o->level < UINT8_MAX ? o->level : UINT8_MAX),
 		.layer_id = f->layer_id,
 	};
 

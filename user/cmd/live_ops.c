@@ -57,10 +57,10 @@ static void keep_spans(struct live *l, struct mxbpf_sample *s)
 	struct mxbpf_sample_span *spans = (void *)(s + 1);
 	unsigned i, n = 0;
 
-	for (i = 0; i < s->nspans; i++)
+	for (i = 0; i < mxbpf_sample_nspans(s); i++)
 		if (spans[i].cls != MXBPF_CLASS_OPERATOR || !leaves_out(l, spans[i].name_id))
 			spans[n++] = spans[i];
-	s->nspans = (uint8_t)n;
+	mxbpf_sample_set_nspans(s, n);
 	s->h.size = (uint16_t)(sizeof(*s) + n * sizeof(*spans));
 }
 

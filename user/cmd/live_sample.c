@@ -33,14 +33,15 @@ static uint64_t code_id(struct live *l, const struct mxbpf_sample_head *h)
 /* In place: it only gets shorter. */
 static void finish(struct live *l, const struct mxbpf_rec *r, void *to)
 {
-	const struct mxbpf_raw_sample *raw = (const void *)r;
-	struct mxbpf_sample s = raw->head.s;
-	size_t spans_bytes = s.nspans * sizeof(raw->head.spans[0]);
+	const struct mxbpf_sample_head *head = (const void *)r;
+	struct mxbpf_sample s = head->s;
+	size_t stack_off = MXBPF_SAMPLE_STACK_OFF(mxbpf_sample_nspans(&s)), spans_bytes = stack_off - sizeof(*head);
+	const struct mxbpf_stack *python = (const void *)((const char *)r + stack_off);
 
-	s.code_id = code_id(l, &raw->head);
-	s.stack_id = raw->python.n ? live_stack_text_id(l, r->tgid, &raw->python) : 0;
+	s.code_id = code_id(l, head);
+	s.stack_id = python->n ? live_stack_text_id(l, r->tgid, python) : 0;
 	s.h.size = (uint16_t)(sizeof(s) + spans_bytes);
-	memmove((char *)to + sizeof(s), raw->head.spans, spans_bytes);
+	memmove((char *)to + sizeof(s), head + 1, spans_bytes);
 	memcpy(to, &s, sizeof(s));
 }
 

@@ -85,11 +85,11 @@ static bool sample_fits(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_sample *s = (const void *)r;
 	const struct mxbpf_sample_span *spans = (const void *)(s + 1);
-	unsigned i;
+	unsigned i, n = mxbpf_sample_nspans(s);
 
-	if (s->nspans > (r->size - sizeof(*s)) / sizeof(*spans))
+	if (n > (r->size - sizeof(*s)) / sizeof(*spans))
 		return false;
-	for (i = 0; i < s->nspans; i++)
+	for (i = 0; i < n; i++)
 		if (!class_fits(spans[i].cls))
 			return false;
 	return true;

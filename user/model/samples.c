@@ -7,7 +7,8 @@
 int samples_fold(struct mdl *m, const struct mxbpf_sample *s)
 {
 	const struct mxbpf_sample_span *spans = (const void *)(s + 1);
-	const struct mxbpf_sample_span none = {0}, *last = s->nspans ? &spans[s->nspans - 1] : &none;
+	const unsigned nspans = mxbpf_sample_nspans(s);
+	const struct mxbpf_sample_span none = {0}, *last = nspans ? &spans[nspans - 1] : &none;
 	uint64_t *slot = hash_put(&m->sample_index, last->name_id, (uint64_t)last->cls << 32 | s->h.tgid);
 	struct mdl_samples new = {.tgid = s->h.tgid, .cls = last->cls, .name_id = last->name_id};
 
@@ -40,10 +41,10 @@ int samples_emit(const struct mdl *m, struct buf *out)
 			struct mxbpf_sample_span span;
 		} rec = {.s = {.h = {.kind = MXBPF_SAMPLE, .tgid = r[i].tgid},
 			       .count = r[i].count,
-			       .nspans = !!r[i].cls},
+			       .nspans_low = !!r[i].cls},
 			 .span = {.name_id = r[i].name_id, .cls = r[i].cls}};
 
-		rec.s.h.size = (uint16_t)(sizeof(rec.s) + rec.s.nspans * sizeof(rec.span));
+		rec.s.h.size = (uint16_t)(sizeof(rec.s) + rec.s.nspans_low * sizeof(rec.span));
 		err = buf_put(out, &rec, rec.s.h.size);
 	}
 	return err;

@@ -211,11 +211,11 @@ static int need_sample(struct rec_writer *w, const struct mdl *m, const struct m
 {
 	const struct mxbpf_sample_span *spans = (const void *)(s + 1);
 	int ret = need_name(w, m, MXBPF_NAME_STACK, s->stack_id);
-	unsigned i;
+	unsigned i, n = mxbpf_sample_nspans(s);
 
 	if (!ret)
 		ret = need_name(w, m, MXBPF_NAME_CODE, s->code_id);
-	for (i = 0; !ret && i < s->nspans; i++)
+	for (i = 0; !ret && i < n; i++)
 		ret = need_name(w, m, MXBPF_NAME_SPAN, spans[i].name_id);
 	return ret ? ret : need_thread(w, m, s->h.tgid, s->tid);
 }

@@ -63,11 +63,18 @@ static const struct {
 	[MXBPF_SCHED] = {{sizeof(struct mxbpf_sched)}, sizeof(struct mxbpf_sched_slice), MXBPF_SCHED_SLICES_MAX},
 };
 
-/* A sample has what it has frames. */
-static bool sample_ok(const struct mxbpf_raw_sample *r, size_t size)
+/* The size of a sample follows from its numbers of spans and of Python's frames. */
+static bool sample_ok(const struct mxbpf_sample_head *r, size_t size)
 {
-	return size >= MXBPF_RAW_SAMPLE_BYTES(0) && r->python.n <= MXBPF_STACK_FRAMES_MAX &&
-	       size == MXBPF_RAW_SAMPLE_BYTES(r->python.n) && r->head.s.h.size == size;
+	const struct mxbpf_stack *python;
+	size_t off;
+
+	if (size < sizeof(*r) || r->s.h.size != size)
+		return false;
+	off = MXBPF_SAMPLE_STACK_OFF(mxbpf_sample_nspans(&r->s));
+	python = (const void *)((const char *)r + off);
+	return size >= off + MXBPF_SAMPLE_STACK_BYTES(0) && python->n <= MXBPF_STACK_FRAMES_MAX &&
+	       size == off + MXBPF_SAMPLE_STACK_BYTES(python->n);
 }
 
 static bool rec_ok(const struct mxbpf_rec *r, size_t size)

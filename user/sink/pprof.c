@@ -14,7 +14,7 @@
 
 #define NS_PER_S   1000000000ull
 #define TEXT_BYTES 4096
-#define FRAMES_MAX 256 /* 32 spans, 64 of machine code, Python's 32 with their modules */
+#define FRAMES_MAX 640 /* 512 spans, 64 of machine code, Python's 32 with their modules */
 
 /* Numbers of fields. */
 enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION, PROFILE_FUNCTION, PROFILE_STRING };

@@ -16,12 +16,12 @@ static uint64_t mix(uint64_t h, uint64_t word)
 static bool same(const struct snk_stack *a, const struct mxbpf_sample *b, uint32_t tgid, uint32_t tid)
 {
 	return a->stack_id == b->stack_id && a->code_id == b->code_id && a->tgid == tgid && a->tid == tid &&
-	       a->nspans == b->nspans && !memcmp(a->spans, b + 1, b->nspans * sizeof(a->spans[0]));
+	       a->nspans == mxbpf_sample_nspans(b) && !memcmp(a->spans, b + 1, a->nspans * sizeof(a->spans[0]));
 }
 
 static struct snk_stack *stack_new(struct snk_stacks *t, const struct mxbpf_sample *s, uint32_t tgid, uint32_t tid)
 {
-	size_t spans_bytes = s->nspans * sizeof(struct mxbpf_sample_span);
+	size_t spans_bytes = mxbpf_sample_nspans(s) * sizeof(struct mxbpf_sample_span);
 	struct snk_stack *n = malloc(sizeof(*n) + spans_bytes);
 
 	if (!n || buf_put(&t->list, &n, sizeof(n))) {
@@ -29,7 +29,7 @@ static struct snk_stack *stack_new(struct snk_stacks *t, const struct mxbpf_samp
 		return NULL;
 	}
 	*n = (struct snk_stack){
-		.stack_id = s->stack_id, .code_id = s->code_id, .tgid = tgid, .tid = tid, .nspans = s->nspans};
+		.stack_id = s->stack_id, .code_id = s->code_id, .tgid = tgid, .tid = tid, .nspans = mxbpf_sample_nspans(s)};
 	memcpy(n->spans, s + 1, spans_bytes);
 	return n;
 }
@@ -41,13 +41,14 @@ int snk_stacks_add(struct snk_stacks *t, const struct mxbpf_rec *r)
 	uint32_t tgid = t->by_thread ? r->tgid : 0, tid;
 	struct snk_stack *at;
 	uint64_t h, *known;
-	unsigned i;
+	unsigned i, n;
 
 	if (r->kind != MXBPF_SAMPLE)
 		return 0;
 	tid = t->by_thread ? s->tid : 0;
 	h = mix(mix(mix(1, s->stack_id), s->code_id), (uint64_t)tgid << 32 | tid);
-	for (i = 0; i < s->nspans; i++)
+	n = mxbpf_sample_nspans(s);
+	for (i = 0; i < n; i++)
 		h = mix(mix(h, spans[i].name_id), (uint64_t)spans[i].cls << 32 | spans[i].device);
 	for (;; h++) { /* equal hashes of others stand side by side */
 		known = hash_put(&t->index, h, 0);
