@@ -35,13 +35,15 @@ static __always_inline void custom_open(struct pt_regs *ctx, struct mxbpf_thread
 	custom_seen = 1;
 }
 
-__noinline __u64 custom_running_slot(struct mxbpf_thread *t, __u32 from)
+/* custom_running() of frames from `from` on, at most FRAMES_STEP. */
+__noinline __u64 custom_running_step(struct mxbpf_thread *t, __u32 from)
 {
 	struct mxbpf_frame *f;
 	__u32 i;
 
-	for (i = 0; t && i < MXBPF_SLOT_FRAMES && from + i < t->depth; i++) {
-		f = frame_at(t, from + i);
+	t = frames_of(t);
+	for (i = 0; t && i < FRAMES_STEP && from + i < t->depth; i++) {
+		f = frame_near(t, from, i);
 		if (f && f->cls == MXBPF_CLASS_CUSTOM && f->end != MXBPF_END_KEY)
 			return f->key;
 	}
@@ -54,8 +56,8 @@ __noinline __u64 custom_running(struct mxbpf_thread *t)
 	__u64 id = 0;
 	__u32 i;
 
-	for (i = 0; t && i < MXBPF_THREAD_SLOTS && i < t->nslots && !id; i++)
-		id = custom_running_slot(t, i * MXBPF_SLOT_FRAMES);
+	for (i = 0; t && i < MXBPF_FRAMES_MAX && i < t->depth && !id; i += FRAMES_STEP)
+		id = custom_running_step(t, i);
 	return id;
 }
 

@@ -40,14 +40,15 @@ static __always_inline bool condition(__u32 code, __u64 flags)
 	return (code & 1) ? !holds : holds;
 }
 
-/* frame_is_open() of frames d - 1 to d - 32. -1: none of these is above sp, so it may be below them. */
-__noinline int frame_is_open_slot(struct mxbpf_thread *t, __u32 d, __u64 sp, __u32 func)
+/* frame_is_open() of frames d - 1 to d - 16. -1: none of these is above sp, so it may be below them. */
+__noinline int frame_is_open_step(struct mxbpf_thread *t, __u32 d, __u64 sp, __u32 func)
 {
 	struct mxbpf_frame *f;
-	__u32 i;
+	int i;
 
-	for (i = 0; t && i < MXBPF_SLOT_FRAMES; i++) {
-		f = frame_at(t, d - 1 - i);
+	t = frames_of(t);
+	for (i = 1; t && i <= FRAMES_STEP; i++) {
+		f = frame_near(t, d, -i);
 		if (!f || f->sp > sp)
 			return 0;
 		if (f->sp == sp && f->end == MXBPF_END_CUT && (!func || f->func == func))
@@ -61,8 +62,8 @@ __noinline int frame_is_open(struct mxbpf_thread *t, __u64 sp, __u32 func)
 {
 	int i, open = -1;
 
-	for (i = 0; t && i < MXBPF_THREAD_SLOTS && open < 0; i++)
-		open = frame_is_open_slot(t, t->depth - i * MXBPF_SLOT_FRAMES, sp, func);
+	for (i = 0; t && i < MXBPF_FRAMES_MAX && open < 0; i += FRAMES_STEP)
+		open = frame_is_open_step(t, t->depth - i, sp, func);
 	return open > 0;
 }
 
@@ -86,13 +87,14 @@ __noinline int frame_end_inner(struct mxbpf_thread *t, __u64 sp, __u64 now)
 }
 
 /* 0: the top frame is not below or at sp, or does not end by cut. */
-__noinline int frames_end_slot(struct mxbpf_thread *t, __u64 sp, __u64 now)
+__noinline int frames_end_step(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
 	struct mxbpf_cut_check *c;
 	struct mxbpf_frame *f;
 	int i;
 
-	for (i = 0; t && i < MXBPF_SLOT_FRAMES; i++) {
+	t = frames_of(t);
+	for (i = 0; t && i < FRAMES_STEP; i++) {
 		f = frame_top(t);
 		if (!f || f->sp > sp || (f->sp == sp && f->end != MXBPF_END_CUT))
 			return 0;
@@ -110,13 +112,13 @@ __noinline int frames_end_slot(struct mxbpf_thread *t, __u64 sp, __u64 now)
 }
 
 /* Ends the frames up to and at sp: those below were unwound, all at it end now (a chain of tail calls). */
-static __always_inline void frames_end_at(struct mxbpf_thread *t, __u64 sp, __u64 now)
+__noinline int frames_end_at(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
-	int i;
-
+	if (!t)
+		return 0;
 	t->over = 0; /* what was dropped lay in the frame that ends now */
-	for (i = 0; i < MXBPF_THREAD_SLOTS && frames_end_slot(t, sp, now); i++)
-		;
+	FRAMES_ALL(frames_end_step(t, sp, now));
+	return 0;
 }
 
 /*

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
  * The open spans of a thread: frames 0 to 31 are in its own slot, and it takes one more slot for each further 32. All
- * slots are in one map, so the verifier sees one kind of pointer wherever a frame lies. Functions that walk all frames
- * are in two steps, 32 frames each time: the verifier follows every turn of a loop, but a global function once.
+ * slots are in one map, so the verifier sees one kind of pointer wherever a frame lies. A function that walks all frames
+ * calls another that walks FRAMES_STEP of them: the verifier follows every turn of a loop, but a global function once.
  */
 #ifndef FRAME_BPF_H
 #define FRAME_BPF_H
 
 #include "common.bpf.h"
+
+#define FRAMES_STEP  16
+#define FRAMES_STEPS (MXBPF_FRAMES_MAX / FRAMES_STEP)
 
 /* Slots for the frames beyond a thread's first 32; filled by user space. */
 struct {
@@ -46,9 +49,31 @@ static __always_inline struct mxbpf_frame *frame_at(struct mxbpf_thread *t, __u3
 	return &t->frames[i];
 }
 
+/*
+ * Frame i + by, in a loop over `by`. Behind the mask the verifier does not know the sum as one of i, of which it would
+ * learn something else in each turn.
+ */
+static __always_inline struct mxbpf_frame *frame_near(struct mxbpf_thread *t, __u32 i, int by)
+{
+	i += by;
+	asm volatile("%0 &= %1" : "+r"(i) : "i"(2 * MXBPF_FRAMES_MAX - 1));
+	return frame_at(t, i);
+}
+
 static __always_inline struct mxbpf_frame *frame_top(struct mxbpf_thread *t)
 {
 	return frame_at(t, t->depth - 1);
+}
+
+/*
+ * t as an element of its map. A global function knows its argument as memory only, so the verifier would follow two
+ * kinds of pointers to frames from each frame_at() on.
+ */
+static __always_inline struct mxbpf_thread *frames_of(struct mxbpf_thread *t)
+{
+	__u32 slot = t ? t->slot : 0;
+
+	return slot ? bpf_map_lookup_elem(&threads, &slot) : 0;
 }
 
 /*

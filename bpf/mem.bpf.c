@@ -82,36 +82,43 @@ __noinline int owner_rank(struct mxbpf_frame *f)
 	return is_lender(f->name_id) ? 2 : 3;
 }
 
-/* The best owner so far: its frame, counted from 1 (0: nobody), times 4, and its rank. */
-#define OWNER(frame, rank) ((frame) << 2 | (rank))
-#define OWNER_FRAME(owner) ((owner) >> 2)
-#define OWNER_RANK(owner)  ((owner)&3)
-
-/* owner_find() among frames d - 1 to d - 32, with the best one above these. */
-__noinline int owner_find_slot(struct mxbpf_thread *t, __u32 d, __u32 best)
+/* The innermost of frames d - 1 to d - 16 that says as well who allocates, counted from 1; 0: none. */
+__noinline int owner_find_step(struct mxbpf_thread *t, __u32 d, __u32 rank)
 {
-	__u32 i, rank;
+	struct mxbpf_frame *f;
+	int i;
 
-	for (i = 0; t && i < MXBPF_SLOT_FRAMES && i < d && OWNER_RANK(best) < 3; i++) {
-		rank = owner_rank(frame_at(t, d - 1 - i));
-		if (rank > OWNER_RANK(best))
-			best = OWNER(d - i, rank);
+	t = frames_of(t);
+	for (i = 1; t && i <= FRAMES_STEP; i++) {
+		f = frame_near(t, d, -i);
+		if (!f)
+			break;
+		if (owner_rank(f) == rank)
+			return d - i + 1;
 	}
-	return best;
+	return 0;
+}
+
+__noinline int owner_find_rank(struct mxbpf_thread *t, __u32 rank)
+{
+	__u32 i, found;
+
+	for (i = 0; t && i < MXBPF_FRAMES_MAX && i < t->depth; i += FRAMES_STEP) {
+		found = owner_find_step(t, t->depth - i, rank);
+		if (found)
+			return found;
+	}
+	return 0;
 }
 
 /* The frame of who allocates, counted from 1; 0: nobody is open. */
 __noinline int owner_find(struct mxbpf_thread *t)
 {
-	__u32 i, above, best = 0;
+	__u32 rank, found = 0;
 
-	for (i = 0; t && i < MXBPF_THREAD_SLOTS; i++) {
-		above = i * MXBPF_SLOT_FRAMES;
-		if (above >= t->depth || OWNER_RANK(best) == 3)
-			break;
-		best = owner_find_slot(t, t->depth - above, best);
-	}
-	return OWNER_FRAME(best);
+	for (rank = 3; t && rank && !found; rank--)
+		found = owner_find_rank(t, rank);
+	return found;
 }
 
 static __always_inline void owner_fill(struct mxbpf_alloc *r, struct mxbpf_thread *t)

@@ -3,13 +3,14 @@
 #include "common.bpf.h"
 #include "team.bpf.h"
 
-/* Nothing will close the top 32 frames any more. */
-__noinline int frames_abandon_slot(struct mxbpf_thread *t, __u64 now)
+/* Nothing will close the top frames any more; FRAMES_STEP of them. */
+__noinline int frames_abandon_step(struct mxbpf_thread *t, __u64 now)
 {
 	struct mxbpf_frame *f;
 	int i;
 
-	for (i = 0; t && i < MXBPF_SLOT_FRAMES; i++) {
+	t = frames_of(t);
+	for (i = 0; t && i < FRAMES_STEP; i++) {
 		f = frame_top(t);
 		if (!f)
 			break;
@@ -40,8 +41,8 @@ static __always_inline int slot_give_back(void)
 		return 0;
 	/* What ends by key another thread may still end. */
 	t->raised_ns = bpf_ktime_get_ns();
-	for (i = 0; i < MXBPF_THREAD_SLOTS && t->depth; i++)
-		frames_abandon_slot(t, t->raised_ns);
+	for (i = 0; i < FRAMES_STEPS && t->depth; i++)
+		frames_abandon_step(t, t->raised_ns);
 	team_gone(slot);
 	t->depth = 0;
 	slots_keep(t, 1);

@@ -65,23 +65,24 @@ __noinline int sample_span(struct mxbpf_thread *t, struct sample_room *room, __u
 	return 0;
 }
 
-__noinline int sample_spans_slot(struct mxbpf_thread *t, struct sample_room *room, __u32 from, __u64 sp)
+/* sample_spans() of frames from `from` on, at most FRAMES_STEP. */
+__noinline int sample_spans_step(struct mxbpf_thread *t, struct sample_room *room, __u32 from, __u64 sp)
 {
 	__u32 i;
 
-	for (i = 0; t && i < MXBPF_SLOT_FRAMES && from + i < t->depth; i++)
+	for (i = 0; t && i < FRAMES_STEP && from + i < t->depth; i++)
 		sample_span(t, room, from + i, sp);
 	return 0;
 }
 
 static __always_inline void sample_spans(struct mxbpf_thread *t, struct sample_room *room, __u64 sp)
 {
-	__u32 i, nslots = t->nslots;
+	__u32 i, depth = t->depth;
 
 	if (t->frames[0].start_ns < active_since_ns)
 		return;
-	for (i = 0; i < MXBPF_THREAD_SLOTS && i < nslots; i++)
-		sample_spans_slot(t, room, i * MXBPF_SLOT_FRAMES, sp);
+	for (i = 0; i < MXBPF_FRAMES_MAX && i < depth; i += FRAMES_STEP)
+		sample_spans_step(t, room, i, sp);
 }
 
 /* A thread that works for a region of another's, with --omp: in the span that opened it. */

@@ -260,11 +260,11 @@ __noinline int frame_forget(struct mxbpf_thread *t, __u32 i)
 	return 0;
 }
 
-__noinline int frames_forget_slot(struct mxbpf_thread *t, __u32 from)
+__noinline int frames_forget_step(struct mxbpf_thread *t, __u32 from)
 {
 	__u32 i;
 
-	for (i = 0; t && i < MXBPF_SLOT_FRAMES && from + i < t->depth; i++)
+	for (i = 0; t && i < FRAMES_STEP && from + i < t->depth; i++)
 		frame_forget(t, from + i);
 	return 0;
 }
@@ -279,8 +279,8 @@ __noinline int frames_forget(struct mxbpf_thread *t)
 
 	if (!t)
 		return 0;
-	for (i = 0; i < MXBPF_THREAD_SLOTS; i++)
-		frames_forget_slot(t, i * MXBPF_SLOT_FRAMES);
+	for (i = 0; i < FRAMES_STEPS; i++)
+		frames_forget_step(t, i * FRAMES_STEP);
 	t->depth = 0;
 	t->over = 0;
 	slots_keep(t, 1);
@@ -318,68 +318,59 @@ static __always_inline bool frame_has_returned(struct mxbpf_frame *f)
 	return word != f->key || (f->ip && !calls_from(f->sp, f->ip));
 }
 
-/* Which frames frames_drop() takes off. */
-enum frames_which {
-	FRAMES_LEFT,	   /* their function has returned: the stack pointer is at or above `at` */
-	FRAMES_RETURNED,   /* their function has returned: what it had on the stack is gone */
-	FRAMES_ABOVE_KEY,  /* all above the one that ends by key and began at `at` */
-	FRAMES_ABOVE_PAIR, /* all above the innermost one of class `at` that ends by pair */
-};
-
-static __always_inline bool frame_is_of(struct mxbpf_frame *f, __u32 which, __u64 at)
-{
-	switch (which) {
-	case FRAMES_LEFT:
-		return f->sp < at || (f->sp == at && !f->tail);
-	case FRAMES_RETURNED:
-		return cfg_endless && frame_has_returned(f);
-	case FRAMES_ABOVE_KEY:
-		return f->end != MXBPF_END_KEY || f->start_ns != at;
-	case FRAMES_ABOVE_PAIR:
-		return f->end != MXBPF_END_PAIR || f->cls != at;
-	}
-	return false;
-}
-
-/* 0: the top frame stays. */
-__noinline int frames_drop_slot(struct mxbpf_thread *t, __u32 which, __u64 at, __u64 now)
-{
-	struct mxbpf_frame *f;
-	int i;
-
-	for (i = 0; t && i < MXBPF_SLOT_FRAMES; i++) {
-		f = frame_top(t);
-		if (!f || !frame_is_of(f, which, at))
-			return 0;
-		frame_drop(t, now);
-	}
-	return 1;
-}
-
 /*
- * Drops the top frame as long as it is one of `which`: an end of its own will not be seen any more. Inlined, as calls
- * in BPF nest eight deep at most.
+ * Drop the top frame as long as an end of its own will not be seen any more; at most FRAMES_STEP. 0: the top frame
+ * stays. One function for each reason, as the verifier follows each turn of each loop.
  */
-static __always_inline void frames_drop(struct mxbpf_thread *t, __u32 which, __u64 at, __u64 now)
-{
-	int i;
+#define FRAMES_DROP(name, goes, ...)                                                                                  \
+	__noinline int name(struct mxbpf_thread *t, __u64 now __VA_OPT__(, ) __VA_ARGS__)                                                \
+	{                                                                                                              \
+		struct mxbpf_frame *f;                                                                                 \
+		int i;                                                                                                 \
+                                                                                                                       \
+		t = frames_of(t);                                                                                      \
+		for (i = 0; t && i < FRAMES_STEP; i++) {                                                               \
+			f = frame_top(t);                                                                              \
+			if (!f || !(goes))                                                                             \
+				return 0;                                                                              \
+			frame_drop(t, now);                                                                            \
+		}                                                                                                      \
+		return 1;                                                                                              \
+	}
 
-	for (i = 0; i < MXBPF_THREAD_SLOTS && frames_drop_slot(t, which, at, now); i++)
-		;
-}
+/* Their function has returned: the stack pointer is at or above them. */
+FRAMES_DROP(frames_drop_left, f->sp < sp || (f->sp == sp && !f->tail), __u64 sp)
+/* It has returned: what it had on the stack is not there. */
+FRAMES_DROP(frames_drop_returned, frame_has_returned(f))
+/* They are above the one that ends by key and began at that moment, or the innermost of the class that ends by pair. */
+FRAMES_DROP(frames_drop_above_key, f->end != MXBPF_END_KEY || f->start_ns != start_ns, __u64 start_ns)
+FRAMES_DROP(frames_drop_above_pair, f->end != MXBPF_END_PAIR || f->cls != cls, __u32 cls)
+
+#define FRAMES_ALL(drop)                                                                                               \
+	do {                                                                                                           \
+		int n_;                                                                                                \
+                                                                                                                       \
+		for (n_ = 0; n_ < FRAMES_STEPS && (drop); n_++)                                                        \
+			;                                                                                              \
+	} while (0)
 
 /* Ends what an event at sp shows to be over. */
+__noinline int frames_trim(struct mxbpf_thread *t, __u64 sp)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	FRAMES_ALL(frames_drop_left(t, now, sp));
+	if (cfg_endless)
+		FRAMES_ALL(frames_drop_returned(t, now));
+	return 0;
+}
+
 static __always_inline void frames_end(struct mxbpf_thread *t, __u64 sp)
 {
 	struct mxbpf_frame *f = frame_top(t);
 
-	if (f && f->sp <= sp)
-		frames_drop(t, FRAMES_LEFT, sp, bpf_ktime_get_ns());
-	if (!cfg_endless)
-		return;
-	f = frame_top(t);
-	if (f && f->end == MXBPF_END_NEXT)
-		frames_drop(t, FRAMES_RETURNED, 0, bpf_ktime_get_ns());
+	if (f && (f->sp <= sp || (cfg_endless && f->end == MXBPF_END_NEXT)))
+		frames_trim(t, sp);
 }
 
 /* An object that is used again was not seen to end the first time: that span is lost, and said to be. */
@@ -551,14 +542,14 @@ static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_th
 	/* A callee that was left by a jump or an exception must not take its caller's end. Of an end that is jumped to
 	 * the stack pointer does not tell. */
 	if (row->at_call_site && f && f->sp <= sp)
-		frames_drop(t, FRAMES_LEFT, sp, now);
+		FRAMES_ALL(frames_drop_left(t, now, sp));
 	if (t->over) {
 		t->over--;
 		return;
 	}
 	f = frame_top(t);
-	if (f && frame_is_of(f, FRAMES_ABOVE_PAIR, row->cls)) {
-		frames_drop(t, FRAMES_ABOVE_PAIR, row->cls, now);
+	if (f && (f->end != MXBPF_END_PAIR || f->cls != row->cls)) {
+		FRAMES_ALL(frames_drop_above_pair(t, now, row->cls));
 		f = frame_top(t);
 	}
 	if (!f) {
@@ -571,13 +562,15 @@ static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_th
 		frame_close(t, now, 0);
 }
 
-__noinline int frames_have_slot(struct mxbpf_thread *t, __u32 from, __u64 start_ns)
+/* frames_have() of frames d - 1 to d - 16. */
+__noinline int frames_have_step(struct mxbpf_thread *t, __u32 d, __u64 start_ns)
 {
 	struct mxbpf_frame *f;
-	__u32 i;
+	int i;
 
-	for (i = 0; t && i < MXBPF_SLOT_FRAMES && from + i < t->depth; i++) {
-		f = frame_at(t, from + i);
+	t = frames_of(t);
+	for (i = 1; t && i <= FRAMES_STEP; i++) {
+		f = frame_near(t, d, -i);
 		if (f && f->end == MXBPF_END_KEY && f->start_ns == start_ns)
 			return 1;
 	}
@@ -589,8 +582,8 @@ __noinline int frames_have(struct mxbpf_thread *t, __u64 start_ns)
 {
 	__u32 i;
 
-	for (i = 0; t && i < MXBPF_THREAD_SLOTS && i < t->nslots; i++)
-		if (frames_have_slot(t, i * MXBPF_SLOT_FRAMES, start_ns))
+	for (i = 0; t && i < MXBPF_FRAMES_MAX && i < t->depth; i += FRAMES_STEP)
+		if (frames_have_step(t, t->depth - i, start_ns))
 			return 1;
 	return 0;
 }
@@ -614,7 +607,7 @@ static __always_inline void span_close_key(struct pt_regs *ctx, struct mxbpf_thr
 	if (top && top->end == MXBPF_END_KEY && top->start_ns == open->start_ns) {
 		frame_close(t, now, 0);
 	} else if (frames_have(t, open->start_ns)) {
-		frames_drop(t, FRAMES_ABOVE_KEY, open->start_ns, now);
+		FRAMES_ALL(frames_drop_above_key(t, now, open->start_ns));
 		frame_close(t, now, 0);
 	} else {
 		t->counted.known = 0; /* it began on another thread, or its function has returned */
@@ -630,7 +623,7 @@ static __always_inline void edge_emit(struct pt_regs *ctx, struct mxbpf_thread *
 	struct mxbpf_frame *f;
 	struct mxbpf_edge *r;
 
-	frames_drop(t, FRAMES_LEFT, PT_REGS_SP(ctx), now);
+	FRAMES_ALL(frames_drop_left(t, now, PT_REGS_SP(ctx)));
 	f = frame_top(t);
 	r = ring_reserve(t, sizeof(*r));
 	if (!r)

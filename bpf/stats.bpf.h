@@ -169,10 +169,8 @@ static __always_inline void stats_counters(struct mxbpf_counter_sum *sum, const 
 }
 
 /* So that a rate can be told. */
-__noinline int stats_extent(struct mxbpf_stat *s, const struct mxbpf_span *v)
+static __always_inline bool stats_extent(struct mxbpf_stat *s, const struct mxbpf_span *v)
 {
-	if (!s || !v)
-		return 0;
 	return stats_raise(&s->first_ns_inv, ~v->h.ts_ns) && stats_raise(&s->last_ns, v->h.ts_ns + v->dur_ns);
 }
 

@@ -102,13 +102,14 @@ static __always_inline struct mxbpf_team_open *team_of(struct mxbpf_team_thread 
 	return o && o->start_ns == w->work_start_ns ? o : 0;
 }
 
-/* team_frame() of at most 32 frames, from frame `at` on. */
-__noinline int team_frame_slot(struct mxbpf_thread *t, int at)
+/* team_frame() of at most FRAMES_STEP frames, from frame `at` on. */
+__noinline int team_frame_step(struct mxbpf_thread *t, int at)
 {
 	struct mxbpf_frame *f, *parent;
 	int i;
 
-	for (i = 0; t && i < MXBPF_SLOT_FRAMES; i++) {
+	t = frames_of(t);
+	for (i = 0; t && i < FRAMES_STEP; i++) {
 		f = frame_at(t, at);
 		parent = frame_at(t, at - 1);
 		if (!f || !parent || !parent->merge || parent->nchild || parent->name_id != f->name_id ||
@@ -127,10 +128,10 @@ __noinline int team_frame(struct mxbpf_thread *t)
 	if (!t)
 		return -1;
 	at = (int)t->depth - 1;
-	for (i = 0; i < MXBPF_THREAD_SLOTS; i++) {
+	for (i = 0; i < FRAMES_STEPS; i++) {
 		above = at;
-		at = team_frame_slot(t, at);
-		if (above - at < MXBPF_SLOT_FRAMES)
+		at = team_frame_step(t, at);
+		if (above - at < FRAMES_STEP)
 			break;
 	}
 	return at;
