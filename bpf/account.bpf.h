@@ -117,4 +117,36 @@ static __always_inline void account_close(struct mxbpf_span *s, const struct mxb
 	s->h.size = MXBPF_SPAN_BYTES_ACCOUNT;
 }
 
+/* What was nested in f, as the part of the account of its span. */
+static __always_inline bool account_has_nested(const struct mxbpf_frame *f)
+{
+	const struct mxbpf_account_nested *n = &f->nested;
+
+	return n->nvcsw | n->nivcsw | n->minflt | n->majflt;
+}
+
+/* The span is directly nested in f. Most have no account: they were on one CPU all the time. */
+static __always_inline void account_nest(struct mxbpf_frame *f, const struct mxbpf_span *s)
+{
+	if (!cfg_account || s->h.size < MXBPF_SPAN_BYTES_ACCOUNT)
+		return;
+	f->nested.runq_ns += s->account.runq_ns;
+	f->nested.blocked_ns += s->account.blocked_ns;
+	f->nested.nvcsw += s->account.nvcsw;
+	f->nested.nivcsw += s->account.nivcsw;
+	f->nested.minflt += s->account.minflt;
+	f->nested.majflt += s->account.majflt;
+}
+
+/* It is no span after all: what was nested in it is nested in f. */
+static __always_inline void account_unnest(struct mxbpf_frame *f, const struct mxbpf_span *s)
+{
+	if (!cfg_account || s->h.size < MXBPF_SPAN_BYTES_ACCOUNT)
+		return;
+	if (s->h.size == sizeof(*s))
+		f->nested = s->nested;
+	else
+		__builtin_memset(&f->nested, 0, sizeof(f->nested));
+}
+
 #endif

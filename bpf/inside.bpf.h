@@ -110,27 +110,50 @@ static __always_inline void inside_noted(struct pt_regs *ctx, struct mxbpf_threa
 	}
 }
 
-/* What is known of the engine's own span f from within: into its frame, and into the map's copy, of which its record is
- * made where it ends on another thread. */
-__noinline int inside_annotate(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 layer_id, __u64 args_id)
+/* The map's copy of a frame that ends by key; NULL: it has none. */
+static __always_inline struct mxbpf_frame *inside_open(struct mxbpf_thread *t, const struct mxbpf_frame *f)
 {
 	struct mxbpf_key key = {};
 	struct mxbpf_frame *open;
 
-	if (!t || !f)
-		return 0;
-	f->layer_id = layer_id;
-	f->args_id = args_id;
 	if (f->end != MXBPF_END_KEY)
 		return 0;
 	key.key = f->key;
 	key.tgid = t->tgid;
 	key.cls = frame_key_class(f);
 	open = bpf_map_lookup_elem(&open_keys, &key);
-	if (!open || open->start_ns != f->start_ns)
+	return open && open->start_ns == f->start_ns ? open : 0;
+}
+
+/* What is known of the engine's own span f from within: into its frame, and into the map's copy, of which its record is
+ * made where it ends on another thread. */
+__noinline int inside_annotate(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 layer_id, __u64 args_id)
+{
+	struct mxbpf_frame *open;
+
+	if (!t || !f)
+		return 0;
+	f->layer_id = layer_id;
+	f->args_id = args_id;
+	open = inside_open(t, f);
+	if (!open)
 		return 0;
 	open->layer_id = layer_id;
 	open->args_id = args_id;
+	return 0;
+}
+
+/* Operators have spans of their own in the engine's span f: likewise. */
+__noinline int inside_bulk(struct mxbpf_thread *t, struct mxbpf_frame *f)
+{
+	struct mxbpf_frame *open;
+
+	if (!t || !f)
+		return 0;
+	f->flags |= MXBPF_FRAME_BULK;
+	open = inside_open(t, f);
+	if (open)
+		open->flags |= MXBPF_FRAME_BULK;
 	return 0;
 }
 
@@ -191,6 +214,8 @@ static __always_inline bool inside_opens(struct pt_regs *ctx, struct mxbpf_threa
 		out->layer_id = inside_layer(ctx, t, row);
 	if (!row->guard.base && !row->bulk_id)
 		alone = out->name_id == top->name_id;
+	if (!alone && !(row->span_flags & MXBPF_SPAN_PART) && !(top->flags & MXBPF_FRAME_BULK))
+		inside_bulk(t, top);
 	if (alone && cfg_details & row->details)
 		inside_annotate(t, top, out->layer_id, ndarrays_of(ctx, t, row));
 	return !alone;

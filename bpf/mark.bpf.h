@@ -125,6 +125,7 @@ static __always_inline void mark_start(struct pt_regs *ctx, struct mxbpf_thread 
 		return;
 	}
 	f->child_ns = f->twin.dur_ns = 0;
+	__builtin_memset(&f->nested, 0, sizeof(f->nested));
 	f->alloc_bytes = f->self_alloc_bytes = 0;
 	f->args_id = f->stack_id = f->seq = f->origin = f->layer_id = 0;
 	f->link = f->device = 0;

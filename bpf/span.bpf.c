@@ -46,6 +46,7 @@ static __always_inline void span_fill_rest(struct mxbpf_span *s, struct mxbpf_th
 	}
 	counters_fill(s, t);
 	s->layer_id = cfg_details & MXBPF_DETAIL_LAYER ? f->layer_id : 0;
+	s->nested = f->nested;
 	s->h.size = sizeof(*s);
 }
 
@@ -58,13 +59,14 @@ static __always_inline void span_fill(struct mxbpf_span *s, struct mxbpf_thread 
 	s->h.tgid = t->tgid;
 	s->h.ts_ns = f->start_ns;
 	s->dur_ns = now - f->start_ns;
-	s->self_ns = s->dur_ns - f->child_ns;
+	s->self_ns = flags & MXBPF_SPAN_ASYNC ? 0 : s->dur_ns - f->child_ns;
 	s->name_id = f->name_id;
 	s->link = f->link;
 	s->tid = f->tid;
 	s->end_tid = t->tid;
 	s->device = f->device;
 	s->cls = f->cls;
+	s->bulk = !!(f->flags & MXBPF_FRAME_BULK);
 	s->flags = f->flags | flags;
 	s->cpu = f->cpu;
 	s->alloc_bytes = f->alloc_bytes;
@@ -77,14 +79,14 @@ static __always_inline void span_fill(struct mxbpf_span *s, struct mxbpf_thread 
 	}
 	if (cfg_account)
 		account_close(s, f);
-	if (FILLS_WHOLE)
+	if (FILLS_WHOLE || (cfg_account && account_has_nested(f)))
 		span_fill_rest(s, t, f);
 }
 
 /* The verifier wants sizes that it knows. */
 static __always_inline long span_output(struct mxbpf_thread *t, struct mxbpf_span *s)
 {
-	if (FILLS_WHOLE)
+	if (FILLS_WHOLE || s->h.size == sizeof(*s))
 		return bpf_ringbuf_output(&calls, s, sizeof(*s), ring_flags(t));
 	if (s->h.size == MXBPF_SPAN_BYTES_ACCOUNT)
 		return bpf_ringbuf_output(&calls, s, MXBPF_SPAN_BYTES_ACCOUNT, ring_flags(t));
@@ -162,6 +164,7 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 	if (f->twin.dur_ns) { /* the only child: what was in it was in this one */
 		f->child_ns -= f->twin.self_ns;
 		f->self_alloc_bytes += f->twin.self_alloc_bytes;
+		account_unnest(f, &f->twin);
 		f->twin.dur_ns = 0;
 	}
 	parent = frame_off(t, f);
@@ -172,6 +175,7 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 		if (parent->merge && !parent->nchild && parent->name_id == f->name_id && parent->cls == f->cls) {
 			parent->nchild = 1;
 			span_fill(&parent->twin, t, f, now, flags);
+			account_nest(parent, &parent->twin);
 			return 0;
 		}
 		if (parent->twin.dur_ns)
@@ -179,6 +183,8 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 		parent->nchild = 2;
 	}
 	span_emit(t, f, now, flags);
+	if (parent)
+		account_nest(parent, &t->done);
 	return 0;
 }
 
@@ -488,6 +494,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		return;
 	}
 	f->child_ns = f->twin.dur_ns = 0;
+	__builtin_memset(&f->nested, 0, sizeof(f->nested));
 	f->alloc_bytes = f->self_alloc_bytes = 0;
 	f->nchild = 0;
 	f->merge = row->merge_same;

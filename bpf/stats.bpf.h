@@ -119,7 +119,7 @@ static __always_inline void stats_announce(const struct mxbpf_stat_key *key)
 	r->args_id = key->args_id;
 	r->stack_id = key->stack_id;
 	r->layer_id = key->layer_id;
-	r->part = key->part;
+	r->traits = key->traits;
 	r->tid = key->tid;
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 }
@@ -153,6 +153,22 @@ static __always_inline void stats_account(struct mxbpf_account_sum *sum, const s
 		__sync_fetch_and_add(&sum->elsewhere_ns, v->dur_ns - a->on_cpu_ns - a->runq_ns - a->blocked_ns);
 	if ((a->flags & MXBPF_ACCOUNT_MIGRATED) && a->nvcsw)
 		__sync_fetch_and_add(&sum->migrated, 1);
+}
+
+/* The part that is in no self time. */
+__noinline int stats_nested(struct mxbpf_account_sum *sum, const struct mxbpf_span *v)
+{
+	bool whole = v && v->flags & MXBPF_SPAN_ASYNC;
+
+	if (!sum || !v)
+		return 0;
+	__sync_fetch_and_add(&sum->nested_runq_ns, whole ? v->account.runq_ns : v->nested.runq_ns);
+	__sync_fetch_and_add(&sum->nested_blocked_ns, whole ? v->account.blocked_ns : v->nested.blocked_ns);
+	__sync_fetch_and_add(&sum->nested_nvcsw, whole ? v->account.nvcsw : v->nested.nvcsw);
+	__sync_fetch_and_add(&sum->nested_nivcsw, whole ? v->account.nivcsw : v->nested.nivcsw);
+	__sync_fetch_and_add(&sum->nested_minflt, whole ? v->account.minflt : v->nested.minflt);
+	__sync_fetch_and_add(&sum->nested_majflt, whole ? v->account.majflt : v->nested.majflt);
+	return 0;
 }
 
 static __always_inline void stats_counters(struct mxbpf_counter_sum *sum, const struct mxbpf_span *v)
@@ -204,6 +220,8 @@ static __always_inline bool stats_add(const struct mxbpf_stat_key *key, const st
 		__sync_fetch_and_add(&s->unwound, 1);
 	if (cfg_account && v->h.size >= MXBPF_SPAN_BYTES_ACCOUNT)
 		stats_account(&s->account, v);
+	if (cfg_account && (v->h.size == sizeof(*v) || v->flags & MXBPF_SPAN_ASYNC))
+		stats_nested(&s->account, v);
 	if (cfg_counters && v->counters[0] != MXBPF_COUNTER_NONE)
 		stats_counters(&s->counters, v);
 	if ((v->flags & MXBPF_SPAN_USER) && !stats_extent(s, v))
@@ -234,7 +252,7 @@ __noinline int stats_span(struct mxbpf_thread *t, struct mxbpf_span *v)
 	key.tgid = v->h.tgid;
 	key.device = v->device;
 	key.cls = v->cls;
-	key.part = !!(v->flags & MXBPF_SPAN_PART);
+	key.traits = mxbpf_traits(v);
 	key.stripe = bpf_get_smp_processor_id() & cfg_stripe_mask;
 	if (cfg_details) {
 		key.args_id = v->args_id;

@@ -451,11 +451,12 @@ struct mxbpf_frame {
 	/* As in struct mxbpf_span; only where details were asked for. */
 	__u64 args_id, stack_id, seq, origin, layer_id;
 	struct mxbpf_account_start began;
+	struct mxbpf_account_nested nested; /* of the accounts of spans that were directly nested in this one */
 	/* The first child, while it may be merged into this frame; dur_ns 0: none. Of a frame that ends by key, in the
 	 * map's copy: its account alone, of the thread of the start, once its function has returned. */
 	struct mxbpf_span twin;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 384);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 448);
 
 /* Map `counter_starts`, by slot: what its thread's perf events stood at when each of the slot's frames opened. */
 struct mxbpf_counter_start {
@@ -606,7 +607,9 @@ struct mxbpf_team_thread {
 
 /* ---- --life */
 
-#define MXBPF_FRAME_AT_ONCE (1u << 8) /* in frame.flags beside enum mxbpf_span_flag: row.at_once */
+/* In frame.flags beside enum mxbpf_span_flag. */
+#define MXBPF_FRAME_AT_ONCE (1u << 8) /* row.at_once */
+#define MXBPF_FRAME_BULK    (1u << 9) /* the span is a bulk: an operator that ran in it has a span of its own */
 
 /* An object of a process, and which of its turns: an operator that is not temporary may be pushed many times ahead. */
 struct mxbpf_life_key {
@@ -674,7 +677,7 @@ struct mxbpf_stat_key {
 	__u32 tgid, device;
 	__u8 cls; /* enum mxbpf_class */
 	__u8 stripe;
-	__u8 part; /* of spans with MXBPF_SPAN_PART */
+	__u8 traits; /* enum mxbpf_trait */
 	__u8 pad;
 	__u32 tid; /* with MXBPF_DETAIL_THREAD, else 0 */
 };

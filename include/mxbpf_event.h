@@ -146,6 +146,11 @@ struct mxbpf_account {
 	__u8 pad[5];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_account) == 48);
+struct mxbpf_account_nested {
+	__u64 runq_ns, blocked_ns;
+	__u32 nvcsw, nivcsw, minflt, majflt;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_account_nested) == 32);
 /* Perf events that are read at both ends of a span; which ones the session says. */
 #define MXBPF_COUNTERS_MAX 4
 #define MXBPF_COUNTER_NONE (~0ull) /* as the first of them: of this span none is known */
@@ -153,15 +158,20 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_account) == 48);
 struct mxbpf_span {
 	struct mxbpf_rec h; /* ts_ns: start */
 	__u64 dur_ns;
-	__u64 self_ns; /* dur_ns less the time in spans nested directly in it on its thread */
+	/* dur_ns less the time in spans nested directly in it on its thread. 0 with MXBPF_SPAN_ASYNC: while it lasted
+	 * its thread was in others, which have that time. So the self times of a thread never exceed the time gone by.
+	 */
+	__u64 self_ns;
 	__u64 name_id; /* 0: the name could not be read */
 	__u64 link;    /* joins an edge to the span it caused: the runtime's work object; 0 none */
 	__u32 tid;     /* thread of the start */
 	__u32 end_tid;
-	__u32 device; /* MXBPF_DEVICE() */
-	__u8 cls;     /* enum mxbpf_class */
-	__u8 flags;   /* enum mxbpf_span_flag */
-	__u16 cpu;    /* on which it started; with MXBPF_SPAN_ACCOUNT */
+	__u32 device;  /* MXBPF_DEVICE() */
+	__u8 cls : 7;  /* enum mxbpf_class */
+	__u8 bulk : 1; /* the engine ran several operators as one, and some of them have spans in this one. 0 in
+			* the first recordings */
+	__u8 flags;    /* enum mxbpf_span_flag */
+	__u16 cpu;     /* on which it started; with MXBPF_SPAN_ACCOUNT */
 	/* Not in the first recordings (MXBPF_SPAN_BYTES_MIN). Bytes taken less bytes given back while it was open on
 	 * its own thread, and of these, those outside the spans nested in it. */
 	__s64 alloc_bytes;
@@ -177,8 +187,10 @@ struct mxbpf_span {
 	/* Only where they were asked for: what its thread counted while it was open. */
 	__u64 counters[MXBPF_COUNTERS_MAX];
 	__u64 layer_id; /* likewise, the node of the program's graph: a name of kind MXBPF_NAME_LAYER; 0 none */
+	/* The part of the account that spans nested directly in it have. Without: none of them left its CPU. */
+	struct mxbpf_account_nested nested;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 200);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 232);
 #define MXBPF_SPAN_BYTES_MIN	 64
 #define MXBPF_SPAN_BYTES_PLAIN	 80
 #define MXBPF_SPAN_BYTES_DETAILS 112
@@ -382,6 +394,20 @@ enum mxbpf_name_kind {
 	MXBPF_NAME_DOMAIN = 8,
 };
 
+/* What tells rows of one name apart although no option asks for it. */
+enum mxbpf_trait {
+	MXBPF_TRAIT_PART = 1 << 0, /* of spans with MXBPF_SPAN_PART */
+	MXBPF_TRAIT_USER = 1 << 1, /* annotations of the program's in the table of the runtime's operators */
+	MXBPF_TRAIT_BULK = 1 << 2, /* of spans with `bulk` */
+};
+
+static inline __attribute__((always_inline)) __u32 mxbpf_traits(const struct mxbpf_span *s)
+{
+	return (s->flags & MXBPF_SPAN_PART ? MXBPF_TRAIT_PART : 0) |
+	       (s->flags & MXBPF_SPAN_USER && s->cls == MXBPF_CLASS_OPERATOR ? MXBPF_TRAIT_USER : 0) |
+	       (s->bulk ? MXBPF_TRAIT_BULK : 0);
+}
+
 /*
  * A row of spans with details: its id is mdl_group_id() of the five. Rows without have none, and their id is their
  * name's.
@@ -392,8 +418,8 @@ struct mxbpf_group {
 	__u64 name_id;
 	__u64 args_id;
 	__u64 stack_id;
-	__u64 layer_id; /* not in the first recordings, nor are part and tid */
-	__u32 part;	/* 1: of spans with MXBPF_SPAN_PART */
+	__u64 layer_id; /* not in the first recordings, nor are traits and tid */
+	__u32 traits;	/* enum mxbpf_trait */
 	__u32 tid;	/* rows are of one thread each; 0: of all */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 64);
@@ -477,8 +503,12 @@ struct mxbpf_account_sum {
 	__u64 elsewhere_ns; /* of spans with MXBPF_ACCOUNT_PART: what their account does not cover */
 	__u64 nvcsw, nivcsw, minflt, majflt;
 	__u64 migrated; /* spans with MXBPF_ACCOUNT_MIGRATED that blocked, which says what is less exact */
+	/* The part of these sums that is in no self time: of nested spans, and all of spans with MXBPF_SPAN_ASYNC. Not
+	 * in the first recordings (MXBPF_AGG_ACCOUNT_BYTES_MIN). */
+	__u64 nested_runq_ns, nested_blocked_ns;
+	__u64 nested_nvcsw, nested_nivcsw, nested_minflt, nested_majflt;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_account_sum) == 64);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_account_sum) == 112);
 
 /* Of a row that stands before it. A row without was on its CPU all the time, if the session kept accounts. */
 struct mxbpf_agg_account {
@@ -489,7 +519,8 @@ struct mxbpf_agg_account {
 	__u8 pad[3];
 	struct mxbpf_account_sum sum;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_account) == 96);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_account) == 144);
+#define MXBPF_AGG_ACCOUNT_BYTES_MIN 96
 
 /* With --sched: who had to do with a slow span's time off the CPU. */
 struct mxbpf_slow_by {

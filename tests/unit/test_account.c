@@ -58,7 +58,8 @@ static void test_sums(struct buf *b)
 		 (struct mxbpf_account){.on_cpu_ns = 1000, .majflt = 9, .nvcsw = 1, .flags = MXBPF_ACCOUNT_MIGRATED});
 	put_call(b, 5, 0, (struct mxbpf_account){.runq_ns = 7});
 	r = row_of(m, b);
-	CHECK(same(r, (struct mxbpf_account_sum){250, 500, 850, 3, 1, 0, 9, 1}) && mdl_on_cpu_ns(r) == 4000 - 1600);
+	CHECK(same(r, (struct mxbpf_account_sum){250, 500, 850, 3, 1, 0, 9, 1, 50, 0, 0, 1, 0, 0}) &&
+	      mdl_on_cpu_ns(r) == 4000 - 1600);
 	CHECK(!mdl_emit(m, &recs) && same(row_of(again, &recs), r->account));
 	buf_fini(&recs);
 	mdl_free(m);

@@ -445,7 +445,7 @@ static void set_agg_class(void *rec)
 
 static void set_span_class(void *rec)
 {
-	((struct mxbpf_span *)rec)->cls = 255;
+	((struct mxbpf_span *)rec)->cls = 127;
 }
 
 static void set_counter_class(void *rec)

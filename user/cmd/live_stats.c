@@ -30,7 +30,7 @@ static void take_row(void *ctx, const struct mxbpf_stat_key *key, const struct m
 		.args_id = key->args_id,
 		.stack_id = key->stack_id,
 		.layer_id = key->layer_id,
-		.part = key->part,
+		.traits = key->traits,
 		.tid = key->tid,
 	};
 	struct taken_row r = {

@@ -11,6 +11,21 @@ uint64_t mdl_on_cpu_ns(const struct mdl_row *r)
 	return off < r->total_ns ? r->total_ns - off : 0;
 }
 
+/* What is in no self time. */
+static void nested_add(struct mxbpf_account_sum *to, const struct mxbpf_span *s)
+{
+	const struct mxbpf_account *a = &s->account;
+	const struct mxbpf_account_nested all = {a->runq_ns, a->blocked_ns, a->nvcsw, a->nivcsw, a->minflt, a->majflt};
+	const struct mxbpf_account_nested *n = s->flags & MXBPF_SPAN_ASYNC ? &all : &s->nested;
+
+	add_sat(&to->nested_runq_ns, n->runq_ns);
+	add_sat(&to->nested_blocked_ns, n->blocked_ns);
+	add_sat(&to->nested_nvcsw, n->nvcsw);
+	add_sat(&to->nested_nivcsw, n->nivcsw);
+	add_sat(&to->nested_minflt, n->minflt);
+	add_sat(&to->nested_majflt, n->majflt);
+}
+
 void mdl_account_add(struct mxbpf_account_sum *to, const struct mxbpf_span *s)
 {
 	const struct mxbpf_account *a = &s->account;
@@ -29,6 +44,7 @@ void mdl_account_add(struct mxbpf_account_sum *to, const struct mxbpf_span *s)
 	add_sat(&here, a->blocked_ns);
 	if (a->flags & MXBPF_ACCOUNT_PART && here < s->dur_ns)
 		add_sat(&to->elsewhere_ns, s->dur_ns - here);
+	nested_add(to, s);
 }
 
 /* They are sums alone, of one type. */
@@ -40,4 +56,27 @@ void account_merge(struct mxbpf_account_sum *to, const struct mxbpf_account_sum 
 
 	for (i = 0; i < sizeof(*to) / sizeof(*sums); i++)
 		add_sat(&sums[i], more[i]);
+}
+
+static void take_off(__u64 *from, __u64 *n, uint64_t high)
+{
+	*from = *from > *n ? *from - *n : 0;
+	*from = *from < high ? *from : high;
+	*n = 0;
+}
+
+void mdl_row_own(struct mdl_row *r)
+{
+	struct mxbpf_account_sum *a = &r->account;
+
+	r->total_ns = r->self_ns;
+	r->alloc_bytes = r->self_alloc_bytes;
+	r->counters = (struct mxbpf_counter_sum){0};
+	take_off(&a->runq_ns, &a->nested_runq_ns, r->self_ns);
+	take_off(&a->blocked_ns, &a->nested_blocked_ns, r->self_ns - a->runq_ns);
+	take_off(&a->nvcsw, &a->nested_nvcsw, UINT64_MAX);
+	take_off(&a->nivcsw, &a->nested_nivcsw, UINT64_MAX);
+	take_off(&a->minflt, &a->nested_minflt, UINT64_MAX);
+	take_off(&a->majflt, &a->nested_majflt, UINT64_MAX);
+	a->elsewhere_ns = 0;
 }

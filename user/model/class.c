@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/model.h"
 
-#include <string.h>
-
 /* Operators are what most people look for. What HTA and TensorBoard know as operators is cpu_op; the others are ours.
  */
 const struct mdl_class mdl_classes[] = {
@@ -29,20 +27,3 @@ const char *mdl_category(unsigned cls)
 }
 
 _Static_assert(sizeof(mdl_classes) / sizeof(mdl_classes[0]) == MDL_NCLASSES, "every class has its place");
-
-/* MXNet's: eager operators and those of a graph that is not static, segments of static graphs. No operator is called
- * so. */
-bool mdl_is_bulk(const char *name, size_t len)
-{
-	static const char bulk[] = "ImperativeBulk";
-
-	return (len == strlen(bulk) && !memcmp(name, bulk, len)) || (len && (*name == '[' || memchr(name, ',', len)));
-}
-
-uint64_t mdl_row_share_ns(const struct mdl *m, const struct mdl_row *r)
-{
-	size_t len;
-	const char *name = r->cls == MXBPF_CLASS_OPERATOR ? mdl_name(m, r->name_id, &len) : NULL;
-
-	return name && mdl_is_bulk(name, len) ? r->self_ns : r->total_ns;
-}

@@ -17,10 +17,10 @@ uint64_t mdl_group_id(const struct mxbpf_group *g)
 {
 	uint64_t h = mix(mix(mix(0, g->name_id), g->args_id), g->stack_id);
 
-	if (!g->args_id && !g->stack_id && !g->layer_id && !g->part && !g->tid)
+	if (!g->args_id && !g->stack_id && !g->layer_id && !g->traits && !g->tid)
 		return g->name_id;
-	if (g->layer_id || g->part || g->tid) /* else ids are those of older recordings */
-		h = mix(mix(h, g->layer_id), (uint64_t)g->tid << 32 | g->part);
+	if (g->layer_id || g->traits || g->tid) /* else ids are those of older recordings */
+		h = mix(mix(h, g->layer_id), (uint64_t)g->tid << 32 | g->traits);
 	return (h & ~(1ull << 63 | 1)) | 1ull << 62;
 }
 

@@ -80,6 +80,12 @@ static void *row_new(struct buf *rows, uint64_t *slot, size_t bytes)
 	return r;
 }
 
+/* Its id is made of more than a name, of which there are only as many as the program has. */
+static bool has_details(const struct mxbpf_group *g)
+{
+	return g->args_id || g->stack_id || g->layer_id || g->tid;
+}
+
 static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device)
 {
 	uint64_t *slot = hash_put(&m->row_index[cls], id, (uint64_t)tgid << 32 | device);
@@ -98,8 +104,8 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_
 		r->stack_id = g->stack_id;
 		r->layer_id = g->layer_id;
 		r->tid = g->tid;
-		r->part = g->part;
-		m->ngrouped++;
+		r->traits = (uint8_t)g->traits;
+		m->ngrouped += has_details(g);
 	}
 	return r;
 }
@@ -119,6 +125,25 @@ static struct mdl_row *row(struct mdl *m, unsigned cls, uint64_t id, uint32_t tg
 	return r ? r : row_add(m, cls, id, tgid, device);
 }
 
+static struct mdl_row *row_of_group(struct mdl *m, const struct mxbpf_span *s, struct mxbpf_group *g)
+{
+	struct mdl_row *r;
+
+	g->id = mdl_group_id(g);
+	r = row_find(m, s->cls, g->id, s->h.tgid, s->device);
+	if (r)
+		return r;
+	if (m->ngrouped >= MDL_GROUPED_MAX && has_details(g)) {
+		struct mxbpf_group name = {.h.size = sizeof(name), .name_id = g->name_id, .traits = g->traits};
+
+		m->counters[s->cls][MXBPF_COUNTER_UNGROUPED]++;
+		return row_of_group(m, s, &name);
+	}
+	if (g->id != g->name_id && group_define(m, g))
+		return NULL;
+	return row_add(m, s->cls, g->id, s->h.tgid, s->device);
+}
+
 static struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s)
 {
 	struct mxbpf_group g = {
@@ -128,21 +153,10 @@ static struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s)
 		.stack_id = s->stack_id,
 		.layer_id = s->layer_id,
 		.tid = m->tells_threads ? s->tid : 0,
-		.part = !!(s->flags & MXBPF_SPAN_PART),
+		.traits = mxbpf_traits(s),
 	};
-	struct mdl_row *r;
 
-	g.id = mdl_group_id(&g);
-	r = row_find(m, s->cls, g.id, s->h.tgid, s->device);
-	if (r || g.id == s->name_id)
-		return r ? r : row_add(m, s->cls, g.id, s->h.tgid, s->device);
-	if (m->ngrouped == MDL_GROUPED_MAX) {
-		m->counters[s->cls][MXBPF_COUNTER_UNGROUPED]++;
-		return row(m, s->cls, s->name_id, s->h.tgid, s->device);
-	}
-	if (group_define(m, &g))
-		return NULL;
-	return row_add(m, s->cls, g.id, s->h.tgid, s->device);
+	return row_of_group(m, s, &g);
 }
 
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device)
@@ -179,12 +193,19 @@ void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from)
 	add_sat_signed(&to->alloc_bytes, from->alloc_bytes);
 	add_sat_signed(&to->self_alloc_bytes, from->self_alloc_bytes);
 	add_sat(&to->nparts, from->nparts);
+	add_sat(&to->nbulks, from->nbulks);
 	account_merge(&to->account, &from->account);
 	counters_merge(&to->counters, &from->counters);
 	if (from->last_ns)
 		extent_add(to, from->first_ns, from->last_ns);
 	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
 		add_sat(&to->hist[i], from->hist[i]);
+}
+
+static void count_traits(struct mdl_row *r, uint64_t n)
+{
+	add_sat(&r->nparts, r->traits & MXBPF_TRAIT_PART ? n : 0);
+	add_sat(&r->nbulks, r->traits & MXBPF_TRAIT_BULK ? n : 0);
 }
 
 static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
@@ -199,7 +220,7 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 		return -ENOMEM;
 	row_widen(r, s->dur_ns, s->dur_ns);
 	add_sat(&r->count, 1); /* 0 would be divided by */
-	add_sat(&r->nparts, r->part);
+	count_traits(r, 1);
 	add_sat(&r->total_ns, s->dur_ns);
 	add_sat(&r->self_ns, s->self_ns);
 	add_sat_signed(&r->alloc_bytes, s->alloc_bytes);
@@ -228,7 +249,7 @@ static int fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 		return -ENOMEM;
 	row_widen(r, a->min_ns, a->max_ns);
 	add_sat(&r->count, a->count);
-	add_sat(&r->nparts, r->part ? a->count : 0);
+	count_traits(r, a->count);
 	add_sat(&r->total_ns, a->total_ns);
 	add_sat(&r->self_ns, a->self_ns);
 	for (i = 0; i < a->nbuckets; i++)
@@ -251,11 +272,13 @@ static int fold_agg_mem(struct mdl *m, const struct mxbpf_rec *rec)
 
 static int fold_agg_account(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_agg_account *a = (const void *)rec;
-	struct mdl_row *r = row_find(m, a->cls, a->name_id, a->h.tgid, a->device);
+	struct mxbpf_agg_account a = {0};
+	struct mdl_row *r;
 
+	memcpy(&a, rec, rec->size < sizeof(a) ? rec->size : sizeof(a));
+	r = row_find(m, a.cls, a.name_id, a.h.tgid, a.device);
 	if (r)
-		account_merge(&r->account, &a->sum);
+		account_merge(&r->account, &a.sum);
 	return 0;
 }
 

@@ -44,8 +44,8 @@ struct mdl_row {
 	uint8_t cls;
 	uint64_t id; /* mdl_group_id() */
 	uint64_t name_id, args_id, stack_id, layer_id;
-	bool part;	 /* of spans with MXBPF_SPAN_PART */
-	uint64_t nparts; /* of its calls, those */
+	uint8_t traits;		 /* enum mxbpf_trait; of rows that were merged, the first one's */
+	uint64_t nparts, nbulks; /* of its calls, those with that trait */
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
 	uint64_t first_ns, last_ns; /* of the program's own marks: the first start, the last end; 0: not known */
 	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
@@ -68,10 +68,12 @@ void mdl_counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s);
 /* Of all but h and id; name_id if the others are 0. */
 uint64_t mdl_group_id(const struct mxbpf_group *g);
 
-/* Whether a span of this name is work of several operators, each of which may have a span in it. */
-bool mdl_is_bulk(const char *name, size_t len);
-/* Time that no other row of its table has too, but for operators that call operators. */
-uint64_t mdl_row_share_ns(const struct mdl *m, const struct mdl_row *r);
+/*
+ * A row of several names (a thread's, a device's, a layer's) is of self time, since of a call that is nested in another
+ * one the total is in both: its total, its account and its memory become what its calls had of their own. Its counters
+ * are none, as nobody knows which part of them is of nested calls.
+ */
+void mdl_row_own(struct mdl_row *r);
 
 /* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);

@@ -199,7 +199,7 @@ static const struct {
 	[MXBPF_JOIN] = {sizeof(struct mxbpf_join), NULL},
 	[MXBPF_SCHED] = {sizeof(struct mxbpf_sched), sched_fits},
 	[MXBPF_AGG_SCHED] = {sizeof(struct mxbpf_agg_sched), agg_sched_fits},
-	[MXBPF_AGG_ACCOUNT] = {sizeof(struct mxbpf_agg_account), agg_account_fits},
+	[MXBPF_AGG_ACCOUNT] = {MXBPF_AGG_ACCOUNT_BYTES_MIN, agg_account_fits},
 	[MXBPF_SLOW] = {sizeof(struct mxbpf_slow), slow_fits},
 	[MXBPF_AGG_COUNTERS] = {sizeof(struct mxbpf_agg_counters), agg_counters_fits},
 	[MXBPF_TEAM] = {sizeof(struct mxbpf_team), team_fits},
@@ -235,6 +235,8 @@ struct mxbpf_span mdl_span(const struct mxbpf_rec *r)
 	struct mxbpf_span s = {.counters = {MXBPF_COUNTER_NONE}};
 
 	memcpy(&s, r, r->size < sizeof(s) ? r->size : sizeof(s));
+	if (s.flags & MXBPF_SPAN_ASYNC)
+		s.self_ns = 0; /* the first recordings have all of it */
 	if (r->size < MXBPF_SPAN_BYTES_ACCOUNT && s.flags & MXBPF_SPAN_ACCOUNT)
 		s.account = (struct mxbpf_account){.on_cpu_ns = s.dur_ns, .end_cpu = s.cpu};
 	return s;

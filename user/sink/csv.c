@@ -50,6 +50,7 @@ static const struct {
 	[WAITS_IN] = {"waits_in", ALWAYS},
 	[START] = {"window_start_unix_ns", ALWAYS},
 	[DURATION] = {"window_ns", ALWAYS},
+	[ANNOTATION] = {"annotation", ALWAYS},
 	[BACKWARD_COUNT] = {"backward_count", WITH_BACKWARD},
 	[BACKWARD] = {"backward_ns", WITH_BACKWARD},
 	[DEEPER_COUNT] = {"deeper_count", WITH_BACKWARD},
@@ -87,6 +88,7 @@ static const struct {
 	[KV_UNKNOWN] = {"values_unknown", WITH_KV},
 	[KV_SENT] = {"sent_bytes", WITH_KV},
 	[KV_RECEIVED] = {"received_bytes", WITH_KV},
+	[START_BYTES] = {"start_bytes", WITH_HELD},
 	[LIVE_BLOCKS] = {"live_blocks", WITH_HELD},
 	[MEAN_BYTES] = {"mean_bytes", WITH_HELD},
 	[PEAK_UNIX] = {"peak_unix_ns", WITH_HELD},
@@ -303,6 +305,8 @@ static int event_table(struct snk *s, const struct snk_table *t)
 		fill(&r, COUNT, 1);
 		fill(&r, TOTAL, e->dur_ns);
 		fill(&r, SELF, e->self_ns);
+		if (mxbpf_traits(e) & MXBPF_TRAIT_USER)
+			fill(&r, ANNOTATION, 1);
 		fill(&r, EVENT_START, ss->start_unix_ns + (e->h.ts_ns - ss->start_mono_ns));
 		fill(&r, EVENT_THREAD, e->tid);
 		fill(&r, EVENT_UNWOUND, !!(e->flags & MXBPF_SPAN_UNWOUND));
@@ -334,6 +338,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		r.domain.text = snk_domain(s->in->model, m->name_id, &r.domain.len);
 		csv_fill_extent(s, &r, m->first_ns, m->last_ns);
 		set_details(s, &r, m->args_id, m->stack_id, m->layer_id);
+		if (snk_is_annotation(s, m))
+			fill(&r, ANNOTATION, 1);
 		fill(&r, COUNT, m->count);
 		fill(&r, TOTAL, m->total_ns);
 		fill(&r, SELF, m->self_ns);

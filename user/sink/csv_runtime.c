@@ -129,6 +129,7 @@ int csv_held(struct snk *s, const struct snk_held *t)
 		fill(&r, FREE_BYTES, k->h.free_bytes);
 		fill_signed(&r, LIVE_BYTES, k->h.live_bytes);
 		fill_signed(&r, PEAK_BYTES, k->h.peak_bytes);
+		fill_signed(&r, START_BYTES, snk_start_bytes(&k->h));
 		fill(&r, LIVE_BLOCKS, k->h.live_blocks);
 		csv_put(s, &r);
 	}

@@ -97,6 +97,11 @@ const char *snk_row_name(const struct snk *s, const struct mdl_row *r, char buf[
 	return label;
 }
 
+bool snk_is_annotation(const struct snk *s, const struct mdl_row *r)
+{
+	return r->traits & MXBPF_TRAIT_USER && s->opts->by != SNK_BY_DEVICE && s->opts->by != SNK_BY_THREAD;
+}
+
 bool snk_shows_outputs(const struct snk *s)
 {
 	return snk_shows_shapes(s) && snk_shows_flops(s);

@@ -122,6 +122,12 @@ int64_t snk_mem_mean(const struct snk *s, const struct mxbpf_mem_time *t)
 	return mdl_mem_mean(t, ss->start_mono_ns, ss->start_mono_ns + ss->duration_ns + ss->paused_ns);
 }
 
+/* Allocated less freed is what the window added to it. */
+int64_t snk_start_bytes(const struct mxbpf_holder *h)
+{
+	return (int64_t)((uint64_t)h->live_bytes - h->alloc_bytes + h->free_bytes);
+}
+
 /* What was there before and is freed counts below 0. */
 static const char *signed_bytes(int64_t bytes, char buf[32])
 {
@@ -140,9 +146,24 @@ static void put_count(struct snk *s, uint64_t n, const char *prefix, const char 
 		out_printf(s->out, "%s         %s %s\n", prefix, fmt_count(n, text), what);
 }
 
-static void put_device(struct snk *s, const struct mxbpf_mem_time *t, const char *prefix)
+/* Of all of a device, or (NULL) whether any has some. */
+static int64_t start_bytes(const struct snk_held *held, const struct mxbpf_mem_time *t)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < held->nrows_all; i++)
+		if (!t)
+			sum |= (uint64_t)snk_start_bytes(&held->rows[i].h);
+		else if (t->device == held->rows[i].h.device && t->h.tgid == held->rows[i].h.h.tgid)
+			sum += (uint64_t)snk_start_bytes(&held->rows[i].h);
+	return (int64_t)sum;
+}
+
+static void put_device(struct snk *s, const struct snk_held *held, const struct mxbpf_mem_time *t, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
+	const int64_t start = start_bytes(held, t);
 	char dev[48], bytes[3][32];
 
 	out_printf(s->out, "%s", prefix);
@@ -151,6 +172,8 @@ static void put_device(struct snk *s, const struct mxbpf_mem_time *t, const char
 	out_printf(s->out, ": peak %s", signed_bytes(t->peak_bytes, bytes[0]));
 	if (t->peak_ns)
 		out_printf(s->out, " at %.6f s", (double)(int64_t)(t->peak_ns - ss->start_mono_ns) / 1e9);
+	if (start)
+		out_printf(s->out, ", %s at the start", signed_bytes(start, bytes[1]));
 	out_printf(s->out, ", mean %s, %s at the end\n", signed_bytes(snk_mem_mean(s, t), bytes[1]),
 		   signed_bytes(t->live_bytes, bytes[2]));
 	if (t->pool_peak_bytes)
@@ -189,6 +212,7 @@ static int add_row(struct snk *s, struct snk_grid *g, const struct snk_holder *r
 	err = err ? err : snk_grid_add(g, r->scope, r->scope_len);
 	err = err ? err : snk_grid_add(g, r->label, r->label_len);
 	err = err ? err : add_count(g, r->h.allocs);
+	err = err ? err : add_bytes(g, snk_start_bytes(&r->h));
 	err = err ? err : add_bytes(g, (int64_t)r->h.alloc_bytes);
 	err = err ? err : add_bytes(g, (int64_t)r->h.free_bytes);
 	err = err ? err : add_bytes(g, r->h.peak_bytes);
@@ -196,8 +220,10 @@ static int add_row(struct snk *s, struct snk_grid *g, const struct snk_holder *r
 	return err ? err : add_count(g, r->h.live_blocks);
 }
 
+/* at start + allocated - freed = not freed: where something was there at the start (--reset), all four are shown. */
 int snk_put_held(struct snk *s, const struct snk_held *t, const char *prefix)
 {
+	const bool carried = start_bytes(t, NULL);
 	struct snk_grid g = {
 		.cols = {{"made by", .left = true},
 			 {"device", .left = true, .hidden = t->ndevices < 2},
@@ -205,12 +231,13 @@ int snk_put_held(struct snk *s, const struct snk_held *t, const char *prefix)
 			 {"scope", .left = true, .hidden = !t->scopes},
 			 {"array", .left = true, .hidden = !t->scopes, .name_min = 20},
 			 {"allocs"},
+			 {"at start", .hidden = !carried},
 			 {"allocated"},
-			 {"freed", .name_min = 16},
-			 {"at peak"},
+			 {"freed", .name_min = carried ? 0 : 16},
+			 {"at peak", .name_min = carried ? 16 : 0},
 			 {"not freed"},
 			 {"blocks", .name_min = 12}},
-		.ncols = 11,
+		.ncols = 12,
 		.prefix = prefix,
 	};
 	unsigned width = (s->opts->width ? s->opts->width : SNK_WIDTH) - (unsigned)strlen(prefix);
@@ -218,9 +245,13 @@ int snk_put_held(struct snk *s, const struct snk_held *t, const char *prefix)
 	size_t i;
 
 	out_printf(s->out, "%sMemory held", prefix);
-	out_puts(s->out, !t->ndevices ? ": nothing seen\n" : ", beyond what was there when the window began\n");
+	out_puts(s->out, !t->ndevices ? ": nothing seen\n"
+			 : carried
+				 ? ", beyond what was there when the session began; at start, plus allocated and less "
+				   "freed in this window, is not freed\n"
+				 : ", beyond what was there when the window began\n");
 	for (i = 0; i < t->ndevices; i++)
-		put_device(s, &t->devices[i], prefix);
+		put_device(s, t, &t->devices[i], prefix);
 	for (i = 0; !err && i < t->nrows; i++)
 		err = add_row(s, &g, &t->rows[i]);
 	if (!err && t->nrows)

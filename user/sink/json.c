@@ -257,6 +257,10 @@ static void put_event(struct snk *s, const struct mxbpf_span *e, bool memory)
 		out_puts(s->out, ", \"unwound\": true");
 	if (e->flags & MXBPF_SPAN_PART)
 		out_puts(s->out, ", \"in_segment\": true");
+	if (e->bulk)
+		out_puts(s->out, ", \"bulk\": true");
+	if (mxbpf_traits(e) & MXBPF_TRAIT_USER)
+		out_puts(s->out, ", \"annotation\": true");
 	out_puts(s->out, "}");
 }
 
@@ -312,6 +316,10 @@ static int class_table(struct snk *s, const struct snk_table *t)
 			   mdl_percentile(r, 0.50), mdl_percentile(r, 0.99));
 		if (r->nparts)
 			out_printf(s->out, ", \"in_segments\": %" PRIu64, r->nparts);
+		if (r->nbulks)
+			out_printf(s->out, ", \"bulks\": %" PRIu64, r->nbulks);
+		if (snk_is_annotation(s, r))
+			out_puts(s->out, ", \"annotation\": true");
 		if (t->memory)
 			out_printf(s->out, ", \"alloc_bytes\": %" PRId64 ", \"self_alloc_bytes\": %" PRId64,
 				   r->alloc_bytes, r->self_alloc_bytes);

@@ -53,11 +53,12 @@ static void put_holder(struct snk *s, const struct snk_held *t, const struct snk
 		put_text_or_null(s, "array", r->label, r->label_len);
 	}
 	out_printf(s->out,
-		   ", \"allocs\": %" PRIu64 ", \"frees\": %" PRIu64 ", \"alloc_bytes\": %" PRIu64
-		   ", \"free_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRId64 ", \"live_bytes\": %" PRId64
-		   ", \"live_blocks\": %" PRIu64 "}",
-		   (uint64_t)r->h.allocs, (uint64_t)r->h.frees, (uint64_t)r->h.alloc_bytes, (uint64_t)r->h.free_bytes,
-		   (int64_t)r->h.peak_bytes, (int64_t)r->h.live_bytes, (uint64_t)r->h.live_blocks);
+		   ", \"allocs\": %" PRIu64 ", \"frees\": %" PRIu64 ", \"start_bytes\": %" PRId64
+		   ", \"alloc_bytes\": %" PRIu64 ", \"free_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRId64
+		   ", \"live_bytes\": %" PRId64 ", \"live_blocks\": %" PRIu64 "}",
+		   (uint64_t)r->h.allocs, (uint64_t)r->h.frees, snk_start_bytes(&r->h), (uint64_t)r->h.alloc_bytes,
+		   (uint64_t)r->h.free_bytes, (int64_t)r->h.peak_bytes, (int64_t)r->h.live_bytes,
+		   (uint64_t)r->h.live_blocks);
 }
 
 int json_held(struct snk *s, const struct snk_held *t)

@@ -13,6 +13,7 @@
 struct modern {
 	struct snk s;
 	bool account;		/* its columns are in some table */
+	bool nested;		/* self time is not the total in some table */
 	uint64_t migrated;	/* calls whose account is less exact */
 	struct mdl_flops flops; /* calls and unknown of what is shown */
 };
@@ -117,7 +118,7 @@ static void rate(const struct cell_of *c, char cell[CELL_BYTES])
 
 static void share(const struct cell_of *c, char cell[CELL_BYTES])
 {
-	put_share(mdl_row_share_ns(c->s->in->model, c->r), c->t->total_ns, cell);
+	put_share(c->r->self_ns, c->t->self_ns, cell);
 }
 
 static void flops(const struct cell_of *c, char cell[CELL_BYTES])
@@ -184,7 +185,7 @@ static void event_blocked(const struct snk *s, const struct mxbpf_span *e, char 
 	off_cpu_ns(e->account.blocked_ns, cell);
 }
 
-enum { NAME, DEVICE, SELF = 4, ON_CPU = 11, RUNQ, BLOCKED, FLOPS, FLOPS_RATE, DOMAIN, RATE };
+enum { NAME, DEVICE, SELF = 4, P50 = 7, ON_CPU = 11, RUNQ, BLOCKED, FLOPS, FLOPS_RATE, DOMAIN, RATE };
 
 /* name_min: how much of a name is worth more than the column. */
 static const struct column {
@@ -199,7 +200,7 @@ static const struct column {
 	[SELF] = {.col = {"self", .name_min = 16}, .ns = self_ns},
 	{.col = {"avg"}, .ns = avg_ns},
 	{.col = {"min", .name_min = 24}, .ns = min_ns},
-	{.col = {"p50", .name_min = 12}, .ns = p50_ns},
+	[P50] = {.col = {"p50", .name_min = 12}, .ns = p50_ns},
 	{.col = {"p99"}, .ns = p99_ns},
 	{.col = {"max"}, .ns = max_ns},
 	{.col = {"share"}, .text = share},
@@ -219,15 +220,46 @@ static int add_note(struct snk_grid *g, const char *text, size_t len)
 	return len ? snk_grid_note(g, text, len) : 0;
 }
 
-static int add_row(struct snk_grid *g, const struct cell_of *c)
+/* An annotation of the program's that is called as an operator is. */
+static bool is_namesake(const struct cell_of *c, const char *name, size_t len)
 {
-	char cell[CELL_BYTES], label[SNK_LABEL_BYTES];
-	const char *name, *detail;
-	size_t len, i;
+	const char *other;
+	size_t other_len, i;
+
+	for (i = 0; snk_is_annotation(c->s, c->r) && i < c->t->nrows; i++) {
+		if (snk_is_annotation(c->s, c->t->rows[i]))
+			continue;
+		other = mdl_name(c->s->in->model, c->t->rows[i]->name_id, &other_len);
+		if (len == other_len && !memcmp(name, other, len))
+			return true;
+	}
+	return false;
+}
+
+static int add_name(struct snk_grid *g, const struct cell_of *c)
+{
+	char label[SNK_LABEL_BYTES];
+	struct buf text = {0};
+	const char *name;
+	size_t len;
 	int err;
 
 	name = snk_row_name(c->s, c->r, label, &len);
-	err = snk_grid_add(g, name, len);
+	if (!is_namesake(c, name, len))
+		return snk_grid_add(g, name, len);
+	err = buf_printf(&text, "%.*s (annotation)", (int)len, name);
+	err = err ? err : snk_grid_add(g, text.data, text.len);
+	buf_fini(&text);
+	return err;
+}
+
+static int add_row(struct snk_grid *g, const struct cell_of *c)
+{
+	int err = add_name(g, c);
+	char cell[CELL_BYTES];
+	const char *detail;
+	size_t len, i;
+
 	for (i = 1; !err && i < NCOLUMNS; i++) {
 		if (columns[i].ns)
 			fmt_tight_ns(columns[i].ns(c->r), cell);
@@ -257,10 +289,18 @@ static bool self_is_total(const struct snk_table *t)
 	return true;
 }
 
+/* Shares are of self time, so it has to be seen where it is not the total. */
+static void show_self(struct snk *s, struct snk_grid *g)
+{
+	g->cols[SELF].name_min = 0;
+	g->cols[P50].name_min = 16;
+	((struct modern *)s)->nested = true;
+}
+
 /* As much as 1 % of the table's time, in one row. */
 static bool is_worth(uint64_t ns, const struct snk_table *t)
 {
-	return ns && ns >= t->total_ns / 100;
+	return ns && ns >= t->self_ns / 100;
 }
 
 /* A column in which stands nothing but noise is for terminals with room to spare. */
@@ -323,7 +363,7 @@ static void put_title(struct snk *s, const struct snk_table *t, bool single)
 		mdl_device_name(s->in->session, t->rows[0]->device, dev);
 		snk_put_safe(s->out, dev, strlen(dev));
 	}
-	out_printf(s->out, ": %s in ", fmt_ns(t->total_ns, ns));
+	out_printf(s->out, ": %s in ", fmt_ns(t->self_ns, ns));
 	if (t->nrows < t->nrows_all)
 		out_printf(s->out, "%zu rows, of which %zu are shown\n", t->nrows_all, t->nrows);
 	else
@@ -430,6 +470,8 @@ static int class_table(struct snk *s, const struct snk_table *t)
 	g.cols[RATE].hidden = t->cls != MXBPF_CLASS_FRAME;
 	if (self_is_total(t))
 		g.cols[SELF].name_min = SNK_GRID_NAME_MIN_MAX;
+	else
+		show_self(s, &g);
 	for (i = 0; !err && i < t->nrows; i++)
 		err = add_row(&g, &(struct cell_of){s, t, t->rows[i]});
 	if (!err && t->nrows)
@@ -579,8 +621,14 @@ static int kvs(struct snk *s, const struct snk_kvs *t)
 
 static int end(struct snk *s)
 {
-	if (((struct modern *)s)->account)
-		put_account((struct modern *)s);
+	const struct modern *m = (const struct modern *)s;
+
+	if (m->nested)
+		out_puts(s->out,
+			 "share    of the self time of all rows of its table, which is in the heading; a total has "
+			 "nested calls\n");
+	if (m->account)
+		put_account(m);
 	snk_put_flops_footer(s, &((struct modern *)s)->flops);
 	snk_footer(s, "");
 	return 0;

@@ -106,15 +106,19 @@ static void merge_names(struct buf *rows)
 
 /*
  * Where the original adds up, MXNet runs each operator of a bulk by itself: so bulks whose operators were seen have no
- * row, nor have operations to which MXNet gives no name.
+ * row. The first recordings do not say which spans are bulks: there the name tells, of MXNet's operators.
  */
-static bool has_row(const struct mdl_row *r, const char *name, size_t len)
+static bool is_old_bulk(const struct snk *s, const struct mdl_row *r, const char *name, size_t len)
 {
 	static const char bulk[] = "ImperativeBulk";
 
-	if (r->cls == MXBPF_CLASS_OPERATOR && r->self_ns < r->total_ns && len == strlen(bulk) &&
-	    !memcmp(name, bulk, len))
-		return false;
+	return s->in->session->class_title[MXBPF_CLASS_API] && r->cls == MXBPF_CLASS_OPERATOR &&
+	       r->self_ns < r->total_ns && len == strlen(bulk) && !memcmp(name, bulk, len);
+}
+
+/* Operations to which MXNet gives no name have none either. */
+static bool has_row(const struct mdl_row *r, const char *name, size_t len)
+{
 	return r->name_id != MXBPF_NAME_UNNAMED && !is_hidden(r->cls, name, len);
 }
 
@@ -136,12 +140,12 @@ static int gather(const struct snk *s, enum mxbpf_class cls, struct snk_mxnet_ca
 	const char *name;
 	size_t n, i, len;
 
-	if (snk_merged_rows(s->in->model, cls, &names, &rows, &n))
+	if (snk_merged_rows(s->in->model, cls, &names, false, &rows, &n))
 		return -ENOMEM;
 	for (i = 0; i < n; i++) {
 		r = rows[i];
 		name = mdl_name(s->in->model, r->name_id, &len);
-		if (!has_row(r, name, len))
+		if (r->nbulks || is_old_bulk(s, r, name, len) || !has_row(r, name, len))
 			continue;
 		to = row_add(&c->rows, name, len);
 		if (!to)

@@ -162,6 +162,7 @@ int snk_samples(const struct snk *s, struct snk_sample **rows, size_t *n);
 /* held.c. To be freed either way. 0, -ENOMEM. */
 int snk_held_make(const struct snk *s, struct snk_held *t);
 void snk_held_free(struct snk_held *t);
+int64_t snk_start_bytes(const struct mxbpf_holder *h); /* that it held when the window began: with --reset */
 int64_t snk_mem_mean(const struct snk *s, const struct mxbpf_mem_time *t);
 int snk_put_held(struct snk *s, const struct snk_held *t, const char *prefix); /* as snk_put_joins() */
 
@@ -223,6 +224,8 @@ struct snk_grid {
 int snk_grid_add(struct snk_grid *g, const char *text, size_t len);
 /* Lines that stand below the row whose cells were added last. 0, -ENOMEM. */
 int snk_grid_note(struct snk_grid *g, const char *text, size_t len);
+/* detail.c: it is of an annotation of the program's in the table of the runtime's operators, and of nothing else. */
+bool snk_is_annotation(const struct snk *s, const struct mdl_row *r);
 /* detail.c: all that is known of an args_id's arrays, if anything is: "[[2,3]] -> [[2,4]] float32". 0, -ENOMEM. */
 int snk_grid_shapes(const struct snk *s, struct snk_grid *g, uint64_t args_id);
 void snk_grid_print(struct snk_grid *g, unsigned width, struct out *o);

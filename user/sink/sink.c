@@ -65,14 +65,14 @@ static int one_table(struct snk *s, enum mxbpf_class cls)
 	int err;
 
 	if (s->ops->merge_names)
-		err = snk_merged_rows(s->in->model, cls, s->opts, &rows, &t.nrows_all);
+		err = snk_merged_rows(s->in->model, cls, s->opts, !s->ops->merge_users, &rows, &t.nrows_all);
 	else
 		err = snk_sorted_rows(s->in->model, cls, s->opts, &rows, &t.nrows_all);
 	if (err)
 		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
 	for (i = 0; i < t.nrows_all; i++) {
-		if (__builtin_add_overflow(t.total_ns, mdl_row_share_ns(s->in->model, rows[i]), &t.total_ns))
-			t.total_ns = UINT64_MAX;
+		if (__builtin_add_overflow(t.self_ns, rows[i]->self_ns, &t.self_ns))
+			t.self_ns = UINT64_MAX;
 		t.memory |= rows[i]->alloc_bytes || rows[i]->self_alloc_bytes;
 	}
 	t.rows = rows;

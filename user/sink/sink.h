@@ -91,7 +91,7 @@ struct snk_table {
 	const char *title;
 	const struct mdl_row *const *rows; /* sorted */
 	size_t nrows, nrows_all;	   /* the first that are to be shown (opts.top), all */
-	uint64_t total_ns;		   /* over all rows, cut ones too */
+	uint64_t self_ns;		   /* over all rows, cut ones too: time that is nested is in it once */
 	bool memory;			   /* any row took or gave back bytes */
 	/* By event: those that are to be shown, sorted by opts, and how many there are. Rows are then all of the class.
 	 */
@@ -249,6 +249,7 @@ struct snk_ops {
 	bool of_held;	    /* shows nothing but what --memory sees */
 	bool gzip;	    /* whatever the file is called */
 	bool merge_names;   /* in tables, what is one by name (snk_opts.by) is one, whatever process and device */
+	bool merge_users;   /* likewise, an annotation of the program's and an operator of that name are one */
 	bool by_process;    /* shows each process by itself; others get the sum */
 	bool details;	    /* shows what rows of one name differ in: opts.by can be other than SNK_BY_NAME */
 	size_t state_bytes; /* of the sink's struct that begins with struct snk; 0: sizeof(struct snk) */
@@ -287,8 +288,9 @@ int snk_write(const struct snk_ops *ops, const struct snk_input *in, const struc
  */
 int snk_sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, const struct mdl_row ***rows,
 		    size_t *n);
-/* The same as torch has them: whatever process and device, and lists of tensors have no shapes. */
-int snk_merged_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, const struct mdl_row ***rows,
-		    size_t *n);
+/* The same as torch has them: whatever process and device, and lists of tensors have no shapes. users: annotations of
+ * the program's have rows apart from operators of their name. */
+int snk_merged_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, bool users,
+		    const struct mdl_row ***rows, size_t *n);
 
 #endif

@@ -106,8 +106,14 @@ static int by_rank(const void *va, const void *vb, void *vopts)
 /* What becomes one row. */
 struct grouping {
 	bool anywhere; /* whatever process and device */
+	bool users;    /* annotations of the program's apart from operators of their name */
 	enum snk_by by;
 };
+
+static bool of_user(const struct mdl_row *r)
+{
+	return r->traits & MXBPF_TRAIT_USER;
+}
 
 /* 0: an operator of some layer, by layer. */
 static uint64_t named_by(const struct grouping *g, const struct mdl_row *r)
@@ -133,11 +139,18 @@ static int by_group(const void *va, const void *vb, void *vgrouping)
 
 	if (g->by == SNK_BY_DEVICE || g->by == SNK_BY_THREAD)
 		return by_runner(a->row, b->row, g);
+	order = order || !g->users ? order : by_number(of_user(a->row), of_user(b->row));
 	if (order || g->anywhere)
 		return order;
 	if (an != bn)
 		return an < bn ? -1 : 1;
 	return by_place(a, b);
+}
+
+/* It is not of one name: calls that are nested in one another are in it. */
+static bool is_of_many(const struct grouping *g, const struct mdl_row *r)
+{
+	return g->by == SNK_BY_DEVICE || g->by == SNK_BY_THREAD || (g->by == SNK_BY_LAYER && r->layer_id);
 }
 
 /* `sums` takes the rows that come of it; returns their number. */
@@ -160,6 +173,9 @@ static size_t merge_groups(const struct mdl *m, struct ranked *ranks, size_t n, 
 		ranks[kept].row = &sums[kept];
 		kept++;
 	}
+	for (i = 0; i < kept; i++)
+		if (is_of_many(&g, &sums[i]))
+			mdl_row_own(&sums[i]);
 	return kept;
 }
 
@@ -180,23 +196,13 @@ static char *flatten_shapes(struct ranked *ranks, size_t n)
 	return block;
 }
 
-/* What it did is in the rows of the operators that were seen in it. */
-static bool is_around(const struct mdl *m, const struct mdl_row *r)
-{
-	size_t len;
-	const char *name = mdl_name(m, r->name_id, &len);
-
-	return r->cls == MXBPF_CLASS_OPERATOR && r->self_ns < r->total_ns && mdl_is_bulk(name, len);
-}
-
 /* One block, so that the caller frees one: the pointers, and behind them the rows that were made for them. */
-static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, bool as_torch, size_t *n,
+static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, struct grouping g, size_t *n,
 		       const struct mdl_row ***rows)
 {
 	const struct mdl_row *const *all = mdl_rows(m, cls, n);
 	struct ranked *ranks = calloc(*n + 1, sizeof(*ranks));
-	const bool by_runners = opts->by == SNK_BY_DEVICE || opts->by == SNK_BY_THREAD;
-	bool merge = as_torch || by_runners;
+	bool merge = g.anywhere || g.by == SNK_BY_DEVICE || g.by == SNK_BY_THREAD;
 	char *flat = NULL;
 	int err = 0;
 	size_t i, nall;
@@ -212,14 +218,14 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opt
 	for (*n = i = 0; i < nall; i++) {
 		struct ranked *k = &ranks[*n];
 
-		if ((all[i]->part && opts->no_parts) || (by_runners && is_around(m, all[i])))
+		if (all[i]->traits & MXBPF_TRAIT_PART && opts->no_parts)
 			continue;
 		k->row = all[i];
 		k->name = snk_row_key(m, opts, all[i], &k->len);
 		k->detail = snk_detail(m, opts, all[i], &k->detail_len);
 		++*n;
 	}
-	if (as_torch && opts->by == SNK_BY_SHAPE) {
+	if (g.anywhere && opts->by == SNK_BY_SHAPE) {
 		flat = flatten_shapes(ranks, *n);
 		if (!flat) {
 			err = -ENOMEM;
@@ -227,8 +233,7 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opt
 		}
 	}
 	if (merge)
-		*n = merge_groups(m, ranks, *n, (struct grouping){as_torch, opts->by},
-				  (struct mdl_row *)(*rows + *n + 1));
+		*n = merge_groups(m, ranks, *n, g, (struct mdl_row *)(*rows + *n + 1));
 	for (i = 0; i < *n; i++)
 		ranks[i].key = key_of(ranks[i].row, opts->sort);
 	qsort_r(ranks, *n, sizeof(*ranks), by_rank, (void *)opts);
@@ -247,11 +252,11 @@ out:
 int snk_sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, const struct mdl_row ***rows,
 		    size_t *n)
 {
-	return sorted_rows(m, cls, opts, false, n, rows);
+	return sorted_rows(m, cls, opts, (struct grouping){false, true, opts->by}, n, rows);
 }
 
-int snk_merged_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, const struct mdl_row ***rows,
-		    size_t *n)
+int snk_merged_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opts *opts, bool users,
+		    const struct mdl_row ***rows, size_t *n)
 {
-	return sorted_rows(m, cls, opts, true, n, rows);
+	return sorted_rows(m, cls, opts, (struct grouping){true, users, opts->by}, n, rows);
 }

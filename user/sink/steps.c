@@ -232,6 +232,7 @@ static int put_parts(struct snk *s, const struct snk_loop *l)
 {
 	struct snk_grid g = {.cols = {{"where their time went", .left = true}, {"share"}, {"mean"}, {"p50"}, {"max"}},
 			     .ncols = 5};
+	char known[24];
 	unsigned i;
 	int err = 0;
 
@@ -249,6 +250,9 @@ static int put_parts(struct snk *s, const struct snk_loop *l)
 	if (!err)
 		snk_grid_print(&g, s->opts->width ? s->opts->width : SNK_WIDTH, s->out);
 	snk_grid_fini(&g);
+	if (!err)
+		out_printf(s->out, "share is of %s, the time of these iterations on the thread that runs them\n",
+			   fmt_ns(l->known_ns, known));
 	if (!err && l->busy_ns)
 		out_printf(s->out, "on whatever thread, an operator%s ran in %.1f%% of it\n",
 			   s->in->session->left_out ? " that --ops shows" : "",

@@ -497,6 +497,7 @@ const struct snk_ops snk_torch_classic = {
 	.name = "torch-classic",
 	.help = "the same as torch.autograd.profiler printed it in 2017",
 	.merge_names = true,
+	.merge_users = true,
 	.details = true,
 	.table = table_classic,
 	.joins = joins,

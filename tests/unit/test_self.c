@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Nested time is counted once: rows of threads, devices and names, headings and shares, of records made here. */
+#include "sink/sink.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "read_file.h"
+#include "records.h"
+#include "schema.h"
+#include "unit.h"
+
+#define OP	MXBPF_CLASS_OPERATOR
+#define WINDOW	1000000ull
+#define THREADS 3
+#define NAMES	5
+#define DEEP	6
+
+static char dir[] = "/tmp/mxbpf-test-self-XXXXXX";
+static struct buf recs;
+static uint64_t busy_ns[THREADS]; /* that each thread was in any call */
+
+/* Half of a call's time is runq; its children have a half of theirs. */
+static struct mxbpf_span span(uint32_t tid, uint64_t start, uint64_t dur, uint64_t nested)
+{
+	return (struct mxbpf_span){
+		.h = {MXBPF_SPAN, sizeof(struct mxbpf_span), 7, start},
+		.dur_ns = dur,
+		.self_ns = dur - nested,
+		.name_id = 1 + 2 * (start % NAMES),
+		.tid = tid,
+		.end_tid = tid,
+		.device = MXBPF_DEVICE(1, tid % 2),
+		.cls = OP,
+		.flags = MXBPF_SPAN_ACCOUNT,
+		.alloc_bytes = (int64_t)dur,
+		.self_alloc_bytes = (int64_t)(dur - nested),
+		.account = {.on_cpu_ns = dur - dur / 2, .runq_ns = dur / 2, .nivcsw = 2},
+		.counters = {dur},
+		.nested = {.runq_ns = nested / 2, .nivcsw = nested ? 1 : 0},
+	};
+}
+
+/* A call from start to end with calls in it, in the order in which they end. */
+static void call(uint32_t tid, uint64_t start, uint64_t end, unsigned depth)
+{
+	uint64_t at = start + 2, nested = 0, len = (end - start) / 4 * 2;
+	struct mxbpf_span s;
+
+	for (; depth < DEEP && at + len < end && len > 2; at += len + 2, nested += len)
+		call(tid, at, at + len, depth + 1);
+	s = span(tid, start, end - start, nested);
+	buf_put(&recs, &s, sizeof(s));
+}
+
+static struct mdl *threads_model(void)
+{
+	struct mdl *m = mdl_new();
+	uint64_t at;
+	uint32_t t;
+
+	mdl_tell_threads(m);
+	for (t = 0; t < THREADS; t++)
+		for (at = 100 * t; at + 90000 < WINDOW; at += 100000) {
+			call(21 + t, at, at + 80000, 0);
+			busy_ns[t] += 80000;
+		}
+	CHECK(!mdl_feed(m, recs.data, recs.len));
+	recs.len = 0;
+	return m;
+}
+
+/* As a recording keeps it. */
+static struct mdl *recorded(const struct mdl *m)
+{
+	struct mdl *again = mdl_new_like(m);
+	struct buf b = {0};
+
+	CHECK(!mdl_emit(m, &b) && !mdl_feed(again, b.data, b.len));
+	buf_fini(&b);
+	return again;
+}
+
+static char *render(const char *sink, struct mdl *m, struct snk_opts opts)
+{
+	struct mdl_session s = {.comm = "python",
+				.cmdline = "",
+				.hostname = "",
+				.mxbpf_version = "",
+				.duration_ns = WINDOW,
+				.account = true,
+				.class_title = {[OP] = "operator"}};
+	const struct snk_input in = {.session = &s, .model = m};
+	struct err e = {0};
+	char path[64], *text;
+	struct out *o;
+
+	snprintf(path, sizeof(path), "%s/out", dir);
+	CHECK(!out_open(path, false, &o, &e) && !snk_write(snk_find(sink), &in, &opts, o, &e) && !out_commit(o, &e));
+	text = read_file(path);
+	unlink(path);
+	return text;
+}
+
+static uint64_t number(const cJSON *row, const char *key)
+{
+	const cJSON *n = cJSON_GetObjectItem(row, key);
+
+	return n ? (uint64_t)n->valuedouble : 0;
+}
+
+/* The rows of the table; *root is to be deleted. */
+static const cJSON *rows_by(struct mdl *m, enum snk_by by, cJSON **root)
+{
+	char *text = render("json", m, (struct snk_opts){.by = by}),
+	     *schema_text = read_file("share/report.schema.json");
+	cJSON *schema = cJSON_Parse(schema_text);
+
+	*root = cJSON_Parse(text);
+	CHECK(valid(schema, schema, *root));
+	cJSON_Delete(schema);
+	free(schema_text);
+	free(text);
+	return cJSON_GetObjectItem(cJSON_GetObjectItem(*root, "tables"), "operator")->child;
+}
+
+/* A row of calls of many names: everything that it has is its calls' own. */
+static void check_own(const cJSON *row, uint64_t most)
+{
+	const cJSON *a = cJSON_GetObjectItem(row, "account");
+	const uint64_t total = number(row, "total_ns"), runq = number(a, "runq_ns");
+
+	CHECK(total && total <= most && total == number(row, "self_ns"));
+	CHECK(number(row, "alloc_bytes") == total && number(row, "self_alloc_bytes") == total);
+	CHECK(runq > total / 3 && runq <= total && number(a, "on_cpu_ns") + runq == total);
+	CHECK(number(a, "nivcsw") < 2 * number(row, "count"));
+}
+
+static void test_threads(struct mdl *m)
+{
+	uint64_t sum = 0;
+	const cJSON *row;
+	cJSON *root;
+
+	for (row = rows_by(m, SNK_BY_THREAD, &root); row; row = row->next) {
+		check_own(row, WINDOW);
+		CHECK(number(row, "total_ns") == busy_ns[number(row, "thread") - 21]);
+	}
+	cJSON_Delete(root);
+	for (row = rows_by(m, SNK_BY_DEVICE, &root); row; row = row->next)
+		check_own(row, WINDOW * THREADS), sum += number(row, "total_ns");
+	cJSON_Delete(root);
+	CHECK(sum == busy_ns[0] + busy_ns[1] + busy_ns[2]);
+}
+
+/* Rows of a name keep their totals, which are more than the threads had time. */
+static void test_names(struct mdl *m)
+{
+	uint64_t total = 0, self = 0;
+	const cJSON *row;
+	cJSON *root;
+
+	for (row = rows_by(m, SNK_BY_NAME, &root); row; row = row->next) {
+		total += number(row, "total_ns");
+		self += number(row, "self_ns");
+	}
+	cJSON_Delete(root);
+	CHECK(self == busy_ns[0] + busy_ns[1] + busy_ns[2] && total > self + self / 2);
+}
+
+/* What the heading of the table says, and the sum of its shares. */
+static void read_heading(struct mdl *m, enum snk_by by, double *ms, double *shares)
+{
+	char *text = render("modern", m, (struct snk_opts){.by = by, .width = 200}), *line, *save = NULL, *at;
+	double total;
+
+	*ms = *shares = 0;
+	CHECK(sscanf(text, "operator: %lf ms", ms) == 1);
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		if (!strncmp(line, "share ", 6))
+			break;
+		for (at = strchr(line, '%'); at && at > line && !strchr(" ", at[-1]); at--)
+			;
+		if (at && sscanf(at, "%lf%%", &total) == 1)
+			*shares += total;
+	}
+	free(text);
+}
+
+static void test_headings(struct mdl *m)
+{
+	static const enum snk_by bys[] = {SNK_BY_NAME,	SNK_BY_SHAPE,  SNK_BY_STACK, SNK_BY_MODULE,
+					  SNK_BY_LAYER, SNK_BY_DEVICE, SNK_BY_THREAD};
+	const double busy_ms = (double)(busy_ns[0] + busy_ns[1] + busy_ns[2]) / 1e6;
+	double ms, shares;
+	size_t i;
+
+	for (i = 0; i < sizeof(bys) / sizeof(bys[0]); i++) {
+		read_heading(m, bys[i], &ms, &shares);
+		CHECK(ms > busy_ms * 0.99 && ms < busy_ms * 1.01 && shares > 99 && shares < 101);
+	}
+}
+
+/* Names that MXNet's bulks and segments have, and a namesake of an operator; as annotations of a program. */
+static struct mdl *annotated(void)
+{
+	static const char *const names[] = {"a,b", "[pl][profile]run", "", "ImperativeBulk", "aten::mm"};
+	struct mdl *m = mdl_new();
+	struct mxbpf_span s;
+	uint64_t i, k;
+
+	for (i = 0; i < 5; i++)
+		put_name(&recs, 1 + 2 * i, MXBPF_NAME_SPAN, names[i]);
+	put_name(&recs, 99, MXBPF_NAME_SPAN, "aten::mm");
+	for (i = 0; i < 95; i++) {
+		s = span(21, 1000 * i, 1000, i < 5 ? 900 : 0);
+		s.flags |= i < 5 ? MXBPF_SPAN_USER : 0;
+		s.name_id = i < 5 ? 9 : 99;
+		buf_put(&recs, &s, sizeof(s));
+	}
+	for (k = 0; k < 4; k++) {
+		s = span(21, 100000 + 1000 * k, 1000, 950);
+		s.flags |= MXBPF_SPAN_USER;
+		s.name_id = 1 + 2 * k;
+		buf_put(&recs, &s, sizeof(s));
+	}
+	CHECK(!mdl_feed(m, recs.data, recs.len));
+	recs.len = 0;
+	return m;
+}
+
+static unsigned count_rows(const char *text, const char *name)
+{
+	unsigned n = 0;
+
+	for (; (text = strstr(text, name)); text++)
+		n++;
+	return n;
+}
+
+static void test_annotations(struct mdl *m)
+{
+	char *t;
+
+	t = render("json", m, (struct snk_opts){0});
+	CHECK(strstr(t, "\"name\": \"aten::mm\", \"device\": \"dev1/1\", \"count\": 90,"));
+	CHECK(strstr(t, "\"name\": \"aten::mm\", \"device\": \"dev1/1\", \"count\": 5,"));
+	CHECK(count_rows(t, "\"annotation\": true") == 5 && !strstr(t, "\"bulks\""));
+	free(t);
+	t = render("csv", m, (struct snk_opts){0});
+	CHECK(count_rows(t, "\"operator\",\"aten::mm\"") == 2);
+	free(t);
+	t = render("modern", m, (struct snk_opts){.width = 200});
+	CHECK(strstr(t, "\naten::mm (annotation) ") && strstr(t, "\naten::mm ") && !strstr(t, "a,b (annotation)"));
+	free(t);
+	t = render("torch", m, (struct snk_opts){0});
+	CHECK(count_rows(t, " aten::mm ") == 2);
+	free(t);
+	t = render("torch-classic", m, (struct snk_opts){0}); /* in 2017 a row was a name */
+	CHECK(count_rows(t, "aten::mm ") == 1 && strstr(t, " 95 "));
+	free(t);
+	t = render("mxnet", m, (struct snk_opts){0});
+	CHECK(strstr(t, "\nImperativeBulk ") && strstr(t, "\na,b "));
+	free(t);
+}
+
+/* 3 bulks in which operators were seen, and an operation of that name without. */
+static void test_bulks(void)
+{
+	struct mdl *m = mdl_new(), *again;
+	struct mxbpf_span s;
+	unsigned i;
+	char *t;
+
+	put_name(&recs, 1, MXBPF_NAME_SPAN, "work");
+	for (i = 0; i < 4; i++) {
+		s = span(21, 1000 * i, 1000, i < 3 ? 800 : 0);
+		s.name_id = 1;
+		s.bulk = i < 3;
+		buf_put(&recs, &s, sizeof(s));
+	}
+	CHECK(!mdl_feed(m, recs.data, recs.len));
+	recs.len = 0;
+	again = recorded(m);
+	t = render("json", again, (struct snk_opts){0});
+	CHECK(count_rows(t, "\"name\": \"work\"") == 1 && strstr(t, "\"count\": 4,") && strstr(t, "\"bulks\": 3,"));
+	free(t);
+	t = render("mxnet", again, (struct snk_opts){0});
+	CHECK(!strstr(t, "\nwork "));
+	free(t);
+	mdl_free(m);
+	mdl_free(again);
+}
+
+/* A record as the version before wrote it: no bit for bulks, nothing nested, and all of the time of what ended
+ * elsewhere as its own. */
+static void test_old(void)
+{
+	struct mxbpf_span old = span(21, 1000, 1000, 600), s;
+	struct mxbpf_agg_account a = {
+		.h = {MXBPF_AGG_ACCOUNT, MXBPF_AGG_ACCOUNT_BYTES_MIN, 7, 0}, .name_id = 1, .cls = OP};
+	struct mdl *m = mdl_new();
+	const struct mdl_row *r;
+	size_t n;
+
+	old.h.size = offsetof(struct mxbpf_span, nested);
+	old.name_id = 1;
+	old.device = 0;
+	a.sum.runq_ns = 40;
+	buf_put(&recs, &old, old.h.size);
+	buf_put(&recs, &a, a.h.size);
+	CHECK(!mdl_feed(m, recs.data, recs.len));
+	r = mdl_rows(m, OP, &n)[0];
+	CHECK(n == 1 && r->self_ns == 400 && !r->nbulks && r->account.runq_ns == 540 && !r->account.nested_runq_ns);
+	((struct mxbpf_span *)recs.data)->flags |= MXBPF_SPAN_ASYNC;
+	s = mdl_span((const struct mxbpf_rec *)recs.data);
+	CHECK(!s.self_ns && s.dur_ns == 1000);
+	recs.len = 0;
+	mdl_free(m);
+}
+
+int main(void)
+{
+	struct mdl *m, *again;
+
+	if (!mkdtemp(dir))
+		return 1;
+	m = threads_model();
+	again = recorded(m);
+	TEST("by thread a row is at most the window, by device at most that of its threads: all that is in it is the "
+	     "calls' own")
+	test_threads(m);
+	test_threads(again);
+	TEST("a row of a name keeps its total; self times add up to the time of the threads")
+	test_names(again);
+	TEST("whatever the rows are by, the heading is their self time and shares add up to it")
+	test_headings(m);
+	mdl_free(m);
+	mdl_free(again);
+	m = annotated();
+	again = recorded(m);
+	TEST("an annotation is no bulk whatever its name, and not the operator of its name")
+	test_annotations(m);
+	test_annotations(again);
+	TEST("which span is a bulk the span says, in recordings too")
+	test_bulks();
+	TEST("records of the version before are read")
+	test_old();
+	mdl_free(m);
+	mdl_free(again);
+	buf_fini(&recs);
+	rmdir(dir);
+	UNIT_MAIN_END;
+}
