@@ -65,6 +65,17 @@ adds_up() { # WHAT...
 		"$(jq '.tables.operator | group_by([.name, .shapes]) | map([.[0].name, .[0].shapes, (map(.count) | add)])' shape.json)"
 }
 
+# One run under both profilers: its annotations have names as MXNet's bulks have, or an operator's, or none.
+@test "self and total times are torch.profiler's; a thread has at most the window, and an annotation is not the operator of its name" {
+	local by
+	traced_prog 'record -o job.mxd' nested --builtin builtin.json --all-threads --gates
+	for by in name thread device; do
+		"$MXBPF" report --by $by --format json job.mxd >$by.json
+	done
+	"$JUDGE/nested.py" builtin.json name.json thread.json device.json
+	"$MXBPF" report --layout torch job.mxd | grep -c '^ *aten::mm ' | grep -x 2
+}
+
 @test "a node of more tensors than are looked at has no shapes, which counts as truncated: none are left out silently" {
 	"$MXBPF" --shapes --by shape --format json -- "$PYTHON_TORCH" -c '
 import torch

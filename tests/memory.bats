@@ -63,6 +63,10 @@ compare() { python3 "$PROGS/compare.py" books.json "$@"; }
 @test "intervals that begin again know who made what is still there" {
 	held '--memory --interval 100ms --reset --format json' mxnet --steps 2000
 	(($(wc -l <mxbpf.out) > 1))
+	# In each the rows add up: what it began with, which the one before ended with, and what it allocated and freed.
+	jq -s -e 'all(.[].memory.holders[]; .start_bytes + .alloc_bytes - .free_bytes == .live_bytes) and
+		([.[].memory | {start: (.holders | map(.start_bytes) | add // 0), end: (.holders | map(.live_bytes) | add // 0)}] |
+			([.[1:][].start] == [.[:-1][].end]) and any(.[]; .start > 0))' mxbpf.out
 	# One report of all: counts are those of each interval, what is held and the peak go on.
 	jq -s '(.[-1].memory.devices[0]) as $last | (map(.memory.devices[0] // empty) | max_by(.peak_bytes)) as $top |
 		{loss: .[-1].loss, memory: {

@@ -6,6 +6,7 @@ same counts, tensors() is what its result is. other() is the work of a second th
 there, beside its own.
 """
 import threading
+import time
 
 import torch
 import torch.nn.functional as F
@@ -241,6 +242,53 @@ class Threads(Training):
         return [self.weight, *super().tensors()]
 
 
+class Nested:
+    """Annotations in annotations, modules in modules, one with an operator's name and some with names as MXNet's bulks have, on
+    two threads. The naps say where the time is."""
+
+    NAP = 0.02
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(32, 32), nn.Sequential(nn.ReLU(), nn.Linear(32, 32)))
+
+        def forward(self, x):
+            return torch.tanh(self.inner(x))
+
+    def __init__(self):
+        self.net = nn.Sequential(self.Block(), self.Block())
+        self.data = torch.randn(8, 32)
+        self.square = torch.randn(32, 32)
+
+    def other(self):
+        for _ in range(10):
+            with torch.profiler.record_function('outer'), torch.profiler.record_function('middle'):
+                with torch.profiler.record_function('inner'):
+                    torch.exp(self.square)
+                    time.sleep(self.NAP)
+
+    def section(self):
+        thread = threading.Thread(target=self.other)
+        thread.start()
+        for _ in range(5):
+            with torch.profiler.record_function('aten::mm'):
+                time.sleep(self.NAP)
+        for _ in range(90):
+            torch.mm(self.square, self.square)
+        for _ in range(STEPS):
+            with torch.profiler.record_function('[pl][profile]run_training_batch'):
+                with torch.profiler.record_function('a,b'):
+                    time.sleep(self.NAP)
+                    with torch.profiler.record_function(''):
+                        time.sleep(self.NAP)
+                        self.net(self.data).sum().backward()
+        thread.join()
+
+    def tensors(self):
+        return [p.grad for p in self.net.parameters()]
+
+
 class Exceptions(Training):
     """Operators that fail and are caught, in between the steps of a training."""
 
@@ -403,6 +451,7 @@ PROGRAMS = {
     'script': Script,
     'custom': Custom,
     'threads': Threads,
+    'nested': Nested,
     'exceptions': Exceptions,
     'forms': Forms,
 }

@@ -246,10 +246,10 @@ int snk_put_held(struct snk *s, const struct snk_held *t, const char *prefix)
 
 	out_printf(s->out, "%sMemory held", prefix);
 	out_puts(s->out, !t->ndevices ? ": nothing seen\n"
-			 : carried
-				 ? ", beyond what was there when the session began; at start, plus allocated and less "
-				   "freed in this window, is not freed\n"
-				 : ", beyond what was there when the window began\n");
+			 : carried    ? ", beyond what was there when the session began\n"
+				      : ", beyond what was there when the window began\n");
+	if (carried)
+		out_printf(s->out, "%sat the start of this window + allocated - freed in it = not freed\n", prefix);
 	for (i = 0; i < t->ndevices; i++)
 		put_device(s, t, &t->devices[i], prefix);
 	for (i = 0; !err && i < t->nrows; i++)

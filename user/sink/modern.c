@@ -624,9 +624,7 @@ static int end(struct snk *s)
 	const struct modern *m = (const struct modern *)s;
 
 	if (m->nested)
-		out_puts(s->out,
-			 "share    of the self time of all rows of its table, which is in the heading; a total has "
-			 "nested calls\n");
+		out_puts(s->out, "share    of its table's self time (the heading); totals have nested calls too\n");
 	if (m->account)
 		put_account(m);
 	snk_put_flops_footer(s, &((struct modern *)s)->flops);

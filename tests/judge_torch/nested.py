@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whether nested time is counted once, and equals what torch.profiler says of the very same run of the program `nested`.
+
+  nested.py BUILTIN NAME.json THREAD.json DEVICE.json
+
+BUILTIN is what prog.py --builtin --all-threads --gates wrote, the others are `mxbpf --format json`, --by name, thread and device.
+"""
+import collections
+import json
+import sys
+
+UNNAMED = '[unnamed]'  # record_function('')
+OVERHEAD = 0.1  # of what is probed, and
+SLACK_NS = 3e6  # of a row: two profilers stand in each other's way
+
+
+def builtin_rows(events):
+    """{(name, annotation): [calls, total, self]}, as FunctionEvent's cpu_time_total and self_cpu_time_total."""
+    nested = collections.Counter()
+    for e in events:
+        if e['parent'] is not None:
+            nested[e['parent']] += e['dur_us']
+    rows = collections.defaultdict(lambda: [0, 0, 0])
+    for i, e in enumerate(events):
+        if e['name'] != '[memory]':
+            row = rows[e['name'] or UNNAMED, e['annotation']]
+            for k, n in enumerate((1, 1000 * e['dur_us'], 1000 * (e['dur_us'] - nested[i]))):
+                row[k] += n
+    return rows
+
+
+def main():
+    with open(sys.argv[1]) as f:
+        torch = builtin_rows(json.load(f)['events'])
+    data = [json.load(open(path)) for path in sys.argv[2:5]]
+    window = data[0]['window']['duration_ns']
+    names, threads, devices = (d['tables']['operator'] for d in data)
+    own = {(r['name'], r.get('annotation', False)): (r['count'], r['total_ns'], r['self_ns']) for r in names}
+    assert len(own) == len(names)
+    assert own['aten::mm', True][0] == 5 and torch['aten::mm', True][0] == 5
+    assert own['aten::mm', False][0] == torch['aten::mm', False][0] >= 90, own['aten::mm', False]
+    assert set(own) == set(torch), set(own) ^ set(torch)
+    for key, (calls, total, self_ns) in own.items():
+        its = torch[key]
+        print('%-60s %6d %12d %12d, torch.profiler %6d %12d %12d' % (key[0], calls, total, self_ns, *its))
+        assert calls == its[0]
+        assert abs(total - its[1]) < OVERHEAD * its[1] + SLACK_NS and abs(self_ns - its[2]) < OVERHEAD * its[2] + SLACK_NS
+    whole = sum(r['self_ns'] for r in names)
+    for rows, most in ((threads, window), (devices, window * len(threads))):
+        assert all(r['total_ns'] == r['self_ns'] <= most for r in rows), (rows, most)
+        assert all(sum(r['account'][k] for k in ('on_cpu_ns', 'runq_ns', 'blocked_ns', 'elsewhere_ns')) == r['total_ns'] for r in rows)
+        assert sum(r['total_ns'] for r in rows) == whole
+        assert sum(r['count'] for r in rows) == sum(r['count'] for r in names)
+    # The naps were in no operator: they are blocked, and counted once although up to three annotations were around them.
+    naps = 0.02e9 * (5 + 2 * 3 + 10)
+    blocked = sum(r['account']['blocked_ns'] for r in threads)
+    print('window %d, self %d, blocked %d, naps %d' % (window, whole, blocked, naps))
+    assert 0.9 * naps < blocked <= 1.1 * naps + 20e6, blocked
+    assert sum(r['account']['blocked_ns'] for r in names) > 1.8 * naps
+
+
+main()
