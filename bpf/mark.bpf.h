@@ -116,6 +116,7 @@ static __always_inline void mark_start(struct pt_regs *ctx, struct mxbpf_thread 
 {
 	struct mxbpf_key key = {.key = PT_REGS_PARM1(ctx), .tgid = t->tgid, .cls = mark_class(ctx, t)};
 	struct mxbpf_frame *f = frame_new(t); /* room to make it in; it is not pushed */
+	__u32 i;
 
 	if (!key.cls)
 		return;
@@ -131,15 +132,43 @@ static __always_inline void mark_start(struct pt_regs *ctx, struct mxbpf_thread 
 	f->link = f->device = 0;
 	f->flags = MXBPF_SPAN_USER;
 	f->end = MXBPF_END_KEY;
-	f->func = 0;
+	f->func = t->slot;
 	f->sp = 0;
 	f->key = key.key;
 	f->cls = key.cls;
 	f->tid = t->tid;
 	f->name_id = mark_name_of(ctx, t, row, key.cls != MXBPF_CLASS_EVENT);
 	account_open(f, true);
+	i = key.cls - MXBPF_CLASS_TASK;
+	if (i < MXBPF_MARK_CLASSES) /* until it ends */
+		f->child_ns = t->marked_ns[i];
 	f->start_ns = bpf_ktime_get_ns();
 	key_put(t, &key, f);
+}
+
+/* What ended marks of its class have had of its thread as their own; NULL: that has no slot any more. */
+static __always_inline __u64 *mark_marked(const struct mxbpf_frame *f)
+{
+	__u32 slot = f->func, i = f->cls - MXBPF_CLASS_TASK;
+	struct mxbpf_thread *owner = bpf_map_lookup_elem(&threads, &slot);
+
+	return owner && owner->tid == f->tid && i < MXBPF_MARK_CLASSES ? &owner->marked_ns[i] : 0;
+}
+
+/*
+ * Marks of a class may overlap without being nested. So that no moment of their thread is in two self times, one that
+ * ends has what is left of it by those that ended since it began. What these had before it began is taken off, too:
+ * the sum is never more than the time gone by.
+ */
+static __always_inline void mark_own(struct mxbpf_frame *f, __u64 now)
+{
+	__u64 *marked = mark_marked(f), dur = now - f->start_ns;
+
+	f->child_ns = marked ? *marked - f->child_ns : 0;
+	if (f->child_ns > dur)
+		f->child_ns = dur;
+	if (marked)
+		*marked += dur - f->child_ns;
 }
 
 static __always_inline void mark_stop(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
@@ -157,6 +186,8 @@ static __always_inline void mark_stop(struct pt_regs *ctx, struct mxbpf_thread *
 		return;
 	}
 	t->counted.known = 0;
+	if (open->tid == t->tid)
+		mark_own(open, now);
 	span_emit(t, open, now, open->tid == t->tid ? 0 : MXBPF_SPAN_ASYNC);
 	bpf_map_delete_elem(&open_keys, &key);
 }

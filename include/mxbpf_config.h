@@ -528,7 +528,8 @@ struct mxbpf_thread {
 	__u64 undefined;   /* as in struct mxbpf_target */
 	__u64 own;	   /* as in struct mxbpf_target */
 	__u64 counted_at;  /* 1 + its group of perf events; 0: none so far */
-	__u32 nslots;	   /* that it has */
+	__u64 marked_ns[MXBPF_MARK_CLASSES]; /* self time of its marks that have ended */
+	__u32 nslots;			     /* that it has */
 	__u32 pad;
 	__u32 slots[MXBPF_THREAD_SLOTS]; /* of frames MXBPF_SLOT_FRAMES * k on; [0] is its own */
 	__u64 counts[MXBPF_COUNT_MAX];
