@@ -14,10 +14,10 @@
 #define MXBPF_HIDDEN_MAX      8	 /* names that are left out */
 #define MXBPF_LENDERS_MAX     8	 /* operators that allocate for whom they are called by */
 #define MXBPF_DEREFS_MAX      4
-#define MXBPF_TARGETS_MAX     1024	/* processes that are looked at at the same time */
-#define MXBPF_THREADS_MAX     1024	/* threads of the target that hit a probe at the same time */
-#define MXBPF_SLOT_FRAMES     32	/* open spans that a slot has room for; a power of two */
-#define MXBPF_THREAD_SLOTS    16	/* slots of one thread, which takes them as its calls nest; a power of two */
+#define MXBPF_TARGETS_MAX     1024 /* processes that are looked at at the same time */
+#define MXBPF_THREADS_MAX     1024 /* threads of the target that hit a probe at the same time */
+#define MXBPF_SLOT_FRAMES     32   /* open spans that a slot has room for; a power of two */
+#define MXBPF_THREAD_SLOTS    16   /* slots of one thread, which takes them as its calls nest; a power of two */
 #define MXBPF_FRAMES_MAX      (MXBPF_THREAD_SLOTS * MXBPF_SLOT_FRAMES) /* open spans of one thread */
 #define MXBPF_SLOTS_DEEP      450 /* slots for frames beyond the first 32 of a thread, shared by all threads */
 #define MXBPF_SLOTS_MAX	      (MXBPF_THREADS_MAX + MXBPF_SLOTS_DEEP)
@@ -548,7 +548,7 @@ struct mxbpf_thread {
 };
 
 /* What deep nesting may cost every session. */
-MXBPF_STATIC_ASSERT(MXBPF_SLOTS_DEEP * (sizeof(struct mxbpf_thread) + sizeof(struct mxbpf_counter_starts)) < 8 << 20);
+MXBPF_STATIC_ASSERT(MXBPF_SLOTS_DEEP *(sizeof(struct mxbpf_thread) + sizeof(struct mxbpf_counter_starts)) < 8 << 20);
 
 struct mxbpf_key {
 	__u64 key;

@@ -291,6 +291,10 @@ static void test_bulks(void)
 	t = render("mxnet", again, (struct snk_opts){0});
 	CHECK(!strstr(t, "\nwork "));
 	free(t);
+	t = render("json", again,
+		   (struct snk_opts){.by = SNK_BY_DEVICE}); /* their own time, and the call of what ran */
+	CHECK(strstr(t, "\"count\": 1, \"total_ns\": 1600,"));
+	free(t);
 	mdl_free(m);
 	mdl_free(again);
 }

@@ -180,6 +180,15 @@ void row_widen(struct mdl_row *r, uint64_t min_ns, uint64_t max_ns)
 		r->max_ns = max_ns;
 }
 
+void mdl_row_merge_time(struct mdl_row *to, const struct mdl_row *from)
+{
+	add_sat(&to->total_ns, from->total_ns);
+	add_sat(&to->self_ns, from->self_ns);
+	add_sat_signed(&to->alloc_bytes, from->alloc_bytes);
+	add_sat_signed(&to->self_alloc_bytes, from->self_alloc_bytes);
+	account_merge(&to->account, &from->account);
+}
+
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from)
 {
 	unsigned i;
@@ -188,13 +197,9 @@ void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from)
 		return;
 	row_widen(to, from->min_ns, from->max_ns);
 	add_sat(&to->count, from->count);
-	add_sat(&to->total_ns, from->total_ns);
-	add_sat(&to->self_ns, from->self_ns);
-	add_sat_signed(&to->alloc_bytes, from->alloc_bytes);
-	add_sat_signed(&to->self_alloc_bytes, from->self_alloc_bytes);
+	mdl_row_merge_time(to, from);
 	add_sat(&to->nparts, from->nparts);
 	add_sat(&to->nbulks, from->nbulks);
-	account_merge(&to->account, &from->account);
 	counters_merge(&to->counters, &from->counters);
 	if (from->last_ns)
 		extent_add(to, from->first_ns, from->last_ns);

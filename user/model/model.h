@@ -74,6 +74,8 @@ uint64_t mdl_group_id(const struct mxbpf_group *g);
  * are none, as nobody knows which part of them is of nested calls.
  */
 void mdl_row_own(struct mdl_row *r);
+/* What calls of such a row are is what ran: of a bulk it has the time that is in none of its operators, but no call. */
+void mdl_row_merge_time(struct mdl_row *to, const struct mdl_row *bulk);
 
 /* One row of two: sums, extremes and histogram over both; `to` keeps its name and place. */
 void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);

@@ -147,6 +147,19 @@ static int by_group(const void *va, const void *vb, void *vgrouping)
 	return by_place(a, b);
 }
 
+static bool is_bulk(const struct mdl_row *r)
+{
+	return r->traits & MXBPF_TRAIT_BULK;
+}
+
+static int by_group_then_bulk(const void *va, const void *vb, void *vgrouping)
+{
+	const struct ranked *a = va, *b = vb;
+	int order = by_group(a, b, vgrouping);
+
+	return order ? order : is_bulk(a->row) - is_bulk(b->row);
+}
+
 /* It is not of one name: calls that are nested in one another are in it. */
 static bool is_of_many(const struct grouping *g, const struct mdl_row *r)
 {
@@ -158,10 +171,13 @@ static size_t merge_groups(const struct mdl *m, struct ranked *ranks, size_t n, 
 {
 	size_t kept = 0, i;
 
-	qsort_r(ranks, n, sizeof(*ranks), by_group, &g);
+	qsort_r(ranks, n, sizeof(*ranks), by_group_then_bulk, &g);
 	for (i = 0; i < n; i++) {
 		if (kept && !by_group(&ranks[kept - 1], &ranks[i], &g)) {
-			mdl_row_merge(&sums[kept - 1], ranks[i].row);
+			if (is_of_many(&g, &sums[kept - 1]) && is_bulk(ranks[i].row) && !is_bulk(&sums[kept - 1]))
+				mdl_row_merge_time(&sums[kept - 1], ranks[i].row);
+			else
+				mdl_row_merge(&sums[kept - 1], ranks[i].row);
 			mdl_flops_add(m, &sums[kept - 1].flops, ranks[i].row);
 			if (sums[kept - 1].device != ranks[i].row->device)
 				sums[kept - 1].device = 0; /* as of what has none */
