@@ -6,15 +6,19 @@ load helpers
 
 export BATS_TEST_TIMEOUT=300
 
-setup() { torch_setup; }
-
-torchrun() { # MXBPF_ARGS...
+# One job, recorded once: r.mxd, what each worker says of itself in 0.json and 1.json, and the job's tables in report.json.
+setup_file() {
+	cd "$BATS_FILE_TMPDIR" || return 1
+	BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR torch_setup
 	# Port 0: any that is free.
-	OMP_NUM_THREADS=1 run --separate-stderr "$MXBPF" "$@" -- "$PYTHON_TORCH" -m torch.distributed.run --nproc-per-node 2 \
-		--rdzv-backend c10d --rdzv-endpoint localhost:0 "$JUDGE/ddp.py"
-	expect_status 0
-	sed -n '/^{$/,$p' <<<"$output" >report.json
+	OMP_NUM_THREADS=1 "$MXBPF" record -o r.mxd -- "$PYTHON_TORCH" -m torch.distributed.run --nproc-per-node 2 \
+		--rdzv-backend c10d --rdzv-endpoint localhost:0 "$REPO/tests/judge_torch/ddp.py" >&2
+	"$MXBPF" report r.mxd --format json >report.json
 }
+
+setup() { cd "$BATS_FILE_TMPDIR" || return 1; }
+
+report() { "$MXBPF" report r.mxd "$@"; }
 
 # Rows of one worker, of the kinds that the pattern says, as {name: count}.
 builtin() { jq -S --arg re "$2" '.rows | with_entries(select(.key | test($re)))' "$1.json"; }
@@ -25,7 +29,6 @@ seen() {
 
 @test "both workers of torchrun: collectives, operators and backward nodes are counted as by torch.profiler in each of them" {
 	local rank re
-	torchrun --format json
 	jq -e '.window | .followed == 2 and .unfollowed == 0 and (has("fallbacks") | not)' report.json
 	jq -e '.loss | del(.attempted, .stored) | add == 0' report.json
 	for rank in 0 1; do
@@ -36,4 +39,42 @@ seen() {
 		done
 		[[ $(seen "$rank" '^c10d::' | jq length) == 9 ]]
 	done
+}
+
+@test "the target of a launched job is the command, whichever of its children has the runtime first" {
+	local first
+	jq -e '.target | (.cmdline | test("torch.distributed.run")) and .pid > 0' report.json
+	jq -e --slurpfile a 0.json --slurpfile b 1.json '.target.pid | . != $a[0].pid and . != $b[0].pid' report.json
+	first=$(jq .target.pid report.json)
+	expect_re "^window .* pid $first \(" "$(report)"
+}
+
+@test "each process has its rows by process: calls, time and memory are its own, and add up to the job's" {
+	local rank pid
+	report --by process --format json >processes.json
+	report --by process >processes.txt
+	for rank in 0 1; do
+		pid=$(jq .pid "$rank.json")
+		expect_same "$(jq --argjson p "$pid" '[.tables.operator[] | select(.pid == $p) | .count] | add' report.json)" \
+			"$(jq --argjson p "$pid" '.tables.operator[] | select(.pid == $p) | .count' processes.json)"
+		expect_same "$(jq --argjson p "$pid" '[.tables.operator[] | select(.pid == $p) | .self_ns] | add' report.json)" \
+			"$(jq --argjson p "$pid" '.tables.operator[] | select(.pid == $p) | .total_ns' processes.json)"
+		# In the tables of calls and of memory.
+		[[ $(grep -c -E "^$pid [a-z]" processes.txt) -ge 2 ]]
+	done
+	jq -e '[.tables.operator[].name] | all(test("^[0-9]+ [a-z]"))' processes.json
+}
+
+@test "CSV has the process of each row, with the numbers of the JSON" {
+	report --format csv | python3 -c '
+import csv, json, sys
+rows = {(r["table"], r["name"], r["pid"]): int(r["count"]) for r in csv.DictReader(sys.stdin) if r["table"] == "operator"}
+report = json.load(open("report.json"))
+want = {("operator", r["name"], str(r["pid"])): r["count"] for r in report["tables"]["operator"]}
+assert rows == want and len({k[2] for k in rows}) >= 2, (rows, want)'
+}
+
+@test "each thread says of which process it is, where there are several" {
+	expect_re "^[0-9]+ [^ ]+ of $(jq .pid 0.json) " "$(report --by thread)"
+	expect_re "^[0-9]+ [^ ]+ of $(jq .pid 1.json) " "$(report --by thread)"
 }

@@ -84,13 +84,13 @@ int main(void)
 	{
 		text = render("op", 2, false);
 		CHECK(strstr(text, "\"op\",,18446744073709551615,18446744073709551615,0,0,0,1,"));
-		CHECK(strstr(text, ",,,-5,-9223372036854775808,,,,,,5,7,\n"));
+		CHECK(strstr(text, ",,,-5,-9223372036854775808,,,,,,5,7,,\n"));
 		free(text);
 	}
 	TEST("loss is a row, and the window stands in every one")
 	{
 		text = render("op", 2, false);
-		CHECK(strstr(text, "\n\"loss\",\"dropped\",,3,,,,,,,,,,,,,,,,,5,7,\n"));
+		CHECK(strstr(text, "\n\"loss\",\"dropped\",,3,,,,,,,,,,,,,,,,,5,7,,\n"));
 		CHECK(strstr(text, "\n\"window\",\"unfollowed\",,4,") &&
 		      strstr(text, "\n\"window\",\"late_refused\",,6,"));
 		CHECK(strstr(text, "\n\"window\",\"unwound\",,8,") &&

@@ -118,7 +118,7 @@ static void test_csv(struct mdl *m)
 	CHECK(!strstr(t, "shapes") && count(t, "aten::mm") == 1);
 	free(t);
 	t = render("csv", m, &(struct snk_opts){.by = SNK_BY_SHAPE});
-	CHECK(strstr(t, "window_ns,annotation,shapes\n") && strstr(t, ",\"[[8,3],[]]\"\n") &&
+	CHECK(strstr(t, "window_ns,annotation,pid,shapes\n") && strstr(t, ",\"[[8,3],[]]\"\n") &&
 	      count(t, "aten::mm") == 3);
 	free(t);
 	t = render("csv", m, &(struct snk_opts){.by = SNK_BY_STACK, .stack_depth = 2, .continued = true});
@@ -319,7 +319,7 @@ static void test_backward(void)
 		   "\"deeper_ns\": 7000},",
 		   "\"aten::t\"");
 	t = render("csv", m, &with);
-	CHECK(strstr(t, "window_ns,annotation,backward_count,backward_ns,deeper_count,deeper_ns\n"));
+	CHECK(strstr(t, "window_ns,annotation,pid,backward_count,backward_ns,deeper_count,deeper_ns\n"));
 	CHECK(strstr(t, "\"backward\",\"aten::mm\",,4,4000,,") && strstr(t, ",6,10000,1,7000\n"));
 	CHECK(strstr(t, "\n\"window\",\"unjoined\",,3,") && count(t, "\n\"backward\",") == 2);
 	free(t);

@@ -216,7 +216,7 @@ static void test_tables(void)
 	struct tape t = layered();
 	char *text = render("csv", &t, &(struct snk_opts){.by = SNK_BY_LAYER});
 
-	CHECK(strstr(text, "window_ns,annotation,layer\n") && strstr(text, "\"ops\",\"dense1\",,2,600,600,") &&
+	CHECK(strstr(text, "window_ns,annotation,pid,layer\n") && strstr(text, "\"ops\",\"dense1\",,2,600,600,") &&
 	      strstr(text, ",\"dense1\"\n"));
 	free(text);
 	text = render("csv", &t, &(struct snk_opts){.by = SNK_BY_EVENT});

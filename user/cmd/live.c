@@ -116,6 +116,8 @@ struct mdl *live_model(const struct live *l)
 
 	if (m && l->details & MXBPF_DETAIL_THREAD)
 		mdl_tell_threads(m);
+	if (m && l->o->by == SNK_BY_PROCESS)
+		mdl_tell_processes(m);
 	return m;
 }
 

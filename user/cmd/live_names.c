@@ -204,6 +204,8 @@ static void learn_thread(struct live *l, uint32_t tgid, uint32_t tid)
 	if (!known || *known)
 		return;
 	*known = 1;
+	if (tid != tgid) /* the process is called as its first thread, of which there may be no call */
+		learn_thread(l, tgid, tgid);
 	/* Nothing but its number is kept of a followed process: should that be another's by now, a name is wrong, no
 	 * more. */
 	if (tgid == (uint32_t)tgt_pid(l->target) ? !tgt_thread_comm(l->target, (pid_t)tid, comm)

@@ -231,6 +231,23 @@ static uint32_t fault_ns(void)
 	return (uint32_t)(ns / n) * (is_virtual() ? HOST_TOO : 1);
 }
 
+/* The process that the user named, where its child has the runtime. One that has ended already keeps its number. */
+static int describe_given(struct live *l, struct mdl_session *s)
+{
+	pid_t pid = l->launch.pid ? l->launch.pid : l->launcher ? tgt_pid(l->launcher) : 0;
+	struct tgt *t = NULL;
+
+	if (!pid || pid == tgt_pid(l->target))
+		return 0;
+	s->given_pid = (uint32_t)pid;
+	if (tgt_open(pid, &t, NULL))
+		t = NULL;
+	s->given_comm = dup_or_empty(t ? tgt_comm(t) : l->launch.pid ? l->o->command[0] : NULL);
+	s->given_cmdline = dup_or_empty(t ? tgt_cmdline(t) : NULL);
+	tgt_close(t);
+	return s->given_comm && s->given_cmdline ? 0 : -ENOMEM;
+}
+
 int live_describe(struct live *l)
 {
 	const struct adp *a = l->plan.adp;
@@ -254,8 +271,8 @@ int live_describe(struct live *l)
 	s->fault_ns = fault_ns();
 	s->sched = l->o->sched;
 	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || !s->trace_form || describe_lib(l, s) ||
-	    describe_probes(l, s) || describe_devices(l, s) || describe_tables(l, s) || describe_notes(l, s) ||
-	    live_counters_describe(l))
+	    describe_given(l, s) || describe_probes(l, s) || describe_devices(l, s) || describe_tables(l, s) ||
+	    describe_notes(l, s) || live_counters_describe(l))
 		return -ENOMEM;
 	return 0;
 }

@@ -247,8 +247,8 @@ const struct cmd_option cmd_options[] = {
 	 .set = cmd_set_number, FIELD(top), .min = 1, .max = 1000000000},
 	{.name = "by", .arg = "WHAT", .group = "Tables", .commands = TABLES,
 	 .help = "what has a row: each name (operator), each with the shapes of its tensors (of --shapes), with the top of "
-		 "its Python stack or its nn.Module (of --py-stacks), each layer of the model (of --layers), each device or "
-		 "thread; of a recording also each call, in order of start", .def = "name", .set = cmd_set_by, FIELD(by), .word = word_by},
+		 "its Python stack or its nn.Module (of --py-stacks), each layer of the model (of --layers), each device, "
+		 "process or thread; of a recording also each call, in order of start", .def = "name", .set = cmd_set_by, FIELD(by), .word = word_by},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = TABLES,
 	 .help = "lines of a stack that --by stack looks at, and --by event shows", .def = "5, of events all", .set = cmd_set_number, FIELD(stack_depth), .min = 1,
 	 .max = 128},

@@ -53,6 +53,7 @@ int cmd_check_details(const struct cmd_opts *o, unsigned details, bool account, 
 		[SNK_BY_STACK] = {MXBPF_DETAIL_STACK, "stacks", "--py-stacks"},
 		[SNK_BY_MODULE] = {MXBPF_DETAIL_STACK, "stacks", "--py-stacks"},
 		[SNK_BY_LAYER] = {MXBPF_DETAIL_LAYER, "layers", "--layers"},
+		[SNK_BY_PROCESS] = {0},
 		[SNK_BY_EVENT] = {0},
 	};
 
@@ -283,6 +284,8 @@ int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct md
 
 	if (o->by == SNK_BY_THREAD)
 		mdl_tell_threads(m);
+	if (o->by == SNK_BY_PROCESS)
+		mdl_tell_processes(m);
 	if (o->by != SNK_BY_EVENT && (o->by != SNK_BY_THREAD || s->details & MXBPF_DETAIL_THREAD))
 		return cmd_print_tables(o, s, m, 0);
 	if (s->stats) {

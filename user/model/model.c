@@ -17,12 +17,19 @@ void mdl_tell_threads(struct mdl *m)
 	m->tells_threads = true;
 }
 
+void mdl_tell_processes(struct mdl *m)
+{
+	m->tells_processes = true;
+}
+
 struct mdl *mdl_new_like(const struct mdl *m)
 {
 	struct mdl *like = mdl_new();
 
-	if (like)
-		like->tells_threads = m->tells_threads;
+	if (!like)
+		return NULL;
+	like->tells_threads = m->tells_threads;
+	like->tells_processes = m->tells_processes;
 	return like;
 }
 

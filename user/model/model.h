@@ -261,10 +261,12 @@ uint64_t mdl_counter(const struct mdl *m, enum mxbpf_class cls, enum mxbpf_count
 /* Duration below which `fraction` of the row's spans lie: the middle of its bucket, within [min, max]. */
 uint64_t mdl_percentile(const struct mdl_row *r, double fraction);
 
+/* From now on, mdl_sum() keeps the rows of calls and of memory apart by process. */
+void mdl_tell_processes(struct mdl *m);
 /* Processes that have rows; of a sum, those that it was made of. */
 unsigned mdl_nprocesses(const struct mdl *m);
-/* All processes as one, with tgid 0 but for rows of threads; a peak is the sum of peaks, hence an upper bound. For
- * mdl_free(); NULL: -ENOMEM.
+/* All processes as one, with tgid 0 but for rows of threads (and where mdl_tell_processes() said so); a peak is the sum
+ * of peaks, hence an upper bound. For mdl_free(); NULL: -ENOMEM.
  */
 struct mdl *mdl_sum(const struct mdl *m);
 /* The same of some of them; what is of no process is there as well. */

@@ -65,6 +65,7 @@ struct mdl {
 	struct buf groups;			/* struct mxbpf_group, as its records */
 	size_t ngrouped;			/* rows that are of one */
 	bool tells_threads;			/* each thread's spans are groups of their own */
+	bool tells_processes;			/* in a sum of processes, rows of spans and memory stay apart */
 	struct hash maker_index;		/* (seq, tgid) -> place in makers */
 	struct buf makers;			/* struct maker, a ring once it is full */
 	size_t oldest_maker;

@@ -63,10 +63,20 @@ void mdl_session_fini(struct mdl_session *s)
 	free(s->mem_title);
 	free(s->trace_form);
 	free(s->mxbpf_version);
+	free(s->given_comm);
+	free(s->given_cmdline);
 	free(s->comm);
 	free(s->cmdline);
 	free(s->hostname);
 	*s = (struct mdl_session){0};
+}
+
+struct mdl_target mdl_target_of(const struct mdl_session *s)
+{
+	if (!s->given_pid)
+		return (struct mdl_target){s->pid, s->comm, s->cmdline};
+	return (struct mdl_target){s->given_pid, s->given_comm ? s->given_comm : "",
+				   s->given_cmdline ? s->given_cmdline : ""};
 }
 
 const struct mdl_process *mdl_process_of(const struct mdl_session *s, uint32_t pid)

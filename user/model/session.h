@@ -73,7 +73,11 @@ struct mdl_perf_event {
 
 struct mdl_session {
 	char *mxbpf_version;
-	uint32_t pid;
+	uint32_t pid; /* the first process with a runtime */
+	/* Of --pid, or the command that was launched, where that is another process; 0 and "" or NULL where it is not.
+	 */
+	uint32_t given_pid;
+	char *given_comm, *given_cmdline;
 	uint32_t details;   /* enum mxbpf_detail that were asked for */
 	uint32_t sample_hz; /* --sample; 0: none */
 	char *comm, *cmdline, *hostname;
@@ -129,6 +133,13 @@ struct mdl_session {
 };
 
 void mdl_session_fini(struct mdl_session *s);
+
+/* The process that the user named. Texts are borrowed. */
+struct mdl_target {
+	uint32_t pid;
+	const char *comm, *cmdline;
+};
+struct mdl_target mdl_target_of(const struct mdl_session *s);
 
 /* NULL: it is of no job. */
 const struct mdl_process *mdl_process_of(const struct mdl_session *s, uint32_t pid);

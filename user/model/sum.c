@@ -57,7 +57,7 @@ unsigned mdl_nprocesses(const struct mdl *m)
 /* They ran side by side, so that their accounts add up; of the peaks that is an upper bound. */
 static int add_memory(struct mdl *sum, const struct mdl_mem_row *r)
 {
-	struct mdl_mem_row *all = mem_row(sum, 0, r->device);
+	struct mdl_mem_row *all = mem_row(sum, sum->tells_processes ? r->tgid : 0, r->device);
 
 	if (!all)
 		return -ENOMEM;
@@ -77,13 +77,18 @@ static const bool is_of_row[] = {
 	[MXBPF_AGG_COUNTERS] = true, [MXBPF_AGG_EXTENT] = true, [MXBPF_SLOW] = true,
 };
 
-/* Of a thread, whose number may be that of another on another host, and whose name only its process knows. */
-static bool is_of_thread(const struct mdl *m, const struct mxbpf_rec *r)
+/*
+ * A row of calls that stays its process's: because processes are told apart, or because it is a thread's, whose number
+ * may be that of another one on another host, and whose name only its process knows.
+ */
+static bool keeps_process(const struct mdl *m, const struct mxbpf_rec *r)
 {
 	const struct mxbpf_group *g;
 
-	if (!m->tells_threads || r->kind >= sizeof(is_of_row) || !is_of_row[r->kind])
+	if (r->kind >= sizeof(is_of_row) || !is_of_row[r->kind])
 		return false;
+	if (m->tells_processes || !m->tells_threads)
+		return m->tells_processes;
 	g = group_find(m, ((const struct mxbpf_agg *)r)->name_id);
 	return g && g->tid;
 }
@@ -93,7 +98,7 @@ static int feed_one(struct mdl *sum, struct mxbpf_rec *r)
 {
 	if (r->kind == MXBPF_MEM || r->kind == MXBPF_MEM_TIME || r->kind == MXBPF_HOLDER)
 		return 0;
-	if (r->kind != MXBPF_OPEN && !is_of_thread(sum, r) &&
+	if (r->kind != MXBPF_OPEN && !keeps_process(sum, r) &&
 	    (r->kind != MXBPF_NAME || ((struct mxbpf_name *)r)->kind != MXBPF_NAME_THREAD))
 		r->tgid = 0;
 	return mdl_feed(sum, r, r->size);

@@ -46,6 +46,9 @@ struct array {
 static const struct field session_fields[] = {
 	IN(mdl_session, mxbpf_version, TEXT),
 	IN(mdl_session, pid, U32),
+	IN(mdl_session, given_pid, U32),
+	IN(mdl_session, given_comm, TEXT_OR_NULL),
+	IN(mdl_session, given_cmdline, TEXT_OR_NULL),
 	IN(mdl_session, details, U32),
 	IN(mdl_session, sample_hz, U32),
 	IN(mdl_session, comm, TEXT),

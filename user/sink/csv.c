@@ -51,6 +51,7 @@ static const struct {
 	[START] = {"window_start_unix_ns", ALWAYS},
 	[DURATION] = {"window_ns", ALWAYS},
 	[ANNOTATION] = {"annotation", ALWAYS},
+	[PID] = {"pid", ALWAYS},
 	[BACKWARD_COUNT] = {"backward_count", WITH_BACKWARD},
 	[BACKWARD] = {"backward_ns", WITH_BACKWARD},
 	[DEEPER_COUNT] = {"deeper_count", WITH_BACKWARD},
@@ -165,6 +166,8 @@ void csv_put(struct snk *s, struct row *r)
 
 	fill(r, START, s->in->session->start_unix_ns);
 	fill(r, DURATION, s->in->session->duration_ns);
+	if (r->tgid)
+		fill(r, PID, r->tgid);
 	if (MXBPF_DEVICE_TYPE(r->device))
 		mdl_device_name(s->in->session, r->device, device);
 	snk_csv_table(s, r->table);
@@ -302,6 +305,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 
 		r.name = mdl_name(s->in->model, e->name_id, &r.name_len);
 		r.domain.text = snk_domain(s->in->model, e->name_id, &r.domain.len);
+		r.tgid = e->h.tgid;
 		fill(&r, COUNT, 1);
 		fill(&r, TOTAL, e->dur_ns);
 		fill(&r, SELF, e->self_ns);
@@ -337,6 +341,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		r.name = snk_row_name(s, m, label, &r.name_len);
 		r.domain.text = snk_domain(s->in->model, m->name_id, &r.domain.len);
 		csv_fill_extent(s, &r, m->first_ns, m->last_ns);
+		r.tgid = m->tgid;
 		set_details(s, &r, m->args_id, m->stack_id, m->layer_id);
 		if (snk_is_annotation(s, m))
 			fill(&r, ANNOTATION, 1);
@@ -366,6 +371,7 @@ static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_
 	for (i = 0; i < n; i++) {
 		struct row r = {.table = s->in->session->mem_title, .device = rows[i]->device};
 
+		r.tgid = rows[i]->tgid;
 		fill(&r, ALLOCS, rows[i]->allocs);
 		fill(&r, FREES, rows[i]->frees);
 		fill(&r, ALLOC_BYTES, rows[i]->alloc_bytes);
@@ -385,6 +391,7 @@ static int joins(struct snk *s, const struct snk_joins *t)
 	for (j = t->rows; j < t->rows + t->nrows; j++) {
 		struct row r = {.table = "backward", .name = j->name, .name_len = j->len};
 
+		r.tgid = j->j.h.tgid;
 		fill(&r, COUNT, j->j.count);
 		fill(&r, TOTAL, j->j.total_ns);
 		fill(&r, BACKWARD_COUNT, j->j.bwd_count);
@@ -409,6 +416,7 @@ static int slow(struct snk *s, const struct snk_slow *t)
 
 		snprintf(table, sizeof(table), "slow.%s", snk_causes[e->cause]);
 		r.name = mdl_name(s->in->model, e->row->name_id, &r.name_len);
+		r.tgid = e->span.h.tgid;
 		fill(&r, COUNT, 1);
 		fill(&r, TOTAL, e->span.dur_ns);
 		fill(&r, P50, e->median_ns);
@@ -457,6 +465,7 @@ static int samples(struct snk *s, const struct snk_samples *t)
 	for (r = t->rows; r < t->rows + t->nrows; r++) {
 		struct row row = {.table = "samples", .name = r->name, .name_len = r->len};
 
+		row.tgid = r->tgid;
 		fill(&row, COUNT, r->count);
 		csv_put(s, &row);
 	}
@@ -476,6 +485,7 @@ static int opens(struct snk *s, const struct mxbpf_open *rows, size_t n)
 
 		r.name = mdl_name(s->in->model, o->name_id, &r.name_len);
 		r.waits = snk_open_waits(s->in->model, o, waits);
+		r.tgid = o->h.tgid;
 		fill(&r, COUNT, 1);
 		fill(&r, TOTAL, o->open_ns);
 		fill(&r, EVENT_START, s->in->session->start_unix_ns + (o->h.ts_ns - s->in->session->start_mono_ns));
@@ -493,6 +503,7 @@ static void put_parties(struct snk *s, const struct snk_sched *r, enum mxbpf_sch
 	for (a = r->of[what]; a < r->of[what] + r->n[what]; a++) {
 		struct row row = {.table = sched_what_name(what), .name = r->name, .name_len = r->len};
 
+		row.tgid = r->tgid;
 		row.by.text = a->comm;
 		row.by.len = strnlen(a->comm, sizeof(a->comm));
 		fill(&row, COUNT, a->count);
@@ -509,6 +520,7 @@ static int sched(struct snk *s, const struct snk_scheds_table *t)
 	for (r = t->rows; r < t->rows + t->nrows; r++) {
 		struct row row = {.table = "off_cpu", .name = r->name, .name_len = r->len};
 
+		row.tgid = r->tgid;
 		fill(&row, OFF_CPU, r->off_ns);
 		for (what = 0; what <= MXBPF_SCHED_OTHER; what++)
 			fill(&row, OFF_CPU + 1 + what, snk_sched_ns(r, (enum mxbpf_sched_what)what));
@@ -526,6 +538,7 @@ static int teams(struct snk *s, const struct snk_teams *t)
 	for (k = t->rows; k < t->rows + t->nrows; k++) {
 		struct row r = {.table = "teams", .name = k->name, .name_len = k->len};
 
+		r.tgid = k->t.h.tgid;
 		fill(&r, COUNT, k->t.regions);
 		fill(&r, TOTAL, k->t.dur_ns);
 		fill(&r, TEAM_THREADS, k->t.threads);
@@ -628,6 +641,7 @@ const struct snk_ops snk_csv = {
 	.help = "one table of exact integers (ns, bytes), loss included",
 	.begin = begin,
 	.details = true,
+	.by_process = true,
 	.table = class_table,
 	.marks = csv_marks,
 	.mem = mem_table,

@@ -30,6 +30,7 @@ enum column {
 	START,
 	DURATION,
 	ANNOTATION,
+	PID,
 	BACKWARD_COUNT,
 	BACKWARD,
 	DEEPER_COUNT,
@@ -85,6 +86,7 @@ struct row {
 	const char *table, *name;
 	size_t name_len;
 	uint32_t device;
+	uint32_t tgid; /* PID; 0: the row is no single process's */
 	uint64_t n[NCOLUMNS];
 	bool filled[NCOLUMNS]; /* the number is there */
 	bool below[NCOLUMNS];  /* below 0: what stands there is its magnitude */

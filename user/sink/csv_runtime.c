@@ -24,7 +24,7 @@ int csv_lives(struct snk *s, const struct snk_lives *t)
 
 	for (i = 0; i < t->nrows * MXBPF_LIFE_PARTS; i++) {
 		const struct mdl_life *l = t->rows[i / MXBPF_LIFE_PARTS];
-		struct row r = {.device = l->device};
+		struct row r = {.device = l->device, .tgid = l->tgid};
 		char table[32];
 
 		part = i % MXBPF_LIFE_PARTS;
@@ -36,7 +36,7 @@ int csv_lives(struct snk *s, const struct snk_lives *t)
 	}
 	for (i = 0; i < t->nwaits; i++) {
 		const struct mxbpf_wait *w = &t->waits[i];
-		struct row r = {.table = "waits", .name = snk_wait_whats[w->what]};
+		struct row r = {.table = "waits", .name = snk_wait_whats[w->what], .tgid = w->h.tgid};
 
 		r.name_len = strlen(r.name);
 		if (w->op_id)
@@ -61,6 +61,7 @@ int csv_kvs(struct snk *s, const struct snk_kvs *t)
 		struct row r = {.table = "KVStore by key",
 				.name = k->name,
 				.name_len = k->len,
+				.tgid = k->kv->calls.tgid,
 				.key = {.text = k->key, .len = k->key_len}};
 
 		fill(&r, COUNT, k->kv->calls.count);
@@ -92,6 +93,7 @@ static void put_lost(struct snk *s, const struct mxbpf_mem_time *d)
 		struct row r = {.table = "held.lost",
 				.name = lost[i].name,
 				.name_len = strlen(lost[i].name),
+				.tgid = d->h.tgid,
 				.device = d->device};
 
 		fill(&r, COUNT, lost[i].n);
@@ -106,7 +108,7 @@ int csv_held(struct snk *s, const struct snk_held *t)
 	const struct snk_holder *k;
 
 	for (d = t->devices; d < t->devices + t->ndevices; d++) {
-		struct row r = {.table = "held.device", .device = d->device};
+		struct row r = {.table = "held.device", .tgid = d->h.tgid, .device = d->device};
 
 		r.name = "";
 		fill_signed(&r, LIVE_BYTES, d->live_bytes);
@@ -121,6 +123,7 @@ int csv_held(struct snk *s, const struct snk_held *t)
 		struct row r = {.table = "held", .name = k->name, .name_len = k->len, .holder = k};
 
 		r.device = k->h.device;
+		r.tgid = k->h.h.tgid;
 		r.layer.text = k->layer;
 		r.layer.len = k->layer_len;
 		fill(&r, ALLOCS, k->h.allocs);
@@ -144,6 +147,7 @@ int csv_marks(struct snk *s, const struct snk_marks *t)
 		struct row r = {
 			.table = "counter", .name = k->name, .name_len = k->len, .domain = {k->domain, k->domain_len}};
 
+		r.tgid = k->tgid;
 		fill(&r, COUNT, k->count);
 		fill(&r, VALUE_LAST, k->value->value);
 		fill(&r, VALUE_MIN, k->value->min);
@@ -154,6 +158,7 @@ int csv_marks(struct snk *s, const struct snk_marks *t)
 		struct row r = {
 			.table = "instant", .name = k->name, .name_len = k->len, .domain = {k->domain, k->domain_len}};
 
+		r.tgid = k->tgid;
 		fill(&r, COUNT, k->count);
 		csv_fill_extent(s, &r, k->instant->h.ts_ns, k->instant->last_ns);
 		csv_put(s, &r);

@@ -11,6 +11,7 @@ static void put_loop(struct snk *s, const struct snk_loop *l)
 	struct row r = {.table = "iterations", .name = snk_tolds[l->told], .name_len = strlen(snk_tolds[l->told])};
 	unsigned i;
 
+	r.tgid = l->tgid;
 	fill(&r, COUNT, l->count - l->missing);
 	fill(&r, TOTAL, l->total_ns);
 	fill(&r, MIN, l->min_ns);
@@ -20,14 +21,15 @@ static void put_loop(struct snk *s, const struct snk_loop *l)
 	fill(&r, P99, l->p99_ns);
 	csv_put(s, &r);
 	if (l->missing) { /* the first, of which nothing else is known */
-		struct row missing = {.table = "iterations.missing", .name = r.name, .name_len = r.name_len};
+		struct row missing = {
+			.table = "iterations.missing", .name = r.name, .name_len = r.name_len, .tgid = l->tgid};
 
 		fill(&missing, COUNT, l->missing);
 		csv_put(s, &missing);
 	}
 	for (i = 0; i <= MXBPF_STEP_PARTS && l->known; i++) {
 		const char *name = i < MXBPF_STEP_PARTS ? snk_parts[i] : "operators";
-		struct row part = {.table = "iterations.part", .name = name, .name_len = strlen(name)};
+		struct row part = {.table = "iterations.part", .name = name, .name_len = strlen(name), .tgid = l->tgid};
 
 		fill(&part, COUNT, l->known);
 		fill(&part, TOTAL, i < MXBPF_STEP_PARTS ? l->parts[i].total_ns : l->busy_ns);
@@ -50,7 +52,7 @@ int csv_iterations(struct snk *s, const struct snk_iterations *t)
 	for (i = 0; i < t->nslowest; i++) {
 		const struct mxbpf_iteration *it = t->slowest[i];
 		const struct snk_loop *l = snk_loop_of(t, it);
-		struct row r = {.table = table, .name = nr};
+		struct row r = {.table = table, .name = nr, .tgid = it->h.tgid};
 		uint64_t ns;
 		int part = snk_longer(l, it, &ns);
 

@@ -7,9 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const snk_by_words[] = {[SNK_BY_NAME] = "name",	[SNK_BY_SHAPE] = "shape", [SNK_BY_STACK] = "stack",
-				    [SNK_BY_MODULE] = "module", [SNK_BY_LAYER] = "layer", [SNK_BY_DEVICE] = "device",
-				    [SNK_BY_THREAD] = "thread", [SNK_BY_EVENT] = "event", NULL};
+const char *const snk_by_words[] = {[SNK_BY_NAME] = "name",	  [SNK_BY_SHAPE] = "shape",
+				    [SNK_BY_STACK] = "stack",	  [SNK_BY_MODULE] = "module",
+				    [SNK_BY_LAYER] = "layer",	  [SNK_BY_DEVICE] = "device",
+				    [SNK_BY_PROCESS] = "process", [SNK_BY_THREAD] = "thread",
+				    [SNK_BY_EVENT] = "event",	  NULL};
+
+bool snk_by_place(enum snk_by by)
+{
+	return by == SNK_BY_DEVICE || by == SNK_BY_PROCESS || by == SNK_BY_THREAD;
+}
 
 /* Length of the first n lines. */
 static size_t lines_len(const char *text, size_t len, unsigned n)
@@ -69,17 +76,36 @@ const char *snk_row_key(const struct mdl *m, const struct snk_opts *opts, const 
 	const char *layer = opts->by == SNK_BY_LAYER ? snk_layer(m, opts, r->layer_id, len) : NULL;
 
 	*len = layer ? *len : 0;
-	if (opts->by == SNK_BY_DEVICE || opts->by == SNK_BY_THREAD)
+	if (snk_by_place(opts->by))
 		return "";
 	return layer ? layer : mdl_name(m, r->name_id, len);
 }
 
-static const char *thread_label(const struct mdl *m, const struct mdl_row *r, char buf[SNK_LABEL_BYTES])
+const char *snk_process_label(const struct snk *s, uint32_t tgid, char buf[SNK_LABEL_BYTES])
 {
-	const char *name = mdl_thread_name(m, r->tgid, r->tid);
+	const struct mdl_session *ss = s->in->session;
+	const struct mdl_process *p = mdl_process_of(ss, tgid);
+	const char *name = tgid == ss->pid ? ss->comm : mdl_thread_name(s->in->model, tgid, tgid & MDL_PID_MASK);
+	int n = snprintf(buf, SNK_LABEL_BYTES, "%" PRIu32, tgid & MDL_PID_MASK);
 
-	snprintf(buf, SNK_LABEL_BYTES, r->tid ? "%" PRIu32 "%s%s" : "other threads", r->tid, name ? " " : "",
-		 name ? name : "");
+	if (p)
+		snprintf(buf + n, SNK_LABEL_BYTES - (size_t)n, " %s %u%s%.40s", p->role, p->rank,
+			 *p->hostname ? " of " : "", p->hostname);
+	else if (name)
+		snprintf(buf + n, SNK_LABEL_BYTES - (size_t)n, " %.40s", name);
+	return buf;
+}
+
+/* Of several processes, each thread says whose it is. */
+static const char *thread_label(const struct snk *s, const struct mdl_row *r, char buf[SNK_LABEL_BYTES])
+{
+	const char *name = mdl_thread_name(s->in->model, r->tgid, r->tid);
+	char of[32] = "";
+
+	if (r->tgid && mdl_nprocesses(s->in->model) > 1)
+		snprintf(of, sizeof(of), " of %" PRIu32, r->tgid & MDL_PID_MASK);
+	snprintf(buf, SNK_LABEL_BYTES, r->tid ? "%" PRIu32 "%s%.40s%s" : "other threads", r->tid, name ? " " : "",
+		 name ? name : "", of);
 	return buf;
 }
 
@@ -88,7 +114,9 @@ const char *snk_row_name(const struct snk *s, const struct mdl_row *r, char buf[
 	const char *label = snk_row_key(s->in->model, s->opts, r, len);
 
 	if (s->opts->by == SNK_BY_THREAD)
-		label = thread_label(s->in->model, r, buf);
+		label = thread_label(s, r, buf);
+	else if (s->opts->by == SNK_BY_PROCESS)
+		label = snk_process_label(s, r->tgid, buf);
 	else if (s->opts->by == SNK_BY_DEVICE)
 		mdl_device_name(s->in->session, r->device, buf), label = buf;
 	else
@@ -99,7 +127,7 @@ const char *snk_row_name(const struct snk *s, const struct mdl_row *r, char buf[
 
 bool snk_is_annotation(const struct snk *s, const struct mdl_row *r)
 {
-	return r->traits & MXBPF_TRAIT_USER && s->opts->by != SNK_BY_DEVICE && s->opts->by != SNK_BY_THREAD;
+	return r->traits & MXBPF_TRAIT_USER && !snk_by_place(s->opts->by);
 }
 
 bool snk_shows_outputs(const struct snk *s)

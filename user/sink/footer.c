@@ -14,6 +14,7 @@
 static void put_window(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
+	const struct mdl_target target = mdl_target_of(ss);
 	time_t start = (time_t)(ss->start_unix_ns / 1000000000);
 	char ns[24], when[32];
 	struct tm tm;
@@ -21,8 +22,8 @@ static void put_window(struct snk *s)
 	if (!gmtime_r(&start, &tm) || !strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm))
 		snprintf(when, sizeof(when), "?");
 	out_printf(s->out, "window   %s from %s, pid %" PRIu32 " (",
-		   ss->duration_ns ? fmt_ns(ss->duration_ns, ns) : "unknown time", when, ss->pid);
-	snk_put_safe(s->out, ss->comm, strlen(ss->comm));
+		   ss->duration_ns ? fmt_ns(ss->duration_ns, ns) : "unknown time", when, target.pid);
+	snk_put_safe(s->out, target.comm, strlen(target.comm));
 	out_puts(s->out, ")\n");
 }
 

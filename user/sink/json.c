@@ -24,12 +24,13 @@ void json_optional(struct snk *s, const char *key, const char *text)
 static void put_target(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
+	const struct mdl_target target = mdl_target_of(ss);
 	size_t i;
 
-	out_printf(s->out, "  \"target\": {\"pid\": %" PRIu32 ", ", ss->pid);
-	json_text(s, "comm", ss->comm);
+	out_printf(s->out, "  \"target\": {\"pid\": %" PRIu32 ", ", target.pid);
+	json_text(s, "comm", target.comm);
 	out_puts(s->out, ", ");
-	json_text(s, "cmdline", ss->cmdline);
+	json_text(s, "cmdline", target.cmdline);
 	out_puts(s->out, ", \"libraries\": [");
 	for (i = 0; i < ss->nlibs; i++) {
 		out_puts(s->out, i ? ",\n    {" : "\n    {");
@@ -88,7 +89,8 @@ static int begin(struct snk *s)
 	const uint64_t moments = snk_counter(s->in->model, MXBPF_COUNTER_MOMENTS);
 	const uint64_t unkeyed = snk_counter(s->in->model, MXBPF_COUNTER_UNKEYED);
 
-	((struct json *)s)->several = mdl_nprocesses(s->in->model) > 1 || ss->shown_role;
+	((struct json *)s)->several =
+		mdl_nprocesses(s->in->model) > 1 || ss->shown_role || s->opts->by == SNK_BY_PROCESS;
 	out_puts(s->out, "{\n  \"schema_version\": 1,\n");
 	put_target(s);
 	put_processes(s);

@@ -487,12 +487,14 @@ static int add_mem_row(struct snk *s, struct snk_grid *g, const struct mdl_mem_r
 {
 	const uint64_t bytes[] = {r->alloc_bytes, r->free_bytes, r->live_bytes, r->peak_bytes};
 	const uint64_t counts[] = {r->allocs, r->frees};
-	char text[48];
+	char text[48], process[SNK_LABEL_BYTES];
 	size_t i;
-	int err;
+	int err = 0;
 
+	if (s->opts->by == SNK_BY_PROCESS)
+		err = snk_grid_add(g, process, strlen(snk_process_label(s, r->tgid, process)));
 	mdl_device_name(s->in->session, r->device, text);
-	err = snk_grid_add(g, text, strlen(text));
+	err = err ? err : snk_grid_add(g, text, strlen(text));
 	for (i = 0; !err && i < 2; i++) {
 		snprintf(text, sizeof(text), "%" PRIu64, counts[i]);
 		err = snk_grid_add(g, text, strlen(text));
@@ -508,13 +510,22 @@ static int add_mem_row(struct snk *s, struct snk_grid *g, const struct mdl_mem_r
 static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_t n)
 {
 	struct snk_grid g = {
-		.cols = {{"device", .left = true}, {"allocs"}, {"frees"}, {"allocated"}, {"freed"}, {"live"}, {"peak"}},
-		.ncols = 7,
+		.cols = {{"process", .left = true},
+			 {"device", .left = true},
+			 {"allocs"},
+			 {"frees"},
+			 {"allocated"},
+			 {"freed"},
+			 {"live"},
+			 {"peak"}},
+		.ncols = 8,
 	};
 	const char *title = s->in->session->mem_title;
 	int err = 0;
 	size_t i;
 
+	if (s->opts->by != SNK_BY_PROCESS)
+		memmove(g.cols, g.cols + 1, --g.ncols * sizeof(g.cols[0]));
 	snk_put_safe(s->out, title, strlen(title));
 	out_puts(s->out, n ? ": live and peak count from the start of the window\n" : ": nothing seen\n");
 	for (i = 0; !err && i < n; i++)

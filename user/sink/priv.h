@@ -29,6 +29,11 @@ int snk_name_cmp(const char *a, size_t alen, const char *b, size_t blen);
 /* detail.c: what tells rows of one name apart. Borrowed from the model as its texts, of *len bytes, not NUL-terminated.
  */
 const char *snk_detail(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len);
+#define SNK_LABEL_BYTES 96 /* of a row, see snk_row_name() */
+/* A row is a device, a process or a thread, whatever ran there. */
+bool snk_by_place(enum snk_by by);
+/* "4711 python3", "4711 worker 0". Returns buf. */
+const char *snk_process_label(const struct snk *s, uint32_t tgid, char buf[SNK_LABEL_BYTES]);
 /* What rows have to show: as --by says, events all that the session has. */
 bool snk_shows_shapes(const struct snk *s);
 bool snk_shows_stack(const struct snk *s);
@@ -53,7 +58,6 @@ bool snk_shows_layer(const struct snk *s);
 /* NULL: none, or its name was lost. By layer without what its forward and backward operators add to it. */
 const char *snk_layer(const struct mdl *m, const struct snk_opts *opts, uint64_t layer_id, size_t *len);
 /* What a row is called: its operator, its layer, device or thread, as --by says. Returns buf or a borrowed text. */
-#define SNK_LABEL_BYTES 64
 const char *snk_row_name(const struct snk *s, const struct mdl_row *r, char buf[SNK_LABEL_BYTES], size_t *len);
 /* The same where rows are put in order: "" of devices and threads, whose numbers tell. */
 const char *snk_row_key(const struct mdl *m, const struct snk_opts *opts, const struct mdl_row *r, size_t *len);

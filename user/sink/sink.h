@@ -44,13 +44,14 @@ int snk_sort_find(const char *name);
 /* What has a row of its own. */
 enum snk_by {
 	SNK_BY_NAME,
-	SNK_BY_SHAPE,  /* a name with the dimensions of its tensors */
-	SNK_BY_STACK,  /* a name with the top lines of its stack */
-	SNK_BY_MODULE, /* a name with the innermost nn.Module of its stack */
-	SNK_BY_LAYER,  /* a layer of the model, with all of its operators, forward and backward */
-	SNK_BY_DEVICE, /* a device, whatever ran there */
-	SNK_BY_THREAD, /* a thread, likewise; needs rows of single threads */
-	SNK_BY_EVENT,  /* every call: snk_table.spans; needs the records */
+	SNK_BY_SHAPE,	/* a name with the dimensions of its tensors */
+	SNK_BY_STACK,	/* a name with the top lines of its stack */
+	SNK_BY_MODULE,	/* a name with the innermost nn.Module of its stack */
+	SNK_BY_LAYER,	/* a layer of the model, with all of its operators, forward and backward */
+	SNK_BY_DEVICE,	/* a device, whatever ran there */
+	SNK_BY_PROCESS, /* a process, whatever ran in it; needs a model that tells processes apart */
+	SNK_BY_THREAD,	/* a thread, likewise; needs rows of single threads */
+	SNK_BY_EVENT,	/* every call: snk_table.spans; needs the records */
 	SNK_BY_NWORDS,
 };
 #define SNK_STACK_DEPTH 5

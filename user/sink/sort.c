@@ -121,10 +121,14 @@ static uint64_t named_by(const struct grouping *g, const struct mdl_row *r)
 	return g->by == SNK_BY_LAYER && r->layer_id ? 0 : r->name_id;
 }
 
-/* By device or thread, whatever ran there: of a thread on whatever device. */
+/* By device, process or thread, whatever ran there: of a process or a thread on whatever device. */
 static int by_runner(const struct mdl_row *a, const struct mdl_row *b, const struct grouping *g)
 {
-	int order = g->by == SNK_BY_DEVICE ? by_number(a->device, b->device) : by_number(a->tid, b->tid);
+	int order;
+
+	if (g->by == SNK_BY_PROCESS)
+		return by_number(a->tgid, b->tgid);
+	order = g->by == SNK_BY_DEVICE ? by_number(a->device, b->device) : by_number(a->tid, b->tid);
 
 	return order || g->anywhere ? order : by_number(a->tgid, b->tgid);
 }
@@ -137,7 +141,7 @@ static int by_group(const void *va, const void *vb, void *vgrouping)
 	uint64_t an = named_by(g, a->row), bn = named_by(g, b->row);
 	int order = by_name(a, b);
 
-	if (g->by == SNK_BY_DEVICE || g->by == SNK_BY_THREAD)
+	if (snk_by_place(g->by))
 		return by_runner(a->row, b->row, g);
 	order = order || !g->users ? order : by_number(of_user(a->row), of_user(b->row));
 	if (order || g->anywhere)
@@ -163,7 +167,7 @@ static int by_group_then_bulk(const void *va, const void *vb, void *vgrouping)
 /* It is not of one name: calls that are nested in one another are in it. */
 static bool is_of_many(const struct grouping *g, const struct mdl_row *r)
 {
-	return g->by == SNK_BY_DEVICE || g->by == SNK_BY_THREAD || (g->by == SNK_BY_LAYER && r->layer_id);
+	return snk_by_place(g->by) || (g->by == SNK_BY_LAYER && r->layer_id);
 }
 
 /* `sums` takes the rows that come of it; returns their number. */
@@ -218,7 +222,7 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct snk_opt
 {
 	const struct mdl_row *const *all = mdl_rows(m, cls, n);
 	struct ranked *ranks = calloc(*n + 1, sizeof(*ranks));
-	bool merge = g.anywhere || g.by == SNK_BY_DEVICE || g.by == SNK_BY_THREAD;
+	bool merge = g.anywhere || snk_by_place(g.by);
 	char *flat = NULL;
 	int err = 0;
 	size_t i, nall;

@@ -267,11 +267,12 @@ static void write_member(struct snk_trace *t, const char *key, const char *text)
 
 static void write_target(struct snk_trace *t, const struct mdl_session *s)
 {
+	const struct mdl_target target = mdl_target_of(s);
 	size_t i;
 
-	out_printf(t->s.out, ",\"target\":{\"pid\":%u", s->pid);
-	write_member(t, "comm", s->comm);
-	write_member(t, "cmdline", s->cmdline);
+	out_printf(t->s.out, ",\"target\":{\"pid\":%u", target.pid);
+	write_member(t, "comm", target.comm);
+	write_member(t, "cmdline", target.cmdline);
 	write_member(t, "hostname", s->hostname);
 	out_puts(t->s.out, ",\"libraries\":[");
 	for (i = 0; i < s->nlibs; i++) {
