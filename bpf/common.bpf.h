@@ -137,6 +137,7 @@ static __noinline __u32 thread_slot_new(bool shared)
 	t->raised_ns = 0;
 	t->top_sp = 0;
 	t->noted_since = 0;
+	t->custom_id = 0;
 	t->slot = t->slots[0] = slot;
 	t->nslots = 1;
 	if (cfg_sched)

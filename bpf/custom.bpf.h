@@ -25,40 +25,64 @@ static __always_inline __u8 frame_key_class(const struct mxbpf_frame *f)
 	return f->cls == MXBPF_CLASS_CUSTOM ? MXBPF_CLASS_OPERATOR : f->cls;
 }
 
-/* The program's part begins: f's key is what the operator is called, f's name says besides what part of it. */
+/*
+ * Whether a frame is the program's own part of a custom operator, and not an operator that one pushed. The latter ends
+ * by key, or is one of NaiveEngine's.
+ */
+static __always_inline bool custom_is_part(const struct mxbpf_frame *f)
+{
+	return f->cls == MXBPF_CLASS_CUSTOM && f->end != MXBPF_END_KEY && !(f->flags & MXBPF_FRAME_AT_ONCE);
+}
+
+/*
+ * The program's part begins. From here on MXNet charges what the thread pushes to the operator's type, until the part
+ * ends. If an exception leaves the part, MXNet goes on charging until the thread runs the next one. A function of
+ * autograd's has an empty type.
+ */
 static __always_inline void custom_open(struct pt_regs *ctx, struct mxbpf_thread *t, struct mxbpf_frame *f,
 					const volatile struct mxbpf_row *row)
 {
-	__u64 text = fetch(ctx, t, &row->name);
+	__u64 text = row->name_type == MXBPF_NAMED_BYTES ? fetch(ctx, t, &row->name) : 0;
 
-	f->key = text ? name_intern(t, text, row->name_tag + 1) : 0;
+	f->custom_id = text ? name_intern(t, text, row->name_tag + 1) : MXBPF_NAME_UNNAMED;
+	t->custom_id = f->custom_id;
+	t->custom_since_ns = active_since_ns;
 	custom_seen = 1;
 }
 
-/* custom_running() of frames from `from` on, at most FRAMES_STEP. */
-__noinline __u64 custom_running_step(struct mxbpf_thread *t, __u32 from)
+/* custom_innermost() of frames from `from` on, at most FRAMES_STEP. */
+__noinline __u64 custom_innermost_step(struct mxbpf_thread *t, __u32 from)
 {
 	struct mxbpf_frame *f;
+	__u64 id = 0;
 	__u32 i;
 
 	t = frames_of(t);
 	for (i = 0; t && i < FRAMES_STEP && from + i < t->depth; i++) {
 		f = frame_near(t, from, i);
-		if (f && f->cls == MXBPF_CLASS_CUSTOM && f->end != MXBPF_END_KEY)
-			return f->key;
+		if (f && custom_is_part(f))
+			id = f->custom_id;
 	}
-	return 0;
+	return id;
 }
 
-/* Name id of the custom operator that the thread runs the program's part of; 0: none. */
-__noinline __u64 custom_running(struct mxbpf_thread *t)
+/* The type of the innermost part that is open; 0: none is. Only with NaiveEngine one can be open in another. */
+__noinline __u64 custom_innermost(struct mxbpf_thread *t)
 {
-	__u64 id = 0;
+	__u64 id = 0, deeper;
 	__u32 i;
 
-	for (i = 0; t && i < MXBPF_FRAMES_MAX && i < t->depth && !id; i += FRAMES_STEP)
-		id = custom_running_step(t, i);
+	for (i = 0; t && i < MXBPF_FRAMES_MAX && i < t->depth; i += FRAMES_STEP) {
+		deeper = custom_innermost_step(t, i);
+		id = deeper ? deeper : id;
+	}
 	return id;
+}
+
+/* Name id of the type that the thread's pushes are charged to; 0: none. */
+static __always_inline __u64 custom_charged(const struct mxbpf_thread *t)
+{
+	return t->custom_since_ns == active_since_ns ? t->custom_id : 0;
 }
 
 static __always_inline void custom_push(struct pt_regs *ctx, struct mxbpf_thread *t,
@@ -67,11 +91,13 @@ static __always_inline void custom_push(struct pt_regs *ctx, struct mxbpf_thread
 	struct mxbpf_pushed_key key = {.tgid = t->tgid};
 	__u64 name_id;
 
-	if (!custom_seen || !t->depth)
+	if (!custom_seen)
 		return;
-	name_id = custom_running(t);
+	name_id = custom_charged(t);
+	if (!name_id)
+		return;
 	key.opr = fetch(ctx, t, &row->key);
-	if (name_id && key.opr)
+	if (key.opr)
 		bpf_map_update_elem(&pushed, &key, &name_id, BPF_ANY);
 }
 
@@ -97,6 +123,21 @@ __noinline __u64 custom_pair(struct mxbpf_thread *t, __u64 first, __u64 second)
 	return key.id;
 }
 
+/* Half i of such an id; 0 if it is not one. */
+__noinline __u64 custom_half(__u64 id, __u32 i)
+{
+	struct mxbpf_name_key key = {.id = id};
+	struct mxbpf_name_part *part = bpf_map_lookup_elem(&names, &key);
+
+	return part && part->tag == MXBPF_NAME_TAG_PAIR ? ((__u64 *)part->text)[i & 1] : 0;
+}
+
+/* What the engine calls the work of frame f. */
+static __always_inline __u64 custom_own_name(const struct mxbpf_frame *f)
+{
+	return f->cls == MXBPF_CLASS_CUSTOM ? custom_half(f->name_id, 1) : f->name_id;
+}
+
 /* The name of an operator that the engine begins, if a custom one pushed it; else 0. */
 __noinline __u64 custom_name(struct mxbpf_thread *t, __u64 opr, __u64 name_id)
 {
@@ -112,6 +153,12 @@ __noinline __u64 custom_name(struct mxbpf_thread *t, __u64 opr, __u64 name_id)
 	first = *by;
 	bpf_map_delete_elem(&pushed, &key);
 	return custom_pair(t, first, name_id);
+}
+
+/* The name of an operator by the type it is charged to: that of its thread with NaiveEngine, else that of its bulk. */
+__noinline __u64 custom_name_in(struct mxbpf_thread *t, __u64 first, __u64 name_id)
+{
+	return first ? custom_pair(t, first, name_id) : 0;
 }
 
 #endif

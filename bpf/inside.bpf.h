@@ -166,7 +166,7 @@ static __always_inline __u32 inside_device(const struct mxbpf_frame *parent)
 /* A span of the engine's, whatever its table. */
 static __always_inline bool inside_is_work(const struct mxbpf_frame *top, __u8 cls)
 {
-	return !top->inside && (top->cls == cls || (top->cls == MXBPF_CLASS_CUSTOM && top->end == MXBPF_END_KEY));
+	return !top->inside && (top->cls == cls || (top->cls == MXBPF_CLASS_CUSTOM && !custom_is_part(top)));
 }
 
 /* What it is called by its place in the work. */
@@ -200,7 +200,7 @@ static __always_inline bool inside_opens(struct pt_regs *ctx, struct mxbpf_threa
 	if (row->guard.base)
 		alone = !fetch(ctx, t, &row->guard);
 	else if (row->bulk_id)
-		alone = top->name_id != row->bulk_id;
+		alone = custom_own_name(top) != row->bulk_id;
 	if (row->inside == MXBPF_INSIDE_PLACED) {
 		if (top->end != MXBPF_END_KEY) /* the work of NaiveEngine has no object that could be asked */
 			return false;
@@ -213,7 +213,7 @@ static __always_inline bool inside_opens(struct pt_regs *ctx, struct mxbpf_threa
 	if (row->inside == MXBPF_INSIDE_NAMED && cfg_details & MXBPF_DETAIL_LAYER)
 		out->layer_id = inside_layer(ctx, t, row);
 	if (!row->guard.base && !row->bulk_id)
-		alone = out->name_id == top->name_id;
+		alone = out->name_id == custom_own_name(top);
 	if (!alone && !(row->span_flags & MXBPF_SPAN_PART) && !(top->flags & MXBPF_FRAME_BULK))
 		inside_bulk(t, top);
 	if (alone && cfg_details & row->details)

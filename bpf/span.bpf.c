@@ -168,6 +168,8 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 		f->twin.dur_ns = 0;
 	}
 	parent = frame_off(t, f);
+	if (custom_is_part(f) && !(flags & MXBPF_SPAN_UNWOUND))
+		t->custom_id = custom_innermost(t);
 	if (cfg_life)
 		frame_life(t, f, parent, now);
 	if (parent) {
@@ -459,6 +461,21 @@ static __always_inline __u64 span_name(struct pt_regs *ctx, struct mxbpf_thread 
 	return text ? name_intern(t, text, 0) : MXBPF_NAME_UNNAMED;
 }
 
+/* The name of an operator that a custom one pushed, in a bulk or by itself; else 0. */
+static __always_inline __u64 custom_of(struct pt_regs *ctx, struct mxbpf_thread *t,
+				       const volatile struct mxbpf_row *row, __u64 name_id)
+{
+	const struct mxbpf_frame *top;
+
+	if (row->renamed)
+		return row->at_once ? custom_name_in(t, custom_charged(t), name_id)
+				    : custom_name(t, fetch(ctx, t, &row->link), name_id);
+	if (!row->inside)
+		return 0;
+	top = frame_top(t);
+	return top && top->cls == MXBPF_CLASS_CUSTOM ? custom_name_in(t, custom_half(top->name_id, 0), name_id) : 0;
+}
+
 static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
 	__u64 sp = PT_REGS_SP(ctx), cookie = 0, callee_sp = sp, name_id, custom = 0;
@@ -477,8 +494,8 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	if (row->inside && !inside_opens(ctx, t, frame_top(t), row, &inside))
 		return;
 	name_id = row->inside ? inside.name_id : span_name(ctx, t, row, cookie);
-	if (row->renamed && custom_seen)
-		custom = custom_name(t, fetch(ctx, t, &row->link), name_id);
+	if (custom_seen)
+		custom = custom_of(ctx, t, row, name_id);
 	if (row->hides && name_hidden(name_id))
 		return;
 	d = t->depth;

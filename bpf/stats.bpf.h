@@ -248,6 +248,8 @@ __noinline int stats_span(struct mxbpf_thread *t, struct mxbpf_span *v)
 
 	if (!cfg_stats || !t || !v)
 		return 0;
+	if (v->cls == MXBPF_CLASS_CUSTOM && v->flags & MXBPF_SPAN_UNWOUND)
+		return 0;
 	key.name_id = v->name_id;
 	key.tgid = v->h.tgid;
 	key.device = v->device;

@@ -450,13 +450,14 @@ struct mxbpf_frame {
 	__s64 self_alloc_bytes; /* of these, while it was the innermost */
 	/* As in struct mxbpf_span; only where details were asked for. */
 	__u64 args_id, stack_id, seq, origin, layer_id;
+	__u64 custom_id; /* of the program's part of a custom operator: name id of the operator's type */
 	struct mxbpf_account_start began;
 	struct mxbpf_account_nested nested; /* of the accounts of spans that were directly nested in this one */
 	/* The first child, while it may be merged into this frame; dur_ns 0: none. Of a frame that ends by key, in the
 	 * map's copy: its account alone, of the thread of the start, once its function has returned. */
 	struct mxbpf_span twin;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 448);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 456);
 
 /* Map `counter_starts`, by slot: what its thread's perf events stood at when each of the slot's frames opened. */
 struct mxbpf_counter_start {
@@ -527,7 +528,10 @@ struct mxbpf_thread {
 	__u64 wake;	   /* so many records are to come whose stacks user space has to read soon */
 	__u64 undefined;   /* as in struct mxbpf_target */
 	__u64 own;	   /* as in struct mxbpf_target */
-	__u64 counted_at;  /* 1 + its group of perf events; 0: none so far */
+	/* Name id of the custom operator's type that what it pushes is charged to, 0 none; and the window's begin when
+	 * that was noted. */
+	__u64 custom_id, custom_since_ns;
+	__u64 counted_at;		     /* 1 + its group of perf events; 0: none so far */
 	__u64 marked_ns[MXBPF_MARK_CLASSES]; /* self time of its marks that have ended */
 	__u32 nslots;			     /* that it has */
 	__u32 pad;

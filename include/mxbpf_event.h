@@ -87,10 +87,12 @@ enum mxbpf_class {
 };
 
 enum mxbpf_span_flag {
-	MXBPF_SPAN_ASYNC = 1 << 0,   /* ended on another thread, or after its function had returned: may
-				      * overlap other spans of its thread */
-	MXBPF_SPAN_UNWOUND = 1 << 1, /* no end seen; closed by a later event above its frame */
-	MXBPF_SPAN_USER = 1 << 2,    /* the program's own mark, not the runtime's work */
+	MXBPF_SPAN_ASYNC = 1 << 0, /* ended on another thread, or after its function had returned: may
+				    * overlap other spans of its thread */
+	/* No end seen; closed by a later event above its frame. A span of class CUSTOM is then in no table: MXNet's
+	 * profiler does not count the Python of an operator that failed either. */
+	MXBPF_SPAN_UNWOUND = 1 << 1,
+	MXBPF_SPAN_USER = 1 << 2, /* the program's own mark, not the runtime's work */
 	MXBPF_SPAN_SEQ = 1 << 3, /* seq joins: a node of the backward pass, or the forward operator around its making */
 	MXBPF_SPAN_BACKWARD = 1 << 4, /* a node of the backward pass: seq is that of the operator that made it */
 	MXBPF_SPAN_ACCOUNT = 1 << 5,  /* cpu and account are known */

@@ -44,3 +44,23 @@ for e, (start, end) in zip(sorted(custom, key=lambda e: e['ts']), python):
     assert e['ts'] <= start and end <= e['ts'] + e['dur'], (e, start, end)
 PY
 }
+
+# Times are left to the tests of spans; which of the engine's threads is faster decides how bulks are cut.
+@test "functions of autograd's, nested operators and failed ones are charged as in dumps()" {
+	local table theirs
+	"$PYTHON" "$REPO/tests/inside/custom.py" --builtin builtin --more 2>/dev/null
+	traced 'record -o job.mxd' record.out "$PYTHON" "$REPO/tests/inside/custom.py" --bare --more 2>/dev/null
+	"$MXBPF" report --layout mxnet --format json job.mxd >same.json
+	"$MXBPF" report --format json job.mxd >mxbpf.json
+	theirs=$(custom_rows '.Time["Custom Operator"] | map_values(.Count)' builtin.json)
+	for table in ::pure_python ::exp nesting::_backward_CustomFunction nesting::_backward_relu raising::CustomOperatorWait \
+		_backward_raising_backward::CustomOperatorWait; do expect_re "\"$table\": " "$theirs"; done
+	for table in raising _backward_raising_backward; do ! grep -F "\"$table::pure_python\"" <<<"$theirs"; done
+	for table in 'Custom Operator' operator; do
+		expect_same "$(custom_rows ".Time[\"$table\"] | map_values(.Count)" builtin.json)" \
+			"$(custom_rows ".Time[\"$table\"] | map_values(.Count)" same.json)"
+	done
+	# The table of a bulk's operators: without it the same.
+	expect_same "$theirs" "$(custom_rows '.tables["Custom Operator"] | map(select(.name | endswith("::ImperativeBulk") | not) |
+		{(.name): .count}) | add' mxbpf.json)"
+}

@@ -4,6 +4,9 @@
 
   custom.py --bare             the section alone, between the two gates of gate.py
   custom.py --builtin PREFIX   the section under MXNet's profiler
+  ... --more                   another section: functions of autograd's, operators in operators, and some that fail
+  custom.py --linger           "ready PID"; after each SIGUSR1 an operator begins ("begun"), which ends once no probe
+                               stands in the library any more
   custom.py --throw TIMES      "ready PID", waits for SIGUSR1, then TIMES each: operators that fail in bulks and outside of them, those
                                that operators of Python push, these themselves, a call of a store; prints how many failures
                                came back
@@ -11,11 +14,13 @@
                                the same bulk once more
 """
 import argparse
+import ctypes
 import gc
 import os
 import signal
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'judge'))
 os.environ.setdefault('OMP_NUM_THREADS', '1')
@@ -53,6 +58,48 @@ class Waiting(Sigmoid):
         super().forward(is_train, req, in_data, out_data, aux)
 
 
+class Square(autograd.Function):
+    def forward(self, x):
+        self.save_for_backward(x)
+        return x * x
+
+    def backward(self, dy):
+        return nd.exp(dy) * self.saved_tensors[0]
+
+
+class FailingSquare(Square):
+    def backward(self, dy):
+        nd.tanh(dy)
+        raise ValueError('in the program')
+
+
+class Nesting(Sigmoid):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        x = nd.ones(in_data[0].shape)
+        x.attach_grad()
+        with autograd.record():
+            y = Square()(nd.relu(x)) * 2
+        y.backward()
+        self.assign(out_data[0], req[0], in_data[0] + x.grad)
+
+
+class RaisingBackward(Sigmoid):
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        nd.tanh(out_grad[0])
+        raise ValueError('in the program')
+
+
+PUSH = '_ZN5mxnet6engine14ThreadedEngine4PushEPNS0_3OprENS_7ContextEib'  # mxbpf probes it for custom operators
+
+
+class Lingering(Sigmoid):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        print('begun', flush=True)
+        entry = ctypes.cast(mx.base._LIB[PUSH], ctypes.c_void_p).value
+        while ctypes.string_at(entry, 1) == b'\xcc':  # a breakpoint
+            time.sleep(0.0001)
+
+
 def register(name, operator):
     class Prop(mx.operator.CustomOpProp):
         def infer_shape(self, in_shape):
@@ -66,7 +113,13 @@ def register(name, operator):
 
 class Raising(Sigmoid):
     def forward(self, is_train, req, in_data, out_data, aux):
+        nd.sqrt(in_data[0])
         raise ValueError('in the program')
+
+
+class Block(mx.gluon.HybridBlock):
+    def hybrid_forward(self, F, x):
+        return F.Custom(F.tanh(x) * 2, op_type='sigmoid')
 
 
 register('sigmoid', Sigmoid)
@@ -74,6 +127,9 @@ register('other', Sigmoid)
 register('failing', Failing)
 register('waiting', Waiting)
 register('raising', Raising)
+register('raising_backward', RaisingBackward)
+register('nesting', Nesting)
+register('lingering', Lingering)
 
 
 def section():
@@ -85,6 +141,31 @@ def section():
                 y = nd.relu(nd.Custom(x * 2, op_type=name)) * 3
             y.backward()
             nd.waitall()
+
+
+def backward_of(function):
+    x = nd.ones((4, 5))
+    x.attach_grad()
+    with autograd.record():
+        y = function(x)
+    y.backward()
+    nd.waitall()
+
+
+def section_more():
+    """What fails has no operators before it: in a bulk MXNet would skip them, alone they count as done."""
+    block = Block()
+    block.hybridize()
+    for function in (lambda x: Square()(nd.relu(x * 2)) * 3,
+                     lambda x: block(Square()(block(x))),
+                     lambda x: nd.Custom(nd.relu(x), op_type='nesting') * 3,
+                     FailingSquare(),
+                     lambda x: nd.Custom(x, op_type='raising'),
+                     lambda x: nd.Custom(x, op_type='sigmoid'),
+                     lambda x: nd.Custom(x, op_type='raising_backward'),
+                     lambda x: nd.Custom(x, op_type='sigmoid')):
+        caught(lambda: backward_of(function))
+        caught(nd.waitall)
 
 
 def caught(failure):
@@ -148,19 +229,31 @@ def pushed():
     nd.waitall()
 
 
+def linger():
+    print('ready', os.getpid(), flush=True)
+    while True:
+        signal.sigwait([signal.SIGUSR1])
+        nd.Custom(nd.ones((2, 2)), op_type='lingering').wait_to_read()
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--bare', action='store_true')
     p.add_argument('--builtin', metavar='PREFIX')
     p.add_argument('--throw', type=int, default=0)
     p.add_argument('--pushed', action='store_true')
+    p.add_argument('--more', action='store_true')
+    p.add_argument('--linger', action='store_true')
     args = p.parse_args()
+    if args.linger:
+        return linger()
     if args.throw:
         return throw(args.throw)
     if args.pushed:
         return pushed()
+    run = section_more if args.more else section
     for _ in range(2):
-        section()
+        run()
     gc.collect()
     gc.disable()
     nd.waitall()
@@ -169,7 +262,7 @@ def main():
         builtin.start()
     else:
         gate.begin()
-    section()
+    run()
     if builtin:
         builtin.stop()
         builtin.write()

@@ -244,6 +244,14 @@ static void test_earlier_start(struct buf *b)
 	mdl_free(m);
 }
 
+static size_t rows_in(struct mdl *m, unsigned cls)
+{
+	size_t n;
+
+	mdl_rows(m, cls, &n);
+	return n;
+}
+
 static void test_unwound(struct buf *b)
 {
 	struct mdl *m = mdl_new(), *again = mdl_new();
@@ -252,8 +260,11 @@ static void test_unwound(struct buf *b)
 	put_span(b, 1000, 10, 1, API);
 	put_span(b, 1000, 10, 1, API);
 	((struct mxbpf_span *)b->data)->flags = MXBPF_SPAN_UNWOUND;
+	put_span(b, 1000, 10, 1, MXBPF_CLASS_CUSTOM); /* the Python of an operator that failed */
+	((struct mxbpf_span *)(b->data + b->len))[-1].flags = MXBPF_SPAN_UNWOUND;
 	feed(m, b);
 	CHECK(mdl_counter(m, API, MXBPF_COUNTER_UNWOUND) == 1 && !mdl_counter(m, OP, MXBPF_COUNTER_UNWOUND));
+	CHECK(!mdl_counter(m, MXBPF_CLASS_CUSTOM, MXBPF_COUNTER_UNWOUND) && !rows_in(m, MXBPF_CLASS_CUSTOM));
 	CHECK(!mdl_emit(m, &out) && !mdl_feed(again, out.data, out.len));
 	check_same(m, again);
 	buf_fini(&out);

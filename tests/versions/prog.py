@@ -59,6 +59,14 @@ class Double(mx.operator.CustomOp):
         self.assign(in_grad[0], req[0], out_grad[0] * 2)
 
 
+class Triple(autograd.Function):
+    def forward(self, x):
+        return x * 3
+
+    def backward(self, dy):
+        return dy * 3
+
+
 @mx.operator.register('double')
 class DoubleProp(mx.operator.CustomOpProp):
     def infer_shape(self, in_shape):
@@ -166,7 +174,7 @@ class Work:
         x = self.ones + 1
         x.attach_grad()
         with autograd.record():
-            y = nd.Custom(x, op_type='double')
+            y = Triple()(nd.Custom(x, op_type='double'))
         y.backward()
         nd.waitall()
 

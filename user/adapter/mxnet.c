@@ -113,10 +113,17 @@ static const struct adp_place custom_forward[] = {{"1.9.1", 0x1a3fc60},	      {C
 static const struct adp_place custom_backward[] = {{"1.9.1", 0x1a3fd10},       {CU112, 0x3484310},
 						   {"1.8.0.post0", 0x18eb330}, {"1.7.0.post2", 0x55bd7d0},
 						   {"2.0.0b1", 0x19d7200},     {NULL}};
+static const struct adp_place custom_function[] = {{"1.9.1", 0x12dbea0},       {CU112, 0x2ce9230},
+						   {"1.8.0.post0", 0x1160c90}, {"1.7.0.post2", 0x65b7170},
+						   {"2.0.0b1", 0x11160e0},     {NULL}};
 
-#define CUSTOM_SPAN                                                                                                    \
-	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_CUSTOM, .name_type = MXBPF_NAMED_BYTES,     \
-	.name = {ARG1, AT1(0)}
+#define CUSTOM_PART(called, what, found, title, ...)                                                                   \
+	{                                                                                                              \
+		.name = called, .group = PROBE_CUSTOM, .optional = true, .symbols = {what ", what it hands over"},     \
+		.hidden = {.places = found}, .span_name = title,                                                       \
+		.row = {.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_CUSTOM, __VA_ARGS__},       \
+	}
+#define CUSTOM_TYPE .name_type = MXBPF_NAMED_BYTES, .name = {ARG1, AT1(0)}
 #define WORK_SPAN(how)                                                                                                 \
 	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR, .inside = (how),                  \
 	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_LAYER | MXBPF_DETAIL_ARGS
@@ -346,24 +353,13 @@ static const struct adp_probe probes[] = {
 	 * What ForwardEx and BackwardEx of custom operators hand to a thread of their own: a closure that begins with
 	 * the parameters, op_type first, and calls the program. The built-in profiler times the same.
 	 */
-	{
-		.name = "custom.forward",
-		.group = PROBE_CUSTOM,
-		.optional = true,
-		.symbols = {"mxnet::op::custom::ForwardEx, what it hands over"},
-		.hidden = {.places = custom_forward},
-		.span_name = "*::pure_python",
-		.row = {CUSTOM_SPAN, .name_tag = 1},
-	},
-	{
-		.name = "custom.backward",
-		.group = PROBE_CUSTOM,
-		.optional = true,
-		.symbols = {"mxnet::op::custom::BackwardEx, what it hands over"},
-		.hidden = {.places = custom_backward},
-		.span_name = "_backward_*::pure_python",
-		.row = {CUSTOM_SPAN, .name_tag = 3},
-	},
+	CUSTOM_PART("custom.forward", "mxnet::op::custom::ForwardEx", custom_forward, "*::pure_python", CUSTOM_TYPE,
+		    .name_tag = 1),
+	CUSTOM_PART("custom.backward", "mxnet::op::custom::BackwardEx", custom_backward, "_backward_*::pure_python",
+		    CUSTOM_TYPE, .name_tag = 3),
+	/* Likewise the backward pass of a function of autograd's, whose type is empty. */
+	CUSTOM_PART("custom.function", "mxnet::custom_function::Backward", custom_function, "::pure_python",
+		    .name_type = MXBPF_NAMED_COOKIE, .name = {.base = MXBPF_BASE_COOKIE}),
 	/* Push(engine, Opr *, ...), as operator.push */
 	{
 		.name = "custom.push",
@@ -395,6 +391,7 @@ static const struct adp_probe probes[] = {
 			.end = MXBPF_END_CUT,
 			.cls = MXBPF_CLASS_OPERATOR,
 			.at_once = 1,
+			.renamed = 1,
 			.name_type = MXBPF_NAMED_BYTES,
 			.name = {STACK, AT1(16)},
 			.device = {ARG3}},

@@ -225,6 +225,8 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	struct mxbpf_span span = mdl_span(rec), *s = &span;
 	struct mdl_row *r;
 
+	if (s->cls == MXBPF_CLASS_CUSTOM && s->flags & MXBPF_SPAN_UNWOUND)
+		return 0;
 	r = mdl_follow(m, s) ? NULL : row_of_span(m, s);
 	if (!r)
 		return -ENOMEM;
