@@ -64,3 +64,20 @@ PY
 	expect_same "$theirs" "$(custom_rows '.tables["Custom Operator"] | map(select(.name | endswith("::ImperativeBulk") | not) |
 		{(.name): .count}) | add' mxbpf.json)"
 }
+
+@test "a custom operator that is in flight at the end is open, and no call of 0 ns" {
+	start_ready linger "$PYTHON" "$REPO/tests/inside/custom.py" --linger
+	local options begun=0
+	for options in --stats '--by thread'; do
+		# shellcheck disable=SC2086 # options are words
+		start_mxbpf --pid "$READY_PID" --format json $options
+		kill -s USR1 "$READY_PID"
+		((++begun))
+		timeout "$WAIT_SECONDS" bash -c 'until (($(grep -c "^begun" "$0") == $1)); do sleep 0.01; done' "$(out linger)" "$begun"
+		kill -s INT "$MXBPF_PID"
+		wait_exit "$MXBPF_PID"
+		jq -e '[.tables[][] | select(has("min_ns")) | .min_ns] | all(. > 0)' "$(out mxbpf)"
+		jq -e '[.tables["Custom Operator"][]? | select(.name == "lingering::pure_python")] == []' "$(out mxbpf)"
+		jq -e '[.open[] | select(.name == "lingering::pure_python")] | length == 1' "$(out mxbpf)"
+	done
+}

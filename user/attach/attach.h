@@ -155,13 +155,14 @@ void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits);
  */
 unsigned att_sched_end(struct att *a, void (*fn)(void *ctx, struct mxbpf_sched *r), void *ctx);
 /* Whether the function of a frame is known to have been left. */
-typedef bool (*att_left_fn)(void *ctx, const struct mxbpf_thread *t, const struct mxbpf_frame *f);
+typedef bool (*att_left_fn)(void *ctx, const struct mxbpf_frame *f);
 /*
  * Spans that an exception left, or that have no end of their own, and that no later event of their thread closed, as
- * records: their end is that of what was last seen in them. Returns how many were given to fn. After detach.
+ * records. They last until the exception was thrown, or until_ns if that was not seen. Returns how many were given to
+ * fn. After detach.
  */
-unsigned att_left_spans(const struct att *a, att_left_fn left, void (*fn)(void *ctx, const struct mxbpf_span *s),
-			void *ctx);
+unsigned att_left_spans(const struct att *a, uint64_t until_ns, att_left_fn left, void *left_ctx,
+			void (*fn)(void *ctx, const struct mxbpf_span *s), void *ctx);
 /*
  * Spans open at this moment over all threads, those of att_left_spans() among them; how many. fn (NULL: none) gets
  * each. At any time: what changes while it is read is left out, and what fn gets was so at one moment.

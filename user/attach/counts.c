@@ -43,13 +43,24 @@ const struct mxbpf_frame *att_frame(const struct att *a, const struct mxbpf_thre
 	return &a->threads[slot < MXBPF_SLOTS_MAX ? slot : 0].frames[k % MXBPF_SLOT_FRAMES];
 }
 
-static unsigned left_of_thread(const struct att *a, const struct mxbpf_thread *t, att_left_fn left,
-			       void (*fn)(void *ctx, const struct mxbpf_span *s), void *ctx)
+struct left {
+	uint64_t until_ns;
+	att_left_fn was_left;
+	void *was_left_ctx;
+	void (*fn)(void *ctx, const struct mxbpf_span *s);
+	void *ctx;
+};
+
+static unsigned left_of_thread(const struct att *a, const struct mxbpf_thread *t, const struct left *l)
 {
+	uint64_t inner_ns = 0; /* of the frame above */
 	unsigned k, n = 0;
 
 	for (k = t->depth; k-- > 0 && k < MXBPF_FRAMES_MAX; n++) {
 		const struct mxbpf_frame *f = att_frame(a, t, k);
+		const bool thrown = f->end == MXBPF_END_CUT && t->raised_ns > f->start_ns;
+		const uint64_t dur_ns = (thrown ? t->raised_ns : l->until_ns) - f->start_ns;
+		const uint64_t child_ns = f->child_ns + inner_ns;
 		/* Whether an operator made a node is asked at its end. */
 		const uint32_t flags = f->flags & MXBPF_SPAN_BACKWARD ? f->flags : f->flags & ~(uint32_t)MXBPF_SPAN_SEQ;
 		struct mxbpf_span s = {
@@ -57,7 +68,8 @@ static unsigned left_of_thread(const struct att *a, const struct mxbpf_thread *t
 			      .size = f->layer_id ? sizeof(s) : MXBPF_SPAN_BYTES_ACCOUNT,
 			      .tgid = t->tgid,
 			      .ts_ns = f->start_ns},
-			.dur_ns = f->child_ns,
+			.dur_ns = dur_ns,
+			.self_ns = dur_ns > child_ns ? dur_ns - child_ns : 0,
 			.name_id = f->name_id,
 			.link = f->link,
 			.tid = f->tid,
@@ -77,21 +89,23 @@ static unsigned left_of_thread(const struct att *a, const struct mxbpf_thread *t
 			.layer_id = f->layer_id,
 		};
 
-		if ((f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT) || !left(ctx, t, f))
+		if ((f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT) || !l->was_left(l->was_left_ctx, f))
 			break;
-		fn(ctx, &s);
+		l->fn(l->ctx, &s);
+		inner_ns = dur_ns;
 	}
 	return n;
 }
 
-unsigned att_left_spans(const struct att *a, att_left_fn left, void (*fn)(void *ctx, const struct mxbpf_span *s),
-			void *ctx)
+unsigned att_left_spans(const struct att *a, uint64_t until_ns, att_left_fn left, void *left_ctx,
+			void (*fn)(void *ctx, const struct mxbpf_span *s), void *ctx)
 {
+	const struct left l = {until_ns, left, left_ctx, fn, ctx};
 	unsigned i, n = 0;
 
 	for (i = 1; i < MXBPF_THREADS_MAX; i++)
 		if (a->threads[i].slot && a->threads[i].depth)
-			n += left_of_thread(a, &a->threads[i], left, fn, ctx);
+			n += left_of_thread(a, &a->threads[i], &l);
 	return n;
 }
 

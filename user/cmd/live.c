@@ -440,27 +440,12 @@ void live_wait(struct live *l)
 		fprintf(stderr, "\r\033[K");
 }
 
-/* Its place is above the thread's stack pointer, or what stood there is gone. */
-static bool frame_left(void *ctx, const struct mxbpf_thread *t, const struct mxbpf_frame *f)
-{
-	struct live *l = ctx;
-	uint64_t word;
-
-	if (t->tgid != (uint32_t)tgt_pid(l->target))
-		return false;
-	if (f->end == MXBPF_END_NEXT && !tgt_read(l->target, f->sp + f->return_off, &word, sizeof(word)) &&
-	    word != f->key)
-		return true;
-	return f->sp < tgt_thread_sp(l->target, (pid_t)t->tid);
-}
-
 static void on_left_span(void *ctx, const struct mxbpf_span *s)
 {
 	struct live *l = ctx;
 	struct mxbpf_span copy = *s;
 	int err;
 
-	hash_put(&l->left, s->h.ts_ns, s->tid);
 	live_fold(l, &copy, copy.h.size);
 	err = l->beside ? mdl_feed(l->beside, &copy, copy.h.size) : 0;
 	if (err && !l->write_error)
@@ -508,7 +493,7 @@ int live_stop(struct live *l, struct err *e)
 	s->loss.stored = l->o->stats ? l->folded : ring_received(l->ring);
 	s->loss.unreadable += live_stacks_lost(l);
 	check_cuts(l);
-	left = on ? att_left_spans(l->att, frame_left, on_left_span, l) : 0;
+	left = on ? att_left_spans(l->att, began, live_was_left, &look, on_left_span, l) : 0;
 	s->loss.attempted += left + l->sched_ended;
 	s->loss.stored += left + l->sched_ended;
 	s->open_spans = att_open_spans(l->att, NULL, NULL) - left;
@@ -552,7 +537,6 @@ void live_free(struct live *l)
 	mdl_free(l->fresh);
 	mdl_free(l->beside);
 	buf_fini(&l->going);
-	hash_fini(&l->left);
 	hash_fini(&l->last_of);
 	buf_fini(&l->lasts);
 	hash_fini(&l->threads);

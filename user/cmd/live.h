@@ -20,12 +20,18 @@
 #include "ring/ring.h"
 #include "target/target.h"
 
+struct live_doing {
+	struct tgt_doing doing;
+	uint64_t asked_ns; /* before that was read: what began later is not judged by it */
+};
+
 /* What threads with open spans do, from live_look() to live_open_spans(). */
 struct live_look {
 	uint64_t since_ns;   /* when events began to be taken; 0: none are */
 	struct hash spans;   /* (start, tid) -> 1 + index of what their threads do */
 	struct hash threads; /* (tgid, tid) -> the same */
-	struct buf doings;   /* struct tgt_doing */
+	struct hash left;    /* (start, tid) of spans whose functions had been left, although no event had told so */
+	struct buf doings;   /* struct live_doing */
 	int err;
 };
 
@@ -69,7 +75,6 @@ struct live {
 	struct mdl *fresh;	   /* --reset: of what came since the last dump, without names; NULL: not asked for */
 	uint64_t folded;	   /* records in the model */
 	struct rec_writer *writer; /* the ring's second thread's until live_stop(); NULL: nothing is kept */
-	struct hash left;	   /* (start, tid) of spans that live_stop() found over */
 	struct hash threads;	   /* tids whose names are known; likewise */
 	struct hash asked;	   /* --ops: name id -> 1 if it is left out, 2 if not; likewise */
 	uint64_t shown;		   /* --ops: spans of operators that were not left out; likewise */
@@ -213,6 +218,7 @@ uint64_t live_dump_due(struct live *l, uint64_t window_ns);
  */
 void live_look(struct live *l, struct live_look *k);
 void live_open_spans(struct live *l, struct live_look *k, uint64_t now_ns, struct buf *recs);
+bool live_was_left(void *look, const struct mxbpf_frame *f); /* an att_left_fn */
 
 /* Keeps the last call of each thread of the target, if that is wanted. */
 void live_note_lasts(struct live *l, const void *recs, size_t bytes);

@@ -17,10 +17,10 @@ struct pass {
 };
 
 /* What a thread does: looked at once, when its first span is seen. */
-static struct tgt_doing *doing_of(struct live_look *k, uint32_t tgid, uint32_t tid)
+static struct live_doing *doing_of(struct live_look *k, uint32_t tgid, uint32_t tid)
 {
 	uint64_t *at = hash_put(&k->threads, tgid, tid);
-	struct tgt_doing *d;
+	struct live_doing *d;
 
 	if (!at)
 		return NULL;
@@ -28,19 +28,39 @@ static struct tgt_doing *doing_of(struct live_look *k, uint32_t tgid, uint32_t t
 		d = buf_add(&k->doings, sizeof(*d));
 		if (!d)
 			return NULL;
-		if (tgt_peek_doing((pid_t)tgid, (pid_t)tid, d) == -ESRCH)
-			d->state = 'X';
-		*at = buf_count(&k->doings, struct tgt_doing);
+		d->asked_ns = clock_ns(CLOCK_MONOTONIC);
+		if (tgt_peek_doing((pid_t)tgid, (pid_t)tid, &d->doing) == -ESRCH)
+			d->doing.state = 'X';
+		*at = buf_count(&k->doings, struct live_doing);
 	}
-	return buf_at(&k->doings, struct tgt_doing, *at - 1);
+	return buf_at(&k->doings, struct live_doing, *at - 1);
+}
+
+/*
+ * Whether its function had been left, by an exception or without an end of its own, and nothing of its thread came
+ * since: its place lies above the thread's stack pointer, or what stood there has gone. This has to be asked while
+ * events are taken. Afterwards a call that was in flight ends without an event as well.
+ */
+static bool was_left(const struct live *l, const struct att_open *o, const struct live_doing *d)
+{
+	const struct mxbpf_frame *f = o->frame;
+	uint64_t word;
+
+	if (f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT)
+		return false;
+	if (f->end == MXBPF_END_NEXT && o->tgid == (uint32_t)tgt_pid(l->target) &&
+	    !tgt_read(l->target, f->sp + f->return_off, &word, sizeof(word)) && word != f->key)
+		return true;
+	return f->start_ns < d->asked_ns && f->sp < d->doing.sp;
 }
 
 static void on_first(void *ctx, const struct att_open *o)
 {
 	struct pass *p = ctx;
 	uint64_t *seen = hash_put(&p->look->spans, o->frame->start_ns, o->frame->tid);
+	const struct live_doing *d = seen ? doing_of(p->look, o->tgid, o->frame->tid) : NULL;
 
-	if (!seen || !doing_of(p->look, o->tgid, o->frame->tid)) {
+	if (!d || (was_left(p->l, o, d) && !hash_put(&p->look->left, o->frame->start_ns, o->frame->tid))) {
 		p->err = -ENOMEM;
 		return;
 	}
@@ -56,23 +76,15 @@ void live_look(struct live *l, struct live_look *k)
 	k->err = p.err;
 }
 
-/* It was open before a pause, whether it still is nobody knows; or its function has returned, by an exception or
- * without an end of its own, and nothing of its thread came since. */
-static bool is_over(struct pass *p, const struct att_open *o, const struct tgt_doing *d)
+/* It was open before a pause, and whether it still is nobody knows; or its function has been left. */
+static bool is_over(const struct live_look *k, const struct mxbpf_frame *f)
 {
-	const struct mxbpf_frame *f = o->frame;
-	uint64_t word;
+	return !k->since_ns || f->start_ns < k->since_ns || hash_get(&k->left, f->start_ns, f->tid);
+}
 
-	if (!p->look->since_ns || f->start_ns < p->look->since_ns)
-		return true;
-	if (f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT)
-		return false;
-	if (hash_get(&p->l->left, f->start_ns, f->tid))
-		return true;
-	if (f->end == MXBPF_END_NEXT && o->tgid == (uint32_t)tgt_pid(p->l->target) &&
-	    !tgt_read(p->l->target, f->sp + f->return_off, &word, sizeof(word)) && word != f->key)
-		return true;
-	return d && f->sp < d->sp;
+bool live_was_left(void *ctx, const struct mxbpf_frame *f)
+{
+	return hash_get(&((struct live_look *)ctx)->left, f->start_ns, f->tid);
 }
 
 static void tell_doing(struct live *l, struct mxbpf_open *r, const struct tgt_doing *d)
@@ -90,7 +102,7 @@ static void on_second(void *ctx, const struct att_open *o)
 	struct pass *p = ctx;
 	const struct mxbpf_frame *f = o->frame;
 	const uint64_t *seen = hash_get(&p->look->spans, f->start_ns, f->tid);
-	const struct tgt_doing *d = seen ? buf_at(&p->look->doings, struct tgt_doing, *seen - 1) : NULL;
+	const struct tgt_doing *d = seen ? &buf_at(&p->look->doings, struct live_doing, *seen - 1)->doing : NULL;
 	struct mxbpf_open r = {
 		.h = {.kind = MXBPF_OPEN, .size = sizeof(r), .tgid = o->tgid, .ts_ns = f->start_ns},
 		.open_ns = p->now_ns > f->start_ns ? p->now_ns - f->start_ns : 0,
@@ -106,7 +118,7 @@ static void on_second(void *ctx, const struct att_open *o)
 		.layer_id = f->layer_id,
 	};
 
-	if (is_over(p, o, d))
+	if (is_over(p->look, f))
 		return;
 	if (d && (!o->async || d->state == 'X'))
 		tell_doing(p->l, &r, d);
@@ -121,6 +133,7 @@ void live_open_spans(struct live *l, struct live_look *k, uint64_t now_ns, struc
 	att_open_spans(l->att, on_second, &p);
 	hash_fini(&k->spans);
 	hash_fini(&k->threads);
+	hash_fini(&k->left);
 	buf_fini(&k->doings);
 	if (p.err && !l->write_error)
 		l->write_error = p.err;

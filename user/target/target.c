@@ -425,27 +425,6 @@ int tgt_thread_comm(const struct tgt *t, pid_t tid, char comm[32])
 	return tgt_slurp_comm(t->procfd, name, comm);
 }
 
-uint64_t tgt_thread_sp(const struct tgt *t, pid_t tid)
-{
-	struct buf text = {0};
-	uint64_t sp = 0;
-	char path[64];
-	int err;
-
-	/* "running", or the number of the system call, its arguments, stack pointer and program counter. */
-	snprintf(path, sizeof(path), "task/%d/syscall", tid);
-	err = tgt_slurp(t->procfd, path, 4096, &text);
-	if (!err) {
-		char *last = strrchr(text.data, ' '), *before = last;
-
-		while (before && before > text.data && before[-1] != ' ')
-			before--;
-		sp = before ? strtoull(before, NULL, 16) : 0;
-	}
-	buf_fini(&text);
-	return tgt_gone(t) ? 0 : sp;
-}
-
 ssize_t tgt_read_some(const struct tgt *t, uint64_t addr, void *buf, size_t n)
 {
 	struct iovec here = {.iov_base = buf, .iov_len = n};

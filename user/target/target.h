@@ -72,9 +72,6 @@ bool tgt_code_is_anonymous(const struct tgt *t, uint64_t addr);
 /* Name of a thread of the process; returns 0, or -errno once it is gone. */
 int tgt_thread_comm(const struct tgt *t, pid_t tid, char comm[32]);
 
-/* Stack pointer of a thread that sleeps in the kernel; 0 if it runs, is gone, or may not be looked at. */
-uint64_t tgt_thread_sp(const struct tgt *t, pid_t tid);
-
 /* The bytes of the process at an address. 0 or -errno. */
 int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n);
 /* The same up to where nothing is mapped: how many, or -errno. */
