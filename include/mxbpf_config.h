@@ -19,7 +19,7 @@
 #define MXBPF_SLOT_FRAMES     32   /* open spans that a slot has room for; a power of two */
 #define MXBPF_THREAD_SLOTS    16   /* slots of one thread, which takes them as its calls nest; a power of two */
 #define MXBPF_FRAMES_MAX      (MXBPF_THREAD_SLOTS * MXBPF_SLOT_FRAMES) /* open spans of one thread */
-#define MXBPF_SLOTS_DEEP      450 /* slots for frames beyond the first 32 of a thread, shared by all threads */
+#define MXBPF_SLOTS_DEEP      440 /* slots for frames beyond the first 32 of a thread, shared by all threads */
 #define MXBPF_SLOTS_MAX	      (MXBPF_THREADS_MAX + MXBPF_SLOTS_DEEP)
 #define MXBPF_KEYS_MAX	      16384	/* open spans that end by key */
 #define MXBPF_BLOCKS_MAX      (1 << 18) /* allocations whose size only their address tells */
