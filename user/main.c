@@ -9,28 +9,39 @@
 #include "base/fmt.h"
 #include "cmd/opts.h"
 
-/* With one of 0, 1, 2 closed, the next file opened would be written by whoever prints there. */
+/*
+ * With one of 0, 1, 2 closed, the next file opened would be written by whoever prints there. What fills the gap cannot
+ * be written, so that lost output is an error, and a command that is launched does not get it.
+ */
 static void fill_std_fds(void)
 {
 	int fd;
 
 	do
-		fd = open("/dev/null", O_RDWR);
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd >= 0)
 		close(fd);
 }
 
-/* A result that did not reach stdout was not delivered. */
-static int flush_stdout(int rc)
+/* A result that did not reach stdout was not delivered: some file systems say so when the file is closed. */
+static int close_stdout(int rc)
 {
 	struct err e = {0};
+	bool failed;
+	int why;
 
 	errno = 0;
-	if (!fflush(stdout) && !ferror(stdout))
+	failed = fflush(stdout) || ferror(stdout);
+	why = errno;
+	if (fclose(stdout) && !failed) {
+		failed = true;
+		why = errno;
+	}
+	if (!failed)
 		return rc;
-	err_set(&e, ERR_RUNTIME, -EIO, "cannot write standard output: %s", strerror(errno ? errno : EIO));
-	return cmd_fail(&e);
+	err_set(&e, ERR_RUNTIME, -EIO, "cannot write standard output: %s", strerror(why ? why : EIO));
+	return rc ? (cmd_fail(&e), rc) : cmd_fail(&e);
 }
 
 int main(int argc, char **argv)
@@ -50,5 +61,5 @@ int main(int argc, char **argv)
 	}
 	if (cmd_parse(argc, argv, &c, &o, &e))
 		return cmd_fail(&e);
-	return flush_stdout(o.instead ? o.instead(c) : c->run(&o));
+	return close_stdout(o.instead ? o.instead(c) : c->run(&o));
 }

@@ -23,6 +23,7 @@ struct out {
 	char *path;   /* owned; place.shown */
 	char tmp[64]; /* name of the file while it has one that is not final */
 	bool gzip, deflating;
+	bool growing;		       /* out_open_growing(): it bears its final name from the start */
 	bool join_lines, behind_break; /* out_join_lines() */
 	z_stream z;
 	unsigned char *zbuf; /* BUF_BYTES, if gzip */
@@ -68,14 +69,16 @@ int out_check(const char *path, struct err *e)
 
 	if (ret)
 		return ret;
-	if (p.what == OUT_STREAM)
+	if (p.what == OUT_STDOUT)
+		ret = out_place_stdout();
+	else if (p.what == OUT_STREAM)
 		ret = faccessat(p.dirfd, p.base, W_OK, AT_EACCESS) ? -errno : 0;
-	else if (p.what != OUT_STDOUT)
+	else
 		ret = try_create(&p);
 	if (!ret)
 		ret = may_replace(&p);
 	if (ret)
-		out_place_err(e, path, ret);
+		out_place_err(e, p.what == OUT_STDOUT ? "standard output" : path, ret);
 	out_place_fini(&p);
 	return ret;
 }
@@ -97,7 +100,7 @@ static int open_stream(const struct out_place *p)
 	return fd;
 }
 
-static int open_fd(struct out *o)
+static int open_fd(struct out *o, struct err *e)
 {
 	switch (o->place.what) {
 	case OUT_STDOUT:
@@ -105,7 +108,7 @@ static int open_fd(struct out *o)
 	case OUT_STREAM:
 		return open_stream(&o->place);
 	default:
-		return out_place_unnamed(o->place.dirfd, O_WRONLY, o->tmp);
+		return o->growing ? out_create(o->path, e) : out_place_unnamed(o->place.dirfd, O_WRONLY, o->tmp);
 	}
 }
 
@@ -121,7 +124,7 @@ static int start_gzip(struct out *o)
 	return 0;
 }
 
-int out_open(const char *path, bool gzip, struct out **op, struct err *e)
+static int open_out(const char *path, bool gzip, bool growing, struct out **op, struct err *e)
 {
 	struct out *o = malloc(sizeof(*o)); /* not calloc: the buffer's pages come as they are used */
 	int ret;
@@ -132,13 +135,14 @@ int out_open(const char *path, bool gzip, struct out **op, struct err *e)
 	memset(o, 0, offsetof(struct out, buf));
 	o->fd = -1;
 	o->gzip = gzip;
+	o->growing = growing;
 	o->place.dirfd = -1;
 	o->path = strdup(path);
 	ret = o->path ? 0 : -ENOMEM;
 	if (!ret)
 		ret = out_place_find(o->path, &o->place, e);
 	if (!ret) {
-		o->fd = open_fd(o);
+		o->fd = open_fd(o, e);
 		ret = o->fd < 0 ? o->fd : 0;
 	}
 	if (!ret && gzip)
@@ -150,6 +154,16 @@ int out_open(const char *path, bool gzip, struct out **op, struct err *e)
 	}
 	*op = o;
 	return 0;
+}
+
+int out_open(const char *path, bool gzip, struct out **o, struct err *e)
+{
+	return open_out(path, gzip, false, o, e);
+}
+
+int out_open_growing(const char *path, bool gzip, struct out **o, struct err *e)
+{
+	return open_out(path, gzip, true, o, e);
 }
 
 /* ---- writing */
@@ -215,6 +229,11 @@ static void join_lines(struct out *o)
 			o->buf[n++] = o->buf[i];
 	}
 	o->len = n;
+}
+
+static int write_failed(const struct out *o, int code, struct err *e)
+{
+	return out_place_err(e, o->place.what == OUT_STDOUT ? "standard output" : o->path, code);
 }
 
 static void flush(struct out *o)
@@ -290,6 +309,14 @@ void out_printf(struct out *o, const char *fmt, ...)
 	free(p);
 }
 
+int out_flush(struct out *o, struct err *e)
+{
+	flush(o);
+	if (!o->error && o->gzip)
+		o->error = deflate_all(o, "", 0, Z_SYNC_FLUSH);
+	return o->error ? write_failed(o, o->error, e) : 0;
+}
+
 int out_error(const struct out *o)
 {
 	return o->error;
@@ -339,12 +366,12 @@ static int install(struct out *o)
 
 	if (!ret && fsync(o->fd))
 		ret = -errno;
-	if (!ret)
+	if (!ret && !o->growing)
 		ret = give_name(o);
 	if (close(o->fd) && !ret)
 		ret = -errno;
 	o->fd = -1;
-	if (!ret && renameat(o->place.dirfd, o->tmp, o->place.dirfd, o->place.base))
+	if (!ret && !o->growing && renameat(o->place.dirfd, o->tmp, o->place.dirfd, o->place.base))
 		ret = -errno;
 	if (!ret)
 		*o->tmp = '\0';
@@ -366,7 +393,7 @@ int out_commit(struct out *o, struct err *e)
 		o->fd = -1;
 	}
 	if (ret)
-		out_place_err(e, o->place.what == OUT_STDOUT ? "standard output" : o->path, ret);
+		write_failed(o, ret, e);
 	release(o);
 	return ret;
 }

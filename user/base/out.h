@@ -17,7 +17,7 @@ struct out;
 
 /*
  * Whether out_open() (and the recorder) could write there: parent exists, is writable, the name is free or a plain
- * file, no symlink. To be called before anything is attached. "-" is stdout.
+ * file, no symlink. To be called before anything is attached. "-" is stdout, which must not be closed.
  */
 int out_check(const char *path, struct err *e);
 
@@ -27,6 +27,8 @@ int out_check(const char *path, struct err *e);
  * SIGXFSZ are to be ignored by the program, or they come before the error does.
  */
 int out_open(const char *path, bool gzip, struct out **o, struct err *e);
+/* The same for results that come one after another: a file is made anew under its own name at once, and grows. */
+int out_open_growing(const char *path, bool gzip, struct out **o, struct err *e);
 
 /* Buffered. After an error further writes are ignored; the error is out_error() and what out_commit() returns. */
 void out_write(struct out *o, const void *data, size_t n);
@@ -37,6 +39,8 @@ char *out_reserve(struct out *o, size_t n);
 void out_filled(struct out *o, size_t used);
 /* While on, line breaks and the blanks behind them are left out: JSON that is laid out in lines becomes one. */
 void out_join_lines(struct out *o, bool on);
+/* Hands on what was written so far, to whoever reads the output while it grows. 0 or -errno with e set. */
+int out_flush(struct out *o, struct err *e);
 int out_error(const struct out *o);	 /* 0 or -errno */
 uint64_t out_bytes(const struct out *o); /* written so far, before compression */
 
@@ -45,6 +49,15 @@ uint64_t out_bytes(const struct out *o); /* written so far, before compression *
 int out_commit(struct out *o, struct err *e);
 /* Leaves nothing behind. Frees o; NULL is legal. */
 void out_abort(struct out *o);
+
+/* Beginning and end of a file, decompressed if it is compressed. */
+#define OUT_PART_BYTES (64u << 10)
+struct out_parts {
+	size_t head_len, tail_len;
+	char head[OUT_PART_BYTES], tail[2 * OUT_PART_BYTES];
+};
+/* Whether there is a plain file with something in it that an output of this path would replace. */
+bool out_read_existing(const char *path, struct out_parts *p);
 
 /* Creates path anew for read and write: an existing plain file is unlinked first, O_EXCL|O_NOFOLLOW, 0600, chowned to
  * SUDO_UID. fd or -errno. */

@@ -161,6 +161,16 @@ int out_place_find(const char *path, struct out_place *p, struct err *e)
 	return ret;
 }
 
+/* One that was closed when mxbpf started is open for reading alone: see main(). */
+int out_place_stdout(void)
+{
+	int flags = fcntl(STDOUT_FILENO, F_GETFL);
+
+	if (flags < 0)
+		return -errno;
+	return (flags & O_ACCMODE) == O_RDONLY ? -EBADF : 0;
+}
+
 void out_place_fini(struct out_place *p)
 {
 	if (p->dirfd >= 0)

@@ -34,6 +34,8 @@ void out_place_fini(struct out_place *p);
 /* An unnamed file in the directory, 0600: O_TMPFILE, else a temporary file, whose name is put into tmp (else ""). fd or
  * -errno. */
 int out_place_unnamed(int dirfd, int flags, char tmp[64]);
+/* Whether stdout can be written to: 0 or -errno. */
+int out_place_stdout(void);
 /* ".mxbpf-" and 16 random digits. */
 void out_place_tmp(char tmp[64]);
 /* Under sudo the file belongs to who called it. 0 or -errno. */

@@ -56,13 +56,31 @@ static void say_recording(const struct live *l)
 }
 
 /* Of the same spans, as events told them and as the kernel added them up. */
-static int print_both(const struct live *l)
+static int print_both(const struct live *l, struct out *out)
 {
 	struct mdl_session added_up = l->session; /* shallow */
-	int code = cmd_print_tables(l->o, &l->session, l->model, 1);
+	int code = cmd_print_tables(l->o, &l->session, l->model, 1, out);
 
 	added_up.stats = true;
-	return code ? code : cmd_print_tables(l->o, &added_up, l->beside, 2);
+	return code ? code : cmd_print_tables(l->o, &added_up, l->beside, 2, out);
+}
+
+static int print_tables(struct live *l)
+{
+	struct out *out;
+	int code;
+
+	if (l->o->interval_ns) {
+		code = live_dump(l);
+		out = l->tables;
+		l->tables = NULL;
+		return out ? cmd_close_tables(l->o, out, code) : code;
+	}
+	code = cmd_open_tables(l->o, false, &out);
+	if (code)
+		return code;
+	code = l->beside ? print_both(l, out) : cmd_print_tables(l->o, &l->session, l->model, 0, out);
+	return cmd_close_tables(l->o, out, code);
 }
 
 /* A failed output does not keep the others from being written; the first failure, or `stopped`, is the exit code. */
@@ -71,11 +89,9 @@ static int results(struct live *l, int stopped)
 	int code = stopped, err;
 
 	if (l->dump_code) {
-		code = l->dump_code; /* stdout takes no more, as was said */
+		code = l->dump_code; /* the output takes no more, as was said */
 	} else if (!l->recording) {
-		err = l->beside		  ? print_both(l)
-		      : l->o->interval_ns ? live_dump(l)
-					  : cmd_print_tables(l->o, &l->session, l->model, 0);
+		err = print_tables(l);
 		code = code ? code : err;
 	} else if (!stopped) {
 		say_recording(l);

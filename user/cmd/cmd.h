@@ -31,7 +31,7 @@ enum cmd_exit {
 /* Whether the probes of children are shared with all processes that map the library; AUTO: once the target forks. */
 enum cmd_follow { CMD_FOLLOW_AUTO, CMD_FOLLOW_SHARED, CMD_FOLLOW_FILTERED };
 
-enum cmd_format { CMD_TABLE, CMD_JSON, CMD_CSV };
+enum cmd_format { CMD_UNSAID = -1, CMD_TABLE, CMD_JSON, CMD_CSV };
 extern const char *const cmd_format_words[]; /* NULL behind the last */
 
 struct cmd;
@@ -43,9 +43,10 @@ struct cmd_opts {
 	uint64_t delay_ns;    /* --delay */
 	uint64_t interval_ns; /* --interval; 0: none */
 	bool reset;	      /* --reset */
-	const char *output;   /* -o; NULL */
+	const char *output;   /* -o; NULL: of tables stdout */
+	bool force;	      /* --force */
 	const char *trace;    /* --trace; NULL */
-	int format;	      /* --format, -f: enum cmd_format */
+	int format;	      /* --format, -f: enum cmd_format; of tables else by the suffix of -o */
 	const char *form;     /* the same of export: a sink's name; NULL: by the file's suffix */
 	const char *layout;   /* --layout: of word_layout() */
 	unsigned probes;      /* --probes: mask of enum probe_group */
@@ -130,14 +131,33 @@ int cmd_check_details(const struct cmd_opts *o, unsigned details, bool account, 
 /* Of the terminal on stdout; 0 if it is none. */
 unsigned cmd_columns(void);
 /*
- * The tables on stdout, as wide as a terminal there. nth: of a series, 0 if it is alone; then JSON is one line, CSV has
- * one heading, and a line stands between tables. An exit code; errors are printed.
+ * Where tables go: stdout, or -o FILE, which has its name when it is complete, or at once if a series of tables comes.
+ * Exit codes; errors are printed. cmd_close_tables: `code` is what became of the tables; only 0 completes a file.
  */
-int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth);
+int cmd_open_tables(const struct cmd_opts *o, bool series, struct out **out);
+int cmd_close_tables(const struct cmd_opts *o, struct out *out, int code);
+/*
+ * The tables, as wide as a terminal on stdout. nth: of a series, 0 if it is alone; then JSON is one line, CSV has one
+ * heading, and a line stands between tables. An exit code; errors are printed.
+ */
+int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth,
+		     struct out *out);
 /* The same of a recording, event by event too. */
 int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct mdl *m);
+/* -f names it, else the file's suffix, else a Chrome trace. */
+const struct snk_ops *cmd_trace_sink(const char *form, const char *path);
 /* The trace, complete or not at all; ".gz" is compressed, "-" is stdout. An exit code; errors are printed. */
 int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m);
+
+/* outputs.c. The format of tables that -f does not name: by the suffix of -o. 0 or ERR_USAGE. */
+int cmd_settle_format(struct cmd_opts *o, struct err *e);
+/* Whether a file's suffix says what to write from records. 0 or ERR_USAGE, which lists the suffixes. */
+int cmd_check_suffix(const char *option, const char *path, struct err *e);
+/* Whether a file can be written, before anything else is done: a file that exists is only replaced if the sink (NULL:
+ * the recorder) wrote it, or by force. 0 or -errno. */
+int cmd_check_output(const char *path, const struct snk_ops *sink, bool force, struct err *e);
+/* The same of all that a live session writes. recording: NULL if it makes tables. */
+int cmd_check_outputs(const struct cmd_opts *o, const char *recording, struct err *e);
 
 /* A recording, or several as one, and its model, both for the caller to free. Warns on stderr of each that is cut. 0 or
  * -errno. */

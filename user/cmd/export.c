@@ -43,8 +43,7 @@ static void bar_clear(const struct bar *b)
 		fputs("\r\033[K", stderr);
 }
 
-/* -f names it, else the file's suffix, else a Chrome trace. */
-static const struct snk_ops *trace_sink(const char *form, const char *path)
+const struct snk_ops *cmd_trace_sink(const char *form, const char *path)
 {
 	const struct snk_ops *by_suffix = snk_find_suffix(path);
 
@@ -59,7 +58,7 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 {
 	const struct mdl_session *s = rec_reader_session(r);
 	const struct snk_input in = {.session = s, .model = m, .source = rec_reader_source(r)};
-	const struct snk_ops *sink = trace_sink(o->form, path);
+	const struct snk_ops *sink = cmd_trace_sink(o->form, path);
 	struct bar bar = {.next_ns = clock_ns(CLOCK_MONOTONIC) + BAR_DELAY_NS};
 	struct snk_opts opts = {.progress_ctx = &bar};
 	struct err e = {0};
@@ -98,17 +97,15 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 }
 
 /* Before anything large is read. */
-static int check_output(const char *path, const char *recording, struct err *e)
+static int check_output(const struct cmd_opts *o, const char *path, const char *recording, struct err *e)
 {
 	struct stat a, b;
 
 	if (!strcmp(path, "-") && isatty(STDOUT_FILENO))
 		return err_set(e, ERR_USAGE, -EINVAL, "standard output is a terminal: name a file with -o");
-	if (!strcmp(path, "-"))
-		return 0;
 	if (!stat(path, &a) && !stat(recording, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
 		return err_set(e, ERR_USAGE, -EINVAL, "--output: %s is the recording itself", path);
-	return out_check(path, e);
+	return cmd_check_output(path, cmd_trace_sink(o->form, path), o->force, e);
 }
 
 /* One recording or several into one file. */
@@ -121,7 +118,7 @@ static int export_to(const struct cmd_opts *o, const char *path, char *const *in
 	unsigned i;
 
 	for (i = 0; i < n; i++)
-		if (check_output(path, inputs[i], &e))
+		if (check_output(o, path, inputs[i], &e))
 			return cmd_fail(&e);
 	if (cmd_open_recordings(inputs, n, &r, &m, &e))
 		return cmd_fail(&e);

@@ -149,7 +149,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	if ((recording || o->trace) && !o->stats &&
 	    !o->ops) /* hand-overs and starts are paired by counting: all or none */
 		l->want.groups |= PROBE_LINK;
-	if ((recording && out_check(recording, e)) || (o->trace && out_check(o->trace, e)))
+	if (cmd_check_outputs(o, recording, e))
 		return e->code;
 	if (o->command) {
 		if (launch_prepare(&l->launch, o->command, e) || watch_signals(l, e) || live_await(l, e))
@@ -533,6 +533,7 @@ void live_free(struct live *l)
 	live_late_free(l);
 	tgt_close(l->target);
 	tgt_close(l->waiting);
+	out_abort(l->tables);
 	mdl_free(l->model);
 	mdl_free(l->fresh);
 	mdl_free(l->beside);

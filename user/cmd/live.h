@@ -89,6 +89,7 @@ struct live {
 	bool ended;	       /* by a signal or with the target; during --delay: before the window began */
 	int signals;	       /* signalfd: INT, TERM, HUP; USR1 and USR2 for pauses */
 	struct live_mark mark; /* --reset: where the last dump ended */
+	struct out *tables;    /* --interval: where the dumps go; NULL: none came yet */
 	unsigned ndumps;
 	uint64_t dumped;	   /* intervals that are behind us */
 	int dump_code;		   /* exit code of a dump that failed */

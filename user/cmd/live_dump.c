@@ -133,7 +133,9 @@ int live_dump(struct live *l)
 		subtract(&s, &l->mark);
 		l->mark = now;
 	}
-	code = cmd_print_tables(l->o, &s, m, ++l->ndumps);
+	code = l->tables ? CMD_OK : cmd_open_tables(l->o, true, &l->tables);
+	if (!code)
+		code = cmd_print_tables(l->o, &s, m, ++l->ndumps, l->tables);
 	mdl_free(m);
 	return code;
 }

@@ -225,7 +225,8 @@ const struct cmd_option cmd_options[] = {
 	{.name = "reset", .group = "Tables", .commands = CMD_BIT_ATTACH,
 	 .help = "with --interval: those of what came since the last ones", .set = cmd_set_flag, FIELD(reset)},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = TABLES,
-	 .help = "what stdout gets", .def = "table", .set = cmd_set_index, FIELD(format), .word = word_format},
+	 .help = "format of the tables", .def = "by the suffix of -o, else table", .set = cmd_set_index,
+	 FIELD(format), .word = word_format},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "what to write", .def = "by the suffix of -o, else chrome",
 	 .set = cmd_set_word, FIELD(form), .word = word_export},
@@ -258,11 +259,17 @@ const struct cmd_option cmd_options[] = {
 	{.name = "trace", .of_events = true, .arg = "FILE", .group = "Files", .commands = LIVE,
 	 .help = "write a timeline for Perfetto when the window ends: .json, or .json.gz compressed",
 	 .set = cmd_set_file, FIELD(trace)},
+	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = TABLES,
+	 .help = "write the tables to FILE; its suffix says the format unless -f does: .txt, .json or .csv, with .gz compressed",
+	 .def = "stdout", .set = cmd_set_path, FIELD(output)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_RECORD,
 	 .help = "the recording", .def = "mxbpf-PID-UTC.mxd here", .set = cmd_set_file, FIELD(output)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "where to write; .gz is compressed, - is stdout; a directory (DIR/) gets one trace a recording, named by rank", .def = "stdout, unless it is a terminal",
 	 .set = cmd_set_path, FIELD(output)},
+	{.name = "force", .group = "Files", .commands = LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT,
+	 .help = "replace existing files whatever they are, not only what mxbpf wrote in the same format",
+	 .set = cmd_set_flag, FIELD(force)},
 	{.name = "max-size", .of_events = true, .arg = "SIZE", .group = "Files", .commands = LIVE,
 	 .help = "keep at most SIZE of records; the oldest go, counted, and stay in the tables", .def = "2G",
 	 .set = cmd_set_bytes, FIELD(max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40},
@@ -555,6 +562,24 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 	return attach ? cmd_check_details(o, o->details, !o->no_account, "add", e) : 0;
 }
 
+/* Those that were not said are by the suffixes of files. */
+static int settle_formats(const struct cmd *c, struct cmd_opts *o, struct err *e)
+{
+	int err = 0;
+
+	if (c->bit & TABLES && o->output && !strcmp(o->output, "-"))
+		o->output = NULL;
+	if (o->format == CMD_UNSAID && c->bit & TABLES)
+		err = cmd_settle_format(o, e);
+	else if (o->format == CMD_UNSAID)
+		o->format = CMD_TABLE;
+	if (!err && o->trace)
+		err = cmd_check_suffix("trace", o->trace, e);
+	if (!err && c->bit & CMD_BIT_EXPORT && o->output && !o->form)
+		err = cmd_check_suffix("output", o->output, e);
+	return err;
+}
+
 static int fail_command(const char *word, struct err *e)
 {
 	struct cmd_near n = {0};
@@ -580,7 +605,7 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 	uint64_t seen = 0;
 	int err;
 
-	*o = (struct cmd_opts){.layout = "modern", .probes = PROBES_ALL, .sort = SORT_UNSAID};
+	*o = (struct cmd_opts){.layout = "modern", .probes = PROBES_ALL, .sort = SORT_UNSAID, .format = CMD_UNSAID};
 	*c = &cmd_table[0];
 	if (argv[1][0] != '-') {
 		*c = cmd_find(argv[1]);
@@ -595,6 +620,8 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 	if (o->sort == SORT_UNSAID)
 		o->sort = o->by == SNK_BY_EVENT ? SNK_SORT_START : SNK_SORT_TOTAL;
 	err = check_given(*c, o, seen, e);
+	if (!err)
+		err = settle_formats(*c, o, e);
 	if (!err && ((*c)->bit & TABLES))
 		err = check_layout(o, e);
 	return err ? err : check_whole(*c, o, e);

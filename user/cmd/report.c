@@ -23,6 +23,8 @@ int cmd_report(const struct cmd_opts *o)
 	struct mdl *m;
 	int rc;
 
+	if (cmd_check_output(o->output ? o->output : "-", cmd_table_sink(o), o->force, &e))
+		return cmd_fail(&e);
 	if (cmd_open_recordings(o->args, (unsigned)o->nargs, &r, &m, &e))
 		return cmd_fail(&e);
 	s = rec_reader_session(r);

@@ -78,11 +78,43 @@ unsigned cmd_columns(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) ? 0 : w.ws_col;
 }
 
-/* r: the recording whose events are to be shown; NULL: none. */
-static int print(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, struct rec_reader *r,
-		 unsigned nth)
+int cmd_open_tables(const struct cmd_opts *o, bool series, struct out **out)
 {
-	const struct snk_input in = {.session = s, .model = m, .source = r ? rec_reader_source(r) : NULL};
+	const char *path = o->output ? o->output : "-";
+	bool gzip = fmt_ends_with(path, ".gz");
+	struct err e = {0};
+
+	if (series ? out_open_growing(path, gzip, out, &e) : out_open(path, gzip, out, &e))
+		return cmd_fail(&e);
+	return CMD_OK;
+}
+
+int cmd_close_tables(const struct cmd_opts *o, struct out *out, int code)
+{
+	struct err e = {0};
+
+	if (code) {
+		out_abort(out);
+		return code;
+	}
+	if (out_commit(out, &e))
+		return cmd_fail(&e);
+	if (o->output && !o->quiet)
+		fprintf(stderr, "wrote %s\n", o->output);
+	return CMD_OK;
+}
+
+/* What is to be printed, and where. */
+struct job {
+	const struct cmd_opts *o;
+	struct rec_reader *r; /* the recording whose events are to be shown; NULL: none */
+	struct out *out;
+};
+
+static int print(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)
+{
+	const struct cmd_opts *o = j->o;
+	const struct snk_input in = {.session = s, .model = m, .source = j->r ? rec_reader_source(j->r) : NULL};
 	const struct snk_opts opts = {
 		.sort = o->sort,
 		.by = o->by,
@@ -90,27 +122,21 @@ static int print(const struct cmd_opts *o, const struct mdl_session *s, struct m
 		.backward = o->backward,
 		.ascending = o->ascending,
 		.top = o->top,
-		.width = cmd_columns(),
+		.width = o->output ? 0 : cmd_columns(),
 		.continued = nth > 1,
 	};
 	bool json = o->format == CMD_JSON;
 	struct err e = {0};
-	struct out *out;
 
-	if (out_open("-", false, &out, &e))
-		return cmd_fail(&e);
 	if (nth > 1 && o->format == CMD_TABLE)
-		out_puts(out, SERIES_RULE);
-	out_join_lines(out, nth && json);
-	if (snk_write(cmd_table_sink(o), &in, &opts, out, &e)) {
-		out_abort(out);
-		/* It knows what is wrong with the recording. */
-		return cmd_fail(r && rec_reader_error(r)->code ? rec_reader_error(r) : &e);
-	}
-	out_join_lines(out, false);
+		out_puts(j->out, SERIES_RULE);
+	out_join_lines(j->out, nth && json);
+	if (snk_write(cmd_table_sink(o), &in, &opts, j->out, &e)) /* of a recording it knows what is wrong with it */
+		return cmd_fail(j->r && rec_reader_error(j->r)->code ? rec_reader_error(j->r) : &e);
+	out_join_lines(j->out, false);
 	if (nth && json)
-		out_puts(out, "\n");
-	return out_commit(out, &e) ? cmd_fail(&e) : CMD_OK;
+		out_puts(j->out, "\n");
+	return out_flush(j->out, &e) ? cmd_fail(&e) : CMD_OK;
 }
 
 static bool is_shown(void *session, uint32_t tgid)
@@ -119,30 +145,29 @@ static bool is_shown(void *session, uint32_t tgid)
 }
 
 /* "worker: 0 (pid 12), 1 (pid 13 of b)" */
-static void put_members(const struct mdl_session *s)
+static void put_members(struct out *out, const struct mdl_session *s)
 {
 	const struct mdl_process *p;
 	size_t i;
 	bool first = true, by_order = false;
 
-	printf("%s: ", *s->shown_role ? s->shown_role : "processes without a role");
+	out_printf(out, "%s: ", *s->shown_role ? s->shown_role : "processes without a role");
 	for (i = 0; i < s->nprocesses; i++) {
 		p = &s->processes[i];
 		if (strcmp(p->role, s->shown_role))
 			continue;
-		printf("%s%u (pid %u", first ? "" : ", ", p->rank, p->pid & MDL_PID_MASK);
+		out_printf(out, "%s%u (pid %u", first ? "" : ", ", p->rank, p->pid & MDL_PID_MASK);
 		if (p->pid & ~MDL_PID_MASK || strcmp(p->hostname, s->hostname)) {
 			char safe[256];
 
 			fmt_safe(safe, sizeof(safe), p->hostname, strlen(p->hostname));
-			printf(" of %s", safe);
+			out_printf(out, " of %s", safe);
 		}
-		printf(")");
+		out_printf(out, ")");
 		first = false;
 		by_order |= p->by_order;
 	}
-	printf("%s\n\n", by_order ? "; numbered as they came, their environment does not say" : "");
-	fflush(stdout);
+	out_printf(out, "%s\n\n", by_order ? "; numbered as they came, their environment does not say" : "");
 }
 
 /* The first process of each role stands for it. */
@@ -157,8 +182,7 @@ static bool is_first(const struct mdl_session *s, size_t i)
 }
 
 /* Of `of`, which says whose. */
-static int print_part(const struct cmd_opts *o, struct mdl_session *of, struct mdl *m, struct rec_reader *r,
-		      unsigned nth)
+static int print_part(const struct job *j, struct mdl_session *of, struct mdl *m, unsigned nth)
 {
 	struct mdl *sum = mdl_sum_of(m, is_shown, of);
 	struct err e = {0};
@@ -172,16 +196,15 @@ static int print_part(const struct cmd_opts *o, struct mdl_session *of, struct m
 		mdl_free(sum);
 		return CMD_OK;
 	}
-	if (o->format == CMD_TABLE)
-		put_members(of);
-	code = print(o, of, sum, r, nth);
+	if (j->o->format == CMD_TABLE)
+		put_members(j->out, of);
+	code = print(j, of, sum, nth);
 	mdl_free(sum);
 	return code;
 }
 
 /* What a server does is none of what workers do: each role has tables of its own. */
-static int print_parts(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, struct rec_reader *r,
-		       unsigned nth)
+static int print_parts(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)
 {
 	struct mdl_session of = *s; /* shallow */
 	unsigned n = nth ? nth : 1;
@@ -190,16 +213,15 @@ static int print_parts(const struct cmd_opts *o, const struct mdl_session *s, st
 
 	for (i = 0; i < s->nprocesses && !code; i++) {
 		of.shown_role = s->processes[i].role;
-		if (is_first(s, i) && (!o->role || !strcmp(o->role, of.shown_role)))
-			code = print_part(o, &of, m, r, n++);
+		if (is_first(s, i) && (!j->o->role || !strcmp(j->o->role, of.shown_role)))
+			code = print_part(j, &of, m, n++);
 	}
 	of.shown_role = (char *)"";
-	return code || o->role ? code : print_part(o, &of, m, r, n);
+	return code || j->o->role ? code : print_part(j, &of, m, n);
 }
 
 /* --role where each process is shown by itself: the others are as if they were not there. */
-static int print_role(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, struct rec_reader *r,
-		      unsigned nth)
+static int print_role(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)
 {
 	struct mdl_session of = *s; /* shallow, but for its processes */
 	struct err e = {0};
@@ -207,15 +229,15 @@ static int print_role(const struct cmd_opts *o, const struct mdl_session *s, str
 	size_t i;
 	int code;
 
-	of.shown_role = (char *)o->role;
+	of.shown_role = (char *)j->o->role;
 	some = mdl_only(m, is_shown, &of);
 	of.processes = calloc(s->nprocesses, sizeof(*of.processes));
 	for (i = of.nprocesses = 0; of.processes && i < s->nprocesses; i++)
-		if (!strcmp(s->processes[i].role, o->role))
+		if (!strcmp(s->processes[i].role, j->o->role))
 			of.processes[of.nprocesses++] = s->processes[i];
 	if (!some || !of.processes)
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	code = e.code ? cmd_fail(&e) : print(o, &of, some, r, nth);
+	code = e.code ? cmd_fail(&e) : print(j, &of, some, nth);
 	mdl_free(some);
 	free(of.processes);
 	return code;
@@ -231,36 +253,37 @@ static bool has_roles(const struct mdl_session *s)
 	return false;
 }
 
-static int print_summed(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, struct rec_reader *r,
-			unsigned nth)
+static int print_summed(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)
 {
+	const struct cmd_opts *o = j->o;
 	struct err e = {0};
 	struct mdl *sum;
 	int code;
 
 	if (!cmd_table_sink(o)->by_process && (has_roles(s) || (o->role && s->nprocesses)))
-		return print_parts(o, s, m, r, nth);
+		return print_parts(j, s, m, nth);
 	if (o->role && s->nprocesses)
-		return print_role(o, s, m, r, nth);
+		return print_role(j, s, m, nth);
 	if (cmd_table_sink(o)->by_process || mdl_nprocesses(m) < 2)
-		return print(o, s, m, r, nth);
+		return print(j, s, m, nth);
 	sum = mdl_sum(m);
 	if (!sum) {
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		return cmd_fail(&e);
 	}
-	code = print(o, s, sum, r, nth);
+	code = print(j, s, sum, nth);
 	mdl_free(sum);
 	return code;
 }
 
-int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth)
+int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth,
+		     struct out *out)
 {
-	return print_summed(o, s, m, NULL, nth);
+	return print_summed(&(struct job){o, NULL, out}, s, m, nth);
 }
 
 /* Which thread it was is known of events alone. */
-static int print_threads(const struct cmd_opts *o, struct rec_reader *r, const struct mdl_session *s)
+static int print_threads(const struct job *j, struct rec_reader *r, const struct mdl_session *s)
 {
 	struct mdl *m = mdl_new();
 	struct err e = {0};
@@ -272,28 +295,38 @@ static int print_threads(const struct cmd_opts *o, struct rec_reader *r, const s
 		mdl_tell_threads(m);
 	if (m && s->cut_records)
 		cmd_warn("--by thread: of events that were kept; %" PRIu64 " were not", s->cut_records);
-	code = !m || rec_reader_events(r, m, &e) ? cmd_fail(&e) : cmd_print_tables(o, s, m, 0);
+	code = !m || rec_reader_events(r, m, &e) ? cmd_fail(&e) : print_summed(j, s, m, 0);
 	mdl_free(m);
 	return code;
 }
 
-int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct mdl *m)
+static int print_recorded(struct job *j, struct rec_reader *r, struct mdl *m)
 {
 	const struct mdl_session *s = rec_reader_session(r);
+	const int by = j->o->by;
 	struct err e = {0};
 
-	if (o->by == SNK_BY_THREAD)
+	if (by == SNK_BY_THREAD)
 		mdl_tell_threads(m);
-	if (o->by == SNK_BY_PROCESS)
+	if (by == SNK_BY_PROCESS)
 		mdl_tell_processes(m);
-	if (o->by != SNK_BY_EVENT && (o->by != SNK_BY_THREAD || s->details & MXBPF_DETAIL_THREAD))
-		return cmd_print_tables(o, s, m, 0);
+	if (by != SNK_BY_EVENT && (by != SNK_BY_THREAD || s->details & MXBPF_DETAIL_THREAD))
+		return print_summed(j, s, m, 0);
 	if (s->stats) {
 		err_set(&e, ERR_USAGE, -EINVAL, "--by %s: no events were kept: record without --stats",
-			snk_by_words[o->by]);
+			snk_by_words[by]);
 		return cmd_fail(&e);
 	}
-	if (o->by == SNK_BY_THREAD)
-		return print_threads(o, r, s);
-	return print_summed(o, s, m, r, 0);
+	if (by == SNK_BY_THREAD)
+		return print_threads(j, r, s);
+	j->r = r;
+	return print_summed(j, s, m, 0);
+}
+
+int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct mdl *m)
+{
+	struct job j = {.o = o};
+	int code = cmd_open_tables(o, false, &j.out);
+
+	return code ? code : cmd_close_tables(o, j.out, print_recorded(&j, r, m));
 }

@@ -193,11 +193,15 @@ static int chrome_end(struct snk *s)
 }
 
 static const char *const suffixes[] = {".json", ".json.gz", NULL};
+/* The second: in the form of kineto. */
+static const char *const magic[] = {"{\"displayTimeUnit\":\"ns\",\"schemaVersion\":1,",
+				    "{\"schemaVersion\":1,\"deviceProperties\":[],\n\"host_name\":", NULL};
 
 const struct snk_ops snk_chrome = {
 	.name = "chrome",
 	.help = "timeline in Chrome's JSON, for Perfetto",
 	.suffixes = suffixes,
+	.magic = magic,
 	.needs_records = true,
 	.by_process = true,
 	.state_bytes = sizeof(struct snk_trace),

@@ -81,9 +81,14 @@ static void classic_fini(struct snk *s)
 	snk_trace_fini(s);
 }
 
+static const char *const magic[] = {"{\"name\":\"process_name\",\"ph\":\"M\",\"ts\":0.000," PROCESS
+				    "0,\"args\":{\"name\":\"CPU functions\",",
+				    NULL};
+
 const struct snk_ops snk_chrome_classic = {
 	.name = "chrome-classic",
 	.help = "what torch.autograd.profiler's export_chrome_trace() wrote in 2018: spans alone",
+	.magic = magic,
 	.needs_records = true,
 	.by_process = true,
 	.state_bytes = sizeof(struct classic),

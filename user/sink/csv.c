@@ -636,9 +636,12 @@ static int end(struct snk *s)
 	return 0;
 }
 
+static const char *const magic[] = {"table,name,", NULL};
+
 const struct snk_ops snk_csv = {
 	.name = "csv",
 	.help = "one table of exact integers (ns, bytes), loss included",
+	.magic = magic,
 	.begin = begin,
 	.details = true,
 	.by_process = true,

@@ -290,6 +290,9 @@ static void put_caveats(struct snk *s, const char *prefix)
 	}
 }
 
+/* put_window(), behind the prefixes that layouts have. */
+const char *const snk_text_magic[] = {"window   ", "# window   ", NULL};
+
 void snk_footer(struct snk *s, const char *prefix)
 {
 	out_puts(s->out, prefix);

@@ -576,9 +576,13 @@ static int end(struct snk *s)
 	return 0;
 }
 
+/* The second: as one line of a series. */
+static const char *const magic[] = {"{\n  \"schema_version\": ", "{\"schema_version\": ", NULL};
+
 const struct snk_ops snk_json = {
 	.name = "json",
 	.help = "exact integers (ns, bytes); schema in report.schema.json",
+	.magic = magic,
 	.state_bytes = sizeof(struct json),
 	.by_process = true,
 	.begin = begin,

@@ -646,6 +646,7 @@ static int end(struct snk *s)
 const struct snk_ops snk_modern = {
 	.name = "modern",
 	.help = "tables with percentiles and shares, for 80 columns",
+	.magic = snk_text_magic,
 	.details = true,
 	.state_bytes = sizeof(struct modern),
 	.table = class_table,

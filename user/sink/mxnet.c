@@ -477,5 +477,6 @@ out:
 const struct snk_ops snk_mxnet = {
 	.name = "mxnet",
 	.help = "the text of mxnet.profiler.dumps(), with lines about loss behind it",
+	.magic = snk_text_magic,
 	.end = end,
 };

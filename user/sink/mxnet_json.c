@@ -75,8 +75,11 @@ out:
 	return err;
 }
 
+static const char *const magic[] = {"    \"mxbpf\": {", NULL};
+
 const struct snk_ops snk_mxnet_json = {
 	.name = "mxnet-json",
 	.help = "the JSON of mxnet.profiler.dumps(format='json'), with loss under \"mxbpf\"",
+	.magic = magic,
 	.end = end,
 };

@@ -11,6 +11,8 @@
 
 #include "sink/priv.h"
 
+#define HEADING "\"Attribute Name\",\"Requested Size\",\"Device\",\"Actual Size\",\"Reuse?\""
+
 #define BATCH_BYTES (1u << 20)
 
 struct memory {
@@ -159,7 +161,7 @@ static int end(struct snk *s)
 	n = buf_count(&lines, struct line);
 	if (n)
 		qsort(lines.data, n, sizeof(struct line), by_name);
-	out_puts(s->out, "\"Attribute Name\",\"Requested Size\",\"Device\",\"Actual Size\",\"Reuse?\"\n");
+	out_puts(s->out, HEADING "\n");
 	for (i = 0; i < n; i++) {
 		if (!err)
 			put_line(s, buf_at(&lines, struct line, i));
@@ -177,12 +179,14 @@ static void fini(struct snk *s)
 	buf_fini(&m->batch);
 }
 
+static const char *const magic[] = {HEADING, NULL};
 static const char *const suffixes[] = {".memory.csv", ".memory.csv.gz", NULL};
 
 const struct snk_ops snk_mxnet_memory = {
 	.name = "mxnet-memory",
 	.help = "the CSV of MXNet 2.0's profiler of arrays that are alive, by scope; of --memory",
 	.suffixes = suffixes,
+	.magic = magic,
 	.needs_records = true,
 	.of_held = true,
 	.state_bytes = sizeof(struct memory),

@@ -107,6 +107,7 @@ struct mdl_row snk_event_row(const struct mxbpf_span *s); /* of one call; withou
 
 /* footer.c: window, events and loss, a line each behind `prefix`. */
 void snk_footer(struct snk *s, const char *prefix);
+extern const char *const snk_text_magic[]; /* snk_ops.magic of what ends with that */
 /* The six counters as the inside of a JSON object on one line. */
 void snk_put_loss_json(struct out *o, const struct mxbpf_loss *l);
 /* Of all classes. */

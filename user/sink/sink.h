@@ -245,6 +245,7 @@ struct snk_ops {
 	const char *name;	     /* of --format / --layout */
 	const char *help;	     /* one line */
 	const char *const *suffixes; /* of -o files, NULL-terminated; NULL: none */
+	const char *const *magic;    /* lines that begin so are in each of its files; NULL: none that tell */
 	bool needs_records;
 	bool of_samples;    /* shows nothing else */
 	bool of_held;	    /* shows nothing but what --memory sees */

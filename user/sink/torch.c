@@ -486,6 +486,7 @@ static int end(struct snk *s)
 const struct snk_ops snk_torch = {
 	.name = "torch",
 	.help = "the text of torch.profiler's key_averages().table(), with lines about loss behind it",
+	.magic = snk_text_magic,
 	.merge_names = true,
 	.details = true,
 	.table = table_today,
@@ -496,6 +497,7 @@ const struct snk_ops snk_torch = {
 const struct snk_ops snk_torch_classic = {
 	.name = "torch-classic",
 	.help = "the same as torch.autograd.profiler printed it in 2017",
+	.magic = snk_text_magic,
 	.merge_names = true,
 	.merge_users = true,
 	.details = true,

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Files that results go to: what their suffixes mean, and which existing files may be replaced. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fmt.h"
+#include "cmd/cmd.h"
+#include "mxbpf_file.h"
+
+static const struct {
+	const char *suffix;
+	enum cmd_format format;
+} table_suffixes[] = {{".txt", CMD_TABLE}, {".json", CMD_JSON}, {".csv", CMD_CSV}};
+#define NTABLE_SUFFIXES (sizeof(table_suffixes) / sizeof(table_suffixes[0]))
+
+/* A device or a pipe has the name that it has; what cannot be written at all, as a directory, is said elsewhere. */
+static bool is_stream(const char *path)
+{
+	struct stat st;
+
+	return !strcmp(path, "-") || (!stat(path, &st) && !S_ISREG(st.st_mode));
+}
+
+int cmd_settle_format(struct cmd_opts *o, struct err *e)
+{
+	char gz[16];
+	size_t i;
+
+	for (i = 0; o->output && i < NTABLE_SUFFIXES; i++) {
+		snprintf(gz, sizeof(gz), "%s.gz", table_suffixes[i].suffix);
+		if (fmt_ends_with(o->output, table_suffixes[i].suffix) || fmt_ends_with(o->output, gz)) {
+			o->format = table_suffixes[i].format;
+			return 0;
+		}
+	}
+	o->format = CMD_TABLE;
+	if (!o->output || is_stream(o->output))
+		return 0;
+	return err_set(e, ERR_USAGE, -EINVAL,
+		       "--output: '%.60s' has no suffix of a format: .txt, .json or .csv, also with .gz behind it; or "
+		       "add -f FORMAT",
+		       o->output);
+}
+
+int cmd_check_suffix(const char *option, const char *path, struct err *e)
+{
+	const struct snk_ops *of = snk_find_suffix(path);
+	const struct snk_ops *const *s;
+	const char *const *suffix;
+	char known[200] = "";
+	size_t len = 0;
+
+	if (of || is_stream(path) || fmt_ends_with(path, "/"))
+		return 0;
+	for (s = snk_registry; *s; s++)
+		for (suffix = (*s)->suffixes; suffix && *suffix && len < sizeof(known); suffix++)
+			len += snprintf(known + len, sizeof(known) - len, "%s%s", len ? ", " : "", *suffix);
+	return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' has no suffix of a format: %s", option, path, known);
+}
+
+/* A line that begins with the magic text. */
+static bool has_line(const char *text, size_t len, const char *magic)
+{
+	const char *at = text, *end = text + len;
+
+	while ((at = memmem(at, (size_t)(end - at), magic, strlen(magic)))) {
+		if (at == text || at[-1] == '\n')
+			return true;
+		at++;
+	}
+	return false;
+}
+
+/* Files without magic lines are known by suffixes that nothing else has. */
+static bool is_own(const char *path, const struct out_parts *p, const struct snk_ops *sink)
+{
+	const char *const *text;
+
+	for (text = sink->magic; text && *text; text++)
+		if (has_line(p->head, p->head_len, *text) || has_line(p->tail, p->tail_len, *text))
+			return true;
+	for (text = sink->suffixes; !sink->magic && text && *text; text++)
+		if (fmt_ends_with(path, *text))
+			return true;
+	return false;
+}
+
+static bool is_recording(const struct out_parts *p)
+{
+	const size_t len = strlen(MXBPF_FILE_MAGIC);
+
+	return p->head_len >= len && !memcmp(p->head, MXBPF_FILE_MAGIC, len);
+}
+
+int cmd_check_output(const char *path, const struct snk_ops *sink, bool force, struct err *e)
+{
+	struct out_parts *p;
+	int ret = out_check(path, e);
+	bool ours;
+
+	if (ret || force)
+		return ret;
+	p = malloc(sizeof(*p));
+	if (!p)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	ours = !out_read_existing(path, p) || (sink ? is_own(path, p, sink) : is_recording(p));
+	free(p);
+	if (ours)
+		return 0;
+	return err_set(e, ERR_RUNTIME, -EEXIST,
+		       "%s exists and is not %s%s that mxbpf wrote; give another name, or replace it with --force",
+		       path, sink ? "a file of format " : "a recording", sink ? sink->name : "");
+}
+
+int cmd_check_outputs(const struct cmd_opts *o, const char *recording, struct err *e)
+{
+	int ret = 0;
+
+	if (recording)
+		ret = cmd_check_output(recording, NULL, o->force, e);
+	else
+		ret = cmd_check_output(o->output ? o->output : "-", cmd_table_sink(o), o->force, e);
+	if (!ret && o->trace)
+		ret = cmd_check_output(o->trace, cmd_trace_sink(NULL, o->trace), o->force, e);
+	return ret;
+}
