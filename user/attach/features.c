@@ -76,20 +76,21 @@ static const struct {
 	bool (*works)(void);
 	const char *use;    /* what it is there for */
 	const char *remedy; /* when it does not work */
+	bool privileged;    /* without rights it fails on any kernel, which then says nothing of this one */
 } features[] = {
-	{"CAP_BPF, CAP_PERFMON", true, try_capabilities, "load and attach the BPF programs", SUDO},
-	{"CAP_SYS_PTRACE", true, try_ptrace, "look at processes of other users", SUDO},
-	{"ring buffer", true, try_ring, "carries the events", SUDO ", on Linux 5.8 or later"},
-	{"task storage", true, try_task_storage, "keeps each thread's open spans", SUDO ", on Linux 5.11 or later"},
-	{"attach cookies", true, try_cookie, "tell probes apart", SUDO ", on Linux 5.15 or later"},
+	{"CAP_BPF, CAP_PERFMON", true, try_capabilities, "load and attach the BPF programs", SUDO, false},
+	{"CAP_SYS_PTRACE", true, try_ptrace, "look at processes of other users", SUDO, false},
+	{"ring buffer", true, try_ring, "carries the events", "Linux 5.8 or later has it", true},
+	{"task storage", true, try_task_storage, "keeps each thread's open spans", "Linux 5.11 or later has it", true},
+	{"attach cookies", true, try_cookie, "tell probes apart", "Linux 5.15 or later has them", true},
 	{"kernel type information", true, try_btf, "/sys/kernel/btf/vmlinux",
-	 "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions do"},
+	 "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions do", false},
 	{"raw tracepoints", false, try_raw_tp, "give back the slots of ended threads",
-	 "without it at most 1023 threads in a session; " SUDO},
+	 "without it at most 1023 threads in a session", true},
 	{"hardware counters", false, try_hardware, "--counters cycles,instructions,...",
-	 "this machine shows none, as most virtual ones; --counters task-clock,page-faults,... works"},
+	 "this machine shows none, as most virtual ones; --counters task-clock,page-faults,... works", true},
 	{"process filter", false, try_filter, "keeps probes out of other processes on the same library",
-	 "other processes on the library are slowed too; Linux 6.10 or later has it"},
+	 "other processes on the library are slowed too; Linux 6.10 or later has it", true},
 };
 
 /* One row for each backend; one of them is needed, so the last is if no other works. */
@@ -117,10 +118,13 @@ unsigned att_features(struct att_feature *rows, unsigned max)
 	backend_quiet();
 	n = backend_rows(rows, max);
 	for (i = 0; i < sizeof(features) / sizeof(features[0]) && n < max; i++, n++) {
-		bool ok = features[i].works();
+		bool ok = features[i].works(), known = !features[i].privileged || try_capabilities();
 
 		rows[n] = (struct att_feature){.name = features[i].name, .ok = ok, .required = features[i].required};
-		snprintf(rows[n].detail, sizeof(rows[n].detail), "%s", ok ? features[i].use : features[i].remedy);
+		snprintf(rows[n].detail, sizeof(rows[n].detail), "%s",
+			 ok	 ? features[i].use
+			 : known ? features[i].remedy
+				 : "not known without the right to try it; " SUDO);
 	}
 	return n;
 }

@@ -161,7 +161,7 @@ static const char *group_words(unsigned groups, const char *quote, char buf[128]
 
 	buf[0] = '\0';
 	for (i = 0; plan_groups[i].name && len < 100; i++)
-		if (plan_groups[i].listed && (groups & plan_groups[i].group))
+		if (plan_groups[i].help && (groups & plan_groups[i].group))
 			len += (size_t)snprintf(buf + len, 128 - len, "%s%s%s%s", len ? "," : "", quote,
 						plan_groups[i].name, quote);
 	return buf;

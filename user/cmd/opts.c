@@ -75,7 +75,11 @@ static const char *word_export(unsigned i)
 /* The bits of enum probe_group in order; those that are not for the user come last. */
 static const char *word_probes(unsigned i)
 {
-	return plan_groups[i].listed ? plan_groups[i].name : NULL;
+	return plan_groups[i].help ? plan_groups[i].name : NULL;
+}
+static const char *help_probes(unsigned i)
+{
+	return plan_groups[i].help;
 }
 #define PROBES_ALL                                                                                                     \
 	(PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE | PROBE_CUSTOM | PROBE_MARK | PROBE_DATA |       \
@@ -137,15 +141,18 @@ MXBPF_STATIC_ASSERT(REC_MAX_BYTES_DEFAULT == 2ull << 30);
 /* A row is a paragraph. */
 /* clang-format off */
 const struct cmd_option cmd_options[] = {
-	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = LIVE | CMD_BIT_CHECK,
-	 .required = LIVE, .help = "the process to look at; it is not changed or restarted; or -- COMMAND",
+	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = LIVE, .required = LIVE,
+	 .help = "the process to look at; it is not changed or restarted; or -- COMMAND",
 	 .set = cmd_set_number, FIELD(pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */},
+	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_CHECK,
+	 .help = "the process whose probes to check; it is not changed", .set = cmd_set_number, FIELD(pid), .min = 1,
+	 .max = 1 << 22},
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_NOW,
 	 .required = CMD_BIT_NOW, .help = "the process to look at; it is not changed, and none of its threads is stopped",
 	 .set = cmd_set_number, FIELD(pid), .min = 1, .max = 1 << 22},
 	{.name = "probes", .arg = "LIST", .group = "Target", .commands = LIVE,
-	 .help = "what to probe, joined by commas: operators, C API, memory, waits, the program's own marks, data", .def = "all",
-	 .set = cmd_set_mask, FIELD(probes), .word = word_probes},
+	 .help = "what to probe, joined by commas", .def = "all", .set = cmd_set_mask, FIELD(probes), .word = word_probes,
+	 .word_help = help_probes},
 	{.name = "api", .arg = "WHICH", .group = "Target", .commands = LIVE,
 	 .help = "calls of MXNet's C API: work is only those that do work or wait, which costs much less", .def = "all",
 	 .set = cmd_set_word, FIELD(api), .word = word_api},
@@ -279,7 +286,7 @@ const struct cmd_option cmd_options[] = {
 	{.name = "backend", .arg = "NAME", .group = "General", .commands = LIVE | CMD_BIT_NOW,
 	 .help = "how probes are attached", .def = "the first that the kernel has",
 	 .set = cmd_set_word, FIELD(backend), .word = word_backend},
-	{.name = "quiet", .letter = 'q', .group = "General", .commands = LIVE | CMD_BIT_EXPORT | CMD_BIT_NOW,
+	{.name = "quiet", .letter = 'q', .group = "General", .commands = LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_NOW,
 	 .help = "no progress on stderr", .set = cmd_set_flag, FIELD(quiet)},
 	{.name = "verbose", .letter = 'v', .group = "General", .commands = LIVE | CMD_BIT_NOW,
 	 .help = "more detail on stderr", .set = cmd_set_flag, FIELD(verbose)},
@@ -295,10 +302,13 @@ const struct cmd_option cmd_options[] = {
 
 const char *cmd_option_text(const struct cmd_option *opt, char buf[512])
 {
-	char words[200];
 	size_t len = snprintf(buf, 512, "%s", opt->help);
+	char words[200];
+	unsigned i;
 
-	if (opt->word)
+	for (i = 0; opt->word_help && opt->word(i); i++)
+		len += snprintf(buf + len, 512 - len, "%s %s (%s)", i ? "," : ":", opt->word(i), opt->word_help(i));
+	if (opt->word && !opt->word_help)
 		len += snprintf(buf + len, 512 - len, "; %s: %s", opt->arg, cmd_join_words(opt->word, words));
 	if (opt->def)
 		snprintf(buf + len, 512 - len, " (default %s)", opt->def);

@@ -30,7 +30,8 @@ struct cmd_option {
 	int (*set)(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 	size_t field; /* offset in struct cmd_opts that set() fills */
 	uint64_t min, max;
-	const char *(*word)(unsigned i); /* values it takes, NULL behind the last; NULL: no fixed ones */
+	const char *(*word)(unsigned i);      /* values it takes, NULL behind the last; NULL: no fixed ones */
+	const char *(*word_help)(unsigned i); /* what each of them means; NULL: they speak for themselves */
 };
 extern const struct cmd_option cmd_options[]; /* ends with name == NULL */
 

@@ -22,23 +22,23 @@
 #define LATE_NAME_BYTES	   12
 
 const struct plan_group plan_groups[] = {
-	{"op", PROBE_OP, true},
-	{"api", PROBE_API, true},
-	{"mem", PROBE_MEM, true},
-	{"wait", PROBE_WAIT, true},
-	{"inside", PROBE_INSIDE, true},
-	{"custom", PROBE_CUSTOM, true},
-	{"mark", PROBE_MARK, true},
-	{"data", PROBE_DATA, true},
-	{"kv", PROBE_KV, true},
-	{"link", PROBE_LINK, false},
-	{"work", PROBE_WORK, false},
-	{"iter", PROBE_ITER, false},
-	{"team", PROBE_TEAM, false},
-	{"step", PROBE_STEP, false},
-	{"life", PROBE_LIFE, false},
-	{"held", PROBE_HELD, false},
-	{NULL},
+	{"op", PROBE_OP, "operators"},
+	{"api", PROBE_API, "calls of the C API"},
+	{"mem", PROBE_MEM, "allocations"},
+	{"wait", PROBE_WAIT, "waits for results"},
+	{"inside", PROBE_INSIDE, "operators inside bulks"},
+	{"custom", PROBE_CUSTOM, "operators written in Python"},
+	{"mark", PROBE_MARK, "user annotations"},
+	{"data", PROBE_DATA, "waits for data"},
+	{"kv", PROBE_KV, "exchange of parameters"},
+	{"link", PROBE_LINK, NULL},
+	{"work", PROBE_WORK, NULL},
+	{"iter", PROBE_ITER, NULL},
+	{"team", PROBE_TEAM, NULL},
+	{"step", PROBE_STEP, NULL},
+	{"life", PROBE_LIFE, NULL},
+	{"held", PROBE_HELD, NULL},
+	{.name = NULL},
 };
 
 const char *plan_group_name(enum probe_group g)
@@ -417,16 +417,30 @@ static int find_runtime(struct tgt *t, struct plan *out, struct err *e)
 		       tgt_pid(t), tgt_comm(t), plan_looked_for(meant, looked));
 }
 
+static bool has_group(const struct adp *a, enum probe_group g)
+{
+	unsigned i;
+
+	for (i = 0; i < a->nprobes; i++)
+		if (a->probes[i].group & g)
+			return true;
+	return false;
+}
+
 /* What the user asked for by name, and this runtime does not have. */
 static int check_groups(const struct plan *p, struct err *e)
 {
-	unsigned has = 0, i;
+	const struct adp *const *a;
+	char others[64] = "";
+	size_t len = 0;
 
-	for (i = 0; i < p->adp->nprobes; i++)
-		has |= p->adp->probes[i].group;
-	if (!p->opts.lenient && (p->opts.groups & PROBE_WORK) && !(has & PROBE_WORK))
-		return err_set(e, ERR_USAGE, -EINVAL, "--api is for MXNet's C API; %s has none", p->adp->title);
-	return 0;
+	if (p->opts.lenient || !(p->opts.groups & PROBE_WORK) || has_group(p->adp, PROBE_WORK))
+		return 0;
+	for (a = adapters; *a && len < sizeof(others); a++)
+		if (has_group(*a, PROBE_WORK))
+			len += snprintf(others + len, sizeof(others) - len, "%s%s", len ? ", " : "", (*a)->title);
+	return err_set(e, ERR_USAGE, -EINVAL, "--api: no C API of %s is probed, only that of %s", p->adp->title,
+		       others);
 }
 
 bool plan_hides(const struct adp *a, const char *name)

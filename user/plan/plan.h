@@ -15,7 +15,7 @@
 struct plan_group {
 	const char *name;
 	enum probe_group group;
-	bool listed; /* may be asked for by name */
+	const char *help; /* NULL: not to be asked for by name */
 };
 extern const struct plan_group plan_groups[];
 const char *plan_group_name(enum probe_group g);
