@@ -159,9 +159,10 @@ int cmd_check_output(const char *path, const struct snk_ops *sink, bool force, s
 /* The same of all that a live session writes. recording: NULL if it makes tables. */
 int cmd_check_outputs(const struct cmd_opts *o, const char *recording, struct err *e);
 
-/* A recording, or several as one, and its model, both for the caller to free. Warns on stderr of each that is cut. 0 or
- * -errno. */
-int cmd_open_recordings(char *const *paths, unsigned n, struct rec_reader **r, struct mdl **m, struct err *e);
+/* A recording, or several as one, and its model, both for the caller to free. Warns on stderr of each that is cut or
+ * damaged. events: all are needed. 0, 1 if something is damaged that is not needed, or -errno. */
+int cmd_open_recordings(char *const *paths, unsigned n, bool events, struct rec_reader **r, struct mdl **m,
+			struct err *e);
 
 /* Prints "mxbpf: error: WHY" on stderr and returns the exit code of its class. */
 int cmd_fail(const struct err *e);

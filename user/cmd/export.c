@@ -114,13 +114,14 @@ static int export_to(const struct cmd_opts *o, const char *path, char *const *in
 	struct err e = {0};
 	struct rec_reader *r;
 	struct mdl *m;
-	int rc;
+	int rc, opened;
 	unsigned i;
 
 	for (i = 0; i < n; i++)
 		if (check_output(o, path, inputs[i], &e))
 			return cmd_fail(&e);
-	if (cmd_open_recordings(inputs, n, &r, &m, &e))
+	opened = cmd_open_recordings(inputs, n, true, &r, &m, &e);
+	if (opened < 0)
 		return cmd_fail(&e);
 	if (rec_reader_session(r)->stats) {
 		err_set(&e, ERR_RUNTIME, -ENODATA, "%s was recorded with --stats: it holds tables, no events to export",
@@ -131,7 +132,7 @@ static int export_to(const struct cmd_opts *o, const char *path, char *const *in
 	}
 	mdl_free(m);
 	rec_reader_close(r);
-	return rc;
+	return rc ? rc : opened ? CMD_FAILED : CMD_OK;
 }
 
 /* The last that a form goes by is the small one. */
@@ -151,7 +152,7 @@ static int name_of(const char *dir, const char *input, unsigned nth, const char 
 	struct mdl *m;
 	const struct mdl_session *s;
 
-	if (cmd_open_recordings((char *const[]){(char *)input}, 1, &r, &m, e))
+	if (cmd_open_recordings((char *const[]){(char *)input}, 1, true, &r, &m, e) < 0)
 		return e->code;
 	s = rec_reader_session(r);
 	if (asprintf(path, "%s%s-%u%s", dir, s->world_size ? "rank" : "recording", s->world_size ? s->rank : nth,

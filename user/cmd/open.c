@@ -28,7 +28,7 @@ static int open_plain(const char *path, struct err *e)
 	return fd;
 }
 
-static int open_one(const char *path, struct rec_reader **r, struct err *e)
+static int open_one(const char *path, bool events, bool *damaged, struct rec_reader **r, struct err *e)
 {
 	struct err why = {0};
 	int fd, err;
@@ -40,20 +40,30 @@ static int open_one(const char *path, struct rec_reader **r, struct err *e)
 	close(fd);
 	if (err)
 		return err_set(e, why.cls, err, "%s: %s", path, why.why[0] ? why.why : strerror(-err));
-	if (rec_reader_session(*r)->incomplete)
+	/* Its end alone was damaged if its events stand for it. */
+	if (rec_reader_verify(*r) && events && !rec_reader_session(*r)->incomplete) {
+		err = err_set(e, ERR_RUNTIME, -EBADMSG, "%s: %s", path, rec_reader_damage(*r)->why);
+		rec_reader_close(*r);
+		*r = NULL;
+		return err;
+	}
+	if (rec_reader_damage(*r)->code) {
+		cmd_warn("%s: %s", path, rec_reader_damage(*r)->why);
+		*damaged = true;
+	} else if (rec_reader_session(*r)->incomplete)
 		cmd_warn("%s is incomplete: it ends before its session did; what follows covers what is left", path);
 	return 0;
 }
 
 /* All of them, as one. */
-static int open_all(char *const *paths, unsigned n, struct rec_reader **r, struct err *e)
+static int open_all(char *const *paths, unsigned n, bool events, bool *damaged, struct rec_reader **r, struct err *e)
 {
 	struct rec_reader **parts = calloc(n, sizeof(*parts));
 	unsigned i;
 	int err = parts ? 0 : -ENOMEM;
 
 	for (i = 0; i < n && !err; i++)
-		err = open_one(paths[i], &parts[i], e);
+		err = open_one(paths[i], events, damaged, &parts[i], e);
 	if (!err)
 		err = rec_reader_merge(parts, n, r, e);
 	else
@@ -63,14 +73,16 @@ static int open_all(char *const *paths, unsigned n, struct rec_reader **r, struc
 	return err;
 }
 
-int cmd_open_recordings(char *const *paths, unsigned n, struct rec_reader **r, struct mdl **m, struct err *e)
+int cmd_open_recordings(char *const *paths, unsigned n, bool events, struct rec_reader **r, struct mdl **m,
+			struct err *e)
 {
 	struct err why = {0};
+	bool damaged = false;
 	int err;
 
 	*r = NULL;
 	*m = NULL;
-	err = n == 1 ? open_one(paths[0], r, e) : open_all(paths, n, r, e);
+	err = n == 1 ? open_one(paths[0], events, &damaged, r, e) : open_all(paths, n, events, &damaged, r, e);
 	if (err)
 		return err;
 	*m = mdl_new();
@@ -79,6 +91,7 @@ int cmd_open_recordings(char *const *paths, unsigned n, struct rec_reader **r, s
 		err_set(e, why.cls, err, "%s: %s", paths[0], why.why[0] ? why.why : strerror(-err));
 		mdl_free(*m);
 		rec_reader_close(*r);
+		return err;
 	}
-	return err;
+	return damaged;
 }

@@ -21,11 +21,12 @@ int cmd_report(const struct cmd_opts *o)
 	const struct mdl_session *s;
 	struct rec_reader *r;
 	struct mdl *m;
-	int rc;
+	int rc, opened;
 
 	if (cmd_check_output(o->output ? o->output : "-", cmd_table_sink(o), o->force, &e))
 		return cmd_fail(&e);
-	if (cmd_open_recordings(o->args, (unsigned)o->nargs, &r, &m, &e))
+	opened = cmd_open_recordings(o->args, (unsigned)o->nargs, o->by == SNK_BY_EVENT, &r, &m, &e);
+	if (opened < 0)
 		return cmd_fail(&e);
 	s = rec_reader_session(r);
 	if (check_role(o->role, s, &e) || cmd_check_details(o, s->details, s->account, "record with", &e))
@@ -34,5 +35,5 @@ int cmd_report(const struct cmd_opts *o)
 		rc = cmd_print_recorded(o, r, m);
 	mdl_free(m);
 	rec_reader_close(r);
-	return rc;
+	return rc ? rc : opened ? CMD_FAILED : CMD_OK;
 }

@@ -41,13 +41,22 @@ struct rec_reader {
 	size_t at_slot;
 	uint64_t at_off, at_seq; /* next chunk; at_seq 0: any */
 	struct err why;		 /* of the source's failure */
+	struct err damage;	 /* that left something to read */
 	struct rec_merge
 		*merge; /* it is one: of the above only session and source are used; owned, NULL: it is a file */
 };
 
-static int damaged(struct err *e, uint64_t off)
+/* Parts of a file, and what is left without them. */
+#define IN_HEADER "in its header: nothing of it can be read"
+#define IN_META	  "in the description of its session: nothing of it can be read"
+#define IN_END	  "in its tables: they are folded again from its events, without the final account of the session"
+#define IN_STATS  "in its tables, and it has no events (--stats): nothing of it can be read"
+#define IN_EVENTS "among its events: its tables are whole (mxbpf report), traces and --by event need all events"
+#define IN_CUT	  "among its events, and it has no tables, as its session did not end: nothing of it can be read"
+
+static int damaged(struct err *e, uint64_t off, const char *where)
 {
-	return err_set(e, ERR_RUNTIME, -EBADMSG, "damaged at offset %llu", (unsigned long long)off);
+	return err_set(e, ERR_RUNTIME, -EBADMSG, "damaged at offset %llu, %s", (unsigned long long)off, where);
 }
 
 /* ---- chunks */
@@ -158,15 +167,15 @@ static int read_header(struct rec_reader *r, struct err *e)
 		return err_set(e, ERR_RUNTIME, -EPROTONOSUPPORT, "written by a newer mxbpf (format %u.%u)", h->major,
 			       h->minor);
 	if (h->crc != crc32(0, (const Bytef *)h, offsetof(struct mxbpf_file_header, crc)))
-		return damaged(e, 0);
+		return damaged(e, 0, IN_HEADER);
 	if (h->header_bytes < sizeof(*h) || h->slot_bytes < REC_SLOT_MIN_BYTES || h->slot_bytes > REC_SLOT_MAX_BYTES ||
 	    h->slot_bytes % 8 || h->slots_off % h->slot_bytes || h->slots_off > 2 * REC_META_MAX_BYTES)
-		return damaged(e, 0);
+		return damaged(e, 0, IN_HEADER);
 	return 0;
 }
 
 /* The META chunk that was read at off becomes the session. */
-static int take_meta(struct rec_reader *r, uint64_t off, struct err *e)
+static int take_meta(struct rec_reader *r, uint64_t off, const char *where, struct err *e)
 {
 	size_t len = strnlen(r->payload.data, r->payload.len);
 	int ret;
@@ -175,7 +184,7 @@ static int take_meta(struct rec_reader *r, uint64_t off, struct err *e)
 	ret = rec_meta_read(r->payload.data, len, &r->session, NULL);
 	if (ret == -ENOMEM)
 		return err_set(e, ERR_RUNTIME, ret, "out of memory");
-	return ret ? damaged(e, off) : 0;
+	return ret ? damaged(e, off, where) : 0;
 }
 
 static int read_first_meta(struct rec_reader *r, struct err *e)
@@ -187,8 +196,8 @@ static int read_first_meta(struct rec_reader *r, struct err *e)
 		return err_set(e, ERR_RUNTIME, -ENODATA, "cut before its first record, at offset %llu",
 			       (unsigned long long)r->size);
 	if (ret != 1 || r->c.kind != MXBPF_CHUNK_META)
-		return damaged(e, off);
-	return take_meta(r, off, e);
+		return damaged(e, off, IN_META);
+	return take_meta(r, off, IN_META, e);
 }
 
 /*
@@ -202,7 +211,7 @@ static int read_end(struct rec_reader *r, struct err *e)
 	int ret;
 
 	if (off < r->h.slots_off || (off - r->h.slots_off) % r->h.slot_bytes)
-		return damaged(e, 0);
+		return damaged(e, 0, IN_HEADER);
 	for (;; off = chunk_end(r, off)) {
 		ret = read_chunk(r, off, UINT64_MAX);
 		if (ret == -ENODATA || (!ret && off + sizeof(r->c) > r->size))
@@ -216,11 +225,11 @@ static int read_end(struct rec_reader *r, struct err *e)
 		if (good && r->c.kind == MXBPF_CHUNK_META && !meta_off)
 			meta_off = off;
 		else if (!good || meta_off || r->c.kind != MXBPF_CHUNK_AGG || !good_records(r, &last_ns))
-			return ret < 0 && ret != -EBADMSG ? ret : damaged(e, off);
+			return ret < 0 && ret != -EBADMSG ? ret : damaged(e, off, IN_END);
 	}
 	ret = read_chunk(r, meta_off, UINT64_MAX);
 	r->complete = ret == 1;
-	return ret == 1 ? take_meta(r, meta_off, e) : damaged(e, meta_off);
+	return ret == 1 ? take_meta(r, meta_off, IN_END, e) : damaged(e, meta_off, IN_END);
 }
 
 /* ---- slots */
@@ -321,7 +330,7 @@ static int judge(const struct rec_reader *r, const struct buf *bads, struct err 
 		bool torn = b->prev_seq ? b->prev_seq == r->last_seq : b->seq == r->last_seq + 1;
 
 		if (b->next_seq > r->last_seq || (!torn && has_gap(r)))
-			return damaged(e, b->off);
+			return damaged(e, b->off, IN_CUT);
 	}
 	return 0;
 }
@@ -333,7 +342,9 @@ static int scan(struct rec_reader *r, struct err *e)
 	uint64_t nslots, i;
 	struct slot s;
 	struct bad bad;
-	int ret = count_slots(r, r->size, &nslots, e);
+	/* Of a complete file with a damaged end the header says where that begins. */
+	uint64_t end_off = r->damage.code && r->h.end_off < r->size ? r->h.end_off : r->size;
+	int ret = count_slots(r, end_off, &nslots, e);
 
 	for (i = 0; i < nslots && !ret; i++) {
 		s = (struct slot){.off = r->h.slots_off + i * r->h.slot_bytes};
@@ -401,7 +412,7 @@ static int source_end(struct rec_reader *r)
 {
 	if (!r->complete || (r->at_seq ? r->at_seq == r->end_seq : !r->bad_off))
 		return 0;
-	return damaged(&r->why, r->bad_off ? r->bad_off : r->h.end_off);
+	return damaged(&r->why, r->bad_off ? r->bad_off : r->h.end_off, IN_EVENTS);
 }
 
 static int source_next(void *ctx, const void **recs, size_t *bytes)
@@ -426,9 +437,9 @@ static int source_next(void *ctx, const void **recs, size_t *bytes)
 	if (ret < 0 && ret != -EBADMSG && ret != -ENODATA)
 		return err_set(&r->why, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret));
 	if (ret == 1 && r->at_seq && r->c.seq != r->at_seq && r->complete)
-		return damaged(&r->why, r->bad_off ? r->bad_off : r->at_off);
+		return damaged(&r->why, r->bad_off ? r->bad_off : r->at_off, IN_EVENTS);
 	if (ret < 0 || r->c.kind != MXBPF_CHUNK_DATA || !good_records(r, &last_ns))
-		return damaged(&r->why, r->at_off);
+		return damaged(&r->why, r->at_off, r->complete ? IN_EVENTS : IN_CUT);
 	r->at_seq = r->c.seq + 1;
 	r->at_off = chunk_end(r, r->at_off);
 	*recs = r->payload.data;
@@ -499,9 +510,17 @@ int rec_reader_open(int fd, struct rec_reader **rp, struct err *e)
 	if (ret)
 		goto out;
 	if (r->h.flags & MXBPF_FILE_COMPLETE)
-		ret = read_end(r, e);
-	if (!r->complete && (!ret || ret == -ENODATA))
-		ret = scan(r, e);
+		ret = read_end(r, &r->damage);
+	if (ret == -EBADMSG && r->session.stats) {
+		damaged(e, r->h.end_off, IN_STATS);
+	} else if (ret && ret != -ENODATA && ret != -EBADMSG) {
+		*e = r->damage;
+	} else if (!r->complete || ret) {
+		r->complete = false;
+		ret = read_first_meta(r, e);
+		if (!ret)
+			ret = scan(r, e);
+	}
 out:
 	if (ret) {
 		err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret));
@@ -535,7 +554,7 @@ static int feed(struct rec_reader *r, struct mdl *m, uint64_t off, struct err *e
 	int ret = mdl_feed(m, r->payload.data, r->payload.len);
 
 	if (ret == -EBADMSG)
-		return damaged(e, off);
+		return damaged(e, off, IN_END);
 	return ret ? err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret)) : 0;
 }
 
@@ -547,13 +566,35 @@ static int feed_aggs(struct rec_reader *r, struct mdl *m, struct err *e)
 	for (off = r->h.end_off;; off = chunk_end(r, off)) {
 		ret = read_chunk(r, off, UINT64_MAX);
 		if (ret != 1)
-			return damaged(e, off);
+			return damaged(e, off, IN_END);
 		if (r->c.kind != MXBPF_CHUNK_AGG)
 			return 0;
 		ret = feed(r, m, off, e);
 		if (ret)
 			return ret;
 	}
+}
+
+int rec_reader_verify(struct rec_reader *r)
+{
+	struct snk_source *source;
+	const void *recs;
+	size_t bytes;
+	int ret;
+
+	if (r->damage.code || !r->complete) /* then all of it was read */
+		return r->damage.code;
+	source = rec_reader_source(r);
+	while ((ret = source->next(source->ctx, &recs, &bytes)) == 1)
+		;
+	r->damage = r->why;
+	r->why = (struct err){0};
+	return ret;
+}
+
+const struct err *rec_reader_damage(const struct rec_reader *r)
+{
+	return &r->damage;
 }
 
 int rec_reader_events(struct rec_reader *r, struct mdl *m, struct err *e)

@@ -44,13 +44,22 @@ struct rec_reader;
 
 /*
  * Takes a duplicate of fd. Clear errors, ERR_RUNTIME: "not an mxbpf recording", "written by a newer mxbpf
- * (format 2.0)", "damaged at offset N". A cut file opens: session.incomplete.
+ * (format 2.0)", "damaged at offset N, in ...: what is left". A cut file opens: session.incomplete. So does one whose
+ * end chunks are damaged, whose events are folded again; then rec_reader_damage() says so.
  */
 int rec_reader_open(int fd, struct rec_reader **r, struct err *e);
 void rec_reader_close(struct rec_reader *r);
 
 /* Borrowed. */
 const struct mdl_session *rec_reader_session(const struct rec_reader *r);
+
+/*
+ * Reads and checks all that rec_reader_open() has not: the events of a complete file. 0, or -errno with
+ * rec_reader_damage(): without them the tables are whole.
+ */
+int rec_reader_verify(struct rec_reader *r);
+/* Borrowed; code 0: nothing is known to be damaged. */
+const struct err *rec_reader_damage(const struct rec_reader *r);
 
 /*
  * Several as one, that takes the readers over, also on error: hosts apart by name and boot, their clocks side by side
