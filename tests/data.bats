@@ -20,9 +20,8 @@ one_parser() {
 	one_parser
 	local api
 	for api in all work; do
-		"$MXBPF" --format json --api "$api" -- "$PYTHON" "$REPO/tests/workload/mxnet_loops.py" iterator >both
-		sed -n '/^{$/,$p' both >seen
-		expect_same "$(sed -n 's/^{"steps"/&/p' both | jq -S .calls)" \
+		"$MXBPF" --format json --api "$api" -- "$PYTHON" "$REPO/tests/workload/mxnet_loops.py" iterator >seen 2>said
+		expect_same "$(sed -n 's/^{"steps"/&/p' said | jq -S .calls)" \
 			"$(jq -S '[.tables.Data[] | {(.name): .count}] | add' seen)"
 		# Of the pair of a call that is in another span nothing is lost; what is open as a process leaves is.
 		jq -e '.loss.dropped == 0 and .loss.unmatched <= 2 and .unwound == 0' seen
@@ -37,8 +36,7 @@ one_parser() {
 
 # loader PYTHON PROGRAM: its share of the iterations, and of the slowest, are the workers' naps.
 loader() {
-	"$MXBPF" --format json -- "$1" "$REPO/tests/workload/$2" loader >both
-	sed -n '/^{$/,$p' both >seen
+	"$MXBPF" --format json -- "$1" "$REPO/tests/workload/$2" loader >seen
 	jq -e '.iterations | (.loops | length == 1) and (.loops[0] | .count == 19 and
 		.parts.data.total_ns > .parts.total_ns / 2) and
 		(.slowest[0] | .number == 11 and .longer == "data" and .longer_ns > .total_ns / 2)' seen
@@ -73,10 +71,9 @@ loader() {
 		print('thrown', bad)
 	END
 	"$PYTHON" throws.py >unwatched
-	"$MXBPF" --format json -- "$PYTHON" throws.py >both
-	sed -n '/^{$/,$p' both >seen
+	"$MXBPF" --format json -- "$PYTHON" throws.py >seen 2>said
 	[[ $(<unwatched) == 'thrown 5' ]]
-	grep -q -x 'thrown 5' both
+	grep -q -x 'thrown 5' said
 	jq -e '[.tables.Data[].count] == [.tables.MXNET_C_API[] | select(.name == "MXDataIterNext").count] and
 		([.tables.MXNET_C_API[] | select(.name == "MXNDArraySyncCopyToCPU").count] == [10]) and .unwound == 0' seen
 }

@@ -147,16 +147,12 @@ while True:
 	expect_re 'PyTorch has none' "$output"
 }
 
-# The JSON that stands behind what a command wrote.
-behind() { sed -n '/^{$/,$p' "$1"; }
-
 @test "--iterations: a job of PyTorch computes what it does unwatched, and each of its iterations is counted" {
 	need_torch
 	local job=("$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" --tiny --steps 400 --print-result)
 	"${job[@]}" >plain
-	"$MXBPF" --iterations 2/12 --format json -- "${job[@]}" >watched
+	"$MXBPF" --iterations 2/12 --format json -- "${job[@]}" >json 2>watched
 	expect_same "$(grep '^result' plain)" "$(grep '^result' watched)"
-	behind watched >json
 	"$PYTHON" -m jsonschema -i json "$REPO/share/report.schema.json"
 	# Whole iterations: two convolutions each, one step of the optimizer. The last window may have ended with the job.
 	jq -e '.window.iterations == 400 and .window.sampled_iterations >= 2 and .window.sampled_iterations < 200 and
@@ -169,9 +165,8 @@ behind() { sed -n '/^{$/,$p' "$1"; }
 	local job=("$PYTHON" "$REPO/tests/workload/mxnet_train.py" --tiny --steps 400 --print-result) api
 	"${job[@]}" >plain
 	for api in all work; do
-		"$MXBPF" --iterations 3/12 --api "$api" --format json -- "${job[@]}" >watched
+		"$MXBPF" --iterations 3/12 --api "$api" --format json -- "${job[@]}" >json 2>watched
 		expect_same "$(grep '^result' plain)" "$(grep '^result' watched)"
-		behind watched >json
 		jq -e '.window.iterations == 400 and .window.sampled_iterations >= 3 and .loss.dropped == 0 and
 			(.window.sampled_iterations as $n | [.tables.MXNET_C_API[] | {(.name): .count}] | add |
 			.MXAutogradBackwardEx | . >= $n and . <= $n + 1) and .window.paused_ns > .window.duration_ns' json
@@ -276,8 +271,7 @@ windows() { # N
 @test "--iterations: of a command, those of the next process count when the one that was sampled has ended" {
 	need_mxnet
 	local job="'$PYTHON' '$REPO/tests/workload/mxnet_train.py' --tiny --steps 200"
-	"$MXBPF" --iterations 3/12 --format json -- bash -c "$job && $job" >watched
-	behind watched >json
+	"$MXBPF" --iterations 3/12 --format json -- bash -c "$job && $job" >json
 	jq -e '.window.iterations > 300 and .loss.dropped == 0' json
 }
 

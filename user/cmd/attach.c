@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* `mxbpf --pid` and `mxbpf record`: the same session, with tables or a recording at its end. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +22,15 @@ static int write_trace(struct live *l)
 	return code;
 }
 
+/* Why it may have been that no call was seen. */
 static int nothing_seen(const struct live *l)
 {
 	double s = (double)l->session.duration_ns / 1e9;
+	char stopped[LIVE_STOPPED_BYTES];
 
-	if (l->o->iterations)
+	if (live_stopped(l, stopped))
+		cmd_warn("attached, but nothing was seen in %.1f s: %s", s, stopped);
+	else if (l->o->iterations)
 		cmd_warn("attached to process %u, but nothing was seen: %llu iterations ended in %.1f s, %llu of them "
 			 "were "
 			 "sampled; what ends one is %s",
@@ -37,8 +42,8 @@ static int nothing_seen(const struct live *l)
 			 l->session.pid, s);
 	else
 		cmd_warn("attached to process %u, but nothing was seen: it called none of the probed functions in "
-			 "%.1f s",
-			 l->session.pid, s);
+			 "%.1f s%s",
+			 l->session.pid, s, tgt_alive(l->target) ? "" : ", and has ended");
 	return CMD_NOTHING_SEEN;
 }
 
@@ -97,6 +102,8 @@ static int results(struct live *l, int stopped)
 		say_recording(l);
 	}
 	if (l->o->trace) {
+		if (!code)
+			live_signals_results(l, LIVE_PRINTED);
 		err = write_trace(l);
 		code = code ? code : err;
 	}
@@ -109,27 +116,48 @@ static int end_of_command(struct live *l)
 	if (!l->launch.pid || l->launch.go >= 0 || l->launch.failed >= 0)
 		return -1;
 	live_follow_free(l); /* lets it go on */
+	live_signals_hold(l, true);
 	return launch_wait(&l->launch, l->signals);
+}
+
+/* A target that ends while it is looked at fails in any of many ways, and all of them mean the same. */
+static int not_started(const struct live *l, const struct err *e)
+{
+	const struct tgt *t = l->target;
+	struct err ended = {0};
+
+	if (l->o->command || !t || !tgt_gone(t) || e->cls == ERR_USAGE)
+		return cmd_fail(e);
+	err_set(&ended, ERR_TARGET, -ESRCH, "process %d %s before the window began: nothing was seen", tgt_pid(t),
+		tgt_alive(t) ? "became another program" : "ended");
+	cmd_fail(&ended);
+	return CMD_NOTHING_SEEN;
 }
 
 static int run(const struct cmd_opts *o, const char *recording)
 {
+	char stopped[LIVE_STOPPED_BYTES];
 	int code, ended = -1;
 	struct err e = {0};
 	struct live l;
 
 	if (live_prepare(&l, o, recording, &e) || live_start(&l, &e)) {
-		code = cmd_fail(&e);
+		code = not_started(&l, &e);
 		goto out;
 	}
+	if (!o->command && live_stopped(&l, stopped)) /* a command that waits for mxbpf goes on by itself */
+		cmd_warn("%s", stopped);
 	live_wait(&l);
 	code = live_stop(&l, &e) ? cmd_fail(&e) : CMD_OK;
 	ended = end_of_command(&l);
+	live_signals_results(&l, code ? LIVE_STOPPING : LIVE_RECORDED);
 	code = results(&l, code);
 	if (!code && o->ops)
 		code = live_ops_code(&l);
-	if (!code && !l.session.loss.attempted && (!l.ended || o->command))
+	if (!code && !l.session.loss.attempted)
 		code = nothing_seen(&l);
+	else if (!o->command && live_stopped(&l, stopped))
+		cmd_warn("at the end of the window, %s", stopped);
 out:
 	ended = ended < 0 ? end_of_command(&l) : ended;
 	live_free(&l);

@@ -73,7 +73,7 @@ static void run_command(const struct launch *l, char **argv, const struct who *w
 	_exit(err == -ENOENT ? 127 : 126);
 }
 
-int launch_prepare(struct launch *l, char **argv, struct err *e)
+int launch_prepare(struct launch *l, char **argv, bool to_stderr, struct err *e)
 {
 	int go[2] = {-1, -1}, failed[2] = {-1, -1}, err;
 	struct who who = invoking_user();
@@ -90,6 +90,8 @@ int launch_prepare(struct launch *l, char **argv, struct err *e)
 		close(go[1]);
 		l->go = go[0];
 		l->failed = failed[1];
+		if (to_stderr)
+			dup2(STDERR_FILENO, STDOUT_FILENO);
 		run_command(l, argv, &who, env);
 	}
 	close(go[0]);

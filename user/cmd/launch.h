@@ -17,8 +17,9 @@ struct launch {
 	int failed; /* what hinders it comes from here; likewise */
 };
 
-/* A child that has not run the command yet. Before any thread is started and any signal blocked. */
-int launch_prepare(struct launch *l, char **argv, struct err *e);
+/* A child that has not run the command yet; to_stderr: its standard output goes there, where mxbpf's is for results.
+ * Before any thread is started and any signal blocked. */
+int launch_prepare(struct launch *l, char **argv, bool to_stderr, struct err *e);
 /* Lets it run the command; returns when that has begun. ERR_TARGET if it cannot. */
 int launch_go(struct launch *l, const char *name, struct err *e);
 /* A signal came to mxbpf: the command gets it, unless the terminal has given it one already. */

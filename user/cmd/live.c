@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,43 +17,6 @@
 
 #define NS_PER_S  1000000000ull
 #define NS_PER_MS 1000000ull
-
-/* Before any thread starts, so that all inherit the mask and the signals are read here and nowhere else. */
-static int watch_signals(struct live *l, struct err *e)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGUSR1);
-	sigaddset(&set, SIGUSR2);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return l->signals < 0 ? err_set(e, ERR_RUNTIME, -errno, "signalfd: %s", strerror(errno)) : 0;
-}
-
-static void abort_now(int sig)
-{
-	static const char text[] = "\nmxbpf: aborted; what was written so far is readable\n";
-
-	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-		_exit(CMD_ABORTED);
-	_exit(CMD_ABORTED); /* the kernel removes the probes with the file descriptors */
-}
-
-/* The first Ctrl-C ended the window; a second one shall not wait for a long export. */
-static void arm_abort(void)
-{
-	struct sigaction sa = {.sa_handler = abort_now};
-	sigset_t set;
-
-	sigaction(SIGINT, &sa, NULL);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-}
 
 /* By which probes it would be read, and what is wrong with the first of them. */
 static int refuse_detail(const struct live *l, unsigned detail, const char *option, struct err *e)
@@ -136,6 +98,8 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 				    .probes_max = backend ? backend->probes_max : 0},
 			   .lock = PTHREAD_MUTEX_INITIALIZER};
 	l->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
+	if (!o->command && live_signals_open(l, e))
+		return e->code;
 	if (o->api && !strcmp(o->api, "work"))
 		l->want.groups = (l->want.groups & ~PROBE_API) | PROBE_WORK;
 	if ((o->probes & PROBE_API) && !o->iterations) /* those come with moments of their own */
@@ -152,12 +116,12 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	if (cmd_check_outputs(o, recording, e))
 		return e->code;
 	if (o->command) {
-		if (launch_prepare(&l->launch, o->command, e) || watch_signals(l, e) || live_await(l, e))
+		if (launch_prepare(&l->launch, o->command, o->format != CMD_TABLE && !recording && !o->output, e) ||
+		    live_signals_open(l, e) || live_await(l, e))
 			return e->code;
 		l->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	} else {
-		/* Before there is anything to end, a signal simply ends mxbpf, but for one that ends the waiting. */
-		if ((o->wait && watch_signals(l, e)) || live_await_pid(l, e) || (!o->wait && watch_signals(l, e)))
+		if (live_await_pid(l, e))
 			return e->code;
 		l->prepared_mono_ns = o->wait ? clock_ns(CLOCK_MONOTONIC) : l->prepared_mono_ns;
 	}
@@ -285,6 +249,7 @@ bool live_interrupted(struct live *l, uint64_t until_ns)
 		live_sight(l);
 	if (fds[0].revents && read(l->signals, &taken, sizeof(taken)) == sizeof(taken) &&
 	    !live_pause_signal(l, (int)taken.ssi_signo)) {
+		live_signals_took((int)taken.ssi_signo);
 		if (l->launch.pid)
 			launch_forward(&l->launch, &taken);
 		return true;
@@ -296,6 +261,17 @@ static void mark_start(struct live *l)
 {
 	l->session.start_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	l->session.start_unix_ns = clock_ns(CLOCK_REALTIME);
+}
+
+/* Its threads never handle a signal: in the window the signals are read. */
+static int start_ring(struct live *l, struct err *e)
+{
+	int err;
+
+	live_signals_hold(l, true);
+	err = ring_start(att_ring_fd(l->att), att_sched_fd(l->att), on_chunk, l, &l->ring, e);
+	live_signals_hold(l, false);
+	return err;
 }
 
 /* Probes that are in a process now. */
@@ -342,14 +318,14 @@ int live_start(struct live *l, struct err *e)
 		cmd_warn("children are not followed: %s", unfollowed.why);
 	if (live_follow_watch(l))
 		ao.targets_fd = watch_targets_fd(live_follow_watch(l));
-	if (att_load(&l->plan, pid, &ao, &l->att, e) || live_share_start(l, e) ||
-	    ring_start(att_ring_fd(l->att), att_sched_fd(l->att), on_chunk, l, &l->ring, e) ||
+	if (att_load(&l->plan, pid, &ao, &l->att, e) || live_share_start(l, e) || start_ring(l, e) ||
 	    att_attach(l->att, &l->plan, &l->plan.target, pid, e) ||
 	    (l->o->sample_hz && att_clocks_start(l->att, l->o->sample_hz, e)))
 		return e->code;
 	l->session.account = att_accounts(l->att);
 	if (!l->ended && live_follow(l, &unfollowed))
 		cmd_warn("children are not followed: %s", unfollowed.why);
+	live_signals_hold(l, true);
 	mark_start(l);
 	if (open_writer(l, e)) /* as late as possible: it replaces what bears the name */
 		return e->code;
@@ -461,7 +437,7 @@ int live_stop(struct live *l, struct err *e)
 	uint64_t began;
 	unsigned left;
 
-	arm_abort();
+	live_signals_results(l, LIVE_STOPPING);
 	live_look(l, &look);
 	if (l->o->iterations) {
 		on = l->sampling && att_sampling(l->att).opened > att_sampling(l->att).closed;

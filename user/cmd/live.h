@@ -128,6 +128,17 @@ int live_stop(struct live *l, struct err *e);
  * the last two. */
 bool live_interrupted(struct live *l, uint64_t until_ns);
 void live_free(struct live *l);
+/*
+ * live_signals.c. open: before any thread starts; a command gets what was ignored before, so behind
+ * launch_prepare(). hold: signals that end mxbpf are kept for
+ * l->signals, or end it at once again. took: one was read from there. results: the window has ended, and a second INT
+ * aborts, which tells what is done.
+ */
+int live_signals_open(struct live *l, struct err *e);
+void live_signals_hold(struct live *l, bool on);
+void live_signals_took(int sig);
+enum live_done { LIVE_STOPPING, LIVE_RECORDED, LIVE_PRINTED };
+void live_signals_results(const struct live *l, enum live_done done);
 /* live_roles.c: whether --role takes a process; notes what one is in its job, the first and each that joins. */
 bool live_role_fits(const struct live *l, const struct tgt *t);
 int live_role_note(struct live *l, const struct tgt *t);
@@ -276,6 +287,10 @@ int live_counters_describe(struct live *l);
 int live_machine_start(struct live *l, struct err *e);
 void live_machine_read(struct live *l, bool resumed);
 void live_machine_end(struct live *l);
+
+/* live_stopped.c: whether threads of the target are stopped, and by whom: "process 12 (python) is stopped ...". */
+#define LIVE_STOPPED_BYTES 256
+bool live_stopped(const struct live *l, char text[LIVE_STOPPED_BYTES]);
 
 /* live.c: records of this side, which are no events, into models and recording. err: why there are not all. */
 void live_keep(struct live *l, const void *recs, size_t bytes, int err);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a thread does in the kernel, from /proc. Nothing of it is stopped. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -102,4 +103,38 @@ int tgt_peek_doing(pid_t pid, pid_t tid, struct tgt_doing *d)
 	if (err)
 		*d = (struct tgt_doing){.state = err == -ESRCH ? '\0' : d->state, .syscall = -1};
 	return err;
+}
+
+static void count_stopped(pid_t pid, pid_t tid, struct buf *text, struct tgt_stop *s)
+{
+	uint64_t switches;
+	char state;
+
+	if (read_state(pid, tid, text, &state, &switches))
+		return;
+	s->threads++;
+	s->stopped += state == 'T' || state == 't';
+	if (state == 't' && !s->tracer)
+		s->tracer = (pid_t)number_of(text->data, "\nTracerPid:");
+}
+
+bool tgt_peek_stop(pid_t pid, struct tgt_stop *s)
+{
+	struct buf text = {0};
+	const struct dirent *d;
+	char path[64];
+	DIR *tasks;
+
+	*s = (struct tgt_stop){0};
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	while (tasks && (d = readdir(tasks)))
+		if (d->d_name[0] != '.')
+			count_stopped(pid, (pid_t)atoi(d->d_name), &text, s);
+	if (tasks)
+		closedir(tasks);
+	buf_fini(&text);
+	if (s->tracer)
+		tgt_peek_comm(s->tracer, s->tracer, s->tracer_comm);
+	return s->stopped;
 }

@@ -99,6 +99,15 @@ struct tgt_doing {
 /* 0, -ESRCH: it has ended, -EAGAIN: it moved each time that it was looked at, but for its state nothing is known. */
 int tgt_peek_doing(pid_t pid, pid_t tid, struct tgt_doing *d);
 
+/* Threads that do not run until somebody lets them. */
+struct tgt_stop {
+	unsigned threads, stopped;
+	pid_t tracer; /* that stopped them; 0: a signal did (SIGSTOP, Ctrl-Z) */
+	char tracer_comm[32];
+};
+/* Returns whether any thread is stopped. */
+bool tgt_peek_stop(pid_t pid, struct tgt_stop *s);
+
 #define TGT_CONTAINER_BYTES 13
 
 struct tgt_container {

@@ -1,0 +1,119 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Ctrl-C, and the end of the target, while mxbpf plans, loads, attaches, watches and writes. bpftrace stops a copy of
+# mxbpf as it comes to each of these phases, so that what happens there happens there on every machine.
+load helpers
+
+# First functions of the phases, in their order.
+PHASES=(plan_make att_load att_attach live_wait cmd_print_tables cmd_write_trace)
+
+setup_file() {
+	[[ $(id -u) == 0 ]] && command -v bpftrace >/dev/null || return 0
+	local phase script='BEGIN { printf("armed\n"); }'
+	cp "$MXBPF" "$BATS_FILE_TMPDIR/phases" # of its own: bpftrace stops nobody else's
+	for phase in "${PHASES[@]}"; do
+		script+="uprobe:$BATS_FILE_TMPDIR/phases:$phase { signal(\"SIGSTOP\"); }"
+	done
+	bpftrace --unsafe -e "$script" >"$BATS_FILE_TMPDIR/bpftrace.out" 3>&- &
+	echo $! >"$BATS_FILE_TMPDIR/bpftrace.pid"
+	wait_line "$BATS_FILE_TMPDIR/bpftrace.out" '^armed$' $!
+}
+
+teardown_file() {
+	[[ ! -f $BATS_FILE_TMPDIR/bpftrace.pid ]] || kill "$(<"$BATS_FILE_TMPDIR/bpftrace.pid")"
+}
+
+setup() {
+	need_root
+	command -v bpftrace >/dev/null || skip "bpftrace is not installed"
+	mkdir "$BATS_TEST_TMPDIR/here" && cd "$BATS_TEST_TMPDIR/here" || return 1
+	start_toy 20 2 # it waits for a signal, and calls nothing
+	AT=-1
+}
+
+# Until the mxbpf that was started last has stopped; false: it has ended. After kill -CONT it is not stopped any more.
+stopped() {
+	timeout 20 bash -c 'until [[ $(ps -o stat= -p "$0") == [TZ]* || ! -d /proc/$0 ]]; do :; done' "$BG_PID"
+	[[ $(ps -o stat= -p "$BG_PID") == T* ]]
+}
+
+# go_to PHASE: to where it stops there.
+go_to() {
+	until ((AT >= 0)) && [[ ${PHASES[AT]} == "$1" ]]; do
+		((AT < 0)) || kill -s CONT "$BG_PID"
+		AT=$((AT + 1))
+		stopped || { cat "$(err mxbpf)" && return 1; }
+	done
+}
+
+# start_to PHASE ARGS...: starts mxbpf, which stops there.
+start_to() {
+	start_bg mxbpf "$BATS_FILE_TMPDIR/phases" "${@:2}"
+	AT=-1
+	go_to "$1"
+}
+
+# Lets it go on through all that is left.
+run_on() {
+	while stopped; do
+		kill -s CONT "$BG_PID"
+	done
+	status=0
+	wait_exit "$BG_PID" || status=$?
+}
+
+@test "Ctrl-C works in every phase, also where the shell started mxbpf with INT ignored" {
+	local phase
+	for phase in plan_make att_load att_attach; do
+		start_to $phase --pid "$READY_PID" -o t.json --trace t.trace.json
+		kill -s INT "$BG_PID"
+		run_on
+		[[ $status == 5 ]]
+		expect_re '^mxbpf: interrupted before the window began: nothing was seen$' "$(<"$(err mxbpf)")"
+		[[ -z $(ls) ]]
+	done
+}
+
+@test "a second Ctrl-C says what was written and what was not" {
+	start_to live_wait --pid "$READY_PID" -o tables.json --trace t.json
+	kill -s INT "$BG_PID" # ends the window
+	go_to cmd_print_tables
+	kill -s INT "$BG_PID"
+	run_on
+	[[ $status == 130 ]]
+	expect_re '^mxbpf: aborted; not written: tables.json, t.json$' "$(<"$(err mxbpf)")"
+	[[ -z $(ls) ]]
+
+	start_to live_wait record --pid "$READY_PID" -o job.mxd --trace t.json
+	kill -s INT "$BG_PID"
+	go_to cmd_print_tables # a recording has none: this is where its trace is written
+	kill -s INT "$BG_PID"
+	run_on
+	[[ $status == 130 ]]
+	expect_re '^mxbpf: aborted; not written: t.json; job.mxd is complete$' "$(<"$(err mxbpf)")"
+	[[ $(ls) == job.mxd ]]
+	"$MXBPF" report job.mxd -f json | jq -e '.window.incomplete | not'
+}
+
+@test "the first Ctrl-C aborts nothing, also if the window has just ended by itself" {
+	start_to cmd_write_trace --pid "$READY_PID" -d 100ms -o tables.json --trace t.json
+	kill -s INT "$BG_PID"
+	run_on
+	[[ $status == 5 ]] # the toy called nothing
+	expect_re '^mxbpf: writing the results; another Ctrl-C aborts$' "$(<"$(err mxbpf)")"
+	jq -e '.loss.attempted == 0' tables.json
+	jq -e .traceEvents t.json
+}
+
+@test "a target that is killed in any phase: nothing was seen, exit code 5" {
+	local phase
+	for phase in plan_make att_attach live_wait; do
+		start_toy 20 2
+		start_to $phase --pid "$READY_PID"
+		kill -s KILL "$READY_PID"
+		wait_gone "$READY_PID"
+		run_on
+		[[ $status == 5 ]]
+		expect_re 'nothing was seen' "$(<"$(err mxbpf)")"
+	done
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a signal does depends on what there is to lose. Before the window nothing has been seen: INT, TERM and HUP end
+ * mxbpf at once, and the kernel removes what was attached. In the window they end it, and the results are written.
+ * After that only a second INT ends mxbpf before all is written. A command that was launched gets them too, and mxbpf
+ * waits for its end, so for a command they are never lost in mxbpf.
+ *
+ * A shell without job control ignores INT for what it runs in the background. Ctrl-C is meant for mxbpf all the same,
+ * and so is kill -INT: an ignored INT counts in every phase. An ignored HUP (nohup) stays ignored.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/fmt.h"
+#include "cmd/live.h"
+
+/* Signals are the process's own, so this is no session's. */
+static char last_words[2200]; /* of a second INT */
+static volatile sig_atomic_t interrupts;
+
+static void say(const char *text)
+{
+	ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+
+	(void)ignored; /* nobody could be told */
+}
+
+static void end_early(int sig)
+{
+	say("\nmxbpf: interrupted before the window began: nothing was seen\n");
+	_exit(CMD_NOTHING_SEEN); /* the kernel removes the probes with the file descriptors */
+}
+
+static void end_late(int sig)
+{
+	if (!interrupts++) { /* the window ended by itself just before */
+		say("\nmxbpf: writing the results; another Ctrl-C aborts\n");
+		return;
+	}
+	say(last_words);
+	_exit(CMD_ABORTED);
+}
+
+static sigset_t ending_signals(void)
+{
+	struct sigaction hup;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN)
+		sigaddset(&set, SIGHUP);
+	return set;
+}
+
+int live_signals_open(struct live *l, struct err *e)
+{
+	struct sigaction early = {.sa_handler = end_early};
+	sigset_t set = ending_signals();
+	int sig;
+
+	/* A command waits for mxbpf and gets its signals: they are read, or it would be left alone with them. */
+	for (sig = 1; !l->launch.pid && sig < NSIG; sig++)
+		if (sigismember(&set, sig) == 1)
+			sigaction(sig, &early, NULL);
+	live_signals_hold(l, l->launch.pid);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	return l->signals < 0 ? err_set(e, ERR_RUNTIME, -errno, "signalfd: %s", strerror(errno)) : 0;
+}
+
+void live_signals_hold(struct live *l, bool on)
+{
+	sigset_t set = ending_signals();
+
+	if (on || !l->launch.pid)
+		pthread_sigmask(on ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
+void live_signals_took(int sig)
+{
+	interrupts += sig == SIGINT;
+}
+
+void live_signals_results(const struct live *l, enum live_done done)
+{
+	struct sigaction sa = {.sa_handler = end_late};
+	char lost[1024] = "", safe[1024] = "";
+	sigset_t set;
+	size_t len;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	len = snprintf(lost, sizeof(lost), "%s",
+		       l->recording || done >= LIVE_PRINTED ? ""
+		       : l->ndumps			    ? "the last tables"
+		       : l->o->output			    ? l->o->output
+							    : "the tables");
+	if (l->o->trace && len < sizeof(lost))
+		snprintf(lost + len, sizeof(lost) - len, "%s%s", len ? ", " : "", l->o->trace);
+	fmt_safe(safe, sizeof(safe), lost, strlen(lost));
+	len = snprintf(last_words, sizeof(last_words), "\nmxbpf: aborted");
+	if (*safe)
+		len += snprintf(last_words + len, sizeof(last_words) - len, "; not written: %s", safe);
+	if (l->recording) {
+		fmt_safe(safe, sizeof(safe), l->recording, strlen(l->recording));
+		len += snprintf(last_words + len, sizeof(last_words) - len, "; %s %s", safe,
+				done >= LIVE_RECORDED ? "is complete" : "is readable, and incomplete");
+	}
+	snprintf(last_words + len, sizeof(last_words) - len, "\n");
+	sigaction(SIGINT, &sa, NULL);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A target that is stopped calls nothing, and nobody sees why: it is said when mxbpf attaches, and at the end. */
+#include <stdio.h>
+
+#include "cmd/live.h"
+
+bool live_stopped(const struct live *l, char text[LIVE_STOPPED_BYTES])
+{
+	pid_t pid = tgt_pid(l->target);
+	struct tgt_stop s;
+	char some[48] = "";
+	int len;
+
+	if (!tgt_peek_stop(pid, &s))
+		return false;
+	if (s.stopped < s.threads)
+		snprintf(some, sizeof(some), "%u of %u threads of ", s.stopped, s.threads);
+	len = snprintf(text, LIVE_STOPPED_BYTES, "%sprocess %d (%.64s) %s stopped ", some, pid, tgt_comm(l->target),
+		       s.stopped < s.threads ? "are" : "is");
+	if (s.tracer)
+		snprintf(text + len, (size_t)(LIVE_STOPPED_BYTES - len),
+			 "by its tracer, %s (pid %d): nothing is called until that lets it go on",
+			 s.tracer_comm[0] ? s.tracer_comm : "a process", s.tracer);
+	else
+		snprintf(text + len, (size_t)(LIVE_STOPPED_BYTES - len),
+			 "by a signal (SIGSTOP, Ctrl-Z): nothing is called until it goes on: kill -CONT %d", pid);
+	return true;
+}
