@@ -68,7 +68,7 @@ header() { # MAJOR, two hex digits
 		--pid 1 --backend uprobe|--backend.*uprobe_multi, perf
 		--pid 1 --ring-size 3M|--ring-size.*power of two
 		--pid 1 --trace -|--trace.*name a file
-		record --pid 1 -o a --trace a|same file
+		record --pid 1 -o a.json --trace a.json|same file
 		--pid 1 --interval 99ms|--interval.*too short
 		--pid 1 --reset|--reset.*--interval TIME
 		--pid 1 --stack-depth 3|--stack-depth is for the rows of --by stack
@@ -116,7 +116,7 @@ header() { # MAJOR, two hex digits
 	fails 2 'report does not take --trace.*record' report f --trace t.json
 	fails 2 'record does not take --sort.*report' record --pid 1 --sort total
 	fails 2 'check does not take --duration' check -d 1
-	fails 2 'does not take --output.*record, export' --pid 1 -o f
+	fails 2 'does not take --trace.*record' export f --trace t.json
 }
 
 @test "words of the user are shown escaped, on one line" {
@@ -170,10 +170,37 @@ options_of_help() {
 	[[ $("$MXBPF" -V) == "$output" ]]
 }
 
+# lost_output REGEX: of what prints on it, with a stdout that nothing can be written to.
+lost_output() {
+	local args
+	for args in --help --version '--generate man' list "report $REAL" "report $REAL -f json" "export $REAL"; do
+		# shellcheck disable=SC2086 # words
+		run --separate-stderr to_nowhere $args
+		[[ $status == 1 && $stderr =~ $1 ]] || { echo "$args: $status $stderr" && return 1; }
+	done
+	run --separate-stderr to_nowhere check # which says more by its exit code
+	[[ $status != 0 && $stderr =~ $1 ]]
+}
+
 @test "a full stdout is an error, not a success" {
-	to_full() { "$MXBPF" --help >/dev/full; }
-	run --separate-stderr to_full
-	[[ $status == 1 && $stderr == *"No space left"* ]]
+	to_nowhere() { "$MXBPF" "$@" >/dev/full; }
+	lost_output 'No space left'
+}
+
+@test "a closed stdout is an error, not a success; a closed stderr is none" {
+	to_nowhere() { "$MXBPF" "$@" >&-; }
+	lost_output 'cannot write standard output: Bad file descriptor'
+	"$MXBPF" report "$REAL" 2>&- >tables
+	"$MXBPF" report "$REAL" | cmp - tables
+}
+
+@test "a reader that went away is an error, not a success" {
+	mkfifo pipe
+	to_nowhere() {
+		exec 5<>pipe 6>pipe 5<&- # now nobody reads what is written to 6
+		"$MXBPF" "$@" >&6
+	}
+	lost_output 'Broken pipe'
 }
 
 @test "no file, directory, fifo, stdin: one line, and no waiting" {
@@ -221,13 +248,13 @@ options_of_help() {
 @test "export finds a bad output path before it reads, and leaves everything as it was" {
 	header 01 >f.mxd
 	echo precious >target
-	ln -s target link
-	fails 1 'link' export f.mxd -o link
+	ln -s target link.json
+	fails 1 'link.json' export f.mxd -o link.json
 	fails 1 'nowhere/t.json' export f.mxd -o nowhere/t.json
-	fails 2 'recording itself' export f.mxd -o f.mxd
+	fails 2 'recording itself' export f.mxd -f chrome -o f.mxd
 	fails 1 'f.mxd' export f.mxd -o t.json
-	[[ $(cat target) == precious && -L link && ! -e t.json ]]
-	[[ $(ls -A) == $'f.mxd\nheader.bytes\nlink\ntarget' ]]
+	[[ $(cat target) == precious && -L link.json && ! -e t.json ]]
+	[[ $(ls -A) == $'f.mxd\nheader.bytes\nlink.json\ntarget' ]]
 }
 
 @test "export writes no trace to a terminal" {
@@ -304,4 +331,148 @@ need_recording() {
 	gzip -dc t.json.gz | cmp - t.json
 	[[ $(stat -c %a t.json) == 600 ]]
 	jq -e '.traceEvents | length > 0' t.json
+}
+
+@test "report -o: the suffix says the format, -f overrules it; what is in the file is what stdout would have got" {
+	need_recording
+	local form
+	declare -A suffixes=([table]=txt [json]=json [csv]=csv)
+	for form in table json csv; do
+		"$MXBPF" report "$REAL" -f $form >"$form.stdout"
+		run --separate-stderr "$MXBPF" report "$REAL" -o "t.${suffixes[$form]}"
+		[[ $status == 0 && -z $output && $stderr == "wrote t.${suffixes[$form]}" ]]
+		cmp "$form.stdout" "t.${suffixes[$form]}"
+		run --separate-stderr "$MXBPF" report -q "$REAL" -o "t.${suffixes[$form]}.gz"
+		[[ $status == 0 && -z $output$stderr ]]
+		gzip -dc "t.${suffixes[$form]}.gz" | cmp "$form.stdout"
+		"$MXBPF" report -q "$REAL" -f $form -o any.name --force
+		cmp "$form.stdout" any.name
+	done
+	"$MXBPF" report "$REAL" --layout mxnet -o m.json
+	jq -e .mxbpf.loss m.json
+	fails 2 '--layout torch has no --format json' report "$REAL" --layout torch -o x.json
+	"$MXBPF" report "$REAL" -o - | cmp - table.stdout
+	[[ $(stat -c %a t.json) == 600 ]]
+}
+
+@test "an unknown suffix is an error that lists the known ones" {
+	need_recording
+	fails 2 "'t.xyz' has no suffix.*\.json, \.json\.gz, \.folded, .*\.pb\.gz, .*\.memory\.csv" export "$REAL" -o t.xyz
+	fails 2 "'t' has no suffix.*\.json" --pid 1 --trace t
+	fails 2 "'t' has no suffix.*\.json" record --pid 1 --trace t
+	fails 2 "'t.xyz' has no suffix.*\.txt, \.json or \.csv" report "$REAL" -o t.xyz
+	fails 2 "'t.xyz' has no suffix.*\.txt, \.json or \.csv" --pid 1 -o t.xyz
+	[[ -z $(ls) ]]
+	"$MXBPF" export "$REAL" -f chrome -o t.xyz # said
+	"$MXBPF" export "$REAL" -o /dev/null       # no file
+}
+
+@test "a file that mxbpf did not write in that format is not replaced, but by --force" {
+	need_recording
+	local out
+	for out in train.py data.json notes.txt table.csv data.json.gz other.folded; do
+		echo '{"precious": 1}' >$out
+	done
+	gzip -c data.json >data.json.gz
+	sha1sum -- * >before
+	fails 1 'train.py exists and is not a recording.*--force' record --pid $$ -o train.py
+	fails 1 'data.json exists and is not a file of format chrome.*--force' --pid $$ --trace data.json
+	fails 1 'data.json exists and is not a file of format json' --pid $$ -o data.json
+	fails 1 'train.py exists' export "$REAL" -f chrome -o train.py
+	fails 1 'data.json exists' export "$REAL" -o data.json
+	fails 1 'data.json.gz exists' export "$REAL" -o data.json.gz
+	fails 1 'notes.txt exists' report "$REAL" -o notes.txt
+	fails 1 'table.csv exists' report "$REAL" -o table.csv
+	fails 1 'data.json exists' report "$REAL" -o data.json
+	sha1sum --quiet -c before
+	"$MXBPF" export "$REAL" -o data.json --force
+	jq -e .traceEvents data.json
+	fails 1 'data.json exists and is not a file of format json' report "$REAL" -o data.json # a trace is no table
+}
+
+@test "what mxbpf wrote is replaced by the same, in each format, compressed or not" {
+	need_recording
+	local layout out
+	for out in t.json t.json.gz; do
+		"$MXBPF" export "$REAL" -o $out
+		"$MXBPF" export "$REAL" -o $out
+		"$MXBPF" export "$REAL" -f chrome-classic -o c-$out
+		"$MXBPF" export "$REAL" -f chrome-classic -o c-$out
+	done
+	for layout in modern mxnet torch torch-classic; do
+		for out in txt txt.gz csv csv.gz; do
+			"$MXBPF" report "$REAL" -q --layout $layout -o $layout.$out
+			"$MXBPF" report "$REAL" -q --layout $layout -o $layout.$out --top 1
+		done
+	done
+	for layout in modern mxnet; do
+		"$MXBPF" report "$REAL" -q --layout $layout -o $layout.json
+		"$MXBPF" report "$REAL" -q --layout $layout -o $layout.json
+	done
+	: >empty.json
+	"$MXBPF" report "$REAL" -q -o empty.json # as mktemp makes them
+}
+
+# 300 wrong bits, most of them where there are records: two recordings are read, of which one is whole.
+@test "a wrong bit anywhere in a recording is noticed by report, export and merge, or harmless" {
+	need_recording
+	python3 - "$MXBPF" "$REAL" <<-'EOF'
+		import random, struct, subprocess, sys, zlib
+		mxbpf, real = sys.argv[1:]
+		whole = open(real, 'rb').read()
+		# The same of another host, to be merged with it.
+		other, at = bytearray(whole), -1
+		while (at := whole.find(b'CHNK', at + 1)) >= 0:
+		    size, = struct.unpack_from('<I', whole, at + 8)
+		    end = at + 80 + size
+		    other[at:end] = whole[at:end].replace(b'"hostname": "vm"', b'"hostname": "vn"').replace(b'"hostname":"vm"', b'"hostname":"vn"')
+		    other[at + 12:at + 16] = bytes(4)
+		    other[at + 12:at + 16] = struct.pack('<I', zlib.crc32(other[at:end]))
+		assert other != whole
+		open('other.mxd', 'wb').write(other)
+		full = [i for i in range(0, len(whole), 64) if any(whole[i:i + 64])] # the rest is padding
+		def run(words, *files):
+		    p = subprocess.run([mxbpf, *words.split(), *files], capture_output=True)
+		    return p.returncode, p.stdout, p.stderr
+		commands = {'report': [], 'report -f json': [], 'export': [], 'report -f csv': ['other.mxd']}
+		right = {c: run(c, real, *more) for c, more in commands.items()}
+		assert all(r[0] == 0 and r[1] for r in right.values())
+		random.seed(13)
+		noticed = {c: 0 for c in commands}
+		tables = events = 0
+		for n in range(75):
+		    at = random.choice(full) + random.randrange(64) if n % 5 else random.randrange(len(whole))
+		    bad = bytearray(whole)
+		    bad[at % len(bad)] ^= 1 << random.randrange(8)
+		    open('bad.mxd', 'wb').write(bad)
+		    for c, more in commands.items():
+		        r = run(c, 'bad.mxd', *more)
+		        if r == right[c]:
+		            continue
+		        assert r[0] == 1 and b'bad.mxd' in r[2], (at, c, r)
+		        assert b'damaged at offset' in r[2] or b'incomplete' in r[2] or b'not an mxbpf' in r[2] or b'newer' in r[2], (at, c, r[2])
+		        noticed[c] += 1
+		        if b'among its events: its tables are whole' in r[2] and c != 'export':
+		            assert r[1] == right[c][1], (at, c)
+		            events += 1
+		        tables += b'in its tables: they are folded again' in r[2]
+		assert min(noticed.values()) > 50 and len(set(noticed.values())) == 1 and tables and events, (noticed, tables, events)
+	EOF
+}
+
+@test "check without privileges says that they are missing, and blames no kernel for it" {
+	local drop=()
+	[[ $(id -u) != 0 ]] || drop=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all --bounding-set=-all)
+	[[ $(id -u) != 0 ]] || chmod 755 "$BATS_TEST_TMPDIR" . 
+	run --separate-stderr "${drop[@]}" "$MXBPF" check
+	[[ $status == 4 && $output == *"process filter "*"run mxbpf with sudo"* ]]
+	! grep -E '^  (no|NO) .*(Linux [0-9]|this machine)' <<<"$output"
+}
+
+@test "help tells of --probes what each word means, and of check no command" {
+	local word
+	for word in op api mem wait inside custom mark data kv; do
+		"$MXBPF" --help | tr -s '\n ' ' ' | grep -qE -- "--probes LIST [^-]*\b$word \([a-zA-Z ]+\)"
+	done
+	! "$MXBPF" check --help | grep -- '-- COMMAND'
 }

@@ -148,6 +148,9 @@ static const struct {
 	 "Under sudo the command belongs to who called sudo: user, groups and the environment that sudo was called\n"
 	 "with, and variables that were given to mxbpf besides.\n"
 	 "It has mxbpf's standard input, output and error; the tables come when it has ended, behind what it wrote.\n"
+	 "With \\fB\\-\\-format json\\fR or \\fBcsv\\fR, standard output is for the result alone, and the "
+	 "command\\(aqs goes to\n"
+	 "standard error; with \\fB\\-o\\fR \\fIFILE\\fR the result is in the file, and the command keeps both.\n"
 	 "\\fB\\-d\\fR ends the window, not the command.\n"
 	 "INT, TERM and HUP that another process sends to mxbpf are passed on; those of the terminal reach both.\n"
 	 "The exit status is the command's, 128 and the signal if one ended it; if it is 0, mxbpf's own.\n"
@@ -332,7 +335,12 @@ static const struct {
 	 "\\fB\\-d\\fR and \\fB\\-\\-interval\\fR count all time.\n"
 	 "The iterations are those of the process that is the first to end one, and behind its end of the next.\n"},
 	{"SIGNALS", NULL,
-	 "INT, TERM and HUP end the window; a second INT also ends the writing of the results.\n"
+	 "INT, TERM and HUP end the window, and the results are written; a second INT also ends that, and a message\n"
+	 "says what was written and what was not.\n"
+	 "Before the window begins, while mxbpf plans, attaches or waits, they end mxbpf at once, and no file is\n"
+	 "written; a command that mxbpf launched gets them, and mxbpf ends with it.\n"
+	 "INT counts even if the shell ignores it for what it runs in the background; an ignored HUP, as of\n"
+	 "\\fBnohup\\fR(1), stays ignored.\n"
 	 ".PP\n"
 	 "USR1 pauses: the probes stay where they are, but nothing is taken until USR2 comes.\n"
 	 "The time in between is not part of the window, and \\fB\\-d\\fR does not count it; every output says\n"
@@ -389,9 +397,17 @@ static const struct {
 	{"EXIT STATUS", print_exits, ""},
 	{"FILES", NULL,
 	 "Recordings, traces and other outputs have mode 0600 and belong to who called \\fBsudo\\fR(8).\n"
-	 "Traces appear under their name when they are complete.\n"
+	 "Traces and tables appear under their name when they are complete; tables of \\fB\\-\\-interval\\fR at once.\n"
+	 "The suffix says the format: of tables \\fI.txt\\fR, \\fI.json\\fR or \\fI.csv\\fR, each also with "
+	 "\\fI.gz\\fR; of traces those\n"
+	 "that \\fBexport\\fR knows. Another is an error, unless \\fB\\-f\\fR says the format.\n"
+	 "A file that exists is replaced if it is empty or if mxbpf wrote it, in the same format; anything else is\n"
+	 "refused, but for \\fB\\-\\-force\\fR.\n"
 	 "A recording can be read at any moment, also when mxbpf was killed: everything complete before the cut is\n"
 	 "there, and \\fBreport\\fR says that the recording is incomplete.\n"
+	 "\\fBreport\\fR and \\fBexport\\fR check all of a recording.\n"
+	 "Where it is damaged, a message says in which part; what that leaves whole is still printed or written, and\n"
+	 "the exit status is 1.\n"
 	 "A recording of a newer major format is refused.\n"},
 	{"SECURITY", NULL,
 	 "Attaching needs root, or the capabilities CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE; where the kernel has no\n"

@@ -77,13 +77,13 @@ const struct cmd cmd_table[] = {
 };
 
 const struct cmd_exit_text cmd_exits[] = {
-	{CMD_OK, "done; also after Ctrl-C, TERM or HUP, with all files complete"},
-	{CMD_FAILED, "something failed: a file, a full disk, a damaged recording"},
+	{CMD_OK, "done; also after Ctrl-C, TERM or HUP in the window, with all files complete"},
+	{CMD_FAILED, "something failed: a file, a full disk, a closed stdout, a damaged recording"},
 	{CMD_USAGE, "wrong words on the command line"},
 	{CMD_NO_TARGET, "no such target, or nothing in it to attach to"},
 	{CMD_PRIVILEGE, "a permission or a kernel feature is missing; the message says which"},
-	{CMD_NOTHING_SEEN, "attached, but no event was seen"},
-	{CMD_ABORTED, "aborted by a second Ctrl-C; partial files are readable"},
+	{CMD_NOTHING_SEEN, "no event was seen, whatever ended the session"},
+	{CMD_ABORTED, "a second Ctrl-C ended the writing of the results; the message says of which"},
 	{.text = NULL},
 };
 
