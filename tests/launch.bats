@@ -154,7 +154,7 @@ write_program() {
 
 @test "-d ends the window, not the command" {
 	run --separate-stderr "$MXBPF" -d 300ms --format json -- "${TRAIN[@]}" --tiny --seconds 2 --print-result
-	expect_status 0
+	[[ $status == [05] ]] # on a busy machine the window is over before the first call
 	expect_re '^result ' "$stderr"
 	jq -e '.window.duration_ns | . > 0 and . < 2000000000' <<<"$output"
 }
