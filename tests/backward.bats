@@ -7,9 +7,12 @@ load helpers
 setup() { torch_setup; }
 
 judged() { # PROGRAM PROG_ARGS...
-	prog "$@" --builtin builtin.json 3>&- &
-	traced_prog "--backward --format json" "$1" --bare
-	wait $!
+	if (($# > 1)); then
+		prog "$@" --builtin builtin.json
+	else
+		reference "$1"
+	fi
+	session "$1"
 	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json mxbpf.json
 }
 
@@ -22,8 +25,8 @@ judged() { # PROGRAM PROG_ARGS...
 @test "the nodes of each forward operator are those of torch.profiler: two threads" { judged threads --all-threads; }
 
 @test "a recording joins forward and backward as the session did, asked for or not" {
-	traced_prog "record -o job.mxd" custom --bare
-	prog custom --builtin builtin.json
+	recording_shapes custom
+	reference custom
 	"$MXBPF" report --backward --format json job.mxd >report.json
 	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json report.json
 	"$MXBPF" report --backward job.mxd | grep -A1 '^forward and backward: 12 operators$'
@@ -32,7 +35,7 @@ judged() { # PROGRAM PROG_ARGS...
 }
 
 @test "a recording shows its calls one by one, in every layout and format, a session none" {
-	traced_prog "record -o job.mxd" custom --bare
+	recording_shapes custom
 	"$MXBPF" report --by event --format json --top 1000000 job.mxd >events.json
 	"$MXBPF" report --format json job.mxd >report.json
 	# Every call of the tables is there, in order.
@@ -47,14 +50,14 @@ judged() { # PROGRAM PROG_ARGS...
 	[[ $output == *'mxbpf record'* ]]
 	run "$MXBPF" report --sort start job.mxd
 	expect_status 2
-	traced_prog "record --stats -o stats.mxd" custom --bare
-	run "$MXBPF" report --by event stats.mxd
+	recording_stats custom
+	run "$MXBPF" report --by event job.mxd
 	expect_status 2
 	[[ $output == *'without --stats'* ]]
 }
 
 @test "what cannot join forward and backward says so" {
-	traced_prog "record --stats -o job.mxd" custom --bare
+	recording_stats custom
 	run "$MXBPF" report --backward job.mxd
 	expect_status 2
 	[[ $output == *'record with --backward'* ]]

@@ -27,7 +27,7 @@ adds_up() { # WHAT...
 }
 
 @test "rows by stack and module add up to those by name; in the backward pass they are the forward ones'" {
-	traced_prog 'record --py-stacks -o job.mxd' sgd --bare
+	recording_stacks sgd
 	adds_up stack module
 	jq -e '[.tables.operator[] | select(.name == "ReluBackward0").stack] | length > 0 and all(any(test("nn.Module: ConvNet")))' stack.json
 	jq -e '[.tables.operator[] | select(.name == "AddmmBackward0") | .stack] == [["nn.Module: Linear"]]' module.json
@@ -42,23 +42,29 @@ adds_up() { # WHAT...
 
 @test "rows by shape are torch.profiler's: a CNN, optimizers over lists of tensors, a transformer, custom Functions" {
 	local name
-	for name in sgd adam-foreach transformer custom; do
-		traced_prog '--shapes --by shape --format json' "$name" --bare
-		"$PYTHON_TORCH" "$JUDGE/shapes.py" "$name" mxbpf.json
+	reference_shapes sgd
+	traced_prog '--shapes --by shape --format json' sgd --bare
+	"$PYTHON_TORCH" "$JUDGE/shapes.py" shaped.json mxbpf.json
+	for name in adam-foreach transformer custom; do
+		reference_shapes "$name"
+		recording_shapes "$name"
+		"$PYTHON_TORCH" "$JUDGE/shapes.py" shaped.json mxbpf.json
 	done
 }
 
 @test "rows by shape and module are there when the kernel adds up, too" {
 	traced_prog '--stats --shapes --by shape --format json' sgd --bare
-	"$PYTHON_TORCH" "$REPO/tests/judge_torch/shapes.py" sgd mxbpf.json
+	reference_shapes sgd
+	"$PYTHON_TORCH" "$JUDGE/shapes.py" shaped.json mxbpf.json
 	traced_prog '--stats --py-stacks --by module --format json' sgd --bare
 	jq -e "$CONVOLUTIONS" mxbpf.json
 }
 
 @test "rows by shape add up to those by name, and a recording shows what its session did" {
-	traced_prog 'record --shapes -o job.mxd' sgd --bare
+	recording_shapes sgd
 	adds_up shape
-	"$PYTHON_TORCH" "$JUDGE/shapes.py" sgd shape.json
+	reference_shapes sgd
+	"$PYTHON_TORCH" "$JUDGE/shapes.py" shaped.json shape.json
 	"$MXBPF" report --by shape --layout torch job.mxd | grep 'aten::conv2d .* \[\[8, 3, 16, 16\], \[8, 3, 3, 3\], \[8\], \[\], \[\], \[\], \[\]\]  $'
 	"$MXBPF" report --by event --format json --top 1000000 job.mxd >events.json
 	expect_same "$(jq '.tables.operator | group_by([.name, .shapes]) | map([.[0].name, .[0].shapes, length])' events.json)" \

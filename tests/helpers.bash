@@ -7,7 +7,13 @@
 #   need_mxnet                 fails, with the remedy, unless tests/setup.sh has run
 #   need_mxnet_2               skips unless tests/versions/setup.sh has run; the test's Python has MXNet 2.0 from then on
 #   need_torch                 the same for PyTorch
-#   torch_setup                setup() of what judges PyTorch: JUDGE is tests/judge_torch, `prog ARGS...` runs its programs
+#   torch_setup                setup() of what judges PyTorch: JUDGE is tests/judge_torch, `prog ARGS...` runs its programs;
+#                              tests/judge_torch/shared.bash has what the tests of a run share
+#   shared NAME COMMAND...     runs COMMAND once per run of the tests, in a directory of its own; SHARED is that directory.
+#                              Other tests that ask for NAME wait until it is made. What COMMAND starts in the background
+#                              must end when the directory is removed.
+#   take_shared NAME COMMAND...
+#                              the same, and copies the files of the directory into the current one
 #   start_bg NAME COMMAND...   starts it, stdout in $BATS_TEST_TMPDIR/NAME.out, stderr in NAME.err; sets BG_PID
 #   start_mxbpf ARGS...        start_bg mxbpf "$MXBPF" ARGS..., returns when it says "attached:"; sets MXBPF_PID
 #   start_workload ARGS...     start_bg workload tests/workload/mxnet_train.py ARGS..., returns when it is "ready"; sets
@@ -19,7 +25,7 @@
 #                              mxbpf with ARGS and --pid around exactly the section of a program that is held at the gates of
 #                              tests/judge/drive.py; its tables in STDOUT
 #   traced_prog ARGS PROG_ARGS...
-#                              the same with a program of judge_torch, and mxbpf.json
+#                              after torch_setup: the same with a program of judge_torch, and mxbpf.json
 #   same_counts TOY JSON       whether mxbpf's JSON counted what the toy's output says it did, and lost nothing
 #   wait_line FILE REGEX [PID] until a line of the growing file matches; fails when PID has ended before, or after
 #                              WAIT_SECONDS (30)
@@ -79,17 +85,39 @@ torch_setup() {
 	JUDGE=$REPO/tests/judge_torch
 	# What torch.compile has made once stays.
 	export TORCHINDUCTOR_CACHE_DIR=$O/deps/inductor
+	# shellcheck source=tests/judge_torch/shared.bash
+	source "$JUDGE/shared.bash"
 	cd "$BATS_TEST_TMPDIR" || return 1
 }
-
-# A program of judge_torch; see there.
-prog() { "$PYTHON_TORCH" "$JUDGE/prog.py" "$@"; }
 
 traced() {
 	python3 "$REPO/tests/judge/drive.py" --tool "$MXBPF $1 --pid {pid}" --stdout "$2" -- "${@:3}"
 }
 
-traced_prog() { traced "$1" mxbpf.json "$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" "${@:2}"; }
+# tests/run.sh names one directory for all files. A file that is run by hand shares with itself alone.
+shared() {
+	local all=${MXBPF_TEST_SHARED:-$BATS_RUN_TMPDIR/shared} lock
+	SHARED=$all/$1
+	mkdir -p "$all"
+	exec {lock}>"$SHARED.lock"
+	flock "$lock"
+	if [[ ! -f $SHARED/made ]]; then
+		rm -rf "$SHARED"
+		mkdir "$SHARED"
+		# A failure ends the test here, and the lock with it. A process in the background must not keep the lock.
+		(
+			cd "$SHARED"
+			"${@:2}"
+			: >made
+		) {lock}>&-
+	fi
+	exec {lock}>&-
+}
+
+take_shared() {
+	shared "$@"
+	find "$SHARED" -mindepth 1 -maxdepth 1 -type f ! -name made -exec cp --reflink=auto -t . {} +
+}
 
 out() { echo "$BATS_TEST_TMPDIR/$1.out"; }
 err() { echo "$BATS_TEST_TMPDIR/$1.err"; }

@@ -10,9 +10,8 @@ setup() { torch_setup; }
 compare() { "$PYTHON_TORCH" "$JUDGE/compare.py" "$@"; }
 
 judged() { # PROGRAM
-	prog "$1" --builtin builtin.json --result builtin.result 3>&- &
-	traced_prog '--format json' "$1" --bare --result mxbpf.result
-	wait $!
+	reference "$1"
+	session "$1"
 	compare builtin.json mxbpf.json
 	cmp builtin.result mxbpf.result
 	# The ends of all its functions hold, whatever was thrown through them.
@@ -46,7 +45,7 @@ judged() { # PROGRAM
 	local name
 	for name in custom threads; do
 		printf '\n\n' | prog "$name" --bare --result plain >/dev/null
-		traced_prog '--format json' "$name" --bare --result mxbpf.result
+		session "$name"
 		cmp plain mxbpf.result
 	done
 }

@@ -7,18 +7,11 @@ load helpers
 
 setup() { torch_setup; }
 
-# mxbpf around exactly the section of a program: its recording is job.mxd, its tables are in mxbpf.json.
-recorded() { # PROGRAM MXBPF_ARGS
-	traced_prog "record -o job.mxd $2" "$1" --bare --result mxbpf.result
-	"$MXBPF" report job.mxd --format json ${2:+--by shape} >mxbpf.json
-}
-
 compare() { "$PYTHON_TORCH" "$JUDGE/compare.py" "$@"; }
 
 same_joins() { # PROGRAM
-	prog "$1" --builtin builtin.json --result builtin.result 3>&- &
-	recorded "$1" ''
-	wait $!
+	reference "$1"
+	recording "$1"
 	compare builtin.json mxbpf.json --trace job.mxd
 	cmp builtin.result mxbpf.result
 }
@@ -29,14 +22,12 @@ same_joins() { # PROGRAM
 
 # Arrows as well. record_shapes keeps tensors alive, which changes when they are freed: sizes come from a run of their own.
 same_shapes() { # PROGRAM
-	prog "$1" --builtin shaped.json --shapes 3>&- &
-	local shaped=$!
-	prog "$1" --builtin builtin.json --result builtin.result
-	recorded "$1" --shapes
-	wait $shaped # not for bats's own watch on the time
+	reference_shapes "$1"
+	reference "$1"
+	recording_shapes "$1"
 	compare builtin.json mxbpf.json --trace job.mxd --shapes shaped.json
-	"$MXBPF" export job.mxd -o trace.json
-	compare builtin.json mxbpf.json --trace trace.json --shapes shaped.json
+	"$MXBPF" export job.mxd -o export.json
+	compare builtin.json mxbpf.json --trace export.json --shapes shaped.json
 	cmp builtin.result mxbpf.result
 }
 

@@ -14,25 +14,18 @@ OPERATORS='([.[1].tables.operator[] | {(.name): .count}] | add)'
 
 setup() { torch_setup; }
 
-# mxbpf around exactly the section of a program: its tables are in mxbpf.json, its trace in trace.json.
-traced_whole() { # PROGRAM MXBPF_ARGS
-	traced_prog "--format json --trace trace.json ${2:-}" "$1" --bare
-}
-
-# A real job's recording, with its tables and its trace, made once for all tests that want them.
+# A real job's recording, with its tables and its trace.
 recorded() {
-	REAL=$BATS_FILE_TMPDIR
-	[[ -f $REAL/job_1.pt.trace.json ]] && return 0
-	traced_prog "record -o $REAL/job.mxd" sgd --bare
-	"$MXBPF" report "$REAL/job.mxd" --format json >"$REAL/report.json"
-	"$MXBPF" export "$REAL/job.mxd" -f chrome -o "$REAL/job_1.pt.trace.json"
+	REAL=$BATS_TEST_TMPDIR
+	recording sgd
+	mv mxbpf.json report.json
+	"$MXBPF" export job.mxd -f chrome -o job_1.pt.trace.json
 }
 
 # Slices with their names and categories, the allocator's reports, and the arrows, each end at exactly the start of its slice.
 same_trace() { # PROGRAM
-	"$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --builtin builtin.json 3>&- &
-	traced_whole "$1"
-	wait $!
+	reference "$1"
+	session "$1"
 	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json --trace trace.json
 }
 
@@ -47,9 +40,9 @@ same_trace() { # PROGRAM
 
 # record_shapes keeps tensors alive, which changes when they are freed: sizes come from a run of their own.
 same_shapes() { # PROGRAM
-	"$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --builtin shaped.json --shapes
-	"$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --builtin builtin.json
-	traced_whole "$1" "--shapes --by shape"
+	reference_shapes "$1"
+	reference "$1"
+	recording_shapes "$1"
 	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json --trace trace.json --shapes shaped.json
 }
 
@@ -58,7 +51,7 @@ same_shapes() { # PROGRAM
 
 @test "HolisticTraceAnalysis and TensorBoard's plugin read the sizes of --shapes" {
 	need_readers
-	traced_whole sgd --shapes
+	recording_shapes sgd
 	mkdir -p logs/run
 	cp trace.json logs/run/job_1.pt.trace.json
 	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
@@ -126,7 +119,7 @@ need_readers() {
 	# Three iterations: two from the end of one optimizer step to the end of the next, with the same operators in both.
 	expect '.[0] | .profiler_steps == [0, 1] and (.steps | keys == ["0", "1"] and .["0"] == .["1"] and (.["0"] | length) > 50)' \
 		hta.json
-	"$PYTHON_TORCH" "$JUDGE/prog.py" sgd --builtin builtin.json --keep kineto.json
+	prog sgd --builtin builtin.json --keep kineto.json
 	"$READERS" "$REPO/tests/readers/read_hta.py" kineto.json >torch.json
 	expect '.[0].analyses == .[1].analyses and .[0].analyses.steps == "ok"' hta.json torch.json
 }
@@ -134,7 +127,8 @@ need_readers() {
 @test "HolisticTraceAnalysis finds the rank of a process of a distributed job" {
 	need_readers
 	mkdir ranks
-	RANK=3 WORLD_SIZE=8 traced_whole sgd
+	# In its own interpreter: a child of the fork server has the server's environment to begin with.
+	RANK=3 WORLD_SIZE=8 traced '--format json --trace trace.json' mxbpf.json "$PYTHON_TORCH" "$JUDGE/prog.py" sgd --bare
 	mv trace.json ranks
 	"$READERS" "$REPO/tests/readers/read_hta.py" ranks >hta.json
 	expect '.[0].rank == 3 and (.[0].slices.cpu_op | length) > 50 and .[1].distributedInfo.world_size == 8' \
@@ -158,7 +152,7 @@ need_readers() {
 # What an exception leaves ends in one moment: a plugin that adds doubles would find it crossed, and leave it out.
 @test "TensorBoard's plugin counts every operator of a job full of exceptions" {
 	need_readers
-	traced_whole exceptions
+	session exceptions
 	mkdir -p logs/run
 	cp trace.json logs/run/job_1.pt.trace.json
 	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
@@ -169,7 +163,7 @@ need_readers() {
 
 @test "TensorBoard's plugin shows the Python stacks of --py-stacks" {
 	need_readers
-	traced_whole sgd --py-stacks
+	recording_stacks sgd
 	mkdir -p logs/run
 	cp trace.json logs/run/job_1.pt.trace.json
 	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json

@@ -104,4 +104,5 @@ def main():
             json.dump(report(args, builtin, program), f)
 
 
-main()
+if __name__ == '__main__':
+    main()

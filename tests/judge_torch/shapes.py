@@ -1,35 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares rows by shape with torch.profiler's key_averages(group_by_input_shape=True) of the same program. Exit 0 if none differs.
 
-  shapes.py PROGRAM REPORT
+  shapes.py SHAPED REPORT
 
-REPORT is what `mxbpf --shapes --by shape --format json` says of the program. It knows lists of tensors, of which torch's tables say
+SHAPED is what `prog.py PROGRAM --builtin SHAPED --shapes` wrote, REPORT what `mxbpf --shapes --by shape --format json` says of
+the program. It knows lists of tensors, of which torch's tables say
 nothing.
 """
 import collections
-import gc
 import json
 import sys
 
 import compare
-import torch
-from programs import PROGRAMS
-from torch.profiler import ProfilerActivity, profile
 
 
-def builtin_rows(name):
-    torch.set_num_threads(1)
-    torch.manual_seed(1)
-    program = PROGRAMS[name]()
-    for _ in range(4):
-        program.section()
-    gc.collect()
-    gc.disable()
-    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as p:
-        program.section()
+def builtin_rows(path):
     rows = collections.Counter()
-    for row in p.key_averages(group_by_input_shape=True):
-        rows[row.key, json.dumps(row.input_shapes)] += row.count
+    with open(path) as f:
+        for name, shapes, count in json.load(f)['by_shape']:
+            rows[name, shapes] += count
     return rows
 
 
@@ -43,7 +32,7 @@ def main():
         report = json.load(f)
     got = collections.Counter()
     for row in report['tables']['operator']:
-        got[row['name'], json.dumps(as_torch(row['shapes']))] += row['count']
+        got[row['name'], str(as_torch(row['shapes']))] += row['count']
     wrong = [key for key in sorted(set(want) | set(got)) if want[key] != got[key] and not (compare.unseen(key[0]) and not got[key])]
     for name, shapes in wrong:
         print('%-50s %-80s torch.profiler %d, mxbpf %d' % (name, shapes, want[name, shapes], got[name, shapes]))
