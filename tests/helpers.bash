@@ -18,7 +18,10 @@
 #   start_mxbpf ARGS...        start_bg mxbpf "$MXBPF" ARGS..., returns when it says "attached:"; sets MXBPF_PID
 #   start_workload ARGS...     start_bg workload tests/workload/mxnet_train.py ARGS..., returns when it is "ready"; sets
 #                              WORKLOAD_PID and prints it (a subshell $(start_workload) works too)
-#   start_torch ARGS...        the same with tests/workload/torch_train.py
+#   start_torch ARGS...        the same with tests/workload/torch_train.py, in a child of the fork server
+#   torch_server               starts tests/fork_server.py, which has imported torch, once per run of the tests. SERVED SCRIPT
+#                              ARGS... is a command that runs a script in a child of it, SERVER_PID the server. BUILD says
+#                              which PyTorch: wheel (the default), stripped, debian.
 #   start_ready NAME CMD...    the same for any program that prints "ready PID"; sets READY_PID, prints it
 #   start_toy ARGS...          the same for tests/toy, a C++ program on a toy MXNet; TOY: its directory, unless $O/toy
 #   traced ARGS STDOUT COMMAND...
@@ -56,6 +59,7 @@ PYTHON_TORCH=${PYTHON_TORCH:-$O/deps/torch/bin/python}
 WAIT_SECONDS=${WAIT_SECONDS:-30}
 export REPO O MXBPF PYTHON PYTHON_TORCH
 export LC_ALL=C.UTF-8 # tables for people follow the locale
+STARTED_BY=() # pid of a program that is no child of this shell -> pid of the child that ends with the program's status
 
 need_root() {
 	[[ $(id -u) == 0 ]] || skip "needs root"
@@ -114,6 +118,25 @@ shared() {
 	exec {lock}>&-
 }
 
+# serve COMMAND...: a fork server in the current directory.
+serve() {
+	# It outlives this file: tests/run.sh ends what has this variable in its environment when the file has ended.
+	env -u MXBPF_TEST_JOB setsid "$@" "$REPO/tests/fork_server.py" serve "$PWD/socket" >served 2>&1 </dev/null 3>&- &
+	WAIT_SECONDS=120 wait_line served '^serving [0-9]+$' $!
+}
+
+torch_server() {
+	local SHARED command=("$PYTHON_TORCH")
+	case ${BUILD:=wheel} in
+	stripped) command=(env LD_LIBRARY_PATH="$O/deps/torch-stripped" "$PYTHON_TORCH") ;;
+	debian) command=("$O/deps/torch-debian/bin/python") ;;
+	esac
+	shared "torch-server-$BUILD" serve "${command[@]}"
+	SERVED=(python3 "$REPO/tests/fork_server.py" run "$SHARED/socket")
+	# shellcheck disable=SC2034 # for the tests
+	SERVER_PID=$(sed -n 's/^serving //p' "$SHARED/served")
+}
+
 take_shared() {
 	shared "$@"
 	find "$SHARED" -mindepth 1 -maxdepth 1 -type f ! -name made -exec cp --reflink=auto -t . {} +
@@ -162,6 +185,10 @@ start_ready() {
 		return 1
 	fi
 	READY_PID=$(sed -n 's/^ready //p;T;q' "$(out "$name")")
+	if [[ $READY_PID != "$BG_PID" ]]; then # a child of the fork server, or of mxbpf
+		STARTED_BY[READY_PID]=$BG_PID
+		echo "$READY_PID $(start_time "$READY_PID")" >>"$BATS_TEST_TMPDIR/started"
+	fi
 	echo "$READY_PID"
 }
 
@@ -172,7 +199,9 @@ start_workload() {
 }
 
 start_torch() {
-	need_torch && start_ready workload "$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" "$@" >/dev/null || return 1
+	need_torch
+	torch_server
+	start_ready workload "${SERVED[@]}" "$REPO/tests/workload/torch_train.py" "$@" >/dev/null || return 1
 	WORKLOAD_PID=$READY_PID
 	echo "$WORKLOAD_PID"
 }
@@ -204,7 +233,7 @@ wait_gone() {
 
 wait_exit() {
 	wait_gone "$1" "${2:-}" || return 124
-	wait "$1"
+	wait "${STARTED_BY[$1]:-$1}"
 }
 
 stop_pid() {

@@ -15,27 +15,27 @@ need_debian() {
 
 # The real library as `strip` leaves it, found before the real one: by environment, as the wheel's RUNPATH comes later.
 need_stripped() {
-	STRIPPED=$O/deps/torch-stripped
-	[[ -f $STRIPPED/libtorch_cpu.so ]] && return 0
-	echo "no stripped PyTorch at $STRIPPED: run tests/setup.sh" >&2
+	[[ -f $O/deps/torch-stripped/libtorch_cpu.so ]] && return 0
+	echo "no stripped PyTorch at $O/deps/torch-stripped: run tests/setup.sh" >&2
 	return 1
 }
 
-# PYTHON: whose torch; ARGS: mxbpf's. Tables in mxbpf.json.
-traced_on() { # PYTHON PROGRAM ARGS...
-	traced "--format json ${*:3}" mxbpf.json \
-		${LIBRARIES:+env LD_LIBRARY_PATH="$LIBRARIES"} "$1" "$JUDGE/prog.py" "$2" --bare --result mxbpf.result
+# BUILD: which PyTorch; ARGS: mxbpf's. Tables in mxbpf.json.
+traced_on() { # BUILD PROGRAM ARGS...
+	local BUILD=$1
+	traced_prog "--format json ${*:3}" "$2" --bare --result mxbpf.result
 }
 
-judged() { # PYTHON PROGRAM COMPARE_ARGS [-- ARGS...]
-	local python=$1 program=$2 how=()
+judged() { # BUILD PROGRAM COMPARE_ARGS [-- ARGS...]
+	local build=$1 program=$2 how=()
 	shift 2
 	while (($#)) && [[ $1 != -- ]]; do
 		how+=("$1")
 		shift
 	done
-	"$python" "$JUDGE/prog.py" "$program" --builtin builtin.json --result builtin.result 2>builtin.err
-	traced_on "$python" "$program" "${@:2}"
+	# A stripped library computes and counts what the wheel's own does.
+	BUILD=${build/stripped/wheel} reference "$program"
+	traced_on "$build" "$program" "${@:2}"
 	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json "${how[@]}"
 	cmp builtin.result mxbpf.result
 }
@@ -53,7 +53,7 @@ refused() {
 	need_stripped
 	local program
 	for program in script custom exceptions; do
-		LIBRARIES=$STRIPPED judged "$PYTHON_TORCH" "$program"
+		judged stripped "$program"
 		[[ -z $(refused) ]]
 		expect_re '^operator.call_boxed_unnamed$' "$(probes attached)"
 		expect_re '^autograd.node_unnamed$' "$(probes attached)"
@@ -63,7 +63,7 @@ refused() {
 few_probes() { # PROGRAM...
 	local program
 	for program in "$@"; do
-		judged "$PYTHON_TORCH" "$program" --calls -- --backend perf
+		judged wheel "$program" --calls -- --backend perf
 		[[ -z $(refused) ]]
 		expect_re '^operator.step$' "$(probes attached)"
 	done
@@ -78,27 +78,26 @@ few_probes() { # PROGRAM...
 }
 
 @test "perf: operators of all threads alone, and memory alone" {
-	judged "$PYTHON_TORCH" threads --calls -- --backend perf --probes op,mem
+	judged wheel threads --calls -- --backend perf --probes op,mem
 	mv mxbpf.json with.json
-	traced_on "$PYTHON_TORCH" threads --backend perf --probes op
+	traced_on wheel threads --backend perf --probes op
 	jq -s -e '.[0].tables.operator as $with | .[1].tables | .memory == null and
 		(.operator | map({(.name): .count}) | add) == ($with | map({(.name): .count}) | add)' with.json mxbpf.json
-	traced_on "$PYTHON_TORCH" threads --backend perf --probes mem
+	traced_on wheel threads --backend perf --probes mem
 	jq -e '.tables.operator == null and .tables.memory[0].allocs > 0 and ([.loss | .dropped, .unreadable] | add) == 0' mxbpf.json
 }
 
 @test "perf: the times of operators are said to be upper bounds" {
-	start_torch --tiny
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --backend perf
-	expect_status 0
-	expect_re '^note +probe operator\.step: .* upper bounds' "$output"
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s
-	expect_status 0
-	[[ $output != *"upper bounds"* ]]
+	traced_prog '--backend perf' sgd --bare
+	expect_re '^note +probe operator\.step: .* upper bounds' "$(<mxbpf.json)"
+	recording sgd
+	"$MXBPF" report job.mxd >tables
+	expect_re '^aten::conv2d ' "$(<tables)"
+	[[ $(<tables) != *"upper bounds"* ]]
 }
 
 @test "perf: few operators have ends of their own, as there is room for them" {
-	traced_on "$PYTHON_TORCH" sgd --backend perf --ops conv2d,nll_loss_nd
+	traced_on wheel sgd --backend perf --ops conv2d,nll_loss_nd
 	jq -e '(.probes | map({(.name): .}) | add) as $p | $p["operator.call"].status == "attached" and
 		$p["operator.call"].reason == "" and $p["operator.step"].status == "off" and
 		(.tables.operator | map(.name) | sort) == ["aten::conv2d", "aten::nll_loss_nd"]' mxbpf.json
@@ -116,7 +115,7 @@ few_probes() { # PROGRAM...
 
 @test "Debian's PyTorch 1.13: a CNN counts the same, operators, nodes, annotations, allocations and bytes" {
 	need_debian
-	judged "$DEBIAN" sgd
+	judged debian sgd
 	[[ -z $(refused) ]]
 	expect_re '^annotation.exit_boxed$' "$(probes attached)"
 }
@@ -125,13 +124,13 @@ few_probes() { # PROGRAM...
 	need_debian
 	local program
 	for program in script threads exceptions; do
-		judged "$DEBIAN" "$program" --calls
+		judged debian "$program" --calls
 	done
 }
 
 @test "Debian's PyTorch 1.13 with few probes: what is refused is named, the rest counts the same" {
 	need_debian
-	judged "$DEBIAN" script --calls -- --backend perf
+	judged debian script --calls -- --backend perf
 	[[ $(refused | sort | paste -sd ' ') == "annotation.enter annotation.enter_boxed annotation.exit_boxed" ]]
 }
 
@@ -167,22 +166,21 @@ row_of() { # PID
 		}'
 }
 
-expect_row() { # TITLE PYTHON...
-	local row
-	start_ready "${1%% *}" "${@:2}" "$REPO/tests/workload/torch_throw.py"
-	row="| $1$(row_of "$READY_PID")"
-	stop_pid "$READY_PID"
+expect_row() { # TITLE BUILD
+	local row BUILD=$2
+	torch_server
+	row="| $1$(row_of "$SERVER_PID")"
 	echo "$row"
 	grep -qF "$row" "$REPO/README.md"
 }
 
 @test "what works on PyTorch's wheel, with and without symbols, is what the README says" {
 	need_stripped
-	expect_row "2.13.0 (CPU) of PyPI" "$PYTHON_TORCH"
-	expect_row "the same, stripped" env LD_LIBRARY_PATH="$STRIPPED" "$PYTHON_TORCH"
+	expect_row "2.13.0 (CPU) of PyPI" wheel
+	expect_row "the same, stripped" stripped
 }
 
 @test "what works on Debian's PyTorch is what the README says" {
 	need_debian
-	expect_row "1.13.1 of Debian 12, which is stripped" "$DEBIAN"
+	expect_row "1.13.1 of Debian 12, which is stripped" debian
 }

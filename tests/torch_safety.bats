@@ -4,7 +4,7 @@
 
 load helpers
 
-# Of a hundred attachments.
+# Of forty attachments.
 export BATS_TEST_TIMEOUT=300
 
 setup() {
@@ -33,7 +33,8 @@ result_of() { # FILE
 @test "the result of a job is the same to the last bit with mxbpf attached" {
 	local args=(--tiny --steps 300 --seed 3 --print-result) optimizer
 	for optimizer in sgd adam-fused; do
-		start_ready plain "$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" "${args[@]}" --optimizer "$optimizer"
+		torch_server
+		start_ready plain "${SERVED[@]}" "$REPO/tests/workload/torch_train.py" "${args[@]}" --optimizer "$optimizer"
 		wait_exit "$READY_PID" 100
 		start_torch "${args[@]}" --optimizer "$optimizer"
 		kill -s STOP "$WORKLOAD_PID" # or it has ended before mxbpf is there
@@ -58,13 +59,13 @@ attach_often() { # PID TIMES
 	((seen))
 }
 
-@test "attaching and detaching sixty times during training has no effect" {
+@test "attaching and detaching twenty-four times during training has no effect" {
 	local i links pids=()
 	links=$(probe_links)
 	# It trains from the same seed again and again and fails when a result is another one.
 	start_torch --tiny --steps 50 --repeat
 	for i in {1..4}; do
-		attach_often "$WORKLOAD_PID" 15 3>&- &
+		attach_often "$WORKLOAD_PID" 6 3>&- &
 		pids+=($!)
 	done
 	for i in "${pids[@]}"; do
@@ -79,7 +80,7 @@ attach_often() { # PID TIMES
 @test "attaching and detaching while exceptions unwind probed frames has no effect" {
 	start_ready thrower "$PYTHON_TORCH" "$REPO/tests/workload/torch_throw.py" --repeat
 	kill -s USR1 "$READY_PID"
-	attach_often "$READY_PID" 10
+	attach_often "$READY_PID" 6
 	stop_pid "$READY_PID"
 	wait_exit "$READY_PID"
 	expect_re '^caught ([1-9][0-9]+) of \1$' "$(<"$(out thrower)")"

@@ -4,7 +4,7 @@
 # of it is made once per run of the tests, and so are mxbpf's sessions that several tests look at. helpers.bash loads this
 # file in torch_setup.
 #
-#   prog ARGS...              a program of tests/judge_torch: prog.py ARGS, in a child of the fork server
+#   prog ARGS...              a program of tests/judge_torch: prog.py ARGS, in a child of the fork server; BUILD as torch_server
 #   traced_prog ARGS PROG_ARGS...
 #                             mxbpf with ARGS around the section of a program; its standard output in mxbpf.json
 #
@@ -22,27 +22,17 @@
 
 PLAIN=' adam adam-foreach adam-fused '
 
-# serve PYTHON: a fork server in the current directory.
-serve() {
-	# Not of this file alone: what ends the processes of a file knows them by this variable.
-	env -u MXBPF_TEST_JOB setsid "$1" "$JUDGE/server.py" serve "$PWD/socket" >served 2>&1 </dev/null 3>&- &
-	wait_line served '^serving$' $!
-}
-
-# Imports of torch and of what optimizers need are most of what a program costs: one process has made them for all.
 prog() {
-	local SHARED
-	WAIT_SECONDS=120 shared torch-server serve "$PYTHON_TORCH"
-	python3 "$JUDGE/server.py" run "$SHARED/socket" "$@"
+	torch_server
+	"${SERVED[@]}" "$JUDGE/prog.py" "$@"
 }
 
 traced_prog() {
-	local SHARED
-	WAIT_SECONDS=120 shared torch-server serve "$PYTHON_TORCH"
-	traced "$1" mxbpf.json python3 "$JUDGE/server.py" run "$SHARED/socket" "${@:2}"
+	torch_server
+	traced "$1" mxbpf.json "${SERVED[@]}" "$JUDGE/prog.py" "${@:2}"
 }
 
-reference() { take_shared "torch-builtin-$1" prog "$1" --builtin builtin.json --result builtin.result; }
+reference() { take_shared "torch-builtin-${BUILD:-wheel}-$1" prog "$1" --builtin builtin.json --result builtin.result; }
 reference_shapes() { take_shared "torch-shaped-$1" prog "$1" --builtin shaped.json --shapes; }
 
 session() {

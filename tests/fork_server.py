@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A fork server for prog.py: importing torch and what the programs use takes seconds, which this process spends once.
+"""A fork server for programs of PyTorch: importing torch and what its optimizers need takes seconds, which it spends once.
 
-  server.py serve SOCKET       prints "serving" and runs each request in a child of its own, until SOCKET is removed or
-                               nobody asked for anything in ten minutes
-  server.py run SOCKET ARGS    runs `prog.py ARGS` in such a child: with this process's standard input, output and error,
-                               directory and environment; exits with the child's status, and takes the child along
+  fork_server.py serve SOCKET              prints "serving PID" and runs each request in a child of its own, until SOCKET is
+                                           removed or nobody has asked for anything for ten minutes
+  fork_server.py run SOCKET SCRIPT ARGS    runs `python SCRIPT ARGS` in such a child, with this process's standard input,
+                                           output and error, directory and environment. Exits with the child's status; if
+                                           this process is killed, the server kills the child.
 
-A child is a process like any other to mxbpf. Two things are the server's: /proc/PID/environ, and libraries that an
-environment variable chooses before the interpreter starts.
+mxbpf sees a child as a process like any other. Three things are the server's: /proc/PID/environ, what environment variables
+change in libraries while they are loaded (OMP_NUM_THREADS is 1), and the outermost Python frames.
 """
 import gc
+import importlib
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -32,9 +35,10 @@ def run_child(request, fds):
     os.environ.clear()
     os.environ.update(request['environ'])
     os.environ.setdefault('OMP_NUM_THREADS', '1')
-    sys.argv = ['prog.py'] + request['args']
-    import prog
-    prog.main()
+    sys.argv = request['argv']
+    script = sys.argv[0]
+    sys.path[0] = os.path.dirname(script)
+    runpy.run_path(script, run_name='__main__')
 
 
 def start_child(request, fds):
@@ -53,7 +57,7 @@ def start_child(request, fds):
         traceback.print_exc()
     sys.stdout.flush()
     sys.stderr.flush()
-    # Whatever the interpreter would do at its end is done by the server, which is not at its end.
+    # The server goes on: what the interpreter does at its end is not for the child to do.
     os._exit(status)
 
 
@@ -89,6 +93,8 @@ class Server:
         if fd != pidfd:
             os.kill(pid, signal.SIGKILL)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if status < 0:  # as a shell says that a signal ended it
+            status = 128 - status
         for other in connection.fileno(), pidfd:
             self.poll.unregister(other)
             del self.clients[other]
@@ -113,27 +119,29 @@ class Server:
 
 
 def serve(path):
-    import prog
-    try:
-        # Every optimizer imports it.
-        import torch._dynamo  # noqa: F401
-    except ImportError:  # PyTorch 1.13
-        pass
-    assert prog.torch
+    os.environ['OMP_NUM_THREADS'] = '1'
+    import torch
+    # Every optimizer imports torch._dynamo; PyTorch 1.13 has none.
+    for module in 'torch.profiler', 'torch._dynamo':
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            pass
+    assert torch.get_num_threads() == 1
     gc.collect()
     gc.freeze()
     server = Server(path)
-    print('serving', flush=True)
+    print('serving', os.getpid(), flush=True)
     server.serve()
 
 
-def run(path, args):
+def run(path, argv):
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     server.connect(path)
-    request = {'args': args, 'cwd': os.getcwd(), 'environ': dict(os.environ)}
+    request = {'argv': argv, 'cwd': os.getcwd(), 'environ': dict(os.environ)}
     socket.send_fds(server, [json.dumps(request).encode() + b'\n'], [0, 1, 2])
     status = server.recv(64)
-    sys.exit(int(status) & 0xff if status else 1)
+    sys.exit(int(status) if status else 1)
 
 
 if __name__ == '__main__':
