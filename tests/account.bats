@@ -27,7 +27,7 @@ TRACED=(unshare -m sh -c 'mount -t tracefs none /sys/kernel/tracing && exec "$@"
 	start_bg perf "${TRACED[@]}" perf record -a -k CLOCK_MONOTONIC -m 1024 -e sched:sched_switch,sched:sched_wakeup -o perf.data
 	local perf=$BG_PID
 	timeout 20 bash -c 'until [[ -s perf.data ]]; do :; done'
-	"$MXBPF" record --pid "$READY_PID" -d 3s -o r.mxd
+	"$MXBPF" record --pid "$READY_PID" -d 2s -o r.mxd
 	kill -s INT "$perf"
 	wait_exit "$perf" || true
 	"${TRACED[@]}" perf script --ns -i perf.data >switches 2>/dev/null
@@ -37,9 +37,9 @@ TRACED=(unshare -m sh -c 'mount -t tracefs none /sys/kernel/tracing && exec "$@"
 
 # Of one job, first alone on its CPU, then with two rivals: operators take as long on the CPU as before, and wait for it as well.
 contended() {
-	"$MXBPF" record --pid "$READY_PID" -d 3s -o alone.mxd
+	"$MXBPF" record --pid "$READY_PID" -d 2s -o alone.mxd
 	start_rivals 2
-	"$MXBPF" record --pid "$READY_PID" -d 4s -o rivals.mxd
+	"$MXBPF" record --pid "$READY_PID" -d 3s -o rivals.mxd
 	"$MXBPF" report rivals.mxd >rivals.txt
 	"$MXBPF" report alone.mxd --by event --format json >alone.json
 	"$MXBPF" report rivals.mxd --by event --format json >rivals.json
@@ -77,7 +77,8 @@ contended() {
 # bats test_tags=alone
 @test "PyTorch under two busy loops: operators take as much CPU time as alone, and the tables name what they wait for" {
 	need_torch
-	start_ready workload taskset -c 0 "$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" --threads 1
+	start_torch --threads 1
+	taskset -a -c -p 0 "$WORKLOAD_PID"
 	contended
 }
 

@@ -25,7 +25,7 @@ judged() { # PROGRAM PROG_ARGS...
 @test "the nodes of each forward operator are those of torch.profiler: two threads" { judged threads --all-threads; }
 
 @test "a recording joins forward and backward as the session did, asked for or not" {
-	recording_shapes custom
+	recording custom
 	reference custom
 	"$MXBPF" report --backward --format json job.mxd >report.json
 	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json report.json
@@ -35,7 +35,7 @@ judged() { # PROGRAM PROG_ARGS...
 }
 
 @test "a recording shows its calls one by one, in every layout and format, a session none" {
-	recording_shapes custom
+	recording custom
 	"$MXBPF" report --by event --format json --top 1000000 job.mxd >events.json
 	"$MXBPF" report --format json job.mxd >report.json
 	# Every call of the tables is there, in order.

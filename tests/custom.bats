@@ -16,13 +16,17 @@ custom_rows() {
 	jq -S "$1 | with_entries(select(.key | test(\"(DeleteVariable|ResourceParallelRandomSetSeed)$\") | not))" "$2"
 }
 
+session() {
+	take_shared mxnet-custom traced '--format json --trace t.json' mxbpf.json "$PYTHON" "$REPO/tests/inside/custom.py" --bare
+}
+
 @test "Custom Operator has the rows and counts of dumps(), and so has the table of the others" {
 	local theirs ours
 	"$PYTHON" "$REPO/tests/inside/custom.py" --builtin builtin
 	theirs=$(custom_rows '.Time["Custom Operator"] | map_values(.Count)' builtin.json)
 	expect_re 'sigmoid::pure_python' "$theirs"
 	expect_re 'other::exp' "$theirs"
-	traced '--format json' mxbpf.json "$PYTHON" "$REPO/tests/inside/custom.py" --bare
+	session
 	ours=$(custom_rows '.tables["Custom Operator"] | map({(.name): .count}) | add' mxbpf.json)
 	expect_same "$theirs" "$ours"
 	traced '--layout mxnet --format json' same.json "$PYTHON" "$REPO/tests/inside/custom.py" --bare
@@ -32,7 +36,7 @@ custom_rows() {
 }
 
 @test "an operator of Python ends when its work is done, not when its function returns" {
-	traced '--format json --trace t.json' mxbpf.json "$PYTHON" "$REPO/tests/inside/custom.py" --bare
+	session
 	python3 - <<'PY'
 import json
 spans = [e for e in json.load(open('t.json'))['traceEvents'] if e['ph'] == 'X']

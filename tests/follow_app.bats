@@ -77,8 +77,8 @@ operators() { jq -c '[.tables.operator[].name | select(. != "DeleteVariable" and
 	expect_re 'probes of mark, which --probes leaves out' "$output"
 	run "$MXBPF" --pid $$ --follow-app --iterations 1/2
 	expect_status 2
-	start_torch --tiny
-	run "$MXBPF" --pid "$WORKLOAD_PID" --follow-app
+	torch_server
+	run "$MXBPF" --pid "$SERVER_PID" --follow-app
 	expect_status 2
 	expect_re '--follow-app: PyTorch has no profiler whose calls could be followed' "$output"
 }

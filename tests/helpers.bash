@@ -12,12 +12,17 @@
 #   shared NAME COMMAND...     runs COMMAND once per run of the tests, in a directory of its own; SHARED is that directory.
 #                              Other tests that ask for NAME wait until it is made. What COMMAND starts in the background
 #                              must end when the directory is removed.
+#   mxnet_reference PROGRAM.py the account of MXNet's own profiler of a program of tests/judge, made once per run: files of the
+#                              prefix builtin, and naive: those of the engine with one thread
 #   take_shared NAME COMMAND...
 #                              the same, and copies the files of the directory into the current one
 #   start_bg NAME COMMAND...   starts it, stdout in $BATS_TEST_TMPDIR/NAME.out, stderr in NAME.err; sets BG_PID
 #   start_mxbpf ARGS...        start_bg mxbpf "$MXBPF" ARGS..., returns when it says "attached:"; sets MXBPF_PID
 #   start_workload ARGS...     start_bg workload tests/workload/mxnet_train.py ARGS..., returns when it is "ready"; sets
 #                              WORKLOAD_PID and prints it (a subshell $(start_workload) works too)
+#   shared_workload ARGS...    as start_workload, but the tests of a file use one job, each after the other: it is stopped
+#                              between them. $(out workload) has what it prints from now on. A test that ends the job or
+#                              waits for its end starts one of its own.
 #   start_torch ARGS...        the same with tests/workload/torch_train.py, in a child of the fork server
 #   torch_server               starts tests/fork_server.py, which has imported torch, once per run of the tests. SERVED SCRIPT
 #                              ARGS... is a command that runs a script in a child of it, SERVER_PID the server. BUILD says
@@ -43,8 +48,10 @@
 #   expect_re REGEX TEXT       prints the text if no line matches
 #   expect_same TOLD SEEN      prints what differs; there is something in them, or they differ from what was meant
 #   # bats test_tags=alone     before a test that compares times: tests/run.sh runs it when no other file is running
-#   kill_started               ends what is left of all that was started; teardown() does it: if you write a teardown of
-#                              your own, call it
+#   kill_started               ends what is left of all that was started, but for shared jobs
+#   park_jobs                  stops the shared jobs
+#                              teardown() does both: if you write a teardown of your own, call them. teardown_file() ends
+#                              the shared jobs.
 #
 # Call start_* directly, not in $(...), and wait_exit not under `run`, when the exit status is wanted: a shell knows only
 # its own children. A status other than 0 ends a test: `wait_exit "$pid" || status=$?`.
@@ -110,13 +117,21 @@ shared() {
 		mkdir "$SHARED"
 		# A failure ends the test here, and the lock with it. A process in the background must not keep the lock.
 		(
-			cd "$SHARED"
+			cd "$SHARED" || exit
 			"${@:2}"
 			: >made
 		) {lock}>&-
 	fi
 	exec {lock}>&-
 }
+
+make_mxnet_reference() { # PROGRAM
+	"$PYTHON" "$1" --builtin builtin
+	# MXNet's trace has the order of allocations, hence their bytes, only from an engine with one thread.
+	MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$1" --builtin naive
+}
+
+mxnet_reference() { take_shared "mxnet-builtin-$(basename "$1")" make_mxnet_reference "$1"; }
 
 # serve COMMAND...: a fork server in the current directory.
 serve() {
@@ -198,6 +213,41 @@ start_workload() {
 	echo "$WORKLOAD_PID"
 }
 
+# The job's own files are in a directory as a test's own are.
+shared_workload() {
+	local name=$*
+	local job=$BATS_FILE_TMPDIR/jobs/${name// /_}
+	mkdir -p "$job"
+	if [[ ! -f $job/started ]] || ! is_started <"$job/started"; then
+		BATS_TEST_TMPDIR=$job start_workload "$@" >/dev/null
+	fi
+	read -r WORKLOAD_PID _ < <(tail -n 1 "$job/started")
+	start_bg workload tail -n 0 -s 0.05 -f "$job/workload.out"
+	kill -s CONT "$WORKLOAD_PID"
+}
+
+# Whether the last process on stdin, lines of `started`, is still there.
+is_started() {
+	local pid started
+	read -r pid started < <(tail -n 1)
+	[[ -n $started && $(start_time "$pid") == "$started" && $(ps -o stat= -p "$pid") != Z* ]]
+}
+
+park_jobs() {
+	local file pid
+	for file in "$BATS_FILE_TMPDIR"/jobs/*/started; do
+		[[ ! -f $file ]] || ! is_started <"$file" || { read -r pid _ < <(tail -n 1 "$file") && kill -s STOP "$pid"; }
+	done
+	return 0
+}
+
+teardown_file() {
+	local job
+	for job in "$BATS_FILE_TMPDIR"/jobs/*/; do
+		BATS_TEST_TMPDIR=$job kill_started
+	done
+}
+
 start_torch() {
 	need_torch
 	torch_server
@@ -256,6 +306,11 @@ kill_started() {
 	return 0
 }
 
+teardown() {
+	kill_started
+	park_jobs
+}
+
 # The ids come before their holders: a link that another process closes in between looks like one without a holder, but
 # goes. BATS_TEST_TMPDIR in the environment tells the test's own processes.
 probe_links() {
@@ -276,8 +331,6 @@ no_new_links() {
 	echo "links that were not there before: $(probe_links), before: $1" >&2
 	return 1
 }
-
-teardown() { kill_started; }
 
 expect_status() {
 	# shellcheck disable=SC2154 # `run` sets them

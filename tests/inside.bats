@@ -12,7 +12,7 @@ setup() {
 
 @test "with bulks on there are the operators that MXNet shows with bulks off, in the same numbers, as events and by --stats" {
 	local judge=$REPO/tests/judge
-	"$PYTHON" "$judge/prog.py" --builtin builtin
+	mxnet_reference "$judge/prog.py"
 	traced '--format json' mxbpf.json "$PYTHON" "$judge/prog.py" --bare --bulk
 	run "$PYTHON" "$REPO/tests/inside/operators.py" builtin.json mxbpf.json
 	expect_status 0
@@ -25,7 +25,7 @@ setup() {
 	run "$PYTHON" "$REPO/tests/inside/operators.py" builtin.json stats.json
 	expect_status 0
 	# In MXNet's layout segments stand as dumps() has them.
-	traced '--layout mxnet' mxbpf.txt "$PYTHON" "$judge/prog.py" --bare
+	take_shared mxnet-layout traced '--layout mxnet' mxbpf.txt "$PYTHON" "$judge/prog.py" --bare
 	grep -q '^Activation,Pooling,BatchNorm,FullyConnected,Activation,Dropout ' mxbpf.txt
 	"$PYTHON" "$judge/compare.py" builtin mxbpf.txt
 }
@@ -36,7 +36,7 @@ setup() {
 	local kind
 	for kind in dynamic static; do
 		start_workload --hybridize "$kind"
-		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 3s --format json
+		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 2s --format json
 		expect_status 0
 		echo "$output" >report.json
 		stop_pid "$WORKLOAD_PID"

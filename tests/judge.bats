@@ -14,13 +14,12 @@ setup() {
 
 compare() { "$PYTHON" "$JUDGE/compare.py" "$@"; }
 
-# MXNet's trace has the order of allocations, hence their bytes, only from an engine with one thread.
+# See make_mxnet_reference of helpers.bash.
 naive() { MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$@" --builtin naive; }
 
 @test "an unprofiled run under mxbpf has the rows, counts, allocations and bytes of a profiled one" {
-	"$PYTHON" "$JUDGE/prog.py" --builtin builtin
-	naive "$JUDGE/prog.py"
-	traced '--format json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --bare
+	mxnet_reference "$JUDGE/prog.py"
+	take_shared mxnet-session traced '--format json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --bare
 	compare builtin mxbpf.json --bytes-of naive
 }
 
@@ -33,8 +32,8 @@ naive() { MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$@" --builtin naive; }
 }
 
 @test "MXNet's layouts printed by mxbpf have the counts of MXNet's own" {
-	"$PYTHON" "$JUDGE/prog.py" --builtin builtin
-	traced '--layout mxnet' mxbpf.txt "$PYTHON" "$JUDGE/prog.py" --bare
+	mxnet_reference "$JUDGE/prog.py"
+	take_shared mxnet-layout traced '--layout mxnet' mxbpf.txt "$PYTHON" "$JUDGE/prog.py" --bare
 	compare builtin mxbpf.txt
 	traced '--layout mxnet --format json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --bare
 	compare builtin mxbpf.json
@@ -67,9 +66,8 @@ documented() { # NAME
 }
 
 @test "the judge finds a row, a count, an allocation or a byte too many" {
-	"$PYTHON" "$JUDGE/prog.py" --builtin builtin
-	naive "$JUDGE/prog.py"
-	traced '--format json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --bare
+	mxnet_reference "$JUDGE/prog.py"
+	take_shared mxnet-session traced '--format json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --bare
 	local change
 	for change in '.tables.operator[0].count += 1' 'del(.tables.operator[3])' '.tables.MXNET_C_API[0].count -= 1' \
 		'.tables.MXNET_C_API += [{name: "MXNew", count: 1}]' '.tables["Device Storage"][0].frees += 1' \

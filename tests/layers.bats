@@ -77,8 +77,8 @@ of_model() { # ARGUMENTS...
 	expect_re -- '--layers' "$output"
 	stop_pid "$WORKLOAD_PID"
 	need_torch
-	start_torch
-	run "$MXBPF" --pid "$WORKLOAD_PID" --layers -d 1s
+	torch_server
+	run "$MXBPF" --pid "$SERVER_PID" --layers -d 1s
 	expect_status 2
 	expect_re 'layers' "$output"
 }

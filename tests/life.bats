@@ -137,14 +137,12 @@ chain_holds() {
 
 @test "what --life cannot do is said before anything is touched" {
 	need_torch
-	start_ready idle "$PYTHON_TORCH" -c 'import os, signal, torch
-print("ready", os.getpid(), flush=True)
-signal.pause()' >/dev/null
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" --life
+	torch_server
+	run --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life
 	expect_status 2
 	expect_re 'life: operators of PyTorch run where they are called' "$stderr"
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" --life --stats
+	run --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life --stats
 	expect_status 2
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" --life --layout mxnet
+	run --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life --layout mxnet
 	expect_status 2
 }

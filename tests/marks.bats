@@ -67,7 +67,7 @@ assert [(r[at["domain"]], r[at["count"]], r[at["last_value"]], r[at["max_value"]
 }
 
 @test "without marks there is no table of them; --probes leaves them out" {
-	traced '--format json' mxbpf.json "$PYTHON" "$REPO/tests/judge/prog.py" --bare
+	take_shared mxnet-session traced '--format json' mxbpf.json "$PYTHON" "$REPO/tests/judge/prog.py" --bare
 	jq -e '(.tables | has("Task") or has("Frame") or has("Event") | not) and (has("values") or has("instants") | not) and
 		(.probes[] | select(.name == "mark.start") | .status == "attached")' mxbpf.json
 	traced '--probes op,api --format json' mxbpf.json "$PYTHON" "$MARKS/prog.py" --gates

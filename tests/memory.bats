@@ -14,9 +14,12 @@ setup() {
 }
 
 held() { # MXBPF_ARGS RUNTIME ARGS...
-	local python=$PYTHON
-	[[ $2 == mxnet ]] || python=$PYTHON_TORCH
-	traced "$1" mxbpf.out "$python" "$PROGS/held.py" "$2" books.json "${@:3}"
+	local python=("$PYTHON")
+	if [[ $2 != mxnet ]]; then
+		torch_server
+		python=("${SERVED[@]}")
+	fi
+	traced "$1" mxbpf.out "${python[@]}" "$PROGS/held.py" "$2" books.json "${@:3}"
 }
 
 compare() { python3 "$PROGS/compare.py" books.json "$@"; }

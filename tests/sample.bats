@@ -136,7 +136,7 @@ folded() { # REGEX
 		    count()
 	END
 	start_ready prog "$PYTHON_TORCH" prog.py >/dev/null
-	"$MXBPF" record --pid "$READY_PID" -d 4s --sample 499 -o burn.mxd
+	"$MXBPF" record --pid "$READY_PID" -d 2s --sample 499 -o burn.mxd
 	"$MXBPF" export burn.mxd -f folded >burn.folded
 	cat burn.folded >&2
 	local at=${BATS_TEST_TMPDIR}/prog.py
@@ -164,7 +164,7 @@ folded() { # REGEX
 	start_ready prog "$PYTHON_TORCH" prog.py >/dev/null
 	local child
 	child=$(pgrep -P "$READY_PID")
-	"$MXBPF" record --pid "$READY_PID" -d 4s --sample 499 -o burn.mxd
+	"$MXBPF" record --pid "$READY_PID" -d 2s --sample 499 -o burn.mxd
 	kill "$child"
 	"$MXBPF" export burn.mxd -f folded >burn.folded
 	cat burn.folded >&2
@@ -214,7 +214,7 @@ folded() { # REGEX
 
 @test "an MXNet job's samples stand in its operators and calls, and under its source lines" {
 	start_workload >/dev/null
-	"$MXBPF" record --pid "$WORKLOAD_PID" -d 4s --sample 499 -o burn.mxd
+	"$MXBPF" record --pid "$WORKLOAD_PID" -d 2s --sample 499 -o burn.mxd
 	"$MXBPF" export burn.mxd -f folded >burn.folded
 	head -c 20000 burn.folded >&2
 	(($(folded '^(FullyConnected|Convolution|ImperativeBulk)[; ]') > 0))

@@ -10,6 +10,11 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
 }
 
+start_waits() { # ARGS...
+	torch_server
+	start_ready waits "${SERVED[@]}" "$REPO/tests/workload/torch_waits.py" "$@" >/dev/null
+}
+
 # waits [OPTION...] -- ARGS...: the program's work, all of it under mxbpf --sched, whose stdout is in mxbpf.out. Sets RAN_NS
 # and WAITED_NS, the kernel's account of its main thread, and WAITS_PID.
 waits() {
@@ -19,7 +24,7 @@ waits() {
 		shift
 	done
 	shift
-	start_ready waits "$PYTHON_TORCH" "$REPO/tests/workload/torch_waits.py" "$@" >/dev/null
+	start_waits "$@"
 	WAITS_PID=$READY_PID
 	start_mxbpf --pid "$WAITS_PID" --sched -f json "${options[@]}"
 	kill -USR1 "$WAITS_PID"
@@ -96,7 +101,7 @@ near() { # NS NS: within 3 %, or what a switch takes now and then
 }
 
 @test "a recording has what the live session showed, whole or cut" {
-	start_ready waits "$PYTHON_TORCH" "$REPO/tests/workload/torch_waits.py" --seconds 0.5 >/dev/null
+	start_waits --seconds 0.5
 	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" --sched -o r.mxd
 	wait_line mxbpf.err 'attached'
 	kill -USR1 "$READY_PID"
@@ -125,7 +130,7 @@ near() { # NS NS: within 3 %, or what a switch takes now and then
 
 @test "what was paused is in no state" {
 	local states
-	start_ready waits "$PYTHON_TORCH" "$REPO/tests/workload/torch_waits.py" --seconds 1 >/dev/null
+	start_waits --seconds 1
 	start_mxbpf --pid "$READY_PID" --sched -f json --trace t.json
 	kill -USR1 "$READY_PID"
 	kill -USR1 "$MXBPF_PID"
@@ -143,7 +148,7 @@ near() { # NS NS: within 3 %, or what a switch takes now and then
 @test "the other backend sees the same; the CSV has it" {
 	waits --backend perf -- --seconds 0.5 --only locked
 	part locked '.futex_ns > 5000000'
-	start_ready waits "$PYTHON_TORCH" "$REPO/tests/workload/torch_waits.py" --seconds 0.5 --only locked >/dev/null
+	start_waits --seconds 0.5 --only locked
 	start_mxbpf --pid "$READY_PID" --sched -f csv
 	kill -USR1 "$READY_PID"
 	wait_line waits.out '^done ' "$READY_PID"

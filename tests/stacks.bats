@@ -18,10 +18,11 @@ told() { # INTERPRETER: prog.py under mxbpf, compared
 }
 
 judged() { # PROGRAM
-	"$PYTHON_TORCH" "$STACKS/torch_builtin.py" "$1" builtin.json 3>&- >/dev/null 2>&1 &
-	traced_prog 'record -o calls.mxd --py-stacks' "$1" --bare
-	wait $!
-	python3 "$STACKS/compare_torch.py" builtin.json calls.mxd
+	torch_setup
+	torch_server
+	"${SERVED[@]}" "$STACKS/torch_builtin.py" "$1" builtin.json
+	recording_stacks "$1"
+	python3 "$STACKS/compare_torch.py" builtin.json job.mxd
 }
 
 @test "each frame is told as the program says it: threads, generators, coroutines, frames of C between, deep recursion, strange names" {
@@ -48,13 +49,11 @@ told_on() { # VERSION
 }
 
 @test "what a program computes, and what is counted of it, is the same with stacks" {
-	need_torch
-	local prog=$REPO/tests/judge_torch/prog.py
-	"$PYTHON_TORCH" "$prog" threads --builtin builtin.json --result plain 3>&- &
+	torch_setup
+	reference threads
 	traced_prog '--format json --py-stacks' threads --bare --result watched
-	wait $!
-	cmp plain watched
-	"$PYTHON_TORCH" "$REPO/tests/judge_torch/compare.py" builtin.json mxbpf.json
+	cmp builtin.result watched
+	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json
 }
 
 @test "calls of MXNet stand under their source lines, and those of its children" {

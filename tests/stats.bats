@@ -55,24 +55,22 @@ held() { # MXBPF_ARGS PROGRAM...
 }
 
 @test "PyTorch, exceptions in between: the tables are those of events, and the counts torch.profiler's" {
-	need_torch
-	local prog=("$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" exceptions)
-	held --stats-check "${prog[@]}" --bare
-	same_tables "$(out mxbpf)"
-	jq -s -e '.[1].unwound > 0' "$(out mxbpf)"
-	"${prog[@]}" --builtin "$BATS_TEST_TMPDIR/builtin.json"
-	held --stats "${prog[@]}" --bare
-	"$PYTHON_TORCH" "$REPO/tests/judge_torch/compare.py" "$BATS_TEST_TMPDIR/builtin.json" "$(out mxbpf)"
+	torch_setup
+	traced_prog '--format json --stats-check' exceptions --bare
+	same_tables mxbpf.json
+	jq -s -e '.[1].unwound > 0' mxbpf.json
+	reference exceptions
+	traced_prog '--format json --stats' exceptions --bare
+	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json
 }
 
 @test "PyTorch on two threads: the tables are those of events, and the counts torch.profiler's" {
-	need_torch
-	local prog=("$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" threads)
-	held --stats-check "${prog[@]}" --bare
-	same_tables "$(out mxbpf)"
-	"${prog[@]}" --builtin "$BATS_TEST_TMPDIR/builtin.json"
-	held --stats "${prog[@]}" --bare
-	"$PYTHON_TORCH" "$REPO/tests/judge_torch/compare.py" "$BATS_TEST_TMPDIR/builtin.json" "$(out mxbpf)"
+	torch_setup
+	traced_prog '--format json --stats-check' threads --bare
+	same_tables mxbpf.json
+	reference threads
+	traced_prog '--format json --stats' threads --bare
+	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json
 }
 
 @test "MXNet with its worker threads: the tables are those of events, and the counts of its own profiler" {
@@ -81,20 +79,19 @@ held() { # MXBPF_ARGS PROGRAM...
 	held --stats-check "${prog[@]}" --bare
 	same_tables "$(out mxbpf)"
 	cd "$BATS_TEST_TMPDIR"
-	"${prog[@]}" --builtin builtin
-	MXNET_ENGINE_TYPE=NaiveEngine "${prog[@]}" --builtin naive
+	mxnet_reference "$REPO/tests/judge/prog.py"
 	held --stats "${prog[@]}" --bare
 	"$PYTHON" "$REPO/tests/judge/compare.py" builtin "$(out mxbpf)" --bytes-of naive
 }
 
 @test "a training job of some seconds: the tables are those of events" {
 	start_torch --tiny --threads 2
-	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check -d 3s
+	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check -d 2s
 	wait_exit "$MXBPF_PID"
 	same_tables "$(out mxbpf)"
 	stop_pid "$WORKLOAD_PID"
 	start_workload --tiny
-	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check -d 3s
+	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check -d 2s
 	wait_exit "$MXBPF_PID"
 	same_tables "$(out mxbpf)"
 	jq -s -e '.[1] | [.tables[][].account | values] | length > 20 and (map(.nvcsw) | add > 0)' "$(out mxbpf)" # of accounts too
@@ -102,12 +99,11 @@ held() { # MXBPF_ARGS PROGRAM...
 
 # Of the same rows by name: events give a backward node the stack of the operator that made it, which the kernel does not know.
 @test "PyTorch's Python stacks make rows, whose sums are those of events" {
-	need_torch
-	local prog=("$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" threads)
-	held '--stats-check --py-stacks' "${prog[@]}" --bare
-	same_tables "$(out mxbpf)"
-	held '--stats --py-stacks --by stack' "${prog[@]}" --bare
-	jq -e '.tables.operator | (map(.stack) | unique | length) > 20' "$(out mxbpf)"
+	torch_setup
+	traced_prog '--format json --stats-check --py-stacks' threads --bare
+	same_tables mxbpf.json
+	traced_prog '--format json --stats --py-stacks --by stack' threads --bare
+	jq -e '.tables.operator | (map(.stack) | unique | length) > 20' mxbpf.json
 }
 
 @test "all names are known, although the program is gone when its rows are taken" {

@@ -55,8 +55,8 @@ same_shapes() { # PROGRAM
 }
 
 @test "shapes need the operators: said before anything is attached" {
-	start_torch
-	run "$MXBPF" --pid "$WORKLOAD_PID" --shapes --probes mem -d 100ms
+	torch_server
+	run "$MXBPF" --pid "$SERVER_PID" --shapes --probes mem -d 100ms
 	expect_status 2
 	expect_re '^mxbpf: error: .*--probes op' "$output"
 }

@@ -14,8 +14,11 @@ setup() {
 slow() {
 	local reason=$1 pid
 	shift
-	start_ready part chrt -f 5 taskset -c 1 "$PYTHON_TORCH" "$REPO/tests/workload/torch_slow.py" "$reason" >/dev/null
+	torch_server
+	start_ready part "${SERVED[@]}" "$REPO/tests/workload/torch_slow.py" "$reason" >/dev/null
 	pid=$READY_PID
+	taskset -a -c -p 1 "$pid"
+	chrt -a -f -p 5 "$pid"
 	start_mxbpf --pid "$pid" -f json "$@"
 	kill -USR1 "$pid"
 	wait_line part.out '^usual' "$pid"

@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 
+NEAR_BYTES = 0x10000
+
 
 def lines_of(*command):
     return subprocess.run(command, stdout=subprocess.PIPE, universal_newlines=True, check=True).stdout.splitlines()
@@ -23,14 +25,30 @@ def functions(library, wanted):
     return found
 
 
-def code(library, start, size):
+def disassembled(library, functions_of):
+    """{address: instruction} of the functions. objdump reads all symbols each time: neighbours come in one go."""
+    ranges = []
+    for start, size in sorted(functions_of.values()):
+        if ranges and start - ranges[-1][1] < NEAR_BYTES:
+            ranges[-1][1] = start + size
+        else:
+            ranges.append([start, start + size])
+    texts = {}
+    for start, end in ranges:
+        for line in lines_of('objdump', '-d', '--no-show-raw-insn', f'--start-address={start}', f'--stop-address={end}', library):
+            text = re.match(r' +([0-9a-f]+):\t(.*)', line)
+            if text:
+                texts[int(text[1], 16)] = text[2]
+    return texts
+
+
+def code(texts, start, size):
     """Its instructions: of a call or jump elsewhere where that goes to, of data that it refers to nothing."""
     instructions = []
-    for line in lines_of('objdump', '-d', '--no-show-raw-insn', f'--start-address={start}', f'--stop-address={start + size}', library):
-        text = re.match(r' +[0-9a-f]+:\t(.*)', line)
-        if not text:
+    for address in range(start, start + size):
+        if address not in texts:
             continue
-        text = re.sub(r' *#.*', '', re.sub(r'\S+\(%rip\)', 'data', text[1]))
+        text = re.sub(r' *#.*', '', re.sub(r'\S+\(%rip\)', 'data', texts[address]))
         target = re.match(r'(call|j\w+) +([0-9a-f]+) <([^>+]*)', text)
         if target and start <= int(target[2], 16) < start + size:
             text = f'{target[1]} {int(target[2], 16) - start:#x}'
@@ -44,8 +62,9 @@ def main():
     one, other = sys.argv[1:3]
     wanted = re.compile(sys.argv[3])
     ours, theirs = functions(one, wanted), functions(other, wanted)
+    our_code, their_code = disassembled(one, ours), disassembled(other, theirs)
     differ = [name for name in ours.keys() | theirs.keys()
-              if name not in ours or name not in theirs or code(one, *ours[name]) != code(other, *theirs[name])]
+              if name not in ours or name not in theirs or code(our_code, *ours[name]) != code(their_code, *theirs[name])]
     print(len(ours), 'functions,', len(differ), 'differ', *differ)
     return 1 if differ or not ours else 0
 
