@@ -12,6 +12,7 @@ setup() {
 teardown() {
 	[[ ! -d $BATS_TEST_TMPDIR/small ]] || umount -l "$BATS_TEST_TMPDIR/small" 2>/dev/null || true
 	kill_started
+	park_jobs
 }
 
 # A session that is complete: tables on stdout, a whole trace, loss said in both.
@@ -24,14 +25,14 @@ expect_complete() {
 }
 
 @test "-d ends the session with complete outputs and exit code 0" {
-	start_workload --tiny
+	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" -d 700ms --trace "$BATS_TEST_TMPDIR/t.json"
 	wait_exit "$MXBPF_PID"
 	expect_complete
 }
 
 end_by_signal() {
-	start_workload --tiny
+	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
 	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
 	kill -s "$1" "$MXBPF_PID"
@@ -122,17 +123,19 @@ end_by_signal() {
 		run --separate-stderr timeout 20 "$MXBPF" --pid "$BG_PID"
 		[[ $status == 3 ]] || expect_status 3
 	done
+	local lib
+	lib=$("$PYTHON" -c 'import mxnet.libinfo as l; print(l.find_lib_path()[0])')
 	for ms in 20 60 100 140 180; do
-		start_workload --tiny
-		start_bg killer bash -c "read -rt 0.$(printf %03d $ms) <> <(:); kill -KILL $WORKLOAD_PID"
-		run --separate-stderr timeout 20 "$MXBPF" --pid "$WORKLOAD_PID"
+		start_ready mapped "$O/prog/maps_elf" "$lib" # it starts at once, and attaching to it is the same work
+		start_bg killer bash -c "read -rt 0.$(printf %03d $ms) <> <(:); kill -KILL $READY_PID"
+		run --separate-stderr timeout 20 "$MXBPF" --pid "$READY_PID"
 		[[ $status =~ ^(0|3|5)$ ]] || expect_status 3
 	done
 	no_new_links "$links"
 }
 
 @test "without permission: names the capability, exit code 4" {
-	start_workload --tiny
+	shared_workload --tiny
 	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$MXBPF" --pid "$WORKLOAD_PID"
 	expect_status 4
 	expect_re 'CAP_|sudo' "$stderr"
@@ -141,7 +144,7 @@ end_by_signal() {
 
 @test "an output path that cannot be written is found before anything is attached" {
 	local path
-	start_workload --tiny
+	shared_workload --tiny
 	ln -s /etc/passwd "$BATS_TEST_TMPDIR/link.json"
 	for path in "$BATS_TEST_TMPDIR/none/t.json" "$BATS_TEST_TMPDIR" /proc/t.json "$BATS_TEST_TMPDIR/link.json"; do
 		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --trace "$path"
@@ -155,7 +158,7 @@ end_by_signal() {
 }
 
 @test "a disk that fills up: said, exit code 1, what was written stays readable" {
-	start_workload --tiny
+	shared_workload --tiny
 	mkdir "$BATS_TEST_TMPDIR/small"
 	mount -t tmpfs -o size=2m tmpfs "$BATS_TEST_TMPDIR/small"
 	start_mxbpf record --pid "$WORKLOAD_PID" -o "$BATS_TEST_TMPDIR/small/r.mxd"
@@ -172,7 +175,7 @@ end_by_signal() {
 }
 
 @test "what a full ring drops is counted exactly and said in every output" {
-	start_workload --tiny
+	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --ring-size 64K --trace "$BATS_TEST_TMPDIR/t.json" --format json
 	kill -s STOP "$MXBPF_PID"
 	wait_new_line "$(out workload)" '^step'
@@ -191,7 +194,7 @@ end_by_signal() {
 	local status=0 dir=$BATS_TEST_TMPDIR/dir
 	mkdir "$dir"
 	mkfifo "$dir/t.json" # nobody reads it: the export would take for ever
-	start_workload --tiny
+	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --trace "$dir/t.json"
 	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
 	kill -s INT "$MXBPF_PID"
@@ -227,7 +230,7 @@ end_by_signal() {
 }
 
 @test "--probes takes what is asked for and nothing else" {
-	start_workload --tiny
+	shared_workload --tiny
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --probes api --format json
 	expect_status 0
 	jq -e '(.tables.MXNET_C_API | length > 0) and (.tables.operator == null) and
@@ -235,7 +238,7 @@ end_by_signal() {
 }
 
 @test "--probes wait without the calls that its spans end with is refused, exit code 2" {
-	start_workload --tiny
+	shared_workload --tiny
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --probes op,wait
 	expect_status 2
 	expect_re 'wait needs api' "$stderr"
@@ -243,17 +246,17 @@ end_by_signal() {
 }
 
 @test "--delay waits before attaching" {
-	start_workload --tiny --steps 1000000
+	shared_workload --tiny
 	local began
 	began=$(date +%s%N)
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --delay 2s -d 200ms --format json
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --delay 1s -d 200ms --format json
 	expect_status 0
-	jq -e --argjson began "$began" '.window | .start_unix_ns >= $began + 2000000000 and
+	jq -e --argjson began "$began" '.window | .start_unix_ns >= $began + 1000000000 and
 		.duration_ns >= 200000000 and .duration_ns < 2000000000' <<<"$output"
 }
 
 @test "a signal during --delay ends mxbpf at once: nothing was seen, nothing is written" {
-	start_workload --tiny
+	shared_workload --tiny
 	start_bg mxbpf "$MXBPF" --pid "$WORKLOAD_PID" --delay 1h --format json --trace "$BATS_TEST_TMPDIR/t.json"
 	local status=0
 	timeout 20 bash -c 'until [[ $(readlink /proc/$0/fd/*) == *signalfd* ]]; do :; done' "$BG_PID"
@@ -281,7 +284,7 @@ os.execvp("sleep", ["sleep", "1000"])'
 	local caps=+bpf,+perfmon,+sys_ptrace start json least
 	json=$(out mxbpf)
 	least=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" "$MXBPF")
-	for start in start_workload start_torch; do
+	for start in shared_workload start_torch; do
 		"$start" --tiny
 		"${least[@]}" --pid "$WORKLOAD_PID" -d 500ms --format json >"$json"
 		jq -e '.mode == "events" and .loss.attempted > 0 and .loss.dropped == 0' "$json"
@@ -293,12 +296,12 @@ os.execvp("sleep", ["sleep", "1000"])'
 		kill -s INT "$BG_PID"
 		wait_exit "$BG_PID"
 		jq -e '.window.sampled_iterations >= 2 and .loss.dropped == 0' "$json"
-		stop_pid "$WORKLOAD_PID"
+		kill_started
 	done
 }
 
 @test "check shows the kernel, every probe and where it lies" {
-	start_workload --tiny
+	shared_workload --tiny
 	run --separate-stderr "$MXBPF" check --pid "$WORKLOAD_PID"
 	expect_status 0
 	expect_re 'ok +uprobe_multi' "$output"

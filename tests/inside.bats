@@ -49,7 +49,7 @@ setup() {
 }
 
 @test "a bulk is the parent of its operators in the trace, and they lie in it one behind the other" {
-	start_workload --tiny
+	shared_workload --tiny
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --trace t.json --format json
 	expect_status 0
 	python3 - <<'PY'

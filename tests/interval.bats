@@ -13,7 +13,7 @@ setup() {
 dumps() {
 	local n=$1
 	shift
-	start_workload --tiny
+	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --interval 300ms "$@"
 	timeout 60 bash -c 'until [[ $(grep -c "$0" "$1") -ge $2 ]]; do [[ -d /proc/$3 ]] || exit 1; done' \
 		"${MARK:-schema_version}" "$(out mxbpf)" "$n" "$MXBPF_PID"
@@ -89,7 +89,7 @@ rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents r
 }
 
 @test "a pause belongs to the interval it lies in, and nothing is dumped in it" {
-	start_workload --tiny
+	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --interval 300ms --reset --format json
 	wait_line "$(out mxbpf)" schema_version "$MXBPF_PID"
 	kill -s USR1 "$MXBPF_PID"
@@ -109,7 +109,7 @@ rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents r
 @test "a reader of stdout that goes away ends the session: one line, exit code 1, no probe left" {
 	local links status=0
 	links=$(probe_links)
-	start_workload --tiny
+	shared_workload --tiny
 	mkfifo "$BATS_TEST_TMPDIR/pipe"
 	start_bg reader head -n 1 "$BATS_TEST_TMPDIR/pipe"
 	start_bg mxbpf bash -c 'exec "$0" --pid "$1" --interval 200ms --format json >"$2"' \
@@ -118,11 +118,10 @@ rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents r
 	[[ $status == 1 && $(grep -vc '^attached' "$(err mxbpf)") == 1 ]]
 	expect_re 'standard output.*Broken pipe' "$(<"$(err mxbpf)")"
 	no_new_links "$links"
-	stop_pid "$WORKLOAD_PID"
 }
 
 @test "a reader of stdout that is slow loses dumps, not events" {
-	start_workload --tiny
+	shared_workload --tiny
 	mkfifo "$BATS_TEST_TMPDIR/pipe"
 	start_bg mxbpf bash -c 'exec "$0" --pid "$1" --interval 100ms --reset --format json >"$2"' \
 		"$MXBPF" "$WORKLOAD_PID" "$BATS_TEST_TMPDIR/pipe"

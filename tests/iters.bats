@@ -97,7 +97,7 @@ agree() {
 
 @test "--iterations N sees N of them and ends, while the program goes on" {
 	need_mxnet
-	start_workload --tiny
+	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --iterations 7 --format json
 	wait_exit "$MXBPF_PID"
 	jq -e '.window.sampled_iterations == 7 and (.iterations.loops[0] | .count == 7 and .told_by == "sampled") and
@@ -109,7 +109,7 @@ agree() {
 
 @test "a pause is in no iteration" {
 	need_mxnet
-	start_workload --tiny
+	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --format json
 	wait_new_line "$(out workload)" '^step'
 	kill -s USR1 "$MXBPF_PID"

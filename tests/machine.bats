@@ -12,13 +12,17 @@ setup() {
 	need_mxnet
 	cd "$BATS_TEST_TMPDIR" || return 1
 	make_group
-	start_workload --tiny
-	echo "$WORKLOAD_PID" >"$GROUP/cgroup.procs"
+	shared_workload --tiny
+	JOB_PID=$WORKLOAD_PID
+	echo "$JOB_PID" >"$GROUP/cgroup.procs"
 }
 
 teardown() {
 	kill_started
-	[[ ! -d ${GROUP:-} ]] || rmdir "$GROUP/other" "$GROUP"
+	park_jobs
+	[[ -d ${GROUP:-} ]] || return 0
+	[[ -z ${JOB_PID:-} ]] || echo "$JOB_PID" >"${GROUP%/*}/cgroup.procs"
+	rmdir "$GROUP/other" "$GROUP"
 }
 
 # A group that may use 0.3 CPUs, but comes before all others, so that a busy machine does not keep it below: GROUP, what
@@ -115,6 +119,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 @test "the trace of a PyTorch job has the counters, too" {
 	perfetto_setup
 	kill_started
+	park_jobs
 	start_torch
 	start_mxbpf --pid "$WORKLOAD_PID" --trace t.json
 	wait_new_line "$(out workload)" '^step'

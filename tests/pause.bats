@@ -23,7 +23,7 @@ pause_once() {
 }
 
 @test "a pause is not in the window, is in no duration, and is said" {
-	start_workload --tiny
+	shared_workload --tiny
 	pause_once --format json --trace "$BATS_TEST_TMPDIR/t.json"
 	kill -s INT "$MXBPF_PID"
 	wait_exit "$MXBPF_PID"
@@ -49,7 +49,7 @@ pause_once() {
 }
 
 @test "-d does not count a pause" {
-	start_workload --tiny
+	shared_workload --tiny
 	# The signal is there already when the session begins: one that is sent may come after its second.
 	start_bg mxbpf python3 -c 'import os, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
@@ -67,7 +67,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --form
 }
 
 @test "a session that ends in a pause says so, in tables and CSV; signals that change nothing are no news" {
-	start_workload --tiny
+	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID"
 	kill -s USR2 "$MXBPF_PID"
 	wait_new_line "$(out workload)" '^step'
@@ -82,7 +82,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --form
 }
 
 @test "a recording keeps the time of its pauses" {
-	start_workload --tiny
+	shared_workload --tiny
 	start_mxbpf record --pid "$WORKLOAD_PID" -o "$BATS_TEST_TMPDIR/r.mxd"
 	kill -s USR1 "$MXBPF_PID"
 	wait_line "$(err mxbpf)" '^paused, ' "$MXBPF_PID"

@@ -90,7 +90,7 @@ held() { # MXBPF_ARGS PROGRAM...
 	wait_exit "$MXBPF_PID"
 	same_tables "$(out mxbpf)"
 	stop_pid "$WORKLOAD_PID"
-	start_workload --tiny
+	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check -d 2s
 	wait_exit "$MXBPF_PID"
 	same_tables "$(out mxbpf)"
@@ -153,7 +153,7 @@ held() { # MXBPF_ARGS PROGRAM...
 
 @test "a pause is in no row" {
 	need_mxnet
-	start_workload --tiny
+	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check
 	wait_new_line "$(out workload)" '^step'
 	kill -s USR1 "$MXBPF_PID"

@@ -35,7 +35,7 @@ real_recording() {
 	REAL=$BATS_FILE_TMPDIR/real.mxb
 	[[ -f $REAL ]] && return 0
 	start_workload --tiny
-	"$MXBPF" record --quiet -p "$WORKLOAD_PID" -d 2s -o "$REAL"
+	"$MXBPF" record --quiet -p "$WORKLOAD_PID" -d 1s -o "$REAL"
 	stop_pid "$WORKLOAD_PID"
 }
 
