@@ -92,8 +92,10 @@ record_toy() { # MXBPF_ARGS...
 	wait_exit "$BG_PID"
 }
 
+toy_recording() { BATS_TEST_TMPDIR=$PWD record_toy; }
+
 @test "four times make up a call and a row; who ends on another thread keeps both sides, in tables and traces" {
-	record_toy
+	take_shared account-toy toy_recording
 	"$MXBPF" report r.mxd --by event --format json >events.json
 	"$MXBPF" report r.mxd --format json >rows.json
 	"$MXBPF" export r.mxd -f chrome -o t.json
@@ -128,7 +130,7 @@ record_toy() { # MXBPF_ARGS...
 }
 
 @test "CSV has the accounts of JSON, of rows and of calls; a plain call's trace has its CPU alone" {
-	record_toy
+	take_shared account-toy toy_recording
 	local by
 	for by in name event; do
 		"$MXBPF" report r.mxd --by $by --format json >r.json
@@ -154,7 +156,7 @@ record_toy() { # MXBPF_ARGS...
 }
 
 @test "--sort cpu, runq and blocked: the largest first, of rows and of calls" {
-	record_toy
+	take_shared account-toy toy_recording
 	local key
 	for key in cpu runq blocked; do
 		"$MXBPF" report r.mxd --sort $key --format json | jq -e --arg k "${key/cpu/on_cpu}_ns" \

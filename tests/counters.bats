@@ -14,7 +14,8 @@ watch_counts() { # SECONDS ARGS...
 	local seconds=$1
 	shift
 	need_torch
-	start_ready counts "$PYTHON_TORCH" "$REPO/tests/workload/torch_counts.py" "$seconds"
+	torch_server
+	start_ready counts "${SERVED[@]}" "$REPO/tests/workload/torch_counts.py" "$seconds"
 	start_mxbpf "$@" --pid "$READY_PID"
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID"

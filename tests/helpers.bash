@@ -154,7 +154,7 @@ torch_server() {
 
 take_shared() {
 	shared "$@"
-	find "$SHARED" -mindepth 1 -maxdepth 1 -type f ! -name made -exec cp --reflink=auto -t . {} +
+	find "$SHARED" -mindepth 1 -maxdepth 1 -type f ! -name made ! -name started -exec cp --reflink=auto -t . {} +
 }
 
 out() { echo "$BATS_TEST_TMPDIR/$1.out"; }

@@ -15,8 +15,17 @@ load helpers
 }
 
 @test "two builds of the same tree are the same, byte for byte" {
-	make -C "$REPO" --no-print-directory -j2 O="$BATS_TEST_TMPDIR/again" all >/dev/null
-	cmp "$O/mxbpf" "$BATS_TEST_TMPDIR/again/mxbpf"
+	local again=$BATS_TEST_TMPDIR/again room
+	# The BPF programs, what includes them, the archive and the binary are made again. Of the other objects, which one rule
+	# makes, one of each room is: a minute less.
+	mkdir "$again"
+	cp -a "$O/obj" "$again"
+	for room in "$again"/obj/user/*/; do
+		find "$room" -name '*.o' | sort | head -n 1 | xargs rm
+	done
+	make -C "$REPO" --no-print-directory -j2 O="$again" all >"$again/made"
+	(($(grep -c '^  CC ' "$again/made") >= 15 && $(grep -c '^  CC ' "$again/made") < 60))
+	cmp "$O/mxbpf" "$again/mxbpf"
 }
 
 @test "a missing library is named with the package to install" {

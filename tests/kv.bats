@@ -38,9 +38,13 @@ assert own and own == seen, (own, seen, said)
 END
 }
 
+record_kind() { # KIND
+	"$MXBPF" record -q -o "$1.mxd" -- "$PYTHON" "$KV" "$1" 4 >own
+}
+
 @test "kv: of stores in one process, calls and bytes by key are the program's" {
 	for kind in local device; do
-		"$MXBPF" record -q -o $kind.mxd -- "$PYTHON" "$KV" $kind 4 >own
+		take_shared "kv-$kind" record_kind "$kind"
 		"$MXBPF" report $kind.mxd -f json >report.json
 		same_keys own report.json
 	done
@@ -53,8 +57,8 @@ END
 }
 
 @test "kv: the calls of the table, the C API's and those by key are as many; nothing is left without its end" {
-	"$MXBPF" record -q -o api.mxd -- "$PYTHON" "$KV" device 4
-	"$MXBPF" report api.mxd -f json >report.json
+	take_shared kv-device record_kind device
+	"$MXBPF" report device.mxd -f json >report.json
 	python3 - report.json <<'END'
 import json, sys
 r = json.load(open(sys.argv[1]))

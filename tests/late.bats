@@ -52,21 +52,17 @@ counts() { # JSON
 	jq -e 'all(.tables.operator[]; .name | startswith("inductor") | not)' "$(out mxbpf)"
 }
 
-@test "of a launched command, a compiled kernel is seen from its first call, and has a category of its own in a trace" {
+@test "of a launched command, a compiled kernel is seen from its first call, has a category of its own in a trace, and is in no table of torch's" {
 	printf 'first 7\nsecond 3\n' >"$BATS_TEST_TMPDIR/in"
-	run --separate-stderr "$MXBPF" --no-follow --trace "$BATS_TEST_TMPDIR/t.json" --format json -- \
+	"$MXBPF" record --no-follow --trace "$BATS_TEST_TMPDIR/t.json" -o "$BATS_TEST_TMPDIR/r.mxd" -- \
 		bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "${PROGRAM[@]}"
-	expect_status 0
-	echo "$output" >"$BATS_TEST_TMPDIR/json"
+	"$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --format json >"$BATS_TEST_TMPDIR/json"
 	[[ $(counts "$BATS_TEST_TMPDIR/json") == '[3,7]' ]]
 	jq -e '[.traceEvents[] | select(.cat == "compiled_kernel")] | length == 10 and all(.name | startswith("inductor::"))' \
 		"$BATS_TEST_TMPDIR/t.json"
 	[[ $(jq '[.traceEvents[] | select(.cat == "cpu_op" and (.name | startswith("inductor")))] | length' "$BATS_TEST_TMPDIR/t.json") == 0 ]]
-}
-
-@test "torch's own tables do not show compiled kernels" {
-	printf 'first 7\n' >"$BATS_TEST_TMPDIR/in"
-	run --separate-stderr "$MXBPF" --no-follow --layout torch -- bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "${PROGRAM[@]}"
+	# torch's own tables do not show them.
+	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --layout torch
 	expect_status 0
 	expect_re '^ *aten::ones ' "$output"
 	! expect_re 'inductor' "$output" 2>/dev/null

@@ -102,10 +102,13 @@ write_program() {
 	EOF
 }
 
+count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
+
 @test "from the very first call of a library that is loaded late, every call is counted, also behind a wrapper" {
 	local expected wrapper
 	write_program
-	expected=$(first_calls "$BATS_TEST_TMPDIR/p.py")
+	shared launch-calls count_calls
+	expected=$(<"$SHARED/calls")
 	jq -e 'length >= 6' <<<"$expected"
 	for wrapper in '"$@"' 'exec "$@"' '"$@"; exit $?' 'env -- "$@" | cat'; do
 		"$MXBPF" --format json -- sh -c "$wrapper" - "$PYTHON" "$BATS_TEST_TMPDIR/p.py" >"$BATS_TEST_TMPDIR/out"
@@ -117,7 +120,8 @@ write_program() {
 @test "however long mxbpf takes to attach, the command waits for it, and no call is missed" {
 	local expected
 	write_program
-	expected=$(first_calls "$BATS_TEST_TMPDIR/p.py")
+	shared launch-calls count_calls
+	expected=$(<"$SHARED/calls")
 	mkfifo "$BATS_TEST_TMPDIR/in"
 	start_ready mxbpf "$MXBPF" -o "$BATS_TEST_TMPDIR/json.json" -- "$PYTHON" "$BATS_TEST_TMPDIR/p.py" "$BATS_TEST_TMPDIR/in"
 	kill -s STOP "$BG_PID"

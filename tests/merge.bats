@@ -16,8 +16,10 @@ teardown() {
 	kill_started
 }
 
-# recorded NAME RANK: a worker of two, on a host of that name; ROUNDS as many as its rank and one.
-recorded() {
+# recorded NAME RANK: a worker of two, on a host of that name; ROUNDS as many as its rank and one. Once for all tests, alpha
+# before beta.
+recorded() { take_shared "merge-$1" record_worker "$@"; }
+record_worker() {
 	DMLC_ROLE=worker DMLC_WORKER_ID=$2 DMLC_NUM_WORKER=2 DMLC_NUM_SERVER=1 DMLC_PS_ROOT_URI=127.0.0.1 \
 		DMLC_PS_ROOT_PORT=9 unshare --uts sh -c 'hostname $0; exec "$@"' "$1" "$MXBPF" record -q -o "$1.mxd" -- \
 		"$PYTHON" "$REPO/tests/workload/mxnet_kv.py" device $(($2 + 1)) >"$1.out"

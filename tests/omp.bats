@@ -20,6 +20,13 @@ run_toy() { # THREADS ROUNDS MXBPF_ARGS...
 	wait_exit "$MXBPF_PID"
 }
 
+# The session of two threads and forty rounds that several tests look at.
+make_session() { BATS_TEST_TMPDIR=$PWD run_toy 2 40 --format json; }
+session() {
+	cd "$BATS_TEST_TMPDIR"
+	take_shared omp-session make_session
+}
+
 # What a filter makes of the rows by name.
 teams() { # JSON FILTER
 	jq -e --argjson toy "$(tail -n 1 "$(out toy)")" "(.teams.operators | map({(.name): .}) | add) as \$t | $2" "$1" >/dev/null &&
@@ -37,14 +44,14 @@ cpu_as_measured() {
 }
 
 @test "every region is there, its operator's, and its team's CPU time is what the threads measure" {
-	run_toy 2 40 --format json
+	session
 	teams "$(out mxbpf)" '[$toy | keys[] | $t["aten::" + .].regions == $toy[.].regions] | all'
 	cpu_as_measured
 	teams "$(out mxbpf)" '.loss.dropped == 0 and .loss.unmatched == 0'
 }
 
 @test "a thread's time is all accounted for: on its way, at work, at the barrier; who does less waits there" {
-	run_toy 2 40 --format json
+	session
 	teams "$(out mxbpf)" '[$t[] | .late_ns + .work_ns + .barrier_ns == .threads_ns and .cpu_ns + .runq_ns <= .work_ns and .late_runq_ns <= .late_ns] | all'
 	# The other one is done when the master, with its 4 ms, has 3 ms to go.
 	teams "$(out mxbpf)" '$t["aten::skewed"] | .barrier_ns > 0.25 * .threads_ns and .threads == 2'
@@ -92,13 +99,13 @@ expect_as_measured() {
 }
 
 @test "two masters that run the same code at the same time are kept apart" {
-	run_toy 2 40 --format json
+	session
 	teams "$(out mxbpf)" '$t["aten::right"].regions == 40 and $t["aten::left"].regions == 40'
 	teams "$(out mxbpf)" '$t["aten::right"].cpu_ns / $t["aten::left"].cpu_ns | . > 1.7 and . < 2.3'
 }
 
 @test "regions within regions: each is counted, and no thread's time twice" {
-	run_toy 2 40 --format json
+	session
 	# The outer one with two threads, and in each one with two, of which one is none of its own.
 	teams "$(out mxbpf)" '$t["aten::nested"] | .regions == 120 and .threads == 2'
 	teams "$(out mxbpf)" '$t["aten::nested"].cpu_ns >= 0.99 * $toy.nested.cpu_ns'

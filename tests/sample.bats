@@ -19,6 +19,10 @@ record_burn() { # MS MXBPF_ARGS...
 	wait_exit "$MXBPF_PID"
 }
 
+shared_burn() {
+	BATS_TEST_TMPDIR=$PWD record_burn 1000 --sample 250
+}
+
 # Within what so many samples can tell: four standard deviations of their number.
 near() { # SAMPLES EXPECTED
 	python3 -c 'import sys; n, m = map(float, sys.argv[1:]); sys.exit(f"{n} samples, expected {m}" if abs(n - m) > 4 * max(m, 1) ** .5 else 0)' "$@"
@@ -79,7 +83,8 @@ folded() { # REGEX
 
 @test "go tool pprof reads the profile: its samples, its CPU time, the operators as roots" {
 	command -v go >/dev/null || skip "no go"
-	record_burn 1000 --sample 250
+	take_shared burn-250 shared_burn
+	READY_PID=$(sed -n 's/^ready //p' burn.out)
 	"$MXBPF" export burn.mxd -o burn.pb.gz
 	"$MXBPF" export burn.mxd -o burn.folded
 	gzip -t burn.pb.gz
@@ -100,7 +105,7 @@ folded() { # REGEX
 
 @test "speedscope shows the operators of both files with their shares" {
 	[[ -d $O/deps/speedscope ]] || skip "no speedscope: run tests/setup.sh"
-	record_burn 1000 --sample 250
+	take_shared burn-250 shared_burn
 	"$MXBPF" export burn.mxd -o burn.pb.gz
 	"$MXBPF" export burn.mxd -o burn.folded
 	local file

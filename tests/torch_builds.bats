@@ -104,7 +104,8 @@ few_probes() { # PROGRAM...
 }
 
 @test "perf: the job survives every exception that it catches" {
-	start_ready thrower "$PYTHON_TORCH" "$REPO/tests/workload/torch_throw.py"
+	torch_server
+	start_ready thrower "${SERVED[@]}" "$REPO/tests/workload/torch_throw.py"
 	start_mxbpf --pid "$READY_PID" --backend perf --format json
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID" 100
@@ -136,7 +137,8 @@ few_probes() { # PROGRAM...
 
 @test "Debian's PyTorch 1.13: the job survives every exception that it catches; its trace is whole" {
 	need_debian
-	start_ready thrower "$DEBIAN" "$REPO/tests/workload/torch_throw.py"
+	BUILD=debian torch_server
+	start_ready thrower "${SERVED[@]}" "$REPO/tests/workload/torch_throw.py"
 	start_mxbpf --pid "$READY_PID" --trace t.json --format json
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID" 100
