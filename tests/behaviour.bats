@@ -162,7 +162,7 @@ end_by_signal() {
 	mkdir "$BATS_TEST_TMPDIR/small"
 	mount -t tmpfs -o size=2m tmpfs "$BATS_TEST_TMPDIR/small"
 	start_mxbpf record --pid "$WORKLOAD_PID" -o "$BATS_TEST_TMPDIR/small/r.mxd"
-	timeout 60 bash -c 'until [[ $(stat -f -c %f "$0") == 0 ]]; do :; done' "$BATS_TEST_TMPDIR/small"
+	timeout 60 bash -c 'until [[ $(stat -f -c %f "$0") == 0 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/small"
 	kill -s INT "$MXBPF_PID"
 	local status=0
 	wait_exit "$MXBPF_PID" || status=$?
@@ -259,7 +259,7 @@ end_by_signal() {
 	shared_workload --tiny
 	start_bg mxbpf "$MXBPF" --pid "$WORKLOAD_PID" --delay 1h --format json --trace "$BATS_TEST_TMPDIR/t.json"
 	local status=0
-	timeout 20 bash -c 'until [[ $(readlink /proc/$0/fd/*) == *signalfd* ]]; do :; done' "$BG_PID"
+	timeout 20 bash -c 'until [[ $(readlink /proc/$0/fd/*) == *signalfd* ]]; do sleep 0.02; done' "$BG_PID"
 	kill -s TERM "$BG_PID"
 	wait_exit "$BG_PID" || status=$?
 	[[ $status == 5 && ! -s $(out mxbpf) && ! -e $BATS_TEST_TMPDIR/t.json ]]

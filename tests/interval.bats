@@ -129,7 +129,7 @@ rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents r
 	exec {slow}<"$BATS_TEST_TMPDIR/pipe"
 	wait_line "$(err mxbpf)" '^attached' "$pid"
 	# Until the pipe is full it is written to; then mxbpf waits in write() while the job goes on.
-	timeout 60 bash -c 'until [[ $(cat "/proc/$0/wchan") == *pipe_write* ]]; do :; done' "$pid"
+	timeout 60 bash -c 'until [[ $(cat "/proc/$0/wchan") == *pipe_write* ]]; do sleep 0.02; done' "$pid"
 	wait_new_line "$(out workload)" '^step'
 	wait_new_line "$(out workload)" '^step'
 	kill -s INT "$pid"

@@ -58,7 +58,7 @@ throttled_ns() {
 throttle() { # TIMES
 	# shellcheck disable=SC2016 # for that shell
 	timeout 60 bash -c 'n() { awk "\$1 == \"nr_throttled\" { print \$2 }" "$0/cpu.stat"; }
-		before=$(n); until (($(n) >= before + $1)); do :; done' "$GROUP" "$1"
+		before=$(n); until (($(n) >= before + $1)); do sleep 0.02; done' "$GROUP" "$1"
 }
 
 perfetto_setup() { [[ -f $DEPS/stamp ]] || "$PERFETTO/setup.sh" "$DEPS"; }
@@ -73,7 +73,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 	before=$(throttled_ns)
 	start_mxbpf --pid "$WORKLOAD_PID" --format json
 	after_attach=$(throttled_ns)
-	throttle 20
+	throttle 12
 	before_end=$(throttled_ns)
 	stop_pid "$MXBPF_PID" INT
 	after=$(throttled_ns)
@@ -81,7 +81,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 	jq -e --argjson inner "$((before_end - after_attach))" --argjson outer "$((after - before))" \
 		'.difference >= $inner and .difference <= $outer and $inner > 0' throttled
 	gauge cpu_max "$(out mxbpf)" | jq -e '.last == 300'
-	gauge periods_throttled "$(out mxbpf)" | jq -e '.difference >= 20'
+	gauge periods_throttled "$(out mxbpf)" | jq -e '.difference >= 12'
 	share=$(jq '100 * .difference / .elapsed_ns | round' throttled)
 	((share >= 10))
 	expect_re "^throttled $share %.* of the window by the cgroup's $LIMIT_NAME \(0\.30 CPUs\): $GROUP_PATH\$" \
@@ -92,7 +92,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 	local form
 	perfetto_setup
 	start_mxbpf record --pid "$WORKLOAD_PID" -o r.mxd
-	throttle 20
+	throttle 10
 	stop_pid "$MXBPF_PID" INT
 	"$MXBPF" report r.mxd >report
 	expect_re "^machine  throttled [0-9]+ %.* of the window by the cgroup's $LIMIT_NAME \(0\.30 CPUs\): $GROUP_PATH\$" "$(<report)"

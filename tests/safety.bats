@@ -57,7 +57,7 @@ count_of() { # JSON TABLE NAME
 	[[ $(probe_links) != "$links" ]]
 	stop_pid "$MXBPF_PID" KILL
 	# The kernel takes the probes out when the last descriptor goes, some grace periods after the process.
-	timeout 20 bash -c 'while [[ -n $("$@") ]]; do :; done' - \
+	timeout 20 bash -c 'while [[ -n $("$@") ]]; do sleep 0.02; done' - \
 		"$PYTHON" "$REPO/tests/code_bytes.py" "$WORKLOAD_PID" libmxnet.so --changed
 	[[ -z $(ls -A "$dir") ]]
 	no_new_links "$links"
@@ -79,7 +79,7 @@ count_of() { # JSON TABLE NAME
 @test "SIGKILL of mxbpf record leaves a readable recording that says it is incomplete" {
 	shared_workload --tiny
 	start_mxbpf record --pid "$WORKLOAD_PID" -o "$BATS_TEST_TMPDIR/r.mxd"
-	timeout 20 bash -c 'until [[ $(stat -c %s "$0") -gt 1200000 ]]; do :; done' "$BATS_TEST_TMPDIR/r.mxd"
+	timeout 20 bash -c 'until [[ $(stat -c %s "$0") -gt 1200000 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/r.mxd"
 	stop_pid "$MXBPF_PID" KILL
 	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd"
 	expect_status 0

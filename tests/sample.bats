@@ -65,7 +65,7 @@ folded() { # REGEX
 	start_mxbpf record --probes op --pid "$READY_PID" -o burn.mxd --sample 499
 	start_bg perf perf record -q -e cpu-clock -F 499 -g -o perf.data -p "$READY_PID"
 	local burn=$READY_PID perf=$BG_PID
-	timeout 20 bash -c 'until ls -l "/proc/$0/fd" | grep -q perf_event; do :; done' "$perf"
+	timeout 20 bash -c 'until ls -l "/proc/$0/fd" | grep -q perf_event; do sleep 0.02; done' "$perf"
 	kill -s USR1 "$burn"
 	wait_exit "$burn"
 	wait_exit "$MXBPF_PID"
