@@ -84,7 +84,7 @@ contended() {
 
 # A recording of the toy, some of whose operators end on another thread.
 record_toy() { # MXBPF_ARGS...
-	start_toy 200 3
+	start_toy 60 3
 	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" -o r.mxd "$@"
 	wait_line "$(err mxbpf)" '^attached'
 	kill -s USR1 "$READY_PID"
