@@ -54,7 +54,7 @@ end_by_signal() {
 }
 
 @test "the target's end ends the session with complete outputs and exit code 0" {
-	start_workload --tiny --steps 1500
+	start_workload --tiny --steps 400
 	kill -s STOP "$WORKLOAD_PID" # or it has ended before mxbpf is there
 	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
 	kill -s CONT "$WORKLOAD_PID"
