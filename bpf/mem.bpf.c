@@ -4,6 +4,8 @@
 #include "name.bpf.h"
 #include "stats.bpf.h"
 
+#define CPU_TYPE 0 /* c10::DeviceType */
+
 const volatile __u8 cfg_held;			     /* --memory: records say where and by whom */
 const volatile __u64 cfg_lenders[MXBPF_LENDERS_MAX]; /* name ids; 0: none */
 
@@ -33,15 +35,19 @@ static __always_inline __s64 block_bytes(struct pt_regs *ctx, struct mxbpf_threa
 
 	if (row->key.base == MXBPF_BASE_NONE)
 		return bytes;
-	if (row->action == MXBPF_ACT_ALLOC) {
+	/* A report of bytes that the allocator's own probes have counted: it says how much is allocated. */
+	if (row->action == MXBPF_ACT_REPORT &&
+	    (bytes < 0 || PT_REGS_PARM3(ctx) || (__u8)PT_REGS_PARM5(ctx) != CPU_TYPE))
+		return 0;
+	if (row->action == MXBPF_ACT_ALLOC || row->action == MXBPF_ACT_REPORT) {
 		/* Else nobody will know what it gives back. */
 		if (bytes && bpf_map_update_elem(&blocks, &key, &bytes, BPF_ANY))
 			t->counts[MXBPF_COUNT_TRUNCATED]++;
 		return bytes;
 	}
 	known = bpf_map_lookup_elem(&blocks, &key);
-	if (!known) /* allocated before the window: its size is not known */
-		return 0;
+	if (!known) /* allocated before the window: its size is not known, unless the object has it */
+		return bytes;
 	bytes = *known;
 	bpf_map_delete_elem(&blocks, &key);
 	return bytes;

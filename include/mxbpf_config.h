@@ -67,6 +67,9 @@ enum mxbpf_action {
 	/* --memory: an ALLOC with END_CUT has what it asked for (cookie: as of CLOSE_CUT); it came from a pool. */
 	MXBPF_ACT_ALLOCATED = 28,
 	MXBPF_ACT_POOL = 29,
+	/* An ALLOC if PyTorch's report to its profiler, (address, bytes, allocated, reserved, device), is of the CPU
+	 * and no allocator's: those say how many bytes they have allocated. */
+	MXBPF_ACT_REPORT = 30,
 	/* The program's own marks; objects of the runtime's, by key. */
 	MXBPF_ACT_MARK_START = 40,   /* a task, a frame, an event: by the object's class */
 	MXBPF_ACT_MARK_STOP = 41,    /* likewise */

@@ -44,6 +44,8 @@ def run_program(name, args):
             if not target.alive():
                 yield Line(name, 'the program', 'itself', cells.Wrong('ended with %s' % target.process.poll()), 0)
                 return
+            if not context.base:
+                return
     finally:
         target.close()
 

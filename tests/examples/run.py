@@ -34,6 +34,7 @@ from programs import PROGRAMS  # noqa: E402
 VOLATILE = [
     r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+ ', r'ms/batch +[\d.]+', r'time: +[\d.]+s', r'Speed: [\d.]+ samples/sec',
     r'Time cost=[\d.]+', r'\[\d\d:\d\d:\d\d\] [^ ]*:', r'0x[0-9a-f]+', r'\[?[WEI]\d{4} .*', r'.*Warning: .*',
+    r'.*New registration is overriding existing custom operator .*',  # of the second run in a process
 ]
 
 

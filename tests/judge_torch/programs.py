@@ -167,7 +167,7 @@ class SplitTwo(torch.autograd.Function):
 
 
 class Custom:
-    """Custom Functions, gradients of gradients, hooks, recomputation within backward, function transforms."""
+    """Custom Functions, gradients of gradients, hooks, recomputation within backward, function transforms; shared memory."""
 
     def __init__(self):
         self.x = torch.randn(4, 5, requires_grad=True)
@@ -195,6 +195,7 @@ class Custom:
 
             torch.utils.checkpoint.checkpoint(self.layer, self.x, use_reentrant=False).sum().backward()
             self.result.append(torch.func.vmap(torch.func.grad(lambda row: row.sin().prod()))(self.x.detach()))
+            self.result[-1].share_memory_()
 
     def tensors(self):
         return [self.x.grad, *self.result, *(p.grad for p in self.layer.parameters())]

@@ -85,6 +85,17 @@ static const struct adp_member collectives[] = {
 
 #define COLLECTIVES .prefix = "_ZN4c10d12ProcessGroup", .method = "E", .schema = "c10d::", .members = collectives
 
+#define UNMAP(NAME, SYMBOL)                                                                                            \
+	{                                                                                                              \
+		.name = NAME, .group = PROBE_MEM, .optional = true, .lib_glob = "libtorch_cpu.so*", .any_build = true, \
+		.symbols = {SYMBOL},                                                                                   \
+		.row = {.action = MXBPF_ACT_FREE,                                                                      \
+			.key = {ARG1, AT1(72)},                                                                        \
+			.size = {ARG1, AT1(56)},                                                                       \
+			.guard = {ARG1, AT1(72)},                                                                      \
+			.device_const = MXBPF_DEVICE(DEVICE_CPU, 0)},                                                  \
+	}
+
 static const struct adp_probe probes[] = {
 	/* Every unboxed dispatch of an operator: at::_ops::NAME_OVERLOAD::call(...). */
 	{
@@ -346,6 +357,23 @@ static const struct adp_probe probes[] = {
 		.symbols = {"_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv"},
 		.row = {.action = MXBPF_ACT_FREE, .key = {ARG2}, .device_const = MXBPF_DEVICE(DEVICE_CPU, 0)},
 	},
+	/* What does not come from that allocator: storages in shared memory, in which a DataLoader's workers hand over
+	   batches. They end in close(this), which has their size at 56 and forgets their address, at 72. */
+	{
+		.name = "memory.map",
+		.group = PROBE_MEM,
+		.optional = true,
+		.lib_glob = "libc10.so*",
+		.any_build = true,
+		.symbols = {"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
+			    "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE"},
+		.row = {.action = MXBPF_ACT_REPORT,
+			.key = {ARG1},
+			.size = {ARG2},
+			.device_const = MXBPF_DEVICE(DEVICE_CPU, 0)},
+	},
+	UNMAP("memory.unmap", "_ZN2at12MapAllocator5closeEv"),
+	UNMAP("memory.unmap_shared", "_ZN2at22RefcountedMapAllocator5closeEv"),
 };
 
 static const struct adp_device devices[] = {
