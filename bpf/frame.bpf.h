@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
  * The open spans of a thread: frames 0 to 31 are in its own slot, and it takes one more slot for each further 32. All
- * slots are in one map, so the verifier sees one kind of pointer wherever a frame lies. A function that walks all frames
- * calls another that walks FRAMES_STEP of them: the verifier follows every turn of a loop, but a global function once.
+ * slots are in one map, so the verifier sees one kind of pointer wherever a frame lies. A function that walks all
+ * frames calls another that walks FRAMES_STEP of them: the verifier follows every turn of a loop, but a global function
+ * once.
  */
 #ifndef FRAME_BPF_H
 #define FRAME_BPF_H

@@ -330,8 +330,8 @@ static __always_inline bool frame_has_returned(struct mxbpf_frame *f)
  * Drop the top frame as long as an end of its own will not be seen any more; at most FRAMES_STEP. 0: the top frame
  * stays. One function for each reason, as the verifier follows each turn of each loop.
  */
-#define FRAMES_DROP(name, goes, ...)                                                                                  \
-	__noinline int name(struct mxbpf_thread *t, __u64 now __VA_OPT__(, ) __VA_ARGS__)                                                \
+#define FRAMES_DROP(name, goes, ...)                                                                                   \
+	__noinline int name(struct mxbpf_thread *t, __u64 now __VA_OPT__(, ) __VA_ARGS__)                              \
 	{                                                                                                              \
 		struct mxbpf_frame *f;                                                                                 \
 		int i;                                                                                                 \

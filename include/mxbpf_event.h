@@ -602,7 +602,7 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sample) == 48);
 
 enum mxbpf_sample_flag {
 	MXBPF_SAMPLE_KERNEL = 1 << 0, /* it ran in the kernel */
-	/* From bit 4 on: the number of its spans beyond the low 8 bits. */
+				      /* From bit 4 on: the number of its spans beyond the low 8 bits. */
 };
 #define MXBPF_SAMPLE_NSPANS_SHIFT 4
 

@@ -11,15 +11,14 @@
 /* Behind it stand as many spans as it has, then a struct mxbpf_stack with as many frames as that has. */
 struct mxbpf_sample_head {
 	struct mxbpf_sample s; /* without ids */
-	__u64 kernel_addr; /* where it ran, with MXBPF_SAMPLE_KERNEL */
+	__u64 kernel_addr;     /* where it ran, with MXBPF_SAMPLE_KERNEL */
 	__u64 naddrs;
 	__u64 addrs[MXBPF_SAMPLE_ADDRS_MAX]; /* of the process, innermost first: by frame pointers, where there are any
 					      */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sample_head) == 576);
 
-#define MXBPF_SAMPLE_STACK_OFF(nspans)                                                                                 \
-	(sizeof(struct mxbpf_sample_head) + (nspans) * sizeof(struct mxbpf_sample_span))
+#define MXBPF_SAMPLE_STACK_OFF(nspans) (sizeof(struct mxbpf_sample_head) + (nspans) * sizeof(struct mxbpf_sample_span))
 /* Bytes of a struct mxbpf_stack with so many frames. */
 #define MXBPF_SAMPLE_STACK_BYTES(nframes) (8 + (nframes) * sizeof(struct mxbpf_stack_frame))
 

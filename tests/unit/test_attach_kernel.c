@@ -22,8 +22,8 @@
 
 #define RECS_MAX      32768
 #define RING_BYTES    (8u << 20) /* for all of them: what is dropped was dropped for its depth */
-#define DEEP	      600 /* calls inside one another; there is room for MXBPF_FRAMES_MAX */
-#define DEEP_THREADS  40  /* more than there is room for with all frames open at the same time */
+#define DEEP	      600	 /* calls inside one another; there is room for MXBPF_FRAMES_MAX */
+#define DEEP_THREADS  40	 /* more than there is room for with all frames open at the same time */
 #define NPROBES	      9
 #define ROWS	      500 /* that there is room for */
 #define ROWS_TOO_MANY 20
@@ -752,7 +752,8 @@ static void test_deep(void)
 		CHECK(nspans == MXBPF_FRAMES_MAX && !loss.dropped);
 		CHECK(loss.unmatched + open_spans == DEEP_THREADS * MXBPF_FRAMES_MAX);
 	}
-	TEST(by("more deep threads at once than there is room for: each call that finds none is dropped, and the others "
+	TEST(by("more deep threads at once than there is room for: each call that finds none is dropped, and the "
+		"others "
 		"keep their own ends"))
 	{
 		const unsigned room = DEEP_THREADS * MXBPF_SLOT_FRAMES + MXBPF_SLOTS_DEEP * MXBPF_SLOT_FRAMES;

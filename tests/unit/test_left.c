@@ -29,7 +29,7 @@ static unsigned left_at(struct mxbpf_thread *threads, uint64_t sp, uint8_t end, 
 	const struct att a = {.threads = threads};
 	struct mxbpf_thread *t = &threads[1];
 
-	t->slot = 1;
+	t->slot = t->slots[0] = 1;
 	t->depth = 2;
 	t->raised_ns = raised_ns;
 	t->frames[0] = (struct mxbpf_frame){.start_ns = BEGAN, .sp = 200, .end = end};

@@ -28,8 +28,11 @@ static struct snk_stack *stack_new(struct snk_stacks *t, const struct mxbpf_samp
 		free(n);
 		return NULL;
 	}
-	*n = (struct snk_stack){
-		.stack_id = s->stack_id, .code_id = s->code_id, .tgid = tgid, .tid = tid, .nspans = mxbpf_sample_nspans(s)};
+	*n = (struct snk_stack){.stack_id = s->stack_id,
+				.code_id = s->code_id,
+				.tgid = tgid,
+				.tid = tid,
+				.nspans = mxbpf_sample_nspans(s)};
 	memcpy(n->spans, s + 1, spans_bytes);
 	return n;
 }
