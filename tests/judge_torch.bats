@@ -29,6 +29,11 @@ judged() { # PROGRAM
 @test "custom autograd Functions, twice differentiated, count the same under both" { judged custom; }
 @test "operators that fail and are caught count the same under both" { judged exceptions; }
 
+@test "backward passes 70 deep and annotations 500 deep count the same, ended or left by exceptions" {
+	judged deep
+	jq -e '.loss.dropped == 0' mxbpf.json
+}
+
 @test "two Python threads count the same, although torch.profiler sees one of them only" {
 	judged threads
 	# What it is told of the other thread by a second profiler is what it says when asked for all threads, without memory.

@@ -30,7 +30,7 @@ CPU = 'cpu/0'
 # none. No other row may be missing, and none may be added.
 UNSEEN = (
     (r'detach_?', 'RECORD_FUNCTION inside VariableType::detach: the row below each aten::detach'),
-    (r'Square|SplitTwo|Fails', "forward of the programs' custom Functions: named by THPFunction_apply for a profiler only"),
+    (r'Square|SplitTwo|Fails|Inward', "forward of the programs' custom Functions: named by THPFunction_apply for a profiler only"),
     (r'scripted_loop|forward|<backward op>', 'RECORD_TORCHSCRIPT_FUNCTION: one row around all operators of a graph'),
     (r'Torch-Compiled Region: \d+/\d+|TorchDynamo Cache Lookup|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue|'
      r'## Call CompiledFxGraph \w+ ##', 'dynamo and inductor ask whether a profiler is on before they annotate'),
@@ -41,10 +41,12 @@ UNSEEN = (
 MADE_BETWEEN = r'torch::jit::.*::DifferentiableGraphBackward'
 
 # Rows of which bytes are not compared: an exception left the operator, and what its callers free while it passes through them
-# cannot be told from what the operator itself frees. {program: rows}
-LEFT_BY_EXCEPTIONS = {
+# cannot be told from what the operator itself frees. Or a backward pass went on in another thread, as those from the 60th on do,
+# whose bytes are not counted for calls of the first. {program: rows}
+BYTES_NOT_COMPARED = {
     'threads': ('aten::mv', 'aten::addmv_'),
     'exceptions': ('aten::linalg_inv', 'aten::_linalg_check_errors', 'aten::add_'),
+    'deep': ('InwardBackward', 'autograd::engine::evaluate_function: InwardBackward'),
 }
 
 Row = collections.namedtuple('Row', 'calls bytes own_bytes')
@@ -151,7 +153,7 @@ def row_differences(a, b, calls):
             continue
         if not any(map(unseen, b.rows)):
             left = left._replace(own_bytes=left.own_bytes + a.unseen_bytes[name])
-        calls_only = calls or b.memory is None or name in LEFT_BY_EXCEPTIONS.get(a.program, ())
+        calls_only = calls or b.memory is None or name in BYTES_NOT_COMPARED.get(a.program, ())
         for field, x, y in zip(Row._fields, left, right):
             if x != y and (field == 'calls' or not calls_only):
                 yield 'row     %-60s %8d %8d' % (name + ' ' + field, x, y)

@@ -5,6 +5,7 @@ A program is a class: __init__ prepares everything, section() is what is measure
 same counts, tensors() is what its result is. other() is the work of a second thread, where there is one: section() runs it
 there, beside its own.
 """
+import sys
 import threading
 import time
 
@@ -442,6 +443,57 @@ class Forms:
         return [self.weight.grad, *self.result]
 
 
+class Inward(torch.autograd.Function):
+    """Its backward differentiates another of its kind, as often as it is told; the last one may fail."""
+
+    @staticmethod
+    def forward(ctx, x, left, fails):
+        ctx.left, ctx.fails = left, fails
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        if ctx.left:
+            with torch.enable_grad():
+                inner = torch.ones(2, requires_grad=True)
+                Inward.apply(inner, ctx.left - 1, ctx.fails).sum().backward()
+        elif ctx.fails:
+            raise ValueError('the innermost backward pass')
+        return grad * 2, None, None
+
+
+class Deep:
+    """Backward passes 70 deep and annotations 500 deep, each once up to its end and once until the innermost fails."""
+
+    PASSES, NOTES = 70, 500
+
+    def __init__(self):
+        self.x = torch.ones(2, 2)
+        sys.setrecursionlimit(10 * self.NOTES)
+
+    def noted(self, left, fails):
+        if not left:
+            return torch.mm(self.x, torch.ones(3 if fails else 2, 2))
+        with torch.profiler.record_function(f'note {left}'):
+            return self.noted(left - 1, fails)
+
+    def section(self):
+        for fails in False, True:
+            for start in self.backward, self.noted:
+                try:
+                    start(self.PASSES if start == self.backward else self.NOTES, fails)
+                except (ValueError, RuntimeError) as e:
+                    assert fails, e
+            self.x.mul(3)
+
+    def backward(self, passes, fails):
+        x = torch.ones(2, requires_grad=True)
+        Inward.apply(x, passes - 1, fails).sum().backward()
+
+    def tensors(self):
+        return [self.x]
+
+
 PROGRAMS = {
     'sgd': training_with(torch.optim.SGD, momentum=0.9),
     'adam': training_with(torch.optim.Adam, foreach=False),
@@ -455,4 +507,5 @@ PROGRAMS = {
     'nested': Nested,
     'exceptions': Exceptions,
     'forms': Forms,
+    'deep': Deep,
 }
