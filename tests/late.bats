@@ -87,7 +87,7 @@ for _ in range(21):
 	run --separate-stderr "$MXBPF" --pid "$pid"
 	expect_status 3
 	start_bg mxbpf "$MXBPF" --wait --pid "$pid" --format json
-	wait_line "$(err mxbpf)" "^waiting until process $pid \(.*\) maps libmxnet\.so\* \(MXNet\), libtorch_cpu\.so\* \(PyTorch\); Ctrl-C ends"
+	wait_line "$(err mxbpf)" "^waiting until process $pid \(.*\), or a child of it, maps libmxnet\.so\* \(MXNet\), libtorch_cpu\.so\* \(PyTorch\); Ctrl-C ends"
 	echo >&9
 	wait_line "$(err mxbpf)" '^attached: [0-9]+ probes'
 	wait_line "$(out later)" '^imported'
