@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launches a distributed job on this machine, as MXNet's tools/launch.py does with its tracker (which the wheels lack):
 mxnet_job.py WORKERS PROGRAM [ARG...]. One scheduler, one server; the environment says who is what."""
+import ctypes
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -21,6 +23,10 @@ def free_port():
         return port
 
 
+def end_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 workers, command = int(sys.argv[1]), sys.argv[2:]
 env = dict(os.environ, DMLC_PS_ROOT_URI="127.0.0.1", DMLC_PS_ROOT_PORT=str(free_port()), DMLC_NUM_WORKER=str(workers),
            DMLC_NUM_SERVER="1", OMP_NUM_THREADS="1")
@@ -30,7 +36,7 @@ for role, number in jobs:
     own = dict(env, DMLC_ROLE=role)
     if number is not None:
         own[f"DMLC_{role.upper()}_ID"] = str(number)
-    children.append(subprocess.Popen([sys.executable, *command], env=own))
+    children.append(subprocess.Popen([sys.executable, *command], env=own, preexec_fn=end_with_parent))
 for child in children:
     child.wait()
 sys.exit(max(child.returncode for child in children))
