@@ -20,6 +20,7 @@ import random
 import re
 import runpy
 import sys
+import zipfile
 
 os.environ.setdefault('OMP_NUM_THREADS', '1')
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -34,6 +35,7 @@ from programs import PROGRAMS  # noqa: E402
 VOLATILE = [
     r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+ ', r'ms/batch +[\d.]+', r'time: +[\d.]+s', r'Speed: [\d.]+ samples/sec',
     r'Time cost=[\d.]+', r'\[\d\d:\d\d:\d\d\] [^ ]*:', r'0x[0-9a-f]+', r'\[?[WEI]\d{4} .*', r'.*Warning: .*',
+    r'USDT:.*',  # torch.profiler's own
     r'.*New registration is overriding existing custom operator .*',  # of the second run in a process
 ]
 
@@ -93,6 +95,14 @@ def builtin_profiler(args, runtime, out):
     return Builtin(args.shapes)
 
 
+def saved(name):
+    """The numbers in a file of torch.save(). Its pickle beside them also tells which equal strings were the same object."""
+    with zipfile.ZipFile(name) as z:
+        for member in sorted(z.namelist()):
+            if '/data/' in member:
+                yield z.read(member)
+
+
 def digest(program):
     """Bit for bit what it saved; of what it printed all but VOLATILE."""
     sha = hashlib.sha256()
@@ -100,10 +110,10 @@ def digest(program):
         text = f.read()
     for pattern in VOLATILE:
         text = re.sub(pattern, '', text)
-    sha.update('\n'.join(sorted(text.splitlines())).encode())
+    sha.update('\n'.join(sorted(filter(None, text.splitlines()))).encode())
     for name in program.saves:
-        with open(name, 'rb') as f:
-            sha.update(f.read())
+        for numbers in saved(name):
+            sha.update(numbers)
     return sha.hexdigest()
 
 
@@ -115,10 +125,13 @@ def write_builtin(args, builtin, runtime, out):
         json.dump(dict(builtin.report(), program=args.name), f)
 
 
-def once(args, program, before=None, after=None):
+def prepare(program):
     os.truncate('out', 0)
     seed(program.runtime)
     gc.collect()
+
+
+def once(program, before=None, after=None):
     if before:
         before()
     run(program)
@@ -131,22 +144,22 @@ def once(args, program, before=None, after=None):
 
 
 def serve(args, program, real):
-    def gates(words):
-        def hold():
-            print(words, file=real)
-            sys.stdin.readline()
-        return hold
+    def hold():
+        print('done', file=real)
+        sys.stdin.readline()
 
-    once(args, program)  # what the runtime makes once
+    once(program)  # what the runtime makes once
+    prepare(program)
     print('ready %d' % os.getpid(), file=real)
     for line in sys.stdin:
         how, _, out = line.strip().partition(' ')
         if how == 'plain':
-            result = once(args, program, after=gates('done'))
+            result = once(program, after=hold)
         else:
             builtin = builtin_profiler(args, program.runtime, out)
-            result = once(args, program, builtin.start, builtin.stop)
+            result = once(program, builtin.start, builtin.stop)
             write_builtin(args, builtin, program.runtime, out)
+        prepare(program)  # before a tracer of the next run attaches
         print('result', result, file=real)
 
 
@@ -159,10 +172,11 @@ def main():
     inputs.make(program.data)
     real = own_output('out')
     sys.path.insert(0, os.path.dirname(files.path(program, program.main)))
+    prepare(program)
     if args.serve:
         serve(args, program, real)
     else:
-        print(once(args, program), file=real)
+        print(once(program), file=real)
 
 
 if __name__ == '__main__':
