@@ -36,7 +36,7 @@
 #                              after torch_setup: the same with a program of judge_torch, and mxbpf.json
 #   same_counts TOY JSON       whether mxbpf's JSON counted what the toy's output says it did, and lost nothing
 #   wait_line FILE REGEX [PID] until a line of the growing file matches; fails when PID has ended before, or after
-#                              WAIT_SECONDS (30)
+#                              WAIT_SECONDS (120)
 #   wait_new_line FILE REGEX   the same for a line that is not there yet
 #   wait_exit PID [SECONDS]    until the child ended; returns its exit status (124: still there)
 #   wait_gone PID [SECONDS]    the same for a process that is no child: 0 or 1
@@ -63,7 +63,7 @@ O=$(realpath -m "${O:-$REPO/build}")
 MXBPF=${MXBPF:-$O/mxbpf}
 PYTHON=${PYTHON:-$O/deps/venv/bin/python}
 PYTHON_TORCH=${PYTHON_TORCH:-$O/deps/torch/bin/python}
-WAIT_SECONDS=${WAIT_SECONDS:-30}
+WAIT_SECONDS=${WAIT_SECONDS:-120}
 export REPO O MXBPF PYTHON PYTHON_TORCH
 export LC_ALL=C.UTF-8 # tables for people follow the locale
 STARTED_BY=() # pid of a program that is no child of this shell -> pid of the child that ends with the program's status

@@ -89,7 +89,9 @@ throws_as_without() { # ENGINE
 	wait_exit "$MXBPF_PID"
 	[[ $(tail -n 1 "$(out thrower)") == "$plain" ]]
 	[[ $(jq '.loss.dropped' "$(out mxbpf)") == 0 ]]
-	jq -e '.tables.operator[] | select(.name == "_random_normal" and .count >= 80)' "$(out mxbpf)"
+	# On the naive engine what a thread runs after a custom operator that threw is charged to that one, and what of that
+	# fails has no row, as in dumps(): the trace has all.
+	jq -e '[.traceEvents[] | select(.name // "" | test("^([a-z_]+::)?_random_normal$"))] | length >= 80' t.json
 	# What a store throws is caught within its call, which ends.
 	jq -e '.tables.KVStore[] | select(.name == "pull" and .count == 40)' "$(out mxbpf)"
 }

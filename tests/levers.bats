@@ -144,7 +144,7 @@ while True:
 	start_torch --tiny
 	run "$MXBPF" --pid "$WORKLOAD_PID" --api work -d 1s
 	expect_status 2
-	expect_re 'PyTorch has none' "$output"
+	expect_re 'no C API of PyTorch is probed' "$output"
 }
 
 @test "--iterations: a job of PyTorch computes what it does unwatched, and each of its iterations is counted" {

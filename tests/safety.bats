@@ -26,6 +26,7 @@ count_of() { # JSON TABLE NAME
 	jq "[.tables[\"$2\"][] | select(.name == \"$3\") | .count] | add // 0" "$1"
 }
 
+# bats test_tags=alone
 @test "a second process on the same library contributes nothing and its code is unchanged" {
 	start_workload --tiny
 	local watched=$WORKLOAD_PID offsets before
@@ -47,6 +48,7 @@ count_of() { # JSON TABLE NAME
 	kill -s CONT "$watched"
 }
 
+# bats test_tags=alone
 @test "SIGKILL of mxbpf leaves no probe, no temporary file, and the target running" {
 	start_workload --tiny
 	local links dir=$BATS_TEST_TMPDIR/dir
