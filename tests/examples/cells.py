@@ -112,6 +112,7 @@ class Context:
         out = 'builtin' + ('' if self.program.runtime == 'mxnet' else '.json')
         target = tg.Target(self.name, os.path.join(self.target.directory, 'builtin'))
         try:
+            target.plain()  # as often as before the run with mxbpf: torch.save() writes equal strings once that are one object
             digest = target.builtin(out)
         finally:
             target.close()
@@ -168,18 +169,21 @@ def base(context):
     return ''
 
 
+# Around operators that have rows of their own; dumps() has none of the three of custom operators in a graph.
+BLOCKS = {'ImperativeBulk', 'Custom', '_backward_Custom', 'CustomOperatorWait'}
+
+
 def individual(report):
     """Operators one by one, as MXNet's profiler has them: without bulks and segments, and what is no operator of a graph there."""
     rows = counts(report)['operator']
-    return collections.Counter({name: n for name, n in rows.items() if not name.startswith('[') and name not in (
-        'ImperativeBulk', 'Custom', '_backward_Custom', 'CustomOperatorWait')})
+    return collections.Counter({name: n for name, n in rows.items() if not name.startswith('[') and name not in BLOCKS})
 
 
 def builtin_mxnet(context):
     table = lambda name: collections.Counter({
         row: v['Count'] for row, v in context.builtin['Time'].get(name, {}).items() if not RACING.fullmatch(row)})
-    difference(collections.Counter({k: v for k, v in table('operator').items() if k not in (
-        'Custom', '_backward_Custom', 'CustomOperatorWait')}), individual(context.base), 'operator')
+    difference(collections.Counter({k: v for k, v in table('operator').items() if k not in BLOCKS}), individual(context.base),
+               'operator')
     mine = counts(context.base).get('MXNET_C_API', collections.Counter())
     theirs = collections.Counter({k: v for k, v in table('MXNET_C_API').items() if not re.match(
         'MXNet C API|MXSetProcessProfiler|MXAggregateProfile|MXDumpProcess', k)})
@@ -195,6 +199,13 @@ def of_process(report, pid):
     return report
 
 
+def pickle_bytes(context, line):
+    """What the language model saves and reads back is a pickle of a module, in which equal strings are once or twice: that
+    depends on which of them are one object, and the buffer for it is an allocation."""
+    match = re.match(r'memory +cpu (?:alloc|free)_bytes +(\d+) +(\d+)$', line)
+    return match and 'model.pt' in context.program.saves and abs(int(match[1]) - int(match[2])) < 400
+
+
 def builtin_torch(context):
     """torch.profiler sees its own process alone."""
     if not context.builtin['rows']:
@@ -204,8 +215,8 @@ def builtin_torch(context):
         json.dump(of_process(context.base, context.target.pid), f)
     done = subprocess.run([tg.PYTHON['torch'], os.path.join(tg.REPO, 'tests/judge_torch/compare.py'),
                            os.path.join(context.target.directory, 'builtin/builtin.json'), mine], capture_output=True, text=True)
-    if done.returncode:
-        lines = done.stdout.splitlines()[1:]
+    lines = [line for line in done.stdout.splitlines()[1:] if not pickle_bytes(context, line)]
+    if done.returncode == 2 or done.returncode and lines:
         raise Wrong('%d lines differ: %s' % (len(lines), '; '.join(' '.join(line.split()) for line in lines[:4])))
     return ''
 
@@ -292,8 +303,8 @@ def layout_mxnet(context):
     inside = collections.Counter()
     for row in context.base['tables']['operator']:
         inside[row['name']] += row.get('in_segments', 0)
-    # As dumps() has it: segments are one operator, bulks are none.
-    expected = collections.Counter({k: n - inside[k] for k, n in mine.items() if k != 'ImperativeBulk' and n > inside[k]})
+    # As dumps() has it: segments are one operator, bulks and custom operators of a graph are none.
+    expected = collections.Counter({k: n - inside[k] for k, n in mine.items() if k not in BLOCKS and n > inside[k]})
     difference(expected, collections.Counter(rows), 'operator')
     return ''
 
@@ -359,7 +370,8 @@ def perfetto(context, name, rows=True):
         raise Wrong('Perfetto: %s' % (json.loads(done.stdout)['errors'] if done.stdout else done.stderr[-200:]))
     seen = collections.Counter({row['name']: row['n'] for row in json.loads(done.stdout)['operators']})
     if rows:
-        expected = counts(context.base)['operator']
+        # Annotations have a category of their own.
+        expected = collections.Counter({k: n for k, n in counts(context.base)['operator'].items() if '#' not in k})
         difference(expected, collections.Counter({name: seen[name] for name in expected}), 'Perfetto')
     return ''
 

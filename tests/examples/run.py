@@ -20,6 +20,7 @@ import random
 import re
 import runpy
 import sys
+import warnings
 import zipfile
 
 os.environ.setdefault('OMP_NUM_THREADS', '1')
@@ -34,7 +35,7 @@ from programs import PROGRAMS  # noqa: E402
 # What is not the same in two runs: times, rates, process ids, ports, addresses.
 VOLATILE = [
     r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+ ', r'ms/batch +[\d.]+', r'time: +[\d.]+s', r'Speed: [\d.]+ samples/sec',
-    r'Time cost=[\d.]+', r'\[\d\d:\d\d:\d\d\] [^ ]*:', r'0x[0-9a-f]+', r'\[?[WEI]\d{4} .*', r'.*Warning: .*',
+    r'Time cost=[\d.]+', r'\[\d\d:\d\d:\d\d\] [^ ]*:', r'0x[0-9a-f]+', r'\[?[WEI]\d{4} .*',
     r'USDT:.*',  # torch.profiler's own
     r'.*New registration is overriding existing custom operator .*',  # of the second run in a process
 ]
@@ -172,6 +173,7 @@ def main():
     inputs.make(program.data)
     real = own_output('out')
     sys.path.insert(0, os.path.dirname(files.path(program, program.main)))
+    warnings.simplefilter('ignore')  # they come once in a process
     prepare(program)
     if args.serve:
         serve(args, program, real)
