@@ -14,12 +14,16 @@
 
 /* A CPU's own: its clock does not ring again before the program ends. */
 struct sample_room {
-	struct mxbpf_sample_head head;
+	struct mxbpf_sample s; /* begins the record, with its spans, */
+	struct mxbpf_sample_span spans[MXBPF_FRAMES_MAX];
+	struct mxbpf_sample_where room_behind; /* and with a copy of `where` behind the last of these */
 	union {
-		struct mxbpf_sample_span spans[MXBPF_FRAMES_MAX];
-		char bytes[MXBPF_FRAMES_MAX * sizeof(struct mxbpf_sample_span) + sizeof(struct mxbpf_stack)];
-	} behind; /* the head, in the record: spans, then the stack */
-	struct stack_room python;
+		struct mxbpf_sample_where where;
+		struct {
+			char before_python[sizeof(struct mxbpf_sample_where) - sizeof(struct mxbpf_stack)];
+			struct stack_room python; /* begins with the stack */
+		};
+	};
 	__u32 nspans;
 	__u32 last; /* 1 + frame of the last span; 0: none */
 	__u32 unreadable;
@@ -56,7 +60,7 @@ __noinline int sample_span(struct mxbpf_thread *t, struct sample_room *room, __u
 	if (n >= MXBPF_FRAMES_MAX)
 		return 0;
 	asm volatile("%0 &= %1" : "+r"(n) : "i"(MXBPF_FRAMES_MAX - 1));
-	s = &room->behind.spans[n];
+	s = &room->spans[n];
 	s->name_id = f->name_id;
 	s->device = f->device;
 	s->cls = f->cls;
@@ -94,9 +98,9 @@ static __always_inline void sample_team(struct mxbpf_thread *t, struct sample_ro
 
 	if (!o || !o->cls)
 		return;
-	room->behind.spans[0].name_id = o->name_id;
-	room->behind.spans[0].device = 0;
-	room->behind.spans[0].cls = o->cls;
+	room->spans[0].name_id = o->name_id;
+	room->spans[0].device = 0;
+	room->spans[0].cls = o->cls;
 	room->nspans = 1;
 }
 
@@ -131,12 +135,12 @@ static __always_inline void sample_send(struct sample_room *room)
 
 	if (!none || n > MXBPF_STACK_FRAMES_MAX || nspans > MXBPF_FRAMES_MAX)
 		return;
-	mxbpf_sample_set_nspans(&room->head.s, nspans);
-	bpf_probe_read_kernel(&room->behind.spans[nspans], MXBPF_SAMPLE_STACK_BYTES(n), &room->python.stack);
+	mxbpf_sample_set_nspans(&room->s, nspans);
+	bpf_probe_read_kernel(&room->spans[nspans], MXBPF_SAMPLE_WHERE_BYTES(n), &room->where);
 	if (bpf_ringbuf_query(&calls, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
-	n = MXBPF_SAMPLE_STACK_OFF(nspans) + MXBPF_SAMPLE_STACK_BYTES(n);
-	room->head.s.h.size = n;
+	n = MXBPF_SAMPLE_BYTES(nspans) + MXBPF_SAMPLE_WHERE_BYTES(n);
+	room->s.h.size = n;
 	__sync_fetch_and_add(&none->counts[MXBPF_COUNT_ATTEMPTED], 1);
 	if (bpf_ringbuf_output(&calls, room, n, flags))
 		__sync_fetch_and_add(&none->counts[MXBPF_COUNT_DROPPED], 1);
@@ -166,23 +170,23 @@ SEC("?perf_event") int on_sample(struct bpf_perf_event_data *ctx)
 	room = bpf_map_lookup_elem(&sample_rooms, &zero);
 	if (!room)
 		return 0;
-	room->head.s.h.kind = MXBPF_SAMPLE;
-	room->head.s.h.tgid = ids.tgid;
-	room->head.s.h.ts_ns = bpf_ktime_get_ns();
-	room->head.s.count = 1;
-	room->head.s.tid = ids.pid;
-	room->head.s.cpu = bpf_get_smp_processor_id();
+	room->s.h.kind = MXBPF_SAMPLE;
+	room->s.h.tgid = ids.tgid;
+	room->s.h.ts_ns = bpf_ktime_get_ns();
+	room->s.count = 1;
+	room->s.tid = ids.pid;
+	room->s.cpu = bpf_get_smp_processor_id();
 	room->nspans = 0;
-	room->head.s.flags = user ? 0 : MXBPF_SAMPLE_KERNEL;
-	room->head.kernel_addr = user ? 0 : ctx->regs.ip;
+	room->s.flags = user ? 0 : MXBPF_SAMPLE_KERNEL;
+	room->where.kernel_addr = user ? 0 : ctx->regs.ip;
 	room->last = room->unreadable = 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (t)
 		sample_spans(t, room, regs->sp);
 	if (t && !room->nspans)
 		sample_team(t, room);
-	bytes = bpf_get_stack(ctx, room->head.addrs, sizeof(room->head.addrs), BPF_F_USER_STACK);
-	room->head.naddrs = bytes > 0 ? (__u64)bytes / 8 : 0;
+	bytes = bpf_get_stack(ctx, room->where.addrs, sizeof(room->where.addrs), BPF_F_USER_STACK);
+	room->where.naddrs = bytes > 0 ? (__u64)bytes / 8 : 0;
 	sample_python(room);
 	sample_send(room);
 	return 0;

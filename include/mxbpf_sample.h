@@ -8,18 +8,19 @@
 #define MXBPF_SAMPLE_HZ_MAX    1000
 #define MXBPF_SAMPLE_ADDRS_MAX 64 /* innermost */
 
-/* Behind it stand as many spans as it has, then a struct mxbpf_stack with as many frames as that has. */
-struct mxbpf_sample_head {
-	struct mxbpf_sample s; /* without ids */
-	__u64 kernel_addr;     /* where it ran, with MXBPF_SAMPLE_KERNEL */
+/* Where it ran. Stands behind the spans of a struct mxbpf_sample without ids. */
+struct mxbpf_sample_where {
+	__u64 kernel_addr; /* with MXBPF_SAMPLE_KERNEL */
 	__u64 naddrs;
 	__u64 addrs[MXBPF_SAMPLE_ADDRS_MAX]; /* of the process, innermost first: by frame pointers, where there are any
 					      */
+	struct mxbpf_stack python;	     /* as many of its frames as it has are sent */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sample_head) == 576);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sample_where) == 1560);
 
-#define MXBPF_SAMPLE_STACK_OFF(nspans) (sizeof(struct mxbpf_sample_head) + (nspans) * sizeof(struct mxbpf_sample_span))
-/* Bytes of a struct mxbpf_stack with so many frames. */
-#define MXBPF_SAMPLE_STACK_BYTES(nframes) (8 + (nframes) * sizeof(struct mxbpf_stack_frame))
+#define MXBPF_SAMPLE_BYTES(nspans) (sizeof(struct mxbpf_sample) + (nspans) * sizeof(struct mxbpf_sample_span))
+#define MXBPF_SAMPLE_WHERE_BYTES(nframes)                                                                              \
+	(sizeof(struct mxbpf_sample_where) - sizeof(struct mxbpf_stack) + 8 +                                          \
+	 (nframes) * sizeof(struct mxbpf_stack_frame))
 
 #endif

@@ -176,6 +176,28 @@ static void test_folded(void)
 	buf_fini(&recs);
 }
 
+static void test_deep(void)
+{
+	uint64_t names[MXBPF_FRAMES_MAX];
+	struct mdl *m = mdl_new();
+	unsigned i, frames = 1;
+	char *text, *c;
+
+	for (i = 0; i < MXBPF_FRAMES_MAX; i++)
+		names[i] = i ? 3 : 1;
+	put_name(&recs, 1, MXBPF_NAME_SPAN, "outermost");
+	put_name(&recs, 3, MXBPF_NAME_SPAN, "inner");
+	put_sample(&recs, 77, 0, 0, MXBPF_FRAMES_MAX, names);
+	CHECK(!mdl_feed(m, recs.data, recs.len) && count_of(m, 77, 3) == 1);
+	text = render(m);
+	for (c = text; *c; c++)
+		frames += *c == ';';
+	CHECK(frames == MXBPF_FRAMES_MAX && !strncmp(text, "outermost;inner;", 16));
+	free(text);
+	mdl_free(m);
+	buf_fini(&recs);
+}
+
 int main(void)
 {
 	TEST("a return address stands behind a call of any form, and behind nothing else")
@@ -186,5 +208,7 @@ int main(void)
 	test_claims();
 	TEST("a folded stack begins with the operator; hostile names make no frames; processes are one")
 	test_folded();
+	TEST("a sample has all of its spans, as many as can be open")
+	test_deep();
 	UNIT_MAIN_END;
 }

@@ -22,26 +22,25 @@ int live_samples_open(struct live *l, struct err *e)
 	return 0;
 }
 
-static uint64_t code_id(struct live *l, const struct mxbpf_sample_head *h)
+static uint64_t code_id(struct live *l, const struct mxbpf_sample *s, const struct mxbpf_sample_where *w)
 {
 	static char text[MXBPF_TEXT_BYTES_MAX];
-	size_t len = smp_text(l->symbols, h, text, sizeof(text));
+	size_t len = smp_text(l->symbols, s, w, text, sizeof(text));
 
-	return len ? live_text_id(l, MXBPF_NAME_CODE, h->s.h.tgid, text, len) : 0;
+	return len ? live_text_id(l, MXBPF_NAME_CODE, s->h.tgid, text, len) : 0;
 }
 
-/* In place: it only gets shorter. */
+/* The record keeps its spans, and gets ids for where it ran. In place: it only gets shorter. */
 static void finish(struct live *l, const struct mxbpf_rec *r, void *to)
 {
-	const struct mxbpf_sample_head *head = (const void *)r;
-	struct mxbpf_sample s = head->s;
-	size_t stack_off = MXBPF_SAMPLE_STACK_OFF(mxbpf_sample_nspans(&s)), spans_bytes = stack_off - sizeof(*head);
-	const struct mxbpf_stack *python = (const void *)((const char *)r + stack_off);
+	struct mxbpf_sample s = *(const struct mxbpf_sample *)r;
+	const size_t bytes = MXBPF_SAMPLE_BYTES(mxbpf_sample_nspans(&s));
+	const struct mxbpf_sample_where *where = (const void *)((const char *)r + bytes);
 
-	s.code_id = code_id(l, head);
-	s.stack_id = python->n ? live_stack_text_id(l, r->tgid, python) : 0;
-	s.h.size = (uint16_t)(sizeof(s) + spans_bytes);
-	memmove((char *)to + sizeof(s), head + 1, spans_bytes);
+	s.code_id = code_id(l, &s, where);
+	s.stack_id = where->python.n ? live_stack_text_id(l, r->tgid, &where->python) : 0;
+	s.h.size = (uint16_t)bytes;
+	memmove(to, r, bytes);
 	memcpy(to, &s, sizeof(s));
 }
 

@@ -64,17 +64,17 @@ static const struct {
 };
 
 /* The size of a sample follows from its numbers of spans and of Python's frames. */
-static bool sample_ok(const struct mxbpf_sample_head *r, size_t size)
+static bool sample_ok(const struct mxbpf_sample *s, size_t size)
 {
-	const struct mxbpf_stack *python;
+	const struct mxbpf_sample_where *where;
 	size_t off;
 
-	if (size < sizeof(*r) || r->s.h.size != size)
+	if (size < sizeof(*s) || s->h.size != size)
 		return false;
-	off = MXBPF_SAMPLE_STACK_OFF(mxbpf_sample_nspans(&r->s));
-	python = (const void *)((const char *)r + off);
-	return size >= off + MXBPF_SAMPLE_STACK_BYTES(0) && python->n <= MXBPF_STACK_FRAMES_MAX &&
-	       size == off + MXBPF_SAMPLE_STACK_BYTES(python->n);
+	off = MXBPF_SAMPLE_BYTES(mxbpf_sample_nspans(s));
+	where = (const void *)((const char *)s + off);
+	return size >= off + MXBPF_SAMPLE_WHERE_BYTES(0) && where->python.n <= MXBPF_STACK_FRAMES_MAX &&
+	       size == off + MXBPF_SAMPLE_WHERE_BYTES(where->python.n);
 }
 
 static bool rec_ok(const struct mxbpf_rec *r, size_t size)

@@ -194,20 +194,20 @@ static bool put_line(const char *line, char *text, size_t max, size_t *len)
 	return true;
 }
 
-size_t smp_text(struct smp *s, const struct mxbpf_sample_head *h, char *text, size_t max)
+size_t smp_text(struct smp *s, const struct mxbpf_sample *r, const struct mxbpf_sample_where *w, char *text, size_t max)
 {
 	const char *name;
 	char line[NAME_BYTES];
 	size_t len = 0;
 	unsigned i;
 
-	if (h->s.flags & MXBPF_SAMPLE_KERNEL) {
-		name = kernel_name(&s->kernel, h->kernel_addr);
+	if (r->flags & MXBPF_SAMPLE_KERNEL) {
+		name = kernel_name(&s->kernel, w->kernel_addr);
 		snprintf(line, sizeof(line), "[kernel]%s%s\t", name ? " " : "", name ? name : "");
 		put_line(line, text, max, &len);
 	}
-	for (i = 0; i < h->naddrs && i < MXBPF_SAMPLE_ADDRS_MAX; i++) {
-		name = name_of(s, h->s.h.tgid, h->addrs[i], i);
+	for (i = 0; i < w->naddrs && i < MXBPF_SAMPLE_ADDRS_MAX; i++) {
+		name = name_of(s, r->h.tgid, w->addrs[i], i);
 		if (!strcmp(name, NO_FRAME) || !put_line(name, text, max, &len))
 			break;
 	}

@@ -20,6 +20,7 @@ void smp_free(struct smp *s); /* NULL is legal */
  * The text of a sample's frames as MXBPF_NAME_CODE says, at most `max` bytes (whole lines), not terminated; its length.
  * A walk by frame pointers ends where code has none: what cannot be a return address is left out, with all behind it.
  */
-size_t smp_text(struct smp *s, const struct mxbpf_sample_head *h, char *text, size_t max);
+size_t smp_text(struct smp *s, const struct mxbpf_sample *r, const struct mxbpf_sample_where *w, char *text,
+		size_t max);
 
 #endif

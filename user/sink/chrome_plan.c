@@ -8,15 +8,16 @@
 /* A span of a thread that lies in no other seen so far. They are disjoint and in order of time. */
 struct done {
 	uint64_t start_ns, end_ns, ordinal;
-	uint64_t nested; /* so many in it, one in the other, end with it */
+	uint64_t inner; /* 1 + index of the trim of the span in it that ended with it; 0: none */
 };
 
 /* A span that is to end earlier than it did, so that its end is no other's. */
 struct trim {
 	uint64_t ordinal, back_ns;
+	uint64_t inner; /* as in struct done */
 };
 
-#define NESTING_MAX 32 /* frames of a thread that BPF holds open at a time (MXBPF_FRAMES_MAX) */
+#define NESTING_MAX 512 /* spans that can end at the same moment: MXBPF_FRAMES_MAX */
 
 /* A span that is not written where it stands. */
 struct moved {
@@ -108,10 +109,16 @@ static void forget_oldest(struct snk_plan_track *t)
 	memmove(t->done.data, t->done.data + half * sizeof(struct done), t->done.len);
 }
 
-static int trim_span(struct snk_plan *p, const struct done *d, uint64_t back_ns)
+/* Its end is shown one moment earlier, as are the ends of all in it that ended with it. */
+static int trim_span(struct snk_plan *p, const struct done *d)
 {
-	struct trim t = {.ordinal = d->ordinal, .back_ns = back_ns};
+	struct trim t = {.ordinal = d->ordinal, .back_ns = 1, .inner = d->inner}, *inner = &t;
+	unsigned i;
 
+	for (i = 0; inner->inner && i < NESTING_MAX; i++) {
+		inner = buf_at(&p->trims, struct trim, inner->inner - 1);
+		inner->back_ns++;
+	}
 	return buf_put(&p->trims, &t, sizeof(t));
 }
 
@@ -125,11 +132,12 @@ static int trim_ends(struct snk_plan *p, const struct done *prev, const struct d
 	int ret = 0;
 
 	if (prev && prev->end_ns == new->start_ns)
-		ret = trim_span(p, prev, 1);
+		ret = trim_span(p, prev);
 	if (ret || !last || last->end_ns != new->end_ns)
 		return ret;
-	new->nested = last->nested + 1;
-	return trim_span(p, last, last->nested < NESTING_MAX ? NESTING_MAX - last->nested : 1);
+	ret = trim_span(p, last);
+	new->inner = buf_count(&p->trims, struct trim);
+	return ret;
 }
 
 /*
