@@ -27,7 +27,7 @@ trap 'rm -rf "$MXBPF_TEST_SHARED"' EXIT
 # A hung test, unit program or bats file is ended after so many seconds.
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-300}
 UNIT_SECONDS=${UNIT_SECONDS:-120}
-FILE_SECONDS=${FILE_SECONDS:-1500} # the kernels under QEMU, on a busy machine
+FILE_SECONDS=${FILE_SECONDS:-3000} # the kernels under QEMU, on a busy machine
 
 CPUS=$(nproc)
 LANES=${LANES:-$((CPUS < 4 ? CPUS + 1 : 4))} # a file mostly waits for the kernel to attach and detach

@@ -33,7 +33,7 @@ install "$here/guest.sh" "$root/init"
 # The second serial line carries one archive after the other, a task's each; the last one may be cut. What the kernel does not
 # know on its command line is init's environment. Without KVM, so that it is the same on every machine.
 status=0
-timeout -k 5 1400 qemu-system-x86_64 -accel tcg,thread=multi -M pc -cpu max,la57=off -smp 2 -m 1024 \
+timeout -k 5 2700 qemu-system-x86_64 -accel tcg,thread=multi -M pc -cpu max,la57=off -smp 2 -m 1024 \
 	-nodefaults -no-user-config -display none -no-reboot -serial "file:$dir/console" -serial "file:$dir/out.tar" \
 	-kernel "$kernel" -initrd "$dir/initrd" \
 	-append "console=ttyS0 quiet panic=-1 oops=panic nokaslr no_timer_check tsc=reliable TASKS=$(IFS=,; echo "$*")" </dev/null || status=$?

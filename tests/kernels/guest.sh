@@ -12,7 +12,7 @@
 #             cpu.stat.0 and cpu.stat.1; "omp": with --omp on the toy of teams): toy, mxbpf.json, mxbpf.err, status
 # and leaves TASK.complaints as well: what the kernel complained of since the task before.
 export PATH=/bin
-TASK_SECONDS=600
+TASK_SECONDS=1800
 
 limit() { # PID
 	mount -t cgroup2 none /sys/fs/cgroup
