@@ -97,7 +97,7 @@ few_probes() { # PROGRAM...
 }
 
 @test "perf: few operators have ends of their own, as there is room for them" {
-	traced_on wheel sgd --backend perf --ops conv2d,nll_loss_nd
+	traced_on wheel sgd --backend perf --probes op --ops conv2d,nll_loss_nd
 	jq -e '(.probes | map({(.name): .}) | add) as $p | $p["operator.call"].status == "attached" and
 		$p["operator.call"].reason == "" and $p["operator.step"].status == "off" and
 		(.tables.operator | map(.name) | sort) == ["aten::conv2d", "aten::nll_loss_nd"]' mxbpf.json
