@@ -50,18 +50,23 @@ static __always_inline void custom_open(struct pt_regs *ctx, struct mxbpf_thread
 	custom_seen = 1;
 }
 
+/* The type of the part that frame i is; 0: it is none. */
+__noinline __u64 custom_at(struct mxbpf_thread *t, __u32 i)
+{
+	struct mxbpf_frame *f = t ? frame_at(t, i) : 0;
+
+	return f && custom_is_part(f) ? f->custom_id : 0;
+}
+
 /* custom_innermost() of frames from `from` on, at most FRAMES_STEP. */
 __noinline __u64 custom_innermost_step(struct mxbpf_thread *t, __u32 from)
 {
-	struct mxbpf_frame *f;
-	__u64 id = 0;
+	__u64 id = 0, deeper;
 	__u32 i;
 
-	t = frames_of(t);
 	for (i = 0; t && i < FRAMES_STEP && from + i < t->depth; i++) {
-		f = frame_near(t, from, i);
-		if (f && custom_is_part(f))
-			id = f->custom_id;
+		deeper = custom_at(t, from + i);
+		id = deeper ? deeper : id;
 	}
 	return id;
 }

@@ -40,29 +40,39 @@ static __always_inline bool condition(__u32 code, __u64 flags)
 	return (code & 1) ? !holds : holds;
 }
 
-/* frame_is_open() of frames d - 1 to d - 16. -1: none of these is above sp, so it may be below them. */
-__noinline int frame_is_open_step(struct mxbpf_thread *t, __u32 d, __u64 sp, __u32 func)
+/* frame_is_open() of frame i. -1: it is not above sp, so the one looked for may be below it. */
+__noinline int frame_is_open_at(struct mxbpf_thread *t, __u32 i, __u64 sp, __u32 func)
 {
-	struct mxbpf_frame *f;
-	int i;
+	struct mxbpf_frame *f = t ? frame_at(t, i) : 0;
 
-	t = frames_of(t);
-	for (i = 1; t && i <= FRAMES_STEP; i++) {
-		f = frame_near(t, d, -i);
-		if (!f || f->sp > sp)
-			return 0;
-		if (f->sp == sp && f->end == MXBPF_END_CUT && (!func || f->func == func))
-			return 1;
-	}
-	return -1;
+	if (!f || f->sp > sp)
+		return 0;
+	return f->sp == sp && f->end == MXBPF_END_CUT && (!func || f->func == func) ? 1 : -1;
 }
 
-/* Whether a frame is open at exactly this place: the function's own, or with func 0 one that ends by cut. */
+/* The same of frames d - 1 to d - 16. */
+__noinline int frame_is_open_step(struct mxbpf_thread *t, __u32 d, __u64 sp, __u32 func)
+{
+	int open = -1;
+	__u32 i;
+
+	for (i = 1; i <= FRAMES_STEP && open < 0; i++)
+		open = frame_is_open_at(t, d - i, sp, func);
+	return open;
+}
+
+/*
+ * Whether a frame is open at exactly this place: the function's own, or with func 0 one that ends by cut. Mostly it is
+ * the top one.
+ */
 __noinline int frame_is_open(struct mxbpf_thread *t, __u64 sp, __u32 func)
 {
-	int i, open = -1;
+	int i, open;
 
-	for (i = 0; t && i < MXBPF_FRAMES_MAX && open < 0; i += FRAMES_STEP)
+	if (!t)
+		return 0;
+	open = frame_is_open_at(t, t->depth - 1, sp, func);
+	for (i = 0; i < MXBPF_FRAMES_MAX && open < 0; i += FRAMES_STEP)
 		open = frame_is_open_step(t, t->depth - i, sp, func);
 	return open > 0;
 }
@@ -87,38 +97,41 @@ __noinline int frame_end_inner(struct mxbpf_thread *t, __u64 sp, __u64 now)
 }
 
 /* 0: the top frame is not below or at sp, or does not end by cut. */
+__noinline int frames_end_top(struct mxbpf_thread *t, __u64 sp, __u64 now)
+{
+	struct mxbpf_frame *f = t ? frame_top(t) : 0;
+	struct mxbpf_cut_check *c;
+
+	if (!f || f->sp > sp || (f->sp == sp && f->end != MXBPF_END_CUT))
+		return 0;
+	if (f->sp < sp) {
+		if (!frame_end_inner(t, sp, now))
+			frame_drop(t, now);
+		return 1;
+	}
+	c = cut_check(f->func);
+	if (c)
+		__sync_fetch_and_add(&c->matched, 1);
+	frame_close(t, now, 0);
+	return 1;
+}
+
+/* At most FRAMES_STEP of them. 0: the top frame stays. */
 __noinline int frames_end_step(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
-	struct mxbpf_cut_check *c;
-	struct mxbpf_frame *f;
 	int i;
 
-	t = frames_of(t);
-	for (i = 0; t && i < FRAMES_STEP; i++) {
-		f = frame_top(t);
-		if (!f || f->sp > sp || (f->sp == sp && f->end != MXBPF_END_CUT))
+	for (i = 0; i < FRAMES_STEP; i++)
+		if (!frames_end_top(t, sp, now))
 			return 0;
-		if (f->sp < sp) {
-			if (!frame_end_inner(t, sp, now))
-				frame_drop(t, now);
-			continue;
-		}
-		c = cut_check(f->func);
-		if (c)
-			__sync_fetch_and_add(&c->matched, 1);
-		frame_close(t, now, 0);
-	}
 	return 1;
 }
 
 /* Ends the frames up to and at sp: those below were unwound, all at it end now (a chain of tail calls). */
-__noinline int frames_end_at(struct mxbpf_thread *t, __u64 sp, __u64 now)
+static __always_inline void frames_end_at(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
-	if (!t)
-		return 0;
 	t->over = 0; /* what was dropped lay in the frame that ends now */
 	FRAMES_ALL(frames_end_step(t, sp, now));
-	return 0;
 }
 
 /*

@@ -25,36 +25,41 @@ __noinline __u64 name_hash(struct mxbpf_thread *t, __u64 h, __u32 len)
 }
 
 /*
- * Second pass, once per name: the parts into the map, the first one last, as it is the sign that all are there. The
- * slot is looked up once more, as Linux <= 6.1 puts nothing into a map that a global function got as its argument.
+ * One part into the map; 0 if it is there. The slot is looked up once more, as Linux <= 6.1 puts nothing into a map that
+ * a global function got as its argument.
  */
+__noinline int name_store_part(__u32 slot, __u64 addr, __u64 id, __u32 part, __u32 tag)
+{
+	struct mxbpf_thread *t = bpf_map_lookup_elem(&threads, &slot);
+	struct mxbpf_name_key key = {.id = id, .part = part};
+	long n;
+
+	if (!t)
+		return -1;
+	n = cstr_read(t->part.text, sizeof(t->part.text), addr + (__u64)part * MXBPF_NAME_TEXT_MAX);
+	if (n < 0) /* it has gone meanwhile */
+		return -1;
+	t->part.len = n - 1;
+	t->part.tag = tag;
+	if (bpf_map_update_elem(&names, &key, &t->part, BPF_ANY))
+		return -1;
+	t->part.more = 1; /* of those that are still to come */
+	return 0;
+}
+
+/* Second pass, once per name: the parts into the map, the first one last, as it is the sign that all are there. */
 __noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 parts, __u32 tag)
 {
-	struct mxbpf_name_key key = {.id = id};
-	__u32 slot = t ? t->slot : 0;
-	long n, failed = 0;
 	int i;
 
-	t = bpf_map_lookup_elem(&threads, &slot);
 	if (!t)
 		return 0;
 	t->part.more = 0;
-	for (i = MXBPF_NAME_PARTS_MAX - 1; i >= 0; i--) {
-		if (i >= parts)
-			continue;
-		n = cstr_read(t->part.text, sizeof(t->part.text), addr + (__u64)i * MXBPF_NAME_TEXT_MAX);
-		if (n < 0) { /* it has gone meanwhile */
-			failed = 1;
+	for (i = MXBPF_NAME_PARTS_MAX - 1; i >= 0; i--)
+		if (i < parts && name_store_part(t->slot, addr, id, i, tag)) {
+			t->counts[MXBPF_COUNT_TRUNCATED]++;
 			break;
 		}
-		t->part.len = n - 1;
-		t->part.tag = tag;
-		key.part = i;
-		failed |= bpf_map_update_elem(&names, &key, &t->part, BPF_ANY);
-		t->part.more = 1; /* of those that are still to come */
-	}
-	if (failed)
-		t->counts[MXBPF_COUNT_TRUNCATED]++;
 	return 0;
 }
 

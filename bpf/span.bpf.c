@@ -51,9 +51,10 @@ static __always_inline void span_fill_rest(struct mxbpf_span *s, struct mxbpf_th
 }
 
 /* What a frame is as a record, that ends now. */
-static __always_inline void span_fill(struct mxbpf_span *s, struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now,
-				      __u32 flags)
+__noinline int span_fill(struct mxbpf_span *s, struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now, __u32 flags)
 {
+	if (!s || !t || !f)
+		return 0;
 	s->h.kind = MXBPF_SPAN;
 	s->h.size = cfg_details ? MXBPF_SPAN_BYTES_DETAILS : MXBPF_SPAN_BYTES_PLAIN;
 	s->h.tgid = t->tgid;
@@ -81,6 +82,7 @@ static __always_inline void span_fill(struct mxbpf_span *s, struct mxbpf_thread 
 		account_close(s, f);
 	if (FILLS_WHOLE || (cfg_account && account_has_nested(f)))
 		span_fill_rest(s, t, f);
+	return 0;
 }
 
 /* The verifier wants sizes that it knows. */
@@ -328,31 +330,38 @@ static __always_inline bool frame_has_returned(struct mxbpf_frame *f)
 
 /*
  * Drop the top frame as long as an end of its own will not be seen any more; at most FRAMES_STEP. 0: the top frame
- * stays. One function for each reason, as the verifier follows each turn of each loop.
+ * stays. One function for each reason, and one for each turn, as the verifier looks at a function once but follows each
+ * turn of each loop. `of` is what the reason compares with.
  */
-#define FRAMES_DROP(name, goes, ...)                                                                                   \
-	__noinline int name(struct mxbpf_thread *t, __u64 now __VA_OPT__(, ) __VA_ARGS__)                              \
+#define FRAMES_DROP(name, goes)                                                                                        \
+	__noinline int name##_top(struct mxbpf_thread *t, __u64 now, __u64 of)                                         \
 	{                                                                                                              \
-		struct mxbpf_frame *f;                                                                                 \
+		struct mxbpf_frame *f = t ? frame_top(t) : 0;                                                          \
+                                                                                                                       \
+		asm volatile("" : "+r"(of)); /* the compiler would not hand on what no reason reads */                 \
+		if (!f || !(goes))                                                                                     \
+			return 0;                                                                                      \
+		frame_drop(t, now);                                                                                    \
+		return 1;                                                                                              \
+	}                                                                                                              \
+	__noinline int name(struct mxbpf_thread *t, __u64 now, __u64 of)                                               \
+	{                                                                                                              \
 		int i;                                                                                                 \
                                                                                                                        \
-		t = frames_of(t);                                                                                      \
-		for (i = 0; t && i < FRAMES_STEP; i++) {                                                               \
-			f = frame_top(t);                                                                              \
-			if (!f || !(goes))                                                                             \
+		for (i = 0; i < FRAMES_STEP; i++)                                                                      \
+			if (!name##_top(t, now, of))                                                                   \
 				return 0;                                                                              \
-			frame_drop(t, now);                                                                            \
-		}                                                                                                      \
 		return 1;                                                                                              \
 	}
 
-/* Their function has returned: the stack pointer is at or above them. */
-FRAMES_DROP(frames_drop_left, f->sp < sp || (f->sp == sp && !f->tail), __u64 sp)
+/* Their function has returned: the stack pointer, `of`, is at or above them. */
+FRAMES_DROP(frames_drop_left, f->sp < of || (f->sp == of && !f->tail))
 /* It has returned: what it had on the stack is not there. */
 FRAMES_DROP(frames_drop_returned, frame_has_returned(f))
-/* They are above the one that ends by key and began at that moment, or the innermost of the class that ends by pair. */
-FRAMES_DROP(frames_drop_above_key, f->end != MXBPF_END_KEY || f->start_ns != start_ns, __u64 start_ns)
-FRAMES_DROP(frames_drop_above_pair, f->end != MXBPF_END_PAIR || f->cls != cls, __u32 cls)
+/* They are above the one that ends by key and began at the moment `of`, or the innermost of the class `of` that ends by
+ * pair. */
+FRAMES_DROP(frames_drop_above_key, f->end != MXBPF_END_KEY || f->start_ns != of)
+FRAMES_DROP(frames_drop_above_pair, f->end != MXBPF_END_PAIR || f->cls != of)
 
 #define FRAMES_ALL(drop)                                                                                               \
 	do {                                                                                                           \
@@ -362,23 +371,21 @@ FRAMES_DROP(frames_drop_above_pair, f->end != MXBPF_END_PAIR || f->cls != cls, _
 			;                                                                                              \
 	} while (0)
 
-/* Ends what an event at sp shows to be over. */
-__noinline int frames_trim(struct mxbpf_thread *t, __u64 sp)
-{
-	__u64 now = bpf_ktime_get_ns();
-
-	FRAMES_ALL(frames_drop_left(t, now, sp));
-	if (cfg_endless)
-		FRAMES_ALL(frames_drop_returned(t, now));
-	return 0;
-}
-
+/*
+ * Ends what an event at sp shows to be over. No function of its own: calls go as deep as the kernel lets them, from here
+ * to custom_at().
+ */
 static __always_inline void frames_end(struct mxbpf_thread *t, __u64 sp)
 {
 	struct mxbpf_frame *f = frame_top(t);
+	__u64 now;
 
-	if (f && (f->sp <= sp || (cfg_endless && f->end == MXBPF_END_NEXT)))
-		frames_trim(t, sp);
+	if (!f || (f->sp > sp && !(cfg_endless && f->end == MXBPF_END_NEXT)))
+		return;
+	now = bpf_ktime_get_ns();
+	FRAMES_ALL(frames_drop_left(t, now, sp));
+	if (cfg_endless)
+		FRAMES_ALL(frames_drop_returned(t, now, 0));
 }
 
 /* An object that is used again was not seen to end the first time: that span is lost, and said to be. */
@@ -586,18 +593,21 @@ static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_th
 		frame_close(t, now, 0);
 }
 
+__noinline int frame_has(struct mxbpf_thread *t, __u32 i, __u64 start_ns)
+{
+	struct mxbpf_frame *f = t ? frame_at(t, i) : 0;
+
+	return f && f->end == MXBPF_END_KEY && f->start_ns == start_ns;
+}
+
 /* frames_have() of frames d - 1 to d - 16. */
 __noinline int frames_have_step(struct mxbpf_thread *t, __u32 d, __u64 start_ns)
 {
-	struct mxbpf_frame *f;
-	int i;
+	__u32 i;
 
-	t = frames_of(t);
-	for (i = 1; t && i <= FRAMES_STEP; i++) {
-		f = frame_near(t, d, -i);
-		if (f && f->end == MXBPF_END_KEY && f->start_ns == start_ns)
+	for (i = 1; i <= FRAMES_STEP; i++)
+		if (frame_has(t, d - i, start_ns))
 			return 1;
-	}
 	return 0;
 }
 
