@@ -18,7 +18,7 @@ load helpers
 		    for word in words:
 		        assert not word.startswith('--') or word + ' ' in known or word + '\n' in known, word
 		for name, (_, words) in GROUPS.items():
-		    if groups[name] == 'true':
+		    if groups[name]:
 		        assert name in words[words.index('--probes') + 1].split(','), name
 	END
 }

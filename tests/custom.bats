@@ -80,6 +80,7 @@ PY
 		timeout "$WAIT_SECONDS" bash -c 'until (($(grep -c "^begun" "$0") == $1)); do sleep 0.01; done' "$(out linger)" "$begun"
 		kill -s INT "$MXBPF_PID"
 		wait_exit "$MXBPF_PID"
+		kill -s USR2 "$READY_PID"
 		jq -e '[.tables[][] | select(has("min_ns")) | .min_ns] | all(. > 0)' "$(out mxbpf)"
 		jq -e '[.tables["Custom Operator"][]? | select(.name == "lingering::pure_python")] == []' "$(out mxbpf)"
 		jq -e '[.open[] | select(.name == "lingering::pure_python")] | length == 1' "$(out mxbpf)"

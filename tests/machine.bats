@@ -105,8 +105,8 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 	"$PYTHON" -m jsonschema -i report.json "$REPO/share/report.schema.json" 2>warnings
 	gauge throttled report.json >throttled
 	for form in chrome chrome-classic; do
-		"$MXBPF" export r.mxd -f "$form" -o t.json
-		node "$PERFETTO/engine.mjs" "$DEPS" t.json --json >engine.json
+		"$MXBPF" export r.mxd -f "$form" -o "$form.json"
+		node "$PERFETTO/engine.mjs" "$DEPS" "$form.json" --json >engine.json
 		# The share of each second or so, which the mean of the whole lies among.
 		jq -e -s --arg path "$GROUP_PATH" '(100 * .[1].difference / .[1].elapsed_ns) as $mean | .[0].errors == [] and
 			([.[0].counter_tracks[] | select(.name | startswith("cgroup ") and endswith($path + ": throttled %"))] |

@@ -129,7 +129,7 @@ def plan_groups():
     """The groups of probes that there are: their names, and whether --probes takes them."""
     with open(PLAN) as f:
         table = re.search(r'plan_groups\[\] = \{(.*?)\n\};', f.read(), re.S)[1]
-    return dict(re.findall(r'\{"(\w+)", PROBE_\w+, (true|false)\}', table))
+    return {name: what != 'NULL' for name, what in re.findall(r'\{"(\w+)", PROBE_\w+, (NULL|"[^"]*")\}', table)}
 
 
 def group_mode(bench, name):

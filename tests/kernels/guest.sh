@@ -10,7 +10,8 @@
 #             "counters": with --counters; "memory": with --memory; "sched": with --sched; "sample": with --sample;
 #             "throttled": in a cgroup of 0.3 CPUs, whose cpu.stat of before and after mxbpf's end are left there, as
 #             cpu.stat.0 and cpu.stat.1; "omp": with --omp on the toy of teams): toy, mxbpf.json, mxbpf.err, status
-# and leaves TASK.complaints as well: what the kernel complained of since the task before.
+# and leaves TASK.complaints as well: what the kernel complained of since the task before, and TASK.uptime: the guest's seconds
+# before and after it.
 export PATH=/bin
 TASK_SECONDS=1800
 
@@ -127,7 +128,9 @@ mount -t devtmpfs dev /dev
 cd /out || poweroff -f
 stty -F /dev/ttyS1 raw
 for task in offers $(echo "$TASKS" | tr , ' '); do
+	cut -d' ' -f1 /proc/uptime >"$task.uptime"
 	timeout -s KILL "$TASK_SECONDS" /init --task "$task"
+	cut -d' ' -f1 /proc/uptime >>"$task.uptime"
 	kill -KILL -1 # what it left
 	dmesg -c | grep -E 'WARNING:|BUG:|Oops|soft lockup|rcu.*stall' >"$task.complaints"
 	tar -c -f - . >/dev/ttyS1
