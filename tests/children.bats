@@ -134,6 +134,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 	tell forks 9 'loader 6'
 	end_session
 	cat "$(err mxbpf)"
+	# Each is counted once, also one that ends between two sightings of its loader.
 	jq -e '.window | (has("fallbacks") | not) and .followed + .unfollowed == 12 and (has("strangers") | not)' "$(out mxbpf)"
 	# Whoever was followed was not seen before.
 	jq -e '.window | (.gaps // [] | length) == .followed and all(.gaps // [] | .[]; .gap_ns > 0)' "$(out mxbpf)"

@@ -247,7 +247,7 @@ static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct
 	} else if (!l->target) {
 		l->target = t;
 		return 0;
-	} else if (l->att && !att_has(l->att, (pid_t)tgid, NULL)) {
+	} else if (l->att && !att_has(l->att, (pid_t)tgid, NULL) && !member_of(l, tgid)) { /* a member has ended */
 		err = attach_to(l, &t, at, execs, e);
 		if (!err)
 			watch_late(l, (pid_t)tgid);
