@@ -47,26 +47,38 @@ static int walk(const struct elf_table *t, const Elf64_Sym *syms, const char *st
 	return ret;
 }
 
+void elf_forget_funcs(struct elf *f)
+{
+	free(f->funcs.syms);
+	free(f->funcs.strs);
+	f->funcs = (struct elf_funcs){.syms = NULL};
+}
+
+/* PyTorch's table takes 90 MB and is walked for each of ten families. */
+static int read_funcs(struct elf *f)
+{
+	struct elf_funcs *all = &f->funcs;
+	int err = elf_symtab_table(f, &all->table);
+
+	if (err == -ENOENT)
+		err = elf_dynsym_table(f, &all->table);
+	if (!err && all->table.nsyms > TABLE_MAX_BYTES / sizeof(Elf64_Sym))
+		err = -EBADMSG;
+	if (!err)
+		all->syms = (Elf64_Sym *)copy(f, all->table.syms_off, all->table.nsyms * sizeof(Elf64_Sym), &err);
+	if (!err)
+		all->strs = copy(f, all->table.strs_off, all->table.strs_bytes, &err);
+	if (err)
+		elf_forget_funcs(f);
+	return err;
+}
+
 int elf_each_func(struct elf *f, const char *prefix, int (*fn)(void *ctx, const char *name, const struct elf_sym *sym),
 		  void *ctx)
 {
-	char *syms = NULL, *strs = NULL;
-	struct elf_table t;
-	int err = elf_symtab_table(f, &t);
+	int err = f->funcs.syms ? 0 : read_funcs(f);
 
-	if (err == -ENOENT)
-		err = elf_dynsym_table(f, &t);
-	if (!err && t.nsyms > TABLE_MAX_BYTES / sizeof(Elf64_Sym))
-		err = -EBADMSG;
-	if (!err)
-		syms = copy(f, t.syms_off, t.nsyms * sizeof(Elf64_Sym), &err);
-	if (!err)
-		strs = copy(f, t.strs_off, t.strs_bytes, &err);
-	if (!err)
-		err = walk(&t, (const Elf64_Sym *)syms, strs, prefix, fn, ctx);
-	free(syms);
-	free(strs);
-	return err;
+	return err ? err : walk(&f->funcs.table, f->funcs.syms, f->funcs.strs, prefix, fn, ctx);
 }
 
 int elf_section_named(const struct elf *f, const char *name, Elf64_Shdr *out)

@@ -350,6 +350,7 @@ void elf_close(struct elf *f)
 		close(f->fd);
 	free(f->eh_rows);
 	free(f->words);
+	elf_forget_funcs(f);
 	elf_names_free(f->names);
 	free(f->cache);
 	free(f);

@@ -44,6 +44,8 @@ int elf_find_sym(struct elf *f, const char *name, struct elf_sym *sym, struct er
  */
 int elf_each_func(struct elf *f, const char *prefix, int (*fn)(void *ctx, const char *name, const struct elf_sym *sym),
 		  void *ctx);
+/* The table that elf_each_func() has read is kept, as it is mostly asked several times, until this or elf_close(). */
+void elf_forget_funcs(struct elf *f);
 
 /* Every NUL-terminated string of .rodata, in order; what is no text is passed as it is. As above. */
 int elf_each_string(struct elf *f, int (*fn)(void *ctx, const char *text, size_t len), void *ctx);

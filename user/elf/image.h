@@ -25,6 +25,20 @@ struct elf_load {
 	uint32_t flags; /* PF_X, ... */
 };
 
+/* A symbol table and its names, by file offset. */
+struct elf_table {
+	uint64_t syms_off, nsyms;
+	uint64_t strs_off, strs_bytes;
+	uint64_t versym_off; /* 0: none */
+};
+
+/* Of elf_each_func(): kept from its first call to elf_forget_funcs(). */
+struct elf_funcs {
+	struct elf_table table;
+	Elf64_Sym *syms; /* owned, as strs */
+	char *strs;
+};
+
 struct elf {
 	int fd;			 /* owned */
 	struct elf_cache *cache; /* owned */
@@ -46,13 +60,7 @@ struct elf {
 	struct elf_names *names;
 	struct elf_word *words;
 	size_t nwords;
-};
-
-/* A symbol table and its names, by file offset. */
-struct elf_table {
-	uint64_t syms_off, nsyms;
-	uint64_t strs_off, strs_bytes;
-	uint64_t versym_off; /* 0: none */
+	struct elf_funcs funcs;
 };
 
 /* 0; -ENOENT: the file has none; -EBADMSG, -errno. Bounds within the file are not checked. */

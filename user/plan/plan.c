@@ -524,6 +524,17 @@ static int check_marks(const struct plan *p, struct err *e)
 		       p->lib->path);
 }
 
+/* The session goes on without what only planning needs. */
+static void forget_tables(struct tgt *t, const struct plan *p)
+{
+	struct elf *elf;
+	unsigned i;
+
+	for (i = 0; i < p->nprobes; i++)
+		if (p->probes[i].lib && !tgt_lib_elf(t, p->probes[i].lib, &elf, NULL))
+			elf_forget_funcs(elf);
+}
+
 int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct err *e)
 {
 	struct elf *elf;
@@ -564,6 +575,7 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	hide_names(out);
 	plan_order_sites(out);
 	plan_place_images(out, t);
+	forget_tables(t, out);
 	return o->iterations ? check_marks(out, e) : 0;
 }
 
