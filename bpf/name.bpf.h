@@ -25,8 +25,8 @@ __noinline __u64 name_hash(struct mxbpf_thread *t, __u64 h, __u32 len)
 }
 
 /*
- * One part into the map; 0 if it is there. The slot is looked up once more, as Linux <= 6.1 puts nothing into a map that
- * a global function got as its argument.
+ * One part into the map; 0 if it is there. The slot is looked up once more, as Linux <= 6.1 puts nothing into a map
+ * that a global function got as its argument.
  */
 __noinline int name_store_part(__u32 slot, __u64 addr, __u64 id, __u32 part, __u32 tag)
 {

@@ -372,8 +372,8 @@ FRAMES_DROP(frames_drop_above_pair, f->end != MXBPF_END_PAIR || f->cls != of)
 	} while (0)
 
 /*
- * Ends what an event at sp shows to be over. No function of its own: calls go as deep as the kernel lets them, from here
- * to custom_at().
+ * Ends what an event at sp shows to be over. No function of its own: calls go as deep as the kernel lets them, from
+ * here to custom_at().
  */
 static __always_inline void frames_end(struct mxbpf_thread *t, __u64 sp)
 {

@@ -32,6 +32,7 @@ struct live_look {
 	struct hash threads; /* (tgid, tid) -> the same */
 	struct hash left;    /* (start, tid) of spans whose functions had been left, although no event had told so */
 	struct buf doings;   /* struct live_doing */
+	uint32_t gone;	     /* the target, if it has no memory any more: its threads are ending; else 0 */
 	int err;
 };
 

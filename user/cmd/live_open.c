@@ -29,8 +29,8 @@ static struct live_doing *doing_of(struct live_look *k, uint32_t tgid, uint32_t 
 		if (!d)
 			return NULL;
 		d->asked_ns = clock_ns(CLOCK_MONOTONIC);
-		if (tgt_peek_doing((pid_t)tgid, (pid_t)tid, &d->doing) == -ESRCH)
-			d->doing.state = 'X';
+		if (tgt_peek_doing((pid_t)tgid, (pid_t)tid, &d->doing) == -ESRCH || tgid == k->gone)
+			d->doing = (struct tgt_doing){.state = 'X', .syscall = -1};
 		*at = buf_count(&k->doings, struct live_doing);
 	}
 	return buf_at(&k->doings, struct live_doing, *at - 1);
@@ -71,7 +71,8 @@ void live_look(struct live *l, struct live_look *k)
 {
 	struct pass p = {.l = l, .look = k};
 
-	*k = (struct live_look){.since_ns = att_active_since_ns(l->att)};
+	*k = (struct live_look){.since_ns = att_active_since_ns(l->att),
+				.gone = tgt_gone(l->target) ? (uint32_t)tgt_pid(l->target) : 0};
 	att_open_spans(l->att, on_first, &p);
 	k->err = p.err;
 }

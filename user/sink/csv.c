@@ -170,7 +170,7 @@ void csv_put(struct snk *s, struct row *r)
 		fill(r, PID, r->tgid);
 	if (MXBPF_DEVICE_TYPE(r->device))
 		mdl_device_name(s->in->session, r->device, device);
-	snk_csv_table(s, r->table);
+	snk_csv_table(s, r->table, r->tgid);
 	out_puts(s->out, ",");
 	snk_csv_text(s->out, r->name, r->name_len);
 	out_puts(s->out, ",");

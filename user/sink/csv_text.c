@@ -32,9 +32,10 @@ void snk_csv_lines(struct out *o, const char *text, size_t len)
 }
 
 /* "worker operator": of a job, whose rows they are. */
-void snk_csv_table(struct snk *s, const char *table)
+void snk_csv_table(struct snk *s, const char *table, uint32_t tgid)
 {
-	const char *role = s->in->session->shown_role;
+	const struct mdl_process *p = tgid ? mdl_process_of(s->in->session, tgid) : NULL;
+	const char *role = p ? p->role : s->in->session->shown_role;
 	char text[128];
 
 	bool whole = !role || !*role || !strcmp(table, "loss") || !strcmp(table, "window") || !strcmp(table, "machine");

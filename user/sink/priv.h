@@ -199,7 +199,7 @@ const char *snk_instant_name(const struct mdl *m, const struct mxbpf_instant *i,
 const char *snk_domain(const struct mdl *m, uint64_t name_id, size_t *len);
 
 /* csv_text.c: a cell with text, or none; one cell more, of lines; the first, which says whose rows they are. */
-void snk_csv_table(struct snk *s, const char *table);
+void snk_csv_table(struct snk *s, const char *table, uint32_t tgid); /* tgid 0: of no process alone */
 void snk_csv_text(struct out *o, const char *text, size_t len);
 void snk_csv_lines(struct out *o, const char *text, size_t len);
 
