@@ -184,7 +184,7 @@ struct mxbpf_span {
 	__u64 seq;	/* MXBPF_SEQ(); joins with MXBPF_SPAN_SEQ only: else what torch.profiler shows, or 0 */
 	__u64 origin;	/* seq of the innermost backward node it ran in; 0 none */
 	/* Only where there is anything to say: without, and with MXBPF_SPAN_ACCOUNT, its thread was on one CPU all the
-	 * time and met no page fault. mdl_span() fills it in. */
+	 * time and met no page fault. kind_span() fills it in. */
 	struct mxbpf_account account;
 	/* Only where they were asked for: what its thread counted while it was open. */
 	__u64 counters[MXBPF_COUNTERS_MAX];

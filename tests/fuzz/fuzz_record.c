@@ -31,7 +31,7 @@ static void walk(struct rec_reader *r)
 			return;
 		while (src->next(src->ctx, &recs, &bytes) == 1) {
 			pos = 0;
-			while ((rec = mdl_next_rec(recs, bytes, &pos, &bad)))
+			while ((rec = kind_check_next(recs, bytes, &pos, &bad)))
 				;
 			if (bad)
 				abort();

@@ -77,7 +77,7 @@ static void tame_span(struct mxbpf_span *s)
 	s->origin %= IDS;
 }
 
-/* What mdl_next_rec() would refuse is made to pass; the rest stays. */
+/* What kind_check_next() would refuse is made to pass; the rest stays. */
 static void tame(struct mxbpf_rec *r)
 {
 	struct mxbpf_agg *a = (struct mxbpf_agg *)r;
@@ -144,7 +144,7 @@ static bool passes(const struct mxbpf_rec *r)
 	size_t pos = 0;
 	bool bad;
 
-	return mdl_next_rec(r, r->size, &pos, &bad);
+	return kind_check_next(r, r->size, &pos, &bad);
 }
 
 /* Input: kind, length of a name's text / 512, then the bytes of the fixed part, which its text repeats. */

@@ -21,15 +21,16 @@ ROOMS = {
     'plan': ('adapter base elf insn target', 'elf.h'),
     'counters': ('base', ''),
     'attach': ('base counters plan', 'bpf/ mxbpf.skel.h'),
-    'ring': ('base', 'bpf/'),
-    'model': ('base sched', ''),
+    'records': ('', ''),
+    'ring': ('base records', 'bpf/'),
+    'model': ('base records sched', ''),
     'sched': ('base', ''),
     'machine': ('base model/gauge.h', ''),
     # A recording is what sinks read records from, and it carries the session's description.
-    'record': ('base model sink/sink.h', 'zlib.h cjson/'),
-    'sink': ('base model sched', 'cjson/'),
+    'record': ('base model records sink/sink.h', 'zlib.h cjson/'),
+    'sink': ('base model records sched', 'cjson/'),
     'now': ('base elf plan python target', 'elfutils/'),
-    'cmd': ('adapter attach base counters elf insn machine model now plan python record ring sample sched sink target', 'cjson/'),
+    'cmd': ('adapter attach base counters elf insn machine model now plan python record records ring sample sched sink target', 'cjson/'),
 }
 # These see no contract either: they know nothing of events.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn'}

@@ -174,7 +174,7 @@ static void collect(struct rec_reader *r, struct buf *b, int *end)
 	*end = src->rewind(src->ctx);
 	while (!*end && (*end = src->next(src->ctx, &recs, &bytes)) == 1) {
 		pos = 0;
-		while ((rec = mdl_next_rec(recs, bytes, &pos, &bad)))
+		while ((rec = kind_check_next(recs, bytes, &pos, &bad)))
 			if (rec->kind != MXBPF_NAME)
 				CHECK(!buf_put(b, rec, rec->size));
 		*end = 0;
@@ -286,7 +286,7 @@ static void check_slot_names(int fd, uint64_t slot_off, unsigned *chunks)
 			break;
 		(*chunks)++;
 		pos = 0;
-		while ((rec = mdl_next_rec(c + 1, c->payload_bytes, &pos, &bad))) {
+		while ((rec = kind_check_next(c + 1, c->payload_bytes, &pos, &bad))) {
 			const struct mxbpf_name *n = (const void *)rec;
 			const struct mxbpf_span *s = (const void *)rec;
 
@@ -416,9 +416,9 @@ static bool known_records(const struct small *s, const struct buf *out)
 	size_t pos = 0, at = 0;
 	bool bad;
 
-	while ((rec = mdl_next_rec(out->data, out->len, &pos, &bad))) {
+	while ((rec = kind_check_next(out->data, out->len, &pos, &bad))) {
 		do
-			was = mdl_next_rec(s->recs.data, s->recs.len, &at, &bad);
+			was = kind_check_next(s->recs.data, s->recs.len, &at, &bad);
 		while (was && was->ts_ns != rec->ts_ns);
 		if (!was || memcmp(was, rec, rec->size))
 			return false;
@@ -566,7 +566,7 @@ static void check_ring(int fd, const struct buf *in, uint64_t total, uint64_t cu
 	CHECK(!end);
 	/* What is left is the newest, whole and in order. */
 	CHECK(out.len < in->len && !memcmp(out.data, in->data + in->len - out.len, out.len));
-	while (mdl_next_rec(out.data, out.len, &pos, &bad))
+	while (kind_check_next(out.data, out.len, &pos, &bad))
 		n++;
 	CHECK(n + cut == total);
 	CHECK(rec_reader_session(r)->cut_records == cut && rec_reader_session(r)->incomplete == incomplete);
@@ -619,7 +619,7 @@ static uint64_t count_slot(int fd, unsigned i, uint64_t *last_seq)
 			break;
 		*last_seq = c->seq > *last_seq ? c->seq : *last_seq;
 		pos = 0;
-		while ((rec = mdl_next_rec(c + 1, c->payload_bytes, &pos, &bad)))
+		while ((rec = kind_check_next(c + 1, c->payload_bytes, &pos, &bad)))
 			n += rec->kind != MXBPF_NAME;
 	}
 	return n;

@@ -320,7 +320,7 @@ static void test_old(void)
 	r = mdl_rows(m, OP, &n)[0];
 	CHECK(n == 1 && r->self_ns == 400 && !r->nbulks && r->account.runq_ns == 540 && !r->account.nested_runq_ns);
 	((struct mxbpf_span *)recs.data)->flags |= MXBPF_SPAN_ASYNC;
-	s = mdl_span((const struct mxbpf_rec *)recs.data);
+	s = kind_span((const struct mxbpf_rec *)recs.data);
 	CHECK(!s.self_ns && s.dur_ns == 1000);
 	recs.len = 0;
 	mdl_free(m);

@@ -141,74 +141,101 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	return 0;
 }
 
-/* With the lock. */
-static void keep(struct live *l, const void *recs, size_t bytes, int err)
+/* What follows is done with the lock. */
+
+static void begin_keep(struct live *l, const void *recs)
 {
 	struct mxbpf_loss loss;
 
-	if (!err)
-		err = mdl_feed(l->model, recs, bytes);
+	if (!l->writer)
+		return;
+	att_counts(l->att, &loss, NULL);
+	loss.stored = ring_received(l->ring);
+	rec_writer_begin(l->writer, recs, &loss);
+}
+
+static int keep_one(struct live *l, const struct mxbpf_rec *r)
+{
+	int err = mdl_fold(l->model, r);
+
 	if (l->fresh && !err)
-		err = mdl_feed(l->fresh, recs, bytes);
-	if (l->writer && !err) {
-		att_counts(l->att, &loss, NULL);
-		loss.stored = ring_received(l->ring);
-		err = rec_writer_append(l->writer, recs, bytes, l->model, &loss);
-	}
+		err = mdl_fold(l->fresh, r);
+	return l->writer && !err ? rec_writer_add(l->writer, r, l->model) : err;
+}
+
+static void end_keep(struct live *l, int err)
+{
+	int err2 = mdl_fold_end(l->model);
+
+	err = err ? err : err2;
+	err2 = l->fresh ? mdl_fold_end(l->fresh) : 0;
+	err = err ? err : err2;
+	if (l->writer && !err)
+		err = rec_writer_end(l->writer);
 	if (err && !l->write_error)
 		l->write_error = err;
 }
 
 void live_keep(struct live *l, const void *recs, size_t bytes, int err)
 {
+	const struct mxbpf_rec *r;
+	size_t pos = 0;
+
 	pthread_mutex_lock(&l->lock);
-	keep(l, recs, bytes, err);
+	begin_keep(l, recs);
+	while (!err && (r = kind_next(recs, bytes, &pos)))
+		err = keep_one(l, r);
+	end_keep(l, err);
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* Adds to a record what only user space knows. false: no output has it. */
+static bool prepare(struct live *l, struct mxbpf_rec *r, bool few)
+{
+	live_sample_finish(l, r);
+	live_learn(l, r);
+	if (few && !kind_of(r)->few)
+		return false;
+	l->folded++;
+	live_note_last(l, r);
+	return !l->o->ops || live_ops_keeps(l, r);
+}
+
+/* One walk. Records that stay close up, as the writer takes them from where they are. few: only of kinds that are. */
+static void fold(struct live *l, void *recs, size_t bytes, bool few)
+{
+	const struct mxbpf_rec *next;
+	struct mxbpf_rec *r, *to = recs;
+	size_t pos = 0;
+	int err = 0;
+
+	pthread_mutex_lock(&l->lock);
+	hash_clear(&l->nameless);
+	begin_keep(l, recs);
+	while (!err && (next = kind_next(recs, bytes, &pos))) {
+		r = (struct mxbpf_rec *)next;
+		if (!prepare(l, r, few))
+			continue;
+		if (to != r)
+			memmove(to, r, r->size);
+		err = keep_one(l, to);
+		to = (struct mxbpf_rec *)((char *)to + to->size);
+	}
+	end_keep(l, err);
 	pthread_mutex_unlock(&l->lock);
 }
 
 void live_fold(struct live *l, void *recs, size_t bytes)
 {
-	pthread_mutex_lock(&l->lock);
-	bytes = live_samples_finish(l, recs, bytes);
-	l->folded += live_learn_names(l, recs, bytes);
-	live_note_lasts(l, recs, bytes);
-	if (l->o->ops)
-		bytes = live_ops_keep(l, recs, bytes);
-	keep(l, recs, bytes, 0);
-	pthread_mutex_unlock(&l->lock);
+	fold(l, recs, bytes, false);
 }
 
-/* With --stats the ring tells of rows that begin, and of the program's own marks that are no spans, and of what tells
- * iterations: they are few. */
-static void keep_marks(struct live *l, void *recs, size_t bytes)
-{
-	const struct mxbpf_rec *r;
-	size_t pos = 0, kept = 0;
-	bool bad;
-
-	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
-		if (r->kind != MXBPF_VALUE && r->kind != MXBPF_INSTANT && r->kind != MXBPF_STEP)
-			continue;
-		memmove((char *)recs + kept, r, r->size);
-		kept += ((const struct mxbpf_rec *)((char *)recs + kept))->size;
-		l->folded++;
-	}
-	keep(l, recs, kept, 0);
-}
-
-/* On the ring's second thread. */
+/* On the ring's second thread. With --stats the ring tells of rows that begin as well, whose sums the kernel keeps. */
 static void on_chunk(void *ctx, void *recs, size_t bytes)
 {
 	struct live *l = ctx;
 
-	if (!l->o->stats) {
-		live_fold(l, recs, bytes);
-		return;
-	}
-	pthread_mutex_lock(&l->lock);
-	live_learn_names(l, recs, bytes);
-	keep_marks(l, recs, bytes);
-	pthread_mutex_unlock(&l->lock);
+	fold(l, recs, bytes, l->o->stats);
 }
 
 static int open_writer(struct live *l, struct err *e)

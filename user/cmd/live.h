@@ -234,11 +234,12 @@ void live_open_spans(struct live *l, struct live_look *k, uint64_t now_ns, struc
 bool live_was_left(void *look, const struct mxbpf_frame *f); /* an att_left_fn */
 
 /* Keeps the last call of each thread of the target, if that is wanted. */
-void live_note_lasts(struct live *l, const void *recs, size_t bytes);
+void live_note_last(struct live *l, const struct mxbpf_rec *r);
 
-/* live_names.c: gives the model the names and threads of these records that it does not know yet. How many records
- * there are. */
-size_t live_learn_names(struct live *l, void *recs, size_t bytes);
+/* live_names.c: gives the model the names and threads of a record, or of these, that it does not know yet, and puts ids
+ * of texts in place of BPF's. */
+void live_learn(struct live *l, struct mxbpf_rec *r);
+void live_learn_names(struct live *l, void *recs, size_t bytes);
 void live_feed_name(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text,
 		    size_t len);
 
@@ -257,9 +258,10 @@ uint64_t live_text_id(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, 
 uint64_t live_stacks_lost(const struct live *l); /* frames whose code was gone before it was read */
 void live_stacks_free(struct live *l);
 
-/* live_sample.c, for --sample: the second makes samples what the model knows, and returns how many bytes are left. */
+/* live_sample.c, for --sample: the second makes a sample as BPF sends it, which gets shorter, one that the model knows.
+ */
 int live_samples_open(struct live *l, struct err *e);
-size_t live_samples_finish(struct live *l, void *recs, size_t bytes);
+void live_sample_finish(struct live *l, struct mxbpf_rec *r);
 
 /* live_stats.c: what the kernel has added up since the last call, into the models. last: there is no more. Not with the
  * lock. */
@@ -268,8 +270,9 @@ void live_take_stats(struct live *l, bool last);
 /* live_sched.c: what threads are in the middle of when events cease to be taken, into the model. Not with the lock. */
 void live_sched_end(struct live *l);
 
-/* live_ops.c: moves together what --ops leaves of a chunk, whose names are known; how many bytes that is. */
-size_t live_ops_keep(struct live *l, void *recs, size_t bytes);
+/* live_ops.c: whether a record, whose names are known, stays with --ops; what it says of spans that do not is taken
+ * out. */
+bool live_ops_keeps(struct live *l, struct mxbpf_rec *r);
 /* Whether --ops leaves out a name, which then is known to stand for so many calls. */
 bool live_ops_leave(struct live *l, unsigned cls, uint64_t name_id, uint64_t count);
 /* At the start: says so if no function of the plan matches. At the end: the exit code if nothing that came did. */

@@ -198,7 +198,7 @@ void live_feed_name(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, ui
 				 .len = (uint32_t)len,
 				 .kind = kind};
 	memcpy(n->text, text, len);
-	if (mdl_feed(l->model, n, size) && !l->write_error)
+	if (mdl_fold(l->model, &n->h) && !l->write_error)
 		l->write_error = -ENOMEM;
 }
 
@@ -219,92 +219,14 @@ static void learn_thread(struct live *l, uint32_t tgid, uint32_t tid)
 		live_feed_name(l, MXBPF_NAME_THREAD, tgid, tid, comm, strlen(comm));
 }
 
-/* Spans, samples and what became of threads off the CPU tell of them. */
-static void learn_threads(struct live *l, const struct mxbpf_rec *r)
+static void learn_args(struct live *l, uint32_t tgid, uint64_t id)
 {
-	const struct mxbpf_span *s = (const struct mxbpf_span *)r;
-
-	if (r->kind == MXBPF_SCHED)
-		learn_thread(l, r->tgid, ((const struct mxbpf_sched *)r)->tid);
-	if (r->kind == MXBPF_SAMPLE)
-		learn_thread(l, r->tgid, ((const struct mxbpf_sample *)r)->tid);
-	if (r->kind == MXBPF_OPEN)
-		learn_thread(l, r->tgid, ((const struct mxbpf_open *)r)->tid);
-	if (r->kind == MXBPF_VALUE)
-		learn_thread(l, r->tgid, ((const struct mxbpf_value *)r)->tid);
-	if (r->kind == MXBPF_INSTANT)
-		learn_thread(l, r->tgid, ((const struct mxbpf_instant *)r)->tid);
-	if (r->kind != MXBPF_SPAN)
-		return;
-	learn_thread(l, r->tgid, s->tid);
-	if (s->end_tid != s->tid)
-		learn_thread(l, r->tgid, s->end_tid);
-}
-
-/* In place of BPF's id of a stack comes that of its text. */
-static void learn_stack(struct live *l, void *rec)
-{
-	struct mxbpf_rec *r = rec;
-	struct mxbpf_group *g = rec;
-	struct mxbpf_span *s = rec;
-	struct mxbpf_open *o = rec;
-
-	if (!l->stacks)
-		return;
-	if (r->kind == MXBPF_SPAN && r->size >= MXBPF_SPAN_BYTES_DETAILS)
-		s->stack_id = live_stack_id(l, r->tgid, s->stack_id);
-	else if (r->kind == MXBPF_GROUP)
-		g->stack_id = live_stack_id(l, r->tgid, g->stack_id);
-	else if (r->kind == MXBPF_OPEN)
-		o->stack_id = live_stack_id(l, r->tgid, o->stack_id);
-}
-
-/* 0 of a record that names nothing. */
-static uint64_t name_of(const struct mxbpf_rec *r)
-{
-	switch (r->kind) {
-	case MXBPF_SPAN:
-		return ((const struct mxbpf_span *)r)->name_id;
-	case MXBPF_GROUP:
-		return ((const struct mxbpf_group *)r)->name_id;
-	case MXBPF_LIFE:
-		return ((const struct mxbpf_life *)r)->name_id;
-	case MXBPF_WAIT:
-		return ((const struct mxbpf_wait *)r)->name_id;
-	case MXBPF_KV:
-		return ((const struct mxbpf_kv *)r)->name_id;
-	case MXBPF_TEAM:
-		return ((const struct mxbpf_team *)r)->name_id;
-	case MXBPF_SCHED:
-		return ((const struct mxbpf_sched *)r)->span_name_id;
-	case MXBPF_OPEN:
-		return ((const struct mxbpf_open *)r)->name_id;
-	case MXBPF_VALUE:
-		return ((const struct mxbpf_value *)r)->name_id;
-	case MXBPF_INSTANT:
-		return ((const struct mxbpf_instant *)r)->name_id;
-	}
-	return 0;
-}
-
-static uint64_t args_of(const struct mxbpf_rec *r)
-{
-	if (r->kind == MXBPF_GROUP)
-		return ((const struct mxbpf_group *)r)->args_id;
-	if (r->kind == MXBPF_OPEN)
-		return ((const struct mxbpf_open *)r)->args_id;
-	return r->kind == MXBPF_SPAN ? mdl_span(r).args_id : 0;
-}
-
-static void learn_args(struct live *l, const struct mxbpf_rec *r)
-{
-	uint64_t id = args_of(r);
 	struct buf text = {0};
 
-	if (!id || mdl_text(l->model, MXBPF_NAME_ARGS, id, NULL) || hash_get(&l->nameless, id, MXBPF_NAME_ARGS))
+	if (mdl_text(l->model, MXBPF_NAME_ARGS, id, NULL) || hash_get(&l->nameless, id, MXBPF_NAME_ARGS))
 		return;
 	if (!live_args_text(l, id, &text))
-		live_feed_name(l, MXBPF_NAME_ARGS, r->tgid, id, text.data, text.len);
+		live_feed_name(l, MXBPF_NAME_ARGS, tgid, id, text.data, text.len);
 	else
 		hash_put(&l->nameless, id, MXBPF_NAME_ARGS);
 	buf_fini(&text);
@@ -324,23 +246,17 @@ static void feed_name(struct live *l, uint32_t tgid, uint64_t id, const char *te
 		live_feed_name(l, MXBPF_NAME_SPAN, tgid, id, end ? end + 1 : text, end ? len - n - 1 : len);
 }
 
-static void learn_layer(struct live *l, const struct mxbpf_rec *r)
+static void learn_layer(struct live *l, uint32_t tgid, uint64_t id)
 {
-	const uint64_t id = r->kind == MXBPF_SPAN    ? mdl_span(r).layer_id
-			    : r->kind == MXBPF_GROUP ? ((const struct mxbpf_group *)r)->layer_id
-			    : r->kind == MXBPF_OPEN  ? ((const struct mxbpf_open *)r)->layer_id
-			    : r->kind == MXBPF_ALLOC && r->size >= sizeof(struct mxbpf_alloc)
-				    ? ((const struct mxbpf_alloc *)r)->layer_id
-				    : 0;
 	static char text[MXBPF_NAME_BYTES_MAX];
 	unsigned tag;
 	int len;
 
-	if (!id || mdl_text(l->model, MXBPF_NAME_LAYER, id, NULL) || hash_get(&l->nameless, id, MXBPF_NAME_LAYER))
+	if (mdl_text(l->model, MXBPF_NAME_LAYER, id, NULL) || hash_get(&l->nameless, id, MXBPF_NAME_LAYER))
 		return;
 	len = ring_read_name(att_names_fd(l->att), id, text, &tag);
 	if (len >= 0)
-		live_feed_name(l, MXBPF_NAME_LAYER, r->tgid, id, text, (size_t)len);
+		live_feed_name(l, MXBPF_NAME_LAYER, tgid, id, text, (size_t)len);
 	else
 		hash_put(&l->nameless, id, MXBPF_NAME_LAYER);
 }
@@ -360,68 +276,37 @@ static void learn_name(struct live *l, uint32_t tgid, uint64_t id)
 		hash_put(&l->nameless, id, 0);
 }
 
-/* Who made it may be open still. */
-static void learn_alloc(struct live *l, const struct mxbpf_rec *r)
+void live_learn(struct live *l, struct mxbpf_rec *r)
 {
-	const struct mxbpf_alloc *a = (const void *)r;
-
-	if (r->kind != MXBPF_ALLOC || r->size < sizeof(*a))
-		return;
-	learn_name(l, r->tgid, a->name_id);
-	learn_name(l, r->tgid, a->scope_id);
-	learn_name(l, r->tgid, a->label_id);
-}
-
-/* Its spans may not have ended yet. */
-static void learn_sample(struct live *l, const struct mxbpf_rec *r)
-{
-	const struct mxbpf_sample *s = (const void *)r;
-	const struct mxbpf_sample_span *spans = (const void *)(s + 1);
+	struct kind_id_walk id = {0};
+	uint64_t *at;
+	uint32_t tid;
 	unsigned i;
 
-	for (i = 0; r->kind == MXBPF_SAMPLE && i < mxbpf_sample_nspans(s); i++)
-		learn_name(l, r->tgid, spans[i].name_id);
+	for (i = 0; i < KIND_THREADS_MAX; i++) {
+		tid = kind_thread(r, i);
+		if (tid)
+			learn_thread(l, r->tgid, tid);
+	}
+	while (kind_next_id(r, &id)) {
+		at = (uint64_t *)((char *)r + id.off);
+		if (id.of == MXBPF_NAME_SPAN)
+			learn_name(l, r->tgid, id.id);
+		else if (id.of == MXBPF_NAME_ARGS)
+			learn_args(l, r->tgid, id.id);
+		else if (id.of == MXBPF_NAME_LAYER)
+			learn_layer(l, r->tgid, id.id);
+		else if (id.of == MXBPF_NAME_STACK && id.flags & KIND_ID_RAW && l->stacks)
+			*at = live_stack_id(l, r->tgid, id.id);
+	}
 }
 
-static void learn_wait(struct live *l, const struct mxbpf_rec *r)
-{
-	const struct mxbpf_wait *w = (const void *)r;
-
-	if (r->kind != MXBPF_WAIT)
-		return;
-	learn_name(l, r->tgid, w->call_id);
-	learn_name(l, r->tgid, w->op_id);
-	learn_name(l, r->tgid, w->within_id);
-}
-
-/* The names of keys. */
-static void learn_keys(struct live *l, const struct mxbpf_rec *r)
-{
-	const struct mxbpf_kv *k = (const void *)r;
-	const struct mxbpf_kv_value *values = (const void *)(k + 1);
-	unsigned i;
-
-	for (i = 0; r->kind == MXBPF_KV && (k->flags & MXBPF_KV_NAMED) && i < k->nvalues; i++)
-		learn_name(l, r->tgid, values[i].key);
-}
-
-size_t live_learn_names(struct live *l, void *recs, size_t bytes)
+void live_learn_names(struct live *l, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r;
-	size_t pos = 0, n;
-	bool bad;
+	size_t pos = 0;
 
 	hash_clear(&l->nameless);
-	for (n = 0; (r = mdl_next_rec(recs, bytes, &pos, &bad)); n++) {
-		learn_threads(l, r);
-		learn_stack(l, (char *)recs + pos - r->size);
-		learn_args(l, r);
-		learn_layer(l, r);
-		learn_name(l, r->tgid, name_of(r));
-		learn_sample(l, r);
-		learn_wait(l, r);
-		learn_keys(l, r);
-		learn_alloc(l, r);
-	}
-	return n;
+	while ((r = kind_next(recs, bytes, &pos)))
+		live_learn(l, (struct mxbpf_rec *)r);
 }

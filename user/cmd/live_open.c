@@ -140,25 +140,22 @@ void live_open_spans(struct live *l, struct live_look *k, uint64_t now_ns, struc
 		l->write_error = p.err;
 }
 
-void live_note_lasts(struct live *l, const void *recs, size_t bytes)
+void live_note_last(struct live *l, const struct mxbpf_rec *r)
 {
-	const struct mxbpf_rec *r;
 	struct mxbpf_span s;
 	uint64_t *at;
-	size_t pos = 0;
-	bool bad;
 
-	while (l->wants_lasts && (r = mdl_next_rec(recs, bytes, &pos, &bad))) {
-		s = r->kind == MXBPF_SPAN ? mdl_span(r) : (struct mxbpf_span){0};
-		at = hash_get(&l->last_of, s.end_tid, 0);
-		if (!s.end_tid)
-			continue;
-		if (at) {
-			*buf_at(&l->lasts, struct mxbpf_span, *at) = s;
-			continue;
-		}
-		at = buf_put(&l->lasts, &s, sizeof(s)) ? NULL : hash_put(&l->last_of, s.end_tid, 0);
-		if (at)
-			*at = buf_count(&l->lasts, struct mxbpf_span) - 1;
+	if (!l->wants_lasts || r->kind != MXBPF_SPAN)
+		return;
+	s = kind_span(r);
+	if (!s.end_tid)
+		return;
+	at = hash_get(&l->last_of, s.end_tid, 0);
+	if (at) {
+		*buf_at(&l->lasts, struct mxbpf_span, *at) = s;
+		return;
 	}
+	at = buf_put(&l->lasts, &s, sizeof(s)) ? NULL : hash_put(&l->last_of, s.end_tid, 0);
+	if (at)
+		*at = buf_count(&l->lasts, struct mxbpf_span) - 1;
 }

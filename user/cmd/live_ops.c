@@ -64,37 +64,29 @@ static void keep_spans(struct live *l, struct mxbpf_sample *s)
 	s->h.size = (uint16_t)(sizeof(*s) + n * sizeof(*spans));
 }
 
-size_t live_ops_keep(struct live *l, void *recs, size_t bytes)
+bool live_ops_keeps(struct live *l, struct mxbpf_rec *r)
 {
-	const struct mxbpf_rec *r;
-	const struct mxbpf_span *s;
-	const struct mxbpf_open *o;
-	const struct mxbpf_team *t;
-	size_t pos = 0, kept = 0, size;
-	bool bad;
+	const struct mxbpf_span *s = (const struct mxbpf_span *)r;
+	const struct mxbpf_open *o = (const struct mxbpf_open *)r;
+	const struct mxbpf_team *t = (const struct mxbpf_team *)r;
 
-	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
-		s = (const struct mxbpf_span *)r;
-		o = (const struct mxbpf_open *)r;
-		if (r->kind == MXBPF_OPEN && o->cls == MXBPF_CLASS_OPERATOR && leaves_out(l, o->name_id))
-			continue;
-		if (r->kind == MXBPF_SPAN && live_ops_leave(l, s->cls, s->name_id, 1))
-			continue;
-		t = (const struct mxbpf_team *)r;
-		if (r->kind == MXBPF_TEAM && /* of one that is not probed: in no span */
-		    (!t->cls || (t->cls == MXBPF_CLASS_OPERATOR && leaves_out(l, t->name_id))))
-			continue;
-		if (r->kind == MXBPF_LIFE && leaves_out(l, ((const struct mxbpf_life *)r)->name_id))
-			continue;
-		if (r->kind == MXBPF_SCHED)
-			leave_span(l, (struct mxbpf_sched *)((char *)recs + pos - r->size));
-		if (r->kind == MXBPF_SAMPLE)
-			keep_spans(l, (void *)((char *)recs + pos - r->size));
-		size = r->size;
-		memmove((char *)recs + kept, r, size);
-		kept += size;
+	switch (r->kind) {
+	case MXBPF_OPEN:
+		return o->cls != MXBPF_CLASS_OPERATOR || !leaves_out(l, o->name_id);
+	case MXBPF_SPAN:
+		return !live_ops_leave(l, s->cls, s->name_id, 1);
+	case MXBPF_TEAM: /* of one that is not probed: in no span */
+		return t->cls && (t->cls != MXBPF_CLASS_OPERATOR || !leaves_out(l, t->name_id));
+	case MXBPF_LIFE:
+		return !leaves_out(l, ((const struct mxbpf_life *)r)->name_id);
+	case MXBPF_SCHED:
+		leave_span(l, (struct mxbpf_sched *)r);
+		return true;
+	case MXBPF_SAMPLE:
+		keep_spans(l, (struct mxbpf_sample *)r);
+		return true;
 	}
-	return kept;
+	return true;
 }
 
 /* Functions of operators that --ops leaves out if it leaves out all; else 0. */

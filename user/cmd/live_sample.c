@@ -30,35 +30,15 @@ static uint64_t code_id(struct live *l, const struct mxbpf_sample *s, const stru
 	return len ? live_text_id(l, MXBPF_NAME_CODE, s->h.tgid, text, len) : 0;
 }
 
-/* The record keeps its spans, and gets ids for where it ran. In place: it only gets shorter. */
-static void finish(struct live *l, const struct mxbpf_rec *r, void *to)
+void live_sample_finish(struct live *l, struct mxbpf_rec *r)
 {
-	struct mxbpf_sample s = *(const struct mxbpf_sample *)r;
-	const size_t bytes = MXBPF_SAMPLE_BYTES(mxbpf_sample_nspans(&s));
+	struct mxbpf_sample *s = (struct mxbpf_sample *)r;
+	const size_t bytes = MXBPF_SAMPLE_BYTES(mxbpf_sample_nspans(s));
 	const struct mxbpf_sample_where *where = (const void *)((const char *)r + bytes);
 
-	s.code_id = code_id(l, &s, where);
-	s.stack_id = where->python.n ? live_stack_text_id(l, r->tgid, &where->python) : 0;
-	s.h.size = (uint16_t)bytes;
-	memmove(to, r, bytes);
-	memcpy(to, &s, sizeof(s));
-}
-
-size_t live_samples_finish(struct live *l, void *recs, size_t bytes)
-{
-	const struct mxbpf_rec *r;
-	size_t pos = 0, kept = 0;
-	char *to = recs;
-	bool bad;
-
-	if (!l->symbols)
-		return bytes;
-	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
-		if (r->kind == MXBPF_SAMPLE)
-			finish(l, r, to + kept);
-		else
-			memmove(to + kept, r, r->size);
-		kept += ((const struct mxbpf_rec *)(to + kept))->size;
-	}
-	return kept;
+	if (!l->symbols || r->kind != MXBPF_SAMPLE)
+		return;
+	s->code_id = code_id(l, s, where);
+	s->stack_id = where->python.n ? live_stack_text_id(l, r->tgid, &where->python) : 0;
+	r->size = (uint16_t)bytes;
 }

@@ -222,7 +222,7 @@ static void count_traits(struct mdl_row *r, uint64_t n)
 
 static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct mxbpf_span span = mdl_span(rec), *s = &span;
+	struct mxbpf_span span = kind_span(rec), *s = &span;
 	struct mdl_row *r;
 
 	if (s->cls == MXBPF_CLASS_CUSTOM && s->flags & MXBPF_SPAN_UNWOUND)
@@ -456,17 +456,38 @@ static const fold_fn folds[] = {
 	[MXBPF_HOLDER] = held_fold_holder,
 };
 
+int mdl_fold(struct mdl *m, const struct mxbpf_rec *r)
+{
+	return r->kind < sizeof(folds) / sizeof(folds[0]) && folds[r->kind] ? folds[r->kind](m, r) : 0;
+}
+
+int mdl_fold_end(struct mdl *m)
+{
+	return window_fold(m);
+}
+
+int mdl_fold_all(struct mdl *m, const void *recs, size_t bytes)
+{
+	const struct mxbpf_rec *r;
+	size_t pos = 0;
+	int err = 0, err2;
+
+	while (!err && (r = kind_next(recs, bytes, &pos)))
+		err = mdl_fold(m, r);
+	err2 = mdl_fold_end(m);
+	return err ? err : err2;
+}
+
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r;
 	size_t pos = 0;
 	int err = 0, err2;
-	bool bad;
+	bool bad = false;
 
-	while (!err && (r = mdl_next_rec(recs, bytes, &pos, &bad)))
-		if (r->kind < sizeof(folds) / sizeof(folds[0]) && folds[r->kind])
-			err = folds[r->kind](m, r);
-	err2 = window_fold(m);
+	while (!err && (r = kind_check_next(recs, bytes, &pos, &bad)))
+		err = mdl_fold(m, r);
+	err2 = mdl_fold_end(m);
 	if (!err && bad)
 		err = -EBADMSG;
 	return err ? err : err2;

@@ -17,6 +17,7 @@
 #include "mxbpf_step.h"
 #include "mxbpf_held.h"
 #include "mxbpf_mark.h"
+#include "records/kinds.h"
 
 struct mdl;
 
@@ -155,6 +156,13 @@ void mdl_free(struct mdl *m);
  */
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes);
 
+/* The same of a window of records that were checked (kind_check()), one by one: mdl_fold() each, then mdl_fold_end().
+ */
+int mdl_fold(struct mdl *m, const struct mxbpf_rec *r);
+int mdl_fold_end(struct mdl *m);
+/* Of all of a window. */
+int mdl_fold_all(struct mdl *m, const void *recs, size_t bytes);
+
 /* Rows of a class, in no order. *n their number. Borrowed array of borrowed rows, valid until the next call. */
 const struct mdl_row *const *mdl_rows(struct mdl *m, enum mxbpf_class cls, size_t *n);
 const struct mdl_mem_row *const *mdl_mem_rows(struct mdl *m, size_t *n);
@@ -288,16 +296,5 @@ int mdl_emit_names(const struct mdl *m, struct buf *out);
 
 /* Lower bound of a bucket of the histogram: what mxbpf_bucket() gives. */
 uint64_t mdl_bucket_low(unsigned index);
-
-/* A span record as this version knows it: what it lacks, as the first recordings do, is 0; with MXBPF_SPAN_ACCOUNT its
- * account is whole; counters that it has not are MXBPF_COUNTER_NONE. */
-struct mxbpf_span mdl_span(const struct mxbpf_rec *r);
-
-/*
- * Walks whole records: *pos from 0; returns the next or NULL at the end, or NULL with *bad set when a
- * record does not fit (size 0, unaligned, beyond the end, shorter than its kind; a name's or a histogram's length
- * beyond the record; a class or bucket out of range). So what it returns is safe to read. `recs` is 8-byte aligned.
- */
-const struct mxbpf_rec *mdl_next_rec(const void *recs, size_t bytes, size_t *pos, bool *bad);
 
 #endif

@@ -71,21 +71,16 @@ static int add_memory(struct mdl *sum, const struct mdl_mem_row *r)
 	return 0;
 }
 
-/* Kinds that begin with the id of a row. */
-static const bool is_of_row[] = {
-	[MXBPF_AGG] = true,	     [MXBPF_AGG_MEM] = true,	[MXBPF_AGG_ACCOUNT] = true,
-	[MXBPF_AGG_COUNTERS] = true, [MXBPF_AGG_EXTENT] = true, [MXBPF_SLOW] = true,
-};
-
 /*
  * A row of calls that stays its process's: because processes are told apart, or because it is a thread's, whose number
  * may be that of another one on another host, and whose name only its process knows.
  */
 static bool keeps_process(const struct mdl *m, const struct mxbpf_rec *r)
 {
+	const struct kind *k = kind_of(r);
 	const struct mxbpf_group *g;
 
-	if (r->kind >= sizeof(is_of_row) || !is_of_row[r->kind])
+	if (!k || !k->of_row)
 		return false;
 	if (m->tells_processes || !m->tells_threads)
 		return m->tells_processes;
@@ -101,7 +96,7 @@ static int feed_one(struct mdl *sum, struct mxbpf_rec *r)
 	if (r->kind != MXBPF_OPEN && !keeps_process(sum, r) &&
 	    (r->kind != MXBPF_NAME || ((struct mxbpf_name *)r)->kind != MXBPF_NAME_THREAD))
 		r->tgid = 0;
-	return mdl_feed(sum, r, r->size);
+	return mdl_fold_all(sum, r, r->size);
 }
 
 struct mdl *mdl_sum(const struct mdl *m)
@@ -115,11 +110,10 @@ struct mdl *mdl_only(const struct mdl *m, of_fn of, void *ctx)
 	struct buf recs = {0};
 	const struct mxbpf_rec *r;
 	size_t pos = 0;
-	bool bad;
 	int err = some ? mdl_emit(m, &recs) : -ENOMEM;
 
-	while (!err && (r = mdl_next_rec(recs.data, recs.len, &pos, &bad)))
-		err = !r->tgid || of(ctx, r->tgid) ? mdl_feed(some, r, r->size) : 0;
+	while (!err && (r = kind_next(recs.data, recs.len, &pos)))
+		err = !r->tgid || of(ctx, r->tgid) ? mdl_fold_all(some, r, r->size) : 0;
 	buf_fini(&recs);
 	if (err) {
 		mdl_free(some);
@@ -134,10 +128,9 @@ struct mdl *mdl_sum_of(const struct mdl *m, of_fn of, void *ctx)
 	struct buf recs = {0};
 	const struct mxbpf_rec *r;
 	size_t pos = 0, i;
-	bool bad;
 	int err = sum ? mdl_emit(m, &recs) : -ENOMEM;
 
-	while (!err && (r = mdl_next_rec(recs.data, recs.len, &pos, &bad)))
+	while (!err && (r = kind_next(recs.data, recs.len, &pos)))
 		err = !r->tgid || of(ctx, r->tgid) ? feed_one(sum, (struct mxbpf_rec *)r) : 0;
 	for (i = 0; i < buf_count(&m->mem_rows, void *) && !err; i++)
 		if (of(ctx, (*buf_at(&m->mem_rows, struct mdl_mem_row *, i))->tgid))

@@ -4,12 +4,10 @@
  * day; pids of all hosts but the first get the host's number above them.
  */
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mxbpf_mark.h"
 #include "record/format.h"
 #include "record/record.h"
 
@@ -27,62 +25,23 @@ struct rec_merge {
 
 /* ---- records */
 
-/* Places of times in records beside that of the header, 0 behind the last. */
-#define TIMES_MAX 3
-static const uint16_t times[][TIMES_MAX] = {
-	[MXBPF_EDGE] = {offsetof(struct mxbpf_edge, src_start_ns)},
-	[MXBPF_SCHED] = {offsetof(struct mxbpf_sched, woken_ns), offsetof(struct mxbpf_sched, back_ns),
-			 offsetof(struct mxbpf_sched, span_start_ns)},
-	[MXBPF_TEAM] = {offsetof(struct mxbpf_team, span_start_ns)},
-	[MXBPF_INSTANT] = {offsetof(struct mxbpf_instant, last_ns)},
-	[MXBPF_AGG_EXTENT] = {offsetof(struct mxbpf_agg_extent, first_ns), offsetof(struct mxbpf_agg_extent, last_ns)},
-	[MXBPF_GAUGE] = {offsetof(struct mxbpf_gauge, first_ns)},
-	[MXBPF_MEM_TIME] = {offsetof(struct mxbpf_mem_time, peak_ns), offsetof(struct mxbpf_mem_time, last_ns)},
-};
-#define NTIMES (sizeof(times) / sizeof(times[0]))
-
-/* 0 is no time. */
-static void shift(uint64_t *ns, uint64_t by_ns)
-{
-	*ns += *ns ? by_ns : 0;
-}
-
-static void shift_slices(struct mxbpf_sched *s, uint64_t by_ns)
-{
-	unsigned i;
-
-	for (i = 0; i < s->nslices; i++) {
-		s->slices[i].from_ns += by_ns;
-		s->slices[i].to_ns += by_ns;
-	}
-}
-
 static void place(const struct part *p, struct mxbpf_rec *r)
 {
-	unsigned i;
-
 	if (r->tgid)
 		r->tgid = (r->tgid & MDL_PID_MASK) | p->host << MDL_PID_BITS;
-	if (!p->shift_ns)
-		return;
-	shift((uint64_t *)&r->ts_ns, p->shift_ns);
-	/* Of the older ones some have fewer. */
-	for (i = 0; r->kind < NTIMES && i < TIMES_MAX && times[r->kind][i] && times[r->kind][i] < r->size; i++)
-		shift((uint64_t *)((char *)r + times[r->kind][i]), p->shift_ns);
-	if (r->kind == MXBPF_SCHED)
-		shift_slices((struct mxbpf_sched *)r, p->shift_ns);
+	if (p->shift_ns)
+		kind_shift_times(r, p->shift_ns);
 }
 
-/* Whole records of a part, as they are in the merge: readings of the machine are of the first part's. */
+/* Checked records of a part, as they are in the merge: readings of the machine are of the first part's. */
 static int place_all(const struct rec_merge *g, const struct part *p, const void *recs, size_t bytes, struct buf *out)
 {
 	const struct mxbpf_rec *r;
 	size_t pos = 0;
-	bool bad = false;
 	void *copy;
 
 	out->len = 0;
-	while ((r = mdl_next_rec(recs, bytes, &pos, &bad))) {
+	while ((r = kind_next(recs, bytes, &pos))) {
 		if (r->kind == MXBPF_GAUGE && p != g->parts)
 			continue;
 		copy = buf_add(out, r->size);
@@ -91,7 +50,7 @@ static int place_all(const struct rec_merge *g, const struct part *p, const void
 		memcpy(copy, r, r->size);
 		place(p, copy);
 	}
-	return bad ? -EBADMSG : 0;
+	return 0;
 }
 
 /* ---- the source */
@@ -147,7 +106,7 @@ int merge_model(struct rec_merge *g, struct mdl *m, bool events, struct err *e)
 			err = (events ? rec_reader_events : rec_reader_model)(g->parts[i].r, of, e);
 		err = err ? err : mdl_emit(of, &recs);
 		err = err ? err : place_all(g, &g->parts[i], recs.data, recs.len, &g->room);
-		err = err ? err : mdl_feed(m, g->room.data, g->room.len);
+		err = err ? err : mdl_fold_all(m, g->room.data, g->room.len);
 		mdl_free(of);
 	}
 	buf_fini(&recs);

@@ -136,15 +136,10 @@ static bool good_records(const struct rec_reader *r, uint64_t *last_ns)
 	const struct mxbpf_rec *rec;
 	bool bad = false;
 	size_t pos = 0;
-	uint64_t end_ns;
 
-	while ((rec = mdl_next_rec(r->payload.data, r->payload.len, &pos, &bad))) {
-		end_ns = rec->ts_ns;
-		if (rec->kind == MXBPF_SPAN)
-			end_ns += ((const struct mxbpf_span *)rec)->dur_ns;
-		if (end_ns > *last_ns)
-			*last_ns = end_ns;
-	}
+	while ((rec = kind_check_next(r->payload.data, r->payload.len, &pos, &bad)))
+		if (kind_end_ns(rec) > *last_ns)
+			*last_ns = kind_end_ns(rec);
 	return !bad;
 }
 
@@ -608,7 +603,7 @@ int rec_reader_events(struct rec_reader *r, struct mdl *m, struct err *e)
 		return merge_model(r->merge, m, true, e);
 	source = rec_reader_source(r);
 	while ((ret = source->next(source->ctx, &recs, &bytes)) == 1) {
-		ret = mdl_feed(m, recs, bytes);
+		ret = mdl_fold_all(m, recs, bytes);
 		if (ret)
 			return err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret));
 	}

@@ -23,10 +23,15 @@ struct rec_writer;
 int rec_writer_open(int fd, uint64_t max_bytes, const struct mdl_session *s, struct rec_writer **w, struct err *e);
 
 /*
- * Appends whole records (a ring's chunk) as a DATA chunk, preceded in each slot by NAME records of the names and
+ * Appends checked records (a ring's chunk) as a DATA chunk, preceded in each slot by NAME records of the names and
  * threads they use, taken from the model. loss: as known now. After the first error (disk full) everything is ignored
- * and the error returned; what was written stays readable.
+ * and the error returned; what was written stays readable. One by one: each record stands in memory right behind the
+ * one before, from `recs` on, and stays there until the end.
  */
+void rec_writer_begin(struct rec_writer *w, const void *recs, const struct mxbpf_loss *loss);
+int rec_writer_add(struct rec_writer *w, const struct mxbpf_rec *r, const struct mdl *names);
+int rec_writer_end(struct rec_writer *w);
+/* All of them. */
 int rec_writer_append(struct rec_writer *w, const void *recs, size_t bytes, const struct mdl *names,
 		      const struct mxbpf_loss *loss);
 

@@ -8,13 +8,19 @@
 
 #include "base/hash.h"
 #include "mxbpf_file.h"
-#include "mxbpf_kv.h"
 #include "record/format.h"
 #include "record/record.h"
 
 #define SLOTS_MIN	4u
 #define AGG_CHUNK_BYTES (256u << 10)
 #define HASH_NAME(kind) (1ull << 32 | (kind)) /* second word of a name's key in `written`; a thread's is its tgid */
+
+/* The records of an append that go into one chunk. */
+struct part {
+	const char *recs;
+	size_t bytes;
+	uint32_t count; /* NAME records are no loss when they are overwritten: not counted */
+};
 
 struct rec_writer {
 	int fd;
@@ -29,6 +35,7 @@ struct rec_writer {
 	struct hash written;	 /* names and threads that stand in the current slot */
 	struct buf names;	 /* NAME records of the chunk that is being made */
 	struct mxbpf_loss loss;
+	struct part part; /* between rec_writer_begin() and rec_writer_end() */
 };
 
 /* All of iov (which it uses up) at off. 0 or -errno. */
@@ -207,116 +214,21 @@ static int need_thread(struct rec_writer *w, const struct mdl *m, uint32_t tgid,
 	return put_name(&w->names, MXBPF_NAME_THREAD, tgid, tid, text, strlen(text));
 }
 
-static int need_sample(struct rec_writer *w, const struct mdl *m, const struct mxbpf_sample *s)
-{
-	const struct mxbpf_sample_span *spans = (const void *)(s + 1);
-	int ret = need_name(w, m, MXBPF_NAME_STACK, s->stack_id);
-	unsigned i, n = mxbpf_sample_nspans(s);
-
-	if (!ret)
-		ret = need_name(w, m, MXBPF_NAME_CODE, s->code_id);
-	for (i = 0; !ret && i < n; i++)
-		ret = need_name(w, m, MXBPF_NAME_SPAN, spans[i].name_id);
-	return ret ? ret : need_thread(w, m, s->h.tgid, s->tid);
-}
-
-static int need_wait(struct rec_writer *w, const struct mdl *m, const struct mxbpf_wait *r)
-{
-	const uint64_t ids[] = {r->name_id, r->call_id, r->op_id, r->within_id};
-	unsigned i;
-	int ret = 0;
-
-	for (i = 0; i < 4 && !ret; i++)
-		ret = need_name(w, m, MXBPF_NAME_SPAN, ids[i]);
-	return ret;
-}
-
-static int need_kv(struct rec_writer *w, const struct mdl *m, const struct mxbpf_kv *k)
-{
-	const struct mxbpf_kv_value *values = (const void *)(k + 1);
-	int ret = need_name(w, m, MXBPF_NAME_SPAN, k->name_id);
-	unsigned i;
-
-	for (i = 0; !ret && (k->flags & MXBPF_KV_NAMED) && i < k->nvalues; i++)
-		ret = need_name(w, m, MXBPF_NAME_SPAN, values[i].key);
-	return ret;
-}
-
-static int need_alloc(struct rec_writer *w, const struct mdl *m, const struct mxbpf_alloc *a)
-{
-	int ret = need_thread(w, m, a->h.tgid, a->tid);
-
-	if (ret || a->h.size < sizeof(*a))
-		return ret;
-	ret = need_name(w, m, MXBPF_NAME_SPAN, a->name_id);
-	if (!ret)
-		ret = need_name(w, m, MXBPF_NAME_LAYER, a->layer_id);
-	if (!ret)
-		ret = need_name(w, m, MXBPF_NAME_SPAN, a->scope_id);
-	return ret ? ret : need_name(w, m, MXBPF_NAME_SPAN, a->label_id);
-}
-
-/* With its domain. */
-static int need_mark(struct rec_writer *w, const struct mdl *m, uint64_t id)
-{
-	int ret = need_name(w, m, MXBPF_NAME_SPAN, id);
-
-	return ret ? ret : need_name(w, m, MXBPF_NAME_DOMAIN, id);
-}
-
+/* What the record's ids are called, so that its slot needs no other. */
 static int need_names(struct rec_writer *w, const struct mdl *m, const struct mxbpf_rec *r)
 {
-	const struct mxbpf_open *o;
-	struct mxbpf_span s;
-	int ret;
+	struct kind_id_walk id = {0};
+	unsigned i;
+	uint32_t tid;
+	int ret = 0;
 
-	switch (r->kind) {
-	case MXBPF_SPAN:
-		s = mdl_span(r);
-		ret = s.flags & MXBPF_SPAN_USER ? need_mark(w, m, s.name_id)
-						: need_name(w, m, MXBPF_NAME_SPAN, s.name_id);
-		if (!ret)
-			ret = need_name(w, m, MXBPF_NAME_ARGS, s.args_id);
-		if (!ret)
-			ret = need_name(w, m, MXBPF_NAME_STACK, s.stack_id);
-		if (!ret)
-			ret = need_name(w, m, MXBPF_NAME_LAYER, s.layer_id);
-		if (!ret)
-			ret = need_thread(w, m, r->tgid, s.tid);
-		if (!ret && s.end_tid != s.tid)
-			ret = need_thread(w, m, r->tgid, s.end_tid);
-		return ret;
-	case MXBPF_SCHED:
-		ret = need_name(w, m, MXBPF_NAME_SPAN, ((const struct mxbpf_sched *)r)->span_name_id);
-		return ret ? ret : need_thread(w, m, r->tgid, ((const struct mxbpf_sched *)r)->tid);
-	case MXBPF_SAMPLE:
-		return need_sample(w, m, (const struct mxbpf_sample *)r);
-	case MXBPF_OPEN: /* the end chunks have it with all of its names; this one is for timelines */
-		o = (const struct mxbpf_open *)r;
-		ret = need_name(w, m, MXBPF_NAME_SPAN, o->name_id);
-		return ret ? ret : need_thread(w, m, r->tgid, o->tid);
-	case MXBPF_KV:
-		return need_kv(w, m, (const struct mxbpf_kv *)r);
-	case MXBPF_TEAM:
-		return need_name(w, m, MXBPF_NAME_SPAN, ((const struct mxbpf_team *)r)->name_id);
-	case MXBPF_LIFE:
-		return need_name(w, m, MXBPF_NAME_SPAN, ((const struct mxbpf_life *)r)->name_id);
-	case MXBPF_WAIT:
-		return need_wait(w, m, (const struct mxbpf_wait *)r);
-	case MXBPF_VALUE:
-		ret = need_mark(w, m, ((const struct mxbpf_value *)r)->name_id);
-		return ret ? ret : need_thread(w, m, r->tgid, ((const struct mxbpf_value *)r)->tid);
-	case MXBPF_INSTANT:
-		ret = need_mark(w, m, ((const struct mxbpf_instant *)r)->name_id);
-		return ret ? ret : need_thread(w, m, r->tgid, ((const struct mxbpf_instant *)r)->tid);
-	case MXBPF_ALLOC:
-		return need_alloc(w, m, (const struct mxbpf_alloc *)r);
-	case MXBPF_EDGE:
-		return need_thread(w, m, r->tgid, ((const struct mxbpf_edge *)r)->tid);
-	case MXBPF_GAUGE:
-		return need_name(w, m, MXBPF_NAME_SCOPE, ((const struct mxbpf_gauge *)r)->scope);
+	while (!ret && kind_next_id(r, &id))
+		ret = need_name(w, m, id.of, id.id);
+	for (i = 0; !ret && i < KIND_THREADS_MAX; i++) {
+		tid = kind_thread(r, i);
+		ret = tid ? need_thread(w, m, r->tgid, tid) : 0;
 	}
-	return 0;
+	return ret;
 }
 
 /* ---- data */
@@ -340,13 +252,6 @@ static int next_slot(struct rec_writer *w)
 	hash_clear(&w->written);
 	return 0;
 }
-
-/* The records of an append that go into one chunk. */
-struct part {
-	const char *recs;
-	size_t bytes;
-	uint32_t count; /* NAME records are no loss when they are overwritten: not counted */
-};
 
 static int put_part(struct rec_writer *w, struct part *p, size_t names_bytes)
 {
@@ -385,23 +290,37 @@ static int add_record(struct rec_writer *w, struct part *p, const struct mdl *m,
 	return ret;
 }
 
+void rec_writer_begin(struct rec_writer *w, const void *recs, const struct mxbpf_loss *loss)
+{
+	w->part = (struct part){.recs = recs};
+	w->loss = *loss;
+	w->names.len = 0;
+}
+
+int rec_writer_add(struct rec_writer *w, const struct mxbpf_rec *r, const struct mdl *names)
+{
+	if (!w->error)
+		w->error = add_record(w, &w->part, names, r);
+	return w->error;
+}
+
+int rec_writer_end(struct rec_writer *w)
+{
+	if (!w->error)
+		w->error = put_part(w, &w->part, w->names.len);
+	return w->error;
+}
+
 int rec_writer_append(struct rec_writer *w, const void *recs, size_t bytes, const struct mdl *names,
 		      const struct mxbpf_loss *loss)
 {
-	struct part p = {.recs = recs};
 	const struct mxbpf_rec *r;
-	bool bad = false;
 	size_t pos = 0;
 
-	w->loss = *loss;
-	w->names.len = 0;
-	while (!w->error && (r = mdl_next_rec(recs, bytes, &pos, &bad)))
-		w->error = add_record(w, &p, names, r);
-	if (!w->error)
-		w->error = put_part(w, &p, w->names.len);
-	if (!w->error && bad)
-		w->error = -EBADMSG;
-	return w->error;
+	rec_writer_begin(w, recs, loss);
+	while (!w->error && (r = kind_next(recs, bytes, &pos)))
+		rec_writer_add(w, r, names);
+	return rec_writer_end(w);
 }
 
 uint64_t rec_writer_cut_records(const struct rec_writer *w)
@@ -421,13 +340,10 @@ static int put_aggs(struct rec_writer *w, const struct buf *recs, uint64_t *off)
 {
 	const struct mxbpf_rec *r;
 	size_t pos = 0, start = 0;
-	bool bad = false;
 	int ret = 0;
 
 	while (!ret && start < recs->len) {
-		r = mdl_next_rec(recs->data, recs->len, &pos, &bad);
-		if (bad)
-			return -EBADMSG;
+		r = kind_next(recs->data, recs->len, &pos);
 		if (r && pos - start <= AGG_CHUNK_BYTES - UINT16_MAX)
 			continue;
 		ret = put_chunk(w, MXBPF_CHUNK_AGG, *off, (struct iovec){recs->data + start, pos - start},

@@ -9,10 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mxbpf_kv.h"
-#include "mxbpf_mark.h"
-#include "mxbpf_sample.h"
-#include "mxbpf_step.h"
+#include "records/kinds.h"
 
 #define CHUNK_BYTES (256u << 10)
 #define QUEUE_MAX   64 /* chunks waiting for the second thread; then the ring itself has to hold */
@@ -41,58 +38,6 @@ struct ring {
 	unsigned nspare;
 	bool ended; /* no chunk will be queued any more */
 };
-
-/* Sizes of the kinds that BPF sends: a span has more with details or an account, and all with counters or layers; a
- * switch so many slices. */
-static const struct {
-	uint16_t bytes[4];
-	uint16_t slice_bytes, slices_max;
-} rec_sizes[] = {
-	[MXBPF_SPAN] = {{MXBPF_SPAN_BYTES_PLAIN, MXBPF_SPAN_BYTES_DETAILS, MXBPF_SPAN_BYTES_ACCOUNT,
-			 sizeof(struct mxbpf_span)}},
-	[MXBPF_ALLOC] = {{MXBPF_ALLOC_BYTES_PLAIN, sizeof(struct mxbpf_alloc)}},
-	[MXBPF_EDGE] = {{sizeof(struct mxbpf_edge)}},
-	[MXBPF_GROUP] = {{sizeof(struct mxbpf_group)}},
-	[MXBPF_TEAM] = {{sizeof(struct mxbpf_team)}},
-	[MXBPF_LIFE] = {{sizeof(struct mxbpf_life)}},
-	[MXBPF_WAIT] = {{sizeof(struct mxbpf_wait)}},
-	[MXBPF_STEP] = {{sizeof(struct mxbpf_step)}},
-	[MXBPF_KV] = {{sizeof(struct mxbpf_kv)}, sizeof(struct mxbpf_kv_value), MXBPF_KV_VALUES_MAX},
-	[MXBPF_INSTANT] = {{sizeof(struct mxbpf_instant)}},
-	[MXBPF_VALUE] = {{sizeof(struct mxbpf_value)}},
-	[MXBPF_SCHED] = {{sizeof(struct mxbpf_sched)}, sizeof(struct mxbpf_sched_slice), MXBPF_SCHED_SLICES_MAX},
-};
-
-/* The size of a sample follows from its numbers of spans and of Python's frames. */
-static bool sample_ok(const struct mxbpf_sample *s, size_t size)
-{
-	const struct mxbpf_sample_where *where;
-	size_t off;
-
-	if (size < sizeof(*s) || s->h.size != size)
-		return false;
-	off = MXBPF_SAMPLE_BYTES(mxbpf_sample_nspans(s));
-	where = (const void *)((const char *)s + off);
-	return size >= off + MXBPF_SAMPLE_WHERE_BYTES(0) && where->python.n <= MXBPF_STACK_FRAMES_MAX &&
-	       size == off + MXBPF_SAMPLE_WHERE_BYTES(where->python.n);
-}
-
-static bool rec_ok(const struct mxbpf_rec *r, size_t size)
-{
-	const uint16_t *sizes;
-	unsigned slice_bytes;
-
-	if (size >= sizeof(*r) && r->kind == MXBPF_SAMPLE)
-		return sample_ok((const void *)r, size);
-	if (size < sizeof(*r) || r->kind >= sizeof(rec_sizes) / sizeof(rec_sizes[0]) || r->size != size)
-		return false;
-	sizes = rec_sizes[r->kind].bytes;
-	slice_bytes = rec_sizes[r->kind].slice_bytes;
-	if (slice_bytes && size > sizes[0])
-		return (size - sizes[0]) % slice_bytes == 0 &&
-		       (size - sizes[0]) / slice_bytes <= rec_sizes[r->kind].slices_max;
-	return size == sizes[0] || size == sizes[1] || size == sizes[2] || size == sizes[3];
-}
 
 static struct chunk *chunk_get(struct ring *r)
 {
@@ -134,7 +79,7 @@ static int on_record(void *ctx, void *data, size_t size)
 {
 	struct ring *r = ctx;
 
-	if (!rec_ok(data, size)) {
+	if (!kind_sent(data, size)) {
 		__atomic_fetch_add(&r->malformed, 1, __ATOMIC_RELAXED);
 		return 0;
 	}

@@ -109,7 +109,7 @@ static int on_record(struct snk *s, const struct mxbpf_rec *r)
 
 	if (r->kind != MXBPF_SPAN || !mdl_shows(s->in->session, r->tgid))
 		return 0;
-	span = mdl_span(r);
+	span = kind_span(r);
 	e->n[span.cls]++;
 	if (mdl_follow(e->makers, &span) || add(s, &e->spans[span.cls], &span))
 		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");

@@ -243,7 +243,7 @@ static int kineto_survey(struct snk *s, const struct mxbpf_rec *r)
 
 	if (ret || r->kind != MXBPF_SPAN)
 		return ret;
-	span = mdl_span(r);
+	span = kind_span(r);
 	ret = snk_numbers_survey(&k->numbers, &span);
 	if (!ret)
 		ret = snk_steps_survey(&k->steps, &span, is_marked(k, &span, "Optimizer.step#"));

@@ -13,12 +13,9 @@ static int one_window(struct snk *s, record_fn each, const void *recs, size_t by
 	const struct mxbpf_rec *r;
 	size_t pos = 0;
 	int err = 0;
-	bool bad;
 
-	while (!err && (r = mdl_next_rec(recs, bytes, &pos, &bad)))
+	while (!err && (r = kind_next(recs, bytes, &pos)))
 		err = each(s, r);
-	if (!err && bad)
-		err = err_set(s->err, ERR_RUNTIME, -EBADMSG, "a malformed record, %zu bytes into its chunk", pos);
 	return err;
 }
 

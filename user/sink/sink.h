@@ -73,7 +73,7 @@ struct snk_opts {
 	void *progress_ctx;
 };
 
-/* The records of a recording, window by window. next: 1 a window, 0 the end, -errno. */
+/* The records of a recording, window by window, checked (kind_check()). next: 1 a window, 0 the end, -errno. */
 struct snk_source {
 	int (*rewind)(void *ctx);
 	int (*next)(void *ctx, const void **recs, size_t *bytes);

@@ -461,7 +461,7 @@ int snk_trace_record(struct snk *s, const struct mxbpf_rec *r)
 		snk_trace_instant(t, (const struct mxbpf_instant *)r);
 	if (r->kind != MXBPF_SPAN)
 		return t->error;
-	late.span = mdl_span(r);
+	late.span = kind_span(r);
 	late.place = snk_plan_place(&t->plan, &late.span);
 	if (!late.place.late) {
 		t->form->span(t, &late.span, &late.place);

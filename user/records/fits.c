@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a record must satisfy before anybody looks into it, kind by kind. */
+#include "records/priv.h"
+
+static bool class_fits(unsigned cls)
+{
+	return cls > MXBPF_CLASS_NONE && cls < MXBPF_CLASS_MAX;
+}
+
+bool fits_span(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_span *)r)->cls);
+}
+
+static bool buckets_fit(const struct mxbpf_bucket *b, unsigned n, size_t bytes)
+{
+	unsigned i;
+
+	if (n > bytes / sizeof(*b))
+		return false;
+	for (i = 0; i < n; i++) {
+		if (b[i].index >= MXBPF_HIST_BUCKETS || (i && b[i].index <= b[i - 1].index))
+			return false;
+	}
+	return true;
+}
+
+bool fits_agg(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg *a = (const void *)r;
+
+	return class_fits(a->cls) && buckets_fit(a->buckets, a->nbuckets, r->size - sizeof(*a));
+}
+
+bool fits_agg_mem(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_agg_mem *)r)->cls);
+}
+
+bool fits_agg_account(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_agg_account *)r)->cls);
+}
+
+bool fits_slow(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_slow *)r)->cls);
+}
+
+bool fits_agg_counters(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_agg_counters *)r)->cls);
+}
+
+bool fits_counter(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_counter *)r)->cls < MXBPF_CLASS_MAX;
+}
+
+bool fits_edge(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_edge *)r)->src_cls < MXBPF_CLASS_MAX;
+}
+
+bool fits_sched(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_sched *s = (const void *)r;
+
+	return s->span_cls < MXBPF_CLASS_MAX && s->state < MXBPF_SCHED_STATES && s->woken_ns >= r->ts_ns &&
+	       s->back_ns >= s->woken_ns && s->ran_ns <= r->ts_ns &&
+	       s->nslices <= (r->size - sizeof(*s)) / sizeof(s->slices[0]);
+}
+
+bool fits_agg_sched(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg_sched *a = (const void *)r;
+
+	return a->cls < MXBPF_CLASS_MAX && a->what < MXBPF_SCHED_WHATS;
+}
+
+bool fits_sample(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_sample *s = (const void *)r;
+	const struct mxbpf_sample_span *spans = (const void *)(s + 1);
+	unsigned i, n = mxbpf_sample_nspans(s);
+
+	if (n > (r->size - sizeof(*s)) / sizeof(*spans))
+		return false;
+	for (i = 0; i < n; i++)
+		if (!class_fits(spans[i].cls))
+			return false;
+	return true;
+}
+
+bool fits_team(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_team *)r)->cls < MXBPF_CLASS_MAX;
+}
+
+bool fits_kv(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_kv *k = (const void *)r;
+
+	return k->nvalues <= (r->size - sizeof(*k)) / sizeof(struct mxbpf_kv_value) && k->nsent <= k->nvalues;
+}
+
+bool fits_agg_kv(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg_kv *a = (const void *)r;
+
+	return buckets_fit(a->buckets, a->nbuckets, r->size - sizeof(*a));
+}
+
+bool fits_holder(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_holder *)r)->cls < MXBPF_CLASS_MAX;
+}
+
+bool fits_alloc(const struct mxbpf_rec *r)
+{
+	return r->size < sizeof(struct mxbpf_alloc) || ((const struct mxbpf_alloc *)r)->cls < MXBPF_CLASS_MAX;
+}
+
+bool fits_instant(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_instant *i = (const void *)r;
+
+	return i->what < MXBPF_INSTANT_WHATS && i->scope < MXBPF_SCOPES;
+}
+
+bool fits_agg_extent(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_agg_extent *)r)->cls);
+}
+
+bool fits_name(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_name *n = (const void *)r;
+
+	const bool is_text = n->kind == MXBPF_NAME_ARGS || n->kind == MXBPF_NAME_STACK || n->kind == MXBPF_NAME_CODE;
+
+	return n->len <= (is_text ? MXBPF_TEXT_BYTES_MAX : MXBPF_NAME_BYTES_MAX) && n->len <= r->size - sizeof(*n);
+}
+
+bool fits_open(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_open *)r)->cls);
+}
+
+bool fits_agg_life(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg_life *a = (const void *)r;
+	unsigned i;
+
+	if (a->part >= MXBPF_LIFE_PARTS || a->nbuckets > (r->size - sizeof(*a)) / sizeof(a->buckets[0]))
+		return false;
+	for (i = 0; i < a->nbuckets; i++)
+		if (a->buckets[i].index >= MXBPF_HIST_BUCKETS)
+			return false;
+	return true;
+}
+
+bool fits_wait(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_wait *)r)->what < MXBPF_WAIT_WHATS;
+}
+
+bool fits_step(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_step *s = (const void *)r;
+
+	return s->what > MXBPF_STEP_NONE && s->what < MXBPF_STEP_WHATS;
+}
+
+bool fits_iteration(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_iteration *it = (const void *)r;
+
+	return it->told > MXBPF_STEP_NONE && it->told < MXBPF_STEP_WHATS && it->dur_ns <= UINT64_MAX - r->ts_ns;
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "records/kinds.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "records/priv.h"
+
+#define AT(type, field) offsetof(struct mxbpf_##type, field)
+#define NAME(type, field)                                                                                              \
+	{                                                                                                              \
+		AT(type, field), MXBPF_NAME_SPAN, 0                                                                    \
+	}
+#define BYTES(type) .bytes = sizeof(struct mxbpf_##type)
+#define SENT(type)  BYTES(type), .sent = {sizeof(struct mxbpf_##type)}
+
+static unsigned count_sample(const struct mxbpf_rec *r)
+{
+	return mxbpf_sample_nspans((const struct mxbpf_sample *)r);
+}
+
+static unsigned count_kv(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_kv *)r)->nvalues;
+}
+
+static unsigned count_sched(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_sched *)r)->nslices;
+}
+
+static const struct kind kinds[] = {
+	[MXBPF_SPAN] = {.name = "span",
+			.bytes = MXBPF_SPAN_BYTES_MIN,
+			.sent = {MXBPF_SPAN_BYTES_PLAIN, MXBPF_SPAN_BYTES_DETAILS, MXBPF_SPAN_BYTES_ACCOUNT,
+				 sizeof(struct mxbpf_span)},
+			.ids = {NAME(span, name_id),
+				{AT(span, name_id), MXBPF_NAME_DOMAIN, KIND_ID_OF_MARK},
+				{AT(span, args_id), MXBPF_NAME_ARGS, 0},
+				{AT(span, stack_id), MXBPF_NAME_STACK, KIND_ID_RAW},
+				{AT(span, layer_id), MXBPF_NAME_LAYER, 0}},
+			.threads = {AT(span, tid), AT(span, end_tid)},
+			.dur = AT(span, dur_ns),
+			.fits = fits_span},
+	[MXBPF_AGG] = {.name = "row", BYTES(agg), .of_row = true, .fits = fits_agg},
+	[MXBPF_INSTANT] = {.name = "instant",
+			   SENT(instant),
+			   .ids = {NAME(instant, name_id), {AT(instant, name_id), MXBPF_NAME_DOMAIN, 0}},
+			   .threads = {AT(instant, tid)},
+			   .times = {AT(instant, last_ns)},
+			   .few = true,
+			   .fits = fits_instant},
+	[MXBPF_COUNTER] = {.name = "counter", BYTES(counter), .fits = fits_counter},
+	[MXBPF_ALLOC] = {.name = "allocation",
+			 .bytes = MXBPF_ALLOC_BYTES_MIN,
+			 .sent = {MXBPF_ALLOC_BYTES_PLAIN, sizeof(struct mxbpf_alloc)},
+			 .ids = {NAME(alloc, name_id),
+				 {AT(alloc, layer_id), MXBPF_NAME_LAYER, 0},
+				 NAME(alloc, scope_id),
+				 NAME(alloc, label_id)},
+			 .threads = {AT(alloc, tid)},
+			 .fits = fits_alloc},
+	[MXBPF_SCHED] = {.name = "switch",
+			 SENT(sched),
+			 .fixed = sizeof(struct mxbpf_sched),
+			 .ids = {NAME(sched, span_name_id)},
+			 .threads = {AT(sched, tid)},
+			 .times = {AT(sched, woken_ns), AT(sched, back_ns), AT(sched, span_start_ns)},
+			 .tail = {.bytes = sizeof(struct mxbpf_sched_slice),
+				  .max = MXBPF_SCHED_SLICES_MAX,
+				  .count = count_sched,
+				  .ntimes = 2},
+			 .fits = fits_sched},
+	[MXBPF_EDGE] = {.name = "edge",
+			SENT(edge),
+			.threads = {AT(edge, tid)},
+			.times = {AT(edge, src_start_ns)},
+			.fits = fits_edge},
+	[MXBPF_NAME] = {.name = "name", BYTES(name), .fits = fits_name},
+	[MXBPF_MEM] = {.name = "memory of a device", BYTES(mem)},
+	[MXBPF_AGG_MEM] = {.name = "memory of a row", BYTES(agg_mem), .of_row = true, .fits = fits_agg_mem},
+	[MXBPF_GROUP] = {.name = "what a row is of",
+			 .bytes = MXBPF_GROUP_BYTES_MIN,
+			 .sent = {sizeof(struct mxbpf_group)},
+			 .ids = {NAME(group, name_id),
+				 {AT(group, args_id), MXBPF_NAME_ARGS, 0},
+				 {AT(group, stack_id), MXBPF_NAME_STACK, KIND_ID_RAW},
+				 {AT(group, layer_id), MXBPF_NAME_LAYER, 0}}},
+	[MXBPF_JOIN] = {.name = "forward and backward", BYTES(join), .ids = {NAME(join, name_id)}},
+	[MXBPF_AGG_ACCOUNT] = {.name = "account of a row",
+			       .bytes = MXBPF_AGG_ACCOUNT_BYTES_MIN,
+			       .of_row = true,
+			       .fits = fits_agg_account},
+	[MXBPF_GAUGE] = {.name = "gauge",
+			 .bytes = MXBPF_GAUGE_BYTES_MIN,
+			 .ids = {{AT(gauge, scope), MXBPF_NAME_SCOPE, KIND_ID_SHORT}},
+			 .times = {AT(gauge, first_ns)}},
+	[MXBPF_SAMPLE] = {.name = "sample",
+			  BYTES(sample),
+			  .fixed = sizeof(struct mxbpf_sample),
+			  .ids = {{AT(sample, stack_id), MXBPF_NAME_STACK, 0},
+				  {AT(sample, code_id), MXBPF_NAME_CODE, 0}},
+			  .threads = {AT(sample, tid)},
+			  .tail = {.bytes = sizeof(struct mxbpf_sample_span),
+				   .count = count_sample,
+				   .ids = true,
+				   .id = {AT(sample_span, name_id), MXBPF_NAME_SPAN, 0}},
+			  .fits = fits_sample,
+			  .sent_fits = sent_sample},
+	[MXBPF_AGG_COUNTERS] = {.name = "counters of a row",
+				BYTES(agg_counters),
+				.of_row = true,
+				.fits = fits_agg_counters},
+	[MXBPF_TEAM] = {.name = "parallel region",
+			SENT(team),
+			.ids = {NAME(team, name_id)},
+			.times = {AT(team, span_start_ns)},
+			.fits = fits_team},
+	[MXBPF_OPEN] = {.name = "open span",
+			.bytes = MXBPF_OPEN_BYTES_MIN,
+			.ids = {NAME(open, name_id),
+				{AT(open, args_id), MXBPF_NAME_ARGS, 0},
+				{AT(open, stack_id), MXBPF_NAME_STACK, KIND_ID_RAW},
+				{AT(open, layer_id), MXBPF_NAME_LAYER, 0}},
+			.threads = {AT(open, tid)},
+			.fits = fits_open},
+	[MXBPF_SLOW] = {.name = "slow span", BYTES(slow), .of_row = true, .fits = fits_slow},
+	[MXBPF_AGG_SCHED] = {.name = "time off the CPU",
+			     BYTES(agg_sched),
+			     .ids = {NAME(agg_sched, name_id)},
+			     .fits = fits_agg_sched},
+	[MXBPF_LIFE] = {.name = "life", SENT(life), .ids = {NAME(life, name_id)}},
+	[MXBPF_AGG_LIFE] = {.name = "part of lives",
+			    BYTES(agg_life),
+			    .ids = {NAME(agg_life, name_id)},
+			    .fits = fits_agg_life},
+	[MXBPF_WAIT] = {.name = "wait",
+			SENT(wait),
+			.ids = {NAME(wait, name_id), NAME(wait, call_id), NAME(wait, op_id), NAME(wait, within_id)},
+			.fits = fits_wait},
+	[MXBPF_AGG_WAIT] = {.name = "waits for an operator",
+			    BYTES(wait),
+			    .ids = {NAME(wait, name_id), NAME(wait, call_id), NAME(wait, op_id), NAME(wait, within_id)},
+			    .fits = fits_wait},
+	[MXBPF_HOLDER] = {.name = "holder of memory",
+			  BYTES(holder),
+			  .ids = {NAME(holder, name_id),
+				  {AT(holder, layer_id), MXBPF_NAME_LAYER, 0},
+				  NAME(holder, scope_id),
+				  NAME(holder, label_id)},
+			  .fits = fits_holder},
+	[MXBPF_MEM_TIME] = {.name = "memory over time",
+			    BYTES(mem_time),
+			    .times = {AT(mem_time, peak_ns), AT(mem_time, last_ns)}},
+	[MXBPF_STEP] = {.name = "moment of an iteration", SENT(step), .few = true, .fits = fits_step},
+	[MXBPF_VALUE] = {.name = "value of a counter",
+			 SENT(value),
+			 .ids = {NAME(value, name_id), {AT(value, name_id), MXBPF_NAME_DOMAIN, 0}},
+			 .threads = {AT(value, tid)},
+			 .few = true},
+	[MXBPF_KV] = {.name = "call of a store",
+		      SENT(kv),
+		      .fixed = sizeof(struct mxbpf_kv),
+		      .ids = {NAME(kv, name_id)},
+		      .tail = {.bytes = sizeof(struct mxbpf_kv_value),
+			       .max = MXBPF_KV_VALUES_MAX,
+			       .count = count_kv,
+			       .ids = true,
+			       .id = {AT(kv_value, key), MXBPF_NAME_SPAN, KIND_ID_OF_NAMED}},
+		      .fits = fits_kv},
+	[MXBPF_ITERATION] = {.name = "iteration", BYTES(iteration), .fits = fits_iteration},
+	[MXBPF_AGG_EXTENT] = {.name = "extent of a row",
+			      BYTES(agg_extent),
+			      .times = {AT(agg_extent, first_ns), AT(agg_extent, last_ns)},
+			      .of_row = true,
+			      .fits = fits_agg_extent},
+	[MXBPF_AGG_KV] = {.name = "row of a store's key",
+			  BYTES(agg_kv),
+			  .ids = {NAME(agg_kv, name_id)},
+			  .fits = fits_agg_kv},
+};
+
+const struct kind *kind_numbered(unsigned number)
+{
+	return number < sizeof(kinds) / sizeof(kinds[0]) && kinds[number].bytes ? &kinds[number] : NULL;
+}
+
+const struct kind *kind_of(const struct mxbpf_rec *r)
+{
+	return kind_numbered(r->kind);
+}
+
+/* ---- checks */
+
+/* The size of a sample follows from its numbers of spans and of Python's frames. */
+bool sent_sample(const struct mxbpf_rec *r, size_t size)
+{
+	const size_t off = MXBPF_SAMPLE_BYTES(mxbpf_sample_nspans((const struct mxbpf_sample *)r));
+	const struct mxbpf_sample_where *where = (const void *)((const char *)r + off);
+
+	return size >= off + MXBPF_SAMPLE_WHERE_BYTES(0) && where->python.n <= MXBPF_STACK_FRAMES_MAX &&
+	       size == off + MXBPF_SAMPLE_WHERE_BYTES(where->python.n);
+}
+
+static bool is_size_sent(const struct kind *k, size_t size)
+{
+	unsigned i;
+
+	if (k->tail.max && size > k->fixed)
+		return (size - k->fixed) % k->tail.bytes == 0 && (size - k->fixed) / k->tail.bytes <= k->tail.max;
+	for (i = 0; i < KIND_SIZES_MAX && k->sent[i]; i++)
+		if (size == k->sent[i])
+			return true;
+	return false;
+}
+
+bool kind_sent(const struct mxbpf_rec *r, size_t size)
+{
+	const struct kind *k = size >= sizeof(*r) ? kind_of(r) : NULL;
+
+	return k && r->size == size && size >= k->bytes &&
+	       (k->sent_fits ? k->sent_fits(r, size) : is_size_sent(k, size)) && (!k->fits || k->fits(r));
+}
+
+static bool fits(const struct mxbpf_rec *r, size_t left)
+{
+	const struct kind *k;
+
+	if (left < sizeof(*r) || r->size < sizeof(*r) || r->size % 8 || r->size > left)
+		return false;
+	k = kind_of(r);
+	return !k || (r->size >= k->bytes && (!k->fits || k->fits(r)));
+}
+
+const struct mxbpf_rec *kind_check_next(const void *recs, size_t bytes, size_t *pos, bool *bad)
+{
+	const struct mxbpf_rec *r = (const void *)((const char *)recs + *pos);
+
+	*bad = *pos < bytes && !fits(r, bytes - *pos);
+	if (*pos >= bytes || *bad)
+		return NULL;
+	*pos += r->size;
+	return r;
+}
+
+int kind_check(const void *recs, size_t bytes)
+{
+	size_t pos = 0;
+	bool bad;
+
+	while (kind_check_next(recs, bytes, &pos, &bad))
+		;
+	return bad ? -EBADMSG : 0;
+}
+
+/* ---- fields */
+
+/* Whether the record has the field: older and shorter forms lack the last ones. */
+static bool has_id(const struct mxbpf_rec *r, const struct kind_id *id, size_t off)
+{
+	if (off + (id->flags & KIND_ID_SHORT ? sizeof(uint16_t) : sizeof(uint64_t)) > r->size)
+		return false;
+	if (id->flags & KIND_ID_OF_MARK)
+		return ((const struct mxbpf_span *)r)->flags & MXBPF_SPAN_USER;
+	return !(id->flags & KIND_ID_OF_NAMED) || ((const struct mxbpf_kv *)r)->flags & MXBPF_KV_NAMED;
+}
+
+/* Sets the walk to that field; false if the record has none there, or the id is 0. */
+static bool at_id(const struct mxbpf_rec *r, const struct kind_id *id, size_t off, struct kind_id_walk *w)
+{
+	const char *at = (const char *)r + off;
+
+	if (!has_id(r, id, off))
+		return false;
+	w->id = id->flags & KIND_ID_SHORT ? *(const uint16_t *)at : *(const uint64_t *)at;
+	w->off = (uint16_t)off;
+	w->of = (enum mxbpf_name_kind)id->of;
+	w->flags = id->flags;
+	return w->id;
+}
+
+bool kind_next_id(const struct mxbpf_rec *r, struct kind_id_walk *w)
+{
+	const struct kind *k = kind_of(r);
+	unsigned i;
+
+	if (!k)
+		return false;
+	while (w->i < KIND_IDS_MAX && k->ids[w->i].off) {
+		i = w->i++;
+		if (at_id(r, &k->ids[i], k->ids[i].off, w))
+			return true;
+	}
+	if (!k->tail.ids)
+		return false;
+	while (w->item < k->tail.count(r)) {
+		i = w->item++;
+		if (at_id(r, &k->tail.id, k->fixed + i * k->tail.bytes + k->tail.id.off, w))
+			return true;
+	}
+	return false;
+}
+
+uint32_t kind_thread(const struct mxbpf_rec *r, unsigned i)
+{
+	const struct kind *k = kind_of(r);
+	uint32_t tid, first;
+
+	if (!k || i >= KIND_THREADS_MAX || !k->threads[i])
+		return 0;
+	tid = *(const uint32_t *)((const char *)r + k->threads[i]);
+	first = *(const uint32_t *)((const char *)r + k->threads[0]);
+	return i && tid == first ? 0 : tid;
+}
+
+static void shift(void *at, uint64_t by_ns)
+{
+	uint64_t *ns = at;
+
+	*ns += *ns ? by_ns : 0;
+}
+
+void kind_shift_times(struct mxbpf_rec *r, uint64_t by_ns)
+{
+	const struct kind *k = kind_of(r);
+	unsigned i, item;
+
+	shift(&r->ts_ns, by_ns);
+	if (!k)
+		return;
+	for (i = 0; i < KIND_TIMES_MAX && k->times[i] && k->times[i] < r->size; i++)
+		shift((char *)r + k->times[i], by_ns);
+	for (item = 0; k->tail.ntimes && item < k->tail.count(r); item++)
+		for (i = 0; i < k->tail.ntimes; i++)
+			shift((char *)r + k->fixed + item * k->tail.bytes + i * sizeof(uint64_t), by_ns);
+}
+
+uint64_t kind_end_ns(const struct mxbpf_rec *r)
+{
+	const struct kind *k = kind_of(r);
+
+	return r->ts_ns + (k && k->dur ? *(const uint64_t *)((const char *)r + k->dur) : 0);
+}
+
+struct mxbpf_span kind_span(const struct mxbpf_rec *r)
+{
+	struct mxbpf_span s = {.counters = {MXBPF_COUNTER_NONE}};
+
+	memcpy(&s, r, r->size < sizeof(s) ? r->size : sizeof(s));
+	if (s.flags & MXBPF_SPAN_ASYNC)
+		s.self_ns = 0; /* the first recordings have all of it */
+	if (r->size < MXBPF_SPAN_BYTES_ACCOUNT && s.flags & MXBPF_SPAN_ACCOUNT)
+		s.account = (struct mxbpf_account){.on_cpu_ns = s.dur_ns, .end_cpu = s.cpu};
+	return s;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the room only. */
+#ifndef RECORDS_PRIV_H
+#define RECORDS_PRIV_H
+
+#include "mxbpf_held.h"
+#include "mxbpf_kv.h"
+#include "mxbpf_life.h"
+#include "mxbpf_mark.h"
+#include "mxbpf_sample.h"
+#include "mxbpf_step.h"
+#include "records/kinds.h"
+
+/* Whether the fields of a record of that kind can be true; its size is right. */
+bool fits_span(const struct mxbpf_rec *r);
+bool fits_agg(const struct mxbpf_rec *r);
+bool fits_agg_mem(const struct mxbpf_rec *r);
+bool fits_agg_account(const struct mxbpf_rec *r);
+bool fits_slow(const struct mxbpf_rec *r);
+bool fits_agg_counters(const struct mxbpf_rec *r);
+bool fits_counter(const struct mxbpf_rec *r);
+bool fits_edge(const struct mxbpf_rec *r);
+bool fits_sched(const struct mxbpf_rec *r);
+bool fits_agg_sched(const struct mxbpf_rec *r);
+bool fits_sample(const struct mxbpf_rec *r);
+bool fits_team(const struct mxbpf_rec *r);
+bool fits_kv(const struct mxbpf_rec *r);
+bool fits_agg_kv(const struct mxbpf_rec *r);
+bool fits_holder(const struct mxbpf_rec *r);
+bool fits_alloc(const struct mxbpf_rec *r);
+bool fits_instant(const struct mxbpf_rec *r);
+bool fits_agg_extent(const struct mxbpf_rec *r);
+bool fits_name(const struct mxbpf_rec *r);
+bool fits_open(const struct mxbpf_rec *r);
+bool fits_agg_life(const struct mxbpf_rec *r);
+bool fits_wait(const struct mxbpf_rec *r);
+bool fits_step(const struct mxbpf_rec *r);
+bool fits_iteration(const struct mxbpf_rec *r);
+
+/* Whether size bytes are a sample as BPF sends it. */
+bool sent_sample(const struct mxbpf_rec *r, size_t size);
+
+#endif
