@@ -141,7 +141,7 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 	return 0;
 }
 
-/* What follows is done with the lock. */
+/* The functions below run with the lock held. */
 
 static void begin_keep(struct live *l, const void *recs)
 {
@@ -189,7 +189,7 @@ void live_keep(struct live *l, const void *recs, size_t bytes, int err)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* Adds to a record what only user space knows. false: no output has it. */
+/* Completes a record with names and text ids. Returns false if no output needs the record. */
 static bool prepare(struct live *l, struct mxbpf_rec *r, bool few)
 {
 	live_sample_finish(l, r);
@@ -201,7 +201,10 @@ static bool prepare(struct live *l, struct mxbpf_rec *r, bool few)
 	return !l->o->ops || live_ops_keeps(l, r);
 }
 
-/* One walk. Records that stay close up, as the writer takes them from where they are. few: only of kinds that are. */
+/*
+ * Walks once over a batch. Kept records move together, because the writer takes them from where they stand. few: keep
+ * only records of kinds that arrive with --stats, too.
+ */
 static void fold(struct live *l, void *recs, size_t bytes, bool few)
 {
 	const struct mxbpf_rec *next;
@@ -230,7 +233,7 @@ void live_fold(struct live *l, void *recs, size_t bytes)
 	fold(l, recs, bytes, false);
 }
 
-/* On the ring's second thread. With --stats the ring tells of rows that begin as well, whose sums the kernel keeps. */
+/* Runs on the ring's second thread. With --stats the ring also announces rows, whose sums stay in the kernel. */
 static void on_chunk(void *ctx, void *recs, size_t bytes)
 {
 	struct live *l = ctx;

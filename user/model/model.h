@@ -156,11 +156,11 @@ void mdl_free(struct mdl *m);
  */
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes);
 
-/* The same of a window of records that were checked (kind_check()), one by one: mdl_fold() each, then mdl_fold_end().
+/* Fold a window of checked records one by one: call mdl_fold() for each record, then mdl_fold_end().
  */
 int mdl_fold(struct mdl *m, const struct mxbpf_rec *r);
 int mdl_fold_end(struct mdl *m);
-/* Of all of a window. */
+/* Folds a whole window of checked records. */
 int mdl_fold_all(struct mdl *m, const void *recs, size_t bytes);
 
 /* Rows of a class, in no order. *n their number. Borrowed array of borrowed rows, valid until the next call. */

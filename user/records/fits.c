@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a record must satisfy before anybody looks into it, kind by kind. */
+/* Checks of field values, one function per kind. */
 #include "records/priv.h"
 
 static bool class_fits(unsigned cls)

@@ -192,7 +192,7 @@ const struct kind *kind_of(const struct mxbpf_rec *r)
 
 /* ---- checks */
 
-/* The size of a sample follows from its numbers of spans and of Python's frames. */
+/* The size of a sample depends on its numbers of spans and of Python frames. */
 bool sent_sample(const struct mxbpf_rec *r, size_t size)
 {
 	const size_t off = MXBPF_SAMPLE_BYTES(mxbpf_sample_nspans((const struct mxbpf_sample *)r));
@@ -255,7 +255,7 @@ int kind_check(const void *recs, size_t bytes)
 
 /* ---- fields */
 
-/* Whether the record has the field: older and shorter forms lack the last ones. */
+/* Returns true if the record has the field. Shorter forms lack the last fields. */
 static bool has_id(const struct mxbpf_rec *r, const struct kind_id *id, size_t off)
 {
 	if (off + (id->flags & KIND_ID_SHORT ? sizeof(uint16_t) : sizeof(uint64_t)) > r->size)
@@ -265,7 +265,7 @@ static bool has_id(const struct mxbpf_rec *r, const struct kind_id *id, size_t o
 	return !(id->flags & KIND_ID_OF_NAMED) || ((const struct mxbpf_kv *)r)->flags & MXBPF_KV_NAMED;
 }
 
-/* Sets the walk to that field; false if the record has none there, or the id is 0. */
+/* Points the walk to a field. Returns false if the record lacks it, or if the id is 0. */
 static bool at_id(const struct mxbpf_rec *r, const struct kind_id *id, size_t off, struct kind_id_walk *w)
 {
 	const char *at = (const char *)r + off;
@@ -348,7 +348,7 @@ struct mxbpf_span kind_span(const struct mxbpf_rec *r)
 
 	memcpy(&s, r, r->size < sizeof(s) ? r->size : sizeof(s));
 	if (s.flags & MXBPF_SPAN_ASYNC)
-		s.self_ns = 0; /* the first recordings have all of it */
+		s.self_ns = 0; /* the first recordings stored dur_ns here */
 	if (r->size < MXBPF_SPAN_BYTES_ACCOUNT && s.flags & MXBPF_SPAN_ACCOUNT)
 		s.account = (struct mxbpf_account){.on_cpu_ns = s.dur_ns, .end_cpu = s.cpu};
 	return s;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kinds of records, one row each. Whoever checks, writes, reads, merges or names records iterates the row of their
- * kind: a new kind is a struct in include/, a row in kinds.c, and what the model folds it into (folds[] in
- * user/model/model.c). A kind without a row is a newer one: its header is checked, and who does not know it passes it
- * by.
+ * The table of record kinds, one row per kind. The ring, the recording's writer and reader, merging and naming iterate
+ * the row of a record's kind. To add a kind, add a struct in include/, a row in kinds.c and a fold in folds[] of
+ * user/model/model.c; docs/internals.md has the recipe. A kind without a row comes from a newer version: readers check
+ * its header and skip it.
  */
 #ifndef RECORDS_KINDS_H
 #define RECORDS_KINDS_H
@@ -17,66 +17,64 @@
 enum { KIND_SIZES_MAX = 4, KIND_IDS_MAX = 6, KIND_THREADS_MAX = 2, KIND_TIMES_MAX = 3 };
 
 enum kind_id_flag {
-	KIND_ID_SHORT = 1 << 0,	   /* of 16 bits; without, of 64 */
-	KIND_ID_OF_MARK = 1 << 1,  /* only of a span with MXBPF_SPAN_USER */
-	KIND_ID_OF_NAMED = 1 << 2, /* only of a record of a store with MXBPF_KV_NAMED */
-	KIND_ID_RAW = 1 << 3,	   /* BPF's own; user space puts that of a text in its place */
+	KIND_ID_SHORT = 1 << 0,	   /* the field has 16 bits instead of 64 */
+	KIND_ID_OF_MARK = 1 << 1,  /* only valid in a span with MXBPF_SPAN_USER */
+	KIND_ID_OF_NAMED = 1 << 2, /* only valid in a KV record with MXBPF_KV_NAMED */
+	KIND_ID_RAW = 1 << 3,	   /* BPF's own id, which user space replaces by the id of a text */
 };
 
-/* A field that holds an id. */
+/* A field that holds an id of a name. */
 struct kind_id {
 	uint16_t off;
-	uint8_t of;    /* enum mxbpf_name_kind: the table that it is an id of */
+	uint8_t of;    /* enum mxbpf_name_kind: the table of names that the id belongs to */
 	uint8_t flags; /* enum kind_id_flag */
 };
 
-/* What a record may have behind its fixed part: items of one size. */
+/* The tail of a record: items of equal size behind the fixed part. */
 struct kind_tail {
-	uint16_t bytes; /* of one; 0: the kind has no tail of items */
-	uint16_t max;	/* BPF sends so many at most */
+	uint16_t bytes; /* per item; 0: the kind has no tail */
+	uint16_t max;	/* largest number of items that BPF sends */
 	unsigned (*count)(const struct mxbpf_rec *r);
-	struct kind_id id; /* bytes from the item's beginning; of a tail with `ids` */
-	bool ids;
-	uint8_t ntimes; /* its first words, all times */
+	bool ids;	   /* each item holds the id below */
+	struct kind_id id; /* offset from the beginning of the item */
+	uint8_t ntimes;	   /* the first words of each item are times */
 };
 
+/* Offsets are in bytes from the beginning of the record. Lists end with an offset or a size of 0. */
 struct kind {
-	const char *name;	       /* as in error messages and tests */
-	uint16_t bytes;		       /* of the fixed part, in the shortest form that any recording has */
-	uint16_t sent[KIND_SIZES_MAX]; /* sizes that BPF sends, without the tail; 0 behind the last; none: it sends none
-					*/
-	uint16_t fixed;		       /* where the tail begins */
-	struct kind_id ids[KIND_IDS_MAX];   /* `off` 0 behind the last */
-	uint16_t threads[KIND_THREADS_MAX]; /* offsets of thread ids of 32 bits, likewise */
-	uint16_t times[KIND_TIMES_MAX]; /* offsets of times beside that of the header, likewise. The value 0 is no time
-					 */
-	uint16_t dur;			/* offset of how long it lasted from the header's time on; 0 none */
+	const char *name;	       /* unique, for messages and tests */
+	uint16_t bytes;		       /* smallest size of the fixed part in any recording */
+	uint16_t sent[KIND_SIZES_MAX]; /* sizes that BPF sends, without the tail; empty for kinds of user space */
+	uint16_t fixed;		       /* offset of the tail */
+	struct kind_id ids[KIND_IDS_MAX];
+	uint16_t threads[KIND_THREADS_MAX]; /* thread ids, 32 bits */
+	uint16_t times[KIND_TIMES_MAX];	    /* times besides that of the header, in ns; a value of 0 is no time */
+	uint16_t dur;			    /* duration from the header's time on, in ns; 0: the kind has none */
 	struct kind_tail tail;
-	bool of_row; /* begins with the id of a row of a table: belongs to the row before it, or is one */
-	bool few;    /* comes from the ring with --stats too, where spans do not */
-	bool (*fits)(const struct mxbpf_rec *r); /* whether its fields can be true; NULL: they always can */
-	/* Of a kind whose size follows from what is in it: whether `size` bytes are one that BPF sends. */
-	bool (*sent_fits)(const struct mxbpf_rec *r, size_t size);
+	bool of_row; /* starts with the id of a table row, which it is, or which stands before it */
+	bool few;    /* arrives through the ring with --stats, too */
+	bool (*fits)(const struct mxbpf_rec *r);		   /* checks field values; NULL: any value is valid */
+	bool (*sent_fits)(const struct mxbpf_rec *r, size_t size); /* replaces `sent` if the size depends on content */
 };
 
-/* NULL of a kind that has no row. */
+/* Returns NULL if the kind has no row. */
 const struct kind *kind_of(const struct mxbpf_rec *r);
 const struct kind *kind_numbered(unsigned number);
 
-/* Whether r is a whole record of the size that BPF sends, and fits. */
+/* Returns true if r is a complete, valid record of `size` bytes as BPF sends it. */
 bool kind_sent(const struct mxbpf_rec *r, size_t size);
 
 /*
- * The record at *pos of `recs` and *pos behind it, for input that nobody has checked yet. NULL at the end, or with *bad
- * where a record does not fit (size 0, unaligned, beyond the end, shorter than its kind; a length beyond the record; a
- * class or bucket out of range). What it returns is safe to read. `recs` is 8-byte aligned.
+ * Checks the record at *pos and advances *pos. Returns NULL at the end. Returns NULL and sets *bad if the record is not
+ * valid: its size is 0, unaligned, beyond the end or too small for its kind, an inner length exceeds the record, or a
+ * class or bucket is out of range. `recs` is 8-byte aligned.
  */
 const struct mxbpf_rec *kind_check_next(const void *recs, size_t bytes, size_t *pos, bool *bad);
 
-/* 0 or -EBADMSG: the same of all of them, once; then kind_next() walks over them. */
+/* Checks all records once. Returns 0 or -EBADMSG. After it, kind_next() may walk over them. */
 int kind_check(const void *recs, size_t bytes);
 
-/* The record at *pos of checked ones, and *pos behind it. NULL at the end. */
+/* Returns the record at *pos of checked records and advances *pos. Returns NULL at the end. */
 static inline const struct mxbpf_rec *kind_next(const void *recs, size_t bytes, size_t *pos)
 {
 	const struct mxbpf_rec *r = (const void *)((const char *)recs + *pos);
@@ -87,26 +85,32 @@ static inline const struct mxbpf_rec *kind_next(const void *recs, size_t bytes, 
 	return r;
 }
 
-/* A walk over the ids of a record: {.i = 0}, then kind_next_id() until it is false. Ids of 0 are passed by. */
+/*
+ * Iterates the ids of a checked record: start with {0} and call kind_next_id() until it returns false. It skips ids of
+ * 0 and fields that the record is too short to have.
+ */
 struct kind_id_walk {
 	unsigned i, item;
 	uint64_t id;
-	uint16_t off; /* where it stands in the record */
+	uint16_t off; /* of the field, in the record */
 	enum mxbpf_name_kind of;
 	unsigned flags; /* enum kind_id_flag */
 };
 bool kind_next_id(const struct mxbpf_rec *r, struct kind_id_walk *w);
 
-/* Thread i of a record, 0: it has none, or no more. The same thread is told once. */
+/* Returns thread number i of the record, 0 if there is none. It returns each thread once. */
 uint32_t kind_thread(const struct mxbpf_rec *r, unsigned i);
 
-/* Adds by_ns to every time of a record; where one is 0 there is none. */
+/* Adds by_ns to every time in the record that is not 0. */
 void kind_shift_times(struct mxbpf_rec *r, uint64_t by_ns);
 
-/* When what it tells of had ended. */
+/* Returns the end of the span, or the time of the record if its kind has no duration. */
 uint64_t kind_end_ns(const struct mxbpf_rec *r);
 
-/* A span with all fields, of whatever form it was sent or recorded in. */
+/*
+ * Returns a span with all fields set, whatever form was sent or recorded. Missing fields are 0; with MXBPF_SPAN_ACCOUNT
+ * the account is complete; missing performance counters are MXBPF_COUNTER_NONE.
+ */
 struct mxbpf_span kind_span(const struct mxbpf_rec *r);
 
 #endif

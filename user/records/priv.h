@@ -11,7 +11,7 @@
 #include "mxbpf_step.h"
 #include "records/kinds.h"
 
-/* Whether the fields of a record of that kind can be true; its size is right. */
+/* Return true if the field values of a record of that kind are valid. The caller has checked the size. */
 bool fits_span(const struct mxbpf_rec *r);
 bool fits_agg(const struct mxbpf_rec *r);
 bool fits_agg_mem(const struct mxbpf_rec *r);
@@ -37,7 +37,7 @@ bool fits_wait(const struct mxbpf_rec *r);
 bool fits_step(const struct mxbpf_rec *r);
 bool fits_iteration(const struct mxbpf_rec *r);
 
-/* Whether size bytes are a sample as BPF sends it. */
+/* Returns true if BPF sends a sample like this in `size` bytes. */
 bool sent_sample(const struct mxbpf_rec *r, size_t size);
 
 #endif
