@@ -40,7 +40,7 @@ static __always_inline bool condition(__u32 code, __u64 flags)
 	return (code & 1) ? !holds : holds;
 }
 
-/* frame_is_open() of frame i. -1: it is not above sp, so the one looked for may be below it. */
+/* Looks at frame i for frame_is_open(). Returns -1 if the search has to go on below it. */
 __noinline int frame_is_open_at(struct mxbpf_thread *t, __u32 i, __u64 sp, __u32 func)
 {
 	struct mxbpf_frame *f = t ? frame_at(t, i) : 0;
@@ -50,7 +50,7 @@ __noinline int frame_is_open_at(struct mxbpf_thread *t, __u32 i, __u64 sp, __u32
 	return f->sp == sp && f->end == MXBPF_END_CUT && (!func || f->func == func) ? 1 : -1;
 }
 
-/* The same of frames d - 1 to d - 16. */
+/* Calls frame_is_open_at() for frames d - 1 to d - FRAMES_STEP, innermost first. */
 __noinline int frame_is_open_step(struct mxbpf_thread *t, __u32 d, __u64 sp, __u32 func)
 {
 	int open = -1;
@@ -62,8 +62,8 @@ __noinline int frame_is_open_step(struct mxbpf_thread *t, __u32 d, __u64 sp, __u
 }
 
 /*
- * Whether a frame is open at exactly this place: the function's own, or with func 0 one that ends by cut. Mostly it is
- * the top one.
+ * Returns 1 if a frame is open at exactly this place: a frame of the function, or any frame that ends by cut if func is
+ * 0. Usually it is the top frame.
  */
 __noinline int frame_is_open(struct mxbpf_thread *t, __u64 sp, __u32 func)
 {
@@ -116,7 +116,7 @@ __noinline int frames_end_top(struct mxbpf_thread *t, __u64 sp, __u64 now)
 	return 1;
 }
 
-/* At most FRAMES_STEP of them. 0: the top frame stays. */
+/* Ends at most FRAMES_STEP frames. Returns 0 if the top frame stays. */
 __noinline int frames_end_step(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
 	int i;

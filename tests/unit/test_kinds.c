@@ -15,7 +15,7 @@
 
 #define KINDS_MAX 64
 
-/* Of the kinds in enum mxbpf_kind; the number 9 stands for no record. */
+/* The highest number in enum mxbpf_kind. No record has the number 9. */
 #define LAST_KIND MXBPF_AGG_KV
 
 static unsigned nkinds(void)

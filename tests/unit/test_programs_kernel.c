@@ -33,7 +33,7 @@ static void without_offsets(struct mxbpf_fetch *f)
 	memset(f->off, 0, sizeof(f->off));
 }
 
-/* What the verifier looks at: which reads there are and what they lead to, not from where they read. */
+/* Returns what the verifier's work depends on: which reads there are and what they lead to. Offsets do not matter. */
 static struct mxbpf_row outline(struct mxbpf_row r)
 {
 	struct mxbpf_fetch *fetches[] = {&r.name,  &r.key,	&r.device, &r.size,	  &r.link,

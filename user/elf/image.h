@@ -32,7 +32,7 @@ struct elf_table {
 	uint64_t versym_off; /* 0: none */
 };
 
-/* Of elf_each_func(): kept from its first call to elf_forget_funcs(). */
+/* The table of functions that elf_each_func() keeps until elf_forget_funcs(). */
 struct elf_funcs {
 	struct elf_table table;
 	Elf64_Sym *syms; /* owned, as strs */
