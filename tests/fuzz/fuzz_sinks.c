@@ -77,7 +77,7 @@ static void tame_span(struct mxbpf_span *s)
 	s->origin %= IDS;
 }
 
-/* What kind_check_next() would refuse is made to pass; the rest stays. */
+/* Changes the fields that kind_check_next() would reject, so that the record passes. */
 static void tame(struct mxbpf_rec *r)
 {
 	struct mxbpf_agg *a = (struct mxbpf_agg *)r;

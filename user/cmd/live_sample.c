@@ -33,11 +33,13 @@ static uint64_t code_id(struct live *l, const struct mxbpf_sample *s, const stru
 void live_sample_finish(struct live *l, struct mxbpf_rec *r)
 {
 	struct mxbpf_sample *s = (struct mxbpf_sample *)r;
-	const size_t bytes = MXBPF_SAMPLE_BYTES(mxbpf_sample_nspans(s));
-	const struct mxbpf_sample_where *where = (const void *)((const char *)r + bytes);
+	const struct mxbpf_sample_where *where;
+	size_t bytes;
 
 	if (!l->symbols || r->kind != MXBPF_SAMPLE)
 		return;
+	bytes = MXBPF_SAMPLE_BYTES(mxbpf_sample_nspans(s));
+	where = (const void *)((const char *)r + bytes);
 	s->code_id = code_id(l, s, where);
 	s->stack_id = where->python.n ? live_stack_text_id(l, r->tgid, &where->python) : 0;
 	r->size = (uint16_t)bytes;

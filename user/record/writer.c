@@ -214,7 +214,8 @@ static int need_thread(struct rec_writer *w, const struct mdl *m, uint32_t tgid,
 	return put_name(&w->names, MXBPF_NAME_THREAD, tgid, tid, text, strlen(text));
 }
 
-/* What the record's ids are called, so that its slot needs no other. */
+/* Adds the names of the record's ids and threads that the slot does not have yet, so that a slot needs no other slot.
+ */
 static int need_names(struct rec_writer *w, const struct mdl *m, const struct mxbpf_rec *r)
 {
 	struct kind_id_walk id = {0};
