@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fmt.h"
@@ -20,6 +21,9 @@
 #define PHDRS_MAX	256
 #define NOTES_MAX_BYTES 4096
 #define DYNS_MAX	256
+/* How long a library may take from its first mapping to its last: milliseconds while a disk is read. */
+#define LOADING_TRIES  500
+#define LOADING_NAP_NS 2000000
 
 /* Everything about one look at a library. */
 struct look {
@@ -158,28 +162,50 @@ static int check_build_id(struct look *k, struct err *e)
 	return refuse(k, -ESTALE, e, "was overwritten in place since it was loaded (other build-id): restart the job");
 }
 
+static bool find_dynamic(const struct look *k, Elf64_Phdr *ph)
+{
+	unsigned int i;
+
+	for (i = 0; phdr(k, i, ph); i++)
+		if (ph->p_type == PT_DYNAMIC)
+			return true;
+	return false;
+}
+
+/*
+ * The loader maps the whole file in one piece first, and then each segment over it. Until it has mapped the segment of
+ * the data, other bytes of the file are at its address.
+ */
+static int await_loader(const struct look *k, const Elf64_Phdr *dynamic, struct err *e)
+{
+	const struct timespec nap = {.tv_nsec = LOADING_NAP_NS};
+	uint64_t addr = k->s->lib.load_bias + dynamic->p_vaddr;
+	int i;
+
+	for (i = 0; i < LOADING_TRIES; i++) {
+		if (tgt_maps_has(k->t, &k->s->lib, addr, dynamic->p_offset))
+			return 0;
+		if (tgt_gone(k->t))
+			return tgt_fail(k->t, -ESRCH, "the memory", e);
+		nanosleep(&nap, NULL);
+	}
+	return refuse(k, -EAGAIN, e, "is mapped in part only: is the process stopped while it loads it? Try again");
+}
+
 /*
  * Notes and code are shared with the page cache, so after an overwrite in place the memory shows the new file's. The
  * dynamic section is the loader's private copy (it writes to that page), with the old file's sizes and addresses.
  */
-static int check_dynamic(struct look *k, struct err *e)
+static int compare_dynamic(const struct look *k, const Elf64_Phdr *dynamic, struct err *e)
 {
 	Elf64_Dyn disk[DYNS_MAX], mem[DYNS_MAX];
 	uint64_t bias = k->s->lib.load_bias;
-	size_t n = 0, j;
-	Elf64_Phdr ph;
-	unsigned int i;
+	size_t n = dynamic->p_filesz / sizeof(*disk) < DYNS_MAX ? dynamic->p_filesz / sizeof(*disk) : DYNS_MAX, j;
 	int err;
 
-	for (i = 0; phdr(k, i, &ph); i++) {
-		if (ph.p_type != PT_DYNAMIC)
-			continue;
-		n = ph.p_filesz / sizeof(*disk) < DYNS_MAX ? ph.p_filesz / sizeof(*disk) : DYNS_MAX;
-		if (elf_read_va(k->f, ph.p_vaddr, disk, n * sizeof(*disk)))
-			n = 0;
-		break;
-	}
-	err = n ? read_loaded(k, ph.p_vaddr, mem, n * sizeof(*mem), e) : 0;
+	if (elf_read_va(k->f, dynamic->p_vaddr, disk, n * sizeof(*disk)))
+		return 0;
+	err = read_loaded(k, dynamic->p_vaddr, mem, n * sizeof(*mem), e);
 	if (err)
 		return err;
 	for (j = 0; j < n; j++) {
@@ -192,6 +218,19 @@ static int check_dynamic(struct look *k, struct err *e)
 			break;
 	}
 	return 0;
+}
+
+static int check_dynamic(const struct look *k, struct err *e)
+{
+	struct err loading = {0};
+	Elf64_Phdr dynamic;
+	int err = find_dynamic(k, &dynamic) ? compare_dynamic(k, &dynamic, e) : 0;
+
+	if (err != -ESTALE)
+		return err;
+	err = await_loader(k, &dynamic, &loading);
+	*e = loading;
+	return err ? err : compare_dynamic(k, &dynamic, e);
 }
 
 /* From here on the name of the inode is our own descriptor: no later mmap or rename can put another file there. */

@@ -111,3 +111,18 @@ bool tgt_code_is_anonymous(const struct tgt *t, uint64_t addr)
 	buf_fini(&text);
 	return found;
 }
+
+bool tgt_maps_has(const struct tgt *t, const struct tgt_lib *lib, uint64_t addr, uint64_t off)
+{
+	struct buf text = {0};
+	char *line, *save = NULL;
+	bool found = false;
+	struct tgt_map m;
+
+	if (!tgt_slurp(t->procfd, "maps", TGT_MAPS_MAX_BYTES, &text))
+		for (line = strtok_r(text.data, "\n", &save); line && !found; line = strtok_r(NULL, "\n", &save))
+			found = !tgt_map_parse(line, &m) && m.ino == lib->ino && m.dev == lib->dev && m.start <= addr &&
+				addr < m.end && m.off + (addr - m.start) == off;
+	buf_fini(&text);
+	return found;
+}

@@ -52,6 +52,9 @@ int tgt_map_parse(char *line, struct tgt_map *m);
  */
 int tgt_maps_libs(struct tgt *t, char *text);
 
+/* Whether the byte at `off` of the library's file is mapped at an address, as of now. */
+bool tgt_maps_has(const struct tgt *t, const struct tgt_lib *lib, uint64_t addr, uint64_t off);
+
 /* Bit i: a file whose basename matches globs[i] is mapped executable. Text is overwritten. */
 unsigned tgt_maps_match(char *text, const char *const *globs);
 

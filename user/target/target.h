@@ -62,7 +62,8 @@ struct tgt_lib *tgt_program(struct tgt *t);
 /*
  * The file behind a mapping, opened (/proc/PID/map_files, else /proc/PID/root with the same inode, never the bare path)
  * and compared: build-id and dynamic section must equal those in the process's memory (a file overwritten in place is
- * refused: -ESTALE). lib->open_path then leads to the inode that was compared. Borrowed until tgt_close().
+ * refused: -ESTALE). While the process is still mapping the file, this waits, for about a second (then: -EAGAIN).
+ * lib->open_path then leads to the inode that was compared. Borrowed until tgt_close().
  */
 int tgt_lib_elf(struct tgt *t, struct tgt_lib *lib, struct elf **out, struct err *e);
 
