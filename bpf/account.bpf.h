@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
  * The account of a span: where its thread was, by the kernel's own fields of it. No tracepoint, so that nobody pays but
- * the span. While a thread runs, sum_exec_runtime - exec_start stays the same, however long ago the kernel brought them
- * up to date: so between two moments at which it runs, the difference of these and the time gone by are its time on a
- * CPU. exec_start is on the clock of its CPU, which leaves out what interrupts and the hypervisor took.
+ * the span. While a thread runs, the kernel adds the time since exec_start to sum_exec_runtime now and then, and moves
+ * exec_start: their difference stays the same. So of two moments at which it runs, the change of that difference and
+ * the time gone by are its time on a CPU.
+ *
+ * exec_start is on a clock of its CPU (clock_task) that stands still while an interrupt is served or the hypervisor has
+ * taken the CPU. How far that clock lies behind the other one (clock) is what was taken.
  */
 #ifndef ACCOUNT_BPF_H
 #define ACCOUNT_BPF_H
@@ -11,9 +14,27 @@
 #include "common.bpf.h"
 #include <bpf/bpf_core_read.h>
 
+/* Whether this kernel tells what was taken: it has groups of tasks. */
+static __always_inline bool account_knows_taken(struct task_struct *p)
+{
+	return bpf_core_field_exists(p->se.cfs_rq) && bpf_core_field_exists(p->se.cfs_rq->rq);
+}
+
+/* What was taken of the CPU that the thread runs on, as of when the kernel last brought its clocks up to date. */
+static __always_inline __u64 account_taken(struct task_struct *p)
+{
+	struct rq *rq;
+
+	if (!account_knows_taken(p))
+		return 0;
+	rq = p->se.cfs_rq->rq;
+	return rq->clock - rq->clock_task;
+}
+
 static __always_inline void account_note(struct mxbpf_account_start *s, struct task_struct *p)
 {
-	s->ran_ns = p->se.sum_exec_runtime - p->se.exec_start;
+	s->taken_ns = account_taken(p);
+	s->ran_ns = p->se.sum_exec_runtime - p->se.exec_start - s->taken_ns;
 	s->sum_exec_ns = p->se.sum_exec_runtime;
 	s->run_delay_ns = p->sched_info.run_delay;
 	s->nvcsw = p->nvcsw;
@@ -46,18 +67,46 @@ static __always_inline __s64 account_within(__s64 v, __s64 high)
 	return v > high ? high : v < 0 ? 0 : v;
 }
 
+/*
+ * Which part of what was taken of the CPU was taken from a thread that ran for on_cpu_ns of the other time: as large a
+ * part as that is of all the other time.
+ */
+static __always_inline __u64 account_from_it(__u64 taken_ns, __u64 on_cpu_ns, __u64 dur_ns)
+{
+	const __u64 other_us = (dur_ns - taken_ns) / 1000;
+
+	if (taken_ns >= dur_ns || !other_us)
+		return 0;
+	return taken_ns / 1000 * (on_cpu_ns / 1000) / other_us * 1000;
+}
+
+/* Time on a CPU of a thread that blocked. */
+static __always_inline __s64 account_on_cpu(const struct mxbpf_account *a, const struct mxbpf_account_start *s,
+					    struct task_struct *p, __s64 dur_ns)
+{
+	__u64 taken = account_taken(p);
+	__s64 on_cpu = (__s64)(p->se.sum_exec_runtime - p->se.exec_start - taken) - s->ran_ns + dur_ns;
+	__s64 counted = p->se.sum_exec_runtime - s->sum_exec_ns; /* as old as the last tick or switch */
+
+	if (!(a->flags & MXBPF_ACCOUNT_MIGRATED)) {
+		on_cpu = account_within(on_cpu, dur_ns);
+		return on_cpu + account_from_it(taken - s->taken_ns, on_cpu, dur_ns);
+	}
+	/* The clocks of two CPUs seldom differ by more than what was taken of each. */
+	if (!account_knows_taken(p) || on_cpu < counted - (__s64)MXBPF_ACCOUNT_SLACK_NS ||
+	    on_cpu > counted + (__s64)MXBPF_ACCOUNT_SLACK_NS)
+		return counted;
+	return on_cpu;
+}
+
 /* Of a thread that was off its CPU for some of dur_ns. */
 static __always_inline void account_times(struct mxbpf_account *a, const struct mxbpf_account_start *s,
 					  struct task_struct *p, __s64 dur_ns)
 {
-	__s64 runq = account_within(p->sched_info.run_delay - s->run_delay_ns, dur_ns), on_cpu;
+	__s64 runq = account_within(p->sched_info.run_delay - s->run_delay_ns, dur_ns), on_cpu = dur_ns;
 
-	if (!a->nvcsw) /* it never blocked */
-		on_cpu = dur_ns - runq;
-	else if (a->flags & MXBPF_ACCOUNT_MIGRATED) /* clocks of two CPUs; this is as old as the last tick or switch */
-		on_cpu = p->se.sum_exec_runtime - s->sum_exec_ns;
-	else
-		on_cpu = (__s64)(p->se.sum_exec_runtime - p->se.exec_start) - s->ran_ns + dur_ns;
+	if (a->nvcsw)
+		on_cpu = account_on_cpu(a, s, p, dur_ns);
 	on_cpu = account_within(on_cpu, dur_ns - runq);
 	a->on_cpu_ns = on_cpu;
 	a->runq_ns = runq;

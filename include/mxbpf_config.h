@@ -423,7 +423,8 @@ struct mxbpf_arg_scratch {
 
 /* Of the running thread when a span opened. */
 struct mxbpf_account_start {
-	__s64 ran_ns; /* sum_exec_runtime - exec_start: the same all the time that it runs */
+	__s64 ran_ns;	/* the same all the time that it runs, whatever is taken from it meanwhile */
+	__u64 taken_ns; /* that interrupts and the hypervisor took of its CPU since boot, if the kernel counts it */
 	__u64 sum_exec_ns, run_delay_ns;
 	__u32 nvcsw, nivcsw, minflt, majflt;
 };
@@ -460,7 +461,7 @@ struct mxbpf_frame {
 	 * map's copy: its account alone, of the thread of the start, once its function has returned. */
 	struct mxbpf_span twin;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 456);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 464);
 
 /* Map `counter_starts`, by slot: what its thread's perf events stood at when each of the slot's frames opened. */
 struct mxbpf_counter_start {

@@ -120,9 +120,9 @@ enum mxbpf_span_flag {
 
 enum mxbpf_account_flag {
 	/*
-	 * The thread ended it on another CPU, whose clock differs. Where nvcsw is not 0, on_cpu_ns may be wrong by
-	 * MXBPF_ACCOUNT_SLACK_NS at most; and of the rest runq_ns may have what is blocked_ns's: Linux 6.12 and later
-	 * take a thread that their balancer moves while it sleeps for one that waits, in schedstat too.
+	 * The thread ended it on another CPU. Where nvcsw is not 0 and the clocks of the two CPUs differ, on_cpu_ns may
+	 * be wrong by MXBPF_ACCOUNT_SLACK_NS at most; and of the rest runq_ns may have what is blocked_ns's: Linux 6.12
+	 * and later take a thread that their balancer moves while it sleeps for one that waits, in schedstat too.
 	 */
 	MXBPF_ACCOUNT_MIGRATED = 1 << 0,
 	/* The span ended on another thread, or after its function had returned: the account is of its own thread, and
@@ -135,7 +135,8 @@ enum mxbpf_account_flag {
 /*
  * Where the time of a span went, by the kernel's fields of its thread (sum_exec_runtime, exec_start,
  * sched_info.run_delay, nvcsw, nivcsw, min_flt, maj_flt) at its start and its end. The three times sum up to dur_ns,
- * but for ACCOUNT_PART.
+ * but for ACCOUNT_PART. What interrupts and the hypervisor took while the thread ran is in on_cpu_ns. If the thread
+ * slept as well, that is an estimate: a share of what was taken of its CPU, as large as its share of the other time.
  */
 struct mxbpf_account {
 	__u64 on_cpu_ns;

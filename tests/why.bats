@@ -32,10 +32,11 @@ slow() {
 	stop_pid "$pid"
 }
 
-# The slowest of all is the part, and the condition holds of it.
+# The slowest of all is the part, and the condition holds of it. A hypervisor may take the CPU for as long from any call,
+# which then "computed".
 worst() { # JQ-CONDITION
-	jq -e ".slow[0] | .name == \"part\" and ($1)" mxbpf.out >/dev/null && return 0
-	jq -c '.slow[0]' mxbpf.out >&2
+	jq -e "[.slow[] | select(.cause != \"computed\")][0] | .name == \"part\" and ($1)" mxbpf.out >/dev/null && return 0
+	jq -c '.slow[:3][]' mxbpf.out >&2
 	return 1
 }
 

@@ -77,13 +77,23 @@ struct thread_struct {
 	unsigned long fsbase;
 };
 
+struct rq {
+	__u64 clock, clock_task;
+};
+
+struct cfs_rq {
+	struct rq *rq;
+};
+
 struct sched_entity {
 	__u64 exec_start, sum_exec_runtime;
+	struct cfs_rq *cfs_rq;
 };
 
 struct sched_info {
 	unsigned long long run_delay;
 };
+
 
 struct task_struct {
 	struct thread_struct thread;

@@ -69,16 +69,25 @@ static bool worth_saying(const struct mdl *m, const struct mdl_gauge *g, double 
 	return g->share == MDL_SHARE_KHZ ? value > 0 && value <= g->threshold : value >= g->threshold;
 }
 
-bool snk_throttled(const struct mdl *m)
+static bool has_said(const struct mdl *m, uint16_t id)
 {
-	const struct mdl_gauge *g = &mdl_gauges[MXBPF_GAUGE_THROTTLED];
 	size_t n, i;
 	const struct mdl_gauge_row *rows = mdl_gauge_rows(m, &n);
 
 	for (i = 0; i < n; i++)
-		if (rows[i].id == MXBPF_GAUGE_THROTTLED && worth_saying(m, g, share(m, g, &rows[i])))
+		if (rows[i].id == id && worth_saying(m, &mdl_gauges[id], share(m, &mdl_gauges[id], &rows[i])))
 			return true;
 	return false;
+}
+
+bool snk_throttled(const struct mdl *m)
+{
+	return has_said(m, MXBPF_GAUGE_THROTTLED);
+}
+
+bool snk_stolen(const struct mdl *m)
+{
+	return has_said(m, MXBPF_GAUGE_CPU_STEAL);
 }
 
 const char *snk_scope_name(const struct mdl *m, uint16_t scope, size_t *len)

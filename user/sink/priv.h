@@ -120,6 +120,8 @@ void snk_put_machine(struct snk *s, const char *prefix);
 void snk_put_machine_json(struct snk *s);
 /* A control group's limit took CPUs from the target, so much of the window that it is said. */
 bool snk_throttled(const struct mdl *m);
+/* The hypervisor took so much CPU time in the window that the outputs say so. */
+bool snk_stolen(const struct mdl *m);
 /* Whose a gauge is; "" for the machine's. Hostile. */
 const char *snk_scope_name(const struct mdl *m, uint16_t scope, size_t *len);
 

@@ -93,7 +93,8 @@ const char *snk_why(const struct mdl *m, const struct mdl_slow *s, char buf[SNK_
 		snprintf(buf, SNK_WHY_BYTES, "ended %s after its own thread was through", ns);
 		break;
 	default:
-		snprintf(buf, SNK_WHY_BYTES, "computed %s longer: more work, or a slower CPU", ns);
+		snprintf(buf, SNK_WHY_BYTES, "computed %s longer: more work, %s", ns,
+			 snk_stolen(m) ? "a slower CPU, or one that the hypervisor took" : "or a slower CPU");
 	}
 	return buf;
 }
