@@ -215,7 +215,7 @@ start_workload() {
 
 # The job's own files are in a directory as a test's own are.
 shared_workload() {
-	local name=$*
+	local name=${*:-plain}
 	local job=$BATS_FILE_TMPDIR/jobs/${name// /_}
 	mkdir -p "$job"
 	if [[ ! -f $job/started ]] || ! is_started <"$job/started"; then
