@@ -20,9 +20,13 @@ static __always_inline bool account_knows_taken(struct task_struct *p)
 	return bpf_core_field_exists(p->se.cfs_rq) && bpf_core_field_exists(p->se.cfs_rq->rq);
 }
 
-/* What was taken of the CPU that the thread runs on, as of when the kernel last brought its clocks up to date. */
-static __always_inline __u64 account_taken(struct task_struct *p)
+/*
+ * What was taken of this CPU, as of when the kernel last brought its clocks up to date. A function of its own, as the
+ * verifier searches all types of the kernel for each pointer that it sees followed: once a program is enough.
+ */
+__noinline __u64 account_taken(void)
 {
+	struct task_struct *p = bpf_get_current_task_btf();
 	struct rq *rq;
 
 	if (!account_knows_taken(p))
@@ -33,7 +37,7 @@ static __always_inline __u64 account_taken(struct task_struct *p)
 
 static __always_inline void account_note(struct mxbpf_account_start *s, struct task_struct *p)
 {
-	s->taken_ns = account_taken(p);
+	s->taken_ns = account_taken();
 	s->ran_ns = p->se.sum_exec_runtime - p->se.exec_start - s->taken_ns;
 	s->sum_exec_ns = p->se.sum_exec_runtime;
 	s->run_delay_ns = p->sched_info.run_delay;
@@ -84,7 +88,7 @@ static __always_inline __u64 account_from_it(__u64 taken_ns, __u64 on_cpu_ns, __
 static __always_inline __s64 account_on_cpu(const struct mxbpf_account *a, const struct mxbpf_account_start *s,
 					    struct task_struct *p, __s64 dur_ns)
 {
-	__u64 taken = account_taken(p);
+	__u64 taken = account_taken();
 	__s64 on_cpu = (__s64)(p->se.sum_exec_runtime - p->se.exec_start - taken) - s->ran_ns + dur_ns;
 	__s64 counted = p->se.sum_exec_runtime - s->sum_exec_ns; /* as old as the last tick or switch */
 
