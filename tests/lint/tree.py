@@ -29,8 +29,9 @@ ROOMS = {
     # A recording is what sinks read records from, and it carries the session's description.
     'record': ('base model records sink/sink.h', 'zlib.h cjson/'),
     'sink': ('base model records sched', 'cjson/'),
+    'symbols': ('adapter attach base elf model plan python records ring sample target', ''),
     'now': ('base elf plan python target', 'elfutils/'),
-    'cmd': ('adapter attach base counters elf insn machine model now plan python record records ring sample sched sink target', 'cjson/'),
+    'cmd': ('adapter attach base counters elf insn machine model now plan record records ring sched sink symbols target', 'cjson/'),
 }
 # These see no contract either: they know nothing of events.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn'}

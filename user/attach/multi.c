@@ -5,6 +5,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -73,7 +74,7 @@ static bool pid_is_process(void)
 static int attach(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n, pid_t pid,
 		  int *fds)
 {
-	static int filter = -1;
+	static atomic_int filter = -1; /* of the kernel; whoever asks first finds out, and twice is no harm */
 
 	if (filter < 0)
 		filter = pid_is_process();

@@ -91,13 +91,21 @@ static int keep_model(struct bpf_program *prog, struct bpf_prog_load_opts *opts,
 	return bpf_program__set_insns(prog, nothing, sizeof(nothing) / sizeof(nothing[0]));
 }
 
-int rows_register(void)
+/* libbpf's table of handlers is the process's, not a session's. */
+static int registered;
+
+static void register_once(void)
 {
 	LIBBPF_OPTS(libbpf_prog_handler_opts, o, .prog_prepare_load_fn = keep_model);
-	static int registered;
 
-	if (!registered)
-		registered = libbpf_register_prog_handler(SECTION, BPF_PROG_TYPE_KPROBE, 0, &o);
+	registered = libbpf_register_prog_handler(SECTION, BPF_PROG_TYPE_KPROBE, 0, &o);
+}
+
+int rows_register(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, register_once);
 	return registered < 0 ? registered : 0;
 }
 

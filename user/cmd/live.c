@@ -13,7 +13,6 @@
 #include "base/fmt.h"
 #include "base/out.h"
 #include "machine/machine.h"
-#include "sample/sample.h"
 
 #define NS_PER_S  1000000000ull
 #define NS_PER_MS 1000000ull
@@ -83,6 +82,36 @@ struct mdl *live_model(const struct live *l)
 	return m;
 }
 
+static int open_models(struct live *l, struct err *e)
+{
+	l->model = live_model(l);
+	l->fresh = l->o->reset ? live_model(l) : NULL;
+	l->beside = l->o->stats_check ? mdl_new() : NULL;
+	if (!l->model || (l->o->reset && !l->fresh) || (l->o->stats_check && !l->beside))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	return 0;
+}
+
+/* Samples have Python frames where that is possible. --py-stacks is asked for, so it must be. */
+static int open_symbols(struct live *l, struct err *e)
+{
+	const bool stacks = l->o->details & MXBPF_DETAIL_STACK;
+	const struct sym_opts so = {l->target, &l->plan, l->model, stacks ? cmd_warn : NULL};
+	struct err why = {0};
+
+	l->symbols = sym_new(&so);
+	if (!l->symbols || (l->o->sample_hz && sym_samples_open(l->symbols)))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if ((!stacks && !l->o->sample_hz) || !sym_python_open(l->symbols, &why))
+		return 0;
+	if (stacks)
+		return err_set(e, why.cls, why.code, "--py-stacks: process %d (%s): %s", tgt_pid(l->target),
+			       tgt_comm(l->target), why.why);
+	if (l->o->verbose)
+		cmd_warn("samples have no Python frames: %s", why.why);
+	return 0;
+}
+
 int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording, struct err *e)
 {
 	/* Why there is none is said when it is needed. */
@@ -125,20 +154,11 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 			return e->code;
 		l->prepared_mono_ns = o->wait ? clock_ns(CLOCK_MONOTONIC) : l->prepared_mono_ns;
 	}
-	if (live_app_check(l, e) || choose_details(l, e) || live_counters_choose(l, e) ||
-	    ((o->details & MXBPF_DETAIL_STACK) && live_stacks_open(l, e)))
-		return e->code;
-	if (o->sample_hz && live_samples_open(l, e))
-		return e->code;
-	if (live_omp(l, e) || live_held(l, e) || live_life(l, e))
+	if (live_app_check(l, e) || choose_details(l, e) || live_counters_choose(l, e) || open_models(l, e) ||
+	    open_symbols(l, e) || live_omp(l, e) || live_held(l, e) || live_life(l, e))
 		return e->code;
 	live_ops_warn(l);
-	l->model = live_model(l);
-	l->fresh = o->reset ? live_model(l) : NULL;
-	l->beside = o->stats_check ? mdl_new() : NULL;
-	if (!l->model || (o->reset && !l->fresh) || (o->stats_check && !l->beside) || live_describe(l))
-		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	return 0;
+	return live_describe(l) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
 }
 
 /* The functions below run with the lock held. */
@@ -189,11 +209,26 @@ void live_keep(struct live *l, const void *recs, size_t bytes, int err)
 	pthread_mutex_unlock(&l->lock);
 }
 
+static void note_error(struct live *l, int err)
+{
+	if (err && !l->write_error)
+		l->write_error = err;
+}
+
+void live_learn(struct live *l, void *recs, size_t bytes)
+{
+	note_error(l, sym_learn_all(l->symbols, recs, bytes));
+}
+
+void live_add_name(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text)
+{
+	note_error(l, sym_add(l->symbols, kind, tgid, id, text, strlen(text)));
+}
+
 /* Completes a record with names and text ids. Returns false if no output needs the record. */
 static bool prepare(struct live *l, struct mxbpf_rec *r, bool few)
 {
-	live_sample_finish(l, r);
-	live_learn(l, r);
+	note_error(l, sym_learn(l->symbols, r));
 	if (few && !kind_of(r)->few)
 		return false;
 	l->folded++;
@@ -213,7 +248,7 @@ static void fold(struct live *l, void *recs, size_t bytes, bool few)
 	int err = 0;
 
 	pthread_mutex_lock(&l->lock);
-	hash_clear(&l->nameless);
+	sym_retry(l->symbols);
 	begin_keep(l, recs);
 	while (!err && (next = kind_next(recs, bytes, &pos))) {
 		r = (struct mxbpf_rec *)next;
@@ -298,6 +333,7 @@ static int start_ring(struct live *l, struct err *e)
 {
 	int err;
 
+	sym_attached(l->symbols, l->att);
 	live_signals_hold(l, true);
 	err = ring_start(att_ring_fd(l->att), att_sched_fd(l->att), on_chunk, l, &l->ring, e);
 	live_signals_hold(l, false);
@@ -327,7 +363,7 @@ int live_start(struct live *l, struct err *e)
 			      .stats = l->o->stats	   ? MXBPF_STATS_ON
 				       : l->o->stats_check ? MXBPF_STATS_CHECK
 							   : MXBPF_STATS_OFF,
-			      .python = live_python(l),
+			      .python = sym_python(l->symbols),
 			      .counters = l->counters,
 			      .samples = l->o->sample_hz,
 			      .iterations = l->o->iterations,
@@ -497,7 +533,7 @@ int live_stop(struct live *l, struct err *e)
 	if (l->o->stats || l->beside)
 		live_take_stats(l, true);
 	s->loss.stored = l->o->stats ? l->folded : ring_received(l->ring);
-	s->loss.unreadable += live_stacks_lost(l);
+	s->loss.unreadable += sym_lost(l->symbols);
 	check_cuts(l);
 	left = on ? att_left_spans(l->att, began, live_was_left, &look, on_left_span, l) : 0;
 	s->loss.attempted += left + l->sched_ended;
@@ -533,8 +569,7 @@ void live_free(struct live *l)
 	ring_free(l->ring);
 	rec_writer_free(l->writer);
 	att_free(l->att);
-	live_stacks_free(l);
-	smp_free(l->symbols);
+	sym_free(l->symbols);
 	plan_fini(&l->plan);
 	live_late_free(l);
 	tgt_close(l->target);
@@ -546,8 +581,6 @@ void live_free(struct live *l)
 	buf_fini(&l->going);
 	hash_fini(&l->last_of);
 	buf_fini(&l->lasts);
-	hash_fini(&l->threads);
-	hash_fini(&l->nameless);
 	hash_fini(&l->asked);
 	mach_close(l->machine);
 	buf_fini(&l->readings);

@@ -18,6 +18,7 @@
 #include "plan/plan.h"
 #include "record/record.h"
 #include "ring/ring.h"
+#include "symbols/symbols.h"
 #include "target/target.h"
 
 struct live_doing {
@@ -76,12 +77,9 @@ struct live {
 	struct mdl *fresh;	   /* --reset: of what came since the last dump, without names; NULL: not asked for */
 	uint64_t folded;	   /* records in the model */
 	struct rec_writer *writer; /* the ring's second thread's until live_stop(); NULL: nothing is kept */
-	struct hash threads;	   /* tids whose names are known; likewise */
+	struct sym *symbols;	   /* names of what comes; likewise */
 	struct hash asked;	   /* --ops: name id -> 1 if it is left out, 2 if not; likewise */
 	uint64_t shown;		   /* --ops: spans of operators that were not left out; likewise */
-	struct hash nameless;	   /* names that were not found while this chunk is read; likewise */
-	struct stacks *stacks;	   /* --py-stacks; --sample, where there is an interpreter; likewise */
-	struct smp *symbols;	   /* --sample; likewise */
 	int write_error;	   /* first error of the writer or the model; likewise */
 	bool wants_lasts;	   /* `now`: the last call of each thread; likewise */
 	struct hash last_of;	   /* tid -> index */
@@ -236,32 +234,10 @@ bool live_was_left(void *look, const struct mxbpf_frame *f); /* an att_left_fn *
 /* Keeps the last call of each thread of the target, if that is wanted. */
 void live_note_last(struct live *l, const struct mxbpf_rec *r);
 
-/* live_names.c: gives the model the names and threads of a record, or of these, that it does not know yet, and puts ids
- * of texts in place of BPF's. */
-void live_learn(struct live *l, struct mxbpf_rec *r);
-void live_learn_names(struct live *l, void *recs, size_t bytes);
-void live_feed_name(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text,
-		    size_t len);
-
-/*
- * live_stacks.c: Python's stacks. live_stacks_open: finds the target's interpreter. live_stack_id: the id of a
- * stack's text by that which BPF gave, 0 if it cannot be told; the model knows the text then.
- */
-int live_stacks_open(struct live *l, struct err *e);
-const struct mxbpf_python *live_python(const struct live *l); /* NULL: not asked for */
-/* Of one more process, not a fork: warns if its stacks cannot be told. */
-void live_stacks_join(struct live *l, uint32_t tgid);
-uint64_t live_stack_id(struct live *l, uint32_t tgid, uint64_t bpf_id);
-/* The same of frames that BPF sent, and of any text of that kind. */
-uint64_t live_stack_text_id(struct live *l, uint32_t tgid, const struct mxbpf_stack *s);
-uint64_t live_text_id(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, const char *text, size_t len);
-uint64_t live_stacks_lost(const struct live *l); /* frames whose code was gone before it was read */
-void live_stacks_free(struct live *l);
-
-/* live_sample.c, for --sample: the second makes a sample as BPF sends it, which gets shorter, one that the model knows.
- */
-int live_samples_open(struct live *l, struct err *e);
-void live_sample_finish(struct live *l, struct mxbpf_rec *r);
+/* Gives the model the names of records, with the lock. */
+void live_learn(struct live *l, void *recs, size_t bytes);
+/* Gives the model one name, with the lock. */
+void live_add_name(struct live *l, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text);
 
 /* live_stats.c: what the kernel has added up since the last call, into the models. last: there is no more. Not with the
  * lock. */
@@ -279,9 +255,6 @@ bool live_ops_leave(struct live *l, unsigned cls, uint64_t name_id, uint64_t cou
 void live_ops_warn(const struct live *l);
 int live_ops_code(const struct live *l);
 struct mdl *live_model(const struct live *l); /* an empty one, for what was asked for. For mdl_free(); NULL: -ENOMEM */
-
-/* live_args.c: three lines of JSON for an args_id. -ENOENT, -E2BIG, -ENOMEM. buf_fini(out) in any case. */
-int live_args_text(const struct live *l, uint64_t id, struct buf *out);
 
 /* live_counters.c: what --counters counts, before anything is touched; its names, for the session. */
 int live_counters_choose(struct live *l, struct err *e);

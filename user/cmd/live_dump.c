@@ -23,7 +23,7 @@ static struct mdl_session session_now(const struct live *l)
 	live_app_account(l, &s);
 	att_counts(l->att, &s.loss, &s.hits);
 	live_share_account(l, &s);
-	s.loss.unreadable += live_stacks_lost(l);
+	s.loss.unreadable += sym_lost(l->symbols);
 	s.open_spans = att_open_spans(l->att, NULL, NULL);
 	s.loss.stored = l->folded + l->ngoing;
 	s.loss.attempted = s.loss.stored + s.loss.dropped;
@@ -69,7 +69,7 @@ static struct mdl *copy(struct live *l, struct mdl_session *s)
 	*s = session_now(l);
 	if (!l->session.duration_ns) {
 		live_open_spans(l, &look, clock_ns(CLOCK_MONOTONIC), &opens);
-		live_learn_names(l, opens.data, opens.len);
+		live_learn(l, opens.data, opens.len);
 	}
 	if (!err && l->fresh) {
 		fresh = l->fresh;

@@ -206,8 +206,11 @@ static int attach_to(struct live *l, struct tgt **t, const struct sight *at, uin
 	err = m.plan ? att_attach(l->att, m.plan, &m.at, (pid_t)tgid, e) : e->code;
 	if (!err)
 		err = still_the_same(l, tgid, execs, e);
-	if (!err)
-		live_stacks_join(l, tgid);
+	if (!err) {
+		pthread_mutex_lock(&l->lock);
+		sym_joined(l->symbols, tgid);
+		pthread_mutex_unlock(&l->lock);
+	}
 	return joined(l, tgid, &m, err, at);
 }
 

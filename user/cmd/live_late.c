@@ -110,8 +110,7 @@ static void plan_lib(struct live *l, struct tgt *t, struct tgt_lib *lib, const s
 	l->late.nattached++;
 	name = plan_func_name(&new->plan, new->plan.probes, func);
 	pthread_mutex_lock(&l->lock);
-	live_feed_name(l, MXBPF_NAME_SPAN, (uint32_t)tgt_pid(t), *buf_at(&new->plan.funcs, uint64_t, 0), name,
-		       strlen(name));
+	live_add_name(l, MXBPF_NAME_SPAN, (uint32_t)tgt_pid(t), *buf_at(&new->plan.funcs, uint64_t, 0), name);
 	pthread_mutex_unlock(&l->lock);
 }
 

@@ -95,7 +95,7 @@ static void tell_doing(struct live *l, struct mxbpf_open *r, const struct tgt_do
 	if (!d->wchan[0])
 		return;
 	r->wchan_id = plan_hash(d->wchan);
-	live_feed_name(l, MXBPF_NAME_WCHAN, r->h.tgid, r->wchan_id, d->wchan, strlen(d->wchan));
+	live_add_name(l, MXBPF_NAME_WCHAN, r->h.tgid, r->wchan_id, d->wchan);
 }
 
 static void on_second(void *ctx, const struct att_open *o)

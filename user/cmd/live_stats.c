@@ -132,7 +132,7 @@ static int feed(struct live *l, struct taken *t)
 {
 	int err;
 
-	live_learn_names(l, t->groups.data, t->groups.len); /* stacks get other ids there */
+	live_learn(l, t->groups.data, t->groups.len); /* stacks get other ids there */
 	err = put_rows(l, t);
 	if (err || l->beside)
 		return err ? err : feed_beside(l, &t->recs);

@@ -114,7 +114,7 @@ static int look(struct now_view *v, const struct regs *r, struct err *e)
 	err = take(v, r);
 	drop_passed(v);
 	pthread_mutex_lock(&l->lock);
-	live_learn_names(l, v->opens.data, v->opens.len);
+	live_learn(l, v->opens.data, v->opens.len);
 	pthread_mutex_unlock(&l->lock);
 	if (v->opens.len)
 		qsort(v->opens.data, buf_count(&v->opens, struct mxbpf_open), sizeof(struct mxbpf_open), by_thread);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The text of arguments, from the words that BPF interned: lines of JSON. */
-#include "cmd/live.h"
+#include "symbols/priv.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "adapter/adapter.h"
+#include "ring/ring.h"
+
 struct args {
-	const struct live *l;
+	const struct sym *s;
 	uint64_t words[MXBPF_ARG_WORDS_MAX];
 	size_t n;
 	bool no_lists; /* their elements would be too much text */
@@ -30,7 +33,7 @@ static const char *const storages[] = {"", " row_sparse", " csr"};
 
 static int put_type(struct args *a)
 {
-	const struct adp_args *known = &a->l->plan.adp->args;
+	const struct adp_args *known = &a->s->o.plan->adp->args;
 	const char *storage = a->tensor.storage < NSTORAGES ? storages[a->tensor.storage] : "";
 	uint16_t dtype = a->tensor.dtype;
 
@@ -66,7 +69,7 @@ static int put_tensor(struct args *a, uint64_t word, enum what what)
 {
 	const struct mxbpf_tensor *t = &a->tensor;
 
-	if (word < MXBPF_WORD_LIST || ring_read_tensor(att_tensors_fd(a->l->att), word, &a->tensor))
+	if (word < MXBPF_WORD_LIST || ring_read_tensor(att_tensors_fd(a->s->att), word, &a->tensor))
 		return buf_printf(&a->out, what == TYPES ? "\"\"" : "[]");
 	if (what == TYPES)
 		return put_type(a);
@@ -145,10 +148,10 @@ static int put_line(struct args *a, const struct line *line, size_t nfirst)
 	return err ? err : buf_printf(&a->out, "]");
 }
 
-int live_args_text(const struct live *l, uint64_t id, struct buf *out)
+int sym_args_text(const struct sym *s, uint64_t id, struct buf *out)
 {
-	struct args a = {.l = l};
-	int n = ring_read_args(att_args_fd(l->att), id, a.words), err = n < 0 ? n : 0;
+	struct args a = {.s = s};
+	int n = ring_read_args(att_args_fd(s->att), id, a.words), err = n < 0 ? n : 0;
 	const struct line *line;
 	size_t nfirst = 0;
 

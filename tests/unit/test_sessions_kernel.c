@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Two sessions in one process at a time, each on a target of its own. What the targets say that they did is the truth.
+ */
+#include <cjson/cJSON.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/live.h"
+#include "unit.h"
+
+#define SESSIONS 2
+
+static char toy[PATH_MAX];
+static sem_t attached;
+
+static struct session {
+	const char *rounds;
+	pid_t pid;
+	FILE *says;
+	struct cmd_opts opts;
+	struct live live;
+	struct err why;
+	bool ok;
+} sessions[SESSIONS] = {{.rounds = "300"}, {.rounds = "7"}};
+
+static bool start_toy(struct session *s)
+{
+	char line[64];
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		return false;
+	s->pid = fork();
+	if (!s->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(ends[1], STDOUT_FILENO);
+		execl(toy, toy, s->rounds, "2", (char *)NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	s->says = fdopen(ends[0], "r");
+	return s->says && fgets(line, sizeof(line), s->says) && !strncmp(line, "ready ", 6);
+}
+
+/* From the first probe to the end of the target. */
+static void *watch(void *arg)
+{
+	char pid[16], *words[] = {"mxbpf", "--pid", pid, "-q", NULL};
+	struct session *s = arg;
+	const struct cmd *c;
+	bool started;
+
+	snprintf(pid, sizeof(pid), "%d", s->pid);
+	started = !cmd_parse(4, words, &c, &s->opts, &s->why) && !live_prepare(&s->live, &s->opts, NULL, &s->why) &&
+		  !live_start(&s->live, &s->why);
+	sem_post(&attached);
+	if (started) {
+		live_wait(&s->live);
+		s->ok = !live_stop(&s->live, &s->why);
+	}
+	return NULL;
+}
+
+/* The line of JSON, behind what it says of failed calls. */
+static cJSON *what_it_did(struct session *s)
+{
+	char line[4096];
+
+	while (fgets(line, sizeof(line), s->says))
+		if (line[0] == '{')
+			return cJSON_Parse(line);
+	return NULL;
+}
+
+static void compare(const struct session *s, const cJSON *did, enum mxbpf_class cls)
+{
+	const cJSON *table = cJSON_GetObjectItem(did, s->live.session.class_title[cls]), *count;
+	size_t n, i, len;
+	const struct mdl_row *const *rows = mdl_rows(s->live.model, cls, &n);
+	char text[256];
+
+	CHECK(n > 0 && (int)n == cJSON_GetArraySize(table));
+	for (i = 0; i < n; i++) {
+		const char *name = mdl_name(s->live.model, rows[i]->name_id, &len);
+
+		snprintf(text, sizeof(text), "%.*s", (int)len, name);
+		count = cJSON_GetObjectItem(table, text);
+		if (!count || (uint64_t)count->valuedouble != rows[i]->count || rows[i]->tgid != (uint32_t)s->pid)
+			printf("# %s: %llu calls in process %u\n", text, (unsigned long long)rows[i]->count,
+			       rows[i]->tgid);
+		CHECK(count && (uint64_t)count->valuedouble == rows[i]->count && rows[i]->tgid == (uint32_t)s->pid);
+	}
+}
+
+static void check(struct session *s, const cJSON *did)
+{
+	const struct mxbpf_loss *loss = &s->live.session.loss;
+
+	CHECK(s->ok && did);
+	if (s->why.why[0])
+		printf("# %s\n", s->why.why);
+	if (!s->ok || !did)
+		return;
+	CHECK(loss->attempted > 0 && loss->attempted == loss->stored);
+	compare(s, did, MXBPF_CLASS_OPERATOR);
+	compare(s, did, MXBPF_CLASS_API);
+}
+
+static void watch_both(void)
+{
+	pthread_t threads[SESSIONS];
+	cJSON *did[SESSIONS];
+	int i;
+
+	for (i = 0; i < SESSIONS; i++)
+		if (!start_toy(&sessions[i]) || pthread_create(&threads[i], NULL, watch, &sessions[i]))
+			abort();
+	for (i = 0; i < SESSIONS; i++)
+		sem_wait(&attached);
+	for (i = 0; i < SESSIONS; i++)
+		kill(sessions[i].pid, SIGUSR1);
+	for (i = 0; i < SESSIONS; i++) {
+		did[i] = what_it_did(&sessions[i]);
+		waitpid(sessions[i].pid, NULL, 0);
+		pthread_join(threads[i], NULL);
+		check(&sessions[i], did[i]);
+		cJSON_Delete(did[i]);
+		live_free(&sessions[i].live);
+		fclose(sessions[i].says);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *lacks = "";
+	struct err e = {0};
+
+	snprintf(toy, sizeof(toy), "%s/../toy/toy", dirname(argv[0]));
+	if (!att_pick(NULL, &e))
+		lacks = e.why;
+	else if (access(toy, X_OK))
+		lacks = "there is no toy beside it";
+	if (*lacks) {
+		printf("ok 1 - two sessions in one process count their own targets # SKIP %s\n1..1\n", lacks);
+		return 0;
+	}
+	sem_init(&attached, 0, 0);
+	TEST("two sessions in one process, side by side, each count what their own target did, and nothing else")
+	{
+		watch_both();
+	}
+	UNIT_MAIN_END;
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Python's stacks. BPF knows frames by addresses of code objects, which mean something in one process, for a while;
+ * here they become texts, and spans bear the ids of these: equal texts have one id, whatever instruction of the line it
+ * was.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "python/python.h"
+#include "symbols/priv.h"
+
+/* An interpreter of a process. */
+struct interp {
+	struct tgt *owned; /* NULL: the session's target */
+	struct py *py;	   /* NULL: its stacks cannot be told */
+};
+
+struct stacks {
+	struct interp first;
+	struct hash interps; /* tgid -> struct interp *, owned; not the first */
+	struct hash ids;     /* (BPF's id, tgid) -> id of the text; 0 none */
+	uint64_t lost;	     /* frames whose code was gone, and stacks of which nothing can be told */
+};
+
+int sym_python_open(struct sym *s, struct err *e)
+{
+	int err;
+
+	s->stacks = calloc(1, sizeof(*s->stacks));
+	if (!s->stacks)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	err = py_open(s->o.target, &s->stacks->first.py, e);
+	if (err)
+		sym_stacks_free(s);
+	return err;
+}
+
+const struct mxbpf_python *sym_python(const struct sym *s)
+{
+	return s->stacks ? py_offsets(s->stacks->first.py) : NULL;
+}
+
+static void interp_free(struct interp *i)
+{
+	if (!i)
+		return;
+	py_close(i->py);
+	tgt_close(i->owned);
+	free(i);
+}
+
+/* What a child runs. BPF walks all processes as it does the first. */
+static struct interp *interp_new(struct sym *s, uint32_t tgid)
+{
+	struct interp *i = calloc(1, sizeof(*i));
+	struct err e = {0};
+
+	if (!i)
+		return NULL;
+	if (!tgt_open((pid_t)tgid, &i->owned, &e))
+		py_open(i->owned, &i->py, &e);
+	if (i->py && memcmp(py_offsets(i->py), sym_python(s), sizeof(*sym_python(s)))) {
+		err_set(&e, ERR_TARGET, -ENOTSUP, "it runs another Python, %s", py_version(i->py));
+		py_close(i->py);
+		i->py = NULL;
+	}
+	if (!i->py && e.code != -ESRCH && s->o.warn)
+		s->o.warn("no Python stacks of process %u: %s", tgid, e.why);
+	return i;
+}
+
+/* NULL: none, one that is not known, or it has ended. */
+static struct py *py_of(struct sym *s, uint32_t tgid)
+{
+	uint64_t *known;
+
+	if (tgid == (uint32_t)tgt_pid(s->o.target) && !tgt_gone(s->o.target))
+		return s->stacks->first.py;
+	known = hash_put(&s->stacks->interps, tgid, 0);
+	if (known && !*known)
+		*known = (uintptr_t)interp_new(s, tgid);
+	return known && *known ? ((struct interp *)(uintptr_t)*known)->py : NULL;
+}
+
+void sym_joined(struct sym *s, uint32_t tgid)
+{
+	uint64_t before;
+
+	if (!s->stacks)
+		return;
+	if (hash_del(&s->stacks->interps, tgid, 0, &before)) /* of the program that it was */
+		interp_free((struct interp *)(uintptr_t)before);
+	py_of(s, tgid);
+}
+
+/* A forked child that has ended had its code from its parent, at the same addresses: what is still the same there, is
+ * it. */
+static size_t read_text(struct sym *s, uint32_t tgid, const struct mxbpf_stack *frames, unsigned *lost)
+{
+	struct py *py = py_of(s, tgid), *first = s->stacks->first.py;
+	unsigned gone;
+	size_t len;
+
+	len = py_stack_text(py ? py : first, frames, s->text, sizeof(s->text), lost);
+	if (!*lost || !py || py == first)
+		return len;
+	py_stack_text(first, frames, s->text, sizeof(s->text), &gone);
+	return py_stack_text(gone < *lost ? first : py, frames, s->text, sizeof(s->text), lost);
+}
+
+uint64_t sym_stack_text_id(struct sym *s, uint32_t tgid, const struct mxbpf_stack *frames)
+{
+	unsigned lost = 0;
+	size_t len = s->stacks ? read_text(s, tgid, frames, &lost) : 0;
+
+	if (!len)
+		return 0;
+	s->stacks->lost += lost;
+	return sym_text_id(s, MXBPF_NAME_STACK, tgid, s->text, len);
+}
+
+static uint64_t learn(struct sym *s, uint32_t tgid, uint64_t bpf_id)
+{
+	struct mxbpf_stack frames;
+
+	if (!att_read_stack(s->att, bpf_id, &frames))
+		return sym_stack_text_id(s, tgid, &frames);
+	s->stacks->lost++;
+	return 0;
+}
+
+uint64_t sym_stack_id(struct sym *s, uint32_t tgid, uint64_t bpf_id)
+{
+	uint64_t *known = hash_get(&s->stacks->ids, bpf_id, tgid), id;
+
+	if (known)
+		return *known;
+	id = learn(s, tgid, bpf_id);
+	known = hash_put(&s->stacks->ids, bpf_id, tgid);
+	if (known)
+		*known = id;
+	return id;
+}
+
+uint64_t sym_lost(const struct sym *s)
+{
+	return s->stacks ? s->stacks->lost : 0;
+}
+
+void sym_stacks_free(struct sym *s)
+{
+	const struct hash_entry *e;
+	size_t pos = 0;
+
+	if (!s->stacks)
+		return;
+	while ((e = hash_next(&s->stacks->interps, &pos)))
+		interp_free((struct interp *)(uintptr_t)e->val);
+	py_close(s->stacks->first.py);
+	hash_fini(&s->stacks->interps);
+	hash_fini(&s->stacks->ids);
+	free(s->stacks);
+	s->stacks = NULL;
+}
