@@ -69,6 +69,7 @@ void mdl_row_own(struct mdl_row *r)
 {
 	struct mxbpf_account_sum *a = &r->account;
 
+	r->nested_ns = r->total_ns > r->self_ns ? r->total_ns - r->self_ns : 0;
 	r->total_ns = r->self_ns;
 	r->alloc_bytes = r->self_alloc_bytes;
 	r->counters = (struct mxbpf_counter_sum){0};

@@ -48,6 +48,7 @@ struct mdl_row {
 	uint8_t traits;		 /* enum mxbpf_trait; of rows that were merged, the first one's */
 	uint64_t nparts, nbulks; /* of its calls, those with that trait */
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
+	uint64_t nested_ns;	    /* of a row that mdl_row_own() was called for: what it took off the total */
 	uint64_t first_ns, last_ns; /* of the program's own marks: the first start, the last end; 0: not known */
 	int64_t alloc_bytes, self_alloc_bytes; /* taken less given back; 0 in recordings that do not say */
 	struct mxbpf_account_sum account;      /* of sessions with mdl_session.account; mdl_on_cpu_ns() */
@@ -57,6 +58,9 @@ struct mdl_row {
 	struct mdl_flops flops;		   /* only in rows that mdl_flops_add() added to */
 	uint64_t hist[MXBPF_HIST_BUCKETS];
 };
+
+/* The mean of the durations that min_ns, max_ns and hist are of. */
+uint64_t mdl_row_avg(const struct mdl_row *r);
 
 /* What its spans were on a CPU, which is what nothing else accounts for. */
 uint64_t mdl_on_cpu_ns(const struct mdl_row *r);

@@ -350,7 +350,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		fill(&r, SELF, m->self_ns);
 		fill(&r, MIN, m->min_ns);
 		fill(&r, MAX, m->max_ns);
-		fill(&r, AVG, m->total_ns / m->count);
+		fill(&r, AVG, mdl_row_avg(m));
 		fill(&r, P50, mdl_percentile(m, 0.50));
 		fill(&r, P99, mdl_percentile(m, 0.99));
 		if (t->memory) {

@@ -314,7 +314,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 			   ", \"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"self_ns\": %" PRIu64
 			   ", \"min_ns\": %" PRIu64 ", \"max_ns\": %" PRIu64 ", \"avg_ns\": %" PRIu64
 			   ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64,
-			   r->count, r->total_ns, r->self_ns, r->min_ns, r->max_ns, r->total_ns / r->count,
+			   r->count, r->total_ns, r->self_ns, r->min_ns, r->max_ns, mdl_row_avg(r),
 			   mdl_percentile(r, 0.50), mdl_percentile(r, 0.99));
 		if (r->nparts)
 			out_printf(s->out, ", \"in_segments\": %" PRIu64, r->nparts);

@@ -34,11 +34,6 @@ static uint64_t self_ns(const struct mdl_row *r)
 	return r->self_ns;
 }
 
-static uint64_t avg_ns(const struct mdl_row *r)
-{
-	return r->total_ns / r->count;
-}
-
 static uint64_t min_ns(const struct mdl_row *r)
 {
 	return r->min_ns;
@@ -198,7 +193,7 @@ static const struct column {
 	{.col = {"calls"}, .text = calls},
 	{.col = {"total"}, .ns = total_ns},
 	[SELF] = {.col = {"self", .name_min = 16}, .ns = self_ns},
-	{.col = {"avg"}, .ns = avg_ns},
+	{.col = {"avg"}, .ns = mdl_row_avg},
 	{.col = {"min", .name_min = 24}, .ns = min_ns},
 	[P50] = {.col = {"p50", .name_min = 12}, .ns = p50_ns},
 	{.col = {"p99"}, .ns = p99_ns},

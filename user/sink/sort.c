@@ -55,7 +55,7 @@ static long double key_of(const struct mdl_row *r, enum snk_sort by)
 		[SNK_SORT_TOTAL] = (long double)r->total_ns,
 		[SNK_SORT_SELF] = (long double)r->self_ns,
 		[SNK_SORT_COUNT] = (long double)r->count,
-		[SNK_SORT_AVG] = (long double)r->total_ns / (long double)r->count,
+		[SNK_SORT_AVG] = ((long double)r->total_ns + (long double)r->nested_ns) / (long double)r->count,
 		[SNK_SORT_MIN] = (long double)r->min_ns,
 		[SNK_SORT_MAX] = (long double)r->max_ns,
 		[SNK_SORT_P99] = by == SNK_SORT_P99 ? (long double)mdl_percentile(r, 0.99) : 0,
