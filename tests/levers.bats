@@ -35,6 +35,20 @@ counts() { # TABLE JSON [FILTER]
 	jq -e '.window | has("notes") | not' all.json
 }
 
+@test "--api work: every call of the C API that waits for an array is among them, so that the wait has an end" {
+	need_mxnet
+	"$MXBPF" --api work --format json -- "$PYTHON" -c '
+import mxnet as mx
+array = mx.nd.sparse.csr_matrix(mx.nd.array([[1, 0], [0, 2]]))
+for _ in range(7): # the C API copies the parts of a sparse array, when they are there
+    array.data
+    array.indices
+print(array.asnumpy().sum())' >json 2>said
+	[[ $(grep -c '^3' said) == 1 ]]
+	jq -e '.loss.unmatched == 0 and ([.tables.MXNET_C_API[] | {(.name): .count}] | add | .MXNDArrayGetDataNDArray == 7 and
+		.MXNDArrayGetAuxNDArray >= 7) and (.tables."Engine wait"[0].count >= 14)' json
+}
+
 @test "--api work: arrows begin at the same calls, tables and CSV say what is left out" {
 	need_mxnet
 	start_workload --tiny

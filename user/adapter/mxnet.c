@@ -50,8 +50,9 @@ static const char *const work[] = {
 	"MXAutogradBackwardEx", "MXExecutorForward", "MXExecutorBackwardEx",
 	"MXNDArrayWaitToRead", "MXNDArrayWaitToWrite", "MXNDArrayWaitAll",
 	"MXNDArraySyncCopyToCPU", "MXNDArraySyncCopyFromCPU", "MXNDArraySyncCopyFromNDArray",
-	"MXNDArraySyncCheckFormat", "MXNDArrayGetData", "MXNDArraySave", "MXNDArrayLoad",
-	"MXNDArraySaveRawBytes", "MXPredForward", NULL,
+	"MXNDArraySyncCheckFormat", "MXNDArrayGetData", "MXNDArrayGetDataNDArray", "MXNDArrayGetAuxNDArray",
+	"MXNDArrayGetSharedMemHandle", "MXNDArraySave", "MXNDArrayLoad", "MXNDArraySaveRawBytes", "MXPredForward",
+	"MXNotifyShutdown", NULL,
 };
 /* clang-format on */
 
