@@ -94,7 +94,7 @@ tap_summary() { # FILE RC
 log_of() { echo "$LOGS/${1//[\/ ]/-}"; }
 
 # In a subshell: the job's output in LOG.tap, its "wall user system" seconds in LOG.time, the status is its own. A shell starts
-# what it runs in the background with SIGINT ignored: the tests shall not inherit that.
+# what it runs in the background with SIGINT ignored, and whoever starts this may ignore others: no test inherits that.
 run_job() { # JOB
 	local job=$1 log seconds=$FILE_SECONDS command
 	log=$(log_of "$job")
@@ -105,7 +105,7 @@ run_job() { # JOB
 	*) command=(bats --formatter tap --print-output-on-failure --filter-tags '!alone' "tests/$job") ;;
 	esac
 	TIMEFORMAT='%R %U %S'
-	{ time env --default-signal=INT,QUIT timeout -k 10 "$seconds" "${command[@]}" >"$log.tap" 2>&1 </dev/null; } 2>"$log.time"
+	{ time env --default-signal=INT,QUIT,USR1,USR2 timeout -k 10 "$seconds" "${command[@]}" >"$log.tap" 2>&1 </dev/null; } 2>"$log.time"
 }
 
 report() { # JOB RC
