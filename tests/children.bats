@@ -182,3 +182,41 @@ if sys.argv[1] == "again":
 		jq -e '.tables.MXNET_C_API | length > 0' "$(out mxbpf)"
 	done
 }
+
+@test "a child that is looked at while its loader maps the runtime is followed in the end, and not counted as one that is not" {
+	cd "$BATS_TEST_TMPDIR"
+	torch_server
+	mkfifo here go
+	# Halts the loader when libtorch_cpu.so is mapped, but none of what it needs.
+	cc -shared -fPIC -o halt.so -x c - <<-'END'
+		#define _GNU_SOURCE
+		#include <fcntl.h>
+		#include <link.h>
+		#include <string.h>
+		#include <unistd.h>
+		unsigned la_version(unsigned version) { return version; }
+		unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
+		{
+			char word;
+
+			if (strstr(map->l_name, "/libtorch_cpu.so")) {
+				close(open("here", O_WRONLY));
+				return read(open("go", O_RDONLY), &word, 1) < 0;
+			}
+			return 0;
+		}
+	END
+	cat >parent.py <<-'END'
+		import os, subprocess, sys
+		import torch
+		print('ready', os.getpid(), flush=True)
+		subprocess.run([sys.executable, '-c', 'import torch; torch.ones(3)'], env=dict(os.environ, LD_AUDIT='./halt.so'))
+	END
+	start_ready parent "${SERVED[@]}" "$PWD/parent.py" >/dev/null
+	cat here
+	start_mxbpf --pid "$READY_PID" --format json
+	echo >go
+	wait_exit "$MXBPF_PID" 120
+	jq -e '(.window | .followed == 1 and .unfollowed == 0) and ([.tables.operator[] | select(.name == "aten::ones").count] == [1])' \
+		"$(out mxbpf)"
+}

@@ -42,7 +42,7 @@ static void subtract(struct mdl_session *s, const struct live_mark *m)
 	s->iterations -= m->iterations;
 	s->sampled_iterations -= m->sampled_iterations;
 	s->followed -= m->followed;
-	s->unfollowed -= m->unfollowed;
+	s->unfollowed -= s->unfollowed < m->unfollowed ? s->unfollowed : m->unfollowed; /* some are followed by now */
 	s->late_libs -= m->late_libs;
 	s->stranger_hits -= m->stranger_hits;
 	s->stranger_ns -= m->stranger_ns;

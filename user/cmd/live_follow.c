@@ -59,6 +59,17 @@ static bool first_time(struct live *l, uint32_t tgid, uint64_t what)
 	return !(had & what);
 }
 
+/* It is followed after all: it was looked at while its loader had mapped a part of what is probed. */
+static void take_back(struct live *l, uint32_t tgid)
+{
+	uint64_t *bits = hash_get(&l->follow->refused, tgid, 0);
+
+	if (!bits || !(*bits & COUNTED))
+		return;
+	*bits &= ~(uint64_t)COUNTED;
+	l->session.unfollowed--;
+}
+
 static void give_up(struct live *l, uint32_t tgid, const struct err *e)
 {
 	/* Most that cannot be looked at have ended by now. */
@@ -150,6 +161,7 @@ static int joined(struct live *l, uint32_t tgid, const struct member *m, int err
 		l->session.unfollowed += first_time(l, tgid, COUNTED);
 		return err;
 	}
+	take_back(l, tgid);
 	l->session.followed++;
 	live_role_join(l, tgid);
 	live_share_gap(l, tgid, gap_ns);
@@ -231,6 +243,13 @@ static void watch_late(struct live *l, pid_t tgid)
 }
 
 /* Looks at what a process has mapped by now. */
+/* Its loader may be at work, and comes by once more with the rest of what it maps. */
+static void look_again(struct live *l, struct tgt *t)
+{
+	watch_its_loader(l, t);
+	watch_any(l->follow->watch, tgt_pid(t));
+}
+
 static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct err *e)
 {
 	uint64_t execs = watch_execs(l->follow->watch, (pid_t)tgid);
@@ -244,9 +263,8 @@ static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct
 	} else if (!live_role_fits(l, t)) {
 		goto out; /* its children may be what is looked for */
 	} else if (!l->target && l->o->omp && l->follow->half_mapped != tgid && !plan_has_openmp(t)) {
-		l->follow->half_mapped = tgid; /* its loader comes by once more with the rest */
-		watch_its_loader(l, t);
-		watch_any(l->follow->watch, (pid_t)tgid);
+		l->follow->half_mapped = tgid;
+		look_again(l, t);
 	} else if (!l->target) {
 		l->target = t;
 		return 0;
@@ -254,6 +272,8 @@ static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct
 		err = attach_to(l, &t, at, execs, e);
 		if (!err)
 			watch_late(l, (pid_t)tgid);
+		else if (t)
+			look_again(l, t);
 	} else if (l->att) {
 		live_late_look(l, t);
 	}
