@@ -376,7 +376,8 @@ def perfetto(context, name, rows=True):
     seen = collections.Counter({row['name']: row['n'] for row in json.loads(done.stdout)['operators']})
     if rows:
         # Annotations have a category of their own.
-        expected = collections.Counter({k: n for k, n in counts(context.base)['operator'].items() if '#' not in k})
+        written = {row['name'] for row in context.base['tables']['operator'] if row.get('annotation')}
+        expected = collections.Counter({k: n for k, n in counts(context.base)['operator'].items() if k not in written})
         difference(expected, collections.Counter({name: seen[name] for name in expected}), 'Perfetto')
     return ''
 
