@@ -243,6 +243,15 @@ static void watch_late(struct live *l, pid_t tgid)
 }
 
 /* Looks at what a process has mapped by now. */
+/* What it mapped before its loader was watched, nothing tells. */
+static int open_anew(struct tgt **t, struct err *e)
+{
+	pid_t pid = tgt_pid(*t);
+
+	tgt_close(*t);
+	return tgt_open(pid, t, e);
+}
+
 /* Its loader may be at work, and comes by once more with the rest of what it maps. */
 static void look_again(struct live *l, struct tgt *t)
 {
@@ -260,7 +269,13 @@ static int look_at(struct live *l, uint32_t tgid, const struct sight *at, struct
 		return err;
 	if (!plan_has_runtime(t, l->want.runtime)) {
 		watch_its_loader(l, t);
-	} else if (!live_role_fits(l, t)) {
+		err = open_anew(&t, e);
+		if (err)
+			return err;
+	}
+	if (!plan_has_runtime(t, l->want.runtime))
+		goto out; /* its loader tells */
+	if (!live_role_fits(l, t)) {
 		goto out; /* its children may be what is looked for */
 	} else if (!l->target && l->o->omp && l->follow->half_mapped != tgid && !plan_has_openmp(t)) {
 		l->follow->half_mapped = tgid;
