@@ -157,6 +157,10 @@ take_shared() {
 	find "$SHARED" -mindepth 1 -maxdepth 1 -type f ! -name made ! -name started -exec cp --reflink=auto -t . {} +
 }
 
+# What the hypervisor has taken of all CPUs since boot. The clocks of the kernel disagree about it: some count it as time of
+# the thread that was on the CPU, some do not.
+stolen_ns() { awk -v hz="$(getconf CLK_TCK)" '$1 == "cpu" { printf "%d", $9 * 1e9 / hz }' /proc/stat; }
+
 out() { echo "$BATS_TEST_TMPDIR/$1.out"; }
 err() { echo "$BATS_TEST_TMPDIR/$1.err"; }
 
