@@ -14,7 +14,7 @@
 #include "common.bpf.h"
 #include <bpf/bpf_core_read.h>
 
-/* Whether this kernel tells what was taken: it has groups of tasks. */
+/* Only kernels with groups of tasks lead from a task to the clocks of its CPU. */
 static __always_inline bool account_knows_taken(struct task_struct *p)
 {
 	return bpf_core_field_exists(p->se.cfs_rq) && bpf_core_field_exists(p->se.cfs_rq->rq);

@@ -243,7 +243,7 @@ static void watch_late(struct live *l, pid_t tgid)
 }
 
 /* Looks at what a process has mapped by now. */
-/* What it mapped before its loader was watched, nothing tells. */
+/* Reads the maps again: nothing tells what the process mapped before its loader was watched. */
 static int open_anew(struct tgt **t, struct err *e)
 {
 	pid_t pid = tgt_pid(*t);

@@ -44,7 +44,7 @@ static void class_name(const char *mangled, const char *scope, char *text, size_
 		memmove(text, text + n, len - n + 1);
 }
 
-/* What stands before a class's name in the row that bears the tag. */
+/* Returns the text that the row with this tag puts before the name of a class. */
 static const char *tag_prefix(const struct sym *s, unsigned tag)
 {
 	unsigned i;
@@ -72,7 +72,7 @@ static int read_class(const struct tgt *t, uint64_t vtable, char mangled[CLASS_B
 	return 0;
 }
 
-/* Of an object that was seen in one process: the first one has the same library, and lives longest. */
+/* Reads the class of an object in the first process, if it has the same library there, and else in its own. */
 static int class_of(struct sym *s, uint32_t tgid, uint64_t id, char mangled[CLASS_BYTES_MAX])
 {
 	uint64_t vtable = id & MXBPF_NAME_ADDR_MASK;
@@ -146,7 +146,7 @@ static int read_half(struct sym *s, uint64_t id, char *text, unsigned *tag)
 	return id == MXBPF_NAME_UNNAMED ? 0 : read_tagged(s, id, text, tag);
 }
 
-/* Two names, of which only the ids are there. */
+/* The text holds the ids of two names. Puts the names in their place. */
 static int read_pair(struct sym *s, char *text)
 {
 	uint64_t ids[2];

@@ -21,7 +21,7 @@ struct stacks {
 	struct interp first;
 	struct hash interps; /* tgid -> struct interp *, owned; not the first */
 	struct hash ids;     /* (BPF's id, tgid) -> id of the text; 0 none */
-	uint64_t lost;	     /* frames whose code was gone, and stacks of which nothing can be told */
+	uint64_t lost;	     /* frames whose code was gone, and stacks that could not be read */
 };
 
 int sym_python_open(struct sym *s, struct err *e)

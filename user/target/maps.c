@@ -97,7 +97,15 @@ int tgt_maps_libs(struct tgt *t, char *text)
 	return err;
 }
 
-bool tgt_code_is_anonymous(const struct tgt *t, uint64_t addr)
+/* What one of a process's mappings is asked for. */
+struct asked {
+	uint64_t addr, off;
+	const struct tgt_lib *lib;
+};
+
+/* Whether any mapping of the process, as of now, answers the question. */
+static bool any_map(const struct tgt *t, bool (*is)(const struct tgt_map *m, const struct asked *a),
+		    const struct asked *a)
 {
 	struct buf text = {0};
 	char *line, *save = NULL;
@@ -106,23 +114,27 @@ bool tgt_code_is_anonymous(const struct tgt *t, uint64_t addr)
 
 	if (!tgt_slurp(t->procfd, "maps", TGT_MAPS_MAX_BYTES, &text))
 		for (line = strtok_r(text.data, "\n", &save); line && !found; line = strtok_r(NULL, "\n", &save))
-			found = !tgt_map_parse(line, &m) && m.exec && !m.ino && !m.path[0] && m.start <= addr &&
-				addr < m.end;
+			found = !tgt_map_parse(line, &m) && m.start <= a->addr && a->addr < m.end && is(&m, a);
 	buf_fini(&text);
 	return found;
 }
 
+static bool is_anonymous_code(const struct tgt_map *m, const struct asked *a)
+{
+	return m->exec && !m->ino && !m->path[0];
+}
+
+bool tgt_code_is_anonymous(const struct tgt *t, uint64_t addr)
+{
+	return any_map(t, is_anonymous_code, &(struct asked){.addr = addr});
+}
+
+static bool is_of_lib(const struct tgt_map *m, const struct asked *a)
+{
+	return m->ino == a->lib->ino && m->dev == a->lib->dev && m->off + (a->addr - m->start) == a->off;
+}
+
 bool tgt_maps_has(const struct tgt *t, const struct tgt_lib *lib, uint64_t addr, uint64_t off)
 {
-	struct buf text = {0};
-	char *line, *save = NULL;
-	bool found = false;
-	struct tgt_map m;
-
-	if (!tgt_slurp(t->procfd, "maps", TGT_MAPS_MAX_BYTES, &text))
-		for (line = strtok_r(text.data, "\n", &save); line && !found; line = strtok_r(NULL, "\n", &save))
-			found = !tgt_map_parse(line, &m) && m.ino == lib->ino && m.dev == lib->dev && m.start <= addr &&
-				addr < m.end && m.off + (addr - m.start) == off;
-	buf_fini(&text);
-	return found;
+	return any_map(t, is_of_lib, &(struct asked){.addr = addr, .off = off, .lib = lib});
 }
