@@ -12,7 +12,7 @@ setup() {
 	need_mxnet
 	cd "$BATS_TEST_TMPDIR" || return 1
 	make_group
-	shared_workload # its operators take most of its time, so that a limit hits one of them
+	shared_workload --tiny --steps 1000000 # it never rests, so that a limit hits one of its operators
 	JOB_PID=$WORKLOAD_PID
 	echo "$JOB_PID" >"$GROUP/cgroup.procs"
 }
@@ -92,7 +92,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 	local form
 	perfetto_setup
 	start_mxbpf record --pid "$WORKLOAD_PID" -o r.mxd
-	throttle 10
+	throttle 20
 	stop_pid "$MXBPF_PID" INT
 	"$MXBPF" report r.mxd >report
 	expect_re "^machine  throttled [0-9]+ %.* of the window by the cgroup's $LIMIT_NAME \(0\.30 CPUs\): $GROUP_PATH\$" "$(<report)"
