@@ -21,8 +21,9 @@ static __always_inline bool account_knows_taken(struct task_struct *p)
 }
 
 /*
- * What was taken of this CPU, as of when the kernel last brought its clocks up to date. A function of its own, as the
- * verifier searches all types of the kernel for each pointer that it sees followed: once a program is enough.
+ * Returns the time that was taken of this CPU since boot, as of the kernel's last update of its clocks. This is a
+ * global function because the verifier checks such a function once per program. For each pointer that it sees followed,
+ * it searches all types of the kernel.
  */
 __noinline __u64 account_taken(void)
 {
@@ -72,8 +73,8 @@ static __always_inline __s64 account_within(__s64 v, __s64 high)
 }
 
 /*
- * Which part of what was taken of the CPU was taken from a thread that ran for on_cpu_ns of the other time: as large a
- * part as that is of all the other time.
+ * Estimates how much of the time that was taken of the CPU was taken from the thread: the same share that the thread
+ * had of the time that was not taken.
  */
 static __always_inline __u64 account_from_it(__u64 taken_ns, __u64 on_cpu_ns, __u64 dur_ns)
 {

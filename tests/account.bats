@@ -62,7 +62,7 @@ contended() {
 		      f'waiting for a CPU {late[0]:.2f} of their time alone, {late[1]:.2f} with rivals')
 		assert len(names) >= 5
 		assert 0.7 < cpu < 1.4, cpu
-		assert wall > 1.1 and late[1] > late[0] + 0.1, (wall, late) # others may be there alone as well
+		assert wall > 1.1 and late[1] > max(late[0], 0.3), (wall, late) # others may be there alone as well
 	END
 	expect_re '^name +calls .* runq' "$(sed -n '/^operator/,/^$/p' rivals.txt)"
 }

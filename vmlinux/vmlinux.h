@@ -94,7 +94,6 @@ struct sched_info {
 	unsigned long long run_delay;
 };
 
-
 struct task_struct {
 	struct thread_struct thread;
 	unsigned int __state;

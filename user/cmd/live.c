@@ -163,6 +163,12 @@ int live_prepare(struct live *l, const struct cmd_opts *o, const char *recording
 
 /* The functions below run with the lock held. */
 
+static void note_error(struct live *l, int err)
+{
+	if (err && !l->write_error)
+		l->write_error = err;
+}
+
 static void begin_keep(struct live *l, const void *recs)
 {
 	struct mxbpf_loss loss;
@@ -192,8 +198,7 @@ static void end_keep(struct live *l, int err)
 	err = err ? err : err2;
 	if (l->writer && !err)
 		err = rec_writer_end(l->writer);
-	if (err && !l->write_error)
-		l->write_error = err;
+	note_error(l, err);
 }
 
 void live_keep(struct live *l, const void *recs, size_t bytes, int err)
@@ -207,12 +212,6 @@ void live_keep(struct live *l, const void *recs, size_t bytes, int err)
 		err = keep_one(l, r);
 	end_keep(l, err);
 	pthread_mutex_unlock(&l->lock);
-}
-
-static void note_error(struct live *l, int err)
-{
-	if (err && !l->write_error)
-		l->write_error = err;
 }
 
 void live_learn(struct live *l, void *recs, size_t bytes)

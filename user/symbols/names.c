@@ -105,8 +105,9 @@ static int object_name(struct sym *s, uint32_t tgid, uint64_t id, char *text)
 }
 
 /*
- * What a tag says of the bytes that BPF read: "_backward_*::pure_python", where they stand for the star; what the row's
- * name begins with has none. The tag behind it is that without what the "::" stands before. NULL: nothing.
+ * Returns the pattern that a tag stands for. The bytes that BPF read replace its star, as in
+ * "_backward_*::pure_python"; a pattern without a star goes before them. The tag behind one with a star means the part
+ * before "::". *len 0: nothing.
  */
 static const char *tag_pattern(const struct sym *s, unsigned tag, size_t *len)
 {

@@ -51,7 +51,7 @@ static void interp_free(struct interp *i)
 	free(i);
 }
 
-/* What a child runs. BPF walks all processes as it does the first. */
+/* Opens the interpreter of another process. BPF can walk its stacks only if it is the same Python as the first. */
 static struct interp *interp_new(struct sym *s, uint32_t tgid)
 {
 	struct interp *i = calloc(1, sizeof(*i));

@@ -75,9 +75,9 @@ static void learn_thread(struct sym *s, uint32_t tgid, uint32_t tid)
 	if (!known || *known)
 		return;
 	*known = 1;
-	if (tid != tgid) /* the process is called as its first thread, of which there may be no call */
+	if (tid != tgid) /* a process has the name of its first thread, which may have no calls */
 		learn_thread(s, tgid, tgid);
-	/* Of a followed process only the number is kept. If that is another's by now, a name is wrong, and no more. */
+	/* A followed process is known by its number alone. If the number was reused, only this name is wrong. */
 	if (tgid == (uint32_t)tgt_pid(s->o.target) ? !tgt_thread_comm(s->o.target, (pid_t)tid, comm)
 						   : !tgt_peek_comm((pid_t)tgid, (pid_t)tid, comm))
 		sym_add(s, MXBPF_NAME_THREAD, tgid, tid, comm, strlen(comm));
@@ -129,7 +129,7 @@ static void learn_span(struct sym *s, uint32_t tgid, uint64_t id)
 		hash_put(&s->missing, id, MXBPF_NAME_SPAN);
 }
 
-/* Of names that are looked up when a record has their id. All others come with sym_add(). */
+/* How names are looked up when a record has their id. sym_add() brings names of all other kinds. */
 static void (*const learners[])(struct sym *s, uint32_t tgid, uint64_t id) = {
 	[MXBPF_NAME_SPAN] = learn_span,
 	[MXBPF_NAME_ARGS] = learn_args,

@@ -32,7 +32,7 @@ void sym_free(struct sym *s);		       /* NULL is legal */
 
 /* Finds the target's Python interpreter, whose stacks records then have. 0, or -errno with e set. */
 int sym_python_open(struct sym *s, struct err *e);
-/* What BPF must know of it; borrowed. NULL: there is none. */
+/* Returns what BPF must know of the interpreter, or NULL if there is none. Borrowed. */
 const struct mxbpf_python *sym_python(const struct sym *s);
 /* Samples will come. 0 or -ENOMEM. */
 int sym_samples_open(struct sym *s);
@@ -47,7 +47,7 @@ void sym_joined(struct sym *s, uint32_t tgid);
  * A sample as BPF sends it gets shorter. 0 or -ENOMEM.
  */
 int sym_learn(struct sym *s, struct mxbpf_rec *r);
-/* The same of records one behind the other, all checked. */
+/* Calls sym_retry(), and then sym_learn() for each record of a checked batch. */
 int sym_learn_all(struct sym *s, void *recs, size_t bytes);
 /* Names that were not found are looked for again: their bytes may be in BPF's map by now. */
 void sym_retry(struct sym *s);
