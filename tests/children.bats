@@ -101,7 +101,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 	start_mxbpf -v --pid "$TOY_PID" --probes api --format json
 	[[ $(code "$stranger") == "$before" ]]
 	toy_forks # the child may have ended before its probes are active: then it is missed, and that is said
-	wait_lines "$(err mxbpf)" '^following process|is not followed' 1
+	wait_lines "$(err mxbpf)" '^mxbpf: following process|is not followed' 1
 	[[ $(code "$stranger") != "$before" ]]
 	toy_forks
 	kill -s USR1 "$stranger"

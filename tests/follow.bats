@@ -29,8 +29,8 @@ seeds() { # of a JSON report: its rows of MXRandomSeed, as COUNT sorted
 }
 
 wait_followed() { # N
-	wait_line "$(err mxbpf)" "^following process" "$MXBPF_PID"
-	timeout 20 bash -c 'until (($(grep -c "^following process" "$0") == $1)); do :; done' "$(err mxbpf)" "$1"
+	wait_line "$(err mxbpf)" "^mxbpf: following process" "$MXBPF_PID"
+	timeout 20 bash -c 'until (($(grep -c "^mxbpf: following process" "$0") == $1)); do :; done' "$(err mxbpf)" "$1"
 }
 
 @test "forked workers are followed: every call behind the attach is counted, each process has its rows" {
@@ -56,7 +56,7 @@ wait_followed() { # N
 	MXBPF_PID=$BG_PID
 	wait_line "$(err recording)" '^attached'
 	workers 2
-	timeout 20 bash -c 'until (($(grep -c "^following process" "$0") == 2)); do :; done' "$(err recording)"
+	timeout 20 bash -c 'until (($(grep -c "^mxbpf: following process" "$0") == 2)); do :; done' "$(err recording)"
 	printf '\n0\n' >&9
 	wait_exit "$MXBPF_PID"
 	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd"

@@ -281,8 +281,8 @@ start_mxbpf() {
 
 wait_gone() {
 	timeout "${2:-$WAIT_SECONDS}" tail -s 0.05 --pid="$1" -f /dev/null && return 0
-	# A zombie is gone: its parent reaps it when it likes.
-	[[ $(ps -o stat= -p "$1" 2>/dev/null) == Z* ]]
+	# A zombie is gone: its parent reaps it when it likes. So is one that was reaped since.
+	[[ $(ps -o stat= -p "$1" 2>/dev/null) =~ ^(Z.*)?$ ]]
 }
 
 wait_exit() {
@@ -303,8 +303,9 @@ kill_started() {
 	[[ -f $BATS_TEST_TMPDIR/started ]] || return 0
 	while read -r pid started; do
 		[[ -n $started && $(start_time "$pid") == "$started" ]] || continue
-		kill -s CONT "$pid" 2>/dev/null
-		kill -s KILL "$pid" 2>/dev/null
+		# The fork server may have ended it meanwhile, as its client is gone.
+		kill -s CONT "$pid" 2>/dev/null || continue
+		kill -s KILL "$pid" 2>/dev/null || continue
 		wait_gone "$pid" 10
 	done <"$BATS_TEST_TMPDIR/started"
 	return 0

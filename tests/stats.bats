@@ -136,7 +136,7 @@ held() { # MXBPF_ARGS PROGRAM...
 	start_mxbpf -v --pid "$forks" --format json --stats-check
 	echo 2 >&9
 	wait_line "$(out forks)" '^workers'
-	timeout 20 bash -c 'until (($(grep -c "^following process" "$0") == 2)); do sleep 0.02; done' "$(err mxbpf)"
+	timeout 20 bash -c 'until (($(grep -c "^mxbpf: following process" "$0") == 2)); do sleep 0.02; done' "$(err mxbpf)"
 	printf '\n0\n' >&9
 	wait_exit "$forks"
 	wait_exit "$MXBPF_PID"

@@ -31,7 +31,8 @@ ROOMS = {
     'sink': ('base model records sched', 'cjson/'),
     'symbols': ('adapter attach base elf model plan python records ring sample target', ''),
     'now': ('base elf plan python target', 'elfutils/'),
-    'cmd': ('adapter attach base counters elf insn machine model now plan record records ring sched sink symbols target', 'cjson/'),
+    'session': ('adapter attach base counters elf machine model plan record records ring symbols target', ''),
+    'cmd': ('adapter attach base counters elf insn model now plan record session sched sink target', 'cjson/'),
 }
 # These see no contract either: they know nothing of events.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn'}

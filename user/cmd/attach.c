@@ -4,129 +4,140 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fmt.h"
-#include "cmd/live.h"
+#include "cmd/run.h"
 
-static int write_trace(struct live *l)
+static int write_trace(struct run *r)
 {
-	struct rec_reader *r = NULL;
+	struct rec_reader *events = NULL;
 	struct err e = {0};
 	int code;
 
-	if (rec_reader_open(rec_writer_fd(l->writer), &r, &e))
+	if (rec_reader_open(ses_events_fd(r->ses), &events, &e))
 		return cmd_fail(&e);
-	code = cmd_write_trace(l->o, l->o->trace, r, l->model);
-	rec_reader_close(r);
+	code = cmd_write_trace(r->o, r->so.trace, events, ses_model(r->ses));
+	rec_reader_close(events);
 	return code;
 }
 
 /* Why it may have been that no call was seen. */
-static int nothing_seen(const struct live *l)
+static int nothing_seen(const struct run *r)
 {
-	double s = (double)l->session.duration_ns / 1e9;
-	char stopped[LIVE_STOPPED_BYTES];
+	const struct mdl_session *about = ses_about(r->ses);
+	double s = (double)about->duration_ns / 1e9;
+	char stopped[SES_STOPPED_BYTES];
 
-	if (live_stopped(l, stopped))
+	if (ses_stopped(r->ses, stopped))
 		cmd_warn("attached, but nothing was seen in %.1f s: %s", s, stopped);
-	else if (l->o->iterations)
+	else if (r->so.iterations)
 		cmd_warn("attached to process %u, but nothing was seen: %llu iterations ended in %.1f s, %llu of them "
-			 "were "
-			 "sampled; what ends one is %s",
-			 l->session.pid, (unsigned long long)l->session.iterations,
-			 s + (double)l->session.paused_ns / 1e9, (unsigned long long)l->session.sampled_iterations,
-			 l->plan.adp->iteration_title);
-	else if (l->session.hits)
-		cmd_warn("attached to process %u, but nothing was seen: no call began and ended in %.1f s",
-			 l->session.pid, s);
+			 "were sampled; what ends one is %s",
+			 about->pid, (unsigned long long)about->iterations, s + (double)about->paused_ns / 1e9,
+			 (unsigned long long)about->sampled_iterations, ses_plan(r->ses)->adp->iteration_title);
+	else if (about->hits)
+		cmd_warn("attached to process %u, but nothing was seen: no call began and ended in %.1f s", about->pid,
+			 s);
 	else
 		cmd_warn("attached to process %u, but nothing was seen: it called none of the probed functions in "
 			 "%.1f s%s",
-			 l->session.pid, s, tgt_alive(l->target) ? "" : ", and has ended");
+			 about->pid, s, tgt_alive(ses_target(r->ses)) ? "" : ", and has ended");
 	return CMD_NOTHING_SEEN;
 }
 
-static void say_recording(const struct live *l)
+/* Whether --ops left out everything, and said so. */
+static int no_ops(const struct run *r)
 {
-	const struct mxbpf_loss *loss = &l->session.loss;
+	char nearest[SES_NEAREST_BYTES];
+
+	if (!r->so.ops || ses_ops_matched(r->ses, nearest))
+		return CMD_OK;
+	cmd_warn("nothing matched --ops '%s'; nearest of what there is: %s", r->so.ops, nearest);
+	return CMD_NO_TARGET;
+}
+
+static void say_recording(const struct run *r)
+{
+	const struct mxbpf_loss *loss = &ses_about(r->ses)->loss;
 	char n[6][32];
 
-	if (l->o->quiet)
+	if (r->o->quiet)
 		return;
-	fprintf(stderr, "wrote %s: %s of %s events\n", l->recording, fmt_count(loss->stored, n[0]),
+	fprintf(stderr, "wrote %s: %s of %s events\n", r->so.recording, fmt_count(loss->stored, n[0]),
 		fmt_count(loss->attempted, n[1]));
 	fprintf(stderr, "%s dropped, %s names truncated, %s unreadable, %s unmatched\n", fmt_count(loss->dropped, n[2]),
 		fmt_count(loss->truncated, n[3]), fmt_count(loss->unreadable, n[4]), fmt_count(loss->unmatched, n[5]));
 }
 
 /* Of the same spans, as events told them and as the kernel added them up. */
-static int print_both(const struct live *l, struct out *out)
+static int print_both(const struct run *r, struct out *out)
 {
-	struct mdl_session added_up = l->session; /* shallow */
-	int code = cmd_print_tables(l->o, &l->session, l->model, 1, out);
+	struct mdl_session added_up = *ses_about(r->ses); /* shallow */
+	int code = cmd_print_tables(r->o, ses_about(r->ses), ses_model(r->ses), 1, out);
 
 	added_up.stats = true;
-	return code ? code : cmd_print_tables(l->o, &added_up, l->beside, 2, out);
+	return code ? code : cmd_print_tables(r->o, &added_up, ses_model_beside(r->ses), 2, out);
 }
 
-static int print_tables(struct live *l)
+static int print_tables(struct run *r)
 {
 	struct out *out;
 	int code;
 
-	if (l->o->interval_ns) {
-		code = live_dump(l);
-		out = l->tables;
-		l->tables = NULL;
-		return out ? cmd_close_tables(l->o, out, code) : code;
+	if (r->so.interval_ns) {
+		code = ses_interval(r->ses);
+		out = r->tables;
+		r->tables = NULL;
+		return out ? cmd_close_tables(r->o, out, code) : code;
 	}
-	code = cmd_open_tables(l->o, false, &out);
+	code = cmd_open_tables(r->o, false, &out);
 	if (code)
 		return code;
-	code = l->beside ? print_both(l, out) : cmd_print_tables(l->o, &l->session, l->model, 0, out);
-	return cmd_close_tables(l->o, out, code);
+	code = ses_model_beside(r->ses) ? print_both(r, out)
+					: cmd_print_tables(r->o, ses_about(r->ses), ses_model(r->ses), 0, out);
+	return cmd_close_tables(r->o, out, code);
 }
 
 /* A failed output does not keep the others from being written; the first failure, or `stopped`, is the exit code. */
-static int results(struct live *l, int stopped)
+static int results(struct run *r, int stopped)
 {
 	int code = stopped, err;
 
-	if (l->dump_code) {
-		code = l->dump_code; /* the output takes no more, as was said */
-	} else if (!l->recording) {
-		err = print_tables(l);
+	if (ses_failed(r->ses)) {
+		code = ses_failed(r->ses); /* the output takes no more, as was said */
+	} else if (!r->so.recording) {
+		err = print_tables(r);
 		code = code ? code : err;
 	} else if (!stopped) {
-		say_recording(l);
+		say_recording(r);
 	}
-	if (l->o->trace) {
+	if (r->so.trace) {
 		if (!code)
-			live_signals_results(l, LIVE_PRINTED);
-		err = write_trace(l);
+			signals_results(r, SIGNALS_PRINTED);
+		err = write_trace(r);
 		code = code ? code : err;
 	}
 	return code;
 }
 
 /* What comes to stdout then stands behind all that the command wrote. Its status; -1: it does not run. */
-static int end_of_command(struct live *l)
+static int end_of_command(struct run *r)
 {
-	if (!l->launch.pid || l->launch.go >= 0 || l->launch.failed >= 0)
+	if (!r->ses || !ses_launched(r->ses))
 		return -1;
-	live_follow_free(l); /* lets it go on */
-	live_signals_hold(l, true);
-	return launch_wait(&l->launch, l->signals);
+	signals_hold();
+	return ses_wait_command(r->ses, r->signals);
 }
 
 /* A target that ends while it is looked at fails in any of many ways, and all of them mean the same. */
-static int not_started(const struct live *l, const struct err *e)
+static int not_started(const struct run *r, const struct err *e)
 {
-	const struct tgt *t = l->target;
+	const struct tgt *t = r->ses ? ses_target(r->ses) : NULL;
 	struct err ended = {0};
 
-	if (l->o->command || !t || !tgt_gone(t) || e->cls == ERR_USAGE)
+	if (r->so.command || !t || !tgt_gone(t) || e->cls == ERR_USAGE)
 		return cmd_fail(e);
 	err_set(&ended, ERR_TARGET, -ESRCH, "process %d %s before the window began: nothing was seen", tgt_pid(t),
 		tgt_alive(t) ? "became another program" : "ended");
@@ -136,31 +147,31 @@ static int not_started(const struct live *l, const struct err *e)
 
 static int run(const struct cmd_opts *o, const char *recording)
 {
-	char stopped[LIVE_STOPPED_BYTES];
+	char stopped[SES_STOPPED_BYTES];
 	int code, ended = -1;
 	struct err e = {0};
-	struct live l;
+	struct run r;
 
-	if (live_prepare(&l, o, recording, &e) || live_start(&l, &e)) {
-		code = not_started(&l, &e);
+	if (run_prepare(&r, o, recording, &e) || ses_start(r.ses, &e)) {
+		code = not_started(&r, &e);
 		goto out;
 	}
-	if (!o->command && live_stopped(&l, stopped)) /* a command that waits for mxbpf goes on by itself */
+	if (!r.so.command && ses_stopped(r.ses, stopped)) /* a command that waits for mxbpf goes on by itself */
 		cmd_warn("%s", stopped);
-	live_wait(&l);
-	code = live_stop(&l, &e) ? cmd_fail(&e) : CMD_OK;
-	ended = end_of_command(&l);
-	live_signals_results(&l, code ? LIVE_STOPPING : LIVE_RECORDED);
-	code = results(&l, code);
-	if (!code && o->ops)
-		code = live_ops_code(&l);
-	if (!code && !l.session.loss.attempted)
-		code = nothing_seen(&l);
-	else if (!o->command && live_stopped(&l, stopped))
+	run_wait(&r);
+	signals_results(&r, SIGNALS_STOPPING);
+	code = ses_stop(r.ses, &e) ? cmd_fail(&e) : CMD_OK;
+	ended = end_of_command(&r);
+	signals_results(&r, code ? SIGNALS_STOPPING : SIGNALS_RECORDED);
+	code = results(&r, code);
+	code = code ? code : no_ops(&r);
+	if (!code && !ses_about(r.ses)->loss.attempted)
+		code = nothing_seen(&r);
+	else if (!r.so.command && ses_stopped(r.ses, stopped))
 		cmd_warn("at the end of the window, %s", stopped);
 out:
-	ended = ended < 0 ? end_of_command(&l) : ended;
-	live_free(&l);
+	ended = ended < 0 ? end_of_command(&r) : ended;
+	run_free(&r);
 	return ended > 0 ? ended : code;
 }
 
@@ -179,6 +190,6 @@ int cmd_record(const struct cmd_opts *o)
 		return run(o, o->output);
 	gmtime_r(&now, &tm);
 	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
-	snprintf(name, sizeof(name), "mxbpf-%d-%s.mxd", o->pid ? o->pid : getpid(), stamp);
+	snprintf(name, sizeof(name), "mxbpf-%d-%s.mxd", o->ses.pid ? o->ses.pid : getpid(), stamp);
 	return run(o, name);
 }

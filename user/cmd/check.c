@@ -31,14 +31,10 @@ static int check_probe(const struct plan_probe *p)
 	static const char *const costs[] = {"emulated, " CMD_COST_TRAP " a hit",
 					    "single-stepped, " CMD_COST_STEP " a hit", ""};
 	bool replaced = p->spare || p->stand_in, optional = replaced || p->row->optional;
-	char why[CMD_WHY_BYTES];
+	char why[PLAN_WHY_BYTES];
 
 	if (replaced || p->reason[0]) {
-		printf("  %-4s %-26s %s\n",
-		       replaced	  ? "-"
-		       : optional ? "no"
-				  : "NO",
-		       p->row->name, cmd_probe_why(p, why));
+		printf("  %-4s %-26s %s\n", replaced ? "-" : optional ? "no" : "NO", p->row->name, plan_why(p, why));
 		return optional ? CMD_OK : CMD_NO_TARGET;
 	}
 	if (p->row->each_lib)
@@ -56,7 +52,7 @@ static int check_probe(const struct plan_probe *p)
 /* How much of a process --ops leaves. */
 static int check_ops(const struct plan *p)
 {
-	unsigned left, n = cmd_ops_matched(p, &left);
+	unsigned left, n = plan_ops_matched(p, &left);
 	char near[300];
 
 	if (!n && !left)
@@ -90,8 +86,8 @@ static int check_target(const struct cmd_opts *o)
 {
 	const struct att_backend *backend = att_pick(NULL, NULL);
 	const struct plan_opts po = {.groups = ~0u,
-				     .ops = o->ops,
-				     .runtime = o->runtime,
+				     .ops = o->ses.ops,
+				     .runtime = o->ses.runtime,
 				     .lenient = true,
 				     .probes_max = backend ? backend->probes_max : 0};
 	struct plan plan = {0};
@@ -100,7 +96,7 @@ static int check_target(const struct cmd_opts *o)
 	int code = CMD_OK, one;
 	size_t i;
 
-	if (tgt_open(o->pid, &t, &e) || plan_make(t, &po, &plan, &e)) {
+	if (tgt_open(o->ses.pid, &t, &e) || plan_make(t, &po, &plan, &e)) {
 		code = cmd_fail(&e);
 		goto out;
 	}
@@ -113,7 +109,7 @@ static int check_target(const struct cmd_opts *o)
 		code = code ? code : one;
 	}
 	check_details(&plan);
-	if (o->ops) {
+	if (o->ses.ops) {
 		one = check_ops(&plan);
 		code = code ? code : one;
 	}
@@ -126,7 +122,7 @@ out:
 int cmd_check(const struct cmd_opts *o)
 {
 	int kernel = check_kernel();
-	int target = o->pid ? check_target(o) : CMD_OK;
+	int target = o->ses.pid ? check_target(o) : CMD_OK;
 
 	return kernel ? kernel : target;
 }

@@ -11,6 +11,7 @@
 #include "model/model.h"
 #include "model/session.h"
 #include "record/record.h"
+#include "session/session.h"
 #include "sink/sink.h"
 
 /* What a probe costs its process, as measured: README.md says it in the same words. */
@@ -28,9 +29,6 @@ enum cmd_exit {
 	CMD_ABORTED = 130, /* second Ctrl-C */
 };
 
-/* Whether the probes of children are shared with all processes that map the library; AUTO: once the target forks. */
-enum cmd_follow { CMD_FOLLOW_AUTO, CMD_FOLLOW_SHARED, CMD_FOLLOW_FILTERED };
-
 enum cmd_format { CMD_UNSAID = -1, CMD_TABLE, CMD_JSON, CMD_CSV };
 extern const char *const cmd_format_words[]; /* NULL behind the last */
 
@@ -38,51 +36,20 @@ struct cmd;
 
 /* A row of cmd_options[] (opts.c) for each, which also makes --help, man page and completion. */
 struct cmd_opts {
-	int pid;	      /* --pid; 0 none */
-	uint64_t duration_ns; /* -d; 0: until Ctrl-C or the target's end */
-	uint64_t delay_ns;    /* --delay */
-	uint64_t interval_ns; /* --interval; 0: none */
-	bool reset;	      /* --reset */
+	struct ses_opts ses;  /* of a session; recording and command_to_stderr are no options */
 	const char *output;   /* -o; NULL: of tables stdout */
 	bool force;	      /* --force */
-	const char *trace;    /* --trace; NULL */
 	int format;	      /* --format, -f: enum cmd_format; of tables else by the suffix of -o */
 	const char *form;     /* the same of export: a sink's name; NULL: by the file's suffix */
 	const char *layout;   /* --layout: of word_layout() */
-	unsigned probes;      /* --probes: mask of enum probe_group */
-	const char *api;      /* --api: of word_api(); NULL: all */
-	unsigned iterations;  /* --iterations: of a window; 0: no windows */
-	unsigned period;      /* of which one window is */
-	const char *ops;      /* --ops: patterns; NULL: all operators */
-	unsigned sample_hz;   /* --sample; 0: none */
-	unsigned details;     /* mask of enum mxbpf_detail */
-	unsigned counters;    /* --counters: mask of ctr_name()s */
 	int sort;	      /* --sort: enum snk_sort */
 	int by;		      /* --by: enum snk_by */
 	unsigned stack_depth; /* --stack-depth; 0 default */
 	bool ascending;
-	bool backward;	     /* --backward; then details has MXBPF_DETAIL_SEQ */
-	unsigned top;	     /* --top; 0 all */
-	uint64_t max_bytes;  /* --max-size; 0 default */
-	uint64_t ring_bytes; /* --ring-size; 0 default */
-	const char *backend; /* --backend; NULL: the best that the kernel has */
-	bool quiet;	     /* -q: no progress */
-	bool verbose;	     /* -v */
-	bool no_follow;	     /* --no-follow */
-	int follow;	     /* --follow: enum cmd_follow */
-	bool follow_app;     /* --follow-app */
-	bool wait;	     /* --wait */
-	const char *role;    /* --role; NULL: all */
-	bool no_account;     /* --no-account */
-	bool omp;	     /* --omp */
-	bool life;	     /* --life */
-	bool memory;	     /* --memory */
-	const char *runtime; /* --runtime: name of an adapter; NULL: whichever is mapped */
-	bool sched;	     /* --sched */
-	bool stats;	     /* --stats */
-	bool stats_check;    /* --stats-check */
-	char **command;	     /* behind "--", borrowed from argv; NULL */
-	char **args;	     /* operands, borrowed from argv */
+	bool backward; /* --backward; then ses.details has MXBPF_DETAIL_SEQ */
+	unsigned top;  /* --top; 0 all */
+	bool quiet;    /* -q: no progress */
+	char **args;   /* operands, borrowed from argv */
 	int nargs;
 	int (*instead)(const struct cmd *c); /* --help and the like: runs in place of the command; NULL */
 };
@@ -114,14 +81,6 @@ int cmd_check(const struct cmd_opts *o);
 int cmd_list(const struct cmd_opts *o);
 int cmd_now(const struct cmd_opts *o);
 int cmd_help(const struct cmd_opts *o);
-
-/* Why a probe is off, refused or less than it could be; "" if it is none of these. Borrowed from the probe or buf. */
-#define CMD_WHY_BYTES 320
-struct plan_probe;
-const char *cmd_probe_why(const struct plan_probe *p, char buf[CMD_WHY_BYTES]);
-/* Functions of operators that --ops asks for, where names are known beforehand; *left: those that it leaves out. */
-struct plan;
-unsigned cmd_ops_matched(const struct plan *p, unsigned *left);
 
 /* What stdout gets under --layout and --format; tables take no records. Borrowed. */
 const struct snk_ops *cmd_table_sink(const struct cmd_opts *o);

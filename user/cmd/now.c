@@ -8,6 +8,7 @@
 
 #include "attach/regs.h"
 #include "base/clock.h"
+#include "base/hash.h"
 
 #define WINDOW_NS 1000000000ull
 #define TRIES	  5
@@ -37,9 +38,7 @@ const struct mxbpf_open *now_opens(const struct now_view *v, pid_t tid, size_t *
 
 const struct mxbpf_span *now_last(const struct now_view *v, pid_t tid)
 {
-	const uint64_t *at = hash_get(&v->l->last_of, (uint64_t)tid, 0);
-
-	return at ? buf_at(&v->l->lasts, struct mxbpf_span, *at) : NULL;
+	return ses_last(v->ses, tid);
 }
 
 /* The stacks. Threads that moved meanwhile are looked at once more. */
@@ -61,17 +60,6 @@ static int take(struct now_view *v, const struct regs *r)
 	return moved < 0 ? moved : 0;
 }
 
-/* Calls that are open at this moment. */
-static void read_opens(struct live *l, uint64_t at_ns, struct buf *opens)
-{
-	struct live_look k;
-
-	live_look(l, &k);
-	pthread_mutex_lock(&l->lock);
-	live_open_spans(l, &k, at_ns, opens);
-	pthread_mutex_unlock(&l->lock);
-}
-
 /* Of threads that moved before their stacks were taken, only what was open before that and is open behind it. */
 static void drop_passed(struct now_view *v)
 {
@@ -85,7 +73,7 @@ static void drop_passed(struct now_view *v)
 		if (t->late)
 			hash_put(&late, (uint64_t)t->tid, 0);
 	if (late.len)
-		read_opens(v->l, v->at_ns, &again);
+		ses_opens(v->ses, v->at_ns, &again);
 	for (i = 0; i < buf_count(&again, struct mxbpf_open); i++)
 		hash_put(&open, buf_at(&again, struct mxbpf_open, i)->tid,
 			 buf_at(&again, struct mxbpf_open, i)->h.ts_ns);
@@ -104,18 +92,15 @@ static void drop_passed(struct now_view *v)
  */
 static int look(struct now_view *v, const struct regs *r, struct err *e)
 {
-	struct live *l = v->l;
-	int err = now_begin(l->target, &l->plan, &v->now, e);
+	int err = now_begin(ses_target(v->ses), ses_plan(v->ses), &v->now, e);
 
 	if (err)
 		return err;
 	v->at_ns = clock_ns(CLOCK_MONOTONIC);
-	read_opens(l, v->at_ns, &v->opens);
+	ses_opens(v->ses, v->at_ns, &v->opens);
 	err = take(v, r);
 	drop_passed(v);
-	pthread_mutex_lock(&l->lock);
-	live_learn(l, v->opens.data, v->opens.len);
-	pthread_mutex_unlock(&l->lock);
+	ses_learn(v->ses, v->opens.data, v->opens.len);
 	if (v->opens.len)
 		qsort(v->opens.data, buf_count(&v->opens, struct mxbpf_open), sizeof(struct mxbpf_open), by_thread);
 	return err ? err_set(e, ERR_RUNTIME, err, "out of memory") : 0;
@@ -128,38 +113,40 @@ static int show(struct now_view *v, struct err *e)
 
 	if (now_finish(v->now, &why))
 		cmd_warn("%s", why.why);
-	err = v->l->o->format == CMD_JSON ? now_print_json(v) : now_print_text(v);
+	err = v->o->format == CMD_JSON ? now_print_json(v) : now_print_text(v);
 	return err ? err_set(e, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
 int cmd_now(const struct cmd_opts *o)
 {
 	struct cmd_opts own = *o;
-	struct now_view v = {0};
+	struct now_view v = {.o = &own};
 	struct err e = {0}, ended = {0}, why = {0};
 	struct regs *regs = NULL;
-	struct live l;
+	struct run r;
 	int err;
 
-	own.duration_ns = o->duration_ns ? o->duration_ns : WINDOW_NS;
-	own.no_follow = true; /* one process, however many it has made */
-	v.l = &l;
-	err = live_prepare(&l, &own, NULL, &e);
-	l.wants_lasts = true;
-	if (!err)
-		err = live_start(&l, &e);
+	own.ses.duration_ns = o->ses.duration_ns ? o->ses.duration_ns : WINDOW_NS;
+	own.ses.no_follow = true; /* one process, however many it has made */
+	err = run_prepare(&r, &own, NULL, &e);
+	v.ses = r.ses;
 	if (!err) {
-		if (regs_open(tgt_pid(l.target), &regs, &why))
+		ses_keep_lasts(r.ses);
+		err = ses_start(r.ses, &e);
+	}
+	if (!err) {
+		if (regs_open(tgt_pid(ses_target(r.ses)), &regs, &why))
 			cmd_warn("%s: stacks are short, and Python has none", why.why);
-		live_wait(&l);
+		run_wait(&r);
 		err = look(&v, regs, &e);
-		live_stop(&l, err ? &ended : &e);
+		signals_results(&r, SIGNALS_STOPPING);
+		ses_stop(r.ses, err ? &ended : &e);
 	}
 	if (!err && !e.code)
 		err = show(&v, &e);
 	regs_close(regs);
 	now_free(v.now);
 	buf_fini(&v.opens);
-	live_free(&l);
+	run_free(&r);
 	return e.code ? cmd_fail(&e) : CMD_OK;
 }

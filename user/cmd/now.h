@@ -3,11 +3,12 @@
 #ifndef CMD_NOW_H
 #define CMD_NOW_H
 
-#include "cmd/live.h"
+#include "cmd/run.h"
 #include "now/now.h"
 
 struct now_view {
-	struct live *l;
+	const struct cmd_opts *o;
+	struct session *ses;
 	struct now *now;
 	uint64_t at_ns;	  /* of the look */
 	struct buf opens; /* struct mxbpf_open as of then, the innermost of a thread first */

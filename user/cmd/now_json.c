@@ -62,7 +62,7 @@ static void put_opens(cJSON *thread, const struct now_view *v, const struct now_
 	open = now_opens(v, t->tid, &n);
 	for (i = 0; i < n; i++) {
 		o = add_item(array);
-		name = mdl_name(v->l->model, open[i].name_id, &len);
+		name = mdl_name(ses_model(v->ses), open[i].name_id, &len);
 		put_text(o, "name", name, len);
 		put_name(o, "class", mdl_category(open[i].cls));
 		put_number(o, "open_ns", open[i].open_ns);
@@ -81,7 +81,7 @@ static void put_last(cJSON *thread, const struct now_view *v, const struct now_t
 	if (!s)
 		return;
 	o = cJSON_AddObjectToObject(thread, "last");
-	name = mdl_name(v->l->model, s->name_id, &len);
+	name = mdl_name(ses_model(v->ses), s->name_id, &len);
 	put_text(o, "name", name, len);
 	put_name(o, "class", mdl_category(s->cls));
 	put_number(o, "total_ns", s->dur_ns);
@@ -140,7 +140,7 @@ static void put_thread(cJSON *o, const struct now_view *v, const struct now_thre
 
 int now_print_json(const struct now_view *v)
 {
-	const struct mdl_session *s = &v->l->session;
+	const struct mdl_session *s = ses_about(v->ses);
 	const struct now_thread *t;
 	cJSON *all = cJSON_CreateObject(), *array;
 	char *text;

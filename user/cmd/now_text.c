@@ -74,7 +74,7 @@ static void put_doing(struct buf *b, const struct now_view *v, const struct now_
 	}
 	if (t->holder) {
 		buf_printf(b, ", for a lock that thread %d (", t->holder);
-		tgt_thread_comm(v->l->target, t->holder, comm);
+		tgt_thread_comm(ses_target(v->ses), t->holder, comm);
 		put_name(b, comm);
 		buf_printf(b, ") holds");
 	}
@@ -97,7 +97,7 @@ static void put_opens(struct buf *b, const struct now_view *v, const struct now_
 	o = now_opens(v, t->tid, &n);
 	for (i = 0; i < n; i++) {
 		put_head(b, "open", !i);
-		name = mdl_name(v->l->model, o[i].name_id, &len);
+		name = mdl_name(ses_model(v->ses), o[i].name_id, &len);
 		put(b, name, len);
 		buf_printf(b, ", for %s%s\n", fmt_ns(o[i].open_ns, ns),
 			   o[i].flags & MXBPF_SPAN_ASYNC ? ", begun here and going on elsewhere" : "");
@@ -120,7 +120,7 @@ static void put_last(struct buf *b, const struct now_view *v, const struct now_t
 		buf_printf(b, "nothing that is probed within the look\n");
 		return;
 	}
-	name = mdl_name(v->l->model, s->name_id, &len);
+	name = mdl_name(ses_model(v->ses), s->name_id, &len);
 	end = s->h.ts_ns + s->dur_ns;
 	put(b, name, len);
 	buf_printf(b, ", which ended %s %s\n", fmt_ns(end < v->at_ns ? v->at_ns - end : end - v->at_ns, ns),
@@ -151,7 +151,7 @@ static void put_function(struct buf *b, const char *name)
 
 static void put_frame(struct buf *b, const struct now_view *v, const struct now_frame *f)
 {
-	const char *title = f->call ? v->l->session.class_title[f->cls] : NULL;
+	const char *title = f->call ? ses_about(v->ses)->class_title[f->cls] : NULL;
 
 	if (f->named) {
 		put_name(b, f->call);
@@ -284,7 +284,7 @@ static void print_block(struct block *b, const struct block *end)
 
 static void print_head(const struct now_view *v, size_t n)
 {
-	const struct mdl_session *s = &v->l->session;
+	const struct mdl_session *s = ses_about(v->ses);
 	char safe[256], ns[24];
 	const char *python = now_python(v->now);
 

@@ -30,7 +30,7 @@ static const char *word_sort(unsigned i)
 	return i < SNK_SORT_NKEYS ? snk_sort_keys[i].name : NULL;
 }
 
-/* As enum cmd_follow. */
+/* As enum ses_follow. */
 static const char *word_follow(unsigned i)
 {
 	static const char *const words[] = {"auto", "shared", "filtered", NULL};
@@ -143,37 +143,37 @@ MXBPF_STATIC_ASSERT(REC_MAX_BYTES_DEFAULT == 2ull << 30);
 const struct cmd_option cmd_options[] = {
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = LIVE, .required = LIVE,
 	 .help = "the process to look at; it is not changed or restarted; or -- COMMAND",
-	 .set = cmd_set_number, FIELD(pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */},
+	 .set = cmd_set_number, FIELD(ses.pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */},
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_CHECK,
-	 .help = "the process whose probes to check; it is not changed", .set = cmd_set_number, FIELD(pid), .min = 1,
+	 .help = "the process whose probes to check; it is not changed", .set = cmd_set_number, FIELD(ses.pid), .min = 1,
 	 .max = 1 << 22},
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_NOW,
 	 .required = CMD_BIT_NOW, .help = "the process to look at; it is not changed, and none of its threads is stopped",
-	 .set = cmd_set_number, FIELD(pid), .min = 1, .max = 1 << 22},
+	 .set = cmd_set_number, FIELD(ses.pid), .min = 1, .max = 1 << 22},
 	{.name = "probes", .arg = "LIST", .group = "Target", .commands = LIVE,
-	 .help = "what to probe, joined by commas", .def = "all", .set = cmd_set_mask, FIELD(probes), .word = word_probes,
+	 .help = "what to probe, joined by commas", .def = "all", .set = cmd_set_mask, FIELD(ses.probes), .word = word_probes,
 	 .word_help = help_probes},
 	{.name = "api", .arg = "WHICH", .group = "Target", .commands = LIVE,
 	 .help = "calls of MXNet's C API: work is only those that do work or wait, which costs much less", .def = "all",
-	 .set = cmd_set_word, FIELD(api), .word = word_api},
+	 .set = cmd_set_word, FIELD(ses.api), .word = word_api},
 	{.name = "ops", .arg = "LIST", .group = "Target", .commands = LIVE | CMD_BIT_CHECK,
 	 .help = "only operators whose names match, shell patterns joined by commas: 'conv*,mm'; of PyTorch others are "
-		 "not even probed", .def = "all", .set = cmd_set_patterns, FIELD(ops)},
+		 "not even probed", .def = "all", .set = cmd_set_patterns, FIELD(ses.ops)},
 	{.name = "runtime", .arg = "NAME", .group = "Target", .commands = LIVE | CMD_BIT_CHECK | CMD_BIT_NOW,
 	 .help = "which one to look at, where a process has several", .def = "whichever is mapped", .set = cmd_set_word,
-	 FIELD(runtime), .word = plan_runtime_name},
+	 FIELD(ses.runtime), .word = plan_runtime_name},
 	{.name = "role", .arg = "ROLE", .group = "Target", .commands = LIVE | CMD_BIT_REPORT,
 	 .help = "of a distributed job only such processes; MXNet, by DMLC_ROLE", .def = "all",
-	 .set = cmd_set_word, FIELD(role), .word = word_role},
+	 .set = cmd_set_word, FIELD(ses.role), .word = word_role},
 	{.name = "wait", .group = "Target", .commands = LIVE,
-	 .help = "with --pid: if the process has no runtime yet, wait until it maps one", .set = cmd_set_flag, FIELD(wait)},
+	 .help = "with --pid: if the process has no runtime yet, wait until it maps one", .set = cmd_set_flag, FIELD(ses.wait)},
 	{.name = "py-stacks", .group = "Target", .commands = LIVE,
 	 .help = "read the Python stack at the start of each operator or call: source lines, modules",
 	 .set = cmd_set_detail, .min = MXBPF_DETAIL_STACK},
 	{.name = "sample", .arg = "HZ", .group = "Target", .commands = LIVE, .of_events = true,
 	 .help = "look HZ times a second at what runs on each CPU: 99; samples of the target's threads by operator, with "
 		 "their Python and machine code, for flame graphs (export -f folded, pprof)",
-	 .set = cmd_set_number, FIELD(sample_hz), .min = 1, .max = MXBPF_SAMPLE_HZ_MAX},
+	 .set = cmd_set_number, FIELD(ses.sample_hz), .min = 1, .max = MXBPF_SAMPLE_HZ_MAX},
 	{.name = "shapes", .group = "Target", .commands = LIVE,
 	 .help = "read sizes and types of the tensors that operators get (PyTorch's strides, what MXNet's make), for --by "
 		 "shape, traces and recordings; MXNet's convolutions and matrix products get their GFLOP/s", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
@@ -182,55 +182,55 @@ const struct cmd_option cmd_options[] = {
 	 .set = cmd_set_detail, .min = MXBPF_DETAIL_LAYER},
 	{.name = "counters", .arg = "LIST", .group = "Target", .commands = LIVE,
 	 .help = "count in each call, at most four, joined by commas, as perf does: cycles,instructions,task-clock",
-	 .set = cmd_set_counters, FIELD(counters), .word = ctr_name},
+	 .set = cmd_set_counters, FIELD(ses.counters), .word = ctr_name},
 	{.name = "omp", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "look at OpenMP's parallel regions as well: of each operator the CPU time of its team, and what it waited for",
-	 .set = cmd_set_flag, FIELD(omp)},
+	 .set = cmd_set_flag, FIELD(ses.omp)},
 	{.name = "life", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "see operators from being pushed on: what each waited for before it ran, and which of them the program "
-		 "waited for; MXNet", .set = cmd_set_flag, FIELD(life)},
+		 "waited for; MXNet", .set = cmd_set_flag, FIELD(ses.life)},
 	{.name = "memory", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "see who holds the memory of a device: of each operator what it allocated, what of that was freed, what was "
-		 "alive at the peak and never freed", .set = cmd_set_flag, FIELD(memory)},
+		 "alive at the peak and never freed", .set = cmd_set_flag, FIELD(ses.memory)},
 	{.name = "sched", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "see what becomes of threads off the CPU: who preempted them, what they waited for, who woke them; each "
-		 "switch of a thread on this machine costs a little more", .set = cmd_set_flag, FIELD(sched)},
+		 "switch of a thread on this machine costs a little more", .set = cmd_set_flag, FIELD(ses.sched)},
 	{.name = "follow", .arg = "[HOW]", .group = "Target", .commands = LIVE,
 	 .help = "follow child processes. shared: from their first instruction on, by probes in all processes that map the "
 		 "library; others pay for theirs, which is measured. filtered: probe each child on its own, some time after its "
 		 "birth. auto: shared, but while others map the library not before the target forks", .def = "auto",
-	 .set = cmd_set_follow, FIELD(follow), .word = word_follow},
+	 .set = cmd_set_follow, FIELD(ses.follow), .word = word_follow},
 	{.name = "no-follow", .group = "Target", .commands = LIVE, .help = "leave children alone",
-	 .set = cmd_set_flag, FIELD(no_follow)},
+	 .set = cmd_set_flag, FIELD(ses.no_follow)},
 	{.name = "no-account", .group = "Target", .commands = LIVE,
 	 .help = "do not read what the kernel says of each call: time on a CPU, waiting for one, blocked, page faults",
-	 .set = cmd_set_flag, FIELD(no_account)},
+	 .set = cmd_set_flag, FIELD(ses.no_account)},
 	{.name = "stats", .group = "Target", .commands = LIVE,
 	 .help = "add up in the kernel, send no events: the tables alone, at the least cost outside of the target",
-	 .set = cmd_set_flag, FIELD(stats)},
+	 .set = cmd_set_flag, FIELD(ses.stats)},
 	{.name = "stats-check", .of_events = true, .commands = CMD_BIT_ATTACH,
-	 .help = "add up in the kernel and send events: the tables of both", .set = cmd_set_flag, FIELD(stats_check)},
+	 .help = "add up in the kernel and send events: the tables of both", .set = cmd_set_flag, FIELD(ses.stats_check)},
 	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = LIVE,
 	 .help = "stop after TIME: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
-	 .def = "until Ctrl-C or the target's end", .set = cmd_set_duration, FIELD(duration_ns), .min = 1,
+	 .def = "until Ctrl-C or the target's end", .set = cmd_set_duration, FIELD(ses.duration_ns), .min = 1,
 	 .max = YEAR_NS},
 	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = CMD_BIT_NOW,
-	 .help = "watch for TIME what is called, then look", .def = "1s", .set = cmd_set_duration, FIELD(duration_ns),
+	 .help = "watch for TIME what is called, then look", .def = "1s", .set = cmd_set_duration, FIELD(ses.duration_ns),
 	 .min = 1, .max = YEAR_NS},
 	{.name = "delay", .arg = "TIME", .group = "Window", .commands = LIVE,
-	 .help = "wait TIME before looking", .def = "0", .set = cmd_set_duration, FIELD(delay_ns),
+	 .help = "wait TIME before looking", .def = "0", .set = cmd_set_duration, FIELD(ses.delay_ns),
 	 .max = YEAR_NS},
 	{.name = "follow-app", .group = "Window", .commands = LIVE,
 	 .help = "look while the program has its runtime's own profiler record: from set_state('run') or resume() to "
-		 "set_state('stop') or pause(); of MXNet", .set = cmd_set_flag, FIELD(follow_app)},
+		 "set_state('stop') or pause(); of MXNet", .set = cmd_set_flag, FIELD(ses.follow_app)},
 	{.name = "iterations", .arg = "N[/M]", .group = "Window", .commands = LIVE,
 	 .help = "see N training iterations and stop: 20; or N of each M, and be detached in between: 5/100",
 	 .set = cmd_set_iterations},
 	{.name = "interval", .arg = "TIME", .group = "Tables", .commands = CMD_BIT_ATTACH,
 	 .help = "print the tables each TIME: those from the start until then; JSON as a line each, CSV as one table",
-	 .set = cmd_set_duration, FIELD(interval_ns), .min = 100000000, .max = YEAR_NS},
+	 .set = cmd_set_duration, FIELD(ses.interval_ns), .min = 100000000, .max = YEAR_NS},
 	{.name = "reset", .group = "Tables", .commands = CMD_BIT_ATTACH,
-	 .help = "with --interval: those of what came since the last ones", .set = cmd_set_flag, FIELD(reset)},
+	 .help = "with --interval: those of what came since the last ones", .set = cmd_set_flag, FIELD(ses.reset)},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = TABLES,
 	 .help = "format of the tables", .def = "by the suffix of -o, else table", .set = cmd_set_index,
 	 FIELD(format), .word = word_format},
@@ -265,7 +265,7 @@ const struct cmd_option cmd_options[] = {
 	 .set = cmd_set_backward},
 	{.name = "trace", .of_events = true, .arg = "FILE", .group = "Files", .commands = LIVE,
 	 .help = "write a timeline for Perfetto when the window ends: .json, or .json.gz compressed",
-	 .set = cmd_set_file, FIELD(trace)},
+	 .set = cmd_set_file, FIELD(ses.trace)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = TABLES,
 	 .help = "write the tables to FILE; its suffix says the format unless -f does: .txt, .json or .csv, with .gz compressed",
 	 .def = "stdout", .set = cmd_set_path, FIELD(output)},
@@ -279,17 +279,17 @@ const struct cmd_option cmd_options[] = {
 	 .set = cmd_set_flag, FIELD(force)},
 	{.name = "max-size", .of_events = true, .arg = "SIZE", .group = "Files", .commands = LIVE,
 	 .help = "keep at most SIZE of records; the oldest go, counted, and stay in the tables", .def = "2G",
-	 .set = cmd_set_bytes, FIELD(max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40},
+	 .set = cmd_set_bytes, FIELD(ses.max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40},
 	{.name = "ring-size", .of_events = true, .arg = "SIZE", .group = "General", .commands = LIVE,
 	 .help = "buffer between kernel and mxbpf, a power of two; larger if events are dropped", .def = "8M",
-	 .set = cmd_set_ring, FIELD(ring_bytes), .min = 1 << 16, .max = 1 << 30},
+	 .set = cmd_set_ring, FIELD(ses.ring_bytes), .min = 1 << 16, .max = 1 << 30},
 	{.name = "backend", .arg = "NAME", .group = "General", .commands = LIVE | CMD_BIT_NOW,
 	 .help = "how probes are attached", .def = "the first that the kernel has",
-	 .set = cmd_set_word, FIELD(backend), .word = word_backend},
+	 .set = cmd_set_word, FIELD(ses.backend), .word = word_backend},
 	{.name = "quiet", .letter = 'q', .group = "General", .commands = LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_NOW,
 	 .help = "no progress on stderr", .set = cmd_set_flag, FIELD(quiet)},
 	{.name = "verbose", .letter = 'v', .group = "General", .commands = LIVE | CMD_BIT_NOW,
-	 .help = "more detail on stderr", .set = cmd_set_flag, FIELD(verbose)},
+	 .help = "more detail on stderr", .set = cmd_set_flag, FIELD(ses.verbose)},
 	{.name = "help", .letter = 'h', .group = "General", .commands = EVERY,
 	 .help = "print this help", .set = cmd_set_help},
 	{.name = "version", .letter = 'V', .group = "General", .commands = EVERY,
@@ -467,7 +467,7 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 	o->args = argv + optind;
 	o->nargs = argc - optind;
 	if ((c->bit & LIVE) && o->nargs && !strcmp(argv[optind - 1], "--")) {
-		o->command = o->args;
+		o->ses.command = o->args;
 		o->nargs = 0;
 	}
 	return 0;
@@ -496,10 +496,10 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 			       c->synopsis);
 	for (opt = cmd_options; opt->name; opt++) {
 		given = seen >> (opt - cmd_options) & 1;
-		if ((opt->required & c->bit) && !o->command && !given)
+		if ((opt->required & c->bit) && !o->ses.command && !given)
 			return err_set(e, ERR_USAGE, -EINVAL, "--%s %s is missing; usage: %s %s", opt->name, opt->arg,
 				       title, c->synopsis);
-		if (opt->of_events && o->stats && given)
+		if (opt->of_events && o->ses.stats && given)
 			return err_set(e, ERR_USAGE, -EINVAL,
 				       "--stats keeps no events, and --%s is about events: use one of them", opt->name);
 	}
@@ -516,11 +516,11 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 			       cmd_format_words[o->format]);
 	if (o->by != SNK_BY_NAME && !sink->details)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
-	if (o->omp && !sink->teams)
+	if (o->ses.omp && !sink->teams)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --omp", o->layout);
-	if (o->life && !sink->lives)
+	if (o->ses.life && !sink->lives)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --life", o->layout);
-	if (o->memory && !sink->held)
+	if (o->ses.memory && !sink->held)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --memory", o->layout);
 	if (o->backward && !sink->joins)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
@@ -531,7 +531,7 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e)
 {
 	const bool attach = c->bit & CMD_BIT_ATTACH, check = c->bit & CMD_BIT_CHECK, event = o->by == SNK_BY_EVENT;
-	const struct snk_ops *trace = o->trace ? snk_find_suffix(o->trace) : NULL;
+	const struct snk_ops *trace = o->ses.trace ? snk_find_suffix(o->ses.trace) : NULL;
 	const struct {
 		bool broken;
 		const char *why;
@@ -541,35 +541,39 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		{o->sort == SNK_SORT_START && !event, "--sort start is for the rows of --by event"},
 		{o->stack_depth && o->by != SNK_BY_STACK && !event,
 		 "--stack-depth is for the rows of --by stack and --by event"},
-		{o->api && !(o->probes & PROBE_API), "--api is for the probes of api, which --probes leaves out"},
-		{o->ops && !(o->probes & PROBE_OP), "--ops is for the probes of op, which --probes leaves out"},
-		{o->ops && (o->details & MXBPF_DETAIL_SEQ),
+		{o->ses.api && !(o->ses.probes & PROBE_API),
+		 "--api is for the probes of api, which --probes leaves out"},
+		{o->ses.ops && !(o->ses.probes & PROBE_OP), "--ops is for the probes of op, which --probes leaves out"},
+		{o->ses.ops && (o->ses.details & MXBPF_DETAIL_SEQ),
 		 "forward and backward cannot be joined with --ops: which operator made a node only all of them tell"},
-		{o->ops && check && !o->pid, "--ops is for the probes of a process: --pid PID is missing"},
-		{o->reset && !o->interval_ns, "--reset is for the tables of --interval TIME, which is missing"},
-		{o->memory && !(o->probes & PROBE_MEM), "--memory is of the probes of mem, which --probes leaves out"},
-		{o->memory && o->iterations, "--memory has to see every allocation and its end, and --iterations is to "
-					     "see little: use one of them"},
-		{o->sched && o->iterations,
+		{o->ses.ops && check && !o->ses.pid, "--ops is for the probes of a process: --pid PID is missing"},
+		{o->ses.reset && !o->ses.interval_ns, "--reset is for the tables of --interval TIME, which is missing"},
+		{o->ses.memory && !(o->ses.probes & PROBE_MEM),
+		 "--memory is of the probes of mem, which --probes leaves out"},
+		{o->ses.memory && o->ses.iterations,
+		 "--memory has to see every allocation and its end, and --iterations is to "
+		 "see little: use one of them"},
+		{o->ses.sched && o->ses.iterations,
 		 "--sched sees every switch, and --iterations is to see little: use one of them"},
-		{o->follow_app && o->iterations,
+		{o->ses.follow_app && o->ses.iterations,
 		 "--follow-app and --iterations both say when the window is open: use one of them"},
-		{o->follow_app && !(o->probes & PROBE_MARK),
+		{o->ses.follow_app && !(o->ses.probes & PROBE_MARK),
 		 "--follow-app is by the probes of mark, which --probes leaves out"},
-		{o->pid && o->command, "either --pid PID or -- COMMAND, not both"},
-		{o->wait && o->command, "--wait is for --pid: a command that is launched is waited for anyway"},
-		{trace && trace->of_samples && !o->sample_hz,
+		{o->ses.pid && o->ses.command, "either --pid PID or -- COMMAND, not both"},
+		{o->ses.wait && o->ses.command, "--wait is for --pid: a command that is launched is waited for anyway"},
+		{trace && trace->of_samples && !o->ses.sample_hz,
 		 "--trace: a file of this suffix shows samples, which need --sample HZ"},
-		{trace && trace->of_held && !o->memory,
+		{trace && trace->of_held && !o->ses.memory,
 		 "--trace: a file of this suffix shows who holds memory, which needs --memory"},
-		{o->output && o->trace && !strcmp(o->output, o->trace), "--output and --trace name the same file"},
+		{o->output && o->ses.trace && !strcmp(o->output, o->ses.trace),
+		 "--output and --trace name the same file"},
 	};
 	size_t i;
 
 	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
 		if (rules[i].broken)
 			return err_set(e, ERR_USAGE, -EINVAL, "%s", rules[i].why);
-	return attach ? cmd_check_details(o, o->details, !o->no_account, "add", e) : 0;
+	return attach ? cmd_check_details(o, o->ses.details, !o->ses.no_account, "add", e) : 0;
 }
 
 /* Those that were not said are by the suffixes of files. */
@@ -583,8 +587,8 @@ static int settle_formats(const struct cmd *c, struct cmd_opts *o, struct err *e
 		err = cmd_settle_format(o, e);
 	else if (o->format == CMD_UNSAID)
 		o->format = CMD_TABLE;
-	if (!err && o->trace)
-		err = cmd_check_suffix("trace", o->trace, e);
+	if (!err && o->ses.trace)
+		err = cmd_check_suffix("trace", o->ses.trace, e);
 	if (!err && c->bit & CMD_BIT_EXPORT && o->output && !o->form)
 		err = cmd_check_suffix("output", o->output, e);
 	return err;
@@ -615,7 +619,7 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 	uint64_t seen = 0;
 	int err;
 
-	*o = (struct cmd_opts){.layout = "modern", .probes = PROBES_ALL, .sort = SORT_UNSAID, .format = CMD_UNSAID};
+	*o = (struct cmd_opts){.layout = "modern", .ses.probes = PROBES_ALL, .sort = SORT_UNSAID, .format = CMD_UNSAID};
 	*c = &cmd_table[0];
 	if (argv[1][0] != '-') {
 		*c = cmd_find(argv[1]);

@@ -123,7 +123,7 @@ int cmd_check_outputs(const struct cmd_opts *o, const char *recording, struct er
 		ret = cmd_check_output(recording, NULL, o->force, e);
 	else
 		ret = cmd_check_output(o->output ? o->output : "-", cmd_table_sink(o), o->force, e);
-	if (!ret && o->trace)
-		ret = cmd_check_output(o->trace, cmd_trace_sink(NULL, o->trace), o->force, e);
+	if (!ret && o->ses.trace)
+		ret = cmd_check_output(o->ses.trace, cmd_trace_sink(NULL, o->ses.trace), o->force, e);
 	return ret;
 }

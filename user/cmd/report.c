@@ -29,7 +29,7 @@ int cmd_report(const struct cmd_opts *o)
 	if (opened < 0)
 		return cmd_fail(&e);
 	s = rec_reader_session(r);
-	if (check_role(o->role, s, &e) || cmd_check_details(o, s->details, s->account, "record with", &e))
+	if (check_role(o->ses.role, s, &e) || cmd_check_details(o, s->details, s->account, "record with", &e))
 		rc = cmd_fail(&e);
 	else
 		rc = cmd_print_recorded(o, r, m);

@@ -83,7 +83,7 @@ int cmd_set_ring(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 
 	if (err)
 		return err;
-	if (o->ring_bytes & (o->ring_bytes - 1))
+	if (o->ses.ring_bytes & (o->ses.ring_bytes - 1))
 		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a power of two: 1M, 8M, 64M", opt->name,
 			       text);
 	return 0;
@@ -126,7 +126,7 @@ int cmd_set_index(const struct cmd_option *opt, struct cmd_opts *o, const char *
 
 int cmd_set_follow(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
-	o->no_follow = false;
+	o->ses.no_follow = false;
 	return text ? cmd_set_index(opt, o, text, e) : 0;
 }
 
@@ -172,7 +172,7 @@ int cmd_set_counters(const struct cmd_option *opt, struct cmd_opts *o, const cha
 {
 	int err = cmd_set_mask(opt, o, text, e);
 
-	if (!err && __builtin_popcount(o->counters) > MXBPF_COUNTERS_MAX)
+	if (!err && __builtin_popcount(o->ses.counters) > MXBPF_COUNTERS_MAX)
 		return err_set(e, ERR_USAGE, -EINVAL, "--%s: at most %d at once", opt->name, MXBPF_COUNTERS_MAX);
 	return err;
 }
@@ -180,7 +180,7 @@ int cmd_set_counters(const struct cmd_option *opt, struct cmd_opts *o, const cha
 int cmd_set_backward(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	o->backward = true;
-	o->details |= MXBPF_DETAIL_SEQ;
+	o->ses.details |= MXBPF_DETAIL_SEQ;
 	return 0;
 }
 
@@ -202,7 +202,7 @@ int cmd_set_patterns(const struct cmd_option *opt, struct cmd_opts *o, const cha
 
 int cmd_set_detail(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
-	o->details |= (unsigned)opt->min;
+	o->ses.details |= (unsigned)opt->min;
 	return 0;
 }
 
@@ -219,8 +219,8 @@ int cmd_set_iterations(const struct cmd_option *opt, struct cmd_opts *o, const c
 	if (!used || text[used] || !n || (some && n >= period))
 		return err_set(e, ERR_USAGE, -EINVAL,
 			       "--%s: '%.60s' is neither N, as 20, nor N/M with N less than M: 5/100", opt->name, text);
-	o->iterations = n;
-	o->period = period;
+	o->ses.iterations = n;
+	o->ses.period = period;
 	return 0;
 }
 

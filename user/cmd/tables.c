@@ -213,11 +213,11 @@ static int print_parts(const struct job *j, const struct mdl_session *s, struct 
 
 	for (i = 0; i < s->nprocesses && !code; i++) {
 		of.shown_role = s->processes[i].role;
-		if (is_first(s, i) && (!j->o->role || !strcmp(j->o->role, of.shown_role)))
+		if (is_first(s, i) && (!j->o->ses.role || !strcmp(j->o->ses.role, of.shown_role)))
 			code = print_part(j, &of, m, n++);
 	}
 	of.shown_role = (char *)"";
-	return code || j->o->role ? code : print_part(j, &of, m, n);
+	return code || j->o->ses.role ? code : print_part(j, &of, m, n);
 }
 
 /* --role where each process is shown by itself: the others are as if they were not there. */
@@ -229,11 +229,11 @@ static int print_role(const struct job *j, const struct mdl_session *s, struct m
 	size_t i;
 	int code;
 
-	of.shown_role = (char *)j->o->role;
+	of.shown_role = (char *)j->o->ses.role;
 	some = mdl_only(m, is_shown, &of);
 	of.processes = calloc(s->nprocesses, sizeof(*of.processes));
 	for (i = of.nprocesses = 0; of.processes && i < s->nprocesses; i++)
-		if (!strcmp(s->processes[i].role, j->o->role))
+		if (!strcmp(s->processes[i].role, j->o->ses.role))
 			of.processes[of.nprocesses++] = s->processes[i];
 	if (!some || !of.processes)
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
@@ -260,9 +260,9 @@ static int print_summed(const struct job *j, const struct mdl_session *s, struct
 	struct mdl *sum;
 	int code;
 
-	if (!cmd_table_sink(o)->by_process && (has_roles(s) || (o->role && s->nprocesses)))
+	if (!cmd_table_sink(o)->by_process && (has_roles(s) || (o->ses.role && s->nprocesses)))
 		return print_parts(j, s, m, nth);
-	if (o->role && s->nprocesses)
+	if (o->ses.role && s->nprocesses)
 		return print_role(j, s, m, nth);
 	if (cmd_table_sink(o)->by_process || mdl_nprocesses(m) < 2)
 		return print(j, s, m, nth);

@@ -139,6 +139,13 @@ bool plan_ops_match(const char *patterns, const char *name);
 void plan_near_try(struct plan_near *n, const char *name);
 const char *plan_near_text(const struct plan_near *n, char buf[300]);
 
+/* Why a probe is off, refused or less than it could be; "" if it is none of these. Borrowed from the probe or buf. */
+#define PLAN_WHY_BYTES 320
+const char *plan_why(const struct plan_probe *p, char buf[PLAN_WHY_BYTES]);
+/* Functions of operators that plan_opts.ops asks for, where names are known beforehand; *left: those that it leaves
+ * out. */
+unsigned plan_ops_matched(const struct plan *p, unsigned *left);
+
 /*
  * Makes rows and numbers of functions those of another plan for the same build, whose process has other libraries
  * beside the runtime's. 0, -ENOTSUP: they differ in more than that.

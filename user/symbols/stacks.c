@@ -5,6 +5,7 @@
  * was.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +57,7 @@ static struct interp *interp_new(struct sym *s, uint32_t tgid)
 {
 	struct interp *i = calloc(1, sizeof(*i));
 	struct err e = {0};
+	char text[sizeof(e.why) + 64];
 
 	if (!i)
 		return NULL;
@@ -66,8 +68,10 @@ static struct interp *interp_new(struct sym *s, uint32_t tgid)
 		py_close(i->py);
 		i->py = NULL;
 	}
-	if (!i->py && e.code != -ESRCH && s->o.warn)
-		s->o.warn("no Python stacks of process %u: %s", tgid, e.why);
+	if (!i->py && e.code != -ESRCH && s->o.warn) {
+		snprintf(text, sizeof(text), "no Python stacks of process %u: %s", tgid, e.why);
+		s->o.warn(s->o.ctx, text);
+	}
 	return i;
 }
 

@@ -23,8 +23,9 @@ struct sym_opts {
 	struct tgt *target; /* the first process: others run the same library, and it lives longest */
 	const struct plan *plan;
 	struct mdl *model;
-	void (*warn)(const char *format,
-		     ...); /* that stacks of a process cannot be told; NULL: nobody asked for them */
+	/* That stacks of a process cannot be told; NULL: nobody asked for them. From the thread that learns. */
+	void (*warn)(void *ctx, const char *text);
+	void *ctx;
 };
 
 struct sym *sym_new(const struct sym_opts *o); /* NULL: out of memory */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "adapter/adapter.h"
-#include "cmd/live.h"
+#include "session/priv.h"
 
 #define ROLE_BYTES 32
 
@@ -25,17 +25,17 @@ static const struct adp_role *role_of(const struct adp *a, const struct tgt *t)
 	return r->role ? r : NULL;
 }
 
-bool live_role_fits(const struct live *l, const struct tgt *t)
+bool ses_role_fits(const struct session *ses, const struct tgt *t)
 {
 	const struct adp *const *a;
 	const struct adp_role *r;
 
-	for (a = adapters; l->o->role && *a; a++) {
+	for (a = adapters; ses->o->role && *a; a++) {
 		r = role_of(*a, t);
 		if (r)
-			return !strcmp(r->role, l->o->role);
+			return !strcmp(r->role, ses->o->role);
 	}
-	return !l->o->role;
+	return !ses->o->role;
 }
 
 /* The next number of a role that none of its processes knows its own of. */
@@ -49,11 +49,11 @@ static uint32_t next_of(const struct mdl_session *s, const char *role)
 	return n;
 }
 
-int live_role_note(struct live *l, const struct tgt *t)
+int ses_role_note(struct session *ses, const struct tgt *t)
 {
-	const struct adp *a = l->plan.adp;
+	const struct adp *a = ses->plan.adp;
 	const struct adp_role *r = role_of(a, t);
-	struct mdl_session *s = &l->session;
+	struct mdl_session *s = &ses->about;
 	struct mdl_process *all, *p;
 	int32_t rank, of;
 
@@ -74,18 +74,18 @@ int live_role_note(struct live *l, const struct tgt *t)
 	return p->role && p->hostname ? 0 : -ENOMEM;
 }
 
-void live_role_join(struct live *l, uint32_t tgid)
+void ses_role_join(struct session *ses, uint32_t tgid)
 {
 	struct tgt *t;
 
-	if (tgid == (uint32_t)tgt_pid(l->target) || tgt_open((pid_t)tgid, &t, NULL))
+	if (tgid == (uint32_t)tgt_pid(ses->target) || tgt_open((pid_t)tgid, &t, NULL))
 		return;
-	live_role_note(l, t);
+	ses_role_note(ses, t);
 	tgt_close(t);
 }
 
 /* What recordings of several hosts are put side by side by. */
-int live_describe_host(struct mdl_session *s)
+int ses_describe_host(struct mdl_session *s)
 {
 	struct timex clock = {0};
 	char id[64] = "", how[96] = "";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --counters: what is counted of what was asked for, and how the session says so. */
-#include "cmd/live.h"
+#include "session/priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,26 +8,27 @@
 
 #include "counters/counters.h"
 
-int live_counters_choose(struct live *l, struct err *e)
+int ses_counters_choose(struct session *ses, struct err *e)
 {
 	char names[CTR_NAMES_BYTES];
 
-	l->counters = l->o->counters;
-	if (l->counters && ctr_keep_countable(&l->counters, e))
+	ses->counters = ses->o->counters;
+	if (ses->counters && ctr_keep_countable(&ses->counters, e))
 		return e->code;
-	if (l->counters != l->o->counters)
-		cmd_warn("--counters: this machine cannot count %s", ctr_names(l->o->counters & ~l->counters, names));
+	if (ses->counters != ses->o->counters)
+		ses_warn(ses, "--counters: this machine cannot count %s",
+			 ctr_names(ses->o->counters & ~ses->counters, names));
 	return 0;
 }
 
-int live_counters_describe(struct live *l)
+int ses_counters_describe(struct session *ses)
 {
-	struct mdl_session *s = &l->session;
+	struct mdl_session *s = &ses->about;
 	unsigned i;
 
 	s->counters = calloc(MXBPF_COUNTERS_MAX, sizeof(*s->counters));
 	for (i = 0; s->counters && ctr_name(i); i++) {
-		if (!(l->counters >> i & 1))
+		if (!(ses->counters >> i & 1))
 			continue;
 		s->counters[s->ncounters].name = strdup(ctr_name(i));
 		if (!s->counters[s->ncounters++].name)

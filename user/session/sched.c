@@ -2,19 +2,19 @@
 /* --sched: threads off the CPU. What of it ends with the window. */
 #include <errno.h>
 
-#include "cmd/live.h"
+#include "session/priv.h"
 
 static void keep(void *ctx, struct mxbpf_sched *r)
 {
 	buf_put(ctx, r, sizeof(*r)); /* for want of memory it is lost, and the account says so */
 }
 
-void live_sched_end(struct live *l)
+void ses_sched_end(struct session *ses)
 {
 	struct buf recs = {0};
 
-	l->sched_ended += att_sched_end(l->att, keep, &recs);
+	ses->sched_ended += att_sched_end(ses->att, keep, &recs);
 	if (recs.len)
-		live_fold(l, recs.data, recs.len);
+		ses_fold(ses, recs.data, recs.len);
 	buf_fini(&recs);
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --memory: who holds the memory of a device. */
-#include "cmd/live.h"
+#include "session/priv.h"
 
 #include <errno.h>
 
-int live_held(struct live *l, struct err *e)
+int ses_held(struct session *ses, struct err *e)
 {
 	const struct plan_probe *p;
 
-	if (!l->o->memory)
+	if (!ses->o->memory)
 		return 0;
-	for (p = l->plan.probes; p < l->plan.probes + l->plan.nprobes; p++)
+	for (p = ses->plan.probes; p < ses->plan.probes + ses->plan.nprobes; p++)
 		if (p->row->row.action == MXBPF_ACT_ALLOC && p->wanted && p->nendless)
 			return err_set(e, ERR_TARGET, -ENOTSUP,
 				       "--memory: in %s is no place at which an allocation has its address for certain",
 				       p->lib->path);
-	l->session.held = true;
+	ses->about.held = true;
 	return 0;
 }

@@ -6,21 +6,21 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cmd/live.h"
+#include "session/priv.h"
 
 struct pass {
-	struct live *l;
-	struct live_look *look;
+	struct session *ses;
+	struct ses_look *look;
 	struct buf *recs; /* of the second pass */
 	uint64_t now_ns;
 	int err;
 };
 
 /* What a thread does: looked at once, when its first span is seen. */
-static struct live_doing *doing_of(struct live_look *k, uint32_t tgid, uint32_t tid)
+static struct ses_doing *doing_of(struct ses_look *k, uint32_t tgid, uint32_t tid)
 {
 	uint64_t *at = hash_put(&k->threads, tgid, tid);
-	struct live_doing *d;
+	struct ses_doing *d;
 
 	if (!at)
 		return NULL;
@@ -31,9 +31,9 @@ static struct live_doing *doing_of(struct live_look *k, uint32_t tgid, uint32_t 
 		d->asked_ns = clock_ns(CLOCK_MONOTONIC);
 		if (tgt_peek_doing((pid_t)tgid, (pid_t)tid, &d->doing) == -ESRCH || tgid == k->gone)
 			d->doing = (struct tgt_doing){.state = 'X', .syscall = -1};
-		*at = buf_count(&k->doings, struct live_doing);
+		*at = buf_count(&k->doings, struct ses_doing);
 	}
-	return buf_at(&k->doings, struct live_doing, *at - 1);
+	return buf_at(&k->doings, struct ses_doing, *at - 1);
 }
 
 /*
@@ -41,15 +41,15 @@ static struct live_doing *doing_of(struct live_look *k, uint32_t tgid, uint32_t 
  * since: its place lies above the thread's stack pointer, or what stood there has gone. This has to be asked while
  * events are taken. Afterwards a call that was in flight ends without an event as well.
  */
-static bool was_left(const struct live *l, const struct att_open *o, const struct live_doing *d)
+static bool was_left(const struct session *ses, const struct att_open *o, const struct ses_doing *d)
 {
 	const struct mxbpf_frame *f = o->frame;
 	uint64_t word;
 
 	if (f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT)
 		return false;
-	if (f->end == MXBPF_END_NEXT && o->tgid == (uint32_t)tgt_pid(l->target) &&
-	    !tgt_read(l->target, f->sp + f->return_off, &word, sizeof(word)) && word != f->key)
+	if (f->end == MXBPF_END_NEXT && o->tgid == (uint32_t)tgt_pid(ses->target) &&
+	    !tgt_read(ses->target, f->sp + f->return_off, &word, sizeof(word)) && word != f->key)
 		return true;
 	return f->start_ns < d->asked_ns && f->sp < d->doing.sp;
 }
@@ -58,44 +58,44 @@ static void on_first(void *ctx, const struct att_open *o)
 {
 	struct pass *p = ctx;
 	uint64_t *seen = hash_put(&p->look->spans, o->frame->start_ns, o->frame->tid);
-	const struct live_doing *d = seen ? doing_of(p->look, o->tgid, o->frame->tid) : NULL;
+	const struct ses_doing *d = seen ? doing_of(p->look, o->tgid, o->frame->tid) : NULL;
 
-	if (!d || (was_left(p->l, o, d) && !hash_put(&p->look->left, o->frame->start_ns, o->frame->tid))) {
+	if (!d || (was_left(p->ses, o, d) && !hash_put(&p->look->left, o->frame->start_ns, o->frame->tid))) {
 		p->err = -ENOMEM;
 		return;
 	}
 	*seen = hash_get(&p->look->threads, o->tgid, o->frame->tid)[0];
 }
 
-void live_look(struct live *l, struct live_look *k)
+void ses_look(struct session *ses, struct ses_look *k)
 {
-	struct pass p = {.l = l, .look = k};
+	struct pass p = {.ses = ses, .look = k};
 
-	*k = (struct live_look){.since_ns = att_active_since_ns(l->att),
-				.gone = tgt_gone(l->target) ? (uint32_t)tgt_pid(l->target) : 0};
-	att_open_spans(l->att, on_first, &p);
+	*k = (struct ses_look){.since_ns = att_active_since_ns(ses->att),
+			       .gone = tgt_gone(ses->target) ? (uint32_t)tgt_pid(ses->target) : 0};
+	att_open_spans(ses->att, on_first, &p);
 	k->err = p.err;
 }
 
 /* It was open before a pause, and whether it still is nobody knows; or its function has been left. */
-static bool is_over(const struct live_look *k, const struct mxbpf_frame *f)
+static bool is_over(const struct ses_look *k, const struct mxbpf_frame *f)
 {
 	return !k->since_ns || f->start_ns < k->since_ns || hash_get(&k->left, f->start_ns, f->tid);
 }
 
-bool live_was_left(void *ctx, const struct mxbpf_frame *f)
+bool ses_was_left(void *ctx, const struct mxbpf_frame *f)
 {
-	return hash_get(&((struct live_look *)ctx)->left, f->start_ns, f->tid);
+	return hash_get(&((struct ses_look *)ctx)->left, f->start_ns, f->tid);
 }
 
-static void tell_doing(struct live *l, struct mxbpf_open *r, const struct tgt_doing *d)
+static void tell_doing(struct session *ses, struct mxbpf_open *r, const struct tgt_doing *d)
 {
 	r->state = (uint8_t)d->state;
 	r->syscall = d->syscall;
 	if (!d->wchan[0])
 		return;
 	r->wchan_id = plan_hash(d->wchan);
-	live_add_name(l, MXBPF_NAME_WCHAN, r->h.tgid, r->wchan_id, d->wchan);
+	ses_add_name(ses, MXBPF_NAME_WCHAN, r->h.tgid, r->wchan_id, d->wchan);
 }
 
 static void on_second(void *ctx, const struct att_open *o)
@@ -103,7 +103,7 @@ static void on_second(void *ctx, const struct att_open *o)
 	struct pass *p = ctx;
 	const struct mxbpf_frame *f = o->frame;
 	const uint64_t *seen = hash_get(&p->look->spans, f->start_ns, f->tid);
-	const struct tgt_doing *d = seen ? &buf_at(&p->look->doings, struct live_doing, *seen - 1)->doing : NULL;
+	const struct tgt_doing *d = seen ? &buf_at(&p->look->doings, struct ses_doing, *seen - 1)->doing : NULL;
 	struct mxbpf_open r = {
 		.h = {.kind = MXBPF_OPEN, .size = sizeof(r), .tgid = o->tgid, .ts_ns = f->start_ns},
 		.open_ns = p->now_ns > f->start_ns ? p->now_ns - f->start_ns : 0,
@@ -122,40 +122,40 @@ static void on_second(void *ctx, const struct att_open *o)
 	if (is_over(p->look, f))
 		return;
 	if (d && (!o->async || d->state == 'X'))
-		tell_doing(p->l, &r, d);
+		tell_doing(p->ses, &r, d);
 	if (!p->err)
 		p->err = buf_put(p->recs, &r, sizeof(r));
 }
 
-void live_open_spans(struct live *l, struct live_look *k, uint64_t now_ns, struct buf *recs)
+void ses_open_spans(struct session *ses, struct ses_look *k, uint64_t now_ns, struct buf *recs)
 {
-	struct pass p = {.l = l, .look = k, .recs = recs, .now_ns = now_ns, .err = k->err};
+	struct pass p = {.ses = ses, .look = k, .recs = recs, .now_ns = now_ns, .err = k->err};
 
-	att_open_spans(l->att, on_second, &p);
+	att_open_spans(ses->att, on_second, &p);
 	hash_fini(&k->spans);
 	hash_fini(&k->threads);
 	hash_fini(&k->left);
 	buf_fini(&k->doings);
-	if (p.err && !l->write_error)
-		l->write_error = p.err;
+	if (p.err && !ses->write_error)
+		ses->write_error = p.err;
 }
 
-void live_note_last(struct live *l, const struct mxbpf_rec *r)
+void ses_note_last(struct session *ses, const struct mxbpf_rec *r)
 {
 	struct mxbpf_span s;
 	uint64_t *at;
 
-	if (!l->wants_lasts || r->kind != MXBPF_SPAN)
+	if (!ses->wants_lasts || r->kind != MXBPF_SPAN)
 		return;
 	s = kind_span(r);
 	if (!s.end_tid)
 		return;
-	at = hash_get(&l->last_of, s.end_tid, 0);
+	at = hash_get(&ses->last_of, s.end_tid, 0);
 	if (at) {
-		*buf_at(&l->lasts, struct mxbpf_span, *at) = s;
+		*buf_at(&ses->lasts, struct mxbpf_span, *at) = s;
 		return;
 	}
-	at = buf_put(&l->lasts, &s, sizeof(s)) ? NULL : hash_put(&l->last_of, s.end_tid, 0);
+	at = buf_put(&ses->lasts, &s, sizeof(s)) ? NULL : hash_put(&ses->last_of, s.end_tid, 0);
 	if (at)
-		*at = buf_count(&l->lasts, struct mxbpf_span) - 1;
+		*at = buf_count(&ses->lasts, struct mxbpf_span) - 1;
 }

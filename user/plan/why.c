@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What more than one command says of a plan's probes. */
+/* What a plan says of its probes. */
 #include <stdio.h>
 
-#include "cmd/cmd.h"
 #include "plan/plan.h"
 
-const char *cmd_probe_why(const struct plan_probe *p, char buf[CMD_WHY_BYTES])
+const char *plan_why(const struct plan_probe *p, char buf[PLAN_WHY_BYTES])
 {
 	if (p->spare)
 		return "not needed";
 	if (!p->wanted)
 		return "not asked for";
 	if (p->stand_in) {
-		snprintf(buf, CMD_WHY_BYTES, "%s; %s stands in for it", p->reason, p->stand_in);
+		snprintf(buf, PLAN_WHY_BYTES, "%s; %s stands in for it", p->reason, p->stand_in);
 		return buf;
 	}
 	if (!p->reason[0] && p->nfuncs && p->nendless == p->nfuncs)
@@ -20,7 +19,7 @@ const char *cmd_probe_why(const struct plan_probe *p, char buf[CMD_WHY_BYTES])
 	return p->reason;
 }
 
-unsigned cmd_ops_matched(const struct plan *p, unsigned *left)
+unsigned plan_ops_matched(const struct plan *p, unsigned *left)
 {
 	unsigned n = 0;
 	size_t i;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "cmd/live.h"
+#include "session/priv.h"
 
 struct taken_row {
 	struct mdl_row row;
@@ -82,7 +82,7 @@ static int put_row(struct buf *out, struct taken_row *r, struct mxbpf_group *g)
 	return err ? err : put_unwound(out, r);
 }
 
-static int put_rows(struct live *l, struct taken *t)
+static int put_rows(struct session *ses, struct taken *t)
 {
 	struct mxbpf_group *g;
 	struct taken_row *r;
@@ -92,7 +92,7 @@ static int put_rows(struct live *l, struct taken *t)
 	for (i = 0; !err && i < buf_count(&t->rows, struct taken_row); i++) {
 		g = buf_at(&t->groups, struct mxbpf_group, i);
 		r = buf_at(&t->rows, struct taken_row, i);
-		if (!live_ops_leave(l, r->row.cls, g->name_id, l->beside ? 0 : r->row.count))
+		if (!ses_ops_leave(ses, r->row.cls, g->name_id, ses->beside ? 0 : r->row.count))
 			err = put_row(&t->recs, r, g);
 	}
 	return err;
@@ -118,49 +118,49 @@ static void take_mem(void *ctx, const struct mxbpf_stat_mem_key *key, const stru
 }
 
 /* Names are in the model of events alone. */
-static int feed_beside(struct live *l, const struct buf *recs)
+static int feed_beside(struct session *ses, const struct buf *recs)
 {
 	struct buf names = {0};
-	int err = mdl_emit_names(l->model, &names);
+	int err = mdl_emit_names(ses->model, &names);
 
-	err = err ? err : mdl_feed(l->beside, names.data, names.len);
+	err = err ? err : mdl_feed(ses->beside, names.data, names.len);
 	buf_fini(&names);
-	return err ? err : mdl_feed(l->beside, recs->data, recs->len);
+	return err ? err : mdl_feed(ses->beside, recs->data, recs->len);
 }
 
-static int feed(struct live *l, struct taken *t)
+static int feed(struct session *ses, struct taken *t)
 {
 	int err;
 
-	live_learn(l, t->groups.data, t->groups.len); /* stacks get other ids there */
-	err = put_rows(l, t);
-	if (err || l->beside)
-		return err ? err : feed_beside(l, &t->recs);
-	err = mdl_feed(l->model, t->recs.data, t->recs.len);
-	return l->fresh && !err ? mdl_feed(l->fresh, t->recs.data, t->recs.len) : err;
+	ses_learn_locked(ses, t->groups.data, t->groups.len); /* stacks get other ids there */
+	err = put_rows(ses, t);
+	if (err || ses->beside)
+		return err ? err : feed_beside(ses, &t->recs);
+	err = mdl_feed(ses->model, t->recs.data, t->recs.len);
+	return ses->fresh && !err ? mdl_feed(ses->fresh, t->recs.data, t->recs.len) : err;
 }
 
 /*
  * An account that goes on cannot be fed piece by piece, as each piece would have to know what was live before it: until
  * the end it is shown as it stands.
  */
-void live_take_stats(struct live *l, bool last)
+void ses_take_stats(struct session *ses, bool last)
 {
-	const bool keep = !last && !l->o->reset;
+	const bool keep = !last && !ses->o->reset;
 	struct taken now = {0}, going = {0};
-	int err = att_take_rows(l->att, take_row, &now);
+	int err = att_take_rows(ses->att, take_row, &now);
 
-	err = err ? err : att_take_mems(l->att, keep, take_mem, keep ? &going : &now);
-	pthread_mutex_lock(&l->lock);
+	err = err ? err : att_take_mems(ses->att, keep, take_mem, keep ? &going : &now);
+	pthread_mutex_lock(&ses->lock);
 	err = err ? err : now.err ? now.err : going.err;
-	err = err ? err : feed(l, &now);
-	l->folded += now.count;
-	buf_fini(&l->going);
-	l->going = going.recs;
-	l->ngoing = going.count;
-	if (err && !l->write_error)
-		l->write_error = err;
-	pthread_mutex_unlock(&l->lock);
+	err = err ? err : feed(ses, &now);
+	ses->folded += now.count;
+	buf_fini(&ses->going);
+	ses->going = going.recs;
+	ses->ngoing = going.count;
+	if (err && !ses->write_error)
+		ses->write_error = err;
+	pthread_mutex_unlock(&ses->lock);
 	buf_fini(&now.rows);
 	buf_fini(&now.groups);
 	buf_fini(&now.recs);

@@ -2,7 +2,7 @@
 /* --life: operators from being pushed on, and what the program waits for. */
 #include <errno.h>
 
-#include "cmd/live.h"
+#include "session/priv.h"
 
 /* Whether the runtime has an engine whose operators wait before they run. */
 static bool has_lives(const struct plan *p)
@@ -15,15 +15,15 @@ static bool has_lives(const struct plan *p)
 	return false;
 }
 
-int live_life(struct live *l, struct err *e)
+int ses_life(struct session *ses, struct err *e)
 {
-	if (!l->o->life)
+	if (!ses->o->life)
 		return 0;
-	if (!has_lives(&l->plan))
+	if (!has_lives(&ses->plan))
 		return err_set(e, ERR_USAGE, -ENOTSUP, "--life: operators of %s run where they are called",
-			       l->plan.adp->title);
-	if (!(l->want.groups & PROBE_OP))
+			       ses->plan.adp->title);
+	if (!(ses->want.groups & PROBE_OP))
 		return err_set(e, ERR_USAGE, -EINVAL, "--life needs --probes op as well: lives end with those");
-	l->session.life = true;
+	ses->about.life = true;
 	return 0;
 }

@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "cmd/live.h"
+#include "session/priv.h"
 
 #define CPUS_MAX 8192
 
@@ -19,17 +19,17 @@ static uint32_t cpus_of(pid_t pid)
 	return n > 0 ? (uint32_t)n : 1;
 }
 
-int live_omp(struct live *l, struct err *e)
+int ses_omp(struct session *ses, struct err *e)
 {
-	const struct plan_probe *p = l->plan.probes + l->plan.nprobes - 1;
+	const struct plan_probe *p = ses->plan.probes + ses->plan.nprobes - 1;
 
-	if (!l->o->omp)
+	if (!ses->o->omp)
 		return 0;
 	if (p->reason[0])
 		return err_set(e, ERR_TARGET, -ENOENT, "--omp: %s", p->reason);
 	if (access("/proc/self/schedstat", F_OK))
 		return err_set(e, ERR_PRIVILEGE, -ENOTSUP,
 			       "--omp: this kernel does not count what its tasks wait for (CONFIG_SCHED_INFO)");
-	l->session.team_cpus = cpus_of(tgt_pid(l->target));
+	ses->about.team_cpus = cpus_of(tgt_pid(ses->target));
 	return 0;
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "attach/watch.h"
-#include "cmd/live.h"
+#include "session/priv.h"
 
 #define HOPS_MAX     256  /* from a process to its ancestor */
 #define LIBS_MAX     8	  /* with probes */
@@ -62,13 +62,13 @@ static void count_process(struct census *c, pid_t pid)
 		c->strangers = tgt_peek_maps(pid, c->libs[i]);
 }
 
-static void take_census(const struct live *l, struct census *c)
+static void take_census(const struct session *ses, struct census *c)
 {
 	struct dirent *d;
 	DIR *proc = opendir("/proc");
 
-	*c = (struct census){.root = live_root(l), .target = tgt_pid(l->target)};
-	note_libs(c, &l->plan);
+	*c = (struct census){.root = ses_root(ses), .target = tgt_pid(ses->target)};
+	note_libs(c, &ses->plan);
 	while (proc && !c->children && (d = readdir(proc)))
 		if (isdigit((unsigned char)d->d_name[0]))
 			count_process(c, (pid_t)strtol(d->d_name, NULL, 10));
@@ -82,62 +82,62 @@ static bool must_share(const struct att_backend *b)
 	return b->shares && !b->filters();
 }
 
-static bool may_share(const struct live *l, const struct att_backend *b)
+static bool may_share(const struct session *ses, const struct att_backend *b)
 {
-	return b->shares && live_follow_watch(l) && !l->o->no_follow && l->o->follow != CMD_FOLLOW_FILTERED;
+	return b->shares && ses_follow_watch(ses) && !ses->o->no_follow && ses->o->follow != SES_FOLLOW_FILTERED;
 }
 
-static int share_plan(struct live *l, struct plan *p, struct err *e)
+static int share_plan(struct session *ses, struct plan *p, struct err *e)
 {
-	return att_share(l->att, p, e);
+	return att_share(ses->att, p, e);
 }
 
-static int share_all(struct live *l, struct err *e)
+static int share_all(struct session *ses, struct err *e)
 {
-	int err = live_follow_watch(l) ? live_follow_plans(l, share_plan, e) : share_plan(l, &l->plan, e);
+	int err = ses_follow_watch(ses) ? ses_follow_plans(ses, share_plan, e) : share_plan(ses, &ses->plan, e);
 
-	err = err ? err : live_late_share(l, e);
-	if (!err && live_follow_watch(l))
-		watch_cover(live_follow_watch(l));
+	err = err ? err : ses_late_share(ses, e);
+	if (!err && ses_follow_watch(ses))
+		watch_cover(ses_follow_watch(ses));
 	return err;
 }
 
-int live_share_start(struct live *l, struct err *e)
+int ses_share_start(struct session *ses, struct err *e)
 {
-	const struct att_backend *b = att_pick(l->o->backend, e);
+	const struct att_backend *b = att_pick(ses->o->backend, e);
 	struct census c;
 
 	if (!b)
 		return e->code;
-	if (l->o->follow == CMD_FOLLOW_FILTERED && must_share(b))
+	if (ses->o->follow == SES_FOLLOW_FILTERED && must_share(b))
 		return err_set(
 			e, ERR_PRIVILEGE, -ENOTSUP,
 			"--follow filtered: this kernel cannot filter probes by process (Linux 6.10 and later can); "
 			"use --backend perf, or leave it out");
 	if (must_share(b))
-		return share_all(l, e);
-	if (!may_share(l, b))
+		return share_all(ses, e);
+	if (!may_share(ses, b))
 		return 0;
-	if (!l->launch.pid && l->o->follow == CMD_FOLLOW_AUTO) {
-		take_census(l, &c);
+	if (!ses->launch.pid && ses->o->follow == SES_FOLLOW_AUTO) {
+		take_census(ses, &c);
 		if (c.strangers && !c.children)
 			return 0; /* at the first fork, then */
 	}
-	return share_all(l, e);
+	return share_all(ses, e);
 }
 
-int live_share_at_fork(struct live *l, struct err *e)
+int ses_share_at_fork(struct session *ses, struct err *e)
 {
-	const struct att_backend *b = att_pick(l->o->backend, e);
+	const struct att_backend *b = att_pick(ses->o->backend, e);
 
 	if (!b)
 		return e->code;
-	return may_share(l, b) && !att_shares(l->att) ? share_all(l, e) : 0;
+	return may_share(ses, b) && !att_shares(ses->att) ? share_all(ses, e) : 0;
 }
 
-void live_share_gap(struct live *l, uint32_t tgid, uint64_t gap_ns)
+void ses_share_gap(struct session *ses, uint32_t tgid, uint64_t gap_ns)
 {
-	struct mdl_session *s = &l->session;
+	struct mdl_session *s = &ses->about;
 	struct mdl_gap *all;
 
 	if (gap_ns > s->follow_lag_ns)
@@ -151,13 +151,13 @@ void live_share_gap(struct live *l, uint32_t tgid, uint64_t gap_ns)
 	all[s->ngaps++] = (struct mdl_gap){tgid, gap_ns};
 }
 
-void live_share_account(const struct live *l, struct mdl_session *s)
+void ses_share_account(const struct session *ses, struct mdl_session *s)
 {
 	struct att_strangers strangers;
 
-	if (!att_shares(l->att))
+	if (!att_shares(ses->att))
 		return;
-	strangers = att_strangers(l->att);
+	strangers = att_strangers(ses->att);
 	s->stranger_hits = strangers.hits;
 	s->stranger_ns = strangers.hits * strangers.hit_ns;
 }

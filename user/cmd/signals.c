@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
-#include "cmd/live.h"
+#include "cmd/run.h"
 
 /* Signals are the process's own, so this is no session's. */
 static char last_words[2200]; /* of a second INT */
@@ -59,41 +59,40 @@ static sigset_t ending_signals(void)
 	return set;
 }
 
-int live_signals_open(struct live *l, struct err *e)
+int signals_open(bool launched, struct err *e)
 {
 	struct sigaction early = {.sa_handler = end_early};
-	sigset_t set = ending_signals();
-	int sig;
+	sigset_t ending = ending_signals(), pausing, all = ending;
+	int sig, fd;
 
 	/* A command waits for mxbpf and gets its signals: they are read, or it would be left alone with them. */
-	for (sig = 1; !l->launch.pid && sig < NSIG; sig++)
-		if (sigismember(&set, sig) == 1)
+	for (sig = 1; !launched && sig < NSIG; sig++)
+		if (sigismember(&ending, sig) == 1)
 			sigaction(sig, &early, NULL);
-	live_signals_hold(l, l->launch.pid);
-	sigaddset(&set, SIGUSR1);
-	sigaddset(&set, SIGUSR2);
-	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	sigemptyset(&set);
-	sigaddset(&set, SIGUSR1);
-	sigaddset(&set, SIGUSR2);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	return l->signals < 0 ? err_set(e, ERR_RUNTIME, -errno, "signalfd: %s", strerror(errno)) : 0;
+	pthread_sigmask(launched ? SIG_BLOCK : SIG_UNBLOCK, &ending, NULL);
+	sigemptyset(&pausing);
+	sigaddset(&pausing, SIGUSR1);
+	sigaddset(&pausing, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &pausing, NULL);
+	sigaddset(&all, SIGUSR1);
+	sigaddset(&all, SIGUSR2);
+	fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? err_set(e, ERR_RUNTIME, -errno, "signalfd: %s", strerror(errno)) : fd;
 }
 
-void live_signals_hold(struct live *l, bool on)
+void signals_hold(void)
 {
 	sigset_t set = ending_signals();
 
-	if (on || !l->launch.pid)
-		pthread_sigmask(on ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-void live_signals_took(int sig)
+void signals_took(int sig)
 {
 	interrupts += sig == SIGINT;
 }
 
-void live_signals_results(const struct live *l, enum live_done done)
+void signals_results(const struct run *r, enum signals_done done)
 {
 	struct sigaction sa = {.sa_handler = end_late};
 	char lost[1024] = "", safe[1024] = "";
@@ -104,20 +103,20 @@ void live_signals_results(const struct live *l, enum live_done done)
 	sigaddset(&set, SIGINT);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	len = snprintf(lost, sizeof(lost), "%s",
-		       l->recording || done >= LIVE_PRINTED ? ""
-		       : l->ndumps			    ? "the last tables"
-		       : l->o->output			    ? l->o->output
-							    : "the tables");
-	if (l->o->trace && len < sizeof(lost))
-		snprintf(lost + len, sizeof(lost) - len, "%s%s", len ? ", " : "", l->o->trace);
+		       r->so.recording || done >= SIGNALS_PRINTED ? ""
+		       : r->ntables				  ? "the last tables"
+		       : r->o->output				  ? r->o->output
+								  : "the tables");
+	if (r->so.trace && len < sizeof(lost))
+		snprintf(lost + len, sizeof(lost) - len, "%s%s", len ? ", " : "", r->so.trace);
 	fmt_safe(safe, sizeof(safe), lost, strlen(lost));
 	len = snprintf(last_words, sizeof(last_words), "\nmxbpf: aborted");
 	if (*safe)
 		len += snprintf(last_words + len, sizeof(last_words) - len, "; not written: %s", safe);
-	if (l->recording) {
-		fmt_safe(safe, sizeof(safe), l->recording, strlen(l->recording));
+	if (r->so.recording) {
+		fmt_safe(safe, sizeof(safe), r->so.recording, strlen(r->so.recording));
 		len += snprintf(last_words + len, sizeof(last_words) - len, "; %s %s", safe,
-				done >= LIVE_RECORDED ? "is complete" : "is readable, and incomplete");
+				done >= SIGNALS_RECORDED ? "is complete" : "is readable, and incomplete");
 	}
 	snprintf(last_words + len, sizeof(last_words) - len, "\n");
 	sigaction(SIGINT, &sa, NULL);

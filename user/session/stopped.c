@@ -2,11 +2,11 @@
 /* A target that is stopped calls nothing, and nobody sees why: it is said when mxbpf attaches, and at the end. */
 #include <stdio.h>
 
-#include "cmd/live.h"
+#include "session/priv.h"
 
-bool live_stopped(const struct live *l, char text[LIVE_STOPPED_BYTES])
+bool ses_stopped(const struct session *ses, char text[SES_STOPPED_BYTES])
 {
-	pid_t pid = tgt_pid(l->target);
+	pid_t pid = tgt_pid(ses->target);
 	struct tgt_stop s;
 	char some[48] = "";
 	int len;
@@ -15,14 +15,14 @@ bool live_stopped(const struct live *l, char text[LIVE_STOPPED_BYTES])
 		return false;
 	if (s.stopped < s.threads)
 		snprintf(some, sizeof(some), "%u of %u threads of ", s.stopped, s.threads);
-	len = snprintf(text, LIVE_STOPPED_BYTES, "%sprocess %d (%.64s) %s stopped ", some, pid, tgt_comm(l->target),
+	len = snprintf(text, SES_STOPPED_BYTES, "%sprocess %d (%.64s) %s stopped ", some, pid, tgt_comm(ses->target),
 		       s.stopped < s.threads ? "are" : "is");
 	if (s.tracer)
-		snprintf(text + len, (size_t)(LIVE_STOPPED_BYTES - len),
+		snprintf(text + len, (size_t)(SES_STOPPED_BYTES - len),
 			 "by its tracer, %s (pid %d): nothing is called until that lets it go on",
 			 s.tracer_comm[0] ? s.tracer_comm : "a process", s.tracer);
 	else
-		snprintf(text + len, (size_t)(LIVE_STOPPED_BYTES - len),
+		snprintf(text + len, (size_t)(SES_STOPPED_BYTES - len),
 			 "by a signal (SIGSTOP, Ctrl-Z): nothing is called until it goes on: kill -CONT %d", pid);
 	return true;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/launch.h"
+#include "session/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/launch_env.h"
+#include "session/launch_env.h"
 
 /* Who called sudo. */
 struct who {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command that mxbpf starts itself: as who called sudo, with that user's environment, in its own terminal group. */
-#ifndef CMD_LAUNCH_H
-#define CMD_LAUNCH_H
+#ifndef SESSION_LAUNCH_H
+#define SESSION_LAUNCH_H
 
 #include <signal.h>
 #include <stdbool.h>

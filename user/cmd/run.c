@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/run.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/fmt.h"
+
+#define NS_PER_S 1000000000ull
+
+static bool on_terminal(const struct run *r)
+{
+	return !r->o->quiet && isatty(STDERR_FILENO);
+}
+
+/* A line of progress goes before anything else stands there. */
+static void clear_line(const struct run *r)
+{
+	if (on_terminal(r))
+		fprintf(stderr, "\r\033[K");
+}
+
+static void on_tell(void *ctx, enum ses_level level, const char *text)
+{
+	const struct run *r = ctx;
+	char safe[4096];
+
+	if (level == SES_WARNING) {
+		cmd_warn("%s", text);
+		return;
+	}
+	if (r->o->quiet && level != SES_DETAIL)
+		return;
+	fmt_safe(safe, sizeof(safe), text, strlen(text));
+	if (level == SES_NOTE)
+		clear_line(r);
+	fprintf(stderr, "%s%s%s\n", level == SES_DETAIL ? "mxbpf: " : "", safe,
+		level == SES_STAGE ? "; Ctrl-C ends" : "");
+}
+
+static void on_begin(void *ctx)
+{
+	signals_hold();
+}
+
+static void on_second(void *ctx)
+{
+	struct run *r = ctx;
+	char events[32], lost[32];
+	struct mxbpf_loss loss;
+
+	if (!on_terminal(r))
+		return;
+	ses_loss(r->ses, &loss);
+	fprintf(stderr, "\r\033[K%llu s  %s events/s  lost %s", (unsigned long long)(ses_window_ns(r->ses) / NS_PER_S),
+		fmt_count(loss.attempted - r->events, events), fmt_count(loss.dropped, lost));
+	fflush(stderr);
+	r->events = loss.attempted;
+}
+
+static int on_tables(void *ctx, const struct mdl_session *about, struct mdl *m)
+{
+	struct run *r = ctx;
+	int code = r->tables ? CMD_OK : cmd_open_tables(r->o, true, &r->tables);
+
+	return code ? code : cmd_print_tables(r->o, about, m, ++r->ntables, r->tables);
+}
+
+/* A signal that is not read stays pending, and would count as the second Ctrl-C. */
+static bool on_signal(void *ctx)
+{
+	struct run *r = ctx;
+	struct signalfd_siginfo taken;
+
+	if (read(r->signals, &taken, sizeof(taken)) != sizeof(taken))
+		return false;
+	if (taken.ssi_signo == SIGUSR1 || taken.ssi_signo == SIGUSR2) {
+		ses_pause(r->ses, taken.ssi_signo == SIGUSR1);
+		return false;
+	}
+	signals_took((int)taken.ssi_signo);
+	ses_forward(r->ses, &taken);
+	return true;
+}
+
+int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, struct err *e)
+{
+	const struct ses_ui ui = {.ctx = r,
+				  .tell = on_tell,
+				  .begins = on_begin,
+				  .second = on_second,
+				  .tables = on_tables,
+				  .woken = on_signal,
+				  .wake_fd = -1};
+
+	*r = (struct run){.o = o, .so = o->ses, .signals = -1};
+	r->so.recording = recording;
+	r->so.command_to_stderr = o->format != CMD_TABLE && !recording && !o->output;
+	r->so.by_thread = o->by == SNK_BY_THREAD;
+	r->so.by_process = o->by == SNK_BY_PROCESS;
+	if (!o->ses.command)
+		r->signals = signals_open(false, e);
+	if (e->code || cmd_check_outputs(o, recording, e) || ses_open(&r->so, &ui, &r->ses, e))
+		return e->code;
+	if (o->ses.command)
+		r->signals = signals_open(true, e);
+	if (e->code)
+		return e->code;
+	ses_wake_by(r->ses, r->signals);
+	return ses_prepare(r->ses, e);
+}
+
+void run_wait(struct run *r)
+{
+	ses_wait(r->ses);
+	clear_line(r);
+}
+
+void run_free(struct run *r)
+{
+	ses_free(r->ses);
+	out_abort(r->tables);
+	if (r->signals >= 0)
+		close(r->signals);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a session knows, for whoever runs it. */
+#include "session/priv.h"
+
+const struct mdl_session *ses_about(const struct session *ses)
+{
+	return &ses->about;
+}
+
+struct mdl *ses_model(const struct session *ses)
+{
+	return ses->model;
+}
+
+struct mdl *ses_model_beside(const struct session *ses)
+{
+	return ses->beside;
+}
+
+struct tgt *ses_target(const struct session *ses)
+{
+	return ses->target;
+}
+
+const struct plan *ses_plan(const struct session *ses)
+{
+	return &ses->plan;
+}
+
+int ses_events_fd(const struct session *ses)
+{
+	return rec_writer_fd(ses->writer);
+}
+
+void ses_loss(const struct session *ses, struct mxbpf_loss *loss)
+{
+	att_counts(ses->att, loss, NULL);
+}
+
+int ses_failed(const struct session *ses)
+{
+	return ses->failed;
+}
+
+void ses_forward(const struct session *ses, const struct signalfd_siginfo *sig)
+{
+	if (ses->launch.pid)
+		launch_forward(&ses->launch, sig);
+}
+
+bool ses_launched(const struct session *ses)
+{
+	return ses->launch.pid;
+}
+
+int ses_wait_command(struct session *ses, int signals)
+{
+	if (!ses->launch.pid || ses->launch.go >= 0 || ses->launch.failed >= 0)
+		return -1;
+	ses_follow_free(ses); /* lets it go on */
+	return launch_wait(&ses->launch, signals);
+}
+
+void ses_keep_lasts(struct session *ses)
+{
+	ses->wants_lasts = true;
+}
+
+void ses_opens(struct session *ses, uint64_t at_ns, struct buf *opens)
+{
+	struct ses_look look;
+
+	ses_look(ses, &look);
+	pthread_mutex_lock(&ses->lock);
+	ses_open_spans(ses, &look, at_ns, opens);
+	pthread_mutex_unlock(&ses->lock);
+}
+
+void ses_learn(struct session *ses, void *recs, size_t bytes)
+{
+	pthread_mutex_lock(&ses->lock);
+	ses_learn_locked(ses, recs, bytes);
+	pthread_mutex_unlock(&ses->lock);
+}
+
+const struct mxbpf_span *ses_last(const struct session *ses, pid_t tid)
+{
+	const uint64_t *at = hash_get(&ses->last_of, (uint64_t)tid, 0);
+
+	return at ? buf_at(&ses->lasts, struct mxbpf_span, *at) : NULL;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What comes goes into the models and the recording, after its names. */
+#include <string.h>
+
+#include "session/priv.h"
+
+/* The functions below run with the lock held. */
+
+static void note_error(struct session *ses, int err)
+{
+	if (err && !ses->write_error)
+		ses->write_error = err;
+}
+
+static void begin_keep(struct session *ses, const void *recs)
+{
+	struct mxbpf_loss loss;
+
+	if (!ses->writer)
+		return;
+	att_counts(ses->att, &loss, NULL);
+	loss.stored = ring_received(ses->ring);
+	rec_writer_begin(ses->writer, recs, &loss);
+}
+
+static int keep_one(struct session *ses, const struct mxbpf_rec *r)
+{
+	int err = mdl_fold(ses->model, r);
+
+	if (ses->fresh && !err)
+		err = mdl_fold(ses->fresh, r);
+	return ses->writer && !err ? rec_writer_add(ses->writer, r, ses->model) : err;
+}
+
+static void end_keep(struct session *ses, int err)
+{
+	int err2 = mdl_fold_end(ses->model);
+
+	err = err ? err : err2;
+	err2 = ses->fresh ? mdl_fold_end(ses->fresh) : 0;
+	err = err ? err : err2;
+	if (ses->writer && !err)
+		err = rec_writer_end(ses->writer);
+	note_error(ses, err);
+}
+
+void ses_keep(struct session *ses, const void *recs, size_t bytes, int err)
+{
+	const struct mxbpf_rec *r;
+	size_t pos = 0;
+
+	pthread_mutex_lock(&ses->lock);
+	begin_keep(ses, recs);
+	while (!err && (r = kind_next(recs, bytes, &pos)))
+		err = keep_one(ses, r);
+	end_keep(ses, err);
+	pthread_mutex_unlock(&ses->lock);
+}
+
+void ses_learn_locked(struct session *ses, void *recs, size_t bytes)
+{
+	note_error(ses, sym_learn_all(ses->symbols, recs, bytes));
+}
+
+void ses_add_name(struct session *ses, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text)
+{
+	note_error(ses, sym_add(ses->symbols, kind, tgid, id, text, strlen(text)));
+}
+
+/* Completes a record with names and text ids. Returns false if no output needs the record. */
+static bool prepare(struct session *ses, struct mxbpf_rec *r, bool few)
+{
+	note_error(ses, sym_learn(ses->symbols, r));
+	if (few && !kind_of(r)->few)
+		return false;
+	ses->folded++;
+	ses_note_last(ses, r);
+	return !ses->o->ops || ses_ops_keeps(ses, r);
+}
+
+/*
+ * Walks once over a batch. Kept records move together, because the writer takes them from where they stand. few: keep
+ * only records of kinds that arrive with --stats, too.
+ */
+static void fold(struct session *ses, void *recs, size_t bytes, bool few)
+{
+	const struct mxbpf_rec *next;
+	struct mxbpf_rec *r, *to = recs;
+	size_t pos = 0;
+	int err = 0;
+
+	pthread_mutex_lock(&ses->lock);
+	sym_retry(ses->symbols);
+	begin_keep(ses, recs);
+	while (!err && (next = kind_next(recs, bytes, &pos))) {
+		r = (struct mxbpf_rec *)next;
+		if (!prepare(ses, r, few))
+			continue;
+		if (to != r)
+			memmove(to, r, r->size);
+		err = keep_one(ses, to);
+		to = (struct mxbpf_rec *)((char *)to + to->size);
+	}
+	end_keep(ses, err);
+	pthread_mutex_unlock(&ses->lock);
+}
+
+void ses_fold(struct session *ses, void *recs, size_t bytes)
+{
+	fold(ses, recs, bytes, false);
+}
+
+/* Runs on the ring's second thread. With --stats the ring also announces rows, whose sums stay in the kernel. */
+void ses_on_chunk(void *ctx, void *recs, size_t bytes)
+{
+	struct session *ses = ctx;
+
+	fold(ses, recs, bytes, ses->o->stats);
+}

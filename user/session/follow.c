@@ -1,0 +1,703 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Processes come, become others and go while a session runs. One that maps the runtime is attached to: at once where it
+ * waits for that (the command that was launched, and what that runs), a little later elsewhere.
+ */
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/watch.h"
+#include "session/priv.h"
+#include "plan/early.h"
+
+#define LOOKS_MAX 8
+
+/* A file with the runtime, and how it is probed. */
+struct look {
+	struct tgt *target; /* that had it first */
+	struct plan plan;
+};
+
+/* Something seen, until it is dealt with. */
+struct sight {
+	struct mxbpf_sighting seen;
+	uint64_t ran_ns; /* how long it went on before it was stopped, if it was */
+};
+
+/* A process that is followed. */
+struct member {
+	struct plan *plan;	/* borrowed */
+	struct mxbpf_target at; /* where things lie in it */
+};
+
+/* Bits of follow.refused. */
+enum { COUNTED = 1, TOLD = 2 };
+
+struct follow {
+	struct watch *watch;
+	struct buf queue;	      /* of struct sight, oldest first */
+	struct buf ended;	      /* of uint32_t: tgids whose probes are still there */
+	struct look looks[LOOKS_MAX]; /* besides that of struct session, which is the first */
+	unsigned nlooks;
+	struct hash members;  /* tgid -> struct member *, owned, until it ends or becomes another program */
+	struct hash refused;  /* tgid -> bits of those that should be followed and are not, until they end */
+	uint64_t missed;      /* sightings there was no room for, as far as the session knows of them */
+	uint32_t half_mapped; /* --omp: a process whose loader had mapped the runtime, but not yet what that needs */
+	struct sight found;   /* of the runtime, while ses_await() waits for it; kind 0: none */
+};
+
+/* Whether this is the first time for a process: its loader may show it again, and its next program as well. */
+static bool first_time(struct session *ses, uint32_t tgid, uint64_t what)
+{
+	uint64_t *bits = hash_put(&ses->follow->refused, tgid, 0), had = bits ? *bits : 0;
+
+	if (bits)
+		*bits |= what;
+	return !(had & what);
+}
+
+/* It is followed after all: it was looked at while its loader had mapped a part of what is probed. */
+static void take_back(struct session *ses, uint32_t tgid)
+{
+	uint64_t *bits = hash_get(&ses->follow->refused, tgid, 0);
+
+	if (!bits || !(*bits & COUNTED))
+		return;
+	*bits &= ~(uint64_t)COUNTED;
+	ses->about.unfollowed--;
+}
+
+static void give_up(struct session *ses, uint32_t tgid, const struct err *e)
+{
+	/* Most that cannot be looked at have ended by now. */
+	if ((e->cls != ERR_TARGET || ses->o->verbose) && first_time(ses, tgid, TOLD))
+		ses_warn(ses, "process %u is not followed: %s", tgid, e->why);
+}
+
+static void watch_its_loader(struct session *ses, struct tgt *t)
+{
+	struct tgt_lib *lib;
+	struct err e = {0};
+	uint64_t off;
+
+	if (!plan_loader(t, &lib, &off, &e) && watch_loader(ses->follow->watch, tgt_pid(t), lib->open_path, off, &e))
+		ses_warn(ses, "%s", e.why);
+}
+
+/* A plan that is right for this process as well, and where things lie in it: planning takes long. */
+static struct plan *known_plan(struct session *ses, struct tgt *t, struct mxbpf_target *at)
+{
+	struct follow *f = ses->follow;
+	unsigned i;
+
+	if (!plan_fits(&ses->plan, t, at))
+		return &ses->plan;
+	for (i = 0; i < f->nlooks; i++)
+		if (!plan_fits(&f->looks[i].plan, t, at))
+			return &f->looks[i].plan;
+	return NULL;
+}
+
+/* Takes plan and target over, or leaves them: then NULL. */
+static struct plan *keep(struct follow *f, struct tgt **t, struct plan *p)
+{
+	struct look *look;
+
+	if (f->nlooks == LOOKS_MAX)
+		return NULL;
+	look = &f->looks[f->nlooks++];
+	look->target = *t;
+	look->plan = *p;
+	*t = NULL;
+	*p = (struct plan){0};
+	return &look->plan;
+}
+
+static int remember(struct session *ses, uint32_t tgid, struct plan *p, const struct mxbpf_target *at)
+{
+	struct member *new = malloc(sizeof(*new));
+	uint64_t *mine = new ? hash_put(&ses->follow->members, tgid, 0) : NULL;
+
+	if (!mine) {
+		free(new);
+		return -ENOMEM;
+	}
+	*new = (struct member){p, *at};
+	*mine = (uintptr_t) new;
+	return 0;
+}
+
+static struct member *member_of(const struct session *ses, uint32_t tgid)
+{
+	uint64_t *member = hash_get(&ses->follow->members, tgid, 0);
+
+	return member ? (struct member *)(uintptr_t)*member : NULL;
+}
+
+/* How long a process ran, while events were taken, before its probes were active. */
+static uint64_t gap_of(const struct session *ses, const struct sight *at)
+{
+	uint64_t active = ses->att ? att_active_since_ns(ses->att) : 0, since;
+
+	if (!at || !active || at->seen.covered)
+		return 0;
+	if (at->seen.stopped)
+		return at->ran_ns;
+	since = at->seen.ts_ns > active ? at->seen.ts_ns : active;
+	return clock_ns(CLOCK_MONOTONIC) - since;
+}
+
+/* What came of attaching to one more process. at: what led to it; NULL: it was there before. */
+static int joined(struct session *ses, uint32_t tgid, const struct member *m, int err, const struct sight *at)
+{
+	uint64_t gap_ns = gap_of(ses, at);
+
+	if (!err)
+		err = remember(ses, tgid, m->plan, &m->at);
+	if (err) {
+		ses->about.unfollowed += first_time(ses, tgid, COUNTED);
+		return err;
+	}
+	take_back(ses, tgid);
+	ses->about.followed++;
+	ses_role_join(ses, tgid);
+	ses_share_gap(ses, tgid, gap_ns);
+	ses_detail(ses, "following process %u", tgid);
+	return 0;
+}
+
+/* It may have ended, or have become another program, before BPF knew it: then BPF did not forget it either. */
+static int still_the_same(struct session *ses, uint32_t tgid, uint64_t execs, struct err *e)
+{
+	if (watch_execs(ses->follow->watch, (pid_t)tgid) == execs)
+		return 0;
+	att_drop(ses->att, (pid_t)tgid);
+	return err_set(e, ERR_TARGET, -ESRCH, "process %u ended, or became another program, while it was attached to",
+		       tgid);
+}
+
+/* Names, tables and probes are one session's, hence one build's. On success target and plan belong to the session. */
+static struct plan *new_plan(struct session *ses, struct tgt **t, struct mxbpf_target *at, struct err *e)
+{
+	struct plan p, *kept = NULL;
+
+	if (plan_make(*t, &ses->want, &p, e))
+		goto out;
+	*at = p.target;
+	if (!plan_same_build(ses->plan.lib, p.lib)) {
+		err_set(e, ERR_RUNTIME, -ENOTSUP, "%s is another build than the first one, %s", p.lib->path,
+			ses->plan.lib->path);
+		goto out;
+	}
+	if (plan_like(&p, &ses->plan)) {
+		err_set(e, ERR_RUNTIME, -ENOTSUP, "beside %s it has mapped other libraries than the first process",
+			p.lib->path);
+		goto out;
+	}
+	kept = keep(ses->follow, t, &p);
+	if (!kept)
+		err_set(e, ERR_RUNTIME, -E2BIG, "more than %d copies of the library", LOOKS_MAX);
+out:
+	plan_fini(&p);
+	return kept;
+}
+
+static int attach_to(struct session *ses, struct tgt **t, const struct sight *at, uint64_t execs, struct err *e)
+{
+	uint32_t tgid = (uint32_t)tgt_pid(*t);
+	struct member m = {0};
+	int err;
+
+	m.plan = known_plan(ses, *t, &m.at);
+	if (!m.plan)
+		m.plan = new_plan(ses, t, &m.at, e);
+	err = m.plan ? att_attach(ses->att, m.plan, &m.at, (pid_t)tgid, e) : e->code;
+	if (!err)
+		err = still_the_same(ses, tgid, execs, e);
+	if (!err) {
+		pthread_mutex_lock(&ses->lock);
+		sym_joined(ses->symbols, tgid);
+		pthread_mutex_unlock(&ses->lock);
+	}
+	return joined(ses, tgid, &m, err, at);
+}
+
+/* What a process has mapped by now, and what it will map. */
+static void watch_late(struct session *ses, pid_t tgid)
+{
+	struct tgt *t;
+
+	if (!ses_late_wanted(ses) || tgt_open(tgid, &t, NULL))
+		return;
+	watch_its_loader(ses, t);
+	watch_any(ses->follow->watch, tgid);
+	tgt_close(t);
+	if (tgt_open(tgid, &t, NULL)) /* what came in between would be missed */
+		return;
+	ses_late_look(ses, t);
+	tgt_close(t);
+}
+
+/* Looks at what a process has mapped by now. */
+/* Reads the maps again: nothing tells what the process mapped before its loader was watched. */
+static int open_anew(struct tgt **t, struct err *e)
+{
+	pid_t pid = tgt_pid(*t);
+
+	tgt_close(*t);
+	return tgt_open(pid, t, e);
+}
+
+/* Its loader may be at work, and comes by once more with the rest of what it maps. */
+static void look_again(struct session *ses, struct tgt *t)
+{
+	watch_its_loader(ses, t);
+	watch_any(ses->follow->watch, tgt_pid(t));
+}
+
+static int look_at(struct session *ses, uint32_t tgid, const struct sight *at, struct err *e)
+{
+	uint64_t execs = watch_execs(ses->follow->watch, (pid_t)tgid);
+	struct tgt *t;
+	int err = tgt_open((pid_t)tgid, &t, e);
+
+	if (err)
+		return err;
+	if (!plan_has_runtime(t, ses->want.runtime)) {
+		watch_its_loader(ses, t);
+		err = open_anew(&t, e);
+		if (err)
+			return err;
+	}
+	if (!plan_has_runtime(t, ses->want.runtime))
+		goto out; /* its loader tells */
+	if (!ses_role_fits(ses, t)) {
+		goto out; /* its children may be what is looked for */
+	} else if (!ses->target && ses->o->omp && ses->follow->half_mapped != tgid && !plan_has_openmp(t)) {
+		ses->follow->half_mapped = tgid;
+		look_again(ses, t);
+	} else if (!ses->target) {
+		ses->target = t;
+		return 0;
+	} else if (ses->att && !att_has(ses->att, (pid_t)tgid, NULL) &&
+		   !member_of(ses, tgid)) { /* a member has ended */
+		err = attach_to(ses, &t, at, execs, e);
+		if (!err)
+			watch_late(ses, (pid_t)tgid);
+		else if (t)
+			look_again(ses, t);
+	} else if (ses->att) {
+		ses_late_look(ses, t);
+	}
+out:
+	tgt_close(t);
+	return err;
+}
+
+static int sight_mapped(struct session *ses, const struct sight *at, struct err *e)
+{
+	return look_at(ses, at->seen.tgid, at, e);
+}
+
+/* A child that shared links do not cover, or not yet. */
+static int attach_child(struct session *ses, const struct member *m, pid_t child, struct err *e)
+{
+	int err = ses_share_at_fork(ses, e);
+
+	err = err ? err : att_attach(ses->att, m->plan, &m->at, child, e);
+	return err ? err : still_the_same(ses, (uint32_t)child, 0, e);
+}
+
+static int sight_fork(struct session *ses, const struct sight *at, struct err *e)
+{
+	pid_t child = (pid_t)at->seen.tgid, parent = (pid_t)at->seen.parent;
+	const struct member first = {&ses->plan, ses->plan.target};
+	const struct member *m;
+	int err = 0;
+
+	if (member_of(ses, at->seen.tgid)) /* one of the same number has ended just now */
+		ses_sweep(ses);
+	if (member_of(ses, at->seen.tgid)) /* it was found among the children that were there before */
+		return 0;
+	watch_inherit(ses->follow->watch, child, parent);
+	m = member_of(ses, at->seen.parent);
+	if (!m && at->seen.covered) /* its parent's own sighting found no room */
+		m = &first;
+	if (!m)
+		return 0;
+	if (at->seen.covered)
+		att_join(ses->att, child);
+	else
+		err = attach_child(ses, m, child, e);
+	err = joined(ses, at->seen.tgid, m, err, at);
+	if (!err)
+		ses_late_fork(ses, child, parent);
+	return err;
+}
+
+static void leave(struct session *ses, uint32_t tgid, bool wait)
+{
+	uint64_t member;
+
+	watch_forget(ses->follow->watch, (pid_t)tgid);
+	ses_late_leave(ses, (pid_t)tgid);
+	if (hash_del(&ses->follow->members, tgid, 0, &member)) {
+		free((struct member *)(uintptr_t)member);
+		att_leave(ses->att, (pid_t)tgid, wait);
+	}
+}
+
+/* Probes of the program it was would hit in the one it is, with the wrong addresses. */
+static int sight_exec(struct session *ses, const struct sight *at, struct err *e)
+{
+	leave(ses, at->seen.tgid, true);
+	return look_at(ses, at->seen.tgid, at, e);
+}
+
+/* Removing probes holds up the attaching of others, so the dead wait for ses_sweep(). */
+static int sight_exit(struct session *ses, const struct sight *at, struct err *e)
+{
+	return buf_put(&ses->follow->ended, &at->seen.tgid, sizeof(at->seen.tgid));
+}
+
+static int (*const sights[])(struct session *ses, const struct sight *at, struct err *e) = {
+	[MXBPF_SIGHT_FORK] = sight_fork,
+	[MXBPF_SIGHT_EXEC] = sight_exec,
+	[MXBPF_SIGHT_MAPPED] = sight_mapped,
+	[MXBPF_SIGHT_EXIT] = sight_exit,
+};
+
+void ses_sweep(struct session *ses)
+{
+	struct buf *ended;
+	uint64_t bits;
+	size_t i;
+
+	if (!ses->follow)
+		return;
+	ended = &ses->follow->ended;
+	for (i = 0; i < buf_count(ended, uint32_t); i++) {
+		leave(ses, *buf_at(ended, uint32_t, i), false);
+		hash_del(&ses->follow->refused, *buf_at(ended, uint32_t, i), 0, &bits);
+	}
+	ended->len = 0;
+}
+
+/* Forked children of what was launched run, so they are stopped before anything else is dealt with. */
+static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
+{
+	struct sight at = {.seen = *seen};
+	struct session *ses = ctx;
+
+	if (ses->launch.pid && seen->kind == MXBPF_SIGHT_FORK && !seen->covered) {
+		watch_stop(&at.seen);
+		at.ran_ns = clock_ns(CLOCK_MONOTONIC) - seen->ts_ns;
+	}
+	if (buf_put(&ses->follow->queue, &at, sizeof(at)))
+		watch_continue(&at.seen);
+}
+
+static bool next_sight(struct follow *f, struct sight *at)
+{
+	if (!f->queue.len)
+		return false;
+	*at = *buf_at(&f->queue, struct sight, 0);
+	f->queue.len -= sizeof(*at);
+	memmove(f->queue.data, f->queue.data + sizeof(*at), f->queue.len);
+	return true;
+}
+
+static struct sight *later_stop(struct follow *f, uint32_t tgid)
+{
+	struct sight *at = (struct sight *)f->queue.data;
+	size_t i, n = buf_count(&f->queue, struct sight);
+
+	for (i = 0; i < n; i++)
+		if (at[i].seen.tgid == tgid && at[i].seen.stopped)
+			return &at[i];
+	return NULL;
+}
+
+/*
+ * Lets a process go on that was stopped for a sighting, unless it was stopped for a later one as well: a child that was
+ * stopped late may have become another program by then.
+ */
+static void let_go_on(struct session *ses, const struct sight *at)
+{
+	struct follow *f = ses->follow;
+	struct sight *later;
+
+	if (!at->seen.stopped)
+		return;
+	watch_take(f->watch, on_sighting, ses);
+	if (later_stop(f, at->seen.tgid))
+		return;
+	watch_continue(&at->seen);
+	watch_take(f->watch, on_sighting, ses);
+	later = later_stop(f, at->seen.tgid);
+	if (later) /* it came just before it went on */
+		watch_stop(&later->seen);
+}
+
+static void count_missed(struct session *ses)
+{
+	uint64_t missed = watch_missed(ses->follow->watch);
+
+	ses->about.unfollowed += missed - ses->follow->missed;
+	ses->follow->missed = missed;
+}
+
+void ses_sight(struct session *ses)
+{
+	struct follow *f = ses->follow;
+	bool found = ses->target;
+	struct sight at;
+	struct err e;
+
+	while (watch_take(f->watch, on_sighting, ses), !f->found.seen.kind && next_sight(f, &at)) {
+		e = (struct err){0};
+		if (at.seen.kind < sizeof(sights) / sizeof(sights[0]) && sights[at.seen.kind] &&
+		    sights[at.seen.kind](ses, &at, &e))
+			give_up(ses, at.seen.tgid, &e);
+		if (!found && ses->target)
+			f->found = at;
+		else
+			let_go_on(ses, &at);
+	}
+	count_missed(ses);
+}
+
+int ses_sight_fd(const struct session *ses)
+{
+	return ses->follow ? watch_fd(ses->follow->watch) : -1;
+}
+
+/* Every plan that is in use, once at least. */
+int ses_follow_plans(struct session *ses, int (*fn)(struct session *ses, struct plan *p, struct err *e), struct err *e)
+{
+	int err = fn(ses, &ses->plan, e);
+	unsigned i;
+
+	for (i = 0; !err && i < ses->follow->nlooks; i++)
+		err = fn(ses, &ses->follow->looks[i].plan, e);
+	return err;
+}
+
+struct watch *ses_follow_watch(const struct session *ses)
+{
+	return ses->follow ? ses->follow->watch : NULL;
+}
+
+static int open_follow(struct session *ses, struct err *e)
+{
+	struct follow *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (watch_open(!ses->o->no_follow, ses->o->backend, &f->watch, e)) {
+		free(f);
+		return e->code;
+	}
+	ses->follow = f;
+	return 0;
+}
+
+static int follow_children(struct session *ses, pid_t parent);
+
+static void follow_child(struct session *ses, pid_t child)
+{
+	struct err e = {0};
+
+	if (watch_add(ses->follow->watch, child, false, &e) || look_at(ses, (uint32_t)child, NULL, &e))
+		give_up(ses, (uint32_t)child, &e);
+	follow_children(ses, child);
+}
+
+/* Those that were there before: each thread has a list of its own. */
+static int follow_children(struct session *ses, pid_t parent)
+{
+	char pattern[64], *list = NULL, *p, *end;
+	glob_t threads = {0};
+	size_t cap = 0, i;
+	long child;
+	FILE *f;
+
+	snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/children", parent);
+	if (glob(pattern, GLOB_NOSORT, NULL, &threads))
+		return 0; /* it has ended, or the kernel does not tell */
+	for (i = 0; i < threads.gl_pathc; i++) {
+		f = fopen(threads.gl_pathv[i], "re");
+		if (f && getline(&list, &cap, f) > 0)
+			for (p = list; (child = strtol(p, &end, 10)) > 0; p = end)
+				follow_child(ses, (pid_t)child);
+		if (f)
+			fclose(f);
+	}
+	globfree(&threads);
+	free(list);
+	return 0;
+}
+
+static int await_target(struct session *ses, const char *who, struct err *e)
+{
+	char looked[256];
+
+	while (!ses->target)
+		if (ses_interrupted(ses, UINT64_MAX))
+			return err_set(e, ERR_TARGET, -ENOENT,
+				       "%s has mapped no library that mxbpf knows; looked for %s", who,
+				       plan_looked_for(ses->want.runtime, looked));
+	return plan_make(ses->target, &ses->want, &ses->plan, e);
+}
+
+int ses_await(struct session *ses, struct err *e)
+{
+	char who[256];
+
+	if (open_follow(ses, e) || watch_add(ses->follow->watch, ses->launch.pid, true, e) ||
+	    launch_go(&ses->launch, ses->o->command[0], e))
+		return e->code;
+	snprintf(who, sizeof(who), "'%s'", ses->o->command[0]);
+	return await_target(ses, who, e);
+}
+
+/*
+ * What launches others has no runtime itself: the first of its children that has one stands for it. With --wait that
+ * may be one to come, and the launcher itself.
+ */
+static bool find_child(struct session *ses, struct err *e)
+{
+	struct tgt *launcher = ses->waiting;
+
+	if (open_follow(ses, e) || watch_add(ses->follow->watch, tgt_pid(launcher), false, e))
+		return true;
+	follow_children(ses, tgt_pid(launcher));
+	ses->launcher = ses->target ? launcher : NULL;
+	return ses->target;
+}
+
+static int wait_for_runtime(struct session *ses, struct err *e)
+{
+	struct tgt_lib *loader;
+	char who[64], looked[256];
+	uint64_t off;
+	int err;
+
+	if (plan_loader(ses->waiting, &loader, &off, e) && ses->o->no_follow) /* else its children may have one */
+		return e->code;
+	*e = (struct err){0};
+	if (!ses->follow && (open_follow(ses, e) || watch_add(ses->follow->watch, tgt_pid(ses->waiting), false, e)))
+		return e->code;
+	watch_its_loader(ses, ses->waiting);
+	if (look_at(ses, (uint32_t)tgt_pid(ses->waiting), NULL, e)) /* what came before it was watched */
+		return e->code;
+	snprintf(who, sizeof(who), "process %d (%s)", tgt_pid(ses->waiting), tgt_comm(ses->waiting));
+	if (!ses->target)
+		ses_stage(ses, "waiting until %s%s maps %s", who, ses->o->no_follow ? "" : ", or a child of it,",
+			  plan_looked_for(ses->want.runtime, looked));
+	err = await_target(ses, who, e);
+	if (ses->target && tgt_pid(ses->target) != tgt_pid(ses->waiting))
+		ses->launcher = ses->waiting;
+	return err;
+}
+
+int ses_await_pid(struct session *ses, struct err *e)
+{
+	if (tgt_open(ses->o->pid, &ses->waiting, e))
+		return e->code;
+	if (!ses_role_fits(ses, ses->waiting) && plan_has_runtime(ses->waiting, ses->want.runtime))
+		return err_set(e, ERR_TARGET, -ENOENT, "process %d is no %s", ses->o->pid, ses->o->role);
+	if (!ses->o->no_follow && !plan_has_runtime(ses->waiting, ses->want.runtime) && find_child(ses, e))
+		return e->code ? e->code : plan_make(ses->target, &ses->want, &ses->plan, e);
+	if (ses->o->wait && !plan_has_runtime(ses->waiting, ses->want.runtime))
+		return wait_for_runtime(ses, e);
+	ses->target = ses->waiting;
+	ses->waiting = NULL;
+	return plan_make(ses->target, &ses->want, &ses->plan, e);
+}
+
+pid_t ses_root(const struct session *ses)
+{
+	return ses->launch.pid ? ses->launch.pid : tgt_pid(ses->launcher ? ses->launcher : ses->target);
+}
+
+int ses_follow_open(struct session *ses, struct err *e)
+{
+	if (ses->follow || (ses->o->no_follow && !ses_late_wanted(ses)))
+		return 0;
+	return open_follow(ses, e) || watch_add(ses->follow->watch, tgt_pid(ses->target), false, e) ? e->code : 0;
+}
+
+int ses_follow(struct session *ses, struct err *e)
+{
+	pid_t tgid = tgt_pid(ses->target);
+
+	if (!ses->follow)
+		return 0;
+	if (remember(ses, (uint32_t)tgid, &ses->plan, &ses->plan.target))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	watch_late(ses, tgid);
+	return ses->o->no_follow ? 0 : follow_children(ses, ses_root(ses));
+}
+
+int ses_more(struct session *ses, struct err *e)
+{
+	pid_t tgid = tgt_pid(ses->target);
+	const struct member *m;
+	struct hash_entry *h;
+	struct err other;
+	size_t pos = 0;
+
+	if (att_more(ses->att, &ses->plan, tgid, e) &&
+	    (!ses->launch.pid || e->cls != ERR_TARGET)) /* a command may go on */
+		return e->code;
+	while (ses->follow && (h = hash_next(&ses->follow->members, &pos))) {
+		m = (struct member *)(uintptr_t)h->val;
+		other = (struct err){0};
+		if (h->a != (uint64_t)tgid && att_more(ses->att, m->plan, (pid_t)h->a, &other))
+			give_up(ses, (uint32_t)h->a, &other);
+	}
+	return 0;
+}
+
+void ses_go_on(struct session *ses)
+{
+	if (!ses->follow)
+		return;
+	watch_continue(&ses->follow->found.seen);
+	ses->follow->found = (struct sight){0};
+	ses_sight(ses); /* what came meanwhile */
+}
+
+void ses_follow_free(struct session *ses)
+{
+	struct follow *f = ses->follow;
+	struct hash_entry *h;
+	struct sight at;
+	size_t pos = 0;
+	unsigned i;
+
+	if (!f)
+		return;
+	watch_continue(&f->found.seen);
+	while (next_sight(f, &at))
+		watch_continue(&at.seen);
+	if (f->watch)
+		count_missed(ses);
+	watch_close(f->watch);
+	for (i = 0; i < f->nlooks; i++) {
+		plan_fini(&f->looks[i].plan);
+		tgt_close(f->looks[i].target);
+	}
+	while ((h = hash_next(&f->members, &pos)))
+		free((struct member *)(uintptr_t)h->val);
+	hash_fini(&f->members);
+	hash_fini(&f->refused);
+	buf_fini(&f->queue);
+	buf_fini(&f->ended);
+	free(f);
+	ses->follow = NULL;
+}

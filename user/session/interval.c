@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * --interval: tables again and again while the session goes on. The ring's second thread folds meanwhile, so what is
+ * handed out is a copy: with the lock held for the copying alone, a slow reader of it holds up nothing but itself.
+ */
+#include <errno.h>
+
+#include "base/buf.h"
+#include "session/priv.h"
+
+/*
+ * The session as it stands. Records that are under way between kernel and model are in no table yet: they belong to the
+ * next dump, with their account. A call that is open is no loss while it can still end.
+ */
+static struct mdl_session session_now(const struct session *ses)
+{
+	struct mdl_session s = ses->about; /* shallow */
+
+	if (s.duration_ns) /* the window has ended, and this is what ses_stop() found */
+		return s;
+	s.duration_ns = ses_window_ns(ses);
+	ses_iterations_account(ses, &s);
+	ses_app_account(ses, &s);
+	att_counts(ses->att, &s.loss, &s.hits);
+	ses_share_account(ses, &s);
+	s.loss.unreadable += sym_lost(ses->symbols);
+	s.open_spans = att_open_spans(ses->att, NULL, NULL);
+	s.loss.stored = ses->folded + ses->ngoing;
+	s.loss.attempted = s.loss.stored + s.loss.dropped;
+	return s;
+}
+
+/* What came since the last dump, whose end is this one's beginning. */
+static void subtract(struct mdl_session *s, const struct ses_mark *m)
+{
+	s->start_unix_ns += m->window_ns + m->paused_ns;
+	s->start_mono_ns += m->window_ns + m->paused_ns;
+	s->duration_ns -= m->window_ns;
+	s->paused_ns -= m->paused_ns;
+	s->hits -= m->hits;
+	s->left_out -= m->left_out;
+	s->iterations -= m->iterations;
+	s->sampled_iterations -= m->sampled_iterations;
+	s->followed -= m->followed;
+	s->unfollowed -= s->unfollowed < m->unfollowed ? s->unfollowed : m->unfollowed; /* some are followed by now */
+	s->late_libs -= m->late_libs;
+	s->stranger_hits -= m->stranger_hits;
+	s->stranger_ns -= m->stranger_ns;
+	s->late_refused -= m->late_refused;
+	s->loss.attempted -= m->loss.attempted;
+	s->loss.stored -= m->loss.stored;
+	s->loss.dropped -= m->loss.dropped;
+	s->loss.truncated -= m->loss.truncated;
+	s->loss.unreadable -= m->loss.unreadable;
+	s->loss.unmatched -= m->loss.unmatched;
+}
+
+/* A model of its own of what is to be shown, and the session that goes with it. NULL: out of memory. */
+static struct mdl *copy(struct session *ses, struct mdl_session *s)
+{
+	struct mdl *m = ses_new_model(ses), *fresh;
+	struct buf recs = {0}, opens = {0};
+	struct ses_look look;
+	int err = m ? 0 : -ENOMEM;
+
+	if (!ses->about.duration_ns)
+		ses_look(ses, &look);
+	pthread_mutex_lock(&ses->lock);
+	*s = session_now(ses);
+	if (!ses->about.duration_ns) {
+		ses_open_spans(ses, &look, clock_ns(CLOCK_MONOTONIC), &opens);
+		ses_learn_locked(ses, opens.data, opens.len);
+	}
+	if (!err && ses->fresh) {
+		fresh = ses->fresh;
+		ses->fresh = m;
+		m = fresh;
+		mdl_move_makers(ses->fresh, m);
+		err = mdl_move_held(ses->fresh, m, clock_ns(CLOCK_MONOTONIC));
+		if (!err) /* where this one ends, it begins */
+			err = mdl_feed(ses->fresh, ses->readings.data, ses->readings.len);
+		err = err ? err : mdl_emit_names(ses->model, &recs);
+	} else if (!err) {
+		err = mdl_emit(ses->model, &recs);
+		err = err ? err : buf_put(&recs, ses->going.data, ses->going.len);
+	}
+	pthread_mutex_unlock(&ses->lock);
+	err = err ? err : buf_put(&recs, opens.data, opens.len);
+	if (!err)
+		err = mdl_feed(m, recs.data, recs.len);
+	buf_fini(&opens);
+	buf_fini(&recs);
+	if (!err)
+		return m;
+	mdl_free(m);
+	return NULL;
+}
+
+int ses_interval(struct session *ses)
+{
+	struct mdl_session s;
+	struct ses_mark now;
+	struct mdl *m;
+	int code;
+
+	if (!ses->about.duration_ns)
+		ses_machine_read(ses, false);
+	if (ses->o->stats && !ses->about.duration_ns)
+		ses_take_stats(ses, false);
+	m = copy(ses, &s);
+
+	if (!m) {
+		ses_warn(ses, "out of memory");
+		return ERR_RUNTIME;
+	}
+	now = (struct ses_mark){
+		.window_ns = s.duration_ns,
+		.paused_ns = s.paused_ns,
+		.hits = s.hits,
+		.left_out = s.left_out,
+		.iterations = s.iterations,
+		.sampled_iterations = s.sampled_iterations,
+		.followed = s.followed,
+		.unfollowed = s.unfollowed,
+		.late_libs = s.late_libs,
+		.stranger_hits = s.stranger_hits,
+		.stranger_ns = s.stranger_ns,
+		.late_refused = s.late_refused,
+		.loss = s.loss,
+	};
+	if (ses->o->reset) {
+		subtract(&s, &ses->mark);
+		ses->mark = now;
+	}
+	code = ses->ui.tables ? ses->ui.tables(ses->ui.ctx, &s, m) : 0;
+	mdl_free(m);
+	return code;
+}
+
+uint64_t ses_interval_due(struct session *ses, uint64_t window_ns)
+{
+	const uint64_t every = ses->o->interval_ns;
+
+	if (!every)
+		return UINT64_MAX;
+	if (window_ns / every > ses->intervals && !ses->paused_at_ns) {
+		ses->intervals = window_ns / every; /* those that were missed come in one */
+		ses->failed = ses_interval(ses);
+		ses->ended = ses->ended || ses->failed;
+	}
+	return (window_ns / every + 1) * every;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session, for the files of this room. */
+#ifndef SESSION_PRIV_H
+#define SESSION_PRIV_H
+
+#include <pthread.h>
+
+#include "attach/attach.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "machine/machine.h"
+#include "record/record.h"
+#include "ring/ring.h"
+#include "session/launch.h"
+#include "session/session.h"
+#include "symbols/symbols.h"
+
+#define NS_PER_S  1000000000ull
+#define NS_PER_MS 1000000ull
+
+struct ses_doing {
+	struct tgt_doing doing;
+	uint64_t asked_ns; /* before that was read: what began later is not judged by it */
+};
+
+/* What threads with open spans do, from ses_look() to ses_open_spans(). */
+struct ses_look {
+	uint64_t since_ns;   /* when events began to be taken; 0: none are */
+	struct hash spans;   /* (start, tid) -> 1 + index of what their threads do */
+	struct hash threads; /* (tgid, tid) -> the same */
+	struct hash left;    /* (start, tid) of spans whose functions had been left, although no event had told so */
+	struct buf doings;   /* struct ses_doing */
+	uint32_t gone;	     /* the target, if it has no memory any more: its threads are ending; else 0 */
+	int err;
+};
+
+/* Where an interval ended, counted from the start of the session. */
+struct ses_mark {
+	uint64_t window_ns, paused_ns, hits, left_out, iterations, sampled_iterations;
+	uint64_t followed, unfollowed, late_libs, late_refused, stranger_hits, stranger_ns;
+	struct mxbpf_loss loss;
+};
+
+/* One of the libraries that a probe with each_lib is for. */
+struct late_lib {
+	struct tgt_lib lib; /* a copy of its own: whoever had it mapped first may have gone */
+	struct plan plan;   /* no sites: it is not probed */
+};
+
+struct late {
+	struct late_lib **libs; /* owned */
+	unsigned nlibs, nattached;
+	struct hash in;	    /* (tgid, index): it is probed there */
+	struct hash beyond; /* (inode, device) of those that there was no room for */
+};
+
+struct session {
+	const struct ses_opts *o;
+	struct ses_ui ui;
+	struct plan_opts want; /* of probes */
+	unsigned details;      /* of spans: enum mxbpf_detail */
+	unsigned counters;     /* mask of ctr_name()s that are counted */
+	struct launch launch;  /* the command; pid 0: none */
+	struct late late;
+	struct follow *follow; /* NULL: nothing but the target is seen */
+	struct tgt *target;
+	struct tgt *launcher; /* it has no runtime, and started the target; borrowed from waiting, NULL: none */
+	struct tgt *waiting;  /* --wait: for a runtime in this process, which becomes the target then; NULL */
+	struct plan plan;
+	struct att *att;
+	struct ring *ring;
+	pthread_mutex_t lock;	   /* the ring's second thread holds it while it folds a chunk: model, fresh, folded */
+	struct mdl *model;	   /* of the whole session; others only with the lock or after ses_stop() */
+	struct mdl *fresh;	   /* --reset: of what came in this interval, without names; NULL: not asked for */
+	uint64_t folded;	   /* records in the model */
+	struct rec_writer *writer; /* the ring's second thread's until ses_stop(); NULL: nothing is kept */
+	struct sym *symbols;	   /* names of what comes; likewise */
+	struct hash asked;	   /* --ops: name id -> 1 if it is left out, 2 if not; likewise */
+	uint64_t shown;		   /* --ops: spans of operators that were not left out; likewise */
+	int write_error;	   /* first error of the writer or the model; likewise */
+	bool wants_lasts;	   /* `now`: the last call of each thread; likewise */
+	struct hash last_of;	   /* tid -> index */
+	struct buf lasts;	   /* struct mxbpf_span */
+	struct mdl_session about;  /* its account of itself, for every output */
+	bool ended;		   /* by ui.woken or with the target; during --delay: before the window began */
+	struct ses_mark mark;	   /* --reset: where the last interval ended */
+	uint64_t intervals;	   /* that are behind us */
+	int failed;		   /* code of the ui.tables that failed */
+	uint64_t paused_at_ns;	   /* when the present pause began; 0: none */
+	uint64_t prepared_mono_ns; /* when the session began, for --verbose */
+
+	/* the machine */
+	struct mach *machine;
+	struct buf readings; /* the records of the last one; with the lock */
+	uint64_t nreadings, reading_ns;
+
+	/* --follow-app */
+	struct mxbpf_app app_was; /* before it was attached to */
+	uint64_t app_windows;	  /* that have opened or closed, and were said */
+
+	/* --iterations */
+	bool sampling;	  /* all is attached */
+	bool warned;	  /* that there are none */
+	uint64_t windows; /* that have closed and were dealt with */
+
+	uint64_t sched_ended; /* --sched: records of ses_sched_end() */
+
+	/* --stats */
+	struct mdl *beside; /* --stats-check: of what the kernel added up, the model being of events; else NULL */
+	struct buf going;   /* without --reset: accounts of devices as they stand, not in the model yet */
+	uint64_t ngoing;    /* records in them */
+};
+
+/*
+ * What is told to whoever runs the session. Details cost nothing unless they were asked for. Any thread may tell.
+ */
+__attribute__((format(printf, 2, 3))) void ses_warn(const struct session *ses, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void ses_stage(const struct session *ses, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void ses_note(const struct session *ses, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void ses_detail(const struct session *ses, const char *format, ...);
+
+/* Sleeps until a moment of CLOCK_MONOTONIC (UINT64_MAX: none), a sighting, ui.wake_fd or the end of the target: true if
+ * the session shall end. */
+bool ses_interrupted(struct session *ses, uint64_t until_ns);
+
+/* roles.c: whether --role takes a process; notes what one is in its job, the first and each that joins. */
+bool ses_role_fits(const struct session *ses, const struct tgt *t);
+int ses_role_note(struct session *ses, const struct tgt *t);
+void ses_role_join(struct session *ses, uint32_t tgid);
+int ses_describe_host(struct mdl_session *s);
+/* fold.c: records of this chunk into the model and the recording. From any thread, without the lock. */
+void ses_fold(struct session *ses, void *recs, size_t bytes);
+/* The same of what the ring delivers, on its second thread. */
+void ses_on_chunk(void *session, void *recs, size_t bytes);
+
+/*
+ * follow.c: what happens to the processes that are looked at, and to those that will be.
+ * ses_await: runs the command until it maps a runtime; then ses->target and ses->plan, and it waits. ERR_TARGET if it
+ * ends before. ses_follow: the same for children and late libraries of a target that is attached. ses_go_on: lets go on
+ * what waits. ses_sight: reads what was seen.
+ */
+int ses_await(struct session *ses, struct err *e);
+/* The same for a process that runs, if that was asked for: else, or if it has a runtime, at once. */
+int ses_await_pid(struct session *ses, struct err *e);
+/* Before a target is attached to: its children are seen from now on. Not an error if nothing is to be followed. */
+int ses_follow_open(struct session *ses, struct err *e);
+struct watch *ses_follow_watch(const struct session *ses); /* NULL: nothing is followed; borrowed */
+int ses_follow_plans(struct session *ses, int (*fn)(struct session *ses, struct plan *p, struct err *e), struct err *e);
+pid_t ses_root(const struct session *ses); /* what was launched, or named: the ancestor of all that is followed */
+int ses_follow(struct session *ses, struct err *e);
+void ses_go_on(struct session *ses);
+void ses_sight(struct session *ses);
+void ses_sweep(struct session *ses);	     /* takes away what is left of processes that have ended; now and then */
+int ses_sight_fd(const struct session *ses); /* -1: none */
+int ses_more(struct session *ses, struct err *e); /* att_more() to all of them */
+void ses_follow_free(struct session *ses);
+
+/*
+ * share.c: whether processes share links, and what of it is to be told. ses_share_start: after att_load(), before
+ * att_attach(). ses_share_at_fork: before a child of a process with links of its own is attached to.
+ */
+int ses_share_start(struct session *ses, struct err *e);
+int ses_share_at_fork(struct session *ses, struct err *e);
+/* A process ran so long, while events were taken, before its probes were active. */
+void ses_share_gap(struct session *ses, uint32_t tgid, uint64_t gap_ns);
+/* What strangers pay, as of now. While probes are attached. */
+void ses_share_account(const struct session *ses, struct mdl_session *s);
+
+/*
+ * late.c: libraries that a process may map at any time. Looks at what one has mapped by now; a forked child has
+ * its parent's; one has ended.
+ */
+bool ses_late_wanted(const struct session *ses);
+void ses_late_look(struct session *ses, struct tgt *t);
+void ses_late_fork(struct session *ses, pid_t child, pid_t parent);
+int ses_late_share(struct session *ses, struct err *e);
+void ses_late_leave(struct session *ses, pid_t tgid);
+void ses_late_free(struct session *ses);
+
+/* pause.c */
+void ses_close_pause(struct session *ses);
+
+/*
+ * iterations.c, for --iterations. ses_iterations: reads what was told at ses_marks_fd() (-1: none), attaches and
+ * detaches. ses_iterations_account: of a session whose duration is the time since the start without pauses, makes that
+ * of its windows.
+ */
+int ses_marks_fd(const struct session *ses);
+void ses_iterations_start(struct session *ses);
+void ses_iterations(struct session *ses);
+void ses_iterations_pause(struct session *ses, bool pause);
+void ses_iterations_account(const struct session *ses, struct mdl_session *s);
+void ses_iterations_warn(struct session *ses);
+
+/*
+ * app.c, for --follow-app: the window is open while the program has its runtime's profiler record. ses_app_check:
+ * whether that can be told at all. ses_app: reads what was told at ses_marks_fd().
+ */
+int ses_app_check(struct session *ses, struct err *e);
+void ses_app_start(struct session *ses);
+void ses_app(struct session *ses);
+void ses_app_account(const struct session *ses, struct mdl_session *s); /* as ses_iterations_account() */
+
+/* interval.c: ends an interval if the time has come; in window time, when the next one ends (UINT64_MAX: never). */
+uint64_t ses_interval_due(struct session *ses, uint64_t window_ns);
+
+/*
+ * open.c: ses_look() while spans are open and events are taken; ses_open_spans(), with the lock, appends a
+ * struct mxbpf_open for each that was open until now_ns, and lets go of the look. Their names are still to be learned.
+ */
+void ses_look(struct session *ses, struct ses_look *k);
+void ses_open_spans(struct session *ses, struct ses_look *k, uint64_t now_ns, struct buf *recs);
+bool ses_was_left(void *look, const struct mxbpf_frame *f); /* an att_left_fn */
+
+/* Keeps the last call of each thread of the target, if that is wanted. */
+void ses_note_last(struct session *ses, const struct mxbpf_rec *r);
+
+/* Gives the model the names of records, with the lock. */
+void ses_learn_locked(struct session *ses, void *recs, size_t bytes);
+/* Gives the model one name, with the lock. */
+void ses_add_name(struct session *ses, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text);
+
+/* stats.c: what the kernel has added up since the last call, into the models. last: there is no more. Not with the
+ * lock. */
+void ses_take_stats(struct session *ses, bool last);
+
+/* sched.c: what threads are in the middle of when events cease to be taken, into the model. Not with the lock. */
+void ses_sched_end(struct session *ses);
+
+/* ops.c: whether a record, whose names are known, stays with --ops; what it says of spans that do not is taken
+ * out. */
+bool ses_ops_keeps(struct session *ses, struct mxbpf_rec *r);
+/* Whether --ops leaves out a name, which then is known to stand for so many calls. */
+bool ses_ops_leave(struct session *ses, unsigned cls, uint64_t name_id, uint64_t count);
+/* At the start: says so if no function of the plan matches. */
+void ses_ops_warn(const struct session *ses);
+/* An empty model for what was asked for. For mdl_free(); NULL: -ENOMEM. */
+struct mdl *ses_new_model(const struct session *ses);
+
+/* counters.c: what --counters counts, before anything is touched; its names, for the session. */
+int ses_counters_choose(struct session *ses, struct err *e);
+int ses_counters_describe(struct session *ses);
+
+/* machine.c. ses_machine_read: resumed: what came since the last reading is not in the window. */
+int ses_machine_start(struct session *ses, struct err *e);
+void ses_machine_read(struct session *ses, bool resumed);
+void ses_machine_end(struct session *ses);
+
+/* fold.c: records of this side, which are no events, into models and recording. err: why there are not all. */
+void ses_keep(struct session *ses, const void *recs, size_t bytes, int err);
+
+/* omp.c: whether parallel regions can be seen, if that was asked for. 0 or -errno with e set. */
+int ses_omp(struct session *ses, struct err *e);
+/* life.c: likewise lives of operators. */
+int ses_life(struct session *ses, struct err *e);
+
+/* held.c: the same of who holds memory. */
+int ses_held(struct session *ses, struct err *e);
+
+/* describe.c: everything but times and counts. 0 or -ENOMEM. */
+int ses_describe(struct session *ses);
+
+#endif

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From the first look at the target to the last record. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/watch.h"
+#include "base/out.h"
+#include "session/priv.h"
+
+/* By which probes it would be read, and what is wrong with the first of them. */
+static int refuse_detail(const struct session *ses, unsigned detail, const char *option, struct err *e)
+{
+	const struct plan_probe *p = ses->plan.probes, *end = p + ses->plan.nprobes;
+
+	while (p < end && (!(p->row->row.details & detail) || p->spare))
+		p++;
+	if (p == end)
+		return err_set(e, ERR_USAGE, -ENOTSUP, "%s: of %s, it cannot be read", option, ses->plan.adp->title);
+	if (!p->wanted)
+		return err_set(e, ERR_USAGE, -ENOTSUP, "%s needs --probes %s, in %s", option,
+			       plan_group_name(p->row->group), ses->plan.adp->title);
+	return err_set(e, ERR_TARGET, -ENOTSUP, "%s: %s is refused: %s", option, p->row->name, p->reason);
+}
+
+/*
+ * What was asked for has to be there; what records have for the asking is said if it is not. Numbers join what runs in
+ * the backward pass with what made it: arrows, and stacks. Where --ops leaves out either, they would join wrongly.
+ */
+static int choose_details(struct session *ses, struct err *e)
+{
+	bool kept = (ses->o->recording || ses->o->trace) && !ses->o->stats && !ses->o->ops;
+	bool joined = kept || (ses->o->details & MXBPF_DETAIL_STACK && !ses->o->stats && !ses->o->ops);
+	unsigned lacking = ses->o->details & ~ses->plan.details;
+
+	if (lacking & MXBPF_DETAIL_SEQ && ses->plan.no_seq.code)
+		return err_set(e, ERR_TARGET, ses->plan.no_seq.code, "forward and backward cannot be joined: %s",
+			       ses->plan.no_seq.why);
+	if (lacking & MXBPF_DETAIL_SEQ && !ses->plan.adp->seq.next_symbol)
+		return err_set(e, ERR_USAGE, -ENOTSUP, "--backward: of %s, forward and backward cannot be joined",
+			       ses->plan.adp->title);
+	if (lacking & MXBPF_DETAIL_STACK)
+		return err_set(e, ERR_USAGE, -ENOTSUP, "--py-stacks: of what is probed of %s, Python calls nothing",
+			       ses->plan.adp->title);
+	if (lacking & MXBPF_DETAIL_ARGS && ses->plan.no_args.code)
+		return err_set(e, ERR_TARGET, ses->plan.no_args.code, "shapes of tensors cannot be read: %s",
+			       ses->plan.no_args.why);
+	if (lacking & MXBPF_DETAIL_ARGS && (ses->want.groups & PROBE_OP))
+		return refuse_detail(ses, MXBPF_DETAIL_ARGS, "--shapes", e);
+	if (lacking & MXBPF_DETAIL_LAYER && (ses->want.groups & PROBE_OP))
+		return refuse_detail(ses, MXBPF_DETAIL_LAYER, "--layers", e);
+	if (lacking)
+		return err_set(e, ERR_USAGE, -ENOTSUP, "what was asked for of operators needs --probes op, in %s",
+			       ses->plan.adp->title);
+	if (kept && ses->plan.no_seq.code && (ses->want.groups & PROBE_OP))
+		ses_warn(ses, "no arrows from forward to backward: %s", ses->plan.no_seq.why);
+	ses->details = ses->o->details | (joined ? ses->plan.details & MXBPF_DETAIL_SEQ : 0);
+	if (ses->o->by_thread)
+		ses->details |= MXBPF_DETAIL_THREAD;
+	if (ses->details & MXBPF_DETAIL_ARGS)
+		ses->details |= ses->plan.details & MXBPF_DETAIL_OUTPUTS;
+	return 0;
+}
+
+struct mdl *ses_new_model(const struct session *ses)
+{
+	struct mdl *m = mdl_new();
+
+	if (m && ses->details & MXBPF_DETAIL_THREAD)
+		mdl_tell_threads(m);
+	if (m && ses->o->by_process)
+		mdl_tell_processes(m);
+	return m;
+}
+
+static int open_models(struct session *ses, struct err *e)
+{
+	ses->model = ses_new_model(ses);
+	ses->fresh = ses->o->reset ? ses_new_model(ses) : NULL;
+	ses->beside = ses->o->stats_check ? mdl_new() : NULL;
+	if (!ses->model || (ses->o->reset && !ses->fresh) || (ses->o->stats_check && !ses->beside))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static void on_symbols(void *ctx, const char *text)
+{
+	ses_warn(ctx, "%s", text);
+}
+
+/* Samples have Python frames where that is possible. --py-stacks is asked for, so it must be. */
+static int open_symbols(struct session *ses, struct err *e)
+{
+	const bool stacks = ses->o->details & MXBPF_DETAIL_STACK;
+	const struct sym_opts so = {ses->target, &ses->plan, ses->model, stacks ? on_symbols : NULL, ses};
+	struct err why = {0};
+
+	ses->symbols = sym_new(&so);
+	if (!ses->symbols || (ses->o->sample_hz && sym_samples_open(ses->symbols)))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if ((!stacks && !ses->o->sample_hz) || !sym_python_open(ses->symbols, &why))
+		return 0;
+	if (stacks)
+		return err_set(e, why.cls, why.code, "--py-stacks: process %d (%s): %s", tgt_pid(ses->target),
+			       tgt_comm(ses->target), why.why);
+	if (ses->o->verbose)
+		ses_warn(ses, "samples have no Python frames: %s", why.why);
+	return 0;
+}
+
+/* Which groups of probes it takes for what was asked for. */
+static unsigned groups_of(const struct ses_opts *o)
+{
+	unsigned groups = o->probes;
+
+	if (o->api && !strcmp(o->api, "work"))
+		groups = (groups & ~PROBE_API) | PROBE_WORK;
+	if ((o->probes & PROBE_API) && !o->iterations) /* those come with moments of their own */
+		groups |= PROBE_STEP;
+	groups |= (o->omp ? PROBE_TEAM : 0) | (o->life ? PROBE_LIFE : 0) | (o->memory ? PROBE_HELD : 0);
+	/* Hand-overs and starts are paired by counting: all or none. */
+	if ((o->recording || o->trace) && !o->stats && !o->ops)
+		groups |= PROBE_LINK;
+	return groups;
+}
+
+int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session **ses, struct err *e)
+{
+	/* Why there is none is said when it is needed. */
+	const struct att_backend *backend = att_pick(o->backend, NULL);
+	struct session *new = *ses = calloc(1, sizeof(*new));
+
+	if (!new)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	new->o = o;
+	new->ui = *ui;
+	new->want = (struct plan_opts){.groups = groups_of(o),
+				       .ops = o->ops,
+				       .iterations = o->iterations,
+				       .runtime = o->runtime,
+				       .probes_max = backend ? backend->probes_max : 0};
+	pthread_mutex_init(&new->lock, NULL);
+	new->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
+	return o->command ? launch_prepare(&new->launch, o->command, o->command_to_stderr, e) : 0;
+}
+
+void ses_wake_by(struct session *ses, int fd)
+{
+	ses->ui.wake_fd = fd;
+}
+
+int ses_prepare(struct session *ses, struct err *e)
+{
+	if (ses->o->command ? ses_await(ses, e) : ses_await_pid(ses, e))
+		return e->code;
+	if (ses->o->command || ses->o->wait) /* that was no time of this side's */
+		ses->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
+	if (ses_app_check(ses, e) || choose_details(ses, e) || ses_counters_choose(ses, e) || open_models(ses, e) ||
+	    open_symbols(ses, e) || ses_omp(ses, e) || ses_held(ses, e) || ses_life(ses, e))
+		return e->code;
+	ses_ops_warn(ses);
+	return ses_describe(ses) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
+}
+
+static int open_writer(struct session *ses, struct err *e)
+{
+	int fd;
+
+	if (!ses->o->recording && !ses->o->trace)
+		return 0;
+	fd = ses->o->recording ? out_create(ses->o->recording, e) : out_scratch(ses->o->trace, e);
+	return fd < 0 ? fd : rec_writer_open(fd, ses->o->max_bytes, &ses->about, &ses->writer, e);
+}
+
+bool ses_interrupted(struct session *ses, uint64_t until_ns)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t left_ms = until_ns > now ? (until_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
+	struct pollfd fds[] = {{.fd = ses->ui.wake_fd, .events = POLLIN},
+			       {.fd = ses->launch.pid ? ses->launch.pidfd
+						      : tgt_pidfd(ses->launcher ? ses->launcher
+								  : ses->target ? ses->target
+										: ses->waiting),
+				.events = POLLIN},
+			       {.fd = ses_sight_fd(ses), .events = POLLIN},
+			       {.fd = ses_marks_fd(ses), .events = POLLIN},
+			       {.fd = ses->att ? att_births_fd(ses->att) : -1, .events = POLLIN}};
+
+	if (poll(fds, 5, ms) <= 0)
+		return false;
+	if (fds[4].revents)
+		att_births_take(ses->att);
+	if (fds[3].revents && ses->o->follow_app)
+		ses_app(ses);
+	else if (fds[3].revents)
+		ses_iterations(ses);
+	if (fds[2].revents)
+		ses_sight(ses);
+	return (fds[0].revents && ses->ui.woken(ses->ui.ctx)) || fds[1].revents;
+}
+
+static void mark_start(struct session *ses)
+{
+	ses->about.start_mono_ns = clock_ns(CLOCK_MONOTONIC);
+	ses->about.start_unix_ns = clock_ns(CLOCK_REALTIME);
+}
+
+/* Its threads never handle a signal of this process. */
+static int start_ring(struct session *ses, struct err *e)
+{
+	sigset_t all, before;
+	int err;
+
+	sym_attached(ses->symbols, ses->att);
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	err = ring_start(att_ring_fd(ses->att), att_sched_fd(ses->att), ses_on_chunk, ses, &ses->ring, e);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
+/* Probes that are in a process now. */
+static unsigned probes_attached(const struct session *ses)
+{
+	size_t n = buf_count(&ses->plan.sites, struct plan_site), i;
+	unsigned marks = 0;
+
+	for (i = 0; i < n; i++)
+		marks += !!buf_at(&ses->plan.sites, struct plan_site, i)->row->mark[0];
+	return ses->o->iterations ? marks : (unsigned)n;
+}
+
+int ses_start(struct session *ses, struct err *e)
+{
+	struct att_opts ao = {.backend = ses->o->backend,
+			      .ring_bytes = (uint32_t)ses->o->ring_bytes,
+			      .details = ses->details,
+			      .account = !ses->o->no_account,
+			      .teams = ses->o->omp,
+			      .life = ses->o->life,
+			      .held = ses->o->memory,
+			      .stats = ses->o->stats	     ? MXBPF_STATS_ON
+				       : ses->o->stats_check ? MXBPF_STATS_CHECK
+							     : MXBPF_STATS_OFF,
+			      .python = sym_python(ses->symbols),
+			      .counters = ses->counters,
+			      .samples = ses->o->sample_hz,
+			      .iterations = ses->o->iterations,
+			      .follow_app = ses->o->follow_app,
+			      .sched = ses->o->sched,
+			      .verbose = ses->o->verbose};
+	uint64_t until = clock_ns(CLOCK_MONOTONIC) + ses->o->delay_ns;
+	pid_t pid = tgt_pid(ses->target);
+	struct err unfollowed = {0};
+
+	if (ses->o->delay_ns)
+		ses_go_on(ses);
+	while (!ses->ended && clock_ns(CLOCK_MONOTONIC) < until)
+		ses->ended = ses_interrupted(ses, until);
+	if (tgt_gone(ses->target))
+		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before probes were attached", pid);
+	if (ses_follow_open(ses, &unfollowed))
+		ses_warn(ses, "children are not followed: %s", unfollowed.why);
+	if (ses_follow_watch(ses))
+		ao.targets_fd = watch_targets_fd(ses_follow_watch(ses));
+	if (att_load(&ses->plan, pid, &ao, &ses->att, e) || ses_share_start(ses, e) || start_ring(ses, e) ||
+	    att_attach(ses->att, &ses->plan, &ses->plan.target, pid, e) ||
+	    (ses->o->sample_hz && att_clocks_start(ses->att, ses->o->sample_hz, e)))
+		return e->code;
+	ses->about.account = att_accounts(ses->att);
+	if (!ses->ended && ses_follow(ses, &unfollowed))
+		ses_warn(ses, "children are not followed: %s", unfollowed.why);
+	if (ses->ui.begins)
+		ses->ui.begins(ses->ui.ctx);
+	mark_start(ses);
+	if (open_writer(ses, e)) /* as late as possible: it replaces what bears the name */
+		return e->code;
+	if (ses_machine_start(ses, e))
+		return e->code;
+	if (!ses->ended && ses->o->iterations)
+		ses_iterations_start(ses);
+	else if (!ses->ended && ses->o->follow_app)
+		ses_app_start(ses);
+	else if (!ses->ended) /* else nothing shall come of it */
+		att_activate(ses->att, true);
+	ses_go_on(ses);
+	ses_stage(ses, "attached: %u probes in %llu ms", probes_attached(ses),
+		  (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - ses->prepared_mono_ns) / NS_PER_MS));
+	return 0;
+}
+
+static void on_fallen_cut(void *ctx, const char *name, uint64_t spans)
+{
+	struct session *ses = ctx;
+	struct mdl_session *s = &ses->about;
+	struct mdl_fallback *all = realloc(s->fallbacks, (s->nfallbacks + 1) * sizeof(*all)), *new;
+
+	ses_warn(ses, "the end of %s does not hold: its calls last until the next event from now on", name);
+	if (!all)
+		return;
+	s->fallbacks = all;
+	new = &all[s->nfallbacks];
+	*new = (struct mdl_fallback){strdup(name), ses_window_ns(ses), spans};
+	s->nfallbacks += !!new->name;
+}
+
+static void check_cuts(struct session *ses)
+{
+	unsigned i;
+
+	att_check_cuts(ses->att, &ses->plan, on_fallen_cut, ses);
+	for (i = 0; i < ses->late.nlibs; i++)
+		att_check_cuts(ses->att, &ses->late.libs[i]->plan, on_fallen_cut, ses);
+}
+
+/* Nothing is taken at the moment, and the window does not grow. */
+static bool rests(const struct session *ses)
+{
+	return ses->paused_at_ns || (ses->o->follow_app && !att_active_since_ns(ses->att));
+}
+
+void ses_wait(struct session *ses)
+{
+	uint64_t end = ses->o->duration_ns ? ses->o->duration_ns : UINT64_MAX, window;
+	uint64_t next = clock_ns(CLOCK_MONOTONIC) + NS_PER_S, now, until, due;
+
+	while (!ses->ended && (window = ses_window_ns(ses)) < end) {
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (now >= next) {
+			if (ses->ui.second)
+				ses->ui.second(ses->ui.ctx);
+			ses_sweep(ses);
+			att_forget(ses->att, 0);
+			if (!rests(ses))
+				ses_machine_read(ses, false);
+			ses_iterations_warn(ses);
+			check_cuts(ses);
+			next = now + NS_PER_S;
+		}
+		due = ses_interval_due(ses, window);
+		due = due < end ? due : end;
+		until = !rests(ses) && due - window < next - now ? now + due - window : next;
+		/* An exec wakes nobody, so it is looked for once a second. */
+		if (ses_interrupted(ses, until) ||
+		    (!ses->launch.pid && tgt_gone(ses->launcher ? ses->launcher : ses->target)))
+			ses->ended = true; /* which what it did may have said as well */
+	}
+}
+
+static void on_left_span(void *ctx, const struct mxbpf_span *s)
+{
+	struct session *ses = ctx;
+	struct mxbpf_span copy = *s;
+	int err;
+
+	ses_fold(ses, &copy, copy.h.size);
+	err = ses->beside ? mdl_feed(ses->beside, &copy, copy.h.size) : 0;
+	if (err && !ses->write_error)
+		ses->write_error = err;
+}
+
+int ses_stop(struct session *ses, struct err *e)
+{
+	struct mdl_session *s = &ses->about;
+	bool on = !ses->paused_at_ns; /* else what is open was left open before */
+	struct ses_look look;
+	struct buf opens = {0};
+	uint64_t began;
+	unsigned left;
+
+	ses_look(ses, &look);
+	if (ses->o->iterations) {
+		on = ses->sampling && att_sampling(ses->att).opened > att_sampling(ses->att).closed;
+		att_sample(ses->att, false, false, 0);
+	}
+	if (ses->o->follow_app) {
+		on = att_active_since_ns(ses->att);
+		att_app(ses->att, false);
+	}
+	ses_share_account(ses, s);
+	att_activate(ses->att, false);
+	ses_machine_end(ses);
+	ses_close_pause(ses);
+	s->duration_ns = ses_window_ns(ses);
+	ses_sched_end(ses);
+	ses_iterations_account(ses, s);
+	ses_app_account(ses, s);
+	began = clock_ns(CLOCK_MONOTONIC); /* the window has ended */
+	ses_follow_free(ses);
+	att_detach(ses->att);
+	ses_detail(ses, "detached in %llu ms; BPF maps take %llu KiB",
+		   (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - began) / NS_PER_MS),
+		   (unsigned long long)(att_map_bytes(ses->att) >> 10));
+	ring_stop(ses->ring);
+	att_counts(ses->att, &s->loss, &s->hits);
+	if (ses->o->stats || ses->beside)
+		ses_take_stats(ses, true);
+	s->loss.stored = ses->o->stats ? ses->folded : ring_received(ses->ring);
+	s->loss.unreadable += sym_lost(ses->symbols);
+	check_cuts(ses);
+	left = on ? att_left_spans(ses->att, began, ses_was_left, &look, on_left_span, ses) : 0;
+	s->loss.attempted += left + ses->sched_ended;
+	s->loss.stored += left + ses->sched_ended;
+	s->open_spans = att_open_spans(ses->att, NULL, NULL) - left;
+	s->loss.unmatched += s->open_spans;
+	ses_open_spans(ses, &look, began, &opens);
+	ses_fold(ses, opens.data, opens.len);
+	buf_fini(&opens);
+	if (s->loss.stored + s->loss.dropped != s->loss.attempted)
+		ses_warn(ses, "the accounts do not agree: %llu attempted, %llu stored, %llu dropped, %llu malformed",
+			 (unsigned long long)s->loss.attempted, (unsigned long long)s->loss.stored,
+			 (unsigned long long)s->loss.dropped, (unsigned long long)ring_malformed(ses->ring));
+	if (s->loss.stored + s->loss.dropped < s->loss.attempted) /* for want of memory here: lost all the same */
+		s->loss.dropped = s->loss.attempted - s->loss.stored;
+	if (ses->write_error)
+		err_set(e, ERR_RUNTIME, ses->write_error, "events were not all folded or written: %s",
+			strerror(-ses->write_error));
+	if (ses->writer) {
+		s->cut_records = rec_writer_cut_records(ses->writer);
+		rec_writer_finish(ses->writer, ses->model, s, e);
+	}
+	return e->code;
+}
+
+void ses_free(struct session *ses)
+{
+	if (!ses)
+		return;
+	ses_follow_free(ses);
+	if (ses->ring && ses->att) {
+		att_detach(ses->att);
+		ring_stop(ses->ring);
+	}
+	ring_free(ses->ring);
+	rec_writer_free(ses->writer);
+	att_free(ses->att);
+	sym_free(ses->symbols);
+	plan_fini(&ses->plan);
+	ses_late_free(ses);
+	tgt_close(ses->target);
+	tgt_close(ses->waiting);
+	mdl_free(ses->model);
+	mdl_free(ses->fresh);
+	mdl_free(ses->beside);
+	buf_fini(&ses->going);
+	hash_fini(&ses->last_of);
+	buf_fini(&ses->lasts);
+	hash_fini(&ses->asked);
+	mach_close(ses->machine);
+	buf_fini(&ses->readings);
+	mdl_session_fini(&ses->about);
+	launch_fini(&ses->launch);
+	pthread_mutex_destroy(&ses->lock);
+	free(ses);
+}
