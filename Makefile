@@ -156,7 +156,7 @@ $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' \
-		-Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) -o $@ $< $(filter-out user/attach/% user/ring/% user/cmd/%,$(SRC)) $(LIBS)
+		-Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) -o $@ $< $(filter-out user/attach/% user/ring/% user/source/% user/session/% user/cmd/%,$(SRC)) $(LIBS)
 
 units: $(UNITS)
 progs: $(PROGS) $(TOY)

@@ -29,6 +29,14 @@ struct sample_room {
 	__u32 unreadable;
 };
 
+/* Apart from the calls': a burst of the one shall not evict the other. Not made unless samples are asked for. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, MXBPF_RING_BYTES);
+} samples SEC(".maps");
+
+__u64 sample_counts[MXBPF_COUNT_MAX];
+
 /* Not made unless samples are asked for. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -129,23 +137,22 @@ static __always_inline void sample_python(struct sample_room *room)
 /* Slot 0 takes what belongs to no thread. */
 static __always_inline void sample_send(struct sample_room *room)
 {
-	__u32 slot = 0, nspans = room->nspans;
 	__u64 n = room->python.stack.n, flags = BPF_RB_NO_WAKEUP;
-	struct mxbpf_thread *none = bpf_map_lookup_elem(&threads, &slot);
+	__u32 nspans = room->nspans;
 
-	if (!none || n > MXBPF_STACK_FRAMES_MAX || nspans > MXBPF_FRAMES_MAX)
+	if (n > MXBPF_STACK_FRAMES_MAX || nspans > MXBPF_FRAMES_MAX)
 		return;
 	mxbpf_sample_set_nspans(&room->s, nspans);
 	bpf_probe_read_kernel(&room->spans[nspans], MXBPF_SAMPLE_WHERE_BYTES(n), &room->where);
-	if (bpf_ringbuf_query(&calls, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
+	if (bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
 	n = MXBPF_SAMPLE_BYTES(nspans) + MXBPF_SAMPLE_WHERE_BYTES(n);
 	room->s.h.size = n;
-	__sync_fetch_and_add(&none->counts[MXBPF_COUNT_ATTEMPTED], 1);
-	if (bpf_ringbuf_output(&calls, room, n, flags))
-		__sync_fetch_and_add(&none->counts[MXBPF_COUNT_DROPPED], 1);
+	__sync_fetch_and_add(&sample_counts[MXBPF_COUNT_ATTEMPTED], 1);
+	if (bpf_ringbuf_output(&samples, room, n, flags))
+		__sync_fetch_and_add(&sample_counts[MXBPF_COUNT_DROPPED], 1);
 	if (room->unreadable)
-		__sync_fetch_and_add(&none->counts[MXBPF_COUNT_UNREADABLE], room->unreadable);
+		__sync_fetch_and_add(&sample_counts[MXBPF_COUNT_UNREADABLE], room->unreadable);
 }
 
 /* Threads of a target that have hit no probe have no slot, and take none here. */

@@ -718,4 +718,24 @@ struct mxbpf_loss {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_loss) == 48);
 
+static inline void mxbpf_loss_add(struct mxbpf_loss *to, const struct mxbpf_loss *l)
+{
+	to->attempted += l->attempted;
+	to->stored += l->stored;
+	to->dropped += l->dropped;
+	to->truncated += l->truncated;
+	to->unreadable += l->unreadable;
+	to->unmatched += l->unmatched;
+}
+
+static inline void mxbpf_loss_subtract(struct mxbpf_loss *from, const struct mxbpf_loss *l)
+{
+	from->attempted -= l->attempted;
+	from->stored -= l->stored;
+	from->dropped -= l->dropped;
+	from->truncated -= l->truncated;
+	from->unreadable -= l->unreadable;
+	from->unmatched -= l->unmatched;
+}
+
 #endif

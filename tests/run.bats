@@ -12,6 +12,7 @@ setup() {
 	printf 'all units progs:\n\t@:\n' >"$TREE/Makefile"
 	cd "$BATS_TEST_TMPDIR" || return 1
 	export TEST_OF_RUN=$BATS_TEST_TMPDIR
+	unset ONLY LANES # of the run that this is part of
 }
 
 file() { # NAME LINE...: a bats file
@@ -19,7 +20,7 @@ file() { # NAME LINE...: a bats file
 }
 
 # Its variables are its own: this may run under another tests/run.sh.
-run_tree() { env -u ONLY -u LANES -u O "$@" "$TREE/tests/run.sh" "$TREE/build"; }
+run_tree() { env -u O "$@" "$TREE/tests/run.sh" "$TREE/build"; }
 
 # No `sleep SECONDS` of this test.
 none_left() { # SECONDS

@@ -29,9 +29,10 @@ ROOMS = {
     # A recording is what sinks read records from, and it carries the session's description.
     'record': ('base model records sink/sink.h', 'zlib.h cjson/'),
     'sink': ('base model records sched', 'cjson/'),
+    'source': ('attach base records ring', ''),
     'symbols': ('adapter attach base elf model plan python records ring sample target', ''),
     'now': ('base elf plan python target', 'elfutils/'),
-    'session': ('adapter attach base counters elf machine model plan record records ring symbols target', ''),
+    'session': ('adapter attach base counters elf machine model plan record records source symbols target', ''),
     'cmd': ('adapter attach base counters elf insn model now plan record session sched sink target', 'cjson/'),
 }
 # These see no contract either: they know nothing of events.

@@ -114,7 +114,7 @@ static void watch(void (*work)(void))
 	unsigned i;
 
 	nspans = 0;
-	if (att_load(&plan, getpid(), &o, &att, &e) || ring_start(att_ring_fd(att), -1, take, NULL, &ring, &e) ||
+	if (att_load(&plan, getpid(), &o, &att, &e) || ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, &e) ||
 	    att_attach(att, &plan, &plan.target, getpid(), &e)) {
 		printf("# %s\n", e.why);
 		CHECK(!"attached");

@@ -221,7 +221,8 @@ static bool begin(struct err *e)
 	struct att_opts o = {.backend = backend, .ring_bytes = RING_BYTES, .stats = stats, .stats_rows = ROWS};
 
 	nspans = nothers = nallocs = 0;
-	return !att_load(&plan, getpid(), &o, &att, e) && !ring_start(att_ring_fd(att), -1, take, NULL, &ring, e) &&
+	return !att_load(&plan, getpid(), &o, &att, e) &&
+	       !ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, e) &&
 	       !att_attach(att, &plan, &plan.target, getpid(), e);
 }
 
@@ -241,7 +242,7 @@ static void end(void)
 {
 	att_detach(att);
 	ring_stop(ring);
-	att_counts(att, &loss, NULL);
+	att_loss(att, ATT_CALLS, &loss);
 	loss.stored = ring_received(ring);
 	open_spans = att_open_spans(att, NULL, NULL);
 	memset(&added, 0, sizeof(added));

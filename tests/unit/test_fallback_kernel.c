@@ -98,7 +98,7 @@ static void watch_sites(void (*work)(void), unsigned n)
 
 	nfallen = nspans = nunwound = 0;
 	plan.sites.len = n * sizeof(sites[0]);
-	if (att_load(&plan, getpid(), &o, &att, &e) || ring_start(att_ring_fd(att), -1, take, NULL, &ring, &e) ||
+	if (att_load(&plan, getpid(), &o, &att, &e) || ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, &e) ||
 	    att_attach(att, &plan, &plan.target, getpid(), &e)) {
 		printf("# %s\n", e.why);
 		CHECK(!"attached");

@@ -13,7 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/live.h"
+#include "attach/attach.h"
+#include "session/session.h"
 #include "unit.h"
 
 #define SESSIONS 2
@@ -21,17 +22,17 @@
 static char toy[PATH_MAX];
 static sem_t attached;
 
-static struct session {
+static struct job {
 	const char *rounds;
 	pid_t pid;
 	FILE *says;
-	struct cmd_opts opts;
-	struct live live;
+	struct ses_opts opts;
+	struct session *ses;
 	struct err why;
 	bool ok;
-} sessions[SESSIONS] = {{.rounds = "300"}, {.rounds = "7"}};
+} jobs[SESSIONS] = {{.rounds = "300"}, {.rounds = "7"}};
 
-static bool start_toy(struct session *s)
+static bool start_toy(struct job *s)
 {
 	char line[64];
 	int ends[2];
@@ -53,24 +54,23 @@ static bool start_toy(struct session *s)
 /* From the first probe to the end of the target. */
 static void *watch(void *arg)
 {
-	char pid[16], *words[] = {"mxbpf", "--pid", pid, "-q", NULL};
-	struct session *s = arg;
-	const struct cmd *c;
+	const struct ses_ui nobody = {.wake_fd = -1};
+	struct job *s = arg;
 	bool started;
 
-	snprintf(pid, sizeof(pid), "%d", s->pid);
-	started = !cmd_parse(4, words, &c, &s->opts, &s->why) && !live_prepare(&s->live, &s->opts, NULL, &s->why) &&
-		  !live_start(&s->live, &s->why);
+	s->opts = (struct ses_opts){.pid = s->pid, .probes = PROBE_OP | PROBE_API};
+	started = !ses_open(&s->opts, &nobody, &s->ses, &s->why) && !ses_prepare(s->ses, &s->why) &&
+		  !ses_start(s->ses, &s->why);
 	sem_post(&attached);
 	if (started) {
-		live_wait(&s->live);
-		s->ok = !live_stop(&s->live, &s->why);
+		ses_wait(s->ses);
+		s->ok = !ses_stop(s->ses, &s->why);
 	}
 	return NULL;
 }
 
 /* The line of JSON, behind what it says of failed calls. */
-static cJSON *what_it_did(struct session *s)
+static cJSON *what_it_did(struct job *s)
 {
 	char line[4096];
 
@@ -80,16 +80,16 @@ static cJSON *what_it_did(struct session *s)
 	return NULL;
 }
 
-static void compare(const struct session *s, const cJSON *did, enum mxbpf_class cls)
+static void compare(const struct job *s, const cJSON *did, enum mxbpf_class cls)
 {
-	const cJSON *table = cJSON_GetObjectItem(did, s->live.session.class_title[cls]), *count;
+	const cJSON *table = cJSON_GetObjectItem(did, ses_about(s->ses)->class_title[cls]), *count;
 	size_t n, i, len;
-	const struct mdl_row *const *rows = mdl_rows(s->live.model, cls, &n);
+	const struct mdl_row *const *rows = mdl_rows(ses_model(s->ses), cls, &n);
 	char text[256];
 
 	CHECK(n > 0 && (int)n == cJSON_GetArraySize(table));
 	for (i = 0; i < n; i++) {
-		const char *name = mdl_name(s->live.model, rows[i]->name_id, &len);
+		const char *name = mdl_name(ses_model(s->ses), rows[i]->name_id, &len);
 
 		snprintf(text, sizeof(text), "%.*s", (int)len, name);
 		count = cJSON_GetObjectItem(table, text);
@@ -100,9 +100,9 @@ static void compare(const struct session *s, const cJSON *did, enum mxbpf_class 
 	}
 }
 
-static void check(struct session *s, const cJSON *did)
+static void check(struct job *s, const cJSON *did)
 {
-	const struct mxbpf_loss *loss = &s->live.session.loss;
+	const struct mxbpf_loss *loss = s->ses ? &ses_about(s->ses)->loss : NULL;
 
 	CHECK(s->ok && did);
 	if (s->why.why[0])
@@ -121,20 +121,20 @@ static void watch_both(void)
 	int i;
 
 	for (i = 0; i < SESSIONS; i++)
-		if (!start_toy(&sessions[i]) || pthread_create(&threads[i], NULL, watch, &sessions[i]))
+		if (!start_toy(&jobs[i]) || pthread_create(&threads[i], NULL, watch, &jobs[i]))
 			abort();
 	for (i = 0; i < SESSIONS; i++)
 		sem_wait(&attached);
 	for (i = 0; i < SESSIONS; i++)
-		kill(sessions[i].pid, SIGUSR1);
+		kill(jobs[i].pid, SIGUSR1);
 	for (i = 0; i < SESSIONS; i++) {
-		did[i] = what_it_did(&sessions[i]);
-		waitpid(sessions[i].pid, NULL, 0);
+		did[i] = what_it_did(&jobs[i]);
+		waitpid(jobs[i].pid, NULL, 0);
 		pthread_join(threads[i], NULL);
-		check(&sessions[i], did[i]);
+		check(&jobs[i], did[i]);
 		cJSON_Delete(did[i]);
-		live_free(&sessions[i].live);
-		fclose(sessions[i].says);
+		ses_free(jobs[i].ses);
+		fclose(jobs[i].says);
 	}
 }
 

@@ -143,7 +143,7 @@ static void watch_with(unsigned details, void (*work)(void))
 	nspans = 0;
 	memset(spans, 0, sizeof(spans));
 	memset(stacks, 0, sizeof(stacks));
-	if (att_load(&plan, getpid(), &o, &att, &e) || ring_start(att_ring_fd(att), -1, take, NULL, &ring, &e) ||
+	if (att_load(&plan, getpid(), &o, &att, &e) || ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, &e) ||
 	    att_attach(att, &plan, &plan.target, getpid(), &e)) {
 		printf("# %s\n", e.why);
 		CHECK(!"attached");
@@ -152,7 +152,7 @@ static void watch_with(unsigned details, void (*work)(void))
 		work();
 		att_detach(att);
 		ring_stop(ring);
-		att_counts(att, &loss, NULL);
+		att_loss(att, ATT_CALLS, &loss);
 		for (i = 0; i < nspans; i++)
 			if (spans[i].stack_id)
 				CHECK(!att_read_stack(att, spans[i].stack_id, &stacks[i]));

@@ -440,9 +440,16 @@ void att_free(struct att *a)
 	free(a);
 }
 
-int att_ring_fd(const struct att *a)
+int att_ring_fd(const struct att *a, enum att_ring ring)
 {
-	return bpf_map__fd(a->skel->maps.calls);
+	switch (ring) {
+	case ATT_CALLS:
+		return bpf_map__fd(a->skel->maps.calls);
+	case ATT_SWITCHES:
+		return a->sched ? bpf_map__fd(a->skel->maps.switches) : -1;
+	default:
+		return a->samples ? bpf_map__fd(a->skel->maps.samples) : -1;
+	}
 }
 
 int att_names_fd(const struct att *a)

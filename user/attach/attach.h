@@ -140,15 +140,16 @@ void att_detach(struct att *a);
 void att_free(struct att *a); /* detaches; NULL is legal */
 
 /* For ring/: borrowed fds and maps, valid until att_free(). */
-int att_ring_fd(const struct att *a);
-int att_sched_fd(const struct att *a); /* the ring of att_opts.sched; -1: not asked for */
+enum att_ring { ATT_CALLS, ATT_SWITCHES, ATT_SAMPLES, ATT_RINGS };
+int att_ring_fd(const struct att *a, enum att_ring ring); /* -1: what comes there was not asked for */
 int att_names_fd(const struct att *a);
 int att_args_fd(const struct att *a);
 int att_tensors_fd(const struct att *a);
 /* What BPF saw under a stack_id of its own. 0, -ENOENT. */
 int att_read_stack(const struct att *a, uint64_t id, struct mxbpf_stack *s);
-/* Sums the counters over all threads; exact at rest. stored is left 0: the consumer knows it. */
-void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits);
+/* What BPF counted of the records of one ring; exact at rest. stored is left 0: the consumer knows it. */
+void att_loss(const struct att *a, enum att_ring ring, struct mxbpf_loss *loss);
+uint64_t att_hits(const struct att *a); /* probe hits, likewise */
 /*
  * With att_opts.sched, after deactivation: what threads have been doing since they were last switched, as records, how
  * many.

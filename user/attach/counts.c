@@ -16,15 +16,30 @@
 #define CUT_FOREIGN_MIN	 100
 #define CUT_FOREIGN_PART 10
 
-void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits)
+static void call_counts(const struct att *a, uint64_t sum[MXBPF_COUNT_MAX])
 {
-	uint64_t sum[MXBPF_COUNT_MAX] = {0};
 	unsigned i, k;
 
 	for (i = 0; i < MXBPF_THREADS_MAX; i++)
 		for (k = 0; k < MXBPF_COUNT_MAX; k++)
 			sum[k] += __atomic_load_n(&a->threads[i].counts[k], __ATOMIC_RELAXED);
-	sched_counts(a, sum);
+}
+
+static void sample_counts(const struct att *a, uint64_t sum[MXBPF_COUNT_MAX])
+{
+	unsigned k;
+
+	for (k = 0; k < MXBPF_COUNT_MAX; k++)
+		sum[k] += __atomic_load_n(&a->skel->bss->sample_counts[k], __ATOMIC_RELAXED);
+}
+
+void att_loss(const struct att *a, enum att_ring ring, struct mxbpf_loss *loss)
+{
+	static void (*const of[ATT_RINGS])(const struct att *a, uint64_t sum[MXBPF_COUNT_MAX]) = {
+		[ATT_CALLS] = call_counts, [ATT_SWITCHES] = sched_counts, [ATT_SAMPLES] = sample_counts};
+	uint64_t sum[MXBPF_COUNT_MAX] = {0};
+
+	of[ring](a, sum);
 	*loss = (struct mxbpf_loss){
 		.attempted = sum[MXBPF_COUNT_ATTEMPTED],
 		.dropped = sum[MXBPF_COUNT_DROPPED],
@@ -32,8 +47,14 @@ void att_counts(const struct att *a, struct mxbpf_loss *loss, uint64_t *hits)
 		.unreadable = sum[MXBPF_COUNT_UNREADABLE],
 		.unmatched = sum[MXBPF_COUNT_UNMATCHED],
 	};
-	if (hits)
-		*hits = sum[MXBPF_COUNT_HITS];
+}
+
+uint64_t att_hits(const struct att *a)
+{
+	uint64_t sum[MXBPF_COUNT_MAX] = {0};
+
+	call_counts(a, sum);
+	return sum[MXBPF_COUNT_HITS];
 }
 
 const struct mxbpf_frame *att_frame(const struct att *a, const struct mxbpf_thread *t, unsigned k)

@@ -129,6 +129,7 @@ static void choose_sizes(struct att *a, unsigned details)
 	if (a->skel->rodata->cfg_held)
 		bpf_map__set_max_entries(a->skel->maps.allocating, MXBPF_THREADS_MAX);
 	bpf_map__set_max_entries(a->skel->maps.calls, a->ring_bytes);
+	bpf_map__set_max_entries(a->skel->maps.samples, a->ring_bytes);
 	for (i = 0; i < sizeof(of_args) / sizeof(of_args[0]) && !(details & MXBPF_DETAIL_ARGS); i++)
 		bpf_map__set_max_entries(of_args[i], 1);
 }
@@ -215,6 +216,8 @@ static void choose_details(struct att *a, const struct plan *p, const struct att
 		p->tensor_storage_off ? (p->tensor_storage_off - first_off) / 8 : MXBPF_NO_STORAGE;
 	bpf_program__set_autoload(a->skel->progs.on_sample, o->samples);
 	bpf_map__set_autocreate(a->skel->maps.sample_rooms, o->samples);
+	bpf_map__set_autocreate(a->skel->maps.samples, o->samples);
+	a->samples = o->samples;
 	if (o->python)
 		memcpy((void *)&a->skel->rodata->cfg_python, o->python, sizeof(*o->python));
 	if (!(o->details & MXBPF_DETAIL_STACK))

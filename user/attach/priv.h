@@ -48,7 +48,7 @@ struct att {
 	uint32_t ring_bytes;
 	struct stats stats;
 	struct counters counters;
-	bool sched;
+	bool sched, samples;
 	struct mxbpf_sched_thread *sched_threads; /* likewise shared; NULL: not asked for */
 	struct bpf_link *switch_link, *waking_link;
 	struct buf clocks; /* struct bpf_link *, owned: att_clocks_start() */

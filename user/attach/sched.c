@@ -249,8 +249,3 @@ void sched_counts(const struct att *a, uint64_t sum[MXBPF_COUNT_MAX])
 				sum[k] += cpus[i].counts[k];
 	free(cpus);
 }
-
-int att_sched_fd(const struct att *a)
-{
-	return a->sched ? bpf_map__fd(a->skel->maps.switches) : -1;
-}

@@ -464,6 +464,11 @@ static const fold_fn folds[] = {
 	[MXBPF_HOLDER] = held_fold_holder,
 };
 
+void mdl_begin(struct mdl *m, unsigned source)
+{
+	m->source = source < MDL_SOURCES_MAX ? source : 0;
+}
+
 int mdl_fold(struct mdl *m, const struct mxbpf_rec *r)
 {
 	return r->kind < sizeof(folds) / sizeof(folds[0]) && folds[r->kind] ? folds[r->kind](m, r) : 0;

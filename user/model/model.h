@@ -160,6 +160,9 @@ void mdl_free(struct mdl *m);
  */
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes);
 
+/* The records that follow are of this source: what is late is judged by those of the same one. At first it is 0. */
+#define MDL_SOURCES_MAX 8
+void mdl_begin(struct mdl *m, unsigned source);
 /* Fold a window of checked records one by one: call mdl_fold() for each record, then mdl_fold_end().
  */
 int mdl_fold(struct mdl *m, const struct mxbpf_rec *r);

@@ -97,7 +97,9 @@ struct mdl {
 	struct hash sched_index;  /* (name and comm, tgid with class and what) -> place in scheds + 1 */
 	struct buf scheds;	  /* struct mxbpf_agg_sched, as its records */
 	uint64_t counters[MXBPF_CLASS_MAX][COUNTER_IDS];
-	uint64_t folded_ns[MXBPF_CLASS_MAX]; /* newest moment in windows folded before, as newest_ns */
+	unsigned source;		     /* that the records of the window being fed are of */
+	/* Newest moment in windows folded before, as newest_ns, by source. */
+	uint64_t folded_ns[MDL_SOURCES_MAX][MXBPF_CLASS_MAX];
 	struct window window;
 	struct held held;
 	unsigned summed; /* processes that this is the sum of; 0: it is none */

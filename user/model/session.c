@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/session.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,33 @@ static void fini_note(struct mdl_note *n)
 {
 	free(n->name);
 	free(n->text);
+}
+
+int mdl_sources_copy(struct mdl_session *to, const struct mdl_session *from)
+{
+	size_t i;
+
+	to->nsources = 0;
+	to->sources = calloc(from->nsources + 1, sizeof(*to->sources));
+	for (i = 0; to->sources && i < from->nsources; i++) {
+		to->sources[i] = from->sources[i];
+		to->sources[i].name = strdup(from->sources[i].name);
+		to->nsources++;
+		if (!to->sources[i].name)
+			return -ENOMEM;
+	}
+	return to->sources ? 0 : -ENOMEM;
+}
+
+void mdl_sources_fini(struct mdl_session *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->nsources; i++)
+		free(s->sources[i].name);
+	free(s->sources);
+	s->sources = NULL;
+	s->nsources = 0;
 }
 
 void mdl_session_fini(struct mdl_session *s)
@@ -58,6 +86,7 @@ void mdl_session_fini(struct mdl_session *s)
 	free(s->devices);
 	free(s->fallbacks);
 	free(s->gaps);
+	mdl_sources_fini(s);
 	free(s->notes);
 	free(s->counters);
 	free(s->mem_title);

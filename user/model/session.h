@@ -71,6 +71,13 @@ struct mdl_perf_event {
 	char *name; /* perf's: "page-faults" */
 };
 
+/* Where records came from, and what was lost of them. */
+struct mdl_source {
+	char *name; /* "probes", "scheduler", "samples" */
+	struct mxbpf_loss loss;
+	uint64_t late; /* records that came after later ones had been handed on: in every sum, perhaps not in order */
+};
+
 struct mdl_session {
 	char *mxbpf_version;
 	uint32_t pid; /* the first process with a runtime */
@@ -129,10 +136,15 @@ struct mdl_session {
 	bool held;		/* --memory: allocations say who made them */
 	uint32_t team_cpus;	/* --omp: CPUs that the target may use; 0: parallel regions are not looked at */
 	bool incomplete;	/* the recording was cut: totals cover what is left of it */
-	struct mxbpf_loss loss;
+	struct mxbpf_loss loss; /* the sum of all sources */
+	struct mdl_source *sources;
+	size_t nsources; /* 0: a recording that is incomplete, or of an older version, has the sum alone */
 };
 
 void mdl_session_fini(struct mdl_session *s);
+/* Of a shallow copy: sources of its own. 0 or -ENOMEM; fini in any case. */
+int mdl_sources_copy(struct mdl_session *to, const struct mdl_session *from);
+void mdl_sources_fini(struct mdl_session *s);
 
 /* The process that the user named. Texts are borrowed. */
 struct mdl_target {

@@ -23,7 +23,7 @@ static int add_moment(struct buf *b, uint64_t ns, uint64_t what)
 
 static void note_time(struct mdl *m, unsigned cls, uint64_t ns)
 {
-	if (ns < m->folded_ns[cls])
+	if (ns < m->folded_ns[m->source][cls])
 		m->counters[cls][MXBPF_COUNTER_LATE]++;
 	if (ns > m->window.newest_ns[cls])
 		m->window.newest_ns[cls] = ns;
@@ -166,8 +166,8 @@ int window_fold(struct mdl *m)
 	unsigned i;
 
 	for (i = 0; i < MXBPF_CLASS_MAX; i++)
-		if (w->newest_ns[i] > m->folded_ns[i])
-			m->folded_ns[i] = w->newest_ns[i];
+		if (w->newest_ns[i] > m->folded_ns[m->source][i])
+			m->folded_ns[m->source][i] = w->newest_ns[i];
 	w->opens.len = w->closes.len = w->allocs.len = 0;
 	return err ? err : err2;
 }

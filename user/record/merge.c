@@ -395,16 +395,37 @@ static void add_counts(struct mdl_session *s, const struct mdl_session *from)
 	ADD(late_libs);
 	ADD(late_refused);
 	ADD(cut_records);
-	ADD(loss.attempted);
-	ADD(loss.stored);
-	ADD(loss.dropped);
-	ADD(loss.truncated);
-	ADD(loss.unreadable);
-	ADD(loss.unmatched);
+	mxbpf_loss_add(&s->loss, &from->loss);
 	s->incomplete |= from->incomplete;
 	s->account &= from->account;
 	if (from->follow_lag_ns > s->follow_lag_ns)
 		s->follow_lag_ns = from->follow_lag_ns;
+}
+
+/* Sources of one name are one. */
+static int add_sources(struct mdl_session *s, const struct mdl_session *from)
+{
+	struct mdl_source *all = realloc(s->sources, (s->nsources + from->nsources + 1) * sizeof(*all));
+	size_t i, k;
+
+	if (!all)
+		return -ENOMEM;
+	s->sources = all;
+	for (i = 0; i < from->nsources; i++) {
+		for (k = 0; k < s->nsources && strcmp(all[k].name, from->sources[i].name); k++)
+			;
+		if (k < s->nsources) {
+			mxbpf_loss_add(&all[k].loss, &from->sources[i].loss);
+			all[k].late += from->sources[i].late;
+			continue;
+		}
+		all[k] = from->sources[i];
+		all[k].name = strdup(from->sources[i].name);
+		s->nsources++;
+		if (!all[k].name)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 /* Tables that any of them has. */
@@ -466,6 +487,7 @@ static int merge_session(const struct rec_merge *g, struct mdl_session *s)
 			err = add_caveats(s, from);
 			err = err ? err : add_fallbacks(s, from);
 			err = err ? err : add_gaps(s, from, &g->parts[i]);
+			err = err ? err : add_sources(s, from);
 		}
 		err = err ? err : add_titles(s, from);
 		err = err ? err : add_processes(s, from, &g->parts[i]);

@@ -99,6 +99,12 @@ static const struct field loss_fields[] = {
 	{NULL, 0, TEXT},
 };
 
+static const struct field source_fields[] = {
+	IN(mdl_source, name, TEXT),	     IN(mdl_source, loss.attempted, U64), IN(mdl_source, loss.stored, U64),
+	IN(mdl_source, loss.dropped, U64),   IN(mdl_source, loss.truncated, U64), IN(mdl_source, loss.unreadable, U64),
+	IN(mdl_source, loss.unmatched, U64), IN(mdl_source, late, U64),		  {NULL, 0, TEXT},
+};
+
 static const struct field lib_fields[] = {
 	IN(mdl_lib, path, TEXT),
 	IN(mdl_lib, build_id, TEXT),
@@ -163,6 +169,7 @@ static const struct array arrays[] = {
 	ARRAY(notes, mdl_note, note_fields),
 	ARRAY(counters, mdl_perf_event, counter_fields),
 	ARRAY(gaps, mdl_gap, gap_fields),
+	ARRAY(sources, mdl_source, source_fields),
 };
 #define NARRAYS (sizeof(arrays) / sizeof(*arrays))
 

@@ -146,7 +146,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-int ring_start(int ring_fd, int more_fd, ring_chunk_fn fn, void *ctx, struct ring **out, struct err *e)
+int ring_start(int ring_fd, ring_chunk_fn fn, void *ctx, struct ring **out, struct err *e)
 {
 	struct ring *r = calloc(1, sizeof(*r));
 	int err;
@@ -159,7 +159,7 @@ int ring_start(int ring_fd, int more_fd, ring_chunk_fn fn, void *ctx, struct rin
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->changed, NULL);
 	r->rb = ring_buffer__new(ring_fd, on_record, r, NULL);
-	if (!r->rb || (more_fd >= 0 && ring_buffer__add(r->rb, more_fd, on_record, r))) {
+	if (!r->rb) {
 		err = err_set(e, ERR_RUNTIME, -errno, "the ring buffer cannot be mapped: %s", strerror(errno));
 		goto fail;
 	}

@@ -20,8 +20,7 @@ struct ring;
  */
 typedef void (*ring_chunk_fn)(void *ctx, void *recs, size_t bytes);
 
-/* more_fd: of another ring, whose records come in the same chunks; -1: none. */
-int ring_start(int ring_fd, int more_fd, ring_chunk_fn fn, void *ctx, struct ring **out, struct err *e);
+int ring_start(int ring_fd, ring_chunk_fn fn, void *ctx, struct ring **out, struct err *e);
 /* Takes what is in the ring, hands over the last chunk, joins both threads. After detach. */
 void ring_stop(struct ring *r);
 void ring_free(struct ring *r); /* NULL is legal */

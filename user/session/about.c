@@ -34,7 +34,7 @@ int ses_events_fd(const struct session *ses)
 
 void ses_loss(const struct session *ses, struct mxbpf_loss *loss)
 {
-	att_counts(ses->att, loss, NULL);
+	src_loss_all(ses->hub, loss);
 }
 
 int ses_failed(const struct session *ses)

@@ -4,6 +4,8 @@
 
 #include "session/priv.h"
 
+MXBPF_STATIC_ASSERT(SRC_MAX <= MDL_SOURCES_MAX);
+
 /* The functions below run with the lock held. */
 
 static void note_error(struct session *ses, int err)
@@ -18,8 +20,7 @@ static void begin_keep(struct session *ses, const void *recs)
 
 	if (!ses->writer)
 		return;
-	att_counts(ses->att, &loss, NULL);
-	loss.stored = ring_received(ses->ring);
+	src_loss_all(ses->hub, &loss);
 	rec_writer_begin(ses->writer, recs, &loss);
 }
 
@@ -68,12 +69,12 @@ void ses_add_name(struct session *ses, enum mxbpf_name_kind kind, uint32_t tgid,
 }
 
 /* Completes a record with names and text ids. Returns false if no output needs the record. */
-static bool prepare(struct session *ses, struct mxbpf_rec *r, bool few)
+static bool prepare(struct session *ses, unsigned number, struct mxbpf_rec *r, bool few)
 {
 	note_error(ses, sym_learn(ses->symbols, r));
 	if (few && !kind_of(r)->few)
 		return false;
-	ses->folded++;
+	ses->folded[number]++;
 	ses_note_last(ses, r);
 	return !ses->o->ops || ses_ops_keeps(ses, r);
 }
@@ -82,7 +83,7 @@ static bool prepare(struct session *ses, struct mxbpf_rec *r, bool few)
  * Walks once over a batch. Kept records move together, because the writer takes them from where they stand. few: keep
  * only records of kinds that arrive with --stats, too.
  */
-static void fold(struct session *ses, void *recs, size_t bytes, bool few)
+static void fold(struct session *ses, unsigned number, void *recs, size_t bytes, bool few)
 {
 	const struct mxbpf_rec *next;
 	struct mxbpf_rec *r, *to = recs;
@@ -91,10 +92,13 @@ static void fold(struct session *ses, void *recs, size_t bytes, bool few)
 
 	pthread_mutex_lock(&ses->lock);
 	sym_retry(ses->symbols);
+	mdl_begin(ses->model, number);
+	if (ses->fresh)
+		mdl_begin(ses->fresh, number);
 	begin_keep(ses, recs);
 	while (!err && (next = kind_next(recs, bytes, &pos))) {
 		r = (struct mxbpf_rec *)next;
-		if (!prepare(ses, r, few))
+		if (!prepare(ses, number, r, few))
 			continue;
 		if (to != r)
 			memmove(to, r, r->size);
@@ -105,15 +109,15 @@ static void fold(struct session *ses, void *recs, size_t bytes, bool few)
 	pthread_mutex_unlock(&ses->lock);
 }
 
-void ses_fold(struct session *ses, void *recs, size_t bytes)
+void ses_fold(struct session *ses, enum att_ring ring, void *recs, size_t bytes)
 {
-	fold(ses, recs, bytes, false);
+	fold(ses, ses->rings[ring]->number, recs, bytes, false);
 }
 
-/* Runs on the ring's second thread. With --stats the ring also announces rows, whose sums stay in the kernel. */
-void ses_on_chunk(void *ctx, void *recs, size_t bytes)
+/* With --stats the probes also announce rows, whose sums stay in the kernel. */
+void ses_on_batch(void *ctx, unsigned number, void *recs, size_t bytes)
 {
 	struct session *ses = ctx;
 
-	fold(ses, recs, bytes, ses->o->stats);
+	fold(ses, number, recs, bytes, ses->o->stats);
 }

@@ -8,26 +8,19 @@
 #include "base/buf.h"
 #include "session/priv.h"
 
-/*
- * The session as it stands. Records that are under way between kernel and model are in no table yet: they belong to the
- * next dump, with their account. A call that is open is no loss while it can still end.
- */
-static struct mdl_session session_now(const struct session *ses)
+/* The session as it stands, a shallow copy but for its sources. 0 or -ENOMEM. */
+static int session_now(const struct session *ses, struct mdl_session *s)
 {
-	struct mdl_session s = ses->about; /* shallow */
-
-	if (s.duration_ns) /* the window has ended, and this is what ses_stop() found */
-		return s;
-	s.duration_ns = ses_window_ns(ses);
-	ses_iterations_account(ses, &s);
-	ses_app_account(ses, &s);
-	att_counts(ses->att, &s.loss, &s.hits);
-	ses_share_account(ses, &s);
-	s.loss.unreadable += sym_lost(ses->symbols);
-	s.open_spans = att_open_spans(ses->att, NULL, NULL);
-	s.loss.stored = ses->folded + ses->ngoing;
-	s.loss.attempted = s.loss.stored + s.loss.dropped;
-	return s;
+	*s = ses->about;
+	if (s->duration_ns) /* the window has ended, and this is what ses_stop() found */
+		return mdl_sources_copy(s, &ses->about);
+	s->duration_ns = ses_window_ns(ses);
+	ses_iterations_account(ses, s);
+	ses_app_account(ses, s);
+	ses_share_account(ses, s);
+	s->hits = att_hits(ses->att);
+	s->open_spans = att_open_spans(ses->att, NULL, NULL);
+	return ses_loss_now(ses, s);
 }
 
 /* What came since the last dump, whose end is this one's beginning. */
@@ -47,12 +40,7 @@ static void subtract(struct mdl_session *s, const struct ses_mark *m)
 	s->stranger_hits -= m->stranger_hits;
 	s->stranger_ns -= m->stranger_ns;
 	s->late_refused -= m->late_refused;
-	s->loss.attempted -= m->loss.attempted;
-	s->loss.stored -= m->loss.stored;
-	s->loss.dropped -= m->loss.dropped;
-	s->loss.truncated -= m->loss.truncated;
-	s->loss.unreadable -= m->loss.unreadable;
-	s->loss.unmatched -= m->loss.unmatched;
+	ses_loss_subtract(s, m->losses);
 }
 
 /* A model of its own of what is to be shown, and the session that goes with it. NULL: out of memory. */
@@ -66,7 +54,7 @@ static struct mdl *copy(struct session *ses, struct mdl_session *s)
 	if (!ses->about.duration_ns)
 		ses_look(ses, &look);
 	pthread_mutex_lock(&ses->lock);
-	*s = session_now(ses);
+	err = err ? err : session_now(ses, s);
 	if (!ses->about.duration_ns) {
 		ses_open_spans(ses, &look, clock_ns(CLOCK_MONOTONIC), &opens);
 		ses_learn_locked(ses, opens.data, opens.len);
@@ -98,9 +86,10 @@ static struct mdl *copy(struct session *ses, struct mdl_session *s)
 
 int ses_interval(struct session *ses)
 {
-	struct mdl_session s;
+	struct mdl_session s = {0};
 	struct ses_mark now;
 	struct mdl *m;
+	size_t i;
 	int code;
 
 	if (!ses->about.duration_ns)
@@ -108,8 +97,8 @@ int ses_interval(struct session *ses)
 	if (ses->o->stats && !ses->about.duration_ns)
 		ses_take_stats(ses, false);
 	m = copy(ses, &s);
-
 	if (!m) {
+		mdl_sources_fini(&s);
 		ses_warn(ses, "out of memory");
 		return ERR_RUNTIME;
 	}
@@ -126,14 +115,16 @@ int ses_interval(struct session *ses)
 		.stranger_hits = s.stranger_hits,
 		.stranger_ns = s.stranger_ns,
 		.late_refused = s.late_refused,
-		.loss = s.loss,
 	};
+	for (i = 0; i < s.nsources; i++)
+		now.losses[i] = s.sources[i].loss;
 	if (ses->o->reset) {
 		subtract(&s, &ses->mark);
 		ses->mark = now;
 	}
 	code = ses->ui.tables ? ses->ui.tables(ses->ui.ctx, &s, m) : 0;
 	mdl_free(m);
+	mdl_sources_fini(&s);
 	return code;
 }
 

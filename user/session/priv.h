@@ -10,9 +10,9 @@
 #include "base/hash.h"
 #include "machine/machine.h"
 #include "record/record.h"
-#include "ring/ring.h"
 #include "session/launch.h"
 #include "session/session.h"
+#include "source/rings.h"
 #include "symbols/symbols.h"
 
 #define NS_PER_S  1000000000ull
@@ -38,7 +38,7 @@ struct ses_look {
 struct ses_mark {
 	uint64_t window_ns, paused_ns, hits, left_out, iterations, sampled_iterations;
 	uint64_t followed, unfollowed, late_libs, late_refused, stranger_hits, stranger_ns;
-	struct mxbpf_loss loss;
+	struct mxbpf_loss losses[SRC_MAX]; /* of each source */
 };
 
 /* One of the libraries that a probe with each_lib is for. */
@@ -68,26 +68,27 @@ struct session {
 	struct tgt *waiting;  /* --wait: for a runtime in this process, which becomes the target then; NULL */
 	struct plan plan;
 	struct att *att;
-	struct ring *ring;
-	pthread_mutex_t lock;	   /* the ring's second thread holds it while it folds a chunk: model, fresh, folded */
-	struct mdl *model;	   /* of the whole session; others only with the lock or after ses_stop() */
-	struct mdl *fresh;	   /* --reset: of what came in this interval, without names; NULL: not asked for */
-	uint64_t folded;	   /* records in the model */
-	struct rec_writer *writer; /* the ring's second thread's until ses_stop(); NULL: nothing is kept */
-	struct sym *symbols;	   /* names of what comes; likewise */
-	struct hash asked;	   /* --ops: name id -> 1 if it is left out, 2 if not; likewise */
-	uint64_t shown;		   /* --ops: spans of operators that were not left out; likewise */
-	int write_error;	   /* first error of the writer or the model; likewise */
-	bool wants_lasts;	   /* `now`: the last call of each thread; likewise */
-	struct hash last_of;	   /* tid -> index */
-	struct buf lasts;	   /* struct mxbpf_span */
-	struct mdl_session about;  /* its account of itself, for every output */
-	bool ended;		   /* by ui.woken or with the target; during --delay: before the window began */
-	struct ses_mark mark;	   /* --reset: where the last interval ended */
-	uint64_t intervals;	   /* that are behind us */
-	int failed;		   /* code of the ui.tables that failed */
-	uint64_t paused_at_ns;	   /* when the present pause began; 0: none */
-	uint64_t prepared_mono_ns; /* when the session began, for --verbose */
+	struct src_hub *hub;	      /* of the sources below, from att_load() on */
+	struct src *rings[ATT_RINGS]; /* NULL: was not asked for */
+	pthread_mutex_t lock;	      /* a source's thread holds it while it folds a batch: model, fresh, folded */
+	struct mdl *model;	      /* of the whole session; others only with the lock or after ses_stop() */
+	struct mdl *fresh;	      /* --reset: of what came in this interval, without names; NULL: not asked for */
+	uint64_t folded[SRC_MAX];     /* records in the model, by the number of their source */
+	struct rec_writer *writer;    /* the sources' threads' until ses_stop(); NULL: nothing is kept */
+	struct sym *symbols;	      /* names of what comes; likewise */
+	struct hash asked;	      /* --ops: name id -> 1 if it is left out, 2 if not; likewise */
+	uint64_t shown;		      /* --ops: spans of operators that were not left out; likewise */
+	int write_error;	      /* first error of the writer or the model; likewise */
+	bool wants_lasts;	      /* `now`: the last call of each thread; likewise */
+	struct hash last_of;	      /* tid -> index */
+	struct buf lasts;	      /* struct mxbpf_span */
+	struct mdl_session about;     /* its account of itself, for every output */
+	bool ended;		      /* by ui.woken or with the target; during --delay: before the window began */
+	struct ses_mark mark;	      /* --reset: where the last interval ended */
+	uint64_t intervals;	      /* that are behind us */
+	int failed;		      /* code of the ui.tables that failed */
+	uint64_t paused_at_ns;	      /* when the present pause began; 0: none */
+	uint64_t prepared_mono_ns;    /* when the session began, for --verbose */
 
 	/* the machine */
 	struct mach *machine;
@@ -128,10 +129,23 @@ bool ses_role_fits(const struct session *ses, const struct tgt *t);
 int ses_role_note(struct session *ses, const struct tgt *t);
 void ses_role_join(struct session *ses, uint32_t tgid);
 int ses_describe_host(struct mdl_session *s);
-/* fold.c: records of this chunk into the model and the recording. From any thread, without the lock. */
-void ses_fold(struct session *ses, void *recs, size_t bytes);
-/* The same of what the ring delivers, on its second thread. */
-void ses_on_chunk(void *session, void *recs, size_t bytes);
+/*
+ * fold.c: records of a source, which it did not deliver by itself, into the model and the recording. From any thread,
+ * without the lock.
+ */
+void ses_fold(struct session *ses, enum att_ring ring, void *recs, size_t bytes);
+/* The same of what a source delivers: a src_fn. */
+void ses_on_batch(void *session, unsigned number, void *recs, size_t bytes);
+/*
+ * loss.c: the loss of each source, and their sum. ses_loss_now: as it stands; `s` gets sources of its own.
+ * ses_loss_end: when the sources have ended; ses_loss_close: then so many spans were closed on this side, which no
+ * source sent, and about.open_spans is known. 0 or -ENOMEM.
+ */
+int ses_loss_now(const struct session *ses, struct mdl_session *s);
+int ses_loss_end(struct session *ses);
+void ses_loss_close(struct session *ses, unsigned left);
+/* What was lost before an interval began is taken off. */
+void ses_loss_subtract(struct mdl_session *s, const struct mxbpf_loss of[SRC_MAX]);
 
 /*
  * follow.c: what happens to the processes that are looked at, and to those that will be.

@@ -15,6 +15,6 @@ void ses_sched_end(struct session *ses)
 
 	ses->sched_ended += att_sched_end(ses->att, keep, &recs);
 	if (recs.len)
-		ses_fold(ses, recs.data, recs.len);
+		ses_fold(ses, ATT_SWITCHES, recs.data, recs.len);
 	buf_fini(&recs);
 }

@@ -208,18 +208,22 @@ static void mark_start(struct session *ses)
 	ses->about.start_unix_ns = clock_ns(CLOCK_REALTIME);
 }
 
-/* Its threads never handle a signal of this process. */
-static int start_ring(struct session *ses, struct err *e)
+static int open_sources(struct session *ses, struct err *e)
 {
-	sigset_t all, before;
-	int err;
+	bool lacks = false;
+	unsigned i;
 
 	sym_attached(ses->symbols, ses->att);
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	err = ring_start(att_ring_fd(ses->att), att_sched_fd(ses->att), ses_on_chunk, ses, &ses->ring, e);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return err;
+	ses->hub = src_hub_new(ses_on_batch, ses);
+	for (i = 0; i < ATT_RINGS && ses->hub; i++) {
+		if (att_ring_fd(ses->att, i) < 0)
+			continue;
+		ses->rings[i] = src_add_ring(ses->hub, ses->att, i);
+		lacks |= !ses->rings[i];
+	}
+	if (!ses->hub || lacks)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	return src_open(ses->hub, e);
 }
 
 /* Probes that are in a process now. */
@@ -266,7 +270,7 @@ int ses_start(struct session *ses, struct err *e)
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
 	if (ses_follow_watch(ses))
 		ao.targets_fd = watch_targets_fd(ses_follow_watch(ses));
-	if (att_load(&ses->plan, pid, &ao, &ses->att, e) || ses_share_start(ses, e) || start_ring(ses, e) ||
+	if (att_load(&ses->plan, pid, &ao, &ses->att, e) || ses_share_start(ses, e) || open_sources(ses, e) ||
 	    att_attach(ses->att, &ses->plan, &ses->plan.target, pid, e) ||
 	    (ses->o->sample_hz && att_clocks_start(ses->att, ses->o->sample_hz, e)))
 		return e->code;
@@ -356,7 +360,7 @@ static void on_left_span(void *ctx, const struct mxbpf_span *s)
 	struct mxbpf_span copy = *s;
 	int err;
 
-	ses_fold(ses, &copy, copy.h.size);
+	ses_fold(ses, ATT_CALLS, &copy, copy.h.size);
 	err = ses->beside ? mdl_feed(ses->beside, &copy, copy.h.size) : 0;
 	if (err && !ses->write_error)
 		ses->write_error = err;
@@ -394,27 +398,19 @@ int ses_stop(struct session *ses, struct err *e)
 	ses_detail(ses, "detached in %llu ms; BPF maps take %llu KiB",
 		   (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - began) / NS_PER_MS),
 		   (unsigned long long)(att_map_bytes(ses->att) >> 10));
-	ring_stop(ses->ring);
-	att_counts(ses->att, &s->loss, &s->hits);
+	src_flush(ses->hub);
+	s->hits = att_hits(ses->att);
 	if (ses->o->stats || ses->beside)
 		ses_take_stats(ses, true);
-	s->loss.stored = ses->o->stats ? ses->folded : ring_received(ses->ring);
-	s->loss.unreadable += sym_lost(ses->symbols);
+	if (ses_loss_end(ses))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	check_cuts(ses);
 	left = on ? att_left_spans(ses->att, began, ses_was_left, &look, on_left_span, ses) : 0;
-	s->loss.attempted += left + ses->sched_ended;
-	s->loss.stored += left + ses->sched_ended;
 	s->open_spans = att_open_spans(ses->att, NULL, NULL) - left;
-	s->loss.unmatched += s->open_spans;
+	ses_loss_close(ses, left);
 	ses_open_spans(ses, &look, began, &opens);
-	ses_fold(ses, opens.data, opens.len);
+	ses_fold(ses, ATT_CALLS, opens.data, opens.len);
 	buf_fini(&opens);
-	if (s->loss.stored + s->loss.dropped != s->loss.attempted)
-		ses_warn(ses, "the accounts do not agree: %llu attempted, %llu stored, %llu dropped, %llu malformed",
-			 (unsigned long long)s->loss.attempted, (unsigned long long)s->loss.stored,
-			 (unsigned long long)s->loss.dropped, (unsigned long long)ring_malformed(ses->ring));
-	if (s->loss.stored + s->loss.dropped < s->loss.attempted) /* for want of memory here: lost all the same */
-		s->loss.dropped = s->loss.attempted - s->loss.stored;
 	if (ses->write_error)
 		err_set(e, ERR_RUNTIME, ses->write_error, "events were not all folded or written: %s",
 			strerror(-ses->write_error));
@@ -430,11 +426,11 @@ void ses_free(struct session *ses)
 	if (!ses)
 		return;
 	ses_follow_free(ses);
-	if (ses->ring && ses->att) {
+	if (ses->hub) {
 		att_detach(ses->att);
-		ring_stop(ses->ring);
+		src_flush(ses->hub);
 	}
-	ring_free(ses->ring);
+	src_hub_free(ses->hub);
 	rec_writer_free(ses->writer);
 	att_free(ses->att);
 	sym_free(ses->symbols);

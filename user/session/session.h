@@ -131,7 +131,7 @@ struct tgt *ses_target(const struct session *ses);	 /* NULL: none was found */
 const struct plan *ses_plan(const struct session *ses);	 /* of the target */
 int ses_events_fd(const struct session *ses);		 /* after ses_stop(): events that were kept, as a recording */
 uint64_t ses_window_ns(const struct session *ses);	 /* without pauses */
-void ses_loss(const struct session *ses, struct mxbpf_loss *loss); /* as of now; `stored` is 0 */
+void ses_loss(const struct session *ses, struct mxbpf_loss *loss); /* of all sources, as of now */
 /* Whether threads of the target are stopped, and by whom: "process 12 (python) is stopped ...". */
 #define SES_STOPPED_BYTES 256
 bool ses_stopped(const struct session *ses, char text[SES_STOPPED_BYTES]);

@@ -154,7 +154,7 @@ void ses_take_stats(struct session *ses, bool last)
 	pthread_mutex_lock(&ses->lock);
 	err = err ? err : now.err ? now.err : going.err;
 	err = err ? err : feed(ses, &now);
-	ses->folded += now.count;
+	ses->folded[ses->rings[ATT_CALLS]->number] += now.count;
 	buf_fini(&ses->going);
 	ses->going = going.recs;
 	ses->ngoing = going.count;

@@ -573,6 +573,33 @@ static void put_texts(struct snk *s)
 	}
 }
 
+/* The loss of each source, where there are several. */
+static void put_sources(struct snk *s)
+{
+	const struct mdl_session *ss = s->in->session;
+	char name[96];
+	size_t i, k;
+
+	for (i = 0; ss->nsources > 1 && i < ss->nsources; i++) {
+		const struct mxbpf_loss *l = &ss->sources[i].loss;
+		const struct {
+			const char *what;
+			uint64_t n;
+		} rows[] = {{"attempted", l->attempted},  {"stored", l->stored},	 {"dropped", l->dropped},
+			    {"truncated", l->truncated},  {"unreadable", l->unreadable}, {"unmatched", l->unmatched},
+			    {"late", ss->sources[i].late}};
+
+		for (k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+			struct row r = {.table = "loss", .name = name};
+
+			snprintf(name, sizeof(name), "%s: %s", ss->sources[i].name, rows[k].what);
+			r.name_len = strlen(name);
+			fill(&r, COUNT, rows[k].n);
+			csv_put(s, &r);
+		}
+	}
+}
+
 static int end(struct snk *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -619,6 +646,7 @@ static int end(struct snk *s)
 		fill(&r, rows[i].column, rows[i].n);
 		csv_put(s, &r);
 	}
+	put_sources(s);
 	if (s->opts->by == SNK_BY_EVENT) {
 		struct row r = {.table = "window", .name = "events_not_shown", .name_len = strlen("events_not_shown")};
 

@@ -195,6 +195,29 @@ static void put_loss(struct snk *s, const char *prefix)
 		   l->truncated == 1 ? "" : "s", fmt_count(l->unreadable, n[2]), fmt_count(l->unmatched, n[3]));
 }
 
+/* Where the records came from, and what each source lost of them, where there are several. */
+static void put_sources(struct snk *s, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	const struct mdl_source *of;
+	char n[3][32];
+	size_t i;
+
+	if (ss->nsources < 2)
+		return;
+	out_printf(s->out, "%ssources ", prefix);
+	for (i = 0; i < ss->nsources; i++) {
+		of = &ss->sources[i];
+		out_puts(s->out, i ? "; " : " ");
+		snk_put_safe(s->out, of->name, strlen(of->name));
+		out_printf(s->out, ": %s attempted, %s dropped", fmt_count(of->loss.attempted, n[0]),
+			   fmt_count(of->loss.dropped, n[1]));
+		if (of->late)
+			out_printf(s->out, ", %s late", fmt_count(of->late, n[2]));
+	}
+	out_puts(s->out, "\n");
+}
+
 uint64_t snk_counter(const struct mdl *m, enum mxbpf_counter_id id)
 {
 	uint64_t sum = 0;
@@ -303,7 +326,26 @@ void snk_footer(struct snk *s, const char *prefix)
 	snk_put_machine(s, prefix);
 	put_events(s, prefix);
 	put_loss(s, prefix);
+	put_sources(s, prefix);
 	put_caveats(s, prefix);
+}
+
+void snk_put_sources_json(struct out *o, const struct mdl_session *s, const char *before)
+{
+	size_t i;
+
+	if (!s->nsources)
+		return;
+	out_puts(o, before);
+	out_puts(o, "\"sources\": [");
+	for (i = 0; i < s->nsources; i++) {
+		out_puts(o, i ? ", {\"source\": " : "{\"source\": ");
+		snk_put_json(o, s->sources[i].name, strlen(s->sources[i].name));
+		out_puts(o, ", ");
+		snk_put_loss_json(o, &s->sources[i].loss);
+		out_printf(o, ", \"late\": %" PRIu64 "}", s->sources[i].late);
+	}
+	out_puts(o, "]");
 }
 
 void snk_put_loss_json(struct out *o, const struct mxbpf_loss *l)

@@ -103,7 +103,9 @@ static int begin(struct snk *s)
 		out_printf(s->out, ", \"cut_records\": %" PRIu64, ss->cut_records);
 	out_printf(s->out, "},\n  \"mode\": \"%s\",\n  \"loss\": {", ss->stats ? "stats" : "events");
 	snk_put_loss_json(s->out, &ss->loss);
-	out_printf(s->out, "},\n  \"late\": %" PRIu64 ", \"unwound\": %" PRIu64 ",\n",
+	out_puts(s->out, "}");
+	snk_put_sources_json(s->out, ss, ",\n  ");
+	out_printf(s->out, ",\n  \"late\": %" PRIu64 ", \"unwound\": %" PRIu64 ",\n",
 		   snk_counter(s->in->model, MXBPF_COUNTER_LATE), snk_counter(s->in->model, MXBPF_COUNTER_UNWOUND));
 	if (moments)
 		out_printf(s->out, "  \"moments\": %" PRIu64 ",\n", moments);

@@ -69,7 +69,9 @@ static int end(struct snk *s)
 	snk_put_window_json(s->out, ss);
 	out_puts(s->out, "},\n        \"loss\": {");
 	snk_put_loss_json(s->out, &ss->loss);
-	out_puts(s->out, "}\n    }\n}\n");
+	out_puts(s->out, "}");
+	snk_put_sources_json(s->out, ss, ",\n        ");
+	out_puts(s->out, "\n    }\n}\n");
 out:
 	snk_mxnet_fini(&t);
 	return err;

@@ -204,15 +204,27 @@ static int put_head(struct pprof *p, uint64_t period_ns)
 /* What was lost is said to whoever asks for the comments. */
 static int put_loss(struct pprof *p)
 {
-	const struct mxbpf_loss *l = &p->s.in->session->loss;
+	const struct mdl_session *s = p->s.in->session;
+	const struct mxbpf_loss *l = &s->loss;
 	char text[160];
 	uint64_t index;
+	size_t i;
 
 	snprintf(text, sizeof(text),
 		 "mxbpf: %llu of %llu events dropped, %llu unreadable, %" PRIu64 " cut by --max-size",
 		 (unsigned long long)l->dropped, (unsigned long long)l->attempted, (unsigned long long)l->unreadable,
-		 p->s.in->session->cut_records);
-	return words(p, text, &index) ? -ENOMEM : put_number(&p->profile, PROFILE_COMMENT, index);
+		 s->cut_records);
+	if (words(p, text, &index) || put_number(&p->profile, PROFILE_COMMENT, index))
+		return -ENOMEM;
+	for (i = 0; s->nsources > 1 && i < s->nsources; i++) {
+		l = &s->sources[i].loss;
+		snprintf(text, sizeof(text), "mxbpf: of %.32s: %llu of %llu events dropped, %llu unreadable",
+			 s->sources[i].name, (unsigned long long)l->dropped, (unsigned long long)l->attempted,
+			 (unsigned long long)l->unreadable);
+		if (words(p, text, &index) || put_number(&p->profile, PROFILE_COMMENT, index))
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 static int begin(struct snk *s)

@@ -110,6 +110,8 @@ void snk_footer(struct snk *s, const char *prefix);
 extern const char *const snk_text_magic[]; /* snk_ops.magic of what ends with that */
 /* The six counters as the inside of a JSON object on one line. */
 void snk_put_loss_json(struct out *o, const struct mxbpf_loss *l);
+/* `before` and "sources": [...], the loss of each; nothing for recordings that have the sum alone. */
+void snk_put_sources_json(struct out *o, const struct mdl_session *s, const char *before);
 /* Of all classes. */
 uint64_t snk_counter(const struct mdl *m, enum mxbpf_counter_id id);
 /* Behind another member of the window: what is not in the numbers, and functions that fell back, if there are such. */

@@ -342,6 +342,7 @@ void snk_trace_about(struct snk_trace *t)
 	out_puts(o, "},\"loss\":{");
 	snk_put_loss_json(o, &s->loss);
 	out_puts(o, "}");
+	snk_put_sources_json(o, s, ",");
 	out_printf(o,
 		   ",\"hits\":%llu,\"open_spans\":%llu,\"cut_records\":%llu,\"spans\":%llu,\"allocations\":%zu,"
 		   "\"arrows\":%llu,\"arrows_unmatched\":%llu,\"edges_rootless\":%llu",

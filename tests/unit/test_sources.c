@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A hub of two sources: one delivers in time, the other has five lanes, whose batches come 300 ms late and in another
+ * order than they were made. Time is simulated. The truth is the same records, folded in order of time.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "model/model.h"
+#include "source/source.h"
+#include "unit.h"
+
+#define MS	   1000000ull
+#define SECONDS	   4
+#define TICKS	   (SECONDS * 100) /* of 10 ms */
+#define LANES	   5
+#define BATCH_MS   100
+#define BATCHES	   (SECONDS * 1000 / BATCH_MS)
+#define LATE_MS	   300
+#define DROPS	   97 /* one record in so many is lost */
+#define START_NS   (1000 * MS)
+#define NAMES	   7
+#define WINDOW_MS  50 /* of the truth */
+#define NO_LANE	   LANES
+#define STALLED_MS 3500
+
+static uint64_t seed;
+
+static unsigned next_random(unsigned below)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (unsigned)(seed >> 33) % below;
+}
+
+/* Everything that both sources make, by the tick or the batch in which it ends. */
+static struct buf in_time[TICKS], lanes[LANES][BATCHES], in_order[SECONDS * 1000 / WINDOW_MS];
+
+struct late {
+	unsigned delivered[LANES]; /* batches */
+	uint64_t attempted, stored, dropped;
+	unsigned stalled; /* a lane that delivers no more after a while, until the end */
+	struct src *src;
+};
+
+static uint64_t prompt_sent;
+
+static void put_span(struct buf *to, uint64_t end_ns, uint32_t tid, unsigned cls)
+{
+	const uint64_t dur_ns = 1000 + next_random(90000);
+	const struct mxbpf_span s = {
+		.h = {MXBPF_SPAN, sizeof(s), 7, end_ns - dur_ns},
+		.dur_ns = dur_ns,
+		.self_ns = dur_ns,
+		.name_id = 1 + next_random(NAMES),
+		.tid = tid,
+		.end_tid = tid,
+		.cls = (uint8_t)cls,
+	};
+
+	CHECK(!buf_put(to, &s, sizeof(s)));
+}
+
+/* What is taken at one moment is given back a little later, by whichever lane has the turn. */
+static void put_alloc(struct buf *to, uint64_t at_ns, bool take)
+{
+	const struct mxbpf_alloc a = {
+		.h = {MXBPF_ALLOC, MXBPF_ALLOC_BYTES_PLAIN, 7, at_ns}, .bytes = take ? 1000 : -1000, .device = 1};
+
+	CHECK(!buf_put(to, &a, MXBPF_ALLOC_BYTES_PLAIN));
+}
+
+static void copy_last(struct buf *to, const struct buf *from, size_t at)
+{
+	CHECK(!buf_put(to, from->data + at, from->len - at));
+}
+
+static void make_one(unsigned ms, unsigned lane, struct late *l)
+{
+	const uint64_t at_ns = START_NS + ms * MS + lane * 1000 + 500;
+	struct buf *to = &lanes[lane][ms / BATCH_MS];
+	size_t at = to->len;
+
+	l->attempted++;
+	if (l->attempted % DROPS == 0) {
+		l->dropped++;
+		return;
+	}
+	if ((ms + lane) % 4)
+		put_span(to, at_ns, lane, lane % 2 ? MXBPF_CLASS_API : MXBPF_CLASS_OPERATOR);
+	else
+		put_alloc(to, at_ns, (ms / 40 + lane) % 2);
+	copy_last(&in_order[ms / WINDOW_MS], to, at);
+}
+
+static void make_records(struct late *l)
+{
+	unsigned ms, lane;
+	size_t at;
+
+	seed = 1;
+	for (ms = 0; ms < SECONDS * 1000; ms++) {
+		at = in_time[ms / 10].len;
+		put_span(&in_time[ms / 10], START_NS + ms * MS + 100, 100, MXBPF_CLASS_API);
+		copy_last(&in_order[ms / WINDOW_MS], &in_time[ms / 10], at);
+		for (lane = 0; lane < LANES; lane++)
+			make_one(ms, lane, l);
+	}
+}
+
+static void free_records(void)
+{
+	unsigned i, k;
+
+	for (i = 0; i < TICKS; i++)
+		buf_fini(&in_time[i]);
+	for (i = 0; i < sizeof(in_order) / sizeof(in_order[0]); i++)
+		buf_fini(&in_order[i]);
+	for (k = 0; k < LANES; k++)
+		for (i = 0; i < BATCHES; i++)
+			buf_fini(&lanes[k][i]);
+}
+
+static size_t count(const struct buf *b)
+{
+	const struct mxbpf_rec *r;
+	size_t pos = 0, n = 0;
+
+	while ((r = kind_next(b->data, b->len, &pos)))
+		n++;
+	return n;
+}
+
+/* ---- the sources */
+
+static int nothing_to_open(struct src *s, struct err *e)
+{
+	return 0;
+}
+
+static void prompt_loss(const struct src *s, struct mxbpf_loss *loss)
+{
+	*loss = (struct mxbpf_loss){.attempted = prompt_sent, .stored = prompt_sent};
+}
+
+static void late_loss(const struct src *s, struct mxbpf_loss *loss)
+{
+	const struct late *l = s->ctx;
+
+	*loss = (struct mxbpf_loss){.attempted = l->attempted, .stored = l->stored, .dropped = l->dropped};
+}
+
+static uint64_t late_watermark(const struct src *s)
+{
+	const struct late *l = s->ctx;
+	unsigned lane, least = BATCHES;
+
+	for (lane = 0; lane < LANES; lane++)
+		least = l->delivered[lane] < least ? l->delivered[lane] : least;
+	return least == BATCHES ? UINT64_MAX : START_NS + (uint64_t)least * BATCH_MS * MS;
+}
+
+static void deliver_batch(struct late *l, unsigned lane)
+{
+	struct buf *b = &lanes[lane][l->delivered[lane]++];
+
+	l->stored += count(b);
+	src_deliver(l->src, b->data, b->len);
+}
+
+static void late_flush(struct src *s)
+{
+	struct late *l = s->ctx;
+	unsigned lane;
+
+	for (lane = LANES; lane-- > 0;)
+		while (l->delivered[lane] < BATCHES)
+			deliver_batch(l, lane);
+}
+
+static const struct src_ops prompt_ops = {.open = nothing_to_open, .loss = prompt_loss};
+static const struct src_ops late_ops = {
+	.open = nothing_to_open, .flush = late_flush, .loss = late_loss, .watermark = late_watermark};
+
+/* ---- the run */
+
+static void fold(void *ctx, unsigned number, void *recs, size_t bytes)
+{
+	struct mdl *m = ctx;
+
+	mdl_begin(m, number);
+	CHECK(!mdl_fold_all(m, recs, bytes));
+}
+
+/* A lane's batch is delivered 300 ms after its end, and a little later for some; the lanes take turns. */
+static void run(struct src_hub *h, struct src *prompt, struct late *l)
+{
+	unsigned tick, i, lane, due;
+
+	for (tick = 0; tick < TICKS; tick++) {
+		prompt_sent += count(&in_time[tick]);
+		src_deliver(prompt, in_time[tick].data, in_time[tick].len);
+		for (i = 0; i < LANES; i++) {
+			lane = (i * 3 + tick) % LANES;
+			due = (l->delivered[lane] + 1) * BATCH_MS + LATE_MS + lane * 7 * (l->delivered[lane] % 3);
+			if (due <= tick * 10 && (lane != l->stalled || tick < 10))
+				deliver_batch(l, lane);
+		}
+	}
+	src_flush(h);
+}
+
+static bool same_row(const struct mdl_row *a, const struct mdl_row *b)
+{
+	return a->count == b->count && a->total_ns == b->total_ns && a->self_ns == b->self_ns &&
+	       a->min_ns == b->min_ns && a->max_ns == b->max_ns && !memcmp(a->hist, b->hist, sizeof(a->hist));
+}
+
+static void check_rows(struct mdl *m, struct mdl *truth, enum mxbpf_class cls)
+{
+	size_t n, ntruth, i, k;
+	const struct mdl_row *const *rows = mdl_rows(m, cls, &n), *const *want = mdl_rows(truth, cls, &ntruth);
+
+	CHECK(n == NAMES && ntruth == NAMES);
+	for (i = 0; i < ntruth; i++) {
+		for (k = 0; k < n && rows[k]->name_id != want[i]->name_id; k++)
+			;
+		CHECK(k < n && same_row(rows[k], want[i]));
+	}
+	CHECK(mdl_counter(m, cls, MXBPF_COUNTER_LATE) == 0);
+}
+
+static void check_memory(struct mdl *m, struct mdl *truth)
+{
+	size_t n, ntruth;
+	const struct mdl_mem_row *const *is = mdl_mem_rows(m, &n), *const *want = mdl_mem_rows(truth, &ntruth);
+
+	CHECK(n == 1 && ntruth == 1 && want[0]->peak_bytes > 1000);
+	CHECK(n == 1 && is[0]->allocs == want[0]->allocs && is[0]->frees == want[0]->frees &&
+	      is[0]->peak_bytes == want[0]->peak_bytes && is[0]->live_bytes == want[0]->live_bytes);
+	CHECK(mdl_counter(m, MXBPF_CLASS_NONE, MXBPF_COUNTER_LATE) == 0);
+}
+
+static void check_loss(const struct src_hub *h, const struct late *l)
+{
+	const uint64_t made = SECONDS * 1000 * LANES;
+	struct mxbpf_loss of, all;
+
+	src_loss(src_at(h, 1), &of);
+	CHECK(of.attempted == made && of.dropped == made / DROPS && of.stored == made - made / DROPS);
+	CHECK(!strcmp(src_at(h, 1)->name, "lanes") && l->stored == of.stored);
+	src_loss_all(h, &all);
+	CHECK(all.dropped == of.dropped && all.attempted == of.attempted + prompt_sent);
+}
+
+static struct mdl *fold_in_order(void)
+{
+	struct mdl *m = mdl_new();
+	size_t i;
+
+	for (i = 0; i < sizeof(in_order) / sizeof(in_order[0]); i++)
+		CHECK(!mdl_fold_all(m, in_order[i].data, in_order[i].len));
+	return m;
+}
+
+/* stalled: a lane that delivers nothing but its first second at the end; NO_LANE: none. */
+static void watch(unsigned stalled)
+{
+	struct mdl *m = mdl_new(), *truth;
+	struct src_hub *h = src_hub_new(fold, m);
+	struct late l = {.stalled = stalled};
+	struct src *prompt = src_add(h, &prompt_ops, "clock", NULL);
+	struct err e = {0};
+	size_t n;
+
+	prompt_sent = 0;
+	l.src = src_add(h, &late_ops, "lanes", &l);
+	make_records(&l);
+	truth = fold_in_order();
+	CHECK(!src_open(h, &e));
+	run(h, prompt, &l);
+	check_loss(h, &l);
+	CHECK(src_late(prompt) == 0);
+	if (stalled == NO_LANE) {
+		CHECK(src_late(l.src) == 0);
+		check_rows(m, truth, MXBPF_CLASS_OPERATOR);
+		check_rows(m, truth, MXBPF_CLASS_API);
+		check_memory(m, truth);
+	} else { /* all but what lies within SRC_WAIT_NS of the end came behind later ones */
+		n = (SECONDS * 1000 - SRC_WAIT_NS / MS) / 4 * 4;
+		CHECK(src_late(l.src) > n - 2 * n / DROPS - BATCH_MS && src_late(l.src) <= n);
+		CHECK(mdl_counter(m, MXBPF_CLASS_API, MXBPF_COUNTER_LATE) == 0);
+		mdl_rows(m, MXBPF_CLASS_OPERATOR, &n);
+		CHECK(n == NAMES);
+	}
+	src_hub_free(h);
+	mdl_free(m);
+	mdl_free(truth);
+	free_records();
+}
+
+int main(void)
+{
+	TEST("what comes 300 ms late and out of order is added up as if it had come in order, and nothing counts as "
+	     "late")
+	{
+		watch(NO_LANE);
+	}
+	TEST("what comes later than is waited for is in the sums, and counts as late for its own source alone")
+	{
+		watch(2);
+	}
+	UNIT_MAIN_END;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/* No number is shown without its loss: what each source lost, and what this side lost of it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/priv.h"
+
+static void add_up(struct mdl_session *s)
+{
+	size_t i;
+
+	s->loss = (struct mxbpf_loss){0};
+	for (i = 0; i < s->nsources; i++)
+		mxbpf_loss_add(&s->loss, &s->sources[i].loss);
+}
+
+/* What the sources know themselves. */
+static int read_sources(const struct session *ses, struct mdl_session *s)
+{
+	unsigned i, n = src_count(ses->hub);
+
+	s->nsources = 0;
+	s->sources = calloc(n, sizeof(*s->sources));
+	if (!s->sources)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		src_loss(src_at(ses->hub, i), &s->sources[i].loss);
+		s->sources[i].late = src_late(src_at(ses->hub, i));
+		s->sources[i].name = strdup(src_at(ses->hub, i)->name);
+		s->nsources++;
+		if (!s->sources[i].name)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static struct mxbpf_loss *loss_of(const struct session *ses, struct mdl_session *s, enum att_ring ring)
+{
+	return &s->sources[ses->rings[ring]->number].loss;
+}
+
+/* Texts are those of stacks: samples have them, or calls. */
+static void add_unread(const struct session *ses, struct mdl_session *s)
+{
+	loss_of(ses, s, ses->rings[ATT_SAMPLES] ? ATT_SAMPLES : ATT_CALLS)->unreadable += sym_lost(ses->symbols);
+}
+
+/*
+ * Records that are under way between a source and the model are in no table yet: they belong to the next interval, with
+ * their account. A call that is open is no loss while it can still end.
+ */
+int ses_loss_now(const struct session *ses, struct mdl_session *s)
+{
+	struct mxbpf_loss *l;
+	size_t i;
+	int err = read_sources(ses, s);
+
+	if (err)
+		return err;
+	for (i = 0; i < s->nsources; i++)
+		s->sources[i].loss.stored = ses->folded[i];
+	loss_of(ses, s, ATT_CALLS)->stored += ses->ngoing;
+	for (i = 0; i < s->nsources; i++) {
+		l = &s->sources[i].loss;
+		l->attempted = l->stored + l->dropped;
+	}
+	add_unread(ses, s);
+	add_up(s);
+	return 0;
+}
+
+static void check(const struct session *ses, const struct mdl_source *of, uint64_t malformed)
+{
+	const struct mxbpf_loss *l = &of->loss;
+
+	if (l->stored + l->dropped != l->attempted)
+		ses_warn(ses,
+			 "the accounts of %s do not agree: %llu attempted, %llu stored, %llu dropped, %llu malformed",
+			 of->name, (unsigned long long)l->attempted, (unsigned long long)l->stored,
+			 (unsigned long long)l->dropped, (unsigned long long)malformed);
+}
+
+int ses_loss_end(struct session *ses)
+{
+	struct mdl_session *s = &ses->about;
+	int err = read_sources(ses, s);
+
+	if (err)
+		return err;
+	if (ses->o->stats)
+		loss_of(ses, s, ATT_CALLS)->stored = ses->folded[ses->rings[ATT_CALLS]->number];
+	add_unread(ses, s);
+	return 0;
+}
+
+void ses_loss_close(struct session *ses, unsigned left)
+{
+	struct mdl_session *s = &ses->about;
+	struct mxbpf_loss *l = loss_of(ses, s, ATT_CALLS);
+	size_t i;
+
+	l->attempted += left;
+	l->stored += left;
+	l->unmatched += s->open_spans;
+	if (ses->rings[ATT_SWITCHES]) {
+		l = loss_of(ses, s, ATT_SWITCHES);
+		l->attempted += ses->sched_ended;
+		l->stored += ses->sched_ended;
+	}
+	for (i = 0; i < s->nsources; i++) {
+		check(ses, &s->sources[i], src_at(ses->hub, i)->malformed);
+		l = &s->sources[i].loss;
+		if (l->stored + l->dropped < l->attempted) /* for want of memory here: lost all the same */
+			l->dropped = l->attempted - l->stored;
+	}
+	add_up(s);
+}
+
+void ses_loss_subtract(struct mdl_session *s, const struct mxbpf_loss of[SRC_MAX])
+{
+	size_t i;
+
+	for (i = 0; i < s->nsources; i++)
+		mxbpf_loss_subtract(&s->sources[i].loss, &of[i]);
+	add_up(s);
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "source/source.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "records/kinds.h"
+
+struct src_hub {
+	src_fn fn;
+	void *ctx;
+	struct src *sources[SRC_MAX];
+	unsigned n;
+	bool holds; /* a source is late by nature */
+	bool flushed;
+	pthread_mutex_t lock; /* of all below, where it holds */
+	size_t held_bytes;
+	uint64_t newest_ns;   /* end of a record that was delivered */
+	uint64_t released_ns; /* what ended before was handed on */
+};
+
+struct src_hub *src_hub_new(src_fn fn, void *ctx)
+{
+	struct src_hub *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->fn = fn;
+	h->ctx = ctx;
+	pthread_mutex_init(&h->lock, NULL);
+	return h;
+}
+
+struct src *src_add(struct src_hub *h, const struct src_ops *ops, const char *name, void *ctx)
+{
+	struct src *s = h->n < SRC_MAX ? calloc(1, sizeof(*s)) : NULL;
+
+	if (!s)
+		return NULL;
+	*s = (struct src){.ops = ops, .name = name, .ctx = ctx, .hub = h, .number = h->n};
+	h->sources[h->n++] = s;
+	h->holds |= ops->watermark != NULL;
+	return s;
+}
+
+int src_open(struct src_hub *h, struct err *e)
+{
+	unsigned i;
+
+	for (i = 0; i < h->n; i++)
+		if (h->sources[i]->ops->open(h->sources[i], e)) {
+			h->n = i; /* the others have nothing to end */
+			src_flush(h);
+			return e->code;
+		}
+	return 0;
+}
+
+/* No record that was delivered later may end before it. */
+static uint64_t watermark(const struct src_hub *h)
+{
+	uint64_t least = UINT64_MAX, of;
+	unsigned i;
+
+	for (i = 0; i < h->n; i++) {
+		of = h->sources[i]->ops->watermark ? h->sources[i]->ops->watermark(h->sources[i]) : UINT64_MAX;
+		least = of < least ? of : least;
+	}
+	if (h->held_bytes > SRC_HELD_BYTES)
+		return UINT64_MAX;
+	return h->newest_ns > SRC_WAIT_NS && least < h->newest_ns - SRC_WAIT_NS ? h->newest_ns - SRC_WAIT_NS : least;
+}
+
+/* Hands on what ended before a moment, and keeps the rest in its order. */
+static void release_source(struct src_hub *h, struct src *s, uint64_t until_ns)
+{
+	const struct held all = s->held;
+	const struct mxbpf_rec *r;
+	size_t pos = 0, len = 0;
+	char *due = malloc(all.len ? all.len : 1);
+
+	s->held.len = 0;
+	while ((r = kind_next(all.data, all.len, &pos))) {
+		if (!due || kind_end_ns(r) < until_ns) { /* for want of memory all of it goes, where it stands */
+			if (due)
+				memcpy(due + len, r, r->size);
+			len += r->size;
+			continue;
+		}
+		memmove(s->held.data + s->held.len, r, r->size);
+		s->held.len += r->size;
+	}
+	h->held_bytes -= len;
+	if (len)
+		h->fn(h->ctx, s->number, due ? due : all.data, len);
+	free(due);
+}
+
+static void release(struct src_hub *h)
+{
+	uint64_t until_ns = watermark(h);
+	unsigned i;
+
+	if (until_ns <= h->released_ns)
+		return;
+	for (i = 0; i < h->n; i++)
+		if (h->sources[i]->held.len)
+			release_source(h, h->sources[i], until_ns);
+	/* Behind the bound of memory there may come records of the same time. */
+	h->released_ns = until_ns == UINT64_MAX ? h->newest_ns : until_ns;
+}
+
+/* 0 or -ENOMEM. */
+static int hold(struct src_hub *h, struct src *s, const void *recs, size_t bytes)
+{
+	size_t need = s->held.len + bytes, size = s->held.size ? s->held.size : 4096;
+	const struct mxbpf_rec *r;
+	size_t pos = 0;
+	char *data;
+
+	while (size < need)
+		size *= 2;
+	data = size > s->held.size ? realloc(s->held.data, size) : s->held.data;
+	if (!data)
+		return -ENOMEM;
+	s->held.data = data;
+	s->held.size = size;
+	memcpy(data + s->held.len, recs, bytes);
+	s->held.len = need;
+	h->held_bytes += bytes;
+	while ((r = kind_next(recs, bytes, &pos))) {
+		uint64_t end_ns = kind_end_ns(r);
+
+		s->late += end_ns < h->released_ns;
+		h->newest_ns = end_ns > h->newest_ns ? end_ns : h->newest_ns;
+	}
+	return 0;
+}
+
+void src_deliver(struct src *s, void *recs, size_t bytes)
+{
+	struct src_hub *h = s->hub;
+
+	if (!h->holds) {
+		h->fn(h->ctx, s->number, recs, bytes);
+		return;
+	}
+	pthread_mutex_lock(&h->lock);
+	if (hold(h, s, recs, bytes)) /* then it goes at once */
+		h->fn(h->ctx, s->number, recs, bytes);
+	release(h);
+	pthread_mutex_unlock(&h->lock);
+}
+
+void src_flush(struct src_hub *h)
+{
+	unsigned i;
+
+	if (h->flushed)
+		return;
+	h->flushed = true;
+	for (i = 0; i < h->n; i++)
+		if (h->sources[i]->ops->flush)
+			h->sources[i]->ops->flush(h->sources[i]);
+	pthread_mutex_lock(&h->lock);
+	for (i = 0; i < h->n; i++)
+		if (h->sources[i]->held.len)
+			release_source(h, h->sources[i], UINT64_MAX);
+	pthread_mutex_unlock(&h->lock);
+}
+
+void src_hub_free(struct src_hub *h)
+{
+	unsigned i;
+
+	if (!h)
+		return;
+	for (i = 0; i < SRC_MAX && h->sources[i]; i++) {
+		if (h->sources[i]->ops->close)
+			h->sources[i]->ops->close(h->sources[i]);
+		free(h->sources[i]->held.data);
+		free(h->sources[i]);
+	}
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+}
+
+unsigned src_count(const struct src_hub *h)
+{
+	return h->n;
+}
+
+const struct src *src_at(const struct src_hub *h, unsigned i)
+{
+	return h->sources[i];
+}
+
+void src_loss(const struct src *s, struct mxbpf_loss *loss)
+{
+	s->ops->loss(s, loss);
+}
+
+void src_loss_all(const struct src_hub *h, struct mxbpf_loss *loss)
+{
+	struct mxbpf_loss one;
+	unsigned i;
+
+	*loss = (struct mxbpf_loss){0};
+	for (i = 0; i < h->n; i++) {
+		src_loss(h->sources[i], &one);
+		mxbpf_loss_add(loss, &one);
+	}
+}
+
+uint64_t src_late(const struct src *s)
+{
+	uint64_t late;
+
+	pthread_mutex_lock(&s->hub->lock);
+	late = s->late;
+	pthread_mutex_unlock(&s->hub->lock);
+	return late;
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "source/rings.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "ring/ring.h"
+
+static const char *const names[ATT_RINGS] = {
+	[ATT_CALLS] = "probes", [ATT_SWITCHES] = "scheduler", [ATT_SAMPLES] = "samples"};
+
+struct ring_source {
+	const struct att *att;
+	enum att_ring which;
+	struct ring *ring; /* NULL until it is opened */
+};
+
+static void on_chunk(void *ctx, void *recs, size_t bytes)
+{
+	src_deliver(ctx, recs, bytes);
+}
+
+/* Its threads never handle a signal of this process. */
+static int ring_open(struct src *s, struct err *e)
+{
+	struct ring_source *r = s->ctx;
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	err = ring_start(att_ring_fd(r->att, r->which), on_chunk, s, &r->ring, e);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
+static void ring_flush(struct src *s)
+{
+	struct ring_source *r = s->ctx;
+
+	ring_stop(r->ring);
+	s->malformed = ring_malformed(r->ring);
+}
+
+static void ring_loss(const struct src *s, struct mxbpf_loss *loss)
+{
+	const struct ring_source *r = s->ctx;
+
+	att_loss(r->att, r->which, loss);
+	loss->stored = r->ring ? ring_received(r->ring) : 0;
+}
+
+static void ring_close(struct src *s)
+{
+	struct ring_source *r = s->ctx;
+
+	ring_free(r->ring);
+	free(r);
+}
+
+static const struct src_ops ops = {.open = ring_open, .flush = ring_flush, .loss = ring_loss, .close = ring_close};
+
+struct src *src_add_ring(struct src_hub *h, const struct att *att, enum att_ring ring)
+{
+	struct ring_source *r = malloc(sizeof(*r));
+	struct src *s = r ? src_add(h, &ops, names[ring], r) : NULL;
+
+	if (!s) {
+		free(r);
+		return NULL;
+	}
+	*r = (struct ring_source){.att = att, .which = ring};
+	return s;
+}
