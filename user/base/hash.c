@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/hash.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,6 +106,19 @@ void hash_clear(struct hash *h)
 	if (h->cap)
 		memset(h->slots, 0, h->cap * sizeof(*h->slots));
 	h->len = 0;
+}
+
+int hash_copy(struct hash *to, const struct hash *from)
+{
+	if (!from->cap)
+		return 0;
+	to->slots = malloc(from->cap * sizeof(*to->slots));
+	if (!to->slots)
+		return -ENOMEM;
+	memcpy(to->slots, from->slots, from->cap * sizeof(*to->slots));
+	to->cap = from->cap;
+	to->len = from->len;
+	return 0;
 }
 
 void hash_fini(struct hash *h)

@@ -26,6 +26,8 @@ int hash_del(struct hash *h, uint64_t a, uint64_t b, uint64_t *val);
 /* Iterates in no order: start with *pos = 0; NULL at the end. */
 struct hash_entry *hash_next(const struct hash *h, size_t *pos);
 void hash_clear(struct hash *h);
+/* Copies all entries into an empty table. Both iterate in the same order. 0 or -ENOMEM. */
+int hash_copy(struct hash *to, const struct hash *from);
 void hash_fini(struct hash *h);
 
 #endif

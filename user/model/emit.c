@@ -107,7 +107,7 @@ static int emit_counters(const struct mdl *m, unsigned cls, struct buf *out)
 
 int mdl_emit(const struct mdl *m, struct buf *out)
 {
-	int err = mdl_emit_names(m, out) || buf_put(out, m->groups.data, m->groups.len) ? -ENOMEM : 0;
+	int err = names_emit(m, out) || buf_put(out, m->groups.data, m->groups.len) ? -ENOMEM : 0;
 	unsigned cls;
 	size_t i;
 

@@ -169,6 +169,19 @@ void kv_move(struct mdl *to, struct mdl *from)
 	from->kv_begun = empty;
 }
 
+static void *dup_begun(const void *item)
+{
+	const struct mxbpf_rec *rec = item;
+	void *begun = malloc(rec->size);
+
+	return begun ? memcpy(begun, rec, rec->size) : NULL;
+}
+
+int kv_copy_begun(struct mdl *to, const struct mdl *from)
+{
+	return copy_owned(&to->kv_begun, &from->kv_begun, dup_begun);
+}
+
 void kvs_fini(struct mdl *m)
 {
 	struct hash_entry *h;

@@ -52,6 +52,7 @@ void mdl_free(struct mdl *m)
 		hash_fini(&m->row_index[cls]);
 		free_rows(&m->rows[cls]);
 	}
+	free_rows(&m->reserved);
 	groups_fini(m);
 	joins_fini(m);
 	teams_fini(m);

@@ -153,6 +153,23 @@ void mdl_tell_threads(struct mdl *m);	       /* from now on, spans of each threa
 void mdl_free(struct mdl *m);
 
 /*
+ * A copy of m between two windows, which has the same tables and can be fed on. It lacks two stores that no table reads
+ * and that may take some 90 MB: the operators that made backward nodes (MDL_MAKERS_MAX), and single allocations
+ * (MDL_BLOCKS_MAX). So the copy does not join a later backward node with an operator of before, and takes a later free
+ * of such an allocation for one of memory from before the window. NULL: out of memory.
+ */
+struct mdl *mdl_copy(const struct mdl *m);
+/*
+ * The same in two steps, where m may only be looked at with a lock: most of the time is the kernel's, for pages of new
+ * rows, and mdl_reserve() takes them beforehand. `to` is new. After an error it is for mdl_free(). 0, -ENOMEM.
+ */
+size_t mdl_nrows(const struct mdl *m);
+int mdl_reserve(struct mdl *to, size_t nrows);
+int mdl_copy_to(struct mdl *to, const struct mdl *from);
+/* Copies all names that `to` lacks. A thread gets the name that it has in `from`. 0, -ENOMEM. */
+int mdl_copy_names(struct mdl *to, const struct mdl *from);
+
+/*
  * Folds one drain window: whole records in any order (allocations are put in order of time within the window,
  * what comes later than a folded window counts as late). Accepts every kind: AGG (and what belongs to it), MEM, JOIN,
  * COUNTER, GAUGE merge into the same rows, NAME and GROUP define, EDGE is skipped. 0, -EBADMSG on a malformed record
@@ -297,9 +314,6 @@ int mdl_emit(const struct mdl *m, struct buf *out);
 /* Those of a single row, or of one account. 0, -ENOMEM. */
 int mdl_emit_row(const struct mdl_row *r, struct buf *out);
 int mdl_emit_mem(const struct mdl_mem_row *r, struct buf *out);
-
-/* The NAME records alone. 0, -ENOMEM. */
-int mdl_emit_names(const struct mdl *m, struct buf *out);
 
 /* Lower bound of a bucket of the histogram: what mxbpf_bucket() gives. */
 uint64_t mdl_bucket_low(unsigned index);

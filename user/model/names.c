@@ -46,18 +46,22 @@ static int name_set(struct hash *h, uint64_t a, uint64_t b, struct name *n)
 	return 0;
 }
 
+/*
+ * Whether a text changes nothing. An id is the hash of its text: it never changes, and every slot of a recording
+ * repeats it. Threads rename themselves.
+ */
+static bool is_known(const struct name *old, const char *text, size_t len, bool thread)
+{
+	return old && old->defined && (!thread || (old->len == len && !memcmp(old->text, text, len)));
+}
+
 int names_define(struct mdl *m, const struct mxbpf_name *r)
 {
 	bool thread = r->kind == MXBPF_NAME_THREAD;
 	struct hash *h = thread ? &m->threads : &m->names;
 	uint64_t a = thread ? r->h.tgid : r->id, b = thread ? r->id : r->kind;
-	const struct name *old = name_get(h, a, b);
 
-	if (r->kind > MXBPF_NAME_DOMAIN)
-		return 0;
-	/* An id is the hash of its text: it never changes, and every slot of a recording repeats it. Threads rename
-	 * themselves. */
-	if (old && old->defined && (!thread || (old->len == r->len && !memcmp(old->text, r->text, r->len))))
+	if (r->kind > MXBPF_NAME_DOMAIN || is_known(name_get(h, a, b), r->text, r->len, thread))
 		return 0;
 	return name_set(h, a, b, name_new(r->text, r->len, true));
 }
@@ -128,7 +132,7 @@ static int emit_one(const struct name *n, enum mxbpf_name_kind kind, uint32_t tg
 	return 0;
 }
 
-int mdl_emit_names(const struct mdl *m, struct buf *out)
+int names_emit(const struct mdl *m, struct buf *out)
 {
 	const struct hash_entry *e;
 	const struct name *n;
@@ -146,6 +150,42 @@ int mdl_emit_names(const struct mdl *m, struct buf *out)
 		err = emit_one(n, MXBPF_NAME_THREAD, (uint32_t)e->a, e->b, out);
 	}
 	return err;
+}
+
+static void *dup_name(const void *item)
+{
+	const struct name *n = item;
+
+	return name_new(n->text, n->len, n->defined);
+}
+
+int names_copy(struct mdl *to, const struct mdl *from)
+{
+	int err = copy_owned(&to->names, &from->names, dup_name);
+
+	return err ? err : copy_owned(&to->threads, &from->threads, dup_name);
+}
+
+static int copy_texts(struct hash *to, const struct hash *from, bool threads)
+{
+	const struct hash_entry *e;
+	const struct name *n;
+	size_t pos = 0;
+	int err = 0;
+
+	while (!err && (e = hash_next(from, &pos))) {
+		n = (const struct name *)(uintptr_t)e->val;
+		if (n->defined && !is_known(name_get(to, e->a, e->b), n->text, n->len, threads))
+			err = name_set(to, e->a, e->b, dup_name(n));
+	}
+	return err;
+}
+
+int mdl_copy_names(struct mdl *to, const struct mdl *from)
+{
+	int err = copy_texts(&to->names, &from->names, false);
+
+	return err ? err : copy_texts(&to->threads, &from->threads, true);
 }
 
 static void free_all(struct hash *h)

@@ -61,6 +61,7 @@ struct held {
 struct mdl {
 	struct hash row_index[MXBPF_CLASS_MAX]; /* (row id, tgid and device) -> struct mdl_row * */
 	struct buf rows[MXBPF_CLASS_MAX];	/* struct mdl_row *, owned */
+	struct buf reserved;			/* memory of rows that will be copied into it, owned */
 	struct hash group_index;		/* row id -> place in groups */
 	struct buf groups;			/* struct mxbpf_group, as its records */
 	size_t ngrouped;			/* rows that are of one */
@@ -122,9 +123,18 @@ void window_fini(struct window *w);
 /* Stable, linear. -ENOMEM. */
 int window_sort(struct buf *moments, struct buf *spare);
 
+/*
+ * copy.c. Copies a hash whose values are addresses of items that it owns; dup returns a new item, or NULL if it is out
+ * of memory. After -ENOMEM, the values that are left are 0. The other functions named _copy fill a new model, too: what
+ * they have copied before -ENOMEM is for mdl_free().
+ */
+int copy_owned(struct hash *to, const struct hash *from, void *(*dup)(const void *item));
+
 /* names.c */
 int names_define(struct mdl *m, const struct mxbpf_name *n);
 int names_expect(struct mdl *m, uint64_t id); /* gives an id that has no text yet something to be shown as */
+int names_emit(const struct mdl *m, struct buf *out);
+int names_copy(struct mdl *to, const struct mdl *from);
 void names_fini(struct mdl *m);
 
 /* group.c */
@@ -147,6 +157,7 @@ int gauges_emit(const struct mdl *m, struct buf *out);
 /* recent.c: where threads were off the CPU lately. recent_during: for a slow span. */
 int recent_put(struct mdl *m, const struct mxbpf_sched *r);
 void recent_during(const struct mdl *m, struct mxbpf_slow *s);
+int recent_copy(struct mdl *to, const struct mdl *from);
 void recent_fini(struct mdl *m);
 
 /* kv.c. kv_span: of a call that has ended. kv_move: what has begun there ends here. */
@@ -155,6 +166,7 @@ int kv_fold_agg(struct mdl *m, const struct mxbpf_rec *r);
 int kv_span(struct mdl *m, const struct mxbpf_span *s);
 int kv_emit(const struct mdl *m, struct buf *out);
 void kv_move(struct mdl *to, struct mdl *from);
+int kv_copy_begun(struct mdl *to, const struct mdl *from);
 void kvs_fini(struct mdl *m);
 
 /* model.c */
@@ -217,6 +229,7 @@ void steps_resumed(struct mdl *m, const struct mxbpf_gauge *g);
 int steps_fold_iteration(struct mdl *m, const struct mxbpf_iteration *from);
 int steps_emit(const struct mdl *m, struct buf *out);
 void steps_move(struct mdl *to, struct mdl *from);
+int steps_copy(struct mdl *to, const struct mdl *from);
 void steps_fini(struct mdl *m);
 
 /* model.c; NULL: -ENOMEM */

@@ -106,6 +106,20 @@ void recent_during(const struct mdl *m, struct mxbpf_slow *s)
 		take_off(s, &t->offs[i]);
 }
 
+static void *dup_recent(const void *item)
+{
+	struct recent *t = malloc(sizeof(*t));
+
+	if (t)
+		*t = *(const struct recent *)item;
+	return t;
+}
+
+int recent_copy(struct mdl *to, const struct mdl *from)
+{
+	return copy_owned(&to->recent, &from->recent, dup_recent);
+}
+
 void recent_fini(struct mdl *m)
 {
 	const struct hash_entry *h;

@@ -261,14 +261,21 @@ static int boundary(struct mdl *m, struct process *p, uint64_t ns, uint32_t tid)
 	return err;
 }
 
+/* Whether the burst is of the optimizer that counts, or becomes the one that does. */
+static bool burst_counts(const struct process *p)
+{
+	return !p->main_key || p->burst_key == p->main_key || p->foreign + 1 >= FOREIGN_MAX;
+}
+
 static int end_burst(struct mdl *m, struct process *p)
 {
 	p->burst = false;
 	p->call_tid = 0;
-	if (!p->main_key || (p->burst_key != p->main_key && ++p->foreign >= FOREIGN_MAX))
-		p->main_key = p->burst_key;
-	if (p->burst_key != p->main_key)
+	if (!burst_counts(p)) {
+		p->foreign++;
 		return 0;
+	}
+	p->main_key = p->burst_key;
 	p->foreign = 0;
 	return boundary(m, p, p->burst_end_ns, p->burst_tid);
 }
@@ -455,7 +462,7 @@ int steps_fold_iteration(struct mdl *m, const struct mxbpf_iteration *from)
 	return keep(m, &it);
 }
 
-/* As settle() would leave it, without doing it: the window goes on. */
+/* What mdl_iterations() would settle, without settling it: the window goes on. */
 static int emit_pending(const struct mdl *m, const struct process *p, struct buf *out)
 {
 	const struct extent last = {p->start_ns, p->burst_end_ns, p->burst_tid, p->mode, p->full};
@@ -467,7 +474,7 @@ static int emit_pending(const struct mdl *m, const struct process *p, struct buf
 		err = make(p, &p->ended, nr++, &it);
 		err = err ? err : buf_put(out, &it, sizeof(it));
 	}
-	if (err || !p->burst || (p->main_key && p->burst_key != p->main_key) || !is_whole(m, p, p->burst_end_ns))
+	if (err || !p->burst || !burst_counts(p) || !is_whole(m, p, p->burst_end_ns))
 		return err;
 	err = make(p, &last, nr, &it);
 	return err ? err : buf_put(out, &it, sizeof(it));
@@ -518,6 +525,26 @@ void steps_move(struct mdl *to, struct mdl *from)
 	to->step_index = from->step_index;
 	to->resumed_ns = from->resumed_ns;
 	from->step_index = (struct hash){0};
+}
+
+static void *dup_process(const void *item)
+{
+	const struct process *from = item;
+	struct process *p = malloc(sizeof(*p));
+
+	if (!p)
+		return NULL;
+	*p = *from;
+	p->pieces = (struct buf){0};
+	if (!buf_put(&p->pieces, from->pieces.data, from->pieces.len))
+		return p;
+	free(p);
+	return NULL;
+}
+
+int steps_copy(struct mdl *to, const struct mdl *from)
+{
+	return copy_owned(&to->step_index, &from->step_index, dup_process);
 }
 
 void steps_fini(struct mdl *m)

@@ -43,11 +43,49 @@ static void subtract(struct mdl_session *s, const struct ses_mark *m)
 	ses_loss_subtract(s, m->losses);
 }
 
+/* Room for the whole session so far, as the lock is not to be held while the kernel finds memory. NULL: out of memory.
+ */
+static struct mdl *room_for_whole(struct session *ses)
+{
+	struct mdl *m = mdl_new();
+	size_t nrows;
+
+	pthread_mutex_lock(&ses->lock);
+	nrows = mdl_nrows(ses->model);
+	pthread_mutex_unlock(&ses->lock);
+	if (m && !mdl_reserve(m, nrows))
+		return m;
+	mdl_free(m);
+	return NULL;
+}
+
+/* The whole session so far. With the lock. */
+static int copy_whole(const struct session *ses, struct mdl *to)
+{
+	int err = mdl_copy_to(to, ses->model);
+
+	return err ? err : mdl_feed(to, ses->going.data, ses->going.len);
+}
+
+/* Replaces the model of this interval, which becomes `taken`, by `next`, an empty one. With the lock. */
+static int take_fresh(struct session *ses, struct mdl *next, struct mdl **taken)
+{
+	struct mdl *m = *taken = ses->fresh;
+	int err;
+
+	ses->fresh = next;
+	mdl_move_makers(next, m);
+	err = mdl_move_held(next, m, clock_ns(CLOCK_MONOTONIC));
+	if (!err) /* where this one ends, it begins */
+		err = mdl_feed(next, ses->readings.data, ses->readings.len);
+	return err ? err : mdl_copy_names(m, ses->model);
+}
+
 /* A model of its own of what is to be shown, and the session that goes with it. NULL: out of memory. */
 static struct mdl *copy(struct session *ses, struct mdl_session *s)
 {
-	struct mdl *m = ses_new_model(ses), *fresh;
-	struct buf recs = {0}, opens = {0};
+	struct mdl *m = ses->fresh ? ses_new_model(ses) : room_for_whole(ses);
+	struct buf opens = {0};
 	struct ses_look look;
 	int err = m ? 0 : -ENOMEM;
 
@@ -59,25 +97,11 @@ static struct mdl *copy(struct session *ses, struct mdl_session *s)
 		ses_open_spans(ses, &look, clock_ns(CLOCK_MONOTONIC), &opens);
 		ses_learn_locked(ses, opens.data, opens.len);
 	}
-	if (!err && ses->fresh) {
-		fresh = ses->fresh;
-		ses->fresh = m;
-		m = fresh;
-		mdl_move_makers(ses->fresh, m);
-		err = mdl_move_held(ses->fresh, m, clock_ns(CLOCK_MONOTONIC));
-		if (!err) /* where this one ends, it begins */
-			err = mdl_feed(ses->fresh, ses->readings.data, ses->readings.len);
-		err = err ? err : mdl_emit_names(ses->model, &recs);
-	} else if (!err) {
-		err = mdl_emit(ses->model, &recs);
-		err = err ? err : buf_put(&recs, ses->going.data, ses->going.len);
-	}
-	pthread_mutex_unlock(&ses->lock);
-	err = err ? err : buf_put(&recs, opens.data, opens.len);
 	if (!err)
-		err = mdl_feed(m, recs.data, recs.len);
+		err = ses->fresh ? take_fresh(ses, m, &m) : copy_whole(ses, m);
+	pthread_mutex_unlock(&ses->lock);
+	err = err ? err : mdl_feed(m, opens.data, opens.len);
 	buf_fini(&opens);
-	buf_fini(&recs);
 	if (!err)
 		return m;
 	mdl_free(m);

@@ -120,11 +120,8 @@ static void take_mem(void *ctx, const struct mxbpf_stat_mem_key *key, const stru
 /* Names are in the model of events alone. */
 static int feed_beside(struct session *ses, const struct buf *recs)
 {
-	struct buf names = {0};
-	int err = mdl_emit_names(ses->model, &names);
+	int err = mdl_copy_names(ses->beside, ses->model);
 
-	err = err ? err : mdl_feed(ses->beside, names.data, names.len);
-	buf_fini(&names);
 	return err ? err : mdl_feed(ses->beside, recs->data, recs->len);
 }
 

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Copies of models. Two models are equal if they emit the same bytes. Runs in the top folder. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mxbpf_kv.h"
+#include "record/record.h"
+#include "records.h"
+#include "unit.h"
+
+#define API	  MXBPF_CLASS_API
+#define OP	  MXBPF_CLASS_OPERATOR
+#define CPU0	  MXBPF_DEVICE(1, 0)
+#define NSLOW	  (MDL_SLOW_MAX + 20)
+#define ROUND_NS  1000000000ull
+#define TYPICAL	  1000
+#define SLOW_NS	  1000000ull
+#define NROUNDS	  4
+#define RECORDING "tests/golden/real.mxd"
+
+/* Names. The last one never gets a text. */
+enum { CONV = 11, CONV_BACKWARD = 13, PUSH = 15, STEP = 17, TASK = 19, ARGS = 21, NEW = 23, UNNAMED = 25 };
+
+static void put(struct buf *b, const void *rec)
+{
+	buf_put(b, rec, ((const struct mxbpf_rec *)rec)->size);
+}
+
+#define PUT(b, what, number, when_ns, ...)                                                                             \
+	put(b, &(struct mxbpf_##what){                                                                                 \
+		       .h = {.kind = (number), .size = sizeof(struct mxbpf_##what), .tgid = 77, .ts_ns = (when_ns)},   \
+		       __VA_ARGS__})
+
+static void put_names(struct buf *b)
+{
+	put_name(b, CONV, MXBPF_NAME_SPAN, "Convolution");
+	put_name(b, CONV_BACKWARD, MXBPF_NAME_SPAN, "Convolution_backward");
+	put_name(b, PUSH, MXBPF_NAME_SPAN, "MXKVStorePush");
+	put_name(b, STEP, MXBPF_NAME_SPAN, "Optimizer.step#SGD.step");
+	put_name(b, TASK, MXBPF_NAME_SPAN, "task");
+	put_name(b, TASK, MXBPF_NAME_DOMAIN, "domain");
+	put_name(b, ARGS, MXBPF_NAME_ARGS, "[[8,3]]");
+	put_name(b, 78, MXBPF_NAME_THREAD, "python");
+}
+
+/* Rows of every form: with details, an account, counters, memory and an extent; a backward node joined to its operator.
+ */
+static void put_spans(struct buf *b, unsigned nr, uint64_t at_ns)
+{
+	PUT(b, span, MXBPF_SPAN, at_ns, .dur_ns = 500 + nr, .self_ns = 200, .name_id = CONV, .tid = 78, .cls = OP,
+	    .flags = MXBPF_SPAN_SEQ | MXBPF_SPAN_ACCOUNT, .args_id = ARGS, .seq = MXBPF_SEQ(1, nr), .device = CPU0,
+	    .alloc_bytes = 4096, .self_alloc_bytes = -64, .account = {.on_cpu_ns = 300, .runq_ns = 200},
+	    .counters = {5, 6, 7, 8});
+	PUT(b, span, MXBPF_SPAN, at_ns + 600, .dur_ns = 900, .name_id = CONV_BACKWARD, .tid = 79, .cls = OP,
+	    .flags = MXBPF_SPAN_SEQ | MXBPF_SPAN_BACKWARD, .seq = MXBPF_SEQ(1, nr), .counters = {MXBPF_COUNTER_NONE});
+	PUT(b, span, MXBPF_SPAN, at_ns + 700, .dur_ns = 40, .name_id = TASK, .tid = 78 + nr, .cls = MXBPF_CLASS_TASK,
+	    .flags = MXBPF_SPAN_USER, .counters = {MXBPF_COUNTER_NONE});
+	PUT(b, span, MXBPF_SPAN, at_ns + 700, .dur_ns = 40, .name_id = UNNAMED, .tid = 78, .cls = API,
+	    .flags = MXBPF_SPAN_UNWOUND, .bulk = 1, .counters = {MXBPF_COUNTER_NONE});
+	/* It ended before the round before: it is late. */
+	PUT(b, span, MXBPF_SPAN, nr * 10, .dur_ns = 1, .name_id = UNNAMED, .tid = 78, .cls = API,
+	    .counters = {MXBPF_COUNTER_NONE});
+}
+
+/* Two iterations of which the second one is under way, with calls in both. */
+static void put_steps(struct buf *b, uint64_t at_ns)
+{
+	unsigned i;
+
+	for (i = 0; i < 2; i++, at_ns += 10000) {
+		PUT(b, step, MXBPF_STEP, at_ns, .what = MXBPF_STEP_BACKWARD, .tid = 78);
+		PUT(b, span, MXBPF_SPAN, at_ns + 100, .dur_ns = 1000, .name_id = UNNAMED, .tid = 78, .cls = API,
+		    .counters = {MXBPF_COUNTER_NONE});
+		PUT(b, span, MXBPF_SPAN, at_ns + 5000, .dur_ns = 100, .name_id = STEP, .tid = 78, .cls = OP,
+		    .flags = MXBPF_SPAN_USER, .counters = {MXBPF_COUNTER_NONE});
+	}
+}
+
+static void put_sched(struct buf *b, uint64_t left_ns)
+{
+	struct {
+		struct mxbpf_sched s;
+		struct mxbpf_sched_slice slice;
+	} r = {.s = {.h = {.kind = MXBPF_SCHED, .size = sizeof(r), .tgid = 77, .ts_ns = left_ns},
+		     .woken_ns = left_ns + 100,
+		     .back_ns = left_ns + 300,
+		     .span_name_id = CONV,
+		     .span_cls = OP,
+		     .tid = 90,
+		     .syscall = -1,
+		     .state = MXBPF_SCHED_SLEEPING,
+		     .nslices = 1},
+	       .slice = {.from_ns = left_ns + 100, .to_ns = left_ns + 300, .tid = 5, .tgid = 5, .comm = "other"}};
+
+	put(b, &r);
+}
+
+/*
+ * More slow calls than are kept; the first one of a round is the slowest. Its thread left the CPU twice in it, which
+ * one record tells in the round before, and another one in the round behind it.
+ */
+static void put_slow(struct buf *b, unsigned nr, uint64_t at_ns)
+{
+	unsigned i;
+
+	if (nr)
+		put_sched(b, at_ns - ROUND_NS + 1000);
+	put_sched(b, at_ns + ROUND_NS + 2000);
+	for (i = 0; i < (nr ? 0 : 2 * NSLOW); i++)
+		PUT(b, span, MXBPF_SPAN, at_ns, .dur_ns = TYPICAL, .name_id = CONV, .tid = 90, .cls = OP,
+		    .flags = MXBPF_SPAN_ACCOUNT, .account = {.on_cpu_ns = TYPICAL}, .counters = {MXBPF_COUNTER_NONE});
+	for (i = 0; i < (nr ? 9 : NSLOW); i++)
+		PUT(b, span, MXBPF_SPAN, at_ns + 2 * i * SLOW_NS, .dur_ns = 2 * SLOW_NS * (nr + 1) - i, .name_id = CONV,
+		    .tid = 90, .cls = OP, .flags = MXBPF_SPAN_ACCOUNT,
+		    .account = {.on_cpu_ns = TYPICAL, .blocked_ns = SLOW_NS}, .counters = {MXBPF_COUNTER_NONE});
+}
+
+/* A call's keys come in one round, its end in the next one. */
+static void put_kv(struct buf *b, unsigned nr, uint64_t at_ns)
+{
+	struct {
+		struct mxbpf_kv k;
+		struct mxbpf_kv_value value;
+	} r = {.k = {.h = {.kind = MXBPF_KV, .size = sizeof(r), .tgid = 77, .ts_ns = at_ns},
+		     .name_id = PUSH,
+		     .tid = 78,
+		     .nvalues = 1,
+		     .nsent = 1,
+		     .more = 2},
+	       .value = {.key = 3, .bytes = 1000}};
+
+	put(b, &r);
+	r.k.h.ts_ns++;
+	r.value.key = nr;
+	put(b, &r);
+	PUT(b, span, MXBPF_SPAN, at_ns + 1, .dur_ns = 50, .name_id = PUSH, .tid = 78, .cls = MXBPF_CLASS_KVSTORE,
+	    .counters = {MXBPF_COUNTER_NONE});
+	if (nr)
+		PUT(b, span, MXBPF_SPAN, at_ns - ROUND_NS, .dur_ns = 70, .name_id = PUSH, .tid = 78,
+		    .cls = MXBPF_CLASS_KVSTORE, .counters = {MXBPF_COUNTER_NONE});
+}
+
+/* Blocks that stay, and one that is given back. */
+static void put_allocs(struct buf *b, unsigned nr, uint64_t at_ns)
+{
+	unsigned i;
+
+	for (i = 0; i < 3; i++)
+		PUT(b, alloc, MXBPF_ALLOC, at_ns + i, .bytes = 1000 * (i + 1), .tid = 78, .device = CPU0,
+		    .addr = 4096 * (10 * nr + i + 1), .name_id = i ? CONV : TASK, .cls = OP, .pool_bytes = 9000);
+	PUT(b, alloc, MXBPF_ALLOC, at_ns + 5, .bytes = -1000, .tid = 78, .device = CPU0, .addr = 4096 * (10 * nr + 1),
+	    .flags = MXBPF_ALLOC_FREED);
+}
+
+static void put_sample(struct buf *b, uint64_t at_ns, uint64_t name_id)
+{
+	struct {
+		struct mxbpf_sample s;
+		struct mxbpf_sample_span span;
+	} r = {.s = {.h = {.kind = MXBPF_SAMPLE, .size = sizeof(r), .tgid = 77, .ts_ns = at_ns},
+		     .count = 1,
+		     .tid = 78,
+		     .nspans_low = 1},
+	       .span = {.name_id = name_id, .cls = OP}};
+
+	put(b, &r);
+}
+
+static void put_others(struct buf *b, unsigned nr, uint64_t at_ns)
+{
+	/* After a pause in the iteration that is under way. */
+	PUT(b, gauge, MXBPF_GAUGE, at_ns + ROUND_NS / 2, .value = 100 + nr, .id = MXBPF_GAUGE_CPU_BUSY,
+	    .flags = nr ? 0 : MXBPF_GAUGE_RESUMED, .count = 1);
+	PUT(b, gauge, MXBPF_GAUGE, at_ns, .value = 7, .id = MXBPF_GAUGE_MEMORY_MAX, .scope = (uint16_t)nr, .count = 1);
+	PUT(b, team, MXBPF_TEAM, at_ns, .regions = 1, .name_id = CONV, .dur_ns = 10, .threads_ns = 20, .threads = 2,
+	    .cls = OP);
+	PUT(b, life, MXBPF_LIFE, at_ns, .name_id = CONV, .ns = {1, 2 + nr, 3, 4}, .device = CPU0, .tid = 78);
+	PUT(b, wait, MXBPF_WAIT, at_ns, .name_id = PUSH, .call_id = TASK, .op_id = CONV, .count = 1, .total_ns = 9 + nr,
+	    .max_ns = 9 + nr, .what = MXBPF_WAIT_OPERATOR);
+	PUT(b, instant, MXBPF_INSTANT, at_ns, .name_id = TASK, .count = 1, .scope = MXBPF_SCOPE_PROCESS);
+	PUT(b, value, MXBPF_VALUE, at_ns, .name_id = TASK, .count = 1, .value = nr, .min = nr, .max = nr, .seq = nr);
+	PUT(b, open, MXBPF_OPEN, at_ns, .open_ns = 10 + nr, .name_id = CONV, .tid = 78, .cls = OP, .syscall = -1);
+	put_sample(b, at_ns, CONV);
+	put_sample(b, at_ns, nr ? NEW : TASK);
+}
+
+/* What a model gets in one round, as two windows. Rounds follow each other. */
+static void feed_round(struct mdl *m, unsigned nr)
+{
+	const uint64_t at_ns = (nr + 1) * ROUND_NS;
+	struct buf b = {0};
+
+	put_names(&b);
+	if (nr)
+		put_name(&b, NEW, MXBPF_NAME_SPAN, "new");
+	if (nr)
+		put_name(&b, 78, MXBPF_NAME_THREAD, "renamed");
+	put_spans(&b, nr, at_ns);
+	put_steps(&b, at_ns + 1000);
+	put_slow(&b, nr, at_ns);
+	CHECK(!feed(m, &b));
+	put_kv(&b, nr, at_ns);
+	put_allocs(&b, nr, at_ns);
+	put_others(&b, nr, at_ns);
+	CHECK(!feed(m, &b));
+	buf_fini(&b);
+}
+
+/* Has had the first round. */
+static struct mdl *model(void)
+{
+	struct mdl *m = mdl_new();
+
+	mdl_tell_threads(m);
+	mdl_tell_processes(m);
+	feed_round(m, 0);
+	return m;
+}
+
+static bool emits(const struct mdl *m, const struct buf *recs)
+{
+	struct buf own = {0};
+	bool same;
+
+	CHECK(!mdl_emit(m, &own));
+	same = own.len == recs->len && !memcmp(own.data, recs->data, own.len);
+	buf_fini(&own);
+	return same;
+}
+
+static bool is_same(const struct mdl *a, const struct mdl *b)
+{
+	struct buf recs = {0};
+	bool same;
+
+	CHECK(a && b && !mdl_emit(a, &recs));
+	same = emits(b, &recs);
+	buf_fini(&recs);
+	return same;
+}
+
+static void test_kinds(void)
+{
+	static const unsigned emitted[] = {
+		MXBPF_NAME,   MXBPF_GROUP,     MXBPF_AGG,    MXBPF_AGG_MEM,  MXBPF_AGG_ACCOUNT, MXBPF_AGG_COUNTERS,
+		MXBPF_MEM,    MXBPF_COUNTER,   MXBPF_SLOW,   MXBPF_GAUGE,    MXBPF_SAMPLE,	MXBPF_AGG_EXTENT,
+		MXBPF_OPEN,   MXBPF_AGG_SCHED, MXBPF_TEAM,   MXBPF_AGG_LIFE, MXBPF_AGG_WAIT,	MXBPF_ITERATION,
+		MXBPF_AGG_KV, MXBPF_MEM_TIME,  MXBPF_HOLDER, MXBPF_VALUE,    MXBPF_INSTANT,	MXBPF_JOIN,
+	};
+	struct mdl *m = model(), *copy = mdl_copy(m);
+	const struct mxbpf_rec *r;
+	unsigned n[64] = {0}, i;
+	struct buf recs = {0};
+	size_t pos = 0;
+
+	CHECK(copy && !mdl_emit(m, &recs) && emits(copy, &recs));
+	while ((r = kind_next(recs.data, recs.len, &pos)))
+		n[r->kind]++;
+	for (i = 0; i < sizeof(emitted) / sizeof(emitted[0]); i++) {
+		CHECK(n[emitted[i]]);
+		if (!n[emitted[i]])
+			printf("# kind %u\n", emitted[i]);
+		n[emitted[i]] = emitted[i] == MXBPF_SLOW ? n[MXBPF_SLOW] - MDL_SLOW_MAX : 0;
+	}
+	for (i = 0; i < 64; i++)
+		CHECK(!n[i]); /* a new kind needs a place in the list above, and records in a round */
+	CHECK(!strcmp(mdl_thread_name(copy, 77, 78), "python") && !strcmp(mdl_name(copy, UNNAMED, NULL), "[0x19]"));
+	buf_fini(&recs);
+	mdl_free(m);
+	mdl_free(copy);
+}
+
+static void test_recording(void)
+{
+	struct mdl *m = mdl_new(), *copy;
+	struct rec_reader *r = NULL;
+	struct err e = {0};
+
+	CHECK(!rec_reader_open(open(RECORDING, O_RDONLY | O_CLOEXEC), &r, &e) && !rec_reader_model(r, m, &e));
+	copy = mdl_copy(m);
+	CHECK(mdl_nrows(m) > 10 && is_same(m, copy));
+	mdl_free(copy);
+	copy = mdl_new();
+	CHECK(!mdl_reserve(copy, mdl_nrows(m) / 2) && !mdl_copy_to(copy, m) && is_same(m, copy));
+	mdl_free(copy);
+	copy = mdl_new();
+	CHECK(!mdl_reserve(copy, mdl_nrows(m) * 2) && !mdl_copy_to(copy, m) && is_same(m, copy));
+	mdl_free(copy);
+	mdl_free(m);
+	rec_reader_close(r);
+}
+
+/* The rounds behind the first one touch all that it has left, and the records of a model touch all of its rows. */
+static void test_later(void)
+{
+	struct mdl *m = model(), *copy = mdl_copy(m), *sum, *sum2;
+	struct buf recs = {0}, before = {0};
+	unsigned nr;
+
+	CHECK(!mdl_emit(m, &before));
+	for (nr = 1; nr < NROUNDS; nr++)
+		feed_round(m, nr);
+	CHECK(emits(copy, &before) && !emits(m, &before));
+	for (nr = 1; nr < NROUNDS; nr++)
+		feed_round(copy, nr);
+	CHECK(is_same(m, copy));
+	CHECK(!mdl_emit(m, &recs) && !mdl_feed(m, recs.data, recs.len) && !mdl_feed(copy, recs.data, recs.len));
+	CHECK(is_same(m, copy));
+	sum = mdl_sum(m);
+	sum2 = mdl_sum(copy);
+	CHECK(is_same(sum, sum2));
+	mdl_free(sum2);
+	sum2 = mdl_copy(sum);
+	CHECK(is_same(sum, sum2) && mdl_nprocesses(sum) == mdl_nprocesses(sum2));
+	recs.len = 0;
+	CHECK(!mdl_emit(m, &recs));
+	mdl_free(m);
+	CHECK(emits(copy, &recs));
+	feed_round(copy, NROUNDS);
+	CHECK(!emits(copy, &recs));
+	buf_fini(&recs);
+	buf_fini(&before);
+	mdl_free(copy);
+	mdl_free(sum);
+	mdl_free(sum2);
+}
+
+static void test_iterations(void)
+{
+	struct mdl *m = model(), *copy = mdl_copy(m);
+	const struct mxbpf_iteration *a, *b;
+	struct buf before = {0};
+	size_t na, nb;
+
+	CHECK(!mdl_emit(m, &before));
+	b = mdl_iterations(copy, &nb);
+	CHECK(emits(m, &before)); /* the model's go on */
+	a = mdl_iterations(m, &na);
+	CHECK(na == nb && na && !memcmp(a, b, na * sizeof(*a)));
+	buf_fini(&before);
+	mdl_free(m);
+	mdl_free(copy);
+}
+
+static size_t niterations(struct mdl *m)
+{
+	size_t n;
+
+	mdl_iterations(m, &n);
+	return n;
+}
+
+/* Steps of one optimizer, then those of another one, which counts at last. */
+static void test_optimizers(void)
+{
+	struct mdl *m = mdl_new(), *copy, *again;
+	struct buf b = {0};
+	uint64_t i;
+
+	put_names(&b);
+	put_name(&b, NEW, MXBPF_NAME_SPAN, "Optimizer.step#Adam.step");
+	for (i = 1; i <= 40; i++) {
+		PUT(&b, step, MXBPF_STEP, i * 1000, .what = MXBPF_STEP_BACKWARD, .tid = 78);
+		PUT(&b, span, MXBPF_SPAN, i * 1000 + 500, .dur_ns = 100, .name_id = i < 10 ? STEP : NEW, .tid = 78,
+		    .cls = OP, .flags = MXBPF_SPAN_USER, .counters = {MXBPF_COUNTER_NONE});
+		CHECK(!feed(m, &b) && !mdl_emit(m, &b));
+		copy = mdl_copy(m);
+		again = mdl_new();
+		CHECK(!feed(again, &b) && niterations(again) == niterations(copy));
+		mdl_free(copy);
+		mdl_free(again);
+	}
+	CHECK(niterations(m) > 20);
+	buf_fini(&b);
+	mdl_free(m);
+}
+
+/* Rows with details are counted, so that there are no more than MDL_GROUPED_MAX of them. */
+static void test_grouped(void)
+{
+	struct mdl *m = mdl_new(), *copy;
+	struct buf b = {0};
+	unsigned i;
+
+	for (i = 0; i < MDL_GROUPED_MAX - 1; i++)
+		PUT(&b, span, MXBPF_SPAN, 1000, .name_id = CONV, .cls = OP, .stack_id = i + 1);
+	CHECK(!feed(m, &b));
+	copy = mdl_copy(m);
+	for (i = 0; i < 3; i++)
+		PUT(&b, span, MXBPF_SPAN, 1000, .name_id = CONV, .cls = OP, .stack_id = MDL_GROUPED_MAX + i);
+	CHECK(copy && !feed(copy, &b) && mdl_counter(copy, OP, MXBPF_COUNTER_UNGROUPED) == 2);
+	buf_fini(&b);
+	mdl_free(m);
+	mdl_free(copy);
+}
+
+static void test_names(void)
+{
+	struct mdl *m = model(), *to = mdl_new();
+	struct buf b = {0};
+	size_t n;
+
+	PUT(&b, span, MXBPF_SPAN, 1000, .name_id = CONV, .cls = OP);
+	put_name(&b, TASK, MXBPF_NAME_SPAN, "not a task");
+	put_name(&b, 78, MXBPF_NAME_THREAD, "before");
+	put_name(&b, 79, MXBPF_NAME_THREAD, "other");
+	CHECK(!feed(to, &b) && !mdl_has_name(to, CONV));
+	CHECK(!mdl_copy_names(to, m));
+	mdl_free(m);
+	CHECK(!strcmp(mdl_name(to, CONV, NULL), "Convolution") && mdl_has_name(to, CONV));
+	CHECK(!strcmp(mdl_name(to, TASK, NULL), "not a task"));
+	CHECK(!strcmp(mdl_text(to, MXBPF_NAME_ARGS, ARGS, &n), "[[8,3]]") && n == 7);
+	CHECK(!strcmp(mdl_text(to, MXBPF_NAME_DOMAIN, TASK, NULL), "domain") && !mdl_has_name(to, UNNAMED));
+	CHECK(!strcmp(mdl_thread_name(to, 77, 78), "python") && !strcmp(mdl_thread_name(to, 77, 79), "other"));
+	mdl_rows(to, OP, &n);
+	CHECK(n == 1 && mdl_nrows(to) == 1);
+	buf_fini(&b);
+	mdl_free(to);
+}
+
+int main(void)
+{
+	struct mdl *m = mdl_new(), *copy = mdl_copy(m);
+
+	TEST("a copy emits what the model emits, records of every kind")
+	test_kinds();
+	TEST("a copy of an empty model is empty")
+	CHECK(is_same(m, copy) && !mdl_nrows(copy));
+	TEST("a copy of a recording emits what the recording has, whatever was reserved for it")
+	test_recording();
+	TEST("a copy does not change with the model, outlives it, and the same records do the same to both")
+	test_later();
+	TEST("the iterations of a copy are those of a model that ends here, and the model's go on")
+	test_iterations();
+	TEST("iterations are the same in a copy and in what a model emits, whichever optimizer's step is the last")
+	test_optimizers();
+	TEST("a copy knows how many of its rows have details")
+	test_grouped();
+	TEST("names are copied alone: a text stays as it is, a thread gets its present name")
+	test_names();
+	mdl_free(m);
+	mdl_free(copy);
+	UNIT_MAIN_END;
+}
