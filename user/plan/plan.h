@@ -139,6 +139,8 @@ bool plan_ops_match(const char *patterns, const char *name);
 void plan_near_try(struct plan_near *n, const char *name);
 const char *plan_near_text(const struct plan_near *n, char buf[300]);
 
+/* With PROBE_TEAM, the probe that stands for parallel regions of OpenMP's; else NULL. */
+const struct plan_probe *plan_teams(const struct plan *p);
 /* Why a probe is off, refused or less than it could be; "" if it is none of these. Borrowed from the probe or buf. */
 #define PLAN_WHY_BYTES 320
 const char *plan_why(const struct plan_probe *p, char buf[PLAN_WHY_BYTES]);

@@ -31,3 +31,13 @@ unsigned plan_ops_matched(const struct plan *p, unsigned *left)
 	}
 	return n;
 }
+
+const struct plan_probe *plan_teams(const struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->nprobes; i++)
+		if (p->probes[i].row->group == PROBE_TEAM)
+			return &p->probes[i];
+	return NULL;
+}

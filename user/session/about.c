@@ -19,12 +19,12 @@ struct mdl *ses_model_beside(const struct session *ses)
 
 struct tgt *ses_target(const struct session *ses)
 {
-	return ses->target;
+	return ses->targets[0].tgt;
 }
 
 const struct plan *ses_plan(const struct session *ses)
 {
-	return &ses->plan;
+	return &ses->targets[0].plan;
 }
 
 int ses_events_fd(const struct session *ses)

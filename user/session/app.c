@@ -9,20 +9,20 @@
 #include "session/priv.h"
 
 /* Every call that may decide has to be seen. */
-int ses_app_check(struct session *ses, struct err *e)
+int ses_app_check(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	const struct plan_probe *p;
 	struct err why = {0};
 
 	if (!ses->o->follow_app)
 		return 0;
-	for (p = ses->plan.probes; p < ses->plan.probes + ses->plan.nprobes; p++)
+	for (p = of->plan.probes; p < of->plan.probes + of->plan.nprobes; p++)
 		if (p->row->row.action == MXBPF_ACT_APP && p->reason[0])
 			return err_set(e, ERR_TARGET, -ENOTSUP, "--follow-app: %s: %s", p->row->name, p->reason);
-	if (!ses->plan.adp->marks.profiler)
+	if (!of->plan.adp->marks.profiler)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "--follow-app: %s has no profiler whose calls could be followed",
-			       ses->plan.adp->title);
-	if (plan_app_state(&ses->plan, ses->target, &ses->app_was, &why))
+			       of->plan.adp->title);
+	if (plan_app_state(&of->plan, of->tgt, &ses->app_was, &why))
 		return err_set(e, ERR_TARGET, -ENOTSUP,
 			       "--follow-app: whether the program's profiler runs cannot be told: %s", why.why);
 	return 0;
@@ -34,10 +34,10 @@ void ses_app_start(struct session *ses)
 	struct mxbpf_app now = ses->app_was;
 	struct err e = {0};
 
-	att_app_start(ses->att, tgt_pid(ses->target), &now);
-	if (!plan_app_state(&ses->plan, ses->target, &now, &e) &&
+	att_app_start(ses->att, tgt_pid(ses->targets[0].tgt), &now);
+	if (!plan_app_state(&ses->targets[0].plan, ses->targets[0].tgt, &now, &e) &&
 	    (now.runs != ses->app_was.runs || now.paused != ses->app_was.paused))
-		att_app_start(ses->att, tgt_pid(ses->target), &now);
+		att_app_start(ses->att, tgt_pid(ses->targets[0].tgt), &now);
 	att_app(ses->att, true);
 	if (!now.runs || now.paused)
 		ses_note(ses, "waiting for the program to start its profiler");

@@ -19,9 +19,9 @@ static char *dup_or_empty(const char *s)
 	return strdup(s ? s : "");
 }
 
-static int describe_lib(struct session *ses, struct mdl_session *s)
+static int describe_lib(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
-	const struct tgt_lib *lib = ses->plan.lib;
+	const struct tgt_lib *lib = of->plan.lib;
 	char id[2 * ELF_BUILD_ID_MAX + 1];
 
 	fmt_hex(lib->build_id, lib->build_id_bytes, id);
@@ -31,23 +31,23 @@ static int describe_lib(struct session *ses, struct mdl_session *s)
 	s->nlibs = 1;
 	s->libs[0].path = strdup(lib->path);
 	s->libs[0].build_id = strdup(id);
-	if (asprintf(&s->libs[0].runtime, "%s %s", ses->plan.adp->title,
-		     ses->plan.version ? ses->plan.version : "(unknown build)") < 0)
+	if (asprintf(&s->libs[0].runtime, "%s %s", of->plan.adp->title,
+		     of->plan.version ? of->plan.version : "(unknown build)") < 0)
 		s->libs[0].runtime = NULL;
 	return s->libs[0].path && s->libs[0].build_id && s->libs[0].runtime ? 0 : -ENOMEM;
 }
 
-static int describe_probes(struct session *ses, struct mdl_session *s)
+static int describe_probes(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
 	char why[PLAN_WHY_BYTES];
 	size_t i;
 
-	s->probes = calloc(ses->plan.nprobes, sizeof(*s->probes));
+	s->probes = calloc(of->plan.nprobes, sizeof(*s->probes));
 	if (!s->probes)
 		return -ENOMEM;
-	s->nprobes = ses->plan.nprobes;
-	for (i = 0; i < ses->plan.nprobes; i++) {
-		const struct plan_probe *p = &ses->plan.probes[i];
+	s->nprobes = of->plan.nprobes;
+	for (i = 0; i < of->plan.nprobes; i++) {
+		const struct plan_probe *p = &of->plan.probes[i];
 		struct mdl_probe *d = &s->probes[i];
 
 		d->name = strdup(p->row->name);
@@ -61,16 +61,16 @@ static int describe_probes(struct session *ses, struct mdl_session *s)
 	return 0;
 }
 
-static int describe_devices(struct session *ses, struct mdl_session *s)
+static int describe_devices(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
 	unsigned i;
 
-	s->devices = calloc(ses->plan.adp->ndevices, sizeof(*s->devices));
+	s->devices = calloc(of->plan.adp->ndevices, sizeof(*s->devices));
 	if (!s->devices)
 		return -ENOMEM;
-	s->ndevices = ses->plan.adp->ndevices;
+	s->ndevices = of->plan.adp->ndevices;
 	for (i = 0; i < s->ndevices; i++) {
-		const struct adp_device *d = &ses->plan.adp->devices[i];
+		const struct adp_device *d = &of->plan.adp->devices[i];
 
 		s->devices[i] = (struct mdl_device){d->type, d->numbered, strdup(d->name)};
 		if (!s->devices[i].name)
@@ -98,28 +98,28 @@ __attribute__((format(printf, 3, 4))) static int add_note(struct mdl_session *s,
 	return n->name && n->text ? 0 : -ENOMEM;
 }
 
-static int describe_notes(struct session *ses, struct mdl_session *s)
+static int describe_notes(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
-	unsigned calls = 0, steps = 0, left, funcs = plan_ops_matched(&ses->plan, &left);
+	unsigned calls = 0, steps = 0, left, funcs = plan_ops_matched(&of->plan, &left);
 	char n[2][32], names[CTR_NAMES_BYTES];
 	size_t i;
 	int err = 0;
 
-	for (i = 0; i < ses->plan.nprobes; i++) {
-		const struct plan_probe *p = &ses->plan.probes[i];
+	for (i = 0; i < of->plan.nprobes; i++) {
+		const struct plan_probe *p = &of->plan.probes[i];
 
 		calls += p->row->group == PROBE_WORK && p->wanted ? p->nfuncs : 0;
 		steps += p->row->group == PROBE_STEP && p->wanted && !p->reason[0];
 	}
-	if (ses->plan.beside)
+	if (of->plan.beside)
 		err = add_note(s, "runtime", "%s is mapped as well, and not looked at: --runtime %s does that",
-			       ses->plan.beside->title, ses->plan.beside->name);
+			       of->plan.beside->title, of->plan.beside->name);
 	if (!err && calls)
 		err = add_note(s, "api",
 			       "work: %u functions of the C API are probed, those that do work or wait; "
 			       "calls of the others are in no row",
 			       calls);
-	if (!err && !ses->plan.version && (ses->want.groups & plan_groups_of(ses->plan.adp, true) & PROBE_KV))
+	if (!err && !of->plan.version && (ses->want.groups & plan_groups_of(of->plan.adp, true) & PROBE_KV))
 		err = add_note(s, "kvstore",
 			       "keys and bytes are not read: where arrays of this build have their shapes is "
 			       "not known");
@@ -130,14 +130,14 @@ static int describe_notes(struct session *ses, struct mdl_session *s)
 			       ses->o->ops, fmt_count(funcs, n[0]), fmt_count(funcs + left, n[1]));
 	else if (!err && ses->o->ops)
 		err = add_note(s, "ops", "%s: operators of other names are left out", ses->o->ops);
-	if (!err && ses->plan.omp_unseen)
-		err = add_note(s, "omp", "%s is not understood: its teams are not seen", ses->plan.omp_unseen->path);
+	if (!err && of->plan.omp_unseen)
+		err = add_note(s, "omp", "%s is not understood: its teams are not seen", of->plan.omp_unseen->path);
 	if (!err && ses->counters != ses->o->counters)
 		err = add_note(s, "counters", "this machine cannot count %s",
 			       ctr_names(ses->o->counters & ~ses->counters, names));
 	if (!err && ses->o->stats && (ses->want.groups & PROBE_STEP) && !steps)
 		err = add_note(s, "steps", "iterations of %s are told by its calls, which --stats does not send",
-			       ses->plan.adp->title);
+			       of->plan.adp->title);
 	else if (!err && ses->o->stats && steps)
 		err = add_note(s, "steps",
 			       "where the time of iterations went is told by calls, which --stats does not send");
@@ -145,13 +145,13 @@ static int describe_notes(struct session *ses, struct mdl_session *s)
 }
 
 /* Which of them an object is its class says. */
-static int describe_marks(struct session *ses, struct mdl_session *s)
+static int describe_marks(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
 	unsigned cls;
 
 	for (cls = MXBPF_CLASS_TASK; cls <= MXBPF_CLASS_EVENT; cls++) {
 		free(s->class_title[cls]);
-		s->class_title[cls] = dup_or_empty(ses->plan.adp->class_title[cls]);
+		s->class_title[cls] = dup_or_empty(of->plan.adp->class_title[cls]);
 		if (!s->class_title[cls])
 			return -ENOMEM;
 	}
@@ -159,19 +159,19 @@ static int describe_marks(struct session *ses, struct mdl_session *s)
 }
 
 /* A table is in use if one of its probes is attached. */
-static int describe_tables(struct session *ses, struct mdl_session *s)
+static int describe_tables(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
-	const struct adp *a = ses->plan.adp;
+	const struct adp *a = of->plan.adp;
 	size_t i;
 
-	for (i = 0; i < ses->plan.nprobes; i++) {
-		const struct plan_probe *p = &ses->plan.probes[i];
+	for (i = 0; i < of->plan.nprobes; i++) {
+		const struct plan_probe *p = &of->plan.probes[i];
 		const struct mxbpf_row *row = &p->row->row;
 		char **title = row->action == MXBPF_ACT_OPEN	? &s->class_title[row->cls]
 			       : row->action == MXBPF_ACT_ALLOC ? &s->mem_title
 								: NULL;
 
-		if (row->action == MXBPF_ACT_MARK_START && p->wanted && !p->reason[0] && describe_marks(ses, s))
+		if (row->action == MXBPF_ACT_MARK_START && p->wanted && !p->reason[0] && describe_marks(ses, of, s))
 			return -ENOMEM;
 		if (!title || *title || !p->wanted || p->reason[0])
 			continue;
@@ -182,21 +182,21 @@ static int describe_tables(struct session *ses, struct mdl_session *s)
 	return 0;
 }
 
-static void describe_rank(struct session *ses, struct mdl_session *s)
+static void describe_rank(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
-	const struct adp *a = ses->plan.adp;
+	const struct adp *a = of->plan.adp;
 	const struct mdl_process *p = s->nprocesses ? &s->processes[0] : NULL;
-	int32_t rank = a->rank_env ? tgt_env_number(ses->target, a->rank_env) : -1;
-	int32_t of = a->rank_env ? tgt_env_number(ses->target, a->world_size_env) : -1;
+	int32_t rank = a->rank_env ? tgt_env_number(of->tgt, a->rank_env) : -1;
+	int32_t ranks = a->rank_env ? tgt_env_number(of->tgt, a->world_size_env) : -1;
 
 	if (p && !p->by_order && !strcmp(p->role, a->roles[0].role)) { /* those that the work is divided among */
 		rank = (int32_t)p->rank;
-		of = (int32_t)p->of;
+		ranks = (int32_t)p->of;
 	}
-	if (rank < 0 || rank >= of)
+	if (rank < 0 || rank >= ranks)
 		return;
 	s->rank = (uint32_t)rank;
-	s->world_size = (uint32_t)of;
+	s->world_size = (uint32_t)ranks;
 }
 
 /*
@@ -232,12 +232,12 @@ static uint32_t fault_ns(void)
 }
 
 /* The process that the user named, where its child has the runtime. One that has ended already keeps its number. */
-static int describe_given(struct session *ses, struct mdl_session *s)
+static int describe_given(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
 	pid_t pid = ses->launch.pid ? ses->launch.pid : ses->launcher ? tgt_pid(ses->launcher) : 0;
 	struct tgt *t = NULL;
 
-	if (!pid || pid == tgt_pid(ses->target))
+	if (!pid || pid == tgt_pid(of->tgt))
 		return 0;
 	s->given_pid = (uint32_t)pid;
 	if (tgt_open(pid, &t, NULL))
@@ -250,29 +250,31 @@ static int describe_given(struct session *ses, struct mdl_session *s)
 
 int ses_describe(struct session *ses)
 {
-	const struct adp *a = ses->plan.adp;
+	const struct ses_target *of = &ses->targets[0];
+	const struct adp *a = of->plan.adp;
 	struct mdl_session *s = &ses->about;
 	char host[256] = "";
 
 	gethostname(host, sizeof(host) - 1);
 	s->mxbpf_version = strdup(MXBPF_VERSION);
-	s->pid = (uint32_t)tgt_pid(ses->target);
+	s->pid = (uint32_t)tgt_pid(of->tgt);
 	s->details = ses->details;
 	s->sample_hz = ses->o->sample_hz;
-	s->comm = dup_or_empty(tgt_comm(ses->target));
-	s->cmdline = dup_or_empty(tgt_cmdline(ses->target));
+	s->comm = dup_or_empty(tgt_comm(of->tgt));
+	s->cmdline = dup_or_empty(tgt_cmdline(of->tgt));
 	s->hostname = strdup(host);
-	if (!s->hostname || ses_describe_host(s) || ses_role_note(ses, ses->target))
+	if (!s->hostname || ses_describe_host(s) || ses_role_note(ses, of->tgt))
 		return -ENOMEM;
 	s->job_backend = a->job_backend && s->nprocesses ? strdup(a->job_backend) : NULL;
-	describe_rank(ses, s);
-	s->trace_form = dup_or_empty(ses->plan.adp->trace_form);
+	describe_rank(ses, of, s);
+	s->trace_form = dup_or_empty(of->plan.adp->trace_form);
 	s->stats = ses->o->stats;
 	s->fault_ns = fault_ns();
 	s->sched = ses->o->sched;
-	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || !s->trace_form || describe_lib(ses, s) ||
-	    describe_given(ses, s) || describe_probes(ses, s) || describe_devices(ses, s) || describe_tables(ses, s) ||
-	    describe_notes(ses, s) || ses_counters_describe(ses))
+	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || !s->trace_form ||
+	    describe_lib(ses, of, s) || describe_given(ses, of, s) || describe_probes(ses, of, s) ||
+	    describe_devices(ses, of, s) || describe_tables(ses, of, s) || describe_notes(ses, of, s) ||
+	    ses_counters_describe(ses))
 		return -ENOMEM;
 	return 0;
 }

@@ -13,14 +13,6 @@
 #include "session/priv.h"
 #include "plan/early.h"
 
-#define LOOKS_MAX 8
-
-/* A file with the runtime, and how it is probed. */
-struct look {
-	struct tgt *target; /* that had it first */
-	struct plan plan;
-};
-
 /* Something seen, until it is dealt with. */
 struct sight {
 	struct mxbpf_sighting seen;
@@ -38,10 +30,8 @@ enum { COUNTED = 1, TOLD = 2 };
 
 struct follow {
 	struct watch *watch;
-	struct buf queue;	      /* of struct sight, oldest first */
-	struct buf ended;	      /* of uint32_t: tgids whose probes are still there */
-	struct look looks[LOOKS_MAX]; /* besides that of struct session, which is the first */
-	unsigned nlooks;
+	struct buf queue;     /* of struct sight, oldest first */
+	struct buf ended;     /* of uint32_t: tgids whose probes are still there */
 	struct hash members;  /* tgid -> struct member *, owned, until it ends or becomes another program */
 	struct hash refused;  /* tgid -> bits of those that should be followed and are not, until they end */
 	uint64_t missed;      /* sightings there was no room for, as far as the session knows of them */
@@ -90,30 +80,26 @@ static void watch_its_loader(struct session *ses, struct tgt *t)
 /* A plan that is right for this process as well, and where things lie in it: planning takes long. */
 static struct plan *known_plan(struct session *ses, struct tgt *t, struct mxbpf_target *at)
 {
-	struct follow *f = ses->follow;
 	unsigned i;
 
-	if (!plan_fits(&ses->plan, t, at))
-		return &ses->plan;
-	for (i = 0; i < f->nlooks; i++)
-		if (!plan_fits(&f->looks[i].plan, t, at))
-			return &f->looks[i].plan;
+	for (i = 0; i < ses->ntargets; i++)
+		if (!plan_fits(&ses->targets[i].plan, t, at))
+			return &ses->targets[i].plan;
 	return NULL;
 }
 
 /* Takes plan and target over, or leaves them: then NULL. */
-static struct plan *keep(struct follow *f, struct tgt **t, struct plan *p)
+static struct plan *keep(struct session *ses, struct tgt **t, struct plan *p)
 {
-	struct look *look;
+	struct ses_target *new;
 
-	if (f->nlooks == LOOKS_MAX)
+	if (ses->ntargets == SES_TARGETS_MAX)
 		return NULL;
-	look = &f->looks[f->nlooks++];
-	look->target = *t;
-	look->plan = *p;
+	new = &ses->targets[ses->ntargets++];
+	*new = (struct ses_target){*t, *p};
 	*t = NULL;
 	*p = (struct plan){0};
-	return &look->plan;
+	return &new->plan;
 }
 
 static int remember(struct session *ses, uint32_t tgid, struct plan *p, const struct mxbpf_target *at)
@@ -187,19 +173,19 @@ static struct plan *new_plan(struct session *ses, struct tgt **t, struct mxbpf_t
 	if (plan_make(*t, &ses->want, &p, e))
 		goto out;
 	*at = p.target;
-	if (!plan_same_build(ses->plan.lib, p.lib)) {
+	if (!plan_same_build(ses->targets[0].plan.lib, p.lib)) {
 		err_set(e, ERR_RUNTIME, -ENOTSUP, "%s is another build than the first one, %s", p.lib->path,
-			ses->plan.lib->path);
+			ses->targets[0].plan.lib->path);
 		goto out;
 	}
-	if (plan_like(&p, &ses->plan)) {
+	if (plan_like(&p, &ses->targets[0].plan)) {
 		err_set(e, ERR_RUNTIME, -ENOTSUP, "beside %s it has mapped other libraries than the first process",
 			p.lib->path);
 		goto out;
 	}
-	kept = keep(ses->follow, t, &p);
+	kept = keep(ses, t, &p);
 	if (!kept)
-		err_set(e, ERR_RUNTIME, -E2BIG, "more than %d copies of the library", LOOKS_MAX);
+		err_set(e, ERR_RUNTIME, -E2BIG, "more than %d copies of the library", SES_TARGETS_MAX - 1);
 out:
 	plan_fini(&p);
 	return kept;
@@ -276,11 +262,11 @@ static int look_at(struct session *ses, uint32_t tgid, const struct sight *at, s
 		goto out; /* its loader tells */
 	if (!ses_role_fits(ses, t)) {
 		goto out; /* its children may be what is looked for */
-	} else if (!ses->target && ses->o->omp && ses->follow->half_mapped != tgid && !plan_has_openmp(t)) {
+	} else if (!ses->targets[0].tgt && ses->o->omp && ses->follow->half_mapped != tgid && !plan_has_openmp(t)) {
 		ses->follow->half_mapped = tgid;
 		look_again(ses, t);
-	} else if (!ses->target) {
-		ses->target = t;
+	} else if (!ses->targets[0].tgt) {
+		ses->targets[0].tgt = t;
 		return 0;
 	} else if (ses->att && !att_has(ses->att, (pid_t)tgid, NULL) &&
 		   !member_of(ses, tgid)) { /* a member has ended */
@@ -314,7 +300,7 @@ static int attach_child(struct session *ses, const struct member *m, pid_t child
 static int sight_fork(struct session *ses, const struct sight *at, struct err *e)
 {
 	pid_t child = (pid_t)at->seen.tgid, parent = (pid_t)at->seen.parent;
-	const struct member first = {&ses->plan, ses->plan.target};
+	const struct member first = {&ses->targets[0].plan, ses->targets[0].plan.target};
 	const struct member *m;
 	int err = 0;
 
@@ -453,7 +439,7 @@ static void count_missed(struct session *ses)
 void ses_sight(struct session *ses)
 {
 	struct follow *f = ses->follow;
-	bool found = ses->target;
+	bool found = ses->targets[0].tgt;
 	struct sight at;
 	struct err e;
 
@@ -462,7 +448,7 @@ void ses_sight(struct session *ses)
 		if (at.seen.kind < sizeof(sights) / sizeof(sights[0]) && sights[at.seen.kind] &&
 		    sights[at.seen.kind](ses, &at, &e))
 			give_up(ses, at.seen.tgid, &e);
-		if (!found && ses->target)
+		if (!found && ses->targets[0].tgt)
 			f->found = at;
 		else
 			let_go_on(ses, &at);
@@ -478,11 +464,11 @@ int ses_sight_fd(const struct session *ses)
 /* Every plan that is in use, once at least. */
 int ses_follow_plans(struct session *ses, int (*fn)(struct session *ses, struct plan *p, struct err *e), struct err *e)
 {
-	int err = fn(ses, &ses->plan, e);
+	int err = 0;
 	unsigned i;
 
-	for (i = 0; !err && i < ses->follow->nlooks; i++)
-		err = fn(ses, &ses->follow->looks[i].plan, e);
+	for (i = 0; !err && i < ses->ntargets; i++)
+		err = fn(ses, &ses->targets[i].plan, e);
 	return err;
 }
 
@@ -545,12 +531,12 @@ static int await_target(struct session *ses, const char *who, struct err *e)
 {
 	char looked[256];
 
-	while (!ses->target)
+	while (!ses->targets[0].tgt)
 		if (ses_interrupted(ses, UINT64_MAX))
 			return err_set(e, ERR_TARGET, -ENOENT,
 				       "%s has mapped no library that mxbpf knows; looked for %s", who,
 				       plan_looked_for(ses->want.runtime, looked));
-	return plan_make(ses->target, &ses->want, &ses->plan, e);
+	return plan_make(ses->targets[0].tgt, &ses->want, &ses->targets[0].plan, e);
 }
 
 int ses_await(struct session *ses, struct err *e)
@@ -575,8 +561,8 @@ static bool find_child(struct session *ses, struct err *e)
 	if (open_follow(ses, e) || watch_add(ses->follow->watch, tgt_pid(launcher), false, e))
 		return true;
 	follow_children(ses, tgt_pid(launcher));
-	ses->launcher = ses->target ? launcher : NULL;
-	return ses->target;
+	ses->launcher = ses->targets[0].tgt ? launcher : NULL;
+	return ses->targets[0].tgt;
 }
 
 static int wait_for_runtime(struct session *ses, struct err *e)
@@ -595,11 +581,11 @@ static int wait_for_runtime(struct session *ses, struct err *e)
 	if (look_at(ses, (uint32_t)tgt_pid(ses->waiting), NULL, e)) /* what came before it was watched */
 		return e->code;
 	snprintf(who, sizeof(who), "process %d (%s)", tgt_pid(ses->waiting), tgt_comm(ses->waiting));
-	if (!ses->target)
+	if (!ses->targets[0].tgt)
 		ses_stage(ses, "waiting until %s%s maps %s", who, ses->o->no_follow ? "" : ", or a child of it,",
 			  plan_looked_for(ses->want.runtime, looked));
 	err = await_target(ses, who, e);
-	if (ses->target && tgt_pid(ses->target) != tgt_pid(ses->waiting))
+	if (ses->targets[0].tgt && tgt_pid(ses->targets[0].tgt) != tgt_pid(ses->waiting))
 		ses->launcher = ses->waiting;
 	return err;
 }
@@ -611,33 +597,34 @@ int ses_await_pid(struct session *ses, struct err *e)
 	if (!ses_role_fits(ses, ses->waiting) && plan_has_runtime(ses->waiting, ses->want.runtime))
 		return err_set(e, ERR_TARGET, -ENOENT, "process %d is no %s", ses->o->pid, ses->o->role);
 	if (!ses->o->no_follow && !plan_has_runtime(ses->waiting, ses->want.runtime) && find_child(ses, e))
-		return e->code ? e->code : plan_make(ses->target, &ses->want, &ses->plan, e);
+		return e->code ? e->code : plan_make(ses->targets[0].tgt, &ses->want, &ses->targets[0].plan, e);
 	if (ses->o->wait && !plan_has_runtime(ses->waiting, ses->want.runtime))
 		return wait_for_runtime(ses, e);
-	ses->target = ses->waiting;
+	ses->targets[0].tgt = ses->waiting;
 	ses->waiting = NULL;
-	return plan_make(ses->target, &ses->want, &ses->plan, e);
+	return plan_make(ses->targets[0].tgt, &ses->want, &ses->targets[0].plan, e);
 }
 
 pid_t ses_root(const struct session *ses)
 {
-	return ses->launch.pid ? ses->launch.pid : tgt_pid(ses->launcher ? ses->launcher : ses->target);
+	return ses->launch.pid ? ses->launch.pid : tgt_pid(ses->launcher ? ses->launcher : ses->targets[0].tgt);
 }
 
 int ses_follow_open(struct session *ses, struct err *e)
 {
 	if (ses->follow || (ses->o->no_follow && !ses_late_wanted(ses)))
 		return 0;
-	return open_follow(ses, e) || watch_add(ses->follow->watch, tgt_pid(ses->target), false, e) ? e->code : 0;
+	return open_follow(ses, e) || watch_add(ses->follow->watch, tgt_pid(ses->targets[0].tgt), false, e) ? e->code
+													    : 0;
 }
 
 int ses_follow(struct session *ses, struct err *e)
 {
-	pid_t tgid = tgt_pid(ses->target);
+	pid_t tgid = tgt_pid(ses->targets[0].tgt);
 
 	if (!ses->follow)
 		return 0;
-	if (remember(ses, (uint32_t)tgid, &ses->plan, &ses->plan.target))
+	if (remember(ses, (uint32_t)tgid, &ses->targets[0].plan, &ses->targets[0].plan.target))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	watch_late(ses, tgid);
 	return ses->o->no_follow ? 0 : follow_children(ses, ses_root(ses));
@@ -645,13 +632,13 @@ int ses_follow(struct session *ses, struct err *e)
 
 int ses_more(struct session *ses, struct err *e)
 {
-	pid_t tgid = tgt_pid(ses->target);
+	pid_t tgid = tgt_pid(ses->targets[0].tgt);
 	const struct member *m;
 	struct hash_entry *h;
 	struct err other;
 	size_t pos = 0;
 
-	if (att_more(ses->att, &ses->plan, tgid, e) &&
+	if (att_more(ses->att, &ses->targets[0].plan, tgid, e) &&
 	    (!ses->launch.pid || e->cls != ERR_TARGET)) /* a command may go on */
 		return e->code;
 	while (ses->follow && (h = hash_next(&ses->follow->members, &pos))) {
@@ -678,7 +665,6 @@ void ses_follow_free(struct session *ses)
 	struct hash_entry *h;
 	struct sight at;
 	size_t pos = 0;
-	unsigned i;
 
 	if (!f)
 		return;
@@ -688,10 +674,6 @@ void ses_follow_free(struct session *ses)
 	if (f->watch)
 		count_missed(ses);
 	watch_close(f->watch);
-	for (i = 0; i < f->nlooks; i++) {
-		plan_fini(&f->looks[i].plan);
-		tgt_close(f->looks[i].target);
-	}
 	while ((h = hash_next(&f->members, &pos)))
 		free((struct member *)(uintptr_t)h->val);
 	hash_fini(&f->members);

@@ -4,13 +4,13 @@
 
 #include <errno.h>
 
-int ses_held(struct session *ses, struct err *e)
+int ses_held(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	const struct plan_probe *p;
 
 	if (!ses->o->memory)
 		return 0;
-	for (p = ses->plan.probes; p < ses->plan.probes + ses->plan.nprobes; p++)
+	for (p = of->plan.probes; p < of->plan.probes + of->plan.nprobes; p++)
 		if (p->row->row.action == MXBPF_ACT_ALLOC && p->wanted && p->nendless)
 			return err_set(e, ERR_TARGET, -ENOTSUP,
 				       "--memory: in %s is no place at which an allocation has its address for certain",

@@ -116,5 +116,5 @@ void ses_iterations_warn(struct session *ses)
 	ses->warned = true;
 	if (!att_sampling(ses->att).iterations)
 		ses_warn(ses, "no iteration has ended in 10 s, and nothing is seen until two have: what ends one is %s",
-			 ses->plan.adp->iteration_title);
+			 ses->targets[0].plan.adp->iteration_title);
 }

@@ -19,8 +19,8 @@ bool ses_late_wanted(const struct session *ses)
 {
 	size_t i;
 
-	for (i = 0; i < ses->plan.nprobes; i++)
-		if (ses->plan.probes[i].wanted && ses->plan.probes[i].row->each_lib)
+	for (i = 0; i < ses->targets[0].plan.nprobes; i++)
+		if (ses->targets[0].plan.probes[i].wanted && ses->targets[0].plan.probes[i].row->each_lib)
 			return true;
 	return false;
 }
@@ -67,7 +67,7 @@ static int own_lib(struct late_lib *new, const struct tgt_lib *lib)
 /* The report says where what bears such a name came from. */
 static int describe(struct session *ses, const struct late_lib *lib)
 {
-	const struct adp *a = ses->plan.adp;
+	const struct adp *a = ses->targets[0].plan.adp;
 	unsigned cls = lib->plan.rows[0].cls;
 	struct mdl_session *s = &ses->about;
 	struct mdl_lib *libs = realloc(s->libs, (s->nlibs + 1) * sizeof(*libs));
@@ -88,13 +88,13 @@ static int describe(struct session *ses, const struct late_lib *lib)
 static void plan_lib(struct session *ses, struct tgt *t, struct tgt_lib *lib, const struct plan_probe *probe,
 		     struct late_lib *new)
 {
-	uint32_t func = (uint32_t)buf_count(&ses->plan.funcs, uint64_t) + ses->late.nattached;
+	uint32_t func = (uint32_t)buf_count(&ses->targets[0].plan.funcs, uint64_t) + ses->late.nattached;
 	struct err why = {0};
 	const char *name;
 	int err;
 
 	if (ses->late.nattached < LATE_ATTACHED_MAX && func < MXBPF_FUNCS_MAX)
-		err = plan_late(&ses->plan, probe, t, lib, func, &new->plan, &why);
+		err = plan_late(&ses->targets[0].plan, probe, t, lib, func, &new->plan, &why);
 	else
 		err = err_set(&why, ERR_RUNTIME, -E2BIG, "%u such libraries are already", ses->late.nattached);
 	if (!err)
@@ -173,9 +173,10 @@ void ses_late_look(struct session *ses, struct tgt *t)
 
 	for (i = 0; i < tgt_nlibs(t); i++) {
 		lib = tgt_lib(t, i);
-		for (p = ses->plan.probes; p < ses->plan.probes + ses->plan.nprobes && !plan_is_late(p, lib); p++)
+		for (p = ses->targets[0].plan.probes;
+		     p < ses->targets[0].plan.probes + ses->targets[0].plan.nprobes && !plan_is_late(p, lib); p++)
 			;
-		index = p < ses->plan.probes + ses->plan.nprobes ? lib_of(ses, t, lib, p) : -1;
+		index = p < ses->targets[0].plan.probes + ses->targets[0].plan.nprobes ? lib_of(ses, t, lib, p) : -1;
 		if (index >= 0)
 			attach_lib(ses, tgt_pid(t), (unsigned)index);
 	}

@@ -15,13 +15,13 @@ static bool has_lives(const struct plan *p)
 	return false;
 }
 
-int ses_life(struct session *ses, struct err *e)
+int ses_life(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	if (!ses->o->life)
 		return 0;
-	if (!has_lives(&ses->plan))
+	if (!has_lives(&of->plan))
 		return err_set(e, ERR_USAGE, -ENOTSUP, "--life: operators of %s run where they are called",
-			       ses->plan.adp->title);
+			       of->plan.adp->title);
 	if (!(ses->want.groups & PROBE_OP))
 		return err_set(e, ERR_USAGE, -EINVAL, "--life needs --probes op as well: lives end with those");
 	ses->about.life = true;

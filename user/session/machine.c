@@ -15,7 +15,7 @@ static void on_absent(void *ctx, const char *gauge, const char *why)
 
 int ses_machine_start(struct session *ses, struct err *e)
 {
-	ses->machine = mach_open(tgt_pid(ses->target), ses->o->verbose ? on_absent : NULL, ses);
+	ses->machine = mach_open(tgt_pid(ses->targets[0].tgt), ses->o->verbose ? on_absent : NULL, ses);
 	if (!ses->machine)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	ses_machine_read(ses, false);

@@ -19,9 +19,9 @@ static uint32_t cpus_of(pid_t pid)
 	return n > 0 ? (uint32_t)n : 1;
 }
 
-int ses_omp(struct session *ses, struct err *e)
+int ses_omp(struct session *ses, const struct ses_target *of, struct err *e)
 {
-	const struct plan_probe *p = ses->plan.probes + ses->plan.nprobes - 1;
+	const struct plan_probe *p = plan_teams(&of->plan);
 
 	if (!ses->o->omp)
 		return 0;
@@ -30,6 +30,6 @@ int ses_omp(struct session *ses, struct err *e)
 	if (access("/proc/self/schedstat", F_OK))
 		return err_set(e, ERR_PRIVILEGE, -ENOTSUP,
 			       "--omp: this kernel does not count what its tasks wait for (CONFIG_SCHED_INFO)");
-	ses->about.team_cpus = cpus_of(tgt_pid(ses->target));
+	ses->about.team_cpus = cpus_of(tgt_pid(of->tgt));
 	return 0;
 }

@@ -48,8 +48,8 @@ static bool was_left(const struct session *ses, const struct att_open *o, const 
 
 	if (f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT)
 		return false;
-	if (f->end == MXBPF_END_NEXT && o->tgid == (uint32_t)tgt_pid(ses->target) &&
-	    !tgt_read(ses->target, f->sp + f->return_off, &word, sizeof(word)) && word != f->key)
+	if (f->end == MXBPF_END_NEXT && o->tgid == (uint32_t)tgt_pid(ses->targets[0].tgt) &&
+	    !tgt_read(ses->targets[0].tgt, f->sp + f->return_off, &word, sizeof(word)) && word != f->key)
 		return true;
 	return f->start_ns < d->asked_ns && f->sp < d->doing.sp;
 }
@@ -72,7 +72,7 @@ void ses_look(struct session *ses, struct ses_look *k)
 	struct pass p = {.ses = ses, .look = k};
 
 	*k = (struct ses_look){.since_ns = att_active_since_ns(ses->att),
-			       .gone = tgt_gone(ses->target) ? (uint32_t)tgt_pid(ses->target) : 0};
+			       .gone = tgt_gone(ses->targets[0].tgt) ? (uint32_t)tgt_pid(ses->targets[0].tgt) : 0};
 	att_open_spans(ses->att, on_first, &p);
 	k->err = p.err;
 }

@@ -94,7 +94,7 @@ static unsigned all_left(const struct session *ses)
 {
 	unsigned left;
 
-	return plan_ops_matched(&ses->plan, &left) ? 0 : left;
+	return plan_ops_matched(&ses->targets[0].plan, &left) ? 0 : left;
 }
 
 void ses_ops_warn(const struct session *ses)
@@ -107,12 +107,12 @@ void ses_ops_warn(const struct session *ses)
 			ses,
 			"--ops '%s' matches none of %u functions of operators (nearest: %s); names that are known only "
 			"when they come are waited for",
-			ses->o->ops, left, plan_near_text(&ses->plan.near, near));
+			ses->o->ops, left, plan_near_text(&ses->targets[0].plan.near, near));
 }
 
 bool ses_ops_matched(const struct session *ses, char nearest[SES_NEAREST_BYTES])
 {
-	struct plan_near near = ses->plan.near;
+	struct plan_near near = ses->targets[0].plan.near;
 	struct hash_entry *h;
 	size_t pos = 0, len;
 	char name[256];

@@ -54,6 +54,16 @@ struct late {
 	struct hash beyond; /* (inode, device) of those that there was no room for */
 };
 
+/*
+ * A file with a runtime, how it is probed, and the process that had it first. Other processes that map the file share
+ * the plan. The first target is the one that was asked for: what the session says of itself is of it.
+ */
+struct ses_target {
+	struct tgt *tgt; /* NULL: not found yet */
+	struct plan plan;
+};
+#define SES_TARGETS_MAX 9
+
 struct session {
 	const struct ses_opts *o;
 	struct ses_ui ui;
@@ -63,10 +73,10 @@ struct session {
 	struct launch launch;  /* the command; pid 0: none */
 	struct late late;
 	struct follow *follow; /* NULL: nothing but the target is seen */
-	struct tgt *target;
+	struct ses_target targets[SES_TARGETS_MAX];
+	unsigned ntargets;    /* at least 1: the first may be still to be found */
 	struct tgt *launcher; /* it has no runtime, and started the target; borrowed from waiting, NULL: none */
 	struct tgt *waiting;  /* --wait: for a runtime in this process, which becomes the target then; NULL */
-	struct plan plan;
 	struct att *att;
 	struct src_hub *hub;	      /* of the sources below, from att_load() on */
 	struct src *rings[ATT_RINGS]; /* NULL: was not asked for */
@@ -149,7 +159,7 @@ void ses_loss_subtract(struct mdl_session *s, const struct mxbpf_loss of[SRC_MAX
 
 /*
  * follow.c: what happens to the processes that are looked at, and to those that will be.
- * ses_await: runs the command until it maps a runtime; then ses->target and ses->plan, and it waits. ERR_TARGET if it
+ * ses_await: runs the command until it maps a runtime; then there is the first target, and it waits. ERR_TARGET if it
  * ends before. ses_follow: the same for children and late libraries of a target that is attached. ses_go_on: lets go on
  * what waits. ses_sight: reads what was seen.
  */
@@ -210,7 +220,7 @@ void ses_iterations_warn(struct session *ses);
  * app.c, for --follow-app: the window is open while the program has its runtime's profiler record. ses_app_check:
  * whether that can be told at all. ses_app: reads what was told at ses_marks_fd().
  */
-int ses_app_check(struct session *ses, struct err *e);
+int ses_app_check(struct session *ses, const struct ses_target *of, struct err *e);
 void ses_app_start(struct session *ses);
 void ses_app(struct session *ses);
 void ses_app_account(const struct session *ses, struct mdl_session *s); /* as ses_iterations_account() */
@@ -264,12 +274,12 @@ void ses_machine_end(struct session *ses);
 void ses_keep(struct session *ses, const void *recs, size_t bytes, int err);
 
 /* omp.c: whether parallel regions can be seen, if that was asked for. 0 or -errno with e set. */
-int ses_omp(struct session *ses, struct err *e);
+int ses_omp(struct session *ses, const struct ses_target *of, struct err *e);
 /* life.c: likewise lives of operators. */
-int ses_life(struct session *ses, struct err *e);
+int ses_life(struct session *ses, const struct ses_target *of, struct err *e);
 
 /* held.c: the same of who holds memory. */
-int ses_held(struct session *ses, struct err *e);
+int ses_held(struct session *ses, const struct ses_target *of, struct err *e);
 
 /* describe.c: everything but times and counts. 0 or -ENOMEM. */
 int ses_describe(struct session *ses);

@@ -51,7 +51,7 @@ static uint32_t next_of(const struct mdl_session *s, const char *role)
 
 int ses_role_note(struct session *ses, const struct tgt *t)
 {
-	const struct adp *a = ses->plan.adp;
+	const struct adp *a = ses->targets[0].plan.adp;
 	const struct adp_role *r = role_of(a, t);
 	struct mdl_session *s = &ses->about;
 	struct mdl_process *all, *p;
@@ -78,7 +78,7 @@ void ses_role_join(struct session *ses, uint32_t tgid)
 {
 	struct tgt *t;
 
-	if (tgid == (uint32_t)tgt_pid(ses->target) || tgt_open((pid_t)tgid, &t, NULL))
+	if (tgid == (uint32_t)tgt_pid(ses->targets[0].tgt) || tgt_open((pid_t)tgid, &t, NULL))
 		return;
 	ses_role_note(ses, t);
 	tgt_close(t);

@@ -11,17 +11,18 @@
 #include "session/priv.h"
 
 /* By which probes it would be read, and what is wrong with the first of them. */
-static int refuse_detail(const struct session *ses, unsigned detail, const char *option, struct err *e)
+static int refuse_detail(const struct session *ses, const struct ses_target *of, unsigned detail, const char *option,
+			 struct err *e)
 {
-	const struct plan_probe *p = ses->plan.probes, *end = p + ses->plan.nprobes;
+	const struct plan_probe *p = of->plan.probes, *end = p + of->plan.nprobes;
 
 	while (p < end && (!(p->row->row.details & detail) || p->spare))
 		p++;
 	if (p == end)
-		return err_set(e, ERR_USAGE, -ENOTSUP, "%s: of %s, it cannot be read", option, ses->plan.adp->title);
+		return err_set(e, ERR_USAGE, -ENOTSUP, "%s: of %s, it cannot be read", option, of->plan.adp->title);
 	if (!p->wanted)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "%s needs --probes %s, in %s", option,
-			       plan_group_name(p->row->group), ses->plan.adp->title);
+			       plan_group_name(p->row->group), of->plan.adp->title);
 	return err_set(e, ERR_TARGET, -ENOTSUP, "%s: %s is refused: %s", option, p->row->name, p->reason);
 }
 
@@ -29,38 +30,38 @@ static int refuse_detail(const struct session *ses, unsigned detail, const char 
  * What was asked for has to be there; what records have for the asking is said if it is not. Numbers join what runs in
  * the backward pass with what made it: arrows, and stacks. Where --ops leaves out either, they would join wrongly.
  */
-static int choose_details(struct session *ses, struct err *e)
+static int choose_details(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	bool kept = (ses->o->recording || ses->o->trace) && !ses->o->stats && !ses->o->ops;
 	bool joined = kept || (ses->o->details & MXBPF_DETAIL_STACK && !ses->o->stats && !ses->o->ops);
-	unsigned lacking = ses->o->details & ~ses->plan.details;
+	unsigned lacking = ses->o->details & ~of->plan.details;
 
-	if (lacking & MXBPF_DETAIL_SEQ && ses->plan.no_seq.code)
-		return err_set(e, ERR_TARGET, ses->plan.no_seq.code, "forward and backward cannot be joined: %s",
-			       ses->plan.no_seq.why);
-	if (lacking & MXBPF_DETAIL_SEQ && !ses->plan.adp->seq.next_symbol)
+	if (lacking & MXBPF_DETAIL_SEQ && of->plan.no_seq.code)
+		return err_set(e, ERR_TARGET, of->plan.no_seq.code, "forward and backward cannot be joined: %s",
+			       of->plan.no_seq.why);
+	if (lacking & MXBPF_DETAIL_SEQ && !of->plan.adp->seq.next_symbol)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "--backward: of %s, forward and backward cannot be joined",
-			       ses->plan.adp->title);
+			       of->plan.adp->title);
 	if (lacking & MXBPF_DETAIL_STACK)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "--py-stacks: of what is probed of %s, Python calls nothing",
-			       ses->plan.adp->title);
-	if (lacking & MXBPF_DETAIL_ARGS && ses->plan.no_args.code)
-		return err_set(e, ERR_TARGET, ses->plan.no_args.code, "shapes of tensors cannot be read: %s",
-			       ses->plan.no_args.why);
+			       of->plan.adp->title);
+	if (lacking & MXBPF_DETAIL_ARGS && of->plan.no_args.code)
+		return err_set(e, ERR_TARGET, of->plan.no_args.code, "shapes of tensors cannot be read: %s",
+			       of->plan.no_args.why);
 	if (lacking & MXBPF_DETAIL_ARGS && (ses->want.groups & PROBE_OP))
-		return refuse_detail(ses, MXBPF_DETAIL_ARGS, "--shapes", e);
+		return refuse_detail(ses, of, MXBPF_DETAIL_ARGS, "--shapes", e);
 	if (lacking & MXBPF_DETAIL_LAYER && (ses->want.groups & PROBE_OP))
-		return refuse_detail(ses, MXBPF_DETAIL_LAYER, "--layers", e);
+		return refuse_detail(ses, of, MXBPF_DETAIL_LAYER, "--layers", e);
 	if (lacking)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "what was asked for of operators needs --probes op, in %s",
-			       ses->plan.adp->title);
-	if (kept && ses->plan.no_seq.code && (ses->want.groups & PROBE_OP))
-		ses_warn(ses, "no arrows from forward to backward: %s", ses->plan.no_seq.why);
-	ses->details = ses->o->details | (joined ? ses->plan.details & MXBPF_DETAIL_SEQ : 0);
+			       of->plan.adp->title);
+	if (kept && of->plan.no_seq.code && (ses->want.groups & PROBE_OP))
+		ses_warn(ses, "no arrows from forward to backward: %s", of->plan.no_seq.why);
+	ses->details = ses->o->details | (joined ? of->plan.details & MXBPF_DETAIL_SEQ : 0);
 	if (ses->o->by_thread)
 		ses->details |= MXBPF_DETAIL_THREAD;
 	if (ses->details & MXBPF_DETAIL_ARGS)
-		ses->details |= ses->plan.details & MXBPF_DETAIL_OUTPUTS;
+		ses->details |= of->plan.details & MXBPF_DETAIL_OUTPUTS;
 	return 0;
 }
 
@@ -94,7 +95,8 @@ static void on_symbols(void *ctx, const char *text)
 static int open_symbols(struct session *ses, struct err *e)
 {
 	const bool stacks = ses->o->details & MXBPF_DETAIL_STACK;
-	const struct sym_opts so = {ses->target, &ses->plan, ses->model, stacks ? on_symbols : NULL, ses};
+	const struct sym_opts so = {ses->targets[0].tgt, &ses->targets[0].plan, ses->model, stacks ? on_symbols : NULL,
+				    ses};
 	struct err why = {0};
 
 	ses->symbols = sym_new(&so);
@@ -103,8 +105,8 @@ static int open_symbols(struct session *ses, struct err *e)
 	if ((!stacks && !ses->o->sample_hz) || !sym_python_open(ses->symbols, &why))
 		return 0;
 	if (stacks)
-		return err_set(e, why.cls, why.code, "--py-stacks: process %d (%s): %s", tgt_pid(ses->target),
-			       tgt_comm(ses->target), why.why);
+		return err_set(e, why.cls, why.code, "--py-stacks: process %d (%s): %s", tgt_pid(ses->targets[0].tgt),
+			       tgt_comm(ses->targets[0].tgt), why.why);
 	if (ses->o->verbose)
 		ses_warn(ses, "samples have no Python frames: %s", why.why);
 	return 0;
@@ -136,6 +138,7 @@ int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session *
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	new->o = o;
 	new->ui = *ui;
+	new->ntargets = 1;
 	new->want = (struct plan_opts){.groups = groups_of(o),
 				       .ops = o->ops,
 				       .iterations = o->iterations,
@@ -153,12 +156,15 @@ void ses_wake_by(struct session *ses, int fd)
 
 int ses_prepare(struct session *ses, struct err *e)
 {
+	const struct ses_target *first = &ses->targets[0];
+
 	if (ses->o->command ? ses_await(ses, e) : ses_await_pid(ses, e))
 		return e->code;
 	if (ses->o->command || ses->o->wait) /* that was no time of this side's */
 		ses->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
-	if (ses_app_check(ses, e) || choose_details(ses, e) || ses_counters_choose(ses, e) || open_models(ses, e) ||
-	    open_symbols(ses, e) || ses_omp(ses, e) || ses_held(ses, e) || ses_life(ses, e))
+	if (ses_app_check(ses, first, e) || choose_details(ses, first, e) || ses_counters_choose(ses, e) ||
+	    open_models(ses, e) || open_symbols(ses, e) || ses_omp(ses, first, e) || ses_held(ses, first, e) ||
+	    ses_life(ses, first, e))
 		return e->code;
 	ses_ops_warn(ses);
 	return ses_describe(ses) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
@@ -181,9 +187,9 @@ bool ses_interrupted(struct session *ses, uint64_t until_ns)
 	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
 	struct pollfd fds[] = {{.fd = ses->ui.wake_fd, .events = POLLIN},
 			       {.fd = ses->launch.pid ? ses->launch.pidfd
-						      : tgt_pidfd(ses->launcher ? ses->launcher
-								  : ses->target ? ses->target
-										: ses->waiting),
+						      : tgt_pidfd(ses->launcher		? ses->launcher
+								  : ses->targets[0].tgt ? ses->targets[0].tgt
+											: ses->waiting),
 				.events = POLLIN},
 			       {.fd = ses_sight_fd(ses), .events = POLLIN},
 			       {.fd = ses_marks_fd(ses), .events = POLLIN},
@@ -229,11 +235,11 @@ static int open_sources(struct session *ses, struct err *e)
 /* Probes that are in a process now. */
 static unsigned probes_attached(const struct session *ses)
 {
-	size_t n = buf_count(&ses->plan.sites, struct plan_site), i;
+	size_t n = buf_count(&ses->targets[0].plan.sites, struct plan_site), i;
 	unsigned marks = 0;
 
 	for (i = 0; i < n; i++)
-		marks += !!buf_at(&ses->plan.sites, struct plan_site, i)->row->mark[0];
+		marks += !!buf_at(&ses->targets[0].plan.sites, struct plan_site, i)->row->mark[0];
 	return ses->o->iterations ? marks : (unsigned)n;
 }
 
@@ -257,21 +263,21 @@ int ses_start(struct session *ses, struct err *e)
 			      .sched = ses->o->sched,
 			      .verbose = ses->o->verbose};
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + ses->o->delay_ns;
-	pid_t pid = tgt_pid(ses->target);
+	pid_t pid = tgt_pid(ses->targets[0].tgt);
 	struct err unfollowed = {0};
 
 	if (ses->o->delay_ns)
 		ses_go_on(ses);
 	while (!ses->ended && clock_ns(CLOCK_MONOTONIC) < until)
 		ses->ended = ses_interrupted(ses, until);
-	if (tgt_gone(ses->target))
+	if (tgt_gone(ses->targets[0].tgt))
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before probes were attached", pid);
 	if (ses_follow_open(ses, &unfollowed))
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
 	if (ses_follow_watch(ses))
 		ao.targets_fd = watch_targets_fd(ses_follow_watch(ses));
-	if (att_load(&ses->plan, pid, &ao, &ses->att, e) || ses_share_start(ses, e) || open_sources(ses, e) ||
-	    att_attach(ses->att, &ses->plan, &ses->plan.target, pid, e) ||
+	if (att_load(&ses->targets[0].plan, pid, &ao, &ses->att, e) || ses_share_start(ses, e) ||
+	    open_sources(ses, e) || att_attach(ses->att, &ses->targets[0].plan, &ses->targets[0].plan.target, pid, e) ||
 	    (ses->o->sample_hz && att_clocks_start(ses->att, ses->o->sample_hz, e)))
 		return e->code;
 	ses->about.account = att_accounts(ses->att);
@@ -315,7 +321,7 @@ static void check_cuts(struct session *ses)
 {
 	unsigned i;
 
-	att_check_cuts(ses->att, &ses->plan, on_fallen_cut, ses);
+	att_check_cuts(ses->att, &ses->targets[0].plan, on_fallen_cut, ses);
 	for (i = 0; i < ses->late.nlibs; i++)
 		att_check_cuts(ses->att, &ses->late.libs[i]->plan, on_fallen_cut, ses);
 }
@@ -349,7 +355,7 @@ void ses_wait(struct session *ses)
 		until = !rests(ses) && due - window < next - now ? now + due - window : next;
 		/* An exec wakes nobody, so it is looked for once a second. */
 		if (ses_interrupted(ses, until) ||
-		    (!ses->launch.pid && tgt_gone(ses->launcher ? ses->launcher : ses->target)))
+		    (!ses->launch.pid && tgt_gone(ses->launcher ? ses->launcher : ses->targets[0].tgt)))
 			ses->ended = true; /* which what it did may have said as well */
 	}
 }
@@ -423,6 +429,8 @@ int ses_stop(struct session *ses, struct err *e)
 
 void ses_free(struct session *ses)
 {
+	unsigned i;
+
 	if (!ses)
 		return;
 	ses_follow_free(ses);
@@ -434,9 +442,11 @@ void ses_free(struct session *ses)
 	rec_writer_free(ses->writer);
 	att_free(ses->att);
 	sym_free(ses->symbols);
-	plan_fini(&ses->plan);
+	for (i = 0; i < ses->ntargets; i++) {
+		plan_fini(&ses->targets[i].plan);
+		tgt_close(ses->targets[i].tgt);
+	}
 	ses_late_free(ses);
-	tgt_close(ses->target);
 	tgt_close(ses->waiting);
 	mdl_free(ses->model);
 	mdl_free(ses->fresh);

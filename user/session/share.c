@@ -67,8 +67,8 @@ static void take_census(const struct session *ses, struct census *c)
 	struct dirent *d;
 	DIR *proc = opendir("/proc");
 
-	*c = (struct census){.root = ses_root(ses), .target = tgt_pid(ses->target)};
-	note_libs(c, &ses->plan);
+	*c = (struct census){.root = ses_root(ses), .target = tgt_pid(ses->targets[0].tgt)};
+	note_libs(c, &ses->targets[0].plan);
 	while (proc && !c->children && (d = readdir(proc)))
 		if (isdigit((unsigned char)d->d_name[0]))
 			count_process(c, (pid_t)strtol(d->d_name, NULL, 10));
@@ -94,7 +94,8 @@ static int share_plan(struct session *ses, struct plan *p, struct err *e)
 
 static int share_all(struct session *ses, struct err *e)
 {
-	int err = ses_follow_watch(ses) ? ses_follow_plans(ses, share_plan, e) : share_plan(ses, &ses->plan, e);
+	int err = ses_follow_watch(ses) ? ses_follow_plans(ses, share_plan, e)
+					: share_plan(ses, &ses->targets[0].plan, e);
 
 	err = err ? err : ses_late_share(ses, e);
 	if (!err && ses_follow_watch(ses))

@@ -6,7 +6,7 @@
 
 bool ses_stopped(const struct session *ses, char text[SES_STOPPED_BYTES])
 {
-	pid_t pid = tgt_pid(ses->target);
+	pid_t pid = tgt_pid(ses->targets[0].tgt);
 	struct tgt_stop s;
 	char some[48] = "";
 	int len;
@@ -15,8 +15,8 @@ bool ses_stopped(const struct session *ses, char text[SES_STOPPED_BYTES])
 		return false;
 	if (s.stopped < s.threads)
 		snprintf(some, sizeof(some), "%u of %u threads of ", s.stopped, s.threads);
-	len = snprintf(text, SES_STOPPED_BYTES, "%sprocess %d (%.64s) %s stopped ", some, pid, tgt_comm(ses->target),
-		       s.stopped < s.threads ? "are" : "is");
+	len = snprintf(text, SES_STOPPED_BYTES, "%sprocess %d (%.64s) %s stopped ", some, pid,
+		       tgt_comm(ses->targets[0].tgt), s.stopped < s.threads ? "are" : "is");
 	if (s.tracer)
 		snprintf(text + len, (size_t)(SES_STOPPED_BYTES - len),
 			 "by its tracer, %s (pid %d): nothing is called until that lets it go on",
