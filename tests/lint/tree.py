@@ -29,11 +29,11 @@ ROOMS = {
     # A recording is what sinks read records from, and it carries the session's description.
     'record': ('base model records sink/sink.h', 'zlib.h cjson/'),
     'sink': ('base model records sched', 'cjson/'),
-    'source': ('attach base records ring', ''),
+    'source': ('attach base model record records ring', ''),
     'symbols': ('adapter attach base elf model plan python records ring sample target', ''),
     'now': ('base elf plan python target', 'elfutils/'),
     'session': ('adapter attach base counters elf machine model plan record records source symbols target', ''),
-    'cmd': ('adapter attach base counters elf insn model now plan record session sched sink target', 'cjson/'),
+    'cmd': ('adapter attach base counters elf insn model now plan record session sched sink source target', 'cjson/'),
 }
 # These see no contract either: they know nothing of events.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn'}

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "source/recording.h"
 
 /* O_NONBLOCK: a fifo must not hold us before we see that it is one. */
 static int open_plain(const char *path, struct err *e)
@@ -86,7 +87,7 @@ int cmd_open_recordings(char *const *paths, unsigned n, bool events, struct rec_
 	if (err)
 		return err;
 	*m = mdl_new();
-	err = *m ? rec_reader_model(*r, *m, &why) : -ENOMEM;
+	err = *m ? src_read_recording(*r, false, *m, &why) : -ENOMEM;
 	if (err) {
 		err_set(e, why.cls, err, "%s: %s", paths[0], why.why[0] ? why.why : strerror(-err));
 		mdl_free(*m);

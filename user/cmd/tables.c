@@ -9,6 +9,7 @@
 
 #include "base/fmt.h"
 #include "cmd/cmd.h"
+#include "source/recording.h"
 #include "mxbpf_config.h"
 
 /* Between the tables of a series. */
@@ -295,7 +296,7 @@ static int print_threads(const struct job *j, struct rec_reader *r, const struct
 		mdl_tell_threads(m);
 	if (m && s->cut_records)
 		cmd_warn("--by thread: of events that were kept; %" PRIu64 " were not", s->cut_records);
-	code = !m || rec_reader_events(r, m, &e) ? cmd_fail(&e) : print_summed(j, s, m, 0);
+	code = !m || src_read_recording(r, true, m, &e) ? cmd_fail(&e) : print_summed(j, s, m, 0);
 	mdl_free(m);
 	return code;
 }

@@ -98,7 +98,7 @@ struct mdl {
 	struct hash sched_index;  /* (name and comm, tgid with class and what) -> place in scheds + 1 */
 	struct buf scheds;	  /* struct mxbpf_agg_sched, as its records */
 	uint64_t counters[MXBPF_CLASS_MAX][COUNTER_IDS];
-	unsigned source;		     /* that the records of the window being fed are of */
+	unsigned source; /* that the records of the window being fed are of */
 	/* Newest moment in windows folded before, as newest_ns, by source. */
 	uint64_t folded_ns[MDL_SOURCES_MAX][MXBPF_CLASS_MAX];
 	struct window window;

@@ -14,7 +14,7 @@ struct rec_reader;
 struct rec_merge;
 
 /* merge.c, for reader.c. events: as rec_reader_events(). */
-int merge_model(struct rec_merge *g, struct mdl *m, bool events, struct err *e);
+int merge_each(struct rec_merge *g, bool events, const struct mdl *like, rec_batch_fn fn, void *ctx, struct err *e);
 const struct err *merge_error(const struct rec_merge *g);
 void merge_free(struct rec_merge *g);
 

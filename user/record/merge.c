@@ -90,7 +90,7 @@ static int merge_next(void *ctx, const void **recs, size_t *bytes)
 	return ret ? ret : 1;
 }
 
-int merge_model(struct rec_merge *g, struct mdl *m, bool events, struct err *e)
+int merge_each(struct rec_merge *g, bool events, const struct mdl *like, rec_batch_fn fn, void *ctx, struct err *e)
 {
 	struct buf recs = {0};
 	struct mdl *of;
@@ -98,7 +98,7 @@ int merge_model(struct rec_merge *g, struct mdl *m, bool events, struct err *e)
 	int err = 0;
 
 	for (i = 0; i < g->n && !err; i++) {
-		of = mdl_new_like(m);
+		of = mdl_new_like(like);
 		recs.len = 0;
 		if (!of)
 			err = -ENOMEM;
@@ -106,7 +106,7 @@ int merge_model(struct rec_merge *g, struct mdl *m, bool events, struct err *e)
 			err = (events ? rec_reader_events : rec_reader_model)(g->parts[i].r, of, e);
 		err = err ? err : mdl_emit(of, &recs);
 		err = err ? err : place_all(g, &g->parts[i], recs.data, recs.len, &g->room);
-		err = err ? err : mdl_fold_all(m, g->room.data, g->room.len);
+		err = err ? err : fn(ctx, g->room.data, g->room.len);
 		mdl_free(of);
 	}
 	buf_fini(&recs);

@@ -544,16 +544,20 @@ const struct mdl_session *rec_reader_session(const struct rec_reader *r)
 	return &r->session;
 }
 
-static int feed(struct rec_reader *r, struct mdl *m, uint64_t off, struct err *e)
-{
-	int ret = mdl_feed(m, r->payload.data, r->payload.len);
+/* Where batches go. */
+struct sink {
+	rec_batch_fn fn;
+	void *ctx;
+};
 
-	if (ret == -EBADMSG)
-		return damaged(e, off, IN_END);
+static int hand_on(const struct sink *to, const void *recs, size_t bytes, struct err *e)
+{
+	int ret = to->fn(to->ctx, recs, bytes);
+
 	return ret ? err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret)) : 0;
 }
 
-static int feed_aggs(struct rec_reader *r, struct mdl *m, struct err *e)
+static int each_agg(struct rec_reader *r, const struct sink *to, struct err *e)
 {
 	uint64_t off;
 	int ret;
@@ -564,7 +568,9 @@ static int feed_aggs(struct rec_reader *r, struct mdl *m, struct err *e)
 			return damaged(e, off, IN_END);
 		if (r->c.kind != MXBPF_CHUNK_AGG)
 			return 0;
-		ret = feed(r, m, off, e);
+		if (kind_check(r->payload.data, r->payload.len))
+			return damaged(e, off, IN_END);
+		ret = hand_on(to, r->payload.data, r->payload.len, e);
 		if (ret)
 			return ret;
 	}
@@ -592,27 +598,42 @@ const struct err *rec_reader_damage(const struct rec_reader *r)
 	return &r->damage;
 }
 
-int rec_reader_events(struct rec_reader *r, struct mdl *m, struct err *e)
+static int each_event(struct rec_reader *r, const struct sink *to, struct err *e)
 {
-	struct snk_source *source;
+	struct snk_source *source = rec_reader_source(r);
 	const void *recs;
 	size_t bytes;
 	int ret;
 
-	if (r->merge) /* each by itself: they ran side by side */
-		return merge_model(r->merge, m, true, e);
-	source = rec_reader_source(r);
 	while ((ret = source->next(source->ctx, &recs, &bytes)) == 1) {
-		ret = mdl_fold_all(m, recs, bytes);
+		ret = hand_on(to, recs, bytes, e);
 		if (ret)
-			return err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret));
+			return ret;
 	}
 	return ret ? err_set(e, ERR_RUNTIME, ret, "%s", rec_reader_error(r)->why) : 0;
 }
 
+int rec_reader_each(struct rec_reader *r, bool events, const struct mdl *like, rec_batch_fn fn, void *ctx,
+		    struct err *e)
+{
+	const struct sink to = {fn, ctx};
+
+	if (r->merge) /* each by itself: they ran side by side */
+		return merge_each(r->merge, events, like, fn, ctx, e);
+	return events || !r->complete ? each_event(r, &to, e) : each_agg(r, &to, e);
+}
+
+static int fold_all(void *model, const void *recs, size_t bytes)
+{
+	return mdl_fold_all(model, recs, bytes);
+}
+
+int rec_reader_events(struct rec_reader *r, struct mdl *m, struct err *e)
+{
+	return rec_reader_each(r, true, m, fold_all, m, e);
+}
+
 int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e)
 {
-	if (r->merge)
-		return merge_model(r->merge, m, false, e);
-	return r->complete ? feed_aggs(r, m, e) : rec_reader_events(r, m, e);
+	return rec_reader_each(r, false, m, fold_all, m, e);
 }

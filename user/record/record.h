@@ -73,6 +73,14 @@ const struct err *rec_reader_damage(const struct rec_reader *r);
 int rec_reader_merge(struct rec_reader **parts, unsigned n, struct rec_reader **out, struct err *e);
 
 /*
+ * Hands on, as checked batches, what makes the recording's model: the AGG section if the file is complete, else its
+ * events; or its events in any case. A negative return of fn ends it. like: what the model tells apart.
+ */
+typedef int (*rec_batch_fn)(void *ctx, const void *recs, size_t bytes);
+int rec_reader_each(struct rec_reader *r, bool events, const struct mdl *like, rec_batch_fn fn, void *ctx,
+		    struct err *e);
+
+/*
  * Folds the recording into an empty model: the AGG section if the file is complete, else its spans; names in any case.
  */
 int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e);
