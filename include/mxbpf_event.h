@@ -55,8 +55,11 @@ enum mxbpf_kind {
 	MXBPF_INSTANT = 3,	 /* BPF: a moment that the program marked; user: a row	  struct mxbpf_instant */
 	MXBPF_VALUE = 29,	 /* BPF: a counter of the program's was set; user: a row    struct mxbpf_value */
 	MXBPF_AGG_EXTENT = 32,	 /* user: first start and last end of an AGG row	struct mxbpf_agg_extent */
+	MXBPF_ACTIVITY = 34,	 /* agent: something that ran on a device                         mxbpf_track.h */
+	MXBPF_LAUNCH = 35,	 /* agent: a thread began an edge to activities                   mxbpf_track.h */
+	MXBPF_AGG_ACTIVITY = 36, /* user: a row of activities                                     mxbpf_track.h */
 				 /*
-				  * 34 and up are free.
+				  * 37 and up are free.
 				  */
 };
 
@@ -231,7 +234,8 @@ enum mxbpf_alloc_flag {
 
 /*
  * The innermost open span of a thread (src_*) handed `link` to the runtime. The span it causes carries
- * the same link; one link may be handed over again before it ran: first in, first out.
+ * the same link; one link may be handed over again before it ran: first in, first out. Edges from a call to activities
+ * of a device are of kind MXBPF_LAUNCH.
  */
 struct mxbpf_edge {
 	struct mxbpf_rec h; /* ts_ns: the hand-over */

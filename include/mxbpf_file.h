@@ -15,9 +15,16 @@
 
 #include "mxbpf_event.h"
 
-#define MXBPF_FILE_MAGIC  "MXBPFREC"
-#define MXBPF_FILE_MAJOR  1 /* a reader refuses a newer one */
-#define MXBPF_FILE_MINOR  0
+#define MXBPF_FILE_MAGIC "MXBPFREC"
+/*
+ * The version of the format. A reader refuses a newer major version. A minor version adds kinds of records, or fields
+ * behind those that a record has: a reader skips kinds and fields that it does not know, and takes fields that an older
+ * recording lacks for 0. So every reader reads every minor version.
+ *   1.0  the first
+ *   1.1  activities of devices and their edges: MXBPF_ACTIVITY, MXBPF_LAUNCH, MXBPF_AGG_ACTIVITY (mxbpf_track.h)
+ */
+#define MXBPF_FILE_MAJOR  1
+#define MXBPF_FILE_MINOR  1
 #define MXBPF_SLOT_BYTES  (256u << 10)
 #define MXBPF_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
@@ -42,7 +49,7 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_file_header) == 64);
 enum mxbpf_chunk_kind {
 	MXBPF_CHUNK_META = 1, /* JSON text, schema in user/record/meta.c */
 	MXBPF_CHUNK_DATA = 2, /* records; sorted by nothing */
-	MXBPF_CHUNK_AGG = 3,  /* NAME, GROUP, AGG, MEM, JOIN, COUNTER and GAUGE records of the whole window */
+	MXBPF_CHUNK_AGG = 3,  /* names and sums of the whole window, as mdl_emit() makes them */
 	MXBPF_CHUNK_END = 4,  /* empty; the last one */
 };
 

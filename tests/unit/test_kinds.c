@@ -10,13 +10,14 @@
 #include "mxbpf_mark.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_step.h"
+#include "mxbpf_track.h"
 #include "model/model.h"
 #include "records/kinds.h"
 
 #define KINDS_MAX 64
 
 /* The highest number in enum mxbpf_kind. No record has the number 9. */
-#define LAST_KIND MXBPF_AGG_KV
+#define LAST_KIND MXBPF_AGG_ACTIVITY
 
 static unsigned nkinds(void)
 {
@@ -46,7 +47,7 @@ static bool is_inside(const struct kind *k, unsigned kind)
 	for (i = 0; i < KIND_TIMES_MAX; i++)
 		if (k->times[i] + 8u > size || k->times[i] % 8)
 			return false;
-	return k->dur + 8u <= size;
+	return k->dur + 8u <= size && k->track + sizeof(struct mxbpf_track) <= size && k->track % 4 == 0;
 }
 
 static void test_rows(void)

@@ -178,3 +178,30 @@ bool fits_iteration(const struct mxbpf_rec *r)
 
 	return it->told > MXBPF_STEP_NONE && it->told < MXBPF_STEP_WHATS && it->dur_ns <= UINT64_MAX - r->ts_ns;
 }
+
+static bool activity_class_fits(unsigned cls)
+{
+	return cls > MXBPF_ACTIVITY_NONE && cls < MXBPF_ACTIVITY_MAX;
+}
+
+bool fits_activity(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_activity *a = (const void *)r;
+
+	return activity_class_fits(a->cls) && a->dur_ns <= UINT64_MAX - r->ts_ns;
+}
+
+/* A launch of no domain would begin nothing, one of no thread has no place. */
+bool fits_launch(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_launch *l = (const void *)r;
+
+	return l->domain != MXBPF_DOMAIN_NONE && l->tid;
+}
+
+bool fits_agg_activity(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg_activity *a = (const void *)r;
+
+	return activity_class_fits(a->cls) && a->unlaunched <= a->count;
+}

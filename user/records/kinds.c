@@ -178,6 +178,17 @@ static const struct kind kinds[] = {
 			  BYTES(agg_kv),
 			  .ids = {NAME(agg_kv, name_id)},
 			  .fits = fits_agg_kv},
+	[MXBPF_ACTIVITY] = {.name = "activity of a device",
+			    SENT(activity),
+			    .ids = {NAME(activity, name_id)},
+			    .dur = AT(activity, dur_ns),
+			    .track = AT(activity, track),
+			    .fits = fits_activity},
+	[MXBPF_LAUNCH] = {.name = "launch", SENT(launch), .threads = {AT(launch, tid)}, .fits = fits_launch},
+	[MXBPF_AGG_ACTIVITY] = {.name = "row of activities",
+				BYTES(agg_activity),
+				.ids = {NAME(agg_activity, name_id)},
+				.fits = fits_agg_activity},
 };
 
 const struct kind *kind_numbered(unsigned number)
@@ -311,6 +322,19 @@ uint32_t kind_thread(const struct mxbpf_rec *r, unsigned i)
 	tid = *(const uint32_t *)((const char *)r + k->threads[i]);
 	first = *(const uint32_t *)((const char *)r + k->threads[0]);
 	return i && tid == first ? 0 : tid;
+}
+
+bool kind_track(const struct mxbpf_rec *r, struct kind_track *track)
+{
+	const struct kind *k = kind_of(r);
+	const struct mxbpf_track *on;
+
+	*track = (struct kind_track){.tgid = r->tgid, .of = KIND_TRACK_THREAD, .a = kind_thread(r, 0)};
+	if (!k || !k->track)
+		return track->a;
+	on = (const void *)((const char *)r + k->track);
+	*track = (struct kind_track){r->tgid, KIND_TRACK_STREAM, on->device, on->context, on->stream};
+	return true;
 }
 
 static void shift(void *at, uint64_t by_ns)

@@ -50,6 +50,7 @@ struct kind {
 	uint16_t threads[KIND_THREADS_MAX]; /* thread ids, 32 bits */
 	uint16_t times[KIND_TIMES_MAX];	    /* times besides that of the header, in ns; a value of 0 is no time */
 	uint16_t dur;			    /* duration from the header's time on, in ns; 0: the kind has none */
+	uint16_t track;			    /* struct mxbpf_track; 0: the record belongs to its first thread, if any */
 	struct kind_tail tail;
 	bool of_row; /* starts with the id of a table row, which it is, or which stands before it */
 	bool few;    /* arrives through the ring with --stats, too */
@@ -100,6 +101,16 @@ bool kind_next_id(const struct mxbpf_rec *r, struct kind_id_walk *w);
 
 /* Returns thread number i of the record, 0 if there is none. It returns each thread once. */
 uint32_t kind_thread(const struct mxbpf_rec *r, unsigned i);
+
+/* Where a timeline draws a record: a thread of the host, or a stream of a device. */
+struct kind_track {
+	uint32_t tgid;
+	enum kind_track_of { KIND_TRACK_THREAD = 1, KIND_TRACK_STREAM } of;
+	uint32_t a, b, c; /* THREAD: tid, 0, 0. STREAM: device, context, stream */
+};
+
+/* Returns false if the record has no track: it has neither thread nor stream, or its thread is not known. */
+bool kind_track(const struct mxbpf_rec *r, struct kind_track *track);
 
 /* Adds by_ns to every time in the record that is not 0. */
 void kind_shift_times(struct mxbpf_rec *r, uint64_t by_ns);

@@ -9,6 +9,7 @@
 #include "mxbpf_mark.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_step.h"
+#include "mxbpf_track.h"
 #include "records/kinds.h"
 
 /* Return true if the field values of a record of that kind are valid. The caller has checked the size. */
@@ -36,6 +37,9 @@ bool fits_agg_life(const struct mxbpf_rec *r);
 bool fits_wait(const struct mxbpf_rec *r);
 bool fits_step(const struct mxbpf_rec *r);
 bool fits_iteration(const struct mxbpf_rec *r);
+bool fits_activity(const struct mxbpf_rec *r);
+bool fits_launch(const struct mxbpf_rec *r);
+bool fits_agg_activity(const struct mxbpf_rec *r);
 
 /* Returns true if BPF sends a sample like this in `size` bytes. */
 bool sent_sample(const struct mxbpf_rec *r, size_t size);
