@@ -168,6 +168,19 @@ static void put_sample(struct buf *b, uint64_t at_ns, uint64_t name_id)
 	put(b, &r);
 }
 
+/* One has its launch in the same round, others have none. */
+static void put_activities(struct buf *b, unsigned nr, uint64_t at_ns)
+{
+	unsigned cls;
+
+	PUT(b, launch, MXBPF_LAUNCH, at_ns, .edge_id = 100 + nr, .tid = 78, .domain = MXBPF_DOMAIN_CUPTI);
+	PUT(b, activity, MXBPF_ACTIVITY, at_ns + 10, .dur_ns = 5 + nr, .name_id = CONV, .edge_id = 100 + nr,
+	    .domain = MXBPF_DOMAIN_CUPTI, .cls = MXBPF_ACTIVITY_KERNEL);
+	for (cls = 1; cls < MXBPF_ACTIVITY_MAX; cls++)
+		PUT(b, activity, MXBPF_ACTIVITY, at_ns + 20, .dur_ns = 50, .name_id = nr ? NEW : TASK, .bytes = 4096,
+		    .edge_id = 200 + nr, .domain = MXBPF_DOMAIN_CUPTI, .cls = (__u8)cls);
+}
+
 static void put_others(struct buf *b, unsigned nr, uint64_t at_ns)
 {
 	/* After a pause in the iteration that is under way. */
@@ -184,6 +197,7 @@ static void put_others(struct buf *b, unsigned nr, uint64_t at_ns)
 	PUT(b, open, MXBPF_OPEN, at_ns, .open_ns = 10 + nr, .name_id = CONV, .tid = 78, .cls = OP, .syscall = -1);
 	put_sample(b, at_ns, CONV);
 	put_sample(b, at_ns, nr ? NEW : TASK);
+	put_activities(b, nr, at_ns);
 }
 
 /* What a model gets in one round, as two windows. Rounds follow each other. */
@@ -244,10 +258,11 @@ static bool is_same(const struct mdl *a, const struct mdl *b)
 static void test_kinds(void)
 {
 	static const unsigned emitted[] = {
-		MXBPF_NAME,   MXBPF_GROUP,     MXBPF_AGG,    MXBPF_AGG_MEM,  MXBPF_AGG_ACCOUNT, MXBPF_AGG_COUNTERS,
-		MXBPF_MEM,    MXBPF_COUNTER,   MXBPF_SLOW,   MXBPF_GAUGE,    MXBPF_SAMPLE,	MXBPF_AGG_EXTENT,
-		MXBPF_OPEN,   MXBPF_AGG_SCHED, MXBPF_TEAM,   MXBPF_AGG_LIFE, MXBPF_AGG_WAIT,	MXBPF_ITERATION,
-		MXBPF_AGG_KV, MXBPF_MEM_TIME,  MXBPF_HOLDER, MXBPF_VALUE,    MXBPF_INSTANT,	MXBPF_JOIN,
+		MXBPF_NAME,	    MXBPF_GROUP,      MXBPF_AGG,       MXBPF_AGG_MEM,	MXBPF_AGG_ACCOUNT,
+		MXBPF_AGG_COUNTERS, MXBPF_MEM,	      MXBPF_COUNTER,   MXBPF_SLOW,	MXBPF_GAUGE,
+		MXBPF_SAMPLE,	    MXBPF_AGG_EXTENT, MXBPF_OPEN,      MXBPF_AGG_SCHED, MXBPF_TEAM,
+		MXBPF_AGG_LIFE,	    MXBPF_AGG_WAIT,   MXBPF_ITERATION, MXBPF_AGG_KV,	MXBPF_MEM_TIME,
+		MXBPF_HOLDER,	    MXBPF_VALUE,      MXBPF_INSTANT,   MXBPF_JOIN,	MXBPF_AGG_ACTIVITY,
 	};
 	struct mdl *m = model(), *copy = mdl_copy(m);
 	const struct mxbpf_rec *r;

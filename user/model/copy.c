@@ -12,14 +12,26 @@
 #define AT(member) offsetof(struct mdl, member)
 
 /* Buffers of items without addresses. */
-static const size_t plain_bufs[] = {AT(groups), AT(waits),	AT(opens),  AT(slow),	      AT(samples),
-				    AT(scheds), AT(iterations), AT(gauges), AT(held.devices), AT(held.owners)};
+static const size_t plain_bufs[] = {AT(groups),	      AT(waits),       AT(opens),	   AT(slow),
+				    AT(samples),      AT(scheds),      AT(iterations),	   AT(gauges),
+				    AT(held.devices), AT(held.owners), AT(activities.rows)};
 
 /* Hashes whose values are places in buffers, or roles. */
 static const size_t plain_hashes[] = {
-	AT(group_index), AT(wait_index),  AT(kv_index),		 AT(sample_index),     AT(sched_index),
-	AT(step_roles),	 AT(gauge_index), AT(held.device_index), AT(held.owner_index),
+	AT(group_index),
+	AT(wait_index),
+	AT(kv_index),
+	AT(sample_index),
+	AT(sched_index),
+	AT(step_roles),
+	AT(gauge_index),
+	AT(held.device_index),
+	AT(held.owner_index),
+	AT(activities.index[MXBPF_ACTIVITY_KERNEL]),
+	AT(activities.index[MXBPF_ACTIVITY_COPY]),
+	AT(activities.index[MXBPF_ACTIVITY_SET]),
 };
+MXBPF_STATIC_ASSERT(MXBPF_ACTIVITY_SET + 1 == MXBPF_ACTIVITY_MAX);
 
 /* Buffers of addresses of items that they own. */
 static const struct {

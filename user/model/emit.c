@@ -141,5 +141,7 @@ int mdl_emit(const struct mdl *m, struct buf *out)
 		err = held_emit(m, out);
 	if (!err)
 		err = marks_emit(m, out);
+	if (!err)
+		err = activities_emit(m, out);
 	return err ? err : join_emit(m, out);
 }

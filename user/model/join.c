@@ -178,6 +178,7 @@ static void makers_fini(struct mdl *m)
 void mdl_move_makers(struct mdl *to, struct mdl *from)
 {
 	kv_move(to, from);
+	activities_move(to, from);
 	makers_fini(to);
 	to->makers = from->makers;
 	to->maker_index = from->maker_index;

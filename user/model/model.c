@@ -58,6 +58,7 @@ void mdl_free(struct mdl *m)
 	teams_fini(m);
 	lives_fini(m);
 	held_fini(m);
+	activities_fini(m);
 	marks_fini(m);
 	samples_fini(m);
 	scheds_fini(m);
@@ -463,6 +464,9 @@ static const fold_fn folds[] = {
 	[MXBPF_AGG_SCHED] = sched_fold_agg,
 	[MXBPF_MEM_TIME] = held_fold_time,
 	[MXBPF_HOLDER] = held_fold_holder,
+	[MXBPF_ACTIVITY] = activity_fold,
+	[MXBPF_LAUNCH] = launch_fold,
+	[MXBPF_AGG_ACTIVITY] = activity_fold_agg,
 };
 
 void mdl_begin(struct mdl *m, unsigned source)

@@ -17,6 +17,7 @@
 #include "mxbpf_step.h"
 #include "mxbpf_held.h"
 #include "mxbpf_mark.h"
+#include "mxbpf_track.h"
 #include "records/kinds.h"
 
 struct mdl;
@@ -153,10 +154,11 @@ void mdl_tell_threads(struct mdl *m);	       /* from now on, spans of each threa
 void mdl_free(struct mdl *m);
 
 /*
- * A copy of m between two windows, which has the same tables and can be fed on. It lacks two stores that no table reads
- * and that may take some 90 MB: the operators that made backward nodes (MDL_MAKERS_MAX), and single allocations
- * (MDL_BLOCKS_MAX). So the copy does not join a later backward node with an operator of before, and takes a later free
- * of such an allocation for one of memory from before the window. NULL: out of memory.
+ * A copy of m between two windows, which has the same tables and can be fed on. It lacks three stores that no table
+ * reads and that may take some 140 MB: the operators that made backward nodes (MDL_MAKERS_MAX), single allocations
+ * (MDL_BLOCKS_MAX), and launches with the activities that wait for one. So the copy does not join a later backward node
+ * with an operator of before, takes a later free of such an allocation for one of memory from before the window, and
+ * does not join launches and activities of which one came before. NULL: out of memory.
  */
 struct mdl *mdl_copy(const struct mdl *m);
 /*
@@ -252,7 +254,7 @@ int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns);
  * that came this way before. 0, -ENOMEM.
  */
 int mdl_follow(struct mdl *m, struct mxbpf_span *s);
-/* What `from` remembers of them, and iterations that are under way, are `to`'s from now on. */
+/* What `from` remembers of them and of launches, and iterations that are under way, are `to`'s from now on. */
 void mdl_move_makers(struct mdl *to, struct mdl *from);
 
 /*
@@ -274,6 +276,9 @@ const struct mdl_gauge_row *mdl_gauge_row(const struct mdl *m, uint16_t id, uint
  * likewise.
  */
 const struct mxbpf_agg_sched *mdl_scheds(const struct mdl *m, size_t *n);
+
+/* Activities of devices, as their records, in no order. Borrowed until the next mdl_feed(). */
+const struct mxbpf_agg_activity *mdl_activities(const struct mdl *m, size_t *n);
 
 /*
  * Text of a name, NUL-terminated, hostile; *len its bytes if not NULL. "[unreadable]" for id 0, "[0x...]" for one never

@@ -58,6 +58,16 @@ struct held {
 	uint32_t free_block;	  /* 1 + place; 0: none */
 };
 
+/* activity.c */
+struct activities {
+	struct hash index[MXBPF_ACTIVITY_MAX]; /* (name_id, tgid and device) -> 1 + place in rows */
+	struct buf rows;		       /* struct mxbpf_agg_activity, as its records */
+	struct hash launches, older;	       /* (id, tgid and domain) of edges that have begun */
+	struct hash waiting;		       /* the same key -> 1 + place in waiters */
+	struct buf waiters;		       /* struct waiter */
+	uint32_t free_waiter;		       /* 1 + place; 0: none */
+};
+
 struct mdl {
 	struct hash row_index[MXBPF_CLASS_MAX]; /* (row id, tgid and device) -> struct mdl_row * */
 	struct buf rows[MXBPF_CLASS_MAX];	/* struct mdl_row *, owned */
@@ -103,6 +113,7 @@ struct mdl {
 	uint64_t folded_ns[MDL_SOURCES_MAX][MXBPF_CLASS_MAX];
 	struct window window;
 	struct held held;
+	struct activities activities;
 	unsigned summed; /* processes that this is the sum of; 0: it is none */
 
 	struct hash step_index; /* tgid -> struct process * of steps.c, owned */
@@ -199,6 +210,14 @@ int held_fold_holder(struct mdl *m, const struct mxbpf_rec *rec);
 int held_emit(const struct mdl *m, struct buf *out);
 int held_sum(struct mdl *sum, const struct mdl *m);
 void held_fini(struct mdl *m);
+
+/* activity.c. activities_move: launches of `from` have activities in `to`. */
+int activity_fold(struct mdl *m, const struct mxbpf_rec *rec);
+int activity_fold_agg(struct mdl *m, const struct mxbpf_rec *rec);
+int launch_fold(struct mdl *m, const struct mxbpf_rec *rec);
+int activities_emit(const struct mdl *m, struct buf *out);
+void activities_move(struct mdl *to, struct mdl *from);
+void activities_fini(struct mdl *m);
 
 /* marks.c */
 int value_fold(struct mdl *m, const struct mxbpf_rec *rec);

@@ -32,6 +32,8 @@ static int count_processes(const struct mdl *m, struct seen *s)
 		err = see(s, (*buf_at(&m->values, struct mxbpf_value *, i))->h.tgid);
 	for (i = 0; i < buf_count(&m->mem_rows, void *) && !err; i++)
 		err = see(s, (*buf_at(&m->mem_rows, struct mdl_mem_row *, i))->tgid);
+	for (i = 0; i < buf_count(&m->activities.rows, struct mxbpf_agg_activity) && !err; i++)
+		err = see(s, buf_at(&m->activities.rows, struct mxbpf_agg_activity, i)->h.tgid);
 	return err;
 }
 
