@@ -597,6 +597,7 @@ const struct snk_ops snk_json = {
 	.teams = teams,
 	.lives = json_lives,
 	.kvs = json_kvs,
+	.activities = json_activities,
 	.slow = slow,
 	.samples = samples,
 	.iterations = json_iterations,

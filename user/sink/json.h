@@ -28,6 +28,7 @@ int json_held(struct snk *s, const struct snk_held *t);
 int json_iterations(struct snk *s, const struct snk_iterations *t);
 int json_lives(struct snk *s, const struct snk_lives *t);
 int json_kvs(struct snk *s, const struct snk_kvs *t);
+int json_activities(struct snk *s, const struct snk_activities *t);
 int json_marks(struct snk *s, const struct snk_marks *t);
 
 #endif

@@ -219,6 +219,27 @@ int json_kvs(struct snk *s, const struct snk_kvs *t)
 	return 0;
 }
 
+int json_activities(struct snk *s, const struct snk_activities *t)
+{
+	const struct snk_activity *r;
+
+	json_close_tables(s);
+	out_puts(s->out, ",\n  \"activities\": [");
+	for (r = t->rows; r < t->rows + t->nrows; r++) {
+		out_puts(s->out, r > t->rows ? ",\n    {\"name\": " : "\n    {\"name\": ");
+		snk_put_json(s->out, r->name, r->len);
+		out_printf(s->out, ", \"kind\": \"%s\", \"gpu\": %" PRIu32, snk_activity_kinds[r->a.cls], r->a.device);
+		json_process(s, r->a.h.tgid);
+		out_printf(s->out,
+			   ", \"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"min_ns\": %" PRIu64
+			   ", \"max_ns\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"unlaunched\": %" PRIu64 "}",
+			   (uint64_t)r->a.count, (uint64_t)r->a.total_ns, (uint64_t)r->a.min_ns, (uint64_t)r->a.max_ns,
+			   (uint64_t)r->a.bytes, (uint64_t)r->a.unlaunched);
+	}
+	out_puts(s->out, "]");
+	return 0;
+}
+
 /* What instants say beside their names. */
 static const char *const kinds[MXBPF_INSTANT_WHATS] = {
 	[MXBPF_INSTANT_MARKER] = "marker", [MXBPF_INSTANT_RUN] = "run",	      [MXBPF_INSTANT_STOP] = "stop",

@@ -652,6 +652,7 @@ const struct snk_ops snk_modern = {
 	.teams = teams,
 	.lives = lives,
 	.kvs = kvs,
+	.activities = snk_put_activities,
 	.slow = slow,
 	.samples = samples,
 	.iterations = snk_put_iterations,

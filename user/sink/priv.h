@@ -193,6 +193,12 @@ void snk_kvs_free(struct snk_kv *rows, size_t n);
 uint64_t snk_kv_rate(const struct snk *s, const struct mdl_kv *k); /* bytes a second of the window, both ways */
 int snk_put_kvs(struct snk *s, const struct snk_kvs *t);
 
+/* activities.c. Caller frees *rows. 0, -ENOMEM. */
+int snk_activities(const struct snk *s, struct snk_activity **rows, struct snk_activities *t);
+extern const char *const snk_activity_kinds[MXBPF_ACTIVITY_MAX]; /* words for programs */
+/* As a table for people. 0 or -errno with s->err set. */
+int snk_put_activities(struct snk *s, const struct snk_activities *t);
+
 /* marks.c. Caller frees values and instants, in any case. 0, -ENOMEM. */
 int snk_marks(const struct snk *s, struct snk_marks *t);
 /* As tables for people. 0 or -errno with s->err set. */

@@ -253,6 +253,20 @@ static int kvs(struct snk *s)
 	return err;
 }
 
+static int activities(struct snk *s)
+{
+	struct snk_activity *rows;
+	struct snk_activities t = {0};
+	int err = snk_activities(s, &rows, &t);
+
+	if (err)
+		err_set(s->err, ERR_RUNTIME, err, "out of memory");
+	else if (t.nrows)
+		err = s->ops->activities(s, &t);
+	free(rows);
+	return err;
+}
+
 static int held(struct snk *s)
 {
 	struct snk_held t;
@@ -308,6 +322,8 @@ static int run(struct snk *s)
 		err = joins(s);
 	if (!err && s->ops->kvs)
 		err = kvs(s);
+	if (!err && s->ops->activities)
+		err = activities(s);
 	if (!err && s->ops->teams && s->in->session->team_cpus)
 		err = teams(s);
 	if (!err && s->ops->lives && s->in->session->life)

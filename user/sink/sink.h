@@ -201,6 +201,20 @@ struct snk_kvs {
 	size_t nrows, nrows_all;   /* as in snk_table */
 };
 
+/* Activities of devices of one class and name. */
+struct snk_activity {
+	const char *name;
+	size_t len;
+	struct mxbpf_agg_activity a;
+};
+struct snk_activities {
+	const struct snk_activity *rows; /* sorted */
+	size_t nrows, nrows_all;	 /* as in snk_table */
+	uint64_t count, total_ns;	 /* of all rows */
+	uint64_t unlaunched;		 /* of count; struct mxbpf_agg_activity */
+	bool devices;			 /* rows are of several devices */
+};
+
 /* --memory: what one kind of allocations holds. Texts are "" where there is none. */
 struct snk_holder {
 	const char *name, *layer, *scope, *label;
@@ -272,6 +286,7 @@ struct snk_ops {
 	int (*lives)(struct snk *s, const struct snk_lives *t);		      /* if session.life */
 	int (*iterations)(struct snk *s, const struct snk_iterations *t);     /* if there are any */
 	int (*kvs)(struct snk *s, const struct snk_kvs *t);		      /* if there are any */
+	int (*activities)(struct snk *s, const struct snk_activities *t);     /* if there are any */
 	int (*marks)(struct snk *s, const struct snk_marks *t);		      /* if there are any */
 	int (*end)(struct snk *s);
 	void (*fini)(struct snk *s); /* always */
