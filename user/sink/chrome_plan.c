@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "records/kinds.h"
+
 /* A span of a thread that lies in no other seen so far. They are disjoint and in order of time. */
 struct done {
 	uint64_t start_ns, end_ns, ordinal;
@@ -278,10 +280,8 @@ int snk_plan_survey(struct snk_plan *p, const struct mxbpf_rec *r)
 		p->first_ns = r->ts_ns;
 	if (r->kind == MXBPF_SPAN)
 		return survey_span(p, (const struct mxbpf_span *)r);
-	if (r->kind == MXBPF_OPEN)
-		return track_find(p, r->tgid, ((const struct mxbpf_open *)r)->tid) ? 0 : -ENOMEM;
-	if (r->kind == MXBPF_INSTANT)
-		return track_find(p, r->tgid, ((const struct mxbpf_instant *)r)->tid) ? 0 : -ENOMEM;
+	if (r->kind == MXBPF_OPEN || r->kind == MXBPF_INSTANT)
+		return track_find(p, r->tgid, kind_thread(r, 0)) ? 0 : -ENOMEM;
 	if (r->kind == MXBPF_VALUE)
 		return 0;
 	if (r->kind == MXBPF_EDGE)

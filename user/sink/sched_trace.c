@@ -35,18 +35,6 @@ int snk_sched_survey(struct snk_trace *t, const struct mxbpf_sched *r)
 
 /* ---- tracks */
 
-static void write_name(struct snk_trace *t, uint32_t pid, uint32_t tid, const char *name, size_t place)
-{
-	out_printf(t->s.out,
-		   ",\n{\"ph\":\"M\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":",
-		   pid, tid);
-	snk_trace_string(t, name);
-	out_printf(t->s.out,
-		   "}},\n{\"ph\":\"M\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"name\":\"thread_sort_index\",\"args\":{"
-		   "\"sort_index\":%zu}}",
-		   pid, tid, place);
-}
-
 void snk_sched_track(struct snk_trace *t, uint32_t tgid, uint32_t tid, size_t place)
 {
 	const struct snk_plan_track k = {.tgid = tgid, .tid = tid};
@@ -57,7 +45,7 @@ void snk_sched_track(struct snk_trace *t, uint32_t tgid, uint32_t tid, size_t pl
 		return;
 	*at = 2;
 	snprintf(name, sizeof(name), "%.60s %u: state", snk_trace_track_name(t, &k, buf), tid);
-	write_name(t, tgid, SNK_SCHED_TID + tid, name, place);
+	snk_trace_name_track(t, tgid, SNK_SCHED_TID + tid, name, place);
 }
 
 /* Of threads without a span, and of CPUs. */
@@ -79,7 +67,7 @@ void snk_sched_tracks(struct snk_trace *t, size_t place)
 		   SNK_SCHED_PID);
 	for (pos = 0; (e = hash_next(&s->cpus, &pos));) {
 		snprintf(name, sizeof(name), "CPU %u", (unsigned)e->a);
-		write_name(t, SNK_SCHED_PID, SNK_SCHED_PID + 1 + (uint32_t)e->a, name, (size_t)e->a);
+		snk_trace_name_track(t, SNK_SCHED_PID, SNK_SCHED_PID + 1 + (uint32_t)e->a, name, (size_t)e->a);
 	}
 }
 

@@ -256,6 +256,18 @@ const char *snk_trace_track_name(const struct snk_trace *t, const struct snk_pla
 	return k->tid == t->s.in->session->pid ? t->s.in->session->comm : "thread";
 }
 
+void snk_trace_name_track(struct snk_trace *t, uint32_t pid, uint32_t tid, const char *name, size_t place)
+{
+	out_printf(t->s.out,
+		   ",\n{\"ph\":\"M\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":",
+		   pid, tid);
+	snk_trace_string(t, name);
+	out_printf(t->s.out,
+		   "}},\n{\"ph\":\"M\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"name\":\"thread_sort_index\",\"args\":{"
+		   "\"sort_index\":%zu}}",
+		   pid, tid, place);
+}
+
 /* ---- who, when, what was lost */
 
 /* `,"key":"text"` */
@@ -350,6 +362,8 @@ void snk_trace_about(struct snk_trace *t)
 		   (unsigned long long)p->nspans, buf_count(&p->allocs, struct snk_plan_alloc),
 		   (unsigned long long)p->narrows, (unsigned long long)(p->nedges - p->nrootless - p->narrows),
 		   (unsigned long long)p->nrootless);
+	if (t->activities.len)
+		out_printf(o, ",\"activities_unlaunched\":%llu", (unsigned long long)t->nunlaunched);
 	write_probes(t, s);
 	out_puts(o, "}");
 }
@@ -387,6 +401,8 @@ int snk_trace_survey(struct snk *s, const struct mxbpf_rec *r)
 		return snk_trace_no_memory(t);
 	if (r->kind == MXBPF_SCHED && snk_sched_survey(t, (const struct mxbpf_sched *)r))
 		return snk_trace_no_memory(t);
+	if (t->form->thread && snk_stream_survey(t, r))
+		return snk_trace_no_memory(t);
 	if (r->kind == MXBPF_GAUGE && buf_put(&t->gauges, r, MXBPF_GAUGE_BYTES_MIN))
 		return snk_trace_no_memory(t);
 	return snk_plan_survey(&t->plan, r) ? snk_trace_no_memory(t) : 0;
@@ -401,7 +417,7 @@ int snk_trace_plan(struct snk_trace *t)
 	t->base_ns = t->plan.first_ns && t->plan.first_ns < start_ns ? t->plan.first_ns : start_ns;
 	if (t->scheds.first_ns && t->scheds.first_ns < t->base_ns)
 		t->base_ns = t->scheds.first_ns;
-	return 0;
+	return snk_stream_plan(t) ? snk_trace_no_memory(t) : 0;
 }
 
 void snk_trace_tracks(struct snk_trace *t)
@@ -422,6 +438,7 @@ void snk_trace_tracks(struct snk_trace *t)
 		snk_sched_track(t, k->tgid, k->tid, step * i + 1);
 	}
 	snk_sched_tracks(t, step * i);
+	snk_stream_tracks(t, step * i);
 }
 
 /* What was allocated before the window is unknown: its being freed must not show as less than nothing. */
@@ -464,6 +481,7 @@ int snk_trace_record(struct snk *s, const struct mxbpf_rec *r)
 		return t->error;
 	late.span = kind_span(r);
 	late.place = snk_plan_place(&t->plan, &late.span);
+	snk_stream_span(t, &late.span, late.place.tid);
 	if (!late.place.late) {
 		t->form->span(t, &late.span, &late.place);
 		return t->error;
@@ -492,6 +510,7 @@ int snk_trace_late(struct snk_trace *t)
 
 		t->form->span(t, &l->span, &l->place);
 	}
+	snk_stream_arrows(t);
 	return t->error;
 }
 
@@ -542,6 +561,7 @@ void snk_trace_fini(struct snk *s)
 	buf_fini(&t->gauges);
 	buf_fini(&t->late);
 	snk_life_fini(t);
+	snk_stream_fini(t);
 	hash_fini(&t->team_at);
 	hash_fini(&t->kv_at);
 	buf_fini(&t->kvs);

@@ -45,6 +45,12 @@ struct snk_scheds {
 	uint64_t first_ns, narrows;
 };
 
+/*
+ * Activities of devices, on a track for each stream. Ids of tracks count on from this number. A survey takes 80 bytes
+ * an activity and 40 bytes a launch, twice that while a buffer grows.
+ */
+#define SNK_STREAM_TID 2600000000u
+
 /* First member of a sink's own state. */
 struct snk_trace {
 	struct snk s;
@@ -62,11 +68,14 @@ struct snk_trace {
 	struct hash life_at;   /* (start of a span, thread) -> index + 1 in lives, likewise in waits */
 	struct buf lives;      /* struct mxbpf_life */
 	struct hash wait_at;
-	struct buf waits;    /* struct mxbpf_wait */
-	struct hash team_at; /* (start of a span, thread) -> index + 1 in teams */
-	struct buf teams;    /* struct mxbpf_team, of each span one */
-	struct hash kv_at;   /* (start of a span, thread) -> 1 + place in kvs */
-	struct buf kvs;	     /* struct mxbpf_kv with their values */
+	struct buf waits;      /* struct mxbpf_wait */
+	struct hash team_at;   /* (start of a span, thread) -> index + 1 in teams */
+	struct buf teams;      /* struct mxbpf_team, of each span one */
+	struct hash kv_at;     /* (start of a span, thread) -> 1 + place in kvs */
+	struct buf kvs;	       /* struct mxbpf_kv with their values */
+	struct buf activities; /* struct activity of stream_trace.c, by track and time after the survey */
+	struct buf launches;   /* struct launch of stream_trace.c, by thread and time after the survey */
+	uint64_t nunlaunched;  /* activities with an edge that nothing began */
 };
 
 /* Of struct snk_ops. */
@@ -104,6 +113,15 @@ void snk_sched_tracks(struct snk_trace *t, size_t place);
 int snk_sched_write(struct snk_trace *t, const struct mxbpf_sched *r);
 void snk_sched_fini(struct snk_trace *t);
 
+/* stream_trace.c: 0, -ENOMEM. Between the passes; tracks with their activities; each span of the second pass and the
+ * track that it is drawn on; behind the last span, arrows from spans to activities. */
+int snk_stream_survey(struct snk_trace *t, const struct mxbpf_rec *r);
+int snk_stream_plan(struct snk_trace *t);
+void snk_stream_tracks(struct snk_trace *t, size_t place);
+void snk_stream_span(struct snk_trace *t, const struct mxbpf_span *s, uint32_t drawn_tid);
+void snk_stream_arrows(struct snk_trace *t);
+void snk_stream_fini(struct snk_trace *t);
+
 /* life_trace.c: likewise. What is known of a span, as args of its own; how many operators wait for each thread. */
 int snk_life_survey(struct snk_trace *t, const struct mxbpf_rec *r);
 void snk_life_args(struct snk_trace *t, const struct mxbpf_span *s);
@@ -122,6 +140,8 @@ int snk_text_escape(struct buf *b, const char *text, size_t len);
 /* "worker 0 (python of a)"; of no job: "python". Returns buf or a name that is borrowed. */
 #define SNK_PROCESS_BYTES 384
 const char *snk_trace_process_name(const struct snk_trace *t, uint32_t tgid, char buf[SNK_PROCESS_BYTES]);
+/* A track that is neither thread nor lane. Places as those of snk_form.thread. */
+void snk_trace_name_track(struct snk_trace *t, uint32_t pid, uint32_t tid, const char *name, size_t place);
 /* Of a thread or a lane. Returns buf or a name that is borrowed. */
 const char *snk_trace_track_name(const struct snk_trace *t, const struct snk_plan_track *k, char buf[32]);
 
