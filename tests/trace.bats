@@ -55,6 +55,18 @@ real_recording() {
 	expect '.[0] | [.threads[].name] == ["trainer", "worker", "async 1", "async 2", "async 3"]' "$BATS_TEST_TMPDIR/engine.json"
 }
 
+@test "streams of GPUs have tracks in Perfetto's engine, and each activity an arrow from the call that launched it" {
+	"$O/unit/test_tracks" "$BATS_TEST_TMPDIR/gpu.mxd"
+	"$MXBPF" report "$BATS_TEST_TMPDIR/gpu.mxd" --format json >"$BATS_TEST_TMPDIR/report.json"
+	"$MXBPF" export "$BATS_TEST_TMPDIR/gpu.mxd" -o "$BATS_TEST_TMPDIR/t.json"
+	engine "$BATS_TEST_TMPDIR/t.json"
+	expect '.[0] | .flows == 6 and .flow_pairs_ok == 6' "$BATS_TEST_TMPDIR/engine.json"
+	expect '.[0].slices as $s | ([.[1].activities[] | select(.kind == "kernel").count] | add) == $s.kernel' \
+		"$BATS_TEST_TMPDIR"/{engine,report}.json
+	expect '.[0] | [.threads[] | select(.name // "" | startswith("GPU")).name] == ["GPU 0 stream 7", "GPU 0 stream 7 (2)",
+		"GPU 0 stream 13", "GPU 1 stream 7", "GPU 0 stream 7"]' "$BATS_TEST_TMPDIR/engine.json"
+}
+
 @test "a real job's trace has as many slices, arrows and counters as the tables count, plain and gzipped" {
 	local file
 	real_recording

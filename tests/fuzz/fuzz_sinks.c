@@ -8,6 +8,7 @@
 
 #include "mxbpf_config.h"
 #include "mxbpf_kv.h"
+#include "mxbpf_track.h"
 #include "sink/sink.h"
 
 /* Few, so that records meet. */
@@ -46,6 +47,9 @@ static const size_t bytes_of[] = {
 	[MXBPF_MEM_TIME] = sizeof(struct mxbpf_mem_time),
 	[MXBPF_INSTANT] = sizeof(struct mxbpf_instant),
 	[MXBPF_VALUE] = sizeof(struct mxbpf_value),
+	[MXBPF_ACTIVITY] = sizeof(struct mxbpf_activity),
+	[MXBPF_LAUNCH] = sizeof(struct mxbpf_launch),
+	[MXBPF_AGG_ACTIVITY] = sizeof(struct mxbpf_agg_activity),
 };
 #define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))
 
@@ -75,6 +79,32 @@ static void tame_span(struct mxbpf_span *s)
 	s->dur_ns %= 64;
 	s->seq %= IDS;
 	s->origin %= IDS;
+}
+
+static void tame_activity(struct mxbpf_activity *a)
+{
+	a->cls = 1 + a->cls % (MXBPF_ACTIVITY_MAX - 1);
+	a->name_id %= IDS;
+	a->edge_id %= IDS;
+	a->domain %= 2;
+	a->dur_ns >>= 1;
+	a->h.ts_ns >>= 1;
+	if (!(a->pad & 1)) /* its times and its track are what they are */
+		return;
+	a->h.ts_ns %= 64;
+	a->dur_ns %= 64;
+	a->track.device %= 2;
+	a->track.context %= 2;
+	a->track.stream %= 2;
+}
+
+static void tame_launch(struct mxbpf_launch *l)
+{
+	l->edge_id %= IDS;
+	l->domain = 1;
+	l->tid = 1 + l->tid % 3;
+	if (l->pad & 1)
+		l->h.ts_ns %= 64;
 }
 
 /* Changes the fields that kind_check_next() would reject, so that the record passes. */
@@ -122,6 +152,16 @@ static void tame(struct mxbpf_rec *r)
 		n->len = r->size - (uint32_t)sizeof(*n);
 		for (i = 0; n->kind == MXBPF_NAME_ARGS && i < n->len; i++)
 			n->text[i] = "[],8-0\"\n"[n->text[i] & 7];
+		break;
+	case MXBPF_ACTIVITY:
+		tame_activity((struct mxbpf_activity *)r);
+		break;
+	case MXBPF_LAUNCH:
+		tame_launch((struct mxbpf_launch *)r);
+		break;
+	case MXBPF_AGG_ACTIVITY:
+		((struct mxbpf_agg_activity *)r)->cls = 1;
+		((struct mxbpf_agg_activity *)r)->name_id %= IDS;
 		break;
 	case MXBPF_KV:
 	case MXBPF_AGG_KV:

@@ -100,8 +100,8 @@ async function inspect(query, trace) {
     // That have begun, and no more.
     open: await query('select name from slice where dur < 0'),
     flows: await number('select count(*) as n from flow'),
-    // Both ends are the very slices that the file names, and the arrow arrives at an operator.
-    flow_pairs_ok: flows.filter((f) => f.dst_cat === 'cpu_op' &&
+    // Both ends are the very slices that the file names, and the arrow arrives at an operator or at an activity of a GPU.
+    flow_pairs_ok: flows.filter((f) => ['cpu_op', 'kernel', 'gpu_memcpy', 'gpu_memset'].includes(f.dst_cat) &&
       meant.has(`${f.src_pid}/${f.src_tid}@${f.src_ts} -> ${f.dst_pid}/${f.dst_tid}@${f.dst_ts}`)).length,
     // Of allocations; those of the machine (its own and of its control groups) depend on what it does.
     counters: await number("select count(*) as n from counter c join counter_track t on c.track_id = t.id " +

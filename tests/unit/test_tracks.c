@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Activities of devices and their launches, from records to outputs. Runs in the top folder: reads tests/golden,
+ * share/. */
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "chrome_tape.h"
+#include "mxbpf_file.h"
+#include "read_file.h"
+#include "record/record.h"
+#include "schema.h"
+
+#define OTHER	    (PID + 1000) /* another process */
+#define GEMM	    101
+#define RELU	    102
+#define COPY	    103
+#define SET	    104
+#define NACTIVITIES 10
+#define NARROWS	    6
+
+static char dir[] = "/tmp/mxbpf-test-XXXXXX";
+
+/* ---- records: three batches, as an agent and BPF send them, in any order */
+
+static struct mxbpf_activity *activity(struct tape *t, uint64_t name_id, uint64_t edge_id, uint64_t start_ns,
+				       uint64_t end_ns)
+{
+	struct mxbpf_activity *a = rec_add(t, MXBPF_ACTIVITY, sizeof(*a), start_ns);
+
+	a->dur_ns = end_ns - start_ns;
+	a->name_id = name_id;
+	a->edge_id = edge_id;
+	a->domain = edge_id ? MXBPF_DOMAIN_CUPTI : MXBPF_DOMAIN_NONE;
+	a->cls = name_id == COPY ? MXBPF_ACTIVITY_COPY : name_id == SET ? MXBPF_ACTIVITY_SET : MXBPF_ACTIVITY_KERNEL;
+	a->bytes = a->cls == MXBPF_ACTIVITY_KERNEL ? 0 : 4096;
+	a->track = (struct mxbpf_track){.device = 0, .context = 1, .stream = 7};
+	return a;
+}
+
+static void launch(struct tape *t, uint32_t tid, uint64_t at_ns, uint64_t edge_id)
+{
+	struct mxbpf_launch *l = rec_add(t, MXBPF_LAUNCH, sizeof(*l), at_ns);
+
+	l->tid = tid;
+	l->edge_id = edge_id;
+	l->domain = MXBPF_DOMAIN_CUPTI;
+}
+
+static void put_activities(struct tape *t)
+{
+	activity(t, GEMM, 4, 6000, 6010);
+	activity(t, RELU, 99, 1300, 1310); /* its launch was lost */
+	activity(t, RELU, 0, 1100, 1200);
+	activity(t, GEMM, 1, 400, 500)->h.tgid = OTHER;
+	activity(t, SET, 3, 1000, 1010);
+	/* A graph: one edge, four activities, of which two overlap in one stream. */
+	activity(t, GEMM, 2, 600, 700);
+	activity(t, GEMM, 2, 650, 750);
+	activity(t, RELU, 2, 620, 640)->track.stream = 13;
+	activity(t, COPY, 2, 630, 640)->track = (struct mxbpf_track){1, 2, 7};
+	activity(t, GEMM, 1, 400, 500);
+}
+
+static void put_launches(struct tape *t)
+{
+	launch(t, PID + 1, 5000, 4); /* in no span */
+	launch(t, PID + 1, 800, 3);
+	launch(t, PID, 400, 2);
+	launch(t, PID, 200, 1);
+}
+
+/* Operators, and calls of the CUDA runtime in them. */
+static void put_spans(struct tape *t)
+{
+	span(t, API, PID, 200, 300);
+	span(t, API, PID, 310, 400); /* ends where the next one launches */
+	span(t, API, PID, 400, 450);
+	span(t, OP, PID + 1, 700, 900);
+	span(t, OP, PID, 100, 1000);
+}
+
+static void put_names(struct tape *t)
+{
+	name(t, GEMM, MXBPF_NAME_SPAN, "gemm", 4);
+	name(t, RELU, MXBPF_NAME_SPAN, "relu", 4);
+	name(t, COPY, MXBPF_NAME_SPAN, "Memcpy DtoD", 11);
+	name(t, SET, MXBPF_NAME_SPAN, "Memset", 6);
+}
+
+static void (*const batches[])(struct tape *t) = {put_activities, put_launches, put_spans};
+
+/* Names, then the batches in one of their six orders. */
+static struct tape tape_in_order(unsigned order)
+{
+	const unsigned first = order / 2, second = (first + 1 + order % 2) % 3;
+	struct tape t = tape_new();
+
+	t.session.class_title[API] = (char *)"api";
+	t.session.class_title[OP] = (char *)"operator";
+	put_names(&t);
+	batches[first](&t);
+	batches[second](&t);
+	batches[3 - first - second](&t);
+	return t;
+}
+
+static struct mxbpf_agg_activity row(const struct mdl *m, uint64_t name_id, uint32_t tgid)
+{
+	const struct mxbpf_agg_activity *rows, none = {.count = 0};
+	size_t n, i;
+
+	rows = mdl_activities(m, &n);
+	for (i = 0; i < n; i++)
+		if (rows[i].name_id == name_id && rows[i].h.tgid == tgid)
+			return rows[i];
+	return none;
+}
+
+/* Every number of the rows, for `times` recordings like this one. */
+static bool has_rows(const struct mdl *m, uint64_t times)
+{
+	const struct mxbpf_agg_activity g = row(m, GEMM, PID), o = row(m, GEMM, OTHER), r = row(m, RELU, PID);
+	const struct mxbpf_agg_activity c = row(m, COPY, PID), s = row(m, SET, PID);
+
+	return g.count == 4 * times && g.total_ns == 310 * times && g.min_ns == 10 && g.max_ns == 100 && !g.bytes &&
+	       !g.unlaunched && o.count == times && o.unlaunched == times && r.count == 3 * times &&
+	       r.total_ns == 130 * times && r.unlaunched == times && c.count == times && c.bytes == 4096 * times &&
+	       c.device == 1 && c.cls == MXBPF_ACTIVITY_COPY && !c.unlaunched && s.count == times &&
+	       s.bytes == 4096 * times && !s.unlaunched;
+}
+
+/* ---- model */
+
+static void test_model(void)
+{
+	TEST("activities find their launches, whichever comes first; one edge has many, of its process alone")
+	{
+		unsigned order;
+
+		for (order = 0; order < 6; order++) {
+			struct tape t = tape_in_order(order);
+			struct mdl *again = mdl_new(), *sum;
+			struct buf recs = {0};
+
+			CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len) && has_rows(t.model, 1));
+			CHECK(!mdl_emit(t.model, &recs) && !mdl_feed(again, recs.data, recs.len));
+			CHECK(has_rows(again, 1));
+			sum = mdl_sum(again);
+			CHECK(row(sum, GEMM, 0).count == 5 && row(sum, GEMM, 0).unlaunched == 1);
+			mdl_free(sum);
+			mdl_free(again);
+			buf_fini(&recs);
+			tape_free(&t);
+		}
+	}
+	TEST("a launch of one window has its activities in the next")
+	{
+		struct tape t = tape_new();
+		struct mdl *next = mdl_new();
+
+		put_launches(&t);
+		CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len));
+		t.recs.len = 0;
+		put_activities(&t);
+		mdl_move_makers(next, t.model);
+		CHECK(!mdl_feed(next, t.recs.data, t.recs.len) && has_rows(next, 1));
+		mdl_free(next);
+		tape_free(&t);
+	}
+	TEST("any number of activities that wait for a launch takes bounded memory, and each is counted")
+	{
+		struct mdl *m = mdl_new();
+		struct tape t = tape_new();
+		uint64_t i;
+
+		for (i = 1; i <= 300000; i++) {
+			t.recs.len = 0;
+			activity(&t, GEMM, i, 10, 20);
+			CHECK(!mdl_feed(m, t.recs.data, t.recs.len));
+		}
+		CHECK(row(m, GEMM, PID).count == 300000 && row(m, GEMM, PID).unlaunched == 300000);
+		t.recs.len = 0;
+		launch(&t, PID, 5, 1); /* forgotten */
+		launch(&t, PID, 5, 300000);
+		launch(&t, PID, 5, 299999);
+		CHECK(!mdl_feed(m, t.recs.data, t.recs.len) && row(m, GEMM, PID).unlaunched == 299998);
+		mdl_free(m);
+		tape_free(&t);
+	}
+}
+
+static void test_many_launches(void)
+{
+	TEST("the last 262,144 launches are remembered, and no more than twice as many")
+	{
+		struct tape t = tape_new();
+		uint64_t i;
+
+		for (i = 1; i <= 600000; i++) {
+			t.recs.len = 0;
+			launch(&t, PID, 5, i);
+			CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len));
+		}
+		t.recs.len = 0;
+		activity(&t, GEMM, 600000, 10, 20);
+		activity(&t, GEMM, 600001 - 262144, 10, 20);
+		activity(&t, RELU, 600000 - 2 * 262144, 10, 20);
+		CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len));
+		CHECK(row(t.model, GEMM, PID).count == 2 && !row(t.model, GEMM, PID).unlaunched);
+		CHECK(row(t.model, RELU, PID).unlaunched == 1);
+		tape_free(&t);
+	}
+}
+
+static void test_kind(void)
+{
+	TEST("threads and streams are tracks; what does not fit is refused")
+	{
+		struct tape t = tape_new();
+		struct mxbpf_activity a = *activity(&t, COPY, 2, 10, 20);
+		struct mxbpf_launch l = {
+			.h = {MXBPF_LAUNCH, sizeof(l), PID, 1}, .tid = 5, .domain = MXBPF_DOMAIN_CUPTI};
+		struct mxbpf_mem none = {.h = {MXBPF_MEM, sizeof(none), PID, 0}};
+		struct kind_track k;
+
+		a.track = (struct mxbpf_track){1, 2, 7};
+		CHECK(kind_track(&a.h, &k) && k.tgid == PID && k.of == KIND_TRACK_STREAM);
+		CHECK(k.a == 1 && k.b == 2 && k.c == 7);
+		CHECK(kind_track(&l.h, &k) && k.tgid == PID && k.of == KIND_TRACK_THREAD && k.a == 5 && !k.b && !k.c);
+		CHECK(!kind_track(&none.h, &k));
+		CHECK(kind_sent(&a.h, sizeof(a)) && kind_sent(&l.h, sizeof(l)) && kind_end_ns(&a.h) == MONO + 20);
+		a.domain = 77; /* of a newer agent */
+		CHECK(!kind_check(&a, sizeof(a)));
+		a.cls = MXBPF_ACTIVITY_MAX;
+		CHECK(kind_check(&a, sizeof(a)) && !kind_sent(&a.h, sizeof(a)));
+		a.cls = MXBPF_ACTIVITY_SET;
+		a.dur_ns = UINT64_MAX;
+		CHECK(kind_check(&a, sizeof(a)));
+		l.domain = MXBPF_DOMAIN_NONE;
+		CHECK(kind_check(&l, sizeof(l)));
+		none.h.kind = MXBPF_AGG_ACTIVITY + 1; /* of a newer version */
+		CHECK(!kind_check(&none, sizeof(none)) && !mdl_feed(t.model, &none, sizeof(none)));
+		tape_free(&t);
+	}
+}
+
+/* ---- recordings */
+
+/* What a session does: each batch is folded and written. The order is that of tape_in_order(). */
+static int record(int fd, unsigned order, bool finished, const char *hostname, uint64_t later_ns)
+{
+	int copy = dup(fd);
+	struct tape t = tape_in_order(order);
+	struct rec_writer *w = NULL;
+	struct err e = {0};
+	const struct mxbpf_loss loss = {.attempted = 19, .stored = 19};
+	const struct mxbpf_rec *r;
+	size_t pos = 0;
+
+	t.session.hostname = (char *)hostname;
+	t.session.start_unix_ns += later_ns;
+	CHECK(!rec_writer_open(fd, 0, &t.session, &w, &e));
+	while ((r = kind_next(t.recs.data, t.recs.len, &pos))) {
+		CHECK(!mdl_feed(t.model, r, r->size));
+		if (r->kind != MXBPF_NAME)
+			CHECK(!rec_writer_append(w, r, r->size, t.model, &loss));
+	}
+	if (finished)
+		CHECK(!rec_writer_finish(w, t.model, &t.session, &e));
+	rec_writer_free(w);
+	tape_free(&t);
+	return copy;
+}
+
+static int recording(unsigned order, bool finished, const char *hostname, uint64_t later_ns)
+{
+	return record(memfd_create("test_tracks", MFD_CLOEXEC), order, finished, hostname, later_ns);
+}
+
+static struct rec_reader *opened(int fd)
+{
+	struct rec_reader *r = NULL;
+	struct err e = {0};
+
+	CHECK(!rec_reader_open(fd, &r, &e));
+	close(fd);
+	return r;
+}
+
+/* The records of a recording as a tape, which can be exported. */
+static struct tape tape_of(struct rec_reader *r)
+{
+	struct snk_source *source = rec_reader_source(r);
+	struct tape t = tape_new();
+	const void *recs;
+	size_t bytes;
+
+	while (source->next(source->ctx, &recs, &bytes) == 1)
+		buf_put(&t.recs, recs, bytes);
+	return t;
+}
+
+static void test_recording(void)
+{
+	TEST("a recording says its version; its rows and its records are those that were written, with their names")
+	{
+		unsigned order;
+
+		for (order = 0; order < 12; order++) {
+			int fd = recording(order % 6, order < 6, "host", 0);
+			struct mxbpf_file_header h;
+			struct mdl *m = mdl_new(), *folded = mdl_new();
+			struct rec_reader *r;
+			struct err e = {0};
+
+			CHECK(pread(fd, &h, sizeof(h), 0) == sizeof(h) && h.major == 1 && h.minor == 1);
+			r = opened(fd);
+			CHECK(!rec_reader_model(r, m, &e) && has_rows(m, 1));
+			CHECK(!rec_reader_events(r, folded, &e) && has_rows(folded, 1));
+			CHECK(!strcmp(mdl_name(m, COPY, NULL), "Memcpy DtoD"));
+			CHECK(!strcmp(mdl_name(folded, GEMM, NULL), "gemm"));
+			rec_reader_close(r);
+			mdl_free(m);
+			mdl_free(folded);
+		}
+	}
+}
+
+/* ---- outputs */
+
+static char *render(const char *format, const struct mdl_session *s, struct mdl *m, const struct snk_opts *opts)
+{
+	const struct snk_input in = {.session = s, .model = m};
+	struct err e = {0};
+	struct out *o;
+	char path[64], *text;
+
+	snprintf(path, sizeof(path), "%s/out", dir);
+	CHECK(!out_open(path, false, &o, &e) && !snk_write(snk_find(format), &in, opts, o, &e) && !out_commit(o, &e));
+	text = read_file(path);
+	unlink(path);
+	return text;
+}
+
+static bool is_valid(const cJSON *json)
+{
+	char *schema = read_file("share/report.schema.json");
+	cJSON *root = cJSON_Parse(schema);
+	bool ok = root && valid(root, root, json);
+
+	cJSON_Delete(root);
+	free(schema);
+	return ok;
+}
+
+static void test_report(void)
+{
+	const struct snk_opts by_total = {.sort = SNK_SORT_TOTAL}, one = {.sort = SNK_SORT_COUNT, .top = 1};
+
+	TEST("report shows activities, and says how many have no launch; without activities it says nothing of them")
+	{
+		struct tape t = tape_in_order(0), plain = tape_new();
+		char *text;
+
+		CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len));
+		put_spans(&plain);
+		CHECK(!mdl_feed(plain.model, plain.recs.data, plain.recs.len));
+		text = render("modern", &t.session, t.model, &by_total);
+		CHECK(strstr(text, "GPU activities: 10, ") && strstr(text, "Memcpy DtoD") && strstr(text, "4.00 KiB"));
+		CHECK(strstr(text, "2 of them have no call: their launch was not seen"));
+		free(text);
+		text = render("modern", &t.session, t.model, &one);
+		CHECK(strstr(text, "not all of them shown") && strstr(text, "gemm") && !strstr(text, "relu"));
+		free(text);
+		text = render("modern", &plain.session, plain.model, &by_total);
+		CHECK(*text && !strstr(text, "GPU"));
+		free(text);
+		text = render("json", &plain.session, plain.model, &by_total);
+		CHECK(*text && !strstr(text, "activities"));
+		free(text);
+		tape_free(&plain);
+		tape_free(&t);
+	}
+	TEST("JSON has them and follows the schema")
+	{
+		struct tape t = tape_in_order(3);
+		cJSON *root, *rows, *r;
+		char *text;
+
+		CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len));
+		text = render("json", &t.session, t.model, &by_total);
+		root = cJSON_Parse(text);
+		rows = cJSON_GetObjectItem(root, "activities");
+		CHECK(is_valid(root) && cJSON_GetArraySize(rows) == 5);
+		r = cJSON_GetArrayItem(rows, 0);
+		CHECK(!strcmp(str(r, "name"), "gemm") && !strcmp(str(r, "kind"), "kernel") && num(r, "count") == 4);
+		CHECK(num(r, "pid") == PID && num(r, "gpu") == 0 && num(r, "total_ns") == 310 &&
+		      num(r, "min_ns") == 10 && num(r, "max_ns") == 100 && num(r, "unlaunched") == 0);
+		cJSON_Delete(root);
+		free(text);
+		tape_free(&t);
+	}
+}
+
+/* The event at the other end of an arrow. */
+static const cJSON *start_of(const struct trace *r, const cJSON *f)
+{
+	const cJSON *e, *found = NULL;
+
+	cJSON_ArrayForEach(e, r->events)
+	{
+		if (strcmp(str(e, "ph"), "s") || num(e, "id") != num(f, "id"))
+			continue;
+		CHECK(!found && !strcmp(str(e, "cat"), str(f, "cat")) && !strcmp(str(e, "name"), str(f, "name")));
+		found = e;
+	}
+	CHECK(found);
+	return found;
+}
+
+/* Arrows from a moment of a thread to activities of a class. */
+static int arrows(const struct trace *r, long pid, long tid, long from_ns, const char *cat)
+{
+	const cJSON *f, *s;
+	int i, n = 0;
+
+	for (i = 0; (f = event(r, "f", i)); i++) {
+		s = start_of(r, f);
+		n += s && slice(r, cat, at_ns(f)) && num(f, "pid") == pid && num(s, "pid") == pid &&
+		     num(s, "tid") == tid && at_ns(s) == from_ns &&
+		     num(f, "tid") == num(slice(r, cat, at_ns(f)), "tid");
+	}
+	return n;
+}
+
+static void check_trace(const struct trace *r)
+{
+	const cJSON *graph = slice(r, "kernel", 600), *copy = slice(r, "gpu_memcpy", 630), *args;
+
+	CHECK(count(r, "s") == NARROWS && count(r, "f") == NARROWS && !dropped(r));
+	CHECK(arrows(r, PID, PID, 200, "kernel") == 1);
+	CHECK(arrows(r, PID, PID, 400, "kernel") == 3 && arrows(r, PID, PID, 400, "gpu_memcpy") == 1);
+	CHECK(arrows(r, PID, PID + 1, 700, "gpu_memset") == 1);
+	CHECK(num(r->other, "activities_unlaunched") == 2 && num(r->other, "arrows") == 0);
+	CHECK(!strcmp(track_name(r, num(graph, "tid")), "GPU 0 stream 7"));
+	CHECK(!strcmp(track_name(r, num(slice(r, "kernel", 650), "tid")), "GPU 0 stream 7 (2)"));
+	CHECK(!strcmp(track_name(r, num(slice(r, "kernel", 620), "tid")), "GPU 0 stream 13"));
+	CHECK(!strcmp(track_name(r, num(copy, "tid")), "GPU 1 stream 7"));
+	CHECK(num(slice(r, "kernel", 1300), "tid") == num(graph, "tid") && num(graph, "pid") == PID);
+	args = cJSON_GetObjectItem(copy, "args");
+	CHECK(num(args, "device") == 1 && num(args, "context") == 2 && num(args, "stream") == 7);
+	CHECK(num(args, "correlation") == 2 && num(args, "bytes") == 4096);
+	CHECK(!strcmp(str(copy, "name"), "Memcpy DtoD") && end_ns(copy) == 640);
+}
+
+static void test_trace(void)
+{
+	TEST("a timeline has a track for each stream, and an arrow from the innermost span to each activity it "
+	     "launched")
+	{
+		static const struct snk_ops *const forms[] = {&snk_chrome, &snk_kineto};
+		unsigned order;
+
+		for (order = 0; order < 12; order++) {
+			struct rec_reader *rec = opened(recording(order % 6, order % 2, "host", 0));
+			struct tape t = tape_of(rec);
+			struct trace r;
+
+			t.ops = forms[order / 6];
+			t.window_recs = 3;
+			r = trace_of(&t);
+			check_trace(&r);
+			trace_free(&r);
+			tape_free(&t);
+			rec_reader_close(rec);
+		}
+	}
+	TEST("streams of two contexts of a device are named apart")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+
+		activity(&t, GEMM, 0, 100, 200);
+		activity(&t, GEMM, 0, 150, 250)->track.context = 3;
+		r = trace_of(&t);
+		CHECK(!strcmp(track_name(&r, num(slice(&r, "kernel", 100), "tid")), "GPU 0 context 1 stream 7"));
+		CHECK(!strcmp(track_name(&r, num(slice(&r, "kernel", 150), "tid")), "GPU 0 context 3 stream 7"));
+		trace_free(&r);
+		tape_free(&t);
+	}
+	TEST("an id that is used again belongs to the last launch before the activity; no arrow goes back in time")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+
+		launch(&t, PID, 500, 1);
+		launch(&t, PID, 100, 1);
+		span(&t, API, PID, 100, 200);
+		span(&t, API, PID, 500, 600);
+		activity(&t, GEMM, 1, 550, 560);
+		activity(&t, GEMM, 1, 300, 310);
+		activity(&t, GEMM, 1, 50, 60);
+		activity(&t, GEMM, 1, 100, 110); /* starts with its call: an arrow would have no length */
+		r = trace_of(&t);
+		CHECK(count(&r, "s") == 2 && arrows(&r, PID, PID, 100, "kernel") == 1);
+		CHECK(arrows(&r, PID, PID, 500, "kernel") == 1 && num(r.other, "activities_unlaunched") == 1);
+		trace_free(&r);
+		tape_free(&t);
+	}
+	TEST("the innermost span launches, also if it comes after the one around it")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+
+		launch(&t, PID, 250, 1);
+		span(&t, OP, PID, 100, 1000);
+		span(&t, API, PID, 200, 300);
+		span(&t, OP, PID, 240, 2000)->flags = MXBPF_SPAN_ASYNC;
+		launch(&t, PID, 300, 2); /* the call has ended */
+		activity(&t, GEMM, 1, 400, 500);
+		activity(&t, GEMM, 2, 600, 700);
+		r = trace_of(&t);
+		CHECK(count(&r, "s") == 2 && at_ns(event(&r, "s", 0)) == 200);
+		CHECK(num(event(&r, "s", 0), "tid") == num(slice(&r, mdl_category(API), 200), "tid"));
+		CHECK(arrows(&r, PID, PID, 100, "kernel") == 1);
+		trace_free(&r);
+		tape_free(&t);
+	}
+	TEST("a form without threads leaves activities out")
+	{
+		struct tape t = tape_in_order(0);
+		struct trace r;
+
+		t.ops = &snk_chrome_classic;
+		r = trace_of(&t);
+		CHECK(!strstr(r.text, "gemm") && !strstr(r.text, "activities"));
+		trace_free(&r);
+		tape_free(&t);
+	}
+}
+
+/* ---- several recordings */
+
+static void test_merge(void)
+{
+	TEST("merged recordings keep the edges of each host, with times of one clock, and add up rows")
+	{
+		struct rec_reader *parts[] = {opened(recording(0, true, "alpha", 0)),
+					      opened(recording(5, false, "beta", 300))};
+		struct rec_reader *both = NULL;
+		const uint32_t far = PID | 1u << MDL_PID_BITS;
+		struct mdl *m = mdl_new(), *sum;
+		struct err e = {0};
+		struct tape t;
+		struct trace r;
+
+		CHECK(!rec_reader_merge(parts, 2, &both, &e));
+		CHECK(!rec_reader_model(both, m, &e) && has_rows(m, 1) && row(m, GEMM, far).count == 4);
+		CHECK(row(m, RELU, far).unlaunched == 1);
+		sum = mdl_sum(m);
+		CHECK(row(sum, RELU, 0).count == 6 && row(sum, GEMM, 0).unlaunched == 2);
+		mdl_free(sum);
+		t = tape_of(both);
+		r = trace_of(&t);
+		CHECK(count(&r, "s") == 2 * NARROWS && num(r.other, "activities_unlaunched") == 4);
+		CHECK(arrows(&r, PID, PID, 400, "kernel") == 3 && arrows(&r, far, PID, 700, "kernel") == 3);
+		CHECK(arrows(&r, far, PID + 1, 1000, "gpu_memset") == 1);
+		trace_free(&r);
+		tape_free(&t);
+		mdl_free(m);
+		rec_reader_close(both);
+	}
+}
+
+/* ---- the version before */
+
+static void test_older(void)
+{
+	TEST("a recording of format 1.0 reads as it did, and has no activities")
+	{
+		int fd = open("tests/golden/real.mxd", O_RDONLY | O_CLOEXEC);
+		const struct snk_opts opts = {.sort = SNK_SORT_TOTAL};
+		char *want = read_file("tests/golden/real.modern.txt"), *text;
+		struct mxbpf_file_header h;
+		struct mdl *m = mdl_new();
+		struct rec_reader *r;
+		struct err e = {0};
+		size_t n;
+
+		CHECK(pread(fd, &h, sizeof(h), 0) == sizeof(h) && h.major == 1 && h.minor == 0);
+		r = opened(fd);
+		CHECK(!rec_reader_model(r, m, &e) && !mdl_activities(m, &n) && !n);
+		text = render("modern", rec_reader_session(r), m, &opts);
+		CHECK(*want && !strcmp(text, want));
+		free(text);
+		free(want);
+		mdl_free(m);
+		rec_reader_close(r);
+	}
+}
+
+/* With an argument: writes a recording there, for tests/trace.bats. */
+int main(int argc, char **argv)
+{
+	if (argc > 1) {
+		close(record(open(argv[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600), 0, true, "host", 0));
+		return unit_bad;
+	}
+	if (!mkdtemp(dir))
+		return 1;
+	test_kind();
+	test_model();
+	test_many_launches();
+	test_recording();
+	test_report();
+	test_trace();
+	test_merge();
+	test_older();
+	rmdir(dir);
+	UNIT_MAIN_END;
+}
