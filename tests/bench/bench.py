@@ -18,7 +18,7 @@ import time
 
 import extra
 import report
-from modes import MODES, fits
+from modes import MODES, PAIRS, fits
 from proc import BenchError, Job
 
 LOOPS = ('tiny', 'static', 'cnn', 'torch-tiny', 'torch-cnn')
@@ -36,16 +36,17 @@ def names_of(text, known, what):
     return names
 
 
-def offered_modes(mxbpf):
-    """Without those whose option this binary does not know."""
+def offered_modes(mxbpf, base):
+    """Without those whose option this binary does not know, and those of another build if there is none."""
     known = subprocess.check_output([mxbpf, '--help']).decode()
     return [name for name, (cls, _, _) in MODES.items()
-            if all(word in known for word in getattr(cls, 'options', ()) if word.startswith('--'))]
+            if (base or name not in PAIRS) and all(word in known for word in getattr(cls, 'options', ()) if word.startswith('--'))]
 
 
 def parse_args():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--mxbpf', required=True, help='the binary')
+    p.add_argument('--base', default='', help='the binary of another build, to compare with')
     p.add_argument('--python-torch', required=True, help='a Python with PyTorch')
     p.add_argument('--work', required=True, help='folder for what is written on the way')
     p.add_argument('--json', required=True, help='the result')
@@ -56,7 +57,7 @@ def parse_args():
     p.add_argument('--blocks', default='')
     args = p.parse_args()
     args.loops = names_of(args.loops, LOOPS, 'LOOPS')
-    args.modes = names_of(args.modes, offered_modes(args.mxbpf), 'MODES')
+    args.modes = names_of(args.modes, offered_modes(args.mxbpf, args.base), 'MODES')
     args.blocks = [] if args.blocks == 'none' else names_of(args.blocks, BLOCKS, 'BLOCKS')
     args.rounds = args.rounds or (1 if args.quick else 3)
     args.section_s = 0.4 if args.quick else 1.0

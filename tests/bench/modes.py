@@ -124,8 +124,11 @@ class Mxbpf(External):
     options = ()
     trace = False
 
+    def binary(self):
+        return self.bench.mxbpf
+
     def attach(self):
-        argv = [self.bench.mxbpf, '--pid', str(self.job.pid), '--format', 'json', '-v', *self.options]
+        argv = [self.binary(), '--pid', str(self.job.pid), '--format', 'json', '-v', *self.options]
         if self.trace:
             argv += ['--trace', os.path.join(self.bench.work, 'trace.json')]
         self.out = open(os.path.join(self.bench.work, 'mxbpf.out'), 'w+b')
@@ -206,6 +209,7 @@ class MxbpfAll(Mxbpf):
 
 def fits(mode, loop):
     """Whether a loop has such a profiler, or what an option is about."""
+    mode = PAIRS.get(mode, mode)
     return mode not in (ONLY_MXNET if loop.startswith('torch') else ONLY_TORCH)
 
 
@@ -236,6 +240,17 @@ MODES = {
     'mxbpf-api-work': (MxbpfApiWork, 'mxbpf, everything, --api work', 2),
     'mxbpf-ops': (MxbpfOps, 'mxbpf, everything, --ops addmm,mm', 2),
 }
+
+# With BASE=PATH: the same modes of another build, of a commit before for example, in the same rounds.
+PAIRS = {'base-op': 'mxbpf-op', 'base': 'mxbpf', 'base-all': 'mxbpf-all'}
+
+
+def of_base(cls):
+    return type('Base' + cls.__name__, (cls,), {'binary': lambda self: self.bench.base})
+
+
+MODES.update({name: (of_base(MODES[of][0]), 'the other build' + MODES[of][1][len('mxbpf'):], 2)
+              for name, of in PAIRS.items()})
 
 # What each group of probes (plan_groups[] in user/plan/plan.c) costs: the loop that has most for it to do, the options that
 # have no more than it needs. A group without a row here stops the block `groups`, and fails tests/bench.bats.

@@ -4,7 +4,7 @@ import json
 import sys
 from statistics import median, quantiles
 
-from modes import MODES
+from modes import MODES, PAIRS
 
 BUILTIN = ('builtin-trace', 'builtin-agg')
 # CPU time of the job at most so many times that of the bare loop.
@@ -31,6 +31,7 @@ MEASURES = {
     'bare_wall_ns_per_step': lambda s: s['bare_wall_ns'] / s['steps'],
     'added_cpu_ns_per_step': lambda s: added_cpu_ns(s) / s['steps'],
     'added_cpu_ns_per_event': lambda s: added_cpu_ns(s) / s['events'],
+    'tool_cpu_ns_per_event': lambda s: s['tool_section_cpu_ns'] / s['events'],
     'total_cpu_ratio': lambda s: (s['cpu_ns'] + s.get('end_cpu_ns', 0)) / s['bare_cpu_ns'],
     'end_cpu_ratio': lambda s: s['end_cpu_ns'] / s['bare_cpu_ns'],
     'events_per_step': lambda s: s['events'] / s['steps'],
@@ -274,6 +275,20 @@ def show_loop(loop, rows):
         [MODES[row['mode']][1], *cells(row, TOOL)] for row in rows if row['attach_ns']])
 
 
+def show_pairs(loop, rows):
+    """Medians of this build, as a ratio to those of the other one."""
+    by_mode = {row['mode']: row for row in rows}
+    shown = []
+    for base, mode in PAIRS.items():
+        if base in by_mode and mode in by_mode:
+            shown.append([MODES[mode][1]] + [
+                '%.3f' % (by_mode[mode][name]['median'] / by_mode[base][name]['median'])
+                for name in ('added_cpu_ns_per_event', 'tool_cpu_ns_per_event', 'attach_ns', 'bpf_bytes')])
+    if shown:
+        print_rows([['%s loop: this build to the other' % loop, 'added CPU/event', 'own CPU/event', 'attach', 'BPF'],
+                    *shown])
+
+
 def show_export(export):
     print('export: %d events, recording %.1f MiB, Chrome JSON %.1f MiB, one CPU' % (
         export['events'], export['recording_bytes'] / MIB, export['trace_bytes'] / MIB))
@@ -323,6 +338,7 @@ def show(result):
         machine['load_at_end'], machine['seconds']))
     for loop in dict.fromkeys(r['loop'] for r in result['summary']):
         show_loop(loop, [r for r in result['summary'] if r['loop'] == loop])
+        show_pairs(loop, [r for r in result['summary'] if r['loop'] == loop])
     for name, show_block in (('bpf', show_bpf), ('steady', show_steady), ('export', show_export),
                              ('switch', show_switch), ('groups', show_groups)):
         if name in result:

@@ -10,6 +10,7 @@
 #   MODES=none,builtin-trace,builtin-agg,builtin-late,torch-profiler,torch-full,bpftrace,mxbpf-op,mxbpf,mxbpf-all,mxbpf-trace,
 #         mxbpf-counters,mxbpf-stats,mxbpf-api-work,mxbpf-ops
 #   BLOCKS=busy,steady,export,bpf,switch,account,groups   or none: what is measured beside the comparison
+#   BASE=PATH              another build of mxbpf, in the same rounds: modes base-op, base, base-all
 #   PYTHON=... PYTHON_TORCH=... MXBPF=...   another Python with MXNet, with PyTorch, another binary
 #
 # usage: tests/bench/run.sh [O]
@@ -38,5 +39,5 @@ give_back() {
 }
 trap give_back EXIT
 
-"$PYTHON" -B tests/bench/bench.py --mxbpf "$MXBPF" --python-torch "$PYTHON_TORCH" --work "$O/bench" --json "$O/bench.json" ${QUICK:+--quick} \
+"$PYTHON" -B tests/bench/bench.py --mxbpf "$MXBPF" ${BASE:+--base "$BASE"} --python-torch "$PYTHON_TORCH" --work "$O/bench" --json "$O/bench.json" ${QUICK:+--quick} \
 	${ROUNDS:+--rounds "$ROUNDS"} --loops "${LOOPS:-}" --modes "${MODES:-}" --blocks "${BLOCKS:-}"
