@@ -257,7 +257,7 @@ static __always_inline void *ring_reserve(struct mxbpf_thread *t, __u64 size)
 	return r;
 }
 
-/* The consumer polls on a timer; a wake-up for each record would triple the cost (facts/perf.md 2). */
+/* The consumer polls on a timer. A wake-up for each record would triple the cost of a probe hit. */
 static __always_inline __u64 ring_flags(struct mxbpf_thread *t)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP;

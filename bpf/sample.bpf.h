@@ -134,7 +134,6 @@ static __always_inline void sample_python(struct sample_room *room)
 	room->unreadable += !!room->python.failed;
 }
 
-/* Slot 0 takes what belongs to no thread. */
 static __always_inline void sample_send(struct sample_room *room)
 {
 	__u64 n = room->python.stack.n, flags = BPF_RB_NO_WAKEUP;

@@ -8,7 +8,7 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 
-/* By tgid. Every hit is checked against it: kernel pid filters leak (facts/reliability.md 3.1), and shared links have
+/* By tgid. Every hit is checked against it: the process filters of some kernels leak, and shared links have
  * none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -5,7 +5,7 @@
 load helpers
 
 # First functions of the phases, in their order.
-PHASES=(plan_make att_load att_attach live_wait cmd_print_tables cmd_write_trace)
+PHASES=(plan_make att_load att_attach ses_wait cmd_print_tables cmd_write_trace)
 
 setup_file() {
 	[[ $(id -u) == 0 ]] && command -v bpftrace >/dev/null || return 0
@@ -76,7 +76,7 @@ run_on() {
 }
 
 @test "a second Ctrl-C says what was written and what was not" {
-	start_to live_wait --pid "$READY_PID" -o tables.json --trace t.json
+	start_to ses_wait --pid "$READY_PID" -o tables.json --trace t.json
 	kill -s INT "$BG_PID" # ends the window
 	go_to cmd_print_tables
 	kill -s INT "$BG_PID"
@@ -85,7 +85,7 @@ run_on() {
 	expect_re '^mxbpf: aborted; not written: tables.json, t.json$' "$(<"$(err mxbpf)")"
 	[[ -z $(ls) ]]
 
-	start_to live_wait record --pid "$READY_PID" -o job.mxd --trace t.json
+	start_to ses_wait record --pid "$READY_PID" -o job.mxd --trace t.json
 	kill -s INT "$BG_PID"
 	go_to cmd_print_tables # a recording has none: this is where its trace is written
 	kill -s INT "$BG_PID"
@@ -108,7 +108,7 @@ run_on() {
 
 @test "a target that is killed in any phase: nothing was seen, exit code 5" {
 	local phase
-	for phase in plan_make att_attach live_wait; do
+	for phase in plan_make att_attach ses_wait; do
 		start_toy 20 2
 		start_to $phase --pid "$READY_PID"
 		kill -s KILL "$READY_PID"

@@ -93,22 +93,30 @@ def stuck(*_):
     raise BenchError('no progress for %d s' % STUCK_S)
 
 
-def one_process(bench, loop, name, steps_of):
-    cls, _, sections = MODES[name]
+def together(modes):
+    """Modes that one process is watched by, in the order of its sections. Two builds take turns in one process, as two
+    processes differ by more than builds do."""
+    paired = [name for base, mode in PAIRS.items() if base in modes and mode in modes for name in (base, mode)]
+    return [[name] * MODES[name][2] for name in modes if name not in paired] + [
+        [base, mode, mode, base] for base, mode in PAIRS.items() if base in paired]
+
+
+def one_process(bench, loop, names, steps_of):
     samples = []
     with Job(bench, loop) as job:
         # The first process of a loop decides; all others take as many steps.
         steps = steps_of.setdefault(loop, max(4, round(bench.section_s * 1e9 / job.step_ns)))
         before = dict(job.tell('run', steps), steps=steps)
-        for _ in range(sections):
+        for name in names:
+            cls = MODES[name][0]
             mode = cls(bench, job)
             try:
-                watched_steps = steps if sections > 1 else round(steps * ONE_SECTION_S / bench.section_s)
+                watched_steps = steps if len(names) > 1 else round(steps * ONE_SECTION_S / bench.section_s)
                 watched_steps = min(watched_steps, cls.steps_max or watched_steps)
                 sample, before = watched(job, mode, watched_steps, before)
             finally:
                 mode.kill()
-            samples.append(sample)
+            samples.append(dict(sample, loop=loop, mode=name))
     return samples
 
 
@@ -116,12 +124,11 @@ def compare(bench):
     samples, steps_of = [], {}
     for number in range(1, bench.rounds + 1):
         for loop in bench.loops:
-            for name in (mode for mode in bench.modes if fits(mode, loop)):
+            for names in together([mode for mode in bench.modes if fits(mode, loop)]):
                 signal.alarm(STUCK_S)
-                say('round %d/%d  %-7s %-14s' % (number, bench.rounds, loop, name))
-                for sample in one_process(bench, loop, name, steps_of):
-                    sample.update(round=number, loop=loop, mode=name)
-                    samples.append(sample)
+                say('round %d/%d  %-7s %-14s' % (number, bench.rounds, loop, names[-1]))
+                for sample in one_process(bench, loop, names, steps_of):
+                    samples.append(dict(sample, round=number))
                     say(' %.3f' % (sample['cpu_ns'] / sample['bare_cpu_ns']))
                 say('\n')
     return samples

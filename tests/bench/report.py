@@ -275,18 +275,22 @@ def show_loop(loop, rows):
         [MODES[row['mode']][1], *cells(row, TOOL)] for row in rows if row['attach_ns']])
 
 
-def show_pairs(loop, rows):
-    """Medians of this build, as a ratio to those of the other one."""
-    by_mode = {row['mode']: row for row in rows}
-    shown = []
-    for base, mode in PAIRS.items():
-        if base in by_mode and mode in by_mode:
-            shown.append([MODES[mode][1]] + [
-                '%.3f' % (by_mode[mode][name]['median'] / by_mode[base][name]['median'])
-                for name in ('added_cpu_ns_per_event', 'tool_cpu_ns_per_event', 'attach_ns', 'bpf_bytes')])
-    if shown:
-        print_rows([['%s loop: this build to the other' % loop, 'added CPU/event', 'own CPU/event', 'attach', 'BPF'],
-                    *shown])
+def pair_ratio(samples, base, mode, what):
+    """Of each round, in which two builds took turns in one process: this build to the other one."""
+    ratios = []
+    for number in {s['round'] for s in samples}:
+        sums = [sum(what(s) for s in samples if (s['round'], s['mode']) == (number, of)) for of in (mode, base)]
+        ratios.append(sums[0] / sums[1])
+    return '%.3f (%.3f-%.3f)' % (median(ratios), min(ratios), max(ratios))
+
+
+def show_pairs(loop, samples):
+    modes = {s['mode'] for s in samples}
+    rows = [[MODES[mode][1]] + [pair_ratio(samples, base, mode, what) for what in (
+        added_cpu_ns, MEASURES['tool_cpu_ns_per_event'], MEASURES['attach_ns'])]
+            for base, mode in PAIRS.items() if base in modes and mode in modes]
+    if rows:
+        print_rows([['%s loop: this build to the other one' % loop, 'added CPU', 'own CPU/event', 'attach'], *rows])
 
 
 def show_export(export):
@@ -338,7 +342,7 @@ def show(result):
         machine['load_at_end'], machine['seconds']))
     for loop in dict.fromkeys(r['loop'] for r in result['summary']):
         show_loop(loop, [r for r in result['summary'] if r['loop'] == loop])
-        show_pairs(loop, [r for r in result['summary'] if r['loop'] == loop])
+        show_pairs(loop, [s for s in result['samples'] if s['loop'] == loop])
     for name, show_block in (('bpf', show_bpf), ('steady', show_steady), ('export', show_export),
                              ('switch', show_switch), ('groups', show_groups)):
         if name in result:

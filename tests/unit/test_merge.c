@@ -163,6 +163,33 @@ static void test_caveats(void)
 	rec_reader_close(r);
 }
 
+/* Sources of one name are added up. A part that has the sum alone leaves the whole with the sum alone. */
+static void test_sources(void)
+{
+	struct mdl_source one[] = {{"probes", {.attempted = 10, .stored = 9, .dropped = 1}, 2}};
+	struct mdl_source two[] = {{"samples", {.attempted = 5, .stored = 5}, 0},
+				   {"probes", {.attempted = 7, .stored = 4, .dropped = 3}, 1}};
+	struct mdl_session a = of("alpha", 0), b = of("beta", 0);
+	const struct mdl_session *s;
+	struct err e = {0};
+	struct rec_reader *r;
+
+	a.sources = one;
+	a.nsources = 1;
+	b.sources = two;
+	b.nsources = 2;
+	r = merged(&a, &b, &e);
+	s = rec_reader_session(r);
+	CHECK(s->nsources == 2 && !strcmp(s->sources[0].name, "probes") && !strcmp(s->sources[1].name, "samples"));
+	CHECK(s->sources[0].loss.attempted == 17 && s->sources[0].loss.dropped == 4 && s->sources[0].late == 3);
+	CHECK(s->sources[1].loss.stored == 5);
+	rec_reader_close(r);
+	b.nsources = 0;
+	r = merged(&a, &b, &e);
+	CHECK(rec_reader_session(r)->nsources == 0);
+	rec_reader_close(r);
+}
+
 /* What only one of them has would be missing, or taken for that of both. */
 static void test_unlike(void)
 {
@@ -215,6 +242,8 @@ int main(void)
 	test_gauge();
 	TEST("what is said of the numbers of one of them is said of their sums")
 	test_caveats();
+	TEST("what each source lost is added up, and not shown for a part of the whole")
+	test_sources();
 	TEST("what was not recorded alike is refused")
 	test_unlike();
 	TEST("one recording is not taken for two")

@@ -299,6 +299,33 @@ static void watch(unsigned stalled)
 	free_records();
 }
 
+/* Neither waits for the other; one is 100 ms ahead. */
+static void watch_apart(void)
+{
+	struct mdl *m = mdl_new();
+	struct src_hub *h = src_hub_new(fold, m);
+	struct src *ahead = src_add(h, &prompt_ops, "ahead", NULL), *behind = src_add(h, &prompt_ops, "behind", NULL);
+	struct buf batch = {0};
+	struct err e = {0};
+	unsigned i;
+
+	CHECK(!src_open(h, &e));
+	for (i = 0; i < 20; i++) {
+		batch.len = 0;
+		put_span(&batch, START_NS + (i / 2 + (i % 2 ? 0 : 10)) * 10 * MS, 1, MXBPF_CLASS_OPERATOR);
+		src_deliver(i % 2 ? behind : ahead, batch.data, batch.len);
+	}
+	src_flush(h);
+	CHECK(mdl_counter(m, MXBPF_CLASS_OPERATOR, MXBPF_COUNTER_LATE) == 0);
+	batch.len = 0;
+	put_span(&batch, START_NS + 10 * MS, 1, MXBPF_CLASS_OPERATOR); /* behind its own */
+	src_deliver(behind, batch.data, batch.len);
+	CHECK(mdl_counter(m, MXBPF_CLASS_OPERATOR, MXBPF_COUNTER_LATE) == 1);
+	src_hub_free(h);
+	mdl_free(m);
+	buf_fini(&batch);
+}
+
 int main(void)
 {
 	TEST("what comes 300 ms late and out of order is added up as if it had come in order, and nothing counts as "
@@ -309,6 +336,10 @@ int main(void)
 	TEST("what comes later than is waited for is in the sums, and counts as late for its own source alone")
 	{
 		watch(2);
+	}
+	TEST("what a source delivers in its own order is not late because another source is ahead of it")
+	{
+		watch_apart();
 	}
 	UNIT_MAIN_END;
 }

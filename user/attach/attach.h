@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * BPF in the kernel: plan -> load -> attach -> activate -> drain -> detach (DESIGN.md 5.5). This room and
+ * BPF in the kernel: plan -> load -> attach -> activate -> drain -> detach. This room and
  * ring/ alone see libbpf. Until att_activate() no event is taken; until everything is attached nothing is activated.
  */
 #ifndef ATTACH_ATTACH_H

@@ -281,7 +281,7 @@ const struct cmd_option cmd_options[] = {
 	 .help = "keep at most SIZE of records; the oldest go, counted, and stay in the tables", .def = "2G",
 	 .set = cmd_set_bytes, FIELD(ses.max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40},
 	{.name = "ring-size", .of_events = true, .arg = "SIZE", .group = "General", .commands = LIVE,
-	 .help = "buffer between kernel and mxbpf, a power of two; larger if events are dropped", .def = "8M",
+	 .help = "ring buffer of the probes, and that of the samples, a power of two; larger if events are dropped", .def = "8M",
 	 .set = cmd_set_ring, FIELD(ses.ring_bytes), .min = 1 << 16, .max = 1 << 30},
 	{.name = "backend", .arg = "NAME", .group = "General", .commands = LIVE | CMD_BIT_NOW,
 	 .help = "how probes are attached", .def = "the first that the kernel has",

@@ -89,7 +89,7 @@ int recent_put(struct mdl *m, const struct mxbpf_sched *r)
 		return -ENOMEM;
 	*slot = (uintptr_t)t;
 	o = t->offs[t->n++ % OFFS_MAX] = off_of(r);
-	/* The two ways from the kernel are read one after the other: its span may have come before it. */
+	/* Spans and switches come by two ways, each with a thread of its own: its span may have come before it. */
 	for (i = 0; o.left_ns < m->slow_until_ns && (late = slow_at(m, i)); i++)
 		if (late->tid == r->tid && late->h.tgid == r->h.tgid)
 			take_off(late, &o);

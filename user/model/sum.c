@@ -82,6 +82,8 @@ static bool keeps_process(const struct mdl *m, const struct mxbpf_rec *r)
 	const struct kind *k = kind_of(r);
 	const struct mxbpf_group *g;
 
+	if (r->kind == MXBPF_AGG_ACTIVITY) /* the number of a device is the process's own */
+		return m->tells_processes;
 	if (!k || !k->of_row)
 		return false;
 	if (m->tells_processes || !m->tells_threads)

@@ -168,6 +168,7 @@ int window_fold(struct mdl *m)
 	for (i = 0; i < MXBPF_CLASS_MAX; i++)
 		if (w->newest_ns[i] > m->folded_ns[m->source][i])
 			m->folded_ns[m->source][i] = w->newest_ns[i];
+	memset(w->newest_ns, 0, sizeof(w->newest_ns));
 	w->opens.len = w->closes.len = w->allocs.len = 0;
 	return err ? err : err2;
 }

@@ -493,6 +493,9 @@ static int merge_session(const struct rec_merge *g, struct mdl_session *s)
 		err = err ? err : add_processes(s, from, &g->parts[i]);
 		err = err ? err : add_input(s, from, !i);
 	}
+	for (i = 0; i < g->n; i++)
+		if (!session_of(g, (unsigned)i)->nsources) /* the others would look like the whole */
+			mdl_sources_fini(s);
 	s->world_size = 0; /* it is no one's trace */
 	widen(g, s);
 	return err;

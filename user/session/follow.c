@@ -227,7 +227,6 @@ static void watch_late(struct session *ses, pid_t tgid)
 	tgt_close(t);
 }
 
-/* Looks at what a process has mapped by now. */
 /* Reads the maps again: nothing tells what the process mapped before its loader was watched. */
 static int open_anew(struct tgt **t, struct err *e)
 {
@@ -244,6 +243,7 @@ static void look_again(struct session *ses, struct tgt *t)
 	watch_any(ses->follow->watch, tgt_pid(t));
 }
 
+/* Looks at what a process has mapped by now. */
 static int look_at(struct session *ses, uint32_t tgid, const struct sight *at, struct err *e)
 {
 	uint64_t execs = watch_execs(ses->follow->watch, (pid_t)tgid);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * --interval: tables again and again while the session goes on. The ring's second thread folds meanwhile, so what is
+ * --interval: tables again and again while the session goes on. The sources' threads fold meanwhile, so what is
  * handed out is a copy: with the lock held for the copying alone, a slow reader of it holds up nothing but itself.
  */
 #include <errno.h>
@@ -23,7 +23,7 @@ static int session_now(const struct session *ses, struct mdl_session *s)
 	return ses_loss_now(ses, s);
 }
 
-/* What came since the last dump, whose end is this one's beginning. */
+/* What came since the last interval, whose end is this one's beginning. */
 static void subtract(struct mdl_session *s, const struct ses_mark *m)
 {
 	s->start_unix_ns += m->window_ns + m->paused_ns;
@@ -40,7 +40,7 @@ static void subtract(struct mdl_session *s, const struct ses_mark *m)
 	s->stranger_hits -= m->stranger_hits;
 	s->stranger_ns -= m->stranger_ns;
 	s->late_refused -= m->late_refused;
-	ses_loss_subtract(s, m->losses);
+	ses_loss_subtract(s, m);
 }
 
 /* Room for the whole session so far, as the lock is not to be held while the kernel finds memory. NULL: out of memory.
@@ -64,7 +64,7 @@ static int copy_whole(const struct session *ses, struct mdl *to)
 {
 	int err = mdl_copy_to(to, ses->model);
 
-	return err ? err : mdl_feed(to, ses->going.data, ses->going.len);
+	return err ? err : mdl_fold_all(to, ses->going.data, ses->going.len);
 }
 
 /* Replaces the model of this interval, which becomes `taken`, by `next`, an empty one. With the lock. */
@@ -77,7 +77,7 @@ static int take_fresh(struct session *ses, struct mdl *next, struct mdl **taken)
 	mdl_move_makers(next, m);
 	err = mdl_move_held(next, m, clock_ns(CLOCK_MONOTONIC));
 	if (!err) /* where this one ends, it begins */
-		err = mdl_feed(next, ses->readings.data, ses->readings.len);
+		err = mdl_fold_all(next, ses->readings.data, ses->readings.len);
 	return err ? err : mdl_copy_names(m, ses->model);
 }
 
@@ -100,7 +100,7 @@ static struct mdl *copy(struct session *ses, struct mdl_session *s)
 	if (!err)
 		err = ses->fresh ? take_fresh(ses, m, &m) : copy_whole(ses, m);
 	pthread_mutex_unlock(&ses->lock);
-	err = err ? err : mdl_feed(m, opens.data, opens.len);
+	err = err ? err : mdl_fold_all(m, opens.data, opens.len);
 	buf_fini(&opens);
 	if (!err)
 		return m;
@@ -140,8 +140,10 @@ int ses_interval(struct session *ses)
 		.stranger_ns = s.stranger_ns,
 		.late_refused = s.late_refused,
 	};
-	for (i = 0; i < s.nsources; i++)
+	for (i = 0; i < s.nsources; i++) {
 		now.losses[i] = s.sources[i].loss;
+		now.lates[i] = s.sources[i].late;
+	}
 	if (ses->o->reset) {
 		subtract(&s, &ses->mark);
 		ses->mark = now;

@@ -145,6 +145,7 @@ int launch_wait(struct launch *l, int signals)
 	while (waitpid(l->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	l->pid = 0;
+	close(l->pidfd);
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -152,8 +153,10 @@ void launch_fini(struct launch *l)
 {
 	if (!l->pid)
 		return;
-	if (l->go >= 0)
+	if (l->go >= 0) { /* it waits for a word, and ends without one */
 		close(l->go);
+		waitpid(l->pid, NULL, 0);
+	}
 	if (l->failed >= 0)
 		close(l->failed);
 	close(l->pidfd);

@@ -40,10 +40,12 @@ static struct mxbpf_loss *loss_of(const struct session *ses, struct mdl_session 
 	return &s->sources[ses->rings[ring]->number].loss;
 }
 
-/* Texts are those of stacks: samples have them, or calls. */
+/* Frames of stacks. Where calls have stacks as well as samples, most are those of calls. */
 static void add_unread(const struct session *ses, struct mdl_session *s)
 {
-	loss_of(ses, s, ses->rings[ATT_SAMPLES] ? ATT_SAMPLES : ATT_CALLS)->unreadable += sym_lost(ses->symbols);
+	bool of_calls = ses->details & MXBPF_DETAIL_STACK || !ses->rings[ATT_SAMPLES];
+
+	loss_of(ses, s, of_calls ? ATT_CALLS : ATT_SAMPLES)->unreadable += sym_lost(ses->symbols);
 }
 
 /*
@@ -97,9 +99,14 @@ int ses_loss_end(struct session *ses)
 void ses_loss_close(struct session *ses, unsigned left)
 {
 	struct mdl_session *s = &ses->about;
-	struct mxbpf_loss *l = loss_of(ses, s, ATT_CALLS);
+	struct mxbpf_loss *l;
 	size_t i;
 
+	if (s->nsources < src_count(ses->hub)) { /* there was no memory: the sum is what the sources say now */
+		src_loss_all(ses->hub, &s->loss);
+		return;
+	}
+	l = loss_of(ses, s, ATT_CALLS);
 	l->attempted += left;
 	l->stored += left;
 	l->unmatched += s->open_spans;
@@ -117,11 +124,13 @@ void ses_loss_close(struct session *ses, unsigned left)
 	add_up(s);
 }
 
-void ses_loss_subtract(struct mdl_session *s, const struct mxbpf_loss of[SRC_MAX])
+void ses_loss_subtract(struct mdl_session *s, const struct ses_mark *from)
 {
 	size_t i;
 
-	for (i = 0; i < s->nsources; i++)
-		mxbpf_loss_subtract(&s->sources[i].loss, &of[i]);
+	for (i = 0; i < s->nsources; i++) {
+		mxbpf_loss_subtract(&s->sources[i].loss, &from->losses[i]);
+		s->sources[i].late -= from->lates[i];
+	}
 	add_up(s);
 }

@@ -38,7 +38,8 @@ struct ses_look {
 struct ses_mark {
 	uint64_t window_ns, paused_ns, hits, left_out, iterations, sampled_iterations;
 	uint64_t followed, unfollowed, late_libs, late_refused, stranger_hits, stranger_ns;
-	struct mxbpf_loss losses[SRC_MAX]; /* of each source */
+	struct mxbpf_loss losses[SRC_MAX]; /* of each source, */
+	uint64_t lates[SRC_MAX];	   /* and what came late */
 };
 
 /* One of the libraries that a probe with each_lib is for. */
@@ -123,7 +124,7 @@ struct session {
 };
 
 /*
- * What is told to whoever runs the session. Details cost nothing unless they were asked for. Any thread may tell.
+ * What is told to whoever runs the session. Details are told only if they were asked for. Any thread may tell.
  */
 __attribute__((format(printf, 2, 3))) void ses_warn(const struct session *ses, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void ses_stage(const struct session *ses, const char *format, ...);
@@ -155,7 +156,7 @@ int ses_loss_now(const struct session *ses, struct mdl_session *s);
 int ses_loss_end(struct session *ses);
 void ses_loss_close(struct session *ses, unsigned left);
 /* What was lost before an interval began is taken off. */
-void ses_loss_subtract(struct mdl_session *s, const struct mxbpf_loss of[SRC_MAX]);
+void ses_loss_subtract(struct mdl_session *s, const struct ses_mark *from);
 
 /*
  * follow.c: what happens to the processes that are looked at, and to those that will be.

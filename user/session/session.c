@@ -367,7 +367,7 @@ static void on_left_span(void *ctx, const struct mxbpf_span *s)
 	int err;
 
 	ses_fold(ses, ATT_CALLS, &copy, copy.h.size);
-	err = ses->beside ? mdl_feed(ses->beside, &copy, copy.h.size) : 0;
+	err = ses->beside ? mdl_fold_all(ses->beside, &copy, copy.h.size) : 0;
 	if (err && !ses->write_error)
 		ses->write_error = err;
 }
@@ -401,15 +401,16 @@ int ses_stop(struct session *ses, struct err *e)
 	began = clock_ns(CLOCK_MONOTONIC); /* the window has ended */
 	ses_follow_free(ses);
 	att_detach(ses->att);
-	ses_detail(ses, "detached in %llu ms; BPF maps take %llu KiB",
-		   (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - began) / NS_PER_MS),
-		   (unsigned long long)(att_map_bytes(ses->att) >> 10));
+	if (ses->o->verbose) /* asking for the maps takes a file of each */
+		ses_detail(ses, "detached in %llu ms; BPF maps take %llu KiB",
+			   (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - began) / NS_PER_MS),
+			   (unsigned long long)(att_map_bytes(ses->att) >> 10));
 	src_flush(ses->hub);
 	s->hits = att_hits(ses->att);
 	if (ses->o->stats || ses->beside)
 		ses_take_stats(ses, true);
 	if (ses_loss_end(ses))
-		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+		err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory: the loss of each source is not known");
 	check_cuts(ses);
 	left = on ? att_left_spans(ses->att, began, ses_was_left, &look, on_left_span, ses) : 0;
 	s->open_spans = att_open_spans(ses->att, NULL, NULL) - left;

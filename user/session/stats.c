@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --stats: what the kernel added up is taken at each dump and at the end, and goes into the model as a row's records.
+/* --stats: what the kernel added up is taken at each interval and at the end, and goes into the model as a row's
+ * records.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -122,7 +123,7 @@ static int feed_beside(struct session *ses, const struct buf *recs)
 {
 	int err = mdl_copy_names(ses->beside, ses->model);
 
-	return err ? err : mdl_feed(ses->beside, recs->data, recs->len);
+	return err ? err : mdl_fold_all(ses->beside, recs->data, recs->len);
 }
 
 static int feed(struct session *ses, struct taken *t)
@@ -133,8 +134,8 @@ static int feed(struct session *ses, struct taken *t)
 	err = put_rows(ses, t);
 	if (err || ses->beside)
 		return err ? err : feed_beside(ses, &t->recs);
-	err = mdl_feed(ses->model, t->recs.data, t->recs.len);
-	return ses->fresh && !err ? mdl_feed(ses->fresh, t->recs.data, t->recs.len) : err;
+	err = mdl_fold_all(ses->model, t->recs.data, t->recs.len);
+	return ses->fresh && !err ? mdl_fold_all(ses->fresh, t->recs.data, t->recs.len) : err;
 }
 
 /*

@@ -31,7 +31,7 @@ struct line {
 
 static int fold(struct memory *m)
 {
-	int err = m->batch.len ? mdl_feed(m->alive, m->batch.data, m->batch.len) : 0;
+	int err = m->batch.len ? mdl_fold_all(m->alive, m->batch.data, m->batch.len) : 0;
 
 	m->batch.len = 0;
 	return err ? err_set(m->s.err, ERR_RUNTIME, err, "out of memory") : 0;

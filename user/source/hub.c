@@ -13,9 +13,10 @@ struct src_hub {
 	void *ctx;
 	struct src *sources[SRC_MAX];
 	unsigned n;
+	unsigned nopened;
 	bool holds; /* a source is late by nature */
 	bool flushed;
-	pthread_mutex_t lock; /* of all below, where it holds */
+	pthread_mutex_t lock; /* of all below and of nopened, where it holds */
 	size_t held_bytes;
 	uint64_t newest_ns;   /* end of a record that was delivered */
 	uint64_t released_ns; /* what ended before was handed on */
@@ -48,28 +49,35 @@ struct src *src_add(struct src_hub *h, const struct src_ops *ops, const char *na
 int src_open(struct src_hub *h, struct err *e)
 {
 	unsigned i;
+	int err;
 
-	for (i = 0; i < h->n; i++)
-		if (h->sources[i]->ops->open(h->sources[i], e)) {
-			h->n = i; /* the others have nothing to end */
+	for (i = 0; i < h->n; i++) {
+		err = h->sources[i]->ops->open(h->sources[i], e);
+		if (err) {
 			src_flush(h);
-			return e->code;
+			return err;
 		}
+		pthread_mutex_lock(&h->lock);
+		h->nopened++;
+		pthread_mutex_unlock(&h->lock);
+	}
 	return 0;
 }
 
 /* No record that was delivered later may end before it. */
 static uint64_t watermark(const struct src_hub *h)
 {
-	uint64_t least = UINT64_MAX, of;
+	uint64_t least = UINT64_MAX, of, in_time = h->newest_ns > SRC_IN_TIME_NS ? h->newest_ns - SRC_IN_TIME_NS : 0;
 	unsigned i;
 
-	for (i = 0; i < h->n; i++) {
-		of = h->sources[i]->ops->watermark ? h->sources[i]->ops->watermark(h->sources[i]) : UINT64_MAX;
-		least = of < least ? of : least;
-	}
 	if (h->held_bytes > SRC_HELD_BYTES)
 		return UINT64_MAX;
+	if (h->nopened < h->n)
+		return 0;
+	for (i = 0; i < h->n; i++) {
+		of = h->sources[i]->ops->watermark ? h->sources[i]->ops->watermark(h->sources[i]) : in_time;
+		least = of < least ? of : least;
+	}
 	return h->newest_ns > SRC_WAIT_NS && least < h->newest_ns - SRC_WAIT_NS ? h->newest_ns - SRC_WAIT_NS : least;
 }
 
@@ -133,7 +141,8 @@ static int hold(struct src_hub *h, struct src *s, const void *recs, size_t bytes
 	while ((r = kind_next(recs, bytes, &pos))) {
 		uint64_t end_ns = kind_end_ns(r);
 
-		s->late += end_ns < h->released_ns;
+		if (end_ns && end_ns < h->released_ns) /* 0 is no time */
+			__atomic_fetch_add(&s->late, 1, __ATOMIC_RELAXED);
 		h->newest_ns = end_ns > h->newest_ns ? end_ns : h->newest_ns;
 	}
 	return 0;
@@ -161,7 +170,7 @@ void src_flush(struct src_hub *h)
 	if (h->flushed)
 		return;
 	h->flushed = true;
-	for (i = 0; i < h->n; i++)
+	for (i = 0; i < h->nopened; i++)
 		if (h->sources[i]->ops->flush)
 			h->sources[i]->ops->flush(h->sources[i]);
 	pthread_mutex_lock(&h->lock);
@@ -216,10 +225,5 @@ void src_loss_all(const struct src_hub *h, struct mxbpf_loss *loss)
 
 uint64_t src_late(const struct src *s)
 {
-	uint64_t late;
-
-	pthread_mutex_lock(&s->hub->lock);
-	late = s->late;
-	pthread_mutex_unlock(&s->hub->lock);
-	return late;
+	return __atomic_load_n(&s->late, __ATOMIC_RELAXED);
 }

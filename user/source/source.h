@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where records come from. A source delivers batches of records from a thread of its own; a hub hands them on to one
- * function, one batch at a time. Each source counts its own loss, and says how far it has delivered. As long as all
+ * function. Each source counts its own loss, and says how far it has delivered. As long as all
  * sources deliver in time, the hub hands on each batch as it comes. If one delivers late, the hub holds the records of
  * all of them back until that one has delivered what happened at the same time, but not for ever: a record that comes
  * after later ones were handed on is handed on as well, and counted as late for its source.
@@ -18,6 +18,7 @@
 
 #define SRC_MAX	       8	     /* sources of a hub */
 #define SRC_WAIT_NS    2000000000ull /* how long a record is held back, by the records' own times */
+#define SRC_IN_TIME_NS 200000000ull  /* later than this, records of a source without a watermark are late */
 #define SRC_HELD_BYTES (64u << 20)   /* held back at most, of all sources; then what there is is handed on */
 
 struct src;
@@ -26,12 +27,13 @@ struct src;
 struct src_ops {
 	/* Delivers from now on, by src_deliver(). 0 or -errno with e set. */
 	int (*open)(struct src *s, struct err *e);
-	/* No more will happen: delivers what there is, and nothing after it returns. NULL: nothing is left by then. */
+	/* No more will happen: delivers what there is, and nothing after it returns. Only of one that was opened. NULL:
+	 * nothing is left by then. */
 	void (*flush)(struct src *s);
 	/* What was attempted, delivered (stored) and lost until now. From any thread. */
 	void (*loss)(const struct src *s, struct mxbpf_loss *loss);
 	/* Every record that ended before this moment was delivered, UINT64_MAX behind the last one. From any thread
-	 * that delivers. NULL: records come in time, within tens of milliseconds and without an order. */
+	 * that delivers. NULL: records come within SRC_IN_TIME_NS, in any order. */
 	uint64_t (*watermark)(const struct src *s);
 	/* After flush, or without ever having been opened. NULL: nothing to free. */
 	void (*close)(struct src *s);
@@ -46,7 +48,7 @@ struct src {
 	struct src_hub *hub;
 	unsigned number;    /* in the hub, from 0 */
 	uint64_t malformed; /* after flush: records that were refused; 0 unless there is a bug */
-	uint64_t late;	    /* with the hub's lock: records that came after later ones were handed on */
+	uint64_t late;	    /* atomic: records that came after later ones were handed on */
 	/* private to the hub */
 	struct held {
 		char *data;
@@ -67,7 +69,7 @@ struct src *src_add(struct src_hub *h, const struct src_ops *ops, const char *na
 int src_open(struct src_hub *h, struct err *e);
 /* Nothing more will happen: all that there is has been handed on when it returns. Twice is legal. */
 void src_flush(struct src_hub *h);
-void src_hub_free(struct src_hub *h); /* after src_flush() or a failed src_open(); NULL is legal */
+void src_hub_free(struct src_hub *h); /* when no source delivers any more; NULL is legal */
 
 /* For sources: records of this one. From one thread at a time. */
 void src_deliver(struct src *s, void *recs, size_t bytes);
@@ -77,6 +79,6 @@ const struct src *src_at(const struct src_hub *h, unsigned i);
 void src_loss(const struct src *s,
 	      struct mxbpf_loss *loss); /* from any thread; records that are held back are stored */
 void src_loss_all(const struct src_hub *h, struct mxbpf_loss *loss); /* the sum of all sources */
-uint64_t src_late(const struct src *s);
+uint64_t src_late(const struct src *s);				     /* from any thread */
 
 #endif
