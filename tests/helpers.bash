@@ -159,7 +159,7 @@ take_shared() {
 
 # What the hypervisor has taken of all CPUs since boot. The clocks of the kernel disagree about it: some count it as time of
 # the thread that was on the CPU, some do not.
-stolen_ns() { awk -v hz="$(getconf CLK_TCK)" '$1 == "cpu" { printf "%d", $9 * 1e9 / hz }' /proc/stat; }
+stolen_ns() { awk -v hz="$(getconf CLK_TCK)" '$1 == "cpu" { printf "%.0f", $9 * 1e9 / hz }' /proc/stat; }
 
 out() { echo "$BATS_TEST_TMPDIR/$1.out"; }
 err() { echo "$BATS_TEST_TMPDIR/$1.err"; }

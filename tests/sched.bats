@@ -73,6 +73,7 @@ near() { # NS NS: within 3 %, or what a switch takes now and then, or what the h
 	jq -e '.loss | .dropped == 0 and .attempted == .stored' mxbpf.out
 }
 
+# bats test_tags=alone
 @test "a busy process on the same CPU is named, and states add up to the kernel's account" {
 	local states STOLEN_BEFORE
 	STOLEN_BEFORE=$(stolen_ns)
