@@ -142,7 +142,7 @@ int ses_interval(struct session *ses)
 	};
 	for (i = 0; i < s.nsources; i++) {
 		now.losses[i] = s.sources[i].loss;
-		now.lates[i] = s.sources[i].late;
+		now.late[i] = s.sources[i].late;
 	}
 	if (ses->o->reset) {
 		subtract(&s, &ses->mark);

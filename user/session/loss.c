@@ -130,7 +130,7 @@ void ses_loss_subtract(struct mdl_session *s, const struct ses_mark *from)
 
 	for (i = 0; i < s->nsources; i++) {
 		mxbpf_loss_subtract(&s->sources[i].loss, &from->losses[i]);
-		s->sources[i].late -= from->lates[i];
+		s->sources[i].late -= from->late[i];
 	}
 	add_up(s);
 }

@@ -39,7 +39,7 @@ struct ses_mark {
 	uint64_t window_ns, paused_ns, hits, left_out, iterations, sampled_iterations;
 	uint64_t followed, unfollowed, late_libs, late_refused, stranger_hits, stranger_ns;
 	struct mxbpf_loss losses[SRC_MAX]; /* of each source, */
-	uint64_t lates[SRC_MAX];	   /* and what came late */
+	uint64_t late[SRC_MAX];		   /* and what came late */
 };
 
 /* One of the libraries that a probe with each_lib is for. */
