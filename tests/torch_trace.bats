@@ -192,10 +192,15 @@ need_readers() {
 		        optimizer.step()
 		    if i == 10:
 		        print('ready', os.getpid(), flush=True)
+		    if i > 10 and i % 10 == 0:
+		        print('at', i, flush=True)
 	EOF
 	start_ready workers "$PYTHON_TORCH" workers.py
 	mkdir -p logs/run
-	"$MXBPF" --pid "$READY_PID" -d 500ms --trace logs/run/job_1.pt.trace.json >mxbpf.txt
+	start_mxbpf --pid "$READY_PID" --trace logs/run/job_1.pt.trace.json
+	wait_new_line "$(out workers)" '^at ' # the window is as long as the job needs, not a time
+	wait_new_line "$(out workers)" '^at '
+	stop_pid "$MXBPF_PID" INT
 	stop_pid "$READY_PID"
 	node "$PERFETTO/engine.mjs" "$O/deps/perfetto" logs/run/job_1.pt.trace.json --json >engine.json ||
 		{ jq .errors engine.json; return 1; }
