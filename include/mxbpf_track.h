@@ -22,7 +22,7 @@ enum mxbpf_edge_domain {
 	MXBPF_DOMAIN_CUPTI = 1, /* correlationId of CUPTI's records */
 };
 
-/* What a device does. Numbers are append-only. */
+/* What a device does. Recordings have these numbers, so a new class gets a new one. */
 enum mxbpf_activity_class {
 	MXBPF_ACTIVITY_NONE = 0,
 	MXBPF_ACTIVITY_KERNEL = 1, /* CONCURRENT_KERNEL */
@@ -73,7 +73,7 @@ struct mxbpf_agg_activity {
 	struct mxbpf_rec h; /* ts_ns: 0 */
 	__u64 name_id;
 	__u64 count;
-	/* Of dur_ns. Activities of several streams overlap, so a total can exceed the window. */
+	/* Sum and extremes of dur_ns. Activities of several streams overlap, so a total can exceed the window. */
 	__u64 total_ns, min_ns, max_ns;
 	__u64 bytes;
 	__u64 unlaunched; /* of count: activities with an edge that no record seen so far began */

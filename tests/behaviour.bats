@@ -184,6 +184,7 @@ end_by_signal() {
 	kill -s INT "$MXBPF_PID"
 	wait_exit "$MXBPF_PID"
 	jq -e '.loss.dropped > 0 and .loss.attempted == .loss.stored + .loss.dropped' "$(out mxbpf)"
+	jq -e '.loss.dropped == .sources[0].dropped and .sources[0].source == "probes"' "$(out mxbpf)"
 	jq -e --argjson n "$(jq .loss.dropped "$(out mxbpf)")" '[.. | .dropped? | numbers] | index($n) != null' \
 		<(jq 'del(.traceEvents)' "$BATS_TEST_TMPDIR/t.json")
 	jq -e '[.tables[][] | .count // (.allocs + .frees)] | add <= $l' --argjson l "$(jq .loss.stored "$(out mxbpf)")" \

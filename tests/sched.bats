@@ -102,6 +102,18 @@ near() { # NS NS: within 3 %, or what a switch takes now and then, or what the h
 	jq -e '.traceEvents | any(.name | startswith("disk: read"))' t.json
 }
 
+# Of the recording r.mxd, its report mxbpf.out and its trace t.json: the loss of each source stands in each.
+every_output_has_sources() {
+	local losses
+	losses=$(jq -c '[.sources[] | {source, attempted, dropped}]' mxbpf.out)
+	jq -e --argjson of "$losses" '($of | map(.source)) == ["probes", "scheduler"] and
+		([.sources[].attempted] | add) == .loss.attempted and all($of[]; .attempted > 0)' mxbpf.out
+	expect_re '^sources  probes: [0-9,]+ attempted, 0 dropped; scheduler: [0-9,]+ attempted, 0 dropped$' "$("$MXBPF" report r.mxd)"
+	expect_re '^# sources  probes: ' "$("$MXBPF" report r.mxd --layout torch)"
+	expect_re '^"loss","scheduler: attempted",,[0-9]+,' "$("$MXBPF" report r.mxd -f csv)"
+	expect_same "$losses" "$(jq -c '[first(.. | .sources? // empty)[] | {source, attempted, dropped}]' t.json)"
+}
+
 @test "a recording has what the live session showed, whole or cut" {
 	start_waits --seconds 0.5
 	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" --sched -o r.mxd
@@ -113,6 +125,7 @@ near() { # NS NS: within 3 %, or what a switch takes now and then, or what the h
 	part locked '.futex_ns > 5000000'
 	"$MXBPF" export -o t.json -q r.mxd
 	jq -e '.traceEvents | any(.name == "sleeping in futex")' t.json
+	every_output_has_sources
 	# Without the sums at its end it is folded again.
 	jq -S '.off_cpu.calls | sort_by(.name, .category)' mxbpf.out >whole
 	[[ $(<whole) != '[]' ]]

@@ -33,7 +33,7 @@ install "$here/guest.sh" "$root/init"
 # The second serial line carries one archive after the other, a task's each; the last one may be cut. What the kernel does not
 # know on its command line is init's environment. Without KVM, so that it is the same on every machine. With erms and fsrm
 # the kernel copies byte by byte, which QEMU emulates so: loading programs takes 1.7 times as long. Without what hardens the
-# kernel, which is dear under emulation, the tasks take 0.6 of the CPU time. A root's programs are verified alike with it.
+# kernel, which is dear under emulation, the tasks take 0.7 of the CPU time. A root's programs are verified alike with it.
 light='mitigations=off init_on_alloc=0 audit=0 randomize_kstack_offset=off'
 status=0
 timeout -k 5 2700 qemu-system-x86_64 -accel tcg,thread=multi -M pc -cpu max,la57=off,erms=off,fsrm=off -smp 2 -m 1024 \

@@ -64,7 +64,7 @@ static void put_spans(struct buf *b, unsigned nr, uint64_t at_ns)
 	    .counters = {MXBPF_COUNTER_NONE});
 }
 
-/* Two iterations of which the second one is under way, with calls in both. */
+/* There are two iterations with calls in both. The second one has not ended. */
 static void put_steps(struct buf *b, uint64_t at_ns)
 {
 	unsigned i;
@@ -200,7 +200,7 @@ static void put_others(struct buf *b, unsigned nr, uint64_t at_ns)
 	put_activities(b, nr, at_ns);
 }
 
-/* What a model gets in one round, as two windows. Rounds follow each other. */
+/* A model gets two windows in each round. Each round happens later than the one before. */
 static void feed_round(struct mdl *m, unsigned nr)
 {
 	const uint64_t at_ns = (nr + 1) * ROUND_NS;
@@ -255,6 +255,16 @@ static bool is_same(const struct mdl *a, const struct mdl *b)
 	return same;
 }
 
+static struct mdl *copy_of(const struct mdl *m)
+{
+	struct mdl *to = mdl_new();
+
+	if (to && !mdl_copy_to(to, m))
+		return to;
+	mdl_free(to);
+	return NULL;
+}
+
 static void test_kinds(void)
 {
 	static const unsigned emitted[] = {
@@ -264,7 +274,7 @@ static void test_kinds(void)
 		MXBPF_AGG_LIFE,	    MXBPF_AGG_WAIT,   MXBPF_ITERATION, MXBPF_AGG_KV,	MXBPF_MEM_TIME,
 		MXBPF_HOLDER,	    MXBPF_VALUE,      MXBPF_INSTANT,   MXBPF_JOIN,	MXBPF_AGG_ACTIVITY,
 	};
-	struct mdl *m = model(), *copy = mdl_copy(m);
+	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;
 	unsigned n[64] = {0}, i;
 	struct buf recs = {0};
@@ -294,7 +304,7 @@ static void test_recording(void)
 	struct err e = {0};
 
 	CHECK(!rec_reader_open(open(RECORDING, O_RDONLY | O_CLOEXEC), &r, &e) && !rec_reader_model(r, m, &e));
-	copy = mdl_copy(m);
+	copy = copy_of(m);
 	CHECK(mdl_nrows(m) > 10 && is_same(m, copy));
 	mdl_free(copy);
 	copy = mdl_new();
@@ -310,7 +320,7 @@ static void test_recording(void)
 /* The rounds behind the first one touch all that it has left, and the records of a model touch all of its rows. */
 static void test_later(void)
 {
-	struct mdl *m = model(), *copy = mdl_copy(m), *sum, *sum2;
+	struct mdl *m = model(), *copy = copy_of(m), *sum, *sum2;
 	struct buf recs = {0}, before = {0};
 	unsigned nr;
 
@@ -327,7 +337,7 @@ static void test_later(void)
 	sum2 = mdl_sum(copy);
 	CHECK(is_same(sum, sum2));
 	mdl_free(sum2);
-	sum2 = mdl_copy(sum);
+	sum2 = copy_of(sum);
 	CHECK(is_same(sum, sum2) && mdl_nprocesses(sum) == mdl_nprocesses(sum2));
 	recs.len = 0;
 	CHECK(!mdl_emit(m, &recs));
@@ -344,7 +354,7 @@ static void test_later(void)
 
 static void test_iterations(void)
 {
-	struct mdl *m = model(), *copy = mdl_copy(m);
+	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_iteration *a, *b;
 	struct buf before = {0};
 	size_t na, nb;
@@ -381,7 +391,7 @@ static void test_optimizers(void)
 		PUT(&b, span, MXBPF_SPAN, i * 1000 + 500, .dur_ns = 100, .name_id = i < 10 ? STEP : NEW, .tid = 78,
 		    .cls = OP, .flags = MXBPF_SPAN_USER, .counters = {MXBPF_COUNTER_NONE});
 		CHECK(!feed(m, &b) && !mdl_emit(m, &b));
-		copy = mdl_copy(m);
+		copy = copy_of(m);
 		again = mdl_new();
 		CHECK(!feed(again, &b) && niterations(again) == niterations(copy));
 		mdl_free(copy);
@@ -402,7 +412,7 @@ static void test_grouped(void)
 	for (i = 0; i < MDL_GROUPED_MAX - 1; i++)
 		PUT(&b, span, MXBPF_SPAN, 1000, .name_id = CONV, .cls = OP, .stack_id = i + 1);
 	CHECK(!feed(m, &b));
-	copy = mdl_copy(m);
+	copy = copy_of(m);
 	for (i = 0; i < 3; i++)
 		PUT(&b, span, MXBPF_SPAN, 1000, .name_id = CONV, .cls = OP, .stack_id = MDL_GROUPED_MAX + i);
 	CHECK(copy && !feed(copy, &b) && mdl_counter(copy, OP, MXBPF_COUNTER_UNGROUPED) == 2);
@@ -437,7 +447,7 @@ static void test_names(void)
 
 int main(void)
 {
-	struct mdl *m = mdl_new(), *copy = mdl_copy(m);
+	struct mdl *m = mdl_new(), *copy = copy_of(m);
 
 	TEST("a copy emits what the model emits, records of every kind")
 	test_kinds();

@@ -61,7 +61,7 @@ static void put_span(struct buf *to, uint64_t end_ns, uint32_t tid, unsigned cls
 	CHECK(!buf_put(to, &s, sizeof(s)));
 }
 
-/* What is taken at one moment is given back a little later, by whichever lane has the turn. */
+/* One lane allocates memory, and another one frees as much a little later. */
 static void put_alloc(struct buf *to, uint64_t at_ns, bool take)
 {
 	const struct mxbpf_alloc a = {

@@ -53,7 +53,7 @@ static void put_activities(struct tape *t)
 	activity(t, RELU, 0, 1100, 1200);
 	activity(t, GEMM, 1, 400, 500)->h.tgid = OTHER;
 	activity(t, SET, 3, 1000, 1010);
-	/* A graph: one edge, four activities, of which two overlap in one stream. */
+	/* A CUDA graph has one edge and four activities. Two of them overlap in one stream. */
 	activity(t, GEMM, 2, 600, 700);
 	activity(t, GEMM, 2, 650, 750);
 	activity(t, RELU, 2, 620, 640)->track.stream = 13;
@@ -246,7 +246,7 @@ static void test_kind(void)
 
 /* ---- recordings */
 
-/* What a session does: each batch is folded and written. The order is that of tape_in_order(). */
+/* Folds and writes each batch, as a session does, in the order of tape_in_order(). */
 static int record(int fd, unsigned order, bool finished, const char *hostname, uint64_t later_ns)
 {
 	int copy = dup(fd);

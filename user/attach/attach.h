@@ -147,9 +147,10 @@ int att_args_fd(const struct att *a);
 int att_tensors_fd(const struct att *a);
 /* What BPF saw under a stack_id of its own. 0, -ENOENT. */
 int att_read_stack(const struct att *a, uint64_t id, struct mxbpf_stack *s);
-/* What BPF counted of the records of one ring; exact at rest. stored is left 0: the consumer knows it. */
+/* Reads what BPF counted for one ring. The counts are exact when no probe runs. `stored` is 0: the consumer counts it.
+ */
 void att_loss(const struct att *a, enum att_ring ring, struct mxbpf_loss *loss);
-uint64_t att_hits(const struct att *a); /* probe hits, likewise */
+uint64_t att_hits(const struct att *a); /* the number of probe hits */
 /*
  * With att_opts.sched, after deactivation: what threads have been doing since they were last switched, as records, how
  * many.

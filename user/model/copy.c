@@ -198,13 +198,3 @@ int mdl_copy_to(struct mdl *to, const struct mdl *from)
 	err = err ? err : kv_copy_begun(to, from);
 	return err ? err : steps_copy(to, from);
 }
-
-struct mdl *mdl_copy(const struct mdl *m)
-{
-	struct mdl *to = mdl_new();
-
-	if (to && !mdl_copy_to(to, m))
-		return to;
-	mdl_free(to);
-	return NULL;
-}

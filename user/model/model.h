@@ -154,16 +154,14 @@ void mdl_tell_threads(struct mdl *m);	       /* from now on, spans of each threa
 void mdl_free(struct mdl *m);
 
 /*
- * A copy of m between two windows, which has the same tables and can be fed on. It lacks three stores that no table
- * reads and that may take some 140 MB: the operators that made backward nodes (MDL_MAKERS_MAX), single allocations
- * (MDL_BLOCKS_MAX), and launches with the activities that wait for one. So the copy does not join a later backward node
- * with an operator of before, takes a later free of such an allocation for one of memory from before the window, and
- * does not join launches and activities of which one came before. NULL: out of memory.
- */
-struct mdl *mdl_copy(const struct mdl *m);
-/*
- * The same in two steps, where m may only be looked at with a lock: most of the time is the kernel's, for pages of new
- * rows, and mdl_reserve() takes them beforehand. `to` is new. After an error it is for mdl_free(). 0, -ENOMEM.
+ * Copies a model between two windows. The copy has the same tables and can be fed on. It lacks three stores that no
+ * table reads and that may take some 140 MB: the operators that made backward nodes (MDL_MAKERS_MAX), single
+ * allocations (MDL_BLOCKS_MAX), and launches with the activities that wait for one. So the copy does not join a later
+ * backward node with an earlier operator, takes the free of an earlier allocation for one of memory from before the
+ * window, and does not join an earlier launch with a later activity.
+ *
+ * `to` is new. If a lock protects `from`, call mdl_reserve() before taking it, with the number that mdl_nrows() has
+ * returned: most of the time goes into pages for new rows. After an error `to` is for mdl_free(). 0 or -ENOMEM.
  */
 size_t mdl_nrows(const struct mdl *m);
 int mdl_reserve(struct mdl *to, size_t nrows);

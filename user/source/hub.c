@@ -64,7 +64,8 @@ int src_open(struct src_hub *h, struct err *e)
 	return 0;
 }
 
-/* No record that was delivered later may end before it. */
+/* The moment up to which records are handed on: every source has delivered what ended before, or is waited for no more.
+ */
 static uint64_t watermark(const struct src_hub *h)
 {
 	uint64_t least = UINT64_MAX, of, in_time = h->newest_ns > SRC_IN_TIME_NS ? h->newest_ns - SRC_IN_TIME_NS : 0;
@@ -81,28 +82,36 @@ static uint64_t watermark(const struct src_hub *h)
 	return h->newest_ns > SRC_WAIT_NS && least < h->newest_ns - SRC_WAIT_NS ? h->newest_ns - SRC_WAIT_NS : least;
 }
 
+static void release_all(struct src_hub *h, struct src *s)
+{
+	h->held_bytes -= s->held.len;
+	h->fn(h->ctx, s->number, s->held.data, s->held.len);
+	s->held.len = 0;
+}
+
 /* Hands on what ended before a moment, and keeps the rest in its order. */
 static void release_source(struct src_hub *h, struct src *s, uint64_t until_ns)
 {
 	const struct held all = s->held;
 	const struct mxbpf_rec *r;
-	size_t pos = 0, len = 0;
-	char *due = malloc(all.len ? all.len : 1);
+	char *due = malloc(all.len), *to;
+	size_t pos = 0, len = 0, kept = 0;
+	bool is_due;
 
-	s->held.len = 0;
-	while ((r = kind_next(all.data, all.len, &pos))) {
-		if (!due || kind_end_ns(r) < until_ns) { /* for want of memory all of it goes, where it stands */
-			if (due)
-				memcpy(due + len, r, r->size);
-			len += r->size;
-			continue;
-		}
-		memmove(s->held.data + s->held.len, r, r->size);
-		s->held.len += r->size;
+	if (!due) { /* later records go early rather than none at all */
+		release_all(h, s);
+		return;
 	}
+	while ((r = kind_next(all.data, all.len, &pos))) {
+		is_due = kind_end_ns(r) < until_ns;
+		to = is_due ? due + len : all.data + kept;
+		memmove(to, r, r->size);
+		*(is_due ? &len : &kept) += r->size;
+	}
+	s->held.len = kept;
 	h->held_bytes -= len;
 	if (len)
-		h->fn(h->ctx, s->number, due ? due : all.data, len);
+		h->fn(h->ctx, s->number, due, len);
 	free(due);
 }
 
@@ -176,7 +185,7 @@ void src_flush(struct src_hub *h)
 	pthread_mutex_lock(&h->lock);
 	for (i = 0; i < h->n; i++)
 		if (h->sources[i]->held.len)
-			release_source(h, h->sources[i], UINT64_MAX);
+			release_all(h, h->sources[i]);
 	pthread_mutex_unlock(&h->lock);
 }
 
