@@ -26,7 +26,7 @@ expect_complete() {
 
 @test "-d ends the session with complete outputs and exit code 0" {
 	shared_workload --tiny
-	start_mxbpf --pid "$WORKLOAD_PID" -d 700ms --trace "$BATS_TEST_TMPDIR/t.json"
+	start_mxbpf --pid "$WORKLOAD_PID" -d 1500ms --trace "$BATS_TEST_TMPDIR/t.json"
 	wait_exit "$MXBPF_PID"
 	expect_complete
 }
@@ -34,7 +34,8 @@ expect_complete() {
 end_by_signal() {
 	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
-	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
+	wait_new_line "$(out workload)" '^step' # a line a second: between two of them the job has made a step
+	wait_new_line "$(out workload)" '^step'
 	kill -s "$1" "$MXBPF_PID"
 	wait_exit "$MXBPF_PID"
 	expect_complete
@@ -197,7 +198,8 @@ end_by_signal() {
 	mkfifo "$dir/t.json" # nobody reads it: the export would take for ever
 	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --trace "$dir/t.json"
-	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
+	wait_new_line "$(out workload)" '^step'
+	wait_new_line "$(out workload)" '^step'
 	kill -s INT "$MXBPF_PID"
 	wait_line "$(out mxbpf)" '^loss' "$MXBPF_PID" # the tables are out, the trace has begun
 	kill -s INT "$MXBPF_PID"
