@@ -110,6 +110,7 @@ held() { # MXBPF_ARGS PROGRAM...
 	start_torch --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --stats --format json
 	wait_new_line "$(out workload)" '^step'
+	wait_new_line "$(out workload)" '^step'
 	stop_pid "$WORKLOAD_PID"
 	wait_exit "$MXBPF_PID"
 	jq -e '.mode == "stats" and .loss.attempted == .loss.stored and .loss.dropped == 0 and
