@@ -172,13 +172,13 @@ static __always_inline void sched_leave(struct mxbpf_sched_thread *t, struct mxb
 }
 
 /* It has a CPU again: this one. */
-static __always_inline void sched_return(struct mxbpf_sched_thread *t, struct mxbpf_sched_cpu *c, __u64 now)
+static __noinline int sched_return(struct mxbpf_sched_thread *t, struct mxbpf_sched_cpu *c, __u64 now)
 {
 	struct mxbpf_sched *r = (struct mxbpf_sched *)c->rec;
 
 	t->back_ns = now;
 	if (!t->left_ns)
-		return;
+		return 0;
 	if (t->left_ns < active_since_ns)
 		t->left_ns = active_since_ns;
 	sched_fill(r, t);
@@ -188,6 +188,24 @@ static __always_inline void sched_return(struct mxbpf_sched_thread *t, struct mx
 	r->back_cpu = t->cpu = bpf_get_smp_processor_id();
 	t->left_ns = 0;
 	sched_send(c, cpu_slices(c, r->woken_ns));
+	return 0;
+}
+
+/*
+ * It leaves a CPU that it was not seen to get: the kernel runs no program for some threads (seen of process 1 in a
+ * sandbox), and one of them has left the CPU to it. It got the CPU after the last switch that was seen here, which is
+ * taken for the moment. What that thread ran counts as this one's; that it did is told.
+ */
+static __always_inline void sched_unseen_return(struct mxbpf_sched_thread *t, struct mxbpf_sched_cpu *c)
+{
+	__u64 at = c->since_ns;
+
+	if (at < t->left_ns)
+		at = t->left_ns;
+	if (t->state != MXBPF_SCHED_RUNNABLE && at < t->woken_ns)
+		at = t->woken_ns;
+	c->counts[MXBPF_COUNT_UNMATCHED]++;
+	sched_return(t, c, at);
 }
 
 /* A thread that has not hit a probe, nor been there when the window began. -1: it is a target's, and there is no room.
@@ -234,6 +252,8 @@ SEC("?raw_tp/sched_switch") int on_switch(struct bpf_raw_tracepoint_args *ctx)
 		if (t) {
 			tid = t->tid;
 			tgid = t->tgid;
+			if (t->left_ns)
+				sched_unseen_return(t, c);
 			sched_leave(t, c, task, ctx->args[0], next, n, next_tid, now);
 		}
 		cpu_keep(c, task, tid, tgid, now);
