@@ -58,8 +58,8 @@ attach_often() { # PID TIMES
 
 # The window is as long as the job needs for its iterations.
 sees_iterations() { # PID
-	"$MXBPF" --pid "$1" --iterations 2 --format json >seen.json
-	jq -e '.window.sampled_iterations == 2 and .loss.dropped == 0' seen.json
+	"$MXBPF" --pid "$1" --iterations 2 --format json >"$BATS_TEST_TMPDIR/seen.json"
+	jq -e '.window.sampled_iterations == 2 and .loss.dropped == 0' "$BATS_TEST_TMPDIR/seen.json"
 }
 
 @test "attaching and detaching twenty-four times during training has no effect" {

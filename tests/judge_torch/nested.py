@@ -41,12 +41,14 @@ def main():
     assert own['aten::mm', True][0] == 5 and torch['aten::mm', True][0] == 5
     assert own['aten::mm', False][0] == torch['aten::mm', False][0] >= 90, own['aten::mm', False]
     assert set(own) == set(torch), set(own) ^ set(torch)
+    # A thread that loses its CPU between the two profilers' starts of a call waits inside of it for one, outside for the other.
+    waited = sum(r['account']['runq_ns'] for r in threads)
     for key, (calls, total, self_ns) in own.items():
         its = torch[key]
         print('%-60s %6d %12d %12d, torch.profiler %6d %12d %12d' % (key[0], calls, total, self_ns, *its))
         assert calls == its[0]
         apart = max(abs(total - its[1]), abs(self_ns - its[2]))
-        assert apart < OVERHEAD * its[1] + SLACK_NS, (key, apart)
+        assert apart < OVERHEAD * its[1] + SLACK_NS + waited, (key, apart, waited)
     whole = sum(r['self_ns'] for r in names)
     for rows, most in ((threads, window), (devices, window * len(threads))):
         assert all(r['total_ns'] == r['self_ns'] <= most for r in rows), (rows, most)
