@@ -16,12 +16,27 @@ static bool is_meant(const struct adp *a, const char *runtime)
 	return !runtime || !strcmp(runtime, a->name);
 }
 
-bool plan_has_runtime(struct tgt *t, const char *runtime)
+/* A loader maps one library after the other: what a probe cannot do without may still be missing. */
+static bool is_whole(struct tgt *t, const struct adp *a, unsigned groups)
+{
+	size_t i;
+
+	for (i = 0; i < a->nprobes; i++) {
+		const struct adp_probe *p = &a->probes[i];
+
+		if (p->group & groups && !p->optional && p->lib_glob && !tgt_find_lib(t, p->lib_glob))
+			return false;
+	}
+	return true;
+}
+
+bool plan_has_runtime(struct tgt *t, const struct plan_opts *o)
 {
 	int i;
 
 	for (i = 0; adapters[i]; i++)
-		if (is_meant(adapters[i], runtime) && tgt_find_lib(t, adapters[i]->lib_glob))
+		if (is_meant(adapters[i], o->runtime) && tgt_find_lib(t, adapters[i]->lib_glob) &&
+		    is_whole(t, adapters[i], o->groups))
 			return true;
 	return false;
 }

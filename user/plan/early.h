@@ -8,10 +8,11 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "plan/plan.h"
 #include "target/target.h"
 
-/* Whether the library of a runtime is mapped; NULL: of any that an adapter knows. */
-bool plan_has_runtime(struct tgt *t, const char *runtime);
+/* Whether the library of a runtime that is asked for is mapped, with the other libraries that the probes need. */
+bool plan_has_runtime(struct tgt *t, const struct plan_opts *o);
 /* Whether a library of OpenMP is, of any kind. */
 bool plan_has_openmp(struct tgt *t);
 /* "libmxnet.so* (MXNet), ...". Returns buf. */

@@ -252,13 +252,13 @@ static int look_at(struct session *ses, uint32_t tgid, const struct sight *at, s
 
 	if (err)
 		return err;
-	if (!plan_has_runtime(t, ses->want.runtime)) {
+	if (!plan_has_runtime(t, &ses->want)) {
 		watch_its_loader(ses, t);
 		err = open_anew(&t, e);
 		if (err)
 			return err;
 	}
-	if (!plan_has_runtime(t, ses->want.runtime))
+	if (!plan_has_runtime(t, &ses->want))
 		goto out; /* its loader tells */
 	if (!ses_role_fits(ses, t)) {
 		goto out; /* its children may be what is looked for */
@@ -594,11 +594,11 @@ int ses_await_pid(struct session *ses, struct err *e)
 {
 	if (tgt_open(ses->o->pid, &ses->waiting, e))
 		return e->code;
-	if (!ses_role_fits(ses, ses->waiting) && plan_has_runtime(ses->waiting, ses->want.runtime))
+	if (!ses_role_fits(ses, ses->waiting) && plan_has_runtime(ses->waiting, &ses->want))
 		return err_set(e, ERR_TARGET, -ENOENT, "process %d is no %s", ses->o->pid, ses->o->role);
-	if (!ses->o->no_follow && !plan_has_runtime(ses->waiting, ses->want.runtime) && find_child(ses, e))
+	if (!ses->o->no_follow && !plan_has_runtime(ses->waiting, &ses->want) && find_child(ses, e))
 		return e->code ? e->code : plan_make(ses->targets[0].tgt, &ses->want, &ses->targets[0].plan, e);
-	if (ses->o->wait && !plan_has_runtime(ses->waiting, ses->want.runtime))
+	if (ses->o->wait && !plan_has_runtime(ses->waiting, &ses->want))
 		return wait_for_runtime(ses, e);
 	ses->targets[0].tgt = ses->waiting;
 	ses->waiting = NULL;
