@@ -326,6 +326,41 @@ static void watch_apart(void)
 	buf_fini(&batch);
 }
 
+static uint64_t half_watermark(const struct src *s)
+{
+	return *(const uint64_t *)s->ctx;
+}
+
+static const struct src_ops half_ops = {.open = nothing_to_open, .loss = prompt_loss, .watermark = half_watermark};
+
+static void append(void *ctx, unsigned number, void *recs, size_t bytes)
+{
+	CHECK(!buf_put(ctx, recs, bytes));
+}
+
+/* A short record is due, and long ones behind it in the same batch are not: those move by less than their size. */
+static void watch_moved(void)
+{
+	struct buf got = {0}, batch = {0};
+	struct src_hub *h = src_hub_new(append, &got);
+	uint64_t until_ns = START_NS + 10 * MS;
+	struct src *half = src_add(h, &half_ops, "half", &until_ns);
+	struct err e = {0};
+	unsigned i;
+
+	CHECK(!src_open(h, &e));
+	put_alloc(&batch, START_NS + 5 * MS, true);
+	for (i = 0; i < 10; i++)
+		put_span(&batch, START_NS + (20 + i) * MS, i, MXBPF_CLASS_OPERATOR);
+	src_deliver(half, batch.data, batch.len);
+	CHECK(got.len == MXBPF_ALLOC_BYTES_PLAIN);
+	src_flush(h);
+	CHECK(got.len == batch.len && !memcmp(got.data, batch.data, batch.len));
+	src_hub_free(h);
+	buf_fini(&got);
+	buf_fini(&batch);
+}
+
 int main(void)
 {
 	TEST("what comes 300 ms late and out of order is added up as if it had come in order, and nothing counts as "
@@ -340,6 +375,10 @@ int main(void)
 	TEST("what a source delivers in its own order is not late because another source is ahead of it")
 	{
 		watch_apart();
+	}
+	TEST("records of any size that are held back are handed on as they came")
+	{
+		watch_moved();
 	}
 	UNIT_MAIN_END;
 }

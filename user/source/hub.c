@@ -95,7 +95,7 @@ static void release_source(struct src_hub *h, struct src *s, uint64_t until_ns)
 	const struct held all = s->held;
 	const struct mxbpf_rec *r;
 	char *due = malloc(all.len), *to;
-	size_t pos = 0, len = 0, kept = 0;
+	size_t pos = 0, len = 0, kept = 0, size;
 	bool is_due;
 
 	if (!due) { /* later records go early rather than none at all */
@@ -105,8 +105,9 @@ static void release_source(struct src_hub *h, struct src *s, uint64_t until_ns)
 	while ((r = kind_next(all.data, all.len, &pos))) {
 		is_due = kind_end_ns(r) < until_ns;
 		to = is_due ? due + len : all.data + kept;
-		memmove(to, r, r->size);
-		*(is_due ? &len : &kept) += r->size;
+		size = r->size; /* moving the record may overwrite where it stood */
+		memmove(to, r, size);
+		*(is_due ? &len : &kept) += size;
 	}
 	s->held.len = kept;
 	h->held_bytes -= len;
