@@ -50,7 +50,7 @@ OBJ   := $(SRC:%.c=$(O)/obj/%.o)
 UNITS := $(patsubst tests/unit/%.c,$(O)/unit/%,$(sort $(wildcard tests/unit/*.c)))
 PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c))) \
 	 $(patsubst tests/prog/%.cpp,$(O)/prog/%,$(sort $(wildcard tests/prog/*.cpp)))
-TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so)
+TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so inject_agent.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
 .PHONY: all check test units progs bench demo lint fuzz install uninstall clean distclean help
@@ -85,6 +85,19 @@ $(O)/obj/%.o: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
 $(filter $(O)/obj/user/attach/%,$(OBJ)): $(O)/gen/mxbpf.skel.h $(O)/gen/watch.skel.h $(O)/gen/regs.skel.h
+
+$(filter $(O)/obj/user/agent/%,$(OBJ)): $(O)/gen/inject.skel.h $(O)/gen/agent.skel.h
+
+# ---- the agent: what goes into a target. Nothing of it runs before it is called, and it needs what glibc 2.17 has.
+AGENT_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE -fPIC -fvisibility=hidden -fcf-protection=none \
+	-fno-stack-protector -fno-asynchronous-unwind-tables -Iinclude -Iuser/agent/lib -ffile-prefix-map=$(CURDIR)/=
+$(O)/gen/agent.so: $(wildcard user/agent/lib/*.c user/agent/lib/*.h) include/mxbpf_agent.h include/mxbpf_event.h
+	$(call say,AGENT,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(AGENT_CFLAGS) -shared -nostartfiles -Wl,-z,now,-z,relro,--no-undefined,-s -o $@ $(filter %.c,$^) -lc
+
+$(O)/obj/user/agent/image.o: $(O)/gen/agent.so
+$(O)/obj/user/agent/image.o: CFLAGS += -Wa,-I$(O)/gen
 
 $(O)/libmxbpf.a: $(OBJ)
 	$(call say,AR,$@)
@@ -152,11 +165,17 @@ $(O)/toy/kmp/libtorch_cpu.so: tests/toy/omp.c
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -O1 -g -Wall -Wextra -fopenmp=libomp -o $@ $< -lpthread
 
+# What the tests of injection load into their targets.
+$(O)/toy/inject_agent.so: tests/toy/inject_agent.c
+	$(call say,TOY,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O1 -g -Wall -Wextra -fPIC -fvisibility=hidden -shared -o $@ $<
+
 $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' \
-		-Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) -o $@ $< $(filter-out user/attach/% user/ring/% user/source/% user/session/% user/cmd/%,$(SRC)) $(LIBS)
+		-Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) -o $@ $< $(filter-out user/agent/% user/attach/% user/ring/% user/source/% user/session/% user/cmd/%,$(SRC)) $(LIBS)
 
 units: $(UNITS)
 progs: $(PROGS) $(TOY)

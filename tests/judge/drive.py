@@ -15,6 +15,9 @@ import subprocess
 import sys
 
 
+NOTHING_SEEN = 5  # mxbpf's exit code: the program was soon ready
+
+
 def wait_for(stream, pattern, who, echo=False):
     for line in stream:
         text = line.decode(errors='replace')
@@ -29,18 +32,30 @@ def wait_for(stream, pattern, who, echo=False):
 def drive(args, children):
     program = subprocess.Popen(args.program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     children.append(program)
-    pid = wait_for(program.stdout, r'^ready (\d+)$', 'the program')[1]
-
-    command = [word.replace('{pid}', pid) for word in shlex.split(args.tool)]
-    with open(args.stdout, 'wb') as out:
-        tool = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE)
-    children.append(tool)
-    wait_for(tool.stderr, args.attached, 'the tracer', echo=True)
 
     def go_on():
         program.stdin.write(b'\n')
         program.stdin.flush()
 
+    def start(command, pid, out):
+        tool = subprocess.Popen([word.replace('{pid}', pid) for word in shlex.split(command)], stdout=out,
+                                stderr=subprocess.PIPE)
+        children.append(tool)
+        wait_for(tool.stderr, args.attached, 'the tracer', echo=True)
+        return tool
+
+    if args.before:
+        pid = wait_for(program.stdout, r'^busy (\d+)$', 'the program')[1]
+        before = start(args.before, pid, subprocess.DEVNULL)
+        go_on()
+    pid = wait_for(program.stdout, r'^ready (\d+)$', 'the program')[1]
+    if args.before:
+        before.send_signal(signal.SIGINT)
+        sys.stderr.write(before.stderr.read().decode(errors='replace'))
+        if before.wait() not in (0, NOTHING_SEEN):
+            raise RuntimeError('exit code of the tracer before: %d' % before.returncode)
+    with open(args.stdout, 'wb') as out:
+        tool = start(args.tool, pid, out)
     go_on()
     wait_for(program.stdout, r'^done$', 'the program')
     tool.send_signal(signal.SIGINT)
@@ -57,6 +72,8 @@ def drive(args, children):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--tool', required=True, help='command line of the tracer; {pid} is the program')
+    p.add_argument('--before', metavar='TOOL', help='command line of a tracer that is attached while the program, which says that it '
+                   'is "busy", has something to do, and that ends when the program is ready')
     p.add_argument('--stdout', required=True, metavar='FILE', help="the tracer's stdout")
     p.add_argument('--attached', default=r'attached: \d+ probes', metavar='REGEX', help='line on its stderr')
     p.add_argument('--seconds', type=int, default=100, help='limit of the whole run')

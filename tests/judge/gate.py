@@ -3,11 +3,21 @@
 around that section. The same section runs in both ways; between the two gates a tracer can attach and detach, so
 that neither start-up nor interpreter shutdown is in its window."""
 import os
+import select
 import sys
 
 
 def _hold(*words):
     print(*words, flush=True)
+    if not sys.stdin.buffer.raw.read(1):
+        sys.exit('stdin ended where a byte was to let the program go on')
+
+
+def busy(work):
+    """Does something until it may go on."""
+    print('busy', os.getpid(), flush=True)
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        work()
     if not sys.stdin.buffer.raw.read(1):
         sys.exit('stdin ended where a byte was to let the program go on')
 

@@ -4,11 +4,12 @@
 bytes, allocations, arrows from forward to backward. Exit 0: nothing differs; 1: something does, and every difference is
 printed; 2: bad input.
 
-  compare.py BUILTIN OTHER [--trace TRACE [--shapes SHAPED]]
+  compare.py BUILTIN OTHER [--calls] [--all-names] [--trace TRACE [--shapes SHAPED]]
 
 BUILTIN is what prog.py --builtin wrote, OTHER another such file or that of `mxbpf --format json`. --trace: OTHER's trace in
 Kineto's conventions or mxbpf's recording (.mxd), for its arrows and its slices; --shapes: those with the sizes and types of tensors, as in SHAPED, a BUILTIN
-of prog.py --shapes, and OTHER's rows, which are by shape then.
+of prog.py --shapes, and OTHER's rows, which are by shape then. --calls: of rows not their bytes. --all-names: OTHER must have the rows
+that torch.profiler alone can name, too, if a callback sees them.
 """
 import argparse
 import collections
@@ -36,6 +37,9 @@ UNSEEN = (
      r'## Call CompiledFxGraph \w+ ##', 'dynamo and inductor ask whether a profiler is on before they annotate'),
     (r'CompiledFunction', 'forward of a custom Function that dynamo makes'),
 )
+
+# Of these, what Python code writes only if torch.profiler itself is on: a callback alone does not see it either.
+UNSEEN_BY_CALLBACK = r'Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue|## Call CompiledFxGraph \w+ ##'
 
 # Nodes that no operator makes. torch.profiler draws their arrows from the last operator before.
 MADE_BETWEEN = r'torch::jit::.*::DifferentiableGraphBackward'
@@ -129,7 +133,7 @@ def read_mxbpf(name, data):
     side = Side(name)
     for table in OPERATOR_TABLES:
         for row in data['tables'].get(table, []):
-            add_row(side, row['name'], (row['count'], row['alloc_bytes'], row['self_alloc_bytes']))
+            add_row(side, row['name'], (row['count'], row.get('alloc_bytes', 0), row.get('self_alloc_bytes', 0)))
             # Of a list, key_averages() shows nothing.
             shapes = [[] if s and isinstance(s[0], list) else s for s in row.get('shapes', [])]
             side.by_shape[row['name'], str(shapes)] += row['count']
@@ -146,10 +150,10 @@ def load(path):
     return (read_mxbpf if 'schema_version' in data else read_builtin)(os.path.basename(path), data)
 
 
-def row_differences(a, b, calls):
+def row_differences(a, b, calls, all_names):
     for name in sorted(set(a.rows) | set(b.rows)):
         left, right = a.rows.get(name, NO_ROW), b.rows.get(name, NO_ROW)
-        if unseen(name) and right == NO_ROW:
+        if right == NO_ROW and (re.fullmatch(UNSEEN_BY_CALLBACK, name) if all_names else unseen(name)):
             continue
         if not any(map(unseen, b.rows)):
             left = left._replace(own_bytes=left.own_bytes + a.unseen_bytes[name])
@@ -206,6 +210,7 @@ def main():
     p.add_argument('--trace', metavar='TRACE')
     p.add_argument('--shapes', metavar='SHAPED')
     p.add_argument('--calls', action='store_true')
+    p.add_argument('--all-names', action='store_true')
     args = p.parse_args()
     a, b = load(args.builtin), load(args.other)
     if not a.rows or not a.memory or (args.trace and not a.links):
@@ -217,7 +222,7 @@ def main():
         add_trace(b, kind.links(trace), kind.slices(trace))
         b.arguments = set(kind.arguments(trace))
     wrong = ['lost    %s says: %s' % (side.name, side.lost) for side in (a, b) if side.lost]
-    wrong += [*row_differences(a, b, args.calls), *memory_differences(a.memory, b.memory)]
+    wrong += [*row_differences(a, b, args.calls, args.all_names), *memory_differences(a.memory, b.memory)]
     if args.trace and kind is kineto:
         wrong += trace_differences(args.builtin, trace)
     if b.links is not None:

@@ -9,6 +9,7 @@
   --all-threads   torch.profiler with the rows of all threads and without memory
   --keep TRACE    torch.profiler's own trace stays there
   --result OUT    a hash of what the section computed
+  --busy          says "busy PID" before it is ready, and calls operators until it may go on
 """
 import argparse
 import gc
@@ -43,6 +44,7 @@ def parse_args():
     p.add_argument('--all-threads', action='store_true')
     p.add_argument('--keep', metavar='TRACE')
     p.add_argument('--result', metavar='OUT')
+    p.add_argument('--busy', action='store_true')
     args = p.parse_args()
     if args.bare == bool(args.builtin):
         p.error('either --bare or --builtin OUT')
@@ -59,6 +61,8 @@ def result(program):
 def measure(args, section):
     """torch.profiler as the section has left it, or None."""
     builtin = args.builtin and Builtin(args.shapes, args.all_threads)
+    if args.busy:
+        gate.busy(lambda: torch.ones(1))
     if args.bare or args.gates:
         gate.begin()
     if builtin:

@@ -21,6 +21,7 @@ ROOMS = {
     'plan': ('adapter base elf insn target', 'elf.h'),
     'counters': ('base', ''),
     'attach': ('base counters plan', 'bpf/ mxbpf.skel.h'),
+    'agent': ('adapter attach base elf plan target', 'bpf/ elf.h'),
     'records': ('', ''),
     'ring': ('base records', 'bpf/'),
     'model': ('base records sched', ''),
@@ -29,10 +30,10 @@ ROOMS = {
     # A recording is what sinks read records from, and it carries the session's description.
     'record': ('base model records sink/sink.h', 'zlib.h cjson/'),
     'sink': ('base model records sched', 'cjson/'),
-    'source': ('attach base model record records ring', ''),
+    'source': ('agent attach base model record records ring', ''),
     'symbols': ('adapter attach base elf model plan python records ring sample target', ''),
     'now': ('base elf plan python target', 'elfutils/'),
-    'session': ('adapter attach base counters elf machine model plan record records source symbols target', ''),
+    'session': ('adapter agent attach base counters elf machine model plan record records source symbols target', ''),
     'cmd': ('adapter attach base counters elf insn model now plan record session sched sink source target', 'cjson/'),
 }
 # These see no contract either: they know nothing of events.

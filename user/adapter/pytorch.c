@@ -101,6 +101,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "operator.call",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.any_build = true,
 		.family = {.prefix = "_ZN2at4_ops", .method = "4callE", .schema = "aten::"},
 		.row = {DISPATCH_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_COOKIE,
@@ -110,6 +111,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "collective.call",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.any_build = true,
 		.family = {COLLECTIVES},
@@ -119,6 +121,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "collective.call_python",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.lib_glob = "libtorch_python.so*",
 		.any_build = true,
@@ -131,6 +134,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "collective.work",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.any_build = true,
 		.family = {.prefix = "_ZN4c10d16ProcessGroupGloo9AsyncWork28recordAsyncWorkProfilingInfoEPKc"},
@@ -145,6 +149,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "collective.done",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.ends = "collective.work",
 		.any_build = true,
@@ -154,6 +159,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "collective.failed",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.ends = "collective.work",
 		.any_build = true,
@@ -164,6 +170,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "operator.step",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.instead_of = "operator.call",
 		.any_build = true,
 		.family = {.prefix = "_ZN2at4_ops", .method = "4callE", .schema = "aten::", .calls = STEP_CALLBACKS},
@@ -175,6 +182,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "operator.wrap",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.instead_of = "operator.call",
 		.lib_glob = "libtorch_python.so*",
@@ -186,6 +194,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "operator.call_boxed",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.any_build = true,
 		.symbols = {CALL_BOXED},
@@ -196,6 +205,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "operator.call_boxed_clone",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.instead_of = "operator.call_boxed",
 		.any_build = true,
@@ -206,6 +216,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "operator.call_boxed_unnamed",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.instead_of = "operator.call_boxed_clone",
 		.any_build = true,
@@ -217,6 +228,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "autograd.evaluate",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.any_build = true,
 		.family = {.prefix = "_ZN5torch8autograd6Engine17evaluate_functionE"},
@@ -229,6 +241,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "autograd.node",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.any_build = true,
 		.family = {.prefix = "_ZN5torch8autograd4NodeclE"},
@@ -240,6 +253,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "autograd.node_unnamed",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.instead_of = "autograd.node",
 		.any_build = true,
@@ -253,6 +267,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "annotation.enter",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.any_build = true,
 		.family = {.prefix = "_ZN5torch8autograd8profiler25record_function_enter_newE"},
@@ -263,6 +278,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "annotation.exit",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.any_build = true,
 		.family = {.prefix = "_ZN5torch8autograd8profilerL24record_function_exit_newE"},
@@ -271,6 +287,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "annotation.exit_extern",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.instead_of = "annotation.exit",
 		.any_build = true,
@@ -282,6 +299,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "annotation.enter_boxed",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.instead_of = "annotation.exit_extern",
 		.any_build = true,
@@ -293,6 +311,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "annotation.exit_boxed",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.instead_of = "annotation.exit_extern",
 		.any_build = true,
@@ -514,4 +533,6 @@ const struct adp adapter_pytorch = {
 	.hidden = hidden,
 	.lenders = lenders,
 	.object_scope = "torch::autograd::generated::",
+	.agent = {STEP_CALLBACKS, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE", "_ZN2at14removeCallbackEm",
+		  "_ZNK2at14RecordFunction4nameEv"},
 };

@@ -480,6 +480,12 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 	int err;
 
 	p->wanted = groups & p->row->group;
+	if (out->opts.agent && p->row->by_agent) {
+		p->spare = true;
+		p->wanted = false;
+		plan_refuse(p, "the agent sees it");
+		return 0;
+	}
 	fit_row(t, out, p);
 	if (p->row->ends && probe_named(out, p->row->ends)->reason[0]) {
 		plan_refuse(p, "there is nothing for it to end: %s is refused", p->row->ends);

@@ -65,6 +65,7 @@ struct plan_opts {
 	unsigned groups;     /* mask of enum probe_group */
 	const char *ops;     /* of operators, only those whose names match these patterns; NULL: all */
 	bool iterations;     /* their ends as well */
+	bool agent;	     /* what the agent sees is not probed */
 	const char *runtime; /* its name; NULL: whichever is mapped */
 	bool lenient;	     /* for `check`: refusals stay in the rows */
 	unsigned probes_max; /* what the backend can attach; 0: any number */

@@ -101,6 +101,7 @@ struct adp_probe {
 	enum probe_group group;
 	unsigned needs;	      /* its spans end with those of one of these groups; 0 none */
 	unsigned pair_inside; /* where one of these groups is probed, its spans end with the first that opens in them */
+	bool by_agent;	      /* where there is an agent, that sees these calls */
 	bool optional;	      /* may be missing; otherwise the group is refused without it */
 	const char *ends;     /* name of a row before it: refused with that, whose spans it ends */
 	const char *instead_of; /* name of a row before it: used only where that one is refused */
@@ -191,6 +192,12 @@ struct adp_marks {
 	const char *set_state;	   /* its method that is told whether to record; what pauses is a byte of its own */
 };
 
+/* What the agent inside a process needs of the runtime's library; entry NULL: there is no agent for it. */
+struct adp_agent {
+	const char *entry; /* every operator call enters it, and no lock of an allocator or a loader is held there */
+	const char *add_callback, *remove_callback, *name;
+};
+
 struct adp {
 	const char *name;     /* "mxnet" */
 	const char *title;    /* "MXNet" */
@@ -217,6 +224,7 @@ struct adp {
 	/* Operators that allocate for the one that calls them, whose the memory is; NULL-terminated */
 	const char *const *lenders;
 	const char *object_scope; /* NAMED_OBJECT: this scope is left out of the names of classes; NULL none */
+	struct adp_agent agent;
 };
 
 #endif

@@ -7,7 +7,7 @@
 const char *plan_why(const struct plan_probe *p, char buf[PLAN_WHY_BYTES])
 {
 	if (p->spare)
-		return "not needed";
+		return p->reason[0] ? p->reason : "not needed";
 	if (!p->wanted)
 		return "not asked for";
 	if (p->stand_in) {

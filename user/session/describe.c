@@ -141,6 +141,12 @@ static int describe_notes(struct session *ses, const struct ses_target *of, stru
 	else if (!err && ses->o->stats && steps)
 		err = add_note(s, "steps",
 			       "where the time of iterations went is told by calls, which --stats does not send");
+	if (!err && ses->o->agent)
+		err = add_note(
+			s, "agent",
+			"operators are seen by the agent, with the names that a profiler of %s shows; their time is "
+			"not split into running and waiting",
+			of->plan.adp->title);
 	return err;
 }
 
@@ -158,7 +164,7 @@ static int describe_marks(struct session *ses, const struct ses_target *of, stru
 	return 0;
 }
 
-/* A table is in use if one of its probes is attached. */
+/* A table is in use if one of its probes is attached, or the agent sees its calls. */
 static int describe_tables(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
 	const struct adp *a = of->plan.adp;
@@ -173,7 +179,10 @@ static int describe_tables(struct session *ses, const struct ses_target *of, str
 
 		if (row->action == MXBPF_ACT_MARK_START && p->wanted && !p->reason[0] && describe_marks(ses, of, s))
 			return -ENOMEM;
-		if (!title || *title || !p->wanted || p->reason[0])
+		bool seen = of->plan.opts.agent && p->row->by_agent ? of->plan.opts.groups & p->row->group
+								    : p->wanted && !p->reason[0];
+
+		if (!title || *title || !seen)
 			continue;
 		*title = dup_or_empty(row->action == MXBPF_ACT_OPEN ? a->class_title[row->cls] : a->mem_title);
 		if (!*title)

@@ -33,8 +33,10 @@ static void take(struct session *ses, bool on)
 		ses_iterations_pause(ses, !on);
 	else if (ses->o->follow_app)
 		att_app(ses->att, on);
-	else
+	else {
 		att_activate(ses->att, on);
+		ses_agent_take(ses, on);
+	}
 }
 
 void ses_pause(struct session *ses, bool pause)

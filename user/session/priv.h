@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "agent/agent.h"
 #include "attach/attach.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -79,6 +80,7 @@ struct session {
 	struct tgt *launcher; /* it has no runtime, and started the target; borrowed from waiting, NULL: none */
 	struct tgt *waiting;  /* --wait: for a runtime in this process, which becomes the target then; NULL */
 	struct att *att;
+	struct agt *agent;	      /* --agent; NULL: none was asked for, or it is not in yet */
 	struct src_hub *hub;	      /* of the sources below, from att_load() on */
 	struct src *rings[ATT_RINGS]; /* NULL: was not asked for */
 	pthread_mutex_t lock;	      /* a source's thread holds it while it folds a batch: model, fresh, folded */
@@ -281,6 +283,16 @@ int ses_life(struct session *ses, const struct ses_target *of, struct err *e);
 
 /* held.c: the same of who holds memory. */
 int ses_held(struct session *ses, const struct ses_target *of, struct err *e);
+
+/*
+ * agent.c. ses_agent_options: whether what else was asked for goes together with it. ses_agent: whether there is an
+ * agent for the runtime. ses_agent_open: brings it in, silent, and adds its source to the hub; 0, also if none was
+ * asked for, or -errno with e set. ses_agent_take: it records, or does not.
+ */
+int ses_agent_options(const struct session *ses, struct err *e);
+int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
+int ses_agent_open(struct session *ses, struct err *e);
+void ses_agent_take(struct session *ses, bool on);
 
 /* describe.c: everything but times and counts. 0 or -ENOMEM. */
 int ses_describe(struct session *ses);

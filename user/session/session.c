@@ -142,6 +142,7 @@ int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session *
 	new->want = (struct plan_opts){.groups = groups_of(o),
 				       .ops = o->ops,
 				       .iterations = o->iterations,
+				       .agent = o->agent,
 				       .runtime = o->runtime,
 				       .probes_max = backend ? backend->probes_max : 0};
 	pthread_mutex_init(&new->lock, NULL);
@@ -158,13 +159,13 @@ int ses_prepare(struct session *ses, struct err *e)
 {
 	const struct ses_target *first = &ses->targets[0];
 
-	if (ses->o->command ? ses_await(ses, e) : ses_await_pid(ses, e))
+	if (ses_agent_options(ses, e) || (ses->o->command ? ses_await(ses, e) : ses_await_pid(ses, e)))
 		return e->code;
 	if (ses->o->command || ses->o->wait) /* that was no time of this side's */
 		ses->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
-	if (ses_app_check(ses, first, e) || choose_details(ses, first, e) || ses_counters_choose(ses, e) ||
-	    open_models(ses, e) || open_symbols(ses, e) || ses_omp(ses, first, e) || ses_held(ses, first, e) ||
-	    ses_life(ses, first, e))
+	if (ses_agent(ses, first, e) || ses_app_check(ses, first, e) || choose_details(ses, first, e) ||
+	    ses_counters_choose(ses, e) || open_models(ses, e) || open_symbols(ses, e) || ses_omp(ses, first, e) ||
+	    ses_held(ses, first, e) || ses_life(ses, first, e))
 		return e->code;
 	ses_ops_warn(ses);
 	return ses_describe(ses) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
@@ -229,6 +230,8 @@ static int open_sources(struct session *ses, struct err *e)
 	}
 	if (!ses->hub || lacks)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (ses_agent_open(ses, e))
+		return e->code;
 	return src_open(ses->hub, e);
 }
 
@@ -280,7 +283,7 @@ int ses_start(struct session *ses, struct err *e)
 	    open_sources(ses, e) || att_attach(ses->att, &ses->targets[0].plan, &ses->targets[0].plan.target, pid, e) ||
 	    (ses->o->sample_hz && att_clocks_start(ses->att, ses->o->sample_hz, e)))
 		return e->code;
-	ses->about.account = att_accounts(ses->att);
+	ses->about.account = att_accounts(ses->att) && !ses->agent;
 	if (!ses->ended && ses_follow(ses, &unfollowed))
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
 	if (ses->ui.begins)
@@ -294,8 +297,10 @@ int ses_start(struct session *ses, struct err *e)
 		ses_iterations_start(ses);
 	else if (!ses->ended && ses->o->follow_app)
 		ses_app_start(ses);
-	else if (!ses->ended) /* else nothing shall come of it */
+	else if (!ses->ended) { /* else nothing shall come of it */
 		att_activate(ses->att, true);
+		ses_agent_take(ses, true);
+	}
 	ses_go_on(ses);
 	ses_stage(ses, "attached: %u probes in %llu ms", probes_attached(ses),
 		  (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - ses->prepared_mono_ns) / NS_PER_MS));
@@ -392,6 +397,7 @@ int ses_stop(struct session *ses, struct err *e)
 	}
 	ses_share_account(ses, s);
 	att_activate(ses->att, false);
+	ses_agent_take(ses, false);
 	ses_machine_end(ses);
 	ses_close_pause(ses);
 	s->duration_ns = ses_window_ns(ses);
@@ -440,6 +446,7 @@ void ses_free(struct session *ses)
 		src_flush(ses->hub);
 	}
 	src_hub_free(ses->hub);
+	agt_close(ses->agent);
 	rec_writer_free(ses->writer);
 	att_free(ses->att);
 	sym_free(ses->symbols);

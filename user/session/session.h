@@ -66,6 +66,7 @@ struct ses_opts {
 	bool life;
 	bool memory;
 	bool sched;
+	bool agent; /* operators are seen by code inside the process instead of probes */
 	bool stats; /* the kernel adds up, and sends no events */
 	bool stats_check;
 	bool verbose; /* SES_DETAIL is told, too */

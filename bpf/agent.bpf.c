@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
+/* Takes the batches that the agent inside a target hands over, when it rings its bell. */
+#include "ids.bpf.h"
+#include "mxbpf_agent.h"
+#include <bpf/bpf_tracing.h>
+
+/* The process whose agent is meant. */
+const volatile __u32 cfg_tgid;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} batches SEC(".maps");
+
+/* Calls in batches that found no room, or could not be read. */
+__u64 lost_calls;
+
+static __always_inline int lose(__u32 calls)
+{
+	__sync_fetch_and_add(&lost_calls, calls);
+	return 0;
+}
+
+/* What is behind the calls is not read: its pages may never have been written, and cannot be read here then. */
+SEC("uprobe") int on_bell(struct pt_regs *ctx)
+{
+	const struct mxbpf_agent_batch *from = (void *)PT_REGS_PARM1(ctx);
+	struct mxbpf_agent_batch *b;
+	__u32 n, bytes;
+
+	if (thread_ids().tgid != cfg_tgid)
+		return 0;
+	if (bpf_probe_read_user(&n, sizeof(n), &from->ncalls) || n > MXBPF_AGENT_BATCH)
+		return lose(MXBPF_AGENT_BATCH);
+	b = bpf_ringbuf_reserve(&batches, sizeof(*b), 0);
+	if (!b)
+		return lose(n);
+	bytes = n * sizeof(b->calls[0]) + MXBPF_AGENT_BATCH_HEAD;
+	if (bytes > sizeof(*b) || bpf_probe_read_user(b, bytes, from)) {
+		bpf_ringbuf_discard(b, BPF_RB_NO_WAKEUP);
+		return lose(n);
+	}
+	bpf_ringbuf_submit(b, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,149 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --agent: PyTorch's operators seen by code inside the process, against torch.profiler and against the promises that hold for
+# probes. Injection by itself is tested by test_inject_kernel.
+
+load helpers
+
+setup() { torch_setup; }
+
+compare() { "$PYTHON_TORCH" "$JUDGE/compare.py" --calls --all-names "$@"; }
+
+# The agent comes in while the program is busy, and is found there by the session that is judged.
+agent_session() { # PROGRAM ARGS...
+	torch_server
+	python3 "$REPO/tests/judge/drive.py" --before "$MXBPF --agent --pid {pid} --format json" \
+		--tool "$MXBPF --agent --format json --pid {pid}" --stdout mxbpf.json -- "${SERVED[@]}" "$JUDGE/prog.py" "$@" --busy
+}
+
+judged() { # PROGRAM
+	reference "$1"
+	agent_session "$1" --bare --result mxbpf.result
+	compare builtin.json mxbpf.json
+	cmp builtin.result mxbpf.result
+	jq -e '.loss | .dropped == 0 and .attempted == .stored' mxbpf.json
+}
+
+@test "a CNN trained with SGD counts the same under both" { judged sgd; }
+@test "a CNN trained with Adam over all parameters at once counts the same under both" { judged adam-foreach; }
+@test "a transformer encoder, in mixed precision and on its fused path, counts the same under both" { judged transformer; }
+@test "a compiled net counts the same under both" { judged compiled; }
+@test "TorchScript counts the same under both" { judged script; }
+@test "custom autograd Functions, twice differentiated, count the same under both" { judged custom; }
+@test "operators that fail and are caught count the same under both" { judged exceptions; }
+@test "backward passes 70 deep and annotations 500 deep count the same" { judged deep; }
+@test "two Python threads count the same" { judged threads; }
+
+@test "torch.profiler beside the agent, in one run, counts the same" {
+	agent_session exceptions --builtin builtin.json --gates
+	compare builtin.json mxbpf.json
+}
+
+# Runs mxbpf --agent until the program has said a line twice, the second time in the window.
+agent_window() { # NAME LINE
+	start_mxbpf --pid "$READY_PID" --agent --format json
+	wait_new_line "$(out "$1")" "$2"
+	wait_new_line "$(out "$1")" "$2"
+	kill -s INT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+}
+
+calls() { # NAME
+	jq --arg name "$1" '[.tables.operator[] | select(.name == $name).count] | add // 0' "$(out mxbpf)"
+}
+
+@test "a child that was forked runs on, and nothing of it is recorded" {
+	start_ready forks "$PYTHON_TORCH" -c '
+import os, torch
+torch.set_num_threads(1)
+torch.ones(3).add_(1).mul_(2)
+print("ready", os.getpid(), flush=True)
+for i in range(100000):
+    torch.ones(3).add_(1)
+    child = os.fork()
+    if not child:
+        for _ in range(50):
+            torch.ones(3).mul_(2)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    if i % 20 == 0:
+        print("at", i, flush=True)
+'
+	agent_window forks '^at '
+	(($(calls aten::add_) >= 20 && $(calls aten::mul_) == 0))
+	jq -e '.loss | .dropped == 0 and .attempted == .stored' "$(out mxbpf)"
+	wait_new_line "$(out forks)" '^at '
+}
+
+@test "annotations that end out of order, or on another thread, count once each" {
+	start_ready marks "$PYTHON_TORCH" -c '
+import os, threading, torch
+from torch.profiler import record_function
+torch.ones(3)
+print("ready", os.getpid(), flush=True)
+for i in range(100000):
+    first, second, there = record_function("first"), record_function("second"), record_function("there")
+    first.__enter__()
+    second.__enter__()
+    there.__enter__()
+    torch.ones(3).add_(1)
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    other = threading.Thread(target=lambda: there.__exit__(None, None, None))
+    other.start()
+    other.join()
+    if i % 100 == 0:
+        print("at", i, flush=True)
+'
+	agent_window marks '^at '
+	local n
+	n=$(calls aten::add_)
+	# One of each may be open at either end of the window.
+	for name in first second there; do
+		(($(calls $name) >= 100 && $(calls $name) - n <= 1 && n - $(calls $name) <= 1))
+	done
+	jq -e '.loss | .dropped == 0 and .attempted == .stored' "$(out mxbpf)"
+}
+
+@test "SIGKILL of mxbpf leaves a silent agent, which the next session finds; the job computes what it does unwatched" {
+	start_torch --tiny --steps 50 --repeat # fails when a result is another one
+	local i
+	for i in 1 2 3; do
+		start_mxbpf --pid "$WORKLOAD_PID" --agent
+		kill -s KILL "$MXBPF_PID"
+		wait "$MXBPF_PID" || true
+		wait_new_line "$(out workload)" '^equal '
+	done
+	READY_PID=$WORKLOAD_PID
+	agent_window workload '^equal '
+	(($(calls Optimizer.step#SGD.step) >= 50))
+	jq -e '.loss | .dropped == 0 and .attempted == .stored' "$(out mxbpf)"
+	grep -c 'memfd:mxbpf-agent' "/proc/$WORKLOAD_PID/maps" | grep -x '[1-9]' # one object, in a few mappings
+	stop_pid "$WORKLOAD_PID"
+	wait_exit "$WORKLOAD_PID"
+	expect_re '^equal [1-9][0-9]*$' "$(<"$(out workload)")"
+}
+
+@test "what the agent cannot do is refused with the reason" {
+	local option
+	start_torch --tiny
+	for option in --shapes --py-stacks --backward --stats '--sample 99' --sched --memory --omp '--iterations 3' '--counters page-faults'; do
+		# shellcheck disable=SC2086
+		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent $option
+		expect_status 2
+		expect_re "${option%% *}.*(--agent|cannot)" "$stderr"
+	done
+	! grep -q mxbpf-agent "/proc/$WORKLOAD_PID/maps"
+	run --separate-stderr "$MXBPF" --agent -- "$PYTHON_TORCH" -c 'import torch'
+	expect_status 2
+	expect_re '--agent needs a process that runs: --pid' "$stderr"
+	start_mxbpf --pid "$WORKLOAD_PID" --agent
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent -d 100ms
+	expect_status 3
+	expect_re 'another mxbpf listens to the agent' "$stderr"
+	stop_pid "$MXBPF_PID" INT
+	start_ready idle "$PYTHON_TORCH" -c 'import os, signal, torch; torch.ones(1); print("ready", os.getpid(), flush=True); signal.pause()'
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" --agent -d 100ms
+	expect_status 3
+	expect_re 'called no operator within 2000 ms' "$stderr"
+}

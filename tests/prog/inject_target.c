@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * inject_target FD THREADS [MODE]: threads that call work() without pause and allocate memory of odd sizes in between.
+ * All registers hold known values across each call, those too that a called function may change: work() changes none.
+ * The file FD is a struct of two numbers, calls made and damages found. Prints "ready". Modes:
+ * idle     nobody calls work()
+ * signals  a handler runs every 50 us
+ * errno    a seccomp filter refuses memfd_create()
+ * deadly   a seccomp filter kills for it
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define BLOCKS 64
+
+/* r8 to r15, rax, rbx, rcx, rdx, rsi, rdi, then ymm0 to ymm15. */
+struct registers {
+	uint64_t general[14];
+	uint64_t flags;
+	uint64_t pad;
+	uint64_t vectors[16][4];
+};
+
+static struct {
+	volatile uint64_t calls, damages;
+} * shared;
+
+void work(void);
+__asm__(".globl work\n"
+	".type work, @function\n"
+	"work:\n"
+	"	push %rbp\n"
+	"	mov %rsp, %rbp\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	".size work, . - work\n");
+
+void call_work(const struct registers *in, struct registers *out);
+#define VECTORS(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11) f(12) f(13) f(14) f(15)
+#define LOAD(i)	   "	vmovups 128+32*" #i "(%rdi), %ymm" #i "\n"
+#define STORE(i)   "	vmovups %ymm" #i ", 128+32*" #i "(%rdi)\n"
+__asm__(".globl call_work\n"
+	".type call_work, @function\n"
+	"call_work:\n"
+	"	push %rbx\n	push %rbp\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n	push "
+	"%rsi\n" VECTORS(
+		LOAD) "	mov 0(%rdi), %r8\n	mov 8(%rdi), %r9\n	mov 16(%rdi), %r10\n	mov 24(%rdi), %r11\n"
+		      "	mov 32(%rdi), %r12\n	mov 40(%rdi), %r13\n	mov 48(%rdi), %r14\n	mov 56(%rdi), %r15\n"
+		      "	mov 64(%rdi), %rax\n	mov 72(%rdi), %rbx\n	mov 80(%rdi), %rcx\n	mov 88(%rdi), %rdx\n"
+		      "	mov 96(%rdi), %rsi\n	mov 104(%rdi), %rdi\n"
+		      "	stc\n"
+		      "	call work\n"
+		      "	push %rdi\n	pushfq\n	mov 16(%rsp), %rdi\n	pop 112(%rdi)\n	pop 104(%rdi)\n"
+		      "	mov %r8, 0(%rdi)\n	mov %r9, 8(%rdi)\n	mov %r10, 16(%rdi)\n	mov %r11, 24(%rdi)\n"
+		      "	mov %r12, 32(%rdi)\n	mov %r13, 40(%rdi)\n	mov %r14, 48(%rdi)\n	mov %r15, 56(%rdi)\n"
+		      "	mov %rax, 64(%rdi)\n	mov %rbx, 72(%rdi)\n	mov %rcx, 80(%rdi)\n	mov %rdx, 88(%rdi)\n"
+		      "	mov %rsi, 96(%rdi)\n" VECTORS(STORE) "	vzeroupper\n"
+							     "	pop %rsi\n	pop %r15\n	pop %r14\n	pop "
+							     "%r13\n	pop %r12\n	pop %rbp\n	pop %rbx\n"
+							     "	ret\n"
+							     ".size call_work, . - call_work\n");
+
+static uint64_t next(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+	return *seed >> 11;
+}
+
+static void fill(struct registers *r, uint64_t *seed)
+{
+	uint64_t *word = (uint64_t *)r;
+	size_t i;
+
+	for (i = 0; i < sizeof(*r) / sizeof(*word); i++)
+		word[i] = next(seed);
+}
+
+static void check_registers(uint64_t *seed)
+{
+	struct registers in, out;
+
+	fill(&in, seed);
+	out = in;
+	call_work(&in, &out);
+	if (memcmp(in.general, out.general, sizeof(in.general)) ||
+	    memcmp(in.vectors, out.vectors, sizeof(in.vectors)) || !(out.flags & 1))
+		__sync_fetch_and_add(&shared->damages, 1);
+	__sync_fetch_and_add(&shared->calls, 1);
+}
+
+/* A thread has its own mask and its own alternate stack, and keeps them. */
+static void check_signals(const sigset_t *mask, const stack_t *stack)
+{
+	sigset_t mask_now;
+	stack_t stack_now;
+
+	sigaltstack(NULL, &stack_now);
+	pthread_sigmask(SIG_SETMASK, NULL, &mask_now);
+	if (memcmp(mask, &mask_now, 8) || stack->ss_sp != stack_now.ss_sp || stack->ss_size != stack_now.ss_size ||
+	    stack->ss_flags != stack_now.ss_flags)
+		__sync_fetch_and_add(&shared->damages, 1);
+}
+
+static void *loop(void *arg)
+{
+	uint64_t seed = (uintptr_t)arg + 1, sums[BLOCKS] = {0};
+	stack_t stack = {.ss_size = 65536};
+	unsigned char *blocks[BLOCKS] = {0};
+	size_t sizes[BLOCKS] = {0}, i, k;
+	sigset_t mask;
+
+	stack.ss_sp = malloc(stack.ss_size);
+	sigaltstack(&stack, NULL);
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGUSR2);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	pthread_sigmask(SIG_SETMASK, NULL, &mask);
+	for (;;) {
+		i = next(&seed) % BLOCKS;
+		for (k = 0; k < sizes[i]; k += 97)
+			sums[i] -= blocks[i][k];
+		if (sums[i])
+			__sync_fetch_and_add(&shared->damages, 1);
+		free(blocks[i]);
+		sizes[i] = 1 + next(&seed) % 9001;
+		blocks[i] = malloc(sizes[i]);
+		for (k = sums[i] = 0; k < sizes[i]; k++) {
+			blocks[i][k] = (unsigned char)(k * 31 + i);
+			sums[i] += k % 97 ? 0 : blocks[i][k];
+		}
+		check_registers(&seed);
+		check_signals(&mask, &stack);
+	}
+	return NULL;
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+	__asm__ volatile("vzeroall" ::: "memory");
+}
+
+static int start_signals(void)
+{
+	struct itimerval every = {{0, 50}, {0, 50}};
+	struct sigaction sa = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+
+	return sigaction(SIGALRM, &sa, NULL) || setitimer(ITIMER_REAL, &every, NULL);
+}
+
+static int filter_memfd(unsigned action)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, action),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {sizeof(code) / sizeof(code[0]), code};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+static int enter(const char *mode)
+{
+	if (!strcmp(mode, "signals"))
+		return start_signals();
+	if (!strcmp(mode, "errno"))
+		return filter_memfd(SECCOMP_RET_ERRNO | 1);
+	if (!strcmp(mode, "deadly"))
+		return filter_memfd(SECCOMP_RET_KILL_PROCESS);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 3 ? argv[3] : "";
+	int i, busy = strcmp(mode, "idle"), threads = argc > 2 ? atoi(argv[2]) : 1;
+	pthread_t t;
+
+	if (argc < 3)
+		return 2;
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[1]), 0);
+	if (shared == MAP_FAILED || enter(mode))
+		return 1;
+	for (i = 1; busy && i < threads; i++)
+		if (pthread_create(&t, NULL, loop, (void *)(intptr_t)i))
+			return 1;
+	puts("ready");
+	fflush(stdout);
+	if (busy)
+		loop(NULL);
+	for (;;)
+		pause();
+}

@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Injection into real processes: no register is lost, whatever happens to mxbpf meanwhile; and what is refused. */
+#include "agent/inject.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "elf/elf.h"
+#include "unit.h"
+
+#define ARG		0x1122334455667788u
+#define FRESH_TARGETS	50
+#define KILLS		70
+#define SIGNALS_TARGETS 10
+#define CALLS_AFTER	200 /* that the target makes unharmed after something was done to it */
+
+static char image[256 << 10];
+static size_t image_bytes;
+static uint64_t start_va, calls_va, arg_va;
+static char dir[200]; /* of the build */
+
+struct target {
+	pid_t pid;
+	char path[256];
+	uint64_t off; /* of work() */
+	const volatile struct {
+		uint64_t calls, damages;
+	} * shared;
+};
+
+/* ---- targets */
+
+static uint64_t offset_in(const char *path, const char *name)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct elf_sym sym;
+	uint64_t off = 0;
+	struct elf *f;
+
+	if (fd >= 0 && !elf_open(fd, &f, NULL)) {
+		if (!elf_find_sym(f, name, &sym, NULL))
+			elf_exec_off(f, sym.va, &off);
+		elf_close(f);
+	}
+	if (fd >= 0)
+		close(fd);
+	return off;
+}
+
+/* Until the target has made so many more calls, or has ended. */
+static bool goes_on(const struct target *t)
+{
+	uint64_t until = t->shared->calls + CALLS_AFTER;
+
+	while (t->shared->calls < until)
+		if (waitpid(t->pid, NULL, WNOHANG) == t->pid)
+			return false;
+	return !t->shared->damages;
+}
+
+static bool start_target(struct target *t, const char *threads, const char *mode)
+{
+	int fd = memfd_create("shared", 0), ends[2];
+	char number[16], c;
+	bool ready;
+
+	snprintf(t->path, sizeof(t->path), "%s/prog/inject_target", dir);
+	t->off = offset_in(t->path, "work");
+	if (fd < 0 || ftruncate(fd, 4096) || pipe2(ends, O_CLOEXEC))
+		return false;
+	t->shared = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	snprintf(number, sizeof(number), "%d", fd);
+	t->pid = fork();
+	if (!t->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(ends[1], 1);
+		execl(t->path, "inject_target", number, threads, mode, NULL);
+		_exit(127);
+	}
+	close(fd);
+	close(ends[1]);
+	ready = read(ends[0], &c, 1) == 1;
+	close(ends[0]);
+	return ready;
+}
+
+static void end_target(struct target *t)
+{
+	kill(t->pid, SIGKILL);
+	waitpid(t->pid, NULL, 0);
+	munmap((void *)(uintptr_t)t->shared, 4096);
+}
+
+static struct agt_inject_opts opts(const struct target *t)
+{
+	return (struct agt_inject_opts){.pid = t->pid,
+					.path = t->path,
+					.off = t->off,
+					.image = image,
+					.image_bytes = image_bytes,
+					.start_va = start_va,
+					.arg = ARG};
+}
+
+static uint64_t read_word(const struct target *t, uint64_t at)
+{
+	uint64_t word = 0;
+	struct iovec local = {&word, sizeof(word)}, remote = {(void *)(uintptr_t)at, sizeof(word)};
+
+	return process_vm_readv(t->pid, &local, 1, &remote, 1, 0) == sizeof(word) ? word : UINT64_MAX;
+}
+
+static bool ran_once(const struct target *t, const struct agt_injected *i)
+{
+	return read_word(t, i->base + calls_va) == 1 && read_word(t, i->base + arg_va) == ARG;
+}
+
+/* ---- tests */
+
+static void test_busy(void)
+{
+	struct agt_injected first, second;
+	struct agt_inject_opts o;
+	struct target t;
+	struct err e = {0}, again = {0};
+
+	CHECK(start_target(&t, "4", NULL));
+	o = opts(&t);
+	CHECK(!agt_inject(&o, &first, &e));
+	if (e.code)
+		printf("# %s\n", e.why);
+	printf("# pause %.0f us\n", (double)first.pause_ns / 1e3);
+	CHECK(first.stops == 1 && ran_once(&t, &first) && goes_on(&t));
+	CHECK(agt_inject(&o, &second, &again) == -EEXIST && second.base == first.base && strstr(again.why, "already"));
+	o.reuse = true;
+	again = (struct err){0};
+	CHECK(!agt_inject(&o, &second, &again) && second.base == first.base);
+	CHECK(read_word(&t, first.base + calls_va) == 2 && goes_on(&t));
+	end_target(&t);
+}
+
+static int by_pause(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void test_fresh(void)
+{
+	uint64_t pauses[FRESH_TARGETS] = {0};
+	struct agt_injected in;
+	struct agt_inject_opts o;
+	struct target t;
+	struct err e;
+	unsigned i;
+
+	for (i = 0; i < FRESH_TARGETS; i++) {
+		e = (struct err){0};
+		CHECK(start_target(&t, "3", NULL));
+		o = opts(&t);
+		CHECK(!agt_inject(&o, &in, &e));
+		if (e.code)
+			printf("# %s\n", e.why);
+		CHECK(ran_once(&t, &in) && goes_on(&t));
+		pauses[i] = in.longest_ns;
+		end_target(&t);
+	}
+	qsort(pauses, FRESH_TARGETS, sizeof(pauses[0]), by_pause);
+	printf("# pause of %d: median %.0f us, longest %.0f us\n", FRESH_TARGETS,
+	       (double)pauses[FRESH_TARGETS / 2] / 1e3, (double)pauses[FRESH_TARGETS - 1] / 1e3);
+}
+
+/* When an injector is killed: at a step, or so long after it was started. */
+struct death {
+	int step;		    /* -1: none */
+	volatile uint64_t *stopped; /* shared with the injector: when the thread was stopped */
+};
+
+static void on_step(void *ctx, enum agt_step step)
+{
+	struct death *d = ctx;
+
+	if ((int)step == d->step)
+		kill(getpid(), SIGKILL);
+	if (step == AGT_STEP_STOPPED)
+		*d->stopped = clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Injects from a child process. */
+static pid_t start_injector(const struct target *t, const char *name, struct death *d)
+{
+	struct agt_inject_opts o = opts(t);
+	struct agt_injected in;
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	o.name = name;
+	o.on_step = on_step;
+	o.ctx = d;
+	_exit(agt_inject(&o, &in, NULL) ? 1 : 0);
+}
+
+/* A later injection succeeds, or finds the agent that the killed one had loaded. */
+static bool can_inject(const struct target *t, const char *name)
+{
+	struct agt_inject_opts o = opts(t);
+	struct agt_injected in;
+	struct err e = {0};
+	int err;
+
+	o.name = name;
+	err = agt_inject(&o, &in, &e);
+	if (err && err != -EEXIST)
+		printf("# %s\n", e.why);
+	return !err || err == -EEXIST;
+}
+
+static void test_killed_at_steps(void)
+{
+	volatile uint64_t *stopped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct death d = {.stopped = stopped};
+	struct target t;
+	char name[32];
+	int status;
+
+	CHECK(start_target(&t, "3", NULL));
+	for (d.step = AGT_STEP_SEIZED; d.step <= AGT_STEP_LET_GO; d.step++) {
+		snprintf(name, sizeof(name), "step-%d", d.step);
+		CHECK(waitpid(start_injector(&t, name, &d), &status, 0) > 0 && WIFSIGNALED(status));
+		CHECK(goes_on(&t) && can_inject(&t, name) && goes_on(&t));
+	}
+	end_target(&t);
+	munmap((void *)(uintptr_t)stopped, 4096);
+}
+
+/* Kills some ns after the thread was stopped: later each time, until the injection is over before. */
+static void test_killed_at_times(void)
+{
+	volatile uint64_t *stopped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct death d = {.step = -1, .stopped = stopped};
+	unsigned i, killed = 0;
+	struct target t;
+	char name[32];
+	int status;
+	pid_t pid;
+
+	CHECK(start_target(&t, "2", NULL));
+	for (i = 0; i < KILLS; i++) {
+		snprintf(name, sizeof(name), "time-%u", i);
+		*stopped = 0;
+		pid = start_injector(&t, name, &d);
+		while (!*stopped || clock_ns(CLOCK_MONOTONIC) < *stopped + i * 10000)
+			if (waitpid(pid, &status, WNOHANG) == pid)
+				break;
+		kill(pid, SIGKILL);
+		if (waitpid(pid, &status, 0) == pid)
+			killed += WIFSIGNALED(status);
+		CHECK(goes_on(&t));
+	}
+	CHECK(can_inject(&t, AGT_NAME) && goes_on(&t));
+	printf("# killed before its end %u times of %d\n", killed, KILLS);
+	end_target(&t);
+	munmap((void *)(uintptr_t)stopped, 4096);
+}
+
+/* Interrupts injections in progress from within, at each step: the target is killed, or stopped. */
+struct blow {
+	pid_t pid;
+	int step, sig;
+};
+
+static void strike(void *ctx, enum agt_step step)
+{
+	struct blow *b = ctx;
+
+	if ((int)step == b->step)
+		kill(b->pid, b->sig);
+}
+
+static void test_target_killed(void)
+{
+	struct blow b = {.sig = SIGKILL};
+	struct agt_injected in;
+	struct agt_inject_opts o;
+	struct target t;
+	struct err e;
+
+	for (b.step = AGT_STEP_SEIZED; b.step < AGT_STEP_STARTED; b.step++) {
+		e = (struct err){0};
+		CHECK(start_target(&t, "2", NULL));
+		b.pid = t.pid;
+		o = opts(&t);
+		o.on_step = strike;
+		o.ctx = &b;
+		o.first_call_ms = 500;
+		CHECK(agt_inject(&o, &in, &e) == -ESRCH);
+		if (e.code != -ESRCH)
+			printf("# step %d: %s\n", b.step, e.why);
+		end_target(&t);
+	}
+}
+
+static void test_target_stopped(void)
+{
+	struct blow b = {.sig = SIGSTOP};
+	struct agt_injected in;
+	struct agt_inject_opts o;
+	struct target t;
+	struct err e;
+	char name[32];
+	int status;
+
+	CHECK(start_target(&t, "2", NULL));
+	b.pid = t.pid;
+	for (b.step = AGT_STEP_STOPPED; b.step < AGT_STEP_STARTED; b.step++) {
+		e = (struct err){0};
+		snprintf(name, sizeof(name), "stop-%d", b.step);
+		o = opts(&t);
+		o.name = name;
+		o.on_step = strike;
+		o.ctx = &b;
+		CHECK(!agt_inject(&o, &in, &e));
+		if (e.code)
+			printf("# step %d: %s\n", b.step, e.why);
+		CHECK(waitpid(t.pid, &status, WUNTRACED) == t.pid && WIFSTOPPED(status));
+		kill(t.pid, SIGCONT);
+		CHECK(ran_once(&t, &in) && goes_on(&t));
+	}
+	end_target(&t);
+}
+
+static void test_signals(void)
+{
+	struct agt_injected in;
+	struct agt_inject_opts o;
+	struct target t;
+	struct err e;
+	char name[32];
+	unsigned i;
+
+	CHECK(start_target(&t, "2", "signals"));
+	for (i = 0; i < SIGNALS_TARGETS; i++) {
+		e = (struct err){0};
+		snprintf(name, sizeof(name), "signals-%u", i);
+		o = opts(&t);
+		o.name = name;
+		CHECK(!agt_inject(&o, &in, &e));
+		if (e.code)
+			printf("# %s\n", e.why);
+		CHECK(ran_once(&t, &in) && goes_on(&t));
+	}
+	end_target(&t);
+}
+
+/* Whether an injection fails with this reason. It is not told where it can begin. */
+static bool fails(const struct agt_inject_opts *o, int code, const char *why)
+{
+	struct agt_injected in;
+	struct err e = {0};
+	int err = agt_inject(o, &in, &e);
+
+	if (err != code || !strstr(e.why, why))
+		printf("# %d: %s\n", err, e.why);
+	return err == code && strstr(e.why, why);
+}
+
+static void test_crash(void)
+{
+	struct agt_inject_opts o;
+	struct target t;
+
+	CHECK(start_target(&t, "2", NULL));
+	o = opts(&t);
+	o.start_va = calls_va; /* data */
+	CHECK(fails(&o, -EFAULT, "crashed") && goes_on(&t));
+	o = opts(&t);
+	o.name = "no-elf";
+	o.image = "no shared object";
+	o.image_bytes = 16;
+	CHECK(fails(&o, -ENOEXEC, "dlopen() of the agent failed") && goes_on(&t));
+	end_target(&t);
+}
+
+static bool is_refused(const struct target *t, int code, const char *why)
+{
+	struct agt_inject_opts o = opts(t);
+
+	o.first_call_ms = 100;
+	return fails(&o, code, why);
+}
+
+/* A program without any library: its code jumps to itself. */
+static pid_t start_static(void)
+{
+	static const struct {
+		Elf64_Ehdr e;
+		Elf64_Phdr p;
+		uint8_t code[2];
+	} program = {
+		.e = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+		      .e_type = ET_EXEC,
+		      .e_machine = EM_X86_64,
+		      .e_version = EV_CURRENT,
+		      .e_entry = 0x400000 + sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr),
+		      .e_phoff = sizeof(Elf64_Ehdr),
+		      .e_ehsize = sizeof(Elf64_Ehdr),
+		      .e_phentsize = sizeof(Elf64_Phdr),
+		      .e_phnum = 1},
+		.p = {.p_type = PT_LOAD,
+		      .p_flags = PF_R | PF_X,
+		      .p_vaddr = 0x400000,
+		      .p_filesz = sizeof(program),
+		      .p_memsz = sizeof(program),
+		      .p_align = 4096},
+		.code = {0xeb, 0xfe},
+	};
+	int fd = memfd_create("static", MFD_CLOEXEC), ends[2];
+	char *const none[] = {NULL};
+	pid_t pid;
+	char c;
+
+	if (fd < 0 || write(fd, &program, sizeof(program)) != sizeof(program) || pipe2(ends, O_CLOEXEC))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fexecve(fd, none, none);
+		_exit(127);
+	}
+	close(fd);
+	close(ends[1]);
+	if (read(ends[0], &c, 1)) /* its end is closed by exec */
+		pid = -1;
+	close(ends[0]);
+	return pid;
+}
+
+static void test_refusals(void)
+{
+	struct target t, other;
+	int status;
+
+	CHECK(start_target(&t, "2", NULL));
+	kill(t.pid, SIGSTOP);
+	CHECK(waitpid(t.pid, &status, WUNTRACED) == t.pid && WIFSTOPPED(status));
+	CHECK(is_refused(&t, -EAGAIN, "is stopped"));
+	kill(t.pid, SIGCONT);
+	CHECK(goes_on(&t));
+	other = t;
+	other.pid = start_static();
+	CHECK(is_refused(&other, -ENOTSUP, "has no glibc mapped"));
+	kill(other.pid, SIGKILL);
+	waitpid(other.pid, NULL, 0);
+	CHECK(!ptrace(PTRACE_SEIZE, t.pid, NULL, NULL));
+	CHECK(is_refused(&t, -EBUSY, "is traced by process"));
+	end_target(&t);
+	CHECK(start_target(&t, "2", "idle"));
+	CHECK(is_refused(&t, -ETIME, "called no operator within 100 ms"));
+	CHECK(!waitpid(t.pid, NULL, WNOHANG));
+	end_target(&t);
+	CHECK(is_refused(&t, -ESRCH, "no process"));
+}
+
+static void test_seccomp(void)
+{
+	struct target t;
+
+	CHECK(start_target(&t, "2", "errno"));
+	CHECK(is_refused(&t, -EPERM, "seccomp") && goes_on(&t));
+	end_target(&t);
+	CHECK(start_target(&t, "2", "deadly"));
+	CHECK(is_refused(&t, -EPERM, "seccomp") && goes_on(&t));
+	end_target(&t);
+}
+
+static bool prepare(void)
+{
+	char path[300], *slash;
+	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
+	struct err e = {0};
+	int fd, i;
+
+	dir[n > 0 ? n : 0] = '\0';
+	for (i = 0; i < 2; i++) { /* of build/unit/test_inject_kernel */
+		slash = strrchr(dir, '/');
+		if (slash)
+			*slash = '\0';
+	}
+	snprintf(path, sizeof(path), "%s/toy/inject_agent.so", dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, image, sizeof(image));
+	if (fd >= 0)
+		close(fd);
+	image_bytes = n > 0 ? (size_t)n : 0;
+	return n > 0 && !agt_start_va(image, image_bytes, "agent_start", &start_va, &e) &&
+	       !agt_start_va(image, image_bytes, "agent_calls", &calls_va, &e) &&
+	       !agt_start_va(image, image_bytes, "agent_arg", &arg_va, &e);
+}
+
+int main(void)
+{
+	if (geteuid()) {
+		TEST("an agent is loaded into a process # SKIP needs root") CHECK(1);
+		UNIT_MAIN_END;
+	}
+	TEST("the agent's functions are found in its image")
+	CHECK(prepare());
+	TEST("a busy process gets the agent once; its function runs once with its argument, and no register changes")
+	test_busy();
+	TEST("fresh processes that allocate memory all the time are not harmed")
+	test_fresh();
+	TEST("killed at each of its steps, an injection leaves the process unharmed, and another one succeeds")
+	test_killed_at_steps();
+	TEST("killed at any moment of the stop, an injection leaves the process unharmed")
+	test_killed_at_times();
+	TEST("signals that the process handles all the time find their thread unharmed")
+	test_signals();
+	TEST("a process that is stopped during an injection gets the agent, and stays stopped until it is continued")
+	test_target_stopped();
+	TEST("a process that is killed during an injection: that says so")
+	test_target_killed();
+	TEST("an agent that crashes, or that the loader refuses, leaves the process unharmed")
+	test_crash();
+	TEST("what is static, stopped, traced, gone, or calls no operator is refused with the reason")
+	test_refusals();
+	TEST("a seccomp filter that refuses memfd_create(), or kills for it, refuses the injection and not the process")
+	test_seccomp();
+	UNIT_MAIN_END;
+}

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/agent.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "agent.skel.h"
+#include "agent/image.h"
+#include "agent/mapped.h"
+#include "attach/backend.h"
+#include "base/clock.h"
+
+/* How far the calls of a slot were taken before they were handed over. */
+struct taken {
+	uint32_t uses, seq, calls;
+};
+
+struct agt {
+	pid_t pid;
+	struct agt_injected injected;
+	struct agent_bpf *skel;
+	struct bpf_link *bell;
+	struct ring_buffer *ring;
+	struct mxbpf_agent_shared *shared; /* mapped here too */
+	uint64_t since_ns;		   /* of the first activation: what began before is another session's */
+	uint64_t calls_before, too_deep_before, no_slot_before;
+	struct taken taken[MXBPF_AGENT_THREADS];
+	agt_calls_fn fn; /* during agt_take() */
+	void *ctx;
+};
+
+uint64_t agt_memory_max(void)
+{
+	return sizeof(struct mxbpf_agent_shared) + agent_image_bytes;
+}
+
+/* ---- the shared object's symbols */
+
+static int symbol(const char *name, uint64_t *va, struct err *e)
+{
+	return agt_start_va(agent_image, agent_image_bytes, name, va, e);
+}
+
+/* Where the byte at an address lies in the file. */
+static uint64_t file_off(uint64_t va)
+{
+	const Elf64_Ehdr *h = (const void *)agent_image;
+	const Elf64_Phdr *ph = (const void *)(agent_image + h->e_phoff);
+	unsigned i;
+
+	for (i = 0; i < h->e_phnum; i++)
+		if (ph[i].p_type == PT_LOAD && va >= ph[i].p_vaddr && va - ph[i].p_vaddr < ph[i].p_filesz)
+			return ph[i].p_offset + (va - ph[i].p_vaddr);
+	return 0;
+}
+
+/* ---- the library's */
+
+struct runtime {
+	char *path; /* of the library's inode; borrowed */
+	uint64_t entry_off;
+	struct mxbpf_agent_config config;
+};
+
+static int find_runtime(const struct plan *p, struct tgt *t, struct runtime *r, struct err *e)
+{
+	const struct adp_agent *names = &p->adp->agent;
+	struct {
+		const char *name;
+		__u64 *to;
+	} wanted[] = {{names->add_callback, &r->config.add_callback},
+		      {names->remove_callback, &r->config.remove_callback},
+		      {names->name, &r->config.name}};
+	struct elf_sym sym;
+	struct elf *elf;
+	unsigned i;
+
+	*r = (struct runtime){.path = NULL};
+	if (!names->entry)
+		return err_set(e, ERR_USAGE, -ENOTSUP, "--agent: there is no agent for %s", p->adp->title);
+	if (tgt_lib_elf(t, p->lib, &elf, e))
+		return e->code;
+	for (i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		if (elf_find_sym(elf, wanted[i].name, &sym, NULL))
+			return err_set(e, ERR_TARGET, -ENOENT, "--agent: %s has no %s", p->lib->path, wanted[i].name);
+		*wanted[i].to = sym.va + p->lib->load_bias;
+	}
+	if (elf_find_sym(elf, names->entry, &sym, NULL) || elf_exec_off(elf, sym.va, &r->entry_off))
+		return err_set(e, ERR_TARGET, -ENOENT, "--agent: %s has no %s", p->lib->path, names->entry);
+	r->path = p->lib->open_path;
+	return 0;
+}
+
+/* The layout of what is passed to add_callback is known for these alone. */
+int agt_usable(const struct plan *p, struct tgt *t, struct err *e)
+{
+	struct runtime r;
+
+	if (find_runtime(p, t, &r, e))
+		return e->code;
+	if (!p->version)
+		return err_set(e, ERR_TARGET, -ENOTSUP,
+			       "--agent: the build of %s is not one that the agent was tried with", p->lib->path);
+	return 0;
+}
+
+/* ---- in */
+
+static int inject(struct agt *a, const struct runtime *r, struct err *e)
+{
+	size_t bytes = agent_image_bytes;
+	unsigned char *image = malloc(bytes);
+	struct agt_inject_opts o = {.pid = a->pid,
+				    .path = r->path,
+				    .off = r->entry_off,
+				    .image = image,
+				    .image_bytes = bytes,
+				    .reuse = true};
+	uint64_t config;
+	int err;
+
+	if (!image)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	memcpy(image, agent_image, bytes);
+	err = symbol(MXBPF_AGENT_START, &o.start_va, e);
+	err = err ? err : symbol(MXBPF_AGENT_CONFIG, &config, e);
+	if (!err) {
+		memcpy(image + file_off(config), &r->config, sizeof(r->config));
+		err = agt_inject(&o, &a->injected, e);
+	}
+	free(image);
+	return err;
+}
+
+/* The agent says where its memory is. */
+static int map_shared(struct agt *a, struct err *e)
+{
+	struct mxbpf_agent_config config = {0};
+	struct iovec to = {&config, sizeof(config)}, from = {.iov_len = sizeof(config)};
+	uint64_t va;
+	char path[96];
+	size_t bytes = (sizeof(*a->shared) + 4095) & ~(size_t)4095;
+	void *at;
+	int fd;
+
+	if (symbol(MXBPF_AGENT_CONFIG, &va, e))
+		return e->code;
+	from.iov_base = (void *)(uintptr_t)(a->injected.base + va);
+	if (process_vm_readv(a->pid, &to, 1, &from, 1, 0) != sizeof(config))
+		return err_set(e, ERR_TARGET, -errno, "the agent in process %d cannot be read: %s", a->pid,
+			       strerror(errno));
+	if (config.error || !config.shared)
+		return err_set(e, ERR_TARGET, config.error ? (int)config.error : -ENOSYS,
+			       "the agent in process %d could not start: %s", a->pid, strerror((int)-config.error));
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, a->pid, (uint64_t)config.shared,
+		 (uint64_t)config.shared + bytes);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	at = fd < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fd >= 0)
+		close(fd);
+	if (at == MAP_FAILED)
+		return err_set(e, ERR_PRIVILEGE, -errno, "the agent's memory in process %d cannot be mapped: %s",
+			       a->pid, strerror(errno));
+	a->shared = at;
+	if (a->shared->magic != MXBPF_AGENT_MAGIC || a->shared->version != MXBPF_AGENT_VERSION)
+		return err_set(e, ERR_TARGET, -EPROTO,
+			       "process %d has an agent of another version of mxbpf; it stays until the process ends",
+			       a->pid);
+	__atomic_store_n(&a->shared->since_ns, 0, __ATOMIC_RELEASE); /* as who was killed has left it */
+	return 0;
+}
+
+static int on_batch(void *ctx, void *data, size_t bytes);
+
+static int load(struct agt *a, uint32_t ring_bytes, struct err *e)
+{
+	a->skel = agent_bpf__open();
+	if (!a->skel)
+		return backend_load_failed(-errno, e);
+	a->skel->rodata->cfg_tgid = (__u32)a->pid;
+	backend_namespace(&a->skel->rodata->cfg_pidns_dev, &a->skel->rodata->cfg_pidns_ino);
+	bpf_map__set_max_entries(a->skel->maps.batches, ring_bytes ? ring_bytes : AGT_RING_BYTES);
+	if (agent_bpf__load(a->skel))
+		return backend_load_failed(-errno, e);
+	a->ring = ring_buffer__new(bpf_map__fd(a->skel->maps.batches), on_batch, a, NULL);
+	return a->ring ? 0 : err_set(e, ERR_RUNTIME, -errno, "the agent's ring cannot be read: %s", strerror(errno));
+}
+
+/* A path that opens the shared object as the process has it mapped. */
+static int image_path(const struct agt *a, char path[96])
+{
+	char maps[32];
+	uint64_t from, to;
+	int err = -ENOENT;
+	FILE *f;
+
+	snprintf(maps, sizeof(maps), "/proc/%d/maps", a->pid);
+	f = fopen(maps, "re");
+	while (f && err && fscanf(f, "%" SCNx64 "-%" SCNx64 "%*[^\n]", &from, &to) == 2)
+		if (from == a->injected.base) {
+			snprintf(path, 96, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, a->pid, from, to);
+			err = 0;
+		}
+	if (f)
+		fclose(f);
+	return err;
+}
+
+/* The kernel counts the switch up as long as the probe is there. */
+static int listen_to(struct agt *a, struct err *e)
+{
+	LIBBPF_OPTS(bpf_uprobe_opts, o);
+	uint64_t bell, sw;
+	char path[96];
+
+	if (symbol(MXBPF_AGENT_BELL, &bell, e) || symbol(MXBPF_AGENT_SWITCH, &sw, e))
+		return e->code;
+	if (image_path(a, path))
+		return err_set(e, ERR_TARGET, -ESRCH, "the agent in process %d is not mapped any more", a->pid);
+	o.ref_ctr_offset = file_off(sw);
+	a->bell = bpf_program__attach_uprobe_opts(a->skel->progs.on_bell, a->pid, path,
+						  file_off(bell) + MXBPF_AGENT_BELL_OFF, &o);
+	return a->bell ? 0 : err_set(e, ERR_RUNTIME, -errno, "the agent's bell cannot be probed: %s", strerror(errno));
+}
+
+static uint64_t sum_calls(const struct agt *a, uint64_t *too_deep)
+{
+	uint64_t n = 0;
+	unsigned i;
+
+	*too_deep = 0;
+	for (i = 0; i < MXBPF_AGENT_THREADS; i++) {
+		n += __atomic_load_n(&a->shared->slots[i].calls, __ATOMIC_RELAXED);
+		*too_deep += __atomic_load_n(&a->shared->slots[i].too_deep, __ATOMIC_RELAXED);
+	}
+	return n;
+}
+
+/* Where the agent of a session before is mapped; 0: there is none. */
+static uint64_t find_mapped(pid_t pid)
+{
+	struct mapped_file f = {.name = AGT_NAME};
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	mapped_find(fd, &f);
+	close(fd);
+	return f.exec ? f.base : 0;
+}
+
+/* 0; -EBUSY: another mxbpf listens to it. */
+static int check_free(const struct agt *a, struct err *e)
+{
+	uint16_t listeners = 0;
+	struct iovec to = {&listeners, sizeof(listeners)}, from = {.iov_len = sizeof(listeners)};
+	uint64_t va;
+
+	if (symbol(MXBPF_AGENT_SWITCH, &va, e))
+		return e->code;
+	from.iov_base = (void *)(uintptr_t)(a->injected.base + va);
+	if (process_vm_readv(a->pid, &to, 1, &from, 1, 0) != sizeof(listeners) || !listeners)
+		return 0;
+	return err_set(e, ERR_TARGET, -EBUSY, "another mxbpf listens to the agent in process %d", a->pid);
+}
+
+/*
+ * The agent that a session before has left: torch may call it still, as it takes itself out when it is called and
+ * nobody listens. Then nothing need be called in the process. *there: so it was, and it is listened to.
+ */
+static int find_agent(struct agt *a, bool *there, struct err *e)
+{
+	*there = false;
+	a->injected.base = find_mapped(a->pid);
+	if (!a->injected.base)
+		return 0;
+	if (check_free(a, e) || map_shared(a, e) || listen_to(a, e))
+		return e->code;
+	*there = __atomic_load_n(&a->shared->registered, __ATOMIC_ACQUIRE);
+	a->injected.route = "it was there";
+	return 0;
+}
+
+static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
+{
+	bool there;
+
+	if (find_agent(a, &there, e))
+		return e->code;
+	if (there)
+		return 0;
+	if (inject(a, r, e) || (!a->shared && map_shared(a, e)))
+		return e->code;
+	return a->bell ? 0 : listen_to(a, e);
+}
+
+int agt_open(const struct plan *p, struct tgt *t, uint32_t ring_bytes, struct agt **out, struct err *e)
+{
+	struct agt *a = *out = calloc(1, sizeof(*a));
+	struct runtime r;
+
+	if (!a)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	a->pid = tgt_pid(t);
+	if (find_runtime(p, t, &r, e) || load(a, ring_bytes, e) || bring_in(a, &r, e))
+		return e->code;
+	a->calls_before = sum_calls(a, &a->too_deep_before);
+	a->no_slot_before = a->shared->no_slot;
+	return 0;
+}
+
+const struct agt_injected *agt_injected(const struct agt *a)
+{
+	return &a->injected;
+}
+
+void agt_activate(struct agt *a, bool on)
+{
+	uint64_t now = on ? clock_ns(CLOCK_MONOTONIC) : 0;
+
+	if (on && !a->since_ns)
+		a->since_ns = now;
+	__atomic_store_n(&a->shared->since_ns, now, __ATOMIC_RELEASE);
+}
+
+void agt_detach(struct agt *a)
+{
+	bpf_link__destroy(a->bell);
+	a->bell = NULL;
+}
+
+void agt_close(struct agt *a)
+{
+	if (!a)
+		return;
+	if (a->shared) {
+		agt_activate(a, false);
+		agt_detach(a);
+		munmap(a->shared, sizeof(*a->shared));
+	}
+	ring_buffer__free(a->ring);
+	agent_bpf__destroy(a->skel);
+	free(a);
+}
+
+/* ---- what it wrote */
+
+/* Calls of a batch, less those that were taken as a tail before. */
+static void hand_on(struct agt *a, const struct mxbpf_agent_batch *b, unsigned n)
+{
+	uint32_t slot = (uint32_t)(b->slot_use >> 32), uses = (uint32_t)b->slot_use, from = 0;
+	struct taken *t = &a->taken[slot % MXBPF_AGENT_THREADS];
+
+	if (n > MXBPF_AGENT_BATCH)
+		return;
+	if (t->uses == uses && t->seq == b->seq)
+		from = t->calls;
+	while (from < n && b->calls[from].start_ns < a->since_ns) /* what the session before has left */
+		from++;
+	if (from < n)
+		a->fn(a->ctx, b->calls + from, n - from);
+	*t = (struct taken){uses, b->seq, n};
+}
+
+static int on_batch(void *ctx, void *data, size_t bytes)
+{
+	const struct mxbpf_agent_batch *b = data;
+
+	if (bytes >= sizeof(*b))
+		hand_on(ctx, b, b->ncalls);
+	return 0;
+}
+
+/* A copy, as its thread goes on; if it has handed the batch over meanwhile, the ring has it. */
+static void take_tail(struct agt *a, const struct mxbpf_agent_slot *s)
+{
+	struct mxbpf_agent_batch copy;
+	uint32_t seq = __atomic_load_n(&s->batch.seq, __ATOMIC_ACQUIRE);
+	uint32_t n = __atomic_load_n(&s->batch.ncalls, __ATOMIC_ACQUIRE);
+
+	if (!n || n > MXBPF_AGENT_BATCH)
+		return;
+	copy.slot_use = s->batch.slot_use;
+	copy.seq = seq;
+	memcpy(copy.calls, s->batch.calls, n * sizeof(copy.calls[0]));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&s->batch.seq, __ATOMIC_RELAXED) == seq && s->batch.slot_use == copy.slot_use)
+		hand_on(a, &copy, n);
+}
+
+void agt_take(struct agt *a, bool tails, agt_calls_fn fn, void *ctx)
+{
+	unsigned i;
+
+	a->fn = fn;
+	a->ctx = ctx;
+	ring_buffer__consume(a->ring);
+	for (i = 0; tails && i < MXBPF_AGENT_THREADS; i++)
+		take_tail(a, &a->shared->slots[i]);
+}
+
+void agt_opens(const struct agt *a, agt_open_fn fn, void *ctx)
+{
+	unsigned i, k;
+
+	for (i = 0; i < MXBPF_AGENT_THREADS; i++) {
+		const struct mxbpf_agent_slot *s = &a->shared->slots[i];
+		uint32_t depth = __atomic_load_n(&s->depth, __ATOMIC_ACQUIRE);
+
+		for (k = 0; s->tid && k < depth && k < MXBPF_AGENT_OPEN; k++)
+			if (__atomic_load_n(&s->open[k].call, __ATOMIC_ACQUIRE) && a->since_ns &&
+			    s->open[k].start_ns >= a->since_ns)
+				fn(ctx, &s->open[k], s->tid, k);
+	}
+}
+
+const char *agt_name(const struct agt *a, uint32_t name)
+{
+	return name < MXBPF_AGENT_TEXTS && memchr(a->shared->texts + name, '\0', MXBPF_AGENT_TEXTS - name)
+		       ? a->shared->texts + name
+		       : "";
+}
+
+void agt_loss(const struct agt *a, struct mxbpf_loss *loss)
+{
+	uint64_t too_deep, calls = sum_calls(a, &too_deep) - a->calls_before;
+	uint64_t unseen = too_deep - a->too_deep_before + a->shared->no_slot - a->no_slot_before;
+
+	*loss = (struct mxbpf_loss){
+		.attempted = calls + unseen,
+		.dropped = unseen + __atomic_load_n(&a->skel->bss->lost_calls, __ATOMIC_RELAXED),
+	};
+}

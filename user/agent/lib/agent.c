@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The shared object inside a target. mxbpf loads it and calls mxbpf_agent_start(); nothing runs before. It never
+ * blocks, allocates nothing but its piece of shared memory, and its code stays mapped, since torch may call it late.
+ */
+#include "agent.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+/* Newer glibc has other versions of these for who links against it; these are in all. */
+__asm__(".symver pthread_key_create,pthread_key_create@GLIBC_2.2.5");
+__asm__(".symver pthread_setspecific,pthread_setspecific@GLIBC_2.2.5");
+__asm__(".symver clock_gettime,clock_gettime@GLIBC_2.17");
+
+#define VISIBLE __attribute__((visibility("default")))
+#define PAGE	4096
+
+/* Filled in by mxbpf in the file, hence not among what begins as zeros. */
+VISIBLE struct mxbpf_agent_config mxbpf_agent_config __attribute__((section(".data"))) = {0};
+VISIBLE volatile uint16_t mxbpf_agent_switch __attribute__((section(".data"))) = 0;
+
+static struct agent_gate closed;
+struct agent_gate *agent_gate = &closed;
+__thread struct mxbpf_agent_slot *agent_slot __attribute__((tls_model("initial-exec")));
+static pthread_key_t at_exit;
+
+/* A probe stands at its second instruction. Its caller expects of it what it expects of any function. */
+VISIBLE void mxbpf_agent_bell(const struct mxbpf_agent_batch *b);
+__asm__(".text\n"
+	".p2align 4\n"
+	".globl mxbpf_agent_bell\n"
+	".type mxbpf_agent_bell, @function\n"
+	"mxbpf_agent_bell:\n"
+	".byte 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0\n"
+	".byte 0x0f, 0x1f, 0x44, 0, 0\n"
+	"ret\n"
+	".size mxbpf_agent_bell, .-mxbpf_agent_bell\n");
+
+static long call(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+uint64_t agent_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* ---- threads */
+
+/* The calls of a thread that has ended are handed over, and its slot is another's. */
+static void leave_slot(void *slot)
+{
+	struct mxbpf_agent_shared *s = agent_gate->shared;
+	struct mxbpf_agent_slot *t = slot;
+
+	agent_slot = NULL;
+	if (!s) /* a child has the key, and not the memory */
+		return;
+	if (t->batch.ncalls && mxbpf_agent_switch)
+		mxbpf_agent_bell(&t->batch);
+	t->depth = 0;
+	t->batch.ncalls = 0;
+	__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);
+}
+
+struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s)
+{
+	uint32_t tid = (uint32_t)call(SYS_gettid, 0, 0, 0, 0, 0, 0), nobody, i;
+	struct mxbpf_agent_slot *t;
+
+	for (i = 0; i < MXBPF_AGENT_THREADS; i++) {
+		t = &s->slots[i];
+		nobody = 0;
+		if (__atomic_load_n(&t->tid, __ATOMIC_RELAXED) ||
+		    !__atomic_compare_exchange_n(&t->tid, &nobody, tid, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			continue;
+		t->uses++;
+		t->batch.slot_use = (uint64_t)i << 32 | t->uses;
+		t->batch.seq = 0;
+		agent_slot = t;
+		pthread_setspecific(at_exit, t);
+		return t;
+	}
+	__atomic_fetch_add(&s->no_slot, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* Who reads the tail from outside takes seq before and behind it: so it changes between the number and the calls. */
+void agent_record(struct mxbpf_agent_slot *t, const struct mxbpf_agent_call *c)
+{
+	struct mxbpf_agent_batch *b = &t->batch;
+	uint32_t n = b->ncalls;
+
+	b->calls[n++] = *c;
+	__atomic_store_n(&t->calls, t->calls + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&b->ncalls, n, __ATOMIC_RELEASE);
+	if (n < MXBPF_AGENT_BATCH)
+		return;
+	mxbpf_agent_bell(b);
+	__atomic_store_n(&b->ncalls, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&b->seq, b->seq + 1, __ATOMIC_RELEASE);
+}
+
+/* ---- names */
+
+/* Of texts that may be cut. */
+static bool same(const char *kept, const char *text)
+{
+	unsigned i;
+
+	for (i = 0; i < MXBPF_AGENT_NAME_BYTES - 1 && kept[i] == text[i]; i++)
+		if (!text[i])
+			return true;
+	return i == MXBPF_AGENT_NAME_BYTES - 1;
+}
+
+static uint32_t add_text(struct mxbpf_agent_shared *s, const char *text, uint32_t len)
+{
+	uint32_t at = __atomic_load_n(&s->texts_len, __ATOMIC_RELAXED), i;
+
+	do {
+		if (at + len + 2 > MXBPF_AGENT_TEXTS)
+			return 0;
+	} while (!__atomic_compare_exchange_n(&s->texts_len, &at, at + len + 1, true, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+	at++; /* the first byte is nobody's */
+	for (i = 0; i < len; i++)
+		s->texts[at + i] = text[i];
+	s->texts[at + len] = '\0';
+	return at;
+}
+
+/* By content: the program may free a name, and have another one at its address. */
+static uint32_t intern(struct mxbpf_agent_shared *s, const char *text)
+{
+	uint32_t len, at, was, i;
+	uint64_t h = 0xcbf29ce484222325ull;
+
+	for (len = 0; len < MXBPF_AGENT_NAME_BYTES - 1 && text[len]; len++)
+		h = (h ^ (uint8_t)text[len]) * 0x100000001b3ull;
+	h ^= h >> 32;
+	for (i = 0, at = 0; i < MXBPF_AGENT_NAMES; i++) {
+		uint32_t *place = &s->names[(h + i) & (MXBPF_AGENT_NAMES - 1)];
+
+		was = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+		if (!was) {
+			at = at ? at : add_text(s, text, len);
+			if (!at)
+				break;
+			if (__atomic_compare_exchange_n(place, &was, at, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+				return at;
+		}
+		if (same(s->texts + was, text))
+			return was;
+	}
+	__atomic_fetch_add(&s->no_name, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+uint32_t agent_name(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, const char *text)
+{
+	uint64_t address = (uint64_t)(uintptr_t)text;
+	struct mxbpf_agent_cached *c = &t->cached[(address ^ address >> 9) & (MXBPF_AGENT_CACHED - 1)];
+
+	if (!text)
+		text = "";
+	if (c->address == address && c->name && same(s->texts + c->name, text))
+		return c->name;
+	c->name = intern(s, text);
+	c->address = address;
+	return c->name;
+}
+
+/* ---- start */
+
+static void *map(size_t bytes, int flags)
+{
+	long at = call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+
+	return at < 0 && at > -PAGE ? NULL : (void *)at;
+}
+
+/* The memory is not inherited by a child; that it is gone there is what the other page says. */
+static int open_shared(void)
+{
+	struct mxbpf_agent_shared *s = map(sizeof(*s), MAP_SHARED | MAP_NORESERVE);
+	struct agent_gate *gate = map(PAGE, MAP_PRIVATE);
+	long err;
+
+	if (!s || !gate)
+		return -ENOMEM;
+	err = call(SYS_madvise, (long)s, sizeof(*s), MADV_DONTFORK, 0, 0, 0);
+	err = err ? err : call(SYS_madvise, (long)gate, PAGE, MADV_WIPEONFORK, 0, 0, 0);
+	if (err)
+		return (int)err;
+	s->magic = MXBPF_AGENT_MAGIC;
+	s->version = MXBPF_AGENT_VERSION;
+	s->pid = (uint32_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	gate->shared = s;
+	agent_gate = gate;
+	mxbpf_agent_config.shared = (uint64_t)(uintptr_t)s;
+	return 0;
+}
+
+static const struct agent_module *const modules[] = {&agent_torch};
+
+/*
+ * Called by mxbpf in one of the threads, while that thread stands at the entry of a function. Once more in the same
+ * process it registers anew what was stopped; in a child that was forked since the first time it begins anew.
+ */
+VISIBLE long mxbpf_agent_start(uint64_t unused);
+long mxbpf_agent_start(uint64_t unused)
+{
+	static bool has_key;
+	unsigned i;
+	int err = 0;
+
+	(void)unused;
+	if (!has_key)
+		err = -pthread_key_create(&at_exit, leave_slot);
+	has_key = !err;
+	if (!err && !agent_gate->shared) {
+		agent_slot = NULL; /* in a child, the parent's */
+		err = open_shared();
+	}
+	for (i = 0; !err && i < sizeof(modules) / sizeof(modules[0]); i++)
+		err = modules[i]->start();
+	mxbpf_agent_config.error = err;
+	return err;
+}

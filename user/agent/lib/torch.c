@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * PyTorch: a callback of RecordFunction for each scope, as torch.profiler has them. It calls three exported functions
+ * of the library and reads no structure of it: which scope a call is of says the callback that is called.
+ */
+#include <errno.h>
+
+#include "agent.h"
+
+/* at::RecordFunctionCallback, passed by value: the same from torch 1.13 to 2.13. */
+struct record_callback {
+	void *(*start)(void **context, const void *call);
+	void (*end)(const void *call, void *context);
+	double sampling_probability;
+	uint8_t scopes[10];
+	uint8_t needs_inputs, needs_outputs, needs_ids;
+	uint8_t pad[3];
+};
+_Static_assert(sizeof(struct record_callback) == 40, "as in ATen/record_function.h");
+
+typedef uint64_t (*add_fn)(struct record_callback);
+typedef void (*remove_fn)(uint64_t);
+typedef const char *(*name_fn)(const void *);
+
+#define STOP_AFTER_NS 2000000000ull /* between start() and when mxbpf listens */
+
+static uint64_t handles[MXBPF_AGENT_SCOPES];
+static uint64_t started_ns;
+static bool heard; /* mxbpf has listened since then */
+
+/* ---- the end of a call */
+
+/* It began when mxbpf was recording, and mxbpf records still. */
+static bool is_wanted(const struct mxbpf_agent_shared *s, const struct mxbpf_agent_open *o)
+{
+	uint64_t since = __atomic_load_n(&s->since_ns, __ATOMIC_ACQUIRE);
+
+	return since && o->start_ns >= since;
+}
+
+/* So many calls are open, of which the last one has not ended. */
+static uint32_t trim(const struct mxbpf_agent_slot *t, uint32_t depth)
+{
+	while (depth && !__atomic_load_n(&t->open[depth - 1].call, __ATOMIC_ACQUIRE))
+		depth--;
+	return depth;
+}
+
+/* Takes the one that began last off. Returns the call around it; NULL: none. */
+static struct mxbpf_agent_open *pop(struct mxbpf_agent_slot *t)
+{
+	uint32_t depth = trim(t, t->depth - 1);
+
+	__atomic_store_n(&t->depth, depth, __ATOMIC_RELEASE);
+	return depth ? &t->open[depth - 1] : NULL;
+}
+
+static struct mxbpf_agent_call ended(const struct mxbpf_agent_open *o, uint32_t tid, uint32_t end_tid, uint64_t now,
+				     unsigned flags)
+{
+	uint64_t dur_ns = now - o->start_ns;
+
+	return (struct mxbpf_agent_call){
+		.start_ns = o->start_ns,
+		.dur_ns = dur_ns,
+		.self_ns = flags & MXBPF_AGENT_CALL_ASYNC || o->inner_ns > dur_ns ? 0 : dur_ns - o->inner_ns,
+		.seq = o->seq,
+		.name = o->name,
+		.end_tid = end_tid,
+		.tid = tid,
+		.scope = o->scope,
+		.flags = (uint8_t)flags,
+	};
+}
+
+/* The innermost call of a thread has ended, which is recorded; or it is kept as the twin of the one around it. */
+static void record(const struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, struct mxbpf_agent_open *o,
+		   uint64_t now)
+{
+	struct mxbpf_agent_open *outer;
+	struct mxbpf_agent_call c;
+
+	if (o->inner == MXBPF_AGENT_INNER_TWIN)
+		o->inner_ns -= o->twin.self_ns;
+	c = ended(o, t->tid, t->tid, now, 0);
+	outer = pop(t);
+	if (!outer) {
+		agent_record(t, &c);
+		return;
+	}
+	outer->inner_ns += c.dur_ns;
+	if (outer->inner == MXBPF_AGENT_INNER_NONE && outer->name == c.name && is_wanted(s, outer)) {
+		outer->twin = c;
+		outer->inner = MXBPF_AGENT_INNER_TWIN;
+		return;
+	}
+	if (outer->inner == MXBPF_AGENT_INNER_TWIN)
+		agent_record(t, &outer->twin);
+	outer->inner = MXBPF_AGENT_INNER_MORE;
+	agent_record(t, &c);
+}
+
+/* A call of a thread that is not its innermost, or is ended by another thread. */
+static bool end_within(const struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *of, struct mxbpf_agent_slot *to,
+		       uint64_t call, uint64_t now)
+{
+	uint32_t depth = __atomic_load_n(&of->depth, __ATOMIC_ACQUIRE), i;
+
+	for (i = depth < MXBPF_AGENT_OPEN ? depth : MXBPF_AGENT_OPEN; i--;) {
+		struct mxbpf_agent_open *o = &of->open[i];
+
+		if (__atomic_load_n(&o->call, __ATOMIC_ACQUIRE) != call)
+			continue;
+		if (is_wanted(s, o)) {
+			struct mxbpf_agent_call c = ended(o, of->tid, to->tid, now, MXBPF_AGENT_CALL_ASYNC);
+
+			if (o->inner == MXBPF_AGENT_INNER_TWIN)
+				agent_record(to, &o->twin);
+			agent_record(to, &c);
+		}
+		__atomic_store_n(&o->call, 0, __ATOMIC_RELEASE);
+		return true;
+	}
+	return false;
+}
+
+static void end_elsewhere(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, uint64_t call, uint64_t now)
+{
+	unsigned i;
+
+	if (!t && s->since_ns)
+		t = agent_take_slot(s);
+	if (!t || end_within(s, t, t, call, now))
+		return;
+	for (i = 0; i < MXBPF_AGENT_THREADS; i++)
+		if (&s->slots[i] != t && __atomic_load_n(&s->slots[i].depth, __ATOMIC_RELAXED) &&
+		    end_within(s, &s->slots[i], t, call, now))
+			return;
+}
+
+static void on_end(const void *rf, void *context)
+{
+	struct mxbpf_agent_shared *s = agent_gate->shared;
+	struct mxbpf_agent_slot *t = agent_slot;
+	uint64_t call = (uint64_t)(uintptr_t)rf, now;
+	struct mxbpf_agent_open *top;
+
+	(void)context;
+	if (!s || (!mxbpf_agent_switch && (!t || !t->depth)))
+		return;
+	now = agent_now();
+	top = t && t->depth ? &t->open[t->depth - 1] : NULL;
+	if (!top || top->call != call) {
+		end_elsewhere(s, t, call, now);
+		return;
+	}
+	__atomic_store_n(&top->call, 0, __ATOMIC_RELEASE);
+	if (is_wanted(s, top))
+		record(s, t, top, now);
+	else
+		pop(t);
+}
+
+/* ---- the start of a call */
+
+static void stop(void)
+{
+	struct mxbpf_agent_shared *s = agent_gate->shared;
+	uint32_t registered = 1;
+	unsigned i;
+
+	if (!s ||
+	    !__atomic_compare_exchange_n(&s->registered, &registered, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	for (i = 0; i < MXBPF_AGENT_SCOPES; i++)
+		((remove_fn)mxbpf_agent_config.remove_callback)(handles[i]);
+}
+
+/* Nobody listens: torch shall not call any more. Behind start() mxbpf takes a moment before it does. */
+static void __attribute__((noinline, cold)) nobody_listens(struct mxbpf_agent_shared *s)
+{
+	if (s && s->registered && (heard || agent_now() - started_ns > STOP_AFTER_NS))
+		stop();
+}
+
+static void begin(const void *rf, unsigned scope)
+{
+	struct mxbpf_agent_shared *s = agent_gate->shared;
+	struct mxbpf_agent_slot *t = agent_slot;
+	struct mxbpf_agent_open *o;
+	uint32_t depth;
+
+	if (!s || !mxbpf_agent_switch) {
+		nobody_listens(s);
+		return;
+	}
+	heard = true;
+	if (!s->since_ns)
+		return;
+	if (!t)
+		t = agent_take_slot(s);
+	if (!t)
+		return;
+	depth = trim(t, t->depth); /* those that were ended by others */
+	if (depth == MXBPF_AGENT_OPEN) {
+		__atomic_store_n(&t->too_deep, t->too_deep + 1, __ATOMIC_RELAXED);
+		return;
+	}
+	o = &t->open[depth];
+	o->inner_ns = o->seq = 0;
+	o->inner = MXBPF_AGENT_INNER_NONE;
+	o->scope = (uint8_t)scope;
+	o->name = agent_name(s, t, ((name_fn)mxbpf_agent_config.name)(rf));
+	o->start_ns = agent_now();
+	__atomic_store_n(&o->call, (uint64_t)(uintptr_t)rf, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->depth, depth + 1, __ATOMIC_RELEASE);
+}
+
+/* The result is a std::unique_ptr, whose place the first argument is: it stays empty. */
+#define START(name, scope)                                                                                             \
+	static void *name(void **context, const void *rf)                                                              \
+	{                                                                                                              \
+		*context = NULL;                                                                                       \
+		begin(rf, scope);                                                                                      \
+		return context;                                                                                        \
+	}
+START(on_function, MXBPF_AGENT_FUNCTION)
+START(on_backward, MXBPF_AGENT_BACKWARD)
+START(on_script, MXBPF_AGENT_SCRIPT)
+START(on_user, MXBPF_AGENT_USER)
+
+static const struct {
+	void *(*start)(void **context, const void *rf);
+	unsigned scope; /* at::RecordScope */
+} callbacks[MXBPF_AGENT_SCOPES] = {
+	[MXBPF_AGENT_FUNCTION] = {on_function, 0},
+	[MXBPF_AGENT_BACKWARD] = {on_backward, 1},
+	[MXBPF_AGENT_SCRIPT] = {on_script, 2},
+	[MXBPF_AGENT_USER] = {on_user, 7},
+};
+
+static int start(void)
+{
+	struct mxbpf_agent_shared *s = agent_gate->shared;
+	unsigned i;
+
+	if (!mxbpf_agent_config.add_callback || !mxbpf_agent_config.remove_callback || !mxbpf_agent_config.name)
+		return -ENOSYS;
+	started_ns = agent_now();
+	heard = false;
+	if (s->registered)
+		return 0;
+	for (i = 0; i < MXBPF_AGENT_SCOPES; i++) {
+		struct record_callback c = {.start = callbacks[i].start, .end = on_end, .sampling_probability = 1};
+
+		c.scopes[callbacks[i].scope] = 1;
+		handles[i] = ((add_fn)mxbpf_agent_config.add_callback)(c);
+	}
+	__atomic_store_n(&s->registered, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+const struct agent_module agent_torch = {"torch", start, stop};

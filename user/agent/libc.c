@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/libc.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LIBC_MAX_BYTES	 (64u << 20)
+#define RTLD_DLOPEN_FLAG 0x80000000u /* __RTLD_DLOPEN, without which __libc_dlopen_mode() fails */
+
+static const uint8_t restorer_code[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
+
+/* A library by its name now, or as it was before glibc 2.34: libc-2.31.so. */
+static struct tgt_lib *find_lib(struct tgt *t, const char *name, const char *old)
+{
+	struct tgt_lib *lib = tgt_find_lib(t, name);
+
+	return lib ? lib : tgt_find_lib(t, old);
+}
+
+static int address_of(struct tgt *t, struct tgt_lib *lib, const char *name, uint64_t *addr, struct err *e)
+{
+	struct elf_sym sym = {.va = 0};
+	struct elf *f;
+	int err = tgt_lib_elf(t, lib, &f, e);
+
+	if (!err)
+		err = elf_find_sym(f, name, &sym, NULL);
+	if (!err)
+		*addr = lib->load_bias + sym.va;
+	return err;
+}
+
+/* The code of the restorer has no symbol that is exported. It is found by its bytes, in executable parts of the file.
+ */
+static int find_restorer(struct tgt_lib *lib, uint64_t *addr)
+{
+	const uint8_t *at, *map, *end;
+	int fd = open(lib->open_path, O_RDONLY | O_CLOEXEC), err = -ENOENT;
+	uint64_t off, va;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || st.st_size <= 0 || st.st_size > LIBC_MAX_BYTES) {
+		close(fd);
+		return -EFBIG;
+	}
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (map == MAP_FAILED)
+		return -errno;
+	end = map + st.st_size;
+	for (at = map; err && (at = memmem(at, (size_t)(end - at), restorer_code, sizeof(restorer_code))); at++) {
+		if (elf_off_va(lib->elf, (uint64_t)(at - map), &va) || elf_exec_off(lib->elf, va, &off))
+			continue;
+		*addr = lib->load_bias + va;
+		err = 0;
+	}
+	munmap((void *)(uintptr_t)map, (size_t)st.st_size);
+	return err;
+}
+
+/* dlopen() is in libc since glibc 2.34, before that in libdl, which may not be mapped. */
+static int find_dlopen(struct tgt *t, struct tgt_lib *libc, struct agt_libc *out)
+{
+	struct tgt_lib *libdl;
+
+	out->dlopen_flags = RTLD_NOW | RTLD_LOCAL;
+	if (!address_of(t, libc, "dlopen", &out->dlopen, NULL))
+		return 0;
+	libdl = find_lib(t, "libdl.so.2", "libdl-2.*.so");
+	if (libdl && !address_of(t, libdl, "dlopen", &out->dlopen, NULL))
+		return 0;
+	out->dlopen_flags |= RTLD_DLOPEN_FLAG;
+	return address_of(t, libc, "__libc_dlopen_mode", &out->dlopen, NULL);
+}
+
+int agt_libc_find(struct tgt *t, struct agt_libc *out, struct err *e)
+{
+	struct tgt_lib *libc = find_lib(t, "libc.so.6", "libc-2.*.so");
+	struct elf *f;
+	int err;
+
+	if (!libc)
+		return err_set(
+			e, ERR_TARGET, -ENOTSUP,
+			"process %d has no glibc mapped (it is linked statically, or uses another C library): no "
+			"agent can be loaded into it",
+			tgt_pid(t));
+	err = tgt_lib_elf(t, libc, &f, e);
+	if (err)
+		return err;
+	if (find_dlopen(t, libc, out) || address_of(t, libc, "syscall", &out->syscall, NULL))
+		return err_set(e, ERR_TARGET, -ENOTSUP, "the glibc of process %d exports no dlopen() or no syscall()",
+			       tgt_pid(t));
+	err = find_restorer(libc, &out->restorer);
+	if (err)
+		return err_set(e, ERR_TARGET, -ENOTSUP,
+			       "the function that returns from signal handlers was not found in the glibc of process "
+			       "%d: %s",
+			       tgt_pid(t), strerror(-err));
+	return 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an injection needs of the C library of a process. */
+#ifndef AGENT_LIBC_H
+#define AGENT_LIBC_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "target/target.h"
+
+/* Addresses in the process. */
+struct agt_libc {
+	uint64_t dlopen, dlopen_flags;
+	uint64_t syscall;
+	uint64_t restorer; /* __restore_rt: mov $15, %rax; syscall */
+};
+
+/* 0; -ENOTSUP: static, another C library than glibc, or one without these functions. */
+int agt_libc_find(struct tgt *t, struct agt_libc *out, struct err *e);
+
+#endif

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/remote.h"
+
+#include <cpuid.h>
+#include <errno.h>
+#include <elf.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#ifndef NT_X86_XSTATE
+#define NT_X86_XSTATE 0x202
+#endif
+#define RED_ZONE_BYTES	     128
+#define TIMER_NS	     5000000
+#define SYSCALL_STOP	     (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
+#define XSTATE_MAGIC1	     0x46505853u
+#define XSTATE_MAGIC2	     0x46505845u
+#define XSTATE_SW_OFF	     464 /* of struct sw_bytes in the legacy area */
+#define XSTATE_HEADER_OFF    512
+#define XSTATE_MIN_BYTES     576
+#define XSTATE_TILE_DATA     18 /* AMX: the kernel gives a thread room for it only when it uses it */
+#define UC_FP_XSTATE	     1
+#define UC_SIGCONTEXT_SS     2
+#define UC_STRICT_RESTORE_SS 4
+#define EFLAGS_DF	     0x400
+#define EFLAGS_RF	     0x10000
+#define EFLAGS_TF	     0x100
+
+/*
+ * Neither SS_ONSTACK nor SS_DISABLE: rt_sigreturn fails to set such an alternate signal stack, ignores that, and so
+ * leaves the thread's own one alone, which ptrace cannot read.
+ */
+#define NO_ALTSTACK 3
+
+/* Signals of a fault: if they were blocked, the kernel would reset their handlers to kill the process. */
+#define FAULTS                                                                                                         \
+	(1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGILL - 1) | 1ull << (SIGFPE - 1) |                  \
+	 1ull << (SIGTRAP - 1) | 1ull << (SIGSYS - 1))
+
+/* struct sigcontext_64 of the kernel. */
+struct context {
+	uint64_t r8, r9, r10, r11, r12, r13, r14, r15, di, si, bp, bx, dx, ax, cx, sp, ip, flags;
+	uint16_t cs, gs, fs, ss;
+	uint64_t err, trapno, oldmask, cr2, fpstate, reserved[8];
+};
+
+/* struct rt_sigframe of the kernel. */
+struct frame {
+	uint64_t pretcode;
+	uint64_t uc_flags, uc_link;
+	uint64_t stack_sp;
+	uint32_t stack_flags, stack_pad;
+	uint64_t stack_size;
+	struct context c;
+	uint64_t mask;
+	uint8_t info[128];
+};
+_Static_assert(sizeof(struct frame) == 440, "as the kernel lays it out");
+
+/* struct _fpx_sw_bytes of the kernel. */
+struct sw_bytes {
+	uint32_t magic1, extended_size;
+	uint64_t xfeatures;
+	uint32_t xstate_size, pad[7];
+};
+_Static_assert(sizeof(struct sw_bytes) == 48, "as the kernel lays it out");
+
+/* ---- waiting */
+
+static void on_timer(int sig)
+{
+}
+
+int remote_timer_start(struct remote_timer *t)
+{
+	struct itimerspec every = {{0, TIMER_NS}, {0, TIMER_NS}};
+	struct sigaction sa = {.sa_handler = on_timer}; /* without SA_RESTART: it interrupts waitpid() */
+	struct sigevent ev = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMAX};
+	sigset_t blocked;
+	timer_t id;
+
+	_Static_assert(sizeof(sigset_t) <= sizeof(t->old_mask), "it is kept there");
+	sigfillset(&blocked);
+	sigdelset(&blocked, SIGRTMAX);
+	pthread_sigmask(SIG_SETMASK, &blocked, (sigset_t *)t->old_mask);
+	ev._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	if (sigaction(SIGRTMAX, &sa, NULL) || timer_create(CLOCK_MONOTONIC, &ev, &id))
+		return -errno;
+	t->id = id;
+	t->made = true;
+	return timer_settime(id, 0, &every, NULL) ? -errno : 0;
+}
+
+void remote_timer_stop(struct remote_timer *t)
+{
+	if (t->made)
+		timer_delete(t->id);
+	pthread_sigmask(SIG_SETMASK, (sigset_t *)t->old_mask, NULL);
+}
+
+/* The next stop of the thread. 0, -ESRCH, -ETIMEDOUT. */
+static int wait_stop(const struct remote *r, int *status)
+{
+	pid_t got;
+
+	for (;;) {
+		got = waitpid(r->tid, status, __WALL);
+		if (got == r->tid)
+			return WIFSTOPPED(*status) ? 0 : -ESRCH;
+		if (errno != EINTR)
+			return -ESRCH;
+		if (clock_ns(CLOCK_MONOTONIC) > r->deadline_ns)
+			return -ETIMEDOUT;
+	}
+}
+
+/* A request fails with ESRCH only: somebody has killed the thread. */
+static int resume(const struct remote *r, int how, int sig)
+{
+	return ptrace(how, r->tid, NULL, (void *)(intptr_t)sig) ? -ESRCH : 0;
+}
+
+int remote_wait_hit(struct remote *r)
+{
+	siginfo_t info;
+	int status, err, how, sig;
+
+	for (;;) {
+		err = wait_stop(r, &status);
+		if (err)
+			return err;
+		sig = WSTOPSIG(status);
+		how = PTRACE_CONT;
+		if (status >> 16 == PTRACE_EVENT_STOP) {
+			/* The process was stopped (SIGSTOP): the thread stays so until somebody continues it. */
+			if (sig != SIGTRAP)
+				how = PTRACE_LISTEN;
+			sig = 0;
+		} else if (status >> 16 || sig == SYSCALL_STOP) {
+			sig = 0;
+		} else if (sig == r->signal) {
+			/* A program's signal comes from the kernel, any other one from a process. */
+			if (!ptrace(PTRACE_GETSIGINFO, r->tid, NULL, &info) && info.si_code == SI_KERNEL)
+				return 0;
+		}
+		err = resume(r, how, sig);
+		if (err)
+			return err;
+	}
+}
+
+/* ---- the frame */
+
+static int remote_write(const struct remote *r, uint64_t to, const void *from, size_t n)
+{
+	struct iovec local = {(void *)(uintptr_t)from, n}, remote = {(void *)(uintptr_t)to, n};
+	ssize_t done = process_vm_writev(r->pid, &local, 1, &remote, 1, 0);
+
+	return done == (ssize_t)n ? 0 : done < 0 ? -errno : -EFAULT;
+}
+
+/* Bytes that features take in the standard format of XSAVE. */
+static size_t xsave_bytes(uint64_t features)
+{
+	unsigned size, off, c, d, i;
+	size_t end = XSTATE_MIN_BYTES;
+
+	for (i = 2; i < 63; i++) {
+		if (!(features >> i & 1))
+			continue;
+		__cpuid_count(0xd, i, size, off, c, d);
+		if (off + size > end)
+			end = off + size;
+	}
+	return end;
+}
+
+/*
+ * Makes the registers that ptrace gave what a signal handler's frame has. The kernel takes the whole area from a frame
+ * only if its size is not larger than that of the thread, which has tile data only if it has used it.
+ */
+static int frame_xstate(const struct remote *r, uint8_t *area, size_t *bytes)
+{
+	struct sw_bytes sw = {.magic1 = XSTATE_MAGIC1};
+	uint32_t magic2 = XSTATE_MAGIC2;
+	uint64_t in_use;
+
+	memcpy(area, r->xstate, r->xstate_bytes);
+	memcpy(&sw.xfeatures, area + XSTATE_SW_OFF, sizeof(sw.xfeatures));
+	memcpy(&in_use, area + XSTATE_HEADER_OFF, sizeof(in_use));
+	if (!(in_use >> XSTATE_TILE_DATA & 1))
+		sw.xfeatures &= ~(1ull << XSTATE_TILE_DATA);
+	sw.xstate_size = (uint32_t)xsave_bytes(sw.xfeatures);
+	sw.extended_size = sw.xstate_size + (uint32_t)sizeof(magic2);
+	if (sw.xstate_size > r->xstate_bytes)
+		return -ENOTSUP;
+	memcpy(area + XSTATE_SW_OFF, &sw, sizeof(sw));
+	memcpy(area + sw.xstate_size, &magic2, sizeof(magic2));
+	*bytes = sw.extended_size;
+	return 0;
+}
+
+static void fill_frame(const struct remote *r, uint64_t fpstate, struct frame *f)
+{
+	const struct user_regs_struct *u = &r->regs;
+
+	*f = (struct frame){
+		.pretcode = r->restorer,
+		.uc_flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
+		.stack_flags = NO_ALTSTACK,
+		.mask = r->mask,
+		.c = {.r8 = u->r8,
+		      .r9 = u->r9,
+		      .r10 = u->r10,
+		      .r11 = u->r11,
+		      .r12 = u->r12,
+		      .r13 = u->r13,
+		      .r14 = u->r14,
+		      .r15 = u->r15,
+		      .di = u->rdi,
+		      .si = u->rsi,
+		      .bp = u->rbp,
+		      .bx = u->rbx,
+		      .dx = u->rdx,
+		      .ax = u->rax,
+		      .cx = u->rcx,
+		      .sp = u->rsp,
+		      .ip = u->rip,
+		      .flags = u->eflags,
+		      .cs = (uint16_t)u->cs,
+		      .ss = (uint16_t)u->ss,
+		      .fpstate = fpstate},
+	};
+}
+
+static int put_frame(struct remote *r)
+{
+	uint8_t area[REMOTE_XSTATE_MAX + 64];
+	uint64_t fpstate;
+	struct frame f;
+	size_t bytes;
+	int err = frame_xstate(r, area, &bytes);
+
+	if (err)
+		return err;
+	r->text = (r->regs.rsp - RED_ZONE_BYTES - REMOTE_TEXT_BYTES) & ~15ull;
+	fpstate = (r->text - bytes) & ~63ull;
+	/* A function begins with its return address 8 bytes below an address that 16 divides. */
+	r->frame = ((fpstate - sizeof(f)) & ~15ull) - 8;
+	fill_frame(r, fpstate, &f);
+	err = remote_write(r, fpstate, area, bytes);
+	return err ? err : remote_write(r, r->frame, &f, sizeof(f));
+}
+
+int remote_begin(struct remote *r, struct err *e)
+{
+	struct iovec xstate = {r->xstate, sizeof(r->xstate)};
+	int err = 0;
+
+	r->resume_with = r->signal;
+	if (ptrace(PTRACE_GETREGS, r->tid, NULL, &r->regs) ||
+	    ptrace(PTRACE_GETREGSET, r->tid, (void *)NT_X86_XSTATE, &xstate) ||
+	    ptrace(PTRACE_GETSIGMASK, r->tid, (void *)sizeof(r->mask), &r->mask))
+		err = -errno;
+	r->xstate_bytes = xstate.iov_len;
+	if (!err && (r->xstate_bytes < XSTATE_MIN_BYTES || r->xstate_bytes >= sizeof(r->xstate)))
+		err = -ENOTSUP;
+	if (!err)
+		return 0;
+	return err_set(e, err == -ESRCH ? ERR_TARGET : ERR_RUNTIME, err,
+		       "the registers of thread %d cannot be read: %s", r->tid, strerror(-err));
+}
+
+int remote_put_frame(struct remote *r, struct err *e)
+{
+	int err = put_frame(r);
+
+	if (!err)
+		return 0;
+	return err_set(e, err == -ESRCH ? ERR_TARGET : ERR_RUNTIME, err,
+		       "the registers of thread %d cannot be saved on its stack: %s", r->tid, strerror(-err));
+}
+
+int remote_put_text(struct remote *r, const char *text)
+{
+	size_t n = strlen(text) + 1;
+
+	return n > REMOTE_TEXT_BYTES ? -ENAMETOOLONG : remote_write(r, r->text, text, n);
+}
+
+/* ---- the call */
+
+static bool is_back(const struct remote *r, const struct user_regs_struct *now)
+{
+	struct user_regs_struct a = *now, b = r->regs;
+
+	a.orig_rax = b.orig_rax; /* rt_sigreturn leaves none */
+	a.eflags &= ~(unsigned long long)(EFLAGS_RF | EFLAGS_TF);
+	b.eflags &= ~(unsigned long long)(EFLAGS_RF | EFLAGS_TF);
+	return !memcmp(&a, &b, sizeof(a));
+}
+
+/* Undoes a call that did not end by itself. */
+static void restore(struct remote *r)
+{
+	struct iovec xstate = {r->xstate, r->xstate_bytes};
+
+	ptrace(PTRACE_SETREGSET, r->tid, (void *)NT_X86_XSTATE, &xstate);
+	ptrace(PTRACE_SETREGS, r->tid, NULL, &r->regs);
+	ptrace(PTRACE_SETSIGMASK, r->tid, (void *)sizeof(r->mask), &r->mask);
+	r->resume_with = 0;
+}
+
+/*
+ * Lets the call begin. The registers come before the mask: killed between the two, mxbpf leaves a call that signals can
+ * interrupt, not a thread that blocks them for ever.
+ */
+static int start_call(struct remote *r, uint64_t fn, const uint64_t args[4], int how)
+{
+	struct user_regs_struct u = r->regs;
+	uint64_t mask = ~FAULTS;
+
+	u.rip = fn;
+	u.rsp = r->frame;
+	u.rdi = args[0];
+	u.rsi = args[1];
+	u.rdx = args[2];
+	u.rcx = args[3];
+	u.rax = 0;
+	u.orig_rax = (unsigned long long)-1;
+	u.eflags &= ~(unsigned long long)(EFLAGS_DF | EFLAGS_RF | EFLAGS_TF);
+	if (ptrace(PTRACE_SETREGS, r->tid, NULL, &u) ||
+	    ptrace(PTRACE_SETSIGMASK, r->tid, (void *)sizeof(mask), &mask)) {
+		restore(r);
+		return -ESRCH;
+	}
+	/* Blocked now, the signal becomes pending again, and stops the thread when rt_sigreturn lets it through. */
+	return resume(r, how, r->resume_with);
+}
+
+/* A signal that is no end of the call. 0: the thread goes on. */
+static int on_other_signal(struct remote *r, int sig, int how)
+{
+	siginfo_t info = {0};
+
+	if (FAULTS >> (sig - 1) & 1 && !ptrace(PTRACE_GETSIGINFO, r->tid, NULL, &info) && info.si_code > 0) {
+		restore(r);
+		return sig == SIGSYS ? -EPERM : -EFAULT;
+	}
+	return resume(r, how, sig);
+}
+
+/* 0: the thread is stopped where it was before the call. */
+static int finish_call(struct remote *r, int how, int syscall_nr, int64_t *result)
+{
+	struct user_regs_struct now;
+	int status, sig, err = 0;
+	unsigned stops = 0;
+
+	while (!err) {
+		err = wait_stop(r, &status);
+		if (err)
+			return err;
+		sig = WSTOPSIG(status);
+		if (status >> 16) { /* a stop of the process: it takes place when the thread is let go */
+			err = resume(r, how, 0);
+			continue;
+		}
+		if (ptrace(PTRACE_GETREGS, r->tid, NULL, &now))
+			return -ESRCH;
+		if (sig == SYSCALL_STOP) {
+			if (stops++ && (int)now.orig_rax == syscall_nr) {
+				*result = (int64_t)now.rax;
+				how = PTRACE_CONT;
+			}
+			err = resume(r, how, 0);
+		} else if (is_back(r, &now)) {
+			r->resume_with = sig;
+			return 0;
+		} else {
+			err = on_other_signal(r, sig, how);
+		}
+	}
+	return err;
+}
+
+int remote_call(struct remote *r, uint64_t fn, const uint64_t args[4], int syscall_nr, int64_t *result, struct err *e)
+{
+	int how = syscall_nr >= 0 ? PTRACE_SYSCALL : PTRACE_CONT;
+	int err = start_call(r, fn, args, how);
+
+	if (!err)
+		err = finish_call(r, how, syscall_nr, result);
+	if (!err)
+		return 0;
+	if (err == -ESRCH)
+		return err_set(e, ERR_TARGET, err, "process %d ended while the agent was loaded", r->pid);
+	if (err == -ETIMEDOUT)
+		return err_set(
+			e, ERR_TARGET, err,
+			"thread %d of process %d has not finished loading the agent in time: it goes on doing so",
+			r->tid, r->pid);
+	if (err == -EPERM)
+		return err_set(e, ERR_TARGET, err,
+			       "a seccomp filter of process %d refused a system call that loading the agent needs",
+			       r->pid);
+	return err_set(e, ERR_TARGET, err, "loading the agent crashed in thread %d of process %d, which was restored",
+		       r->tid, r->pid);
+}
+
+int remote_end(struct remote *r)
+{
+	/* What stopped the thread is dropped; another signal, which came at the same time, is the thread's own. */
+	int sig = r->resume_with == r->signal ? 0 : r->resume_with;
+
+	return ptrace(PTRACE_DETACH, r->tid, NULL, (void *)(intptr_t)sig) ? -ESRCH : 0;
+}
