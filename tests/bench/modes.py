@@ -207,6 +207,27 @@ class MxbpfAll(Mxbpf):
     options = ('--life', '--layers', '--shapes', '--memory')
 
 
+class MxbpfMem(Mxbpf):
+    options = ('--probes', 'mem')
+
+
+class MxbpfAgent(Mxbpf):
+    """The agent comes in while the job works. The few steps from then on until the section are among the events."""
+
+    options = ('--agent', '--probes', 'op')
+
+    def attach(self):
+        self.job.send('spin')
+        super().attach()
+        self.job.send('run', 1) # ends it
+        self.job.answer()
+        self.job.answer()
+
+
+class MxbpfAgentMem(MxbpfAgent):
+    options = ('--agent', '--probes', 'op,mem')
+
+
 def fits(mode, loop):
     """Whether a loop has such a profiler, or what an option is about."""
     mode = PAIRS.get(mode, mode)
@@ -215,7 +236,7 @@ def fits(mode, loop):
 
 ONLY_MXNET = ('builtin-trace', 'builtin-agg', 'builtin-late', 'bpftrace', 'mxbpf-api-work', 'mxbpf-mark', 'mxbpf-all',
               'mxbpf-life')
-ONLY_TORCH = ('torch-profiler', 'torch-full', 'mxbpf-ops')
+ONLY_TORCH = ('torch-profiler', 'torch-full', 'mxbpf-ops', 'mxbpf-mem', 'mxbpf-agent', 'mxbpf-agent-mem')
 
 # name: class, what it is, sections of one job. MXNet's profiler writes once a second, and cannot begin a second file.
 MODES = {
@@ -239,6 +260,9 @@ MODES = {
     'mxbpf-stats': (MxbpfStats, 'mxbpf, everything, --stats', 2),
     'mxbpf-api-work': (MxbpfApiWork, 'mxbpf, everything, --api work', 2),
     'mxbpf-ops': (MxbpfOps, 'mxbpf, everything, --ops addmm,mm', 2),
+    'mxbpf-mem': (MxbpfMem, 'mxbpf, memory only', 2),
+    'mxbpf-agent': (MxbpfAgent, 'mxbpf, operators only, --agent', 2),
+    'mxbpf-agent-mem': (MxbpfAgentMem, 'mxbpf, operators and memory, --agent', 2),
 }
 
 # With BASE=PATH: the same modes of another build, of a commit before for example, in the same rounds.

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -127,12 +128,7 @@ void agent_record(struct mxbpf_agent_slot *t, const struct mxbpf_agent_call *c)
 /* Of texts that may be cut. */
 static bool same(const char *kept, const char *text)
 {
-	unsigned i;
-
-	for (i = 0; i < MXBPF_AGENT_NAME_BYTES - 1 && kept[i] == text[i]; i++)
-		if (!text[i])
-			return true;
-	return i == MXBPF_AGENT_NAME_BYTES - 1;
+	return !strncmp(kept, text, MXBPF_AGENT_NAME_BYTES - 1);
 }
 
 static uint32_t add_text(struct mxbpf_agent_shared *s, const char *text, uint32_t len)
