@@ -137,6 +137,8 @@ for i in range(100000):
 	run --separate-stderr "$MXBPF" --agent -- "$PYTHON_TORCH" -c 'import torch'
 	expect_status 2
 	expect_re '--agent needs a process that runs: --pid' "$stderr"
+	run --separate-stderr "$MXBPF" check --pid "$WORKLOAD_PID"
+	expect_re '^  ok +agent +can be loaded' "$output"
 	start_mxbpf --pid "$WORKLOAD_PID" --agent
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent -d 100ms
 	expect_status 3

@@ -34,7 +34,7 @@ ROOMS = {
     'symbols': ('adapter attach base elf model plan python records ring sample target', ''),
     'now': ('base elf plan python target', 'elfutils/'),
     'session': ('adapter agent attach base counters elf machine model plan record records source symbols target', ''),
-    'cmd': ('adapter attach base counters elf insn model now plan record session sched sink source target', 'cjson/'),
+    'cmd': ('adapter agent attach base counters elf insn model now plan record session sched sink source target', 'cjson/'),
 }
 # These see no contract either: they know nothing of events.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn'}

@@ -2,6 +2,7 @@
 /* `mxbpf check`: what the kernel can do and what each planned probe resolved to, with the remedy where it did not. */
 #include <stdio.h>
 
+#include "agent/agent.h"
 #include "attach/attach.h"
 #include "cmd/cmd.h"
 #include "plan/plan.h"
@@ -82,6 +83,17 @@ static void check_details(const struct plan *plan)
 	check_detail("forward-backward", &plan->no_seq, "joined by sequence numbers");
 }
 
+/* Whether a thread can be stopped for it shows when it is tried. */
+static void check_agent(const struct plan *plan, struct tgt *t)
+{
+	struct err no = {0};
+
+	if (!plan->adp->agent.entry)
+		return;
+	agt_usable(plan, t, &no);
+	check_detail("agent", &no, "can be loaded while operators are called");
+}
+
 static int check_target(const struct cmd_opts *o)
 {
 	const struct att_backend *backend = att_pick(NULL, NULL);
@@ -109,6 +121,7 @@ static int check_target(const struct cmd_opts *o)
 		code = code ? code : one;
 	}
 	check_details(&plan);
+	check_agent(&plan, t);
 	if (o->ses.ops) {
 		one = check_ops(&plan);
 		code = code ? code : one;

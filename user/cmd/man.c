@@ -137,7 +137,8 @@ static const struct {
 	{"SYNOPSIS", print_synopsis, ""},
 	{"DESCRIPTION", print_runtimes,
 	 "mxbpf looks at an unmodified, running process with BPF programs on the functions of its runtime library.\n"
-	 "The process needs no change, no environment variable and no restart; nothing is loaded into it.\n"
+	 "The process needs no change, no environment variable and no restart; nothing is loaded into it,\n"
+	 "unless \\fB\\-\\-agent\\fR asks for that.\n"
 	 "When the window ends (Ctrl\\-C, \\fB\\-d\\fR, the end of the process) mxbpf removes its probes and prints\n"
 	 "the tables that the runtime's own profiler would have printed, and on request a timeline.\n"
 	 "What lies outside the window is not in the numbers.\n"
