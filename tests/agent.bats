@@ -144,6 +144,11 @@ for i in range(100000):
 	expect_status 3
 	expect_re 'another mxbpf listens to the agent' "$stderr"
 	stop_pid "$MXBPF_PID" INT
+	start_bg inner unshare --pid --fork --kill-child "$PYTHON_TORCH" -c 'import torch; import signal; print("inside", flush=True); signal.pause()'
+	wait_line "$(out inner)" '^inside'
+	run --separate-stderr "$MXBPF" --pid "$(pgrep -P "$BG_PID")" --agent -d 100ms
+	expect_status 3
+	expect_re 'pid namespace of its own' "$stderr"
 	start_ready idle "$PYTHON_TORCH" -c 'import os, signal, torch; torch.ones(1); print("ready", os.getpid(), flush=True); signal.pause()'
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" --agent -d 100ms
 	expect_status 3

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Computes for 5 ms, sleeps for 5 ms, again and again, until a signal comes. Prints "on" first. */
+/*
+ * Computes for 15 ms, sleeps for 5 ms, again and again, until a signal comes: whoever shares its CPU waits three times
+ * as long as it runs. Prints "on" first.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
 
-#define TURN_NS 5000000
+#define BUSY_NS 15000000
+#define REST_NS 5000000
 
 static uint64_t cpu_ns(void)
 {
@@ -16,13 +20,13 @@ static uint64_t cpu_ns(void)
 
 int main(void)
 {
-	const struct timespec rest = {.tv_nsec = TURN_NS};
+	const struct timespec rest = {.tv_nsec = REST_NS};
 	uint64_t until;
 
 	puts("on");
 	fflush(stdout);
 	for (;;) {
-		until = cpu_ns() + TURN_NS;
+		until = cpu_ns() + BUSY_NS;
 		while (cpu_ns() < until)
 			;
 		nanosleep(&rest, NULL);

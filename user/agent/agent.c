@@ -101,12 +101,33 @@ static int find_runtime(const struct plan *p, struct tgt *t, struct runtime *r, 
 	return 0;
 }
 
+/* The agent knows its threads by the numbers that the process itself has for them. */
+static int check_numbers(pid_t pid, struct err *e)
+{
+	char path[32], line[256], *numbers = NULL, *end;
+	unsigned n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && !numbers && fgets(line, sizeof(line), f))
+		numbers = strncmp(line, "NSpid:", 6) ? NULL : line + 6;
+	if (f)
+		fclose(f);
+	for (; numbers && (strtoul(numbers, &end, 10), end != numbers); numbers = end)
+		n++;
+	return n < 2 ? 0
+		     : err_set(e, ERR_TARGET, -ENOTSUP,
+			       "--agent: process %d is in a pid namespace of its own, where threads have other numbers",
+			       pid);
+}
+
 /* The layout of what is passed to add_callback is known for these alone. */
 int agt_usable(const struct plan *p, struct tgt *t, struct err *e)
 {
 	struct runtime r;
 
-	if (find_runtime(p, t, &r, e))
+	if (find_runtime(p, t, &r, e) || check_numbers(tgt_pid(t), e))
 		return e->code;
 	if (!p->version)
 		return err_set(e, ERR_TARGET, -ENOTSUP,
