@@ -75,6 +75,39 @@ for i in range(100000):
 	wait_new_line "$(out forks)" '^at '
 }
 
+@test "a child that was forked from a process with the agent gets its own" {
+	start_ready parent "$PYTHON_TORCH" -c '
+import os, signal, torch
+torch.set_num_threads(1)
+def work(what):
+    for i in range(10 ** 9):
+        torch.ones(3).add_(1)
+        if i % 100 == 0:
+            print(what, os.getpid(), flush=True)
+def fork(*_):
+    if not os.fork():
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+        work("child")
+signal.signal(signal.SIGUSR1, fork)
+torch.ones(3)
+print("ready", os.getpid(), flush=True)
+work("at")
+'
+	local parent=$READY_PID
+	agent_window parent '^at '
+	(($(calls aten::add_) >= 100))
+	kill -s USR1 "$parent"
+	wait_line "$(out parent)" '^child '
+	READY_PID=$(sed -n 's/^child //p;T;q' "$(out parent)")
+	agent_window parent '^child '
+	(($(calls aten::add_) >= 100))
+	jq -e --argjson pid "$READY_PID" '.target.pid == $pid and (.loss | .dropped == 0 and .attempted == .stored)' "$(out mxbpf)"
+	kill -s KILL "$READY_PID"
+	READY_PID=$parent
+	agent_window parent '^at '
+	(($(calls aten::add_) >= 100))
+}
+
 @test "annotations that end out of order, or on another thread, count once each" {
 	start_ready marks "$PYTHON_TORCH" -c '
 import os, threading, torch

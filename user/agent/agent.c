@@ -300,15 +300,22 @@ static int check_free(const struct agt *a, struct err *e)
 
 /*
  * The agent that a session before has left: torch may call it still, as it takes itself out when it is called and
- * nobody listens. Then nothing need be called in the process. *there: so it was, and it is listened to.
+ * nobody listens. Then nothing need be called in the process. *there: so it was, and it is listened to. A child that
+ * was forked has the code and not the memory: there the agent starts anew.
  */
 static int find_agent(struct agt *a, bool *there, struct err *e)
 {
+	struct err why = {0};
+
 	*there = false;
 	a->injected.base = find_mapped(a->pid);
 	if (!a->injected.base)
 		return 0;
-	if (check_free(a, e) || map_shared(a, e) || listen_to(a, e))
+	if (check_free(a, e))
+		return e->code;
+	if (map_shared(a, &why))
+		return why.code == -EPROTO ? err_set(e, why.cls, why.code, "%s", why.why) : 0;
+	if (listen_to(a, e))
 		return e->code;
 	*there = __atomic_load_n(&a->shared->registered, __ATOMIC_ACQUIRE);
 	a->injected.route = "it was there";
