@@ -578,7 +578,7 @@ static int try_thread(struct inject *x, pid_t tid, struct err *e)
 	return x->code;
 }
 
-/* A thread in a blocking call would do as well (not implemented): here is the place where it would be looked for. */
+/* A thread in a blocking call would do as well. This is the place to look for one. */
 static int no_call(const struct inject *x, bool any, struct err *e)
 {
 	unsigned ms = (unsigned)(limit_ns(x) / MS);
