@@ -94,7 +94,7 @@ AGENT_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE -fPIC -fvi
 $(O)/gen/agent.so: $(wildcard user/agent/lib/*.c user/agent/lib/*.h) include/mxbpf_agent.h include/mxbpf_event.h
 	$(call say,AGENT,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(AGENT_CFLAGS) -shared -nostartfiles -Wl,-z,now,-z,relro,--no-undefined,-s -o $@ $(filter %.c,$^) -lc
+	$(Q)$(CC) $(AGENT_CFLAGS) -shared -nostartfiles -Wl,--build-id=sha1,-z,now,-z,relro,--no-undefined,-s -o $@ $(filter %.c,$^) -lc
 
 $(O)/obj/user/agent/image.o: $(O)/gen/agent.so
 $(O)/obj/user/agent/image.o: CFLAGS += -Wa,-I$(O)/gen

@@ -21,7 +21,8 @@ static __always_inline int lose(__u32 calls)
 	return 0;
 }
 
-/* What is behind the calls is not read: its pages may never have been written, and cannot be read here then. */
+/* Reads only the calls that the batch has. Pages behind them may not exist yet, and a read of such a page fails here.
+ */
 SEC("uprobe") int on_bell(struct pt_regs *ctx)
 {
 	const struct mxbpf_agent_batch *from = (void *)PT_REGS_PARM1(ctx);

@@ -15,7 +15,7 @@ volatile __u32 last_tid, caller_tid;
 __u32 armed_tid;
 volatile __u32 armed_signal;
 
-/* Of the call at which the signal was sent: when, where, and whether the kernel refused to send it (-errno). */
+/* The call at which the signal was sent: its time, its address, and what bpf_send_signal_thread() returned. */
 volatile __u64 hit_ns;
 volatile __u64 hit_ip;
 volatile __s64 hit_result;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the agent inside a target and mxbpf outside share: a piece of memory that both map, and the batches that the
- * agent hands over. The agent writes it and mxbpf reads it, but for the fields that say otherwise. mxbpf uses only an
- * agent of its own MXBPF_AGENT_VERSION.
+ * The interface between the agent inside a target and mxbpf outside. Both map one piece of shared memory, and the agent
+ * hands over batches of calls. The agent writes it and mxbpf reads it, but for the fields that say otherwise. mxbpf
+ * uses only an agent of its own MXBPF_AGENT_VERSION.
  */
 #ifndef MXBPF_AGENT_H
 #define MXBPF_AGENT_H
@@ -67,7 +67,9 @@ struct mxbpf_agent_open {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agent_open) == 88);
 
-/* What ended directly in a call. torch.profiler shows a call and the only one in it as one, if they have the same name.
+/*
+ * The calls that ended directly inside an open call. torch.profiler merges a call with the only call inside it if both
+ * have the same name.
  */
 enum mxbpf_agent_inner {
 	MXBPF_AGENT_INNER_NONE = 0,
@@ -75,7 +77,7 @@ enum mxbpf_agent_inner {
 	MXBPF_AGENT_INNER_MORE = 2,
 };
 
-/* What the bell hands over: the calls of one thread. */
+/* A batch: calls of one thread, which the agent hands over at once. */
 struct mxbpf_agent_batch {
 	__u64 slot_use; /* slot in the upper 32 bits, its `uses` in the lower */
 	__u32 seq;	/* of this use of the slot, from 0 */

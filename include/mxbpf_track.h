@@ -22,7 +22,7 @@ enum mxbpf_edge_domain {
 	MXBPF_DOMAIN_CUPTI = 1, /* correlationId of CUPTI's records */
 };
 
-/* What a device does. Recordings have these numbers, so a new class gets a new one. */
+/* Classes of activities of a device. Recordings store these numbers, so a new class needs a new number. */
 enum mxbpf_activity_class {
 	MXBPF_ACTIVITY_NONE = 0,
 	MXBPF_ACTIVITY_KERNEL = 1, /* CONCURRENT_KERNEL */

@@ -157,6 +157,25 @@ for i in range(100000):
 	expect_re '^equal [1-9][0-9]*$' "$(<"$(out workload)")"
 }
 
+@test "an agent of another version is left alone, and the process lives" {
+	start_ready other "$PYTHON_TORCH" -c '
+import ctypes, os, sys, torch
+fd = os.memfd_create("mxbpf-agent")
+os.write(fd, open(sys.argv[1], "rb").read())
+ctypes.CDLL("/proc/self/fd/%d" % fd)
+print("ready", os.getpid(), flush=True)
+for i in range(10 ** 9):
+    torch.ones(3).add_(1)
+    if i % 1000 == 0:
+        print("at", i, flush=True)
+' "$O/toy/inject_agent.so"
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" --agent -d 100ms
+	expect_status 3
+	expect_re 'an agent of another version' "$stderr"
+	wait_new_line "$(out other)" '^at '
+	wait_new_line "$(out other)" '^at '
+}
+
 @test "what the agent cannot do is refused with the reason" {
 	local option
 	start_torch --tiny

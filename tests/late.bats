@@ -75,7 +75,7 @@ counts() { # JSON
 import sys
 print("here", flush=True)
 sys.stdin.readline()
-# As while a loader maps it: the runtime is there, what it needs is not.
+# The process looks like one whose loader is at work: libtorch_cpu is mapped, and libc10 is not.
 import ctypes, glob, mmap
 with open(glob.glob(sys.prefix + "/lib/python3*/site-packages/torch/lib/libtorch_cpu.so")[0], "rb") as lib:
     half = mmap.mmap(lib.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)

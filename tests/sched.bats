@@ -102,7 +102,7 @@ near() { # NS NS: within 3 %, or what a switch takes now and then, or what the h
 	jq -e '.traceEvents | any(.name | startswith("disk: read"))' t.json
 }
 
-# Of the recording r.mxd, its report mxbpf.out and its trace t.json: the loss of each source stands in each.
+# Checks that every output shows the loss of each source: the recording r.mxd, its report mxbpf.out, its trace t.json.
 every_output_has_sources() {
 	local losses
 	losses=$(jq -c '[.sources[] | {source, attempted, dropped}]' mxbpf.out)

@@ -283,6 +283,33 @@ static uint64_t find_mapped(pid_t pid)
 	return f.exec ? f.base : 0;
 }
 
+/*
+ * Whether the object that is mapped is the very one that is in this mxbpf: another one has other addresses, and a call
+ * of its functions would end the process. Its first segment has the build-id, and nothing is written there.
+ */
+static int check_same(const struct agt *a, struct err *e)
+{
+	const Elf64_Ehdr *h = (const void *)agent_image;
+	const Elf64_Phdr *ph = (const void *)(agent_image + h->e_phoff);
+	struct iovec to = {0}, from = {.iov_base = (void *)(uintptr_t)a->injected.base};
+	unsigned char *mapped;
+	size_t bytes;
+	bool same;
+
+	while (ph->p_type != PT_LOAD)
+		ph++;
+	bytes = to.iov_len = from.iov_len = ph->p_filesz;
+	mapped = to.iov_base = malloc(bytes);
+	same = mapped && process_vm_readv(a->pid, &to, 1, &from, 1, 0) == (ssize_t)bytes &&
+	       !memcmp(mapped, agent_image, bytes);
+
+	free(mapped);
+	return same ? 0
+		    : err_set(e, ERR_TARGET, -EPROTO,
+			      "process %d has an agent of another version of mxbpf; it stays until the process ends",
+			      a->pid);
+}
+
 /* 0; -EBUSY: another mxbpf listens to it. */
 static int check_free(const struct agt *a, struct err *e)
 {
@@ -311,10 +338,10 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 	a->injected.base = find_mapped(a->pid);
 	if (!a->injected.base)
 		return 0;
-	if (check_free(a, e))
+	if (check_same(a, e) || check_free(a, e))
 		return e->code;
 	if (map_shared(a, &why))
-		return why.code == -EPROTO ? err_set(e, why.cls, why.code, "%s", why.why) : 0;
+		return 0;
 	if (listen_to(a, e))
 		return e->code;
 	*there = __atomic_load_n(&a->shared->registered, __ATOMIC_ACQUIRE);
