@@ -43,7 +43,7 @@ ALL_CFLAGS = -std=gnu11 $(OPT) $(WARN) $(HARD) -D_GNU_SOURCE -DMXBPF_VERSION='"$
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(if $(ASAN),-fsanitize=address$(comma)undefined) $(LDFLAGS)
 
 BPF_ARCH := $(patsubst x86_64,x86,$(shell uname -m))
-BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Werror -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Iinclude -ffile-prefix-map=$(CURDIR)/=
+BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -gno-column-info -Wall -Werror -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Iinclude -ffile-prefix-map=$(CURDIR)/=
 
 SRC   := $(sort $(wildcard user/*/*.c))
 OBJ   := $(SRC:%.c=$(O)/obj/%.o)

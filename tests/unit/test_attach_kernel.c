@@ -176,7 +176,18 @@ static const void *functions[NPROBES];
 static struct plan_probe probes[NPROBES];
 static struct tgt_lib self = {.path = "/proc/self/exe", .open_path = "/proc/self/exe"};
 static struct plan_site sites[NPROBES];
-static struct plan plan = {.lib = &self, .sites = {.data = (char *)sites, .len = sizeof(sites)}};
+static struct plan plan = {.lib = &self};
+
+/* What a test probes. It loads a program for each of them, which a kernel under emulation verifies for a second. */
+enum {
+	CALLS = 1,
+	OPS = 2,
+	WAITS = 4,
+	BYTES = 8,
+	TWINS = 16,
+};
+
+static const unsigned groups[NPROBES] = {CALLS, CALLS, OPS, OPS, WAITS, BYTES, BYTES, TWINS, TWINS};
 
 static struct mxbpf_span spans[RECS_MAX];
 static unsigned nspans, nothers;
@@ -216,10 +227,18 @@ static void take(void *ctx, void *recs, size_t bytes)
 	}
 }
 
-static bool begin(struct err *e)
+/* `which` of the groups. */
+static bool begin(unsigned which, struct err *e)
 {
 	struct att_opts o = {.backend = backend, .ring_bytes = RING_BYTES, .stats = stats, .stats_rows = ROWS};
+	static struct plan_site wanted[NPROBES];
+	unsigned i, n = 0;
 
+	for (i = 0; i < NPROBES; i++)
+		if (groups[i] & which)
+			wanted[n++] = sites[i];
+	plan.sites.data = (char *)wanted;
+	plan.sites.len = n * sizeof(wanted[0]);
 	nspans = nothers = nallocs = 0;
 	return !att_load(&plan, getpid(), &o, &att, e) &&
 	       !ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, e) &&
@@ -257,12 +276,12 @@ static void end(void)
 	att = NULL;
 }
 
-/* What `work` does, watched. */
-static void watch(void (*work)(void))
+/* What `work` does in `which` of the groups, watched. */
+static void watch(void (*work)(void), unsigned which)
 {
 	struct err e = {0};
 
-	if (!begin(&e)) {
+	if (!begin(which, &e)) {
 		printf("# %s\n", e.why);
 		CHECK(!"attached");
 		return;
@@ -556,33 +575,33 @@ static void test_pairs(void)
 {
 	TEST(by("calls inside one another: the inner one's time is not the outer one's own"))
 	{
-		watch(two_deep);
+		watch(two_deep, CALLS);
 		CHECK(nspans == 2 && inside(&spans[0], &spans[1]));
 		CHECK(spans[0].self_ns == spans[0].dur_ns && spans[1].self_ns == spans[1].dur_ns - spans[0].dur_ns);
 		CHECK(!loss.unmatched && !loss.dropped && !open_spans);
 	}
 	TEST(by("calls deeper than there is room are dropped, and the others keep their own ends"))
 	{
-		watch(too_deep);
+		watch(too_deep, CALLS);
 		CHECK(nspans == MXBPF_FRAMES_MAX + 1 && loss.dropped == DEEP - MXBPF_FRAMES_MAX);
 		CHECK(each_inside_next(MXBPF_FRAMES_MAX));
 		CHECK(!loss.unmatched && !open_spans);
 	}
 	TEST(by("as many calls inside one another as there is room for: none is dropped"))
 	{
-		watch(as_deep_as_there_is_room);
+		watch(as_deep_as_there_is_room, CALLS);
 		CHECK(nspans == MXBPF_FRAMES_MAX + 1 && !loss.dropped && !loss.unmatched && !open_spans);
 		CHECK(each_inside_next(MXBPF_FRAMES_MAX));
 	}
 	TEST(by("a call that is left by a jump does not take its caller's end"))
 	{
-		watch(jump);
+		watch(jump, CALLS);
 		CHECK(nspans == 2 && spans[0].flags == MXBPF_SPAN_UNWOUND && !spans[1].flags);
 		CHECK(spans[0].h.ts_ns > spans[1].h.ts_ns && loss.unmatched == 1 && !open_spans);
 	}
 	TEST(by("a wait ends with the call around it; one without is unmatched"))
 	{
-		watch(wait_in_api);
+		watch(wait_in_api, CALLS | WAITS);
 		CHECK(nspans == 2 && spans[0].cls == MXBPF_CLASS_WAIT && spans[1].cls == MXBPF_CLASS_API);
 		CHECK(!spans[0].flags && end_ns(&spans[0]) == end_ns(&spans[1]) && loss.unmatched == 1);
 	}
@@ -592,25 +611,25 @@ static void test_keys(void)
 {
 	TEST(by("an object that starts again before its end was seen: one span, one unmatched"))
 	{
-		watch(key_again);
+		watch(key_again, OPS);
 		CHECK(nspans == 1 && loss.unmatched == 1 && !open_spans);
 	}
 	TEST(by("an operator that another thread ends after its own is gone is whole; one that nobody ends is open, "
 		"once"))
 	{
-		watch(end_elsewhere);
+		watch(end_elsewhere, OPS);
 		CHECK(nspans == 1 && (spans[0].flags & MXBPF_SPAN_ASYNC) && spans[0].tid != spans[0].end_tid);
 		CHECK(!loss.unmatched && open_spans == 1);
 	}
 	TEST(by("a thread that ends inside a call leaves it unmatched"))
 	{
 		/* The kernel tells of its end a moment after it was joined: else it is still open. */
-		watch(exit_inside);
+		watch(exit_inside, CALLS);
 		CHECK(!nspans && loss.unmatched + open_spans == 1);
 	}
 	TEST(by("what is in flight when it attaches is unmatched, when it ends open"))
 	{
-		watch(in_flight);
+		watch(in_flight, CALLS | OPS);
 		CHECK(!nspans && loss.unmatched == 2 && open_spans == 2);
 	}
 }
@@ -624,18 +643,18 @@ static void test_bytes(void)
 {
 	TEST(by("the innermost call pays for what is taken and given back, and all around it count it"))
 	{
-		watch(take_in_calls);
+		watch(take_in_calls, CALLS | BYTES);
 		CHECK(nspans == 2 && nothers == 5 && took(&spans[0], 70, 70) && took(&spans[1], 140, 70));
 	}
 	TEST(by("a call that was left by a jump does not pay for its caller"))
 	{
-		watch(take_after_a_jump);
+		watch(take_after_a_jump, CALLS | BYTES);
 		CHECK(nspans == 2 && spans[0].flags == MXBPF_SPAN_UNWOUND && took(&spans[0], 0, 0));
 		CHECK(took(&spans[1], 7, 7));
 	}
 	TEST(by("an operator that another thread ends keeps what its own thread took in it"))
 	{
-		watch(take_and_end_elsewhere);
+		watch(take_and_end_elsewhere, CALLS | OPS | BYTES);
 		CHECK(nspans == 2 && took(&spans[0], 53, 3));
 		CHECK((spans[1].flags & MXBPF_SPAN_ASYNC) && took(&spans[1], 50, 50));
 	}
@@ -645,37 +664,37 @@ static void test_pauses(void)
 {
 	TEST(by("what is open when a pause begins is unmatched, and takes no end of another call after it"))
 	{
-		watch(ends_in_a_pause);
+		watch(ends_in_a_pause, CALLS | OPS);
 		CHECK(nspans == 2 && spans[0].cls == MXBPF_CLASS_API && spans[1].cls == MXBPF_CLASS_OPERATOR);
 		CHECK(spans[0].self_ns == spans[0].dur_ns && !spans[0].flags && !spans[1].flags);
 		CHECK(loss.unmatched == 2 && !loss.dropped && !open_spans);
 	}
 	TEST(by("an end after a pause closes nothing from before it"))
 	{
-		watch(ends_after_a_pause);
+		watch(ends_after_a_pause, CALLS | OPS);
 		CHECK(!nspans && loss.unmatched == 3 && !open_spans); /* the operator, the call, the call's end */
 	}
 	TEST(by("calls inside one from before a pause are whole, and a wait in it is not made its part"))
 	{
-		watch(calls_across_a_pause);
+		watch(calls_across_a_pause, CALLS | WAITS);
 		CHECK(nspans == 1 && spans[0].self_ns == spans[0].dur_ns);
 		CHECK(loss.unmatched == 3 && !open_spans);
 	}
 	TEST(by("a stack that was full before a pause is empty after it"))
 	{
-		watch(full_before_a_pause);
+		watch(full_before_a_pause, CALLS);
 		CHECK(nspans == 2 && inside(&spans[0], &spans[1]));
 		CHECK(loss.dropped == DEEP - MXBPF_FRAMES_MAX && loss.unmatched == MXBPF_FRAMES_MAX);
 	}
 	TEST(by("a call that ended before a pause is not lost with the one around it, which might have swallowed it"))
 	{
-		watch(twin_before_a_pause);
+		watch(twin_before_a_pause, TWINS);
 		CHECK(nspans == 1 && spans[0].cls == MXBPF_CLASS_WAIT && !spans[0].flags);
 		CHECK(loss.unmatched == 2 && !open_spans);
 	}
 	TEST(by("what was handed over before a pause is not joined to what starts after it"))
 	{
-		watch(links_across_a_pause);
+		watch(links_across_a_pause, OPS);
 		CHECK(nspans == 2 && spans[0].link == 0x1000 && spans[1].link != 0x1000);
 	}
 }
@@ -686,13 +705,13 @@ static void test_limits(void)
 
 	TEST(by("threads beyond the slots: what they do is dropped, and said"))
 	{
-		watch(more_threads_than_slots);
+		watch(more_threads_than_slots, CALLS);
 		/* Of what a thread without a slot does, each hit counts: what it would have become is not known. */
 		CHECK(nspans == MXBPF_THREADS_MAX - 1 && loss.dropped == 2 * 21 && !loss.unmatched);
 	}
 	TEST(by("nothing is seen before the activation, nor after the end"))
 	{
-		CHECK(begin(&e));
+		CHECK(begin(CALLS, &e));
 		CHECK(*(const uint8_t *)functions[0] == 0xcc);
 		api(3);
 		att_activate(att, true);
@@ -709,14 +728,14 @@ static void test_stats(void)
 	TEST(by("rows beyond the room: calls in them are dropped, and counted; the others are all there"))
 	{
 		stats = MXBPF_STATS_ON;
-		watch(more_rows_than_room);
+		watch(more_rows_than_room, OPS);
 		CHECK(!nspans && loss.attempted == ROWS + ROWS_TOO_MANY);
 		CHECK(loss.dropped == ROWS_TOO_MANY && added.calls == ROWS);
 		stats = MXBPF_STATS_CHECK;
 	}
 	TEST(by("threads that end the same call at once take nothing from each other"))
 	{
-		watch(threads_on_one_row);
+		watch(threads_on_one_row, CALLS);
 		CHECK(nspans == 4 * 250 * 2 && added.nrows == 1);
 	}
 }
@@ -745,7 +764,7 @@ static void name_them(void)
 static void test_names(void)
 {
 	TEST(by("names of any length are whole, and have the ids that user space gives them"))
-	watch(name_them);
+	watch(name_them, CALLS);
 }
 
 #define MANY 33
