@@ -29,20 +29,31 @@ static char *copy(const struct elf *f, uint64_t off, uint64_t bytes, int *err)
 	return data;
 }
 
-static int walk(const struct elf_table *t, const Elf64_Sym *syms, const char *strs, const char *prefix,
+/* The first bytes of a name, as many as a word has; a shorter name is padded with NULs. n: at most so many of them. */
+static uint64_t start_of(const char *name, size_t n)
+{
+	char text[sizeof(uint64_t)] = "";
+	uint64_t word;
+
+	memcpy(text, name, strnlen(name, n < sizeof(text) ? n : sizeof(text)));
+	memcpy(&word, text, sizeof(word));
+	return word;
+}
+
+/* The names lie all over 60 MB: a walk looks at their starts, which lie side by side, and only then at a name. */
+static int walk(const struct elf_funcs *all, const char *prefix,
 		int (*fn)(void *ctx, const char *name, const struct elf_sym *sym), void *ctx)
 {
 	size_t n = strlen(prefix);
+	uint64_t start = start_of(prefix, n), mask = n < sizeof(start) ? ((uint64_t)1 << 8 * n) - 1 : ~(uint64_t)0;
 	int ret = 0;
 
-	for (uint64_t i = 0; !ret && i < t->nsyms; i++) {
-		const Elf64_Sym *s = &syms[i];
-		struct elf_sym sym = {s->st_value, s->st_size, ELF64_ST_TYPE(s->st_info)};
+	for (uint64_t i = 0; !ret && i < all->table.nsyms; i++) {
+		const Elf64_Sym *s = &all->syms[i];
+		struct elf_sym sym = {s->st_value, s->st_size, STT_FUNC};
 
-		if (sym.type != STT_FUNC || s->st_shndx == SHN_UNDEF || s->st_name >= t->strs_bytes)
-			continue;
-		if (!strncmp(strs + s->st_name, prefix, n))
-			ret = fn(ctx, strs + s->st_name, &sym);
+		if (all->starts[i] && (all->starts[i] & mask) == start && !strncmp(all->strs + s->st_name, prefix, n))
+			ret = fn(ctx, all->strs + s->st_name, &sym);
 	}
 	return ret;
 }
@@ -51,7 +62,23 @@ void elf_forget_funcs(struct elf *f)
 {
 	free(f->funcs.syms);
 	free(f->funcs.strs);
+	free(f->funcs.starts);
 	f->funcs = (struct elf_funcs){.syms = NULL};
+}
+
+static int read_starts(struct elf_funcs *all)
+{
+	all->starts = calloc(all->table.nsyms + 1, sizeof(*all->starts));
+	if (!all->starts)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < all->table.nsyms; i++) {
+		const Elf64_Sym *s = &all->syms[i];
+
+		if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_shndx != SHN_UNDEF &&
+		    s->st_name < all->table.strs_bytes)
+			all->starts[i] = start_of(all->strs + s->st_name, sizeof(*all->starts));
+	}
+	return 0;
 }
 
 /* PyTorch's table takes 90 MB and is walked for each of ten families. */
@@ -68,6 +95,8 @@ static int read_funcs(struct elf *f)
 		all->syms = (Elf64_Sym *)copy(f, all->table.syms_off, all->table.nsyms * sizeof(Elf64_Sym), &err);
 	if (!err)
 		all->strs = copy(f, all->table.strs_off, all->table.strs_bytes, &err);
+	if (!err)
+		err = read_starts(all);
 	if (err)
 		elf_forget_funcs(f);
 	return err;
@@ -78,7 +107,7 @@ int elf_each_func(struct elf *f, const char *prefix, int (*fn)(void *ctx, const 
 {
 	int err = f->funcs.syms ? 0 : read_funcs(f);
 
-	return err ? err : walk(&f->funcs.table, f->funcs.syms, f->funcs.strs, prefix, fn, ctx);
+	return err ? err : walk(&f->funcs, prefix, fn, ctx);
 }
 
 int elf_section_named(const struct elf *f, const char *name, Elf64_Shdr *out)

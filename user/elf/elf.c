@@ -351,9 +351,16 @@ void elf_close(struct elf *f)
 	free(f->eh_rows);
 	free(f->words);
 	elf_forget_funcs(f);
+	elf_forget_scans(f);
+	hash_fini(&f->notes);
 	elf_names_free(f->names);
 	free(f->cache);
 	free(f);
+}
+
+uint64_t *elf_note(struct elf *f, unsigned kind, uint64_t va)
+{
+	return hash_put(&f->notes, va, kind);
 }
 
 size_t elf_build_id(const struct elf *f, uint8_t id[ELF_BUILD_ID_MAX])

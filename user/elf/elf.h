@@ -47,6 +47,12 @@ int elf_each_func(struct elf *f, const char *prefix, int (*fn)(void *ctx, const 
 /* The table that elf_each_func() has read is kept, as it is mostly asked several times, until this or elf_close(). */
 void elf_forget_funcs(struct elf *f);
 
+/*
+ * A word that the caller keeps of an address in the file, until elf_close(): 0 at first. kind: a caller's own number.
+ * Borrowed until the next call; NULL: out of memory.
+ */
+uint64_t *elf_note(struct elf *f, unsigned kind, uint64_t va);
+
 /* Every NUL-terminated string of .rodata, in order; what is no text is passed as it is. As above. */
 int elf_each_string(struct elf *f, int (*fn)(void *ctx, const char *text, size_t len), void *ctx);
 

@@ -8,6 +8,8 @@
 
 #include <elf.h>
 
+#include "base/buf.h"
+#include "base/hash.h"
 #include "elf/elf.h"
 
 struct elf_hdr_row; /* unwind.c */
@@ -35,8 +37,9 @@ struct elf_table {
 /* The table of functions that elf_each_func() keeps until elf_forget_funcs(). */
 struct elf_funcs {
 	struct elf_table table;
-	Elf64_Sym *syms; /* owned, as strs */
+	Elf64_Sym *syms; /* owned, as strs and starts */
 	char *strs;
+	uint64_t *starts; /* the first bytes of each function's name; 0: it is no function that can be walked over */
 };
 
 struct elf {
@@ -61,6 +64,8 @@ struct elf {
 	struct elf_word *words;
 	size_t nwords;
 	struct elf_funcs funcs;
+	struct buf scans;  /* of struct elf_scan */
+	struct hash notes; /* (kind, address) -> word */
 };
 
 /* 0; -ENOENT: the file has none; -EBADMSG, -errno. Bounds within the file are not checked. */
@@ -85,6 +90,7 @@ int elf_section_of_type(const struct elf *f, uint32_t type, Elf64_Shdr *out);
 /* The one of a name of less than 32 bytes. As above. */
 int elf_section_named(const struct elf *f, const char *name, Elf64_Shdr *out);
 
+void elf_forget_scans(struct elf *f);
 void elf_names_free(struct elf_names *n);
 
 #endif

@@ -15,6 +15,8 @@
 #define FUNCS_MAX   (4u << 20)		/* functions kept; 0.4 million in the largest library seen */
 #define TABLE_MAX   ((uint64_t)1 << 30) /* bytes of a symbol or relocation table that is scanned */
 #define IMPORTS_MAX (1u << 20)
+#define DIGIT_BITS  16
+#define DIGITS	    (1u << DIGIT_BITS)
 #define NAME_BYTES  512 /* of a symbol that is looked for; the end of a longer one is not compared */
 
 struct func {
@@ -29,13 +31,43 @@ struct elf_names {
 	struct hash imports; /* slot -> index in .dynsym */
 };
 
-static int cmp_func(const void *a, const void *b)
+/* One digit of the order by address: from -> to, in the order that they had where the digit is the same. */
+static void sort_by_digit(const struct func *from, struct func *to, size_t n, unsigned shift, size_t *first)
 {
-	const struct func *x = a, *y = b;
+	size_t at = 0;
 
-	if (x->va != y->va)
-		return x->va < y->va ? -1 : 1;
-	return x->rank < y->rank ? -1 : x->rank > y->rank;
+	memset(first, 0, DIGITS * sizeof(*first));
+	for (size_t i = 0; i < n; i++)
+		first[from[i].va >> shift & (DIGITS - 1)]++;
+	for (size_t d = 0; d < DIGITS; d++) {
+		size_t count = first[d];
+
+		first[d] = at;
+		at += count;
+	}
+	for (size_t i = 0; i < n; i++)
+		to[first[from[i].va >> shift & (DIGITS - 1)]++] = from[i];
+}
+
+/* By (va, rank): they come in the order of their ranks. qsort() takes ten times as long for half a million. 0, -ENOMEM.
+ */
+static int sort_funcs(struct buf *funcs)
+{
+	size_t n = buf_count(funcs, struct func), *first = malloc(DIGITS * sizeof(*first));
+	struct func *all = (struct func *)funcs->data, *room = malloc(funcs->len + 1);
+	int err = first && room ? 0 : -ENOMEM;
+	uint64_t bits = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bits |= all[i].va;
+	_Static_assert(64 % (2 * DIGIT_BITS) == 0, "after the last digit they are where they were");
+	for (unsigned shift = 0; !err && shift < 64 && bits >> shift; shift += 2 * DIGIT_BITS) {
+		sort_by_digit(all, room, n, shift, first);
+		sort_by_digit(room, all, n, shift + DIGIT_BITS, first);
+	}
+	free(first);
+	free(room);
+	return err;
 }
 
 static int add_func(struct buf *funcs, const Elf64_Sym *s, const Elf64_Shdr *strs)
@@ -155,13 +187,13 @@ static int read_names(struct elf *f)
 		err = add_tables(f, SHT_DYNSYM, block, &n->funcs);
 	if (!err)
 		err = add_imports(f, block, &n->imports);
+	if (!err)
+		err = sort_funcs(&n->funcs);
 	free(block);
 	if (err) {
 		elf_names_free(n);
 		return err == -ENOENT || err == -EIO ? -EBADMSG : err;
 	}
-	if (n->funcs.len)
-		qsort(n->funcs.data, buf_count(&n->funcs, struct func), sizeof(struct func), cmp_func);
 	f->names = n;
 	return 0;
 }

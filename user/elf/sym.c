@@ -319,12 +319,46 @@ int elf_symtab_table(const struct elf *f, struct elf_table *t)
 	return 0;
 }
 
-static int find_static(const struct elf *f, const char *name, struct pick *p)
-{
-	struct elf_table t;
-	int err = elf_symtab_table(f, &t);
+/* What a scan of .symtab found for a name, or that it found nothing. */
+struct elf_scan {
+	char *name; /* owned */
+	struct pick pick;
+};
 
-	return err ? (err == -ENOENT ? 0 : err) : scan(f, &t, name, p);
+void elf_forget_scans(struct elf *f)
+{
+	for (size_t i = 0; i < buf_count(&f->scans, struct elf_scan); i++)
+		free(buf_at(&f->scans, struct elf_scan, i)->name);
+	buf_fini(&f->scans);
+}
+
+/* A scan reads 100 MB of a large library, and the same name is asked for again for another question. */
+static int find_static(struct elf *f, const char *name, struct pick *p)
+{
+	struct elf_scan made = {.pick = *p};
+	struct elf_table t;
+	int err;
+
+	for (size_t i = 0; i < buf_count(&f->scans, struct elf_scan); i++) {
+		const struct elf_scan *s = buf_at(&f->scans, struct elf_scan, i);
+
+		if (strcmp(s->name, name))
+			continue;
+		*p = s->pick;
+		return 0;
+	}
+	err = elf_symtab_table(f, &t);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	err = scan(f, &t, name, &made.pick);
+	if (err)
+		return err;
+	*p = made.pick;
+	made.name = strdup(name);
+	if (made.name && !buf_put(&f->scans, &made, sizeof(made)))
+		return 0;
+	free(made.name);
+	return -ENOMEM;
 }
 
 int elf_find_sym(struct elf *f, const char *name, struct elf_sym *sym, struct err *e)

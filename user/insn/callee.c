@@ -161,7 +161,55 @@ static int judged(int len, const char *name, struct callee *out)
 	return len < 0 ? len : 0;
 }
 
-int callee_of_slot(struct elf *elf, uint64_t va, struct callee *out)
+/* What is known of an address, in one word. */
+enum {
+	NOTE_AT = 1, /* kinds of notes: what a branch to an address reaches, and a branch through it */
+	NOTE_OF_SLOT = 2,
+};
+
+#define KNOWN	    ((uint64_t)1 << 32)
+#define LEVEL_SHIFT 8
+#define IMPORT	    (1u << 16)
+#define COLD	    (1u << 17)
+
+static uint64_t packed(const struct callee *c)
+{
+	return KNOWN | (uint64_t)c->kind | (uint64_t)c->level << LEVEL_SHIFT | (c->import ? IMPORT : 0) |
+	       (c->cold ? COLD : 0);
+}
+
+static struct callee unpacked(uint64_t note)
+{
+	return (struct callee){.kind = (enum callee_kind)(note & 0xff),
+			       .level = (uint8_t)(note >> LEVEL_SHIFT),
+			       .import = note & IMPORT,
+			       .cold = note & COLD};
+}
+
+/* A few hundred functions are called by all of thousands: each is found out once. */
+static int noted(struct elf *elf, unsigned kind, uint64_t va,
+		 int (*find)(struct elf *elf, uint64_t va, struct callee *out), struct callee *out)
+{
+	uint64_t *note = elf_note(elf, kind, va);
+	int err;
+
+	if (!note)
+		return -ENOMEM;
+	if (*note) {
+		*out = unpacked(*note);
+		return 0;
+	}
+	err = find(elf, va, out);
+	if (err)
+		return err;
+	note = elf_note(elf, kind, va); /* it may have moved */
+	if (!note)
+		return -ENOMEM;
+	*note = packed(out);
+	return 0;
+}
+
+static int find_of_slot(struct elf *elf, uint64_t va, struct callee *out)
 {
 	char name[NAME_BYTES];
 
@@ -169,7 +217,12 @@ int callee_of_slot(struct elf *elf, uint64_t va, struct callee *out)
 	return judged(elf_import_name(elf, va, name, sizeof(name)), name, out);
 }
 
-int callee_at(struct elf *elf, uint64_t va, struct callee *out)
+int callee_of_slot(struct elf *elf, uint64_t va, struct callee *out)
+{
+	return noted(elf, NOTE_OF_SLOT, va, find_of_slot, out);
+}
+
+static int find_at(struct elf *elf, uint64_t va, struct callee *out)
 {
 	uint64_t slot = slot_of_stub(elf, va);
 	char name[NAME_BYTES];
@@ -182,6 +235,11 @@ int callee_at(struct elf *elf, uint64_t va, struct callee *out)
 	}
 	*out = (struct callee){.level = FLOW_LEVEL_WORK};
 	return judged(elf_func_name(elf, va, name, sizeof(name)), name, out);
+}
+
+int callee_at(struct elf *elf, uint64_t va, struct callee *out)
+{
+	return noted(elf, NOTE_AT, va, find_at, out);
 }
 
 int callee_name(struct elf *elf, uint64_t va, char *name, size_t max)
