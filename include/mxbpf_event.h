@@ -132,6 +132,7 @@ enum mxbpf_account_flag {
 	 * only while its function ran. The rest of the time the work was elsewhere. */
 	MXBPF_ACCOUNT_PART = 1 << 1,
 };
+#define MXBPF_CPU_NONE 0xffff /* as a number of a CPU: it is not known */
 #define MXBPF_ACCOUNT_SLACK_NS                                                                                         \
 	10000000ull /* the longest tick of a kernel, at which it brings a task's time up to date */
 

@@ -45,7 +45,7 @@ watch_toy() { # BACKEND
 	counters) option="--counters task-clock,page-faults" ;;
 	sample)
 		option="--sample 997"
-		rounds=1000 # some samples
+		rounds=80 # some samples
 		;;
 	omp)
 		option="--omp --probes op"
@@ -54,11 +54,11 @@ watch_toy() { # BACKEND
 		;;
 	stats)
 		option="--stats --interval 100ms"
-		rounds=1000 # some intervals
+		rounds=80 # some intervals
 		;;
 	throttled)
 		option=
-		rounds=300 # some periods
+		rounds=80 # some periods
 		hold=hold
 		;;
 	esac

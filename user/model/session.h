@@ -130,6 +130,7 @@ struct mdl_session {
 	uint64_t stranger_ns;	/* that these took, a lower bound */
 	uint64_t cut_records;	/* records overwritten by --max-size: missing from traces, not from tables */
 	bool account;		/* spans bear MXBPF_SPAN_ACCOUNT: rows say where their time went */
+	bool no_faults;		/* with account: but not how many page faults they met */
 	bool sched;		/* --sched: threads off the CPU were seen */
 	bool life;		/* --life: operators were seen from being pushed on, and what waits are for */
 	bool stats;		/* added up in the kernel: no events, hence no trace and no concurrency */

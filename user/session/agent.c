@@ -4,6 +4,7 @@
 
 #include "base/fmt.h"
 #include "session/priv.h"
+#include "source/account.h"
 #include "source/agent.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -59,7 +60,10 @@ int ses_agent_open(struct session *ses, struct err *e)
 		return 0;
 	if (agt_open(&first->plan, first->tgt, (uint32_t)ses->o->ring_bytes, &ses->agent, e))
 		return e->code;
-	if (!src_add_agent(ses->hub, ses->agent, (uint32_t)tgt_pid(first->tgt)))
+	ses->accounts = acc_new(ses->rings[ATT_SWITCHES]);
+	/* The last source: what the others say of the same time comes first. */
+	ses->agent_source = src_add_agent(ses->hub, ses->agent, (uint32_t)tgt_pid(first->tgt));
+	if (!ses->accounts || !ses->agent_source)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (agt_injected(ses->agent)->stops)
 		ses_note(ses, "the agent is in process %d: one thread was held up for %s; it takes up to %s there",
@@ -74,4 +78,47 @@ void ses_agent_take(struct session *ses, bool on)
 {
 	if (ses->agent)
 		agt_activate(ses->agent, on);
+}
+
+/* 0 or -ENOMEM. */
+static int join_one(struct session *ses, const struct mxbpf_rec *r)
+{
+	struct mxbpf_span s;
+	int err;
+
+	if (r->kind != MXBPF_SPAN)
+		return buf_put(&ses->joined, r, r->size);
+	s = kind_span(r);
+	err = acc_fill(ses->accounts, &s);
+	return err ? err : buf_put(&ses->joined, &s, s.h.size);
+}
+
+static void note_error(struct session *ses, int err, uint64_t folded, unsigned number)
+{
+	pthread_mutex_lock(&ses->lock);
+	ses->folded[number] += folded;
+	if (err && !ses->write_error)
+		ses->write_error = err;
+	pthread_mutex_unlock(&ses->lock);
+}
+
+bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *bytes)
+{
+	bool agent = number == ses->agent_source->number, switches = false;
+	const struct mxbpf_rec *r;
+	uint64_t n = 0;
+	size_t pos = 0;
+	int err = 0;
+
+	switches = ses->rings[ATT_SWITCHES] && number == ses->rings[ATT_SWITCHES]->number && !ses->o->sched;
+	ses->joined.len = 0;
+	for (; !err && (r = kind_next(*recs, *bytes, &pos)); n++)
+		err = agent ? join_one(ses, r) : acc_take(ses->accounts, r);
+	note_error(ses, err, switches ? n : 0, number);
+	if (!agent)
+		return !switches;
+	acc_forget_ended(ses->accounts);
+	*recs = ses->joined.data;
+	*bytes = ses->joined.len;
+	return *bytes;
 }

@@ -144,8 +144,8 @@ static int describe_notes(struct session *ses, const struct ses_target *of, stru
 	if (!err && ses->o->agent)
 		err = add_note(
 			s, "agent",
-			"operators are seen by the agent, with the names that a profiler of %s shows; their time is "
-			"not split into running and waiting",
+			"operators are seen by the agent, with the names that a profiler of %s shows; their page "
+			"faults are not known",
 			of->plan.adp->title);
 	return err;
 }

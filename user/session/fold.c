@@ -119,5 +119,6 @@ void ses_on_batch(void *ctx, unsigned number, void *recs, size_t bytes)
 {
 	struct session *ses = ctx;
 
-	fold(ses, number, recs, bytes, ses->o->stats);
+	if (!ses->accounts || ses_agent_join(ses, number, &recs, &bytes))
+		fold(ses, number, recs, bytes, ses->o->stats);
 }

@@ -81,6 +81,9 @@ struct session {
 	struct tgt *waiting;  /* --wait: for a runtime in this process, which becomes the target then; NULL */
 	struct att *att;
 	struct agt *agent;	      /* --agent; NULL: none was asked for, or it is not in yet */
+	struct src *agent_source;     /* likewise */
+	struct acc *accounts;	      /* of the agent's calls, of which the hub's function alone knows; likewise */
+	struct buf joined;	      /* likewise: the agent's batch with its accounts */
 	struct src_hub *hub;	      /* of the sources below, from att_load() on */
 	struct src *rings[ATT_RINGS]; /* NULL: was not asked for */
 	pthread_mutex_t lock;	      /* a source's thread holds it while it folds a batch: model, fresh, folded */
@@ -293,6 +296,11 @@ int ses_agent_options(const struct session *ses, struct err *e);
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
 int ses_agent_open(struct session *ses, struct err *e);
 void ses_agent_take(struct session *ses, bool on);
+/*
+ * A batch of a source before it is folded: the agent's calls get their accounts, for which the records of the other
+ * sources are kept. Returns whether the batch is to be folded; *recs is borrowed until the next call.
+ */
+bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *bytes);
 
 /* describe.c: everything but times and counts. 0 or -ENOMEM. */
 int ses_describe(struct session *ses);

@@ -13,6 +13,8 @@ void ses_sched_end(struct session *ses)
 {
 	struct buf recs = {0};
 
+	if (!ses->o->sched) /* what ended in the window has its account */
+		return;
 	ses->sched_ended += att_sched_end(ses->att, keep, &recs);
 	if (recs.len)
 		ses_fold(ses, ATT_SWITCHES, recs.data, recs.len);

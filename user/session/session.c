@@ -9,6 +9,7 @@
 #include "attach/watch.h"
 #include "base/out.h"
 #include "session/priv.h"
+#include "source/account.h"
 
 /* By which probes it would be read, and what is wrong with the first of them. */
 static int refuse_detail(const struct session *ses, const struct ses_target *of, unsigned detail, const char *option,
@@ -263,7 +264,7 @@ int ses_start(struct session *ses, struct err *e)
 			      .samples = ses->o->sample_hz,
 			      .iterations = ses->o->iterations,
 			      .follow_app = ses->o->follow_app,
-			      .sched = ses->o->sched,
+			      .sched = ses->o->sched || (ses->o->agent && !ses->o->no_account),
 			      .verbose = ses->o->verbose};
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + ses->o->delay_ns;
 	pid_t pid = tgt_pid(ses->targets[0].tgt);
@@ -283,7 +284,8 @@ int ses_start(struct session *ses, struct err *e)
 	    open_sources(ses, e) || att_attach(ses->att, &ses->targets[0].plan, &ses->targets[0].plan.target, pid, e) ||
 	    (ses->o->sample_hz && att_clocks_start(ses->att, ses->o->sample_hz, e)))
 		return e->code;
-	ses->about.account = att_accounts(ses->att) && !ses->agent;
+	ses->about.account = ses->agent ? !!ses->rings[ATT_SWITCHES] : att_accounts(ses->att);
+	ses->about.no_faults = ses->agent;
 	if (!ses->ended && ses_follow(ses, &unfollowed))
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
 	if (ses->ui.begins)
@@ -447,6 +449,8 @@ void ses_free(struct session *ses)
 	}
 	src_hub_free(ses->hub);
 	agt_close(ses->agent);
+	acc_free(ses->accounts);
+	buf_fini(&ses->joined);
 	rec_writer_free(ses->writer);
 	att_free(ses->att);
 	sym_free(ses->symbols);

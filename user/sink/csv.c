@@ -21,7 +21,8 @@ enum when {
 	WITH_TEAMS = 1 << 5,
 	WITH_HELD = 1 << 6,
 	WITH_MARKS = 1 << 7,
-	WITH_KV = 1 << 8
+	WITH_KV = 1 << 8,
+	WITH_FAULTS = 1 << 9
 };
 
 static const struct {
@@ -65,8 +66,8 @@ static const struct {
 	[ELSEWHERE] = {"elsewhere_ns", WITH_ACCOUNT},
 	[NVCSW] = {"nvcsw", WITH_ACCOUNT},
 	[NIVCSW] = {"nivcsw", WITH_ACCOUNT},
-	[MINFLT] = {"minflt", WITH_ACCOUNT},
-	[MAJFLT] = {"majflt", WITH_ACCOUNT},
+	[MINFLT] = {"minflt", WITH_FAULTS},
+	[MAJFLT] = {"majflt", WITH_FAULTS},
 	[MIGRATED] = {"migrated", WITH_ACCOUNT},
 	[CPU] = {"cpu", WITH_ACCOUNT | BY_EVENT},
 	[END_CPU] = {"end_cpu", WITH_ACCOUNT | BY_EVENT},
@@ -129,10 +130,11 @@ static bool has_marks(const struct snk *s)
 static bool has_column(const struct snk *s, unsigned c)
 {
 	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
-			       (s->in->session->account ? WITH_ACCOUNT : 0) | (has_machine(s) ? WITH_MACHINE : 0) |
-			       (s->in->session->sched ? WITH_SCHED : 0) | (s->in->session->team_cpus ? WITH_TEAMS : 0) |
-			       (s->in->session->held ? WITH_HELD : 0) | (has_marks(s) ? WITH_MARKS : 0) |
-			       (has_kv(s) ? WITH_KV : 0);
+			       (s->in->session->account ? WITH_ACCOUNT : 0) |
+			       (s->in->session->account && !s->in->session->no_faults ? WITH_FAULTS : 0) |
+			       (has_machine(s) ? WITH_MACHINE : 0) | (s->in->session->sched ? WITH_SCHED : 0) |
+			       (s->in->session->team_cpus ? WITH_TEAMS : 0) | (s->in->session->held ? WITH_HELD : 0) |
+			       (has_marks(s) ? WITH_MARKS : 0) | (has_kv(s) ? WITH_KV : 0);
 
 	return !(columns[c].when & ~given);
 }
@@ -280,8 +282,10 @@ static void set_event_account(struct row *r, const struct mxbpf_span *e)
 	if (!(e->flags & MXBPF_SPAN_ACCOUNT))
 		return;
 	set_account(r, &m);
-	fill(r, CPU, e->cpu);
-	fill(r, END_CPU, e->account.end_cpu);
+	if (e->cpu != MXBPF_CPU_NONE)
+		fill(r, CPU, e->cpu);
+	if (e->account.end_cpu != MXBPF_CPU_NONE)
+		fill(r, END_CPU, e->account.end_cpu);
 }
 
 void csv_fill_extent(const struct snk *s, struct row *r, uint64_t first_ns, uint64_t last_ns)

@@ -198,11 +198,21 @@ static void put_account(struct snk *s, uint64_t on_cpu_ns, const struct mxbpf_ac
 {
 	out_printf(s->out,
 		   ", \"account\": {\"on_cpu_ns\": %" PRIu64 ", \"runq_ns\": %" PRIu64 ", \"blocked_ns\": %" PRIu64
-		   ", \"elsewhere_ns\": %" PRIu64 ", \"nvcsw\": %" PRIu64 ", \"nivcsw\": %" PRIu64
-		   ", \"minflt\": %" PRIu64 ", \"majflt\": %" PRIu64 ", \"migrated\": %" PRIu64 "}",
+		   ", \"elsewhere_ns\": %" PRIu64 ", \"nvcsw\": %" PRIu64 ", \"nivcsw\": %" PRIu64,
 		   on_cpu_ns, (uint64_t)a->runq_ns, (uint64_t)a->blocked_ns, (uint64_t)a->elsewhere_ns,
-		   (uint64_t)a->nvcsw, (uint64_t)a->nivcsw, (uint64_t)a->minflt, (uint64_t)a->majflt,
-		   (uint64_t)a->migrated);
+		   (uint64_t)a->nvcsw, (uint64_t)a->nivcsw);
+	if (!s->in->session->no_faults)
+		out_printf(s->out, ", \"minflt\": %" PRIu64 ", \"majflt\": %" PRIu64, (uint64_t)a->minflt,
+			   (uint64_t)a->majflt);
+	out_printf(s->out, ", \"migrated\": %" PRIu64 "}", (uint64_t)a->migrated);
+}
+
+static void put_cpu(struct snk *s, const char *key, uint16_t cpu)
+{
+	if (cpu == MXBPF_CPU_NONE)
+		out_printf(s->out, ", \"%s\": null", key);
+	else
+		out_printf(s->out, ", \"%s\": %u", key, cpu);
 }
 
 static void put_event_account(struct snk *s, const struct mxbpf_span *e)
@@ -211,7 +221,8 @@ static void put_event_account(struct snk *s, const struct mxbpf_span *e)
 
 	if (!(e->flags & MXBPF_SPAN_ACCOUNT))
 		return;
-	out_printf(s->out, ", \"cpu\": %u, \"end_cpu\": %u", e->cpu, e->account.end_cpu);
+	put_cpu(s, "cpu", e->cpu);
+	put_cpu(s, "end_cpu", e->account.end_cpu);
 	put_account(s, mdl_on_cpu_ns(&r), &r.account);
 }
 

@@ -120,7 +120,8 @@ char *snk_put_account(char *p, const struct mxbpf_span *s)
 
 	if (!(s->flags & MXBPF_SPAN_ACCOUNT))
 		return p;
-	p = snk_put_u64(put(p, ",\"cpu\":"), s->cpu);
+	if (s->cpu != MXBPF_CPU_NONE)
+		p = snk_put_u64(put(p, ",\"cpu\":"), s->cpu);
 	if (a->end_cpu != s->cpu)
 		p = snk_put_u64(put(p, ",\"end_cpu\":"), a->end_cpu);
 	for (i = 0; i < 3 && (a->on_cpu_ns != s->dur_ns); i++)

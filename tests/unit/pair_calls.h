@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happens while it is watched: the part of test_attach_kernel.c that is included there behind what it stands on.
+ */
+#ifndef PAIR_CALLS_H
+#define PAIR_CALLS_H
+
+static void two_deep(void)
+{
+	api(1);
+}
+
+static void jump(void)
+{
+	api_that_catches();
+}
+
+static void wait_in_api(void)
+{
+	api_that_waits();
+	wait_all(); /* no call around it: nothing would end it */
+}
+
+static void key_again(void)
+{
+	op_start(0x1000);
+	op_start(0x1000);
+	op_end(0x1000);
+}
+
+static void *start_ops(void *arg)
+{
+	op_start(0x1000);
+	op_start(0x2000);
+	return NULL;
+}
+
+static void end_elsewhere(void)
+{
+	in_thread(start_ops);
+	op_end(0x1000);
+}
+
+static void take_in_calls(void)
+{
+	take_bytes(1); /* in no call: nobody's */
+	api_that_takes(1);
+}
+
+static void take_after_a_jump(void)
+{
+	api_that_catches_and_takes();
+}
+
+/* Deeper than op_start() was, so that it is inside it. */
+PROBED static void take_deeper(void)
+{
+	take_bytes(50);
+	__asm__ volatile("" ::: "memory");
+}
+
+PROBED static void start_op_and_take(void)
+{
+	op_start(0x1000);
+	take_deeper();
+	__asm__ volatile("" ::: "memory");
+}
+
+/* The next call finds the operator's function left. */
+static void *take_in_op(void *arg)
+{
+	on_enter("outer");
+	start_op_and_take();
+	take_bytes(3);
+	leave();
+	return NULL;
+}
+
+static void take_and_end_elsewhere(void)
+{
+	in_thread(take_in_op);
+	op_end(0x1000);
+}
+
+static void *leave_open(void *arg)
+{
+	on_enter("never left");
+	return NULL;
+}
+
+static void exit_inside(void)
+{
+	in_thread(leave_open);
+}
+
+static void in_flight(void)
+{
+	op_end(0x3000);
+	on_exit_api();
+	op_start(0x4000);
+	on_enter("not left");
+}
+
+/* Off and on again. What happens in between is not seen. */
+static void pause_during(void (*unseen)(void))
+{
+	att_activate(att, false);
+	unseen();
+	att_activate(att, true);
+}
+
+static void end_both(void)
+{
+	op_end(0x1000);
+	on_exit_api();
+}
+
+static void nothing(void)
+{
+}
+
+static void ends_in_a_pause(void)
+{
+	on_enter("before");
+	op_start(0x1000);
+	pause_during(end_both);
+	api(0);
+	op_start(0x1000);
+	op_end(0x1000);
+}
+
+static void ends_after_a_pause(void)
+{
+	on_enter("before");
+	op_start(0x1000);
+	pause_during(nothing);
+	op_end(0x1000);
+	on_exit_api();
+}
+
+static void calls_across_a_pause(void)
+{
+	on_enter("before");
+	pause_during(nothing);
+	wait_all(); /* its call is not known any more */
+	api(0);
+	on_exit_api();
+}
+
+static void full_before_a_pause(void)
+{
+	unsigned i;
+
+	for (i = 0; i < DEEP; i++)
+		on_enter("before");
+	pause_during(nothing);
+	api(1);
+}
+
+static void twin_before_a_pause(void)
+{
+	enter_twin();
+	enter_twin();
+	exit_twin();
+	pause_during(nothing);
+	exit_twin();
+}
+
+static void links_across_a_pause(void)
+{
+	op_start(0x1000);
+	op_end(0x1000);
+	pause_during(nothing);
+	op_start(0x1000);
+	op_end(0x1000);
+}
+
+static atomic_int hits;
+static pthread_barrier_t all_hit;
+
+static void *hit_and_stay(void *arg)
+{
+	on_enter("thread");
+	on_exit_api();
+	hits++;
+	pthread_barrier_wait(&all_hit);
+	return NULL;
+}
+
+static void more_threads_than_slots(void)
+{
+	static pthread_t threads[MXBPF_THREADS_MAX + 20];
+	const unsigned n = sizeof(threads) / sizeof(threads[0]);
+	pthread_attr_t small;
+	unsigned i;
+
+	pthread_barrier_init(&all_hit, NULL, n);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 64 << 10);
+	for (i = 0; i < n; i++)
+		if (pthread_create(&threads[i], &small, hit_and_stay, NULL))
+			abort(); /* the others would wait for ever */
+	for (i = 0; i < n; i++)
+		pthread_join(threads[i], NULL);
+	pthread_attr_destroy(&small);
+	pthread_barrier_destroy(&all_hit);
+}
+
+/* Each on a device of its own, hence in a row of its own. */
+static void more_rows_than_room(void)
+{
+	uint64_t i;
+
+	for (i = 0; i < ROWS + ROWS_TOO_MANY; i++) {
+		op_start(i << 32 | 1);
+		op_end(i << 32 | 1);
+	}
+}
+
+static void *call_often(void *arg)
+{
+	unsigned i;
+
+	pthread_barrier_wait(&all_hit);
+	for (i = 0; i < 250; i++)
+		api(1);
+	return NULL;
+}
+
+static void threads_on_one_row(void)
+{
+	pthread_t threads[4];
+	unsigned i;
+
+	pthread_barrier_init(&all_hit, NULL, 4);
+	for (i = 0; i < 4; i++)
+		if (pthread_create(&threads[i], NULL, call_often, NULL))
+			abort();
+	for (i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&all_hit);
+}
+
+#endif

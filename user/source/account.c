@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "source/account.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+
+#define KEPT_MAX (1u << 17) /* items of one kind, of all threads; each may have its share of them */
+#define KEPT_MIN 256	    /* of one thread in any case */
+
+/* What had come together on a thread at a moment. */
+struct sums {
+	uint64_t runq_ns, blocked_ns;
+	uint64_t nvcsw, nivcsw;
+};
+
+/* A time off the CPU. */
+struct off {
+	struct sums before;
+	uint64_t left_ns, woken_ns, back_ns;
+	uint16_t left_cpu, back_cpu;
+	bool slept;
+};
+
+/* An allocation, or memory that was given back. */
+struct taken {
+	uint64_t ts_ns;
+	int64_t sum_bytes; /* with this one */
+};
+
+/* A span that has ended, as long as the one around it has not. */
+struct inside {
+	uint64_t start_ns;
+	struct sums sums;
+	int64_t bytes;
+};
+
+struct thread {
+	uint32_t tid, tgid;
+	bool ended;
+	struct sums sums; /* until now */
+	struct buf offs;  /* struct off, ascending */
+	struct buf takes; /* struct taken, ascending */
+	struct buf spans; /* struct inside, in the order of their ends; those with nothing to say are not here */
+};
+
+struct acc {
+	bool switches;
+	struct hash threads; /* (tid, tgid) -> struct thread * */
+	bool any_ended;
+};
+
+struct acc *acc_new(bool switches)
+{
+	struct acc *a = calloc(1, sizeof(*a));
+
+	if (a)
+		a->switches = switches;
+	return a;
+}
+
+static void thread_free(struct thread *t)
+{
+	buf_fini(&t->offs);
+	buf_fini(&t->takes);
+	buf_fini(&t->spans);
+	free(t);
+}
+
+void acc_free(struct acc *a)
+{
+	const struct hash_entry *e;
+	size_t pos = 0;
+
+	if (!a)
+		return;
+	while ((e = hash_next(&a->threads, &pos)))
+		thread_free((struct thread *)(uintptr_t)e->val);
+	hash_fini(&a->threads);
+	free(a);
+}
+
+void acc_forget_ended(struct acc *a)
+{
+	const struct hash_entry *e;
+	struct buf ended = {0};
+	struct thread *t;
+	size_t pos = 0, i;
+
+	while (a->any_ended && (e = hash_next(&a->threads, &pos))) {
+		t = (struct thread *)(uintptr_t)e->val;
+		if (t->ended && buf_put(&ended, &t, sizeof(t)))
+			break; /* another time */
+	}
+	for (i = 0; i < buf_count(&ended, struct thread *); i++) {
+		t = *buf_at(&ended, struct thread *, i);
+		hash_del(&a->threads, t->tid, t->tgid, NULL);
+		thread_free(t);
+	}
+	buf_fini(&ended);
+	a->any_ended = false;
+}
+
+/* NULL: out of memory. */
+static struct thread *thread_of(struct acc *a, uint32_t tid, uint32_t tgid)
+{
+	uint64_t *at = hash_get(&a->threads, tid, tgid);
+	struct thread *t;
+
+	if (at)
+		return (struct thread *)(uintptr_t)*at;
+	t = calloc(1, sizeof(*t));
+	at = t ? hash_put(&a->threads, tid, tgid) : NULL;
+	if (!at) {
+		free(t);
+		return NULL;
+	}
+	t->tid = tid;
+	t->tgid = tgid;
+	*at = (uintptr_t)t;
+	return t;
+}
+
+/* ---- sums */
+
+static uint64_t between(uint64_t from_ns, uint64_t to_ns)
+{
+	return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+static struct sums plus(struct sums x, const struct sums *y)
+{
+	x.runq_ns += y->runq_ns;
+	x.blocked_ns += y->blocked_ns;
+	x.nvcsw += y->nvcsw;
+	x.nivcsw += y->nivcsw;
+	return x;
+}
+
+static struct sums minus(struct sums x, const struct sums *y)
+{
+	x.runq_ns -= y->runq_ns;
+	x.blocked_ns -= y->blocked_ns;
+	x.nvcsw -= y->nvcsw;
+	x.nivcsw -= y->nivcsw;
+	return x;
+}
+
+/* ---- lists that do not grow for ever */
+
+/* Of the older half every second item goes. What two spans have comes together instead. */
+static void thin(struct buf *list, size_t bytes, bool spans)
+{
+	size_t n = list->len / bytes, half = n / 2 & ~(size_t)1, i;
+
+	for (i = 0; i < half; i += 2) {
+		if (spans) {
+			struct inside *first = buf_at(list, struct inside, i), *second = first + 1;
+
+			first->sums = plus(first->sums, &second->sums);
+			first->bytes += second->bytes;
+		}
+		memmove(list->data + i / 2 * bytes, list->data + i * bytes, bytes);
+	}
+	memmove(list->data + half / 2 * bytes, list->data + half * bytes, list->len - half * bytes);
+	list->len -= half / 2 * bytes;
+}
+
+/* Adds an item of a thread, whose list is thinned when it has its share. 0 or -ENOMEM. */
+static int add(const struct acc *a, struct buf *list, const void *item, size_t bytes, bool spans)
+{
+	size_t share = KEPT_MAX / (a->threads.len ? a->threads.len : 1);
+
+	if (list->len / bytes >= (share > KEPT_MIN ? share : KEPT_MIN))
+		thin(list, bytes, spans);
+	return buf_put(list, item, bytes);
+}
+
+/* How many of a list begin with a time that is not after ns. */
+static size_t count_until(const struct buf *list, size_t bytes, size_t time_at, uint64_t ns)
+{
+	size_t lo = 0, hi = list->len / bytes;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		uint64_t of;
+
+		memcpy(&of, list->data + mid * bytes + time_at, sizeof(of));
+		if (of <= ns)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* ---- what is taken */
+
+/* The sums at a moment in a time off the CPU, or behind it. */
+static struct sums sums_in(const struct off *o, uint64_t ns)
+{
+	uint64_t until = ns < o->back_ns ? ns : o->back_ns;
+	struct sums s = o->before;
+
+	s.blocked_ns += between(o->left_ns, until < o->woken_ns ? until : o->woken_ns);
+	s.runq_ns += between(o->woken_ns, until);
+	s.nvcsw += o->slept;
+	s.nivcsw += !o->slept;
+	return s;
+}
+
+static int take_switch(struct acc *a, const struct mxbpf_sched *r)
+{
+	struct thread *t = thread_of(a, r->tid, r->h.tgid);
+	struct off o = {
+		.left_ns = r->h.ts_ns,
+		.woken_ns = r->woken_ns,
+		.back_ns = r->back_ns,
+		.left_cpu = r->left_cpu,
+		.back_cpu = r->back_cpu,
+		.slept = r->state != MXBPF_SCHED_RUNNABLE,
+	};
+
+	if (!t)
+		return -ENOMEM;
+	t->ended = r->flags & MXBPF_SCHED_LAST;
+	a->any_ended |= t->ended;
+	if (t->ended)
+		return 0;
+	o.before = t->sums;
+	t->sums = sums_in(&o, o.back_ns);
+	return add(a, &t->offs, &o, sizeof(o), false);
+}
+
+static int take_alloc(struct acc *a, const struct mxbpf_alloc *r)
+{
+	struct thread *t = thread_of(a, r->tid, r->h.tgid);
+	struct taken k = {.ts_ns = r->h.ts_ns, .sum_bytes = r->bytes};
+	size_t n = t ? buf_count(&t->takes, struct taken) : 0;
+
+	if (!t)
+		return -ENOMEM;
+	if (n)
+		k.sum_bytes += buf_at(&t->takes, struct taken, n - 1)->sum_bytes;
+	return add(a, &t->takes, &k, sizeof(k), false);
+}
+
+int acc_take(struct acc *a, const struct mxbpf_rec *r)
+{
+	if (r->kind == MXBPF_SCHED)
+		return take_switch(a, (const void *)r);
+	return r->kind == MXBPF_ALLOC ? take_alloc(a, (const void *)r) : 0;
+}
+
+/* ---- what is filled in */
+
+/* cpu: where it was; MXBPF_CPU_NONE: it has not been seen to leave one. */
+static struct sums sums_at(const struct thread *t, uint64_t ns, uint16_t *cpu)
+{
+	size_t n = count_until(&t->offs, sizeof(struct off), offsetof(struct off, left_ns), ns);
+	const struct off *first = buf_at(&t->offs, const struct off, 0);
+
+	if (!n) {
+		*cpu = t->offs.len ? first->left_cpu : MXBPF_CPU_NONE;
+		return t->offs.len ? first->before : t->sums;
+	}
+	*cpu = first[n - 1].back_cpu;
+	return sums_in(&first[n - 1], ns);
+}
+
+static int64_t bytes_at(const struct thread *t, uint64_t ns)
+{
+	size_t n = count_until(&t->takes, sizeof(struct taken), offsetof(struct taken, ts_ns), ns);
+
+	return n ? buf_at(&t->takes, const struct taken, n - 1)->sum_bytes : 0;
+}
+
+/* What the spans directly in one have, which are forgotten. */
+static struct inside take_out(struct thread *t, uint64_t start_ns)
+{
+	struct inside all = {.start_ns = start_ns};
+	const struct inside *in;
+	size_t n;
+
+	for (n = buf_count(&t->spans, struct inside); n; n--) {
+		in = buf_at(&t->spans, const struct inside, n - 1);
+		if (in->start_ns < start_ns)
+			break;
+		all.sums = plus(all.sums, &in->sums);
+		all.bytes += in->bytes;
+	}
+	t->spans.len = n * sizeof(*in);
+	return all;
+}
+
+static bool is_nothing(const struct sums *s)
+{
+	static const struct sums nothing;
+
+	return !memcmp(s, &nothing, sizeof(nothing));
+}
+
+static void fill_account(struct mxbpf_span *s, const struct sums *own, const struct sums *nested, uint16_t end_cpu)
+{
+	const uint64_t off_ns = own->runq_ns + own->blocked_ns;
+
+	s->account = (struct mxbpf_account){
+		.on_cpu_ns = between(off_ns, s->dur_ns),
+		.runq_ns = own->runq_ns,
+		.blocked_ns = own->blocked_ns,
+		.nvcsw = (uint32_t)own->nvcsw,
+		.nivcsw = (uint32_t)own->nivcsw,
+		.end_cpu = end_cpu,
+	};
+	s->nested = (struct mxbpf_account_nested){
+		.runq_ns = nested->runq_ns,
+		.blocked_ns = nested->blocked_ns,
+		.nvcsw = (uint32_t)nested->nvcsw,
+		.nivcsw = (uint32_t)nested->nivcsw,
+	};
+	s->h.size = sizeof(*s);
+}
+
+static void fill_elsewhere(struct mxbpf_span *s)
+{
+	s->flags |= MXBPF_SPAN_ACCOUNT;
+	s->cpu = MXBPF_CPU_NONE;
+	s->account = (struct mxbpf_account){.end_cpu = MXBPF_CPU_NONE, .flags = MXBPF_ACCOUNT_PART};
+	s->h.size = sizeof(*s);
+}
+
+int acc_fill(struct acc *a, struct mxbpf_span *s)
+{
+	uint64_t end_ns = s->h.ts_ns + s->dur_ns;
+	struct inside own = {.start_ns = s->h.ts_ns}, nested;
+	struct sums before;
+	struct thread *t;
+	uint16_t end_cpu;
+
+	if (s->flags & MXBPF_SPAN_ASYNC) {
+		if (a->switches)
+			fill_elsewhere(s);
+		return 0;
+	}
+	t = thread_of(a, s->tid, s->h.tgid);
+	if (!t)
+		return -ENOMEM;
+	nested = take_out(t, s->h.ts_ns);
+	own.bytes = bytes_at(t, end_ns) - bytes_at(t, s->h.ts_ns);
+	s->alloc_bytes = own.bytes;
+	s->self_alloc_bytes = own.bytes - nested.bytes;
+	if (a->switches) {
+		before = sums_at(t, s->h.ts_ns, &s->cpu);
+		own.sums = sums_at(t, end_ns, &end_cpu);
+		own.sums = minus(own.sums, &before);
+		s->flags |= MXBPF_SPAN_ACCOUNT;
+		if (!is_nothing(&own.sums) || !is_nothing(&nested.sums))
+			fill_account(s, &own.sums, &nested.sums, end_cpu);
+	}
+	return own.bytes || !is_nothing(&own.sums) ? add(a, &t->spans, &own, sizeof(own), true) : 0;
+}
