@@ -206,3 +206,39 @@ for i in range(10 ** 9):
 	expect_status 3
 	expect_re 'called no operator within 2000 ms' "$stderr"
 }
+
+@test "on the CPU, waiting for it and blocked: the agent's calls have of each what probes on the same calls have" {
+	start_ready mixed taskset -c 0 "$PYTHON_TORCH" -c '
+import os, time, torch
+from torch.profiler import record_function
+torch.set_num_threads(1)
+a = torch.ones(300, 300)
+print("ready", os.getpid(), flush=True)
+while True:
+    with record_function("work"):
+        for _ in range(3):
+            a @ a
+    with record_function("nap"):
+        time.sleep(0.003)
+    print("at", flush=True)
+'
+	start_bg rival taskset -c 0 "$O/prog/hog"
+	start_bg probes "$MXBPF" --pid "$READY_PID" --probes op --trace probes.json
+	local probes=$BG_PID i
+	wait_line "$(err probes)" '^attached: [0-9]+ probes' "$probes"
+	start_mxbpf --pid "$READY_PID" --probes op --agent --trace agent.json
+	for ((i = 0; i < 20; i++)); do wait_new_line "$(out mixed)" '^at'; done
+	stop_pid "$MXBPF_PID" INT
+	stop_pid "$probes" INT
+	"$PYTHON_TORCH" "$JUDGE/accounts.py" agent.json probes.json 40
+}
+
+@test "bytes of operators are those that probes give them" {
+	agent_session sgd --bare
+	traced '--format json' probes.json "$PYTHON_TORCH" "$JUDGE/prog.py" sgd --bare
+	# Calls that the agent tells apart and probes do not, and the other way round, are in other rows.
+	jq -n -e --slurpfile a mxbpf.json --slurpfile p probes.json '
+		def rows($of): $of[0].tables.operator | map({key: "\(.name) \(.count)", value: [.alloc_bytes, .self_alloc_bytes]}) | from_entries;
+		rows($a) as $a | rows($p) as $p | [$a | keys[] | select($p[.])] |
+		length > 30 and all(.[]; $a[.] == $p[.]) and any(.[]; $a[.][1] > 0)' || { jq -c '.tables.operator[]|[.name,.count,.alloc_bytes,.self_alloc_bytes]' mxbpf.json probes.json|sort; return 1; }
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares where the time of the same calls went by two sessions that ran at the same time: traces of the agent's and of
+the probes'. Exits with 1 if they disagree. The probes read the kernel's account of the thread at both ends of a call.
+usage: accounts.py AGENT.json PROBES.json LEAST     LEAST: calls that must be in both"""
+import bisect
+import collections
+import json
+import sys
+
+PARTS = ('on_cpu_us', 'runq_us', 'blocked_us')
+
+
+def load(path):
+    """(thread, name) -> calls, each (start, duration, parts), by start in us of the monotonic clock"""
+    trace = json.load(open(path))
+    base = trace['otherData']['window']['start_mono_ns'] / 1000
+    calls = collections.defaultdict(list)
+    for e in trace['traceEvents']:
+        if e['ph'] == 'X' and e.get('cat') in ('cpu_op', 'user_annotation'):
+            parts = [e['args'].get(part, 0) for part in PARTS]
+            calls[e['tid'], e['name']].append((e['ts'] + base, e['dur'], parts if any(parts) else [e['dur'], 0, 0]))
+    for of in calls.values():
+        of.sort()
+    return calls
+
+
+def pairs(agent, probes):
+    """Calls that begin and end at the same time. A thread may be held up between the moments at which the two look."""
+    for key, calls in agent.items():
+        others = probes.get(key, [])
+        starts = [call[0] for call in others]
+        for start, dur, parts in calls:
+            at = bisect.bisect(starts, start)
+            near = min(others[max(at - 1, 0):at + 1], key=lambda call: abs(call[0] - start), default=None)
+            if near and abs(near[0] - start) < 100 and abs(near[1] - dur) < 100:
+                yield dur, parts, near[2]
+
+
+def main():
+    both = list(pairs(load(sys.argv[1]), load(sys.argv[2])))
+    near = sum(abs(a[0] - p[0]) <= 10 + dur / 100 for dur, a, p in both) / max(len(both), 1)
+    sums = [[sum(side[part] for side in sides) for part in range(3)] for sides in ([b[1] for b in both], [b[2] for b in both])]
+    total = sum(sums[1])
+    print(f'{len(both)} calls, on the CPU {near:.1%} alike; agent {sums[0]}, probes {sums[1]} us')
+    ok = len(both) >= int(sys.argv[3]) and near >= 0.95 and sums[1][1] > 0 and sums[1][2] > 0
+    return 0 if ok and all(abs(a - p) <= total / 100 for a, p in zip(*sums)) else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
