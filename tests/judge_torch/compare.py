@@ -140,7 +140,10 @@ def read_mxbpf(name, data):
     for row in data['tables'].get(MEMORY_TABLE, []):
         device = 'cpu' if row['device'] == CPU else row['device']
         side.memory[device] = Memory(row['allocs'], row['frees'], row['alloc_bytes'], row['free_bytes'])
-    side.lost = {kind: n for kind, n in data['loss'].items() if n and kind not in ('attempted', 'stored')}
+    # What the scheduler's source did not see takes no call away.
+    of_switches = next((of for of in data.get('sources', []) if of['source'] == 'scheduler'), {})
+    side.lost = {kind: n - of_switches.get(kind, 0) for kind, n in data['loss'].items()
+                 if n > of_switches.get(kind, 0) and kind not in ('attempted', 'stored')}
     return side
 
 
