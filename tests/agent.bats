@@ -34,6 +34,18 @@ judged() { # PROGRAM
 @test "backward passes 70 deep and annotations 500 deep count the same" { judged deep; }
 @test "two Python threads count the same" { judged threads; }
 
+@test "builds that the agent was not made for count the same: without symbols, and Debian's PyTorch 1.13" {
+	local BUILD=stripped
+	judged exceptions
+	[[ -x $O/deps/torch-debian/bin/python ]] || skip "no Debian PyTorch: $(tail -n 1 "$O/deps/torch-debian.log" 2>/dev/null)"
+	BUILD=debian
+	judged exceptions
+}
+
+@test "what the agent hands to PyTorch is what its headers say" {
+	"$JUDGE/agent_headers.sh" "$("$PYTHON_TORCH" -c 'import torch; print(torch.__path__[0])')/include"
+}
+
 @test "torch.profiler beside the agent, in one run, counts the same" {
 	agent_session exceptions --builtin builtin.json --gates
 	compare builtin.json mxbpf.json

@@ -15,7 +15,7 @@ VENV=$DEPS/venv
 PACKAGES=(
 	build-essential pkg-config clang bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libcjson-dev libzydis-dev # build
 	python3-venv python3-dev nodejs npm chromium                                                        # real jobs, real Perfetto
-	bats jq libomp-14-dev procps gdb strace util-linux bpftrace linux-perf golang-go busybox-static cpio              # tests and bench
+	bats jq libomp-14-dev procps gdb strace util-linux bpftrace linux-perf golang-go busybox-static cpio libjemalloc2 libtcmalloc-minimal4           # tests and bench
 	shellcheck clang-format-14 cppcheck codespell                                                       # lint
 )
 # A program that came by another way than its Debian package is as good.

@@ -21,7 +21,7 @@ import report
 from modes import MODES, PAIRS, fits
 from proc import BenchError, Job
 
-LOOPS = ('tiny', 'static', 'cnn', 'torch-tiny', 'torch-cnn')
+LOOPS = ('tiny', 'static', 'cnn', 'torch-tiny', 'torch-cnn', 'torch-layer')
 ONE_SECTION_S = 2 # of a mode that has only one; MXNet's profiler writes once a second
 STUCK_S = 300 # no part of the run takes so long
 BLOCKS = {'busy': extra.busy, 'steady': extra.steady, 'export': extra.export, 'bpf': extra.bpf,

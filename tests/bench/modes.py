@@ -214,7 +214,7 @@ class MxbpfMem(Mxbpf):
 class MxbpfAgent(Mxbpf):
     """The agent comes in while the job works. The few steps from then on until the section are among the events."""
 
-    options = ('--agent', '--probes', 'op')
+    options = ('--agent', '--probes', 'op', '--no-account')
 
     def attach(self):
         self.job.send('spin')
@@ -222,6 +222,10 @@ class MxbpfAgent(Mxbpf):
         self.job.send('run', 1) # ends it
         self.job.answer()
         self.job.answer()
+
+
+class MxbpfAgentAccount(MxbpfAgent):
+    options = ('--agent', '--probes', 'op')
 
 
 class MxbpfAgentMem(MxbpfAgent):
@@ -236,7 +240,8 @@ def fits(mode, loop):
 
 ONLY_MXNET = ('builtin-trace', 'builtin-agg', 'builtin-late', 'bpftrace', 'mxbpf-api-work', 'mxbpf-mark', 'mxbpf-all',
               'mxbpf-life')
-ONLY_TORCH = ('torch-profiler', 'torch-full', 'mxbpf-ops', 'mxbpf-mem', 'mxbpf-agent', 'mxbpf-agent-mem')
+ONLY_TORCH = ('torch-profiler', 'torch-full', 'mxbpf-ops', 'mxbpf-mem', 'mxbpf-agent', 'mxbpf-agent-account',
+              'mxbpf-agent-mem')
 
 # name: class, what it is, sections of one job. MXNet's profiler writes once a second, and cannot begin a second file.
 MODES = {
@@ -261,7 +266,8 @@ MODES = {
     'mxbpf-api-work': (MxbpfApiWork, 'mxbpf, everything, --api work', 2),
     'mxbpf-ops': (MxbpfOps, 'mxbpf, everything, --ops addmm,mm', 2),
     'mxbpf-mem': (MxbpfMem, 'mxbpf, memory only', 2),
-    'mxbpf-agent': (MxbpfAgent, 'mxbpf, operators only, --agent', 2),
+    'mxbpf-agent': (MxbpfAgent, 'mxbpf, operators only, --agent --no-account', 2),
+    'mxbpf-agent-account': (MxbpfAgentAccount, 'mxbpf, operators only, --agent', 2),
     'mxbpf-agent-mem': (MxbpfAgentMem, 'mxbpf, operators and memory, --agent', 2),
 }
 

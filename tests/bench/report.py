@@ -9,7 +9,7 @@ from modes import MODES, PAIRS
 BUILTIN = ('builtin-trace', 'builtin-agg')
 # CPU time of the job at most so many times that of the bare loop.
 TORCH_LIMITS = (('torch-tiny', 'mxbpf-stats', 2.9), ('torch-tiny', 'mxbpf', 3.9), ('torch-tiny', 'mxbpf-agent', 1.30),
-                ('torch-cnn', 'mxbpf', 1.10))
+                ('torch-tiny', 'mxbpf-agent-account', 1.45), ('torch-layer', 'mxbpf-agent', 1.05), ('torch-cnn', 'mxbpf', 1.10))
 MIB = 1 << 20
 
 
@@ -142,6 +142,12 @@ def goals_torch(result):
             found.append({'goal': '%s on the %s loop at most x%.2f' % (MODES[mode][1], loop, limit),
                           'value': 'x%.2f' % measured, 'measured': measured, 'limit': limit,
                           'reached': measured <= limit})
+    agent, theirs = (row_of(result, 'torch-tiny', mode) for mode in ('mxbpf-agent', 'torch-profiler'))
+    if agent and theirs:
+        added = [row['cpu_ratio']['median'] - 1 for row in (agent, theirs)]
+        found.append({'goal': '--agent adds at most half of what torch.profiler adds on the torch-tiny loop',
+                      'value': '%.2f of it' % (added[0] / added[1]), 'measured': added[0] / added[1], 'limit': 0.5,
+                      'reached': added[0] <= added[1] / 2})
     return found
 
 

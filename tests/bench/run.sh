@@ -6,9 +6,9 @@
 #   make bench             about 15 minutes
 #   make bench QUICK=1     about 90 seconds, rough
 #   ROUNDS=5               more samples (3)
-#   LOOPS=tiny,static,cnn,torch-tiny,torch-cnn  only some loops
+#   LOOPS=tiny,static,cnn,torch-tiny,torch-cnn,torch-layer  only some loops
 #   MODES=none,builtin-trace,builtin-agg,builtin-late,torch-profiler,torch-full,bpftrace,mxbpf-op,mxbpf,mxbpf-all,mxbpf-trace,
-#         mxbpf-counters,mxbpf-stats,mxbpf-api-work,mxbpf-ops,mxbpf-mem,mxbpf-agent,mxbpf-agent-mem
+#         mxbpf-counters,mxbpf-stats,mxbpf-api-work,mxbpf-ops,mxbpf-mem,mxbpf-agent,mxbpf-agent-account,mxbpf-agent-mem
 #   BLOCKS=busy,steady,export,bpf,switch,account,groups   or none: what is measured beside the comparison
 #   BASE=PATH              another build of mxbpf, in the same rounds: modes base-op, base, base-all
 #   PYTHON=... PYTHON_TORCH=... MXBPF=...   another Python with MXNet, with PyTorch, another binary

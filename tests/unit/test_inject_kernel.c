@@ -20,11 +20,12 @@
 #include "elf/elf.h"
 #include "unit.h"
 
-#define ARG		0x1122334455667788u
-#define FRESH_TARGETS	50
-#define KILLS		70
-#define SIGNALS_TARGETS 10
-#define CALLS_AFTER	200 /* that the target makes unharmed after something was done to it */
+#define ARG		  0x1122334455667788u
+#define FRESH_TARGETS	  50
+#define FRESH_TARGETS_MAX 2000
+#define KILLS		  70
+#define SIGNALS_TARGETS	  10
+#define CALLS_AFTER	  200 /* that the target makes unharmed after something was done to it */
 
 static char image[256 << 10];
 static size_t image_bytes;
@@ -70,6 +71,9 @@ static bool goes_on(const struct target *t)
 	return !t->shared->damages;
 }
 
+/* Another allocator than the C library's, in all targets until it is NULL again. */
+static const char *preload;
+
 static bool start_target(struct target *t, const char *threads, const char *mode)
 {
 	int fd = memfd_create("shared", 0), ends[2];
@@ -86,6 +90,10 @@ static bool start_target(struct target *t, const char *threads, const char *mode
 	if (!t->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(ends[1], 1);
+		if (preload) {
+			setenv("LD_PRELOAD", preload, 1);
+			setenv("MALLOC_CONF", "narenas:1", 1); /* jemalloc's: one lock for all threads */
+		}
 		execl(t->path, "inject_target", number, threads, mode, NULL);
 		_exit(127);
 	}
@@ -158,18 +166,43 @@ static int by_pause(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* Of the environment for longer runs: how many. */
+static unsigned fresh_targets(void)
+{
+	const char *text = getenv("MXBPF_TEST_TARGETS");
+	int n = text ? atoi(text) : 0;
+
+	return n > 0 && n <= FRESH_TARGETS_MAX ? (unsigned)n : FRESH_TARGETS;
+}
+
+static bool maps(const struct target *t, const char *path)
+{
+	char line[600], name[40];
+	bool found = false;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", t->pid);
+	f = fopen(name, "re");
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = strstr(line, path);
+	if (f)
+		fclose(f);
+	return found;
+}
+
 static void test_fresh(void)
 {
-	uint64_t pauses[FRESH_TARGETS] = {0};
+	static uint64_t pauses[FRESH_TARGETS_MAX];
+	const unsigned n = fresh_targets();
 	struct agt_injected in;
 	struct agt_inject_opts o;
 	struct target t;
 	struct err e;
 	unsigned i;
 
-	for (i = 0; i < FRESH_TARGETS; i++) {
+	for (i = 0; i < n; i++) {
 		e = (struct err){0};
-		CHECK(start_target(&t, "3", NULL));
+		CHECK(start_target(&t, "3", NULL) && (!preload || maps(&t, strrchr(preload, '/'))));
 		o = opts(&t);
 		CHECK(!agt_inject(&o, &in, &e));
 		if (e.code)
@@ -178,9 +211,33 @@ static void test_fresh(void)
 		pauses[i] = in.longest_ns;
 		end_target(&t);
 	}
-	qsort(pauses, FRESH_TARGETS, sizeof(pauses[0]), by_pause);
-	printf("# pause of %d: median %.0f us, longest %.0f us\n", FRESH_TARGETS,
-	       (double)pauses[FRESH_TARGETS / 2] / 1e3, (double)pauses[FRESH_TARGETS - 1] / 1e3);
+	qsort(pauses, n, sizeof(pauses[0]), by_pause);
+	printf("# pause of %u: median %.0f us, longest %.0f us\n", n, (double)pauses[n / 2] / 1e3,
+	       (double)pauses[n - 1] / 1e3);
+}
+
+static void test_allocator(const char *title, const char *file)
+{
+	static const char *const folders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"};
+	static char names[2][100], path[200];
+	static unsigned k;
+	unsigned i;
+
+	for (i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folders[i], file);
+		if (!access(path, R_OK))
+			break;
+	}
+	preload = i < sizeof(folders) / sizeof(folders[0]) ? path : NULL;
+	k ^= 1;
+	snprintf(names[k], sizeof(names[k]), "nor are those that allocate by %s%s", title,
+		 preload ? "" : " # SKIP it is not installed");
+	TEST(names[k])
+	{
+		if (preload)
+			test_fresh();
+	}
+	preload = NULL;
 }
 
 /* When an injector is killed: at a step, or so long after it was started. */
@@ -523,6 +580,8 @@ int main(void)
 	test_busy();
 	TEST("fresh processes that allocate memory all the time are not harmed")
 	test_fresh();
+	test_allocator("jemalloc, with one arena", "libjemalloc.so.2");
+	test_allocator("tcmalloc", "libtcmalloc_minimal.so.4");
 	TEST("killed at each of its steps, an injection leaves the process unharmed, and another one succeeds")
 	test_killed_at_steps();
 	TEST("killed at any moment of the stop, an injection leaves the process unharmed")

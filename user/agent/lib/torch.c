@@ -7,16 +7,19 @@
 
 #include "agent.h"
 
-/* at::RecordFunctionCallback, passed by value: the same from torch 1.13 to 2.13. */
+/*
+ * at::RecordFunctionCallback, passed by value. It had these fields and 40 bytes in each version from 1.13 to 2.13. What a
+ * later version may add behind them is zero: by the calling convention the function finds there what the caller put there.
+ */
 struct record_callback {
 	void *(*start)(void **context, const void *call);
 	void (*end)(const void *call, void *context);
 	double sampling_probability;
 	uint8_t scopes[10];
 	uint8_t needs_inputs, needs_outputs, needs_ids;
-	uint8_t pad[3];
+	uint8_t later[91];
 };
-_Static_assert(sizeof(struct record_callback) == 40, "as in ATen/record_function.h");
+_Static_assert(offsetof(struct record_callback, later) == 37, "as in ATen/record_function.h");
 
 typedef uint64_t (*add_fn)(struct record_callback);
 typedef void (*remove_fn)(uint64_t);

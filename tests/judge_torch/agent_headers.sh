@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Whether what the agent passes to PyTorch and takes from it (user/agent/lib/torch.c) is what the headers of that PyTorch say.
+# usage: agent_headers.sh DIR     DIR: "include" of a PyTorch
+set -euo pipefail
+g++ -std=c++20 -fsyntax-only -fno-access-control -Wno-invalid-offsetof -isystem "$1" -x c++ - <<'END'
+#include <ATen/record_function.h>
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+using Callback = at::RecordFunctionCallback;
+using Call = at::RecordFunction;
+
+static_assert(offsetof(Callback, start_) == 0 && offsetof(Callback, end_) == 8 && offsetof(Callback, sampling_prob_) == 16);
+static_assert(offsetof(Callback, scopes_) == 24 && sizeof(Callback::scopes_) >= 10 && sizeof(Callback) <= 128);
+static_assert(static_cast<int>(at::RecordScope::FUNCTION) == 0 && static_cast<int>(at::RecordScope::BACKWARD_FUNCTION) == 1);
+static_assert(static_cast<int>(at::RecordScope::TORCHSCRIPT_FUNCTION) == 2 && static_cast<int>(at::RecordScope::USER_SCOPE) == 7);
+static_assert(std::is_same_v<decltype(Callback::start_), std::unique_ptr<at::ObserverContext> (*)(const Call &)>);
+static_assert(std::is_same_v<decltype(Callback::end_), void (*)(const Call &, at::ObserverContext *)>);
+static_assert(std::is_same_v<decltype(&at::addGlobalCallback), uint64_t (*)(Callback)>);
+static_assert(std::is_same_v<decltype(&at::removeCallback), void (*)(uint64_t)>);
+static_assert(std::is_same_v<decltype(&Call::name), const char *(Call::*)() const>);
+END
