@@ -53,7 +53,7 @@ PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c)
 TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so inject_agent.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
-.PHONY: all check test units progs bench demo lint fuzz install uninstall clean distclean help
+.PHONY: all check test units progs bench soak demo lint fuzz install uninstall clean distclean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -202,6 +202,11 @@ bench:
 	$(Q)tests/setup.sh
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)tests/bench/run.sh $(O)
+
+soak:
+	$(Q)tests/setup.sh
+	$(Q)$(MAKE) --no-print-directory all units progs
+	$(Q)tests/soak.sh $(or $(MINUTES),10) $(O)
 
 lint:
 	$(Q)tests/lint/run.sh $(O)

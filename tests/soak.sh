@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# mxbpf on a busy job for long: memory stays flat, nothing is lost, and the job's result is that of an unprofiled run.
-# usage: tests/soak.sh [MINUTES] [O]     root, after tests/setup.sh; ten minutes unless said
+# mxbpf on a busy job for long: memory stays flat, nothing is lost, and the job's result is that of an unprofiled run. Then a
+# thousand million calls of the agent, and two hundred injections of it into processes with each allocator.
+# usage: tests/soak.sh [MINUTES] [O]     root, after tests/setup.sh; ten minutes unless said, and five for the agent
 set -euo pipefail
 cd "$(dirname "$0")/.."
 minutes=${1:-10}
@@ -41,4 +42,7 @@ echo "unprofiled: result ${plain:0:16}"
 [[ -n $result && $result == "$plain" ]] || { echo "FAILED: the results differ"; exit 1; }
 jq -e '.loss.dropped == 0' "$dir/report" >/dev/null || { echo "FAILED: events were lost"; exit 1; }
 ((last <= first + 1024)) || { echo "FAILED: memory grew"; exit 1; }
+echo "the agent: 10^9 calls, 200 processes for each allocator ..."
+MXBPF_TEST_CALLS=1000000000 "$O/unit/test_agent_lib"
+MXBPF_TEST_TARGETS=200 "$O/unit/test_inject_kernel"
 echo "ok"

@@ -9,6 +9,11 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 
+def tensors_of(event):
+    """Versions before 2.13 do not say of an event what its inputs were."""
+    return kineto.tensors(getattr(event, 'input_dtypes', []), getattr(event, 'structured_input_shapes', []))
+
+
 class Builtin:
     """`all_threads`: rows of every thread, but no memory; torch 2.13 gives only one of the two."""
 
@@ -47,7 +52,7 @@ class Builtin:
             'start_us': e.time_range.start,
             'dur_us': e.time_range.end - e.time_range.start,
             'parent': None if e.cpu_parent is None else index[id(e.cpu_parent)],
-            'tensors': kineto.tensors(e.input_dtypes, e.structured_input_shapes),
+            'tensors': tensors_of(e),
             'sequence': e.sequence_nr,
             'forward_thread': e.fwd_thread,
             'self_bytes': e.self_cpu_memory_usage,
@@ -59,7 +64,7 @@ class Builtin:
         count = collections.Counter()
         for e in self.profile.events():
             if e.name != '[memory]':
-                count[e.name, kineto.tensors(e.input_dtypes, e.structured_input_shapes)] += 1
+                count[e.name, tensors_of(e)] += 1
         return kineto.listed(count)
 
     def report(self, keep=None):

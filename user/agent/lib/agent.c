@@ -103,7 +103,6 @@ struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s)
 		pthread_setspecific(at_exit, t);
 		return t;
 	}
-	__atomic_fetch_add(&s->no_slot, 1, __ATOMIC_RELAXED);
 	return NULL;
 }
 

@@ -29,7 +29,8 @@ struct agent_gate {
 };
 extern struct agent_gate *agent_gate;
 
-/* The calling thread's slot, taken at its first call; NULL: there is none for it. */
+/* The calling thread's slot, taken at its first call; NULL: there is none for it. Who records nothing for want of one
+ * counts the call in no_slot. */
 extern __thread struct mxbpf_agent_slot *agent_slot __attribute__((tls_model("initial-exec")));
 struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s);
 

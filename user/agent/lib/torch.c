@@ -8,8 +8,9 @@
 #include "agent.h"
 
 /*
- * at::RecordFunctionCallback, passed by value. It had these fields and 40 bytes in each version from 1.13 to 2.13. What a
- * later version may add behind them is zero: by the calling convention the function finds there what the caller put there.
+ * at::RecordFunctionCallback, passed by value. It had these fields and 40 bytes in each version from 1.13 to 2.13. What
+ * a later version may add behind them is zero: by the calling convention the function finds there what the caller put
+ * there.
  */
 struct record_callback {
 	void *(*start)(void **context, const void *call);
@@ -103,8 +104,25 @@ static void record(const struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *
 	agent_record(t, &c);
 }
 
-/* A call of a thread that is not its innermost, or is ended by another thread. */
-static bool end_within(const struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *of, struct mxbpf_agent_slot *to,
+/* The records of a call that another thread ends: itself, and the one that was kept as its twin. */
+static void record_elsewhere(struct mxbpf_agent_shared *s, const struct mxbpf_agent_slot *of,
+			     struct mxbpf_agent_slot *to, const struct mxbpf_agent_open *o, uint64_t now)
+{
+	bool twin = o->inner == MXBPF_AGENT_INNER_TWIN;
+	struct mxbpf_agent_call c;
+
+	if (!to) {
+		__atomic_fetch_add(&s->no_slot, 1 + twin, __ATOMIC_RELAXED);
+		return;
+	}
+	c = ended(o, of->tid, to->tid, now, MXBPF_AGENT_CALL_ASYNC);
+	if (twin)
+		agent_record(to, &o->twin);
+	agent_record(to, &c);
+}
+
+/* A call of a thread that is not its innermost, or is ended by another thread. to: that one's slot, or NULL. */
+static bool end_within(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *of, struct mxbpf_agent_slot *to,
 		       uint64_t call, uint64_t now)
 {
 	uint32_t depth = __atomic_load_n(&of->depth, __ATOMIC_ACQUIRE), i;
@@ -114,13 +132,8 @@ static bool end_within(const struct mxbpf_agent_shared *s, struct mxbpf_agent_sl
 
 		if (__atomic_load_n(&o->call, __ATOMIC_ACQUIRE) != call)
 			continue;
-		if (is_wanted(s, o)) {
-			struct mxbpf_agent_call c = ended(o, of->tid, to->tid, now, MXBPF_AGENT_CALL_ASYNC);
-
-			if (o->inner == MXBPF_AGENT_INNER_TWIN)
-				agent_record(to, &o->twin);
-			agent_record(to, &c);
-		}
+		if (is_wanted(s, o))
+			record_elsewhere(s, of, to, o, now);
 		__atomic_store_n(&o->call, 0, __ATOMIC_RELEASE);
 		return true;
 	}
@@ -133,7 +146,7 @@ static void end_elsewhere(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot 
 
 	if (!t && s->since_ns)
 		t = agent_take_slot(s);
-	if (!t || end_within(s, t, t, call, now))
+	if (t && end_within(s, t, t, call, now))
 		return;
 	for (i = 0; i < MXBPF_AGENT_THREADS; i++)
 		if (&s->slots[i] != t && __atomic_load_n(&s->slots[i].depth, __ATOMIC_RELAXED) &&
@@ -202,8 +215,10 @@ static void begin(const void *rf, unsigned scope)
 		return;
 	if (!t)
 		t = agent_take_slot(s);
-	if (!t)
+	if (!t) {
+		__atomic_fetch_add(&s->no_slot, 1, __ATOMIC_RELAXED);
 		return;
+	}
 	depth = trim(t, t->depth); /* those that were ended by others */
 	if (depth == MXBPF_AGENT_OPEN) {
 		__atomic_store_n(&t->too_deep, t->too_deep + 1, __ATOMIC_RELAXED);

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's shared object, loaded into this very process, with functions in the place of PyTorch's: what it costs,
+ * what it counts when there is no room, and what it leaves alone. MXBPF_TEST_CALLS: how many calls, ten million unless
+ * said.
+ */
+#include "unit.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "mxbpf_agent.h"
+
+#define CALLS	 10000000ull
+#define DEEP	 (MXBPF_AGENT_OPEN + 88)
+#define THREADS	 (MXBPF_AGENT_THREADS + 20)
+#define NAMES	 (MXBPF_AGENT_NAMES + 100)
+#define SLACK_KB 256 /* of all the memory that it takes once */
+
+/* ---- in PyTorch's place */
+
+/* at::RecordFunctionCallback, as torch has it. */
+struct callback {
+	void *(*start)(void **context, const void *call);
+	void (*end)(const void *call, void *context);
+	double sampling;
+	uint8_t scopes[10];
+	uint8_t needs[3];
+};
+_Static_assert(sizeof(struct callback) == 40, "as in ATen/record_function.h");
+
+static struct callback callbacks[10]; /* by scope */
+static unsigned nadded, nremoved;
+
+static uint64_t add_callback(struct callback c)
+{
+	unsigned i;
+
+	CHECK(c.sampling == 1 && !c.needs[0] && !c.needs[1] && !c.needs[2]);
+	for (i = 0; i < 10; i++)
+		if (c.scopes[i])
+			callbacks[i] = c;
+	return ++nadded;
+}
+
+static void remove_callback(uint64_t handle)
+{
+	nremoved += handle <= nadded;
+}
+
+static const char *name_of(const void *call)
+{
+	return *(const char *const *)call;
+}
+
+/* ---- the agent */
+
+static volatile uint16_t *listens;
+static struct mxbpf_agent_config *config;
+static struct mxbpf_agent_shared *shared;
+
+static bool load(const char *dir)
+{
+	char path[300];
+	long (*start)(uint64_t unused);
+	void *lib;
+
+	snprintf(path, sizeof(path), "%s/gen/agent.so", dir);
+	lib = dlopen(path, RTLD_NOW);
+	if (!lib) {
+		printf("# %s\n", dlerror());
+		return false;
+	}
+	start = (long (*)(uint64_t))dlsym(lib, MXBPF_AGENT_START);
+	config = dlsym(lib, MXBPF_AGENT_CONFIG);
+	listens = dlsym(lib, MXBPF_AGENT_SWITCH);
+	if (!start || !config || !listens)
+		return false;
+	config->add_callback = (uint64_t)(uintptr_t)add_callback;
+	config->remove_callback = (uint64_t)(uintptr_t)remove_callback;
+	config->name = (uint64_t)(uintptr_t)name_of;
+	if (start(0) || config->error)
+		return false;
+	shared = (struct mxbpf_agent_shared *)(uintptr_t)config->shared;
+	return true;
+}
+
+/* What mxbpf does when it listens, from now on. */
+static void listen_now(void)
+{
+	*listens = 1;
+	shared->since_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+static uint64_t recorded(void)
+{
+	uint64_t n = 0;
+	unsigned i;
+
+	for (i = 0; i < MXBPF_AGENT_THREADS; i++)
+		n += shared->slots[i].calls;
+	return n;
+}
+
+/* A call of a scope with `depth` more in it. */
+static void call(unsigned scope, const char *name, unsigned depth)
+{
+	void *context = &context;
+
+	callbacks[scope].start(&context, &name);
+	if (depth)
+		call(scope, name, depth - 1);
+	callbacks[scope].end(&name, context);
+	CHECK(!context);
+}
+
+static uint64_t memory_kb(void)
+{
+	char line[200];
+	uint64_t kb = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "VmRSS:", 6))
+			kb = strtoull(line + 6, NULL, 10);
+	if (f)
+		fclose(f);
+	return kb;
+}
+
+/* ---- tests */
+
+static uint64_t calls_asked_for(void)
+{
+	const char *text = getenv("MXBPF_TEST_CALLS");
+	uint64_t n = text ? strtoull(text, NULL, 10) : 0;
+
+	return n ? n : CALLS;
+}
+
+static void test_many(void)
+{
+	static const char *const names[] = {"aten::add", "aten::mul", "aten::linear", "AddBackward0"};
+	uint64_t n = calls_asked_for() / 2, i, before = recorded(), kb, began;
+
+	for (i = 0; i < 10000; i++)
+		call(0, names[i & 3], 1);
+	kb = memory_kb();
+	began = clock_ns(CLOCK_MONOTONIC);
+	for (i = 0; i < n; i++)
+		call(i & 1, names[i & 3], 1);
+	printf("# %.0f ns a call\n", (double)(clock_ns(CLOCK_MONOTONIC) - began) / (double)(2 * n));
+	/* A call and the only one of its name inside it count as one, as with torch.profiler. */
+	CHECK(recorded() - before == n + 10000);
+	CHECK(memory_kb() <= kb + SLACK_KB && !shared->no_name && !shared->no_slot);
+}
+
+static void test_deep(void)
+{
+	uint64_t before = recorded();
+	struct mxbpf_agent_slot *t = &shared->slots[0];
+
+	call(0, "outer", DEEP - 1);
+	CHECK(t->too_deep == DEEP - MXBPF_AGENT_OPEN && !t->depth);
+	before = recorded();
+	call(0, "after", 0);
+	CHECK(recorded() - before == 1);
+}
+
+static void test_names(void)
+{
+	uint64_t before = recorded();
+	char name[40];
+	unsigned i;
+
+	for (i = 0; i < NAMES; i++) {
+		snprintf(name, sizeof(name), "a name of its own %u", i);
+		call(7, name, 0);
+	}
+	CHECK(recorded() - before == NAMES && shared->no_name > 0 && shared->no_name <= NAMES);
+	CHECK(shared->texts_len <= MXBPF_AGENT_TEXTS);
+}
+
+static pthread_barrier_t all_there;
+
+static void *call_once(void *alone)
+{
+	call(0, "aten::add", 0);
+	if (!alone)
+		pthread_barrier_wait(&all_there);
+	return NULL;
+}
+
+static void test_threads(void)
+{
+	static pthread_t threads[THREADS];
+	uint64_t before = recorded(), none = shared->no_slot;
+	pthread_attr_t small;
+	unsigned i, used = 0;
+
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 64 << 10);
+	pthread_barrier_init(&all_there, NULL, THREADS);
+	for (i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], &small, call_once, NULL))
+			abort(); /* the others would wait for ever */
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	/* This thread has a slot as well. */
+	CHECK(recorded() - before == MXBPF_AGENT_THREADS - 1 &&
+	      shared->no_slot - none == THREADS - MXBPF_AGENT_THREADS + 1);
+	before = recorded();
+	for (i = 0; i < THREADS; i++) { /* one after another they need one place */
+		if (pthread_create(&threads[0], &small, call_once, &before))
+			abort();
+		pthread_join(threads[0], NULL);
+	}
+	for (i = 0; i < MXBPF_AGENT_THREADS; i++)
+		used += shared->slots[i].tid != 0;
+	CHECK(recorded() - before == THREADS && used == 1);
+	pthread_attr_destroy(&small);
+	pthread_barrier_destroy(&all_there);
+}
+
+static void test_fork(void)
+{
+	uint64_t before = recorded();
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid) {
+		for (unsigned i = 0; i < 1000; i++)
+			call(0, "aten::add", 1);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status && recorded() == before);
+}
+
+static void test_silent(void)
+{
+	uint64_t before = recorded();
+
+	*listens = 0;
+	CHECK(!nremoved);
+	call(0, "aten::add", 1);
+	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES && nadded == MXBPF_AGENT_SCOPES);
+	call(0, "aten::add", 1); /* torch may call it late */
+	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES);
+}
+
+int main(void)
+{
+	char dir[200];
+	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
+
+	dir[n > 0 ? n : 0] = '\0';
+	for (n = 0; n < 2 && strrchr(dir, '/'); n++) /* of the build: without unit/NAME */
+		*strrchr(dir, '/') = '\0';
+	TEST("it starts, and asks torch for the calls of four scopes")
+	{
+		CHECK(load(dir));
+		if (!shared)
+			return 1;
+		CHECK(nadded == 4 && callbacks[0].start && callbacks[1].start && callbacks[2].start &&
+		      callbacks[7].start);
+		listen_now();
+	}
+	TEST("millions of calls: each is counted, and memory does not grow")
+	test_many();
+	TEST("calls deeper than there is room for are counted, and those after them are paired")
+	test_deep();
+	TEST("threads beyond the slots are counted; threads that have ended give theirs back")
+	test_threads();
+	TEST("a child that was forked records nothing")
+	test_fork();
+	TEST("names beyond the room for them: their calls are recorded without, and counted")
+	test_names();
+	TEST("when nobody listens any more it takes its callbacks out, and stays silent")
+	test_silent();
+	UNIT_MAIN_END;
+}
