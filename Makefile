@@ -16,7 +16,7 @@ say     = $(if $(V),,@printf '  %-8s %s\n' $(1) $(2))
 VERSION := $(shell cat VERSION)
 
 # ---- dependencies: each is asked for by name, with the Debian package to install if it is missing
-SETUP_GOALS := clean help demo test bench distclean
+SETUP_GOALS := clean help demo test bench soak distclean
 ifneq ($(filter-out $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
 need = $(if $(shell $(PKG_CONFIG) --exists $(1) && echo y),,$(error $(1) is missing: apt-get install $(2)))
 $(call need,libbpf,libbpf-dev)
@@ -181,7 +181,7 @@ units: $(UNITS)
 progs: $(PROGS) $(TOY)
 
 help:
-	@sed -n '2,4p' Makefile; echo 'targets: all demo test check bench lint fuzz install uninstall clean'
+	@sed -n '2,4p' Makefile; echo 'targets: all demo test check bench soak lint fuzz install uninstall clean'
 	@echo 'test, check: ONLY=REGEX runs the files whose name matches (stats.bats, unit/test_elf), LANES=N so many at a time'
 
 # Everything, on a fresh machine: installs what lacks, builds, runs every test, or the files that ONLY matches.
