@@ -45,4 +45,14 @@ SEC("uprobe") int on_bell(struct pt_regs *ctx)
 	return 0;
 }
 
+/* When the program first took out all callbacks, the agent's among them; 0: it has not. */
+volatile __u64 cleared_ns;
+
+SEC("uprobe") int on_clear(struct pt_regs *ctx)
+{
+	if (thread_ids().tgid == cfg_tgid && !cleared_ns)
+		cleared_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

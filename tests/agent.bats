@@ -254,3 +254,36 @@ while True:
 		rows($a) as $a | rows($p) as $p | [$a | keys[] | select($p[.])] |
 		length > 30 and all(.[]; $a[.] == $p[.]) and any(.[]; $a[.][1] > 0)' || { jq -c '.tables.operator[]|[.name,.count,.alloc_bytes,.self_alloc_bytes]' mxbpf.json probes.json|sort; return 1; }
 }
+
+@test "a program that takes out all callbacks is told of, and the next session sees its operators again" {
+	start_ready clears "$PYTHON_TORCH" -c '
+import ctypes, os, signal, torch
+torch.set_num_threads(1)
+library = ctypes.CDLL(torch.__path__[0] + "/lib/libtorch_cpu.so")
+asked = []
+signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
+torch.ones(3)
+print("ready", os.getpid(), flush=True)
+for i in range(10 ** 9):
+    torch.ones(3).add_(1)
+    if asked:
+        asked.clear()
+        library._ZN2at14clearCallbacksEv()
+        print("cleared", flush=True)
+    if i % 100 == 0:
+        print("at", i, flush=True)
+'
+	start_mxbpf --pid "$READY_PID" --agent --format json
+	wait_new_line "$(out clears)" '^at '
+	wait_new_line "$(out clears)" '^at '
+	kill -s USR1 "$READY_PID"
+	wait_line "$(out clears)" '^cleared'
+	wait_new_line "$(out clears)" '^at '
+	stop_pid "$MXBPF_PID" INT
+	(($(calls aten::add_) >= 99))
+	expect_re 'has taken out all callbacks.*were not seen' "$(<"$(err mxbpf)")"
+	jq -e 'any(.window.notes[]; .name == "agent" and (.text | test("has taken out the agent")))' "$(out mxbpf)"
+	agent_window clears '^at '
+	(($(calls aten::add_) >= 99))
+	! grep -q 'taken out' "$(err mxbpf)"
+}

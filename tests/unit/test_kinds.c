@@ -157,7 +157,7 @@ static void test_times(void)
 		kind_shift_times(&off.s.h, 1000);
 		CHECK(off.s.h.ts_ns == 1100 && off.s.ran_ns == 7 && off.s.woken_ns == 1200 && off.s.back_ns == 1300);
 		CHECK(off.s.span_start_ns == 0 && off.slices[0].from_ns == 1210 && off.slices[1].to_ns == 1240);
-		CHECK(kind_end_ns(&s.h) == 150 && kind_end_ns(&step.h) == 70);
+		CHECK(kind_end_ns(&s.h) == 150 && kind_end_ns(&step.h) == 70 && kind_end_ns(&off.s.h) == 1300);
 	}
 }
 

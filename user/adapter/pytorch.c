@@ -533,6 +533,9 @@ const struct adp adapter_pytorch = {
 	.hidden = hidden,
 	.lenders = lenders,
 	.object_scope = "torch::autograd::generated::",
-	.agent = {STEP_CALLBACKS, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE", "_ZN2at14removeCallbackEm",
-		  "_ZNK2at14RecordFunction4nameEv"},
+	.agent = {STEP_CALLBACKS,
+		  "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
+		  "_ZN2at14removeCallbackEm",
+		  "_ZNK2at14RecordFunction4nameEv",
+		  {"_ZN2at14clearCallbacksEv", "_ZN2at20clearGlobalCallbacksEv"}},
 };

@@ -30,6 +30,7 @@ struct agt {
 	struct agt_injected injected;
 	struct agent_bpf *skel;
 	struct bpf_link *bell;
+	struct bpf_link *clear[ADP_AGENT_CLEARS]; /* NULL: the runtime has no such function */
 	struct ring_buffer *ring;
 	struct mxbpf_agent_shared *shared; /* mapped here too */
 	uint64_t since_ns;		   /* of the first activation: what began before is another session's */
@@ -69,6 +70,7 @@ static uint64_t file_off(uint64_t va)
 struct runtime {
 	char *path; /* of the library's inode; borrowed */
 	uint64_t entry_off;
+	uint64_t clear_offs[ADP_AGENT_CLEARS]; /* 0: it has no such function */
 	struct mxbpf_agent_config config;
 };
 
@@ -97,6 +99,10 @@ static int find_runtime(const struct plan *p, struct tgt *t, struct runtime *r, 
 	}
 	if (elf_find_sym(elf, names->entry, &sym, NULL) || elf_exec_off(elf, sym.va, &r->entry_off))
 		return err_set(e, ERR_TARGET, -ENOENT, "--agent: %s has no %s", p->lib->path, names->entry);
+	for (i = 0; i < ADP_AGENT_CLEARS; i++)
+		if (!names->clear[i] || elf_find_sym(elf, names->clear[i], &sym, NULL) ||
+		    elf_exec_off(elf, sym.va, &r->clear_offs[i]))
+			r->clear_offs[i] = 0;
 	r->path = p->lib->open_path;
 	return 0;
 }
@@ -249,6 +255,24 @@ static int listen_to(struct agt *a, struct err *e)
 	return a->bell ? 0 : err_set(e, ERR_RUNTIME, -errno, "the agent's bell cannot be probed: %s", strerror(errno));
 }
 
+/* What the program may do to the agent without knowing of it. */
+static int watch_clears(struct agt *a, const struct runtime *r, struct err *e)
+{
+	unsigned i;
+
+	for (i = 0; i < ADP_AGENT_CLEARS; i++) {
+		if (!r->clear_offs[i])
+			continue;
+		a->clear[i] = bpf_program__attach_uprobe_opts(a->skel->progs.on_clear, a->pid, r->path,
+							      r->clear_offs[i], NULL);
+		if (!a->clear[i])
+			return err_set(e, ERR_RUNTIME, -errno,
+				       "the function that takes out all callbacks cannot be probed: %s",
+				       strerror(errno));
+	}
+	return 0;
+}
+
 static uint64_t sum_calls(const struct agt *a, uint64_t *too_deep)
 {
 	uint64_t n = 0;
@@ -365,7 +389,7 @@ int agt_open(const struct plan *p, struct tgt *t, uint32_t ring_bytes, struct ag
 	if (!a)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	a->pid = tgt_pid(t);
-	if (find_runtime(p, t, &r, e) || load(a, ring_bytes, e) || bring_in(a, &r, e))
+	if (find_runtime(p, t, &r, e) || load(a, ring_bytes, e) || bring_in(a, &r, e) || watch_clears(a, &r, e))
 		return e->code;
 	a->calls_before = sum_calls(a, &a->too_deep_before);
 	a->no_slot_before = a->shared->no_slot;
@@ -388,8 +412,21 @@ void agt_activate(struct agt *a, bool on)
 
 void agt_detach(struct agt *a)
 {
+	unsigned i;
+
 	bpf_link__destroy(a->bell);
 	a->bell = NULL;
+	for (i = 0; i < ADP_AGENT_CLEARS; i++) {
+		bpf_link__destroy(a->clear[i]);
+		a->clear[i] = NULL;
+	}
+	if (a->shared && a->skel->bss->cleared_ns) /* the next session registers it anew */
+		__atomic_store_n(&a->shared->registered, 0, __ATOMIC_RELEASE);
+}
+
+uint64_t agt_cleared_ns(const struct agt *a)
+{
+	return a->skel->bss->cleared_ns;
 }
 
 void agt_close(struct agt *a)

@@ -27,6 +27,9 @@ const struct agt_injected *agt_injected(const struct agt *a);
 void agt_activate(struct agt *a, bool on);
 /* Nobody listens any more. Calls that have ended can still be read. */
 void agt_detach(struct agt *a);
+/* When the program took out the agent's callbacks with all others, as at::clearCallbacks() does: what it calls from
+ * then on is not seen. 0: it has not. */
+uint64_t agt_cleared_ns(const struct agt *a);
 void agt_close(struct agt *a); /* detaches; NULL is legal */
 
 /*

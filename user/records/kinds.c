@@ -66,6 +66,7 @@ static const struct kind kinds[] = {
 			 .ids = {NAME(sched, span_name_id)},
 			 .threads = {AT(sched, tid)},
 			 .times = {AT(sched, woken_ns), AT(sched, back_ns), AT(sched, span_start_ns)},
+			 .end = AT(sched, back_ns),
 			 .tail = {.bytes = sizeof(struct mxbpf_sched_slice),
 				  .max = MXBPF_SCHED_SLICES_MAX,
 				  .count = count_sched,
@@ -363,6 +364,8 @@ uint64_t kind_end_ns(const struct mxbpf_rec *r)
 {
 	const struct kind *k = kind_of(r);
 
+	if (k && k->end)
+		return *(const uint64_t *)((const char *)r + k->end);
 	return r->ts_ns + (k && k->dur ? *(const uint64_t *)((const char *)r + k->dur) : 0);
 }
 

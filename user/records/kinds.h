@@ -50,6 +50,7 @@ struct kind {
 	uint16_t threads[KIND_THREADS_MAX]; /* thread ids, 32 bits */
 	uint16_t times[KIND_TIMES_MAX];	    /* times besides that of the header, in ns; a value of 0 is no time */
 	uint16_t dur;			    /* duration from the header's time on, in ns; 0: the kind has none */
+	uint16_t end;			    /* one of times: when what it tells of was over; 0: see dur */
 	uint16_t track;			    /* struct mxbpf_track; 0: the record belongs to its first thread, if any */
 	struct kind_tail tail;
 	bool of_row; /* starts with the id of a table row, which it is, or which stands before it */
@@ -115,7 +116,8 @@ bool kind_track(const struct mxbpf_rec *r, struct kind_track *track);
 /* Adds by_ns to every time in the record that is not 0. */
 void kind_shift_times(struct mxbpf_rec *r, uint64_t by_ns);
 
-/* Returns the end of the span, or the time of the record if its kind has no duration. */
+/* Returns when what the record tells of was over: the end of a span, or the time of a record that has neither end nor
+ * duration. */
 uint64_t kind_end_ns(const struct mxbpf_rec *r);
 
 /*

@@ -80,6 +80,26 @@ void ses_agent_take(struct session *ses, bool on)
 		agt_activate(ses->agent, on);
 }
 
+void ses_agent_end(struct session *ses)
+{
+	uint64_t ns = ses->agent ? agt_cleared_ns(ses->agent) : 0;
+	char after[24];
+
+	if (!ns)
+		return;
+	fmt_ns(ns > ses->about.start_mono_ns ? ns - ses->about.start_mono_ns : 0, after);
+	ses_warn(ses,
+		 "the program has taken out all callbacks, the agent's too, %s after the window began: operators "
+		 "that it called from then on were not seen",
+		 after);
+	if (ses_add_note(&ses->about, "agent",
+			 "the program has taken out the agent %s after the window began: operators that it called from "
+			 "then on were not seen",
+			 after) &&
+	    !ses->write_error)
+		ses->write_error = -ENOMEM;
+}
+
 /* 0 or -ENOMEM. */
 static int join_one(struct session *ses, const struct mxbpf_rec *r)
 {

@@ -80,7 +80,7 @@ static int describe_devices(struct session *ses, const struct ses_target *of, st
 }
 
 /* asprintf into a new note. */
-__attribute__((format(printf, 3, 4))) static int add_note(struct mdl_session *s, const char *name, const char *fmt, ...)
+int ses_add_note(struct mdl_session *s, const char *name, const char *fmt, ...)
 {
 	struct mdl_note *notes = realloc(s->notes, (s->nnotes + 1) * sizeof(*notes)), *n;
 	va_list ap;
@@ -112,37 +112,37 @@ static int describe_notes(struct session *ses, const struct ses_target *of, stru
 		steps += p->row->group == PROBE_STEP && p->wanted && !p->reason[0];
 	}
 	if (of->plan.beside)
-		err = add_note(s, "runtime", "%s is mapped as well, and not looked at: --runtime %s does that",
-			       of->plan.beside->title, of->plan.beside->name);
+		err = ses_add_note(s, "runtime", "%s is mapped as well, and not looked at: --runtime %s does that",
+				   of->plan.beside->title, of->plan.beside->name);
 	if (!err && calls)
-		err = add_note(s, "api",
-			       "work: %u functions of the C API are probed, those that do work or wait; "
-			       "calls of the others are in no row",
-			       calls);
+		err = ses_add_note(s, "api",
+				   "work: %u functions of the C API are probed, those that do work or wait; "
+				   "calls of the others are in no row",
+				   calls);
 	if (!err && !of->plan.version && (ses->want.groups & plan_groups_of(of->plan.adp, true) & PROBE_KV))
-		err = add_note(s, "kvstore",
-			       "keys and bytes are not read: where arrays of this build have their shapes is "
-			       "not known");
+		err = ses_add_note(s, "kvstore",
+				   "keys and bytes are not read: where arrays of this build have their shapes is "
+				   "not known");
 	if (!err && ses->o->ops && left)
-		err = add_note(s, "ops",
-			       "%s: %s of %s functions of operators are probed; self times hold what the "
-			       "others took",
-			       ses->o->ops, fmt_count(funcs, n[0]), fmt_count(funcs + left, n[1]));
+		err = ses_add_note(s, "ops",
+				   "%s: %s of %s functions of operators are probed; self times hold what the "
+				   "others took",
+				   ses->o->ops, fmt_count(funcs, n[0]), fmt_count(funcs + left, n[1]));
 	else if (!err && ses->o->ops)
-		err = add_note(s, "ops", "%s: operators of other names are left out", ses->o->ops);
+		err = ses_add_note(s, "ops", "%s: operators of other names are left out", ses->o->ops);
 	if (!err && of->plan.omp_unseen)
-		err = add_note(s, "omp", "%s is not understood: its teams are not seen", of->plan.omp_unseen->path);
+		err = ses_add_note(s, "omp", "%s is not understood: its teams are not seen", of->plan.omp_unseen->path);
 	if (!err && ses->counters != ses->o->counters)
-		err = add_note(s, "counters", "this machine cannot count %s",
-			       ctr_names(ses->o->counters & ~ses->counters, names));
+		err = ses_add_note(s, "counters", "this machine cannot count %s",
+				   ctr_names(ses->o->counters & ~ses->counters, names));
 	if (!err && ses->o->stats && (ses->want.groups & PROBE_STEP) && !steps)
-		err = add_note(s, "steps", "iterations of %s are told by its calls, which --stats does not send",
-			       of->plan.adp->title);
+		err = ses_add_note(s, "steps", "iterations of %s are told by its calls, which --stats does not send",
+				   of->plan.adp->title);
 	else if (!err && ses->o->stats && steps)
-		err = add_note(s, "steps",
-			       "where the time of iterations went is told by calls, which --stats does not send");
+		err = ses_add_note(s, "steps",
+				   "where the time of iterations went is told by calls, which --stats does not send");
 	if (!err && ses->o->agent)
-		err = add_note(
+		err = ses_add_note(
 			s, "agent",
 			"operators are seen by the agent, with the names that a profiler of %s shows; their page "
 			"faults are not known",

@@ -296,13 +296,16 @@ int ses_agent_options(const struct session *ses, struct err *e);
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
 int ses_agent_open(struct session *ses, struct err *e);
 void ses_agent_take(struct session *ses, bool on);
+/* At the end of the window, before it detaches: says what the program did to the agent. */
+void ses_agent_end(struct session *ses);
 /*
  * A batch of a source before it is folded: the agent's calls get their accounts, for which the records of the other
  * sources are kept. Returns whether the batch is to be folded; *recs is borrowed until the next call.
  */
 bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *bytes);
 
-/* describe.c: everything but times and counts. 0 or -ENOMEM. */
+/* describe.c: everything but times and counts; a note for every output. 0 or -ENOMEM. */
 int ses_describe(struct session *ses);
+__attribute__((format(printf, 3, 4))) int ses_add_note(struct mdl_session *s, const char *name, const char *fmt, ...);
 
 #endif

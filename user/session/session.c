@@ -400,6 +400,7 @@ int ses_stop(struct session *ses, struct err *e)
 	ses_share_account(ses, s);
 	att_activate(ses->att, false);
 	ses_agent_take(ses, false);
+	ses_agent_end(ses);
 	ses_machine_end(ses);
 	ses_close_pause(ses);
 	s->duration_ns = ses_window_ns(ses);
