@@ -287,3 +287,28 @@ for i in range(10 ** 9):
 	(($(calls aten::add_) >= 99))
 	! grep -q 'taken out' "$(err mxbpf)"
 }
+
+@test "what a session has left in the agent is none of the next session's" {
+	start_ready stops "$PYTHON_TORCH" -c '
+import os, signal, torch
+torch.set_num_threads(1)
+go_on = [1]
+signal.signal(signal.SIGUSR1, lambda *_: go_on.clear())
+print("ready", os.getpid(), flush=True)
+while go_on:
+    torch.ones(3).add_(1)
+print("idle", flush=True)
+while True:
+    signal.pause()
+'
+	start_mxbpf --pid "$READY_PID" --agent --format json
+	kill -s USR1 "$READY_PID"
+	wait_line "$(out stops)" '^idle'
+	stop_pid "$MXBPF_PID" INT
+	(($(calls aten::add_) > 0))
+	# Nothing is called any more. A part of a batch still lies there, which the session before has taken.
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" --agent -d 300ms --format json
+	expect_status 5
+	jq -e '.loss.attempted == 0 and .tables.operator == []' <<<"$output" || { echo "$output" | jq -c .loss,.sources,.tables; return 1; }
+	! grep 'do not agree' <<<"$stderr"
+}

@@ -33,7 +33,7 @@ struct agt {
 	struct bpf_link *clear[ADP_AGENT_CLEARS]; /* NULL: the runtime has no such function */
 	struct ring_buffer *ring;
 	struct mxbpf_agent_shared *shared; /* mapped here too */
-	uint64_t since_ns;		   /* of the first activation: what began before is another session's */
+	uint64_t since_ns;		   /* atomic: of the first activation: what began before is another session's */
 	uint64_t calls_before, too_deep_before, no_slot_before;
 	struct taken taken[MXBPF_AGENT_THREADS];
 	agt_calls_fn fn; /* during agt_take() */
@@ -406,7 +406,7 @@ void agt_activate(struct agt *a, bool on)
 	uint64_t now = on ? clock_ns(CLOCK_MONOTONIC) : 0;
 
 	if (on && !a->since_ns)
-		a->since_ns = now;
+		__atomic_store_n(&a->since_ns, now, __ATOMIC_RELEASE);
 	__atomic_store_n(&a->shared->since_ns, now, __ATOMIC_RELEASE);
 }
 
@@ -450,12 +450,14 @@ static void hand_on(struct agt *a, const struct mxbpf_agent_batch *b, unsigned n
 {
 	uint32_t slot = (uint32_t)(b->slot_use >> 32), uses = (uint32_t)b->slot_use, from = 0;
 	struct taken *t = &a->taken[slot % MXBPF_AGENT_THREADS];
+	uint64_t since_ns = __atomic_load_n(&a->since_ns, __ATOMIC_ACQUIRE);
 
 	if (n > MXBPF_AGENT_BATCH)
 		return;
 	if (t->uses == uses && t->seq == b->seq)
 		from = t->calls;
-	while (from < n && b->calls[from].start_ns < a->since_ns) /* what the session before has left */
+	/* What the session before has left; all of it, as long as this one has not begun. */
+	while (from < n && (!since_ns || b->calls[from].start_ns < since_ns))
 		from++;
 	if (from < n)
 		a->fn(a->ctx, b->calls + from, n - from);
@@ -471,7 +473,17 @@ static int on_batch(void *ctx, void *data, size_t bytes)
 	return 0;
 }
 
-/* A copy, as its thread goes on; if it has handed the batch over meanwhile, the ring has it. */
+/* Whether a later batch of the slot was taken. Both numbers may wrap. */
+static bool is_behind(const struct taken *t, uint32_t uses, uint32_t seq)
+{
+	return t->uses != uses ? (int32_t)(t->uses - uses) > 0 : (int32_t)(t->seq - seq) > 0;
+}
+
+/*
+ * A copy, as its thread goes on. What its thread handed over before is in the ring by now and comes first, whenever the
+ * ring was read last: else the batch before this one would be taken for one of which nothing was taken yet. If the
+ * thread has handed this one over as well, the ring has it.
+ */
 static void take_tail(struct agt *a, const struct mxbpf_agent_slot *s)
 {
 	struct mxbpf_agent_batch copy;
@@ -484,7 +496,10 @@ static void take_tail(struct agt *a, const struct mxbpf_agent_slot *s)
 	copy.seq = seq;
 	memcpy(copy.calls, s->batch.calls, n * sizeof(copy.calls[0]));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (__atomic_load_n(&s->batch.seq, __ATOMIC_RELAXED) == seq && s->batch.slot_use == copy.slot_use)
+	if (__atomic_load_n(&s->batch.seq, __ATOMIC_RELAXED) != seq || s->batch.slot_use != copy.slot_use)
+		return;
+	ring_buffer__consume(a->ring);
+	if (!is_behind(&a->taken[s - a->shared->slots], (uint32_t)copy.slot_use, seq))
 		hand_on(a, &copy, n);
 }
 

@@ -138,14 +138,14 @@ static void *run(void *ctx)
 {
 	struct agent_source *a = ctx;
 	struct pollfd stop = {.fd = a->stop_fd, .events = POLLIN};
-	uint64_t next = clock_ns(CLOCK_MONOTONIC) + TAILS_NS, now;
+	uint64_t next = 0, now;
 
-	while (poll(&stop, 1, LOOK_MS) <= 0) {
+	do {
 		now = clock_ns(CLOCK_MONOTONIC);
 		take(a, now >= next);
 		if (now >= next)
 			next = now + TAILS_NS;
-	}
+	} while (poll(&stop, 1, LOOK_MS) <= 0);
 	return NULL;
 }
 
