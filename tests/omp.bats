@@ -61,8 +61,8 @@ cpu_as_measured() {
 @test "a thread's time is all accounted for: on its way, at work, at the barrier; who does less waits there" {
 	session
 	teams "$(out mxbpf)" '[$t[] | .late_ns + .work_ns + .barrier_ns == .threads_ns and .cpu_ns + .runq_ns <= .work_ns and .late_runq_ns <= .late_ns] | all'
-	# The other one is done when the master, with its 4 ms, has 3 ms to go.
-	teams "$(out mxbpf)" '$t["aten::skewed"] | .barrier_ns > 0.25 * .threads_ns and .threads == 2'
+	# The other one is done when the master, with its 4 ms, has 3 ms to go; or it came so much later, for want of a CPU.
+	teams "$(out mxbpf)" '$t["aten::skewed"] | .barrier_ns > 0 and .late_ns + .barrier_ns > 0.25 * .threads_ns and .threads == 2'
 }
 
 # What the toy in libgomp is held to, above.
@@ -71,7 +71,7 @@ expect_as_measured() {
 	cpu_as_measured
 	teams "$(out mxbpf)" '$t["aten::nested"] | .threads == 2 and .cpu_ns >= 0.99 * $toy.nested.cpu_ns'
 	teams "$(out mxbpf)" '[$t[] | .late_ns + .work_ns + .barrier_ns == .threads_ns and .cpu_ns + .runq_ns <= .work_ns and .late_runq_ns <= .late_ns] | all'
-	teams "$(out mxbpf)" '$t["aten::skewed"] | .barrier_ns > 0.25 * .threads_ns and .threads == 2'
+	teams "$(out mxbpf)" '$t["aten::skewed"] | .barrier_ns > 0 and .late_ns + .barrier_ns > 0.25 * .threads_ns and .threads == 2'
 	teams "$(out mxbpf)" '.loss.dropped == 0 and .loss.unmatched == 0'
 }
 

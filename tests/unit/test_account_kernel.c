@@ -187,6 +187,25 @@ static void facts_of(const struct proc *p, uint64_t facts[NFACTS])
 static void (*body)(void);
 static uint64_t outer[NFACTS], inner[NFACTS]; /* how much more there was by its end than at its start */
 
+/*
+ * What a hypervisor takes from a thread is CPU time to whoever reads the clock, and none to the scheduler. The kernel
+ * counts it for all CPUs together, in ticks.
+ */
+#define STOLEN_NS (20 * MS)
+static uint64_t stolen_ns; /* while the span was open */
+
+static uint64_t stolen(void)
+{
+	unsigned long long ticks = 0;
+	FILE *f = fopen("/proc/stat", "re");
+
+	if (f && fscanf(f, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) != 1)
+		ticks = 0;
+	if (f)
+		fclose(f);
+	return ticks * 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
 PROBED static void one_call(void)
 {
 	const struct proc p = {open_of("schedstat"), open_of("status"), open_of("stat")};
@@ -195,11 +214,13 @@ PROBED static void one_call(void)
 
 	facts_of(&p, facts[0]);
 	facts_of(&p, facts[0]);
+	stolen_ns = stolen();
 	on_enter("call");
 	facts_of(&p, facts[1]);
 	body();
 	facts_of(&p, facts[2]);
 	on_exit_api();
+	stolen_ns = stolen() - stolen_ns;
 	facts_of(&p, facts[3]);
 	for (i = 0; i < NFACTS; i++) {
 		outer[i] = facts[3][i] - facts[0][i];
@@ -209,9 +230,6 @@ PROBED static void one_call(void)
 	close(p.status);
 	close(p.stat);
 }
-
-/* What a hypervisor takes from a thread is CPU time to whoever reads the clock, and none to the scheduler. */
-#define STOLEN_NS (20 * MS)
 
 /* An emulated machine on a busy one has clocks that disagree by milliseconds: BPF's is not the scheduler's there. */
 static bool emulated;
@@ -225,7 +243,7 @@ static bool between(uint64_t v, unsigned fact, uint64_t slack_ns)
 		return true;
 	if (slack_ns) {
 		low -= low / 100 + slack_ns < low ? low / 100 + slack_ns : low;
-		high += high / 100 + slack_ns + STOLEN_NS;
+		high += high / 100 + slack_ns + STOLEN_NS + stolen_ns;
 	}
 	if (v >= low && v <= high)
 		return true;
@@ -482,7 +500,11 @@ static void test_alone(void)
 		cold = map_cold();
 		if (cold) {
 			a = account_of(read_cold, STALE_NS);
-			CHECK(a->majflt && a->nvcsw && a->blocked_ns);
+			/* By the kernel's own count: another one's reading may have brought the pages by then. */
+			if (inner[MAJFLT] && inner[NVCSW])
+				CHECK(a->majflt && a->nvcsw && a->blocked_ns);
+			else
+				printf("# nothing was waited for: not looked at\n");
 		} else {
 			printf("# no file here leaves memory: not looked at\n");
 		}
