@@ -37,14 +37,21 @@ def pairs(agent, probes):
                 yield dur, parts, near[2]
 
 
+def tolerance(path):
+    """Of the sums. Where threads run of which the kernel tells no program (those of process 1 in a sandbox), or mxbpf itself
+    got no CPU for long, the agent's session says what it has not seen, or has seen late."""
+    unseen = sum(of[kind] for of in json.load(open(path))['otherData']['sources'] for kind in ('late', 'unmatched', 'dropped'))
+    return 0.1 if unseen else 0.01
+
+
 def main():
     both = list(pairs(load(sys.argv[1]), load(sys.argv[2])))
     near = sum(abs(a[0] - p[0]) <= 10 + dur / 100 for dur, a, p in both) / max(len(both), 1)
     sums = [[sum(side[part] for side in sides) for part in range(3)] for sides in ([b[1] for b in both], [b[2] for b in both])]
-    total = sum(sums[1])
-    print(f'{len(both)} calls, on the CPU {near:.1%} alike; agent {sums[0]}, probes {sums[1]} us')
+    most = sum(sums[1]) * tolerance(sys.argv[1])
+    print(f'{len(both)} calls, on the CPU {near:.1%} alike; agent {sums[0]}, probes {sums[1]} us, may differ by {most:.0f}')
     ok = len(both) >= int(sys.argv[3]) and near >= 0.95 and sums[1][1] > 0 and sums[1][2] > 0
-    return 0 if ok and all(abs(a - p) <= total / 100 for a, p in zip(*sums)) else 1
+    return 0 if ok and all(abs(a - p) <= most for a, p in zip(*sums)) else 1
 
 
 if __name__ == '__main__':
