@@ -235,6 +235,8 @@ while True:
     print("at", flush=True)
 '
 	start_bg rival taskset -c 0 "$O/prog/hog"
+	local stolen
+	stolen=$(stolen_ns)
 	start_bg probes "$MXBPF" --pid "$READY_PID" --probes op --trace probes.json
 	local probes=$BG_PID i
 	wait_line "$(err probes)" '^attached: [0-9]+ probes' "$probes"
@@ -242,7 +244,7 @@ while True:
 	for ((i = 0; i < 20; i++)); do wait_new_line "$(out mixed)" '^at'; done
 	stop_pid "$MXBPF_PID" INT
 	stop_pid "$probes" INT
-	"$PYTHON_TORCH" "$JUDGE/accounts.py" agent.json probes.json 40
+	"$PYTHON_TORCH" "$JUDGE/accounts.py" agent.json probes.json 40 $(($(stolen_ns) - stolen))
 }
 
 @test "bytes of operators are those that probes give them" {
