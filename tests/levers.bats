@@ -106,7 +106,7 @@ print(array.asnumpy().sum())' >json 2>said
 	need_mxnet
 	start_workload --tiny
 	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --ops 'multi_*,*softmax' --format json --trace t.json >some.json
-	# A Dropout that was pushed before the probes came, and ran after, has a name that nobody read: it counts as unmatched.
+	# A Dropout that was pushed before mxbpf attached has no name, and counts as unmatched.
 	jq -e '.loss.unmatched as $unmatched | .tables.operator
 		| (map(.name) - ["[unreadable]"] | sort == ["_backward_log_softmax", "log_softmax", "multi_sgd_mom_update"])
 		and (map(select(.name == "[unreadable]").count) | add // 0) <= $unmatched' some.json

@@ -61,7 +61,7 @@ cpu_as_measured() {
 @test "a thread's time is all accounted for: on its way, at work, at the barrier; who does less waits there" {
 	session
 	teams "$(out mxbpf)" '[$t[] | .late_ns + .work_ns + .barrier_ns == .threads_ns and .cpu_ns + .runq_ns <= .work_ns and .late_runq_ns <= .late_ns] | all'
-	# The other one is done when the master, with its 4 ms, has 3 ms to go; or it came so much later, for want of a CPU.
+	# The other one is done when the master, with its 4 ms, has 3 ms to go; or it started later because it had no CPU.
 	teams "$(out mxbpf)" '$t["aten::skewed"] | .barrier_ns > 0 and .late_ns + .barrier_ns > 0.25 * .threads_ns and .threads == 2'
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# mxbpf on a busy job for long: memory stays flat, nothing is lost, and the job's result is that of an unprofiled run. Then a
-# thousand million calls of the agent, and two hundred injections of it into processes with each allocator.
+# mxbpf on a busy job for long: memory stays flat, nothing is lost, and the job's result is that of an unprofiled run. Then
+# it makes 10^9 calls of the agent, and loads the agent into 200 processes with each allocator.
 # usage: tests/soak.sh [MINUTES] [O]     root, after tests/setup.sh; ten minutes unless said, and five for the agent
 set -euo pipefail
 cd "$(dirname "$0")/.."

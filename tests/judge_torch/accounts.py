@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares where the time of the same calls went by two sessions that ran at the same time: traces of the agent's and of
-the probes'. Exits with 1 if they disagree. The probes read the kernel's account of the thread at both ends of a call.
+"""Compares two traces of the same calls: time on CPU, run-queue wait and blocked time by the agent and by probes. Both
+sessions ran at the same time. Exits with 1 if they disagree. The probes read the kernel's account of the thread at both
+ends of a call.
 usage: accounts.py AGENT.json PROBES.json LEAST STOLEN_NS     LEAST: calls that must be in both; STOLEN_NS: what the
 hypervisor has taken meanwhile: the kernel does not say whose time that was, so what the probes say of it is an estimate"""
 import bisect

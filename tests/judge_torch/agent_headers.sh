@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Whether what the agent passes to PyTorch and takes from it (user/agent/lib/torch.c) is what the headers of that PyTorch say.
+# Compiles checks that PyTorch's headers declare the types and functions that the agent uses (user/agent/lib/torch.c).
 # usage: agent_headers.sh DIR     DIR: "include" of a PyTorch
 set -euo pipefail
 g++ -std=c++20 -fsyntax-only -fno-access-control -Wno-invalid-offsetof -isystem "$1" -x c++ - <<'END'

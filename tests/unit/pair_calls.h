@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens while it is watched: the part of test_attach_kernel.c that is included there behind what it stands on.
- */
+/* The calls that test_attach_kernel.c profiles. That file includes this one after the functions that it probes. */
 #ifndef PAIR_CALLS_H
 #define PAIR_CALLS_H
 
@@ -51,7 +50,7 @@ static void take_after_a_jump(void)
 	api_that_catches_and_takes();
 }
 
-/* Deeper than op_start() was, so that it is inside it. */
+/* Allocates in a deeper stack frame than op_start(), so that the allocation counts as nested in that operator. */
 PROBED static void take_deeper(void)
 {
 	take_bytes(50);
@@ -65,7 +64,7 @@ PROBED static void start_op_and_take(void)
 	__asm__ volatile("" ::: "memory");
 }
 
-/* The next call finds the operator's function left. */
+/* The allocation after start_op_and_take() comes when the operator's function has returned. */
 static void *take_in_op(void *arg)
 {
 	on_enter("outer");
@@ -100,7 +99,7 @@ static void in_flight(void)
 	on_enter("not left");
 }
 
-/* Off and on again. What happens in between is not seen. */
+/* Pauses the session while unseen() runs. */
 static void pause_during(void (*unseen)(void))
 {
 	att_activate(att, false);
@@ -205,7 +204,7 @@ static void more_threads_than_slots(void)
 	pthread_barrier_destroy(&all_hit);
 }
 
-/* Each on a device of its own, hence in a row of its own. */
+/* Each operator has its own device, and so its own table row. */
 static void more_rows_than_room(void)
 {
 	uint64_t i;

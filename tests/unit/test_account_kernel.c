@@ -188,8 +188,8 @@ static void (*body)(void);
 static uint64_t outer[NFACTS], inner[NFACTS]; /* how much more there was by its end than at its start */
 
 /*
- * What a hypervisor takes from a thread is CPU time to whoever reads the clock, and none to the scheduler. The kernel
- * counts it for all CPUs together, in ticks.
+ * Stolen time counts as time on CPU if one reads the clock, but the scheduler does not count it for the thread. The
+ * kernel reports stolen time as a sum over all CPUs, in ticks.
  */
 #define STOLEN_NS (20 * MS)
 static uint64_t stolen_ns; /* while the span was open */
@@ -500,7 +500,8 @@ static void test_alone(void)
 		cold = map_cold();
 		if (cold) {
 			a = account_of(read_cold, STALE_NS);
-			/* By the kernel's own count: another one's reading may have brought the pages by then. */
+			/* Another process may have read the pages in the meantime. Then the kernel counts no major
+			 * fault. */
 			if (inner[MAJFLT] && inner[NVCSW])
 				CHECK(a->majflt && a->nvcsw && a->blocked_ns);
 			else

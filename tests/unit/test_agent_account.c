@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The account and the bytes of calls that bear none, from what the scheduler and the allocator say of their thread. */
+/* Tests that the agent's calls get the right scheduling account and bytes from switches and allocations of their
+ * thread. */
 #include "unit.h"
 
 #include <stdint.h>
@@ -213,11 +214,36 @@ static void test_limits(void)
 	}
 }
 
+static void test_many_threads(void)
+{
+	struct mxbpf_span s;
+	uint32_t tid;
+
+	TEST("threads beyond the limit: those unused for the longest time are forgotten, which is counted")
+	{
+		begin(true);
+		for (tid = 1; tid <= ACC_THREADS_MAX; tid++)
+			off(tid, 100, 110, 110, MXBPF_SCHED_SLEEPING, 1);
+		CHECK(!acc_forgotten(acc));
+		s = span_of(1, 90, 120, 0); /* used again */
+		CHECK(went(&s, 20, 0, 10));
+		off(tid, 100, 110, 110, MXBPF_SCHED_SLEEPING, 1);
+		CHECK(acc_forgotten(acc) == ACC_THREADS_MAX / 2);
+		s = span_of(1, 90, 120, 0);
+		CHECK(went(&s, 20, 0, 10));
+		s = span_of(2, 90, 120, 0);
+		CHECK(s.h.size == MXBPF_SPAN_BYTES_PLAIN);
+		s = span_of(tid, 90, 120, 0);
+		CHECK(went(&s, 20, 0, 10));
+	}
+}
+
 int main(void)
 {
 	test_times();
 	test_bytes();
 	test_limits();
+	test_many_threads();
 	acc_free(acc);
 	UNIT_MAIN_END;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's shared object, loaded into this very process, with functions in the place of PyTorch's: what it costs,
- * what it counts when there is no room, and what it leaves alone. MXBPF_TEST_CALLS: how many calls, ten million unless
- * said.
+ * Loads the agent's shared object into this process and calls it as PyTorch would. Tests that its memory stays flat,
+ * that it counts what it cannot record, and that it is silent when nobody listens. MXBPF_TEST_CALLS sets the number of
+ * calls; the default is ten million.
  */
 #include "unit.h"
 
@@ -23,7 +23,7 @@
 #define DEEP	 (MXBPF_AGENT_OPEN + 88)
 #define THREADS	 (MXBPF_AGENT_THREADS + 20)
 #define NAMES	 (MXBPF_AGENT_NAMES + 100)
-#define SLACK_KB 256 /* of all the memory that it takes once */
+#define SLACK_KB 256 /* tolerance for memory that is allocated once */
 
 /* ---- in PyTorch's place */
 
@@ -93,7 +93,7 @@ static bool load(const char *dir)
 	return true;
 }
 
-/* What mxbpf does when it listens, from now on. */
+/* Starts recording, as mxbpf does. */
 static void listen_now(void)
 {
 	*listens = 1;
@@ -110,7 +110,7 @@ static uint64_t recorded(void)
 	return n;
 }
 
-/* A call of a scope with `depth` more in it. */
+/* Makes one call of a scope, with `depth` more calls nested in it. */
 static void call(unsigned scope, const char *name, unsigned depth)
 {
 	void *context = &context;

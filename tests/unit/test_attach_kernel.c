@@ -178,7 +178,8 @@ static struct tgt_lib self = {.path = "/proc/self/exe", .open_path = "/proc/self
 static struct plan_site sites[NPROBES];
 static struct plan plan = {.lib = &self};
 
-/* What a test probes. It loads a program for each of them, which a kernel under emulation verifies for a second. */
+/* Groups of probes. Each test loads only the groups that it needs: an emulated kernel takes a second to verify a
+ * program. */
 enum {
 	CALLS = 1,
 	OPS = 2,
@@ -227,7 +228,7 @@ static void take(void *ctx, void *recs, size_t bytes)
 	}
 }
 
-/* `which` of the groups. */
+/* Loads and attaches the probes of some groups; which: a mask of them. */
 static bool begin(unsigned which, struct err *e)
 {
 	struct att_opts o = {.backend = backend, .ring_bytes = RING_BYTES, .stats = stats, .stats_rows = ROWS};
@@ -276,7 +277,7 @@ static void end(void)
 	att = NULL;
 }
 
-/* What `work` does in `which` of the groups, watched. */
+/* Runs work() with the probes of some groups attached; which: a mask of them. */
 static void watch(void (*work)(void), unsigned which)
 {
 	struct err e = {0};

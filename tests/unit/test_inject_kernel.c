@@ -71,7 +71,7 @@ static bool goes_on(const struct target *t)
 	return !t->shared->damages;
 }
 
-/* Another allocator than the C library's, in all targets until it is NULL again. */
+/* Path of an allocator that targets preload; NULL: they use the C library's. */
 static const char *preload;
 
 static bool start_target(struct target *t, const char *threads, const char *mode)
@@ -166,7 +166,7 @@ static int by_pause(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Of the environment for longer runs: how many. */
+/* The number of target processes. The environment variable MXBPF_TEST_TARGETS overrides it for longer runs. */
 static unsigned fresh_targets(void)
 {
 	const char *text = getenv("MXBPF_TEST_TARGETS");

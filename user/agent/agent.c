@@ -83,6 +83,7 @@ static int find_runtime(const struct plan *p, struct tgt *t, struct runtime *r, 
 	} wanted[] = {{names->add_callback, &r->config.add_callback},
 		      {names->remove_callback, &r->config.remove_callback},
 		      {names->name, &r->config.name}};
+	struct insn_entry entry;
 	struct elf_sym sym;
 	struct elf *elf;
 	unsigned i;
@@ -101,7 +102,7 @@ static int find_runtime(const struct plan *p, struct tgt *t, struct runtime *r, 
 		return err_set(e, ERR_TARGET, -ENOENT, "--agent: %s has no %s", p->lib->path, names->entry);
 	for (i = 0; i < ADP_AGENT_CLEARS; i++)
 		if (!names->clear[i] || elf_find_sym(elf, names->clear[i], &sym, NULL) ||
-		    elf_exec_off(elf, sym.va, &r->clear_offs[i]))
+		    plan_place(elf, &sym, &entry, &r->clear_offs[i], NULL))
 			r->clear_offs[i] = 0;
 	r->path = p->lib->open_path;
 	return 0;
@@ -255,7 +256,7 @@ static int listen_to(struct agt *a, struct err *e)
 	return a->bell ? 0 : err_set(e, ERR_RUNTIME, -errno, "the agent's bell cannot be probed: %s", strerror(errno));
 }
 
-/* What the program may do to the agent without knowing of it. */
+/* Probes the functions that remove all callbacks: a program that calls them removes the agent's, too. */
 static int watch_clears(struct agt *a, const struct runtime *r, struct err *e)
 {
 	unsigned i;
@@ -267,8 +268,7 @@ static int watch_clears(struct agt *a, const struct runtime *r, struct err *e)
 							      r->clear_offs[i], NULL);
 		if (!a->clear[i])
 			return err_set(e, ERR_RUNTIME, -errno,
-				       "the function that takes out all callbacks cannot be probed: %s",
-				       strerror(errno));
+				       "the function that removes all callbacks cannot be probed: %s", strerror(errno));
 	}
 	return 0;
 }

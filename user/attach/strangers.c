@@ -68,9 +68,9 @@ static int ascending(const void *x, const void *y)
 }
 
 /*
- * What one call takes, in ns: the median, which neither an interrupt nor a competitor for the CPU moves. In a tight
- * loop a hit takes half of what it does in a program (0.56 instead of 0.97 us in PyTorch's), where the kernel's code
- * and data are cold. With a walk in between, which is not timed, it is 0.66 us: still a lower bound.
+ * Returns the median time of one call, in ns. Interrupts and preemption do not move a median. Between two calls the
+ * CPU's caches are filled with other data, because a hit in a tight loop takes half as long as one in a real program.
+ * The fill is not timed. The result is a lower bound: 0.7 to 1.3 us were measured on a shared virtual CPU.
  */
 static uint64_t run_trials(volatile char room[WALK_BYTES])
 {

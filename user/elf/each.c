@@ -29,7 +29,7 @@ static char *copy(const struct elf *f, uint64_t off, uint64_t bytes, int *err)
 	return data;
 }
 
-/* The first bytes of a name, as many as a word has; a shorter name is padded with NULs. n: at most so many of them. */
+/* Returns the first n bytes of a name as a word, at most 8, padded with NULs. */
 static uint64_t start_of(const char *name, size_t n)
 {
 	char text[sizeof(uint64_t)] = "";
@@ -40,7 +40,8 @@ static uint64_t start_of(const char *name, size_t n)
 	return word;
 }
 
-/* The names lie all over 60 MB: a walk looks at their starts, which lie side by side, and only then at a name. */
+/* Compares the first 8 bytes of each name, which lie in one array, before it reads the name itself in 60 MB of names.
+ */
 static int walk(const struct elf_funcs *all, const char *prefix,
 		int (*fn)(void *ctx, const char *name, const struct elf_sym *sym), void *ctx)
 {

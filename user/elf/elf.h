@@ -48,8 +48,9 @@ int elf_each_func(struct elf *f, const char *prefix, int (*fn)(void *ctx, const 
 void elf_forget_funcs(struct elf *f);
 
 /*
- * A word that the caller keeps of an address in the file, until elf_close(): 0 at first. kind: a caller's own number.
- * Borrowed until the next call; NULL: out of memory.
+ * Returns the caller's own word for an address in the file. It is 0 at first and lives until elf_close(). kind is a
+ * number that the caller chooses, so that it can keep several words for one address. Borrowed until the next call;
+ * NULL: out of memory.
  */
 uint64_t *elf_note(struct elf *f, unsigned kind, uint64_t va);
 

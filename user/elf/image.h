@@ -39,7 +39,7 @@ struct elf_funcs {
 	struct elf_table table;
 	Elf64_Sym *syms; /* owned, as strs and starts */
 	char *strs;
-	uint64_t *starts; /* the first bytes of each function's name; 0: it is no function that can be walked over */
+	uint64_t *starts; /* the first 8 bytes of each function's name; 0: the symbol is no defined function */
 };
 
 struct elf {

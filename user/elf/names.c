@@ -31,7 +31,7 @@ struct elf_names {
 	struct hash imports; /* slot -> index in .dynsym */
 };
 
-/* One digit of the order by address: from -> to, in the order that they had where the digit is the same. */
+/* Sorts by one digit of the address, from -> to. Functions with the same digit keep their order. */
 static void sort_by_digit(const struct func *from, struct func *to, size_t n, unsigned shift, size_t *first)
 {
 	size_t at = 0;
@@ -49,7 +49,8 @@ static void sort_by_digit(const struct func *from, struct func *to, size_t n, un
 		to[first[from[i].va >> shift & (DIGITS - 1)]++] = from[i];
 }
 
-/* By (va, rank): they come in the order of their ranks. qsort() takes ten times as long for half a million. 0, -ENOMEM.
+/* By (va, rank): they come in the order of their ranks. qsort() took 9 % of the time to plan the probes of PyTorch. 0,
+ * -ENOMEM.
  */
 static int sort_funcs(struct buf *funcs)
 {

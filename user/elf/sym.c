@@ -319,7 +319,7 @@ int elf_symtab_table(const struct elf *f, struct elf_table *t)
 	return 0;
 }
 
-/* What a scan of .symtab found for a name, or that it found nothing. */
+/* The result of a scan of .symtab for a name; pick.rank is 0 if the name was not found. */
 struct elf_scan {
 	char *name; /* owned */
 	struct pick pick;
@@ -332,7 +332,7 @@ void elf_forget_scans(struct elf *f)
 	buf_fini(&f->scans);
 }
 
-/* A scan reads 100 MB of a large library, and the same name is asked for again for another question. */
+/* Keeps the results: a scan reads 100 MB of a large library, and callers ask for the same name several times. */
 static int find_static(struct elf *f, const char *name, struct pick *p)
 {
 	struct elf_scan made = {.pick = *p};

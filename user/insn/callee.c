@@ -161,10 +161,10 @@ static int judged(int len, const char *name, struct callee *out)
 	return len < 0 ? len : 0;
 }
 
-/* What is known of an address, in one word. */
+/* A struct callee is packed into one word, which the ELF file keeps for the address. */
 enum {
-	NOTE_AT = 1, /* kinds of notes: what a branch to an address reaches, and a branch through it */
-	NOTE_OF_SLOT = 2,
+	NOTE_AT = 1,	  /* the callee of a branch to the address */
+	NOTE_OF_SLOT = 2, /* the callee of a branch through the GOT slot at the address */
 };
 
 #define KNOWN	    ((uint64_t)1 << 32)
@@ -186,7 +186,7 @@ static struct callee unpacked(uint64_t note)
 			       .cold = note & COLD};
 }
 
-/* A few hundred functions are called by all of thousands: each is found out once. */
+/* Looks a callee up once per file: thousands of functions call the same few hundred. */
 static int noted(struct elf *elf, unsigned kind, uint64_t va,
 		 int (*find)(struct elf *elf, uint64_t va, struct callee *out), struct callee *out)
 {

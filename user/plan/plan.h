@@ -187,4 +187,7 @@ uint64_t plan_text_id(unsigned tag, const char *text, size_t len);
 const char *plan_span_name(const struct plan *p, uint64_t id);
 void plan_fini(struct plan *p);
 
+/* Finds the instruction at a function's entry that may be probed, and its file offset. 0 or -errno with e set. */
+int plan_place(struct elf *elf, const struct elf_sym *sym, struct insn_entry *entry, uint64_t *off, struct err *e);
+
 #endif

@@ -9,9 +9,6 @@
 /* Notes why; returns -ENOENT. */
 int plan_refuse(struct plan_probe *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The instruction of a function's entry that may be probed, and its file offset. 0 or -errno with e set. */
-int plan_place(struct elf *elf, const struct elf_sym *sym, struct insn_entry *entry, uint64_t *off, struct err *e);
-
 /* A function of a row. */
 struct plan_func {
 	uint64_t va, entry_off;

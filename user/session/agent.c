@@ -83,18 +83,24 @@ void ses_agent_take(struct session *ses, bool on)
 void ses_agent_end(struct session *ses)
 {
 	uint64_t ns = ses->agent ? agt_cleared_ns(ses->agent) : 0;
-	char after[24];
+	uint64_t threads = ses->accounts ? acc_forgotten(ses->accounts) : 0;
+	char after[24], n[32];
 
+	if (threads)
+		ses_warn(ses,
+			 "accounts and bytes of calls that were open in %s threads may lack their beginning: there "
+			 "were more than %u threads",
+			 fmt_count(threads, n), ACC_THREADS_MAX);
 	if (!ns)
 		return;
 	fmt_ns(ns > ses->about.start_mono_ns ? ns - ses->about.start_mono_ns : 0, after);
 	ses_warn(ses,
-		 "the program has taken out all callbacks, the agent's too, %s after the window began: operators "
-		 "that it called from then on were not seen",
+		 "the program removed all callbacks, the agent's too, %s after the start of the window; operators "
+		 "that it called later are not recorded",
 		 after);
 	if (ses_add_note(&ses->about, "agent",
-			 "the program has taken out the agent %s after the window began: operators that it called from "
-			 "then on were not seen",
+			 "the program removed the agent's callbacks %s after the start of the window; operators that "
+			 "it called later are not recorded",
 			 after) &&
 	    !ses->write_error)
 		ses->write_error = -ENOMEM;
@@ -113,28 +119,19 @@ static int join_one(struct session *ses, const struct mxbpf_rec *r)
 	return err ? err : buf_put(&ses->joined, &s, s.h.size);
 }
 
-static void note_error(struct session *ses, int err, uint64_t folded, unsigned number)
-{
-	pthread_mutex_lock(&ses->lock);
-	ses->folded[number] += folded;
-	if (err && !ses->write_error)
-		ses->write_error = err;
-	pthread_mutex_unlock(&ses->lock);
-}
-
 bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *bytes)
 {
-	bool agent = number == ses->agent_source->number, switches = false;
+	bool agent = number == ses->agent_source->number;
+	bool switches = ses->rings[ATT_SWITCHES] && number == ses->rings[ATT_SWITCHES]->number;
 	const struct mxbpf_rec *r;
 	uint64_t n = 0;
 	size_t pos = 0;
 	int err = 0;
 
-	switches = ses->rings[ATT_SWITCHES] && number == ses->rings[ATT_SWITCHES]->number && !ses->o->sched;
 	ses->joined.len = 0;
 	for (; !err && (r = kind_next(*recs, *bytes, &pos)); n++)
 		err = agent ? join_one(ses, r) : acc_take(ses->accounts, r);
-	note_error(ses, err, switches ? n : 0, number);
+	ses_took(ses, number, switches ? n : 0, err);
 	if (!agent)
 		return !switches;
 	acc_forget_ended(ses->accounts);

@@ -45,6 +45,14 @@ static void end_keep(struct session *ses, int err)
 	note_error(ses, err);
 }
 
+void ses_took(struct session *ses, unsigned number, uint64_t n, int err)
+{
+	pthread_mutex_lock(&ses->lock);
+	ses->folded[number] += n;
+	note_error(ses, err);
+	pthread_mutex_unlock(&ses->lock);
+}
+
 void ses_keep(struct session *ses, const void *recs, size_t bytes, int err)
 {
 	const struct mxbpf_rec *r;

@@ -81,9 +81,9 @@ struct session {
 	struct tgt *waiting;  /* --wait: for a runtime in this process, which becomes the target then; NULL */
 	struct att *att;
 	struct agt *agent;	      /* --agent; NULL: none was asked for, or it is not in yet */
-	struct src *agent_source;     /* likewise */
-	struct acc *accounts;	      /* of the agent's calls, of which the hub's function alone knows; likewise */
-	struct buf joined;	      /* likewise: the agent's batch with its accounts */
+	struct src *agent_source;     /* NULL without agent */
+	struct acc *accounts;	      /* of the agent's calls; only the hub's thread uses it; NULL without agent */
+	struct buf joined;	      /* the agent's batch with its accounts; only the hub's thread uses it */
 	struct src_hub *hub;	      /* of the sources below, from att_load() on */
 	struct src *rings[ATT_RINGS]; /* NULL: was not asked for */
 	pthread_mutex_t lock;	      /* a source's thread holds it while it folds a batch: model, fresh, folded */
@@ -278,6 +278,8 @@ void ses_machine_end(struct session *ses);
 
 /* fold.c: records of this side, which are no events, into models and recording. err: why there are not all. */
 void ses_keep(struct session *ses, const void *recs, size_t bytes, int err);
+/* Counts n records of a source as stored that have no fold. err: as in ses_keep(). */
+void ses_took(struct session *ses, unsigned number, uint64_t n, int err);
 
 /* omp.c: whether parallel regions can be seen, if that was asked for. 0 or -errno with e set. */
 int ses_omp(struct session *ses, const struct ses_target *of, struct err *e);
@@ -296,11 +298,11 @@ int ses_agent_options(const struct session *ses, struct err *e);
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
 int ses_agent_open(struct session *ses, struct err *e);
 void ses_agent_take(struct session *ses, bool on);
-/* At the end of the window, before it detaches: says what the program did to the agent. */
+/* After the last record: warns of what the agent could not see. */
 void ses_agent_end(struct session *ses);
 /*
- * A batch of a source before it is folded: the agent's calls get their accounts, for which the records of the other
- * sources are kept. Returns whether the batch is to be folded; *recs is borrowed until the next call.
+ * Processes a batch of a source before it is folded. The agent's calls get their accounts from the records of the other
+ * sources, which are kept for that. Returns whether the batch is to be folded; *recs is borrowed until the next call.
  */
 bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *bytes);
 

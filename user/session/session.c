@@ -400,7 +400,6 @@ int ses_stop(struct session *ses, struct err *e)
 	ses_share_account(ses, s);
 	att_activate(ses->att, false);
 	ses_agent_take(ses, false);
-	ses_agent_end(ses);
 	ses_machine_end(ses);
 	ses_close_pause(ses);
 	s->duration_ns = ses_window_ns(ses);
@@ -415,6 +414,7 @@ int ses_stop(struct session *ses, struct err *e)
 			   (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - began) / NS_PER_MS),
 			   (unsigned long long)(att_map_bytes(ses->att) >> 10));
 	src_flush(ses->hub);
+	ses_agent_end(ses);
 	s->hits = att_hits(ses->att);
 	if (ses->o->stats || ses->beside)
 		ses_take_stats(ses, true);

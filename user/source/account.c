@@ -41,6 +41,7 @@ struct inside {
 struct thread {
 	uint32_t tid, tgid;
 	bool ended;
+	uint64_t used;	  /* when it was last asked for, counted in calls of thread_of() */
 	struct sums sums; /* until now */
 	struct buf offs;  /* struct off, ascending */
 	struct buf takes; /* struct taken, ascending */
@@ -51,6 +52,7 @@ struct acc {
 	bool switches;
 	struct hash threads; /* (tid, tgid) -> struct thread * */
 	bool any_ended;
+	uint64_t uses, forgotten;
 };
 
 struct acc *acc_new(bool switches)
@@ -104,14 +106,56 @@ void acc_forget_ended(struct acc *a)
 	a->any_ended = false;
 }
 
+static int longest_unused(const void *x, const void *y)
+{
+	const struct thread *a = *(struct thread *const *)x, *b = *(struct thread *const *)y;
+
+	return a->used < b->used ? -1 : a->used > b->used;
+}
+
+/* Frees half of the threads. 0 or -ENOMEM. */
+static int forget_half(struct acc *a)
+{
+	struct buf all = {0};
+	const struct hash_entry *e;
+	struct thread *t;
+	size_t pos = 0, i;
+	int err = 0;
+
+	while (!err && (e = hash_next(&a->threads, &pos))) {
+		t = (struct thread *)(uintptr_t)e->val;
+		err = buf_put(&all, &t, sizeof(t));
+	}
+	if (!err)
+		qsort(all.data, buf_count(&all, struct thread *), sizeof(t), longest_unused);
+	for (i = 0; !err && i < buf_count(&all, struct thread *) / 2; i++) {
+		t = *buf_at(&all, struct thread *, i);
+		hash_del(&a->threads, t->tid, t->tgid, NULL);
+		thread_free(t);
+		a->forgotten++;
+	}
+	buf_fini(&all);
+	return err;
+}
+
+uint64_t acc_forgotten(const struct acc *a)
+{
+	return a->forgotten;
+}
+
 /* NULL: out of memory. */
 static struct thread *thread_of(struct acc *a, uint32_t tid, uint32_t tgid)
 {
 	uint64_t *at = hash_get(&a->threads, tid, tgid);
 	struct thread *t;
 
-	if (at)
-		return (struct thread *)(uintptr_t)*at;
+	if (at) {
+		t = (struct thread *)(uintptr_t)*at;
+		t->used = ++a->uses;
+		return t;
+	}
+	if (a->threads.len == ACC_THREADS_MAX && forget_half(a))
+		return NULL;
 	t = calloc(1, sizeof(*t));
 	at = t ? hash_put(&a->threads, tid, tgid) : NULL;
 	if (!at) {
@@ -120,6 +164,7 @@ static struct thread *thread_of(struct acc *a, uint32_t tid, uint32_t tgid)
 	}
 	t->tid = tid;
 	t->tgid = tgid;
+	t->used = ++a->uses;
 	*at = (uintptr_t)t;
 	return t;
 }

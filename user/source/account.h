@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the time and the memory of calls went that bear no account of their own, because no probe was at their start:
- * by what the scheduler's and the allocator's records say of the same thread at the same time.
+ * Computes the scheduling account and the bytes of calls that no probe started: from the scheduler's switches and from
+ * the allocations of the same thread at the same time.
  */
 #ifndef SOURCE_ACCOUNT_H
 #define SOURCE_ACCOUNT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "mxbpf_event.h"
 
 struct acc;
 
-struct acc *acc_new(bool switches); /* switches: those of all threads come; NULL: out of memory */
+struct acc *acc_new(bool switches); /* switches: records of them will be taken; NULL: out of memory */
 void acc_free(struct acc *a);	    /* NULL is legal */
 
-/* Keeps what a record of kind MXBPF_SCHED or MXBPF_ALLOC says; of each kind those of a thread come in their order.
- * Other kinds are legal. 0 or -ENOMEM. */
+/* Takes a record of kind MXBPF_SCHED or MXBPF_ALLOC; other kinds are ignored. The records of one kind and thread must
+ * come in the order of their times. 0 or -ENOMEM. */
 int acc_take(struct acc *a, const struct mxbpf_rec *r);
 
 /*
@@ -29,7 +30,14 @@ int acc_take(struct acc *a, const struct mxbpf_rec *r);
  */
 int acc_fill(struct acc *a, struct mxbpf_span *s);
 
-/* Spans of threads that have ended do not come any more, but for those that have been delivered already. */
+/* Frees the data of threads that have ended. Call it when all their spans have been filled in. */
 void acc_forget_ended(struct acc *a);
+
+/*
+ * The number of threads whose data was freed because there were more than ACC_THREADS_MAX: those without a record or a
+ * span for the longest time. A span that was open in such a thread lacks what happened before.
+ */
+#define ACC_THREADS_MAX 16384
+uint64_t acc_forgotten(const struct acc *a);
 
 #endif

@@ -8,9 +8,8 @@
 #include "agent.h"
 
 /*
- * at::RecordFunctionCallback, passed by value. It had these fields and 40 bytes in each version from 1.13 to 2.13. What
- * a later version may add behind them is zero: by the calling convention the function finds there what the caller put
- * there.
+ * at::RecordFunctionCallback, passed by value. The headers of 2.1 to 2.13 declare these fields and 40 bytes. A later
+ * version may append fields. The callee reads the object from the caller's stack, so `later` makes such fields zero.
  */
 struct record_callback {
 	void *(*start)(void **context, const void *call);
