@@ -27,6 +27,8 @@
 #   torch_server               starts tests/fork_server.py, which has imported torch, once per run of the tests. SERVED SCRIPT
 #                              ARGS... is a command that runs a script in a child of it, SERVER_PID the server. BUILD says
 #                              which PyTorch: wheel (the default), stripped, debian.
+#   start_code NAME CODE ARGS...
+#                              starts a Python program of PyTorch that is given as text, in a child of the fork server
 #   start_ready NAME CMD...    the same for any program that prints "ready PID"; sets READY_PID, prints it
 #   start_toy ARGS...          the same for tests/toy, a C++ program on a toy MXNet; TOY: its directory, unless $O/toy
 #   traced ARGS STDOUT COMMAND...
@@ -258,6 +260,13 @@ start_torch() {
 	start_ready workload "${SERVED[@]}" "$REPO/tests/workload/torch_train.py" "$@" >/dev/null || return 1
 	WORKLOAD_PID=$READY_PID
 	echo "$WORKLOAD_PID"
+}
+
+start_code() {
+	need_torch
+	torch_server
+	cat >"$BATS_TEST_TMPDIR/$1.py" <<<"$2"
+	start_ready "$1" "${SERVED[@]}" "$BATS_TEST_TMPDIR/$1.py" "${@:3}"
 }
 
 start_toy() {

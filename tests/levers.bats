@@ -64,7 +64,8 @@ print(array.asnumpy().sum())' >json 2>said
 
 @test "--ops probes only functions that match, and counts of them what the whole counts" {
 	need_torch
-	local prog=("$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" adam --bare) name memory
+	torch_server
+	local prog=("${SERVED[@]}" "$REPO/tests/judge_torch/prog.py" adam --bare) name memory
 	traced '--format json' all.json "${prog[@]}"
 	traced "--format json --ops conv*,aten::a*mm*,Conv*0" some.json "${prog[@]}"
 	name='select(.name | test("^aten::(conv.*|a.*mm.*)$|(^|[: ])Conv[^:]*0$"))'
@@ -79,7 +80,8 @@ print(array.asnumpy().sum())' >json 2>said
 
 @test "--ops --stats counts the same" {
 	need_torch
-	local prog=("$PYTHON_TORCH" "$REPO/tests/judge_torch/prog.py" sgd --bare)
+	torch_server
+	local prog=("${SERVED[@]}" "$REPO/tests/judge_torch/prog.py" sgd --bare)
 	traced "--format json --ops conv*,Conv*0" events.json "${prog[@]}"
 	traced "--format json --ops conv*,Conv*0 --stats" stats.json "${prog[@]}"
 	expect_same "$(counts operator events.json)" "$(counts operator stats.json)"
@@ -131,7 +133,7 @@ print(array.asnumpy().sum())' >json 2>said
 	expect_status 3
 	expect_re 'NO +--ops +matches none of 3[01][0-9]+ operators; nearest: .*conv2d' "$output"
 	kill_started
-	start_ready forward "$PYTHON_TORCH" -c 'import os, torch
+	start_code forward 'import os, torch
 a = torch.ones(4, 4)
 print("ready", os.getpid(), flush=True)
 while True:
@@ -245,7 +247,8 @@ windows() { # N
 
 @test "--iterations: exceptions reach a job of PyTorch whose probes come and go, and it computes what it does unwatched" {
 	need_torch
-	start_ready thrower "$PYTHON_TORCH" "$REPO/tests/workload/torch_throw.py" --repeat
+	torch_server
+	start_ready thrower "${SERVED[@]}" "$REPO/tests/workload/torch_throw.py" --repeat
 	start_mxbpf --pid "$READY_PID" --iterations 2/5 -v --format json
 	kill -s USR1 "$READY_PID"
 	windows 3
@@ -294,7 +297,7 @@ windows() { # N
 
 @test "--iterations of a job that has none says so, and what one would be" {
 	need_torch
-	start_ready forward "$PYTHON_TORCH" -c 'import os, torch
+	start_code forward 'import os, torch
 a = torch.ones(4, 4)
 print("ready", os.getpid(), flush=True)
 while True:

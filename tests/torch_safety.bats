@@ -18,8 +18,9 @@ result_of() { # FILE
 
 @test "the job survives every exception that its program catches, and computes on as without mxbpf" {
 	local name
+	torch_server
 	for name in plain watched; do
-		start_ready "$name" "$PYTHON_TORCH" "$REPO/tests/workload/torch_throw.py"
+		start_ready "$name" "${SERVED[@]}" "$REPO/tests/workload/torch_throw.py"
 		[[ $name == plain ]] || start_mxbpf --pid "$READY_PID" --trace "$BATS_TEST_TMPDIR/t.json" --format json
 		kill -s USR1 "$READY_PID"
 		wait_exit "$READY_PID" 100
@@ -85,7 +86,8 @@ sees_iterations() { # PID
 }
 
 @test "attaching and detaching while exceptions unwind probed frames has no effect" {
-	start_ready thrower "$PYTHON_TORCH" "$REPO/tests/workload/torch_throw.py" --repeat
+	torch_server
+	start_ready thrower "${SERVED[@]}" "$REPO/tests/workload/torch_throw.py" --repeat
 	kill -s USR1 "$READY_PID"
 	attach_often "$READY_PID" 6
 	sees_iterations "$READY_PID"

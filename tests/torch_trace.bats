@@ -195,7 +195,8 @@ need_readers() {
 		    if i > 10 and i % 10 == 0:
 		        print('at', i, flush=True)
 	EOF
-	start_ready workers "$PYTHON_TORCH" workers.py
+	torch_server
+	start_ready workers "${SERVED[@]}" workers.py
 	mkdir -p logs/run
 	start_mxbpf --pid "$READY_PID" --trace logs/run/job_1.pt.trace.json
 	wait_new_line "$(out workers)" '^at ' # the window is as long as the job needs, not a time
@@ -220,7 +221,8 @@ need_readers() {
 		    with torch.profiler.record_function('say "hello" \\ \n twice'):
 		        torch.ones(1) + 1
 	EOF
-	start_ready annotate "$PYTHON_TORCH" annotate.py
+	torch_server
+	start_ready annotate "${SERVED[@]}" annotate.py
 	"$MXBPF" --pid "$READY_PID" -d 200ms --format json --trace trace.json >mxbpf.json
 	stop_pid "$READY_PID"
 	local shown='say "hello" \ \x0a twice' name='say "hello" \ 

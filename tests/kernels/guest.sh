@@ -7,9 +7,9 @@
 #   test_*    the unit test of that name: NAME.tap
 #   now       a directory of `mxbpf now` on a toy that hangs: toy, now.json, err, status
 #   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats --interval;
-#             "counters": with --counters; "memory": with --memory; "sched": with --sched; "sample": with --sample;
-#             "throttled": in a cgroup of 0.3 CPUs, whose cpu.stat of before and after mxbpf's end are left there, as
-#             cpu.stat.0 and cpu.stat.1; "omp": with --omp on the toy of teams): toy, mxbpf.json, mxbpf.err, status
+#             "options": with --counters, --memory, --sched and --sample; "throttled": with --sched, in a cgroup of 0.3
+#             CPUs, whose cpu.stat of before and after mxbpf's end are left there, as cpu.stat.0 and cpu.stat.1; "omp":
+#             with --omp on the toy of teams): toy, mxbpf.json, mxbpf.err, status
 # and leaves TASK.complaints as well: what the kernel complained of since the task before, and TASK.uptime: the guest's seconds
 # before and after it.
 export PATH=/bin
@@ -40,11 +40,8 @@ watch_toy() { # BACKEND
 	local dir=$1 option="--backend $1" rounds=40 line pid hold toy=/toy/toy
 	case $1 in
 	best) option= ;;
-	sched) option=--sched ;;
-	memory) option=--memory ;;
-	counters) option="--counters task-clock,page-faults" ;;
-	sample)
-		option="--sample 997"
+	options)
+		option="--counters task-clock,page-faults --memory --sched --sample 997"
 		rounds=80 # some samples
 		;;
 	omp)
@@ -57,7 +54,7 @@ watch_toy() { # BACKEND
 		rounds=80 # some intervals
 		;;
 	throttled)
-		option=
+		option=--sched
 		rounds=80 # some periods
 		hold=hold
 		;;

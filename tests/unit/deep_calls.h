@@ -135,38 +135,42 @@ static void test_deep(void)
 {
 	TEST(by("a jump over hundreds of calls: all of them were left, and the one that catches has its own end"))
 	{
-		watch(deep_jump, CALLS);
+		watch(deep_jump);
 		CHECK(nspans == MXBPF_FRAMES_MAX && nflagged(MXBPF_SPAN_UNWOUND) == MXBPF_FRAMES_MAX - 1);
 		CHECK(!spans[nspans - 1].flags && spans[0].h.ts_ns > spans[nspans - 1].h.ts_ns);
 		CHECK(loss.unmatched == MXBPF_FRAMES_MAX - 1 && !loss.dropped && !open_spans);
 	}
 	TEST(by("a jump over calls that were dropped: no later call loses its end to them"))
 	{
-		watch(deeper_jump, CALLS);
+		watch(deeper_jump);
 		CHECK(nspans == MXBPF_FRAMES_MAX + 1 && loss.dropped == 1 && !open_spans);
 		CHECK(nflagged(0) == 3 && loss.unmatched == MXBPF_FRAMES_MAX - 2);
 	}
 	TEST(by("bytes that are taken hundreds of calls deep are the innermost one's, and of all around it"))
 	{
-		watch(take_deep, CALLS | BYTES);
+		watch(take_deep);
 		CHECK(nspans == MXBPF_FRAMES_MAX && spans[0].self_alloc_bytes == 100);
 		CHECK(!spans[nspans - 1].self_alloc_bytes && spans[nspans - 1].alloc_bytes == 100);
 	}
 	TEST(by("an operator that ends by key under hundreds of calls has its own end"))
 	{
-		watch(end_op_below, CALLS | OPS);
+		watch(end_op_below);
 		CHECK(nspans == MXBPF_FRAMES_MAX && nflagged(MXBPF_SPAN_UNWOUND) == MXBPF_FRAMES_MAX - 1);
 		CHECK(spans[nspans - 1].cls == MXBPF_CLASS_OPERATOR && !spans[nspans - 1].flags);
 		CHECK(loss.unmatched == 2 * (MXBPF_FRAMES_MAX - 1) && !loss.dropped && !open_spans);
 	}
 	TEST(by("deep threads one after another: each finds room, that the one before has given back"))
 	{
-		watch(nest_in_turn, CALLS);
+		watch(nest_in_turn);
 		CHECK(nspans == DEEP_THREADS * MXBPF_FRAMES_MAX && !loss.dropped && !loss.unmatched && !open_spans);
 	}
+}
+
+static void test_deep_alone(void)
+{
 	TEST(by("a thread that ends inside hundreds of calls gives back the room for them"))
 	{
-		watch(nest_for_ever_in_turn, CALLS);
+		watch_alone(nest_for_ever_in_turn, CALLS);
 		CHECK(nspans == MXBPF_FRAMES_MAX && !loss.dropped);
 		CHECK(loss.unmatched + open_spans == DEEP_THREADS * MXBPF_FRAMES_MAX);
 	}
@@ -176,7 +180,7 @@ static void test_deep(void)
 	{
 		const unsigned room = DEEP_THREADS * MXBPF_SLOT_FRAMES + MXBPF_SLOTS_DEEP * MXBPF_SLOT_FRAMES;
 
-		watch(nest_at_once, CALLS);
+		watch_alone(nest_at_once, CALLS);
 		CHECK(nspans == room + MXBPF_FRAMES_MAX && loss.dropped == DEEP_THREADS * MXBPF_FRAMES_MAX - room);
 		CHECK(nflagged(0) == nspans && !loss.unmatched && !open_spans);
 	}

@@ -103,33 +103,49 @@ static void take(void *ctx, void *recs, size_t bytes)
 	}
 }
 
+static struct att *att; /* tests that want the same of it share it: a kernel under emulation loads it in seconds */
+static bool att_has_account;
+
+static void leave_session(void)
+{
+	att_free(att);
+	att = NULL;
+}
+
+static bool begin(struct err *e)
+{
+	struct att_opts o = {.ring_bytes = 1u << 20, .stats = MXBPF_STATS_CHECK, .account = account};
+
+	if (att && account == att_has_account)
+		return true;
+	leave_session();
+	att_has_account = account;
+	return !att_load(&plan, getpid(), &o, &att, e) && !att_attach(att, &plan, &plan.target, getpid(), e);
+}
+
 /* What `work` does, watched; and what the kernel added up is what the records say. */
 static void watch(void (*work)(void))
 {
-	struct att_opts o = {.ring_bytes = 1u << 20, .stats = MXBPF_STATS_CHECK, .account = account};
 	struct added_up added = {0};
 	struct err e = {0};
 	struct ring *ring;
-	struct att *att;
 	unsigned i;
 
 	nspans = 0;
-	if (att_load(&plan, getpid(), &o, &att, &e) || ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, &e) ||
-	    att_attach(att, &plan, &plan.target, getpid(), &e)) {
+	if (!begin(&e) || ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, &e)) {
 		printf("# %s\n", e.why);
 		CHECK(!"attached");
-		return;
+		exit(1);
 	}
 	att_activate(att, true);
 	work();
-	att_detach(att);
+	att_activate(att, false);
 	ring_stop(ring);
+	ring_free(ring);
 	CHECK(!att_take_rows(att, added_row, &added));
 	for (i = 0; i < nspans; i++)
 		CHECK(added_take_span(&added, &spans[i]));
 	CHECK(added_all_taken(&added));
-	ring_free(ring);
-	att_free(att);
 }
 
 /* ---- what /proc says of a thread */
@@ -475,15 +491,6 @@ static void test_alone(void)
 		CHECK(i < 100 && sizes[0] == MXBPF_SPAN_BYTES_PLAIN && a->on_cpu_ns == spans[0].dur_ns);
 		CHECK(a->end_cpu == spans[0].cpu && spans[0].cpu == cpus[0]);
 	}
-	TEST("without accounts there is none")
-	{
-		account = false;
-		body = nothing;
-		watch(one_call);
-		account = true;
-		CHECK(nspans == 1 && !spans[0].flags && sizes[0] == MXBPF_SPAN_BYTES_PLAIN &&
-		      !spans[0].account.on_cpu_ns);
-	}
 	TEST("one that works and sleeps: as much on a CPU as the kernel says, and blocked the rest")
 	{
 		a = account_of(sleep_often, STALE_NS);
@@ -554,6 +561,18 @@ static void test_with_others(void)
 	}
 }
 
+static void test_without(void)
+{
+	TEST("without accounts there is none")
+	{
+		account = false;
+		body = nothing;
+		watch(one_call);
+		CHECK(nspans == 1 && !spans[0].flags && sizes[0] == MXBPF_SPAN_BYTES_PLAIN &&
+		      !spans[0].account.on_cpu_ns);
+	}
+}
+
 static bool find_cpus(void)
 {
 	cpu_set_t set;
@@ -585,5 +604,7 @@ int main(void)
 	pin(cpus[0]);
 	test_alone();
 	test_with_others();
+	test_without();
+	leave_session();
 	UNIT_MAIN_END;
 }
