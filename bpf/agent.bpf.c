@@ -27,9 +27,10 @@ SEC("uprobe") int on_bell(struct pt_regs *ctx)
 {
 	const struct mxbpf_agent_batch *from = (void *)PT_REGS_PARM1(ctx);
 	struct mxbpf_agent_batch *b;
+	struct bpf_pidns_info ids = thread_ids();
 	__u32 n, bytes;
 
-	if (thread_ids().tgid != cfg_tgid)
+	if (ids.tgid != cfg_tgid)
 		return 0;
 	if (bpf_probe_read_user(&n, sizeof(n), &from->ncalls) || n > MXBPF_AGENT_BATCH)
 		return lose(MXBPF_AGENT_BATCH);
@@ -41,6 +42,7 @@ SEC("uprobe") int on_bell(struct pt_regs *ctx)
 		bpf_ringbuf_discard(b, BPF_RB_NO_WAKEUP);
 		return lose(n);
 	}
+	b->our_tid = ids.pid;
 	bpf_ringbuf_submit(b, BPF_RB_NO_WAKEUP);
 	return 0;
 }

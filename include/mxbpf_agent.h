@@ -19,11 +19,11 @@
 #define MXBPF_AGENT_BELL_OFF 10
 
 #define MXBPF_AGENT_MAGIC   0x746e6761666d786dull
-#define MXBPF_AGENT_VERSION 1
+#define MXBPF_AGENT_VERSION 2
 
 #define MXBPF_AGENT_THREADS    512	  /* that have a slot at one time */
 #define MXBPF_AGENT_OPEN       512	  /* calls of a thread that are open at one time */
-#define MXBPF_AGENT_BATCH      340	  /* calls that are handed over at once, 16 KiB */
+#define MXBPF_AGENT_BATCH      292	  /* calls that are handed over at once, 16 KiB */
 #define MXBPF_AGENT_NAMES      16384	  /* different names; a power of two */
 #define MXBPF_AGENT_TEXTS      (1u << 20) /* bytes of all names */
 #define MXBPF_AGENT_NAME_BYTES 256	  /* of one name, with its NUL; longer ones are cut */
@@ -39,33 +39,45 @@ enum mxbpf_agent_scope {
 
 enum mxbpf_agent_flag {
 	MXBPF_AGENT_CALL_ASYNC = 1 << 0, /* it ended on another thread, or before one that began later */
+	MXBPF_AGENT_CALL_SEQ = 1 << 1,	 /* MXBPF_SPAN_SEQ */
 };
 
 /* A call that has ended. */
 struct mxbpf_agent_call {
 	__u64 start_ns, dur_ns; /* CLOCK_MONOTONIC */
 	__u64 self_ns;		/* dur_ns less that of calls directly in it; 0 with CALL_ASYNC */
-	__u64 seq;		/* MXBPF_SEQ(), as struct mxbpf_span has it; 0: none */
+	__u64 seq, origin;	/* MXBPF_SEQ(), as struct mxbpf_span has them; 0: none */
 	__u32 name;		/* where its text begins in texts[]; 0: there was no room for it */
 	__u32 end_tid;
 	__u32 tid; /* of the thread that began it */
 	__u8 scope, flags;
 	__u8 pad[2];
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agent_call) == 48);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agent_call) == 56);
 
 /* A call that is open. */
 struct mxbpf_agent_open {
 	__u64 call; /* torch's object; 0: it has ended, and what is above it has not */
 	__u64 start_ns, inner_ns;
-	__u64 seq;
+	__u64 seq, origin;
 	__u32 name;
 	__u8 scope;
 	__u8 inner; /* enum mxbpf_agent_inner */
-	__u8 pad[2];
+	__u8 join;  /* enum mxbpf_agent_join */
+	__u8 pad;
 	struct mxbpf_agent_call twin; /* with INNER_TWIN */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agent_open) == 88);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agent_open) == 104);
+
+/*
+ * How the number of an open call joins forward and backward. FORWARD: the call may make a node. It did if the thread's
+ * next number has changed when the call ends. BACKWARD: the call is a node.
+ */
+enum mxbpf_agent_join {
+	MXBPF_AGENT_JOIN_NONE = 0,
+	MXBPF_AGENT_JOIN_FORWARD = 1,
+	MXBPF_AGENT_JOIN_BACKWARD = 2,
+};
 
 /*
  * The calls that ended directly inside an open call. torch.profiler merges a call with the only call inside it if both
@@ -82,9 +94,11 @@ struct mxbpf_agent_batch {
 	__u64 slot_use; /* slot in the upper 32 bits, its `uses` in the lower */
 	__u32 seq;	/* of this use of the slot, from 0 */
 	__u32 ncalls;
+	__u32 our_tid; /* BPF's: the number that mxbpf has for the thread which hands it over; 0: it was not */
+	__u32 pad;
 	struct mxbpf_agent_call calls[MXBPF_AGENT_BATCH];
 };
-#define MXBPF_AGENT_BATCH_HEAD 16
+#define MXBPF_AGENT_BATCH_HEAD 24
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agent_batch) ==
 		    MXBPF_AGENT_BATCH_HEAD + MXBPF_AGENT_BATCH * sizeof(struct mxbpf_agent_call));
 
@@ -109,6 +123,16 @@ struct mxbpf_agent_slot {
 	struct mxbpf_agent_cached cached[MXBPF_AGENT_CACHED];
 };
 
+/*
+ * Whether the agent reads sequence numbers. mxbpf sets OFF or ON. The agent sets WRONG when it reads a number that is
+ * not possible; from then on it reads none.
+ */
+enum mxbpf_agent_numbers {
+	MXBPF_AGENT_NUMBERS_OFF = 0,
+	MXBPF_AGENT_NUMBERS_ON = 1,
+	MXBPF_AGENT_NUMBERS_WRONG = 2,
+};
+
 /* The shared memory: zeros to begin with, and only what was written takes memory. */
 struct mxbpf_agent_shared {
 	__u64 magic;
@@ -118,7 +142,9 @@ struct mxbpf_agent_shared {
 	__u64 no_slot;	  /* calls of threads that found no slot */
 	__u64 no_name;	  /* names that found no room */
 	__u32 registered; /* torch calls the agent */
+	__u32 numbers;	  /* enum mxbpf_agent_numbers; mxbpf sets it before since_ns */
 	__u32 texts_len;
+	__u32 pad;
 	__u32 names[MXBPF_AGENT_NAMES]; /* where texts begin, by the hash of the text; 0: free */
 	char texts[MXBPF_AGENT_TEXTS];	/* each ends with NUL; the first byte is nobody's */
 	struct mxbpf_agent_slot slots[MXBPF_AGENT_THREADS];
@@ -129,8 +155,12 @@ struct mxbpf_agent_config {
 	__u64 add_callback;    /* at::addGlobalCallback(RecordFunctionCallback) */
 	__u64 remove_callback; /* at::removeCallback(CallbackHandle) */
 	__u64 name;	       /* at::RecordFunction::name() const */
-	__u64 shared;	       /* the agent's: address of struct mxbpf_agent_shared; 0: it did not start, */
-	__s64 error;	       /* and why: -errno */
+	/* All 0: where a call has its number is not known. */
+	__u64 next_number;		 /* at::sequence_number::peek() */
+	__u64 thread_number;		 /* at::RecordFunction::currentThreadId() */
+	__u32 number_off, of_thread_off; /* in a RecordFunction: its number, and the thread that made its node */
+	__u64 shared;			 /* the agent's: address of struct mxbpf_agent_shared; 0: it did not start, */
+	__s64 error;			 /* and why: -errno */
 };
 
 #endif

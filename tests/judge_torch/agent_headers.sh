@@ -4,6 +4,7 @@
 # usage: agent_headers.sh DIR     DIR: "include" of a PyTorch
 set -euo pipefail
 g++ -std=c++20 -fsyntax-only -fno-access-control -Wno-invalid-offsetof -isystem "$1" -x c++ - <<'END'
+#include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
 #include <cstddef>
 #include <memory>
@@ -20,5 +21,9 @@ static_assert(std::is_same_v<decltype(Callback::start_), std::unique_ptr<at::Obs
 static_assert(std::is_same_v<decltype(Callback::end_), void (*)(const Call &, at::ObserverContext *)>);
 static_assert(std::is_same_v<decltype(&at::addGlobalCallback), uint64_t (*)(Callback)>);
 static_assert(std::is_same_v<decltype(&at::removeCallback), void (*)(uint64_t)>);
+static_assert(offsetof(Call, sequence_nr_) < offsetof(Call, fwd_thread_id_) && sizeof(Call::sequence_nr_) == 8);
+static_assert(offsetof(Call, fwd_thread_id_) + 8 == offsetof(Call, handle_) && sizeof(Call::fwd_thread_id_) == 8);
+static_assert(std::is_same_v<decltype(&at::sequence_number::peek), uint64_t (*)()>);
+static_assert(std::is_same_v<decltype(&Call::currentThreadId), uint64_t (*)()>);
 static_assert(std::is_same_v<decltype(&Call::name), const char *(Call::*)() const>);
 END

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares what mxbpf says of forward and backward with what torch.profiler's own events say. Exit 0 if nothing differs.
 
-  backward.py BUILTIN REPORT
+  backward.py BUILTIN REPORT [--all-names]
+  backward.py BUILTIN TRACE --numbers
 
 BUILTIN is what prog.py --builtin wrote, REPORT what `mxbpf report --backward --format json` says of the same program. By torch's
 rule, as mxbpf's: the operator that made a node is the last one to begin with its number. What torch alone can name, forward of a
 custom Function, and a graph of TorchScript, which makes its node after its last operator, are no operators to mxbpf: nodes of
-theirs stand under their own names.
+theirs stand under their own names. --all-names: the former are operators, as a callback sees them. --numbers: what mxbpf's trace of
+the same run says of numbers is compared, one by one: those of all nodes and of the operators that made them.
 """
 import collections
 import json
 import sys
 
 import compare
+import kineto
 
 FUNCTION, BACKWARD = 0, 1
 GRAPH = '::DifferentiableGraphBackward'
@@ -40,7 +43,7 @@ class Events:
                 return event
         return None
 
-    def rows(self):
+    def rows(self, unseen):
         """{name: [forward calls, runs of nodes, runs of deeper nodes]}"""
         rows, counted = collections.defaultdict(lambda: [0, 0, 0]), set()
         for node in self.events:
@@ -50,7 +53,7 @@ class Events:
             while maker is not None and self.origin(self.events[maker]):
                 root, deeper = self.origin(self.events[maker]), 1
                 maker = self.maker(root)
-            seen = maker is not None and not compare.unseen(self.events[maker]['name']) and not root['name'].endswith(GRAPH)
+            seen = maker is not None and not unseen(self.events[maker]['name']) and not root['name'].endswith(GRAPH)
             row = rows[self.events[maker]['name'] if seen else root['name']]
             row[0] += seen and maker not in counted
             row[1 + deeper] += 1
@@ -58,9 +61,36 @@ class Events:
         return dict(rows)
 
 
+    def numbers(self):
+        """(name, number, forward thread) of nodes and of their operators, once each."""
+        nodes = [e for e in self.events if e['scope'] == BACKWARD and e['sequence'] >= 0]
+        makers = {self.maker(node) for node in nodes if not node['name'].endswith(GRAPH)} - {None}
+        return {(e['name'], e['sequence'], e['forward_thread']) for e in nodes + [self.events[i] for i in makers]}
+
+
+def compare_numbers(builtin, trace):
+    """mxbpf may have numbers of more operators: the node was not run."""
+    with open(builtin) as f:
+        events = json.load(f)['events']
+    want, known = Events(events).numbers(), {(e['name'], e['sequence'], e['forward_thread']) for e in events}
+    got = {(e['name'], e['args']['Sequence number'], e['args']['Fwd thread id']) for e in kineto.read(trace)
+           if 'Sequence number' in e.get('args', {})}
+    for number in sorted(want - got):
+        print('%-40s %d of thread %d: not seen by mxbpf' % number)
+    for number in sorted(got - known):
+        print('%-40s %d of thread %d: mxbpf alone has it' % number)
+    if not want or want - got or got - known:
+        return 1
+    print('equal: %d numbers' % len(want))
+    return 0
+
+
 def main():
+    if '--numbers' in sys.argv[3:]:
+        return compare_numbers(*sys.argv[1:3])
     with open(sys.argv[1]) as f:
-        want = Events(json.load(f)['events']).rows()
+        want = Events(json.load(f)['events']).rows(
+            compare.unseen_by_callback if '--all-names' in sys.argv[3:] else compare.unseen)
     with open(sys.argv[2]) as f:
         report = json.load(f)
     got = {row['name']: [row['count'], row['backward_count'], row['deeper_count']] for row in report['backward']['operators']}

@@ -4,12 +4,12 @@
 bytes, allocations, arrows from forward to backward. Exit 0: nothing differs; 1: something does, and every difference is
 printed; 2: bad input.
 
-  compare.py BUILTIN OTHER [--calls] [--all-names] [--trace TRACE [--shapes SHAPED]]
+  compare.py BUILTIN OTHER [--calls] [--all-names] [--launched] [--trace TRACE [--shapes SHAPED]]
 
 BUILTIN is what prog.py --builtin wrote, OTHER another such file or that of `mxbpf --format json`. --trace: OTHER's trace in
 Kineto's conventions or mxbpf's recording (.mxd), for its arrows and its slices; --shapes: those with the sizes and types of tensors, as in SHAPED, a BUILTIN
 of prog.py --shapes, and OTHER's rows, which are by shape then. --calls: of rows not their bytes. --all-names: OTHER must have the rows
-that torch.profiler alone can name, too, if a callback sees them.
+that torch.profiler alone can name, too, if a callback sees them. --launched: BUILTIN is of prog.py --whole, and OTHER of a launched one.
 """
 import argparse
 import collections
@@ -53,6 +53,9 @@ BYTES_NOT_COMPARED = {
     'deep': ('InwardBackward', 'autograd::engine::evaluate_function: InwardBackward'),
 }
 
+# The function of TorchScript that `import torch` runs.
+IMPORTED = 'defaults'
+
 Row = collections.namedtuple('Row', 'calls bytes own_bytes')
 Memory = collections.namedtuple('Memory', 'allocs frees alloc_bytes free_bytes')
 NO_ROW = Row(0, 0, 0)
@@ -78,6 +81,10 @@ def add_row(side, name, row):
 
 def unseen(row):
     return any(re.fullmatch(pattern, row) for pattern, _ in UNSEEN)
+
+
+def unseen_by_callback(row):
+    return re.fullmatch(UNSEEN_BY_CALLBACK, row)
 
 
 def add_trace(side, links, slices):
@@ -156,7 +163,7 @@ def load(path):
 def row_differences(a, b, calls, all_names):
     for name in sorted(set(a.rows) | set(b.rows)):
         left, right = a.rows.get(name, NO_ROW), b.rows.get(name, NO_ROW)
-        if right == NO_ROW and (re.fullmatch(UNSEEN_BY_CALLBACK, name) if all_names else unseen(name)):
+        if right == NO_ROW and (unseen_by_callback if all_names else unseen)(name):
             continue
         if not any(map(unseen, b.rows)):
             left = left._replace(own_bytes=left.own_bytes + a.unseen_bytes[name])
@@ -206,6 +213,17 @@ def without_tensors(slices):
     return names
 
 
+def take_edges(a, b):
+    """The window of a launched program also has what lies around torch.profiler's: `import torch` runs a function of TorchScript,
+    and the end of the interpreter frees memory."""
+    imported = b.rows.pop(IMPORTED)
+    if imported.calls > 1:
+        b.rows[IMPORTED] = imported._replace(calls=imported.calls - 1)
+    for device, m in b.memory.items():
+        if device in a.memory:
+            b.memory[device] = m._replace(frees=a.memory[device].frees, free_bytes=a.memory[device].free_bytes)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('builtin')
@@ -214,10 +232,13 @@ def main():
     p.add_argument('--shapes', metavar='SHAPED')
     p.add_argument('--calls', action='store_true')
     p.add_argument('--all-names', action='store_true')
+    p.add_argument('--launched', action='store_true')
     args = p.parse_args()
     a, b = load(args.builtin), load(args.other)
     if not a.rows or not a.memory or (args.trace and not a.links):
         raise ValueError('%s: operators, allocations or arrows are missing' % args.builtin)
+    if args.launched:
+        take_edges(a, b)
     if args.trace:
         kind = records if args.trace.endswith('.mxd') else kineto
         trace = kind.read(args.trace)

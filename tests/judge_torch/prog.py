@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one of programs.py, its section measured in one way or another.
+"""Runs programs of programs.py, NAME being one of them or some with commas between; their section is measured in one way or another.
 
   prog.py NAME --bare                    the section alone, between the two gates of ../judge/gate.py
   prog.py NAME --builtin OUT             the section under torch.profiler, without gates; what it saw goes to OUT
@@ -9,6 +9,7 @@
   --all-threads   torch.profiler with the rows of all threads and without memory
   --keep TRACE    torch.profiler's own trace stays there
   --result OUT    a hash of what the section computed
+  --whole         all that the program does is the section: what is made before it and done for the first time, too
   --busy          says "busy PID" before it is ready, and calls operators until it may go on
 """
 import argparse
@@ -33,10 +34,12 @@ if torch.profiler.kineto_available():
 else:
     from legacy import Builtin  # noqa: E402
 
+WARM_SECTIONS = 4
+
 
 def parse_args():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('name', choices=PROGRAMS)
+    p.add_argument('names', metavar='NAME', type=lambda text: text.split(','))
     p.add_argument('--bare', action='store_true')
     p.add_argument('--builtin', metavar='OUT')
     p.add_argument('--gates', action='store_true')
@@ -45,17 +48,44 @@ def parse_args():
     p.add_argument('--keep', metavar='TRACE')
     p.add_argument('--result', metavar='OUT')
     p.add_argument('--busy', action='store_true')
+    p.add_argument('--whole', action='store_true')
     args = p.parse_args()
+    unknown = set(args.names) - set(PROGRAMS)
+    if unknown:
+        p.error('no program %s; there are %s' % (', '.join(unknown), ', '.join(PROGRAMS)))
     if args.bare == bool(args.builtin):
         p.error('either --bare or --builtin OUT')
     return args
 
 
-def result(program):
-    digest = hashlib.sha256()
-    for tensor in program.tensors():
-        digest.update(tensor.detach().float().numpy().tobytes())
-    return digest.hexdigest()
+class Run:
+    def __init__(self, names):
+        self.names, self.programs, self.digest = names, [], None
+
+    def begin(self):
+        for name in self.names:
+            self.programs.append(PROGRAMS[name]())
+            # What is done for the first time only: compiling, TorchScript's profiling runs, optimizer state.
+            for _ in range(WARM_SECTIONS):
+                self.programs[-1].section()
+
+    def section(self):
+        for program in self.programs:
+            program.section()
+
+    def whole(self):
+        self.begin()
+        self.section()
+        self.digest = self.result()
+
+    def result(self):
+        if self.digest:
+            return self.digest
+        digest = hashlib.sha256()
+        for program in self.programs:
+            for tensor in program.tensors():
+                digest.update(tensor.detach().float().numpy().tobytes())
+        return digest.hexdigest()
 
 
 def measure(args, section):
@@ -75,14 +105,18 @@ def measure(args, section):
     return builtin
 
 
-def report(args, builtin, program):
+def report(args, builtin, programs):
     """The work of a second thread, which torch.profiler does not see there, is done once more in this one for it."""
-    data = dict(builtin.report(args.keep), program=args.name, torch=torch.__version__)
-    if hasattr(program, 'other') and not args.all_threads:
-        data['own_calls'] = dict(program.calls)
+    data = dict(builtin.report(args.keep), program=','.join(args.names), torch=torch.__version__)
+    for program in programs:
+        if not hasattr(program, 'other') or args.all_threads:
+            continue
+        sections = 1 + WARM_SECTIONS if args.whole else 1
+        data['own_calls'] = {name: calls * sections for name, calls in program.calls.items()}
         other = Builtin(args.shapes)
         other.start()
-        program.other()
+        for _ in range(sections):
+            program.other()
         other.stop()
         data['other_thread'] = other.report()
     return data
@@ -92,20 +126,19 @@ def main():
     args = parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    program = PROGRAMS[args.name]()
-    # What is done for the first time only: compiling, TorchScript's profiling runs, optimizer state.
-    for _ in range(4):
-        program.section()
+    run = Run(args.names)
+    if not args.whole:
+        run.begin()
     # A collection in the section would free tensors at moments of its own.
     gc.collect()
     gc.disable()
-    builtin = measure(args, program.section)
+    builtin = measure(args, run.whole if args.whole else run.section)
     if args.result:
         with open(args.result, 'w') as f:
-            print(result(program), file=f)
+            print(run.result(), file=f)
     if builtin:
         with open(args.builtin, 'w') as f:
-            json.dump(report(args, builtin, program), f)
+            json.dump(report(args, builtin, run.programs), f)
 
 
 if __name__ == '__main__':

@@ -3,8 +3,9 @@
 """Allocates known sizes by known operators, holds them and lets them go, and keeps books of it: what was held at the most,
 by which operator, and what is left. Between the gates of tests/judge/gate.py; its books go to FILE as JSON.
 
-  held.py mxnet|torch FILE [--steps N] [--seed N] [--pool]
+  held.py mxnet|torch FILE [--steps N] [--seed N] [--pool] [--busy]
   --pool    of MXNet 2.0 with MXNET_CPU_MEM_POOL_TYPE=Round: what the pool takes is in the books too
+  --busy    says "busy PID" before it is ready, and calls an operator until it may go on
 """
 import argparse
 import json
@@ -128,6 +129,7 @@ def main():
     p.add_argument('--steps', type=int, default=200)
     p.add_argument('--seed', type=int, default=7)
     p.add_argument('--pool', action='store_true')
+    p.add_argument('--busy', action='store_true')
     args = p.parse_args()
 
     pool = Pool()
@@ -142,6 +144,8 @@ def main():
         pool.take(n * FLOAT_BYTES)
     rt.settle()
 
+    if args.busy:
+        gate.busy(lambda: rt.make(rt.ops()[0], 1))
     gate.begin()
     books, held = Books(rt.ops()), []
     for step in range(args.steps):

@@ -4,12 +4,16 @@
  * All registers hold known values across each call, those too that a called function may change: work() changes none.
  * The file FD is a struct of two numbers, calls made and damages found. Prints "ready". Modes:
  * idle     nobody calls work()
+ * waits    the first thread waits in system calls instead, of each kind in turn, whose results it checks
  * signals  a handler runs every 50 us
  * errno    a seccomp filter refuses memfd_create()
  * deadly   a seccomp filter kills for it
  */
+#include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +21,13 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BLOCKS 64
@@ -146,6 +153,73 @@ static void *loop(void *arg)
 	return NULL;
 }
 
+/* ---- waits */
+
+static int bell[2], epoll;
+static sem_t posted;
+
+static void *ring(void *arg)
+{
+	const struct timespec pause = {.tv_nsec = 300000};
+
+	(void)arg;
+	for (;;) {
+		nanosleep(&pause, NULL);
+		if (write(bell[1], "", 1) != 1)
+			__sync_fetch_and_add(&shared->damages, 1);
+		sem_post(&posted);
+		nanosleep(&pause, NULL);
+	}
+	return NULL;
+}
+
+static int start_waits(void)
+{
+	struct epoll_event wanted = {.events = EPOLLIN};
+	pthread_t t;
+
+	if (pipe(bell) || sem_init(&posted, 0, 0) || pthread_create(&t, NULL, ring, NULL))
+		return -1;
+	epoll = epoll_create1(0);
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, bell[0], &wanted);
+}
+
+/* The bell rings whenever it waits for that; no call may say that a signal has come. */
+static bool wait_once(unsigned how)
+{
+	const struct timespec pause = {.tv_nsec = 500000};
+	struct timeval minute = {.tv_sec = 60};
+	struct pollfd p = {.fd = bell[0], .events = POLLIN};
+	struct epoll_event seen;
+	fd_set set;
+	char c;
+
+	FD_ZERO(&set);
+	FD_SET(bell[0], &set);
+	switch (how % 5) {
+	case 0:
+		return poll(&p, 1, -1) == 1 && read(bell[0], &c, 1) == 1;
+	case 1:
+		return epoll_wait(epoll, &seen, 1, -1) == 1 && read(bell[0], &c, 1) == 1;
+	case 2:
+		return select(bell[0] + 1, &set, NULL, NULL, &minute) == 1 && read(bell[0], &c, 1) == 1;
+	case 3:
+		return !sem_wait(&posted);
+	default:
+		return !nanosleep(&pause, NULL);
+	}
+}
+
+static void wait_on(void)
+{
+	unsigned i;
+
+	for (i = 0;; i++) {
+		__sync_fetch_and_add(wait_once(i) ? &shared->calls : &shared->damages, 1);
+		free(malloc(i % 9001 + 1));
+	}
+}
+
 static void on_alarm(int sig)
 {
 	(void)sig;
@@ -177,6 +251,8 @@ static int enter(const char *mode)
 {
 	if (!strcmp(mode, "signals"))
 		return start_signals();
+	if (!strcmp(mode, "waits"))
+		return start_waits();
 	if (!strcmp(mode, "errno"))
 		return filter_memfd(SECCOMP_RET_ERRNO | 1);
 	if (!strcmp(mode, "deadly"))
@@ -200,7 +276,9 @@ int main(int argc, char **argv)
 			return 1;
 	puts("ready");
 	fflush(stdout);
-	if (busy)
+	if (!strcmp(mode, "waits"))
+		wait_on();
+	else if (busy)
 		loop(NULL);
 	for (;;)
 		pause();

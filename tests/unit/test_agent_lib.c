@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,9 +57,28 @@ static void remove_callback(uint64_t handle)
 	nremoved += handle <= nadded;
 }
 
+/* at::RecordFunction: where its fields lie says the session. */
+struct record {
+	const char *name;
+	uint64_t number, of_thread;
+};
+#define NO_NUMBER ((uint64_t)-1)
+
 static const char *name_of(const void *call)
 {
-	return *(const char *const *)call;
+	return ((const struct record *)call)->name;
+}
+
+static uint64_t next_number = 100;
+
+static uint64_t peek(void)
+{
+	return next_number;
+}
+
+static uint64_t thread_number(void)
+{
+	return 3;
 }
 
 /* ---- the agent */
@@ -87,6 +107,10 @@ static bool load(const char *dir)
 	config->add_callback = (uint64_t)(uintptr_t)add_callback;
 	config->remove_callback = (uint64_t)(uintptr_t)remove_callback;
 	config->name = (uint64_t)(uintptr_t)name_of;
+	config->next_number = (uint64_t)(uintptr_t)peek;
+	config->thread_number = (uint64_t)(uintptr_t)thread_number;
+	config->number_off = offsetof(struct record, number);
+	config->of_thread_off = offsetof(struct record, of_thread);
 	if (start(0) || config->error)
 		return false;
 	shared = (struct mxbpf_agent_shared *)(uintptr_t)config->shared;
@@ -113,12 +137,13 @@ static uint64_t recorded(void)
 /* Makes one call of a scope, with `depth` more calls nested in it. */
 static void call(unsigned scope, const char *name, unsigned depth)
 {
+	struct record r = {name, next_number, scope == MXBPF_AGENT_BACKWARD ? 3 : 0};
 	void *context = &context;
 
-	callbacks[scope].start(&context, &name);
+	callbacks[scope].start(&context, &r);
 	if (depth)
 		call(scope, name, depth - 1);
-	callbacks[scope].end(&name, context);
+	callbacks[scope].end(&r, context);
 	CHECK(!context);
 }
 
@@ -146,11 +171,12 @@ static uint64_t calls_asked_for(void)
 	return n ? n : CALLS;
 }
 
-static void test_many(void)
+static void test_many(bool numbers)
 {
 	static const char *const names[] = {"aten::add", "aten::mul", "aten::linear", "AddBackward0"};
-	uint64_t n = calls_asked_for() / 2, i, before = recorded(), kb, began;
+	uint64_t n = calls_asked_for() / (numbers ? 8 : 2), i, before = recorded(), kb, began;
 
+	shared->numbers = numbers ? MXBPF_AGENT_NUMBERS_ON : MXBPF_AGENT_NUMBERS_OFF;
 	for (i = 0; i < 10000; i++)
 		call(0, names[i & 3], 1);
 	kb = memory_kb();
@@ -161,6 +187,79 @@ static void test_many(void)
 	/* A call and the only one of its name inside it count as one, as with torch.profiler. */
 	CHECK(recorded() - before == n + 10000);
 	CHECK(memory_kb() <= kb + SLACK_KB && !shared->no_name && !shared->no_slot);
+	CHECK(shared->numbers == (numbers ? MXBPF_AGENT_NUMBERS_ON : MXBPF_AGENT_NUMBERS_OFF));
+	shared->numbers = MXBPF_AGENT_NUMBERS_OFF;
+}
+
+/* ---- sequence numbers */
+
+/* A call with these fields, which makes nodes, and one in it, which makes none. The records of the two, the inner one
+ * first. */
+static const struct mxbpf_agent_call *numbered(unsigned scope, const char *name, uint64_t number, uint64_t of_thread,
+					       unsigned nodes)
+{
+	struct record r = {name, number, of_thread};
+	void *context;
+
+	callbacks[scope].start(&context, &r);
+	call(0, "aten::inner", 0);
+	next_number += nodes;
+	callbacks[scope].end(&r, context);
+	CHECK(shared->slots[0].batch.ncalls >= 2);
+	return &shared->slots[0].batch.calls[shared->slots[0].batch.ncalls - 2];
+}
+
+static bool joins(const struct mxbpf_agent_call *c, uint64_t seq)
+{
+	return c->flags & MXBPF_AGENT_CALL_SEQ && c->seq == seq;
+}
+
+static bool bears(const struct mxbpf_agent_call *c, uint64_t seq)
+{
+	return !(c->flags & MXBPF_AGENT_CALL_SEQ) && c->seq == seq;
+}
+
+static void test_numbers(void)
+{
+	const struct mxbpf_agent_call *c;
+
+	shared->numbers = MXBPF_AGENT_NUMBERS_ON;
+	shared->slots[0].batch.ncalls = 0;
+	c = numbered(0, "aten::mul", 100, 0, 1);
+	CHECK(bears(&c[0], 100) && joins(&c[1], MXBPF_SEQ(3, 100)) && !c[1].origin);
+	c = numbered(0, "aten::size", 101, 0, 0);
+	CHECK(bears(&c[1], 101));
+	c = numbered(0, "aten::mul_", NO_NUMBER, 0, 1);
+	CHECK(bears(&c[1], 0));
+	/* In another thread than the operator, whose next number is another one. */
+	c = numbered(0, "autograd::engine::evaluate_function: MulBackward0", 100, 0, 0);
+	CHECK(bears(&c[1], 100));
+	c = numbered(1, "MulBackward0", 7, 2, 0);
+	CHECK(joins(&c[1], MXBPF_SEQ(2, 7)) && bears(&c[0], 102) && c[0].origin == MXBPF_SEQ(2, 7) && !c[1].origin);
+	c = numbered(1, "AccumulateGrad", NO_NUMBER, 2, 0);
+	CHECK(bears(&c[1], 0));
+	c = numbered(7, "a mark", 5, 0, 0);
+	CHECK(bears(&c[1], 0) && shared->numbers == MXBPF_AGENT_NUMBERS_ON);
+}
+
+/* No call has a number any more when one has a field that it cannot have. */
+static void test_wrong_numbers(void)
+{
+	static const struct {
+		unsigned scope;
+		uint64_t number, of_thread;
+	} wrong[] = {{0, 4711, 0}, {0, 102, 1}, {0, 1ull << 48, 0}, {1, 7, 0}, {1, 0x7ffe00001000, 2ull << 48}};
+	const struct mxbpf_agent_call *c;
+	unsigned i;
+
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		shared->numbers = MXBPF_AGENT_NUMBERS_ON;
+		c = numbered(wrong[i].scope, "wrong", wrong[i].number, wrong[i].of_thread, 0);
+		CHECK(bears(&c[1], 0) && (i == 4 || (shared->numbers == MXBPF_AGENT_NUMBERS_WRONG && bears(&c[0], 0))));
+	}
+	shared->numbers = MXBPF_AGENT_NUMBERS_OFF;
+	c = numbered(0, "aten::mul", 102, 0, 1);
+	CHECK(bears(&c[1], 0));
 }
 
 static void test_deep(void)
@@ -274,7 +373,13 @@ int main(void)
 		listen_now();
 	}
 	TEST("millions of calls: each is counted, and memory does not grow")
-	test_many();
+	test_many(false);
+	TEST("the same with sequence numbers")
+	test_many(true);
+	TEST("a call has the number that torch gives it; it joins where the call is a node, or has made one")
+	test_numbers();
+	TEST("a number that cannot be one is not passed on, nor any later one")
+	test_wrong_numbers();
 	TEST("calls deeper than there is room for are counted, and those after them are paired")
 	test_deep();
 	TEST("threads beyond the slots are counted; threads that have ended give theirs back")

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/prctl.h>
@@ -16,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/waiting.h"
 #include "base/clock.h"
 #include "elf/elf.h"
 #include "unit.h"
@@ -190,7 +192,37 @@ static bool maps(const struct target *t, const char *path)
 	return found;
 }
 
-static void test_fresh(void)
+/* After a cancelled wait, a call does not stop the process. */
+static void test_cancelled(void)
+{
+	const uint64_t one = 1;
+	int fd = eventfd(0, EFD_CLOEXEC);
+	struct agt_injected in;
+	struct agt_inject_opts o;
+	struct inject *x;
+	struct target t;
+	struct err e = {0};
+
+	CHECK(fd >= 0 && start_target(&t, "2", NULL));
+	o = opts(&t);
+	o.off = offset_in(t.path, "main");
+	o.launched = true;
+	o.cancel_fd = fd;
+	CHECK(!agt_inject_arm(&o, &in, &x, &e) && write(fd, &one, sizeof(one)) == sizeof(one));
+	CHECK(agt_inject_run(x, &e) == -ECANCELED && !in.stops);
+	agt_inject_free(x);
+	/* The first call may come before anybody waits for it. */
+	o.off = t.off;
+	CHECK(!agt_inject_arm(&o, &in, &x, &e));
+	CHECK(waitpid(t.pid, NULL, WUNTRACED) == t.pid);
+	agt_inject_free(x);
+	CHECK(goes_on(&t) && !maps(&t, AGT_NAME));
+	end_target(&t);
+	close(fd);
+}
+
+/* Launched targets also have handlers of signals that come all the time, every other one. */
+static void test_fresh(bool launched)
 {
 	static uint64_t pauses[FRESH_TARGETS_MAX];
 	const unsigned n = fresh_targets();
@@ -202,8 +234,11 @@ static void test_fresh(void)
 
 	for (i = 0; i < n; i++) {
 		e = (struct err){0};
-		CHECK(start_target(&t, "3", NULL) && (!preload || maps(&t, strrchr(preload, '/'))));
+		CHECK(start_target(&t, "3", launched && i & 1 ? "signals" : NULL));
+		CHECK(!preload || maps(&t, strrchr(preload, '/')));
 		o = opts(&t);
+		o.launched = launched;
+		o.cancel_fd = -1;
 		CHECK(!agt_inject(&o, &in, &e));
 		if (e.code)
 			printf("# %s\n", e.why);
@@ -235,14 +270,56 @@ static void test_allocator(const char *title, const char *file)
 	TEST(names[k])
 	{
 		if (preload)
-			test_fresh();
+			test_fresh(false);
 	}
 	preload = NULL;
+}
+
+static bool is_waiting(const struct target *t, struct agt_wait *w)
+{
+	struct tgt_doing d;
+
+	if (tgt_peek_doing(t->pid, t->pid, &d) || d.state != 'S' || !agt_may_begin_anew(t->pid, d.syscall, d.args))
+		return false;
+	*w = (struct agt_wait){t->pid, d.syscall, d.sp, d.pc};
+	return true;
+}
+
+/* The target's waits are short, so that it has often moved on before it is interrupted. */
+static void test_waiting(void)
+{
+	const unsigned n = fresh_targets();
+	unsigned done = 0, moved = 0;
+	struct agt_injected in;
+	struct agt_inject_opts o;
+	struct target t;
+	struct err e;
+	char name[32];
+
+	CHECK(start_target(&t, "3", "waits"));
+	o = opts(&t);
+	o.name = name;
+	while (done < n && moved < 1000 * n && goes_on(&t)) {
+		e = (struct err){0};
+		snprintf(name, sizeof(name), "waits-%u", done);
+		if (!is_waiting(&t, &o.wait) || agt_inject(&o, &in, &e) == -EAGAIN) {
+			moved++;
+			continue;
+		}
+		if (e.code)
+			printf("# %s\n", e.why);
+		CHECK(!e.code && ran_once(&t, &in));
+		done++;
+	}
+	printf("# %u times, and %u times it had moved\n", done, moved);
+	CHECK(done == n && goes_on(&t));
+	end_target(&t);
 }
 
 /* When an injector is killed: at a step, or so long after it was started. */
 struct death {
 	int step;		    /* -1: none */
+	bool in_wait;		    /* the thread is interrupted in a system call */
 	volatile uint64_t *stopped; /* shared with the injector: when the thread was stopped */
 };
 
@@ -268,6 +345,8 @@ static pid_t start_injector(const struct target *t, const char *name, struct dea
 	o.name = name;
 	o.on_step = on_step;
 	o.ctx = d;
+	while (d->in_wait && (!is_waiting(t, &o.wait) || agt_inject(&o, &in, NULL) == -EAGAIN))
+		;
 	_exit(agt_inject(&o, &in, NULL) ? 1 : 0);
 }
 
@@ -286,16 +365,22 @@ static bool can_inject(const struct target *t, const char *name)
 	return !err || err == -EEXIST;
 }
 
-static void test_killed_at_steps(void)
+/*
+ * Between the stop and the next step, epoll_wait() may fail with EINTR if mxbpf is killed, as it does by any signal of
+ * a tracer. So that step is left out for a thread that waits.
+ */
+static void test_killed_at_steps(bool in_wait)
 {
 	volatile uint64_t *stopped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct death d = {.stopped = stopped};
+	struct death d = {.stopped = stopped, .in_wait = in_wait};
 	struct target t;
 	char name[32];
 	int status;
 
-	CHECK(start_target(&t, "3", NULL));
+	CHECK(start_target(&t, "3", in_wait ? "waits" : NULL));
 	for (d.step = AGT_STEP_SEIZED; d.step <= AGT_STEP_LET_GO; d.step++) {
+		if (in_wait && d.step == AGT_STEP_STOPPED)
+			continue;
 		snprintf(name, sizeof(name), "step-%d", d.step);
 		CHECK(waitpid(start_injector(&t, name, &d), &status, 0) > 0 && WIFSIGNALED(status));
 		CHECK(goes_on(&t) && can_inject(&t, name) && goes_on(&t));
@@ -355,12 +440,16 @@ static void test_target_killed(void)
 	struct agt_inject_opts o;
 	struct target t;
 	struct err e;
+	unsigned i;
 
-	for (b.step = AGT_STEP_SEIZED; b.step < AGT_STEP_STARTED; b.step++) {
+	for (i = 0; i < 2 * AGT_STEP_STARTED; i++) {
+		b.step = (int)i / 2;
 		e = (struct err){0};
 		CHECK(start_target(&t, "2", NULL));
 		b.pid = t.pid;
 		o = opts(&t);
+		o.launched = i & 1;
+		o.cancel_fd = -1;
 		o.on_step = strike;
 		o.ctx = &b;
 		o.first_call_ms = 500;
@@ -579,11 +668,19 @@ int main(void)
 	TEST("a busy process gets the agent once; its function runs once with its argument, and no register changes")
 	test_busy();
 	TEST("fresh processes that allocate memory all the time are not harmed")
-	test_fresh();
+	test_fresh(false);
 	test_allocator("jemalloc, with one arena", "libjemalloc.so.2");
 	test_allocator("tcmalloc", "libtcmalloc_minimal.so.4");
+	TEST("launched processes are stopped at their first call, get the agent there, and are not harmed")
+	test_fresh(true);
+	TEST("a launched process for which nobody waits any more goes on without the agent")
+	test_cancelled();
+	TEST("a thread is interrupted in a system call in which it waits, and the program does not notice")
+	test_waiting();
 	TEST("killed at each of its steps, an injection leaves the process unharmed, and another one succeeds")
-	test_killed_at_steps();
+	test_killed_at_steps(false);
+	TEST("killed at its steps, an injection into a thread that waits leaves the process unharmed")
+	test_killed_at_steps(true);
 	TEST("killed at any moment of the stop, an injection leaves the process unharmed")
 	test_killed_at_times();
 	TEST("signals that the process handles all the time find their thread unharmed")

@@ -25,6 +25,10 @@ static void test_torch(void)
 	struct elf_sym peek = find("_ZN2at15sequence_number4peekEv"), node = find(node_call);
 	struct elf_sym mm = find("_ZN2at4_ops2mm4callERKNS_6TensorES4_");
 	struct elf_sym thread = find("_ZN2at14RecordFunction15currentThreadIdEv");
+	struct elf_sym record = find("_ZN2at14RecordFunctionC1EONS_13StepCallbacksE");
+	struct elf_sym before =
+		find("_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIc"
+		     "EESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl");
 	int32_t number = 0, of_thread = 0;
 	struct layout_tls tls;
 	uint32_t keys;
@@ -37,6 +41,8 @@ static void test_torch(void)
 	}
 	TEST("a node's number and thread are found by the code that hands them to a profiler")
 	CHECK(!layout_node(elf, &node, &number, &of_thread, &e) && number == 0x10 && of_thread == 0x28);
+	TEST("a call's number and thread are found by the code that makes it and that hands it the number")
+	CHECK(!layout_record(elf, &record, &before, &number, &of_thread, &e) && number == 200 && of_thread == 304);
 	TEST("a tensor's key set is found by the code that joins those of two")
 	CHECK(!layout_tensor(elf, &mm, &keys, &e) && keys == 0xa8);
 	TEST("code of another form is refused, not guessed at")
@@ -46,6 +52,10 @@ static void test_torch(void)
 		node.size_bytes = 0xa0; /* it ends before the number is loaded */
 		CHECK(layout_node(elf, &node, &number, &of_thread, NULL) == -EILSEQ);
 		CHECK(layout_tensor(elf, &peek, &keys, NULL) == -EILSEQ);
+		CHECK(layout_record(elf, &record, &peek, &number, &of_thread, NULL) == -EILSEQ);
+		CHECK(layout_record(elf, &before, &before, &number, &of_thread, NULL) == -EILSEQ);
+		record.size_bytes = 0x190; /* it ends before the handle is stored */
+		CHECK(layout_record(elf, &record, &before, &number, &of_thread, NULL) == -EILSEQ);
 		peek.size_bytes = 0x10;
 		CHECK(layout_tls(elf, &peek, &tls, NULL) == -EILSEQ);
 	}

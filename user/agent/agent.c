@@ -7,9 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -17,6 +20,8 @@
 #include "agent.skel.h"
 #include "agent/image.h"
 #include "agent/mapped.h"
+#include "agent/threads.h"
+#include "agent/waiting.h"
 #include "attach/backend.h"
 #include "base/clock.h"
 
@@ -27,18 +32,40 @@ struct taken {
 
 struct agt {
 	pid_t pid;
+	struct agt_opts o;
+	struct tgt *target; /* borrowed, as is the plan; while agt_open() runs */
+	const struct plan *plan;
+	struct agt_wait wait; /* of an idle process */
 	struct agt_injected injected;
+	unsigned char *image; /* the shared object with its configuration; what follows is of it */
+	struct agt_inject_opts inject;
+	struct inject *injection;
 	struct agent_bpf *skel;
 	struct bpf_link *bell;
 	struct bpf_link *clear[ADP_AGENT_CLEARS]; /* NULL: the runtime has no such function */
 	struct ring_buffer *ring;
 	struct mxbpf_agent_shared *shared; /* mapped here too */
 	uint64_t since_ns;		   /* atomic: of the first activation: what began before is another session's */
+
+	/* A thread of mxbpf waits for the first call of the target. */
+	pthread_t waits;
+	int cancel_fd; /* ends the wait; -1: nobody waits */
+	pthread_mutex_t lock;
+	uint64_t active_ns; /* with the lock: what the agent shall have as since_ns */
+
+	bool in; /* atomic: the agent is in, and listened to */
 	uint64_t calls_before, too_deep_before, no_slot_before;
 	struct taken taken[MXBPF_AGENT_THREADS];
-	agt_calls_fn fn; /* during agt_take() */
+	struct threads threads;		   /* their numbers */
+	struct mxbpf_agent_batch numbered; /* a copy with our numbers */
+	agt_calls_fn fn;		   /* during agt_take() */
 	void *ctx;
 };
+
+static bool is_in(const struct agt *a)
+{
+	return __atomic_load_n(&a->in, __ATOMIC_ACQUIRE);
+}
 
 uint64_t agt_memory_max(void)
 {
@@ -77,12 +104,15 @@ struct runtime {
 static int find_runtime(const struct plan *p, struct tgt *t, struct runtime *r, struct err *e)
 {
 	const struct adp_agent *names = &p->adp->agent;
+	bool numbers = !p->no_seq.code;
 	struct {
 		const char *name;
 		__u64 *to;
 	} wanted[] = {{names->add_callback, &r->config.add_callback},
 		      {names->remove_callback, &r->config.remove_callback},
-		      {names->name, &r->config.name}};
+		      {names->name, &r->config.name},
+		      {numbers ? p->adp->seq.next_symbol : NULL, &r->config.next_number},
+		      {numbers ? p->adp->seq.thread_symbol : NULL, &r->config.thread_number}};
 	struct insn_entry entry;
 	struct elf_sym sym;
 	struct elf *elf;
@@ -94,6 +124,8 @@ static int find_runtime(const struct plan *p, struct tgt *t, struct runtime *r, 
 	if (tgt_lib_elf(t, p->lib, &elf, e))
 		return e->code;
 	for (i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		if (!wanted[i].name)
+			continue;
 		if (elf_find_sym(elf, wanted[i].name, &sym, NULL))
 			return err_set(e, ERR_TARGET, -ENOENT, "--agent: %s has no %s", p->lib->path, wanted[i].name);
 		*wanted[i].to = sym.va + p->lib->load_bias;
@@ -104,66 +136,21 @@ static int find_runtime(const struct plan *p, struct tgt *t, struct runtime *r, 
 		if (!names->clear[i] || elf_find_sym(elf, names->clear[i], &sym, NULL) ||
 		    plan_place(elf, &sym, &entry, &r->clear_offs[i], NULL))
 			r->clear_offs[i] = 0;
+	r->config.number_off = (uint32_t)p->number_off;
+	r->config.of_thread_off = (uint32_t)p->of_thread_off;
 	r->path = p->lib->open_path;
 	return 0;
 }
 
-/* The agent knows its threads by the numbers that the process itself has for them. */
-static int check_numbers(pid_t pid, struct err *e)
-{
-	char path[32], line[256], *numbers = NULL, *end;
-	unsigned n = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	while (f && !numbers && fgets(line, sizeof(line), f))
-		numbers = strncmp(line, "NSpid:", 6) ? NULL : line + 6;
-	if (f)
-		fclose(f);
-	for (; numbers && (strtoul(numbers, &end, 10), end != numbers); numbers = end)
-		n++;
-	return n < 2 ? 0
-		     : err_set(e, ERR_TARGET, -ENOTSUP,
-			       "--agent: process %d is in a pid namespace of its own, where threads have other numbers",
-			       pid);
-}
-
-/* The agent calls exported functions alone, and reads no structure of the runtime: any build that has them will do. */
+/* Any build will do that has the exported functions which the agent calls. Without no_seq calls have numbers, too. */
 int agt_usable(const struct plan *p, struct tgt *t, struct err *e)
 {
 	struct runtime r;
 
-	return find_runtime(p, t, &r, e) || check_numbers(tgt_pid(t), e) ? e->code : 0;
+	return find_runtime(p, t, &r, e);
 }
 
 /* ---- in */
-
-static int inject(struct agt *a, const struct runtime *r, struct err *e)
-{
-	size_t bytes = agent_image_bytes;
-	unsigned char *image = malloc(bytes);
-	struct agt_inject_opts o = {.pid = a->pid,
-				    .path = r->path,
-				    .off = r->entry_off,
-				    .image = image,
-				    .image_bytes = bytes,
-				    .reuse = true};
-	uint64_t config;
-	int err;
-
-	if (!image)
-		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	memcpy(image, agent_image, bytes);
-	err = symbol(MXBPF_AGENT_START, &o.start_va, e);
-	err = err ? err : symbol(MXBPF_AGENT_CONFIG, &config, e);
-	if (!err) {
-		memcpy(image + file_off(config), &r->config, sizeof(r->config));
-		err = agt_inject(&o, &a->injected, e);
-	}
-	free(image);
-	return err;
-}
 
 /* The agent says where its memory is. */
 static int map_shared(struct agt *a, struct err *e)
@@ -200,19 +187,21 @@ static int map_shared(struct agt *a, struct err *e)
 			       "process %d has an agent of another version of mxbpf; it stays until the process ends",
 			       a->pid);
 	__atomic_store_n(&a->shared->since_ns, 0, __ATOMIC_RELEASE); /* as who was killed has left it */
+	__atomic_store_n(&a->shared->numbers, a->o.numbers ? MXBPF_AGENT_NUMBERS_ON : MXBPF_AGENT_NUMBERS_OFF,
+			 __ATOMIC_RELEASE);
 	return 0;
 }
 
 static int on_batch(void *ctx, void *data, size_t bytes);
 
-static int load(struct agt *a, uint32_t ring_bytes, struct err *e)
+static int load(struct agt *a, struct err *e)
 {
 	a->skel = agent_bpf__open();
 	if (!a->skel)
 		return backend_load_failed(-errno, e);
 	a->skel->rodata->cfg_tgid = (__u32)a->pid;
 	backend_namespace(&a->skel->rodata->cfg_pidns_dev, &a->skel->rodata->cfg_pidns_ino);
-	bpf_map__set_max_entries(a->skel->maps.batches, ring_bytes ? ring_bytes : AGT_RING_BYTES);
+	bpf_map__set_max_entries(a->skel->maps.batches, a->o.ring_bytes ? a->o.ring_bytes : AGT_RING_BYTES);
 	if (agent_bpf__load(a->skel))
 		return backend_load_failed(-errno, e);
 	a->ring = ring_buffer__new(bpf_map__fd(a->skel->maps.batches), on_batch, a, NULL);
@@ -368,20 +357,149 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 	return 0;
 }
 
+static int enter(void *ctx, struct err *e);
+
+static int arm(struct agt *a, const struct runtime *r, struct err *e)
+{
+	size_t bytes = agent_image_bytes;
+	uint64_t config;
+
+	free(a->image);
+	a->image = malloc(bytes);
+	if (!a->image)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	memcpy(a->image, agent_image, bytes);
+	a->inject = (struct agt_inject_opts){.pid = a->pid,
+					     .path = r->path,
+					     .off = r->entry_off,
+					     .image = a->image,
+					     .image_bytes = bytes,
+					     .reuse = true,
+					     .wait = a->wait,
+					     .launched = a->o.launched,
+					     .patient = a->o.patient,
+					     .cancel_fd = a->cancel_fd,
+					     .on_started = a->o.launched ? enter : NULL,
+					     .ctx = a};
+	if (symbol(MXBPF_AGENT_START, &a->inject.start_va, e) || symbol(MXBPF_AGENT_CONFIG, &config, e))
+		return e->code;
+	memcpy(a->image + file_off(config), &r->config, sizeof(r->config));
+	return agt_inject_arm(&a->inject, &a->injected, &a->injection, e);
+}
+
+/* The probe at the operator's entry is taken away at once. */
+static int run_injection(struct agt *a, struct err *e)
+{
+	int err = agt_inject_run(a->injection, e);
+
+	agt_inject_free(a->injection);
+	a->injection = NULL;
+	return err;
+}
+
+/* In a process that calls no operator, a thread that waits will do. */
+static int inject(struct agt *a, const struct runtime *r, struct err *e)
+{
+	struct err no_call = {0}, no_wait = {0};
+
+	if (arm(a, r, e))
+		return e->code;
+	if (!run_injection(a, &no_call))
+		return 0;
+	if (no_call.code != -ETIME)
+		return err_set(e, no_call.cls, no_call.code, "%s", no_call.why);
+	if (agt_find_waiting(a->target, a->plan, &a->wait, &no_wait))
+		return err_set(e, ERR_TARGET, -ETIME, "%s, and %s", no_call.why, no_wait.why);
+	return arm(a, r, e) || run_injection(a, e) ? e->code : 0;
+}
+
 static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
 {
 	bool there;
 
 	if (find_agent(a, &there, e))
 		return e->code;
-	if (there)
-		return 0;
-	if (inject(a, r, e) || (!a->shared && map_shared(a, e)))
+	if (!there && (inject(a, r, e) || (!a->shared && map_shared(a, e)) || (!a->bell && listen_to(a, e))))
 		return e->code;
-	return a->bell ? 0 : listen_to(a, e);
+	if (!__atomic_load_n(&a->shared->registered, __ATOMIC_ACQUIRE))
+		return err_set(e, ERR_RUNTIME, -ETIMEDOUT,
+			       "the agent in process %d waited too long for mxbpf and took itself out; try again",
+			       a->pid);
+	a->calls_before = sum_calls(a, &a->too_deep_before);
+	a->no_slot_before = a->shared->no_slot;
+	__atomic_store_n(&a->in, true, __ATOMIC_RELEASE);
+	return 0;
 }
 
-int agt_open(const struct plan *p, struct tgt *t, uint32_t ring_bytes, struct agt **out, struct err *e)
+/* ---- in, when a process calls */
+
+/* The thread of a launched process stands at its first call. The agent sees that call only if mxbpf listens now. */
+static int enter(void *ctx, struct err *e)
+{
+	struct agt *a = ctx;
+	int err = map_shared(a, e);
+
+	err = err ? err : listen_to(a, e);
+	if (err)
+		return err;
+	a->skel->bss->cleared_ns = 0; /* what was removed before did not have the agent's */
+	pthread_mutex_lock(&a->lock);
+	__atomic_store_n(&a->shared->since_ns, a->active_ns, __ATOMIC_RELEASE);
+	__atomic_store_n(&a->in, true, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&a->lock);
+	return 0;
+}
+
+static void *await_call(void *ctx)
+{
+	struct agt *a = ctx;
+	struct err e = {0};
+	int err = run_injection(a, &e);
+
+	if (!err && !a->o.launched)
+		err = enter(a, &e);
+	if (err != -ECANCELED)
+		a->o.on_entry(a->o.ctx, err ? &e : NULL);
+	return NULL;
+}
+
+/* Its thread never handles a signal of this process. */
+static int await(struct agt *a, const struct runtime *r, struct err *e)
+{
+	sigset_t all, before;
+	int err;
+
+	a->cancel_fd = eventfd(0, EFD_CLOEXEC);
+	if (a->cancel_fd < 0)
+		return err_set(e, ERR_RUNTIME, -errno, "eventfd: %s", strerror(errno));
+	err = arm(a, r, e);
+	if (!err) {
+		sigfillset(&all);
+		pthread_sigmask(SIG_BLOCK, &all, &before);
+		err = -pthread_create(&a->waits, NULL, await_call, a);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		if (!err)
+			return 0;
+		err_set(e, ERR_RUNTIME, err, "a thread cannot be started: %s", strerror(-err));
+	}
+	close(a->cancel_fd);
+	a->cancel_fd = -1;
+	return err;
+}
+
+static void stop_waiting(struct agt *a)
+{
+	uint64_t one = 1;
+
+	if (a->cancel_fd < 0)
+		return;
+	if (write(a->cancel_fd, &one, sizeof(one)) == sizeof(one))
+		pthread_join(a->waits, NULL);
+	close(a->cancel_fd);
+	a->cancel_fd = -1;
+}
+
+int agt_open(const struct plan *p, struct tgt *t, const struct agt_opts *o, struct agt **out, struct err *e)
 {
 	struct agt *a = *out = calloc(1, sizeof(*a));
 	struct runtime r;
@@ -389,10 +507,15 @@ int agt_open(const struct plan *p, struct tgt *t, uint32_t ring_bytes, struct ag
 	if (!a)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	a->pid = tgt_pid(t);
-	if (find_runtime(p, t, &r, e) || load(a, ring_bytes, e) || bring_in(a, &r, e) || watch_clears(a, &r, e))
+	a->o = *o;
+	a->target = t;
+	a->plan = p;
+	a->cancel_fd = -1;
+	pthread_mutex_init(&a->lock, NULL);
+	threads_init(&a->threads, a->pid);
+	if (find_runtime(p, t, &r, e) || load(a, e) ||
+	    (o->launched || o->patient ? await(a, &r, e) : bring_in(a, &r, e)) || watch_clears(a, &r, e))
 		return e->code;
-	a->calls_before = sum_calls(a, &a->too_deep_before);
-	a->no_slot_before = a->shared->no_slot;
 	return 0;
 }
 
@@ -401,26 +524,36 @@ const struct agt_injected *agt_injected(const struct agt *a)
 	return &a->injected;
 }
 
+bool agt_numbers_wrong(const struct agt *a)
+{
+	return is_in(a) && __atomic_load_n(&a->shared->numbers, __ATOMIC_RELAXED) == MXBPF_AGENT_NUMBERS_WRONG;
+}
+
 void agt_activate(struct agt *a, bool on)
 {
 	uint64_t now = on ? clock_ns(CLOCK_MONOTONIC) : 0;
 
 	if (on && !a->since_ns)
 		__atomic_store_n(&a->since_ns, now, __ATOMIC_RELEASE);
-	__atomic_store_n(&a->shared->since_ns, now, __ATOMIC_RELEASE);
+	pthread_mutex_lock(&a->lock);
+	a->active_ns = now;
+	if (is_in(a))
+		__atomic_store_n(&a->shared->since_ns, now, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&a->lock);
 }
 
 void agt_detach(struct agt *a)
 {
 	unsigned i;
 
+	stop_waiting(a);
 	bpf_link__destroy(a->bell);
 	a->bell = NULL;
 	for (i = 0; i < ADP_AGENT_CLEARS; i++) {
 		bpf_link__destroy(a->clear[i]);
 		a->clear[i] = NULL;
 	}
-	if (a->shared && a->skel->bss->cleared_ns) /* the next session registers it anew */
+	if (is_in(a) && a->skel->bss->cleared_ns) /* the next session registers it anew */
 		__atomic_store_n(&a->shared->registered, 0, __ATOMIC_RELEASE);
 }
 
@@ -433,17 +566,38 @@ void agt_close(struct agt *a)
 {
 	if (!a)
 		return;
-	if (a->shared) {
-		agt_activate(a, false);
-		agt_detach(a);
+	agt_activate(a, false);
+	agt_detach(a);
+	if (a->shared)
 		munmap(a->shared, sizeof(*a->shared));
-	}
+	agt_inject_free(a->injection);
 	ring_buffer__free(a->ring);
 	agent_bpf__destroy(a->skel);
+	pthread_mutex_destroy(&a->lock);
+	threads_fini(&a->threads);
+	free(a->image);
 	free(a);
 }
 
 /* ---- what it wrote */
+
+/* With our numbers of threads. The calls of a batch ended on the thread that hands it over. */
+static const struct mxbpf_agent_call *numbered(struct agt *a, const struct mxbpf_agent_batch *b, unsigned from,
+					       unsigned n)
+{
+	struct mxbpf_agent_call *c = a->numbered.calls;
+	unsigned i;
+
+	if (!a->threads.other)
+		return b->calls + from;
+	threads_learn(&a->threads, b->calls[from].end_tid, b->our_tid);
+	memcpy(c, b->calls + from, (n - from) * sizeof(*c));
+	for (i = 0; i < n - from; i++) {
+		c[i].tid = threads_ours(&a->threads, c[i].tid);
+		c[i].end_tid = threads_ours(&a->threads, c[i].end_tid);
+	}
+	return c;
+}
 
 /* Calls of a batch, less those that were taken as a tail before. */
 static void hand_on(struct agt *a, const struct mxbpf_agent_batch *b, unsigned n)
@@ -460,7 +614,7 @@ static void hand_on(struct agt *a, const struct mxbpf_agent_batch *b, unsigned n
 	while (from < n && (!since_ns || b->calls[from].start_ns < since_ns))
 		from++;
 	if (from < n)
-		a->fn(a->ctx, b->calls + from, n - from);
+		a->fn(a->ctx, numbered(a, b, from, n), n - from);
 	*t = (struct taken){uses, b->seq, n};
 }
 
@@ -494,6 +648,7 @@ static void take_tail(struct agt *a, const struct mxbpf_agent_slot *s)
 		return;
 	copy.slot_use = s->batch.slot_use;
 	copy.seq = seq;
+	copy.our_tid = 0;
 	memcpy(copy.calls, s->batch.calls, n * sizeof(copy.calls[0]));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&s->batch.seq, __ATOMIC_RELAXED) != seq || s->batch.slot_use != copy.slot_use)
@@ -509,23 +664,46 @@ void agt_take(struct agt *a, bool tails, agt_calls_fn fn, void *ctx)
 
 	a->fn = fn;
 	a->ctx = ctx;
+	if (tails)
+		threads_read(&a->threads);
 	ring_buffer__consume(a->ring);
-	for (i = 0; tails && i < MXBPF_AGENT_THREADS; i++)
+	if (!tails || !is_in(a))
+		return;
+	for (i = 0; i < MXBPF_AGENT_THREADS; i++)
 		take_tail(a, &a->shared->slots[i]);
+	ring_buffer__consume(a->ring); /* batches that were handed over while their tails were read */
 }
 
-void agt_opens(const struct agt *a, agt_open_fn fn, void *ctx)
+/* False: it has ended. Its thread goes on, and writes the name of the next call at this place before its start. */
+static bool copy_open(const struct mxbpf_agent_open *from, struct mxbpf_agent_open *to)
 {
+	if (!__atomic_load_n(&from->call, __ATOMIC_ACQUIRE))
+		return false;
+	to->start_ns = __atomic_load_n(&from->start_ns, __ATOMIC_ACQUIRE);
+	memcpy(to, from, sizeof(*to));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&from->call, __ATOMIC_ACQUIRE) &&
+	       __atomic_load_n(&from->start_ns, __ATOMIC_RELAXED) == to->start_ns;
+}
+
+void agt_opens(struct agt *a, agt_open_fn fn, void *ctx)
+{
+	uint64_t since_ns = __atomic_load_n(&a->since_ns, __ATOMIC_ACQUIRE);
+	struct mxbpf_agent_open o;
 	unsigned i, k;
 
-	for (i = 0; i < MXBPF_AGENT_THREADS; i++) {
+	for (i = 0; since_ns && is_in(a) && i < MXBPF_AGENT_THREADS; i++) {
 		const struct mxbpf_agent_slot *s = &a->shared->slots[i];
-		uint32_t depth = __atomic_load_n(&s->depth, __ATOMIC_ACQUIRE);
+		uint32_t depth = __atomic_load_n(&s->depth, __ATOMIC_ACQUIRE), tid = s->tid;
+		bool outlived = false;
 
-		for (k = 0; s->tid && k < depth && k < MXBPF_AGENT_OPEN; k++)
-			if (__atomic_load_n(&s->open[k].call, __ATOMIC_ACQUIRE) && a->since_ns &&
-			    s->open[k].start_ns >= a->since_ns)
-				fn(ctx, &s->open[k], s->tid, k);
+		for (k = 0; tid && k < depth && k < MXBPF_AGENT_OPEN; k++)
+			if (!copy_open(&s->open[k], &o)) {
+				outlived = true;
+			} else if (o.start_ns >= since_ns) {
+				o.twin.tid = o.twin.end_tid = threads_ours(&a->threads, tid);
+				fn(ctx, &o, o.twin.tid, k, outlived);
+			}
 	}
 }
 
@@ -538,11 +716,14 @@ const char *agt_name(const struct agt *a, uint32_t name)
 
 void agt_loss(const struct agt *a, struct mxbpf_loss *loss)
 {
-	uint64_t too_deep, calls = sum_calls(a, &too_deep) - a->calls_before;
-	uint64_t unseen = too_deep - a->too_deep_before + a->shared->no_slot - a->no_slot_before;
+	uint64_t too_deep, calls, unseen;
 
-	*loss = (struct mxbpf_loss){
-		.attempted = calls + unseen,
-		.dropped = unseen + __atomic_load_n(&a->skel->bss->lost_calls, __ATOMIC_RELAXED),
-	};
+	*loss = (struct mxbpf_loss){0};
+	if (!is_in(a))
+		return;
+	calls = sum_calls(a, &too_deep) - a->calls_before;
+	unseen = too_deep - a->too_deep_before + a->shared->no_slot - a->no_slot_before;
+	unseen += __atomic_load_n(&a->injected.missed, __ATOMIC_RELAXED);
+	loss->attempted = calls + unseen;
+	loss->dropped = unseen + __atomic_load_n(&a->skel->bss->lost_calls, __ATOMIC_RELAXED);
 }

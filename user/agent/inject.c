@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/inject.h"
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,48 +20,21 @@
 
 #include "agent/libc.h"
 #include "agent/mapped.h"
-#include "agent/remote.h"
+#include "agent/priv.h"
 #include "agent/seccomp.h"
-#include "attach/attach.h"
-#include "attach/backend.h"
-#include "base/buf.h"
 #include "base/clock.h"
-#include "inject.skel.h"
-#include "target/target.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x10 /* Linux 6.3 */
 #endif
-#define ENTRY_BYTES_MAX 16	     /* of the function's first instruction, behind which the signal stops */
-#define STACK_ROOM	(256u << 10) /* dlopen() of a small object takes less than 20 KB */
-#define CALL_MS		10000	     /* for the loading, once it has begun */
-#define THREADS_TRIED	3	     /* for so many times the limit of a first call */
-#define POLL_NS		200000	     /* while no thread has called */
-#define SIGNAL_TRIES	100	     /* while a thread starts or ends another, it blocks all signals */
-#define MS		1000000ull
-#define FREE_FD_MAX	4096
+#define STACK_ROOM    (256u << 10) /* dlopen() of a small object takes less than 20 KB */
+#define CALL_MS	      10000	   /* for the loading, once it has begun */
+#define THREADS_TRIED 3		   /* for so many times the limit of a first call */
+#define POLL_NS	      200000	   /* while no thread has called */
+#define SIGNAL_TRIES  100	   /* while a thread starts or ends another, it blocks all signals */
+#define FREE_FD_MAX   4096
 
-/* Everything of one injection. */
-struct inject {
-	const struct agt_inject_opts *o;
-	struct agt_injected *out;
-	const char *name;
-	pid_t pid;
-	struct tgt *t;
-	struct agt_libc libc;
-	int mapsfd;
-	uint64_t present; /* base of an agent that was mapped already; 0: none */
-	bool filtered;	  /* the thread has seccomp filters */
-	int free_fd;	  /* the lowest descriptor that was free before the stop; -1: not known */
-	struct inject_bpf *skel;
-	int link;
-	struct buf stacks;
-	struct remote remote;
-	struct err err; /* of the tracer's thread */
-	int code;
-};
-
-static void tell(const struct inject *x, enum agt_step step)
+void inject_tell(const struct inject *x, enum agt_step step)
 {
 	if (x->o->on_step)
 		x->o->on_step(x->o->ctx, step);
@@ -96,7 +67,7 @@ static int read_status(pid_t pid, pid_t tid, char *text, size_t max)
 	return n > 0 ? 0 : -ESRCH;
 }
 
-static int ended(const struct inject *x, struct err *e)
+int inject_ended(const struct inject *x, struct err *e)
 {
 	return err_set(e, ERR_TARGET, -ESRCH, "process %d ended before the agent was loaded", x->pid);
 }
@@ -131,8 +102,8 @@ static int refuse(struct inject *x, struct err *e)
 	snprintf(agent.name, sizeof(agent.name), "%s", x->name);
 	err = refuse_thread(x, x->pid, e);
 	if (err)
-		return err == -ESRCH ? ended(x, e) : err;
-	if (tgt_peek_stop(x->pid, &stop))
+		return err == -ESRCH ? inject_ended(x, e) : err;
+	if (!x->o->launched && tgt_peek_stop(x->pid, &stop)) /* one that was launched waits for mxbpf */
 		return err_set(e, ERR_TARGET, stop.tracer ? -EBUSY : -EAGAIN,
 			       stop.tracer ? "process %d is stopped by a debugger: no agent can be loaded into it"
 					   : "process %d is stopped (SIGSTOP, Ctrl-Z): continue it first",
@@ -164,55 +135,6 @@ static int look(struct inject *x, struct err *e)
 		return err_set(e, ERR_PRIVILEGE, -errno, "cannot read the mappings of process %d: %s", x->pid,
 			       strerror(errno));
 	return refuse(x, e);
-}
-
-/* ---- the probe */
-
-static int load_probe(struct inject *x, struct err *e)
-{
-	const struct att_backend *backend = att_pick(NULL, e);
-	uint64_t cookie = 0;
-	int err;
-
-	if (!backend)
-		return e ? e->code : -ENOTSUP;
-	x->skel = inject_bpf__open();
-	if (!x->skel)
-		return backend_load_failed(-errno, e);
-	x->skel->rodata->cfg_tgid = (__u32)x->pid;
-	backend_namespace(&x->skel->rodata->cfg_pidns_dev, &x->skel->rodata->cfg_pidns_ino);
-	bpf_program__set_expected_attach_type(x->skel->progs.on_call, (enum bpf_attach_type)backend->attach_type);
-	err = inject_bpf__load(x->skel);
-	if (err)
-		return backend_load_failed(err, e);
-	err = backend->attach(bpf_program__fd(x->skel->progs.on_call), x->o->path, &x->o->off, &cookie, 1, x->pid,
-			      &x->link);
-	if (err > 0)
-		return 0;
-	x->link = -1;
-	return err_set(e, ERR_RUNTIME, err ? err : -EINVAL,
-		       "the function at whose entry the agent is loaded cannot be probed in process %d: %s", x->pid,
-		       strerror(err ? -err : EINVAL));
-}
-
-/*
- * A thread that calls the function, one that called it twice in a row if there is any in time: it is no thread that
- * calls it once and ends. 0: none did.
- */
-static pid_t wait_for_caller(struct inject *x, uint64_t deadline_ns)
-{
-	const struct timespec pause = {.tv_nsec = POLL_NS};
-	pid_t tid;
-
-	x->skel->bss->last_tid = x->skel->bss->caller_tid = 0;
-	do {
-		tid = (pid_t)x->skel->bss->caller_tid;
-		if (tid || tgt_gone(x->t))
-			return tid;
-		if (clock_ns(CLOCK_MONOTONIC) > deadline_ns)
-			return (pid_t)x->skel->bss->last_tid;
-		nanosleep(&pause, NULL);
-	} while (true);
 }
 
 /* ---- in the tracer's thread */
@@ -407,11 +329,11 @@ static int load(struct inject *x, struct err *e)
 
 	if (fd < 0)
 		return fd;
-	tell(x, AGT_STEP_MEMFD);
+	inject_tell(x, AGT_STEP_MEMFD);
 	err = write_image(x, fd, &agent, e);
 	if (err)
 		return err;
-	tell(x, AGT_STEP_WRITTEN);
+	inject_tell(x, AGT_STEP_WRITTEN);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	err = remote_put_text(r, path);
 	if (!err)
@@ -419,7 +341,7 @@ static int load(struct inject *x, struct err *e)
 	if (err)
 		return err_set(e, ERR_RUNTIME, err, "the stack of thread %d cannot be written: %s", r->tid,
 			       strerror(-err));
-	tell(x, AGT_STEP_LOADED);
+	inject_tell(x, AGT_STEP_LOADED);
 	snprintf(agent.name, sizeof(agent.name), "%s", x->name);
 	err = mapped_find(x->mapsfd, &agent);
 	if (!err && (!agent.base || !agent.exec))
@@ -454,18 +376,18 @@ static int work_stopped(struct inject *x, struct err *e)
 	struct remote *r = &x->remote;
 	int err;
 
-	tell(x, AGT_STEP_STOPPED);
+	inject_tell(x, AGT_STEP_STOPPED);
 	err = remote_begin(r, e);
 	if (err)
 		return err;
-	if (r->regs.rip <= x->skel->bss->hit_ip || r->regs.rip > x->skel->bss->hit_ip + ENTRY_BYTES_MAX)
+	if (!stop_is_right(x))
 		return -EAGAIN;
 	err = refuse_stopped(x, e);
 	if (!err)
 		err = remote_put_frame(r, e);
 	if (err)
 		return err;
-	tell(x, AGT_STEP_FRAMED);
+	inject_tell(x, AGT_STEP_FRAMED);
 	r->deadline_ns = clock_ns(CLOCK_MONOTONIC) + CALL_MS * MS;
 	if (!x->present) {
 		err = load(x, e);
@@ -473,49 +395,13 @@ static int work_stopped(struct inject *x, struct err *e)
 			return err;
 	}
 	err = remote_call(r, x->out->base + x->o->start_va, (uint64_t[]){x->o->arg, 0, 0, 0}, -1, NULL, e);
+	if (err)
+		return err;
+	inject_tell(x, AGT_STEP_STARTED);
+	err = x->o->on_started ? x->o->on_started(x->o->ctx, e) : 0;
 	if (!err)
-		tell(x, AGT_STEP_STARTED);
+		stop_add_missed(x, 0);
 	return err;
-}
-
-/* Disarms the probe; whether the signal is on its way. */
-static bool was_hit(struct inject *x)
-{
-	__u32 armed = (__u32)x->remote.tid;
-
-	return !__atomic_compare_exchange_n(&x->skel->bss->armed_tid, &armed, 0, false, __ATOMIC_SEQ_CST,
-					    __ATOMIC_SEQ_CST);
-}
-
-/* 0: the thread is stopped; -EAGAIN: it did not call again. */
-static int stop_at_call(struct inject *x, uint64_t limit_ns, struct err *e)
-{
-	struct remote *r = &x->remote;
-	int err;
-
-	r->deadline_ns = clock_ns(CLOCK_MONOTONIC) + limit_ns;
-	x->skel->bss->hit_ns = 0;
-	x->skel->bss->armed_signal = (__u32)r->signal;
-	__atomic_store_n(&x->skel->bss->armed_tid, (__u32)r->tid, __ATOMIC_SEQ_CST);
-	tell(x, AGT_STEP_ARMED);
-	err = remote_wait_hit(r);
-	if (err == -ETIMEDOUT && was_hit(x)) {
-		r->deadline_ns = clock_ns(CLOCK_MONOTONIC) + MS * 100;
-		err = remote_wait_hit(r);
-	}
-	was_hit(x); /* nothing stays armed, whatever happened */
-	if (!err)
-		return 0;
-	if (x->skel->bss->hit_ns && x->skel->bss->hit_result)
-		return err_set(e, ERR_RUNTIME, (int)x->skel->bss->hit_result,
-			       "the kernel did not send the signal that stops thread %d: %s", r->tid,
-			       strerror((int)-x->skel->bss->hit_result));
-	return -EAGAIN;
-}
-
-static uint64_t limit_ns(const struct inject *x)
-{
-	return (x->o->first_call_ms ? x->o->first_call_ms : AGT_FIRST_CALL_MS) * MS;
 }
 
 /*
@@ -537,13 +423,13 @@ static void *trace(void *arg)
 	if (!x->code)
 		x->code = seize(x, &x->err);
 	if (!x->code) {
-		tell(x, AGT_STEP_SEIZED);
+		inject_tell(x, AGT_STEP_SEIZED);
 		x->stacks.len = 0;
 		x->code = mapped_stacks(x->mapsfd, &x->stacks);
 		x->free_fd = lowest_free_fd(x->pid);
 	}
 	if (!x->code)
-		x->code = stop_at_call(x, limit_ns(x), &x->err);
+		x->code = stop_thread(x, &x->err);
 	if (!x->code) {
 		x->code = work_stopped(x, &x->err);
 		remote_end(r);
@@ -551,13 +437,19 @@ static void *trace(void *arg)
 		x->out->pause_ns += pause_ns;
 		x->out->longest_ns = pause_ns > x->out->longest_ns ? pause_ns : x->out->longest_ns;
 		x->out->stops++;
-		tell(x, AGT_STEP_LET_GO);
+		inject_tell(x, AGT_STEP_LET_GO);
 	}
 	remote_timer_stop(&timer);
 	return NULL;
 }
 
 /* ---- all together */
+
+/* Nobody called. A process that ends after one of its threads was seized did not end without a call. */
+static int not_called(const struct inject *x, bool any, struct err *e)
+{
+	return any && tgt_gone(x->t) ? inject_ended(x, e) : stop_cancelled(x, e);
+}
 
 static int try_thread(struct inject *x, pid_t tid, struct err *e)
 {
@@ -572,37 +464,36 @@ static int try_thread(struct inject *x, pid_t tid, struct err *e)
 	pthread_join(thread, NULL);
 	x->out->tid = tid;
 	if (x->code && tgt_gone(x->t))
-		return ended(x, e);
+		return inject_ended(x, e);
 	if (x->err.code)
 		return err_set(e, x->err.cls, x->err.code, "%s", x->err.why);
 	return x->code;
 }
 
-/* A thread in a blocking call would do as well. This is the place to look for one. */
 static int no_call(const struct inject *x, bool any, struct err *e)
 {
-	unsigned ms = (unsigned)(limit_ns(x) / MS);
+	unsigned ms = (unsigned)(stop_limit_ns(x) / MS);
 
 	if (tgt_gone(x->t))
-		return ended(x, e);
+		return inject_ended(x, e);
 	return err_set(e, ERR_TARGET, -ETIME,
-		       any ? "process %d called an operator, but no thread called a second one within %u ms: the agent "
-			     "can be loaded only while operators are called"
-			   : "process %d called no operator within %u ms: the agent can be loaded only while operators "
-			     "are called",
+		       any ? "process %d called an operator, but no thread called a second one within %u ms"
+			   : "process %d called no operator within %u ms",
 		       x->pid, ms);
 }
 
 static int inject(struct inject *x, struct err *e)
 {
-	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + THREADS_TRIED * limit_ns(x);
+	uint64_t until_ns = x->o->patient ? UINT64_MAX : clock_ns(CLOCK_MONOTONIC) + THREADS_TRIED * stop_limit_ns(x);
 	bool any = false;
 	int err = -EAGAIN;
 	pid_t tid;
 
 	/* A thread that ends is soon known to; one that does not call again takes all its time. */
 	for (; err == -EAGAIN && clock_ns(CLOCK_MONOTONIC) < until_ns; any = true) {
-		tid = wait_for_caller(x, clock_ns(CLOCK_MONOTONIC) + limit_ns(x));
+		tid = stop_wait_caller(x);
+		if (!tid && x->o->patient)
+			return not_called(x, any, e);
 		if (!tid)
 			return no_call(x, any, e);
 		err = try_thread(x, tid, e);
@@ -610,24 +501,81 @@ static int inject(struct inject *x, struct err *e)
 	return err == -EAGAIN ? no_call(x, true, e) : err;
 }
 
-int agt_inject(const struct agt_inject_opts *o, struct agt_injected *out, struct err *e)
+/* A call may find its thread in a handler, or without room on its stack: then the next call may do. */
+static int inject_at_first(struct inject *x, struct err *e)
 {
-	struct inject x = {.o = o, .out = out, .name = o->name ? o->name : AGT_NAME, .mapsfd = -1, .link = -1};
+	int err = 0;
+	pid_t tid;
+
+	do {
+		if (err && stop_arm_any(x, e))
+			return e->code;
+		tid = stop_wait_first(x);
+		if (!tid)
+			return not_called(x, err, e);
+		err = try_thread(x, tid, e);
+		stop_go_on(x); /* if it was not done before */
+		if (err == -EAGAIN)
+			stop_add_missed(x, 1);
+	} while (err == -EAGAIN);
+	return err;
+}
+
+int agt_inject_arm(const struct agt_inject_opts *o, struct agt_injected *out, struct inject **x, struct err *e)
+{
+	struct inject *new = *x = calloc(1, sizeof(*new));
 	int err;
 
+	if (!new)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	*new = (struct inject){.o = o, .out = out, .name = o->name ? o->name : AGT_NAME, .mapsfd = -1, .link = -1};
 	*out = (struct agt_injected){.route = "ptrace, at the entry of an operator"};
-	err = look(&x, e);
+	err = look(new, e);
+	err = err ? err : stop_load(new, e);
+	return err || !o->launched ? err : stop_arm_any(new, e);
+}
+
+static int inject_waiting(struct inject *x, struct err *e)
+{
+	int err = try_thread(x, x->o->wait.tid, e);
+
+	x->out->route = "ptrace, in a thread that waited";
+	if (err == -EAGAIN)
+		err_set(e, ERR_TARGET, err, "thread %d of process %d does not wait any more", x->o->wait.tid, x->pid);
+	return err;
+}
+
+int agt_inject_run(struct inject *x, struct err *e)
+{
+	if (x->o->wait.tid)
+		return inject_waiting(x, e);
+	return x->o->launched ? inject_at_first(x, e) : inject(x, e);
+}
+
+void agt_inject_free(struct inject *x)
+{
+	if (!x)
+		return;
+	stop_disarm_any(x);
+	if (x->link >= 0)
+		close(x->link);
+	ring_buffer__free(x->firsts);
+	inject_bpf__destroy(x->skel);
+	if (x->mapsfd >= 0)
+		close(x->mapsfd);
+	buf_fini(&x->stacks);
+	tgt_close(x->t);
+	free(x);
+}
+
+int agt_inject(const struct agt_inject_opts *o, struct agt_injected *out, struct err *e)
+{
+	struct inject *x;
+	int err = agt_inject_arm(o, out, &x, e);
+
 	if (!err)
-		err = load_probe(&x, e);
-	if (!err)
-		err = inject(&x, e);
-	if (x.link >= 0)
-		close(x.link);
-	inject_bpf__destroy(x.skel);
-	if (x.mapsfd >= 0)
-		close(x.mapsfd);
-	buf_fini(&x.stacks);
-	tgt_close(x.t);
+		err = agt_inject_run(x, e);
+	agt_inject_free(x);
 	return err;
 }
 

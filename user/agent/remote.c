@@ -129,9 +129,21 @@ static int resume(const struct remote *r, int how, int sig)
 	return ptrace(how, r->tid, NULL, (void *)(intptr_t)sig) ? -ESRCH : 0;
 }
 
-int remote_wait_hit(struct remote *r)
+static bool is_hit(const struct remote *r)
 {
 	siginfo_t info;
+
+	if (ptrace(PTRACE_GETSIGINFO, r->tid, NULL, &info))
+		return false;
+	/* A BPF program's signal comes from the kernel. */
+	if (!r->own_signal)
+		return info.si_code == SI_KERNEL;
+	/* Seen from a pid namespace inside of ours, this process has no number. */
+	return info.si_code == SI_TKILL && (info.si_pid == getpid() || !info.si_pid);
+}
+
+int remote_wait_hit(struct remote *r)
+{
 	int status, err, how, sig;
 
 	for (;;) {
@@ -147,10 +159,8 @@ int remote_wait_hit(struct remote *r)
 			sig = 0;
 		} else if (status >> 16 || sig == SYSCALL_STOP) {
 			sig = 0;
-		} else if (sig == r->signal) {
-			/* A program's signal comes from the kernel, any other one from a process. */
-			if (!ptrace(PTRACE_GETSIGINFO, r->tid, NULL, &info) && info.si_code == SI_KERNEL)
-				return 0;
+		} else if (sig == r->signal && is_hit(r)) {
+			return 0;
 		}
 		err = resume(r, how, sig);
 		if (err)
@@ -278,6 +288,29 @@ int remote_begin(struct remote *r, struct err *e)
 		return 0;
 	return err_set(e, err == -ESRCH ? ERR_TARGET : ERR_RUNTIME, err,
 		       "the registers of thread %d cannot be read: %s", r->tid, strerror(-err));
+}
+
+bool remote_begin_anew(struct remote *r, int32_t syscall_nr)
+{
+	/* What the kernel returns inside of it where a signal has interrupted a call: EINTR, ERESTARTSYS, ... */
+	static const int64_t interrupted[] = {-EINTR, -512, -513, -514, -516};
+	static const unsigned char instruction[] = {0x0f, 0x05}; /* syscall */
+	unsigned char before[sizeof(instruction)];
+	struct iovec local = {before, sizeof(before)},
+		     remote = {(void *)(uintptr_t)(r->regs.rip - sizeof(before)), sizeof(before)};
+	unsigned i;
+
+	for (i = 0; i < sizeof(interrupted) / sizeof(interrupted[0]); i++)
+		if ((int64_t)r->regs.rax == interrupted[i])
+			break;
+	if (i == sizeof(interrupted) / sizeof(interrupted[0]) || (int64_t)r->regs.orig_rax != syscall_nr ||
+	    process_vm_readv(r->pid, &local, 1, &remote, 1, 0) != sizeof(before) ||
+	    memcmp(before, instruction, sizeof(before)))
+		return false;
+	r->regs.rip -= sizeof(before);
+	r->regs.rax = r->regs.orig_rax;
+	r->regs.orig_rax = (unsigned long long)-1;
+	return !ptrace(PTRACE_SETREGS, r->tid, NULL, &r->regs);
 }
 
 int remote_put_frame(struct remote *r, struct err *e)

@@ -23,6 +23,7 @@ struct remote {
 	pid_t pid, tid;
 	uint64_t restorer;    /* address of __restore_rt in the target */
 	int signal;	      /* with which the thread was stopped; pending during a call, it tells the call's end */
+	bool own_signal;      /* this process has sent it; else a BPF program has */
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC; after that a wait gives up */
 	/* The thread as it was stopped. */
 	struct user_regs_struct regs;
@@ -51,6 +52,11 @@ int remote_wait_hit(struct remote *r);
 
 /* Reads the state of the stopped thread. 0 or -errno. */
 int remote_begin(struct remote *r, struct err *e);
+/*
+ * If the stopped thread was in this system call, which the signal has interrupted, the call begins anew when the thread
+ * goes on, with its own arguments. After remote_begin(). False: it is in none, or in another one.
+ */
+bool remote_begin_anew(struct remote *r, int32_t syscall_nr);
 /* Puts the signal frame below its stack, where the caller knows that there is room. 0 or -errno. */
 int remote_put_frame(struct remote *r, struct err *e);
 

@@ -91,7 +91,7 @@ static void check_agent(const struct plan *plan, struct tgt *t)
 	if (!plan->adp->agent.entry)
 		return;
 	agt_usable(plan, t, &no);
-	check_detail("agent", &no, "can be loaded while operators are called");
+	check_detail("agent", &no, "can be loaded");
 }
 
 static int check_target(const struct cmd_opts *o)

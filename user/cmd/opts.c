@@ -197,8 +197,8 @@ const struct cmd_option cmd_options[] = {
 		 "switch of a thread on this machine costs a little more", .set = cmd_set_flag, FIELD(ses.sched)},
 	{.name = "agent", .of_events = true, .group = "Target", .commands = LIVE,
 	 .help = "load a small library into the process, which sees PyTorch's operators at a tenth of what a probe costs; "
-		 "it goes silent when mxbpf ends, and stays mapped. With --pid; children are left alone",
-	 .set = cmd_set_agent, FIELD(ses.agent)},
+		 "it goes silent when mxbpf ends, and stays mapped. Children are left alone. --memory, --omp, --sched and --iterations go with it",
+	 .set = cmd_set_flag, FIELD(ses.agent)},
 	{.name = "follow", .arg = "[HOW]", .group = "Target", .commands = LIVE,
 	 .help = "follow child processes. shared: from their first instruction on, by probes in all processes that map the "
 		 "library; others pay for theirs, which is measured. filtered: probe each child on its own, some time after its "

@@ -130,13 +130,6 @@ int cmd_set_follow(const struct cmd_option *opt, struct cmd_opts *o, const char 
 	return text ? cmd_set_index(opt, o, text, e) : 0;
 }
 
-/* The agent is in the process that was named, and in none of its children. */
-int cmd_set_agent(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	o->ses.no_follow = true;
-	return cmd_set_flag(opt, o, text, e);
-}
-
 int cmd_set_sort(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	o->sort = snk_sort_find(text);

@@ -125,6 +125,166 @@ int layout_node(struct elf *elf, const struct elf_sym *func, int32_t *number_off
 	return 0;
 }
 
+/* ---- RecordFunction */
+
+#define RECORD_STORES_MAX 16
+
+/* What a constructor stores in its object. */
+struct stores {
+	int64_t minus_one[RECORD_STORES_MAX]; /* offsets of words */
+	int64_t zero[RECORD_STORES_MAX], zero_end[RECORD_STORES_MAX];
+	int64_t counted; /* what an atomic counter gave; 0: nothing */
+	unsigned nminus_one, nzero;
+};
+
+static uint32_t reg_bit(ZydisRegister reg)
+{
+	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+
+	return ZydisRegisterGetClass(whole) == ZYDIS_REGCLASS_GPR64 ? 1u << (whole - ZYDIS_REGISTER_RAX) : 0;
+}
+
+/*
+ * The registers that hold one value, behind an instruction. What an epilogue takes back is of no concern: the code that
+ * follows it is reached from elsewhere.
+ */
+static void follow_copies(const struct walk *w, uint32_t *regs)
+{
+	bool copy = w->insn.mnemonic == ZYDIS_MNEMONIC_MOV && w->ops[0].size == 64 &&
+		    w->ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER && reg_bit(w->ops[1].reg.value) & *regs;
+	unsigned i;
+
+	if (w->insn.mnemonic == ZYDIS_MNEMONIC_POP)
+		return;
+	for (i = 0; i < w->insn.operand_count; i++)
+		if (w->ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    w->ops[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+			*regs &= ~reg_bit(w->ops[i].reg.value);
+	if (w->insn.meta.category == ZYDIS_CATEGORY_CALL)
+		*regs &= reg_bit(ZYDIS_REGISTER_RBX) | reg_bit(ZYDIS_REGISTER_RBP) | reg_bit(ZYDIS_REGISTER_R12) |
+			 reg_bit(ZYDIS_REGISTER_R13) | reg_bit(ZYDIS_REGISTER_R14) | reg_bit(ZYDIS_REGISTER_R15);
+	if (copy && w->ops[0].type == ZYDIS_OPERAND_TYPE_REGISTER)
+		*regs |= reg_bit(w->ops[0].reg.value);
+}
+
+/* A move to a field of the object that `self` holds. */
+static bool is_store(const struct walk *w, uint32_t self, unsigned bits)
+{
+	const ZydisDecodedOperand *to = &w->ops[0];
+
+	return to->type == ZYDIS_OPERAND_TYPE_MEMORY && to->size == bits && reg_bit(to->mem.base) & self &&
+	       to->mem.index == ZYDIS_REGISTER_NONE && to->mem.disp.has_displacement &&
+	       w->insn.operand_count_visible == 2 && !(to->actions & ZYDIS_OPERAND_ACTION_MASK_READ);
+}
+
+static bool is_zeroing(const struct walk *w)
+{
+	return (w->insn.mnemonic == ZYDIS_MNEMONIC_PXOR || w->insn.mnemonic == ZYDIS_MNEMONIC_XORPS) &&
+	       walk_is_reg(&w->ops[1], w->ops[0].reg.value);
+}
+
+static void note_store(const struct walk *w, uint32_t self, ZydisRegister zero, uint32_t counted, struct stores *s)
+{
+	int64_t to = w->ops[0].type == ZYDIS_OPERAND_TYPE_MEMORY ? w->ops[0].mem.disp.value : 0;
+	bool imm = w->ops[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+	bool wide = is_store(w, self, 128) && zero != ZYDIS_REGISTER_NONE && walk_is_reg(&w->ops[1], zero);
+	bool word = is_store(w, self, 64);
+
+	if (word && imm && w->ops[1].imm.value.s == -1 && s->nminus_one < RECORD_STORES_MAX)
+		s->minus_one[s->nminus_one++] = to;
+	if ((wide || (word && imm && !w->ops[1].imm.value.s)) && s->nzero < RECORD_STORES_MAX) {
+		s->zero[s->nzero] = to;
+		s->zero_end[s->nzero++] = to + (wide ? 16 : 8);
+	}
+	if (word && w->ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER && reg_bit(w->ops[1].reg.value) & counted)
+		s->counted = to;
+}
+
+static void read_stores(struct walk *w, struct stores *s)
+{
+	uint32_t self = reg_bit(ZYDIS_REGISTER_RDI), counted = 0;
+	ZydisRegister zero = ZYDIS_REGISTER_NONE;
+
+	while (walk_next(w)) {
+		note_store(w, self, zero, counted, s);
+		if (is_zeroing(w))
+			zero = w->ops[0].reg.value;
+		else if (walk_is_reg(&w->ops[0], zero) || w->insn.meta.category == ZYDIS_CATEGORY_CALL)
+			zero = ZYDIS_REGISTER_NONE;
+		follow_copies(w, &self);
+		follow_copies(w, &counted);
+		if (w->insn.mnemonic == ZYDIS_MNEMONIC_XADD)
+			counted = reg_bit(w->ops[1].reg.value);
+	}
+}
+
+static bool has_minus_one(const struct stores *s, int64_t off)
+{
+	unsigned i = 0;
+
+	while (i < s->nminus_one && s->minus_one[i] != off)
+		i++;
+	return i < s->nminus_one;
+}
+
+/* The last argument: its place depends on how the name before it is passed. */
+static bool find_number(struct walk *w, const struct stores *s, int64_t *off)
+{
+	uint32_t self = reg_bit(ZYDIS_REGISTER_RDI),
+		 arg[2] = {reg_bit(ZYDIS_REGISTER_RSI), reg_bit(ZYDIS_REGISTER_RDX)};
+	unsigned i;
+
+	*off = 0;
+	while (walk_next(w)) {
+		for (i = 0; i < 2; i++) {
+			if (is_store(w, self, 64) && w->ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+			    reg_bit(w->ops[1].reg.value) & arg[i] && has_minus_one(s, w->ops[0].mem.disp.value)) {
+				if (*off && *off != w->ops[0].mem.disp.value)
+					return false;
+				*off = w->ops[0].mem.disp.value;
+			}
+			follow_copies(w, &arg[i]);
+		}
+		follow_copies(w, &self);
+	}
+	return is_field(*off);
+}
+
+static bool find_thread(const struct stores *s, int64_t *off)
+{
+	unsigned i;
+
+	*off = s->counted - 8;
+	for (i = 0; i < s->nzero; i++)
+		if (s->zero[i] <= *off && *off + 8 <= s->zero_end[i])
+			return is_field(*off);
+	return false;
+}
+
+int layout_record(struct elf *elf, const struct elf_sym *constructor, const struct elf_sym *before, int32_t *number_off,
+		  int32_t *thread_off, struct err *e)
+{
+	struct stores s = {.counted = 0};
+	int64_t number = 0, thread = 0;
+	struct walk w;
+	int err = walk_begin(&w, elf, constructor, e);
+
+	if (!err)
+		read_stores(&w, &s);
+	free(w.code);
+	if (err)
+		return err;
+	err = walk_begin(&w, elf, before, e);
+	if (!err && (!find_number(&w, &s, &number) || !find_thread(&s, &thread) || number >= thread))
+		err = err_set(e, ERR_TARGET, -EILSEQ, "it does not keep a call's number in a way that is known");
+	free(w.code);
+	if (!err) {
+		*number_off = (int32_t)number;
+		*thread_off = (int32_t)thread;
+	}
+	return err;
+}
+
 /* this is the second argument. What is loaded from it first and led on from is the field. */
 static bool find_chain(struct walk *w, const int32_t *known, unsigned n, int64_t *field)
 {

@@ -27,6 +27,14 @@ int layout_tls(struct elf *elf, const struct elf_sym *func, struct layout_tls *o
 int layout_node(struct elf *elf, const struct elf_sym *func, int32_t *number_off, int32_t *thread_off, struct err *e);
 
 /*
+ * Of torch's RecordFunction, by its constructor and its before(): the number that before() is handed, where the
+ * constructor puts -1; and the thread, which the constructor makes zero and which lies before the handle that it counts
+ * up. Both are thus inside of every such object. 0, -EILSEQ; else -errno.
+ */
+int layout_record(struct elf *elf, const struct elf_sym *constructor, const struct elf_sym *before, int32_t *number_off,
+		  int32_t *thread_off, struct err *e);
+
+/*
  * Of a method with a hidden result: the field of its object from where it loads on by n known offsets. 0, -EILSEQ; else
  * -errno.
  */

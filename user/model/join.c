@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 /* Deeper than anybody differentiates; a file can say anything. */
-#define DEPTH_MAX 64
+#define DEPTH_MAX 256
 
 static struct maker *maker_find(const struct mdl *m, uint64_t seq, uint32_t tgid)
 {

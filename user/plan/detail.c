@@ -87,6 +87,27 @@ static void find_seq(struct plan *plan)
 		each_row(plan, set_node_offs, &offs);
 }
 
+/* Where the agent finds them. Calls of the two functions say the rest. */
+static void find_seq_of_agent(struct plan *plan)
+{
+	const struct adp_agent *agent = &plan->adp->agent;
+	struct elf *elf = plan->lib->elf;
+	struct err *e = &plan->no_seq;
+	struct elf_sym constructor, before, sym;
+	unsigned i = 0;
+
+	while (i < ADP_AGENT_BEFORES && agent->before[i] && elf_find_sym(elf, agent->before[i], &before, NULL))
+		i++;
+	if (i == ADP_AGENT_BEFORES || !agent->before[i])
+		err_set(e, ERR_TARGET, -ENOENT, "%s has no function that hands a call its number", plan->lib->path);
+	else if (!elf_find_sym(elf, agent->constructor, &constructor, e) &&
+		 !elf_find_sym(elf, plan->adp->seq.next_symbol, &sym, e) &&
+		 !elf_find_sym(elf, plan->adp->seq.thread_symbol, &sym, e))
+		layout_record(elf, &constructor, &before, &plan->number_off, &plan->of_thread_off, e);
+	if (!e->code)
+		plan->details |= MXBPF_DETAIL_SEQ;
+}
+
 static int find_undefined(struct tgt *t, struct plan *plan, struct err *e)
 {
 	const struct adp_args *args = &plan->adp->args;
@@ -138,7 +159,9 @@ void plan_details(struct tgt *t, struct plan *plan)
 	size_t i;
 
 	plan->target.static_base = plan->lib->load_bias;
-	if (plan->adp->seq.next_symbol)
+	if (plan->adp->seq.next_symbol && plan->opts.agent)
+		find_seq_of_agent(plan);
+	else if (plan->adp->seq.next_symbol)
 		find_seq(plan);
 	if (plan->adp->args.keys_symbol)
 		find_tensors(t, plan);

@@ -88,7 +88,7 @@ static void drop_endless_pairs(struct plan *plan)
 
 	for (i = 0; i < plan->nprobes; i++) {
 		struct plan_probe *p = &plan->probes[i];
-		const struct mxbpf_row *row = &p->row->row;
+		const struct mxbpf_row *row = &plan->rows[i];
 
 		if (!p->wanted || p->reason[0] || row->action != MXBPF_ACT_OPEN || row->end != MXBPF_END_PAIR ||
 		    ends_pairs(plan, row->cls))

@@ -480,9 +480,10 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 	int err;
 
 	p->wanted = groups & p->row->group;
-	if (out->opts.agent && p->row->by_agent) {
-		p->spare = true;
+	if (out->opts.agent && p->row->by_agent)
 		p->wanted = false;
+	if (out->opts.agent && p->row->by_agent && !(out->opts.iterations && p->row->iteration)) {
+		p->spare = true;
 		plan_refuse(p, "the agent sees it");
 		return 0;
 	}

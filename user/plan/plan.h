@@ -105,6 +105,7 @@ struct plan {
 	struct mxbpf_target target;		  /* what BPF must know of this process */
 	struct tgt_lib *images[MXBPF_IMAGES_MAX]; /* libraries whose objects are named; borrowed, NULL none */
 	unsigned details;			  /* enum mxbpf_detail: what its spans can have */
+	int32_t number_off, of_thread_off;	  /* with opts.agent and without no_seq: in what a call is known by */
 	struct err no_seq, no_args; /* why they are refused; code 0: they are not, or the runtime has none */
 	uint32_t tensor_keys_off, tensor_storage_off; /* MXBPF_DETAIL_ARGS; the latter 0: not known */
 	uint64_t mark_vtables[MXBPF_MARK_CLASSES]; /* what objects of TASK, FRAME, EVENT begin with, in the file; 0: not

@@ -192,12 +192,16 @@ struct adp_marks {
 	const char *set_state;	   /* its method that is told whether to record; what pauses is a byte of its own */
 };
 
-#define ADP_AGENT_CLEARS 2
+#define ADP_AGENT_CLEARS  2
+#define ADP_AGENT_BEFORES 2
 
 /* What the agent inside a process needs of the runtime's library; entry NULL: there is no agent for it. */
 struct adp_agent {
 	const char *entry; /* every operator call enters it, and no lock of an allocator or a loader is held there */
 	const char *add_callback, *remove_callback, *name;
+	/* Functions whose code says where a call has its number: they make such an object, and hand it the number. Of
+	 * the latter builds have one or another. */
+	const char *constructor, *before[ADP_AGENT_BEFORES];
 	const char *clear[ADP_AGENT_CLEARS]; /* functions that take out all callbacks, the agent's too; or NULL */
 };
 

@@ -116,6 +116,7 @@ static const struct kind kinds[] = {
 			SENT(team),
 			.ids = {NAME(team, name_id)},
 			.times = {AT(team, span_start_ns)},
+			.dur = AT(team, dur_ns),
 			.fits = fits_team},
 	[MXBPF_OPEN] = {.name = "open span",
 			.bytes = MXBPF_OPEN_BYTES_MIN,

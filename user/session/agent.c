@@ -1,33 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --agent: operators are seen by code inside the process. */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/fmt.h"
 #include "session/priv.h"
 #include "source/account.h"
 #include "source/agent.h"
+#include "source/calls.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 int ses_agent_options(const struct session *ses, struct err *e)
 {
+	static const char adds_up[] = "it adds up calls in the kernel, which does not see the agent's",
+			  switches[] =
+				  "its windows open and close in the kernel, which cannot switch the agent on and off",
+			  samples[] = "its samples get their operators in the kernel, which does not see the agent's",
+			  counts[] =
+				  "the counters are read in the kernel at both ends of a call, which only a probe sees",
+			  starts[] = "it is read in the kernel at the start of a call, which only a probe sees";
 	const struct ses_opts *o = ses->o;
 	const struct {
 		bool asked;
-		const char *option;
+		const char *option, *why;
 	} others[] = {
-		{o->stats || o->stats_check, "--stats"},
-		{o->iterations, "--iterations"},
-		{o->follow_app, "--follow-app"},
-		{o->sample_hz, "--sample"},
-		{o->counters, "--counters"},
-		{o->omp, "--omp"},
-		{o->memory, "--memory"},
-		{o->sched, "--sched"},
-		{o->details & MXBPF_DETAIL_STACK, "--py-stacks"},
-		{o->details & MXBPF_DETAIL_ARGS, "--shapes"},
-		{o->details & MXBPF_DETAIL_LAYER, "--layers"},
-		{o->details & MXBPF_DETAIL_SEQ, "--backward"},
+		{o->stats || o->stats_check, "--stats", adds_up},
+		{o->follow_app, "--follow-app", switches},
+		{o->sample_hz, "--sample", samples},
+		{o->counters, "--counters", counts},
+		{o->details & MXBPF_DETAIL_STACK, "--py-stacks", starts},
+		{o->details & MXBPF_DETAIL_ARGS, "--shapes", starts},
+		{o->details & MXBPF_DETAIL_LAYER, "--layers", starts},
 	};
 	unsigned i;
 
@@ -35,11 +42,8 @@ int ses_agent_options(const struct session *ses, struct err *e)
 		return 0;
 	for (i = 0; i < COUNT(others); i++)
 		if (others[i].asked)
-			return err_set(e, ERR_USAGE, -ENOTSUP,
-				       "%s needs probes at the start of each operator, which --agent is there to save",
-				       others[i].option);
-	if (o->command)
-		return err_set(e, ERR_USAGE, -ENOTSUP, "--agent needs a process that runs: --pid");
+			return err_set(e, ERR_USAGE, -ENOTSUP, "%s needs probes instead of --agent: %s",
+				       others[i].option, others[i].why);
 	if (!(o->probes & PROBE_OP))
 		return err_set(e, ERR_USAGE, -EINVAL,
 			       "--agent sees operators: --probes without op leaves it nothing to do");
@@ -51,72 +55,274 @@ int ses_agent(struct session *ses, const struct ses_target *of, struct err *e)
 	return ses->o->agent ? agt_usable(&of->plan, of->tgt, e) : 0;
 }
 
+static void say_entry(const struct session *ses)
+{
+	const struct agt_injected *in = agt_injected(ses->agent);
+	char pause[24], memory[24];
+
+	if (in->stops)
+		ses_note(ses, "the agent is in process %d: one thread was held up for %s; it takes up to %s there",
+			 tgt_pid(ses->targets[0].tgt), fmt_ns(in->pause_ns, pause),
+			 fmt_bytes(agt_memory_max(), memory));
+	else
+		ses_note(ses, "the agent was in process %d already", tgt_pid(ses->targets[0].tgt));
+}
+
+/* A process that was launched or waited for has called operators. In the agent's thread. */
+static void on_entry(void *ctx, const struct err *e)
+{
+	struct session *ses = ctx;
+	char n[32];
+
+	if (!e) {
+		say_entry(ses);
+		if (agt_injected(ses->agent)->missed)
+			ses_warn(ses,
+				 "%s operators that other threads called while the agent was loaded are not recorded",
+				 fmt_count(agt_injected(ses->agent)->missed, n));
+		return;
+	}
+	ses->agent_failed = *e;
+	ses_warn(ses, "operators are not recorded: %s", e->why);
+}
+
 int ses_agent_open(struct session *ses, struct err *e)
 {
 	const struct ses_target *first = &ses->targets[0];
-	char pause[24], memory[24];
+	const struct agt_opts ao = {.ring_bytes = (uint32_t)ses->o->ring_bytes,
+				    .numbers = ses->details & MXBPF_DETAIL_SEQ,
+				    .launched = ses->o->command,
+				    .patient = ses->o->wait && !ses->o->command,
+				    .on_entry = on_entry,
+				    .ctx = ses};
+	const bool asks = ses->o->memory || ses->o->omp || ses->o->sched;
 
 	if (!ses->o->agent)
 		return 0;
-	if (agt_open(&first->plan, first->tgt, (uint32_t)ses->o->ring_bytes, &ses->agent, e))
+	if (agt_open(&first->plan, first->tgt, &ao, &ses->agent, e))
 		return e->code;
 	ses->accounts = acc_new(ses->rings[ATT_SWITCHES]);
+	ses->calls = asks ? calls_new(first->plan.lenders) : NULL;
 	/* The last source: what the others say of the same time comes first. */
-	ses->agent_source = src_add_agent(ses->hub, ses->agent, (uint32_t)tgt_pid(first->tgt));
-	if (!ses->accounts || !ses->agent_source)
+	ses->agent_source = src_add_agent(ses->hub, ses->agent, (uint32_t)tgt_pid(first->tgt), ses->calls);
+	if (!ses->accounts || !ses->agent_source || (asks && !ses->calls))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	if (agt_injected(ses->agent)->stops)
-		ses_note(ses, "the agent is in process %d: one thread was held up for %s; it takes up to %s there",
-			 tgt_pid(first->tgt), fmt_ns(agt_injected(ses->agent)->pause_ns, pause),
-			 fmt_bytes(agt_memory_max(), memory));
-	else
-		ses_note(ses, "the agent was in process %d already", tgt_pid(first->tgt));
+	if (!ao.launched && !ao.patient)
+		say_entry(ses);
 	return 0;
 }
 
 void ses_agent_take(struct session *ses, bool on)
 {
-	if (ses->agent)
-		agt_activate(ses->agent, on);
+	if (!ses->agent || on == ses->agent_records)
+		return;
+	ses->agent_records = on;
+	if (on) {
+		agt_activate(ses->agent, true);
+		return;
+	}
+	src_agent_stop(ses->agent_source);
+	__atomic_store_n(&ses->stopped_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
 }
 
-void ses_agent_end(struct session *ses)
+void ses_agent_settle(struct session *ses)
 {
-	uint64_t ns = ses->agent ? agt_cleared_ns(ses->agent) : 0;
-	uint64_t threads = ses->accounts ? acc_forgotten(ses->accounts) : 0;
-	char after[24], n[32];
+	if (ses->agent)
+		src_agent_settle(ses->agent_source);
+}
 
-	if (threads)
-		ses_warn(ses,
-			 "accounts and bytes of calls that were open in %s threads may lack their beginning: there "
-			 "were more than %u threads",
-			 fmt_count(threads, n), ACC_THREADS_MAX);
-	if (!ns)
-		return;
-	fmt_ns(ns > ses->about.start_mono_ns ? ns - ses->about.start_mono_ns : 0, after);
-	ses_warn(ses,
-		 "the program removed all callbacks, the agent's too, %s after the start of the window; operators "
-		 "that it called later are not recorded",
-		 after);
-	if (ses_add_note(&ses->about, "agent",
-			 "the program removed the agent's callbacks %s after the start of the window; operators that "
-			 "it called later are not recorded",
-			 after) &&
-	    !ses->write_error)
+void ses_agent_fill(struct session *ses, struct mxbpf_rec *r)
+{
+	if (ses->calls && !calls_fill(ses->calls, r))
+		__atomic_fetch_add(&ses->callless, 1, __ATOMIC_RELAXED);
+}
+
+/* A warning, and a note for every output. */
+static void __attribute__((format(printf, 2, 3))) tell(struct session *ses, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	ses_warn(ses, "%s", text);
+	if (ses_add_note(&ses->about, "agent", "%s", text) && !ses->write_error)
 		ses->write_error = -ENOMEM;
 }
 
-/* 0 or -ENOMEM. */
-static int join_one(struct session *ses, const struct mxbpf_rec *r)
+/* Records that may bear a call around theirs, or none. */
+static void tell_joined(struct session *ses)
+{
+	uint64_t lost = calls_lost(ses->calls);
+	char n[32];
+
+	if (ses->callless)
+		tell(ses,
+		     "%s allocations, parallel regions and times off the CPU came before the agent's calls of their "
+		     "time, and are shown outside of operators",
+		     fmt_count(ses->callless, n));
+	if (lost)
+		tell(ses,
+		     "%s calls were open beside more than %u others of their thread: memory, parallel regions and "
+		     "times off the CPU in them are shown for a call around them",
+		     fmt_count(lost, n), CALLS_OPEN_MAX);
+}
+
+/* A program that takes the agent out. */
+static void say_cleared(struct session *ses)
+{
+	uint64_t ns = agt_cleared_ns(ses->agent);
+	char after[24];
+
+	if (!ns)
+		return;
+	fmt_ns(ns > ses->about.start_mono_ns ? ns - ses->about.start_mono_ns : 0, after);
+	tell(ses,
+	     "the program removed all callbacks, the agent's too, %s after the start of the window; operators that it "
+	     "called later are not recorded",
+	     after);
+}
+
+/* What the hub has delivered has been folded by now. */
+void ses_agent_end(struct session *ses)
+{
+	uint64_t threads = ses->accounts ? acc_forgotten(ses->accounts) : 0;
+	char n[32];
+
+	if (ses->steps.len)
+		ses_fold(ses, ATT_CALLS, ses->steps.data, ses->steps.len);
+	ses->steps.len = 0;
+	if (ses->calls)
+		tell_joined(ses);
+	if (threads)
+		tell(ses,
+		     "accounts and bytes of calls that were open in %s threads may lack their beginning: there were "
+		     "more than %u threads",
+		     fmt_count(threads, n), ACC_THREADS_MAX);
+	if (ses->agent_failed.code &&
+	    ses_add_note(&ses->about, "agent", "operators are not recorded: %s", ses->agent_failed.why) &&
+	    !ses->write_error)
+		ses->write_error = -ENOMEM;
+	if (!ses->agent)
+		return;
+	if (agt_numbers_wrong(ses->agent))
+		tell(ses,
+		     "a call had a sequence number that it cannot have: the numbers of this library are not where its "
+		     "code says; forward and backward are not joined from then on");
+	say_cleared(ses);
+}
+
+/* ---- windows of --iterations */
+
+/* Windows open and close in the kernel, at moments that are in the records of the probes. */
+static void cut_at(struct session *ses, const struct mxbpf_step *r)
+{
+	struct ses_cuts *c = &ses->cuts;
+
+	if (r->what != MXBPF_STEP_SAMPLED)
+		return;
+	if (r->flags & MXBPF_STEP_OPENS) {
+		c->last[c->n % SES_CUTS_MAX].from_ns = r->h.ts_ns;
+		c->last[c->n++ % SES_CUTS_MAX].to_ns = UINT64_MAX;
+		c->left = ses->o->iterations;
+	} else if (c->left && !--c->left) {
+		c->last[(c->n - 1) % SES_CUTS_MAX].to_ns = r->h.ts_ns;
+	}
+}
+
+/* Whether a call lies in a window, or, if it has not ended, in one that was open until the agent was stopped. */
+static bool in_window(const struct session *ses, const struct mxbpf_rec *r)
+{
+	const struct ses_cuts *c = &ses->cuts;
+	uint64_t stopped_ns = __atomic_load_n(&ses->stopped_ns, __ATOMIC_ACQUIRE);
+	uint64_t end_ns = kind_end_ns(r), from_ns, to_ns;
+	unsigned i;
+
+	for (i = c->n; i && i + SES_CUTS_MAX > c->n; i--) {
+		from_ns = c->last[(i - 1) % SES_CUTS_MAX].from_ns;
+		to_ns = c->last[(i - 1) % SES_CUTS_MAX].to_ns;
+		if (r->ts_ns < from_ns)
+			continue;
+		if (r->kind == MXBPF_OPEN)
+			return to_ns == UINT64_MAX;
+		return end_ns <= to_ns && (from_ns > stopped_ns || end_ns <= stopped_ns);
+	}
+	return false;
+}
+
+/* ---- join */
+
+/* 0 or -ENOMEM. *kept: whether it is shown. */
+static int join_one(struct session *ses, const struct mxbpf_rec *r, bool *kept)
 {
 	struct mxbpf_span s;
 	int err;
 
+	*kept = !ses->o->iterations || r->kind == MXBPF_NAME || in_window(ses, r);
 	if (r->kind != MXBPF_SPAN)
-		return buf_put(&ses->joined, r, r->size);
+		return *kept ? buf_put(&ses->joined, r, r->size) : 0;
 	s = kind_span(r);
 	err = acc_fill(ses->accounts, &s);
-	return err ? err : buf_put(&ses->joined, &s, s.h.size);
+	if (ses->calls)
+		calls_forget(ses->calls, &s);
+	return err || !*kept ? err : buf_put(&ses->joined, &s, s.h.size);
+}
+
+static int by_end(const void *x, const void *y)
+{
+	const struct mxbpf_rec *a = *(struct mxbpf_rec *const *)x, *b = *(struct mxbpf_rec *const *)y;
+	uint64_t a_ns = kind_end_ns(a), b_ns = kind_end_ns(b);
+
+	return a_ns != b_ns ? (a_ns < b_ns ? -1 : 1) : a->kind == MXBPF_STEP ? -1 : b->kind == MXBPF_STEP;
+}
+
+/*
+ * The model gives an iteration the calls that come before its end, so ends wait for the agent's calls of their time,
+ * and all go in the order of their ends. 0 or -ENOMEM.
+ */
+static int join_steps(struct session *ses)
+{
+	struct buf sorted = {0}, all = {0};
+	const struct mxbpf_rec *r;
+	size_t pos = 0, i;
+	int err = buf_put(&ses->joined, ses->steps.data, ses->steps.len);
+
+	while (!err && (r = kind_next(ses->joined.data, ses->joined.len, &pos)))
+		err = buf_put(&all, &r, sizeof(r));
+	if (!err && all.len)
+		qsort(all.data, buf_count(&all, r), sizeof(r), by_end);
+	for (i = 0; !err && i < buf_count(&all, r); i++) {
+		r = *buf_at(&all, const struct mxbpf_rec *, i);
+		err = buf_put(&sorted, r, r->size);
+	}
+	buf_fini(&all);
+	buf_fini(&ses->joined);
+	ses->joined = sorted;
+	ses->steps.len = 0;
+	return err;
+}
+
+/* Takes the ends of iterations out of a batch. 0 or -ENOMEM. */
+static int take_steps(struct session *ses, void *recs, size_t *bytes)
+{
+	const struct mxbpf_rec *r;
+	char *to = recs;
+	size_t pos = 0, size;
+	int err = 0;
+
+	while ((r = kind_next(recs, *bytes, &pos))) {
+		size = r->size;
+		if (r->kind == MXBPF_STEP) {
+			cut_at(ses, (const void *)r);
+			err = err ? err : buf_put(&ses->steps, r, size);
+			continue;
+		}
+		memmove(to, r, size);
+		to += size;
+	}
+	*bytes = (size_t)(to - (char *)recs);
+	return err;
 }
 
 bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *bytes)
@@ -124,16 +330,26 @@ bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *b
 	bool agent = number == ses->agent_source->number;
 	bool switches = ses->rings[ATT_SWITCHES] && number == ses->rings[ATT_SWITCHES]->number;
 	const struct mxbpf_rec *r;
-	uint64_t n = 0;
+	uint64_t taken = 0; /* without being shown */
 	size_t pos = 0;
+	bool kept;
 	int err = 0;
 
+	switches &= !ses->o->sched; /* else they are shown as well */
 	ses->joined.len = 0;
-	for (; !err && (r = kind_next(*recs, *bytes, &pos)); n++)
-		err = agent ? join_one(ses, r) : acc_take(ses->accounts, r);
-	ses_took(ses, number, switches ? n : 0, err);
+	while (!err && (r = kind_next(*recs, *bytes, &pos))) {
+		kept = !switches;
+		err = agent ? join_one(ses, r, &kept) : acc_take(ses->accounts, r);
+		taken += !kept;
+		if (agent)
+			continue;
+		ses_agent_fill(ses, (struct mxbpf_rec *)r);
+	}
+	if (!err && ses->o->iterations)
+		err = agent ? join_steps(ses) : take_steps(ses, *recs, bytes);
+	ses_took(ses, number, taken, err);
 	if (!agent)
-		return !switches;
+		return !switches && *bytes;
 	acc_forget_ended(ses->accounts);
 	*recs = ses->joined.data;
 	*bytes = ses->joined.len;

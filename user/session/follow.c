@@ -39,6 +39,17 @@ struct follow {
 	struct sight found;   /* of the runtime, while ses_await() waits for it; kind 0: none */
 };
 
+/* The agent is in one process: the one that was named, or the first that has the runtime. */
+static bool has_agent_target(const struct session *ses)
+{
+	return ses->o->agent && ses->targets[0].tgt;
+}
+
+bool ses_follows(const struct session *ses)
+{
+	return !ses->o->no_follow && !has_agent_target(ses);
+}
+
 /* Whether this is the first time for a process: its loader may show it again, and its next program as well. */
 static bool first_time(struct session *ses, uint32_t tgid, uint64_t what)
 {
@@ -268,14 +279,14 @@ static int look_at(struct session *ses, uint32_t tgid, const struct sight *at, s
 	} else if (!ses->targets[0].tgt) {
 		ses->targets[0].tgt = t;
 		return 0;
-	} else if (ses->att && !att_has(ses->att, (pid_t)tgid, NULL) &&
+	} else if (ses->att && !has_agent_target(ses) && !att_has(ses->att, (pid_t)tgid, NULL) &&
 		   !member_of(ses, tgid)) { /* a member has ended */
 		err = attach_to(ses, &t, at, execs, e);
 		if (!err)
 			watch_late(ses, (pid_t)tgid);
 		else if (t)
 			look_again(ses, t);
-	} else if (ses->att) {
+	} else if (ses->att && (!has_agent_target(ses) || member_of(ses, tgid))) {
 		ses_late_look(ses, t);
 	}
 out:
@@ -304,6 +315,8 @@ static int sight_fork(struct session *ses, const struct sight *at, struct err *e
 	const struct member *m;
 	int err = 0;
 
+	if (has_agent_target(ses))
+		return 0;
 	if (member_of(ses, at->seen.tgid)) /* one of the same number has ended just now */
 		ses_sweep(ses);
 	if (member_of(ses, at->seen.tgid)) /* it was found among the children that were there before */
@@ -378,7 +391,7 @@ static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 	struct sight at = {.seen = *seen};
 	struct session *ses = ctx;
 
-	if (ses->launch.pid && seen->kind == MXBPF_SIGHT_FORK && !seen->covered) {
+	if (ses->launch.pid && seen->kind == MXBPF_SIGHT_FORK && !seen->covered && !has_agent_target(ses)) {
 		watch_stop(&at.seen);
 		at.ran_ns = clock_ns(CLOCK_MONOTONIC) - seen->ts_ns;
 	}
@@ -483,7 +496,7 @@ static int open_follow(struct session *ses, struct err *e)
 
 	if (!f)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	if (watch_open(!ses->o->no_follow, ses->o->backend, &f->watch, e)) {
+	if (watch_open(ses_follows(ses), ses->o->backend, &f->watch, e)) {
 		free(f);
 		return e->code;
 	}
@@ -612,7 +625,7 @@ pid_t ses_root(const struct session *ses)
 
 int ses_follow_open(struct session *ses, struct err *e)
 {
-	if (ses->follow || (ses->o->no_follow && !ses_late_wanted(ses)))
+	if (ses->follow || (!ses_follows(ses) && !ses_late_wanted(ses)))
 		return 0;
 	return open_follow(ses, e) || watch_add(ses->follow->watch, tgt_pid(ses->targets[0].tgt), false, e) ? e->code
 													    : 0;
@@ -627,7 +640,7 @@ int ses_follow(struct session *ses, struct err *e)
 	if (remember(ses, (uint32_t)tgid, &ses->targets[0].plan, &ses->targets[0].plan.target))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	watch_late(ses, tgid);
-	return ses->o->no_follow ? 0 : follow_children(ses, ses_root(ses));
+	return ses_follows(ses) ? follow_children(ses, ses_root(ses)) : 0;
 }
 
 int ses_more(struct session *ses, struct err *e)

@@ -33,6 +33,7 @@ static void attach(struct session *ses)
 		return;
 	}
 	ses->sampling = true;
+	ses_agent_take(ses, true);
 	say(ses, "all attached", began);
 	att_sample(ses->att, true, true, 0);
 }
@@ -73,6 +74,8 @@ void ses_iterations(struct session *ses)
 			ses->ended = true;
 			return;
 		}
+		ses_agent_take(ses, false);
+		ses_agent_settle(ses);
 		att_less(ses->att);
 		say(ses, "all but one detached", began);
 		ses->sampling = false;
@@ -86,13 +89,15 @@ void ses_iterations_pause(struct session *ses, bool pause)
 	struct mxbpf_sampling now = att_sampling(ses->att);
 
 	if (pause) {
+		ses_agent_take(ses, false);
 		att_sample(ses->att, false, false, 0);
 		return;
 	}
 	ses->windows = now.closed;
-	if (ses->sampling)
+	if (ses->sampling) {
+		ses_agent_take(ses, true);
 		att_sample(ses->att, true, true, 0);
-	else
+	} else
 		att_sample(ses->att, true, false, now.iterations + 1);
 }
 

@@ -46,6 +46,7 @@ void ses_pause(struct session *ses, bool pause)
 	if (pause && !ses->paused_at_ns) {
 		take(ses, false);
 		ses->paused_at_ns = clock_ns(CLOCK_MONOTONIC);
+		ses_agent_settle(ses);
 		ses_sched_end(ses);
 		ses_machine_read(ses, false);
 		say(ses, "paused");

@@ -66,6 +66,16 @@ struct ses_target {
 };
 #define SES_TARGETS_MAX 9
 
+/* The windows of --iterations that were seen, for the agent's calls: it records before and behind them as well. */
+#define SES_CUTS_MAX 64
+struct ses_cuts {
+	struct {
+		uint64_t from_ns, to_ns; /* to_ns UINT64_MAX: it is open */
+	} last[SES_CUTS_MAX];		 /* the n-th is at n % SES_CUTS_MAX */
+	unsigned n;
+	unsigned left; /* iterations that the last one still takes */
+};
+
 struct session {
 	const struct ses_opts *o;
 	struct ses_ui ui;
@@ -80,11 +90,18 @@ struct session {
 	struct tgt *launcher; /* it has no runtime, and started the target; borrowed from waiting, NULL: none */
 	struct tgt *waiting;  /* --wait: for a runtime in this process, which becomes the target then; NULL */
 	struct att *att;
-	struct agt *agent;	      /* --agent; NULL: none was asked for, or it is not in yet */
-	struct src *agent_source;     /* NULL without agent */
-	struct acc *accounts;	      /* of the agent's calls; only the hub's thread uses it; NULL without agent */
-	struct buf joined;	      /* the agent's batch with its accounts; only the hub's thread uses it */
-	struct src_hub *hub;	      /* of the sources below, from att_load() on */
+	struct agt *agent;	  /* --agent; NULL: none was asked for, or it is not in yet */
+	struct err agent_failed;  /* why it did not come into the command; read after the sources have ended */
+	struct src *agent_source; /* NULL without agent */
+	struct acc *accounts;	  /* of the agent's calls; only the hub's thread uses it; NULL without agent */
+	struct calls *calls;	  /* which of the agent's calls records were in; NULL: no record is asked for that */
+	uint64_t stopped_ns;	  /* atomic: when the agent was told to record no more; 0: it never was */
+	bool agent_records;	  /* it was told to */
+	uint64_t callless;	  /* atomic: records of which that was not known in time */
+	struct ses_cuts cuts;	  /* --iterations: likewise */
+	struct buf steps;	  /* likewise: ends of iterations, until the agent's calls of their time are there */
+	struct buf joined;	  /* the agent's batch with its accounts; only the hub's thread uses it */
+	struct src_hub *hub;	  /* of the sources below, from att_load() on */
 	struct src *rings[ATT_RINGS]; /* NULL: was not asked for */
 	pthread_mutex_t lock;	      /* a source's thread holds it while it folds a batch: model, fresh, folded */
 	struct mdl *model;	      /* of the whole session; others only with the lock or after ses_stop() */
@@ -176,7 +193,8 @@ int ses_await_pid(struct session *ses, struct err *e);
 int ses_follow_open(struct session *ses, struct err *e);
 struct watch *ses_follow_watch(const struct session *ses); /* NULL: nothing is followed; borrowed */
 int ses_follow_plans(struct session *ses, int (*fn)(struct session *ses, struct plan *p, struct err *e), struct err *e);
-pid_t ses_root(const struct session *ses); /* what was launched, or named: the ancestor of all that is followed */
+bool ses_follows(const struct session *ses); /* whether children are looked at, now */
+pid_t ses_root(const struct session *ses);   /* what was launched, or named: the ancestor of all that is followed */
 int ses_follow(struct session *ses, struct err *e);
 void ses_go_on(struct session *ses);
 void ses_sight(struct session *ses);
@@ -298,6 +316,10 @@ int ses_agent_options(const struct session *ses, struct err *e);
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
 int ses_agent_open(struct session *ses, struct err *e);
 void ses_agent_take(struct session *ses, bool on);
+/* Soon after it was told to record no more, when the time of that has been taken. */
+void ses_agent_settle(struct session *ses);
+/* With the agent: puts the operator into a record of BPF's that it was in. */
+void ses_agent_fill(struct session *ses, struct mxbpf_rec *r);
 /* After the last record: warns of what the agent could not see. */
 void ses_agent_end(struct session *ses);
 /*

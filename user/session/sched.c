@@ -11,11 +11,15 @@ static void keep(void *ctx, struct mxbpf_sched *r)
 
 void ses_sched_end(struct session *ses)
 {
+	const struct mxbpf_rec *r;
 	struct buf recs = {0};
+	size_t pos = 0;
 
 	if (!ses->o->sched) /* what ended in the window has its account */
 		return;
 	ses->sched_ended += att_sched_end(ses->att, keep, &recs);
+	while ((r = kind_next(recs.data, recs.len, &pos)))
+		ses_agent_fill(ses, (struct mxbpf_rec *)r);
 	if (recs.len)
 		ses_fold(ses, ATT_SWITCHES, recs.data, recs.len);
 	buf_fini(&recs);

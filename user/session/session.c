@@ -10,6 +10,7 @@
 #include "base/out.h"
 #include "session/priv.h"
 #include "source/account.h"
+#include "source/calls.h"
 
 /* By which probes it would be read, and what is wrong with the first of them. */
 static int refuse_detail(const struct session *ses, const struct ses_target *of, unsigned detail, const char *option,
@@ -391,6 +392,7 @@ int ses_stop(struct session *ses, struct err *e)
 	ses_look(ses, &look);
 	if (ses->o->iterations) {
 		on = ses->sampling && att_sampling(ses->att).opened > att_sampling(ses->att).closed;
+		ses_agent_take(ses, false); /* the next takes a moment */
 		att_sample(ses->att, false, false, 0);
 	}
 	if (ses->o->follow_app) {
@@ -403,6 +405,7 @@ int ses_stop(struct session *ses, struct err *e)
 	ses_machine_end(ses);
 	ses_close_pause(ses);
 	s->duration_ns = ses_window_ns(ses);
+	ses_agent_settle(ses);
 	ses_sched_end(ses);
 	ses_iterations_account(ses, s);
 	ses_app_account(ses, s);
@@ -451,7 +454,9 @@ void ses_free(struct session *ses)
 	src_hub_free(ses->hub);
 	agt_close(ses->agent);
 	acc_free(ses->accounts);
+	calls_free(ses->calls);
 	buf_fini(&ses->joined);
+	buf_fini(&ses->steps);
 	rec_writer_free(ses->writer);
 	att_free(ses->att);
 	sym_free(ses->symbols);

@@ -84,7 +84,7 @@ static bool must_share(const struct att_backend *b)
 
 static bool may_share(const struct session *ses, const struct att_backend *b)
 {
-	return b->shares && ses_follow_watch(ses) && !ses->o->no_follow && ses->o->follow != SES_FOLLOW_FILTERED;
+	return b->shares && ses_follow_watch(ses) && ses_follows(ses) && ses->o->follow != SES_FOLLOW_FILTERED;
 }
 
 static int share_plan(struct session *ses, struct plan *p, struct err *e)

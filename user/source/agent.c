@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "records/kinds.h"
 
 #define LOOK_MS	 20	      /* between two looks at what was handed over */
 #define TAILS_NS 200000000ull /* between two looks at what was not */
@@ -24,8 +25,15 @@ struct agent_source {
 	struct src *src;
 	pthread_t thread;
 	int stop_fd;	       /* readable: the thread shall end; -1: it does not run */
+	struct calls *calls;   /* which call records of other sources were in; borrowed, NULL: nobody asks */
+	pthread_mutex_t lock;  /* of what is below, without what is atomic */
 	struct hash names;     /* the agent's number of a name -> its id */
-	struct buf recs;       /* of one delivery */
+	struct buf spans;      /* struct mxbpf_span, in no order: calls that were not delivered yet */
+	struct buf texts;      /* names of one delivery, */
+	struct buf recs;       /* and the other records */
+	uint64_t looked_ns;    /* when calls were looked at last that were not handed over, or are open */
+	uint64_t stopped_ns;   /* atomic: src_agent_stop() was then, and src_agent_settle() is to come; 0: it is not */
+	struct buf stopped;    /* without the lock: struct still_open, what was open then */
 	uint64_t stored, lost; /* atomic; lost: for want of memory here */
 	uint64_t twins;	       /* atomic: of open calls, which the agent had not recorded */
 	uint64_t until_ns;     /* atomic: calls that ended before have been delivered */
@@ -43,9 +51,9 @@ static int put_name(struct agent_source *a, uint64_t id, const char *text, uint3
 		.len = len,
 		.kind = MXBPF_NAME_SPAN};
 
-	if (buf_put(&a->recs, &r, sizeof(r)) || buf_put(&a->recs, text, len))
+	if (buf_put(&a->texts, &r, sizeof(r)) || buf_put(&a->texts, text, len))
 		return -ENOMEM;
-	return buf_put(&a->recs, &zeros, pad);
+	return buf_put(&a->texts, &zeros, pad);
 }
 
 /* The id that a probe would have given the same text. */
@@ -67,7 +75,9 @@ static uint64_t name_id(struct agent_source *a, uint32_t name)
 static unsigned span_flags(unsigned scope, unsigned flags)
 {
 	return (scope == MXBPF_AGENT_USER ? MXBPF_SPAN_USER : 0) |
-	       (flags & MXBPF_AGENT_CALL_ASYNC ? MXBPF_SPAN_ASYNC : 0);
+	       (scope == MXBPF_AGENT_BACKWARD ? MXBPF_SPAN_BACKWARD : 0) |
+	       (flags & MXBPF_AGENT_CALL_ASYNC ? MXBPF_SPAN_ASYNC : 0) |
+	       (flags & MXBPF_AGENT_CALL_SEQ ? MXBPF_SPAN_SEQ : 0);
 }
 
 static void on_calls(void *ctx, const struct mxbpf_agent_call *calls, unsigned n)
@@ -89,21 +99,59 @@ static void on_calls(void *ctx, const struct mxbpf_agent_call *calls, unsigned n
 			.end_tid = c->end_tid,
 			.cls = MXBPF_CLASS_OPERATOR,
 			.flags = (uint8_t)span_flags(c->scope, c->flags),
+			.seq = c->seq,
+			.origin = c->origin,
 		};
 
-		if (buf_put(&a->recs, &s, s.h.size))
+		if (s.seq || s.origin)
+			s.h.size = MXBPF_SPAN_BYTES_DETAILS;
+		if (buf_put(&a->spans, &s, sizeof(s)) || (a->calls && calls_ended(a->calls, &s)))
 			__atomic_fetch_add(&a->lost, 1, __ATOMIC_RELAXED);
 		else
 			__atomic_fetch_add(&a->stored, 1, __ATOMIC_RELAXED);
 	}
 }
 
-static void on_open(void *ctx, const struct mxbpf_agent_open *o, uint32_t tid, unsigned level)
+/* An inner call before the one around it. */
+static int by_end(const void *x, const void *y)
 {
-	struct agent_source *a = ctx;
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	struct mxbpf_open r = {
-		.h = {.kind = MXBPF_OPEN, .size = sizeof(r), .tgid = a->tgid, .ts_ns = o->start_ns},
+	const struct mxbpf_span *a = x, *b = y;
+	uint64_t a_ns = kind_end_ns(&a->h), b_ns = kind_end_ns(&b->h);
+
+	if (a_ns != b_ns)
+		return a_ns < b_ns ? -1 : 1;
+	return a->h.ts_ns != b->h.ts_ns ? (a->h.ts_ns > b->h.ts_ns ? -1 : 1) : 0;
+}
+
+/*
+ * The calls that had ended by then, of all threads in order: a thread fills a batch early or late, and what ran in one
+ * thread may go back to what another one did before.
+ */
+static void put_spans(struct agent_source *a, uint64_t until_ns)
+{
+	struct mxbpf_span *s = (void *)a->spans.data;
+	size_t n = buf_count(&a->spans, struct mxbpf_span), i = 1;
+
+	if (!n)
+		return;
+	while (i < n && by_end(&s[i - 1], &s[i]) <= 0) /* as those of one thread are */
+		i++;
+	if (i < n)
+		qsort(s, n, sizeof(*s), by_end);
+	for (i = 0; i < n && kind_end_ns(&s[i].h) <= until_ns; i++)
+		if (buf_put(&a->recs, &s[i], s[i].h.size)) {
+			__atomic_fetch_add(&a->lost, 1, __ATOMIC_RELAXED);
+			__atomic_fetch_sub(&a->stored, 1, __ATOMIC_RELAXED);
+		}
+	a->spans.len -= i * sizeof(*s);
+	memmove(a->spans.data, a->spans.data + i * sizeof(*s), a->spans.len);
+}
+
+static struct mxbpf_open open_call(struct agent_source *a, const struct mxbpf_agent_open *o, uint32_t tid,
+				   unsigned level, uint64_t now)
+{
+	return (struct mxbpf_open){
+		.h = {.kind = MXBPF_OPEN, .size = sizeof(struct mxbpf_open), .tgid = a->tgid, .ts_ns = o->start_ns},
 		.open_ns = now > o->start_ns ? now - o->start_ns : 0,
 		.name_id = name_id(a, o->name),
 		.tid = tid,
@@ -112,7 +160,14 @@ static void on_open(void *ctx, const struct mxbpf_agent_open *o, uint32_t tid, u
 		.flags = (uint8_t)span_flags(o->scope, 0),
 		.level = (uint8_t)(level < UINT8_MAX ? level : UINT8_MAX),
 	};
+}
 
+static void on_open(void *ctx, const struct mxbpf_agent_open *o, uint32_t tid, unsigned level, bool outlived)
+{
+	struct agent_source *a = ctx;
+	struct mxbpf_open r = open_call(a, o, tid, level, clock_ns(CLOCK_MONOTONIC));
+
+	(void)outlived;
 	buf_put(&a->recs, &r, sizeof(r));
 	if (o->inner != MXBPF_AGENT_INNER_TWIN)
 		return;
@@ -120,16 +175,115 @@ static void on_open(void *ctx, const struct mxbpf_agent_open *o, uint32_t tid, u
 	on_calls(a, &o->twin, 1);
 }
 
-static void take(struct agent_source *a, bool tails)
-{
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+/* A call that was open at a look. */
+struct still_open {
+	struct mxbpf_agent_open call;
+	uint32_t tid;
+	unsigned level;
+};
 
-	a->recs.len = 0;
-	agt_take(a->agt, tails, on_calls, a);
-	if (tails)
-		__atomic_store_n(&a->until_ns, now, __ATOMIC_RELAXED);
+/* A call that has outlived the one around it says nothing of what its thread does. */
+static void on_still_open(void *ctx, const struct mxbpf_agent_open *o, uint32_t tid, unsigned level, bool outlived)
+{
+	const struct still_open one = {*o, tid, level};
+
+	if (!outlived)
+		buf_put(ctx, &one, sizeof(one)); /* for want of memory the call around it stands for it */
+}
+
+static void learn_open(struct agent_source *a, const struct buf *open, uint64_t at_ns)
+{
+	const struct still_open *o = buf_at(open, const struct still_open, 0);
+	size_t n = buf_count(open, struct still_open), i;
+	struct mxbpf_open r;
+
+	for (i = 0; i < n; i++) {
+		if (o[i].call.start_ns >= at_ns)
+			continue;
+		r = open_call(a, &o[i].call, o[i].tid, o[i].level, at_ns);
+		if (calls_open(a->calls, &r))
+			__atomic_fetch_add(&a->lost, 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void deliver(struct agent_source *a)
+{
+	if (a->texts.len)
+		src_deliver_names(a->src, a->texts.data, a->texts.len);
 	if (a->recs.len)
 		src_deliver(a->src, a->recs.data, a->recs.len);
+	a->texts.len = a->recs.len = 0;
+}
+
+/* All calls that ended until a moment are here, and those that were open then are known. */
+static void known(struct agent_source *a, uint64_t until_ns)
+{
+	if (until_ns <= a->until_ns)
+		return;
+	if (a->calls)
+		calls_known(a->calls, until_ns);
+	put_spans(a, until_ns);
+	__atomic_store_n(&a->until_ns, until_ns, __ATOMIC_RELEASE);
+}
+
+/*
+ * A thread may be about to record a call when it is looked at: the call is not open any more, and not recorded yet. So
+ * all is known only of the time until the look before.
+ */
+static void look(struct agent_source *a)
+{
+	uint64_t before_ns = a->looked_ns;
+	struct buf open = {0};
+
+	a->looked_ns = clock_ns(CLOCK_MONOTONIC);
+	if (a->calls) {
+		agt_opens(a->agt, on_still_open, &open);
+		learn_open(a, &open, a->looked_ns);
+	}
+	agt_take(a->agt, true, on_calls, a);
+	if (!__atomic_load_n(&a->stopped_ns, __ATOMIC_ACQUIRE))
+		known(a, before_ns);
+	buf_fini(&open);
+}
+
+static void take(struct agent_source *a, bool tails)
+{
+	pthread_mutex_lock(&a->lock);
+	if (tails)
+		look(a);
+	else
+		agt_take(a->agt, false, on_calls, a);
+	deliver(a);
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* What ends from now on is not recorded, nor open any more. Hence the look comes first, and waits for nobody. */
+void src_agent_stop(struct src *s)
+{
+	struct agent_source *a = s->ctx;
+
+	__atomic_store_n(&a->stopped_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
+	if (a->calls)
+		agt_opens(a->agt, on_still_open, &a->stopped);
+	agt_activate(a->agt, false);
+}
+
+void src_agent_settle(struct src *s)
+{
+	struct agent_source *a = s->ctx;
+	uint64_t ns = a->stopped_ns;
+
+	if (!ns)
+		return;
+	pthread_mutex_lock(&a->lock);
+	if (a->calls)
+		learn_open(a, &a->stopped, ns);
+	agt_take(a->agt, true, on_calls, a);
+	known(a, ns);
+	__atomic_store_n(&a->stopped_ns, 0, __ATOMIC_RELEASE);
+	deliver(a);
+	pthread_mutex_unlock(&a->lock);
+	buf_fini(&a->stopped);
 }
 
 /* ---- the source */
@@ -179,6 +333,7 @@ static void agent_flush(struct src *s)
 	struct agent_source *a = s->ctx;
 	uint64_t one = 1;
 
+	src_agent_settle(s);
 	if (a->stop_fd < 0)
 		return;
 	if (write(a->stop_fd, &one, sizeof(one)) == sizeof(one))
@@ -188,16 +343,15 @@ static void agent_flush(struct src *s)
 	take(a, true);
 	agt_detach(a->agt);
 	take(a, true);
-	a->recs.len = 0;
 	agt_opens(a->agt, on_open, a);
-	__atomic_store_n(&a->until_ns, UINT64_MAX, __ATOMIC_RELAXED);
-	if (a->recs.len)
-		src_deliver(s, a->recs.data, a->recs.len);
+	put_spans(a, UINT64_MAX);
+	__atomic_store_n(&a->until_ns, UINT64_MAX, __ATOMIC_RELEASE);
+	deliver(a);
 }
 
 static uint64_t agent_watermark(const struct src *s)
 {
-	return __atomic_load_n(&((const struct agent_source *)s->ctx)->until_ns, __ATOMIC_RELAXED);
+	return __atomic_load_n(&((const struct agent_source *)s->ctx)->until_ns, __ATOMIC_ACQUIRE);
 }
 
 static void agent_loss(const struct src *s, struct mxbpf_loss *loss)
@@ -215,7 +369,11 @@ static void agent_close(struct src *s)
 	struct agent_source *a = s->ctx;
 
 	hash_fini(&a->names);
+	buf_fini(&a->spans);
+	buf_fini(&a->texts);
 	buf_fini(&a->recs);
+	buf_fini(&a->stopped);
+	pthread_mutex_destroy(&a->lock);
 	free(a);
 }
 
@@ -225,7 +383,7 @@ static const struct src_ops ops = {.open = agent_open,
 				   .watermark = agent_watermark,
 				   .close = agent_close};
 
-struct src *src_add_agent(struct src_hub *h, struct agt *agt, uint32_t tgid)
+struct src *src_add_agent(struct src_hub *h, struct agt *agt, uint32_t tgid, struct calls *calls)
 {
 	struct agent_source *a = calloc(1, sizeof(*a));
 	struct src *s = a ? src_add(h, &ops, "agent", a) : NULL;
@@ -236,6 +394,8 @@ struct src *src_add_agent(struct src_hub *h, struct agt *agt, uint32_t tgid)
 	}
 	a->agt = agt;
 	a->tgid = tgid;
+	a->calls = calls;
+	pthread_mutex_init(&a->lock, NULL);
 	a->src = s;
 	a->stop_fd = -1;
 	return s;

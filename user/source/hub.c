@@ -173,6 +173,15 @@ void src_deliver(struct src *s, void *recs, size_t bytes)
 	pthread_mutex_unlock(&h->lock);
 }
 
+void src_deliver_names(struct src *s, void *recs, size_t bytes)
+{
+	struct src_hub *h = s->hub;
+
+	pthread_mutex_lock(&h->lock);
+	h->fn(h->ctx, s->number, recs, bytes);
+	pthread_mutex_unlock(&h->lock);
+}
+
 void src_flush(struct src_hub *h)
 {
 	unsigned i;

@@ -71,8 +71,10 @@ int src_open(struct src_hub *h, struct err *e);
 void src_flush(struct src_hub *h);
 void src_hub_free(struct src_hub *h); /* when no source delivers any more; NULL is legal */
 
-/* For sources: records of this one. From one thread at a time. */
+/* For sources: records of this one. From one thread at a time. src_deliver_names: records that have no time, which are
+ * handed on at once: records of any source may bear these names. */
 void src_deliver(struct src *s, void *recs, size_t bytes);
+void src_deliver_names(struct src *s, void *recs, size_t bytes);
 
 unsigned src_count(const struct src_hub *h);
 const struct src *src_at(const struct src_hub *h, unsigned i);

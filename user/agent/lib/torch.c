@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * PyTorch: a callback of RecordFunction for each scope, as torch.profiler has them. It calls three exported functions
- * of the library and reads no structure of it: which scope a call is of says the callback that is called.
+ * PyTorch: a callback of RecordFunction for each scope, as torch.profiler has them. It calls exported functions of the
+ * library: which scope a call is of says the callback that is called. The only fields that it reads are the two numbers
+ * of a RecordFunction, if mxbpf has found them in the library's code and a session wants them.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "agent.h"
 
@@ -24,12 +26,99 @@ _Static_assert(offsetof(struct record_callback, later) == 37, "as in ATen/record
 typedef uint64_t (*add_fn)(struct record_callback);
 typedef void (*remove_fn)(uint64_t);
 typedef const char *(*name_fn)(const void *);
+typedef uint64_t (*number_fn)(void);
 
-#define STOP_AFTER_NS 2000000000ull /* between start() and when mxbpf listens */
+/* RECORD_FUNCTION in the engine, around a node: it has the node's number, and makes none. */
+#define EVALUATE "autograd::engine::evaluate_function: "
+
+#define NO_NUMBER	  ((uint64_t)-1) /* of a call that makes no node, as torch has it */
+#define THREAD_NUMBER_MAX 0xffff	 /* that MXBPF_SEQ() has room for */
+
+/* Between start() and when mxbpf listens: longer than that takes on an overloaded machine. Then mxbpf has been killed.
+ */
+#define STOP_AFTER_NS 15000000000ull
 
 static uint64_t handles[MXBPF_AGENT_SCOPES];
 static uint64_t started_ns;
 static bool heard; /* mxbpf has listened since then */
+
+/* ---- sequence numbers */
+
+static uint64_t field(const void *rf, uint32_t off)
+{
+	uint64_t value;
+
+	memcpy(&value, (const char *)rf + off, sizeof(value));
+	return value;
+}
+
+static bool begins(const char *text, const char *with)
+{
+	while (*with && *text == *with)
+		text++, with++;
+	return !*with;
+}
+
+static uint64_t next_number(void)
+{
+	return ((number_fn)mxbpf_agent_config.next_number)();
+}
+
+/*
+ * An operator has its thread's next number and no thread; a node has the number of its operator, and that one's thread.
+ * If what is read is neither, the fields are not what mxbpf takes them for, and none is read any more.
+ */
+static void __attribute__((noinline))
+read_number(struct mxbpf_agent_shared *s, struct mxbpf_agent_open *o, const void *rf, const char *name)
+{
+	uint64_t number = field(rf, mxbpf_agent_config.number_off);
+	uint64_t thread = field(rf, mxbpf_agent_config.of_thread_off);
+	bool node = o->scope == MXBPF_AGENT_BACKWARD, evaluate;
+
+	if (number == NO_NUMBER)
+		return;
+	evaluate = !node && name && begins(name, EVALUATE);
+	if (number != MXBPF_SEQ_NR(number) || (node ? !thread : thread) ||
+	    (!node && !evaluate && number != next_number())) {
+		__atomic_store_n(&s->numbers, MXBPF_AGENT_NUMBERS_WRONG, __ATOMIC_RELAXED);
+		return;
+	}
+	if (thread > THREAD_NUMBER_MAX)
+		return;
+	o->seq = MXBPF_SEQ(thread, number);
+	if (!evaluate)
+		o->join = node ? MXBPF_AGENT_JOIN_BACKWARD : MXBPF_AGENT_JOIN_FORWARD;
+}
+
+static void begin_number(struct mxbpf_agent_shared *s, struct mxbpf_agent_open *o, const struct mxbpf_agent_open *outer,
+			 const void *rf, const char *name)
+{
+	o->seq = o->origin = 0;
+	o->join = MXBPF_AGENT_JOIN_NONE;
+	if (__atomic_load_n(&s->numbers, __ATOMIC_RELAXED) != MXBPF_AGENT_NUMBERS_ON)
+		return;
+	if (outer)
+		o->origin = outer->scope == MXBPF_AGENT_BACKWARD ? outer->seq : outer->origin;
+	if (mxbpf_agent_config.number_off && (o->scope == MXBPF_AGENT_FUNCTION || o->scope == MXBPF_AGENT_BACKWARD))
+		read_number(s, o, rf, name);
+}
+
+/* On the thread that began it. */
+static void end_number(struct mxbpf_agent_call *c, const struct mxbpf_agent_open *o)
+{
+	uint64_t thread;
+
+	if (o->join == MXBPF_AGENT_JOIN_FORWARD) {
+		if (next_number() <= o->seq)
+			return;
+		thread = ((number_fn)mxbpf_agent_config.thread_number)();
+		if (thread > THREAD_NUMBER_MAX)
+			return;
+		c->seq = MXBPF_SEQ(thread, o->seq);
+	}
+	if (o->join != MXBPF_AGENT_JOIN_NONE)
+		c->flags |= MXBPF_AGENT_CALL_SEQ;
+}
 
 /* ---- the end of a call */
 
@@ -68,6 +157,7 @@ static struct mxbpf_agent_call ended(const struct mxbpf_agent_open *o, uint32_t 
 		.dur_ns = dur_ns,
 		.self_ns = flags & MXBPF_AGENT_CALL_ASYNC || o->inner_ns > dur_ns ? 0 : dur_ns - o->inner_ns,
 		.seq = o->seq,
+		.origin = o->origin,
 		.name = o->name,
 		.end_tid = end_tid,
 		.tid = tid,
@@ -86,6 +176,7 @@ static void record(const struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *
 	if (o->inner == MXBPF_AGENT_INNER_TWIN)
 		o->inner_ns -= o->twin.self_ns;
 	c = ended(o, t->tid, t->tid, now, 0);
+	end_number(&c, o);
 	outer = pop(t);
 	if (!outer) {
 		agent_record(t, &c);
@@ -203,6 +294,7 @@ static void begin(const void *rf, unsigned scope)
 	struct mxbpf_agent_shared *s = agent_gate->shared;
 	struct mxbpf_agent_slot *t = agent_slot;
 	struct mxbpf_agent_open *o;
+	const char *name;
 	uint32_t depth;
 
 	if (!s || !mxbpf_agent_switch) {
@@ -224,10 +316,12 @@ static void begin(const void *rf, unsigned scope)
 		return;
 	}
 	o = &t->open[depth];
-	o->inner_ns = o->seq = 0;
+	o->inner_ns = 0;
 	o->inner = MXBPF_AGENT_INNER_NONE;
 	o->scope = (uint8_t)scope;
-	o->name = agent_name(s, t, ((name_fn)mxbpf_agent_config.name)(rf));
+	name = ((name_fn)mxbpf_agent_config.name)(rf);
+	o->name = agent_name(s, t, name);
+	begin_number(s, o, depth ? o - 1 : NULL, rf, name);
 	o->start_ns = agent_now();
 	__atomic_store_n(&o->call, (uint64_t)(uintptr_t)rf, __ATOMIC_RELEASE);
 	__atomic_store_n(&t->depth, depth + 1, __ATOMIC_RELEASE);

@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --agent with a command that mxbpf launches: the agent comes in at the first operator, before that runs.
+
+load helpers
+
+setup() { torch_setup; }
+
+# Both profilers in one run, from the first operator of each on.
+judged() { # PROGRAMS
+	"$MXBPF" --agent --backward --trace trace.json -o mxbpf.json --format json -- "$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --whole --builtin builtin.json
+	"$PYTHON_TORCH" "$JUDGE/compare.py" --calls --all-names --launched builtin.json mxbpf.json
+	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json mxbpf.json --all-names
+	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json trace.json --numbers
+}
+
+@test "CNNs, a transformer encoder and TorchScript count the same under both" { judged sgd,adam-foreach,transformer,script; }
+@test "a compiled net, custom Functions, exceptions and deep backward passes count the same under both" { judged compiled,custom,exceptions,deep; }
+
+# It has libtorch from the beginning, and calls nothing of it until it may go on.
+start_gated() { # [ARGS... of mxbpf] [-- ARGS... of the program]
+	local args=()
+	while (($#)) && [[ $1 != -- ]]; do
+		args+=("$1")
+		shift
+	done
+	cat >gated.py <<-'EOF2'
+		import ctypes, importlib.util, os, signal, sys, threading
+		before = dict(os.environ)
+		ctypes.CDLL(importlib.util.find_spec("torch").submodule_search_locations[0] + "/lib/libtorch_cpu.so")
+		if "--blocks" in sys.argv:
+		    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGURG, signal.SIGWINCH, signal.SIGCHLD, signal.SIGCONT})
+		print("ready", os.getpid(), flush=True)
+		open("in").read()
+		import torch
+		torch.set_num_threads(1)
+		def work():
+		    x = torch.zeros(3)
+		    for _ in range(500):
+		        x.add_(1)
+		    sys.stdout.write("sum %d\n" % x.sum()) # in one piece
+		for at_once in (3,) if "--at-once" in sys.argv else (1, 1, 1):
+		    threads = [threading.Thread(target=work) for _ in range(at_once)]
+		    for thread in threads:
+		        thread.start()
+		    for thread in threads:
+		        thread.join()
+		assert dict(os.environ) == before
+		print("has", "an agent" if "mxbpf-agent" in open("/proc/self/maps").read() else "no agent", flush=True)
+	EOF2
+	mkfifo in
+	# shellcheck disable=SC2016 # for that shell, which is a wrapper without a runtime
+	start_ready mxbpf "$MXBPF" -o mxbpf.json --format json --agent "${args[@]}" -- sh -c '"$@"; exit $?' - "$PYTHON_TORCH" gated.py "${@:2}"
+	MXBPF_PID=$BG_PID
+	wait_line "$(err mxbpf)" '^attached: [0-9]+ probes' "$MXBPF_PID"
+}
+
+go_on() { : >in; }
+
+@test "each operator of a program is seen, and its environment is its own" {
+	start_gated
+	go_on
+	wait_exit "$MXBPF_PID"
+	expect_re 'the agent is in process [0-9]+: one thread was held up for' "$(<"$(err mxbpf)")"
+	expect_re '^has an agent' "$(<"$(out mxbpf)")"
+	[[ $(grep -c '^sum 1500$' "$(out mxbpf)") == 3 ]]
+	jq -e '[.tables.operator[] | {(.name): .count}] | add | ."aten::add_" == 1500 and ."aten::zeros" == 3 and ."aten::sum" == 3' mxbpf.json
+	jq -e '.loss | .dropped == 0 and .attempted == .stored' mxbpf.json
+}
+
+# The three threads make 7,524 calls. One that another thread begins just when the agent is in may count as lost and as recorded.
+@test "what other threads call while the agent comes in is counted as lost, and nothing else is" {
+	start_gated -- --at-once
+	go_on
+	wait_exit "$MXBPF_PID"
+	[[ $(grep -c '^sum 1500$' "$(out mxbpf)") == 3 ]]
+	jq -c .sources mxbpf.json
+	jq -e '.sources[] | select(.source == "agent") | .attempted >= 7524 and .attempted <= 7526 and .stored + .dropped == .attempted' mxbpf.json
+	[[ $(jq '.loss.dropped' mxbpf.json) == 0 ]] || grep 'operators that other threads called while the agent was loaded' "$(err mxbpf)"
+}
+
+@test "killed while the program is stopped at its first operator, mxbpf leaves it running" {
+	start_gated
+	kill -s STOP "$MXBPF_PID"
+	go_on
+	timeout 20 bash -c 'until [[ $(ps -o stat= -p "$0") == T* ]]; do sleep 0.02; done' "$READY_PID"
+	kill -s KILL "$MXBPF_PID"
+	wait_line "$(out mxbpf)" '^has no agent$'
+	wait_gone "$READY_PID"
+}
+
+@test "when the window ends before the first operator, the program goes on without the agent" {
+	start_gated -v -d 100ms
+	wait_line "$(err mxbpf)" '^mxbpf: detached in' "$MXBPF_PID"
+	go_on
+	wait_exit "$MXBPF_PID" || [[ $? == 5 ]] # nothing was seen
+	expect_re '^has no agent' "$(<"$(out mxbpf)")"
+}
+
+@test "a program into which the agent cannot come runs on; that its operators are not recorded is said everywhere" {
+	start_gated -- --blocks
+	go_on
+	wait_exit "$MXBPF_PID" || [[ $? == 5 ]]
+	expect_re 'operators are not recorded: .*blocks every signal' "$(<"$(err mxbpf)")"
+	[[ $(grep -c '^sum 1500$' "$(out mxbpf)") == 3 ]]
+	expect_re '^has no agent' "$(<"$(out mxbpf)")"
+	jq -e 'any(.window.notes[]; .name == "agent" and (.text | test("operators are not recorded: .*blocks every signal")))' mxbpf.json
+}
+
+@test "--wait: a process that imports torch later gets the agent when it calls operators" {
+	mkfifo in
+	start_bg later "$PYTHON_TORCH" -c '
+import os, signal
+print("here", flush=True)
+open("in").read()
+import torch
+torch.set_num_threads(1)
+asked = []
+signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
+x = torch.ones(3)
+while not asked:
+    x.add_(1)
+for _ in range(100):
+    x.mul_(1)
+'
+	local later=$BG_PID
+	wait_line "$(out later)" '^here'
+	start_bg mxbpf "$MXBPF" --wait --pid "$later" --agent --format json
+	wait_line "$(err mxbpf)" '^waiting until'
+	: >in
+	wait_line "$(err mxbpf)" 'the agent is in process [0-9]+: one thread was held up for' "$BG_PID"
+	kill -s USR1 "$later"
+	wait_exit "$BG_PID"
+	jq -e '[.tables.operator[] | select(.name == "aten::mul_").count] == [100]' "$(out mxbpf)"
+	jq -e '.loss | .dropped == 0 and .attempted == .stored' "$(out mxbpf)"
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which thread is stopped, and where. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/priv.h"
+#include "attach/attach.h"
+#include "attach/backend.h"
+#include "base/clock.h"
+
+#define ENTRY_BYTES_MAX 16     /* of the function's first instruction, behind which the signal stops */
+#define POLL_NS		200000 /* while no thread has called */
+#define PATIENT_POLL_NS 5000000
+#define FIRST_STOP_MS	2000 /* from the process's stop to that of the thread */
+
+/* ---- the probe */
+
+int stop_load(struct inject *x, struct err *e)
+{
+	const struct att_backend *backend = att_pick(NULL, e);
+	uint64_t cookie = 0;
+	int err;
+
+	if (!backend)
+		return e ? e->code : -ENOTSUP;
+	x->skel = inject_bpf__open();
+	if (!x->skel)
+		return backend_load_failed(-errno, e);
+	x->skel->rodata->cfg_tgid = (__u32)x->pid;
+	backend_namespace(&x->skel->rodata->cfg_pidns_dev, &x->skel->rodata->cfg_pidns_ino);
+	bpf_program__set_expected_attach_type(x->skel->progs.on_call, (enum bpf_attach_type)backend->attach_type);
+	err = inject_bpf__load(x->skel);
+	if (err)
+		return backend_load_failed(err, e);
+	err = backend->attach(bpf_program__fd(x->skel->progs.on_call), x->o->path, &x->o->off, &cookie, 1, x->pid,
+			      &x->link);
+	if (err > 0)
+		return 0;
+	x->link = -1;
+	return err_set(e, ERR_RUNTIME, err ? err : -EINVAL,
+		       "the function at whose entry the agent is loaded cannot be probed in process %d: %s", x->pid,
+		       strerror(err ? -err : EINVAL));
+}
+
+static int on_first(void *ctx, void *data, size_t bytes)
+{
+	return 0;
+}
+
+int stop_arm_any(struct inject *x, struct err *e)
+{
+	if (!x->firsts)
+		x->firsts = ring_buffer__new(bpf_map__fd(x->skel->maps.firsts), on_first, NULL, NULL);
+	if (!x->firsts)
+		return err_set(e, ERR_RUNTIME, -errno, "the first call cannot be waited for: %s", strerror(errno));
+	x->skel->bss->hit_tid = 0;
+	x->armed = true;
+	__atomic_store_n(&x->skel->bss->armed_any, 1, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+void stop_go_on(struct inject *x)
+{
+	if (x->stopped)
+		kill(x->pid, SIGCONT);
+	x->stopped = false;
+}
+
+/* No call stops the process any more, and it goes on if one has. */
+void stop_disarm_any(struct inject *x)
+{
+	const struct timespec pause = {.tv_nsec = POLL_NS};
+	__u32 armed = 1;
+
+	if (x->armed && !__atomic_compare_exchange_n(&x->skel->bss->armed_any, &armed, 0, false, __ATOMIC_SEQ_CST,
+						     __ATOMIC_SEQ_CST)) {
+		while (!x->skel->bss->hit_tid) /* the program is about to say which thread it was */
+			nanosleep(&pause, NULL);
+		x->stopped = true;
+	}
+	x->armed = false;
+	stop_go_on(x);
+}
+
+int stop_cancelled(const struct inject *x, struct err *e)
+{
+	return err_set(e, ERR_TARGET, -ECANCELED, "process %d called no operator", x->pid);
+}
+
+/* The thread of a launched process that calls the function: at that call the process is stopped. 0: there is none. */
+pid_t stop_wait_first(struct inject *x)
+{
+	struct pollfd fds[] = {{.fd = ring_buffer__epoll_fd(x->firsts), .events = POLLIN},
+			       {.fd = x->o->cancel_fd, .events = POLLIN},
+			       {.fd = tgt_pidfd(x->t), .events = POLLIN}};
+
+	while (!x->skel->bss->hit_tid && !fds[1].revents && !fds[2].revents)
+		poll(fds, 3, -1);
+	ring_buffer__consume(x->firsts);
+	if (fds[1].revents || fds[2].revents) {
+		stop_disarm_any(x);
+		return 0;
+	}
+	x->armed = false;
+	x->stopped = true;
+	return (pid_t)x->skel->bss->hit_tid;
+}
+
+/*
+ * A thread that calls the function, one that called it twice in a row if there is any in time: it is no thread that
+ * calls it once and ends. 0: none did.
+ */
+pid_t stop_wait_caller(struct inject *x)
+{
+	const struct timespec pause = {.tv_nsec = x->o->patient ? PATIENT_POLL_NS : POLL_NS};
+	uint64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + stop_limit_ns(x);
+	struct pollfd cancel = {.fd = x->o->cancel_fd, .events = POLLIN};
+	pid_t tid;
+
+	x->skel->bss->last_tid = x->skel->bss->caller_tid = 0;
+	do {
+		tid = (pid_t)x->skel->bss->caller_tid;
+		if (tid || tgt_gone(x->t))
+			return tid;
+		if (x->o->patient && poll(&cancel, 1, 0) > 0)
+			return 0;
+		if (!x->o->patient && clock_ns(CLOCK_MONOTONIC) > deadline_ns)
+			return (pid_t)x->skel->bss->last_tid;
+		nanosleep(&pause, NULL);
+	} while (true);
+}
+
+/* Calls that were made without the agent: `own` at which a thread was stopped, and those of other threads since then.
+ */
+void stop_add_missed(struct inject *x, unsigned own)
+{
+	uint64_t others = __atomic_exchange_n(&x->skel->bss->others, 0, __ATOMIC_RELAXED);
+
+	__atomic_fetch_add(&x->out->missed, own + others, __ATOMIC_RELAXED);
+}
+
+/*
+ * Whether the thread stands where the agent may be loaded: behind the first instruction of the function, or in the
+ * system call in which it waited. That begins anew when the thread is let go, as the kernel itself would have it.
+ */
+bool stop_is_right(struct inject *x)
+{
+	/* The kernel begins other calls anew by itself, where no handler has run. */
+	static const int32_t fail[] = {SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2};
+	const struct agt_wait *w = &x->o->wait;
+	struct remote *r = &x->remote;
+	unsigned i;
+
+	if (w->tid && r->regs.rsp == w->sp && r->regs.rip == w->pc)
+		return remote_begin_anew(r, w->syscall);
+	for (i = 0; w->tid && i < sizeof(fail) / sizeof(fail[0]); i++)
+		if (remote_begin_anew(r, fail[i]))
+			break;
+	if (w->tid)
+		return false;
+	return r->regs.rip > x->skel->bss->hit_ip && r->regs.rip <= x->skel->bss->hit_ip + ENTRY_BYTES_MAX;
+}
+
+/* Disarms the probe; whether the signal is on its way. */
+static bool was_hit(struct inject *x)
+{
+	__u32 armed = (__u32)x->remote.tid;
+
+	return !__atomic_compare_exchange_n(&x->skel->bss->armed_tid, &armed, 0, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
+}
+
+/* 0: the thread is stopped; -EAGAIN: it did not call again. */
+static int stop_at_call(struct inject *x, uint64_t limit_ns, struct err *e)
+{
+	struct remote *r = &x->remote;
+	int err;
+
+	r->deadline_ns = clock_ns(CLOCK_MONOTONIC) + limit_ns;
+	x->skel->bss->hit_ns = 0;
+	x->skel->bss->armed_signal = (__u32)r->signal;
+	__atomic_store_n(&x->skel->bss->armed_tid, (__u32)r->tid, __ATOMIC_SEQ_CST);
+	inject_tell(x, AGT_STEP_ARMED);
+	err = remote_wait_hit(r);
+	if (err == -ETIMEDOUT && was_hit(x)) {
+		r->deadline_ns = clock_ns(CLOCK_MONOTONIC) + MS * 100;
+		err = remote_wait_hit(r);
+	}
+	was_hit(x); /* nothing stays armed, whatever happened */
+	if (!err)
+		return 0;
+	if (x->skel->bss->hit_ns && x->skel->bss->hit_result)
+		return err_set(e, ERR_RUNTIME, (int)x->skel->bss->hit_result,
+			       "the kernel did not send the signal that stops thread %d: %s", r->tid,
+			       strerror((int)-x->skel->bss->hit_result));
+	return -EAGAIN;
+}
+
+/*
+ * The process is stopped, the thread at its call. The thread gets a signal of its own before all of them go on: it
+ * takes that before it runs an instruction, so it stops there for its tracer. 0, or -EAGAIN: it did not.
+ */
+static int stop_when_it_goes_on(struct inject *x)
+{
+	struct remote *r = &x->remote;
+	int err = syscall(SYS_tgkill, x->pid, r->tid, r->signal) ? -EAGAIN : 0;
+
+	r->own_signal = true;
+	r->deadline_ns = clock_ns(CLOCK_MONOTONIC) + FIRST_STOP_MS * MS;
+	inject_tell(x, AGT_STEP_ARMED);
+	stop_go_on(x);
+	return err || remote_wait_hit(r) ? -EAGAIN : 0;
+}
+
+uint64_t stop_limit_ns(const struct inject *x)
+{
+	return (x->o->first_call_ms ? x->o->first_call_ms : AGT_FIRST_CALL_MS) * MS;
+}
+
+/* The thread sleeps. A signal wakes it, and it takes that before its program goes on. 0, or -EAGAIN: it did not. */
+static int stop_where_it_waits(struct inject *x)
+{
+	const struct agt_wait *w = &x->o->wait;
+	struct remote *r = &x->remote;
+	struct tgt_doing now;
+
+	/* As late as possible: another call may be one that fails when a signal comes. */
+	if (tgt_peek_doing(x->pid, w->tid, &now) || now.syscall != w->syscall || now.sp != w->sp || now.pc != w->pc)
+		return -EAGAIN;
+	r->own_signal = true;
+	r->deadline_ns = clock_ns(CLOCK_MONOTONIC) + FIRST_STOP_MS * MS;
+	x->skel->bss->hit_ns = clock_ns(CLOCK_MONOTONIC);
+	inject_tell(x, AGT_STEP_ARMED);
+	return syscall(SYS_tgkill, x->pid, r->tid, r->signal) || remote_wait_hit(r) ? -EAGAIN : 0;
+}
+
+/* 0: the thread is stopped; -EAGAIN: it is not. */
+int stop_thread(struct inject *x, struct err *e)
+{
+	if (x->o->wait.tid)
+		return stop_where_it_waits(x);
+	return x->o->launched ? stop_when_it_goes_on(x) : stop_at_call(x, stop_limit_ns(x), e);
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/threads.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The number that a thread has in its own namespace; 0: it has ended. *levels: namespaces from here to that one. */
+static uint32_t its_number(pid_t pid, pid_t tid, unsigned *levels)
+{
+	char path[64], line[256], *at = NULL, *end;
+	uint32_t number = 0, next;
+	FILE *f;
+
+	*levels = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+	f = fopen(path, "re");
+	while (f && !at && fgets(line, sizeof(line), f))
+		at = strncmp(line, "NSpid:", 6) ? NULL : line + 6;
+	if (f)
+		fclose(f);
+	for (; at && (next = (uint32_t)strtoul(at, &end, 10), end != at); at = end) {
+		number = next;
+		++*levels;
+	}
+	return number;
+}
+
+void threads_init(struct threads *t, pid_t pid)
+{
+	unsigned levels;
+
+	its_number(pid, pid, &levels);
+	*t = (struct threads){.pid = pid, .other = levels > 1};
+	pthread_mutex_init(&t->lock, NULL);
+	threads_read(t);
+}
+
+void threads_fini(struct threads *t)
+{
+	hash_fini(&t->ours);
+	pthread_mutex_destroy(&t->lock);
+}
+
+void threads_learn(struct threads *t, uint32_t its, uint32_t ours)
+{
+	uint64_t *at;
+
+	if (!t->other || !its || !ours)
+		return;
+	pthread_mutex_lock(&t->lock);
+	at = hash_put(&t->ours, its, 0);
+	if (at)
+		*at = ours;
+	pthread_mutex_unlock(&t->lock);
+}
+
+void threads_read(struct threads *t)
+{
+	struct dirent *entry;
+	unsigned levels;
+	char path[48];
+	pid_t tid;
+	DIR *dir;
+
+	if (!t->other)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/task", t->pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		tid = atoi(entry->d_name);
+		if (tid > 0)
+			threads_learn(t, its_number(t->pid, tid, &levels), (uint32_t)tid);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+uint32_t threads_ours(struct threads *t, uint32_t its)
+{
+	uint32_t ours = its;
+	uint64_t *at;
+
+	if (!t->other)
+		return its;
+	pthread_mutex_lock(&t->lock);
+	at = hash_get(&t->ours, its, 0);
+	if (at)
+		ours = (uint32_t)*at;
+	pthread_mutex_unlock(&t->lock);
+	return ours;
+}

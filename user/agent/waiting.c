@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/waiting.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "agent/libc.h"
+#include "attach/regs.h"
+#include "now/now.h"
+
+#define TRIES	   5
+#define LONGER_MS  1000 /* by which a wait may end later */
+#define NS_PER_MS  1000000
+#define MS_PER_SEC 1000
+
+/* ---- system calls */
+
+/* How long a call waits. The kernel writes what is left of UPDATED ones to the program's memory before it returns. */
+enum limit { MILLISECONDS, TIMESPEC, UPDATED, SLEEP, FUTEX };
+
+static const struct waiting_call {
+	int nr;
+	enum limit limit;
+	unsigned arg; /* where the limit stands */
+} waiting_calls[] = {
+	{SYS_poll, MILLISECONDS, 2},	 {SYS_epoll_wait, MILLISECONDS, 3}, {SYS_epoll_pwait, MILLISECONDS, 3},
+	{SYS_epoll_pwait2, TIMESPEC, 3}, {SYS_ppoll, UPDATED, 2},	    {SYS_select, UPDATED, 4},
+	{SYS_pselect6, UPDATED, 4},	 {SYS_nanosleep, TIMESPEC, 0},	    {SYS_clock_nanosleep, SLEEP, 2},
+	{SYS_futex, FUTEX, 3},
+};
+
+static const struct waiting_call *find_call(int32_t nr)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(waiting_calls) / sizeof(waiting_calls[0]); i++)
+		if (waiting_calls[i].nr == nr)
+			return &waiting_calls[i];
+	return NULL;
+}
+
+/* Of the process's memory; NULL stands for no limit. */
+static bool is_short(pid_t pid, uint64_t at)
+{
+	struct timespec ts;
+	struct iovec local = {&ts, sizeof(ts)}, remote = {(void *)(uintptr_t)at, sizeof(ts)};
+
+	if (!at)
+		return true;
+	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof(ts) && ts.tv_sec >= 0 &&
+	       ts.tv_sec <= LONGER_MS / MS_PER_SEC && ts.tv_sec * MS_PER_SEC + ts.tv_nsec / NS_PER_MS <= LONGER_MS;
+}
+
+bool agt_may_begin_anew(pid_t pid, int32_t syscall_nr, const uint64_t args[6])
+{
+	const struct waiting_call *c = find_call(syscall_nr);
+
+	switch (c ? (int)c->limit : -1) {
+	case MILLISECONDS:
+		return (int32_t)args[c->arg] < 0 || (int32_t)args[c->arg] <= LONGER_MS;
+	case TIMESPEC:
+		return is_short(pid, args[c->arg]);
+	case UPDATED:
+		return true;
+	case SLEEP:
+		return args[1] & TIMER_ABSTIME || is_short(pid, args[c->arg]);
+	case FUTEX:
+		switch (args[1] & FUTEX_CMD_MASK) {
+		case FUTEX_WAIT: /* its limit is a length of time; the other's is a moment */
+			return is_short(pid, args[c->arg]);
+		case FUTEX_WAIT_BITSET:
+			return true;
+		}
+		return false;
+	}
+	return false;
+}
+
+/* ---- stacks */
+
+/*
+ * A futex: glibc's condition variables and semaphores wait by FUTEX_WAIT_BITSET, its locks by FUTEX_WAIT; older
+ * versions do all by FUTEX_WAIT, and then one of these has to be on the stack.
+ */
+static const char *const waits[] = {"pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait",
+				    "sem_wait",		 "sem_timedwait",	   "sem_clockwait"};
+/* Libraries and functions in which a lock may be held that loading the agent takes. */
+static const char *const locking_libs[] = {"/ld-", "/ld.so", "jemalloc", "tcmalloc", "mimalloc"};
+static const char *const locking_functions[] = {"malloc",   "calloc", "realloc", "free",
+						"memalign", "fork",   "dlopen",	 "dl_iterate_phdr"};
+
+static bool has_any(const char *text, const char *const *words, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (strstr(text, words[i]))
+			return true;
+	return false;
+}
+#define HAS_ANY(text, words) has_any(text, words, sizeof(words) / sizeof((words)[0]))
+
+static bool is_locking(const struct now_frame *f, const struct agt_libc *libc)
+{
+	size_t i;
+
+	if (!f->lib || HAS_ANY(f->lib->path, locking_libs))
+		return true;
+	if (f->va + f->lib->load_bias - libc->restorer < 16) /* a signal came, and its handler waits */
+		return true;
+	for (i = 0; i < sizeof(locking_functions) / sizeof(locking_functions[0]); i++)
+		if (!strcmp(f->name, locking_functions[i]))
+			return true;
+	return false;
+}
+
+static bool is_fit(pid_t pid, const struct now_thread *t, const struct agt_libc *libc)
+{
+	size_t n = buf_count(&t->frames, struct now_frame), i;
+	const struct now_frame *f;
+	bool no_lock = t->doing.syscall != SYS_futex || (t->doing.args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+
+	if (!t->still || t->cut || !n || !agt_may_begin_anew(pid, t->doing.syscall, t->doing.args))
+		return false;
+	for (i = 0; i < n; i++) {
+		f = buf_at(&t->frames, struct now_frame, i);
+		if (is_locking(f, libc))
+			return false;
+		no_lock |= HAS_ANY(f->name, waits);
+	}
+	return no_lock;
+}
+
+static int look(struct now *n, const struct regs *regs)
+{
+	unsigned tries = TRIES;
+	struct buf buf = {0};
+	int moved = 1;
+
+	while (moved > 0 && tries--) {
+		buf.len = 0;
+		if (tries != TRIES - 1)
+			now_again(n);
+		moved = regs_read(regs, &buf) ? -ENOMEM : now_take(n, &buf);
+	}
+	buf_fini(&buf);
+	return moved < 0 ? moved : 0;
+}
+
+int agt_find_waiting(struct tgt *t, const struct plan *p, struct agt_wait *w, struct err *e)
+{
+	struct regs *regs = NULL;
+	struct agt_libc libc;
+	struct now_thread *th;
+	struct now *n = NULL;
+	int err;
+	size_t i;
+
+	*w = (struct agt_wait){0};
+	err = agt_libc_find(t, &libc, e);
+	err = err ? err : regs_open(tgt_pid(t), &regs, e);
+	err = err ? err : now_begin(t, p, &n, e);
+	if (!err && look(n, regs))
+		err = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	err = err ? err : now_finish(n, e);
+	for (i = 0; !err && !w->tid && (th = now_thread_at(n, i)); i++)
+		if (is_fit(tgt_pid(t), th, &libc))
+			*w = (struct agt_wait){th->tid, th->doing.syscall, th->doing.sp, th->doing.pc};
+	now_free(n);
+	regs_close(regs);
+	if (err || w->tid)
+		return err;
+	return err_set(
+		e, ERR_TARGET, -ENOENT,
+		"no thread of process %d waits where it is known to hold no lock of an allocator or of the loader",
+		tgt_pid(t));
+}
