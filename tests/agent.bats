@@ -219,7 +219,7 @@ END
 @test "what the agent cannot do is refused with the reason; what cannot be a number is not taken for one" {
 	local option
 	start_torch --tiny
-	for option in --shapes --py-stacks --stats --layers '--sample 99' '--counters page-faults'; do
+	for option in --shapes --py-stacks --stats --layers --follow '--sample 99' '--counters page-faults'; do
 		# shellcheck disable=SC2086
 		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent $option
 		expect_status 2

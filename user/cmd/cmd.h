@@ -46,10 +46,11 @@ struct cmd_opts {
 	int by;		      /* --by: enum snk_by */
 	unsigned stack_depth; /* --stack-depth; 0 default */
 	bool ascending;
-	bool backward; /* --backward; then ses.details has MXBPF_DETAIL_SEQ */
-	unsigned top;  /* --top; 0 all */
-	bool quiet;    /* -q: no progress */
-	char **args;   /* operands, borrowed from argv */
+	bool follow_said; /* --follow */
+	bool backward;	  /* --backward; then ses.details has MXBPF_DETAIL_SEQ */
+	unsigned top;	  /* --top; 0 all */
+	bool quiet;	  /* -q: no progress */
+	char **args;	  /* operands, borrowed from argv */
 	int nargs;
 	int (*instead)(const struct cmd *c); /* --help and the like: runs in place of the command; NULL */
 };

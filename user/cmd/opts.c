@@ -559,6 +559,8 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		 "see little: use one of them"},
 		{o->ses.sched && o->ses.iterations,
 		 "--sched sees every switch, and --iterations is to see little: use one of them"},
+		{o->ses.agent && o->follow_said && !o->ses.no_follow,
+		 "--follow cannot be used with --agent, which leaves children alone: use one of them"},
 		{o->ses.follow_app && o->ses.iterations,
 		 "--follow-app and --iterations both say when the window is open: use one of them"},
 		{o->ses.follow_app && !(o->ses.probes & PROBE_MARK),
