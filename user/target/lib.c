@@ -229,7 +229,8 @@ static int check_dynamic(const struct look *k, struct err *e)
 	if (err != -ESTALE)
 		return err;
 	err = await_loader(k, &dynamic, &loading);
-	*e = loading;
+	if (e)
+		*e = loading;
 	return err ? err : compare_dynamic(k, &dynamic, e);
 }
 
