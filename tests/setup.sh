@@ -137,7 +137,7 @@ kernels() {
 
 # Likewise.
 pythons() {
-	[[ -x $DEPS/pythons/3.13/python ]] || say "unpacking other CPythons under $DEPS/pythons"
+	[[ -x $DEPS/pythons/3.14/python ]] || say "unpacking other CPythons under $DEPS/pythons"
 	tests/stacks/setup.sh "$DEPS/pythons" >"$DEPS/pythons.log" 2>&1 ||
 		{ tail -n 5 "$DEPS/pythons.log" >&2; say "no tests on other CPythons (output: $DEPS/pythons.log)"; }
 }
