@@ -96,8 +96,8 @@ $(O)/gen/agent.so: $(wildcard user/agent/lib/*.c user/agent/lib/*.h) include/mxb
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(AGENT_CFLAGS) -shared -nostartfiles -Wl,--build-id=sha1,-z,now,-z,relro,--no-undefined,-s -o $@ $(filter %.c,$^) -lc
 
-$(O)/obj/user/agent/image.o: $(O)/gen/agent.so
-$(O)/obj/user/agent/image.o: CFLAGS += -Wa,-I$(O)/gen
+$(O)/obj/user/agent/image.o: $(O)/gen/agent.so $(wildcard user/agent/*.py)
+$(O)/obj/user/agent/image.o: CFLAGS += -Wa,-I$(O)/gen -Wa,-Iuser/agent
 
 $(O)/libmxbpf.a: $(OBJ)
 	$(call say,AR,$@)

@@ -21,7 +21,7 @@ ROOMS = {
     'plan': ('adapter base elf insn target', 'elf.h'),
     'counters': ('base', ''),
     'attach': ('base counters plan', 'bpf/ mxbpf.skel.h'),
-    'agent': ('adapter attach base elf now plan target', 'bpf/ elf.h'),
+    'agent': ('adapter attach base elf now plan python target', 'bpf/ elf.h'),
     'records': ('', ''),
     'ring': ('base records', 'bpf/'),
     'model': ('base records sched', ''),

@@ -20,6 +20,7 @@
 #include "agent.skel.h"
 #include "agent/image.h"
 #include "agent/mapped.h"
+#include "agent/script.h"
 #include "agent/threads.h"
 #include "agent/waiting.h"
 #include "attach/backend.h"
@@ -40,6 +41,7 @@ struct agt {
 	unsigned char *image; /* the shared object with its configuration; what follows is of it */
 	struct agt_inject_opts inject;
 	struct inject *injection;
+	pid_t helper; /* of the script; 0: none */
 	struct agent_bpf *skel;
 	struct bpf_link *bell;
 	struct bpf_link *clear[ADP_AGENT_CLEARS]; /* NULL: the runtime has no such function */
@@ -359,21 +361,30 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 
 static int enter(void *ctx, struct err *e);
 
-static int arm(struct agt *a, const struct runtime *r, struct err *e)
+/* With the addresses of this runtime. */
+static int make_image(struct agt *a, const struct runtime *r, struct err *e)
 {
-	size_t bytes = agent_image_bytes;
 	uint64_t config;
 
-	free(a->image);
-	a->image = malloc(bytes);
+	if (symbol(MXBPF_AGENT_CONFIG, &config, e))
+		return e->code;
+	a->image = malloc(agent_image_bytes);
 	if (!a->image)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	memcpy(a->image, agent_image, bytes);
+	memcpy(a->image, agent_image, agent_image_bytes);
+	memcpy(a->image + file_off(config), &r->config, sizeof(r->config));
+	return 0;
+}
+
+static int arm(struct agt *a, const struct runtime *r, struct err *e)
+{
+	if (!a->image && make_image(a, r, e))
+		return e->code;
 	a->inject = (struct agt_inject_opts){.pid = a->pid,
 					     .path = r->path,
 					     .off = r->entry_off,
 					     .image = a->image,
-					     .image_bytes = bytes,
+					     .image_bytes = agent_image_bytes,
 					     .reuse = true,
 					     .wait = a->wait,
 					     .launched = a->o.launched,
@@ -381,9 +392,8 @@ static int arm(struct agt *a, const struct runtime *r, struct err *e)
 					     .cancel_fd = a->cancel_fd,
 					     .on_started = a->o.launched ? enter : NULL,
 					     .ctx = a};
-	if (symbol(MXBPF_AGENT_START, &a->inject.start_va, e) || symbol(MXBPF_AGENT_CONFIG, &config, e))
+	if (symbol(MXBPF_AGENT_START, &a->inject.start_va, e))
 		return e->code;
-	memcpy(a->image + file_off(config), &r->config, sizeof(r->config));
 	return agt_inject_arm(&a->inject, &a->injected, &a->injection, e);
 }
 
@@ -398,7 +408,7 @@ static int run_injection(struct agt *a, struct err *e)
 }
 
 /* In a process that calls no operator, a thread that waits will do. */
-static int inject(struct agt *a, const struct runtime *r, struct err *e)
+static int run_ptrace(struct agt *a, const struct runtime *r, struct err *e)
 {
 	struct err no_call = {0}, no_wait = {0};
 
@@ -411,6 +421,48 @@ static int inject(struct agt *a, const struct runtime *r, struct err *e)
 	if (agt_find_waiting(a->target, a->plan, &a->wait, &no_wait))
 		return err_set(e, ERR_TARGET, -ETIME, "%s, and %s", no_call.why, no_wait.why);
 	return arm(a, r, e) || run_injection(a, e) ? e->code : 0;
+}
+
+/* By the interpreter of the process. */
+static int run_script(struct agt *a, struct err *e)
+{
+	struct agt_script_opts o = {.t = a->target, .image = a->image, .image_bytes = agent_image_bytes};
+	uint64_t start_va, there = find_mapped(a->pid);
+
+	if (symbol(MXBPF_AGENT_START, &start_va, e))
+		return e->code;
+	o.start = there ? there + start_va : 0;
+	if (agt_script(&o, &a->injected, &a->helper, e))
+		return e->code;
+	a->injected.base = find_mapped(a->pid);
+	return a->injected.base ? 0 : err_set(e, ERR_TARGET, -ENOEXEC, "the agent is not mapped by process %d", a->pid);
+}
+
+/* No thread could be stopped where the agent may be loaded, and nothing was done to any. */
+static bool none_stopped(int err)
+{
+	static const int codes[] = {-ETIME, -EAGAIN, -EBUSY, -ENOSPC, -ENOTSUP};
+	unsigned i;
+
+	for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (err == codes[i])
+			return true;
+	return false;
+}
+
+static int inject(struct agt *a, const struct runtime *r, struct err *e)
+{
+	struct err no_stop = {0}, no_script = {0};
+
+	if (!run_ptrace(a, r, &no_stop))
+		return 0;
+	if (!none_stopped(no_stop.code) || agt_script_usable(a->target, NULL))
+		return err_set(e, no_stop.cls, no_stop.code, "%s", no_stop.why);
+	agt_inject_free(a->injection);
+	a->injection = NULL;
+	if (!run_script(a, &no_script))
+		return 0;
+	return err_set(e, no_stop.cls, no_stop.code, "%s; %s", no_stop.why, no_script.why);
 }
 
 static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
@@ -547,6 +599,7 @@ void agt_detach(struct agt *a)
 	unsigned i;
 
 	stop_waiting(a);
+	agt_script_end(&a->helper);
 	bpf_link__destroy(a->bell);
 	a->bell = NULL;
 	for (i = 0; i < ADP_AGENT_CLEARS; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The shared object that goes into targets, as it was built, inside of mxbpf. */
+/* What goes into targets, inside of mxbpf: the shared object as it was built, and the script that loads it. */
 #include "agent/image.h"
 
 __asm__(".section .rodata\n"
@@ -12,4 +12,12 @@ __asm__(".section .rodata\n"
 	".globl agent_image_bytes\n"
 	"agent_image_bytes:\n"
 	".quad 1b - agent_image\n"
+	".globl agent_enter\n"
+	"agent_enter:\n"
+	".incbin \"enter.py\"\n"
+	".byte 0\n"
+	".globl agent_failed\n"
+	"agent_failed:\n"
+	".incbin \"failed.py\"\n"
+	".byte 0\n"
 	".previous\n");

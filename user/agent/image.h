@@ -8,4 +8,7 @@
 extern const unsigned char agent_image[];
 extern const uint64_t agent_image_bytes;
 
+/* enter.py and failed.py: their texts, terminated. */
+extern const char agent_enter[], agent_failed[];
+
 #endif

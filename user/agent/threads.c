@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number that a thread has in its own namespace; 0: it has ended. *levels: namespaces from here to that one. */
-static uint32_t its_number(pid_t pid, pid_t tid, unsigned *levels)
+uint32_t threads_its_number(pid_t pid, pid_t tid, unsigned *levels)
 {
 	char path[64], line[256], *at = NULL, *end;
 	uint32_t number = 0, next;
@@ -31,7 +30,7 @@ void threads_init(struct threads *t, pid_t pid)
 {
 	unsigned levels;
 
-	its_number(pid, pid, &levels);
+	threads_its_number(pid, pid, &levels);
 	*t = (struct threads){.pid = pid, .other = levels > 1};
 	pthread_mutex_init(&t->lock, NULL);
 	threads_read(t);
@@ -71,7 +70,7 @@ void threads_read(struct threads *t)
 	while (dir && (entry = readdir(dir))) {
 		tid = atoi(entry->d_name);
 		if (tid > 0)
-			threads_learn(t, its_number(t->pid, tid, &levels), (uint32_t)tid);
+			threads_learn(t, threads_its_number(t->pid, tid, &levels), (uint32_t)tid);
 	}
 	if (dir)
 		closedir(dir);

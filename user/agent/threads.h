@@ -21,6 +21,9 @@ struct threads {
 	struct hash ours; /* with the lock: its number -> ours */
 };
 
+/* The number that a thread has in its own namespace; 0: it has ended. *levels: namespaces from here to that one. */
+uint32_t threads_its_number(pid_t pid, pid_t tid, unsigned *levels);
+
 void threads_init(struct threads *t, pid_t pid);
 void threads_fini(struct threads *t);
 /* Reads the numbers of all threads that are there. */

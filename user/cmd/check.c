@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "agent/agent.h"
+#include "agent/script.h"
 #include "attach/attach.h"
 #include "cmd/cmd.h"
 #include "plan/plan.h"
@@ -92,6 +93,14 @@ static void check_agent(const struct plan *plan, struct tgt *t)
 		return;
 	agt_usable(plan, t, &no);
 	check_detail("agent", &no, "can be loaded");
+	if (no.code)
+		return;
+	agt_script_usable(t, &no);
+	if (no.code)
+		printf("  --   %-20s by ptrace only: %s\n", "route of the agent", no.why);
+	else
+		printf("  ok   %-20s by ptrace, else by a script that Python executes (PEP 768)\n",
+		       "route of the agent");
 }
 
 static int check_target(const struct cmd_opts *o)

@@ -88,6 +88,7 @@ struct mdl_session {
 	uint32_t details;   /* enum mxbpf_detail that were asked for */
 	uint32_t sample_hz; /* --sample; 0: none */
 	char *comm, *cmdline, *hostname;
+	char *agent_route; /* by which the agent came into it; NULL: none did */
 	struct mdl_lib *libs;
 	size_t nlibs;
 	struct mdl_probe *probes;

@@ -46,7 +46,7 @@ static bool is_interpreter(struct py *p, struct tgt_lib *lib, struct err *e)
 	return p->runtime && p->code_type && p->text_type && p->bytes_type;
 }
 
-static struct tgt_lib *find_interpreter(struct py *p, struct err *e)
+struct tgt_lib *py_find_interpreter(struct py *p, struct err *e)
 {
 	struct tgt_lib *lib;
 	size_t i;
@@ -60,8 +60,8 @@ static struct tgt_lib *find_interpreter(struct py *p, struct err *e)
 	return is_interpreter(p, lib, e) ? lib : NULL;
 }
 
-/* The minor version of Python 3: from 3.11 on a constant, before that what the file is called. */
-static unsigned minor_of(struct py *p, const struct tgt_lib *lib)
+/* From 3.11 on a constant, before that what the file is called. */
+unsigned py_minor(const struct py *p, const struct tgt_lib *lib)
 {
 	uint64_t addr = symbol(lib, "Py_Version"), hex;
 	const char *at = strrchr(lib->path, '/');
@@ -75,7 +75,7 @@ static unsigned minor_of(struct py *p, const struct tgt_lib *lib)
 
 static int choose_layout(struct py *p, const struct tgt_lib *lib, struct err *e)
 {
-	unsigned minor = minor_of(p, lib);
+	unsigned minor = py_minor(p, lib);
 	const struct py_layout *l = py_layout_of(minor);
 
 	if (!minor)
@@ -145,7 +145,7 @@ int py_open(struct tgt *t, struct py **out, struct err *e)
 	if (!p)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	p->t = t;
-	p->lib = lib = find_interpreter(p, &why);
+	p->lib = lib = py_find_interpreter(p, &why);
 	if (!lib && why.code)
 		err = err_set(e, why.cls, why.code, "%s", why.why);
 	else if (!lib)

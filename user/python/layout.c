@@ -123,7 +123,6 @@ const struct py_layout *py_layout_of(unsigned minor)
 
 /* struct _Py_DebugOffsets of 3.13, in words of 8 bytes from its start. */
 enum { DESC_COOKIE = 0, DESC_FREE_THREADED = 2, DESC_WORDS = 44 };
-#define DESC_COOKIE_TEXT "xdebugpy"
 
 #define FIELD(word, f)                                                                                                 \
 	{                                                                                                              \
@@ -170,7 +169,7 @@ int py_describe(struct py *p, struct err *e)
 
 	if (!p->l.self_described)
 		return 0;
-	if (tgt_read(p->t, p->runtime, d, sizeof(d)) || memcmp(&d[DESC_COOKIE], DESC_COOKIE_TEXT, sizeof(d[0])))
+	if (tgt_read(p->t, p->runtime, d, sizeof(d)) || memcmp(&d[DESC_COOKIE], PY_COOKIE, sizeof(d[0])))
 		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python %s does not describe itself", p->l.version);
 	if (d[DESC_FREE_THREADED])
 		return err_set(e, ERR_TARGET, -ENOTSUP,

@@ -45,8 +45,15 @@ struct py {
 /* A word of the process. False: it is not there. */
 bool py_word(const struct py *p, uint64_t addr, uint64_t *word);
 
+/* The file that has the interpreter, and its addresses in *p. NULL: there is none; e is set if a file was refused. */
+struct tgt_lib *py_find_interpreter(struct py *p, struct err *e);
+/* The minor version of Python 3; 0: not known. */
+unsigned py_minor(const struct py *p, const struct tgt_lib *lib);
+
 /* The print of what a code object holds. False: there is none at that address. */
 bool py_code_print(const struct py *p, uint64_t code, uint64_t *print);
+
+#define PY_COOKIE "xdebugpy" /* the first 8 bytes of _PyRuntime from 3.13 on, before the offsets */
 
 /*
  * Takes the offsets that the process describes itself. -ENOTSUP: they do not fit what BPF reads at one time, or the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Python interpreter of a process: where it keeps its frames (CPython 3.8 to 3.13), and the text of a stack that
- * BPF has walked. Read from the process's memory alone; what is read is checked to be what it should be, and what is
- * not known is refused, never guessed.
+ * The Python interpreter of a process: where it keeps its frames (CPython 3.8 to 3.13), the text of a stack that BPF
+ * has walked, and where it can be asked to execute a script (from 3.14 on). Read from the process's memory alone; what
+ * is read is checked to be what it should be, and what is not known is refused, never guessed.
  */
 #ifndef PYTHON_PYTHON_H
 #define PYTHON_PYTHON_H
@@ -40,5 +40,24 @@ int py_thread_stack(const struct py *p, uint64_t fs_base, struct mxbpf_stack *s)
  * Returns its length. *lost: frames whose code objects are not there any more; they have a line that says so.
  */
 size_t py_stack_text(struct py *p, const struct mxbpf_stack *s, char *text, size_t max, unsigned *lost);
+
+/*
+ * Where an interpreter takes the request to execute a script (PEP 768). All are addresses in the process, in memory
+ * that stays mapped as long as the program runs.
+ */
+struct py_exec {
+	unsigned minor;	     /* of Python 3 */
+	uint64_t pending;    /* 32 bits; 1: a script is to be executed */
+	uint64_t path;	     /* of the script, terminated by NUL */
+	uint64_t path_bytes; /* room for it */
+	uint64_t breaker;    /* a byte; with PY_EXEC_STOP_BIT the thread looks for requests soon */
+};
+#define PY_EXEC_STOP_BIT (1u << 5)
+
+/*
+ * The main thread of the interpreter that t runs. ERR_TARGET: there is none, or it executes no scripts: before 3.14,
+ * free-threaded, ending, with another interpreter beside the main one, or with remote debugging disabled.
+ */
+int py_exec_find(struct tgt *t, struct py_exec *x, struct err *e);
 
 #endif

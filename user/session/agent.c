@@ -60,12 +60,13 @@ static void say_entry(const struct session *ses)
 	const struct agt_injected *in = agt_injected(ses->agent);
 	char pause[24], memory[24];
 
-	if (in->stops)
-		ses_note(ses, "the agent is in process %d: one thread was held up for %s; it takes up to %s there",
-			 tgt_pid(ses->targets[0].tgt), fmt_ns(in->pause_ns, pause),
-			 fmt_bytes(agt_memory_max(), memory));
-	else
+	if (!in->stops) {
 		ses_note(ses, "the agent was in process %d already", tgt_pid(ses->targets[0].tgt));
+		return;
+	}
+	ses_note(ses, "the agent is in process %d: one thread was held up for %s (%s); it takes up to %s there",
+		 tgt_pid(ses->targets[0].tgt), fmt_ns(in->pause_ns, pause), in->route,
+		 fmt_bytes(agt_memory_max(), memory));
 }
 
 /* A process that was launched or waited for has called operators. In the agent's thread. */
@@ -206,6 +207,11 @@ void ses_agent_end(struct session *ses)
 		ses->write_error = -ENOMEM;
 	if (!ses->agent)
 		return;
+	if (!ses->agent_failed.code && agt_injected(ses->agent)->base) {
+		ses->about.agent_route = strdup(agt_injected(ses->agent)->route);
+		if (!ses->about.agent_route && !ses->write_error)
+			ses->write_error = -ENOMEM;
+	}
 	if (agt_numbers_wrong(ses->agent))
 		tell(ses,
 		     "a call had a sequence number that it cannot have: the numbers of this library are not where its "

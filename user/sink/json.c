@@ -31,6 +31,7 @@ static void put_target(struct snk *s)
 	json_text(s, "comm", target.comm);
 	out_puts(s->out, ", ");
 	json_text(s, "cmdline", target.cmdline);
+	json_optional(s, "agent", ss->agent_route);
 	out_puts(s->out, ", \"libraries\": [");
 	for (i = 0; i < ss->nlibs; i++) {
 		out_puts(s->out, i ? ",\n    {" : "\n    {");

@@ -1,0 +1,165 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --agent in CPython 3.14, in a program of which no thread can be stopped at an operator: the interpreter executes a script that
+# loads the agent (PEP 768). The interpreter is that of stacks/setup.sh; the program calls real operators of the wheel's library
+# by ctypes.
+
+load helpers
+
+setup() {
+	need_root
+	need_torch
+	PYTHON_314=$O/deps/pythons/3.14/python
+	[[ -x $PYTHON_314 ]] || skip "no $PYTHON_314: $(tail -n 1 "$O/deps/pythons.log" 2>/dev/null)"
+	LIBTORCH=$(echo "$O"/deps/torch/lib/python3*/site-packages/torch/lib/libtorch_cpu.so)
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# start [NAME=VALUE...] [-- EVENT ACTION]
+start() {
+	local environment=(OMP_NUM_THREADS=1)
+	while (($#)) && [[ $1 != -- ]]; do
+		environment+=("$1")
+		shift
+	done
+	start_ready job env "${environment[@]}" "$PYTHON_314" "$REPO/tests/workload/torch_ctypes.py" "$LIBTORCH" "${@:2}"
+}
+
+ask() { # SIGNAL WORD: the program's next line that begins so
+	local n
+	n=$(wc -l <"$(out job)")
+	kill -s "$1" "$READY_PID"
+	timeout 60 tail -n +$((n + 1)) -f "$(out job)" 2>/dev/null | grep -m 1 "^$2"
+}
+
+files() { find /tmp /var/tmp /dev/shm -maxdepth 1 -name '.mxbpf-*.py' -newer "$BATS_TEST_TMPDIR/started"; }
+
+# The session ends; mxbpf's count is the program's.
+counted() { # ROUTE COUNT
+	stop_pid "$MXBPF_PID" INT
+	jq -e --arg route "$1" --argjson n "$2" '(.target.agent | test($route)) and (.loss | .dropped == 0 and .attempted == .stored)
+		and ([.tables.operator[] | select(.name == "aten::neg_").count] == [$n])' "$(out mxbpf)" ||
+		{ jq -c '.target, .loss, .tables.operator' "$(out mxbpf)"; cat "$(err mxbpf)"; return 1; }
+	[[ -z $(files) ]]
+}
+
+silent() { [[ ! -s $(err job) ]] || { cat "$(err job)"; return 1; }; }
+
+session() { # ROUTE
+	start_mxbpf --pid "$READY_PID" --agent --format json
+	ask USR1 worked
+	counted "$1" 1000
+}
+
+refused() { # REASON
+	run --separate-stderr -3 "$MXBPF" --pid "$READY_PID" --agent -d 100ms
+	expect_re "$1" "$stderr"
+	[[ -z $(files) ]]
+}
+
+@test "a program that calls no operator: the agent comes in by a script, counts as the program does, and leaves nothing of the script" {
+	local before
+	start
+	run -0 "$MXBPF" check --pid "$READY_PID"
+	expect_re '^  ok +route of the agent +by ptrace, else by a script' "$output"
+	before=$(ask USR2 state)
+	session 'PEP 768'
+	expect_re 'one thread was held up for .*PEP 768' "$(<"$(err mxbpf)")"
+	expect_same "${before/\"agent\": false\} scripts 0/\"agent\": true\} scripts 1}" "$(ask USR2 state)"
+	ask USR1 worked # nobody listens: the agent takes itself out, and is started anew later
+	session 'PEP 768'
+	expect_re 'scripts 2$' "$(ask USR2 state)"
+	silent
+}
+
+@test "where operators are called the agent comes in by ptrace; where remote debugging is disabled no other way is taken" {
+	start -- calls
+	session ptrace
+	expect_re '"agent": true} scripts 0' "$(ask USR2 state)"
+	silent
+	kill_started
+	start PYTHON_DISABLE_REMOTE_DEBUG=1
+	run -0 "$MXBPF" check --pid "$READY_PID"
+	expect_re '^  -- +route of the agent +by ptrace only: remote debugging is disabled' "$output"
+	refused 'called no operator within 2000 ms'
+	expect_re '"agent": false} scripts 0' "$(ask USR2 state)"
+	silent
+}
+
+# Until the helper of an mxbpf that was killed has removed the file.
+no_files_soon() { timeout 20 bash -c "$(declare -f files)"'; while [[ -n $(files) ]]; do sleep 0.02; done'; }
+
+@test "a request that the main thread does not execute is taken back, also when mxbpf is killed; nothing is executed later" {
+	start
+	ask HUP waits
+	refused 'executed no Python code in 2 s'
+	start_bg mxbpf "$MXBPF" --pid "$READY_PID" --agent
+	while [[ -z $(files) ]]; do sleep 0.02; done
+	kill -s KILL "$BG_PID"
+	no_files_soon
+	expect_re '"agent": false} scripts 0' "$(ask USR2 state)"
+	session 'PEP 768'
+	silent
+}
+
+@test "mxbpf that is killed while the script runs leaves a silent agent, and no file; the next session works" {
+	local event
+	for event in cpython.remote_debugger_script ctypes.dlopen; do
+		start -- "$event" kill
+		start_bg mxbpf "$MXBPF" --pid "$READY_PID" --agent
+		echo "$BG_PID" >victim.new
+		mv victim.new victim
+		wait_exit "$BG_PID" || (($? == 137))
+		no_files_soon
+		rm victim
+		expect_re '"agent": true} scripts 1$' "$(ask USR2 state)"
+		session .
+		silent
+		kill_started
+	done
+}
+
+@test "a script that the program forbids is refused with the reason; what the handler of a signal raises meanwhile is the program's" {
+	start -- ctypes.dlopen refuse
+	refused 'the script failed: RuntimeError: the program forbids it'
+	silent
+	kill_started
+	start -- cpython.remote_debugger_script refuse
+	refused 'the interpreter did not open the script'
+	kill_started
+	start -- ctypes.dlsym alarm
+	refused 'the script failed: Alarm'
+	expect_re '^alarm of the program$' "$(<"$(out job)")"
+	silent
+}
+
+# A root of its own, as a container has it, in which /tmp is a symlink to a directory that is another one outside.
+start_in_root() { # DIRECTORY
+	local user=(setpriv --reuid 65534 --regid 65534 --clear-groups) program=$REPO/tests/workload/torch_ctypes.py
+	"${user[@]}" test -r "$LIBTORCH" -a -x "$PYTHON_314" -a -r "$program" || user=()
+	mkdir root
+	# shellcheck disable=SC2016 # for that shell
+	start_ready job unshare --mount bash -ec '
+		mount -t tmpfs none root
+		for dir in /*; do
+			[[ ! -L $dir ]] || cp -P "$dir" root/
+			[[ -L $dir || ! -d $dir || $dir == /tmp ]] || { mkdir "root$dir" && mount --rbind "$dir" "root$dir"; }
+		done
+		mount -t tmpfs -o mode=1777 none "root$1"
+		ln -s "$1" root/tmp
+		exec chroot root "${@:2}"' - "$1" env OMP_NUM_THREADS=1 "${user[@]}" "$PYTHON_314" "$program" "$LIBTORCH"
+}
+
+@test "in a container: a symlink there does not lead the script's file outside" {
+	local outside before
+	outside=$(mktemp -d "$O/outside.XXXXXX")
+	chmod 1777 "$outside"
+	start_in_root "$outside"
+	before=$(stat -c %y "$outside" "/proc/$READY_PID/root$outside")
+	session 'PEP 768'
+	silent
+	# A directory in which a file was made and removed has another time.
+	expect_same "$(head -n 1 <<<"$before")" "$(stat -c %y "$outside")"
+	[[ $(tail -n 1 <<<"$before") != $(stat -c %y "/proc/$READY_PID/root$outside") ]]
+	rmdir "$outside"
+}

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/script.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/inotify.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/image.h"
+#include "agent/libc.h"
+#include "agent/priv.h"
+#include "agent/threads.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "python/python.h"
+
+#define EXECUTED_MS   10000 /* from the moment when the interpreter has taken the request */
+#define KEPT_MS	      200   /* so long the file stays, empty, for who is just about to open it */
+#define POLL_NS	      100000
+#define POLL_LATER_NS 1000000
+#define LATER_MS      50
+
+/* What the script writes, at the end of the room for its path: the interpreter reads that up to its NUL only. */
+struct box {
+	char state; /* of enter.py */
+	char pad[7];
+	char text[240];
+};
+#define BOX_DONE '1'
+
+/* All that the helper needs. It is a copy of this process, in which other threads may have held locks. */
+struct ask {
+	struct py_exec x;
+	int root, mem, other; /* /proc/PID/root, /proc/PID/mem, the end of a socket pair */
+	int dir, file, opens; /* opens: inotify of the file */
+	uid_t uid;
+	gid_t gid;
+	char name[32], path[64];
+	struct buf text;
+	bool withdrawn;
+};
+
+struct answer {
+	int code;
+	uint64_t held_ns;
+	char why[320];
+};
+
+static uint64_t box_at(const struct py_exec *x)
+{
+	return x->path + x->path_bytes - sizeof(struct box);
+}
+
+/* -EPERM: a filter may kill for the system calls of the script, and cannot be read unless the thread is stopped. */
+static int refuse_filter(struct tgt *t, struct err *e)
+{
+	char path[32], line[128];
+	bool filtered = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tgt_pid(t));
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		filtered |= !strncmp(line, "Seccomp:", 8) && atoi(line + 8);
+	if (f)
+		fclose(f);
+	return filtered ? err_set(e, ERR_TARGET, -EPERM, "it has a seccomp filter, which may forbid what a script does")
+			: 0;
+}
+
+int agt_script_usable(struct tgt *t, struct err *e)
+{
+	struct agt_libc libc;
+	struct tgt_stop stop;
+	struct py_exec x;
+	int err = py_exec_find(t, &x, e);
+
+	err = err ? err : agt_libc_find(t, &libc, e);
+	err = err ? err : refuse_filter(t, e);
+	if (!err && tgt_peek_stop(tgt_pid(t), &stop))
+		err = err_set(e, ERR_TARGET, -EAGAIN, "it is stopped");
+	return err;
+}
+
+/* ---- in the helper: the file */
+
+static int open_in_root(const struct ask *a, const char *path, uint64_t flags)
+{
+	struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+
+	return (int)syscall(SYS_openat2, a->root, path, &how, sizeof(how));
+}
+
+/* Whether no third user can put another file in the place of ours. */
+static bool is_safe(const struct ask *a, int dir)
+{
+	struct stat st;
+
+	return !fstat(dir, &st) && S_ISDIR(st.st_mode) && (!st.st_uid || st.st_uid == a->uid) &&
+	       (!(st.st_mode & (S_IWGRP | S_IWOTH)) || st.st_mode & S_ISVTX);
+}
+
+/* Whether the path leads the process's user to the very file. */
+static bool is_found(const struct ask *a)
+{
+	gid_t gid = (gid_t)setfsgid(a->gid);
+	uid_t uid = (uid_t)setfsuid(a->uid);
+	int fd = open_in_root(a, a->path, O_RDONLY | O_NOFOLLOW);
+	struct stat here, there;
+	bool same = fd >= 0 && !fstat(fd, &there) && !fstat(a->file, &here) && here.st_dev == there.st_dev &&
+		    here.st_ino == there.st_ino;
+
+	setfsuid(uid);
+	setfsgid(gid);
+	if (fd >= 0)
+		close(fd);
+	return same;
+}
+
+static int watch_opens(struct ask *a)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", a->file);
+	a->opens = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	return a->opens < 0 || inotify_add_watch(a->opens, path, IN_OPEN) < 0 ? -errno : 0;
+}
+
+/* Whether somebody has opened the file since the last call. */
+static bool was_opened(const struct ask *a)
+{
+	char events[4096];
+	bool any = false;
+
+	while (read(a->opens, events, sizeof(events)) > 0)
+		any = true;
+	return any;
+}
+
+static int put_file(struct ask *a, const char *dir)
+{
+	int err;
+
+	a->dir = open_in_root(a, dir, O_PATH | O_DIRECTORY);
+	if (a->dir < 0)
+		return -errno;
+	snprintf(a->path, sizeof(a->path), "%s/%s", dir, a->name);
+	a->file = is_safe(a, a->dir) ? openat(a->dir, a->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444)
+				     : -1;
+	if (a->file < 0) {
+		close(a->dir);
+		return -EPERM;
+	}
+	err = fchmod(a->file, 0444) || write(a->file, a->text.data, a->text.len) != (ssize_t)a->text.len ? -EIO : 0;
+	if (!err && !is_found(a))
+		err = -EACCES;
+	if (!err)
+		err = watch_opens(a);
+	if (!err)
+		return 0;
+	unlinkat(a->dir, a->name, 0);
+	close(a->file);
+	close(a->dir);
+	return err;
+}
+
+/* ---- in the helper: the request */
+
+static bool get(const struct ask *a, uint64_t addr, void *to, size_t n)
+{
+	return pread(a->mem, to, n, (off_t)addr) == (ssize_t)n;
+}
+
+static bool put(const struct ask *a, uint64_t addr, const void *from, size_t n)
+{
+	return pwrite(a->mem, from, n, (off_t)addr) == (ssize_t)n;
+}
+
+/* 1: our request is there; 0: it was taken, or replaced; -errno. */
+static int is_pending(const struct ask *a)
+{
+	char path[sizeof(a->path)];
+	uint32_t pending;
+
+	if (!get(a, a->x.pending, &pending, sizeof(pending)) || !get(a, a->x.path, path, sizeof(path)))
+		return -ESRCH;
+	path[sizeof(path) - 1] = '\0';
+	return pending && !strcmp(path, a->path);
+}
+
+/*
+ * Threads change other bits of the byte at any time, and one that is set between the two calls, in a millionth of a
+ * second, is lost. The interpreter sets those of signals and of pending calls again when the thread gets the global
+ * lock, which our bit makes it do at once; a thread that wants the lock, and the collector, ask again by themselves.
+ * Only an exception that another thread sets for this one in that time comes later, with the next of these bits.
+ */
+static bool put_breaker(const struct ask *a)
+{
+	uint8_t bits;
+
+	if (!get(a, a->x.breaker, &bits, sizeof(bits)))
+		return false;
+	bits |= PY_EXEC_STOP_BIT;
+	return put(a, a->x.breaker, &bits, sizeof(bits));
+}
+
+static int put_request(const struct ask *a)
+{
+	const struct box empty = {.state = 0};
+	uint32_t pending;
+
+	if (!get(a, a->x.pending, &pending, sizeof(pending)))
+		return -ESRCH;
+	if (pending)
+		return -EBUSY;
+	pending = 1;
+	return put(a, box_at(&a->x), &empty, sizeof(empty)) && put(a, a->x.path, a->path, strlen(a->path) + 1) &&
+			       put(a, a->x.pending, &pending, sizeof(pending)) && put_breaker(a)
+		       ? 0
+		       : -ESRCH;
+}
+
+/*
+ * Whoever opens the file from now on reads nothing. The interpreter may just be on its way from the request to the
+ * file: if it opens that before the cut, was_opened() says so afterwards.
+ */
+static void withdraw(struct ask *a)
+{
+	const uint32_t none = 0;
+
+	a->withdrawn = true;
+	if (!ftruncate(a->file, 0) && is_pending(a) > 0) {
+		put(a, a->x.path, &none, 1);
+		put(a, a->x.pending, &none, sizeof(none));
+	}
+}
+
+/* Sleeps, not for so long if nobody waits for the answer any more: *alone is set then. */
+static void pause_for(const struct ask *a, long ns, bool *alone)
+{
+	struct pollfd other = {.fd = a->other};
+
+	*alone |= ppoll(&other, !*alone, &(struct timespec){.tv_nsec = ns}, NULL) > 0;
+}
+
+static int tell(struct answer *r, int code, const char *why)
+{
+	snprintf(r->why, sizeof(r->why), "%s", why);
+	return r->code = code;
+}
+
+static int read_box(const struct box *box, struct answer *r)
+{
+	if (box->state == BOX_DONE)
+		return r->code = 0;
+	snprintf(r->why, sizeof(r->why), "the script failed: %.*s", (int)sizeof(box->text), box->text);
+	return r->code = -ENOTSUP;
+}
+
+/*
+ * Until the script has said what came of it. As long as the request is pending the interpreter has not opened the file;
+ * others may have. Opened since then, it may be executed, and no other way may be taken. Else it is withdrawn.
+ */
+static int wait_script(struct ask *a, struct answer *r)
+{
+	uint64_t begun_ns = clock_ns(CLOCK_MONOTONIC), taken_ns = begun_ns, now, limit_ns;
+	const char *why = "its main thread executed no Python code in 2 s";
+	bool opened = false, alone = false;
+	struct box box;
+
+	for (;;) {
+		bool opens = was_opened(a);
+		int pending = is_pending(a);
+
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (pending < 0 || !get(a, box_at(&a->x), &box, sizeof(box)))
+			return tell(r, -ESRCH, "the process ended");
+		r->held_ns = now - taken_ns;
+		if (box.state)
+			return read_box(&box, r);
+		if (pending)
+			taken_ns = now;
+		opened = !pending && (opened || opens);
+		limit_ns = pending ? begun_ns + AGT_SCRIPT_MS * MS
+				   : taken_ns + (opened ? EXECUTED_MS : AGT_SCRIPT_MS) * MS;
+		if (opened && now > limit_ns)
+			return tell(r, -EINPROGRESS, "the interpreter executes the script, and has not ended it");
+		if (!opened && a->withdrawn)
+			return tell(r, -ETIME, why);
+		if (!opened && ((alone && pending) || now > limit_ns)) {
+			why = pending ? why : "the interpreter did not open the script; an audit hook may forbid it";
+			withdraw(a);
+			continue;
+		}
+		pause_for(a, now - begun_ns < LATER_MS * MS ? POLL_NS : POLL_LATER_NS, &alone);
+	}
+}
+
+static const char *const dirs[] = {"/tmp", "/var/tmp", "/dev/shm"};
+
+/*
+ * The file is removed later than the answer is given: a child that the process forked just now may have the request,
+ * and finds an empty file then, not none, of which its interpreter would complain.
+ */
+static void answer(struct ask *a)
+{
+	struct answer r = {.code = -EACCES};
+	size_t i;
+
+	for (i = 0; i < sizeof(dirs) / sizeof(dirs[0]) && r.code; i++)
+		r.code = put_file(a, dirs[i]);
+	if (r.code) {
+		tell(&r, r.code, "no file can be made for the script in its /tmp, /var/tmp or /dev/shm");
+		send(a->other, &r, sizeof(r), MSG_NOSIGNAL);
+		return;
+	}
+	r.code = put_request(a);
+	if (r.code)
+		tell(&r, r.code,
+		     r.code == -EBUSY ? "another tool's request is pending" : "its memory cannot be written");
+	else
+		wait_script(a, &r);
+	if (!ftruncate(a->file, 0) && r.code != -EINPROGRESS)
+		put(a, box_at(&a->x), &(const struct box){.state = 0}, sizeof(struct box));
+	send(a->other, &r, sizeof(r), MSG_NOSIGNAL);
+	nanosleep(&(struct timespec){.tv_nsec = KEPT_MS * MS}, NULL);
+	unlinkat(a->dir, a->name, 0);
+}
+
+/* A process of its own: if this one is killed, that takes the request back and removes the file. */
+static pid_t start_helper(struct ask *a, int end)
+{
+	pid_t pid = fork();
+	sigset_t all;
+
+	if (pid)
+		return pid;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setsid();
+	dup2(a->root, 0);
+	dup2(a->mem, 1);
+	dup2(end, 2);
+	close_range(3, ~0u, 0);
+	a->root = 0;
+	a->mem = 1;
+	a->other = 2;
+	answer(a);
+	_exit(0);
+}
+
+/* ---- in mxbpf */
+
+/*
+ * The two parts are compiled when they are executed. A signal that comes while the interpreter reads and compiles the
+ * file has its handler called before the first instruction of it, where nothing catches what that raises: so the file
+ * is compiled in a fraction of the time.
+ */
+static int make_text(struct ask *a, const struct agt_script_opts *o, uint32_t pid)
+{
+	const unsigned char *image = o->image;
+	int err = buf_printf(&a->text, "script = set()\npid, box, start = %u, %#llx, %#llx\nimage = '", pid,
+			     (unsigned long long)box_at(&a->x), (unsigned long long)o->start);
+	size_t i;
+
+	for (i = 0; !err && !o->start && i < o->image_bytes; i++)
+		err = buf_printf(&a->text, "%02x", image[i]);
+	return err ? err
+		   : buf_printf(&a->text,
+				"'\ntry:\n    exec(r'''%s''')\nexcept BaseException as raised:\n"
+				"    exec(r'''%s''')\ndel script\n",
+				agent_enter, agent_failed);
+}
+
+/* Of the process, as it sees itself. */
+static int prepare(struct ask *a, const struct agt_script_opts *o, struct err *e)
+{
+	pid_t pid = tgt_pid(o->t);
+	uint64_t number;
+	struct stat st;
+	char path[64];
+	unsigned levels;
+
+	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	a->root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	a->mem = open(path, O_RDWR | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	if (a->root < 0 || a->mem < 0 || stat(path, &st) || getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return err_set(e, ERR_PRIVILEGE, -errno, "the memory or the files of process %d cannot be opened: %s",
+			       pid, strerror(errno));
+	a->uid = st.st_uid;
+	a->gid = st.st_gid;
+	snprintf(a->name, sizeof(a->name), ".mxbpf-%016llx.py", (unsigned long long)number);
+	/* The memory was opened before: this says that it is still the same program's. */
+	if (py_exec_find(o->t, &a->x, e))
+		return e->code;
+	if (make_text(a, o, threads_its_number(pid, pid, &levels)))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static int ask_helper(struct ask *a, struct answer *r, pid_t *helper)
+{
+	ssize_t n;
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+		return tell(r, -errno, "a socket cannot be made");
+	*helper = start_helper(a, ends[1]);
+	close(ends[1]);
+	if (*helper < 0) {
+		*helper = 0;
+		tell(r, -EAGAIN, "no process can be started");
+	} else {
+		do {
+			n = recv(ends[0], r, sizeof(*r), 0);
+		} while (n < 0 && errno == EINTR);
+		if (n != (ssize_t)sizeof(*r))
+			tell(r, -EINPROGRESS, "the process that waited for the script was killed");
+	}
+	close(ends[0]);
+	return r->code;
+}
+
+int agt_script(const struct agt_script_opts *o, struct agt_injected *out, pid_t *helper, struct err *e)
+{
+	struct ask a = {.root = -1, .mem = -1};
+	struct answer r = {0};
+	int err = prepare(&a, o, e);
+
+	*helper = 0;
+	if (!err && ask_helper(&a, &r, helper))
+		err = err_set(e, ERR_TARGET, r.code, "Python 3.%u of process %d: %s", a.x.minor, tgt_pid(o->t), r.why);
+	if (!err)
+		*out = (struct agt_injected){.tid = tgt_pid(o->t),
+					     .pause_ns = r.held_ns,
+					     .longest_ns = r.held_ns,
+					     .stops = 1,
+					     .route = "PEP 768: a script that Python executed"};
+	if (a.root >= 0)
+		close(a.root);
+	if (a.mem >= 0)
+		close(a.mem);
+	buf_fini(&a.text);
+	return err;
+}
+
+void agt_script_end(pid_t *helper)
+{
+	while (*helper > 0 && waitpid(*helper, NULL, 0) < 0 && errno == EINTR)
+		;
+	*helper = 0;
+}
