@@ -3,33 +3,41 @@
 #include "common.bpf.h"
 #include "team.bpf.h"
 
-/* Nothing will close the top frames any more; FRAMES_STEP of them. */
-__noinline int frames_abandon_step(struct mxbpf_thread *t, __u64 now)
+#define PF_EXITING 0x4
+
+/* Nothing will close the top frame any more. 0: there is none. */
+__noinline int frame_abandon(struct mxbpf_thread *t, __u64 now)
 {
-	struct mxbpf_frame *f;
+	struct mxbpf_frame *f = t ? frame_top(t) : 0;
+
+	if (!f)
+		return 0;
+	if (f->end != MXBPF_END_PAIR) {
+		frame_drop(t, now);
+		return 1;
+	}
+	if (f->twin.dur_ns) /* it ended before */
+		twin_emit(t, f);
+	t->counts[MXBPF_COUNT_UNMATCHED]++;
+	frame_off(t, f);
+	return 1;
+}
+
+/* All of them, FRAMES_STEP at a time. 0: no frame is left. */
+__noinline int frames_abandon(struct mxbpf_thread *t, __u64 now)
+{
 	int i;
 
-	t = frames_of(t);
-	for (i = 0; t && i < FRAMES_STEP; i++) {
-		f = frame_top(t);
-		if (!f)
-			break;
-		if (f->end != MXBPF_END_PAIR) {
-			frame_drop(t, now);
-			continue;
-		}
-		if (f->twin.dur_ns) /* it ended before */
-			twin_emit(t, f);
-		t->counts[MXBPF_COUNT_UNMATCHED]++;
-		frame_off(t, f);
-	}
-	return 0;
+	for (i = 0; i < FRAMES_STEP; i++)
+		if (!frame_abandon(t, now))
+			return 0;
+	return 1;
 }
 
 static __always_inline int slot_give_back(void)
 {
 	struct mxbpf_thread *t;
-	__u32 *stored, slot, i;
+	__u32 *stored, slot;
 
 	stored = bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), 0, 0);
 	if (!stored || !*stored)
@@ -41,8 +49,7 @@ static __always_inline int slot_give_back(void)
 		return 0;
 	/* What ends by key another thread may still end. */
 	t->raised_ns = bpf_ktime_get_ns();
-	for (i = 0; i < FRAMES_STEPS && t->depth; i++)
-		frames_abandon_step(t, t->raised_ns);
+	FRAMES_ALL(frames_abandon(t, t->raised_ns));
 	team_gone(slot);
 	t->depth = 0;
 	slots_keep(t, 1);
@@ -51,27 +58,23 @@ static __always_inline int slot_give_back(void)
 	return 0;
 }
 
-SEC("?raw_tp/sched_process_exit") int on_thread_exit(void *ctx)
+/*
+ * A thread ends, or its process becomes another program. One program for both tracepoints: it is large, and the
+ * verifier's time is that until the first event. When the last thread has ended there is room for another process at
+ * once. After exec the process is none that is looked at until user space says where things lie in the program that it
+ * is now.
+ */
+SEC("?raw_tp/sched_process_exit") int on_thread_gone(void *ctx)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
+	struct task_struct *task = bpf_get_current_task_btf();
+	bool exits = task->flags & PF_EXITING;
 	struct bpf_pidns_info ids = thread_ids();
 
 	slot_give_back();
 	counters_end();
-	if (!BPF_CORE_READ(task, signal, live.counter)) /* the last one: room for another process at once */
-		bpf_map_delete_elem(&targets, &ids.tgid);
-	return 0;
-}
-
-/* The process is none that is looked at until user space says where things lie in the program that it is now. */
-SEC("?raw_tp/sched_process_exec") int on_thread_exec(void *ctx)
-{
-	struct bpf_pidns_info ids = thread_ids();
-
-	slot_give_back();
-	counters_end();
-	bpf_map_delete_elem(&targets, &ids.tgid);
-	if (cfg_sched)
+	if (cfg_sched && !exits)
 		sched_forget();
+	if (!exits || !BPF_CORE_READ(task, signal, live.counter))
+		bpf_map_delete_elem(&targets, &ids.tgid);
 	return 0;
 }

@@ -97,6 +97,7 @@ struct sched_info {
 struct task_struct {
 	struct thread_struct thread;
 	unsigned int __state;
+	unsigned int flags;
 	int pid;
 	struct sched_entity se;
 	struct sched_info sched_info;

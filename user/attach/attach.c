@@ -150,9 +150,9 @@ int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *a
 
 	/* Without them, slots of ended threads are not given back: a loss that is counted, no reason to fail. */
 	if (!a->exit_link)
-		a->exit_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exit, "sched_process_exit");
+		a->exit_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_gone, "sched_process_exit");
 	if (!a->exec_link)
-		a->exec_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_exec, "sched_process_exec");
+		a->exec_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_gone, "sched_process_exec");
 	if (sched_attach(a, e))
 		return e->code;
 	target.own = !a->shared;

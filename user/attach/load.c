@@ -280,8 +280,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		err = err_set(e, ERR_RUNTIME, -errno, "the map of targets cannot be shared: %s", strerror(errno));
 		goto fail;
 	}
-	bpf_program__set_autoload(a->skel->progs.on_thread_exit, true);
-	bpf_program__set_autoload(a->skel->progs.on_thread_exec, true);
+	bpf_program__set_autoload(a->skel->progs.on_thread_gone, true);
 	err = rows_load(a, o->verbose);
 	if (!err)
 		err = fill_maps(a);

@@ -89,7 +89,7 @@ static void judge(struct list *l, struct row *r, struct tgt *t, struct tgt_lib *
 		refuse(r, "namespace", &e);
 	else if (tgt_lib_elf(t, lib, &elf, &e))
 		refuse(r, e.code == -ESTALE ? "overwritten" : "unreadable", &e);
-	else if (plan_check_packed(t, r->adp, lib, &e))
+	else if (plan_check_packed(t, r->adp, lib, false, &e))
 		refuse(r, "packed", &e);
 	else
 		judge_build(r, t, lib);

@@ -17,13 +17,19 @@ static bool has_lost(struct elf *elf, const struct adp_probe *row, struct elf_sy
 	return false;
 }
 
-int plan_check_packed(struct tgt *t, const struct adp *a, struct tgt_lib *lib, struct err *e)
+/* Whether the row's symbols are looked for in the runtime's library. A look for one that is not exported takes long. */
+static bool looks_there(const struct adp_probe *row, bool agent)
+{
+	return !row->lib_glob && !row->each_lib && !(agent && row->by_agent);
+}
+
+int plan_check_packed(struct tgt *t, const struct adp *a, struct tgt_lib *lib, bool agent, struct err *e)
 {
 	struct elf_sym sym;
 	unsigned i;
 
 	for (i = 0; i < a->nprobes; i++) {
-		if (a->probes[i].lib_glob || !has_lost(lib->elf, &a->probes[i], &sym))
+		if (!looks_there(&a->probes[i], agent) || !has_lost(lib->elf, &a->probes[i], &sym))
 			continue;
 		return err_set(e, ERR_TARGET, -ENOTSUP, "%s is packed%s: its code %s, and only a file can be probed",
 			       lib->path, elf_is_upx(lib->elf) ? " by UPX" : "",

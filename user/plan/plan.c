@@ -553,7 +553,7 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	if (!err)
 		err = tgt_lib_elf(t, out->lib, &elf, e);
 	if (!err)
-		err = plan_check_packed(t, out->adp, out->lib, e);
+		err = plan_check_packed(t, out->adp, out->lib, o->agent, e);
 	if (!err)
 		err = check_groups(out, e);
 	if (err)

@@ -171,9 +171,9 @@ int plan_app_state(const struct plan *p, struct tgt *t, struct mxbpf_app *out, s
 const char *plan_version(const struct adp *a, const struct tgt_lib *lib);
 /*
  * Whether what the process runs is the library's own file: one that was packed is unpacked into memory that no file is
- * behind, where nothing can be probed. 0, -ENOTSUP.
+ * behind, where nothing can be probed. agent: without the functions whose calls the agent sees. 0, -ENOTSUP.
  */
-int plan_check_packed(struct tgt *t, const struct adp *a, struct tgt_lib *lib, struct err *e);
+int plan_check_packed(struct tgt *t, const struct adp *a, struct tgt_lib *lib, bool agent, struct err *e);
 /* Mask of the groups that a runtime has; without known_build, those that work on a build that is not known. */
 unsigned plan_groups_of(const struct adp *a, bool known_build);
 /* The same of a plan that was made leniently for all groups: those of which something is there, and nothing that they
