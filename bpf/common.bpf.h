@@ -15,9 +15,16 @@ const volatile struct mxbpf_row cfg_rows[MXBPF_ROWS_MAX];
 const volatile __u64 cfg_wake_bytes;		   /* fill of the ring at which the consumer is woken */
 const volatile __u64 cfg_hidden[MXBPF_HIDDEN_MAX]; /* name ids; 0: none */
 const volatile __u8 cfg_endless;		   /* some spans have no end of their own */
+const volatile __u8 cfg_custom;			   /* there are rows of operators that are written in Python */
 const volatile __u8 cfg_details;		   /* enum mxbpf_detail: what was asked for */
 const volatile __u8 cfg_stats;			   /* enum mxbpf_stats */
 const volatile __u8 cfg_account;		   /* spans bear MXBPF_SPAN_ACCOUNT */
+
+/*
+ * Whether spans are open while a program runs: [0] in the programs that are loaded at once, [1] in those of late
+ * libraries, which read that one instead (user/attach/rows.c).
+ */
+const volatile __u8 cfg_spans[2];
 
 /*
  * When events began to be taken; 0: none are. Set once everything is attached: no event comes from a half-attached

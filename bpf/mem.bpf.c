@@ -58,6 +58,8 @@ static __always_inline void mem_charge(struct pt_regs *ctx, struct mxbpf_thread 
 {
 	struct mxbpf_frame *f;
 
+	if (!cfg_spans[0])
+		return;
 	frames_end(t, PT_REGS_SP(ctx));
 	f = frame_top(t);
 	if (!f)

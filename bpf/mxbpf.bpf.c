@@ -40,7 +40,7 @@ static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volat
 		iteration_end(t, bpf_ktime_get_ns());
 	if (!active_since_ns && !decides)
 		return 0;
-	if (t->depth && t->frames[0].start_ns < active_since_ns)
+	if (cfg_spans[0] && t->depth && t->frames[0].start_ns < active_since_ns)
 		frames_forget(t);
 	if (row->only_id && name_of(ctx, t, row) != row->only_id)
 		return 0;

@@ -3,8 +3,6 @@
 #include "common.bpf.h"
 #include "team.bpf.h"
 
-#define PF_EXITING 0x4
-
 /* Nothing will close the top frame any more. 0: there is none. */
 __noinline int frame_abandon(struct mxbpf_thread *t, __u64 now)
 {
@@ -49,7 +47,10 @@ static __always_inline int slot_give_back(void)
 		return 0;
 	/* What ends by key another thread may still end. */
 	t->raised_ns = bpf_ktime_get_ns();
-	FRAMES_ALL(frames_abandon(t, t->raised_ns));
+	if (cfg_spans[0])
+		FRAMES_ALL(frames_abandon(t, t->raised_ns));
+	else
+		t->counts[MXBPF_COUNT_UNMATCHED] += t->depth;
 	team_gone(slot);
 	t->depth = 0;
 	slots_keep(t, 1);

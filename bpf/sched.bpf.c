@@ -126,7 +126,7 @@ static __always_inline void sched_where(struct mxbpf_sched_thread *t, struct tas
 	t->syscall = nr < 0 ? -1 : nr;
 	t->span_start_ns = t->span_name_id = 0;
 	t->span_cls = MXBPF_CLASS_NONE;
-	if (slot)
+	if (cfg_spans[0] && slot)
 		th = bpf_map_lookup_elem(&threads, &slot);
 	if (th && th->tid == t->tid)
 		f = frame_top(th);
@@ -284,8 +284,9 @@ SEC("?raw_tp/sched_waking") int on_waking(struct bpf_raw_tracepoint_args *ctx)
 	t->waker_flags = by ? MXBPF_SCHED_BY_OURS : 0;
 	comm_copy(t->waker_comm, task);
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	/* Outside of system calls only an interrupt wakes, but for the kernel's own threads, which have no memory. */
-	if (!tid || (task->mm && (__s64)regs->orig_ax < 0))
+	/* Outside of system calls only an interrupt wakes, but for the kernel's own threads, and
+	 * those that end. */
+	if (!tid || (!(task->flags & (PF_KTHREAD | PF_EXITING)) && (__s64)regs->orig_ax < 0))
 		t->waker_flags |= MXBPF_SCHED_BY_IRQ;
 	t->woken_ns = bpf_ktime_get_ns();
 	return 0;

@@ -170,7 +170,7 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 		f->twin.dur_ns = 0;
 	}
 	parent = frame_off(t, f);
-	if (custom_is_part(f) && !(flags & MXBPF_SPAN_UNWOUND))
+	if (cfg_custom && custom_is_part(f) && !(flags & MXBPF_SPAN_UNWOUND))
 		t->custom_id = custom_innermost(t);
 	if (cfg_life)
 		frame_life(t, f, parent, now);

@@ -148,6 +148,12 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 
+/* In task_struct.flags. */
+enum {
+	PF_EXITING = 0x4,
+	PF_KTHREAD = 0x00200000,
+};
+
 enum {
 	BPF_ANY = 0,
 	BPF_NOEXIST = 1,

@@ -341,6 +341,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "exception.throw",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.lib_glob = "libgcc_s*.so*",
 		.any_build = true,
@@ -350,6 +351,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "exception.rethrow",
 		.group = PROBE_OP,
+		.by_agent = true,
 		.optional = true,
 		.lib_glob = "libgcc_s*.so*",
 		.any_build = true,

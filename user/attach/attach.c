@@ -191,7 +191,8 @@ int att_add(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 
 	if (a->backend->probes_max && n > a->backend->probes_max)
 		return err_set(e, ERR_RUNTIME, -E2BIG, "more probes than %s can attach", a->backend->name);
-	err = att_fill_names(a, p);
+	err = rows_load_late(a);
+	err = err ? err : att_fill_names(a, p);
 	if (err)
 		return err_set(e, ERR_RUNTIME, err, "%s", strerror(-err));
 	n = buf_count(&a->links, struct att_link);

@@ -44,16 +44,28 @@ struct variant *att_variant_of(struct att *a, const struct mxbpf_row *row)
 }
 
 /* One program for each different row; the row becomes its constant. */
-int att_choose_program(struct att *a, const struct mxbpf_row *row, struct err *e)
+int att_choose_program(struct att *a, const struct mxbpf_row *row, bool late, struct err *e)
 {
 	if (att_variant_of(a, row))
 		return 0;
 	if (a->nvariants == MXBPF_ROWS_MAX)
 		return err_set(e, ERR_RUNTIME, -E2BIG, "more than %d kinds of probes", MXBPF_ROWS_MAX);
-	if (rows_choose(a, row))
+	if (rows_choose(a, row, late))
 		return err_set(e, ERR_RUNTIME, -EINVAL, "no program for action %u", row->action);
 	a->sees_raises |= row->action == MXBPF_ACT_RAISE;
+	a->skel->rodata->cfg_custom |= row->cls == MXBPF_CLASS_CUSTOM;
+	a->skel->rodata->cfg_spans[late] |= row->action == MXBPF_ACT_OPEN;
 	return 0;
+}
+
+/* Of a library that comes later, with the program of its calls' ends. */
+static int choose_late(struct att *a, const struct plan *p, size_t i, struct err *e)
+{
+	static const struct mxbpf_row cut = {.action = MXBPF_ACT_CLOSE_CUT};
+	int err = att_choose_program(a, &p->rows[i], true, e);
+
+	err = err ? err : att_choose_program(a, &p->endless[i], true, e);
+	return err || p->rows[i].end != MXBPF_END_CUT ? err : att_choose_program(a, &cut, true, e);
 }
 
 static int choose_programs(struct att *a, const struct plan *p, struct err *e)
@@ -68,15 +80,12 @@ static int choose_programs(struct att *a, const struct plan *p, struct err *e)
 		/* A cut may turn out not to hold. */
 		a->skel->rodata->cfg_endless |=
 			sites[i].row->end == MXBPF_END_NEXT || sites[i].row->end == MXBPF_END_CUT;
-		err = sites[i].row == last ? 0 : att_choose_program(a, sites[i].row, e);
+		err = sites[i].row == last ? 0 : att_choose_program(a, sites[i].row, false, e);
 		last = sites[i].row;
 	}
-	/* Those that come later find their programs loaded. */
 	for (i = 0; !err && i < p->nprobes; i++)
-		if (p->probes[i].wanted && p->probes[i].row->each_lib) {
-			err = att_choose_program(a, &p->rows[i], e);
-			err = err ? err : att_choose_program(a, &p->endless[i], e);
-		}
+		if (p->probes[i].wanted && p->probes[i].row->each_lib)
+			err = choose_late(a, p, i, e);
 	return err;
 }
 

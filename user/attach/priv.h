@@ -17,6 +17,7 @@
 struct variant {
 	const struct mxbpf_row *row;
 	int prog_fd; /* owned; -1: not loaded yet */
+	bool late;   /* of late libraries: it is loaded when the first of them comes */
 };
 
 #define ATT_SHARED 0 /* in place of a process: every process that maps the file */
@@ -34,8 +35,9 @@ struct att {
 	const struct att_backend *backend;
 	struct variant variants[MXBPF_ROWS_MAX];
 	unsigned nvariants;
-	struct buf links; /* of struct att_link */
-	bool shared;	  /* processes that are attached to from now on share links: att_share() */
+	struct rows *rows; /* rows.c */
+	struct buf links;  /* of struct att_link */
+	bool shared;	   /* processes that are attached to from now on share links: att_share() */
 	uint64_t stranger_hit_ns, stranger_trials; /* strangers.c */
 	bool less;				   /* but for ends of iterations nothing is attached now */
 	uint8_t window;				   /* whose predecessors att_forget() has dealt with */
@@ -67,14 +69,16 @@ void att_clocks_stop(struct att *a);
 /* The program of a row; NULL: it has none. */
 struct variant *att_variant_of(struct att *a, const struct mxbpf_row *row);
 /* Gives it one, before loading. */
-int att_choose_program(struct att *a, const struct mxbpf_row *row, struct err *e);
+int att_choose_program(struct att *a, const struct mxbpf_row *row, bool late, struct err *e);
 /*
  * rows.c: programs, copies of one for each action. rows_register() before the object is opened, rows_choose() for
- * each row that will be attached, rows_load() loads the object and them. 0 or -errno.
+ * each row that will be attached, rows_load() loads the object and them. rows_load_late() loads those that were chosen
+ * as late, unless they are loaded. 0 or -errno.
  */
 int rows_register(void);
-int rows_choose(struct att *a, const struct mxbpf_row *row);
+int rows_choose(struct att *a, const struct mxbpf_row *row, bool late);
 int rows_load(struct att *a, bool verbose);
+int rows_load_late(struct att *a);
 void rows_close(struct att *a);
 
 /* The names of its functions, for BPF. 0 or -errno. */

@@ -66,6 +66,7 @@ struct model {
 struct rows {
 	struct model models[NNAMES];
 	size_t n;
+	bool verbose;
 };
 
 /* libbpf hands nothing of the caller's on to the callback. */
@@ -109,7 +110,7 @@ int rows_register(void)
 	return registered < 0 ? registered : 0;
 }
 
-int rows_choose(struct att *a, const struct mxbpf_row *row)
+int rows_choose(struct att *a, const struct mxbpf_row *row, bool late)
 {
 	struct bpf_program *prog = NULL;
 
@@ -120,7 +121,7 @@ int rows_choose(struct att *a, const struct mxbpf_row *row)
 	bpf_program__set_autoload(prog, true);
 	bpf_program__set_expected_attach_type(prog, (enum bpf_attach_type)a->backend->attach_type);
 	memcpy((void *)&a->skel->rodata->cfg_rows[a->nvariants], row, sizeof(*row));
-	a->variants[a->nvariants++] = (struct variant){row, -1};
+	a->variants[a->nvariants++] = (struct variant){row, -1, late};
 	return 0;
 }
 
@@ -134,10 +135,11 @@ static const struct model *model_of(const struct rows *rows, const struct mxbpf_
 	return NULL;
 }
 
-/* Wherever the program has an address in row 0, the same place in row k. */
-static void move_row(const struct att *a, struct bpf_insn *insns, size_t n, unsigned k)
+/* Wherever the program has an address in item 0 of an array of constants, the same place in item k. */
+static void move_item(const struct att *a, struct bpf_insn *insns, size_t n, const void *array, size_t bytes,
+		      unsigned k)
 {
-	const size_t first = (size_t)((const char *)a->skel->rodata->cfg_rows - (const char *)a->skel->rodata);
+	const size_t first = (size_t)((const char *)array - (const char *)a->skel->rodata);
 	const int rodata = bpf_map__fd(a->skel->maps.rodata);
 	size_t i;
 
@@ -145,8 +147,8 @@ static void move_row(const struct att *a, struct bpf_insn *insns, size_t n, unsi
 		if (insns[i].code != (BPF_LD | BPF_IMM | BPF_DW))
 			continue;
 		if (insns[i].src_reg == BPF_PSEUDO_MAP_VALUE && insns[i].imm == rodata &&
-		    (size_t)insns[i + 1].imm - first < sizeof(struct mxbpf_row))
-			insns[i + 1].imm += (int)(k * sizeof(struct mxbpf_row));
+		    (size_t)insns[i + 1].imm - first < bytes)
+			insns[i + 1].imm += (int)(k * bytes);
 		i++;
 	}
 }
@@ -171,9 +173,10 @@ static int load_copy(const struct model *m, const struct bpf_insn *insns, const 
 	return fd;
 }
 
-static int load_row(struct att *a, const struct rows *rows, unsigned k, bool verbose)
+static int load_row(struct att *a, unsigned k)
 {
-	const struct model *m = model_of(rows, a->variants[k].row);
+	const struct mxbpf_bpf__rodata *ro = a->skel->rodata;
+	const struct model *m = model_of(a->rows, a->variants[k].row);
 	struct bpf_insn *insns;
 	char name[32];
 	int fd;
@@ -184,9 +187,10 @@ static int load_row(struct att *a, const struct rows *rows, unsigned k, bool ver
 	if (!insns)
 		return -ENOMEM;
 	memcpy(insns, m->insns, m->ninsns * sizeof(*insns));
-	move_row(a, insns, m->ninsns, k);
+	move_item(a, insns, m->ninsns, ro->cfg_rows, sizeof(ro->cfg_rows[0]), k);
+	move_item(a, insns, m->ninsns, ro->cfg_spans, sizeof(ro->cfg_spans[0]), a->variants[k].late);
 	snprintf(name, sizeof(name), "on_probe_%u", k);
-	fd = load_copy(m, insns, name, verbose);
+	fd = load_copy(m, insns, name, a->rows->verbose);
 	free(insns);
 	a->variants[k].prog_fd = fd;
 	return fd < 0 ? fd : 0;
@@ -195,10 +199,9 @@ static int load_row(struct att *a, const struct rows *rows, unsigned k, bool ver
 /* What loaders share; `next` and `err` are changed atomically. */
 struct work {
 	struct att *a;
-	const struct rows *rows;
 	unsigned next;
 	int err;
-	bool verbose;
+	bool late;
 };
 
 static void *load_some(void *arg)
@@ -211,16 +214,16 @@ static void *load_some(void *arg)
 		k = __atomic_fetch_add(&w->next, 1, __ATOMIC_RELAXED);
 		if (k >= w->a->nvariants)
 			break;
-		err = load_row(w->a, w->rows, k, w->verbose);
+		err = w->a->variants[k].late == w->late ? load_row(w->a, k) : 0;
 		if (err)
 			__atomic_store_n(&w->err, err, __ATOMIC_RELAXED);
 	}
 	return NULL;
 }
 
-static int load_all(struct att *a, const struct rows *rows, bool verbose)
+static int load_all(struct att *a, bool late)
 {
-	struct work w = {.a = a, .rows = rows, .verbose = verbose};
+	struct work w = {.a = a, .late = late};
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	pthread_t others[LOADERS];
 	int i, n = 0;
@@ -233,24 +236,41 @@ static int load_all(struct att *a, const struct rows *rows, bool verbose)
 	return w.err;
 }
 
+static void forget_models(struct att *a)
+{
+	size_t i;
+
+	for (i = 0; a->rows && i < a->rows->n; i++)
+		free(a->rows->models[i].insns);
+	free(a->rows);
+	a->rows = NULL;
+}
+
 int rows_load(struct att *a, bool verbose)
 {
-	struct rows rows = {.n = 0};
-	size_t i;
 	int err;
 
-	loading = &rows;
+	a->rows = calloc(1, sizeof(*a->rows));
+	if (!a->rows)
+		return -ENOMEM;
+	a->rows->verbose = verbose;
+	loading = a->rows;
 	err = mxbpf_bpf__load(a->skel);
 	loading = NULL;
-	if (!err)
-		err = load_all(a, &rows, verbose);
-	for (i = 0; i < rows.n; i++)
-		free(rows.models[i].insns);
+	return err ? err : load_all(a, false);
+}
+
+int rows_load_late(struct att *a)
+{
+	int err = a->rows ? load_all(a, true) : 0;
+
+	forget_models(a);
 	return err;
 }
 
 void rows_close(struct att *a)
 {
+	forget_models(a);
 	while (a->nvariants)
 		if (a->variants[--a->nvariants].prog_fd >= 0)
 			close(a->variants[a->nvariants].prog_fd);
