@@ -22,6 +22,7 @@
 #include "agent/mapped.h"
 #include "agent/priv.h"
 #include "agent/seccomp.h"
+#include "attach/backend.h"
 #include "base/clock.h"
 
 #ifndef MFD_EXEC
@@ -554,11 +555,15 @@ int agt_inject_run(struct inject *x, struct err *e)
 
 void agt_inject_free(struct inject *x)
 {
+	struct buf links = {0};
+
 	if (!x)
 		return;
 	stop_disarm_any(x);
-	if (x->link >= 0)
+	/* The kernel takes the probe away at once, and then waits for all CPUs: that took 40 ms. */
+	if (x->link >= 0 && buf_put(&links, &x->link, sizeof(x->link)))
 		close(x->link);
+	backend_close(&links, false);
 	ring_buffer__free(x->firsts);
 	inject_bpf__destroy(x->skel);
 	if (x->mapsfd >= 0)
