@@ -26,7 +26,7 @@ static bool is_below(void *ctx, const struct mxbpf_frame *f)
 /* A call at sp 200 and, in it, another at sp 100. */
 static unsigned left_at(struct mxbpf_thread *threads, uint64_t sp, uint8_t end, uint64_t raised_ns)
 {
-	const struct att a = {.threads = threads};
+	const struct att a = {.threads = threads, .nslots = MXBPF_THREADS_MAX};
 	struct mxbpf_thread *t = &threads[1];
 
 	t->slot = t->slots[0] = 1;

@@ -429,7 +429,7 @@ void att_free(struct att *a)
 		return;
 	att_detach(a);
 	if (a->threads)
-		munmap(a->threads, a->threads_bytes);
+		munmap(a->threads, a->nslots * sizeof(*a->threads));
 	ring_buffer__free(a->marks);
 	sched_close(a);
 	stats_close(&a->stats);

@@ -61,7 +61,7 @@ const struct mxbpf_frame *att_frame(const struct att *a, const struct mxbpf_thre
 {
 	uint32_t slot = __atomic_load_n(&t->slots[k / MXBPF_SLOT_FRAMES], __ATOMIC_RELAXED);
 
-	return &a->threads[slot < MXBPF_SLOTS_MAX ? slot : 0].frames[k % MXBPF_SLOT_FRAMES];
+	return &a->threads[slot < a->nslots ? slot : 0].frames[k % MXBPF_SLOT_FRAMES];
 }
 
 struct left {

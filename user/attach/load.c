@@ -115,6 +115,48 @@ static int choose_namespace(struct att *a, pid_t tgid, struct err *e)
 	return err;
 }
 
+static bool ends_by_key(const struct mxbpf_row *row)
+{
+	return row->action == MXBPF_ACT_OPEN && row->end == MXBPF_END_KEY;
+}
+
+static bool notes(const struct mxbpf_row *row)
+{
+	return row->action == MXBPF_ACT_NOTE;
+}
+
+static bool pushes(const struct mxbpf_row *row)
+{
+	return row->action == MXBPF_ACT_PUSHED;
+}
+
+static bool nests(const struct mxbpf_row *row)
+{
+	return row->action == MXBPF_ACT_OPEN && !row->leaf;
+}
+
+static bool any_row(const struct att *a, bool (*is)(const struct mxbpf_row *row))
+{
+	unsigned i = 0;
+
+	while (i < a->nvariants && !is(a->variants[i].row))
+		i++;
+	return i < a->nvariants;
+}
+
+/* What no row puts anything into is as small as a map can be: the kernel takes the memory of these at once. */
+static void choose_sizes_by_rows(struct att *a)
+{
+	if (!any_row(a, ends_by_key))
+		bpf_map__set_max_entries(a->skel->maps.open_keys, 1);
+	if (!any_row(a, notes))
+		bpf_map__set_max_entries(a->skel->maps.noted, 1);
+	if (!any_row(a, pushes))
+		bpf_map__set_max_entries(a->skel->maps.pushed, 1);
+	a->nslots = any_row(a, nests) ? MXBPF_SLOTS_MAX : MXBPF_THREADS_MAX;
+	bpf_map__set_max_entries(a->skel->maps.threads, (__u32)a->nslots);
+}
+
 /* What only a detail needs is as small as a map can be without it. */
 static void choose_sizes(struct att *a, unsigned details)
 {
@@ -186,11 +228,11 @@ static int fill_maps(struct att *a)
 	int slots = bpf_map__fd(a->skel->maps.free_slots), deep = bpf_map__fd(a->skel->maps.deep_slots);
 	__u32 slot;
 
-	for (slot = MXBPF_SLOTS_MAX - 1; slot > 0; slot--) /* slot 0 belongs to no thread */
+	for (slot = (__u32)a->nslots - 1; slot > 0; slot--) /* slot 0 belongs to no thread */
 		if (bpf_map_update_elem(slot < MXBPF_THREADS_MAX ? slots : deep, NULL, &slot, BPF_ANY))
 			return -errno;
-	a->threads_bytes = MXBPF_SLOTS_MAX * sizeof(struct mxbpf_thread);
-	a->threads = mmap(NULL, a->threads_bytes, PROT_READ, MAP_SHARED, bpf_map__fd(a->skel->maps.threads), 0);
+	a->threads = mmap(NULL, a->nslots * sizeof(*a->threads), PROT_READ, MAP_SHARED,
+			  bpf_map__fd(a->skel->maps.threads), 0);
 	if (a->threads == MAP_FAILED) {
 		a->threads = NULL;
 		return -errno;
@@ -283,6 +325,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	stats_choose(a->skel, o->stats);
 	counters_choose(a->skel, o->counters);
 	choose_sizes(a, o->details);
+	choose_sizes_by_rows(a);
 	if (o->sched)
 		sched_choose(a);
 	if (o->targets_fd > 0 && bpf_map__reuse_fd(a->skel->maps.targets, o->targets_fd)) {

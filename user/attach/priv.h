@@ -43,8 +43,8 @@ struct att {
 	uint8_t window;				   /* whose predecessors att_forget() has dealt with */
 	struct ring_buffer *marks;
 	struct bpf_link *exit_link, *exec_link;
-	struct mxbpf_thread *threads; /* the map, shared with the kernel */
-	size_t threads_bytes;
+	struct mxbpf_thread *threads;	    /* the map, shared with the kernel */
+	size_t nslots;			    /* of it */
 	struct mxbpf_cut_check *cut_checks; /* likewise, by function */
 	bool sees_raises;		    /* exceptions are among what is probed */
 	uint32_t ring_bytes;

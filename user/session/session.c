@@ -270,6 +270,8 @@ int ses_start(struct session *ses, struct err *e)
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + ses->o->delay_ns;
 	pid_t pid = tgt_pid(ses->targets[0].tgt);
 	struct err unfollowed = {0};
+	/* Nobody is followed, and libraries that come meanwhile are found when it begins. */
+	const bool watch_later = !ses->follow && !ses_follows(ses);
 
 	if (ses->o->delay_ns)
 		ses_go_on(ses);
@@ -277,7 +279,7 @@ int ses_start(struct session *ses, struct err *e)
 		ses->ended = ses_interrupted(ses, until);
 	if (tgt_gone(ses->targets[0].tgt))
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before probes were attached", pid);
-	if (ses_follow_open(ses, &unfollowed))
+	if (!watch_later && ses_follow_open(ses, &unfollowed))
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
 	if (ses_follow_watch(ses))
 		ao.targets_fd = watch_targets_fd(ses_follow_watch(ses));
@@ -287,7 +289,9 @@ int ses_start(struct session *ses, struct err *e)
 		return e->code;
 	ses->about.account = ses->agent ? !!ses->rings[ATT_SWITCHES] : att_accounts(ses->att);
 	ses->about.no_faults = ses->agent;
-	if (!ses->ended && ses_follow(ses, &unfollowed))
+	if (watch_later)
+		ses_late_look(ses, ses->targets[0].tgt);
+	else if (!ses->ended && ses_follow(ses, &unfollowed))
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
 	if (ses->ui.begins)
 		ses->ui.begins(ses->ui.ctx);
@@ -307,6 +311,8 @@ int ses_start(struct session *ses, struct err *e)
 	ses_go_on(ses);
 	ses_stage(ses, "attached: %u probes in %llu ms", probes_attached(ses),
 		  (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - ses->prepared_mono_ns) / NS_PER_MS));
+	if (watch_later && !ses->ended && (ses_follow_open(ses, &unfollowed) || ses_follow(ses, &unfollowed)))
+		ses_warn(ses, "libraries that come later are not probed: %s", unfollowed.why);
 	return 0;
 }
 
