@@ -15,7 +15,10 @@ judged() { # PROGRAMS
 }
 
 @test "CNNs, a transformer encoder and TorchScript count the same under both" { judged sgd,adam-foreach,transformer,script; }
-@test "a compiled net, custom Functions, exceptions and deep backward passes count the same under both" { judged compiled,custom,exceptions,deep; }
+@test "a compiled net, custom Functions, exceptions and deep backward passes count the same under both; torch.compile's kernels are probed" {
+	judged compiled,custom,exceptions,deep
+	jq -e '(.tables["compiled kernel"] | length >= 1) and (.window | .late_libraries >= 1 and .late_refused == 0 and (has("fallbacks") | not))' mxbpf.json
+}
 
 # It has libtorch from the beginning, and calls nothing of it until it may go on.
 start_gated() { # [ARGS... of mxbpf] [-- ARGS... of the program]
