@@ -28,6 +28,7 @@ struct att_opts {
 	bool life;	     /* lives of operators are */
 	bool held;	     /* allocations say who made them, and where they are */
 	bool sched;	     /* what becomes of threads off the CPU */
+	bool sched_spans;    /* and in which span they were */
 	bool account;	     /* spans bear their account, where the kernel keeps one: att_accounts() */
 	bool samples;	     /* att_clocks_start() will be called */
 	bool verbose;	     /* libbpf's own messages on stderr */

@@ -328,6 +328,8 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	choose_sizes_by_rows(a);
 	if (o->sched)
 		sched_choose(a);
+	if (o->sched_spans) /* those of late libraries as well */
+		a->skel->rodata->cfg_spans[0] |= a->skel->rodata->cfg_spans[1];
 	if (o->targets_fd > 0 && bpf_map__reuse_fd(a->skel->maps.targets, o->targets_fd)) {
 		err = err_set(e, ERR_RUNTIME, -errno, "the map of targets cannot be shared: %s", strerror(errno));
 		goto fail;

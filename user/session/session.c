@@ -265,6 +265,7 @@ int ses_start(struct session *ses, struct err *e)
 			      .samples = ses->o->sample_hz,
 			      .iterations = ses->o->iterations,
 			      .follow_app = ses->o->follow_app,
+			      .sched_spans = ses->o->sched,
 			      .sched = ses->o->sched || (ses->o->agent && !ses->o->no_account),
 			      .verbose = ses->o->verbose};
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + ses->o->delay_ns;
