@@ -8,6 +8,18 @@
 
 #include "common.bpf.h"
 #include "mxbpf_name.h"
+#include "mxbpf_args.h"
+
+/* Scratch of one thread, by its slot; map `arg_scratch`. */
+struct mxbpf_arg_scratch {
+	__u64 slots[MXBPF_ARG_SLOTS];
+	__u64 words[MXBPF_ARG_WORDS_MAX];
+	__u64 impl[MXBPF_IMPL_WORDS];
+	__u64 n; /* words */
+	struct mxbpf_tensor tensor;
+	__u64 reqs; /* of MXNet's: slots say which arrays are wanted */
+	struct mxbpf_name_part part;
+};
 
 /* Of the library: where a tensor has its key set, the last of the words that are read; which of them is its storage. */
 const volatile __u32 cfg_tensor_keys_off;

@@ -4,6 +4,7 @@
 #define COMMON_BPF_H
 
 #include "mxbpf_config.h"
+#include "mxbpf_thread.h"
 #include "ids.bpf.h"
 #include "sched.bpf.h"
 #include "targets.bpf.h"

@@ -10,9 +10,17 @@
 #include "frame.bpf.h"
 #include "name.bpf.h"
 
+/* Map `pushed`: operators that custom ones pushed, by the engine's object for them. Value: name id of the custom one.
+ */
+struct mxbpf_pushed_key {
+	__u64 opr;
+	__u64 tgid;
+};
+#define MXBPF_PUSHED_MAX 8192
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, MXBPF_NOTED_MAX);
+	__uint(max_entries, MXBPF_PUSHED_MAX);
 	__type(key, struct mxbpf_pushed_key);
 	__type(value, __u64);
 } pushed SEC(".maps");

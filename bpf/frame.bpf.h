@@ -10,6 +10,10 @@
 
 #include "common.bpf.h"
 
+/* In frame.flags beside enum mxbpf_span_flag. */
+#define MXBPF_FRAME_AT_ONCE (1u << 8) /* row.at_once */
+#define MXBPF_FRAME_BULK    (1u << 9) /* the span is a bulk: an operator that ran in it has a span of its own */
+
 #define FRAMES_STEP  16
 #define FRAMES_STEPS (MXBPF_FRAMES_MAX / FRAMES_STEP)
 

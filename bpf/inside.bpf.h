@@ -8,6 +8,7 @@
 #define INSIDE_BPF_H
 
 #include "common.bpf.h"
+#include "frame.bpf.h"
 #include "name.bpf.h"
 #include "ndarray.bpf.h"
 #include "segment.bpf.h"

@@ -9,6 +9,40 @@
 
 #include "common.bpf.h"
 #include "name.bpf.h"
+#include "mxbpf_life.h"
+
+#define MXBPF_WRITES_MAX 512 /* of these, those of one operator */
+
+/* Of an operator: how many times it was pushed and became ready. What is pushed first is ready first. */
+struct mxbpf_life_turns {
+	__u64 pushed, ready;
+};
+
+struct mxbpf_life_open {
+	__u64 pushed_ns, dispatch_ns, ready_ns; /* 0, UNKNOWN, 0: not seen */
+	__u32 push_tid, ready_tid;
+};
+
+/* Who writes a variable last. */
+struct mxbpf_writer {
+	__u64 op_id, within_id;
+	__u32 slot;    /* of the thread that said so */
+	__u32 claimed; /* its operator was not pushed yet */
+};
+
+/* Of a process: which operator ended last. */
+struct mxbpf_life_last {
+	__u64 end_ns, op_id;
+};
+
+/* Of a thread, by its slot. */
+struct mxbpf_life_thread {
+	__u64 pushed_ns;	    /* when it last pushed */
+	__u64 wait_ns;		    /* of which wait the writer is, by its start */
+	struct mxbpf_writer writer; /* op_id 0: not seen */
+	struct mxbpf_life rec;	    /* scratch */
+	struct mxbpf_wait wait;	    /* scratch */
+};
 
 const volatile __u8 cfg_life;
 

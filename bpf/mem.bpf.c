@@ -4,6 +4,19 @@
 #include "name.bpf.h"
 #include "stats.bpf.h"
 
+#define MXBPF_BLOCKS_MAX (1 << 18) /* allocations whose size only their address tells */
+
+/* --memory: the allocation that a thread is in, by its slot; map `allocating`. */
+struct mxbpf_allocating {
+	__u64 sp;    /* at its function's entry; 0: there is none */
+	__u64 place; /* where its address will stand */
+	__u64 pool;  /* where it stands what its pool has taken; 0: it came from none */
+	__s64 bytes;
+	__u64 scope_id, label_id;
+	__u32 device;
+	__u32 tid;
+};
+
 #define CPU_TYPE 0 /* c10::DeviceType */
 
 const volatile __u8 cfg_held;			     /* --memory: records say where and by whom */

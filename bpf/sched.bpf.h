@@ -3,7 +3,7 @@
 #ifndef SCHED_BPF_H
 #define SCHED_BPF_H
 
-#include "mxbpf_config.h"
+#include "mxbpf_sched.h"
 #include "ids.bpf.h"
 
 const volatile __u8 cfg_sched; /* asked for */

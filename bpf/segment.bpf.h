@@ -10,6 +10,20 @@
 #include "common.bpf.h"
 #include "name.bpf.h"
 
+/*
+ * What is known of an operator with a state when it is pushed, and not when it runs: map `noted`. Its state is that of
+ * its backward operator too, what it writes to is not.
+ */
+struct mxbpf_noted_key {
+	__u64 state, output; /* addresses: output of what holds the bytes of the first array that it writes to */
+	__u32 tgid;
+	__u16 ninputs, noutputs;
+};
+struct mxbpf_noted {
+	__u64 name_id, layer_id;
+};
+#define MXBPF_NOTED_MAX 8192
+
 #define SEGMENT_CHUNK  64
 #define SEGMENT_CHUNKS 128
 #define SEGMENT_NODE   0x3d656d616e7bull /* "{name=", before a layer's name */

@@ -8,6 +8,7 @@
 #define STACK_BPF_H
 
 #include "common.bpf.h"
+#include "mxbpf_stack.h"
 
 const volatile struct mxbpf_python cfg_python;
 

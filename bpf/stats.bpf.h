@@ -11,6 +11,7 @@
 #include "common.bpf.h"
 #include "counters.bpf.h"
 #include "mxbpf_hist.h"
+#include "mxbpf_stats.h"
 
 #define STATS_TRIES 64 /* of a compare-and-swap; each failure is another CPU's success */
 

@@ -9,6 +9,52 @@
 
 #include "account.bpf.h"
 #include "common.bpf.h"
+#include "mxbpf_team.h"
+
+#define MXBPF_TEAM_DEPTH_MAX 4 /* of these, one within the other on a thread */
+
+/* One that is open. Map `teams`; begins without workers, who add to it. */
+struct mxbpf_team_open {
+	__u64 start_ns;
+	__u64 name_id, span_start_ns; /* as in struct mxbpf_team */
+	__u64 late_ns, late_runq_ns, work_ns, cpu_ns, runq_ns, spun_ns;
+	__u64 until_ns; /* sum of the moments at which they had ended their work, from start_ns */
+	__u32 tid;
+	__u32 joined, left;
+	__u32 flags;
+	__u8 cls;
+	__u8 pad[7];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_team_open) == 104);
+
+/* A thread at a moment, to tell what it did since. */
+struct mxbpf_team_moment {
+	__u64 ns; /* 0: there was none */
+	__u64 cpu;
+	struct mxbpf_account_start account;
+};
+
+/* What a thread has to do with regions, by its slot; map `team_threads`. */
+struct mxbpf_team_thread {
+	struct mxbpf_team_key work; /* of the region that it works for, */
+	__u64 work_start_ns;	    /* and when that began; 0: for none */
+	__u64 work_sp;		    /* where it was when it began its work */
+	struct mxbpf_team_moment began, idle;
+	__u32 tid;
+	__u32 depth; /* of the regions that it is master of */
+	__u32 over;  /* open ones beyond those that there is room for */
+	__u32 pad;
+	struct mxbpf_team_master {
+		struct mxbpf_team_key key;
+		__u64 sp, end_sp;		       /* where it was opened; where it is being left, 0: not yet */
+		__u64 start_ns;			       /* 0: it is not looked at */
+		struct mxbpf_team_moment began, waits; /* began: until it does, when it was opened */
+		__u64 late_runq_ns, spun_ns;	       /* before that */
+		__u64 cpu_ns, runq_ns;		       /* between the two */
+		__u64 flags;			       /* enum mxbpf_team_flag */
+	} regions[MXBPF_TEAM_DEPTH_MAX];
+	struct mxbpf_team_open scratch;
+};
 
 const volatile __u8 cfg_teams; /* regions are looked at */
 

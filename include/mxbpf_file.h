@@ -14,6 +14,7 @@
 #define MXBPF_FILE_H
 
 #include "mxbpf_event.h"
+#include "mxbpf_loss.h"
 
 #define MXBPF_FILE_MAGIC "MXBPFREC"
 /*

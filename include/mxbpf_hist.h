@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
-/* The histogram's buckets (MXBPF_HIST_BUCKETS), the same in BPF and in user space. */
+/* The histogram of durations, the same in BPF and in user space. */
 #ifndef MXBPF_HIST_H
 #define MXBPF_HIST_H
 
 #include "mxbpf_event.h"
+
+/*
+ * The histogram of durations is log-linear: 8 buckets an octave. Bucket of v: v itself below 8, else
+ * octave = floor(log2 v), index = (octave - 2) * 8 + next three bits of v. A bucket is at most 12.5 % wide.
+ * What is longer than the last bucket (from 137 minutes on) counts there.
+ */
+#define MXBPF_HIST_BUCKETS 328
+
+struct mxbpf_bucket {
+	__u32 index;
+	__u32 reserved;
+	__u64 count;
+};
 
 /* By halves: clang's BPF has no instruction for it. v > 0. */
 static inline __attribute__((always_inline)) __u32 mxbpf_log2(__u64 v)

@@ -6,6 +6,7 @@
 #define MXBPF_KV_H
 
 #include "mxbpf_event.h"
+#include "mxbpf_hist.h"
 
 #define MXBPF_KV_VALUES_MAX 64 /* of a call, that are looked at; a power of two */
 #define MXBPF_KV_UNKNOWN    (~0ull)

@@ -4,6 +4,7 @@
 #define MXBPF_LIFE_H
 
 #include "mxbpf_event.h"
+#include "mxbpf_hist.h"
 
 /* What a life is made of, in this order, without gaps but for what was not seen. */
 enum mxbpf_life_part {

@@ -7,7 +7,6 @@
 
 #include "attach/attach.h"
 #include "model/model.h"
-#include "mxbpf_hist.h"
 
 #define ADDED_ROWS_MAX 64
 

@@ -4,6 +4,9 @@
 #ifndef DEEP_CALLS_H
 #define DEEP_CALLS_H
 
+#include "mxbpf_event.h"
+#include "mxbpf_thread.h"
+
 static void too_deep(void)
 {
 	api(DEEP - 1);

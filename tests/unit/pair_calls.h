@@ -3,6 +3,8 @@
 #ifndef PAIR_CALLS_H
 #define PAIR_CALLS_H
 
+#include "mxbpf_thread.h"
+
 static void two_deep(void)
 {
 	api(1);

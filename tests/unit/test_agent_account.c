@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "source/account.h"
+#include "mxbpf_sched.h"
 
 #define PID 10
 #define TID 11

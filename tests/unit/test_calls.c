@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "source/calls.h"
+#include "mxbpf_sched.h"
+#include "mxbpf_team.h"
 
 #define PID    10
 #define TID    11

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "mxbpf_kv.h"
+#include "mxbpf_sample.h"
+#include "mxbpf_sched.h"
 #include "record/record.h"
 #include "records.h"
 #include "unit.h"

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "mxbpf_hist.h"
 #include "unit.h"
 
 #define LAST (MXBPF_HIST_BUCKETS - 1)

@@ -6,13 +6,13 @@
 
 #include "mxbpf_held.h"
 #include "mxbpf_kv.h"
-#include "mxbpf_life.h"
 #include "mxbpf_mark.h"
-#include "mxbpf_sample.h"
 #include "mxbpf_step.h"
 #include "mxbpf_track.h"
 #include "model/model.h"
 #include "records/kinds.h"
+#include "mxbpf_sample.h"
+#include "mxbpf_sched.h"
 
 #define KINDS_MAX 64
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "model/model.h"
-#include "mxbpf_hist.h"
 #include "unit.h"
 
 #define CPU0 MXBPF_DEVICE(1, 0)

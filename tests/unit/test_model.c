@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mxbpf_hist.h"
 #include "records.h"
 #include "unit.h"
 

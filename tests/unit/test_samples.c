@@ -11,6 +11,7 @@
 #include "records.h"
 #include "sample/priv.h"
 #include "sink/sink.h"
+#include "mxbpf_thread.h"
 
 static void put_sample(struct buf *b, uint32_t tgid, uint64_t stack_id, uint64_t code_id, unsigned nspans,
 		       const uint64_t *names)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "mxbpf_sched.h"
 #include "records.h"
 #include "unit.h"
 

@@ -4,6 +4,7 @@
  * from arguments. C++ frames that an exception may cross end by cut, never by a return probe: one would end the job.
  */
 #include "adapter/adapter.h"
+#include "mxbpf_args.h"
 
 #include <stddef.h>
 

@@ -11,6 +11,7 @@
 
 #include "agent/inject.h"
 #include "mxbpf_agent.h"
+#include "mxbpf_loss.h"
 #include "plan/plan.h"
 
 struct agt;

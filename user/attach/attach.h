@@ -9,7 +9,11 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "mxbpf_config.h"
+#include "mxbpf_loss.h"
+#include "mxbpf_sched.h"
+#include "mxbpf_stack.h"
+#include "mxbpf_stats.h"
+#include "mxbpf_thread.h"
 #include "plan/plan.h"
 
 struct att;

@@ -7,7 +7,6 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
-#include "mxbpf_config.h"
 
 struct mxbpf_bpf;
 struct ring_buffer;

@@ -12,6 +12,7 @@
 #include "attach/backend.h"
 #include "attach/priv.h"
 #include "attach/sched.h"
+#include "mxbpf_args.h"
 
 #define RING_BYTES_STATS (64u << 10)
 

@@ -9,6 +9,8 @@
 #include "attach/counters.h"
 #include "attach/stats.h"
 #include "base/buf.h"
+#include "mxbpf_config.h" /* of which the skeleton has variables */
+#include "mxbpf_stack.h"
 #include "mxbpf.skel.h"
 
 #define ATT_CUT_CHECKS_BYTES (MXBPF_FUNCS_MAX * sizeof(struct mxbpf_cut_check))

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "mxbpf_config.h"
+#include "mxbpf_thread.h"
 
 struct att;
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "mxbpf.skel.h"
+#include "attach/priv.h"
 
 /* As many as may collide: no more than CPUs, and few where details make many rows of one. */
 static uint32_t stripe_mask(unsigned details)

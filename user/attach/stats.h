@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "mxbpf_config.h"
+#include "mxbpf_stats.h"
 
 struct mxbpf_bpf;
 

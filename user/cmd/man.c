@@ -4,6 +4,7 @@
 
 #include "adapter/adapter.h"
 #include "cmd/opts.h"
+#include "mxbpf_thread.h"
 
 /* Plain text for roff: no hyphenated minus, no escapes, no accidental request. */
 static void put_roff(const char *text)

@@ -11,11 +11,10 @@
 #include "counters/counters.h"
 #include "cmd/setters.h"
 #include "cmd/words.h"
-#include "mxbpf_config.h"
 #include "mxbpf_file.h"
-#include "mxbpf_sample.h"
 #include "plan/early.h"
 #include "plan/plan.h"
+#include "mxbpf_sample.h"
 
 #define LIVE   (CMD_BIT_ATTACH | CMD_BIT_RECORD)
 #define TABLES (CMD_BIT_ATTACH | CMD_BIT_REPORT)

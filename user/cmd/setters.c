@@ -10,7 +10,6 @@
 
 #include "base/fmt.h"
 #include "cmd/words.h"
-#include "mxbpf_config.h"
 #include "plan/plan.h"
 
 static void *field(const struct cmd_option *opt, struct cmd_opts *o)

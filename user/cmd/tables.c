@@ -10,7 +10,6 @@
 #include "base/fmt.h"
 #include "cmd/cmd.h"
 #include "source/recording.h"
-#include "mxbpf_config.h"
 
 /* Between the tables of a series. */
 #define SERIES_RULE "\n----------------------------------------------------------------------------\n\n"

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "machine/priv.h"
+#include "mxbpf_name.h"
+#include "mxbpf_table.h"
 
 #define NSOURCES (sizeof(mdl_gauges[0].from) / sizeof(mdl_gauges[0].from[0]))
 

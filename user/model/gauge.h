@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mxbpf_event.h"
+#include "mxbpf_gauge.h"
 
 enum mdl_gauge_of {
 	MDL_OF_MACHINE,

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mxbpf_hist.h"
 #include "mxbpf_kv.h"
 
 static const struct mxbpf_kv_value *values_of(const struct mxbpf_kv *k)

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mxbpf_hist.h"
-
 /* ---- lives */
 
 static struct mdl_life *life_row(struct mdl *m, uint64_t name_id, uint32_t tgid, uint32_t device)

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mxbpf_hist.h"
-
 struct mdl *mdl_new(void)
 {
 	return calloc(1, sizeof(struct mdl));

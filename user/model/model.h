@@ -12,11 +12,11 @@
 
 #include "base/buf.h"
 #include "model/gauge.h"
-#include "mxbpf_event.h"
 #include "mxbpf_life.h"
 #include "mxbpf_step.h"
 #include "mxbpf_held.h"
 #include "mxbpf_mark.h"
+#include "mxbpf_team.h"
 #include "mxbpf_track.h"
 #include "records/kinds.h"
 

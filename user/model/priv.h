@@ -5,6 +5,8 @@
 
 #include "base/hash.h"
 #include "model/model.h"
+#include "mxbpf_sample.h"
+#include "mxbpf_sched.h"
 
 #define COUNTER_IDS (MXBPF_COUNTER_UNKEYED + 1)
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "mxbpf_event.h"
+#include "mxbpf_loss.h"
 
 struct mdl_lib {
 	char *path;

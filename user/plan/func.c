@@ -6,6 +6,7 @@
 
 #include "insn/cut.h"
 #include "mxbpf_name.h"
+#include "mxbpf_table.h"
 #include "plan/priv.h"
 
 static const struct mxbpf_row cut_row = {.action = MXBPF_ACT_CLOSE_CUT},

@@ -15,6 +15,8 @@
 #include "mxbpf_kv.h"
 #include "plan/early.h"
 #include "plan/priv.h"
+#include "mxbpf_name.h"
+#include "mxbpf_table.h"
 
 /* Of a function that is longer, or whose symbol has no size, not all branches are known: no slide then. */
 #define CODE_BYTES_MAX	   (1u << 20)

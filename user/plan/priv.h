@@ -4,6 +4,7 @@
 #define PLAN_PRIV_H
 
 #include "insn/cut.h"
+#include "mxbpf_args.h"
 #include "plan/plan.h"
 
 /* Notes why; returns -ENOENT. */

@@ -8,6 +8,7 @@
 
 #include "insn/caller.h"
 #include "mxbpf_config.h"
+#include "mxbpf_event.h"
 
 #define PROBE_SYMBOLS_MAX 3
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "mxbpf_event.h"
+#include "mxbpf_table.h"
 
 enum { KIND_SIZES_MAX = 4, KIND_IDS_MAX = 6, KIND_THREADS_MAX = 2, KIND_TIMES_MAX = 3 };
 

@@ -3,12 +3,15 @@
 #ifndef RECORDS_PRIV_H
 #define RECORDS_PRIV_H
 
+#include "mxbpf_gauge.h"
 #include "mxbpf_held.h"
 #include "mxbpf_kv.h"
 #include "mxbpf_life.h"
 #include "mxbpf_mark.h"
 #include "mxbpf_sample.h"
+#include "mxbpf_sched.h"
 #include "mxbpf_step.h"
+#include "mxbpf_team.h"
 #include "mxbpf_track.h"
 #include "records/kinds.h"
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "mxbpf_config.h"
+#include "mxbpf_args.h"
 
 struct ring;
 

@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-#include "mxbpf_event.h"
+#include "mxbpf_sched.h"
+#include "mxbpf_table.h"
 
 /* Where the time between leaving the CPU and being woken went; WAITED if there is none. */
 enum mxbpf_sched_what sched_cause(const struct mxbpf_sched *r);

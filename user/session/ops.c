@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mxbpf_sample.h"
 #include "session/priv.h"
 
 enum { UNASKED, LEAVE, SHOW };

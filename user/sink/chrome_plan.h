@@ -17,7 +17,6 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
-#include "mxbpf_event.h"
 #include "mxbpf_mark.h"
 
 #define SNK_PLAN_OPEN_MAX (1u << 18)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What rows of one name differ in, as --by asks for. */
+#include "mxbpf_config.h"
 #include "sink/priv.h"
 
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Estimates of floating-point operations, as each sink writes them. */
 #include "base/fmt.h"
+#include "mxbpf_config.h"
 #include "sink/priv.h"
 
 #include <inttypes.h>

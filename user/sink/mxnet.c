@@ -3,6 +3,7 @@
  * The tables of mxnet.profiler.dumps(): same categories, rows, order and arithmetic, quirks included, so that
  * what parses them goes on working. What mxbpf has to say besides stands behind them, in lines with a '#'.
  */
+#include "mxbpf_config.h"
 #include "sink/priv.h"
 
 #include <errno.h>

@@ -3,7 +3,6 @@
 #ifndef SINK_PRIV_H
 #define SINK_PRIV_H
 
-#include "mxbpf_config.h"
 #include "sink/sink.h"
 
 extern const struct snk_ops snk_modern, snk_mxnet, snk_mxnet_json, snk_json, snk_csv, snk_chrome, snk_kineto,

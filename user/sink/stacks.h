@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "mxbpf_sample.h"
 #include "sink/sink.h"
 
 /* Samples that differ in nothing that is looked at. Behind it stand its spans. */

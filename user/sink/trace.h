@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "mxbpf_sched.h"
 #include "sink/chrome_plan.h"
 #include "sink/priv.h"
 

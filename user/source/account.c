@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "mxbpf_sched.h"
 
 #define KEPT_MAX (1u << 17) /* items of one kind, of all threads; each may have its share of them */
 #define KEPT_MIN 256	    /* of one thread in any case */

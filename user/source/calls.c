@@ -8,6 +8,8 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "mxbpf_sched.h"
+#include "mxbpf_team.h"
 
 #define OPEN_KEPT_NS 8000000000ull /* how long what was open is kept: longer than a record is held back */
 

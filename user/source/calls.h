@@ -13,6 +13,7 @@
 
 #include "mxbpf_config.h"
 #include "mxbpf_event.h"
+#include "mxbpf_table.h"
 
 #define CALLS_OPEN_MAX 1024 /* open calls of a thread that are kept */
 

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "mxbpf_event.h"
+#include "mxbpf_loss.h"
 
 #define SRC_MAX	       8	     /* sources of a hub */
 #define SRC_WAIT_NS    2000000000ull /* how long a record is held back, by the records' own times */

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "mxbpf_stack.h"
 #include "symbols/symbols.h"
 
 struct stacks;

@@ -13,6 +13,7 @@
 #include "attach/attach.h"
 #include "base/err.h"
 #include "model/model.h"
+#include "mxbpf_stack.h"
 #include "plan/plan.h"
 #include "target/target.h"
 

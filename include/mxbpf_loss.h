@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
+/* What a source lost. A recording has it in each of its chunks (mxbpf_file.h). */
+#ifndef MXBPF_LOSS_H
+#define MXBPF_LOSS_H
+
+#include "mxbpf_event.h"
+
+/*
+ * What was lost, counted exactly where it happens. Cumulative over a session.
+ * attempted == stored + dropped at rest.
+ */
+struct mxbpf_loss {
+	__u64 attempted;  /* records BPF set out to send */
+	__u64 stored;	  /* of these, records that reached the model */
+	__u64 dropped;	  /* of these, records lost: ring full, too many threads, nesting too deep */
+	__u64 truncated;  /* names longer than MXBPF_NAME_BYTES_MAX */
+	__u64 unreadable; /* fetches of target memory that failed (page not resident) */
+	__u64 unmatched;  /* starts without an end, ends without a start (calls in flight at attach or detach) */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_loss) == 48);
+
+static inline void mxbpf_loss_add(struct mxbpf_loss *to, const struct mxbpf_loss *l)
+{
+	to->attempted += l->attempted;
+	to->stored += l->stored;
+	to->dropped += l->dropped;
+	to->truncated += l->truncated;
+	to->unreadable += l->unreadable;
+	to->unmatched += l->unmatched;
+}
+
+static inline void mxbpf_loss_subtract(struct mxbpf_loss *from, const struct mxbpf_loss *l)
+{
+	from->attempted -= l->attempted;
+	from->stored -= l->stored;
+	from->dropped -= l->dropped;
+	from->truncated -= l->truncated;
+	from->unreadable -= l->unreadable;
+	from->unmatched -= l->unmatched;
+}
+
+#endif
