@@ -60,16 +60,8 @@ int mdl_emit_row(const struct mdl_row *r, struct buf *out)
 		.device = r->device,
 		.cls = r->cls,
 	};
-	struct mxbpf_bucket buckets[MXBPF_HIST_BUCKETS] = {0};
-	size_t bytes;
-	unsigned i;
 
-	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
-		if (r->hist[i])
-			buckets[a.nbuckets++] = (struct mxbpf_bucket){.index = i, .count = r->hist[i]};
-	bytes = a.nbuckets * sizeof(buckets[0]);
-	a.h.size = (uint16_t)(sizeof(a) + bytes);
-	return buf_put(out, &a, sizeof(a)) || buf_put(out, buckets, bytes) || emit_row_mem(r, out) ||
+	return hist_emit(r->hist, &a, sizeof(a), &a.nbuckets, out) || emit_row_mem(r, out) ||
 			       emit_row_account(r, out) || emit_row_counters(r, out) || extent_emit(r, out)
 		       ? -ENOMEM
 		       : 0;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/model.h"
+#include "model/priv.h"
+
+#include <errno.h>
 
 #define LAST_BUCKET (MXBPF_HIST_BUCKETS - 1)
 
@@ -8,6 +10,29 @@ uint64_t mdl_bucket_low(unsigned index)
 	if (index < 8)
 		return index;
 	return (uint64_t)(8 + index % 8) << (index / 8 - 1);
+}
+
+void hist_fold(uint64_t hist[MXBPF_HIST_BUCKETS], const struct mxbpf_bucket *buckets, unsigned n)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		add_sat(&hist[buckets[i].index], buckets[i].count);
+}
+
+int hist_emit(const uint64_t hist[MXBPF_HIST_BUCKETS], void *head, size_t head_bytes, uint16_t *nbuckets,
+	      struct buf *out)
+{
+	struct mxbpf_bucket buckets[MXBPF_HIST_BUCKETS];
+	struct mxbpf_rec *h = head;
+	unsigned i, n = 0;
+
+	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
+		if (hist[i])
+			buckets[n++] = (struct mxbpf_bucket){.index = i, .count = hist[i]};
+	*nbuckets = (uint16_t)n;
+	h->size = (uint16_t)(head_bytes + n * sizeof(buckets[0]));
+	return buf_put(out, head, head_bytes) || buf_put(out, buckets, n * sizeof(buckets[0])) ? -ENOMEM : 0;
 }
 
 /* How many spans lie at or below the percentile: at least one, at most all. */

@@ -102,7 +102,6 @@ int kv_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_agg_kv *a = (const void *)rec;
 	struct mdl_kv *r = a->calls ? kv_row(m, rec->tgid, a->name_id, a->key, a->flags) : NULL;
-	unsigned i;
 
 	if (!r)
 		return a->calls ? -ENOMEM : 0;
@@ -113,14 +112,12 @@ int kv_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 	add_sat(&r->unknown, a->unknown);
 	add_sat(&r->sent_bytes, a->sent_bytes);
 	add_sat(&r->received_bytes, a->received_bytes);
-	for (i = 0; i < a->nbuckets; i++)
-		add_sat(&r->calls.hist[a->buckets[i].index], a->buckets[i].count);
+	hist_fold(r->calls.hist, a->buckets, a->nbuckets);
 	return 0;
 }
 
 static int emit_row(const struct mdl_kv *r, struct buf *out)
 {
-	struct mxbpf_bucket buckets[MXBPF_HIST_BUCKETS];
 	struct mxbpf_agg_kv a = {
 		.h = {.kind = MXBPF_AGG_KV, .tgid = r->calls.tgid},
 		.name_id = r->calls.name_id,
@@ -135,13 +132,8 @@ static int emit_row(const struct mdl_kv *r, struct buf *out)
 		.max_ns = r->calls.max_ns,
 		.flags = r->flags,
 	};
-	unsigned i;
 
-	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
-		if (r->calls.hist[i])
-			buckets[a.nbuckets++] = (struct mxbpf_bucket){.index = i, .count = r->calls.hist[i]};
-	a.h.size = (uint16_t)(sizeof(a) + a.nbuckets * sizeof(buckets[0]));
-	return buf_put(out, &a, sizeof(a)) || buf_put(out, buckets, a.nbuckets * sizeof(buckets[0])) ? -ENOMEM : 0;
+	return hist_emit(r->calls.hist, &a, sizeof(a), &a.nbuckets, out);
 }
 
 int kv_emit(const struct mdl *m, struct buf *out)

@@ -70,12 +70,10 @@ int life_fold_agg(struct mdl *m, const struct mxbpf_agg_life *a)
 	struct mdl_life_part from = {
 		.count = a->count, .total_ns = a->total_ns, .min_ns = a->min_ns, .max_ns = a->max_ns};
 	struct mdl_life *r = life_row(m, a->name_id, a->h.tgid, a->device);
-	unsigned i;
 
 	if (!r)
 		return -ENOMEM;
-	for (i = 0; i < a->nbuckets; i++)
-		from.hist[a->buckets[i].index] = a->buckets[i].count;
+	hist_fold(from.hist, a->buckets, a->nbuckets);
 	part_add(&r->parts[a->part], &from);
 	return 0;
 }
@@ -91,18 +89,8 @@ static int emit_part(const struct mdl_life *r, unsigned part, struct buf *out)
 				   .max_ns = p->max_ns,
 				   .device = r->device,
 				   .part = (uint8_t)part};
-	struct mxbpf_bucket buckets[MXBPF_HIST_BUCKETS] = {0};
-	size_t bytes;
-	unsigned i;
 
-	if (!p->count)
-		return 0;
-	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
-		if (p->hist[i])
-			buckets[a.nbuckets++] = (struct mxbpf_bucket){.index = i, .count = p->hist[i]};
-	bytes = a.nbuckets * sizeof(buckets[0]);
-	a.h.size = (uint16_t)(sizeof(a) + bytes);
-	return buf_put(out, &a, sizeof(a)) || buf_put(out, buckets, bytes) ? -ENOMEM : 0;
+	return p->count ? hist_emit(p->hist, &a, sizeof(a), &a.nbuckets, out) : 0;
 }
 
 const struct mdl_life *const *mdl_lives(struct mdl *m, size_t *n)

@@ -262,7 +262,6 @@ static int fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_agg *a = (const void *)rec;
 	struct mdl_row *r;
-	unsigned i;
 
 	if (!a->count)
 		return 0;
@@ -274,8 +273,7 @@ static int fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 	count_traits(r, a->count);
 	add_sat(&r->total_ns, a->total_ns);
 	add_sat(&r->self_ns, a->self_ns);
-	for (i = 0; i < a->nbuckets; i++)
-		add_sat(&r->hist[a->buckets[i].index], a->buckets[i].count);
+	hist_fold(r->hist, a->buckets, a->nbuckets);
 	return 0;
 }
 

@@ -230,6 +230,15 @@ int extent_emit(const struct mdl_row *r, struct buf *out);
 int marks_emit(const struct mdl *m, struct buf *out);
 void marks_fini(struct mdl *m);
 
+/*
+ * hist.c: a histogram as a record has it behind its head: the buckets that are not empty. hist_fold adds these.
+ * hist_emit writes the record: a head, which begins with struct mxbpf_rec and has room for their number, and the
+ * buckets. 0 or -ENOMEM.
+ */
+void hist_fold(uint64_t hist[MXBPF_HIST_BUCKETS], const struct mxbpf_bucket *buckets, unsigned n);
+int hist_emit(const uint64_t hist[MXBPF_HIST_BUCKETS], void *head, size_t head_bytes, uint16_t *nbuckets,
+	      struct buf *out);
+
 /* team.c */
 int team_fold(struct mdl *m, const struct mxbpf_team *from);
 int team_emit(const struct mdl *m, struct buf *out);

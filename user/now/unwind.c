@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/demangle.h"
 #include "base/hash.h"
 
 struct unwind {
@@ -19,9 +20,6 @@ struct unwind {
 	unsigned max;
 	bool more;
 };
-
-/* libstdc++'s, whose header is for C++ alone. Owned; NULL: it is no such name. */
-char *__cxa_demangle(const char *mangled, char *buf, size_t *len, int *status);
 
 static int no_debuginfo(Dwfl_Module *mod, void **user, const char *name, Dwarf_Addr base, const char *file,
 			const char *link, GElf_Word crc, char **out)
@@ -115,7 +113,7 @@ static const char *name_of(struct unwind *u, Dwfl_Module *mod, uint64_t pc)
 	if (*known)
 		return (const char *)(uintptr_t)*known;
 	symbol = dwfl_module_addrinfo(mod, pc, &off, &sym, NULL, NULL, NULL);
-	name = symbol && !strncmp(symbol, "_Z", 2) ? __cxa_demangle(symbol, NULL, NULL, NULL) : NULL;
+	name = symbol ? demangle(symbol) : NULL;
 	if (name)
 		shorten(name);
 	else

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/demangle.h"
 #include "elf/names.h"
 #include "elf/unwind.h"
 #include "sample/priv.h"
@@ -16,8 +16,6 @@
 #define KNOWN_MAX     (1u << 16) /* addresses whose names are kept */
 #define NO_FRAME      "-"	 /* of an address that is no frame's */
 
-typedef char *(*demangle_fn)(const char *mangled, char *buf, size_t *n, int *status);
-
 struct process {
 	struct tgt *t; /* NULL: it ended before it was seen */
 	uint64_t looked_ns;
@@ -27,20 +25,11 @@ struct smp {
 	struct hash processes; /* tgid -> struct process *, owned */
 	struct hash known;     /* (2 * address + whether a call returns there, tgid) -> char *, owned */
 	struct kernel kernel;
-	demangle_fn demangle; /* NULL: there is no C++ on this machine, and its names stay as they are */
-	void *cxx;
 };
 
 struct smp *smp_new(void)
 {
-	struct smp *s = calloc(1, sizeof(*s));
-
-	if (!s)
-		return NULL;
-	/* Not linked: who takes no samples does without. */
-	s->cxx = dlopen("libstdc++.so.6", RTLD_NOW);
-	s->demangle = s->cxx ? (demangle_fn)dlsym(s->cxx, "__cxa_demangle") : NULL;
-	return s;
+	return calloc(1, sizeof(struct smp));
 }
 
 static void forget_names(struct smp *s)
@@ -68,8 +57,6 @@ void smp_free(struct smp *s)
 	forget_names(s);
 	hash_fini(&s->known);
 	kernel_fini(&s->kernel);
-	if (s->cxx)
-		dlclose(s->cxx);
 	free(s);
 }
 
@@ -112,13 +99,10 @@ static struct tgt_lib *lib_at(struct smp *s, uint32_t tgid, uint64_t addr, struc
 	return lib;
 }
 
-static void put_symbol(struct smp *s, const char *symbol, char name[NAME_BYTES])
+static void put_symbol(const char *symbol, char name[NAME_BYTES])
 {
-	char *plain = NULL;
-	int status;
+	char *plain = demangle(symbol);
 
-	if (s->demangle && !strncmp(symbol, "_Z", 2))
-		plain = s->demangle(symbol, NULL, NULL, &status);
 	snprintf(name, NAME_BYTES, "%.*s", NAME_BYTES - 1, plain ? plain : symbol);
 	free(plain);
 }
@@ -154,7 +138,7 @@ static void read_name(struct smp *s, uint32_t tgid, uint64_t addr, bool returns,
 	}
 	va -= returns;
 	if (elf_func_around(elf, va, &start, symbol, sizeof(symbol)) > 0)
-		put_symbol(s, symbol, name);
+		put_symbol(symbol, name);
 	else
 		snprintf(name, sizeof(name), "[unknown] %.200s+0x%" PRIx64, base,
 			 elf_fde_find(elf, va, &fde, NULL) ? va : fde.start_va);
