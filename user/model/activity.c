@@ -36,19 +36,18 @@ static struct mxbpf_agg_activity *row_at(struct mdl *m, uint64_t place)
 static int add(struct mdl *m, const struct mxbpf_agg_activity *from, uint64_t *place)
 {
 	struct activities *all = &m->activities;
-	uint64_t *at = hash_put(&all->index[from->cls], from->name_id, (uint64_t)from->h.tgid << 32 | from->device);
-	struct mxbpf_agg_activity *row;
+	const uint64_t process = (uint64_t)from->h.tgid << 32 | from->device;
+	bool added;
+	struct mxbpf_agg_activity *row =
+		item_put(&all->index[from->cls], &all->rows, from->name_id, process, sizeof(*row), &added);
 
-	if (!at || names_expect(m, from->name_id))
+	if (!row || names_expect(m, from->name_id))
 		return -ENOMEM;
-	if (!*at) {
-		if (buf_put(&all->rows, from, sizeof(*from)))
-			return -ENOMEM;
-		*place = *at = buf_count(&all->rows, struct mxbpf_agg_activity);
+	*place = (uint64_t)(row - row_at(m, 1)) + 1;
+	if (added) {
+		*row = *from;
 		return 0;
 	}
-	*place = *at;
-	row = row_at(m, *at);
 	add_sat(&row->count, from->count);
 	add_sat(&row->total_ns, from->total_ns);
 	row->min_ns = from->min_ns < row->min_ns ? from->min_ns : row->min_ns;

@@ -20,7 +20,6 @@ static const size_t plain_bufs[] = {AT(groups),	      AT(waits),       AT(opens)
 static const size_t plain_hashes[] = {
 	AT(group_index),
 	AT(wait_index),
-	AT(kv_index),
 	AT(sample_index),
 	AT(sched_index),
 	AT(step_roles),
@@ -47,8 +46,8 @@ static const struct {
 };
 
 /* Hashes whose values are addresses of such items. */
-static const size_t borrowing_hashes[] = {AT(join_index),  AT(team_index),    AT(life_index),
-					  AT(value_index), AT(instant_index), AT(mem_index)};
+static const size_t borrowing_hashes[] = {AT(join_index),    AT(team_index), AT(life_index), AT(value_index),
+					  AT(instant_index), AT(mem_index),  AT(kv_index)};
 
 #define COUNT(array)	(sizeof(array) / sizeof((array)[0]))
 #define BUF_OF(m, off)	((struct buf *)((char *)(m) + (off)))

@@ -48,35 +48,31 @@ static void merge(struct mdl_gauge_row *to, const struct mxbpf_gauge *g)
 int gauge_fold(struct mdl *m, const struct mxbpf_rec *r)
 {
 	const struct mxbpf_gauge g = widened(r);
-	uint64_t *at;
+	struct mdl_gauge_row *row;
+	bool added;
 
 	if (!g.id || g.id >= MXBPF_GAUGE_IDS) /* a newer one's */
 		return 0;
-	at = hash_put(&m->gauge_index, g.id, g.scope);
-	if (!at)
+	row = item_put(&m->gauge_index, &m->gauges, g.id, g.scope, sizeof(*row), &added);
+	if (!row)
 		return -ENOMEM;
-	if (*at) {
-		merge(buf_at(&m->gauges, struct mdl_gauge_row, *at - 1), &g);
-		return 0;
-	}
-	if (buf_put(&m->gauges,
-		    &(struct mdl_gauge_row){
-			    .id = g.id,
-			    .scope = g.scope,
-			    .first_ns = g.first_ns,
-			    .last_ns = g.h.ts_ns,
-			    .first = g.first,
-			    .last = g.value,
-			    .difference = g.difference,
-			    .elapsed_ns = g.elapsed_ns,
-			    .count = g.count,
-			    .sum = g.sum,
-			    .min = g.min,
-			    .max = g.max,
-		    },
-		    sizeof(struct mdl_gauge_row)))
-		return -ENOMEM;
-	*at = buf_count(&m->gauges, struct mdl_gauge_row);
+	if (!added)
+		merge(row, &g);
+	else
+		*row = (struct mdl_gauge_row){
+			.id = g.id,
+			.scope = g.scope,
+			.first_ns = g.first_ns,
+			.last_ns = g.h.ts_ns,
+			.first = g.first,
+			.last = g.value,
+			.difference = g.difference,
+			.elapsed_ns = g.elapsed_ns,
+			.count = g.count,
+			.sum = g.sum,
+			.min = g.min,
+			.max = g.max,
+		};
 	return 0;
 }
 

@@ -21,17 +21,13 @@ static struct held_owner *owner_at(const struct held *h, size_t i)
 
 static struct held_device *device_of(struct held *h, uint32_t tgid, uint32_t device)
 {
-	struct held_device d = {
-		.t = {.h = {.kind = MXBPF_MEM_TIME, .size = sizeof(d.t), .tgid = tgid}, .device = device}};
-	uint64_t *at = hash_put(&h->device_index, tgid, device);
+	bool added;
+	struct held_device *d = item_put(&h->device_index, &h->devices, tgid, device, sizeof(*d), &added);
 
-	if (!at)
-		return NULL;
-	if (!*at && buf_put(&h->devices, &d, sizeof(d)))
-		return NULL;
-	if (!*at)
-		*at = buf_count(&h->devices, struct held_device);
-	return buf_at(&h->devices, struct held_device, *at - 1);
+	if (added)
+		d->t = (struct mxbpf_mem_time){.h = {.kind = MXBPF_MEM_TIME, .size = sizeof(d->t), .tgid = tgid},
+					       .device = device};
+	return d;
 }
 
 static uint64_t mix(uint64_t h, uint64_t v)

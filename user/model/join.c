@@ -59,19 +59,13 @@ static int join_operator(struct mdl *m, const struct mxbpf_span *s)
 
 static struct mxbpf_join *join_row(struct mdl *m, uint64_t name_id, uint32_t tgid)
 {
-	uint64_t *at = hash_put(&m->join_index, name_id, tgid);
-	struct mxbpf_join *j;
+	bool added;
+	struct mxbpf_join *j = row_put(&m->join_index, &m->joins, name_id, tgid, sizeof(*j), &added);
 
-	if (!at || *at)
-		return at ? (void *)(uintptr_t)*at : NULL;
-	j = calloc(1, sizeof(*j));
-	if (!j || names_expect(m, name_id) || buf_put(&m->joins, &j, sizeof(j))) {
-		free(j);
-		return NULL;
-	}
+	if (!added)
+		return j;
 	*j = (struct mxbpf_join){.h = {.kind = MXBPF_JOIN, .size = sizeof(*j), .tgid = tgid}, .name_id = name_id};
-	*at = (uintptr_t)j;
-	return j;
+	return names_expect(m, name_id) ? NULL : j;
 }
 
 /* Where it all began: the forward operator, or a node of which no operator is known. NULL: not even that. */

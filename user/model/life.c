@@ -10,21 +10,16 @@
 
 static struct mdl_life *life_row(struct mdl *m, uint64_t name_id, uint32_t tgid, uint32_t device)
 {
-	uint64_t *at = hash_put(&m->life_index, name_id, (uint64_t)tgid << 32 | device);
-	struct mdl_life *r;
+	uint64_t process = (uint64_t)tgid << 32 | device;
+	bool added;
+	struct mdl_life *r = row_put(&m->life_index, &m->lives, name_id, process, sizeof(*r), &added);
 
-	if (!at || *at)
-		return at ? (void *)(uintptr_t)*at : NULL;
-	r = calloc(1, sizeof(*r));
-	if (!r || names_expect(m, name_id) || buf_put(&m->lives, &r, sizeof(r))) {
-		free(r);
-		return NULL;
-	}
+	if (!added)
+		return r;
 	r->tgid = tgid;
 	r->device = device;
 	r->name_id = name_id;
-	*at = (uintptr_t)r;
-	return r;
+	return names_expect(m, name_id) ? NULL : r;
 }
 
 static void part_add(struct mdl_life_part *to, const struct mdl_life_part *from)
@@ -116,22 +111,20 @@ static struct mxbpf_wait *wait_row(struct mdl *m, const struct mxbpf_wait *like)
 				      .stack_id = like->call_id,
 				      .layer_id = like->name_id};
 	uint64_t ids = mdl_group_id(&g);
-	uint64_t *at = hash_put(&m->wait_index, ids, (uint64_t)like->h.tgid << 8 | like->what);
-	struct mxbpf_wait w = *like;
+	uint64_t process = (uint64_t)like->h.tgid << 8 | like->what;
+	bool added;
+	struct mxbpf_wait *w = item_put(&m->wait_index, &m->waits, ids, process, sizeof(*w), &added);
 
-	if (!at)
+	if (!added)
+		return w;
+	*w = *like;
+	w->h = (struct mxbpf_rec){.kind = MXBPF_AGG_WAIT, .size = sizeof(*w), .tgid = like->h.tgid};
+	w->count = w->total_ns = w->max_ns = 0;
+	w->tid = 0;
+	if (names_expect(m, w->name_id) || (w->call_id && names_expect(m, w->call_id)) ||
+	    (w->op_id && names_expect(m, w->op_id)) || (w->within_id && names_expect(m, w->within_id)))
 		return NULL;
-	if (*at)
-		return buf_at(&m->waits, struct mxbpf_wait, *at - 1);
-	w.h = (struct mxbpf_rec){.kind = MXBPF_AGG_WAIT, .size = sizeof(w), .tgid = like->h.tgid};
-	w.count = w.total_ns = w.max_ns = 0;
-	w.tid = 0;
-	if (names_expect(m, w.name_id) || (w.call_id && names_expect(m, w.call_id)) ||
-	    (w.op_id && names_expect(m, w.op_id)) || (w.within_id && names_expect(m, w.within_id)) ||
-	    buf_put(&m->waits, &w, sizeof(w)))
-		return NULL;
-	*at = buf_count(&m->waits, struct mxbpf_wait);
-	return buf_at(&m->waits, struct mxbpf_wait, *at - 1);
+	return w;
 }
 
 int wait_fold(struct mdl *m, const struct mxbpf_wait *from)

@@ -6,24 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The row of `like`, whose slot is *at: a copy of it, with no count, if it is new. NULL: -ENOMEM. */
-static void *row_at(struct mdl *m, uint64_t *at, struct buf *rows, const void *like, size_t bytes, uint64_t name_id)
-{
-	void *r;
-
-	if (!at || *at)
-		return at ? (void *)(uintptr_t)*at : NULL;
-	r = malloc(bytes);
-	if (!r || names_expect(m, name_id) || buf_put(rows, &r, sizeof(r))) {
-		free(r);
-		return NULL;
-	}
-	memcpy(r, like, bytes);
-	((struct mxbpf_rec *)r)->size = (uint16_t)bytes; /* a newer one is longer */
-	*at = (uintptr_t)r;
-	return r;
-}
-
 /* What was set later is the last: at one moment, what the counter itself counts as later. */
 static bool is_later(const struct mxbpf_value *a, const struct mxbpf_value *b)
 {
@@ -48,17 +30,20 @@ void mdl_value_merge(struct mxbpf_value *to, const struct mxbpf_value *from)
 
 int value_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct mxbpf_value v = *(const struct mxbpf_value *)rec, *r;
-	uint64_t *at = hash_put(&m->value_index, v.name_id, v.h.tgid);
-	const uint64_t count = v.count;
+	const struct mxbpf_value *v = (const void *)rec;
+	bool added;
+	struct mxbpf_value *r = row_put(&m->value_index, &m->values, v->name_id, v->h.tgid, sizeof(*r), &added);
 
-	v.count = 0;
-	v.tid = 0;
-	r = row_at(m, at, &m->values, &v, sizeof(v), v.name_id);
-	v.count = count;
-	if (r)
-		mdl_value_merge(r, &v);
-	return r ? 0 : -ENOMEM;
+	if (!r || (added && names_expect(m, v->name_id)))
+		return -ENOMEM;
+	if (added) {
+		*r = *v;
+		r->h.size = sizeof(*r); /* a newer one is longer */
+		r->count = 0;
+		r->tid = 0;
+	}
+	mdl_value_merge(r, v);
+	return 0;
 }
 
 void mdl_instant_merge(struct mxbpf_instant *to, const struct mxbpf_instant *from)
@@ -74,18 +59,21 @@ void mdl_instant_merge(struct mxbpf_instant *to, const struct mxbpf_instant *fro
 
 int instant_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct mxbpf_instant v = *(const struct mxbpf_instant *)rec, *r;
-	uint64_t *at =
-		hash_put(&m->instant_index, v.name_id, (uint64_t)v.h.tgid << 32 | (uint64_t)v.what << 8 | v.scope);
-	const uint64_t count = v.count;
+	const struct mxbpf_instant *v = (const void *)rec;
+	const uint64_t kind = (uint64_t)v->h.tgid << 32 | (uint64_t)v->what << 8 | v->scope;
+	bool added;
+	struct mxbpf_instant *r = row_put(&m->instant_index, &m->instants, v->name_id, kind, sizeof(*r), &added);
 
-	v.count = 0;
-	v.tid = 0;
-	r = row_at(m, at, &m->instants, &v, sizeof(v), v.name_id);
-	v.count = count;
-	if (r)
-		mdl_instant_merge(r, &v);
-	return r ? 0 : -ENOMEM;
+	if (!r || (added && names_expect(m, v->name_id)))
+		return -ENOMEM;
+	if (added) {
+		*r = *v;
+		r->h.size = sizeof(*r);
+		r->count = 0;
+		r->tid = 0;
+	}
+	mdl_instant_merge(r, v);
+	return 0;
 }
 
 void extent_add(struct mdl_row *r, uint64_t first_ns, uint64_t last_ns)

@@ -74,19 +74,6 @@ void mdl_free(struct mdl *m)
 	free(m);
 }
 
-/* A zeroed row that `rows` owns and *slot names; NULL: out of memory. */
-static void *row_new(struct buf *rows, uint64_t *slot, size_t bytes)
-{
-	void *r = calloc(1, bytes);
-
-	if (!r || buf_put(rows, &r, sizeof(r))) {
-		free(r);
-		return NULL;
-	}
-	*slot = (uintptr_t)r;
-	return r;
-}
-
 /* Its id is made of more than a name, of which there are only as many as the program has. */
 static bool has_details(const struct mxbpf_group *g)
 {
@@ -95,15 +82,15 @@ static bool has_details(const struct mxbpf_group *g)
 
 static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device)
 {
-	uint64_t *slot = hash_put(&m->row_index[cls], id, (uint64_t)tgid << 32 | device);
 	const struct mxbpf_group *g = group_find(m, id);
 	struct mdl_row *r;
+	bool added;
 
-	if (!slot || names_expect(m, g ? g->name_id : id))
+	if (names_expect(m, g ? g->name_id : id))
 		return NULL;
-	r = row_new(&m->rows[cls], slot, sizeof(*r));
-	if (!r)
-		return NULL;
+	r = row_put(&m->row_index[cls], &m->rows[cls], id, (uint64_t)tgid << 32 | device, sizeof(*r), &added);
+	if (!added)
+		return r;
 	*r = (struct mdl_row){.tgid = tgid, .device = device, .cls = (uint8_t)cls, .id = id, .name_id = id};
 	if (g) {
 		r->name_id = g->name_id;
@@ -168,13 +155,10 @@ static struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s)
 
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device)
 {
-	uint64_t *slot = hash_put(&m->mem_index, tgid, device);
-	struct mdl_mem_row *r;
+	bool added;
+	struct mdl_mem_row *r = row_put(&m->mem_index, &m->mem_rows, tgid, device, sizeof(*r), &added);
 
-	if (!slot || *slot)
-		return slot ? (void *)(uintptr_t)*slot : NULL;
-	r = row_new(&m->mem_rows, slot, sizeof(*r));
-	if (r)
+	if (added)
 		*r = (struct mdl_mem_row){.tgid = tgid, .device = device};
 	return r;
 }

@@ -231,6 +231,14 @@ int marks_emit(const struct mdl *m, struct buf *out);
 void marks_fini(struct mdl *m);
 
 /*
+ * rows.c: the row that is found by two words. If there is none, one of zeros is added, and *added says so. row_put:
+ * `rows` owns rows by their addresses, which stay as they are. item_put: `items` has the rows one behind the other, so
+ * an address holds until the next one is added. NULL: -ENOMEM.
+ */
+void *row_put(struct hash *index, struct buf *rows, uint64_t a, uint64_t b, size_t bytes, bool *added);
+void *item_put(struct hash *index, struct buf *items, uint64_t a, uint64_t b, size_t bytes, bool *added);
+
+/*
  * hist.c: a histogram as a record has it behind its head: the buckets that are not empty. hist_fold adds these.
  * hist_emit writes the record: a head, which begins with struct mxbpf_rec and has room for their number, and the
  * buckets. 0 or -ENOMEM.

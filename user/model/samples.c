@@ -9,17 +9,15 @@ int samples_fold(struct mdl *m, const struct mxbpf_sample *s)
 	const struct mxbpf_sample_span *spans = (const void *)(s + 1);
 	const unsigned nspans = mxbpf_sample_nspans(s);
 	const struct mxbpf_sample_span none = {0}, *last = nspans ? &spans[nspans - 1] : &none;
-	uint64_t *slot = hash_put(&m->sample_index, last->name_id, (uint64_t)last->cls << 32 | s->h.tgid);
-	struct mdl_samples new = {.tgid = s->h.tgid, .cls = last->cls, .name_id = last->name_id};
+	const uint64_t process = (uint64_t)last->cls << 32 | s->h.tgid;
+	bool added;
+	struct mdl_samples *r = item_put(&m->sample_index, &m->samples, last->name_id, process, sizeof(*r), &added);
 
-	if (!slot || names_expect(m, last->name_id))
+	if (!r || names_expect(m, last->name_id))
 		return -ENOMEM;
-	if (!*slot) {
-		if (buf_put(&m->samples, &new, sizeof(new)))
-			return -ENOMEM;
-		*slot = buf_count(&m->samples, struct mdl_samples);
-	}
-	add_sat(&buf_at(&m->samples, struct mdl_samples, *slot - 1)->count, s->count);
+	if (added)
+		*r = (struct mdl_samples){.tgid = s->h.tgid, .cls = last->cls, .name_id = last->name_id};
+	add_sat(&r->count, s->count);
 	return 0;
 }
 

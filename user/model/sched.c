@@ -22,21 +22,20 @@ static uint64_t key_of(const struct mxbpf_agg_sched *a)
 
 int sched_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct mxbpf_agg_sched a = *(const struct mxbpf_agg_sched *)rec, *row;
-	uint64_t *at = hash_put(&m->sched_index, key_of(&a), (uint64_t)a.h.tgid << 32 | a.cls << 8 | a.what);
+	const struct mxbpf_agg_sched *a = (const void *)rec;
+	const uint64_t kind = (uint64_t)a->h.tgid << 32 | a->cls << 8 | a->what;
+	bool added;
+	struct mxbpf_agg_sched *r = item_put(&m->sched_index, &m->scheds, key_of(a), kind, sizeof(*r), &added);
 
-	if (!at || names_expect(m, a.name_id))
+	if (!r || names_expect(m, a->name_id))
 		return -ENOMEM;
-	if (*at) {
-		row = buf_at(&m->scheds, struct mxbpf_agg_sched, *at - 1);
-		add_sat(&row->count, a.count);
-		add_sat(&row->total_ns, a.total_ns);
+	if (added) {
+		*r = *a;
+		r->h.size = sizeof(*r);
 		return 0;
 	}
-	a.h.size = sizeof(a);
-	if (buf_put(&m->scheds, &a, sizeof(a)))
-		return -ENOMEM;
-	*at = buf_count(&m->scheds, struct mxbpf_agg_sched);
+	add_sat(&r->count, a->count);
+	add_sat(&r->total_ns, a->total_ns);
 	return 0;
 }
 

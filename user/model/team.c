@@ -7,21 +7,16 @@
 
 static struct mxbpf_team *team_row(struct mdl *m, const struct mxbpf_team *like)
 {
-	uint64_t *at = hash_put(&m->team_index, like->name_id, (uint64_t)like->h.tgid << 32 | like->cls);
-	struct mxbpf_team *t;
+	uint64_t process = (uint64_t)like->h.tgid << 32 | like->cls;
+	bool added;
+	struct mxbpf_team *t = row_put(&m->team_index, &m->teams, like->name_id, process, sizeof(*t), &added);
 
-	if (!at || *at)
-		return at ? (void *)(uintptr_t)*at : NULL;
-	t = calloc(1, sizeof(*t));
-	if (!t || names_expect(m, like->name_id) || buf_put(&m->teams, &t, sizeof(t))) {
-		free(t);
-		return NULL;
-	}
+	if (!added)
+		return t;
 	*t = (struct mxbpf_team){.h = {.kind = MXBPF_TEAM, .size = sizeof(*t), .tgid = like->h.tgid},
 				 .name_id = like->name_id,
 				 .cls = like->cls};
-	*at = (uintptr_t)t;
-	return t;
+	return names_expect(m, like->name_id) ? NULL : t;
 }
 
 void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from)
