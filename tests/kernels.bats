@@ -6,7 +6,7 @@ load helpers
 
 DEPS=$O/deps/kernels
 KERNELS_6_1=(best uprobe_multi stats options omp test_attach_kernel test_programs_kernel now test_stack_kernel
-	test_account_kernel)
+	test_account_kernel test_inject_kernel) # the last one has Yama forbid all tracers
 KERNELS_6_12=(uprobe_multi perf stats throttled) # the last one leaves a cgroup behind
 
 # Each kernel is booted once, both side by side. What a task left is judged by its test alone.
@@ -125,6 +125,12 @@ switched() { # TASK
 @test "Linux 6.1 takes every program of every runtime, with everything that can be asked for" {
 	booted 6.1 test_programs_kernel
 	passed test_programs_kernel 3
+}
+
+@test "Linux 6.1: an agent enters processes and harms none; where Yama forbids tracers, that is the reason" {
+	booted 6.1 test_inject_kernel
+	passed test_inject_kernel 15
+	expect_re 'ok [0-9]+ - where Yama forbids tracers, that is the reason, and the process goes on' "$(<test_inject_kernel.tap)"
 }
 
 @test "Linux 6.1: a job that hangs is looked at, its stacks are whole" {

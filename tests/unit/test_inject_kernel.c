@@ -24,8 +24,10 @@
 
 #define ARG		  0x1122334455667788u
 #define FRESH_TARGETS	  50
+#define EMULATED_TARGETS  3 /* under an emulator, everything takes ten times as long or more */
 #define FRESH_TARGETS_MAX 2000
 #define KILLS		  70
+#define EMULATED_KILLS	  8
 #define SIGNALS_TARGETS	  10
 #define CALLS_AFTER	  200 /* that the target makes unharmed after something was done to it */
 
@@ -33,6 +35,7 @@ static char image[256 << 10];
 static size_t image_bytes;
 static uint64_t start_va, calls_va, arg_va;
 static char dir[200]; /* of the build */
+static bool emulated; /* a machine that is this test's own, under an emulator */
 
 struct target {
 	pid_t pid;
@@ -174,7 +177,9 @@ static unsigned fresh_targets(void)
 	const char *text = getenv("MXBPF_TEST_TARGETS");
 	int n = text ? atoi(text) : 0;
 
-	return n > 0 && n <= FRESH_TARGETS_MAX ? (unsigned)n : FRESH_TARGETS;
+	if (n <= 0 || n > FRESH_TARGETS_MAX)
+		return emulated ? EMULATED_TARGETS : FRESH_TARGETS;
+	return (unsigned)n;
 }
 
 static bool maps(const struct target *t, const char *path)
@@ -394,6 +399,7 @@ static void test_killed_at_times(void)
 {
 	volatile uint64_t *stopped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct death d = {.step = -1, .stopped = stopped};
+	const unsigned n = emulated ? EMULATED_KILLS : KILLS;
 	unsigned i, killed = 0;
 	struct target t;
 	char name[32];
@@ -401,7 +407,7 @@ static void test_killed_at_times(void)
 	pid_t pid;
 
 	CHECK(start_target(&t, "2", NULL));
-	for (i = 0; i < KILLS; i++) {
+	for (i = 0; i < n; i++) {
 		snprintf(name, sizeof(name), "time-%u", i);
 		*stopped = 0;
 		pid = start_injector(&t, name, &d);
@@ -414,7 +420,7 @@ static void test_killed_at_times(void)
 		CHECK(goes_on(&t));
 	}
 	CHECK(can_inject(&t, AGT_NAME) && goes_on(&t));
-	printf("# killed before its end %u times of %d\n", killed, KILLS);
+	printf("# killed before its end %u times of %u\n", killed, n);
 	end_target(&t);
 	munmap((void *)(uintptr_t)stopped, 4096);
 }
@@ -499,7 +505,7 @@ static void test_signals(void)
 	unsigned i;
 
 	CHECK(start_target(&t, "2", "signals"));
-	for (i = 0; i < SIGNALS_TARGETS; i++) {
+	for (i = 0; i < (emulated ? EMULATED_TARGETS : SIGNALS_TARGETS); i++) {
 		e = (struct err){0};
 		snprintf(name, sizeof(name), "signals-%u", i);
 		o = opts(&t);
@@ -633,6 +639,29 @@ static void test_seccomp(void)
 	end_target(&t);
 }
 
+/* Yama forbids every tracer until the machine is started anew, so this is for a machine of its own. */
+static void test_yama(void)
+{
+	static const char no_tracers[] = "3";
+	const char *path = "/proc/sys/kernel/yama/ptrace_scope";
+	int fd = emulated ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+	struct target t;
+
+	if (fd < 0) {
+		TEST("where Yama forbids tracers, that is the reason # SKIP needs a machine of its own, with Yama")
+		{
+		}
+		return;
+	}
+	TEST("where Yama forbids tracers, that is the reason, and the process goes on")
+	{
+		CHECK(start_target(&t, "2", NULL) && write(fd, no_tracers, 1) == 1);
+		CHECK(is_refused(&t, -EPERM, "Yama") && goes_on(&t));
+		end_target(&t);
+	}
+	close(fd);
+}
+
 static bool prepare(void)
 {
 	char path[300], *slash;
@@ -663,6 +692,7 @@ int main(void)
 		TEST("an agent is loaded into a process # SKIP needs root") CHECK(1);
 		UNIT_MAIN_END;
 	}
+	emulated = getenv("MXBPF_TEST_EMULATED");
 	TEST("the agent's functions are found in its image")
 	CHECK(prepare());
 	TEST("a busy process gets the agent once; its function runs once with its argument, and no register changes")
@@ -695,5 +725,6 @@ int main(void)
 	test_refusals();
 	TEST("a seccomp filter that refuses memfd_create(), or kills for it, refuses the injection and not the process")
 	test_seccomp();
+	test_yama();
 	UNIT_MAIN_END;
 }

@@ -130,7 +130,7 @@ static int read_loaded(const struct look *k, uint64_t va, void *buf, size_t n, s
 {
 	int err = tgt_read(k->t, k->s->lib.load_bias + va, buf, n);
 
-	if (err == -ESRCH)
+	if (err == -ESRCH || err == -EPERM)
 		return tgt_fail(k->t, err, "the memory", e);
 	return err ? refuse(k, -ESTALE, e, "is not in memory as the file says: restart the job") : 0;
 }

@@ -77,18 +77,39 @@ static bool can_ptrace(void)
 	return !syscall(SYS_capget, &hdr, caps) && caps[0].effective & 1u << CAP_SYS_PTRACE;
 }
 
+/* Whether Yama forbids all processes, whatever their capabilities, to look into others. */
+static bool yama_forbids_all(void)
+{
+	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+	char scope = '0';
+
+	if (fd < 0)
+		return false;
+	if (read(fd, &scope, 1) != 1)
+		scope = '0';
+	close(fd);
+	return scope == '3';
+}
+
+static const char *forbidden_by(void)
+{
+	if (!can_ptrace())
+		return "CAP_SYS_PTRACE is missing; run mxbpf with sudo";
+	if (yama_forbids_all())
+		return "Yama forbids it to every process (kernel.yama.ptrace_scope is 3), until the machine is started "
+		       "anew with another value";
+	return "a security module or a user namespace forbids it; run mxbpf on the host itself";
+}
+
 int tgt_fail(const struct tgt *t, int code, const char *what, struct err *e)
 {
-	const char *cause = can_ptrace()
-				    ? "a security module or a user namespace forbids it; run mxbpf on the host itself"
-				    : "CAP_SYS_PTRACE is missing; run mxbpf with sudo";
 
 	if (code == -ESRCH || code == -ENOENT || (t->pidfd >= 0 && tgt_gone(t)))
 		return err_set(e, ERR_TARGET, -ESRCH,
 			       "process %s exited or became another program while it was looked at", t->label);
 	if (code == -EACCES || code == -EPERM)
 		return err_set(e, ERR_PRIVILEGE, code, "no permission to read %s of process %s: %s", what, t->label,
-			       cause);
+			       forbidden_by());
 	return err_set(e, ERR_RUNTIME, code, "cannot read %s of process %s: %s", what, t->label, strerror(-code));
 }
 
@@ -429,17 +450,21 @@ ssize_t tgt_read_some(const struct tgt *t, uint64_t addr, void *buf, size_t n)
 {
 	struct iovec here = {.iov_base = buf, .iov_len = n};
 	struct iovec there = {.iov_base = (void *)(uintptr_t)addr, .iov_len = n};
+	bool forbidden;
 	ssize_t got;
 
 	if (!n)
 		return 0;
 	got = process_vm_readv(t->pid, &here, 1, &there, 1, 0);
+	forbidden = got < 0 && errno == EPERM;
 	if (got != (ssize_t)n && t->memfd >= 0)
 		got = pread(t->memfd, buf, n, (off_t)addr);
 	/* There now: the number meant this process and this program all the while. */
 	if (tgt_gone(t))
 		return -ESRCH;
-	return got < 0 ? -EFAULT : got;
+	if (got < 0)
+		return forbidden ? -EPERM : -EFAULT;
+	return got;
 }
 
 int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n)
