@@ -194,7 +194,7 @@ check: all $(UNITS)
 	$(Q)tests/run.sh --unit $(O)
 
 demo:
-	$(Q)tests/setup.sh
+	$(Q)tests/setup.sh $(O) $(or $(JOB),mxnet)
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)tests/demo.sh $(O)
 

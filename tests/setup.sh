@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes a Debian machine able to build and test mxbpf: packages that lack, then MXNet, PyTorch,
 # readers of traces and kernels to boot under O/deps. Nothing else on the system changes. Quick when everything is there.
-# usage: tests/setup.sh [O]
+# usage: tests/setup.sh [O [mxnet|pytorch]]     with the second word only what the build and one job on that runtime need
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,9 +12,14 @@ DEPS=$(realpath "$O/deps")
 DEBIAN_TORCH=python3-torch
 VENV=$DEPS/venv
 
+JOB=${2:-}
+# To build mxbpf and to start a job.
 PACKAGES=(
-	build-essential pkg-config clang bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libcjson-dev libzydis-dev # build
-	python3-venv python3-dev nodejs npm chromium                                                        # real jobs, real Perfetto
+	build-essential pkg-config clang bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libcjson-dev libzydis-dev
+	python3-venv
+)
+TEST_PACKAGES=(
+	python3-dev nodejs npm chromium # real Perfetto
 	bats jq libomp-14-dev procps gdb strace util-linux bpftrace linux-perf golang-go busybox-static cpio libjemalloc2 libtcmalloc-minimal4           # tests and bench
 	shellcheck clang-format-14 cppcheck codespell                                                       # lint
 )
@@ -74,6 +79,9 @@ virtual_env() { # DIRECTORY REQUIREMENTS MODULE FROM_MINOR TO_MINOR
 	"$1/bin/python" -c "import $3" || die "$3 does not start (its reason is above)"
 	echo "$want" >"$stamp"
 }
+
+mxnet() { virtual_env "$VENV" tests/requirements.txt mxnet 8 11; } # its numpy has no wheels beyond Python 3.11
+pytorch() { virtual_env "$DEPS/torch" tests/requirements-torch.txt torch 11 13; }
 
 # Debian's own PyTorch, which has no symbols but those it exports: its packages and what they need, unpacked aside. The one
 # test on it can do without: it is skipped then.
@@ -157,9 +165,18 @@ give_back() {
 exec 9>"$DEPS/lock"
 flock 9
 trap give_back EXIT
+case $JOB in
+mxnet | pytorch)
+	debian_packages
+	"$JOB"
+	exit
+	;;
+?*) die "the job is mxnet or pytorch, not '$JOB'" ;;
+esac
+PACKAGES+=("${TEST_PACKAGES[@]}")
 debian_packages
-virtual_env "$VENV" tests/requirements.txt mxnet 8 11 # its numpy has no wheels beyond Python 3.11
-virtual_env "$DEPS/torch" tests/requirements-torch.txt torch 11 13
+mxnet
+pytorch
 virtual_env "$DEPS/readers" tests/requirements-readers.txt hta 10 12
 stripped_torch "$DEPS/torch-stripped"
 debian_torch "$DEPS/torch-debian" >"$DEPS/torch-debian.log" 2>&1 ||
