@@ -152,7 +152,7 @@ static void test_unknown(void)
 	feed(m, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1000) + MDL_MAKERS_MAX, 0, true, 0, 0});
 	feed(m, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1002), 0, true, 0, 78});
 	CHECK(of(m, MUL, 77).bwd_count == 2 && mdl_counter(m, OP, MXBPF_COUNTER_UNJOINED) == 4);
-	mdl_move_makers(next, m);
+	mdl_move(next, m);
 	feed(next, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1003), 0, true, 0, 0});
 	CHECK(of(next, MUL, 77).bwd_count == 1 && !mdl_counter(next, OP, MXBPF_COUNTER_UNJOINED));
 	mdl_free(next);

@@ -84,7 +84,7 @@ static int wait_for(struct mdl *m, const struct mxbpf_activity *a, uint32_t row)
 	return 0;
 }
 
-int activity_fold(struct mdl *m, const struct mxbpf_rec *rec)
+static int activity_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_activity *a = (const void *)rec;
 	const struct activities *all = &m->activities;
@@ -122,7 +122,7 @@ static int remember(struct mdl *m, const struct mxbpf_launch *l)
 	return hash_put(&all->launches, l->edge_id, edge_of(l->h.tgid, l->domain)) ? 0 : -ENOMEM;
 }
 
-int launch_fold(struct mdl *m, const struct mxbpf_rec *rec)
+static int launch_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_launch *l = (const void *)rec;
 	struct activities *all = &m->activities;
@@ -141,7 +141,7 @@ int launch_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	return remember(m, l);
 }
 
-int activity_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
+static int activity_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct mxbpf_agg_activity a = *(const struct mxbpf_agg_activity *)rec;
 	uint64_t row;
@@ -150,7 +150,7 @@ int activity_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 	return a.count ? add(m, &a, &row) : 0;
 }
 
-int activities_emit(const struct mdl *m, struct buf *out)
+static int activities_emit(const struct mdl *m, struct buf *out)
 {
 	return buf_put(out, m->activities.rows.data, m->activities.rows.len);
 }
@@ -162,7 +162,7 @@ const struct mxbpf_agg_activity *mdl_activities(const struct mdl *m, size_t *n)
 }
 
 /* What waits in `from` has its row there, and stays unlaunched. */
-void activities_move(struct mdl *to, struct mdl *from)
+static void activities_move(struct mdl *to, struct mdl *from)
 {
 	struct activities *t = &to->activities, *f = &from->activities;
 
@@ -173,7 +173,7 @@ void activities_move(struct mdl *to, struct mdl *from)
 	f->launches = f->older = (struct hash){0};
 }
 
-void activities_fini(struct mdl *m)
+static void activities_fini(struct mdl *m)
 {
 	struct activities *all = &m->activities;
 	unsigned cls;
@@ -186,3 +186,12 @@ void activities_fini(struct mdl *m)
 	buf_fini(&all->rows);
 	buf_fini(&all->waiters);
 }
+
+const struct mdl_feature feature_activities = {
+	.kinds = {{MXBPF_ACTIVITY, activity_fold},
+		  {MXBPF_LAUNCH, launch_fold},
+		  {MXBPF_AGG_ACTIVITY, activity_fold_agg}},
+	.emit = activities_emit,
+	.move = activities_move,
+	.fini = activities_fini,
+};

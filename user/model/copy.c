@@ -189,11 +189,12 @@ int mdl_copy_to(struct mdl *to, const struct mdl *from)
 {
 	struct hash copies = {0};
 	int err = copy_stores(to, from, &copies);
+	size_t i;
 
 	hash_fini(&copies);
 	copy_numbers(to, from);
 	err = err ? err : names_copy(to, from);
-	err = err ? err : recent_copy(to, from);
-	err = err ? err : kv_copy_begun(to, from);
-	return err ? err : steps_copy(to, from);
+	for (i = 0; !err && mdl_features[i]; i++)
+		err = mdl_features[i]->copy ? mdl_features[i]->copy(to, from) : 0;
+	return err;
 }

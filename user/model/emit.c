@@ -112,28 +112,8 @@ int mdl_emit(const struct mdl *m, struct buf *out)
 	for (i = 0; !err && i < buf_count(&m->mem_rows, struct mdl_mem_row *); i++)
 		err = mdl_emit_mem(*buf_at(&m->mem_rows, struct mdl_mem_row *, i), out);
 	if (!err)
-		err = slow_emit(m, out);
-	if (!err)
-		err = gauges_emit(m, out);
-	if (!err)
-		err = samples_emit(m, out);
-	if (!err)
-		err = sched_emit(m, out);
-	if (!err)
 		err = buf_put(out, m->opens.data, m->opens.len);
-	if (!err)
-		err = team_emit(m, out);
-	if (!err)
-		err = lives_emit(m, out);
-	if (!err)
-		err = steps_emit(m, out);
-	if (!err)
-		err = kv_emit(m, out);
-	if (!err)
-		err = held_emit(m, out);
-	if (!err)
-		err = marks_emit(m, out);
-	if (!err)
-		err = activities_emit(m, out);
-	return err ? err : join_emit(m, out);
+	for (i = 0; !err && mdl_features[i]; i++)
+		err = mdl_features[i]->emit(m, out);
+	return err;
 }

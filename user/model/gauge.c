@@ -45,12 +45,13 @@ static void merge(struct mdl_gauge_row *to, const struct mxbpf_gauge *g)
 	to->last_ns = g->h.ts_ns;
 }
 
-int gauge_fold(struct mdl *m, const struct mxbpf_rec *r)
+static int gauge_fold(struct mdl *m, const struct mxbpf_rec *r)
 {
 	const struct mxbpf_gauge g = widened(r);
 	struct mdl_gauge_row *row;
 	bool added;
 
+	steps_resumed(m, (const void *)r);
 	if (!g.id || g.id >= MXBPF_GAUGE_IDS) /* a newer one's */
 		return 0;
 	row = item_put(&m->gauge_index, &m->gauges, g.id, g.scope, sizeof(*row), &added);
@@ -76,7 +77,7 @@ int gauge_fold(struct mdl *m, const struct mxbpf_rec *r)
 	return 0;
 }
 
-int gauges_emit(const struct mdl *m, struct buf *out)
+static int gauges_emit(const struct mdl *m, struct buf *out)
 {
 	size_t i;
 	int err = 0;
@@ -115,3 +116,15 @@ const struct mdl_gauge_row *mdl_gauge_row(const struct mdl *m, uint16_t id, uint
 
 	return at && *at ? buf_at(&m->gauges, struct mdl_gauge_row, *at - 1) : NULL;
 }
+
+static void gauges_fini(struct mdl *m)
+{
+	hash_fini(&m->gauge_index);
+	buf_fini(&m->gauges);
+}
+
+const struct mdl_feature feature_gauges = {
+	.kinds = {{MXBPF_GAUGE, gauge_fold}},
+	.emit = gauges_emit,
+	.fini = gauges_fini,
+};

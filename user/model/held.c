@@ -224,7 +224,7 @@ int held_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 }
 
 /* What is merged later happened later: it began with what the earlier one left. Its holders follow. */
-int held_fold_time(struct mdl *m, const struct mxbpf_rec *rec)
+static int held_fold_time(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_mem_time *t = (const void *)rec;
 	struct held_device *d = device_of(&m->held, rec->tgid, t->device);
@@ -263,7 +263,7 @@ static void add_counts(struct mxbpf_holder *to, const struct mxbpf_holder *from)
 	add_sat_any(&to->live_bytes, from->live_bytes);
 }
 
-int held_fold_holder(struct mdl *m, const struct mxbpf_rec *rec)
+static int held_fold_holder(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_holder *from = (const void *)rec;
 	struct held_device *d = device_of(&m->held, rec->tgid, from->device);
@@ -320,7 +320,7 @@ int64_t mdl_mem_mean(const struct mxbpf_mem_time *t, uint64_t start_ns, uint64_t
 	return end_ns > start_ns ? (int64_t)(area / (__int128)(end_ns - start_ns)) : 0;
 }
 
-int held_emit(const struct mdl *m, struct buf *out)
+static int held_emit(const struct mdl *m, struct buf *out)
 {
 	const struct mxbpf_holder *o;
 	const struct held_device *d;
@@ -407,6 +407,19 @@ static struct held_owner owner_again(const struct mxbpf_holder *o)
 	return again;
 }
 
+static void held_fini(struct mdl *m)
+{
+	struct held *h = &m->held;
+
+	hash_fini(&h->device_index);
+	hash_fini(&h->owner_index);
+	hash_fini(&h->block_index);
+	buf_fini(&h->devices);
+	buf_fini(&h->owners);
+	buf_fini(&h->blocks);
+	*h = (struct held){0};
+}
+
 int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
 	struct held *h = &to->held, *was = &from->held;
@@ -441,15 +454,8 @@ int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns)
 	return 0;
 }
 
-void held_fini(struct mdl *m)
-{
-	struct held *h = &m->held;
-
-	hash_fini(&h->device_index);
-	hash_fini(&h->owner_index);
-	hash_fini(&h->block_index);
-	buf_fini(&h->devices);
-	buf_fini(&h->owners);
-	buf_fini(&h->blocks);
-	*h = (struct held){0};
-}
+const struct mdl_feature feature_held = {
+	.kinds = {{MXBPF_MEM_TIME, held_fold_time}, {MXBPF_HOLDER, held_fold_holder}},
+	.emit = held_emit,
+	.fini = held_fini,
+};

@@ -137,8 +137,9 @@ void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from)
 	add_sat(&to->deep_total_ns, from->deep_total_ns);
 }
 
-int join_fold(struct mdl *m, const struct mxbpf_join *from)
+static int join_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
+	const struct mxbpf_join *from = (const void *)rec;
 	struct mxbpf_join *j = join_row(m, from->name_id, from->h.tgid);
 
 	if (!j)
@@ -147,7 +148,7 @@ int join_fold(struct mdl *m, const struct mxbpf_join *from)
 	return 0;
 }
 
-int join_emit(const struct mdl *m, struct buf *out)
+static int join_emit(const struct mdl *m, struct buf *out)
 {
 	size_t i;
 	int err = 0;
@@ -169,10 +170,8 @@ static void makers_fini(struct mdl *m)
 	hash_fini(&m->maker_index);
 }
 
-void mdl_move_makers(struct mdl *to, struct mdl *from)
+static void joins_move(struct mdl *to, struct mdl *from)
 {
-	kv_move(to, from);
-	activities_move(to, from);
 	makers_fini(to);
 	to->makers = from->makers;
 	to->maker_index = from->maker_index;
@@ -180,10 +179,9 @@ void mdl_move_makers(struct mdl *to, struct mdl *from)
 	from->makers = (struct buf){0};
 	from->maker_index = (struct hash){0};
 	from->oldest_maker = 0;
-	steps_move(to, from);
 }
 
-void joins_fini(struct mdl *m)
+static void joins_fini(struct mdl *m)
 {
 	size_t i;
 
@@ -193,3 +191,10 @@ void joins_fini(struct mdl *m)
 	hash_fini(&m->join_index);
 	makers_fini(m);
 }
+
+const struct mdl_feature feature_joins = {
+	.kinds = {{MXBPF_JOIN, join_fold}},
+	.emit = join_emit,
+	.move = joins_move,
+	.fini = joins_fini,
+};

@@ -28,7 +28,7 @@ static struct mdl_kv *kv_row(struct mdl *m, uint32_t tgid, uint64_t name_id, uin
 }
 
 /* Until its span comes. */
-int kv_fold(struct mdl *m, const struct mxbpf_rec *rec)
+static int kv_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_kv *k = (const void *)rec;
 	uint64_t *at = hash_put(&m->kv_begun, rec->ts_ns, (uint64_t)rec->tgid << 32 | k->tid);
@@ -75,14 +75,15 @@ static int add_value(struct mdl *m, const struct mxbpf_kv *k, size_t i, uint64_t
 	return 0;
 }
 
-int kv_span(struct mdl *m, const struct mxbpf_span *s)
+static int kv_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 {
 	struct mxbpf_kv *k;
 	uint64_t at;
 	size_t i;
 	int err = 0;
 
-	if (!hash_del(&m->kv_begun, s->h.ts_ns, (uint64_t)s->h.tgid << 32 | s->tid, &at) || !at)
+	if (s->cls != MXBPF_CLASS_KVSTORE ||
+	    !hash_del(&m->kv_begun, s->h.ts_ns, (uint64_t)s->h.tgid << 32 | s->tid, &at) || !at)
 		return 0;
 	k = (void *)(uintptr_t)at;
 	for (i = 0; i < k->nvalues && !err; i++)
@@ -92,7 +93,7 @@ int kv_span(struct mdl *m, const struct mxbpf_span *s)
 	return err;
 }
 
-int kv_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
+static int kv_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_agg_kv *a = (const void *)rec;
 	struct mdl_kv *r = a->calls ? kv_row(m, rec->tgid, a->name_id, a->key, a->flags) : NULL;
@@ -130,7 +131,7 @@ static int emit_row(const struct mdl_kv *r, struct buf *out)
 	return hist_emit(r->calls.hist, &a, sizeof(a), &a.nbuckets, out);
 }
 
-int kv_emit(const struct mdl *m, struct buf *out)
+static int kv_emit(const struct mdl *m, struct buf *out)
 {
 	size_t i;
 	int err = 0;
@@ -146,7 +147,7 @@ const struct mdl_kv *const *mdl_kvs(const struct mdl *m, size_t *n)
 	return (const void *)m->kvs.data;
 }
 
-void kv_move(struct mdl *to, struct mdl *from)
+static void kv_move(struct mdl *to, struct mdl *from)
 {
 	struct hash empty = to->kv_begun;
 
@@ -162,12 +163,12 @@ static void *dup_begun(const void *item)
 	return begun ? memcpy(begun, rec, rec->size) : NULL;
 }
 
-int kv_copy_begun(struct mdl *to, const struct mdl *from)
+static int kv_copy_begun(struct mdl *to, const struct mdl *from)
 {
 	return copy_owned(&to->kv_begun, &from->kv_begun, dup_begun);
 }
 
-void kvs_fini(struct mdl *m)
+static void kvs_fini(struct mdl *m)
 {
 	struct hash_entry *h;
 	size_t pos = 0, i;
@@ -180,3 +181,12 @@ void kvs_fini(struct mdl *m)
 	buf_fini(&m->kvs);
 	hash_fini(&m->kv_index);
 }
+
+const struct mdl_feature feature_kv = {
+	.kinds = {{MXBPF_KV, kv_fold}, {MXBPF_AGG_KV, kv_fold_agg}},
+	.span = kv_span,
+	.emit = kv_emit,
+	.copy = kv_copy_begun,
+	.move = kv_move,
+	.fini = kvs_fini,
+};

@@ -38,16 +38,17 @@ static void part_add(struct mdl_life_part *to, const struct mdl_life_part *from)
 		add_sat(&to->hist[i], from->hist[i]);
 }
 
-int life_fold(struct mdl *m, const struct mxbpf_life *rec)
+static int life_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct mdl_life *r = life_row(m, rec->name_id, rec->h.tgid, rec->device);
+	const struct mxbpf_life *l = (const void *)rec;
+	struct mdl_life *r = life_row(m, l->name_id, l->h.tgid, l->device);
 	unsigned i;
 
 	if (!r)
 		return -ENOMEM;
 	for (i = 0; i < MXBPF_LIFE_PARTS; i++) {
 		struct mdl_life_part *p = &r->parts[i];
-		uint64_t ns = rec->ns[i];
+		uint64_t ns = l->ns[i];
 
 		if (ns == MXBPF_LIFE_UNKNOWN)
 			continue;
@@ -60,8 +61,9 @@ int life_fold(struct mdl *m, const struct mxbpf_life *rec)
 	return 0;
 }
 
-int life_fold_agg(struct mdl *m, const struct mxbpf_agg_life *a)
+static int life_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 {
+	const struct mxbpf_agg_life *a = (const void *)rec;
 	struct mdl_life_part from = {
 		.count = a->count, .total_ns = a->total_ns, .min_ns = a->min_ns, .max_ns = a->max_ns};
 	struct mdl_life *r = life_row(m, a->name_id, a->h.tgid, a->device);
@@ -127,8 +129,9 @@ static struct mxbpf_wait *wait_row(struct mdl *m, const struct mxbpf_wait *like)
 	return w;
 }
 
-int wait_fold(struct mdl *m, const struct mxbpf_wait *from)
+static int wait_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
+	const struct mxbpf_wait *from = (const void *)rec;
 	struct mxbpf_wait *w = wait_row(m, from);
 
 	if (!w)
@@ -147,7 +150,7 @@ const struct mxbpf_wait *mdl_waits(const struct mdl *m, size_t *n)
 
 /* ---- */
 
-int lives_emit(const struct mdl *m, struct buf *out)
+static int lives_emit(const struct mdl *m, struct buf *out)
 {
 	size_t i;
 	unsigned part;
@@ -159,7 +162,7 @@ int lives_emit(const struct mdl *m, struct buf *out)
 	return err ? err : buf_put(out, m->waits.data, m->waits.len);
 }
 
-void lives_fini(struct mdl *m)
+static void lives_fini(struct mdl *m)
 {
 	size_t i;
 
@@ -170,3 +173,12 @@ void lives_fini(struct mdl *m)
 	buf_fini(&m->waits);
 	hash_fini(&m->wait_index);
 }
+
+const struct mdl_feature feature_lives = {
+	.kinds = {{MXBPF_LIFE, life_fold},
+		  {MXBPF_AGG_LIFE, life_fold_agg},
+		  {MXBPF_WAIT, wait_fold},
+		  {MXBPF_AGG_WAIT, wait_fold}},
+	.emit = lives_emit,
+	.fini = lives_fini,
+};

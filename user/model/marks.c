@@ -28,7 +28,7 @@ void mdl_value_merge(struct mxbpf_value *to, const struct mxbpf_value *from)
 	add_sat(&to->count, from->count);
 }
 
-int value_fold(struct mdl *m, const struct mxbpf_rec *rec)
+static int value_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_value *v = (const void *)rec;
 	bool added;
@@ -57,7 +57,7 @@ void mdl_instant_merge(struct mxbpf_instant *to, const struct mxbpf_instant *fro
 	add_sat(&to->count, from->count);
 }
 
-int instant_fold(struct mdl *m, const struct mxbpf_rec *rec)
+static int instant_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_instant *v = (const void *)rec;
 	const uint64_t kind = (uint64_t)v->h.tgid << 32 | (uint64_t)v->what << 8 | v->scope;
@@ -85,7 +85,7 @@ void extent_add(struct mdl_row *r, uint64_t first_ns, uint64_t last_ns)
 }
 
 /* What names no row is skipped. */
-int extent_fold(struct mdl *m, const struct mxbpf_rec *rec)
+static int extent_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_agg_extent *a = (const void *)rec;
 	struct mdl_row *r = row_find(m, a->cls, a->name_id, a->h.tgid, a->device);
@@ -114,7 +114,7 @@ double mdl_rate(const struct mdl_row *r)
 	return r->last_ns > r->first_ns ? (double)r->count * 1e9 / (double)(r->last_ns - r->first_ns) : 0;
 }
 
-int marks_emit(const struct mdl *m, struct buf *out)
+static int marks_emit(const struct mdl *m, struct buf *out)
 {
 	size_t i;
 	int err = 0;
@@ -147,10 +147,16 @@ static void rows_fini(struct buf *rows)
 	buf_fini(rows);
 }
 
-void marks_fini(struct mdl *m)
+static void marks_fini(struct mdl *m)
 {
 	rows_fini(&m->values);
 	rows_fini(&m->instants);
 	hash_fini(&m->value_index);
 	hash_fini(&m->instant_index);
 }
+
+const struct mdl_feature feature_marks = {
+	.kinds = {{MXBPF_INSTANT, instant_fold}, {MXBPF_VALUE, value_fold}, {MXBPF_AGG_EXTENT, extent_fold}},
+	.emit = marks_emit,
+	.fini = marks_fini,
+};

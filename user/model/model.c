@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct mdl *mdl_new(void)
-{
-	return calloc(1, sizeof(struct mdl));
-}
-
 void mdl_tell_threads(struct mdl *m)
 {
 	m->tells_threads = true;
@@ -42,6 +37,7 @@ static void free_rows(struct buf *rows)
 
 void mdl_free(struct mdl *m)
 {
+	const struct mdl_feature *const *f;
 	unsigned cls;
 
 	if (!m)
@@ -52,23 +48,13 @@ void mdl_free(struct mdl *m)
 	}
 	free_rows(&m->reserved);
 	groups_fini(m);
-	joins_fini(m);
-	teams_fini(m);
-	lives_fini(m);
-	held_fini(m);
-	activities_fini(m);
-	marks_fini(m);
-	samples_fini(m);
-	scheds_fini(m);
-	kvs_fini(m);
+	for (f = mdl_features; *f; f++)
+		if ((*f)->fini)
+			(*f)->fini(m);
 	hash_fini(&m->mem_index);
 	free_rows(&m->mem_rows);
-	buf_fini(&m->slow);
 	recent_fini(m);
-	hash_fini(&m->gauge_index);
-	buf_fini(&m->gauges);
 	buf_fini(&m->opens);
-	steps_fini(m);
 	names_fini(m);
 	window_fini(&m->window);
 	free(m);
@@ -215,6 +201,7 @@ static void count_traits(struct mdl_row *r, uint64_t n)
 static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct mxbpf_span span = kind_span(rec), *s = &span;
+	const struct mdl_feature *const *f;
 	struct mdl_row *r;
 
 	if (s->cls == MXBPF_CLASS_CUSTOM && s->flags & MXBPF_SPAN_UNWOUND)
@@ -222,8 +209,9 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	r = mdl_follow(m, s) ? NULL : row_of_span(m, s);
 	if (!r)
 		return -ENOMEM;
-	if (slow_span(m, r, s) || (s->cls == MXBPF_CLASS_KVSTORE && kv_span(m, s)))
-		return -ENOMEM;
+	for (f = mdl_features; *f; f++)
+		if ((*f)->span && (*f)->span(m, r, s))
+			return -ENOMEM;
 	row_widen(r, s->dur_ns, s->dur_ns);
 	add_sat(&r->count, 1); /* 0 would be divided by */
 	count_traits(r, 1);
@@ -237,8 +225,6 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	if (s->flags & MXBPF_SPAN_USER)
 		extent_add(r, s->h.ts_ns, s->h.ts_ns + s->dur_ns);
 	m->counters[s->cls][MXBPF_COUNTER_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);
-	if (steps_span(m, s))
-		return -ENOMEM;
 	return window_span(m, s);
 }
 
@@ -349,21 +335,6 @@ static int fold_group(struct mdl *m, const struct mxbpf_rec *rec)
 	return group_define(m, (const void *)rec);
 }
 
-static int fold_join(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	return join_fold(m, (const void *)rec);
-}
-
-static int fold_slow(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	return slow_fold(m, (const void *)rec);
-}
-
-static int fold_sample(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	return samples_fold(m, (const void *)rec);
-}
-
 static int fold_open(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct mxbpf_open o = {0};
@@ -373,81 +344,35 @@ static int fold_open(struct mdl *m, const struct mxbpf_rec *rec)
 	return names_expect(m, o.name_id) || buf_put(&m->opens, &o, sizeof(o)) ? -ENOMEM : 0;
 }
 
-static int fold_team(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	return team_fold(m, (const void *)rec);
-}
-
-static int fold_life(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	return life_fold(m, (const void *)rec);
-}
-
-static int fold_agg_life(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	return life_fold_agg(m, (const void *)rec);
-}
-
-static int fold_wait(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	return wait_fold(m, (const void *)rec);
-}
-
-static int fold_step(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	m->counters[MXBPF_CLASS_STEP][MXBPF_COUNTER_MOMENTS]++;
-	return steps_fold(m, (const void *)rec);
-}
-
-static int fold_iteration(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	return steps_fold_iteration(m, (const void *)rec);
-}
-
-static int fold_gauge(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	steps_resumed(m, (const void *)rec);
-	return gauge_fold(m, rec);
-}
-
-typedef int (*fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
-
-static const fold_fn folds[] = {
-	[MXBPF_AGG_COUNTERS] = fold_agg_counters,
+/* What every model has; features have the rest. */
+static const mdl_fold_fn folds[MDL_KINDS] = {
 	[MXBPF_SPAN] = fold_span,
-	[MXBPF_AGG] = fold_agg,
-	[MXBPF_COUNTER] = fold_counter,
 	[MXBPF_ALLOC] = fold_alloc,
 	[MXBPF_NAME] = fold_name,
-	[MXBPF_MEM] = fold_mem,
-	[MXBPF_AGG_MEM] = fold_agg_mem,
 	[MXBPF_GROUP] = fold_group,
-	[MXBPF_JOIN] = fold_join,
-	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
-	[MXBPF_SLOW] = fold_slow,
-	[MXBPF_TEAM] = fold_team,
-	[MXBPF_LIFE] = fold_life,
-	[MXBPF_AGG_LIFE] = fold_agg_life,
-	[MXBPF_WAIT] = fold_wait,
-	[MXBPF_AGG_WAIT] = fold_wait,
-	[MXBPF_INSTANT] = instant_fold,
-	[MXBPF_VALUE] = value_fold,
-	[MXBPF_AGG_EXTENT] = extent_fold,
-	[MXBPF_GAUGE] = fold_gauge,
-	[MXBPF_STEP] = fold_step,
-	[MXBPF_ITERATION] = fold_iteration,
-	[MXBPF_SAMPLE] = fold_sample,
 	[MXBPF_OPEN] = fold_open,
-	[MXBPF_KV] = kv_fold,
-	[MXBPF_AGG_KV] = kv_fold_agg,
-	[MXBPF_SCHED] = sched_fold,
-	[MXBPF_AGG_SCHED] = sched_fold_agg,
-	[MXBPF_MEM_TIME] = held_fold_time,
-	[MXBPF_HOLDER] = held_fold_holder,
-	[MXBPF_ACTIVITY] = activity_fold,
-	[MXBPF_LAUNCH] = launch_fold,
-	[MXBPF_AGG_ACTIVITY] = activity_fold_agg,
+	[MXBPF_COUNTER] = fold_counter,
+	[MXBPF_MEM] = fold_mem,
+	[MXBPF_AGG] = fold_agg,
+	[MXBPF_AGG_MEM] = fold_agg_mem,
+	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
+	[MXBPF_AGG_COUNTERS] = fold_agg_counters,
 };
+
+struct mdl *mdl_new(void)
+{
+	struct mdl *m = calloc(1, sizeof(*m));
+	const struct mdl_feature *const *f;
+	unsigned i;
+
+	if (!m)
+		return NULL;
+	memcpy(m->folds, folds, sizeof(folds));
+	for (f = mdl_features; *f; f++)
+		for (i = 0; i < MDL_FEATURE_KINDS && (*f)->kinds[i].kind; i++)
+			m->folds[(*f)->kinds[i].kind] = (*f)->kinds[i].fold;
+	return m;
+}
 
 void mdl_begin(struct mdl *m, unsigned source)
 {
@@ -456,7 +381,7 @@ void mdl_begin(struct mdl *m, unsigned source)
 
 int mdl_fold(struct mdl *m, const struct mxbpf_rec *r)
 {
-	return r->kind < sizeof(folds) / sizeof(folds[0]) && folds[r->kind] ? folds[r->kind](m, r) : 0;
+	return r->kind < MDL_KINDS && m->folds[r->kind] ? m->folds[r->kind](m, r) : 0;
 }
 
 int mdl_fold_end(struct mdl *m)

@@ -253,7 +253,7 @@ int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns);
  */
 int mdl_follow(struct mdl *m, struct mxbpf_span *s);
 /* What `from` remembers of them and of launches, and iterations that are under way, are `to`'s from now on. */
-void mdl_move_makers(struct mdl *to, struct mdl *from);
+void mdl_move(struct mdl *to, struct mdl *from);
 
 /*
  * The program's own marks: its counters and what it marked at a moment, those of one name added up, as their records;

@@ -70,7 +70,32 @@ struct activities {
 	uint32_t free_waiter;		       /* 1 + place; 0: none */
 };
 
+typedef int (*mdl_fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
+
+/*
+ * What a feature makes of records, and what becomes of that. Its state is in struct mdl. A function that is NULL does
+ * nothing. int: 0 or -ENOMEM.
+ */
+#define MDL_FEATURE_KINDS 4
+struct mdl_feature {
+	struct {
+		enum mxbpf_kind kind;
+		mdl_fold_fn fold;
+	} kinds[MDL_FEATURE_KINDS];						     /* of its own; kind 0: no more */
+	int (*span)(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s); /* before it is in its row */
+	int (*emit)(const struct mdl *m, struct buf *out);			     /* as records */
+	int (*copy)(struct mdl *to, const struct mdl *from); /* what the tables of copy.c do not have */
+	void (*move)(struct mdl *to, struct mdl *from);	     /* what is under way goes on in `to`, a new model */
+	void (*fini)(struct mdl *m);
+};
+extern const struct mdl_feature *const mdl_features[]; /* ends with NULL */
+extern const struct mdl_feature feature_slow, feature_gauges, feature_samples, feature_sched, feature_teams,
+	feature_lives, feature_steps, feature_kv, feature_held, feature_marks, feature_activities, feature_joins;
+
+#define MDL_KINDS (MXBPF_AGG_ACTIVITY + 1)
+
 struct mdl {
+	mdl_fold_fn folds[MDL_KINDS];		/* by kind; NULL: records of that are skipped */
 	struct hash row_index[MXBPF_CLASS_MAX]; /* (row id, tgid and device) -> struct mdl_row * */
 	struct buf rows[MXBPF_CLASS_MAX];	/* struct mdl_row *, owned */
 	struct buf reserved;			/* memory of rows that will be copied into it, owned */
@@ -155,17 +180,8 @@ int group_define(struct mdl *m, const struct mxbpf_group *g);		/* of any size th
 const struct mxbpf_group *group_find(const struct mdl *m, uint64_t id); /* NULL: it is a name's */
 void groups_fini(struct mdl *m);
 
-/* join.c */
-int join_fold(struct mdl *m, const struct mxbpf_join *from);
-int join_emit(const struct mdl *m, struct buf *out);
-void joins_fini(struct mdl *m);
-
 /* account.c */
 void account_merge(struct mxbpf_account_sum *to, const struct mxbpf_account_sum *from);
-
-/* gauge.c */
-int gauge_fold(struct mdl *m, const struct mxbpf_rec *r);
-int gauges_emit(const struct mdl *m, struct buf *out);
 
 /* recent.c: where threads were off the CPU lately. recent_during: for a slow span. */
 int recent_put(struct mdl *m, const struct mxbpf_sched *r);
@@ -173,62 +189,22 @@ void recent_during(const struct mdl *m, struct mxbpf_slow *s);
 int recent_copy(struct mdl *to, const struct mdl *from);
 void recent_fini(struct mdl *m);
 
-/* kv.c. kv_span: of a call that has ended. kv_move: what has begun there ends here. */
-int kv_fold(struct mdl *m, const struct mxbpf_rec *r);
-int kv_fold_agg(struct mdl *m, const struct mxbpf_rec *r);
-int kv_span(struct mdl *m, const struct mxbpf_span *s);
-int kv_emit(const struct mdl *m, struct buf *out);
-void kv_move(struct mdl *to, struct mdl *from);
-int kv_copy_begun(struct mdl *to, const struct mdl *from);
-void kvs_fini(struct mdl *m);
-
 /* model.c */
 void row_widen(struct mdl_row *r, uint64_t min_ns, uint64_t max_ns);
 
 /* slow.c */
-int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *s); /* before it is in its row */
-int slow_fold(struct mdl *m, const struct mxbpf_slow *s);
 struct mxbpf_slow *slow_at(struct mdl *m, size_t i); /* NULL: there are no more */
-int slow_emit(const struct mdl *m, struct buf *out);
 
 /* counters.c */
 void counters_merge(struct mxbpf_counter_sum *to, const struct mxbpf_counter_sum *from);
 
-/* sched.c */
-int sched_fold(struct mdl *m, const struct mxbpf_rec *rec);
-int sched_fold_agg(struct mdl *m, const struct mxbpf_rec *rec);
-int sched_emit(const struct mdl *m, struct buf *out);
-void scheds_fini(struct mdl *m);
-
-/* samples.c */
-int samples_fold(struct mdl *m, const struct mxbpf_sample *s);
-int samples_emit(const struct mdl *m, struct buf *out);
-void samples_fini(struct mdl *m);
-
 /* held.c. In order of time. */
 int held_alloc(struct mdl *m, const struct mxbpf_alloc *a);
-int held_fold_time(struct mdl *m, const struct mxbpf_rec *rec);
-int held_fold_holder(struct mdl *m, const struct mxbpf_rec *rec);
-int held_emit(const struct mdl *m, struct buf *out);
 int held_sum(struct mdl *sum, const struct mdl *m);
-void held_fini(struct mdl *m);
-
-/* activity.c. activities_move: launches of `from` have activities in `to`. */
-int activity_fold(struct mdl *m, const struct mxbpf_rec *rec);
-int activity_fold_agg(struct mdl *m, const struct mxbpf_rec *rec);
-int launch_fold(struct mdl *m, const struct mxbpf_rec *rec);
-int activities_emit(const struct mdl *m, struct buf *out);
-void activities_move(struct mdl *to, struct mdl *from);
-void activities_fini(struct mdl *m);
 
 /* marks.c */
-int value_fold(struct mdl *m, const struct mxbpf_rec *rec);
-int instant_fold(struct mdl *m, const struct mxbpf_rec *rec);
 void extent_add(struct mdl_row *r, uint64_t first_ns, uint64_t last_ns);
-int extent_fold(struct mdl *m, const struct mxbpf_rec *rec);
 int extent_emit(const struct mdl_row *r, struct buf *out);
-int marks_emit(const struct mdl *m, struct buf *out);
-void marks_fini(struct mdl *m);
 
 /*
  * rows.c: the row that is found by two words. If there is none, one of zeros is added, and *added says so. row_put:
@@ -247,28 +223,8 @@ void hist_fold(uint64_t hist[MXBPF_HIST_BUCKETS], const struct mxbpf_bucket *buc
 int hist_emit(const uint64_t hist[MXBPF_HIST_BUCKETS], void *head, size_t head_bytes, uint16_t *nbuckets,
 	      struct buf *out);
 
-/* team.c */
-int team_fold(struct mdl *m, const struct mxbpf_team *from);
-int team_emit(const struct mdl *m, struct buf *out);
-void teams_fini(struct mdl *m);
-
-/* life.c */
-int life_fold(struct mdl *m, const struct mxbpf_life *rec);
-int life_fold_agg(struct mdl *m, const struct mxbpf_agg_life *a);
-int wait_fold(struct mdl *m, const struct mxbpf_wait *from);
-int lives_emit(const struct mdl *m, struct buf *out);
-void lives_fini(struct mdl *m);
-
-/* steps.c: every span, as they come; moments; the machine's readings, which say where a pause ended. steps_move: what
- * is under way goes on in `to`. */
-int steps_span(struct mdl *m, const struct mxbpf_span *s);
-int steps_fold(struct mdl *m, const struct mxbpf_step *s);
+/* steps.c: a reading of the machine says where a pause ended. */
 void steps_resumed(struct mdl *m, const struct mxbpf_gauge *g);
-int steps_fold_iteration(struct mdl *m, const struct mxbpf_iteration *from);
-int steps_emit(const struct mdl *m, struct buf *out);
-void steps_move(struct mdl *to, struct mdl *from);
-int steps_copy(struct mdl *to, const struct mdl *from);
-void steps_fini(struct mdl *m);
 
 /* model.c; NULL: -ENOMEM */
 struct mdl_row *row_find(const struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device);

@@ -4,8 +4,9 @@
 
 #include <errno.h>
 
-int samples_fold(struct mdl *m, const struct mxbpf_sample *s)
+static int samples_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
+	const struct mxbpf_sample *s = (const void *)rec;
 	const struct mxbpf_sample_span *spans = (const void *)(s + 1);
 	const unsigned nspans = mxbpf_sample_nspans(s);
 	const struct mxbpf_sample_span none = {0}, *last = nspans ? &spans[nspans - 1] : &none;
@@ -27,7 +28,7 @@ const struct mdl_samples *mdl_samples(const struct mdl *m, size_t *n)
 	return (const void *)m->samples.data;
 }
 
-int samples_emit(const struct mdl *m, struct buf *out)
+static int samples_emit(const struct mdl *m, struct buf *out)
 {
 	size_t n, i;
 	const struct mdl_samples *r = mdl_samples(m, &n);
@@ -48,8 +49,14 @@ int samples_emit(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-void samples_fini(struct mdl *m)
+static void samples_fini(struct mdl *m)
 {
 	hash_fini(&m->sample_index);
 	buf_fini(&m->samples);
 }
+
+const struct mdl_feature feature_samples = {
+	.kinds = {{MXBPF_SAMPLE, samples_fold}},
+	.emit = samples_emit,
+	.fini = samples_fini,
+};

@@ -20,7 +20,7 @@ static uint64_t key_of(const struct mxbpf_agg_sched *a)
 	return h;
 }
 
-int sched_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
+static int sched_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_agg_sched *a = (const void *)rec;
 	const uint64_t kind = (uint64_t)a->h.tgid << 32 | a->cls << 8 | a->what;
@@ -59,7 +59,7 @@ static int add(struct mdl *m, struct mxbpf_agg_sched *a, enum mxbpf_sched_what w
 	return ns ? sched_fold_agg(m, &a->h) : 0;
 }
 
-int sched_fold(struct mdl *m, const struct mxbpf_rec *rec)
+static int sched_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_sched *r = (const void *)rec;
 	struct mxbpf_agg_sched a = {
@@ -91,7 +91,7 @@ int sched_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	return add(m, &a, MXBPF_SCHED_WOKEN_BY, slept_ns);
 }
 
-int sched_emit(const struct mdl *m, struct buf *out)
+static int sched_emit(const struct mdl *m, struct buf *out)
 {
 	return buf_put(out, m->scheds.data, m->scheds.len);
 }
@@ -102,8 +102,15 @@ const struct mxbpf_agg_sched *mdl_scheds(const struct mdl *m, size_t *n)
 	return (const struct mxbpf_agg_sched *)m->scheds.data;
 }
 
-void scheds_fini(struct mdl *m)
+static void scheds_fini(struct mdl *m)
 {
 	hash_fini(&m->sched_index);
 	buf_fini(&m->scheds);
 }
+
+const struct mdl_feature feature_sched = {
+	.kinds = {{MXBPF_SCHED, sched_fold}, {MXBPF_AGG_SCHED, sched_fold_agg}},
+	.emit = sched_emit,
+	.copy = recent_copy,
+	.fini = scheds_fini,
+};

@@ -49,14 +49,15 @@ struct mxbpf_slow *slow_at(struct mdl *m, size_t i)
 	return i < buf_count(&m->slow, struct kept_slow) ? &buf_at(&m->slow, struct kept_slow, i)->span : NULL;
 }
 
-int slow_fold(struct mdl *m, const struct mxbpf_slow *s)
+static int slow_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
+	const struct mxbpf_slow *s = (const void *)rec;
 	const struct mdl_row *r = row_find(m, s->cls, s->name_id, s->h.tgid, s->device);
 
 	return r && r->count ? slow_keep(m, s, mdl_percentile(r, 0.50)) : 0;
 }
 
-int slow_emit(const struct mdl *m, struct buf *out)
+static int slow_emit(const struct mdl *m, struct buf *out)
 {
 	size_t i;
 	int err = 0;
@@ -73,7 +74,7 @@ static bool may_be_slow(const struct mxbpf_span *s)
 	       (s->cls == MXBPF_CLASS_OPERATOR || s->cls == MXBPF_CLASS_KERNEL);
 }
 
-int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *s)
+static int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *s)
 {
 	struct mxbpf_slow slow;
 
@@ -189,3 +190,15 @@ int mdl_slow(const struct mdl *m, uint64_t fault_ns, struct mdl_slow **slow, siz
 	qsort(all, *n, sizeof(*all), by_beyond);
 	return 0;
 }
+
+static void slow_fini(struct mdl *m)
+{
+	buf_fini(&m->slow);
+}
+
+const struct mdl_feature feature_slow = {
+	.kinds = {{MXBPF_SLOW, slow_fold}},
+	.span = slow_span,
+	.emit = slow_emit,
+	.fini = slow_fini,
+};

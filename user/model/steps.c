@@ -330,10 +330,12 @@ static int sampled(struct mdl *m, struct process *p, const struct mxbpf_step *s)
 	return boundary(m, p, s->h.ts_ns, s->tid);
 }
 
-int steps_fold(struct mdl *m, const struct mxbpf_step *s)
+static int steps_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
+	const struct mxbpf_step *s = (const void *)rec;
 	struct process *p = process_add(m, s->h.tgid);
 
+	m->counters[MXBPF_CLASS_STEP][MXBPF_COUNTER_MOMENTS]++;
 	if (!p)
 		return -ENOMEM;
 	if (s->what == MXBPF_STEP_SAMPLED)
@@ -421,7 +423,7 @@ static int ends_step(struct mdl *m, struct process *p, const struct mxbpf_span *
 	return p->passes ? 0 : end_burst(m, p);
 }
 
-int steps_span(struct mdl *m, const struct mxbpf_span *s)
+static int steps_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 {
 	const enum role role = role_of_span(m, s);
 	struct process *p =
@@ -454,8 +456,9 @@ void steps_resumed(struct mdl *m, const struct mxbpf_gauge *g)
 
 /* ---- all of them */
 
-int steps_fold_iteration(struct mdl *m, const struct mxbpf_iteration *from)
+static int steps_fold_iteration(struct mdl *m, const struct mxbpf_rec *rec)
 {
+	const struct mxbpf_iteration *from = (const void *)rec;
 	struct mxbpf_iteration it = *from;
 
 	it.h.size = sizeof(it); /* a newer one is longer */
@@ -480,7 +483,7 @@ static int emit_pending(const struct mdl *m, const struct process *p, struct buf
 	return err ? err : buf_put(out, &it, sizeof(it));
 }
 
-int steps_emit(const struct mdl *m, struct buf *out)
+static int steps_emit(const struct mdl *m, struct buf *out)
 {
 	const struct hash_entry *h;
 	size_t pos = 0;
@@ -519,7 +522,24 @@ const struct mxbpf_iteration *mdl_iterations(struct mdl *m, size_t *n)
 	return (const void *)m->iterations.data;
 }
 
-void steps_move(struct mdl *to, struct mdl *from)
+static void steps_fini(struct mdl *m)
+{
+	const struct hash_entry *h;
+	size_t pos = 0;
+
+	while ((h = hash_next(&m->step_index, &pos))) {
+		struct process *p = (void *)(uintptr_t)h->val;
+
+		if (p)
+			buf_fini(&p->pieces);
+		free(p);
+	}
+	hash_fini(&m->step_index);
+	hash_fini(&m->step_roles);
+	buf_fini(&m->iterations);
+}
+
+static void steps_move(struct mdl *to, struct mdl *from)
 {
 	steps_fini(to);
 	to->step_index = from->step_index;
@@ -542,24 +562,16 @@ static void *dup_process(const void *item)
 	return NULL;
 }
 
-int steps_copy(struct mdl *to, const struct mdl *from)
+static int steps_copy(struct mdl *to, const struct mdl *from)
 {
 	return copy_owned(&to->step_index, &from->step_index, dup_process);
 }
 
-void steps_fini(struct mdl *m)
-{
-	const struct hash_entry *h;
-	size_t pos = 0;
-
-	while ((h = hash_next(&m->step_index, &pos))) {
-		struct process *p = (void *)(uintptr_t)h->val;
-
-		if (p)
-			buf_fini(&p->pieces);
-		free(p);
-	}
-	hash_fini(&m->step_index);
-	hash_fini(&m->step_roles);
-	buf_fini(&m->iterations);
-}
+const struct mdl_feature feature_steps = {
+	.kinds = {{MXBPF_STEP, steps_fold}, {MXBPF_ITERATION, steps_fold_iteration}},
+	.span = steps_span,
+	.emit = steps_emit,
+	.copy = steps_copy,
+	.move = steps_move,
+	.fini = steps_fini,
+};

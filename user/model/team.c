@@ -35,8 +35,9 @@ void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from)
 	to->flags |= from->flags;
 }
 
-int team_fold(struct mdl *m, const struct mxbpf_team *from)
+static int team_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
+	const struct mxbpf_team *from = (const void *)rec;
 	struct mxbpf_team *t = team_row(m, from);
 
 	if (!t)
@@ -45,7 +46,7 @@ int team_fold(struct mdl *m, const struct mxbpf_team *from)
 	return 0;
 }
 
-int team_emit(const struct mdl *m, struct buf *out)
+static int team_emit(const struct mdl *m, struct buf *out)
 {
 	size_t i;
 	int err = 0;
@@ -61,7 +62,7 @@ const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n)
 	return (const void *)m->teams.data;
 }
 
-void teams_fini(struct mdl *m)
+static void teams_fini(struct mdl *m)
 {
 	size_t i;
 
@@ -70,3 +71,9 @@ void teams_fini(struct mdl *m)
 	buf_fini(&m->teams);
 	hash_fini(&m->team_index);
 }
+
+const struct mdl_feature feature_teams = {
+	.kinds = {{MXBPF_TEAM, team_fold}},
+	.emit = team_emit,
+	.fini = teams_fini,
+};

@@ -74,7 +74,7 @@ static int take_fresh(struct session *ses, struct mdl *next, struct mdl **taken)
 	int err;
 
 	ses->fresh = next;
-	mdl_move_makers(next, m);
+	mdl_move(next, m);
 	err = mdl_move_held(next, m, clock_ns(CLOCK_MONOTONIC));
 	if (!err) /* where this one ends, it begins */
 		err = mdl_fold_all(next, ses->readings.data, ses->readings.len);
