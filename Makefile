@@ -45,7 +45,7 @@ ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(if $(ASAN),-fsanitize=address$(comma)un
 BPF_ARCH := $(patsubst x86_64,x86,$(shell uname -m))
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -gno-column-info -Wall -Werror -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Iinclude -ffile-prefix-map=$(CURDIR)/=
 
-SRC   := $(sort $(wildcard user/*/*.c))
+SRC   := $(sort $(wildcard user/*/*.c user/feature/*/*.c))
 OBJ   := $(SRC:%.c=$(O)/obj/%.o)
 UNITS := $(patsubst tests/unit/%.c,$(O)/unit/%,$(sort $(wildcard tests/unit/*.c)))
 PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c))) \

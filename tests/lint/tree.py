@@ -25,6 +25,7 @@ ROOMS = {
     'records': ('', ''),
     'ring': ('base records', 'bpf/'),
     'model': ('base records sched', ''),
+    'feature': ('base model records sink', ''),
     'sched': ('base', ''),
     'machine': ('base model/gauge.h', ''),
     # A recording is what sinks read records from, and it carries the session's description.

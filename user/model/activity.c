@@ -39,9 +39,9 @@ static int add(struct mdl *m, const struct mxbpf_agg_activity *from, uint64_t *p
 	const uint64_t process = (uint64_t)from->h.tgid << 32 | from->device;
 	bool added;
 	struct mxbpf_agg_activity *row =
-		item_put(&all->index[from->cls], &all->rows, from->name_id, process, sizeof(*row), &added);
+		mdl_item_put(&all->index[from->cls], &all->rows, from->name_id, process, sizeof(*row), &added);
 
-	if (!row || names_expect(m, from->name_id))
+	if (!row || mdl_expect_name(m, from->name_id))
 		return -ENOMEM;
 	*place = (uint64_t)(row - row_at(m, 1)) + 1;
 	if (added) {

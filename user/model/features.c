@@ -1,12 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The features of the model, in the order in which their records stand in recordings. */
+/* What is done for each feature. */
 #include "model/priv.h"
 
-const struct mdl_feature *const mdl_features[] = {
-	&feature_slow,	&feature_gauges, &feature_samples, &feature_sched, &feature_teams,	&feature_lives,
-	&feature_steps, &feature_kv,	 &feature_held,	   &feature_marks, &feature_activities, &feature_joins,
-	NULL,
-};
+#include <stdlib.h>
+
+static size_t place_of(const struct mdl_feature *f)
+{
+	size_t i = 0;
+
+	while (mdl_features[i] != f)
+		i++;
+	return i;
+}
+
+void *mdl_state(struct mdl *m, const struct mdl_feature *f)
+{
+	void **state = &m->states[place_of(f)];
+
+	if (!*state)
+		*state = calloc(1, f->state_bytes);
+	return *state;
+}
+
+const void *mdl_state_of(const struct mdl *m, const struct mdl_feature *f)
+{
+	return m->states[place_of(f)];
+}
 
 void mdl_move(struct mdl *to, struct mdl *from)
 {

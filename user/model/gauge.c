@@ -54,7 +54,7 @@ static int gauge_fold(struct mdl *m, const struct mxbpf_rec *r)
 	steps_resumed(m, (const void *)r);
 	if (!g.id || g.id >= MXBPF_GAUGE_IDS) /* a newer one's */
 		return 0;
-	row = item_put(&m->gauge_index, &m->gauges, g.id, g.scope, sizeof(*row), &added);
+	row = mdl_item_put(&m->gauge_index, &m->gauges, g.id, g.scope, sizeof(*row), &added);
 	if (!row)
 		return -ENOMEM;
 	if (!added)

@@ -22,7 +22,7 @@ static struct held_owner *owner_at(const struct held *h, size_t i)
 static struct held_device *device_of(struct held *h, uint32_t tgid, uint32_t device)
 {
 	bool added;
-	struct held_device *d = item_put(&h->device_index, &h->devices, tgid, device, sizeof(*d), &added);
+	struct held_device *d = mdl_item_put(&h->device_index, &h->devices, tgid, device, sizeof(*d), &added);
 
 	if (added)
 		d->t = (struct mxbpf_mem_time){.h = {.kind = MXBPF_MEM_TIME, .size = sizeof(d->t), .tgid = tgid},
@@ -59,8 +59,8 @@ static struct held_owner *owner_like(struct mdl *m, const struct held_device *d,
 		o.h.device = d->t.device;
 		o.h.allocs = o.h.frees = o.h.alloc_bytes = o.h.free_bytes = o.h.live_blocks = 0;
 		o.h.live_bytes = o.h.peak_bytes = 0;
-		if (!at || names_expect(m, o.h.name_id) || names_expect(m, o.h.scope_id) ||
-		    names_expect(m, o.h.label_id) || buf_put(&h->owners, &o, sizeof(o)))
+		if (!at || mdl_expect_name(m, o.h.name_id) || mdl_expect_name(m, o.h.scope_id) ||
+		    mdl_expect_name(m, o.h.label_id) || buf_put(&h->owners, &o, sizeof(o)))
 			return NULL;
 		*at = buf_count(&h->owners, struct held_owner) - 1;
 	}

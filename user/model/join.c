@@ -60,12 +60,12 @@ static int join_operator(struct mdl *m, const struct mxbpf_span *s)
 static struct mxbpf_join *join_row(struct mdl *m, uint64_t name_id, uint32_t tgid)
 {
 	bool added;
-	struct mxbpf_join *j = row_put(&m->join_index, &m->joins, name_id, tgid, sizeof(*j), &added);
+	struct mxbpf_join *j = mdl_row_put(&m->join_index, &m->joins, name_id, tgid, sizeof(*j), &added);
 
 	if (!added)
 		return j;
 	*j = (struct mxbpf_join){.h = {.kind = MXBPF_JOIN, .size = sizeof(*j), .tgid = tgid}, .name_id = name_id};
-	return names_expect(m, name_id) ? NULL : j;
+	return mdl_expect_name(m, name_id) ? NULL : j;
 }
 
 /* Where it all began: the forward operator, or a node of which no operator is known. NULL: not even that. */

@@ -16,15 +16,15 @@ static const struct mxbpf_kv_value *values_of(const struct mxbpf_kv *k)
 static struct mdl_kv *kv_row(struct mdl *m, uint32_t tgid, uint64_t name_id, uint64_t key, uint8_t flags)
 {
 	bool added;
-	struct mdl_kv *r = row_put(&m->kv_index, &m->kvs, name_id ^ (key * 0x9e3779b97f4a7c15ull),
-				   (uint64_t)tgid << 8 | flags, sizeof(*r), &added);
+	struct mdl_kv *r = mdl_row_put(&m->kv_index, &m->kvs, name_id ^ (key * 0x9e3779b97f4a7c15ull),
+				       (uint64_t)tgid << 8 | flags, sizeof(*r), &added);
 
 	if (!added)
 		return r;
 	r->calls = (struct mdl_row){.tgid = tgid, .cls = MXBPF_CLASS_KVSTORE, .id = name_id, .name_id = name_id};
 	r->key = key;
 	r->flags = flags;
-	return names_expect(m, name_id) || ((flags & MXBPF_KV_NAMED) && names_expect(m, key)) ? NULL : r;
+	return mdl_expect_name(m, name_id) || ((flags & MXBPF_KV_NAMED) && mdl_expect_name(m, key)) ? NULL : r;
 }
 
 /* Until its span comes. */

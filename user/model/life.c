@@ -12,14 +12,14 @@ static struct mdl_life *life_row(struct mdl *m, uint64_t name_id, uint32_t tgid,
 {
 	uint64_t process = (uint64_t)tgid << 32 | device;
 	bool added;
-	struct mdl_life *r = row_put(&m->life_index, &m->lives, name_id, process, sizeof(*r), &added);
+	struct mdl_life *r = mdl_row_put(&m->life_index, &m->lives, name_id, process, sizeof(*r), &added);
 
 	if (!added)
 		return r;
 	r->tgid = tgid;
 	r->device = device;
 	r->name_id = name_id;
-	return names_expect(m, name_id) ? NULL : r;
+	return mdl_expect_name(m, name_id) ? NULL : r;
 }
 
 static void part_add(struct mdl_life_part *to, const struct mdl_life_part *from)
@@ -115,7 +115,7 @@ static struct mxbpf_wait *wait_row(struct mdl *m, const struct mxbpf_wait *like)
 	uint64_t ids = mdl_group_id(&g);
 	uint64_t process = (uint64_t)like->h.tgid << 8 | like->what;
 	bool added;
-	struct mxbpf_wait *w = item_put(&m->wait_index, &m->waits, ids, process, sizeof(*w), &added);
+	struct mxbpf_wait *w = mdl_item_put(&m->wait_index, &m->waits, ids, process, sizeof(*w), &added);
 
 	if (!added)
 		return w;
@@ -123,8 +123,8 @@ static struct mxbpf_wait *wait_row(struct mdl *m, const struct mxbpf_wait *like)
 	w->h = (struct mxbpf_rec){.kind = MXBPF_AGG_WAIT, .size = sizeof(*w), .tgid = like->h.tgid};
 	w->count = w->total_ns = w->max_ns = 0;
 	w->tid = 0;
-	if (names_expect(m, w->name_id) || (w->call_id && names_expect(m, w->call_id)) ||
-	    (w->op_id && names_expect(m, w->op_id)) || (w->within_id && names_expect(m, w->within_id)))
+	if (mdl_expect_name(m, w->name_id) || (w->call_id && mdl_expect_name(m, w->call_id)) ||
+	    (w->op_id && mdl_expect_name(m, w->op_id)) || (w->within_id && mdl_expect_name(m, w->within_id)))
 		return NULL;
 	return w;
 }

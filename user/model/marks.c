@@ -32,9 +32,9 @@ static int value_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_value *v = (const void *)rec;
 	bool added;
-	struct mxbpf_value *r = row_put(&m->value_index, &m->values, v->name_id, v->h.tgid, sizeof(*r), &added);
+	struct mxbpf_value *r = mdl_row_put(&m->value_index, &m->values, v->name_id, v->h.tgid, sizeof(*r), &added);
 
-	if (!r || (added && names_expect(m, v->name_id)))
+	if (!r || (added && mdl_expect_name(m, v->name_id)))
 		return -ENOMEM;
 	if (added) {
 		*r = *v;
@@ -62,9 +62,9 @@ static int instant_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	const struct mxbpf_instant *v = (const void *)rec;
 	const uint64_t kind = (uint64_t)v->h.tgid << 32 | (uint64_t)v->what << 8 | v->scope;
 	bool added;
-	struct mxbpf_instant *r = row_put(&m->instant_index, &m->instants, v->name_id, kind, sizeof(*r), &added);
+	struct mxbpf_instant *r = mdl_row_put(&m->instant_index, &m->instants, v->name_id, kind, sizeof(*r), &added);
 
-	if (!r || (added && names_expect(m, v->name_id)))
+	if (!r || (added && mdl_expect_name(m, v->name_id)))
 		return -ENOMEM;
 	if (added) {
 		*r = *v;

@@ -48,9 +48,11 @@ void mdl_free(struct mdl *m)
 	}
 	free_rows(&m->reserved);
 	groups_fini(m);
-	for (f = mdl_features; *f; f++)
+	for (f = mdl_features; *f; f++) {
 		if ((*f)->fini)
 			(*f)->fini(m);
+		free(m->states[f - mdl_features]);
+	}
 	hash_fini(&m->mem_index);
 	free_rows(&m->mem_rows);
 	recent_fini(m);
@@ -72,9 +74,9 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_
 	struct mdl_row *r;
 	bool added;
 
-	if (names_expect(m, g ? g->name_id : id))
+	if (mdl_expect_name(m, g ? g->name_id : id))
 		return NULL;
-	r = row_put(&m->row_index[cls], &m->rows[cls], id, (uint64_t)tgid << 32 | device, sizeof(*r), &added);
+	r = mdl_row_put(&m->row_index[cls], &m->rows[cls], id, (uint64_t)tgid << 32 | device, sizeof(*r), &added);
 	if (!added)
 		return r;
 	*r = (struct mdl_row){.tgid = tgid, .device = device, .cls = (uint8_t)cls, .id = id, .name_id = id};
@@ -142,7 +144,7 @@ static struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s)
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device)
 {
 	bool added;
-	struct mdl_mem_row *r = row_put(&m->mem_index, &m->mem_rows, tgid, device, sizeof(*r), &added);
+	struct mdl_mem_row *r = mdl_row_put(&m->mem_index, &m->mem_rows, tgid, device, sizeof(*r), &added);
 
 	if (added)
 		*r = (struct mdl_mem_row){.tgid = tgid, .device = device};
@@ -341,7 +343,7 @@ static int fold_open(struct mdl *m, const struct mxbpf_rec *rec)
 
 	memcpy(&o, rec, rec->size < sizeof(o) ? rec->size : sizeof(o));
 	o.h.size = sizeof(o); /* a newer one is longer */
-	return names_expect(m, o.name_id) || buf_put(&m->opens, &o, sizeof(o)) ? -ENOMEM : 0;
+	return mdl_expect_name(m, o.name_id) || buf_put(&m->opens, &o, sizeof(o)) ? -ENOMEM : 0;
 }
 
 /* What every model has; features have the rest. */

@@ -66,7 +66,7 @@ int names_define(struct mdl *m, const struct mxbpf_name *r)
 	return name_set(h, a, b, name_new(r->text, r->len, true));
 }
 
-int names_expect(struct mdl *m, uint64_t id)
+int mdl_expect_name(struct mdl *m, uint64_t id)
 {
 	char text[24];
 	int len;

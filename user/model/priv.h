@@ -4,6 +4,7 @@
 #define MODEL_PRIV_H
 
 #include "base/hash.h"
+#include "model/feature.h"
 #include "model/model.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
@@ -70,31 +71,10 @@ struct activities {
 	uint32_t free_waiter;		       /* 1 + place; 0: none */
 };
 
-typedef int (*mdl_fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
-
-/*
- * What a feature makes of records, and what becomes of that. Its state is in struct mdl. A function that is NULL does
- * nothing. int: 0 or -ENOMEM.
- */
-#define MDL_FEATURE_KINDS 4
-struct mdl_feature {
-	struct {
-		enum mxbpf_kind kind;
-		mdl_fold_fn fold;
-	} kinds[MDL_FEATURE_KINDS];						     /* of its own; kind 0: no more */
-	int (*span)(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s); /* before it is in its row */
-	int (*emit)(const struct mdl *m, struct buf *out);			     /* as records */
-	int (*copy)(struct mdl *to, const struct mdl *from); /* what the tables of copy.c do not have */
-	void (*move)(struct mdl *to, struct mdl *from);	     /* what is under way goes on in `to`, a new model */
-	void (*fini)(struct mdl *m);
-};
-extern const struct mdl_feature *const mdl_features[]; /* ends with NULL */
-extern const struct mdl_feature feature_slow, feature_gauges, feature_samples, feature_sched, feature_teams,
-	feature_lives, feature_steps, feature_kv, feature_held, feature_marks, feature_activities, feature_joins;
-
 #define MDL_KINDS (MXBPF_AGG_ACTIVITY + 1)
 
 struct mdl {
+	void *states[MDL_FEATURES_MAX];		/* of features, by their places in mdl_features[]; owned */
 	mdl_fold_fn folds[MDL_KINDS];		/* by kind; NULL: records of that are skipped */
 	struct hash row_index[MXBPF_CLASS_MAX]; /* (row id, tgid and device) -> struct mdl_row * */
 	struct buf rows[MXBPF_CLASS_MAX];	/* struct mdl_row *, owned */
@@ -170,7 +150,6 @@ int copy_owned(struct hash *to, const struct hash *from, void *(*dup)(const void
 
 /* names.c */
 int names_define(struct mdl *m, const struct mxbpf_name *n);
-int names_expect(struct mdl *m, uint64_t id); /* gives an id that has no text yet something to be shown as */
 int names_emit(const struct mdl *m, struct buf *out);
 int names_copy(struct mdl *to, const struct mdl *from);
 void names_fini(struct mdl *m);
@@ -207,14 +186,6 @@ void extent_add(struct mdl_row *r, uint64_t first_ns, uint64_t last_ns);
 int extent_emit(const struct mdl_row *r, struct buf *out);
 
 /*
- * rows.c: the row that is found by two words. If there is none, one of zeros is added, and *added says so. row_put:
- * `rows` owns rows by their addresses, which stay as they are. item_put: `items` has the rows one behind the other, so
- * an address holds until the next one is added. NULL: -ENOMEM.
- */
-void *row_put(struct hash *index, struct buf *rows, uint64_t a, uint64_t b, size_t bytes, bool *added);
-void *item_put(struct hash *index, struct buf *items, uint64_t a, uint64_t b, size_t bytes, bool *added);
-
-/*
  * hist.c: a histogram as a record has it behind its head: the buckets that are not empty. hist_fold adds these.
  * hist_emit writes the record: a head, which begins with struct mxbpf_rec and has room for their number, and the
  * buckets. 0 or -ENOMEM.
@@ -229,27 +200,5 @@ void steps_resumed(struct mdl *m, const struct mxbpf_gauge *g);
 /* model.c; NULL: -ENOMEM */
 struct mdl_row *row_find(const struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device);
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device);
-
-/* Sums of numbers from a file, which may be anything: they stop at the top. Of rows and of records, whose __u64 is
- * another type than uint64_t. */
-#define add_sat(sum, n)                                                                                                \
-	do {                                                                                                           \
-		if (__builtin_add_overflow(*(sum), n, sum))                                                            \
-			*(sum) = UINT64_MAX;                                                                           \
-	} while (0)
-
-#define add_sat_any(sum, n)                                                                                            \
-	do {                                                                                                           \
-		const int64_t add_n = (n);                                                                             \
-		if (__builtin_add_overflow(*(sum), add_n, sum))                                                        \
-			*(sum) = add_n < 0 ? INT64_MIN : INT64_MAX;                                                    \
-	} while (0)
-
-/* The same of what has a sign. */
-static inline void add_sat_signed(int64_t *sum, int64_t n)
-{
-	if (__builtin_add_overflow(*sum, n, sum))
-		*sum = n < 0 ? INT64_MIN : INT64_MAX;
-}
 
 #endif

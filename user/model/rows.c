@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *row_put(struct hash *index, struct buf *rows, uint64_t a, uint64_t b, size_t bytes, bool *added)
+void *mdl_row_put(struct hash *index, struct buf *rows, uint64_t a, uint64_t b, size_t bytes, bool *added)
 {
 	uint64_t *at = hash_put(index, a, b);
 	void *r;
@@ -23,7 +23,7 @@ void *row_put(struct hash *index, struct buf *rows, uint64_t a, uint64_t b, size
 	return r;
 }
 
-void *item_put(struct hash *index, struct buf *items, uint64_t a, uint64_t b, size_t bytes, bool *added)
+void *mdl_item_put(struct hash *index, struct buf *items, uint64_t a, uint64_t b, size_t bytes, bool *added)
 {
 	uint64_t *at = hash_put(index, a, b);
 	void *new;

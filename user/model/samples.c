@@ -12,9 +12,9 @@ static int samples_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	const struct mxbpf_sample_span none = {0}, *last = nspans ? &spans[nspans - 1] : &none;
 	const uint64_t process = (uint64_t)last->cls << 32 | s->h.tgid;
 	bool added;
-	struct mdl_samples *r = item_put(&m->sample_index, &m->samples, last->name_id, process, sizeof(*r), &added);
+	struct mdl_samples *r = mdl_item_put(&m->sample_index, &m->samples, last->name_id, process, sizeof(*r), &added);
 
-	if (!r || names_expect(m, last->name_id))
+	if (!r || mdl_expect_name(m, last->name_id))
 		return -ENOMEM;
 	if (added)
 		*r = (struct mdl_samples){.tgid = s->h.tgid, .cls = last->cls, .name_id = last->name_id};

@@ -25,9 +25,9 @@ static int sched_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 	const struct mxbpf_agg_sched *a = (const void *)rec;
 	const uint64_t kind = (uint64_t)a->h.tgid << 32 | a->cls << 8 | a->what;
 	bool added;
-	struct mxbpf_agg_sched *r = item_put(&m->sched_index, &m->scheds, key_of(a), kind, sizeof(*r), &added);
+	struct mxbpf_agg_sched *r = mdl_item_put(&m->sched_index, &m->scheds, key_of(a), kind, sizeof(*r), &added);
 
-	if (!r || names_expect(m, a->name_id))
+	if (!r || mdl_expect_name(m, a->name_id))
 		return -ENOMEM;
 	if (added) {
 		*r = *a;

@@ -9,14 +9,14 @@ static struct mxbpf_team *team_row(struct mdl *m, const struct mxbpf_team *like)
 {
 	uint64_t process = (uint64_t)like->h.tgid << 32 | like->cls;
 	bool added;
-	struct mxbpf_team *t = row_put(&m->team_index, &m->teams, like->name_id, process, sizeof(*t), &added);
+	struct mxbpf_team *t = mdl_row_put(&m->team_index, &m->teams, like->name_id, process, sizeof(*t), &added);
 
 	if (!added)
 		return t;
 	*t = (struct mxbpf_team){.h = {.kind = MXBPF_TEAM, .size = sizeof(*t), .tgid = like->h.tgid},
 				 .name_id = like->name_id,
 				 .cls = like->cls};
-	return names_expect(m, like->name_id) ? NULL : t;
+	return mdl_expect_name(m, like->name_id) ? NULL : t;
 }
 
 void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from)
