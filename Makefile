@@ -57,7 +57,7 @@ FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash
+all: $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash $(O)/report.schema.json
 
 # ---- BPF: one object for the spans, one for who is there; each with its skeleton
 $(O)/gen/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*.c include/*.h vmlinux/*.h)
@@ -99,6 +99,8 @@ $(O)/gen/agent.so: $(wildcard user/agent/lib/*.c user/agent/lib/*.h) include/mxb
 $(O)/obj/user/agent/image.o: $(O)/gen/agent.so $(wildcard user/agent/*.py)
 $(O)/obj/user/agent/image.o: CFLAGS += -Wa,-I$(O)/gen -Wa,-Iuser/agent
 
+$(O)/obj/user/sink/schema.o: share/report.schema.in.json
+
 $(O)/libmxbpf.a: $(OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcsD $@ $(OBJ)
@@ -110,6 +112,10 @@ $(O)/mxbpf: $(O)/obj/user/main.o $(O)/libmxbpf.a
 $(O)/mxbpf.1: $(O)/mxbpf
 	$(call say,MAN,$@)
 	$(Q)$(O)/mxbpf --generate man >$@
+
+$(O)/report.schema.json: $(O)/mxbpf
+	$(call say,SCHEMA,$@)
+	$(Q)$(O)/mxbpf --generate schema >$@
 
 $(O)/mxbpf.bash: $(O)/mxbpf
 	$(call say,COMP,$@)
@@ -217,7 +223,7 @@ fuzz: $(FUZZ)
 install: all
 	install -D -m 755 $(O)/mxbpf $(DESTDIR)$(PREFIX)/bin/mxbpf
 	install -D -m 644 $(O)/mxbpf.1 $(DESTDIR)$(PREFIX)/share/man/man1/mxbpf.1
-	install -D -m 644 share/report.schema.json $(DESTDIR)$(PREFIX)/share/mxbpf/report.schema.json
+	install -D -m 644 $(O)/report.schema.json $(DESTDIR)$(PREFIX)/share/mxbpf/report.schema.json
 	install -D -m 644 $(O)/mxbpf.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mxbpf
 
 uninstall:
@@ -227,7 +233,7 @@ uninstall:
 
 # Keeps the downloads (venv, wheels, npm): they are slow to repeat. `make distclean` takes them too.
 clean:
-	rm -rf $(O)/cppcheck $(O)/obj $(O)/gen $(O)/unit $(O)/prog $(O)/toy $(O)/fuzz $(O)/libmxbpf.a $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash
+	rm -rf $(O)/cppcheck $(O)/obj $(O)/gen $(O)/unit $(O)/prog $(O)/toy $(O)/fuzz $(O)/libmxbpf.a $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash $(O)/report.schema.json
 
 distclean:
 	rm -rf $(O)

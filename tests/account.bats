@@ -99,8 +99,8 @@ toy_recording() { BATS_TEST_TMPDIR=$PWD record_toy; }
 	"$MXBPF" report r.mxd --by event --format json >events.json
 	"$MXBPF" report r.mxd --format json >rows.json
 	"$MXBPF" export r.mxd -f chrome -o t.json
-	"$PYTHON" -m jsonschema -i events.json "$REPO/share/report.schema.json"
-	"$PYTHON" -m jsonschema -i rows.json "$REPO/share/report.schema.json"
+	"$PYTHON" -m jsonschema -i events.json "$O/report.schema.json"
+	"$PYTHON" -m jsonschema -i rows.json "$O/report.schema.json"
 	python3 - <<-'END'
 		import collections, json
 		TIMES = ('on_cpu_ns', 'runq_ns', 'blocked_ns', 'elsewhere_ns')

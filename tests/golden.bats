@@ -34,10 +34,10 @@ report() { "$MXBPF" report "$GOLDEN/real.mxd" "$@"; }
 	need_mxnet
 	same real.json report --format json
 	report --format json >"$BATS_TEST_TMPDIR/r.json"
-	"$PYTHON" -m jsonschema -i "$BATS_TEST_TMPDIR/r.json" "$REPO/share/report.schema.json"
+	"$PYTHON" -m jsonschema -i "$BATS_TEST_TMPDIR/r.json" "$O/report.schema.json"
 	# A schema that takes anything would take this as well.
 	jq '.tables.operator[0].count = "1"' "$BATS_TEST_TMPDIR/r.json" >"$BATS_TEST_TMPDIR/bad.json"
-	run "$PYTHON" -m jsonschema -i "$BATS_TEST_TMPDIR/bad.json" "$REPO/share/report.schema.json"
+	run "$PYTHON" -m jsonschema -i "$BATS_TEST_TMPDIR/bad.json" "$O/report.schema.json"
 	[[ $status != 0 ]]
 }
 

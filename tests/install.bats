@@ -9,7 +9,7 @@ load helpers
 	make -C "$REPO" --no-print-directory O="$O" install DESTDIR="$dest" PREFIX=/usr
 	"$dest/usr/bin/mxbpf" --version
 	[[ -s $dest/usr/share/man/man1/mxbpf.1 && -s $dest/usr/share/bash-completion/completions/mxbpf ]]
-	cmp "$REPO/share/report.schema.json" "$dest/usr/share/mxbpf/report.schema.json"
+	cmp "$O/report.schema.json" "$dest/usr/share/mxbpf/report.schema.json"
 	make -C "$REPO" --no-print-directory O="$O" uninstall DESTDIR="$dest" PREFIX=/usr
 	[[ -z $(find "$dest" -type f) ]]
 }

@@ -30,7 +30,7 @@ rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents r
 	dumps 3 --format json --reset
 	(($(wc -l <"$(out mxbpf)") >= 4))
 	while read -r line; do
-		"$PYTHON" -m jsonschema -i <(echo "$line") "$REPO/share/report.schema.json" 2>"$BATS_TEST_TMPDIR/warnings"
+		"$PYTHON" -m jsonschema -i <(echo "$line") "$O/report.schema.json" 2>"$BATS_TEST_TMPDIR/warnings"
 	done < <(head -n 4 "$(out mxbpf)")
 	# To the nanosecond and the event: jq's numbers are too short for that.
 	python3 - "$(out mxbpf)" <<-'END'

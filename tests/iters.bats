@@ -67,7 +67,7 @@ agree() {
 
 @test "they are in every format, and a trace has a ProfilerStep#N of each, where Perfetto takes it" {
 	mxnet_loops
-	"$PYTHON" -m jsonschema -i "$DIR/seen" "$REPO/share/report.schema.json"
+	"$PYTHON" -m jsonschema -i "$DIR/seen" "$O/report.schema.json"
 	"$MXBPF" report "$DIR/loops.mxd" --layout modern >modern
 	expect_re '^Iterations: each ends with the optimizer.s last operator before the next backward pass' "$(<modern)"
 	expect_re '^slowest iterations +at +took +median' "$(<modern)"
@@ -92,7 +92,7 @@ agree() {
 	jq -e '.iterations.loops | length == 1 and (.[0] | .count == 19 and .told_by == "update" and (has("parts") | not))' stats.json
 	jq -e '[.window.notes[] | select(.name == "steps")] | length == 1' stats.json
 	jq -e '.loss | .attempted == .stored and .dropped == 0' stats.json
-	"$PYTHON" -m jsonschema -i stats.json "$REPO/share/report.schema.json"
+	"$PYTHON" -m jsonschema -i stats.json "$O/report.schema.json"
 }
 
 @test "--iterations N sees N of them and ends, while the program goes on" {
@@ -103,7 +103,7 @@ agree() {
 	jq -e '.window.sampled_iterations == 7 and (.iterations.loops[0] | .count == 7 and .told_by == "sampled") and
 		.iterations.loops[0].total_ns == .window.duration_ns and
 		([.tables.MXNET_C_API[] | select(.name == "MXAutogradBackwardEx").count] == [7])' "$(out mxbpf)"
-	"$PYTHON" -m jsonschema -i "$(out mxbpf)" "$REPO/share/report.schema.json"
+	"$PYTHON" -m jsonschema -i "$(out mxbpf)" "$O/report.schema.json"
 	wait_new_line "$(out workload)" '^step'
 }
 

@@ -59,7 +59,7 @@ print(array.asnumpy().sum())' >json 2>said
 	expect_re '^api +work: .* calls of the others are in no row' "$("$MXBPF" report r.mxd)"
 	expect_re '^# api +work: ' "$("$MXBPF" report r.mxd --layout mxnet)"
 	expect_re '^"api","work: ' "$("$MXBPF" report r.mxd --format csv)"
-	"$PYTHON" -m jsonschema -i <("$MXBPF" report r.mxd --format json) "$REPO/share/report.schema.json"
+	"$PYTHON" -m jsonschema -i <("$MXBPF" report r.mxd --format json) "$O/report.schema.json"
 }
 
 @test "--ops probes only functions that match, and counts of them what the whole counts" {
@@ -75,7 +75,7 @@ print(array.asnumpy().sum())' >json 2>said
 	memory='.tables.memory[0] | {allocs, frees, alloc_bytes, free_bytes} | select(.allocs > 0)'
 	expect_same "$(jq "$memory" some.json)" "$(jq "$memory" all.json)"
 	jq -e '.loss.dropped == 0 and .window.left_out > 0 and (.window.notes[0].text | test(" of 3,[01][0-9]+ functions"))' some.json
-	"$PYTHON" -m jsonschema -i some.json "$REPO/share/report.schema.json"
+	"$PYTHON" -m jsonschema -i some.json "$O/report.schema.json"
 }
 
 @test "--ops --stats counts the same" {
@@ -172,7 +172,7 @@ while True:
 	"${job[@]}" >plain
 	"$MXBPF" --iterations 2/12 --format json -- "${job[@]}" >json 2>watched
 	expect_same "$(grep '^result' plain)" "$(grep '^result' watched)"
-	"$PYTHON" -m jsonschema -i json "$REPO/share/report.schema.json"
+	"$PYTHON" -m jsonschema -i json "$O/report.schema.json"
 	# Whole iterations: two convolutions each, one step of the optimizer. The last window may have ended with the job.
 	jq -e '.window.iterations == 400 and .window.sampled_iterations >= 2 and .window.sampled_iterations < 200 and
 		.loss.dropped == 0 and (.window.sampled_iterations as $n | [.tables.operator[] | {(.name): .count}] | add |

@@ -102,7 +102,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 	"$MXBPF" report r.mxd --format csv >report.csv
 	grep -q "^\"machine\",\"throttled\",.*$GROUP_PATH\",\"ns\",*$" report.csv
 	"$MXBPF" report r.mxd --format json >report.json
-	"$PYTHON" -m jsonschema -i report.json "$REPO/share/report.schema.json" 2>warnings
+	"$PYTHON" -m jsonschema -i report.json "$O/report.schema.json" 2>warnings
 	gauge throttled report.json >throttled
 	for form in chrome chrome-classic; do
 		"$MXBPF" export r.mxd -f "$form" -o "$form.json"

@@ -15,7 +15,7 @@ setup() {
 compare() { "$PYTHON" "$MARKS/compare.py" told.json "$@"; }
 
 # Of the last run: its program made all objects before mxbpf came.
-valid() { "$PYTHON" -W ignore -m jsonschema -i "$1" "$REPO/share/report.schema.json"; }
+valid() { "$PYTHON" -W ignore -m jsonschema -i "$1" "$O/report.schema.json"; }
 
 @test "marks have the categories, rows, counts and values of dumps(), in a run that both profilers see" {
 	traced '--layout mxnet --format json' mxnet.json "$PYTHON" "$MARKS/prog.py" --gates --builtin builtin

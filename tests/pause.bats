@@ -31,7 +31,7 @@ pause_once() {
 	jq -e '.window.paused_ns > 900000000 and .window.duration_ns > 0 and
 		.loss.dropped == 0 and .loss.stored > 0 and
 		([.tables[][] | .max_ns // 0] | max) < .window.paused_ns and .loss.unmatched < 100' "$(out mxbpf)"
-	"$PYTHON" -m jsonschema -i "$(out mxbpf)" "$REPO/share/report.schema.json"
+	"$PYTHON" -m jsonschema -i "$(out mxbpf)" "$O/report.schema.json"
 	# In the trace there is a gap as long as the pause, and nothing lies in it or reaches over it.
 	jq -e --argjson paused "$(jq .window.paused_ns "$(out mxbpf)")" '.otherData.window.paused_ns == $paused and
 		([.traceEvents[] | select(.ph == "X") | {b: .ts, e: (.ts + .dur)}] | sort_by(.b) |

@@ -190,7 +190,7 @@ folded() { # REGEX
 	(($(folded '^(relu|sum)') == 0))
 	(($(folded '^dot|^MX') > 0))
 	(($(folded .) == $(jq .samples.count "$(out mxbpf)")))
-	"$PYTHON" -m jsonschema -i "$(out mxbpf)" "$REPO/share/report.schema.json" 2>warnings
+	"$PYTHON" -m jsonschema -i "$(out mxbpf)" "$O/report.schema.json" 2>warnings
 }
 
 @test "what OpenMP's threads do for an operator is the operator's, with --omp" {

@@ -206,7 +206,7 @@ intervals() { # TOY_ARGS MXBPF_ARGS...
 	"$MXBPF" report --format json "$BATS_TEST_TMPDIR/r.mxd" >"$(out report)"
 	same_counts "$(out toy)" "$(out report)"
 	jq -e '.mode == "stats"' "$(out report)"
-	"$PYTHON" -m jsonschema -i "$(out report)" "$REPO/share/report.schema.json"
+	"$PYTHON" -m jsonschema -i "$(out report)" "$O/report.schema.json"
 	run --separate-stderr "$MXBPF" export "$BATS_TEST_TMPDIR/r.mxd"
 	expect_status 1
 	expect_re 'recorded with --stats: it holds tables, no events to export' "$stderr"

@@ -130,7 +130,7 @@ class Context:
 
 def validate(file):
     done = subprocess.run([tg.PYTHON['mxnet'], '-W', 'ignore', '-m', 'jsonschema', '-i', file,
-                           os.path.join(tg.REPO, 'share/report.schema.json')], capture_output=True, text=True)
+                           os.path.join(tg.O, 'report.schema.json')], capture_output=True, text=True)
     if done.returncode:
         raise Wrong('the JSON does not follow its schema: %s' % done.stderr.strip()[:200])
 

@@ -78,7 +78,7 @@ static struct mdl *model(void)
 
 static void check_json(struct mdl *m)
 {
-	char *schema_text = read_file("share/report.schema.json"), *t = render("json", m);
+	char *schema_text = read_schema(), *t = render("json", m);
 	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(t);
 
 	CHECK(schema && root && valid(schema, schema, root));

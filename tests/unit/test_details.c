@@ -86,7 +86,7 @@ static size_t count(const char *text, const char *word)
 
 static void check_json(struct mdl *m, const struct snk_opts *opts, size_t nrows, const char *has, const char *has2)
 {
-	char *schema_text = read_file("share/report.schema.json"), *t = render("json", m, opts);
+	char *schema_text = read_schema(), *t = render("json", m, opts);
 	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(t);
 
 	CHECK(schema && root && valid(schema, schema, root));

@@ -112,7 +112,7 @@ static uint64_t start_of(const cJSON *root, const char *table, int n)
 
 static cJSON *json_of(struct tape *t, unsigned details, const struct snk_opts *opts)
 {
-	char *schema_text = read_file("share/report.schema.json"), *text = render("json", t, details, opts);
+	char *schema_text = read_schema(), *text = render("json", t, details, opts);
 	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(text);
 
 	CHECK(schema && root && valid(schema, schema, root));

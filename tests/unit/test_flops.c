@@ -185,7 +185,7 @@ static struct mdl *model(bool tells_threads)
 
 static void check_json(struct mdl *m, enum snk_by by, const char *has, const char *has2)
 {
-	char *schema_text = read_file("share/report.schema.json"), *t = render("json", m, by);
+	char *schema_text = read_schema(), *t = render("json", m, by);
 	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(t);
 
 	CHECK(schema && root && valid(schema, schema, root));

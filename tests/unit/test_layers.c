@@ -178,7 +178,7 @@ static void test_old(void)
 static void test_json(void)
 {
 	struct tape t = layered();
-	char *schema_text = read_file("share/report.schema.json");
+	char *schema_text = read_schema();
 	cJSON *schema = cJSON_Parse(schema_text), *root;
 	char *text = render("json", &t, &(struct snk_opts){.by = SNK_BY_LAYER});
 

@@ -115,8 +115,7 @@ static uint64_t number(const cJSON *row, const char *key)
 /* The rows of the table; *root is to be deleted. */
 static const cJSON *rows_by(struct mdl *m, enum snk_by by, cJSON **root)
 {
-	char *text = render("json", m, (struct snk_opts){.by = by}),
-	     *schema_text = read_file("share/report.schema.json");
+	char *text = render("json", m, (struct snk_opts){.by = by}), *schema_text = read_schema();
 	cJSON *schema = cJSON_Parse(schema_text);
 
 	*root = cJSON_Parse(text);

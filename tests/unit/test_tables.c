@@ -493,7 +493,7 @@ static void test_top(void)
 
 static void test_json(void)
 {
-	char *schema_text = read_file("share/report.schema.json"), *t;
+	char *schema_text = read_schema(), *t;
 	cJSON *schema = cJSON_Parse(schema_text), *root, *tables;
 	struct mdl_session s = session_new();
 	struct mdl *m = plain_model();
@@ -571,7 +571,7 @@ static int fake_table(struct snk *s, const struct snk_table *t)
 	return note(s, 5);
 }
 
-static int fake_mem(struct snk *s, const struct mdl_mem_row *const *rows, size_t n)
+static int fake_sheet(struct snk *s, const struct snk_sheet *sh, const void *table)
 {
 	return note(s, 6);
 }
@@ -618,7 +618,7 @@ static void test_driver(void)
 		.surveyed = fake_surveyed,
 		.record = fake_record,
 		.table = fake_table,
-		.mem = fake_mem,
+		.sheet = fake_sheet, /* that of memory by device is the only one */
 		.end = fake_end,
 		.fini = fake_fini,
 	};

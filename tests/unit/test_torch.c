@@ -234,7 +234,7 @@ static void test_merge(void)
 
 static void test_json(void)
 {
-	char *schema_text = read_file("share/report.schema.json"), *t;
+	char *schema_text = read_schema(), *t;
 	cJSON *schema = cJSON_Parse(schema_text), *root;
 	struct mdl *m = mdl_new();
 

@@ -344,7 +344,7 @@ static char *render(const char *format, const struct mdl_session *s, struct mdl 
 
 static bool is_valid(const cJSON *json)
 {
-	char *schema = read_file("share/report.schema.json");
+	char *schema = read_schema();
 	cJSON *root = cJSON_Parse(schema);
 	bool ok = root && valid(root, root, json);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmd/opts.h"
+#include "sink/sheet.h"
 
 #define WIDTH	    79
 #define TEXT_COLUMN 24
@@ -201,4 +202,15 @@ int cmd_print_completion(const struct cmd *unused)
 	     "\tfi\n}\n"
 	     "complete -F _mxbpf mxbpf");
 	return CMD_OK;
+}
+
+int cmd_print_schema(const struct cmd *c)
+{
+	struct err e = {0};
+	struct out *o;
+
+	if (out_open("-", false, &o, &e))
+		return CMD_FAILED;
+	snk_put_schema(o);
+	return out_commit(o, &e) ? CMD_FAILED : CMD_OK;
 }

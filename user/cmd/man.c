@@ -5,6 +5,7 @@
 #include "adapter/adapter.h"
 #include "cmd/opts.h"
 #include "mxbpf_thread.h"
+#include "sink/sheet.h"
 
 /* Plain text for roff: no hyphenated minus, no escapes, no accidental request. */
 static void put_roff(const char *text)
@@ -115,6 +116,50 @@ static void print_exits(void)
 	for (x = cmd_exits; x->text; x++) {
 		printf(".TP\n.B %d\n", x->code);
 		put_line("", x->text);
+	}
+}
+
+/* One column of a table: what it is called in each output, its unit and what it says. */
+static void print_column(const struct snk_sheet *sh, const struct snk_column *c)
+{
+	static const char *const units[SNK_NTYPES] = {
+		[SNK_NS] = "duration",	 [SNK_BYTES] = "size",	  [SNK_RATE] = "bytes a second",
+		[SNK_MOMENT] = "moment", [SNK_SHARE] = "percent",
+	};
+	const char *csv = snk_csv_head(sh, c), *names[][2] = {{"", c->head}, {"JSON ", c->key}, {"CSV ", csv}};
+	const struct snk_column *of;
+	const char *sep = "";
+	unsigned i;
+
+	puts(".TP");
+	for (i = 0; i < 3; i++)
+		if (names[i][1]) {
+			printf("%s%s\\fB%s\\fR", sep, names[i][0], names[i][1]);
+			sep = ", ";
+		}
+	if (snk_has_own_row(c))
+		printf(", CSV has rows \\fB%s\\fR", c->csv);
+	printf(units[c->type] ? " (%s)\n" : "%s\n", units[c->type] ? units[c->type] : "");
+	if (c->help)
+		put_line("", c->help);
+	else
+		puts("\\&");
+	for (of = c->columns; of && of->bytes; of++)
+		printf("%s\\fB%s\\fR%s\n", of == c->columns ? "Its members: " : "", of->key, of[1].bytes ? "," : ".");
+}
+
+static void print_sheets(void)
+{
+	const struct snk_sheet *const *sh;
+	const struct snk_column *c;
+
+	for (sh = snk_sheets; *sh; sh++) {
+		put_line(".SS ", (*sh)->title);
+		put_line("", (*sh)->help);
+		for (c = (*sh)->totals; c && c->bytes; c++)
+			print_column(*sh, c);
+		for (c = (*sh)->columns; c->bytes; c++)
+			print_column(*sh, c);
 	}
 }
 
@@ -341,6 +386,9 @@ static const struct {
 	 "many were sampled of how many, and its window is the time of those.\n"
 	 "\\fB\\-d\\fR and \\fB\\-\\-interval\\fR count all time.\n"
 	 "The iterations are those of the process that is the first to end one, and behind its end of the next.\n"},
+	{"COLUMNS", print_sheets,
+	 "What the columns of tables are called in the tables for people, in JSON and in CSV.\n"
+	 "JSON and CSV have exact integers: durations in ns, sizes in bytes, moments as ns of Unix time.\n"},
 	{"SIGNALS", NULL,
 	 "INT, TERM and HUP end the window, and the results are written; a second INT also ends that, and a message\n"
 	 "says what was written and what was not.\n"

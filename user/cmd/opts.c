@@ -15,6 +15,7 @@
 #include "plan/early.h"
 #include "plan/plan.h"
 #include "mxbpf_sample.h"
+#include "sink/sheet.h"
 
 #define LIVE   (CMD_BIT_ATTACH | CMD_BIT_RECORD)
 #define TABLES (CMD_BIT_ATTACH | CMD_BIT_REPORT)
@@ -111,7 +112,8 @@ static const char *word_backend(unsigned i)
 static const struct {
 	const char *what;
 	int (*print)(const struct cmd *c);
-} generators[] = {{"man", cmd_print_man}, {"completion", cmd_print_completion}, {NULL, NULL}};
+} generators[] = {
+	{"man", cmd_print_man}, {"completion", cmd_print_completion}, {"schema", cmd_print_schema}, {NULL, NULL}};
 
 static const char *word_generate(unsigned i)
 {
@@ -298,7 +300,7 @@ const struct cmd_option cmd_options[] = {
 	{.name = "version", .letter = 'V', .group = "General", .commands = EVERY,
 	 .help = "print the version", .set = cmd_set_version},
 	{.name = "generate", .arg = "WHAT", .commands = CMD_BIT_ATTACH,
-	 .help = "print the man page or the bash completion", .set = set_generate, .word = word_generate},
+	 .help = "print the man page, the bash completion or the schema of the JSON", .set = set_generate, .word = word_generate},
 	{.name = NULL},
 };
 /* clang-format on */
@@ -519,13 +521,13 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 			       cmd_format_words[o->format]);
 	if (o->by != SNK_BY_NAME && !sink->details)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
-	if (o->ses.omp && !sink->teams)
+	if (o->ses.omp && !snk_shows_sheet(sink, &snk_sheet_teams))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --omp", o->layout);
-	if (o->ses.life && !sink->lives)
+	if (o->ses.life && !snk_shows_sheet(sink, &snk_sheet_lives))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --life", o->layout);
-	if (o->ses.memory && !sink->held)
+	if (o->ses.memory && !snk_shows_sheet(sink, &snk_sheet_held))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --memory", o->layout);
-	if (o->backward && !sink->joins)
+	if (o->backward && !snk_shows_sheet(sink, &snk_sheet_joins))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
 	return 0;
 }

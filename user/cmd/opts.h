@@ -49,6 +49,7 @@ int cmd_print_help(const struct cmd *c);
 int cmd_print_version(const struct cmd *c);
 int cmd_print_man(const struct cmd *c);
 int cmd_print_completion(const struct cmd *c);
+int cmd_print_schema(const struct cmd *c);
 /* The synopses, on stderr. */
 void cmd_print_usage(void);
 

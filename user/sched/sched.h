@@ -11,7 +11,7 @@
 /* Where the time between leaving the CPU and being woken went; WAITED if there is none. */
 enum mxbpf_sched_what sched_cause(const struct mxbpf_sched *r);
 /* "futex", as tables and JSON call it. */
-const char *sched_what_name(enum mxbpf_sched_what what);
+extern const char *const sched_what_names[MXBPF_SCHED_WHATS];
 
 #define SCHED_WORDS_BYTES 64
 /* What it did in that time: "sleeping in poll", "disk: read", "page fault". Returns buf. */

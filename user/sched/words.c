@@ -39,7 +39,7 @@ static const struct {
 	{"getdents64", MXBPF_SCHED_IO, true},
 };
 
-static const char *const what_names[MXBPF_SCHED_WHATS] = {
+const char *const sched_what_names[MXBPF_SCHED_WHATS] = {
 	[MXBPF_SCHED_WAITED] = "waited",   [MXBPF_SCHED_FUTEX] = "futex",	[MXBPF_SCHED_IO] = "io",
 	[MXBPF_SCHED_FAULT] = "fault",	   [MXBPF_SCHED_NAP] = "sleep",		[MXBPF_SCHED_OTHER] = "other",
 	[MXBPF_SCHED_KEPT_BY] = "kept_by", [MXBPF_SCHED_WOKEN_BY] = "woken_by",
@@ -60,11 +60,6 @@ enum mxbpf_sched_what sched_cause(const struct mxbpf_sched *r)
 		if (!strcmp(name, causes[i].name) && (!causes[i].in_disk_state || r->state == MXBPF_SCHED_DISK))
 			return causes[i].what;
 	return r->flags & MXBPF_SCHED_IOWAIT ? MXBPF_SCHED_IO : MXBPF_SCHED_OTHER;
-}
-
-const char *sched_what_name(enum mxbpf_sched_what what)
-{
-	return what_names[what];
 }
 
 const char *sched_words(const struct mxbpf_sched *r, char buf[SCHED_WORDS_BYTES])

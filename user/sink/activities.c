@@ -1,23 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Activities of devices, by class and name. */
-#include "sink/priv.h"
+#include <errno.h>
+#include <stdlib.h>
 
 #include "base/fmt.h"
+#include "sink/priv.h"
+#include "sink/sheet.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+struct activity {
+	struct snk_text name;
+	struct mxbpf_agg_activity a;
+	uint64_t mean_ns;
+};
 
-#define CELL_BYTES 64
+struct activities {
+	struct snk_list list;
+	uint64_t count, total_ns; /* of all rows */
+	uint64_t unlaunched;	  /* of count; struct mxbpf_agg_activity */
+	bool devices;		  /* rows are of several devices */
+};
 
-const char *const snk_activity_kinds[MXBPF_ACTIVITY_MAX] = {
+static const char *const kinds[MXBPF_ACTIVITY_MAX] = {
 	[MXBPF_ACTIVITY_KERNEL] = "kernel", [MXBPF_ACTIVITY_COPY] = "copy", [MXBPF_ACTIVITY_SET] = "set"};
 
-static int by_name(const struct snk_activity *a, const struct snk_activity *b)
+static int by_name(const struct activity *a, const struct activity *b)
 {
-	int order = snk_name_cmp(a->name, a->len, b->name, b->len);
+	int order = snk_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 
 	if (order)
 		return order;
@@ -30,7 +38,7 @@ static int by_name(const struct snk_activity *a, const struct snk_activity *b)
 
 static int by_opts(const void *va, const void *vb, void *vopts)
 {
-	const struct snk_activity *a = va, *b = vb;
+	const struct activity *a = va, *b = vb;
 	const struct snk_opts *opts = vopts;
 	bool count = opts->sort == SNK_SORT_COUNT;
 	uint64_t ka = count ? a->a.count : a->a.total_ns, kb = count ? b->a.count : b->a.total_ns;
@@ -46,81 +54,85 @@ static void add(uint64_t *sum, uint64_t n)
 		*sum = UINT64_MAX;
 }
 
-int snk_activities(const struct snk *s, struct snk_activity **rows, struct snk_activities *t)
+static int make(const struct snk *s, void *table)
 {
-	const struct mxbpf_agg_activity *all = mdl_activities(s->in->model, &t->nrows_all);
-	struct snk_activity *r = calloc(t->nrows_all + 1, sizeof(*r));
+	struct activities *t = table;
+	const struct mxbpf_agg_activity *all = mdl_activities(s->in->model, &t->list.all);
+	struct activity *r = calloc(t->list.all + 1, sizeof(*r));
 	size_t i;
 
-	*rows = r;
+	t->list.rows = r;
 	if (!r)
 		return -ENOMEM;
-	for (i = 0; i < t->nrows_all; i++) {
+	for (i = 0; i < t->list.all; i++) {
 		r[i].a = all[i];
-		r[i].name = mdl_name(s->in->model, all[i].name_id, &r[i].len);
+		r[i].mean_ns = all[i].total_ns / all[i].count;
+		r[i].name.data = mdl_name(s->in->model, all[i].name_id, &r[i].name.len);
 		add(&t->count, all[i].count);
 		add(&t->total_ns, all[i].total_ns);
 		add(&t->unlaunched, all[i].unlaunched);
 		t->devices |= all[i].device != all[0].device;
 	}
-	qsort_r(r, t->nrows_all, sizeof(*r), by_opts, (void *)s->opts);
-	t->rows = r;
-	t->nrows = s->opts->top && s->opts->top < t->nrows_all ? s->opts->top : t->nrows_all;
+	qsort_r(r, t->list.all, sizeof(*r), by_opts, (void *)s->opts);
 	return 0;
 }
 
-static int add_row(struct snk_grid *g, const struct snk_activity *r)
+static void above(struct snk *s, const void *table, const char *prefix)
 {
-	const struct mxbpf_agg_activity *a = &r->a;
-	const uint64_t ns[] = {a->total_ns, a->total_ns / a->count, a->min_ns, a->max_ns};
-	char cell[CELL_BYTES];
-	size_t i;
-	int err = snk_grid_add(g, r->name, r->len);
-
-	err = err ? err : snk_grid_add(g, snk_activity_kinds[a->cls], strlen(snk_activity_kinds[a->cls]));
-	snprintf(cell, sizeof(cell), "%" PRIu32, a->device);
-	err = err ? err : snk_grid_add(g, cell, strlen(cell));
-	snprintf(cell, sizeof(cell), "%" PRIu64, (uint64_t)a->count);
-	err = err ? err : snk_grid_add(g, cell, strlen(cell));
-	for (i = 0; !err && i < sizeof(ns) / sizeof(ns[0]); i++) {
-		fmt_tight_ns(ns[i], cell);
-		err = snk_grid_add(g, cell, strlen(cell));
-	}
-	snprintf(cell, sizeof(cell), "-");
-	if (a->bytes)
-		fmt_bytes(a->bytes, cell);
-	return err ? err : snk_grid_add(g, cell, strlen(cell));
-}
-
-int snk_put_activities(struct snk *s, const struct snk_activities *t)
-{
-	struct snk_grid g = {
-		.cols = {{"name", .left = true},
-			 {"kind", .left = true, .name_min = 20},
-			 {"gpu", .hidden = !t->devices},
-			 {"calls"},
-			 {"total"},
-			 {"mean"},
-			 {"min", .name_min = 16},
-			 {"max", .name_min = 12},
-			 {"bytes"}},
-		.ncols = 9,
-	};
+	const struct activities *t = table;
 	char n[32], ns[24];
-	size_t i;
-	int err = 0;
 
-	out_printf(s->out, "GPU activities: %s, %s in all, in %zu row%s%s\n", fmt_count(t->count, n),
-		   fmt_ns(t->total_ns, ns), t->nrows_all, t->nrows_all == 1 ? "" : "s",
-		   t->nrows < t->nrows_all ? ", not all of them shown" : "");
-	for (i = 0; !err && i < t->nrows; i++)
-		err = add_row(&g, &t->rows[i]);
-	if (!err)
-		snk_grid_print(&g, s->opts->width ? s->opts->width : SNK_WIDTH, s->out);
-	if (t->unlaunched)
-		out_printf(s->out, "         %s of them have no call: their launch was not seen\n",
-			   fmt_count(t->unlaunched, n));
+	out_printf(s->out, "%sGPU activities: %s, %s in all, in ", prefix, fmt_count(t->count, n),
+		   fmt_ns(t->total_ns, ns));
+	snk_put_rows(s, &t->list);
 	out_puts(s->out, "\n");
-	snk_grid_fini(&g);
-	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
+
+static void below(struct snk *s, const void *table, const char *prefix)
+{
+	const struct activities *t = table;
+	char n[32];
+
+	if (t->unlaunched)
+		out_printf(s->out, "%s         %s of them have no call: their launch was not seen\n", prefix,
+			   fmt_count(t->unlaunched, n));
+}
+
+/* No session says yet that it has a GPU. */
+static bool when(const struct snk *s)
+{
+	return false;
+}
+
+#define ROW	     struct activity
+#define SEEN(member) .shown = offsetof(struct activities, member)
+static const struct snk_column columns[] = {
+	{"name", NULL, "name", SNK_TEXT, AT(name)},
+	{"kind", NULL, "kind", SNK_WORD, AT(a.cls), .name_min = 20, WORDS(kinds)},
+	{"gpu", NULL, "gpu", SNK_COUNT, AT(a.device), SEEN(devices), .help = "its ordinal in the process"},
+	PID_COLUMN(a.h.tgid),
+	{"count", NULL, "calls", SNK_COUNT, AT(a.count)},
+	{"total_ns", NULL, "total", SNK_NS, AT(a.total_ns), SNK_TIGHT,
+	 .help = "on the GPU; activities of several streams overlap"},
+	{NULL, NULL, "mean", SNK_NS, AT(mean_ns), SNK_TIGHT},
+	{"min_ns", NULL, "min", SNK_NS, AT(a.min_ns), SNK_TIGHT, .name_min = 16},
+	{"max_ns", NULL, "max", SNK_NS, AT(a.max_ns), SNK_TIGHT, .name_min = 12},
+	{"bytes", NULL, "bytes", SNK_BYTES, AT(a.bytes), SNK_DASH, .help = "copied or set; 0 of kernels"},
+	{"unlaunched", NULL, NULL, SNK_COUNT, AT(a.unlaunched), .help = "of count, those whose launch was not seen"},
+	{0},
+};
+
+/* Not in CSV: the columns of a series of windows must be known before the first activity. */
+const struct snk_sheet snk_sheet_activities = {
+	.title = "GPU activities",
+	.help = "What ran on GPUs, by GPU, kind and name; absent where nothing did.",
+	.member = "activities",
+	.columns = columns,
+	.row_bytes = sizeof(struct activity),
+	.table_bytes = sizeof(struct activities),
+	.if_any = true,
+	.when = when,
+	.make = make,
+	.above = above,
+	.below = below,
+};

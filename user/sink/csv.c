@@ -3,7 +3,6 @@
  * The tables as one, for spreadsheets and data frames: a row is a row of a table, and its last two cells say of which
  * window. Loss and window are rows as well, so that nothing but one header and rows stands in the file.
  */
-#include "sched/sched.h"
 #include "sink/csv.h"
 
 #include <inttypes.h>
@@ -13,18 +12,20 @@
 /* What asks for a column, all of it. */
 enum when {
 	ALWAYS = 0,
-	WITH_BACKWARD = 1 << 0,
 	BY_EVENT = 1 << 1,
 	WITH_ACCOUNT = 1 << 2,
 	WITH_MACHINE = 1 << 3,
-	WITH_SCHED = 1 << 4,
-	WITH_TEAMS = 1 << 5,
-	WITH_HELD = 1 << 6,
 	WITH_MARKS = 1 << 7,
-	WITH_KV = 1 << 8,
-	WITH_FAULTS = 1 << 9
+	WITH_FAULTS = 1 << 9,
+	WITH_SHAPES = 1 << 10,
+	WITH_OUTPUTS = 1 << 11,
+	WITH_FLOPS = 1 << 12,
+	WITH_STACK = 1 << 13,
+	WITH_LAYER = 1 << 14,
+	WITH_COUNTERS = 1 << 16,
 };
 
+/* What is filled by hand. */
 static const struct {
 	const char *head;
 	unsigned when;
@@ -53,10 +54,6 @@ static const struct {
 	[DURATION] = {"window_ns", ALWAYS},
 	[ANNOTATION] = {"annotation", ALWAYS},
 	[PID] = {"pid", ALWAYS},
-	[BACKWARD_COUNT] = {"backward_count", WITH_BACKWARD},
-	[BACKWARD] = {"backward_ns", WITH_BACKWARD},
-	[DEEPER_COUNT] = {"deeper_count", WITH_BACKWARD},
-	[DEEPER] = {"deeper_ns", WITH_BACKWARD},
 	[EVENT_START] = {"start_unix_ns", BY_EVENT},
 	[EVENT_THREAD] = {"thread", BY_EVENT},
 	[EVENT_UNWOUND] = {"unwound", BY_EVENT},
@@ -77,35 +74,45 @@ static const struct {
 	[LEAST] = {"least", WITH_MACHINE},
 	[MOST] = {"most", WITH_MACHINE},
 	[MEAN] = {"mean", WITH_MACHINE},
-	[TEAM_THREADS] = {"threads", WITH_TEAMS},
-	[TEAM_THREADS_NS] = {"threads_ns", WITH_TEAMS},
-	[TEAM_CPU] = {"team_cpu_ns", WITH_TEAMS},
-	[TEAM_RUNQ] = {"team_runq_ns", WITH_TEAMS},
-	[TEAM_WORK] = {"team_work_ns", WITH_TEAMS},
-	[TEAM_LATE] = {"team_late_ns", WITH_TEAMS},
-	[TEAM_LATE_RUNQ] = {"team_late_runq_ns", WITH_TEAMS},
-	[TEAM_BARRIER] = {"team_barrier_ns", WITH_TEAMS},
-	[TEAM_SPUN] = {"team_spun_ns", WITH_TEAMS},
-	[KV_VALUES] = {"values", WITH_KV},
-	[KV_UNKNOWN] = {"values_unknown", WITH_KV},
-	[KV_SENT] = {"sent_bytes", WITH_KV},
-	[KV_RECEIVED] = {"received_bytes", WITH_KV},
-	[START_BYTES] = {"start_bytes", WITH_HELD},
-	[LIVE_BLOCKS] = {"live_blocks", WITH_HELD},
-	[MEAN_BYTES] = {"mean_bytes", WITH_HELD},
-	[PEAK_UNIX] = {"peak_unix_ns", WITH_HELD},
 	[MARK_FIRST] = {"first_unix_ns", WITH_MARKS},
 	[MARK_LAST] = {"last_unix_ns", WITH_MARKS},
-	[VALUE_LAST] = {"last_value", WITH_MARKS},
-	[VALUE_MIN] = {"min_value", WITH_MARKS},
-	[VALUE_MAX] = {"max_value", WITH_MARKS},
-	[OFF_CPU] = {"off_cpu_ns", WITH_SCHED},
-	[OFF_CPU + 1 + MXBPF_SCHED_WAITED] = {"waited_ns", WITH_SCHED},
-	[OFF_CPU + 1 + MXBPF_SCHED_FUTEX] = {"futex_ns", WITH_SCHED},
-	[OFF_CPU + 1 + MXBPF_SCHED_IO] = {"io_ns", WITH_SCHED},
-	[OFF_CPU + 1 + MXBPF_SCHED_FAULT] = {"fault_ns", WITH_SCHED},
-	[OFF_CPU + 1 + MXBPF_SCHED_NAP] = {"sleep_ns", WITH_SCHED},
-	[OFF_CPU + 1 + MXBPF_SCHED_OTHER] = {"other_ns", WITH_SCHED},
+	[SHAPES] = {"shapes", WITH_SHAPES},
+	[TYPES] = {"types", WITH_OUTPUTS},
+	[OUT_SHAPES] = {"output_shapes", WITH_OUTPUTS},
+	[OUT_TYPES] = {"output_types", WITH_OUTPUTS},
+	[FLOPS] = {"flops", WITH_FLOPS},
+	[STACK] = {"stack", WITH_STACK},
+	[LAYER] = {"layer", WITH_LAYER},
+	[COUNTERS] = {"counters", WITH_COUNTERS},
+	[GROUP] = {"group", WITH_MACHINE},
+	[UNIT] = {"unit", WITH_MACHINE},
+	[DOMAIN] = {"domain", WITH_MARKS},
+};
+
+/* Programs may count on the places of these. What a sheet has beside them stands behind them, in the order of sheets.
+ * '@': a place for what is filled by hand alone. */
+static const char *const order[] = {
+	/* clang-format off */
+	"table", "name", "device", "count", "total_ns", "self_ns", "min_ns", "max_ns", "avg_ns", "p50_ns", "p99_ns",
+	"allocs", "frees", "alloc_bytes", "self_alloc_bytes", "free_bytes", "live_bytes", "peak_bytes", "state",
+	"waits_in", "window_start_unix_ns", "window_ns", "annotation", "pid", "backward_count", "backward_ns",
+	"deeper_count", "deeper_ns", "start_unix_ns", "thread", "unwound", "on_cpu_ns", "runq_ns", "blocked_ns",
+	"elsewhere_ns", "nvcsw", "nivcsw", "minflt", "majflt", "migrated", "cpu", "end_cpu", "first", "last",
+	"difference", "least", "most", "mean", "off_cpu_ns", "waited_ns", "futex_ns", "io_ns", "fault_ns",
+	"sleep_ns", "other_ns", "threads", "threads_ns", "team_cpu_ns", "team_runq_ns", "team_work_ns",
+	"team_late_ns", "team_late_runq_ns", "team_barrier_ns", "team_spun_ns", "values", "values_unknown",
+	"sent_bytes", "received_bytes", "start_bytes", "live_blocks", "mean_bytes", "peak_unix_ns", "first_unix_ns",
+	"last_unix_ns", "last_value", "min_value", "max_value", "shapes", "types", "output_shapes", "output_types",
+	"flops", "stack", "@layer", "counters", "group", "unit", "by", "layer", "scope", "array", "domain", "key",
+	"call", "within",
+	/* clang-format on */
+};
+
+struct csv {
+	struct snk s;
+	unsigned shown[CSV_CELLS], nshown; /* in the order of the line */
+	const char *new_heads[CSV_NEW_MAX];
+	unsigned nnew;
 };
 
 static bool has_machine(const struct snk *s)
@@ -116,150 +123,298 @@ static bool has_machine(const struct snk *s)
 	return n;
 }
 
-static bool has_kv(const struct snk *s)
-{
-	return s->in->session->class_title[MXBPF_CLASS_KVSTORE];
-}
-
 /* They can be, so that all tables of a series have their columns. */
 static bool has_marks(const struct snk *s)
 {
 	return s->in->session->class_title[MXBPF_CLASS_TASK];
 }
 
-static bool has_column(const struct snk *s, unsigned c)
+/* What the session, and how it is shown, asks for. */
+static unsigned given(const struct snk *s)
 {
-	const unsigned given = (s->opts->backward ? WITH_BACKWARD : 0) | (s->opts->by == SNK_BY_EVENT ? BY_EVENT : 0) |
-			       (s->in->session->account ? WITH_ACCOUNT : 0) |
-			       (s->in->session->account && !s->in->session->no_faults ? WITH_FAULTS : 0) |
-			       (has_machine(s) ? WITH_MACHINE : 0) | (s->in->session->sched ? WITH_SCHED : 0) |
-			       (s->in->session->team_cpus ? WITH_TEAMS : 0) | (s->in->session->held ? WITH_HELD : 0) |
-			       (has_marks(s) ? WITH_MARKS : 0) | (has_kv(s) ? WITH_KV : 0);
+	const struct mdl_session *ss = s->in->session;
+	const struct {
+		bool is;
+		unsigned when;
+	} all[] = {
+		{s->opts->by == SNK_BY_EVENT, BY_EVENT},
+		{ss->account, WITH_ACCOUNT},
+		{ss->account && !ss->no_faults, WITH_FAULTS},
+		{has_machine(s), WITH_MACHINE},
+		{has_marks(s), WITH_MARKS},
+		{snk_shows_shapes(s), WITH_SHAPES},
+		{snk_shows_outputs(s), WITH_OUTPUTS},
+		{snk_shows_flops(s), WITH_FLOPS},
+		{snk_shows_stack(s), WITH_STACK},
+		{snk_shows_layer(s), WITH_LAYER},
+		{snk_ncounters(ss), WITH_COUNTERS},
+	};
+	unsigned when = 0, i;
 
-	return !(columns[c].when & ~given);
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		when |= all[i].is ? all[i].when : 0;
+	return when;
 }
 
-static void put_holder(struct snk *s, const struct snk_holder *h)
+static const char *head_of(const struct csv *csv, unsigned c)
 {
-	if (!snk_shows_layer(s)) {
-		out_puts(s->out, ",");
-		snk_csv_text(s->out, h ? h->layer : "", h ? h->layer_len : 0);
+	return c < NCOLUMNS ? columns[c].head : csv->new_heads[c - NCOLUMNS];
+}
+
+/* The cell of a column that is shown; CSV_CELLS: none is called so. */
+static unsigned find(const struct csv *csv, const char *head)
+{
+	unsigned i;
+
+	for (i = 0; i < csv->nshown; i++)
+		if (!strcmp(head_of(csv, csv->shown[i]), head))
+			return csv->shown[i];
+	return CSV_CELLS;
+}
+
+static bool has_head(const struct snk_sheet *sh, const struct snk_column *of, const char *head)
+{
+	const struct snk_column *c;
+	const char *other;
+
+	for (c = of; c->bytes; c++) {
+		other = snk_csv_head(sh, c);
+		if (c->columns ? snk_in_csv(c) && has_head(sh, c->columns, head) : other && !strcmp(other, head))
+			return true;
+	}
+	return false;
+}
+
+/* The column that is filled by hand, or else by a sheet that was asked for. */
+static void show_column(struct csv *csv, const char *head, unsigned when)
+{
+	const struct snk_sheet *const *sh;
+	const bool by_hand = *head == '@';
+	unsigned i;
+
+	head += by_hand;
+	if (find(csv, head) < CSV_CELLS)
+		return;
+	for (i = 0; i < NCOLUMNS; i++)
+		if (!strcmp(columns[i].head, head) && !(columns[i].when & ~when)) {
+			csv->shown[csv->nshown++] = i;
+			return;
+		}
+	for (sh = snk_sheets; *sh && !by_hand; sh++)
+		if ((*sh)->when(&csv->s) && has_head(*sh, (*sh)->columns, head) && csv->nnew < CSV_NEW_MAX) {
+			csv->shown[csv->nshown++] = NCOLUMNS + csv->nnew;
+			csv->new_heads[csv->nnew++] = head;
+			return;
+		}
+}
+
+static void show_sheet(struct csv *csv, const struct snk_sheet *sh, const struct snk_column *of)
+{
+	const struct snk_column *c;
+
+	for (c = of; c->bytes; c++)
+		if (c->columns && snk_in_csv(c))
+			show_sheet(csv, sh, c->columns);
+		else if (snk_csv_head(sh, c))
+			show_column(csv, snk_csv_head(sh, c), 0);
+}
+
+static void choose_columns(struct csv *csv)
+{
+	const unsigned when = given(&csv->s);
+	const struct snk_sheet *const *sh;
+	unsigned i;
+
+	for (i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		show_column(csv, order[i], when);
+	for (sh = snk_sheets; *sh; sh++)
+		if ((*sh)->when(&csv->s))
+			show_sheet(csv, *sh, (*sh)->columns);
+}
+
+static void put_cell(struct snk *s, const struct cell *cell)
+{
+	if (cell->is == LINES) {
+		snk_csv_lines(s->out, cell->text, cell->len);
+		return;
 	}
 	out_puts(s->out, ",");
-	snk_csv_text(s->out, h ? h->scope : "", h ? h->scope_len : 0);
-	out_puts(s->out, ",");
-	snk_csv_text(s->out, h ? h->label : "", h ? h->label_len : 0);
-}
-
-/* What is shown of shapes; NULL behind the last. */
-static const char *const *shape_heads(const struct snk *s)
-{
-	static const char *const all[] = {"shapes", "types", "output_shapes", "output_types", NULL};
-	static const char *const some[] = {"shapes", NULL};
-
-	return snk_shows_outputs(s) ? all : snk_shows_shapes(s) ? some : some + 1;
+	if (cell->is == TEXT)
+		snk_csv_text(s->out, cell->text, cell->len);
+	else if (cell->is)
+		out_printf(s->out, "%s%" PRIu64, cell->is == BELOW ? "-" : "", cell->n);
 }
 
 void csv_put(struct snk *s, struct row *r)
 {
-	char device[48] = "";
-	const char *text;
-	unsigned c;
+	const struct csv *csv = (const struct csv *)s;
+	char device[48];
+	unsigned i;
 
 	fill(r, START, s->in->session->start_unix_ns);
 	fill(r, DURATION, s->in->session->duration_ns);
 	if (r->tgid)
 		fill(r, PID, r->tgid);
-	if (MXBPF_DEVICE_TYPE(r->device))
+	if (MXBPF_DEVICE_TYPE(r->device)) {
 		mdl_device_name(s->in->session, r->device, device);
+		fill_word(r, DEVICE, device);
+	}
 	snk_csv_table(s, r->table, r->tgid);
-	out_puts(s->out, ",");
-	snk_csv_text(s->out, r->name, r->name_len);
-	out_puts(s->out, ",");
-	snk_csv_text(s->out, device, strlen(device));
-	for (c = DEVICE + 1; c < NCOLUMNS; c++) {
-		if (!has_column(s, c))
-			continue;
-		out_puts(s->out, ",");
-		text = c == STATE ? r->state : c == WAITS_IN ? r->waits : NULL;
-		if (text)
-			snk_csv_text(s->out, text, strlen(text));
-		else if (r->filled[c])
-			out_printf(s->out, "%s%" PRIu64, r->below[c] ? "-" : "", r->n[c]);
-	}
-	for (c = 0; shape_heads(s)[c]; c++)
-		snk_csv_lines(s->out, r->shapes[c].text, r->shapes[c].len);
-	snk_put_flops_csv(s, &r->flops);
-	if (snk_shows_stack(s))
-		snk_csv_lines(s->out, r->stack.text, r->stack.len);
-	if (snk_shows_layer(s))
-		snk_csv_lines(s->out, r->layer.text, r->layer.len);
-	snk_put_counters_csv(s, &r->counters);
-	if (has_machine(s)) {
-		out_puts(s->out, ",");
-		snk_csv_text(s->out, r->group.text, r->group.len);
-		out_puts(s->out, ",");
-		snk_csv_text(s->out, r->unit.text, r->unit.len);
-	}
-	if (s->in->session->sched) {
-		out_puts(s->out, ",");
-		snk_csv_text(s->out, r->by.text, r->by.len);
-	}
-	if (s->in->session->held)
-		put_holder(s, r->holder);
-	if (has_marks(s)) {
-		out_puts(s->out, ",");
-		snk_csv_text(s->out, r->domain.text, r->domain.len);
-	}
-	if (has_kv(s)) {
-		out_puts(s->out, ",");
-		snk_csv_text(s->out, r->key.text, r->key.len);
-	}
-	if (s->in->session->life) {
-		out_puts(s->out, ",");
-		snk_csv_text(s->out, r->call.text, r->call.len);
-		out_puts(s->out, ",");
-		snk_csv_text(s->out, r->within.text, r->within.len);
-	}
+	for (i = 1; i < csv->nshown; i++)
+		if (csv->shown[i] == FLOPS)
+			snk_put_flops_csv(s, &r->flops);
+		else if (csv->shown[i] == COUNTERS)
+			snk_put_counters_csv(s, &r->counters);
+		else
+			put_cell(s, &r->cells[csv->shown[i]]);
 	out_puts(s->out, "\n");
 }
 
 static int begin(struct snk *s)
 {
-	unsigned c;
+	struct csv *csv = (struct csv *)s;
+	unsigned i;
 
-	if (s->opts->continued)
-		return 0;
-	for (c = 0; c < NCOLUMNS; c++)
-		if (has_column(s, c))
-			out_printf(s->out, "%s%s", c ? "," : "", columns[c].head);
-	for (c = 0; shape_heads(s)[c]; c++)
-		out_printf(s->out, ",%s", shape_heads(s)[c]);
-	snk_put_flops_csv(s, NULL);
-	out_printf(s->out, "%s%s", snk_shows_stack(s) ? ",stack" : "", snk_shows_layer(s) ? ",layer" : "");
-	snk_put_counters_csv(s, NULL);
-	out_puts(s->out, has_machine(s) ? ",group,unit" : "");
-	out_puts(s->out, s->in->session->sched ? ",by" : "");
-	if (s->in->session->held)
-		out_puts(s->out, snk_shows_layer(s) ? ",scope,array" : ",layer,scope,array");
-	out_puts(s->out, has_marks(s) ? ",domain" : "");
-	out_puts(s->out, has_kv(s) ? ",key" : "");
-	out_puts(s->out, s->in->session->life ? ",call,within\n" : "\n");
+	choose_columns(csv);
+	for (i = 0; i < csv->nshown && !s->opts->continued; i++)
+		if (csv->shown[i] == FLOPS)
+			snk_put_flops_csv(s, NULL);
+		else if (csv->shown[i] == COUNTERS)
+			snk_put_counters_csv(s, NULL);
+		else
+			out_printf(s->out, "%s%s", i ? "," : "", head_of(csv, csv->shown[i]));
+	if (!s->opts->continued)
+		out_puts(s->out, "\n");
 	return 0;
+}
+
+/* ---- sheets */
+
+static void set_cell(struct snk *s, struct row *r, unsigned cell, const struct snk_column *c, const void *row)
+{
+	const struct mdl_session *ss = s->in->session;
+	uint64_t n;
+
+	if (cell == TABLE) {
+		r->table = snk_cell_text(c, row).data;
+		return;
+	}
+	if (snk_is_text(c)) {
+		fill_text(r, cell, snk_cell_text(c, row).data, snk_cell_text(c, row).len);
+		return;
+	}
+	n = snk_cell_number(c, row);
+	if (c->type == SNK_DEVICE)
+		r->device = (uint32_t)n;
+	else if (c->type == SNK_PID)
+		r->tgid = (uint32_t)n;
+	else if (c->flags & SNK_NULL && n == SNK_UNKNOWN)
+		return;
+	else if (c->flags & SNK_SIGNED)
+		fill_signed(r, cell, (int64_t)n);
+	else
+		fill(r, cell, c->type == SNK_MOMENT ? ss->start_unix_ns + (n - ss->start_mono_ns) : n);
+}
+
+/* What is of the table as a whole is of the window. */
+static void put_totals(struct snk *s, const struct snk_sheet *sh, const void *table)
+{
+	const struct snk_column *c;
+
+	for (c = sh->totals; c && c->bytes; c++) {
+		struct row r = {.table = "window"};
+
+		if (!snk_csv_head(sh, c))
+			continue;
+		fill_word(&r, NAME, snk_csv_head(sh, c));
+		fill(&r, COUNT, snk_cell_number(c, table));
+		csv_put(s, &r);
+	}
+}
+
+static void set_cells(struct snk *s, struct row *r, const struct snk_sheet *sh, const struct snk_column *of,
+		      const void *row)
+{
+	const struct snk_column *c;
+	unsigned cell;
+
+	for (c = of; c->bytes; c++) {
+		if (c->type == SNK_OBJECT && !c->csv)
+			set_cells(s, r, sh, c->columns, (const char *)row + c->at);
+		cell = snk_csv_head(sh, c) ? find((struct csv *)s, snk_csv_head(sh, c)) : CSV_CELLS;
+		if (cell < CSV_CELLS)
+			set_cell(s, r, cell, c, row);
+	}
+}
+
+/* What of a row has rows of its own: the items of a list, an object, a number. They say whose they are. */
+static void put_own_rows(struct snk *s, const struct row *of, const struct snk_sheet *sh, const void *row)
+{
+	const struct snk_column *c;
+	size_t i;
+
+	for (c = sh->columns; c->bytes; c++) {
+		const bool is = snk_has_own_row(c) && (!(c->flags & SNK_OMIT) || snk_is_there(c, row));
+		const struct snk_list one = {.rows = (char *)row + c->at, .n = is};
+		const struct snk_list *list = is && c->type == SNK_LIST ? one.rows : &one;
+
+		for (i = 0; i < list->n; i++) {
+			struct row r = {.table = c->csv, .device = of->device, .tgid = of->tgid};
+
+			r.cells[NAME] = of->cells[NAME];
+			if (c->columns) {
+				set_cells(s, &r, sh, c->columns, (const char *)list->rows + i * c->item_bytes);
+			} else {
+				fill_word(&r, NAME, c->key);
+				fill(&r, COUNT, snk_cell_number(c, row));
+			}
+			csv_put(s, &r);
+		}
+	}
+}
+
+int snk_sheet_csv(struct snk *s, const struct snk_sheet *sh, const void *table)
+{
+	const struct snk_list *list = table;
+	size_t i;
+
+	for (i = 0; sh->csv && i < list->n; i++) {
+		const void *row = snk_row(sh, table, i);
+		struct row r = {.table = list->title ? list->title : sh->csv};
+
+		set_cells(s, &r, sh, sh->columns, row);
+		if (*sh->csv)
+			csv_put(s, &r);
+		put_own_rows(s, &r, sh, row);
+	}
+	if (sh->csv)
+		put_totals(s, sh, table);
+	return 0;
+}
+
+/* ---- calls */
+
+static void fill_lines(struct row *r, unsigned c, const char *text, size_t len)
+{
+	r->cells[c] = (struct cell){.is = LINES, .text = text, .len = len};
 }
 
 static void set_details(const struct snk *s, struct row *r, uint64_t args_id, uint64_t stack_id, uint64_t layer_id)
 {
 	static const enum snk_args_line lines[] = {SNK_ARGS_DIMS, SNK_ARGS_TYPES, SNK_ARGS_OUT_DIMS,
 						   SNK_ARGS_OUT_TYPES};
+	const char *text;
+	size_t len;
 	unsigned i;
 
-	for (i = 0; shape_heads(s)[i]; i++)
-		r->shapes[i].text = snk_args_line(s->in->model, args_id, lines[i], &r->shapes[i].len);
-	if (snk_shows_stack(s))
-		r->stack.text = snk_stack(s->in->model, s->opts, stack_id, &r->stack.len);
-	if (snk_shows_layer(s))
-		r->layer.text = snk_layer(s->in->model, s->opts, layer_id, &r->layer.len);
+	for (i = 0; i < sizeof(lines) / sizeof(lines[0]) && snk_shows_shapes(s); i++) {
+		text = snk_args_line(s->in->model, args_id, lines[i], &len);
+		fill_lines(r, SHAPES + i, text, len);
+	}
+	text = snk_shows_stack(s) ? snk_stack(s->in->model, s->opts, stack_id, &len) : NULL;
+	fill_lines(r, STACK, text, text ? len : 0);
+	text = snk_shows_layer(s) ? snk_layer(s->in->model, s->opts, layer_id, &len) : NULL;
+	fill_lines(r, LAYER, text, text ? len : 0);
 }
 
 static void set_account(struct row *r, const struct mdl_row *m)
@@ -301,14 +456,17 @@ void csv_fill_extent(const struct snk *s, struct row *r, uint64_t first_ns, uint
 static int event_table(struct snk *s, const struct snk_table *t)
 {
 	const struct mdl_session *ss = s->in->session;
-	size_t i;
+	const char *text;
+	size_t i, len;
 
 	for (i = 0; i < t->nspans; i++) {
 		const struct mxbpf_span *e = &t->spans[i];
 		struct row r = {.table = t->title, .device = e->device};
 
-		r.name = mdl_name(s->in->model, e->name_id, &r.name_len);
-		r.domain.text = snk_domain(s->in->model, e->name_id, &r.domain.len);
+		text = mdl_name(s->in->model, e->name_id, &len);
+		fill_text(&r, NAME, text, len);
+		text = snk_domain(s->in->model, e->name_id, &len);
+		fill_text(&r, DOMAIN, text, len);
 		r.tgid = e->h.tgid;
 		fill(&r, COUNT, 1);
 		fill(&r, TOTAL, e->dur_ns);
@@ -334,7 +492,8 @@ static int event_table(struct snk *s, const struct snk_table *t)
 static int class_table(struct snk *s, const struct snk_table *t)
 {
 	char label[SNK_LABEL_BYTES];
-	size_t i;
+	const char *text;
+	size_t i, len;
 
 	if (s->opts->by == SNK_BY_EVENT)
 		return event_table(s, t);
@@ -342,8 +501,10 @@ static int class_table(struct snk *s, const struct snk_table *t)
 		const struct mdl_row *m = t->rows[i];
 		struct row r = {.table = t->title, .device = m->device, .counters = m->counters};
 
-		r.name = snk_row_name(s, m, label, &r.name_len);
-		r.domain.text = snk_domain(s->in->model, m->name_id, &r.domain.len);
+		text = snk_row_name(s, m, label, &len);
+		fill_text(&r, NAME, text, len);
+		text = snk_domain(s->in->model, m->name_id, &len);
+		fill_text(&r, DOMAIN, text, len);
 		csv_fill_extent(s, &r, m->first_ns, m->last_ns);
 		r.tgid = m->tgid;
 		set_details(s, &r, m->args_id, m->stack_id, m->layer_id);
@@ -368,67 +529,6 @@ static int class_table(struct snk *s, const struct snk_table *t)
 	return 0;
 }
 
-static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_t n)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		struct row r = {.table = s->in->session->mem_title, .device = rows[i]->device};
-
-		r.tgid = rows[i]->tgid;
-		fill(&r, ALLOCS, rows[i]->allocs);
-		fill(&r, FREES, rows[i]->frees);
-		fill(&r, ALLOC_BYTES, rows[i]->alloc_bytes);
-		fill(&r, FREE_BYTES, rows[i]->free_bytes);
-		fill(&r, LIVE_BYTES, rows[i]->live_bytes);
-		fill(&r, PEAK_BYTES, rows[i]->peak_bytes);
-		csv_put(s, &r);
-	}
-	return 0;
-}
-
-static int joins(struct snk *s, const struct snk_joins *t)
-{
-	struct row unjoined = {.table = "window", .name = "unjoined", .name_len = strlen("unjoined")};
-	const struct snk_join *j;
-
-	for (j = t->rows; j < t->rows + t->nrows; j++) {
-		struct row r = {.table = "backward", .name = j->name, .name_len = j->len};
-
-		r.tgid = j->j.h.tgid;
-		fill(&r, COUNT, j->j.count);
-		fill(&r, TOTAL, j->j.total_ns);
-		fill(&r, BACKWARD_COUNT, j->j.bwd_count);
-		fill(&r, BACKWARD, j->j.bwd_total_ns);
-		fill(&r, DEEPER_COUNT, j->j.deep_count);
-		fill(&r, DEEPER, j->j.deep_total_ns);
-		csv_put(s, &r);
-	}
-	fill(&unjoined, COUNT, t->unjoined); /* each in the row of its own name */
-	csv_put(s, &unjoined);
-	return 0;
-}
-
-/* The table is "slow" and the cause: each has a row of its own, with its row's median. */
-static int slow(struct snk *s, const struct snk_slow *t)
-{
-	const struct mdl_slow *e;
-	char table[32];
-
-	for (e = t->rows; e < t->rows + t->nrows; e++) {
-		struct row r = {.table = table, .device = e->span.device};
-
-		snprintf(table, sizeof(table), "slow.%s", snk_causes[e->cause]);
-		r.name = mdl_name(s->in->model, e->row->name_id, &r.name_len);
-		r.tgid = e->span.h.tgid;
-		fill(&r, COUNT, 1);
-		fill(&r, TOTAL, e->span.dur_ns);
-		fill(&r, P50, e->median_ns);
-		csv_put(s, &r);
-	}
-	return 0;
-}
-
 static void fill_limit(struct row *r, enum column c, uint64_t n)
 {
 	if (n != MXBPF_GAUGE_NO_LIMIT)
@@ -438,16 +538,18 @@ static void fill_limit(struct row *r, enum column c, uint64_t n)
 static void put_machine(struct snk *s)
 {
 	const struct mdl_gauge_row *g;
-	size_t n, i;
+	const char *group;
+	size_t n, i, len;
 
 	g = mdl_gauge_rows(s->in->model, &n);
 	for (i = 0; i < n; i++, g++) {
 		const struct mdl_gauge *gauge = &mdl_gauges[g->id];
-		struct row r = {.table = "machine", .name = gauge->name, .name_len = strlen(gauge->name)};
+		struct row r = {.table = "machine"};
 
-		r.group.text = snk_scope_name(s->in->model, g->scope, &r.group.len);
-		r.unit.text = mdl_units[gauge->unit];
-		r.unit.len = strlen(r.unit.text);
+		fill_word(&r, NAME, gauge->name);
+		group = snk_scope_name(s->in->model, g->scope, &len);
+		fill_text(&r, GROUP, group, len);
+		fill_word(&r, UNIT, mdl_units[gauge->unit]);
 		fill_limit(&r, FIRST, g->first);
 		fill_limit(&r, LAST, g->last);
 		if (gauge->rises) {
@@ -461,34 +563,20 @@ static void put_machine(struct snk *s)
 	}
 }
 
-static int samples(struct snk *s, const struct snk_samples *t)
-{
-	struct row hz = {.table = "window", .name = "sample_hz", .name_len = strlen("sample_hz")};
-	const struct snk_sample *r;
-
-	for (r = t->rows; r < t->rows + t->nrows; r++) {
-		struct row row = {.table = "samples", .name = r->name, .name_len = r->len};
-
-		row.tgid = r->tgid;
-		fill(&row, COUNT, r->count);
-		csv_put(s, &row);
-	}
-	fill(&hz, COUNT, s->in->session->sample_hz);
-	csv_put(s, &hz);
-	return 0;
-}
-
 static int opens(struct snk *s, const struct mxbpf_open *rows, size_t n)
 {
 	char waits[SNK_WAITS_BYTES];
-	size_t i;
+	const char *name;
+	size_t i, len;
 
 	for (i = 0; i < n; i++) {
 		const struct mxbpf_open *o = &rows[i];
-		struct row r = {.table = "open", .device = o->device, .state = snk_open_state(o)};
+		struct row r = {.table = "open", .device = o->device};
 
-		r.name = mdl_name(s->in->model, o->name_id, &r.name_len);
-		r.waits = snk_open_waits(s->in->model, o, waits);
+		name = mdl_name(s->in->model, o->name_id, &len);
+		fill_text(&r, NAME, name, len);
+		fill_word(&r, STATE, snk_open_state(o));
+		fill_word(&r, WAITS_IN, snk_open_waits(s->in->model, o, waits));
 		r.tgid = o->h.tgid;
 		fill(&r, COUNT, 1);
 		fill(&r, TOTAL, o->open_ns);
@@ -500,63 +588,14 @@ static int opens(struct snk *s, const struct mxbpf_open *rows, size_t n)
 	return 0;
 }
 
-static void put_parties(struct snk *s, const struct snk_sched *r, enum mxbpf_sched_what what)
+static void put_line(struct snk *s, const char *table, const char *name, enum column c, uint64_t n)
 {
-	const struct mxbpf_agg_sched *a;
+	struct row r = {.table = table};
 
-	for (a = r->of[what]; a < r->of[what] + r->n[what]; a++) {
-		struct row row = {.table = sched_what_name(what), .name = r->name, .name_len = r->len};
-
-		row.tgid = r->tgid;
-		row.by.text = a->comm;
-		row.by.len = strnlen(a->comm, sizeof(a->comm));
-		fill(&row, COUNT, a->count);
-		fill(&row, TOTAL, a->total_ns);
-		csv_put(s, &row);
-	}
-}
-
-static int sched(struct snk *s, const struct snk_scheds_table *t)
-{
-	const struct snk_sched *r;
-	unsigned what;
-
-	for (r = t->rows; r < t->rows + t->nrows; r++) {
-		struct row row = {.table = "off_cpu", .name = r->name, .name_len = r->len};
-
-		row.tgid = r->tgid;
-		fill(&row, OFF_CPU, r->off_ns);
-		for (what = 0; what <= MXBPF_SCHED_OTHER; what++)
-			fill(&row, OFF_CPU + 1 + what, snk_sched_ns(r, (enum mxbpf_sched_what)what));
-		csv_put(s, &row);
-		put_parties(s, r, MXBPF_SCHED_KEPT_BY);
-		put_parties(s, r, MXBPF_SCHED_WOKEN_BY);
-	}
-	return 0;
-}
-
-static int teams(struct snk *s, const struct snk_teams *t)
-{
-	const struct snk_team *k;
-
-	for (k = t->rows; k < t->rows + t->nrows; k++) {
-		struct row r = {.table = "teams", .name = k->name, .name_len = k->len};
-
-		r.tgid = k->t.h.tgid;
-		fill(&r, COUNT, k->t.regions);
-		fill(&r, TOTAL, k->t.dur_ns);
-		fill(&r, TEAM_THREADS, k->t.threads);
-		fill(&r, TEAM_THREADS_NS, k->t.threads_ns);
-		fill(&r, TEAM_CPU, k->t.cpu_ns);
-		fill(&r, TEAM_RUNQ, k->t.runq_ns);
-		fill(&r, TEAM_WORK, k->t.work_ns);
-		fill(&r, TEAM_LATE, k->t.late_ns);
-		fill(&r, TEAM_LATE_RUNQ, k->t.late_runq_ns);
-		fill(&r, TEAM_BARRIER, k->t.barrier_ns);
-		fill(&r, TEAM_SPUN, k->t.spun_ns);
-		csv_put(s, &r);
-	}
-	return 0;
+	fill_word(&r, NAME, name);
+	if (c != NAME)
+		fill(&r, c, n);
+	csv_put(s, &r);
 }
 
 static void put_texts(struct snk *s)
@@ -564,17 +603,11 @@ static void put_texts(struct snk *s)
 	const struct mdl_session *ss = s->in->session;
 	size_t i;
 
-	for (i = 0; i < ss->nnotes; i++) {
-		const char *text = ss->notes[i].text;
-
-		csv_put(s, &(struct row){.table = ss->notes[i].name, .name = text, .name_len = strlen(text)});
-	}
-	for (i = 0; i < ss->nprobes; i++) {
-		const struct mdl_probe *p = &ss->probes[i];
-
-		if (!strcmp(p->status, "refused"))
-			csv_put(s, &(struct row){.table = "refused", .name = p->name, .name_len = strlen(p->name)});
-	}
+	for (i = 0; i < ss->nnotes; i++)
+		put_line(s, ss->notes[i].name, ss->notes[i].text, NAME, 0);
+	for (i = 0; i < ss->nprobes; i++)
+		if (!strcmp(ss->probes[i].status, "refused"))
+			put_line(s, "refused", ss->probes[i].name, NAME, 0);
 }
 
 /* The loss of each source, where there are several. */
@@ -594,12 +627,8 @@ static void put_sources(struct snk *s)
 			    {"late", ss->sources[i].late}};
 
 		for (k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
-			struct row r = {.table = "loss", .name = name};
-
 			snprintf(name, sizeof(name), "%s: %s", ss->sources[i].name, rows[k].what);
-			r.name_len = strlen(name);
-			fill(&r, COUNT, rows[k].n);
-			csv_put(s, &r);
+			put_line(s, "loss", name, COUNT, rows[k].n);
 		}
 	}
 }
@@ -644,23 +673,15 @@ static int end(struct snk *s)
 
 	put_machine(s);
 	put_texts(s);
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct row r = {.table = rows[i].table, .name = rows[i].name, .name_len = strlen(rows[i].name)};
-
-		fill(&r, rows[i].column, rows[i].n);
-		csv_put(s, &r);
-	}
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		put_line(s, rows[i].table, rows[i].name, rows[i].column, rows[i].n);
 	put_sources(s);
-	if (s->opts->by == SNK_BY_EVENT) {
-		struct row r = {.table = "window", .name = "events_not_shown", .name_len = strlen("events_not_shown")};
-
-		fill(&r, COUNT, snk_events_not_shown(s));
-		csv_put(s, &r);
-	}
+	if (s->opts->by == SNK_BY_EVENT)
+		put_line(s, "window", "events_not_shown", COUNT, snk_events_not_shown(s));
 	for (i = 0; i < ss->nfallbacks; i++) {
-		struct row r = {.table = "fallback", .name = ss->fallbacks[i].name};
+		struct row r = {.table = "fallback"};
 
-		r.name_len = strlen(r.name);
+		fill_word(&r, NAME, ss->fallbacks[i].name);
 		fill(&r, COUNT, ss->fallbacks[i].spans);
 		fill(&r, TOTAL, ss->fallbacks[i].at_ns);
 		csv_put(s, &r);
@@ -677,18 +698,9 @@ const struct snk_ops snk_csv = {
 	.begin = begin,
 	.details = true,
 	.by_process = true,
+	.state_bytes = sizeof(struct csv),
+	.sheet = snk_sheet_csv,
 	.table = class_table,
-	.marks = csv_marks,
-	.mem = mem_table,
-	.held = csv_held,
-	.joins = joins,
-	.teams = teams,
-	.lives = csv_lives,
-	.kvs = csv_kvs,
-	.slow = slow,
-	.samples = samples,
-	.iterations = csv_iterations,
 	.opens = opens,
-	.sched = sched,
 	.end = end,
 };

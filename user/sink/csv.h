@@ -3,9 +3,12 @@
 #ifndef SINK_CSV_H
 #define SINK_CSV_H
 
+#include <string.h>
+
+#include "sink/sheet.h"
 #include "sink/priv.h"
 
-/* Cells are empty where a table has no such column. */
+/* What is filled by hand. Cells are empty where a table has no such column. */
 enum column {
 	TABLE,
 	NAME,
@@ -31,10 +34,6 @@ enum column {
 	DURATION,
 	ANNOTATION,
 	PID,
-	BACKWARD_COUNT,
-	BACKWARD,
-	DEEPER_COUNT,
-	DEEPER,
 	EVENT_START,
 	EVENT_THREAD,
 	EVENT_UNWOUND,
@@ -55,62 +54,56 @@ enum column {
 	LEAST,
 	MOST,
 	MEAN,
-	OFF_CPU, /* then enum mxbpf_sched_what */
-	OFF_LAST = OFF_CPU + MXBPF_SCHED_OTHER + 1,
-	TEAM_THREADS,
-	TEAM_THREADS_NS,
-	TEAM_CPU,
-	TEAM_RUNQ,
-	TEAM_WORK,
-	TEAM_LATE,
-	TEAM_LATE_RUNQ,
-	TEAM_BARRIER,
-	TEAM_SPUN,
-	KV_VALUES,
-	KV_UNKNOWN,
-	KV_SENT,
-	KV_RECEIVED,
-	START_BYTES,
-	LIVE_BLOCKS,
-	MEAN_BYTES,
-	PEAK_UNIX,
 	MARK_FIRST,
 	MARK_LAST,
-	VALUE_LAST,
-	VALUE_MIN,
-	VALUE_MAX,
+	SHAPES, /* in the order of enum snk_args_line without strides */
+	TYPES,
+	OUT_SHAPES,
+	OUT_TYPES,
+	FLOPS, /* several columns */
+	STACK,
+	LAYER,
+	COUNTERS, /* several columns */
+	GROUP,
+	UNIT,
+	DOMAIN,
 	NCOLUMNS,
 };
+#define CSV_NEW_MAX 96 /* columns that sheets alone have */
+#define CSV_CELLS   (NCOLUMNS + CSV_NEW_MAX)
 
 struct row {
-	const char *table, *name;
-	size_t name_len;
+	const char *table;
 	uint32_t device;
 	uint32_t tgid; /* PID; 0: the row is no single process's */
-	uint64_t n[NCOLUMNS];
-	bool filled[NCOLUMNS]; /* the number is there */
-	bool below[NCOLUMNS];  /* below 0: what stands there is its magnitude */
-	struct {
+	struct cell {
+		enum { EMPTY, NUMBER, BELOW, TEXT, LINES } is; /* BELOW: a magnitude below 0 */
+		uint64_t n;
 		const char *text;
 		size_t len;
-	} shapes[SNK_ARGS_LINES], stack, layer, group, unit, by, domain, call, within,
-		key;			 /* by: of whom a row of kept_by and woken_by is */
-	const struct snk_holder *holder; /* its scope and array; NULL */
-	const char *state, *waits;	 /* STATE, WAITS_IN: of calls that are open; NULL */
+	} cells[CSV_CELLS];
 	struct mdl_flops flops;
 	struct mxbpf_counter_sum counters; /* spans 0: none */
 };
 
-static inline void fill(struct row *r, enum column c, uint64_t n)
+static inline void fill(struct row *r, unsigned c, uint64_t n)
 {
-	r->n[c] = n;
-	r->filled[c] = true;
+	r->cells[c] = (struct cell){.is = NUMBER, .n = n};
 }
 
-static inline void fill_signed(struct row *r, enum column c, int64_t n)
+static inline void fill_signed(struct row *r, unsigned c, int64_t n)
 {
-	fill(r, c, n < 0 ? -(uint64_t)n : (uint64_t)n);
-	r->below[c] = n < 0;
+	r->cells[c] = (struct cell){.is = n < 0 ? BELOW : NUMBER, .n = n < 0 ? -(uint64_t)n : (uint64_t)n};
+}
+
+static inline void fill_text(struct row *r, unsigned c, const char *text, size_t len)
+{
+	r->cells[c] = (struct cell){.is = TEXT, .text = text, .len = len};
+}
+
+static inline void fill_word(struct row *r, unsigned c, const char *text)
+{
+	fill_text(r, c, text, strlen(text));
 }
 
 /* Its last cells, of the window, are filled in. */
@@ -118,14 +111,5 @@ void csv_put(struct snk *s, struct row *r);
 
 /* First and last moment of what has them. */
 void csv_fill_extent(const struct snk *s, struct row *r, uint64_t first_ns, uint64_t last_ns);
-
-/* csv_runtime.c */
-int csv_lives(struct snk *s, const struct snk_lives *t);
-int csv_kvs(struct snk *s, const struct snk_kvs *t);
-int csv_held(struct snk *s, const struct snk_held *t);
-int csv_marks(struct snk *s, const struct snk_marks *t);
-
-/* csv_steps.c */
-int csv_iterations(struct snk *s, const struct snk_iterations *t);
 
 #endif

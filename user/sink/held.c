@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --memory: who holds the memory of each device, and what it held when it held the most. */
-#include "sink/priv.h"
-
-#include "base/fmt.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CELL_BYTES 64
+#include "base/fmt.h"
+#include "sink/priv.h"
+#include "sink/sheet.h"
 
 static int by_name(const struct snk_holder *a, const struct snk_holder *b)
 {
-	int order = snk_name_cmp(a->name, a->len, b->name, b->len);
+	int order = snk_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 
-	order = order ? order : snk_name_cmp(a->layer, a->layer_len, b->layer, b->layer_len);
-	order = order ? order : snk_name_cmp(a->scope, a->scope_len, b->scope, b->scope_len);
-	order = order ? order : snk_name_cmp(a->label, a->label_len, b->label, b->label_len);
+	order = order ? order : snk_name_cmp(a->layer.data, a->layer.len, b->layer.data, b->layer.len);
+	order = order ? order : snk_name_cmp(a->scope.data, a->scope.len, b->scope.data, b->scope.len);
+	order = order ? order : snk_name_cmp(a->label.data, a->label.len, b->label.data, b->label.len);
 	if (order)
 		return order;
 	return a->h.h.tgid < b->h.h.tgid ? -1 : a->h.h.tgid > b->h.h.tgid;
@@ -50,82 +48,81 @@ static int by_device(const void *va, const void *vb)
 }
 
 /* Of an id that is none, none. */
-static const char *text_of(const struct mdl *m, enum mxbpf_name_kind kind, uint64_t id, size_t *len)
+static struct snk_text text_of(const struct mdl *m, enum mxbpf_name_kind kind, uint64_t id)
 {
-	const char *text = NULL;
+	struct snk_text text = {0};
 
-	*len = 0;
 	if (id && kind == MXBPF_NAME_SPAN && id != MXBPF_NAME_UNNAMED)
-		text = mdl_name(m, id, len);
+		text.data = mdl_name(m, id, &text.len);
 	else if (id && kind != MXBPF_NAME_SPAN)
-		text = mdl_text(m, kind, id, len);
-	return text ? text : "";
+		text.data = mdl_text(m, kind, id, &text.len);
+	return text.len ? text : (struct snk_text){0};
 }
 
 static struct snk_holder holder_of(const struct mdl *m, const struct mxbpf_holder *h)
 {
-	struct snk_holder r = {.h = *h};
+	struct snk_holder r = {
+		.h = *h,
+		.layer = text_of(m, MXBPF_NAME_LAYER, h->layer_id),
+		.scope = text_of(m, MXBPF_NAME_SPAN, h->scope_id),
+		.label = text_of(m, MXBPF_NAME_SPAN, h->label_id),
+		/* Allocated less freed is what the window added to it. */
+		.start_bytes = (int64_t)((uint64_t)h->live_bytes - h->alloc_bytes + h->free_bytes),
+	};
 
 	if (h->cls) {
-		r.name = mdl_name(m, h->name_id, &r.len);
+		r.name.data = mdl_name(m, h->name_id, &r.name.len);
+		r.category = snk_word(mdl_category(h->cls));
 	} else {
-		r.name = h->flags & MXBPF_HOLDER_BEFORE ? "[before]"
-			 : h->flags & MXBPF_HOLDER_MORE ? "[more]"
-							: "[no operator]";
-		r.len = strlen(r.name);
+		r.name = snk_word(h->flags & MXBPF_HOLDER_BEFORE ? "[before]"
+				  : h->flags & MXBPF_HOLDER_MORE ? "[more]"
+								 : "[no operator]");
 	}
-	r.layer = text_of(m, MXBPF_NAME_LAYER, h->layer_id, &r.layer_len);
-	r.scope = text_of(m, MXBPF_NAME_SPAN, h->scope_id, &r.scope_len);
-	r.label = text_of(m, MXBPF_NAME_SPAN, h->label_id, &r.label_len);
 	return r;
 }
 
-int snk_held_make(const struct snk *s, struct snk_held *t)
+int snk_held_make(const struct snk *s, void *table)
 {
 	const struct mdl *m = s->in->model;
 	const struct mxbpf_mem_time *d;
 	const struct mxbpf_holder *h;
+	struct snk_held *t = table;
+	struct snk_holder *r;
 	size_t i;
 
-	*t = (struct snk_held){0};
 	while (mdl_mem_time(m, t->ndevices))
 		t->ndevices++;
-	while (mdl_holder(m, t->nrows_all))
-		t->nrows_all++;
+	while (mdl_holder(m, t->list.all))
+		t->list.all++;
 	t->devices = calloc(t->ndevices + 1, sizeof(*t->devices));
-	t->rows = calloc(t->nrows_all + 1, sizeof(*t->rows));
-	if (!t->devices || !t->rows)
+	t->list.rows = r = calloc(t->list.all + 1, sizeof(*r));
+	if (!t->devices || !r)
 		return -ENOMEM;
 	for (i = 0; (d = mdl_mem_time(m, i)); i++)
 		t->devices[i] = *d;
 	for (i = 0; (h = mdl_holder(m, i)); i++) {
-		t->rows[i] = holder_of(m, h);
-		t->layers |= !!t->rows[i].layer_len;
-		t->scopes |= t->rows[i].scope_len || t->rows[i].label_len;
+		r[i] = holder_of(m, h);
+		t->layers |= !!r[i].layer.len;
+		t->scopes |= r[i].scope.len || r[i].label.len;
+		t->carried |= r[i].start_bytes != 0;
 	}
+	t->fresh = !t->carried;
+	t->several = t->ndevices > 1;
 	qsort(t->devices, t->ndevices, sizeof(*t->devices), by_device);
-	qsort(t->rows, t->nrows_all, sizeof(*t->rows), by_size);
-	t->nrows = s->opts->top && s->opts->top < t->nrows_all ? s->opts->top : t->nrows_all;
+	qsort(r, t->list.all, sizeof(*r), by_size);
 	return 0;
 }
 
-void snk_held_free(struct snk_held *t)
+void snk_held_fini(void *table)
 {
-	free(t->devices);
-	free(t->rows);
+	free(((struct snk_held *)table)->devices);
 }
 
-int64_t snk_mem_mean(const struct snk *s, const struct mxbpf_mem_time *t)
+static int64_t mean_bytes(const struct snk *s, const struct mxbpf_mem_time *t)
 {
 	const struct mdl_session *ss = s->in->session;
 
 	return mdl_mem_mean(t, ss->start_mono_ns, ss->start_mono_ns + ss->duration_ns + ss->paused_ns);
-}
-
-/* Allocated less freed is what the window added to it. */
-int64_t snk_start_bytes(const struct mxbpf_holder *h)
-{
-	return (int64_t)((uint64_t)h->live_bytes - h->alloc_bytes + h->free_bytes);
 }
 
 /* What was there before and is freed counts below 0. */
@@ -146,17 +143,16 @@ static void put_count(struct snk *s, uint64_t n, const char *prefix, const char 
 		out_printf(s->out, "%s         %s %s\n", prefix, fmt_count(n, text), what);
 }
 
-/* Of all of a device, or (NULL) whether any has some. */
+/* Of all of a device. */
 static int64_t start_bytes(const struct snk_held *held, const struct mxbpf_mem_time *t)
 {
+	const struct snk_holder *r = held->list.rows;
 	uint64_t sum = 0;
 	size_t i;
 
-	for (i = 0; i < held->nrows_all; i++)
-		if (!t)
-			sum |= (uint64_t)snk_start_bytes(&held->rows[i].h);
-		else if (t->device == held->rows[i].h.device && t->h.tgid == held->rows[i].h.h.tgid)
-			sum += (uint64_t)snk_start_bytes(&held->rows[i].h);
+	for (i = 0; i < held->list.all; i++)
+		if (t->device == r[i].h.device && t->h.tgid == r[i].h.h.tgid)
+			sum += (uint64_t)r[i].start_bytes;
 	return (int64_t)sum;
 }
 
@@ -174,7 +170,7 @@ static void put_device(struct snk *s, const struct snk_held *held, const struct 
 		out_printf(s->out, " at %.6f s", (double)(int64_t)(t->peak_ns - ss->start_mono_ns) / 1e9);
 	if (start)
 		out_printf(s->out, ", %s at the start", signed_bytes(start, bytes[1]));
-	out_printf(s->out, ", mean %s, %s at the end\n", signed_bytes(snk_mem_mean(s, t), bytes[1]),
+	out_printf(s->out, ", mean %s, %s at the end\n", signed_bytes(mean_bytes(s, t), bytes[1]),
 		   signed_bytes(t->live_bytes, bytes[2]));
 	if (t->pool_peak_bytes)
 		out_printf(s->out, "%s         its pool took %s at most, of which %s were asked for then\n", prefix,
@@ -185,79 +181,165 @@ static void put_device(struct snk *s, const struct snk_held *held, const struct 
 	put_count(s, t->untracked, prefix, "allocations were not kept: what of them was freed is not known");
 }
 
-static int add_bytes(struct snk_grid *g, int64_t bytes)
-{
-	char cell[32];
-
-	signed_bytes(bytes, cell);
-	return snk_grid_add(g, cell, strlen(cell));
-}
-
-static int add_count(struct snk_grid *g, uint64_t n)
-{
-	char cell[CELL_BYTES];
-
-	snprintf(cell, sizeof(cell), "%" PRIu64, n);
-	return snk_grid_add(g, cell, strlen(cell));
-}
-
-static int add_row(struct snk *s, struct snk_grid *g, const struct snk_holder *r)
-{
-	char dev[48];
-	int err = snk_grid_add(g, r->name, r->len);
-
-	mdl_device_name(s->in->session, r->h.device, dev);
-	err = err ? err : snk_grid_add(g, dev, strlen(dev));
-	err = err ? err : snk_grid_add(g, r->layer, r->layer_len);
-	err = err ? err : snk_grid_add(g, r->scope, r->scope_len);
-	err = err ? err : snk_grid_add(g, r->label, r->label_len);
-	err = err ? err : add_count(g, r->h.allocs);
-	err = err ? err : add_bytes(g, snk_start_bytes(&r->h));
-	err = err ? err : add_bytes(g, (int64_t)r->h.alloc_bytes);
-	err = err ? err : add_bytes(g, (int64_t)r->h.free_bytes);
-	err = err ? err : add_bytes(g, r->h.peak_bytes);
-	err = err ? err : add_bytes(g, r->h.live_bytes);
-	return err ? err : add_count(g, r->h.live_blocks);
-}
-
 /* at start + allocated - freed = not freed: where something was there at the start (--reset), all four are shown. */
-int snk_put_held(struct snk *s, const struct snk_held *t, const char *prefix)
+static void above(struct snk *s, const void *table, const char *prefix)
 {
-	const bool carried = start_bytes(t, NULL);
-	struct snk_grid g = {
-		.cols = {{"made by", .left = true},
-			 {"device", .left = true, .hidden = t->ndevices < 2},
-			 {"layer", .left = true, .hidden = !t->layers},
-			 {"scope", .left = true, .hidden = !t->scopes},
-			 {"array", .left = true, .hidden = !t->scopes, .name_min = 20},
-			 {"allocs"},
-			 {"at start", .hidden = !carried},
-			 {"allocated"},
-			 {"freed", .name_min = carried ? 0 : 16},
-			 {"at peak", .name_min = carried ? 16 : 0},
-			 {"not freed"},
-			 {"blocks", .name_min = 12}},
-		.ncols = 12,
-		.prefix = prefix,
-	};
-	unsigned width = (s->opts->width ? s->opts->width : SNK_WIDTH) - (unsigned)strlen(prefix);
-	int err = 0;
+	const struct snk_held *t = table;
 	size_t i;
 
 	out_printf(s->out, "%sMemory held", prefix);
 	out_puts(s->out, !t->ndevices ? ": nothing seen\n"
-			 : carried    ? ", beyond what was there when the session began\n"
+			 : t->carried ? ", beyond what was there when the session began\n"
 				      : ", beyond what was there when the window began\n");
-	if (carried)
+	if (t->carried)
 		out_printf(s->out, "%sat the start of this window + allocated - freed in it = not freed\n", prefix);
 	for (i = 0; i < t->ndevices; i++)
 		put_device(s, t, &t->devices[i], prefix);
-	for (i = 0; !err && i < t->nrows; i++)
-		err = add_row(s, &g, &t->rows[i]);
-	if (!err && t->nrows)
-		snk_grid_print(&g, width, s->out);
-	if (t->nrows < t->nrows_all)
-		out_printf(s->out, "%s%zu rows more are not shown\n", prefix, t->nrows_all - t->nrows);
-	snk_grid_fini(&g);
-	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
+
+static void below(struct snk *s, const void *table, const char *prefix)
+{
+	const struct snk_list *t = table;
+
+	if (t->n < t->all)
+		out_printf(s->out, "%s%zu rows more are not shown\n", prefix, t->all - t->n);
+}
+
+static bool when(const struct snk *s)
+{
+	return s->in->session->held;
+}
+
+#define ROW	     struct snk_holder
+#define WHEN(member) .when = offsetof(struct snk_held, member)
+#define SEEN(member) .shown = offsetof(struct snk_held, member)
+static const struct snk_column columns[] = {
+	{"name", NULL, "made by", SNK_TEXT, AT(name),
+	 .help = "of the innermost operator, or call of the C API, that allocated; [no operator]; [before]: frees of "
+		 "what was there before; [more]: those that there was no room for"},
+	{"category", "", NULL, SNK_TEXT, AT(category), SNK_NULL},
+	{"device", NULL, "device", SNK_DEVICE, AT(h.device), SEEN(several)},
+	PID_COLUMN(h.h.tgid),
+	{"layer", NULL, "layer", SNK_TEXT, AT(layer), SNK_NULL, WHEN(layers), .help = "where --layers was asked for"},
+	{"scope", NULL, "scope", SNK_TEXT, AT(scope), SNK_NULL, WHEN(scopes),
+	 .help = "of mxnet.profiler.scope, where the runtime has such"},
+	{"array", NULL, "array", SNK_TEXT, AT(label), SNK_NULL, WHEN(scopes), .name_min = 20,
+	 .help = "what the runtime calls it"},
+	{"allocs", NULL, "allocs", SNK_COUNT, AT(h.allocs)},
+	{"frees", NULL, NULL, SNK_COUNT, AT(h.frees), .help = "of these allocations, by whomever"},
+	{"start_bytes", NULL, "at start", SNK_BYTES, AT(start_bytes), SNK_SIGNED, SEEN(carried),
+	 .help = "that it held when the window began, since the session began: 0 but for --reset. start_bytes + "
+		 "alloc_bytes - free_bytes = live_bytes"},
+	{"alloc_bytes", NULL, "allocated", SNK_BYTES, AT(h.alloc_bytes), .help = "in the window"},
+	{"free_bytes", NULL, "freed", SNK_BYTES, AT(h.free_bytes), SEEN(fresh), .name_min = 16,
+	 .help = "in the window"},
+	{NULL, NULL, "freed", SNK_BYTES, AT(h.free_bytes), SEEN(carried)},
+	{"peak_bytes", NULL, "at peak", SNK_BYTES, AT(h.peak_bytes), SNK_SIGNED, SEEN(fresh),
+	 .help = "alive at the peak of the device"},
+	{NULL, NULL, "at peak", SNK_BYTES, AT(h.peak_bytes), SNK_SIGNED, SEEN(carried), .name_min = 16},
+	{"live_bytes", NULL, "not freed", SNK_BYTES, AT(h.live_bytes), SNK_SIGNED,
+	 .help = "alive at the end of the window"},
+	{"live_blocks", NULL, "blocks", SNK_COUNT, AT(h.live_blocks), .name_min = 12},
+	{0},
+};
+#undef ROW
+
+const struct snk_sheet snk_sheet_held = {
+	.title = "Memory held",
+	.help = "Only with --memory: who holds the memory of each device.",
+	.list_help = "the sum of their peak_bytes is the device's peak_bytes, that of their live_bytes its live_bytes",
+	.member = "memory",
+	.list = "holders",
+	.csv = "held",
+	.columns = columns,
+	.row_bytes = sizeof(struct snk_holder),
+	.table_bytes = sizeof(struct snk_held),
+	.when = when,
+	.make = snk_held_make,
+	.fini = snk_held_fini,
+	.above = above,
+	.below = below,
+};
+
+/* ---- devices */
+
+struct device {
+	struct mxbpf_mem_time t;
+	int64_t mean_bytes;
+	uint64_t peak_ns; /* SNK_UNKNOWN */
+	struct {
+		uint64_t last_bytes, peak_bytes, used_bytes;
+	} pool;
+};
+
+static int make_devices(const struct snk *s, void *table)
+{
+	struct snk_list *t = table;
+	struct snk_held held = {0};
+	struct device *r = NULL;
+	size_t i;
+	int err = snk_held_make(s, &held);
+
+	if (!err)
+		t->rows = r = calloc(held.ndevices + 1, sizeof(*r));
+	for (i = 0; r && i < held.ndevices; i++) {
+		const struct mxbpf_mem_time *d = &held.devices[i];
+
+		r[i] = (struct device){.t = *d, mean_bytes(s, d), d->peak_ns ? d->peak_ns : SNK_UNKNOWN};
+		if (d->pool_peak_bytes) {
+			r[i].pool.last_bytes = d->pool_bytes;
+			r[i].pool.peak_bytes = d->pool_peak_bytes;
+			r[i].pool.used_bytes = d->pool_used_bytes;
+		}
+	}
+	t->all = held.ndevices;
+	free(held.list.rows);
+	snk_held_fini(&held);
+	return r ? 0 : -ENOMEM;
+}
+
+#define ROW struct device
+static const struct snk_column pool_columns[] = {
+	{"last_bytes", "", NULL, SNK_BYTES, AT(pool.last_bytes), .help = "at its last allocation"},
+	{"peak_bytes", "", NULL, SNK_BYTES, AT(pool.peak_bytes)},
+	{"used_bytes", "", NULL, SNK_BYTES, AT(pool.used_bytes),
+	 .help = "what was asked for, of what was allocated in the window, at that moment"},
+	{0},
+};
+
+static const struct snk_column device_columns[] = {
+	{"device", NULL, NULL, SNK_DEVICE, AT(t.device)},
+	PID_COLUMN(t.h.tgid),
+	{"peak_bytes", NULL, NULL, SNK_BYTES, AT(t.peak_bytes), SNK_SIGNED,
+	 .help = "of several processes as one an upper bound: the sum of their peaks"},
+	{"peak_unix_ns", NULL, NULL, SNK_MOMENT, AT(peak_ns), SNK_NULL,
+	 .help = "when it first held as much; null: it never held more than at the start"},
+	{"mean_bytes", NULL, NULL, SNK_BYTES, AT(mean_bytes), SNK_SIGNED, .help = "over the time of the window"},
+	{"live_bytes", NULL, NULL, SNK_BYTES, AT(t.live_bytes), SNK_SIGNED,
+	 .help = "at the end; below 0 if more of what was there before was freed"},
+	{"unsized_frees", "held.lost", NULL, SNK_COUNT, AT(t.unsized), SNK_OWN_ROW,
+	 .help = "of what was there before, of a size that is not known"},
+	{"missed_frees", "held.lost", NULL, SNK_COUNT, AT(t.missed), SNK_OWN_ROW,
+	 .help = "that were not seen: their addresses were given out again"},
+	{"untracked_allocs", "held.lost", NULL, SNK_COUNT, AT(t.untracked), SNK_OWN_ROW,
+	 .help = "that there was no room to remember: they count as alive for ever"},
+	{"pool", NULL, NULL, SNK_OBJECT, .at = 0, .bytes = sizeof(struct device), SNK_OMIT, .columns = pool_columns,
+	 .help = "where the runtime keeps a pool: all that this has taken from the device, also before the window"},
+	{0},
+};
+#undef ROW
+
+const struct snk_sheet snk_sheet_held_devices = {
+	.title = "Memory held: devices, in JSON and CSV",
+	.help = "Only with --memory: who holds the memory of each device, beyond what was there when the window began. "
+		"Bytes are those that the runtime was asked for.",
+	.member = "memory",
+	.list = "devices",
+	.csv = "held.device",
+	.columns = device_columns,
+	.row_bytes = sizeof(struct device),
+	.table_bytes = sizeof(struct snk_list),
+	.whole = true,
+	.when = when,
+	.make = make_devices,
+};

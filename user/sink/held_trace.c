@@ -13,15 +13,15 @@ static void put_holders(struct snk_trace *t, const struct snk_held *h, const str
 	const struct snk_holder *r;
 	unsigned n = 0;
 
-	for (r = h->rows; r < h->rows + h->nrows_all && n < HOLDERS_SHOWN; r++) {
+	for (r = h->list.rows; r < (const struct snk_holder *)h->list.rows + h->list.all && n < HOLDERS_SHOWN; r++) {
 		if (r->h.device != d->device || r->h.h.tgid != d->h.tgid || r->h.peak_bytes <= 0)
 			continue;
 		out_puts(t->s.out, n++ ? "," : "");
 		out_puts(t->s.out, "{\"name\":");
-		snk_put_json_exact(t->s.out, r->name, r->len);
-		if (r->layer_len) {
+		snk_put_json_exact(t->s.out, r->name.data, r->name.len);
+		if (r->layer.len) {
 			out_puts(t->s.out, ",\"layer\":");
-			snk_put_json_exact(t->s.out, r->layer, r->layer_len);
+			snk_put_json_exact(t->s.out, r->layer.data, r->layer.len);
 		}
 		out_printf(t->s.out, ",\"bytes\":%" PRId64 "}", (int64_t)r->h.peak_bytes);
 	}
@@ -46,13 +46,14 @@ static void put_peak(struct snk_trace *t, const struct snk_held *h, const struct
 
 int snk_trace_peaks(struct snk_trace *t)
 {
-	struct snk_held h;
+	struct snk_held h = {0};
 	size_t i;
 	int err = snk_held_make(&t->s, &h);
 
 	for (i = 0; !err && i < h.ndevices; i++)
 		if (h.devices[i].peak_ns)
 			put_peak(t, &h, &h.devices[i]);
-	snk_held_free(&h);
+	free(h.list.rows);
+	snk_held_fini(&h);
 	return err ? snk_trace_no_memory(t) : 0;
 }

@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --backward: forward operators with the time of the backward nodes that they made. */
-#include "sink/priv.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 
 #include "base/fmt.h"
+#include "sink/priv.h"
+#include "sink/sheet.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+/* Forward operators of one name, whatever thread. */
+struct join {
+	struct snk_text name;
+	struct mxbpf_join j;
+	uint64_t all_ns;
+	double ratio;
+};
 
-#define CELL_BYTES 64
+struct joins {
+	struct snk_list list;
+	uint64_t unjoined; /* nodes under their own names */
+};
 
 static uint64_t all_ns(const struct mxbpf_join *j)
 {
@@ -23,15 +33,15 @@ static uint64_t all_ns(const struct mxbpf_join *j)
 
 static int by_name(const void *va, const void *vb)
 {
-	const struct snk_join *a = va, *b = vb;
-	int order = snk_name_cmp(a->name, a->len, b->name, b->len);
+	const struct join *a = va, *b = vb;
+	int order = snk_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 
 	return order ? order : a->j.h.tgid < b->j.h.tgid ? -1 : a->j.h.tgid > b->j.h.tgid;
 }
 
 static int by_opts(const void *va, const void *vb, void *vopts)
 {
-	const struct snk_join *a = va, *b = vb;
+	const struct join *a = va, *b = vb;
 	const struct snk_opts *opts = vopts;
 	bool count = opts->sort == SNK_SORT_COUNT;
 	uint64_t ka = count ? a->j.count : all_ns(&a->j), kb = count ? b->j.count : all_ns(&b->j);
@@ -43,86 +53,103 @@ static int by_opts(const void *va, const void *vb, void *vopts)
 	return -by_name(a, b);
 }
 
-int snk_joins(const struct snk *s, struct snk_join **rows, size_t *n)
+static int make(const struct snk *s, void *table)
 {
-	const struct mxbpf_join *const *all = mdl_joins(s->in->model, n);
-	struct snk_join *r = calloc(*n + 1, sizeof(*r));
-	size_t kept = 0, i;
+	size_t n, kept = 0, i;
+	const struct mxbpf_join *const *all = mdl_joins(s->in->model, &n);
+	struct join *r = calloc(n + 1, sizeof(*r));
+	struct joins *t = table;
+	unsigned cls;
 
-	*rows = r;
+	t->list.rows = r;
 	if (!r)
 		return -ENOMEM;
-	for (i = 0; i < *n; i++) {
+	for (i = 0; i < n; i++) {
 		r[i].j = *all[i];
-		r[i].name = mdl_name(s->in->model, all[i]->name_id, &r[i].len);
+		r[i].name.data = mdl_name(s->in->model, all[i]->name_id, &r[i].name.len);
 	}
-	qsort(r, *n, sizeof(*r), by_name);
-	for (i = 0; i < *n; i++) {
+	qsort(r, n, sizeof(*r), by_name);
+	for (i = 0; i < n; i++) {
 		if (kept && !by_name(&r[kept - 1], &r[i]))
 			mdl_join_merge(&r[kept - 1].j, &r[i].j);
 		else
 			r[kept++] = r[i];
 	}
-	*n = kept;
+	for (i = 0; i < kept; i++) {
+		const struct mxbpf_join *j = &r[i].j;
+
+		r[i].all_ns = all_ns(j);
+		r[i].ratio =
+			j->total_ns ? ((double)j->bwd_total_ns + (double)j->deep_total_ns) / (double)j->total_ns : NAN;
+	}
 	qsort_r(r, kept, sizeof(*r), by_opts, (void *)s->opts);
+	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
+		t->unjoined += mdl_counter(s->in->model, cls, MXBPF_COUNTER_UNJOINED);
+	t->list.all = kept;
 	return 0;
 }
 
-static int add_row(struct snk_grid *g, const struct snk_join *r)
+static void above(struct snk *s, const void *table, const char *prefix)
 {
-	const uint64_t ns[] = {r->j.total_ns, r->j.bwd_total_ns, r->j.deep_total_ns, all_ns(&r->j)};
-	double backward_ns = (double)r->j.bwd_total_ns + (double)r->j.deep_total_ns;
-	char cell[CELL_BYTES];
-	int err = snk_grid_add(g, r->name, r->len);
-	size_t i;
-
-	snprintf(cell, sizeof(cell), "%llu", r->j.count);
-	err = err ? err : snk_grid_add(g, cell, strlen(cell));
-	for (i = 0; !err && i < sizeof(ns) / sizeof(ns[0]); i++) {
-		fmt_ns(ns[i], cell);
-		err = snk_grid_add(g, cell, strlen(cell));
-	}
-	if (r->j.total_ns)
-		snprintf(cell, sizeof(cell), "%.2f", backward_ns / (double)r->j.total_ns);
-	else
-		snprintf(cell, sizeof(cell), "-");
-	return err ? err : snk_grid_add(g, cell, strlen(cell));
+	out_printf(s->out, "%sforward and backward: ", prefix);
+	snk_put_shown(s, table, "operator");
 }
 
-int snk_put_joins(struct snk *s, const struct snk_joins *t, const char *prefix)
+static void below(struct snk *s, const void *table, const char *prefix)
 {
-	struct snk_grid g = {
-		.cols = {{"name", .left = true},
-			 {"calls"},
-			 {"forward"},
-			 {"backward"},
-			 {"deeper"},
-			 {"total"},
-			 {"ratio"}},
-		.ncols = 7,
-		.prefix = prefix,
-	};
-	unsigned width = (s->opts->width ? s->opts->width : SNK_WIDTH) - (unsigned)strlen(prefix);
+	const struct joins *t = table;
 	char n[32];
-	size_t i;
-	int err = 0;
 
-	out_printf(s->out, "%sforward and backward: ", prefix);
-	if (t->nrows < t->nrows_all)
-		out_printf(s->out, "%zu operators, of which %zu are shown\n", t->nrows_all, t->nrows);
-	else if (t->nrows)
-		out_printf(s->out, "%zu operator%s\n", t->nrows, t->nrows == 1 ? "" : "s");
-	else
-		out_puts(s->out, "nothing seen\n");
-	for (i = 0; !err && i < t->nrows; i++)
-		err = add_row(&g, &t->rows[i]);
-	if (!err && t->nrows)
-		snk_grid_print(&g, width, s->out);
-	snk_grid_fini(&g);
 	if (t->unjoined)
 		out_printf(s->out,
 			   "%s%s backward nodes stand under their own names: their operator is from before the "
 			   "window, or cannot be seen\n",
 			   prefix, fmt_count(t->unjoined, n));
-	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
+
+static bool when(const struct snk *s)
+{
+	return s->opts->backward;
+}
+
+#define ROW struct joins
+static const struct snk_column totals[] = {
+	{"unjoined", NULL, NULL, SNK_COUNT, AT(unjoined),
+	 .help = "runs of nodes whose operator is from before the window or cannot be seen: they stand under their own "
+		 "names, with count 0"},
+	{0},
+};
+#undef ROW
+
+#define ROW struct join
+static const struct snk_column columns[] = {
+	{"name", NULL, "name", SNK_TEXT, AT(name)},
+	PID_COLUMN(j.h.tgid),
+	{"count", NULL, "calls", SNK_COUNT, AT(j.count),
+	 .help = "calls of the forward operator of which a backward node has run"},
+	{"total_ns", NULL, "forward", SNK_NS, AT(j.total_ns), .help = "of these calls"},
+	{"backward_count", NULL, NULL, SNK_COUNT, AT(j.bwd_count), .help = "runs of the nodes that they made"},
+	{"backward_ns", NULL, "backward", SNK_NS, AT(j.bwd_total_ns)},
+	{"deeper_count", NULL, NULL, SNK_COUNT, AT(j.deep_count),
+	 .help = "runs of nodes that were made while those ran: double backward and deeper"},
+	{"deeper_ns", NULL, "deeper", SNK_NS, AT(j.deep_total_ns)},
+	{NULL, NULL, "total", SNK_NS, AT(all_ns), .help = "forward, backward and deeper"},
+	{NULL, NULL, "ratio", SNK_RATIO, AT(ratio), .digits = 2, .help = "backward and deeper to forward"},
+	{0},
+};
+
+const struct snk_sheet snk_sheet_joins = {
+	.title = "forward and backward",
+	.help = "Only with --backward.",
+	.member = "backward",
+	.list = "operators",
+	.csv = "backward",
+	.columns = columns,
+	.totals = totals,
+	.row_bytes = sizeof(struct join),
+	.table_bytes = sizeof(struct joins),
+	.when = when,
+	.make = make,
+	.above = above,
+	.below = below,
+};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The tables for programs: exact integers, schema in share/report.schema.json. */
+/* The tables for programs: exact integers, schema by mxbpf --generate schema. */
 #include "base/syscall.h"
-#include "sched/sched.h"
 #include "sink/json.h"
 
 #include <inttypes.h>
@@ -119,7 +118,7 @@ static int begin(struct snk *s)
 	return 0;
 }
 
-static void open_table(struct snk *s, const char *title)
+void json_open_table(struct snk *s, const char *title)
 {
 	struct json *j = (struct json *)s;
 
@@ -130,16 +129,21 @@ static void open_table(struct snk *s, const char *title)
 }
 
 /* "-" of the tables for people is null here. */
-void json_device(struct snk *s, uint32_t device)
+void json_put_device(struct snk *s, uint32_t device)
 {
 	char dev[48];
 
 	mdl_device_name(s->in->session, device, dev);
-	out_puts(s->out, "\"device\": ");
 	if (MXBPF_DEVICE_TYPE(device))
 		snk_put_json(s->out, dev, strlen(dev));
 	else
 		out_puts(s->out, "null");
+}
+
+void json_device(struct snk *s, uint32_t device)
+{
+	out_puts(s->out, "\"device\": ");
+	json_put_device(s, device);
 }
 
 void json_process(struct snk *s, uint32_t tgid)
@@ -194,18 +198,13 @@ static void put_details(struct snk *s, uint64_t args_id, uint64_t stack_id, uint
 	}
 }
 
-/* An event is a sum of one. */
-static void put_account(struct snk *s, uint64_t on_cpu_ns, const struct mxbpf_account_sum *a)
+static void put_account(struct snk *s, const struct mdl_row *r)
 {
-	out_printf(s->out,
-		   ", \"account\": {\"on_cpu_ns\": %" PRIu64 ", \"runq_ns\": %" PRIu64 ", \"blocked_ns\": %" PRIu64
-		   ", \"elsewhere_ns\": %" PRIu64 ", \"nvcsw\": %" PRIu64 ", \"nivcsw\": %" PRIu64,
-		   on_cpu_ns, (uint64_t)a->runq_ns, (uint64_t)a->blocked_ns, (uint64_t)a->elsewhere_ns,
-		   (uint64_t)a->nvcsw, (uint64_t)a->nivcsw);
-	if (!s->in->session->no_faults)
-		out_printf(s->out, ", \"minflt\": %" PRIu64 ", \"majflt\": %" PRIu64, (uint64_t)a->minflt,
-			   (uint64_t)a->majflt);
-	out_printf(s->out, ", \"migrated\": %" PRIu64 "}", (uint64_t)a->migrated);
+	const struct snk_account account = snk_account_of(r);
+	const struct snk_list list = {.faults = !s->in->session->no_faults};
+
+	out_puts(s->out, ", \"account\": ");
+	json_put_object(s, snk_account_columns, &list, &account);
 }
 
 static void put_cpu(struct snk *s, const char *key, uint16_t cpu)
@@ -224,7 +223,7 @@ static void put_event_account(struct snk *s, const struct mxbpf_span *e)
 		return;
 	put_cpu(s, "cpu", e->cpu);
 	put_cpu(s, "end_cpu", e->account.end_cpu);
-	put_account(s, mdl_on_cpu_ns(&r), &r.account);
+	put_account(s, &r);
 }
 
 uint64_t json_unix_ns(const struct snk *s, uint64_t mono_ns)
@@ -284,7 +283,7 @@ static int event_table(struct snk *s, const struct snk_table *t)
 {
 	size_t i;
 
-	open_table(s, t->title);
+	json_open_table(s, t->title);
 	for (i = 0; i < t->nspans; i++) {
 		out_puts(s->out, i ? ",\n      {\"name\": " : "\n      {\"name\": ");
 		put_event(s, &t->spans[i], t->memory);
@@ -311,7 +310,7 @@ static int class_table(struct snk *s, const struct snk_table *t)
 
 	if (s->opts->by == SNK_BY_EVENT)
 		return event_table(s, t);
-	open_table(s, t->title);
+	json_open_table(s, t->title);
 	for (i = 0; i < t->nrows; i++) {
 		r = t->rows[i];
 		name = snk_row_name(s, r, label, &len);
@@ -341,29 +340,10 @@ static int class_table(struct snk *s, const struct snk_table *t)
 				   r->alloc_bytes, r->self_alloc_bytes);
 		put_extent(s, r);
 		if (s->in->session->account)
-			put_account(s, mdl_on_cpu_ns(r), &r->account);
+			put_account(s, r);
 		snk_put_counters_json(s, &r->counters);
 		snk_put_flops_json(s, &r->flops);
 		out_puts(s->out, "}");
-	}
-	out_puts(s->out, "]");
-	return 0;
-}
-
-static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_t n)
-{
-	size_t i;
-
-	open_table(s, s->in->session->mem_title);
-	for (i = 0; i < n; i++) {
-		out_puts(s->out, i ? ",\n      {" : "\n      {");
-		json_device(s, rows[i]->device);
-		json_process(s, rows[i]->tgid);
-		out_printf(s->out,
-			   ", \"allocs\": %" PRIu64 ", \"frees\": %" PRIu64 ", \"alloc_bytes\": %" PRIu64
-			   ", \"free_bytes\": %" PRIu64 ", \"live_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRIu64 "}",
-			   rows[i]->allocs, rows[i]->frees, rows[i]->alloc_bytes, rows[i]->free_bytes,
-			   rows[i]->live_bytes, rows[i]->peak_bytes);
 	}
 	out_puts(s->out, "]");
 	return 0;
@@ -373,101 +353,10 @@ void json_close_tables(struct snk *s)
 {
 	struct json *j = (struct json *)s;
 
-	if (!j->closed)
-		out_puts(s->out, "\n  }");
+	if (!j->closed || j->member)
+		out_puts(s->out, j->closed ? "}" : "\n  }");
 	j->closed = true;
-}
-
-static int joins(struct snk *s, const struct snk_joins *t)
-{
-	const struct snk_join *r;
-
-	json_close_tables(s);
-	out_printf(s->out, ",\n  \"backward\": {\"unjoined\": %" PRIu64 ", \"operators\": [", t->unjoined);
-	for (r = t->rows; r < t->rows + t->nrows; r++) {
-		out_puts(s->out, r > t->rows ? ",\n    {\"name\": " : "\n    {\"name\": ");
-		snk_put_json(s->out, r->name, r->len);
-		json_process(s, r->j.h.tgid);
-		out_printf(s->out,
-			   ", \"count\": %llu, \"total_ns\": %llu, \"backward_count\": %llu, "
-			   "\"backward_ns\": %llu, \"deeper_count\": %llu, \"deeper_ns\": %llu}",
-			   r->j.count, r->j.total_ns, r->j.bwd_count, r->j.bwd_total_ns, r->j.deep_count,
-			   r->j.deep_total_ns);
-	}
-	out_puts(s->out, "]}");
-	return 0;
-}
-
-/* Only with --sched. */
-static void put_slow_by(struct snk *s, const char *key, const struct mxbpf_slow_by *by)
-{
-	if (!by->ns || by->what >= MXBPF_SCHED_WHATS)
-		return;
-	out_printf(s->out, ", \"%s\": {\"ns\": %" PRIu64 ", \"what\": \"%s\", \"thread\": %" PRIu32 ", \"comm\": ", key,
-		   (uint64_t)by->ns, sched_what_name(by->what), by->tid);
-	snk_put_json(s->out, by->comm, strnlen(by->comm, sizeof(by->comm)));
-	out_puts(s->out, "}");
-}
-
-static int slow(struct snk *s, const struct snk_slow *t)
-{
-	const struct mdl_slow *r;
-	char why[SNK_WHY_BYTES];
-	const char *name;
-	size_t len;
-
-	json_close_tables(s);
-	out_puts(s->out, ",\n  \"slow\": [");
-	for (r = t->rows; r < t->rows + t->nrows; r++) {
-		const struct mxbpf_span e = {
-			.dur_ns = r->span.dur_ns,
-			.cpu = r->span.cpu,
-			.flags = MXBPF_SPAN_ACCOUNT,
-			.account = r->span.account,
-		};
-
-		name = mdl_name(s->in->model, r->row->name_id, &len);
-		out_puts(s->out, r > t->rows ? ",\n    {\"name\": " : "\n    {\"name\": ");
-		snk_put_json(s->out, name, len);
-		out_puts(s->out, ", ");
-		json_device(s, r->span.device);
-		json_process(s, r->span.h.tgid);
-		out_printf(s->out,
-			   ", \"thread\": %" PRIu32 ", \"start_unix_ns\": %" PRIu64 ", \"total_ns\": %" PRIu64
-			   ", \"median_ns\": %" PRIu64 ", \"cause\": \"%s\", \"cause_ns\": %" PRIu64 ", \"why\": ",
-			   r->span.tid, json_unix_ns(s, r->span.h.ts_ns), (uint64_t)r->span.dur_ns, r->median_ns,
-			   snk_causes[r->cause], r->cause_ns);
-		snk_why(s->in->model, r, why);
-		snk_put_json(s->out, why, strlen(why));
-		put_slow_by(s, "kept_by", &r->span.kept);
-		put_slow_by(s, "slept", &r->span.slept);
-		put_event_account(s, &e);
-		out_puts(s->out, "}");
-	}
-	out_puts(s->out, "]");
-	return 0;
-}
-
-static int samples(struct snk *s, const struct snk_samples *t)
-{
-	const struct snk_sample *r;
-
-	json_close_tables(s);
-	out_printf(s->out, ",\n  \"samples\": {\"hz\": %" PRIu32 ", \"count\": %" PRIu64 ", \"ran_in\": [",
-		   s->in->session->sample_hz, t->count);
-	for (r = t->rows; r < t->rows + t->nrows; r++) {
-		out_puts(s->out, r > t->rows ? ",\n    {\"name\": " : "\n    {\"name\": ");
-		snk_put_json(s->out, r->name, r->len);
-		out_puts(s->out, ", \"table\": ");
-		if (r->title)
-			snk_put_json(s->out, r->title, strlen(r->title));
-		else
-			out_puts(s->out, "null");
-		json_process(s, r->tgid);
-		out_printf(s->out, ", \"count\": %" PRIu64 "}", r->count);
-	}
-	out_puts(s->out, "]}");
-	return 0;
+	j->member = NULL;
 }
 
 static void put_open(struct snk *s, const struct mxbpf_open *o)
@@ -508,76 +397,6 @@ static int opens(struct snk *s, const struct mxbpf_open *rows, size_t n)
 	return 0;
 }
 
-static void put_parties(struct snk *s, const struct snk_sched *r, enum mxbpf_sched_what what)
-{
-	const struct mxbpf_agg_sched *a;
-
-	out_printf(s->out, ", \"%s\": [", sched_what_name(what));
-	for (a = r->of[what]; a < r->of[what] + r->n[what]; a++) {
-		out_puts(s->out, a > r->of[what] ? ", {\"comm\": " : "{\"comm\": ");
-		snk_put_json(s->out, a->comm, strnlen(a->comm, sizeof(a->comm)));
-		out_printf(s->out, ", \"own\": %s, \"count\": %llu, \"ns\": %llu}", a->own ? "true" : "false", a->count,
-			   a->total_ns);
-	}
-	out_puts(s->out, "]");
-}
-
-static int sched(struct snk *s, const struct snk_scheds_table *t)
-{
-	const struct snk_sched *r;
-	unsigned what;
-
-	json_close_tables(s);
-	out_puts(s->out, ",\n  \"off_cpu\": {\"calls\": [");
-	for (r = t->rows; r < t->rows + t->nrows; r++) {
-		out_puts(s->out, r > t->rows ? ",\n    {\"name\": " : "\n    {\"name\": ");
-		if (r->cls)
-			snk_put_json(s->out, r->name, r->len);
-		else
-			out_puts(s->out, "null");
-		out_puts(s->out, ", \"category\": ");
-		if (r->cls)
-			out_printf(s->out, "\"%s\"", mdl_category((enum mxbpf_class)r->cls));
-		else
-			out_puts(s->out, "null");
-		json_process(s, r->tgid);
-		out_printf(s->out, ", \"off_cpu_ns\": %" PRIu64, r->off_ns);
-		for (what = 0; what < MXBPF_SCHED_KEPT_BY; what++)
-			out_printf(s->out, ", \"%s_ns\": %" PRIu64, sched_what_name((enum mxbpf_sched_what)what),
-				   snk_sched_ns(r, (enum mxbpf_sched_what)what));
-		put_parties(s, r, MXBPF_SCHED_KEPT_BY);
-		put_parties(s, r, MXBPF_SCHED_WOKEN_BY);
-		out_puts(s->out, "}");
-	}
-	out_puts(s->out, "]}");
-	return 0;
-}
-
-static int teams(struct snk *s, const struct snk_teams *t)
-{
-	const struct snk_team *r;
-
-	json_close_tables(s);
-	out_printf(s->out, ",\n  \"teams\": {\"cpus\": %u, \"operators\": [", s->in->session->team_cpus);
-	for (r = t->rows; r < t->rows + t->nrows; r++) {
-		out_puts(s->out, r > t->rows ? ",\n    {\"name\": " : "\n    {\"name\": ");
-		if (r->t.cls)
-			snk_put_json(s->out, r->name, r->len);
-		else
-			out_puts(s->out, "null");
-		json_process(s, r->t.h.tgid);
-		out_printf(s->out,
-			   ", \"regions\": %llu, \"threads\": %u, \"wall_ns\": %llu, \"threads_ns\": %llu, "
-			   "\"cpu_ns\": %llu, \"runq_ns\": %llu, \"work_ns\": %llu, \"late_ns\": %llu, "
-			   "\"late_runq_ns\": %llu, \"barrier_ns\": %llu, \"spun_ns\": %llu, \"migrated\": %s}",
-			   r->t.regions, r->t.threads, r->t.dur_ns, r->t.threads_ns, r->t.cpu_ns, r->t.runq_ns,
-			   r->t.work_ns, r->t.late_ns, r->t.late_runq_ns, r->t.barrier_ns, r->t.spun_ns,
-			   r->t.flags & MXBPF_TEAM_MIGRATED ? "true" : "false");
-	}
-	out_puts(s->out, "]}");
-	return 0;
-}
-
 static int end(struct snk *s)
 {
 	uint64_t not_shown = snk_events_not_shown(s);
@@ -602,18 +421,7 @@ const struct snk_ops snk_json = {
 	.begin = begin,
 	.details = true,
 	.table = class_table,
-	.marks = json_marks,
-	.mem = mem_table,
-	.held = json_held,
-	.joins = joins,
-	.teams = teams,
-	.lives = json_lives,
-	.kvs = json_kvs,
-	.activities = json_activities,
-	.slow = slow,
-	.samples = samples,
-	.iterations = json_iterations,
+	.sheet = snk_sheet_json,
 	.opens = opens,
-	.sched = sched,
 	.end = end,
 };

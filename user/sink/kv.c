@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What went to a store of parameters and came from it, by operation and key. */
-#include "sink/priv.h"
-
-#include "base/fmt.h"
-#include "mxbpf_kv.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CELL_BYTES 64
+#include "base/fmt.h"
+#include "mxbpf_kv.h"
+#include "sink/priv.h"
+#include "sink/sheet.h"
+
+/* Calls of a store of parameters, by operation and key. */
+struct kv {
+	struct snk_text name; /* owned */
+	struct snk_key key;   /* owned */
+	uint64_t number;      /* of a key that is one */
+	uint64_t count, total_ns, min_ns, max_ns, avg_ns, p50_ns, p99_ns;
+	uint64_t values, unknown, sent_bytes, received_bytes, rate;
+	uint32_t tgid;
+};
 
 static uint64_t bytes_of(const struct mdl_kv *k)
 {
@@ -21,180 +29,201 @@ static uint64_t bytes_of(const struct mdl_kv *k)
 }
 
 /* Numbers by size, then names. */
-static int by_key(const struct snk_kv *a, const struct snk_kv *b)
+static int by_key(const struct kv *a, const struct kv *b)
 {
-	bool na = a->kv->flags & MXBPF_KV_NAMED, nb = b->kv->flags & MXBPF_KV_NAMED;
-
-	if (na != nb)
-		return na ? 1 : -1;
-	if (!na)
-		return a->kv->key == b->kv->key ? 0 : a->kv->key < b->kv->key ? -1 : 1;
-	return snk_name_cmp(a->key, a->key_len, b->key, b->key_len);
+	if (a->key.number != b->key.number)
+		return a->key.number ? -1 : 1;
+	if (a->key.number)
+		return a->number == b->number ? 0 : a->number < b->number ? -1 : 1;
+	return snk_name_cmp(a->key.text.data, a->key.text.len, b->key.text.data, b->key.text.len);
 }
 
 static int by_opts(const void *va, const void *vb, void *vopts)
 {
-	const struct snk_kv *a = va, *b = vb;
+	const struct kv *a = va, *b = vb;
 	const struct snk_opts *opts = vopts;
 	bool count = opts->sort == SNK_SORT_COUNT;
-	uint64_t ka = count ? a->kv->calls.count : a->kv->calls.total_ns;
-	uint64_t kb = count ? b->kv->calls.count : b->kv->calls.total_ns;
+	uint64_t ka = count ? a->count : a->total_ns, kb = count ? b->count : b->total_ns;
 	int order;
 
 	if (opts->sort != SNK_SORT_NAME && ka != kb)
 		return (ka < kb) == opts->ascending ? -1 : 1;
-	order = snk_name_cmp(a->name, a->len, b->name, b->len);
+	order = snk_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 	order = order ? order : by_key(a, b);
 	if (order)
 		return order;
-	return a->kv->calls.tgid < b->kv->calls.tgid ? -1 : a->kv->calls.tgid > b->kv->calls.tgid;
+	return a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
 }
 
-/* "serve pull": what a server does says what it was asked for. */
-static char *operation(const struct mdl_kv *k, const char *name, size_t *len)
+/* Both parts, as one text. data is NULL if there is no memory. Owned. */
+static struct snk_text joined(const char *a, size_t alen, const char *b)
 {
-	const char *asked = !(k->flags & MXBPF_KV_SERVED) ? "" : k->flags & MXBPF_KV_PULLED ? " pull" : " push";
-	size_t n = strlen(asked);
-	char *text = malloc(*len + n + 1);
+	struct snk_text text = {NULL, alen + strlen(b)};
+	char *to = malloc(text.len + 1);
 
-	if (!text)
-		return NULL;
-	memcpy(text, name, *len);
-	memcpy(text + *len, asked, n + 1);
-	*len += n;
+	if (!to)
+		return text;
+	memcpy(to, a, alen);
+	strcpy(to + alen, b);
+	text.data = to;
 	return text;
 }
 
-static int fill(const struct snk *s, const struct mdl_kv *k, struct snk_kv *r)
+/* "serve pull": what a server does says what it was asked for. */
+static struct snk_text operation(const struct mdl *m, const struct mdl_kv *k)
 {
-	const char *text;
-	char digits[24];
+	const char *asked = !(k->flags & MXBPF_KV_SERVED) ? "" : k->flags & MXBPF_KV_PULLED ? " pull" : " push";
+	size_t len;
+	const char *name = mdl_name(m, k->calls.name_id, &len);
 
-	r->kv = k;
-	text = mdl_name(s->in->model, k->calls.name_id, &r->len);
-	r->name = operation(k, text, &r->len);
-	if (k->flags & MXBPF_KV_NAMED) {
-		text = mdl_name(s->in->model, k->key, &r->key_len);
-	} else {
-		r->key_len = (size_t)snprintf(digits, sizeof(digits), "%" PRId64, (int64_t)k->key);
-		text = digits;
-	}
-	r->key = malloc(r->key_len + 1);
-	if (!r->name || !r->key)
-		return -ENOMEM;
-	memcpy(r->key, text, r->key_len);
-	r->key[r->key_len] = '\0';
-	return 0;
+	return joined(name, len, asked);
 }
 
-int snk_kvs(const struct snk *s, struct snk_kv **rows, size_t *n)
+static struct snk_key key_of(const struct mdl *m, const struct mdl_kv *k)
 {
-	const struct mdl_kv *const *all = mdl_kvs(s->in->model, n);
-	struct snk_kv *r = calloc(*n + 1, sizeof(*r));
+	char digits[24];
+	size_t len;
+	const char *name;
+
+	if (k->flags & MXBPF_KV_NAMED) {
+		name = mdl_name(m, k->key, &len);
+		return (struct snk_key){joined(name, len, ""), false};
+	}
+	snprintf(digits, sizeof(digits), "%" PRId64, (int64_t)k->key);
+	return (struct snk_key){joined(digits, strlen(digits), ""), true};
+}
+
+static struct kv row_of(const struct snk *s, const struct mdl_kv *k)
+{
+	const uint64_t window_ns = s->in->session->duration_ns;
+
+	return (struct kv){
+		.name = operation(s->in->model, k),
+		.key = key_of(s->in->model, k),
+		.number = k->key,
+		.count = k->calls.count,
+		.total_ns = k->calls.total_ns,
+		.min_ns = k->calls.min_ns,
+		.max_ns = k->calls.max_ns,
+		.avg_ns = k->calls.total_ns / k->calls.count,
+		.p50_ns = mdl_percentile(&k->calls, 0.50),
+		.p99_ns = mdl_percentile(&k->calls, 0.99),
+		.values = k->values,
+		.unknown = k->unknown,
+		.sent_bytes = k->sent_bytes,
+		.received_bytes = k->received_bytes,
+		.rate = window_ns ? (uint64_t)((double)bytes_of(k) * 1e9 / (double)window_ns) : 0,
+		.tgid = k->calls.tgid,
+	};
+}
+
+static int make(const struct snk *s, void *table)
+{
+	struct snk_list *t = table;
+	const struct mdl_kv *const *all = mdl_kvs(s->in->model, &t->all);
+	struct kv *r = calloc(t->all + 1, sizeof(*r));
 	size_t i;
 	int err = r ? 0 : -ENOMEM;
 
-	*rows = r;
-	for (i = 0; !err && i < *n; i++)
-		err = fill(s, all[i], &r[i]);
+	t->rows = r;
+	for (i = 0; r && i < t->all; i++) {
+		r[i] = row_of(s, all[i]);
+		if (!r[i].name.data || !r[i].key.text.data)
+			err = -ENOMEM;
+	}
 	if (!err)
-		qsort_r(r, *n, sizeof(*r), by_opts, (void *)s->opts);
+		qsort_r(r, t->all, sizeof(*r), by_opts, (void *)s->opts);
 	return err;
 }
 
-void snk_kvs_free(struct snk_kv *rows, size_t n)
+static void fini(void *table)
 {
+	struct snk_list *t = table;
+	struct kv *r = t->rows;
 	size_t i;
 
-	for (i = 0; rows && i < n; i++) {
-		free(rows[i].name);
-		free(rows[i].key);
+	for (i = 0; r && i < t->all; i++) {
+		free((void *)r[i].name.data);
+		free((void *)r[i].key.text.data);
 	}
-	free(rows);
 }
 
-uint64_t snk_kv_rate(const struct snk *s, const struct mdl_kv *k)
+static void above(struct snk *s, const void *table, const char *prefix)
 {
-	uint64_t ns = s->in->session->duration_ns;
-
-	return ns ? (uint64_t)((double)bytes_of(k) * 1e9 / (double)ns) : 0;
-}
-
-static int add_bytes(struct snk_grid *g, uint64_t bytes, const char *unit)
-{
-	char cell[CELL_BYTES] = "-", text[48];
-
-	if (bytes)
-		snprintf(cell, sizeof(cell), "%s%s", fmt_bytes(bytes, text), unit);
-	return snk_grid_add(g, cell, strlen(cell));
-}
-
-static int add_row(const struct snk *s, struct snk_grid *g, const struct snk_kv *r)
-{
-	const uint64_t ns[] = {r->kv->calls.total_ns, mdl_percentile(&r->kv->calls, 0.50),
-			       mdl_percentile(&r->kv->calls, 0.99)};
-	char cell[CELL_BYTES];
-	size_t i;
-	int err = snk_grid_add(g, r->key, r->key_len);
-
-	err = err ? err : snk_grid_add(g, r->name, r->len);
-	snprintf(cell, sizeof(cell), "%" PRIu64, r->kv->calls.count);
-	err = err ? err : snk_grid_add(g, cell, strlen(cell));
-	err = err ? err : add_bytes(g, r->kv->sent_bytes, "");
-	err = err ? err : add_bytes(g, r->kv->received_bytes, "");
-	for (i = 0; !err && i < sizeof(ns) / sizeof(ns[0]); i++) {
-		fmt_tight_ns(ns[i], cell);
-		err = snk_grid_add(g, cell, strlen(cell));
-	}
-	return err ? err : add_bytes(g, snk_kv_rate(s, r->kv), "/s");
+	out_printf(s->out, "%sKVStore by key: ", prefix);
+	snk_put_rows(s, table);
+	out_puts(s->out, "\n");
 }
 
 /* What the bytes are not. */
-static void put_caveats(struct snk *s, const struct snk_kvs *t)
+static void below(struct snk *s, const void *table, const char *prefix)
 {
 	const uint64_t unkeyed = snk_counter(s->in->model, MXBPF_COUNTER_UNKEYED);
+	const struct snk_list *t = table;
+	const struct kv *r = t->rows;
 	uint64_t unknown = 0;
 	char n[32];
 	size_t i;
 
-	for (i = 0; i < t->nrows; i++)
-		unknown += t->rows[i].kv->unknown;
-	out_puts(s->out,
-		 "         bytes by shape and type, as the program has them; a call with several keys is in the row "
-		 "of each\n");
+	for (i = 0; i < t->n; i++)
+		unknown += r[i].unknown;
+	out_printf(
+		s->out,
+		"%s         bytes by shape and type, as the program has them; a call with several keys is in the row "
+		"of each\n",
+		prefix);
 	if (unknown)
-		out_printf(s->out,
-			   "         of %s values the bytes are not known: sparse ones, and what servers answer with\n",
-			   fmt_count(unknown, n));
+		out_printf(
+			s->out,
+			"%s         of %s values the bytes are not known: sparse ones, and what servers answer with\n",
+			prefix, fmt_count(unknown, n));
 	if (unkeyed)
-		out_printf(s->out, "         %s values more are in no row: of a call the first %d are looked at\n",
-			   fmt_count(unkeyed, n), MXBPF_KV_VALUES_MAX);
+		out_printf(s->out, "%s         %s values more are in no row: of a call the first %d are looked at\n",
+			   prefix, fmt_count(unkeyed, n), MXBPF_KV_VALUES_MAX);
 }
 
-int snk_put_kvs(struct snk *s, const struct snk_kvs *t)
+static bool when(const struct snk *s)
 {
-	struct snk_grid g = {
-		.cols = {{"key", .left = true},
-			 {"operation", .left = true},
-			 {"calls"},
-			 {"sent"},
-			 {"received"},
-			 {"total"},
-			 {"p50", .name_min = 12},
-			 {"p99", .name_min = 16},
-			 {"rate", .name_min = 20}},
-		.ncols = 9,
-	};
-	size_t i;
-	int err = 0;
-
-	out_printf(s->out, "KVStore by key: %zu row%s%s\n", t->nrows_all, t->nrows_all == 1 ? "" : "s",
-		   t->nrows < t->nrows_all ? ", not all of them shown" : "");
-	for (i = 0; !err && i < t->nrows; i++)
-		err = add_row(s, &g, &t->rows[i]);
-	if (!err)
-		snk_grid_print(&g, s->opts->width ? s->opts->width : SNK_WIDTH, s->out);
-	put_caveats(s, t);
-	snk_grid_fini(&g);
-	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
+	return s->in->session->class_title[MXBPF_CLASS_KVSTORE];
 }
+
+#define ROW struct kv
+static const struct snk_column columns[] = {
+	{"key", NULL, "key", SNK_KEY, AT(key)},
+	{"operation", "name", "operation", SNK_TEXT, AT(name),
+	 .help = "push, pull, pushpull, broadcast, init, row_sparse_pull; of a server: serve push, serve pull"},
+	PID_COLUMN(tgid),
+	{"calls", "count", "calls", SNK_COUNT, AT(count)},
+	{"values", NULL, NULL, SNK_COUNT, AT(values), .help = "arrays; of several devices a key has several"},
+	{"values_unknown", NULL, NULL, SNK_COUNT, AT(unknown),
+	 .help = "of these, those whose bytes are not known, and not summed up"},
+	{"sent_bytes", NULL, "sent", SNK_BYTES, AT(sent_bytes), SNK_DASH,
+	 .help = "to the store; of a server, from a worker"},
+	{"received_bytes", NULL, "received", SNK_BYTES, AT(received_bytes), SNK_DASH},
+	{"total_ns", NULL, "total", SNK_NS, AT(total_ns), SNK_TIGHT},
+	{"min_ns", NULL, NULL, SNK_NS, AT(min_ns)},
+	{"max_ns", NULL, NULL, SNK_NS, AT(max_ns)},
+	{NULL, "avg_ns", NULL, SNK_NS, AT(avg_ns)},
+	{"p50_ns", NULL, "p50", SNK_NS, AT(p50_ns), SNK_TIGHT, .name_min = 12},
+	{"p99_ns", NULL, "p99", SNK_NS, AT(p99_ns), SNK_TIGHT, .name_min = 16},
+	{"bytes_per_second", "", "rate", SNK_RATE, AT(rate), SNK_DASH, .name_min = 20,
+	 .help = "of the window, both ways"},
+	{0},
+};
+
+const struct snk_sheet snk_sheet_kvs = {
+	.title = "KVStore by key",
+	.help = "What calls of a KVStore carried, by operation and key. A call with several keys is in the row of "
+		"each. Not with --stats.",
+	.member = "kvstore",
+	.csv = "KVStore by key",
+	.columns = columns,
+	.row_bytes = sizeof(struct kv),
+	.table_bytes = sizeof(struct snk_list),
+	.if_any = true,
+	.when = when,
+	.make = make,
+	.fini = fini,
+	.above = above,
+	.below = below,
+};

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --life: what operators waited for before they ran, and what the program waited for. */
-#include "sink/priv.h"
-
-#include "base/fmt.h"
-
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CELL_BYTES 64
+#include "sink/priv.h"
+#include "sink/sheet.h"
+
+struct part {
+	uint64_t count, total_ns, min_ns, max_ns, p50_ns, p99_ns;
+	uint64_t known_p50_ns, known_p99_ns; /* the same, or SNK_UNKNOWN without calls */
+};
+
+struct life {
+	struct snk_text name;
+	uint64_t ns; /* all of it but for the dispatch: what the program sees between pushing it and having it */
+	struct part parts[MXBPF_LIFE_PARTS];
+	uint32_t tgid, device;
+};
 
 const char *const snk_life_parts[MXBPF_LIFE_PARTS] = {
 	[MXBPF_LIFE_DISPATCH] = "dispatch",
@@ -25,25 +32,37 @@ const char *const snk_wait_whats[MXBPF_WAIT_WHATS] = {
 	[MXBPF_WAIT_UNSEEN] = "unseen",
 };
 
-/* ---- rows */
-
-/* All of an operator's life that its dispatch is not: what the program sees between pushing it and having it. */
-static uint64_t life_ns(const struct mdl_life *r)
+static struct part part_of(const struct mdl_life_part *p)
 {
-	uint64_t sum = 0;
-	unsigned i;
+	const uint64_t p50_ns = mdl_life_percentile(p, 0.5), p99_ns = mdl_life_percentile(p, 0.99);
 
-	for (i = MXBPF_LIFE_DEPENDENCIES; i < MXBPF_LIFE_PARTS; i++)
-		if (__builtin_add_overflow(sum, r->parts[i].total_ns, &sum))
-			return UINT64_MAX;
-	return sum;
+	return (struct part){p->count,
+			     p->total_ns,
+			     p->min_ns,
+			     p->max_ns,
+			     p50_ns,
+			     p99_ns,
+			     p->count ? p50_ns : SNK_UNKNOWN,
+			     p->count ? p99_ns : SNK_UNKNOWN};
 }
 
-static int by_name(const struct mdl *m, const struct mdl_life *a, const struct mdl_life *b)
+static struct life row_of(const struct mdl *m, const struct mdl_life *l)
 {
-	size_t na, nb;
-	const char *ta = mdl_name(m, a->name_id, &na), *tb = mdl_name(m, b->name_id, &nb);
-	int order = snk_name_cmp(ta, na, tb, nb);
+	struct life r = {.tgid = l->tgid, .device = l->device};
+	unsigned i;
+
+	r.name.data = mdl_name(m, l->name_id, &r.name.len);
+	for (i = 0; i < MXBPF_LIFE_PARTS; i++) {
+		r.parts[i] = part_of(&l->parts[i]);
+		if (i >= MXBPF_LIFE_DEPENDENCIES && __builtin_add_overflow(r.ns, r.parts[i].total_ns, &r.ns))
+			r.ns = UINT64_MAX;
+	}
+	return r;
+}
+
+static int by_name(const struct life *a, const struct life *b)
+{
+	int order = snk_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 
 	if (order)
 		return order;
@@ -52,187 +71,223 @@ static int by_name(const struct mdl *m, const struct mdl_life *a, const struct m
 	return a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
 }
 
-static int by_opts(const void *va, const void *vb, void *vs)
+static int by_opts(const void *va, const void *vb, void *vopts)
 {
-	const struct mdl_life *a = *(const struct mdl_life *const *)va, *b = *(const struct mdl_life *const *)vb;
-	const struct snk *s = vs;
-	const bool count = s->opts->sort == SNK_SORT_COUNT;
-	const uint64_t ka = count ? a->parts[MXBPF_LIFE_RUN].count : life_ns(a);
-	const uint64_t kb = count ? b->parts[MXBPF_LIFE_RUN].count : life_ns(b);
+	const struct life *a = va, *b = vb;
+	const struct snk_opts *opts = vopts;
+	const bool count = opts->sort == SNK_SORT_COUNT;
+	const uint64_t ka = count ? a->parts[MXBPF_LIFE_RUN].count : a->ns;
+	const uint64_t kb = count ? b->parts[MXBPF_LIFE_RUN].count : b->ns;
 
-	if (s->opts->sort != SNK_SORT_NAME && ka != kb)
-		return (ka < kb) == s->opts->ascending ? -1 : 1;
-	return by_name(s->in->model, a, b);
+	if (opts->sort != SNK_SORT_NAME && ka != kb)
+		return (ka < kb) == opts->ascending ? -1 : 1;
+	return by_name(a, b);
 }
 
-int snk_life_rows(const struct snk *s, const struct mdl_life ***rows, size_t *n)
+static int make(const struct snk *s, void *table)
 {
-	const struct mdl_life *const *all = mdl_lives(s->in->model, n);
+	struct snk_list *t = table;
+	const struct mdl_life *const *all = mdl_lives(s->in->model, &t->all);
+	struct life *r = calloc(t->all + 1, sizeof(*r));
+	size_t i;
 
-	*rows = calloc(*n + 1, sizeof(**rows));
-	if (!*rows)
+	t->rows = r;
+	if (!r)
 		return -ENOMEM;
-	if (*n)
-		memcpy(*rows, all, *n * sizeof(**rows));
-	qsort_r(*rows, *n, sizeof(**rows), by_opts, (void *)s);
+	for (i = 0; i < t->all; i++)
+		r[i] = row_of(s->in->model, all[i]);
+	qsort_r(r, t->all, sizeof(*r), by_opts, (void *)s->opts);
 	return 0;
 }
+
+static void above(struct snk *s, const void *table, const char *prefix)
+{
+	out_printf(s->out, "%slife of operators: medians, in ", prefix);
+	snk_put_rows(s, table);
+	out_puts(s->out, "\n");
+}
+
+static bool when(const struct snk *s)
+{
+	return s->in->session->life;
+}
+
+#define ROW struct part
+static const struct snk_column part_columns[] = {
+	{"count", NULL, NULL, SNK_COUNT, AT(count),
+	 .help = "operators of which it is known: of those that were pushed before the window began some parts are "
+		 "not"},
+	{"total_ns", NULL, NULL, SNK_NS, AT(total_ns)},
+	{"min_ns", NULL, NULL, SNK_NS, AT(min_ns)},
+	{"max_ns", NULL, NULL, SNK_NS, AT(max_ns)},
+	{"p50_ns", NULL, NULL, SNK_NS, AT(p50_ns)},
+	{"p99_ns", NULL, NULL, SNK_NS, AT(p99_ns)},
+	{0},
+};
+#undef ROW
+
+#define ROW struct life
+/* A part, with its median and 99th percentile for people. */
+#define PART(i, key, head, min, p99_min, text)                                                                         \
+	{key, "life_" key, NULL, SNK_OBJECT, AT(parts[i]), .columns = part_columns, .help = text},                     \
+		{NULL, NULL, head, SNK_NS, AT(parts[i].known_p50_ns), SNK_TIGHT | SNK_NULL, .name_min = min},          \
+	{                                                                                                              \
+		NULL, NULL, "p99", SNK_NS, AT(parts[i].known_p99_ns), SNK_TIGHT | SNK_NULL, .name_min = p99_min        \
+	}
+static const struct snk_column columns[] = {
+	{"name", NULL, "name", SNK_TEXT, AT(name)},
+	{"device", NULL, NULL, SNK_DEVICE, AT(device)},
+	PID_COLUMN(tgid),
+	{NULL, NULL, "calls", SNK_COUNT, AT(parts[MXBPF_LIFE_RUN].count), .name_min = 12},
+	PART(MXBPF_LIFE_DISPATCH, "dispatch", "dispatch", 18, 30,
+	     "its thread made it: since the call around it began, or since the operator before it in that call"),
+	PART(MXBPF_LIFE_DEPENDENCIES, "dependencies", "depend", 0, 24,
+	     "pushed, until all that it reads and writes was free"),
+	PART(MXBPF_LIFE_QUEUE, "queue", "queue", 0, 24, "ready, until a thread took it"),
+	PART(MXBPF_LIFE_RUN, "run", "run", 0, 28, "started, until it was done: its row in the table of operators"),
+	{0},
+};
+#undef ROW
+
+const struct snk_sheet snk_sheet_lives = {
+	.title = "life of operators",
+	.help = "Only with --life: operators from being pushed to their end, and what the program waited for.",
+	.member = "life",
+	.list = "operators",
+	.csv = "",
+	.columns = columns,
+	.row_bytes = sizeof(struct life),
+	.table_bytes = sizeof(struct snk_list),
+	.when = when,
+	.make = make,
+	.above = above,
+};
+
+/* ---- waits of the program */
+
+struct wait {
+	struct snk_text op, within, call, name; /* without data where there is none */
+	struct snk_text op_or_what;
+	struct snk_text cause; /* for people; owned */
+	struct snk_text in;    /* the call, or else the wait */
+	struct mxbpf_wait w;
+};
 
 static int by_total(const void *va, const void *vb)
 {
-	const struct mxbpf_wait *a = va, *b = vb;
+	const struct wait *a = va, *b = vb;
 
-	if (a->total_ns != b->total_ns)
-		return a->total_ns > b->total_ns ? -1 : 1;
-	if (a->count != b->count)
-		return a->count > b->count ? -1 : 1;
-	return a->op_id < b->op_id ? -1 : a->op_id > b->op_id;
+	if (a->w.total_ns != b->w.total_ns)
+		return a->w.total_ns > b->w.total_ns ? -1 : 1;
+	if (a->w.count != b->w.count)
+		return a->w.count > b->w.count ? -1 : 1;
+	return a->w.op_id < b->w.op_id ? -1 : a->w.op_id > b->w.op_id;
 }
 
-int snk_wait_rows(const struct snk *s, struct mxbpf_wait **rows, size_t *n)
+static struct snk_text name_of(const struct mdl *m, uint64_t id)
 {
-	const struct mxbpf_wait *all = mdl_waits(s->in->model, n);
+	struct snk_text text = {0};
 
-	*rows = calloc(*n + 1, sizeof(**rows));
-	if (!*rows)
-		return -ENOMEM;
-	if (*n)
-		memcpy(*rows, all, *n * sizeof(**rows));
-	qsort(*rows, *n, sizeof(**rows), by_total);
-	return 0;
+	if (id)
+		text.data = mdl_name(m, id, &text.len);
+	return text;
 }
 
-/* ---- for people */
-
-static int add_count(struct snk_grid *g, uint64_t n)
-{
-	char cell[CELL_BYTES];
-
-	snprintf(cell, sizeof(cell), "%" PRIu64, n);
-	return snk_grid_add(g, cell, strlen(cell));
-}
-
-static int add_ns(struct snk_grid *g, uint64_t ns, bool known)
-{
-	char cell[CELL_BYTES] = "-";
-
-	if (known)
-		fmt_tight_ns(ns, cell);
-	return snk_grid_add(g, cell, strlen(cell));
-}
-
-static int add_life(const struct snk *s, struct snk_grid *g, const struct mdl_life *r)
-{
-	size_t len;
-	const char *name = mdl_name(s->in->model, r->name_id, &len);
-	int err = snk_grid_add(g, name, len);
-	unsigned i;
-
-	err = err ? err : add_count(g, r->parts[MXBPF_LIFE_RUN].count);
-	for (i = 0; i < MXBPF_LIFE_PARTS && !err; i++) {
-		const struct mdl_life_part *p = &r->parts[i];
-
-		err = add_ns(g, mdl_life_percentile(p, 0.5), p->count);
-		err = err ? err : add_ns(g, mdl_life_percentile(p, 0.99), p->count);
-	}
-	return err;
-}
-
-static unsigned width_of(const struct snk *s)
-{
-	return s->opts->width ? s->opts->width : SNK_WIDTH;
-}
-
-static int put_lives(struct snk *s, const struct snk_lives *t)
-{
-	struct snk_grid g = {
-		.cols = {{"name", .left = true},
-			 {"calls", .name_min = 12},
-			 {"dispatch", .name_min = 18},
-			 {"p99", .name_min = 30},
-			 {"depend"},
-			 {"p99", .name_min = 24},
-			 {"queue"},
-			 {"p99", .name_min = 24},
-			 {"run"},
-			 {"p99", .name_min = 28}},
-		.ncols = 2 + 2 * MXBPF_LIFE_PARTS,
-	};
-	size_t i;
-	int err = 0;
-
-	out_printf(s->out, "life of operators: medians, in %zu row%s%s\n", t->nrows_all, t->nrows_all == 1 ? "" : "s",
-		   t->nrows < t->nrows_all ? ", not all of them shown" : "");
-	for (i = 0; !err && i < t->nrows; i++)
-		err = add_life(s, &g, t->rows[i]);
-	if (!err && t->nrows)
-		snk_grid_print(&g, width_of(s), s->out);
-	snk_grid_fini(&g);
-	return err;
-}
-
-/* "dot", "dot in ImperativeBulk": names that the target gave. */
-static int add_cause(const struct snk *s, struct snk_grid *g, const struct mxbpf_wait *w)
+/* "dot", "dot in ImperativeBulk": names that the target gave. 0, -ENOMEM. */
+static int set_cause(struct wait *r)
 {
 	static const char *const words[MXBPF_WAIT_WHATS] = {
 		[MXBPF_WAIT_NOTHING] = "(nothing: it was done)",
 		[MXBPF_WAIT_UNSEEN] = "(pushed before the window)",
 	};
+	const char *word = words[r->w.what];
 	struct buf text = {0};
-	size_t len;
-	const char *name = words[w->what];
 	int err;
 
-	if (name)
-		return snk_grid_add(g, name, strlen(name));
-	name = mdl_name(s->in->model, w->op_id, &len);
-	err = buf_put(&text, name, len);
-	if (w->within_id && !err) {
-		name = mdl_name(s->in->model, w->within_id, &len);
-		err = buf_put(&text, " in ", 4) || buf_put(&text, name, len) ? -ENOMEM : 0;
-	}
-	err = err ? err : snk_grid_add(g, text.data, text.len);
-	buf_fini(&text);
-	return err;
+	if (word)
+		err = buf_put(&text, word, strlen(word));
+	else
+		err = buf_put(&text, r->op.data, r->op.len);
+	if (!err && !word && r->within.data)
+		err = buf_put(&text, " in ", 4) || buf_put(&text, r->within.data, r->within.len);
+	r->cause = (struct snk_text){(char *)text.data, text.len};
+	return err ? -ENOMEM : 0;
 }
 
-static int add_wait(const struct snk *s, struct snk_grid *g, const struct mxbpf_wait *w)
+static int make_waits(const struct snk *s, void *table)
 {
-	uint64_t id = w->call_id ? w->call_id : w->name_id;
-	size_t len;
-	const char *name;
-	int err = add_cause(s, g, w);
-
-	name = mdl_name(s->in->model, id, &len);
-	err = err ? err : snk_grid_add(g, name, len);
-	err = err ? err : add_count(g, w->count);
-	err = err ? err : add_ns(g, w->total_ns, true);
-	return err ? err : add_ns(g, w->max_ns, true);
-}
-
-static int put_waits(struct snk *s, const struct snk_lives *t)
-{
-	struct snk_grid g = {
-		.cols = {{"for", .left = true}, {"in", .left = true, .name_min = 12}, {"waits"}, {"total"}, {"max"}},
-		.ncols = 5,
-	};
+	const struct mdl *m = s->in->model;
+	struct snk_list *t = table;
+	const struct mxbpf_wait *all = mdl_waits(m, &t->all);
+	struct wait *r = calloc(t->all + 1, sizeof(*r));
 	size_t i;
-	int err = 0;
+	int err = r ? 0 : -ENOMEM;
 
-	out_puts(s->out, "\nwhat the program waited for");
-	out_puts(s->out, t->nwaits ? "\n" : ": nothing seen\n");
-	for (i = 0; !err && i < t->nwaits; i++)
-		err = add_wait(s, &g, &t->waits[i]);
-	if (!err && t->nwaits)
-		snk_grid_print(&g, width_of(s), s->out);
-	snk_grid_fini(&g);
+	t->rows = r;
+	for (i = 0; r && i < t->all; i++) {
+		r[i].w = all[i];
+		r[i].op = name_of(m, all[i].op_id);
+		r[i].within = name_of(m, all[i].within_id);
+		r[i].call = name_of(m, all[i].call_id);
+		r[i].name = name_of(m, all[i].name_id);
+		r[i].in = r[i].call.data ? r[i].call : r[i].name;
+		r[i].op_or_what = r[i].op;
+		if (!r[i].op.data)
+			r[i].op_or_what = snk_word(snk_wait_whats[all[i].what]);
+		err = set_cause(&r[i]) ? -ENOMEM : err;
+	}
+	if (r)
+		qsort(r, t->all, sizeof(*r), by_total);
 	return err;
 }
 
-int snk_put_lives(struct snk *s, const struct snk_lives *t)
+static void fini_waits(void *table)
 {
-	int err = put_lives(s, t);
+	struct snk_list *t = table;
+	struct wait *r = t->rows;
+	size_t i;
 
-	err = err ? err : put_waits(s, t);
-	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
+	for (i = 0; r && i < t->all; i++)
+		free((void *)r[i].cause.data);
 }
+
+static void above_waits(struct snk *s, const void *table, const char *prefix)
+{
+	out_printf(s->out, "%swhat the program waited for%s", prefix,
+		   ((const struct snk_list *)table)->n ? "\n" : ": nothing seen\n");
+}
+
+#define ROW struct wait
+static const struct snk_column wait_columns[] = {
+	{"for", "", NULL, SNK_WORD, AT(w.what), WORDS(snk_wait_whats),
+	 .help = "nothing: all was done already; unseen: what was waited for was pushed before the window began"},
+	{NULL, "name", NULL, SNK_TEXT, AT(op_or_what)},
+	{NULL, NULL, "for", SNK_TEXT, AT(cause)},
+	{NULL, NULL, "in", SNK_TEXT, AT(in), .name_min = 12},
+	{"operator", "", NULL, SNK_TEXT, AT(op), SNK_NULL,
+	 .help = "that was the last to write what was waited for, by the order of pushing; of a wait for all, the last "
+		 "that ended"},
+	{"within", NULL, NULL, SNK_TEXT, AT(within), SNK_NULL, .help = "the bulk that it ran in"},
+	{"call", NULL, NULL, SNK_TEXT, AT(call), SNK_NULL, .help = "of the C API, that waited"},
+	{"wait", "", NULL, SNK_TEXT, AT(name), SNK_NULL, .help = "of the engine"},
+	PID_COLUMN(w.h.tgid),
+	{"count", NULL, "waits", SNK_COUNT, AT(w.count)},
+	{"total_ns", NULL, "total", SNK_NS, AT(w.total_ns), SNK_TIGHT},
+	{"max_ns", NULL, "max", SNK_NS, AT(w.max_ns), SNK_TIGHT},
+	{0},
+};
+
+const struct snk_sheet snk_sheet_waits = {
+	.title = "waits of the program",
+	.help = "Only with --life: what the program waited for.",
+	.member = "life",
+	.list = "waits",
+	.csv = "waits",
+	.columns = wait_columns,
+	.row_bytes = sizeof(struct wait),
+	.table_bytes = sizeof(struct snk_list),
+	.when = when,
+	.make = make_waits,
+	.fini = fini_waits,
+	.above = above_waits,
+};

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The program's own marks that are no spans: its counters, and the moments that it marked. */
-#include "sink/priv.h"
-
-#include "base/fmt.h"
-
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CELL_BYTES 64
+#include "sink/priv.h"
+#include "sink/sheet.h"
+
+/* A counter or an instant: the other one is zero. */
+struct mark {
+	struct snk_text name, domain; /* domain: without data where there is none */
+	uint64_t count;
+	struct mxbpf_value value;
+	struct mxbpf_instant instant;
+	uint32_t tgid;
+};
 
 static const char *const said[MXBPF_INSTANT_WHATS] = {
 	[MXBPF_INSTANT_RUN] = "set_state('run')",
@@ -41,18 +45,18 @@ const char *snk_domain(const struct mdl *m, uint64_t name_id, size_t *len)
 	return text ? text : "";
 }
 
-static int by_text(const struct snk_mark *a, const struct snk_mark *b)
+static int by_text(const struct mark *a, const struct mark *b)
 {
-	int order = snk_name_cmp(a->domain, a->domain_len, b->domain, b->domain_len);
+	int order = snk_name_cmp(a->domain.data, a->domain.len, b->domain.data, b->domain.len);
 
-	order = order ? order : snk_name_cmp(a->name, a->len, b->name, b->len);
+	order = order ? order : snk_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 	return order ? order : a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
 }
 
 /* By name, or by how many there were of it. */
 static int by_opts(const void *va, const void *vb, void *vopts)
 {
-	const struct snk_mark *a = va, *b = vb;
+	const struct mark *a = va, *b = vb;
 	const struct snk_opts *opts = vopts;
 
 	if (opts->sort == SNK_SORT_COUNT && a->count != b->count)
@@ -60,122 +64,137 @@ static int by_opts(const void *va, const void *vb, void *vopts)
 	return by_text(a, b);
 }
 
-static size_t shown(const struct snk *s, size_t n)
+static struct mark mark(const struct mdl *m, uint64_t name_id, uint32_t tgid, uint64_t count)
 {
-	return s->opts->top && s->opts->top < n ? s->opts->top : n;
-}
+	struct mark r = {.tgid = tgid, .count = count};
 
-static struct snk_mark mark(const struct mdl *m, uint64_t name_id, uint32_t tgid, uint64_t count)
-{
-	struct snk_mark r = {.tgid = tgid, .count = count};
-
-	r.domain = snk_domain(m, name_id, &r.domain_len);
-	r.name = mdl_name(m, name_id, &r.len);
+	r.domain.data = mdl_text(m, MXBPF_NAME_DOMAIN, name_id, &r.domain.len);
+	r.name.data = mdl_name(m, name_id, &r.name.len);
 	return r;
 }
 
-int snk_marks(const struct snk *s, struct snk_marks *t)
+static int make_values(const struct snk *s, void *table)
 {
 	const struct mdl *m = s->in->model;
-	const struct mxbpf_instant *const *instants = mdl_instants(m, &t->ninstants_all);
-	const struct mxbpf_value *const *values = mdl_values(m, &t->nvalues_all);
-	size_t i;
+	struct snk_list *t = table;
+	const struct mxbpf_value *const *all = mdl_values(m, &t->all);
+	struct mark *r = calloc(t->all + 1, sizeof(*r));
+	size_t i, others;
 
-	t->values = calloc(t->nvalues_all + 1, sizeof(*t->values));
-	t->instants = calloc(t->ninstants_all + 1, sizeof(*t->instants));
-	if (!t->values || !t->instants)
+	t->rows = r;
+	mdl_instants(m, &others);
+	t->empty_too = others;
+	if (!r)
 		return -ENOMEM;
-	for (i = 0; i < t->nvalues_all; i++) {
-		t->values[i] = mark(m, values[i]->name_id, values[i]->h.tgid, values[i]->count);
-		t->values[i].value = values[i];
+	for (i = 0; i < t->all; i++) {
+		r[i] = mark(m, all[i]->name_id, all[i]->h.tgid, all[i]->count);
+		r[i].value = *all[i];
 	}
-	for (i = 0; i < t->ninstants_all; i++) {
-		t->instants[i] = mark(m, instants[i]->name_id, instants[i]->h.tgid, instants[i]->count);
-		t->instants[i].name = snk_instant_name(m, instants[i], &t->instants[i].len);
-		t->instants[i].instant = instants[i];
-	}
-	qsort_r(t->values, t->nvalues_all, sizeof(*t->values), by_opts, (void *)s->opts);
-	qsort_r(t->instants, t->ninstants_all, sizeof(*t->instants), by_opts, (void *)s->opts);
-	t->nvalues = shown(s, t->nvalues_all);
-	t->ninstants = shown(s, t->ninstants_all);
+	qsort_r(r, t->all, sizeof(*r), by_opts, (void *)s->opts);
 	return 0;
 }
 
-static int add_number(struct snk_grid *g, uint64_t n)
+static int make_instants(const struct snk *s, void *table)
 {
-	char cell[CELL_BYTES];
+	const struct mdl *m = s->in->model;
+	struct snk_list *t = table;
+	const struct mxbpf_instant *const *all = mdl_instants(m, &t->all);
+	struct mark *r = calloc(t->all + 1, sizeof(*r));
+	size_t i, others;
 
-	return snk_grid_add(g, cell, (size_t)snprintf(cell, sizeof(cell), "%" PRIu64, n));
+	t->rows = r;
+	mdl_values(m, &others);
+	t->empty_too = others;
+	if (!r)
+		return -ENOMEM;
+	for (i = 0; i < t->all; i++) {
+		r[i] = mark(m, all[i]->name_id, all[i]->h.tgid, all[i]->count);
+		r[i].name.data = snk_instant_name(m, all[i], &r[i].name.len);
+		r[i].instant = *all[i];
+	}
+	qsort_r(r, t->all, sizeof(*r), by_opts, (void *)s->opts);
+	return 0;
 }
 
-static int add_name(struct snk_grid *g, const struct snk_mark *r)
+static void above_values(struct snk *s, const void *table, const char *prefix)
 {
-	int err = snk_grid_add(g, r->name, r->len);
-
-	err = err ? err : snk_grid_add(g, r->domain, r->domain_len);
-	return err ? err : add_number(g, r->count);
-}
-
-static int add_value(struct snk_grid *g, const struct snk_mark *r)
-{
-	int err = add_name(g, r);
-
-	err = err ? err : add_number(g, r->value->value);
-	err = err ? err : add_number(g, r->value->min);
-	return err ? err : add_number(g, r->value->max);
-}
-
-/* In seconds since the start of the window. */
-static int add_moment(const struct snk *s, struct snk_grid *g, uint64_t ns)
-{
-	char cell[CELL_BYTES];
-	const int64_t since = (int64_t)(ns - s->in->session->start_mono_ns);
-
-	return snk_grid_add(g, cell, (size_t)snprintf(cell, sizeof(cell), "%.6f", (double)since / 1e9));
-}
-
-static int add_instant(const struct snk *s, struct snk_grid *g, const struct snk_mark *r)
-{
-	const char *scope = snk_scopes[r->instant->scope];
-	int err = add_name(g, r);
-
-	err = err ? err : snk_grid_add(g, scope, strlen(scope));
-	err = err ? err : add_moment(s, g, r->instant->h.ts_ns);
-	return err ? err : add_moment(s, g, r->instant->last_ns);
-}
-
-static void print(struct snk *s, struct snk_grid *g, const char *title, size_t n, size_t all)
-{
-	out_printf(s->out, "%s: %zu row%s%s\n", title, all, all == 1 ? "" : "s",
-		   n < all ? ", not all of them shown" : "");
-	snk_grid_print(g, s->opts->width ? s->opts->width : SNK_WIDTH, s->out);
+	out_printf(s->out, "%sCounter: ", prefix);
+	snk_put_rows(s, table);
 	out_puts(s->out, "\n");
 }
 
-int snk_put_marks(struct snk *s, const struct snk_marks *t)
+static void above_instants(struct snk *s, const void *table, const char *prefix)
 {
-	struct snk_grid values = {
-		.cols = {{"name", .left = true}, {"domain", .left = true}, {"sets"}, {"last"}, {"min"}, {"max"}},
-		.ncols = 6};
-	struct snk_grid instants = {.cols = {{"name", .left = true},
-					     {"domain", .left = true},
-					     {"times"},
-					     {"scope", .left = true},
-					     {"first (s)"},
-					     {"last (s)"}},
-				    .ncols = 6};
-	size_t i;
-	int err = 0;
-
-	for (i = 0; !err && i < t->nvalues; i++)
-		err = add_value(&values, &t->values[i]);
-	for (i = 0; !err && i < t->ninstants; i++)
-		err = add_instant(s, &instants, &t->instants[i]);
-	if (!err && t->nvalues)
-		print(s, &values, "Counter", t->nvalues, t->nvalues_all);
-	if (!err && t->ninstants)
-		print(s, &instants, "Instant", t->ninstants, t->ninstants_all);
-	snk_grid_fini(&values);
-	snk_grid_fini(&instants);
-	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
+	out_printf(s->out, "%sInstant: ", prefix);
+	snk_put_rows(s, table);
+	out_puts(s->out, "\n");
 }
+
+/* They can be, so that all tables of a series have their columns. */
+static bool when(const struct snk *s)
+{
+	return s->in->session->class_title[MXBPF_CLASS_TASK];
+}
+
+/* What instants say beside their names. */
+static const char *const kinds[MXBPF_INSTANT_WHATS] = {
+	[MXBPF_INSTANT_MARKER] = "marker", [MXBPF_INSTANT_RUN] = "run",	      [MXBPF_INSTANT_STOP] = "stop",
+	[MXBPF_INSTANT_PAUSE] = "pause",   [MXBPF_INSTANT_RESUME] = "resume", [MXBPF_INSTANT_DUMP] = "dump",
+};
+
+#define ROW	    struct mark
+#define DOMAIN_HELP "only of the program's own marks: what they belong to"
+
+static const struct snk_column value_columns[] = {
+	{"name", NULL, "name", SNK_TEXT, AT(name)},
+	{"domain", NULL, "domain", SNK_TEXT, AT(domain), SNK_OMIT, .help = DOMAIN_HELP},
+	PID_COLUMN(tgid),
+	{"count", NULL, "sets", SNK_COUNT, AT(count), .help = "times that it was set, added to or taken from"},
+	{"last", "last_value", "last", SNK_COUNT, AT(value.value)},
+	{"min", "min_value", "min", SNK_COUNT, AT(value.min)},
+	{"max", "max_value", "max", SNK_COUNT, AT(value.max)},
+	{"last_unix_ns", "", NULL, SNK_MOMENT, AT(value.h.ts_ns)},
+	{0},
+};
+
+const struct snk_sheet snk_sheet_values = {
+	.title = "Counter",
+	.help = "Counters of the program's own, as it set them; absent with instants if it marked nothing of either "
+		"kind.",
+	.member = "values",
+	.csv = "counter",
+	.columns = value_columns,
+	.row_bytes = sizeof(struct mark),
+	.table_bytes = sizeof(struct snk_list),
+	.if_any = true,
+	.when = when,
+	.make = make_values,
+	.above = above_values,
+};
+
+static const struct snk_column instant_columns[] = {
+	{"name", NULL, "name", SNK_TEXT, AT(name)},
+	{"domain", NULL, "domain", SNK_TEXT, AT(domain), SNK_OMIT, .help = DOMAIN_HELP},
+	PID_COLUMN(tgid),
+	{"count", NULL, "times", SNK_COUNT, AT(count)},
+	{"what", "", NULL, SNK_WORD, AT(instant.what), WORDS(kinds),
+	 .help = "marker, or what was said to the profiler"},
+	{"scope", "", "scope", SNK_WORD, AT(instant.scope), SNK_OMIT, WORDS(snk_scopes)},
+	{"first_unix_ns", NULL, "first (s)", SNK_MOMENT, AT(instant.h.ts_ns), SNK_TIGHT, .digits = 6},
+	{"last_unix_ns", NULL, "last (s)", SNK_MOMENT, AT(instant.last_ns), SNK_TIGHT, .digits = 6},
+	{0},
+};
+
+const struct snk_sheet snk_sheet_instants = {
+	.title = "Instant",
+	.help = "Moments that the program marked, and what it said to its runtime's own profiler.",
+	.member = "instants",
+	.csv = "instant",
+	.columns = instant_columns,
+	.row_bytes = sizeof(struct mark),
+	.table_bytes = sizeof(struct snk_list),
+	.if_any = true,
+	.when = when,
+	.make = make_instants,
+	.above = above_instants,
+};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The tables for people: every column in 80, or the least useful one gives way. */
 #include "sink/priv.h"
+#include "sink/sheet.h"
 
 #include "base/fmt.h"
 
@@ -478,92 +479,6 @@ static int class_table(struct snk *s, const struct snk_table *t)
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
-static int add_mem_row(struct snk *s, struct snk_grid *g, const struct mdl_mem_row *r)
-{
-	const uint64_t bytes[] = {r->alloc_bytes, r->free_bytes, r->live_bytes, r->peak_bytes};
-	const uint64_t counts[] = {r->allocs, r->frees};
-	char text[48], process[SNK_LABEL_BYTES];
-	size_t i;
-	int err = 0;
-
-	if (s->opts->by == SNK_BY_PROCESS)
-		err = snk_grid_add(g, process, strlen(snk_process_label(s, r->tgid, process)));
-	mdl_device_name(s->in->session, r->device, text);
-	err = err ? err : snk_grid_add(g, text, strlen(text));
-	for (i = 0; !err && i < 2; i++) {
-		snprintf(text, sizeof(text), "%" PRIu64, counts[i]);
-		err = snk_grid_add(g, text, strlen(text));
-	}
-	for (i = 0; !err && i < 4; i++) {
-		fmt_bytes(bytes[i], text);
-		err = snk_grid_add(g, text, strlen(text));
-	}
-	return err;
-}
-
-/* What was allocated before the attach is unknown, so live and peak are not the device's. */
-static int mem_table(struct snk *s, const struct mdl_mem_row *const *rows, size_t n)
-{
-	struct snk_grid g = {
-		.cols = {{"process", .left = true},
-			 {"device", .left = true},
-			 {"allocs"},
-			 {"frees"},
-			 {"allocated"},
-			 {"freed"},
-			 {"live"},
-			 {"peak"}},
-		.ncols = 8,
-	};
-	const char *title = s->in->session->mem_title;
-	int err = 0;
-	size_t i;
-
-	if (s->opts->by != SNK_BY_PROCESS)
-		memmove(g.cols, g.cols + 1, --g.ncols * sizeof(g.cols[0]));
-	snk_put_safe(s->out, title, strlen(title));
-	out_puts(s->out, n ? ": live and peak count from the start of the window\n" : ": nothing seen\n");
-	for (i = 0; !err && i < n; i++)
-		err = add_mem_row(s, &g, rows[i]);
-	if (!err && n)
-		snk_grid_print(&g, line_width(s), s->out);
-	out_puts(s->out, "\n");
-	snk_grid_fini(&g);
-	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
-}
-
-static int held(struct snk *s, const struct snk_held *t)
-{
-	int err = snk_put_held(s, t, "");
-
-	out_puts(s->out, "\n");
-	return err;
-}
-
-static int joins(struct snk *s, const struct snk_joins *t)
-{
-	int err = snk_put_joins(s, t, "");
-
-	out_puts(s->out, "\n");
-	return err;
-}
-
-static int slow(struct snk *s, const struct snk_slow *t)
-{
-	int err = snk_put_slow(s, t);
-
-	out_puts(s->out, "\n");
-	return err;
-}
-
-static int sched(struct snk *s, const struct snk_scheds_table *t)
-{
-	int err = snk_put_scheds(s, t);
-
-	out_puts(s->out, "\n");
-	return err;
-}
-
 /* What its columns mean, and how exact they are. */
 static void put_account(const struct modern *m)
 {
@@ -578,49 +493,13 @@ static void put_account(const struct modern *m)
 			fmt_count(m->migrated, n), MXBPF_ACCOUNT_SLACK_NS / 1000000);
 }
 
-static int samples(struct snk *s, const struct snk_samples *t)
+static int sheet(struct snk *s, const struct snk_sheet *sh, const void *table)
 {
-	struct snk_grid g = {.cols = {{"ran in", .left = true}, {"samples"}, {"share"}}, .ncols = 3};
-	char cell[CELL_BYTES], ns[24], n[32];
-	int err = 0;
-	size_t i;
+	int err;
 
-	out_printf(s->out, "samples at %" PRIu32 " Hz: %s, so about %s on a CPU\n", s->in->session->sample_hz,
-		   fmt_count(t->count, n), fmt_ns(t->count * 1000000000 / s->in->session->sample_hz, ns));
-	for (i = 0; !err && i < t->nrows; i++) {
-		err = snk_grid_add(&g, t->rows[i].name, t->rows[i].len);
-		snprintf(cell, sizeof(cell), "%" PRIu64, t->rows[i].count);
-		err = err ? err : snk_grid_add(&g, cell, strlen(cell));
-		put_share(t->rows[i].count, t->count, cell);
-		err = err ? err : snk_grid_add(&g, cell, strlen(cell));
-	}
-	if (!err && t->nrows)
-		snk_grid_print(&g, line_width(s), s->out);
-	out_puts(s->out, "\n");
-	snk_grid_fini(&g);
-	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
-}
-
-static int teams(struct snk *s, const struct snk_teams *t)
-{
-	int err = snk_put_teams(s, t, "");
-
-	out_puts(s->out, "\n");
-	return err;
-}
-
-static int lives(struct snk *s, const struct snk_lives *t)
-{
-	int err = snk_put_lives(s, t);
-
-	out_puts(s->out, "\n");
-	return err;
-}
-
-static int kvs(struct snk *s, const struct snk_kvs *t)
-{
-	int err = snk_put_kvs(s, t);
-
+	if (!sh->above || (!((const struct snk_list *)table)->n && sh->if_any))
+		return 0;
+	err = snk_sheet_print(s, sh, table, "");
 	out_puts(s->out, "\n");
 	return err;
 }
@@ -645,18 +524,7 @@ const struct snk_ops snk_modern = {
 	.details = true,
 	.state_bytes = sizeof(struct modern),
 	.table = class_table,
-	.marks = snk_put_marks,
-	.mem = mem_table,
-	.held = held,
-	.joins = joins,
-	.teams = teams,
-	.lives = lives,
-	.kvs = kvs,
-	.activities = snk_put_activities,
-	.slow = slow,
-	.samples = samples,
-	.iterations = snk_put_iterations,
+	.sheet = sheet,
 	.opens = snk_put_opens,
-	.sched = sched,
 	.end = end,
 };

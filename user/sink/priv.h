@@ -134,74 +134,17 @@ const char *snk_open_waits(const struct mdl *m, const struct mxbpf_open *o, char
 /* As a table for people, of those that were open for long. 0 or -errno with s->err set. */
 int snk_put_opens(struct snk *s, const struct mxbpf_open *rows, size_t n);
 
-/* joins.c. Of one name (and process) one, sorted by opts; caller frees *rows. 0, -ENOMEM. */
-int snk_joins(const struct snk *s, struct snk_join **rows, size_t *n);
-/* As a table for people, each line behind `prefix`. 0 or -errno with s->err set. */
-int snk_put_joins(struct snk *s, const struct snk_joins *t, const char *prefix);
-
-/* slow.c. What kept a call, in words: "preempted 3.10 ms (12 times)". Hostile, as it may name programs.
- * Returns buf. */
-#define SNK_WHY_BYTES 192
-const char *snk_why(const struct mdl *m, const struct mdl_slow *s, char buf[SNK_WHY_BYTES]);
-extern const char *const snk_causes[MDL_NCAUSES]; /* of which the largest is the cause; words for programs */
-/* As a table for people. 0 or -errno with s->err set. */
-int snk_put_slow(struct snk *s, const struct snk_slow *t);
-/* scheds.c. Caller frees rows and items, in any case. 0, -ENOMEM. */
-int snk_scheds(const struct snk *s, struct snk_scheds_table *t);
-uint64_t snk_sched_ns(const struct snk_sched *r, enum mxbpf_sched_what what); /* not of KEPT_BY and WOKEN_BY */
-/* As a table for people. 0 or -errno with s->err set. */
-int snk_put_scheds(struct snk *s, const struct snk_scheds_table *t);
-
-/* steps.c. Caller frees loops and slowest, in any case. 0, -ENOMEM. */
-int snk_iterations(const struct snk *s, struct snk_iterations *t);
+/* steps.c */
 extern const char *const snk_parts[MXBPF_STEP_PARTS]; /* words for programs */
 extern const char *const snk_tolds[MXBPF_STEP_WHATS];
-const struct snk_loop *snk_loop_of(const struct snk_iterations *t, const struct mxbpf_iteration *it);
-/* Which part of it is the most beyond its median, and how much; -1: none is. */
-int snk_longer(const struct snk_loop *l, const struct mxbpf_iteration *it, uint64_t *ns);
-void snk_put_loop_json(struct out *o, const struct snk_loop *l); /* members, behind others */
-/* As tables for people. 0 or -errno with s->err set. */
-int snk_put_iterations(struct snk *s, const struct snk_iterations *t);
 
-/* samples.c. Sorted, most first; caller frees *rows. 0, -ENOMEM. */
-int snk_samples(const struct snk *s, struct snk_sample **rows, size_t *n);
 #define SNK_NO_OPERATOR "[no operator]"
 
-/* held.c. To be freed either way. 0, -ENOMEM. */
-int snk_held_make(const struct snk *s, struct snk_held *t);
-void snk_held_free(struct snk_held *t);
-int64_t snk_start_bytes(const struct mxbpf_holder *h); /* that it held when the window began: with --reset */
-int64_t snk_mem_mean(const struct snk *s, const struct mxbpf_mem_time *t);
-int snk_put_held(struct snk *s, const struct snk_held *t, const char *prefix); /* as snk_put_joins() */
-
-/* teams.c, likewise. */
-int snk_teams(const struct snk *s, struct snk_team **rows, size_t *n);
-int snk_put_teams(struct snk *s, const struct snk_teams *t, const char *prefix);
-
-/* lives.c. Sorted; caller frees. 0, -ENOMEM. */
-int snk_life_rows(const struct snk *s, const struct mdl_life ***rows, size_t *n);
-int snk_wait_rows(const struct snk *s, struct mxbpf_wait **rows, size_t *n);
+/* lives.c */
 extern const char *const snk_life_parts[MXBPF_LIFE_PARTS]; /* words for programs */
 extern const char *const snk_wait_whats[MXBPF_WAIT_WHATS]; /* likewise */
-/* As two tables for people. 0 or -errno with s->err set. */
-int snk_put_lives(struct snk *s, const struct snk_lives *t);
 
-/* kv.c, likewise; what snk_kvs() gave is freed by the other. */
-int snk_kvs(const struct snk *s, struct snk_kv **rows, size_t *n);
-void snk_kvs_free(struct snk_kv *rows, size_t n);
-uint64_t snk_kv_rate(const struct snk *s, const struct mdl_kv *k); /* bytes a second of the window, both ways */
-int snk_put_kvs(struct snk *s, const struct snk_kvs *t);
-
-/* activities.c. Caller frees *rows. 0, -ENOMEM. */
-int snk_activities(const struct snk *s, struct snk_activity **rows, struct snk_activities *t);
-extern const char *const snk_activity_kinds[MXBPF_ACTIVITY_MAX]; /* words for programs */
-/* As a table for people. 0 or -errno with s->err set. */
-int snk_put_activities(struct snk *s, const struct snk_activities *t);
-
-/* marks.c. Caller frees values and instants, in any case. 0, -ENOMEM. */
-int snk_marks(const struct snk *s, struct snk_marks *t);
-/* As tables for people. 0 or -errno with s->err set. */
-int snk_put_marks(struct snk *s, const struct snk_marks *t);
+/* marks.c */
 extern const char *const snk_scopes[MXBPF_SCOPES]; /* "": not known */
 const char *snk_instant_name(const struct mdl *m, const struct mxbpf_instant *i, size_t *len);
 /* What a mark of the program's belongs to; "" where there is none. Hostile. */

@@ -8,8 +8,34 @@
 #include "base/fmt.h"
 #include "sched/sched.h"
 #include "sink/priv.h"
+#include "sink/sheet.h"
 
 #define PARTIES_SHOWN 3
+
+/* Who kept a CPU, or who woke. */
+struct party {
+	struct snk_text comm;
+	uint64_t count, ns;
+	bool own;
+};
+
+/* Off the CPU while a call was the innermost open one. */
+struct sched {
+	struct snk_text op, category; /* without data where no call was open */
+	struct snk_text name;
+	uint64_t off_ns, ns[MXBPF_SCHED_KEPT_BY];
+	struct snk_list kept, woken; /* struct party, the longest first; borrowed from the table */
+	struct snk_text note;	     /* owned */
+	uint32_t tgid;
+	uint8_t cls; /* 0: no call was open */
+};
+
+struct scheds {
+	struct snk_list list;
+	bool seen[MXBPF_SCHED_KEPT_BY]; /* in a row that is shown */
+	struct mxbpf_agg_sched *items;	/* owned */
+	struct party *parties;		/* owned */
+};
 
 /* Of one operator what is of one kind stands together, the longest first. */
 static int by_row(const void *va, const void *vb)
@@ -32,135 +58,184 @@ static int by_row(const void *va, const void *vb)
 /* The longest off the CPU first, of what no span was open last: idle threads wait all day. */
 static int by_time(const void *va, const void *vb)
 {
-	const struct snk_sched *a = va, *b = vb;
+	const struct sched *a = va, *b = vb;
 
 	if (!a->cls != !b->cls)
 		return a->cls ? -1 : 1;
 	if (a->off_ns != b->off_ns)
 		return a->off_ns > b->off_ns ? -1 : 1;
-	return snk_name_cmp(a->name, a->len, b->name, b->len);
+	return snk_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 }
 
-static void open_row(const struct snk *s, struct snk_sched *r, const struct mxbpf_agg_sched *a)
+static struct sched row_of(const struct snk *s, const struct mxbpf_agg_sched *a)
 {
-	*r = (struct snk_sched){
-		.name = SNK_NO_OPERATOR, .len = strlen(SNK_NO_OPERATOR), .tgid = a->h.tgid, .cls = a->cls};
-	if (a->cls)
-		r->name = mdl_name(s->in->model, a->name_id, &r->len);
+	struct sched r = {.name = snk_word(SNK_NO_OPERATOR), .tgid = a->h.tgid, .cls = a->cls};
+
+	if (!a->cls)
+		return r;
+	r.name.data = mdl_name(s->in->model, a->name_id, &r.name.len);
+	r.op = r.name;
+	r.category = snk_word(mdl_category((enum mxbpf_class)a->cls));
+	return r;
 }
 
-static void add_item(struct snk_sched *r, const struct mxbpf_agg_sched *a)
+static void add_item(struct sched *r, const struct mxbpf_agg_sched *a, struct party *party)
 {
-	if (!r->n[a->what]++)
-		r->of[a->what] = a;
-	if (a->what < MXBPF_SCHED_KEPT_BY && __builtin_add_overflow(r->off_ns, a->total_ns, &r->off_ns))
-		r->off_ns = UINT64_MAX;
-}
+	struct snk_list *of = a->what == MXBPF_SCHED_KEPT_BY ? &r->kept : &r->woken;
 
-int snk_scheds(const struct snk *s, struct snk_scheds_table *t)
-{
-	size_t n, i;
-	const struct mxbpf_agg_sched *all = mdl_scheds(s->in->model, &n);
-	struct mxbpf_agg_sched *items = calloc(n + 1, sizeof(*items));
-	struct snk_sched *rows = calloc(n + 1, sizeof(*rows));
-
-	*t = (struct snk_scheds_table){.rows = rows, .items = items};
-	if (!items || !rows)
-		return -ENOMEM;
-	if (n)
-		memcpy(items, all, n * sizeof(*items));
-	qsort(items, n, sizeof(*items), by_row);
-	for (i = 0; i < n; i++) {
-		const struct mxbpf_agg_sched *a = &items[i], *last = i ? a - 1 : NULL;
-
-		if (!last || last->h.tgid != a->h.tgid || last->cls != a->cls || last->name_id != a->name_id)
-			open_row(s, &rows[t->nrows_all++], a);
-		add_item(&rows[t->nrows_all - 1], a);
+	if (a->what < MXBPF_SCHED_KEPT_BY) {
+		r->ns[a->what] = r->ns[a->what] > a->total_ns ? r->ns[a->what] : a->total_ns;
+		if (__builtin_add_overflow(r->off_ns, a->total_ns, &r->off_ns))
+			r->off_ns = UINT64_MAX;
+		return;
 	}
-	qsort(rows, t->nrows_all, sizeof(*rows), by_time);
-	t->nrows = s->opts->top && s->opts->top < t->nrows_all ? s->opts->top : t->nrows_all;
-	return 0;
+	*party = (struct party){
+		{a->comm, strnlen(a->comm, sizeof(a->comm))}, (uint64_t)a->count, (uint64_t)a->total_ns, a->own};
+	if (!of->n++)
+		of->rows = party;
 }
-
-uint64_t snk_sched_ns(const struct snk_sched *r, enum mxbpf_sched_what what)
-{
-	return r->n[what] ? r->of[what]->total_ns : 0;
-}
-
-/* ---- for people */
 
 /* "woken by python (own) 1.20 ms, kworker/0:1 3.10 us, and 2 more" */
-static int add_parties(struct snk_grid *g, const struct snk_sched *r, enum mxbpf_sched_what what, const char *verb)
+static int put_parties(struct buf *line, const struct snk_list *of, const char *verb)
 {
-	const struct mxbpf_agg_sched *a = r->of[what];
-	struct buf line = {0};
+	const struct party *p = of->rows;
 	char ns[24];
-	unsigned i;
-	int err;
+	size_t i;
+	int err = of->n ? buf_printf(line, "%s%s ", line->len ? "\n" : "", verb) : 0;
 
-	if (!r->n[what])
-		return 0;
-	err = buf_printf(&line, "%s ", verb);
-	for (i = 0; !err && i < r->n[what] && i < PARTIES_SHOWN; i++)
-		err = buf_printf(&line, "%s%.16s%s %s", i ? ", " : "", a[i].comm, a[i].own ? " (own)" : "",
-				 fmt_ns(a[i].total_ns, ns));
-	if (!err && r->n[what] > PARTIES_SHOWN)
-		err = buf_printf(&line, ", and %u more", r->n[what] - PARTIES_SHOWN);
-	err = err ? err : snk_grid_note(g, line.data, line.len);
-	buf_fini(&line);
+	for (i = 0; !err && i < of->n && i < PARTIES_SHOWN; i++)
+		err = buf_printf(line, "%s%.*s%s %s", i ? ", " : "", (int)p[i].comm.len, p[i].comm.data,
+				 p[i].own ? " (own)" : "", fmt_ns(p[i].ns, ns));
+	if (!err && of->n > PARTIES_SHOWN)
+		err = buf_printf(line, ", and %zu more", of->n - PARTIES_SHOWN);
 	return err;
 }
 
-static int add_row(struct snk_grid *g, const struct snk_sched *r)
+static int put_notes(struct scheds *t)
 {
-	int err = snk_grid_add(g, r->name, r->len);
-	char cell[64] = "";
-	unsigned what;
-
-	fmt_ns(r->off_ns, cell);
-	err = err ? err : snk_grid_add(g, cell, strlen(cell));
-	for (what = 0; !err && what < MXBPF_SCHED_KEPT_BY; what++) {
-		snprintf(cell, sizeof(cell), "-");
-		if (r->n[what])
-			fmt_ns(r->of[what]->total_ns, cell);
-		err = snk_grid_add(g, cell, strlen(cell));
-	}
-	err = err ? err : add_parties(g, r, MXBPF_SCHED_KEPT_BY, "kept by");
-	return err ? err : add_parties(g, r, MXBPF_SCHED_WOKEN_BY, "woken by");
-}
-
-int snk_put_scheds(struct snk *s, const struct snk_scheds_table *t)
-{
-	struct snk_grid g = {.cols = {{"name", .left = true},
-				      {"off CPU"},
-				      {"waited"},
-				      {"futex"},
-				      {"I/O"},
-				      {"fault"},
-				      {"sleep"},
-				      {"other"}},
-			     .ncols = 8};
-	bool seen[MXBPF_SCHED_WHATS] = {false};
-	unsigned what;
+	struct sched *r = t->list.rows;
 	size_t i;
 	int err = 0;
 
-	out_puts(s->out, "off the CPU, by the innermost call that was open: ");
-	if (t->nrows < t->nrows_all)
-		out_printf(s->out, "%zu rows, of which %zu are shown\n", t->nrows_all, t->nrows);
-	else if (t->nrows)
-		out_printf(s->out, "%zu row%s\n", t->nrows, t->nrows == 1 ? "" : "s");
-	else
-		out_puts(s->out, "nothing seen\n");
-	for (i = 0; !err && i < t->nrows; i++) {
-		err = add_row(&g, &t->rows[i]);
-		for (what = 0; what < MXBPF_SCHED_WHATS; what++)
-			seen[what] |= t->rows[i].n[what];
+	for (i = 0; !err && i < t->list.all; i++) {
+		struct buf line = {0};
+
+		err = put_parties(&line, &r[i].kept, "kept by");
+		err = err ? err : put_parties(&line, &r[i].woken, "woken by");
+		r[i].note = (struct snk_text){(char *)line.data, line.len};
 	}
-	for (what = 0; what < MXBPF_SCHED_KEPT_BY; what++)
-		g.cols[2 + what].hidden = !seen[what];
-	if (!err && t->nrows)
-		snk_grid_print(&g, s->opts->width ? s->opts->width : SNK_WIDTH, s->out);
-	snk_grid_fini(&g);
-	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
+	return err;
 }
+
+static void set_seen(const struct snk *s, struct scheds *t)
+{
+	const size_t n = s->opts->top && s->opts->top < t->list.all ? s->opts->top : t->list.all;
+	const struct sched *r = t->list.rows;
+	unsigned what;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		for (what = 0; what < MXBPF_SCHED_KEPT_BY; what++)
+			t->seen[what] |= r[i].ns[what];
+}
+
+static int make(const struct snk *s, void *table)
+{
+	struct scheds *t = table;
+	size_t n, i;
+	const struct mxbpf_agg_sched *all = mdl_scheds(s->in->model, &n), *a, *last = NULL;
+	struct sched *r = calloc(n + 1, sizeof(*r));
+
+	t->list.rows = r;
+	t->items = calloc(n + 1, sizeof(*t->items));
+	t->parties = calloc(n + 1, sizeof(*t->parties));
+	if (!r || !t->items || !t->parties)
+		return -ENOMEM;
+	if (n)
+		memcpy(t->items, all, n * sizeof(*t->items));
+	qsort(t->items, n, sizeof(*t->items), by_row);
+	for (i = 0; i < n; i++, last = a) {
+		a = &t->items[i];
+		if (!last || last->h.tgid != a->h.tgid || last->cls != a->cls || last->name_id != a->name_id)
+			r[t->list.all++] = row_of(s, a);
+		add_item(&r[t->list.all - 1], a, &t->parties[i]);
+	}
+	qsort(r, t->list.all, sizeof(*r), by_time);
+	set_seen(s, t);
+	return put_notes(t);
+}
+
+static void fini(void *table)
+{
+	struct scheds *t = table;
+	struct sched *r = t->list.rows;
+	size_t i;
+
+	for (i = 0; r && i < t->list.all; i++)
+		free((void *)r[i].note.data);
+	free(t->items);
+	free(t->parties);
+}
+
+static void above(struct snk *s, const void *table, const char *prefix)
+{
+	out_printf(s->out, "%soff the CPU, by the innermost call that was open: ", prefix);
+	snk_put_shown(s, table, "row");
+}
+
+static bool when(const struct snk *s)
+{
+	return s->in->session->sched;
+}
+
+#define ROW struct party
+static const struct snk_column party_columns[] = {
+	{"comm", "by", NULL, SNK_TEXT, AT(comm)},
+	{"own", "", NULL, SNK_BOOL, AT(own), .help = "a thread of what is looked at"},
+	{"count", NULL, NULL, SNK_COUNT, AT(count)},
+	{"ns", "total_ns", NULL, SNK_NS, AT(ns)},
+	{0},
+};
+#undef ROW
+
+#define ROW	   struct sched
+#define SEEN(what) .shown = offsetof(struct scheds, seen[what])
+#define OFF(what)  AT(ns[what]), SNK_DASH, SEEN(what)
+#define PARTIES	   .columns = party_columns, .item_bytes = sizeof(struct party)
+static const struct snk_column columns[] = {
+	{"name", "", NULL, SNK_TEXT, AT(op), SNK_NULL, .help = "null: no call was open"},
+	{NULL, "name", "name", SNK_TEXT, AT(name)},
+	{"category", "", NULL, SNK_TEXT, AT(category), SNK_NULL},
+	PID_COLUMN(tgid),
+	{"off_cpu_ns", NULL, "off CPU", SNK_NS, AT(off_ns), .help = "the sum of the next six"},
+	{"waited_ns", NULL, "waited", SNK_NS, OFF(MXBPF_SCHED_WAITED), .help = "able to run, but others had the CPU"},
+	{"futex_ns", NULL, "futex", SNK_NS, OFF(MXBPF_SCHED_FUTEX),
+	 .help = "asleep for a lock, a condition or a thread's end"},
+	{"io_ns", NULL, "I/O", SNK_NS, OFF(MXBPF_SCHED_IO),
+	 .help = "asleep for a disk or what a file system has in its place"},
+	{"fault_ns", NULL, "fault", SNK_NS, OFF(MXBPF_SCHED_FAULT), .help = "asleep in a page fault"},
+	{"sleep_ns", NULL, "sleep", SNK_NS, OFF(MXBPF_SCHED_NAP), .help = "asleep as it asked to"},
+	{"other_ns", NULL, "other", SNK_NS, OFF(MXBPF_SCHED_OTHER)},
+	{"kept_by", "kept_by", NULL, SNK_LIST, AT(kept), PARTIES,
+	 .help = "what ran on its CPU while it waited; [not kept] is the beginning of waits with many changes"},
+	{"woken_by", "woken_by", NULL, SNK_LIST, AT(woken), PARTIES,
+	 .help = "who ended its sleep, and how long that had been"},
+	{NULL, NULL, "", SNK_NOTE, AT(note)},
+	{0},
+};
+#undef ROW
+
+const struct snk_sheet snk_sheet_scheds = {
+	.title = "off the CPU",
+	.help = "Only with --sched: threads off the CPU, by the innermost call that was open as they left it.",
+	.member = "off_cpu",
+	.list = "calls",
+	.csv = "off_cpu",
+	.columns = columns,
+	.row_bytes = sizeof(struct sched),
+	.table_bytes = sizeof(struct scheds),
+	.when = when,
+	.make = make,
+	.fini = fini,
+	.above = above,
+};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The one driver of all sinks. */
 #include "sink/priv.h"
+#include "sink/sheet.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -83,86 +84,6 @@ static int one_table(struct snk *s, enum mxbpf_class cls)
 	return err;
 }
 
-static int by_device(const void *va, const void *vb)
-{
-	const struct mdl_mem_row *a = *(const struct mdl_mem_row *const *)va;
-	const struct mdl_mem_row *b = *(const struct mdl_mem_row *const *)vb;
-
-	if (a->device != b->device)
-		return a->device < b->device ? -1 : 1;
-	return a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
-}
-
-static int mem_table(struct snk *s)
-{
-	size_t n;
-	const struct mdl_mem_row *const *all = mdl_mem_rows(s->in->model, &n);
-	const struct mdl_mem_row **rows;
-	int err;
-
-	rows = calloc(n + 1, sizeof(*rows));
-	if (!rows)
-		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
-	if (n)
-		memcpy(rows, all, n * sizeof(*rows));
-	qsort(rows, n, sizeof(*rows), by_device);
-	err = s->ops->mem(s, rows, n);
-	free(rows);
-	return err;
-}
-
-static int joins(struct snk *s)
-{
-	struct snk_join *rows;
-	struct snk_joins t = {0};
-	unsigned cls;
-	int err = snk_joins(s, &rows, &t.nrows_all);
-
-	if (err)
-		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
-	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
-		t.unjoined += mdl_counter(s->in->model, cls, MXBPF_COUNTER_UNJOINED);
-	t.rows = rows;
-	t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
-	err = s->ops->joins(s, &t);
-	free(rows);
-	return err;
-}
-
-static int slow(struct snk *s)
-{
-	struct snk_slow t = {0};
-	struct mdl_slow *rows;
-	int err = mdl_slow(s->in->model, s->in->session->fault_ns, &rows, &t.nrows_all);
-
-	if (err)
-		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
-	t.rows = rows;
-	t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
-	err = t.nrows ? s->ops->slow(s, &t) : 0;
-	free(rows);
-	return err;
-}
-
-static int samples(struct snk *s)
-{
-	struct snk_sample *rows;
-	struct snk_samples t = {0};
-	size_t i;
-	int err = snk_samples(s, &rows, &t.nrows_all);
-
-	if (err)
-		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
-	for (i = 0; i < t.nrows_all; i++)
-		if (__builtin_add_overflow(t.count, rows[i].count, &t.count))
-			t.count = UINT64_MAX;
-	t.rows = rows;
-	t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
-	err = s->ops->samples(s, &t);
-	free(rows);
-	return err;
-}
-
 static int opens(struct snk *s)
 {
 	const struct mxbpf_open *rows;
@@ -172,122 +93,27 @@ static int opens(struct snk *s)
 	return n ? s->ops->opens(s, rows, n) : 0;
 }
 
-static int scheds(struct snk *s)
+static int sheet(struct snk *s, const struct snk_sheet *sh)
 {
-	struct snk_scheds_table t;
-	int err = snk_scheds(s, &t);
+	struct snk_list *t;
+	int err;
 
-	err = err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : s->ops->sched(s, &t);
-	free(t.rows);
-	free(t.items);
-	return err;
-}
-
-static int teams(struct snk *s)
-{
-	struct snk_team *rows;
-	struct snk_teams t = {0};
-	size_t i;
-	int err = snk_teams(s, &rows, &t.nrows_all);
-
-	if (err)
-		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
-	for (i = 0; i < t.nrows_all; i++)
-		mdl_team_merge(&t.sum, &rows[i].t);
-	t.rows = rows;
-	t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
-	err = s->ops->teams(s, &t);
-	free(rows);
-	return err;
-}
-
-static int lives(struct snk *s)
-{
-	const struct mdl_life **rows = NULL;
-	struct mxbpf_wait *waits = NULL;
-	struct snk_lives t = {0};
-	int err = snk_life_rows(s, &rows, &t.nrows_all);
-
-	err = err ? err : snk_wait_rows(s, &waits, &t.nwaits_all);
-	if (err) {
-		err = err_set(s->err, ERR_RUNTIME, err, "out of memory");
-	} else {
-		t.rows = rows;
-		t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
-		t.waits = waits;
-		t.nwaits = s->opts->top && s->opts->top < t.nwaits_all ? s->opts->top : t.nwaits_all;
-		err = s->ops->lives(s, &t);
-	}
-	free(rows);
-	free(waits);
-	return err;
-}
-
-static int iterations(struct snk *s)
-{
-	struct snk_iterations t;
-	int err = snk_iterations(s, &t);
-
+	if (!snk_shows_sheet(s->ops, sh) || (!sh->if_any && !sh->when(s)))
+		return 0;
+	t = calloc(1, sh->table_bytes);
+	if (!t)
+		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
+	t->faults = !s->in->session->no_faults;
+	err = sh->make(s, t);
+	t->n = !sh->whole && s->opts->top && s->opts->top < t->all ? s->opts->top : t->all;
 	if (err)
 		err_set(s->err, ERR_RUNTIME, err, "out of memory");
-	else if (t.nloops)
-		err = s->ops->iterations(s, &t);
-	free((void *)t.loops);
-	free((void *)t.slowest);
-	return err;
-}
-
-static int kvs(struct snk *s)
-{
-	struct snk_kv *rows;
-	struct snk_kvs t = {0};
-	int err = snk_kvs(s, &rows, &t.nrows_all);
-
-	t.rows = rows;
-	t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
-	if (err)
-		err_set(s->err, ERR_RUNTIME, err, "out of memory");
-	else if (t.nrows)
-		err = s->ops->kvs(s, &t);
-	snk_kvs_free(rows, t.nrows_all);
-	return err;
-}
-
-static int activities(struct snk *s)
-{
-	struct snk_activity *rows;
-	struct snk_activities t = {0};
-	int err = snk_activities(s, &rows, &t);
-
-	if (err)
-		err_set(s->err, ERR_RUNTIME, err, "out of memory");
-	else if (t.nrows)
-		err = s->ops->activities(s, &t);
-	free(rows);
-	return err;
-}
-
-static int held(struct snk *s)
-{
-	struct snk_held t;
-	int err = snk_held_make(s, &t);
-
-	err = err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : s->ops->held(s, &t);
-	snk_held_free(&t);
-	return err;
-}
-
-static int marks(struct snk *s)
-{
-	struct snk_marks t = {0};
-	int err = snk_marks(s, &t);
-
-	if (err)
-		err_set(s->err, ERR_RUNTIME, err, "out of memory");
-	else if (t.nvalues || t.ninstants)
-		err = s->ops->marks(s, &t);
-	free(t.values);
-	free(t.instants);
+	else if (t->n || t->empty_too || !sh->if_any)
+		err = s->ops->sheet(s, sh, t);
+	if (sh->fini)
+		sh->fini(t);
+	free(t->rows);
+	free(t);
 	return err;
 }
 
@@ -302,6 +128,7 @@ static bool has_rows(const struct snk *s, enum mxbpf_class cls)
 static int run(struct snk *s)
 {
 	int err = s->ops->begin ? s->ops->begin(s) : 0;
+	const struct snk_sheet *const *sh;
 	size_t i;
 
 	if (!err && s->ops->needs_records)
@@ -312,30 +139,8 @@ static int run(struct snk *s)
 		if (s->in->session->class_title[mdl_classes[i].cls] &&
 		    (!mdl_classes[i].rare || has_rows(s, mdl_classes[i].cls)))
 			err = one_table(s, mdl_classes[i].cls);
-	if (!err && s->ops->mem && s->in->session->mem_title)
-		err = mem_table(s);
-	if (!err && s->ops->held && s->in->session->held)
-		err = held(s);
-	if (!err && s->ops->marks)
-		err = marks(s);
-	if (!err && s->ops->joins && s->opts->backward)
-		err = joins(s);
-	if (!err && s->ops->kvs)
-		err = kvs(s);
-	if (!err && s->ops->activities)
-		err = activities(s);
-	if (!err && s->ops->teams && s->in->session->team_cpus)
-		err = teams(s);
-	if (!err && s->ops->lives && s->in->session->life)
-		err = lives(s);
-	if (!err && s->ops->slow && s->in->session->account)
-		err = slow(s);
-	if (!err && s->ops->sched && s->in->session->sched)
-		err = scheds(s);
-	if (!err && s->ops->samples && s->in->session->sample_hz)
-		err = samples(s);
-	if (!err && s->ops->iterations)
-		err = iterations(s);
+	for (sh = snk_sheets; !err && *sh; sh++)
+		err = sheet(s, *sh);
 	if (!err && s->ops->opens)
 		err = opens(s);
 	if (!err && s->ops->end)

@@ -101,148 +101,7 @@ struct snk_table {
 	uint64_t nspans_all;
 };
 
-/* --backward: operators of one name, whatever thread. */
-struct snk_join {
-	const char *name;
-	size_t len;
-	struct mxbpf_join j;
-};
-struct snk_joins {
-	const struct snk_join *rows; /* sorted */
-	size_t nrows, nrows_all;     /* as in snk_table */
-	uint64_t unjoined;	     /* nodes under their own names */
-};
-
-/* Calls that were slow, the worst first, as mdl_slow() has them. */
-struct snk_slow {
-	const struct mdl_slow *rows;
-	size_t nrows, nrows_all; /* as in snk_table */
-};
-
-/* --sample: what ran, by innermost span. */
-struct snk_sample {
-	const char *name, *title; /* title of its table; NULL: outside of all that is probed */
-	size_t len;
-	uint32_t tgid;
-	uint64_t count;
-};
-struct snk_samples {
-	const struct snk_sample *rows; /* most first */
-	size_t nrows, nrows_all;       /* as in snk_table */
-	uint64_t count;		       /* of all */
-};
-
-/* --sched: off the CPU while a call was the innermost open one. */
-struct snk_sched {
-	const char *name;
-	size_t len;
-	uint32_t tgid;
-	uint8_t cls; /* 0: no call was open */
-	uint64_t off_ns;
-	/* By enum mxbpf_sched_what: the first of so many, the longest first. */
-	const struct mxbpf_agg_sched *of[MXBPF_SCHED_WHATS];
-	unsigned n[MXBPF_SCHED_WHATS];
-};
-struct snk_scheds_table {
-	struct snk_sched *rows;	       /* the longest first; owned */
-	size_t nrows, nrows_all;       /* as in snk_table */
-	struct mxbpf_agg_sched *items; /* owned, private */
-};
-
-/* --omp: the parallel regions of one span name. */
-struct snk_team {
-	const char *name;
-	size_t len;
-	struct mxbpf_team t;
-};
-struct snk_teams {
-	const struct snk_team *rows; /* sorted */
-	size_t nrows, nrows_all;     /* as in snk_table */
-	struct mxbpf_team sum;	     /* of all */
-};
-
-/* --life: operators before they ran; what the program waited for. */
-struct snk_lives {
-	const struct mdl_life *const *rows; /* sorted */
-	size_t nrows, nrows_all;	    /* as in snk_table */
-	const struct mxbpf_wait *waits;	    /* the longest first */
-	size_t nwaits, nwaits_all;
-};
-
-/* Iterations of a process, or of all as one. */
-struct snk_loop {
-	uint32_t tgid;
-	uint8_t told;	  /* enum mxbpf_step_what */
-	uint64_t count;	  /* that ended and began in the window, */
-	uint64_t missing; /* of these, the first, of which nothing is known any more; in none of the others */
-	uint64_t total_ns, min_ns, max_ns, p50_ns, p99_ns;
-	/* Of those of which they are known. */
-	uint64_t known, known_ns, busy_ns;
-	struct snk_part {
-		uint64_t total_ns, p50_ns, max_ns;
-	} parts[MXBPF_STEP_PARTS];
-	uint64_t first_p50_ns; /* of OUTSIDE, before the first call */
-};
-struct snk_iterations {
-	const struct snk_loop *loops; /* by process */
-	size_t nloops;
-	const struct mxbpf_iteration *const *slowest; /* longest first, all or opts.top */
-	size_t nslowest;
-};
-
-/* Calls of a store of parameters, by operation and key. */
-struct snk_kv {
-	char *name, *key; /* owned, private */
-	size_t len, key_len;
-	const struct mdl_kv *kv;
-};
-struct snk_kvs {
-	const struct snk_kv *rows; /* sorted */
-	size_t nrows, nrows_all;   /* as in snk_table */
-};
-
-/* Activities of devices of one class and name. */
-struct snk_activity {
-	const char *name;
-	size_t len;
-	struct mxbpf_agg_activity a;
-};
-struct snk_activities {
-	const struct snk_activity *rows; /* sorted */
-	size_t nrows, nrows_all;	 /* as in snk_table */
-	uint64_t count, total_ns;	 /* of all rows */
-	uint64_t unlaunched;		 /* of count; struct mxbpf_agg_activity */
-	bool devices;			 /* rows are of several devices */
-};
-
-/* --memory: what one kind of allocations holds. Texts are "" where there is none. */
-struct snk_holder {
-	const char *name, *layer, *scope, *label;
-	size_t len, layer_len, scope_len, label_len;
-	struct mxbpf_holder h;
-};
-struct snk_held {
-	struct mxbpf_mem_time *devices; /* owned, by device */
-	size_t ndevices;
-	struct snk_holder *rows; /* owned, by device, the most at its peak first */
-	size_t nrows, nrows_all; /* as in snk_table */
-	bool layers, scopes;	 /* any row has one */
-};
-
-/* The program's own marks that are no spans: a row has one of the two. */
-struct snk_mark {
-	const char *name, *domain; /* domain: "" where there is none */
-	size_t len, domain_len;
-	uint32_t tgid;
-	uint64_t count;
-	const struct mxbpf_value *value;     /* borrowed; NULL: it is an instant */
-	const struct mxbpf_instant *instant; /* likewise */
-};
-struct snk_marks {
-	struct snk_mark *values, *instants; /* sorted; owned */
-	size_t nvalues, nvalues_all;	    /* as in snk_table */
-	size_t ninstants, ninstants_all;
-};
+struct snk_sheet;
 
 /* State of one run, first member of a sink's own state. */
 struct snk {
@@ -274,20 +133,10 @@ struct snk_ops {
 	int (*surveyed)(struct snk *s);				 /* between the passes */
 	int (*record)(struct snk *s, const struct mxbpf_rec *r); /* every record, second pass */
 	int (*table)(struct snk *s, const struct snk_table *t);	 /* every class in use, operators first */
-	int (*mem)(struct snk *s, const struct mdl_mem_row *const *rows, size_t n); /* if mem_title; sorted by device */
-	int (*held)(struct snk *s, const struct snk_held *t);			    /* if session.held */
-	int (*joins)(struct snk *s, const struct snk_joins *t);			    /* if opts.backward */
-	int (*slow)(struct snk *s,
-		    const struct snk_slow *t); /* of sessions with accounts and events, if there are any */
-	int (*sched)(struct snk *s, const struct snk_scheds_table *t);	      /* if session.sched */
-	int (*samples)(struct snk *s, const struct snk_samples *t);	      /* if session.sample_hz */
+	/* Every sheet that was asked for, in the order of snk_sheets. table: see sink/sheet.h */
+	int (*sheet)(struct snk *s, const struct snk_sheet *sh, const void *table);
+	const struct snk_sheet *only; /* of sheets it shows this one; NULL: all */
 	int (*opens)(struct snk *s, const struct mxbpf_open *rows, size_t n); /* the oldest first, if any */
-	int (*teams)(struct snk *s, const struct snk_teams *t);		      /* if session.team_cpus */
-	int (*lives)(struct snk *s, const struct snk_lives *t);		      /* if session.life */
-	int (*iterations)(struct snk *s, const struct snk_iterations *t);     /* if there are any */
-	int (*kvs)(struct snk *s, const struct snk_kvs *t);		      /* if there are any */
-	int (*activities)(struct snk *s, const struct snk_activities *t);     /* if there are any */
-	int (*marks)(struct snk *s, const struct snk_marks *t);		      /* if there are any */
 	int (*end)(struct snk *s);
 	void (*fini)(struct snk *s); /* always */
 };

@@ -1,18 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Calls that took much longer than their like, and what kept them. */
-#include "sink/priv.h"
-
-#include "base/fmt.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define CELL_BYTES 64
-#define SHOWN_MAX  8 /* for people, unless --top says so */
+#include "base/fmt.h"
+#include "sched/sched.h"
+#include "sink/priv.h"
+#include "sink/sheet.h"
 
-const char *const snk_causes[MDL_NCAUSES] = {
+#define SHOWN_MAX 8 /* for people, unless --top says so */
+#define WHY_BYTES 192
+
+/* Only with --sched. */
+struct by {
+	struct snk_text comm;
+	uint64_t ns;
+	uint32_t tid;
+	uint8_t what;
+};
+
+struct slow {
+	struct snk_text name, why;
+	struct mdl_slow s;
+	struct by kept, slept;
+	struct snk_account account;
+	uint64_t one;	       /* call */
+	uint64_t cpu, end_cpu; /* SNK_UNKNOWN */
+	char why_text[WHY_BYTES];
+};
+
+static const char *const causes[MDL_NCAUSES] = {
 	[MDL_COMPUTED] = "computed", [MDL_FAULTED] = "faulted", [MDL_RUNNABLE] = "runnable",
 	[MDL_BLOCKED] = "blocked",   [MDL_READ] = "read",	[MDL_ELSEWHERE] = "elsewhere",
 };
@@ -27,7 +47,7 @@ static const char *times(uint32_t n, char buf[40])
 }
 
 /* A limit takes a CPU away as another thread does: where it did over the window, nobody can tell of a single call. */
-static void why_runnable(const struct mdl *m, const struct mdl_slow *s, const char *ns, char buf[SNK_WHY_BYTES])
+static void why_runnable(const struct mdl *m, const struct mdl_slow *s, const char *ns, char buf[WHY_BYTES])
 {
 	const struct mxbpf_account *a = &s->span.account;
 	const struct mxbpf_slow_by *by = &s->span.kept;
@@ -37,11 +57,11 @@ static void why_runnable(const struct mdl *m, const struct mdl_slow *s, const ch
 	int at;
 
 	if (a->nivcsw)
-		at = snprintf(buf, SNK_WHY_BYTES, "%spreempted %s (%s)", limited, ns, times(a->nivcsw, n));
+		at = snprintf(buf, WHY_BYTES, "%spreempted %s (%s)", limited, ns, times(a->nivcsw, n));
 	else
-		at = snprintf(buf, SNK_WHY_BYTES, "%swaited %s for a CPU after waking", limited, ns);
+		at = snprintf(buf, WHY_BYTES, "%swaited %s for a CPU after waking", limited, ns);
 	if (by->ns)
-		snprintf(buf + at, SNK_WHY_BYTES - (size_t)at, ", %s by %.16s (%u) on CPU %u", fmt_ns(by->ns, kept),
+		snprintf(buf + at, WHY_BYTES - (size_t)at, ", %s by %.16s (%u) on CPU %u", fmt_ns(by->ns, kept),
 			 by->comm, by->tid, by->cpu);
 }
 
@@ -53,7 +73,7 @@ static const char *const sleeps[MXBPF_SCHED_WHATS] = {
 	[MXBPF_SCHED_NAP] = "the time it asked for (sleep)",
 };
 
-static void why_blocked(const struct mdl_slow *s, const char *ns, char buf[SNK_WHY_BYTES])
+static void why_blocked(const struct mdl_slow *s, const char *ns, char buf[WHY_BYTES])
 {
 	const struct mxbpf_slow_by *by = &s->span.slept;
 	const char *what = by->ns && by->what < MXBPF_SCHED_WHATS ? sleeps[by->what] : NULL;
@@ -61,15 +81,15 @@ static void why_blocked(const struct mdl_slow *s, const char *ns, char buf[SNK_W
 	int at;
 
 	if (what)
-		at = snprintf(buf, SNK_WHY_BYTES, "blocked %s, for %s", ns, what);
+		at = snprintf(buf, WHY_BYTES, "blocked %s, for %s", ns, what);
 	else
-		at = snprintf(buf, SNK_WHY_BYTES, "slept or waited for a lock %s: %s", times(s->span.account.nvcsw, n),
-			      ns);
+		at = snprintf(buf, WHY_BYTES, "slept or waited for a lock %s: %s", times(s->span.account.nvcsw, n), ns);
 	if (by->ns && by->tid)
-		snprintf(buf + at, SNK_WHY_BYTES - (size_t)at, ", until %.16s (%u) woke it", by->comm, by->tid);
+		snprintf(buf + at, WHY_BYTES - (size_t)at, ", until %.16s (%u) woke it", by->comm, by->tid);
 }
 
-const char *snk_why(const struct mdl *m, const struct mdl_slow *s, char buf[SNK_WHY_BYTES])
+/* What kept a call, in words: "preempted 3.10 ms (12 times)". Hostile, as it may name programs. */
+static void put_why(const struct mdl *m, const struct mdl_slow *s, char buf[WHY_BYTES])
 {
 	const struct mxbpf_account *a = &s->span.account;
 	char ns[24], n[32];
@@ -80,59 +100,142 @@ const char *snk_why(const struct mdl *m, const struct mdl_slow *s, char buf[SNK_
 		why_runnable(m, s, ns, buf);
 		break;
 	case MDL_READ:
-		snprintf(buf, SNK_WHY_BYTES, "waited %s; %s page%s read from disk", ns, fmt_count(a->majflt, n),
+		snprintf(buf, WHY_BYTES, "waited %s; %s page%s read from disk", ns, fmt_count(a->majflt, n),
 			 a->majflt == 1 ? "" : "s");
 		break;
 	case MDL_BLOCKED:
 		why_blocked(s, ns, buf);
 		break;
 	case MDL_FAULTED:
-		snprintf(buf, SNK_WHY_BYTES, "computed %s longer, with %s page faults", ns, fmt_count(a->minflt, n));
+		snprintf(buf, WHY_BYTES, "computed %s longer, with %s page faults", ns, fmt_count(a->minflt, n));
 		break;
 	case MDL_ELSEWHERE:
-		snprintf(buf, SNK_WHY_BYTES, "ended %s after its own thread was through", ns);
+		snprintf(buf, WHY_BYTES, "ended %s after its own thread was through", ns);
 		break;
 	default:
-		snprintf(buf, SNK_WHY_BYTES, "computed %s longer: more work, %s", ns,
+		snprintf(buf, WHY_BYTES, "computed %s longer: more work, %s", ns,
 			 snk_stolen(m) ? "a slower CPU, or one that the hypervisor took" : "or a slower CPU");
 	}
-	return buf;
 }
 
-static int add_row(struct snk *s, struct snk_grid *g, const struct mdl_slow *r)
+static struct by by_of(const struct mxbpf_slow_by *by)
 {
-	const uint64_t since_ns = r->span.h.ts_ns - s->in->session->start_mono_ns;
-	char cell[CELL_BYTES], why[SNK_WHY_BYTES];
-	size_t len;
-	const char *name = mdl_name(s->in->model, r->row->name_id, &len);
-	int err = snk_grid_add(g, name, len);
-
-	snprintf(cell, sizeof(cell), "%.3f s", (double)(int64_t)since_ns / 1e9);
-	err = err ? err : snk_grid_add(g, cell, strlen(cell));
-	fmt_ns(r->span.dur_ns, cell);
-	err = err ? err : snk_grid_add(g, cell, strlen(cell));
-	fmt_ns(r->median_ns, cell);
-	err = err ? err : snk_grid_add(g, cell, strlen(cell));
-	snk_why(s->in->model, r, why);
-	return err ? err : snk_grid_note(g, why, strlen(why));
+	if (!by->ns || by->what >= MXBPF_SCHED_WHATS)
+		return (struct by){.what = MXBPF_SCHED_WHATS};
+	return (struct by){{by->comm, strnlen(by->comm, sizeof(by->comm))}, by->ns, by->tid, by->what};
 }
 
-int snk_put_slow(struct snk *s, const struct snk_slow *t)
+static uint64_t known_cpu(uint16_t cpu)
 {
-	struct snk_grid g = {
-		.cols = {{"name", .left = true}, {"at"}, {"took"}, {"median"}},
-		.ncols = 4,
+	return cpu == MXBPF_CPU_NONE ? SNK_UNKNOWN : cpu;
+}
+
+static void fill(const struct snk *s, struct slow *r, const struct mdl_slow *slow)
+{
+	const struct mxbpf_span e = {
+		.dur_ns = slow->span.dur_ns,
+		.cpu = slow->span.cpu,
+		.flags = MXBPF_SPAN_ACCOUNT,
+		.account = slow->span.account,
 	};
-	size_t i, n = s->opts->top || t->nrows < SHOWN_MAX ? t->nrows : SHOWN_MAX;
-	int err = 0;
+	const struct mdl_row one = snk_event_row(&e);
 
-	out_printf(s->out, "why slow: %zu call%s took %d times the median of their row, or more", t->nrows_all,
-		   t->nrows_all == 1 ? "" : "s", MDL_SLOW_TIMES);
-	out_puts(s->out, n < t->nrows_all ? "; the worst\n" : "\n");
-	for (i = 0; !err && i < n; i++)
-		err = add_row(s, &g, &t->rows[i]);
-	if (!err)
-		snk_grid_print(&g, s->opts->width ? s->opts->width : SNK_WIDTH, s->out);
-	snk_grid_fini(&g);
-	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
+	r->s = *slow;
+	r->name.data = mdl_name(s->in->model, slow->row->name_id, &r->name.len);
+	put_why(s->in->model, slow, r->why_text);
+	r->why = snk_word(r->why_text);
+	r->kept = by_of(&r->s.span.kept);
+	r->slept = by_of(&r->s.span.slept);
+	r->account = snk_account_of(&one);
+	r->one = 1;
+	r->cpu = known_cpu(e.cpu);
+	r->end_cpu = known_cpu(e.account.end_cpu);
 }
+
+static int make(const struct snk *s, void *table)
+{
+	struct snk_list *t = table;
+	struct mdl_slow *all;
+	struct slow *r;
+	size_t i;
+
+	if (!s->in->session->account)
+		return 0;
+	if (mdl_slow(s->in->model, s->in->session->fault_ns, &all, &t->all))
+		return -ENOMEM;
+	t->rows = r = calloc(t->all + 1, sizeof(*r));
+	for (i = 0; r && i < t->all; i++)
+		fill(s, &r[i], &all[i]);
+	free(all);
+	return r ? 0 : -ENOMEM;
+}
+
+static void above(struct snk *s, const void *table, const char *prefix)
+{
+	const struct snk_list *t = table;
+
+	out_printf(s->out, "%swhy slow: %zu call%s took %d times the median of their row, or more%s\n", prefix, t->all,
+		   t->all == 1 ? "" : "s", MDL_SLOW_TIMES,
+		   t->n < t->all || (!s->opts->top && t->n > SHOWN_MAX) ? "; the worst" : "");
+}
+
+static bool when(const struct snk *s)
+{
+	return s->in->session->account;
+}
+
+static const char *const csv_tables[MDL_NCAUSES] = {
+	[MDL_COMPUTED] = "slow.computed", [MDL_FAULTED] = "slow.faulted", [MDL_RUNNABLE] = "slow.runnable",
+	[MDL_BLOCKED] = "slow.blocked",	  [MDL_READ] = "slow.read",	  [MDL_ELSEWHERE] = "slow.elsewhere",
+};
+
+#define ROW struct by
+static const struct snk_column by_columns[] = {
+	{"ns", "", NULL, SNK_NS, AT(ns)},
+	{"what", "", NULL, SNK_WORD, AT(what), .words = sched_what_names, .nwords = MXBPF_SCHED_KEPT_BY},
+	{"thread", "", NULL, SNK_COUNT, AT(tid), .help = "0: nobody's doing"},
+	{"comm", "", NULL, SNK_TEXT, AT(comm)},
+	{0},
+};
+#undef ROW
+
+#define ROW struct slow
+static const struct snk_column columns[] = {
+	{NULL, "table", NULL, SNK_WORD, AT(s.cause), WORDS(csv_tables)},
+	{"name", NULL, "name", SNK_TEXT, AT(name)},
+	{"device", NULL, NULL, SNK_DEVICE, AT(s.span.device)},
+	PID_COLUMN(s.span.h.tgid),
+	{"thread", "", NULL, SNK_COUNT, AT(s.span.tid)},
+	{"start_unix_ns", "", "at", SNK_MOMENT, AT(s.span.h.ts_ns), .digits = 3},
+	{NULL, "count", NULL, SNK_COUNT, AT(one)},
+	{"total_ns", NULL, "took", SNK_NS, AT(s.span.dur_ns)},
+	{"median_ns", "p50_ns", "median", SNK_NS, AT(s.median_ns), .help = "of its row"},
+	{"cause", "", NULL, SNK_WORD, AT(s.cause), WORDS(causes), .help = "the largest of its times beyond the median"},
+	{"cause_ns", "", NULL, SNK_NS, AT(s.cause_ns)},
+	{"why", "", "", SNK_NOTE, AT(why), .help = "the cause in words, for people"},
+	{"kept_by", NULL, NULL, SNK_OBJECT, AT(kept), SNK_OMIT, .columns = by_columns,
+	 .help = "with --sched: who had its CPU the longest while it could have run"},
+	{"slept", NULL, NULL, SNK_OBJECT, AT(slept), SNK_OMIT, .columns = by_columns,
+	 .help = "with --sched: for what it slept the longest, and who ended that"},
+	{"cpu", "", NULL, SNK_COUNT, AT(cpu), SNK_NULL, .help = SNK_CPU_HELP},
+	{"end_cpu", "", NULL, SNK_COUNT, AT(end_cpu), SNK_NULL, .help = SNK_CPU_HELP},
+	{"account", NULL, NULL, SNK_OBJECT, AT(account), .columns = snk_account_columns, .help = SNK_ACCOUNT_HELP},
+	{0},
+};
+
+const struct snk_sheet snk_sheet_slow = {
+	.title = "why slow",
+	.help = "Calls far above their median, the worst first; absent if there are none, with --stats and with "
+		"--no-account.",
+	.row_help = "A call that took at least twice the median of its row, and 50 us more.",
+	.member = "slow",
+	.csv = "slow",
+	.columns = columns,
+	.row_bytes = sizeof(struct slow),
+	.table_bytes = sizeof(struct snk_list),
+	.people_max = SHOWN_MAX,
+	.if_any = true,
+	.when = when,
+	.make = make,
+	.above = above,
+};

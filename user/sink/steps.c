@@ -1,19 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Iterations: how long, where their time went, and which were the slowest and why. */
-#include "sink/priv.h"
-
-#include "base/fmt.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fmt.h"
+#include "sink/priv.h"
+#include "sink/sheet.h"
+
 #define CELL_BYTES  64
 #define WHY_BYTES   160
 #define SLOWEST_MAX 8  /* unless --top says so */
 #define NOTABLE	    10 /* percent of the median from which on it is worth a sentence what was longer */
+
+struct part {
+	uint64_t total_ns, p50_ns, max_ns;
+};
+
+/* A row of a part in CSV. */
+struct csv_part {
+	struct snk_text name;
+	uint64_t count, total_ns, p50_ns, max_ns; /* the last two may be SNK_UNKNOWN */
+};
+
+/* Iterations of a process, or of all as one. */
+struct loop {
+	uint32_t tgid;
+	uint8_t told;	     /* enum mxbpf_step_what */
+	uint64_t count;	     /* that ended and began in the window, */
+	uint64_t missing;    /* of these, the first, of which nothing is known any more; in none of the others */
+	uint64_t told_count; /* the others */
+	uint64_t total_ns, min_ns, max_ns, avg_ns, p50_ns, p99_ns;
+	struct {
+		uint64_t count, total_ns, busy_ns;
+		struct part parts[MXBPF_STEP_PARTS];
+	} known;		  /* of those of which they are known */
+	uint64_t first_p50_ns;	  /* of OUTSIDE, before the first call */
+	struct snk_list csv_list; /* of csv_parts */
+	struct csv_part csv_parts[MXBPF_STEP_PARTS + 1];
+};
+
+struct slow {
+	struct mxbpf_iteration it;
+	uint64_t median_ns;
+	uint64_t one;
+	uint8_t longer; /* the part that is the most beyond its median; MXBPF_STEP_PARTS: none is */
+	uint64_t longer_ns;
+	uint64_t busy_ns, part_ns[MXBPF_STEP_PARTS]; /* SNK_UNKNOWN */
+	struct snk_text number, hash_number, note, csv_table;
+	char number_text[24], note_text[WHY_BYTES], table[64];
+};
+
+struct slowest {
+	struct snk_list list;
+	struct snk_list loops; /* owned */
+};
 
 const char *const snk_parts[MXBPF_STEP_PARTS] = {
 	[MXBPF_PART_DATA] = "data",	  [MXBPF_PART_WAIT] = "wait", [MXBPF_PART_KVSTORE] = "kvstore",
@@ -63,7 +106,7 @@ static uint64_t sum_sat(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-static void sum_part(struct snk_part *part, uint64_t *ns, size_t n)
+static void sum_part(struct part *part, uint64_t *ns, size_t n)
 {
 	size_t i;
 
@@ -78,9 +121,9 @@ static bool is_known(const struct mxbpf_iteration *it)
 	return it->flags & MXBPF_ITERATION_PARTS;
 }
 
-static void sum_parts(struct snk_loop *l, const struct mxbpf_iteration *it, size_t n, uint64_t *ns)
+static void sum_parts(struct loop *l, const struct mxbpf_iteration *it, size_t n, uint64_t *ns)
 {
-	struct snk_part busy = {0}, first = {0};
+	struct part busy = {0}, first = {0};
 	size_t i, k = 0;
 	unsigned part;
 
@@ -88,16 +131,16 @@ static void sum_parts(struct snk_loop *l, const struct mxbpf_iteration *it, size
 		for (i = k = 0; i < n; i++)
 			if (is_known(&it[i]))
 				ns[k++] = it[i].part_ns[part];
-		sum_part(&l->parts[part], ns, k);
+		sum_part(&l->known.parts[part], ns, k);
 	}
 	for (i = k = 0; i < n; i++)
 		if (is_known(&it[i])) {
-			l->known_ns = sum_sat(l->known_ns, it[i].dur_ns);
+			l->known.total_ns = sum_sat(l->known.total_ns, it[i].dur_ns);
 			ns[k++] = it[i].busy_ns;
 		}
-	l->known = k;
+	l->known.count = k;
 	sum_part(&busy, ns, k);
-	l->busy_ns = busy.total_ns;
+	l->known.busy_ns = busy.total_ns;
 	for (i = k = 0; i < n; i++)
 		if (is_known(&it[i]))
 			ns[k++] = it[i].first_ns;
@@ -105,12 +148,27 @@ static void sum_parts(struct snk_loop *l, const struct mxbpf_iteration *it, size
 	l->first_p50_ns = first.p50_ns;
 }
 
-static void sum_loop(struct snk_loop *l, const struct mxbpf_iteration *it, size_t n, uint64_t *ns)
+static void set_csv_parts(struct loop *l)
 {
-	struct snk_part all = {0};
+	unsigned i;
+
+	for (i = 0; i < MXBPF_STEP_PARTS; i++) {
+		const struct part *p = &l->known.parts[i];
+
+		l->csv_parts[i] =
+			(struct csv_part){snk_word(snk_parts[i]), l->known.count, p->total_ns, p->p50_ns, p->max_ns};
+	}
+	l->csv_parts[i] =
+		(struct csv_part){snk_word("operators"), l->known.count, l->known.busy_ns, SNK_UNKNOWN, SNK_UNKNOWN};
+	l->csv_list.n = l->known.count ? i + 1 : 0;
+}
+
+static void sum_loop(struct loop *l, const struct mxbpf_iteration *it, size_t n, uint64_t *ns)
+{
+	struct part all = {0};
 	size_t i;
 
-	*l = (struct snk_loop){.tgid = it->h.tgid, .told = it->told, .missing = it->nr, .min_ns = UINT64_MAX};
+	*l = (struct loop){.tgid = it->h.tgid, .told = it->told, .missing = it->nr, .min_ns = UINT64_MAX};
 	for (i = 0; i < n; i++) {
 		ns[i] = it[i].dur_ns;
 		l->min_ns = it[i].dur_ns < l->min_ns ? it[i].dur_ns : l->min_ns;
@@ -124,7 +182,10 @@ static void sum_loop(struct snk_loop *l, const struct mxbpf_iteration *it, size_
 	l->max_ns = all.max_ns;
 	l->p50_ns = all.p50_ns;
 	l->p99_ns = percentile(ns, n, 99);
+	l->told_count = n;
+	l->avg_ns = l->total_ns / n;
 	sum_parts(l, it, n, ns);
+	set_csv_parts(l);
 }
 
 static int by_length(const void *va, const void *vb)
@@ -137,42 +198,37 @@ static int by_length(const void *va, const void *vb)
 	return a->h.ts_ns < b->h.ts_ns ? -1 : a->h.ts_ns > b->h.ts_ns;
 }
 
-int snk_iterations(const struct snk *s, struct snk_iterations *t)
+static int make_loops(const struct snk *s, void *table)
 {
-	size_t n, i, k, top = s->opts->top ? s->opts->top : SLOWEST_MAX;
-	const struct mxbpf_iteration *all = mdl_iterations(s->in->model, &n), **slowest;
-	struct snk_loop *loops;
-	uint64_t *ns;
+	struct snk_list *t = table;
+	size_t n, i, k;
+	const struct mxbpf_iteration *all = mdl_iterations(s->in->model, &n);
+	struct loop *loops = calloc(n + 1, sizeof(*loops));
+	uint64_t *ns = calloc(n + 1, sizeof(*ns));
 
-	t->loops = loops = calloc(n + 1, sizeof(*loops));
-	t->slowest = slowest = calloc(n + 1, sizeof(*slowest));
-	t->nloops = 0;
-	ns = calloc(n + 1, sizeof(*ns));
-	if (!loops || !slowest || !ns) {
-		free(ns);
-		return -ENOMEM;
-	}
-	for (i = 0; i < n; i = k) {
+	t->rows = loops;
+	for (i = 0; loops && ns && i < n; i = k) {
 		for (k = i; k < n && all[k].h.tgid == all[i].h.tgid; k++)
-			slowest[k] = &all[k];
-		sum_loop(&loops[t->nloops++], &all[i], k - i, ns);
+			;
+		sum_loop(&loops[t->all], &all[i], k - i, ns);
+		loops[t->all].csv_list.rows = loops[t->all].csv_parts;
+		t->all++;
 	}
-	qsort(slowest, n, sizeof(*slowest), by_length);
-	t->nslowest = n < top ? n : top;
 	free(ns);
-	return 0;
+	return loops && ns ? 0 : -ENOMEM;
 }
 
-const struct snk_loop *snk_loop_of(const struct snk_iterations *t, const struct mxbpf_iteration *it)
+static const struct loop *loop_of(const struct snk_list *loops, const struct mxbpf_iteration *it)
 {
-	size_t i = 0;
+	const struct loop *l = loops->rows;
 
-	while (i + 1 < t->nloops && t->loops[i].tgid != it->h.tgid)
-		i++;
-	return &t->loops[i];
+	while (l + 1 < (const struct loop *)loops->rows + loops->all && l->tgid != it->h.tgid)
+		l++;
+	return l;
 }
 
-int snk_longer(const struct snk_loop *l, const struct mxbpf_iteration *it, uint64_t *ns)
+/* Which part of it is the most beyond its median, and how much; -1: none is. */
+static int longer(const struct loop *l, const struct mxbpf_iteration *it, uint64_t *ns)
 {
 	int part, best = -1;
 
@@ -180,34 +236,12 @@ int snk_longer(const struct snk_loop *l, const struct mxbpf_iteration *it, uint6
 	if (!is_known(it))
 		return -1;
 	for (part = 0; part < MXBPF_STEP_PARTS; part++)
-		if (it->part_ns[part] > l->parts[part].p50_ns && it->part_ns[part] - l->parts[part].p50_ns > *ns) {
+		if (it->part_ns[part] > l->known.parts[part].p50_ns &&
+		    it->part_ns[part] - l->known.parts[part].p50_ns > *ns) {
 			best = part;
-			*ns = it->part_ns[part] - l->parts[part].p50_ns;
+			*ns = it->part_ns[part] - l->known.parts[part].p50_ns;
 		}
 	return best;
-}
-
-void snk_put_loop_json(struct out *o, const struct snk_loop *l)
-{
-	unsigned i;
-
-	out_printf(o,
-		   ", \"count\": %" PRIu64 ", \"missing\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"min_ns\": %" PRIu64
-		   ", \"max_ns\": %" PRIu64 ", \"avg_ns\": %" PRIu64 ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64,
-		   l->count, l->missing, l->total_ns, l->min_ns, l->max_ns, l->total_ns / (l->count - l->missing),
-		   l->p50_ns, l->p99_ns);
-	if (l->known) {
-		out_printf(o,
-			   ",\n      \"parts\": {\"count\": %" PRIu64 ", \"total_ns\": %" PRIu64
-			   ", \"operators_ns\": %" PRIu64,
-			   l->known, l->known_ns, l->busy_ns);
-		for (i = 0; i < MXBPF_STEP_PARTS; i++)
-			out_printf(o,
-				   ",\n        \"%s\": {\"total_ns\": %" PRIu64 ", \"p50_ns\": %" PRIu64
-				   ", \"max_ns\": %" PRIu64 "}",
-				   snk_parts[i], l->parts[i].total_ns, l->parts[i].p50_ns, l->parts[i].max_ns);
-		out_puts(o, "}");
-	}
 }
 
 /* ---- for people */
@@ -228,7 +262,7 @@ static int add_share(struct snk_grid *g, uint64_t ns, uint64_t of)
 	return snk_grid_add(g, cell, strlen(cell));
 }
 
-static int put_parts(struct snk *s, const struct snk_loop *l)
+static int put_parts(struct snk *s, const struct loop *l)
 {
 	struct snk_grid g = {.cols = {{"where their time went", .left = true}, {"share"}, {"mean"}, {"p50"}, {"max"}},
 			     .ncols = 5};
@@ -237,13 +271,13 @@ static int put_parts(struct snk *s, const struct snk_loop *l)
 	int err = 0;
 
 	for (i = 0; !err && i < MXBPF_STEP_PARTS; i++) {
-		const struct snk_part *part = &l->parts[i];
+		const struct part *part = &l->known.parts[i];
 
 		if (!part->total_ns)
 			continue;
 		err = snk_grid_add(&g, titles[i], strlen(titles[i]));
-		err = err ? err : add_share(&g, part->total_ns, l->known_ns);
-		err = err ? err : add_ns(&g, part->total_ns / l->known);
+		err = err ? err : add_share(&g, part->total_ns, l->known.total_ns);
+		err = err ? err : add_ns(&g, part->total_ns / l->known.count);
 		err = err ? err : add_ns(&g, part->p50_ns);
 		err = err ? err : add_ns(&g, part->max_ns);
 	}
@@ -252,15 +286,15 @@ static int put_parts(struct snk *s, const struct snk_loop *l)
 	snk_grid_fini(&g);
 	if (!err)
 		out_printf(s->out, "share is of %s, the time of these iterations on the thread that runs them\n",
-			   fmt_ns(l->known_ns, known));
-	if (!err && l->busy_ns)
+			   fmt_ns(l->known.total_ns, known));
+	if (!err && l->known.busy_ns)
 		out_printf(s->out, "on whatever thread, an operator%s ran in %.1f%% of it\n",
 			   s->in->session->left_out ? " that --ops shows" : "",
-			   100.0 * (double)l->busy_ns / (double)(l->known_ns ? l->known_ns : 1));
+			   100.0 * (double)l->known.busy_ns / (double)(l->known.total_ns ? l->known.total_ns : 1));
 	return err;
 }
 
-static int put_loop(struct snk *s, const struct snk_loop *l)
+static int put_loop(struct snk *s, const struct loop *l)
 {
 	struct snk_grid g = {.cols = {{"iterations", .left = true}, {"per s"}, {"mean"}, {"p50"}, {"p99"}, {"max"}},
 			     .ncols = 6};
@@ -283,19 +317,19 @@ static int put_loop(struct snk *s, const struct snk_loop *l)
 	if (!err)
 		snk_grid_print(&g, s->opts->width ? s->opts->width : SNK_WIDTH, s->out);
 	snk_grid_fini(&g);
-	if (!err && l->known)
+	if (!err && l->known.count)
 		err = put_parts(s, l);
 	out_puts(s->out, "\n");
 	return err;
 }
 
 /* What of it was longer than in others; nothing where that is not much. */
-static const char *why(const struct snk_loop *l, const struct mxbpf_iteration *it, char buf[WHY_BYTES])
+static const char *why(const struct loop *l, const struct mxbpf_iteration *it, char buf[WHY_BYTES])
 {
 	const uint64_t first = it->first_ns > l->first_p50_ns ? it->first_ns - l->first_p50_ns : 0;
 	char more[24];
 	uint64_t ns;
-	int part = snk_longer(l, it, &ns);
+	int part = longer(l, it, &ns);
 
 	buf[0] = 0;
 	if (part >= 0 && ns > l->p50_ns / 100 * NOTABLE)
@@ -304,42 +338,204 @@ static const char *why(const struct snk_loop *l, const struct mxbpf_iteration *i
 	return buf;
 }
 
-static int put_slowest(struct snk *s, const struct snk_iterations *t)
+/* ---- sheets */
+
+static bool when(const struct snk *s)
 {
-	struct snk_grid g = {.cols = {{"slowest iterations", .left = true}, {"at"}, {"took"}, {"median"}}, .ncols = 4};
-	char cell[CELL_BYTES], note[WHY_BYTES];
-	size_t i;
-	int err = 0;
+	return false; /* all that CSV has of them is in its fixed columns */
+}
 
-	for (i = 0; !err && i < t->nslowest; i++) {
-		const struct mxbpf_iteration *it = t->slowest[i];
-		const struct snk_loop *l = snk_loop_of(t, it);
+#define ROW struct part
+static const struct snk_column part_columns[] = {
+	{"total_ns", NULL, NULL, SNK_NS, AT(total_ns)},
+	{"p50_ns", NULL, NULL, SNK_NS, AT(p50_ns)},
+	{"max_ns", NULL, NULL, SNK_NS, AT(max_ns)},
+	{0},
+};
+#undef ROW
 
-		snprintf(cell, sizeof(cell), "#%" PRIu64, (uint64_t)it->nr);
-		err = snk_grid_add(&g, cell, strlen(cell));
-		snprintf(cell, sizeof(cell), "%.3f s",
-			 (double)(int64_t)(it->h.ts_ns - s->in->session->start_mono_ns) / 1e9);
-		err = err ? err : snk_grid_add(&g, cell, strlen(cell));
-		err = err ? err : add_ns(&g, it->dur_ns);
-		err = err ? err : add_ns(&g, l->p50_ns);
-		why(l, it, note);
-		if (!err && note[0])
-			err = snk_grid_note(&g, note, strlen(note));
+#define ROW struct csv_part
+static const struct snk_column csv_part_columns[] = {
+	{NULL, "name", NULL, SNK_TEXT, AT(name)},
+	{NULL, "count", NULL, SNK_COUNT, AT(count)},
+	{NULL, "total_ns", NULL, SNK_NS, AT(total_ns)},
+	{NULL, "p50_ns", NULL, SNK_NS, AT(p50_ns), SNK_NULL},
+	{NULL, "max_ns", NULL, SNK_NS, AT(max_ns), SNK_NULL},
+	{0},
+};
+#undef ROW
+
+#define ROW struct loop
+static const struct snk_column missing_columns[] = {
+	{NULL, "count", NULL, SNK_COUNT, .at = 0, .bytes = sizeof(uint64_t)},
+	{0},
+};
+
+#define PART_COLUMN(key, i, text)                                                                                      \
+	{                                                                                                              \
+		key, "", NULL, SNK_OBJECT, .at = offsetof(ROW, known.parts[i]) - offsetof(ROW, known),                 \
+					   .bytes = sizeof(struct part), .columns = part_columns, .help = text         \
 	}
+#define KNOWN(member) .at = offsetof(ROW, known.member) - offsetof(ROW, known), .bytes = sizeof(uint64_t)
+static const struct snk_column known_columns[] = {
+	{"count", NULL, NULL, SNK_COUNT, KNOWN(count)},
+	{"total_ns", NULL, NULL, SNK_NS, KNOWN(total_ns)},
+	{"operators_ns", NULL, NULL, SNK_NS, KNOWN(busy_ns),
+	 .help = "while at least one operator ran, on whatever thread"},
+	PART_COLUMN("data", MXBPF_PART_DATA, "waits for data: an iterator, or a loader's workers"),
+	PART_COLUMN("wait", MXBPF_PART_WAIT, "waits for the engine"),
+	PART_COLUMN("kvstore", MXBPF_PART_KVSTORE, "calls of the KVStore"),
+	PART_COLUMN("inline", MXBPF_PART_OPERATOR, "operators on the iteration's own thread"),
+	PART_COLUMN("api", MXBPF_PART_API, "other calls of the C API"),
+	PART_COLUMN("outside", MXBPF_PART_OUTSIDE, "outside the runtime: the program itself"),
+	{0},
+};
+
+static const struct snk_column loop_columns[] = {
+	{"told_by", "name", NULL, SNK_WORD, AT(told), WORDS(snk_tolds),
+	 .help = "what an iteration ends with: the beginning of a backward pass, the last call of the KVStore or the "
+		 "last "
+		 "operator of the optimizer before one, a step of the optimizer, what --iterations counts"},
+	PID_COLUMN(tgid),
+	{"count", "", NULL, SNK_COUNT, AT(count), .help = "an end in the window makes the beginning of the first"},
+	{NULL, "count", NULL, SNK_COUNT, AT(told_count)},
+	{"missing", "", NULL, SNK_COUNT, AT(missing),
+	 .help = "of these, the first, of which only the number is left; in none of the times"},
+	{"total_ns", NULL, NULL, SNK_NS, AT(total_ns)},
+	{"min_ns", NULL, NULL, SNK_NS, AT(min_ns)},
+	{"max_ns", NULL, NULL, SNK_NS, AT(max_ns)},
+	{"avg_ns", NULL, NULL, SNK_NS, AT(avg_ns)},
+	{"p50_ns", NULL, NULL, SNK_NS, AT(p50_ns)},
+	{"p99_ns", NULL, NULL, SNK_NS, AT(p99_ns)},
+	{NULL, "iterations.missing", NULL, SNK_OBJECT, AT(missing), SNK_OMIT, .columns = missing_columns},
+	{"parts", "", NULL, SNK_OBJECT, AT(known), SNK_OMIT, .columns = known_columns,
+	 .help = "Where the time of the thread that runs them went, of those iterations of which that is known; not "
+		 "with "
+		 "--stats. But for operators_ns they add up to total_ns, which the shares in text are of."},
+	{NULL, "iterations.part", NULL, SNK_LIST, AT(csv_list), .columns = csv_part_columns,
+	 .item_bytes = sizeof(struct csv_part)},
+	{0},
+};
+#undef ROW
+
+const struct snk_sheet snk_sheet_loops = {
+	.title = "Iterations, in JSON and CSV",
+	.help = "Iterations of training loops that began and ended in the window; absent if there are none.",
+	.list_help = "one a process",
+	.member = "iterations",
+	.list = "loops",
+	.csv = "iterations",
+	.columns = loop_columns,
+	.row_bytes = sizeof(struct loop),
+	.table_bytes = sizeof(struct snk_list),
+	.whole = true,
+	.if_any = true,
+	.when = when,
+	.make = make_loops,
+};
+
+/* What becomes of one of the slowest. */
+static void fill(struct slow *r, const struct mxbpf_iteration *it, const struct snk_list *loops)
+{
+	const struct loop *l = loop_of(loops, it);
+	int part = longer(l, it, &r->longer_ns);
+	unsigned i;
+
+	r->it = *it;
+	r->one = 1;
+	r->median_ns = l->p50_ns;
+	r->longer = (uint8_t)(part < 0 ? MXBPF_STEP_PARTS : part);
+	snprintf(r->number_text, sizeof(r->number_text), "#%" PRIu64, (uint64_t)it->nr);
+	r->hash_number = snk_word(r->number_text);
+	r->number = snk_word(r->number_text + 1);
+	r->busy_ns = is_known(it) ? it->busy_ns : SNK_UNKNOWN;
+	for (i = 0; i < MXBPF_STEP_PARTS; i++)
+		r->part_ns[i] = is_known(it) ? it->part_ns[i] : SNK_UNKNOWN;
+	r->note = snk_word(why(l, it, r->note_text));
+	snprintf(r->table, sizeof(r->table), "iterations.slowest%s%s", part < 0 ? "" : ".",
+		 part < 0 ? "" : snk_parts[part]);
+	r->csv_table = snk_word(r->table);
+}
+
+static int make_slowest(const struct snk *s, void *table)
+{
+	struct slowest *t = table;
+	size_t n, i, top = s->opts->top ? s->opts->top : SLOWEST_MAX;
+	const struct mxbpf_iteration *all = mdl_iterations(s->in->model, &n), **order = calloc(n + 1, sizeof(*order));
+	int err = make_loops(s, &t->loops);
+
+	t->list.all = n < top ? n : top;
+	t->list.rows = calloc(t->list.all + 1, sizeof(struct slow));
+	err = order && t->list.rows ? err : -ENOMEM;
+	for (i = 0; !err && i < n; i++)
+		order[i] = &all[i];
 	if (!err)
-		snk_grid_print(&g, s->opts->width ? s->opts->width : SNK_WIDTH, s->out);
-	out_puts(s->out, "\n");
-	snk_grid_fini(&g);
+		qsort(order, n, sizeof(*order), by_length);
+	for (i = 0; !err && i < t->list.all; i++)
+		fill((struct slow *)t->list.rows + i, order[i], &t->loops);
+	free(order);
 	return err;
 }
 
-int snk_put_iterations(struct snk *s, const struct snk_iterations *t)
+static void fini_slowest(void *table)
 {
-	size_t i;
-	int err = 0;
-
-	for (i = 0; !err && i < t->nloops; i++)
-		err = put_loop(s, &t->loops[i]);
-	err = err ? err : put_slowest(s, t);
-	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
+	free(((struct slowest *)table)->loops.rows);
 }
+
+static void above_slowest(struct snk *s, const void *table, const char *prefix)
+{
+	const struct snk_list *loops = &((const struct slowest *)table)->loops;
+	size_t i;
+
+	for (i = 0; i < loops->all; i++)
+		put_loop(s, (const struct loop *)loops->rows + i);
+}
+
+#define ROW struct slow
+#define NS_OF(key, member)                                                                                             \
+	{                                                                                                              \
+		key "_ns", "", NULL, SNK_NS, AT(member), SNK_NULL | SNK_OMIT                                           \
+	}
+static const struct snk_column slowest_columns[] = {
+	{NULL, "table", NULL, SNK_TEXT, AT(csv_table)},
+	{NULL, "name", NULL, SNK_TEXT, AT(number)},
+	{NULL, NULL, "slowest iterations", SNK_TEXT, AT(hash_number)},
+	{"number", "", NULL, SNK_COUNT, AT(it.nr),
+	 .help = "of its process, from 0: N of ProfilerStep#N in MXNet's traces"},
+	PID_COLUMN(it.h.tgid),
+	{"thread", NULL, NULL, SNK_COUNT, AT(it.tid)},
+	{"start_unix_ns", NULL, "at", SNK_MOMENT, AT(it.h.ts_ns), .digits = 3},
+	{NULL, "count", NULL, SNK_COUNT, AT(one)},
+	{"total_ns", NULL, "took", SNK_NS, AT(it.dur_ns), SNK_TIGHT},
+	{"median_ns", "p50_ns", "median", SNK_NS, AT(median_ns), SNK_TIGHT, .help = "of its loop"},
+	{"longer", "", NULL, SNK_WORD, AT(longer), SNK_OMIT, WORDS(snk_parts),
+	 .help = "the part that is the most beyond its median"},
+	{"longer_ns", "", NULL, SNK_NS, AT(longer_ns), SNK_OMIT},
+	NS_OF("operators", busy_ns),
+	NS_OF("data", part_ns[MXBPF_PART_DATA]),
+	NS_OF("wait", part_ns[MXBPF_PART_WAIT]),
+	NS_OF("kvstore", part_ns[MXBPF_PART_KVSTORE]),
+	NS_OF("inline", part_ns[MXBPF_PART_OPERATOR]),
+	NS_OF("api", part_ns[MXBPF_PART_API]),
+	NS_OF("outside", part_ns[MXBPF_PART_OUTSIDE]),
+	{NULL, NULL, "", SNK_NOTE, AT(note)},
+	{0},
+};
+
+const struct snk_sheet snk_sheet_slowest = {
+	.title = "slowest iterations",
+	.help = "Iterations of training loops, the longest first.",
+	.list_help = "the longest first: 8, or as many as --top says",
+	.member = "iterations",
+	.list = "slowest",
+	.csv = "iterations.slowest",
+	.columns = slowest_columns,
+	.row_bytes = sizeof(struct slow),
+	.table_bytes = sizeof(struct slowest),
+	.whole = true,
+	.if_any = true,
+	.when = when,
+	.make = make_slowest,
+	.fini = fini_slowest,
+	.above = above_slowest,
+};

@@ -1,22 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --omp: what the teams of OpenMP's threads did for the operators that opened their regions. */
-#include "sink/priv.h"
-
-#include "base/fmt.h"
-
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CELL_BYTES 64
-#define NOTABLE	   20 /* percent of the threads' time from which on a wait is worth a sentence */
+#include "base/fmt.h"
+#include "sink/priv.h"
+#include "sink/sheet.h"
+
+#define NOTABLE 20 /* percent of the threads' time from which on a wait is worth a sentence */
+
+/* The parallel regions of one span name. */
+struct team {
+	struct snk_text op, name; /* op: without data where no call was open */
+	struct mxbpf_team t;
+	bool migrated;
+	double cpu, queue, late, barrier; /* of the threads' time */
+};
+
+struct teams {
+	struct snk_list list;
+	struct mxbpf_team sum; /* of all rows */
+	uint32_t cpus;
+};
 
 static int by_name(const void *va, const void *vb)
 {
-	const struct snk_team *a = va, *b = vb;
-	int order = snk_name_cmp(a->name, a->len, b->name, b->len);
+	const struct team *a = va, *b = vb;
+	int order = snk_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 
 	if (order)
 		return order;
@@ -27,7 +38,7 @@ static int by_name(const void *va, const void *vb)
 
 static int by_opts(const void *va, const void *vb, void *vopts)
 {
-	const struct snk_team *a = va, *b = vb;
+	const struct team *a = va, *b = vb;
 	const struct snk_opts *opts = vopts;
 	bool count = opts->sort == SNK_SORT_COUNT;
 	uint64_t ka = count ? a->t.regions : a->t.threads_ns, kb = count ? b->t.regions : b->t.threads_ns;
@@ -35,27 +46,6 @@ static int by_opts(const void *va, const void *vb, void *vopts)
 	if (opts->sort != SNK_SORT_NAME && ka != kb)
 		return (ka < kb) == opts->ascending ? -1 : 1;
 	return by_name(a, b);
-}
-
-int snk_teams(const struct snk *s, struct snk_team **rows, size_t *n)
-{
-	const struct mxbpf_team *const *all = mdl_teams(s->in->model, n);
-	struct snk_team *r = calloc(*n + 1, sizeof(*r));
-	size_t i;
-
-	*rows = r;
-	if (!r)
-		return -ENOMEM;
-	for (i = 0; i < *n; i++) {
-		r[i].t = *all[i];
-		r[i].name = mdl_name(s->in->model, all[i]->name_id, &r[i].len);
-		if (!all[i]->cls) {
-			r[i].name = "(outside of operators)";
-			r[i].len = strlen(r[i].name);
-		}
-	}
-	qsort_r(r, *n, sizeof(*r), by_opts, (void *)s->opts);
-	return 0;
 }
 
 static double share(uint64_t part, uint64_t whole)
@@ -74,38 +64,56 @@ static uint64_t queue_ns(const struct mxbpf_team *t)
 	return least(t->runq_ns, t->threads_ns) + least(t->late_runq_ns, t->threads_ns);
 }
 
-static int add_row(struct snk_grid *g, const struct snk_team *r)
+static uint64_t late_ns(const struct mxbpf_team *t)
 {
-	const uint64_t ns[] = {r->t.dur_ns, r->t.cpu_ns};
-	const uint64_t parts[] = {r->t.cpu_ns, queue_ns(&r->t), r->t.late_ns - least(r->t.late_runq_ns, r->t.late_ns),
-				  r->t.barrier_ns};
-	char cell[CELL_BYTES];
-	int err = snk_grid_add(g, r->name, r->len);
+	return t->late_ns - least(t->late_runq_ns, t->late_ns);
+}
+
+static struct team row_of(const struct mdl *m, const struct mxbpf_team *t)
+{
+	struct team r = {
+		.t = *t,
+		.migrated = t->flags & MXBPF_TEAM_MIGRATED,
+		.cpu = share(t->cpu_ns, t->threads_ns),
+		.queue = share(queue_ns(t), t->threads_ns),
+		.late = share(late_ns(t), t->threads_ns),
+		.barrier = share(t->barrier_ns, t->threads_ns),
+	};
+	static const char outside[] = "(outside of operators)";
+
+	r.name.data = mdl_name(m, t->name_id, &r.name.len);
+	if (t->cls)
+		r.op = r.name;
+	else
+		r.name = (struct snk_text){outside, strlen(outside)};
+	return r;
+}
+
+static int make(const struct snk *s, void *table)
+{
+	struct teams *t = table;
+	const struct mxbpf_team *const *all = mdl_teams(s->in->model, &t->list.all);
+	struct team *r = calloc(t->list.all + 1, sizeof(*r));
 	size_t i;
 
-	snprintf(cell, sizeof(cell), "%" PRIu64, (uint64_t)r->t.regions);
-	err = err ? err : snk_grid_add(g, cell, strlen(cell));
-	snprintf(cell, sizeof(cell), "%u", r->t.threads);
-	err = err ? err : snk_grid_add(g, cell, strlen(cell));
-	for (i = 0; !err && i < sizeof(ns) / sizeof(ns[0]); i++) {
-		fmt_ns(ns[i], cell);
-		err = snk_grid_add(g, cell, strlen(cell));
-	}
-	for (i = 0; !err && i < sizeof(parts) / sizeof(parts[0]); i++) {
-		snprintf(cell, sizeof(cell), "%.0f%%", 100 * share(parts[i], r->t.threads_ns));
-		err = snk_grid_add(g, cell, strlen(cell));
-	}
-	fmt_ns(r->t.spun_ns, cell);
-	return err ? err : snk_grid_add(g, cell, strlen(cell));
+	t->cpus = s->in->session->team_cpus;
+	t->list.rows = r;
+	if (!r)
+		return -ENOMEM;
+	for (i = 0; i < t->list.all; i++)
+		r[i] = row_of(s->in->model, all[i]);
+	qsort_r(r, t->list.all, sizeof(*r), by_opts, (void *)s->opts);
+	for (i = 0; i < t->list.all; i++)
+		mdl_team_merge(&t->sum, &r[i].t);
+	return 0;
 }
 
 /* What the whole says, in words that a person can act on. */
-static void put_why(struct snk *s, const struct snk_teams *t, const char *prefix)
+static void below(struct snk *s, const void *table, const char *prefix)
 {
-	const struct mxbpf_team *sum = &t->sum;
-	const uint64_t late_ns = sum->late_ns - least(sum->late_runq_ns, sum->late_ns);
+	const struct mxbpf_team *sum = &((const struct teams *)table)->sum;
 	const int queue = (int)(100 * share(queue_ns(sum), sum->threads_ns));
-	const int apart = (int)(100 * (share(late_ns, sum->threads_ns) + share(sum->barrier_ns, sum->threads_ns)));
+	const int apart = (int)(100 * (share(late_ns(sum), sum->threads_ns) + share(sum->barrier_ns, sum->threads_ns)));
 	unsigned cpus = s->in->session->team_cpus;
 	char ns[24];
 
@@ -134,39 +142,79 @@ static void put_why(struct snk *s, const struct snk_teams *t, const char *prefix
 			prefix);
 }
 
-int snk_put_teams(struct snk *s, const struct snk_teams *t, const char *prefix)
+static void above(struct snk *s, const void *table, const char *prefix)
 {
-	struct snk_grid g = {
-		.cols = {{"name", .left = true},
-			 {"regions", .name_min = 16},
-			 {"threads"},
-			 {"wall", .name_min = 12},
-			 {"team CPU"},
-			 {"CPU"},
-			 {"queue"},
-			 {"late"},
-			 {"barrier"},
-			 {"spun", .name_min = 20}},
-		.ncols = 10,
-		.prefix = prefix,
-	};
-	unsigned width = (s->opts->width ? s->opts->width : SNK_WIDTH) - (unsigned)strlen(prefix);
+	const struct teams *t = table;
 	char ns[2][24];
-	size_t i;
-	int err = 0;
 
 	out_printf(s->out, "%sOpenMP teams: ", prefix);
-	if (!t->nrows)
+	if (!t->list.n) {
 		out_puts(s->out, "no parallel region seen\n");
-	else
-		out_printf(s->out, "%s of CPU time of %s of their threads' time, in %zu row%s%s\n",
-			   fmt_ns(t->sum.cpu_ns, ns[0]), fmt_ns(t->sum.threads_ns, ns[1]), t->nrows_all,
-			   t->nrows_all == 1 ? "" : "s", t->nrows < t->nrows_all ? ", not all of them shown" : "");
-	for (i = 0; !err && i < t->nrows; i++)
-		err = add_row(&g, &t->rows[i]);
-	if (!err && t->nrows)
-		snk_grid_print(&g, width, s->out);
-	snk_grid_fini(&g);
-	put_why(s, t, prefix);
-	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
+		return;
+	}
+	out_printf(s->out, "%s of CPU time of %s of their threads' time, in ", fmt_ns(t->sum.cpu_ns, ns[0]),
+		   fmt_ns(t->sum.threads_ns, ns[1]));
+	snk_put_rows(s, &t->list);
+	out_puts(s->out, "\n");
 }
+
+static bool when(const struct snk *s)
+{
+	return s->in->session->team_cpus;
+}
+
+#define ROW struct teams
+static const struct snk_column totals[] = {
+	{"cpus", "", NULL, SNK_COUNT, AT(cpus), .help = "that the process may use"},
+	{0},
+};
+#undef ROW
+
+#define ROW struct team
+static const struct snk_column columns[] = {
+	{"name", "", NULL, SNK_TEXT, AT(op), SNK_NULL,
+	 .help = "of the operator or call that opened them; null: none was open"},
+	{NULL, "name", "name", SNK_TEXT, AT(name)},
+	PID_COLUMN(t.h.tgid),
+	{"regions", "count", "regions", SNK_COUNT, AT(t.regions), .name_min = 16},
+	{"threads", NULL, "threads", SNK_COUNT, AT(t.threads), .help = "of the largest team"},
+	{"wall_ns", "total_ns", "wall", SNK_NS, AT(t.dur_ns), .name_min = 12},
+	{"threads_ns", NULL, NULL, SNK_NS, AT(t.threads_ns), .help = "wall time of each region times its threads"},
+	{"cpu_ns", "team_cpu_ns", "team CPU", SNK_NS, AT(t.cpu_ns), .help = "at work and on a CPU"},
+	{NULL, NULL, "CPU", SNK_SHARE, AT(cpu), .help = "part of threads_ns at work and on a CPU"},
+	{NULL, NULL, "queue", SNK_SHARE, AT(queue), .help = "part of threads_ns that waited for a CPU"},
+	{"runq_ns", "team_runq_ns", NULL, SNK_NS, AT(t.runq_ns), .help = "at work, but waiting for a CPU"},
+	{"work_ns", "team_work_ns", NULL, SNK_NS, AT(t.work_ns),
+	 .help = "what cpu_ns and runq_ns leave of it the threads were blocked"},
+	{"late_ns", "team_late_ns", NULL, SNK_NS, AT(t.late_ns),
+	 .help = "from the region's start until each thread began"},
+	{"late_runq_ns", "team_late_runq_ns", NULL, SNK_NS, AT(t.late_runq_ns), .help = "of that, waiting for a CPU"},
+	{NULL, NULL, "late", SNK_SHARE, AT(late),
+	 .help = "part of threads_ns before each thread began, not waiting for a CPU"},
+	{"barrier_ns", "team_barrier_ns", NULL, SNK_NS, AT(t.barrier_ns),
+	 .help = "from the end of each thread's work to that of the region"},
+	{NULL, NULL, "barrier", SNK_SHARE, AT(barrier), .help = "part of threads_ns"},
+	{"spun_ns", "team_spun_ns", "spun", SNK_NS, AT(t.spun_ns), .name_min = 20,
+	 .help = "CPU time without work: in waiting, and in starting the team"},
+	{"migrated", "", NULL, SNK_BOOL, AT(migrated),
+	 .help = "threads changed their CPU at work: cpu_ns is up to a tick of the kernel's off for each"},
+	{0},
+};
+
+const struct snk_sheet snk_sheet_teams = {
+	.title = "OpenMP teams",
+	.help = "Only with --omp: parallel regions of OpenMP's threads.",
+	.row_help = "late_ns + work_ns + barrier_ns is threads_ns; with them the team's efficiency is cpu_ns / "
+		    "threads_ns",
+	.member = "teams",
+	.list = "operators",
+	.csv = "teams",
+	.columns = columns,
+	.totals = totals,
+	.row_bytes = sizeof(struct team),
+	.table_bytes = sizeof(struct teams),
+	.when = when,
+	.make = make,
+	.above = above,
+	.below = below,
+};

@@ -5,6 +5,7 @@
  * '#'.
  */
 #include "sink/priv.h"
+#include "sink/sheet.h"
 
 #include "base/fmt.h"
 
@@ -472,9 +473,9 @@ static int table_classic(struct snk *s, const struct snk_table *rows)
 	return put_table(s, rows, &classic);
 }
 
-static int joins(struct snk *s, const struct snk_joins *t)
+static int sheet(struct snk *s, const struct snk_sheet *sh, const void *table)
 {
-	return snk_put_joins(s, t, "# ");
+	return snk_sheet_print(s, sh, table, "# ");
 }
 
 static int end(struct snk *s)
@@ -490,7 +491,8 @@ const struct snk_ops snk_torch = {
 	.merge_names = true,
 	.details = true,
 	.table = table_today,
-	.joins = joins,
+	.sheet = sheet,
+	.only = &snk_sheet_joins,
 	.end = end,
 };
 
@@ -502,6 +504,7 @@ const struct snk_ops snk_torch_classic = {
 	.merge_users = true,
 	.details = true,
 	.table = table_classic,
-	.joins = joins,
+	.sheet = sheet,
+	.only = &snk_sheet_joins,
 	.end = end,
 };

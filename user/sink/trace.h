@@ -13,14 +13,10 @@
 #include "mxbpf_sched.h"
 #include "sink/chrome_plan.h"
 #include "sink/priv.h"
+#include "sink/sheet.h"
 
 /* Longest text of an event without its names. */
 #define SNK_EVENT_BYTES 2048
-
-struct snk_text {
-	const char *data; /* borrowed until the next snk_trace_text() */
-	size_t len;
-};
 
 struct snk_trace;
 
@@ -133,6 +129,7 @@ int snk_trace_no_memory(struct snk_trace *t); /* sets the error, returns it */
 
 /* The inside of a JSON string, made once for each (id, what). make: appends it to b; 0, -ENOMEM. */
 typedef int (*snk_text_fn)(struct snk_trace *t, uint64_t id, struct buf *b);
+/* Borrowed until the next call. */
 struct snk_text snk_trace_text(struct snk_trace *t, uint64_t id, snk_text_fn make);
 int snk_text_name(struct snk_trace *t, uint64_t id, struct buf *b);
 int snk_text_device(struct snk_trace *t, uint64_t device, struct buf *b);

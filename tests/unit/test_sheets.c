@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Sheets: what their columns say holds for every output. Each test iterates all sheets, so a new one needs no test. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/opts.h"
+#include "read_file.h"
+#include "schema.h"
+#include "sink/sheet.h"
+
+static char path[] = "/tmp/mxbpf-test-sheets-XXXXXX";
+
+/* ---- a table of one row, in which each member that a column shows has a value of its own */
+
+struct table {
+	struct snk_list *list;
+	char *row;
+	char items[8][256]; /* of lists */
+	unsigned nitems;
+};
+static char texts[512][8];
+
+static unsigned first_word(const struct snk_column *c)
+{
+	unsigned i = 0;
+
+	while (i + 1 < c->nwords && (!c->words[i] || !*c->words[i]))
+		i++;
+	return i;
+}
+
+static void fill_columns(struct table *t, const struct snk_column *columns, char *row);
+
+static void fill_column(struct table *t, const struct snk_column *c, char *to)
+{
+	static unsigned last = 100;
+	uint64_t n = c->type == SNK_WORD ? first_word(c) : last;
+	const double part = 0.5;
+
+	last = last == 255 ? 100 : last + 1; /* fits into a byte */
+	snprintf(texts[last], sizeof(texts[0]), "t%u", last);
+	if (c->type == SNK_OBJECT) {
+		fill_columns(t, c->columns, to);
+	} else if (c->type == SNK_LIST) {
+		*(struct snk_list *)to = (struct snk_list){.rows = t->items[t->nitems++], .n = 1};
+		fill_columns(t, c->columns, ((struct snk_list *)to)->rows);
+	} else if (snk_is_text(c) && c->type != SNK_WORD) {
+		*(struct snk_text *)to = (struct snk_text){texts[last], strlen(texts[last])};
+	} else if (c->type == SNK_SHARE || c->type == SNK_RATIO) {
+		memcpy(to, &part, sizeof(part));
+	} else {
+		memcpy(to, &n, c->bytes); /* little endian */
+	}
+}
+
+static void fill_columns(struct table *t, const struct snk_column *columns, char *row)
+{
+	const struct snk_column *c;
+
+	for (c = columns; c && c->bytes; c++) {
+		fill_column(t, c, row + c->at);
+		if (c->when)
+			*((bool *)t->list + c->when) = true;
+		if (c->shown)
+			*((bool *)t->list + c->shown) = true;
+	}
+}
+
+static struct table *table_new(const struct snk_sheet *sh)
+{
+	struct table *t = calloc(1, sizeof(*t));
+
+	t->list = calloc(1, sh->table_bytes);
+	t->row = calloc(1, sh->row_bytes);
+	fill_columns(t, sh->totals, (char *)t->list);
+	fill_columns(t, sh->columns, t->row);
+	t->list->title = sh->def;
+	t->list->rows = t->row;
+	t->list->n = t->list->all = 1;
+	return t;
+}
+
+static void table_free(struct table *t)
+{
+	free(t->row);
+	free(t->list);
+	free(t);
+}
+
+/* What a cell holds, as programs see it. */
+static const char *value_of(const struct snk_column *c, const void *row, char buf[64])
+{
+	if (snk_is_text(c))
+		snprintf(buf, 64, "%.*s", (int)snk_cell_text(c, row).len, snk_cell_text(c, row).data);
+	else
+		snprintf(buf, 64, "%llu", (unsigned long long)snk_cell_number(c, row));
+	return buf;
+}
+
+/* What a sink makes of the table, of a session that asked for everything. Caller frees. */
+static char *render(const char *format, const struct snk_sheet *sh, struct table *t)
+{
+	struct mdl_session session = {.comm = "", .cmdline = "", .held = true, .sched = true, .life = true};
+	const struct snk_sheet *const *other;
+	const struct snk_ops *ops = snk_find(format);
+	const bool csv = !strcmp(format, "csv"); /* which has some columns with --by event alone */
+	const struct snk_opts opts = {.backward = true, .by = csv ? SNK_BY_EVENT : SNK_BY_PROCESS, .width = 400};
+	struct snk_input in = {.session = &session, .model = mdl_new()};
+	struct snk *s = calloc(1, ops->state_bytes ? ops->state_bytes : sizeof(*s));
+	struct err e = {0};
+
+	session.account = true;
+	session.team_cpus = 4;
+	session.sample_hz = 99;
+	session.class_title[MXBPF_CLASS_TASK] = "Task";
+	session.class_title[MXBPF_CLASS_KVSTORE] = "KVStore";
+	*s = (struct snk){.ops = ops, .in = &in, .opts = &opts, .err = &e};
+	CHECK(!out_open(path, false, &s->out, &e));
+	CHECK(!ops->begin || !ops->begin(s));
+	for (other = snk_sheets; *other; other++) {
+		struct table *of = *other == sh ? t : table_new(*other);
+
+		/* In JSON, those that have lists in the same member belong to it. */
+		if (*other == sh || (!strcmp(format, "json") && sh->member && (*other)->member &&
+				     !strcmp((*other)->member, sh->member)))
+			CHECK(!ops->sheet(s, *other, of->list));
+		if (*other != sh)
+			table_free(of);
+	}
+	CHECK(!ops->end(s) && !out_commit(s->out, &e));
+	mdl_free(in.model);
+	free(s);
+	return read_file(path);
+}
+
+static const cJSON *member(const cJSON *o, const char *key)
+{
+	return cJSON_GetObjectItemCaseSensitive(o, key);
+}
+
+static void missing(const struct snk_sheet *sh, const char *column, const char *what)
+{
+	printf("# %s: column %s is missing in %s\n", sh->title, column, what);
+	CHECK(!"every column is there");
+}
+
+static bool holds(const cJSON *v, const struct snk_column *c, const void *row)
+{
+	char want[64], got[64];
+
+	if (c->type == SNK_BOOL)
+		return cJSON_IsTrue(v);
+	if (c->type == SNK_DEVICE)
+		return v != NULL;
+	if (cJSON_IsNumber(v))
+		snprintf(got, sizeof(got), "%.0f", v->valuedouble);
+	else
+		snprintf(got, sizeof(got), "%s", cJSON_IsString(v) ? v->valuestring : "missing");
+	return !strcmp(value_of(c, row, want), got);
+}
+
+/* An object, and what the schema says of it. */
+static void check_object(const struct snk_sheet *sh, const struct snk_column *columns, const cJSON *o,
+			 const cJSON *schema, const char *row)
+{
+	const struct snk_column *c;
+
+	for (c = columns; c->bytes; c++) {
+		const cJSON *v = c->key ? member(o, c->key) : NULL, *says = c->key ? member(schema, c->key) : NULL;
+
+		if (!c->key)
+			continue;
+		if (!says)
+			missing(sh, c->key, "the schema");
+		if (c->type == SNK_OBJECT)
+			check_object(sh, c->columns, v, member(says, "properties"), row + c->at);
+		else if (c->type == SNK_LIST)
+			check_object(sh, c->columns, cJSON_GetArrayItem(v, 0),
+				     member(member(says, "items"), "properties"),
+				     ((const struct snk_list *)(row + c->at))->rows);
+		else if (!holds(v, c, row))
+			missing(sh, c->key, "JSON");
+	}
+}
+
+static void check_json(const struct snk_sheet *sh, const cJSON *schema)
+{
+	struct table *t = table_new(sh);
+	char *text = render("json", sh, t);
+	cJSON *root = cJSON_Parse(text);
+	const cJSON *rows = sh->member ? member(root, sh->member) : NULL, *of = NULL;
+
+	CHECK(root && valid(schema, schema, root));
+	if (sh->def) {
+		rows = member(member(root, "tables"), t->list->title);
+		of = member(member(schema, "$defs"), sh->def);
+	} else {
+		of = member(member(schema, "properties"), sh->member);
+		rows = sh->list ? member(rows, sh->list) : rows;
+		of = sh->list ? member(member(of, "properties"), sh->list) : of;
+	}
+	of = sh->def ? of : member(of, "items");
+	check_object(sh, sh->columns, cJSON_GetArrayItem(rows, 0), member(of, "properties"), t->row);
+	cJSON_Delete(root);
+	table_free(t);
+	free(text);
+}
+
+/* Whether a line below the first one has this value below this heading. No cell has a comma. */
+static bool has_cell(const char *csv, const char *head, const char *want)
+{
+	char *text = strdup(csv), *rest = text, *heads = strsep(&rest, "\n"), *line, *cell;
+	unsigned at = 0, i;
+	bool found = false;
+
+	while ((cell = strsep(&heads, ",")) && strcmp(cell, head))
+		at++;
+	while (cell && (line = strsep(&rest, "\n"))) {
+		for (i = 0; (cell = strsep(&line, ",")) && i < at; i++)
+			;
+		found |= cell && !strcmp(cell, want);
+		cell = text;
+	}
+	free(text);
+	return found;
+}
+
+static void check_csv(const struct snk_sheet *sh, const struct snk_column *columns, const char *row, const char *csv)
+{
+	const struct snk_column *c;
+	char value[64], want[70];
+
+	for (c = columns; c->bytes; c++) {
+		const char *head = snk_csv_head(sh, c);
+
+		if (c->type == SNK_OBJECT && !(c->csv && !*c->csv))
+			check_csv(sh, c->columns, row + c->at, csv);
+		else if (c->type == SNK_LIST && c->csv && *c->csv)
+			check_csv(sh, c->columns, ((const struct snk_list *)(row + c->at))->rows, csv);
+		if (!c->columns && snk_has_own_row(c))
+			head = "count";
+		if (!head || c->columns || c->type == SNK_DEVICE)
+			continue;
+		snprintf(want, sizeof(want), snk_is_text(c) ? "\"%s\"" : "%s", value_of(c, row, value));
+		if (!has_cell(csv, head, want))
+			missing(sh, c->key ? c->key : head, "CSV");
+	}
+}
+
+static void check_people(const struct snk_sheet *sh)
+{
+	struct table *t = table_new(sh);
+	char *text = render("modern", sh, t), cell[64];
+	const struct snk_column *c;
+	struct snk_flat flat = {0};
+
+	snk_flatten(&flat, sh->columns, 0);
+	for (c = flat.columns; c->bytes; c++) {
+		if (!c->head)
+			continue;
+		if (c->type != SNK_NOTE && !strstr(text, c->head))
+			missing(sh, c->head, "the headings for people");
+		if ((c->type == SNK_COUNT || snk_is_text(c)) && !strstr(text, value_of(c, t->row, cell)))
+			missing(sh, c->head, "the rows for people");
+	}
+	table_free(t);
+	free(text);
+}
+
+static char *print_man(void)
+{
+	int stdout_fd = dup(1), fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	fflush(stdout);
+	dup2(fd, 1);
+	cmd_print_man(NULL);
+	fflush(stdout);
+	dup2(stdout_fd, 1);
+	close(fd);
+	close(stdout_fd);
+	return read_file(path);
+}
+
+static void check_man(const struct snk_sheet *sh, const char *man)
+{
+	char head[128], *at, *end, *section;
+	unsigned i, k;
+
+	snprintf(head, sizeof(head), "\n.SS %s\n", sh->title);
+	at = strstr(man, head);
+	if (!at) {
+		missing(sh, "title", "the manual");
+		return;
+	}
+	end = strstr(at + 1, "\n.S");
+	section = strndup(at, end ? (size_t)(end - at) : strlen(at));
+	for (i = 0; sh->columns[i].bytes; i++) {
+		const char *names[] = {sh->columns[i].key, sh->columns[i].head, snk_csv_head(sh, &sh->columns[i])};
+
+		for (k = 0; k < 3; k++) {
+			snprintf(head, sizeof(head), "\\fB%s\\fR", names[k] ? names[k] : "");
+			if (names[k] && !strstr(section, head))
+				missing(sh, names[k], "the manual");
+		}
+	}
+	free(section);
+}
+
+int main(void)
+{
+	const struct snk_sheet *const *sh;
+	struct table *table;
+	cJSON *schema;
+	char *text;
+
+	close(mkstemp(path));
+	TEST("every column of every sheet is in JSON under its key, with its own value, and in the schema")
+	{
+		text = read_schema();
+		schema = cJSON_Parse(text);
+		CHECK(schema != NULL);
+		for (sh = snk_sheets; *sh; sh++)
+			check_json(*sh, schema);
+		cJSON_Delete(schema);
+		free(text);
+	}
+	TEST("every column of every sheet that CSV has is there under its heading, with its own value")
+	{
+		for (sh = snk_sheets; *sh; sh++)
+			if ((*sh)->csv) {
+				table = table_new(*sh);
+				text = render("csv", *sh, table);
+				check_csv(*sh, (*sh)->columns, table->row, text);
+				table_free(table);
+				free(text);
+			}
+	}
+	TEST("every column of every sheet with a heading for people is in the table that they see")
+	{
+		for (sh = snk_sheets; *sh; sh++)
+			if ((*sh)->above)
+				check_people(*sh);
+	}
+	TEST("every column of every sheet is in the manual, under each of its names")
+	{
+		text = print_man();
+		for (sh = snk_sheets; *sh; sh++)
+			check_man(*sh, text);
+		free(text);
+	}
+	unlink(path);
+	UNIT_MAIN_END;
+}
