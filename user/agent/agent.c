@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 #include "agent/waiting.h"
 #include "attach/backend.h"
 #include "base/clock.h"
+#include "base/thread.h"
 
 /* How far the calls of a slot were taken before they were handed over. */
 struct taken {
@@ -515,10 +515,8 @@ static void *await_call(void *ctx)
 	return NULL;
 }
 
-/* Its thread never handles a signal of this process. */
 static int await(struct agt *a, const struct runtime *r, struct err *e)
 {
-	sigset_t all, before;
 	int err;
 
 	a->cancel_fd = eventfd(0, EFD_CLOEXEC);
@@ -526,10 +524,7 @@ static int await(struct agt *a, const struct runtime *r, struct err *e)
 		return err_set(e, ERR_RUNTIME, -errno, "eventfd: %s", strerror(errno));
 	err = arm(a, r, e);
 	if (!err) {
-		sigfillset(&all);
-		pthread_sigmask(SIG_BLOCK, &all, &before);
-		err = -pthread_create(&a->waits, NULL, await_call, a);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		err = thread_start(&a->waits, await_call, a);
 		if (!err)
 			return 0;
 		err_set(e, ERR_RUNTIME, err, "a thread cannot be started: %s", strerror(-err));

@@ -15,6 +15,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/thread.h"
+
 #define PIDNS_INITIAL_INO 0xEFFFFFFCu /* PROC_PID_INIT_INO of the kernel */
 #define CLOSERS_MAX	  32	      /* threads that remove links */
 
@@ -131,7 +133,7 @@ void backend_close(struct buf *fds, bool wait)
 
 	if (own) {
 		*own = *fds;
-		if (!pthread_create(&thread, NULL, close_later, own)) {
+		if (!thread_start(&thread, close_later, own)) {
 			pthread_detach(thread);
 			*fds = (struct buf){0};
 			return;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "records/kinds.h"
 
 #define CHUNK_BYTES (256u << 10)
@@ -163,9 +164,9 @@ int ring_start(int ring_fd, ring_chunk_fn fn, void *ctx, struct ring **out, stru
 		err = err_set(e, ERR_RUNTIME, -errno, "the ring buffer cannot be mapped: %s", strerror(errno));
 		goto fail;
 	}
-	err = -pthread_create(&r->consumer, NULL, consume, r);
+	err = thread_start(&r->consumer, consume, r);
 	if (!err) {
-		err = -pthread_create(&r->worker, NULL, work, r);
+		err = thread_start(&r->worker, work, r);
 		if (!err) {
 			*out = r;
 			return 0;

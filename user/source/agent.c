@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -14,6 +13,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/thread.h"
 #include "records/kinds.h"
 
 #define LOOK_MS	 20	      /* between two looks at what was handed over */
@@ -303,20 +303,15 @@ static void *run(void *ctx)
 	return NULL;
 }
 
-/* Its thread never handles a signal of this process. */
 static int agent_open(struct src *s, struct err *e)
 {
 	struct agent_source *a = s->ctx;
-	sigset_t all, before;
 	int err;
 
 	a->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (a->stop_fd < 0)
 		return err_set(e, ERR_RUNTIME, -errno, "eventfd: %s", strerror(errno));
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	err = -pthread_create(&a->thread, NULL, run, a);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	err = thread_start(&a->thread, run, a);
 	if (!err)
 		return 0;
 	close(a->stop_fd);

@@ -2,7 +2,6 @@
 #include "source/rings.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "ring/ring.h"
@@ -21,18 +20,11 @@ static void on_chunk(void *ctx, void *recs, size_t bytes)
 	src_deliver(ctx, recs, bytes);
 }
 
-/* Its threads never handle a signal of this process. */
 static int ring_open(struct src *s, struct err *e)
 {
 	struct ring_source *r = s->ctx;
-	sigset_t all, before;
-	int err;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	err = ring_start(att_ring_fd(r->att, r->which), on_chunk, s, &r->ring, e);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return err;
+	return ring_start(att_ring_fd(r->att, r->which), on_chunk, s, &r->ring, e);
 }
 
 static void ring_flush(struct src *s)

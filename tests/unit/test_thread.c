@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A thread of mxbpf handles no signal: an interrupt that the main thread blocks would reach it. */
+#include "base/thread.h"
+
+#include <signal.h>
+
+#include "unit.h"
+
+static void *look(void *arg)
+{
+	pthread_sigmask(SIG_SETMASK, NULL, arg);
+	return NULL;
+}
+
+int main(void)
+{
+	sigset_t in_thread, before, after;
+	pthread_t thread;
+
+	TEST("a thread blocks the signals that end mxbpf, and who starts it blocks what it did before")
+	{
+		sigemptyset(&in_thread);
+		pthread_sigmask(SIG_SETMASK, NULL, &before);
+		CHECK(!thread_start(&thread, look, &in_thread) && !pthread_join(thread, NULL));
+		pthread_sigmask(SIG_SETMASK, NULL, &after);
+		CHECK(sigismember(&in_thread, SIGINT) == 1 && sigismember(&in_thread, SIGTERM) == 1);
+		CHECK(sigismember(&before, SIGINT) == sigismember(&after, SIGINT));
+	}
+	UNIT_MAIN_END;
+}
