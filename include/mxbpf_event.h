@@ -58,9 +58,7 @@ enum mxbpf_kind {
 	MXBPF_ACTIVITY = 34,	 /* agent: something that ran on a device                         mxbpf_track.h */
 	MXBPF_LAUNCH = 35,	 /* agent: a thread began an edge to activities                   mxbpf_track.h */
 	MXBPF_AGG_ACTIVITY = 36, /* user: a row of activities                                     mxbpf_track.h */
-				 /*
-				  * 37 and up are free.
-				  */
+				 /* From 37 on a feature takes the next free number in a header of its own. */
 };
 
 struct mxbpf_rec {

@@ -50,6 +50,7 @@ int main(int argc, char **argv)
 	struct err e = {0};
 	const struct cmd *c;
 
+	cmd_init_options();
 	fill_std_fds();
 	fmt_use_locale();
 	signal(SIGPIPE,

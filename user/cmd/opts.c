@@ -11,6 +11,7 @@
 #include "counters/counters.h"
 #include "cmd/setters.h"
 #include "cmd/words.h"
+#include "model/feature.h"
 #include "mxbpf_file.h"
 #include "plan/early.h"
 #include "plan/plan.h"
@@ -141,7 +142,7 @@ MXBPF_STATIC_ASSERT(REC_MAX_BYTES_DEFAULT == 2ull << 30);
 
 /* A row is a paragraph. */
 /* clang-format off */
-const struct cmd_option cmd_options[] = {
+static const struct cmd_option fixed[] = {
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = LIVE, .required = LIVE,
 	 .help = "the process to look at; it is not changed or restarted; or -- COMMAND",
 	 .set = cmd_set_number, FIELD(ses.pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */},
@@ -322,9 +323,35 @@ const char *cmd_option_text(const struct cmd_option *opt, char buf[512])
 
 /* ---- parsing */
 
-#define NOPTIONS (sizeof(cmd_options) / sizeof(cmd_options[0]))
-MXBPF_STATIC_ASSERT(NOPTIONS <= 64); /* bits of `seen` */
-#define LONG_VAL 256		     /* what getopt returns for row i: LONG_VAL + i, above every letter */
+#define NFIXED	 (sizeof(fixed) / sizeof(fixed[0]))
+#define NOPTIONS 65 /* with the row that ends them */
+struct cmd_option cmd_options[NOPTIONS];
+
+/* The options of features stand behind --agent. */
+void cmd_init_options(void)
+{
+	const struct mdl_feature *const *f;
+	struct cmd_option *to = cmd_options;
+	size_t i;
+
+	for (i = 0; i < NFIXED; i++) {
+		*to++ = fixed[i];
+		if (!fixed[i].name || strcmp(fixed[i].name, "agent"))
+			continue;
+		for (f = mdl_features; *f; f++)
+			if ((*f)->option)
+				*to++ = (struct cmd_option){.name = (*f)->option->name,
+							    .of_events = (*f)->option->of_events,
+							    .group = "Target",
+							    .commands = LIVE,
+							    .help = (*f)->option->help,
+							    .set = cmd_set_feature,
+							    .min = (*f)->option->bit};
+	}
+}
+
+MXBPF_STATIC_ASSERT(NFIXED + 4 <= NOPTIONS); /* bits of `seen` */
+#define LONG_VAL 256			     /* what getopt returns for row i: LONG_VAL + i, above every letter */
 
 struct getopt_rows {
 	struct option longs[NOPTIONS];

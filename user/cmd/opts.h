@@ -33,7 +33,8 @@ struct cmd_option {
 	const char *(*word)(unsigned i);      /* values it takes, NULL behind the last; NULL: no fixed ones */
 	const char *(*word_help)(unsigned i); /* what each of them means; NULL: they speak for themselves */
 };
-extern const struct cmd_option cmd_options[]; /* ends with name == NULL */
+extern struct cmd_option cmd_options[]; /* ends with name == NULL */
+void cmd_init_options(void);		/* fills it; the first thing that main() does */
 
 /* "help; ARG: word, word (default x)". Returns buf. */
 const char *cmd_option_text(const struct cmd_option *opt, char buf[512]);

@@ -206,6 +206,12 @@ int cmd_set_detail(const struct cmd_option *opt, struct cmd_opts *o, const char 
 	return 0;
 }
 
+int cmd_set_feature(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	o->ses.features |= (uint32_t)opt->min;
+	return 0;
+}
+
 int cmd_set_iterations(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	unsigned n = 0, period = 0;

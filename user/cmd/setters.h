@@ -22,6 +22,7 @@ int cmd_set_by(const struct cmd_option *opt, struct cmd_opts *o, const char *tex
 int cmd_set_mask(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_backward(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_patterns(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_feature(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_detail(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_iterations(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_help(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);

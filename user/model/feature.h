@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "model/model.h"
+#include "model/session.h"
 
 typedef int (*mdl_fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 
@@ -20,7 +21,21 @@ typedef int (*mdl_fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
  * What a feature makes of records, and what becomes of that. A function that is NULL does nothing. int: 0 or -ENOMEM.
  */
 #define MDL_FEATURE_KINDS 4
+
+/* The option that asks for a feature. Whether it was given is a bit of mdl_session.features. */
+struct mdl_feature_option {
+	const char *name;      /* "raised" */
+	const char *help;      /* for --help and the manual */
+	uint32_t bit;	       /* never another feature's, also of old recordings */
+	bool of_events;	       /* it means nothing with --stats, which keeps no events */
+	const char *not_agent; /* why it cannot be used with --agent; NULL: it can */
+};
+
+struct snk_trace_feature; /* sink/trace.h */
+
 struct mdl_feature {
+	const struct mdl_feature_option *option; /* NULL: it has none, or its row is in user/cmd/opts.c */
+	const struct snk_trace_feature *trace;	 /* its part of timelines; NULL: none, or in user/sink/ */
 	size_t state_bytes; /* of mdl_state(); 0: its state is in struct mdl, as that of the first features */
 	struct {
 		enum mxbpf_kind kind;
@@ -30,8 +45,11 @@ struct mdl_feature {
 	int (*emit)(const struct mdl *m, struct buf *out);			     /* as records */
 	int (*copy)(struct mdl *to, const struct mdl *from); /* what the tables of copy.c do not have */
 	void (*move)(struct mdl *to, struct mdl *from);	     /* what is under way goes on in `to`, a new model */
-	void (*fini)(struct mdl *m);
+	void (*fini)(struct mdl *m);			     /* not if the feature has no state yet */
 };
+/* Whether the user asked for it. */
+bool mdl_asked(const struct mdl_session *s, const struct mdl_feature *f);
+
 /* user/feature/registry.c: in the order in which their records stand in recordings; ends with NULL. */
 #define MDL_FEATURES_MAX 32
 extern const struct mdl_feature *const mdl_features[];

@@ -13,6 +13,11 @@ static size_t place_of(const struct mdl_feature *f)
 	return i;
 }
 
+bool mdl_asked(const struct mdl_session *s, const struct mdl_feature *f)
+{
+	return s->features & f->option->bit;
+}
+
 void *mdl_state(struct mdl *m, const struct mdl_feature *f)
 {
 	void **state = &m->states[place_of(f)];

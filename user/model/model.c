@@ -49,7 +49,7 @@ void mdl_free(struct mdl *m)
 	free_rows(&m->reserved);
 	groups_fini(m);
 	for (f = mdl_features; *f; f++) {
-		if ((*f)->fini)
+		if ((*f)->fini && (!(*f)->state_bytes || m->states[f - mdl_features]))
 			(*f)->fini(m);
 		free(m->states[f - mdl_features]);
 	}

@@ -71,7 +71,7 @@ struct activities {
 	uint32_t free_waiter;		       /* 1 + place; 0: none */
 };
 
-#define MDL_KINDS (MXBPF_AGG_ACTIVITY + 1)
+#define MDL_KINDS 64
 
 struct mdl {
 	void *states[MDL_FEATURES_MAX];		/* of features, by their places in mdl_features[]; owned */

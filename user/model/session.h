@@ -87,6 +87,7 @@ struct mdl_session {
 	uint32_t given_pid;
 	char *given_comm, *given_cmdline;
 	uint32_t details;   /* enum mxbpf_detail that were asked for */
+	uint32_t features;  /* bits of struct mdl_feature_option, of those that were asked for */
 	uint32_t sample_hz; /* --sample; 0: none */
 	char *comm, *cmdline, *hostname;
 	char *agent_route; /* by which the agent came into it; NULL: none did */

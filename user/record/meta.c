@@ -50,6 +50,7 @@ static const struct field session_fields[] = {
 	IN(mdl_session, given_comm, TEXT_OR_NULL),
 	IN(mdl_session, given_cmdline, TEXT_OR_NULL),
 	IN(mdl_session, details, U32),
+	IN(mdl_session, features, U32),
 	IN(mdl_session, sample_hz, U32),
 	IN(mdl_session, comm, TEXT),
 	IN(mdl_session, cmdline, TEXT),

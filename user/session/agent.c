@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "model/feature.h"
 #include "session/priv.h"
 #include "source/account.h"
 #include "source/agent.h"
@@ -36,6 +37,7 @@ int ses_agent_options(const struct session *ses, struct err *e)
 		{o->details & MXBPF_DETAIL_ARGS, "--shapes", starts},
 		{o->details & MXBPF_DETAIL_LAYER, "--layers", starts},
 	};
+	const struct mdl_feature *f;
 	unsigned i;
 
 	if (!o->agent)
@@ -44,6 +46,10 @@ int ses_agent_options(const struct session *ses, struct err *e)
 		if (others[i].asked)
 			return err_set(e, ERR_USAGE, -ENOTSUP, "%s needs probes instead of --agent: %s",
 				       others[i].option, others[i].why);
+	for (i = 0; (f = mdl_features[i]); i++)
+		if (f->option && o->features & f->option->bit && f->option->not_agent)
+			return err_set(e, ERR_USAGE, -ENOTSUP, "--%s needs probes instead of --agent: %s",
+				       f->option->name, f->option->not_agent);
 	if (!(o->probes & PROBE_OP))
 		return err_set(e, ERR_USAGE, -EINVAL,
 			       "--agent sees operators: --probes without op leaves it nothing to do");

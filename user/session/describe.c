@@ -268,6 +268,7 @@ int ses_describe(struct session *ses)
 	s->mxbpf_version = strdup(MXBPF_VERSION);
 	s->pid = (uint32_t)tgt_pid(of->tgt);
 	s->details = ses->details;
+	s->features = ses->o->features;
 	s->sample_hz = ses->o->sample_hz;
 	s->comm = dup_or_empty(tgt_comm(of->tgt));
 	s->cmdline = dup_or_empty(tgt_cmdline(of->tgt));

@@ -54,6 +54,7 @@ struct ses_opts {
 	unsigned period;       /* of which one window is */
 	unsigned sample_hz;    /* 0: no samples */
 	unsigned details;      /* mask of enum mxbpf_detail */
+	uint32_t features;     /* bits of struct mdl_feature_option */
 	unsigned counters;     /* mask of ctr_name()s */
 	bool by_thread;	       /* the tables ask for rows of threads */
 	bool by_process;

@@ -13,26 +13,6 @@
 
 #define CELL_BYTES 64
 
-const struct snk_sheet *const snk_sheets[] = {
-	&snk_sheet_mem,
-	&snk_sheet_held_devices,
-	&snk_sheet_held,
-	&snk_sheet_values,
-	&snk_sheet_instants,
-	&snk_sheet_joins,
-	&snk_sheet_kvs,
-	&snk_sheet_activities,
-	&snk_sheet_teams,
-	&snk_sheet_lives,
-	&snk_sheet_waits,
-	&snk_sheet_slow,
-	&snk_sheet_scheds,
-	&snk_sheet_samples,
-	&snk_sheet_loops,
-	&snk_sheet_slowest,
-	NULL,
-};
-
 uint64_t snk_cell_number(const struct snk_column *c, const void *row)
 {
 	const char *at = (const char *)row + c->at;

@@ -119,7 +119,8 @@ struct snk_sheet {
 	void (*above)(struct snk *s, const void *table, const char *prefix);
 	void (*below)(struct snk *s, const void *table, const char *prefix);
 };
-extern const struct snk_sheet *const snk_sheets[]; /* in the order of the outputs, NULL-terminated */
+extern const struct snk_sheet
+	*const snk_sheets[]; /* user/feature/registry.c: in the order of the outputs, NULL-terminated */
 extern const struct snk_sheet snk_sheet_joins, snk_sheet_kvs, snk_sheet_activities, snk_sheet_teams, snk_sheet_samples,
 	snk_sheet_values, snk_sheet_instants, snk_sheet_lives, snk_sheet_waits, snk_sheet_slow, snk_sheet_scheds,
 	snk_sheet_held, snk_sheet_held_devices, snk_sheet_mem, snk_sheet_loops, snk_sheet_slowest;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/feature.h"
 #include "base/fmt.h"
 #include "mxbpf_kv.h"
 
@@ -467,6 +468,15 @@ int snk_trace_allocs(struct snk_trace *t)
 	return i < n ? snk_trace_no_memory(t) : t->error;
 }
 
+static void add_features(struct snk_trace *t, const struct mxbpf_span *s, uint32_t tid)
+{
+	const struct mdl_feature *const *f;
+
+	for (f = mdl_features; *f && t->form->thread; f++)
+		if ((*f)->trace && mdl_asked(t->s.in->session, *f))
+			(*f)->trace->span(t, s, tid);
+}
+
 int snk_trace_record(struct snk *s, const struct mxbpf_rec *r)
 {
 	struct snk_trace *t = (struct snk_trace *)s;
@@ -483,6 +493,7 @@ int snk_trace_record(struct snk *s, const struct mxbpf_rec *r)
 	late.span = kind_span(r);
 	late.place = snk_plan_place(&t->plan, &late.span);
 	snk_stream_span(t, &late.span, late.place.tid);
+	add_features(t, &late.span, late.place.tid);
 	if (!late.place.late) {
 		t->form->span(t, &late.span, &late.place);
 		return t->error;

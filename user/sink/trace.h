@@ -75,6 +75,12 @@ struct snk_trace {
 	uint64_t nunlaunched;  /* activities with an edge that nothing began */
 };
 
+/* What a feature that was asked for adds to timelines that have threads. */
+struct snk_trace_feature {
+	/* Behind each span; tid: of the track that it is drawn on. */
+	void (*span)(struct snk_trace *t, const struct mxbpf_span *s, uint32_t tid);
+};
+
 /* Of struct snk_ops. */
 int snk_trace_survey(struct snk *s, const struct mxbpf_rec *r);
 int snk_trace_record(struct snk *s, const struct mxbpf_rec *r);
