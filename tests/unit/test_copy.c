@@ -10,6 +10,7 @@
 #include "mxbpf_sched.h"
 #include "record/record.h"
 #include "records.h"
+#include "mxbpf_raised.h"
 #include "unit.h"
 
 #define API	  MXBPF_CLASS_API
@@ -275,6 +276,7 @@ static void test_kinds(void)
 		MXBPF_SAMPLE,	    MXBPF_AGG_EXTENT, MXBPF_OPEN,      MXBPF_AGG_SCHED, MXBPF_TEAM,
 		MXBPF_AGG_LIFE,	    MXBPF_AGG_WAIT,   MXBPF_ITERATION, MXBPF_AGG_KV,	MXBPF_MEM_TIME,
 		MXBPF_HOLDER,	    MXBPF_VALUE,      MXBPF_INSTANT,   MXBPF_JOIN,	MXBPF_AGG_ACTIVITY,
+		MXBPF_AGG_RAISED,
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;

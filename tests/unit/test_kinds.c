@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of record kinds: that each row is true of its struct, and what is iterated by it. */
+#include "mxbpf_raised.h"
 #include "unit.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@
 #define KINDS_MAX 64
 
 /* The highest number in enum mxbpf_kind. No record has the number 9. */
-#define LAST_KIND MXBPF_AGG_ACTIVITY
+#define LAST_KIND MXBPF_AGG_RAISED
 
 static unsigned nkinds(void)
 {

@@ -694,7 +694,7 @@ static void other_files(void)
 	h.major = 2;
 	h.crc = (__u32)crc32(0, (const Bytef *)&h, offsetof(struct mxbpf_file_header, crc));
 	CHECK(pwrite(s.fd, &h, sizeof(h), 0) == sizeof(h));
-	refuses(s.fd, "written by a newer mxbpf (format 2.1)");
+	refuses(s.fd, "written by a newer mxbpf (format 2.");
 	h.major = 1;
 	h.minor = 9; /* a newer minor adds, and is read */
 	h.crc = (__u32)crc32(0, (const Bytef *)&h, offsetof(struct mxbpf_file_header, crc));

@@ -103,7 +103,8 @@ static const char *value_of(const struct snk_column *c, const void *row, char bu
 /* What a sink makes of the table, of a session that asked for everything. Caller frees. */
 static char *render(const char *format, const struct snk_sheet *sh, struct table *t)
 {
-	struct mdl_session session = {.comm = "", .cmdline = "", .held = true, .sched = true, .life = true};
+	struct mdl_session session = {
+		.comm = "", .cmdline = "", .held = true, .sched = true, .life = true, .features = ~0u};
 	const struct snk_sheet *const *other;
 	const struct snk_ops *ops = snk_find(format);
 	const bool csv = !strcmp(format, "csv"); /* which has some columns with --by event alone */

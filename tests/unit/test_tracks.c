@@ -313,7 +313,8 @@ static void test_recording(void)
 			struct rec_reader *r;
 			struct err e = {0};
 
-			CHECK(pread(fd, &h, sizeof(h), 0) == sizeof(h) && h.major == 1 && h.minor == 1);
+			CHECK(pread(fd, &h, sizeof(h), 0) == sizeof(h) && h.major == MXBPF_FILE_MAJOR &&
+			      h.minor == MXBPF_FILE_MINOR);
 			r = opened(fd);
 			CHECK(!rec_reader_model(r, m, &e) && has_rows(m, 1));
 			CHECK(!rec_reader_events(r, folded, &e) && has_rows(folded, 1));

@@ -191,6 +191,10 @@ static const struct kind kinds[] = {
 				BYTES(agg_activity),
 				.ids = {NAME(agg_activity, name_id)},
 				.fits = fits_agg_activity},
+	[MXBPF_AGG_RAISED] = {.name = "row of calls that an exception left",
+			      BYTES(agg_raised),
+			      .ids = {NAME(agg_raised, name_id), {AT(agg_raised, stack_id), MXBPF_NAME_STACK, 0}},
+			      .times = {AT(agg_raised, last_ns)}},
 };
 
 const struct kind *kind_numbered(unsigned number)

@@ -8,6 +8,7 @@
 #include "mxbpf_kv.h"
 #include "mxbpf_life.h"
 #include "mxbpf_mark.h"
+#include "mxbpf_raised.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
 #include "mxbpf_step.h"

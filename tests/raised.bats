@@ -1,0 +1,62 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --raised: the calls that an exception left, against the program's own account of what it caught, and when.
+
+load helpers
+
+setup() {
+	need_root
+	cd "$BATS_TEST_TMPDIR"
+}
+
+@test "calls that an exception left are counted as the program caught them, with their lines and times, in every output" {
+	local mm='.raised[] | select(.name == "aten::mm")' first last
+	start_code throws '
+import os, signal, time, torch
+torch.set_num_threads(1)
+a = torch.ones(2, 3)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+print("ready", os.getpid(), flush=True)
+signal.sigwait([signal.SIGUSR1])
+def fails():
+    try:
+        torch.mm(a, a)
+    except RuntimeError:
+        return 1
+    return 0
+first = time.time_ns()
+caught = sum(fails() for _ in range(40))
+last = time.time_ns()
+torch.mm(a, a.t())
+print("caught", caught, first, last, flush=True)
+signal.pause()
+'
+	for option in --stats --agent; do
+		run --separate-stderr "$MXBPF" --pid "$READY_PID" --raised "$option"
+		expect_status 2
+		expect_re "--raised" "$stderr"
+	done
+	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" --raised --py-stacks -o r.mxd
+	wait_line "$(err mxbpf)" '^(mxbpf: )?attached: [0-9]+ probes' "$BG_PID"
+	kill -s USR1 "$READY_PID"
+	wait_line "$(out throws)" '^caught'
+	stop_pid "$BG_PID" INT
+	read -r _ _ first last < <(grep ^caught "$(out throws)")
+	grep -q '^caught 40 ' "$(out throws)"
+	"$MXBPF" report r.mxd -f json >r.json
+	jq -e "[$mm] | length == 1" r.json || { jq -c .raised r.json; return 1; }
+	# jq counts in doubles: times of today are exact to 256 ns.
+	jq -e --argjson first "$first" --argjson last "$last" "$mm | .count == 40 and (.line | test(\": fails\$\")) and
+		.first_unix_ns >= \$first - 1000 and .last_unix_ns <= \$last + 1000 and .first_unix_ns < .last_unix_ns" r.json ||
+		{ jq -c "$mm" r.json; echo "$first $last"; return 1; }
+	[[ $("$MXBPF" report r.mxd -f csv | grep -c '^"raised","aten::mm",,40,') == 1 ]]
+	"$MXBPF" report r.mxd >tables
+	expect_re $'\nRaised: ' "$(<tables)"
+	grep -E '^aten::mm +40 .*: fails' tables
+	"$MXBPF" export r.mxd -o trace.json
+	jq -e '[.traceEvents[] | select(.cat == "exception" and .name == "exception left aten::mm" and .ph == "i")] | length == 40' trace.json
+	# What was not asked for is not shown.
+	start_mxbpf --pid "$READY_PID" -d 100ms --format json
+	wait_exit "$MXBPF_PID" || true
+	! grep -q '"raised"' "$(out mxbpf)"
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --raised: calls that an exception left. */
+#ifndef FEATURE_RAISED_H
+#define FEATURE_RAISED_H
+
+#include "model/feature.h"
+#include "mxbpf_raised.h"
+
+extern const struct mdl_feature feature_raised;
+extern const struct snk_sheet sheet_raised;
+extern const struct snk_trace_feature raised_trace;
+
+/* The rows of a model, in no order; borrowed until the next record is folded. */
+const struct mxbpf_agg_raised *raised_rows(const struct mdl *m, size_t *n);
+
+/* Whether a span was left by an exception. */
+static inline bool raised_left(const struct mxbpf_span *s)
+{
+	return s->flags & MXBPF_SPAN_UNWOUND;
+}
+
+#endif

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+
+#include "feature/raised/raised.h"
+#include "sink/priv.h"
+#include "sink/sheet.h"
+
+struct row {
+	struct snk_text name, title,
+		line; /* line: innermost of the interpreter's; without data where it is not known */
+	struct mxbpf_agg_raised r;
+};
+
+/* The first line of a stack. */
+static struct snk_text line_of(const struct snk *s, uint64_t stack_id)
+{
+	struct snk_text line = {0};
+	const char *end;
+
+	if (!stack_id)
+		return line;
+	line.data = snk_stack(s->in->model, s->opts, stack_id, &line.len);
+	end = line.data ? memchr(line.data, '\n', line.len) : NULL;
+	line.len = end ? (size_t)(end - line.data) : line.len;
+	return line;
+}
+
+static int by_line(const void *va, const void *vb)
+{
+	const struct row *a = va, *b = vb;
+	int order = snk_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
+
+	order = order ? order : snk_name_cmp(a->line.data, a->line.len, b->line.data, b->line.len);
+	order = order ? order : (int)a->r.cls - b->r.cls;
+	return order ? order : a->r.h.tgid < b->r.h.tgid ? -1 : a->r.h.tgid > b->r.h.tgid;
+}
+
+static int most_first(const void *va, const void *vb)
+{
+	const struct row *a = va, *b = vb;
+
+	if (a->r.count != b->r.count)
+		return a->r.count > b->r.count ? -1 : 1;
+	return by_line(a, b);
+}
+
+/* Several stacks have one line: they are one row. Returns how many rows there are. */
+static size_t merge(struct row *r, size_t n)
+{
+	struct mxbpf_agg_raised *to, *from;
+	size_t i, last = 0;
+
+	qsort(r, n, sizeof(*r), by_line);
+	for (i = 1; i < n; i++) {
+		if (by_line(&r[last], &r[i])) {
+			r[++last] = r[i];
+			continue;
+		}
+		to = &r[last].r;
+		from = &r[i].r;
+		add_sat(&to->count, from->count);
+		to->h.ts_ns = from->h.ts_ns < to->h.ts_ns ? from->h.ts_ns : to->h.ts_ns;
+		to->last_ns = from->last_ns > to->last_ns ? from->last_ns : to->last_ns;
+	}
+	return n ? last + 1 : 0;
+}
+
+static int make(const struct snk *s, void *table)
+{
+	struct snk_list *t = table;
+	const struct mxbpf_agg_raised *all = raised_rows(s->in->model, &t->all);
+	struct row *r = calloc(t->all + 1, sizeof(*r));
+	size_t i;
+
+	t->rows = r;
+	t->empty_too = true;
+	if (!r)
+		return -ENOMEM;
+	for (i = 0; i < t->all; i++) {
+		r[i] = (struct row){.title = snk_word(s->in->session->class_title[all[i].cls]),
+				    .line = line_of(s, all[i].stack_id),
+				    .r = all[i]};
+		r[i].name.data = mdl_name(s->in->model, all[i].name_id, &r[i].name.len);
+	}
+	t->all = merge(r, t->all);
+	qsort(r, t->all, sizeof(*r), most_first);
+	return 0;
+}
+
+static void above(struct snk *s, const void *table, const char *prefix)
+{
+	const struct snk_list *t = table;
+
+	out_printf(s->out, "%sRaised: ", prefix);
+	if (t->all)
+		snk_put_rows(s, t);
+	else
+		out_puts(s->out, "no call was left by an exception");
+	out_puts(s->out, "\n");
+}
+
+static bool when(const struct snk *s)
+{
+	return mdl_asked(s->in->session, &feature_raised);
+}
+
+#define ROW struct row
+static const struct snk_column columns[] = {
+	{"name", NULL, "call", SNK_TEXT, AT(name), .name_min = 24},
+	{"table", "", NULL, SNK_TEXT, AT(title), SNK_NULL, .help = "whose row it is"},
+	PID_COLUMN(r.h.tgid),
+	{"count", NULL, "times", SNK_COUNT, AT(r.count), .help = "times that an exception left it"},
+	{"first_unix_ns", NULL, "first (s)", SNK_MOMENT, AT(r.h.ts_ns), SNK_TIGHT, .digits = 6,
+	 .help = "when the first of these calls began"},
+	{"last_unix_ns", NULL, "last (s)", SNK_MOMENT, AT(r.last_ns), SNK_TIGHT, .digits = 6},
+	{"line", NULL, "line", SNK_TEXT, AT(line), SNK_NULL,
+	 .help = "with --py-stacks: the line of the program that made the call"},
+	{0},
+};
+
+const struct snk_sheet sheet_raised = {
+	.title = "Raised",
+	.help = "Only with --raised: calls that an exception left, by their names and, with --py-stacks, by their "
+		"lines.",
+	.member = "raised",
+	.csv = "raised",
+	.columns = columns,
+	.row_bytes = sizeof(struct row),
+	.table_bytes = sizeof(struct snk_list),
+	.when = when,
+	.make = make,
+	.above = above,
+};
