@@ -22,8 +22,8 @@ const volatile __u8 cfg_stats;			   /* enum mxbpf_stats */
 const volatile __u8 cfg_account;		   /* spans bear MXBPF_SPAN_ACCOUNT */
 
 /*
- * Whether spans are open while a program runs: [0] in the programs that are loaded at once, [1] in those of late
- * libraries, which read that one instead (user/attach/rows.c).
+ * Whether spans can be open while a program runs. Programs that are loaded at once read [0]. Programs of late libraries
+ * read [1] (user/attach/rows.c).
  */
 const volatile __u8 cfg_spans[2];
 

@@ -11,9 +11,9 @@
 #include "name.bpf.h"
 #include "mxbpf_life.h"
 
-#define MXBPF_WRITES_MAX 512 /* of these, those of one operator */
+#define MXBPF_WRITES_MAX 512 /* variables that one operator writes, whose last writer is kept */
 
-/* Of an operator: how many times it was pushed and became ready. What is pushed first is ready first. */
+/* How many times an operator was pushed, and how many times it became ready. Pushes become ready in their order. */
 struct mxbpf_life_turns {
 	__u64 pushed, ready;
 };
@@ -30,15 +30,15 @@ struct mxbpf_writer {
 	__u32 claimed; /* its operator was not pushed yet */
 };
 
-/* Of a process: which operator ended last. */
+/* The operator of a process that ended last. */
 struct mxbpf_life_last {
 	__u64 end_ns, op_id;
 };
 
-/* Of a thread, by its slot. */
+/* What is known of a thread. The key is its slot. */
 struct mxbpf_life_thread {
 	__u64 pushed_ns;	    /* when it last pushed */
-	__u64 wait_ns;		    /* of which wait the writer is, by its start */
+	__u64 wait_ns;		    /* start of the wait that `writer` belongs to */
 	struct mxbpf_writer writer; /* op_id 0: not seen */
 	struct mxbpf_life rec;	    /* scratch */
 	struct mxbpf_wait wait;	    /* scratch */

@@ -11,8 +11,8 @@
 #include "name.bpf.h"
 
 /*
- * What is known of an operator with a state when it is pushed, and not when it runs: map `noted`. Its state is that of
- * its backward operator too, what it writes to is not.
+ * Map `noted`: the name of an operator that has a state. The name is known when the operator is pushed, and not when it
+ * runs. An operator and its backward operator have the same state, and write to different arrays.
  */
 struct mxbpf_noted_key {
 	__u64 state, output; /* addresses: output of what holds the bytes of the first array that it writes to */

@@ -11,7 +11,7 @@
 #include "common.bpf.h"
 #include "mxbpf_team.h"
 
-#define MXBPF_TEAM_DEPTH_MAX 4 /* of these, one within the other on a thread */
+#define MXBPF_TEAM_DEPTH_MAX 4 /* regions that are open on a thread, one within the other */
 
 /* One that is open. Map `teams`; begins without workers, who add to it. */
 struct mxbpf_team_open {
@@ -34,7 +34,7 @@ struct mxbpf_team_moment {
 	struct mxbpf_account_start account;
 };
 
-/* What a thread has to do with regions, by its slot; map `team_threads`. */
+/* Map `team_threads`: the regions that a thread works in, and those that it is master of. The key is its slot. */
 struct mxbpf_team_thread {
 	struct mxbpf_team_key work; /* of the region that it works for, */
 	__u64 work_start_ns;	    /* and when that began; 0: for none */

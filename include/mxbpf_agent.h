@@ -124,8 +124,8 @@ struct mxbpf_agent_slot {
 };
 
 /*
- * Whether the agent reads sequence numbers. mxbpf sets OFF or ON. The agent sets WRONG when it reads a number that is
- * not possible; from then on it reads none.
+ * Whether the agent reads sequence numbers. mxbpf sets OFF or ON. If the agent reads an impossible number, it sets
+ * WRONG and reads no more numbers.
  */
 enum mxbpf_agent_numbers {
 	MXBPF_AGENT_NUMBERS_OFF = 0,

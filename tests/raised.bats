@@ -10,7 +10,7 @@ setup() {
 }
 
 @test "calls that an exception left are counted as the program caught them, with their lines and times, in every output" {
-	local mm='.raised[] | select(.name == "aten::mm")' first last
+	local mm='.raised[] | select(.name == "aten::mm")' first last option
 	start_code throws '
 import os, signal, time, torch
 torch.set_num_threads(1)
@@ -31,8 +31,9 @@ torch.mm(a, a.t())
 print("caught", caught, first, last, flush=True)
 signal.pause()
 '
-	for option in --stats --agent; do
-		run --separate-stderr "$MXBPF" --pid "$READY_PID" --raised "$option"
+	for option in --stats --agent '--layout mxnet' '--layout torch'; do
+		# shellcheck disable=SC2086 # words
+		run --separate-stderr "$MXBPF" --pid "$READY_PID" --raised $option
 		expect_status 2
 		expect_re "--raised" "$stderr"
 	done

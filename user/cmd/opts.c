@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "adapter/adapter.h"
@@ -323,8 +324,9 @@ const char *cmd_option_text(const struct cmd_option *opt, char buf[512])
 
 /* ---- parsing */
 
-#define NFIXED	 (sizeof(fixed) / sizeof(fixed[0]))
-#define NOPTIONS 65 /* with the row that ends them */
+#define NFIXED	  (sizeof(fixed) / sizeof(fixed[0]))
+#define SEEN_BITS 64 /* of `seen` in parse_options() */
+#define NOPTIONS  (NFIXED + MDL_FEATURES_MAX)
 struct cmd_option cmd_options[NOPTIONS];
 
 /* The options of features stand behind --agent. */
@@ -348,10 +350,11 @@ void cmd_init_options(void)
 							    .set = cmd_set_feature,
 							    .min = (*f)->option->bit};
 	}
+	if (to - cmd_options > SEEN_BITS + 1) /* with the row that ends them; every run finds it */
+		abort();
 }
 
-MXBPF_STATIC_ASSERT(NFIXED + 4 <= NOPTIONS); /* bits of `seen` */
-#define LONG_VAL 256			     /* what getopt returns for row i: LONG_VAL + i, above every letter */
+#define LONG_VAL 256 /* what getopt returns for row i: LONG_VAL + i, above every letter */
 
 struct getopt_rows {
 	struct option longs[NOPTIONS];
@@ -542,6 +545,8 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 static int check_layout(const struct cmd_opts *o, struct err *e)
 {
 	const struct snk_ops *sink = cmd_table_sink(o);
+	const struct mdl_feature *f;
+	size_t i;
 
 	if (!sink)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --format %s", o->layout,
@@ -554,6 +559,9 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --life", o->layout);
 	if (o->ses.memory && !snk_shows_sheet(sink, &snk_sheet_held))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --memory", o->layout);
+	for (i = 0; (f = mdl_features[i]); i++)
+		if (f->option && o->ses.features & f->option->bit && (!sink->sheet || sink->only))
+			return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --%s", o->layout, f->option->name);
 	if (o->backward && !snk_shows_sheet(sink, &snk_sheet_joins))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
 	return 0;
