@@ -43,9 +43,9 @@ ALL_CFLAGS = -std=gnu11 $(OPT) $(WARN) $(HARD) -D_GNU_SOURCE -DMXBPF_VERSION='"$
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(if $(ASAN),-fsanitize=address$(comma)undefined) $(LDFLAGS)
 
 BPF_ARCH := $(patsubst x86_64,x86,$(shell uname -m))
-BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -gno-column-info -Wall -Werror -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Iinclude -ffile-prefix-map=$(CURDIR)/=
+BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -gno-column-info -Wall -Werror -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Iinclude -Ibpf -ffile-prefix-map=$(CURDIR)/=
 
-SRC   := $(sort $(wildcard user/*/*.c user/feature/*/*.c))
+SRC   := $(filter-out user/agent/lib/%,$(sort $(wildcard user/*/*.c user/*/*/*.c)))
 OBJ   := $(SRC:%.c=$(O)/obj/%.o)
 UNITS := $(patsubst tests/unit/%.c,$(O)/unit/%,$(sort $(wildcard tests/unit/*.c)))
 PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c))) \
@@ -60,7 +60,7 @@ FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)
 all: $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash $(O)/report.schema.json
 
 # ---- BPF: one object for the spans, one for who is there; each with its skeleton
-$(O)/gen/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*.c include/*.h vmlinux/*.h)
+$(O)/gen/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*/*.h bpf/*.c include/*.h vmlinux/*.h)
 	$(call say,BPF,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $(O)/gen/$*.raw.o
@@ -99,7 +99,7 @@ $(O)/gen/agent.so: $(wildcard user/agent/lib/*.c user/agent/lib/*.h) include/mxb
 $(O)/obj/user/agent/image.o: $(O)/gen/agent.so $(wildcard user/agent/*.py)
 $(O)/obj/user/agent/image.o: CFLAGS += -Wa,-I$(O)/gen -Wa,-Iuser/agent
 
-$(O)/obj/user/sink/schema.o: share/report.schema.in.json
+$(O)/obj/user/view/data/schema.o: share/report.schema.in.json
 
 $(O)/libmxbpf.a: $(OBJ)
 	$(call say,AR,$@)
@@ -181,7 +181,7 @@ $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' \
-		-Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) -o $@ $< $(filter-out user/agent/% user/attach/% user/ring/% user/source/% user/session/% user/cmd/%,$(SRC)) $(LIBS)
+		-Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) -o $@ $< $(filter-out user/agent/% user/attach/% user/ring/% user/source/% user/session/% user/cmd/% user/feature/%/load.c,$(SRC)) $(LIBS)
 
 units: $(UNITS)
 progs: $(PROGS) $(TOY)

@@ -8,7 +8,7 @@
 
 #include "common.bpf.h"
 #include "frame.bpf.h"
-#include "name.bpf.h"
+#include "read/name.bpf.h"
 
 /* Map `pushed`: operators that custom ones pushed, by the engine's object for them. Value: name id of the custom one.
  */

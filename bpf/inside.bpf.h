@@ -9,9 +9,9 @@
 
 #include "common.bpf.h"
 #include "frame.bpf.h"
-#include "name.bpf.h"
-#include "ndarray.bpf.h"
-#include "segment.bpf.h"
+#include "read/name.bpf.h"
+#include "read/ndarray.bpf.h"
+#include "read/segment.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

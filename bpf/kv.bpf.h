@@ -8,7 +8,7 @@
 
 #include "common.bpf.h"
 #include "mxbpf_kv.h"
-#include "name.bpf.h"
+#include "read/name.bpf.h"
 
 const volatile __u8 cfg_kv; /* such calls are probed */
 

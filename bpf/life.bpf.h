@@ -8,7 +8,7 @@
 #define LIFE_BPF_H
 
 #include "common.bpf.h"
-#include "name.bpf.h"
+#include "read/name.bpf.h"
 #include "mxbpf_life.h"
 
 #define MXBPF_WRITES_MAX 512 /* variables that one operator writes, whose last writer is kept */

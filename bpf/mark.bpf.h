@@ -9,7 +9,7 @@
 #include "common.bpf.h"
 #include "iter.bpf.h"
 #include "mxbpf_mark.h"
-#include "name.bpf.h"
+#include "read/name.bpf.h"
 
 #define LOCK_TRIES 64
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /* Device memory: what the runtime's storage layer is asked for and given back, in requested bytes. */
 #include "common.bpf.h"
-#include "name.bpf.h"
+#include "read/name.bpf.h"
 #include "stats.bpf.h"
 
 #define MXBPF_BLOCKS_MAX (1 << 18) /* allocations whose size only their address tells */

@@ -6,7 +6,7 @@
  * knows these constants and removes every branch and fetch that the row does not use.
  */
 #include "common.bpf.h"
-#include "name.bpf.h"
+#include "read/name.bpf.h"
 #include "step.bpf.h"
 #include "iter.bpf.h"
 #include "span.bpf.c"

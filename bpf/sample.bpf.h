@@ -9,7 +9,7 @@
 #include "mxbpf_sample.h"
 #include "common.bpf.h"
 #include "frame.bpf.h"
-#include "stack.bpf.h"
+#include "read/stack.bpf.h"
 #include "team.bpf.h"
 
 /* A CPU's own: its clock does not ring again before the program ends. */

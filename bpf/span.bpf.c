@@ -6,12 +6,12 @@
 #include "account.bpf.h"
 #include "common.bpf.h"
 #include "counters.bpf.h"
-#include "detail.bpf.h"
+#include "read/detail.bpf.h"
 #include "custom.bpf.h"
 #include "frame.bpf.h"
 #include "inside.bpf.h"
 #include "life.bpf.h"
-#include "name.bpf.h"
+#include "read/name.bpf.h"
 #include "stats.bpf.h"
 
 #define PUSHED_MAX 16	/* words: a return address and arguments */

@@ -5,7 +5,8 @@
 
 #include "mxbpf_event.h"
 
-/* What is read about once a second. How, in which unit and what is made of it: mdl_gauges[] in user/model/gauges.c. */
+/* What is read about once a second. How, in which unit and what is made of it: mdl_gauges[] in
+ * user/feature/machine/fold.c. */
 enum mxbpf_gauge_id {
 	MXBPF_GAUGE_CPU_BUSY = 1,
 	MXBPF_GAUGE_CPU_IDLE = 2,

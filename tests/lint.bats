@@ -25,12 +25,36 @@ expect_offence() {
 
 @test "lint finds an include that the rooms' rules forbid" {
 	expect_offence user/model/x.c '#include "target/target.h"' 'model may not see target'
-	expect_offence user/sink/x.c '#include <bpf/libbpf.h>' 'may not see that library'
+	expect_offence user/view/x.c '#include <bpf/libbpf.h>' 'may not see that library'
+	expect_offence user/view/text/x.c '#include "feature/kv/sheet.h"' 'view may not see feature.view'
 	expect_offence user/base/x.h '#include "mxbpf_event.h"' 'base sees no contract'
 	expect_offence user/plan/x.c '#include "cmd/cmd.h"' 'plan may not see cmd'
 	expect_offence user/nowhere/x.c '#include "base/err.h"' 'has no row'
 	expect_offence bpf/x.bpf.c '#include "base/err.h"' 'bpf sees include and vmlinux'
 	expect_offence include/x.h '#include "base/err.h"' 'a contract sees contracts only'
+}
+
+@test "lint knows the layer of a feature's file by its name" {
+	expect_offence user/feature/kv/fold.c '#include "view/sheet.h"' 'feature.fold may not see view'
+	expect_offence user/feature/kv/kv.h '#include "view/sheet.h"' 'feature.fold may not see view'
+	expect_offence user/feature/kv/sheet_keys.c '#include "attach/attach.h"' 'feature.view may not see attach'
+	expect_offence user/feature/kv/read.c '#include "model/model.h"' 'feature.read may not see model'
+	expect_offence user/feature/kv/load.c '#include "view/view.h"' 'feature.load may not see view'
+	expect_offence user/feature/kv/options.c '#include "attach/attach.h"' 'feature.options may not see attach'
+}
+
+@test "lint finds a circle of rooms, and a room that is too large" {
+	local big=$BATS_TEST_TMPDIR/big
+	mkdir -p "$big/user/base"
+	cd "$big"
+	for i in {1..8}; do { echo '// SPDX-License-Identifier: Apache-2.0' && seq 750; } >"user/base/$i.c"; done
+	run python3 "$REPO/tests/lint/tree.py" user/base/*.c
+	expect_status 1
+	expect_re 'user/base:1: room of 6008 lines, at most 6000' "$output"
+	sed "s/'base': ('',/'base': ('view',/" "$REPO/tests/lint/tree.py" >tree.py
+	run python3 tree.py
+	expect_status 1
+	expect_re 'circle of rooms: base sees view sees base' "$output"
 }
 
 @test "lint finds a file or a function that is too long" {

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void walk(struct rec_reader *r)
 {
-	struct snk_source *src = rec_reader_source(r);
+	struct view_source *src = rec_reader_source(r);
 	const struct mxbpf_rec *rec;
 	const void *recs;
 	size_t bytes, pos;

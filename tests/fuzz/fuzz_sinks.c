@@ -9,7 +9,7 @@
 #include "mxbpf_config.h"
 #include "mxbpf_kv.h"
 #include "mxbpf_track.h"
-#include "sink/sink.h"
+#include "view/view.h"
 
 /* Few, so that records meet. */
 #define IDS 8
@@ -240,20 +240,20 @@ static int tape_next(void *ctx, const void **recs, size_t *bytes)
 	return t->done && *bytes;
 }
 
-static void write_all(struct tape *t, struct mdl *m, struct mdl_session *s, const struct snk_opts *opts)
+static void write_all(struct tape *t, struct mdl *m, struct mdl_session *s, const struct view_opts *opts)
 {
-	struct snk_source source = {tape_rewind, tape_next, t, t->recs.len};
-	const struct snk_input in = {s, m, &source};
-	const struct snk_ops *const *ops;
+	struct view_source source = {tape_rewind, tape_next, t, t->recs.len};
+	const struct view_input in = {s, m, &source};
+	const struct view_ops *const *ops;
 	struct err e = {0};
 	struct out *o;
 
-	for (ops = snk_registry; *ops; ops++) {
-		if (opts->by != SNK_BY_NAME && !(*ops)->details && !(*ops)->needs_records)
+	for (ops = view_registry; *ops; ops++) {
+		if (opts->by != VIEW_BY_NAME && !(*ops)->details && !(*ops)->needs_records)
 			continue;
 		if (out_open("-", false, &o, &e))
 			abort();
-		if (snk_write(*ops, &in, opts, o, &e))
+		if (view_write(*ops, &in, opts, o, &e))
 			abort();
 		out_commit(o, &e);
 	}
@@ -273,11 +273,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct mdl *m = mdl_new(), *sum;
 
 	if (size > 2 && m && !make(data + 2, size - 2, &t.recs) && !mdl_feed(m, t.recs.data, t.recs.len)) {
-		const struct snk_opts opts = {.sort = data[0] % SNK_SORT_NKEYS,
-					      .by = data[1] % SNK_BY_NWORDS,
-					      .backward = data[1] & 0x80,
-					      .ascending = data[0] & 0x80,
-					      .top = data[0] & 0x40 ? 2 : 0};
+		const struct view_opts opts = {.sort = data[0] % VIEW_SORT_NKEYS,
+					       .by = data[1] % VIEW_BY_NWORDS,
+					       .backward = data[1] & 0x80,
+					       .ascending = data[0] & 0x80,
+					       .top = data[0] & 0x40 ? 2 : 0};
 
 		s.details = data[1] & 0x40 ? ~0u : 0;
 		s.account = data[1] & 0x10;

@@ -8,35 +8,45 @@ import sys
 
 FILE_LINES = 800
 FUNCTION_LINES = 80
+ROOM_LINES = 6000  # of a folder in user/, bpf/ and include/; a folder within it is a room of its own
 
-# room: (rooms it sees besides itself and the contracts in include/, libraries it alone may name)
+# room: (rooms and headers that it sees besides itself and the contracts in include/, libraries it alone may name)
 ROOMS = {
     'base': ('', 'zlib.h'),
     'elf': ('base', 'elf.h'),
     'target': ('base elf', 'elf.h'),
     'insn': ('base elf', 'Zydis/'),
     'python': ('base elf target', ''),
-    'sample': ('base elf target', ''),
     'adapter': ('plan/probe.h', ''),
     'plan': ('adapter base elf insn target', 'elf.h'),
-    'counters': ('base', ''),
-    'attach': ('base counters plan', 'bpf/ mxbpf.skel.h'),
+    'attach': ('base feature.read plan', 'bpf/ mxbpf.skel.h'),
     'agent': ('adapter attach base elf now plan python target', 'bpf/ elf.h'),
     'records': ('', ''),
     'ring': ('base records', 'bpf/'),
-    'model': ('base records sched', ''),
-    'feature': ('base model records sink', ''),
-    'sched': ('base', ''),
-    'machine': ('base model/gauge.h', ''),
-    # A recording is what sinks read records from, and it carries the session's description.
-    'record': ('base model records sink/sink.h', 'zlib.h cjson/'),
-    'sink': ('base model records sched', 'cjson/'),
+    'model': ('base feature.read records', ''),
+    # A feature is a folder. What its files see follows from their names, see FEATURE_FILES.
+    'feature.read': ('base', ''),
+    'feature.fold': ('base feature.read model records', ''),
+    'feature.view': ('base feature.fold feature.read model records view', 'cjson/'),
+    'feature.load': ('attach base feature.fold feature.read model plan records session target', ''),
+    'feature.options': ('cmd/option.h feature.fold feature.read session/session.h', ''),
+    'feature': ('cmd/option.h feature.fold feature.load feature.view model view', ''),
+    # A recording is what outputs read records from, and it carries the session's description.
+    'record': ('base model records view/view.h', 'zlib.h cjson/'),
+    'view': ('base feature.fold feature.read model records', 'cjson/'),
     'source': ('agent attach base model record records ring', ''),
-    'symbols': ('adapter attach base elf model plan python records ring sample target', ''),
+    'symbols': ('adapter attach base elf model plan python records ring target', 'elf.h'),
     'now': ('base elf plan python target', 'elfutils/'),
-    'session': ('adapter agent attach base counters elf machine model plan record records source symbols target', ''),
-    'cmd': ('adapter agent attach base counters elf insn model now plan record session sched sink source target', 'cjson/'),
+    'session': ('adapter agent attach base elf feature.fold feature.read model plan record records source symbols target', ''),
+    'cmd': ('adapter agent attach base elf feature.read insn model now plan record session source target view', 'cjson/'),
 }
+# The layer of a file in user/feature/NAME/, by its name; fold if it has none of these. NAME.h is what the folder shares.
+FEATURE_FILES = (
+    ('feature.read', r'(read|words|events|gauge)(_\w+)?[.][ch]'),  # the system, and plain words: no model
+    ('feature.view', r'(sheet|trace|text)(_\w+)?[.][ch]'),
+    ('feature.load', r'load(_\w+)?[.][ch]'),
+    ('feature.options', r'options[.]c'),
+)
 # These see no contract either: they know nothing of events.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn'}
 LIBRARIES = ('bpf/', 'Zydis/', 'cjson/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'elfutils/', 'mxbpf.skel.h')
@@ -55,6 +65,14 @@ TEXT = ('.c', '.h', '.cpp', '.sh', '.bash', '.bats', '.py', '.mjs', '.md', '.txt
 LICENSED = ('.c', '.h', '.cpp', '.sh', '.bash', '.bats', '.py', '.mjs')
 
 
+def room_of(path):
+    """The room of a file in user/; of a feature's folder the layer that the file's name says."""
+    parts = path.split('/')
+    if parts[0] != 'feature' or len(parts) < 3:
+        return parts[0]
+    return next((layer for layer, names in FEATURE_FILES if re.fullmatch(names, parts[2])), 'feature.fold')
+
+
 def may_include(path, header):
     """None, or the reason why not."""
     parts = path.split('/')
@@ -68,7 +86,7 @@ def may_include(path, header):
         return None
     if parts[0] != 'user' or len(parts) < 3:
         return None
-    room = parts[1]
+    room = room_of('/'.join(parts[1:]))
     if room not in ROOMS:
         return 'room %s has no row in %s' % (room, os.path.basename(__file__))
     rooms, libraries = (field.split() for field in ROOMS[room])
@@ -76,7 +94,7 @@ def may_include(path, header):
         return None if any(header.startswith(library) for library in libraries) else '%s may not see that library' % room
     if header.startswith('mxbpf_'):
         return '%s sees no contract' % room if room in NO_CONTRACTS else None
-    other = header.split('/')[0]
+    other = room_of(header)
     if other not in ROOMS or other == room or other in rooms or header in rooms:
         return None
     return '%s may not see %s' % (room, other)
@@ -121,8 +139,37 @@ def check(path):
                     yield number, what
 
 
+def check_rooms(paths):
+    """The lines of each room together."""
+    lines = {}
+    for path in paths:
+        room = os.path.dirname(path)
+        if path.endswith(('.c', '.h')) and room.startswith(('user/', 'bpf', 'include')):
+            with open(path, 'rb') as f:
+                lines[room] = lines.get(room, 0) + f.read().count(b'\n')
+    return [(room, 1, 'room of %d lines, at most %d' % (n, ROOM_LINES)) for room, n in lines.items() if n > ROOM_LINES]
+
+
+def circle():
+    """Rooms of ROOMS each of which sees the next one, and the last one the first; or None. A header alone is no room: what
+    it declares, such as the type of an option, is for rooms on both sides."""
+    sees = {room: [other for other in fields[0].split() if '/' not in other] for room, fields in ROOMS.items()}
+
+    def walk(room, way):
+        if room in way:
+            return way[way.index(room):] + [room]
+        return next(filter(None, (walk(other, way + [room]) for other in sees[room])), None)
+    return next(filter(None, (walk(room, []) for room in ROOMS)), None)
+
+
 def main():
     bad = 0
+    if circle():
+        print('%s: circle of rooms: %s' % (os.path.basename(__file__), ' sees '.join(circle())))
+        bad = 1
+    for path, number, what in check_rooms(sys.argv[1:]):
+        print('%s:%d: %s' % (path, number, what))
+        bad = 1
     for path in sys.argv[1:]:
         if path.startswith(VERBATIM):
             continue

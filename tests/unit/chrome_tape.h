@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/out.h"
-#include "sink/chrome_plan.h"
-#include "sink/priv.h"
+#include "view/timeline/chrome_plan.h"
+#include "view/priv.h"
 #include "unit.h"
 
 #define PID   4242u
@@ -29,7 +29,7 @@ struct tape {
 	size_t window_recs; /* records a window; 0: all in one */
 	size_t surveyed;    /* bytes that are there in the first pass of an export already; 0: all */
 	unsigned rewinds;
-	const struct snk_ops *ops; /* NULL: snk_chrome */
+	const struct view_ops *ops; /* NULL: view_chrome */
 	size_t pos;
 	struct mdl *model;
 	struct mdl_session session;
@@ -172,9 +172,9 @@ static inline int tape_next(void *ctx, const void **recs, size_t *bytes)
 
 static inline int tape_write(struct tape *t, const char *path)
 {
-	struct snk_source source = {tape_rewind, tape_next, t, t->recs.len};
-	struct snk_input in = {&t->session, t->model, &source};
-	struct snk_opts opts = {0};
+	struct view_source source = {tape_rewind, tape_next, t, t->recs.len};
+	struct view_input in = {&t->session, t->model, &source};
+	struct view_opts opts = {0};
 	struct err e = {0};
 	struct out *o;
 	int ret;
@@ -182,11 +182,11 @@ static inline int tape_write(struct tape *t, const char *path)
 	tape_rewind(t);
 	while (!mdl_feed(t->model, NULL, 0) && tape_next(t, (const void **)&source.ctx, &source.total_bytes))
 		mdl_feed(t->model, source.ctx, source.total_bytes);
-	source = (struct snk_source){tape_rewind, tape_next, t, t->recs.len};
+	source = (struct view_source){tape_rewind, tape_next, t, t->recs.len};
 	ret = out_open(path, false, &o, &e);
 	if (ret)
 		return ret;
-	ret = snk_write(t->ops ? t->ops : &snk_chrome, &in, &opts, o, &e);
+	ret = view_write(t->ops ? t->ops : &view_chrome, &in, &opts, o, &e);
 	if (ret) {
 		printf("# %s\n", e.why);
 		out_abort(o);

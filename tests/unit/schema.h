@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "read_file.h"
-#include "sink/sheet.h"
+#include "view/sheet.h"
 
 /* The published schema. Caller frees. */
 static inline char *read_schema(void)
@@ -22,7 +22,7 @@ static inline char *read_schema(void)
 	close(mkstemp(path));
 	if (out_open(path, false, &o, &e))
 		return NULL;
-	snk_put_schema(o);
+	view_put_schema(o);
 	out_commit(o, &e);
 	text = read_file(path);
 	unlink(path);

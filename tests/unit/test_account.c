@@ -7,7 +7,7 @@
 
 #include "read_file.h"
 #include "records.h"
-#include "sink/sink.h"
+#include "view/view.h"
 
 #define OP  MXBPF_CLASS_OPERATOR
 #define MAX UINT64_MAX
@@ -120,11 +120,11 @@ static int next_of_tape(void *ctx, const void **recs, size_t *bytes)
 }
 
 /* What the sink says of the records in b, which stay. Caller frees. */
-static char *render(const char *sink, const struct buf *b, bool account, struct snk_opts opts)
+static char *render(const char *sink, const struct buf *b, bool account, struct view_opts opts)
 {
 	struct mdl_session s = {.account = account, .comm = "c", .cmdline = "", .hostname = "", .mxbpf_version = ""};
-	struct snk_source source = {.rewind = rewind_tape, .next = next_of_tape};
-	struct snk_input in = {.session = &s, .model = mdl_new(), .source = &source};
+	struct view_source source = {.rewind = rewind_tape, .next = next_of_tape};
+	struct view_input in = {.session = &s, .model = mdl_new(), .source = &source};
 	struct err e = {0};
 	struct out *o;
 
@@ -135,12 +135,12 @@ static char *render(const char *sink, const struct buf *b, bool account, struct 
 	s.class_title[OP] = "operator";
 	CHECK(!mdl_feed(in.model, b->data, b->len));
 	CHECK(!out_open(path, false, &o, &e) &&
-	      !snk_write(snk_find(s.trace_form ? "chrome" : sink), &in, &opts, o, &e) && !out_commit(o, &e));
+	      !view_write(view_find(s.trace_form ? "chrome" : sink), &in, &opts, o, &e) && !out_commit(o, &e));
 	mdl_free(in.model);
 	return read_file(path);
 }
 
-static bool says(const char *sink, const struct buf *b, struct snk_opts opts, const char *text)
+static bool says(const char *sink, const struct buf *b, struct view_opts opts, const char *text)
 {
 	char *all = render(sink, b, true, opts);
 	bool found = strstr(all, text);
@@ -151,7 +151,7 @@ static bool says(const char *sink, const struct buf *b, struct snk_opts opts, co
 	return found;
 }
 
-static bool silent(const struct buf *b, bool account, struct snk_opts opts, const char *text)
+static bool silent(const struct buf *b, bool account, struct view_opts opts, const char *text)
 {
 	char *all = render("modern", b, account, opts);
 	bool found = strstr(all, text);
@@ -162,7 +162,7 @@ static bool silent(const struct buf *b, bool account, struct snk_opts opts, cons
 
 static void test_modern(struct buf *b)
 {
-	struct snk_opts narrow = {.width = 80}, wide = {.width = 160}, by_event = {.by = SNK_BY_EVENT};
+	struct view_opts narrow = {.width = 80}, wide = {.width = 160}, by_event = {.by = VIEW_BY_EVENT};
 	unsigned i;
 
 	for (i = 0; i < 200; i++) /* one of them waited: 0.5 % of the table's time */
@@ -187,18 +187,18 @@ static void test_modern(struct buf *b)
 static void test_trace(struct buf *b)
 {
 	put_call(b, 5, ALL, (struct mxbpf_account){.on_cpu_ns = 1000, .end_cpu = 3});
-	CHECK(says("chrome", b, (struct snk_opts){0}, "\"args\":{\"self_ns\":1000,\"cpu\":3}}"));
+	CHECK(says("chrome", b, (struct view_opts){0}, "\"args\":{\"self_ns\":1000,\"cpu\":3}}"));
 	b->len = 0;
 	put_call(b, 5, ALL,
 		 (struct mxbpf_account){
 			 .on_cpu_ns = 1, .blocked_ns = 999, .end_cpu = 4, .nvcsw = 2, .minflt = 5, .flags = 1});
-	CHECK(says("chrome", b, (struct snk_opts){0},
+	CHECK(says("chrome", b, (struct view_opts){0},
 		   "\"self_ns\":1000,\"cpu\":3,\"end_cpu\":4,\"on_cpu_us\":0.001,\"blocked_us\":0.999,\"nvcsw\":2,"
 		   "\"minflt\":5,\"migrated\":true}}"));
-	CHECK(says("kineto", b, (struct snk_opts){0}, ",\"cpu\":3,\"end_cpu\":4,\"on_cpu_us\":0.001,"));
+	CHECK(says("kineto", b, (struct view_opts){0}, ",\"cpu\":3,\"end_cpu\":4,\"on_cpu_us\":0.001,"));
 	b->len = 0;
 	put_call(b, 5, 0, (struct mxbpf_account){.on_cpu_ns = 1, .nvcsw = 2});
-	CHECK(says("chrome", b, (struct snk_opts){0}, "\"args\":{\"self_ns\":1000}}"));
+	CHECK(says("chrome", b, (struct view_opts){0}, "\"args\":{\"self_ns\":1000}}"));
 	b->len = 0;
 }
 
@@ -207,7 +207,7 @@ static void test_long(struct buf *b)
 {
 	const struct mxbpf_account lie = {MAX, MAX - 1, MAX, ~0u, ~0u, ~0u, ~0u, 65535, 0xff, {0}};
 	static const char *const sinks[] = {"chrome", "kineto", "json"};
-	struct snk_opts by_event = {.by = SNK_BY_EVENT};
+	struct view_opts by_event = {.by = VIEW_BY_EVENT};
 	struct mxbpf_span *s;
 	size_t i;
 
@@ -224,7 +224,7 @@ static void test_long(struct buf *b)
 		free(text);
 	}
 	free(render("modern", b, true, by_event));
-	free(render("modern", b, true, (struct snk_opts){0}));
+	free(render("modern", b, true, (struct view_opts){0}));
 	CHECK(says("csv", b, by_event, ",18446744073709551614,18446744073709551615,0,4294967295,"));
 	b->len = 0;
 }

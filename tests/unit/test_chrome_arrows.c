@@ -160,11 +160,11 @@ static void test_lanes(void)
 		r = trace_of(&t);
 		CHECK(count(&r, "X") == 151 && !dropped(&r));
 		for (i = 0; event(&r, "M", i); i++)
-			lanes += num(event(&r, "M", i), "tid") > SNK_PLAN_LANE_TID &&
+			lanes += num(event(&r, "M", i), "tid") > VIEW_PLAN_LANE_TID &&
 				 !strcmp(str(event(&r, "M", i), "name"), "thread_name");
 		CHECK(lanes == 3);
-		CHECK(!strcmp(track_name(&r, SNK_PLAN_LANE_TID + 1), "async 1"));
-		CHECK(!strcmp(track_name(&r, SNK_PLAN_LANE_TID + 3), "async 3"));
+		CHECK(!strcmp(track_name(&r, VIEW_PLAN_LANE_TID + 1), "async 1"));
+		CHECK(!strcmp(track_name(&r, VIEW_PLAN_LANE_TID + 3), "async 3"));
 		/* What the lane hides: where it ran. */
 		CHECK(num(cJSON_GetObjectItem(slice(&r, "cpu_op", 0), "args"), "thread") == PID + 1);
 		CHECK(num(cJSON_GetObjectItem(slice(&r, "cpu_op", 0), "args"), "end_thread") == PID + 2);
@@ -202,7 +202,7 @@ static void test_lanes(void)
 		r = trace_of(&t);
 		CHECK(num(event(&r, "s", 0), "tid") == num(slice(&r, "c_api", 10), "tid"));
 		CHECK(num(event(&r, "f", 0), "tid") == num(slice(&r, "cpu_op", 100), "tid"));
-		CHECK(num(event(&r, "s", 0), "tid") > SNK_PLAN_LANE_TID);
+		CHECK(num(event(&r, "s", 0), "tid") > VIEW_PLAN_LANE_TID);
 		trace_free(&r);
 		tape_free(&t);
 	}
@@ -218,7 +218,7 @@ static void test_lanes(void)
 		op(&t, PID, 90, 400, 0);
 		r = trace_of(&t);
 		CHECK(count(&r, "X") == 4 && !dropped(&r));
-		CHECK(num(slice(&r, "cpu_op", 150), "tid") > SNK_PLAN_LANE_TID);
+		CHECK(num(slice(&r, "cpu_op", 150), "tid") > VIEW_PLAN_LANE_TID);
 		CHECK(num(slice(&r, "cpu_op", 90), "tid") == PID && num(slice(&r, "cpu_op", 250), "tid") == PID);
 		trace_free(&r);
 		tape_free(&t);
@@ -270,22 +270,22 @@ static void test_lanes(void)
 	TEST("a span over more spans than are remembered goes to a lane, not over them")
 	{
 		struct tape t = tape_new();
-		struct snk_plan p = {0};
+		struct view_plan p = {0};
 		struct mxbpf_span *s;
 		uint64_t i;
 
-		for (i = 0; i < SNK_PLAN_OPEN_MAX + 10; i++)
+		for (i = 0; i < VIEW_PLAN_OPEN_MAX + 10; i++)
 			op(&t, PID, i * 10, i * 10 + 5, 0);
 		span(&t, API, PID, 1, i * 10);
 		span(&t, API, PID, i * 10 - 40, i * 10 + 1);
 		for (s = (struct mxbpf_span *)t.recs.data; s < (struct mxbpf_span *)(t.recs.data + t.recs.len); s++)
-			CHECK(!snk_plan_survey(&p, &s->h));
-		CHECK(!snk_plan_finish(&p));
-		for (i = 0; i < SNK_PLAN_OPEN_MAX + 10; i++)
-			snk_plan_place(&p, (struct mxbpf_span *)t.recs.data + i);
-		CHECK(snk_plan_place(&p, s - 2).tid == SNK_PLAN_LANE_TID + 1);
-		CHECK(snk_plan_place(&p, s - 1).tid == PID);
-		snk_plan_fini(&p);
+			CHECK(!view_plan_survey(&p, &s->h));
+		CHECK(!view_plan_finish(&p));
+		for (i = 0; i < VIEW_PLAN_OPEN_MAX + 10; i++)
+			view_plan_place(&p, (struct mxbpf_span *)t.recs.data + i);
+		CHECK(view_plan_place(&p, s - 2).tid == VIEW_PLAN_LANE_TID + 1);
+		CHECK(view_plan_place(&p, s - 1).tid == PID);
+		view_plan_fini(&p);
 		tape_free(&t);
 	}
 }

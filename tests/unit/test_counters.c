@@ -8,7 +8,7 @@
 #include "read_file.h"
 #include "records.h"
 #include "schema.h"
-#include "sink/sink.h"
+#include "view/view.h"
 #include "unit.h"
 
 #define OP MXBPF_CLASS_OPERATOR
@@ -24,14 +24,14 @@ static char *render(const char *sink, struct mdl *m)
 				.class_title = {[OP] = "ops"},
 				.counters = events,
 				.ncounters = sizeof(events) / sizeof(events[0])};
-	const struct snk_input in = {.session = &s, .model = m};
-	const struct snk_opts opts = {.width = 120};
+	const struct view_input in = {.session = &s, .model = m};
+	const struct view_opts opts = {.width = 120};
 	struct err e = {0};
 	char path[64], *text;
 	struct out *o;
 
 	snprintf(path, sizeof(path), "%s/out", dir);
-	if (out_open(path, false, &o, &e) || snk_write(snk_find(sink), &in, &opts, o, &e) || out_commit(o, &e)) {
+	if (out_open(path, false, &o, &e) || view_write(view_find(sink), &in, &opts, o, &e) || out_commit(o, &e)) {
 		printf("# %s\n", e.why);
 		return strdup("");
 	}

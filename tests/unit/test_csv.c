@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sink/sink.h"
+#include "view/view.h"
 
 #define MAX UINT64_MAX
 
@@ -37,8 +37,8 @@ static char *render(const char *name, size_t len, bool continued)
 	struct mxbpf_mem_time held = {.h = {MXBPF_MEM_TIME, sizeof(held)}, .missed = 9, .device = MXBPF_DEVICE(1, 0)};
 	struct mxbpf_iteration late = {.h = {MXBPF_ITERATION, sizeof(late), 0, 5}, .nr = 12, .told = MXBPF_STEP_UPDATE};
 	struct mdl *m = mdl_new();
-	const struct snk_input in = {.session = &s, .model = m};
-	const struct snk_opts opts = {.continued = continued};
+	const struct view_input in = {.session = &s, .model = m};
+	const struct view_opts opts = {.continued = continued};
 	struct err e = {0};
 	char *text = NULL;
 	size_t cap = 0;
@@ -59,7 +59,7 @@ static char *render(const char *name, size_t len, bool continued)
 	CHECK(!mdl_feed(m, n, sizeof(room)) && !mdl_feed(m, &a, sizeof(a)) && !mdl_feed(m, &bytes, sizeof(bytes)));
 	CHECK(!mdl_feed(m, &unwound, sizeof(unwound)));
 	CHECK(!with_runtime || (!mdl_feed(m, &held, sizeof(held)) && !mdl_feed(m, &late, sizeof(late))));
-	CHECK(!out_open(path, false, &o, &e) && !snk_write(snk_find("csv"), &in, &opts, o, &e) && !out_commit(o, &e));
+	CHECK(!out_open(path, false, &o, &e) && !view_write(view_find("csv"), &in, &opts, o, &e) && !out_commit(o, &e));
 	f = fopen(path, "r");
 	if (!f || getdelim(&text, &cap, 0, f) < 0)
 		text = strdup("");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Rows of one name that differ in shapes or stacks, in every sink that can show it. */
-#include "sink/sink.h"
+#include "view/view.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "read_file.h"
 #include "records.h"
 #include "schema.h"
-#include "sink/priv.h"
+#include "view/priv.h"
 #include "unit.h"
 
 #define OP MXBPF_CLASS_OPERATOR
@@ -18,16 +18,16 @@
 static char dir[] = "/tmp/mxbpf-test-XXXXXX";
 
 /* What a sink prints of m. Caller frees. */
-static char *render(const char *sink, struct mdl *m, const struct snk_opts *opts)
+static char *render(const char *sink, struct mdl *m, const struct view_opts *opts)
 {
 	struct mdl_session s = {.comm = "python", .cmdline = "train.py", .class_title = {[OP] = "ops"}};
-	const struct snk_input in = {.session = &s, .model = m};
+	const struct view_input in = {.session = &s, .model = m};
 	struct err e = {0};
 	char path[64], *text;
 	struct out *o;
 
 	snprintf(path, sizeof(path), "%s/out", dir);
-	if (out_open(path, false, &o, &e) || snk_write(snk_find(sink), &in, opts, o, &e) || out_commit(o, &e)) {
+	if (out_open(path, false, &o, &e) || view_write(view_find(sink), &in, opts, o, &e) || out_commit(o, &e)) {
 		printf("# %s\n", e.why);
 		return strdup("");
 	}
@@ -84,7 +84,7 @@ static size_t count(const char *text, const char *word)
 	return n;
 }
 
-static void check_json(struct mdl *m, const struct snk_opts *opts, size_t nrows, const char *has, const char *has2)
+static void check_json(struct mdl *m, const struct view_opts *opts, size_t nrows, const char *has, const char *has2)
 {
 	char *schema_text = read_schema(), *t = render("json", m, opts);
 	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(t);
@@ -99,41 +99,41 @@ static void check_json(struct mdl *m, const struct snk_opts *opts, size_t nrows,
 
 static void test_json(struct mdl *m)
 {
-	check_json(m, &(struct snk_opts){0}, 1, "\"device\": null, \"count\": 5, \"total_ns\": 31000", "");
-	check_json(m, &(struct snk_opts){.by = SNK_BY_SHAPE}, 3,
+	check_json(m, &(struct view_opts){0}, 1, "\"device\": null, \"count\": 5, \"total_ns\": 31000", "");
+	check_json(m, &(struct view_opts){.by = VIEW_BY_SHAPE}, 3,
 		   "\"shapes\": [[8,3],[]], \"count\": 2, \"total_ns\": 3000",
 		   "\"shapes\": [], \"count\": 2, \"total_ns\": 24000");
 	check_json(
-		m, &(struct snk_opts){.by = SNK_BY_STACK}, 3,
+		m, &(struct view_opts){.by = VIEW_BY_STACK}, 3,
 		"\"stack\": [\"a.py(1): f\", \"b.py(2): \\\"g\\\"\", \"c.py(3): h\"], \"count\": 2, \"total_ns\": 5000",
 		"\"stack\": [], \"count\": 2");
-	check_json(m, &(struct snk_opts){.by = SNK_BY_STACK, .stack_depth = 2}, 2,
+	check_json(m, &(struct view_opts){.by = VIEW_BY_STACK, .stack_depth = 2}, 2,
 		   "\"stack\": [\"a.py(1): f\", \"b.py(2): \\\"g\\\"\"], \"count\": 3, \"total_ns\": 7000", "");
 }
 
 static void test_csv(struct mdl *m)
 {
-	char *t = render("csv", m, &(struct snk_opts){0});
+	char *t = render("csv", m, &(struct view_opts){0});
 
 	CHECK(!strstr(t, "shapes") && count(t, "aten::mm") == 1);
 	free(t);
-	t = render("csv", m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+	t = render("csv", m, &(struct view_opts){.by = VIEW_BY_SHAPE});
 	CHECK(strstr(t, "window_ns,annotation,pid,shapes\n") && strstr(t, ",\"[[8,3],[]]\"\n") &&
 	      count(t, "aten::mm") == 3);
 	free(t);
-	t = render("csv", m, &(struct snk_opts){.by = SNK_BY_STACK, .stack_depth = 2, .continued = true});
+	t = render("csv", m, &(struct view_opts){.by = VIEW_BY_STACK, .stack_depth = 2, .continued = true});
 	CHECK(!strstr(t, ",stack\n") && strstr(t, ",\"a.py(1): f;b.py(2): \"\"g\"\"\"\n") && strstr(t, ",\n\"loss\""));
 	free(t);
 }
 
 static void test_modern(struct mdl *m)
 {
-	char *t = render("modern", m, &(struct snk_opts){.by = SNK_BY_STACK, .width = 40});
+	char *t = render("modern", m, &(struct view_opts){.by = VIEW_BY_STACK, .width = 40});
 
 	CHECK(strstr(t, "\n    a.py(1): f\n    b.py(2): \"g\"\n    c.py(3): h\naten::mm "));
 	CHECK(strstr(t, " in 3 rows\n"));
 	free(t);
-	t = render("modern", m, &(struct snk_opts){.by = SNK_BY_SHAPE, .width = 20});
+	t = render("modern", m, &(struct view_opts){.by = VIEW_BY_SHAPE, .width = 20});
 	CHECK(strstr(t, "\n    [[8,-3],\xe2\x80\xa6[2,2]]]\n") && strstr(t, "\n    [[8,3],[]]\n"));
 	free(t);
 }
@@ -158,7 +158,7 @@ static void test_hostile_shapes(void)
 		put_name(&b, 1, MXBPF_NAME_ARGS, text);
 		put_span(&b, 100, 1, 0);
 		CHECK(!mdl_feed(m, b.data, b.len));
-		t = render("json", m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+		t = render("json", m, &(struct view_opts){.by = VIEW_BY_SHAPE});
 		snprintf(line, sizeof(line), "\"shapes\": %s, \"count\"", i < ngood ? text : "[]");
 		CHECK(strstr(t, line));
 		free(t);
@@ -185,11 +185,11 @@ static void test_as_torch(void)
 	put_span(&b, 100, 4, 0);
 	CHECK(!mdl_feed(m, b.data, b.len));
 	buf_fini(&b);
-	t = render("torch", m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+	t = render("torch", m, &(struct view_opts){.by = VIEW_BY_SHAPE});
 	CHECK(strstr(t, "             3       [[], [2]]  \n") && strstr(t, "             1      [[3], [2]]  \n"));
 	CHECK(count(t, "aten::cat") == 2);
 	free(t);
-	t = render("modern", m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+	t = render("modern", m, &(struct view_opts){.by = VIEW_BY_SHAPE});
 	CHECK(count(t, "aten::cat") == 4 && strstr(t, "\n    [[[8,3],[]],[2]]\n"));
 	free(t);
 	mdl_free(m);
@@ -220,7 +220,7 @@ static void test_long_shapes(void)
 	CHECK(!mdl_feed(m, b.data, b.len));
 	buf_fini(&b);
 	for (i = 0; i < sizeof(sinks) / sizeof(*sinks); i++) {
-		t = render(sinks[i], m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+		t = render(sinks[i], m, &(struct view_opts){.by = VIEW_BY_SHAPE});
 		CHECK(count(t, "aten::mm") == 1 && strstr(t, "[8,"));
 		free(t);
 	}
@@ -241,9 +241,9 @@ static void test_module(void)
 	put_span(&b, 100, 1, 22);
 	CHECK(!mdl_feed(m, b.data, b.len));
 	buf_fini(&b);
-	check_json(m, &(struct snk_opts){.by = SNK_BY_MODULE}, 2, "\"stack\": [\"nn.Module: Linear\"], \"count\": 2",
+	check_json(m, &(struct view_opts){.by = VIEW_BY_MODULE}, 2, "\"stack\": [\"nn.Module: Linear\"], \"count\": 2",
 		   "\"stack\": [], \"count\": 6");
-	t = render("torch", m, &(struct snk_opts){.by = SNK_BY_MODULE});
+	t = render("torch", m, &(struct view_opts){.by = VIEW_BY_MODULE});
 	CHECK(strstr(t, "  nn.Module: Linear      \n") && !strstr(t, "Net"));
 	free(t);
 	mdl_free(m);
@@ -257,14 +257,14 @@ static void test_bound(void)
 	char *t;
 
 	CHECK(!mdl_feed(m, &c, sizeof(c)));
-	t = render("torch", m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+	t = render("torch", m, &(struct view_opts){.by = VIEW_BY_SHAPE});
 	CHECK(strstr(t, "\n# UNTOLD   1,234 calls are in the row of their name alone"));
 	free(t);
-	t = render("torch", m, &(struct snk_opts){0});
+	t = render("torch", m, &(struct view_opts){0});
 	CHECK(!strstr(t, "UNTOLD"));
 	free(t);
-	check_json(m, &(struct snk_opts){.by = SNK_BY_SHAPE}, 3, "\"ungrouped\": 1234,", "");
-	t = render("csv", m, &(struct snk_opts){.by = SNK_BY_SHAPE});
+	check_json(m, &(struct view_opts){.by = VIEW_BY_SHAPE}, 3, "\"ungrouped\": 1234,", "");
+	t = render("csv", m, &(struct view_opts){.by = VIEW_BY_SHAPE});
 	CHECK(strstr(t, "\"window\",\"ungrouped\",,1234,"));
 	free(t);
 	mdl_free(m);
@@ -298,7 +298,7 @@ static struct mdl *joined(void)
 
 static void test_backward(void)
 {
-	const struct snk_opts with = {.backward = true};
+	const struct view_opts with = {.backward = true};
 	struct mdl *m = joined();
 	char *t = render("modern", m, &with);
 
@@ -309,7 +309,7 @@ static void test_backward(void)
 			"3 backward nodes stand under their own names: their operator is from before the window, or "
 			"cannot be seen\n\n"));
 	free(t);
-	t = render("torch", m, &(struct snk_opts){.backward = true, .sort = SNK_SORT_COUNT, .top = 1});
+	t = render("torch", m, &(struct view_opts){.backward = true, .sort = VIEW_SORT_COUNT, .top = 1});
 	CHECK(strstr(t, "\n# forward and backward: 2 operators, of which 1 are shown\n# name "));
 	CHECK(strstr(t, "\n# aten::t     9 ") && !strstr(t, "# aten::mm "));
 	free(t);
@@ -323,7 +323,7 @@ static void test_backward(void)
 	CHECK(strstr(t, "\"backward\",\"aten::mm\",,4,4000,,") && strstr(t, ",6,10000,1,7000\n"));
 	CHECK(strstr(t, "\n\"window\",\"unjoined\",,3,") && count(t, "\n\"backward\",") == 2);
 	free(t);
-	t = render("json", m, &(struct snk_opts){0});
+	t = render("json", m, &(struct view_opts){0});
 	CHECK(!strstr(t, "backward"));
 	free(t);
 	mdl_free(m);
@@ -341,7 +341,7 @@ static void test_endless(void)
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		len = strlen(texts[i]);
 		memcpy(room + page - len, texts[i], len);
-		CHECK(snk_flat_shapes(room + page - len, len, to) <= len);
+		CHECK(view_flat_shapes(room + page - len, len, to) <= len);
 	}
 	munmap(room, 2 * page);
 }

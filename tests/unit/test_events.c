@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --by event: the calls of a recording one by one. */
-#include "sink/sink.h"
+#include "view/view.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static int next_window(void *ctx, const void **recs, size_t *bytes)
 }
 
 /* What a sink prints; "" if it fails. Caller frees. */
-static char *render(const char *sink, struct tape *t, unsigned details, const struct snk_opts *opts)
+static char *render(const char *sink, struct tape *t, unsigned details, const struct view_opts *opts)
 {
 	struct mdl_session s = {.comm = "python",
 				.cmdline = "train.py",
@@ -53,9 +53,9 @@ static char *render(const char *sink, struct tape *t, unsigned details, const st
 				.start_unix_ns = 1000000,
 				.start_mono_ns = 1000,
 				.class_title = {[OP] = "ops", [API] = "api"}};
-	struct snk_source source = {.rewind = rewind_tape, .next = next_window, .ctx = t};
+	struct view_source source = {.rewind = rewind_tape, .next = next_window, .ctx = t};
 	struct mdl *m = mdl_new();
-	const struct snk_input in = {.session = &s, .model = m, .source = &source};
+	const struct view_input in = {.session = &s, .model = m, .source = &source};
 	struct err e = {0};
 	char path[64], *text = NULL;
 	struct out *o;
@@ -63,7 +63,7 @@ static char *render(const char *sink, struct tape *t, unsigned details, const st
 	CHECK(!mdl_feed(m, t->recs.data, t->recs.len));
 	snprintf(path, sizeof(path), "%s/out", dir);
 	CHECK(!out_open(path, false, &o, &e));
-	if (snk_write(snk_find(sink), &in, opts, o, &e)) {
+	if (view_write(view_find(sink), &in, opts, o, &e)) {
 		out_abort(o);
 		text = strdup("");
 	} else {
@@ -110,7 +110,7 @@ static uint64_t start_of(const cJSON *root, const char *table, int n)
 	return e ? (uint64_t)cJSON_GetNumberValue(cJSON_GetObjectItem(e, "start_unix_ns")) - 1000000 : UINT64_MAX;
 }
 
-static cJSON *json_of(struct tape *t, unsigned details, const struct snk_opts *opts)
+static cJSON *json_of(struct tape *t, unsigned details, const struct view_opts *opts)
 {
 	char *schema_text = read_schema(), *text = render("json", t, details, opts);
 	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(text);
@@ -124,7 +124,7 @@ static cJSON *json_of(struct tape *t, unsigned details, const struct snk_opts *o
 
 static void test_order(struct tape *t)
 {
-	cJSON *root = json_of(t, 0, &(struct snk_opts){.by = SNK_BY_EVENT, .sort = SNK_SORT_START});
+	cJSON *root = json_of(t, 0, &(struct view_opts){.by = VIEW_BY_EVENT, .sort = VIEW_SORT_START});
 	const cJSON *e;
 	uint64_t last = 0, start;
 
@@ -142,8 +142,8 @@ static void test_order(struct tape *t)
 
 static void test_first(struct tape *t)
 {
-	const struct snk_opts opts = {.by = SNK_BY_EVENT, .sort = SNK_SORT_START, .top = 3};
-	struct snk_opts longest = {.by = SNK_BY_EVENT, .sort = SNK_SORT_TOTAL, .top = 2};
+	const struct view_opts opts = {.by = VIEW_BY_EVENT, .sort = VIEW_SORT_START, .top = 3};
+	struct view_opts longest = {.by = VIEW_BY_EVENT, .sort = VIEW_SORT_TOTAL, .top = 2};
 	cJSON *root = json_of(t, 0, &opts);
 	char *text;
 
@@ -198,17 +198,17 @@ static void test_details(void)
 	s.stack_id = 9;
 	s.flags |= MXBPF_SPAN_BACKWARD | MXBPF_SPAN_UNWOUND;
 	buf_put(&t.recs, &s, sizeof(s));
-	text = render("csv", &t, MXBPF_DETAIL_ARGS | MXBPF_DETAIL_STACK, &(struct snk_opts){.by = SNK_BY_EVENT});
+	text = render("csv", &t, MXBPF_DETAIL_ARGS | MXBPF_DETAIL_STACK, &(struct view_opts){.by = VIEW_BY_EVENT});
 	CHECK(strstr(text, ",start_unix_ns,thread,unwound,shapes,stack\n\"ops\",") &&
 	      strstr(text, ",1001000,0,1,\"[]\",\"forward\"\n"));
 	free(text);
-	text = render("csv", &t, MXBPF_DETAIL_ARGS, &(struct snk_opts){.by = SNK_BY_EVENT});
+	text = render("csv", &t, MXBPF_DETAIL_ARGS, &(struct view_opts){.by = VIEW_BY_EVENT});
 	CHECK(strstr(text, ",thread,unwound,shapes\n"));
 	free(text);
-	text = render("json", &t, MXBPF_DETAIL_STACK, &(struct snk_opts){.by = SNK_BY_EVENT});
+	text = render("json", &t, MXBPF_DETAIL_STACK, &(struct view_opts){.by = VIEW_BY_EVENT});
 	CHECK(strstr(text, "\"stack\": [\"forward\"], \"unwound\": true}") && !strstr(text, "shapes"));
 	free(text);
-	text = render("modern", &t, 0, &(struct snk_opts){.by = SNK_BY_EVENT});
+	text = render("modern", &t, 0, &(struct view_opts){.by = VIEW_BY_EVENT});
 	CHECK(strstr(text, " 10ns ") && strstr(text, " <10ns "));
 	free(text);
 	buf_fini(&t.recs);
@@ -219,7 +219,7 @@ static void test_unreadable(struct tape *t)
 	char *text;
 
 	t->fail_at = 5;
-	text = render("modern", t, 0, &(struct snk_opts){.by = SNK_BY_EVENT});
+	text = render("modern", t, 0, &(struct view_opts){.by = VIEW_BY_EVENT});
 	CHECK(!*text);
 	free(text);
 	t->fail_at = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Estimates of floating-point operations, and what sinks make of what comes out of operators. */
-#include "sink/sink.h"
+#include "view/view.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -120,20 +120,20 @@ static void test_hostile(void)
 }
 
 /* What a sink prints of m. Caller frees. */
-static char *render(const char *sink, struct mdl *m, enum snk_by by)
+static char *render(const char *sink, struct mdl *m, enum view_by by)
 {
 	struct mdl_session s = {.comm = "python",
 				.cmdline = "train.py",
 				.class_title = {[OP] = "ops"},
 				.details = MXBPF_DETAIL_ARGS | MXBPF_DETAIL_OUTPUTS};
-	const struct snk_input in = {.session = &s, .model = m};
-	const struct snk_opts opts = {.by = by, .width = 120};
+	const struct view_input in = {.session = &s, .model = m};
+	const struct view_opts opts = {.by = by, .width = 120};
 	struct err e = {0};
 	char path[64], *text;
 	struct out *o;
 
 	snprintf(path, sizeof(path), "%s/out", dir);
-	if (out_open(path, false, &o, &e) || snk_write(snk_find(sink), &in, &opts, o, &e) || out_commit(o, &e)) {
+	if (out_open(path, false, &o, &e) || view_write(view_find(sink), &in, &opts, o, &e) || out_commit(o, &e)) {
 		printf("# %s\n", e.why);
 		return strdup("");
 	}
@@ -183,7 +183,7 @@ static struct mdl *model(bool tells_threads)
 	return m;
 }
 
-static void check_json(struct mdl *m, enum snk_by by, const char *has, const char *has2)
+static void check_json(struct mdl *m, enum view_by by, const char *has, const char *has2)
 {
 	char *schema_text = read_schema(), *t = render("json", m, by);
 	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(t);
@@ -202,20 +202,20 @@ static void test_tables(struct mdl *m)
 {
 	char *t;
 
-	check_json(m, SNK_BY_SHAPE,
+	check_json(m, VIEW_BY_SHAPE,
 		   "\"shapes\": [[3,5],[5,4]], \"types\": [\"float32\",\"float32\"], \"output_shapes\": [[3,4]], "
 		   "\"output_types\": [\"float32\"], \"count\": 2",
 		   "\"flops\": 240, \"flops_calls\": 2, \"flops_ns\": 2000, \"gflop_per_s\": 0.12}");
-	check_json(m, SNK_BY_SHAPE, "\"shapes\": [\"unreadable\",[5,4]], ", "\"flops_unknown\": 1}");
-	check_json(m, SNK_BY_NAME, "\"flops\": 360, \"flops_calls\": 3, \"flops_ns\": 3000, \"gflop_per_s\": 0.12}",
+	check_json(m, VIEW_BY_SHAPE, "\"shapes\": [\"unreadable\",[5,4]], ", "\"flops_unknown\": 1}");
+	check_json(m, VIEW_BY_NAME, "\"flops\": 360, \"flops_calls\": 3, \"flops_ns\": 3000, \"gflop_per_s\": 0.12}",
 		   "\"flops_unknown\": 1}");
-	t = render("csv", m, SNK_BY_SHAPE);
+	t = render("csv", m, VIEW_BY_SHAPE);
 	CHECK(strstr(
 		t, ",shapes,types,output_shapes,output_types,flops,flops_calls,flops_ns,flops_unknown,gflop_per_s\n"));
 	CHECK(strstr(t, ",\"[[3,5],[5,4]]\",\"[\"\"float32\"\",\"\"float32\"\"]\",\"[[3,4]]\","
 			"\"[\"\"float32\"\"]\",240,2,2000,0,0.12\n"));
 	free(t);
-	t = render("modern", m, SNK_BY_SHAPE);
+	t = render("modern", m, VIEW_BY_SHAPE);
 	CHECK(strstr(t, "\n    [[3,5],[5,4]] -> [[3,4]] float32\n"));
 	CHECK(strstr(t, "\n    [[3,5],[5,4]] -> [[3,4]] [\"float16\",\"float16\"] -> [\"float32\"]\n"));
 	CHECK(strstr(t, "\n    [\"unreadable\",[5,4]] -> [[3,4]] float32\n"));
@@ -229,20 +229,20 @@ static void test_tables(struct mdl *m)
 static void test_runners(void)
 {
 	struct mdl *m = model(true);
-	char *t = render("modern", m, SNK_BY_THREAD);
+	char *t = render("modern", m, VIEW_BY_THREAD);
 
 	CHECK(strstr(t, "\n21 ") && strstr(t, "\n22 ") && strstr(t, "in 2 rows"));
 	free(t);
-	check_json(m, SNK_BY_THREAD, "\"name\": \"22\", \"device\": null, \"thread\": 22, \"count\": 3",
+	check_json(m, VIEW_BY_THREAD, "\"name\": \"22\", \"device\": null, \"thread\": 22, \"count\": 3",
 		   "\"thread\": 21");
-	check_json(m, SNK_BY_NAME, "\"name\": \"sum\", \"device\": \"dev1/0\", \"count\": 1",
+	check_json(m, VIEW_BY_NAME, "\"name\": \"sum\", \"device\": \"dev1/0\", \"count\": 1",
 		   "\"device\": \"dev1/0\", \"count\": 3");
-	t = render("torch", m, SNK_BY_THREAD); /* it has all processes as one, but not all threads */
+	t = render("torch", m, VIEW_BY_THREAD); /* it has all processes as one, but not all threads */
 	CHECK(strstr(t, " 21 ") && strstr(t, " 22 "));
 	free(t);
 	mdl_free(m);
 	m = model(false);
-	check_json(m, SNK_BY_DEVICE, "\"device\": \"dev1/0\", \"count\": 4", "\"device\": \"dev2/0\", \"count\": 1");
+	check_json(m, VIEW_BY_DEVICE, "\"device\": \"dev1/0\", \"count\": 4", "\"device\": \"dev2/0\", \"count\": 1");
 	mdl_free(m);
 }
 

@@ -9,7 +9,7 @@
 
 #include "read_file.h"
 #include "records.h"
-#include "sink/sink.h"
+#include "view/view.h"
 
 #define S  1000000000ull
 #define MS 1000000ull
@@ -46,12 +46,13 @@ static char *shown(const char *format, struct mdl *m)
 				.mxbpf_version = "x",
 				.hostname = "x",
 				.pid = 7};
-	const struct snk_input in = {.session = &s, .model = m};
-	const struct snk_opts opts = {0};
+	const struct view_input in = {.session = &s, .model = m};
+	const struct view_opts opts = {0};
 	struct err e = {0};
 	struct out *o;
 
-	CHECK(!out_open(path, false, &o, &e) && !snk_write(snk_find(format), &in, &opts, o, &e) && !out_commit(o, &e));
+	CHECK(!out_open(path, false, &o, &e) && !view_write(view_find(format), &in, &opts, o, &e) &&
+	      !out_commit(o, &e));
 	return read_file(path);
 }
 
@@ -300,15 +301,15 @@ static char *traced(const char *format)
 				.mxbpf_version = "x",
 				.hostname = "x",
 				.pid = 7};
-	struct snk_source source = {.rewind = rewind_tape, .next = next_window};
+	struct view_source source = {.rewind = rewind_tape, .next = next_window};
 	struct mdl *m = mdl_new();
-	const struct snk_input in = {.session = &s, .model = m, .source = &source};
-	const struct snk_opts opts = {0};
+	const struct view_input in = {.session = &s, .model = m, .source = &source};
+	const struct view_opts opts = {0};
 	struct err e = {0};
 	struct out *o;
 
 	CHECK(!mdl_feed(m, tape.data, tape.len) && !out_open(path, false, &o, &e));
-	CHECK(!snk_write(snk_find(format), &in, &opts, o, &e) && !out_commit(o, &e));
+	CHECK(!view_write(view_find(format), &in, &opts, o, &e) && !out_commit(o, &e));
 	mdl_free(m);
 	return read_file(path);
 }

@@ -7,7 +7,7 @@
 
 #include "base/fmt.h"
 #include "read_file.h"
-#include "sink/priv.h"
+#include "view/priv.h"
 #include "unit.h"
 
 #define WIDTH 40
@@ -15,7 +15,7 @@
 /* What a table of one column of names and one of numbers looks like; note: below the last row. Owned. */
 static char *shown(const char *const *names, const char *note)
 {
-	struct snk_grid g = {.cols = {{"name", .left = true}, {"calls"}}, .ncols = 2};
+	struct view_grid g = {.cols = {{"name", .left = true}, {"calls"}}, .ncols = 2};
 	char path[] = "/tmp/mxbpf-grid-XXXXXX", *text;
 	struct err e = {0};
 	struct out *o;
@@ -23,11 +23,11 @@ static char *shown(const char *const *names, const char *note)
 
 	CHECK(!close(mkstemp(path)) && !out_open(path, false, &o, &e));
 	for (i = 0; names[i]; i++)
-		CHECK(!snk_grid_add(&g, names[i], strlen(names[i])) && !snk_grid_add(&g, "12345", 5));
+		CHECK(!view_grid_add(&g, names[i], strlen(names[i])) && !view_grid_add(&g, "12345", 5));
 	if (note)
-		CHECK(!snk_grid_note(&g, note, strlen(note)));
-	snk_grid_print(&g, WIDTH, o);
-	snk_grid_fini(&g);
+		CHECK(!view_grid_note(&g, note, strlen(note)));
+	view_grid_print(&g, WIDTH, o);
+	view_grid_fini(&g);
 	CHECK(!out_commit(o, &e));
 	text = read_file(path);
 	unlink(path);

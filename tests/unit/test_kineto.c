@@ -436,7 +436,7 @@ static void test_classic(void)
 		struct trace r;
 		cJSON *e;
 
-		t.ops = &snk_chrome_classic;
+		t.ops = &view_chrome_classic;
 		name(&t, OP, MXBPF_NAME_SPAN, hostile, sizeof(hostile) - 1);
 		span(&t, API, PID + 1, 1000, 2000);
 		op(&t, PID, 1500, 4125, 0);

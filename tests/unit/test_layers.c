@@ -55,11 +55,11 @@ static struct tape layered(void)
 }
 
 /* What a sink prints; caller frees. */
-static char *render(const char *sink, struct tape *t, const struct snk_opts *opts)
+static char *render(const char *sink, struct tape *t, const struct view_opts *opts)
 {
-	struct snk_source source = {tape_rewind, tape_next, t, t->recs.len};
+	struct view_source source = {tape_rewind, tape_next, t, t->recs.len};
 	struct mdl *m = mdl_new();
-	const struct snk_input in = {.session = &t->session, .model = m, .source = &source};
+	const struct view_input in = {.session = &t->session, .model = m, .source = &source};
 	struct err e = {0};
 	char path[64], *text;
 	struct out *o;
@@ -67,7 +67,7 @@ static char *render(const char *sink, struct tape *t, const struct snk_opts *opt
 	CHECK(!mdl_feed(m, t->recs.data, t->recs.len));
 	snprintf(path, sizeof(path), "%s/out", dir);
 	CHECK(!out_open(path, false, &o, &e));
-	CHECK(!snk_write(snk_find(sink), &in, opts, o, &e) && !out_commit(o, &e));
+	CHECK(!view_write(view_find(sink), &in, opts, o, &e) && !out_commit(o, &e));
 	text = read_file(path);
 	unlink(path);
 	mdl_free(m);
@@ -180,7 +180,7 @@ static void test_json(void)
 	struct tape t = layered();
 	char *schema_text = read_schema();
 	cJSON *schema = cJSON_Parse(schema_text), *root;
-	char *text = render("json", &t, &(struct snk_opts){.by = SNK_BY_LAYER});
+	char *text = render("json", &t, &(struct view_opts){.by = VIEW_BY_LAYER});
 
 	root = cJSON_Parse(text);
 	CHECK(schema && root && valid(schema, schema, root));
@@ -198,10 +198,10 @@ static void test_json(void)
 		"{\"name\": \"FullyConnected\", \"device\": null, \"layer\": null, \"count\": 1, \"total_ns\": 3200"));
 	cJSON_Delete(root);
 	free(text);
-	text = render("json", &t, &(struct snk_opts){0});
+	text = render("json", &t, &(struct view_opts){0});
 	CHECK(!strstr(text, "layer") && strstr(text, "{\"name\": \"FullyConnected\", \"device\": null, \"count\": 4,"));
 	free(text);
-	text = render("json", &t, &(struct snk_opts){.by = SNK_BY_EVENT, .sort = SNK_SORT_START});
+	text = render("json", &t, &(struct view_opts){.by = VIEW_BY_EVENT, .sort = VIEW_SORT_START});
 	root = cJSON_Parse(text);
 	CHECK(root && valid(schema, schema, root) && strstr(text, "\"layer\": \"dense1_fwd_backward\"}"));
 	cJSON_Delete(root);
@@ -214,18 +214,18 @@ static void test_json(void)
 static void test_tables(void)
 {
 	struct tape t = layered();
-	char *text = render("csv", &t, &(struct snk_opts){.by = SNK_BY_LAYER});
+	char *text = render("csv", &t, &(struct view_opts){.by = VIEW_BY_LAYER});
 
 	CHECK(strstr(text, "window_ns,annotation,pid,layer\n") && strstr(text, "\"ops\",\"dense1\",,2,600,600,") &&
 	      strstr(text, ",\"dense1\"\n"));
 	free(text);
-	text = render("csv", &t, &(struct snk_opts){.by = SNK_BY_EVENT});
+	text = render("csv", &t, &(struct view_opts){.by = VIEW_BY_EVENT});
 	CHECK(strstr(text, ",unwound,layer\n") && strstr(text, ",\"dense0_fwd\"\n"));
 	free(text);
-	text = render("modern", &t, &(struct snk_opts){.by = SNK_BY_LAYER});
+	text = render("modern", &t, &(struct view_opts){.by = VIEW_BY_LAYER});
 	CHECK(strstr(text, "\ndense1 ") && strstr(text, "\ndense0 ") && !strstr(text, "_fwd"));
 	free(text);
-	text = render("modern", &t, &(struct snk_opts){.by = SNK_BY_EVENT});
+	text = render("modern", &t, &(struct view_opts){.by = VIEW_BY_EVENT});
 	CHECK(strstr(text, "\n    dense1_fwd_backward\n"));
 	free(text);
 	tape_free(&t);
@@ -233,7 +233,7 @@ static void test_tables(void)
 
 static void test_trace(void)
 {
-	const struct snk_ops *const sinks[] = {&snk_chrome, &snk_kineto};
+	const struct view_ops *const sinks[] = {&view_chrome, &view_kineto};
 	struct tape t = layered();
 	struct trace r;
 	size_t i;

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "machine/priv.h"
+#include "feature/machine/read_priv.h"
 
 #define NONE 0xabcdef /* what a failed reading leaves */
 

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/syscall.h"
-#include "sink/sink.h"
+#include "view/view.h"
 
 #define SECOND 1000000000ull
 #define FUTEX  202 /* x86-64 */
@@ -59,15 +59,15 @@ static struct mdl *fill(void)
 /* Caller frees. */
 static char *render(const char *sink, struct mdl *m)
 {
-	const struct snk_input in = {.session = &session, .model = m};
-	const struct snk_opts opts = {0};
+	const struct view_input in = {.session = &session, .model = m};
+	const struct view_opts opts = {0};
 	struct err e = {0};
 	char *text = NULL;
 	size_t cap = 0;
 	struct out *o;
 	FILE *f;
 
-	CHECK(!out_open(path, false, &o, &e) && !snk_write(snk_find(sink), &in, &opts, o, &e) && !out_commit(o, &e));
+	CHECK(!out_open(path, false, &o, &e) && !view_write(view_find(sink), &in, &opts, o, &e) && !out_commit(o, &e));
 	f = fopen(path, "r");
 	if (!f || getdelim(&text, &cap, 0, f) < 0)
 		text = strdup("");

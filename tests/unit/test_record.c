@@ -165,7 +165,7 @@ static struct rec_reader *open_fd(int fd)
 /* All DATA records but names, in the source's order. What next() returned last in *end. */
 static void collect(struct rec_reader *r, struct buf *b, int *end)
 {
-	struct snk_source *src = rec_reader_source(r);
+	struct view_source *src = rec_reader_source(r);
 	const struct mxbpf_rec *rec;
 	const void *recs;
 	size_t bytes, pos;

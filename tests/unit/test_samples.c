@@ -9,8 +9,8 @@
 
 #include "read_file.h"
 #include "records.h"
-#include "sample/priv.h"
-#include "sink/sink.h"
+#include "symbols/sample_priv.h"
+#include "view/view.h"
 #include "mxbpf_thread.h"
 
 static void put_sample(struct buf *b, uint32_t tgid, uint64_t stack_id, uint64_t code_id, unsigned nspans,
@@ -65,14 +65,14 @@ static char *render(struct mdl *m)
 {
 	char path[] = "/tmp/mxbpf-test-samples-XXXXXX", *text;
 	struct mdl_session s = {.sample_hz = 100, .comm = (char *)"job"};
-	struct snk_source source = {rewind_recs, next_recs, NULL, 0};
-	const struct snk_input in = {.session = &s, .model = m, .source = &source};
-	const struct snk_opts opts = {0};
+	struct view_source source = {rewind_recs, next_recs, NULL, 0};
+	const struct view_input in = {.session = &s, .model = m, .source = &source};
+	const struct view_opts opts = {0};
 	struct err e = {0};
 	struct out *o;
 
 	close(mkstemp(path));
-	CHECK(!out_open(path, false, &o, &e) && !snk_write(snk_find("folded"), &in, &opts, o, &e) &&
+	CHECK(!out_open(path, false, &o, &e) && !view_write(view_find("folded"), &in, &opts, o, &e) &&
 	      !out_commit(o, &e));
 	text = read_file(path);
 	unlink(path);

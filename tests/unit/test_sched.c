@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "records.h"
-#include "sched/sched.h"
+#include "feature/sched/words.h"
 #include "unit.h"
 
 static struct mxbpf_sched *put_sched(struct buf *b, uint64_t left_ns, uint64_t woken_ns, uint64_t back_ns, int nslices)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Nested time is counted once: rows of threads, devices and names, headings and shares, of records made here. */
-#include "sink/sink.h"
+#include "view/view.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -84,7 +84,7 @@ static struct mdl *recorded(const struct mdl *m)
 	return again;
 }
 
-static char *render(const char *sink, struct mdl *m, struct snk_opts opts)
+static char *render(const char *sink, struct mdl *m, struct view_opts opts)
 {
 	struct mdl_session s = {.comm = "python",
 				.cmdline = "",
@@ -93,13 +93,13 @@ static char *render(const char *sink, struct mdl *m, struct snk_opts opts)
 				.duration_ns = WINDOW,
 				.account = true,
 				.class_title = {[OP] = "operator"}};
-	const struct snk_input in = {.session = &s, .model = m};
+	const struct view_input in = {.session = &s, .model = m};
 	struct err e = {0};
 	char path[64], *text;
 	struct out *o;
 
 	snprintf(path, sizeof(path), "%s/out", dir);
-	CHECK(!out_open(path, false, &o, &e) && !snk_write(snk_find(sink), &in, &opts, o, &e) && !out_commit(o, &e));
+	CHECK(!out_open(path, false, &o, &e) && !view_write(view_find(sink), &in, &opts, o, &e) && !out_commit(o, &e));
 	text = read_file(path);
 	unlink(path);
 	return text;
@@ -113,9 +113,9 @@ static uint64_t number(const cJSON *row, const char *key)
 }
 
 /* The rows of the table; *root is to be deleted. */
-static const cJSON *rows_by(struct mdl *m, enum snk_by by, cJSON **root)
+static const cJSON *rows_by(struct mdl *m, enum view_by by, cJSON **root)
 {
-	char *text = render("json", m, (struct snk_opts){.by = by}), *schema_text = read_schema();
+	char *text = render("json", m, (struct view_opts){.by = by}), *schema_text = read_schema();
 	cJSON *schema = cJSON_Parse(schema_text);
 
 	*root = cJSON_Parse(text);
@@ -144,12 +144,12 @@ static void test_threads(struct mdl *m)
 	const cJSON *row;
 	cJSON *root;
 
-	for (row = rows_by(m, SNK_BY_THREAD, &root); row; row = row->next) {
+	for (row = rows_by(m, VIEW_BY_THREAD, &root); row; row = row->next) {
 		check_own(row, WINDOW);
 		CHECK(number(row, "total_ns") == busy_ns[number(row, "thread") - 21]);
 	}
 	cJSON_Delete(root);
-	for (row = rows_by(m, SNK_BY_DEVICE, &root); row; row = row->next)
+	for (row = rows_by(m, VIEW_BY_DEVICE, &root); row; row = row->next)
 		check_own(row, WINDOW * THREADS), sum += number(row, "total_ns");
 	cJSON_Delete(root);
 	CHECK(sum == busy_ns[0] + busy_ns[1] + busy_ns[2]);
@@ -162,7 +162,7 @@ static void test_names(struct mdl *m)
 	const cJSON *row;
 	cJSON *root;
 
-	for (row = rows_by(m, SNK_BY_NAME, &root); row; row = row->next) {
+	for (row = rows_by(m, VIEW_BY_NAME, &root); row; row = row->next) {
 		total += number(row, "total_ns");
 		self += number(row, "self_ns");
 	}
@@ -171,9 +171,9 @@ static void test_names(struct mdl *m)
 }
 
 /* What the heading of the table says, and the sum of its shares. */
-static void read_heading(struct mdl *m, enum snk_by by, double *ms, double *shares)
+static void read_heading(struct mdl *m, enum view_by by, double *ms, double *shares)
 {
-	char *text = render("modern", m, (struct snk_opts){.by = by, .width = 200}), *line, *save = NULL, *at;
+	char *text = render("modern", m, (struct view_opts){.by = by, .width = 200}), *line, *save = NULL, *at;
 	double total;
 
 	*ms = *shares = 0;
@@ -191,8 +191,8 @@ static void read_heading(struct mdl *m, enum snk_by by, double *ms, double *shar
 
 static void test_headings(struct mdl *m)
 {
-	static const enum snk_by bys[] = {SNK_BY_NAME,	SNK_BY_SHAPE,  SNK_BY_STACK, SNK_BY_MODULE,
-					  SNK_BY_LAYER, SNK_BY_DEVICE, SNK_BY_THREAD};
+	static const enum view_by bys[] = {VIEW_BY_NAME,  VIEW_BY_SHAPE,  VIEW_BY_STACK, VIEW_BY_MODULE,
+					   VIEW_BY_LAYER, VIEW_BY_DEVICE, VIEW_BY_THREAD};
 	const double busy_ms = (double)(busy_ns[0] + busy_ns[1] + busy_ns[2]) / 1e6;
 	double ms, shares;
 	size_t i;
@@ -244,24 +244,24 @@ static void test_annotations(struct mdl *m)
 {
 	char *t;
 
-	t = render("json", m, (struct snk_opts){0});
+	t = render("json", m, (struct view_opts){0});
 	CHECK(strstr(t, "\"name\": \"aten::mm\", \"device\": \"dev1/1\", \"count\": 90,"));
 	CHECK(strstr(t, "\"name\": \"aten::mm\", \"device\": \"dev1/1\", \"count\": 5,"));
 	CHECK(count_rows(t, "\"annotation\": true") == 5 && !strstr(t, "\"bulks\""));
 	free(t);
-	t = render("csv", m, (struct snk_opts){0});
+	t = render("csv", m, (struct view_opts){0});
 	CHECK(count_rows(t, "\"operator\",\"aten::mm\"") == 2);
 	free(t);
-	t = render("modern", m, (struct snk_opts){.width = 200});
+	t = render("modern", m, (struct view_opts){.width = 200});
 	CHECK(strstr(t, "\naten::mm (annotation) ") && strstr(t, "\naten::mm ") && !strstr(t, "a,b (annotation)"));
 	free(t);
-	t = render("torch", m, (struct snk_opts){0});
+	t = render("torch", m, (struct view_opts){0});
 	CHECK(count_rows(t, " aten::mm ") == 2);
 	free(t);
-	t = render("torch-classic", m, (struct snk_opts){0}); /* in 2017 a row was a name */
+	t = render("torch-classic", m, (struct view_opts){0}); /* in 2017 a row was a name */
 	CHECK(count_rows(t, "aten::mm ") == 1 && strstr(t, " 95 "));
 	free(t);
-	t = render("mxnet", m, (struct snk_opts){0});
+	t = render("mxnet", m, (struct view_opts){0});
 	CHECK(strstr(t, "\nImperativeBulk ") && strstr(t, "\na,b "));
 	free(t);
 }
@@ -284,14 +284,14 @@ static void test_bulks(void)
 	CHECK(!mdl_feed(m, recs.data, recs.len));
 	recs.len = 0;
 	again = recorded(m);
-	t = render("json", again, (struct snk_opts){0});
+	t = render("json", again, (struct view_opts){0});
 	CHECK(count_rows(t, "\"name\": \"work\"") == 1 && strstr(t, "\"count\": 4,") && strstr(t, "\"bulks\": 3,"));
 	free(t);
-	t = render("mxnet", again, (struct snk_opts){0});
+	t = render("mxnet", again, (struct view_opts){0});
 	CHECK(!strstr(t, "\nwork "));
 	free(t);
 	t = render("json", again,
-		   (struct snk_opts){.by = SNK_BY_DEVICE}); /* their own time, and the call of what ran */
+		   (struct view_opts){.by = VIEW_BY_DEVICE}); /* their own time, and the call of what ran */
 	CHECK(strstr(t, "\"count\": 1, \"total_ns\": 1600,"));
 	free(t);
 	mdl_free(m);

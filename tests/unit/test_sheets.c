@@ -9,21 +9,21 @@
 #include "cmd/opts.h"
 #include "read_file.h"
 #include "schema.h"
-#include "sink/sheet.h"
+#include "view/sheet.h"
 
 static char path[] = "/tmp/mxbpf-test-sheets-XXXXXX";
 
 /* ---- a table of one row, in which each member that a column shows has a value of its own */
 
 struct table {
-	struct snk_list *list;
+	struct view_list *list;
 	char *row;
 	char items[8][256]; /* of lists */
 	unsigned nitems;
 };
 static char texts[512][8];
 
-static unsigned first_word(const struct snk_column *c)
+static unsigned first_word(const struct view_column *c)
 {
 	unsigned i = 0;
 
@@ -32,33 +32,33 @@ static unsigned first_word(const struct snk_column *c)
 	return i;
 }
 
-static void fill_columns(struct table *t, const struct snk_column *columns, char *row);
+static void fill_columns(struct table *t, const struct view_column *columns, char *row);
 
-static void fill_column(struct table *t, const struct snk_column *c, char *to)
+static void fill_column(struct table *t, const struct view_column *c, char *to)
 {
 	static unsigned last = 100;
-	uint64_t n = c->type == SNK_WORD ? first_word(c) : last;
+	uint64_t n = c->type == VIEW_WORD ? first_word(c) : last;
 	const double part = 0.5;
 
 	last = last == 255 ? 100 : last + 1; /* fits into a byte */
 	snprintf(texts[last], sizeof(texts[0]), "t%u", last);
-	if (c->type == SNK_OBJECT) {
+	if (c->type == VIEW_OBJECT) {
 		fill_columns(t, c->columns, to);
-	} else if (c->type == SNK_LIST) {
-		*(struct snk_list *)to = (struct snk_list){.rows = t->items[t->nitems++], .n = 1};
-		fill_columns(t, c->columns, ((struct snk_list *)to)->rows);
-	} else if (snk_is_text(c) && c->type != SNK_WORD) {
-		*(struct snk_text *)to = (struct snk_text){texts[last], strlen(texts[last])};
-	} else if (c->type == SNK_SHARE || c->type == SNK_RATIO) {
+	} else if (c->type == VIEW_LIST) {
+		*(struct view_list *)to = (struct view_list){.rows = t->items[t->nitems++], .n = 1};
+		fill_columns(t, c->columns, ((struct view_list *)to)->rows);
+	} else if (view_is_text(c) && c->type != VIEW_WORD) {
+		*(struct view_text *)to = (struct view_text){texts[last], strlen(texts[last])};
+	} else if (c->type == VIEW_SHARE || c->type == VIEW_RATIO) {
 		memcpy(to, &part, sizeof(part));
 	} else {
 		memcpy(to, &n, c->bytes); /* little endian */
 	}
 }
 
-static void fill_columns(struct table *t, const struct snk_column *columns, char *row)
+static void fill_columns(struct table *t, const struct view_column *columns, char *row)
 {
-	const struct snk_column *c;
+	const struct view_column *c;
 
 	for (c = columns; c && c->bytes; c++) {
 		fill_column(t, c, row + c->at);
@@ -69,7 +69,7 @@ static void fill_columns(struct table *t, const struct snk_column *columns, char
 	}
 }
 
-static struct table *table_new(const struct snk_sheet *sh)
+static struct table *table_new(const struct view_sheet *sh)
 {
 	struct table *t = calloc(1, sizeof(*t));
 
@@ -91,26 +91,26 @@ static void table_free(struct table *t)
 }
 
 /* What a cell holds, as programs see it. */
-static const char *value_of(const struct snk_column *c, const void *row, char buf[64])
+static const char *value_of(const struct view_column *c, const void *row, char buf[64])
 {
-	if (snk_is_text(c))
-		snprintf(buf, 64, "%.*s", (int)snk_cell_text(c, row).len, snk_cell_text(c, row).data);
+	if (view_is_text(c))
+		snprintf(buf, 64, "%.*s", (int)view_cell_text(c, row).len, view_cell_text(c, row).data);
 	else
-		snprintf(buf, 64, "%llu", (unsigned long long)snk_cell_number(c, row));
+		snprintf(buf, 64, "%llu", (unsigned long long)view_cell_number(c, row));
 	return buf;
 }
 
 /* What a sink makes of the table, of a session that asked for everything. Caller frees. */
-static char *render(const char *format, const struct snk_sheet *sh, struct table *t)
+static char *render(const char *format, const struct view_sheet *sh, struct table *t)
 {
 	struct mdl_session session = {
 		.comm = "", .cmdline = "", .held = true, .sched = true, .life = true, .features = ~0u};
-	const struct snk_sheet *const *other;
-	const struct snk_ops *ops = snk_find(format);
+	const struct view_sheet *const *other;
+	const struct view_ops *ops = view_find(format);
 	const bool csv = !strcmp(format, "csv"); /* which has some columns with --by event alone */
-	const struct snk_opts opts = {.backward = true, .by = csv ? SNK_BY_EVENT : SNK_BY_PROCESS, .width = 400};
-	struct snk_input in = {.session = &session, .model = mdl_new()};
-	struct snk *s = calloc(1, ops->state_bytes ? ops->state_bytes : sizeof(*s));
+	const struct view_opts opts = {.backward = true, .by = csv ? VIEW_BY_EVENT : VIEW_BY_PROCESS, .width = 400};
+	struct view_input in = {.session = &session, .model = mdl_new()};
+	struct view *s = calloc(1, ops->state_bytes ? ops->state_bytes : sizeof(*s));
 	struct err e = {0};
 
 	session.account = true;
@@ -118,10 +118,10 @@ static char *render(const char *format, const struct snk_sheet *sh, struct table
 	session.sample_hz = 99;
 	session.class_title[MXBPF_CLASS_TASK] = "Task";
 	session.class_title[MXBPF_CLASS_KVSTORE] = "KVStore";
-	*s = (struct snk){.ops = ops, .in = &in, .opts = &opts, .err = &e};
+	*s = (struct view){.ops = ops, .in = &in, .opts = &opts, .err = &e};
 	CHECK(!out_open(path, false, &s->out, &e));
 	CHECK(!ops->begin || !ops->begin(s));
-	for (other = snk_sheets; *other; other++) {
+	for (other = view_sheets; *other; other++) {
 		struct table *of = *other == sh ? t : table_new(*other);
 
 		/* In JSON, those that have lists in the same member belong to it. */
@@ -142,19 +142,19 @@ static const cJSON *member(const cJSON *o, const char *key)
 	return cJSON_GetObjectItemCaseSensitive(o, key);
 }
 
-static void missing(const struct snk_sheet *sh, const char *column, const char *what)
+static void missing(const struct view_sheet *sh, const char *column, const char *what)
 {
 	printf("# %s: column %s is missing in %s\n", sh->title, column, what);
 	CHECK(!"every column is there");
 }
 
-static bool holds(const cJSON *v, const struct snk_column *c, const void *row)
+static bool holds(const cJSON *v, const struct view_column *c, const void *row)
 {
 	char want[64], got[64];
 
-	if (c->type == SNK_BOOL)
+	if (c->type == VIEW_BOOL)
 		return cJSON_IsTrue(v);
-	if (c->type == SNK_DEVICE)
+	if (c->type == VIEW_DEVICE)
 		return v != NULL;
 	if (cJSON_IsNumber(v))
 		snprintf(got, sizeof(got), "%.0f", v->valuedouble);
@@ -164,10 +164,10 @@ static bool holds(const cJSON *v, const struct snk_column *c, const void *row)
 }
 
 /* An object, and what the schema says of it. */
-static void check_object(const struct snk_sheet *sh, const struct snk_column *columns, const cJSON *o,
+static void check_object(const struct view_sheet *sh, const struct view_column *columns, const cJSON *o,
 			 const cJSON *schema, const char *row)
 {
-	const struct snk_column *c;
+	const struct view_column *c;
 
 	for (c = columns; c->bytes; c++) {
 		const cJSON *v = c->key ? member(o, c->key) : NULL, *says = c->key ? member(schema, c->key) : NULL;
@@ -176,18 +176,18 @@ static void check_object(const struct snk_sheet *sh, const struct snk_column *co
 			continue;
 		if (!says)
 			missing(sh, c->key, "the schema");
-		if (c->type == SNK_OBJECT)
+		if (c->type == VIEW_OBJECT)
 			check_object(sh, c->columns, v, member(says, "properties"), row + c->at);
-		else if (c->type == SNK_LIST)
+		else if (c->type == VIEW_LIST)
 			check_object(sh, c->columns, cJSON_GetArrayItem(v, 0),
 				     member(member(says, "items"), "properties"),
-				     ((const struct snk_list *)(row + c->at))->rows);
+				     ((const struct view_list *)(row + c->at))->rows);
 		else if (!holds(v, c, row))
 			missing(sh, c->key, "JSON");
 	}
 }
 
-static void check_json(const struct snk_sheet *sh, const cJSON *schema)
+static void check_json(const struct view_sheet *sh, const cJSON *schema)
 {
 	struct table *t = table_new(sh);
 	char *text = render("json", sh, t);
@@ -229,42 +229,42 @@ static bool has_cell(const char *csv, const char *head, const char *want)
 	return found;
 }
 
-static void check_csv(const struct snk_sheet *sh, const struct snk_column *columns, const char *row, const char *csv)
+static void check_csv(const struct view_sheet *sh, const struct view_column *columns, const char *row, const char *csv)
 {
-	const struct snk_column *c;
+	const struct view_column *c;
 	char value[64], want[70];
 
 	for (c = columns; c->bytes; c++) {
-		const char *head = snk_csv_head(sh, c);
+		const char *head = view_csv_head(sh, c);
 
-		if (c->type == SNK_OBJECT && !(c->csv && !*c->csv))
+		if (c->type == VIEW_OBJECT && !(c->csv && !*c->csv))
 			check_csv(sh, c->columns, row + c->at, csv);
-		else if (c->type == SNK_LIST && c->csv && *c->csv)
-			check_csv(sh, c->columns, ((const struct snk_list *)(row + c->at))->rows, csv);
-		if (!c->columns && snk_has_own_row(c))
+		else if (c->type == VIEW_LIST && c->csv && *c->csv)
+			check_csv(sh, c->columns, ((const struct view_list *)(row + c->at))->rows, csv);
+		if (!c->columns && view_has_own_row(c))
 			head = "count";
-		if (!head || c->columns || c->type == SNK_DEVICE)
+		if (!head || c->columns || c->type == VIEW_DEVICE)
 			continue;
-		snprintf(want, sizeof(want), snk_is_text(c) ? "\"%s\"" : "%s", value_of(c, row, value));
+		snprintf(want, sizeof(want), view_is_text(c) ? "\"%s\"" : "%s", value_of(c, row, value));
 		if (!has_cell(csv, head, want))
 			missing(sh, c->key ? c->key : head, "CSV");
 	}
 }
 
-static void check_people(const struct snk_sheet *sh)
+static void check_people(const struct view_sheet *sh)
 {
 	struct table *t = table_new(sh);
 	char *text = render("modern", sh, t), cell[64];
-	const struct snk_column *c;
-	struct snk_flat flat = {0};
+	const struct view_column *c;
+	struct view_flat flat = {0};
 
-	snk_flatten(&flat, sh->columns, 0);
+	view_flatten(&flat, sh->columns, 0);
 	for (c = flat.columns; c->bytes; c++) {
 		if (!c->head)
 			continue;
-		if (c->type != SNK_NOTE && !strstr(text, c->head))
+		if (c->type != VIEW_NOTE && !strstr(text, c->head))
 			missing(sh, c->head, "the headings for people");
-		if ((c->type == SNK_COUNT || snk_is_text(c)) && !strstr(text, value_of(c, t->row, cell)))
+		if ((c->type == VIEW_COUNT || view_is_text(c)) && !strstr(text, value_of(c, t->row, cell)))
 			missing(sh, c->head, "the rows for people");
 	}
 	table_free(t);
@@ -285,7 +285,7 @@ static char *print_man(void)
 	return read_file(path);
 }
 
-static void check_man(const struct snk_sheet *sh, const char *man)
+static void check_man(const struct view_sheet *sh, const char *man)
 {
 	char head[128], *at, *end, *section;
 	unsigned i, k;
@@ -299,7 +299,7 @@ static void check_man(const struct snk_sheet *sh, const char *man)
 	end = strstr(at + 1, "\n.S");
 	section = strndup(at, end ? (size_t)(end - at) : strlen(at));
 	for (i = 0; sh->columns[i].bytes; i++) {
-		const char *names[] = {sh->columns[i].key, sh->columns[i].head, snk_csv_head(sh, &sh->columns[i])};
+		const char *names[] = {sh->columns[i].key, sh->columns[i].head, view_csv_head(sh, &sh->columns[i])};
 
 		for (k = 0; k < 3; k++) {
 			snprintf(head, sizeof(head), "\\fB%s\\fR", names[k] ? names[k] : "");
@@ -312,7 +312,7 @@ static void check_man(const struct snk_sheet *sh, const char *man)
 
 int main(void)
 {
-	const struct snk_sheet *const *sh;
+	const struct view_sheet *const *sh;
 	struct table *table;
 	cJSON *schema;
 	char *text;
@@ -323,14 +323,14 @@ int main(void)
 		text = read_schema();
 		schema = cJSON_Parse(text);
 		CHECK(schema != NULL);
-		for (sh = snk_sheets; *sh; sh++)
+		for (sh = view_sheets; *sh; sh++)
 			check_json(*sh, schema);
 		cJSON_Delete(schema);
 		free(text);
 	}
 	TEST("every column of every sheet that CSV has is there under its heading, with its own value")
 	{
-		for (sh = snk_sheets; *sh; sh++)
+		for (sh = view_sheets; *sh; sh++)
 			if ((*sh)->csv) {
 				table = table_new(*sh);
 				text = render("csv", *sh, table);
@@ -341,14 +341,14 @@ int main(void)
 	}
 	TEST("every column of every sheet with a heading for people is in the table that they see")
 	{
-		for (sh = snk_sheets; *sh; sh++)
+		for (sh = view_sheets; *sh; sh++)
 			if ((*sh)->above)
 				check_people(*sh);
 	}
 	TEST("every column of every sheet is in the manual, under each of its names")
 	{
 		text = print_man();
-		for (sh = snk_sheets; *sh; sh++)
+		for (sh = view_sheets; *sh; sh++)
 			check_man(*sh, text);
 		free(text);
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The sinks that print tables. Runs in the top folder: reads tests/golden/mxnet and share/. */
-#include "sink/sink.h"
+#include "view/view.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,15 +20,15 @@
 static char dir[] = "/tmp/mxbpf-test-XXXXXX";
 
 /* What a sink prints. Caller frees. */
-static char *render(const char *format, const struct mdl_session *s, struct mdl *m, const struct snk_opts *opts)
+static char *render(const char *format, const struct mdl_session *s, struct mdl *m, const struct view_opts *opts)
 {
-	const struct snk_input in = {.session = s, .model = m};
+	const struct view_input in = {.session = s, .model = m};
 	struct err e = {0};
 	char path[64], *text;
 	struct out *o;
 
 	snprintf(path, sizeof(path), "%s/out", dir);
-	if (out_open(path, false, &o, &e) || snk_write(snk_find(format), &in, opts, o, &e) || out_commit(o, &e)) {
+	if (out_open(path, false, &o, &e) || view_write(view_find(format), &in, opts, o, &e) || out_commit(o, &e)) {
 		printf("# %s\n", e.why);
 		return strdup("");
 	}
@@ -205,8 +205,8 @@ static void same_text(const char *what, const char *got, const char *want)
 
 static void test_golden(const char *name, bool avg_ascending)
 {
-	const struct snk_opts opts = {.sort = avg_ascending ? SNK_SORT_AVG : SNK_SORT_TOTAL,
-				      .ascending = avg_ascending};
+	const struct view_opts opts = {.sort = avg_ascending ? VIEW_SORT_AVG : VIEW_SORT_TOTAL,
+				       .ascending = avg_ascending};
 	struct mdl_session s = session_new();
 	char path[128], *want, *got;
 	struct mdl *m;
@@ -236,7 +236,7 @@ static void test_golden_json(const char *name)
 	m = parse_table(path);
 	snprintf(path, sizeof(path), "tests/golden/mxnet/%s.json", name);
 	want = read_file(path);
-	got = render("mxnet-json", &s, m, &(struct snk_opts){0});
+	got = render("mxnet-json", &s, m, &(struct view_opts){0});
 	root = cJSON_Parse(got);
 	CHECK(cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetObjectItem(root, "mxbpf"), "loss"), "dropped"));
 	cJSON_Delete(root);
@@ -270,7 +270,7 @@ static void test_mxnet_rows(void)
 	feed_agg(m, API, 0, NULL, one);
 	feed_agg(m, MXBPF_CLASS_WAIT, 0, "wait", one);
 	s.class_title[MXBPF_CLASS_WAIT] = strdup("Engine wait");
-	t = render("mxnet", &s, m, &(struct snk_opts){0});
+	t = render("mxnet", &s, m, &(struct view_opts){0});
 	CHECK(!strstr(t, "Custom") && !strstr(t, "MXProfile") && !strstr(t, "MXSet") && !strstr(t, "MXNotify"));
 	CHECK(!strstr(t, "Engine wait") && !strstr(t, "Device Storage"));
 	CHECK(strstr(t, "dot                                     4           0.0080           0.0010           0.0050"
@@ -307,19 +307,19 @@ static void test_modern_width(void)
 	static const char heads[] = "calls  total   self    avg    min    p50    p99    max share";
 	struct mdl_session s = session_new();
 	struct mdl *m = plain_model(), *few = mdl_new();
-	char *t = render("modern", &s, m, &(struct snk_opts){0});
+	char *t = render("modern", &s, m, &(struct view_opts){0});
 
 	CHECK(widest_line(t) <= 80);
 	CHECK(strstr(t, "\n_backward_FullyConnected ") && strstr(t, " min "));
 	CHECK(strstr(t, "\ndevice allocs frees allocated freed live     peak\n"
 			"cpu/0     274     0  3.15 MiB   0 B  0 B 3.15 MiB\n"));
 	free(t);
-	t = render("modern", &s, m, &(struct snk_opts){.width = 200});
+	t = render("modern", &s, m, &(struct view_opts){.width = 200});
 	CHECK(strstr(t, " min ") && widest_line(t) < 120);
 	free(t);
 	feed_agg(few, OP, 0x10000, "multi_sgd", (uint64_t[]){12345, 345678000, 345678000, 12345, 1234567});
 	feed_agg(few, OP, 0x10001, "dot", (uint64_t[]){1, 25800, 25800, 25800, 25800});
-	t = render("modern", &s, few, &(struct snk_opts){0});
+	t = render("modern", &s, few, &(struct view_opts){0});
 	CHECK(strstr(t, heads) && strstr(t, " device ") && strstr(t, " cpu/1 "));
 	CHECK(widest_line(t) <= 80);
 	free(t);
@@ -339,14 +339,14 @@ static void test_modern_names(void)
 		 one);
 	feed_agg(m, OP, 0, "ops\xc3\xa9\x1b[2Jdel\xff", one);
 	feed_agg(m, OP, 0, NULL, one);
-	t = render("modern", &s, m, &(struct snk_opts){0});
+	t = render("modern", &s, m, &(struct view_opts){0});
 	CHECK(widest_line(t) <= 80 && strstr(t, "[_identity") && strstr(t, "…") && strstr(t, "Connected] "));
 	CHECK(!strchr(t, 0x1b) && strstr(t, "ops\xc3\xa9\\x1b[2Jdel\\xff ") && strstr(t, "\n[unreadable] "));
-	wide = render("modern", &s, m, &(struct snk_opts){.width = 160});
+	wide = render("modern", &s, m, &(struct view_opts){.width = 160});
 	CHECK(!strstr(wide, "…"));
 	free(t);
 	free(wide);
-	t = render("mxnet", &s, m, &(struct snk_opts){0});
+	t = render("mxnet", &s, m, &(struct view_opts){0});
 	CHECK(!strchr(t, 0x1b));
 	free(t);
 	mdl_free(m);
@@ -366,13 +366,13 @@ static void test_long_name(void)
 		memcpy(name + i, "\xc3\xa9", 2);
 	name[i] = 0;
 	feed_agg(m, OP, 0, name, one);
-	t = render("json", &s, m, &(struct snk_opts){0});
+	t = render("json", &s, m, &(struct view_opts){0});
 	CHECK(strstr(t, name));
 	free(t);
-	t = render("mxnet", &s, m, &(struct snk_opts){0});
+	t = render("mxnet", &s, m, &(struct view_opts){0});
 	CHECK(strstr(t, name));
 	free(t);
-	t = render("modern", &s, m, &(struct snk_opts){0});
+	t = render("modern", &s, m, &(struct view_opts){0});
 	CHECK(widest_line(t) <= 80);
 	free(t);
 	mdl_free(m);
@@ -383,12 +383,12 @@ static void test_empty(void)
 {
 	struct mdl_session s = session_new();
 	struct mdl *m = mdl_new();
-	char *t = render("modern", &s, m, &(struct snk_opts){0});
+	char *t = render("modern", &s, m, &(struct view_opts){0});
 
 	CHECK(strstr(t, "operator: nothing seen\n") && strstr(t, "MXNET_C_API: nothing seen\n"));
 	CHECK(strstr(t, "Device Storage: nothing seen\n"));
 	free(t);
-	t = render("mxnet", &s, m, &(struct snk_opts){0});
+	t = render("mxnet", &s, m, &(struct view_opts){0});
 	CHECK(!strncmp(t, "\nProfile Statistics:\n\tNote the difference in units for different entries.\n# ", 76));
 	free(t);
 	mdl_free(m);
@@ -399,7 +399,7 @@ static void test_loss(void)
 {
 	struct mdl_session s = session_new();
 	struct mdl *m = mdl_new();
-	char *t = render("modern", &s, m, &(struct snk_opts){0});
+	char *t = render("modern", &s, m, &(struct view_opts){0});
 
 	CHECK(strstr(t, "\nwindow   10.2 s from 2025-11-20 05:20:00 UTC, pid 1234 (python)\n"));
 	CHECK(strstr(t, "\nevents   1,204,118 attempted, 1,204,118 stored\n"));
@@ -407,7 +407,7 @@ static void test_loss(void)
 	CHECK(!strstr(t, "LOST") && !strstr(t, "PARTIAL") && !strstr(t, "CUT"));
 	free(t);
 	s.loss = (struct mxbpf_loss){.attempted = 5, .stored = 5, .truncated = 1};
-	t = render("modern", &s, m, &(struct snk_opts){0});
+	t = render("modern", &s, m, &(struct view_opts){0});
 	CHECK(strstr(t,
 		     "\nloss     0 dropped, 1 name truncated, 0 unreadable, 0 unmatched\n")); /* its calls are there */
 	free(t);
@@ -421,13 +421,13 @@ static void test_loss(void)
 					 strdup("no\nsymbol")};
 	feed_counter(m, API, MXBPF_COUNTER_LATE, 7);
 	feed_counter(m, API, MXBPF_COUNTER_UNWOUND, 8);
-	t = render("modern", &s, m, &(struct snk_opts){0});
+	t = render("modern", &s, m, &(struct view_opts){0});
 	CHECK(strstr(t, "\nLOST     10 dropped (1 %), 2 names truncated, 3 unreadable, 4 unmatched\n"));
 	CHECK(strstr(t, "\nPARTIAL ") && strstr(t, "\nCUT      5 records") && strstr(t, "\nlate     7 records"));
 	CHECK(strstr(t, "\nunwound  8 calls"));
 	CHECK(strstr(t, "\nrefused  probe mem.free: no\\x0asymbol\n") && !strstr(t, "probe a"));
 	free(t);
-	t = render("mxnet", &s, m, &(struct snk_opts){0});
+	t = render("mxnet", &s, m, &(struct view_opts){0});
 	CHECK(strstr(t, "\n# LOST     10 dropped") && strstr(t, "\n# PARTIAL "));
 	free(t);
 	mdl_free(m);
@@ -439,14 +439,14 @@ static void test_loss(void)
 static void test_sort(void)
 {
 	static const struct {
-		enum snk_sort by;
+		enum view_sort by;
 		bool ascending;
 		const char *order;
 	} cases[] = {
-		{SNK_SORT_TOTAL, false, "cba"}, {SNK_SORT_TOTAL, true, "bac"}, {SNK_SORT_SELF, false, "abc"},
-		{SNK_SORT_COUNT, false, "bac"}, {SNK_SORT_AVG, false, "cab"},  {SNK_SORT_MIN, true, "abc"},
-		{SNK_SORT_MAX, false, "cba"},	{SNK_SORT_P99, true, "abc"},   {SNK_SORT_NAME, false, "abc"},
-		{SNK_SORT_NAME, true, "abc"},
+		{VIEW_SORT_TOTAL, false, "cba"}, {VIEW_SORT_TOTAL, true, "bac"}, {VIEW_SORT_SELF, false, "abc"},
+		{VIEW_SORT_COUNT, false, "bac"}, {VIEW_SORT_AVG, false, "cab"},	 {VIEW_SORT_MIN, true, "abc"},
+		{VIEW_SORT_MAX, false, "cba"},	 {VIEW_SORT_P99, true, "abc"},	 {VIEW_SORT_NAME, false, "abc"},
+		{VIEW_SORT_NAME, true, "abc"},
 	};
 	struct mdl *m = mdl_new();
 	const struct mdl_row **rows;
@@ -457,14 +457,14 @@ static void test_sort(void)
 	feed_agg(m, OP, 0, "b", (uint64_t[]){30, 200, 80, 2, 20});
 	feed_agg(m, OP, 0, "c", (uint64_t[]){10, 300, 70, 3, 30});
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct snk_opts opts = {.sort = cases[i].by, .ascending = cases[i].ascending};
+		const struct view_opts opts = {.sort = cases[i].by, .ascending = cases[i].ascending};
 
-		CHECK(!snk_sorted_rows(m, OP, &opts, &rows, &n) && n == 3);
+		CHECK(!view_sorted_rows(m, OP, &opts, &rows, &n) && n == 3);
 		for (k = 0; k < n; k++)
 			order[k] = *mdl_name(m, rows[k]->name_id, NULL);
 		order[k] = 0;
 		if (strcmp(order, cases[i].order)) {
-			printf("# %s: %s, not %s\n", snk_sort_keys[cases[i].by].name, order, cases[i].order);
+			printf("# %s: %s, not %s\n", view_sort_keys[cases[i].by].name, order, cases[i].order);
 			CHECK(!"sorted");
 		}
 		free(rows);
@@ -476,13 +476,13 @@ static void test_top(void)
 {
 	struct mdl_session s = session_new();
 	struct mdl *m = plain_model();
-	char *t = render("modern", &s, m, &(struct snk_opts){.top = 2});
+	char *t = render("modern", &s, m, &(struct view_opts){.top = 2});
 
 	CHECK(strstr(t, "operator: 8.55 ms in 26 rows, of which 2 are shown\n"));
 	CHECK(strstr(t, "\ndot ") && !strstr(t, "\nConvolution "));
 	CHECK(strstr(t, " 12.3%\n")); /* of all rows */
 	free(t);
-	t = render("mxnet", &s, m, &(struct snk_opts){.top = 2});
+	t = render("mxnet", &s, m, &(struct view_opts){.top = 2});
 	CHECK(strstr(t, "\ndot ") && !strstr(t, "\nConvolution "));
 	free(t);
 	mdl_free(m);
@@ -506,7 +506,7 @@ static void test_json(void)
 	s.probes[0] = (struct mdl_probe){strdup("op"), strdup("op"), strdup("f"), strdup("attached"), strdup("")};
 	s.class_title[MXBPF_CLASS_WAIT] = strdup("Engine wait");
 	feed_agg(m, OP, 0x30000, "bad\xff\x01name", (uint64_t[]){3, UINT64_MAX, (1ull << 53) + 1, 0, 7});
-	t = render("json", &s, m, &(struct snk_opts){0});
+	t = render("json", &s, m, &(struct view_opts){0});
 	root = cJSON_Parse(t);
 	tables = cJSON_GetObjectItem(root, "tables");
 	CHECK(schema && root && valid(schema, schema, root));
@@ -532,56 +532,56 @@ static void test_json(void)
 /* ---- the driver */
 
 struct fake {
-	struct snk s;
+	struct view s;
 	unsigned long calls;
 };
 
 static unsigned long calls;
 static int fail_with;
 
-static int note(struct snk *s, unsigned long digit)
+static int note(struct view *s, unsigned long digit)
 {
 	((struct fake *)s)->calls = calls = calls * 10 + digit;
 	return 0;
 }
 
-static int fake_begin(struct snk *s)
+static int fake_begin(struct view *s)
 {
 	calls = 0;
 	return fail_with ? fail_with : note(s, 1);
 }
 
-static int fake_survey(struct snk *s, const struct mxbpf_rec *r)
+static int fake_survey(struct view *s, const struct mxbpf_rec *r)
 {
 	return note(s, 2);
 }
 
-static int fake_surveyed(struct snk *s)
+static int fake_surveyed(struct view *s)
 {
 	return note(s, 3);
 }
 
-static int fake_record(struct snk *s, const struct mxbpf_rec *r)
+static int fake_record(struct view *s, const struct mxbpf_rec *r)
 {
 	return note(s, 4);
 }
 
-static int fake_table(struct snk *s, const struct snk_table *t)
+static int fake_table(struct view *s, const struct view_table *t)
 {
 	return note(s, 5);
 }
 
-static int fake_sheet(struct snk *s, const struct snk_sheet *sh, const void *table)
+static int fake_sheet(struct view *s, const struct view_sheet *sh, const void *table)
 {
 	return note(s, 6);
 }
 
-static int fake_end(struct snk *s)
+static int fake_end(struct view *s)
 {
 	return note(s, 7);
 }
 
-static void fake_fini(struct snk *s)
+static void fake_fini(struct view *s)
 {
 	note(s, 8);
 }
@@ -609,7 +609,7 @@ static void progress(void *ctx, uint64_t done, uint64_t of)
 
 static void test_driver(void)
 {
-	static const struct snk_ops ops = {
+	static const struct view_ops ops = {
 		.name = "fake",
 		.needs_records = true,
 		.state_bytes = sizeof(struct fake),
@@ -625,20 +625,20 @@ static void test_driver(void)
 	struct mdl_session s = session_new();
 	uint64_t done = 0;
 	unsigned window;
-	struct snk_source src = {source_rewind, source_next, &window, 2 * sizeof(one_alloc)};
-	const struct snk_input in = {.session = &s, .model = mdl_new(), .source = &src};
-	const struct snk_opts opts = {.progress = progress, .progress_ctx = &done};
+	struct view_source src = {source_rewind, source_next, &window, 2 * sizeof(one_alloc)};
+	const struct view_input in = {.session = &s, .model = mdl_new(), .source = &src};
+	const struct view_opts opts = {.progress = progress, .progress_ctx = &done};
 	struct err e = {0};
 	char path[64];
 	struct out *o;
 
 	snprintf(path, sizeof(path), "%s/driver", dir);
 	CHECK(!out_open(path, false, &o, &e));
-	CHECK(!snk_write(&ops, &in, &opts, o, &e));
+	CHECK(!view_write(&ops, &in, &opts, o, &e));
 	CHECK(calls == 122344556788 / 10); /* two classes are in use */
 	CHECK(done == 4 * sizeof(one_alloc));
 	fail_with = -ENOMEM;
-	CHECK(snk_write(&ops, &in, &opts, o, &e) == -ENOMEM && calls == 8);
+	CHECK(view_write(&ops, &in, &opts, o, &e) == -ENOMEM && calls == 8);
 	fail_with = 0;
 	out_abort(o);
 	mdl_free(in.model);
@@ -647,19 +647,19 @@ static void test_driver(void)
 
 static void test_registry(void)
 {
-	const struct snk_ops *const *p;
+	const struct view_ops *const *p;
 	int i;
 
-	for (p = snk_registry; *p; p++) {
+	for (p = view_registry; *p; p++) {
 		CHECK((*p)->name && (*p)->help && !strchr((*p)->help, '\n'));
-		CHECK(snk_find((*p)->name) == *p);
+		CHECK(view_find((*p)->name) == *p);
 		if ((*p)->suffixes)
-			CHECK(snk_find_suffix((*p)->suffixes[0]) == *p);
+			CHECK(view_find_suffix((*p)->suffixes[0]) == *p);
 	}
-	CHECK(snk_find("modern") && !snk_find("no such") && !snk_find_suffix("x.unknown"));
-	for (i = 0; i < SNK_SORT_NKEYS; i++)
-		CHECK(snk_sort_keys[i].name && snk_sort_find(snk_sort_keys[i].name) == i);
-	CHECK(snk_sort_find("size") == -1);
+	CHECK(view_find("modern") && !view_find("no such") && !view_find_suffix("x.unknown"));
+	for (i = 0; i < VIEW_SORT_NKEYS; i++)
+		CHECK(view_sort_keys[i].name && view_sort_find(view_sort_keys[i].name) == i);
+	CHECK(view_sort_find("size") == -1);
 }
 
 static void test_devices(void)
@@ -681,7 +681,7 @@ static void test_iteration(void)
 	const struct mxbpf_iteration it = {
 		.h = {MXBPF_ITERATION, sizeof(it), 7, 1}, .dur_ns = 5, .nr = UINT64_MAX, .told = MXBPF_STEP_UPDATE};
 	struct mdl_session s = session_new();
-	const struct snk_opts opts = {.top = 0};
+	const struct view_opts opts = {.top = 0};
 	struct mdl *m = mdl_new();
 	size_t i;
 	char *t;
@@ -716,7 +716,7 @@ static void test_unkeyed(void)
 			   .tid = 8,
 			   .cls = MXBPF_CLASS_KVSTORE}};
 	struct mdl_session s = session_new();
-	const struct snk_opts opts = {.top = 0};
+	const struct view_opts opts = {.top = 0};
 	struct mdl *m = mdl_new(), *again = mdl_new();
 	struct buf recs = {0};
 	char *t;

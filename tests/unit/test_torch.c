@@ -3,7 +3,7 @@
  * The tables of PyTorch, against what its own code prints of the same rows (tests/golden/torch/make.py). Runs in the
  * top folder.
  */
-#include "sink/sink.h"
+#include "view/view.h"
 
 #include <glob.h>
 #include <stdlib.h>
@@ -39,20 +39,20 @@ static int next_events(void *ctx, const void **recs, size_t *bytes)
 }
 
 /* What a layout prints of m. Caller frees. */
-static char *render(const char *layout, struct mdl *m, const struct snk_opts *opts)
+static char *render(const char *layout, struct mdl *m, const struct view_opts *opts)
 {
 	struct mdl_session s = {.comm = "python",
 				.cmdline = "train.py",
 				.details = MXBPF_DETAIL_ARGS | MXBPF_DETAIL_STACK,
 				.class_title = {[OP] = "ops", [MXBPF_CLASS_API] = "api"}};
-	struct snk_source source = {.rewind = rewind_events, .next = next_events};
-	const struct snk_input in = {.session = &s, .model = m, .source = &source};
+	struct view_source source = {.rewind = rewind_events, .next = next_events};
+	const struct view_input in = {.session = &s, .model = m, .source = &source};
 	struct err e = {0};
 	char path[64], *text;
 	struct out *o;
 
 	snprintf(path, sizeof(path), "%s/out", dir);
-	if (out_open(path, false, &o, &e) || snk_write(snk_find(layout), &in, opts, o, &e) || out_commit(o, &e)) {
+	if (out_open(path, false, &o, &e) || view_write(view_find(layout), &in, opts, o, &e) || out_commit(o, &e)) {
 		printf("# %s\n", e.why);
 		return strdup("");
 	}
@@ -175,7 +175,7 @@ static struct mdl *read_rows(const char *path, bool are_events)
 static void check_golden(const char *path)
 {
 	char file[128], rows[256], *layout, *key, *top, *want, *got;
-	struct snk_opts opts = {0};
+	struct view_opts opts = {0};
 	struct mdl *m;
 
 	snprintf(file, sizeof(file), "%s", path + strlen(GOLDEN));
@@ -185,14 +185,14 @@ static void check_golden(const char *path)
 	*key++ = 0;
 	top = strchr(key, '.');
 	*top++ = 0;
-	opts.sort = (enum snk_sort)snk_sort_find(key);
+	opts.sort = (enum view_sort)view_sort_find(key);
 	opts.ascending = !strcmp(layout, "torch-classic");
 	opts.top = (unsigned)strtoul(top, NULL, 10);
-	opts.by = !strcmp(file, "shapes") ? SNK_BY_SHAPE : !strcmp(file, "stacks") ? SNK_BY_STACK : SNK_BY_NAME;
+	opts.by = !strcmp(file, "shapes") ? VIEW_BY_SHAPE : !strcmp(file, "stacks") ? VIEW_BY_STACK : VIEW_BY_NAME;
 	snprintf(rows, sizeof(rows), GOLDEN "%s.rows", file);
-	opts.by = !strcmp(file, "events") ? SNK_BY_EVENT : opts.by;
+	opts.by = !strcmp(file, "events") ? VIEW_BY_EVENT : opts.by;
 	events.len = 0;
-	m = read_rows(rows, opts.by == SNK_BY_EVENT);
+	m = read_rows(rows, opts.by == VIEW_BY_EVENT);
 	want = read_file(path);
 	got = render(layout, m, &opts);
 	if (strncmp(got, want, strlen(want)) || (got[strlen(want)] != '#')) {
@@ -224,7 +224,7 @@ static void test_merge(void)
 	feed_row(m, &(struct row){2, 3000, 3000, -1024, 0, 2, 0x10000, 0, 0, 0}, "aten::mm");
 	feed_row(m, &(struct row){1, 2000, 500, 0, 0, 2, 0, 0, 77, 0}, "aten::mm"); /* another library's text */
 	feed_row(m, &(struct row){9, 9000, 9000, 0, 0, 2, 0, MXBPF_CLASS_API, 0, 0}, "Py_Main");
-	t = render("torch", m, &(struct snk_opts){0});
+	t = render("torch", m, &(struct view_opts){0});
 	CHECK(strstr(t, "\n    aten::mm       100.00%       4.000us       150.00%       6.000us       1.500us       "
 			"1.00 KB       1.00 KB             4  \n"));
 	CHECK(!strstr(t, "Py_Main"));
@@ -241,7 +241,7 @@ static void test_json(void)
 	feed_row(m, &(struct row){.count = 1, .bytes = 2048, .self_bytes = -1024, .tgid = 1}, "aten::mm");
 	feed_row(m, &(struct row){.count = 1, .tgid = 1}, "aten::t");
 	feed_row(m, &(struct row){.count = 1, .tgid = 1, .cls = MXBPF_CLASS_API}, "Py_Main");
-	t = render("json", m, &(struct snk_opts){0});
+	t = render("json", m, &(struct view_opts){0});
 	root = cJSON_Parse(t);
 	CHECK(schema && root && valid(schema, schema, root));
 	CHECK(strstr(t, "\"alloc_bytes\": 2048, \"self_alloc_bytes\": -1024}"));
@@ -263,11 +263,11 @@ static void test_hostile(void)
 	name[sizeof(name) - 1] = 0;
 	feed_row(m, &(struct row){.count = 1, .tgid = 1}, name);
 	feed_row(m, &(struct row){.count = 1, .total_ns = UINT64_MAX, .bytes = INT64_MIN, .tgid = 1}, "a\n\x1b[2J");
-	t = render("torch", m, &(struct snk_opts){0});
+	t = render("torch", m, &(struct view_opts){0});
 	CHECK(strstr(t, "\n\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff...  "));
 	CHECK(strstr(t, " a\\x0a\\x1b[2J ") && strstr(t, " -8589934592.00 GB "));
 	free(t);
-	t = render("torch-classic", m, &(struct snk_opts){0});
+	t = render("torch-classic", m, &(struct view_opts){0});
 	CHECK(strlen(t) > 3 * 4 * MXBPF_NAME_BYTES_MAX && !strchr(t, 0x1b) && !strchr(t, 0xff));
 	free(t);
 	mdl_free(m);
@@ -276,11 +276,11 @@ static void test_hostile(void)
 static void test_cut(void)
 {
 	struct mdl *m = read_rows(GOLDEN "real.rows", false);
-	char *t = render("torch-classic", m, &(struct snk_opts){.top = 2});
+	char *t = render("torch-classic", m, &(struct view_opts){.top = 2});
 
 	CHECK(strstr(t, "\n# rows     ") && strstr(t, ", of which 2 are shown\n") && strstr(t, "\n# loss "));
 	free(t);
-	t = render("torch", m, &(struct snk_opts){0});
+	t = render("torch", m, &(struct view_opts){0});
 	CHECK(!strstr(t, "\n# rows "));
 	free(t);
 	mdl_free(m);
@@ -291,26 +291,26 @@ static void test_keys(void)
 {
 	static const struct {
 		const char *alias;
-		enum snk_sort key;
+		enum view_sort key;
 	} keys[] = {
-		{"cpu_time", SNK_SORT_AVG},
-		{"cpu_time_total", SNK_SORT_TOTAL},
-		{"self_cpu_time_total", SNK_SORT_SELF},
-		{"count", SNK_SORT_COUNT},
-		{"cpu_memory_usage", SNK_SORT_ALLOC},
-		{"self_cpu_memory_usage", SNK_SORT_SELF_ALLOC},
-		{"cuda_time", SNK_SORT_DEVICE},
-		{"cuda_time_total", SNK_SORT_DEVICE},
-		{"cuda_memory_usage", SNK_SORT_DEVICE},
-		{"self_cuda_memory_usage", SNK_SORT_DEVICE},
-		{"device_time", SNK_SORT_DEVICE},
-		{"self_device_time_total", SNK_SORT_DEVICE},
+		{"cpu_time", VIEW_SORT_AVG},
+		{"cpu_time_total", VIEW_SORT_TOTAL},
+		{"self_cpu_time_total", VIEW_SORT_SELF},
+		{"count", VIEW_SORT_COUNT},
+		{"cpu_memory_usage", VIEW_SORT_ALLOC},
+		{"self_cpu_memory_usage", VIEW_SORT_SELF_ALLOC},
+		{"cuda_time", VIEW_SORT_DEVICE},
+		{"cuda_time_total", VIEW_SORT_DEVICE},
+		{"cuda_memory_usage", VIEW_SORT_DEVICE},
+		{"self_cuda_memory_usage", VIEW_SORT_DEVICE},
+		{"device_time", VIEW_SORT_DEVICE},
+		{"self_device_time_total", VIEW_SORT_DEVICE},
 	};
 	size_t i;
 
 	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		CHECK(snk_sort_find(keys[i].alias) == (int)keys[i].key);
-	CHECK(snk_sort_find("gpu_time") == -1);
+		CHECK(view_sort_find(keys[i].alias) == (int)keys[i].key);
+	CHECK(view_sort_find("gpu_time") == -1);
 }
 
 int main(void)

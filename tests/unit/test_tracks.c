@@ -290,7 +290,7 @@ static struct rec_reader *opened(int fd)
 /* The records of a recording as a tape, which can be exported. */
 static struct tape tape_of(struct rec_reader *r)
 {
-	struct snk_source *source = rec_reader_source(r);
+	struct view_source *source = rec_reader_source(r);
 	struct tape t = tape_new();
 	const void *recs;
 	size_t bytes;
@@ -329,15 +329,15 @@ static void test_recording(void)
 
 /* ---- outputs */
 
-static char *render(const char *format, const struct mdl_session *s, struct mdl *m, const struct snk_opts *opts)
+static char *render(const char *format, const struct mdl_session *s, struct mdl *m, const struct view_opts *opts)
 {
-	const struct snk_input in = {.session = s, .model = m};
+	const struct view_input in = {.session = s, .model = m};
 	struct err e = {0};
 	struct out *o;
 	char path[64], *text;
 
 	snprintf(path, sizeof(path), "%s/out", dir);
-	CHECK(!out_open(path, false, &o, &e) && !snk_write(snk_find(format), &in, opts, o, &e) && !out_commit(o, &e));
+	CHECK(!out_open(path, false, &o, &e) && !view_write(view_find(format), &in, opts, o, &e) && !out_commit(o, &e));
 	text = read_file(path);
 	unlink(path);
 	return text;
@@ -356,7 +356,7 @@ static bool is_valid(const cJSON *json)
 
 static void test_report(void)
 {
-	const struct snk_opts by_total = {.sort = SNK_SORT_TOTAL}, one = {.sort = SNK_SORT_COUNT, .top = 1};
+	const struct view_opts by_total = {.sort = VIEW_SORT_TOTAL}, one = {.sort = VIEW_SORT_COUNT, .top = 1};
 
 	TEST("report shows activities, and says how many have no launch; without activities it says nothing of them")
 	{
@@ -459,7 +459,7 @@ static void test_trace(void)
 	TEST("a timeline has a track for each stream, and an arrow from the innermost span to each activity it "
 	     "launched")
 	{
-		static const struct snk_ops *const forms[] = {&snk_chrome, &snk_kineto};
+		static const struct view_ops *const forms[] = {&view_chrome, &view_kineto};
 		unsigned order;
 
 		for (order = 0; order < 12; order++) {
@@ -532,7 +532,7 @@ static void test_trace(void)
 		struct tape t = tape_in_order(0);
 		struct trace r;
 
-		t.ops = &snk_chrome_classic;
+		t.ops = &view_chrome_classic;
 		r = trace_of(&t);
 		CHECK(!strstr(r.text, "gemm") && !strstr(r.text, "activities"));
 		trace_free(&r);
@@ -580,7 +580,7 @@ static void test_older(void)
 	TEST("a recording of format 1.0 reads as it did, and has no activities")
 	{
 		int fd = open("tests/golden/real.mxd", O_RDONLY | O_CLOEXEC);
-		const struct snk_opts opts = {.sort = SNK_SORT_TOTAL};
+		const struct view_opts opts = {.sort = VIEW_SORT_TOTAL};
 		char *want = read_file("tests/golden/real.modern.txt"), *text;
 		struct mxbpf_file_header h;
 		struct mdl *m = mdl_new();

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "attach/priv.h"
-#include "counters/counters.h"
+#include "feature/counters/events.h"
 
 void counters_choose(struct mxbpf_bpf *skel, unsigned mask)
 {

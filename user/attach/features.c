@@ -2,7 +2,7 @@
 /* What the running kernel can do, found by trying. */
 #include "attach/attach.h"
 #include "attach/backend.h"
-#include "counters/counters.h"
+#include "feature/counters/events.h"
 
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>

@@ -12,7 +12,7 @@
 #include "model/session.h"
 #include "record/record.h"
 #include "session/session.h"
-#include "sink/sink.h"
+#include "view/view.h"
 
 /* What a probe costs its process, as measured: README.md says it in the same words. */
 #define CMD_COST_TRAP	"about 0.8 us"
@@ -42,8 +42,8 @@ struct cmd_opts {
 	int format;	      /* --format, -f: enum cmd_format; of tables else by the suffix of -o */
 	const char *form;     /* the same of export: a sink's name; NULL: by the file's suffix */
 	const char *layout;   /* --layout: of word_layout() */
-	int sort;	      /* --sort: enum snk_sort */
-	int by;		      /* --by: enum snk_by */
+	int sort;	      /* --sort: enum view_sort */
+	int by;		      /* --by: enum view_by */
 	unsigned stack_depth; /* --stack-depth; 0 default */
 	bool ascending;
 	bool follow_said; /* --follow */
@@ -84,7 +84,7 @@ int cmd_now(const struct cmd_opts *o);
 int cmd_help(const struct cmd_opts *o);
 
 /* What stdout gets under --layout and --format; tables take no records. Borrowed. */
-const struct snk_ops *cmd_table_sink(const struct cmd_opts *o);
+const struct view_ops *cmd_table_sink(const struct cmd_opts *o);
 /* What --by, --backward and --sort need among the details of calls and of their accounts: 0, or ERR_USAGE, for details
  * with `how` ("add") to ask for what is missing. */
 int cmd_check_details(const struct cmd_opts *o, unsigned details, bool account, const char *how, struct err *e);
@@ -105,7 +105,7 @@ int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, stru
 /* The same of a recording, event by event too. */
 int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct mdl *m);
 /* -f names it, else the file's suffix, else a Chrome trace. */
-const struct snk_ops *cmd_trace_sink(const char *form, const char *path);
+const struct view_ops *cmd_trace_sink(const char *form, const char *path);
 /* The trace, complete or not at all; ".gz" is compressed, "-" is stdout. An exit code; errors are printed. */
 int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m);
 
@@ -115,7 +115,7 @@ int cmd_settle_format(struct cmd_opts *o, struct err *e);
 int cmd_check_suffix(const char *option, const char *path, struct err *e);
 /* Whether a file can be written, before anything else is done: a file that exists is only replaced if the sink (NULL:
  * the recorder) wrote it, or by force. 0 or -errno. */
-int cmd_check_output(const char *path, const struct snk_ops *sink, bool force, struct err *e);
+int cmd_check_output(const char *path, const struct view_ops *sink, bool force, struct err *e);
 /* The same of all that a live session writes. recording: NULL if it makes tables. */
 int cmd_check_outputs(const struct cmd_opts *o, const char *recording, struct err *e);
 

@@ -43,24 +43,24 @@ static void bar_clear(const struct bar *b)
 		fputs("\r\033[K", stderr);
 }
 
-const struct snk_ops *cmd_trace_sink(const char *form, const char *path)
+const struct view_ops *cmd_trace_sink(const char *form, const char *path)
 {
-	const struct snk_ops *by_suffix = snk_find_suffix(path);
+	const struct view_ops *by_suffix = view_find_suffix(path);
 
 	if (form)
-		return snk_find(form);
+		return view_find(form);
 	if (by_suffix && by_suffix->needs_records)
 		return by_suffix;
-	return snk_find("chrome");
+	return view_find("chrome");
 }
 
 int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m)
 {
 	const struct mdl_session *s = rec_reader_session(r);
-	const struct snk_input in = {.session = s, .model = m, .source = rec_reader_source(r)};
-	const struct snk_ops *sink = cmd_trace_sink(o->form, path);
+	const struct view_input in = {.session = s, .model = m, .source = rec_reader_source(r)};
+	const struct view_ops *sink = cmd_trace_sink(o->form, path);
 	struct bar bar = {.next_ns = clock_ns(CLOCK_MONOTONIC) + BAR_DELAY_NS};
-	struct snk_opts opts = {.progress_ctx = &bar};
+	struct view_opts opts = {.progress_ctx = &bar};
 	struct err e = {0};
 	struct out *out;
 	int err;
@@ -80,7 +80,7 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 	err = out_open(path, sink->gzip || fmt_ends_with(path, ".gz"), &out, &e);
 	if (err)
 		return cmd_fail(&e);
-	err = snk_write(sink, &in, &opts, out, &e);
+	err = view_write(sink, &in, &opts, out, &e);
 	if (err && rec_reader_error(r)->code) /* it knows what is wrong with the recording */
 		e = *rec_reader_error(r);
 	if (err)
@@ -138,7 +138,7 @@ static int export_to(const struct cmd_opts *o, const char *path, char *const *in
 /* The last that a form goes by is the small one. */
 static const char *suffix_of(const char *form)
 {
-	const char *const *suffix = form ? snk_find(form)->suffixes : NULL;
+	const char *const *suffix = form ? view_find(form)->suffixes : NULL;
 
 	while (suffix && suffix[1])
 		suffix++;

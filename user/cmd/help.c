@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cmd/opts.h"
-#include "sink/sheet.h"
+#include "view/sheet.h"
 
 #define WIDTH	    79
 #define TEXT_COLUMN 24
@@ -211,6 +211,6 @@ int cmd_print_schema(const struct cmd *c)
 
 	if (out_open("-", false, &o, &e))
 		return CMD_FAILED;
-	snk_put_schema(o);
+	view_put_schema(o);
 	return out_commit(o, &e) ? CMD_FAILED : CMD_OK;
 }

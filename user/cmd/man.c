@@ -5,7 +5,7 @@
 #include "adapter/adapter.h"
 #include "cmd/opts.h"
 #include "mxbpf_thread.h"
-#include "sink/sheet.h"
+#include "view/sheet.h"
 
 /* Plain text for roff: no hyphenated minus, no escapes, no accidental request. */
 static void put_roff(const char *text)
@@ -120,14 +120,14 @@ static void print_exits(void)
 }
 
 /* One column of a table: what it is called in each output, its unit and what it says. */
-static void print_column(const struct snk_sheet *sh, const struct snk_column *c)
+static void print_column(const struct view_sheet *sh, const struct view_column *c)
 {
-	static const char *const units[SNK_NTYPES] = {
-		[SNK_NS] = "duration",	 [SNK_BYTES] = "size",	  [SNK_RATE] = "bytes a second",
-		[SNK_MOMENT] = "moment", [SNK_SHARE] = "percent",
+	static const char *const units[VIEW_NTYPES] = {
+		[VIEW_NS] = "duration",	  [VIEW_BYTES] = "size",    [VIEW_RATE] = "bytes a second",
+		[VIEW_MOMENT] = "moment", [VIEW_SHARE] = "percent",
 	};
-	const char *csv = snk_csv_head(sh, c), *names[][2] = {{"", c->head}, {"JSON ", c->key}, {"CSV ", csv}};
-	const struct snk_column *of;
+	const char *csv = view_csv_head(sh, c), *names[][2] = {{"", c->head}, {"JSON ", c->key}, {"CSV ", csv}};
+	const struct view_column *of;
 	const char *sep = "";
 	unsigned i;
 
@@ -137,7 +137,7 @@ static void print_column(const struct snk_sheet *sh, const struct snk_column *c)
 			printf("%s%s\\fB%s\\fR", sep, names[i][0], names[i][1]);
 			sep = ", ";
 		}
-	if (snk_has_own_row(c))
+	if (view_has_own_row(c))
 		printf(", CSV has rows \\fB%s\\fR", c->csv);
 	printf(units[c->type] ? " (%s)\n" : "%s\n", units[c->type] ? units[c->type] : "");
 	if (c->help)
@@ -150,10 +150,10 @@ static void print_column(const struct snk_sheet *sh, const struct snk_column *c)
 
 static void print_sheets(void)
 {
-	const struct snk_sheet *const *sh;
-	const struct snk_column *c;
+	const struct view_sheet *const *sh;
+	const struct view_column *c;
 
-	for (sh = snk_sheets; *sh; sh++) {
+	for (sh = view_sheets; *sh; sh++) {
 		put_line(".SS ", (*sh)->title);
 		put_line("", (*sh)->help);
 		for (c = (*sh)->totals; c && c->bytes; c++)

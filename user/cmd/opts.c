@@ -9,7 +9,7 @@
 
 #include "adapter/adapter.h"
 #include "attach/attach.h"
-#include "counters/counters.h"
+#include "feature/counters/events.h"
 #include "cmd/setters.h"
 #include "cmd/words.h"
 #include "model/feature.h"
@@ -17,7 +17,7 @@
 #include "plan/early.h"
 #include "plan/plan.h"
 #include "mxbpf_sample.h"
-#include "sink/sheet.h"
+#include "view/sheet.h"
 
 #define LIVE   (CMD_BIT_ATTACH | CMD_BIT_RECORD)
 #define TABLES (CMD_BIT_ATTACH | CMD_BIT_REPORT)
@@ -29,7 +29,7 @@
 
 static const char *word_sort(unsigned i)
 {
-	return i < SNK_SORT_NKEYS ? snk_sort_keys[i].name : NULL;
+	return i < VIEW_SORT_NKEYS ? view_sort_keys[i].name : NULL;
 }
 
 /* As enum ses_follow. */
@@ -43,7 +43,7 @@ static const char *word_follow(unsigned i)
 /* Behind those that are it, what one of them is called as well. */
 static const char *word_by(unsigned i)
 {
-	return i == SNK_BY_NWORDS ? "operator" : i > SNK_BY_NWORDS ? NULL : snk_by_words[i];
+	return i == VIEW_BY_NWORDS ? "operator" : i > VIEW_BY_NWORDS ? NULL : view_by_words[i];
 }
 
 static const char *word_layout(unsigned i)
@@ -66,9 +66,9 @@ static const char *word_list(unsigned i)
 /* What can be written to a file from records: the sinks that ask for them. */
 static const char *word_export(unsigned i)
 {
-	const struct snk_ops *const *s;
+	const struct view_ops *const *s;
 
-	for (s = snk_registry; *s; s++)
+	for (s = view_registry; *s; s++)
 		if ((*s)->needs_records && !i--)
 			return (*s)->name;
 	return NULL;
@@ -544,25 +544,25 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 /* Of commands that print tables. */
 static int check_layout(const struct cmd_opts *o, struct err *e)
 {
-	const struct snk_ops *sink = cmd_table_sink(o);
+	const struct view_ops *sink = cmd_table_sink(o);
 	const struct mdl_feature *f;
 	size_t i;
 
 	if (!sink)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --format %s", o->layout,
 			       cmd_format_words[o->format]);
-	if (o->by != SNK_BY_NAME && !sink->details)
-		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, snk_by_words[o->by]);
-	if (o->ses.omp && !snk_shows_sheet(sink, &snk_sheet_teams))
+	if (o->by != VIEW_BY_NAME && !sink->details)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, view_by_words[o->by]);
+	if (o->ses.omp && !view_shows_sheet(sink, &view_sheet_teams))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --omp", o->layout);
-	if (o->ses.life && !snk_shows_sheet(sink, &snk_sheet_lives))
+	if (o->ses.life && !view_shows_sheet(sink, &view_sheet_lives))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --life", o->layout);
-	if (o->ses.memory && !snk_shows_sheet(sink, &snk_sheet_held))
+	if (o->ses.memory && !view_shows_sheet(sink, &view_sheet_held))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --memory", o->layout);
 	for (i = 0; (f = mdl_features[i]); i++)
 		if (f->option && o->ses.features & f->option->bit && (!sink->sheet || sink->only))
 			return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --%s", o->layout, f->option->name);
-	if (o->backward && !snk_shows_sheet(sink, &snk_sheet_joins))
+	if (o->backward && !view_shows_sheet(sink, &view_sheet_joins))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
 	return 0;
 }
@@ -570,16 +570,16 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 /* What no single option can see. */
 static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e)
 {
-	const bool attach = c->bit & CMD_BIT_ATTACH, check = c->bit & CMD_BIT_CHECK, event = o->by == SNK_BY_EVENT;
-	const struct snk_ops *trace = o->ses.trace ? snk_find_suffix(o->ses.trace) : NULL;
+	const bool attach = c->bit & CMD_BIT_ATTACH, check = c->bit & CMD_BIT_CHECK, event = o->by == VIEW_BY_EVENT;
+	const struct view_ops *trace = o->ses.trace ? view_find_suffix(o->ses.trace) : NULL;
 	const struct {
 		bool broken;
 		const char *why;
 	} rules[] = {
 		{attach && event, "--by event shows single calls, of which tables keep none: mxbpf record, then mxbpf "
 				  "report --by event"},
-		{o->sort == SNK_SORT_START && !event, "--sort start is for the rows of --by event"},
-		{o->stack_depth && o->by != SNK_BY_STACK && !event,
+		{o->sort == VIEW_SORT_START && !event, "--sort start is for the rows of --by event"},
+		{o->stack_depth && o->by != VIEW_BY_STACK && !event,
 		 "--stack-depth is for the rows of --by stack and --by event"},
 		{o->ses.api && !(o->ses.probes & PROBE_API),
 		 "--api is for the probes of api, which --probes leaves out"},
@@ -674,7 +674,7 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 	if (err || o->instead)
 		return err;
 	if (o->sort == SORT_UNSAID)
-		o->sort = o->by == SNK_BY_EVENT ? SNK_SORT_START : SNK_SORT_TOTAL;
+		o->sort = o->by == VIEW_BY_EVENT ? VIEW_SORT_START : VIEW_SORT_TOTAL;
 	err = check_given(*c, o, seen, e);
 	if (!err)
 		err = settle_formats(*c, o, e);

@@ -47,15 +47,15 @@ int cmd_settle_format(struct cmd_opts *o, struct err *e)
 
 int cmd_check_suffix(const char *option, const char *path, struct err *e)
 {
-	const struct snk_ops *of = snk_find_suffix(path);
-	const struct snk_ops *const *s;
+	const struct view_ops *of = view_find_suffix(path);
+	const struct view_ops *const *s;
 	const char *const *suffix;
 	char known[200] = "";
 	size_t len = 0;
 
 	if (of || is_stream(path) || fmt_ends_with(path, "/"))
 		return 0;
-	for (s = snk_registry; *s; s++)
+	for (s = view_registry; *s; s++)
 		for (suffix = (*s)->suffixes; suffix && *suffix && len < sizeof(known); suffix++)
 			len += snprintf(known + len, sizeof(known) - len, "%s%s", len ? ", " : "", *suffix);
 	return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' has no suffix of a format: %s", option, path, known);
@@ -75,7 +75,7 @@ static bool has_line(const char *text, size_t len, const char *magic)
 }
 
 /* Files without magic lines are known by suffixes that nothing else has. */
-static bool is_own(const char *path, const struct out_parts *p, const struct snk_ops *sink)
+static bool is_own(const char *path, const struct out_parts *p, const struct view_ops *sink)
 {
 	const char *const *text;
 
@@ -95,7 +95,7 @@ static bool is_recording(const struct out_parts *p)
 	return p->head_len >= len && !memcmp(p->head, MXBPF_FILE_MAGIC, len);
 }
 
-int cmd_check_output(const char *path, const struct snk_ops *sink, bool force, struct err *e)
+int cmd_check_output(const char *path, const struct view_ops *sink, bool force, struct err *e)
 {
 	struct out_parts *p;
 	int ret = out_check(path, e);

@@ -100,8 +100,8 @@ int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, 
 	*r = (struct run){.o = o, .so = o->ses, .signals = -1};
 	r->so.recording = recording;
 	r->so.command_to_stderr = o->format != CMD_TABLE && !recording && !o->output;
-	r->so.by_thread = o->by == SNK_BY_THREAD;
-	r->so.by_process = o->by == SNK_BY_PROCESS;
+	r->so.by_thread = o->by == VIEW_BY_THREAD;
+	r->so.by_process = o->by == VIEW_BY_PROCESS;
 	if (!o->ses.command)
 		r->signals = signals_open(false, e);
 	if (e->code || cmd_check_outputs(o, recording, e) || ses_open(&r->so, &ui, &r->ses, e))

@@ -132,7 +132,7 @@ int cmd_set_follow(const struct cmd_option *opt, struct cmd_opts *o, const char 
 
 int cmd_set_sort(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
-	o->sort = snk_sort_find(text);
+	o->sort = view_sort_find(text);
 	return o->sort < 0 ? cmd_set_index(opt, o, text, e) : 0;
 }
 
@@ -141,8 +141,8 @@ int cmd_set_by(const struct cmd_option *opt, struct cmd_opts *o, const char *tex
 {
 	int err = cmd_set_index(opt, o, text, e);
 
-	if (!err && o->by == SNK_BY_NWORDS)
-		o->by = SNK_BY_NAME;
+	if (!err && o->by == VIEW_BY_NWORDS)
+		o->by = VIEW_BY_NAME;
 	return err;
 }
 

@@ -32,14 +32,14 @@ static const struct {
 };
 /* clang-format on */
 
-const struct snk_ops *cmd_table_sink(const struct cmd_opts *o)
+const struct view_ops *cmd_table_sink(const struct cmd_opts *o)
 {
 	size_t i;
 
 	for (i = 0; i < sizeof(table_sinks) / sizeof(table_sinks[0]); i++)
 		if ((!table_sinks[i].layout || !strcmp(table_sinks[i].layout, o->layout)) &&
 		    (int)table_sinks[i].format == o->format)
-			return snk_find(table_sinks[i].sink);
+			return view_find(table_sinks[i].sink);
 	return NULL;
 }
 
@@ -49,20 +49,20 @@ int cmd_check_details(const struct cmd_opts *o, unsigned details, bool account, 
 		unsigned detail;
 		const char *what, *option;
 	} needs[] = {
-		[SNK_BY_SHAPE] = {MXBPF_DETAIL_ARGS, "shapes", "--shapes"},
-		[SNK_BY_STACK] = {MXBPF_DETAIL_STACK, "stacks", "--py-stacks"},
-		[SNK_BY_MODULE] = {MXBPF_DETAIL_STACK, "stacks", "--py-stacks"},
-		[SNK_BY_LAYER] = {MXBPF_DETAIL_LAYER, "layers", "--layers"},
-		[SNK_BY_PROCESS] = {0},
-		[SNK_BY_EVENT] = {0},
+		[VIEW_BY_SHAPE] = {MXBPF_DETAIL_ARGS, "shapes", "--shapes"},
+		[VIEW_BY_STACK] = {MXBPF_DETAIL_STACK, "stacks", "--py-stacks"},
+		[VIEW_BY_MODULE] = {MXBPF_DETAIL_STACK, "stacks", "--py-stacks"},
+		[VIEW_BY_LAYER] = {MXBPF_DETAIL_LAYER, "layers", "--layers"},
+		[VIEW_BY_PROCESS] = {0},
+		[VIEW_BY_EVENT] = {0},
 	};
 
-	if (!account && o->sort >= SNK_SORT_CPU && o->sort <= SNK_SORT_BLOCKED)
+	if (!account && o->sort >= VIEW_SORT_CPU && o->sort <= VIEW_SORT_BLOCKED)
 		return err_set(e, ERR_USAGE, -EINVAL,
 			       "--sort %s: calls have no account (--no-account, or an old recording)",
-			       snk_sort_keys[o->sort].name);
+			       view_sort_keys[o->sort].name);
 	if (needs[o->by].detail & ~details)
-		return err_set(e, ERR_USAGE, -EINVAL, "--by %s: %s were not asked for: %s %s", snk_by_words[o->by],
+		return err_set(e, ERR_USAGE, -EINVAL, "--by %s: %s were not asked for: %s %s", view_by_words[o->by],
 			       needs[o->by].what, how, needs[o->by].option);
 	if (o->backward && !(details & MXBPF_DETAIL_SEQ))
 		return err_set(e, ERR_USAGE, -EINVAL,
@@ -114,8 +114,8 @@ struct job {
 static int print(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)
 {
 	const struct cmd_opts *o = j->o;
-	const struct snk_input in = {.session = s, .model = m, .source = j->r ? rec_reader_source(j->r) : NULL};
-	const struct snk_opts opts = {
+	const struct view_input in = {.session = s, .model = m, .source = j->r ? rec_reader_source(j->r) : NULL};
+	const struct view_opts opts = {
 		.sort = o->sort,
 		.by = o->by,
 		.stack_depth = o->stack_depth,
@@ -131,7 +131,7 @@ static int print(const struct job *j, const struct mdl_session *s, struct mdl *m
 	if (nth > 1 && o->format == CMD_TABLE)
 		out_puts(j->out, SERIES_RULE);
 	out_join_lines(j->out, nth && json);
-	if (snk_write(cmd_table_sink(o), &in, &opts, j->out, &e)) /* of a recording it knows what is wrong with it */
+	if (view_write(cmd_table_sink(o), &in, &opts, j->out, &e)) /* of a recording it knows what is wrong with it */
 		return cmd_fail(j->r && rec_reader_error(j->r)->code ? rec_reader_error(j->r) : &e);
 	out_join_lines(j->out, false);
 	if (nth && json)
@@ -306,18 +306,18 @@ static int print_recorded(struct job *j, struct rec_reader *r, struct mdl *m)
 	const int by = j->o->by;
 	struct err e = {0};
 
-	if (by == SNK_BY_THREAD)
+	if (by == VIEW_BY_THREAD)
 		mdl_tell_threads(m);
-	if (by == SNK_BY_PROCESS)
+	if (by == VIEW_BY_PROCESS)
 		mdl_tell_processes(m);
-	if (by != SNK_BY_EVENT && (by != SNK_BY_THREAD || s->details & MXBPF_DETAIL_THREAD))
+	if (by != VIEW_BY_EVENT && (by != VIEW_BY_THREAD || s->details & MXBPF_DETAIL_THREAD))
 		return print_summed(j, s, m, 0);
 	if (s->stats) {
 		err_set(&e, ERR_USAGE, -EINVAL, "--by %s: no events were kept: record without --stats",
-			snk_by_words[by]);
+			view_by_words[by]);
 		return cmd_fail(&e);
 	}
-	if (by == SNK_BY_THREAD)
+	if (by == VIEW_BY_THREAD)
 		return print_threads(j, r, s);
 	j->r = r;
 	return print_summed(j, s, m, 0);

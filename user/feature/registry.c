@@ -2,7 +2,7 @@
 /* All features. docs/internals.md says how to add one. */
 #include "feature/raised/raised.h"
 #include "model/feature.h"
-#include "sink/sheet.h"
+#include "view/sheet.h"
 
 const struct mdl_feature *const mdl_features[] = {
 	/* clang-format off */
@@ -24,25 +24,25 @@ const struct mdl_feature *const mdl_features[] = {
 };
 _Static_assert(sizeof(mdl_features) / sizeof(mdl_features[0]) <= MDL_FEATURES_MAX, "a model has room for each state");
 
-const struct snk_sheet *const snk_sheets[] = {
+const struct view_sheet *const view_sheets[] = {
 	/* clang-format off */
-	&snk_sheet_mem,
-	&snk_sheet_held_devices,
-	&snk_sheet_held,
-	&snk_sheet_values,
-	&snk_sheet_instants,
-	&snk_sheet_joins,
-	&snk_sheet_kvs,
-	&snk_sheet_activities,
-	&snk_sheet_teams,
-	&snk_sheet_lives,
-	&snk_sheet_waits,
-	&snk_sheet_slow,
-	&snk_sheet_scheds,
-	&snk_sheet_samples,
+	&view_sheet_mem,
+	&view_sheet_held_devices,
+	&view_sheet_held,
+	&view_sheet_values,
+	&view_sheet_instants,
+	&view_sheet_joins,
+	&view_sheet_kvs,
+	&view_sheet_activities,
+	&view_sheet_teams,
+	&view_sheet_lives,
+	&view_sheet_waits,
+	&view_sheet_slow,
+	&view_sheet_scheds,
+	&view_sheet_samples,
 	&sheet_raised,
-	&snk_sheet_loops,
-	&snk_sheet_slowest,
+	&view_sheet_loops,
+	&view_sheet_slowest,
 	NULL,
 	/* clang-format on */
 };

@@ -31,11 +31,11 @@ struct mdl_feature_option {
 	const char *not_agent; /* why it cannot be used with --agent; NULL: it can */
 };
 
-struct snk_trace_feature; /* sink/trace.h */
+struct view_trace_feature; /* view/timeline/trace.h */
 
 struct mdl_feature {
 	const struct mdl_feature_option *option; /* NULL: it has none, or its row is in user/cmd/opts.c */
-	const struct snk_trace_feature *trace;	 /* its part of timelines; NULL: none, or in user/sink/ */
+	const struct view_trace_feature *trace;	 /* its part of timelines; NULL: none, or in user/view/timeline/ */
 	size_t state_bytes; /* of mdl_state(); 0: its state is in struct mdl, as that of the first features */
 	struct {
 		enum mxbpf_kind kind;

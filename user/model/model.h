@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "model/gauge.h"
+#include "feature/machine/gauge.h"
 #include "mxbpf_life.h"
 #include "mxbpf_step.h"
 #include "mxbpf_held.h"

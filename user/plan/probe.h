@@ -219,7 +219,7 @@ struct adp {
 	const char *class_title[MXBPF_CLASS_MAX]; /* table titles; NULL: no such class */
 	const char *mem_title;
 	const char *iteration_title;	       /* what ends one: "the step of an optimizer" */
-	const char *trace_form;		       /* of its timelines (sink/registry.c); NULL: the general one */
+	const char *trace_form;		       /* of its timelines (view/registry.c); NULL: the general one */
 	struct adp_seq seq;		       /* of the runtime's library */
 	struct adp_args args;		       /* likewise */
 	struct adp_marks marks;		       /* likewise */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The frames of a thread that stands still, as BPF walks those of the running one (bpf/stack.bpf.h). */
+/* The frames of a thread that stands still, as BPF walks those of the running one (bpf/read/stack.bpf.h). */
 #include "python/priv.h"
 
 #include <errno.h>

@@ -20,8 +20,8 @@ void merge_free(struct rec_merge *g);
 
 /* reader.c, for merge.c. A reader that is a merge: takes g and the session over, unless it fails. The source of one as
  * it stands. */
-int rec_reader_shell(struct rec_merge *g, struct mdl_session *session, const struct snk_source *source,
+int rec_reader_shell(struct rec_merge *g, struct mdl_session *session, const struct view_source *source,
 		     struct rec_reader **out, struct err *e);
-struct snk_source *rec_reader_borrow(struct rec_reader *r);
+struct view_source *rec_reader_borrow(struct rec_reader *r);
 
 #endif

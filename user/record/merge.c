@@ -75,7 +75,7 @@ static int merge_next(void *ctx, const void **recs, size_t *bytes)
 	int ret = 0;
 
 	while (g->at < g->n) {
-		struct snk_source *s = rec_reader_borrow(g->parts[g->at].r);
+		struct view_source *s = rec_reader_borrow(g->parts[g->at].r);
 
 		ret = s->next(s->ctx, recs, bytes);
 		if (ret)
@@ -532,7 +532,7 @@ int rec_reader_merge(struct rec_reader **parts, unsigned n, struct rec_reader **
 	for (i = 0; i < n && !err; i++)
 		bytes += rec_reader_source(g->parts[i].r)->total_bytes;
 	if (!err)
-		err = rec_reader_shell(g, &session, &(struct snk_source){merge_rewind, merge_next, g, bytes}, out, e);
+		err = rec_reader_shell(g, &session, &(struct view_source){merge_rewind, merge_next, g, bytes}, out, e);
 	if (err) {
 		mdl_session_fini(&session);
 		merge_free(g);

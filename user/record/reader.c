@@ -36,7 +36,7 @@ struct rec_reader {
 	struct mxbpf_chunk c; /* the chunk read last, its payload in `payload` */
 	struct buf payload;
 
-	struct snk_source source;
+	struct view_source source;
 	bool indexed;
 	size_t at_slot;
 	uint64_t at_off, at_seq; /* next chunk; at_seq 0: any */
@@ -442,7 +442,7 @@ static int source_next(void *ctx, const void **recs, size_t *bytes)
 	return 1;
 }
 
-struct snk_source *rec_reader_source(struct rec_reader *r)
+struct view_source *rec_reader_source(struct rec_reader *r)
 {
 	if (!r->indexed)
 		index_slots(r, &r->why);
@@ -455,12 +455,12 @@ const struct err *rec_reader_error(const struct rec_reader *r)
 	return r->merge ? merge_error(r->merge) : &r->why;
 }
 
-struct snk_source *rec_reader_borrow(struct rec_reader *r)
+struct view_source *rec_reader_borrow(struct rec_reader *r)
 {
 	return &r->source;
 }
 
-int rec_reader_shell(struct rec_merge *g, struct mdl_session *session, const struct snk_source *source,
+int rec_reader_shell(struct rec_merge *g, struct mdl_session *session, const struct view_source *source,
 		     struct rec_reader **out, struct err *e)
 {
 	struct rec_reader *r = calloc(1, sizeof(*r));
@@ -487,7 +487,7 @@ int rec_reader_open(int fd, struct rec_reader **rp, struct err *e)
 	*rp = NULL;
 	if (!r)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	r->source = (struct snk_source){.rewind = source_rewind, .next = source_next, .ctx = r};
+	r->source = (struct view_source){.rewind = source_rewind, .next = source_next, .ctx = r};
 	r->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (r->fd < 0 || fstat(r->fd, &st)) {
 		ret = err_set(e, ERR_RUNTIME, -errno, "cannot read it: %s", strerror(errno));
@@ -578,7 +578,7 @@ static int each_agg(struct rec_reader *r, const struct sink *to, struct err *e)
 
 int rec_reader_verify(struct rec_reader *r)
 {
-	struct snk_source *source;
+	struct view_source *source;
 	const void *recs;
 	size_t bytes;
 	int ret;
@@ -600,7 +600,7 @@ const struct err *rec_reader_damage(const struct rec_reader *r)
 
 static int each_event(struct rec_reader *r, const struct sink *to, struct err *e)
 {
-	struct snk_source *source = rec_reader_source(r);
+	struct view_source *source = rec_reader_source(r);
 	const void *recs;
 	size_t bytes;
 	int ret;

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "model/model.h"
 #include "model/session.h"
-#include "sink/sink.h"
+#include "view/view.h"
 
 /* ---- writer. Not thread-safe: one thread at a time. */
 
@@ -89,7 +89,7 @@ int rec_reader_model(struct rec_reader *r, struct mdl *m, struct err *e);
 int rec_reader_events(struct rec_reader *r, struct mdl *m, struct err *e);
 
 /* The DATA records in order of writing, chunk by chunk. Borrowed by the caller until rec_reader_close(). */
-struct snk_source *rec_reader_source(struct rec_reader *r);
+struct view_source *rec_reader_source(struct rec_reader *r);
 /* Why the source's rewind() or next() failed ("damaged at offset N"); code 0 while it did not. Borrowed likewise. */
 const struct err *rec_reader_error(const struct rec_reader *r);
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
-#include "counters/counters.h"
+#include "feature/counters/events.h"
 
 static char *dup_or_empty(const char *s)
 {

@@ -9,7 +9,7 @@
 #include "attach/attach.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "machine/machine.h"
+#include "feature/machine/read.h"
 #include "record/record.h"
 #include "session/launch.h"
 #include "session/session.h"

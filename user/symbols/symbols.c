@@ -8,7 +8,7 @@
 
 #include "records/kinds.h"
 #include "ring/ring.h"
-#include "sample/sample.h"
+#include "symbols/sample.h"
 
 struct sym *sym_new(const struct sym_opts *o)
 {

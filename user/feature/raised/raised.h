@@ -7,8 +7,8 @@
 #include "mxbpf_raised.h"
 
 extern const struct mdl_feature feature_raised;
-extern const struct snk_sheet sheet_raised;
-extern const struct snk_trace_feature raised_trace;
+extern const struct view_sheet sheet_raised;
+extern const struct view_trace_feature raised_trace;
 
 /* The rows of a model, in no order; borrowed until the next record is folded. */
 const struct mxbpf_agg_raised *raised_rows(const struct mdl *m, size_t *n);

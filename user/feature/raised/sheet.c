@@ -3,24 +3,24 @@
 #include <stdlib.h>
 
 #include "feature/raised/raised.h"
-#include "sink/priv.h"
-#include "sink/sheet.h"
+#include "view/priv.h"
+#include "view/sheet.h"
 
 struct row {
-	struct snk_text name, title,
+	struct view_text name, title,
 		line; /* line: innermost of the interpreter's; without data where it is not known */
 	struct mxbpf_agg_raised r;
 };
 
 /* The first line of a stack. */
-static struct snk_text line_of(const struct snk *s, uint64_t stack_id)
+static struct view_text line_of(const struct view *s, uint64_t stack_id)
 {
-	struct snk_text line = {0};
+	struct view_text line = {0};
 	const char *end;
 
 	if (!stack_id)
 		return line;
-	line.data = snk_stack(s->in->model, s->opts, stack_id, &line.len);
+	line.data = view_stack(s->in->model, s->opts, stack_id, &line.len);
 	end = line.data ? memchr(line.data, '\n', line.len) : NULL;
 	line.len = end ? (size_t)(end - line.data) : line.len;
 	return line;
@@ -29,9 +29,9 @@ static struct snk_text line_of(const struct snk *s, uint64_t stack_id)
 static int by_line(const void *va, const void *vb)
 {
 	const struct row *a = va, *b = vb;
-	int order = snk_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
+	int order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 
-	order = order ? order : snk_name_cmp(a->line.data, a->line.len, b->line.data, b->line.len);
+	order = order ? order : view_name_cmp(a->line.data, a->line.len, b->line.data, b->line.len);
 	order = order ? order : (int)a->r.cls - b->r.cls;
 	return order ? order : a->r.h.tgid < b->r.h.tgid ? -1 : a->r.h.tgid > b->r.h.tgid;
 }
@@ -66,9 +66,9 @@ static size_t merge(struct row *r, size_t n)
 	return n ? last + 1 : 0;
 }
 
-static int make(const struct snk *s, void *table)
+static int make(const struct view *s, void *table)
 {
-	struct snk_list *t = table;
+	struct view_list *t = table;
 	const struct mxbpf_agg_raised *all = raised_rows(s->in->model, &t->all);
 	struct row *r = calloc(t->all + 1, sizeof(*r));
 	size_t i;
@@ -78,7 +78,7 @@ static int make(const struct snk *s, void *table)
 	if (!r)
 		return -ENOMEM;
 	for (i = 0; i < t->all; i++) {
-		r[i] = (struct row){.title = snk_word(s->in->session->class_title[all[i].cls]),
+		r[i] = (struct row){.title = view_word(s->in->session->class_title[all[i].cls]),
 				    .line = line_of(s, all[i].stack_id),
 				    .r = all[i]};
 		r[i].name.data = mdl_name(s->in->model, all[i].name_id, &r[i].name.len);
@@ -88,38 +88,38 @@ static int make(const struct snk *s, void *table)
 	return 0;
 }
 
-static void above(struct snk *s, const void *table, const char *prefix)
+static void above(struct view *s, const void *table, const char *prefix)
 {
-	const struct snk_list *t = table;
+	const struct view_list *t = table;
 
 	out_printf(s->out, "%sRaised: ", prefix);
 	if (t->all)
-		snk_put_rows(s, t);
+		view_put_rows(s, t);
 	else
 		out_puts(s->out, "no call was left by an exception");
 	out_puts(s->out, "\n");
 }
 
-static bool when(const struct snk *s)
+static bool when(const struct view *s)
 {
 	return mdl_asked(s->in->session, &feature_raised);
 }
 
 #define ROW struct row
-static const struct snk_column columns[] = {
-	{"name", NULL, "call", SNK_TEXT, AT(name), .name_min = 24},
-	{"table", "", NULL, SNK_TEXT, AT(title), SNK_NULL, .help = "whose row it is"},
+static const struct view_column columns[] = {
+	{"name", NULL, "call", VIEW_TEXT, AT(name), .name_min = 24},
+	{"table", "", NULL, VIEW_TEXT, AT(title), VIEW_NULL, .help = "whose row it is"},
 	PID_COLUMN(r.h.tgid),
-	{"count", NULL, "times", SNK_COUNT, AT(r.count), .help = "times that an exception left it"},
-	{"first_unix_ns", NULL, "first (s)", SNK_MOMENT, AT(r.h.ts_ns), SNK_TIGHT, .digits = 6,
+	{"count", NULL, "times", VIEW_COUNT, AT(r.count), .help = "times that an exception left it"},
+	{"first_unix_ns", NULL, "first (s)", VIEW_MOMENT, AT(r.h.ts_ns), VIEW_TIGHT, .digits = 6,
 	 .help = "when the first of these calls began"},
-	{"last_unix_ns", NULL, "last (s)", SNK_MOMENT, AT(r.last_ns), SNK_TIGHT, .digits = 6},
-	{"line", NULL, "line", SNK_TEXT, AT(line), SNK_NULL,
+	{"last_unix_ns", NULL, "last (s)", VIEW_MOMENT, AT(r.last_ns), VIEW_TIGHT, .digits = 6},
+	{"line", NULL, "line", VIEW_TEXT, AT(line), VIEW_NULL,
 	 .help = "with --py-stacks: the line of the program that made the call"},
 	{0},
 };
 
-const struct snk_sheet sheet_raised = {
+const struct view_sheet sheet_raised = {
 	.title = "Raised",
 	.help = "Only with --raised: calls that an exception left, by their names and, with --py-stacks, by their "
 		"lines.",
@@ -127,7 +127,7 @@ const struct snk_sheet sheet_raised = {
 	.csv = "raised",
 	.columns = columns,
 	.row_bytes = sizeof(struct row),
-	.table_bytes = sizeof(struct snk_list),
+	.table_bytes = sizeof(struct view_list),
 	.when = when,
 	.make = make,
 	.above = above,

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+/* --backward: forward operators with the time of the backward nodes that they made. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/fmt.h"
+#include "view/priv.h"
+#include "view/sheet.h"
+
+/* Forward operators of one name, whatever thread. */
+struct join {
+	struct view_text name;
+	struct mxbpf_join j;
+	uint64_t all_ns;
+	double ratio;
+};
+
+struct joins {
+	struct view_list list;
+	uint64_t unjoined; /* nodes under their own names */
+};
+
+static uint64_t all_ns(const struct mxbpf_join *j)
+{
+	uint64_t sum;
+
+	if (__builtin_add_overflow(j->total_ns, j->bwd_total_ns, &sum) ||
+	    __builtin_add_overflow(sum, j->deep_total_ns, &sum))
+		return UINT64_MAX;
+	return sum;
+}
+
+static int by_name(const void *va, const void *vb)
+{
+	const struct join *a = va, *b = vb;
+	int order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
+
+	return order ? order : a->j.h.tgid < b->j.h.tgid ? -1 : a->j.h.tgid > b->j.h.tgid;
+}
+
+static int by_opts(const void *va, const void *vb, void *vopts)
+{
+	const struct join *a = va, *b = vb;
+	const struct view_opts *opts = vopts;
+	bool count = opts->sort == VIEW_SORT_COUNT;
+	uint64_t ka = count ? a->j.count : all_ns(&a->j), kb = count ? b->j.count : all_ns(&b->j);
+
+	if (opts->sort == VIEW_SORT_NAME)
+		return by_name(a, b);
+	if (ka != kb)
+		return (ka < kb) == opts->ascending ? -1 : 1;
+	return -by_name(a, b);
+}
+
+static int make(const struct view *s, void *table)
+{
+	size_t n, kept = 0, i;
+	const struct mxbpf_join *const *all = mdl_joins(s->in->model, &n);
+	struct join *r = calloc(n + 1, sizeof(*r));
+	struct joins *t = table;
+	unsigned cls;
+
+	t->list.rows = r;
+	if (!r)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		r[i].j = *all[i];
+		r[i].name.data = mdl_name(s->in->model, all[i]->name_id, &r[i].name.len);
+	}
+	qsort(r, n, sizeof(*r), by_name);
+	for (i = 0; i < n; i++) {
+		if (kept && !by_name(&r[kept - 1], &r[i]))
+			mdl_join_merge(&r[kept - 1].j, &r[i].j);
+		else
+			r[kept++] = r[i];
+	}
+	for (i = 0; i < kept; i++) {
+		const struct mxbpf_join *j = &r[i].j;
+
+		r[i].all_ns = all_ns(j);
+		r[i].ratio =
+			j->total_ns ? ((double)j->bwd_total_ns + (double)j->deep_total_ns) / (double)j->total_ns : NAN;
+	}
+	qsort_r(r, kept, sizeof(*r), by_opts, (void *)s->opts);
+	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
+		t->unjoined += mdl_counter(s->in->model, cls, MXBPF_COUNTER_UNJOINED);
+	t->list.all = kept;
+	return 0;
+}
+
+static void above(struct view *s, const void *table, const char *prefix)
+{
+	out_printf(s->out, "%sforward and backward: ", prefix);
+	view_put_shown(s, table, "operator");
+}
+
+static void below(struct view *s, const void *table, const char *prefix)
+{
+	const struct joins *t = table;
+	char n[32];
+
+	if (t->unjoined)
+		out_printf(s->out,
+			   "%s%s backward nodes stand under their own names: their operator is from before the "
+			   "window, or cannot be seen\n",
+			   prefix, fmt_count(t->unjoined, n));
+}
+
+static bool when(const struct view *s)
+{
+	return s->opts->backward;
+}
+
+#define ROW struct joins
+static const struct view_column totals[] = {
+	{"unjoined", NULL, NULL, VIEW_COUNT, AT(unjoined),
+	 .help = "runs of nodes whose operator is from before the window or cannot be seen: they stand under their own "
+		 "names, with count 0"},
+	{0},
+};
+#undef ROW
+
+#define ROW struct join
+static const struct view_column columns[] = {
+	{"name", NULL, "name", VIEW_TEXT, AT(name)},
+	PID_COLUMN(j.h.tgid),
+	{"count", NULL, "calls", VIEW_COUNT, AT(j.count),
+	 .help = "calls of the forward operator of which a backward node has run"},
+	{"total_ns", NULL, "forward", VIEW_NS, AT(j.total_ns), .help = "of these calls"},
+	{"backward_count", NULL, NULL, VIEW_COUNT, AT(j.bwd_count), .help = "runs of the nodes that they made"},
+	{"backward_ns", NULL, "backward", VIEW_NS, AT(j.bwd_total_ns)},
+	{"deeper_count", NULL, NULL, VIEW_COUNT, AT(j.deep_count),
+	 .help = "runs of nodes that were made while those ran: double backward and deeper"},
+	{"deeper_ns", NULL, "deeper", VIEW_NS, AT(j.deep_total_ns)},
+	{NULL, NULL, "total", VIEW_NS, AT(all_ns), .help = "forward, backward and deeper"},
+	{NULL, NULL, "ratio", VIEW_RATIO, AT(ratio), .digits = 2, .help = "backward and deeper to forward"},
+	{0},
+};
+
+const struct view_sheet view_sheet_joins = {
+	.title = "forward and backward",
+	.help = "Only with --backward.",
+	.member = "backward",
+	.list = "operators",
+	.csv = "backward",
+	.columns = columns,
+	.totals = totals,
+	.row_bytes = sizeof(struct join),
+	.table_bytes = sizeof(struct joins),
+	.when = when,
+	.make = make,
+	.above = above,
+	.below = below,
+};

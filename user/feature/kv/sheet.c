@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What went to a store of parameters and came from it, by operation and key. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "mxbpf_kv.h"
+#include "view/priv.h"
+#include "view/sheet.h"
+
+/* Calls of a store of parameters, by operation and key. */
+struct kv {
+	struct view_text name; /* owned */
+	struct view_key key;   /* owned */
+	uint64_t number;       /* of a key that is one */
+	uint64_t count, total_ns, min_ns, max_ns, avg_ns, p50_ns, p99_ns;
+	uint64_t values, unknown, sent_bytes, received_bytes, rate;
+	uint32_t tgid;
+};
+
+static uint64_t bytes_of(const struct mdl_kv *k)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(k->sent_bytes, k->received_bytes, &sum) ? UINT64_MAX : sum;
+}
+
+/* Numbers by size, then names. */
+static int by_key(const struct kv *a, const struct kv *b)
+{
+	if (a->key.number != b->key.number)
+		return a->key.number ? -1 : 1;
+	if (a->key.number)
+		return a->number == b->number ? 0 : a->number < b->number ? -1 : 1;
+	return view_name_cmp(a->key.text.data, a->key.text.len, b->key.text.data, b->key.text.len);
+}
+
+static int by_opts(const void *va, const void *vb, void *vopts)
+{
+	const struct kv *a = va, *b = vb;
+	const struct view_opts *opts = vopts;
+	bool count = opts->sort == VIEW_SORT_COUNT;
+	uint64_t ka = count ? a->count : a->total_ns, kb = count ? b->count : b->total_ns;
+	int order;
+
+	if (opts->sort != VIEW_SORT_NAME && ka != kb)
+		return (ka < kb) == opts->ascending ? -1 : 1;
+	order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
+	order = order ? order : by_key(a, b);
+	if (order)
+		return order;
+	return a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
+}
+
+/* Both parts, as one text. data is NULL if there is no memory. Owned. */
+static struct view_text joined(const char *a, size_t alen, const char *b)
+{
+	struct view_text text = {NULL, alen + strlen(b)};
+	char *to = malloc(text.len + 1);
+
+	if (!to)
+		return text;
+	memcpy(to, a, alen);
+	strcpy(to + alen, b);
+	text.data = to;
+	return text;
+}
+
+/* "serve pull": what a server does says what it was asked for. */
+static struct view_text operation(const struct mdl *m, const struct mdl_kv *k)
+{
+	const char *asked = !(k->flags & MXBPF_KV_SERVED) ? "" : k->flags & MXBPF_KV_PULLED ? " pull" : " push";
+	size_t len;
+	const char *name = mdl_name(m, k->calls.name_id, &len);
+
+	return joined(name, len, asked);
+}
+
+static struct view_key key_of(const struct mdl *m, const struct mdl_kv *k)
+{
+	char digits[24];
+	size_t len;
+	const char *name;
+
+	if (k->flags & MXBPF_KV_NAMED) {
+		name = mdl_name(m, k->key, &len);
+		return (struct view_key){joined(name, len, ""), false};
+	}
+	snprintf(digits, sizeof(digits), "%" PRId64, (int64_t)k->key);
+	return (struct view_key){joined(digits, strlen(digits), ""), true};
+}
+
+static struct kv row_of(const struct view *s, const struct mdl_kv *k)
+{
+	const uint64_t window_ns = s->in->session->duration_ns;
+
+	return (struct kv){
+		.name = operation(s->in->model, k),
+		.key = key_of(s->in->model, k),
+		.number = k->key,
+		.count = k->calls.count,
+		.total_ns = k->calls.total_ns,
+		.min_ns = k->calls.min_ns,
+		.max_ns = k->calls.max_ns,
+		.avg_ns = k->calls.total_ns / k->calls.count,
+		.p50_ns = mdl_percentile(&k->calls, 0.50),
+		.p99_ns = mdl_percentile(&k->calls, 0.99),
+		.values = k->values,
+		.unknown = k->unknown,
+		.sent_bytes = k->sent_bytes,
+		.received_bytes = k->received_bytes,
+		.rate = window_ns ? (uint64_t)((double)bytes_of(k) * 1e9 / (double)window_ns) : 0,
+		.tgid = k->calls.tgid,
+	};
+}
+
+static int make(const struct view *s, void *table)
+{
+	struct view_list *t = table;
+	const struct mdl_kv *const *all = mdl_kvs(s->in->model, &t->all);
+	struct kv *r = calloc(t->all + 1, sizeof(*r));
+	size_t i;
+	int err = r ? 0 : -ENOMEM;
+
+	t->rows = r;
+	for (i = 0; r && i < t->all; i++) {
+		r[i] = row_of(s, all[i]);
+		if (!r[i].name.data || !r[i].key.text.data)
+			err = -ENOMEM;
+	}
+	if (!err)
+		qsort_r(r, t->all, sizeof(*r), by_opts, (void *)s->opts);
+	return err;
+}
+
+static void fini(void *table)
+{
+	struct view_list *t = table;
+	struct kv *r = t->rows;
+	size_t i;
+
+	for (i = 0; r && i < t->all; i++) {
+		free((void *)r[i].name.data);
+		free((void *)r[i].key.text.data);
+	}
+}
+
+static void above(struct view *s, const void *table, const char *prefix)
+{
+	out_printf(s->out, "%sKVStore by key: ", prefix);
+	view_put_rows(s, table);
+	out_puts(s->out, "\n");
+}
+
+/* What the bytes are not. */
+static void below(struct view *s, const void *table, const char *prefix)
+{
+	const uint64_t unkeyed = view_counter(s->in->model, MXBPF_COUNTER_UNKEYED);
+	const struct view_list *t = table;
+	const struct kv *r = t->rows;
+	uint64_t unknown = 0;
+	char n[32];
+	size_t i;
+
+	for (i = 0; i < t->n; i++)
+		unknown += r[i].unknown;
+	out_printf(
+		s->out,
+		"%s         bytes by shape and type, as the program has them; a call with several keys is in the row "
+		"of each\n",
+		prefix);
+	if (unknown)
+		out_printf(
+			s->out,
+			"%s         of %s values the bytes are not known: sparse ones, and what servers answer with\n",
+			prefix, fmt_count(unknown, n));
+	if (unkeyed)
+		out_printf(s->out, "%s         %s values more are in no row: of a call the first %d are looked at\n",
+			   prefix, fmt_count(unkeyed, n), MXBPF_KV_VALUES_MAX);
+}
+
+static bool when(const struct view *s)
+{
+	return s->in->session->class_title[MXBPF_CLASS_KVSTORE];
+}
+
+#define ROW struct kv
+static const struct view_column columns[] = {
+	{"key", NULL, "key", VIEW_KEY, AT(key)},
+	{"operation", "name", "operation", VIEW_TEXT, AT(name),
+	 .help = "push, pull, pushpull, broadcast, init, row_sparse_pull; of a server: serve push, serve pull"},
+	PID_COLUMN(tgid),
+	{"calls", "count", "calls", VIEW_COUNT, AT(count)},
+	{"values", NULL, NULL, VIEW_COUNT, AT(values), .help = "arrays; of several devices a key has several"},
+	{"values_unknown", NULL, NULL, VIEW_COUNT, AT(unknown),
+	 .help = "of these, those whose bytes are not known, and not summed up"},
+	{"sent_bytes", NULL, "sent", VIEW_BYTES, AT(sent_bytes), VIEW_DASH,
+	 .help = "to the store; of a server, from a worker"},
+	{"received_bytes", NULL, "received", VIEW_BYTES, AT(received_bytes), VIEW_DASH},
+	{"total_ns", NULL, "total", VIEW_NS, AT(total_ns), VIEW_TIGHT},
+	{"min_ns", NULL, NULL, VIEW_NS, AT(min_ns)},
+	{"max_ns", NULL, NULL, VIEW_NS, AT(max_ns)},
+	{NULL, "avg_ns", NULL, VIEW_NS, AT(avg_ns)},
+	{"p50_ns", NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, .name_min = 12},
+	{"p99_ns", NULL, "p99", VIEW_NS, AT(p99_ns), VIEW_TIGHT, .name_min = 16},
+	{"bytes_per_second", "", "rate", VIEW_RATE, AT(rate), VIEW_DASH, .name_min = 20,
+	 .help = "of the window, both ways"},
+	{0},
+};
+
+const struct view_sheet view_sheet_kvs = {
+	.title = "KVStore by key",
+	.help = "What calls of a KVStore carried, by operation and key. A call with several keys is in the row of "
+		"each. Not with --stats.",
+	.member = "kvstore",
+	.csv = "KVStore by key",
+	.columns = columns,
+	.row_bytes = sizeof(struct kv),
+	.table_bytes = sizeof(struct view_list),
+	.if_any = true,
+	.when = when,
+	.make = make,
+	.fini = fini,
+	.above = above,
+	.below = below,
+};

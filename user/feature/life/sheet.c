@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+/* --life: what operators waited for before they ran, and what the program waited for. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "view/priv.h"
+#include "view/sheet.h"
+
+struct part {
+	uint64_t count, total_ns, min_ns, max_ns, p50_ns, p99_ns;
+	uint64_t known_p50_ns, known_p99_ns; /* the same, or VIEW_UNKNOWN without calls */
+};
+
+struct life {
+	struct view_text name;
+	uint64_t ns; /* all of it but for the dispatch: what the program sees between pushing it and having it */
+	struct part parts[MXBPF_LIFE_PARTS];
+	uint32_t tgid, device;
+};
+
+const char *const view_life_parts[MXBPF_LIFE_PARTS] = {
+	[MXBPF_LIFE_DISPATCH] = "dispatch",
+	[MXBPF_LIFE_DEPENDENCIES] = "dependencies",
+	[MXBPF_LIFE_QUEUE] = "queue",
+	[MXBPF_LIFE_RUN] = "run",
+};
+
+const char *const view_wait_whats[MXBPF_WAIT_WHATS] = {
+	[MXBPF_WAIT_NOTHING] = "nothing",
+	[MXBPF_WAIT_OPERATOR] = "operator",
+	[MXBPF_WAIT_UNSEEN] = "unseen",
+};
+
+static struct part part_of(const struct mdl_life_part *p)
+{
+	const uint64_t p50_ns = mdl_life_percentile(p, 0.5), p99_ns = mdl_life_percentile(p, 0.99);
+
+	return (struct part){p->count,
+			     p->total_ns,
+			     p->min_ns,
+			     p->max_ns,
+			     p50_ns,
+			     p99_ns,
+			     p->count ? p50_ns : VIEW_UNKNOWN,
+			     p->count ? p99_ns : VIEW_UNKNOWN};
+}
+
+static struct life row_of(const struct mdl *m, const struct mdl_life *l)
+{
+	struct life r = {.tgid = l->tgid, .device = l->device};
+	unsigned i;
+
+	r.name.data = mdl_name(m, l->name_id, &r.name.len);
+	for (i = 0; i < MXBPF_LIFE_PARTS; i++) {
+		r.parts[i] = part_of(&l->parts[i]);
+		if (i >= MXBPF_LIFE_DEPENDENCIES && __builtin_add_overflow(r.ns, r.parts[i].total_ns, &r.ns))
+			r.ns = UINT64_MAX;
+	}
+	return r;
+}
+
+static int by_name(const struct life *a, const struct life *b)
+{
+	int order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
+
+	if (order)
+		return order;
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	return a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
+}
+
+static int by_opts(const void *va, const void *vb, void *vopts)
+{
+	const struct life *a = va, *b = vb;
+	const struct view_opts *opts = vopts;
+	const bool count = opts->sort == VIEW_SORT_COUNT;
+	const uint64_t ka = count ? a->parts[MXBPF_LIFE_RUN].count : a->ns;
+	const uint64_t kb = count ? b->parts[MXBPF_LIFE_RUN].count : b->ns;
+
+	if (opts->sort != VIEW_SORT_NAME && ka != kb)
+		return (ka < kb) == opts->ascending ? -1 : 1;
+	return by_name(a, b);
+}
+
+static int make(const struct view *s, void *table)
+{
+	struct view_list *t = table;
+	const struct mdl_life *const *all = mdl_lives(s->in->model, &t->all);
+	struct life *r = calloc(t->all + 1, sizeof(*r));
+	size_t i;
+
+	t->rows = r;
+	if (!r)
+		return -ENOMEM;
+	for (i = 0; i < t->all; i++)
+		r[i] = row_of(s->in->model, all[i]);
+	qsort_r(r, t->all, sizeof(*r), by_opts, (void *)s->opts);
+	return 0;
+}
+
+static void above(struct view *s, const void *table, const char *prefix)
+{
+	out_printf(s->out, "%slife of operators: medians, in ", prefix);
+	view_put_rows(s, table);
+	out_puts(s->out, "\n");
+}
+
+static bool when(const struct view *s)
+{
+	return s->in->session->life;
+}
+
+#define ROW struct part
+static const struct view_column part_columns[] = {
+	{"count", NULL, NULL, VIEW_COUNT, AT(count),
+	 .help = "operators of which it is known: of those that were pushed before the window began some parts are "
+		 "not"},
+	{"total_ns", NULL, NULL, VIEW_NS, AT(total_ns)},
+	{"min_ns", NULL, NULL, VIEW_NS, AT(min_ns)},
+	{"max_ns", NULL, NULL, VIEW_NS, AT(max_ns)},
+	{"p50_ns", NULL, NULL, VIEW_NS, AT(p50_ns)},
+	{"p99_ns", NULL, NULL, VIEW_NS, AT(p99_ns)},
+	{0},
+};
+#undef ROW
+
+#define ROW struct life
+/* A part, with its median and 99th percentile for people. */
+#define PART(i, key, head, min, p99_min, text)                                                                         \
+	{key, "life_" key, NULL, VIEW_OBJECT, AT(parts[i]), .columns = part_columns, .help = text},                    \
+		{NULL, NULL, head, VIEW_NS, AT(parts[i].known_p50_ns), VIEW_TIGHT | VIEW_NULL, .name_min = min},       \
+	{                                                                                                              \
+		NULL, NULL, "p99", VIEW_NS, AT(parts[i].known_p99_ns), VIEW_TIGHT | VIEW_NULL, .name_min = p99_min     \
+	}
+static const struct view_column columns[] = {
+	{"name", NULL, "name", VIEW_TEXT, AT(name)},
+	{"device", NULL, NULL, VIEW_DEVICE, AT(device)},
+	PID_COLUMN(tgid),
+	{NULL, NULL, "calls", VIEW_COUNT, AT(parts[MXBPF_LIFE_RUN].count), .name_min = 12},
+	PART(MXBPF_LIFE_DISPATCH, "dispatch", "dispatch", 18, 30,
+	     "its thread made it: since the call around it began, or since the operator before it in that call"),
+	PART(MXBPF_LIFE_DEPENDENCIES, "dependencies", "depend", 0, 24,
+	     "pushed, until all that it reads and writes was free"),
+	PART(MXBPF_LIFE_QUEUE, "queue", "queue", 0, 24, "ready, until a thread took it"),
+	PART(MXBPF_LIFE_RUN, "run", "run", 0, 28, "started, until it was done: its row in the table of operators"),
+	{0},
+};
+#undef ROW
+
+const struct view_sheet view_sheet_lives = {
+	.title = "life of operators",
+	.help = "Only with --life: operators from being pushed to their end, and what the program waited for.",
+	.member = "life",
+	.list = "operators",
+	.csv = "",
+	.columns = columns,
+	.row_bytes = sizeof(struct life),
+	.table_bytes = sizeof(struct view_list),
+	.when = when,
+	.make = make,
+	.above = above,
+};
+
+/* ---- waits of the program */
+
+struct wait {
+	struct view_text op, within, call, name; /* without data where there is none */
+	struct view_text op_or_what;
+	struct view_text cause; /* for people; owned */
+	struct view_text in;	/* the call, or else the wait */
+	struct mxbpf_wait w;
+};
+
+static int by_total(const void *va, const void *vb)
+{
+	const struct wait *a = va, *b = vb;
+
+	if (a->w.total_ns != b->w.total_ns)
+		return a->w.total_ns > b->w.total_ns ? -1 : 1;
+	if (a->w.count != b->w.count)
+		return a->w.count > b->w.count ? -1 : 1;
+	return a->w.op_id < b->w.op_id ? -1 : a->w.op_id > b->w.op_id;
+}
+
+static struct view_text name_of(const struct mdl *m, uint64_t id)
+{
+	struct view_text text = {0};
+
+	if (id)
+		text.data = mdl_name(m, id, &text.len);
+	return text;
+}
+
+/* "dot", "dot in ImperativeBulk": names that the target gave. 0, -ENOMEM. */
+static int set_cause(struct wait *r)
+{
+	static const char *const words[MXBPF_WAIT_WHATS] = {
+		[MXBPF_WAIT_NOTHING] = "(nothing: it was done)",
+		[MXBPF_WAIT_UNSEEN] = "(pushed before the window)",
+	};
+	const char *word = words[r->w.what];
+	struct buf text = {0};
+	int err;
+
+	if (word)
+		err = buf_put(&text, word, strlen(word));
+	else
+		err = buf_put(&text, r->op.data, r->op.len);
+	if (!err && !word && r->within.data)
+		err = buf_put(&text, " in ", 4) || buf_put(&text, r->within.data, r->within.len);
+	r->cause = (struct view_text){(char *)text.data, text.len};
+	return err ? -ENOMEM : 0;
+}
+
+static int make_waits(const struct view *s, void *table)
+{
+	const struct mdl *m = s->in->model;
+	struct view_list *t = table;
+	const struct mxbpf_wait *all = mdl_waits(m, &t->all);
+	struct wait *r = calloc(t->all + 1, sizeof(*r));
+	size_t i;
+	int err = r ? 0 : -ENOMEM;
+
+	t->rows = r;
+	for (i = 0; r && i < t->all; i++) {
+		r[i].w = all[i];
+		r[i].op = name_of(m, all[i].op_id);
+		r[i].within = name_of(m, all[i].within_id);
+		r[i].call = name_of(m, all[i].call_id);
+		r[i].name = name_of(m, all[i].name_id);
+		r[i].in = r[i].call.data ? r[i].call : r[i].name;
+		r[i].op_or_what = r[i].op;
+		if (!r[i].op.data)
+			r[i].op_or_what = view_word(view_wait_whats[all[i].what]);
+		err = set_cause(&r[i]) ? -ENOMEM : err;
+	}
+	if (r)
+		qsort(r, t->all, sizeof(*r), by_total);
+	return err;
+}
+
+static void fini_waits(void *table)
+{
+	struct view_list *t = table;
+	struct wait *r = t->rows;
+	size_t i;
+
+	for (i = 0; r && i < t->all; i++)
+		free((void *)r[i].cause.data);
+}
+
+static void above_waits(struct view *s, const void *table, const char *prefix)
+{
+	out_printf(s->out, "%swhat the program waited for%s", prefix,
+		   ((const struct view_list *)table)->n ? "\n" : ": nothing seen\n");
+}
+
+#define ROW struct wait
+static const struct view_column wait_columns[] = {
+	{"for", "", NULL, VIEW_WORD, AT(w.what), WORDS(view_wait_whats),
+	 .help = "nothing: all was done already; unseen: what was waited for was pushed before the window began"},
+	{NULL, "name", NULL, VIEW_TEXT, AT(op_or_what)},
+	{NULL, NULL, "for", VIEW_TEXT, AT(cause)},
+	{NULL, NULL, "in", VIEW_TEXT, AT(in), .name_min = 12},
+	{"operator", "", NULL, VIEW_TEXT, AT(op), VIEW_NULL,
+	 .help = "that was the last to write what was waited for, by the order of pushing; of a wait for all, the last "
+		 "that ended"},
+	{"within", NULL, NULL, VIEW_TEXT, AT(within), VIEW_NULL, .help = "the bulk that it ran in"},
+	{"call", NULL, NULL, VIEW_TEXT, AT(call), VIEW_NULL, .help = "of the C API, that waited"},
+	{"wait", "", NULL, VIEW_TEXT, AT(name), VIEW_NULL, .help = "of the engine"},
+	PID_COLUMN(w.h.tgid),
+	{"count", NULL, "waits", VIEW_COUNT, AT(w.count)},
+	{"total_ns", NULL, "total", VIEW_NS, AT(w.total_ns), VIEW_TIGHT},
+	{"max_ns", NULL, "max", VIEW_NS, AT(w.max_ns), VIEW_TIGHT},
+	{0},
+};
+
+const struct view_sheet view_sheet_waits = {
+	.title = "waits of the program",
+	.help = "Only with --life: what the program waited for.",
+	.member = "life",
+	.list = "waits",
+	.csv = "waits",
+	.columns = wait_columns,
+	.row_bytes = sizeof(struct wait),
+	.table_bytes = sizeof(struct view_list),
+	.when = when,
+	.make = make_waits,
+	.fini = fini_waits,
+	.above = above_waits,
+};

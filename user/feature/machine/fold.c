@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "feature/machine/gauge.h"
+
+#define US_NS	1000
+#define TICK_NS 10000000 /* USER_HZ is 100 on x86, whatever the kernel's own */
+
+/* /proc/stat: user nice system idle iowait irq softirq steal */
+#define BUSY_FIELDS (1 << 0 | 1 << 1 | 1 << 2 | 1 << 5 | 1 << 6)
+
+#define STAT(f)                                                                                                        \
+	{                                                                                                              \
+		.file = "/proc/stat", .form = MDL_FORM_TICKS, .key = "cpu", .fields = (f), .times = TICK_NS            \
+	}
+#define STALL(f, which)                                                                                                \
+	{                                                                                                              \
+		.file = (f), .form = MDL_FORM_STALL, .key = (which), .times = US_NS                                    \
+	}
+#define KEYED(f, k)                                                                                                    \
+	{                                                                                                              \
+		.file = (f), .form = MDL_FORM_KEYED, .key = (k)                                                        \
+	}
+#define KEYED_US(f, k)                                                                                                 \
+	{                                                                                                              \
+		.file = (f), .form = MDL_FORM_KEYED, .key = (k), .times = US_NS                                        \
+	}
+#define V1_KEYED(c, f, k)                                                                                              \
+	{                                                                                                              \
+		.controller = (c), .file = (f), .form = MDL_FORM_KEYED, .key = (k)                                     \
+	}
+#define V1_NUMBER(c, f)                                                                                                \
+	{                                                                                                              \
+		.controller = (c), .file = (f)                                                                         \
+	}
+
+const char *const mdl_units[] = {
+	[MDL_UNIT_NS] = "ns",	    [MDL_UNIT_BYTES] = "bytes",
+	[MDL_UNIT_COUNT] = "count", [MDL_UNIT_MILLICPUS] = "millicpus",
+	[MDL_UNIT_KHZ] = "kHz",
+};
+
+/* Rows of one file stand together: it is read once for them. */
+const struct mdl_gauge mdl_gauges[MXBPF_GAUGE_IDS] = {
+	[MXBPF_GAUGE_CPU_BUSY] = {.name = "cpu_busy",
+				  .rises = true,
+				  .from = {STAT(BUSY_FIELDS)},
+				  .track = MDL_TRACK_CPUS,
+				  .title = "busy"},
+	[MXBPF_GAUGE_CPU_IDLE] = {.name = "cpu_idle", .rises = true, .from = {STAT(1 << 3)}},
+	[MXBPF_GAUGE_CPU_IOWAIT] = {.name = "cpu_iowait",
+				    .rises = true,
+				    .from = {STAT(1 << 4)},
+				    .track = MDL_TRACK_CPUS,
+				    .title = "I/O wait"},
+	[MXBPF_GAUGE_CPU_STEAL] = {.name = "cpu_steal",
+				   .rises = true,
+				   .from = {STAT(1 << 7)},
+				   .track = MDL_TRACK_CPUS,
+				   .title = "steal",
+				   .share = MDL_SHARE_CPU_TIME,
+				   .threshold = 5,
+				   .says = "the hypervisor took %s of CPU time (steal)"},
+	[MXBPF_GAUGE_CPU_KHZ] = {.name = "cpu_khz",
+				 .unit = MDL_UNIT_KHZ,
+				 .from = {{.file = "/proc/stat", .form = MDL_FORM_KHZ}},
+				 .track = MDL_TRACK_VALUE,
+				 .title = "frequency of busy CPUs",
+				 .share = MDL_SHARE_KHZ,
+				 .threshold = 50,
+				 .says = "the CPUs ran at %s of their highest frequency"},
+	[MXBPF_GAUGE_CPU_KHZ_MAX] = {.name = "cpu_khz_max",
+				     .unit = MDL_UNIT_KHZ,
+				     .from = {{.file = "/proc/stat", .form = MDL_FORM_KHZ_MAX}}},
+	[MXBPF_GAUGE_STALL_CPU] = {.name = "stall_cpu",
+				   .rises = true,
+				   .from = {STALL("/proc/pressure/cpu", "some")},
+				   .track = MDL_TRACK_PERCENT,
+				   .title = "CPU pressure",
+				   .share = MDL_SHARE_TIME,
+				   .threshold = 20,
+				   .says = "CPU pressure: some task waited for a CPU %s of the window",
+				   .unless = MXBPF_GAUGE_GROUP_STALL_CPU},
+	[MXBPF_GAUGE_STALL_IO] = {.name = "stall_io",
+				  .rises = true,
+				  .from = {STALL("/proc/pressure/io", "some")},
+				  .track = MDL_TRACK_PERCENT,
+				  .title = "I/O pressure",
+				  .share = MDL_SHARE_TIME,
+				  .threshold = 10,
+				  .says = "I/O pressure: some task stalled %s of the window",
+				  .unless = MXBPF_GAUGE_GROUP_STALL_IO},
+	[MXBPF_GAUGE_STALL_IO_ALL] = {.name = "stall_io_all",
+				      .rises = true,
+				      .from = {STALL("/proc/pressure/io", "full")}},
+	[MXBPF_GAUGE_STALL_MEMORY] = {.name = "stall_memory",
+				      .rises = true,
+				      .from = {STALL("/proc/pressure/memory", "some")},
+				      .track = MDL_TRACK_PERCENT,
+				      .title = "memory pressure",
+				      .share = MDL_SHARE_TIME,
+				      .threshold = 5,
+				      .says = "memory pressure: some task stalled %s of the window",
+				      .unless = MXBPF_GAUGE_GROUP_STALL_MEMORY},
+	[MXBPF_GAUGE_STALL_MEMORY_ALL] = {.name = "stall_memory_all",
+					  .rises = true,
+					  .from = {STALL("/proc/pressure/memory", "full")}},
+
+	[MXBPF_GAUGE_GROUP_WEIGHT] = {.name = "group_weight",
+				      .unit = MDL_UNIT_COUNT,
+				      .of = MDL_OF_GROUP,
+				      .from = {{.file = "cpu.weight"}, V1_NUMBER("cpu", "cpu.shares")}},
+	[MXBPF_GAUGE_GROUP_CPUS] =
+		{.name = "group_cpus",
+		 .unit = MDL_UNIT_COUNT,
+		 .of = MDL_OF_GROUP,
+		 .from = {{.file = "cpuset.cpus.effective", .form = MDL_FORM_CPUS},
+			  {.controller = "cpuset", .file = "cpuset.effective_cpus", .form = MDL_FORM_CPUS}}},
+	[MXBPF_GAUGE_GROUP_STALL_CPU] =
+		{.name = "group_stall_cpu",
+		 .rises = true,
+		 .of = MDL_OF_GROUP,
+		 .from = {STALL("cpu.pressure", "some")},
+		 .track = MDL_TRACK_PERCENT,
+		 .title = "CPU pressure",
+		 .share = MDL_SHARE_TIME,
+		 .threshold = 20,
+		 .says = "CPU pressure: some task of the cgroup waited for a CPU %s of the window"},
+	[MXBPF_GAUGE_GROUP_STALL_IO] = {.name = "group_stall_io",
+					.rises = true,
+					.of = MDL_OF_GROUP,
+					.from = {STALL("io.pressure", "some")},
+					.track = MDL_TRACK_PERCENT,
+					.title = "I/O pressure",
+					.share = MDL_SHARE_TIME,
+					.threshold = 10,
+					.says = "I/O pressure: some task of the cgroup stalled %s of the window"},
+	[MXBPF_GAUGE_GROUP_STALL_IO_ALL] = {.name = "group_stall_io_all",
+					    .rises = true,
+					    .of = MDL_OF_GROUP,
+					    .from = {STALL("io.pressure", "full")}},
+	[MXBPF_GAUGE_GROUP_STALL_MEMORY] =
+		{.name = "group_stall_memory",
+		 .rises = true,
+		 .of = MDL_OF_GROUP,
+		 .from = {STALL("memory.pressure", "some")},
+		 .track = MDL_TRACK_PERCENT,
+		 .title = "memory pressure",
+		 .share = MDL_SHARE_TIME,
+		 .threshold = 5,
+		 .says = "memory pressure: some task of the cgroup stalled %s of the window"},
+	[MXBPF_GAUGE_GROUP_STALL_MEMORY_ALL] = {.name = "group_stall_memory_all",
+						.rises = true,
+						.of = MDL_OF_GROUP,
+						.from = {STALL("memory.pressure", "full")}},
+	[MXBPF_GAUGE_GROUP_MEMORY] = {.name = "group_memory",
+				      .unit = MDL_UNIT_BYTES,
+				      .of = MDL_OF_GROUP,
+				      .from = {{.file = "memory.current"},
+					       V1_NUMBER("memory", "memory.usage_in_bytes")},
+				      .track = MDL_TRACK_VALUE,
+				      .title = "memory"},
+	[MXBPF_GAUGE_GROUP_CPU] = {.name = "group_cpu",
+				   .rises = true,
+				   .of = MDL_OF_GROUP,
+				   .from = {KEYED_US("cpu.stat", "usage_usec"), V1_NUMBER("cpuacct", "cpuacct.usage")},
+				   .track = MDL_TRACK_CPUS,
+				   .title = "busy"},
+
+	[MXBPF_GAUGE_PERIODS] = {.name = "periods",
+				 .unit = MDL_UNIT_COUNT,
+				 .rises = true,
+				 .of = MDL_OF_GROUPS,
+				 .from = {KEYED("cpu.stat", "nr_periods"), V1_KEYED("cpu", "cpu.stat", "nr_periods")}},
+	[MXBPF_GAUGE_PERIODS_THROTTLED] = {.name = "periods_throttled",
+					   .unit = MDL_UNIT_COUNT,
+					   .rises = true,
+					   .of = MDL_OF_GROUPS,
+					   .from = {KEYED("cpu.stat", "nr_throttled"),
+						    V1_KEYED("cpu", "cpu.stat", "nr_throttled")}},
+	/* Summed over CPUs, on each of which the group is stopped by itself. */
+	[MXBPF_GAUGE_THROTTLED] = {.name = "throttled",
+				   .rises = true,
+				   .of = MDL_OF_GROUPS,
+				   .from = {KEYED_US("cpu.stat", "throttled_usec"),
+					    V1_KEYED("cpu", "cpu.stat", "throttled_time")},
+				   .track = MDL_TRACK_PERCENT,
+				   .title = "throttled",
+				   .share = MDL_SHARE_TIME,
+				   .threshold = 1,
+				   .says = "throttled %s of the window by the cgroup's %s",
+				   .limit = MXBPF_GAUGE_CPU_MAX},
+	[MXBPF_GAUGE_CPU_MAX] = {.name = "cpu_max",
+				 .unit = MDL_UNIT_MILLICPUS,
+				 .of = MDL_OF_GROUPS,
+				 .from = {{.file = "cpu.max", .form = MDL_FORM_QUOTA},
+					  {.controller = "cpu",
+					   .file = "cpu.cfs_quota_us",
+					   .file2 = "cpu.cfs_period_us",
+					   .form = MDL_FORM_QUOTA}}},
+	[MXBPF_GAUGE_MEMORY_MAX] = {.name = "memory_max",
+				    .unit = MDL_UNIT_BYTES,
+				    .of = MDL_OF_GROUPS,
+				    .from = {{.file = "memory.max"}, V1_NUMBER("memory", "memory.limit_in_bytes")}},
+	[MXBPF_GAUGE_MEMORY_HIGH] = {.name = "memory_high",
+				     .unit = MDL_UNIT_BYTES,
+				     .of = MDL_OF_GROUPS,
+				     .from = {{.file = "memory.high"}}},
+	[MXBPF_GAUGE_MEMORY_MAX_HITS] = {.name = "memory_max_hits",
+					 .unit = MDL_UNIT_COUNT,
+					 .rises = true,
+					 .of = MDL_OF_GROUPS,
+					 .from = {KEYED("memory.events", "max"), V1_NUMBER("memory", "memory.failcnt")},
+					 .share = MDL_SHARE_HITS,
+					 .threshold = 10,
+					 .says = "memory ran into its limit %s times: the cgroup's %s",
+					 .limit = MXBPF_GAUGE_MEMORY_MAX},
+	[MXBPF_GAUGE_MEMORY_HIGH_HITS] = {.name = "memory_high_hits",
+					  .unit = MDL_UNIT_COUNT,
+					  .rises = true,
+					  .of = MDL_OF_GROUPS,
+					  .from = {KEYED("memory.events", "high")},
+					  .share = MDL_SHARE_HITS,
+					  .threshold = 10,
+					  .says = "memory was slowed down %s times: the cgroup's %s",
+					  .limit = MXBPF_GAUGE_MEMORY_HIGH},
+	[MXBPF_GAUGE_OOM_KILLS] = {.name = "oom_kills",
+				   .unit = MDL_UNIT_COUNT,
+				   .rises = true,
+				   .of = MDL_OF_GROUPS,
+				   .from = {KEYED("memory.events", "oom_kill"),
+					    V1_KEYED("memory", "memory.oom_control", "oom_kill")},
+				   .share = MDL_SHARE_HITS,
+				   .threshold = 1,
+				   .says = "out of memory: the kernel killed %s processes of the cgroup"},
+};

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The gauges of the machine as counters of a timeline. */
+#include <stdio.h>
+#include <string.h>
+
+#include "view/timeline/trace.h"
+
+/* The reading before, of each gauge. */
+struct last {
+	uint64_t value, ns;
+};
+
+static int text_scope(struct view_trace *t, uint64_t scope, struct buf *b)
+{
+	size_t len;
+	const char *name = view_scope_name(t->s.in->model, (uint16_t)scope, &len);
+
+	return view_text_escape(b, name, len);
+}
+
+/* Perfetto shows "name key": "cgroup: memory bytes". Groups are told apart where there may be several. */
+static void write_counter(struct view_trace *t, const struct mxbpf_gauge *g, uint64_t ts_ns, const char *value)
+{
+	static const char *const keys[] = {[MDL_TRACK_PERCENT] = "%", [MDL_TRACK_CPUS] = "CPUs"};
+	const struct mdl_gauge *gauge = &mdl_gauges[g->id];
+	struct view_text name = {"", 0};
+	char process[16];
+
+	if (gauge->of == MDL_OF_GROUPS)
+		name = view_trace_text(t, g->scope, text_scope);
+	snprintf(process, sizeof(process), "%u", t->s.in->session->pid);
+	out_printf(t->s.out, ",\n{\"ph\":\"C\",\"pid\":%s,\"tid\":%u,\"ts\":%llu.%03u,\"name\":\"%s%s",
+		   t->form->process_json ? t->form->process_json : process, t->s.in->session->pid,
+		   (unsigned long long)(ts_ns - t->base_ns) / 1000, (unsigned)((ts_ns - t->base_ns) % 1000),
+		   gauge->of == MDL_OF_MACHINE ? "machine" : "cgroup", name.len ? " " : "");
+	out_write(t->s.out, name.data, name.len);
+	out_printf(t->s.out, ": %s\",\"args\":{\"%s\":%s}}", gauge->title,
+		   gauge->track == MDL_TRACK_VALUE ? mdl_units[gauge->unit] : keys[gauge->track], value);
+}
+
+/* From the reading before on, how fast it rose until this one; what a pause hides is drawn as nothing. */
+static void write_rate(struct view_trace *t, const struct mxbpf_gauge *g, const struct last *last)
+{
+	const double scale = mdl_gauges[g->id].track == MDL_TRACK_PERCENT ? 100 : 1;
+	double rose = g->value > last->value ? (double)(g->value - last->value) : 0;
+	double passed = (double)(g->h.ts_ns - last->ns);
+	char value[64];
+
+	if (g->flags & MXBPF_GAUGE_RESUMED)
+		rose = 0;
+	snprintf(value, sizeof(value), "%.3f", scale * rose / passed);
+	write_counter(t, g, last->ns, value);
+}
+
+static void write_gauge(struct view_trace *t, const struct mxbpf_gauge *g, struct last *last)
+{
+	const struct mdl_gauge_row *row = mdl_gauge_row(t->s.in->model, g->id, g->scope);
+	bool rate = mdl_gauges[g->id].track != MDL_TRACK_VALUE;
+	char value[32];
+
+	/* What never happened needs no track. */
+	if (rate && last->ns && g->h.ts_ns > last->ns && row && row->difference)
+		write_rate(t, g, last);
+	snprintf(value, sizeof(value), "%llu", (unsigned long long)g->value);
+	if (!rate && g->value != MXBPF_GAUGE_NO_LIMIT)
+		write_counter(t, g, g->h.ts_ns, value);
+	*last = (struct last){g->value, g->h.ts_ns};
+}
+
+int view_trace_gauges(struct view_trace *t)
+{
+	size_t i, n = t->gauges.len / MXBPF_GAUGE_BYTES_MIN;
+	struct buf lasts = {0};
+	struct hash place = {0};
+	static const struct last none;
+	uint64_t *at;
+
+	for (i = 0; i < n; i++) {
+		const struct mxbpf_gauge *g = (const void *)(t->gauges.data + i * MXBPF_GAUGE_BYTES_MIN);
+
+		if (!g->id || g->id >= MXBPF_GAUGE_IDS || !mdl_gauges[g->id].track || g->h.ts_ns < t->base_ns)
+			continue;
+		at = hash_put(&place, g->id, g->scope);
+		if (!at || (!*at && buf_put(&lasts, &none, sizeof(none))))
+			break;
+		if (!*at)
+			*at = buf_count(&lasts, struct last);
+		write_gauge(t, g, buf_at(&lasts, struct last, *at - 1));
+	}
+	hash_fini(&place);
+	buf_fini(&lasts);
+	return i < n ? view_trace_no_memory(t) : t->error;
+}

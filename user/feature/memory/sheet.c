@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+/* --memory: who holds the memory of each device, and what it held when it held the most. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "view/priv.h"
+#include "view/sheet.h"
+
+static int by_name(const struct view_holder *a, const struct view_holder *b)
+{
+	int order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
+
+	order = order ? order : view_name_cmp(a->layer.data, a->layer.len, b->layer.data, b->layer.len);
+	order = order ? order : view_name_cmp(a->scope.data, a->scope.len, b->scope.data, b->scope.len);
+	order = order ? order : view_name_cmp(a->label.data, a->label.len, b->label.data, b->label.len);
+	if (order)
+		return order;
+	return a->h.h.tgid < b->h.h.tgid ? -1 : a->h.h.tgid > b->h.h.tgid;
+}
+
+/* What was there before stands last: it is nobody's. */
+static int by_size(const void *va, const void *vb)
+{
+	const struct view_holder *a = va, *b = vb;
+
+	if (a->h.device != b->h.device)
+		return a->h.device < b->h.device ? -1 : 1;
+	if (a->h.flags != b->h.flags)
+		return a->h.flags < b->h.flags ? -1 : 1;
+	if (a->h.peak_bytes != b->h.peak_bytes)
+		return a->h.peak_bytes > b->h.peak_bytes ? -1 : 1;
+	if (a->h.alloc_bytes != b->h.alloc_bytes)
+		return a->h.alloc_bytes > b->h.alloc_bytes ? -1 : 1;
+	return by_name(a, b);
+}
+
+static int by_device(const void *va, const void *vb)
+{
+	const struct mxbpf_mem_time *a = va, *b = vb;
+
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	return a->h.tgid < b->h.tgid ? -1 : a->h.tgid > b->h.tgid;
+}
+
+/* Of an id that is none, none. */
+static struct view_text text_of(const struct mdl *m, enum mxbpf_name_kind kind, uint64_t id)
+{
+	struct view_text text = {0};
+
+	if (id && kind == MXBPF_NAME_SPAN && id != MXBPF_NAME_UNNAMED)
+		text.data = mdl_name(m, id, &text.len);
+	else if (id && kind != MXBPF_NAME_SPAN)
+		text.data = mdl_text(m, kind, id, &text.len);
+	return text.len ? text : (struct view_text){0};
+}
+
+static struct view_holder holder_of(const struct mdl *m, const struct mxbpf_holder *h)
+{
+	struct view_holder r = {
+		.h = *h,
+		.layer = text_of(m, MXBPF_NAME_LAYER, h->layer_id),
+		.scope = text_of(m, MXBPF_NAME_SPAN, h->scope_id),
+		.label = text_of(m, MXBPF_NAME_SPAN, h->label_id),
+		/* Allocated less freed is what the window added to it. */
+		.start_bytes = (int64_t)((uint64_t)h->live_bytes - h->alloc_bytes + h->free_bytes),
+	};
+
+	if (h->cls) {
+		r.name.data = mdl_name(m, h->name_id, &r.name.len);
+		r.category = view_word(mdl_category(h->cls));
+	} else {
+		r.name = view_word(h->flags & MXBPF_HOLDER_BEFORE ? "[before]"
+				   : h->flags & MXBPF_HOLDER_MORE ? "[more]"
+								  : "[no operator]");
+	}
+	return r;
+}
+
+int view_held_make(const struct view *s, void *table)
+{
+	const struct mdl *m = s->in->model;
+	const struct mxbpf_mem_time *d;
+	const struct mxbpf_holder *h;
+	struct view_held *t = table;
+	struct view_holder *r;
+	size_t i;
+
+	while (mdl_mem_time(m, t->ndevices))
+		t->ndevices++;
+	while (mdl_holder(m, t->list.all))
+		t->list.all++;
+	t->devices = calloc(t->ndevices + 1, sizeof(*t->devices));
+	t->list.rows = r = calloc(t->list.all + 1, sizeof(*r));
+	if (!t->devices || !r)
+		return -ENOMEM;
+	for (i = 0; (d = mdl_mem_time(m, i)); i++)
+		t->devices[i] = *d;
+	for (i = 0; (h = mdl_holder(m, i)); i++) {
+		r[i] = holder_of(m, h);
+		t->layers |= !!r[i].layer.len;
+		t->scopes |= r[i].scope.len || r[i].label.len;
+		t->carried |= r[i].start_bytes != 0;
+	}
+	t->fresh = !t->carried;
+	t->several = t->ndevices > 1;
+	qsort(t->devices, t->ndevices, sizeof(*t->devices), by_device);
+	qsort(r, t->list.all, sizeof(*r), by_size);
+	return 0;
+}
+
+void view_held_fini(void *table)
+{
+	free(((struct view_held *)table)->devices);
+}
+
+static int64_t mean_bytes(const struct view *s, const struct mxbpf_mem_time *t)
+{
+	const struct mdl_session *ss = s->in->session;
+
+	return mdl_mem_mean(t, ss->start_mono_ns, ss->start_mono_ns + ss->duration_ns + ss->paused_ns);
+}
+
+/* What was there before and is freed counts below 0. */
+static const char *signed_bytes(int64_t bytes, char buf[32])
+{
+	char text[24];
+
+	fmt_bytes(bytes < 0 ? -(uint64_t)bytes : (uint64_t)bytes, text);
+	snprintf(buf, 32, "%s%s", bytes < 0 ? "-" : "", text);
+	return buf;
+}
+
+static void put_count(struct view *s, uint64_t n, const char *prefix, const char *what)
+{
+	char text[32];
+
+	if (n)
+		out_printf(s->out, "%s         %s %s\n", prefix, fmt_count(n, text), what);
+}
+
+/* Of all of a device. */
+static int64_t start_bytes(const struct view_held *held, const struct mxbpf_mem_time *t)
+{
+	const struct view_holder *r = held->list.rows;
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < held->list.all; i++)
+		if (t->device == r[i].h.device && t->h.tgid == r[i].h.h.tgid)
+			sum += (uint64_t)r[i].start_bytes;
+	return (int64_t)sum;
+}
+
+static void put_device(struct view *s, const struct view_held *held, const struct mxbpf_mem_time *t, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	const int64_t start = start_bytes(held, t);
+	char dev[48], bytes[3][32];
+
+	out_printf(s->out, "%s", prefix);
+	mdl_device_name(ss, t->device, dev);
+	view_put_safe(s->out, dev, strlen(dev));
+	out_printf(s->out, ": peak %s", signed_bytes(t->peak_bytes, bytes[0]));
+	if (t->peak_ns)
+		out_printf(s->out, " at %.6f s", (double)(int64_t)(t->peak_ns - ss->start_mono_ns) / 1e9);
+	if (start)
+		out_printf(s->out, ", %s at the start", signed_bytes(start, bytes[1]));
+	out_printf(s->out, ", mean %s, %s at the end\n", signed_bytes(mean_bytes(s, t), bytes[1]),
+		   signed_bytes(t->live_bytes, bytes[2]));
+	if (t->pool_peak_bytes)
+		out_printf(s->out, "%s         its pool took %s at most, of which %s were asked for then\n", prefix,
+			   signed_bytes((int64_t)t->pool_peak_bytes, bytes[0]),
+			   signed_bytes((int64_t)t->pool_used_bytes, bytes[1]));
+	put_count(s, t->unsized, prefix, "frees of what was there before are of unknown size");
+	put_count(s, t->missed, prefix, "frees were not seen: their addresses were given out again");
+	put_count(s, t->untracked, prefix, "allocations were not kept: what of them was freed is not known");
+}
+
+/* at start + allocated - freed = not freed: where something was there at the start (--reset), all four are shown. */
+static void above(struct view *s, const void *table, const char *prefix)
+{
+	const struct view_held *t = table;
+	size_t i;
+
+	out_printf(s->out, "%sMemory held", prefix);
+	out_puts(s->out, !t->ndevices ? ": nothing seen\n"
+			 : t->carried ? ", beyond what was there when the session began\n"
+				      : ", beyond what was there when the window began\n");
+	if (t->carried)
+		out_printf(s->out, "%sat the start of this window + allocated - freed in it = not freed\n", prefix);
+	for (i = 0; i < t->ndevices; i++)
+		put_device(s, t, &t->devices[i], prefix);
+}
+
+static void below(struct view *s, const void *table, const char *prefix)
+{
+	const struct view_list *t = table;
+
+	if (t->n < t->all)
+		out_printf(s->out, "%s%zu rows more are not shown\n", prefix, t->all - t->n);
+}
+
+static bool when(const struct view *s)
+{
+	return s->in->session->held;
+}
+
+#define ROW	     struct view_holder
+#define WHEN(member) .when = offsetof(struct view_held, member)
+#define SEEN(member) .shown = offsetof(struct view_held, member)
+static const struct view_column columns[] = {
+	{"name", NULL, "made by", VIEW_TEXT, AT(name),
+	 .help = "of the innermost operator, or call of the C API, that allocated; [no operator]; [before]: frees of "
+		 "what was there before; [more]: those that there was no room for"},
+	{"category", "", NULL, VIEW_TEXT, AT(category), VIEW_NULL},
+	{"device", NULL, "device", VIEW_DEVICE, AT(h.device), SEEN(several)},
+	PID_COLUMN(h.h.tgid),
+	{"layer", NULL, "layer", VIEW_TEXT, AT(layer), VIEW_NULL, WHEN(layers), .help = "where --layers was asked for"},
+	{"scope", NULL, "scope", VIEW_TEXT, AT(scope), VIEW_NULL, WHEN(scopes),
+	 .help = "of mxnet.profiler.scope, where the runtime has such"},
+	{"array", NULL, "array", VIEW_TEXT, AT(label), VIEW_NULL, WHEN(scopes), .name_min = 20,
+	 .help = "what the runtime calls it"},
+	{"allocs", NULL, "allocs", VIEW_COUNT, AT(h.allocs)},
+	{"frees", NULL, NULL, VIEW_COUNT, AT(h.frees), .help = "of these allocations, by whomever"},
+	{"start_bytes", NULL, "at start", VIEW_BYTES, AT(start_bytes), VIEW_SIGNED, SEEN(carried),
+	 .help = "that it held when the window began, since the session began: 0 but for --reset. start_bytes + "
+		 "alloc_bytes - free_bytes = live_bytes"},
+	{"alloc_bytes", NULL, "allocated", VIEW_BYTES, AT(h.alloc_bytes), .help = "in the window"},
+	{"free_bytes", NULL, "freed", VIEW_BYTES, AT(h.free_bytes), SEEN(fresh), .name_min = 16,
+	 .help = "in the window"},
+	{NULL, NULL, "freed", VIEW_BYTES, AT(h.free_bytes), SEEN(carried)},
+	{"peak_bytes", NULL, "at peak", VIEW_BYTES, AT(h.peak_bytes), VIEW_SIGNED, SEEN(fresh),
+	 .help = "alive at the peak of the device"},
+	{NULL, NULL, "at peak", VIEW_BYTES, AT(h.peak_bytes), VIEW_SIGNED, SEEN(carried), .name_min = 16},
+	{"live_bytes", NULL, "not freed", VIEW_BYTES, AT(h.live_bytes), VIEW_SIGNED,
+	 .help = "alive at the end of the window"},
+	{"live_blocks", NULL, "blocks", VIEW_COUNT, AT(h.live_blocks), .name_min = 12},
+	{0},
+};
+#undef ROW
+
+const struct view_sheet view_sheet_held = {
+	.title = "Memory held",
+	.help = "Only with --memory: who holds the memory of each device.",
+	.list_help = "the sum of their peak_bytes is the device's peak_bytes, that of their live_bytes its live_bytes",
+	.member = "memory",
+	.list = "holders",
+	.csv = "held",
+	.columns = columns,
+	.row_bytes = sizeof(struct view_holder),
+	.table_bytes = sizeof(struct view_held),
+	.when = when,
+	.make = view_held_make,
+	.fini = view_held_fini,
+	.above = above,
+	.below = below,
+};
+
+/* ---- devices */
+
+struct device {
+	struct mxbpf_mem_time t;
+	int64_t mean_bytes;
+	uint64_t peak_ns; /* VIEW_UNKNOWN */
+	struct {
+		uint64_t last_bytes, peak_bytes, used_bytes;
+	} pool;
+};
+
+static int make_devices(const struct view *s, void *table)
+{
+	struct view_list *t = table;
+	struct view_held held = {0};
+	struct device *r = NULL;
+	size_t i;
+	int err = view_held_make(s, &held);
+
+	if (!err)
+		t->rows = r = calloc(held.ndevices + 1, sizeof(*r));
+	for (i = 0; r && i < held.ndevices; i++) {
+		const struct mxbpf_mem_time *d = &held.devices[i];
+
+		r[i] = (struct device){.t = *d, mean_bytes(s, d), d->peak_ns ? d->peak_ns : VIEW_UNKNOWN};
+		if (d->pool_peak_bytes) {
+			r[i].pool.last_bytes = d->pool_bytes;
+			r[i].pool.peak_bytes = d->pool_peak_bytes;
+			r[i].pool.used_bytes = d->pool_used_bytes;
+		}
+	}
+	t->all = held.ndevices;
+	free(held.list.rows);
+	view_held_fini(&held);
+	return r ? 0 : -ENOMEM;
+}
+
+#define ROW struct device
+static const struct view_column pool_columns[] = {
+	{"last_bytes", "", NULL, VIEW_BYTES, AT(pool.last_bytes), .help = "at its last allocation"},
+	{"peak_bytes", "", NULL, VIEW_BYTES, AT(pool.peak_bytes)},
+	{"used_bytes", "", NULL, VIEW_BYTES, AT(pool.used_bytes),
+	 .help = "what was asked for, of what was allocated in the window, at that moment"},
+	{0},
+};
+
+static const struct view_column device_columns[] = {
+	{"device", NULL, NULL, VIEW_DEVICE, AT(t.device)},
+	PID_COLUMN(t.h.tgid),
+	{"peak_bytes", NULL, NULL, VIEW_BYTES, AT(t.peak_bytes), VIEW_SIGNED,
+	 .help = "of several processes as one an upper bound: the sum of their peaks"},
+	{"peak_unix_ns", NULL, NULL, VIEW_MOMENT, AT(peak_ns), VIEW_NULL,
+	 .help = "when it first held as much; null: it never held more than at the start"},
+	{"mean_bytes", NULL, NULL, VIEW_BYTES, AT(mean_bytes), VIEW_SIGNED, .help = "over the time of the window"},
+	{"live_bytes", NULL, NULL, VIEW_BYTES, AT(t.live_bytes), VIEW_SIGNED,
+	 .help = "at the end; below 0 if more of what was there before was freed"},
+	{"unsized_frees", "held.lost", NULL, VIEW_COUNT, AT(t.unsized), VIEW_OWN_ROW,
+	 .help = "of what was there before, of a size that is not known"},
+	{"missed_frees", "held.lost", NULL, VIEW_COUNT, AT(t.missed), VIEW_OWN_ROW,
+	 .help = "that were not seen: their addresses were given out again"},
+	{"untracked_allocs", "held.lost", NULL, VIEW_COUNT, AT(t.untracked), VIEW_OWN_ROW,
+	 .help = "that there was no room to remember: they count as alive for ever"},
+	{"pool", NULL, NULL, VIEW_OBJECT, .at = 0, .bytes = sizeof(struct device), VIEW_OMIT, .columns = pool_columns,
+	 .help = "where the runtime keeps a pool: all that this has taken from the device, also before the window"},
+	{0},
+};
+#undef ROW
+
+const struct view_sheet view_sheet_held_devices = {
+	.title = "Memory held: devices, in JSON and CSV",
+	.help = "Only with --memory: who holds the memory of each device, beyond what was there when the window began. "
+		"Bytes are those that the runtime was asked for.",
+	.member = "memory",
+	.list = "devices",
+	.csv = "held.device",
+	.columns = device_columns,
+	.row_bytes = sizeof(struct device),
+	.table_bytes = sizeof(struct view_list),
+	.whole = true,
+	.when = when,
+	.make = make_devices,
+};

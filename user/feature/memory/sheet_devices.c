@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The runtime's own account of memory: what each device gave and got back. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "view/priv.h"
+#include "view/sheet.h"
+
+struct mem {
+	struct mdl_mem_row m;
+	struct view_text process;
+	char label[VIEW_LABEL_BYTES];
+};
+
+struct mems {
+	struct view_list list;
+	bool processes;
+};
+
+static int by_device(const void *va, const void *vb)
+{
+	const struct mem *a = va, *b = vb;
+
+	if (a->m.device != b->m.device)
+		return a->m.device < b->m.device ? -1 : 1;
+	return a->m.tgid < b->m.tgid ? -1 : a->m.tgid > b->m.tgid;
+}
+
+static int make(const struct view *s, void *table)
+{
+	struct mems *t = table;
+	const struct mdl_mem_row *const *all = mdl_mem_rows(s->in->model, &t->list.all);
+	struct mem *r = calloc(t->list.all + 1, sizeof(*r));
+	size_t i;
+
+	t->processes = s->opts->by == VIEW_BY_PROCESS;
+	t->list.title = s->in->session->mem_title;
+	t->list.rows = r;
+	if (!r)
+		return -ENOMEM;
+	for (i = 0; i < t->list.all; i++)
+		r[i].m = *all[i];
+	qsort(r, t->list.all, sizeof(*r), by_device);
+	for (i = 0; i < t->list.all; i++)
+		r[i].process = view_word(view_process_label(s, r[i].m.tgid, r[i].label));
+	return 0;
+}
+
+/* What was allocated before the attach is unknown, so live and peak are not the device's. */
+static void above(struct view *s, const void *table, const char *prefix)
+{
+	const struct view_list *t = table;
+
+	out_puts(s->out, prefix);
+	view_put_safe(s->out, t->title, strlen(t->title));
+	out_puts(s->out, t->n ? ": live and peak count from the start of the window\n" : ": nothing seen\n");
+}
+
+static bool when(const struct view *s)
+{
+	return s->in->session->mem_title;
+}
+
+#define ROW struct mem
+static const struct view_column columns[] = {
+	{NULL, NULL, "process", VIEW_TEXT, AT(process), .shown = offsetof(struct mems, processes)},
+	{"device", NULL, "device", VIEW_DEVICE, AT(m.device)},
+	PID_COLUMN(m.tgid),
+	{"allocs", NULL, "allocs", VIEW_COUNT, AT(m.allocs)},
+	{"frees", NULL, "frees", VIEW_COUNT, AT(m.frees)},
+	{"alloc_bytes", NULL, "allocated", VIEW_BYTES, AT(m.alloc_bytes)},
+	{"free_bytes", NULL, "freed", VIEW_BYTES, AT(m.free_bytes)},
+	{"live_bytes", NULL, "live", VIEW_BYTES, AT(m.live_bytes),
+	 .help = "from the start of the window; never below 0"},
+	{"peak_bytes", NULL, "peak", VIEW_BYTES, AT(m.peak_bytes), .help = "highest live_bytes"},
+	{0},
+};
+
+const struct view_sheet view_sheet_mem = {
+	.title = "memory",
+	.help = "Called Device Storage of MXNet: what the runtime allocated and freed on each device.",
+	.def = "memory",
+	.csv = "memory",
+	.columns = columns,
+	.row_bytes = sizeof(struct mem),
+	.table_bytes = sizeof(struct mems),
+	.whole = true,
+	.when = when,
+	.make = make,
+	.above = above,
+};

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+/* --sample in tables: how many samples each operator has, of what ran in it and in nothing that is probed below. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "view/priv.h"
+#include "view/sheet.h"
+
+/* What ran in one span's calls, and in nothing that is probed below them. */
+struct sample {
+	struct view_text name, title; /* title: of its table; without data outside of all that is probed */
+	uint64_t count;
+	double share;
+	uint32_t tgid;
+};
+
+struct samples {
+	struct view_list list;
+	uint64_t count; /* of all rows */
+	uint32_t hz;
+};
+
+static int most_first(const void *va, const void *vb)
+{
+	const struct sample *a = va, *b = vb;
+	int order;
+
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
+	return order ? order : a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
+}
+
+static int make(const struct view *s, void *table)
+{
+	struct samples *t = table;
+	const struct mdl_samples *all = mdl_samples(s->in->model, &t->list.all);
+	struct sample *r = calloc(t->list.all + 1, sizeof(*r));
+	size_t i;
+
+	t->hz = s->in->session->sample_hz;
+	t->list.rows = r;
+	if (!r)
+		return -ENOMEM;
+	for (i = 0; i < t->list.all; i++) {
+		r[i] = (struct sample){.name = view_word(VIEW_NO_OPERATOR), .tgid = all[i].tgid, .count = all[i].count};
+		if (__builtin_add_overflow(t->count, all[i].count, &t->count))
+			t->count = UINT64_MAX;
+		if (!all[i].cls)
+			continue;
+		r[i].name.data = mdl_name(s->in->model, all[i].name_id, &r[i].name.len);
+		r[i].title = view_word(s->in->session->class_title[all[i].cls]);
+	}
+	qsort(r, t->list.all, sizeof(*r), most_first);
+	for (i = 0; i < t->list.all; i++)
+		r[i].share = t->count ? (double)r[i].count / (double)t->count : 0;
+	return 0;
+}
+
+static void above(struct view *s, const void *table, const char *prefix)
+{
+	const struct samples *t = table;
+	char n[32], ns[24];
+
+	out_printf(s->out, "%ssamples at %u Hz: %s, so about %s on a CPU\n", prefix, t->hz, fmt_count(t->count, n),
+		   fmt_ns(t->count * 1000000000 / t->hz, ns));
+}
+
+static bool when(const struct view *s)
+{
+	return s->in->session->sample_hz;
+}
+
+#define ROW struct samples
+static const struct view_column totals[] = {
+	{"hz", "sample_hz", NULL, VIEW_COUNT, AT(hz), .help = "samples a second of each CPU"},
+	{"count", "", NULL, VIEW_COUNT, AT(count),
+	 .help = "of threads of the processes: each stands for 1/hz seconds of CPU time"},
+	{0},
+};
+#undef ROW
+
+#define ROW struct sample
+static const struct view_column columns[] = {
+	{"name", NULL, "ran in", VIEW_TEXT, AT(name),
+	 .help = "of the innermost call that was open; [no operator]: none was"},
+	{"table", "", NULL, VIEW_TEXT, AT(title), VIEW_NULL, .help = "whose row it is; null: none's"},
+	PID_COLUMN(tgid),
+	{"count", NULL, "samples", VIEW_COUNT, AT(count)},
+	{NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1, .help = "of all samples"},
+	{0},
+};
+
+const struct view_sheet view_sheet_samples = {
+	.title = "samples",
+	.help = "Only with --sample.",
+	.member = "samples",
+	.list = "ran_in",
+	.csv = "samples",
+	.columns = columns,
+	.totals = totals,
+	.row_bytes = sizeof(struct sample),
+	.table_bytes = sizeof(struct samples),
+	.when = when,
+	.make = make,
+	.above = above,
+};

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+/* --sched: where operators were off the CPU, and who had to do with it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "feature/sched/words.h"
+#include "view/priv.h"
+#include "view/sheet.h"
+
+#define PARTIES_SHOWN 3
+
+/* Who kept a CPU, or who woke. */
+struct party {
+	struct view_text comm;
+	uint64_t count, ns;
+	bool own;
+};
+
+/* Off the CPU while a call was the innermost open one. */
+struct sched {
+	struct view_text op, category; /* without data where no call was open */
+	struct view_text name;
+	uint64_t off_ns, ns[MXBPF_SCHED_KEPT_BY];
+	struct view_list kept, woken; /* struct party, the longest first; borrowed from the table */
+	struct view_text note;	      /* owned */
+	uint32_t tgid;
+	uint8_t cls; /* 0: no call was open */
+};
+
+struct scheds {
+	struct view_list list;
+	bool seen[MXBPF_SCHED_KEPT_BY]; /* in a row that is shown */
+	struct mxbpf_agg_sched *items;	/* owned */
+	struct party *parties;		/* owned */
+};
+
+/* Of one operator what is of one kind stands together, the longest first. */
+static int by_row(const void *va, const void *vb)
+{
+	const struct mxbpf_agg_sched *a = va, *b = vb;
+
+	if (a->h.tgid != b->h.tgid)
+		return a->h.tgid < b->h.tgid ? -1 : 1;
+	if (a->cls != b->cls)
+		return a->cls < b->cls ? -1 : 1;
+	if (a->name_id != b->name_id)
+		return a->name_id < b->name_id ? -1 : 1;
+	if (a->what != b->what)
+		return a->what < b->what ? -1 : 1;
+	if (a->total_ns != b->total_ns)
+		return a->total_ns > b->total_ns ? -1 : 1;
+	return a->own != b->own ? a->own - b->own : memcmp(a->comm, b->comm, sizeof(a->comm));
+}
+
+/* The longest off the CPU first, of what no span was open last: idle threads wait all day. */
+static int by_time(const void *va, const void *vb)
+{
+	const struct sched *a = va, *b = vb;
+
+	if (!a->cls != !b->cls)
+		return a->cls ? -1 : 1;
+	if (a->off_ns != b->off_ns)
+		return a->off_ns > b->off_ns ? -1 : 1;
+	return view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
+}
+
+static struct sched row_of(const struct view *s, const struct mxbpf_agg_sched *a)
+{
+	struct sched r = {.name = view_word(VIEW_NO_OPERATOR), .tgid = a->h.tgid, .cls = a->cls};
+
+	if (!a->cls)
+		return r;
+	r.name.data = mdl_name(s->in->model, a->name_id, &r.name.len);
+	r.op = r.name;
+	r.category = view_word(mdl_category((enum mxbpf_class)a->cls));
+	return r;
+}
+
+static void add_item(struct sched *r, const struct mxbpf_agg_sched *a, struct party *party)
+{
+	struct view_list *of = a->what == MXBPF_SCHED_KEPT_BY ? &r->kept : &r->woken;
+
+	if (a->what < MXBPF_SCHED_KEPT_BY) {
+		r->ns[a->what] = r->ns[a->what] > a->total_ns ? r->ns[a->what] : a->total_ns;
+		if (__builtin_add_overflow(r->off_ns, a->total_ns, &r->off_ns))
+			r->off_ns = UINT64_MAX;
+		return;
+	}
+	*party = (struct party){
+		{a->comm, strnlen(a->comm, sizeof(a->comm))}, (uint64_t)a->count, (uint64_t)a->total_ns, a->own};
+	if (!of->n++)
+		of->rows = party;
+}
+
+/* "woken by python (own) 1.20 ms, kworker/0:1 3.10 us, and 2 more" */
+static int put_parties(struct buf *line, const struct view_list *of, const char *verb)
+{
+	const struct party *p = of->rows;
+	char ns[24];
+	size_t i;
+	int err = of->n ? buf_printf(line, "%s%s ", line->len ? "\n" : "", verb) : 0;
+
+	for (i = 0; !err && i < of->n && i < PARTIES_SHOWN; i++)
+		err = buf_printf(line, "%s%.*s%s %s", i ? ", " : "", (int)p[i].comm.len, p[i].comm.data,
+				 p[i].own ? " (own)" : "", fmt_ns(p[i].ns, ns));
+	if (!err && of->n > PARTIES_SHOWN)
+		err = buf_printf(line, ", and %zu more", of->n - PARTIES_SHOWN);
+	return err;
+}
+
+static int put_notes(struct scheds *t)
+{
+	struct sched *r = t->list.rows;
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < t->list.all; i++) {
+		struct buf line = {0};
+
+		err = put_parties(&line, &r[i].kept, "kept by");
+		err = err ? err : put_parties(&line, &r[i].woken, "woken by");
+		r[i].note = (struct view_text){(char *)line.data, line.len};
+	}
+	return err;
+}
+
+static void set_seen(const struct view *s, struct scheds *t)
+{
+	const size_t n = s->opts->top && s->opts->top < t->list.all ? s->opts->top : t->list.all;
+	const struct sched *r = t->list.rows;
+	unsigned what;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		for (what = 0; what < MXBPF_SCHED_KEPT_BY; what++)
+			t->seen[what] |= r[i].ns[what];
+}
+
+static int make(const struct view *s, void *table)
+{
+	struct scheds *t = table;
+	size_t n, i;
+	const struct mxbpf_agg_sched *all = mdl_scheds(s->in->model, &n), *a, *last = NULL;
+	struct sched *r = calloc(n + 1, sizeof(*r));
+
+	t->list.rows = r;
+	t->items = calloc(n + 1, sizeof(*t->items));
+	t->parties = calloc(n + 1, sizeof(*t->parties));
+	if (!r || !t->items || !t->parties)
+		return -ENOMEM;
+	if (n)
+		memcpy(t->items, all, n * sizeof(*t->items));
+	qsort(t->items, n, sizeof(*t->items), by_row);
+	for (i = 0; i < n; i++, last = a) {
+		a = &t->items[i];
+		if (!last || last->h.tgid != a->h.tgid || last->cls != a->cls || last->name_id != a->name_id)
+			r[t->list.all++] = row_of(s, a);
+		add_item(&r[t->list.all - 1], a, &t->parties[i]);
+	}
+	qsort(r, t->list.all, sizeof(*r), by_time);
+	set_seen(s, t);
+	return put_notes(t);
+}
+
+static void fini(void *table)
+{
+	struct scheds *t = table;
+	struct sched *r = t->list.rows;
+	size_t i;
+
+	for (i = 0; r && i < t->list.all; i++)
+		free((void *)r[i].note.data);
+	free(t->items);
+	free(t->parties);
+}
+
+static void above(struct view *s, const void *table, const char *prefix)
+{
+	out_printf(s->out, "%soff the CPU, by the innermost call that was open: ", prefix);
+	view_put_shown(s, table, "row");
+}
+
+static bool when(const struct view *s)
+{
+	return s->in->session->sched;
+}
+
+#define ROW struct party
+static const struct view_column party_columns[] = {
+	{"comm", "by", NULL, VIEW_TEXT, AT(comm)},
+	{"own", "", NULL, VIEW_BOOL, AT(own), .help = "a thread of what is looked at"},
+	{"count", NULL, NULL, VIEW_COUNT, AT(count)},
+	{"ns", "total_ns", NULL, VIEW_NS, AT(ns)},
+	{0},
+};
+#undef ROW
+
+#define ROW	   struct sched
+#define SEEN(what) .shown = offsetof(struct scheds, seen[what])
+#define OFF(what)  AT(ns[what]), VIEW_DASH, SEEN(what)
+#define PARTIES	   .columns = party_columns, .item_bytes = sizeof(struct party)
+static const struct view_column columns[] = {
+	{"name", "", NULL, VIEW_TEXT, AT(op), VIEW_NULL, .help = "null: no call was open"},
+	{NULL, "name", "name", VIEW_TEXT, AT(name)},
+	{"category", "", NULL, VIEW_TEXT, AT(category), VIEW_NULL},
+	PID_COLUMN(tgid),
+	{"off_cpu_ns", NULL, "off CPU", VIEW_NS, AT(off_ns), .help = "the sum of the next six"},
+	{"waited_ns", NULL, "waited", VIEW_NS, OFF(MXBPF_SCHED_WAITED), .help = "able to run, but others had the CPU"},
+	{"futex_ns", NULL, "futex", VIEW_NS, OFF(MXBPF_SCHED_FUTEX),
+	 .help = "asleep for a lock, a condition or a thread's end"},
+	{"io_ns", NULL, "I/O", VIEW_NS, OFF(MXBPF_SCHED_IO),
+	 .help = "asleep for a disk or what a file system has in its place"},
+	{"fault_ns", NULL, "fault", VIEW_NS, OFF(MXBPF_SCHED_FAULT), .help = "asleep in a page fault"},
+	{"sleep_ns", NULL, "sleep", VIEW_NS, OFF(MXBPF_SCHED_NAP), .help = "asleep as it asked to"},
+	{"other_ns", NULL, "other", VIEW_NS, OFF(MXBPF_SCHED_OTHER)},
+	{"kept_by", "kept_by", NULL, VIEW_LIST, AT(kept), PARTIES,
+	 .help = "what ran on its CPU while it waited; [not kept] is the beginning of waits with many changes"},
+	{"woken_by", "woken_by", NULL, VIEW_LIST, AT(woken), PARTIES,
+	 .help = "who ended its sleep, and how long that had been"},
+	{NULL, NULL, "", VIEW_NOTE, AT(note)},
+	{0},
+};
+#undef ROW
+
+const struct view_sheet view_sheet_scheds = {
+	.title = "off the CPU",
+	.help = "Only with --sched: threads off the CPU, by the innermost call that was open as they left it.",
+	.member = "off_cpu",
+	.list = "calls",
+	.csv = "off_cpu",
+	.columns = columns,
+	.row_bytes = sizeof(struct sched),
+	.table_bytes = sizeof(struct scheds),
+	.when = when,
+	.make = make,
+	.fini = fini,
+	.above = above,
+};

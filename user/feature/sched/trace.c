@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+/* --sched in timelines: states of threads, who woke them, and what kept them waiting. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "feature/sched/words.h"
+#include "view/timeline/trace.h"
+
+static int put_one(struct hash *h, uint64_t a, uint64_t b)
+{
+	uint64_t *at = hash_put(h, a, b);
+
+	if (at && !*at)
+		*at = 1;
+	return at ? 0 : -ENOMEM;
+}
+
+int view_sched_survey(struct view_trace *t, const struct mxbpf_sched *r)
+{
+	struct view_scheds *s = &t->scheds;
+	uint64_t first_ns = r->h.ts_ns - r->ran_ns;
+	unsigned i;
+	int err = put_one(&s->threads, r->h.tgid, r->tid);
+
+	if (r->nslices && !err)
+		err = put_one(&s->cpus, r->back_cpu, 0);
+	for (i = 0; i < r->nslices; i++)
+		first_ns = r->slices[i].from_ns < first_ns ? r->slices[i].from_ns : first_ns;
+	if (!s->first_ns || first_ns < s->first_ns)
+		s->first_ns = first_ns;
+	return err;
+}
+
+/* ---- tracks */
+
+void view_sched_track(struct view_trace *t, uint32_t tgid, uint32_t tid, size_t place)
+{
+	const struct view_plan_track k = {.tgid = tgid, .tid = tid};
+	uint64_t *at = hash_get(&t->scheds.threads, tgid, tid);
+	char buf[32], name[96];
+
+	if (!at || *at != 1)
+		return;
+	*at = 2;
+	snprintf(name, sizeof(name), "%.60s %u: state", view_trace_track_name(t, &k, buf), tid);
+	view_trace_name_track(t, tgid, VIEW_SCHED_TID + tid, name, place);
+}
+
+/* Of threads without a span, and of CPUs. */
+void view_sched_tracks(struct view_trace *t, size_t place)
+{
+	struct view_scheds *s = &t->scheds;
+	const struct hash_entry *e;
+	char name[32];
+	size_t pos = 0;
+
+	while ((e = hash_next(&s->threads, &pos)))
+		if (e->val == 1)
+			view_sched_track(t, (uint32_t)e->a, (uint32_t)e->b, place++);
+	if (!s->cpus.len)
+		return;
+	out_printf(t->s.out,
+		   ",\n{\"ph\":\"M\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"name\":\"process_name\",\"args\":{\"name\":"
+		   "\"CPUs, while a thread of the target waits\"}}",
+		   VIEW_SCHED_PID);
+	for (pos = 0; (e = hash_next(&s->cpus, &pos));) {
+		snprintf(name, sizeof(name), "CPU %u", (unsigned)e->a);
+		view_trace_name_track(t, VIEW_SCHED_PID, VIEW_SCHED_PID + 1 + (uint32_t)e->a, name, (size_t)e->a);
+	}
+}
+
+/* ---- events */
+
+/* Up to its args, which the caller ends. */
+static char *put_slice(struct view_trace *t, char *p, uint32_t pid, uint32_t tid, uint64_t from_ns, uint64_t to_ns,
+		       const char *name)
+{
+	p = put(p, ",\n{\"ph\":\"X\",\"cat\":\"sched\",");
+	p = view_put_where(t, p, pid, tid, from_ns);
+	p = put(p, ",\"dur\":");
+	p = view_put_us(p, to_ns - from_ns);
+	p = put(p, ",\"name\":\"");
+	p = put(p, name);
+	return put(p, "\",\"args\":{");
+}
+
+/* The name of a process is its own choice. */
+static char *put_comm(char *p, const char *key, const char comm[16])
+{
+	char safe[16 * 6 + 1];
+
+	fmt_json_exact(safe, sizeof(safe), comm, strnlen(comm, 16));
+	p = put(p, "\"");
+	p = put(p, key);
+	p = put(p, "\":\"");
+	p = put(p, safe);
+	return put(p, "\"");
+}
+
+static char *put_by(char *p, const struct mxbpf_sched *r, const char *who, const char *tid)
+{
+	if (!sched_has_by(r))
+		return p;
+	p = put(put_comm(p, who, r->by_comm), ",\"");
+	p = put(put(p, tid), "\":");
+	return view_put_u64(p, r->by_tid);
+}
+
+static void write_running(struct view_trace *t, const struct mxbpf_sched *r)
+{
+	char *start, *p, name[32];
+
+	if (!r->ran_ns)
+		return;
+	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
+	snprintf(name, sizeof(name), "running on CPU %u", r->left_cpu);
+	p = put_slice(t, start, r->h.tgid, VIEW_SCHED_TID + r->tid, r->h.ts_ns - r->ran_ns, r->h.ts_ns, name);
+	p = put(view_put_u64(put(p, "\"cpu\":"), r->left_cpu), "}}");
+	out_filled(t->s.out, (size_t)(p - start));
+}
+
+static void write_sleep(struct view_trace *t, const struct mxbpf_sched *r)
+{
+	char *start, *p, words[SCHED_WORDS_BYTES];
+
+	if (r->woken_ns == r->h.ts_ns)
+		return;
+	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
+	p = put_slice(t, start, r->h.tgid, VIEW_SCHED_TID + r->tid, r->h.ts_ns, r->woken_ns, sched_words(r, words));
+	p = put(put_by(p, r, "woken_by", "woken_by_tid"), "}}");
+	out_filled(t->s.out, (size_t)(p - start));
+}
+
+static void write_waiting(struct view_trace *t, const struct mxbpf_sched *r)
+{
+	char *start, *p;
+
+	if (r->back_ns == r->woken_ns)
+		return;
+	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
+	p = put_slice(t, start, r->h.tgid, VIEW_SCHED_TID + r->tid, r->woken_ns, r->back_ns, "runnable");
+	if (r->state == MXBPF_SCHED_RUNNABLE)
+		p = put_by(p, r, "preempted_by", "preempted_by_tid");
+	p = put(p, "}}");
+	out_filled(t->s.out, (size_t)(p - start));
+}
+
+static char *put_end(struct view_trace *t, char *p, const char *ph, uint32_t tgid, uint32_t tid, uint64_t ts_ns)
+{
+	p = put(put(p, ",\n{\"ph\":"), ph);
+	p = view_put_u64(put(p, ",\"id\":"), t->plan.narrows + t->scheds.narrows);
+	p = view_put_where(t, put(p, ","), tgid, VIEW_SCHED_TID + tid, ts_ns);
+	return put(p, ",\"cat\":\"wake\",\"name\":\"wakes\"}");
+}
+
+/* From a slice of its own, as nobody knows yet whether the waker's running is among the records, to the waiting. */
+static void write_wake(struct view_trace *t, const struct mxbpf_sched *r)
+{
+	const uint64_t at_ns = r->woken_ns - 1;
+	char *start, *p;
+
+	if (!(r->flags & MXBPF_SCHED_BY_OURS) || !sched_has_by(r) || r->state == MXBPF_SCHED_RUNNABLE ||
+	    r->back_ns == r->woken_ns || !hash_get(&t->scheds.threads, r->h.tgid, r->by_tid) || at_ns < t->base_ns)
+		return;
+	t->scheds.narrows++;
+	start = out_reserve(t->s.out, 3 * VIEW_EVENT_BYTES);
+	p = put_slice(t, start, r->h.tgid, VIEW_SCHED_TID + r->by_tid, at_ns, r->woken_ns, "wakes");
+	p = put(view_put_u64(put(p, "\"tid\":"), r->tid), "}}");
+	p = put_end(t, p, "\"s\"", r->h.tgid, r->by_tid, at_ns);
+	p = put_end(t, p, "\"f\",\"bp\":\"e\"", r->h.tgid, r->tid, r->woken_ns);
+	out_filled(t->s.out, (size_t)(p - start));
+}
+
+/* Several threads may have waited for what ran on a CPU: it is drawn once. */
+static void write_slices(struct view_trace *t, const struct mxbpf_sched *r)
+{
+	uint64_t *until = hash_get(&t->scheds.cpus, r->back_cpu, 0), from_ns;
+	char *start, *p, safe[16 * 6 + 1];
+	unsigned i;
+
+	for (i = r->nslices; until && i--;) {
+		const struct mxbpf_sched_slice *s = &r->slices[i];
+
+		from_ns = s->from_ns > *until ? s->from_ns : *until;
+		if (from_ns >= s->to_ns || from_ns < t->base_ns)
+			continue;
+		*until = s->to_ns;
+		fmt_json_exact(safe, sizeof(safe), s->comm, strnlen(s->comm, sizeof(s->comm)));
+		start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
+		p = put_slice(t, start, VIEW_SCHED_PID, VIEW_SCHED_PID + 1 + r->back_cpu, from_ns, s->to_ns, safe);
+		p = view_put_u64(put(p, "\"pid\":"), s->tgid);
+		p = view_put_u64(put(p, ",\"tid\":"), s->tid);
+		p = view_put_u64(put(p, ",\"waiting_tid\":"), r->tid);
+		p = put(p, "}}");
+		out_filled(t->s.out, (size_t)(p - start));
+	}
+}
+
+int view_sched_write(struct view_trace *t, const struct mxbpf_sched *r)
+{
+	/* A recording that is being written has more by now than in the first pass. */
+	if (r->h.ts_ns - r->ran_ns < t->base_ns)
+		return 0;
+	write_running(t, r);
+	write_sleep(t, r);
+	write_waiting(t, r);
+	write_wake(t, r);
+	write_slices(t, r);
+	return 0;
+}
+
+void view_sched_fini(struct view_trace *t)
+{
+	hash_fini(&t->scheds.threads);
+	hash_fini(&t->scheds.cpus);
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Calls that took much longer than their like, and what kept them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "feature/sched/words.h"
+#include "view/priv.h"
+#include "view/sheet.h"
+
+#define SHOWN_MAX 8 /* for people, unless --top says so */
+#define WHY_BYTES 192
+
+/* Only with --sched. */
+struct by {
+	struct view_text comm;
+	uint64_t ns;
+	uint32_t tid;
+	uint8_t what;
+};
+
+struct slow {
+	struct view_text name, why;
+	struct mdl_slow s;
+	struct by kept, slept;
+	struct view_account account;
+	uint64_t one;	       /* call */
+	uint64_t cpu, end_cpu; /* VIEW_UNKNOWN */
+	char why_text[WHY_BYTES];
+};
+
+static const char *const causes[MDL_NCAUSES] = {
+	[MDL_COMPUTED] = "computed", [MDL_FAULTED] = "faulted", [MDL_RUNNABLE] = "runnable",
+	[MDL_BLOCKED] = "blocked",   [MDL_READ] = "read",	[MDL_ELSEWHERE] = "elsewhere",
+};
+
+/* "once", "12 times". Returns buf. */
+static const char *times(uint32_t n, char buf[40])
+{
+	char count[32];
+
+	snprintf(buf, 40, n == 1 ? "once" : "%s times", fmt_count(n, count));
+	return buf;
+}
+
+/* A limit takes a CPU away as another thread does: where it did over the window, nobody can tell of a single call. */
+static void why_runnable(const struct mdl *m, const struct mdl_slow *s, const char *ns, char buf[WHY_BYTES])
+{
+	const struct mxbpf_account *a = &s->span.account;
+	const struct mxbpf_slow_by *by = &s->span.kept;
+	const char *limited =
+		view_throttled(m) && by->ns < s->cause_ns / 2 ? "throttled by the cgroup's limit, or " : "";
+	char kept[24], n[40];
+	int at;
+
+	if (a->nivcsw)
+		at = snprintf(buf, WHY_BYTES, "%spreempted %s (%s)", limited, ns, times(a->nivcsw, n));
+	else
+		at = snprintf(buf, WHY_BYTES, "%swaited %s for a CPU after waking", limited, ns);
+	if (by->ns)
+		snprintf(buf + at, WHY_BYTES - (size_t)at, ", %s by %.16s (%u) on CPU %u", fmt_ns(by->ns, kept),
+			 by->comm, by->tid, by->cpu);
+}
+
+/* What --sched knows of a sleep; elsewhere it may be any. */
+static const char *const sleeps[MXBPF_SCHED_WHATS] = {
+	[MXBPF_SCHED_FUTEX] = "a lock (futex)",
+	[MXBPF_SCHED_IO] = "a disk",
+	[MXBPF_SCHED_FAULT] = "page faults",
+	[MXBPF_SCHED_NAP] = "the time it asked for (sleep)",
+};
+
+static void why_blocked(const struct mdl_slow *s, const char *ns, char buf[WHY_BYTES])
+{
+	const struct mxbpf_slow_by *by = &s->span.slept;
+	const char *what = by->ns && by->what < MXBPF_SCHED_WHATS ? sleeps[by->what] : NULL;
+	char n[40];
+	int at;
+
+	if (what)
+		at = snprintf(buf, WHY_BYTES, "blocked %s, for %s", ns, what);
+	else
+		at = snprintf(buf, WHY_BYTES, "slept or waited for a lock %s: %s", times(s->span.account.nvcsw, n), ns);
+	if (by->ns && by->tid)
+		snprintf(buf + at, WHY_BYTES - (size_t)at, ", until %.16s (%u) woke it", by->comm, by->tid);
+}
+
+/* What kept a call, in words: "preempted 3.10 ms (12 times)". Hostile, as it may name programs. */
+static void put_why(const struct mdl *m, const struct mdl_slow *s, char buf[WHY_BYTES])
+{
+	const struct mxbpf_account *a = &s->span.account;
+	char ns[24], n[32];
+
+	fmt_ns(s->cause_ns, ns);
+	switch (s->cause) {
+	case MDL_RUNNABLE:
+		why_runnable(m, s, ns, buf);
+		break;
+	case MDL_READ:
+		snprintf(buf, WHY_BYTES, "waited %s; %s page%s read from disk", ns, fmt_count(a->majflt, n),
+			 a->majflt == 1 ? "" : "s");
+		break;
+	case MDL_BLOCKED:
+		why_blocked(s, ns, buf);
+		break;
+	case MDL_FAULTED:
+		snprintf(buf, WHY_BYTES, "computed %s longer, with %s page faults", ns, fmt_count(a->minflt, n));
+		break;
+	case MDL_ELSEWHERE:
+		snprintf(buf, WHY_BYTES, "ended %s after its own thread was through", ns);
+		break;
+	default:
+		snprintf(buf, WHY_BYTES, "computed %s longer: more work, %s", ns,
+			 view_stolen(m) ? "a slower CPU, or one that the hypervisor took" : "or a slower CPU");
+	}
+}
+
+static struct by by_of(const struct mxbpf_slow_by *by)
+{
+	if (!by->ns || by->what >= MXBPF_SCHED_WHATS)
+		return (struct by){.what = MXBPF_SCHED_WHATS};
+	return (struct by){{by->comm, strnlen(by->comm, sizeof(by->comm))}, by->ns, by->tid, by->what};
+}
+
+static uint64_t known_cpu(uint16_t cpu)
+{
+	return cpu == MXBPF_CPU_NONE ? VIEW_UNKNOWN : cpu;
+}
+
+static void fill(const struct view *s, struct slow *r, const struct mdl_slow *slow)
+{
+	const struct mxbpf_span e = {
+		.dur_ns = slow->span.dur_ns,
+		.cpu = slow->span.cpu,
+		.flags = MXBPF_SPAN_ACCOUNT,
+		.account = slow->span.account,
+	};
+	const struct mdl_row one = view_event_row(&e);
+
+	r->s = *slow;
+	r->name.data = mdl_name(s->in->model, slow->row->name_id, &r->name.len);
+	put_why(s->in->model, slow, r->why_text);
+	r->why = view_word(r->why_text);
+	r->kept = by_of(&r->s.span.kept);
+	r->slept = by_of(&r->s.span.slept);
+	r->account = view_account_of(&one);
+	r->one = 1;
+	r->cpu = known_cpu(e.cpu);
+	r->end_cpu = known_cpu(e.account.end_cpu);
+}
+
+static int make(const struct view *s, void *table)
+{
+	struct view_list *t = table;
+	struct mdl_slow *all;
+	struct slow *r;
+	size_t i;
+
+	if (!s->in->session->account)
+		return 0;
+	if (mdl_slow(s->in->model, s->in->session->fault_ns, &all, &t->all))
+		return -ENOMEM;
+	t->rows = r = calloc(t->all + 1, sizeof(*r));
+	for (i = 0; r && i < t->all; i++)
+		fill(s, &r[i], &all[i]);
+	free(all);
+	return r ? 0 : -ENOMEM;
+}
+
+static void above(struct view *s, const void *table, const char *prefix)
+{
+	const struct view_list *t = table;
+
+	out_printf(s->out, "%swhy slow: %zu call%s took %d times the median of their row, or more%s\n", prefix, t->all,
+		   t->all == 1 ? "" : "s", MDL_SLOW_TIMES,
+		   t->n < t->all || (!s->opts->top && t->n > SHOWN_MAX) ? "; the worst" : "");
+}
+
+static bool when(const struct view *s)
+{
+	return s->in->session->account;
+}
+
+static const char *const csv_tables[MDL_NCAUSES] = {
+	[MDL_COMPUTED] = "slow.computed", [MDL_FAULTED] = "slow.faulted", [MDL_RUNNABLE] = "slow.runnable",
+	[MDL_BLOCKED] = "slow.blocked",	  [MDL_READ] = "slow.read",	  [MDL_ELSEWHERE] = "slow.elsewhere",
+};
+
+#define ROW struct by
+static const struct view_column by_columns[] = {
+	{"ns", "", NULL, VIEW_NS, AT(ns)},
+	{"what", "", NULL, VIEW_WORD, AT(what), .words = sched_what_names, .nwords = MXBPF_SCHED_KEPT_BY},
+	{"thread", "", NULL, VIEW_COUNT, AT(tid), .help = "0: nobody's doing"},
+	{"comm", "", NULL, VIEW_TEXT, AT(comm)},
+	{0},
+};
+#undef ROW
+
+#define ROW struct slow
+static const struct view_column columns[] = {
+	{NULL, "table", NULL, VIEW_WORD, AT(s.cause), WORDS(csv_tables)},
+	{"name", NULL, "name", VIEW_TEXT, AT(name)},
+	{"device", NULL, NULL, VIEW_DEVICE, AT(s.span.device)},
+	PID_COLUMN(s.span.h.tgid),
+	{"thread", "", NULL, VIEW_COUNT, AT(s.span.tid)},
+	{"start_unix_ns", "", "at", VIEW_MOMENT, AT(s.span.h.ts_ns), .digits = 3},
+	{NULL, "count", NULL, VIEW_COUNT, AT(one)},
+	{"total_ns", NULL, "took", VIEW_NS, AT(s.span.dur_ns)},
+	{"median_ns", "p50_ns", "median", VIEW_NS, AT(s.median_ns), .help = "of its row"},
+	{"cause", "", NULL, VIEW_WORD, AT(s.cause), WORDS(causes),
+	 .help = "the largest of its times beyond the median"},
+	{"cause_ns", "", NULL, VIEW_NS, AT(s.cause_ns)},
+	{"why", "", "", VIEW_NOTE, AT(why), .help = "the cause in words, for people"},
+	{"kept_by", NULL, NULL, VIEW_OBJECT, AT(kept), VIEW_OMIT, .columns = by_columns,
+	 .help = "with --sched: who had its CPU the longest while it could have run"},
+	{"slept", NULL, NULL, VIEW_OBJECT, AT(slept), VIEW_OMIT, .columns = by_columns,
+	 .help = "with --sched: for what it slept the longest, and who ended that"},
+	{"cpu", "", NULL, VIEW_COUNT, AT(cpu), VIEW_NULL, .help = VIEW_CPU_HELP},
+	{"end_cpu", "", NULL, VIEW_COUNT, AT(end_cpu), VIEW_NULL, .help = VIEW_CPU_HELP},
+	{"account", NULL, NULL, VIEW_OBJECT, AT(account), .columns = view_account_columns, .help = VIEW_ACCOUNT_HELP},
+	{0},
+};
+
+const struct view_sheet view_sheet_slow = {
+	.title = "why slow",
+	.help = "Calls far above their median, the worst first; absent if there are none, with --stats and with "
+		"--no-account.",
+	.row_help = "A call that took at least twice the median of its row, and 50 us more.",
+	.member = "slow",
+	.csv = "slow",
+	.columns = columns,
+	.row_bytes = sizeof(struct slow),
+	.table_bytes = sizeof(struct view_list),
+	.people_max = SHOWN_MAX,
+	.if_any = true,
+	.when = when,
+	.make = make,
+	.above = above,
+};

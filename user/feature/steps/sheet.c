@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Iterations: how long, where their time went, and which were the slowest and why. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "view/priv.h"
+#include "view/sheet.h"
+
+#define CELL_BYTES  64
+#define WHY_BYTES   160
+#define SLOWEST_MAX 8  /* unless --top says so */
+#define NOTABLE	    10 /* percent of the median from which on it is worth a sentence what was longer */
+
+struct part {
+	uint64_t total_ns, p50_ns, max_ns;
+};
+
+/* A row of a part in CSV. */
+struct csv_part {
+	struct view_text name;
+	uint64_t count, total_ns, p50_ns, max_ns; /* the last two may be VIEW_UNKNOWN */
+};
+
+/* Iterations of a process, or of all as one. */
+struct loop {
+	uint32_t tgid;
+	uint8_t told;	     /* enum mxbpf_step_what */
+	uint64_t count;	     /* that ended and began in the window, */
+	uint64_t missing;    /* of these, the first, of which nothing is known any more; in none of the others */
+	uint64_t told_count; /* the others */
+	uint64_t total_ns, min_ns, max_ns, avg_ns, p50_ns, p99_ns;
+	struct {
+		uint64_t count, total_ns, busy_ns;
+		struct part parts[MXBPF_STEP_PARTS];
+	} known;		   /* of those of which they are known */
+	uint64_t first_p50_ns;	   /* of OUTSIDE, before the first call */
+	struct view_list csv_list; /* of csv_parts */
+	struct csv_part csv_parts[MXBPF_STEP_PARTS + 1];
+};
+
+struct slow {
+	struct mxbpf_iteration it;
+	uint64_t median_ns;
+	uint64_t one;
+	uint8_t longer; /* the part that is the most beyond its median; MXBPF_STEP_PARTS: none is */
+	uint64_t longer_ns;
+	uint64_t busy_ns, part_ns[MXBPF_STEP_PARTS]; /* VIEW_UNKNOWN */
+	struct view_text number, hash_number, note, csv_table;
+	char number_text[24], note_text[WHY_BYTES], table[64];
+};
+
+struct slowest {
+	struct view_list list;
+	struct view_list loops; /* owned */
+};
+
+const char *const view_parts[MXBPF_STEP_PARTS] = {
+	[MXBPF_PART_DATA] = "data",	  [MXBPF_PART_WAIT] = "wait", [MXBPF_PART_KVSTORE] = "kvstore",
+	[MXBPF_PART_OPERATOR] = "inline", [MXBPF_PART_API] = "api",   [MXBPF_PART_OUTSIDE] = "outside",
+};
+
+const char *const view_tolds[MXBPF_STEP_WHATS] = {
+	[MXBPF_STEP_NONE] = "nothing",	[MXBPF_STEP_BACKWARD] = "backward",	   [MXBPF_STEP_KVSTORE] = "kvstore",
+	[MXBPF_STEP_UPDATE] = "update", [MXBPF_STEP_OPTIMIZER] = "optimizer_step", [MXBPF_STEP_SAMPLED] = "sampled",
+};
+
+static const char *const ends[MXBPF_STEP_WHATS] = {
+	[MXBPF_STEP_NONE] = "nothing",
+	[MXBPF_STEP_BACKWARD] = "where a backward pass begins: no operator of an optimizer was seen",
+	[MXBPF_STEP_KVSTORE] = "with the last call of the KVStore before the next backward pass",
+	[MXBPF_STEP_UPDATE] = "with the optimizer's last operator before the next backward pass",
+	[MXBPF_STEP_OPTIMIZER] = "with a step of the optimizer",
+	[MXBPF_STEP_SAMPLED] = "as --iterations counts them",
+};
+
+static const char *const titles[MXBPF_STEP_PARTS] = {
+	[MXBPF_PART_DATA] = "waits for data",	    [MXBPF_PART_WAIT] = "waits for the engine",
+	[MXBPF_PART_KVSTORE] = "KVStore",	    [MXBPF_PART_OPERATOR] = "operators on its own thread",
+	[MXBPF_PART_API] = "the rest of the C API", [MXBPF_PART_OUTSIDE] = "outside the runtime",
+};
+
+/* ---- what they add up to */
+
+static int by_ns(const void *va, const void *vb)
+{
+	const uint64_t *a = va, *b = vb;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+/* The nearest rank; sorts them. */
+static uint64_t percentile(uint64_t *ns, size_t n, unsigned percent)
+{
+	size_t rank = (n * percent + 99) / 100;
+
+	qsort(ns, n, sizeof(*ns), by_ns);
+	return n ? ns[rank ? rank - 1 : 0] : 0;
+}
+
+static uint64_t sum_sat(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static void sum_part(struct part *part, uint64_t *ns, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		part->total_ns = sum_sat(part->total_ns, ns[i]);
+	part->p50_ns = percentile(ns, n, 50);
+	part->max_ns = n ? ns[n - 1] : 0;
+}
+
+static bool is_known(const struct mxbpf_iteration *it)
+{
+	return it->flags & MXBPF_ITERATION_PARTS;
+}
+
+static void sum_parts(struct loop *l, const struct mxbpf_iteration *it, size_t n, uint64_t *ns)
+{
+	struct part busy = {0}, first = {0};
+	size_t i, k = 0;
+	unsigned part;
+
+	for (part = 0; part < MXBPF_STEP_PARTS; part++) {
+		for (i = k = 0; i < n; i++)
+			if (is_known(&it[i]))
+				ns[k++] = it[i].part_ns[part];
+		sum_part(&l->known.parts[part], ns, k);
+	}
+	for (i = k = 0; i < n; i++)
+		if (is_known(&it[i])) {
+			l->known.total_ns = sum_sat(l->known.total_ns, it[i].dur_ns);
+			ns[k++] = it[i].busy_ns;
+		}
+	l->known.count = k;
+	sum_part(&busy, ns, k);
+	l->known.busy_ns = busy.total_ns;
+	for (i = k = 0; i < n; i++)
+		if (is_known(&it[i]))
+			ns[k++] = it[i].first_ns;
+	sum_part(&first, ns, k);
+	l->first_p50_ns = first.p50_ns;
+}
+
+static void set_csv_parts(struct loop *l)
+{
+	unsigned i;
+
+	for (i = 0; i < MXBPF_STEP_PARTS; i++) {
+		const struct part *p = &l->known.parts[i];
+
+		l->csv_parts[i] =
+			(struct csv_part){view_word(view_parts[i]), l->known.count, p->total_ns, p->p50_ns, p->max_ns};
+	}
+	l->csv_parts[i] =
+		(struct csv_part){view_word("operators"), l->known.count, l->known.busy_ns, VIEW_UNKNOWN, VIEW_UNKNOWN};
+	l->csv_list.n = l->known.count ? i + 1 : 0;
+}
+
+static void sum_loop(struct loop *l, const struct mxbpf_iteration *it, size_t n, uint64_t *ns)
+{
+	struct part all = {0};
+	size_t i;
+
+	*l = (struct loop){.tgid = it->h.tgid, .told = it->told, .missing = it->nr, .min_ns = UINT64_MAX};
+	for (i = 0; i < n; i++) {
+		ns[i] = it[i].dur_ns;
+		l->min_ns = it[i].dur_ns < l->min_ns ? it[i].dur_ns : l->min_ns;
+		l->missing = it[i].nr < l->missing ? it[i].nr : l->missing;
+	}
+	if (l->missing > UINT64_MAX - n) /* a file can say anything */
+		l->missing = UINT64_MAX - n;
+	l->count = n + l->missing;
+	sum_part(&all, ns, n);
+	l->total_ns = all.total_ns;
+	l->max_ns = all.max_ns;
+	l->p50_ns = all.p50_ns;
+	l->p99_ns = percentile(ns, n, 99);
+	l->told_count = n;
+	l->avg_ns = l->total_ns / n;
+	sum_parts(l, it, n, ns);
+	set_csv_parts(l);
+}
+
+static int by_length(const void *va, const void *vb)
+{
+	const struct mxbpf_iteration *a = *(const struct mxbpf_iteration *const *)va;
+	const struct mxbpf_iteration *b = *(const struct mxbpf_iteration *const *)vb;
+
+	if (a->dur_ns != b->dur_ns)
+		return a->dur_ns > b->dur_ns ? -1 : 1;
+	return a->h.ts_ns < b->h.ts_ns ? -1 : a->h.ts_ns > b->h.ts_ns;
+}
+
+static int make_loops(const struct view *s, void *table)
+{
+	struct view_list *t = table;
+	size_t n, i, k;
+	const struct mxbpf_iteration *all = mdl_iterations(s->in->model, &n);
+	struct loop *loops = calloc(n + 1, sizeof(*loops));
+	uint64_t *ns = calloc(n + 1, sizeof(*ns));
+
+	t->rows = loops;
+	for (i = 0; loops && ns && i < n; i = k) {
+		for (k = i; k < n && all[k].h.tgid == all[i].h.tgid; k++)
+			;
+		sum_loop(&loops[t->all], &all[i], k - i, ns);
+		loops[t->all].csv_list.rows = loops[t->all].csv_parts;
+		t->all++;
+	}
+	free(ns);
+	return loops && ns ? 0 : -ENOMEM;
+}
+
+static const struct loop *loop_of(const struct view_list *loops, const struct mxbpf_iteration *it)
+{
+	const struct loop *l = loops->rows;
+
+	while (l + 1 < (const struct loop *)loops->rows + loops->all && l->tgid != it->h.tgid)
+		l++;
+	return l;
+}
+
+/* Which part of it is the most beyond its median, and how much; -1: none is. */
+static int longer(const struct loop *l, const struct mxbpf_iteration *it, uint64_t *ns)
+{
+	int part, best = -1;
+
+	*ns = 0;
+	if (!is_known(it))
+		return -1;
+	for (part = 0; part < MXBPF_STEP_PARTS; part++)
+		if (it->part_ns[part] > l->known.parts[part].p50_ns &&
+		    it->part_ns[part] - l->known.parts[part].p50_ns > *ns) {
+			best = part;
+			*ns = it->part_ns[part] - l->known.parts[part].p50_ns;
+		}
+	return best;
+}
+
+/* ---- for people */
+
+static int add_ns(struct view_grid *g, uint64_t ns)
+{
+	char cell[24];
+
+	fmt_tight_ns(ns, cell);
+	return view_grid_add(g, cell, strlen(cell));
+}
+
+static int add_share(struct view_grid *g, uint64_t ns, uint64_t of)
+{
+	char cell[CELL_BYTES];
+
+	snprintf(cell, sizeof(cell), "%.1f%%", of ? 100.0 * (double)ns / (double)of : 0.0);
+	return view_grid_add(g, cell, strlen(cell));
+}
+
+static int put_parts(struct view *s, const struct loop *l)
+{
+	struct view_grid g = {.cols = {{"where their time went", .left = true}, {"share"}, {"mean"}, {"p50"}, {"max"}},
+			      .ncols = 5};
+	char known[24];
+	unsigned i;
+	int err = 0;
+
+	for (i = 0; !err && i < MXBPF_STEP_PARTS; i++) {
+		const struct part *part = &l->known.parts[i];
+
+		if (!part->total_ns)
+			continue;
+		err = view_grid_add(&g, titles[i], strlen(titles[i]));
+		err = err ? err : add_share(&g, part->total_ns, l->known.total_ns);
+		err = err ? err : add_ns(&g, part->total_ns / l->known.count);
+		err = err ? err : add_ns(&g, part->p50_ns);
+		err = err ? err : add_ns(&g, part->max_ns);
+	}
+	if (!err)
+		view_grid_print(&g, s->opts->width ? s->opts->width : VIEW_WIDTH, s->out);
+	view_grid_fini(&g);
+	if (!err)
+		out_printf(s->out, "share is of %s, the time of these iterations on the thread that runs them\n",
+			   fmt_ns(l->known.total_ns, known));
+	if (!err && l->known.busy_ns)
+		out_printf(s->out, "on whatever thread, an operator%s ran in %.1f%% of it\n",
+			   s->in->session->left_out ? " that --ops shows" : "",
+			   100.0 * (double)l->known.busy_ns / (double)(l->known.total_ns ? l->known.total_ns : 1));
+	return err;
+}
+
+static int put_loop(struct view *s, const struct loop *l)
+{
+	struct view_grid g = {.cols = {{"iterations", .left = true}, {"per s"}, {"mean"}, {"p50"}, {"p99"}, {"max"}},
+			      .ncols = 6};
+	const uint64_t n = l->count - l->missing;
+	char cell[CELL_BYTES], count[32];
+	int err;
+
+	out_printf(s->out, "Iterations: each ends %s\n", ends[l->told]);
+	if (l->missing)
+		out_printf(s->out, "the first %s of %s are not in what follows\n", fmt_count(l->missing, cell),
+			   fmt_count(l->count, count));
+	fmt_count(n, count);
+	err = view_grid_add(&g, count, strlen(count));
+	snprintf(cell, sizeof(cell), "%.2f", l->total_ns ? 1e9 * (double)n / (double)l->total_ns : 0.0);
+	err = err ? err : view_grid_add(&g, cell, strlen(cell));
+	err = err ? err : add_ns(&g, l->total_ns / n);
+	err = err ? err : add_ns(&g, l->p50_ns);
+	err = err ? err : add_ns(&g, l->p99_ns);
+	err = err ? err : add_ns(&g, l->max_ns);
+	if (!err)
+		view_grid_print(&g, s->opts->width ? s->opts->width : VIEW_WIDTH, s->out);
+	view_grid_fini(&g);
+	if (!err && l->known.count)
+		err = put_parts(s, l);
+	out_puts(s->out, "\n");
+	return err;
+}
+
+/* What of it was longer than in others; nothing where that is not much. */
+static const char *why(const struct loop *l, const struct mxbpf_iteration *it, char buf[WHY_BYTES])
+{
+	const uint64_t first = it->first_ns > l->first_p50_ns ? it->first_ns - l->first_p50_ns : 0;
+	char more[24];
+	uint64_t ns;
+	int part = longer(l, it, &ns);
+
+	buf[0] = 0;
+	if (part >= 0 && ns > l->p50_ns / 100 * NOTABLE)
+		snprintf(buf, WHY_BYTES, "%s: %s more than the median%s", titles[part], fmt_ns(ns, more),
+			 part == MXBPF_PART_OUTSIDE && first > ns / 2 ? ", before its first call" : "");
+	return buf;
+}
+
+/* ---- sheets */
+
+static bool when(const struct view *s)
+{
+	return false; /* all that CSV has of them is in its fixed columns */
+}
+
+#define ROW struct part
+static const struct view_column part_columns[] = {
+	{"total_ns", NULL, NULL, VIEW_NS, AT(total_ns)},
+	{"p50_ns", NULL, NULL, VIEW_NS, AT(p50_ns)},
+	{"max_ns", NULL, NULL, VIEW_NS, AT(max_ns)},
+	{0},
+};
+#undef ROW
+
+#define ROW struct csv_part
+static const struct view_column csv_part_columns[] = {
+	{NULL, "name", NULL, VIEW_TEXT, AT(name)},
+	{NULL, "count", NULL, VIEW_COUNT, AT(count)},
+	{NULL, "total_ns", NULL, VIEW_NS, AT(total_ns)},
+	{NULL, "p50_ns", NULL, VIEW_NS, AT(p50_ns), VIEW_NULL},
+	{NULL, "max_ns", NULL, VIEW_NS, AT(max_ns), VIEW_NULL},
+	{0},
+};
+#undef ROW
+
+#define ROW struct loop
+static const struct view_column missing_columns[] = {
+	{NULL, "count", NULL, VIEW_COUNT, .at = 0, .bytes = sizeof(uint64_t)},
+	{0},
+};
+
+#define PART_COLUMN(key, i, text)                                                                                      \
+	{                                                                                                              \
+		key, "", NULL, VIEW_OBJECT, .at = offsetof(ROW, known.parts[i]) - offsetof(ROW, known),                \
+					    .bytes = sizeof(struct part), .columns = part_columns, .help = text        \
+	}
+#define KNOWN(member) .at = offsetof(ROW, known.member) - offsetof(ROW, known), .bytes = sizeof(uint64_t)
+static const struct view_column known_columns[] = {
+	{"count", NULL, NULL, VIEW_COUNT, KNOWN(count)},
+	{"total_ns", NULL, NULL, VIEW_NS, KNOWN(total_ns)},
+	{"operators_ns", NULL, NULL, VIEW_NS, KNOWN(busy_ns),
+	 .help = "while at least one operator ran, on whatever thread"},
+	PART_COLUMN("data", MXBPF_PART_DATA, "waits for data: an iterator, or a loader's workers"),
+	PART_COLUMN("wait", MXBPF_PART_WAIT, "waits for the engine"),
+	PART_COLUMN("kvstore", MXBPF_PART_KVSTORE, "calls of the KVStore"),
+	PART_COLUMN("inline", MXBPF_PART_OPERATOR, "operators on the iteration's own thread"),
+	PART_COLUMN("api", MXBPF_PART_API, "other calls of the C API"),
+	PART_COLUMN("outside", MXBPF_PART_OUTSIDE, "outside the runtime: the program itself"),
+	{0},
+};
+
+static const struct view_column loop_columns[] = {
+	{"told_by", "name", NULL, VIEW_WORD, AT(told), WORDS(view_tolds),
+	 .help = "what an iteration ends with: the beginning of a backward pass, the last call of the KVStore or the "
+		 "last "
+		 "operator of the optimizer before one, a step of the optimizer, what --iterations counts"},
+	PID_COLUMN(tgid),
+	{"count", "", NULL, VIEW_COUNT, AT(count), .help = "an end in the window makes the beginning of the first"},
+	{NULL, "count", NULL, VIEW_COUNT, AT(told_count)},
+	{"missing", "", NULL, VIEW_COUNT, AT(missing),
+	 .help = "of these, the first, of which only the number is left; in none of the times"},
+	{"total_ns", NULL, NULL, VIEW_NS, AT(total_ns)},
+	{"min_ns", NULL, NULL, VIEW_NS, AT(min_ns)},
+	{"max_ns", NULL, NULL, VIEW_NS, AT(max_ns)},
+	{"avg_ns", NULL, NULL, VIEW_NS, AT(avg_ns)},
+	{"p50_ns", NULL, NULL, VIEW_NS, AT(p50_ns)},
+	{"p99_ns", NULL, NULL, VIEW_NS, AT(p99_ns)},
+	{NULL, "iterations.missing", NULL, VIEW_OBJECT, AT(missing), VIEW_OMIT, .columns = missing_columns},
+	{"parts", "", NULL, VIEW_OBJECT, AT(known), VIEW_OMIT, .columns = known_columns,
+	 .help = "Where the time of the thread that runs them went, of those iterations of which that is known; not "
+		 "with "
+		 "--stats. But for operators_ns they add up to total_ns, which the shares in text are of."},
+	{NULL, "iterations.part", NULL, VIEW_LIST, AT(csv_list), .columns = csv_part_columns,
+	 .item_bytes = sizeof(struct csv_part)},
+	{0},
+};
+#undef ROW
+
+const struct view_sheet view_sheet_loops = {
+	.title = "Iterations, in JSON and CSV",
+	.help = "Iterations of training loops that began and ended in the window; absent if there are none.",
+	.list_help = "one a process",
+	.member = "iterations",
+	.list = "loops",
+	.csv = "iterations",
+	.columns = loop_columns,
+	.row_bytes = sizeof(struct loop),
+	.table_bytes = sizeof(struct view_list),
+	.whole = true,
+	.if_any = true,
+	.when = when,
+	.make = make_loops,
+};
+
+/* What becomes of one of the slowest. */
+static void fill(struct slow *r, const struct mxbpf_iteration *it, const struct view_list *loops)
+{
+	const struct loop *l = loop_of(loops, it);
+	int part = longer(l, it, &r->longer_ns);
+	unsigned i;
+
+	r->it = *it;
+	r->one = 1;
+	r->median_ns = l->p50_ns;
+	r->longer = (uint8_t)(part < 0 ? MXBPF_STEP_PARTS : part);
+	snprintf(r->number_text, sizeof(r->number_text), "#%" PRIu64, (uint64_t)it->nr);
+	r->hash_number = view_word(r->number_text);
+	r->number = view_word(r->number_text + 1);
+	r->busy_ns = is_known(it) ? it->busy_ns : VIEW_UNKNOWN;
+	for (i = 0; i < MXBPF_STEP_PARTS; i++)
+		r->part_ns[i] = is_known(it) ? it->part_ns[i] : VIEW_UNKNOWN;
+	r->note = view_word(why(l, it, r->note_text));
+	snprintf(r->table, sizeof(r->table), "iterations.slowest%s%s", part < 0 ? "" : ".",
+		 part < 0 ? "" : view_parts[part]);
+	r->csv_table = view_word(r->table);
+}
+
+static int make_slowest(const struct view *s, void *table)
+{
+	struct slowest *t = table;
+	size_t n, i, top = s->opts->top ? s->opts->top : SLOWEST_MAX;
+	const struct mxbpf_iteration *all = mdl_iterations(s->in->model, &n), **order = calloc(n + 1, sizeof(*order));
+	int err = make_loops(s, &t->loops);
+
+	t->list.all = n < top ? n : top;
+	t->list.rows = calloc(t->list.all + 1, sizeof(struct slow));
+	err = order && t->list.rows ? err : -ENOMEM;
+	for (i = 0; !err && i < n; i++)
+		order[i] = &all[i];
+	if (!err)
+		qsort(order, n, sizeof(*order), by_length);
+	for (i = 0; !err && i < t->list.all; i++)
+		fill((struct slow *)t->list.rows + i, order[i], &t->loops);
+	free(order);
+	return err;
+}
+
+static void fini_slowest(void *table)
+{
+	free(((struct slowest *)table)->loops.rows);
+}
+
+static void above_slowest(struct view *s, const void *table, const char *prefix)
+{
+	const struct view_list *loops = &((const struct slowest *)table)->loops;
+	size_t i;
+
+	for (i = 0; i < loops->all; i++)
+		put_loop(s, (const struct loop *)loops->rows + i);
+}
+
+#define ROW struct slow
+#define NS_OF(key, member)                                                                                             \
+	{                                                                                                              \
+		key "_ns", "", NULL, VIEW_NS, AT(member), VIEW_NULL | VIEW_OMIT                                        \
+	}
+static const struct view_column slowest_columns[] = {
+	{NULL, "table", NULL, VIEW_TEXT, AT(csv_table)},
+	{NULL, "name", NULL, VIEW_TEXT, AT(number)},
+	{NULL, NULL, "slowest iterations", VIEW_TEXT, AT(hash_number)},
+	{"number", "", NULL, VIEW_COUNT, AT(it.nr),
+	 .help = "of its process, from 0: N of ProfilerStep#N in MXNet's traces"},
+	PID_COLUMN(it.h.tgid),
+	{"thread", NULL, NULL, VIEW_COUNT, AT(it.tid)},
+	{"start_unix_ns", NULL, "at", VIEW_MOMENT, AT(it.h.ts_ns), .digits = 3},
+	{NULL, "count", NULL, VIEW_COUNT, AT(one)},
+	{"total_ns", NULL, "took", VIEW_NS, AT(it.dur_ns), VIEW_TIGHT},
+	{"median_ns", "p50_ns", "median", VIEW_NS, AT(median_ns), VIEW_TIGHT, .help = "of its loop"},
+	{"longer", "", NULL, VIEW_WORD, AT(longer), VIEW_OMIT, WORDS(view_parts),
+	 .help = "the part that is the most beyond its median"},
+	{"longer_ns", "", NULL, VIEW_NS, AT(longer_ns), VIEW_OMIT},
+	NS_OF("operators", busy_ns),
+	NS_OF("data", part_ns[MXBPF_PART_DATA]),
+	NS_OF("wait", part_ns[MXBPF_PART_WAIT]),
+	NS_OF("kvstore", part_ns[MXBPF_PART_KVSTORE]),
+	NS_OF("inline", part_ns[MXBPF_PART_OPERATOR]),
+	NS_OF("api", part_ns[MXBPF_PART_API]),
+	NS_OF("outside", part_ns[MXBPF_PART_OUTSIDE]),
+	{NULL, NULL, "", VIEW_NOTE, AT(note)},
+	{0},
+};
+
+const struct view_sheet view_sheet_slowest = {
+	.title = "slowest iterations",
+	.help = "Iterations of training loops, the longest first.",
+	.list_help = "the longest first: 8, or as many as --top says",
+	.member = "iterations",
+	.list = "slowest",
+	.csv = "iterations.slowest",
+	.columns = slowest_columns,
+	.row_bytes = sizeof(struct slow),
+	.table_bytes = sizeof(struct slowest),
+	.whole = true,
+	.if_any = true,
+	.when = when,
+	.make = make_slowest,
+	.fini = fini_slowest,
+	.above = above_slowest,
+};

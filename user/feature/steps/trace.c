@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Iterations in a timeline, named as torch.profiler's are, which is what tools of traces look for. */
+#include "view/timeline/trace.h"
+
+#include <stdio.h>
+
+static void write_track(struct view_trace *t, const struct mxbpf_iteration *it)
+{
+	out_printf(
+		t->s.out,
+		",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"iterations\"}},\n"
+		"{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":-1}}",
+		it->h.tgid, VIEW_STEP_TID + it->tid, it->h.tgid, VIEW_STEP_TID + it->tid);
+}
+
+static void write_iteration(struct view_trace *t, const struct mxbpf_iteration *it)
+{
+	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
+	unsigned i;
+
+	p = put(start, ",\n{\"ph\":\"X\",");
+	p = view_put_where(t, p, it->h.tgid, VIEW_STEP_TID + it->tid, it->h.ts_ns);
+	p = put(p, ",\"dur\":");
+	p = view_put_us(p, it->dur_ns);
+	p = put(p, ",\"cat\":\"");
+	p = put(p, mdl_category(MXBPF_CLASS_STEP));
+	p = put(p, "\",\"name\":\"ProfilerStep#");
+	p = view_put_u64(p, it->nr);
+	p = put(p, "\",\"args\":{\"told_by\":\"");
+	p = put(p, view_tolds[it->told]);
+	p = put(p, "\"");
+	for (i = 0; i < MXBPF_STEP_PARTS && it->flags & MXBPF_ITERATION_PARTS; i++) {
+		p = put(p, ",\"");
+		p = put(p, view_parts[i]);
+		p = put(p, "_us\":");
+		p = view_put_us(p, it->part_ns[i]);
+	}
+	p = put(p, "}}");
+	out_filled(t->s.out, (size_t)(p - start));
+}
+
+void view_trace_iterations(struct view_trace *t)
+{
+	const struct mxbpf_iteration *it, *last = NULL;
+	size_t n, i;
+
+	it = mdl_iterations(t->s.in->model, &n);
+	for (i = 0; i < n; i++, it++) {
+		if (it->h.ts_ns < t->base_ns) /* its calls were overwritten */
+			continue;
+		if (!last || last->h.tgid != it->h.tgid || last->tid != it->tid)
+			write_track(t, it);
+		write_iteration(t, it);
+		last = it;
+	}
+}

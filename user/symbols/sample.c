@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/demangle.h"
+#include "elf/names.h"
+#include "elf/unwind.h"
+#include "symbols/sample_priv.h"
+#include "target/target.h"
+
+#define LOOK_EVERY_NS 1000000000ull
+#define SYMBOL_BYTES  2048
+#define KNOWN_MAX     (1u << 16) /* addresses whose names are kept */
+#define NO_FRAME      "-"	 /* of an address that is no frame's */
+
+struct process {
+	struct tgt *t; /* NULL: it ended before it was seen */
+	uint64_t looked_ns;
+};
+
+struct smp {
+	struct hash processes; /* tgid -> struct process *, owned */
+	struct hash known;     /* (2 * address + whether a call returns there, tgid) -> char *, owned */
+	struct kernel kernel;
+};
+
+struct smp *smp_new(void)
+{
+	return calloc(1, sizeof(struct smp));
+}
+
+static void forget_names(struct smp *s)
+{
+	const struct hash_entry *e;
+	size_t pos = 0;
+
+	while ((e = hash_next(&s->known, &pos)))
+		free((void *)(uintptr_t)e->val);
+	hash_clear(&s->known);
+}
+
+void smp_free(struct smp *s)
+{
+	const struct hash_entry *e;
+	size_t pos = 0;
+
+	if (!s)
+		return;
+	while ((e = hash_next(&s->processes, &pos))) {
+		tgt_close(((struct process *)(uintptr_t)e->val)->t);
+		free((void *)(uintptr_t)e->val);
+	}
+	hash_fini(&s->processes);
+	forget_names(s);
+	hash_fini(&s->known);
+	kernel_fini(&s->kernel);
+	free(s);
+}
+
+/* What it maps now; what it mapped is better than nothing once it has gone. */
+static void look(struct process *p, uint32_t tgid, uint64_t now_ns)
+{
+	struct tgt *t = NULL;
+
+	p->looked_ns = now_ns;
+	if (tgt_open((pid_t)tgid, &t, NULL))
+		return;
+	tgt_close(p->t);
+	p->t = t;
+}
+
+static struct process *process_of(struct smp *s, uint32_t tgid)
+{
+	uint64_t *known = hash_put(&s->processes, tgid, 0);
+
+	if (known && !*known)
+		*known = (uintptr_t)calloc(1, sizeof(struct process));
+	return known ? (struct process *)(uintptr_t)*known : NULL;
+}
+
+/* The file that is mapped at an address; one that was mapped since is looked for once a second. */
+static struct tgt_lib *lib_at(struct smp *s, uint32_t tgid, uint64_t addr, struct tgt **t)
+{
+	struct process *p = process_of(s, tgid);
+	struct tgt_lib *lib;
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
+	if (!p)
+		return NULL;
+	lib = p->t ? tgt_lib_at(p->t, addr) : NULL;
+	if (!lib && (!p->looked_ns || now_ns - p->looked_ns >= LOOK_EVERY_NS)) {
+		look(p, tgid, now_ns);
+		lib = p->t ? tgt_lib_at(p->t, addr) : NULL;
+	}
+	*t = p->t;
+	return lib;
+}
+
+static void put_symbol(const char *symbol, char name[NAME_BYTES])
+{
+	char *plain = demangle(symbol);
+
+	snprintf(name, NAME_BYTES, "%.*s", NAME_BYTES - 1, plain ? plain : symbol);
+	free(plain);
+}
+
+static bool is_return_address(struct elf *elf, uint64_t va)
+{
+	uint8_t bytes[CALL_BYTES];
+
+	return va > sizeof(bytes) && !elf_read_va(elf, va - sizeof(bytes), bytes, sizeof(bytes)) && ends_in_call(bytes);
+}
+
+/* A call returns behind itself, where the next function may begin: what is before is asked for. */
+static void read_name(struct smp *s, uint32_t tgid, uint64_t addr, bool returns, char line[NAME_BYTES])
+{
+	char symbol[SYMBOL_BYTES], name[NAME_BYTES];
+	struct elf_fde fde;
+	struct tgt *t = NULL;
+	struct tgt_lib *lib = lib_at(s, tgid, addr, &t);
+	const char *base = lib ? strrchr(lib->path, '/') + 1 : "";
+	struct elf *elf = NULL;
+	uint64_t va, start;
+
+	if (lib && tgt_lib_elf(t, lib, &elf, NULL))
+		elf = NULL;
+	if (!elf) {
+		snprintf(line, NAME_BYTES, "%s", returns ? NO_FRAME : "[unknown]\t");
+		return;
+	}
+	va = addr - lib->load_bias;
+	if (returns && !is_return_address(elf, va)) {
+		snprintf(line, NAME_BYTES, NO_FRAME);
+		return;
+	}
+	va -= returns;
+	if (elf_func_around(elf, va, &start, symbol, sizeof(symbol)) > 0)
+		put_symbol(symbol, name);
+	else
+		snprintf(name, sizeof(name), "[unknown] %.200s+0x%" PRIx64, base,
+			 elf_fde_find(elf, va, &fde, NULL) ? va : fde.start_va);
+	snprintf(line, NAME_BYTES, "%.*s\t%.200s", NAME_BYTES - 204, name, base);
+}
+
+static const char *name_of(struct smp *s, uint32_t tgid, uint64_t addr, bool returns)
+{
+	char line[NAME_BYTES], *c;
+	uint64_t *known;
+
+	if (s->known.len >= KNOWN_MAX)
+		forget_names(s);
+	known = hash_put(&s->known, addr << 1 | returns, tgid);
+	if (!known)
+		return NO_FRAME;
+	if (!*known) {
+		read_name(s, tgid, addr, returns, line);
+		for (c = line; *c; c++)
+			if (*c == '\n') /* a file may be called so */
+				*c = ' ';
+		*known = (uintptr_t)strdup(line);
+	}
+	return *known ? (const char *)(uintptr_t)*known : NO_FRAME;
+}
+
+static bool put_line(const char *line, char *text, size_t max, size_t *len)
+{
+	size_t n = strlen(line), sep = *len > 0;
+
+	if (*len + sep + n > max)
+		return false;
+	if (sep)
+		text[(*len)++] = '\n';
+	memcpy(text + *len, line, n);
+	*len += n;
+	return true;
+}
+
+size_t smp_text(struct smp *s, const struct mxbpf_sample *r, const struct mxbpf_sample_where *w, char *text, size_t max)
+{
+	const char *name;
+	char line[NAME_BYTES];
+	size_t len = 0;
+	unsigned i;
+
+	if (r->flags & MXBPF_SAMPLE_KERNEL) {
+		name = kernel_name(&s->kernel, w->kernel_addr);
+		snprintf(line, sizeof(line), "[kernel]%s%s\t", name ? " " : "", name ? name : "");
+		put_line(line, text, max, &len);
+	}
+	for (i = 0; i < w->naddrs && i < MXBPF_SAMPLE_ADDRS_MAX; i++) {
+		name = name_of(s, r->h.tgid, w->addrs[i], i);
+		if (!strcmp(name, NO_FRAME) || !put_line(name, text, max, &len))
+			break;
+	}
+	return len;
+}

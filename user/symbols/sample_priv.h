@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the sample room only. */
+#ifndef SAMPLE_PRIV_H
+#define SAMPLE_PRIV_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "symbols/sample.h"
+
+#define NAME_BYTES 480 /* of a line; what is longer is cut */
+
+/* kernel.c: functions of the running kernel, read once. */
+struct kernel {
+	bool read;
+	struct buf funcs; /* struct kernel_func, ascending */
+	struct buf names; /* NUL-terminated, one after another */
+};
+/* NULL: /proc/kallsyms does not tell. Borrowed until kernel_fini(). */
+const char *kernel_name(struct kernel *k, uint64_t addr);
+void kernel_fini(struct kernel *k);
+
+/* call.c: whether the bytes before a return address can end in a call. */
+#define CALL_BYTES 7
+bool ends_in_call(const uint8_t bytes[CALL_BYTES]);
+
+#endif

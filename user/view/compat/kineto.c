@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The timeline of a PyTorch session in the conventions of Kineto, torch.profiler's own writer, so that whatever reads
+ * its traces reads this one: HTA, TensorBoard's plugin, Perfetto. Order and names of members are Kineto's.
+ */
+#include "view/compat/kineto_plan.h"
+#include "view/compat/kineto_steps.h"
+#include "view/compat/kineto_text.h"
+#include "view/timeline/trace.h"
+
+#include <stdio.h>
+
+/* torch::DeviceType of a device: ours are one more, for 0 is "no device". A CPU has no number. */
+#define DEVICE_CPU 1
+
+struct kineto {
+	struct view_trace t;
+	struct view_numbers numbers;
+	struct view_steps steps;
+	bool own_steps; /* the program marks them: it runs under torch.profiler */
+	size_t alloc;	/* the next to be written */
+};
+
+/* ---- before the spans */
+
+static void write_head(struct kineto *k)
+{
+	struct view_trace *t = &k->t;
+	const struct mdl_session *s = t->s.in->session;
+	struct out *o = t->s.out;
+
+	out_puts(o, "{\"schemaVersion\":1,\"deviceProperties\":[],\n\"host_name\":");
+	view_trace_string(t, s->hostname);
+	view_trace_rank(t);
+	if (s->mem_title)
+		out_puts(o, ",\"profile_memory\":1");
+	if (k->numbers.args)
+		out_puts(o, ",\"record_shapes\":1");
+	if (k->numbers.stacks)
+		out_puts(o, ",\"with_stack\":1");
+	out_printf(o, ",\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":%llu,\n",
+		   (unsigned long long)view_trace_base_unix_ns(t));
+	view_trace_about(t);
+	out_puts(o, ",\n\"traceEvents\":[");
+}
+
+static void write_process(struct view_trace *t, uint32_t tgid, bool first)
+{
+	char name[VIEW_PROCESS_BYTES];
+	struct out *o = t->s.out;
+
+	out_printf(o,
+		   "%s\n{\"ph\":\"M\",\"name\":\"process_name\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"args\":{\"name\":",
+		   first ? "" : ",", tgid);
+	view_trace_string(t, view_trace_process_name(t, tgid, name));
+	out_printf(o,
+		   "}},\n{\"ph\":\"M\",\"name\":\"process_labels\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"args\":"
+		   "{\"labels\":\"CPU\"}}",
+		   tgid);
+	out_printf(o,
+		   ",\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"args\":"
+		   "{\"sort_index\":%u}}",
+		   tgid, tgid);
+}
+
+static void write_thread(struct view_trace *t, const struct view_plan_track *k, size_t place)
+{
+	char lane[32], name[64];
+	struct out *o = t->s.out;
+
+	out_printf(o,
+		   ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"args\":{\"name\":",
+		   k->tgid, k->tid);
+	snprintf(name, sizeof(name), "thread %u (%s)", k->tid, view_trace_track_name(t, k, lane));
+	view_trace_string(t, name);
+	out_printf(o,
+		   "}},\n{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"args\":"
+		   "{\"sort_index\":%zu}}",
+		   k->tgid, k->tid, place);
+}
+
+/* The report of the allocator, and beside it a counter, which Perfetto draws. */
+static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes)
+{
+	struct kineto *k = (struct kineto *)t;
+	unsigned type = MXBPF_DEVICE_TYPE(a->device);
+	struct view_text device = view_trace_text(t, a->device, view_text_device);
+	char *start = out_reserve(t->s.out, 2 * VIEW_EVENT_BYTES + device.len), *p;
+
+	p = put(start, ",\n{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\",");
+	p = view_put_where(t, p, a->tgid, a->tid, a->ts_ns);
+	p = put(p, ",\"args\":{\"Total Reserved\":0,\"Total Allocated\":");
+	p = view_put_u64(p, live_bytes);
+	p = put(p, ",\"Bytes\":");
+	p = view_put_i64(p, a->bytes);
+	p = put(p, ",\"Device Id\":");
+	p = view_put_i64(p, type == DEVICE_CPU ? -1 : (int64_t)MXBPF_DEVICE_ID(a->device));
+	p = put(p, ",\"Device Type\":");
+	p = view_put_i64(p, (int64_t)type - 1);
+	p = put(p, ",\"Addr\":");
+	p = view_put_u64(p, a->addr);
+	p = put(p, ",\"Ev Idx\":");
+	p = view_put_u64(p, *buf_at(&k->numbers.of_alloc, uint32_t, k->alloc++));
+	p = view_put_live(t, put(p, "}}"), a, device, live_bytes);
+	out_filled(t->s.out, (size_t)(p - start));
+}
+
+/* ---- spans */
+
+static void write_detail(struct view_trace *t, uint64_t id, view_text_fn make)
+{
+	struct view_text text = {"", 0};
+
+	if (id)
+		text = view_trace_text(t, id, make);
+	out_write(t->s.out, text.data, text.len);
+}
+
+static void write_args(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place,
+		       const struct view_number *nr)
+{
+	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
+
+	p = put(start, ",\"args\":{\"External id\":");
+	p = view_put_u64(p, nr->external_id);
+	if (s->flags & MXBPF_SPAN_SEQ) {
+		p = put(p, ",\"Sequence number\":");
+		p = view_put_u64(p, MXBPF_SEQ_NR(s->seq));
+		p = put(p, ",\"Fwd thread id\":");
+		p = view_put_u64(p, s->flags & MXBPF_SPAN_BACKWARD ? MXBPF_SEQ_THREAD(s->seq) : 0);
+	}
+	p = put(p, ",\"Record function id\":0");
+	if (s->args_id || s->stack_id || s->layer_id) {
+		out_filled(t->s.out, (size_t)(p - start));
+		write_detail(t, s->args_id, view_text_args);
+		write_detail(t, s->stack_id, view_text_stack);
+		write_detail(t, s->layer_id, view_text_layer);
+		start = p = out_reserve(t->s.out, VIEW_EVENT_BYTES);
+	}
+	p = view_put_account(view_put_threads(p, s, place->tid), s);
+	p = view_put_team(t, view_put_counters(t->s.in->session, p, s), s);
+	p = put(p, ",\"Ev Idx\":");
+	p = view_put_u64(p, nr->ev_idx);
+	p = put(p, "}}");
+	out_filled(t->s.out, (size_t)(p - start));
+}
+
+/* Exactly at the start of its span, and behind it in the file: that is how viewers tell which span is meant. */
+static void write_arrow(struct view_trace *t, const struct mxbpf_span *s, uint32_t tid, uint32_t id)
+{
+	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
+
+	p = put(start, ",\n{\"ph\":");
+	p = put(p, s->flags & MXBPF_SPAN_BACKWARD ? "\"f\",\"bp\":\"e\",\"id\":" : "\"s\",\"id\":");
+	p = view_put_u64(p, id);
+	*p++ = ',';
+	p = view_put_where(t, p, s->h.tgid, tid, s->h.ts_ns);
+	p = put(p, ",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\"}");
+	out_filled(t->s.out, (size_t)(p - start));
+}
+
+static void write_span(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place)
+{
+	const struct buf *of_span = &((struct kineto *)t)->numbers.of_span;
+	const struct view_number *nr = buf_at(of_span, struct view_number, place->ordinal), none = {0};
+	struct view_text name = view_trace_text(t, s->name_id, view_text_name);
+	char *start, *p;
+
+	/* A recording that is being written has more by now than in the first pass. */
+	if (place->ordinal >= buf_count(of_span, struct view_number))
+		nr = &none;
+
+	out_printf(t->s.out, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"",
+		   s->flags & MXBPF_SPAN_USER ? "user_annotation" : mdl_category(s->cls));
+	out_write(t->s.out, name.data, name.len);
+	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
+	p = put(start, "\",");
+	p = view_put_where(t, p, s->h.tgid, place->tid, s->h.ts_ns);
+	p = put(p, ",\"dur\":");
+	p = view_put_us(p, s->dur_ns - (s->dur_ns > place->back_ns ? place->back_ns : 0));
+	out_filled(t->s.out, (size_t)(p - start));
+	write_args(t, s, place, nr);
+	if (nr->arrow)
+		write_arrow(t, s, place->tid, nr->arrow);
+}
+
+/* From 2 ns behind the end of the one before to 1 ns behind its own: readers that add start and duration as doubles
+ * find it around the optimizer's step with which it ends, and apart from the next. */
+static void write_steps(struct kineto *k)
+{
+	uint32_t external_id = (uint32_t)k->t.plan.nspans;
+	struct view_steps_pos pos = {0};
+	struct view_step step;
+	char *start, *p;
+
+	/* Where nothing was taken for a while a step would be several. */
+	if (k->own_steps || k->t.s.in->session->paused_ns)
+		return;
+	while (view_steps_next(&k->steps, &pos, &step)) {
+		if (step.end_ns <= step.start_ns + 1) /* of spans that cross, which no thread can have */
+			continue;
+		start = out_reserve(k->t.s.out, VIEW_EVENT_BYTES);
+		p = put(start, ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#");
+		p = view_put_u64(p, step.nr);
+		p = put(p, "\",");
+		p = view_put_where(&k->t, p, step.tgid, step.tid, step.start_ns + 2);
+		p = put(p, ",\"dur\":");
+		p = view_put_us(p, step.end_ns - step.start_ns - 1);
+		p = put(p, ",\"args\":{\"External id\":");
+		p = view_put_u64(p, ++external_id);
+		p = put(p, ",\"Record function id\":0,\"synthesised\":true}}");
+		out_filled(k->t.s.out, (size_t)(p - start));
+	}
+}
+
+/* ---- the sink */
+
+/* Whether it is an annotation whose name begins like that. */
+static bool is_marked(const struct kineto *k, const struct mxbpf_span *s, const char *prefix)
+{
+	return (s->flags & MXBPF_SPAN_USER) &&
+	       !strncmp(mdl_name(k->t.s.in->model, s->name_id, NULL), prefix, strlen(prefix));
+}
+
+static const struct view_form form = {
+	.process = write_process,
+	.thread = write_thread,
+	.alloc = write_alloc,
+	.span = write_span,
+};
+
+static int kineto_begin(struct view *s)
+{
+	((struct view_trace *)s)->form = &form;
+	return 0;
+}
+
+static int kineto_survey(struct view *s, const struct mxbpf_rec *r)
+{
+	struct kineto *k = (struct kineto *)s;
+	struct mxbpf_span span;
+	int ret = view_trace_survey(s, r);
+
+	if (ret || r->kind != MXBPF_SPAN)
+		return ret;
+	span = kind_span(r);
+	ret = view_numbers_survey(&k->numbers, &span);
+	if (!ret)
+		ret = view_steps_survey(&k->steps, &span, is_marked(k, &span, "Optimizer.step#"));
+	k->own_steps |= is_marked(k, &span, "ProfilerStep#");
+	return ret ? view_trace_no_memory(&k->t) : 0;
+}
+
+static int kineto_surveyed(struct view *s)
+{
+	struct kineto *k = (struct kineto *)s;
+	int ret = view_trace_plan(&k->t);
+
+	if (ret)
+		return ret;
+	if (view_numbers_finish(&k->numbers, &k->t.plan))
+		return view_trace_no_memory(&k->t);
+	/* The arrows of this form are these. */
+	k->t.plan.narrows = k->numbers.narrows;
+	k->t.plan.nedges = (uint64_t)k->numbers.narrows + k->numbers.nlonely;
+	write_head(k);
+	view_trace_tracks(&k->t);
+	ret = view_trace_gauges(&k->t);
+	return ret ? ret : view_trace_allocs(&k->t);
+}
+
+static int kineto_end(struct view *s)
+{
+	int ret = view_trace_late((struct view_trace *)s);
+	char name[320];
+
+	write_steps((struct kineto *)s);
+	view_trace_opens((struct view_trace *)s);
+	/* As TensorBoard's plugin wants a file to be called. */
+	snprintf(name, sizeof(name), "%s_%u.pt.trace.json", s->in->session->hostname, s->in->session->pid);
+	out_puts(s->out, "\n],\"traceName\":");
+	view_put_json_exact(s->out, name, strlen(name));
+	out_puts(s->out, "}\n");
+	return ret;
+}
+
+static void kineto_fini(struct view *s)
+{
+	view_numbers_fini(&((struct kineto *)s)->numbers);
+	view_steps_fini(&((struct kineto *)s)->steps);
+	view_trace_fini(s);
+}
+
+const struct view_ops view_kineto = {
+	.name = "kineto",
+	.help = "the form of -f chrome that torch's tools read",
+	.needs_records = true,
+	.by_process = true,
+	.state_bytes = sizeof(struct kineto),
+	.begin = kineto_begin,
+	.survey = kineto_survey,
+	.surveyed = kineto_surveyed,
+	.record = view_trace_record,
+	.end = kineto_end,
+	.fini = kineto_fini,
+};

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/compat/kineto_text.h"
+
+#include <inttypes.h>
+
+static int put_member(struct buf *b, const char *key, const char *text, size_t len)
+{
+	int ret = buf_printf(b, ",\"%s\":", key);
+
+	if (ret)
+		return ret;
+	if (view_is_list(text, len, true))
+		return buf_put(b, text, len);
+	ret = buf_put(b, "\"", 1);
+	if (!ret)
+		ret = view_text_escape(b, text, len);
+	return ret ? ret : buf_put(b, "\"", 1);
+}
+
+int view_text_args(struct view_trace *t, uint64_t id, struct buf *b)
+{
+	static const char *const keys[] = {"Input Dims", "Input type", "Input Strides", "Output Dims", "Output type"};
+	size_t left = 0, len, i;
+	const char *text = mdl_text(t->s.in->model, MXBPF_NAME_ARGS, id, &left), *line;
+	int ret = 0;
+
+	if (!text)
+		return 0;
+	for (i = 0; i < sizeof(keys) / sizeof(keys[0]) && !ret && view_next_line(&text, &left, &line, &len); i++)
+		if (i != VIEW_ARGS_STRIDES || !(t->s.in->session->details & MXBPF_DETAIL_OUTPUTS))
+			ret = put_member(b, keys[i], line, len);
+	return ret;
+}
+
+/* Its rate is that of this call alone. */
+void view_trace_flops(struct view_trace *t, const struct mxbpf_span *s)
+{
+	struct mdl_flops f = {0};
+
+	if (s->args_id && view_shows_flops(&t->s))
+		f = mdl_flops_of(t->s.in->model, s);
+	if (f.calls)
+		out_printf(t->s.out, ",\"flops\":%" PRIu64 ",\"GFLOP/s\":%.6g", f.ops,
+			   f.ns ? (double)f.ops / (double)f.ns : 0.0);
+}
+
+int view_text_stack(struct view_trace *t, uint64_t id, struct buf *b)
+{
+	size_t left = 0, len;
+	const char *text = mdl_text(t->s.in->model, MXBPF_NAME_STACK, id, &left), *line, *mark = "";
+	int ret = text ? buf_printf(b, ",\"Call stack\":\"") : 0;
+
+	if (!text)
+		return 0;
+	for (; !ret && view_next_line(&text, &left, &line, &len); mark = ";") {
+		ret = buf_put(b, mark, strlen(mark));
+		if (!ret)
+			ret = view_text_escape(b, line, len);
+	}
+	return ret ? ret : buf_put(b, "\"", 1);
+}
+
+int view_text_layer(struct view_trace *t, uint64_t id, struct buf *b)
+{
+	size_t len = 0;
+	const char *text = mdl_text(t->s.in->model, MXBPF_NAME_LAYER, id, &len);
+	int ret = text ? buf_printf(b, ",\"layer\":\"") : 0;
+
+	if (text && !ret)
+		ret = view_text_escape(b, text, len);
+	return ret || !text ? ret : buf_put(b, "\"", 1);
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/* mxnet.profiler.dumps(format='json'), line breaks and four digits included, and one key more: "mxbpf". */
+#include "view/priv.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void put_number(struct out *o, const char *key, float v, const char *end)
+{
+	out_printf(o, "                \"%s\": %.4g%s\n", key, (double)v, end);
+}
+
+static void put_row(struct out *o, const struct view_mxnet_row *r, bool memory)
+{
+	out_puts(o, "            ");
+	view_put_json_exact(o, r->name, r->len);
+	out_printf(o, ": {\n                \"Count\": %" PRIu64 ",\n", r->count);
+	if (!memory)
+		put_number(o, "Total", view_mxnet_thousandth(r->total), ",");
+	put_number(o, "Min", view_mxnet_thousandth(r->min), ",");
+	put_number(o, "Max", view_mxnet_thousandth(r->max), ",");
+	put_number(o, "Avg", view_mxnet_thousandth(view_mxnet_avg(r)), "");
+	out_puts(o, "            }\n");
+}
+
+/* The categories of one kind. */
+static void put_kind(struct out *o, const struct view_mxnet_tables *t, bool memory)
+{
+	const struct view_mxnet_category *c;
+	bool first = true;
+	size_t i, k;
+
+	for (k = 0; k < buf_count(&t->categories, struct view_mxnet_category); k++) {
+		c = buf_at(&t->categories, struct view_mxnet_category, k);
+		if (c->memory != memory)
+			continue;
+		out_puts(o, first ? "        " : "        ,\n        ");
+		view_put_json_exact(o, c->title, strlen(c->title));
+		out_puts(o, ": {\n");
+		first = false;
+		for (i = 0; i < buf_count(&c->rows, struct view_mxnet_row); i++) {
+			if (i)
+				out_puts(o, "            ,\n");
+			put_row(o, buf_at(&c->rows, struct view_mxnet_row, i), memory);
+		}
+		out_puts(o, "        }\n");
+	}
+}
+
+static int end(struct view *s)
+{
+	const struct mdl_session *ss = s->in->session;
+	struct view_mxnet_tables t;
+	int err = view_mxnet_make(s, &t);
+
+	if (err) {
+		err_set(s->err, ERR_RUNTIME, err, "out of memory");
+		goto out;
+	}
+	out_puts(s->out, "{\n    \"Time\": {\n");
+	put_kind(s->out, &t, false);
+	out_puts(s->out, "    }\n    ,\n    \"Memory\": {\n");
+	put_kind(s->out, &t, true);
+	out_puts(s->out, "    }\n,\n    \"Unit\": {\n        \"Time\": \"ms\",\n        \"Memory\": \"kB\"\n    }\n");
+	out_printf(s->out,
+		   ",\n    \"mxbpf\": {\n        \"window\": {\"start_unix_ns\": %" PRIu64 ", \"duration_ns\": %" PRIu64
+		   ", \"incomplete\": %s, \"cut_records\": %" PRIu64,
+		   ss->start_unix_ns, ss->duration_ns, ss->incomplete ? "true" : "false", ss->cut_records);
+	view_put_window_json(s->out, ss);
+	out_puts(s->out, "},\n        \"loss\": {");
+	view_put_loss_json(s->out, &ss->loss);
+	out_puts(s->out, "}");
+	view_put_sources_json(s->out, ss, ",\n        ");
+	out_puts(s->out, "\n    }\n}\n");
+out:
+	view_mxnet_fini(&t);
+	return err;
+}
+
+static const char *const magic[] = {"    \"mxbpf\": {", NULL};
+
+const struct view_ops view_mxnet_json = {
+	.name = "mxnet-json",
+	.help = "the JSON of mxnet.profiler.dumps(format='json'), with loss under \"mxbpf\"",
+	.magic = magic,
+	.end = end,
+};

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/priv.h"
+
+#include "base/fmt.h"
+
+#include <string.h>
+
+#define PART_BYTES 512
+#define GROWTH_MAX 6 /* one byte of input becomes at most \u00XX */
+
+typedef size_t (*escape_fn)(char *dst, size_t cap, const char *src, size_t len);
+
+/* Where to split text that is too long for one part: never inside a UTF-8 sequence. */
+static size_t part_len(const char *text, size_t len)
+{
+	size_t n = len < PART_BYTES ? len : PART_BYTES, back;
+
+	for (back = 0; n < len && back < 4; back++)
+		if (((unsigned char)text[n - back] & 0xc0) != 0x80)
+			return n - back;
+	return n;
+}
+
+static void put(struct out *o, escape_fn escape, const char *text, size_t len)
+{
+	char part[PART_BYTES * GROWTH_MAX + 1];
+	size_t n;
+
+	for (; len; text += n, len -= n) {
+		n = part_len(text, len);
+		out_write(o, part, escape(part, sizeof(part), text, n));
+	}
+}
+
+void view_put_safe(struct out *o, const char *text, size_t len)
+{
+	put(o, fmt_safe, text, len);
+}
+
+void view_put_utf8(struct out *o, const char *text, size_t len)
+{
+	put(o, fmt_utf8, text, len);
+}
+
+void view_put_json(struct out *o, const char *text, size_t len)
+{
+	out_puts(o, "\"");
+	put(o, fmt_json, text, len);
+	out_puts(o, "\"");
+}
+
+void view_put_json_exact(struct out *o, const char *text, size_t len)
+{
+	out_puts(o, "\"");
+	put(o, fmt_json_exact, text, len);
+	out_puts(o, "\"");
+}
+
+bool view_next_line(const char **rest, size_t *left, const char **line, size_t *len)
+{
+	const char *eol = *left ? memchr(*rest, '\n', *left) : NULL;
+
+	if (!*left)
+		return false;
+	*line = *rest;
+	*len = eol ? (size_t)(eol - *rest) : *left;
+	*rest += *len + !!eol;
+	*left -= *len + !!eol;
+	return true;
+}
+
+/* RFC 4180: in quotes, a quote twice. */
+void view_put_csv(struct out *o, const char *text, size_t len)
+{
+	const char *quote;
+	size_t part;
+
+	for (;;) {
+		quote = memchr(text, '"', len);
+		part = quote ? (size_t)(quote - text) : len;
+		view_put_utf8(o, text, part);
+		if (!quote)
+			break;
+		out_puts(o, "\"\"");
+		text += part + 1;
+		len -= part + 1;
+	}
+}
+
+int view_name_cmp(const char *a, size_t alen, const char *b, size_t blen)
+{
+	int order = memcmp(a, b, alen < blen ? alen : blen);
+
+	if (order)
+		return order;
+	return alen < blen ? -1 : alen > blen;
+}
+
+/* ---- lists in JSON: far less than it can have, but all that ours may */
+
+#define DEPTH_MAX 4 /* lists of lists of dimensions */
+
+static const char *skip_value(const char *p, const char *end, bool words, int depth);
+
+/* Behind the list at p; NULL: it is none. */
+static const char *skip_list(const char *p, const char *end, bool words, int depth)
+{
+	if (++p < end && *p == ']')
+		return p + 1;
+	for (; p; p++) {
+		p = skip_value(p, end, words, depth);
+		if (!p || p == end || (*p != ',' && *p != ']'))
+			return NULL;
+		if (*p == ']')
+			return p + 1;
+	}
+	return NULL;
+}
+
+static const char *skip_word(const char *p, const char *end)
+{
+	for (p++; p < end && *p != '"'; p++)
+		if (*p < ' ' || *p > '~' || *p == '\\')
+			return NULL;
+	return p < end ? p + 1 : NULL;
+}
+
+static const char *skip_number(const char *p, const char *end)
+{
+	const char *digits;
+
+	p += *p == '-';
+	for (digits = p; p < end && *p >= '0' && *p <= '9'; p++)
+		;
+	return p == digits || (*digits == '0' && p > digits + 1) ? NULL : p;
+}
+
+static const char *skip_value(const char *p, const char *end, bool words, int depth)
+{
+	if (p == end)
+		return NULL;
+	if (*p == '[')
+		return depth < DEPTH_MAX ? skip_list(p, end, words, depth + 1) : NULL;
+	if (*p == '"')
+		return words ? skip_word(p, end) : NULL;
+	return skip_number(p, end);
+}
+
+bool view_is_list(const char *text, size_t len, bool words)
+{
+	return len && *text == '[' && skip_value(text, text + len, words, 0) == text + len;
+}

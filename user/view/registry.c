@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/priv.h"
+
+#include "base/fmt.h"
+
+#include <string.h>
+
+const struct view_ops *const view_registry[] = {
+	&view_modern,	  &view_mxnet,	      &view_torch,  &view_torch_classic,  &view_json,
+	&view_mxnet_json, &view_csv,	      &view_chrome, &view_chrome_classic, &view_folded,
+	&view_pprof,	  &view_mxnet_memory, NULL,
+};
+
+const struct view_ops *view_find(const char *name)
+{
+	const struct view_ops *const *p = view_registry;
+
+	while (*p && strcmp((*p)->name, name))
+		p++;
+	return *p;
+}
+
+/* Forms of a timeline that tools of a runtime read; its adapter names one. */
+static const struct {
+	const char *form;
+	const struct view_ops *of, *ops;
+} forms[] = {{"kineto", &view_chrome, &view_kineto}};
+
+const struct view_ops *view_for(const struct view_ops *ops, const struct mdl_session *s)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+		if (ops == forms[i].of && s->trace_form && !strcmp(s->trace_form, forms[i].form))
+			return forms[i].ops;
+	return ops;
+}
+
+const struct view_ops *view_find_suffix(const char *path)
+{
+	const struct view_ops *const *p;
+	const char *const *suffix;
+
+	for (p = view_registry; *p; p++)
+		for (suffix = (*p)->suffixes; suffix && *suffix; suffix++)
+			if (fmt_ends_with(path, *suffix))
+				return *p;
+	return NULL;
+}

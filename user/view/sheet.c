@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Sheets: the values of their cells, and the tables for people. */
+#include "view/sheet.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "view/priv.h"
+
+#define CELL_BYTES 64
+
+uint64_t view_cell_number(const struct view_column *c, const void *row)
+{
+	const char *at = (const char *)row + c->at;
+
+	switch (c->bytes) {
+	case 1:
+		return *(const uint8_t *)at;
+	case 2:
+		return *(const uint16_t *)at;
+	case 4:
+		return *(const uint32_t *)at;
+	}
+	return *(const uint64_t *)at;
+}
+
+struct view_text view_cell_text(const struct view_column *c, const void *row)
+{
+	uint64_t i;
+
+	if (c->type != VIEW_WORD)
+		return *(const struct view_text *)((const char *)row + c->at);
+	i = view_cell_number(c, row);
+	if (i >= c->nwords || !c->words[i])
+		return (struct view_text){0};
+	return (struct view_text){c->words[i], strlen(c->words[i])};
+}
+
+bool view_is_text(const struct view_column *c)
+{
+	return c->type == VIEW_TEXT || c->type == VIEW_KEY || c->type == VIEW_NOTE || c->type == VIEW_WORD;
+}
+
+bool view_is_there(const struct view_column *c, const void *row)
+{
+	const struct view_column *of;
+
+	if (c->type == VIEW_WORD)
+		return view_cell_text(c, row).len;
+	if (view_is_text(c))
+		return view_cell_text(c, row).data;
+	if (c->type != VIEW_OBJECT)
+		return view_cell_number(c, row);
+	for (of = c->columns; of->bytes; of++)
+		if (view_is_there(of, (const char *)row + c->at))
+			return true;
+	return false;
+}
+
+static bool is_set(const void *table, uint16_t at)
+{
+	return !at || *((const bool *)table + at);
+}
+
+bool view_has_column(const struct view_column *c, const void *table)
+{
+	return c->key && is_set(table, c->when);
+}
+
+const char *view_csv_head(const struct view_sheet *sh, const struct view_column *c)
+{
+	const char *head = c->csv ? c->csv : c->key;
+
+	return sh->csv && head && *head && !view_has_own_row(c) ? head : NULL;
+}
+
+bool view_has_own_row(const struct view_column *c)
+{
+	return c->csv && *c->csv && (c->columns || c->flags & VIEW_OWN_ROW);
+}
+
+/* ---- for people */
+
+static void number_text(const struct view *s, const struct view_column *c, uint64_t n, char cell[CELL_BYTES])
+{
+	const bool below = c->flags & VIEW_SIGNED && (int64_t)n < 0;
+	char text[CELL_BYTES];
+
+	if ((c->flags & VIEW_DASH && !n) || (c->flags & VIEW_NULL && n == VIEW_UNKNOWN)) {
+		strcpy(cell, "-");
+		return;
+	}
+	switch (c->type) {
+	case VIEW_NS:
+		c->flags &VIEW_TIGHT ? fmt_tight_ns(n, cell) : fmt_ns(n, cell);
+		break;
+	case VIEW_BYTES:
+	case VIEW_RATE:
+		fmt_bytes(below ? -n : n, text);
+		snprintf(cell, CELL_BYTES, "%s%.40s%s", below ? "-" : "", text, c->type == VIEW_RATE ? "/s" : "");
+		break;
+	case VIEW_MOMENT:
+		snprintf(cell, CELL_BYTES, c->flags & VIEW_TIGHT ? "%.*f" : "%.*f s", c->digits,
+			 (double)(int64_t)(n - s->in->session->start_mono_ns) / 1e9);
+		break;
+	case VIEW_DEVICE:
+		mdl_device_name(s->in->session, (uint32_t)n, cell);
+		break;
+	default:
+		snprintf(cell, CELL_BYTES, "%" PRIu64, n);
+	}
+}
+
+/* From 99.95 % on, a digit behind the point is one too many. */
+static void double_text(const struct view_column *c, const void *row, char cell[CELL_BYTES])
+{
+	double v;
+
+	memcpy(&v, (const char *)row + c->at, sizeof(v));
+	if (c->type == VIEW_SHARE)
+		snprintf(cell, CELL_BYTES, "%.*f%%", 100 * v < 99.95 ? c->digits : 0, 100 * v);
+	else
+		snprintf(cell, CELL_BYTES, isnan(v) ? "-" : "%.*f", c->digits, v);
+}
+
+static int add_cell(const struct view *s, struct view_grid *g, const struct view_column *c, const void *row)
+{
+	struct view_text text;
+	char cell[CELL_BYTES];
+
+	switch (c->type) {
+	case VIEW_TEXT:
+	case VIEW_KEY:
+	case VIEW_WORD:
+		text = view_cell_text(c, row);
+		return view_grid_add(g, text.data, text.len);
+	case VIEW_SHARE:
+	case VIEW_RATIO:
+		double_text(c, row, cell);
+		break;
+	default:
+		number_text(s, c, view_cell_number(c, row), cell);
+	}
+	return view_grid_add(g, cell, strlen(cell));
+}
+
+void view_flatten(struct view_flat *flat, const struct view_column *columns, uint16_t at)
+{
+	const struct view_column *c;
+
+	for (c = columns; c->bytes && flat->n < VIEW_COLUMNS_MAX; c++)
+		if (c->type == VIEW_OBJECT && !c->csv) {
+			view_flatten(flat, c->columns, (uint16_t)(at + c->at));
+		} else if (!c->columns) {
+			flat->columns[flat->n] = *c;
+			flat->columns[flat->n++].at += at;
+		}
+}
+
+/* Whether people see it, of this table. */
+static bool is_seen(const struct view_column *c, const void *table)
+{
+	return c->head && is_set(table, c->when) && is_set(table, c->shown);
+}
+
+static int add_row(const struct view *s, struct view_grid *g, const struct view_column *columns, const void *table,
+		   const void *row)
+{
+	const struct view_column *c;
+	struct view_text note;
+	int err = 0;
+
+	for (c = columns; !err && c->bytes; c++)
+		if (is_seen(c, table) && c->type != VIEW_NOTE)
+			err = add_cell(s, g, c, row);
+	for (c = columns; !err && c->bytes; c++) {
+		note = c->head && c->type == VIEW_NOTE ? view_cell_text(c, row) : (struct view_text){0};
+		err = note.len ? view_grid_note(g, note.data, note.len) : 0;
+	}
+	return err;
+}
+
+static void open_grid(struct view_grid *g, const struct view_column *columns, const void *table)
+{
+	const struct view_column *c;
+
+	for (c = columns; c->bytes; c++)
+		if (is_seen(c, table) && c->type != VIEW_NOTE)
+			g->cols[g->ncols++] = (struct view_grid_col){
+				.head = c->head,
+				.left = view_is_text(c) || c->type == VIEW_DEVICE,
+				.name_min = c->name_min,
+			};
+}
+
+int view_sheet_print(struct view *s, const struct view_sheet *sh, const void *table, const char *prefix)
+{
+	const unsigned width = (s->opts->width ? s->opts->width : VIEW_WIDTH) - (unsigned)strlen(prefix);
+	const struct view_list *list = table;
+	const size_t n = sh->people_max && !s->opts->top && list->n > sh->people_max ? sh->people_max : list->n;
+	struct view_grid g = {.prefix = prefix};
+	struct view_flat flat = {0};
+	int err = 0;
+	size_t i;
+
+	view_flatten(&flat, sh->columns, 0);
+	sh->above(s, table, prefix);
+	open_grid(&g, flat.columns, table);
+	for (i = 0; !err && i < n; i++)
+		err = add_row(s, &g, flat.columns, table, view_row(sh, table, i));
+	if (!err && n)
+		view_grid_print(&g, width, s->out);
+	view_grid_fini(&g);
+	if (sh->below)
+		sh->below(s, table, prefix);
+	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
+}
+
+void view_put_rows(struct view *s, const struct view_list *t)
+{
+	out_printf(s->out, "%zu row%s%s", t->all, t->all == 1 ? "" : "s",
+		   t->n < t->all ? ", not all of them shown" : "");
+}
+
+void view_put_shown(struct view *s, const struct view_list *t, const char *row)
+{
+	if (t->n < t->all)
+		out_printf(s->out, "%zu %ss, of which %zu are shown\n", t->all, row, t->n);
+	else if (t->n)
+		out_printf(s->out, "%zu %s%s\n", t->n, row, t->n == 1 ? "" : "s");
+	else
+		out_puts(s->out, "nothing seen\n");
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sheet describes one table once: its columns, and where its rows come from. The table for people, JSON, CSV, the
+ * published schema and the manual are made from it. docs/internals.md says how to add a column or a sheet.
+ */
+#ifndef VIEW_SHEET_H
+#define VIEW_SHEET_H
+
+#include <string.h>
+
+#include "view/view.h"
+
+/* Borrowed from the model, hostile, not NUL-terminated. data is NULL where there is no text. */
+struct view_text {
+	const char *data;
+	size_t len;
+};
+
+/* A name, or the digits of a number, which is one in JSON. */
+struct view_key {
+	struct view_text text;
+	bool number;
+};
+
+/* What a cell holds. Integers may have any size. */
+enum view_type {
+	VIEW_TEXT,   /* struct view_text */
+	VIEW_KEY,    /* struct view_key */
+	VIEW_NOTE,   /* struct view_text: for people lines below the row, for programs a text */
+	VIEW_WORD,   /* index into the column's words */
+	VIEW_COUNT,  /* number */
+	VIEW_NS,     /* duration */
+	VIEW_BYTES,  /* size */
+	VIEW_RATE,   /* bytes per second */
+	VIEW_MOMENT, /* CLOCK_MONOTONIC in ns. Programs get Unix time, people get seconds since the window began. */
+	VIEW_SHARE,  /* double, in percent for people */
+	VIEW_RATIO,  /* double */
+	VIEW_BOOL,
+	VIEW_DEVICE,
+	VIEW_PID,    /* only where several processes were seen */
+	VIEW_OBJECT, /* a struct in the row, with columns of its own */
+	VIEW_LIST,   /* struct view_list in the row, with columns of its own; people do not see it */
+	VIEW_NTYPES,
+};
+
+enum view_column_flag {
+	VIEW_SIGNED = 1 << 0, /* the integer can be below 0 */
+	/* A text without data, or a number that is VIEW_UNKNOWN, is null in JSON, empty in CSV and "-" for people. */
+	VIEW_NULL = 1 << 1,
+	/* What is 0, false, without text, or an object of such, has no member in JSON. Of a number that is VIEW_NULL as
+	 * well, VIEW_UNKNOWN has none, and 0 has one. */
+	VIEW_OMIT = 1 << 2,
+	VIEW_DASH = 1 << 3,    /* people see 0 as "-" */
+	VIEW_TIGHT = 1 << 4,   /* people see no blank between number and unit */
+	VIEW_OWN_ROW = 1 << 5, /* CSV has a row for it: of the table `csv`, with its key as the name */
+};
+#define VIEW_UNKNOWN UINT64_MAX
+
+/* First member of each table. */
+struct view_list {
+	const char *title; /* where the runtime names the table; else NULL */
+	void *rows;	   /* owned */
+	size_t n, all;	   /* the first that are to be shown (opts.top), all */
+	bool empty_too;	   /* programs get it even without rows */
+	bool faults;	   /* accounts have page faults; set by who calls `make` */
+};
+
+struct view_column {
+	const char *key; /* in JSON; NULL: not there */
+	/* Heading in CSV; NULL: as in JSON; "": not there. Of a list, an object and VIEW_OWN_ROW: first cell of their
+	 * own rows, which also have the name, the device and the pid of the row that they are of. */
+	const char *csv;
+	const char *head; /* heading for people; NULL: not there */
+	enum view_type type;
+	uint16_t at, bytes; /* of the value in the row; no bytes: behind the last column */
+	uint16_t flags;
+	uint16_t when;		  /* offset in the table of a bool that says whether it has this column; 0: always */
+	uint16_t shown;		  /* the same for the table that people see */
+	uint8_t name_min;	  /* as in struct view_grid_col */
+	uint8_t digits;		  /* behind the point: of VIEW_SHARE, VIEW_RATIO, VIEW_MOMENT */
+	const char *const *words; /* of VIEW_WORD: nwords texts; the schema has those that are there */
+	uint16_t nwords;
+	const struct view_column *columns; /* of VIEW_OBJECT and VIEW_LIST */
+	uint16_t item_bytes;		   /* of VIEW_LIST */
+	const char *help;		   /* for the schema and the manual; NULL: the names say it */
+};
+/* The place of a member of ROW, which the file of the sheet defines as the type of its rows. */
+#define AT(member)   .at = offsetof(ROW, member), .bytes = sizeof(((ROW *)0)->member)
+#define WORDS(array) .words = (array), .nwords = sizeof(array) / sizeof((array)[0])
+#define PID_COLUMN(tgid)                                                                                               \
+	{                                                                                                              \
+		"pid", NULL, NULL, VIEW_PID, AT(tgid),                                                                 \
+			.help = "only where several processes were seen: each has rows of its own"                     \
+	}
+
+struct view_sheet {
+	const char *title; /* in the manual */
+	const char *help;  /* what it is; for the schema and the manual */
+	/* In JSON {"member": {"list": [...]}}, without list {"member": [...]}. The lists of sheets that follow one
+	 * another and have one member stand in one object. */
+	const char *member, *list;
+	const char *def; /* instead of a member: it is one of the "tables" of JSON, with such $defs of the schema */
+	/* First cell of its rows; "": only columns with rows of their own are in CSV; NULL: nothing is. */
+	const char *csv;
+	const struct view_column *columns;
+	const struct view_column *totals; /* of the table as a whole: members beside the list; NULL: none */
+	const char *row_help, *list_help; /* for the schema; NULL: help says it */
+	size_t row_bytes, table_bytes;
+	unsigned people_max; /* rows that people see unless --top says otherwise; 0: all */
+	bool whole;	     /* --top does not cut it */
+	bool if_any;	     /* not shown without rows; else whenever it was asked for */
+	/* Whether it was asked for: then CSV has its columns. The same for all windows of a session. */
+	bool (*when)(const struct view *s);
+	/* Fills a zeroed table: rows, all, and what else it has. 0, -ENOMEM; fini is called either way. */
+	int (*make)(const struct view *s, void *table);
+	void (*fini)(void *table); /* NULL: nothing but rows is owned */
+	/* For people, who do not get it without `above`: the line above, and the lines below. Each line begins with
+	 * prefix. */
+	void (*above)(struct view *s, const void *table, const char *prefix);
+	void (*below)(struct view *s, const void *table, const char *prefix);
+};
+extern const struct view_sheet
+	*const view_sheets[]; /* user/feature/registry.c: in the order of the outputs, NULL-terminated */
+extern const struct view_sheet view_sheet_joins, view_sheet_kvs, view_sheet_activities, view_sheet_teams,
+	view_sheet_samples, view_sheet_values, view_sheet_instants, view_sheet_lives, view_sheet_waits, view_sheet_slow,
+	view_sheet_scheds, view_sheet_held, view_sheet_held_devices, view_sheet_mem, view_sheet_loops,
+	view_sheet_slowest;
+
+static inline const void *view_row(const struct view_sheet *sh, const void *table, size_t i)
+{
+	return (const char *)((const struct view_list *)table)->rows + i * sh->row_bytes;
+}
+
+/* The columns with those of objects in their place. */
+#define VIEW_COLUMNS_MAX 64
+struct view_flat {
+	struct view_column columns[VIEW_COLUMNS_MAX + 1];
+	unsigned n;
+};
+void view_flatten(struct view_flat *flat, const struct view_column *columns, uint16_t at);
+
+bool view_is_text(const struct view_column *c);
+/* Whether it is not what VIEW_OMIT leaves out. */
+bool view_is_there(const struct view_column *c, const void *row);
+/* Values of a row. */
+uint64_t view_cell_number(const struct view_column *c, const void *row);
+struct view_text view_cell_text(const struct view_column *c, const void *row);
+/* Whether the table has the column, for programs. */
+bool view_has_column(const struct view_column *c, const void *table);
+/* Whether CSV has anything of an object or a list. */
+static inline bool view_in_csv(const struct view_column *c)
+{
+	return !c->csv || *c->csv;
+}
+/* Whether CSV has rows for it. */
+bool view_has_own_row(const struct view_column *c);
+/* In CSV; NULL: not there. */
+const char *view_csv_head(const struct view_sheet *sh, const struct view_column *c);
+
+/* A text that ends with NUL; without data if it is NULL. */
+static inline struct view_text view_word(const char *text)
+{
+	return (struct view_text){text, text ? strlen(text) : 0};
+}
+
+/* held.c, --memory: what one kind of allocations holds, for timelines as well. */
+struct view_holder {
+	struct view_text name, category, layer, scope, label; /* but for name without data where there is none */
+	struct mxbpf_holder h;
+	int64_t start_bytes; /* that it held when the window began: with --reset */
+};
+struct view_held {
+	struct view_list list;		/* struct view_holder, by device, the most at its peak first */
+	struct mxbpf_mem_time *devices; /* owned, by device */
+	size_t ndevices;
+	bool layers, scopes; /* any row has one */
+	bool carried, fresh; /* something, or nothing, was held at the start */
+	bool several;	     /* devices */
+};
+/* The same of a sheet; rows and devices are to be freed either way. */
+int view_held_make(const struct view *s, void *table);
+void view_held_fini(void *table); /* devices */
+
+/* account.c: the object "account" of rows of calls. */
+struct view_account {
+	uint64_t on_cpu_ns;
+	struct mxbpf_account_sum sum;
+};
+struct view_account view_account_of(const struct mdl_row *r);
+extern const struct view_column view_account_columns[];
+#define VIEW_ACCOUNT_HELP "Where total_ns went, by the kernel; the four times sum up to it. Not with --no-account."
+#define VIEW_CPU_HELP	  "null: not known, which is possible with --agent"
+
+/* The three forms. 0 or -errno with s->err set. */
+int view_sheet_print(struct view *s, const struct view_sheet *sh, const void *table, const char *prefix);
+int view_sheet_json(struct view *s, const struct view_sheet *sh, const void *table);
+int view_sheet_csv(struct view *s, const struct view_sheet *sh, const void *table);
+
+/* Whether an output shows it. */
+static inline bool view_shows_sheet(const struct view_ops *ops, const struct view_sheet *sh)
+{
+	return ops->sheet && (!ops->only || ops->only == sh);
+}
+
+/* schema.c: the whole published schema. */
+void view_put_schema(struct out *o);
+
+/* "5 rows", "1 row, not all of them shown" */
+void view_put_rows(struct view *s, const struct view_list *t);
+/* "5 rows", "5 rows, of which 2 are shown", "nothing seen", and the end of the line. */
+void view_put_shown(struct view *s, const struct view_list *t, const char *row);
+
+#endif

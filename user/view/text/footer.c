@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+/* No number is shown without its loss: the lines that end every table. */
+#include "view/priv.h"
+
+#include "base/fmt.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define GAPS_SHOWN 3
+
+static void put_window(struct view *s)
+{
+	const struct mdl_session *ss = s->in->session;
+	const struct mdl_target target = mdl_target_of(ss);
+	time_t start = (time_t)(ss->start_unix_ns / 1000000000);
+	char ns[24], when[32];
+	struct tm tm;
+
+	if (!gmtime_r(&start, &tm) || !strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm))
+		snprintf(when, sizeof(when), "?");
+	out_printf(s->out, "window   %s from %s, pid %" PRIu32 " (",
+		   ss->duration_ns ? fmt_ns(ss->duration_ns, ns) : "unknown time", when, target.pid);
+	view_put_safe(s->out, target.comm, strlen(target.comm));
+	out_puts(s->out, ")\n");
+}
+
+static void put_pause(struct view *s, const char *prefix)
+{
+	char ns[24];
+
+	if (s->in->session->paused_ns)
+		out_printf(s->out, "%spaused   %s, not in the window; allocations of that time are not counted\n",
+			   prefix, fmt_ns(s->in->session->paused_ns, ns));
+}
+
+/* What was left out because it was asked to be. */
+static void put_notes(struct view *s, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	char n[32], all[32];
+	size_t i;
+
+	if (ss->iterations)
+		out_printf(s->out, "%ssampled  %s of %s iterations, of which the tables are\n", prefix,
+			   fmt_count(ss->sampled_iterations, n), fmt_count(ss->iterations, all));
+	for (i = 0; i < ss->nnotes; i++) {
+		out_puts(s->out, prefix);
+		view_put_safe(s->out, ss->notes[i].name, strlen(ss->notes[i].name));
+		out_printf(s->out, "%*s", (int)(9 - strnlen(ss->notes[i].name, 8)), "");
+		view_put_safe(s->out, ss->notes[i].text, strlen(ss->notes[i].text));
+		out_puts(s->out, "\n");
+	}
+	if (ss->left_out)
+		out_printf(s->out, "%sleft out %s calls of other operators, as --ops says\n", prefix,
+			   fmt_count(ss->left_out, n));
+}
+
+void view_put_window_json(struct out *o, const struct mdl_session *ss)
+{
+	size_t i;
+
+	if (ss->paused_ns)
+		out_printf(o, ", \"paused_ns\": %" PRIu64, ss->paused_ns);
+	if (ss->iterations)
+		out_printf(o, ", \"iterations\": %" PRIu64 ", \"sampled_iterations\": %" PRIu64, ss->iterations,
+			   ss->sampled_iterations);
+	if (ss->left_out)
+		out_printf(o, ", \"left_out\": %" PRIu64, ss->left_out);
+	if (ss->followed || ss->unfollowed)
+		out_printf(o, ", \"followed\": %" PRIu64 ", \"unfollowed\": %" PRIu64 ", \"follow_lag_ns\": %" PRIu64,
+			   ss->followed, ss->unfollowed, ss->follow_lag_ns);
+	for (i = 0; i < ss->ngaps; i++)
+		out_printf(o, "%s{\"pid\": %" PRIu32 ", \"gap_ns\": %" PRIu64 "}%s", i ? ", " : ", \"gaps\": [",
+			   ss->gaps[i].pid, ss->gaps[i].gap_ns, i + 1 == ss->ngaps ? "]" : "");
+	if (ss->stranger_hits)
+		out_printf(o, ", \"strangers\": {\"hits\": %" PRIu64 ", \"time_ns\": %" PRIu64 "}", ss->stranger_hits,
+			   ss->stranger_ns);
+	if (ss->late_libs || ss->late_refused)
+		out_printf(o, ", \"late_libraries\": %" PRIu64 ", \"late_refused\": %" PRIu64, ss->late_libs,
+			   ss->late_refused);
+	for (i = 0; i < ss->nfallbacks; i++) {
+		out_puts(o, i ? ", {\"name\": " : ", \"fallbacks\": [{\"name\": ");
+		view_put_json(o, ss->fallbacks[i].name, strlen(ss->fallbacks[i].name));
+		out_printf(o, ", \"at_ns\": %" PRIu64 ", \"calls_before\": %" PRIu64 "}", ss->fallbacks[i].at_ns,
+			   ss->fallbacks[i].spans);
+	}
+	if (i)
+		out_puts(o, "]");
+	for (i = 0; i < ss->nnotes; i++) {
+		out_puts(o, i ? ", {\"name\": " : ", \"notes\": [{\"name\": ");
+		view_put_json(o, ss->notes[i].name, strlen(ss->notes[i].name));
+		out_puts(o, ", \"text\": ");
+		view_put_json(o, ss->notes[i].text, strlen(ss->notes[i].text));
+		out_puts(o, i + 1 == ss->nnotes ? "}]" : "}");
+	}
+}
+
+static void put_events(struct view *s, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	char attempted[32], stored[32], n[32];
+
+	out_printf(s->out, "%sevents   %s attempted, %s stored", prefix, fmt_count(ss->loss.attempted, attempted),
+		   fmt_count(ss->loss.stored, stored));
+	if (ss->hits)
+		out_printf(s->out, ", from %s probe hits", fmt_count(ss->hits, n));
+	out_puts(s->out, "\n");
+	if (ss->open_spans)
+		out_printf(s->out, "%sopen     %s calls had not ended: they are in no table\n", prefix,
+			   fmt_count(ss->open_spans, n));
+}
+
+/* The longest gaps, as far as a line has room for them. */
+static void put_gaps(struct view *s, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	uint64_t below = UINT64_MAX, next;
+	size_t i, shown = 0, longest;
+	char text[32];
+
+	if (!ss->ngaps)
+		return;
+	out_printf(s->out, "%sgaps     not seen before their probes were active:", prefix);
+	while (shown < GAPS_SHOWN && shown < ss->ngaps) {
+		for (i = 0, next = 0, longest = ss->ngaps; i < ss->ngaps; i++)
+			if (ss->gaps[i].gap_ns < below && ss->gaps[i].gap_ns >= next) {
+				next = ss->gaps[i].gap_ns;
+				longest = i;
+			}
+		if (longest == ss->ngaps)
+			break;
+		below = next;
+		out_printf(s->out, "%s process %" PRIu32 " for %s", shown++ ? "," : "",
+			   ss->gaps[longest].pid & MDL_PID_MASK, fmt_ns(next, text));
+	}
+	if (ss->ngaps > shown)
+		out_printf(s->out, ", %s others for less", fmt_count(ss->ngaps - shown, text));
+	out_puts(s->out, "\n");
+}
+
+/* What the probes cost processes that nobody asked about. */
+static void put_strangers(struct view *s, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	char hits[32], ns[32];
+
+	if (ss->stranger_hits)
+		out_printf(s->out,
+			   "%sstrangers paid for %s probe hits, at least %s in all: they map the library and are not "
+			   "followed; "
+			   "--follow filtered spares them\n",
+			   prefix, fmt_count(ss->stranger_hits, hits), fmt_ns(ss->stranger_ns, ns));
+}
+
+/* Other processes of the job: what they did before probes were in is in no table. */
+static void put_followed(struct view *s, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	unsigned n = mdl_nprocesses(s->in->model);
+	char text[32];
+
+	if (ss->followed) {
+		out_printf(s->out, "%sothers   %s more process%s followed", prefix, fmt_count(ss->followed, text),
+			   ss->followed == 1 ? "" : "es");
+		if (ss->follow_lag_ns)
+			out_printf(s->out, ", each from at most %s after its start on",
+				   fmt_ns(ss->follow_lag_ns, text));
+		out_puts(s->out, n > 1 ? "; rows are sums\n" : "\n");
+	}
+	if (ss->unfollowed)
+		out_printf(s->out,
+			   "%sMISSED   %s more process%s: ended before probes were in, or could not be looked at\n",
+			   prefix, fmt_count(ss->unfollowed, text), ss->unfollowed == 1 ? "" : "es");
+	put_gaps(s, prefix);
+	put_strangers(s, prefix);
+}
+
+/*
+ * Calls in flight at attach or detach are unmatched in every healthy session, and a name that was cut at its limit
+ * still has all of its calls: those two alone raise no alarm.
+ */
+static void put_loss(struct view *s, const char *prefix)
+{
+	const struct mxbpf_loss *l = &s->in->session->loss;
+	bool lost = l->dropped || l->unreadable;
+	char n[4][32];
+
+	out_printf(s->out, "%s%s     %s dropped", prefix, lost ? "LOST" : "loss", fmt_count(l->dropped, n[0]));
+	if (l->dropped && l->attempted)
+		out_printf(s->out, " (%.2g %%)", 100.0 * (double)l->dropped / (double)l->attempted);
+	out_printf(s->out, ", %s name%s truncated, %s unreadable, %s unmatched\n", fmt_count(l->truncated, n[1]),
+		   l->truncated == 1 ? "" : "s", fmt_count(l->unreadable, n[2]), fmt_count(l->unmatched, n[3]));
+}
+
+/* Where the records came from, and what each source lost of them, where there are several. */
+static void put_sources(struct view *s, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	const struct mdl_source *of;
+	char n[3][32];
+	size_t i;
+
+	if (ss->nsources < 2)
+		return;
+	out_printf(s->out, "%ssources ", prefix);
+	for (i = 0; i < ss->nsources; i++) {
+		of = &ss->sources[i];
+		out_puts(s->out, i ? "; " : " ");
+		view_put_safe(s->out, of->name, strlen(of->name));
+		out_printf(s->out, ": %s attempted, %s dropped", fmt_count(of->loss.attempted, n[0]),
+			   fmt_count(of->loss.dropped, n[1]));
+		if (of->late)
+			out_printf(s->out, ", %s late", fmt_count(of->late, n[2]));
+	}
+	out_puts(s->out, "\n");
+}
+
+uint64_t view_counter(const struct mdl *m, enum mxbpf_counter_id id)
+{
+	uint64_t sum = 0;
+	unsigned cls;
+
+	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
+		sum += mdl_counter(m, cls, id);
+	return sum;
+}
+
+/* A sum over calls of which some have none is less than it seems to be. */
+static void put_uncounted(struct view *s, const char *prefix)
+{
+	uint64_t calls = 0, counted = 0, scaled = 0;
+	const struct mdl_row *const *rows;
+	char n[32], all[32];
+	unsigned cls;
+	size_t i, nrows;
+
+	for (cls = 0; cls < MXBPF_CLASS_MAX && view_ncounters(s->in->session); cls++) {
+		rows = mdl_rows(s->in->model, (enum mxbpf_class)cls, &nrows);
+		for (i = 0; i < nrows; i++) {
+			calls += rows[i]->count;
+			counted += rows[i]->counters.spans;
+			scaled += rows[i]->counters.scaled;
+		}
+	}
+	if (counted < calls)
+		out_printf(
+			s->out,
+			"%scounters %s of %s calls have none: they ended on another thread, or theirs was just born\n",
+			prefix, fmt_count(calls - counted, n), fmt_count(calls, all));
+	if (scaled)
+		out_printf(s->out,
+			   "%scounters of %s calls are estimates: the CPU had too few, so that they took turns\n",
+			   prefix, fmt_count(scaled, n));
+}
+
+/* What makes the tables say less than they seem to. */
+static void put_caveats(struct view *s, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	uint64_t late = view_counter(s->in->model, MXBPF_COUNTER_LATE);
+	uint64_t unwound = view_counter(s->in->model, MXBPF_COUNTER_UNWOUND);
+	uint64_t ungrouped = view_counter(s->in->model, MXBPF_COUNTER_UNGROUPED);
+	char n[32], ns[24];
+	size_t i;
+
+	if (ss->stats)
+		out_printf(s->out,
+			   "%smode     added up in the kernel: single calls, and how many were open at once, are not "
+			   "known\n",
+			   prefix);
+	put_uncounted(s, prefix);
+	if (ungrouped && s->opts->by != VIEW_BY_NAME)
+		out_printf(s->out, "%sUNTOLD   %s calls are in the row of their name alone: there were too many rows\n",
+			   prefix, fmt_count(ungrouped, n));
+	if (unwound)
+		out_printf(s->out,
+			   "%sunwound  %s calls were left without their end: their time lasts until that was noticed\n",
+			   prefix, fmt_count(unwound, n));
+	if (late)
+		out_printf(s->out, "%slate     %s records came after their window: peak and concurrency may be off\n",
+			   prefix, fmt_count(late, n));
+	if (ss->cut_records)
+		out_printf(s->out, "%sCUT      %s records overwritten by --max-size: missing in %s\n", prefix,
+			   fmt_count(ss->cut_records, n),
+			   s->opts->by == VIEW_BY_EVENT ? "traces and here, not in other tables"
+							: "traces, not in tables");
+	if (ss->incomplete)
+		out_printf(s->out, "%sPARTIAL  the recording was cut: totals cover what is left of it\n", prefix);
+	if (ss->late_refused)
+		out_printf(s->out, "%sMISSED   %s libraries of compiled code are not probed\n", prefix,
+			   fmt_count(ss->late_refused, n));
+	for (i = 0; i < ss->nfallbacks; i++) {
+		out_printf(s->out, "%sFALLBACK ", prefix);
+		view_put_safe(s->out, ss->fallbacks[i].name, strlen(ss->fallbacks[i].name));
+		out_printf(s->out,
+			   ": its end did not hold; from %s on each call lasts until the next event, and %s calls "
+			   "before have wrong times\n",
+			   fmt_ns(ss->fallbacks[i].at_ns, ns), fmt_count(ss->fallbacks[i].spans, n));
+	}
+	for (i = 0; i < ss->nprobes; i++) {
+		bool refused = !strcmp(ss->probes[i].status, "refused");
+
+		if (!refused && (strcmp(ss->probes[i].status, "attached") || !ss->probes[i].reason[0]))
+			continue;
+		out_printf(s->out, "%s%s probe ", prefix, refused ? "refused " : "note    ");
+		view_put_safe(s->out, ss->probes[i].name, strlen(ss->probes[i].name));
+		out_puts(s->out, ": ");
+		view_put_safe(s->out, ss->probes[i].reason, strlen(ss->probes[i].reason));
+		out_puts(s->out, "\n");
+	}
+}
+
+/* put_window(), behind the prefixes that layouts have. */
+const char *const view_text_magic[] = {"window   ", "# window   ", NULL};
+
+void view_footer(struct view *s, const char *prefix)
+{
+	out_puts(s->out, prefix);
+	put_window(s);
+	put_pause(s, prefix);
+	put_notes(s, prefix);
+	put_followed(s, prefix);
+	view_put_machine(s, prefix);
+	put_events(s, prefix);
+	put_loss(s, prefix);
+	put_sources(s, prefix);
+	put_caveats(s, prefix);
+}
+
+void view_put_sources_json(struct out *o, const struct mdl_session *s, const char *before)
+{
+	size_t i;
+
+	if (!s->nsources)
+		return;
+	out_puts(o, before);
+	out_puts(o, "\"sources\": [");
+	for (i = 0; i < s->nsources; i++) {
+		out_puts(o, i ? ", {\"source\": " : "{\"source\": ");
+		view_put_json(o, s->sources[i].name, strlen(s->sources[i].name));
+		out_puts(o, ", ");
+		view_put_loss_json(o, &s->sources[i].loss);
+		out_printf(o, ", \"late\": %" PRIu64 "}", s->sources[i].late);
+	}
+	out_puts(o, "]");
+}
+
+void view_put_loss_json(struct out *o, const struct mxbpf_loss *l)
+{
+	out_printf(o,
+		   "\"attempted\": %" PRIu64 ", \"stored\": %" PRIu64 ", \"dropped\": %" PRIu64
+		   ", \"truncated\": %" PRIu64 ", \"unreadable\": %" PRIu64 ", \"unmatched\": %" PRIu64,
+		   (uint64_t)l->attempted, (uint64_t)l->stored, (uint64_t)l->dropped, (uint64_t)l->truncated,
+		   (uint64_t)l->unreadable, (uint64_t)l->unmatched);
+}

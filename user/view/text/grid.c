@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/priv.h"
+
+#include "base/fmt.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_MIN   8 /* columns that the first column keeps on any terminal */
+#define NOTE_INDENT 4
+#define NOTE_MIN    12 /* columns that a note has on any terminal */
+
+struct note {
+	size_t row;
+	char *text; /* owned */
+};
+
+static char *safe(const char *text, size_t len)
+{
+	size_t cap = fmt_safe(NULL, 0, text, len) + 1;
+	char *copy = malloc(cap);
+
+	if (copy)
+		fmt_safe(copy, cap, text, len);
+	return copy;
+}
+
+int view_grid_add(struct view_grid *g, const char *text, size_t len)
+{
+	char *cell = safe(text, len);
+
+	if (!cell || buf_put(&g->cells, &cell, sizeof(cell))) {
+		free(cell);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int view_grid_note(struct view_grid *g, const char *text, size_t len)
+{
+	struct note note = {.row = buf_count(&g->cells, char *) / g->ncols - 1};
+	const char *line;
+	size_t n;
+
+	while (view_next_line(&text, &len, &line, &n)) {
+		note.text = safe(line, n);
+		if (!note.text || buf_put(&g->notes, &note, sizeof(note))) {
+			free(note.text);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static const char *cell_at(const struct view_grid *g, size_t row, unsigned col)
+{
+	return *buf_at(&g->cells, char *, row * g->ncols + col);
+}
+
+static size_t nrows(const struct view_grid *g)
+{
+	return buf_count(&g->cells, char *) / g->ncols;
+}
+
+static size_t widest(const struct view_grid *g, unsigned col)
+{
+	size_t max = fmt_columns(g->cols[col].head), n, i;
+
+	for (i = 0; i < nrows(g); i++) {
+		n = fmt_columns(cell_at(g, i, col));
+		max = n > max ? n : max;
+	}
+	return max;
+}
+
+/* What is left for the first column when every other one has what it needs. */
+static size_t first_room(const struct view_grid *g, const size_t *widths, unsigned width)
+{
+	size_t used = 0;
+	unsigned i;
+
+	for (i = 1; i < g->ncols; i++)
+		if (!g->cols[i].hidden)
+			used += widths[i] + 1;
+	return width > used + FIRST_MIN ? width - used : FIRST_MIN;
+}
+
+static void fit(struct view_grid *g, size_t *widths, unsigned width)
+{
+	unsigned i, want;
+	size_t room;
+
+	for (i = 0; i < g->ncols; i++)
+		widths[i] = widest(g, i);
+	for (want = VIEW_GRID_NAME_MIN_MAX; want; want--) {
+		for (i = 1; i < g->ncols; i++)
+			if (g->cols[i].name_min == want &&
+			    first_room(g, widths, width) < (widths[0] < want ? widths[0] : want))
+				g->cols[i].hidden = true;
+	}
+	room = first_room(g, widths, width);
+	if (widths[0] > room)
+		widths[0] = room;
+}
+
+static void put_pad(struct out *o, size_t n)
+{
+	out_printf(o, "%*s", (int)n, "");
+}
+
+/* The beginning and the end of a text in `width` columns, of which the beginning has `head`. */
+static void put_ends(struct out *o, const char *text, size_t head, size_t width)
+{
+	const char *end = fmt_head(text, head);
+	const char *tail = fmt_tail(text, width - head - 1);
+
+	out_write(o, text, (size_t)(end - text));
+	out_puts(o, fmt_ellipsis());
+	out_puts(o, tail);
+	put_pad(o, width - (fmt_columns(text) - fmt_columns(end)) - 1 - fmt_columns(tail));
+}
+
+/*
+ * A name that is too long for its column loses the beginning that it shares with another one, so that its tail, which
+ * tells the two apart, stays; else its middle, as in "_backward_Fully…nected".
+ */
+static void put_name(struct out *o, const char *text, size_t shared, size_t width)
+{
+	size_t n = fmt_columns(text + shared) + !!shared;
+
+	if (n > width && shared)
+		out_puts(o, fmt_ellipsis());
+	if (n > width)
+		return put_ends(o, text + shared, (width - !!shared) / (shared ? 3 : 2), width - !!shared);
+	out_puts(o, shared ? fmt_ellipsis() : "");
+	out_puts(o, text + shared);
+	put_pad(o, width - n);
+}
+
+/* Bytes of the longest beginning that two names share and that ends where a name of its own could begin. */
+static size_t shared_part(const char *a, const char *b)
+{
+	size_t i, end = 0;
+
+	for (i = 0; a[i] && a[i] == b[i]; i++)
+		if (strchr(":/#.] ", a[i]))
+			end = i + 1;
+	return a[end] ? end : 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(**(char *const *const *)a, **(char *const *const *)b);
+}
+
+/* How many bytes of each first cell that does not fit stand in another such cell too. NULL: none, or no memory. */
+static size_t *shared_parts(const struct view_grid *g, size_t width)
+{
+	char **cells = (char **)g->cells.data, ***longs = calloc(nrows(g) + 1, sizeof(*longs));
+	size_t *shared = calloc(nrows(g) + 1, sizeof(*shared)), n = 0, i, part;
+
+	for (i = 0; longs && i < nrows(g); i++)
+		if (fmt_columns(cells[i * g->ncols]) > width)
+			longs[n++] = &cells[i * g->ncols];
+	if (n)
+		qsort(longs, n, sizeof(*longs), by_text);
+	for (i = 1; shared && i < n; i++) { /* whoever shares the most stands beside it in this order */
+		part = shared_part(*longs[i - 1], *longs[i]);
+		for (size_t j = i - 1; j <= i; j++) {
+			size_t *most = &shared[(size_t)(longs[j] - cells) / g->ncols];
+
+			*most = part > *most ? part : *most;
+		}
+	}
+	free(longs);
+	return shared;
+}
+
+static void put_cell(const struct view_grid *g, unsigned col, const char *text, size_t width, struct out *o)
+{
+	size_t n = fmt_columns(text);
+
+	put_pad(o, 1 + (g->cols[col].left ? 0 : width - n));
+	out_puts(o, text);
+	if (g->cols[col].left)
+		put_pad(o, width - n);
+}
+
+static void put_prefix(const struct view_grid *g, struct out *o)
+{
+	if (g->prefix)
+		out_puts(o, g->prefix);
+}
+
+static void put_row(const struct view_grid *g, const char *const *cells, size_t shared, const size_t *widths,
+		    struct out *o)
+{
+	unsigned i;
+
+	put_prefix(g, o);
+	put_name(o, cells[0], shared, widths[0]);
+	for (i = 1; i < g->ncols; i++)
+		if (!g->cols[i].hidden)
+			put_cell(g, i, cells[i], widths[i], o);
+	out_puts(o, "\n");
+}
+
+/* The last blank within the first n columns, or NULL. */
+static const char *line_break(const char *text, size_t n)
+{
+	const char *end = fmt_head(text, n), *p;
+
+	for (p = end; p > text; p--)
+		if (*p == ' ')
+			return p;
+	return NULL;
+}
+
+/* A note that is too long goes on in the next line; one without a blank to break it at loses its middle. */
+static void put_note(const struct view_grid *g, const char *text, size_t room, struct out *o)
+{
+	const char *end;
+	size_t indent = NOTE_INDENT;
+
+	for (;; text = end + 1, indent = NOTE_INDENT + NOTE_INDENT) {
+		size_t left = room - (indent - NOTE_INDENT);
+
+		put_prefix(g, o);
+		put_pad(o, indent);
+		end = fmt_columns(text) > left ? line_break(text, left) : NULL;
+		if (!end)
+			break;
+		out_write(o, text, (size_t)(end - text));
+		out_puts(o, "\n");
+	}
+	room -= indent - NOTE_INDENT;
+	put_name(o, text, 0, fmt_columns(text) < room ? fmt_columns(text) : room);
+	out_puts(o, "\n");
+}
+
+static void put_notes(const struct view_grid *g, size_t row, size_t *next, unsigned width, struct out *o)
+{
+	size_t room = width > NOTE_INDENT + NOTE_MIN ? width - NOTE_INDENT : NOTE_MIN;
+	const struct note *note;
+
+	for (; *next < buf_count(&g->notes, struct note); ++*next) {
+		note = buf_at(&g->notes, struct note, *next);
+		if (note->row != row)
+			break;
+		put_note(g, note->text, room, o);
+	}
+}
+
+void view_grid_print(struct view_grid *g, unsigned width, struct out *o)
+{
+	size_t widths[VIEW_GRID_COLS_MAX] = {0}, note = 0, *shared, i;
+	const char *heads[VIEW_GRID_COLS_MAX];
+
+	fit(g, widths, width);
+	shared = shared_parts(g, widths[0]);
+	for (i = 0; i < g->ncols; i++)
+		heads[i] = g->cols[i].head;
+	put_row(g, heads, 0, widths, o);
+	for (i = 0; i < nrows(g); i++) {
+		put_row(g, (const char *const *)buf_at(&g->cells, char *, i * g->ncols), shared ? shared[i] : 0, widths,
+			o);
+		put_notes(g, i, &note, width, o);
+	}
+	free(shared);
+}
+
+void view_grid_fini(struct view_grid *g)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&g->cells, char *); i++)
+		free(*buf_at(&g->cells, char *, i));
+	for (i = 0; i < buf_count(&g->notes, struct note); i++)
+		free(buf_at(&g->notes, struct note, i)->text);
+	buf_fini(&g->cells);
+	buf_fini(&g->notes);
+}

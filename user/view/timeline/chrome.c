@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A timeline for Perfetto, HTA and TensorBoard: Chrome's JSON, as an object. What viewers require is in the tests
+ * (tests/unit/test_chrome.c, tests/perfetto); the two that shape this file: times are relative to the window's start,
+ * because a viewer's double loses ns of an epoch, and an arrow's ends stand at the start of their own spans.
+ */
+#include "view/compat/kineto_text.h"
+#include "view/timeline/trace.h"
+
+/* ---- events */
+
+static void write_arrow(struct view_trace *t, const char *ph, uint64_t id, const struct mxbpf_span *s, uint32_t tid)
+{
+	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
+
+	p = put(start, ",\n{\"ph\":");
+	p = put(p, ph);
+	p = put(p, ",\"id\":");
+	p = view_put_u64(p, id);
+	*p++ = ',';
+	p = view_put_where(t, p, s->h.tgid, tid, s->h.ts_ns);
+	p = put(p, ",\"cat\":\"flow\",\"name\":\"starts\"}");
+	out_filled(t->s.out, (size_t)(p - start));
+}
+
+static void write_domain(struct view_trace *t, const struct mxbpf_span *s)
+{
+	struct view_text domain = view_trace_text(t, s->name_id, view_text_domain);
+
+	if (!domain.len)
+		return;
+	out_puts(t->s.out, "\"domain\":\"");
+	out_write(t->s.out, domain.data, domain.len);
+	out_puts(t->s.out, "\",");
+}
+
+static char *put_args(struct view_trace *t, char *p, const struct mxbpf_span *s, struct view_text device)
+{
+	p = put(p, "\"self_ns\":");
+	p = view_put_u64(p, s->self_ns);
+	if (s->device) {
+		p = put(p, ",\"device\":\"");
+		p = put_bytes(p, device.data, device.len);
+		*p++ = '"';
+	}
+	if (s->link) {
+		p = put(p, ",\"link\":\"0x");
+		p = view_put_hex(p, s->link);
+		*p++ = '"';
+	}
+	if (s->flags & MXBPF_SPAN_PART)
+		p = put(p, ",\"in_segment\":true");
+	return view_put_team(t, view_put_counters(t->s.in->session, p, s), s);
+}
+
+/* What of a span is text of any length. */
+static void write_details(struct view_trace *t, const struct mxbpf_span *s)
+{
+	struct view_text text = {"", 0};
+
+	if (s->layer_id)
+		text = view_trace_text(t, s->layer_id, view_text_layer);
+	out_write(t->s.out, text.data, text.len);
+	text.len = 0;
+	if (s->args_id)
+		text = view_trace_text(t, s->args_id, view_text_args);
+	out_write(t->s.out, text.data, text.len);
+	view_trace_flops(t, s);
+}
+
+static void write_span(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place)
+{
+	struct view_text name, device = {"", 0};
+	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
+	size_t i;
+
+	p = put(start, ",\n{\"ph\":\"X\",");
+	p = view_put_where(t, p, s->h.tgid, place->tid, s->h.ts_ns);
+	p = put(p, ",\"dur\":");
+	p = view_put_us(p, s->dur_ns);
+	p = put(p, ",\"cat\":\"");
+	p = put(p, mdl_category(s->cls));
+	p = put(p, "\",\"name\":\"");
+	out_filled(t->s.out, (size_t)(p - start));
+	name = view_trace_text(t, s->name_id, view_text_name);
+	out_write(t->s.out, name.data, name.len);
+	out_puts(t->s.out, "\",\"args\":{");
+	if (s->flags & MXBPF_SPAN_USER)
+		write_domain(t, s);
+
+	/* A text is good until the next one. */
+	if (s->device)
+		device = view_trace_text(t, s->device, view_text_device);
+	start = out_reserve(t->s.out, VIEW_EVENT_BYTES + device.len);
+	p = put_args(t, start, s, device);
+	out_filled(t->s.out, (size_t)(p - start));
+	write_details(t, s);
+	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
+	p = view_put_account(view_put_threads(start, s, place->tid), s);
+	out_filled(t->s.out, (size_t)(p - start));
+	if (t->s.in->session->life)
+		view_life_args(t, s);
+	if (s->cls == MXBPF_CLASS_KVSTORE)
+		view_trace_kv(t, s);
+	out_puts(t->s.out, "}}");
+
+	/* Behind their span, so that at equal times the viewer has it open. */
+	if (place->arrow_in)
+		write_arrow(t, "\"f\",\"bp\":\"e\"", place->arrow_in, s, place->tid);
+	for (i = 0; i < place->narrows_out; i++)
+		if (place->arrows_out[i].arrow)
+			write_arrow(t, "\"s\"", place->arrows_out[i].arrow, s, place->tid);
+}
+
+/* ---- before the events */
+
+static void write_head(struct view_trace *t)
+{
+	out_puts(t->s.out, "{\"displayTimeUnit\":\"ns\",\"schemaVersion\":1");
+	view_trace_rank(t);
+	out_printf(t->s.out, ",\"baseTimeNanoseconds\":%llu,\n", (unsigned long long)view_trace_base_unix_ns(t));
+	view_trace_about(t);
+	out_puts(t->s.out, ",\n\"traceEvents\":[");
+}
+
+static void write_process(struct view_trace *t, uint32_t tgid, bool first)
+{
+	char name[VIEW_PROCESS_BYTES];
+
+	out_printf(t->s.out,
+		   "%s\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":", first ? "" : ",",
+		   tgid);
+	view_trace_string(t, view_trace_process_name(t, tgid, name));
+	out_puts(t->s.out, "}}");
+}
+
+static void write_thread(struct view_trace *t, const struct view_plan_track *k, size_t place)
+{
+	char lane[32];
+
+	out_printf(t->s.out,
+		   ",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":", k->tgid,
+		   k->tid);
+	view_trace_string(t, view_trace_track_name(t, k, lane));
+	out_printf(t->s.out,
+		   "}},\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%"
+		   "zu}}",
+		   k->tgid, k->tid, place);
+}
+
+static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes)
+{
+	struct view_text device = view_trace_text(t, a->device, view_text_device);
+	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES + device.len), *p;
+
+	p = view_put_live(t, start, a, device, live_bytes);
+	out_filled(t->s.out, (size_t)(p - start));
+}
+
+/* ---- the sink */
+
+static const struct view_form form = {
+	.process = write_process, .thread = write_thread, .alloc = write_alloc, .span = write_span};
+
+static int chrome_begin(struct view *s)
+{
+	((struct view_trace *)s)->form = &form;
+	return 0;
+}
+
+static int chrome_surveyed(struct view *s)
+{
+	struct view_trace *t = (struct view_trace *)s;
+	int ret = view_trace_plan(t);
+
+	if (ret)
+		return ret;
+	write_head(t);
+	view_trace_tracks(t);
+	ret = view_trace_gauges(t);
+	ret = ret ? ret : view_life_queues(t);
+	return ret ? ret : view_trace_allocs(t);
+}
+
+static int chrome_end(struct view *s)
+{
+	int ret = view_trace_late((struct view_trace *)s);
+
+	view_trace_iterations((struct view_trace *)s);
+	view_trace_opens((struct view_trace *)s);
+	out_puts(s->out, "\n]}\n");
+	return ret;
+}
+
+static const char *const suffixes[] = {".json", ".json.gz", NULL};
+/* The second: in the form of kineto. */
+static const char *const magic[] = {"{\"displayTimeUnit\":\"ns\",\"schemaVersion\":1,",
+				    "{\"schemaVersion\":1,\"deviceProperties\":[],\n\"host_name\":", NULL};
+
+const struct view_ops view_chrome = {
+	.name = "chrome",
+	.help = "timeline in Chrome's JSON, for Perfetto",
+	.suffixes = suffixes,
+	.magic = magic,
+	.needs_records = true,
+	.by_process = true,
+	.state_bytes = sizeof(struct view_trace),
+	.begin = chrome_begin,
+	.survey = view_trace_survey,
+	.surveyed = chrome_surveyed,
+	.record = view_trace_record,
+	.end = chrome_end,
+	.fini = view_trace_fini,
+};

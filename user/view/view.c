@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The one driver of all sinks. */
+#include "view/priv.h"
+#include "view/sheet.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int (*record_fn)(struct view *s, const struct mxbpf_rec *r);
+
+static int one_window(struct view *s, record_fn each, const void *recs, size_t bytes)
+{
+	const struct mxbpf_rec *r;
+	size_t pos = 0;
+	int err = 0;
+
+	while (!err && (r = kind_next(recs, bytes, &pos)))
+		err = each(s, r);
+	return err;
+}
+
+/* One pass over the records; *done counts over all passes. */
+int view_pass(struct view *s, record_fn each, uint64_t *done, uint64_t of)
+{
+	struct view_source *src = s->in->source;
+	const void *recs;
+	size_t bytes;
+	int err = src->rewind(src->ctx);
+
+	/* After a failed write the rest would be for nothing; out_commit() says why. */
+	while (!err && !out_error(s->out) && (err = src->next(src->ctx, &recs, &bytes)) > 0) {
+		err = one_window(s, each, recs, bytes);
+		*done += bytes;
+		if (s->opts->progress)
+			s->opts->progress(s->opts->progress_ctx, *done, of);
+	}
+	if (err)
+		err_set(s->err, ERR_RUNTIME, err, "cannot read the records: %s", strerror(-err));
+	return err;
+}
+
+static int all_records(struct view *s)
+{
+	const struct view_ops *ops = s->ops;
+	uint64_t done = 0, of = s->in->source->total_bytes * (!!ops->survey + !!ops->record);
+	int err = 0;
+
+	if (ops->survey)
+		err = view_pass(s, ops->survey, &done, of);
+	if (!err && ops->surveyed)
+		err = ops->surveyed(s);
+	if (!err && ops->record)
+		err = view_pass(s, ops->record, &done, of);
+	return err;
+}
+
+static int one_table(struct view *s, enum mxbpf_class cls)
+{
+	struct view_table t = {.cls = cls, .title = s->in->session->class_title[cls]};
+	const struct mdl_row **rows;
+	size_t i;
+	int err;
+
+	if (s->ops->merge_names)
+		err = view_merged_rows(s->in->model, cls, s->opts, !s->ops->merge_users, &rows, &t.nrows_all);
+	else
+		err = view_sorted_rows(s->in->model, cls, s->opts, &rows, &t.nrows_all);
+	if (err)
+		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
+	for (i = 0; i < t.nrows_all; i++) {
+		if (__builtin_add_overflow(t.self_ns, rows[i]->self_ns, &t.self_ns))
+			t.self_ns = UINT64_MAX;
+		t.memory |= rows[i]->alloc_bytes || rows[i]->self_alloc_bytes;
+	}
+	t.rows = rows;
+	t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
+	if (s->events) {
+		t.nrows = t.nrows_all;
+		view_events_table(s, &t);
+	}
+	err = s->ops->table(s, &t);
+	free(rows);
+	return err;
+}
+
+static int opens(struct view *s)
+{
+	const struct mxbpf_open *rows;
+	size_t n;
+
+	rows = mdl_opens(s->in->model, &n);
+	return n ? s->ops->opens(s, rows, n) : 0;
+}
+
+static int sheet(struct view *s, const struct view_sheet *sh)
+{
+	struct view_list *t;
+	int err;
+
+	if (!view_shows_sheet(s->ops, sh) || (!sh->if_any && !sh->when(s)))
+		return 0;
+	t = calloc(1, sh->table_bytes);
+	if (!t)
+		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
+	t->faults = !s->in->session->no_faults;
+	err = sh->make(s, t);
+	t->n = !sh->whole && s->opts->top && s->opts->top < t->all ? s->opts->top : t->all;
+	if (err)
+		err_set(s->err, ERR_RUNTIME, err, "out of memory");
+	else if (t->n || t->empty_too || !sh->if_any)
+		err = s->ops->sheet(s, sh, t);
+	if (sh->fini)
+		sh->fini(t);
+	free(t->rows);
+	free(t);
+	return err;
+}
+
+static bool has_rows(const struct view *s, enum mxbpf_class cls)
+{
+	size_t n;
+
+	mdl_rows(s->in->model, cls, &n);
+	return n;
+}
+
+static int run(struct view *s)
+{
+	int err = s->ops->begin ? s->ops->begin(s) : 0;
+	const struct view_sheet *const *sh;
+	size_t i;
+
+	if (!err && s->ops->needs_records)
+		err = all_records(s);
+	if (!err && s->opts->by == VIEW_BY_EVENT && s->ops->details)
+		err = view_events_read(s);
+	for (i = 0; !err && s->ops->table && i < MDL_NCLASSES; i++)
+		if (s->in->session->class_title[mdl_classes[i].cls] &&
+		    (!mdl_classes[i].rare || has_rows(s, mdl_classes[i].cls)))
+			err = one_table(s, mdl_classes[i].cls);
+	for (sh = view_sheets; !err && *sh; sh++)
+		err = sheet(s, *sh);
+	if (!err && s->ops->opens)
+		err = opens(s);
+	if (!err && s->ops->end)
+		err = s->ops->end(s);
+	return err;
+}
+
+int view_write(const struct view_ops *ops, const struct view_input *in, const struct view_opts *opts, struct out *out,
+	       struct err *e)
+{
+	struct view *s;
+	int err;
+
+	ops = view_for(ops, in->session);
+	s = calloc(1, ops->state_bytes ? ops->state_bytes : sizeof(*s));
+	if (!s)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	*s = (struct view){.ops = ops, .in = in, .opts = opts, .out = out, .err = e};
+	err = run(s);
+	if (ops->fini)
+		ops->fini(s);
+	view_events_fini(s);
+	free(s);
+	return err;
+}
