@@ -9,28 +9,29 @@
 #include "common.bpf.h"
 #include "step.bpf.h"
 
-struct mxbpf_sampling sampling; /* shared with user space; whoever takes active_since_ns away accounts for its window */
+struct mxbpf_iteration_window
+	iteration_window; /* shared with user space; whoever takes active_since_ns away accounts for its window */
 
-/* Wakes user space; what it is about stands in `sampling`. */
+/* Wakes user space when a window opens or closes, or at an iteration that it waits for. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
-} marks SEC(".maps");
+} windows SEC(".maps");
 
-/* Whether a hit is of a call that ends an iteration: its name begins with the row's mark. */
-static __always_inline bool iteration_marked(struct pt_regs *ctx, struct mxbpf_thread *t,
-					     const volatile struct mxbpf_row *row)
+/* Whether a hit is of a call that ends an iteration: its name begins with the text in the row. */
+static __always_inline bool iteration_ended(struct pt_regs *ctx, struct mxbpf_thread *t,
+					    const volatile struct mxbpf_row *row)
 {
-	char name[MXBPF_MARK_BYTES] = {};
+	char name[MXBPF_ITERATION_END_BYTES] = {};
 	int i;
 
-	if (row->mark[0] == '*')
+	if (row->iteration_end[0] == '*')
 		return true;
 	if (cstr_read(name, sizeof(name), fetch(ctx, t, &row->name)) < 0)
 		return false;
 #pragma unroll
-	for (i = 0; i < MXBPF_MARK_BYTES - 1; i++)
-		if (row->mark[i] && name[i] != row->mark[i])
+	for (i = 0; i < MXBPF_ITERATION_END_BYTES - 1; i++)
+		if (row->iteration_end[i] && name[i] != row->iteration_end[i])
 			return false;
 	return true;
 }
@@ -42,33 +43,33 @@ __noinline int iteration_end(struct mxbpf_thread *t, __u64 now)
 	__u64 since = active_since_ns, n;
 	bool wake;
 
-	if (!t || !sampling.on)
+	if (!t || !iteration_window.on)
 		return 0;
-	if (!sampling.tgid)
-		__sync_val_compare_and_swap(&sampling.tgid, 0, t->tgid);
-	if (sampling.tgid != t->tgid)
+	if (!iteration_window.tgid)
+		__sync_val_compare_and_swap(&iteration_window.tgid, 0, t->tgid);
+	if (iteration_window.tgid != t->tgid)
 		return 0;
-	n = __sync_fetch_and_add(&sampling.iterations, 1) + 1;
-	wake = n == sampling.wake_at;
+	n = __sync_fetch_and_add(&iteration_window.iterations, 1) + 1;
+	wake = n == iteration_window.wake_at;
 	if (since) {
-		__sync_fetch_and_add(&sampling.sampled, 1);
-		step_send(t, now, 0, MXBPF_STEP_SAMPLED, 0);
-		if (__sync_fetch_and_add(&sampling.left, -1) == 1 &&
+		__sync_fetch_and_add(&iteration_window.sampled, 1);
+		step_send(t, now, 0, MXBPF_STEP_COUNTED, 0);
+		if (__sync_fetch_and_add(&iteration_window.left, -1) == 1 &&
 		    __sync_val_compare_and_swap(&active_since_ns, since, 0) == since) {
 			activation++;
-			__sync_fetch_and_add(&sampling.window_ns, now - since);
-			__sync_fetch_and_add(&sampling.closed, 1);
+			__sync_fetch_and_add(&iteration_window.window_ns, now - since);
+			__sync_fetch_and_add(&iteration_window.closed, 1);
 			wake = true;
 		}
-	} else if (__sync_val_compare_and_swap(&sampling.armed, 1, 0) == 1) {
-		sampling.left = sampling.each;
-		sampling.opened_at = n;
-		__sync_fetch_and_add(&sampling.opened, 1);
+	} else if (__sync_val_compare_and_swap(&iteration_window.armed, 1, 0) == 1) {
+		iteration_window.left = iteration_window.each;
+		iteration_window.opened_at = n;
+		__sync_fetch_and_add(&iteration_window.opened, 1);
 		active_since_ns = now;
-		step_send(t, now, 0, MXBPF_STEP_SAMPLED, MXBPF_STEP_OPENS);
+		step_send(t, now, 0, MXBPF_STEP_COUNTED, MXBPF_STEP_OPENS);
 	}
 	if (wake)
-		bpf_ringbuf_output(&marks, &n, sizeof(n), BPF_RB_FORCE_WAKEUP);
+		bpf_ringbuf_output(&windows, &n, sizeof(n), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 

@@ -334,7 +334,7 @@ __noinline int app_close(__u64 now)
 	activation++;
 	__sync_fetch_and_add(&app.window_ns, now - since);
 	__sync_fetch_and_add(&app.closed, 1);
-	bpf_ringbuf_output(&marks, &now, sizeof(now), BPF_RB_FORCE_WAKEUP);
+	bpf_ringbuf_output(&windows, &now, sizeof(now), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 
@@ -343,7 +343,7 @@ __noinline int app_open(__u64 now)
 	if (__sync_val_compare_and_swap(&active_since_ns, 0, now))
 		return 0;
 	__sync_fetch_and_add(&app.opened, 1);
-	bpf_ringbuf_output(&marks, &now, sizeof(now), BPF_RB_FORCE_WAKEUP);
+	bpf_ringbuf_output(&windows, &now, sizeof(now), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 

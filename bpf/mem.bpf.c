@@ -19,7 +19,7 @@ struct mxbpf_allocating {
 
 #define CPU_TYPE 0 /* c10::DeviceType */
 
-const volatile __u8 cfg_held;			     /* --memory: records say where and by whom */
+const volatile __u8 cfg_memory;			     /* --memory: records say where and by whom */
 const volatile __u64 cfg_lenders[MXBPF_LENDERS_MAX]; /* name ids; 0: none */
 
 /* Sizes by address, for runtimes that give back an address alone. */
@@ -162,18 +162,18 @@ __noinline int mem_send(struct mxbpf_thread *t, struct mxbpf_allocating *a, __u6
 		stats_alloc(t, a->device, a->bytes);
 	if (cfg_stats == MXBPF_STATS_ON)
 		return 0;
-	r = ring_reserve(t, cfg_held ? sizeof(*r) : MXBPF_ALLOC_BYTES_PLAIN);
+	r = ring_reserve(t, cfg_memory ? sizeof(*r) : MXBPF_ALLOC_BYTES_PLAIN);
 	if (!r)
 		return 0;
 	r->h.kind = MXBPF_ALLOC;
-	r->h.size = cfg_held ? sizeof(*r) : MXBPF_ALLOC_BYTES_PLAIN;
+	r->h.size = cfg_memory ? sizeof(*r) : MXBPF_ALLOC_BYTES_PLAIN;
 	r->h.tgid = t->tgid;
 	r->h.ts_ns = bpf_ktime_get_ns();
 	r->bytes = a->bytes;
 	r->tid = t->tid;
 	r->device = a->device;
 	r->addr = addr;
-	if (cfg_held) {
+	if (cfg_memory) {
 		owner_fill(r, t);
 		r->scope_id = a->scope_id;
 		r->label_id = a->label_id;
@@ -286,7 +286,7 @@ static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t
 		return;
 	}
 	a.bytes = block_bytes(ctx, t, row);
-	if (!a.bytes && row->key.base != MXBPF_BASE_NONE && !(cfg_held && row->action == MXBPF_ACT_FREE))
+	if (!a.bytes && row->key.base != MXBPF_BASE_NONE && !(cfg_memory && row->action == MXBPF_ACT_FREE))
 		return;
 	if (row->action == MXBPF_ACT_FREE)
 		a.bytes = -a.bytes;
@@ -294,10 +294,10 @@ static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t
 		a.sp = PT_REGS_SP(ctx);
 	mem_charge(ctx, t, a.bytes);
 	a.device = mem_device(ctx, t, row);
-	if (cfg_held && row->action == MXBPF_ACT_ALLOC) {
+	if (cfg_memory && row->action == MXBPF_ACT_ALLOC) {
 		a.scope_id = name_of(ctx, t, row);
 		a.label_id = label_of(ctx, t, row);
 		a.pool = pool_bytes(t, PT_REGS_PARM2(ctx));
 	}
-	mem_send(t, &a, fetch(ctx, t, cfg_held && row->link.base ? &row->link : &row->key));
+	mem_send(t, &a, fetch(ctx, t, cfg_memory && row->link.base ? &row->link : &row->key));
 }

@@ -14,7 +14,7 @@
 #include "life.bpf.c"
 #include "kv.bpf.h"
 #include "mem.bpf.c"
-#include "team.bpf.h"
+#include "omp.bpf.h"
 #include "mark.bpf.h"
 #include "proc.bpf.c"
 #include "sample.bpf.h"
@@ -27,7 +27,7 @@ static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volat
 	bool shared = probe_shared(ctx);
 	struct mxbpf_thread *t;
 
-	if (!active_since_ns && !row->mark[0] && !decides) {
+	if (!active_since_ns && !row->iteration_end[0] && !decides) {
 		if (shared)
 			stranger_rests();
 		return 0;
@@ -36,7 +36,7 @@ static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volat
 	if (!t)
 		return 0;
 	t->counts[MXBPF_COUNT_HITS]++;
-	if (row->mark[0] && iteration_marked(ctx, t, row))
+	if (row->iteration_end[0] && iteration_ended(ctx, t, row))
 		iteration_end(t, bpf_ktime_get_ns());
 	if (!active_since_ns && !decides)
 		return 0;

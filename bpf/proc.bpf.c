@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /* The life of threads: a slot goes back when its thread ends or becomes another program. */
 #include "common.bpf.h"
-#include "team.bpf.h"
+#include "omp.bpf.h"
 
 /* Nothing will close the top frame any more. 0: there is none. */
 __noinline int frame_abandon(struct mxbpf_thread *t, __u64 now)

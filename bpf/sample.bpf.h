@@ -10,7 +10,7 @@
 #include "common.bpf.h"
 #include "frame.bpf.h"
 #include "read/stack.bpf.h"
-#include "team.bpf.h"
+#include "omp.bpf.h"
 
 /* A CPU's own: its clock does not ring again before the program ends. */
 struct sample_room {
@@ -101,7 +101,7 @@ static __always_inline void sample_spans(struct mxbpf_thread *t, struct sample_r
 static __always_inline void sample_team(struct mxbpf_thread *t, struct sample_room *room)
 {
 	__u32 slot = t->slot;
-	struct mxbpf_team_thread *w = cfg_teams ? bpf_map_lookup_elem(&team_threads, &slot) : 0;
+	struct mxbpf_team_thread *w = cfg_omp ? bpf_map_lookup_elem(&team_threads, &slot) : 0;
 	struct mxbpf_team_open *o = w && w->tid == t->tid ? team_of(w) : 0;
 
 	if (!o || !o->cls)

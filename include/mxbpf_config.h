@@ -32,14 +32,14 @@ enum mxbpf_action {
 	MXBPF_ACT_RAISE = 8,	  /* the thread begins to unwind: frames that it leaves will see no end of their own */
 	MXBPF_ACT_TICK = 9,	  /* nothing but an event of the thread: what it shows to be over ends */
 	/* Parallel regions: the master opens one, begins its own work, has ended that (and waits), and leaves it. */
-	MXBPF_ACT_TEAM_OPEN = 10,
-	MXBPF_ACT_TEAM_BEGIN = 11, /* cookie: as of CLOSE_CUT */
-	MXBPF_ACT_TEAM_WAIT = 12,
-	MXBPF_ACT_TEAM_CLOSE = 13, /* likewise */
-	MXBPF_ACT_TEAM_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
-	MXBPF_ACT_TEAM_LEAVE = 15, /* and has ended it */
-	MXBPF_ACT_STEP = 31,	   /* a moment that tells iterations */
-	MXBPF_ACT_NOTE = 16,	   /* an operator with a state is pushed: its name, for MXBPF_INSIDE_NOTED */
+	MXBPF_ACT_OMP_OPEN = 10,
+	MXBPF_ACT_OMP_BEGIN = 11, /* cookie: as of CLOSE_CUT */
+	MXBPF_ACT_OMP_WAIT = 12,
+	MXBPF_ACT_OMP_CLOSE = 13, /* likewise */
+	MXBPF_ACT_OMP_JOIN = 14,  /* another thread begins its work in one; cookie: MXBPF_WORKER_* */
+	MXBPF_ACT_OMP_LEAVE = 15, /* and has ended it */
+	MXBPF_ACT_STEP = 31,	  /* a moment that tells iterations */
+	MXBPF_ACT_NOTE = 16,	  /* an operator with a state is pushed: its name, for MXBPF_INSIDE_NOTED */
 	/* A thread that runs the program's part of a custom operator pushes an operator: it is that one's. */
 	MXBPF_ACT_PUSHED = 17,
 	/* --life: an operator with the name is pushed, that writes the variables from *key to *size; one will be, maybe
@@ -118,7 +118,7 @@ enum mxbpf_detail {
 	MXBPF_DETAIL_THREAD = 1 << 5,  /* rows are of one thread each */
 };
 
-#define MXBPF_MARK_BYTES 16
+#define MXBPF_ITERATION_END_BYTES 16
 
 /* Of a call of a store of parameters, where its keys and arrays are (bpf/kv.bpf.h). */
 enum mxbpf_kv_args {
@@ -171,8 +171,9 @@ struct mxbpf_row {
 			* that lie in itself */
 	/* Number and thread of the node that it runs, negative: it has none. Absent: the running thread's next one. */
 	struct mxbpf_fetch seq, seq_thread;
-	char mark[MXBPF_MARK_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one; "": none */
-	struct mxbpf_fetch layer;    /* MXBPF_DETAIL_LAYER: address of a C string */
+	char iteration_end[MXBPF_ITERATION_END_BYTES]; /* --iterations: a hit whose name begins so, "*" any, ends one;
+							  "": none */
+	struct mxbpf_fetch layer;		       /* MXBPF_DETAIL_LAYER: address of a C string */
 	__u64 bulk_id;	 /* of an operator inside: work of several is called so; 0: the guard says which is */
 	__u8 by_address; /* what the vectors of arrays hold is addresses of these */
 	__u8 pad[7];
@@ -256,7 +257,7 @@ struct mxbpf_cut_check {
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_cut_check) == 48);
 
 /* --iterations. Fields of 64 and 32 bits, as both sides change them atomically. */
-struct mxbpf_sampling {
+struct mxbpf_iteration_window {
 	__u64 iterations;     /* that have ended */
 	__u64 sampled;	      /* of these, those that lay in a window */
 	__u64 opened, closed; /* windows */

@@ -20,14 +20,14 @@
 #endif
 
 enum mxbpf_kind {
-	MXBPF_SPAN = 1,	   /* BPF: a call with start and end                           struct mxbpf_span */
-	MXBPF_AGG = 2,	   /* user: one row of a table                                    struct mxbpf_agg */
-	MXBPF_COUNTER = 4, /* user: a value of a span class over the window         struct mxbpf_counter */
-	MXBPF_ALLOC = 5,   /* BPF: bytes taken or given back on a device              struct mxbpf_alloc */
-	MXBPF_SCHED = 6,   /* BPF; user at the window's end: a thread left its CPU, and got one again
-			    *							struct mxbpf_sched */
-	MXBPF_EDGE = 7,	   /* BPF: an open span caused work that starts later          struct mxbpf_edge */
-	MXBPF_NAME = 8,	   /* user: id -> string, before its first use in a slot       struct mxbpf_name */
+	MXBPF_SPAN = 1,	 /* BPF: a call with start and end                           struct mxbpf_span */
+	MXBPF_AGG = 2,	 /* user: one row of a table                                    struct mxbpf_agg */
+	MXBPF_TALLY = 4, /* user: a value of a span class over the window         struct mxbpf_tally */
+	MXBPF_ALLOC = 5, /* BPF: bytes taken or given back on a device              struct mxbpf_alloc */
+	MXBPF_SCHED = 6, /* BPF; user at the window's end: a thread left its CPU, and got one again
+			  *							struct mxbpf_sched */
+	MXBPF_EDGE = 7,	 /* BPF: an open span caused work that starts later          struct mxbpf_edge */
+	MXBPF_NAME = 8,	 /* user: id -> string, before its first use in a slot       struct mxbpf_name */
 	/* 9 loss: carried by chunk headers, see mxbpf_file.h */
 	MXBPF_MEM = 10,	    /* user: allocation totals of one device                     struct mxbpf_mem */
 	MXBPF_AGG_MEM = 11, /* user: the memory columns of an AGG row before it     struct mxbpf_agg_mem */
@@ -50,7 +50,7 @@ enum mxbpf_kind {
 	MXBPF_AGG_WAIT = 25,	 /* user: likewise, of one operator                    struct mxbpf_wait */
 	MXBPF_STEP = 28,	 /* BPF: a moment that tells iterations                struct mxbpf_step */
 	MXBPF_ITERATION = 31,	 /* user: an iteration that has ended             struct mxbpf_iteration */
-	MXBPF_HOLDER = 26,	 /* user: whose allocations are alive (mxbpf_held.h)   struct mxbpf_holder */
+	MXBPF_MEM_OWNER = 26,	 /* user: whose allocations are alive (mxbpf_memory.h)   struct mxbpf_mem_owner */
 	MXBPF_MEM_TIME = 27,	 /* user: what a device held, over time              struct mxbpf_mem_time */
 	MXBPF_INSTANT = 3,	 /* BPF: a moment that the program marked; user: a row	  struct mxbpf_instant */
 	MXBPF_VALUE = 29,	 /* BPF: a counter of the program's was set; user: a row    struct mxbpf_value */

@@ -12,7 +12,7 @@ enum mxbpf_step_what {
 	MXBPF_STEP_KVSTORE = 2,	  /* parameters went to or came from a store, which may be where they are changed */
 	MXBPF_STEP_UPDATE = 3,	  /* an operator of an optimizer is called; key: the weight that it changes */
 	MXBPF_STEP_OPTIMIZER = 4, /* an optimizer's step has ended; key: its name */
-	MXBPF_STEP_SAMPLED = 5,	  /* --iterations counts one */
+	MXBPF_STEP_COUNTED = 5,	  /* --iterations counts one */
 	MXBPF_STEP_WHATS = 6,
 };
 

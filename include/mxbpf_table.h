@@ -191,23 +191,23 @@ struct mxbpf_mem {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem) == 80);
 
-enum mxbpf_counter_id {
-	MXBPF_COUNTER_MAX_OPEN = 1, /* most spans of the class open at one time */
-	MXBPF_COUNTER_LATE = 2,	    /* records that arrived after their drain window had been folded */
-	MXBPF_COUNTER_UNWOUND = 3,  /* spans with MXBPF_SPAN_UNWOUND: their duration is an upper bound */
+enum mxbpf_tally_id {
+	MXBPF_TALLY_MAX_OPEN = 1, /* most spans of the class open at one time */
+	MXBPF_TALLY_LATE = 2,	  /* records that arrived after their drain window had been folded */
+	MXBPF_TALLY_UNWOUND = 3,  /* spans with MXBPF_SPAN_UNWOUND: their duration is an upper bound */
 	/* Spans in the row of their name alone, since there were too many rows. */
-	MXBPF_COUNTER_UNGROUPED = 4,
-	MXBPF_COUNTER_MOMENTS = 6,  /* records that tell iterations, which are in no row */
-	MXBPF_COUNTER_UNKEYED = 7,  /* values of calls of a store of parameters that were not looked at: in no row */
-	MXBPF_COUNTER_UNJOINED = 5, /* backward nodes whose forward operator is not known: they stand for it */
+	MXBPF_TALLY_UNGROUPED = 4,
+	MXBPF_TALLY_MOMENTS = 6,  /* records that tell iterations, which are in no row */
+	MXBPF_TALLY_UNKEYED = 7,  /* values of calls of a store of parameters that were not looked at: in no row */
+	MXBPF_TALLY_UNJOINED = 5, /* backward nodes whose forward operator is not known: they stand for it */
 };
 
-struct mxbpf_counter {
+struct mxbpf_tally {
 	struct mxbpf_rec h; /* ts_ns: 0 */
 	__u64 value;
-	__u32 id; /* enum mxbpf_counter_id */
+	__u32 id; /* enum mxbpf_tally_id */
 	__u32 cls;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_counter) == 32);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_tally) == 32);
 
 #endif

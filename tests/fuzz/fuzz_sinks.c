@@ -17,7 +17,7 @@
 static const size_t bytes_of[] = {
 	[MXBPF_SPAN] = sizeof(struct mxbpf_span),
 	[MXBPF_AGG] = sizeof(struct mxbpf_agg),
-	[MXBPF_COUNTER] = sizeof(struct mxbpf_counter),
+	[MXBPF_TALLY] = sizeof(struct mxbpf_tally),
 	[MXBPF_ALLOC] = sizeof(struct mxbpf_alloc),
 	[MXBPF_EDGE] = sizeof(struct mxbpf_edge),
 	[MXBPF_NAME] = sizeof(struct mxbpf_name),
@@ -43,7 +43,7 @@ static const size_t bytes_of[] = {
 	[MXBPF_AGG_KV] = sizeof(struct mxbpf_agg_kv),
 	[MXBPF_STEP] = sizeof(struct mxbpf_step),
 	[MXBPF_ITERATION] = sizeof(struct mxbpf_iteration),
-	[MXBPF_HOLDER] = sizeof(struct mxbpf_holder),
+	[MXBPF_MEM_OWNER] = sizeof(struct mxbpf_mem_owner),
 	[MXBPF_MEM_TIME] = sizeof(struct mxbpf_mem_time),
 	[MXBPF_INSTANT] = sizeof(struct mxbpf_instant),
 	[MXBPF_VALUE] = sizeof(struct mxbpf_value),
@@ -137,8 +137,8 @@ static void tame(struct mxbpf_rec *r)
 	case MXBPF_ALLOC:
 		((struct mxbpf_alloc *)r)->cls %= MXBPF_CLASS_MAX;
 		break;
-	case MXBPF_COUNTER:
-		((struct mxbpf_counter *)r)->cls %= MXBPF_CLASS_MAX;
+	case MXBPF_TALLY:
+		((struct mxbpf_tally *)r)->cls %= MXBPF_CLASS_MAX;
 		break;
 	case MXBPF_EDGE:
 		((struct mxbpf_edge *)r)->src_cls %= MXBPF_CLASS_MAX;
@@ -171,7 +171,7 @@ static void tame(struct mxbpf_rec *r)
 	case MXBPF_AGG_WAIT:
 	case MXBPF_AGG_EXTENT:
 	case MXBPF_AGG_COUNTERS:
-	case MXBPF_HOLDER:
+	case MXBPF_MEM_OWNER:
 	case MXBPF_SLOW:
 		((struct mxbpf_agg *)r)->name_id %= IDS; /* it stands there in each of them */
 		break;

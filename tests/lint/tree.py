@@ -38,7 +38,7 @@ ROOMS = {
     'symbols': ('adapter attach base elf model plan python records ring target', 'elf.h'),
     'now': ('base elf plan python target', 'elfutils/'),
     'session': ('adapter agent attach base elf feature.fold feature.read model plan record records source symbols target', ''),
-    'cmd': ('adapter agent attach base elf feature.read insn model now plan record session source target view', 'cjson/'),
+    'cmd': ('adapter agent attach base elf feature.fold feature.read insn model now plan record session source target view', 'cjson/'),
 }
 # The layer of a file in user/feature/NAME/, by its name; fold if it has none of these. NAME.h is what the folder shares.
 FEATURE_FILES = (

@@ -8,7 +8,7 @@
 
 #include "source/calls.h"
 #include "mxbpf_sched.h"
-#include "mxbpf_team.h"
+#include "mxbpf_omp.h"
 
 #define PID    10
 #define TID    11

@@ -272,10 +272,10 @@ static void test_kinds(void)
 {
 	static const unsigned emitted[] = {
 		MXBPF_NAME,	    MXBPF_GROUP,      MXBPF_AGG,       MXBPF_AGG_MEM,	MXBPF_AGG_ACCOUNT,
-		MXBPF_AGG_COUNTERS, MXBPF_MEM,	      MXBPF_COUNTER,   MXBPF_SLOW,	MXBPF_GAUGE,
+		MXBPF_AGG_COUNTERS, MXBPF_MEM,	      MXBPF_TALLY,     MXBPF_SLOW,	MXBPF_GAUGE,
 		MXBPF_SAMPLE,	    MXBPF_AGG_EXTENT, MXBPF_OPEN,      MXBPF_AGG_SCHED, MXBPF_TEAM,
 		MXBPF_AGG_LIFE,	    MXBPF_AGG_WAIT,   MXBPF_ITERATION, MXBPF_AGG_KV,	MXBPF_MEM_TIME,
-		MXBPF_HOLDER,	    MXBPF_VALUE,      MXBPF_INSTANT,   MXBPF_JOIN,	MXBPF_AGG_ACTIVITY,
+		MXBPF_MEM_OWNER,    MXBPF_VALUE,      MXBPF_INSTANT,   MXBPF_JOIN,	MXBPF_AGG_ACTIVITY,
 		MXBPF_AGG_RAISED,
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
@@ -419,7 +419,7 @@ static void test_grouped(void)
 	copy = copy_of(m);
 	for (i = 0; i < 3; i++)
 		PUT(&b, span, MXBPF_SPAN, 1000, .name_id = CONV, .cls = OP, .stack_id = MDL_GROUPED_MAX + i);
-	CHECK(copy && !feed(copy, &b) && mdl_counter(copy, OP, MXBPF_COUNTER_UNGROUPED) == 2);
+	CHECK(copy && !feed(copy, &b) && mdl_tally(copy, OP, MXBPF_TALLY_UNGROUPED) == 2);
 	buf_fini(&b);
 	mdl_free(m);
 	mdl_free(copy);

@@ -30,10 +30,10 @@ static char *render(const char *name, size_t len, bool continued)
 				      .self_alloc_bytes = INT64_MIN,
 				      .cls = MXBPF_CLASS_OPERATOR};
 	struct mdl_probe refused = {"operator.start", "op", "", "refused", "no symbol"};
-	struct mxbpf_counter unwound = {.h = {MXBPF_COUNTER, sizeof(unwound)},
-					.value = 8,
-					.id = MXBPF_COUNTER_UNWOUND,
-					.cls = MXBPF_CLASS_OPERATOR};
+	struct mxbpf_tally unwound = {.h = {MXBPF_TALLY, sizeof(unwound)},
+				      .value = 8,
+				      .id = MXBPF_TALLY_UNWOUND,
+				      .cls = MXBPF_CLASS_OPERATOR};
 	struct mxbpf_mem_time held = {.h = {MXBPF_MEM_TIME, sizeof(held)}, .missed = 9, .device = MXBPF_DEVICE(1, 0)};
 	struct mxbpf_iteration late = {.h = {MXBPF_ITERATION, sizeof(late), 0, 5}, .nr = 12, .told = MXBPF_STEP_UPDATE};
 	struct mdl *m = mdl_new();

@@ -252,8 +252,8 @@ static void test_module(void)
 static void test_bound(void)
 {
 	struct mdl *m = model();
-	struct mxbpf_counter c = {
-		.h = {MXBPF_COUNTER, sizeof(c), 77, 0}, .value = 1234, .id = MXBPF_COUNTER_UNGROUPED, .cls = OP};
+	struct mxbpf_tally c = {
+		.h = {MXBPF_TALLY, sizeof(c), 77, 0}, .value = 1234, .id = MXBPF_TALLY_UNGROUPED, .cls = OP};
 	char *t;
 
 	CHECK(!mdl_feed(m, &c, sizeof(c)));
@@ -274,8 +274,8 @@ static void test_bound(void)
 static struct mdl *joined(void)
 {
 	struct mxbpf_join j = {.h = {MXBPF_JOIN, sizeof(j), 77, 0}, .name_id = 5, .count = 2, .total_ns = 2000};
-	struct mxbpf_counter c = {
-		.h = {MXBPF_COUNTER, sizeof(c), 77, 0}, .value = 3, .id = MXBPF_COUNTER_UNJOINED, .cls = OP};
+	struct mxbpf_tally c = {
+		.h = {MXBPF_TALLY, sizeof(c), 77, 0}, .value = 3, .id = MXBPF_TALLY_UNJOINED, .cls = OP};
 	struct mdl *m = model();
 	struct buf b = {0};
 

@@ -143,7 +143,7 @@ static void test_bound(struct buf *b)
 	for (i = 0; i < n; i++)
 		total += rows[i]->count;
 	CHECK(total == 2 * (MDL_GROUPED_MAX + 10));
-	CHECK(calls(m, 5, 0, 0) == 20 && mdl_counter(m, OP, MXBPF_COUNTER_UNGROUPED) == 20);
+	CHECK(calls(m, 5, 0, 0) == 20 && mdl_tally(m, OP, MXBPF_TALLY_UNGROUPED) == 20);
 	mdl_free(m);
 }
 

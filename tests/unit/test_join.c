@@ -110,7 +110,7 @@ static void test_deep(void)
 	j = of(m, MUL, 77);
 	CHECK(njoins(m) == 1 && j.count == 1 && j.total_ns == 10 && j.bwd_count == 1 && j.bwd_total_ns == 100 &&
 	      j.deep_count == 2 && j.deep_total_ns == 600);
-	CHECK(!mdl_counter(m, OP, MXBPF_COUNTER_UNJOINED));
+	CHECK(!mdl_tally(m, OP, MXBPF_TALLY_UNJOINED));
 	mdl_free(m);
 }
 
@@ -140,21 +140,21 @@ static void test_unknown(void)
 
 	feed(m, &(struct call){MUL_BACKWARD, 100, 5, SEQ(3), 0, true, 0, 0});
 	CHECK(of(m, MUL_BACKWARD, 77).bwd_count == 1 && !of(m, MUL_BACKWARD, 77).count);
-	CHECK(mdl_counter(m, OP, MXBPF_COUNTER_UNJOINED) == 1);
+	CHECK(mdl_tally(m, OP, MXBPF_TALLY_UNJOINED) == 1);
 	feed(m, &(struct call){MUL, 150, 5, SEQ(4), SEQ(3), false, 0, 0});
 	feed(m, &(struct call){CONV_BACKWARD, 200, 7, SEQ(4), 0, true, 0, 0});
 	CHECK(of(m, MUL_BACKWARD, 77).deep_total_ns == 7 && njoins(m) == 1);
 	for (i = 0; i <= MDL_MAKERS_MAX; i++)
 		feed(m, &(struct call){MUL, 1000 + 10 * i, 10, SEQ(1000 + i), 0, false, 0, 0});
 	feed(m, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1000), 0, true, 0, 0});
-	CHECK(!of(m, MUL, 77).count && mdl_counter(m, OP, MXBPF_COUNTER_UNJOINED) == 3);
+	CHECK(!of(m, MUL, 77).count && mdl_tally(m, OP, MXBPF_TALLY_UNJOINED) == 3);
 	feed(m, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1002), 0, true, 0, 0});
 	feed(m, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1000) + MDL_MAKERS_MAX, 0, true, 0, 0});
 	feed(m, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1002), 0, true, 0, 78});
-	CHECK(of(m, MUL, 77).bwd_count == 2 && mdl_counter(m, OP, MXBPF_COUNTER_UNJOINED) == 4);
+	CHECK(of(m, MUL, 77).bwd_count == 2 && mdl_tally(m, OP, MXBPF_TALLY_UNJOINED) == 4);
 	mdl_move(next, m);
 	feed(next, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1003), 0, true, 0, 0});
-	CHECK(of(next, MUL, 77).bwd_count == 1 && !mdl_counter(next, OP, MXBPF_COUNTER_UNJOINED));
+	CHECK(of(next, MUL, 77).bwd_count == 1 && !mdl_tally(next, OP, MXBPF_TALLY_UNJOINED));
 	mdl_free(next);
 	mdl_free(m);
 }
@@ -167,7 +167,7 @@ static void test_circle(void)
 	feed(m, &(struct call){MUL, 1000, 10, SEQ(48), SEQ(49), false, 0, 0});
 	feed(m, &(struct call){MUL, 1000, 10, SEQ(49), SEQ(48), false, 0, 0});
 	feed(m, &(struct call){MUL_BACKWARD, 2000, 10, SEQ(48), 0, true, 0, 0});
-	CHECK(of(m, MUL_BACKWARD, 77).bwd_count == 1 && mdl_counter(m, OP, MXBPF_COUNTER_UNJOINED) == 1);
+	CHECK(of(m, MUL_BACKWARD, 77).bwd_count == 1 && mdl_tally(m, OP, MXBPF_TALLY_UNJOINED) == 1);
 	mdl_free(m);
 }
 

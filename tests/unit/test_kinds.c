@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "mxbpf_held.h"
+#include "mxbpf_memory.h"
 #include "mxbpf_kv.h"
 #include "mxbpf_mark.h"
 #include "mxbpf_step.h"

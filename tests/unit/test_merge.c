@@ -102,7 +102,7 @@ static void test_threads(void)
 
 	mdl_tell_threads(m);
 	CHECK(r && !rec_reader_events(r, m, &e));
-	CHECK(!mdl_counter(m, MXBPF_CLASS_OPERATOR, MXBPF_COUNTER_LATE));
+	CHECK(!mdl_tally(m, MXBPF_CLASS_OPERATOR, MXBPF_TALLY_LATE));
 	sum = mdl_sum(m);
 	rows = mdl_rows(sum, MXBPF_CLASS_OPERATOR, &n);
 	CHECK(n == 2 && rows[0]->tid == 43 && rows[1]->tid == 43 && rows[0]->count == 10 && rows[1]->count == 10);

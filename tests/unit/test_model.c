@@ -70,9 +70,9 @@ static void check_same(struct mdl *a, struct mdl *b)
 			CHECK(same_row(rows[i], find_row(b, rows[i])));
 			CHECK(!strcmp(mdl_name(a, rows[i]->name_id, NULL), mdl_name(b, rows[i]->name_id, NULL)));
 		}
-		CHECK(mdl_counter(a, cls, MXBPF_COUNTER_MAX_OPEN) == mdl_counter(b, cls, MXBPF_COUNTER_MAX_OPEN));
-		CHECK(mdl_counter(a, cls, MXBPF_COUNTER_LATE) == mdl_counter(b, cls, MXBPF_COUNTER_LATE));
-		CHECK(mdl_counter(a, cls, MXBPF_COUNTER_UNWOUND) == mdl_counter(b, cls, MXBPF_COUNTER_UNWOUND));
+		CHECK(mdl_tally(a, cls, MXBPF_TALLY_MAX_OPEN) == mdl_tally(b, cls, MXBPF_TALLY_MAX_OPEN));
+		CHECK(mdl_tally(a, cls, MXBPF_TALLY_LATE) == mdl_tally(b, cls, MXBPF_TALLY_LATE));
+		CHECK(mdl_tally(a, cls, MXBPF_TALLY_UNWOUND) == mdl_tally(b, cls, MXBPF_TALLY_UNWOUND));
 	}
 	ma = mdl_mem_rows(a, &n);
 	mb = mdl_mem_rows(b, &nb);
@@ -184,11 +184,11 @@ static void test_account(struct buf *b)
 	CHECK(!feed(m, b));
 	r = mdl_mem_rows(m, &n)[0];
 	CHECK(r->live_bytes == 510 && r->peak_bytes == 510 && r->low_bytes == 0);
-	CHECK(mdl_counter(m, MXBPF_CLASS_NONE, MXBPF_COUNTER_LATE) == 0);
+	CHECK(mdl_tally(m, MXBPF_CLASS_NONE, MXBPF_TALLY_LATE) == 0);
 	put_alloc(b, 59, 1); /* the only one older than what is folded */
 	put_alloc(b, 60, 1);
 	CHECK(!feed(m, b));
-	CHECK(mdl_counter(m, MXBPF_CLASS_NONE, MXBPF_COUNTER_LATE) == 1);
+	CHECK(mdl_tally(m, MXBPF_CLASS_NONE, MXBPF_TALLY_LATE) == 1);
 	put_alloc(b, 70, INT64_MIN);
 	CHECK(!feed(m, b));
 	CHECK(mdl_mem_rows(m, &n)[0]->live_bytes == 0);
@@ -201,7 +201,7 @@ static uint64_t max_open(struct buf *b, unsigned cls)
 	uint64_t max;
 
 	feed(m, b);
-	max = mdl_counter(m, cls, MXBPF_COUNTER_MAX_OPEN);
+	max = mdl_tally(m, cls, MXBPF_TALLY_MAX_OPEN);
 	mdl_free(m);
 	return max;
 }
@@ -231,15 +231,15 @@ static void test_earlier_start(struct buf *b)
 
 	put_span(b, 1000, 10, 1, API);
 	feed(m, b);
-	CHECK(mdl_counter(m, API, MXBPF_COUNTER_MAX_OPEN) == 1);
+	CHECK(mdl_tally(m, API, MXBPF_TALLY_MAX_OPEN) == 1);
 	put_span(b, 2000, 10, 1, API);
 	put_span(b, 500, 3000, 1, API); /* open since before the first window */
 	feed(m, b);
-	CHECK(mdl_counter(m, API, MXBPF_COUNTER_MAX_OPEN) == 2);
-	CHECK(mdl_counter(m, API, MXBPF_COUNTER_LATE) == 0);
+	CHECK(mdl_tally(m, API, MXBPF_TALLY_MAX_OPEN) == 2);
+	CHECK(mdl_tally(m, API, MXBPF_TALLY_LATE) == 0);
 	put_span(b, 2100, 10, 1, API); /* ended before 3500 */
 	feed(m, b);
-	CHECK(mdl_counter(m, API, MXBPF_COUNTER_LATE) == 1);
+	CHECK(mdl_tally(m, API, MXBPF_TALLY_LATE) == 1);
 	mdl_free(m);
 }
 
@@ -262,8 +262,8 @@ static void test_unwound(struct buf *b)
 	put_span(b, 1000, 10, 1, MXBPF_CLASS_CUSTOM); /* the Python of an operator that failed */
 	((struct mxbpf_span *)(b->data + b->len))[-1].flags = MXBPF_SPAN_UNWOUND;
 	feed(m, b);
-	CHECK(mdl_counter(m, API, MXBPF_COUNTER_UNWOUND) == 1 && !mdl_counter(m, OP, MXBPF_COUNTER_UNWOUND));
-	CHECK(!mdl_counter(m, MXBPF_CLASS_CUSTOM, MXBPF_COUNTER_UNWOUND) && !rows_in(m, MXBPF_CLASS_CUSTOM));
+	CHECK(mdl_tally(m, API, MXBPF_TALLY_UNWOUND) == 1 && !mdl_tally(m, OP, MXBPF_TALLY_UNWOUND));
+	CHECK(!mdl_tally(m, MXBPF_CLASS_CUSTOM, MXBPF_TALLY_UNWOUND) && !rows_in(m, MXBPF_CLASS_CUSTOM));
 	CHECK(!mdl_emit(m, &out) && !mdl_feed(again, out.data, out.len));
 	check_same(m, again);
 	buf_fini(&out);
@@ -298,7 +298,7 @@ static void test_round_trip(struct buf *b)
 	CHECK(!mdl_emit(a, &recs));
 	CHECK(!mdl_feed(c, recs.data, recs.len));
 	check_same(a, c);
-	CHECK(mdl_counter(c, OP, MXBPF_COUNTER_LATE) > 0);
+	CHECK(mdl_tally(c, OP, MXBPF_TALLY_LATE) > 0);
 	CHECK(mdl_has_name(c, 5) && mdl_has_name(c, 6) && !mdl_has_name(c, 8) && !mdl_has_name(c, 0));
 	CHECK(mdl_thread_name(c, 77, 78) && !strcmp(mdl_thread_name(c, 77, 78), "python"));
 
@@ -460,7 +460,7 @@ static void set_span_class(void *rec)
 
 static void set_counter_class(void *rec)
 {
-	((struct mxbpf_counter *)rec)->cls = MXBPF_CLASS_MAX;
+	((struct mxbpf_tally *)rec)->cls = MXBPF_CLASS_MAX;
 }
 
 static void set_edge_class(void *rec)
@@ -500,7 +500,7 @@ static void test_malformed(void)
 		{MXBPF_AGG_MEM, 48, NULL},
 		{MXBPF_AGG_ACCOUNT, 88, NULL},
 		{MXBPF_AGG_ACCOUNT, 96, NULL},
-		{MXBPF_COUNTER, 32, set_counter_class},
+		{MXBPF_TALLY, 32, set_counter_class},
 		{MXBPF_EDGE, 40, set_edge_class},
 		{200, 24, set_size_beyond},
 	};

@@ -24,8 +24,8 @@ struct row {
 
 /* Beside those of adapters: the planner's own, and those of OpenMP's runtimes. */
 static const enum mxbpf_action actions[] = {
-	MXBPF_ACT_CLOSE_CUT, MXBPF_ACT_ALLOCATED,  MXBPF_ACT_TEAM_OPEN, MXBPF_ACT_TEAM_BEGIN,
-	MXBPF_ACT_TEAM_WAIT, MXBPF_ACT_TEAM_CLOSE, MXBPF_ACT_TEAM_JOIN, MXBPF_ACT_TEAM_LEAVE,
+	MXBPF_ACT_CLOSE_CUT, MXBPF_ACT_ALLOCATED, MXBPF_ACT_OMP_OPEN, MXBPF_ACT_OMP_BEGIN,
+	MXBPF_ACT_OMP_WAIT,  MXBPF_ACT_OMP_CLOSE, MXBPF_ACT_OMP_JOIN, MXBPF_ACT_OMP_LEAVE,
 };
 
 /* Which argument it starts from does not matter to the verifier, nor do offsets. */
@@ -133,7 +133,7 @@ static bool loads(const struct row *rows, unsigned n, const struct way *w, struc
 		if (w->endless && own[i].end == MXBPF_END_CUT)
 			own[i].end = MXBPF_END_NEXT;
 		if (everything && rows[i].probe->iteration)
-			snprintf(own[i].mark, sizeof(own[i].mark), "%s", rows[i].probe->iteration);
+			snprintf(own[i].iteration_end, sizeof(own[i].iteration_end), "%s", rows[i].probe->iteration);
 		sites[i] = (struct plan_site){.row = &own[i], .lib = &self};
 	}
 	err = att_load(&plan, getpid(), &o, &att, e);

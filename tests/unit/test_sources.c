@@ -227,7 +227,7 @@ static void check_rows(struct mdl *m, struct mdl *truth, enum mxbpf_class cls)
 			;
 		CHECK(k < n && same_row(rows[k], want[i]));
 	}
-	CHECK(mdl_counter(m, cls, MXBPF_COUNTER_LATE) == 0);
+	CHECK(mdl_tally(m, cls, MXBPF_TALLY_LATE) == 0);
 }
 
 static void check_memory(struct mdl *m, struct mdl *truth)
@@ -238,7 +238,7 @@ static void check_memory(struct mdl *m, struct mdl *truth)
 	CHECK(n == 1 && ntruth == 1 && want[0]->peak_bytes > 1000);
 	CHECK(n == 1 && is[0]->allocs == want[0]->allocs && is[0]->frees == want[0]->frees &&
 	      is[0]->peak_bytes == want[0]->peak_bytes && is[0]->live_bytes == want[0]->live_bytes);
-	CHECK(mdl_counter(m, MXBPF_CLASS_NONE, MXBPF_COUNTER_LATE) == 0);
+	CHECK(mdl_tally(m, MXBPF_CLASS_NONE, MXBPF_TALLY_LATE) == 0);
 }
 
 static void check_loss(const struct src_hub *h, const struct late *l)
@@ -289,7 +289,7 @@ static void watch(unsigned stalled)
 	} else { /* all but what lies within SRC_WAIT_NS of the end came behind later ones */
 		n = (SECONDS * 1000 - SRC_WAIT_NS / MS) / 4 * 4;
 		CHECK(src_late(l.src) > n - 2 * n / DROPS - BATCH_MS && src_late(l.src) <= n);
-		CHECK(mdl_counter(m, MXBPF_CLASS_API, MXBPF_COUNTER_LATE) == 0);
+		CHECK(mdl_tally(m, MXBPF_CLASS_API, MXBPF_TALLY_LATE) == 0);
 		mdl_rows(m, MXBPF_CLASS_OPERATOR, &n);
 		CHECK(n == NAMES);
 	}
@@ -316,11 +316,11 @@ static void watch_apart(void)
 		src_deliver(i % 2 ? behind : ahead, batch.data, batch.len);
 	}
 	src_flush(h);
-	CHECK(mdl_counter(m, MXBPF_CLASS_OPERATOR, MXBPF_COUNTER_LATE) == 0);
+	CHECK(mdl_tally(m, MXBPF_CLASS_OPERATOR, MXBPF_TALLY_LATE) == 0);
 	batch.len = 0;
 	put_span(&batch, START_NS + 10 * MS, 1, MXBPF_CLASS_OPERATOR); /* behind its own */
 	src_deliver(behind, batch.data, batch.len);
-	CHECK(mdl_counter(m, MXBPF_CLASS_OPERATOR, MXBPF_COUNTER_LATE) == 1);
+	CHECK(mdl_tally(m, MXBPF_CLASS_OPERATOR, MXBPF_TALLY_LATE) == 1);
 	src_hub_free(h);
 	mdl_free(m);
 	buf_fini(&batch);

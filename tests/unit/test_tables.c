@@ -101,9 +101,9 @@ static void feed_agg(struct mdl *m, unsigned cls, uint32_t device, const char *n
 	CHECK(!mdl_feed(m, &a, sizeof(a)));
 }
 
-static void feed_counter(struct mdl *m, unsigned cls, enum mxbpf_counter_id id, uint64_t value)
+static void feed_counter(struct mdl *m, unsigned cls, enum mxbpf_tally_id id, uint64_t value)
 {
-	struct mxbpf_counter c = {.h = {MXBPF_COUNTER, sizeof(c), 0, 0}, .value = value, .id = id, .cls = cls};
+	struct mxbpf_tally c = {.h = {MXBPF_TALLY, sizeof(c), 0, 0}, .value = value, .id = id, .cls = cls};
 
 	CHECK(!mdl_feed(m, &c, sizeof(c)));
 }
@@ -153,7 +153,7 @@ static void parse_row(struct mdl *m, const char *category, char *line)
 	if (memory)
 		feed_mem(m, MXBPF_DEVICE(1, 0), count, min, max);
 	else if (!strcmp(line, "MXNet C API Concurrency"))
-		feed_counter(m, API, MXBPF_COUNTER_MAX_OPEN, max);
+		feed_counter(m, API, MXBPF_TALLY_MAX_OPEN, max);
 	else if (strcmp(line, "MXNet C API Calls"))
 		feed_agg(m, strcmp(category, "operator") ? API : OP, 0, line,
 			 (uint64_t[]){count, total * 1000, total * 1000, min * 1000, max * 1000});
@@ -419,8 +419,8 @@ static void test_loss(void)
 	s.probes[0] = (struct mdl_probe){strdup("a"), strdup("op"), strdup(""), strdup("attached"), strdup("")};
 	s.probes[1] = (struct mdl_probe){strdup("mem.free"), strdup("mem"), strdup(""), strdup("refused"),
 					 strdup("no\nsymbol")};
-	feed_counter(m, API, MXBPF_COUNTER_LATE, 7);
-	feed_counter(m, API, MXBPF_COUNTER_UNWOUND, 8);
+	feed_counter(m, API, MXBPF_TALLY_LATE, 7);
+	feed_counter(m, API, MXBPF_TALLY_UNWOUND, 8);
 	t = render("modern", &s, m, &(struct view_opts){0});
 	CHECK(strstr(t, "\nLOST     10 dropped (1 %), 2 names truncated, 3 unreadable, 4 unmatched\n"));
 	CHECK(strstr(t, "\nPARTIAL ") && strstr(t, "\nCUT      5 records") && strstr(t, "\nlate     7 records"));

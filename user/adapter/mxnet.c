@@ -31,7 +31,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define POOL(called, symbol, taken_off)                                                                                \
 	{                                                                                                              \
-		.name = called, .group = PROBE_HELD, .optional = true, .symbols = {symbol},                            \
+		.name = called, .group = PROBE_POOL, .optional = true, .symbols = {symbol},                            \
 		.row = {.action = MXBPF_ACT_POOL,                                                                      \
 			.key = {ARG2},                                                                                 \
 			.link = {.base = MXBPF_BASE_ARG1, .off = {taken_off}}},                                        \

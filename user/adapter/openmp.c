@@ -15,7 +15,7 @@ static const struct adp_team teams[] = {
 
 const struct adp_probe adapter_openmp = {
 	.name = "openmp.team",
-	.group = PROBE_TEAM,
+	.group = PROBE_OMP,
 	.optional = true,
 	.any_build = true,
 	.teams = teams,

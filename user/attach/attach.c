@@ -75,7 +75,7 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 	}
 	made = a->backend->attach(v->prog_fd, lib->open_path, offs, cookies, n, tgid, fds);
 	for (k = 0; k < made; k++)
-		links[k] = (struct att_link){tgid, fds[k], v->row->mark[0], v->prog_fd, lib->dev, lib->ino};
+		links[k] = (struct att_link){tgid, fds[k], v->row->iteration_end[0], v->prog_fd, lib->dev, lib->ino};
 	a->links.len -= (n - (made > 0 ? (size_t)made : 0)) * sizeof(*links); /* there may be fewer than sites */
 	free(fds);
 	return made < 0 ? attach_failed(made, lib, n, tgid, e) : 1;
@@ -105,7 +105,7 @@ static int attach_variants(struct att *a, const struct plan *p, bool *done, uint
 }
 
 /* tgid: a process, or ATT_SHARED. */
-static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool marks, bool rest, struct err *e)
+static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool iteration_ends, bool rest, struct err *e)
 {
 	const struct plan_site *sites;
 	size_t n;
@@ -120,7 +120,7 @@ static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool ma
 	if (!offs || !done)
 		ret = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	for (i = 0; !ret && i < n; i++)
-		done[i] = sites[i].row->mark[0] ? !marks : !rest;
+		done[i] = sites[i].row->iteration_end[0] ? !iteration_ends : !rest;
 	if (!ret)
 		ret = attach_variants(a, p, done, offs, tgid, e);
 	for (i = 0; !ret && i < n; i++)
@@ -134,11 +134,12 @@ static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool ma
 }
 
 /* To a process with links of its own, and to all that share links, once some do. */
-static int attach_both(struct att *a, const struct plan *p, pid_t tgid, bool own, bool marks, bool rest, struct err *e)
+static int attach_both(struct att *a, const struct plan *p, pid_t tgid, bool own, bool iteration_ends, bool rest,
+		       struct err *e)
 {
-	int err = own ? attach_sites(a, p, tgid, marks, rest, e) : 0;
+	int err = own ? attach_sites(a, p, tgid, iteration_ends, rest, e) : 0;
 
-	return err || !a->shared ? err : attach_sites(a, p, ATT_SHARED, marks, rest, e);
+	return err || !a->shared ? err : attach_sites(a, p, ATT_SHARED, iteration_ends, rest, e);
 }
 
 /* The target's entry comes last: none of its hits counts while probes that belong together are not all there. */
@@ -199,7 +200,7 @@ int att_add(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 	att_has(a, tgid, &target);
 	err = attach_both(a, p, tgid, target.own, true, true, e);
 	for (; n < buf_count(&a->links, struct att_link); n++)
-		buf_at(&a->links, struct att_link, n)->marks = true; /* few, so they stay between iterations */
+		buf_at(&a->links, struct att_link, n)->iteration_ends = true; /* few, so they stay between iterations */
 	return err;
 }
 
@@ -211,15 +212,15 @@ bool att_has(const struct att *a, pid_t tgid, struct mxbpf_target *out)
 	return !bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.targets), &key, out ? out : &target);
 }
 
-/* Takes the links of a process, or all, off the list; without `marks` not those of ends of iterations. */
-static struct buf take_links(struct att *a, pid_t tgid, bool all, bool marks)
+/* Takes the links of a process, or all, off the list; without `iteration_ends` not those of ends of iterations. */
+static struct buf take_links(struct att *a, pid_t tgid, bool all, bool iteration_ends)
 {
 	size_t i, kept = 0, n = buf_count(&a->links, struct att_link);
 	struct att_link *links = (struct att_link *)a->links.data;
 	struct buf fds = {0};
 
 	for (i = 0; i < n; i++)
-		if ((!all && links[i].tgid != tgid) || (links[i].marks && !marks) ||
+		if ((!all && links[i].tgid != tgid) || (links[i].iteration_ends && !iteration_ends) ||
 		    buf_put(&fds, &links[i].fd, sizeof(links[i].fd)))
 			links[kept++] = links[i];
 	a->links.len = kept * sizeof(*links);
@@ -232,7 +233,8 @@ void att_leave(struct att *a, pid_t tgid, bool wait)
 	__u32 whose = (__u32)tgid;
 
 	/* Another one's iterations count from now on. */
-	__atomic_compare_exchange_n(&a->skel->bss->sampling.tgid, &whose, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n(&a->skel->bss->iteration_window.tgid, &whose, 0, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_SEQ_CST);
 	backend_close(&fds, wait);
 	att_forget(a, tgid);
 }
@@ -291,9 +293,9 @@ void att_less(struct att *a)
 	backend_close(&fds, true);
 }
 
-void att_sample(struct att *a, bool on, bool arm, uint64_t wake_at)
+void att_set_iteration_window(struct att *a, bool on, bool arm, uint64_t wake_at)
 {
-	volatile struct mxbpf_sampling *s = &a->skel->bss->sampling;
+	volatile struct mxbpf_iteration_window *s = &a->skel->bss->iteration_window;
 	uint64_t since, none = 0;
 	struct timespec now;
 
@@ -314,10 +316,10 @@ void att_sample(struct att *a, bool on, bool arm, uint64_t wake_at)
 	__atomic_fetch_add(&s->closed, 1, __ATOMIC_SEQ_CST);
 }
 
-struct mxbpf_sampling att_sampling(const struct att *a)
+struct mxbpf_iteration_window att_iteration_window(const struct att *a)
 {
-	const volatile struct mxbpf_sampling *s = &a->skel->bss->sampling;
-	struct mxbpf_sampling copy;
+	const volatile struct mxbpf_iteration_window *s = &a->skel->bss->iteration_window;
+	struct mxbpf_iteration_window copy;
 	struct timespec now;
 	uint64_t since;
 
@@ -397,14 +399,14 @@ struct mxbpf_app att_app_windows(const struct att *a)
 	return copy;
 }
 
-int att_marks_fd(const struct att *a)
+int att_windows_fd(const struct att *a)
 {
-	return a->marks ? ring_buffer__epoll_fd(a->marks) : -1;
+	return a->windows ? ring_buffer__epoll_fd(a->windows) : -1;
 }
 
-void att_marks_take(struct att *a)
+void att_windows_take(struct att *a)
 {
-	ring_buffer__consume(a->marks);
+	ring_buffer__consume(a->windows);
 }
 
 void att_detach(struct att *a)
@@ -430,7 +432,7 @@ void att_free(struct att *a)
 	att_detach(a);
 	if (a->threads)
 		munmap(a->threads, a->nslots * sizeof(*a->threads));
-	ring_buffer__free(a->marks);
+	ring_buffer__free(a->windows);
 	sched_close(a);
 	stats_close(&a->stats);
 	if (a->cut_checks)

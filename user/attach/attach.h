@@ -114,26 +114,26 @@ bool att_accounts(const struct att *a);
 void att_activate(struct att *a, bool on);
 /*
  * With att_opts.iterations, att_attach() attaches only what tells the end of one, and instead of att_activate():
- * att_more attaches the rest to one process, att_less detaches the rest from all. att_sample says whether iterations
- * count, which closes an open window when it ends, and wakes whoever polls att_marks_fd() at that many of them, and
- * whenever a window has closed; arm: the next end opens one.
+ * att_more attaches the rest to one process, att_less detaches the rest from all. att_set_iteration_window says whether
+ * iterations count, which closes an open window when it ends, and wakes whoever polls att_windows_fd() at that many
+ * of them, and whenever a window has closed; arm: the next end opens one.
  */
 int att_more(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
 void att_less(struct att *a);
-void att_sample(struct att *a, bool on, bool arm, uint64_t wake_at);
+void att_set_iteration_window(struct att *a, bool on, bool arm, uint64_t wake_at);
 /* As of one moment, the open window's time in window_ns. */
-struct mxbpf_sampling att_sampling(const struct att *a);
+struct mxbpf_iteration_window att_iteration_window(const struct att *a);
 /*
  * With att_opts.follow_app, instead of att_activate(): whose calls open and close windows, and whether they may. An
  * open one is closed with !on; with `on` one opens at once if the last calls, or at first `now`, say so. What it does
- * is told at att_marks_fd().
+ * is told at att_windows_fd().
  */
 void att_app_start(struct att *a, pid_t tgid, const struct mxbpf_app *now);
 void att_app(struct att *a, bool on);
 /* As of one moment, the open window's time in window_ns. */
 struct mxbpf_app att_app_windows(const struct att *a);
-int att_marks_fd(const struct att *a); /* borrowed */
-void att_marks_take(struct att *a);
+int att_windows_fd(const struct att *a); /* borrowed */
+void att_windows_take(struct att *a);
 /* With att_opts.counters: readable when there are new threads, whose events att_births_take() begins to count. */
 int att_births_fd(const struct att *a); /* borrowed; -1: none */
 void att_births_take(struct att *a);

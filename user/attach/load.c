@@ -165,7 +165,7 @@ static void choose_sizes(struct att *a, unsigned details)
 				     a->skel->maps.args};
 	size_t i;
 
-	if (a->skel->rodata->cfg_teams) {
+	if (a->skel->rodata->cfg_omp) {
 		bpf_map__set_max_entries(a->skel->maps.teams, MXBPF_TEAMS_MAX);
 		bpf_map__set_max_entries(a->skel->maps.team_threads, MXBPF_THREADS_MAX);
 	}
@@ -178,7 +178,7 @@ static void choose_sizes(struct att *a, unsigned details)
 	}
 	if (a->skel->rodata->cfg_kv)
 		bpf_map__set_max_entries(a->skel->maps.kv_calls, MXBPF_THREADS_MAX);
-	if (a->skel->rodata->cfg_held)
+	if (a->skel->rodata->cfg_memory)
 		bpf_map__set_max_entries(a->skel->maps.allocating, MXBPF_THREADS_MAX);
 	bpf_map__set_max_entries(a->skel->maps.calls, a->ring_bytes);
 	bpf_map__set_max_entries(a->skel->maps.samples, a->ring_bytes);
@@ -254,11 +254,11 @@ static void choose_details(struct att *a, const struct plan *p, const struct att
 	size_t i;
 
 	a->skel->rodata->cfg_details = (__u8)o->details;
-	a->skel->rodata->cfg_teams = o->teams;
+	a->skel->rodata->cfg_omp = o->teams;
 	a->skel->rodata->cfg_life = o->life;
 	for (i = 0; i < p->nprobes; i++)
 		a->skel->rodata->cfg_kv |= p->probes[i].wanted && p->rows[i].kv;
-	a->skel->rodata->cfg_held = o->held;
+	a->skel->rodata->cfg_memory = o->held;
 	/* There with CONFIG_SCHED_INFO, as the fields that the account is made of. */
 	a->skel->rodata->cfg_account = o->account && !access("/proc/self/schedstat", F_OK);
 	a->skel->rodata->cfg_array_dims = p->array ? p->array->dims_here : 0;
@@ -278,17 +278,17 @@ static void choose_details(struct att *a, const struct plan *p, const struct att
 	bpf_map__set_max_entries(a->skel->maps.stacks, MXBPF_STACKS_MAX);
 }
 
-static int on_mark(void *ctx, void *data, size_t size)
+static int on_window(void *ctx, void *data, size_t size)
 {
 	return 0;
 }
 
 static int open_marks(struct att *a, unsigned iterations)
 {
-	a->skel->bss->sampling.each = iterations;
+	a->skel->bss->iteration_window.each = iterations;
 	a->less = iterations;
-	a->marks = ring_buffer__new(bpf_map__fd(a->skel->maps.marks), on_mark, NULL, NULL);
-	return a->marks ? 0 : -errno;
+	a->windows = ring_buffer__new(bpf_map__fd(a->skel->maps.windows), on_window, NULL, NULL);
+	return a->windows ? 0 : -errno;
 }
 
 int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct att **out, struct err *e)

@@ -27,8 +27,8 @@ struct variant {
 struct att_link {
 	pid_t tgid; /* or ATT_SHARED */
 	int fd;
-	bool marks;  /* of ends of iterations */
-	int prog_fd; /* of its variant, and the file it is in */
+	bool iteration_ends; /* of ends of iterations */
+	int prog_fd;	     /* of its variant, and the file it is in */
 	uint64_t dev, ino;
 };
 
@@ -43,7 +43,7 @@ struct att {
 	uint64_t stranger_hit_ns, stranger_trials; /* strangers.c */
 	bool less;				   /* but for ends of iterations nothing is attached now */
 	uint8_t window;				   /* whose predecessors att_forget() has dealt with */
-	struct ring_buffer *marks;
+	struct ring_buffer *windows;
 	struct bpf_link *exit_link, *exec_link;
 	struct mxbpf_thread *threads;	    /* the map, shared with the kernel */
 	size_t nslots;			    /* of it */

@@ -72,7 +72,7 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 			sink->name);
 		return cmd_fail(&e);
 	}
-	if (sink->of_held && !s->held) {
+	if (sink->of_memory && !s->held) {
 		err_set(&e, ERR_USAGE, -ENODATA,
 			"%s shows who holds memory, which was not asked for: record with --memory", sink->name);
 		return cmd_fail(&e);

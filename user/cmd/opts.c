@@ -9,7 +9,11 @@
 
 #include "adapter/adapter.h"
 #include "attach/attach.h"
+#include "feature/backward/backward.h"
 #include "feature/counters/events.h"
+#include "feature/life/life.h"
+#include "feature/memory/memory.h"
+#include "feature/omp/omp.h"
 #include "cmd/setters.h"
 #include "cmd/words.h"
 #include "model/feature.h"
@@ -553,16 +557,16 @@ static int check_layout(const struct cmd_opts *o, struct err *e)
 			       cmd_format_words[o->format]);
 	if (o->by != VIEW_BY_NAME && !sink->details)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, view_by_words[o->by]);
-	if (o->ses.omp && !view_shows_sheet(sink, &view_sheet_teams))
+	if (o->ses.omp && !view_shows_sheet(sink, &sheet_omp))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --omp", o->layout);
-	if (o->ses.life && !view_shows_sheet(sink, &view_sheet_lives))
+	if (o->ses.life && !view_shows_sheet(sink, &sheet_life))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --life", o->layout);
-	if (o->ses.memory && !view_shows_sheet(sink, &view_sheet_held))
+	if (o->ses.memory && !view_shows_sheet(sink, &sheet_memory))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --memory", o->layout);
 	for (i = 0; (f = mdl_features[i]); i++)
 		if (f->option && o->ses.features & f->option->bit && (!sink->sheet || sink->only))
 			return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --%s", o->layout, f->option->name);
-	if (o->backward && !view_shows_sheet(sink, &view_sheet_joins))
+	if (o->backward && !view_shows_sheet(sink, &sheet_backward))
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
 	return 0;
 }
@@ -605,7 +609,7 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		{o->ses.wait && o->ses.command, "--wait is for --pid: a command that is launched is waited for anyway"},
 		{trace && trace->of_samples && !o->ses.sample_hz,
 		 "--trace: a file of this suffix shows samples, which need --sample HZ"},
-		{trace && trace->of_held && !o->ses.memory,
+		{trace && trace->of_memory && !o->ses.memory,
 		 "--trace: a file of this suffix shows who holds memory, which needs --memory"},
 		{o->output && o->ses.trace && !strcmp(o->output, o->ses.trace),
 		 "--output and --trace name the same file"},

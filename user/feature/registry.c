@@ -1,23 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 /* All features. docs/internals.md says how to add one. */
+#include "feature/activity/activity.h"
+#include "feature/backward/backward.h"
+#include "feature/counters/counters.h"
+#include "feature/flops/flops.h"
+#include "feature/kv/kv.h"
+#include "feature/life/life.h"
+#include "feature/machine/machine.h"
+#include "feature/marks/marks.h"
+#include "feature/memory/memory.h"
+#include "feature/omp/omp.h"
 #include "feature/raised/raised.h"
+#include "feature/sample/sample.h"
+#include "feature/sched/sched.h"
+#include "feature/slow/slow.h"
+#include "feature/steps/steps.h"
 #include "model/feature.h"
 #include "view/sheet.h"
 
 const struct mdl_feature *const mdl_features[] = {
 	/* clang-format off */
 	&feature_slow,
-	&feature_gauges,
-	&feature_samples,
+	&feature_machine,
+	&feature_sample,
 	&feature_sched,
-	&feature_teams,
-	&feature_lives,
+	&feature_omp,
+	&feature_life,
 	&feature_steps,
 	&feature_kv,
-	&feature_held,
+	&feature_memory,
 	&feature_marks,
-	&feature_activities,
-	&feature_joins,
+	&feature_activity,
+	&feature_backward,
 	&feature_raised,
 	NULL,
 	/* clang-format on */
@@ -26,23 +40,23 @@ _Static_assert(sizeof(mdl_features) / sizeof(mdl_features[0]) <= MDL_FEATURES_MA
 
 const struct view_sheet *const view_sheets[] = {
 	/* clang-format off */
-	&view_sheet_mem,
-	&view_sheet_held_devices,
-	&view_sheet_held,
-	&view_sheet_values,
-	&view_sheet_instants,
-	&view_sheet_joins,
-	&view_sheet_kvs,
-	&view_sheet_activities,
-	&view_sheet_teams,
-	&view_sheet_lives,
-	&view_sheet_waits,
-	&view_sheet_slow,
-	&view_sheet_scheds,
-	&view_sheet_samples,
+	&sheet_memory_totals,
+	&sheet_memory_devices,
+	&sheet_memory,
+	&sheet_marks_values,
+	&sheet_marks_instants,
+	&sheet_backward,
+	&sheet_kv,
+	&sheet_activity,
+	&sheet_omp,
+	&sheet_life,
+	&sheet_life_waits,
+	&sheet_slow,
+	&sheet_sched,
+	&sheet_sample,
 	&sheet_raised,
-	&view_sheet_loops,
-	&view_sheet_slowest,
+	&sheet_steps_loops,
+	&sheet_steps_slowest,
 	NULL,
 	/* clang-format on */
 };

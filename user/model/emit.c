@@ -86,10 +86,10 @@ int mdl_emit_mem(const struct mdl_mem_row *r, struct buf *out)
 
 static int emit_counters(const struct mdl *m, unsigned cls, struct buf *out)
 {
-	struct mxbpf_counter c = {.h = {.kind = MXBPF_COUNTER, .size = sizeof(c)}, .cls = cls};
+	struct mxbpf_tally c = {.h = {.kind = MXBPF_TALLY, .size = sizeof(c)}, .cls = cls};
 	int err = 0;
 
-	for (c.id = 1; !err && c.id < COUNTER_IDS; c.id++) {
+	for (c.id = 1; !err && c.id < TALLY_IDS; c.id++) {
 		c.value = m->counters[cls][c.id];
 		if (c.value)
 			err = buf_put(out, &c, sizeof(c));

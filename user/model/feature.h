@@ -53,9 +53,6 @@ bool mdl_asked(const struct mdl_session *s, const struct mdl_feature *f);
 /* user/feature/registry.c: in the order in which their records stand in recordings; ends with NULL. */
 #define MDL_FEATURES_MAX 32
 extern const struct mdl_feature *const mdl_features[];
-/* Those whose files are in this room. */
-extern const struct mdl_feature feature_slow, feature_gauges, feature_samples, feature_sched, feature_teams,
-	feature_lives, feature_steps, feature_kv, feature_held, feature_marks, feature_activities, feature_joins;
 
 /* The feature's state in a model: zeros at first. NULL: there is none yet, and no memory for it. */
 void *mdl_state(struct mdl *m, const struct mdl_feature *f);

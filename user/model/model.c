@@ -118,7 +118,7 @@ static struct mdl_row *row_of_group(struct mdl *m, const struct mxbpf_span *s, s
 	if (m->ngrouped >= MDL_GROUPED_MAX && has_details(g)) {
 		struct mxbpf_group name = {.h.size = sizeof(name), .name_id = g->name_id, .traits = g->traits};
 
-		m->counters[s->cls][MXBPF_COUNTER_UNGROUPED]++;
+		m->counters[s->cls][MXBPF_TALLY_UNGROUPED]++;
 		return row_of_group(m, s, &name);
 	}
 	if (g->id != g->name_id && group_define(m, g))
@@ -226,7 +226,7 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	mdl_counters_add(&r->counters, s);
 	if (s->flags & MXBPF_SPAN_USER)
 		extent_add(r, s->h.ts_ns, s->h.ts_ns + s->dur_ns);
-	m->counters[s->cls][MXBPF_COUNTER_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);
+	m->counters[s->cls][MXBPF_TALLY_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);
 	return window_span(m, s);
 }
 
@@ -286,12 +286,12 @@ static int fold_agg_counters(struct mdl *m, const struct mxbpf_rec *rec)
 
 static int fold_counter(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_counter *c = (const void *)rec;
-	uint64_t *max_open = &m->counters[c->cls][MXBPF_COUNTER_MAX_OPEN];
+	const struct mxbpf_tally *c = (const void *)rec;
+	uint64_t *max_open = &m->counters[c->cls][MXBPF_TALLY_MAX_OPEN];
 
-	if (c->id == MXBPF_COUNTER_MAX_OPEN)
+	if (c->id == MXBPF_TALLY_MAX_OPEN)
 		*max_open = c->value > *max_open ? c->value : *max_open;
-	else if (c->id && c->id < COUNTER_IDS)
+	else if (c->id && c->id < TALLY_IDS)
 		add_sat(&m->counters[c->cls][c->id], c->value);
 	return 0;
 }
@@ -353,7 +353,7 @@ static const mdl_fold_fn folds[MDL_KINDS] = {
 	[MXBPF_NAME] = fold_name,
 	[MXBPF_GROUP] = fold_group,
 	[MXBPF_OPEN] = fold_open,
-	[MXBPF_COUNTER] = fold_counter,
+	[MXBPF_TALLY] = fold_counter,
 	[MXBPF_MEM] = fold_mem,
 	[MXBPF_AGG] = fold_agg,
 	[MXBPF_AGG_MEM] = fold_agg_mem,
@@ -447,7 +447,7 @@ const struct mxbpf_open *mdl_opens(struct mdl *m, size_t *n)
 	return (const void *)m->opens.data;
 }
 
-uint64_t mdl_counter(const struct mdl *m, enum mxbpf_class cls, enum mxbpf_counter_id id)
+uint64_t mdl_tally(const struct mdl *m, enum mxbpf_class cls, enum mxbpf_tally_id id)
 {
 	return m->counters[cls][id];
 }

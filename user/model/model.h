@@ -14,9 +14,9 @@
 #include "feature/machine/gauge.h"
 #include "mxbpf_life.h"
 #include "mxbpf_step.h"
-#include "mxbpf_held.h"
+#include "mxbpf_memory.h"
 #include "mxbpf_mark.h"
-#include "mxbpf_team.h"
+#include "mxbpf_omp.h"
 #include "mxbpf_track.h"
 #include "records/kinds.h"
 
@@ -232,19 +232,19 @@ const struct mdl_kv *const *mdl_kvs(const struct mdl *m, size_t *n);
  * likewise. The mean of a device between two moments. Allocations that are alive, where the model had their records, in
  * no order from *pos 0 on.
  */
-#define MDL_BLOCKS_MAX	(1u << 20) /* alive at the same time; 56 bytes each */
-#define MDL_HOLDERS_MAX (1u << 14)
+#define MDL_BLOCKS_MAX	   (1u << 20) /* alive at the same time; 56 bytes each */
+#define MDL_MEM_OWNERS_MAX (1u << 14)
 struct mdl_block {
 	uint64_t addr, bytes;
-	const struct mxbpf_holder *holder; /* borrowed */
+	const struct mxbpf_mem_owner *holder; /* borrowed */
 };
 const struct mxbpf_mem_time *mdl_mem_time(const struct mdl *m, size_t i);
-const struct mxbpf_holder *mdl_holder(const struct mdl *m, size_t i);
+const struct mxbpf_mem_owner *mdl_mem_owner(const struct mdl *m, size_t i);
 int64_t mdl_mem_mean(const struct mxbpf_mem_time *t, uint64_t start_ns, uint64_t end_ns);
 bool mdl_block(const struct mdl *m, size_t *pos, struct mdl_block *out);
 /* What is alive in `from` at a moment is what an empty `to` begins with; `from` can be read, not fed, from now on. 0,
  * -ENOMEM. */
-int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns);
+int mdl_move_memory(struct mdl *to, struct mdl *from, uint64_t now_ns);
 /* Operators whose nodes may still run are remembered, the last so many. */
 #define MDL_MAKERS_MAX (1u << 17)
 /*
@@ -291,7 +291,7 @@ const char *mdl_thread_name(const struct mdl *m, uint32_t tgid, uint32_t tid); /
 /* In no order, *n of them; borrowed until the next mdl_feed(). */
 const struct mdl_samples *mdl_samples(const struct mdl *m, size_t *n);
 
-uint64_t mdl_counter(const struct mdl *m, enum mxbpf_class cls, enum mxbpf_counter_id id);
+uint64_t mdl_tally(const struct mdl *m, enum mxbpf_class cls, enum mxbpf_tally_id id);
 
 /* Duration below which `fraction` of the row's spans lie: the middle of its bucket, within [min, max]. */
 uint64_t mdl_percentile(const struct mdl_row *r, double fraction);

@@ -9,7 +9,7 @@
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
 
-#define COUNTER_IDS (MXBPF_COUNTER_UNKEYED + 1)
+#define TALLY_IDS (MXBPF_TALLY_UNKEYED + 1)
 
 /* Something that happened at a moment; what window_sort() sorts. */
 struct moment {
@@ -36,17 +36,17 @@ struct maker {
 };
 
 /* held.c */
-struct held_device {
+struct mem_device {
 	struct mxbpf_mem_time t;
 	uint64_t peaks;	      /* that there were: the number of the last */
 	int64_t largest_peak; /* of a sum: of one of its processes */
 	bool later_peak;      /* of records that are merged: the peak is the later one's */
 };
-struct held_owner {
-	struct mxbpf_holder h;
+struct mem_owner {
+	struct mxbpf_mem_owner h;
 	uint64_t stamp; /* h.peak_bytes is of the peak of this number; what is live now is of all later ones */
 };
-struct held_block {
+struct mem_block {
 	uint64_t bytes;
 	uint32_t owner; /* place in owners */
 	uint32_t next;	/* of those that are none: 1 + place */
@@ -55,9 +55,9 @@ struct held {
 	struct hash device_index; /* (tgid, device) -> 1 + place in devices */
 	struct hash owner_index;  /* (what it is of, tgid and device) -> place in owners */
 	struct hash block_index;  /* (address, tgid and device) -> place in blocks */
-	struct buf devices;	  /* struct held_device */
-	struct buf owners;	  /* struct held_owner */
-	struct buf blocks;	  /* struct held_block */
+	struct buf devices;	  /* struct mem_device */
+	struct buf owners;	  /* struct mem_owner */
+	struct buf blocks;	  /* struct mem_block */
 	uint32_t free_block;	  /* 1 + place; 0: none */
 };
 
@@ -114,7 +114,7 @@ struct mdl {
 	struct buf samples;	  /* struct mdl_samples */
 	struct hash sched_index;  /* (name and comm, tgid with class and what) -> place in scheds + 1 */
 	struct buf scheds;	  /* struct mxbpf_agg_sched, as its records */
-	uint64_t counters[MXBPF_CLASS_MAX][COUNTER_IDS];
+	uint64_t counters[MXBPF_CLASS_MAX][TALLY_IDS];
 	unsigned source; /* that the records of the window being fed are of */
 	/* Newest moment in windows folded before, as newest_ns, by source. */
 	uint64_t folded_ns[MDL_SOURCES_MAX][MXBPF_CLASS_MAX];
@@ -178,8 +178,8 @@ struct mxbpf_slow *slow_at(struct mdl *m, size_t i); /* NULL: there are no more 
 void counters_merge(struct mxbpf_counter_sum *to, const struct mxbpf_counter_sum *from);
 
 /* held.c. In order of time. */
-int held_alloc(struct mdl *m, const struct mxbpf_alloc *a);
-int held_sum(struct mdl *sum, const struct mdl *m);
+int memory_alloc(struct mdl *m, const struct mxbpf_alloc *a);
+int memory_sum(struct mdl *sum, const struct mdl *m);
 
 /* marks.c */
 void extent_add(struct mdl_row *r, uint64_t first_ns, uint64_t last_ns);

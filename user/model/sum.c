@@ -95,7 +95,7 @@ static bool keeps_process(const struct mdl *m, const struct mxbpf_rec *r)
 /* Accounts of memory are added apart. What is open is not added up, and its thread keeps its name. */
 static int feed_one(struct mdl *sum, struct mxbpf_rec *r)
 {
-	if (r->kind == MXBPF_MEM || r->kind == MXBPF_MEM_TIME || r->kind == MXBPF_HOLDER)
+	if (r->kind == MXBPF_MEM || r->kind == MXBPF_MEM_TIME || r->kind == MXBPF_MEM_OWNER)
 		return 0;
 	if (r->kind != MXBPF_OPEN && !keeps_process(sum, r) &&
 	    (r->kind != MXBPF_NAME || ((struct mxbpf_name *)r)->kind != MXBPF_NAME_THREAD))
@@ -139,7 +139,7 @@ struct mdl *mdl_sum_of(const struct mdl *m, of_fn of, void *ctx)
 	for (i = 0; i < buf_count(&m->mem_rows, void *) && !err; i++)
 		if (of(ctx, (*buf_at(&m->mem_rows, struct mdl_mem_row *, i))->tgid))
 			err = add_memory(sum, *buf_at(&m->mem_rows, struct mdl_mem_row *, i));
-	err = err ? err : held_sum(sum, m);
+	err = err ? err : memory_sum(sum, m);
 	buf_fini(&recs);
 	if (err) {
 		mdl_free(sum);

@@ -24,7 +24,7 @@ static int add_moment(struct buf *b, uint64_t ns, uint64_t what)
 static void note_time(struct mdl *m, unsigned cls, uint64_t ns)
 {
 	if (ns < m->folded_ns[m->source][cls])
-		m->counters[cls][MXBPF_COUNTER_LATE]++;
+		m->counters[cls][MXBPF_TALLY_LATE]++;
 	if (ns > m->window.newest_ns[cls])
 		m->window.newest_ns[cls] = ns;
 }
@@ -111,7 +111,7 @@ static int fold_open(struct mdl *m)
 		return -ENOMEM;
 	for (i = 0; i < buf_count(&w->closes, struct moment); i++) {
 		p = buf_at(&w->closes, struct moment, i);
-		max = &m->counters[p->what / 2][MXBPF_COUNTER_MAX_OPEN];
+		max = &m->counters[p->what / 2][MXBPF_TALLY_MAX_OPEN];
 		open[p->what / 2] += p->what % 2 ? -1 : 1;
 		if (open[p->what / 2] > 0 && (uint64_t)open[p->what / 2] > *max)
 			*max = (uint64_t)open[p->what / 2];
@@ -153,7 +153,7 @@ static int fold_allocs(struct mdl *m)
 			return -ENOMEM;
 		if (r)
 			account(r, a->bytes);
-		if (a->h.size >= sizeof(*a) && held_alloc(m, a))
+		if (a->h.size >= sizeof(*a) && memory_alloc(m, a))
 			return -ENOMEM;
 	}
 	return 0;

@@ -154,7 +154,7 @@ static int take_python(const struct now *n, struct taken *k)
 }
 
 /* Of whom it waits for, if it does for a lock; whether it is one, its stack says later. */
-static void take_holder(const struct now *n, struct taken *k)
+static void take_owner(const struct now *n, struct taken *k)
 {
 	const struct tgt_doing *d = &k->t.doing;
 	struct mutex m;
@@ -177,7 +177,7 @@ static int take(struct now *n, struct taken *k, const struct buf *regs)
 	k->looked = false;
 	k->stack.len = 0;
 	take_regs(k, regs);
-	take_holder(n, k);
+	take_owner(n, k);
 	err = take_stack(n, k);
 	err = err ? err : take_python(n, k);
 	k->t.still = !tgt_peek_doing(tgt_pid(n->target), k->t.tid, &again) && again.sp == k->t.doing.sp &&
@@ -227,7 +227,7 @@ static int finish_thread(struct now *n, const struct calls *calls, struct taken 
 }
 
 /* Two words of memory may look like a lock that is held: only where the functions say so they are one. */
-static void check_holder(struct now_thread *t)
+static void check_owner(struct now_thread *t)
 {
 	size_t i, n = buf_count(&t->frames, struct now_frame);
 	bool lock = false;
@@ -250,7 +250,7 @@ int now_finish(struct now *n, struct err *e)
 	for (i = 0; !err && i < n->n; i++) {
 		if (n->threads[i].t.still && finish_thread(n, &calls, &n->threads[i]))
 			err = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-		check_holder(&n->threads[i].t);
+		check_owner(&n->threads[i].t);
 		buf_fini(&n->threads[i].stack);
 	}
 	calls_fini(&calls);

@@ -66,7 +66,7 @@ static void give_up_ends(struct plan *plan, struct plan_probe *p)
 	for (i = 0; i < n; i++)
 		if (sites[i].probe == p && sites[i].row == &plan->rows[at])
 			sites[i].row = &plan->endless[at];
-	plan->marked[at].end = MXBPF_END_NEXT;
+	plan->iteration_ends[at].end = MXBPF_END_NEXT;
 	p->nendless = p->nfuncs;
 }
 

@@ -173,27 +173,27 @@ int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, cons
 	return add_site(plan, p, row, f->entry_off, func | (tail ? MXBPF_FUNC_TAIL : 0));
 }
 
-void plan_merge_marks(struct plan *plan)
+void plan_merge_iteration_ends(struct plan *plan)
 {
 	struct plan_site *sites = (struct plan_site *)plan->sites.data, *s, *m;
 	size_t i, k, kept = 0, n = buf_count(&plan->sites, struct plan_site);
 
 	for (i = 0; i < n; i++) {
 		m = &sites[i];
-		for (k = 0; m->row->mark[0] && m->row->action == MXBPF_ACT_NONE && k < n; k++) {
-			struct mxbpf_row *marked, row;
+		for (k = 0; m->row->iteration_end[0] && m->row->action == MXBPF_ACT_NONE && k < n; k++) {
+			struct mxbpf_row *shared, row;
 
 			s = &sites[k];
 			if (s->row->action != MXBPF_ACT_OPEN || s->off != m->off || s->lib != m->lib)
 				continue;
-			marked = &plan->marked[s->probe - plan->probes];
+			shared = &plan->iteration_ends[s->probe - plan->probes];
 			row = *s->row;
-			memcpy(row.mark, m->row->mark, sizeof(row.mark));
-			/* One with an end of its own and one without are not one row: the second stays marked apart. */
-			if (marked->action && memcmp(marked, &row, sizeof(row)))
+			memcpy(row.iteration_end, m->row->iteration_end, sizeof(row.iteration_end));
+			/* One with an end of its own and one without are not one row: the second stays shared apart. */
+			if (shared->action && memcmp(shared, &row, sizeof(row)))
 				break;
-			*marked = row;
-			s->row = marked;
+			*shared = row;
+			s->row = shared;
 			m->row = NULL;
 			break;
 		}

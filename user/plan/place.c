@@ -99,8 +99,9 @@ int plan_like(struct plan *p, const struct plan *other)
 	for (i = 0; i < p->nprobes; i++) {
 		if (p->probes[i].nfuncs && p->probes[i].nfuncs != other->probes[i].nfuncs)
 			return -ENOTSUP;
-		p->rows[i].alt_object = p->endless[i].alt_object = p->marked[i].alt_object = other->rows[i].alt_object;
-		p->rows[i].alt_name = p->endless[i].alt_name = p->marked[i].alt_name = other->rows[i].alt_name;
+		p->rows[i].alt_object = p->endless[i].alt_object = p->iteration_ends[i].alt_object =
+			other->rows[i].alt_object;
+		p->rows[i].alt_name = p->endless[i].alt_name = p->iteration_ends[i].alt_name = other->rows[i].alt_name;
 	}
 	for (i = 0; i < buf_count(&p->sites, struct plan_site); i++)
 		site[i].cookie +=

@@ -36,10 +36,10 @@ const struct plan_group plan_groups[] = {
 	{"link", PROBE_LINK, NULL},
 	{"work", PROBE_WORK, NULL},
 	{"iter", PROBE_ITER, NULL},
-	{"team", PROBE_TEAM, NULL},
+	{"team", PROBE_OMP, NULL},
 	{"step", PROBE_STEP, NULL},
 	{"life", PROBE_LIFE, NULL},
-	{"held", PROBE_HELD, NULL},
+	{"held", PROBE_POOL, NULL},
 	{.name = NULL},
 };
 
@@ -372,7 +372,7 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 		row->end = MXBPF_END_CHILD;
 	fit_arrays(plan, row);
 	row->only_id = p->row->only ? plan_hash(p->row->only) : 0;
-	if (row->action == MXBPF_ACT_ALLOC && !(plan->opts.groups & PROBE_HELD)) {
+	if (row->action == MXBPF_ACT_ALLOC && !(plan->opts.groups & PROBE_POOL)) {
 		row->end = MXBPF_END_NONE;
 		row->name_type = MXBPF_NAMED_NOT;
 	}
@@ -384,13 +384,13 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 }
 
 /* Its hits end iterations; if nobody asked for its spans, nothing else. */
-static void mark_row(struct plan *plan, struct plan_probe *p)
+static void set_iteration_end(struct plan *plan, struct plan_probe *p)
 {
 	struct mxbpf_row *row = &plan->rows[p - plan->probes];
 
 	if (!p->wanted)
 		row->action = MXBPF_ACT_NONE;
-	snprintf(row->mark, sizeof(row->mark), "%s", p->row->iteration);
+	snprintf(row->iteration_end, sizeof(row->iteration_end), "%s", p->row->iteration);
 	p->wanted = true;
 }
 
@@ -501,7 +501,7 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 		return 0;
 	}
 	if (out->opts.iterations && p->row->iteration)
-		mark_row(out, p);
+		set_iteration_end(out, p);
 	if (p->wanted && p->row->needs && !(p->row->needs & groups))
 		return err_set(e, ERR_USAGE, -EINVAL, "--probes %s needs %s as well: its spans end with those",
 			       plan_group_name(p->row->group),
@@ -522,12 +522,12 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 	return 0;
 }
 
-static int check_marks(const struct plan *p, struct err *e)
+static int check_iteration_ends(const struct plan *p, struct err *e)
 {
 	size_t i;
 
 	for (i = 0; i < buf_count(&p->sites, struct plan_site); i++)
-		if (buf_at(&p->sites, struct plan_site, i)->row->mark[0])
+		if (buf_at(&p->sites, struct plan_site, i)->row->iteration_end[0])
 			return 0;
 	return err_set(e, ERR_TARGET, -ENOENT, "--iterations: nothing in %s tells where an iteration ends",
 		       p->lib->path);
@@ -562,12 +562,12 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 		return err;
 	out->version = plan_version(out->adp, out->lib);
 	out->array = array_of(out->adp, out->version);
-	out->nprobes = out->adp->nprobes + (o->groups & PROBE_TEAM ? 1 : 0);
+	out->nprobes = out->adp->nprobes + (o->groups & PROBE_OMP ? 1 : 0);
 	out->probes = calloc(out->nprobes, sizeof(*out->probes));
 	out->rows = calloc(out->nprobes, sizeof(*out->rows));
 	out->endless = calloc(out->nprobes, sizeof(*out->endless));
-	out->marked = calloc(out->nprobes, sizeof(*out->marked));
-	if (!out->probes || !out->rows || !out->endless || !out->marked)
+	out->iteration_ends = calloc(out->nprobes, sizeof(*out->iteration_ends));
+	if (!out->probes || !out->rows || !out->endless || !out->iteration_ends)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	for (i = 0; i < out->nprobes; i++)
 		out->probes[i].row = i < out->adp->nprobes ? &out->adp->probes[i] : &adapter_openmp;
@@ -579,13 +579,13 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	}
 	plan_details(t, out);
 	plan_app_marks(out);
-	plan_merge_marks(out);
+	plan_merge_iteration_ends(out);
 	plan_fit(out);
 	hide_names(out);
 	plan_order_sites(out);
 	plan_place_images(out, t);
 	forget_tables(t, out);
-	return o->iterations ? check_marks(out, e) : 0;
+	return o->iterations ? check_iteration_ends(out, e) : 0;
 }
 
 bool plan_is_late(const struct plan_probe *probe, const struct tgt_lib *lib)
@@ -616,8 +616,8 @@ int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *
 	out->probes = calloc(1, sizeof(*out->probes));
 	out->rows = calloc(1, sizeof(*out->rows));
 	out->endless = calloc(1, sizeof(*out->endless));
-	out->marked = calloc(1, sizeof(*out->marked));
-	if (!out->probes || !out->rows || !out->endless || !out->marked)
+	out->iteration_ends = calloc(1, sizeof(*out->iteration_ends));
+	if (!out->probes || !out->rows || !out->endless || !out->iteration_ends)
 		return -ENOMEM;
 	out->probes[0] = (struct plan_probe){.row = probe->row, .lib = lib, .wanted = true};
 	out->rows[0] = p->rows[probe - p->probes];
@@ -650,7 +650,7 @@ void plan_fini(struct plan *p)
 	free(p->probes);
 	free(p->rows);
 	free(p->endless);
-	free(p->marked);
+	free(p->iteration_ends);
 	*p = (struct plan){0};
 }
 

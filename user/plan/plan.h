@@ -86,7 +86,7 @@ struct plan {
 	const struct adp *adp;
 	struct tgt_lib *lib;	       /* the runtime's; borrowed from the target */
 	const struct adp *beside;      /* another runtime that the process has mapped; NULL none */
-	struct tgt_lib *omp_unseen;    /* with PROBE_TEAM, a library whose teams are not seen; borrowed, NULL none */
+	struct tgt_lib *omp_unseen;    /* with PROBE_OMP, a library whose teams are not seen; borrowed, NULL none */
 	const char *version;	       /* "1.9.1"; NULL for an unknown build */
 	const struct adp_array *array; /* how its arrays lie; NULL: not known */
 	struct plan_probe *probes;     /* owned, one a row of the adapter */
@@ -100,7 +100,7 @@ struct plan {
 	uint64_t hidden[MXBPF_HIDDEN_MAX];	  /* name ids; 0: none */
 	uint64_t lenders[MXBPF_LENDERS_MAX];	  /* likewise */
 	struct mxbpf_row *rows;			  /* owned: the probes' rows, made to fit the target */
-	struct mxbpf_row *marked;		  /* owned: the same for functions that end an iteration as well */
+	struct mxbpf_row *iteration_ends;	  /* owned: the same for functions that end an iteration as well */
 	struct mxbpf_row *endless;		  /* owned: the same for functions without a cut */
 	struct mxbpf_target target;		  /* what BPF must know of this process */
 	struct tgt_lib *images[MXBPF_IMAGES_MAX]; /* libraries whose objects are named; borrowed, NULL none */
@@ -141,7 +141,7 @@ bool plan_ops_match(const char *patterns, const char *name);
 void plan_near_try(struct plan_near *n, const char *name);
 const char *plan_near_text(const struct plan_near *n, char buf[300]);
 
-/* With PROBE_TEAM, the probe that stands for parallel regions of OpenMP's; else NULL. */
+/* With PROBE_OMP, the probe that stands for parallel regions of OpenMP's; else NULL. */
 const struct plan_probe *plan_teams(const struct plan *p);
 /* Why a probe is off, refused or less than it could be; "" if it is none of these. Borrowed from the probe or buf. */
 #define PLAN_WHY_BYTES 320

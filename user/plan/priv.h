@@ -57,7 +57,7 @@ void plan_drop_sites(struct plan *plan, const struct plan_probe *p);
 void plan_fit(struct plan *plan);
 /* A function that ends iterations and is probed for its span as well has one probe, as the order of two is not known.
  */
-void plan_merge_marks(struct plan *plan);
+void plan_merge_iteration_ends(struct plan *plan);
 
 /* Ends before entries: an entry without its end would open a span that nothing closes. */
 void plan_order_sites(struct plan *plan);

@@ -26,10 +26,10 @@ enum probe_group {
 	PROBE_LINK = 1 << 9,   /* arrows; only when a trace or recording is written */
 	PROBE_WORK = 1 << 10,  /* instead of PROBE_API: only the calls that do work */
 	PROBE_ITER = 1 << 11,  /* ends of iterations, where no other group probes them */
-	PROBE_TEAM = 1 << 12,  /* parallel regions of OpenMP's */
+	PROBE_OMP = 1 << 12,   /* parallel regions of OpenMP's */
 	PROBE_STEP = 1 << 13,  /* what iterations are told by */
 	PROBE_LIFE = 1 << 14,  /* operators from being pushed to being started; whom the program waits for */
-	PROBE_HELD = 1 << 15,  /* what holds memory: pools, scopes */
+	PROBE_POOL = 1 << 15,  /* what holds memory: pools, scopes */
 };
 
 /* A member function of a family and the operator that it calls. */

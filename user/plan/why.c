@@ -37,7 +37,7 @@ const struct plan_probe *plan_teams(const struct plan *p)
 	size_t i;
 
 	for (i = 0; i < p->nprobes; i++)
-		if (p->probes[i].row->group == PROBE_TEAM)
+		if (p->probes[i].row->group == PROBE_OMP)
 			return &p->probes[i];
 	return NULL;
 }

@@ -52,9 +52,9 @@ bool fits_agg_counters(const struct mxbpf_rec *r)
 	return class_fits(((const struct mxbpf_agg_counters *)r)->cls);
 }
 
-bool fits_counter(const struct mxbpf_rec *r)
+bool fits_tally(const struct mxbpf_rec *r)
 {
-	return ((const struct mxbpf_counter *)r)->cls < MXBPF_CLASS_MAX;
+	return ((const struct mxbpf_tally *)r)->cls < MXBPF_CLASS_MAX;
 }
 
 bool fits_edge(const struct mxbpf_rec *r)
@@ -111,9 +111,9 @@ bool fits_agg_kv(const struct mxbpf_rec *r)
 	return buckets_fit(a->buckets, a->nbuckets, r->size - sizeof(*a));
 }
 
-bool fits_holder(const struct mxbpf_rec *r)
+bool fits_mem_owner(const struct mxbpf_rec *r)
 {
-	return ((const struct mxbpf_holder *)r)->cls < MXBPF_CLASS_MAX;
+	return ((const struct mxbpf_mem_owner *)r)->cls < MXBPF_CLASS_MAX;
 }
 
 bool fits_alloc(const struct mxbpf_rec *r)

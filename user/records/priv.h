@@ -4,7 +4,7 @@
 #define RECORDS_PRIV_H
 
 #include "mxbpf_gauge.h"
-#include "mxbpf_held.h"
+#include "mxbpf_memory.h"
 #include "mxbpf_kv.h"
 #include "mxbpf_life.h"
 #include "mxbpf_mark.h"
@@ -12,7 +12,7 @@
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
 #include "mxbpf_step.h"
-#include "mxbpf_team.h"
+#include "mxbpf_omp.h"
 #include "mxbpf_track.h"
 #include "records/kinds.h"
 
@@ -23,7 +23,7 @@ bool fits_agg_mem(const struct mxbpf_rec *r);
 bool fits_agg_account(const struct mxbpf_rec *r);
 bool fits_slow(const struct mxbpf_rec *r);
 bool fits_agg_counters(const struct mxbpf_rec *r);
-bool fits_counter(const struct mxbpf_rec *r);
+bool fits_tally(const struct mxbpf_rec *r);
 bool fits_edge(const struct mxbpf_rec *r);
 bool fits_sched(const struct mxbpf_rec *r);
 bool fits_agg_sched(const struct mxbpf_rec *r);
@@ -31,7 +31,7 @@ bool fits_sample(const struct mxbpf_rec *r);
 bool fits_team(const struct mxbpf_rec *r);
 bool fits_kv(const struct mxbpf_rec *r);
 bool fits_agg_kv(const struct mxbpf_rec *r);
-bool fits_holder(const struct mxbpf_rec *r);
+bool fits_mem_owner(const struct mxbpf_rec *r);
 bool fits_alloc(const struct mxbpf_rec *r);
 bool fits_instant(const struct mxbpf_rec *r);
 bool fits_agg_extent(const struct mxbpf_rec *r);

@@ -232,7 +232,7 @@ static void cut_at(struct session *ses, const struct mxbpf_step *r)
 {
 	struct ses_cuts *c = &ses->cuts;
 
-	if (r->what != MXBPF_STEP_SAMPLED)
+	if (r->what != MXBPF_STEP_COUNTED)
 		return;
 	if (r->flags & MXBPF_STEP_OPENS) {
 		c->last[c->n % SES_CUTS_MAX].from_ns = r->h.ts_ns;

@@ -48,7 +48,7 @@ void ses_app(struct session *ses)
 	struct mxbpf_app now;
 	char ns[24];
 
-	att_marks_take(ses->att);
+	att_windows_take(ses->att);
 	now = att_app_windows(ses->att);
 	if (now.opened + now.closed == ses->app_windows)
 		return;

@@ -24,7 +24,7 @@ static int session_now(const struct session *ses, struct mdl_session *s)
 }
 
 /* What came since the last interval, whose end is this one's beginning. */
-static void subtract(struct mdl_session *s, const struct ses_mark *m)
+static void subtract(struct mdl_session *s, const struct ses_totals *m)
 {
 	s->start_unix_ns += m->window_ns + m->paused_ns;
 	s->start_mono_ns += m->window_ns + m->paused_ns;
@@ -75,7 +75,7 @@ static int take_fresh(struct session *ses, struct mdl *next, struct mdl **taken)
 
 	ses->fresh = next;
 	mdl_move(next, m);
-	err = mdl_move_held(next, m, clock_ns(CLOCK_MONOTONIC));
+	err = mdl_move_memory(next, m, clock_ns(CLOCK_MONOTONIC));
 	if (!err) /* where this one ends, it begins */
 		err = mdl_fold_all(next, ses->readings.data, ses->readings.len);
 	return err ? err : mdl_copy_names(m, ses->model);
@@ -111,7 +111,7 @@ static struct mdl *copy(struct session *ses, struct mdl_session *s)
 int ses_interval(struct session *ses)
 {
 	struct mdl_session s = {0};
-	struct ses_mark now;
+	struct ses_totals now;
 	struct mdl *m;
 	size_t i;
 	int code;
@@ -126,7 +126,7 @@ int ses_interval(struct session *ses)
 		ses_warn(ses, "out of memory");
 		return ERR_RUNTIME;
 	}
-	now = (struct ses_mark){
+	now = (struct ses_totals){
 		.window_ns = s.duration_ns,
 		.paused_ns = s.paused_ns,
 		.hits = s.hits,

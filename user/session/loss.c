@@ -124,7 +124,7 @@ void ses_loss_close(struct session *ses, unsigned left)
 	add_up(s);
 }
 
-void ses_loss_subtract(struct mdl_session *s, const struct ses_mark *from)
+void ses_loss_subtract(struct mdl_session *s, const struct ses_totals *from)
 {
 	size_t i;
 

@@ -36,7 +36,7 @@ struct ses_look {
 };
 
 /* Where an interval ended, counted from the start of the session. */
-struct ses_mark {
+struct ses_totals {
 	uint64_t window_ns, paused_ns, hits, left_out, iterations, sampled_iterations;
 	uint64_t followed, unfollowed, late_libs, late_refused, stranger_hits, stranger_ns;
 	struct mxbpf_loss losses[SRC_MAX]; /* of each source, */
@@ -117,7 +117,7 @@ struct session {
 	struct buf lasts;	      /* struct mxbpf_span */
 	struct mdl_session about;     /* its account of itself, for every output */
 	bool ended;		      /* by ui.woken or with the target; during --delay: before the window began */
-	struct ses_mark mark;	      /* --reset: where the last interval ended */
+	struct ses_totals mark;	      /* --reset: where the last interval ended */
 	uint64_t intervals;	      /* that are behind us */
 	int failed;		      /* code of the ui.tables that failed */
 	uint64_t paused_at_ns;	      /* when the present pause began; 0: none */
@@ -178,7 +178,7 @@ int ses_loss_now(const struct session *ses, struct mdl_session *s);
 int ses_loss_end(struct session *ses);
 void ses_loss_close(struct session *ses, unsigned left);
 /* What was lost before an interval began is taken off. */
-void ses_loss_subtract(struct mdl_session *s, const struct ses_mark *from);
+void ses_loss_subtract(struct mdl_session *s, const struct ses_totals *from);
 
 /*
  * follow.c: what happens to the processes that are looked at, and to those that will be.
@@ -229,11 +229,11 @@ void ses_late_free(struct session *ses);
 void ses_close_pause(struct session *ses);
 
 /*
- * iterations.c, for --iterations. ses_iterations: reads what was told at ses_marks_fd() (-1: none), attaches and
+ * iterations.c, for --iterations. ses_iterations: reads what was told at ses_windows_fd() (-1: none), attaches and
  * detaches. ses_iterations_account: of a session whose duration is the time since the start without pauses, makes that
  * of its windows.
  */
-int ses_marks_fd(const struct session *ses);
+int ses_windows_fd(const struct session *ses);
 void ses_iterations_start(struct session *ses);
 void ses_iterations(struct session *ses);
 void ses_iterations_pause(struct session *ses, bool pause);
@@ -242,7 +242,7 @@ void ses_iterations_warn(struct session *ses);
 
 /*
  * app.c, for --follow-app: the window is open while the program has its runtime's profiler record. ses_app_check:
- * whether that can be told at all. ses_app: reads what was told at ses_marks_fd().
+ * whether that can be told at all. ses_app: reads what was told at ses_windows_fd().
  */
 int ses_app_check(struct session *ses, const struct ses_target *of, struct err *e);
 void ses_app_start(struct session *ses);
@@ -305,7 +305,7 @@ int ses_omp(struct session *ses, const struct ses_target *of, struct err *e);
 int ses_life(struct session *ses, const struct ses_target *of, struct err *e);
 
 /* held.c: the same of who holds memory. */
-int ses_held(struct session *ses, const struct ses_target *of, struct err *e);
+int ses_memory(struct session *ses, const struct ses_target *of, struct err *e);
 
 /*
  * agent.c. ses_agent_options: whether what else was asked for goes together with it. ses_agent: whether there is an

@@ -123,7 +123,7 @@ static unsigned groups_of(const struct ses_opts *o)
 		groups = (groups & ~PROBE_API) | PROBE_WORK;
 	if ((o->probes & PROBE_API) && !o->iterations) /* those come with moments of their own */
 		groups |= PROBE_STEP;
-	groups |= (o->omp ? PROBE_TEAM : 0) | (o->life ? PROBE_LIFE : 0) | (o->memory ? PROBE_HELD : 0);
+	groups |= (o->omp ? PROBE_OMP : 0) | (o->life ? PROBE_LIFE : 0) | (o->memory ? PROBE_POOL : 0);
 	/* Hand-overs and starts are paired by counting: all or none. */
 	if ((o->recording || o->trace) && !o->stats && !o->ops)
 		groups |= PROBE_LINK;
@@ -167,7 +167,7 @@ int ses_prepare(struct session *ses, struct err *e)
 		ses->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	if (ses_agent(ses, first, e) || ses_app_check(ses, first, e) || choose_details(ses, first, e) ||
 	    ses_counters_choose(ses, e) || open_models(ses, e) || open_symbols(ses, e) || ses_omp(ses, first, e) ||
-	    ses_held(ses, first, e) || ses_life(ses, first, e))
+	    ses_memory(ses, first, e) || ses_life(ses, first, e))
 		return e->code;
 	ses_ops_warn(ses);
 	return ses_describe(ses) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
@@ -195,7 +195,7 @@ bool ses_interrupted(struct session *ses, uint64_t until_ns)
 											: ses->waiting),
 				.events = POLLIN},
 			       {.fd = ses_sight_fd(ses), .events = POLLIN},
-			       {.fd = ses_marks_fd(ses), .events = POLLIN},
+			       {.fd = ses_windows_fd(ses), .events = POLLIN},
 			       {.fd = ses->att ? att_births_fd(ses->att) : -1, .events = POLLIN}};
 
 	if (poll(fds, 5, ms) <= 0)
@@ -244,7 +244,7 @@ static unsigned probes_attached(const struct session *ses)
 	unsigned marks = 0;
 
 	for (i = 0; i < n; i++)
-		marks += !!buf_at(&ses->targets[0].plan.sites, struct plan_site, i)->row->mark[0];
+		marks += !!buf_at(&ses->targets[0].plan.sites, struct plan_site, i)->row->iteration_end[0];
 	return ses->o->iterations ? marks : (unsigned)n;
 }
 
@@ -398,9 +398,9 @@ int ses_stop(struct session *ses, struct err *e)
 
 	ses_look(ses, &look);
 	if (ses->o->iterations) {
-		on = ses->sampling && att_sampling(ses->att).opened > att_sampling(ses->att).closed;
+		on = ses->sampling && att_iteration_window(ses->att).opened > att_iteration_window(ses->att).closed;
 		ses_agent_take(ses, false); /* the next takes a moment */
-		att_sample(ses->att, false, false, 0);
+		att_set_iteration_window(ses->att, false, false, 0);
 	}
 	if (ses->o->follow_app) {
 		on = att_active_since_ns(ses->att);

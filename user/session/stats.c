@@ -62,10 +62,10 @@ static void take_row(void *ctx, const struct mxbpf_stat_key *key, const struct m
 
 static int put_unwound(struct buf *out, const struct taken_row *r)
 {
-	const struct mxbpf_counter c = {.h = {.kind = MXBPF_COUNTER, .size = sizeof(c)},
-					.value = r->unwound,
-					.id = MXBPF_COUNTER_UNWOUND,
-					.cls = r->row.cls};
+	const struct mxbpf_tally c = {.h = {.kind = MXBPF_TALLY, .size = sizeof(c)},
+				      .value = r->unwound,
+				      .id = MXBPF_TALLY_UNWOUND,
+				      .cls = r->row.cls};
 
 	return r->unwound ? buf_put(out, &c, sizeof(c)) : 0;
 }

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "mxbpf_sched.h"
-#include "mxbpf_team.h"
+#include "mxbpf_omp.h"
 
 #define OPEN_KEPT_NS 8000000000ull /* how long what was open is kept: longer than a record is held back */
 

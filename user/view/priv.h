@@ -112,7 +112,7 @@ void view_put_loss_json(struct out *o, const struct mxbpf_loss *l);
 /* `before` and "sources": [...], the loss of each; nothing for recordings that have the sum alone. */
 void view_put_sources_json(struct out *o, const struct mdl_session *s, const char *before);
 /* Of all classes. */
-uint64_t view_counter(const struct mdl *m, enum mxbpf_counter_id id);
+uint64_t view_tally(const struct mdl *m, enum mxbpf_tally_id id);
 /* Behind another member of the window: what is not in the numbers, and functions that fell back, if there are such. */
 void view_put_window_json(struct out *o, const struct mdl_session *ss);
 

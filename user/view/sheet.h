@@ -121,10 +121,6 @@ struct view_sheet {
 };
 extern const struct view_sheet
 	*const view_sheets[]; /* user/feature/registry.c: in the order of the outputs, NULL-terminated */
-extern const struct view_sheet view_sheet_joins, view_sheet_kvs, view_sheet_activities, view_sheet_teams,
-	view_sheet_samples, view_sheet_values, view_sheet_instants, view_sheet_lives, view_sheet_waits, view_sheet_slow,
-	view_sheet_scheds, view_sheet_held, view_sheet_held_devices, view_sheet_mem, view_sheet_loops,
-	view_sheet_slowest;
 
 static inline const void *view_row(const struct view_sheet *sh, const void *table, size_t i)
 {
@@ -164,13 +160,13 @@ static inline struct view_text view_word(const char *text)
 }
 
 /* held.c, --memory: what one kind of allocations holds, for timelines as well. */
-struct view_holder {
+struct view_mem_owner {
 	struct view_text name, category, layer, scope, label; /* but for name without data where there is none */
-	struct mxbpf_holder h;
+	struct mxbpf_mem_owner h;
 	int64_t start_bytes; /* that it held when the window began: with --reset */
 };
-struct view_held {
-	struct view_list list;		/* struct view_holder, by device, the most at its peak first */
+struct view_mem_owners {
+	struct view_list list;		/* struct view_mem_owner, by device, the most at its peak first */
 	struct mxbpf_mem_time *devices; /* owned, by device */
 	size_t ndevices;
 	bool layers, scopes; /* any row has one */
@@ -178,8 +174,8 @@ struct view_held {
 	bool several;	     /* devices */
 };
 /* The same of a sheet; rows and devices are to be freed either way. */
-int view_held_make(const struct view *s, void *table);
-void view_held_fini(void *table); /* devices */
+int view_mem_owners_make(const struct view *s, void *table);
+void view_mem_owners_fini(void *table); /* devices */
 
 /* account.c: the object "account" of rows of calls. */
 struct view_account {

@@ -121,7 +121,7 @@ struct view_ops {
 	const char *const *magic;    /* lines that begin so are in each of its files; NULL: none that tell */
 	bool needs_records;
 	bool of_samples;    /* shows nothing else */
-	bool of_held;	    /* shows nothing but what --memory sees */
+	bool of_memory;	    /* shows nothing but what --memory sees */
 	bool gzip;	    /* whatever the file is called */
 	bool merge_names;   /* in tables, what is one by name (view_opts.by) is one, whatever process and device */
 	bool merge_users;   /* likewise, an annotation of the program's and an operator of that name are one */

@@ -3,6 +3,7 @@
  * Activities of devices, added up by process, device, class and name. An activity counts as unlaunched until the launch
  * of its edge has come. Either of the two comes first: the agent gets them in different buffers.
  */
+#include "feature/activity/activity.h"
 #include "model/priv.h"
 
 #include <errno.h>
@@ -187,7 +188,7 @@ static void activities_fini(struct mdl *m)
 	buf_fini(&all->waiters);
 }
 
-const struct mdl_feature feature_activities = {
+const struct mdl_feature feature_activity = {
 	.kinds = {{MXBPF_ACTIVITY, activity_fold},
 		  {MXBPF_LAUNCH, launch_fold},
 		  {MXBPF_AGG_ACTIVITY, activity_fold_agg}},

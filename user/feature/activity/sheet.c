@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Activities of devices, by class and name. */
+#include "feature/activity/activity.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -123,7 +124,7 @@ static const struct view_column columns[] = {
 };
 
 /* Not in CSV: the columns of a series of windows must be known before the first activity. */
-const struct view_sheet view_sheet_activities = {
+const struct view_sheet sheet_activity = {
 	.title = "GPU activities",
 	.help = "What ran on GPUs, by GPU, kind and name; absent where nothing did.",
 	.member = "activities",

@@ -3,6 +3,7 @@
  * Forward operators and the backward nodes that they made. The operator that made a node is the last to begin with the
  * node's number; its span comes before the node runs, that of an operator around it later, and with an earlier start.
  */
+#include "feature/backward/backward.h"
 #include "model/priv.h"
 
 #include <errno.h>
@@ -104,7 +105,7 @@ static int join_node(struct mdl *m, const struct mxbpf_span *s)
 	j = k ? join_row(m, k->name_id, k->tgid) : NULL;
 	if (!j)
 		return -ENOMEM;
-	m->counters[s->cls][MXBPF_COUNTER_UNJOINED] += k->unknown;
+	m->counters[s->cls][MXBPF_TALLY_UNJOINED] += k->unknown;
 	if (!k->counted) {
 		k->counted = true;
 		add_sat(&j->count, 1);
@@ -192,7 +193,7 @@ static void joins_fini(struct mdl *m)
 	makers_fini(m);
 }
 
-const struct mdl_feature feature_joins = {
+const struct mdl_feature feature_backward = {
 	.kinds = {{MXBPF_JOIN, join_fold}},
 	.emit = join_emit,
 	.move = joins_move,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --backward: forward operators with the time of the backward nodes that they made. */
+#include "feature/backward/backward.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -84,7 +85,7 @@ static int make(const struct view *s, void *table)
 	}
 	qsort_r(r, kept, sizeof(*r), by_opts, (void *)s->opts);
 	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
-		t->unjoined += mdl_counter(s->in->model, cls, MXBPF_COUNTER_UNJOINED);
+		t->unjoined += mdl_tally(s->in->model, cls, MXBPF_TALLY_UNJOINED);
 	t->list.all = kept;
 	return 0;
 }
@@ -138,7 +139,7 @@ static const struct view_column columns[] = {
 	{0},
 };
 
-const struct view_sheet view_sheet_joins = {
+const struct view_sheet sheet_backward = {
 	.title = "forward and backward",
 	.help = "Only with --backward.",
 	.member = "backward",

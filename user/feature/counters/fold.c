@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What spans counted, added up. */
+#include "feature/counters/counters.h"
 #include <string.h>
 
 #include "model/priv.h"

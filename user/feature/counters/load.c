@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --counters: what is counted of what was asked for, and how the session says so. */
+#include "feature/counters/counters.h"
 #include "session/priv.h"
 
 #include <errno.h>

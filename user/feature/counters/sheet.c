@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What --counters counted, and what follows from it. */
+#include "feature/counters/counters.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

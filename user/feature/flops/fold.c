@@ -4,6 +4,7 @@
  * what goes in and comes out. A multiplication and an addition are two. What is added behind it, a bias, is not
  * counted. Where the shapes do not say it all, or do not fit together, there is no estimate.
  */
+#include "feature/flops/flops.h"
 #include "model/priv.h"
 
 #include <stdlib.h>

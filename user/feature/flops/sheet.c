@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Estimates of floating-point operations, as each sink writes them. */
+#include "feature/flops/flops.h"
 #include "base/fmt.h"
 #include "mxbpf_config.h"
 #include "view/priv.h"

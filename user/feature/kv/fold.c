@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Calls of a store of parameters by what they carry. A call's keys come when it begins, its time when it has ended. */
+#include "feature/kv/kv.h"
 #include "model/priv.h"
 
 #include <errno.h>
@@ -88,7 +89,7 @@ static int kv_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *
 	k = (void *)(uintptr_t)at;
 	for (i = 0; i < k->nvalues && !err; i++)
 		err = add_value(m, k, i, s->dur_ns);
-	add_sat(&m->counters[s->cls][MXBPF_COUNTER_UNKEYED], k->more);
+	add_sat(&m->counters[s->cls][MXBPF_TALLY_UNKEYED], k->more);
 	free(k);
 	return err;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What went to a store of parameters and came from it, by operation and key. */
+#include "feature/kv/kv.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -158,7 +159,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 /* What the bytes are not. */
 static void below(struct view *s, const void *table, const char *prefix)
 {
-	const uint64_t unkeyed = view_counter(s->in->model, MXBPF_COUNTER_UNKEYED);
+	const uint64_t unkeyed = view_tally(s->in->model, MXBPF_TALLY_UNKEYED);
 	const struct view_list *t = table;
 	const struct kv *r = t->rows;
 	uint64_t unknown = 0;
@@ -211,7 +212,7 @@ static const struct view_column columns[] = {
 	{0},
 };
 
-const struct view_sheet view_sheet_kvs = {
+const struct view_sheet sheet_kv = {
 	.title = "KVStore by key",
 	.help = "What calls of a KVStore carried, by operation and key. A call with several keys is in the row of "
 		"each. Not with --stats.",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Timelines: what calls of a store of parameters carry. */
+#include "feature/kv/kv.h"
 #include "view/timeline/trace.h"
 
 #include <errno.h>

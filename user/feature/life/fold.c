@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --life: what operators waited for before they ran, by name, and what the program waited for. */
+#include "feature/life/life.h"
 #include "model/priv.h"
 
 #include <errno.h>
@@ -174,7 +175,7 @@ static void lives_fini(struct mdl *m)
 	hash_fini(&m->wait_index);
 }
 
-const struct mdl_feature feature_lives = {
+const struct mdl_feature feature_life = {
 	.kinds = {{MXBPF_LIFE, life_fold},
 		  {MXBPF_AGG_LIFE, life_fold_agg},
 		  {MXBPF_WAIT, wait_fold},

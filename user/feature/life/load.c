@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --life: operators from being pushed on, and what the program waits for. */
+#include "feature/life/life.h"
 #include <errno.h>
 
 #include "session/priv.h"

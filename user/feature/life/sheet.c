@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --life: what operators waited for before they ran, and what the program waited for. */
+#include "feature/life/life.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,7 +150,7 @@ static const struct view_column columns[] = {
 };
 #undef ROW
 
-const struct view_sheet view_sheet_lives = {
+const struct view_sheet sheet_life = {
 	.title = "life of operators",
 	.help = "Only with --life: operators from being pushed to their end, and what the program waited for.",
 	.member = "life",
@@ -277,7 +278,7 @@ static const struct view_column wait_columns[] = {
 	{0},
 };
 
-const struct view_sheet view_sheet_waits = {
+const struct view_sheet sheet_life_waits = {
 	.title = "waits of the program",
 	.help = "Only with --life: what the program waited for.",
 	.member = "life",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --life in timelines: what each operator waited for, what each wait was for, and how many wait for each thread. */
+#include "feature/life/life.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "feature/machine/machine.h"
 #include "feature/machine/gauge.h"
 
 #define US_NS	1000

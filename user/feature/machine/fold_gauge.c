@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Readings of gauges, folded one after the other. */
+#include "feature/machine/machine.h"
 #include <errno.h>
 #include <string.h>
 
@@ -123,7 +124,7 @@ static void gauges_fini(struct mdl *m)
 	buf_fini(&m->gauges);
 }
 
-const struct mdl_feature feature_gauges = {
+const struct mdl_feature feature_machine = {
 	.kinds = {{MXBPF_GAUGE, gauge_fold}},
 	.emit = gauges_emit,
 	.fini = gauges_fini,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The machine around the target: read at the edges of the window, and about once a second in it. */
+#include "feature/machine/machine.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

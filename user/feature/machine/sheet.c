@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the gauges of the machine say: all of it for programs, to people what explains slow calls. */
+#include "feature/machine/machine.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The gauges of the machine as counters of a timeline. */
+#include "feature/machine/machine.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The program's own marks that are no spans: its counters and moments, those of one name added up. */
+#include "feature/marks/marks.h"
 #include "model/priv.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The program's own marks that are no spans: its counters, and the moments that it marked. */
+#include "feature/marks/marks.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,7 +158,7 @@ static const struct view_column value_columns[] = {
 	{0},
 };
 
-const struct view_sheet view_sheet_values = {
+const struct view_sheet sheet_marks_values = {
 	.title = "Counter",
 	.help = "Counters of the program's own, as it set them; absent with instants if it marked nothing of either "
 		"kind.",
@@ -185,7 +186,7 @@ static const struct view_column instant_columns[] = {
 	{0},
 };
 
-const struct view_sheet view_sheet_instants = {
+const struct view_sheet sheet_marks_instants = {
 	.title = "Instant",
 	.help = "Moments that the program marked, and what it said to its runtime's own profiler.",
 	.member = "instants",

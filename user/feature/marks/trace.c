@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The program's own counters and moments in a timeline. Its tasks, frames and events are spans like others there. */
+#include "feature/marks/marks.h"
 #include <string.h>
 
 #include "view/timeline/trace.h"

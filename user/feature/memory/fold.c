@@ -4,25 +4,26 @@
  * copied at each new peak: a peak has a number, and a holder keeps what it had at one when it first changes after it.
  * So an event costs the same however many holders there are.
  */
+#include "feature/memory/memory.h"
 #include "model/priv.h"
 
 #include <errno.h>
 
 /* The i-th of them, NULL behind the last. */
-static struct held_device *device_at(const struct held *h, size_t i)
+static struct mem_device *device_at(const struct held *h, size_t i)
 {
-	return i < buf_count(&h->devices, struct held_device) ? buf_at(&h->devices, struct held_device, i) : NULL;
+	return i < buf_count(&h->devices, struct mem_device) ? buf_at(&h->devices, struct mem_device, i) : NULL;
 }
 
-static struct held_owner *owner_at(const struct held *h, size_t i)
+static struct mem_owner *owner_at(const struct held *h, size_t i)
 {
-	return i < buf_count(&h->owners, struct held_owner) ? buf_at(&h->owners, struct held_owner, i) : NULL;
+	return i < buf_count(&h->owners, struct mem_owner) ? buf_at(&h->owners, struct mem_owner, i) : NULL;
 }
 
-static struct held_device *device_of(struct held *h, uint32_t tgid, uint32_t device)
+static struct mem_device *device_of(struct held *h, uint32_t tgid, uint32_t device)
 {
 	bool added;
-	struct held_device *d = mdl_item_put(&h->device_index, &h->devices, tgid, device, sizeof(*d), &added);
+	struct mem_device *d = mdl_item_put(&h->device_index, &h->devices, tgid, device, sizeof(*d), &added);
 
 	if (added)
 		d->t = (struct mxbpf_mem_time){.h = {.kind = MXBPF_MEM_TIME, .size = sizeof(d->t), .tgid = tgid},
@@ -36,40 +37,40 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	return h ^ h >> 29;
 }
 
-static uint64_t key_of(const struct mxbpf_holder *o)
+static uint64_t key_of(const struct mxbpf_mem_owner *o)
 {
 	return mix(mix(mix(mix(o->name_id, o->layer_id), o->scope_id), o->label_id), (uint64_t)o->flags << 8 | o->cls);
 }
 
-/* Whose place in owners is *place. Those beyond MDL_HOLDERS_MAX are one. */
-static struct held_owner *owner_like(struct mdl *m, const struct held_device *d, const struct mxbpf_holder *like,
-				     uint32_t *place)
+/* Whose place in owners is *place. Those beyond MDL_MEM_OWNERS_MAX are one. */
+static struct mem_owner *owner_like(struct mdl *m, const struct mem_device *d, const struct mxbpf_mem_owner *like,
+				    uint32_t *place)
 {
 	struct held *h = &m->held;
-	struct held_owner o = {.h = *like, .stamp = d->peaks};
+	struct mem_owner o = {.h = *like, .stamp = d->peaks};
 	uint64_t b = (uint64_t)d->t.h.tgid << 32 | d->t.device, *at = hash_get(&h->owner_index, key_of(like), b);
 
-	if (!at && buf_count(&h->owners, struct held_owner) >= MDL_HOLDERS_MAX && !o.h.flags) {
-		o.h = (struct mxbpf_holder){.flags = MXBPF_HOLDER_MORE};
+	if (!at && buf_count(&h->owners, struct mem_owner) >= MDL_MEM_OWNERS_MAX && !o.h.flags) {
+		o.h = (struct mxbpf_mem_owner){.flags = MXBPF_MEM_OWNER_MORE};
 		at = hash_get(&h->owner_index, key_of(&o.h), b);
 	}
 	if (!at) {
 		at = hash_put(&h->owner_index, key_of(&o.h), b);
-		o.h.h = (struct mxbpf_rec){.kind = MXBPF_HOLDER, .size = sizeof(o.h), .tgid = d->t.h.tgid};
+		o.h.h = (struct mxbpf_rec){.kind = MXBPF_MEM_OWNER, .size = sizeof(o.h), .tgid = d->t.h.tgid};
 		o.h.device = d->t.device;
 		o.h.allocs = o.h.frees = o.h.alloc_bytes = o.h.free_bytes = o.h.live_blocks = 0;
 		o.h.live_bytes = o.h.peak_bytes = 0;
 		if (!at || mdl_expect_name(m, o.h.name_id) || mdl_expect_name(m, o.h.scope_id) ||
 		    mdl_expect_name(m, o.h.label_id) || buf_put(&h->owners, &o, sizeof(o)))
 			return NULL;
-		*at = buf_count(&h->owners, struct held_owner) - 1;
+		*at = buf_count(&h->owners, struct mem_owner) - 1;
 	}
 	*place = (uint32_t)*at;
-	return buf_at(&h->owners, struct held_owner, *at);
+	return buf_at(&h->owners, struct mem_owner, *at);
 }
 
 /* What it had at the last peak, before it changes. */
-static void owner_settle(struct held_owner *o, const struct held_device *d)
+static void owner_settle(struct mem_owner *o, const struct mem_device *d)
 {
 	if (o->stamp != d->peaks)
 		o->h.peak_bytes = o->h.live_bytes;
@@ -94,7 +95,7 @@ static __int128 area_add(__int128 a, int64_t bytes, uint64_t ns)
 }
 
 /* Nothing changed until now. */
-static void device_until(struct held_device *d, uint64_t now_ns)
+static void device_until(struct mem_device *d, uint64_t now_ns)
 {
 	if (d->t.last_ns && now_ns > d->t.last_ns)
 		area_set(&d->t, area_add(area_of(&d->t), d->t.live_bytes, now_ns - d->t.last_ns));
@@ -102,7 +103,7 @@ static void device_until(struct held_device *d, uint64_t now_ns)
 		d->t.last_ns = now_ns;
 }
 
-static void take(struct held_device *d, struct held_owner *o, uint64_t bytes, uint64_t now_ns)
+static void take(struct mem_device *d, struct mem_owner *o, uint64_t bytes, uint64_t now_ns)
 {
 	const int64_t n = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
 
@@ -119,7 +120,7 @@ static void take(struct held_device *d, struct held_owner *o, uint64_t bytes, ui
 	d->peaks++;
 }
 
-static void give_back(struct held_device *d, struct held_owner *o, uint64_t bytes)
+static void give_back(struct mem_device *d, struct mem_owner *o, uint64_t bytes)
 {
 	const int64_t n = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
 
@@ -127,29 +128,29 @@ static void give_back(struct held_device *d, struct held_owner *o, uint64_t byte
 	add_sat(&o->h.frees, 1);
 	add_sat(&o->h.free_bytes, bytes);
 	add_sat_any(&o->h.live_bytes, -n);
-	o->h.live_blocks -= o->h.live_blocks && !(o->h.flags & MXBPF_HOLDER_BEFORE);
+	o->h.live_blocks -= o->h.live_blocks && !(o->h.flags & MXBPF_MEM_OWNER_BEFORE);
 	add_sat_any(&d->t.live_bytes, -n);
 }
 
 /* The block at an address is none any more. */
-static void block_end(struct held *h, struct held_device *d, uint64_t at)
+static void block_end(struct held *h, struct mem_device *d, uint64_t at)
 {
-	struct held_block *b = buf_at(&h->blocks, struct held_block, at);
+	struct mem_block *b = buf_at(&h->blocks, struct mem_block, at);
 
-	give_back(d, buf_at(&h->owners, struct held_owner, b->owner), b->bytes);
+	give_back(d, buf_at(&h->owners, struct mem_owner, b->owner), b->bytes);
 	b->next = h->free_block;
 	h->free_block = (uint32_t)at + 1;
 }
 
-static uint64_t place_of(const struct held_device *d)
+static uint64_t place_of(const struct mem_device *d)
 {
 	return (uint64_t)d->t.h.tgid << 32 | d->t.device;
 }
 
 /* False: there is no room. */
-static int block_begin(struct held *h, const struct held_device *d, uint64_t addr, const struct held_block *b)
+static int block_begin(struct held *h, const struct mem_device *d, uint64_t addr, const struct mem_block *b)
 {
-	uint64_t at = h->free_block ? h->free_block - 1 : buf_count(&h->blocks, struct held_block), *slot;
+	uint64_t at = h->free_block ? h->free_block - 1 : buf_count(&h->blocks, struct mem_block), *slot;
 
 	if (at >= MDL_BLOCKS_MAX)
 		return 0;
@@ -158,15 +159,15 @@ static int block_begin(struct held *h, const struct held_device *d, uint64_t add
 		return -ENOMEM;
 	*slot = at;
 	if (h->free_block)
-		h->free_block = buf_at(&h->blocks, struct held_block, at)->next;
-	*buf_at(&h->blocks, struct held_block, at) = *b;
+		h->free_block = buf_at(&h->blocks, struct mem_block, at)->next;
+	*buf_at(&h->blocks, struct mem_block, at) = *b;
 	return 1;
 }
 
-static int fold_free(struct mdl *m, struct held_device *d, const struct mxbpf_alloc *a)
+static int fold_free(struct mdl *m, struct mem_device *d, const struct mxbpf_alloc *a)
 {
-	const struct mxbpf_holder before = {.flags = MXBPF_HOLDER_BEFORE};
-	struct held_owner *o;
+	const struct mxbpf_mem_owner before = {.flags = MXBPF_MEM_OWNER_BEFORE};
+	struct mem_owner *o;
 	uint32_t place;
 	uint64_t at;
 
@@ -182,15 +183,15 @@ static int fold_free(struct mdl *m, struct held_device *d, const struct mxbpf_al
 	return 0;
 }
 
-static int fold_take(struct mdl *m, struct held_device *d, const struct mxbpf_alloc *a)
+static int fold_take(struct mdl *m, struct mem_device *d, const struct mxbpf_alloc *a)
 {
-	const struct mxbpf_holder like = {.name_id = a->name_id,
-					  .layer_id = a->layer_id,
-					  .scope_id = a->scope_id,
-					  .label_id = a->label_id,
-					  .cls = a->cls};
-	struct held_block b = {.bytes = (uint64_t)a->bytes};
-	struct held_owner *o = owner_like(m, d, &like, &b.owner);
+	const struct mxbpf_mem_owner like = {.name_id = a->name_id,
+					     .layer_id = a->layer_id,
+					     .scope_id = a->scope_id,
+					     .label_id = a->label_id,
+					     .cls = a->cls};
+	struct mem_block b = {.bytes = (uint64_t)a->bytes};
+	struct mem_owner *o = owner_like(m, d, &like, &b.owner);
 	uint64_t at;
 	int kept;
 
@@ -213,9 +214,9 @@ static int fold_take(struct mdl *m, struct held_device *d, const struct mxbpf_al
 	return kept < 0 ? kept : 0;
 }
 
-int held_alloc(struct mdl *m, const struct mxbpf_alloc *a)
+int memory_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 {
-	struct held_device *d = device_of(&m->held, a->h.tgid, a->device);
+	struct mem_device *d = device_of(&m->held, a->h.tgid, a->device);
 
 	if (!d)
 		return -ENOMEM;
@@ -224,10 +225,10 @@ int held_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 }
 
 /* What is merged later happened later: it began with what the earlier one left. Its holders follow. */
-static int held_fold_time(struct mdl *m, const struct mxbpf_rec *rec)
+static int fold_device(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_mem_time *t = (const void *)rec;
-	struct held_device *d = device_of(&m->held, rec->tgid, t->device);
+	struct mem_device *d = device_of(&m->held, rec->tgid, t->device);
 	int64_t peak_bytes = t->peak_bytes;
 
 	if (!d)
@@ -253,7 +254,7 @@ static int held_fold_time(struct mdl *m, const struct mxbpf_rec *rec)
 	return 0;
 }
 
-static void add_counts(struct mxbpf_holder *to, const struct mxbpf_holder *from)
+static void add_counts(struct mxbpf_mem_owner *to, const struct mxbpf_mem_owner *from)
 {
 	add_sat(&to->allocs, from->allocs);
 	add_sat(&to->frees, from->frees);
@@ -263,12 +264,12 @@ static void add_counts(struct mxbpf_holder *to, const struct mxbpf_holder *from)
 	add_sat_any(&to->live_bytes, from->live_bytes);
 }
 
-static int held_fold_holder(struct mdl *m, const struct mxbpf_rec *rec)
+static int fold_owner(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_holder *from = (const void *)rec;
-	struct held_device *d = device_of(&m->held, rec->tgid, from->device);
+	const struct mxbpf_mem_owner *from = (const void *)rec;
+	struct mem_device *d = device_of(&m->held, rec->tgid, from->device);
 	uint32_t place;
-	struct held_owner *o = d ? owner_like(m, d, from, &place) : NULL;
+	struct mem_owner *o = d ? owner_like(m, d, from, &place) : NULL;
 
 	if (!o)
 		return -ENOMEM;
@@ -281,19 +282,19 @@ static int held_fold_holder(struct mdl *m, const struct mxbpf_rec *rec)
 
 const struct mxbpf_mem_time *mdl_mem_time(const struct mdl *m, size_t i)
 {
-	const struct held_device *d = device_at(&m->held, i);
+	const struct mem_device *d = device_at(&m->held, i);
 
 	return d ? &d->t : NULL;
 }
 
-static struct held_device *device_like(const struct held *h, const struct mxbpf_holder *o)
+static struct mem_device *device_like(const struct held *h, const struct mxbpf_mem_owner *o)
 {
 	return device_at(h, *hash_get(&h->device_index, o->h.tgid, o->device) - 1);
 }
 
-const struct mxbpf_holder *mdl_holder(const struct mdl *m, size_t i)
+const struct mxbpf_mem_owner *mdl_mem_owner(const struct mdl *m, size_t i)
 {
-	struct held_owner *o = owner_at(&m->held, i);
+	struct mem_owner *o = owner_at(&m->held, i);
 
 	if (!o)
 		return NULL;
@@ -304,7 +305,7 @@ const struct mxbpf_holder *mdl_holder(const struct mdl *m, size_t i)
 bool mdl_block(const struct mdl *m, size_t *pos, struct mdl_block *out)
 {
 	const struct hash_entry *e = hash_next(&m->held.block_index, pos);
-	const struct held_block *b = e ? buf_at(&m->held.blocks, struct held_block, e->val) : NULL;
+	const struct mem_block *b = e ? buf_at(&m->held.blocks, struct mem_block, e->val) : NULL;
 
 	if (e)
 		*out = (struct mdl_block){e->a, b->bytes, &owner_at(&m->held, b->owner)->h};
@@ -320,24 +321,24 @@ int64_t mdl_mem_mean(const struct mxbpf_mem_time *t, uint64_t start_ns, uint64_t
 	return end_ns > start_ns ? (int64_t)(area / (__int128)(end_ns - start_ns)) : 0;
 }
 
-static int held_emit(const struct mdl *m, struct buf *out)
+static int memory_emit(const struct mdl *m, struct buf *out)
 {
-	const struct mxbpf_holder *o;
-	const struct held_device *d;
+	const struct mxbpf_mem_owner *o;
+	const struct mem_device *d;
 	int err = 0;
 	size_t i;
 
 	for (i = 0; !err && (d = device_at(&m->held, i)); i++)
 		err = buf_put(out, &d->t, sizeof(d->t));
-	for (i = 0; !err && (o = mdl_holder(m, i)); i++)
+	for (i = 0; !err && (o = mdl_mem_owner(m, i)); i++)
 		err = buf_put(out, o, sizeof(*o));
 	return err;
 }
 
 static int sum_device(struct mdl *sum, const struct mxbpf_mem_time *t)
 {
-	struct held_device *all = device_of(&sum->held, 0, t->device);
-	struct held_device one = {.t = *t};
+	struct mem_device *all = device_of(&sum->held, 0, t->device);
+	struct mem_device one = {.t = *t};
 
 	if (!all)
 		return -ENOMEM;
@@ -362,18 +363,18 @@ static int sum_device(struct mdl *sum, const struct mxbpf_mem_time *t)
 	return 0;
 }
 
-int held_sum(struct mdl *sum, const struct mdl *m)
+int memory_sum(struct mdl *sum, const struct mdl *m)
 {
-	const struct mxbpf_holder *from;
-	struct held_owner *o;
-	struct held_device *d;
+	const struct mxbpf_mem_owner *from;
+	struct mem_owner *o;
+	struct mem_device *d;
 	uint32_t place;
 	int err = 0;
 	size_t i;
 
 	for (i = 0; !err && (d = device_at(&m->held, i)); i++)
 		err = sum_device(sum, &d->t);
-	for (i = 0; !err && (from = mdl_holder(m, i)); i++) {
+	for (i = 0; !err && (from = mdl_mem_owner(m, i)); i++) {
 		d = device_of(&sum->held, 0, from->device);
 		o = d ? owner_like(sum, d, from, &place) : NULL;
 		if (!o)
@@ -386,28 +387,28 @@ int held_sum(struct mdl *sum, const struct mdl *m)
 }
 
 /* As it begins again, with what there is. */
-static struct held_device device_again(const struct mxbpf_mem_time *t, uint64_t now_ns)
+static struct mem_device device_again(const struct mxbpf_mem_time *t, uint64_t now_ns)
 {
-	return (struct held_device){.t = {.h = t->h,
-					  .live_bytes = t->live_bytes,
-					  .peak_bytes = t->live_bytes,
-					  .peak_ns = now_ns,
-					  .last_ns = now_ns,
-					  .pool_bytes = t->pool_bytes,
-					  .pool_peak_bytes = t->pool_bytes,
-					  .device = t->device}};
+	return (struct mem_device){.t = {.h = t->h,
+					 .live_bytes = t->live_bytes,
+					 .peak_bytes = t->live_bytes,
+					 .peak_ns = now_ns,
+					 .last_ns = now_ns,
+					 .pool_bytes = t->pool_bytes,
+					 .pool_peak_bytes = t->pool_bytes,
+					 .device = t->device}};
 }
 
-static struct held_owner owner_again(const struct mxbpf_holder *o)
+static struct mem_owner owner_again(const struct mxbpf_mem_owner *o)
 {
-	struct held_owner again = {.h = *o};
+	struct mem_owner again = {.h = *o};
 
 	again.h.allocs = again.h.frees = again.h.alloc_bytes = again.h.free_bytes = 0;
 	again.h.peak_bytes = o->live_bytes;
 	return again;
 }
 
-static void held_fini(struct mdl *m)
+static void memory_fini(struct mdl *m)
 {
 	struct held *h = &m->held;
 
@@ -420,17 +421,17 @@ static void held_fini(struct mdl *m)
 	*h = (struct held){0};
 }
 
-int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns)
+int mdl_move_memory(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
 	struct held *h = &to->held, *was = &from->held;
 	const struct mxbpf_mem_time *t;
-	const struct mxbpf_holder *o;
-	struct held_device d;
-	struct held_owner again;
+	const struct mxbpf_mem_owner *o;
+	struct mem_device d;
+	struct mem_owner again;
 	uint64_t *slot;
 	size_t i;
 
-	held_fini(to);
+	memory_fini(to);
 	for (i = 0; (t = mdl_mem_time(from, i)); i++) {
 		d = device_again(t, now_ns);
 		slot = hash_put(&h->device_index, t->h.tgid, t->device);
@@ -438,7 +439,7 @@ int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns)
 			return -ENOMEM;
 		*slot = i + 1;
 	}
-	for (i = 0; (o = mdl_holder(from, i)); i++) {
+	for (i = 0; (o = mdl_mem_owner(from, i)); i++) {
 		again = owner_again(o);
 		slot = hash_put(&h->owner_index, key_of(o), (uint64_t)o->h.tgid << 32 | o->device);
 		if (!slot || buf_put(&h->owners, &again, sizeof(again)))
@@ -454,8 +455,8 @@ int mdl_move_held(struct mdl *to, struct mdl *from, uint64_t now_ns)
 	return 0;
 }
 
-const struct mdl_feature feature_held = {
-	.kinds = {{MXBPF_MEM_TIME, held_fold_time}, {MXBPF_HOLDER, held_fold_holder}},
-	.emit = held_emit,
-	.fini = held_fini,
+const struct mdl_feature feature_memory = {
+	.kinds = {{MXBPF_MEM_TIME, fold_device}, {MXBPF_MEM_OWNER, fold_owner}},
+	.emit = memory_emit,
+	.fini = memory_fini,
 };

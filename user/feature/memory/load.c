@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --memory: who holds the memory of a device. */
+#include "feature/memory/memory.h"
 #include "session/priv.h"
 
 #include <errno.h>
 
-int ses_held(struct session *ses, const struct ses_target *of, struct err *e)
+int ses_memory(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	const struct plan_probe *p;
 

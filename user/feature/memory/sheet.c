@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --memory: who holds the memory of each device, and what it held when it held the most. */
+#include "feature/memory/memory.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 
-static int by_name(const struct view_holder *a, const struct view_holder *b)
+static int by_name(const struct view_mem_owner *a, const struct view_mem_owner *b)
 {
 	int order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 
@@ -25,7 +26,7 @@ static int by_name(const struct view_holder *a, const struct view_holder *b)
 /* What was there before stands last: it is nobody's. */
 static int by_size(const void *va, const void *vb)
 {
-	const struct view_holder *a = va, *b = vb;
+	const struct view_mem_owner *a = va, *b = vb;
 
 	if (a->h.device != b->h.device)
 		return a->h.device < b->h.device ? -1 : 1;
@@ -59,9 +60,9 @@ static struct view_text text_of(const struct mdl *m, enum mxbpf_name_kind kind, 
 	return text.len ? text : (struct view_text){0};
 }
 
-static struct view_holder holder_of(const struct mdl *m, const struct mxbpf_holder *h)
+static struct view_mem_owner owner_of(const struct mdl *m, const struct mxbpf_mem_owner *h)
 {
-	struct view_holder r = {
+	struct view_mem_owner r = {
 		.h = *h,
 		.layer = text_of(m, MXBPF_NAME_LAYER, h->layer_id),
 		.scope = text_of(m, MXBPF_NAME_SPAN, h->scope_id),
@@ -74,25 +75,25 @@ static struct view_holder holder_of(const struct mdl *m, const struct mxbpf_hold
 		r.name.data = mdl_name(m, h->name_id, &r.name.len);
 		r.category = view_word(mdl_category(h->cls));
 	} else {
-		r.name = view_word(h->flags & MXBPF_HOLDER_BEFORE ? "[before]"
-				   : h->flags & MXBPF_HOLDER_MORE ? "[more]"
-								  : "[no operator]");
+		r.name = view_word(h->flags & MXBPF_MEM_OWNER_BEFORE ? "[before]"
+				   : h->flags & MXBPF_MEM_OWNER_MORE ? "[more]"
+								     : "[no operator]");
 	}
 	return r;
 }
 
-int view_held_make(const struct view *s, void *table)
+int view_mem_owners_make(const struct view *s, void *table)
 {
 	const struct mdl *m = s->in->model;
 	const struct mxbpf_mem_time *d;
-	const struct mxbpf_holder *h;
-	struct view_held *t = table;
-	struct view_holder *r;
+	const struct mxbpf_mem_owner *h;
+	struct view_mem_owners *t = table;
+	struct view_mem_owner *r;
 	size_t i;
 
 	while (mdl_mem_time(m, t->ndevices))
 		t->ndevices++;
-	while (mdl_holder(m, t->list.all))
+	while (mdl_mem_owner(m, t->list.all))
 		t->list.all++;
 	t->devices = calloc(t->ndevices + 1, sizeof(*t->devices));
 	t->list.rows = r = calloc(t->list.all + 1, sizeof(*r));
@@ -100,8 +101,8 @@ int view_held_make(const struct view *s, void *table)
 		return -ENOMEM;
 	for (i = 0; (d = mdl_mem_time(m, i)); i++)
 		t->devices[i] = *d;
-	for (i = 0; (h = mdl_holder(m, i)); i++) {
-		r[i] = holder_of(m, h);
+	for (i = 0; (h = mdl_mem_owner(m, i)); i++) {
+		r[i] = owner_of(m, h);
 		t->layers |= !!r[i].layer.len;
 		t->scopes |= r[i].scope.len || r[i].label.len;
 		t->carried |= r[i].start_bytes != 0;
@@ -113,9 +114,9 @@ int view_held_make(const struct view *s, void *table)
 	return 0;
 }
 
-void view_held_fini(void *table)
+void view_mem_owners_fini(void *table)
 {
-	free(((struct view_held *)table)->devices);
+	free(((struct view_mem_owners *)table)->devices);
 }
 
 static int64_t mean_bytes(const struct view *s, const struct mxbpf_mem_time *t)
@@ -144,9 +145,9 @@ static void put_count(struct view *s, uint64_t n, const char *prefix, const char
 }
 
 /* Of all of a device. */
-static int64_t start_bytes(const struct view_held *held, const struct mxbpf_mem_time *t)
+static int64_t start_bytes(const struct view_mem_owners *held, const struct mxbpf_mem_time *t)
 {
-	const struct view_holder *r = held->list.rows;
+	const struct view_mem_owner *r = held->list.rows;
 	uint64_t sum = 0;
 	size_t i;
 
@@ -156,7 +157,8 @@ static int64_t start_bytes(const struct view_held *held, const struct mxbpf_mem_
 	return (int64_t)sum;
 }
 
-static void put_device(struct view *s, const struct view_held *held, const struct mxbpf_mem_time *t, const char *prefix)
+static void put_device(struct view *s, const struct view_mem_owners *held, const struct mxbpf_mem_time *t,
+		       const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
 	const int64_t start = start_bytes(held, t);
@@ -184,7 +186,7 @@ static void put_device(struct view *s, const struct view_held *held, const struc
 /* at start + allocated - freed = not freed: where something was there at the start (--reset), all four are shown. */
 static void above(struct view *s, const void *table, const char *prefix)
 {
-	const struct view_held *t = table;
+	const struct view_mem_owners *t = table;
 	size_t i;
 
 	out_printf(s->out, "%sMemory held", prefix);
@@ -210,9 +212,9 @@ static bool when(const struct view *s)
 	return s->in->session->held;
 }
 
-#define ROW	     struct view_holder
-#define WHEN(member) .when = offsetof(struct view_held, member)
-#define SEEN(member) .shown = offsetof(struct view_held, member)
+#define ROW	     struct view_mem_owner
+#define WHEN(member) .when = offsetof(struct view_mem_owners, member)
+#define SEEN(member) .shown = offsetof(struct view_mem_owners, member)
 static const struct view_column columns[] = {
 	{"name", NULL, "made by", VIEW_TEXT, AT(name),
 	 .help = "of the innermost operator, or call of the C API, that allocated; [no operator]; [before]: frees of "
@@ -244,7 +246,7 @@ static const struct view_column columns[] = {
 };
 #undef ROW
 
-const struct view_sheet view_sheet_held = {
+const struct view_sheet sheet_memory = {
 	.title = "Memory held",
 	.help = "Only with --memory: who holds the memory of each device.",
 	.list_help = "the sum of their peak_bytes is the device's peak_bytes, that of their live_bytes its live_bytes",
@@ -252,11 +254,11 @@ const struct view_sheet view_sheet_held = {
 	.list = "holders",
 	.csv = "held",
 	.columns = columns,
-	.row_bytes = sizeof(struct view_holder),
-	.table_bytes = sizeof(struct view_held),
+	.row_bytes = sizeof(struct view_mem_owner),
+	.table_bytes = sizeof(struct view_mem_owners),
 	.when = when,
-	.make = view_held_make,
-	.fini = view_held_fini,
+	.make = view_mem_owners_make,
+	.fini = view_mem_owners_fini,
 	.above = above,
 	.below = below,
 };
@@ -275,10 +277,10 @@ struct device {
 static int make_devices(const struct view *s, void *table)
 {
 	struct view_list *t = table;
-	struct view_held held = {0};
+	struct view_mem_owners held = {0};
 	struct device *r = NULL;
 	size_t i;
-	int err = view_held_make(s, &held);
+	int err = view_mem_owners_make(s, &held);
 
 	if (!err)
 		t->rows = r = calloc(held.ndevices + 1, sizeof(*r));
@@ -294,7 +296,7 @@ static int make_devices(const struct view *s, void *table)
 	}
 	t->all = held.ndevices;
 	free(held.list.rows);
-	view_held_fini(&held);
+	view_mem_owners_fini(&held);
 	return r ? 0 : -ENOMEM;
 }
 
@@ -329,7 +331,7 @@ static const struct view_column device_columns[] = {
 };
 #undef ROW
 
-const struct view_sheet view_sheet_held_devices = {
+const struct view_sheet sheet_memory_devices = {
 	.title = "Memory held: devices, in JSON and CSV",
 	.help = "Only with --memory: who holds the memory of each device, beyond what was there when the window began. "
 		"Bytes are those that the runtime was asked for.",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The runtime's own account of memory: what each device gave and got back. */
+#include "feature/memory/memory.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -76,7 +77,7 @@ static const struct view_column columns[] = {
 	{0},
 };
 
-const struct view_sheet view_sheet_mem = {
+const struct view_sheet sheet_memory_totals = {
 	.title = "memory",
 	.help = "Called Device Storage of MXNet: what the runtime allocated and freed on each device.",
 	.def = "memory",

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --memory in timelines: at each device's peak an instant, with what held the most of it then. */
+#include "feature/memory/memory.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "view/timeline/trace.h"
 
-#define HOLDERS_SHOWN 8
+#define OWNERS_SHOWN 8
 
-static void put_holders(struct view_trace *t, const struct view_held *h, const struct mxbpf_mem_time *d)
+static void put_owners(struct view_trace *t, const struct view_mem_owners *h, const struct mxbpf_mem_time *d)
 {
-	const struct view_holder *r;
+	const struct view_mem_owner *r;
 	unsigned n = 0;
 
-	for (r = h->list.rows; r < (const struct view_holder *)h->list.rows + h->list.all && n < HOLDERS_SHOWN; r++) {
+	for (r = h->list.rows; r < (const struct view_mem_owner *)h->list.rows + h->list.all && n < OWNERS_SHOWN; r++) {
 		if (r->h.device != d->device || r->h.h.tgid != d->h.tgid || r->h.peak_bytes <= 0)
 			continue;
 		out_puts(t->s.out, n++ ? "," : "");
@@ -27,7 +28,7 @@ static void put_holders(struct view_trace *t, const struct view_held *h, const s
 	}
 }
 
-static void put_peak(struct view_trace *t, const struct view_held *h, const struct mxbpf_mem_time *d)
+static void put_peak(struct view_trace *t, const struct view_mem_owners *h, const struct mxbpf_mem_time *d)
 {
 	struct view_text device = view_trace_text(t, d->device, view_text_device);
 	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES + device.len), *p = start;
@@ -40,20 +41,20 @@ static void put_peak(struct view_trace *t, const struct view_held *h, const stru
 	p = view_put_i64(p, d->peak_bytes);
 	p = put(p, ",\"held by\":[");
 	out_filled(t->s.out, (size_t)(p - start));
-	put_holders(t, h, d);
+	put_owners(t, h, d);
 	out_puts(t->s.out, "]}}");
 }
 
 int view_trace_peaks(struct view_trace *t)
 {
-	struct view_held h = {0};
+	struct view_mem_owners h = {0};
 	size_t i;
-	int err = view_held_make(&t->s, &h);
+	int err = view_mem_owners_make(&t->s, &h);
 
 	for (i = 0; !err && i < h.ndevices; i++)
 		if (h.devices[i].peak_ns)
 			put_peak(t, &h, &h.devices[i]);
 	free(h.list.rows);
-	view_held_fini(&h);
+	view_mem_owners_fini(&h);
 	return err ? view_trace_no_memory(t) : 0;
 }

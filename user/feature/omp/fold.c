@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Parallel regions: those that spans of one name opened, added up. */
+#include "feature/omp/omp.h"
 #include "model/priv.h"
 
 #include <errno.h>
@@ -72,7 +73,7 @@ static void teams_fini(struct mdl *m)
 	hash_fini(&m->team_index);
 }
 
-const struct mdl_feature feature_teams = {
+const struct mdl_feature feature_omp = {
 	.kinds = {{MXBPF_TEAM, team_fold}},
 	.emit = team_emit,
 	.fini = teams_fini,

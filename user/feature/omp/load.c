@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --omp: parallel regions of OpenMP's. */
+#include "feature/omp/omp.h"
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>

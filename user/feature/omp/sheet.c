@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --omp: what the teams of OpenMP's threads did for the operators that opened their regions. */
+#include "feature/omp/omp.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,7 +202,7 @@ static const struct view_column columns[] = {
 	{0},
 };
 
-const struct view_sheet view_sheet_teams = {
+const struct view_sheet sheet_omp = {
 	.title = "OpenMP teams",
 	.help = "Only with --omp: parallel regions of OpenMP's threads.",
 	.row_help = "late_ns + work_ns + barrier_ns is threads_ns; with them the team's efficiency is cpu_ns / "

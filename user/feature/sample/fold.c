@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Samples by their innermost span: what --sample adds to the tables. */
+#include "feature/sample/sample.h"
 #include "model/priv.h"
 
 #include <errno.h>
@@ -55,7 +56,7 @@ static void samples_fini(struct mdl *m)
 	buf_fini(&m->samples);
 }
 
-const struct mdl_feature feature_samples = {
+const struct mdl_feature feature_sample = {
 	.kinds = {{MXBPF_SAMPLE, samples_fold}},
 	.emit = samples_emit,
 	.fini = samples_fini,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --sample in tables: how many samples each operator has, of what ran in it and in nothing that is probed below. */
+#include "feature/sample/sample.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +94,7 @@ static const struct view_column columns[] = {
 	{0},
 };
 
-const struct view_sheet view_sheet_samples = {
+const struct view_sheet sheet_sample = {
 	.title = "samples",
 	.help = "Only with --sample.",
 	.member = "samples",

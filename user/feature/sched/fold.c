@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Where the time of operators' threads off the CPU went, by what they were in as they left it. */
+#include "feature/sched/sched.h"
 #include <errno.h>
 #include <string.h>
 

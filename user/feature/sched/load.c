@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --sched: threads off the CPU. What of it ends with the window. */
+#include "feature/sched/sched.h"
 #include <errno.h>
 
 #include "session/priv.h"

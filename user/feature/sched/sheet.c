@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --sched: where operators were off the CPU, and who had to do with it. */
+#include "feature/sched/sched.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,7 +226,7 @@ static const struct view_column columns[] = {
 };
 #undef ROW
 
-const struct view_sheet view_sheet_scheds = {
+const struct view_sheet sheet_sched = {
 	.title = "off the CPU",
 	.help = "Only with --sched: threads off the CPU, by the innermost call that was open as they left it.",
 	.member = "off_cpu",

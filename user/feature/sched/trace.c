@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --sched in timelines: states of threads, who woke them, and what kept them waiting. */
+#include "feature/sched/sched.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Spans that lasted much longer than their like, and what kept them. */
+#include "feature/slow/slow.h"
 #include "model/priv.h"
 
 #include <errno.h>

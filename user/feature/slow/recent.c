@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Where threads were off the CPU lately: what --sched knows of a span that turns out to have been slow. */
+#include "feature/slow/slow.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Calls that took much longer than their like, and what kept them. */
+#include "feature/slow/slow.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -224,7 +225,7 @@ static const struct view_column columns[] = {
 	{0},
 };
 
-const struct view_sheet view_sheet_slow = {
+const struct view_sheet sheet_slow = {
 	.title = "why slow",
 	.help = "Calls far above their median, the worst first; absent if there are none, with --stats and with "
 		"--no-account.",

@@ -6,6 +6,7 @@
  * and else where a backward pass begins. Records of a thread come in the order of their ends, which is all that this
  * needs.
  */
+#include "feature/steps/steps.h"
 #include "model/priv.h"
 
 #include <errno.h>
@@ -323,8 +324,8 @@ static int begins_pass(struct mdl *m, struct process *p)
 
 static int sampled(struct mdl *m, struct process *p, const struct mxbpf_step *s)
 {
-	if (p->mode != MXBPF_STEP_SAMPLED)
-		change_mode(m, p, MXBPF_STEP_SAMPLED);
+	if (p->mode != MXBPF_STEP_COUNTED)
+		change_mode(m, p, MXBPF_STEP_COUNTED);
 	if (s->flags & MXBPF_STEP_OPENS)
 		p->start_ns = 0;
 	return boundary(m, p, s->h.ts_ns, s->tid);
@@ -335,12 +336,12 @@ static int steps_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	const struct mxbpf_step *s = (const void *)rec;
 	struct process *p = process_add(m, s->h.tgid);
 
-	m->counters[MXBPF_CLASS_STEP][MXBPF_COUNTER_MOMENTS]++;
+	m->counters[MXBPF_CLASS_STEP][MXBPF_TALLY_MOMENTS]++;
 	if (!p)
 		return -ENOMEM;
-	if (s->what == MXBPF_STEP_SAMPLED)
+	if (s->what == MXBPF_STEP_COUNTED)
 		return sampled(m, p, s);
-	if (p->mode == MXBPF_STEP_SAMPLED)
+	if (p->mode == MXBPF_STEP_COUNTED)
 		return 0;
 	if (s->what == MXBPF_STEP_UPDATE) {
 		may_end(m, p, s->what, s->key, s->h.ts_ns, s->tid);
@@ -437,7 +438,7 @@ static int steps_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_spa
 			p->burst_end_ns = s->h.ts_ns + s->dur_ns;
 		p->call_tid = 0;
 	}
-	if (p->mode != MXBPF_STEP_SAMPLED) {
+	if (p->mode != MXBPF_STEP_COUNTED) {
 		if (role == ROLE_PASS)
 			err = begins_pass(m, p);
 		else if (role == ROLE_KVSTORE && p->passes)

@@ -5,6 +5,7 @@
  * that tells of those ends. Attaching takes time, in which iterations go by unseen: how many were seen is counted, not
  * assumed.
  */
+#include "feature/steps/steps.h"
 #include <errno.h>
 #include <stdio.h>
 
@@ -18,7 +19,7 @@ static void say(const struct session *ses, const char *what, uint64_t began_ns)
 	char ns[24];
 
 	ses_detail(ses, "%s in %s, after %llu iterations", what, fmt_ns(clock_ns(CLOCK_MONOTONIC) - began_ns, ns),
-		   (unsigned long long)att_sampling(ses->att).iterations);
+		   (unsigned long long)att_iteration_window(ses->att).iterations);
 }
 
 /* To all processes, and BPF may open the next window. One that ends meanwhile has nothing more to tell. */
@@ -35,36 +36,36 @@ static void attach(struct session *ses)
 	ses->sampling = true;
 	ses_agent_take(ses, true);
 	say(ses, "all attached", began);
-	att_sample(ses->att, true, true, 0);
+	att_set_iteration_window(ses->att, true, true, 0);
 }
 
 /* The end of an iteration before the one that the next window shall open at. */
-static void rest(struct session *ses, const struct mxbpf_sampling *now)
+static void rest(struct session *ses, const struct mxbpf_iteration_window *now)
 {
 	uint64_t due = now->opened_at + ses->o->period - 1;
 
-	att_sample(ses->att, true, false, due);
-	if (att_sampling(ses->att).iterations >= due)
+	att_set_iteration_window(ses->att, true, false, due);
+	if (att_iteration_window(ses->att).iterations >= due)
 		attach(ses);
 }
 
-int ses_marks_fd(const struct session *ses)
+int ses_windows_fd(const struct session *ses)
 {
-	return ses->att ? att_marks_fd(ses->att) : -1;
+	return ses->att ? att_windows_fd(ses->att) : -1;
 }
 
 void ses_iterations_start(struct session *ses)
 {
-	att_sample(ses->att, true, false, 1);
+	att_set_iteration_window(ses->att, true, false, 1);
 }
 
 void ses_iterations(struct session *ses)
 {
 	uint64_t began = clock_ns(CLOCK_MONOTONIC);
-	struct mxbpf_sampling now;
+	struct mxbpf_iteration_window now;
 
-	att_marks_take(ses->att);
-	now = att_sampling(ses->att);
+	att_windows_take(ses->att);
+	now = att_iteration_window(ses->att);
 	if (ses->paused_at_ns)
 		return;
 	if (!ses->sampling) {
@@ -86,28 +87,28 @@ void ses_iterations(struct session *ses)
 
 void ses_iterations_pause(struct session *ses, bool pause)
 {
-	struct mxbpf_sampling now = att_sampling(ses->att);
+	struct mxbpf_iteration_window now = att_iteration_window(ses->att);
 
 	if (pause) {
 		ses_agent_take(ses, false);
-		att_sample(ses->att, false, false, 0);
+		att_set_iteration_window(ses->att, false, false, 0);
 		return;
 	}
 	ses->windows = now.closed;
 	if (ses->sampling) {
 		ses_agent_take(ses, true);
-		att_sample(ses->att, true, true, 0);
+		att_set_iteration_window(ses->att, true, true, 0);
 	} else
-		att_sample(ses->att, true, false, now.iterations + 1);
+		att_set_iteration_window(ses->att, true, false, now.iterations + 1);
 }
 
 void ses_iterations_account(const struct session *ses, struct mdl_session *s)
 {
-	struct mxbpf_sampling now;
+	struct mxbpf_iteration_window now;
 
 	if (!ses->o->iterations)
 		return;
-	now = att_sampling(ses->att);
+	now = att_iteration_window(ses->att);
 	s->iterations = now.iterations;
 	s->sampled_iterations = now.sampled;
 	s->paused_ns += s->duration_ns > now.window_ns ? s->duration_ns - now.window_ns : 0;
@@ -119,7 +120,7 @@ void ses_iterations_warn(struct session *ses)
 	if (ses->warned || !ses->o->iterations || ses_window_ns(ses) < PATIENCE_NS)
 		return;
 	ses->warned = true;
-	if (!att_sampling(ses->att).iterations)
+	if (!att_iteration_window(ses->att).iterations)
 		ses_warn(ses, "no iteration has ended in 10 s, and nothing is seen until two have: what ends one is %s",
 			 ses->targets[0].plan.adp->iteration_title);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Iterations: how long, where their time went, and which were the slowest and why. */
+#include "feature/steps/steps.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -65,7 +66,7 @@ const char *const view_parts[MXBPF_STEP_PARTS] = {
 
 const char *const view_tolds[MXBPF_STEP_WHATS] = {
 	[MXBPF_STEP_NONE] = "nothing",	[MXBPF_STEP_BACKWARD] = "backward",	   [MXBPF_STEP_KVSTORE] = "kvstore",
-	[MXBPF_STEP_UPDATE] = "update", [MXBPF_STEP_OPTIMIZER] = "optimizer_step", [MXBPF_STEP_SAMPLED] = "sampled",
+	[MXBPF_STEP_UPDATE] = "update", [MXBPF_STEP_OPTIMIZER] = "optimizer_step", [MXBPF_STEP_COUNTED] = "sampled",
 };
 
 static const char *const ends[MXBPF_STEP_WHATS] = {
@@ -74,7 +75,7 @@ static const char *const ends[MXBPF_STEP_WHATS] = {
 	[MXBPF_STEP_KVSTORE] = "with the last call of the KVStore before the next backward pass",
 	[MXBPF_STEP_UPDATE] = "with the optimizer's last operator before the next backward pass",
 	[MXBPF_STEP_OPTIMIZER] = "with a step of the optimizer",
-	[MXBPF_STEP_SAMPLED] = "as --iterations counts them",
+	[MXBPF_STEP_COUNTED] = "as --iterations counts them",
 };
 
 static const char *const titles[MXBPF_STEP_PARTS] = {
@@ -418,7 +419,7 @@ static const struct view_column loop_columns[] = {
 };
 #undef ROW
 
-const struct view_sheet view_sheet_loops = {
+const struct view_sheet sheet_steps_loops = {
 	.title = "Iterations, in JSON and CSV",
 	.help = "Iterations of training loops that began and ended in the window; absent if there are none.",
 	.list_help = "one a process",
@@ -522,7 +523,7 @@ static const struct view_column slowest_columns[] = {
 	{0},
 };
 
-const struct view_sheet view_sheet_slowest = {
+const struct view_sheet sheet_steps_slowest = {
 	.title = "slowest iterations",
 	.help = "Iterations of training loops, the longest first.",
 	.list_help = "the longest first: 8, or as many as --top says",

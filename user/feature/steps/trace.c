@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Iterations in a timeline, named as torch.profiler's are, which is what tools of traces look for. */
+#include "feature/steps/steps.h"
 #include "view/timeline/trace.h"
 
 #include <stdio.h>

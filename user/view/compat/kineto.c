@@ -216,7 +216,7 @@ static void write_steps(struct kineto *k)
 /* ---- the sink */
 
 /* Whether it is an annotation whose name begins like that. */
-static bool is_marked(const struct kineto *k, const struct mxbpf_span *s, const char *prefix)
+static bool has_prefix(const struct kineto *k, const struct mxbpf_span *s, const char *prefix)
 {
 	return (s->flags & MXBPF_SPAN_USER) &&
 	       !strncmp(mdl_name(k->t.s.in->model, s->name_id, NULL), prefix, strlen(prefix));
@@ -246,8 +246,8 @@ static int kineto_survey(struct view *s, const struct mxbpf_rec *r)
 	span = kind_span(r);
 	ret = view_numbers_survey(&k->numbers, &span);
 	if (!ret)
-		ret = view_steps_survey(&k->steps, &span, is_marked(k, &span, "Optimizer.step#"));
-	k->own_steps |= is_marked(k, &span, "ProfilerStep#");
+		ret = view_steps_survey(&k->steps, &span, has_prefix(k, &span, "Optimizer.step#"));
+	k->own_steps |= has_prefix(k, &span, "ProfilerStep#");
 	return ret ? view_trace_no_memory(&k->t) : 0;
 }
 

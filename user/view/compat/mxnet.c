@@ -182,7 +182,7 @@ static int add_api_counters(const struct view *s, struct view_mxnet_category *c)
 		return -ENOMEM;
 	r->counter = true;
 	r->count = 2 * count;
-	r->p99 = r->max = (double)mdl_counter(s->in->model, MXBPF_CLASS_API, MXBPF_COUNTER_MAX_OPEN);
+	r->p99 = r->max = (double)mdl_tally(s->in->model, MXBPF_CLASS_API, MXBPF_TALLY_MAX_OPEN);
 	return 0;
 }
 

@@ -74,7 +74,7 @@ static size_t uuid_end(const char *text, size_t len)
 }
 
 /* False: out of memory. */
-static bool set_name(struct memory *m, struct line *l, const struct mxbpf_holder *h)
+static bool set_name(struct memory *m, struct line *l, const struct mxbpf_mem_owner *h)
 {
 	size_t scope_len = 0, label_len = 0, skip;
 	const char *scope = "", *label = "";
@@ -119,7 +119,7 @@ static void put_line(struct view *s, const struct line *l)
 		out_printf(s->out, "\"%" PRIu64 "\",\"0\"\n", l->bytes);
 }
 
-static bool is_pooled(const struct mdl *m, const struct mxbpf_holder *h)
+static bool is_pooled(const struct mdl *m, const struct mxbpf_mem_owner *h)
 {
 	const struct mxbpf_mem_time *t;
 	size_t i;
@@ -188,7 +188,7 @@ const struct view_ops view_mxnet_memory = {
 	.suffixes = suffixes,
 	.magic = magic,
 	.needs_records = true,
-	.of_held = true,
+	.of_memory = true,
 	.state_bytes = sizeof(struct memory),
 	.begin = begin,
 	.record = record,

@@ -4,6 +4,7 @@
  * cuts, so that what parses them goes on working. What mxbpf has to say besides stands behind them, in lines with a
  * '#'.
  */
+#include "feature/backward/backward.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 
@@ -492,7 +493,7 @@ const struct view_ops view_torch = {
 	.details = true,
 	.table = table_today,
 	.sheet = sheet,
-	.only = &view_sheet_joins,
+	.only = &sheet_backward,
 	.end = end,
 };
 
@@ -505,6 +506,6 @@ const struct view_ops view_torch_classic = {
 	.details = true,
 	.table = table_classic,
 	.sheet = sheet,
-	.only = &view_sheet_joins,
+	.only = &sheet_backward,
 	.end = end,
 };

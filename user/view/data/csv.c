@@ -662,12 +662,11 @@ static int end(struct view *s)
 		{"window", "stranger_time", TOTAL, ss->stranger_ns},
 		{"window", "late_libraries", COUNT, ss->late_libs},
 		{"window", "late_refused", COUNT, ss->late_refused},
-		{"window", "moments", COUNT, view_counter(m, MXBPF_COUNTER_MOMENTS)},
-		{"window", "unkeyed", COUNT, view_counter(m, MXBPF_COUNTER_UNKEYED)},
-		{"window", "late", COUNT, view_counter(m, MXBPF_COUNTER_LATE)},
-		{"window", "unwound", COUNT, view_counter(m, MXBPF_COUNTER_UNWOUND)},
-		{"window", "ungrouped", COUNT,
-		 s->opts->by == VIEW_BY_NAME ? 0 : view_counter(m, MXBPF_COUNTER_UNGROUPED)},
+		{"window", "moments", COUNT, view_tally(m, MXBPF_TALLY_MOMENTS)},
+		{"window", "unkeyed", COUNT, view_tally(m, MXBPF_TALLY_UNKEYED)},
+		{"window", "late", COUNT, view_tally(m, MXBPF_TALLY_LATE)},
+		{"window", "unwound", COUNT, view_tally(m, MXBPF_TALLY_UNWOUND)},
+		{"window", "ungrouped", COUNT, s->opts->by == VIEW_BY_NAME ? 0 : view_tally(m, MXBPF_TALLY_UNGROUPED)},
 	};
 	size_t i;
 

@@ -85,9 +85,9 @@ static void put_probes(struct view *s)
 static int begin(struct view *s)
 {
 	const struct mdl_session *ss = s->in->session;
-	const uint64_t ungrouped = view_counter(s->in->model, MXBPF_COUNTER_UNGROUPED);
-	const uint64_t moments = view_counter(s->in->model, MXBPF_COUNTER_MOMENTS);
-	const uint64_t unkeyed = view_counter(s->in->model, MXBPF_COUNTER_UNKEYED);
+	const uint64_t ungrouped = view_tally(s->in->model, MXBPF_TALLY_UNGROUPED);
+	const uint64_t moments = view_tally(s->in->model, MXBPF_TALLY_MOMENTS);
+	const uint64_t unkeyed = view_tally(s->in->model, MXBPF_TALLY_UNKEYED);
 
 	((struct json *)s)->several =
 		mdl_nprocesses(s->in->model) > 1 || ss->shown_role || s->opts->by == VIEW_BY_PROCESS;
@@ -106,7 +106,7 @@ static int begin(struct view *s)
 	out_puts(s->out, "}");
 	view_put_sources_json(s->out, ss, ",\n  ");
 	out_printf(s->out, ",\n  \"late\": %" PRIu64 ", \"unwound\": %" PRIu64 ",\n",
-		   view_counter(s->in->model, MXBPF_COUNTER_LATE), view_counter(s->in->model, MXBPF_COUNTER_UNWOUND));
+		   view_tally(s->in->model, MXBPF_TALLY_LATE), view_tally(s->in->model, MXBPF_TALLY_UNWOUND));
 	if (moments)
 		out_printf(s->out, "  \"moments\": %" PRIu64 ",\n", moments);
 	if (unkeyed)

@@ -218,13 +218,13 @@ static void put_sources(struct view *s, const char *prefix)
 	out_puts(s->out, "\n");
 }
 
-uint64_t view_counter(const struct mdl *m, enum mxbpf_counter_id id)
+uint64_t view_tally(const struct mdl *m, enum mxbpf_tally_id id)
 {
 	uint64_t sum = 0;
 	unsigned cls;
 
 	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
-		sum += mdl_counter(m, cls, id);
+		sum += mdl_tally(m, cls, id);
 	return sum;
 }
 
@@ -260,9 +260,9 @@ static void put_uncounted(struct view *s, const char *prefix)
 static void put_caveats(struct view *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
-	uint64_t late = view_counter(s->in->model, MXBPF_COUNTER_LATE);
-	uint64_t unwound = view_counter(s->in->model, MXBPF_COUNTER_UNWOUND);
-	uint64_t ungrouped = view_counter(s->in->model, MXBPF_COUNTER_UNGROUPED);
+	uint64_t late = view_tally(s->in->model, MXBPF_TALLY_LATE);
+	uint64_t unwound = view_tally(s->in->model, MXBPF_TALLY_UNWOUND);
+	uint64_t ungrouped = view_tally(s->in->model, MXBPF_TALLY_UNGROUPED);
 	char n[32], ns[24];
 	size_t i;
 

@@ -91,7 +91,7 @@ int view_trace_plan(struct view_trace *t);
 /* After that: processes with their threads; allocations in order of time. 0 or -errno. */
 void view_trace_tracks(struct view_trace *t);
 int view_trace_allocs(struct view_trace *t);
-int view_trace_peaks(struct view_trace *t); /* held_trace.c; the same */
+int view_trace_peaks(struct view_trace *t); /* memory_trace.c; the same */
 /* gauges.c: the machine's, as counters. 0 or -errno. */
 int view_trace_gauges(struct view_trace *t);
 /* Calls that had not ended: begun, without an end. Behind all other events. */

@@ -29,23 +29,23 @@ static struct mxbpf_alloc record(uint64_t ts_ns, uint32_t tgid, uint64_t owner, 
 	};
 }
 
-static struct mxbpf_holder holder(const struct mdl *m, uint64_t owner, uint32_t tgid)
+static struct mxbpf_mem_owner holder(const struct mdl *m, uint64_t owner, uint32_t tgid)
 {
-	const struct mxbpf_holder *h;
+	const struct mxbpf_mem_owner *h;
 	size_t i;
 
-	for (i = 0; (h = mdl_holder(m, i)); i++)
+	for (i = 0; (h = mdl_mem_owner(m, i)); i++)
 		if (h->h.tgid == tgid &&
-		    (owner == BEFORE ? h->flags == MXBPF_HOLDER_BEFORE : !h->flags && h->name_id == 100 + owner))
+		    (owner == BEFORE ? h->flags == MXBPF_MEM_OWNER_BEFORE : !h->flags && h->name_id == 100 + owner))
 			return *h;
-	return (struct mxbpf_holder){0};
+	return (struct mxbpf_mem_owner){0};
 }
 
 static size_t nholders(const struct mdl *m)
 {
 	size_t n = 0;
 
-	while (mdl_holder(m, n))
+	while (mdl_mem_owner(m, n))
 		n++;
 	return n;
 }
@@ -135,7 +135,7 @@ static bool same_holders(const struct mdl *m, const struct books *b, uint32_t tg
 	unsigned i;
 
 	for (i = 0; i <= OWNERS; i++) {
-		const struct mxbpf_holder h = holder(m, i, tgid);
+		const struct mxbpf_mem_owner h = holder(m, i, tgid);
 
 		if (h.live_bytes != b->live[i] || h.peak_bytes != b->at_peak[i] || h.allocs != b->allocs[i] ||
 		    h.frees != b->frees[i] || (int64_t)(h.alloc_bytes - h.free_bytes) != b->live[i] ||
@@ -187,7 +187,7 @@ int main(void)
 	TEST("what goes on later, merged into what was before, is what would have come of it in one")
 	{
 		next = mdl_new();
-		CHECK(!mdl_move_held(next, m, 1000 + 10 * N));
+		CHECK(!mdl_move_memory(next, m, 1000 + 10 * N));
 		happen(&b, recs, N, 1000 + 10 * N, slots);
 		CHECK(!feed_all(next, recs, N, 50));
 		for (i = 0; i <= OWNERS; i++)
@@ -265,16 +265,16 @@ int main(void)
 		bool more = false;
 
 		m = mdl_new();
-		for (i = 0; i < MDL_HOLDERS_MAX + 10; i++) {
+		for (i = 0; i < MDL_MEM_OWNERS_MAX + 10; i++) {
 			one[0] = record(10 + i, 7, i, 0x1000 + i, 3);
 			CHECK(!mdl_feed(m, one, sizeof(one[0])));
 		}
-		CHECK(nholders(m) == MDL_HOLDERS_MAX + 1);
-		for (i = 0; mdl_holder(m, i); i++) {
-			live += mdl_holder(m, i)->live_bytes;
-			more |= mdl_holder(m, i)->flags == MXBPF_HOLDER_MORE && mdl_holder(m, i)->allocs == 10;
+		CHECK(nholders(m) == MDL_MEM_OWNERS_MAX + 1);
+		for (i = 0; mdl_mem_owner(m, i); i++) {
+			live += mdl_mem_owner(m, i)->live_bytes;
+			more |= mdl_mem_owner(m, i)->flags == MXBPF_MEM_OWNER_MORE && mdl_mem_owner(m, i)->allocs == 10;
 		}
-		CHECK(more && live == 3 * (MDL_HOLDERS_MAX + 10));
+		CHECK(more && live == 3 * (MDL_MEM_OWNERS_MAX + 10));
 		mdl_free(m);
 	}
 	UNIT_MAIN_END;

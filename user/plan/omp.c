@@ -14,8 +14,8 @@
 #include "plan/priv.h"
 
 static const struct mxbpf_row rows[] = {
-	{.action = MXBPF_ACT_TEAM_OPEN},  {.action = MXBPF_ACT_TEAM_BEGIN}, {.action = MXBPF_ACT_TEAM_WAIT},
-	{.action = MXBPF_ACT_TEAM_CLOSE}, {.action = MXBPF_ACT_TEAM_JOIN},  {.action = MXBPF_ACT_TEAM_LEAVE},
+	{.action = MXBPF_ACT_OMP_OPEN},	 {.action = MXBPF_ACT_OMP_BEGIN}, {.action = MXBPF_ACT_OMP_WAIT},
+	{.action = MXBPF_ACT_OMP_CLOSE}, {.action = MXBPF_ACT_OMP_JOIN},  {.action = MXBPF_ACT_OMP_LEAVE},
 };
 
 struct lib_plan {
@@ -28,7 +28,7 @@ struct lib_plan {
 
 static int add(struct lib_plan *p, enum mxbpf_action action, uint64_t off, uint64_t cookie)
 {
-	struct plan_site site = {p->probe, &rows[action - MXBPF_ACT_TEAM_OPEN], p->lib, off, cookie};
+	struct plan_site site = {p->probe, &rows[action - MXBPF_ACT_OMP_OPEN], p->lib, off, cookie};
 
 	return buf_put(&p->plan->sites, &site, sizeof(site));
 }
@@ -79,8 +79,8 @@ static int add_start(struct lib_plan *p, const char *opens)
 	int err = elf_find_sym(p->elf, opens, &sym, &p->why);
 
 	err = err ? err : worker_find_start(p->elf, sym.va, &va, &p->why);
-	err = err ? err : add_entry(p, MXBPF_ACT_TEAM_OPEN, va, 0);
-	return err ? err : add_cut(p, MXBPF_ACT_TEAM_BEGIN, va);
+	err = err ? err : add_entry(p, MXBPF_ACT_OMP_OPEN, va, 0);
+	return err ? err : add_cut(p, MXBPF_ACT_OMP_BEGIN, va);
 }
 
 /* And one behind all that end it, whose entry is the end of the master's part. */
@@ -91,8 +91,8 @@ static int add_end(struct lib_plan *p, const char *ends)
 	int err = elf_find_sym(p->elf, ends, &sym, &p->why);
 
 	err = err ? err : worker_find_end(p->elf, sym.va, &va, &p->why);
-	err = err ? err : add_entry(p, MXBPF_ACT_TEAM_WAIT, va, 0);
-	return err ? err : add_cut(p, MXBPF_ACT_TEAM_CLOSE, va);
+	err = err ? err : add_entry(p, MXBPF_ACT_OMP_WAIT, va, 0);
+	return err ? err : add_cut(p, MXBPF_ACT_OMP_CLOSE, va);
 }
 
 static int add_workers(struct lib_plan *p)
@@ -109,7 +109,7 @@ static int add_workers(struct lib_plan *p)
 				       (at->cond_taken ? MXBPF_CUT_TAKEN : 0);
 
 		err = elf_exec_off(p->elf, at->va, &off);
-		err = err ? err : add(p, at->begins ? MXBPF_ACT_TEAM_JOIN : MXBPF_ACT_TEAM_LEAVE, off, cookie);
+		err = err ? err : add(p, at->begins ? MXBPF_ACT_OMP_JOIN : MXBPF_ACT_OMP_LEAVE, off, cookie);
 	}
 	return err;
 }
@@ -134,12 +134,12 @@ static int add_forks(struct lib_plan *p, const struct adp_team *team)
 	struct fork f;
 	int err = fork_find(p->elf, &names, &f, &p->why);
 
-	err = err ? err : add_entry(p, MXBPF_ACT_TEAM_OPEN, f.fork_va, MXBPF_TEAM_FORK);
-	err = err ? err : add_points(p, MXBPF_ACT_TEAM_BEGIN, &f.forked);
-	err = err ? err : add_entry(p, MXBPF_ACT_TEAM_JOIN, f.invoke_va, MXBPF_TEAM_FORK);
-	err = err ? err : add_points(p, MXBPF_ACT_TEAM_LEAVE, &f.invoked);
-	err = err ? err : add_entry(p, MXBPF_ACT_TEAM_WAIT, f.join_va, 0);
-	return err ? err : add_points(p, MXBPF_ACT_TEAM_CLOSE, &f.joined);
+	err = err ? err : add_entry(p, MXBPF_ACT_OMP_OPEN, f.fork_va, MXBPF_TEAM_FORK);
+	err = err ? err : add_points(p, MXBPF_ACT_OMP_BEGIN, &f.forked);
+	err = err ? err : add_entry(p, MXBPF_ACT_OMP_JOIN, f.invoke_va, MXBPF_TEAM_FORK);
+	err = err ? err : add_points(p, MXBPF_ACT_OMP_LEAVE, &f.invoked);
+	err = err ? err : add_entry(p, MXBPF_ACT_OMP_WAIT, f.join_va, 0);
+	return err ? err : add_points(p, MXBPF_ACT_OMP_CLOSE, &f.joined);
 }
 
 static int add_pool(struct lib_plan *p, const struct adp_team *team)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
 /* A parallel region of OpenMP's: what BPF sends of one, and the sum that user space makes of several. */
-#ifndef MXBPF_TEAM_H
-#define MXBPF_TEAM_H
+#ifndef MXBPF_OMP_H
+#define MXBPF_OMP_H
 
 #include "mxbpf_event.h"
 

@@ -4,18 +4,18 @@
  * are those beyond what was there when it began, and may be negative, as what was there is freed. Of a device the
  * holders add up: to its live bytes, and at its peak to its peak.
  */
-#ifndef MXBPF_HELD_H
-#define MXBPF_HELD_H
+#ifndef MXBPF_MEMORY_H
+#define MXBPF_MEMORY_H
 
 #include "mxbpf_event.h"
 
-enum mxbpf_holder_flag {
-	MXBPF_HOLDER_BEFORE = 1 << 0, /* what was allocated before the window: only its frees are known */
-	MXBPF_HOLDER_MORE = 1 << 1,   /* those that there was no room for, as one */
+enum mxbpf_mem_owner_flag {
+	MXBPF_MEM_OWNER_BEFORE = 1 << 0, /* what was allocated before the window: only its frees are known */
+	MXBPF_MEM_OWNER_MORE = 1 << 1,	 /* those that there was no room for, as one */
 };
 
 /* Allocations of one kind: of which frees are those that gave them back, by whomever. */
-struct mxbpf_holder {
+struct mxbpf_mem_owner {
 	struct mxbpf_rec h; /* ts_ns: 0 */
 	__u64 name_id;	    /* of the innermost operator, or call, that was open; with cls 0: none was */
 	__u64 layer_id;
@@ -27,10 +27,10 @@ struct mxbpf_holder {
 	__u64 live_blocks;
 	__u32 device;
 	__u8 cls;   /* enum mxbpf_class */
-	__u8 flags; /* enum mxbpf_holder_flag */
+	__u8 flags; /* enum mxbpf_mem_owner_flag */
 	__u8 pad[2];
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_holder) == 112);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem_owner) == 112);
 
 /* A device over time. It stands before its holders. */
 struct mxbpf_mem_time {

@@ -4,12 +4,12 @@
  * two the other threads are known to be its when they begin. What they did they add to the region before they go to its
  * barrier, so that it is all there when the master comes out of that.
  */
-#ifndef TEAM_BPF_H
-#define TEAM_BPF_H
+#ifndef OMP_BPF_H
+#define OMP_BPF_H
 
 #include "account.bpf.h"
 #include "common.bpf.h"
-#include "mxbpf_team.h"
+#include "mxbpf_omp.h"
 
 #define MXBPF_TEAM_DEPTH_MAX 4 /* regions that are open on a thread, one within the other */
 
@@ -56,7 +56,7 @@ struct mxbpf_team_thread {
 	struct mxbpf_team_open scratch;
 };
 
-const volatile __u8 cfg_teams; /* regions are looked at */
+const volatile __u8 cfg_omp; /* regions are looked at */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -101,7 +101,7 @@ static __always_inline struct mxbpf_team_thread *team_thread(struct mxbpf_thread
 	struct mxbpf_team_thread *w;
 	__u32 slot;
 
-	if (!cfg_teams || !t)
+	if (!cfg_omp || !t)
 		return 0;
 	slot = t->slot;
 	w = bpf_map_lookup_elem(&team_threads, &slot);
@@ -116,7 +116,7 @@ static __always_inline struct mxbpf_team_thread *team_thread(struct mxbpf_thread
 /* A thread gives its slot back. */
 static __always_inline void team_gone(__u32 slot)
 {
-	struct mxbpf_team_thread *w = cfg_teams ? bpf_map_lookup_elem(&team_threads, &slot) : 0;
+	struct mxbpf_team_thread *w = cfg_omp ? bpf_map_lookup_elem(&team_threads, &slot) : 0;
 
 	if (w)
 		w->tid = 0;
@@ -556,21 +556,21 @@ static __always_inline void on_team(struct pt_regs *ctx, struct mxbpf_thread *t,
 {
 	__u64 cookie = probe_cookie(ctx), sp = PT_REGS_SP(ctx);
 
-	if (action == MXBPF_ACT_TEAM_OPEN) {
+	if (action == MXBPF_ACT_OMP_OPEN) {
 		frames_end(t, sp);
 		if (cookie & MXBPF_TEAM_FORK)
 			team_fork(ctx, t, sp);
 		else
 			team_open(t, sp, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx));
-	} else if (action == MXBPF_ACT_TEAM_WAIT) {
+	} else if (action == MXBPF_ACT_OMP_WAIT) {
 		team_wait(t, sp);
-	} else if (action == MXBPF_ACT_TEAM_LEAVE) {
+	} else if (action == MXBPF_ACT_OMP_LEAVE) {
 		team_leave(t, sp);
 	} else if (!team_branches(ctx, cookie)) {
 		return;
-	} else if (action == MXBPF_ACT_TEAM_CLOSE) {
+	} else if (action == MXBPF_ACT_OMP_CLOSE) {
 		team_close(t, cookie_sp(cookie, sp, ctx->bp));
-	} else if (action == MXBPF_ACT_TEAM_BEGIN) {
+	} else if (action == MXBPF_ACT_OMP_BEGIN) {
 		team_begin(t);
 	} else if (cookie & MXBPF_TEAM_FORK) {
 		team_join(t, sp, PT_REGS_PARM1(ctx), team_words(ctx->r8, ctx->cx));
