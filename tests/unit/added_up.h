@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel added up (MXBPF_STATS_CHECK) against the records of the same calls and allocations. */
+/* Compares the sums that the kernel keeps (MXBPF_STATS_CHECK) with the records of the same calls and allocations. */
 #ifndef ADDED_UP_H
 #define ADDED_UP_H
 
@@ -12,9 +12,9 @@
 
 struct added_up {
 	struct mxbpf_stat_key keys[ADDED_ROWS_MAX];
-	struct mxbpf_stat rows[ADDED_ROWS_MAX]; /* less what records say of them */
+	struct mxbpf_stat rows[ADDED_ROWS_MAX]; /* minus the records taken so far */
 	unsigned nrows;
-	uint64_t calls; /* in all rows, also those that there is no room for */
+	uint64_t calls; /* in all rows, including those beyond ADDED_ROWS_MAX */
 	struct mxbpf_stat_mem mem;
 };
 
@@ -49,7 +49,7 @@ static void added_account(struct mxbpf_account_sum *to, const struct mxbpf_accou
 		sums[i] += less ? -more[i] : more[i];
 }
 
-/* The stripes of a row are one. */
+/* Adds all stripes of a row together. */
 static void added_row(void *ctx, const struct mxbpf_stat_key *striped, const struct mxbpf_stat *s)
 {
 	struct added_up *a = ctx;
@@ -79,7 +79,7 @@ static void added_row(void *ctx, const struct mxbpf_stat_key *striped, const str
 		r->hist[i] += s->hist[i];
 }
 
-/* Whether the row has it, within its extremes; it has it no more then. */
+/* Subtracts the span from its row. Returns false if the row lacks the span or the span lies outside its extremes. */
 static bool added_take_span(struct added_up *a, const struct mxbpf_span *s)
 {
 	const struct mxbpf_stat_key key = {
@@ -108,7 +108,7 @@ static inline void added_take_alloc(struct added_up *a, const struct mxbpf_alloc
 	a->mem.empty -= !r->bytes;
 }
 
-/* Whether the records had all of it. */
+/* Returns true if the records account for everything in the sums. */
 static bool added_all_taken(const struct added_up *a)
 {
 	static const struct mxbpf_stat none;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small recordings for the tests of the trace, and what was written of them read back. */
+/* Builds small recordings for the trace tests and parses the traces that are written from them. */
 #ifndef CHROME_TAPE_H
 #define CHROME_TAPE_H
 
@@ -15,21 +15,21 @@
 #include "unit.h"
 
 #define PID   4242u
-#define START 1795145533000000123ull /* unix, ns */
-#define MONO  7000000000123ull	     /* the same moment on the records' clock */
+#define START 1795145533000000123ull /* Unix time in ns */
+#define MONO  7000000000123ull	     /* the same moment on the clock of the records, in ns */
 #define CPU0  MXBPF_DEVICE(1, 0)
 #define API   MXBPF_CLASS_API
 #define OP    MXBPF_CLASS_OPERATOR
 #define WAIT  MXBPF_CLASS_WAIT
 
-/* ---- recordings: times are ns from MONO */
+/* ---- recordings: times are in ns after MONO */
 
 struct tape {
 	struct buf recs;
-	size_t window_recs; /* records a window; 0: all in one */
-	size_t surveyed;    /* bytes that are there in the first pass of an export already; 0: all */
+	size_t window_recs; /* records per window; 0: all in one window */
+	size_t surveyed;    /* bytes that the first pass of an export already finds; 0: all */
 	unsigned rewinds;
-	const struct view_ops *ops; /* NULL: view_chrome */
+	const struct view_ops *ops; /* NULL means view_chrome */
 	size_t pos;
 	struct mdl *model;
 	struct mdl_session session;
@@ -89,7 +89,7 @@ static inline void *rec_add(struct tape *t, uint16_t kind, size_t bytes, uint64_
 	return r;
 }
 
-/* Valid until the next record. */
+/* The result is valid until the next record is added. */
 static inline struct mxbpf_span *span(struct tape *t, uint8_t cls, uint32_t tid, uint64_t start_ns, uint64_t end_ns)
 {
 	struct mxbpf_span *s = rec_add(t, MXBPF_SPAN, sizeof(*s), start_ns);
@@ -147,7 +147,7 @@ static inline void name(struct tape *t, uint64_t id, uint32_t kind, const char *
 	memcpy(n->text, text, len);
 }
 
-/* ---- source over a tape */
+/* ---- a view source that reads a tape */
 
 static inline int tape_rewind(void *ctx)
 {
@@ -195,7 +195,7 @@ static inline int tape_write(struct tape *t, const char *path)
 	return out_commit(o, &e);
 }
 
-/* ---- reading what was written */
+/* ---- reading the written trace */
 
 struct trace {
 	char *text; /* NUL-terminated */
@@ -248,7 +248,7 @@ static inline const char *str(const cJSON *o, const char *key)
 	return s ? s : "";
 }
 
-/* The i-th event of a phase; NULL: none. */
+/* Returns the i-th event of a phase, or NULL if there are fewer. */
 static inline cJSON *event(const struct trace *r, const char *ph, int i)
 {
 	cJSON *e;
@@ -280,7 +280,7 @@ static inline long end_ns(const cJSON *e)
 	return at_ns(e) + (long)(num(e, "dur") * 1000 + 0.5);
 }
 
-/* The X event of a class that starts there. */
+/* Returns the X event of category `cat` that starts at `ns`, or NULL. */
 static inline cJSON *slice(const struct trace *r, const char *cat, long ns)
 {
 	cJSON *e;
@@ -322,7 +322,10 @@ static inline int by_drawing(const void *x, const void *y)
 	return a->place - b->place;
 }
 
-/* As Perfetto draws: by time, at equal times as the file has them, on a stack. Slices that would be dropped. */
+/*
+ * Counts the slices that Perfetto would drop. Perfetto sorts slices by time, keeps the file's order for equal times,
+ * and puts them on a stack.
+ */
 static inline int dropped(const struct trace *r)
 {
 	int n = 0, bad = 0, depth = 0, max = cJSON_GetArraySize(r->events), i;

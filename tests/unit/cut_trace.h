@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a processor really does, as the judge of exit cuts: a breakpoint on every instruction of some functions of a
- * library, found by objdump and not by the code under test. Each hit is recorded and the instruction then
- * single-stepped in place.
+ * Records what a processor really does, to judge exit cuts: a breakpoint on every instruction of some functions of a
+ * library. objdump finds the instructions, independently of the code under test. Each hit is recorded and the
+ * instruction is then single-stepped in place.
  */
 #ifndef CUT_TRACE_H
 #define CUT_TRACE_H
@@ -29,13 +29,13 @@ struct trace_hit {
 };
 
 static struct {
-	uintptr_t base; /* of the library in this process */
+	uintptr_t base; /* load address of the library */
 	uint64_t text_va, text_end_va;
-	uint8_t *original; /* of the text; owned */
+	uint8_t *original; /* copy of the text without breakpoints; owned */
 	bool *start;	   /* a traced instruction starts here */
 	struct trace_hit *hits;
 	uint32_t nhits;
-	uint8_t *stepping; /* the place to be armed again */
+	uint8_t *stepping; /* the breakpoint to set again after the single step */
 	struct sigaction before;
 } trace;
 
@@ -76,14 +76,14 @@ static void trace_text(uint64_t va, uint64_t end_va)
 	trace.hits = malloc(TRACE_HITS_MAX * sizeof(*trace.hits));
 }
 
-/* Templates of the library are left out: they call nothing of interest, and are most of the instructions. */
+/* Leaves out the library's templates: they call nothing of interest and hold most of the instructions. */
 static bool is_traced(const char *function)
 {
 	return strncmp(function, "_ZNS", 4) && strncmp(function, "_ZNKS", 5) && strncmp(function, "_ZSt", 4) &&
 	       strncmp(function, "_ZN9__gnu", 9) && !strstr(function, "@plt");
 }
 
-/* Instruction starts of the .text, by objdump. */
+/* Marks the instruction starts of .text that objdump reports, and returns their number. */
 static int read_starts(const char *path)
 {
 	char line[4096], name[4096], command[512];
@@ -105,7 +105,7 @@ static int read_starts(const char *path)
 	return f && !pclose(f) ? n : 0;
 }
 
-/* Puts the breakpoints in. Number of instructions, 0 on failure. */
+/* Sets the breakpoints. Returns the number of instructions, or 0 on failure. */
 static int trace_begin(const char *path, void *library)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that nest hundreds deep: the part of test_attach_kernel.c about them, included there behind what it stands on.
+/*
+ * Tests of calls that nest hundreds deep. test_attach_kernel.c includes this file after the functions that it probes.
  */
 #ifndef DEEP_CALLS_H
 #define DEEP_CALLS_H
@@ -33,7 +34,7 @@ static void jump_back(void)
 	longjmp(back, 1);
 }
 
-/* The catching call is the first of so many, all others are left. */
+/* Makes `calls` nested calls; the outermost one catches the jump, and all others are left. */
 static void jump_over(int calls)
 {
 	on_enter("caught");
@@ -68,7 +69,7 @@ static void end_op(void)
 	op_end(0x1000);
 }
 
-/* The operator's end finds calls open that are in it. */
+/* The operator ends while calls nested in it are still open. */
 static void end_op_below(void)
 {
 	op_start(0x1000);
@@ -128,7 +129,7 @@ static void nest_at_once(void)
 	pthread_barrier_init(&all_deep, NULL, DEEP_THREADS);
 	for (i = 0; i < DEEP_THREADS; i++)
 		if (pthread_create(&threads[i], NULL, nest_with_all, NULL))
-			abort(); /* the others would wait for ever */
+			abort(); /* the other threads would wait forever */
 	for (i = 0; i < DEEP_THREADS; i++)
 		pthread_join(threads[i], NULL);
 	pthread_barrier_destroy(&all_deep);
@@ -136,33 +137,35 @@ static void nest_at_once(void)
 }
 static void test_deep(void)
 {
-	TEST(by("a jump over hundreds of calls: all of them were left, and the one that catches has its own end"))
+	TEST(by("each call that a jump over hundreds of calls leaves is marked as unwound, and the catching call keeps "
+		"its end"))
 	{
 		watch(deep_jump);
 		CHECK(nspans == MXBPF_FRAMES_MAX && nflagged(MXBPF_SPAN_UNWOUND) == MXBPF_FRAMES_MAX - 1);
 		CHECK(!spans[nspans - 1].flags && spans[0].h.ts_ns > spans[nspans - 1].h.ts_ns);
 		CHECK(loss.unmatched == MXBPF_FRAMES_MAX - 1 && !loss.dropped && !open_spans);
 	}
-	TEST(by("a jump over calls that were dropped: no later call loses its end to them"))
+	TEST(by("a jump over dropped calls does not take the end of a later call"))
 	{
 		watch(deeper_jump);
 		CHECK(nspans == MXBPF_FRAMES_MAX + 1 && loss.dropped == 1 && !open_spans);
 		CHECK(nflagged(0) == 3 && loss.unmatched == MXBPF_FRAMES_MAX - 2);
 	}
-	TEST(by("bytes that are taken hundreds of calls deep are the innermost one's, and of all around it"))
+	TEST(by("bytes allocated hundreds of calls deep count as self bytes of the innermost call and as bytes of all "
+		"calls around it"))
 	{
 		watch(take_deep);
 		CHECK(nspans == MXBPF_FRAMES_MAX && spans[0].self_alloc_bytes == 100);
 		CHECK(!spans[nspans - 1].self_alloc_bytes && spans[nspans - 1].alloc_bytes == 100);
 	}
-	TEST(by("an operator that ends by key under hundreds of calls has its own end"))
+	TEST(by("an operator that ends by key inside hundreds of open calls keeps its own end"))
 	{
 		watch(end_op_below);
 		CHECK(nspans == MXBPF_FRAMES_MAX && nflagged(MXBPF_SPAN_UNWOUND) == MXBPF_FRAMES_MAX - 1);
 		CHECK(spans[nspans - 1].cls == MXBPF_CLASS_OPERATOR && !spans[nspans - 1].flags);
 		CHECK(loss.unmatched == 2 * (MXBPF_FRAMES_MAX - 1) && !loss.dropped && !open_spans);
 	}
-	TEST(by("deep threads one after another: each finds room, that the one before has given back"))
+	TEST(by("each of several deep threads in sequence reuses the slots that the previous thread released"))
 	{
 		watch(nest_in_turn);
 		CHECK(nspans == DEEP_THREADS * MXBPF_FRAMES_MAX && !loss.dropped && !loss.unmatched && !open_spans);
@@ -171,15 +174,14 @@ static void test_deep(void)
 
 static void test_deep_alone(void)
 {
-	TEST(by("a thread that ends inside hundreds of calls gives back the room for them"))
+	TEST(by("a thread that ends inside hundreds of calls releases their slots"))
 	{
 		watch_alone(nest_for_ever_in_turn, CALLS);
 		CHECK(nspans == MXBPF_FRAMES_MAX && !loss.dropped);
 		CHECK(loss.unmatched + open_spans == DEEP_THREADS * MXBPF_FRAMES_MAX);
 	}
-	TEST(by("more deep threads at once than there is room for: each call that finds none is dropped, and the "
-		"others "
-		"keep their own ends"))
+	TEST(by("deep threads that find no free slot drop the calls beyond it, and all other calls keep their own "
+		"ends"))
 	{
 		const unsigned room = DEEP_THREADS * MXBPF_SLOT_FRAMES + MXBPF_SLOTS_DEEP * MXBPF_SLOT_FRAMES;
 

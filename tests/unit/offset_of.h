@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a probe on this very program goes. */
+/* Finds the file offset of a probe on the test program itself. */
 #ifndef OFFSET_OF_H
 #define OFFSET_OF_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Of code of this program in the file behind /proc/self/exe; 0 if it is none of it. */
+/* Returns the offset of `at` in the file behind /proc/self/exe, or 0 if `at` is no code of this program. */
 static inline uint64_t offset_of(const void *at)
 {
 	uint64_t start, end, off, found = 0, va = (uintptr_t)at;

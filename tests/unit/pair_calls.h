@@ -18,7 +18,7 @@ static void jump(void)
 static void wait_in_api(void)
 {
 	api_that_waits();
-	wait_all(); /* no call around it: nothing would end it */
+	wait_all(); /* no call is open here: nothing would end it */
 }
 
 static void key_again(void)
@@ -43,7 +43,7 @@ static void end_elsewhere(void)
 
 static void take_in_calls(void)
 {
-	take_bytes(1); /* in no call: nobody's */
+	take_bytes(1); /* outside of any call: counts for none */
 	api_that_takes(1);
 }
 
@@ -142,7 +142,7 @@ static void calls_across_a_pause(void)
 {
 	on_enter("before");
 	pause_during(nothing);
-	wait_all(); /* its call is not known any more */
+	wait_all(); /* BPF has forgotten its call because of the pause */
 	api(0);
 	on_exit_api();
 }
@@ -199,7 +199,7 @@ static void more_threads_than_slots(void)
 	pthread_attr_setstacksize(&small, 64 << 10);
 	for (i = 0; i < n; i++)
 		if (pthread_create(&threads[i], &small, hit_and_stay, NULL))
-			abort(); /* the others would wait for ever */
+			abort(); /* the other threads would wait forever */
 	for (i = 0; i < n; i++)
 		pthread_join(threads[i], NULL);
 	pthread_attr_destroy(&small);

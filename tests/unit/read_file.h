@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sink has written. */
+/* Reads a file that a view has written. */
 #ifndef READ_FILE_H
 #define READ_FILE_H
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The whole file, NUL-terminated; "" if it cannot be read. Caller frees. */
+/* Returns the whole file, NUL-terminated, or "" if it cannot be read. The caller frees it. */
 static inline char *read_file(const char *path)
 {
 	FILE *f = fopen(path, "r");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records made by hand, for a model. */
+/* Makes records by hand and feeds them to a model. */
 #ifndef RECORDS_H
 #define RECORDS_H
 
@@ -20,7 +20,7 @@ static inline void put_name(struct buf *b, uint64_t id, enum mxbpf_name_kind kin
 	buf_put(b, rec, n->h.size);
 }
 
-/* Feeds what b holds as one window. */
+/* Feeds the records in b as one window and empties b. */
 static inline int feed(struct mdl *m, struct buf *b)
 {
 	int err = mdl_feed(m, b->data, b->len);

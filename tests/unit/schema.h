@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a JSON document obeys a JSON Schema, as far as the published schema uses the language. */
+/* Checks a JSON document against a JSON Schema. Supports only the keywords that the published schema uses. */
 #ifndef SCHEMA_H
 #define SCHEMA_H
 
@@ -12,7 +12,7 @@
 #include "read_file.h"
 #include "view/sheet.h"
 
-/* The published schema. Caller frees. */
+/* Returns the published schema. The caller frees it. */
 static inline char *read_schema(void)
 {
 	char path[] = "/tmp/mxbpf-test-schema-XXXXXX", *text;
@@ -69,7 +69,7 @@ static inline bool valid_members(const cJSON *root, const cJSON *schema, const c
 	return true;
 }
 
-/* The words of JSON Schema that the schema uses. */
+/* Checks v against the keywords of JSON Schema that the published schema uses. */
 static inline bool valid(const cJSON *root, const cJSON *schema, const cJSON *v)
 {
 	const cJSON *ref = cJSON_GetObjectItem(schema, "$ref"), *type = cJSON_GetObjectItem(schema, "type"), *p;

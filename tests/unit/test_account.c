@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accounts of spans from records that say what they like: how they add up, and what outputs make of them. */
+/* Tests how accounts of spans add up and how outputs show them. The records contain arbitrary values. */
 #include "unit.h"
 
 #include <cjson/cJSON.h>
@@ -16,7 +16,7 @@
 static char path[] = "/tmp/mxbpf-test-account-XXXXXX";
 static struct mxbpf_span last;
 
-/* A call of OP, 1 us long, of which the account is. */
+/* Adds a call of OP that takes 1 us and has account a. */
 static void put_call(struct buf *b, uint64_t name_id, uint8_t flags, struct mxbpf_account a)
 {
 	last = (struct mxbpf_span){.h = {MXBPF_SPAN, sizeof(last), 77, 1000},
@@ -91,7 +91,7 @@ static void test_lies(struct buf *b)
 	put_call(b, 5, ALL, lie);
 	put_call(b, 5, ALL, lie);
 	buf_put(b, &a, sizeof(a));
-	a.name_id = 6; /* of a row that is not there */
+	a.name_id = 6; /* a row that does not exist */
 	buf_put(b, &a, sizeof(a));
 	r = row_of(m, b);
 	CHECK(r->account.runq_ns == MAX && r->account.blocked_ns == MAX && r->account.nvcsw == MAX);
@@ -119,7 +119,7 @@ static int next_of_tape(void *ctx, const void **recs, size_t *bytes)
 	return played;
 }
 
-/* What the sink says of the records in b, which stay. Caller frees. */
+/* Returns what the sink writes for the records in b; b keeps them. The caller frees the text. */
 static char *render(const char *sink, const struct buf *b, bool account, struct view_opts opts)
 {
 	struct mdl_session s = {.account = account, .comm = "c", .cmdline = "", .hostname = "", .mxbpf_version = ""};
@@ -165,7 +165,7 @@ static void test_modern(struct buf *b)
 	struct view_opts narrow = {.width = 80}, wide = {.width = 160}, by_event = {.by = VIEW_BY_EVENT};
 	unsigned i;
 
-	for (i = 0; i < 200; i++) /* one of them waited: 0.5 % of the table's time */
+	for (i = 0; i < 200; i++) /* one call waited: 0.5 % of the table's time */
 		put_call(b, 5, ALL, (struct mxbpf_account){.on_cpu_ns = i ? 1000 : 0, .runq_ns = i ? 0 : 1000});
 	CHECK(silent(b, true, narrow, "runq") && says("modern", b, wide, "cpu runq blocked\n"));
 	CHECK(says("modern", b, wide, " 100%  <1%       -\n") && silent(b, false, wide, "runq"));
@@ -202,7 +202,7 @@ static void test_trace(struct buf *b)
 	b->len = 0;
 }
 
-/* The longest numbers fit what is reserved, and JSON stays JSON. */
+/* Checks that the longest numbers fit into the reserved bytes and that JSON stays valid. */
 static void test_long(struct buf *b)
 {
 	const struct mxbpf_account lie = {MAX, MAX - 1, MAX, ~0u, ~0u, ~0u, ~0u, 65535, 0xff, {0}};
@@ -234,27 +234,28 @@ int main(void)
 	struct buf b = {0};
 
 	close(mkstemp(path));
-	TEST("accounts add up, and what one thread's does not cover was elsewhere; as records again they are the same")
+	TEST("accounts add up, time on other threads counts as elsewhere, and emitted records give the same sums")
 	{
 		test_sums(&b);
 	}
-	TEST("a record that ends before its account was on one CPU all the time, if it says that it has one")
+	TEST("a span record without account fields counts as on CPU for its whole duration if its account flag is set")
 	{
 		test_short(&b);
 	}
-	TEST("accounts of more than there was neither overflow nor make time on a CPU")
+	TEST("accounts that exceed the duration of the span neither overflow nor add time on CPU")
 	{
 		test_lies(&b);
 	}
-	TEST("a table has the columns where a row waited for 1 % of its time, or where there is room; calls always")
+	TEST("a table shows an account column if a row waited for 1 % of its time or if it is wide enough, and always "
+	     "for calls")
 	{
 		test_modern(&b);
 	}
-	TEST("a trace says of a call that stayed on its CPU which, and nothing more; of another what was not 0")
+	TEST("a trace shows only the CPU of a call that stayed on it, and the nonzero account fields of other calls")
 	{
 		test_trace(&b);
 	}
-	TEST("the longest numbers do not break an output")
+	TEST("the longest numbers break no output")
 	{
 		test_long(&b);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The account of a span against what /proc says of the very thread, read just outside and just inside of it: what lies
- * between the two must be true. That holds on a machine as busy as it may be.
+ * Compares the account of a span with what /proc reports for the same thread, read just outside and just inside of the
+ * span: the account must lie between the two. This holds on a busy machine, too.
  */
 #include "offset_of.h"
 #include "unit.h"
@@ -29,10 +29,10 @@
 #define MS	  1000000ull
 #define PAGES	  600
 #define FILE_PAGE 4096
-/* What /proc may be behind by, although the thread has just given its CPU away. */
+/* Time by which /proc may lag, even after the thread has just yielded its CPU. */
 #define STALE_NS 50000ull
 
-/* ---- the runtime under watch */
+/* ---- the profiled runtime */
 
 #define PROBED __attribute__((noinline, noclone, noipa))
 
@@ -103,7 +103,7 @@ static void take(void *ctx, void *recs, size_t bytes)
 	}
 }
 
-static struct att *att; /* tests that want the same of it share it: a kernel under emulation loads it in seconds */
+static struct att *att; /* tests with the same options share it: an emulated kernel needs seconds to load it */
 static bool att_has_account;
 
 static void leave_session(void)
@@ -123,7 +123,7 @@ static bool begin(struct err *e)
 	return !att_load(&plan, getpid(), &o, &att, e) && !att_attach(att, &plan, &plan.target, getpid(), e);
 }
 
-/* What `work` does, watched; and what the kernel added up is what the records say. */
+/* Profiles work() and checks that the sums of the kernel equal the sums of the records. */
 static void watch(void (*work)(void))
 {
 	struct added_up added = {0};
@@ -148,7 +148,7 @@ static void watch(void (*work)(void))
 	CHECK(added_all_taken(&added));
 }
 
-/* ---- what /proc says of a thread */
+/* ---- what /proc reports for a thread */
 
 enum { EXEC_NS, RUNQ_NS, NVCSW, NIVCSW, MINFLT, MAJFLT, NFACTS };
 
@@ -179,7 +179,7 @@ static uint64_t status_of(const char *text, const char *key)
 	return at ? strtoull(at + strlen(key), NULL, 10) : 0;
 }
 
-/* Of the calling thread; giving its CPU away brings its time up to date. */
+/* Reads the facts of the calling thread. Yielding the CPU first brings its times up to date. */
 static void facts_of(const struct proc *p, uint64_t facts[NFACTS])
 {
 	static __thread char text[4096];
@@ -198,10 +198,10 @@ static void facts_of(const struct proc *p, uint64_t facts[NFACTS])
 		abort();
 }
 
-/* ---- a span with a body, between the facts */
+/* ---- one span around a body, with facts read on both sides */
 
 static void (*body)(void);
-static uint64_t outer[NFACTS], inner[NFACTS]; /* how much more there was by its end than at its start */
+static uint64_t outer[NFACTS], inner[NFACTS]; /* differences between end and start of the span */
 
 /*
  * Stolen time counts as time on CPU if one reads the clock, but the scheduler does not count it for the thread. The
@@ -247,10 +247,13 @@ PROBED static void one_call(void)
 	close(p.stat);
 }
 
-/* An emulated machine on a busy one has clocks that disagree by milliseconds: BPF's is not the scheduler's there. */
+/*
+ * The clocks of an emulated machine may differ by milliseconds if the host is busy: BPF's is not the scheduler's
+ * there.
+ */
 static bool emulated;
 
-/* slack_ns 0: to the last one. Else 1 %, and what /proc may be behind by. */
+/* Checks that v lies within the facts. slack_ns 0 allows no error; otherwise 1 % and the lag of /proc are allowed. */
 static bool between(uint64_t v, unsigned fact, uint64_t slack_ns)
 {
 	uint64_t low = inner[fact], high = outer[fact];
@@ -267,7 +270,7 @@ static bool between(uint64_t v, unsigned fact, uint64_t slack_ns)
 	return false;
 }
 
-/* On an emulated machine only that there is some. */
+/* Checks that v is at least ns; on an emulated machine, that it is not 0. */
 static bool least(uint64_t v, uint64_t ns)
 {
 	if (v >= (emulated ? 1 : ns))
@@ -276,7 +279,7 @@ static bool least(uint64_t v, uint64_t ns)
 	return false;
 }
 
-/* Watches one span around what; the account of it, in which times may be so much wrong. */
+/* Profiles one span around what() and returns its account. Times may be off by slack_ns. */
 static const struct mxbpf_account *account_of(void (*what)(void), uint64_t slack_ns)
 {
 	const struct mxbpf_account *a = &spans[0].account;
@@ -337,7 +340,7 @@ static void touch_pages(void)
 	munmap(p, PAGES * FILE_PAGE);
 }
 
-static char *cold; /* of a file whose pages are on the disk alone */
+static char *cold; /* a mapped file whose pages are not in memory */
 
 static void read_cold(void)
 {
@@ -348,7 +351,7 @@ static void read_cold(void)
 		sum = (char)(sum + cold[i * FILE_PAGE]);
 }
 
-/* NULL: this file system keeps nothing on a disk. */
+/* Returns NULL if the file system keeps its pages in memory. */
 static char *map_cold(void)
 {
 	static char page[FILE_PAGE];
@@ -388,7 +391,7 @@ static void *hold(void *arg)
 	return arg;
 }
 
-/* Created outside of the span: what it costs is not the lock's. */
+/* The lock's holder is created outside of the span, so that creating it does not count as waiting. */
 static void wait_for_lock(void)
 {
 	pthread_barrier_wait(&held);
@@ -406,7 +409,7 @@ static void pin(int cpu)
 		abort();
 }
 
-static int cpus[2]; /* that this process may run on */
+static int cpus[2]; /* two CPUs on which this process may run */
 
 static void move(void)
 {
@@ -419,7 +422,7 @@ static void move(void)
 	nanosleep(&t, NULL);
 }
 
-/* A process that is always busy on the CPU of this one. */
+/* Starts a process that is always busy on the CPU of this one. */
 static pid_t start_rival(void)
 {
 	pid_t pid = fork();
@@ -443,7 +446,7 @@ PROBED static void start_op_and_spin(void)
 	__asm__ volatile("" ::: "memory");
 }
 
-/* The next call finds the operator's function left. */
+/* The next call starts when the function of the operator has already returned. */
 static void *start_op(void *arg)
 {
 	pin(cpus[0]);
@@ -472,14 +475,13 @@ static void nothing(void)
 {
 }
 
-/* ---- what is promised */
+/* ---- tests */
 
 static void test_alone(void)
 {
 	const struct mxbpf_account *a;
 
-	TEST("a span that stays on its CPU is on it all the time, and its record is no longer than one without an "
-	     "account")
+	TEST("a span that stays on its CPU counts as on CPU for its whole duration, and its record has the short form")
 	{
 		unsigned i;
 
@@ -491,24 +493,29 @@ static void test_alone(void)
 		CHECK(i < 100 && sizes[0] == MXBPF_SPAN_BYTES_PLAIN && a->on_cpu_ns == spans[0].dur_ns);
 		CHECK(a->end_cpu == spans[0].cpu && spans[0].cpu == cpus[0]);
 	}
-	TEST("one that works and sleeps: as much on a CPU as the kernel says, and blocked the rest")
+	TEST("a span that works and sleeps has the kernel's time on CPU, and the rest is blocked time")
 	{
 		a = account_of(sleep_often, STALE_NS);
-		/* A nap may be over before the thread has gone to sleep; each count is compared with the kernel's. */
+		/*
+		 * The timer may fire before the thread has gone to sleep; account_of() compares the count with the
+		 * kernel's.
+		 */
 		CHECK(a->nvcsw >= 10 && least(a->on_cpu_ns, 20 * MS) && least(a->blocked_ns, 80 * MS) && !a->flags);
 	}
-	TEST("page faults are counted: of memory just mapped")
+	TEST("page faults on newly mapped memory are counted as minor faults")
 	{
 		a = account_of(touch_pages, STALE_NS);
 		CHECK(a->minflt >= PAGES);
 	}
-	TEST("page faults that read a disk are counted as such, and the thread was blocked")
+	TEST("page faults that read from disk are counted as major faults, and the thread is blocked meanwhile")
 	{
 		cold = map_cold();
 		if (cold) {
 			a = account_of(read_cold, STALE_NS);
-			/* Another process may have read the pages in the meantime. Then the kernel counts no major
-			 * fault. */
+			/*
+			 * Another process may have read the pages in the meantime. Then the kernel counts no major
+			 * fault.
+			 */
 			if (inner[MAJFLT] && inner[NVCSW])
 				CHECK(a->majflt && a->nvcsw && a->blocked_ns);
 			else
@@ -525,7 +532,7 @@ static void test_with_others(void)
 	pthread_t thread;
 	pid_t rival;
 
-	TEST("one that another process keeps from its CPU: it could run, but waited")
+	TEST("a span that another process keeps from its CPU has run-queue wait")
 	{
 		rival = start_rival();
 		a = account_of(spin, STALE_NS);
@@ -533,7 +540,7 @@ static void test_with_others(void)
 		CHECK(a->nivcsw && least(a->runq_ns, 5 * MS) && least(a->on_cpu_ns, 60 * MS) &&
 		      a->blocked_ns < a->on_cpu_ns);
 	}
-	TEST("one that waits for a lock is blocked")
+	TEST("a span that waits for a lock is blocked")
 	{
 		pthread_barrier_init(&held, NULL, 2);
 		if (pthread_create(&thread, NULL, hold, NULL))
@@ -542,12 +549,12 @@ static void test_with_others(void)
 		pthread_join(thread, NULL);
 		CHECK(a->nvcsw && least(a->blocked_ns, 30 * MS) && a->on_cpu_ns < a->blocked_ns);
 	}
-	TEST("one that goes to another CPU says so, and is as wrong as it says at most")
+	TEST("a span that moves to another CPU is marked as migrated, and its error stays within the documented bound")
 	{
 		a = account_of(move, MXBPF_ACCOUNT_SLACK_NS);
 		CHECK(a->flags == MXBPF_ACCOUNT_MIGRATED && spans[0].cpu == cpus[0] && a->end_cpu == cpus[1]);
 	}
-	TEST("one that ends on another thread keeps both sides: the account of its own, the CPU of the other")
+	TEST("an operator that ends on another thread has the account of its first thread and the CPU of the other")
 	{
 		const struct mxbpf_span *s;
 
@@ -563,7 +570,7 @@ static void test_with_others(void)
 
 static void test_without(void)
 {
-	TEST("without accounts there is none")
+	TEST("a session without accounts records none")
 	{
 		account = false;
 		body = nothing;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests that the agent's calls get the right scheduling account and bytes from switches and allocations of their
- * thread. */
+/*
+ * Checks that calls reported by the agent get their scheduling account and bytes from switches and allocations of
+ * their thread.
+ */
 #include "unit.h"
 
 #include <stdint.h>
@@ -86,7 +88,7 @@ static void test_times(void)
 {
 	struct mxbpf_span s, outer;
 
-	TEST("a call has of a time off the CPU what lies in it")
+	TEST("a call has the part of a time off CPU that overlaps it")
 	{
 		begin(true);
 		slept(100, 140, 150);
@@ -99,19 +101,19 @@ static void test_times(void)
 		CHECK(went(&s, 90, 40, 40) && s.nested.runq_ns == 40 && s.nested.blocked_ns == 40 &&
 		      s.nested.nvcsw == 1);
 	}
-	TEST("one in which its thread stayed on its CPU has a short record, and says so")
+	TEST("a call whose thread stays on its CPU has a short record with the account flag set")
 	{
 		s = span(300, 400);
 		CHECK(s.flags & MXBPF_SPAN_ACCOUNT && s.h.size == MXBPF_SPAN_BYTES_PLAIN && s.cpu == 1);
 	}
-	TEST("its ends may lie in a time off the CPU: at the edges of a window, or for a clock that is read apart")
+	TEST("a call that starts or ends inside a time off CPU has only the part inside it")
 	{
 		begin(true);
 		slept(100, 140, 150);
 		s = span(120, 145);
 		CHECK(went(&s, 0, 5, 20));
 	}
-	TEST("what calls directly in one have is told apart from its own")
+	TEST("the account of a call separates its directly nested calls from its own time")
 	{
 		begin(true);
 		slept(100, 110, 110);
@@ -121,24 +123,24 @@ static void test_times(void)
 		CHECK(went(&s, 7, 0, 10) && !s.nested.blocked_ns);
 		s = span(118, 142);
 		CHECK(went(&s, 4, 0, 20));
-		outer = span(116, 145); /* around the second alone */
+		outer = span(116, 145); /* around the second call only */
 		CHECK(went(&outer, 9, 0, 20) && outer.nested.blocked_ns == 20);
 		outer = span(90, 200);
 		CHECK(went(&outer, 50, 0, 60) && outer.nested.blocked_ns == 30 && outer.nested.nvcsw == 2);
 	}
-	TEST("threads are not taken for one another")
+	TEST("a switch of one thread does not count for another thread")
 	{
 		begin(true);
 		slept(100, 110, 110);
 		s = span_of(TID + 1, 90, 120, 0);
 		CHECK(s.flags & MXBPF_SPAN_ACCOUNT && s.h.size == MXBPF_SPAN_BYTES_PLAIN && s.cpu == MXBPF_CPU_NONE);
 	}
-	TEST("one that another thread ended was elsewhere")
+	TEST("a call that another thread ends has only elsewhere time")
 	{
 		s = span_of(TID, 90, 120, MXBPF_SPAN_ASYNC);
 		CHECK(went(&s, 0, 0, 0) && s.account.flags == MXBPF_ACCOUNT_PART && s.h.size == sizeof(s));
 	}
-	TEST("without the scheduler's records there is no account")
+	TEST("a call has no account without scheduler records")
 	{
 		begin(false);
 		s = span(90, 120);
@@ -150,7 +152,7 @@ static void test_bytes(void)
 {
 	struct mxbpf_span s;
 
-	TEST("bytes are the innermost call's, and all around it count them")
+	TEST("bytes count as self bytes of the innermost call and as bytes of all calls around it")
 	{
 		begin(false);
 		bytes(5, 1);
@@ -173,8 +175,7 @@ static void test_limits(void)
 	struct mxbpf_span s, inner;
 	uint64_t i, blocked = 0;
 
-	TEST("of a thread that was switched a million times in one call, each time counts; what is not kept is off by "
-	     "one")
+	TEST("a call with a million switches counts each of them, and the compacted history loses at most 0.01 %")
 	{
 		begin(true);
 		for (i = 0; i < MANY; i++) {
@@ -188,10 +189,10 @@ static void test_limits(void)
 		s = span(0, 10ull * MANY);
 		CHECK(s.account.blocked_ns == 3ull * MANY && s.account.runq_ns == MANY && s.account.nvcsw == MANY);
 		CHECK(s.nested.blocked_ns == 3ull * MANY && s.alloc_bytes == 3ll * MANY && !s.self_alloc_bytes);
-		s = span(10 * 777 + 9, 10ull * MANY); /* long ago, in the part that is thin */
+		s = span(10 * 777 + 9, 10ull * MANY); /* long ago, in the part of the history that is thinned out */
 		CHECK(s.account.nvcsw >= MANY - MANY / 10000 && s.account.nvcsw <= MANY);
 	}
-	TEST("a thread that has ended is forgotten when the calls of its time have come, and its number may come again")
+	TEST("a thread that has ended is forgotten after its calls have come, and its thread id can be reused")
 	{
 		struct mxbpf_sched last = {
 			.h = {.kind = MXBPF_SCHED, .size = sizeof(last), .tgid = PID, .ts_ns = 500},
@@ -220,13 +221,13 @@ static void test_many_threads(void)
 	struct mxbpf_span s;
 	uint32_t tid;
 
-	TEST("threads beyond the limit: those unused for the longest time are forgotten, which is counted")
+	TEST("the least recently used threads beyond the limit are forgotten and counted")
 	{
 		begin(true);
 		for (tid = 1; tid <= ACC_THREADS_MAX; tid++)
 			off(tid, 100, 110, 110, MXBPF_SCHED_SLEEPING, 1);
 		CHECK(!acc_forgotten(acc));
-		s = span_of(1, 90, 120, 0); /* used again */
+		s = span_of(1, 90, 120, 0); /* makes thread 1 recently used */
 		CHECK(went(&s, 20, 0, 10));
 		off(tid, 100, 110, 110, MXBPF_SCHED_SLEEPING, 1);
 		CHECK(acc_forgotten(acc) == ACC_THREADS_MAX / 2);

@@ -26,9 +26,9 @@
 #define NAMES	 (MXBPF_AGENT_NAMES + 100)
 #define SLACK_KB 256 /* tolerance for memory that is allocated once */
 
-/* ---- in PyTorch's place */
+/* ---- stand-in for PyTorch */
 
-/* at::RecordFunctionCallback, as torch has it. */
+/* Layout of at::RecordFunctionCallback in torch. */
 struct callback {
 	void *(*start)(void **context, const void *call);
 	void (*end)(const void *call, void *context);
@@ -57,7 +57,7 @@ static void remove_callback(uint64_t handle)
 	nremoved += handle <= nadded;
 }
 
-/* at::RecordFunction: where its fields lie says the session. */
+/* Stand-in for at::RecordFunction. The configuration tells the agent where its fields lie. */
 struct record {
 	const char *name;
 	uint64_t number, of_thread;
@@ -184,7 +184,7 @@ static void test_many(bool numbers)
 	for (i = 0; i < n; i++)
 		call(i & 1, names[i & 3], 1);
 	printf("# %.0f ns a call\n", (double)(clock_ns(CLOCK_MONOTONIC) - began) / (double)(2 * n));
-	/* A call and the only one of its name inside it count as one, as with torch.profiler. */
+	/* A call and a nested call of the same name count as one call, as with torch.profiler. */
 	CHECK(recorded() - before == n + 10000);
 	CHECK(memory_kb() <= kb + SLACK_KB && !shared->no_name && !shared->no_slot);
 	CHECK(shared->numbers == (numbers ? MXBPF_AGENT_NUMBERS_ON : MXBPF_AGENT_NUMBERS_OFF));
@@ -193,8 +193,10 @@ static void test_many(bool numbers)
 
 /* ---- sequence numbers */
 
-/* A call with these fields, which makes nodes, and one in it, which makes none. The records of the two, the inner one
- * first. */
+/*
+ * Makes a call with these fields and one call nested in it. The outer call makes `nodes` graph nodes, the inner one
+ * none. Returns their two records, the inner one first.
+ */
 static const struct mxbpf_agent_call *numbered(unsigned scope, const char *name, uint64_t number, uint64_t of_thread,
 					       unsigned nodes)
 {
@@ -231,7 +233,7 @@ static void test_numbers(void)
 	CHECK(bears(&c[1], 101));
 	c = numbered(0, "aten::mul_", NO_NUMBER, 0, 1);
 	CHECK(bears(&c[1], 0));
-	/* In another thread than the operator, whose next number is another one. */
+	/* The call runs on another thread than the operator; that thread has another next number. */
 	c = numbered(0, "autograd::engine::evaluate_function: MulBackward0", 100, 0, 0);
 	CHECK(bears(&c[1], 100));
 	c = numbered(1, "MulBackward0", 7, 2, 0);
@@ -242,7 +244,7 @@ static void test_numbers(void)
 	CHECK(bears(&c[1], 0) && shared->numbers == MXBPF_AGENT_NUMBERS_ON);
 }
 
-/* No call has a number any more when one has a field that it cannot have. */
+/* After a call with an impossible field, no call gets a number. */
 static void test_wrong_numbers(void)
 {
 	static const struct {
@@ -310,14 +312,14 @@ static void test_threads(void)
 	pthread_barrier_init(&all_there, NULL, THREADS);
 	for (i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], &small, call_once, NULL))
-			abort(); /* the others would wait for ever */
+			abort(); /* the other threads would wait forever */
 	for (i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	/* This thread has a slot as well. */
+	/* The main thread has a slot, too. */
 	CHECK(recorded() - before == MXBPF_AGENT_THREADS - 1 &&
 	      shared->no_slot - none == THREADS - MXBPF_AGENT_THREADS + 1);
 	before = recorded();
-	for (i = 0; i < THREADS; i++) { /* one after another they need one place */
+	for (i = 0; i < THREADS; i++) { /* run one after another, they need one slot */
 		if (pthread_create(&threads[0], &small, call_once, &before))
 			abort();
 		pthread_join(threads[0], NULL);
@@ -351,7 +353,7 @@ static void test_silent(void)
 	CHECK(!nremoved);
 	call(0, "aten::add", 1);
 	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES && nadded == MXBPF_AGENT_SCOPES);
-	call(0, "aten::add", 1); /* torch may call it late */
+	call(0, "aten::add", 1); /* torch may call a removed callback late */
 	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES);
 }
 
@@ -361,9 +363,9 @@ int main(void)
 	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
 
 	dir[n > 0 ? n : 0] = '\0';
-	for (n = 0; n < 2 && strrchr(dir, '/'); n++) /* of the build: without unit/NAME */
+	for (n = 0; n < 2 && strrchr(dir, '/'); n++) /* strips unit/NAME to get the build folder */
 		*strrchr(dir, '/') = '\0';
-	TEST("it starts, and asks torch for the calls of four scopes")
+	TEST("the agent starts and registers callbacks for four scopes")
 	{
 		CHECK(load(dir));
 		if (!shared)
@@ -372,23 +374,23 @@ int main(void)
 		      callbacks[7].start);
 		listen_now();
 	}
-	TEST("millions of calls: each is counted, and memory does not grow")
+	TEST("the agent counts each of millions of calls, and its memory does not grow")
 	test_many(false);
-	TEST("the same with sequence numbers")
+	TEST("the agent counts each of millions of calls with sequence numbers, and its memory does not grow")
 	test_many(true);
-	TEST("a call has the number that torch gives it; it joins where the call is a node, or has made one")
+	TEST("a call gets torch's sequence number, and joins a node only if it is one or has made one")
 	test_numbers();
-	TEST("a number that cannot be one is not passed on, nor any later one")
+	TEST("an impossible sequence number turns off the sequence numbers of all later calls")
 	test_wrong_numbers();
-	TEST("calls deeper than there is room for are counted, and those after them are paired")
+	TEST("calls beyond the maximum depth are counted, and later calls are still paired")
 	test_deep();
-	TEST("threads beyond the slots are counted; threads that have ended give theirs back")
+	TEST("threads beyond the slots are counted, and a thread that ends releases its slot")
 	test_threads();
-	TEST("a child that was forked records nothing")
+	TEST("a forked child records nothing")
 	test_fork();
-	TEST("names beyond the room for them: their calls are recorded without, and counted")
+	TEST("calls are recorded without a name if the name table is full, and these calls are counted")
 	test_names();
-	TEST("when nobody listens any more it takes its callbacks out, and stays silent")
+	TEST("the agent removes its callbacks and records nothing after recording is switched off")
 	test_silent();
 	UNIT_MAIN_END;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spans as BPF pairs them, on functions of this very process: every way in which a start and its end can fail to meet,
- * and the counters that say so. Whatever happens, what the kernel adds up is what the records say.
+ * Tests how BPF pairs starts and ends of spans, on functions of this process: every way in which a start can miss its
+ * end, and the counters that report it. In each test the sums of the kernel must equal the sums of the records.
  */
 #include "unit.h"
 
@@ -21,14 +21,14 @@
 #include "ring/ring.h"
 
 #define RECS_MAX      32768
-#define RING_BYTES    (8u << 20) /* for all of them: what is dropped was dropped for its depth */
-#define DEEP	      600	 /* calls inside one another; there is room for MXBPF_FRAMES_MAX */
-#define DEEP_THREADS  30	 /* more than there is room for with all frames open at the same time */
+#define RING_BYTES    (8u << 20) /* large enough for all records: records are dropped only for their depth */
+#define DEEP	      600	 /* depth of nested calls; the limit is MXBPF_FRAMES_MAX */
+#define DEEP_THREADS  30	 /* more than can have all frames open at the same time */
 #define NPROBES	      9
-#define ROWS	      500 /* that there is room for */
+#define ROWS	      500 /* size of the table */
 #define ROWS_TOO_MANY 20
 
-/* ---- the runtime under watch: an API in pairs, operators by key, a wait inside an API call */
+/* ---- the profiled runtime: an API with paired calls, operators by key, a wait inside an API call */
 
 #define PROBED __attribute__((noinline, noclone, noipa))
 
@@ -67,7 +67,7 @@ PROBED static void give_bytes(uint64_t bytes)
 	__asm__ volatile("" ::"r"(bytes), "i"(4) : "memory");
 }
 
-/* Calls of which one that is its caller's only one, and named as it, is not a call of its own. */
+/* Calls with merge_same: a call counts as part of its caller if it is the caller's only call and has the same name. */
 PROBED static void enter_twin(void)
 {
 	__asm__ volatile("" ::"i"(5) : "memory");
@@ -78,7 +78,7 @@ PROBED static void exit_twin(void)
 	__asm__ volatile("" ::"i"(6) : "memory");
 }
 
-/* Called, not jumped to: as a function that has a value to return does. */
+/* Forces a call instead of a tail jump, as in a function that returns a value. */
 #define leave() (on_exit_api(), (void)({ __asm__ volatile("" ::: "memory"); }))
 
 PROBED static void api(int more)
@@ -89,7 +89,7 @@ PROBED static void api(int more)
 	leave();
 }
 
-/* Calls inside one another; the innermost one calls `work`. */
+/* Makes nested calls; the innermost one calls work(). */
 PROBED static void api_around(int calls, void (*work)(void))
 {
 	on_enter("around");
@@ -142,7 +142,7 @@ PROBED static void api_that_catches_and_takes(void)
 	leave();
 }
 
-/* ---- a session on it */
+/* ---- a session that profiles these functions */
 
 #define ARG1 .base = MXBPF_BASE_ARG1
 
@@ -178,7 +178,7 @@ static struct tgt_lib self = {.path = "/proc/self/exe", .open_path = "/proc/self
 static struct plan_site sites[NPROBES];
 static struct plan plan = {.lib = &self};
 
-/* Groups of probes. */
+/* Groups of probes; a mask. */
 enum {
 	CALLS = 1,
 	OPS = 2,
@@ -196,7 +196,7 @@ static struct mxbpf_loss loss;
 static unsigned open_spans;
 static struct att *att;
 static struct ring *ring;
-static struct mxbpf_loss loss_before; /* what the session of att had lost when this test began */
+static struct mxbpf_loss loss_before; /* losses of the session when this test began */
 static const char *backend;
 static enum mxbpf_stats stats = MXBPF_STATS_CHECK;
 static struct added_up added;
@@ -235,7 +235,7 @@ static bool receive(struct err *e)
 	return !ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, e);
 }
 
-/* Loads and attaches the probes of some groups; which: a mask of them. */
+/* Loads and attaches the probes of the groups in `which`. */
 static bool begin(unsigned which, struct err *e)
 {
 	struct att_opts o = {.backend = backend, .ring_bytes = RING_BYTES, .stats = stats, .stats_rows = ROWS};
@@ -252,7 +252,7 @@ static bool begin(unsigned which, struct err *e)
 	       !att_attach(att, &plan, &plan.target, getpid(), e);
 }
 
-/* Of the same calls. */
+/* Checks that the sums of the kernel equal the records of the same calls. */
 static void check_added_up(void)
 {
 	unsigned i;
@@ -276,7 +276,7 @@ static void count_loss(void)
 	loss_before = all;
 }
 
-/* No probe's program runs any more. */
+/* Collects the results. Call it when no probe can be hit any more. */
 static void take_all(void)
 {
 	ring_stop(ring);
@@ -317,8 +317,8 @@ static void begin_or_say(unsigned which)
 }
 
 /*
- * Runs work() in the session that these tests share: an emulated kernel takes half a minute to verify the same programs
- * for each of them. A test finds no open span of the one before.
+ * Runs work() in the session that these tests share: an emulated kernel needs half a minute to verify the programs for
+ * each new session. A test that leaves spans open ends the session, so that the next test finds none.
  */
 static void watch(void (*work)(void))
 {
@@ -336,7 +336,7 @@ static void watch(void (*work)(void))
 		leave_session();
 }
 
-/* Runs work() in a session of its own, with the probes of some groups. */
+/* Runs work() in a separate session, with the probes of some groups. */
 static void watch_alone(void (*work)(void), unsigned which)
 {
 	if (att)
@@ -357,7 +357,7 @@ static bool inside(const struct mxbpf_span *in, const struct mxbpf_span *out)
 	return in->h.ts_ns > out->h.ts_ns && end_ns(in) < end_ns(out);
 }
 
-/* Whether of the first n spans each is inside the one that ended after it. */
+/* Returns true if each of the first n spans is inside the one that ended after it. */
 static bool each_inside_next(unsigned n)
 {
 	unsigned i;
@@ -378,7 +378,9 @@ static void in_thread(void *(*f)(void *))
 
 #include "pair_calls.h"
 
-/* The name of a test on this backend. Two at a time: the one before is printed when the next one begins. */
+/*
+ * Returns the name of a test on this backend. Two buffers, because a test's name is printed when the next test begins.
+ */
 static const char *by(const char *promise)
 {
 	static char names[2][200];
@@ -393,33 +395,33 @@ static const char *by(const char *promise)
 
 static void test_pairs(void)
 {
-	TEST(by("calls inside one another: the inner one's time is not the outer one's own"))
+	TEST(by("the self time of a call does not include its nested call"))
 	{
 		watch(two_deep);
 		CHECK(nspans == 2 && inside(&spans[0], &spans[1]));
 		CHECK(spans[0].self_ns == spans[0].dur_ns && spans[1].self_ns == spans[1].dur_ns - spans[0].dur_ns);
 		CHECK(!loss.unmatched && !loss.dropped && !open_spans);
 	}
-	TEST(by("calls deeper than there is room are dropped, and the others keep their own ends"))
+	TEST(by("calls beyond the maximum depth are dropped, and all other calls keep their own ends"))
 	{
 		watch(too_deep);
 		CHECK(nspans == MXBPF_FRAMES_MAX + 1 && loss.dropped == DEEP - MXBPF_FRAMES_MAX);
 		CHECK(each_inside_next(MXBPF_FRAMES_MAX));
 		CHECK(!loss.unmatched && !open_spans);
 	}
-	TEST(by("as many calls inside one another as there is room for: none is dropped"))
+	TEST(by("calls nested up to the maximum depth are all recorded"))
 	{
 		watch(as_deep_as_there_is_room);
 		CHECK(nspans == MXBPF_FRAMES_MAX + 1 && !loss.dropped && !loss.unmatched && !open_spans);
 		CHECK(each_inside_next(MXBPF_FRAMES_MAX));
 	}
-	TEST(by("a call that is left by a jump does not take its caller's end"))
+	TEST(by("a call that is left by a jump does not take the end of its caller"))
 	{
 		watch(jump);
 		CHECK(nspans == 2 && spans[0].flags == MXBPF_SPAN_UNWOUND && !spans[1].flags);
 		CHECK(spans[0].h.ts_ns > spans[1].h.ts_ns && loss.unmatched == 1 && !open_spans);
 	}
-	TEST(by("a wait ends with the call around it; one without is unmatched"))
+	TEST(by("a wait ends with the call around it, and a wait outside of any call is unmatched"))
 	{
 		watch(wait_in_api);
 		CHECK(nspans == 2 && spans[0].cls == MXBPF_CLASS_WAIT && spans[1].cls == MXBPF_CLASS_API);
@@ -429,30 +431,30 @@ static void test_pairs(void)
 
 static void test_keys(void)
 {
-	TEST(by("an object that starts again before its end was seen: one span, one unmatched"))
+	TEST(by("an object that starts again before its end gives one span and one unmatched start"))
 	{
 		watch(key_again);
 		CHECK(nspans == 1 && loss.unmatched == 1 && !open_spans);
 	}
 }
 
-/* They leave spans open. */
+/* These tests leave spans open. */
 static void test_open_at_the_end(void)
 {
-	TEST(by("an operator that another thread ends after its own is gone is whole; one that nobody ends is open, "
-		"once"))
+	TEST(by("an operator that another thread ends is recorded after its own thread is gone, and one that never "
+		"ends is open once"))
 	{
 		watch_alone(end_elsewhere, OPS);
 		CHECK(nspans == 1 && (spans[0].flags & MXBPF_SPAN_ASYNC) && spans[0].tid != spans[0].end_tid);
 		CHECK(!loss.unmatched && open_spans == 1);
 	}
-	TEST(by("a thread that ends inside a call leaves it unmatched"))
+	TEST(by("a thread that ends inside a call leaves the call unmatched"))
 	{
-		/* The kernel tells of its end a moment after it was joined: else it is still open. */
+		/* BPF may learn of the thread's end only after the join; until then the call is open. */
 		watch_alone(exit_inside, CALLS);
 		CHECK(!nspans && loss.unmatched + open_spans == 1);
 	}
-	TEST(by("what is in flight when it attaches is unmatched, when it ends open"))
+	TEST(by("an end without a recorded start is unmatched, and a start without an end is open"))
 	{
 		watch_alone(in_flight, CALLS | OPS);
 		CHECK(!nspans && loss.unmatched == 2 && open_spans == 2);
@@ -466,18 +468,19 @@ static bool took(const struct mxbpf_span *s, int64_t all, int64_t own)
 
 static void test_bytes(void)
 {
-	TEST(by("the innermost call pays for what is taken and given back, and all around it count it"))
+	TEST(by("bytes allocated and freed count as self bytes of the innermost call and as bytes of all calls around "
+		"it"))
 	{
 		watch(take_in_calls);
 		CHECK(nspans == 2 && nothers == 5 && took(&spans[0], 70, 70) && took(&spans[1], 140, 70));
 	}
-	TEST(by("a call that was left by a jump does not pay for its caller"))
+	TEST(by("bytes of a caller do not count for a nested call that was left by a jump"))
 	{
 		watch(take_after_a_jump);
 		CHECK(nspans == 2 && spans[0].flags == MXBPF_SPAN_UNWOUND && took(&spans[0], 0, 0));
 		CHECK(took(&spans[1], 7, 7));
 	}
-	TEST(by("an operator that another thread ends keeps what its own thread took in it"))
+	TEST(by("an operator that another thread ends keeps the bytes that its own thread allocated in it"))
 	{
 		watch(take_and_end_elsewhere);
 		CHECK(nspans == 2 && took(&spans[0], 53, 3));
@@ -487,37 +490,37 @@ static void test_bytes(void)
 
 static void test_pauses(void)
 {
-	TEST(by("what is open when a pause begins is unmatched, and takes no end of another call after it"))
+	TEST(by("calls that are open when a pause begins are unmatched, and take no end of a later call"))
 	{
 		watch(ends_in_a_pause);
 		CHECK(nspans == 2 && spans[0].cls == MXBPF_CLASS_API && spans[1].cls == MXBPF_CLASS_OPERATOR);
 		CHECK(spans[0].self_ns == spans[0].dur_ns && !spans[0].flags && !spans[1].flags);
 		CHECK(loss.unmatched == 2 && !loss.dropped && !open_spans);
 	}
-	TEST(by("an end after a pause closes nothing from before it"))
+	TEST(by("an end after a pause closes no call from before the pause"))
 	{
 		watch(ends_after_a_pause);
-		CHECK(!nspans && loss.unmatched == 3 && !open_spans); /* the operator, the call, the call's end */
+		CHECK(!nspans && loss.unmatched == 3 && !open_spans); /* operator, call, end of the call */
 	}
-	TEST(by("calls inside one from before a pause are whole, and a wait in it is not made its part"))
+	TEST(by("calls inside a call from before a pause are recorded, and a wait inside that call is unmatched"))
 	{
 		watch(calls_across_a_pause);
 		CHECK(nspans == 1 && spans[0].self_ns == spans[0].dur_ns);
 		CHECK(loss.unmatched == 3 && !open_spans);
 	}
-	TEST(by("a stack that was full before a pause is empty after it"))
+	TEST(by("a call stack that was full before a pause is empty after it"))
 	{
 		watch(full_before_a_pause);
 		CHECK(nspans == 2 && inside(&spans[0], &spans[1]));
 		CHECK(loss.dropped == DEEP - MXBPF_FRAMES_MAX && loss.unmatched == MXBPF_FRAMES_MAX);
 	}
-	TEST(by("a call that ended before a pause is not lost with the one around it, which might have swallowed it"))
+	TEST(by("a call that ended before a pause is kept even if the call around it might have merged it"))
 	{
 		watch(twin_before_a_pause);
 		CHECK(nspans == 1 && spans[0].cls == MXBPF_CLASS_WAIT && !spans[0].flags);
 		CHECK(loss.unmatched == 2 && !open_spans);
 	}
-	TEST(by("what was handed over before a pause is not joined to what starts after it"))
+	TEST(by("a link from before a pause is not joined to an operator that starts after it"))
 	{
 		watch(links_across_a_pause);
 		CHECK(nspans == 2 && (uint32_t)spans[0].link == 0x1000 && spans[1].link != spans[0].link);
@@ -528,7 +531,8 @@ static void test_limits(void)
 {
 	struct err e = {0};
 
-	TEST(by("rows beyond the room: calls in them are dropped, and counted; the others are all there"))
+	TEST(by("calls beyond the maximum number of rows are dropped and counted, and all other calls are counted in "
+		"their rows"))
 	{
 		stats = MXBPF_STATS_ON;
 		watch_alone(more_rows_than_room, OPS);
@@ -536,13 +540,16 @@ static void test_limits(void)
 		CHECK(loss.dropped == ROWS_TOO_MANY && added.calls == ROWS);
 		stats = MXBPF_STATS_CHECK;
 	}
-	TEST(by("threads beyond the slots: what they do is dropped, and said"))
+	TEST(by("calls of threads beyond the slots are dropped and counted"))
 	{
 		watch_alone(more_threads_than_slots, CALLS);
-		/* Of what a thread without a slot does, each hit counts: what it would have become is not known. */
+		/*
+		 * Each hit of a thread without a slot counts as dropped: BPF cannot know which hits would have made a
+		 * span.
+		 */
 		CHECK(nspans == MXBPF_THREADS_MAX - 1 && loss.dropped == 2 * 21 && !loss.unmatched);
 	}
-	TEST(by("nothing is seen before the activation, nor after the end"))
+	TEST(by("calls before activation and after deactivation are not recorded"))
 	{
 		CHECK(begin(CALLS, &e));
 		CHECK(*(const uint8_t *)functions[0] == 0xcc);
@@ -558,7 +565,7 @@ static void test_limits(void)
 
 static void test_stats(void)
 {
-	TEST(by("threads that end the same call at once take nothing from each other"))
+	TEST(by("threads that end the same call at the same time lose no call"))
 	{
 		watch(threads_on_one_row);
 		CHECK(nspans == 4 * 250 * 2 && added.nrows == 1);
@@ -588,7 +595,7 @@ static void name_them(void)
 
 static void test_names(void)
 {
-	TEST(by("names of any length are whole, and have the ids that user space gives them"))
+	TEST(by("names of any length are stored completely and have the ids that user space computes"))
 	watch(name_them);
 }
 
@@ -604,7 +611,7 @@ static void test_too_many_for_perf(void)
 
 	for (i = 0; i < MANY; i++)
 		more[i] = sites[i % NPROBES];
-	TEST("a plan of more probes than perf takes is refused before the target is touched, with the remedy")
+	TEST("a plan with too many probes for perf is refused with a remedy before any probe is written")
 	{
 		CHECK(att_load(&large, getpid(), &o, &att, &e) == -E2BIG && e.cls == ERR_PRIVILEGE);
 		CHECK(strstr(e.why, "33 probes") && strstr(e.why, "--probes"));

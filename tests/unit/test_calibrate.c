@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Offsets of a row in a build that is not known: taken from the code, or checked against it, never on trust. The code
- * is that of the real MXNet 1.9.1 (MXBPF_TEST_LIBMXNET), the offsets of the rows are right and wrong ones.
+ * Tests the offsets of a row in an unknown build: they are read from the code or checked against it, never trusted.
+ * The code is that of the real MXNet 1.9.1 (MXBPF_TEST_LIBMXNET); the rows have right and wrong offsets.
  */
 #include "unit.h"
 
@@ -19,7 +19,7 @@
 static struct elf *elf;
 static char why[256];
 
-/* What becomes of a row that says so of itself. The reason, if it is refused, in `why`. */
+/* Calibrates a row with this `shown` against the code of a symbol. Stores the reason for a refusal in `why`. */
 static int calibrated(const char *symbol, uint8_t shown, struct mxbpf_row *row)
 {
 	const struct adp_probe adp = {.name = "a row", .shown = shown};
@@ -63,7 +63,7 @@ static void test_block(void)
 		.device = {.base = MXBPF_BASE_ARG2, .nderef = 1, .off = {4}},
 	};
 
-	TEST("an operator's offsets are those of the code, whatever the row says")
+	TEST("the offsets of an operator are read from the code and replace those of the row")
 	CHECK(!calibrated(BLOCK, ADP_SHOWN_BLOCK, &row) && row.name.off[0] == 8 && row.name.off[1] == 88 &&
 	      row.link.off[0] == 8 && row.device.off[0] == 16);
 }
@@ -72,17 +72,18 @@ static void test_handle(void)
 {
 	struct mxbpf_row right = handle(8, 16), size = handle(16, 16), device = handle(8, 24), guarded = handle(8, 16);
 
-	TEST("an allocation whose code reads what the row reads is taken; names, which it does not show, are not")
+	TEST("an allocation row with the offsets of the code is accepted without its name, which the code does not "
+	     "show")
 	CHECK(!calibrated(STORAGE "5AllocEPNS_7Storage6HandleE", ADP_SHOWN_HANDLE, &right) &&
 	      right.name_type == MXBPF_NAMED_NOT && !right.name.nderef);
-	TEST("one whose size or device lies elsewhere is refused")
+	TEST("an allocation row with a wrong size or device offset is refused")
 	{
 		CHECK(calibrated(STORAGE "5AllocEPNS_7Storage6HandleE", ADP_SHOWN_HANDLE, &size) &&
 		      strstr(why, "other fields"));
 		CHECK(calibrated(STORAGE "5AllocEPNS_7Storage6HandleE", ADP_SHOWN_HANDLE, &device) &&
 		      strstr(why, "other fields"));
 	}
-	TEST("one of which the code does not show when it is none is refused")
+	TEST("an allocation row with a guard is refused if the code shows no guard")
 	{
 		guarded.guard = (struct mxbpf_fetch){.base = MXBPF_BASE_ARG2, .nderef = 1, .off = {8}};
 		CHECK(calibrated(STORAGE "5AllocEPNS_7Storage6HandleE", ADP_SHOWN_HANDLE, &guarded) &&
@@ -94,13 +95,13 @@ static void test_copy(void)
 {
 	struct mxbpf_row right = handle_copy(16, 8), size = handle_copy(8, 8), guard = handle_copy(16, 16);
 
-	TEST("so it is of a copy on the stack, behind the return address")
+	TEST("a handle copied to the stack is checked against the code, too")
 	{
 		CHECK(!calibrated(STORAGE "4FreeENS_7Storage6HandleE", ADP_SHOWN_HANDLE_COPY, &right));
 		CHECK(calibrated(STORAGE "4FreeENS_7Storage6HandleE", ADP_SHOWN_HANDLE_COPY, &size));
 		CHECK(calibrated(STORAGE "4FreeENS_7Storage6HandleE", ADP_SHOWN_HANDLE_COPY, &guard));
 	}
-	TEST("a function that reads something else, and a row that nothing is shown of, are refused")
+	TEST("a row is refused if the function reads other fields or if the row names no way to check it")
 	{
 		right = handle(8, 16);
 		CHECK(calibrated(WAIT, ADP_SHOWN_HANDLE, &right) && strstr(why, "libmxnet.so, and its code"));
@@ -114,10 +115,10 @@ int main(void)
 	int fd = path ? open(path, O_RDONLY) : -1;
 
 	if (!path)
-		TEST_IF(path, "the offsets of the rows are right, and wrong ones are noticed", NO_MXNET) CHECK(0);
+		TEST_IF(path, "calibration accepts right offsets and refuses wrong ones", NO_MXNET) CHECK(0);
 	if (!path)
 		return unit_end();
-	TEST("the library is read") CHECK(fd >= 0 && !elf_open(fd, &elf, NULL));
+	TEST("the library can be opened") CHECK(fd >= 0 && !elf_open(fd, &elf, NULL));
 	if (!elf)
 		return unit_end();
 	test_block();

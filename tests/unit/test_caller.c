@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is recognised by shape where symbols are missing, held against the real PyTorch, which has them. */
+/*
+ * Tests the recognition of functions by shape, for libraries without symbols, against the real PyTorch, which has
+ * symbols.
+ */
 #include "insn/caller.h"
 
 #include <errno.h>
@@ -16,7 +19,7 @@
 
 static const struct caller_shape boxed = {0, {0, 1, 0, 2}}, node = {1, {1, 2}};
 
-/* A function that aligns its stack: its frame address stands in a word of it. */
+/* A function that aligns its stack: its frame address is stored in a stack word. */
 __asm__(".text\n.type aligns,@function\naligns:\n.cfi_startproc\npush %rbp\n.cfi_def_cfa_offset 16\nmov %rsp,%rbp\n"
 	"push %rbp\n.cfi_escape 0x0f,3,0x76,0x78,6\ncall called_aligned\npop %rax\npop %rbp\n.cfi_def_cfa 7,8\nret\n"
 	".cfi_endproc\n.size aligns,.-aligns\n");
@@ -59,7 +62,7 @@ static bool begins(const char *name, const char *with)
 	return !strncmp(name, with, strlen(with));
 }
 
-/* Those two are no clones of callBoxed, but call it in line with what they were given. */
+/* The last two are no clones of callBoxed, but contain an inlined call of it with the same arguments. */
 static bool is_boxed(const char *name)
 {
 	return begins(name, "_ZNK3c1010Dispatcher9callBoxedE") || strstr(name, "functionalizeFallback") ||
@@ -90,7 +93,7 @@ static int on_call(void *ctx, uint64_t va)
 	return 0;
 }
 
-/* What other shapes than the true ones find. */
+/* Counts the functions that wrong shapes find. */
 static int on_call_other(void *ctx, uint64_t va)
 {
 	static const struct caller_shape others[] = {
@@ -110,17 +113,18 @@ int main(void)
 	struct elf *self = open_lib("/proc/self/exe");
 	struct caller c = {0};
 
-	TEST("of a function that aligns its stack, the frame is not taken to be so far from the stack pointer")
+	TEST("a function that aligns its stack has a frame address relative to rbp, not to the stack pointer")
 	{
 		CHECK(!elf_each_call(self, "called_aligned", take_caller, &c));
 		CHECK(c.cfa_base == CUT_CFA_AT_RBP && c.cfa_off == -8);
 		elf_close(self);
 	}
 	if (!elf) {
-		TEST_IF(elf, "in PyTorch's own library, functions are told by what they call", NO_TORCH) CHECK(0);
+		TEST_IF(elf, "functions in libtorch_cpu.so are recognized by the arguments that they pass on", NO_TORCH)
+		CHECK(0);
 		UNIT_MAIN_END;
 	}
-	TEST("in PyTorch's own library, functions are told by what they call and hand on, without their names")
+	TEST("functions in libtorch_cpu.so are recognized without their names by the arguments that they pass on")
 	{
 		CHECK(!elf_each_call(elf, STEP_CALLBACKS, on_call, &s));
 		CHECK(s.calls == 3153 && !s.failed && !s.wrong_start);
@@ -129,13 +133,13 @@ int main(void)
 		CHECK(s.nodes == 1 && !s.not_nodes);
 	}
 
-	TEST("another shape finds nothing")
+	TEST("a wrong shape finds no function")
 	{
 		CHECK(!elf_each_call(elf, STEP_CALLBACKS, on_call_other, &other));
 		CHECK(!other.boxed);
 	}
 
-	TEST("what is no call at the start of an instruction is none")
+	TEST("an address that is not the start of a call instruction is rejected")
 	{
 		struct elf_sym sym;
 

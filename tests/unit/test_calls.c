@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests that allocations, parallel regions and switches get the call of the agent's that they were in. */
+/* Tests that allocations, parallel regions and switches are assigned to the agent's call in which they happened. */
 #include "unit.h"
 
 #include <stdint.h>
@@ -70,7 +70,7 @@ static void is_open(uint64_t start, uint64_t until, uint64_t name)
 	CHECK(!calls_open(calls, &o));
 }
 
-/* The operator of an allocation; 0: none. */
+/* Returns the operator of an allocation, or 0 if it has none. */
 static uint64_t owner_in(uint32_t tid, uint64_t ns)
 {
 	struct mxbpf_alloc r = {
@@ -88,7 +88,7 @@ static uint64_t owner(uint64_t ns)
 
 static void test_ended(void)
 {
-	TEST("the innermost call that was open has an allocation; outside of all nobody has it")
+	TEST("an allocation belongs to the innermost call that was open, and to no call if none was open")
 	{
 		begin();
 		ended(20, 30, 2);
@@ -99,7 +99,7 @@ static void test_ended(void)
 		CHECK(owner(35) == 1 && owner(45) == 3 && owner(59) == 1 && owner(60) == 0 && owner(75) == 4);
 		CHECK(owner_in(TID + 1, 45) == 0);
 	}
-	TEST("a call that lends memory has none where there is one around it")
+	TEST("a call that lends memory owns an allocation only if no other call is around it")
 	{
 		begin();
 		ended(30, 40, LENDER);
@@ -111,7 +111,7 @@ static void test_ended(void)
 		is_open(90, 120, 5);
 		CHECK(owner(105) == 5);
 	}
-	TEST("a call that is told late, within one of its name, changes nothing")
+	TEST("a call that is reported late, inside a call of the same name, changes nothing")
 	{
 		begin();
 		ended(40, 50, 3);
@@ -119,7 +119,8 @@ static void test_ended(void)
 		ended(10, 60, 1);
 		CHECK(owner(25) == 1 && owner(45) == 3);
 	}
-	TEST("a call that another thread ended was around nothing; one that its own thread ended too early was")
+	TEST("a call that another thread ended contains no other call, but one that its own thread ended out of order "
+	     "does")
 	{
 		begin();
 		ended_by(TID + 1, 10, 30, 1);
@@ -132,7 +133,7 @@ static void test_ended(void)
 
 static void test_open(void)
 {
-	TEST("a call that is open still has what came before it was looked at, less what calls in it have")
+	TEST("an open call owns the allocations until the time of the snapshot, except those of calls nested in it")
 	{
 		begin();
 		ended(20, 30, 2);
@@ -144,7 +145,7 @@ static void test_open(void)
 		ended(50, 120, 3);
 		CHECK(owner(110) == 3 && owner(130) == 1);
 	}
-	TEST("what is not known yet is told from what is in no call")
+	TEST("an allocation at a time not yet known is told apart from one outside of any call")
 	{
 		struct mxbpf_alloc r = {.h = {.kind = MXBPF_ALLOC, .size = sizeof(r), .tgid = PID, .ts_ns = 500}};
 
@@ -175,7 +176,7 @@ static void test_spans(void)
 	struct mxbpf_sched off = {.h = {.kind = MXBPF_SCHED, .size = sizeof(off), .tgid = PID, .ts_ns = 25},
 				  .tid = TID};
 
-	TEST("a parallel region and a time off the CPU name the call by its name, class and start")
+	TEST("a parallel region and a time off CPU refer to their call by name, class and start")
 	{
 		begin();
 		ended(20, 30, LENDER);
@@ -185,7 +186,8 @@ static void test_spans(void)
 		CHECK(calls_fill(calls, &off.h) && off.span_name_id == LENDER && off.span_start_ns == 20);
 		CHECK(off.span_cls == MXBPF_CLASS_OPERATOR);
 	}
-	TEST("a span of BPF's stays if it began in the call, and not if the call began in it")
+	TEST("a span assigned by BPF is kept if it began inside the call, and replaced if the call began inside the "
+	     "span")
 	{
 		off.span_name_id = 99;
 		off.span_start_ns = 22;
@@ -196,7 +198,7 @@ static void test_spans(void)
 	}
 }
 
-/* ---- many calls, against a list that is searched from end to end */
+/* ---- many calls, compared with a linear search */
 
 #define MANY 20000
 
@@ -212,7 +214,7 @@ static unsigned next_random(unsigned below)
 	return (unsigned)(seed >> 33) % below;
 }
 
-/* A call that contains other calls. The name of each call is the number of its start. */
+/* Makes a call that contains other calls. The name of each call is its start time. */
 static void make(unsigned depth)
 {
 	uint64_t start = now += 1 + next_random(3);
@@ -242,7 +244,7 @@ static void test_many(void)
 	unsigned i, from = 0, checks = 0;
 	uint64_t ns;
 
-	TEST("each moment has its own call, also when there are many calls and the older ones have been forgotten")
+	TEST("each moment belongs to the right call, even among many calls of which the older ones are forgotten")
 	{
 		begin();
 		now = 100;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The trace: what Perfetto requires of a Chrome JSON file, rule by rule, on small recordings.
- * With an argument: writes the recording that has everything to that file, for tests/trace.bats.
+ * Tests what Perfetto requires of a Chrome JSON file, rule by rule, on small recordings.
+ * With an argument, the program writes the recording with all kinds of records to that file, for tests/trace.bats.
  */
 #include "chrome_tape.h"
 
-/* ---- a recording with everything in it, as the engine of a framework makes it */
+/* ---- a recording with all kinds of records, as the engine of a framework makes it */
 
 static void rich_tape(struct tape *t)
 {
@@ -29,20 +29,20 @@ static void rich_tape(struct tape *t)
 		span(t, WAIT, PID, at + 6000, at + 9000);
 		span(t, API, PID, at + 5500, at + 9001);
 	}
-	/* What a viewer is picky about: same start, empty, adjacent. */
+	/* Hard cases for viewers: spans with the same start, empty spans, adjacent spans. */
 	at = i * 10000;
 	span(t, WAIT, PID, at, at);
 	span(t, WAIT, PID, at, at + 100);
 	span(t, API, PID, at, at + 100);
 	span(t, API, PID, at + 100, at + 200);
-	span(t, API, PID, at + 150, at + 300); /* overlaps */
+	span(t, API, PID, at + 150, at + 300); /* overlaps the previous span */
 	span(t, API, PID, at + 300, at + 300);
 	span(t, API, PID, at + 300, at + 300);
 }
 
 static void test_times(void)
 {
-	TEST("times are us from the window's start with exactly three decimals, exact to the ns")
+	TEST("times are microseconds since the start of the window with exactly three decimals")
 	{
 		struct tape t = tape_new();
 		struct trace r;
@@ -60,7 +60,7 @@ static void test_times(void)
 		tape_free(&t);
 	}
 
-	TEST("a span that began before the window moves the base, no time is negative")
+	TEST("a span that began before the window moves the time base, and no time is negative")
 	{
 		struct tape t = tape_new();
 		struct trace r;
@@ -76,7 +76,7 @@ static void test_times(void)
 
 static void test_memory(void)
 {
-	TEST("memory is a running value in order of time across windows, never below zero")
+	TEST("the memory counter is a running sum in time order across windows and never negative")
 	{
 		static const double want[] = {0, 100, 300, 50, 0, 10};
 		struct tape t = tape_new();
@@ -86,7 +86,7 @@ static void test_memory(void)
 		t.window_recs = 2;
 		alloc(&t, 400, -250);
 		alloc(&t, 200, 100);
-		alloc(&t, 100, -999); /* allocated before the window */
+		alloc(&t, 100, -999); /* was allocated before the window */
 		alloc(&t, 300, 200);
 		alloc(&t, 600, 10);
 		alloc(&t, 500, -51);
@@ -106,7 +106,7 @@ static void test_memory(void)
 
 static void test_names(void)
 {
-	TEST("hostile names are valid JSON and stay what they are")
+	TEST("hostile names give valid JSON and keep their valid characters")
 	{
 		struct tape t = tape_new();
 		char longest[MXBPF_NAME_BYTES_MAX];
@@ -129,8 +129,8 @@ static void test_names(void)
 		tape_free(&t);
 	}
 
-	/* Texts are kept in one block, which grows: what was read before must not be used behind. */
-	TEST("the program's marks have their domain, of any length, and their device")
+	/* All texts share one block, which may move when it grows: pointers into the old block must not be used. */
+	TEST("user annotations have their device and their domain of any length")
 	{
 		static char domain[MXBPF_NAME_BYTES_MAX];
 		struct tape t = tape_new();
@@ -159,7 +159,7 @@ static void test_names(void)
 		tape_free(&t);
 	}
 
-	TEST("processes and threads are named, the main thread first, lanes last")
+	TEST("processes and threads are named, and the main thread is first and the lanes are last")
 	{
 		struct tape t = tape_new();
 		struct trace r;
@@ -189,7 +189,7 @@ static void test_names(void)
 
 static void test_whole(void)
 {
-	TEST("the trace says its window, its loss, its probes and what was cut")
+	TEST("the trace contains its window, its losses, its probes and the number of truncated records")
 	{
 		struct tape t = tape_new();
 		struct trace r = trace_of(&t);
@@ -208,13 +208,13 @@ static void test_whole(void)
 		      num(r.other, "hits") == 77);
 		CHECK(num(target, "pid") == PID && !strcmp(str(target, "cmdline"), "trainer -v \xef\xbf\xbd\x01\""));
 		CHECK(!strcmp(str(r.other, "mxbpf_version"), "1.2.3"));
-		/* Nothing recorded is a valid trace, too. */
+		/* An empty recording gives a valid trace, too. */
 		CHECK(!count(&r, "X") && count(&r, "M") == 1);
 		trace_free(&r);
 		tape_free(&t);
 	}
 
-	TEST("slices and counters are as many as the tables count, and arrows have unique ids with two ends")
+	TEST("slices and counters are as many as in the tables, and each arrow has a unique id and two ends")
 	{
 		static const char *const cats[] = {[API] = "c_api", [OP] = "cpu_op", [WAIT] = "wait"};
 		struct tape t = tape_new();

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The trace: arrows from the call that handed work over to the operator it caused, and lanes for what overlaps. */
+/*
+ * Tests arrows in the trace, from the call that handed work over to the operator that it caused, and lanes for
+ * overlapping spans.
+ */
 #include "chrome_tape.h"
 
 static void test_arrows(void)
 {
-	TEST("an arrow leaves at its source's start and enters its operator at the operator's start")
+	TEST("an arrow leaves at the start of its source and enters at the start of its operator")
 	{
 		struct tape t = tape_new();
 		struct trace r;
 		cJSON *s, *f;
 
 		edge(&t, PID, 600, 100, 0xabc);
-		span(&t, WAIT, PID, 200, 300); /* a child that has ended: where an `s` at 600 would wrongly bind */
+		span(&t, WAIT, PID, 200, 300); /* a child that has ended: an `s` at 600 would wrongly bind to it */
 		op(&t, PID + 1, 800, 900, 0xabc);
 		span(&t, API, PID, 100, 1000);
 		r = trace_of(&t);
@@ -27,7 +30,7 @@ static void test_arrows(void)
 		tape_free(&t);
 	}
 
-	TEST("a link handed over again before it ran: first in, first out, in order of time")
+	TEST("a link that is handed over twice before it runs is taken first in, first out, in time order")
 	{
 		struct tape t = tape_new();
 		struct trace r;
@@ -37,7 +40,7 @@ static void test_arrows(void)
 		span(&t, API, PID, 100, 150);
 		edge(&t, PID, 210, 200, 7);
 		span(&t, API, PID, 200, 250);
-		/* The second to start is the first to end. */
+		/* The operator that starts second ends first. */
 		async_op(&t, PID + 2, 400, 500, 7);
 		async_op(&t, PID + 1, 300, 600, 7);
 		r = trace_of(&t);
@@ -58,7 +61,7 @@ static void test_arrows(void)
 		tape_free(&t);
 	}
 
-	TEST("a link is not taken by an operator that started before it was handed over")
+	TEST("an operator that started before a link was handed over does not take the link")
 	{
 		struct tape t = tape_new();
 		struct trace r;
@@ -97,7 +100,7 @@ static void test_arrows(void)
 		tape_free(&t);
 	}
 
-	TEST("an edge handed over outside any span takes its turn and is no missing arrow")
+	TEST("an edge handed over outside of any span takes its turn and does not count as a missing arrow")
 	{
 		struct tape t = tape_new();
 		struct trace r;
@@ -115,7 +118,7 @@ static void test_arrows(void)
 		tape_free(&t);
 	}
 
-	TEST("links of two processes are two links")
+	TEST("the same link in two processes makes no arrow")
 	{
 		struct tape t = tape_new();
 		struct trace r;
@@ -147,7 +150,7 @@ static void test_arrows(void)
 
 static void test_lanes(void)
 {
-	TEST("asynchronous spans have lanes of their own, as few as needed, and never overlap")
+	TEST("asynchronous spans are on separate lanes, as few as needed, and never overlap")
 	{
 		struct tape t = tape_new();
 		struct trace r;
@@ -165,7 +168,7 @@ static void test_lanes(void)
 		CHECK(lanes == 3);
 		CHECK(!strcmp(track_name(&r, VIEW_PLAN_LANE_TID + 1), "async 1"));
 		CHECK(!strcmp(track_name(&r, VIEW_PLAN_LANE_TID + 3), "async 3"));
-		/* What the lane hides: where it ran. */
+		/* The lane hides the threads, so the arguments name them. */
 		CHECK(num(cJSON_GetObjectItem(slice(&r, "cpu_op", 0), "args"), "thread") == PID + 1);
 		CHECK(num(cJSON_GetObjectItem(slice(&r, "cpu_op", 0), "args"), "end_thread") == PID + 2);
 		CHECK(num(slice(&r, "cpu_op", 5), "tid") == PID + 1);
@@ -189,7 +192,7 @@ static void test_lanes(void)
 		tape_free(&t);
 	}
 
-	TEST("an arrow's ends are on the lane of a span that is on one")
+	TEST("an arrow ends on the lane of its span if the span is on one")
 	{
 		struct tape t = tape_new();
 		struct trace r;
@@ -207,7 +210,7 @@ static void test_lanes(void)
 		tape_free(&t);
 	}
 
-	TEST("a span that overlaps its thread's stack is drawn, on a lane")
+	TEST("a span that overlaps the stack of its thread is drawn on a lane")
 	{
 		struct tape t = tape_new();
 		struct trace r;
@@ -224,7 +227,7 @@ static void test_lanes(void)
 		tape_free(&t);
 	}
 
-	TEST("whatever the spans and their order, none overlaps on its track and none is missing")
+	TEST("random spans never overlap on a track, and none is missing")
 	{
 		unsigned seed = 1;
 		int round, i;
@@ -247,7 +250,7 @@ static void test_lanes(void)
 		}
 	}
 
-	TEST("of spans that start together the outer one is first in the file")
+	TEST("the outermost of several spans that start together is first in the file")
 	{
 		struct tape t = tape_new();
 		struct trace r;
@@ -267,7 +270,7 @@ static void test_lanes(void)
 		tape_free(&t);
 	}
 
-	TEST("a span over more spans than are remembered goes to a lane, not over them")
+	TEST("a span over more spans than the plan remembers goes to a lane, not over them")
 	{
 		struct tape t = tape_new();
 		struct view_plan p = {0};

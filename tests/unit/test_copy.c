@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Copies of models. Two models are equal if they emit the same bytes. Runs in the top folder. */
+/* Tests copies of models. Two models count as equal if they emit the same bytes. Runs in the top folder. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@
 #define NROUNDS	  4
 #define RECORDING "tests/golden/real.mxd"
 
-/* Names. The last one never gets a text. */
+/* Ids of names. The last one never gets a text. */
 enum { CONV = 11, CONV_BACKWARD = 13, PUSH = 15, STEP = 17, TASK = 19, ARGS = 21, NEW = 23, UNNAMED = 25 };
 
 static void put(struct buf *b, const void *rec)
@@ -48,7 +48,9 @@ static void put_names(struct buf *b)
 	put_name(b, 78, MXBPF_NAME_THREAD, "python");
 }
 
-/* Rows of every form: with details, an account, counters, memory and an extent; a backward node joined to its operator.
+/*
+ * Adds rows of every form: with details, an account, counters, memory and an extent; and a backward node joined to its
+ * operator.
  */
 static void put_spans(struct buf *b, unsigned nr, uint64_t at_ns)
 {
@@ -62,12 +64,12 @@ static void put_spans(struct buf *b, unsigned nr, uint64_t at_ns)
 	    .flags = MXBPF_SPAN_USER, .counters = {MXBPF_COUNTER_NONE});
 	PUT(b, span, MXBPF_SPAN, at_ns + 700, .dur_ns = 40, .name_id = UNNAMED, .tid = 78, .cls = API,
 	    .flags = MXBPF_SPAN_UNWOUND, .bulk = 1, .counters = {MXBPF_COUNTER_NONE});
-	/* It ended before the round before: it is late. */
+	/* Ended before the previous round, so it arrives late. */
 	PUT(b, span, MXBPF_SPAN, nr * 10, .dur_ns = 1, .name_id = UNNAMED, .tid = 78, .cls = API,
 	    .counters = {MXBPF_COUNTER_NONE});
 }
 
-/* There are two iterations with calls in both. The second one has not ended. */
+/* Adds two iterations with calls in both. The second one has not ended. */
 static void put_steps(struct buf *b, uint64_t at_ns)
 {
 	unsigned i;
@@ -101,8 +103,8 @@ static void put_sched(struct buf *b, uint64_t left_ns)
 }
 
 /*
- * More slow calls than are kept; the first one of a round is the slowest. Its thread left the CPU twice in it, which
- * one record tells in the round before, and another one in the round behind it.
+ * Adds more slow calls than the model keeps; the first one of a round is the slowest. Its thread leaves the CPU twice
+ * in it: one record of this comes in the previous round, the other one in the next round.
  */
 static void put_slow(struct buf *b, unsigned nr, uint64_t at_ns)
 {
@@ -120,7 +122,7 @@ static void put_slow(struct buf *b, unsigned nr, uint64_t at_ns)
 		    .account = {.on_cpu_ns = TYPICAL, .blocked_ns = SLOW_NS}, .counters = {MXBPF_COUNTER_NONE});
 }
 
-/* A call's keys come in one round, its end in the next one. */
+/* The keys of a call come in one round, its end in the next one. */
 static void put_kv(struct buf *b, unsigned nr, uint64_t at_ns)
 {
 	struct {
@@ -145,7 +147,7 @@ static void put_kv(struct buf *b, unsigned nr, uint64_t at_ns)
 		    .cls = MXBPF_CLASS_KVSTORE, .counters = {MXBPF_COUNTER_NONE});
 }
 
-/* Blocks that stay, and one that is given back. */
+/* Adds blocks that stay allocated and one that is freed. */
 static void put_allocs(struct buf *b, unsigned nr, uint64_t at_ns)
 {
 	unsigned i;
@@ -171,7 +173,7 @@ static void put_sample(struct buf *b, uint64_t at_ns, uint64_t name_id)
 	put(b, &r);
 }
 
-/* One has its launch in the same round, others have none. */
+/* One activity has its launch in the same round, the others have none. */
 static void put_activities(struct buf *b, unsigned nr, uint64_t at_ns)
 {
 	unsigned cls;
@@ -186,7 +188,7 @@ static void put_activities(struct buf *b, unsigned nr, uint64_t at_ns)
 
 static void put_others(struct buf *b, unsigned nr, uint64_t at_ns)
 {
-	/* After a pause in the iteration that is under way. */
+	/* After a pause in the current iteration. */
 	PUT(b, gauge, MXBPF_GAUGE, at_ns + ROUND_NS / 2, .value = 100 + nr, .id = MXBPF_GAUGE_CPU_BUSY,
 	    .flags = nr ? 0 : MXBPF_GAUGE_RESUMED, .count = 1);
 	PUT(b, gauge, MXBPF_GAUGE, at_ns, .value = 7, .id = MXBPF_GAUGE_MEMORY_MAX, .scope = (uint16_t)nr, .count = 1);
@@ -203,7 +205,7 @@ static void put_others(struct buf *b, unsigned nr, uint64_t at_ns)
 	put_activities(b, nr, at_ns);
 }
 
-/* A model gets two windows in each round. Each round happens later than the one before. */
+/* Feeds two windows. Each round has later times than the previous one. */
 static void feed_round(struct mdl *m, unsigned nr)
 {
 	const uint64_t at_ns = (nr + 1) * ROUND_NS;
@@ -225,7 +227,7 @@ static void feed_round(struct mdl *m, unsigned nr)
 	buf_fini(&b);
 }
 
-/* Has had the first round. */
+/* Returns a model after the first round. */
 static struct mdl *model(void)
 {
 	struct mdl *m = mdl_new();
@@ -294,7 +296,7 @@ static void test_kinds(void)
 		n[emitted[i]] = emitted[i] == MXBPF_SLOW ? n[MXBPF_SLOW] - MDL_SLOW_MAX : 0;
 	}
 	for (i = 0; i < 64; i++)
-		CHECK(!n[i]); /* a new kind needs a place in the list above, and records in a round */
+		CHECK(!n[i]); /* a new kind needs an entry in the list above, and records in a round */
 	CHECK(!strcmp(mdl_thread_name(copy, 77, 78), "python") && !strcmp(mdl_name(copy, UNNAMED, NULL), "[0x19]"));
 	buf_fini(&recs);
 	mdl_free(m);
@@ -321,7 +323,7 @@ static void test_recording(void)
 	rec_reader_close(r);
 }
 
-/* The rounds behind the first one touch all that it has left, and the records of a model touch all of its rows. */
+/* Later rounds change every store that the first round has filled, and the emitted records change every row. */
 static void test_later(void)
 {
 	struct mdl *m = model(), *copy = copy_of(m), *sum, *sum2;
@@ -365,7 +367,7 @@ static void test_iterations(void)
 
 	CHECK(!mdl_emit(m, &before));
 	b = mdl_iterations(copy, &nb);
-	CHECK(emits(m, &before)); /* the model's go on */
+	CHECK(emits(m, &before)); /* mdl_iterations() ends the iteration of the copy, but not of the model */
 	a = mdl_iterations(m, &na);
 	CHECK(na == nb && na && !memcmp(a, b, na * sizeof(*a)));
 	buf_fini(&before);
@@ -381,7 +383,7 @@ static size_t niterations(struct mdl *m)
 	return n;
 }
 
-/* Steps of one optimizer, then those of another one, which counts at last. */
+/* First one optimizer steps, then another one, whose steps become the iterations. */
 static void test_optimizers(void)
 {
 	struct mdl *m = mdl_new(), *copy, *again;
@@ -406,7 +408,7 @@ static void test_optimizers(void)
 	mdl_free(m);
 }
 
-/* Rows with details are counted, so that there are no more than MDL_GROUPED_MAX of them. */
+/* Rows with details are counted, so that there are at most MDL_GROUPED_MAX of them. */
 static void test_grouped(void)
 {
 	struct mdl *m = mdl_new(), *copy;
@@ -453,21 +455,21 @@ int main(void)
 {
 	struct mdl *m = mdl_new(), *copy = copy_of(m);
 
-	TEST("a copy emits what the model emits, records of every kind")
+	TEST("a copy emits the same records as the model, for every kind")
 	test_kinds();
 	TEST("a copy of an empty model is empty")
 	CHECK(is_same(m, copy) && !mdl_nrows(copy));
-	TEST("a copy of a recording emits what the recording has, whatever was reserved for it")
+	TEST("a copy of a recording's model emits the same records, whatever room was reserved for it")
 	test_recording();
-	TEST("a copy does not change with the model, outlives it, and the same records do the same to both")
+	TEST("a copy is independent of the model, outlives it, and changes in the same way if it gets the same records")
 	test_later();
-	TEST("the iterations of a copy are those of a model that ends here, and the model's go on")
+	TEST("ending the iterations of a copy does not end those of the model")
 	test_iterations();
-	TEST("iterations are the same in a copy and in what a model emits, whichever optimizer's step is the last")
+	TEST("a copy and the emitted records give the same iterations, whichever optimizer comes last")
 	test_optimizers();
 	TEST("a copy knows how many of its rows have details")
 	test_grouped();
-	TEST("names are copied alone: a text stays as it is, a thread gets its present name")
+	TEST("copying names alone adds texts without replacing any, and updates the names of threads")
 	test_names();
 	mdl_free(m);
 	mdl_free(copy);

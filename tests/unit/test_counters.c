@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Hardware counters, which not every machine has: what follows from them, and what is said of calls without. */
+/*
+ * Tests performance counters with made-up records, because not every machine has counters: derived ratios, and calls
+ * without counters.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +19,7 @@
 static char dir[] = "/tmp/mxbpf-test-XXXXXX";
 static struct mdl_perf_event events[] = {{"cycles"}, {"instructions"}, {"cache-misses"}, {"task-clock"}};
 
-/* What a sink prints of m. Caller frees. */
+/* Returns what a sink prints of m. The caller frees it. */
 static char *render(const char *sink, struct mdl *m)
 {
 	struct mdl_session s = {.comm = "python",
@@ -55,7 +58,7 @@ static void put_span(struct buf *b, uint64_t name_id, unsigned flags, uint64_t c
 	buf_put(b, &s, bytes);
 }
 
-/* Of four calls of `mm` two have counters; `relu` has none, `zero` counted nothing. */
+/* Two of four calls of `mm` have counters; `relu` has none, `zero` has counted nothing. */
 static struct mdl *model(void)
 {
 	const unsigned whole = sizeof(struct mxbpf_span);
@@ -137,7 +140,7 @@ int main(void)
 {
 	struct mdl *m;
 
-	TEST("a part of the time stands for the whole, however long it was and however much was counted")
+	TEST("a counter is scaled up to the whole time, even for long times and large counts")
 	{
 		CHECK(mxbpf_scaled(1000, 300, 100) == 3000 && mxbpf_scaled(7, 3, 2) == 10 &&
 		      mxbpf_scaled(0, 5, 1) == 0);
@@ -148,15 +151,15 @@ int main(void)
 	if (!mkdtemp(dir))
 		return 1;
 	m = model();
-	TEST("ratios follow from sums, and are not there where nothing was counted; in JSON by the schema")
+	TEST("ratios are computed from sums, are absent if nothing was counted, and obey the JSON schema")
 	check_json(m);
-	TEST("people get rounded numbers, how many calls have none, and how many are estimates")
+	TEST("the table has rounded numbers, and notes how many calls have no counters and how many are estimates")
 	check_table(m);
-	TEST("CSV has a column for each counter and each ratio, empty where there are none")
+	TEST("CSV has a column for each counter and each ratio, empty where there is no value")
 	check_csv(m);
-	TEST("what a recording ends with makes the same rows")
+	TEST("the records at the end of a recording give the same rows")
 	check_emitted(m);
-	TEST("a name that is none of perf's, from a file that is anybody's, is not shown")
+	TEST("an unknown event name from an untrusted file is not shown")
 	{
 		char *t;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CSV: what a hostile name may do to its cells, and where the heading stands. */
+/* Tests the CSV output: hostile names, and the heading. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #define MAX UINT64_MAX
 
 static char path[] = "/tmp/mxbpf-test-csv-XXXXXX";
-static bool with_runtime; /* memory that is held, and iterations, as well */
+static bool with_runtime; /* also puts records of memory attribution and iterations into the model */
 
-/* What the sink prints of one row of that name. Caller frees. */
+/* Returns what the sink prints of one row with that name. The caller frees it. */
 static char *render(const char *name, size_t len, bool continued)
 {
 	struct mdl_session s = {.mem_title = "Device Storage", .start_unix_ns = 5, .duration_ns = 7};
@@ -74,7 +74,7 @@ int main(void)
 	char *text;
 
 	close(mkstemp(path));
-	TEST("a name cannot leave its cell: quotes twice, commas inside, control characters escaped")
+	TEST("a name cannot leave its cell: quotes are doubled, commas are quoted, control characters are escaped")
 	{
 		text = render("a,\"b\"\r\n\x1b[2J\"", 12, false);
 		CHECK(strstr(text, "\n\"a \"\"table\"\", quoted\",\"a,\"\"b\"\"\\x0d\\x0a\\x1b[2J\"\"\",,"));
@@ -87,7 +87,7 @@ int main(void)
 		CHECK(strstr(text, ",,,-5,-9223372036854775808,,,,,,5,7,,\n"));
 		free(text);
 	}
-	TEST("loss is a row, and the window stands in every one")
+	TEST("losses have rows of their own, and every row has the window")
 	{
 		text = render("op", 2, false);
 		CHECK(strstr(text, "\n\"loss\",\"dropped\",,3,,,,,,,,,,,,,,,,,5,7,,\n"));
@@ -97,7 +97,7 @@ int main(void)
 		      strstr(text, "\n\"refused\",\"operator.start\",,,"));
 		free(text);
 	}
-	TEST("what of memory and iterations was not seen is a row")
+	TEST("missed frees and missing iterations have rows of their own")
 	{
 		with_runtime = true;
 		text = render("op", 2, false);
@@ -106,7 +106,7 @@ int main(void)
 		free(text);
 		with_runtime = false;
 	}
-	TEST("what follows another one has no heading of its own")
+	TEST("continued output has no heading")
 	{
 		text = render("op", 2, false);
 		CHECK(!strncmp(text, "table,name,device,count,total_ns,", 33));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cut_find() judged by the processor: cut_fixture.cpp compiled in several ways, each function run over many inputs with
- * every instruction recorded. What returned, what threw and when work was done is read from the record alone.
+ * Compares cut_find() with the processor: cut_fixture.cpp is compiled in several ways, and each function runs over
+ * many inputs while every instruction is recorded. Returns, exceptions and work are read from the record only.
  */
 #include "unit.h"
 
@@ -18,10 +18,10 @@
 #define OPEN_MAX  64
 #define FUNCS_MAX 64
 
-/* From this level on a function called through a noexcept pointer may follow, whatever it does. */
+/* From this level on, a function called through a noexcept pointer may follow the cut, whatever work it does. */
 #define LEVEL_BY_POINTER 4
 
-/* Ways to compile, and how many of the functions must have a cut at least: a few less than with GCC 12. */
+/* Compiler flags, and the minimum number of functions with a cut: a few less than with GCC 12. */
 static const struct variant {
 	const char *flags;
 	unsigned cuts_min;
@@ -29,7 +29,7 @@ static const struct variant {
 	{"-O0", 25},
 	{"-O2 -fcf-protection=full", 20},
 	{"-O3 -fno-omit-frame-pointer", 20},
-	{"-O2 -fno-plt", 7}, /* calls of other functions are by pointer, which is single-stepped */
+	{"-O2 -fno-plt", 7}, /* calls of other functions are by pointer, and a probe on such a call is single-stepped */
 	{"-Os -fstack-protector-all", 25},
 };
 
@@ -57,7 +57,7 @@ static bool compile(const struct variant *v)
 	return !system(command);
 }
 
-/* All f_* of the dynamic symbols; sections give the text. */
+/* Finds all f_* of the dynamic symbols and their cuts. */
 static void list_functions(int fd)
 {
 	struct elf *elf = NULL;
@@ -88,7 +88,7 @@ static void list_functions(int fd)
 	elf_close(elf);
 }
 
-/* Condition codes of jcc from the flags, as the BPF side has to read them. */
+/* Evaluates the condition code of a jcc from the flags, as the BPF code has to. */
 static bool holds(unsigned cc, uint32_t flags)
 {
 	bool cf = flags & 1, pf = flags >> 2 & 1, zf = flags >> 6 & 1, sf = flags >> 7 & 1, of = flags >> 11 & 1;
@@ -97,7 +97,7 @@ static bool holds(unsigned cc, uint32_t flags)
 	return base[cc >> 1] != (cc & 1);
 }
 
-/* ---- one run of one function, judged */
+/* ---- one run of one function */
 
 struct frame {
 	uint64_t cfa, return_va;
@@ -106,7 +106,7 @@ struct frame {
 
 struct judge {
 	const struct function *fn;
-	const uint64_t *works; /* entries of what counts as work */
+	const uint64_t *works; /* entries of the functions that count as work */
 	unsigned nworks;
 	struct frame open[OPEN_MAX];
 	unsigned depth;
@@ -124,7 +124,7 @@ static void close_frame(struct judge *j, bool normal)
 	j->late_throw += !normal && f->hits;
 }
 
-/* A hit counts if its condition holds; the processor's next step says whether it really did. */
+/* A hit counts if its condition holds. The next instruction of the processor tells if the flags were read correctly. */
 static bool counts(struct judge *j, const struct cut_point *p, uint32_t i)
 {
 	const struct trace_hit *h = &trace.hits[i];
@@ -233,7 +233,7 @@ static bool find_text(struct elf *elf, uint64_t *va, uint64_t *end_va)
 	return found;
 }
 
-/* Wrong runs of all functions that have a cut. */
+/* Returns the number of wrong runs over all functions that have a cut. */
 static unsigned judge_library(struct elf *elf)
 {
 	static const char *const names[] = {"work", "work_or_throw", "work_nothrow"};
@@ -259,7 +259,7 @@ static unsigned judge_library(struct elf *elf)
 	return bad;
 }
 
-/* ---- what can be said without running */
+/* ---- static checks */
 
 static bool emulated(struct elf *elf, const struct cut_point *p)
 {
@@ -281,7 +281,7 @@ static unsigned not_emulated(struct elf *elf)
 	return n;
 }
 
-/* The table of binutils: "va rsp+16 ..." rows under "... FDE ... pc=first..last". */
+/* Compares the frame addresses with binutils' table: "va rsp+16 ..." rows under "... FDE ... pc=first..last". */
 static unsigned wrong_cfas(void)
 {
 	static struct {
@@ -313,7 +313,7 @@ static unsigned wrong_cfas(void)
 			else
 				snprintf(rule, sizeof(rule), "%s%+d", p->cfa_base == CUT_CFA_RSP ? "rsp" : "rbp",
 					 p->cfa_off);
-			/* Of a callee taken in, it is the caller's frame. */
+			/* In a merged callee, the point uses the frame of the caller. */
 			wrong += best == n || strncmp(rows[best].rule, rule, 4) ||
 				 (!p->merged && strcmp(rows[best].rule, rule));
 		}
@@ -347,7 +347,8 @@ static void test_variant(const struct variant *v)
 	int fd;
 
 	snprintf(name, sizeof(names[0]),
-		 "every return passes one point, once, after the work, and no exception any: %s", v->flags);
+		 "every return passes exactly one cut point, after the work, and no exception passes any: %s",
+		 v->flags);
 	TEST(name)
 	{
 		CHECK(compile(v));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flow_cut() on random graphs, against every subset of their points tried one by one. */
+/* Compares flow_cut() on random graphs with a search of all subsets of their points. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -17,15 +17,15 @@ struct graph {
 	struct flow_graph g;
 	struct flow_node nodes[NODES_MAX];
 	struct flow_edge edges[EDGES_MAX];
-	uint8_t level[NODES_MAX]; /* after loops were considered */
+	uint8_t level[NODES_MAX]; /* after loops are taken into account */
 	bool reach[NODES_MAX][NODES_MAX];
 };
 
-/* Node i is point i, edge i point NODES_MAX + i. */
+/* Node i is point i; edge i is point NODES_MAX + i. */
 struct set {
 	uint64_t points;
 	unsigned cost;
-	uint32_t after; /* nodes that lie behind, or are in the set */
+	uint32_t after; /* nodes that come after the set or are in it */
 };
 
 static unsigned rnd(unsigned n)
@@ -43,7 +43,7 @@ static void put_edge(struct graph *t, uint32_t to, bool cuttable)
 	t->edges[t->g.nedges++] = (struct flow_edge){to, cuttable};
 }
 
-/* Mostly forward, as code is; calls that throw go to later nodes; every node is reached. */
+/* Makes mostly forward edges, as in real code; calls that throw go to later nodes; every node should be reachable. */
 static void make_nodes(struct graph *t, unsigned n)
 {
 	static const uint8_t levels[] = {0, 0, 0, 0, 1, 3, 5, 9};
@@ -129,7 +129,7 @@ struct walk {
 	const struct graph *t;
 	uint64_t points;
 	unsigned level;
-	bool seen[NODES_MAX][2]; /* reached having passed so many points */
+	bool seen[NODES_MAX][2]; /* [node][number of points passed before it] */
 	bool ok;
 };
 
@@ -155,7 +155,7 @@ static void walk_from(struct walk *w, unsigned i, unsigned passed)
 	}
 }
 
-/* Every path to an exit passes one point, no path two, nothing heavier than the level behind. */
+/* Returns true if every path to an exit passes exactly one point and no node above the level comes after it. */
 static bool is_cut(const struct graph *t, uint64_t points, unsigned level, uint32_t *after)
 {
 	struct walk w = {.t = t, .points = points, .level = level, .ok = true};
@@ -167,7 +167,7 @@ static bool is_cut(const struct graph *t, uint64_t points, unsigned level, uint3
 	return w.ok;
 }
 
-/* All cuts of the least cost, of any size. */
+/* Finds all cuts of the least cost, of any size. */
 static unsigned try_all(const struct graph *t, unsigned level, enum flow_mode mode, struct set *best, unsigned max)
 {
 	unsigned points[NODES_MAX + EDGES_MAX], n = 0, found = 0;
@@ -229,7 +229,7 @@ static void judge(struct graph *t, struct flow *f, unsigned level, enum flow_mod
 
 	if (!n) {
 		seen.none++;
-		/* Then there is none, or none of so few points at that cost. */
+		/* Then no cut exists, or none with at most PICKS_MAX points at that cost. */
 		for (unsigned i = 0; i < nbest; i++)
 			seen.hidden += __builtin_popcountll(best[i].points) <= PICKS_MAX && nbest == 1;
 		return;
@@ -268,16 +268,16 @@ int main(void)
 	for (unsigned i = 0; i < GRAPHS; i++)
 		try_graph();
 	printf("# %u graphs, %u cuts, %u times none\n", seen.graphs, seen.cuts, seen.none);
-	TEST("every path to an exit passes exactly one point, and nothing heavier than the level follows")
+	TEST("every path to an exit passes exactly one point of a cut, and no node above the level follows it")
 	{
 		CHECK(seen.graphs > GRAPHS / 2 && seen.cuts > GRAPHS);
 		CHECK(seen.wrong == 0);
 	}
-	TEST("no other set is cheaper, and none of the same cost is later")
+	TEST("no other cut is cheaper, and none of the same cost is later")
 	{
 		CHECK(seen.dear == 0);
 		CHECK(seen.early == 0);
 	}
-	TEST("where none is found there is none") CHECK(seen.hidden == 0);
+	TEST("flow_cut() fails only if no cut exists") CHECK(seen.hidden == 0);
 	UNIT_MAIN_END;
 }

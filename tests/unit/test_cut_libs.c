@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exit cuts of the real libraries: MXBPF_TEST_LIBMXNET (1.9.1) and MXBPF_TEST_LIBTORCH (libtorch_cpu.so of 2.13.0).
- * What has none is named here, so that a change shows.
+ * Tests exit cuts of the real libraries: MXBPF_TEST_LIBMXNET (1.9.1) and MXBPF_TEST_LIBTORCH (libtorch_cpu.so of
+ * 2.13.0). Functions without a cut are listed here, so that a change is noticed.
  */
 #include "unit.h"
 
@@ -20,11 +20,11 @@
 
 struct tally {
 	unsigned functions, cuts, with_conditions, in_callees;
-	unsigned unsafe;  /* points that are no emulated instruction, or the function's own entry */
-	unsigned unknown; /* without a cut, and not in the list of those */
+	unsigned unsafe;  /* points on an instruction that is not emulated, or on the function's entry */
+	unsigned unknown; /* functions without a cut that are not in the list */
 };
 
-/* One returns a number without a branch, the others end in work that nothing probeable follows. */
+/* MXSymbolGetNumOutputs returns a number without a branch; after the work in the others no point can be probed. */
 static const char *const mxnet_without[] = {"MXSymbolCompose", "MXSymbolGetAtomicSymbolInfo", "MXSymbolGetNumOutputs",
 					    "MXSymbolListAtomicSymbolCreators", NULL};
 static const char *const torch_without[] = {NULL};
@@ -78,7 +78,7 @@ static bool is_operator_call(const char *name)
 	return !strncmp(name, "_ZN2at4_ops", 11) && strstr(name, "4callE");
 }
 
-/* All functions of the library that an adapter names by a pattern. */
+/* Counts all functions of the library that an adapter names by a pattern. */
 static struct tally count_all(struct elf *elf, const char *path, bool (*wanted)(const char *name),
 			      const char *const *without)
 {
@@ -110,7 +110,7 @@ static struct elf *open_lib(const char *path)
 	return elf;
 }
 
-/* Bodies of operators, and what ends the spans of the engine and of memory. */
+/* Bodies of operators, and the functions that end the spans of the engine and of memory. */
 static const char *const mxnet_bodies[] = {
 	"_ZZN5mxnet10imperative12PushFComputeERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpContextERKSt6vectorINS_"
 	"5TBlobESaI"
@@ -138,7 +138,7 @@ static void test_mxnet(const char *path)
 {
 	struct elf *elf = open_lib(path);
 
-	TEST("MXNet: the C API has cuts but for four functions, all of them safe to probe")
+	TEST("MXNet: all functions of the C API but four have cuts, and all cut points are safe to probe")
 	{
 		struct tally t = {0};
 
@@ -147,7 +147,7 @@ static void test_mxnet(const char *path)
 		CHECK(t.functions == 263 && t.cuts == 259);
 		CHECK(t.unsafe == 0 && t.unknown == 0);
 	}
-	TEST("MXNet: every operator body has one point that every hit of counts")
+	TEST("MXNet: every operator body has a cut of one unconditional point")
 	{
 		for (size_t i = 0; elf && i < sizeof(mxnet_bodies) / sizeof(*mxnet_bodies); i++) {
 			struct elf_sym sym = {0};
@@ -165,7 +165,7 @@ static void test_torch(const char *path)
 {
 	struct elf *elf = open_lib(path);
 
-	TEST("PyTorch: all at::_ops::*::call have cuts, all of them safe to probe, none in a callee")
+	TEST("PyTorch: all at::_ops::*::call have cuts, all cut points are safe to probe, and none is in a callee")
 	{
 		struct tally t = {0};
 
@@ -184,10 +184,10 @@ int main(void)
 	if (mxnet)
 		test_mxnet(mxnet);
 	else
-		TEST_IF(mxnet, "MXNet: exit cuts", NO_MXNET) CHECK(0);
+		TEST_IF(mxnet, "MXNet: functions have exit cuts", NO_MXNET) CHECK(0);
 	if (torch)
 		test_torch(torch);
 	else
-		TEST_IF(torch, "PyTorch: exit cuts", NO_TORCH) CHECK(0);
+		TEST_IF(torch, "PyTorch: functions have exit cuts", NO_TORCH) CHECK(0);
 	UNIT_MAIN_END;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A unit test program: TEST("promise") { CHECK(...); } blocks in main(), TAP on stdout. Each block is a test
- * named after what it promises; a failed CHECK names file and line and the block goes on.
+ * A unit test program has TEST("promise") { CHECK(...); } blocks in main() and writes TAP to stdout. Each block is a
+ * test named after its promise. A failed CHECK prints file and line, and the block continues.
  */
 #ifndef UNIT_H
 #define UNIT_H
@@ -39,7 +39,7 @@ static inline int unit_end(void)
 	return unit_failed ? 1 : 0;
 }
 
-/* The path in this variable of the environment, or NULL: only tests/setup.sh fetches those libraries. */
+/* Returns the path in this environment variable, or NULL. Only tests/setup.sh fetches those libraries. */
 static inline const char *unit_library(const char *variable)
 {
 	const char *path = getenv(variable);
@@ -48,7 +48,7 @@ static inline const char *unit_library(const char *variable)
 }
 
 #define TEST(promise) if (unit_open(promise))
-/* A test that is skipped, and says why, unless the condition holds. Both texts are literals. */
+/* A test that is skipped with a reason unless the condition holds. Both texts must be literals. */
 #define TEST_IF(cond, promise, why) if (unit_open((cond) ? promise : promise " # SKIP " why) && (cond))
 #define NO_MXNET		    "no libmxnet.so in MXBPF_TEST_LIBMXNET: tests/setup.sh fetches it"
 #define NO_TORCH		    "no libtorch_cpu.so in MXBPF_TEST_LIBTORCH: tests/setup.sh fetches it"
