@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rows of one name that differ in shapes or stacks, in every sink that can show it. */
+/* Tests rows of one name that differ in shapes or stacks, in every sink that can show them. */
 #include "view/view.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 static char dir[] = "/tmp/mxbpf-test-XXXXXX";
 
-/* What a sink prints of m. Caller frees. */
+/* Returns what a sink prints of m. The caller frees it. */
 static char *render(const char *sink, struct mdl *m, const struct view_opts *opts)
 {
 	struct mdl_session s = {.comm = "python", .cmdline = "train.py", .class_title = {[OP] = "ops"}};
@@ -51,8 +51,10 @@ static void put_span(struct buf *b, uint64_t dur_ns, uint64_t args_id, uint64_t 
 	buf_put(b, &s, sizeof(s));
 }
 
-/* Shapes 1 and 2 differ in their types only, 3 has others, 4 is what nobody of ours writes; stacks 1 and 2 differ in
- * their third line. */
+/*
+ * Shapes 1 and 2 differ only in their types, 3 differs in dimensions, and 4 is malformed. Stacks 1 and 2 differ in
+ * their third line.
+ */
 static struct mdl *model(void)
 {
 	struct mdl *m = mdl_new();
@@ -167,7 +169,7 @@ static void test_hostile_shapes(void)
 	}
 }
 
-/* Its tables say nothing of lists of tensors, so that calls that differ there alone are one. */
+/* torch's tables do not show shapes of lists of tensors, so calls that differ only there share a row. */
 static void test_as_torch(void)
 {
 	struct mdl *m = mdl_new();
@@ -195,7 +197,7 @@ static void test_as_torch(void)
 	mdl_free(m);
 }
 
-/* What a file may hold, of which a column shows the beginning. */
+/* Recordings may hold very long shapes; a column shows their beginning. */
 static void test_long_shapes(void)
 {
 	static const char *const sinks[] = {"torch", "torch-classic", "modern", "csv", "json"};
@@ -270,7 +272,7 @@ static void test_bound(void)
 	mdl_free(m);
 }
 
-/* aten::mm by two ids, as of two ways to call it, and a short one. */
+/* Makes two ids with the name aten::mm, as for two ways to call it, and aten::t, which is short. */
 static struct mdl *joined(void)
 {
 	struct mxbpf_join j = {.h = {MXBPF_JOIN, sizeof(j), 77, 0}, .name_id = 5, .count = 2, .total_ns = 2000};
@@ -329,7 +331,7 @@ static void test_backward(void)
 	mdl_free(m);
 }
 
-/* Nothing behind a text is looked at: there is no memory. */
+/* Memory after the text is not accessible. */
 static void test_endless(void)
 {
 	static const char *const texts[] = {"[[[1,2]", "]]", "[[[[[[["};
@@ -352,26 +354,26 @@ int main(void)
 
 	if (!mkdtemp(dir))
 		return 1;
-	TEST("json: a name has one row, or one for each of its shapes or tops of stacks; hostile shapes are none")
+	TEST("json has one row per name, or one per shape or stack top, and malformed shapes count as none")
 	test_json(m);
-	TEST("csv: likewise, with one column more")
+	TEST("csv has one row per name, or one per shape or stack top, and a column for it")
 	test_csv(m);
-	TEST("modern: likewise, in lines below the row that are cut in their middle")
+	TEST("modern prints shapes and stacks in lines below the row and shortens long lines in the middle")
 	test_modern(m);
-	TEST("shapes that are not lists of numbers are none")
+	TEST("shapes that are not lists of numbers are shown as empty")
 	test_hostile_shapes();
-	TEST("torch's layouts know no shapes of lists of tensors, as torch's tables do not")
+	TEST("torch layouts leave out shapes of lists of tensors, as torch's own tables do")
 	test_as_torch();
-	TEST("shapes as long as a text can be harm no sink")
+	TEST("shapes of the maximum length harm no sink")
 	test_long_shapes();
-	TEST("lists without an end are read to the end of their text")
+	TEST("shapes with unbalanced brackets are read only to the end of the text")
 	test_endless();
-	TEST("by module: the innermost one, wherever in it the call was made")
+	TEST("grouping by module uses the innermost module of the stack")
 	test_module();
-	TEST("calls that could have no row of their own are said where it matters")
+	TEST("the number of calls without a row of their own is shown where rows have details")
 	test_bound();
-	TEST("forward operators with the time of their backward nodes, of one name one row; and the nodes that are in "
-	     "none")
+	TEST("the backward table has one row per operator name with its backward time, and the number of unjoined "
+	     "nodes")
 	test_backward();
 	mdl_free(m);
 	rmdir(dir);

@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "elf/elf.h"
 
-/* ---- a small library, built here, so that each field can be broken alone */
+/* ---- a small library, made here, so that each field can be damaged separately */
 
 #define IMAGE_VA 0x10000
 
@@ -24,7 +24,7 @@ struct image {
 	Elf64_Ehdr eh;
 	Elf64_Phdr ph[3];
 	Elf64_Dyn dyn[8];
-	Elf64_Sym syms[5]; /* none, alpha, beta (two versions), gamma: undefined */
+	Elf64_Sym syms[5]; /* none, alpha, beta (two versions), gamma (undefined) */
 	struct {
 		uint32_t nbuckets, first, nwords, shift;
 		uint64_t bloom;
@@ -122,6 +122,7 @@ static void image_init(struct image *m)
 	memcpy(m->note.name, "GNU", 4);
 	memset(m->note.id, 0xab, sizeof(m->note.id));
 	/* "two" is the tail of "onetwo", and twice there as a local; the global "half" wins over its local. */
+	/* "two" is the tail of "onetwo" and exists twice as a local symbol; the global "half" wins. */
 	memcpy(m->static_strs, "\0onetwo\0half", 13);
 	m->statics[0] = sym(1, STB_LOCAL, 1, AT(code[12]));
 	m->statics[1] = sym(4, STB_LOCAL, 1, AT(code[16]));
@@ -140,11 +141,11 @@ static int open_bytes(const void *bytes, size_t n, struct elf **f, struct err *e
 		exit(1);
 	}
 	ret = elf_open(fd, f, e);
-	close(fd); /* elf_open() took a duplicate */
+	close(fd); /* elf_open() has taken a duplicate */
 	return ret;
 }
 
-/* Result of looking a name up, its address in *va. */
+/* Returns the result of looking up a name; stores its address in *va. */
 static int find(struct elf *f, const char *name, uint64_t *va)
 {
 	struct err e = {0};
@@ -157,7 +158,7 @@ static int find(struct elf *f, const char *name, uint64_t *va)
 	return ret;
 }
 
-#define MANY 10000 /* symbols; their names take several blocks of the scan */
+#define MANY 10000 /* symbols; their names need several blocks of the scan */
 
 static void check_many_names(void)
 {
@@ -188,13 +189,13 @@ static void check_many_names(void)
 	elf_close(f);
 }
 
-/* ---- what each damage leads to */
+/* ---- the result of each damage */
 
 struct damage {
 	const char *what;
 	void (*harm)(struct image *m);
 	int open_ret;
-	int alpha_ret; /* of looking "alpha" up, once open */
+	int alpha_ret; /* result of looking up "alpha" if the file could be opened */
 };
 
 #define HARM(name, statement)                                                                                          \
@@ -250,7 +251,7 @@ static void no_alpha(struct image *m)
 	m->hash.bloom = 0;
 }
 
-/* The name is looked for in .symtab then. */
+/* Without a match in the hash table, the name is looked up in .symtab. */
 HARM(link_outside, (no_alpha(m), m->sh[2].sh_link = 77))
 HARM(link_other, (no_alpha(m), m->sh[2].sh_link = 1))
 HARM(symtab_entsize, (no_alpha(m), m->sh[2].sh_entsize = 0))
@@ -343,7 +344,7 @@ static void check_endless_chain(void)
 	image_init(&big.m);
 	big.m.ph[0].p_filesz = sizeof(big);
 	big.m.hash.chain[3] &= ~1u;
-	/* The chain goes on over all that follows, and would end only far beyond any honest one. */
+	/* The chain runs over everything that follows, far beyond the length of any valid chain. */
 	memset(&big.m.versym, 0, sizeof(big) - offsetof(struct image, versym));
 	big.chain[99999] = 1;
 	big.m.eh.e_shoff = 0;
@@ -424,7 +425,7 @@ static void check_shrinking(void)
 	CHECK(write(fd, &m, sizeof(m)) == (ssize_t)sizeof(m));
 	CHECK(!elf_open(fd, &f, &e));
 	CHECK(!ftruncate(fd, sizeof(Elf64_Ehdr)));
-	/* What was read before may be kept; what was not is an error. */
+	/* Data that was read before may be cached; other data gives an error. */
 	err = elf_read_va(f, AT(strs), buf, sizeof(buf));
 	CHECK(err == -EIO || (!err && !memcmp(buf, m.strs, sizeof(buf))));
 	err = find(f, "alpha", &va);
@@ -451,7 +452,7 @@ static void check_notes(void)
 	uint8_t id[ELF_BUILD_ID_MAX], raw[128] = {0};
 
 	for (size_t i = 0; i < sizeof(notes) / sizeof(*notes); i++) {
-		uint8_t *tight = malloc(notes[i].bytes); /* so that the address sanitizer sees a read too far */
+		uint8_t *tight = malloc(notes[i].bytes); /* so that the sanitizer sees an overrun */
 
 		memcpy(raw, &notes[i], 12);
 		memcpy(raw + 12, notes[i].name, 4);
@@ -464,7 +465,7 @@ static void check_notes(void)
 	CHECK(!elf_build_id_of_notes(NULL, 0, id));
 }
 
-/* ---- real files, judged by binutils */
+/* ---- real files, compared with binutils */
 
 static struct elf *open_path(const char *path)
 {
@@ -515,8 +516,8 @@ static void check_build_id(struct elf *f, const char *path)
 }
 
 /*
- * Every function that nm lists with a size must be found with nm's address and size. A name that nm lists twice
- * (locals) must be found as ambiguous or as one of the two.
+ * Every function that nm lists with a size must be found with nm's address and size. A local name that nm lists twice
+ * must be reported as ambiguous or found as one of the two.
  */
 static void check_against_nm(struct elf *f, const char *tool, const char *path, unsigned at_least)
 {
@@ -535,7 +536,7 @@ static void check_against_nm(struct elf *f, const char *tool, const char *path, 
 			continue;
 		version = strchr(name, '@');
 		if (version && version[1] != '@')
-			continue; /* an old version: the default one is meant */
+			continue; /* an old version: a lookup returns the default version */
 		if (version)
 			*version = '\0';
 		ret = elf_find_sym(f, name, &s, &e);
@@ -603,7 +604,7 @@ static void check_no_files(void)
 	elf_close(NULL);
 }
 
-/* The addresses that probes in real jobs have used: mxnet 1.9.1, manylinux wheel. */
+/* Known addresses of probes in mxnet 1.9.1, manylinux wheel. */
 static void check_libmxnet(const char *path)
 {
 	static const char build_id[] = "472988f6268780302be9ee15d6c53d9a07b534f5";
@@ -641,7 +642,7 @@ static void check_libmxnet(const char *path)
 	elf_close(f);
 }
 
-extern const char __executable_start; /* the linker's */
+extern const char __executable_start; /* defined by the linker */
 static char zeros[1 << 20];
 
 int main(void)
@@ -654,14 +655,14 @@ int main(void)
 
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 || !dladdr((void *)(uintptr_t)abort, &libc))
 		return 1;
-	TEST("this program's own functions and build-id are what nm and readelf say")
+	TEST("the functions and build-id of this program are the same as in nm and readelf")
 	{
 		f = open_path(self);
 		check_build_id(f, self);
 		check_against_nm(f, "nm -S --defined-only", self, 20);
 		elf_close(f);
 	}
-	TEST("what it takes in memory goes on behind what is in the file")
+	TEST("the extent in memory includes the part beyond the file's contents")
 	{
 		f = open_path(self);
 		elf_extent(f, &start_va, &end_va);
@@ -675,34 +676,34 @@ int main(void)
 		check_against_nm(f, "nm -DS --defined-only", libc.dli_fname, 1000);
 		elf_close(f);
 	}
-	TEST("a library without section headers is read all the same")
+	TEST("a library without section headers can be read")
 	check_no_sections(libc.dli_fname);
-	TEST("a file cut at any length is an error, not a crash")
+	TEST("a file truncated at any length gives an error and no crash")
 	check_truncated(self);
-	TEST("what is no plain file is refused at once")
+	TEST("anything but a regular file is refused")
 	check_no_files();
-	TEST("a symbol is defined, of the default version, global before local, and never a guess between two")
+	TEST("lookup prefers defined symbols, the default version and global symbols, and refuses ambiguous names")
 	check_symbols_of_image(NULL);
-	TEST("without a GNU hash the section's count leads a scan to the same symbols")
+	TEST("a scan of the section's symbols finds the same symbols without a GNU hash")
 	check_symbols_of_image(by_section);
-	TEST("without sections the old hash's count leads a scan to the same symbols")
+	TEST("a scan of as many symbols as the SysV hash has finds the same symbols without sections")
 	check_symbols_of_image(by_sysv_hash);
-	TEST("a scan misses no name where two of its blocks meet")
+	TEST("a scan misses no name at the border of two blocks")
 	check_many_names();
-	TEST("addresses and offsets outside the file are refused, strings always end")
+	TEST("addresses and offsets outside of the file are refused, and strings are always terminated")
 	check_reads_of_image();
-	TEST("each damaged field is an error that says so")
+	TEST("each damaged field gives an error with a reason")
 	{
 		for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++)
 			check_damage(&damages[i]);
 	}
-	TEST("a hash chain without an end is left")
+	TEST("an endless hash chain is abandoned")
 	check_endless_chain();
-	TEST("a file that shrinks while it is read is an error, not a crash")
+	TEST("a file that shrinks while it is read gives an error and no crash")
 	check_shrinking();
 	TEST("a build-id is found in well-formed notes only")
 	check_notes();
-	TEST_IF(mxnet, "the symbols of libmxnet 1.9.1 are where probes found them", NO_MXNET)
+	TEST_IF(mxnet, "the symbols of libmxnet 1.9.1 have the known addresses", NO_MXNET)
 	check_libmxnet(mxnet);
 	UNIT_MAIN_END;
 }

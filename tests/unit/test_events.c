@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --by event: the calls of a recording one by one. */
+/* Tests --by event, which lists the calls of a recording one by one. */
 #include "view/view.h"
 
 #include <errno.h>
@@ -18,11 +18,11 @@
 
 static char dir[] = "/tmp/mxbpf-test-XXXXXX";
 
-/* Spans in a random order, in windows of a hundred. */
+/* A source of spans in a scattered order, in windows of 100 spans. */
 struct tape {
 	struct buf recs;
 	size_t pos;
-	int fail_at; /* window that cannot be read; 0: none */
+	int fail_at; /* number of the window that cannot be read; 0: none */
 };
 
 static int rewind_tape(void *ctx)
@@ -44,7 +44,7 @@ static int next_window(void *ctx, const void **recs, size_t *bytes)
 	return *bytes > 0;
 }
 
-/* What a sink prints; "" if it fails. Caller frees. */
+/* Returns what a sink prints, or "" if it fails. The caller frees it. */
 static char *render(const char *sink, struct tape *t, unsigned details, const struct view_opts *opts)
 {
 	struct mdl_session s = {.comm = "python",
@@ -75,7 +75,7 @@ static char *render(const char *sink, struct tape *t, unsigned details, const st
 	return text;
 }
 
-/* Of name 2i+1, which began at 1000 + i, lasted (7i mod NSPANS) + 1. */
+/* Adds a span with name 2i+1 that starts at 1000 + i and lasts (7i mod NSPANS) + 1. */
 static void put_span(struct tape *t, uint64_t i)
 {
 	struct mxbpf_span s = {
@@ -102,7 +102,7 @@ static struct tape *tape(void)
 	return &t;
 }
 
-/* When the n-th event of a table began, after the first of all; UINT64_MAX: there is none. */
+/* Returns the start of the n-th event of a table, relative to the first event of all; UINT64_MAX if there is none. */
 static uint64_t start_of(const cJSON *root, const char *table, int n)
 {
 	const cJSON *e = cJSON_GetArrayItem(cJSON_GetObjectItem(cJSON_GetObjectItem(root, "tables"), table), n);
@@ -231,13 +231,13 @@ int main(void)
 
 	if (!mkdtemp(dir))
 		return 1;
-	TEST("every call has its line, in order of start, in the table of its class")
+	TEST("every call has its line, sorted by start, in the table of its class")
 	test_order(t);
-	TEST("--top keeps the first in the order that is asked for, and says how many there are")
+	TEST("--top keeps the first calls in the sort order and shows how many there are in all")
 	test_first(t);
-	TEST("shapes and stacks stand beside them where the session has them; in the backward pass the forward stack")
+	TEST("calls have shapes and stacks if the session recorded them, and a backward call has its forward stack")
 	test_details();
-	TEST("a recording that cannot be read to its end is an error")
+	TEST("a recording that cannot be read to its end gives an error")
 	test_unreadable(t);
 	buf_fini(&t->recs);
 	rmdir(dir);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cuts that do not hold, on functions of this very process: they are found by their own account, whatever is thrown
- * through others, and their functions fall back.
+ * Tests cuts that do not hold, on functions of this process: BPF's own counts reveal them, even if exceptions pass
+ * through other functions, and their functions fall back to another way to find the end.
  */
 #include "unit.h"
 
@@ -17,10 +17,10 @@
 
 #define TIMES  200
 #define NSITES 7
-#define NENDS  3 /* of these, the first */
+#define NENDS  3 /* the first NENDS sites */
 #define CFA(n) ((uint64_t)(n) << MXBPF_CUT_OFF_SHIFT)
 
-/* Each with a frame of 16 bytes and its cut at the nop. */
+/* Each function has a frame of 16 bytes and its cut at the nop. */
 #define FUNCTION(name, body) __asm__(".text\n" name ":\npush %rbx\n" body "pop %rbx\nret\n")
 
 FUNCTION("good", "good_cut: nop\n");
@@ -66,7 +66,7 @@ static void make_plan(void)
 		{&ends, good_cut, 1 | CFA(16)},		  {&ends, left_cut, 2 | CFA(16)},
 		{&ends, again_cut, 3 | CFA(16)},	  {&opens, (void *)good, 1},
 		{&opens, (void *)left_by_another_way, 2}, {&opens, (void *)passed_again, 3},
-		{&raises, (void *)raise_it, 0}, /* last, to be left out */
+		{&raises, (void *)raise_it, 0}, /* last, so that it can be left out */
 	};
 	int i;
 
@@ -89,7 +89,7 @@ static void on_fallen(void *ctx, const char *name, uint64_t spans)
 	nbefore = spans;
 }
 
-/* What `work` does, and again after a look at the accounts; with the first n sites. */
+/* Profiles work() twice with the first n sites, and checks the cuts after each time. */
 static void watch_sites(void (*work)(void), unsigned n)
 {
 	struct att_opts o = {.ring_bytes = 1u << 20};
@@ -217,33 +217,33 @@ int main(void)
 		UNIT_MAIN_END;
 	}
 	make_plan();
-	TEST("a cut that holds is left in peace")
+	TEST("a cut that holds stays in use")
 	{
 		watch(honest, true);
 		CHECK(!nfallen && nspans == 2 * TIMES && !nunwound);
 	}
-	TEST("nor does one fall that is passed while its starts are not probed yet, as in a process that joins")
+	TEST("a cut that is passed before the start of its function is probed stays in use")
 	{
 		watch_sites(honest, NENDS);
 		CHECK(!nfallen && !nspans);
 	}
-	TEST("a function that can be left past its cut falls back, once, and its calls are all there")
+	TEST("a function that can return without passing its cut falls back once, and none of its calls is lost")
 	{
 		watch(leave_otherwise, true);
 		CHECK(nfallen == 1 && !strcmp(fallen, "2") && nbefore == TIMES);
-		CHECK(nspans == 4 * TIMES && nunwound == TIMES / 10); /* none after it fell back */
+		CHECK(nspans == 4 * TIMES && nunwound == TIMES / 10); /* none after the fallback */
 	}
-	TEST("from then on they end with the next event, however deep that lies")
+	TEST("after a fallback, calls end with the next event at any stack depth")
 	{
 		watch(leave_and_go_deeper, true);
 		CHECK(nfallen == 1 && !strcmp(fallen, "2") && nspans == 4 * TIMES);
 	}
-	TEST("so it does where exceptions are not seen only if its cut is never passed")
+	TEST("a missed cut causes no fallback if exceptions are not probed and the cut is passed at other times")
 	{
 		watch(leave_otherwise, false);
 		CHECK(!nfallen);
 	}
-	TEST("a cut that is passed more than once a call is found as well, and others go on with theirs")
+	TEST("a cut that is passed more than once per call causes a fallback of its function only")
 	{
 		watch(pass_again, true);
 		CHECK(nfallen == 1 && !strcmp(fallen, "3") && nbefore == TIMES && nspans >= 2 * TIMES - 1);
@@ -251,20 +251,20 @@ int main(void)
 	sites[1] = (struct plan_site){NULL, &ends, &self, offset_of(aligned_cut),
 				      2 | MXBPF_CUT_RBP | MXBPF_CUT_AT | CFA(-8)};
 	sites[4] = (struct plan_site){NULL, &opens, &self, offset_of((void *)aligns), 2};
-	TEST("so is one in a function that aligns its stack, whose frame is told by a word on it")
+	TEST("a cut in a function that aligns its stack works with a frame address stored on the stack")
 	{
 		watch(align, true);
 		CHECK(!nfallen && nspans == 2 * TIMES && !nunwound);
 	}
-	/* The thrower's frames lie in a function whose cut is never passed. */
+	/* The exceptions leave a function whose cut is never passed. */
 	sites[1] = (struct plan_site){NULL, &ends, &self, offset_of(left_cut), 0};
 	sites[4] = (struct plan_site){NULL, &opens, &self, offset_of((void *)calls_back), 2};
-	TEST("what is thrown through is no fault of the cut")
+	TEST("calls left by an exception do not cause a fallback")
 	{
 		watch(throw_it, true);
 		CHECK(!nfallen && nunwound == 2 * TIMES);
 	}
-	TEST("what is left without anything thrown is")
+	TEST("calls left by longjmp without an exception cause a fallback")
 	{
 		watch(jump, true);
 		CHECK(nfallen == 1 && !strcmp(fallen, "2") && nbefore == TIMES && nunwound == TIMES);

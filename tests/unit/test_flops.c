@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Estimates of floating-point operations, and what sinks make of what comes out of operators. */
+/* Tests estimates of floating-point operations, and how sinks show output shapes. */
 #include "view/view.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static enum mdl_estimate estimate(const char *name, const char *in, const char *
 	return mdl_estimate(name, strlen(name), text, (size_t)n, flops);
 }
 
-/* flops 0: there is none. */
+/* Checks an estimate; flops 0: none is expected. */
 static void check(const char *name, const char *in, const char *out, uint64_t flops)
 {
 	uint64_t got;
@@ -47,9 +47,9 @@ static void test_forward(void)
 	check("Convolution", "[[2,4,11],[5,4,3]]", "[[2,5,9]]", 2ull * 2 * 5 * 9 * 12);
 	check("Deconvolution", "[[2,4,9,9],[4,3,3,3]]", "[[2,3,19,19]]", 2ull * 2 * 4 * 81 * 27);
 	check("FullyConnected", "[[2,4,8],[5,32],[5]]", "[[2,5]]", 2ull * 2 * 5 * 32);
-	check("FullyConnected", "[[2,4,8],[5,8],[5]]", "[[2,4,5]]", 2ull * 8 * 5 * 8); /* of the last axis alone */
+	check("FullyConnected", "[[2,4,8],[5,8],[5]]", "[[2,4,5]]", 2ull * 8 * 5 * 8); /* only the last axis */
 	check("dot", "[[3,5],[5,4]]", "[[3,4]]", 2ull * 3 * 5 * 4);
-	check("dot", "[[5,3],[4,5]]", "[[3,4]]", 2ull * 3 * 5 * 4); /* both transposed */
+	check("dot", "[[5,3],[4,5]]", "[[3,4]]", 2ull * 3 * 5 * 4); /* both are transposed */
 	check("dot", "[[5],[5]]", "[[1]]", 2ull * 5);
 	check("dot", "[[6,3,5],[5,4]]", "[[6,3,4]]", 2ull * 18 * 5 * 4);
 	check("batch_dot", "[[6,3,5],[6,4,5]]", "[[6,3,4]]", 2ull * 6 * 3 * 5 * 4);
@@ -66,7 +66,7 @@ static void test_backward(void)
 	check("_backward_dot", "[[3,4],[3,5],[5,4]]", "[[3,5],[5,4]]", 4ull * 3 * 5 * 4);
 }
 
-/* A number that might be wrong is none. */
+/* No estimate is better than one that might be wrong. */
 static void test_unknown(void)
 {
 	static const struct {
@@ -100,7 +100,7 @@ static void test_unknown(void)
 	CHECK(mdl_estimate("dot", 3, NULL, 0, &flops) == MDL_FLOPS_UNKNOWN);
 }
 
-/* Every way to cut a text short, and to spoil a character of it: sanitizers watch. */
+/* Truncates a text at every length and damages each of its characters, for the sanitizers. */
 static void test_hostile(void)
 {
 	const char *whole =
@@ -119,7 +119,7 @@ static void test_hostile(void)
 	CHECK(true);
 }
 
-/* What a sink prints of m. Caller frees. */
+/* Returns what a sink prints of m. The caller frees it. */
 static char *render(const char *sink, struct mdl *m, enum view_by by)
 {
 	struct mdl_session s = {.comm = "python",
@@ -157,8 +157,9 @@ static void put_span(struct buf *b, uint64_t name_id, uint64_t args_id, uint32_t
 	buf_put(b, &s, sizeof(s));
 }
 
-/* dot of two shapes, one of unknown ones, and an operator without an estimate; two threads, of which one had two
- * devices.
+/*
+ * Has dot with two shapes, dot with unknown shapes, and an operator without an estimate; two threads, one of them with
+ * two devices.
  */
 static struct mdl *model(bool tells_threads)
 {
@@ -237,7 +238,7 @@ static void test_runners(void)
 		   "\"thread\": 21");
 	check_json(m, VIEW_BY_NAME, "\"name\": \"sum\", \"device\": \"dev1/0\", \"count\": 1",
 		   "\"device\": \"dev1/0\", \"count\": 3");
-	t = render("torch", m, VIEW_BY_THREAD); /* it has all processes as one, but not all threads */
+	t = render("torch", m, VIEW_BY_THREAD); /* this layout always merges processes, but not threads */
 	CHECK(strstr(t, " 21 ") && strstr(t, " 22 "));
 	free(t);
 	mdl_free(m);
@@ -253,18 +254,18 @@ int main(void)
 	if (!mkdtemp(dir))
 		return 1;
 	m = model(false);
-	TEST("a forward operator takes what its definition says, whatever layout, groups, strides and transposed "
-	     "factors")
+	TEST("the estimate of a forward operator follows its definition for any layout, groups, strides and "
+	     "transposition")
 	test_forward();
-	TEST("a backward one as much for each gradient that is wanted")
+	TEST("the estimate of a backward operator counts each requested gradient")
 	test_backward();
-	TEST("where the shapes do not say it, do not fit, or what is stored is but a part, there is no estimate")
+	TEST("there is no estimate if shapes are missing, do not fit, or belong to sparse storage")
 	test_unknown();
-	TEST("text of anybody's is read within its bounds")
+	TEST("hostile text is read within its bounds")
 	test_hostile();
-	TEST("shapes, types, estimates and rates stand in every table; calls without an estimate are counted")
+	TEST("every table has shapes, types, estimates and rates, and the number of calls without an estimate")
 	test_tables(m);
-	TEST("by thread and by device, whatever ran there, in one row")
+	TEST("grouping by thread or device puts all of its operators in one row")
 	test_runners();
 	mdl_free(m);
 	rmdir(dir);

@@ -121,7 +121,7 @@ static const struct parse_row sizes[] = {
 	{"17000000T", -ERANGE, 0}, {NULL, 0, 0},
 };
 
-/* Text in, what fmt_utf8() and fmt_json() make of it. */
+/* Input, output of fmt_utf8(), output of fmt_json(). */
 static const struct {
 	const char *in, *shown, *json;
 } texts[] = {
@@ -171,7 +171,7 @@ static void hostile_texts(void)
 }
 
 #define WIDE "\xe5\x8d\xb7\xe7\xa9\x8d" /* two characters of two columns each */
-#define MARK "e\xcc\x81"		/* a letter and a mark above it: one column */
+#define MARK "e\xcc\x81"		/* a letter and a combining mark: one column */
 
 static void columns(void)
 {
@@ -181,14 +181,14 @@ static void columns(void)
 	CHECK(fmt_columns("") == 0 && fmt_columns("abc") == 3 && fmt_columns("\xc3\xbc") == 1);
 	CHECK(fmt_columns(WIDE) == 4 && fmt_columns(MARK) == 1 && fmt_columns(text) == 7);
 	CHECK(fmt_head(text, 0) == text && fmt_head(text, 1) == text + 1);
-	CHECK(fmt_head(text, 2) == text + 1 && fmt_head(text, 3) == text + 4); /* half a character is none */
+	CHECK(fmt_head(text, 2) == text + 1 && fmt_head(text, 3) == text + 4); /* half a character counts as none */
 	CHECK(!strcmp(fmt_head(text, 6), "z") && !*fmt_head(text, 99));
 	CHECK(!strcmp(fmt_tail(text, 1), "z") && !strcmp(fmt_tail(text, 3), MARK "z"));
 	CHECK(!strcmp(fmt_tail(text, 4), "\xe7\xa9\x8d" MARK "z") && fmt_tail(text, 7) == text && !*fmt_tail(text, 0));
 	CHECK(fmt_chars(text) == 6 && !strcmp(fmt_skip_chars(text, 5), "z"));
 }
 
-/* Sets what the environment says. NULL: nothing. */
+/* Sets the environment variables of the locale; NULL unsets one. */
 static void encoding(const char *all, const char *ctype, const char *lang)
 {
 	const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"}, *const values[] = {all, ctype, lang};
@@ -232,23 +232,23 @@ static void small_buffers(void)
 
 int main(void)
 {
-	TEST("a duration reads with three digits and its unit, and rounds into the next unit")
+	TEST("a duration has three digits and its unit, and is rounded into the next unit")
 	show_ns();
-	TEST("a size reads in powers of 1024")
+	TEST("a size is shown in powers of 1024")
 	show_bytes();
-	TEST("a count reads in groups of three")
+	TEST("a count is shown in groups of three digits")
 	show_count();
-	TEST("a duration is taken exactly or refused")
+	TEST("a duration is parsed exactly or refused")
 	parse(fmt_parse_duration, durations);
-	TEST("a size is taken exactly or refused")
+	TEST("a size is parsed exactly or refused")
 	parse(fmt_parse_bytes, sizes);
-	TEST("hostile text reaches neither the terminal nor the JSON as more than text, and reads the same in both")
+	TEST("hostile text is escaped on the terminal and in JSON, and reads the same in both")
 	hostile_texts();
-	TEST("a cut text ends before a whole character or escape")
+	TEST("truncated text never ends inside a character or an escape")
 	small_buffers();
-	TEST("a wide character takes two columns, a mark none, and Python's layouts count characters")
+	TEST("wide characters count two columns, marks none, and Python's layouts count characters")
 	columns();
-	TEST("a terminal that is not UTF-8 gets ASCII, and programs get UTF-8 all the same")
+	TEST("a terminal that is not UTF-8 gets ASCII, while JSON keeps UTF-8")
 	other_encodings();
 	UNIT_MAIN_END;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Readings folded over a window, and what is said of them. */
+/* Tests how gauge readings are folded over a window, and the sentences about them. */
 #include "unit.h"
 
 #include <errno.h>
@@ -29,14 +29,14 @@ static void put_gauge(struct buf *b, unsigned id, unsigned scope, uint64_t ts_ns
 	buf_put(b, &g, MXBPF_GAUGE_BYTES_MIN);
 }
 
-/* From one value to another in ten seconds. */
+/* Adds two readings that are ten seconds apart. */
 static void put_ten(struct buf *b, unsigned id, unsigned scope, uint64_t from, uint64_t to)
 {
 	put_gauge(b, id, scope, 5 * S, from, 0);
 	put_gauge(b, id, scope, 15 * S, to, 0);
 }
 
-/* What a sink prints of a model; for free(). */
+/* Returns what a sink prints of a model. The caller frees it. */
 static char *shown(const char *format, struct mdl *m)
 {
 	struct mdl_session s = {.start_mono_ns = 5 * S,
@@ -56,7 +56,7 @@ static char *shown(const char *format, struct mdl *m)
 	return read_file(path);
 }
 
-/* Whether the tables say that of these readings, which it takes; without any, whether they say nothing. */
+/* Returns true if the table contains the text, or with NULL, if it has no sentence. Empties b. */
 static bool says(struct buf *b, const char *text)
 {
 	struct mdl *m = mdl_new();
@@ -94,7 +94,7 @@ static void test_folding(void)
 	struct buf b = {0};
 	size_t n;
 
-	TEST("what rises is summed from reading to reading, less what a pause hides, or what is counted anew")
+	TEST("a rising gauge is summed from reading to reading, without pauses and restarts of the count")
 	{
 		put_gauge(&b, MXBPF_GAUGE_THROTTLED, 1, 1 * S, 100, 0);
 		put_gauge(&b, MXBPF_GAUGE_THROTTLED, 1, 2 * S, 150, 0);
@@ -106,7 +106,7 @@ static void test_folding(void)
 		CHECK(r && r->difference == 60 && r->elapsed_ns == 3 * S && r->first == 100 && r->last == 7);
 		CHECK(!mdl_gauge_row(m, MXBPF_GAUGE_THROTTLED, 2));
 	}
-	TEST("of a level there are extremes and mean; no limit is none of them")
+	TEST("a level has extremes and a mean, and \"no limit\" counts for neither")
 	{
 		put_gauge(&b, MXBPF_GAUGE_MEMORY_MAX, 1, 1 * S, MXBPF_GAUGE_NO_LIMIT, 0);
 		put_gauge(&b, MXBPF_GAUGE_MEMORY_MAX, 1, 2 * S, 30, 0);
@@ -116,20 +116,20 @@ static void test_folding(void)
 		CHECK(r && r->count == 2 && r->sum == 40 && r->min == 10 && r->max == 30);
 		CHECK(r && r->first == MXBPF_GAUGE_NO_LIMIT && r->last == 10);
 	}
-	TEST("a model that is written down and read again is the same")
+	TEST("an emitted model has the same gauges after it is read again")
 	{
 		CHECK(!mdl_emit(m, &b) && !feed(again, &b));
 		mdl_gauge_rows(again, &n);
 		CHECK(n == 2 && same_rows(m, again));
 	}
-	TEST("several processes as one have the readings once")
+	TEST("the sum of several processes has each reading once")
 	{
 		struct mdl *sum = mdl_sum(m);
 
 		CHECK(sum && same_rows(m, sum));
 		mdl_free(sum);
 	}
-	TEST("a gauge of a later version, or none, is passed over; a record that is too short is refused")
+	TEST("an unknown gauge is ignored, and a record that is too short is refused")
 	{
 		put_gauge(&b, MXBPF_GAUGE_IDS, 0, 1, 1, 0);
 		put_gauge(&b, 0, 0, 1, 1, 0);
@@ -159,7 +159,7 @@ static void test_sentences(void)
 {
 	struct buf b = {0};
 
-	TEST("throttling is said with its limit, its group, and in the words of its version")
+	TEST("throttling is shown with its limit, its cgroup, and the file name of its cgroup version")
 	{
 		put_name(&b, 1, MXBPF_NAME_SCOPE, "/pod/a");
 		put_ten(&b, MXBPF_GAUGE_THROTTLED, 1, 4 * S, 4 * S + 3800 * MS);
@@ -173,7 +173,7 @@ static void test_sentences(void)
 		put_ten(&b, MXBPF_GAUGE_THROTTLED, 1, 0, 3800 * MS);
 		CHECK(says(&b, "throttled 38 % of the window by the cgroup's "));
 	}
-	TEST("where several CPUs were throttled, their times are called a sum")
+	TEST("throttled time above one CPU is marked as a sum over CPUs")
 	{
 		put_name(&b, 1, MXBPF_NAME_SCOPE, "/a");
 		put_ten(&b, MXBPF_GAUGE_THROTTLED, 1, 0, 14 * S);
@@ -182,7 +182,7 @@ static void test_sentences(void)
 		put_ten(&b, MXBPF_GAUGE_CPU_MAX, 1, 3600, 3600);
 		CHECK(says(&b, "throttled 50 % (summed over CPUs) of the window"));
 	}
-	TEST("what the hypervisor took is a share of all CPU time, and ticks by chance are not said")
+	TEST("steal is a share of all CPU time, and single ticks are not shown")
 	{
 		put_cpus(&b, 7600 * MS, 2400 * MS);
 		CHECK(says(&b, "machine  the hypervisor took 12 % of CPU time (steal)\n"));
@@ -194,7 +194,7 @@ static void test_sentences(void)
 		put_gauge(&b, MXBPF_GAUGE_CPU_STEAL, 0, 2, 20 * MS, 0);
 		CHECK(says(&b, NULL));
 	}
-	TEST("pressure is the group's where that is known, else the machine's")
+	TEST("pressure is that of the cgroup if known, and that of the machine otherwise")
 	{
 		put_ten(&b, MXBPF_GAUGE_STALL_MEMORY, 0, 1, 2 * S + 1);
 		CHECK(says(&b, "machine  memory pressure: some task stalled 20 % of the window\n"));
@@ -205,7 +205,7 @@ static void test_sentences(void)
 		put_ten(&b, MXBPF_GAUGE_GROUP_STALL_MEMORY, 1, 1, 7 * S + 1);
 		CHECK(says(&b, "machine  memory pressure: some task of the cgroup stalled 70 % of the window\n"));
 	}
-	TEST("a frequency is compared with the highest, where that is known")
+	TEST("a frequency is compared with the highest frequency if that is known")
 	{
 		put_ten(&b, MXBPF_GAUGE_CPU_KHZ, 0, 1200000, 1500000);
 		CHECK(says(&b, NULL));
@@ -216,14 +216,14 @@ static void test_sentences(void)
 		put_ten(&b, MXBPF_GAUGE_CPU_KHZ_MAX, 0, 3000000, 3000000);
 		CHECK(says(&b, NULL));
 	}
-	TEST("limits of memory that were met are counted")
+	TEST("memory limit hits are counted")
 	{
 		put_name(&b, 1, MXBPF_NAME_SCOPE, "/a");
 		put_ten(&b, MXBPF_GAUGE_MEMORY_MAX_HITS, 1, 5, 1239);
 		put_ten(&b, MXBPF_GAUGE_MEMORY_MAX, 1, 1 << 30, 1 << 30);
 		CHECK(says(&b, "memory ran into its limit 1,234 times: the cgroup's memory.max (1.00 GiB): /a\n"));
 	}
-	TEST("what did not move, or was read once, says nothing")
+	TEST("gauges that did not change or were read only once give no sentence")
 	{
 		put_ten(&b, MXBPF_GAUGE_THROTTLED, 1, 4 * S, 4 * S);
 		put_ten(&b, MXBPF_GAUGE_MEMORY_MAX_HITS, 1, 999, 999);
@@ -240,7 +240,7 @@ static void test_hostile(void)
 	struct buf b = {0};
 	char *all, name[200];
 
-	TEST("the name of a group cannot leave its place, in any form")
+	TEST("a hostile cgroup name stays inside its field in every format")
 	{
 		memset(name, 'x', sizeof(name));
 		memcpy(name, "/\"\n,\x1b[2J", 8);
@@ -258,7 +258,7 @@ static void test_hostile(void)
 		CHECK(strstr(all, ",9000000000,,,,\"/\"\"\\x0a,\\x1b[2J"));
 		free(all);
 	}
-	TEST("numbers at their ends are only numbers")
+	TEST("extreme values break no output")
 	{
 		put_ten(&b, MXBPF_GAUGE_THROTTLED, 1, 0, UINT64_MAX - 1);
 		put_ten(&b, MXBPF_GAUGE_CPU_MAX, 1, UINT64_MAX - 1, UINT64_MAX);
@@ -291,7 +291,7 @@ static int next_window(void *ctx, const void **recs, size_t *bytes)
 	return had;
 }
 
-/* The trace of the tape; for free(). */
+/* Returns the trace of the tape. The caller frees it. */
 static char *traced(const char *format)
 {
 	struct mdl_session s = {.start_mono_ns = 5 * S,
@@ -333,7 +333,8 @@ static void test_counters(void)
 	put_gauge(&tape, MXBPF_GAUGE_CPU_BUSY, 0, 6 * S, 3 + 1500 * MS, 0);
 	put_gauge(&tape, MXBPF_GAUGE_GROUP_MEMORY, 1, 6 * S, 4096, 0);
 	put_gauge(&tape, MXBPF_GAUGE_GROUP_MEMORY, 65535, 1, 4096, 0); /* before the window */
-	TEST("counters stand for the time that they are of; a pause is drawn as nothing, what never was not at all")
+	TEST("a counter covers the time of its readings, a pause is drawn as zero, and a gauge that is always 0 is not "
+	     "drawn")
 	{
 		all = traced("chrome");
 		CHECK(strstr(all, COUNTER("7", "0.000", "cgroup /a\\\"b: throttled", "%", "70.000")));
@@ -344,7 +345,7 @@ static void test_counters(void)
 		CHECK(!strstr(all, "steal"));
 		free(all);
 	}
-	TEST("the classic form has them in its own process")
+	TEST("the classic form has the counters in a process of its own")
 	{
 		all = traced("chrome-classic");
 		CHECK(strstr(all, COUNTER("\"CPU functions\"", "0.000", "machine: busy", "CPUs", "1.500")));

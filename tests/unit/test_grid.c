@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tables for people, in as many columns as the terminal has. */
+/* Tests tables for people, fitted to the width of the terminal. */
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define WIDTH 40
 
-/* What a table of one column of names and one of numbers looks like; note: below the last row. Owned. */
+/* Returns a table with a column of names and one of numbers, and a note below the last row. The caller frees it. */
 static char *shown(const char *const *names, const char *note)
 {
 	struct view_grid g = {.cols = {{"name", .left = true}, {"calls"}}, .ncols = 2};
@@ -50,7 +50,7 @@ int main(void)
 
 	setlocale(LC_CTYPE, "C.UTF-8");
 
-	TEST("names that share a long beginning lose it, and keep the tails that tell them apart")
+	TEST("names that share a long beginning lose it and keep the ends that differ")
 	{
 		const char *const names[] = {"autograd::engine::evaluate_function: AddmmBackward0",
 					     "autograd::engine::evaluate_function: MulBackward0",
@@ -69,7 +69,7 @@ int main(void)
 		free(t);
 	}
 
-	TEST("wide characters and marks do not move the columns behind them, cut or not")
+	TEST("wide characters and marks do not shift later columns, even in shortened names")
 	{
 		const char *const names[] = {"卷积",
 					     "e\xcc\x81t\xcc\x81",
@@ -84,7 +84,7 @@ int main(void)
 		free(t);
 	}
 
-	TEST("a note that is too long goes on in the next line, with each of its words and numbers")
+	TEST("a long note is continued on the next lines without losing a word")
 	{
 		const char *const names[] = {"locked", NULL};
 

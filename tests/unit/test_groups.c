@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Spans with details: rows of their own, in the model and through recordings. */
+/* Tests spans with details: they have separate rows, in the model and in recordings. */
 #include "model/model.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static void put_span(struct buf *b, uint32_t tgid, uint64_t name_id, uint64_t ar
 	buf_put(b, &s, sizeof(s));
 }
 
-/* Calls in the row of these three; 0: none. */
+/* Returns the number of calls in the row of these three ids; an id of 0 means none. */
 static uint64_t calls(struct mdl *m, uint64_t name_id, uint64_t args_id, uint64_t stack_id)
 {
 	const struct mdl_row *const *rows;
@@ -88,7 +88,7 @@ static void test_rows(struct buf *b)
 	mdl_free(again);
 }
 
-/* finish: whether the recording gets its end, with the tables; without, its spans are folded. */
+/* finish: write the final tables; otherwise the reader folds the spans. */
 static void test_recording(struct buf *b, bool finish)
 {
 	char hostname[] = "host", empty[] = "";
@@ -151,14 +151,14 @@ int main(void)
 {
 	struct buf b = {0};
 
-	TEST("spans of other arguments or another stack have rows of their own, also in sums and recordings")
+	TEST("spans with different arguments or stacks have separate rows, also in sums and emitted records")
 	test_rows(&b);
-	TEST("a recording has them, with its end from its tables and without from its spans")
+	TEST("a recording gives separate rows, both from its final tables and from its spans")
 	{
 		test_recording(&b, true);
 		test_recording(&b, false);
 	}
-	TEST("there are only so many such rows: what needs more is counted, in the row of its name")
+	TEST("spans beyond the maximum number of detailed rows are counted in the row of their name")
 	test_bound(&b);
 	buf_fini(&b);
 	UNIT_MAIN_END;

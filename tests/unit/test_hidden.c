@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions without names, and fields by the code that reads them: in the real MXNet 1.9.1 (MXBPF_TEST_LIBMXNET), whose
- * symbols say where the functions are.
+ * Tests how functions without symbols, and the offsets of fields, are found from code. The code is the real MXNet
+ * 1.9.1 (MXBPF_TEST_LIBMXNET), whose symbols give the right answers.
  */
 #include "unit.h"
 
@@ -48,22 +48,22 @@ static void test_found(void)
 		CHECK(!elf_find_virtual(elf, storage, 2, &sym, &e) &&
 		      same(&sym, "_ZN5mxnet11StorageImpl4FreeENS_7Storage6HandleE"));
 	}
-	TEST("a class that is not there, and a slot behind the last, are not found")
+	TEST("an unknown class or a slot beyond the last one is not found")
 	{
 		CHECK(elf_find_virtual(elf, "N5mxnet7NothingE", 0, &sym, &e) == -ENOENT &&
 		      strstr(e.why, "N5mxnet7NothingE"));
 		CHECK(elf_find_virtual(elf, "mxnet6engine23ThreadedEnginePerDeviceE", 6, &sym, &e) == -ENOENT);
 		CHECK(elf_find_virtual(elf, storage, 1000000, &sym, &e) == -ENOENT);
 	}
-	TEST("a function is found by the text that it alone refers to")
+	TEST("a function is found by a text that only it refers to")
 	CHECK(!elf_find_text_user(elf, "ExecuteOprBlock ", &sym, &e) && sym.va == execute.va);
-	TEST("a text that several refer to, the end of a longer one, and one that is not there tell nothing")
+	TEST("a text with several users, the end of a longer text, and an unknown text find no function")
 	{
 		CHECK(elf_find_text_user(elf, "DeleteVariable", &sym, &e) == -ENOTUNIQ);
 		CHECK(elf_find_text_user(elf, "OprBlock ", &sym, &e) == -ENOENT);
 		CHECK(elf_find_text_user(elf, "no text like this", &sym, &e) == -ENOENT);
 	}
-	TEST("a function is found by the one that takes its address")
+	TEST("a function is found by the function that takes its address")
 	CHECK(!elf_find_taken(elf, &execute, &sym, &e) &&
 	      same(&sym, ENGINE "16OnCompleteStaticEPNS_6EngineEPvPKN4dmlc5ErrorE"));
 }
@@ -78,16 +78,16 @@ static void test_fields(void)
 	struct fields_block block;
 	struct err e = {0};
 
-	TEST("an operator's name and device are where the code reads them")
+	TEST("the offsets of an operator's name and device are read from the code")
 	CHECK(!fields_of_block(elf, &execute, &block, &e) && block.object_off == 8 && block.name_off == 88 &&
 	      block.location_off == 16);
-	TEST("an allocation's device is where the code reads it, by address and in a copy")
+	TEST("the offset of an allocation's device is read from the code, for a pointer and for a copy")
 	{
 		CHECK(!fields_of_handle(elf, &alloc, &handle, &e) && handle.location_off == 16 && !handle.ncompared);
 		CHECK(!fields_of_handle_copy(elf, &release, &handle, &e) && handle.location_off == 16 &&
 		      handle.ncompared == 1 && handle.compared_off[0] == 0);
 	}
-	TEST("code that reads something else shows nothing")
+	TEST("code that reads other fields is refused")
 	{
 		CHECK(fields_of_block(elf, &wait, &block, &e) == -EILSEQ && strstr(e.why, "name"));
 		CHECK(fields_of_handle(elf, &wait, &handle, &e) == -EILSEQ);
@@ -102,10 +102,10 @@ int main(void)
 	int fd = path ? open(path, O_RDONLY) : -1;
 
 	if (!path)
-		TEST_IF(path, "functions without names are found by the code of MXNet", NO_MXNET) CHECK(0);
+		TEST_IF(path, "functions without symbols are found from the code of MXNet", NO_MXNET) CHECK(0);
 	if (!path)
 		return unit_end();
-	TEST("the library is read") CHECK(fd >= 0 && !elf_open(fd, &elf, NULL));
+	TEST("the library can be opened") CHECK(fd >= 0 && !elf_open(fd, &elf, NULL));
 	if (!elf)
 		return unit_end();
 	test_found();

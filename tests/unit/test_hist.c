@@ -63,7 +63,7 @@ int main(void)
 {
 	unsigned i;
 
-	TEST("every bucket holds its bounds and nothing beyond")
+	TEST("every bucket contains its bounds and nothing beyond")
 	{
 		for (i = 0; i < LAST; i++) {
 			CHECK(mxbpf_bucket(mdl_bucket_low(i)) == i);
@@ -76,10 +76,10 @@ int main(void)
 		for (i = 8; i <= LAST; i++)
 			CHECK((mdl_bucket_low(i + 1) - mdl_bucket_low(i)) * 8 <= mdl_bucket_low(i));
 	}
-	TEST("buckets are the documented ones: shared with BPF")
+	TEST("the buckets are the documented ones, which BPF uses too")
 	{
 		CHECK(mxbpf_bucket(0) == 0 && mxbpf_bucket(7) == 7 && mxbpf_bucket(8) == 8 && mxbpf_bucket(15) == 15);
-		CHECK(mxbpf_bucket(1000) == (9 - 2) * 8 + 7); /* 1111101000: octave 9, then 111 */
+		CHECK(mxbpf_bucket(1000) == (9 - 2) * 8 + 7); /* 1111101000 in binary: octave 9, then 111 */
 		CHECK(mxbpf_bucket(1ull << 42) == (42 - 2) * 8);
 	}
 	TEST("a duration of any length has a bucket")
@@ -90,7 +90,7 @@ int main(void)
 	}
 	TEST("a percentile lies in the bucket of the exact one")
 	test_percentiles();
-	TEST("equal durations have themselves as percentiles")
+	TEST("percentiles of equal durations are that duration")
 	{
 		struct mdl_row r = {0};
 
@@ -98,7 +98,7 @@ int main(void)
 			count(&r, 1003);
 		CHECK(mdl_percentile(&r, 0.5) == 1003 && mdl_percentile(&r, 0.99) == 1003);
 	}
-	TEST("the median of three is the second")
+	TEST("the median of three durations is the second one")
 	{
 		struct mdl_row r = {0};
 
@@ -106,13 +106,13 @@ int main(void)
 			count(&r, i);
 		CHECK(mxbpf_bucket(mdl_percentile(&r, 0.5)) == mxbpf_bucket(100));
 	}
-	TEST("a row without a histogram has no percentile below its maximum")
+	TEST("a row without a histogram has its maximum as every percentile")
 	{
 		struct mdl_row r = {.count = 5, .min_ns = 10, .max_ns = 90};
 
 		CHECK(mdl_percentile(&r, 0.5) == 90);
 	}
-	TEST("a count beyond the histogram does not run past its end")
+	TEST("a count larger than the sum of the histogram does not run past its end")
 	{
 		struct mdl_row r = {.count = UINT64_MAX, .min_ns = 1, .max_ns = 9, .hist = {[1] = 1}};
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Injection into real processes: no register is lost, whatever happens to mxbpf meanwhile; and what is refused. */
+/*
+ * Injects into real processes: no register may be lost, whatever happens to mxbpf meanwhile. Also tests the refusals.
+ */
 #include "agent/inject.h"
 
 #include <elf.h>
@@ -24,23 +26,23 @@
 
 #define ARG		  0x1122334455667788u
 #define FRESH_TARGETS	  50
-#define EMULATED_TARGETS  3 /* under an emulator, everything takes ten times as long or more */
+#define EMULATED_TARGETS  3 /* under an emulator, everything takes at least ten times as long */
 #define FRESH_TARGETS_MAX 2000
 #define KILLS		  70
 #define EMULATED_KILLS	  8
 #define SIGNALS_TARGETS	  10
-#define CALLS_AFTER	  200 /* that the target makes unharmed after something was done to it */
+#define CALLS_AFTER	  200 /* calls that the target must make unharmed afterwards */
 
 static char image[256 << 10];
 static size_t image_bytes;
 static uint64_t start_va, calls_va, arg_va;
-static char dir[200]; /* of the build */
-static bool emulated; /* a machine that is this test's own, under an emulator */
+static char dir[200]; /* the build folder */
+static bool emulated; /* the test runs in a virtual machine of its own under an emulator */
 
 struct target {
 	pid_t pid;
 	char path[256];
-	uint64_t off; /* of work() */
+	uint64_t off; /* of work() in the file */
 	const volatile struct {
 		uint64_t calls, damages;
 	} * shared;
@@ -65,7 +67,7 @@ static uint64_t offset_in(const char *path, const char *name)
 	return off;
 }
 
-/* Until the target has made so many more calls, or has ended. */
+/* Waits until the target has made CALLS_AFTER more calls. Returns false if it has ended or found damage. */
 static bool goes_on(const struct target *t)
 {
 	uint64_t until = t->shared->calls + CALLS_AFTER;
@@ -76,7 +78,7 @@ static bool goes_on(const struct target *t)
 	return !t->shared->damages;
 }
 
-/* Path of an allocator that targets preload; NULL: they use the C library's. */
+/* Path of the allocator that targets preload; NULL means the C library's allocator. */
 static const char *preload;
 
 static bool start_target(struct target *t, const char *threads, const char *mode)
@@ -97,7 +99,7 @@ static bool start_target(struct target *t, const char *threads, const char *mode
 		dup2(ends[1], 1);
 		if (preload) {
 			setenv("LD_PRELOAD", preload, 1);
-			setenv("MALLOC_CONF", "narenas:1", 1); /* jemalloc's: one lock for all threads */
+			setenv("MALLOC_CONF", "narenas:1", 1); /* for jemalloc: one lock for all threads */
 		}
 		execl(t->path, "inject_target", number, threads, mode, NULL);
 		_exit(127);
@@ -171,7 +173,7 @@ static int by_pause(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The number of target processes. The environment variable MXBPF_TEST_TARGETS overrides it for longer runs. */
+/* Returns the number of target processes. The environment variable MXBPF_TEST_TARGETS overrides it for longer runs. */
 static unsigned fresh_targets(void)
 {
 	const char *text = getenv("MXBPF_TEST_TARGETS");
@@ -197,7 +199,7 @@ static bool maps(const struct target *t, const char *path)
 	return found;
 }
 
-/* After a cancelled wait, a call does not stop the process. */
+/* Checks that a call does not stop the process after the wait for it was cancelled. */
 static void test_cancelled(void)
 {
 	const uint64_t one = 1;
@@ -216,7 +218,7 @@ static void test_cancelled(void)
 	CHECK(!agt_inject_arm(&o, &in, &x, &e) && write(fd, &one, sizeof(one)) == sizeof(one));
 	CHECK(agt_inject_run(x, &e) == -ECANCELED && !in.stops);
 	agt_inject_free(x);
-	/* The first call may come before anybody waits for it. */
+	/* Here the first call may come before anybody waits for it. */
 	o.off = t.off;
 	CHECK(!agt_inject_arm(&o, &in, &x, &e));
 	CHECK(waitpid(t.pid, NULL, WUNTRACED) == t.pid);
@@ -226,7 +228,7 @@ static void test_cancelled(void)
 	close(fd);
 }
 
-/* Launched targets also have handlers of signals that come all the time, every other one. */
+/* Every other launched target also handles signals that arrive all the time. */
 static void test_fresh(bool launched)
 {
 	static uint64_t pauses[FRESH_TARGETS_MAX];
@@ -270,7 +272,7 @@ static void test_allocator(const char *title, const char *file)
 	}
 	preload = i < sizeof(folders) / sizeof(folders[0]) ? path : NULL;
 	k ^= 1;
-	snprintf(names[k], sizeof(names[k]), "nor are those that allocate by %s%s", title,
+	snprintf(names[k], sizeof(names[k]), "injection harms no process that allocates with %s%s", title,
 		 preload ? "" : " # SKIP it is not installed");
 	TEST(names[k])
 	{
@@ -290,7 +292,7 @@ static bool is_waiting(const struct target *t, struct agt_wait *w)
 	return true;
 }
 
-/* The target's waits are short, so that it has often moved on before it is interrupted. */
+/* The waits of the target are short, so it has often moved on before it is interrupted. */
 static void test_waiting(void)
 {
 	const unsigned n = fresh_targets();
@@ -321,11 +323,11 @@ static void test_waiting(void)
 	end_target(&t);
 }
 
-/* When an injector is killed: at a step, or so long after it was started. */
+/* When to kill an injector: at a step, or some time after it has stopped the thread. */
 struct death {
-	int step;		    /* -1: none */
+	int step;		    /* -1 means none */
 	bool in_wait;		    /* the thread is interrupted in a system call */
-	volatile uint64_t *stopped; /* shared with the injector: when the thread was stopped */
+	volatile uint64_t *stopped; /* time when the thread was stopped; shared with the injector */
 };
 
 static void on_step(void *ctx, enum agt_step step)
@@ -355,7 +357,7 @@ static pid_t start_injector(const struct target *t, const char *name, struct dea
 	_exit(agt_inject(&o, &in, NULL) ? 1 : 0);
 }
 
-/* A later injection succeeds, or finds the agent that the killed one had loaded. */
+/* Returns true if a later injection succeeds or finds the agent that the killed injector has loaded. */
 static bool can_inject(const struct target *t, const char *name)
 {
 	struct agt_inject_opts o = opts(t);
@@ -371,8 +373,8 @@ static bool can_inject(const struct target *t, const char *name)
 }
 
 /*
- * Between the stop and the next step, epoll_wait() may fail with EINTR if mxbpf is killed, as it does by any signal of
- * a tracer. So that step is left out for a thread that waits.
+ * If mxbpf is killed between the stop and the next step, epoll_wait() may fail with EINTR, as after any signal of a
+ * tracer. So that step is left out for a waiting thread.
  */
 static void test_killed_at_steps(bool in_wait)
 {
@@ -394,7 +396,10 @@ static void test_killed_at_steps(bool in_wait)
 	munmap((void *)(uintptr_t)stopped, 4096);
 }
 
-/* Kills some ns after the thread was stopped: later each time, until the injection is over before. */
+/*
+ * Kills the injector some time after it has stopped the thread: 10 us later each time, until the injection is over by
+ * then.
+ */
 static void test_killed_at_times(void)
 {
 	volatile uint64_t *stopped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -425,7 +430,7 @@ static void test_killed_at_times(void)
 	munmap((void *)(uintptr_t)stopped, 4096);
 }
 
-/* Interrupts injections in progress from within, at each step: the target is killed, or stopped. */
+/* Interrupts an injection from within, at each step: kills or stops the target. */
 struct blow {
 	pid_t pid;
 	int step, sig;
@@ -518,7 +523,7 @@ static void test_signals(void)
 	end_target(&t);
 }
 
-/* Whether an injection fails with this reason. It is not told where it can begin. */
+/* Returns true if an injection fails with this code and reason. */
 static bool fails(const struct agt_inject_opts *o, int code, const char *why)
 {
 	struct agt_injected in;
@@ -537,7 +542,7 @@ static void test_crash(void)
 
 	CHECK(start_target(&t, "2", NULL));
 	o = opts(&t);
-	o.start_va = calls_va; /* data */
+	o.start_va = calls_va; /* data, not code */
 	CHECK(fails(&o, -EFAULT, "crashed") && goes_on(&t));
 	o = opts(&t);
 	o.name = "no-elf";
@@ -555,7 +560,7 @@ static bool is_refused(const struct target *t, int code, const char *why)
 	return fails(&o, code, why);
 }
 
-/* A program without any library: its code jumps to itself. */
+/* Starts a program without any library; its code jumps to itself. */
 static pid_t start_static(void)
 {
 	static const struct {
@@ -595,7 +600,7 @@ static pid_t start_static(void)
 	}
 	close(fd);
 	close(ends[1]);
-	if (read(ends[0], &c, 1)) /* its end is closed by exec */
+	if (read(ends[0], &c, 1)) /* exec closes the child's end */
 		pid = -1;
 	close(ends[0]);
 	return pid;
@@ -639,7 +644,7 @@ static void test_seccomp(void)
 	end_target(&t);
 }
 
-/* Yama forbids every tracer until the machine is started anew, so this is for a machine of its own. */
+/* Yama forbids all tracers until the next boot, so this test needs a virtual machine of its own. */
 static void test_yama(void)
 {
 	static const char no_tracers[] = "3";
@@ -648,12 +653,12 @@ static void test_yama(void)
 	struct target t;
 
 	if (fd < 0) {
-		TEST("where Yama forbids tracers, that is the reason # SKIP needs a machine of its own, with Yama")
+		TEST("the error names Yama if Yama forbids tracers # SKIP needs a machine of its own, with Yama")
 		{
 		}
 		return;
 	}
-	TEST("where Yama forbids tracers, that is the reason, and the process goes on")
+	TEST("the error names Yama if Yama forbids tracers, and the process goes on")
 	{
 		CHECK(start_target(&t, "2", NULL) && write(fd, no_tracers, 1) == 1);
 		CHECK(is_refused(&t, -EPERM, "Yama") && goes_on(&t));
@@ -670,7 +675,7 @@ static bool prepare(void)
 	int fd, i;
 
 	dir[n > 0 ? n : 0] = '\0';
-	for (i = 0; i < 2; i++) { /* of build/unit/test_inject_kernel */
+	for (i = 0; i < 2; i++) { /* strips unit/test_inject_kernel from the path */
 		slash = strrchr(dir, '/');
 		if (slash)
 			*slash = '\0';
@@ -693,37 +698,39 @@ int main(void)
 		UNIT_MAIN_END;
 	}
 	emulated = getenv("MXBPF_TEST_EMULATED");
-	TEST("the agent's functions are found in its image")
+	TEST("the functions of the agent are found in its image")
 	CHECK(prepare());
-	TEST("a busy process gets the agent once; its function runs once with its argument, and no register changes")
+	TEST("a busy process gets the agent once, the agent's function runs once with its argument, and no register "
+	     "changes")
 	test_busy();
-	TEST("fresh processes that allocate memory all the time are not harmed")
+	TEST("injection harms no process that allocates memory all the time")
 	test_fresh(false);
-	test_allocator("jemalloc, with one arena", "libjemalloc.so.2");
+	test_allocator("jemalloc with one arena", "libjemalloc.so.2");
 	test_allocator("tcmalloc", "libtcmalloc_minimal.so.4");
-	TEST("launched processes are stopped at their first call, get the agent there, and are not harmed")
+	TEST("a launched process is stopped at its first call, gets the agent there, and is not harmed")
 	test_fresh(true);
-	TEST("a launched process for which nobody waits any more goes on without the agent")
+	TEST("a launched process goes on without the agent if the wait for it is cancelled")
 	test_cancelled();
-	TEST("a thread is interrupted in a system call in which it waits, and the program does not notice")
+	TEST("a thread can be interrupted in a system call in which it waits, without effect on the program")
 	test_waiting();
-	TEST("killed at each of its steps, an injection leaves the process unharmed, and another one succeeds")
+	TEST("an injector killed at any of its steps leaves the process unharmed, and a later injection succeeds")
 	test_killed_at_steps(false);
-	TEST("killed at its steps, an injection into a thread that waits leaves the process unharmed")
+	TEST("an injector killed at any of its steps leaves a waiting thread unharmed")
 	test_killed_at_steps(true);
-	TEST("killed at any moment of the stop, an injection leaves the process unharmed")
+	TEST("an injector killed at any moment of the stop leaves the process unharmed")
 	test_killed_at_times();
-	TEST("signals that the process handles all the time find their thread unharmed")
+	TEST("an injection harms no process that handles signals all the time")
 	test_signals();
-	TEST("a process that is stopped during an injection gets the agent, and stays stopped until it is continued")
+	TEST("a process stopped during an injection gets the agent and stays stopped until it is continued")
 	test_target_stopped();
-	TEST("a process that is killed during an injection: that says so")
+	TEST("an injection reports that its target was killed")
 	test_target_killed();
-	TEST("an agent that crashes, or that the loader refuses, leaves the process unharmed")
+	TEST("an agent that crashes or is refused by the loader leaves the process unharmed")
 	test_crash();
-	TEST("what is static, stopped, traced, gone, or calls no operator is refused with the reason")
+	TEST("a static, stopped, traced or ended process, or one that calls no operator, is refused with the reason")
 	test_refusals();
-	TEST("a seccomp filter that refuses memfd_create(), or kills for it, refuses the injection and not the process")
+	TEST("a seccomp filter that rejects memfd_create() or kills for it prevents the injection without harm to the "
+	     "process")
 	test_seccomp();
 	test_yama();
 	UNIT_MAIN_END;

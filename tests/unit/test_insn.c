@@ -184,7 +184,7 @@ static void check_placing(const struct placing *c)
 
 int main(void)
 {
-	/* 0: mov eax,0x90909090; 5: push; 6: ret; 7: undecodable */
+	/* Code: 0: mov eax,0x90909090; 5: push; 6: ret; 7: undecodable */
 	static const uint8_t code[] = {0xb8, 0x90, 0x90, 0x90, 0x90, 0x55, 0xc3, 0x06, 0x90};
 
 	TEST("each encoding has the kernel's cost, with and without prefixes")
@@ -192,12 +192,12 @@ int main(void)
 		for (size_t i = 0; i < sizeof(encodings) / sizeof(*encodings); i++)
 			check_encoding(&encodings[i]);
 	}
-	TEST("an entry slides only where arguments and stack are as at entry and no branch comes back")
+	TEST("a probe moves past the entry only while arguments and stack are unchanged and no branch leads back")
 	{
 		for (size_t i = 0; i < sizeof(placings) / sizeof(*placings); i++)
 			check_placing(&placings[i]);
 	}
-	TEST("the middle of an instruction is no boundary, though its bytes decode")
+	TEST("the middle of an instruction is no boundary, even if its bytes decode")
 	{
 		CHECK(insn_is_boundary(code, sizeof(code), 0) == 1);
 		for (size_t i = 1; i < 5; i++)
@@ -205,7 +205,7 @@ int main(void)
 		CHECK(insn_is_boundary(code, sizeof(code), 5) == 1);
 		CHECK(insn_is_boundary(code, sizeof(code), 6) == 1);
 	}
-	TEST("nothing is a boundary at or behind bytes that do not decode, nor outside")
+	TEST("no offset is a boundary at or after undecodable bytes, or outside of the code")
 	{
 		CHECK(insn_is_boundary(code, sizeof(code), 7) == -EILSEQ);
 		CHECK(insn_is_boundary(code, sizeof(code), 8) == -EILSEQ);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel as the judge of insn_classify(): small functions of this process with a probe on each. A
- * single-stepped instruction makes the kernel map "[uprobes]" into the process, an emulated one does not.
+ * Compares insn_classify() with the kernel: small functions of this process with a probe on each. The kernel maps
+ * "[uprobes]" into the process to single-step an instruction, but not to emulate one.
  */
 #include "unit.h"
 
@@ -17,7 +17,7 @@
 
 #include "insn/insn.h"
 
-/* Newer than the kernel headers of the distribution. */
+/* The distribution's kernel headers are too old to define it. */
 #define ATTACH_UPROBE_MULTI 48
 
 #define SLOT_BYTES 64
@@ -63,7 +63,7 @@ static const struct function stepped[] = {
 static const int args[] = {0, 5, 9, -1, INT32_MIN, INT32_MAX};
 #define NARGS (sizeof(args) / sizeof(*args))
 
-/* Functions in an own file, mapped as a library would be. */
+/* Functions in a file of their own, mapped like a library. */
 struct page {
 	int fd;
 	uint8_t *mem;
@@ -137,7 +137,7 @@ static int prog_load(void)
 	return (int)syscall(__NR_bpf, BPF_PROG_LOAD, &a, sizeof(a));
 }
 
-/* A link on n sites of the file behind path, or -errno. */
+/* Returns a link for n sites of the file at path, or -errno. */
 static int attach(int prog, const char *path, const uint64_t *sites, unsigned n)
 {
 	struct {
@@ -215,7 +215,7 @@ static const char *why_not(int prog)
 
 	if (prog < 0)
 		return errno == EPERM ? "needs CAP_BPF and CAP_PERFMON" : "the kernel loads no such program";
-	/* A directory: the kernel gets as far as refusing it only if it knows the link type. */
+	/* A kernel that knows the link type fails only because the path is a directory. */
 	return attach(prog, "/", &site, 1) == -EBADF ? NULL : "the kernel has no uprobe_multi";
 }
 
@@ -227,12 +227,16 @@ int main(void)
 	struct page p;
 
 	if (skip) {
-		snprintf(name, sizeof(name), "the kernel emulates and steps what insn says # SKIP %s", skip);
+		snprintf(name, sizeof(name),
+			 "the kernel emulates and single-steps the same instructions as insn_classify() expects # SKIP "
+			 "%s",
+			 skip);
 		TEST(name)
 		UNIT_MAIN_END;
 	}
-	/* In this order: "[uprobes]" stays once it is there. */
-	TEST("what is called emulated is not stepped by this kernel, and computes the same under a probe")
+	/* In this order, because "[uprobes]" stays mapped. */
+	TEST("the kernel does not single-step an instruction classified as emulated, and a probe does not change its "
+	     "result")
 	{
 		page_open(&p);
 		page_add_all(&p, emulated, sizeof(emulated) / sizeof(*emulated), INSN_EMULATED);
@@ -240,7 +244,7 @@ int main(void)
 		check_page(&p, prog, false);
 		page_close(&p);
 	}
-	TEST("what is called stepped attaches, and computes the same under a probe")
+	TEST("the kernel single-steps an instruction classified as stepped, and a probe does not change its result")
 	{
 		page_open(&p);
 		page_add_all(&p, stepped, sizeof(stepped) / sizeof(*stepped), INSN_STEPPED);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Forward operators with the backward nodes that they made. */
+/* Tests how backward nodes are joined to the forward operators that made them. */
 #include "model/model.h"
 
 #include <string.h>
@@ -9,14 +9,14 @@
 #define OP     MXBPF_CLASS_OPERATOR
 #define SEQ(n) MXBPF_SEQ(1, n)
 
-/* Names. */
+/* Ids of names. */
 enum { CONV = 11, CONVOLUTION = 13, MUL = 15, CONV_BACKWARD = 17, MUL_BACKWARD = 19 };
 
 struct call {
 	uint64_t name_id, start_ns, dur_ns, seq, origin;
 	bool backward;
 	uint64_t stack_id;
-	uint32_t tgid; /* 0: 77 */
+	uint32_t tgid; /* 0 means 77 */
 };
 
 static void feed(struct mdl *m, const struct call *c)
@@ -55,7 +55,7 @@ static size_t njoins(struct mdl *m)
 	return n;
 }
 
-/* conv2d { convolution } makes node 48, which runs twice; mul makes 49, which never runs. */
+/* conv2d { convolution } makes node 48, which runs twice; mul makes node 49, which never runs. */
 static void forward_and_backward(struct mdl *m, uint32_t tgid, uint64_t at_ns)
 {
 	feed(m, &(struct call){CONVOLUTION, at_ns + 10, 30, SEQ(48), 0, false, 0, tgid});
@@ -94,8 +94,10 @@ static void test_innermost(void)
 	mdl_free(sum);
 }
 
-/* mul makes 48; while 48 runs, with create_graph, mul makes 49 and, in a call of it, 50; 49 runs: a second derivative,
- * in which 51 is made and runs: a third. */
+/*
+ * mul makes node 48. While 48 runs with create_graph, conv makes 49. 49 runs: a second derivative, in which 51 is made
+ * and runs: a third one.
+ */
 static void test_deep(void)
 {
 	struct mdl *m = mdl_new();
@@ -114,7 +116,7 @@ static void test_deep(void)
 	mdl_free(m);
 }
 
-/* As torch shows them: where the forward operator was called, however deep. */
+/* torch, too, shows backward calls of any order with the stack of the forward operator. */
 static void test_stacks(void)
 {
 	struct mdl *m = mdl_new();
@@ -159,7 +161,7 @@ static void test_unknown(void)
 	mdl_free(m);
 }
 
-/* Nodes that run in what they made, as a file may claim. */
+/* A hostile file may claim that nodes make each other. */
 static void test_circle(void)
 {
 	struct mdl *m = mdl_new();
@@ -173,15 +175,15 @@ static void test_circle(void)
 
 int main(void)
 {
-	TEST("a node is its innermost operator's, whatever came first; in sums and recordings too")
+	TEST("a node belongs to the innermost operator that made it, also in sums and emitted records")
 	test_innermost();
-	TEST("nodes made while a node ran are the deep ones of the operator where it all began")
+	TEST("nodes made inside a backward node count as deeper nodes of the first forward operator")
 	test_deep();
-	TEST("what runs in the backward pass has the stack of the forward operator")
+	TEST("a call in the backward pass has the stack of its forward operator")
 	test_stacks();
-	TEST("only so many operators are remembered, across tables at intervals too; other nodes are counted")
+	TEST("the number of remembered operators is limited and survives interval tables, and other nodes are counted")
 	test_unknown();
-	TEST("a circle ends")
+	TEST("nodes that claim to have made each other cause no endless loop")
 	test_circle();
 	UNIT_MAIN_END;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of record kinds: that each row is true of its struct, and what is iterated by it. */
+/* Tests the table of record kinds: each row must fit its struct, and walks by the table must find the right fields. */
 #include "mxbpf_raised.h"
 #include "unit.h"
 
@@ -17,7 +17,7 @@
 
 #define KINDS_MAX 64
 
-/* The highest number in enum mxbpf_kind. No record has the number 9. */
+/* Highest number in enum mxbpf_kind. Number 9 is unused. */
 #define LAST_KIND MXBPF_AGG_RAISED
 
 static unsigned nkinds(void)
@@ -29,7 +29,7 @@ static unsigned nkinds(void)
 	return n;
 }
 
-/* All offsets lie in the longest form of the record: that which BPF sends, or else the fixed part. */
+/* Returns true if all offsets lie in the longest form of the record: the one that BPF sends, or else the fixed part. */
 static bool is_inside(const struct kind *k, unsigned kind)
 {
 	size_t size = kind == MXBPF_GAUGE  ? sizeof(struct mxbpf_gauge)
@@ -56,7 +56,7 @@ static void test_rows(void)
 	const struct kind *k, *other;
 	unsigned i, j;
 
-	TEST("every kind of record has a row, whose offsets lie in its struct, and a name of its own")
+	TEST("every kind of record has a row with offsets inside its struct and a unique name")
 	{
 		CHECK(nkinds() == LAST_KIND - 1 && !kind_numbered(9) && !kind_numbered(LAST_KIND + 1));
 		for (i = 0; i < KINDS_MAX; i++) {
@@ -116,7 +116,7 @@ static void test_ids(void)
 	struct mxbpf_gauge g = {.h = {.kind = MXBPF_GAUGE, .size = MXBPF_GAUGE_BYTES_MIN}, .scope = 31, .flags = ~0u};
 	const struct told scope[] = {{MXBPF_NAME_SCOPE, 31}};
 
-	TEST("the ids of a record are those that its form has; keys that have names are told as well")
+	TEST("the ids of a record are those of its form, including named keys")
 	{
 		CHECK(tells(&s, all, 4));
 		s.h.size = MXBPF_SPAN_BYTES_PLAIN;
@@ -128,7 +128,7 @@ static void test_ids(void)
 		CHECK(tells(&kv, keys, 3));
 		CHECK(tells(&g, scope, 1));
 	}
-	TEST("a thread that began and ended it is told once")
+	TEST("a thread that both started and ended a record is reported once")
 	{
 		CHECK(kind_thread(&s.h, 0) == 5 && kind_thread(&s.h, 1) == 6 && !kind_thread(&s.h, 2));
 		s.end_tid = 5;
@@ -153,7 +153,7 @@ static void test_times(void)
 	struct mxbpf_step step = {.h = {.kind = MXBPF_STEP, .size = sizeof(step), .ts_ns = 70},
 				  .what = MXBPF_STEP_UPDATE};
 
-	TEST("all times of a record are moved, those of its tail too; durations and absent times stay")
+	TEST("all times of a record are shifted, including those of its tail, and durations and absent times are not")
 	{
 		kind_shift_times(&off.s.h, 1000);
 		CHECK(off.s.h.ts_ns == 1100 && off.s.ran_ns == 7 && off.s.woken_ns == 1200 && off.s.back_ns == 1300);
@@ -162,7 +162,7 @@ static void test_times(void)
 	}
 }
 
-/* ---- what BPF sends */
+/* ---- records sent by BPF */
 
 static void test_sent(void)
 {
@@ -176,8 +176,8 @@ static void test_sent(void)
 					 sizeof(s)};
 	unsigned i;
 
-	TEST("what comes from BPF has a size that it sends, and fields that fit; user space's kinds do not come from "
-	     "it")
+	TEST("a record from BPF must have a size that BPF sends and valid fields, and kinds of user space are refused "
+	     "from BPF")
 	{
 		for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 			s.h.size = sizes[i];

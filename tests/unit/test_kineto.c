@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The trace of a PyTorch session in Kineto's conventions, rule by rule, on small recordings. With an argument: writes
- * the recording that has everything to that file, for tests/torch_trace.bats.
- */
+/* Tests the trace of a PyTorch session in Kineto's conventions, rule by rule, on small recordings. */
 #include "chrome_tape.h"
 
 #define SEQ(nr) MXBPF_SEQ(1, nr)
@@ -51,7 +48,7 @@ static double arg_num(const cJSON *e, const char *key)
 	return num(cJSON_GetObjectItem(e, "args"), key);
 }
 
-/* Arrows as "from>to" in order of their ids, in us. */
+/* Returns the arrows as "from>to" in us, sorted by id. */
 static const char *arrows(const struct trace *r, char buf[200])
 {
 	double from[16] = {0}, to[16] = {0};
@@ -79,7 +76,7 @@ static const char *arrows(const struct trace *r, char buf[200])
 
 static void test_form(void)
 {
-	TEST("the top of the file is Kineto's, with the window and the loss beside it")
+	TEST("the head of the file is Kineto's, with the window and the losses beside it")
 	{
 		struct tape t = kineto_tape();
 		struct trace r;
@@ -98,7 +95,7 @@ static void test_form(void)
 		tape_free(&t);
 	}
 
-	TEST("without a form in its metadata a session has the general trace")
+	TEST("a session without a trace form in its metadata gets the general trace")
 	{
 		struct tape t = tape_new();
 		struct trace r;
@@ -131,7 +128,7 @@ static void test_form(void)
 		tape_free(&t);
 	}
 
-	TEST("events are numbered in order of time, whatever order they came in; an enclosing one before those in it")
+	TEST("events are numbered in time order, and an enclosing event comes before its nested events")
 	{
 		struct tape t = kineto_tape();
 		struct trace r;
@@ -146,7 +143,7 @@ static void test_form(void)
 		CHECK(arg_num(event(&r, "i", 0), "Ev Idx") == 0);
 		CHECK(arg_num(slice(&r, "cpu_op", 1000), "External id") == 1);
 		CHECK(arg_num(slice(&r, "cpu_op", 1000), "Ev Idx") == 1);
-		/* The first in the file of two that start together. */
+		/* Of two spans that start together, this is the first one in the file. */
 		CHECK(num(slice(&r, "cpu_op", 2000), "dur") == 1 &&
 		      arg_num(slice(&r, "cpu_op", 2000), "External id") == 2);
 		CHECK(arg_num(event(&r, "i", 1), "Ev Idx") == 4);
@@ -160,15 +157,15 @@ static void test_form(void)
 
 static void test_arrows(void)
 {
-	TEST("an arrow goes from the last operator that began with a node's number to the node")
+	TEST("an arrow goes to a node from the last operator that began with the node's number")
 	{
 		struct tape t = kineto_tape();
 		char buf[200];
 		struct trace r;
 
-		numbered(&t, 2000, 2900, SEQ(7)); /* made it */
-		numbered(&t, 2100, 2800, SEQ(8)); /* ran in it, after */
-		numbered(&t, 1000, 3000, SEQ(7)); /* called who made it */
+		numbered(&t, 2000, 2900, SEQ(7)); /* made the node */
+		numbered(&t, 2100, 2800, SEQ(8)); /* ran nested in the maker, later */
+		numbered(&t, 1000, 3000, SEQ(7)); /* called the maker */
 		node(&t, 5000, 5900, SEQ(7));
 		span(&t, OP, PID, 4900, 6000); /* evaluate_function */
 		r = trace_of(&t);
@@ -178,7 +175,7 @@ static void test_arrows(void)
 		tape_free(&t);
 	}
 
-	TEST("threads that number their operators alike do not mix, nor do processes; an unknown thread has no arrow")
+	TEST("equal numbers of different threads or processes do not mix, and an unknown thread has no arrow")
 	{
 		struct tape t = kineto_tape();
 		char buf[200];
@@ -197,7 +194,7 @@ static void test_arrows(void)
 		tape_free(&t);
 	}
 
-	TEST("a node that runs again has one arrow; one whose operator was before the window none, and is counted")
+	TEST("a node that runs twice has one arrow, and a node made before the window has none and is counted")
 	{
 		struct tape t = kineto_tape();
 		char buf[200];
@@ -207,7 +204,7 @@ static void test_arrows(void)
 		node(&t, 2000, 2900, SEQ(7));
 		node(&t, 3000, 3900, SEQ(7));
 		node(&t, 4000, 4900, SEQ(6));
-		numbered(&t, 5000, 5100, SEQ(6)); /* later than the node: not its maker */
+		numbered(&t, 5000, 5100, SEQ(6)); /* starts later than the node, so it is not its maker */
 		r = trace_of(&t);
 		CHECK(!strcmp(arrows(&r, buf), "1>2 "));
 		CHECK(num(r.other, "arrows") == 1 && num(r.other, "arrows_unmatched") == 2);
@@ -215,7 +212,7 @@ static void test_arrows(void)
 		tape_free(&t);
 	}
 
-	TEST("a double backward: an operator inside a node makes nodes of its own")
+	TEST("an operator nested in a backward node makes nodes of its own")
 	{
 		struct tape t = kineto_tape();
 		char buf[200];
@@ -234,7 +231,7 @@ static void test_arrows(void)
 
 static void test_memory(void)
 {
-	TEST("allocations are the allocator's reports, with address, running total and thread")
+	TEST("allocations become reports of the allocator with address, running total and thread")
 	{
 		struct tape t = kineto_tape();
 		struct mxbpf_alloc *a;
@@ -260,7 +257,7 @@ static void test_memory(void)
 	}
 }
 
-/* How the text comes out as "Input Dims". */
+/* Returns true if the text is written as `want` in "Input Dims". */
 static bool dims_are(const char *text, const char *want, bool string)
 {
 	struct tape t = kineto_tape();
@@ -283,7 +280,7 @@ static bool dims_are(const char *text, const char *want, bool string)
 
 static void test_details(void)
 {
-	TEST("sizes, types and strides of tensors, and stacks, are what torch's own readers look for")
+	TEST("sizes, types and strides of tensors, and stacks, have the form that torch's own readers expect")
 	{
 		static const char args[] =
 			"[[8,3],[[2,2],[1]],[]]\n[\"float\",\"TensorList\",\"\"]\n[[3,1],[[2,1],[1]],[]]";
@@ -296,7 +293,7 @@ static void test_details(void)
 		name(&t, 7, MXBPF_NAME_STACK, stack, sizeof(stack) - 1);
 		s = span(&t, OP, PID, 1000, 2000);
 		s->args_id = s->stack_id = 7;
-		span(&t, OP, PID, 3000, 4000)->args_id = 8; /* lost */
+		span(&t, OP, PID, 3000, 4000)->args_id = 8; /* its text was lost */
 		r = trace_of(&t);
 		CHECK(strstr(r.text,
 			     ",\"Input Dims\":[[8,3],[[2,2],[1]],[]],\"Input type\":[\"float\",\"TensorList\",\"\"],"
@@ -309,7 +306,7 @@ static void test_details(void)
 		tape_free(&t);
 	}
 
-	TEST("hostile sizes are a string, whatever they would have made of the file")
+	TEST("hostile sizes are written as a string and cannot break the file")
 	{
 		CHECK(dims_are("[[8,3],[-1,0]]", "[[8,3],[-1,0]]", false) && dims_are("[]", "[]", false));
 		CHECK(dims_are("[[8,3]", "\"[[8,3]\"", true) && dims_are("[[8,3]]}", "\"[[8,3]]}\"", true));
@@ -325,7 +322,7 @@ static void test_details(void)
 
 static void test_growing(void)
 {
-	TEST("a recording that grows while it is exported: what the first pass has not seen has no numbers")
+	TEST("events added to the recording after the first pass are exported without numbers")
 	{
 		struct tape t = kineto_tape();
 		struct trace r;
@@ -344,8 +341,10 @@ static void test_growing(void)
 	}
 }
 
-/* Whether each of n spans that end at 838338 ends, for readers that add doubles, before the one around it and before
- * 838.338. */
+/*
+ * Readers add start and duration as doubles. Returns true if by that sum each of n nested spans that end at 838338 ns
+ * ends before the span around it, and all end before 838.338 us.
+ */
 static bool ends_apart(struct tape *t, int n)
 {
 	struct trace r = trace_of(t);
@@ -367,7 +366,8 @@ static bool ends_apart(struct tape *t, int n)
 
 static void test_equal_ends(void)
 {
-	TEST("what an exception left ends one in the other, for readers that add doubles, and before what begins then")
+	TEST("spans left by an exception end one inside the other, even if added as doubles, and before the next span "
+	     "begins")
 	{
 		struct tape t = kineto_tape();
 		int i;
@@ -383,7 +383,7 @@ static void test_equal_ends(void)
 		tape_free(&t);
 	}
 
-	TEST("so do 500 spans, one in the other")
+	TEST("500 nested spans with the same end stay nested, even if their times are added as doubles")
 	{
 		struct tape t = kineto_tape();
 		int i;
@@ -395,7 +395,7 @@ static void test_equal_ends(void)
 		tape_free(&t);
 	}
 
-	TEST("so does a single span that has no end of its own, and a chain of tail calls with more around it")
+	TEST("a span stays apart from one that begins at its end, and a chain of tail calls stays nested in its caller")
 	{
 		struct tape t = kineto_tape();
 
@@ -412,7 +412,7 @@ static void test_equal_ends(void)
 		tape_free(&t);
 	}
 
-	TEST("ends that are no other's stay as they are")
+	TEST("a span whose end equals no other time keeps it")
 	{
 		struct tape t = kineto_tape();
 		struct trace r;
@@ -429,7 +429,8 @@ static void test_equal_ends(void)
 
 static void test_classic(void)
 {
-	TEST("the classic form is an array of spans in one process, threads and lanes by index, the loss before them")
+	TEST("the classic form is an array of spans in one process, with threads and lanes by index, and the losses "
+	     "first")
 	{
 		static const char hostile[] = "x\"},{\n";
 		struct tape t = tape_new();
@@ -471,7 +472,7 @@ static struct tape training_tape(void)
 	return t;
 }
 
-/* "number:from-to" of the steps on a thread, in us. */
+/* Returns the steps of a thread as "number:from-to" in us. */
 static const char *steps(struct tape *t, uint32_t tid, char buf[200])
 {
 	struct trace r = trace_of(t);
@@ -494,7 +495,7 @@ static const char *steps(struct tape *t, uint32_t tid, char buf[200])
 
 static void test_steps(void)
 {
-	TEST("a step reaches from the end of one optimizer step to the end of the next, on each thread by itself")
+	TEST("a step lasts from the end of one optimizer step to the end of the next, separately for each thread")
 	{
 		struct tape t = training_tape();
 		char buf[200];
@@ -510,8 +511,7 @@ static void test_steps(void)
 		tape_free(&t);
 	}
 
-	TEST("of two optimizers in an iteration the first one seen counts; an operator's name or the program's own "
-	     "does not")
+	TEST("the first optimizer of an iteration ends the step, and operators or annotations of that name do not")
 	{
 		struct tape t = training_tape();
 		char buf[200];
@@ -527,7 +527,7 @@ static void test_steps(void)
 		tape_free(&t);
 	}
 
-	TEST("an annotation around each iteration moves the step's end to its own")
+	TEST("an annotation around each iteration moves the end of the step to its own end")
 	{
 		struct tape t = training_tape();
 		char buf[200];
@@ -543,7 +543,7 @@ static void test_steps(void)
 		tape_free(&t);
 	}
 
-	TEST("a step does not cross the start or the end of an annotation around several")
+	TEST("a step does not cross the start or end of an annotation around several iterations")
 	{
 		struct tape t = training_tape();
 		char buf[200];
@@ -552,13 +552,13 @@ static void test_steps(void)
 		for (i = 0; i < 5; i++) {
 			annotation(&t, PID, (uint64_t)i * 10000 + 5000, (uint64_t)i * 10000 + 6000, STEP);
 			if (i == 3)
-				annotation(&t, PID, 12000, 37000, OUTER); /* 1, 2, 3 */
+				annotation(&t, PID, 12000, 37000, OUTER); /* around iterations 1, 2 and 3 */
 		}
 		CHECK(!strcmp(steps(&t, PID, buf), "0:12-16 1:16-26 2:26-36 3:37-46 "));
 		tape_free(&t);
 	}
 
-	TEST("a program that marks its iterations itself keeps its own")
+	TEST("a program that marks its iterations itself gets no steps from mxbpf")
 	{
 		struct tape t = training_tape();
 		char buf[200];
@@ -571,7 +571,7 @@ static void test_steps(void)
 		tape_free(&t);
 	}
 
-	TEST("around pauses, when nobody knows how many iterations went by, there are none")
+	TEST("a session with pauses has no steps, because the number of missed iterations is unknown")
 	{
 		struct tape t = training_tape();
 		char buf[200];
@@ -583,7 +583,7 @@ static void test_steps(void)
 		tape_free(&t);
 	}
 
-	TEST("an optimizer that steps by another of its class is one step")
+	TEST("an optimizer step nested in another step of the same class is not counted")
 	{
 		struct tape t = training_tape();
 		char buf[200];
