@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --layers: spans with a layer, in rows, recordings of any age, every sink that shows them, and traces. */
+/* Tests --layers: spans with a layer, in rows, recordings of any age, sinks and traces. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 #include "record/record.h"
 #include "schema.h"
 
-/* Bytes of the records of a version without layers. */
+/* Sizes of records of a version without layers. */
 #define OLD_SPAN_BYTES	offsetof(struct mxbpf_span, layer_id)
 #define OLD_GROUP_BYTES MXBPF_GROUP_BYTES_MIN
 #define OLD_OPEN_BYTES	MXBPF_OPEN_BYTES_MIN
@@ -31,7 +31,7 @@ static void put_op(struct tape *t, uint64_t at_ns, uint64_t dur_ns, uint64_t nam
 	s->counters[0] = MXBPF_COUNTER_NONE;
 }
 
-/* Two dense layers, forward and backward, and what is of no layer. */
+/* Two dense layers, forward and backward, and operators without a layer. */
 static struct tape layered(void)
 {
 	struct tape t = tape_new();
@@ -42,19 +42,19 @@ static struct tape layered(void)
 	name(&t, 1, MXBPF_NAME_LAYER, "dense0_fwd", 10);
 	name(&t, 3, MXBPF_NAME_LAYER, "dense1_fwd", 10);
 	name(&t, 11, MXBPF_NAME_LAYER, "dense1_fwd_backward", 19);
-	name(&t, 13, MXBPF_NAME_LAYER, "DeleteVariable", 14); /* a layer called as an operator is */
+	name(&t, 13, MXBPF_NAME_LAYER, "DeleteVariable", 14); /* a layer with the name of an operator */
 	put_op(&t, 1000, 100, FC, 1);
 	put_op(&t, 2000, 200, FC, 3);
 	put_op(&t, 3000, 400, BACKWARD, 11);
 	put_op(&t, 4000, 800, DELETE, 0);
 	put_op(&t, 5000, 1600, FC, 13);
-	put_op(&t, 6000, 3200, FC, 15); /* whose name was lost */
+	put_op(&t, 6000, 3200, FC, 15); /* the name of this layer was lost */
 	t.session.details = MXBPF_DETAIL_LAYER;
 	t.session.class_title[OP] = (char *)"ops";
 	return t;
 }
 
-/* What a sink prints; caller frees. */
+/* Returns what a sink prints. The caller frees it. */
 static char *render(const char *sink, struct tape *t, const struct view_opts *opts)
 {
 	struct view_source source = {tape_rewind, tape_next, t, t->recs.len};
@@ -74,7 +74,7 @@ static char *render(const char *sink, struct tape *t, const struct view_opts *op
 	return text;
 }
 
-/* Calls in the row of these two; 0: none. */
+/* Returns the number of calls in the row of this name and layer; layer_id 0 means no layer. */
 static uint64_t calls(struct mdl *m, uint64_t name_id, uint64_t layer_id)
 {
 	const struct mdl_row *const *rows;
@@ -113,14 +113,14 @@ static void test_rows(void)
 	CHECK(!mdl_emit(t.model, &recs) && !mdl_feed(again, recs.data, recs.len));
 	check_rows(again);
 	CHECK(mdl_group_id(&(struct mxbpf_group){.name_id = 5, .args_id = 7, .stack_id = 9, .layer_id = 0}) ==
-	      0x70abb0c7353fc76eull); /* what recordings bear */
+	      0x70abb0c7353fc76eull); /* the id in existing recordings */
 	buf_fini(&recs);
 	mdl_free(sum);
 	mdl_free(again);
 	tape_free(&t);
 }
 
-/* finish: with its tables at its end. */
+/* finish: write the final tables; otherwise the reader folds the spans. */
 static void test_recording(bool finish)
 {
 	struct tape t = layered();
@@ -142,7 +142,7 @@ static void test_recording(bool finish)
 	tape_free(&t);
 }
 
-/* Records as they were before there were layers: behind each stands what must not be read. */
+/* Records of a version without layers. Each is followed by bytes that must not be read as its layer. */
 static void test_old(void)
 {
 	struct tape t = tape_new();
@@ -250,20 +250,21 @@ static void test_trace(void)
 int main(void)
 {
 	CHECK(mkdtemp(dir));
-	TEST("spans of other layers have rows of their own, also in sums and in what a model emits")
+	TEST("spans of different layers have separate rows, also in sums and emitted records")
 	test_rows();
-	TEST("a recording has them, with its end from its tables and without from its spans")
+	TEST("a recording has the rows of layers, both from its final tables and from its spans")
 	{
 		test_recording(true);
 		test_recording(false);
 	}
-	TEST("records of a version without layers are what they were")
+	TEST("records of a version without layers have no layer")
 	test_old();
-	TEST("JSON by layer puts a layer's operators together, forward and backward; what is of none keeps its name")
+	TEST("JSON by layer joins a layer's forward and backward operators, and operators without a layer keep their "
+	     "names")
 	test_json();
-	TEST("so do CSV and the table; events have the whole name")
+	TEST("CSV and the table group by layer, and single events have the full name of the layer")
 	test_tables();
-	TEST("traces have it among the arguments")
+	TEST("traces have the layer among the arguments")
 	test_trace();
 	rmdir(dir);
 	UNIT_MAIN_END;

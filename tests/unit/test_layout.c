@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the code of the real libtorch_cpu.so of 2.13.0 (MXBPF_TEST_LIBTORCH) says of where its data lies. */
+/* Tests the offsets of data that are read from the code of the real libtorch_cpu.so 2.13.0 (MXBPF_TEST_LIBTORCH). */
 #include "unit.h"
 
 #include <errno.h>
@@ -34,27 +34,28 @@ static void test_torch(void)
 	uint32_t keys;
 	struct err e = {0};
 
-	TEST("a thread's variables are found by the code that reads them")
+	TEST("thread-local variables are found from the code that reads them")
 	{
 		CHECK(!layout_tls(elf, &peek, &tls, &e) && tls.got_va == 0x1486fb78 && tls.add == 0x170);
 		CHECK(!layout_tls(elf, &thread, &tls, &e) && tls.got_va == 0x1486fb78 && tls.add == 0x2250);
 	}
-	TEST("a node's number and thread are found by the code that hands them to a profiler")
+	TEST("the number and thread of a node are found from the code that passes them to a profiler")
 	CHECK(!layout_node(elf, &node, &number, &of_thread, &e) && number == 0x10 && of_thread == 0x28);
-	TEST("a call's number and thread are found by the code that makes it and that hands it the number")
+	TEST("the number and thread of a call are found from the code that makes the call and the code that sets the "
+	     "number")
 	CHECK(!layout_record(elf, &record, &before, &number, &of_thread, &e) && number == 200 && of_thread == 304);
-	TEST("a tensor's key set is found by the code that joins those of two")
+	TEST("the key set of a tensor is found from the code that joins two key sets")
 	CHECK(!layout_tensor(elf, &mm, &keys, &e) && keys == 0xa8);
-	TEST("code of another form is refused, not guessed at")
+	TEST("code of another form is refused")
 	{
 		CHECK(layout_tls(elf, &node, &tls, &e) == -EILSEQ && e.why[0]);
 		CHECK(layout_node(elf, &peek, &number, &of_thread, NULL) == -EILSEQ);
-		node.size_bytes = 0xa0; /* it ends before the number is loaded */
+		node.size_bytes = 0xa0; /* the code ends before the number is loaded */
 		CHECK(layout_node(elf, &node, &number, &of_thread, NULL) == -EILSEQ);
 		CHECK(layout_tensor(elf, &peek, &keys, NULL) == -EILSEQ);
 		CHECK(layout_record(elf, &record, &peek, &number, &of_thread, NULL) == -EILSEQ);
 		CHECK(layout_record(elf, &before, &before, &number, &of_thread, NULL) == -EILSEQ);
-		record.size_bytes = 0x190; /* it ends before the handle is stored */
+		record.size_bytes = 0x190; /* the code ends before the handle is stored */
 		CHECK(layout_record(elf, &record, &before, &number, &of_thread, NULL) == -EILSEQ);
 		peek.size_bytes = 0x10;
 		CHECK(layout_tls(elf, &peek, &tls, NULL) == -EILSEQ);
@@ -67,10 +68,10 @@ int main(void)
 	int fd = path ? open(path, O_RDONLY) : -1;
 
 	if (!path)
-		TEST_IF(path, "where PyTorch keeps its data is read from its code", NO_TORCH) CHECK(0);
+		TEST_IF(path, "the offsets of PyTorch's data are read from its code", NO_TORCH) CHECK(0);
 	if (!path)
 		return unit_end();
-	TEST("the library is read") CHECK(fd >= 0 && !elf_open(fd, &elf, NULL));
+	TEST("the library can be opened") CHECK(fd >= 0 && !elf_open(fd, &elf, NULL));
 	if (!elf)
 		return unit_end();
 	test_torch();

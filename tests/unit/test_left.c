@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that had been left when the window ended, and those that were still in flight. */
+/* Tests calls that had been left when the window ended, and calls that were still running. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -17,13 +17,13 @@ static void take(void *ctx, const struct mxbpf_span *s)
 	spans[nspans++ % 4] = *s;
 }
 
-/* The frames that lie below this stack pointer. */
+/* Returns true for frames below the stack pointer in ctx. */
 static bool is_below(void *ctx, const struct mxbpf_frame *f)
 {
 	return f->sp < *(const uint64_t *)ctx;
 }
 
-/* A call at sp 200 and, in it, another at sp 100. */
+/* Opens a call at sp 200 and in it another one at sp 100, and collects the calls left at `sp`. */
 static unsigned left_at(struct mxbpf_thread *threads, uint64_t sp, uint8_t end, uint64_t raised_ns)
 {
 	const struct att a = {.threads = threads, .nslots = MXBPF_THREADS_MAX};
@@ -42,14 +42,14 @@ int main(void)
 {
 	struct mxbpf_thread *threads = calloc(MXBPF_THREADS_MAX, sizeof(*threads));
 
-	TEST("a call that is in flight is no span")
+	TEST("a call that is still running gives no span")
 	CHECK(!left_at(threads, 50, MXBPF_END_CUT, 0) && !nspans);
-	TEST("a call that was left lasts until the exception was thrown")
+	TEST("a call left by an exception lasts until the exception was thrown")
 	{
 		CHECK(left_at(threads, 150, MXBPF_END_CUT, BEGAN + 1000) == 1 && nspans == 1);
 		CHECK(spans[0].dur_ns == 900 && spans[0].self_ns == 850 && spans[0].flags == MXBPF_SPAN_UNWOUND);
 	}
-	TEST("a call whose end nobody saw lasts until that was noticed, and what is in it is not its own time")
+	TEST("a call with a missed end lasts until this was noticed, and its self time excludes nested calls")
 	{
 		CHECK(left_at(threads, 250, MXBPF_END_NEXT, BEGAN + 1000) == 2 && nspans == 2);
 		CHECK(spans[0].dur_ns == UNTIL - BEGAN - 100 && spans[0].self_ns == spans[0].dur_ns - 50);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Lives of operators and waits of the program, added up, whatever way their records take. */
+/* Tests how life cycles of operators and waits of the program are added up. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,17 +80,17 @@ static void test_lives(void)
 	struct mxbpf_agg_life bad = {.h = {MXBPF_AGG_LIFE, sizeof(bad), 7, 0}, .count = 1, .part = MXBPF_LIFE_PARTS};
 	struct buf recs = {0};
 
-	TEST("each part has those of which it is known")
+	TEST("each part of a life counts the operators for which it is known")
 	CHECK(!mdl_feed(m, r, sizeof(r)));
 	check_lives(m);
 
-	TEST("what the model gives out makes an equal one, and the sum of the processes")
+	TEST("emitted lives give the same lives again, and processes can be summed")
 	CHECK(!mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len));
 	check_lives(again);
 	sum = mdl_sum(m);
 	CHECK(sum && life_of(sum, 11, 0) && life_of(sum, 11, 0)->parts[MXBPF_LIFE_RUN].count == 4);
 
-	TEST("a part that there is none of, and buckets that are not there, are refused")
+	TEST("an invalid part or a missing bucket is refused")
 	CHECK(mdl_feed(m, &bad, sizeof(bad)) == -EBADMSG);
 	bad.part = 0;
 	bad.nbuckets = 1;
@@ -124,7 +124,7 @@ static void test_waits(void)
 	mdl_waits(again, &n);
 	CHECK(n == 5 && wait_of(again, 11, 0, MXBPF_WAIT_OPERATOR).total_ns == 40);
 
-	TEST("what nobody can have waited for is refused")
+	TEST("a wait for an unknown kind of thing is refused")
 	r[0].what = MXBPF_WAIT_WHATS;
 	CHECK(mdl_feed(m, r, sizeof(r[0])) == -EBADMSG);
 	buf_fini(&recs);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A library that a process is just mapping, step by step as the dynamic loader does. */
+/* Tests a library that a process is still mapping, step by step as the dynamic loader does. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,17 +21,17 @@
 
 static char path[PATH_MAX]; /* of the library */
 
-/* A child that maps the library. */
+/* A child process that maps the library. */
 static struct {
 	pid_t pid;
-	int says; /* a byte from it when the code is mapped, but no data */
-	int go;	  /* a byte to it, and it maps the rest; it ends when this is closed */
+	int says; /* the child writes a byte when the code is mapped and the data is not */
+	int go;	  /* at a byte the child maps the rest; it exits when this is closed */
 } child;
 
-static pid_t looker; /* the thread that looks at the child */
+static pid_t looker; /* the thread that inspects the child */
 static atomic_bool looked;
 
-/* A library whose data is at other offsets in the file than in memory, as in libtorch_cpu.so. */
+/* Builds a library whose data has other offsets in the file than in memory, as in libtorch_cpu.so. */
 static void build_library(const char *program)
 {
 	char command[3 * PATH_MAX];
@@ -60,7 +60,7 @@ static void map_segment(int fd, char *image, const Elf64_Phdr *ph)
 		_exit(1);
 }
 
-/* The whole file in one piece, then segment after segment over it; a halt after the one with the code. */
+/* Maps the whole file in one piece, then each segment over it; stops after the segment with the code. */
 static void map_library(int says, int go)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), i;
@@ -127,7 +127,7 @@ static bool looker_naps(void)
 	return strtol(text, NULL, 10) == SYS_clock_nanosleep;
 }
 
-/* Lets the child map the rest when the other thread waits for that, or has given up. */
+/* Lets the child map the rest as soon as the other thread waits for that or has given up. */
 static void *let_it_load(void *none)
 {
 	while (!looker_naps() && !looked)
@@ -145,20 +145,20 @@ int main(int argc, char **argv)
 
 	build_library(argv[0]);
 	looker = (pid_t)syscall(SYS_gettid);
-	TEST("a library whose data the loader has not mapped yet is waited for, and not called overwritten")
+	TEST("a library whose data is not mapped yet is waited for and not reported as overwritten")
 	{
 		start_child();
 		CHECK(!tgt_open(child.pid, &t, &e));
 		lib = t ? tgt_find_lib(t, "test_loading-*.so") : NULL;
 		CHECK(lib);
 		pthread_create(&other, NULL, let_it_load, NULL);
-		CHECK(lib && !tgt_lib_elf(t, lib, &elf, NULL)); /* who asks for no reason gets none */
+		CHECK(lib && !tgt_lib_elf(t, lib, &elf, NULL)); /* NULL instead of an err: no reason is wanted */
 		looked = true;
 		pthread_join(other, NULL);
 		tgt_close(t);
 		end_child();
 	}
-	TEST("a process that stays in the middle of loading is told as that, and nothing waits for it for ever")
+	TEST("a process that stays in the middle of loading is reported as such after a limited time")
 	{
 		start_child();
 		e = (struct err){0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What stands in the files of the kernel that gauges are read from, and what might. */
+/* Tests the parsing of kernel files from which gauges are read, with real and hostile contents. */
 #include "unit.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "feature/machine/read_priv.h"
 
-#define NONE 0xabcdef /* what a failed reading leaves */
+#define NONE 0xabcdef /* the value after a failed reading */
 
 static uint64_t parsed(unsigned id, unsigned version, const char *text)
 {
@@ -31,7 +31,7 @@ static void test_values(void)
 	static const char cpu[] = "usage_usec 12\nuser_usec 7\nnr_periods 9\nnr_throttled 8\nthrottled_usec 4000000\n";
 	static const char stall[] = "some avg10=1.00 avg60=2.00 avg300=3.00 total=4\nfull avg10=0.00 total=5\n";
 
-	TEST("a group's numbers are those of their lines, microseconds in ns")
+	TEST("a cgroup's values are those of their lines, with microseconds converted to ns")
 	{
 		CHECK(parsed(MXBPF_GAUGE_GROUP_CPU, 1, cpu) == 12000);
 		CHECK(parsed(MXBPF_GAUGE_PERIODS, 1, cpu) == 9 && parsed(MXBPF_GAUGE_PERIODS_THROTTLED, 1, cpu) == 8);
@@ -40,7 +40,7 @@ static void test_values(void)
 		CHECK(parsed(MXBPF_GAUGE_MEMORY_MAX_HITS, 1, events) == 3 &&
 		      parsed(MXBPF_GAUGE_OOM_KILLS, 1, events) == 5);
 	}
-	TEST("a limit is a number or none, whatever the version calls none")
+	TEST("a limit is a number or no limit, in the form of either cgroup version")
 	{
 		CHECK(parsed(MXBPF_GAUGE_CPU_MAX, 1, "30000 100000\n") == 300);
 		CHECK(parsed(MXBPF_GAUGE_CPU_MAX, 1, "max 100000\n") == MXBPF_GAUGE_NO_LIMIT);
@@ -50,12 +50,12 @@ static void test_values(void)
 		CHECK(parsed(MXBPF_GAUGE_MEMORY_MAX, 2, "9223372036854771712\n") == MXBPF_GAUGE_NO_LIMIT);
 		CHECK(parsed(MXBPF_GAUGE_MEMORY_MAX, 1, "1073741824\n") == 1073741824);
 	}
-	TEST("a list of CPUs is counted")
+	TEST("the CPUs of a list are counted")
 	{
 		CHECK(parsed(MXBPF_GAUGE_GROUP_CPUS, 1, "0-3,8,10-11\n") == 7);
 		CHECK(parsed(MXBPF_GAUGE_GROUP_CPUS, 1, "5\n") == 1);
 	}
-	TEST("times of all CPUs add up, a guest's once")
+	TEST("busy time is summed over its kinds, and guest time is not counted twice")
 	{
 		CHECK(parsed(MXBPF_GAUGE_CPU_BUSY, 1, stat_text) == (100 + 20 + 30 + 6 + 7) * 10000000ull);
 		CHECK(parsed(MXBPF_GAUGE_CPU_IDLE, 1, stat_text) == 4000 * 10000000ull);
@@ -104,7 +104,7 @@ static void test_hostile_values(void)
 	unsigned id, version;
 	size_t i;
 
-	TEST("what is cut, empty, too large or something else is a number or nothing")
+	TEST("truncated, empty or excessive contents give a number or no value")
 	{
 		for (id = 1; id < MXBPF_GAUGE_IDS; id++)
 			for (version = 1; version <= 2; version++) {
@@ -132,7 +132,7 @@ static void test_paths(void)
 {
 	char path[MACH_PATH_BYTES], *huge = malloc(2 * MACH_PATH_BYTES);
 
-	TEST("the path in a hierarchy is that of its line, colons and all")
+	TEST("the path of a cgroup is that of its hierarchy's line, including colons")
 	{
 		CHECK(!mach_group_path(both, NULL, path) && !strcmp(path, "/u/v"));
 		CHECK(!mach_group_path(both, "cpu", path) && !strcmp(path, "/c/d"));
@@ -141,7 +141,7 @@ static void test_paths(void)
 		CHECK(mach_group_path(both, "cpuset", path) == -ENOENT);
 		CHECK(mach_group_path("0::/x (deleted)\n", NULL, path) == -ESTALE);
 	}
-	TEST("a text that is no /proc/PID/cgroup has no path")
+	TEST("a text that is not from /proc/PID/cgroup has no path")
 	{
 		CHECK(mach_group_path("", NULL, path) == -ENOENT && mach_group_path("0:", NULL, path) == -ENOENT);
 		CHECK(mach_group_path("0::", NULL, path) == -ENOENT && mach_group_path("0::x", NULL, path) == -ENOENT);
@@ -174,7 +174,7 @@ static void test_mounts(void)
 		MOUNT2("/", "/cg/unified") MOUNT1("/", "/cg/cpuset", "cpuset") MOUNT1("/", "/cg/cpu", "cpu,cpuacct");
 	static const char container[] = MOUNT2("/docker/x", "/sys/fs/cgroup");
 
-	TEST("on the host a group lies below the mount of its hierarchy")
+	TEST("the directory of a cgroup on the host is below the mount of its hierarchy")
 	{
 		CHECK(!strcmp(dir_of(MOUNT2("/", "/sys/fs/cgroup"), NULL, "/a/b"), "/sys/fs/cgroup/a/b"));
 		CHECK(!strcmp(dir_of(v1, "cpu", "/a"), "/cg/cpu/a") &&
@@ -182,7 +182,7 @@ static void test_mounts(void)
 		CHECK(!strcmp(dir_of(v1, "memory", "/a"), ""));
 		CHECK(!strcmp(dir_of(MOUNT2("/", "/a\\040b\\134"), NULL, "/"), "/a b\\"));
 	}
-	TEST("in a container the mount is the group, with a namespace of its own or without")
+	TEST("the mount in a container is the cgroup itself, with or without a cgroup namespace")
 	{
 		CHECK(!strcmp(dir_of(MOUNT2("/", "/sys/fs/cgroup"), NULL, "/"), "/sys/fs/cgroup"));
 		CHECK(!strcmp(dir_of(container, NULL, "/docker/x"), "/sys/fs/cgroup"));
@@ -190,19 +190,19 @@ static void test_mounts(void)
 		CHECK(!strcmp(dir_of(container, NULL, "/docker/xy"), "") &&
 		      !strcmp(dir_of(container, NULL, "/docker"), ""));
 	}
-	TEST("a group outside of the namespace is found by a mount that shows it, never by climbing")
+	TEST("a cgroup outside of the namespace is found only through a mount that shows it")
 	{
 		CHECK(!strcmp(dir_of(MOUNT2("/", "/sys/fs/cgroup"), NULL, "/../b"), ""));
 		CHECK(!strcmp(dir_of(MOUNT2("/../b", "/m"), NULL, "/../b/c"), "/m/c"));
 		CHECK(!strcmp(dir_of(MOUNT2("/..", "/m"), NULL, "/../../c"), ""));
 		CHECK(!strcmp(dir_of(MOUNT2("/", "/m"), NULL, "/..b"), "/m/..b"));
 	}
-	TEST("of several mounts the one that shows most is taken, of equal ones the last")
+	TEST("the mount with the largest subtree is taken, and the last one of equal mounts")
 	{
 		CHECK(!strcmp(dir_of(MOUNT2("/a", "/one") MOUNT2("/", "/two"), NULL, "/a"), "/two/a"));
 		CHECK(!strcmp(dir_of(MOUNT2("/", "/one") MOUNT2("/", "/two"), NULL, "/a"), "/two/a"));
 	}
-	TEST("lines that are cut or of other file systems are no mounts")
+	TEST("truncated lines and other file systems are ignored")
 	{
 		CHECK(!strcmp(dir_of("", NULL, "/"), "") && !strcmp(dir_of("30 25 0:26 /", NULL, "/"), ""));
 		CHECK(!strcmp(dir_of("30 25 0:26 / /x rw - cgroup2", NULL, "/"), ""));
@@ -228,13 +228,13 @@ static void put_file(const char *dir, unsigned cpu, const char *name, const char
 static void test_frequency(void)
 {
 	static const char later[] = "cpu  0 0 0 0 0 0 0 0 0 0\n"
-				    "cpu0 160 10 15 2000 25 3 4 40 5 1\n" /* all of the time */
-				    "cpu1 41 10 15 2099 25 3 3 40 4 0\n"; /* nearly none */
+				    "cpu0 160 10 15 2000 25 3 4 40 5 1\n" /* busy all the time */
+				    "cpu1 41 10 15 2099 25 3 3 40 4 0\n"; /* idle nearly all the time */
 	char dir[] = "/tmp/mxbpf-test-freq-XXXXXX", remove[64];
 	struct mach_freq f = {.sys = mkdtemp(dir)};
 	uint64_t khz = NONE;
 
-	TEST("the frequency is that of the CPUs that were busy, an idle one's says nothing")
+	TEST("the frequency is that of busy CPUs and ignores idle ones")
 	{
 		put_file(dir, 0, "scaling_cur_freq", "1200000\n");
 		put_file(dir, 0, "cpuinfo_max_freq", "3000000\n");
@@ -244,7 +244,7 @@ static void test_frequency(void)
 		CHECK(!mach_freq(&f, later, &khz) && khz == 1200000 && f.khz_max == 3000000);
 		CHECK(mach_freq(&f, later, &khz) == -ENODATA); /* no time has passed */
 	}
-	TEST("without a highest one there is none, not 0")
+	TEST("the highest frequency is absent, not 0, if it cannot be read")
 	{
 		put_file(dir, 0, "cpuinfo_max_freq", "\n");
 		mach_freq(&f, stat_text, &khz);
@@ -253,7 +253,7 @@ static void test_frequency(void)
 		CHECK(mach_freq(&f, stat_text, &khz) == -ENODATA);
 		CHECK(!mach_freq(&f, later, &khz) && khz == 1200000 && !f.khz_max);
 	}
-	TEST("/proc/cpuinfo says it of each CPU, or not")
+	TEST("the frequency is read from /proc/cpuinfo for each CPU that has one there")
 	{
 		static const char text[] = "processor\t: 0\ncpu MHz\t\t: 2596.156\n\n"
 					   "processor\t: 1\nflags\t: x\n\nprocessor\t: 2\ncpu MHz\t\t: 800\n";
@@ -269,7 +269,7 @@ static void test_frequency(void)
 	CHECK(!system(remove));
 }
 
-/* Of this very process: what can be read here differs, that it fits together does not. */
+/* Reads the gauges of this process. The values differ between machines; their consistency does not. */
 static void test_reading(void)
 {
 	struct mach *m = mach_open(getpid(), NULL, NULL);
@@ -279,7 +279,7 @@ static void test_reading(void)
 	unsigned stats = 0;
 	size_t pos;
 
-	TEST("a reading is whole records, in order of time, the machine's CPU time among them")
+	TEST("a reading has complete records in time order, including the CPU time of the machine")
 	{
 		CHECK(m && !mach_read(m, false, &out) && !mach_read(m, true, &out));
 		for (pos = 0; pos < out.len; pos += g->h.size) {
@@ -293,7 +293,7 @@ static void test_reading(void)
 		}
 		CHECK(pos == out.len && stats == 2);
 	}
-	TEST("of a process that is not there the machine is read")
+	TEST("the gauges of the machine are read even if the process does not exist")
 	{
 		mach_close(m);
 		out.len = 0;

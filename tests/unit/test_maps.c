@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The parser of /proc/PID/maps, on lines that the kernel and hostile file names could make. */
+/* Tests the parser of /proc/PID/maps with lines from the kernel and with hostile file names. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ int main(void)
 	char line[512];
 	struct tgt_map m;
 
-	TEST("a line of maps is taken apart")
+	TEST("a line of maps is parsed")
 	{
 		snprintf(line, sizeof(line),
 			 "7f00-8f00 r-xp 00001000 fe:1f 2182365       /x/a b\\012c (deleted) (deleted)");

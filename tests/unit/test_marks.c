@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The program's own marks: a counter's row is the same in whatever order its values come, records of one name are one
- * row, and what the model emits makes an equal one. And where the real MXNet (MXBPF_TEST_LIBMXNET) keeps the state of
- * its own profiler, as its code shows.
+ * Tests user annotations and user counters in the model, and the offsets of the state of MXNet's own profiler, which
+ * are read from the code of the real MXNet (MXBPF_TEST_LIBMXNET).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +24,10 @@ static struct mxbpf_value set(uint64_t name_id, uint64_t ts_ns, uint64_t seq, ui
 				    .tid = 8};
 }
 
-/* Values 5, 9, 2 of one counter, the last two at the same moment, and one of another; last: which comes first. */
+/*
+ * Values 5, 9, 2 of one counter, the last two at the same time, and one value of another counter. The order of arrival
+ * must not matter.
+ */
 static void test_order(void)
 {
 	const struct mxbpf_value v[] = {set(11, 100, 0, 5), set(11, 200, 1, 9), set(11, 200, 2, 2), set(13, 150, 0, 1)};
@@ -68,7 +70,7 @@ static struct mxbpf_span frame(uint64_t ts_ns, uint64_t dur_ns)
 				   .flags = MXBPF_SPAN_USER};
 }
 
-/* What a model says of marks; for comparing two. */
+/* Checks the annotations of a model. */
 static void expect(struct mdl *m)
 {
 	const struct mxbpf_instant *const *instants;
@@ -114,7 +116,7 @@ static void test_emit(void)
 	mdl_free(m);
 }
 
-/* What is malformed is none, and what is of a kind that came later is none either. */
+/* Malformed records and unknown kinds are refused. */
 static void test_bad(void)
 {
 	struct mxbpf_instant i = moment(31, MXBPF_INSTANT_WHATS, 1);
@@ -126,12 +128,12 @@ static void test_bad(void)
 	i.scope = MXBPF_SCOPES;
 	CHECK(mdl_feed(m, &i, sizeof(i)));
 	CHECK(mdl_feed(m, &x, sizeof(x)));
-	x.cls = MXBPF_CLASS_FRAME; /* of no row */
+	x.cls = MXBPF_CLASS_FRAME; /* no row has it */
 	CHECK(!mdl_feed(m, &x, sizeof(x)));
 	mdl_free(m);
 }
 
-/* The domain of a mark, and no other name's. */
+/* A domain belongs to the annotation with its id only. */
 static void test_domain(void)
 {
 	char room[sizeof(struct mxbpf_name) + 8] __attribute__((aligned(8))) = {0};
@@ -162,7 +164,7 @@ static void test_profiler(const char *path)
 		return;
 	CHECK(!elf_find_sym(elf, "_ZN5mxnet8profiler8Profiler8SetStateENS1_13ProfilerStateE", &sym, NULL));
 	CHECK(!layout_state(elf, &sym, &state, &paused, NULL));
-	CHECK(state == 0x30 && paused == 0xc0); /* 1.9.1 */
+	CHECK(state == 0x30 && paused == 0xc0); /* in MXNet 1.9.1 */
 	CHECK(layout_result(elf, &sym, &va, NULL) == -EILSEQ);
 	CHECK(!elf_find_sym(elf, "_ZN5mxnet8profiler8Profiler3GetEPSt10shared_ptrIS1_E", &sym, NULL));
 	CHECK(!layout_result(elf, &sym, &va, NULL));
@@ -175,10 +177,11 @@ int main(void)
 {
 	const char *mxnet = unit_library("MXBPF_TEST_LIBMXNET");
 
-	TEST("a counter's row is the same in whatever order its values come") test_order();
-	TEST("marks of one name are one row, and a model's records make an equal one") test_emit();
-	TEST("malformed marks are refused") test_bad();
-	TEST("a mark has a domain, and no other name does") test_domain();
-	TEST_IF(mxnet, "where MXNet keeps its profiler's state is read from its code", NO_MXNET) test_profiler(mxnet);
+	TEST("the row of a user counter does not depend on the order of its values") test_order();
+	TEST("annotations of one name share a row, and emitted records give the same rows") test_emit();
+	TEST("malformed annotations are refused") test_bad();
+	TEST("an annotation has its domain, and other names have none") test_domain();
+	TEST_IF(mxnet, "the offsets of the state of MXNet's profiler are read from its code", NO_MXNET)
+	test_profiler(mxnet);
 	UNIT_MAIN_END;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who holds memory, against books that copy everything at each peak: whatever way the records take, what is said of a
- * peak is what was there then.
+ * Compares memory attribution with simple books that copy all owners at each peak: the order of records in a window
+ * must not matter.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define OP     MXBPF_CLASS_OPERATOR
 #define DEV    MXBPF_DEVICE(1, 0)
 #define OWNERS 5
-#define BEFORE OWNERS /* its place in the books */
+#define BEFORE OWNERS /* its index in the books */
 #define SLOTS  64
 
 static struct mxbpf_alloc record(uint64_t ts_ns, uint32_t tgid, uint64_t owner, uint64_t addr, int64_t bytes)
@@ -50,7 +50,7 @@ static size_t nholders(const struct mdl *m)
 	return n;
 }
 
-/* What a program would write down. */
+/* A simple account of memory. */
 struct books {
 	int64_t live[OWNERS + 1], at_peak[OWNERS + 1], total, peak;
 	uint64_t peak_ns, end_ns;
@@ -73,7 +73,7 @@ static void book(struct books *b, unsigned owner, int64_t bytes, uint64_t now_ns
 	}
 }
 
-/* n events, of process tgid, from moment `from` on, into the books and to recs. */
+/* Makes n events of the process of `slots`, from time `from` on, in the books and in recs. */
 static void happen(struct books *b, struct mxbpf_alloc *recs, size_t n, uint64_t from, struct mxbpf_alloc *slots)
 {
 	const uint32_t tgid = slots[0].h.tgid;
@@ -84,7 +84,7 @@ static void happen(struct books *b, struct mxbpf_alloc *recs, size_t n, uint64_t
 		struct mxbpf_alloc *s = &slots[rand() % SLOTS];
 		unsigned owner = (unsigned)rand() % OWNERS;
 
-		if (rand() % 20 == 0) { /* of what was there before */
+		if (rand() % 20 == 0) { /* frees a block from before the window */
 			recs[i] = record(now, tgid, 0, 1000000 + i, -(1 + rand() % 5000));
 			book(b, BEFORE, recs[i].bytes, now);
 		} else if (s->bytes) {
@@ -173,18 +173,18 @@ int main(void)
 	others[0].h.tgid = 8;
 	happen(&b, recs, N, 1000, slots);
 	CHECK(!feed_all(m, recs, N, 97));
-	TEST("peak, its moment and holders, mean and what is left are those of books that copy all of it at each peak")
+	TEST("the peak, its time, its owners, the mean and the live bytes equal those of the books")
 	{
 		CHECK(same_device(m, &b));
 		CHECK(same_holders(m, &b, 7));
 	}
-	TEST("its own records make the same again")
+	TEST("emitted records give the same memory attribution again")
 	{
 		copy = again(m);
 		CHECK(copy && same_device(copy, &b) && same_holders(copy, &b, 7));
 		mdl_free(copy);
 	}
-	TEST("what goes on later, merged into what was before, is what would have come of it in one")
+	TEST("live bytes continue correctly after the memory state moves to a new model")
 	{
 		next = mdl_new();
 		CHECK(!mdl_move_memory(next, m, 1000 + 10 * N));
@@ -194,7 +194,7 @@ int main(void)
 			CHECK(holder(next, (uint64_t)i, 7).live_bytes == b.live[i]);
 		CHECK(mdl_mem_time(next, 0)->live_bytes == b.total);
 	}
-	TEST("a new peak after a beginning of anew counts what was made before that")
+	TEST("a new peak after the move includes blocks allocated before it")
 	{
 		CHECK(mdl_mem_time(next, 0)->peak_bytes <= b.peak);
 		int64_t all = 0;
@@ -206,7 +206,7 @@ int main(void)
 	}
 	mdl_free(m);
 
-	TEST("halves that know nothing of each other, merged, have the peak of the whole")
+	TEST("two separately folded halves have the peak of the whole after they are merged")
 	{
 		struct mxbpf_alloc up[] = {record(10, 7, 0, 0x1000, 100), record(20, 7, 1, 0x2000, 50)};
 		struct mxbpf_alloc on[] = {record(30, 7, 2, 0x3000, 500), record(40, 7, 0, 0x3000, -500),
@@ -221,13 +221,13 @@ int main(void)
 		CHECK(t->peak_bytes == 650 && t->peak_ns == 30 && t->live_bytes == 160);
 		CHECK(holder(m, 0, 7).peak_bytes == 100 && holder(m, 1, 7).peak_bytes == 50);
 		CHECK(holder(m, 2, 7).peak_bytes == 500 && holder(m, 2, 7).live_bytes == 10);
-		/* 100 for 10 ns, 150 for 10, 650 for 10, 150 for 10, 160 for 50 */
+		/* 100 bytes for 10 ns, 150 for 10, 650 for 10, 150 for 10, 160 for 50 */
 		CHECK(mdl_mem_mean(t, 0, 100) == (1000 + 1500 + 6500 + 1500 + 8000) / 100);
 		buf_fini(&late);
 		mdl_free(m);
 		mdl_free(next);
 	}
-	TEST("processes side by side add up")
+	TEST("the memory of several processes adds up")
 	{
 		memset(slots, 0, sizeof(slots));
 		slots[0].h.tgid = 7;
@@ -245,12 +245,12 @@ int main(void)
 		mdl_free(sum);
 		mdl_free(m);
 	}
-	TEST("an address that is given out again without a free is a free that was missed, and said to be")
+	TEST("an address that is allocated again without a free counts as a missed free")
 	{
 		m = mdl_new();
 		one[0] = record(10, 7, 0, 0x1000, 100);
 		one[1] = record(20, 7, 1, 0x1000, 30);
-		one[2] = record(30, 7, 1, 0, 7); /* without an address: no free of it will be known */
+		one[2] = record(30, 7, 1, 0, 7); /* without an address its free cannot be recognized */
 		one[3] = record(40, 7, 0, 0x5000, 0);
 		CHECK(!mdl_feed(m, one, sizeof(one)));
 		t = mdl_mem_time(m, 0);
@@ -259,7 +259,7 @@ int main(void)
 		CHECK(holder(m, 0, 7).live_blocks == 0 && holder(m, 1, 7).live_blocks == 2);
 		mdl_free(m);
 	}
-	TEST("kinds beyond those that there is room for are one row, and nothing of them is lost")
+	TEST("owners beyond the maximum number share one row, and none of their bytes are lost")
 	{
 		int64_t live = 0;
 		bool more = false;

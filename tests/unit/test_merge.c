@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Recordings of several hosts as one. */
+/* Tests merging the recordings of several hosts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static const struct mdl_session session = {
 	.duration_ns = 1000000,
 };
 
-/* Ten spans of one thread, the same on every host; a reading of the machine at either end. */
+/* Adds ten spans of one thread, the same on every host, and two readings of a machine gauge. */
 static void put_events(struct buf *b)
 {
 	struct mxbpf_span s = {.h = {MXBPF_SPAN, sizeof(s), PID, 0},
@@ -72,7 +72,7 @@ static struct rec_reader *recording(const struct mdl_session *s)
 	return r;
 }
 
-/* Of a host whose clock was set so much later. */
+/* Returns a session of a host whose clock is ahead by later_ns. */
 static struct mdl_session of(const char *hostname, uint64_t later_ns)
 {
 	struct mdl_session s = session;
@@ -90,7 +90,7 @@ static struct rec_reader *merged(const struct mdl_session *a, const struct mdl_s
 	return r;
 }
 
-/* What ran side by side is not late; threads of one number are two. */
+/* Spans of different hosts at the same time are not late. Equal thread ids of two hosts are two threads. */
 static void test_threads(void)
 {
 	const struct mdl_session a = of("alpha", 0), b = of("beta", 300);
@@ -113,7 +113,7 @@ static void test_threads(void)
 	rec_reader_close(r);
 }
 
-/* The first's, whose clock is behind that of the second. */
+/* The gauges are those of the first host, whose clock is 300 ns ahead. */
 static void test_gauge(void)
 {
 	const struct mdl_session a = of("alpha", 300), b = of("beta", 0);
@@ -139,7 +139,7 @@ static bool has_note(const struct mdl_session *s, const char *name, const char *
 	return false;
 }
 
-/* What is said of either is said of both. */
+/* Notes, refused probes and fallbacks of either recording belong to the merged one. */
 static void test_caveats(void)
 {
 	struct mdl_session a = of("alpha", 0), b = of("beta", 0);
@@ -163,7 +163,7 @@ static void test_caveats(void)
 	rec_reader_close(r);
 }
 
-/* Sources of one name are added up. A part that has the sum alone leaves the whole with the sum alone. */
+/* Equal sources are added up. If one part has only the sum of all sources, so has the whole. */
 static void test_sources(void)
 {
 	struct mdl_source one[] = {{"probes", {.attempted = 10, .stored = 9, .dropped = 1}, 2}};
@@ -190,7 +190,7 @@ static void test_sources(void)
 	rec_reader_close(r);
 }
 
-/* What only one of them has would be missing, or taken for that of both. */
+/* Data that only one of the recordings has would be missing from the sum or taken as that of both. */
 static void test_unlike(void)
 {
 	const struct mdl_session unlike[] = {
@@ -219,7 +219,7 @@ static void test_unlike(void)
 	}
 }
 
-/* Else all of it would count twice. */
+/* Merging a recording with itself would count everything twice. */
 static void test_twice(void)
 {
 	const struct mdl_session a = of("alpha", 0);
@@ -236,17 +236,17 @@ static void test_twice(void)
 
 int main(void)
 {
-	TEST("calls of hosts that ran side by side are not late, and threads of one number are two")
+	TEST("calls of two hosts at the same time are not late, and equal thread ids of two hosts are two threads")
 	test_threads();
-	TEST("readings of the machine are on the clock of the host that started first, from the first one on")
+	TEST("gauges are those of the first recording, on the clock of the host that started first")
 	test_gauge();
-	TEST("what is said of the numbers of one of them is said of their sums")
+	TEST("notes, refused probes and fallbacks of one recording apply to the merged recording")
 	test_caveats();
-	TEST("what each source lost is added up, and not shown for a part of the whole")
+	TEST("losses are added up by source, and shown by source only if all parts have them")
 	test_sources();
-	TEST("what was not recorded alike is refused")
+	TEST("recordings with different options are refused")
 	test_unlike();
-	TEST("one recording is not taken for two")
+	TEST("merging a recording with itself is refused")
 	test_twice();
 	UNIT_MAIN_END;
 }

@@ -175,7 +175,7 @@ static void test_account(struct buf *b)
 	CHECK(n == 1 && r->live_bytes == 50 && r->peak_bytes == 150 && r->low_bytes == 50);
 	put_alloc(b, 40, -1000); /* allocated before the attach */
 	put_alloc(b, 50, 70);
-	put_alloc(b, 50, -60); /* equal times: as they came */
+	put_alloc(b, 50, -60); /* equal times keep the order of arrival */
 	CHECK(!feed(m, b));
 	r = mdl_mem_rows(m, &n)[0];
 	CHECK(n == 1 && r->allocs == 3 && r->frees == 3 && r->alloc_bytes == 220 && r->free_bytes == 1160);
@@ -185,7 +185,7 @@ static void test_account(struct buf *b)
 	r = mdl_mem_rows(m, &n)[0];
 	CHECK(r->live_bytes == 510 && r->peak_bytes == 510 && r->low_bytes == 0);
 	CHECK(mdl_tally(m, MXBPF_CLASS_NONE, MXBPF_TALLY_LATE) == 0);
-	put_alloc(b, 59, 1); /* the only one older than what is folded */
+	put_alloc(b, 59, 1); /* the only record older than those already folded */
 	put_alloc(b, 60, 1);
 	CHECK(!feed(m, b));
 	CHECK(mdl_tally(m, MXBPF_CLASS_NONE, MXBPF_TALLY_LATE) == 1);
@@ -209,11 +209,11 @@ static uint64_t max_open(struct buf *b, unsigned cls)
 static void test_max_open(struct buf *b)
 {
 	put_span(b, 200, 10, 1, API);
-	put_span(b, 100, 100, 1, API); /* ends when the one above begins */
+	put_span(b, 100, 100, 1, API); /* ends when the span above begins */
 	CHECK(max_open(b, API) == 1);
 	put_span(b, 100, 100, 1, API);
 	put_span(b, 110, 10, 1, API);
-	put_span(b, 115, 1000000000000, 1, API); /* needs four digits of the sort */
+	put_span(b, 115, 1000000000000, 1, API); /* long enough for a radix sort with four digits */
 	put_span(b, 111, 3, 1, API);
 	put_span(b, 116, 1, 1, OP);
 	CHECK(max_open(b, API) == 3);
@@ -259,7 +259,7 @@ static void test_unwound(struct buf *b)
 	put_span(b, 1000, 10, 1, API);
 	put_span(b, 1000, 10, 1, API);
 	((struct mxbpf_span *)b->data)->flags = MXBPF_SPAN_UNWOUND;
-	put_span(b, 1000, 10, 1, MXBPF_CLASS_CUSTOM); /* the Python of an operator that failed */
+	put_span(b, 1000, 10, 1, MXBPF_CLASS_CUSTOM); /* the Python function of an operator that failed */
 	((struct mxbpf_span *)(b->data + b->len))[-1].flags = MXBPF_SPAN_UNWOUND;
 	feed(m, b);
 	CHECK(mdl_tally(m, API, MXBPF_TALLY_UNWOUND) == 1 && !mdl_tally(m, OP, MXBPF_TALLY_UNWOUND));
@@ -302,7 +302,7 @@ static void test_round_trip(struct buf *b)
 	CHECK(mdl_has_name(c, 5) && mdl_has_name(c, 6) && !mdl_has_name(c, 8) && !mdl_has_name(c, 0));
 	CHECK(mdl_thread_name(c, 77, 78) && !strcmp(mdl_thread_name(c, 77, 78), "python"));
 
-	/* The aggregates of two windows, merged, are those of both. */
+	/* Merging the aggregates of two windows gives those of both. */
 	recs.len = 0;
 	mdl_free(a);
 	mdl_free(c);
@@ -323,7 +323,7 @@ static void test_round_trip(struct buf *b)
 	mdl_free(whole);
 }
 
-/* The first recordings' spans end where the bytes begin; nothing behind them may be read as theirs. */
+/* Spans in the first recordings end before the byte counts; what follows them must not be read as byte counts. */
 static void test_bytes(struct buf *b)
 {
 	struct mxbpf_agg_mem a = {
@@ -337,7 +337,7 @@ static void test_bytes(struct buf *b)
 	buf_put(b, &a, sizeof(a));
 	feed(m, b);
 	r = mdl_rows(m, OP, &n)[0];
-	CHECK(n == 1); /* what names a row that is not there makes none */
+	CHECK(n == 1); /* an aggregate without a row makes no row */
 	CHECK(r->alloc_bytes == 200 - 100 && r->self_alloc_bytes == -(500 % 70) - 200 % 70);
 	put_span(b, 100, 7, 5, OP);
 	((struct mxbpf_rec *)b->data)->size = MXBPF_SPAN_BYTES_MIN;
@@ -374,7 +374,7 @@ static void test_names(struct buf *b)
 	mdl_free(m);
 }
 
-/* A record of `kind`, all zeros but what `set` writes; what mdl_feed() says to it behind a good one. */
+/* Feeds a good record and one of `kind`, all zeros except for what `set` writes. Returns the result of mdl_feed(). */
 static int feed_bad(unsigned kind, unsigned size, void (*set)(void *rec))
 {
 	struct mdl *m = mdl_new();
@@ -391,7 +391,7 @@ static int feed_bad(unsigned kind, unsigned size, void (*set)(void *rec))
 	r->size = (uint16_t)size;
 	if (set)
 		set(r);
-	/* No byte of slack, so that the sanitizer sees a read beyond the end. */
+	/* The buffer has the exact size, so that the sanitizer notices a read beyond the end. */
 	exact = malloc(b.len);
 	memcpy(exact, b.data, b.len);
 	err = mdl_feed(m, exact, b.len);
@@ -513,8 +513,8 @@ static void test_malformed(void)
 		CHECK(!"a malformed record was taken");
 	}
 	CHECK(!feed_bad(MXBPF_AGG, 72 + 32, set_agg_good));
-	CHECK(!feed_bad(MXBPF_ALLOC, 48, NULL)); /* a newer version's, with a tail */
-	CHECK(!feed_bad(200, 24, NULL));	 /* a kind of a newer version */
+	CHECK(!feed_bad(MXBPF_ALLOC, 48, NULL)); /* longer, as from a newer version */
+	CHECK(!feed_bad(200, 24, NULL));	 /* a kind from a newer version */
 }
 
 static void test_random_bytes(struct buf *b)
@@ -558,7 +558,7 @@ static void test_hostile_sums(struct buf *b)
 	put_span(b, 1, 1, 0, OP);
 	CHECK(!feed(m, b));
 	CHECK(mdl_rows(m, OP, &n)[0]->count == UINT64_MAX);
-	CHECK(n == 1); /* a row of no calls is none */
+	CHECK(n == 1); /* a row without calls is not added */
 	mdl_free(m);
 }
 
@@ -568,29 +568,29 @@ int main(void)
 
 	TEST("spans become rows by process, class, name and device")
 	test_rows(&b);
-	TEST("allocations are accounted in order of time, never below zero, and late ones counted")
+	TEST("allocations are summed in time order and never below zero, and late ones are counted")
 	test_account(&b);
-	TEST("the most spans open at one time are counted")
+	TEST("the maximum number of spans open at one time is counted")
 	test_max_open(&b);
-	TEST("a span from before the window is open from its beginning; a late one is counted")
+	TEST("a span that began before the window counts as open from its start, and a late span is counted")
 	test_earlier_start(&b);
-	TEST("spans that were left without their end are counted")
+	TEST("spans left without their end are counted")
 	test_unwound(&b);
-	TEST("what is emitted makes an equal model, and aggregates merge")
+	TEST("emitted records give an equal model, and aggregates can be merged")
 	test_round_trip(&b);
-	TEST("bytes taken are summed with their sign; a record without them has none")
+	TEST("signed byte counts are summed, and a record without byte counts adds none")
 	test_bytes(&b);
 	TEST("every name id has a text")
 	test_names(&b);
-	TEST("a malformed record is refused, and what stood before it is kept")
+	TEST("a malformed record is refused, and earlier records are kept")
 	test_malformed();
-	TEST("the sum of processes has each row once, and counts the processes")
+	TEST("the sum of processes has each row once and the number of processes")
 	test_sum(&b);
-	TEST("of some processes alone there are their rows, and they alone are counted")
+	TEST("a selection of processes has only their rows and their number")
 	test_some(&b);
 	TEST("no damaged byte crashes the model")
 	test_random_bytes(&b);
-	TEST("sums of a hostile file stop at the top")
+	TEST("sums of a hostile file saturate")
 	test_hostile_sums(&b);
 	buf_fini(&b);
 	UNIT_MAIN_END;

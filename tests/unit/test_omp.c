@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Parallel regions: added up by who opened them, whatever way their records take; and where the code of the real
- * libgomp, which names nothing, shows that its threads begin and end their work: GOMP of the program itself and, if it
- * is set, MXBPF_TEST_LIBTORCH's beside it.
+ * Tests how parallel regions are added up, and how the points where libgomp's threads begin and end their work are
+ * found in its code, which has no symbols for them. The code is the system's libgomp and, if it is set, the libgomp
+ * beside MXBPF_TEST_LIBTORCH.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -70,21 +70,21 @@ static void test_sums(void)
 	struct mdl *m = mdl_new(), *again = mdl_new(), *sum;
 	struct buf recs = {0};
 
-	TEST("regions are added up by name, class and process; the most threads are kept")
+	TEST("regions are added up by name, class and process, and the largest number of threads is kept")
 	CHECK(!mdl_feed(m, r, sizeof(r)) && nteams(m) == 3);
 	t = of(m, 11, 7, OP);
 	CHECK(t.regions == 2 && t.threads == 4 && t.dur_ns == 200 && t.threads_ns == 600 && t.cpu_ns == 300);
 	CHECK(t.late_ns + t.work_ns + t.barrier_ns == t.threads_ns && t.late_runq_ns == 10 && t.spun_ns == 6);
 	CHECK(!t.span_start_ns && !t.h.ts_ns);
 
-	TEST("what the model gives out makes an equal one, and the sum of the processes")
+	TEST("emitted regions give the same regions again, and processes can be summed")
 	CHECK(!mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len) && nteams(again) == 3);
 	t = of(again, 11, 7, OP);
 	CHECK(t.regions == 2 && t.threads == 4 && t.runq_ns == 14);
 	sum = mdl_sum(m);
 	CHECK(sum && nteams(sum) == 2 && of(sum, 11, 0, OP).regions == 3);
 
-	TEST("sums stop at the top, and a class that there is none of is refused")
+	TEST("sums saturate, and an invalid class is refused")
 	r[0].cpu_ns = UINT64_MAX;
 	CHECK(!mdl_feed(m, r, sizeof(r[0])) && of(m, 11, 7, OP).cpu_ns == UINT64_MAX);
 	r[0].cls = MXBPF_CLASS_MAX;
@@ -135,7 +135,10 @@ static void check_lib(const char *path)
 		ends += !w.points[i].begins;
 		CHECK(may_be_probed(elf, w.points[i].va));
 	}
-	/* Of a pool's threads the first time and each other, of a nested team's the only one; two ends. */
+	/*
+	 * Starts: the first and the later regions of a pool's thread, and the only one of a nested team's thread. Two
+	 * ends.
+	 */
 	CHECK(begins == 3 && ends == 2);
 	CHECK(!elf_find_sym(elf, "GOMP_parallel", &sym, NULL) && !worker_find_start(elf, sym.va, &start, NULL));
 	CHECK(!elf_find_sym(elf, "GOMP_parallel_end", &sym, NULL) && !worker_find_end(elf, sym.va, &end, NULL));
@@ -148,9 +151,11 @@ static void test_libs(void)
 	const char *torch = unit_library("MXBPF_TEST_LIBTORCH");
 	char path[4096];
 
-	TEST("where the threads of libgomp begin and end is found in its code")
+	TEST("the points where threads of libgomp begin and end their work are found in its code")
 	check_lib(GOMP);
-	TEST_IF(torch, "where the threads of PyTorch's own libgomp begin and end is found in its code", NO_TORCH)
+	TEST_IF(torch,
+		"the points where threads of PyTorch's own libgomp begin and end their work are found in its code",
+		NO_TORCH)
 	{
 		snprintf(path, sizeof(path), "%.*s/libgomp.so.1", (int)(strrchr(torch, '/') - torch), torch);
 		check_lib(path);
@@ -172,18 +177,21 @@ static void test_forks(void)
 	struct err e = {0};
 	struct fork f = {0};
 
-	TEST_IF(!access(LLVM, R_OK), "where libomp forks and joins its teams is found by who calls whom",
+	TEST_IF(!access(LLVM, R_OK), "the points where libomp forks and joins its teams are found by who calls whom",
 		"no " LLVM ": tests/setup.sh installs it")
 	{
 		CHECK(elf && !fork_find(elf, &names, &f, NULL));
-		/* Behind GCC's forms, a league's and its masters'; by the threads; for LLVM's form, GCC's, a league. */
+		/*
+		 * forked: after GCC's forms, after a league, after its masters. invoked: by the threads. joined:
+		 * LLVM's form, GCC's form, a league.
+		 */
 		check_points(elf, &f.forked, 3);
 		check_points(elf, &f.invoked, 1);
 		check_points(elf, &f.joined, 3);
 		CHECK(elf && may_be_probed(elf, f.fork_va) && may_be_probed(elf, f.invoke_va) &&
 		      may_be_probed(elf, f.join_va));
 	}
-	TEST("libgomp is not taken for libomp")
+	TEST("libgomp is not mistaken for libomp")
 	CHECK(gomp && fork_find(gomp, &names, &f, &e) == -ENOENT && e.why[0]);
 	elf_close(elf);
 	elf_close(gomp);
@@ -195,7 +203,7 @@ static void test_none(void)
 	struct err e = {0};
 	struct worker w;
 
-	TEST("a program that is no such library has none, and it is said")
+	TEST("a program that is not libgomp has no such points, and the error has a reason")
 	CHECK(worker_find(self, &w, &e) == -ENOENT && e.why[0]);
 	elf_close(self);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that are open when a window ends: through the model, into every table. */
+/* Tests calls that are still open when a window ends, in the model and in every table. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "view/view.h"
 
 #define SECOND 1000000000ull
-#define FUTEX  202 /* x86-64 */
+#define FUTEX  202 /* number of the system call on x86-64 */
 
 static char path[] = "/tmp/mxbpf-test-open-XXXXXX";
 static struct mdl_session session = {
@@ -42,7 +42,7 @@ static void feed_open(struct mdl *m, uint32_t tid, uint64_t open_ns, const struc
 	CHECK(!mdl_feed(m, &o, sizeof(o)));
 }
 
-/* One for 3 s in a futex, one for 1 ms that runs, one that goes on elsewhere. */
+/* Adds a call open for 3 s in a futex, one for 1 ms that runs, and one for 2 s that ends on another thread. */
 static struct mdl *fill(void)
 {
 	struct mdl *m = mdl_new();
@@ -56,7 +56,7 @@ static struct mdl *fill(void)
 	return m;
 }
 
-/* Caller frees. */
+/* Returns what a sink prints of m. The caller frees it. */
 static char *render(const char *sink, struct mdl *m)
 {
 	const struct view_input in = {.session = &session, .model = m};
@@ -81,7 +81,7 @@ static void test_tables(void)
 	struct mdl *m = fill();
 	char *text;
 
-	TEST("people are told of what was open for long, with its state, and the name stays harmless")
+	TEST("the table shows calls that have been open for long with their state, and escapes hostile names")
 	{
 		text = render("modern", m);
 		CHECK(strstr(text, "still open when the window ended: 2 calls\n"));
@@ -89,7 +89,7 @@ static void test_tables(void)
 		CHECK(strstr(text, " 2.00s 9        async ") && !strstr(text, "1.00ms"));
 		free(text);
 	}
-	TEST("programs are told of all")
+	TEST("JSON and CSV have all open calls")
 	{
 		text = render("json", m);
 		CHECK(strstr(text, "\"open_ns\": 3000000000, \"state\": \"S\", \"syscall\": \"futex\", \"wchan\": "
@@ -112,7 +112,7 @@ static void test_model(void)
 	struct buf recs = {0};
 	size_t n;
 
-	TEST("the oldest comes first, also from a recording, and a sum of processes keeps whose it was")
+	TEST("the longest open call is first, also after emitting, and a sum of processes keeps the process id")
 	{
 		CHECK(!mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len));
 		o = mdl_opens(again, &n);
@@ -121,7 +121,7 @@ static void test_model(void)
 		o = mdl_opens(sum, &n);
 		CHECK(n == 3 && o[0].h.tgid == 7 && mdl_thread_name(sum, 7, 8));
 	}
-	TEST("system calls have their names, and what is none has none")
+	TEST("system calls have their names, and an unknown number has none")
 	{
 		CHECK(!strcmp(syscall_name(FUTEX), "futex") && !strcmp(syscall_name(0), "read"));
 		CHECK(!syscall_name(-1) && !syscall_name(100000));

@@ -19,7 +19,7 @@
 static char dir[] = "/tmp/test_out.XXXXXX";
 static struct err e;
 
-/* Entries of the directory, hidden ones too: a temporary file that was left shows here. */
+/* Returns the number of directory entries including hidden ones, so that leftover temporary files are counted. */
 static int entries(const char *path)
 {
 	DIR *d = opendir(path);
@@ -60,7 +60,7 @@ static struct out *open_out(const char *path, bool gzip)
 	return o;
 }
 
-/* Megabytes, so that the buffer overflows while the file is being written. */
+/* Writes several megabytes, so that the buffer is flushed while the file is being written. */
 static void put_much(struct out *o)
 {
 	int i;
@@ -111,7 +111,7 @@ static void half_written(void)
 	CHECK(entries(".") == 1);
 	unlink("f");
 
-	/* The rename fails: somebody made a directory of that name meanwhile. */
+	/* The rename fails because somebody has made a directory of that name meanwhile. */
 	o = open_out("f", false);
 	CHECK(!mkdir("f", 0700) && out_commit(o, &e) == -EISDIR && entries(".") == 1 && !rmdir("f"));
 }
@@ -165,7 +165,9 @@ static void links(void)
 	refuses("link", -ELOOP);
 	CHECK(strstr(e.why, "symbolic link"));
 	refuses("dangling", -ELOOP);
-	/* Behind a link that others could exchange even a device is refused; the system's own are not (below). */
+	/*
+	 * Even a device is refused behind a link that other users could replace. The system's own links are accepted.
+	 */
 	CHECK(!chmod(".", 0777));
 	refuses("null", -ELOOP);
 	CHECK(!chmod(".", 0700));
@@ -205,7 +207,7 @@ static void devices(void)
 	put_much(o);
 	CHECK(out_error(o) == -ENOSPC);
 	CHECK(out_commit(o, &e) == -ENOSPC && strstr(e.why, "/dev/full: No space left on device"));
-	/* What fits the buffer fails only at the end: the end must say so. */
+	/* A short text stays in the buffer until the end, so the error must appear there. */
 	o = open_out("/dev/full", false);
 	out_puts(o, "x");
 	CHECK(out_commit(o, &e) == -ENOSPC);
@@ -215,7 +217,7 @@ static void devices(void)
 	o = open_out("/dev/null", false);
 	put_much(o);
 	CHECK(!out_commit(o, &e));
-	/* A shell's >(command) is a path like /dev/fd/63. */
+	/* A shell's >(command) gives a path like /dev/fd/63. */
 	CHECK(!pipe(p));
 	snprintf(fd_path, sizeof(fd_path), "/dev/fd/%d", p[1]);
 	CHECK(!checked(fd_path));
@@ -224,7 +226,7 @@ static void devices(void)
 	CHECK(!out_commit(o, &e) && read(p[0], line, sizeof(line)) == 7 && !strcmp(line, "through"));
 	close(p[0]);
 	close(p[1]);
-	/* A recording is read back: no device will do, and none is unlinked. */
+	/* A recording is read back, so a device is refused; it must not be unlinked either. */
 	e = (struct err){0};
 	CHECK(out_create("/dev/null", &e) == -ESPIPE && !access("/dev/null", F_OK));
 }
@@ -271,7 +273,7 @@ static void recording_file(void)
 	close(fd);
 }
 
-/* ---- as root only */
+/* ---- tests that need root */
 
 static bool owned_by(const char *uid, const char *gid, uid_t want_uid, gid_t want_gid)
 {
@@ -303,7 +305,7 @@ static void owner(void)
 	unsetenv("SUDO_GID");
 }
 
-/* In a directory like /tmp another user prepares a way into a directory that only root may write. */
+/* In a directory like /tmp, another user places a link to a directory that only root may write. */
 static void planted_links(void)
 {
 	CHECK(!mkdir("tmp", 0700) && !chmod("tmp", 01777) && !mkdir("secret", 0700));
@@ -312,12 +314,12 @@ static void planted_links(void)
 	CHECK(!mkfifo("tmp/pipe", 0666) && !lchown("tmp/pipe", 1234, 1234));
 	CHECK(checked("tmp/pipe") == -EPERM && opened("tmp/pipe") == -EPERM);
 	CHECK(!entries("secret"));
-	/* Our own link in it, and any link in a directory of the caller's, are ways like others. */
+	/* Links of root itself, and any links in the caller's own directories, are followed. */
 	CHECK(!lchown("tmp/bait", 0, 0) && !checked("tmp/bait/f"));
 	CHECK(!unlink("tmp/bait") && !unlink("tmp/pipe") && !rmdir("tmp") && !rmdir("secret"));
 }
 
-/* Text that is laid out in lines, several buffers of it, one of them at once. */
+/* Writes indented text that needs several buffers, first in parts and then all at once. */
 static void joined_lines(void)
 {
 	static const char part[] = "{\n    \"a  b\": [\n        1,\n        2\n    ]\n}";
@@ -369,34 +371,34 @@ static void full_disk(void)
 int main(void)
 {
 	CHECK(mkdtemp(dir) && !chdir(dir));
-	TEST("a file written is whole, private and alone")
+	TEST("a written file is complete and private")
 	whole_file();
-	TEST("the final name never bears a half-written file, and an abort leaves nothing")
+	TEST("a file never appears half-written under its final name, and an abort leaves no file")
 	half_written();
-	TEST("a .gz is read by zlib to the last line, an empty one too")
+	TEST("a .gz file can be read to its last line by zlib, even if it is empty")
 	gz_file();
-	TEST("lines that are joined are one, whatever their size and where a buffer ends")
+	TEST("joined lines form one line, whatever their size and wherever a buffer ends")
 	joined_lines();
-	TEST("a symbolic link at the destination is refused and its target untouched")
+	TEST("a symbolic link as destination is refused, and its target stays unchanged")
 	links();
-	TEST("a path that cannot be written is found before, with its reason")
+	TEST("a path that cannot be written is refused in advance with a reason")
 	impossible_paths();
-	TEST("devices and pipes are written directly, and a full one is reported")
+	TEST("devices and pipes are written directly, and a full device gives an error")
 	devices();
-	TEST("a closed stdout is one EPIPE")
+	TEST("a closed stdout gives one EPIPE")
 	broken_pipe();
-	TEST("a recording's file is new, plain and readable; scratch has no name")
+	TEST("the file of a recording is new, regular and readable, and a scratch file has no name")
 	recording_file();
 	if (geteuid() == 0) {
-		TEST("under sudo the file belongs to who called it; a damaged SUDO_UID is ignored")
+		TEST("a file written under sudo belongs to the caller, and a damaged SUDO_UID is ignored")
 		owner();
-		TEST("another user's link or FIFO in a directory open to all is not taken")
+		TEST("a link or FIFO of another user in a world-writable directory is refused")
 		planted_links();
-		TEST("a full disk is reported, the old file stays, no temporary file is left; a read-only disk is "
-		     "found before")
+		TEST("a full disk gives an error and leaves the old file alone, and a read-only disk is found in "
+		     "advance")
 		full_disk();
 	} else {
-		TEST("owner, planted links, full disk # SKIP needs root: chown and mount")
+		TEST("output protects owner, links and full disks # SKIP needs root: chown and mount")
 		{
 		}
 	}

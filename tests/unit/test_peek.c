@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The quick look: which lines of a memory map count, and which words of a cgroup are a container's. */
+/*
+ * Tests the quick look at a process: which lines of a memory map count, and which words of a cgroup are container ids.
+ */
 #include "unit.h"
 
 #include <errno.h>
@@ -39,7 +41,7 @@ int main(void)
 	struct tgt_container c;
 	unsigned mask;
 
-	TEST("a library is seen by the name of its file, deleted or not, where it is executable")
+	TEST("a library is recognized by its file name if it is mapped executable, even if it was deleted")
 	{
 		CHECK(match(MAP("r-xp", "/x/libmxnet.so")) == 1);
 		CHECK(match(MAP("r-xp", "/x/libmxnet.so.1 (deleted)")) == 1);
@@ -48,12 +50,12 @@ int main(void)
 		CHECK(match(MAP("r-xp", "/libmxnet.so/other.so")) == 0);
 		CHECK(match(MAP("r-xp", "/x/notlibmxnet.so")) == 0);
 	}
-	TEST("lines that are none are no library")
+	TEST("a malformed line is no library")
 	{
 		CHECK(match("") == 0 && match("\n\n") == 0 && match("/libmxnet.so") == 0 && match("a /") == 0);
 		CHECK(match("7f00-7f01 r /libmxnet.so\n") == 0);
 	}
-	TEST("containers of docker, podman, containerd, cri-o and kubernetes are told by their id")
+	TEST("containers of docker, podman, containerd, cri-o and kubernetes are recognized by their id")
 	{
 		CHECK(!strcmp(container("0::/system.slice/docker-" ID64 ".scope\n"), ID12));
 		CHECK(!strcmp(container("12:pids:/docker/" ID64 "\n0::/\n"), ID12));
@@ -64,17 +66,17 @@ int main(void)
 			      ID12));
 		CHECK(!strcmp(container("1:name=systemd:/kubepods/burstable/pod6a8d1b64/" ID64 "\n"), ID12));
 	}
-	TEST("a container in a container is its own")
+	TEST("a container inside a container has its own id")
 	CHECK(!strcmp(
 		container("0::/docker/ffff" ID12 "ffffffffffffffffffffffffffffffffffffffffffffffff/docker/" ID64 "\n"),
 		ID12));
-	TEST("what is no container's id is none")
+	TEST("a word that is not a container id is ignored")
 	{
 		CHECK(!strcmp(container("0::/user.slice/user-1000.slice/session-3.scope\n"), "-"));
 		CHECK(!strcmp(container("0::/" ID64 "0\n"), "-"));
 		CHECK(!strcmp(container(""), "-"));
 	}
-	TEST("of processes that are not there nothing is said")
+	TEST("a process that does not exist gives no container and no libraries")
 	{
 		CHECK(tgt_peek(1 << 30, globs, &mask) == -ENOENT && !mask);
 		tgt_container(1 << 30, &c);

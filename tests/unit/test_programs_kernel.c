@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * That the kernel takes every program that there can be. On other kernels this is what there is of rows: their runtime
- * is not there.
+ * Checks that the kernel accepts every possible program. On other kernels this is the only test of rows, because the
+ * runtimes are not installed there.
  */
 #include "unit.h"
 
@@ -12,23 +12,23 @@
 #include "adapter/adapter.h"
 #include "attach/attach.h"
 
-#define AT_ONCE 30 /* as many as perf takes, and less than there is room for */
+#define AT_ONCE 30 /* as many as perf allows, and less than the table can hold */
 
 static const char *backend;
 
-/* What a row can be: as the adapter has it, or as in a build whose structures are others. */
+/* A row of an adapter, either as it is or with the layout of another build of the library. */
 struct row {
 	const struct adp_probe *probe;
 	struct mxbpf_row row;
 };
 
-/* Beside those of adapters: the planner's own, and those of OpenMP's runtimes. */
+/* Actions that no adapter has: the planner's own, and those of OpenMP runtimes. */
 static const enum mxbpf_action actions[] = {
 	MXBPF_ACT_CLOSE_CUT, MXBPF_ACT_ALLOCATED, MXBPF_ACT_OMP_OPEN, MXBPF_ACT_OMP_BEGIN,
 	MXBPF_ACT_OMP_WAIT,  MXBPF_ACT_OMP_CLOSE, MXBPF_ACT_OMP_JOIN, MXBPF_ACT_OMP_LEAVE,
 };
 
-/* Which argument it starts from does not matter to the verifier, nor do offsets. */
+/* The verifier's work does not depend on the argument or on offsets. */
 static void outline_fetch(struct mxbpf_fetch *f)
 {
 	if (f->base >= MXBPF_BASE_ARG1 && f->base <= MXBPF_BASE_ARG6)
@@ -36,7 +36,7 @@ static void outline_fetch(struct mxbpf_fetch *f)
 	memset(f->off, 0, sizeof(f->off));
 }
 
-/* Returns what the verifier's work depends on: which reads there are and what they lead to. */
+/* Returns the part of a row on which the verifier's work depends: which reads it has and what they lead to. */
 static struct mxbpf_row outline(struct mxbpf_row r)
 {
 	struct mxbpf_fetch *fetches[] = {&r.name,  &r.key,	&r.device, &r.size,	  &r.link,
@@ -52,7 +52,7 @@ static struct mxbpf_row outline(struct mxbpf_row r)
 	return r;
 }
 
-/* Adds a row unless there is one of the same outline. */
+/* Adds a row unless one with the same outline is there. */
 static void add(struct row *rows, unsigned *n, unsigned max, const struct adp_probe *p, struct mxbpf_row r)
 {
 	struct mxbpf_row its = outline(r), other;
@@ -68,7 +68,7 @@ static void add(struct row *rows, unsigned *n, unsigned max, const struct adp_pr
 		rows[(*n)++] = (struct row){p, r};
 }
 
-/* Collects the rows of all adapters. A row that several adapters share is there once. */
+/* Collects the rows of all adapters. A row that several adapters share is added once. */
 static unsigned all_rows(struct row *rows, unsigned max)
 {
 	const struct adp *a;
@@ -90,7 +90,7 @@ static unsigned all_rows(struct row *rows, unsigned max)
 	return n;
 }
 
-/* What is asked for. endless: where cuts do not hold. */
+/* Session options. endless: cuts do not hold. */
 struct way {
 	bool everything, endless, stats;
 	const char *how;
@@ -146,7 +146,7 @@ static bool all_load(const struct way *w, struct err *e)
 	static struct row rows[4 * MXBPF_ROWS_MAX];
 	unsigned n = all_rows(rows, 4 * MXBPF_ROWS_MAX), first, i, kept = 0;
 
-	for (i = 0; w->endless && i < n; i++) /* the others are the same where cuts hold */
+	for (i = 0; w->endless && i < n; i++) /* the other rows do not depend on whether cuts hold */
 		if (rows[i].row.end == MXBPF_END_CUT)
 			rows[kept++] = rows[i];
 	n = w->endless ? kept : n;
@@ -159,12 +159,12 @@ static bool all_load(const struct way *w, struct err *e)
 static void test_backend(void)
 {
 	static const struct way ways[] = {
-		{.how = "with nothing but calls"},
-		{.stats = true, .how = "added up in the kernel"},
-		{.everything = true, .how = "with everything"},
-		{.everything = true, .endless = true, .how = "with everything, where cuts do not hold"},
+		{.how = "with calls only"},
+		{.stats = true, .how = "with sums in the kernel"},
+		{.everything = true, .how = "with all options"},
+		{.everything = true, .endless = true, .how = "with all options and without cuts"},
 	};
-	static char names[2][256]; /* a test's is looked at until the next one begins */
+	static char names[2][256]; /* two buffers, because a test's name is printed when the next test begins */
 	static unsigned k;
 	unsigned i;
 
@@ -172,7 +172,7 @@ static void test_backend(void)
 		struct err e = {0};
 
 		k ^= 1;
-		snprintf(names[k], sizeof(names[k]), "the kernel takes the programs of every runtime by %s, %s",
+		snprintf(names[k], sizeof(names[k]), "the kernel accepts the programs of every runtime by %s %s",
 			 backend, ways[i].how);
 		TEST(names[k])
 		{
@@ -193,7 +193,7 @@ int main(void)
 
 		backend = att_backends[i]->name;
 		if (att_backends[i]->supported(&e)) {
-			snprintf(name, sizeof(name), "programs are taken by %s # SKIP %s", backend, e.why);
+			snprintf(name, sizeof(name), "the kernel accepts programs of %s # SKIP %s", backend, e.why);
 			TEST(name) continue;
 		}
 		test_backend();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The line tables of Python's code objects, and what becomes of a process without an interpreter. */
+/* Tests the line tables of Python's code objects, and the refusal of a process without an interpreter. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static uint32_t said(size_t row, uint32_t instr)
 	return python_lines[row].lines[i].line;
 }
 
-/* Instructions whose line is another than the interpreter says. */
+/* Returns the number of instructions for which line() differs from the interpreter. */
 static unsigned wrong_lines(size_t row)
 {
 	const struct py_layout *l = py_layout_of(python_lines[row].minor);
@@ -34,7 +34,7 @@ static unsigned wrong_lines(size_t row)
 	return wrong;
 }
 
-/* No byte beyond a table is read, whatever the table says: the sanitizer sees it. */
+/* A damaged table must not be read beyond its end; the sanitizer notices such a read. */
 static void read_damaged(py_line_fn line)
 {
 	uint8_t *table;
@@ -59,7 +59,7 @@ int main(void)
 	struct py *p;
 	size_t i;
 
-	TEST("each instruction has the line that its interpreter says, in all three forms of tables")
+	TEST("each instruction has the line that its interpreter reports, for all three forms of line tables")
 	{
 		for (i = 0; i < COUNT(python_lines); i++) {
 			if (wrong_lines(i))
@@ -73,19 +73,19 @@ int main(void)
 		read_damaged(py_line_ranges);
 		read_damaged(py_line_location);
 	}
-	TEST("an empty table has no line but the function's own")
+	TEST("an empty table gives no line but that of the function")
 	{
 		CHECK(py_line_lnotab(NULL, 0, 7, 0) == 7);
 		CHECK(!py_line_ranges(NULL, 0, 7, 0));
 		CHECK(!py_line_location(NULL, 0, 7, 0));
 	}
-	TEST("CPython 3.8 to 3.13 are known, others are not")
+	TEST("CPython 3.8 to 3.13 are known, and other versions are not")
 	{
 		for (minor = 8; minor <= 13; minor++)
 			CHECK(py_layout_of(minor) && py_layout_of(minor)->minor == minor);
 		CHECK(!py_layout_of(7) && !py_layout_of(14) && !py_layout_of(0));
 	}
-	TEST("what BPF reads of an object at one time holds all that it looks at there")
+	TEST("each object that BPF reads at once fits its buffer with all fields that BPF uses")
 	{
 		for (minor = 8; minor <= 13; minor++) {
 			const struct mxbpf_python *w = &py_layout_of(minor)->walk;
@@ -101,7 +101,7 @@ int main(void)
 			CHECK(w->text + MXBPF_PY_PRINT_TEXT <= MXBPF_PY_TEXT_BYTES);
 		}
 	}
-	TEST("a process without Python is refused, and says why")
+	TEST("a process without Python is refused with a reason")
 	{
 		CHECK(!tgt_open(getpid(), &t, &e));
 		CHECK(py_open(t, &p, &e) == -2 && !p && e.cls == ERR_TARGET && strstr(e.why, "no Python"));

@@ -22,7 +22,7 @@
 
 static struct err e;
 
-/* ---- a session that never was: record i is known by its time, START_NS + i */
+/* ---- a made-up session; record i has the time START_NS + i */
 
 static const struct mdl_session session = {
 	.mxbpf_version = "1.2.3",
@@ -107,7 +107,7 @@ static struct mdl *named_model(void)
 	return m;
 }
 
-/* n records from number `first` on, as one append and one window of the model. */
+/* Appends n records from number `first` on, as one append and one window of the model. */
 static int append(struct rec_writer *w, struct mdl *m, uint64_t first, uint64_t n, struct buf *all)
 {
 	struct buf b = {0};
@@ -162,7 +162,7 @@ static struct rec_reader *open_fd(int fd)
 	return r;
 }
 
-/* All DATA records but names, in the source's order. What next() returned last in *end. */
+/* Collects all DATA records except names, in the order of the source. *end is the last result of next(). */
 static void collect(struct rec_reader *r, struct buf *b, int *end)
 {
 	struct view_source *src = rec_reader_source(r);
@@ -186,7 +186,7 @@ static bool same(const struct buf *a, const struct buf *b)
 	return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));
 }
 
-/* Rows and accounts of both, whatever their order. */
+/* Compares rows and memory in any order. */
 static bool same_model(struct mdl *a, struct mdl *b)
 {
 	size_t na, nb, i, j;
@@ -217,7 +217,7 @@ static bool same_session(const struct mdl_session *a, const struct mdl_session *
 	return equal;
 }
 
-/* ---- promises */
+/* ---- tests */
 
 static void round_trip(void)
 {
@@ -228,7 +228,7 @@ static void round_trip(void)
 	uint64_t i;
 	int end;
 
-	for (i = 0; i < 40; i++) /* 2.3 MB: some slots */
+	for (i = 0; i < 40; i++) /* 2.3 MB, so several slots */
 		CHECK(!append(w, m, i * 1000, 1000, &in));
 	CHECK(!rec_writer_finish(w, m, &session, &e) && !rec_writer_cut_records(w));
 	r = open_fd(rec_writer_fd(w));
@@ -269,7 +269,7 @@ static void metadata(void)
 	free(json);
 }
 
-/* Walks the chunks of one slot with nothing but the format: every id that a record uses has its NAME before it. */
+/* Walks the chunks of one slot by the format alone: the NAME of every id must come before its first use. */
 static void check_slot_names(int fd, uint64_t slot_off, unsigned *chunks)
 {
 	static _Alignas(8) char slot[MXBPF_SLOT_BYTES];
@@ -312,18 +312,18 @@ static void slots_stand_alone(void)
 	nslots = (unsigned)(file_size(rec_writer_fd(w)) / MXBPF_SLOT_BYTES);
 	for (i = 0; i < nslots; i++)
 		check_slot_names(rec_writer_fd(w), SLOT0_OFF + i * MXBPF_SLOT_BYTES, &chunks);
-	CHECK(nslots > 2 && chunks > 50 && chunks < 50 + nslots); /* an append is split at a slot's end */
+	CHECK(nslots > 2 && chunks > 50 && chunks < 50 + nslots); /* an append is split at the end of a slot */
 	rec_writer_free(w);
 	mdl_free(m);
 }
 
-/* A small recording: three appends of four records. Sizes of the chunks by the format alone. */
+/* A small recording of three appends with four records each. Chunk sizes are read by the format alone. */
 struct small {
 	int fd;
 	struct rec_writer *w;
-	struct buf recs;       /* all of them */
-	uint64_t chunk_end[3]; /* file offset */
-	size_t recs_end[3];    /* of recs */
+	struct buf recs;       /* all records */
+	uint64_t chunk_end[3]; /* offset in the file */
+	size_t recs_end[3];    /* offset in recs */
 	uint64_t meta_end;
 	uint64_t end_off, size;
 };
@@ -383,7 +383,7 @@ static void check_cut(const struct small *s, uint64_t size)
 	CHECK(!end && out.len == len && (!len || !memcmp(out.data, s->recs.data, len)));
 	CHECK(rec_reader_session(r)->incomplete);
 	CHECK(rec_reader_session(r)->loss.stored == 4u * (unsigned)i + (i ? 0 : session.loss.stored));
-	/* The last record of each append but the second is a span of the latest end. */
+	/* Every append except the second one ends with a span that has the latest end. */
 	CHECK(!rec_reader_session(r)->duration_ns == !i);
 	CHECK(!rec_reader_model(r, m, &e));
 	mdl_rows(m, MXBPF_CLASS_OPERATOR, &len);
@@ -400,7 +400,7 @@ static void cut_anywhere(void)
 
 	small_open(&s, true);
 	for (size = s.size - 1; size + 1; size--) {
-		/* The holes are all alike. */
+		/* The bytes of holes are all alike, so few of them are enough. */
 		if ((size > s.chunk_end[2] + 100 && size < s.end_off) || (size > s.meta_end + 100 && size < SLOT0_OFF))
 			size -= size % 512;
 		CHECK(!ftruncate(s.fd, (off_t)size));
@@ -409,7 +409,7 @@ static void cut_anywhere(void)
 	small_close(&s);
 }
 
-/* A record that is given must be one that was written. */
+/* A record that the reader returns must be one that was written. */
 static bool known_records(const struct small *s, const struct buf *out)
 {
 	const struct mxbpf_rec *rec, *was;
@@ -426,7 +426,10 @@ static bool known_records(const struct small *s, const struct buf *out)
 	return !bad;
 }
 
-/* With one bit of the file wrong: refused, or all there, or said to be incomplete; never other records. */
+/*
+ * A recording with one wrong bit must be refused, or complete, or marked as incomplete; it must never give other
+ * records.
+ */
 static void check_damage(const struct small *s, bool finished)
 {
 	struct rec_reader *r = open_fd(s->fd);
@@ -439,11 +442,11 @@ static void check_damage(const struct small *s, bool finished)
 		CHECK(known_records(s, &out));
 		CHECK(end ? end == -EBADMSG && !strncmp(rec_reader_error(r)->why, "damaged at offset ", 18)
 			  : same(&out, &s->recs) || (!finished && rec_reader_session(r)->incomplete));
-		/* What tells no other tables is noticed all the same. */
+		/* Damage without effect on the tables must be noticed, too. */
 		CHECK(!finished || rec_reader_verify(r) || rec_reader_session(r)->incomplete || same(&out, &s->recs));
 		CHECK(!rec_reader_damage(r)->code || strstr(rec_reader_damage(r)->why, ", among its events: ") ||
 		      (rec_reader_session(r)->incomplete && strstr(rec_reader_damage(r)->why, ", in its tables: ")));
-		/* A length that leads out of the file is what a cut leaves, too. */
+		/* A length that leads out of the file looks like a truncated file. */
 		CHECK(!finished || rec_reader_session(r)->incomplete || same_session(rec_reader_session(r), &session));
 		CHECK(!rec_reader_model(r, m, &e) || e.code == -EBADMSG);
 	} else {
@@ -479,7 +482,7 @@ static void flip_anywhere(bool finished)
 	small_close(&s);
 }
 
-/* Chunk i of the small file zeroed, as a disk that lost a page would: the sequence numbers tell. */
+/* Zeroes a chunk of the small file, as a disk that lost a page would. The sequence numbers reveal the loss. */
 static void lost_chunk(void)
 {
 	struct small s;
@@ -524,7 +527,7 @@ static void wrong_byte(int fd, uint64_t off)
 	CHECK(pwrite(fd, &byte, 1, (off_t)off) == 1);
 }
 
-/* Good chunks behind the bad one, in its slot or in a later one: no crash leaves that. */
+/* Valid chunks after the bad one, in its slot or in a later slot, prove that no crash has truncated the file. */
 static void damage_in_the_middle(void)
 {
 	struct rec_writer *w = new_writer(0);
@@ -564,7 +567,7 @@ static void check_ring(int fd, const struct buf *in, uint64_t total, uint64_t cu
 		return;
 	collect(r, &out, &end);
 	CHECK(!end);
-	/* What is left is the newest, whole and in order. */
+	/* The records left must be the newest ones, complete and in order. */
 	CHECK(out.len < in->len && !memcmp(out.data, in->data + in->len - out.len, out.len));
 	while (kind_check_next(out.data, out.len, &pos, &bad))
 		n++;
@@ -576,7 +579,7 @@ static void check_ring(int fd, const struct buf *in, uint64_t total, uint64_t cu
 
 static void max_size(void)
 {
-	struct rec_writer *w = new_writer(1); /* the least: four slots */
+	struct rec_writer *w = new_writer(1); /* the minimum: four slots */
 	struct mdl *m = named_model(), *back = mdl_new();
 	struct buf in = {0};
 	struct rec_reader *r;
@@ -592,7 +595,7 @@ static void max_size(void)
 	CHECK(file_size(rec_writer_fd(w)) <= SLOT0_OFF + 4 * MXBPF_SLOT_BYTES);
 	CHECK(!rec_writer_finish(w, m, &session, &e) && rec_writer_cut_records(w) == cut);
 	check_ring(rec_writer_fd(w), &in, total, cut, false);
-	/* The tables miss nothing of it. */
+	/* The tables must still include the dropped records. */
 	r = open_fd(rec_writer_fd(w));
 	CHECK(!rec_reader_model(r, back, &e) && same_model(m, back));
 	rec_reader_close(r);
@@ -602,7 +605,7 @@ static void max_size(void)
 	buf_fini(&in);
 }
 
-/* Records but names in slot i; *last_seq rises to the newest chunk in it. */
+/* Counts the records except names in slot i; raises *last_seq to the newest chunk in it. */
 static uint64_t count_slot(int fd, unsigned i, uint64_t *last_seq)
 {
 	static _Alignas(8) char slot[MXBPF_SLOT_BYTES];
@@ -626,8 +629,8 @@ static uint64_t count_slot(int fd, unsigned i, uint64_t *last_seq)
 }
 
 /*
- * Killed while the first chunk went over slot i, the oldest: a new head before an old rest, in which another old chunk
- * stands just where the new one would end.
+ * Killed while the first chunk was being written over slot i, the oldest one: a new head before old contents, with
+ * another old chunk exactly where the new one would end.
  */
 static void check_torn(struct rec_writer *w, const struct buf *in, uint64_t total, unsigned i)
 {
@@ -657,7 +660,7 @@ static void torn_ring(void)
 	struct buf in = {0};
 	uint64_t total = 0;
 
-	/* The fourth slot is begun. */
+	/* Fills three slots and begins the fourth. */
 	for (; file_size(rec_writer_fd(w)) < SLOT0_OFF + 7 * MXBPF_SLOT_BYTES / 2; total += 100)
 		CHECK(!append(w, m, total, 100, &in));
 	CHECK(!rec_writer_cut_records(w));
@@ -696,7 +699,7 @@ static void other_files(void)
 	CHECK(pwrite(s.fd, &h, sizeof(h), 0) == sizeof(h));
 	refuses(s.fd, "written by a newer mxbpf (format 2.");
 	h.major = 1;
-	h.minor = 9; /* a newer minor adds, and is read */
+	h.minor = 9; /* a newer minor version only adds kinds and is accepted */
 	h.crc = (__u32)crc32(0, (const Bytef *)&h, offsetof(struct mxbpf_file_header, crc));
 	CHECK(pwrite(s.fd, &h, sizeof(h), 0) == sizeof(h));
 	rec_reader_close(open_fd(s.fd));
@@ -707,7 +710,7 @@ static void other_files(void)
 	small_close(&s);
 }
 
-/* ---- a full disk, on a tmpfs of our own */
+/* ---- a full disk, on a tmpfs of its own */
 
 static void full_disk(void)
 {
@@ -727,7 +730,7 @@ static void full_disk(void)
 	while (total < 100000 && !append(w, m, total, 1000, &in))
 		total += 1000;
 	CHECK(total > 5000 && total < 9000);
-	/* Room again is no reason to go on: what failed would be missing in the middle. */
+	/* Even after space is freed the writer must not continue: the failed append would be missing in the middle. */
 	CHECK(!mount("tmpfs", dir, "tmpfs", MS_REMOUNT, "size=8m"));
 	CHECK(append(w, m, total, 1, NULL) == -ENOSPC);
 	CHECK(rec_writer_finish(w, m, &session, &e) == -ENOSPC &&
@@ -747,33 +750,33 @@ static void full_disk(void)
 
 int main(void)
 {
-	TEST("what is recorded is read back equal: records, tables, session")
+	TEST("a recording is read back with equal records, tables and session")
 	round_trip();
-	TEST("metadata keeps hostile bytes and 64-bit numbers, and refuses what is not whole")
+	TEST("metadata keeps hostile bytes and 64-bit numbers, and incomplete metadata is refused")
 	metadata();
-	TEST("a slot needs no other slot: each name stands before its first use")
+	TEST("a slot needs no other slot: each name is stored before its first use")
 	slots_stand_alone();
-	TEST("cut at any byte, every complete chunk before the cut is read and the file says that it is incomplete")
+	TEST("a recording truncated at any byte gives every complete chunk before that and is marked as incomplete")
 	cut_anywhere();
 	TEST("one wrong bit in a complete recording is reported or harmless")
 	flip_anywhere(true);
-	TEST("one wrong bit in a recording without an end never makes wrong data")
+	TEST("one wrong bit in a recording without an end never gives wrong data")
 	flip_anywhere(false);
-	TEST("damage in the middle of a recording without an end is told from a cut")
+	TEST("damage in the middle of a recording without an end is distinguished from truncation")
 	damage_in_the_middle();
-	TEST("a chunk that is gone from a complete recording is missed")
+	TEST("a chunk missing from a complete recording is noticed")
 	lost_chunk();
-	TEST("--max-size keeps the newest records and counts the others exactly; tables stay whole")
+	TEST("--max-size keeps the newest records, counts the dropped ones exactly, and keeps the tables complete")
 	max_size();
-	TEST("killed in the middle of overwriting a slot, the rest stays readable")
+	TEST("a recording stays readable after a kill in the middle of overwriting a slot")
 	torn_ring();
-	TEST("foreign, newer and damaged files are refused, each with its reason")
+	TEST("foreign, newer and damaged files are refused with a reason")
 	other_files();
 	if (geteuid() == 0) {
-		TEST("a full disk is reported and leaves what was written readable")
+		TEST("a full disk gives an error and leaves the written part readable")
 		full_disk();
 	} else {
-		TEST("a full disk # SKIP needs root: mounts a small tmpfs")
+		TEST("a full disk gives an error # SKIP needs root: mounts a small tmpfs")
 		{
 		}
 	}
