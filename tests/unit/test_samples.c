@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples: what a record may claim, what tables and folded stacks make of it, and what can be a return address. */
+/* Tests samples: malformed records, tables, folded stacks, and the recognition of return addresses. */
 #include "unit.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static uint64_t count_of(const struct mdl *m, uint32_t tgid, uint64_t name_id)
 	return 0;
 }
 
-/* One window of records. */
+/* A source with one window of records. */
 static struct buf recs;
 static bool at_end;
 
@@ -103,8 +103,8 @@ static void test_calls(void)
 	};
 	static const char *const others[] = {
 		"\xff\xe0",	 /* jmp *%rax */
-		"\xff\x50",	 /* cut off */
-		"\xe8\x01\x01",	 /* likewise */
+		"\xff\x50",	 /* truncated */
+		"\xe8\x01\x01",	 /* truncated */
 		"\xc3", "\x48\x89\xe5",
 	};
 	/* clang-format on */
@@ -201,15 +201,15 @@ static void test_deep(void)
 
 int main(void)
 {
-	TEST("a return address stands behind a call of any form, and behind nothing else")
+	TEST("a return address must follow a call instruction of any form, and nothing else")
 	test_calls();
-	TEST("samples are counted by their innermost span, and a recording's tables have the same")
+	TEST("samples are counted by their innermost span, also after emitting")
 	test_tables();
-	TEST("a record that claims more spans than it has, or of no class, is refused")
+	TEST("a record with more spans than its size allows or with an invalid class is refused")
 	test_claims();
-	TEST("a folded stack begins with the operator; hostile names make no frames; processes are one")
+	TEST("a folded stack begins with the operator, escapes hostile names, and merges processes")
 	test_folded();
-	TEST("a sample has all of its spans, as many as can be open")
+	TEST("a sample can have the maximum number of open spans")
 	test_deep();
 	UNIT_MAIN_END;
 }

@@ -49,18 +49,18 @@ int main(void)
 	struct buf b = {0};
 	struct mxbpf_sched *r;
 
-	TEST("the cause of a sleep is told by the system call, the state and the kernel's own count of input")
+	TEST("the cause of a sleep follows from the system call, the thread state and the kernel's I/O-wait flag")
 	{
 		CHECK(cause(MXBPF_SCHED_RUNNABLE, 202, 0) == MXBPF_SCHED_WAITED);
 		CHECK(cause(MXBPF_SCHED_SLEEPING, 202, 0) == MXBPF_SCHED_FUTEX);
 		CHECK(cause(MXBPF_SCHED_SLEEPING, 230, 0) == MXBPF_SCHED_NAP);
 		CHECK(cause(MXBPF_SCHED_DISK, 0, 0) == MXBPF_SCHED_IO);
-		CHECK(cause(MXBPF_SCHED_SLEEPING, 0, 0) == MXBPF_SCHED_OTHER); /* of a pipe */
+		CHECK(cause(MXBPF_SCHED_SLEEPING, 0, 0) == MXBPF_SCHED_OTHER); /* reading from a pipe */
 		CHECK(cause(MXBPF_SCHED_DISK, 9, MXBPF_SCHED_IOWAIT) == MXBPF_SCHED_IO);
 		CHECK(cause(MXBPF_SCHED_DISK, -1, MXBPF_SCHED_IOWAIT) == MXBPF_SCHED_FAULT);
 		CHECK(cause(MXBPF_SCHED_STOPPED, -1, 0) == MXBPF_SCHED_OTHER);
 	}
-	TEST("what kept a thread waiting adds up to its waiting, what was not kept included")
+	TEST("the times of all causes of a run-queue wait add up to the wait, including slices that were not kept")
 	{
 		r = put_sched(&b, 1000, 1000, 2000, 2);
 		r->flags = MXBPF_SCHED_MORE;
@@ -72,7 +72,7 @@ int main(void)
 		CHECK(sum_ns(m, MXBPF_SCHED_KEPT_BY, "mine") == 300);
 		CHECK(sum_ns(m, MXBPF_SCHED_KEPT_BY, "[not kept]") == 200);
 	}
-	TEST("a disk and a timer wake as nobody, a thread by its name")
+	TEST("a wake-up by a disk or a timer names no thread, and one by a thread has the thread's name")
 	{
 		r = put_sched(&b, 3000, 3100, 3100, 0);
 		r->state = MXBPF_SCHED_DISK;
@@ -90,12 +90,12 @@ int main(void)
 		CHECK(sum_ns(m, MXBPF_SCHED_WOKEN_BY, "passer-by") == 0 &&
 		      sum_ns(m, MXBPF_SCHED_WOKEN_BY, "holder") == 70);
 	}
-	TEST("what a recording ends with makes an equal model")
+	TEST("emitted records give an equal model")
 	{
 		CHECK(!mdl_emit(m, &b) && !feed(again, &b));
 		CHECK(sum_ns(again, MXBPF_SCHED_KEPT_BY, "hog") == 500 && sum_ns(again, MXBPF_SCHED_FUTEX, "") == 70);
 	}
-	TEST("a record that promises more slices than it has, or comes back before it left, is refused")
+	TEST("a record with more slices than its size allows, or with a negative duration, is refused")
 	{
 		put_sched(&b, 1000, 1000, 2000, 1)->nslices = 2;
 		CHECK(feed(m, &b));

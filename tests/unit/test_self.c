@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Nested time is counted once: rows of threads, devices and names, headings and shares, of records made here. */
+/*
+ * Tests that nested time is counted once: rows of threads, devices and names, headings and shares, with made-up
+ * records.
+ */
 #include "view/view.h"
 
 #include <inttypes.h>
@@ -21,9 +24,9 @@
 
 static char dir[] = "/tmp/mxbpf-test-self-XXXXXX";
 static struct buf recs;
-static uint64_t busy_ns[THREADS]; /* that each thread was in any call */
+static uint64_t busy_ns[THREADS]; /* time in any call, for each thread */
 
-/* Half of a call's time is runq; its children have a half of theirs. */
+/* Half of a call's time is run-queue wait; the same holds for its nested calls. */
 static struct mxbpf_span span(uint32_t tid, uint64_t start, uint64_t dur, uint64_t nested)
 {
 	return (struct mxbpf_span){
@@ -44,7 +47,7 @@ static struct mxbpf_span span(uint32_t tid, uint64_t start, uint64_t dur, uint64
 	};
 }
 
-/* A call from start to end with calls in it, in the order in which they end. */
+/* Adds a call from start to end with nested calls, in the order in which they end. */
 static void call(uint32_t tid, uint64_t start, uint64_t end, unsigned depth)
 {
 	uint64_t at = start + 2, nested = 0, len = (end - start) / 4 * 2;
@@ -73,7 +76,7 @@ static struct mdl *threads_model(void)
 	return m;
 }
 
-/* As a recording keeps it. */
+/* Returns the model after a recording has been written and read. */
 static struct mdl *recorded(const struct mdl *m)
 {
 	struct mdl *again = mdl_new_like(m);
@@ -112,7 +115,7 @@ static uint64_t number(const cJSON *row, const char *key)
 	return n ? (uint64_t)n->valuedouble : 0;
 }
 
-/* The rows of the table; *root is to be deleted. */
+/* Returns the rows of the table. The caller deletes *root. */
 static const cJSON *rows_by(struct mdl *m, enum view_by by, cJSON **root)
 {
 	char *text = render("json", m, (struct view_opts){.by = by}), *schema_text = read_schema();
@@ -126,7 +129,7 @@ static const cJSON *rows_by(struct mdl *m, enum view_by by, cJSON **root)
 	return cJSON_GetObjectItem(cJSON_GetObjectItem(*root, "tables"), "operator")->child;
 }
 
-/* A row of calls of many names: everything that it has is its calls' own. */
+/* Checks a row with calls of many names: all its sums must be self times of its calls. */
 static void check_own(const cJSON *row, uint64_t most)
 {
 	const cJSON *a = cJSON_GetObjectItem(row, "account");
@@ -155,7 +158,7 @@ static void test_threads(struct mdl *m)
 	CHECK(sum == busy_ns[0] + busy_ns[1] + busy_ns[2]);
 }
 
-/* Rows of a name keep their totals, which are more than the threads had time. */
+/* Rows by name keep their total times, whose sum exceeds the time of the threads. */
 static void test_names(struct mdl *m)
 {
 	uint64_t total = 0, self = 0;
@@ -170,7 +173,7 @@ static void test_names(struct mdl *m)
 	CHECK(self == busy_ns[0] + busy_ns[1] + busy_ns[2] && total > self + self / 2);
 }
 
-/* What the heading of the table says, and the sum of its shares. */
+/* Reads the time in the heading of the table and the sum of its shares. */
 static void read_heading(struct mdl *m, enum view_by by, double *ms, double *shares)
 {
 	char *text = render("modern", m, (struct view_opts){.by = by, .width = 200}), *line, *save = NULL, *at;
@@ -203,7 +206,7 @@ static void test_headings(struct mdl *m)
 	}
 }
 
-/* Names that MXNet's bulks and segments have, and a namesake of an operator; as annotations of a program. */
+/* Annotations of a program with names like MXNet's bulks and segments, and one with the name of an operator. */
 static struct mdl *annotated(void)
 {
 	static const char *const names[] = {"a,b", "[pl][profile]run", "", "ImperativeBulk", "aten::mm"};
@@ -258,7 +261,7 @@ static void test_annotations(struct mdl *m)
 	t = render("torch", m, (struct view_opts){0});
 	CHECK(count_rows(t, " aten::mm ") == 2);
 	free(t);
-	t = render("torch-classic", m, (struct view_opts){0}); /* in 2017 a row was a name */
+	t = render("torch-classic", m, (struct view_opts){0}); /* in 2017 a row was one name */
 	CHECK(count_rows(t, "aten::mm ") == 1 && strstr(t, " 95 "));
 	free(t);
 	t = render("mxnet", m, (struct view_opts){0});
@@ -266,7 +269,7 @@ static void test_annotations(struct mdl *m)
 	free(t);
 }
 
-/* 3 bulks in which operators were seen, and an operation of that name without. */
+/* Three bulks with nested operators, and an operator of the same name without any. */
 static void test_bulks(void)
 {
 	struct mdl *m = mdl_new(), *again;
@@ -290,16 +293,18 @@ static void test_bulks(void)
 	t = render("mxnet", again, (struct view_opts){0});
 	CHECK(!strstr(t, "\nwork "));
 	free(t);
-	t = render("json", again,
-		   (struct view_opts){.by = VIEW_BY_DEVICE}); /* their own time, and the call of what ran */
+	/* Self time of the bulks, and the call that was an operator. */
+	t = render("json", again, (struct view_opts){.by = VIEW_BY_DEVICE});
 	CHECK(strstr(t, "\"count\": 1, \"total_ns\": 1600,"));
 	free(t);
 	mdl_free(m);
 	mdl_free(again);
 }
 
-/* A record as the version before wrote it: no bit for bulks, nothing nested, and all of the time of what ended
- * elsewhere as its own. */
+/*
+ * A record of the previous version has no bulk flag and no nested times, and counts all time of an asynchronous span
+ * as self time.
+ */
 static void test_old(void)
 {
 	struct mxbpf_span old = span(21, 1000, 1000, 600), s;
@@ -333,24 +338,24 @@ int main(void)
 		return 1;
 	m = threads_model();
 	again = recorded(m);
-	TEST("by thread a row is at most the window, by device at most that of its threads: all that is in it is the "
-	     "calls' own")
+	TEST("a row by thread has at most the time of the window, and one by device that of its threads: only self "
+	     "time counts")
 	test_threads(m);
 	test_threads(again);
-	TEST("a row of a name keeps its total; self times add up to the time of the threads")
+	TEST("rows by name keep their total times, and self times add up to the time of the threads")
 	test_names(again);
-	TEST("whatever the rows are by, the heading is their self time and shares add up to it")
+	TEST("the heading is the sum of self times and the shares add up to 100 % for every grouping")
 	test_headings(m);
 	mdl_free(m);
 	mdl_free(again);
 	m = annotated();
 	again = recorded(m);
-	TEST("an annotation is no bulk whatever its name, and not the operator of its name")
+	TEST("an annotation is neither a bulk nor the operator of the same name")
 	test_annotations(m);
 	test_annotations(again);
-	TEST("which span is a bulk the span says, in recordings too")
+	TEST("a span is a bulk if its flag says so, also after recording")
 	test_bulks();
-	TEST("records of the version before are read")
+	TEST("records of the previous version can be read")
 	test_old();
 	mdl_free(m);
 	mdl_free(again);

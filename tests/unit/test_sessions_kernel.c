@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Two sessions in one process at a time, each on a target of its own. What the targets say that they did is the truth.
- */
+/* Tests two sessions in one process at a time, each on its own target. The targets print the right counts. */
 #include <cjson/cJSON.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -51,7 +50,7 @@ static bool start_toy(struct job *s)
 	return s->says && fgets(line, sizeof(line), s->says) && !strncmp(line, "ready ", 6);
 }
 
-/* From the first probe to the end of the target. */
+/* Profiles from the first probe to the end of the target. */
 static void *watch(void *arg)
 {
 	const struct ses_ui nobody = {.wake_fd = -1};
@@ -69,7 +68,7 @@ static void *watch(void *arg)
 	return NULL;
 }
 
-/* The line of JSON, behind what it says of failed calls. */
+/* Returns the line of JSON from the target, which comes after lines about failed calls. */
 static cJSON *what_it_did(struct job *s)
 {
 	char line[4096];
@@ -153,7 +152,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	sem_init(&attached, 0, 0);
-	TEST("two sessions in one process, side by side, each count what their own target did, and nothing else")
+	TEST("two sessions at the same time in one process count each exactly the calls of their own target")
 	{
 		watch_both();
 	}

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sheets: what their columns say holds for every output. Each test iterates all sheets, so a new one needs no test. */
+/*
+ * Tests that every output shows what the columns of a sheet describe. Each test walks all sheets, so a new sheet needs
+ * no test of its own.
+ */
 #include "unit.h"
 
 #include <fcntl.h>
@@ -13,12 +16,12 @@
 
 static char path[] = "/tmp/mxbpf-test-sheets-XXXXXX";
 
-/* ---- a table of one row, in which each member that a column shows has a value of its own */
+/* ---- a table with one row, in which each member shown by a column has a unique value */
 
 struct table {
 	struct view_list *list;
 	char *row;
-	char items[8][256]; /* of lists */
+	char items[8][256]; /* rows of lists */
 	unsigned nitems;
 };
 static char texts[512][8];
@@ -40,7 +43,7 @@ static void fill_column(struct table *t, const struct view_column *c, char *to)
 	uint64_t n = c->type == VIEW_WORD ? first_word(c) : last;
 	const double part = 0.5;
 
-	last = last == 255 ? 100 : last + 1; /* fits into a byte */
+	last = last == 255 ? 100 : last + 1; /* values fit into a byte */
 	snprintf(texts[last], sizeof(texts[0]), "t%u", last);
 	if (c->type == VIEW_OBJECT) {
 		fill_columns(t, c->columns, to);
@@ -52,7 +55,7 @@ static void fill_column(struct table *t, const struct view_column *c, char *to)
 	} else if (c->type == VIEW_SHARE || c->type == VIEW_RATIO) {
 		memcpy(to, &part, sizeof(part));
 	} else {
-		memcpy(to, &n, c->bytes); /* little endian */
+		memcpy(to, &n, c->bytes); /* valid on little endian only */
 	}
 }
 
@@ -90,7 +93,7 @@ static void table_free(struct table *t)
 	free(t);
 }
 
-/* What a cell holds, as programs see it. */
+/* Returns the value of a cell as JSON and CSV write it. */
 static const char *value_of(const struct view_column *c, const void *row, char buf[64])
 {
 	if (view_is_text(c))
@@ -100,14 +103,14 @@ static const char *value_of(const struct view_column *c, const void *row, char b
 	return buf;
 }
 
-/* What a sink makes of the table, of a session that asked for everything. Caller frees. */
+/* Returns what a sink writes for the table, with all features of the session on. The caller frees it. */
 static char *render(const char *format, const struct view_sheet *sh, struct table *t)
 {
 	struct mdl_session session = {
 		.comm = "", .cmdline = "", .held = true, .sched = true, .life = true, .features = ~0u};
 	const struct view_sheet *const *other;
 	const struct view_ops *ops = view_find(format);
-	const bool csv = !strcmp(format, "csv"); /* which has some columns with --by event alone */
+	const bool csv = !strcmp(format, "csv"); /* has some columns only with --by event */
 	const struct view_opts opts = {.backward = true, .by = csv ? VIEW_BY_EVENT : VIEW_BY_PROCESS, .width = 400};
 	struct view_input in = {.session = &session, .model = mdl_new()};
 	struct view *s = calloc(1, ops->state_bytes ? ops->state_bytes : sizeof(*s));
@@ -124,7 +127,7 @@ static char *render(const char *format, const struct view_sheet *sh, struct tabl
 	for (other = view_sheets; *other; other++) {
 		struct table *of = *other == sh ? t : table_new(*other);
 
-		/* In JSON, those that have lists in the same member belong to it. */
+		/* In JSON, all sheets with lists in the same member are part of one object. */
 		if (*other == sh || (!strcmp(format, "json") && sh->member && (*other)->member &&
 				     !strcmp((*other)->member, sh->member)))
 			CHECK(!ops->sheet(s, *other, of->list));
@@ -163,7 +166,7 @@ static bool holds(const cJSON *v, const struct view_column *c, const void *row)
 	return !strcmp(value_of(c, row, want), got);
 }
 
-/* An object, and what the schema says of it. */
+/* Checks an object and its schema. */
 static void check_object(const struct view_sheet *sh, const struct view_column *columns, const cJSON *o,
 			 const cJSON *schema, const char *row)
 {
@@ -210,7 +213,7 @@ static void check_json(const struct view_sheet *sh, const cJSON *schema)
 	free(text);
 }
 
-/* Whether a line below the first one has this value below this heading. No cell has a comma. */
+/* Returns true if a line below the headings has this value in the column of this heading. No cell contains a comma. */
 static bool has_cell(const char *csv, const char *head, const char *want)
 {
 	char *text = strdup(csv), *rest = text, *heads = strsep(&rest, "\n"), *line, *cell;
@@ -318,7 +321,7 @@ int main(void)
 	char *text;
 
 	close(mkstemp(path));
-	TEST("every column of every sheet is in JSON under its key, with its own value, and in the schema")
+	TEST("every column of every sheet is in JSON under its key with its value, and in the schema")
 	{
 		text = read_schema();
 		schema = cJSON_Parse(text);
@@ -328,7 +331,7 @@ int main(void)
 		cJSON_Delete(schema);
 		free(text);
 	}
-	TEST("every column of every sheet that CSV has is there under its heading, with its own value")
+	TEST("every CSV column of every sheet is under its heading with its value")
 	{
 		for (sh = view_sheets; *sh; sh++)
 			if ((*sh)->csv) {
@@ -339,13 +342,13 @@ int main(void)
 				free(text);
 			}
 	}
-	TEST("every column of every sheet with a heading for people is in the table that they see")
+	TEST("every column of every sheet with a heading is in the table for people")
 	{
 		for (sh = view_sheets; *sh; sh++)
 			if ((*sh)->above)
 				check_people(*sh);
 	}
-	TEST("every column of every sheet is in the manual, under each of its names")
+	TEST("every column of every sheet is in the manual under each of its names")
 	{
 		text = print_man();
 		for (sh = view_sheets; *sh; sh++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which calls are slow, and what is said to have kept them. */
+/* Tests which calls count as slow and what is shown as their cause. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -38,7 +38,7 @@ static void put(struct mdl *m, struct mxbpf_span s)
 	CHECK(!mdl_feed(m, &s, sizeof(s)));
 }
 
-/* A model in which an operator has taken about the same time CALLS times. */
+/* Returns a model in which an operator has taken about the same time CALLS times. */
 static struct mdl *steady(uint64_t name_id)
 {
 	struct mdl *m = mdl_new();
@@ -49,7 +49,7 @@ static struct mdl *steady(uint64_t name_id)
 	return m;
 }
 
-/* The only one; of none, none's. */
+/* Returns the only slow call, or an empty one if there is not exactly one. */
 static struct mdl_slow only(struct mdl *m)
 {
 	struct mdl_slow *all, one = {0};
@@ -99,7 +99,7 @@ static void test_causes(void)
 		put(m, s);
 		slow = only(m);
 		CHECK(slow.cause == cases[i].cause && slow.span.dur_ns == 5 * MS && slow.span.h.ts_ns == s.h.ts_ns);
-		/* The median is that of a bucket. */
+		/* The median is only as exact as its bucket. */
 		CHECK(slow.cause_ns + TYPICAL / 8 >= cases[i].ns && slow.cause_ns <= cases[i].ns + TYPICAL / 8);
 		mdl_free(m);
 	}
@@ -110,17 +110,17 @@ static void test_not_slow(void)
 	struct mdl *m = steady(3);
 	struct mxbpf_span s = call(3, 2 * TYPICAL - TYPICAL / 4);
 
-	put(m, s); /* not twice as long */
+	put(m, s); /* less than twice as long */
 	s = call(3, 5 * MS);
-	s.flags |= MXBPF_SPAN_UNWOUND; /* nobody saw its end */
+	s.flags |= MXBPF_SPAN_UNWOUND; /* its end was missed */
 	put(m, s);
 	s = call(3, 5 * MS);
-	s.flags = 0; /* nobody knows where its time went */
+	s.flags = 0; /* it has no account */
 	put(m, s);
 	s = call(3, 5 * MS);
 	s.cls = MXBPF_CLASS_WAIT;
 	put(m, s);
-	put(m, call(5, 5 * MS)); /* the first of its row: nobody knows what is usual */
+	put(m, call(5, 5 * MS)); /* the first call of its row: no median is known */
 	CHECK(!count(m));
 	mdl_free(m);
 }
@@ -132,12 +132,12 @@ static void test_short(void)
 
 	for (i = 0; i < CALLS; i++)
 		put(m, call(3, 2 * US));
-	put(m, call(3, 20 * US)); /* ten times as long, and nobody would notice */
+	put(m, call(3, 20 * US)); /* ten times as long, but too short to matter */
 	CHECK(!count(m));
 	mdl_free(m);
 }
 
-/* What seemed slow may turn out to be as usual as any. */
+/* A call that seemed slow may turn out to be typical. */
 static void test_new_median(void)
 {
 	struct mdl *m = steady(3);
@@ -170,13 +170,13 @@ static void test_nested(void)
 	put(m, inner);
 	put(m, outer);
 	CHECK(only(m).row->name_id == 3);
-	inner.tid++; /* of another thread it explains nothing */
+	inner.tid++; /* on another thread it does not explain the outer call */
 	put(m, inner);
 	CHECK(count(m) == 2);
 	mdl_free(m);
 }
 
-/* The list is bounded, and what it keeps is the worst. */
+/* The list is bounded and keeps the slowest calls. */
 static void test_bounded(void)
 {
 	struct mdl *m = mdl_new();
@@ -217,7 +217,10 @@ struct off {
 	struct mxbpf_sched_slice slices[3];
 };
 
-/* Off the CPU from the middle of s on: it slept in a call for 1 ms, then waited 2 ms while two others had turns. */
+/*
+ * Returns a time off CPU in the middle of s: a sleep of 1 ms in a system call, then a run-queue wait of 2 ms while two
+ * other threads ran, one of them twice.
+ */
 static struct off off_in(const struct mxbpf_span *s, int syscall)
 {
 	const uint64_t left = s->h.ts_ns + MS, woken = left + MS, back = woken + 2 * MS;
@@ -240,7 +243,7 @@ static struct off off_in(const struct mxbpf_span *s, int syscall)
 	return o;
 }
 
-/* The records of the scheduler come another way: before the span or after it. */
+/* The scheduler's records may arrive before or after the span. */
 static void test_by(void)
 {
 	struct mdl *m;
@@ -274,7 +277,7 @@ static void test_by(void)
 	s = call(3, 5 * MS);
 	now_ns += 20 * MS;
 	o = off_in(&s, 202);
-	put(m, call(3, 5 * MS)); /* another one, after it */
+	put(m, call(3, 5 * MS)); /* a later call */
 	CHECK(!mdl_feed(m, &o, sizeof(o)));
 	slow = only(m);
 	CHECK(!slow.span.kept.ns && !slow.span.slept.ns);
@@ -283,22 +286,21 @@ static void test_by(void)
 
 int main(void)
 {
-	TEST("a slow call's cause is the largest of what is beyond the median of its like")
+	TEST("the cause of a slow call is the largest part beyond the median of its row")
 	test_causes();
-	TEST("what is not far above the median, has no account or no end, waits or is new, is not slow")
+	TEST("a call near the median, without account or end, of a wait class, or first in its row is not slow")
 	test_not_slow();
-	TEST("what nobody would notice is not slow")
+	TEST("a call too short to matter is not slow")
 	test_short();
-	TEST("what has become usual is not slow any more")
+	TEST("a call that has become typical is not slow any more")
 	test_new_median();
-	TEST("of calls in one another the one that explains the others is shown")
+	TEST("only the nested call that explains the others is shown")
 	test_nested();
-	TEST("the worst are kept, and no more than there is room for")
+	TEST("the slowest calls are kept, up to the maximum number")
 	test_bounded();
-	TEST("who had the CPU and what it slept for are those of its own time off the CPU, whichever record comes "
-	     "first")
+	TEST("the CPU's users and the sleep of a slow call come from its own times off CPU, in any order of records")
 	test_by();
-	TEST("slow calls are in a recording of tables")
+	TEST("slow calls are among the emitted records")
 	test_records();
 	UNIT_MAIN_END;
 }

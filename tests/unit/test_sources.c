@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A hub of two sources: one delivers in time, the other has five lanes, whose batches come 300 ms late and in another
- * order than they were made. Time is simulated. The truth is the same records, folded in order of time.
+ * Tests a hub with two sources: one delivers in time; the other has five lanes, whose batches arrive 300 ms late and
+ * in another order than they were made. Time is simulated. The same records folded in time order give the expected
+ * result.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +14,15 @@
 
 #define MS	   1000000ull
 #define SECONDS	   4
-#define TICKS	   (SECONDS * 100) /* of 10 ms */
+#define TICKS	   (SECONDS * 100) /* one tick is 10 ms */
 #define LANES	   5
 #define BATCH_MS   100
 #define BATCHES	   (SECONDS * 1000 / BATCH_MS)
 #define LATE_MS	   300
-#define DROPS	   97 /* one record in so many is lost */
+#define DROPS	   97 /* one of this many records is lost */
 #define START_NS   (1000 * MS)
 #define NAMES	   7
-#define WINDOW_MS  50 /* of the truth */
+#define WINDOW_MS  50 /* of the expected model */
 #define NO_LANE	   LANES
 #define STALLED_MS 3500
 
@@ -33,13 +34,13 @@ static unsigned next_random(unsigned below)
 	return (unsigned)(seed >> 33) % below;
 }
 
-/* Everything that both sources make, by the tick or the batch in which it ends. */
+/* All records of both sources, by the tick or batch in which they end. */
 static struct buf in_time[TICKS], lanes[LANES][BATCHES], in_order[SECONDS * 1000 / WINDOW_MS];
 
 struct late {
-	unsigned delivered[LANES]; /* batches */
+	unsigned delivered[LANES]; /* number of batches */
 	uint64_t attempted, stored, dropped;
-	unsigned stalled; /* a lane that delivers no more after a while, until the end */
+	unsigned stalled; /* lane that delivers nothing until the end */
 	struct src *src;
 };
 
@@ -61,7 +62,7 @@ static void put_span(struct buf *to, uint64_t end_ns, uint32_t tid, unsigned cls
 	CHECK(!buf_put(to, &s, sizeof(s)));
 }
 
-/* One lane allocates memory, and another one frees as much a little later. */
+/* One lane allocates memory, and another lane frees as much a little later. */
 static void put_alloc(struct buf *to, uint64_t at_ns, bool take)
 {
 	const struct mxbpf_alloc a = {
@@ -192,7 +193,7 @@ static void fold(void *ctx, unsigned number, void *recs, size_t bytes)
 	CHECK(!mdl_fold_all(m, recs, bytes));
 }
 
-/* A lane's batch is delivered 300 ms after its end, and a little later for some; the lanes take turns. */
+/* A batch is delivered 300 ms after its end, for some lanes a little later; the lanes take turns. */
 static void run(struct src_hub *h, struct src *prompt, struct late *l)
 {
 	unsigned tick, i, lane, due;
@@ -263,7 +264,7 @@ static struct mdl *fold_in_order(void)
 	return m;
 }
 
-/* stalled: a lane that delivers nothing but its first second at the end; NO_LANE: none. */
+/* stalled: lane that delivers nothing until the end; NO_LANE: none. */
 static void watch(unsigned stalled)
 {
 	struct mdl *m = mdl_new(), *truth;
@@ -286,7 +287,7 @@ static void watch(unsigned stalled)
 		check_rows(m, truth, MXBPF_CLASS_OPERATOR);
 		check_rows(m, truth, MXBPF_CLASS_API);
 		check_memory(m, truth);
-	} else { /* all but what lies within SRC_WAIT_NS of the end came behind later ones */
+	} else { /* all records older than SRC_WAIT_NS at the end arrive after later ones */
 		n = (SECONDS * 1000 - SRC_WAIT_NS / MS) / 4 * 4;
 		CHECK(src_late(l.src) > n - 2 * n / DROPS - BATCH_MS && src_late(l.src) <= n);
 		CHECK(mdl_tally(m, MXBPF_CLASS_API, MXBPF_TALLY_LATE) == 0);
@@ -299,7 +300,7 @@ static void watch(unsigned stalled)
 	free_records();
 }
 
-/* Neither waits for the other; one is 100 ms ahead. */
+/* Neither source waits for the other; one is 100 ms ahead. */
 static void watch_apart(void)
 {
 	struct mdl *m = mdl_new();
@@ -318,7 +319,7 @@ static void watch_apart(void)
 	src_flush(h);
 	CHECK(mdl_tally(m, MXBPF_CLASS_OPERATOR, MXBPF_TALLY_LATE) == 0);
 	batch.len = 0;
-	put_span(&batch, START_NS + 10 * MS, 1, MXBPF_CLASS_OPERATOR); /* behind its own */
+	put_span(&batch, START_NS + 10 * MS, 1, MXBPF_CLASS_OPERATOR); /* older than the source's own last record */
 	src_deliver(behind, batch.data, batch.len);
 	CHECK(mdl_tally(m, MXBPF_CLASS_OPERATOR, MXBPF_TALLY_LATE) == 1);
 	src_hub_free(h);
@@ -338,7 +339,7 @@ static void append(void *ctx, unsigned number, void *recs, size_t bytes)
 	CHECK(!buf_put(ctx, recs, bytes));
 }
 
-/* A short record is due, and long ones behind it in the same batch are not: those move by less than their size. */
+/* In one batch, a short record is due and the long ones after it are not. Those move by less than their size. */
 static void watch_moved(void)
 {
 	struct buf got = {0}, batch = {0};
@@ -363,20 +364,19 @@ static void watch_moved(void)
 
 int main(void)
 {
-	TEST("what comes 300 ms late and out of order is added up as if it had come in order, and nothing counts as "
-	     "late")
+	TEST("records that arrive 300 ms late and out of order are added up as if in order, and none counts as late")
 	{
 		watch(NO_LANE);
 	}
-	TEST("what comes later than is waited for is in the sums, and counts as late for its own source alone")
+	TEST("records that arrive after the maximum wait are in the sums and count as late for their own source only")
 	{
 		watch(2);
 	}
-	TEST("what a source delivers in its own order is not late because another source is ahead of it")
+	TEST("records of a source are not late only because another source is ahead")
 	{
 		watch_apart();
 	}
-	TEST("records of any size that are held back are handed on as they came")
+	TEST("records of any size that are held back are passed on unchanged")
 	{
 		watch_moved();
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks as BPF walks them, on an interpreter that this very process pretends to be: states of threads, frames, code
- * objects and strings are structures of its own, and their offsets are told to BPF as those of a CPython would be.
+ * Tests how BPF walks stacks, on an interpreter that this process imitates: thread states, frames, code objects and
+ * strings are structures of this test, and BPF gets their offsets as it would get those of a CPython.
  */
 #include "unit.h"
 
@@ -19,7 +19,7 @@
 #include "ring/ring.h"
 
 #define SPANS_MAX 64
-#define DEEP	  50 /* frames; there is room for MXBPF_STACK_FRAMES_MAX */
+#define DEEP	  50 /* frames; the limit is MXBPF_STACK_FRAMES_MAX */
 #define NPROBES	  2
 
 /* ---- the interpreter */
@@ -76,10 +76,10 @@ static struct text file = {.len = 8, .state = MXBPF_PY_STATE_ASCII, .bytes = "tr
 static struct text step = {.len = 4, .state = MXBPF_PY_STATE_ASCII, .bytes = "step"};
 static struct text wrapped = {.len = 18, .state = MXBPF_PY_STATE_ASCII, .bytes = "_wrapped_call_impl"};
 static struct code code = {.file = &file, .name = &step}, module_call = {.file = &file, .name = &wrapped};
-static struct frame frames[DEEP]; /* the first is the outermost */
+static struct frame frames[DEEP]; /* the first frame is the outermost one */
 static struct state state;
 
-/* ---- the runtime under watch */
+/* ---- the profiled runtime */
 
 __attribute__((noinline, noclone, noipa)) static void on_enter(const char *name)
 {
@@ -109,14 +109,14 @@ static const struct adp_probe rows[NPROBES] = {
 	{.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_API, .at_call_site = 1}},
 };
 
-/* ---- a session on it */
+/* ---- a session that profiles it */
 
 static struct plan_probe probes[NPROBES];
 static struct tgt_lib self = {.path = "/proc/self/exe", .open_path = "/proc/self/exe"};
 static struct plan_site sites[NPROBES];
 static struct plan plan = {.lib = &self, .sites = {.data = (char *)sites, .len = sizeof(sites)}};
 static struct mxbpf_span spans[SPANS_MAX];
-static struct mxbpf_stack stacks[SPANS_MAX]; /* n 0: the span has none */
+static struct mxbpf_stack stacks[SPANS_MAX]; /* n 0: the span has no stack */
 static unsigned nspans, span_bytes;
 static struct mxbpf_loss loss;
 
@@ -131,7 +131,7 @@ static void take(void *ctx, void *recs, size_t bytes)
 	}
 }
 
-static struct att *att; /* tests that want the same details share it: a kernel under emulation loads it in seconds */
+static struct att *att; /* shared by tests with the same details: an emulated kernel needs seconds to load it */
 static unsigned att_details;
 static uint64_t unreadable_before;
 
@@ -153,7 +153,7 @@ static bool begin(unsigned details, struct err *e)
 	return !att_load(&plan, getpid(), &o, &att, e) && !att_attach(att, &plan, &plan.target, getpid(), e);
 }
 
-/* What `work` does, watched. Spans in the order of their ends. */
+/* Profiles work(). Spans are in the order of their ends. */
 static void watch_with(unsigned details, void (*work)(void))
 {
 	struct ring *ring = NULL;
@@ -186,7 +186,7 @@ static void watch(void (*work)(void))
 	watch_with(MXBPF_DETAIL_STACK, work);
 }
 
-/* `n` frames, of `code`, which are at instructions 0, 1, 2, ... from the outermost on. */
+/* Makes n frames of `code` at instructions 0, 1, 2, ... from the outermost one on. */
 static void run_frames(unsigned n)
 {
 	unsigned i;
@@ -198,7 +198,7 @@ static void run_frames(unsigned n)
 	my_state = &state;
 }
 
-/* ---- what happens */
+/* ---- what the tests profile */
 
 static void three_frames(void)
 {
@@ -245,7 +245,7 @@ static void nested(void)
 	api(call_from_python);
 }
 
-/* What an exception leaves behind is no call that waits. */
+/* A caller that has moved to another line was left by an exception and is no longer waiting. */
 static void after_another_line(void)
 {
 	frames[1].instr = 9;
@@ -274,7 +274,7 @@ static uint64_t object[2], object_too[2];
 
 static void modules(void)
 {
-	object[1] = 0x1234; /* written, as an object is: memory that nobody has touched yet BPF cannot read */
+	object[1] = 0x1234; /* written, because BPF cannot read memory that was never touched */
 	object_too[1] = 0x5678;
 	run_frames(4);
 	frames[1].code = &module_call;
@@ -297,7 +297,7 @@ static void module_of_no_class(void)
 static void *without_state(void *arg)
 {
 	api(NULL);
-	my_state = &state; /* another thread's */
+	my_state = &state; /* belongs to another thread */
 	api(NULL);
 	return arg;
 }
@@ -322,7 +322,7 @@ static void torn(void)
 	api(NULL);
 }
 
-/* n bytes before a page that is not there. */
+/* Copies n bytes to the end of a page before an unmapped page. */
 static char *before_the_end(const void *bytes, size_t n)
 {
 	static size_t page = 4096;
@@ -352,7 +352,7 @@ int main(void)
 	unsigned i;
 
 	if (geteuid()) {
-		printf("ok 1 - stacks in the kernel # SKIP needs root\n1..1\n");
+		printf("ok 1 - BPF walks Python stacks # SKIP needs root\n1..1\n");
 		return 0;
 	}
 	for (i = 0; i < NPROBES; i++) {
@@ -361,7 +361,7 @@ int main(void)
 	}
 	python.tls = (int32_t)((char *)&my_state - (char *)pthread_self());
 
-	TEST("a stack is its frames, innermost first; equal ones have one id, another instruction makes another")
+	TEST("a stack has its frames, innermost first, and equal stacks have one id")
 	{
 		watch(three_frames);
 		CHECK(nspans == 3 && spans[0].stack_id && spans[0].stack_id == spans[1].stack_id);
@@ -371,20 +371,20 @@ int main(void)
 			CHECK(stacks[0].frames[i].instr == 2 * (2 - i) && stacks[0].frames[i].code == (uintptr_t)&code);
 		CHECK(!loss.unreadable);
 	}
-	TEST("of a stack that is too deep the innermost frames are kept, and it says that it was cut")
+	TEST("a stack that is too deep keeps its innermost frames and is marked as cut")
 	{
 		watch(deep_frames);
 		CHECK(nspans == 2 && stacks[0].n == MXBPF_STACK_FRAMES_MAX && !stacks[0].cut);
 		CHECK(stacks[1].n == MXBPF_STACK_FRAMES_MAX && stacks[1].cut);
 		CHECK(stacks[1].frames[0].instr == 2 * (DEEP - 1) && !loss.unreadable);
 	}
-	TEST("frames that the interpreter has for calls from C are none of Python's")
+	TEST("frames of the interpreter for calls from C are left out")
 	{
 		watch(frames_of_c);
 		CHECK(nspans == 1 && stacks[0].n == 3 && stacks[0].frames[1].instr == 4 &&
 		      stacks[0].frames[2].instr == 0);
 	}
-	TEST("a call in a call has its stack, unless Python runs in between")
+	TEST("a nested call has the stack of its caller unless Python runs in between")
 	{
 		watch(nested);
 		CHECK(nspans == 4 && spans[0].stack_id == spans[1].stack_id && stacks[0].n == 2);
@@ -393,14 +393,14 @@ int main(void)
 		watch(line_moves);
 		CHECK(nspans == 2 && spans[0].stack_id != spans[1].stack_id && stacks[0].frames[0].instr == 18);
 	}
-	TEST("code that lies where other code was is another")
+	TEST("new code at the address of old code makes another stack")
 	{
 		watch(other_code_in_its_place);
 		CHECK(nspans == 3 && spans[0].stack_id != spans[1].stack_id && spans[0].stack_id != spans[2].stack_id);
 		CHECK(stacks[0].frames[0].code == stacks[1].frames[0].code &&
 		      stacks[0].frames[0].print != stacks[1].frames[0].print);
 	}
-	TEST("the class of a module is known from its first call on, and makes another stack")
+	TEST("the class of a module is known from its first call on and makes another stack")
 	{
 		watch(modules);
 		CHECK(nspans == 3 && stacks[0].frames[2].type == 0x1234 && stacks[1].frames[2].type == 0x5678);
@@ -409,23 +409,23 @@ int main(void)
 		watch(module_of_no_class);
 		CHECK(nspans == 1 && stacks[0].cut && loss.unreadable == 1);
 	}
-	TEST("a thread that runs no Python has no stack, and none is lost")
+	TEST("a thread that runs no Python has no stack, and none counts as lost")
 	{
 		watch(threads);
 		CHECK(nspans == 3 && !spans[0].stack_id && !spans[1].stack_id && !spans[2].stack_id &&
 		      !loss.unreadable);
 	}
-	TEST("what cannot be read is counted, and what could be is kept")
+	TEST("an unreadable frame is counted, and the readable frames are kept")
 	{
 		watch(torn);
 		CHECK(nspans == 2 && stacks[0].n == 3 && stacks[0].cut && !spans[1].stack_id && loss.unreadable == 2);
 	}
-	TEST("what ends where memory ends is read")
+	TEST("an object at the end of mapped memory can be read")
 	{
 		watch(at_the_end_of_memory);
 		CHECK(nspans == 1 && stacks[0].n == 2 && !stacks[0].cut && !loss.unreadable);
 	}
-	TEST("spans have no details that nobody asked for")
+	TEST("spans have no details unless they are requested")
 	{
 		watch(three_frames);
 		CHECK(span_bytes == MXBPF_SPAN_BYTES_DETAILS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The sinks that print tables. Runs in the top folder: reads tests/golden/mxnet and share/. */
+/* Tests the sinks that print tables. Runs in the top folder: reads tests/golden/mxnet and share/. */
 #include "view/view.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 static char dir[] = "/tmp/mxbpf-test-XXXXXX";
 
-/* What a sink prints. Caller frees. */
+/* Returns what a sink prints. The caller frees it. */
 static char *render(const char *format, const struct mdl_session *s, struct mdl *m, const struct view_opts *opts)
 {
 	const struct view_input in = {.session = s, .model = m};
@@ -121,9 +121,9 @@ static void feed_mem(struct mdl *m, uint32_t device, uint64_t allocs, uint64_t l
 	CHECK(!mdl_feed(m, &a, sizeof(a)));
 }
 
-/* ---- a table that MXNet printed, taken apart into the records it would come from */
+/* ---- parses a table that MXNet printed back into records */
 
-/* Takes the last number off the line. */
+/* Removes the last number from the line and returns it. */
 static double take_number(char *line)
 {
 	char *blank = strrchr(line, ' '), *end;
@@ -178,7 +178,7 @@ static struct mdl *parse_table(const char *path)
 	return m;
 }
 
-/* What the original does not say stands behind it, as lines with '#'. */
+/* Lines with '#' after the table are additions that MXNet does not print. */
 static void cut_comments(char *text)
 {
 	char *p = strncmp(text, "# ", 2) ? strstr(text, "\n# ") : text - 1;
@@ -211,7 +211,7 @@ static void test_golden(const char *name, bool avg_ascending)
 	char path[128], *want, *got;
 	struct mdl *m;
 
-	/* The records always come from the default order: the other one is the sink's own doing. */
+	/* The records always come from the table in default order, so the sink must sort them. */
 	snprintf(path, sizeof(path), "tests/golden/mxnet/%s.table.txt", name);
 	m = parse_table(path);
 	snprintf(path, sizeof(path), "tests/golden/mxnet/%s.table%s.txt", name, avg_ascending ? "-avg-asc" : "");
@@ -251,7 +251,7 @@ static void test_golden_json(const char *name)
 	mdl_session_fini(&s);
 }
 
-/* ---- the layout of MXNet, beyond its references */
+/* ---- details of MXNet's layout that no reference file has */
 
 static void test_mxnet_rows(void)
 {
@@ -361,7 +361,7 @@ static void test_long_name(void)
 	char name[MXBPF_NAME_BYTES_MAX + 1], *t;
 	size_t i;
 
-	name[0] = 'x'; /* so that two bytes a character never end at a power of two */
+	name[0] = 'x'; /* an odd offset, so that a two-byte character spans every power of two */
 	for (i = 1; i + 2 < sizeof(name); i += 2)
 		memcpy(name + i, "\xc3\xa9", 2);
 	name[i] = 0;
@@ -409,7 +409,7 @@ static void test_loss(void)
 	s.loss = (struct mxbpf_loss){.attempted = 5, .stored = 5, .truncated = 1};
 	t = render("modern", &s, m, &(struct view_opts){0});
 	CHECK(strstr(t,
-		     "\nloss     0 dropped, 1 name truncated, 0 unreadable, 0 unmatched\n")); /* its calls are there */
+		     "\nloss     0 dropped, 1 name truncated, 0 unreadable, 0 unmatched\n")); /* its calls are kept */
 	free(t);
 	s.loss = (struct mxbpf_loss){1000, 990, 10, 2, 3, 4};
 	s.incomplete = true;
@@ -480,7 +480,7 @@ static void test_top(void)
 
 	CHECK(strstr(t, "operator: 8.55 ms in 26 rows, of which 2 are shown\n"));
 	CHECK(strstr(t, "\ndot ") && !strstr(t, "\nConvolution "));
-	CHECK(strstr(t, " 12.3%\n")); /* of all rows */
+	CHECK(strstr(t, " 12.3%\n")); /* share of all rows */
 	free(t);
 	t = render("mxnet", &s, m, &(struct view_opts){.top = 2});
 	CHECK(strstr(t, "\ndot ") && !strstr(t, "\nConvolution "));
@@ -618,7 +618,7 @@ static void test_driver(void)
 		.surveyed = fake_surveyed,
 		.record = fake_record,
 		.table = fake_table,
-		.sheet = fake_sheet, /* that of memory by device is the only one */
+		.sheet = fake_sheet, /* memory by device is the only sheet */
 		.end = fake_end,
 		.fini = fake_fini,
 	};
@@ -674,7 +674,7 @@ static void test_devices(void)
 	mdl_session_fini(&s);
 }
 
-/* Numbers of a file may be anything. */
+/* A hostile file may contain any number. */
 static void test_iteration(void)
 {
 	static const char *const sinks[] = {"modern", "json", "csv"};
@@ -696,7 +696,7 @@ static void test_iteration(void)
 	mdl_session_fini(&s);
 }
 
-/* A call of three values, of which two were looked at; and what its model's own records make of that. */
+/* A call has three values, of which two were read. The emitted records must report the third one, too. */
 static void test_unkeyed(void)
 {
 	const struct {
@@ -744,49 +744,49 @@ int main(void)
 
 	if (!mkdtemp(dir))
 		return 1;
-	TEST("mxnet: the text of dumps(), byte for byte")
+	TEST("mxnet: the table equals the text of dumps() byte for byte")
 	{
 		for (i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
 			test_golden(runs[i], false);
 		test_golden("segments-1.9.1", false);
 	}
-	TEST("mxnet: the text of dumps(sort_by='avg', ascending=True), byte for byte")
+	TEST("mxnet: the sorted table equals dumps(sort_by='avg', ascending=True) byte for byte")
 	{
 		for (i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
 			test_golden(runs[i], true);
 	}
-	TEST("mxnet: the text of dumps(format='json'), byte for byte, and one key more")
+	TEST("mxnet: JSON equals dumps(format='json') byte for byte, plus one key")
 	{
 		test_golden_json("plain-1.9.1");
 		test_golden_json("hyb-1.9.1");
 	}
-	TEST("mxnet: the original's rows, with devices summed and its own calls left out")
+	TEST("mxnet: rows are those of MXNet, with devices summed and without the profiler's own calls")
 	test_mxnet_rows();
-	TEST("modern: a line fits 80 columns with every column when names are short")
+	TEST("modern: lines fit into 80 columns with all columns if names are short")
 	test_modern_width();
-	TEST("modern: long names lose their middle, hostile ones their teeth")
+	TEST("modern: long names are shortened in the middle, and hostile names are escaped")
 	test_modern_names();
-	TEST("a name of any length is whole, down to its characters")
+	TEST("a name of the maximum length is printed completely")
 	test_long_name();
-	TEST("a table of nothing says so")
+	TEST("an empty table says that it is empty")
 	test_empty();
-	TEST("loss stands behind every table, and stands out")
+	TEST("losses are shown after every table and stand out")
 	test_loss();
-	TEST("every sort key sorts, ties by the larger name first")
+	TEST("every sort key sorts, and ties put the larger name first")
 	test_sort();
-	TEST("--top cuts rows and says so; shares stay those of all rows")
+	TEST("--top limits and counts the rows, and shares stay those of all rows")
 	test_top();
-	TEST("json: exact integers that obey the schema")
+	TEST("json has exact integers and obeys the schema")
 	test_json();
-	TEST("the driver calls in order, reports progress, and always ends")
+	TEST("the driver calls a sink in order, reports progress, and always ends")
 	test_driver();
 	TEST("every sink is found by its name and suffix")
 	test_registry();
-	TEST("devices are named as the runtime names them")
+	TEST("devices have the runtime's names")
 	test_devices();
-	TEST("an iteration of any number is shown")
+	TEST("an iteration with any number is shown")
 	test_iteration();
-	TEST("values of a call beyond those that are looked at are counted by every table")
+	TEST("every table counts the values of a call that were not read")
 	test_unkeyed();
 	rmdir(dir);
 	UNIT_MAIN_END;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The target room, on children that the test forks. They say by pipe how far they are: nothing waits for time. */
+/* Tests the target room on forked children. They report their progress by pipe, so no test waits for time. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <elf.h>
@@ -34,7 +34,7 @@
 	}
 #define NOBODY 65534
 
-static char dir[256]; /* everything that the test writes; beside the program, as /tmp may be noexec */
+static char dir[256]; /* folder of all files that the test writes; beside the program, because /tmp may be noexec */
 
 /* ---- children */
 
@@ -45,7 +45,7 @@ struct kid {
 };
 
 struct hello {
-	uint64_t addr; /* of the library's function */
+	uint64_t addr; /* address of the library's function */
 	pid_t tid;
 };
 
@@ -106,7 +106,7 @@ static void load_and_stay(const char *path, int say, int go)
 	say_and_stay(say, go, (struct hello){.addr = so ? (uint64_t)(uintptr_t)dlsym(so, "probe_me") : 0});
 }
 
-/* A private copy of the note, as a process has that loaded another build than the file now holds. */
+/* Changes the note in a private copy, as if the process had loaded another build than the file now has. */
 static void load_patch_and_stay(const char *path, int say, int go)
 {
 	struct link_map *so = dlopen(path, RTLD_NOW);
@@ -127,7 +127,7 @@ static void rename_and_stay(const char *name, int say, int go)
 	say_and_stay(say, go, (struct hello){0});
 }
 
-/* At the word becomes cat, which stays as long. */
+/* At a byte from the test it becomes cat, which exits when its input ends. */
 static void exec_and_stay(const char *arg, int say, int go)
 {
 	struct hello h = {0};
@@ -155,7 +155,7 @@ static void thread_and_stay(const char *arg, int say, int go)
 		pthread_join(t, NULL);
 }
 
-/* Runs fn in a child that may change its credentials; its code and reason come back. */
+/* Runs fn in a child process that may change its credentials; returns its code and reason. */
 static int elsewhere(int (*fn)(pid_t, struct err *), pid_t arg, struct err *e)
 {
 	int up[2], code = -EIO;
@@ -228,7 +228,7 @@ static void run(const char *const argv[])
 		abort();
 }
 
-/* A library of its own build-id; more: with other sections too, as another build has. */
+/* Builds a library with its own build-id; more: its source; extra: a compiler flag. */
 static void build_so(const char *name, const char *id, const char *more, const char *extra)
 {
 	char flag[64];
@@ -239,7 +239,7 @@ static void build_so(const char *name, const char *id, const char *more, const c
 				  in_dir("so.c"), NULL});
 }
 
-/* As lld links: the executable segment begins in the middle of a page whose first part belongs to another one. */
+/* Like lld, places the start of the executable segment in the middle of a page that it shares with another one. */
 static const char unaligned_ld[] =
 	"PHDRS { head PT_LOAD FILEHDR PHDRS FLAGS(4); text PT_LOAD FLAGS(5); data PT_LOAD FLAGS(6);\n"
 	"        dyn PT_DYNAMIC; note PT_NOTE; }\n"
@@ -280,7 +280,7 @@ static struct tgt *opened(pid_t pid)
 	return t;
 }
 
-/* The library of a child that load_and_stay()s, checked all the way to its function's address. */
+/* Checks the library of a load_and_stay() child down to the address of its function. */
 static void check_lib(struct tgt *t, const char *glob, uint8_t id, uint64_t addr)
 {
 	struct tgt_lib *lib = t ? tgt_find_lib(t, glob) : NULL;
@@ -325,7 +325,7 @@ static void test_process(void)
 	struct err e = {0};
 	char comm[32];
 
-	TEST("a process is described as it is")
+	TEST("a process is described by its own name, command line and libraries")
 	{
 		char exe[4096] = "";
 		struct tgt_lib *lib;
@@ -354,7 +354,7 @@ static void test_process(void)
 		tgt_close(t);
 		kid_end(&k);
 	}
-	TEST("a name made to confuse the parser is taken as it is, and shown safely")
+	TEST("a process name made to confuse the parser is read correctly and shown safely")
 	{
 		k = kid_start(rename_and_stay, ") Z 1 (\n\033x", &h);
 		t = opened(k.pid);
@@ -363,7 +363,7 @@ static void test_process(void)
 		tgt_close(t);
 		kid_end(&k);
 	}
-	TEST("memory is read exactly, or not at all")
+	TEST("memory is read completely or not at all")
 	{
 		static const char text[] = "in the parent and in the child";
 		char got[sizeof(text)] = "";
@@ -388,7 +388,7 @@ static void test_refused(void)
 	siginfo_t si;
 	char expect[64];
 
-	TEST("pids that cannot be are no process")
+	TEST("an impossible pid is no process")
 	{
 		static const pid_t bad[] = {0, -1, -2147483647 - 1, 2147483647};
 		unsigned int i;
@@ -407,7 +407,7 @@ static void test_refused(void)
 		snprintf(expect, sizeof(expect), "no process with pid %d", k.pid);
 		CHECK(tgt_open(k.pid, &t, &e) == -ESRCH && says(&e, ERR_TARGET, expect));
 	}
-	TEST("a zombie is told as such, by name")
+	TEST("a zombie is reported as a zombie, with its name")
 	{
 		k = kid_start(stay, NULL, &h);
 		close(k.go);
@@ -418,15 +418,15 @@ static void test_refused(void)
 		kid_reap(&k);
 	}
 	if (access("/proc/2/stat", R_OK)) {
-		SKIP("a kernel thread is told as such", "no kernel thread is visible in this pid namespace")
+		SKIP("a kernel thread is recognized", "no kernel thread is visible in this pid namespace")
 	} else {
-		TEST("a kernel thread is told as such")
+		TEST("a kernel thread is recognized")
 		{
 			e = (struct err){0};
 			CHECK(tgt_open(2, &t, &e) && says(&e, ERR_TARGET, "2 (kthreadd) is a kernel thread"));
 		}
 	}
-	TEST("the exit of the process is seen, and everything later says so")
+	TEST("the exit of the process is noticed, and all later calls report it")
 	{
 		struct pollfd p = {.events = POLLIN};
 		struct elf *f;
@@ -445,7 +445,7 @@ static void test_refused(void)
 		CHECK(t && tgt_thread_comm(t, k.pid, comm) == -ESRCH);
 		tgt_close(t);
 	}
-	TEST("a process that became another program is not read as if it were the old one")
+	TEST("a process that has become another program is not read as the old one")
 	{
 		char c = 0;
 
@@ -459,7 +459,7 @@ static void test_refused(void)
 		tgt_close(t);
 		kid_end(&k);
 	}
-	TEST("a process that exits while it is opened is a missing target, whatever the moment")
+	TEST("a process that exits while it is being opened is a missing target at any moment")
 	{
 		unsigned int i, bad = 0;
 
@@ -468,12 +468,12 @@ static void test_refused(void)
 			unsigned int head_start = i % 50;
 
 			k = kid_start(stay, NULL, &h);
-			close(k.go); /* and now it races us */
+			close(k.go); /* now it races with this process */
 			while (head_start--)
 				close(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
 			e = (struct err){0};
 			if (!tgt_open(k.pid, &t, &e) && !tgt_find_lib(t, "libc.so.6"))
-				bad++; /* a cut list */
+				bad++; /* an incomplete list */
 			else if (t)
 				tgt_lib_elf(t, tgt_lib(t, i % tgt_nlibs(t)), &f, &e);
 			if (e.code && !says(&e, ERR_TARGET, "exited"))
@@ -485,7 +485,7 @@ static void test_refused(void)
 	}
 }
 
-/* A 32-bit program that only pauses, by hand: a compiler for it is rarely installed. */
+/* A 32-bit program that only pauses, written as bytes because a compiler for it is rarely installed. */
 static void test_32bit(void)
 {
 	static const struct {
@@ -520,7 +520,7 @@ static void test_32bit(void)
 		_exit(1);
 	}
 	close(up[1]);
-	/* The end of the pipe is the exec. */
+	/* The pipe is closed by exec. */
 	if (read(up[0], &code, sizeof(code)) > 0) {
 		SKIP("a 32-bit process is refused", "this kernel runs no 32-bit programs")
 	} else {
@@ -547,7 +547,7 @@ static void test_libs(void)
 
 	build_so("v1.so", "11111111", v1, "-O1");
 	build_so("v2.so", "22222222", v2, "-O1");
-	TEST("a library is found by glob, its file opened, its addresses right")
+	TEST("a library is found by glob, and its file and its addresses are right")
 	{
 		k = kid_start(load_and_stay, in_dir("v1.so"), &h);
 		t = opened(k.pid);
@@ -557,7 +557,7 @@ static void test_libs(void)
 		tgt_close(t);
 		kid_end(&k);
 	}
-	TEST("addresses are right where the executable segment begins inside a page")
+	TEST("addresses are right if the executable segment begins inside a page")
 	{
 		char script[4352];
 
@@ -570,7 +570,7 @@ static void test_libs(void)
 		tgt_close(t);
 		kid_end(&k);
 	}
-	TEST("a file name with newlines, blanks and (deleted) in it leads to its file")
+	TEST("a file name with newlines, blanks and (deleted) leads to its file")
 	{
 		static const char name[] = "a b\n (deleted)\\\033.so (deleted) x";
 
@@ -591,7 +591,7 @@ static void test_libs(void)
 		CHECK(lib_error(k.pid, "live.so", &e) == -ESTALE && says(&e, ERR_TARGET, "was overwritten in place"));
 		kid_end(&k);
 	}
-	TEST("a file whose build-id is not the one in memory is refused")
+	TEST("a file with another build-id than in memory is refused")
 	{
 		k = kid_start(load_patch_and_stay, in_dir("v1.so"), &h);
 		e = (struct err){0};
@@ -609,7 +609,7 @@ static void test_libs(void)
 	}
 }
 
-/* ---- what needs root: other identities, namespaces, chosen pids */
+/* ---- tests that need root: other identities, namespaces, chosen pids */
 
 static int keep_caps(uint64_t caps)
 {
@@ -633,7 +633,7 @@ static int open_as_nobody(pid_t pid, struct err *e)
 	return become_nobody() ? -EIO : tgt_open(pid, &t, e);
 }
 
-/* All capabilities, but only over a user namespace of its own. */
+/* The process has all capabilities, but only in its own user namespace. */
 static int open_from_userns(pid_t pid, struct err *e)
 {
 	struct tgt *t;
@@ -662,26 +662,26 @@ static void test_rights(void)
 	struct kid k;
 	struct err e;
 
-	TEST("without permission the missing capability is named")
+	TEST("the missing capability is named if permission is refused")
 	{
 		e = (struct err){0};
 		CHECK(elsewhere(open_as_nobody, getpid(), &e) && says(&e, ERR_PRIVILEGE, "CAP_SYS_PTRACE"));
 	}
 	e = (struct err){0};
 	if (elsewhere(open_from_userns, getpid(), &e) == -EIO) {
-		SKIP("a capability that is there is not called missing", "no user namespaces here")
+		SKIP("a capability that is present is not called missing", "no user namespaces here")
 	} else {
-		TEST("a capability that is there is not called missing")
+		TEST("a capability that is present is not called missing")
 		{
 			CHECK(says(&e, ERR_PRIVILEGE, "user namespace") && !strstr(e.why, "missing"));
 		}
 	}
-	TEST("a process hidden in /proc is not called missing")
+	TEST("a process hidden in /proc is not reported as missing")
 	{
 		e = (struct err){0};
 		CHECK(elsewhere(open_hidden, getpid(), &e) && says(&e, ERR_PRIVILEGE, "hidepid"));
 	}
-	TEST("without the right to map_files the file is opened in the process's root")
+	TEST("a file is opened through the root of the process if map_files is forbidden")
 	{
 		copy(in_dir("v1.so"), in_dir("live.so"), O_TRUNC);
 		k = kid_start(load_and_stay, in_dir("live.so"), &h);
@@ -700,7 +700,7 @@ static void test_names_lost(void)
 	struct kid k;
 	struct tgt *t;
 
-	TEST("a deleted library is still found, and is the one that was loaded")
+	TEST("a deleted library is found and is the one that was loaded")
 	{
 		copy(in_dir("v1.so"), in_dir("gone.so"), O_TRUNC);
 		k = kid_start(load_and_stay, in_dir("gone.so"), &h);
@@ -712,7 +712,7 @@ static void test_names_lost(void)
 		tgt_close(t);
 		kid_end(&k);
 	}
-	TEST("a library replaced by rename is the old inode, not what its name leads to now")
+	TEST("a library replaced by rename is the old inode and not the new file of that name")
 	{
 		struct stat st;
 
@@ -751,12 +751,12 @@ static void test_pid_reuse(void)
 			pause();
 	}
 	if (pid != k.pid) {
-		SKIP("another process under the same pid is not taken for the target",
+		SKIP("another process with the same pid is not taken for the target",
 		     "clone3 refuses to choose the pid")
 		tgt_close(t);
 		return;
 	}
-	TEST("another process under the same pid is not taken for the target")
+	TEST("another process with the same pid is not taken for the target")
 	{
 		CHECK(t && !tgt_alive(t));
 		CHECK(t && tgt_read(t, (uintptr_t)text, got, sizeof(got)) == -ESRCH);
@@ -784,13 +784,13 @@ int main(void)
 	test_32bit();
 	test_libs();
 	if (geteuid()) {
-		SKIP("what needs root: other identities, deleted files, chosen pids", "not root")
+		SKIP("libraries without names, rights and reused pids are handled", "not root")
 	} else {
 		test_names_lost();
 		test_rights();
 		test_pid_reuse();
 	}
-	TEST("nothing stays open")
+	TEST("no file descriptor stays open")
 	{
 		CHECK(open_fds() == fds);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A thread of mxbpf handles no signal: an interrupt that the main thread blocks would reach it. */
+/* A thread of mxbpf must handle no signals, because otherwise it would get an interrupt that the main thread blocks. */
 #include "base/thread.h"
 
 #include <signal.h>
@@ -17,7 +17,7 @@ int main(void)
 	sigset_t in_thread, before, after;
 	pthread_t thread;
 
-	TEST("a thread blocks the signals that end mxbpf, and who starts it blocks what it did before")
+	TEST("a new thread blocks the signals that end mxbpf, and the signal mask of its creator stays unchanged")
 	{
 		sigemptyset(&in_thread);
 		pthread_sigmask(SIG_SETMASK, NULL, &before);

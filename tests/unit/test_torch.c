@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The tables of PyTorch, against what its own code prints of the same rows (tests/golden/torch/make.py). Runs in the
- * top folder.
+ * Compares the tables of PyTorch layouts with what PyTorch itself prints for the same rows
+ * (tests/golden/torch/make.py). Runs in the top folder.
  */
 #include "view/view.h"
 
@@ -20,7 +20,7 @@
 
 static char dir[] = "/tmp/mxbpf-test-XXXXXX";
 
-/* Spans of the case that is being read, backwards, as a source of one window. */
+/* Spans of the current case in reverse order, as a source with one window. */
 static struct buf events;
 static bool events_read;
 
@@ -38,7 +38,7 @@ static int next_events(void *ctx, const void **recs, size_t *bytes)
 	return events_read;
 }
 
-/* What a layout prints of m. Caller frees. */
+/* Returns what a layout prints of m. The caller frees it. */
 static char *render(const char *layout, struct mdl *m, const struct view_opts *opts)
 {
 	struct mdl_session s = {.comm = "python",
@@ -66,11 +66,11 @@ struct row {
 	int64_t bytes, self_bytes;
 	uint32_t tgid, device;
 	unsigned cls;
-	uint64_t id;	   /* 0: a hash of the name */
-	uint64_t start_ns; /* of an event; 0: it is none */
+	uint64_t id;	   /* 0: use a hash of the name */
+	uint64_t start_ns; /* start of a single event; 0: the row is not an event */
 };
 
-/* Its id: a hash, unless one is given. An empty detail has none. */
+/* Adds a name and returns its id: a hash unless an id is given. An empty detail has id 0. */
 static uint64_t put_name(struct buf *b, enum mxbpf_name_kind kind, uint64_t id, const char *text)
 {
 	size_t len = strlen(text), size = sizeof(struct mxbpf_name) + (len + 7) / 8 * 8, i;
@@ -139,8 +139,10 @@ static void feed_row(struct mdl *m, const struct row *r, const char *name)
 	feed_detailed(m, r, name, "", "");
 }
 
-/* A line: calls (of an event its start), total ns, self ns, bytes, own bytes, name; between tabs its shapes and the
- * lines of its stack. */
+/*
+ * A line has calls (or the start of an event), total ns, self ns, bytes, self bytes and the name; then, separated by
+ * tabs, the shapes and the lines of the stack.
+ */
 static struct mdl *read_rows(const char *path, bool are_events)
 {
 	FILE *f = fopen(path, "r");
@@ -171,7 +173,7 @@ static struct mdl *read_rows(const char *path, bool are_events)
 	return m;
 }
 
-/* CASE.LAYOUT.KEY[.TOP].txt. The layout of 2017 sorted the smallest first. */
+/* The file name is CASE.LAYOUT.KEY[.TOP].txt. The layout of 2017 sorts the smallest first. */
 static void check_golden(const char *path)
 {
 	char file[128], rows[256], *layout, *key, *top, *want, *got;
@@ -222,7 +224,7 @@ static void test_merge(void)
 
 	feed_row(m, &(struct row){1, 1000, 500, 2048, 1024, 1, 0, 0, 0, 0}, "aten::mm");
 	feed_row(m, &(struct row){2, 3000, 3000, -1024, 0, 2, 0x10000, 0, 0, 0}, "aten::mm");
-	feed_row(m, &(struct row){1, 2000, 500, 0, 0, 2, 0, 0, 77, 0}, "aten::mm"); /* another library's text */
+	feed_row(m, &(struct row){1, 2000, 500, 0, 0, 2, 0, 0, 77, 0}, "aten::mm"); /* from another library */
 	feed_row(m, &(struct row){9, 9000, 9000, 0, 0, 2, 0, MXBPF_CLASS_API, 0, 0}, "Py_Main");
 	t = render("torch", m, &(struct view_opts){0});
 	CHECK(strstr(t, "\n    aten::mm       100.00%       4.000us       150.00%       6.000us       1.500us       "
@@ -286,7 +288,7 @@ static void test_cut(void)
 	mdl_free(m);
 }
 
-/* What the documents of both name, and what they may be called with. */
+/* The keys in the documentation of both profilers, and the aliases that they accept. */
 static void test_keys(void)
 {
 	static const struct {
@@ -317,17 +319,17 @@ int main(void)
 {
 	if (!mkdtemp(dir))
 		return 1;
-	TEST("what torch prints of rows made up and real, in every order, byte for byte: today and in 2017")
+	TEST("both torch layouts equal what torch prints byte for byte, for made-up and real rows in every sort order")
 	test_golden();
-	TEST("one table of the operators, where a name has one row")
+	TEST("operators of all libraries, processes and devices share a row per name")
 	test_merge();
-	TEST("the JSON of a table has every row's bytes if any row has some, else none")
+	TEST("JSON rows have byte counts if any row of the table has some")
 	test_json();
-	TEST("hostile names and numbers neither reach the terminal nor overrun a line")
+	TEST("hostile names and numbers are escaped and never overrun a line")
 	test_hostile();
-	TEST("rows that --top leaves out are said")
+	TEST("rows left out by --top are counted")
 	test_cut();
-	TEST("every key of torch's sort_by is one of ours")
+	TEST("every sort_by key of torch is accepted")
 	test_keys();
 	buf_fini(&events);
 	rmdir(dir);

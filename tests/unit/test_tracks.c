@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Activities of devices and their launches, from records to outputs. Runs in the top folder: reads tests/golden,
- * share/. */
+/*
+ * Tests device activities and their launches, from records to outputs. Runs in the top folder: reads tests/golden and
+ * share/.
+ */
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -20,7 +22,7 @@
 
 static char dir[] = "/tmp/mxbpf-test-XXXXXX";
 
-/* ---- records: three batches, as an agent and BPF send them, in any order */
+/* ---- records: three batches, as the agent and BPF send them, in any order */
 
 static struct mxbpf_activity *activity(struct tape *t, uint64_t name_id, uint64_t edge_id, uint64_t start_ns,
 				       uint64_t end_ns)
@@ -53,7 +55,7 @@ static void put_activities(struct tape *t)
 	activity(t, RELU, 0, 1100, 1200);
 	activity(t, GEMM, 1, 400, 500)->h.tgid = OTHER;
 	activity(t, SET, 3, 1000, 1010);
-	/* A CUDA graph has one edge and four activities. Two of them overlap in one stream. */
+	/* One edge of a CUDA graph has four activities. Two of them overlap in one stream. */
 	activity(t, GEMM, 2, 600, 700);
 	activity(t, GEMM, 2, 650, 750);
 	activity(t, RELU, 2, 620, 640)->track.stream = 13;
@@ -63,17 +65,17 @@ static void put_activities(struct tape *t)
 
 static void put_launches(struct tape *t)
 {
-	launch(t, PID + 1, 5000, 4); /* in no span */
+	launch(t, PID + 1, 5000, 4); /* outside of any span */
 	launch(t, PID + 1, 800, 3);
 	launch(t, PID, 400, 2);
 	launch(t, PID, 200, 1);
 }
 
-/* Operators, and calls of the CUDA runtime in them. */
+/* Operators with nested calls of the CUDA runtime. */
 static void put_spans(struct tape *t)
 {
 	span(t, API, PID, 200, 300);
-	span(t, API, PID, 310, 400); /* ends where the next one launches */
+	span(t, API, PID, 310, 400); /* ends when the next call launches */
 	span(t, API, PID, 400, 450);
 	span(t, OP, PID + 1, 700, 900);
 	span(t, OP, PID, 100, 1000);
@@ -89,7 +91,7 @@ static void put_names(struct tape *t)
 
 static void (*const batches[])(struct tape *t) = {put_activities, put_launches, put_spans};
 
-/* Names, then the batches in one of their six orders. */
+/* Adds names and then the batches in one of their six orders. */
 static struct tape tape_in_order(unsigned order)
 {
 	const unsigned first = order / 2, second = (first + 1 + order % 2) % 3;
@@ -116,7 +118,7 @@ static struct mxbpf_agg_activity row(const struct mdl *m, uint64_t name_id, uint
 	return none;
 }
 
-/* Every number of the rows, for `times` recordings like this one. */
+/* Checks all numbers of the rows, for `times` recordings like this one. */
 static bool has_rows(const struct mdl *m, uint64_t times)
 {
 	const struct mxbpf_agg_activity g = row(m, GEMM, PID), o = row(m, GEMM, OTHER), r = row(m, RELU, PID);
@@ -133,7 +135,7 @@ static bool has_rows(const struct mdl *m, uint64_t times)
 
 static void test_model(void)
 {
-	TEST("activities find their launches, whichever comes first; one edge has many, of its process alone")
+	TEST("activities find their launches in any order, several per edge and only in their own process")
 	{
 		unsigned order;
 
@@ -153,7 +155,7 @@ static void test_model(void)
 			tape_free(&t);
 		}
 	}
-	TEST("a launch of one window has its activities in the next")
+	TEST("a launch finds its activities in a later window")
 	{
 		struct tape t = tape_new();
 		struct mdl *next = mdl_new();
@@ -167,7 +169,7 @@ static void test_model(void)
 		mdl_free(next);
 		tape_free(&t);
 	}
-	TEST("any number of activities that wait for a launch takes bounded memory, and each is counted")
+	TEST("activities that wait for a launch need bounded memory, and each of them is counted")
 	{
 		struct mdl *m = mdl_new();
 		struct tape t = tape_new();
@@ -180,7 +182,7 @@ static void test_model(void)
 		}
 		CHECK(row(m, GEMM, PID).count == 300000 && row(m, GEMM, PID).unlaunched == 300000);
 		t.recs.len = 0;
-		launch(&t, PID, 5, 1); /* forgotten */
+		launch(&t, PID, 5, 1); /* forgotten, because too many came after it */
 		launch(&t, PID, 5, 300000);
 		launch(&t, PID, 5, 299999);
 		CHECK(!mdl_feed(m, t.recs.data, t.recs.len) && row(m, GEMM, PID).unlaunched == 299998);
@@ -191,7 +193,7 @@ static void test_model(void)
 
 static void test_many_launches(void)
 {
-	TEST("the last 262,144 launches are remembered, and no more than twice as many")
+	TEST("the last 262,144 launches are remembered, and at most twice as many")
 	{
 		struct tape t = tape_new();
 		uint64_t i;
@@ -214,7 +216,7 @@ static void test_many_launches(void)
 
 static void test_kind(void)
 {
-	TEST("threads and streams are tracks; what does not fit is refused")
+	TEST("threads and streams are tracks, and invalid records are refused")
 	{
 		struct tape t = tape_new();
 		struct mxbpf_activity a = *activity(&t, COPY, 2, 10, 20);
@@ -229,7 +231,7 @@ static void test_kind(void)
 		CHECK(kind_track(&l.h, &k) && k.tgid == PID && k.of == KIND_TRACK_THREAD && k.a == 5 && !k.b && !k.c);
 		CHECK(!kind_track(&none.h, &k));
 		CHECK(kind_sent(&a.h, sizeof(a)) && kind_sent(&l.h, sizeof(l)) && kind_end_ns(&a.h) == MONO + 20);
-		a.domain = 77; /* of a newer agent */
+		a.domain = 77; /* from a newer agent */
 		CHECK(!kind_check(&a, sizeof(a)));
 		a.cls = MXBPF_ACTIVITY_MAX;
 		CHECK(kind_check(&a, sizeof(a)) && !kind_sent(&a.h, sizeof(a)));
@@ -238,7 +240,7 @@ static void test_kind(void)
 		CHECK(kind_check(&a, sizeof(a)));
 		l.domain = MXBPF_DOMAIN_NONE;
 		CHECK(kind_check(&l, sizeof(l)));
-		none.h.kind = MXBPF_AGG_ACTIVITY + 1; /* of a newer version */
+		none.h.kind = MXBPF_AGG_ACTIVITY + 1; /* from a newer version */
 		CHECK(!kind_check(&none, sizeof(none)) && !mdl_feed(t.model, &none, sizeof(none)));
 		tape_free(&t);
 	}
@@ -287,7 +289,7 @@ static struct rec_reader *opened(int fd)
 	return r;
 }
 
-/* The records of a recording as a tape, which can be exported. */
+/* Returns the records of a recording as a tape that can be exported. */
 static struct tape tape_of(struct rec_reader *r)
 {
 	struct view_source *source = rec_reader_source(r);
@@ -302,7 +304,7 @@ static struct tape tape_of(struct rec_reader *r)
 
 static void test_recording(void)
 {
-	TEST("a recording says its version; its rows and its records are those that were written, with their names")
+	TEST("a recording has its version, and its rows, records and names are those that were written")
 	{
 		unsigned order;
 
@@ -358,7 +360,7 @@ static void test_report(void)
 {
 	const struct view_opts by_total = {.sort = VIEW_SORT_TOTAL}, one = {.sort = VIEW_SORT_COUNT, .top = 1};
 
-	TEST("report shows activities, and says how many have no launch; without activities it says nothing of them")
+	TEST("report shows activities and how many have no launch, and shows no such table without activities")
 	{
 		struct tape t = tape_in_order(0), plain = tape_new();
 		char *text;
@@ -382,7 +384,7 @@ static void test_report(void)
 		tape_free(&plain);
 		tape_free(&t);
 	}
-	TEST("JSON has them and follows the schema")
+	TEST("JSON has the activities and obeys the schema")
 	{
 		struct tape t = tape_in_order(3);
 		cJSON *root, *rows, *r;
@@ -403,7 +405,7 @@ static void test_report(void)
 	}
 }
 
-/* The event at the other end of an arrow. */
+/* Returns the event at the other end of an arrow. */
 static const cJSON *start_of(const struct trace *r, const cJSON *f)
 {
 	const cJSON *e, *found = NULL;
@@ -419,7 +421,7 @@ static const cJSON *start_of(const struct trace *r, const cJSON *f)
 	return found;
 }
 
-/* Arrows from a moment of a thread to activities of a class. */
+/* Counts the arrows from a moment of a thread to activities of a class. */
 static int arrows(const struct trace *r, long pid, long tid, long from_ns, const char *cat)
 {
 	const cJSON *f, *s;
@@ -456,7 +458,7 @@ static void check_trace(const struct trace *r)
 
 static void test_trace(void)
 {
-	TEST("a timeline has a track for each stream, and an arrow from the innermost span to each activity it "
+	TEST("a timeline has a track per stream, and an arrow from the innermost span to each activity that it "
 	     "launched")
 	{
 		static const struct view_ops *const forms[] = {&view_chrome, &view_kineto};
@@ -476,7 +478,7 @@ static void test_trace(void)
 			rec_reader_close(rec);
 		}
 	}
-	TEST("streams of two contexts of a device are named apart")
+	TEST("streams of two contexts of a device have different names")
 	{
 		struct tape t = tape_new();
 		struct trace r;
@@ -489,7 +491,7 @@ static void test_trace(void)
 		trace_free(&r);
 		tape_free(&t);
 	}
-	TEST("an id that is used again belongs to the last launch before the activity; no arrow goes back in time")
+	TEST("a reused id belongs to the last launch before the activity, and no arrow goes back in time")
 	{
 		struct tape t = tape_new();
 		struct trace r;
@@ -501,14 +503,14 @@ static void test_trace(void)
 		activity(&t, GEMM, 1, 550, 560);
 		activity(&t, GEMM, 1, 300, 310);
 		activity(&t, GEMM, 1, 50, 60);
-		activity(&t, GEMM, 1, 100, 110); /* starts with its call: an arrow would have no length */
+		activity(&t, GEMM, 1, 100, 110); /* starts together with its call: an arrow would have no length */
 		r = trace_of(&t);
 		CHECK(count(&r, "s") == 2 && arrows(&r, PID, PID, 100, "kernel") == 1);
 		CHECK(arrows(&r, PID, PID, 500, "kernel") == 1 && num(r.other, "activities_unlaunched") == 1);
 		trace_free(&r);
 		tape_free(&t);
 	}
-	TEST("the innermost span launches, also if it comes after the one around it")
+	TEST("the innermost span is the launcher even if its record comes after the one around it")
 	{
 		struct tape t = tape_new();
 		struct trace r;
@@ -544,7 +546,7 @@ static void test_trace(void)
 
 static void test_merge(void)
 {
-	TEST("merged recordings keep the edges of each host, with times of one clock, and add up rows")
+	TEST("merged recordings keep the edges of each host, use one clock, and add up rows")
 	{
 		struct rec_reader *parts[] = {opened(recording(0, true, "alpha", 0)),
 					      opened(recording(5, false, "beta", 300))};
@@ -573,11 +575,11 @@ static void test_merge(void)
 	}
 }
 
-/* ---- the version before */
+/* ---- recordings of the first version */
 
 static void test_older(void)
 {
-	TEST("a recording of format 1.0 reads as it did, and has no activities")
+	TEST("a recording of format 1.0 gives the same table as ever and has no activities")
 	{
 		int fd = open("tests/golden/real.mxd", O_RDONLY | O_CLOEXEC);
 		const struct view_opts opts = {.sort = VIEW_SORT_TOTAL};
@@ -600,7 +602,7 @@ static void test_older(void)
 	}
 }
 
-/* With an argument: writes a recording there, for tests/trace.bats. */
+/* With an argument, the program writes a recording to that file, for tests/trace.bats. */
 int main(int argc, char **argv)
 {
 	if (argc > 1) {

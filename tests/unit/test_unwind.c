@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unwind entries and names by address, against readelf and nm on real libraries; then on damaged ones. */
+/* Compares unwind entries and names by address with readelf and nm on real libraries, and tests damaged files. */
 #include "unit.h"
 
 #include <dlfcn.h>
@@ -61,7 +61,7 @@ static void begin_entry(struct frames *s, uint64_t start, uint64_t end)
 	s->wrong_entries += err || s->fde.start_va != start || s->fde.end_va != end;
 }
 
-/* The rule that holds at va: of several rows for one place the last. */
+/* Compares the rule at va; the last of several rows for one address is valid. */
 static void check_row(struct frames *s, uint64_t va, const char *rule)
 {
 	const struct elf_cfa *best = NULL;
@@ -227,12 +227,12 @@ int main(void)
 	snprintf(command, sizeof(command),
 		 "${CXX:-g++} -std=c++17 -shared -fPIC -O2 -o %s %s/tests/unit/cut_fixture.cpp", library,
 		 root ? root : ".");
-	TEST("a C++ library compiles")
+	TEST("a C++ library can be compiled")
 	CHECK(!system(command));
-	TEST("unwind entries and frame addresses are what readelf says: a C++ library") check_frames(library);
-	TEST("unwind entries and frame addresses are what readelf says: this program") check_frames(self);
-	TEST("functions and imports have their names") check_names(library);
-	TEST("a damaged file costs cuts, never the program") check_damage(library);
+	TEST("unwind entries and frame addresses of a C++ library equal those of readelf") check_frames(library);
+	TEST("unwind entries and frame addresses of this program equal those of readelf") check_frames(self);
+	TEST("functions and imports have the right names") check_names(library);
+	TEST("a damaged file gives fewer cuts or a reason, and no crash") check_damage(library);
 	unlink(library);
 	UNIT_MAIN_END;
 }

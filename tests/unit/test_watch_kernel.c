@@ -26,7 +26,7 @@ static void remember(void *ctx, const struct mxbpf_sighting *s)
 		seen->all[seen->n++] = *s;
 }
 
-/* A child that waits for a byte, or for the end of the pipe, and then does it. */
+/* Starts a child that waits for a byte or for the end of the pipe, and then calls then(). */
 static pid_t child(int *go, void (*then)(void))
 {
 	int ends[2];
@@ -79,7 +79,7 @@ static void fork_often(void)
 		fork_once();
 }
 
-/* Until the process has done all, or is stopped; returns what waitpid() says. */
+/* Runs until the process has exited or is stopped; returns the status from waitpid(). */
 static int watched(struct watch *w, void (*what)(void), bool launched, struct seen *seen, pid_t *pid)
 {
 	struct err e = {0};
@@ -167,7 +167,7 @@ static void test_close(void)
 	CHECK(!watch_add(w, pid, true, &e));
 	close(go);
 	CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
-	watch_close(w); /* nobody has read that it stopped */
+	watch_close(w); /* nobody has read the event of the stop yet */
 	CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
@@ -179,10 +179,10 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		return 7;
 	if (geteuid()) {
-		TEST("who is there is watched # SKIP needs root") CHECK(1);
+		TEST("processes are watched # SKIP needs root") CHECK(1);
 		UNIT_MAIN_END;
 	}
-	TEST("watching opens, with and without children")
+	TEST("watching can be started with and without children")
 	{
 		CHECK(!watch_open(true, NULL, &w, &e) && !watch_open(false, NULL, &alone, &e));
 	}
@@ -190,15 +190,15 @@ int main(int argc, char **argv)
 		puts(e.why);
 		UNIT_MAIN_END;
 	}
-	TEST("a launched process is stopped at exec until it is let go")
+	TEST("a launched process is stopped at exec until it is continued")
 	test_stop(w);
-	TEST("a process that was not launched is seen to exec and exit, and never stopped")
+	TEST("a process that was not launched is seen to exec and exit and is never stopped")
 	test_no_stop(w);
-	TEST("forked children are seen, also to exit; vforked ones only once they are programs; none without --follow")
+	TEST("forks are reported from fork to exit, vforks only after exec, and neither without --follow")
 	test_forks(w, alone);
-	TEST("what there is no room for is counted")
+	TEST("events beyond the buffer are counted")
 	test_missed();
-	TEST("the end of watching lets go what is stopped and not yet read")
+	TEST("closing a watch continues processes that were stopped but not yet reported")
 	test_close();
 	watch_close(w);
 	watch_close(alone);
