@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hostile file, read in every way that the program reads files; then its bytes as code. */
+/* Reads a hostile file in every way in which mxbpf reads files, and then its bytes as code. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* One file for all runs: making one takes longer than reading it. */
+/* One file for all runs, because creating a file takes longer than reading it. */
 static int file_of(const uint8_t *data, size_t size)
 {
 	static int fd = -1;
@@ -42,7 +42,10 @@ static void read_around(struct elf *f, uint64_t va)
 	elf_read_va(f, UINT64_MAX - va, code, sizeof(code));
 }
 
-/* What unwinds, and the cut that rests on it: all its points must be in code that may be probed. */
+/*
+ * Reads the unwind information and the cut that depends on it: all points of the cut must be in code that can be
+ * probed.
+ */
 static void read_function(struct elf *f, uint64_t va)
 {
 	struct elf_fde fde;
@@ -75,7 +78,7 @@ static void read_function(struct elf *f, uint64_t va)
 	}
 }
 
-/* Functions that it does not name; what is found is in its code. */
+/* Searches functions that have no symbols; each one that is found must be in executable code. */
 static void read_hidden(struct elf *f)
 {
 	struct elf_sym by_text = {0}, sym;

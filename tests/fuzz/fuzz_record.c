@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any bytes as a recording: opened, folded, walked twice; as they are, and as chunks whose CRCs are right. */
+/*
+ * Reads any bytes as a recording: opens, folds and walks it twice. Each input is tried unchanged and as chunks with
+ * valid CRCs.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +13,9 @@
 #include "mxbpf_file.h"
 #include "record/record.h"
 
-#define SLOT_BYTES                                                                                                     \
-	(64u << 10) /* the smallest a reader takes, so that inputs of some hundred bytes reach every slot              \
-		     */
-#define NPLACES 6
+/* The smallest size that a reader accepts, so that inputs of some hundred bytes reach every slot. */
+#define SLOT_BYTES (64u << 10)
+#define NPLACES	   6
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,7 +41,7 @@ static void walk(struct rec_reader *r)
 	}
 }
 
-/* One chunk with a right CRC at off: kind, seq, payload as the input says. Its bytes. */
+/* Writes one chunk with a valid CRC; kind, seq and payload come from the input. Returns its size in bytes. */
 static size_t put_chunk(uint8_t *at, uint8_t kind, uint8_t seq, const uint8_t *payload, size_t len)
 {
 	struct mxbpf_chunk c = {.magic = MXBPF_CHUNK_MAGIC, .kind = kind, .seq = seq};
@@ -54,8 +56,9 @@ static size_t put_chunk(uint8_t *at, uint8_t kind, uint8_t seq, const uint8_t *p
 }
 
 /*
- * Input: flags, then pieces {place, kind, seq, payload / 8, payload}. Place 0 is behind the header, others are slots or
- * the end; with bit 7 the piece is one wrong byte instead. The zeros between cost the fuzzer nothing so.
+ * Makes a file from the input: flags, then pieces {place, kind, seq, payload / 8, payload}. Place 0 is after the
+ * header; other places are slots or the end. With bit 7 of place, the piece damages one byte instead. The fuzzer needs
+ * no input for the zeros between the pieces.
  */
 static size_t make_file(const uint8_t *data, size_t size, uint8_t *file)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Every output of records that are well-formed and say what they like: of a recording that is anybody's. */
+/* Writes every output for well-formed records with arbitrary contents, as an untrusted recording may have them. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "mxbpf_track.h"
 #include "view/view.h"
 
-/* Few, so that records meet. */
+/* Few ids, so that records refer to each other. */
 #define IDS 8
 
 static const size_t bytes_of[] = {
@@ -56,7 +56,7 @@ static const size_t bytes_of[] = {
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The outputs go to stdout, which nobody reads. */
+/* The outputs go to stdout and are not needed. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	int fd = open("/dev/null", O_WRONLY);
@@ -73,7 +73,7 @@ static void tame_span(struct mxbpf_span *s)
 	s->link %= IDS;
 	s->cls = 1 + s->cls % (MXBPF_CLASS_MAX - 1);
 	s->tid %= 4;
-	if (!(s->cpu & 1)) /* its times and numbers are what they are */
+	if (!(s->cpu & 1)) /* keep its arbitrary times and numbers */
 		return;
 	s->h.ts_ns %= 64;
 	s->dur_ns %= 64;
@@ -89,7 +89,7 @@ static void tame_activity(struct mxbpf_activity *a)
 	a->domain %= 2;
 	a->dur_ns >>= 1;
 	a->h.ts_ns >>= 1;
-	if (!(a->pad & 1)) /* its times and its track are what they are */
+	if (!(a->pad & 1)) /* keep its arbitrary times and track */
 		return;
 	a->h.ts_ns %= 64;
 	a->dur_ns %= 64;
@@ -173,12 +173,12 @@ static void tame(struct mxbpf_rec *r)
 	case MXBPF_AGG_COUNTERS:
 	case MXBPF_MEM_OWNER:
 	case MXBPF_SLOW:
-		((struct mxbpf_agg *)r)->name_id %= IDS; /* it stands there in each of them */
+		((struct mxbpf_agg *)r)->name_id %= IDS; /* all of these have it at the same offset */
 		break;
 	}
 }
 
-/* What is refused all the same comes into no model. */
+/* A record that is still refused must not get into a model. */
 static bool passes(const struct mxbpf_rec *r)
 {
 	size_t pos = 0;
@@ -187,7 +187,7 @@ static bool passes(const struct mxbpf_rec *r)
 	return kind_check_next(r, r->size, &pos, &bad);
 }
 
-/* Input: kind, length of a name's text / 512, then the bytes of the fixed part, which its text repeats. */
+/* Input: kind, length of a name's text / 512, then the bytes of the fixed part, which the text repeats. */
 static int make(const uint8_t *data, size_t size, struct buf *b)
 {
 	uint16_t len, more;

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs every fuzz target (built by `make fuzz`) for FUZZ_SECONDS (60) each. The corpus grows under O/fuzz/corpus and starts
-# from what the tree has: the recording of a real job, small ELF objects made here.
 # usage: tests/fuzz/run.sh [O]
+# Runs every fuzz target (built by `make fuzz`) for FUZZ_SECONDS (default 60) each. The corpus grows under O/fuzz/corpus. It
+# starts from the recording of a real job and from small ELF objects that this script compiles.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 O=$(realpath -m "${1:-build}")
 
-# shellcheck disable=SC2317 # these are called by name
+# shellcheck disable=SC2317 # called as "seed_$name"
 seed_fuzz_record() { cp tests/golden/real.mxd "$1"; }
 
 # shellcheck disable=SC2317
@@ -20,13 +20,13 @@ seed_fuzz_elf() {
 		echo 'int answer(int x) { return x ? answer(x - 1) + 1 : 42; } int other(void) { return answer(3); }' |
 			cc -x c - -shared -nostdlib -O1 -fPIC -Wl,-z,noseparate-code,--hash-style="$hash",--build-id -o "$1/$hash.so"
 	done
-	# Landing pads, a jump table and a tail call.
+	# Code with landing pads, a jump table and a tail call.
 	echo 'int t(int); extern "C" void free(void *) noexcept; struct g { void *p = nullptr; ~g() { free(p); } };
 		extern "C" int alpha(int x) { g a; t(long(&a)); switch (x) { case 0: return t(1); case 1: t(2); break; case 2: return 9;
 			case 3: t(4); t(5); break; case 4: return t(6); case 5: t(3); return t(8); } return t(x); }
 		extern "C" int beta(int x) { try { t(x); } catch (...) { return 1; } if (x) return 2; return t(3); }' |
 		c++ -x c++ - -shared -nostdlib -O2 -fPIC -Wl,-z,noseparate-code -Wl,-z,undefs -o "$1/cxx.so"
-	# A virtual table, a text that one function refers to, and a function whose address is taken.
+	# Code with a virtual table, a text used by one function, and a function whose address is taken.
 	echo 'int t(const char *); int u(int (*)(int)); static int taken(int x) { return x + 1; }
 		struct alpha { virtual int f(int); virtual int g(int); };
 		int alpha::f(int x) { return t("alpha") + u(taken); } int alpha::g(int x) { return x; }' |

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A double of libcupti for facts.py on a machine without a GPU: tests/gpu.bats runs every check with it once, so that
- * no check fails for a mistake of its own on the day that a GPU is at hand. What it answers says nothing of CUPTI.
+ * A double of libcupti that lets facts.py run on a machine without a GPU. tests/gpu.bats runs every check with it
+ * once, so that no check fails because of its own mistake when a GPU is available. Its answers say nothing about
+ * CUPTI.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -32,7 +33,7 @@ static uint64_t kinds;
 static uint8_t *buffer;
 static size_t size, used;
 static uint32_t correlation;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the buffer and the correlation id */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the buffer and the correlation id */
 
 static uint64_t now(void)
 {
@@ -78,7 +79,7 @@ static void put(uint8_t *r, size_t off, uint64_t value, size_t bytes)
 		memcpy(r + off, &value, bytes);
 }
 
-/* What a launch leaves: the call, and the kernel behind it. */
+/* Writes the records of a launch: the API call and the kernel. */
 void double_launch(int n)
 {
 	const int leaving = 1;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A small CUPTI client for facts.py, which loads it into its own process with ctypes. It needs no header and links
- * against nothing but libc: it finds the libcupti that the process has mapped. Only facts.py uses it, one check a
- * process.
+ * only against libc; it finds the libcupti that the process has mapped. Only facts.py uses it, with one process per
+ * check.
  *
- * Offsets in records are those that every version of the structures from CUDA 11.0 to 13.4 shares.
- * Every function that returns int returns CUPTI's result code, or -1 where libcupti lacks the function.
+ * The offsets in records are valid for all versions of the structures from CUDA 11.0 to 13.4. Every function that
+ * returns int returns CUPTI's result code, or -1 if libcupti lacks the function.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -29,16 +29,16 @@
 enum { DRIVER = 4, RUNTIME = 5, KERNEL = 10 }; /* CUpti_ActivityKind */
 enum { DOMAIN_RUNTIME = 2, API_EXIT = 1 };
 
-/* facts.py mirrors it. Times in ns, of CUPTI's clock where they stand in a record. */
+/* facts.py has the same structure. Times are in ns; those in records are on CUPTI's clock. */
 struct facts_seen {
 	uint64_t records[KINDS_MAX];   /* by kind */
-	uint64_t bytes[KINDS_MAX];     /* size of the kind's last record that another one followed */
-	uint64_t requested, completed; /* buffers */
+	uint64_t bytes[KINDS_MAX];     /* size of the kind's last record that was followed by another one */
+	uint64_t requested, completed; /* numbers of buffers */
 	uint64_t valid_bytes, dropped;
 	uint64_t zero_times;	   /* kernels whose start or end is 0 */
 	uint64_t early_kernels;	   /* kernels that begin before the API call with their correlation id */
 	uint64_t unjoined_kernels; /* kernels without such a call */
-	uint64_t absurd_kernels;   /* kernels more than a minute away from the clock's present */
+	uint64_t absurd_kernels;   /* kernels more than a minute away from CUPTI's current time */
 	uint64_t graph_kernels;	   /* kernels with a graph node */
 	uint64_t timestamp_calls;
 	uint64_t first_kernel_start, last_kernel_end, first_api_start, last_api_end;
@@ -90,7 +90,7 @@ static int find_cupti(struct dl_phdr_info *info, size_t size, void *ctx)
 	return 1;
 }
 
-/* The mapped libcupti's path, NULL if there is none. Valid for the life of the process. */
+/* Returns the path of the mapped libcupti, or NULL. The path stays valid. */
 const char *facts_open(const char *bring)
 {
 	if (!dl_iterate_phdr(find_cupti, NULL) && bring && *bring)
@@ -118,8 +118,10 @@ uint32_t facts_version(void)
 	return v;
 }
 
-/* NVIDIA's rule: cuptiFinalize() belongs at the exit of a CUDA call. The site is the first field of the callback's
- * data. */
+/*
+ * NVIDIA requires cuptiFinalize() to be called at the exit of a CUDA call. The first field of the callback data tells
+ * if this is an entry or an exit.
+ */
 static void on_callback(void *data, int domain, uint32_t id, const void *info)
 {
 	if (!finalize_wanted || *(const int *)info != API_EXIT)
@@ -133,13 +135,13 @@ int facts_subscribe(void)
 	return CALL(cuptiSubscribe, (void **, void *, void *), &subscriber, (void *)on_callback, NULL);
 }
 
-/* holder: SUBSCRIBER_NAME_BYTES bytes for the name of who holds CUPTI. */
+/* Writes the name of the current subscriber into `holder`, which has SUBSCRIBER_NAME_BYTES bytes. */
 int facts_subscribe_v2(int multiple, char *holder)
 {
 	struct subscriber_params p = {.name = "mxbpf facts", .old_name = holder, .old_size = SUBSCRIBER_NAME_BYTES};
 
 	memset(holder, 0, SUBSCRIBER_NAME_BYTES);
-	/* Before 13.2 the structure ends before its last field. */
+	/* Before CUDA 13.2 the structure lacks the last field. */
 	p.size = facts_version() >= 130200 ? sizeof(p) : offsetof(struct subscriber_params, multiple);
 	p.multiple = (uint8_t)multiple;
 	return CALL(cuptiSubscribe_v2, (void **, void *, void *, void *), &subscriber, (void *)on_callback, NULL, &p);
@@ -272,13 +274,15 @@ int facts_disable(int kind)
 	return CALL(cuptiActivityDisable, (int), kind);
 }
 
-/* flag 1: also buffers with records that are not complete. */
+/* flag 1: also flush buffers with incomplete records. */
 int facts_flush(int flag)
 {
 	return CALL(cuptiActivityFlushAll, (uint32_t), (uint32_t)flag);
 }
 
-/* Finalizes CUPTI at the exit of the next CUDA runtime call; facts_finalized() tells the result, -1 before. */
+/*
+ * Finalizes CUPTI at the exit of the next CUDA runtime call. facts_finalized() returns the result, or -1 before that.
+ */
 int facts_finalize(void)
 {
 	finalize_wanted = 1;
@@ -297,13 +301,13 @@ __attribute__((noinline)) int facts_probed(int n)
 	return n + 1;
 }
 
-/* 0 default, 1 the system's thread ids, 2 pthread_self() whole. */
+/* 0: default; 1: thread ids of the system; 2: all bits of pthread_self(). */
 int facts_thread_ids(int type)
 {
 	return CALL(cuptiSetThreadIdType, (int), type);
 }
 
-/* The value of an attribute of one byte, or minus the result code. */
+/* Returns the value of an attribute of one byte, or the negated result code. */
 int facts_attribute(int attribute)
 {
 	size_t size = 1;
@@ -319,7 +323,9 @@ static uint64_t on_timestamp(void)
 	return clock_ns(offset_clock ? CLOCK_MONOTONIC : CLOCK_REALTIME);
 }
 
-/* Makes CUPTI take its times from CLOCK_MONOTONIC (1) or CLOCK_REALTIME (0). Never do this in somebody else's process.
+/*
+ * Makes CUPTI read its times from CLOCK_MONOTONIC (1) or CLOCK_REALTIME (0). Never use this in another program's
+ * process.
  */
 int facts_timestamp_callback(int monotonic)
 {
@@ -327,8 +333,10 @@ int facts_timestamp_callback(int monotonic)
 	return CALL(cuptiActivityRegisterTimestampCallback, (void *), (void *)on_timestamp);
 }
 
-/* CUPTI's clock less CLOCK_MONOTONIC and less CLOCK_REALTIME, from the narrowest of 100 brackets, and how wide that
- * was. */
+/*
+ * Measures CUPTI's clock minus CLOCK_MONOTONIC and minus CLOCK_REALTIME in the narrowest of 100 brackets, and the
+ * width of that bracket.
+ */
 int facts_clock(int64_t *less_monotonic, int64_t *less_realtime, uint64_t *bracket)
 {
 	uint64_t a, b, t, real;
@@ -371,7 +379,7 @@ static void join(void)
 	}
 }
 
-/* Borrowed: valid until the next facts_seen() or facts_clear(). */
+/* The result is valid until the next facts_seen() or facts_clear(). */
 const struct facts_seen *facts_seen(void)
 {
 	static struct facts_seen copy;

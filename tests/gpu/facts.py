@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One check of what CUPTI, PyTorch's profiler and the kernel do on a machine with a GPU; prints its findings as a list.
+"""Runs one check of CUPTI, PyTorch's profiler and the kernel on a machine with a GPU; prints its findings as a list.
 
-usage: facts.py LIBRARY CHECK   LIBRARY: facts.c, compiled. facts.py --list names the checks.
-facts.sh runs each check in a process of its own, because CUPTI's state outlives a subscription.
-With MXBPF_GPU_DOUBLE=PATH a double of libcupti (double.c) stands in for the GPU: that tests the checks, not CUPTI.
+usage: facts.py LIBRARY CHECK   LIBRARY is facts.c, compiled. facts.py --list prints the names of the checks.
+facts.sh runs each check in its own process, because CUPTI's state outlives a subscription.
+With MXBPF_GPU_DOUBLE=PATH a double of libcupti (double.c) replaces the GPU; this tests the checks and not CUPTI.
 """
 import ctypes
 import os
@@ -25,7 +25,7 @@ CHECKS = {}
 
 
 class Seen(ctypes.Structure):
-    """struct facts_seen of facts.c"""
+    """Mirrors struct facts_seen of facts.c."""
     _fields_ = [(n, ctypes.c_uint64 * 64) for n in ("records", "bytes")]
     _fields_ += [(n, ctypes.c_uint64) for n in (
         "requested", "completed", "valid_bytes", "dropped", "zero_times", "early_kernels", "unjoined_kernels",
@@ -53,14 +53,14 @@ def ms(seconds):
 
 
 def timed(function, *args):
-    """What the function returned, and how long it took in seconds."""
+    """Returns the result of the function and its duration in seconds."""
     begin = time.perf_counter()
     value = function(*args)
     return value, time.perf_counter() - begin
 
 
 class Job:
-    """A process that uses the GPU, with a CUPTI client beside it."""
+    """A process that uses the GPU and has a CUPTI client."""
 
     def __init__(self, library, warm=True):
         self.lib = ctypes.CDLL(library)
@@ -95,7 +95,7 @@ class Job:
         return self.lib.facts_seen().contents
 
     def begin(self, *kinds, register=True):
-        """Subscribes and enables kinds of records; ends the process where that fails."""
+        """Subscribes and enables kinds of records; exits if the subscription fails."""
         err = self.lib.facts_subscribe()
         if err:
             sys.exit(f"cuptiSubscribe: {result(err)}")
@@ -113,7 +113,7 @@ class Job:
         self.lib.facts_unsubscribe()
 
     def launch_ns(self, n=2000):
-        """The CPU time of one launch, from the calling thread's own clock."""
+        """Returns the CPU time of one launch in ns, from the clock of the calling thread."""
         self.sync()
         begin = time.thread_time_ns()
         self.launch(n)
@@ -123,7 +123,7 @@ class Job:
 
 
 class Busy:
-    """Launches from a thread of its own, and knows the longest time that one launch took."""
+    """Launches kernels from another thread, and measures the longest launch."""
 
     def __init__(self, job):
         self.job, self.stop, self.count, self.longest = job, False, 0, 0.0
@@ -140,7 +140,7 @@ class Busy:
                 self.job.sync()
 
     def during(self, what, function, *args):
-        """Calls the function while launches go on, and says how long it took and how long a launch was held up."""
+        """Calls the function during launches, and prints its duration and that of the longest launch."""
         count = self.count
         while self.count < count + 100:
             time.sleep(0.001)
@@ -158,7 +158,7 @@ class Busy:
 
 
 def profiled(job):
-    """How many events torch.profiler has of 50 launches, and how many of those are on the GPU."""
+    """Returns how many events torch.profiler has for 50 launches, and how many of them are on the GPU."""
     if DOUBLE:
         return "not with the double"
     from torch.profiler import ProfilerActivity, profile
@@ -171,7 +171,7 @@ def profiled(job):
 
 @check
 def machine(_):
-    """The machine, the driver, the libraries, and whether BPF and uprobes work."""
+    """Describes the machine and the driver, and the settings that BPF and uprobes depend on."""
     say("kernel", f"{platform.release()} {platform.version()}")
     say("Python", platform.python_version())
     for name in ("/proc/driver/nvidia/version", "/proc/sys/kernel/perf_event_paranoid", "/proc/sys/kernel/yama/ptrace_scope",
@@ -187,7 +187,7 @@ def machine(_):
 
 @check
 def bpf(library):
-    """Whether this process may load a BPF program and count hits of a uprobe."""
+    """Checks if this process may load a BPF program and count hits of a uprobe."""
     libc = ctypes.CDLL(None, use_errno=True)
     code = struct.pack("<BBhi", 0xb7, 0, 0, 0) + struct.pack("<BBhi", 0x95, 0, 0, 0)  # return 0
     buffer, licence = ctypes.create_string_buffer(code), ctypes.create_string_buffer(b"GPL")
@@ -220,7 +220,7 @@ def bpf(library):
 
 @check
 def versions(library):
-    """PyTorch, CUDA, CUPTI, and what this libcupti offers."""
+    """Reports the versions of PyTorch, CUDA and CUPTI, and the functions of this libcupti."""
     job = Job(library)
     if not DOUBLE:
         say("GPU", job.torch.cuda.get_device_name(0))
@@ -242,7 +242,7 @@ def versions(library):
 
 @check
 def subscribe_idle(library):
-    """How long a first and a second subscription take in a process that launches nothing meanwhile."""
+    """Measures subscriptions in a process that launches nothing meanwhile."""
     job = Job(library)
     for what in ("first", "second", "third"):
         err, took = timed(job.lib.facts_subscribe)
@@ -255,7 +255,7 @@ def subscribe_idle(library):
 
 @check
 def enable_busy(library):
-    """How long launches of another thread are held up by a subscription and by the first enable of each kind."""
+    """Measures how long a subscription and the first enabling of each kind delay launches of another thread."""
     job = Job(library)
     busy = Busy(job)
     try:
@@ -275,7 +275,7 @@ def enable_busy(library):
 
 @check
 def launch_cost(library):
-    """What a launch costs its thread with kinds on, as ratios to launches without CUPTI in the same process."""
+    """Measures the CPU time of a launch with kinds enabled, relative to launches without CUPTI in the same process."""
     job = Job(library)
     sets = [("subscribed, no kind", ()), ("kernel", ("kernel",)), ("kernel, runtime", ("kernel", "runtime")),
             ("kernel, runtime, memcpy, memset, sync", ("kernel", "runtime", "memcpy", "memset", "sync")),
@@ -299,7 +299,7 @@ def launch_cost(library):
 
 @check
 def after_finalize(library):
-    """Whether launches stay slower after a subscription has ended, and whether cuptiFinalize() helps."""
+    """Checks if launches stay slower after a subscription has ended, and if cuptiFinalize() helps."""
     job = Job(library)
     before = statistics.median(job.launch_ns() for _ in range(9))
     job.begin("kernel", "runtime")
@@ -322,7 +322,7 @@ def after_finalize(library):
 
 @check
 def profiler_while_held(library):
-    """What torch.profiler sees while another client holds CUPTI, and after that one has left."""
+    """Checks what torch.profiler records while another client is subscribed to CUPTI, and afterwards."""
     job = Job(library)
     job.begin("kernel", "runtime")
     say("while it is held", profiled(job))
@@ -334,7 +334,7 @@ def profiler_while_held(library):
 
 @check
 def profiler_first(library):
-    """Whether torch.profiler keeps CUPTI once it has ended, and whether it works again after another client."""
+    """Checks if torch.profiler stays subscribed after it has ended, and if it works again after another client."""
     job = Job(library)
     say("torch.profiler", profiled(job))
     err, took = timed(job.lib.facts_subscribe)
@@ -352,7 +352,7 @@ def profiler_first(library):
 
 @check
 def multiple_subscribers(library):
-    """cuptiSubscribe_v2 with several subscribers allowed (CUDA 13.2 and later), and torch.profiler beside it."""
+    """Checks cuptiSubscribe_v2 with several subscribers (CUDA 13.2 and later), together with torch.profiler."""
     job = Job(library)
     holder = ctypes.create_string_buffer(128)
     err = job.lib.facts_subscribe_v2(1, holder)
@@ -370,7 +370,7 @@ def multiple_subscribers(library):
 
 @check
 def threads_and_clock(library):
-    """Thread ids and clock of the records."""
+    """Checks the thread ids and the clock of the records."""
     job = Job(library)
     offset, real, width = ctypes.c_int64(), ctypes.c_int64(), ctypes.c_uint64()
     err = job.lib.facts_clock(ctypes.byref(offset), ctypes.byref(real), ctypes.byref(width))
@@ -406,7 +406,7 @@ def threads_and_clock(library):
 
 @check
 def buffers(library):
-    """Which threads CUPTI asks for buffers and gives them back on, how full, how late."""
+    """Checks on which threads CUPTI requests and returns buffers, how full they are, and how late."""
     job = Job(library)
     job.begin("kernel", "runtime")
     helpers = [threading.Thread(target=job.launch, args=(500,)) for _ in range(3)]
@@ -441,7 +441,7 @@ def buffers(library):
 
 @check
 def small_buffers(library):
-    """Whether records are dropped with buffers of 16 KB and nobody who flushes."""
+    """Checks if records are dropped with buffers of 16 KB and no flush."""
     job = Job(library)
     job.lib.facts_register(16384)
     job.begin("kernel", "runtime", register=False)
@@ -454,7 +454,7 @@ def small_buffers(library):
 
 @check
 def late_objects(library):
-    """Records of devices, contexts and streams that were there before the subscription."""
+    """Checks for records of devices, contexts and streams that existed before the subscription."""
     job = Job(library)
     for how, enable in (("cuptiActivityEnable", job.lib.facts_enable), ("cuptiActivityEnableAndDump", job.lib.facts_enable_and_dump)):
         job.lib.facts_clear()
@@ -469,7 +469,7 @@ def late_objects(library):
 
 @check
 def timestamp_callback(library):
-    """How often CUPTI calls a timestamp callback, and what registering it again does to records. In this process alone."""
+    """Counts the calls of a timestamp callback, and checks if registering it again damages records."""
     job = Job(library)
     job.lib.facts_subscribe()
     say("cuptiActivityRegisterTimestampCallback", result(job.lib.facts_timestamp_callback(1)))
@@ -492,7 +492,7 @@ def timestamp_callback(library):
 
 @check
 def graphs(library):
-    """Kernels of CUDA graphs: captured before and after the subscription, and after an empty session."""
+    """Counts kernels of CUDA graphs captured before the first, during and after a subscription."""
     job = Job(library)
     if DOUBLE:
         return say("graphs", "not with the double")
@@ -533,7 +533,7 @@ def graphs(library):
 
 @check
 def empty_session_first(library):
-    """Whether an empty session before a capture leaves the collection of kernels dead (reported for CUDA 13.0)."""
+    """Checks if an empty session before a capture disables the collection of kernels (reported for CUDA 13.0)."""
     job = Job(library, warm=False)
     if DOUBLE:
         return say("graphs", "not with the double")
@@ -555,7 +555,7 @@ def empty_session_first(library):
 
 @check
 def unsubscribe_with_work_under_way(library):
-    """Whether records of kernels that still run at the end arrive, and how long the end takes."""
+    """Checks if records arrive for kernels still running at the end, and measures how long the end takes."""
     job = Job(library)
     job.begin("kernel", "runtime")
     if not DOUBLE:

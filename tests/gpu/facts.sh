@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Measures on a machine with a GPU what CUPTI, PyTorch's profiler and the kernel really do, for whoever writes mxbpf's GPU
-# part. It takes about five minutes, installs nothing, and needs a C compiler (or facts.so, made elsewhere) and a
-# Python with PyTorch for CUDA. It does not need BPF. It has not been run on a GPU yet: docs/gpu-facts.md is there once it has.
+# Measures on a machine with a GPU how CUPTI, PyTorch's profiler and the kernel behave, as a basis for GPU support in mxbpf.
+# It takes about five minutes and installs nothing. It needs a C compiler (or a facts.so from elsewhere) and Python with
+# PyTorch for CUDA, but no BPF. It has not been run on a GPU yet; docs/gpu-facts.md is added when it has.
 # usage: facts.sh [FILE [CHECK...]]
-#   FILE gets the results as Markdown, each check's as soon as it has ended; docs/gpu-facts.md unless given. `facts.py --list`
-#   names the checks; all of them run unless some are named.
-#   LIMIT=SECONDS   how long one check may take; 60 unless given
-#   PYTHON=PATH     the Python to use; python3 unless given
-#   FACTS=PATH      facts.so, if there is no C compiler: cc -O2 -fPIC -shared -o facts.so facts.c -ldl
-#   MXBPF=PATH      an mxbpf whose `check` is added
-# Exit code: 0 if every check ended by itself, 1 if one failed or had to be ended, 3 if there is no GPU.
+#   FILE            write the results here as Markdown, after each check; default docs/gpu-facts.md
+#   CHECK           run only these checks; `facts.py --list` prints their names
+#   LIMIT=SECONDS   limit the time of one check; default 60
+#   PYTHON=PATH     use this Python; default python3
+#   FACTS=PATH      use this facts.so instead of a C compiler: cc -O2 -fPIC -shared -o facts.so facts.c -ldl
+#   MXBPF=PATH      append the output of `check` of this mxbpf
+# Exit code: 0 if every check has ended, 1 if one failed or exceeded its limit, 3 if there is no GPU.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 case ${1:-} in -*)

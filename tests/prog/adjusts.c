@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * usage: adjusts LIBMXNET THREADS CALLS. Says "ready PID", waits for SIGUSR1, and then adds 1 to one counter of MXNet's
- * profiler on so many threads, each so often.
+ * usage: adjusts LIBMXNET THREADS CALLS
+ * Prints "ready PID", waits for SIGUSR1, and then adds 1 to one counter of MXNet's profiler, CALLS times on each of
+ * THREADS threads.
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Computes for 15 ms, sleeps for 5 ms, again and again, until a signal comes: whoever shares its CPU waits three times
- * as long as it runs. Prints "on" first.
+ * Alternates between 15 ms of computing and 5 ms of sleep until a signal ends it: a process on the same CPU waits
+ * three times as long as it runs. Prints "on" first.
  */
 #include <stdint.h>
 #include <stdio.h>

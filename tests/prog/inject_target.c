@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * inject_target FD THREADS [MODE]: threads that call work() without pause and allocate memory of odd sizes in between.
- * All registers hold known values across each call, those too that a called function may change: work() changes none.
- * The file FD is a struct of two numbers, calls made and damages found. Prints "ready". Modes:
- * idle     nobody calls work()
- * waits    the first thread waits in system calls instead, of each kind in turn, whose results it checks
- * signals  a handler runs every 50 us
- * errno    a seccomp filter refuses memfd_create()
- * deadly   a seccomp filter kills for it
+ * usage: inject_target FD THREADS [MODE]
+ * The threads call work() without pause and allocate memory of odd sizes in between. All registers have known values
+ * across each call, including those that a called function may change, because work() changes none. The file FD is a
+ * struct of two numbers: calls made and damages found. Prints "ready". Modes:
+ * idle: nobody calls work()
+ * waits: the first thread waits in system calls of each kind in turn and checks their results
+ * signals: a handler runs every 50 us
+ * errno: a seccomp filter refuses memfd_create()
+ * deadly: a seccomp filter kills the process for memfd_create()
  */
 #include <poll.h>
 #include <pthread.h>
@@ -107,7 +108,7 @@ static void check_registers(uint64_t *seed)
 	__sync_fetch_and_add(&shared->calls, 1);
 }
 
-/* A thread has its own mask and its own alternate stack, and keeps them. */
+/* Each thread must keep its own signal mask and its own alternate stack. */
 static void check_signals(const sigset_t *mask, const stack_t *stack)
 {
 	sigset_t mask_now;
@@ -184,7 +185,7 @@ static int start_waits(void)
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, bell[0], &wanted);
 }
 
-/* The bell rings whenever it waits for that; no call may say that a signal has come. */
+/* The bell rings during each wait; no system call may return because of a signal. */
 static bool wait_once(unsigned how)
 {
 	const struct timespec pause = {.tv_nsec = 500000};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Loads the library it is given, says "ready PID", and waits. */
+/* Loads the library in its argument, prints "ready PID", and waits. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Maps the segments of the library that it is given where a loader would, but runs none of its code, says "ready PID",
- * and waits: for libraries that do not load on this machine.
+ * Maps the segments of the library in its argument as a loader would, runs none of its code, prints "ready PID", and
+ * waits. This allows tests with libraries that cannot be loaded on this machine.
  */
 #include <elf.h>
 #include <fcntl.h>

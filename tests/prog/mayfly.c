@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A process that exits while it is being attached to. mayfly MS: says "ready", exits MS milliseconds later. */
+/* usage: mayfly MS. Prints "ready" and exits MS milliseconds later, so that it can exit while mxbpf attaches to it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Threads that end and are replaced without pause. spin_threads N: keeps N of them, says "ready" when all have run. */
+/* usage: spin_threads N. Keeps N threads that end and are replaced without pause; prints "ready" when all have run. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,9 @@ static void *live(void *arg)
 	return arg;
 }
 
-/* A keeper: starts the next short-lived thread when the last is gone, and counts itself in after the first. */
+/*
+ * A keeper starts the next short-lived thread when the last one is gone, and waits at the barrier after its first one.
+ */
 static void *keep(void *all_ran)
 {
 	pthread_t t;

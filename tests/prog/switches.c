@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a switch of threads costs: two threads on one CPU hand a byte over and back. switches CPU [LIBRARY]: with the
- * library of a runtime it is one of its programs. Prints "ready PID", then for each line on stdin the ns of a switch
- * with its waking, of the best of some groups.
+ * usage: switches CPU [LIBRARY]
+ * Measures the cost of a thread switch: two threads on one CPU pass a byte back and forth. With LIBRARY, that of a
+ * runtime, the process looks like one of its programs. Prints "ready PID" and then, for each line on stdin, the time
+ * of one switch with its wake-up in ns, the best of several groups.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A toy PyTorch that is its own program, built under the name of PyTorch's library, with frame pointers. Its operators
- * `heavy` and `light` do nothing but use CPU time, for moments of random length, and it measures how much each has
- * used. A second thread uses some outside of all operators: it never hits a probe.
+ * A toy PyTorch that is its own program, built with frame pointers under the name of PyTorch's library. Its operators
+ * `heavy` and `light` only use CPU time, for moments of random length, and the program measures how much each of them
+ * has used. A second thread uses CPU time outside of all operators and never hits a probe.
  *
- * Prints "ready PID", waits for SIGUSR1, works for so many milliseconds of CPU time, prints what was used in ns as one
- * line of JSON, and ends.
+ * Prints "ready PID", waits for SIGUSR1, uses the given milliseconds of CPU time, prints the times used in ns as one
+ * line of JSON, and exits.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -57,7 +57,7 @@ __attribute__((noinline)) static void spin(void)
 		sink += (uint64_t)i;
 }
 
-/* CPU time of the thread, and how much it was. */
+/* Uses CPU time of the thread, and returns how much it was. */
 __attribute__((noinline)) static uint64_t burn(uint64_t ns)
 {
 	uint64_t began = cpu_ns(CLOCK_THREAD_CPUTIME_ID), now;
@@ -69,7 +69,7 @@ __attribute__((noinline)) static uint64_t burn(uint64_t ns)
 	return now - began;
 }
 
-/* No length that a clock could be in step with. */
+/* Returns random lengths, so that no clock can be in step with them. */
 static uint64_t moment_ns(uint64_t mean_us)
 {
 	seed = seed * 6364136223846793005ull + 1442695040888963407ull;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* For LD_PRELOAD: counts the parallel regions that a program opens in libgomp. */
+/* A library for LD_PRELOAD that counts the parallel regions that a program opens in libgomp. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 

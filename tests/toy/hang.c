@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A program on the toy MXNet beside it that hangs as long as one wants: an operator waits for a lock that the main
- * thread holds, and a thread of the program ("caller") waits for the operator.
- * usage: hang
+ * A program on the toy MXNet beside it that hangs until it is told to go on: an operator waits for a lock that the
+ * main thread holds, and a thread of the program ("caller") waits for the operator.
  *
- * Prints "ready PID", waits for SIGUSR1, hangs, prints "hung", waits for SIGUSR2, goes on, prints what was done as one
- * line of JSON, and ends.
+ * usage: hang
+ * Prints "ready PID", waits for SIGUSR1, hangs, prints "hung", waits for SIGUSR2, goes on, prints the counts of its
+ * calls as one line of JSON, and exits.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -52,13 +52,13 @@ static void *call(void *arg)
 
 	if (create(1000, &array))
 		abort();
-	pthread_setname_np(pthread_self(), "caller"); /* the threads of the engine keep the old one */
+	pthread_setname_np(pthread_self(), "caller"); /* the threads of the engine keep the old name */
 	if (invoke(&gated, 0, array) || wait(array))
 		abort();
 	return arg;
 }
 
-/* Until somebody waits for the lock that is held here. */
+/* Waits until another thread waits for the lock that is held here. */
 static void await_waiter(const pthread_mutex_t *lock)
 {
 	while (__atomic_load_n(&lock->__data.__lock, __ATOMIC_SEQ_CST) != 2)

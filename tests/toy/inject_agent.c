@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the tests of injection load: counts how often it was started. Its stores destroy every vector register. */
+/* The library that the injection tests load. It counts its starts and destroys every vector register. */
 #include <stdint.h>
 #include <stdlib.h>
 

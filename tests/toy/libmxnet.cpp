@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A toy MXNet: the functions that mxbpf probes, with MXNet 1.9.1's symbols, structures and build-id, and behind them an
- * engine of a few lines that counts what it does. What it counts and what mxbpf counts must be the same, to the last
- * call; and it needs neither Python nor a download.
+ * A toy MXNet: the functions that mxbpf probes, with MXNet 1.9.1's symbols, structures and build-id, and a small
+ * engine behind them that counts its calls. mxbpf must count exactly the same calls. It needs neither Python nor a
+ * download.
  *
- * Operators run on two worker threads. Every fifth ends asynchronously, on a thread of its own; every seventh throws,
- * and WaitForVar throws that on. Every eleventh call of MXImperativeInvoke throws by itself, out of an API call inside.
+ * Operators run on two worker threads. Every fifth operator ends asynchronously on another thread; every seventh one
+ * throws an exception, which WaitForVar throws again. Every eleventh call of MXImperativeInvoke throws an exception
+ * itself, after it has made another API call.
  */
 #include <atomic>
 #include <condition_variable>
@@ -26,7 +27,7 @@
 #define PROBED __attribute__((noinline, noclone, visibility("default")))
 #define C_API  extern "C" __attribute__((visibility("default")))
 
-// ---- what it did
+// ---- counts
 
 static std::mutex counts_lock;
 static std::map<std::string, std::map<std::string, uint64_t>> counts;
@@ -59,7 +60,7 @@ struct RunContext { // more than 16 bytes: passed on the stack
 };
 
 struct Storage {
-	struct Handle { // likewise
+	struct Handle { // more than 16 bytes: passed on the stack
 		void *dptr = nullptr;
 		size_t size = 0;
 		Context ctx;
@@ -142,14 +143,14 @@ void StorageImpl::Free(Storage::Handle handle)
 void StorageImpl::DirectFree(Storage::Handle handle)
 {
 	give_back(handle);
-	asm volatile("" ::"i"(1)); // not the same code as Free
+	asm volatile("" ::"i"(1)); // different code, so that the linker cannot fold it with Free
 }
 
 // ---- engine
 
 namespace engine
 {
-/* Blocks on their way to threads, for ever: the process ends with its threads waiting here. */
+/* Blocks on their way to threads. It is never closed: the process exits while its threads wait here. */
 struct Queue {
 	std::mutex lock;
 	std::condition_variable more;
@@ -317,12 +318,12 @@ C_API int MXNDArrayFree(Array *array)
 		the_storage.DirectFree(array->data);
 	else
 		the_storage.Free(array->data);
-	the_storage.Free(Storage::Handle()); // nothing: has no effect
+	the_storage.Free(Storage::Handle()); // empty handle: has no effect
 	delete array;
 	API_END();
 }
 
-/* An operator of the name "gated" takes it and gives it back. */
+/* An operator named "gated" locks and unlocks it. */
 extern "C" __attribute__((visibility("default"))) pthread_mutex_t toy_gate;
 pthread_mutex_t toy_gate = PTHREAD_MUTEX_INITIALIZER;
 
@@ -332,7 +333,7 @@ static void pass_gate()
 	pthread_mutex_unlock(&toy_gate);
 }
 
-/* Like nnvm::Op, it begins with the address of its name. */
+/* Begins with the address of its name, like nnvm::Op. */
 struct Op {
 	const char *name;
 };
@@ -342,7 +343,7 @@ C_API int MXImperativeInvoke(const Op *op, unsigned serial, Array *array)
 	API_BEGIN();
 	Array *scratch;
 
-	MXNDArrayCreate(64 + serial % 3, &scratch); // an API call in an API call
+	MXNDArrayCreate(64 + serial % 3, &scratch); // an API call nested in an API call
 	MXNDArrayFree(scratch);
 	if (serial % 11 == 10)
 		throw dmlc::Error("shapes do not fit");
@@ -374,7 +375,7 @@ C_API int MXNDArrayWaitAll()
 	API_END();
 }
 
-/* Tables as mxbpf calls them: {"MXNET_C_API": {"MXNDArrayCreate": 12, ...}, ...} in one line. */
+/* Prints tables with mxbpf's names: {"MXNET_C_API": {"MXNDArrayCreate": 12, ...}, ...} in one line. */
 C_API void toy_print_counts(FILE *f)
 {
 	std::lock_guard<std::mutex> hold(counts_lock);

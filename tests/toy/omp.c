@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A toy PyTorch, as torch.c, whose operators work in teams of OpenMP's threads and measure by themselves what those do.
- * usage: libtorch_cpu.so THREADS ROUNDS
+ * A toy PyTorch, like torch.c, whose operators use OpenMP teams and measure the CPU time of their threads themselves.
  *
- * Prints "ready PID", waits for SIGUSR1, and calls `even`, whose threads all do the same, `skewed`, of which the master
- * does four times as much, `outer`, that calls `even` and has a region of its own, and `nested`, in whose region each
- * thread opens another one; then from two threads at once `left` and `right`, which run the same code. Prints a line of
- * JSON: of each operator its regions and the CPU time within them, and ends.
+ * usage: libtorch_cpu.so THREADS ROUNDS
+ * Prints "ready PID", waits for SIGUSR1, and calls these operators: `even`, whose threads all do the same work;
+ * `skewed`, whose master does four times as much; `outer`, which calls `even` and has a region of its own; `nested`,
+ * in whose region each thread opens another one; then `left` and `right`, which run the same code, from two threads at
+ * the same time. Prints the regions of each operator and the CPU time in them as one line of JSON, and exits.
  */
 #include <omp.h>
 #include <pthread.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A toy PyTorch that is its own program, built under the name of PyTorch's library. Its operator `honest` is as a
- * compiler makes it; the unwind information of `liar` lies about where its frame is while it works, so that the end
- * that is planned for it is never that of its frame.
+ * A toy PyTorch that is its own program, built under the name of PyTorch's library. Its operator `honest` looks as
+ * compiled code does. The unwind information of `liar` is wrong about the frame while the operator works, so that the
+ * cut planned for it never matches its frame.
  *
- * Prints "ready PID" and calls both, in turn, until it is ended.
+ * Prints "ready PID" and calls both operators in turn until it is killed.
  */
 #include <stdio.h>
 #include <unistd.h>

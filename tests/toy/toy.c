@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A program on the toy MXNet beside it, loaded as Python would: late.
- * usage: toy [ROUNDS [THREADS [hold | fork]]]
+ * A program on the toy MXNet beside it, which it loads late, as Python would.
  *
- * Prints "ready PID", waits for SIGUSR1, works, prints "caught N" (calls that failed) and what was done as one line of
- * JSON, with "hold" waits for SIGUSR1 once more, and ends. Rounds and threads decide every count. With "fork" it forks
- * as many children one after the other instead of threads, each of which creates and frees an array in each round, and
- * prints "done" after each SIGUSR1, until SIGTERM ends it.
+ * usage: toy [ROUNDS [THREADS [hold | fork]]]
+ * Prints "ready PID", waits for SIGUSR1, works, prints "caught N" (failed calls) and the counts of its calls as one
+ * line of JSON, and exits. With "hold" it waits for another SIGUSR1 before it exits. ROUNDS and THREADS determine
+ * every count. With "fork" it forks THREADS children one after the other instead of starting threads; each child
+ * creates and frees an array in each round. It prints "done" after all have ended, repeats this at each SIGUSR1, and
+ * ends at SIGTERM.
  */
 #include <dlfcn.h>
 #include <libgen.h>
