@@ -519,9 +519,9 @@ static void test_alone(void)
 			if (inner[MAJFLT] && inner[NVCSW])
 				CHECK(a->majflt && a->nvcsw && a->blocked_ns);
 			else
-				printf("# nothing was waited for: not looked at\n");
+				printf("# the reads caused no major fault: not checked\n");
 		} else {
-			printf("# no file here leaves memory: not looked at\n");
+			printf("# this file system keeps its pages in memory: not checked\n");
 		}
 	}
 }
