@@ -20,7 +20,7 @@ start_rivals() { # N
 # A command that may need the kernel's tracepoints as files.
 TRACED=(unshare -m sh -c 'mount -t tracefs none /sys/kernel/tracing && exec "$@"' -)
 
-@test "a real job's accounts are those of the scheduler's tracepoints, as perf has them" {
+@test "The on-CPU, run-queue and blocked times of a real job equal those of perf's scheduler tracepoints" {
 	need_mxnet
 	start_ready workload "$PYTHON" "$REPO/tests/workload/mxnet_train.py" --tiny
 	start_rivals 1
@@ -68,14 +68,14 @@ contended() {
 }
 
 # bats test_tags=alone
-@test "MXNet under two busy loops: operators take as much CPU time as alone, and the tables name what they wait for" {
+@test "MXNet operators beside two busy loops take as much CPU time as alone, and the tables name what they wait for" {
 	need_mxnet
 	start_ready workload taskset -c 0 "$PYTHON" "$REPO/tests/workload/mxnet_train.py"
 	contended
 }
 
 # bats test_tags=alone
-@test "PyTorch under two busy loops: operators take as much CPU time as alone, and the tables name what they wait for" {
+@test "PyTorch operators beside two busy loops take as much CPU time as alone, and the tables name what they wait for" {
 	need_torch
 	start_torch --threads 1
 	taskset -a -c -p 0 "$WORKLOAD_PID"
@@ -94,7 +94,7 @@ record_toy() { # MXBPF_ARGS...
 
 toy_recording() { BATS_TEST_TMPDIR=$PWD record_toy; }
 
-@test "four times make up a call and a row; who ends on another thread keeps both sides, in tables and traces" {
+@test "The four times of a call add up, and a call that ends on another thread keeps both parts in tables and traces" {
 	take_shared account-toy toy_recording
 	"$MXBPF" report r.mxd --by event --format json >events.json
 	"$MXBPF" report r.mxd --format json >rows.json
@@ -129,7 +129,7 @@ toy_recording() { BATS_TEST_TMPDIR=$PWD record_toy; }
 	END
 }
 
-@test "CSV has the accounts of JSON, of rows and of calls; a plain call's trace has its CPU alone" {
+@test "CSV has the accounts of JSON for rows and calls, and the trace of a plain call has only its CPU time" {
 	take_shared account-toy toy_recording
 	local by
 	for by in name event; do
@@ -155,7 +155,7 @@ toy_recording() { BATS_TEST_TMPDIR=$PWD record_toy; }
 		length > 100 and all(has("on_cpu_us") | not)' <(jq '.traceEvents |= map(select(.args.end_thread == null))' t.json)
 }
 
-@test "--sort cpu, runq and blocked: the largest first, of rows and of calls" {
+@test "--sort cpu, runq and blocked put the largest first, for rows and for calls" {
 	take_shared account-toy toy_recording
 	local key
 	for key in cpu runq blocked; do
@@ -166,7 +166,7 @@ toy_recording() { BATS_TEST_TMPDIR=$PWD record_toy; }
 	done
 }
 
-@test "--no-account: there are none, no column of one, and nothing to sort by" {
+@test "--no-account records no accounts, shows no column of them and refuses to sort by them" {
 	record_toy --no-account
 	"$MXBPF" report r.mxd --format json | jq -e '[.tables[][] | has("account")] | any | not'
 	"$MXBPF" report r.mxd --by event --format csv >r.csv

@@ -31,17 +31,17 @@ judged() { # PROGRAM
 	jq -e '.loss | .dropped == 0 and .attempted == .stored' mxbpf.json
 }
 
-@test "a CNN trained with SGD counts the same under both" { judged sgd; }
-@test "a CNN trained with Adam over all parameters at once counts the same under both" { judged adam-foreach; }
-@test "a transformer encoder, in mixed precision and on its fused path, counts the same under both" { judged transformer; }
-@test "a compiled net counts the same under both" { judged compiled; }
-@test "TorchScript counts the same under both" { judged script; }
-@test "custom autograd Functions, twice differentiated, count the same under both" { judged custom; }
-@test "operators that fail and are caught count the same under both" { judged exceptions; }
-@test "backward passes 70 deep and annotations 500 deep count the same" { judged deep; }
-@test "two Python threads count the same" { judged threads; }
+@test "The agent counts a CNN trained with SGD as torch.profiler does" { judged sgd; }
+@test "The agent counts a CNN trained with foreach Adam as torch.profiler does" { judged adam-foreach; }
+@test "The agent counts a transformer encoder, in mixed precision and on its fused path, as torch.profiler does" { judged transformer; }
+@test "The agent counts a compiled net as torch.profiler does" { judged compiled; }
+@test "The agent counts TorchScript as torch.profiler does" { judged script; }
+@test "The agent counts custom autograd Functions, differentiated twice, as torch.profiler does" { judged custom; }
+@test "The agent counts operators that raise caught exceptions as torch.profiler does" { judged exceptions; }
+@test "The agent counts backward passes 70 deep and annotations 500 deep as torch.profiler does" { judged deep; }
+@test "The agent counts two Python threads as torch.profiler does" { judged threads; }
 
-@test "builds that the agent was not made for count the same: without symbols, and Debian's PyTorch 1.13" {
+@test "The agent counts correctly in builds it was not made for: without symbols, and Debian's PyTorch 1.13" {
 	local BUILD=stripped
 	judged exceptions
 	[[ -x $O/deps/torch-debian/bin/python ]] || skip "no Debian PyTorch: $(tail -n 1 "$O/deps/torch-debian.log" 2>/dev/null)"
@@ -49,11 +49,11 @@ judged() { # PROGRAM
 	judged exceptions
 }
 
-@test "what the agent hands to PyTorch is what its headers say" {
+@test "The objects that the agent passes to PyTorch have the layout of PyTorch's headers" {
 	"$JUDGE/agent_headers.sh" "$("$PYTHON_TORCH" -c 'import torch; print(torch.__path__[0])')/include"
 }
 
-@test "torch.profiler beside the agent, in one run, counts the same, and has the same sequence numbers" {
+@test "The agent and torch.profiler in the same run have the same counts and sequence numbers" {
 	agent_session exceptions --builtin builtin.json --gates
 	compare builtin.json mxbpf.json
 	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json trace.json --numbers
@@ -72,7 +72,7 @@ calls() { # NAME
 	jq --arg name "$1" '[.tables.operator[] | select(.name == $name).count] | add // 0' "$(out mxbpf)"
 }
 
-@test "a child that was forked runs on, and nothing of it is recorded" {
+@test "A forked child process runs on, and the agent records nothing of it without --follow" {
 	start_code forks '
 import os, time, torch
 torch.set_num_threads(1)
@@ -96,7 +96,7 @@ for i in range(100000):
 	wait_new_line "$(out forks)" '^at '
 }
 
-@test "a child that was forked from a process with the agent gets its own" {
+@test "A child process forked from a process with the agent gets an agent of its own" {
 	start_code parent '
 import os, signal, time, torch
 torch.set_num_threads(1)
@@ -130,7 +130,7 @@ work("at")
 	(($(calls aten::add_) >= 99))
 }
 
-@test "annotations that end out of order, or on another thread, count once each" {
+@test "Annotations that end out of order or on another thread count once each" {
 	start_code marks '
 import os, threading, time, torch
 from torch.profiler import record_function
@@ -162,7 +162,7 @@ for i in range(100000):
 	jq -e '.loss | .dropped == 0 and .attempted == .stored' "$(out mxbpf)"
 }
 
-@test "SIGKILL of mxbpf leaves a silent agent, which the next session finds; the job computes what it does unwatched" {
+@test "SIGKILL of mxbpf leaves a silent agent, the next session reuses it, and the job's result is unchanged" {
 	start_torch --tiny --steps 50 --repeat # fails when a result is another one
 	local i
 	for i in 1 2 3; do
@@ -181,7 +181,7 @@ for i in range(100000):
 	expect_re '^equal [1-9][0-9]*$' "$(<"$(out workload)")"
 }
 
-@test "an agent of another version is left alone, and the process lives" {
+@test "An agent of another version is left alone, and the process survives" {
 	start_code other '
 import ctypes, os, sys, time, torch
 fd = os.memfd_create("mxbpf-agent")
@@ -216,7 +216,7 @@ with open('/proc/%s/mem' % pid, 'r+b', buffering=0) as f:
 END
 }
 
-@test "what the agent cannot do is refused with the reason; what cannot be a number is not taken for one" {
+@test "Options that --agent does not support are refused with the reason, and invalid numbers are errors" {
 	local option
 	start_torch --tiny
 	for option in --shapes --py-stacks --stats --layers --follow '--sample 99' '--counters page-faults'; do
@@ -244,7 +244,7 @@ END
 	expect_re 'called no operator within 2000 ms, and no thread of process [0-9]+ waits where it is known to hold no lock' "$stderr"
 }
 
-@test "in a pid namespace of its own, threads have the numbers that they have outside" {
+@test "Thread ids are those of the outer pid namespace when the target has its own" {
 	local inner tids tid
 	start_bg inner unshare --pid --mount-proc --fork --kill-child "$PYTHON_TORCH" -c '
 import threading, torch
@@ -272,7 +272,7 @@ work(torch.ones(3))
 	jq -e '.tables.operator[] | select(.name == "aten::add_") | .account.on_cpu_ns > 0.1 * .total_ns' "$(out mxbpf)"
 }
 
-@test "a program that only waits gets the agent in a thread that waits, which waits on" {
+@test "A program whose threads all wait gets the agent in a waiting thread, which then waits on" {
 	start_ready waits env OPENBLAS_NUM_THREADS=1 "$PYTHON_TORCH" -c '
 import ctypes, os, select, signal, torch
 torch.set_num_threads(1)
@@ -301,7 +301,7 @@ signal.pause()
 	jq -e '.loss | .dropped == 0 and .attempted == .stored' "$(out mxbpf)"
 }
 
-@test "on the CPU, waiting for it and blocked: the agent's calls have of each what probes on the same calls have" {
+@test "The agent's on-CPU, run-queue and blocked times equal those of probes on the same calls" {
 	start_ready mixed taskset -c 0 "$PYTHON_TORCH" -c '
 import os, time, torch
 from torch.profiler import record_function
@@ -329,7 +329,7 @@ while True:
 	"$PYTHON_TORCH" "$JUDGE/accounts.py" agent.json probes.json 40 $(($(stolen_ns) - stolen))
 }
 
-@test "bytes of operators are those that probes give them" {
+@test "Operators have the same bytes with the agent as with probes" {
 	agent_session sgd --bare
 	torch_server
 	traced '--format json' probes.json "${SERVED[@]}" "$JUDGE/prog.py" sgd --bare
@@ -340,13 +340,13 @@ while True:
 		length > 30 and all(.[]; $a[.] == $p[.]) and any(.[]; $a[.][1] > 0)' || { jq -c '.tables.operator[]|[.name,.count,.alloc_bytes,.self_alloc_bytes]' mxbpf.json probes.json|sort; return 1; }
 }
 
-@test "who holds memory, the peak and what is left are the program's own account" {
+@test "Memory attribution, the peak and what is left equal the program's own account with the agent" {
 	OPTIONS=--memory PROGRAM=$REPO/tests/memory/held.py agent_session torch books.json
 	python3 "$REPO/tests/memory/compare.py" books.json mxbpf.json
 	jq -e '.memory.devices[0].unsized_frees == 5' mxbpf.json
 }
 
-@test "memory, OpenMP teams and times off the CPU have the operators that probes on the same calls give them" {
+@test "Memory, OpenMP teams and off-CPU times belong to the same operators with the agent as with probes" {
 	cc -shared -fPIC -o "$BATS_TEST_TMPDIR/count.so" "$REPO/tests/toy/count_gomp.c" -ldl
 	LD_PRELOAD=$BATS_TEST_TMPDIR/count.so start_ready job "$PYTHON_TORCH" -c '
 import ctypes, os, signal, threading, time, torch
@@ -405,7 +405,7 @@ with record_function("unfinished"):
 	both '$a.window.notes | map(select(.text | test("came before|were open beside"))) == []'
 }
 
-@test "--iterations: a window holds the operators of so many whole iterations, as with probes" {
+@test "An --iterations window has the operators of whole iterations with the agent, as with probes" {
 	start_ready train "$PYTHON_TORCH" -c '
 import os, signal, torch
 torch.set_num_threads(1)
@@ -436,7 +436,7 @@ while not asked:
 		$n >= 10 and (.count == $n or .count == $n + 1)' "$(out mxbpf)"
 }
 
-@test "a program that removes all callbacks is reported, and the next session sees its operators again" {
+@test "A program that removes all callbacks is reported, and the next session sees its operators again" {
 	start_code clears '
 import ctypes, os, signal, time, torch
 torch.set_num_threads(1)
@@ -470,7 +470,7 @@ for i in range(10 ** 9):
 	! grep -q 'removed all callbacks' "$(err mxbpf)"
 }
 
-@test "what a session has left in the agent is none of the next session's" {
+@test "Events that a session leaves in the agent do not appear in the next session" {
 	start_code stops '
 import os, signal, torch
 torch.set_num_threads(1)

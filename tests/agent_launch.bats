@@ -14,8 +14,8 @@ judged() { # PROGRAMS
 	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json trace.json --numbers
 }
 
-@test "CNNs, a transformer encoder and TorchScript count the same under both" { judged sgd,adam-foreach,transformer,script; }
-@test "a compiled net, custom Functions, exceptions and deep backward passes count the same under both; torch.compile's kernels are probed" {
+@test "The agent counts launched CNNs, a transformer encoder and TorchScript as torch.profiler does" { judged sgd,adam-foreach,transformer,script; }
+@test "The agent counts launched programs with compiled code, custom Functions, exceptions or deep backward as torch.profiler does" {
 	judged compiled,custom,exceptions,deep
 	jq -e '(.tables["compiled kernel"] | length >= 1) and (.window | .late_libraries >= 1 and .late_refused == 0 and (has("fallbacks") | not))' mxbpf.json
 }
@@ -60,7 +60,7 @@ start_gated() { # [ARGS... of mxbpf] [-- ARGS... of the program]
 
 go_on() { : >in; }
 
-@test "each operator of a program is seen, and its environment is its own" {
+@test "A launched program's first operator is recorded, and its environment is unchanged" {
 	start_gated
 	go_on
 	wait_exit "$MXBPF_PID"
@@ -72,7 +72,7 @@ go_on() { : >in; }
 }
 
 # The three threads make 7,524 calls. One that another thread begins just when the agent is in may count as lost and as recorded.
-@test "what other threads call while the agent comes in is counted as lost, and nothing else is" {
+@test "Only calls that other threads make while the agent is injected are counted as lost" {
 	start_gated -- --at-once
 	go_on
 	wait_exit "$MXBPF_PID"
@@ -82,7 +82,7 @@ go_on() { : >in; }
 	[[ $(jq '.loss.dropped' mxbpf.json) == 0 ]] || grep 'operators that other threads called while the agent was loaded' "$(err mxbpf)"
 }
 
-@test "killed while the program is stopped at its first operator, mxbpf leaves it running" {
+@test "SIGKILL of mxbpf while the program is stopped at its first operator leaves the program running" {
 	start_gated
 	kill -s STOP "$MXBPF_PID"
 	go_on
@@ -92,7 +92,7 @@ go_on() { : >in; }
 	wait_gone "$READY_PID"
 }
 
-@test "when the window ends before the first operator, the program goes on without the agent" {
+@test "A program whose window ends before its first operator goes on without the agent" {
 	start_gated -v -d 100ms
 	wait_line "$(err mxbpf)" '^mxbpf: detached in' "$MXBPF_PID"
 	go_on
@@ -100,7 +100,7 @@ go_on() { : >in; }
 	expect_re '^has no agent' "$(<"$(out mxbpf)")"
 }
 
-@test "a program into which the agent cannot come runs on; that its operators are not recorded is said everywhere" {
+@test "A program that the agent cannot enter runs on, and every output says that its operators are not recorded" {
 	start_gated -- --blocks
 	go_on
 	wait_exit "$MXBPF_PID" || [[ $? == 5 ]]
@@ -110,7 +110,7 @@ go_on() { : >in; }
 	jq -e 'any(.window.notes[]; .name == "agent" and (.text | test("operators are not recorded: .*blocks every signal")))' mxbpf.json
 }
 
-@test "--wait: a process that imports torch later gets the agent when it calls operators" {
+@test "A process that imports torch after --wait gets the agent at its first operator" {
 	mkfifo in
 	start_bg later "$PYTHON_TORCH" -c '
 import os, signal

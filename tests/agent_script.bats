@@ -57,7 +57,7 @@ refused() { # REASON
 	[[ -z $(files) ]]
 }
 
-@test "a program that calls no operator: the agent comes in by a script, counts as the program does, and leaves nothing of the script" {
+@test "A script injects the agent into a program that calls no operator, with the right counts, and leaves no trace of itself" {
 	local before
 	start
 	run -0 "$MXBPF" check --pid "$READY_PID"
@@ -72,7 +72,7 @@ refused() { # REASON
 	silent
 }
 
-@test "where operators are called the agent comes in by ptrace; where remote debugging is disabled no other way is taken" {
+@test "ptrace injects the agent where operators are called, and disabled remote debugging leads to no other method" {
 	start -- calls
 	session ptrace
 	expect_re '"agent": true} scripts 0' "$(ask USR2 state)"
@@ -89,7 +89,7 @@ refused() { # REASON
 # Until the helper of an mxbpf that was killed has removed the file.
 no_files_soon() { timeout 20 bash -c "$(declare -f files)"'; while [[ -n $(files) ]]; do sleep 0.02; done'; }
 
-@test "a request that the main thread does not execute is taken back, also when mxbpf is killed; nothing is executed later" {
+@test "A script request that the main thread does not execute is withdrawn, even by SIGKILL of mxbpf, and never runs later" {
 	start
 	ask HUP waits
 	refused 'executed no Python code in 2 s'
@@ -102,7 +102,7 @@ no_files_soon() { timeout 20 bash -c "$(declare -f files)"'; while [[ -n $(files
 	silent
 }
 
-@test "mxbpf that is killed while the script runs leaves a silent agent, and no file; the next session works" {
+@test "SIGKILL of mxbpf during the script leaves a silent agent and no file, and the next session works" {
 	local event
 	for event in cpython.remote_debugger_script ctypes.dlopen; do
 		start -- "$event" kill
@@ -119,7 +119,7 @@ no_files_soon() { timeout 20 bash -c "$(declare -f files)"'; while [[ -n $(files
 	done
 }
 
-@test "a script that the program forbids is refused with the reason; what the handler of a signal raises meanwhile is the program's" {
+@test "A script that the program forbids is refused with the reason, and exceptions of its signal handlers stay the program's" {
 	start -- ctypes.dlopen refuse
 	refused 'the script failed: RuntimeError: the program forbids it'
 	silent
@@ -150,7 +150,7 @@ start_in_root() { # DIRECTORY
 		exec chroot root "${@:2}"' - "$1" env OMP_NUM_THREADS=1 "${user[@]}" "$PYTHON_314" "$program" "$LIBTORCH"
 }
 
-@test "in a container: a symlink there does not lead the script's file outside" {
+@test "A symlink in a container does not redirect the script's file to the host" {
 	local outside before
 	outside=$(mktemp -d "$O/outside.XXXXXX")
 	chmod 1777 "$outside"

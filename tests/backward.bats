@@ -16,15 +16,15 @@ judged() { # PROGRAM PROG_ARGS...
 	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json mxbpf.json
 }
 
-@test "the nodes of each forward operator are those of torch.profiler: a CNN" { judged sgd; }
-@test "the nodes of each forward operator are those of torch.profiler: a transformer" { judged transformer; }
-@test "the nodes of each forward operator are those of torch.profiler: a compiled net" { judged compiled; }
-@test "the nodes of each forward operator are those of torch.profiler: TorchScript" { judged script; }
-@test "the nodes of each forward operator are those of torch.profiler: custom Functions, twice differentiated" { judged custom; }
-@test "the nodes of each forward operator are those of torch.profiler: exceptions in between" { judged exceptions; }
-@test "the nodes of each forward operator are those of torch.profiler: two threads" { judged threads --all-threads; }
+@test "Each forward operator of a CNN has torch.profiler's backward nodes" { judged sgd; }
+@test "Each forward operator of a transformer has torch.profiler's backward nodes" { judged transformer; }
+@test "Each forward operator of a compiled net has torch.profiler's backward nodes" { judged compiled; }
+@test "Each forward operator of TorchScript has torch.profiler's backward nodes" { judged script; }
+@test "Each forward operator of custom Functions, differentiated twice, has torch.profiler's backward nodes" { judged custom; }
+@test "Each forward operator of a program with exceptions has torch.profiler's backward nodes" { judged exceptions; }
+@test "Each forward operator of two threads has torch.profiler's backward nodes" { judged threads --all-threads; }
 
-@test "a recording joins forward and backward as the session did, asked for or not" {
+@test "A recording joins forward and backward as its session did, with and without --backward" {
 	recording custom
 	reference custom
 	"$MXBPF" report --backward --format json job.mxd >report.json
@@ -34,7 +34,7 @@ judged() { # PROGRAM PROG_ARGS...
 	"$MXBPF" report --backward --format csv job.mxd | grep '^"backward","SquareBackward",,0,0,'
 }
 
-@test "a recording shows its calls one by one, in every layout and format, a session none" {
+@test "A recording lists calls one by one in every layout and format, and a session lists none" {
 	recording custom
 	"$MXBPF" report --by event --format json --top 1000000 job.mxd >events.json
 	"$MXBPF" report --format json job.mxd >report.json
@@ -56,7 +56,7 @@ judged() { # PROGRAM PROG_ARGS...
 	[[ $output == *'without --stats'* ]]
 }
 
-@test "what cannot join forward and backward says so" {
+@test "Options that --backward does not support are refused with the reason" {
 	recording_stats custom
 	run "$MXBPF" report --backward job.mxd
 	expect_status 2

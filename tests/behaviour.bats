@@ -46,15 +46,15 @@ end_by_signal() {
 	end_by_signal INT
 }
 
-@test "TERM ends the session with complete outputs and exit code 0" {
+@test "SIGTERM ends the session with complete outputs and exit code 0" {
 	end_by_signal TERM
 }
 
-@test "HUP ends the session with complete outputs and exit code 0" {
+@test "SIGHUP ends the session with complete outputs and exit code 0" {
 	end_by_signal HUP
 }
 
-@test "the target's end ends the session with complete outputs and exit code 0" {
+@test "The exit of the target ends the session with complete outputs and exit code 0" {
 	start_workload --tiny --steps 400
 	kill -s STOP "$WORKLOAD_PID" # or it has ended before mxbpf is there
 	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
@@ -63,7 +63,7 @@ end_by_signal() {
 	expect_complete
 }
 
-@test "a target that is killed ends the session with complete outputs and exit code 0" {
+@test "SIGKILL of the target ends the session with complete outputs and exit code 0" {
 	start_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
 	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
@@ -72,7 +72,7 @@ end_by_signal() {
 	expect_complete
 }
 
-@test "a target that is stopped or traced: said as mxbpf attaches and at the end, with the tracer, exit code 5" {
+@test "A stopped or traced target is reported at attach and at the end, with its tracer and exit code 5" {
 	start_ready idle "$O/toy/toy" 20 2
 	kill -s STOP "$READY_PID"
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 200ms
@@ -88,7 +88,7 @@ end_by_signal() {
 	pkill -P "$BG_PID"
 }
 
-@test "nohup: HUP ends no session, and Ctrl-C does" {
+@test "SIGHUP under nohup does not end the session, and Ctrl-C does" {
 	start_toy 20 2
 	start_bg mxbpf nohup "$MXBPF" --pid "$READY_PID" -f json
 	wait_line "$(err mxbpf)" '^attached:' "$BG_PID"
@@ -102,13 +102,13 @@ end_by_signal() {
 	jq -e .loss "$(out mxbpf)"
 }
 
-@test "a process that does not exist: one line, exit code 3" {
+@test "A missing process gives one line and exit code 3" {
 	run --separate-stderr "$MXBPF" --pid 4194304
 	expect_status 3
 	[[ -z $output && ${#stderr_lines[@]} == 1 ]]
 }
 
-@test "a process without a known runtime: says what was looked for, exit code 3" {
+@test "A process without a known runtime gives the names looked for and exit code 3" {
 	start_bg sleeper sleep 100
 	run --separate-stderr "$MXBPF" --pid "$BG_PID"
 	expect_status 3
@@ -116,7 +116,7 @@ end_by_signal() {
 	[[ -z $output ]]
 }
 
-@test "a process that exits at any moment of the attach: exit code 0, 3 or 5, never a crash, no probe left" {
+@test "A process that exits at any moment of the attach gives exit code 0, 3 or 5, no crash and no leftover probe" {
 	local ms links
 	links=$(probe_links)
 	for ms in 0 1 2 3 5 8 13 20; do
@@ -135,7 +135,7 @@ end_by_signal() {
 	no_new_links "$links"
 }
 
-@test "without permission: names the capability, exit code 4" {
+@test "Missing privileges give the name of the capability and exit code 4" {
 	shared_workload --tiny
 	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$MXBPF" --pid "$WORKLOAD_PID"
 	expect_status 4
@@ -143,7 +143,7 @@ end_by_signal() {
 	[[ -z $output && ${#stderr_lines[@]} == 1 ]]
 }
 
-@test "an output path that cannot be written is found before anything is attached" {
+@test "An output path that cannot be written is reported before anything is attached" {
 	local path
 	shared_workload --tiny
 	ln -s /etc/passwd "$BATS_TEST_TMPDIR/link.json"
@@ -158,7 +158,7 @@ end_by_signal() {
 	[[ $(head -c 4 /etc/passwd) == root ]]
 }
 
-@test "a disk that fills up: said, exit code 1, what was written stays readable" {
+@test "A full disk gives an error and exit code 1, and the written part stays readable" {
 	shared_workload --tiny
 	mkdir "$BATS_TEST_TMPDIR/small"
 	mount -t tmpfs -o size=2m tmpfs "$BATS_TEST_TMPDIR/small"
@@ -175,7 +175,7 @@ end_by_signal() {
 	expect_re incomplete "$stderr"
 }
 
-@test "what a full ring drops is counted exactly and said in every output" {
+@test "Events that a full ring drops are counted exactly and reported in every output" {
 	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --ring-size 64K --trace "$BATS_TEST_TMPDIR/t.json" --format json
 	kill -s STOP "$MXBPF_PID"
@@ -192,7 +192,7 @@ end_by_signal() {
 		"$(out mxbpf)"
 }
 
-@test "a second Ctrl-C aborts an export at once and leaves nothing half done" {
+@test "A second Ctrl-C aborts an export at once and leaves no partial file" {
 	local status=0 dir=$BATS_TEST_TMPDIR/dir
 	mkdir "$dir"
 	mkfifo "$dir/t.json" # nobody reads it: the export would take for ever
@@ -209,7 +209,7 @@ end_by_signal() {
 	[[ $(ls -A "$dir") == t.json ]]
 }
 
-@test "threads that come and go give their slots back" {
+@test "Slots of ended threads are reused" {
 	start_ready threads "$PYTHON" "$REPO/tests/workload/mxnet_threads.py"
 	start_mxbpf --pid "$READY_PID" --format json
 	kill -s USR1 "$READY_PID"
@@ -220,7 +220,7 @@ end_by_signal() {
 	(($(jq '[.tables.MXNET_C_API[] | select(.name == "MXNDArrayWaitAll") | .count] | add' "$(out mxbpf)") == 1500))
 }
 
-@test "in a container it sees what it sees outside; a process in a deeper one is refused with the reason" {
+@test "mxbpf in a container sees what it sees outside, and refuses a process in a nested container with the reason" {
 	run unshare --pid --fork --mount-proc "$O/unit/test_attach_kernel"
 	expect_status 0
 	# The pid namespace ends with its first process, the shell, and takes the job along.
@@ -232,7 +232,7 @@ end_by_signal() {
 	expect_re 'another pid namespace' "$output"
 }
 
-@test "--probes takes what is asked for and nothing else" {
+@test "--probes attaches the named groups and no others" {
 	shared_workload --tiny
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --probes api --format json
 	expect_status 0
@@ -240,7 +240,7 @@ end_by_signal() {
 		([.probes[] | select(.status == "attached") | .name | select(startswith("step.") | not)] == ["api.enter", "api.exit"])' <<<"$output"
 }
 
-@test "--probes wait without the calls that its spans end with is refused, exit code 2" {
+@test "--probes wait is refused with exit code 2 without the calls that end its spans" {
 	shared_workload --tiny
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --probes op,wait
 	expect_status 2
@@ -258,7 +258,7 @@ end_by_signal() {
 		.duration_ns >= 200000000 and .duration_ns < 2000000000' <<<"$output"
 }
 
-@test "a signal during --delay ends mxbpf at once: nothing was seen, nothing is written" {
+@test "A signal during --delay ends mxbpf at once and writes nothing" {
 	shared_workload --tiny
 	start_bg mxbpf "$MXBPF" --pid "$WORKLOAD_PID" --delay 1h --format json --trace "$BATS_TEST_TMPDIR/t.json"
 	local status=0
@@ -269,7 +269,7 @@ end_by_signal() {
 	expect_re '^mxbpf: interrupted before the window began: nothing was seen$' "$(<"$(err mxbpf)")"
 }
 
-@test "a target that becomes another program ends the session with what was seen" {
+@test "A target that calls exec ends the session with the events seen so far" {
 	start_ready changer "$PYTHON" -c 'import os, signal
 from mxnet import nd
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
@@ -283,7 +283,7 @@ os.execvp("sleep", ["sleep", "1000"])'
 	jq -e '.loss.stored > 0 and .loss.dropped == 0' "$(out mxbpf)"
 }
 
-@test "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE are enough, also to add up in the kernel and to take probes out and in" {
+@test "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE suffice, also for --stats and for iteration windows" {
 	local caps=+bpf,+perfmon,+sys_ptrace start json least
 	json=$(out mxbpf)
 	least=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" "$MXBPF")
@@ -303,7 +303,7 @@ os.execvp("sleep", ["sleep", "1000"])'
 	done
 }
 
-@test "check shows the kernel, every probe and where it lies" {
+@test "check shows the kernel's features and every probe with its address" {
 	shared_workload --tiny
 	run --separate-stderr "$MXBPF" check --pid "$WORKLOAD_PID"
 	expect_status 0

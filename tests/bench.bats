@@ -4,7 +4,7 @@
 
 load helpers
 
-@test "every group of probes has a row in make bench, whose options mxbpf knows" {
+@test "Every group of probes has a row in make bench, with options that mxbpf accepts" {
 	cd "$REPO/tests/bench"
 	python3 -B - <<-END
 		import subprocess

@@ -66,7 +66,7 @@ toy_forks() {
 
 creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").count] | add // 0' "$(out mxbpf)"; }
 
-@test "200 forked children of PyTorch are counted to the operator, each in rows of its own, even while mxbpf itself does not run" {
+@test "200 forked PyTorch children have exact counts in rows of their own, even while mxbpf does not run" {
 	start_forks forks 9
 	start_mxbpf --pid "$READY_PID" --follow shared --ops cosh --format json
 	kill -s STOP "$MXBPF_PID"
@@ -79,7 +79,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 		(.loss | .dropped + .unmatched + .truncated + .unreadable == 0)' "$(out mxbpf)"
 }
 
-@test "2000 children in a row give back their entries and slots in the kernel: there are 1024 of each" {
+@test "2000 successive children return their entries and slots in the kernel, which has 1024 of each" {
 	own_toy 3 2000 fork
 	start_mxbpf --pid "$TOY_PID" --probes api --format json
 	kill -s STOP "$MXBPF_PID"
@@ -91,7 +91,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 	jq -e '.loss | .dropped + .unmatched == 0' "$(out mxbpf)"
 }
 
-@test "a stranger is left alone until the target forks; then its code and its behaviour are what they were, and its hits are counted" {
+@test "An unrelated process keeps its code and behaviour, and only its hits after a fork of the target are counted" {
 	own_toy 5 1 hold
 	local stranger=$TOY_PID before
 	cp "$(out toy)" "$BATS_TEST_TMPDIR/stranger.ready"
@@ -117,7 +117,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 	(($(creates) >= 3 && $(creates) <= 6))
 }
 
-@test "a child that becomes another program is forgotten in the kernel: no hit of its new image counts" {
+@test "A child that calls exec is forgotten in the kernel, and no hit of its new image counts" {
 	start_forks forks 9
 	start_mxbpf --pid "$READY_PID" --follow shared --ops 'cosh,sinh' --format json
 	kill -s STOP "$MXBPF_PID" # it cannot look at the new image before that has ended
@@ -128,7 +128,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 	jq -e '.window.strangers.hits >= 14 and .loss.unmatched == 0' "$(out mxbpf)"
 }
 
-@test "--follow filtered: workers that are born while their probes are attached take no operator's end away" {
+@test "--follow filtered keeps the operator ends of workers that are born while their probes are attached" {
 	start_forks forks 9
 	start_mxbpf --pid "$READY_PID" --follow filtered --format json
 	tell forks 9 'loader 6'
@@ -140,7 +140,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 	jq -e '.window | (.gaps // [] | length) == .followed and all(.gaps // [] | .[]; .gap_ns > 0)' "$(out mxbpf)"
 }
 
-@test "a process that cannot be followed is counted and said once, however often its loader shows it" {
+@test "A process that cannot be followed is counted and reported once, however often its loader reports it" {
 	own_toy 1 1
 	objcopy -O binary --only-section=.note.gnu.build-id "$TOY/libmxnet.so" "$TOY/note"
 	{ head -c 16 "$TOY/note" && printf '%b' "$(sed 's/../\\x&/g' <<<5bc47870a585123f6a8ebc2f323c4150a4bb77d5)"; } >"$TOY/other"
@@ -161,7 +161,7 @@ if sys.argv[1] == "again":
 	jq -e '.window | .followed == 0 and .unfollowed == 1' <<<"$output"
 }
 
-@test "--wait --pid LAUNCHER: a child that has the runtime is found, and one that maps it later" {
+@test "--wait --pid LAUNCHER finds a child that has the runtime and one that maps it later" {
 	local when
 	for when in now later; do
 		mkfifo "$BATS_TEST_TMPDIR/$when.in"
@@ -183,7 +183,7 @@ if sys.argv[1] == "again":
 	done
 }
 
-@test "a child that is looked at while its loader maps the runtime is followed in the end, and not counted as one that is not" {
+@test "A child whose loader is still mapping the runtime is followed in the end, and not counted as failed" {
 	cd "$BATS_TEST_TMPDIR"
 	torch_server
 	mkfifo here go

@@ -38,7 +38,7 @@ header() { # MAJOR, two hex digits
 	gzip -c header.bytes | tail -c 8 | head -c 4 | cat header.bytes -
 }
 
-@test "a wrong value is one line that says what is allowed, exit 2" {
+@test "A wrong value gives one line with the allowed values and exit code 2" {
 	while IFS='|' read -r words regex; do
 		read -ra args <<<"$words"
 		fails 2 "$regex" "${args[@]}"
@@ -76,7 +76,7 @@ header() { # MAJOR, two hex digits
 	CASES
 }
 
-@test "a missing or surplus word is one line with the usage, exit 2" {
+@test "A missing or surplus argument gives one line with the usage and exit code 2" {
 	while IFS='|' read -r words regex; do
 		read -ra args <<<"$words"
 		fails 2 "$regex" "${args[@]}"
@@ -95,7 +95,7 @@ header() { # MAJOR, two hex digits
 	fails 2 "'' is not one of" --pid 1 --sort ''
 }
 
-@test "a near miss is answered with the word that was meant" {
+@test "A misspelt word gives a suggestion of the right one" {
 	fails 2 "did you mean '--trace'" --pid 1 --tarce t.json
 	fails 2 "did you mean 'total'" --pid 1 --sort totl
 	fails 2 "did you mean 'json'" --pid 1 --format jsn
@@ -104,7 +104,7 @@ header() { # MAJOR, two hex digits
 	fails 2 "did you mean 'record'" recrod
 }
 
-@test "a process named without --pid is answered with --pid" {
+@test "A process named without --pid gives a hint at --pid" {
 	fails 2 'mxbpf --pid 1234' 1234
 	fails 2 '--pid' foo
 	fails 2 '--pid' --pid 1 2
@@ -112,27 +112,27 @@ header() { # MAJOR, two hex digits
 	fails 2 '--pid' record 1234
 }
 
-@test "an option of another command is named with its commands" {
+@test "An option of another command gives the names of its commands" {
 	fails 2 'report does not take --trace.*record' report f --trace t.json
 	fails 2 'record does not take --sort.*report' record --pid 1 --sort total
 	fails 2 'check does not take --duration' check -d 1
 	fails 2 'does not take --trace.*record' export f --trace t.json
 }
 
-@test "words of the user are shown escaped, on one line" {
+@test "Words of the user are escaped and on one line in messages" {
 	fails 2 '\\x1b\[31mred\\x0a' $'\e[31mred\n'
 	fails 2 '\\x1b' --pid 1 --sort $'\e[2J'
 	fails 1 '\\x1b' report $'no\e[2Jfile'
 }
 
-@test "mxbpf alone shows how it is used, on stderr, exit 2" {
+@test "mxbpf without arguments shows the usage on stderr with exit code 2" {
 	run --separate-stderr "$MXBPF"
 	[[ $status == 2 && -z $output ]]
 	[[ ${stderr_lines[0]} == "Usage: mxbpf --pid PID"* ]]
 	((${#stderr_lines[@]} <= 10))
 }
 
-@test "help of every command: stdout, exit 0, 80 columns, the same three ways" {
+@test "The help of every command goes to stdout in 80 columns with exit code 0, by three spellings" {
 	((${#COMMANDS[@]} >= 5))
 	for c in '' "${COMMANDS[@]}"; do
 		run --separate-stderr "$MXBPF" ${c:+"$c"} --help
@@ -149,7 +149,7 @@ options_of_help() {
 	grep -o '^  [- ][a-zA-Z ][, ] --[a-z-]*' | grep -o -- '--.*'
 }
 
-@test "help lists exactly the options that the command takes" {
+@test "The help lists exactly the options that the command takes" {
 	for c in '' "${COMMANDS[@]}"; do
 		"$MXBPF" ${c:+"$c"} --help | options_of_help
 	done | sort -u >all
@@ -164,7 +164,7 @@ options_of_help() {
 	done
 }
 
-@test "--version is one line on stdout" {
+@test "--version prints one line on stdout" {
 	run --separate-stderr "$MXBPF" --version
 	[[ $status == 0 && -z $stderr && $output =~ ^mxbpf\ [0-9]+\.[0-9]+ ]]
 	[[ $("$MXBPF" -V) == "$output" ]]
@@ -182,19 +182,19 @@ lost_output() {
 	[[ $status != 0 && $stderr =~ $1 ]]
 }
 
-@test "a full stdout is an error, not a success" {
+@test "A full stdout is an error" {
 	to_nowhere() { "$MXBPF" "$@" >/dev/full; }
 	lost_output 'No space left'
 }
 
-@test "a closed stdout is an error, not a success; a closed stderr is none" {
+@test "A closed stdout is an error, and a closed stderr is none" {
 	to_nowhere() { "$MXBPF" "$@" >&-; }
 	lost_output 'cannot write standard output: Bad file descriptor'
 	"$MXBPF" report "$REAL" 2>&- >tables
 	"$MXBPF" report "$REAL" | cmp - tables
 }
 
-@test "a reader that went away is an error, not a success" {
+@test "A closed pipe on stdout is an error" {
 	mkfifo pipe
 	to_nowhere() {
 		exec 5<>pipe 6>pipe 5<&- # now nobody reads what is written to 6
@@ -203,7 +203,7 @@ lost_output() {
 	lost_output 'Broken pipe'
 }
 
-@test "no file, directory, fifo, stdin: one line, and no waiting" {
+@test "A missing file, a directory, a fifo and stdin give one line each without blocking" {
 	mkfifo pipe
 	for c in report export; do
 		fails 1 'none.mxd: No such file' $c none.mxd
@@ -213,7 +213,7 @@ lost_output() {
 	done
 }
 
-@test "foreign files are refused by name, exit 1" {
+@test "Files of other programs are refused by name with exit code 1" {
 	: >empty
 	echo 'hello' >short
 	head -c 100000 /dev/zero >zeros
@@ -227,13 +227,13 @@ lost_output() {
 	done
 }
 
-@test "a recording of a newer format is refused as newer" {
+@test "A recording of a newer format is refused as newer" {
 	header 02 >newer.mxd
 	fails 1 'newer.mxd.*newer mxbpf' report newer.mxd
 	fails 1 'newer.mxd.*newer mxbpf' export newer.mxd
 }
 
-@test "a damaged header or body is refused as damaged" {
+@test "A damaged header or body is refused as damaged" {
 	header 01 | head -c 63 >cut.mxd
 	printf '\1' >>cut.mxd
 	head -c 4000 /dev/urandom >>cut.mxd
@@ -245,7 +245,7 @@ lost_output() {
 	fails 1 'body.mxd: ' report body.mxd
 }
 
-@test "export finds a bad output path before it reads, and leaves everything as it was" {
+@test "export reports a bad output path before it reads, and changes no file" {
 	header 01 >f.mxd
 	echo precious >target
 	ln -s target link.json
@@ -263,7 +263,7 @@ lost_output() {
 	[[ $status == 2 && $output == *"standard output is a terminal"* ]]
 }
 
-@test "the man page has its sections and no roff warning" {
+@test "The man page has its sections and no roff warnings" {
 	command -v groff >/dev/null || skip "groff is not installed"
 	"$MXBPF" --generate man >mxbpf.1
 	run groff -man -ww -z -Tutf8 mxbpf.1
@@ -283,7 +283,7 @@ complete_words() {
 	echo "${COMPREPLY[*]}"
 }
 
-@test "completion offers commands, options, values and files" {
+@test "Completion offers commands, options, values and files" {
 	"$MXBPF" --generate completion >mxbpf.bash
 	bash -n mxbpf.bash
 	# shellcheck disable=SC1091
@@ -304,7 +304,7 @@ need_recording() {
 	[[ -f $REAL ]] || skip "tests/golden/real.mxd is not in the tree"
 }
 
-@test "report prints the tables of a recording, in every layout and format" {
+@test "report prints the tables of a recording in every layout and format" {
 	need_recording
 	for layout in modern mxnet; do
 		run --separate-stderr "$MXBPF" report "$REAL" --layout $layout
@@ -316,14 +316,14 @@ need_recording() {
 	"$MXBPF" report "$REAL" --format json | jq -e '.schema_version == 1 and .loss.attempted > 0'
 }
 
-@test "a recording cut short is reported with a warning on stderr, exit 0" {
+@test "A truncated recording gives a warning on stderr and exit code 0" {
 	need_recording
 	head -c $(($(stat -c %s "$REAL") - 100)) "$REAL" >cut.mxd
 	run --separate-stderr "$MXBPF" report cut.mxd
 	[[ $status == 0 && ${#lines[@]} -gt 5 && $stderr == *"warning"*"cut.mxd is incomplete"* ]]
 }
 
-@test "export writes the same trace to a file, gzip and stdout" {
+@test "export writes the same trace to a file, to gzip and to stdout" {
 	need_recording
 	"$MXBPF" export "$REAL" -f chrome -o t.json
 	"$MXBPF" export "$REAL" -o t.json.gz
@@ -333,7 +333,7 @@ need_recording() {
 	jq -e '.traceEvents | length > 0' t.json
 }
 
-@test "report -o: the suffix says the format, -f overrules it; what is in the file is what stdout would have got" {
+@test "report -o takes the format from the suffix unless -f says otherwise, and writes what stdout would get" {
 	need_recording
 	local form
 	declare -A suffixes=([table]=txt [json]=json [csv]=csv)
@@ -355,7 +355,7 @@ need_recording() {
 	[[ $(stat -c %a t.json) == 600 ]]
 }
 
-@test "an unknown suffix is an error that lists the known ones" {
+@test "An unknown suffix is an error that lists the known ones" {
 	need_recording
 	fails 2 "'t.xyz' has no suffix.*\.json, \.json\.gz, \.folded, .*\.pb\.gz, .*\.memory\.csv" export "$REAL" -o t.xyz
 	fails 2 "'t' has no suffix.*\.json" --pid 1 --trace t
@@ -367,7 +367,7 @@ need_recording() {
 	"$MXBPF" export "$REAL" -o /dev/null       # no file
 }
 
-@test "a file that mxbpf did not write in that format is not replaced, but by --force" {
+@test "A file that mxbpf did not write in that format is replaced only with --force" {
 	need_recording
 	local out
 	for out in train.py data.json notes.txt table.csv data.json.gz other.folded; do
@@ -390,7 +390,7 @@ need_recording() {
 	fails 1 'data.json exists and is not a file of format json' report "$REAL" -o data.json # a trace is no table
 }
 
-@test "what mxbpf wrote is replaced by the same, in each format, compressed or not" {
+@test "A file that mxbpf wrote is replaced in the same format, compressed or not" {
 	need_recording
 	local layout out
 	for out in t.json t.json.gz; do
@@ -414,7 +414,7 @@ need_recording() {
 }
 
 # 300 wrong bits, most of them where there are records: two recordings are read, of which one is whole.
-@test "a wrong bit anywhere in a recording is noticed by report, export and merge, or harmless" {
+@test "A flipped bit anywhere in a recording is detected by report, export and merge, or harmless" {
 	need_recording
 	python3 - "$MXBPF" "$REAL" <<-'EOF'
 		import random, struct, subprocess, sys, zlib
@@ -460,7 +460,7 @@ need_recording() {
 	EOF
 }
 
-@test "check without privileges says that they are missing, and blames no kernel for it" {
+@test "check without privileges reports the missing privileges and blames no kernel feature" {
 	local drop=()
 	[[ $(id -u) != 0 ]] || drop=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all --bounding-set=-all)
 	[[ $(id -u) != 0 ]] || chmod 755 "$BATS_TEST_TMPDIR" . 
@@ -469,7 +469,7 @@ need_recording() {
 	! grep -E '^  (no|NO) .*(Linux [0-9]|this machine)' <<<"$output"
 }
 
-@test "help tells of --probes what each word means, and of check no command" {
+@test "The help of --probes explains each word, and the help of check lists no subcommand" {
 	local word
 	for word in op api mem wait inside custom mark data kv; do
 		"$MXBPF" --help | tr -s '\n ' ' ' | grep -qE -- "--probes LIST [^-]*\b$word \([a-zA-Z ]+\)"

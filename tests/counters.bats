@@ -43,12 +43,12 @@ as_accounted() { # JSON
 	END
 }
 
-@test "time, page faults and switches of a call lie between the kernel's accounts within and around it" {
+@test "Time, page faults and context switches of a call lie between the kernel's own readings inside and around it" {
 	watch_counts 0 --counters task-clock,page-faults,minor-faults,context-switches --format json
 	as_accounted "$(out mxbpf)"
 }
 
-@test "a recording keeps it: tables, single calls, CSV and trace say the same" {
+@test "A recording has the same performance counters in tables, single calls, CSV and trace" {
 	watch_counts 0.5 record -o counts.mxd --counters task-clock,page-faults,minor-faults,context-switches
 	"$MXBPF" report counts.mxd --format json >table.json
 	as_accounted table.json
@@ -75,7 +75,7 @@ as_accounted() { # JSON
 	END
 }
 
-@test "a thread that is born meanwhile is counted too" {
+@test "A thread that starts during the session is counted" {
 	watch_counts 1 --counters page-faults,task-clock --format json
 	jq -e '.tables.operator | any(.name == "aten::relu" and .count > 1000 and .counters.calls > .count / 2)' "$(out mxbpf)"
 }
@@ -136,18 +136,18 @@ watch_job() { # of start_workload or start_torch
 	within_process events.json "$before" "$after"
 }
 
-@test "a training job of MXNet: its calls counted no more than its process" {
+@test "An MXNet training job's calls count no more than its process" {
 	need_mxnet
 	start_workload --tiny
 	watch_job
 }
 
-@test "a training job of PyTorch on two threads: its calls counted no more than its process" {
+@test "A PyTorch training job's calls on two threads count no more than its process" {
 	start_torch --tiny --threads 2
 	watch_job
 }
 
-@test "workers that are forked meanwhile are counted, each in rows of its own" {
+@test "Workers forked during the session are counted in rows of their own" {
 	need_mxnet
 	mkfifo in
 	start_bg forks bash -c 'exec <in; exec "$@"' - "$PYTHON" "$REPO/tests/workload/mxnet_forks.py" --calls 50
@@ -165,13 +165,13 @@ watch_job() { # of start_workload or start_torch
 }
 
 # The two documents of --stats-check, of the same calls.
-@test "what the kernel adds up with --stats is what single calls counted" {
+@test "--stats has the same performance counters as the sum of single calls" {
 	watch_counts 0.5 --stats-check --counters task-clock,page-faults,context-switches --format json
 	jq -s -e '.[0].tables == .[1].tables and .[1].mode == "stats" and
 		(.[1].tables.operator | any(.name == "touch" and .counters["page-faults"] >= 3000))' "$(out mxbpf)"
 }
 
-@test "what the machine cannot count is left out and said in every output; if nothing is left nothing is touched" {
+@test "Events that the machine cannot count are left out and named in every output, and nothing is attached if none is left" {
 	[[ ! -e /sys/bus/event_source/devices/cpu ]] || skip "this machine has hardware counters"
 	watch_counts 0 --counters cycles,page-faults,instructions
 	expect_re '^mxbpf: warning: --counters: this machine cannot count cycles, instructions$' "$(<"$(err mxbpf)")"
@@ -183,7 +183,7 @@ watch_job() { # of start_workload or start_torch
 	expect_re '^mxbpf: error: --counters: cycles, instructions: this machine has no such counters' "$output"
 }
 
-@test "wrong words for --counters get the right ones" {
+@test "Wrong names for --counters give suggestions" {
 	run "$MXBPF" --pid 1 --counters page-fault
 	expect_status 2
 	expect_re "'page-fault' is not one of cycles, instructions, .*alignment-faults; did you mean 'page-faults'" "$output"

@@ -6,7 +6,7 @@ load helpers
 
 GOLDEN=$REPO/tests/golden
 
-@test "the CSV of a real job has every number of its JSON, loss included, and as many cells in every row" {
+@test "The CSV of a real job has every number of its JSON, loss included, and the same number of cells in every row" {
 	"$MXBPF" report "$GOLDEN/real.mxd" --format csv >"$BATS_TEST_TMPDIR/r.csv"
 	python3 - "$BATS_TEST_TMPDIR/r.csv" "$GOLDEN/real.json" <<-'END'
 		import csv, json, sys
@@ -27,7 +27,7 @@ GOLDEN=$REPO/tests/golden
 	END
 }
 
-@test "--sort and --top hold for the CSV, whatever the layout" {
+@test "--sort and --top apply to CSV in every layout" {
 	run "$MXBPF" report "$GOLDEN/real.mxd" --format csv --layout mxnet --sort count --top 2
 	expect_status 0
 	[[ $(grep -c '^"operator"' <<<"$output") == 2 && $(grep -c '^"loss"' <<<"$output") == 6 ]]

@@ -20,7 +20,7 @@ session() {
 	take_shared mxnet-custom traced '--format json --trace t.json' mxbpf.json "$PYTHON" "$REPO/tests/inside/custom.py" --bare
 }
 
-@test "Custom Operator has the rows and counts of dumps(), and so has the table of the others" {
+@test "Custom operators have the rows and counts of dumps(), and so have the other operators" {
 	local theirs ours
 	"$PYTHON" "$REPO/tests/inside/custom.py" --builtin builtin
 	theirs=$(custom_rows '.Time["Custom Operator"] | map_values(.Count)' builtin.json)
@@ -35,7 +35,7 @@ session() {
 		"$(custom_rows '.Time.operator | map_values(.Count)' same.json)"
 }
 
-@test "an operator of Python ends when its work is done, not when its function returns" {
+@test "A custom operator in Python ends when its work is done, not when its function returns" {
 	session
 	python3 - <<'PY'
 import json
@@ -50,7 +50,7 @@ PY
 }
 
 # Times are left to the tests of spans; which of the engine's threads is faster decides how bulks are cut.
-@test "functions of autograd's, nested operators and failed ones are charged as in dumps()" {
+@test "autograd Functions, nested operators and failed ones have the times of dumps()" {
 	local table theirs
 	"$PYTHON" "$REPO/tests/inside/custom.py" --builtin builtin --more 2>/dev/null
 	traced 'record -o job.mxd' record.out "$PYTHON" "$REPO/tests/inside/custom.py" --bare --more 2>/dev/null
@@ -69,7 +69,7 @@ PY
 		{(.name): .count}) | add' mxbpf.json)"
 }
 
-@test "a custom operator that is in flight at the end is open, and no call of 0 ns" {
+@test "A custom operator still running at the end is reported as open, not as a call of 0 ns" {
 	start_ready linger "$PYTHON" "$REPO/tests/inside/custom.py" --linger
 	local options begun=0
 	for options in --stats '--by thread'; do

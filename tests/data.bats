@@ -15,7 +15,7 @@ one_parser() {
 	export OMP_NUM_THREADS=1
 }
 
-@test "the next batch of an iterator: each call that the program counted, and its call of the C API as before" {
+@test "Each batch of an iterator that the program counted is recorded, and its C API call as before" {
 	need_mxnet
 	one_parser
 	local api
@@ -42,17 +42,17 @@ loader() {
 		(.slowest[0] | .number == 11 and .longer == "data" and .longer_ns > .total_ns / 2)' seen
 }
 
-@test "the workers of Gluon's DataLoader, which make the program wait" {
+@test "The workers of Gluon's DataLoader are recorded with the time that the program waits for them" {
 	need_mxnet
 	loader "$PYTHON" mxnet_loops.py
 }
 
-@test "PyTorch's DataLoader" {
+@test "The workers of PyTorch's DataLoader are recorded with the time that the program waits for them" {
 	need_torch
 	loader "$PYTHON_TORCH" torch_loops.py
 }
 
-@test "an iterator that throws throws what it throws unwatched, and the calls behind it are whole" {
+@test "An iterator that throws gives the program the same exception, and later calls are complete" {
 	need_mxnet
 	one_parser
 	printf '1,2,3\n%.0s' {1..8} >bad.csv

@@ -27,7 +27,7 @@ seen() {
 		| {key: .name, value: .count}] | from_entries' report.json
 }
 
-@test "both workers of torchrun: collectives, operators and backward nodes are counted as by torch.profiler in each of them" {
+@test "Both torchrun workers have torch.profiler's counts of collectives, operators and backward nodes" {
 	local rank re
 	jq -e '.window | .followed == 2 and .unfollowed == 0 and (has("fallbacks") | not)' report.json
 	jq -e '.loss | del(.attempted, .stored) | add == 0' report.json
@@ -41,7 +41,7 @@ seen() {
 	done
 }
 
-@test "the target of a launched job is the command, whichever of its children has the runtime first" {
+@test "The target of a launched job is the command, whichever child process has the runtime first" {
 	local first
 	jq -e '.target | (.cmdline | test("torch.distributed.run")) and .pid > 0' report.json
 	jq -e --slurpfile a 0.json --slurpfile b 1.json '.target.pid | . != $a[0].pid and . != $b[0].pid' report.json
@@ -49,7 +49,7 @@ seen() {
 	expect_re "^window .* pid $first \(" "$(report)"
 }
 
-@test "each process has its rows by process: calls, time and memory are its own, and add up to the job's" {
+@test "Each process has rows of its own calls, time and memory, which add up to the job's" {
 	local rank pid
 	report --by process --format json >processes.json
 	report --by process >processes.txt
@@ -65,7 +65,7 @@ seen() {
 	jq -e '[.tables.operator[].name] | all(test("^[0-9]+ [a-z]"))' processes.json
 }
 
-@test "CSV has the process of each row, with the numbers of the JSON" {
+@test "CSV has the process of each row, with the numbers of JSON" {
 	report --format csv | python3 -c '
 import csv, json, sys
 rows = {(r["table"], r["name"], r["pid"]): int(r["count"]) for r in csv.DictReader(sys.stdin) if r["table"] == "operator"}
@@ -74,7 +74,7 @@ want = {("operator", r["name"], str(r["pid"])): r["count"] for r in report["tabl
 assert rows == want and len({k[2] for k in rows}) >= 2, (rows, want)'
 }
 
-@test "each thread says of which process it is, where there are several" {
+@test "Each thread names its process if there are several" {
 	expect_re "^[0-9]+ [^ ]+ of $(jq .pid 0.json) " "$(report --by thread)"
 	expect_re "^[0-9]+ [^ ]+ of $(jq .pid 1.json) " "$(report --by thread)"
 }

@@ -16,5 +16,5 @@ judged() { # PROGRAM CELLS
 
 QUICK='^(--format json|record, all options|export chrome)$'
 
-@test "MXNet's LSTM-CRF of Gluon has under mxbpf its own result and its profiler's counts" { judged lstm_crf "$QUICK"; }
-@test "PyTorch's language model has under mxbpf its own result and its profiler's counts" { judged language_lstm "$QUICK"; }
+@test "MXNet's Gluon LSTM-CRF example has its own result and its profiler's counts under mxbpf" { judged lstm_crf "$QUICK"; }
+@test "PyTorch's language model example has its own result and its profiler's counts under mxbpf" { judged language_lstm "$QUICK"; }

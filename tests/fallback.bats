@@ -9,7 +9,7 @@ setup() {
 	start_ready liar "$O/toy/libtorch_cpu.so" >/dev/null
 }
 
-@test "a function whose end does not hold falls back while the session runs; every output says which and since when" {
+@test "A function whose end probe is unreliable falls back to upper bounds, and every output says since when" {
 	start_bg recording "$MXBPF" record --pid "$READY_PID" --probes op -o "$BATS_TEST_TMPDIR/r.mxd"
 	wait_line "$(err recording)" 'the end of aten::liar does not hold'
 	kill -s INT "$BG_PID"
@@ -30,7 +30,7 @@ setup() {
 	"$MXBPF" report r.mxd --layout mxnet --format json | jq -e '.mxbpf.window.fallbacks[0].name == "aten::liar"'
 }
 
-@test "a session that is over before it was noticed says it at its end" {
+@test "A session too short to notice the unreliable end probe reports it at its end" {
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" --probes op -d 300ms
 	expect_status 0
 	expect_re '^FALLBACK aten::liar' "$output"

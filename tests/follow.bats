@@ -33,7 +33,7 @@ wait_followed() { # N
 	timeout 20 bash -c 'until (($(grep -c "^mxbpf: following process" "$0") == $1)); do :; done' "$(err mxbpf)" "$1"
 }
 
-@test "forked workers are followed: every call behind the attach is counted, each process has its rows" {
+@test "Every call of forked workers after the attach is counted in rows of each process" {
 	start_forks --calls 50
 	start_mxbpf -v --pid "$FORKS_PID" --follow filtered --format json
 	workers 3
@@ -50,7 +50,7 @@ wait_followed() { # N
 	[[ $(grep -c '^worker [0-9]* 0$' "$(out forks)") == 3 ]] # and nobody stopped them: they were not launched by mxbpf
 }
 
-@test "in tables for people the rows of all processes are summed, and it is said so" {
+@test "Tables for people add up the rows of all processes and say so" {
 	start_forks --calls 50
 	start_bg recording "$MXBPF" record -v --follow filtered --pid "$FORKS_PID" -o "$BATS_TEST_TMPDIR/r.mxd"
 	MXBPF_PID=$BG_PID
@@ -67,7 +67,7 @@ wait_followed() { # N
 	expect_re '^MXRandomSeed +100 ' "$output"
 }
 
-@test "workers that are there already are looked at from the start" {
+@test "Existing worker processes are followed from the start" {
 	start_forks --calls 50
 	workers 2
 	start_mxbpf -v --pid "$FORKS_PID" --format json
@@ -77,7 +77,7 @@ wait_followed() { # N
 	[[ $(seeds "$(out mxbpf)") == '[50,50]' ]]
 }
 
-@test "workers that are new interpreters are followed when they map the library" {
+@test "Worker processes that are new interpreters are followed when they map the library" {
 	start_forks --calls 50 --spawn
 	start_mxbpf -v --pid "$FORKS_PID" --format json
 	workers 2
@@ -90,7 +90,7 @@ wait_followed() { # N
 	jq -e '[.tables.MXNET_C_API[].name] | all(startswith("MX"))' "$(out mxbpf)"
 }
 
-@test "--no-follow leaves children alone" {
+@test "--no-follow does not record child processes" {
 	start_forks --calls 50
 	start_mxbpf --no-follow --pid "$FORKS_PID" --format json
 	workers 2
@@ -102,7 +102,7 @@ wait_followed() { # N
 	[[ $(seeds "$(out mxbpf)") == '[]' ]]
 }
 
-@test "of a launched command, children that are new programs are seen from their first call" {
+@test "Child processes of a launched command that call exec are recorded from their first call" {
 	printf '2\n\n0\n' >"$BATS_TEST_TMPDIR/in"
 	run --separate-stderr "$MXBPF" --format json -- bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" \
 		"${FORKS[@]}" --calls 50 --spawn --launched
@@ -117,7 +117,7 @@ wait_followed() { # N
 # Of the session itself: others attach meanwhile.
 fds_of_links() { find "/proc/$MXBPF_PID/fd" -lname 'anon_inode:bpf_link' | wc -l; }
 
-@test "what ended children leave is taken away while the session goes on" {
+@test "Probes and map entries of ended child processes are removed during the session" {
 	start_forks --calls 1
 	start_mxbpf -v --follow filtered --pid "$FORKS_PID"
 	local fds
@@ -132,7 +132,7 @@ fds_of_links() { find "/proc/$MXBPF_PID/fd" -lname 'anon_inode:bpf_link' | wc -l
 	kill -s 0 "$MXBPF_PID"
 }
 
-@test "hundreds of children that are gone at once are counted, and harm nothing" {
+@test "Hundreds of child processes that exit at once are counted and cause no harm" {
 	local program='import mxnet as mx, os, sys
 for _ in range(300):
     pid = os.fork()
@@ -146,7 +146,7 @@ print(mx.nd.ones((2,)).asnumpy())'
 	jq -e '.window | .followed + .unfollowed == 300' <<<"$output"
 }
 
-@test "a process that becomes another program with the library is seen in that one as well" {
+@test "A process that calls exec of a program with the library is recorded in that program, too" {
 	cat >"$BATS_TEST_TMPDIR/again.py" <<-'EOF'
 		import os, sys
 		import mxnet as mx
@@ -186,7 +186,7 @@ wait_held() { # PID, as held_of()
 	return 1
 }
 
-@test "what the maps hold of windows that are over and of a process that was killed is taken away: there is room for others" {
+@test "Map entries of closed windows and of a killed process are removed, so that others find room" {
 	mkfifo "$BATS_TEST_TMPDIR/in"
 	start_bg mxbpf bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "$MXBPF" --life -- \
 		bash -c '"$0" "$1"; echo died; read -r; exit 0' "$PYTHON" "$REPO/tests/life/dies.py"

@@ -38,7 +38,7 @@ end_all() {
 # What only one step each has run.
 operators() { jq -c '[.tables.operator[].name | select(. != "DeleteVariable" and . != "WaitForVar")] | sort' "$1"; }
 
-@test "what comes between run and stop, but not in a pause, is in the tables, to the operator" {
+@test "The tables have exactly the operators between run and stop, without those in a pause" {
 	app wrwpwuwdwswrw
 	start_mxbpf --pid "$READY_PID" --follow-app --format json
 	steps 0 12
@@ -52,7 +52,7 @@ operators() { jq -c '[.tables.operator[].name | select(. != "DeleteVariable" and
 	grep -q '^waiting for the program' "$(err mxbpf)"
 }
 
-@test "a profiler that runs already counts as an open window, and a signal pauses that too" {
+@test "A profiler that already runs counts as an open window, and a signal pauses that window, too" {
 	app --running wwwsw
 	start_mxbpf --pid "$READY_PID" --follow-app --format json
 	steps 0 0
@@ -66,12 +66,12 @@ operators() { jq -c '[.tables.operator[].name | select(. != "DeleteVariable" and
 	[[ $(operators "$(out mxbpf)") == '["arccosh","arctanh"]' ]]
 }
 
-@test "a program that is launched is followed from its first call on" {
+@test "A launched program is followed from its first call" {
 	"$MXBPF" --follow-app --format json -- "$PYTHON" "$APP" --free wrwsw >report.json
 	[[ $(operators report.json) == '["arcsinh"]' ]]
 }
 
-@test "--follow-app is refused where nothing can be followed" {
+@test "--follow-app is refused where there is nothing to follow" {
 	run "$MXBPF" --pid $$ --follow-app --probes op
 	expect_status 2
 	expect_re 'probes of mark, which --probes leaves out' "$output"

@@ -14,23 +14,23 @@ same() { # GOLDEN-FILE COMMAND...
 
 report() { "$MXBPF" report "$GOLDEN/real.mxd" "$@"; }
 
-@test "the modern tables of a real job are as they were looked at, in 80 columns" {
+@test "The modern tables of a real job equal the reviewed ones, in 80 columns" {
 	same real.modern.txt report
 	same real.modern-avg-top3.txt report --sort avg --ascending --top 3
 	report | python3 -c 'import sys; sys.exit(any(len(l.rstrip("\n")) > 80 for l in sys.stdin))'
 }
 
-@test "MXNet's layouts of a real job are as they were looked at" {
+@test "MXNet's layouts of a real job equal the reviewed ones" {
 	same real.mxnet.txt report --layout mxnet
 	same real.mxnet.json report --layout mxnet --format json
 }
 
-@test "PyTorch's layouts of a real job are as they were looked at" {
+@test "PyTorch's layouts of a real job equal the reviewed ones" {
 	same real.torch.txt report --layout torch
 	same real.torch-classic.txt report --layout torch-classic --sort cuda_time_total --top 5
 }
 
-@test "the JSON of a real job is as it was looked at and follows the schema" {
+@test "The JSON of a real job equals the reviewed one and is valid by the schema" {
 	need_mxnet
 	same real.json report --format json
 	report --format json >"$BATS_TEST_TMPDIR/r.json"
@@ -41,12 +41,12 @@ report() { "$MXBPF" report "$GOLDEN/real.mxd" "$@"; }
 	[[ $status != 0 ]]
 }
 
-@test "the trace of a real job is as it was looked at, byte for byte" {
+@test "The trace of a real job equals the reviewed one byte for byte" {
 	"$MXBPF" export "$GOLDEN/real.mxd" -o "$BATS_TEST_TMPDIR/t.json"
 	cmp "$BATS_TEST_TMPDIR/t.json" <(gunzip -c "$GOLDEN/real.trace.json.gz")
 }
 
-@test "a recording that was cut tells so, and its tables are those of what is left" {
+@test "A truncated recording says so, and its tables cover what is left" {
 	local size
 	size=$(stat -c %s "$GOLDEN/real.mxd")
 	head -c $((size - 1)) "$GOLDEN/real.mxd" >"$BATS_TEST_TMPDIR/cut.mxd"

@@ -7,7 +7,7 @@ load helpers
 
 FACTS=$REPO/tests/gpu/facts.sh
 
-@test "each check of the GPU's facts runs to its end on a double of libcupti, and says that it was one" {
+@test "Each GPU check completes on a stub of libcupti and says that it ran on a stub" {
 	local check
 	cc -O2 -Wall -Wextra -Wno-unused-parameter -Werror -fPIC -shared -o "$BATS_TEST_TMPDIR/libcupti.so.double" "$REPO/tests/gpu/double.c"
 	cd "$BATS_TEST_TMPDIR"
@@ -25,7 +25,7 @@ FACTS=$REPO/tests/gpu/facts.sh
 	! grep -E '\*\*(failed|did not end)' facts.md
 }
 
-@test "a check of the GPU's facts that fails or hangs is in the results, and in the exit code" {
+@test "A GPU check that fails or hangs is in the results and in the exit code" {
 	cd "$BATS_TEST_TMPDIR"
 	cc -shared -fPIC -o libcupti.so.bad -x c - <<-'EOF'
 		#include <unistd.h>
@@ -42,7 +42,7 @@ FACTS=$REPO/tests/gpu/facts.sh
 	expect_re '^- \*\*did not end within 1 s\*\*' "$(<facts.md)"
 }
 
-@test "without a GPU the facts are refused with the reason" {
+@test "Without a GPU the checks are refused with the reason" {
 	[[ ! -e /dev/nvidia0 ]] || skip "there is a GPU"
 	PYTHON=python3 run "$FACTS" "$BATS_TEST_TMPDIR/facts.md"
 	expect_status 3

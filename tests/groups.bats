@@ -26,7 +26,7 @@ adds_up() { # WHAT...
 	done
 }
 
-@test "rows by stack and module add up to those by name; in the backward pass they are the forward ones'" {
+@test "Rows by stack and module add up to those by name, and backward rows have the forward pass's stacks" {
 	recording_stacks sgd
 	adds_up stack module
 	jq -e '[.tables.operator[] | select(.name == "ReluBackward0").stack] | length > 0 and all(any(test("nn.Module: ConvNet")))' stack.json
@@ -35,12 +35,12 @@ adds_up() { # WHAT...
 	"$MXBPF" report --by stack --layout torch job.mxd | grep -q 'Source Location'
 }
 
-@test "a session shows stacks as its recording does" {
+@test "A session shows the stacks that its recording shows" {
 	traced_prog '--py-stacks --by module --format json' sgd --bare
 	jq -e '[.tables.operator[] | select(.name == "AddmmBackward0") | .stack] == [["nn.Module: Linear"]]' mxbpf.json
 }
 
-@test "rows by shape are torch.profiler's: a CNN, optimizers over lists of tensors, a transformer, custom Functions" {
+@test "Rows by shape equal torch.profiler's for a CNN, foreach optimizers, a transformer and custom Functions" {
 	local name
 	reference_shapes sgd
 	traced_prog '--shapes --by shape --format json' sgd --bare
@@ -52,7 +52,7 @@ adds_up() { # WHAT...
 	done
 }
 
-@test "rows by shape and module are there when the kernel adds up, too" {
+@test "--stats has rows by shape and module, too" {
 	traced_prog '--stats --shapes --by shape --format json' sgd --bare
 	reference_shapes sgd
 	"$PYTHON_TORCH" "$JUDGE/shapes.py" shaped.json mxbpf.json
@@ -60,7 +60,7 @@ adds_up() { # WHAT...
 	jq -e "$CONVOLUTIONS" mxbpf.json
 }
 
-@test "rows by shape add up to those by name, and a recording shows what its session did" {
+@test "Rows by shape add up to those by name, and a recording shows what its session showed" {
 	recording_shapes sgd
 	adds_up shape
 	reference_shapes sgd
@@ -72,7 +72,7 @@ adds_up() { # WHAT...
 }
 
 # One run under both profilers: its annotations have names as MXNet's bulks have, or an operator's, or none.
-@test "self and total times are torch.profiler's; a thread has at most the window, and an annotation is not the operator of its name" {
+@test "Self and total times equal torch.profiler's, no thread exceeds the window, and annotations are not operators" {
 	local by
 	traced_prog 'record -o job.mxd' nested --builtin builtin.json --all-threads --gates
 	for by in name thread device; do
@@ -82,7 +82,7 @@ adds_up() { # WHAT...
 	"$MXBPF" report --layout torch job.mxd | grep -c '^ *aten::mm ' | grep -x 2
 }
 
-@test "a node of more tensors than are looked at has no shapes, which counts as truncated: none are left out silently" {
+@test "A node with too many tensors has no shapes and counts as truncated" {
 	"$MXBPF" --shapes --by shape --format json -- "$PYTHON_TORCH" -c '
 import torch
 sum(torch.ones(40, requires_grad=True).unbind()).backward()' >shape.json

@@ -10,7 +10,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
-@test "with bulks on there are the operators that MXNet shows with bulks off, in the same numbers, as events and by --stats" {
+@test "MXNet with bulks on shows the operators of bulks off, in the same numbers, as events and with --stats" {
 	local judge=$REPO/tests/judge
 	mxnet_reference "$judge/prog.py"
 	traced '--format json' mxbpf.json "$PYTHON" "$judge/prog.py" --bare --bulk
@@ -32,7 +32,7 @@ setup() {
 
 # Their own time: what the engine does between two operators, and the probes of each. Nearly all of it is in operators that
 # compute for some time.
-@test "the operators inside make up a bulk to 10 %, and so a segment" {
+@test "The operators inside a bulk or a segment add up to its duration within 10 %" {
 	local kind
 	for kind in dynamic static; do
 		start_workload --hybridize "$kind"
@@ -48,7 +48,7 @@ setup() {
 	done
 }
 
-@test "a bulk is the parent of its operators in the trace, and they lie in it one behind the other" {
+@test "A bulk is the parent of its operators in the trace, and they follow one another inside it" {
 	shared_workload --tiny
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --trace t.json --format json
 	expect_status 0
@@ -96,20 +96,20 @@ throws_as_without() { # ENGINE
 	jq -e '.tables.KVStore[] | select(.name == "pull" and .count == 40)' "$(out mxbpf)"
 }
 
-@test "failures reach the program as without mxbpf" { throws_as_without ThreadedEnginePerDevice; }
-@test "failures reach the program as without mxbpf, with all that can be probed" {
+@test "Operator failures reach the program as without mxbpf" { throws_as_without ThreadedEnginePerDevice; }
+@test "Operator failures reach the program as without mxbpf with every probe attached" {
 	throws_as_without ThreadedEnginePerDevice --life --memory --shapes
 }
-@test "failures reach the program as without mxbpf, on the naive engine, which throws where it is called" {
+@test "Operator failures reach the program as without mxbpf on the naive engine, which throws at the call" {
 	throws_as_without NaiveEngine --life --memory --shapes
 }
 
-@test "failures reach the program as without mxbpf, in MXNet 2.0" {
+@test "Operator failures reach the program as without mxbpf in MXNet 2.0" {
 	need_mxnet_2
 	throws_as_without ThreadedEnginePerDevice
 }
 
-@test "an operator in a bulk that was pushed before the window is in flight, which is no alarm; its name is missing" {
+@test "An operator in a bulk that was pushed before the window is in flight without a name, and no alarm" {
 	start_ready pushed "$PYTHON" "$REPO/tests/inside/custom.py" --pushed
 	start_mxbpf --pid "$READY_PID" --format json
 	kill -s USR1 "$READY_PID"

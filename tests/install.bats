@@ -4,7 +4,7 @@
 
 load helpers
 
-@test "install puts binary, man page and completion under DESTDIR and PREFIX; uninstall takes them away" {
+@test "make install puts binary, man page and completion under DESTDIR and PREFIX, and make uninstall removes them" {
 	local dest=$BATS_TEST_TMPDIR/dest
 	make -C "$REPO" --no-print-directory O="$O" install DESTDIR="$dest" PREFIX=/usr
 	"$dest/usr/bin/mxbpf" --version
@@ -14,7 +14,7 @@ load helpers
 	[[ -z $(find "$dest" -type f) ]]
 }
 
-@test "two builds of the same tree are the same, byte for byte" {
+@test "Two builds of the same tree are identical byte for byte" {
 	local again=$BATS_TEST_TMPDIR/again room
 	# The BPF programs, what includes them, the archive and the binary are made again. Of the other objects, which one rule
 	# makes, one of each room is: a minute less.
@@ -28,7 +28,7 @@ load helpers
 	cmp "$O/mxbpf" "$again/mxbpf"
 }
 
-@test "a missing library is named with the package to install" {
+@test "A missing library is named with the package to install" {
 	run env PKG_CONFIG=false make -C "$REPO" --no-print-directory O="$BATS_TEST_TMPDIR/none" all
 	[[ $status != 0 ]]
 	expect_re 'libbpf is missing: apt-get install libbpf-dev' "$output"

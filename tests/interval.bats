@@ -26,7 +26,7 @@ rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents r
 		group_by(.k) | map({(.[0].k): map(.n) | add}) | add'
 }
 
-@test "JSON is a document a line, each by the schema, with windows that lie end to end and their own loss" {
+@test "JSON has one valid document per line, with adjacent windows and the loss of each" {
 	dumps 3 --format json --reset
 	(($(wc -l <"$(out mxbpf)") >= 4))
 	while read -r line; do
@@ -49,7 +49,7 @@ rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents r
 	END
 }
 
-@test "the intervals of --reset add up to the whole, which the trace has" {
+@test "The intervals of --reset add up to the whole, which the trace has" {
 	dumps 3 --format json --reset --trace "$BATS_TEST_TMPDIR/t.json"
 	jq -s '[(map(.loss.stored) | add), ([.[].tables[][] | .count // 0] | add), ([.[].tables[][] | .allocs + .frees] | add)]' \
 		"$(out mxbpf)" >"$BATS_TEST_TMPDIR/sums"
@@ -57,7 +57,7 @@ rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents r
 	jq -s -e 'all(.[]; [.tables[][] | .name // "" | select(startswith("[0x"))] == [])' "$(out mxbpf)"
 }
 
-@test "without --reset each dump is the whole until then: it begins where the session began and only grows" {
+@test "Each dump without --reset covers the whole session so far" {
 	dumps 3 --format json
 	jq -s -e '(map(.window.start_unix_ns) | unique | length) == 1 and (map(.window.duration_ns) | . == sort) and
 		(map(.loss.stored) | . == sort and .[0] > 0 and .[-1] > .[0])' "$(out mxbpf)"
@@ -65,7 +65,7 @@ rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents r
 		{k: "\($t) \(.name) \(.device)", n: .count}] | group_by(.k) | all(length == 1 or .[0].n <= .[1].n)' | grep -qx true
 }
 
-@test "tables of a series are told apart by a line, CSV has one heading" {
+@test "A line separates the tables of a series, and CSV has one heading" {
 	MARK='^window' dumps 2 --reset
 	(($(grep -c '^-\{70,\}$' "$(out mxbpf)") == $(grep -c '^window ' "$(out mxbpf)") - 1))
 	(($(grep -c -E '^(loss|LOST) ' "$(out mxbpf)") == $(grep -c '^window ' "$(out mxbpf)")))
@@ -80,7 +80,7 @@ rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents r
 	END
 }
 
-@test "the very text of mxnet.profiler.dumps() comes each interval, and its JSON as a line" {
+@test "--interval prints the text of mxnet.profiler.dumps() each time, and its JSON as a line" {
 	MARK='^Profile Statistics' dumps 2 --layout mxnet --reset
 	kill_started
 	MARK='"mxbpf"' dumps 2 --layout mxnet --format json
@@ -88,7 +88,7 @@ rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents r
 	(($(wc -l <"$(out mxbpf)") == $(jq -s length "$(out mxbpf)")))
 }
 
-@test "a pause belongs to the interval it lies in, and nothing is dumped in it" {
+@test "A pause belongs to its interval, and nothing is dumped during it" {
 	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --interval 300ms --reset --format json
 	wait_line "$(out mxbpf)" schema_version "$MXBPF_PID"
@@ -106,7 +106,7 @@ rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents r
 	jq -s -e 'map(.window.paused_ns // 0) | map(select(. > 0)) | length == 1 and .[0] > 900000000' "$(out mxbpf)"
 }
 
-@test "a reader of stdout that goes away ends the session: one line, exit code 1, no probe left" {
+@test "A closed pipe on stdout ends the session with one line, exit code 1 and no leftover probe" {
 	local links status=0
 	links=$(probe_links)
 	shared_workload --tiny
@@ -120,7 +120,7 @@ rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents r
 	no_new_links "$links"
 }
 
-@test "a reader of stdout that is slow loses dumps, not events" {
+@test "A slow reader of stdout loses dumps, not events" {
 	shared_workload --tiny
 	mkfifo "$BATS_TEST_TMPDIR/pipe"
 	start_bg mxbpf bash -c 'exec "$0" --pid "$1" --interval 100ms --reset --format json >"$2"' \

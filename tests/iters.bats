@@ -54,18 +54,18 @@ agree() {
 	END
 }
 
-@test "MXNet: Trainers, hybridized or not, gradients accumulated, two of them, Modules, a store: as many and as long as they say" {
+@test "MXNet iterations of Trainers, Modules and a store are as many and as long as the programs say" {
 	mxnet_loops
 	agree '{"": "update", "unfused": "backward"}'
 	jq -e '.loss.dropped == 0' "$DIR/seen"
 }
 
-@test "PyTorch: one optimizer, two, gradients accumulated" {
+@test "PyTorch iterations, also with two optimizers or accumulated gradients, are as many and as long as the programs say" {
 	torch_loops
 	agree '{"": "optimizer_step"}'
 }
 
-@test "they are in every format, and a trace has a ProfilerStep#N of each, where Perfetto takes it" {
+@test "Every format has the iterations, and Perfetto accepts a trace with a ProfilerStep#N for each" {
 	mxnet_loops
 	"$PYTHON" -m jsonschema -i "$DIR/seen" "$O/report.schema.json"
 	"$MXBPF" report "$DIR/loops.mxd" --layout modern >modern
@@ -83,7 +83,7 @@ agree() {
 	node "$REPO/tests/perfetto/engine.mjs" "$O/deps/perfetto" t.json --json >engine.json
 }
 
-@test "a recording without its end, and the same session with --stats, have the same iterations" {
+@test "A truncated recording and the same session with --stats have the same iterations" {
 	mxnet_loops
 	head -c $(($(stat -c %s "$DIR/loops.mxd") - 4096)) "$DIR/loops.mxd" >cut.mxd
 	expect_same "$(jq -c '[.iterations.loops[] | {pid, told_by, count, total_ns, parts}]' "$DIR/seen")" \
@@ -95,7 +95,7 @@ agree() {
 	"$PYTHON" -m jsonschema -i stats.json "$O/report.schema.json"
 }
 
-@test "--iterations N sees N of them and ends, while the program goes on" {
+@test "--iterations N records N of them and ends while the program goes on" {
 	need_mxnet
 	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --iterations 7 --format json
@@ -107,7 +107,7 @@ agree() {
 	wait_new_line "$(out workload)" '^step'
 }
 
-@test "a pause is in no iteration" {
+@test "A pause is in no iteration" {
 	need_mxnet
 	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --format json

@@ -17,13 +17,13 @@ compare() { "$PYTHON" "$JUDGE/compare.py" "$@"; }
 # See make_mxnet_reference of helpers.bash.
 naive() { MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$@" --builtin naive; }
 
-@test "an unprofiled run under mxbpf has the rows, counts, allocations and bytes of a profiled one" {
+@test "An unprofiled run under mxbpf has the rows, counts, allocations and bytes of a profiled one" {
 	mxnet_reference "$JUDGE/prog.py"
 	take_shared mxnet-session traced '--format json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --bare
 	compare builtin mxbpf.json --bytes-of naive
 }
 
-@test "without bulking MXNet's trace shows no bulk, so that both profilers see the same operators" {
+@test "MXNet's trace without bulking shows no bulk, so that both profilers see the same operators" {
 	"$PYTHON" "$JUDGE/prog.py" --builtin builtin --no-aggregate
 	run jq -r '.traceEvents[] | select(.cat == "operator") | .name' builtin.trace.json
 	expect_status 0
@@ -31,7 +31,7 @@ naive() { MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$@" --builtin naive; }
 	[[ $output != *ImperativeBulk* ]]
 }
 
-@test "MXNet's layouts printed by mxbpf have the counts of MXNet's own" {
+@test "MXNet's layouts by mxbpf have the counts of MXNet's profiler" {
 	mxnet_reference "$JUDGE/prog.py"
 	take_shared mxnet-layout traced '--layout mxnet' mxbpf.txt "$PYTHON" "$JUDGE/prog.py" --bare
 	compare builtin mxbpf.txt
@@ -48,10 +48,10 @@ documented() { # NAME
 	compare builtin mxbpf.json --bytes-of naive --may-race WaitForVar
 }
 
-@test "the documentation's first program counts the same under both" { documented doc1; }
-@test "the documentation's second program counts the same under both" { documented doc2; }
+@test "The documentation's first program has the same counts under mxbpf and MXNet's profiler" { documented doc1; }
+@test "The documentation's second program has the same counts under mxbpf and MXNet's profiler" { documented doc2; }
 
-@test "two profilers in one run count the same to the last operator, also those whose number is a race" {
+@test "mxbpf and MXNet's profiler in the same run count the same, also operators whose number is a race" {
 	local doc
 	for doc in doc1 doc2; do
 		traced '--format json' mxbpf.json "$PYTHON" "$JUDGE/run_doc.py" "$JUDGE/$doc.py" --builtin builtin --gates
@@ -65,7 +65,7 @@ documented() { # NAME
 	"$PYTHON" "$JUDGE/durations.py" builtin.trace.json mxbpf-trace.json
 }
 
-@test "the judge finds a row, a count, an allocation or a byte too many" {
+@test "The judge detects a surplus row, count, allocation or byte" {
 	mxnet_reference "$JUDGE/prog.py"
 	take_shared mxnet-session traced '--format json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --bare
 	local change

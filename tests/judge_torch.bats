@@ -19,34 +19,34 @@ judged() { # PROGRAM
 	jq -e '[.probes[] | select(.name | startswith("exception.")).status] == ["attached", "attached"]' mxbpf.json
 }
 
-@test "a CNN trained with SGD counts the same under both" { judged sgd; }
-@test "a CNN trained with Adam counts the same under both" { judged adam; }
-@test "a CNN trained with Adam over all parameters at once counts the same under both" { judged adam-foreach; }
-@test "a CNN trained with fused Adam counts the same under both" { judged adam-fused; }
-@test "a transformer encoder, in mixed precision and on its fused path, counts the same under both" { judged transformer; }
-@test "a compiled net counts the same under both" { judged compiled; }
-@test "TorchScript counts the same under both" { judged script; }
-@test "custom autograd Functions, twice differentiated, count the same under both" { judged custom; }
-@test "operators that fail and are caught count the same under both" { judged exceptions; }
+@test "mxbpf counts a CNN trained with SGD as torch.profiler does" { judged sgd; }
+@test "mxbpf counts a CNN trained with Adam as torch.profiler does" { judged adam; }
+@test "mxbpf counts a CNN trained with foreach Adam as torch.profiler does" { judged adam-foreach; }
+@test "mxbpf counts a CNN trained with fused Adam as torch.profiler does" { judged adam-fused; }
+@test "mxbpf counts a transformer encoder, in mixed precision and on its fused path, as torch.profiler does" { judged transformer; }
+@test "mxbpf counts a compiled net as torch.profiler does" { judged compiled; }
+@test "mxbpf counts TorchScript as torch.profiler does" { judged script; }
+@test "mxbpf counts custom autograd Functions, differentiated twice, as torch.profiler does" { judged custom; }
+@test "mxbpf counts operators that raise caught exceptions as torch.profiler does" { judged exceptions; }
 
-@test "backward passes 70 deep and annotations 500 deep count the same, ended or left by exceptions" {
+@test "mxbpf counts backward passes 70 deep and annotations 500 deep as torch.profiler does, ended or left by exceptions" {
 	judged deep
 	jq -e '.loss.dropped == 0' mxbpf.json
 }
 
-@test "two Python threads count the same, although torch.profiler sees one of them only" {
+@test "mxbpf counts two Python threads as two torch.profiler runs do, which see one thread each" {
 	judged threads
 	# What it is told of the other thread by a second profiler is what it says when asked for all threads, without memory.
 	prog threads --builtin all.json --all-threads
 	compare builtin.json all.json
 }
 
-@test "two profilers in one run count the same" {
+@test "mxbpf and torch.profiler in the same run count the same" {
 	traced_prog '--format json' exceptions --builtin builtin.json --gates
 	compare builtin.json mxbpf.json
 }
 
-@test "what a program computes is the same under mxbpf as with nothing attached" {
+@test "A program computes the same under mxbpf as without it" {
 	local name
 	for name in custom threads; do
 		printf '\n\n' | prog "$name" --bare --result plain >/dev/null
@@ -55,7 +55,7 @@ judged() { # PROGRAM
 	done
 }
 
-@test "the judge finds a row, a count, an allocation or a byte too many" {
+@test "The judge detects a surplus row, count, allocation or byte" {
 	judged sgd
 	local change
 	for change in '.tables.operator[0].count += 1' 'del(.tables.operator[3])' '.tables.operator += [.tables.operator[0] * {name: "aten::new"}]' \

@@ -63,7 +63,7 @@ passed() { # UNIT MORE_THAN
 	(($(grep -c '^ok' "$1.tap") - $(grep -c '# SKIP' "$1.tap") > $2))
 }
 
-@test "Linux 6.1 has no uprobe_multi: perf is used, and counts exactly; uprobe_multi is refused with the reason" {
+@test "Linux 6.1 without uprobe_multi counts exactly with perf, and refuses --backend uprobe_multi with the reason" {
 	booted 6.1 best uprobe_multi
 	counted best
 	[[ $(<uprobe_multi/status) == 4 ]]
@@ -72,7 +72,7 @@ passed() { # UNIT MORE_THAN
 	expect_re '^  ok +perf ' "$(<offers)"
 }
 
-@test "Linux 6.1: what the kernel adds up is exact" {
+@test "Linux 6.1 counts exactly with --stats" {
 	booted 6.1 stats
 	counted_stats
 }
@@ -82,25 +82,25 @@ switched() { # TASK
 	jq -e '[.off_cpu.calls[] | .futex_ns + .other_ns] | add > 0' "$1/mxbpf.json" && counted "$1"
 }
 
-@test "Linux 6.1: --sched sees the toy's threads off the CPU, and counts as without" {
+@test "Linux 6.1 with --sched shows the toy's threads off the CPU, with the counts of a session without it" {
 	booted 6.1 options
 	switched options
 }
 
-@test "Linux 6.1: perf events are read in each call" {
+@test "Linux 6.1 reads perf events in each call" {
 	booted 6.1 options
 	counted options
 	jq -e '[.tables[][].counters | values] | map(.calls) | add > 100' options/mxbpf.json
 	jq -e '[.tables[][].counters | values] | all(.["task-clock"] > 0)' options/mxbpf.json
 }
 
-@test "Linux 6.1: samples are taken in the clock's interrupt" {
+@test "Linux 6.1 takes samples in the clock's interrupt" {
 	booted 6.1 options
 	counted options
 	jq -e '.samples | .hz == 997 and .count > 10' options/mxbpf.json
 }
 
-@test "Linux 6.1: whose memory is alive is told of each allocation" {
+@test "Linux 6.1 attributes every allocation that is still in use" {
 	booted 6.1 options
 	counted options
 	jq -e --argjson toy "$(tail -n 1 options/toy)" '.memory.holders | (map(.allocs) | add) == $toy["Device Storage"].allocs and
@@ -108,7 +108,7 @@ switched() { # TASK
 	jq -e '.memory.devices | all(.missed_frees == 0 and .untracked_allocs == 0)' options/mxbpf.json
 }
 
-@test "Linux 6.1: teams are seen, by perf" {
+@test "Linux 6.1 shows OpenMP teams with perf" {
 	booted 6.1 omp
 	cat omp/mxbpf.err
 	[[ $(<omp/status) == 0 ]]
@@ -117,23 +117,23 @@ switched() { # TASK
 		omp/mxbpf.json || { jq -c .teams omp/mxbpf.json; cat omp/toy; return 1; }
 }
 
-@test "Linux 6.1: starts and ends are paired as on this kernel" {
+@test "Linux 6.1 pairs starts and ends as this kernel does" {
 	booted 6.1 test_attach_kernel
 	passed test_attach_kernel 15
 }
 
-@test "Linux 6.1 takes every program of every runtime, with everything that can be asked for" {
+@test "Linux 6.1 loads every program of every runtime with every option" {
 	booted 6.1 test_programs_kernel
 	passed test_programs_kernel 3
 }
 
-@test "Linux 6.1: an agent enters processes and harms none; where Yama forbids tracers, that is the reason" {
+@test "Linux 6.1 lets an agent enter processes without harm, and Yama's refusal is the reason given" {
 	booted 6.1 test_inject_kernel
 	passed test_inject_kernel 15
 	expect_re 'ok [0-9]+ - the error names Yama if Yama forbids tracers, and the process goes on' "$(<test_inject_kernel.tap)"
 }
 
-@test "Linux 6.1: a job that hangs is looked at, its stacks are whole" {
+@test "Linux 6.1 shows a hanging job with complete stacks" {
 	booted 6.1 now
 	cat now/err
 	[[ $(<now/status) == 0 ]]
@@ -142,19 +142,19 @@ switched() { # TASK
 	jq -e '.operator.gated == 1' now/toy
 }
 
-@test "Linux 6.1: stacks are walked as on this kernel" {
+@test "Linux 6.1 walks stacks as this kernel does" {
 	booted 6.1 test_stack_kernel
 	passed test_stack_kernel 8
 }
 
-@test "Linux 6.1: the account of a span adds up, its counts are those of /proc, as on this kernel" {
+@test "Linux 6.1 has accounts of spans that add up and equal /proc, as this kernel does" {
 	booted 6.1 test_account_kernel
 	passed test_account_kernel 8
 }
 
 # The toy waits until it is looked at, and holds until mxbpf has ended: all of the group's throttling lies in the window,
 # but for what the kernel adds up when a period ends.
-@test "Linux 6.12: throttling by a cgroup of version 2 is the kernel's own account of it, and is said" {
+@test "Linux 6.12 has the throttling of cgroup v2 as in the kernel's own account, and the report says so" {
 	local outer
 	booted 6.12 throttled
 	counted throttled
@@ -172,7 +172,7 @@ switched() { # TASK
 		"$(jq -r '.machine.says[]' throttled/mxbpf.json)"
 }
 
-@test "Linux 6.12: both backends count exactly, and what the kernel adds up" {
+@test "Linux 6.12 counts exactly with both backends and with --stats" {
 	booted 6.12 uprobe_multi perf stats throttled
 	counted uprobe_multi
 	counted_stats

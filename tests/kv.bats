@@ -42,7 +42,7 @@ record_kind() { # KIND
 	"$MXBPF" record -q -o "$1.mxd" -- "$PYTHON" "$KV" "$1" 4 >own
 }
 
-@test "kv: of stores in one process, calls and bytes by key are the program's" {
+@test "KVStore calls and bytes by key equal the program's for stores in one process" {
 	for kind in local device; do
 		take_shared "kv-$kind" record_kind "$kind"
 		"$MXBPF" report $kind.mxd -f json >report.json
@@ -56,7 +56,7 @@ record_kind() { # KIND
 	grep '^"KVStore by key","pushpull"' csv | grep -q '"fc1_weight"$'
 }
 
-@test "kv: the calls of the table, the C API's and those by key are as many; nothing is left without its end" {
+@test "KVStore tables by call, of the C API and by key have the same number of calls, all with an end" {
 	take_shared kv-device record_kind device
 	"$MXBPF" report device.mxd -f json >report.json
 	python3 - report.json <<'END'
@@ -72,7 +72,7 @@ assert calls["pushpull"] == api["MXKVStorePushPull"] + api["MXKVStorePushPullEx"
 END
 }
 
-@test "kv: in a timeline, a call has its keys and bytes" {
+@test "KVStore calls in a timeline have their keys and bytes" {
 	"$MXBPF" -q --probes kv --trace t.json -- "$PYTHON" "$KV" local 2 >tables
 	python3 - t.json <<'END'
 import json, sys
@@ -84,7 +84,7 @@ assert len(both) == 2 and both[0]["received_bytes"] == both[0]["sent_bytes"] == 
 END
 }
 
-@test "kv: of a job of a scheduler, a server and two workers, what is sent arrives" {
+@test "KVStore jobs of a scheduler, a server and two workers receive the bytes that they send" {
 	"$MXBPF" record -q -o job.mxd -- "$PYTHON" "$REPO/tests/workload/mxnet_job.py" 2 "$KV" dist_sync 3 >own
 	[ "$(wc -l <own)" = 2 ]
 	"$MXBPF" report job.mxd -f json >report.json

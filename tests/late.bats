@@ -33,7 +33,7 @@ counts() { # JSON
 	jq -c '[.tables["compiled kernel"][].count] | sort' "$1"
 }
 
-@test "kernels that torch.compile made before are there, those that it makes later are attached as they are mapped; nobody is stopped" {
+@test "torch.compile's kernels are probed at attach or when they are mapped, without stopping any thread" {
 	start_compiling
 	call first 1
 	start_mxbpf --pid "$WORKLOAD_PID" --format json
@@ -52,7 +52,7 @@ counts() { # JSON
 	jq -e 'all(.tables.operator[]; .name | startswith("inductor") | not)' "$(out mxbpf)"
 }
 
-@test "of a launched command, a compiled kernel is seen from its first call, has a category of its own in a trace, and is in no table of torch's" {
+@test "A launched command's compiled kernels are recorded from their first call, with a category of their own" {
 	printf 'first 7\nsecond 3\n' >"$BATS_TEST_TMPDIR/in"
 	"$MXBPF" record --no-follow --trace "$BATS_TEST_TMPDIR/t.json" -o "$BATS_TEST_TMPDIR/r.mxd" -- \
 		bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "${PROGRAM[@]}"
@@ -68,7 +68,7 @@ counts() { # JSON
 	! expect_re 'inductor' "$output" 2>/dev/null
 }
 
-@test "--wait: a process that imports torch later is attached to when it does, and not before; without it that is an error" {
+@test "--wait attaches to a process when it imports torch, and without --wait such a process is an error" {
 	mkfifo "$BATS_TEST_TMPDIR/in"
 	# shellcheck disable=SC2016 # for that shell
 	start_bg later bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "$PYTHON_TORCH" -c '
@@ -108,7 +108,7 @@ for _ in range(21):
 	jq -e '[.tables.operator[] | select(.name == "aten::add_").count] == [21]' "$(out mxbpf)"
 }
 
-@test "--wait ends with the process, and with Ctrl-C; nothing is left behind" {
+@test "--wait ends with the process or Ctrl-C and leaves nothing behind" {
 	local links
 	links=$(probe_links)
 	start_bg sleeper sleep 100
@@ -131,7 +131,7 @@ for _ in range(21):
 	expect_status 2
 }
 
-@test "of two runtimes in one process one is looked at, every output says that the other is not, and --runtime chooses" {
+@test "One of two runtimes in a process is profiled, every output names the other, and --runtime selects it" {
 	LD_PRELOAD=$O/toy/libmxnet.so start_ready both "$O/toy/libtorch_cpu.so" >/dev/null
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 200ms
 	expect_re '^runtime +PyTorch is mapped as well, and not looked at: --runtime pytorch does that$' "$output"

@@ -10,20 +10,20 @@ setup() {
 	TRAIN=("$PYTHON" "$REPO/tests/workload/mxnet_train.py")
 }
 
-@test "the command's exit status is mxbpf's; 128 and the signal where one ended it" {
+@test "mxbpf returns the command's exit status, or 128 plus the signal that ended it" {
 	run "$MXBPF" -- sh -c 'exit 7'
 	expect_status 7
 	run "$MXBPF" -- sh -c 'kill -s TERM $$'
 	expect_status 143
 }
 
-@test "a command that cannot be run is one line and 127, one that may not 126" {
+@test "A missing command gives one line and exit code 127, one without execute permission 126" {
 	run -127 --separate-stderr "$MXBPF" -- "$BATS_TEST_TMPDIR/absent"
 	[[ $stderr == "mxbpf: error: cannot run '$BATS_TEST_TMPDIR/absent': No such file or directory" ]]
 	run -126 --separate-stderr "$MXBPF" -- /dev/null
 }
 
-@test "a command without a runtime runs to its end; that nothing was seen is said" {
+@test "A command without a runtime runs to its end, and mxbpf says that nothing was recorded" {
 	run --separate-stderr "$MXBPF" -- echo hello
 	expect_status 3
 	[[ $output == hello ]]
@@ -38,7 +38,7 @@ as_sudo() { # MXBPF_ARGS...
 		'SUDO_UID=65534 SUDO_GID=65534 SUDO_USER=nobody PATH=/secure:/usr/bin:/bin HOME=/other SHARED=given "$@"; exit $?' - "$@"
 }
 
-@test "under sudo the command is its caller's: user, groups, environment, and no right beyond" {
+@test "A command under sudo has its caller's user, groups and environment, and no more privileges" {
 	# Signals 32 and 33 are the C library's own: whoever started the tests may have left them ignored.
 	run --separate-stderr as_sudo "$MXBPF" -q -- sh -c 'id -u; id -g; id -G; echo "$HOME $PATH $OWN $SHARED"; env | grep -c ^SUDO_;
 		grep -E "^(Cap[IPEA]|Sig[BI])" /proc/self/status | cut -f 2 | sed s/0000000180000000/0000000000000000/ | sort -u'
@@ -50,7 +50,7 @@ as_sudo() { # MXBPF_ARGS...
 0000000000000000" ]]
 }
 
-@test "the command has mxbpf's standard input and output, and nothing else of it; the tables come behind its own words" {
+@test "The command inherits only standard input, output and error, and the tables follow its output" {
 	local script='read -r x; echo "got $x" >&2; exec "$@"' before
 	before=$(sh -c 'ls /proc/self/fd | wc -l')
 	[[ $("$MXBPF" -q -- sh -c 'ls /proc/self/fd | wc -l' 2>/dev/null) == "$before" ]]
@@ -60,7 +60,7 @@ as_sudo() { # MXBPF_ARGS...
 	[[ ${lines[0]} == ready* && ${lines[1]} == result* && ${lines[2]} == operator* ]]
 }
 
-@test "-f json on stdout is JSON alone: the command's own words go to stderr; with -o FILE each keeps its place" {
+@test "-f json on stdout is only JSON with the command's output on stderr, and -o FILE leaves both in place" {
 	local train=("${TRAIN[@]}" --tiny --steps 3 --print-result)
 	run --separate-stderr "$MXBPF" -q -f json -- "${train[@]}"
 	expect_status 0
@@ -104,7 +104,7 @@ write_program() {
 
 count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 
-@test "from the very first call of a library that is loaded late, every call is counted, also behind a wrapper" {
+@test "Every call is counted from a library's first, also when it is loaded late or behind a wrapper" {
 	local expected wrapper
 	write_program
 	shared launch-calls count_calls
@@ -117,7 +117,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 	done
 }
 
-@test "however long mxbpf takes to attach, the command waits for it, and no call is missed" {
+@test "The command waits until mxbpf has attached, however long that takes, and no call is missed" {
 	local expected
 	write_program
 	shared launch-calls count_calls
@@ -141,7 +141,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 	same_calls "$expected" "$BATS_TEST_TMPDIR/json.json"
 }
 
-@test "the result of a launched job is the same to the last bit" {
+@test "The result of a launched job is bit-identical" {
 	local args=(--tiny --steps 50 --seed 3 --print-result) plain
 	plain=$("${TRAIN[@]}" "${args[@]}" | grep ^result)
 	run --separate-stderr "$MXBPF" -q --trace "$BATS_TEST_TMPDIR/t.json" -- "${TRAIN[@]}" "${args[@]}"
@@ -149,21 +149,21 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 	[[ $(grep ^result <<<"$output") == "$plain" ]]
 }
 
-@test "record -- COMMAND writes a recording of all of it" {
+@test "record -- COMMAND writes a recording of the whole run" {
 	run --separate-stderr "$MXBPF" record -o "$BATS_TEST_TMPDIR/r.mxd" -- "${TRAIN[@]}" --tiny --steps 7
 	expect_status 0
 	run "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --format json
 	[[ $(jq '[.tables.MXNET_C_API[] | select(.name == "MXAutogradBackwardEx").count] | add' <<<"$output") == 7 ]]
 }
 
-@test "-d ends the window, not the command" {
+@test "-d ends the window and not the command" {
 	run --separate-stderr "$MXBPF" -d 300ms --format json -- "${TRAIN[@]}" --tiny --seconds 2 --print-result
 	[[ $status == [05] ]] # on a busy machine the window is over before the first call
 	expect_re '^result ' "$stderr"
 	jq -e '.window.duration_ns | . > 0 and . < 2000000000' <<<"$output"
 }
 
-@test "a signal to mxbpf goes to the command, whose end it waits for" {
+@test "A signal to mxbpf is passed to the command, and mxbpf waits for its end" {
 	start_bg mxbpf "$MXBPF" --format json -- "${TRAIN[@]}" --tiny --print-result
 	wait_line "$(err mxbpf)" '^ready'
 	kill -s TERM "$BG_PID"
@@ -201,7 +201,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 	expect_re 'interrupts 1' "$(<"$BATS_TEST_TMPDIR/seen")"
 }
 
-@test "killed while the command waits for it, mxbpf leaves it running" {
+@test "SIGKILL of mxbpf while the command waits for it leaves the command running" {
 	mkfifo "$BATS_TEST_TMPDIR/in"
 	# shellcheck disable=SC2016 # for that shell
 	start_ready mxbpf "$MXBPF" -- sh -c 'echo "ready $$"; read -r x <"$1"; exec echo went on' - "$BATS_TEST_TMPDIR/in"

@@ -47,7 +47,7 @@ of_model() { # ARGUMENTS...
 	check_layers events.json layers.json nodes.json
 }
 
-@test "each operator of a hybridized net bears the name of its node, forward and backward, in bulks" {
+@test "Each operator of a hybridized net has the name of its node, forward and backward, in bulks" {
 	of_model
 	"$MXBPF" report layers.mxb --by layer --format csv | grep -q '"net_conv0"'
 	"$MXBPF" report layers.mxb --by layer | grep -q '^net_dense0 '
@@ -58,19 +58,19 @@ of_model() { # ARGUMENTS...
 	[[ $status != 0 ]]
 }
 
-@test "and of a static graph, in segments" { of_model --static; }
+@test "Each operator of a static graph has the name of its node, in segments" { of_model --static; }
 
-@test "in MXNet 2.0 as well, whose segments name their operators and those their layers" {
+@test "MXNet 2.0 has layers of operators in bulks and in segments, too" {
 	need_mxnet_2
 	of_model
 }
 
-@test "and its static graphs" {
+@test "MXNet 2.0 has layers of static graphs, too" {
 	need_mxnet_2
 	of_model --static
 }
 
-@test "--by layer without --layers says what lacks, and --layers of PyTorch that it has none" {
+@test "--by layer without --layers names the missing option, and --layers is refused for PyTorch" {
 	start_workload --tiny
 	run "$MXBPF" --pid "$WORKLOAD_PID" --by layer -d 1s
 	expect_status 2

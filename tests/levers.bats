@@ -14,7 +14,7 @@ counts() { # TABLE JSON [FILTER]
 	jq -S --arg table "$1" "[.tables[\$table][] | ${3:-.} | {(.name): .count}] | add" "$2"
 }
 
-@test "--api work counts exactly the calls that MXNet's profiler and both probes of the whole C API count of the same names" {
+@test "--api work has the counts of MXNet's profiler and of --api all for its calls" {
 	need_mxnet
 	# A program without the profiler's own calls, and one with it in the same run.
 	traced '--format json --api work' work.json "$PYTHON" "$REPO/tests/judge/prog.py" --bare
@@ -35,7 +35,7 @@ counts() { # TABLE JSON [FILTER]
 	jq -e '.window | has("notes") | not' all.json
 }
 
-@test "--api work: every call of the C API that waits for an array is among them, so that the wait has an end" {
+@test "--api work includes every C API call that waits for an array, so that each wait has an end" {
 	need_mxnet
 	"$MXBPF" --api work --format json -- "$PYTHON" -c '
 import mxnet as mx
@@ -49,7 +49,7 @@ print(array.asnumpy().sum())' >json 2>said
 		.MXNDArrayGetAuxNDArray >= 7) and (.tables."Engine wait"[0].count >= 14)' json
 }
 
-@test "--api work: arrows begin at the same calls, tables and CSV say what is left out" {
+@test "--api work has the arrows of --api all, and tables and CSV say what is left out" {
 	need_mxnet
 	start_workload --tiny
 	"$MXBPF" record --pid "$WORKLOAD_PID" -d 1s -q --api work -o r.mxd
@@ -62,7 +62,7 @@ print(array.asnumpy().sum())' >json 2>said
 	"$PYTHON" -m jsonschema -i <("$MXBPF" report r.mxd --format json) "$O/report.schema.json"
 }
 
-@test "--ops probes only functions that match, and counts of them what the whole counts" {
+@test "--ops probes only functions that match and has the counts of a full session" {
 	need_torch
 	torch_server
 	local prog=("${SERVED[@]}" "$REPO/tests/judge_torch/prog.py" adam --bare) name memory
@@ -78,7 +78,7 @@ print(array.asnumpy().sum())' >json 2>said
 	"$PYTHON" -m jsonschema -i some.json "$O/report.schema.json"
 }
 
-@test "--ops --stats counts the same" {
+@test "--ops --stats has the counts of a full session" {
 	need_torch
 	torch_server
 	local prog=("${SERVED[@]}" "$REPO/tests/judge_torch/prog.py" sgd --bare)
@@ -88,7 +88,7 @@ print(array.asnumpy().sum())' >json 2>said
 	expect_same "$(jq .window.left_out events.json)" "$(jq .window.left_out stats.json)"
 }
 
-@test "--ops saves hits where names are known to the plan" {
+@test "--ops saves probe hits if the plan knows the names" {
 	need_torch
 	start_torch --tiny
 	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --probes op >all
@@ -104,7 +104,7 @@ print(array.asnumpy().sum())' >json 2>said
 	expect_re 'ok +--ops +matches [0-9]+ of 3[01][0-9]+ functions' "$output"
 }
 
-@test "--ops of MXNet's engine leaves out what does not match, in the tables and in the trace" {
+@test "--ops leaves MXNet operators that do not match out of the tables and the trace" {
 	need_mxnet
 	start_workload --tiny
 	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --ops 'multi_*,*softmax' --format json --trace t.json >some.json
@@ -117,7 +117,7 @@ print(array.asnumpy().sum())' >json 2>said
 		$(jq '[.tables.operator[].count] | add' some.json) ]]
 }
 
-@test "--ops that matches nothing says what comes near, and that is exit code 3" {
+@test "--ops without a match suggests names and gives exit code 3" {
 	need_mxnet
 	need_torch
 	start_workload --tiny
@@ -142,7 +142,7 @@ while True:
 	expect_status 3
 }
 
-@test "what cannot go together is refused" {
+@test "Conflicting options and wrong values are refused" {
 	local words
 	while read -r words; do
 		# shellcheck disable=SC2086 # words
@@ -166,7 +166,7 @@ while True:
 	expect_re 'no C API of PyTorch is probed' "$output"
 }
 
-@test "--iterations: a job of PyTorch computes what it does unwatched, and each of its iterations is counted" {
+@test "--iterations leaves a PyTorch job's result unchanged and counts every iteration" {
 	need_torch
 	local job=("$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" --tiny --steps 400 --print-result)
 	"${job[@]}" >plain
@@ -179,7 +179,7 @@ while True:
 		(."aten::conv2d" | . >= 2 * $n and . <= 2 * $n + 2) and (."Optimizer.step#SGD.step" | . >= $n and . <= $n + 1))' json
 }
 
-@test "--iterations: one of MXNet as well, with either kind of probes of its C API; gaps are in no duration" {
+@test "--iterations leaves an MXNet job's result unchanged with --api all and work, and no duration includes a gap" {
 	need_mxnet
 	local job=("$PYTHON" "$REPO/tests/workload/mxnet_train.py" --tiny --steps 400 --print-result) api
 	"${job[@]}" >plain
@@ -195,7 +195,7 @@ while True:
 # Probes in all processes that a process holds.
 probes_of() { cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '$1 == "uprobe_cnt:" {n += $2} END {print n + 0}'; }
 
-@test "--iterations: in between, one probe is left, which is hit once an iteration" {
+@test "--iterations keeps one probe attached between windows, which is hit once per iteration" {
 	need_mxnet
 	start_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --iterations 1/1000000 -v
@@ -214,7 +214,7 @@ probes_of() { cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '$1 == "uprobe_cnt:" {n 
 	((iterations > 20 && hits > iterations && hits < iterations + 1000))
 }
 
-@test "--iterations: a pause closes a window, and sampling goes on behind it; every format says how many were seen" {
+@test "--iterations closes its window in a pause, goes on afterwards, and every format has the number of sampled iterations" {
 	need_torch
 	start_torch --tiny
 	start_mxbpf record --pid "$WORKLOAD_PID" --iterations 2/10 -v -o r.mxd
@@ -245,7 +245,7 @@ windows() { # N
 	done
 }
 
-@test "--iterations: exceptions reach a job of PyTorch whose probes come and go, and it computes what it does unwatched" {
+@test "--iterations lets exceptions pass in a PyTorch job while probes come and go, and the result is unchanged" {
 	need_torch
 	torch_server
 	start_ready thrower "${SERVED[@]}" "$REPO/tests/workload/torch_throw.py" --repeat
@@ -259,7 +259,7 @@ windows() { # N
 	jq -e '.window.sampled_iterations >= 6 and .unwound > 0 and .loss.dropped == 0' "$(out mxbpf)"
 }
 
-@test "--iterations: exceptions reach one of MXNet as well" {
+@test "--iterations lets exceptions pass in an MXNet job" {
 	need_mxnet
 	start_ready thrower "$PYTHON" "$REPO/tests/workload/mxnet_throw.py" --times 4000
 	start_mxbpf --pid "$READY_PID" --iterations 2/5 -v --format json
@@ -271,7 +271,7 @@ windows() { # N
 	jq -e '.window.iterations == 4000 and .window.sampled_iterations >= 4 and .loss.dropped == 0' "$(out mxbpf)"
 }
 
-@test "--iterations: SIGKILL of mxbpf between two windows leaves no link, and the job computes on" {
+@test "--iterations leaves no link after SIGKILL of mxbpf between two windows, and the job runs on" {
 	need_torch
 	local links
 	links=$(probe_links)
@@ -288,14 +288,14 @@ windows() { # N
 	wait_exit "$WORKLOAD_PID"
 }
 
-@test "--iterations: of a command, those of the next process count when the one that was sampled has ended" {
+@test "--iterations counts the iterations of a command's next process when the sampled one has ended" {
 	need_mxnet
 	local job="'$PYTHON' '$REPO/tests/workload/mxnet_train.py' --tiny --steps 200"
 	"$MXBPF" --iterations 3/12 --format json -- bash -c "$job && $job" >json
 	jq -e '.window.iterations > 300 and .loss.dropped == 0' json
 }
 
-@test "--iterations of a job that has none says so, and what one would be" {
+@test "--iterations for a job without any says so, and says what an iteration is" {
 	need_torch
 	start_code forward 'import os, torch
 a = torch.ones(4, 4)

@@ -52,17 +52,17 @@ chain_holds() {
 	life '$w[0].total_ns > 0.5 * $l.sum.dependencies.total_ns'
 }
 
-@test "a chain: each operator waits for those before it, and asnumpy for the last" {
+@test "A chain shows each operator waiting for its predecessor, and asnumpy for the last" {
 	run_life ThreadedEnginePerDevice chain
 	chain_holds
 }
 
-@test "a chain, the engine with a pool of threads" {
+@test "A chain on the engine with a thread pool shows the same waits" {
 	run_life ThreadedEngine chain
 	chain_holds
 }
 
-@test "a chain, the naive engine: operators wait for nothing, which stands there as zeros, and so does the program" {
+@test "A chain on the naive engine shows waits of zero for operators and for the program" {
 	run_life NaiveEngine chain
 	nothing_lost
 	all_known '{"dot": 1, "exp": 1, "sqrt": 1, "sum": 1}'
@@ -73,7 +73,7 @@ chain_holds() {
 	life '$w == []'
 }
 
-@test "a fan-out: all wait for the one, then, with one worker, each for the others in its queue; waitall for the last" {
+@test "A fan-out shows all operators waiting for the first, then for each other in the queue, and waitall for the last" {
 	run_life ThreadedEnginePerDevice fan
 	nothing_lost
 	all_known '{"dot": 1, "exp": 4}'
@@ -85,7 +85,7 @@ chain_holds() {
 	life '$w[0].total_ns > 0.5 * $l.exp.run.total_ns'
 }
 
-@test "a slow operator in front: what needs nothing of it waits in the queue, not for dependencies" {
+@test "An operator independent of a slow one before it waits in the queue, not for dependencies" {
 	run_life ThreadedEnginePerDevice front
 	nothing_lost
 	all_known '{"dot": 1, "sqrt": 1}'
@@ -94,7 +94,7 @@ chain_holds() {
 	life '[$w[] | {operator, call, count}] == [{operator: "sqrt", call: "MXNDArrayWaitToRead", count: $rounds}]'
 }
 
-@test "an operator that ends on another thread: asnumpy waits for it, until its true end" {
+@test "An operator that ends on another thread keeps asnumpy waiting until its true end" {
 	run_life ThreadedEnginePerDevice custom
 	nothing_lost
 	# time.sleep(0.1) sleeps no less.
@@ -103,7 +103,7 @@ chain_holds() {
 	life '[$w[] | select(.operator == "Custom")][0].total_ns > 0.5 * $rounds * 100e6'
 }
 
-@test "an operator inside a bulk is what is waited for, with the bulk; a segment is by itself" {
+@test "An operator in a bulk is named as the one waited for, with its bulk, and a segment stands alone" {
 	run_life ThreadedEnginePerDevice bulk
 	nothing_lost
 	all_known '{"ImperativeBulk": 1}'
@@ -114,7 +114,7 @@ chain_holds() {
 		[{operator: ([$l | keys[] | select(test(","))][0]), within: null, count: $rounds}]'
 }
 
-@test "a recording has the same tables; a trace has them as args, and who stands in which queue" {
+@test "A recording has the same tables, and a trace has the waits as arguments and the length of each queue" {
 	traced "record --life -o fan.mxbpf" out "$PYTHON" "$REPO/tests/life/prog.py" fan "$ROUNDS"
 	"$MXBPF" report fan.mxbpf --format json >life.json
 	"$MXBPF" export fan.mxbpf -o trace.json
@@ -135,7 +135,7 @@ chain_holds() {
 			all(.[-1].n == 0 and (map(.n) | min) == 0) and (map(.[].n) | max) >= 3)' trace.json
 }
 
-@test "what --life cannot do is said before anything is touched" {
+@test "Options that --life does not support are refused before anything is attached" {
 	need_torch
 	torch_server
 	run --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life

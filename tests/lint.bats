@@ -6,11 +6,11 @@ load helpers
 
 lint() { "$REPO/tests/lint/run.sh" "$O" "$@"; }
 
-@test "rooms include what they may, sizes, licences, no trace of a machine" { lint tree; }
-@test "C is in the house format" { lint format; }
-@test "shell scripts pass shellcheck" { lint shell; }
-@test "C passes cppcheck" { lint cppcheck; }
-@test "words are spelled right" { lint spelling; }
+@test "Includes, sizes and licences follow the rules, and no file names a machine" { lint tree; }
+@test "C files have the house format" { lint format; }
+@test "Shell scripts pass shellcheck" { lint shell; }
+@test "C files pass cppcheck" { lint cppcheck; }
+@test "Words are spelled correctly" { lint spelling; }
 
 # FILE and a line added to it are an offence that matches REGEX.
 expect_offence() {
@@ -23,7 +23,7 @@ expect_offence() {
 	expect_re "^$1:[0-9]+: .*$3" "$output"
 }
 
-@test "lint finds an include that the rooms' rules forbid" {
+@test "lint detects an include that the layers forbid" {
 	expect_offence user/model/x.c '#include "target/target.h"' 'model may not see target'
 	expect_offence user/view/x.c '#include <bpf/libbpf.h>' 'may not see that library'
 	expect_offence user/view/text/x.c '#include "feature/kv/sheet.h"' 'view may not see feature.view'
@@ -34,7 +34,7 @@ expect_offence() {
 	expect_offence include/x.h '#include "base/err.h"' 'a contract sees contracts only'
 }
 
-@test "lint knows the layer of a feature's file by its name" {
+@test "lint takes the layer of a feature's file from its name" {
 	expect_offence user/feature/kv/fold.c '#include "view/sheet.h"' 'feature.fold may not see view'
 	expect_offence user/feature/kv/kv.h '#include "view/sheet.h"' 'feature.fold may not see view'
 	expect_offence user/feature/kv/sheet_keys.c '#include "attach/attach.h"' 'feature.view may not see attach'
@@ -43,7 +43,7 @@ expect_offence() {
 	expect_offence user/feature/kv/options.c '#include "attach/attach.h"' 'feature.options may not see attach'
 }
 
-@test "lint finds a circle of rooms, and a room that is too large" {
+@test "lint detects a cycle of rooms and a room that is too large" {
 	local big=$BATS_TEST_TMPDIR/big
 	mkdir -p "$big/user/base"
 	cd "$big"
@@ -57,12 +57,12 @@ expect_offence() {
 	expect_re 'circle of rooms: base sees view sees base' "$output"
 }
 
-@test "lint finds a file or a function that is too long" {
+@test "lint detects a file or a function that is too long" {
 	expect_offence user/base/x.c "$(seq 801)" '802 lines'
 	expect_offence user/base/x.c "$(printf 'int f(void)\n{\n'; seq 79; echo '}')" 'function of 81 lines'
 }
 
-@test "lint finds a registry's host, a machine's path and what is left open" {
+@test "lint detects a registry's host, a machine's path and open work" {
 	expect_offence user/base/x.c "/* see py""pi.org */" 'registry host'
 	expect_offence tests/x.sh "cd /wo""rk/here" 'path of one machine'
 	expect_offence tests/x.py "# TO""DO: later" 'left open'

@@ -45,7 +45,7 @@ list_alone() { # BEFORE COMMAND...
 	expect_status 0
 }
 
-@test "a job of MXNet is listed with its version, as attachable, on one line of 80 columns" {
+@test "An MXNet job is listed with its version as attachable on one line of 80 columns" {
 	need_mxnet
 	list_alone : "$PYTHON" "$REPO/tests/workload/mxnet_train.py" --tiny
 	expect_re '^ *PID +COMMAND +RUNTIME +CONTAINER +ATTACH +LIBRARY$' "$output"
@@ -57,7 +57,7 @@ list_alone() { # BEFORE COMMAND...
 		(.library | endswith("/libmxnet.so")) and (.groups | contains(["op", "api", "mem", "wait"]))'
 }
 
-@test "a job of PyTorch is listed as one, with the groups that PyTorch has" {
+@test "A PyTorch job is listed with the groups that PyTorch has" {
 	start_torch
 	run --separate-stderr "$MXBPF" list
 	expect_status 0
@@ -66,7 +66,7 @@ list_alone() { # BEFORE COMMAND...
 		.runtime == "PyTorch" and .attachable and .groups == ["op", "mem"]'
 }
 
-@test "an unknown build is listed with what works on it, and that does" {
+@test "An unknown build is listed with the features that work on it, and they do" {
 	start_fake
 	run --separate-stderr "$MXBPF" list
 	expect_status 0
@@ -81,7 +81,7 @@ list_alone() { # BEFORE COMMAND...
 	expect_re '^attached: 4 probes' "$stderr"
 }
 
-@test "a library that was deleted is said to be, in the narrowest line" {
+@test "A deleted library is marked, even in the narrowest line" {
 	make_lib
 	list_alone "rm '$LIB'" "$DIR/loads" "$LIB"
 	expect_re "^[0-9]+ .*libmxnet\.so \(deleted\)$" "$output"
@@ -90,14 +90,14 @@ list_alone() { # BEFORE COMMAND...
 	"$MXBPF" list --format json | jq -e --argjson pid "$READY_PID" '.processes[] | select(.pid == $pid) | .deleted'
 }
 
-@test "a library that was overwritten in place is not attachable, and why" {
+@test "A library that was overwritten in place is not attachable, with the reason" {
 	start_fake
 	cat "$(ldconfig -p | sed -n 's/.*libm\.so\.6 (libc6,x86-64.*) => //p' | head -1)" >"$LIB"
 	run --separate-stderr "$MXBPF" list
 	expect_re "^$READY_PID .* no: overwritten +.*libmxnet\.so$" "$output"
 }
 
-@test "a 32-bit process is listed as such" {
+@test "A 32-bit process is listed as such" {
 	# 1: mov $SYS_pause, %eax; int $0x80; jmp 1b
 	python3 - "$LIB" <<-'END'
 		import struct, sys
@@ -114,7 +114,7 @@ list_alone() { # BEFORE COMMAND...
 	expect_re "^$BG_PID +libmxnet\.so +MXNet \? .* no: 32-bit +-$" "$output"
 }
 
-@test "without permission it lists one's own processes, says so, and counts the others" {
+@test "list without privileges shows the user's own processes, says so and counts the others" {
 	start_fake setpriv --reuid 65534 --regid 65534 --clear-groups
 	local fake=$READY_PID
 	start_workload --tiny
@@ -127,7 +127,7 @@ list_alone() { # BEFORE COMMAND...
 		jq -e '.not_permitted > 0 and ([.processes[] | .attachable or .reason == null] | any | not)'
 }
 
-@test "a process in a namespace of its own is marked; one that BPF cannot tell from here is not attachable" {
+@test "A process in its own namespace is marked, and is not attachable if BPF cannot identify it" {
 	start_fake unshare --mount
 	run --separate-stderr "$MXBPF" list
 	expect_re "^$READY_PID .* \(mount ns\) " "$output"
@@ -140,7 +140,7 @@ list_alone() { # BEFORE COMMAND...
 	expect_re 'MXNet \? +\(pid ns\) +no: namespace +.*libmxnet\.so' "$output"
 }
 
-@test "nothing found: one line, exit code 3" {
+@test "An empty list gives one line and exit code 3" {
 	run --separate-stderr unshare --pid --fork --mount-proc "$MXBPF" list
 	expect_status 3
 	[[ -z $output && ${#stderr_lines[@]} == 1 ]]
@@ -150,7 +150,7 @@ list_alone() { # BEFORE COMMAND...
 	jq -e '.processes == [] and .looked_at >= 1' <<<"$output"
 }
 
-@test "names and paths of processes are shown escaped, and are exact in the JSON" {
+@test "Names and paths of processes are escaped in the table and exact in JSON" {
 	local name=$'x\e[7m' dir=$DIR/$'a\e[2J\nb'
 	mkdir "$dir"
 	mv "$DIR/loads" "$DIR/$name"

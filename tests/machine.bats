@@ -68,7 +68,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 		'.machine.gauges[] | select(.name == $name and .group != null and (.group | endswith($path)))' "$2"
 }
 
-@test "throttling by a cgroup's limit is said, and its share is that of the kernel's own account" {
+@test "Throttling by a cgroup's limit is reported, with the share of the kernel's own account" {
 	local before after_attach before_end after
 	before=$(throttled_ns)
 	start_mxbpf --pid "$WORKLOAD_PID" --format json
@@ -88,7 +88,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 		"$(jq -r '.machine.says[]' "$(out mxbpf)")"
 }
 
-@test "a recording has it as well: the sentence under the tables, and counters in both forms of trace" {
+@test "A recording reports throttling below the tables and as counters in both forms of trace" {
 	local form
 	perfetto_setup
 	start_mxbpf record --pid "$WORKLOAD_PID" -o r.mxd
@@ -116,7 +116,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 	done
 }
 
-@test "the trace of a PyTorch job has the counters, too" {
+@test "The trace of a PyTorch job has the machine's counters" {
 	perfetto_setup
 	kill_started
 	park_jobs
@@ -130,7 +130,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 	jq -e '.errors == [] and any(.counter_tracks[]; .name == "machine: busy CPUs" and .max > 0)' engine.json
 }
 
-@test "intervals add up to the whole: each begins with the reading that ended the one before" {
+@test "Gauges of successive intervals add up to the whole, each starting with the previous reading" {
 	start_mxbpf --pid "$WORKLOAD_PID" --format json --interval 300ms --reset
 	throttle 10
 	stop_pid "$MXBPF_PID" INT
@@ -139,7 +139,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 		all(range(1; length) as $i | .[$i].first == .[$i - 1].last; .)' all
 }
 
-@test "what is throttled in a pause is not in the window" {
+@test "Throttling in a pause is not in the window" {
 	local paused
 	start_mxbpf --pid "$WORKLOAD_PID" --format json
 	kill -s USR1 "$MXBPF_PID"
@@ -156,7 +156,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 	jq -e -s '(.[0].elapsed_ns - .[1].window.duration_ns | fabs) < .[1].window.paused_ns / 2' throttled "$(out mxbpf)"
 }
 
-@test "a target that is moved to another group is followed there" {
+@test "A target that is moved to another cgroup is followed there" {
 	start_mxbpf --pid "$WORKLOAD_PID" --format json
 	echo "$WORKLOAD_PID" >"$GROUP/other/cgroup.procs"
 	throttle 15
@@ -167,7 +167,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 	expect_re "^throttled .* $LIMIT_NAME \(0\.30 CPUs\): $GROUP_PATH\$" "$(jq -r '.machine.says[]' "$(out mxbpf)")"
 }
 
-@test "in a container with a cgroup namespace of its own, the group is the root that it sees" {
+@test "A container with its own cgroup namespace sees its cgroup as the root" {
 	local type=cgroup2
 	[[ $LIMIT_NAME == cpu.max ]] || type='cgroup -o cpu'
 	# shellcheck disable=SC2016 # for that shell
@@ -179,7 +179,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 }
 
 # What lies over the files is seen by mxbpf alone: it finds the group by the target's mounts.
-@test "a machine without pressure, frequencies and mounted groups says nothing false, and why if it is asked" {
+@test "A machine without pressure files, frequencies and cgroups reports nothing false, and the reason on request" {
 	local what
 	# shellcheck disable=SC2016 # for that shell
 	start_bg mxbpf unshare --mount sh -c 'mount -t tmpfs none /proc/pressure && mount -t tmpfs none /sys/fs/cgroup &&

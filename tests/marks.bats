@@ -17,7 +17,7 @@ compare() { "$PYTHON" "$MARKS/compare.py" told.json "$@"; }
 # Of the last run: its program made all objects before mxbpf came.
 valid() { "$PYTHON" -W ignore -m jsonschema -i "$1" "$O/report.schema.json"; }
 
-@test "marks have the categories, rows, counts and values of dumps(), in a run that both profilers see" {
+@test "User annotations have the categories, rows, counts and values of dumps() in the same run" {
 	traced '--layout mxnet --format json' mxnet.json "$PYTHON" "$MARKS/prog.py" --gates --builtin builtin
 	traced '--format json' mxbpf.json "$PYTHON" "$MARKS/prog.py" --gates
 	valid mxbpf.json
@@ -30,7 +30,7 @@ valid() { "$PYTHON" -W ignore -m jsonschema -i "$1" "$O/report.schema.json"; }
 		[["here", "train", "marker", "process", 10], ["here", "train", "marker", "thread", 10]]' mxbpf.json
 }
 
-@test "tasks that end on another thread, a counter that all threads move, names that are hostile: recorded, in each form" {
+@test "Tasks that end on another thread, a counter moved by all threads and hostile names are recorded in every format" {
 	"$PYTHON" -c 'print()' # nothing but the interpreter, so that its start is not in the recording's time
 	traced 'record -o r.mxd' none "$PYTHON" "$MARKS/prog.py" --gates --threads 4 --hostile
 	"$MXBPF" report r.mxd --format json >mxbpf.json
@@ -59,14 +59,14 @@ row = [r for r in rows if r[at["table"]] == "counter" and r[at["name"]] == "shar
 assert [(r[at["domain"]], r[at["count"]], r[at["last_value"]], r[at["max_value"]]) for r in row] == [("load", "161", "180", "260")], row'
 }
 
-@test "--stats adds up marks in the kernel, and has their values and rates all the same" {
+@test "--stats adds up user annotations in the kernel and has their values and rates" {
 	traced '--stats --format json' mxbpf.json "$PYTHON" "$MARKS/prog.py" --gates --threads 2
 	valid mxbpf.json
 	compare mxbpf.json
 	jq -e '.mode == "stats" and .loss.attempted == .loss.stored and .tables.Frame[0].per_second > 0' mxbpf.json
 }
 
-@test "without marks there is no table of them; --probes leaves them out" {
+@test "A program without user annotations has no table of them, and --probes can leave them out" {
 	take_shared mxnet-session traced '--format json' mxbpf.json "$PYTHON" "$REPO/tests/judge/prog.py" --bare
 	jq -e '(.tables | has("Task") or has("Frame") or has("Event") | not) and (has("values") or has("instants") | not) and
 		(.probes[] | select(.name == "mark.start") | .status == "attached")' mxbpf.json
@@ -75,7 +75,7 @@ assert [(r[at["domain"]], r[at["count"]], r[at["last_value"]], r[at["max_value"]
 		([.tables.MXNET_C_API[] | select(.name == "MXProfileDurationStart") | .count] == [80])' mxbpf.json
 }
 
-@test "of a counter that several threads move at once, what is told is in the order in which it changed, or counted as lost" {
+@test "User counter changes by several threads are recorded in their order, or counted as lost" {
 	local lib
 	lib=$("$PYTHON" -c 'import mxnet.libinfo as l; print(l.find_lib_path()[0])')
 	start_ready adds "$O/prog/adjusts" "$lib" 4 20000

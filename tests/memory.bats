@@ -24,19 +24,19 @@ held() { # MXBPF_ARGS RUNTIME ARGS...
 
 compare() { python3 "$PROGS/compare.py" books.json "$@"; }
 
-@test "MXNet: peak, its moment, who held it, what is left, and what was there before are the program's own account" {
+@test "MXNet's peak, its moment, its owners, what is left and what was there before equal the program's own account" {
 	held '--memory --format json' mxnet
 	compare mxbpf.out
 	jq -e '.memory.holders | map(select(.name == "[before]")) | .[0].frees == 5' mxbpf.out
 }
 
-@test "PyTorch: peak, its moment, who held it and what is left are the program's own account" {
+@test "PyTorch's peak, its moment, its owners and what is left equal the program's own account" {
 	held '--memory --format json' torch
 	compare mxbpf.out
 	jq -e '.memory.devices[0].unsized_frees == 5' mxbpf.out
 }
 
-@test "a recording's report, timeline and CSV say the same as the program" {
+@test "A recording's report, timeline and CSV equal the program's account" {
 	held 'record --memory -o held.mxd' mxnet
 	"$MXBPF" report -f json held.mxd >report.json
 	compare report.json
@@ -63,7 +63,7 @@ compare() { python3 "$PROGS/compare.py" books.json "$@"; }
 	compare cut.json --totals
 }
 
-@test "intervals that begin again know who made what is still there" {
+@test "Intervals of --reset keep the owners of memory from earlier ones" {
 	held '--memory --interval 100ms --reset --format json' mxnet --steps 2000
 	(($(wc -l <mxbpf.out) > 1))
 	# In each the rows add up: what it began with, which the one before ended with, and what it allocated and freed.
@@ -81,21 +81,21 @@ compare() { python3 "$PROGS/compare.py" books.json "$@"; }
 	[[ $(jq '.memory.devices[0].peak_bytes' one.json) == "$(jq .peak_bytes books.json)" ]]
 }
 
-@test "a leak is told with the operator that made it" {
+@test "A leak is reported with the operator that allocated it" {
 	"$MXBPF" --memory -q -f json -- "$PYTHON" "$PROGS/leak.py" 25 >mxbpf.out
 	jq -e '.memory.holders | map(select(.live_bytes > 0)) | map({name, live_bytes, live_blocks}) |
 		map(select(.name == "_mul_scalar")) == [{name: "_mul_scalar", live_bytes: (25 * 4096), live_blocks: 25}]' mxbpf.out
 	jq -e '.memory.holders[] | select(.name == "_plus_scalar") | .allocs == 25 and .live_blocks == 0' mxbpf.out
 }
 
-@test "an allocation that throws is none, and the program goes on as it would" {
+@test "An allocation that throws is not counted, and the program goes on" {
 	"$MXBPF" --memory -q -f json -- "$PYTHON" "$PROGS/throw.py" >mxbpf.out 2>said
 	[[ $(<said) == 'caught 5 kept 5' ]]
 	jq -e '.loss.unmatched == 5 and (.memory.holders | map(select(.name == "_zeros"))[0] |
 		.allocs == 6 and .live_blocks == 5 and .live_bytes == 5 * 4096)' mxbpf.out
 }
 
-@test "a layer holds what its outputs take, also from inside of bulks" {
+@test "A layer owns its outputs, also inside bulks" {
 	"$MXBPF" --memory --layers -q -f json -- "$PYTHON" "$PROGS/layers.py" books.json >mxbpf.out
 	jq -e --slurpfile b books.json '[.memory.holders[] | select(.layer) | {key: .layer, value: .live_bytes}] | from_entries == $b[0]' \
 		mxbpf.out || { jq -c '.memory.holders[]' mxbpf.out; cat books.json; return 1; }
@@ -107,14 +107,14 @@ need_2() {
 	export PYTHONPATH=$O/deps/versions/2.0.0b1
 }
 
-@test "MXNet 2.0: what a pool takes is the program's own account, and who holds it" {
+@test "MXNet 2.0 reserves in pools what the program says, with the same owners" {
 	need_2
 	export MXNET_CPU_MEM_POOL_TYPE=Round
 	held '--memory --format json' mxnet --pool
 	compare mxbpf.out
 }
 
-@test "MXNet 2.0: scopes name the memory of parameters, in the tables and in its own CSV" {
+@test "MXNet 2.0 scopes name the memory of parameters in the tables and in its CSV" {
 	need_2
 	export MXNET_CPU_MEM_POOL_TYPE=Unpooled
 	"$MXBPF" record --memory -q -o scopes.mxd -- "$PYTHON" "$PROGS/scopes.py" books.json

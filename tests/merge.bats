@@ -25,7 +25,7 @@ record_worker() {
 		"$PYTHON" "$REPO/tests/workload/mxnet_kv.py" device $(($2 + 1)) >"$1.out"
 }
 
-@test "merge: rows, bytes, events and loss are the sums of the inputs'; hosts and ranks are told apart" {
+@test "merge adds up rows, bytes, events and loss of its inputs, and tells hosts and ranks apart" {
 	recorded alpha 0
 	recorded beta 1
 	for f in alpha beta; do
@@ -70,7 +70,7 @@ assert window["start_unix_ns"] - 1e8 < at < window["start_unix_ns"] + window["du
 END
 }
 
-@test "merge: a directory gets a trace for each rank, which HolisticTraceAnalysis knows" {
+@test "merge writes a trace for each rank into a directory, which HolisticTraceAnalysis reads" {
 	recorded alpha 0
 	recorded beta 1
 	"$MXBPF" export alpha.mxd beta.mxd -o ranks/
@@ -84,7 +84,7 @@ END
 	expect_re "both of one rank" "$output"
 }
 
-@test "merge: an input that was cut is said to be, and what is left of it counts" {
+@test "merge reports a truncated input and counts what is left of it" {
 	recorded alpha 0
 	recorded beta 1
 	truncate -s $(($(stat -c %s beta.mxd) - 100)) beta.mxd
@@ -95,7 +95,7 @@ END
 	grep -Eq "^fc1_weight +pushpull +3 " text
 }
 
-@test "merge: recordings that were not made alike are refused" {
+@test "merge refuses recordings with different options" {
 	recorded alpha 0
 	"$MXBPF" record -q --stats -o stats.mxd -- "$PYTHON" "$REPO/tests/workload/mxnet_kv.py" local 1 >out
 	run -1 "$MXBPF" report alpha.mxd stats.mxd

@@ -39,7 +39,7 @@ expect_open() {
 	return 1
 }
 
-@test "calls that hang when the window ends are told with their age, thread, state and system call" {
+@test "Calls that hang at the end of the window are reported with age, thread, state and system call" {
 	start_hang
 	start_mxbpf --pid "$HANG_PID" --format json
 	hang
@@ -49,7 +49,7 @@ expect_open() {
 	go_on
 }
 
-@test "so they are at each interval, older each time" {
+@test "Calls that hang are reported at each interval, with growing age" {
 	start_hang
 	start_mxbpf --pid "$HANG_PID" --format json --interval 300ms
 	hang
@@ -61,7 +61,7 @@ expect_open() {
 	go_on
 }
 
-@test "so they are in a recording: in its tables, its CSV, and begun in its timeline" {
+@test "A recording has hanging calls in its tables and CSV, and as begun in its timeline" {
 	local rec=$BATS_TEST_TMPDIR/hang.mxd
 	start_hang
 	start_mxbpf record --pid "$HANG_PID" -o "$rec"
@@ -74,7 +74,7 @@ expect_open() {
 	go_on
 }
 
-@test "of a process that is killed, the operator that it died in is told as begun on a thread that has ended" {
+@test "An operator whose process is killed is reported as begun on a thread that has ended" {
 	start_hang
 	start_mxbpf --pid "$HANG_PID" --format json
 	hang
@@ -83,7 +83,7 @@ expect_open() {
 	jq -e '[.open[] | select(.name == "gated" and .state == "X")] | length == 1' "$(out mxbpf)"
 }
 
-@test "a window in which nothing is open for long has no table of it" {
+@test "A window without long open calls has no table of them" {
 	start_toy 20 1
 	start_mxbpf --pid "$READY_PID"
 	kill -USR1 "$READY_PID"
@@ -117,7 +117,7 @@ same_as_gdb() {
 	diff <(jq -S . "$BATS_TEST_TMPDIR/gdb.json") <(jq -S . "$BATS_TEST_TMPDIR/ours.json") >&2
 }
 
-@test "a call that hung after the attach is found: its name, its age, the lock, who holds that, and the way it came" {
+@test "now finds a call that hung after the attach, with name, age, lock, lock owner and stack" {
 	start_hang
 	start_bg now "$MXBPF" now --pid "$HANG_PID" --format json -d 10s
 	wait_line "$(err now)" '^attached'
@@ -132,7 +132,7 @@ same_as_gdb() {
 	go_on
 }
 
-@test "one that hung before is found by its stack, which is gdb's" {
+@test "now finds a call that hung before the attach by its stack, which equals gdb's" {
 	start_hang
 	hang
 	now "$HANG_PID" -d 100ms
@@ -170,7 +170,7 @@ job_goes_on() { # RESULT
 	grep -q "^result $1$" "$(out hang)"
 }
 
-@test "an operator of a real PyTorch job that waits for another thread: named, and its Python stacks are what Python says" {
+@test "now names a PyTorch operator that waits for another thread, with Python's own stack" {
 	need_torch
 	start_job "$PYTHON_TORCH" torch-operator
 	start_bg now "$MXBPF" now --pid "$HANG_PID" --format json -d 60s
@@ -186,7 +186,7 @@ job_goes_on() { # RESULT
 	job_goes_on '\[2.0, 2.0, 2.0\]'
 }
 
-@test "a collective of a real PyTorch job whose peer never comes: the wait for it, where Python called it, and gloo's thread" {
+@test "now shows a PyTorch collective whose peer is missing, with its Python caller and gloo's thread" {
 	need_torch
 	start_job "$PYTHON_TORCH" torch-collective
 	hang
@@ -198,7 +198,7 @@ job_goes_on() { # RESULT
 	job_goes_on '\[3.0, 3.0, 3.0, 3.0\]'
 }
 
-@test "a real MXNet job that waits for a slow operator: the wait, the custom operator and its Python line" {
+@test "now shows an MXNet job that waits for a slow operator, with the custom operator and its Python line" {
 	need_mxnet
 	start_job "$PYTHON" mxnet-operator
 	start_bg now "$MXBPF" now --pid "$HANG_PID" --format json -d 60s
@@ -215,7 +215,7 @@ job_goes_on() { # RESULT
 	job_goes_on '\[2.0, 2.0, 2.0\]'
 }
 
-@test "a stopped process is looked at and stays stopped; one that ended is said to have" {
+@test "now leaves a stopped process stopped, and says that an ended one has ended" {
 	start_hang
 	hang
 	kill -STOP "$HANG_PID"
@@ -229,7 +229,7 @@ job_goes_on() { # RESULT
 	expect_re "no process with pid $HANG_PID" "$output"
 }
 
-@test "none of the threads is ever stopped or traced while they are looked at" {
+@test "now never stops or traces a thread" {
 	start_hang
 	hang
 	start_bg trace timeout 60 strace -f -qq -e trace=ptrace,kill,tgkill,tkill,rt_sigqueueinfo,pidfd_send_signal \
@@ -240,7 +240,7 @@ job_goes_on() { # RESULT
 	go_on
 }
 
-@test "threads that run: what they are in, or did last; threads that do the same are one block" {
+@test "now shows the current or last call of running threads, and groups threads that do the same" {
 	start_toy 1000000 2
 	kill -USR1 "$READY_PID"
 	now "$READY_PID" -d 500ms
@@ -256,7 +256,7 @@ job_goes_on() { # RESULT
 	go_on
 }
 
-@test "now takes no words that mean nothing to it" {
+@test "now refuses options that do not apply to it" {
 	run "$MXBPF" now
 	expect_status 2
 	run "$MXBPF" now --pid $$ --by name

@@ -51,14 +51,14 @@ cpu_as_measured() {
 		.[0] > 0.99 and .[length / 2 | floor] < 1.02 + '"$share"' and .[-1] < 1.5 + '"$share"
 }
 
-@test "every region is there, its operator's, and its team's CPU time is what the threads measure" {
+@test "Every region belongs to its operator, with the CPU time that the threads measure" {
 	session
 	teams "$(out mxbpf)" '[$toy | keys[] | $t["aten::" + .].regions == $toy[.].regions] | all'
 	cpu_as_measured
 	teams "$(out mxbpf)" '.loss.dropped == 0 and .loss.unmatched == 0'
 }
 
-@test "a thread's time is all accounted for: on its way, at work, at the barrier; who does less waits there" {
+@test "A thread's time is split completely into start, work and barrier, and a thread with less work waits longer" {
 	session
 	teams "$(out mxbpf)" '[$t[] | .late_ns + .work_ns + .barrier_ns == .threads_ns and .cpu_ns + .runq_ns <= .work_ns and .late_runq_ns <= .late_ns] | all'
 	# The other one is done when the master, with its 4 ms, has 3 ms to go; or it started later because it had no CPU.
@@ -75,12 +75,12 @@ expect_as_measured() {
 	teams "$(out mxbpf)" '.loss.dropped == 0 and .loss.unmatched == 0'
 }
 
-@test "libomp: every region is there, its operator's, and its team's CPU time is what the threads measure" {
+@test "libomp regions belong to their operators, with the CPU time that the threads measure" {
 	TOY=$O/toy/kmp/libtorch_cpu.so run_toy 2 40 --format json
 	expect_as_measured
 }
 
-@test "libomp in the place of libgomp: what was compiled for that is seen as well" {
+@test "libomp in place of libgomp is seen by programs compiled for libgomp" {
 	start_ready toy env LD_PRELOAD=/usr/lib/llvm-14/lib/libomp.so.5 "$O/toy/omp/libtorch_cpu.so" 2 40 >/dev/null
 	start_mxbpf --pid "$READY_PID" --omp --probes op --format json
 	kill -s USR1 "$READY_PID"
@@ -89,13 +89,13 @@ expect_as_measured() {
 	expect_as_measured
 }
 
-@test "libomp: regions of one thread count as such" {
+@test "libomp regions of one thread count as such" {
 	TOY=$O/toy/kmp/libtorch_cpu.so run_toy 1 20 --format json
 	teams "$(out mxbpf)" '$t["aten::even"] | .regions == $toy.even.regions and .threads == 1 and .cpu_ns / $toy.even.cpu_ns < 1.5'
 	teams "$(out mxbpf)" '.loss.unmatched == 0'
 }
 
-@test "a library of OpenMP that is not understood is named, and those beside it are seen" {
+@test "An unsupported OpenMP library is named, and the others are seen" {
 	echo 'int nothing;' | cc -shared -fPIC -o "$BATS_TEST_TMPDIR/libiomp5.so" -x c -
 	start_ready toy env LD_PRELOAD="$BATS_TEST_TMPDIR/libiomp5.so" "$O/toy/omp/libtorch_cpu.so" 2 10 >/dev/null
 	start_mxbpf --pid "$READY_PID" --omp --probes op
@@ -106,25 +106,25 @@ expect_as_measured() {
 	expect_re '^aten::even +20 +2 ' "$(<"$(out mxbpf)")"
 }
 
-@test "two masters that run the same code at the same time are kept apart" {
+@test "Two masters that run the same code at the same time are kept apart" {
 	session
 	teams "$(out mxbpf)" '$t["aten::right"].regions == 40 and $t["aten::left"].regions == 40'
 	teams "$(out mxbpf)" '$t["aten::right"].cpu_ns / $t["aten::left"].cpu_ns | . > 1.7 and . < 2.3'
 }
 
-@test "regions within regions: each is counted, and no thread's time twice" {
+@test "Nested regions count one by one, and no thread's time counts twice" {
 	session
 	# The outer one with two threads, and in each one with two, of which one is none of its own.
 	teams "$(out mxbpf)" '$t["aten::nested"] | .regions == 120 and .threads == 2'
 	teams "$(out mxbpf)" '$t["aten::nested"].cpu_ns >= 0.99 * $toy.nested.cpu_ns'
 }
 
-@test "more threads than CPUs: the report says that the team waits for a CPU, and what to do" {
+@test "A team with more threads than CPUs is reported to wait for a CPU, with a remedy" {
 	run_toy "$((4 * $(nproc)))" 20 # the toy's left and right have two threads each
 	expect_re '^team waits for a CPU [0-9]+ % of its threads'\'' time.*up to [0-9]+ threads share [0-9]+ CPUs?; OMP_NUM_THREADS=[0-9]+ gives each its own$' "$(<"$(out mxbpf)")"
 }
 
-@test "fewer CPUs than the machine has count as well: those that the process may use" {
+@test "A process that may use fewer CPUs than the machine has gets the same report" {
 	start_ready toy taskset -c 0 "$O/toy/omp/libtorch_cpu.so" 2 20 >/dev/null
 	start_mxbpf --pid "$READY_PID" --omp --probes op
 	kill -s USR1 "$READY_PID"
@@ -133,7 +133,7 @@ expect_as_measured() {
 	expect_re '^team waits for a CPU .*up to 2 threads share 1 CPU;' "$(<"$(out mxbpf)")"
 }
 
-@test "a recording says the same as the tables" {
+@test "A recording has the tables of its session" {
 	start_ready toy "$O/toy/omp/libtorch_cpu.so" 2 20 >/dev/null
 	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" --omp --probes op -o "$BATS_TEST_TMPDIR/r.mxd"
 	wait_line "$(err mxbpf)" 'attached: [0-9]+ probes' "$BG_PID"
@@ -153,7 +153,7 @@ expect_as_measured() {
 	teams "$(out mxbpf)" '($t | keys) == ["aten::even"] and $t["aten::even"].regions == 20'
 }
 
-@test "what --omp does not fit is refused" {
+@test "Options that --omp does not support are refused" {
 	run --separate-stderr "$MXBPF" --pid $$ --omp --stats
 	expect_status 2
 	run --separate-stderr "$MXBPF" --pid $$ --omp --layout mxnet
@@ -165,7 +165,7 @@ expect_as_measured() {
 	expect_re '^mxbpf: error: --omp: no library of OpenMP is mapped \(libgomp, libomp, libiomp5\)$' "$stderr"
 }
 
-@test "MXNet: operators fan out in libgomp, whose regions are theirs" {
+@test "MXNet operators own their regions in libgomp" {
 	need_mxnet
 	start_ready job env OMP_NUM_THREADS=2 "$PYTHON" -c '
 import os, signal, mxnet as mx
@@ -184,7 +184,7 @@ mx.nd.waitall()' >/dev/null
 	jq -e '.teams.operators[] | select(.name == "softmax") | .regions == 30 and .threads == 2 and .cpu_ns > 0' "$(out mxbpf)"
 }
 
-@test "a command that is launched is looked at when the libraries are there that its runtime needs" {
+@test "A launched command is attached only when the OpenMP libraries of its runtime are mapped" {
 	need_mxnet
 	OMP_NUM_THREADS=2 "$MXBPF" --omp --probes op --format json -- "$PYTHON" -c '
 import mxnet as mx
@@ -195,7 +195,7 @@ mx.nd.waitall()' >"$(out mxbpf)"
 	jq -e '.teams.operators[] | select(.name == "softmax") | .regions == 10 and .threads == 2' "$(out mxbpf)"
 }
 
-@test "PyTorch: the same in the libgomp that its wheel brings; no region is missed, by a count of the calls" {
+@test "PyTorch operators own their regions in the wheel's libgomp, and none is missed by a count of the calls" {
 	need_torch
 	WAIT_SECONDS=120
 	cc -shared -fPIC -o "$BATS_TEST_TMPDIR/count.so" "$REPO/tests/toy/count_gomp.c" -ldl
@@ -222,7 +222,7 @@ print("regions", regions.value - before)' >/dev/null
 	jq -e '[.teams.operators[].name] | all' "$(out mxbpf)" # none is outside of operators
 }
 
-@test "a trace has the teams in the arguments of the spans that opened their regions; CSV has them as rows" {
+@test "A trace has teams as arguments of the spans that opened their regions, and CSV has them as rows" {
 	run_toy 2 10 --format csv --trace "$BATS_TEST_TMPDIR/t.json"
 	jq -e '[.traceEvents[] | select(.name == "aten::skewed" and .ph == "X") | .args | .team_regions == 1 and
 		.team_threads == 2 and .team_cpu_ns > 4500000] | length == 10 and all' "$BATS_TEST_TMPDIR/t.json"

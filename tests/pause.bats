@@ -22,7 +22,7 @@ pause_once() {
 	wait_new_line "$(out workload)" '^step'
 }
 
-@test "a pause is not in the window, is in no duration, and is said" {
+@test "A pause is not in the window and in no duration, and is reported" {
 	shared_workload --tiny
 	pause_once --format json --trace "$BATS_TEST_TMPDIR/t.json"
 	kill -s INT "$MXBPF_PID"
@@ -39,7 +39,7 @@ pause_once() {
 		.gap * 1000 > $paused * 0.9)' "$BATS_TEST_TMPDIR/t.json"
 }
 
-@test "what ends at an instruction of its own function, as PyTorch's operators do, ends in no other call after a pause" {
+@test "A call with an end probe of its own, like PyTorch's operators, does not end another call after a pause" {
 	start_torch --tiny
 	pause_once --format json
 	kill -s INT "$MXBPF_PID"
@@ -66,7 +66,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --form
 	jq -e '.window.duration_ns >= 1000000000 and .window.paused_ns > 1000000000 and .loss.stored > 0' "$(out mxbpf)"
 }
 
-@test "a session that ends in a pause says so, in tables and CSV; signals that change nothing are no news" {
+@test "A session that ends in a pause says so in tables and CSV, and signals that change nothing print nothing" {
 	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID"
 	kill -s USR2 "$MXBPF_PID"
@@ -81,7 +81,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --form
 	expect_re 'log_softmax' "$(<"$(out mxbpf)")"
 }
 
-@test "a recording keeps the time of its pauses" {
+@test "A recording keeps the time of its pauses" {
 	shared_workload --tiny
 	start_mxbpf record --pid "$WORKLOAD_PID" -o "$BATS_TEST_TMPDIR/r.mxd"
 	kill -s USR1 "$MXBPF_PID"

@@ -63,7 +63,7 @@ run_on() {
 	wait_exit "$BG_PID" || status=$?
 }
 
-@test "Ctrl-C works in every phase, also where the shell started mxbpf with INT ignored" {
+@test "Ctrl-C works in every phase, also if the shell started mxbpf with INT ignored" {
 	local phase
 	for phase in plan_make att_load att_attach; do
 		start_to $phase --pid "$READY_PID" -o t.json --trace t.trace.json
@@ -75,7 +75,7 @@ run_on() {
 	done
 }
 
-@test "a second Ctrl-C says what was written and what was not" {
+@test "A second Ctrl-C reports what was written and what was not" {
 	start_to ses_wait --pid "$READY_PID" -o tables.json --trace t.json
 	kill -s INT "$BG_PID" # ends the window
 	go_to cmd_print_tables
@@ -96,7 +96,7 @@ run_on() {
 	"$MXBPF" report job.mxd -f json | jq -e '.window.incomplete | not'
 }
 
-@test "the first Ctrl-C aborts nothing, also if the window has just ended by itself" {
+@test "The first Ctrl-C aborts nothing, also if the window has just ended by itself" {
 	start_to cmd_write_trace --pid "$READY_PID" -d 100ms -o tables.json --trace t.json
 	kill -s INT "$BG_PID"
 	run_on
@@ -106,7 +106,7 @@ run_on() {
 	jq -e .traceEvents t.json
 }
 
-@test "a target that is killed in any phase: nothing was seen, exit code 5" {
+@test "A target that is killed in any phase gives exit code 5 with no events" {
 	local phase
 	for phase in plan_make att_attach ses_wait; do
 		start_toy 20 2

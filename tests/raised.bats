@@ -9,7 +9,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
-@test "calls that an exception left are counted as the program caught them, with their lines and times, in every output" {
+@test "Calls left by an exception are counted as the program caught them, with lines and times, in every output" {
 	local mm='.raised[] | select(.name == "aten::mm")' first last option
 	start_code throws '
 import os, signal, time, torch

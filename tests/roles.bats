@@ -14,7 +14,7 @@ teardown() {
 	kill_started
 }
 
-@test "roles: of a job that is launched, each process has its role and rank, each role its tables" {
+@test "Roles and ranks are shown for each process of a launched job, with tables for each role" {
 	"$MXBPF" record -q -o job.mxd -- "${JOB[@]}" >own
 	"$MXBPF" report job.mxd -f json >report.json
 	python3 - report.json <<'END'
@@ -53,14 +53,14 @@ END
 	printf '%s\n' "scheduler 0 " "server 0 " "worker 0 " "worker 1 " | diff - names
 }
 
-@test "roles: --role looks at such processes alone" {
+@test "--role profiles only processes with that role" {
 	"$MXBPF" record -q --role server -o job.mxd -- "${JOB[@]}" >own
 	[ "$(grep -c ^kv own)" = 2 ]
 	"$MXBPF" report job.mxd -f json >report.json
 	jq -e '[.processes[].role] == ["server"] and ([.kvstore[].operation] | unique == ["serve pull", "serve push"])' report.json
 }
 
-@test "roles: of a launcher that is named by its pid, the children are looked at" {
+@test "Child processes of a launcher named by its pid are profiled with their roles" {
 	start_bg job "$PYTHON" "$REPO/tests/workload/mxnet_job.py" 2 "$REPO/tests/workload/mxnet_kv.py" dist_sync 2 \
 		"$BATS_TEST_TMPDIR/go"
 	wait_line "$(out job)" '^ready' "$BG_PID"

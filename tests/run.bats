@@ -30,7 +30,7 @@ none_left() { # SECONDS
 	done
 }
 
-@test "files run side by side, those with the tag alone by themselves; the last line has the sums" {
+@test "Files run in parallel, tests with the tag alone run by themselves, and the last line has the sums" {
 	# Each of the two waits until the other one has begun.
 	mkfifo ab ba
 	file a '@test "a" {' "echo >'$PWD/ab' && read -r <'$PWD/ba'" '}'
@@ -44,7 +44,7 @@ none_left() { # SECONDS
 	expect_re '^ok +1 passed .* s  b\.bats alone$' "$output"
 }
 
-@test "a failure is shown with its output, named again at the end, and is exit code 1" {
+@test "A failure is shown with its output, repeated at the end, and gives exit code 1" {
 	file a '@test "holds" { true; }' '@test "breaks" { echo said; false; }'
 	run run_tree
 	expect_status 1
@@ -53,7 +53,7 @@ none_left() { # SECONDS
 	[[ ${lines[-2]} == 'FAILED: a.bats: breaks' && ${lines[-1]} == '1 passed, 1 failed, 0 skipped' ]]
 }
 
-@test "ONLY picks files, unit programs among them; one that matches none is an error that lists all" {
+@test "ONLY selects files and unit programs, and is an error that lists all if it matches none" {
 	file one '@test "1" { true; }'
 	file two '@test "2" { true; }'
 	touch "$TREE/tests/unit/test_three.c"
@@ -68,7 +68,7 @@ none_left() { # SECONDS
 	expect_re 'unit/test_three one.bats two.bats' "$output"
 }
 
-@test "a file that hangs is ended with all that it started, and so is what a file leaves behind" {
+@test "A file that hangs is ended with every process that it started, and leftovers of any file are ended, too" {
 	file hangs '@test "hangs" {' 'setsid sleep 1111 & sleep 1112' '}'
 	file leaves '@test "leaves" {' 'setsid sleep 1113 3>&- >/dev/null 2>&1 &' '}'
 	run run_tree FILE_SECONDS=2
@@ -79,7 +79,7 @@ none_left() { # SECONDS
 	for n in 1111 1112 1113; do none_left "$n"; done
 }
 
-@test "SIGINT and SIGTERM end everything that was started" {
+@test "SIGINT and SIGTERM end every started process" {
 	local signal status
 	file hangs '@test "hangs" {' "setsid sleep 1114 & echo >'$PWD/here'; sleep 1115" '}'
 	mkfifo here
@@ -96,7 +96,7 @@ none_left() { # SECONDS
 	done
 }
 
-@test "the ten slowest files are named, the slowest first" {
+@test "The ten slowest files are named, the slowest first" {
 	local i
 	for i in {1..11}; do
 		file "f$i" '@test "t" { true; }'
@@ -110,7 +110,7 @@ none_left() { # SECONDS
 	expect_re '^ +[0-9]+ s, +[0-9]+ s of CPU time  f5\.bats$' "$(<ten)"
 }
 
-@test "unit tests on libraries that are not there are skipped with the reason, and none fails" {
+@test "Unit tests without their libraries are skipped with the reason, and none fails" {
 	local t
 	for t in caller calibrate elf hidden layout marks team; do
 		touch "$TREE/tests/unit/test_$t.c"
@@ -123,7 +123,7 @@ none_left() { # SECONDS
 	expect_re '^[0-9]+ passed, 0 failed, 7 skipped$' "${lines[-1]}"
 }
 
-@test "links of another session are not among a test's own, whose links are waited for" {
+@test "probe_links omits links of other sessions, and waits for the test's own" {
 	local other
 	need_root
 	start_toy 1000 2

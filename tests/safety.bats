@@ -27,7 +27,7 @@ count_of() { # JSON TABLE NAME
 }
 
 # bats test_tags=alone
-@test "a second process on the same library contributes nothing and its code is unchanged" {
+@test "A second process on the same library contributes no events, and its code is unchanged" {
 	start_workload --tiny
 	local watched=$WORKLOAD_PID offsets before
 	start_ready other "$PYTHON" "$REPO/tests/workload/mxnet_train.py" --tiny
@@ -49,7 +49,7 @@ count_of() { # JSON TABLE NAME
 }
 
 # bats test_tags=alone
-@test "SIGKILL of mxbpf leaves no probe, no temporary file, and the target running" {
+@test "SIGKILL of mxbpf leaves no probe and no temporary file, and the target survives" {
 	start_workload --tiny
 	local links dir=$BATS_TEST_TMPDIR/dir
 	mkdir "$dir"
@@ -68,7 +68,7 @@ count_of() { # JSON TABLE NAME
 	stop_pid "$WORKLOAD_PID"
 }
 
-@test "each probe that can be set stands where an instruction begins, as another disassembler sees it" {
+@test "Each probe that can be attached is on the first byte of an instruction, by another disassembler" {
 	local seen
 	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" "${EVERYTHING[@]}"
@@ -79,7 +79,7 @@ count_of() { # JSON TABLE NAME
 	wait_new_line "$(out workload)" '^step'
 }
 
-@test "SIGKILL of mxbpf record leaves a readable recording that says it is incomplete" {
+@test "SIGKILL of mxbpf record leaves a readable recording that says that it is incomplete" {
 	shared_workload --tiny
 	start_mxbpf record --pid "$WORKLOAD_PID" -o "$BATS_TEST_TMPDIR/r.mxd"
 	timeout 20 bash -c 'until [[ $(stat -c %s "$0") -gt 1200000 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/r.mxd"
@@ -98,7 +98,7 @@ copy_library() {
 	export MXNET_LIBRARY_PATH=$BATS_TEST_TMPDIR/libmxnet.so LD_LIBRARY_PATH=${lib%/*} # openblas stands beside it
 }
 
-@test "a library that was deleted on disk still works" {
+@test "A library that was deleted on disk can be profiled" {
 	copy_library
 	start_workload --tiny
 	rm "$BATS_TEST_TMPDIR/libmxnet.so"
@@ -107,7 +107,7 @@ copy_library() {
 	(($(count_of <(echo "$output") operator log_softmax) > 0))
 }
 
-@test "a library that was replaced on disk still works, on the file that is mapped" {
+@test "A library that was replaced on disk is probed in the file that is mapped" {
 	copy_library
 	start_workload --tiny
 	cp "$BATS_TEST_TMPDIR/libmxnet.so" "$BATS_TEST_TMPDIR/new"
@@ -117,7 +117,7 @@ copy_library() {
 	(($(count_of <(echo "$output") operator log_softmax) > 0))
 }
 
-@test "a build whose structure offsets are not known, nor shown by its code, is refused, not guessed at" {
+@test "A build with unknown structure offsets that its code does not show is refused" {
 	TOY=$BATS_TEST_TMPDIR/toy
 	cp -r "$O/toy" "$TOY"
 	"$PYTHON" "$REPO/tests/versions/other_build.py" "$TOY/libmxnet.so"
@@ -132,7 +132,7 @@ copy_library() {
 	(($(count_of "$(out mxbpf)" MXNET_C_API MXNDArrayFree) > 0))
 }
 
-@test "exceptions of operators, sync and async, reach the program as without mxbpf" {
+@test "Exceptions of operators, synchronous or not, reach the program as without mxbpf" {
 	start_ready thrower "$PYTHON" "$REPO/tests/workload/mxnet_throw.py"
 	start_mxbpf --pid "$READY_PID" --trace "$BATS_TEST_TMPDIR/t.json" --format json
 	kill -s USR1 "$READY_PID"
@@ -142,7 +142,7 @@ copy_library() {
 	[[ $(jq '.loss.dropped' "$(out mxbpf)") == 0 ]]
 }
 
-@test "the result of a job is the same to the last bit with mxbpf attached" {
+@test "The result of a job is bit-identical with mxbpf attached" {
 	local args=(--tiny --steps 400 --seed 3 --print-result) plain
 	start_bg plain "$PYTHON" "$REPO/tests/workload/mxnet_train.py" "${args[@]}"
 	wait_exit "$BG_PID" 60
@@ -156,7 +156,7 @@ copy_library() {
 	[[ -n $plain && $(grep '^result ' "$(out workload)") == "$plain" ]]
 }
 
-@test "attaching and detaching twenty times during training has no effect" {
+@test "Twenty attaches and detaches during training have no effect" {
 	local i links seen=0
 	shared_workload --tiny
 	links=$(probe_links)
@@ -171,7 +171,7 @@ copy_library() {
 	no_new_links "$links"
 }
 
-@test "it works where RLIMIT_MEMLOCK is tiny and may not be raised" {
+@test "mxbpf works with a tiny RLIMIT_MEMLOCK that may not be raised" {
 	shared_workload --tiny
 	run --separate-stderr prlimit --memlock=65536:65536 setpriv --bounding-set=-sys_resource \
 		"$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --format json

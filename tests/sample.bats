@@ -33,7 +33,7 @@ folded() { # REGEX
 	RE=$1 awk '$0 ~ ENVIRON["RE"] { n += $NF } END { print n + 0 }' burn.folded
 }
 
-@test "samples are the CPU time that a program measures of itself, by operator, with and without probes hit" {
+@test "Samples by operator equal the CPU time that the program measures, with and without probe hits" {
 	record_burn 2000 --sample 997
 	"$MXBPF" report burn.mxd -f json >burn.json
 	cat "$(out burn)" burn.json >&2
@@ -46,7 +46,7 @@ folded() { # REGEX
 	jq -e '.loss | .attempted == .stored and .unreadable == 0' burn.json
 }
 
-@test "a sample has its operator first and the whole chain of frame pointers behind it" {
+@test "A sample has its operator first and then the whole chain of frame pointers" {
 	record_burn 1000 --sample 499
 	"$MXBPF" export burn.mxd -f folded >burn.folded
 	cat burn.folded >&2
@@ -81,7 +81,7 @@ folded() { # REGEX
 	((theirs > 50))
 }
 
-@test "go tool pprof reads the profile: its samples, its CPU time, the operators as roots" {
+@test "go tool pprof reads the profile with its samples, CPU time and the operators as roots" {
 	command -v go >/dev/null || skip "no go"
 	take_shared burn-250 shared_burn
 	READY_PID=$(sed -n 's/^ready //p' burn.out)
@@ -123,7 +123,7 @@ folded() { # REGEX
 }
 
 # The share of samples below a root that stand in a function of the program at a line.
-@test "a PyTorch job's samples name the program's file and line" {
+@test "A PyTorch job's samples have the program's file and line" {
 	need_torch
 	cat >prog.py <<-'END'
 		import os, sys, torch
@@ -150,7 +150,7 @@ folded() { # REGEX
 	(($(folded "^\[no operator\];<module> \($at:13\);count \($at:9\);<genexpr> \($at:9\)") > 0))
 }
 
-@test "a forked child's samples have its own pid, names and lines" {
+@test "A forked child's samples have its own pid, names and lines" {
 	need_torch
 	cat >prog.py <<-'END'
 		import os, torch
@@ -181,7 +181,7 @@ folded() { # REGEX
 	(($(folded '^aten::mm;.*in_parent \(.*prog.py:6\)') > 0))
 }
 
-@test "operators that --ops hides are in no sample, whose time stays" {
+@test "Operators excluded by --ops are in no sample, and their time is kept" {
 	start_ready burn "$O/toy/toy" 30000 2 >/dev/null
 	start_mxbpf --pid "$READY_PID" --sample 997 --ops 'd*' --trace burn.folded -f json
 	kill -s USR1 "$READY_PID"
@@ -193,7 +193,7 @@ folded() { # REGEX
 	"$PYTHON" -m jsonschema -i "$(out mxbpf)" "$O/report.schema.json" 2>warnings
 }
 
-@test "what OpenMP's threads do for an operator is the operator's, with --omp" {
+@test "Samples of OpenMP threads belong to the operator with --omp" {
 	start_ready burn "$O/toy/omp/libtorch_cpu.so" 2 80 >/dev/null
 	start_mxbpf --pid "$READY_PID" --probes op --omp --sample 997 -f json
 	kill -s USR1 "$READY_PID"
@@ -206,7 +206,7 @@ folded() { # REGEX
 		| [("even", "left", "right") | ($used[.].cpu_ns * 997 / 1e9) as $m | $n["aten::" + .] > $m - 4 * ($m | sqrt)] | all' "$(out mxbpf)"
 }
 
-@test "while it is paused there are no samples" {
+@test "A paused session takes no samples" {
 	start_ready burn "$O/toy/burn/libtorch_cpu.so" 1000 >/dev/null
 	start_mxbpf --probes op --pid "$READY_PID" --sample 499 -f json
 	kill -s USR1 "$MXBPF_PID"
@@ -217,7 +217,7 @@ folded() { # REGEX
 	jq -e '.samples.count == 0' "$(out mxbpf)"
 }
 
-@test "an MXNet job's samples stand in its operators and calls, and under its source lines" {
+@test "An MXNet job's samples are in its operators and calls, below its source lines" {
 	start_workload >/dev/null
 	"$MXBPF" record --pid "$WORKLOAD_PID" -d 2s --sample 499 -o burn.mxd
 	"$MXBPF" export burn.mxd -f folded >burn.folded
@@ -227,7 +227,7 @@ folded() { # REGEX
 	(($(folded '^\[no operator\];.*mxnet_train.py:[0-9]+\)') > 0))
 }
 
-@test "tables as it runs have what the recording has" {
+@test "Live tables have the samples of the recording" {
 	start_ready burn "$O/toy/burn/libtorch_cpu.so" 500 >/dev/null
 	start_mxbpf --probes op --pid "$READY_PID" --sample 499 --trace burn.folded -f csv
 	kill -s USR1 "$READY_PID"
@@ -238,7 +238,7 @@ folded() { # REGEX
 	(($(folded '^\[no operator\]') == $(sed -n 's/^"samples","\[no operator\]",,\([0-9]*\),.*/\1/p' "$(out mxbpf)")))
 }
 
-@test "what does not fit is said: no rate, too high a rate, --stats, files of samples without samples" {
+@test "Rates that are missing or too high, --stats, and profiles without samples are refused" {
 	local args
 	for args in '--sample 0' '--sample 1001' '--sample often' '--sample 99 --stats' '--trace t.folded' '--trace t.pb.gz'; do
 		# shellcheck disable=SC2086 # words

@@ -62,7 +62,7 @@ near() { # NS NS: within 3 %, or what a switch takes now and then, or what the h
 	return 1
 }
 
-@test "each part waits for what it waits for: a lock, a disk, page faults, a nap" {
+@test "Each operator has its own reason to be off the CPU: a lock, a disk, page faults or a sleep" {
 	waits -- --seconds 1.5
 	part locked '.futex_ns > 0.9 * (.off_cpu_ns - .waited_ns) and .futex_ns > 5000000'
 	part locked '.woken_by | any(.comm == "python" and .own)'
@@ -74,7 +74,7 @@ near() { # NS NS: within 3 %, or what a switch takes now and then, or what the h
 }
 
 # bats test_tags=alone
-@test "a busy process on the same CPU is named, and states add up to the kernel's account" {
+@test "A busy process on the same CPU is named, and states add up to the kernel's account" {
 	local states STOLEN_BEFORE
 	STOLEN_BEFORE=$(stolen_ns)
 	start_hog 1
@@ -92,7 +92,7 @@ near() { # NS NS: within 3 %, or what a switch takes now and then, or what the h
 	near "$(jq .running <<<"$states")" "$RAN_NS"
 }
 
-@test "the tracks are what Perfetto takes, arrows from who wakes among them" {
+@test "Perfetto accepts the scheduling tracks, with arrows from the waking threads" {
 	[[ -f $O/deps/perfetto/stamp ]] || "$REPO/tests/perfetto/setup.sh" "$O/deps/perfetto"
 	waits --trace t.json -- --seconds 0.5
 	node "$REPO/tests/perfetto/engine.mjs" "$O/deps/perfetto" t.json --json >engine.json
@@ -114,7 +114,7 @@ every_output_has_sources() {
 	expect_same "$losses" "$(jq -c '[first(.. | .sources? // empty)[] | {source, attempted, dropped}]' t.json)"
 }
 
-@test "a recording has what the live session showed, whole or cut" {
+@test "A recording, complete or truncated, has the states of the live session" {
 	start_waits --seconds 0.5
 	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" --sched -o r.mxd
 	wait_line mxbpf.err 'attached'
@@ -143,7 +143,7 @@ every_output_has_sources() {
 	"$MXBPF" report -f json cut.mxd 2>/dev/null | jq -S '.off_cpu.calls | sort_by(.name, .category)' | diff whole - >&2
 }
 
-@test "what was paused is in no state" {
+@test "Paused time is in no state" {
 	local states
 	start_waits --seconds 1
 	start_mxbpf --pid "$READY_PID" --sched -f json --trace t.json
@@ -160,7 +160,7 @@ every_output_has_sources() {
 	jq -e '.window.paused_ns > 500000000' mxbpf.out
 }
 
-@test "the other backend sees the same; the CSV has it" {
+@test "Both backends see the same states, and CSV has them" {
 	waits --backend perf -- --seconds 0.5 --only locked
 	part locked '.futex_ns > 5000000'
 	start_waits --seconds 0.5 --only locked
@@ -177,7 +177,7 @@ every_output_has_sources() {
 	END
 }
 
-@test "it needs events, and all of them" {
+@test "--sched is refused without events, or with some of them" {
 	run -2 "$MXBPF" --pid 1 --sched --stats
 	expect_re '--stats keeps no events, and --sched is about events' "$output"
 	run -2 "$MXBPF" --pid 1 --sched --iterations 1/10
@@ -186,7 +186,7 @@ every_output_has_sources() {
 
 tracepoints() { grep -h '^tp_name' "/proc/$MXBPF_PID/fdinfo/"* 2>/dev/null | sort; }
 
-@test "what is not asked for costs nothing: no program on the scheduler's tracepoints" {
+@test "A session without --sched loads no program on the scheduler's tracepoints" {
 	start_torch --tiny
 	start_mxbpf --pid "$WORKLOAD_PID"
 	expect_re 'sched_process_exit' "$(tracepoints)"

@@ -25,25 +25,25 @@ exactly() { # FORM
 	same mxbpf.out
 }
 
-@test "eager: every type, 0 to 7 dimensions, sparse arrays, lists too long to look at, shapes not known yet; estimates" {
+@test "Eager operators have exact shapes and types, for 0 to 7 dimensions, sparse arrays, long lists and unknown shapes" {
 	exactly eager
 	jq -e '.loss.truncated == 1 and .loss.dropped == 0' mxbpf.out
 	jq -e '[.tables.operator[] | select(.flops_calls > 0) | .gflop_per_s * .flops_ns / .flops] | length > 9 and all(. > 0.999 and . < 1.001)' mxbpf.out
 }
 
 # Bulks, segments of a graph, an executor: with gradients, of which nobody wants the data's.
-@test "hybridized, forward and backward" { exactly hybrid-backward; }
-@test "static_shape, forward and backward" { exactly static-backward; }
-@test "Module, forward and backward" { exactly module-backward; }
+@test "Hybridized operators have exact shapes, forward and backward" { exactly hybrid-backward; }
+@test "Operators of static_shape have exact shapes, forward and backward" { exactly static-backward; }
+@test "Operators of Module have exact shapes, forward and backward" { exactly module-backward; }
 
-@test "MXNet 2.0: all of eager, and both ways in bulks and in segments" {
+@test "MXNet 2.0 operators have exact shapes, eager, in bulks and in segments" {
 	local form
 	need_mxnet_2
 	for form in eager hybrid-backward static-backward; do exactly "$form"; done
 	jq -e '.loss | .dropped + .unreadable == 0' mxbpf.out
 }
 
-@test "the same is added up in the kernel, where threads are told apart as well" {
+@test "--stats has the shapes of a session with events, and tells threads apart" {
 	watched '--stats --shapes --by shape --format json' hybrid-backward
 	same mxbpf.out
 	watched '--stats --by thread --format json' hybrid-backward
@@ -54,7 +54,7 @@ exactly() { # FORM
 counts() { jq '[.tables.operator[] | select(.name != "ImperativeBulk") | .count] | add' "$1"; }
 flops() { jq -c '.tables.operator | [map(.flops // 0), map(.flops_calls // 0), map(.flops_ns // 0)] | map(add)' "$1"; }
 
-@test "a recording shows it by shape, call by call and in the trace; rows by operator, device and thread are sums of it" {
+@test "A recording has shapes in rows, calls and the trace, and rows by operator, device and thread are their sums" {
 	local by
 	watched 'record --shapes -o job.mxd' hybrid-backward
 	for by in operator shape device thread event; do
@@ -73,7 +73,7 @@ flops() { jq -c '.tables.operator | [map(.flops // 0), map(.flops_calls // 0), m
 		."Input type"[0] == "float32" and .["GFLOP/s"] > 0] | length == 3 and all' trace.json
 }
 
-@test "without the probes that read them, shapes are refused before anything is attached" {
+@test "--shapes is refused before anything is attached without the probes that read them" {
 	start_workload
 	run "$MXBPF" --pid "$WORKLOAD_PID" --shapes --probes op -d 100ms
 	expect_status 2

@@ -25,7 +25,7 @@ judged() { # PROGRAM
 	python3 "$STACKS/compare_torch.py" builtin.json job.mxd
 }
 
-@test "each frame is told as the program says it: threads, generators, coroutines, frames of C between, deep recursion, strange names" {
+@test "Stacks equal the program's own in threads, generators, coroutines, C frames, deep recursion and with strange names" {
 	told /usr/bin/python3
 }
 
@@ -35,20 +35,20 @@ told_on() { # VERSION
 	told "$python"
 }
 
-@test "the same on CPython 3.9" { told_on 3.9; }
-@test "the same on CPython 3.13" { told_on 3.13; }
+@test "Stacks equal the program's own on CPython 3.9" { told_on 3.9; }
+@test "Stacks equal the program's own on CPython 3.13" { told_on 3.13; }
 
-@test "operators of a CNN have the frames and modules that torch.profiler says" {
+@test "Operators of a CNN have torch.profiler's frames and modules" {
 	need_torch
 	judged sgd
 }
 
-@test "the same between operators that fail and are caught" {
+@test "Operators of a program with caught exceptions have torch.profiler's frames and modules" {
 	need_torch
 	judged exceptions
 }
 
-@test "what a program computes, and what is counted of it, is the same with stacks" {
+@test "A program has the same result and counts with stacks" {
 	torch_setup
 	reference threads
 	traced_prog '--format json --py-stacks' threads --bare --result watched
@@ -56,7 +56,7 @@ told_on() { # VERSION
 	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json
 }
 
-@test "calls of MXNet stand under their source lines, and those of its children" {
+@test "MXNet calls and their child processes' calls are below their source lines" {
 	need_mxnet
 	local how
 	for how in --launched '--launched --spawn'; do
@@ -73,7 +73,7 @@ told_on() { # VERSION
 	done
 }
 
-@test "a process without Python is refused, and one whose calls Python does not make" {
+@test "A process without Python, or with calls that Python does not make, is refused" {
 	start_toy
 	run -3 "$MXBPF" --pid "$READY_PID" --py-stacks -d 1
 	expect_re 'runs no Python' "$output"

@@ -33,17 +33,17 @@ toy() { # MXBPF_ARGS...
 	wait_exit "$MXBPF_PID"
 }
 
-@test "every call, operator and byte is counted in the kernel: uprobe_multi" {
+@test "uprobe_multi counts every call, operator and byte in the kernel" {
 	toy --stats --backend uprobe_multi
 	same_counts "$(out toy)" "$(out mxbpf)"
 }
 
-@test "every call, operator and byte is counted in the kernel: perf" {
+@test "perf counts every call, operator and byte in the kernel" {
 	toy --stats --backend perf
 	same_counts "$(out toy)" "$(out mxbpf)"
 }
 
-@test "the kernel's tables equal those of events, of the same calls" {
+@test "The kernel's tables equal those of events for the same calls" {
 	toy --stats-check
 	same_tables "$(out mxbpf)"
 	same_counts "$(out toy)" <(tail -n 1 "$(out mxbpf)")
@@ -54,7 +54,7 @@ held() { # MXBPF_ARGS PROGRAM...
 	traced "--format json $1" "$(out mxbpf)" "${@:2}"
 }
 
-@test "PyTorch, exceptions in between: the tables are those of events, and the counts torch.profiler's" {
+@test "PyTorch operators with exceptions have the tables of events and torch.profiler's counts" {
 	torch_setup
 	traced_prog '--format json --stats-check' exceptions --bare
 	same_tables mxbpf.json
@@ -64,7 +64,7 @@ held() { # MXBPF_ARGS PROGRAM...
 	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json
 }
 
-@test "PyTorch on two threads: the tables are those of events, and the counts torch.profiler's" {
+@test "PyTorch operators on two threads have the tables of events and torch.profiler's counts" {
 	torch_setup
 	traced_prog '--format json --stats-check' threads --bare
 	same_tables mxbpf.json
@@ -73,7 +73,7 @@ held() { # MXBPF_ARGS PROGRAM...
 	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json
 }
 
-@test "MXNet with its worker threads: the tables are those of events, and the counts of its own profiler" {
+@test "MXNet operators on worker threads have the tables of events and the counts of MXNet's profiler" {
 	need_mxnet
 	local prog=("$PYTHON" "$REPO/tests/judge/prog.py")
 	held --stats-check "${prog[@]}" --bare
@@ -84,7 +84,7 @@ held() { # MXBPF_ARGS PROGRAM...
 	"$PYTHON" "$REPO/tests/judge/compare.py" builtin "$(out mxbpf)" --bytes-of naive
 }
 
-@test "a training job of some seconds: the tables are those of events" {
+@test "Training jobs have the tables of events over seconds" {
 	start_torch --tiny --threads 2
 	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check -d 2s
 	wait_exit "$MXBPF_PID"
@@ -98,7 +98,7 @@ held() { # MXBPF_ARGS PROGRAM...
 }
 
 # Of the same rows by name: events give a backward node the stack of the operator that made it, which the kernel does not know.
-@test "PyTorch's Python stacks make rows, whose sums are those of events" {
+@test "PyTorch's Python stacks make rows whose sums are those of events" {
 	torch_setup
 	traced_prog '--format json --stats-check --py-stacks' threads --bare
 	same_tables mxbpf.json
@@ -106,7 +106,7 @@ held() { # MXBPF_ARGS PROGRAM...
 	jq -e '.tables.operator | (map(.stack) | unique | length) > 20' mxbpf.json
 }
 
-@test "all names are known, although the program is gone when its rows are taken" {
+@test "Every name is known although the program has exited when its rows are read" {
 	start_torch --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --stats --format json
 	wait_new_line "$(out workload)" '^step'
@@ -117,7 +117,7 @@ held() { # MXBPF_ARGS PROGRAM...
 		([.tables.operator[].name] | any(. == "torch::autograd::AccumulateGrad") and all(startswith("[") | not))' "$(out mxbpf)"
 }
 
-@test "a launched program is counted from its first call on" {
+@test "A launched program is counted from its first call" {
 	: >"$(err mxbpf)" # what the toy prints, as standard output has the tables alone
 	"$MXBPF" -q --stats --format json -- "$O/toy/toy" 20 2 >"$(out mxbpf)" 2>"$(err mxbpf)" 3>&- &
 	local pid=$!
@@ -127,7 +127,7 @@ held() { # MXBPF_ARGS PROGRAM...
 	same_counts "$(err mxbpf)" "$(out mxbpf)"
 }
 
-@test "forked workers have rows of their own, those of events" {
+@test "Forked workers have rows of their own, equal to those of events" {
 	need_mxnet
 	mkfifo "$BATS_TEST_TMPDIR/in"
 	start_bg forks bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "$PYTHON" "$REPO/tests/workload/mxnet_forks.py" --calls 50
@@ -150,7 +150,7 @@ held() { # MXBPF_ARGS PROGRAM...
 	END
 }
 
-@test "a pause is in no row" {
+@test "A pause is in no row" {
 	need_mxnet
 	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check
@@ -181,7 +181,7 @@ intervals() { # TOY_ARGS MXBPF_ARGS...
 		"$(out mxbpf)"
 }
 
-@test "the intervals of --reset add up to what the program did" {
+@test "The intervals of --reset add up to the program's calls" {
 	intervals '3000 3' --reset
 	jq -s '{loss: (map(.loss | to_entries) | add | group_by(.key) | map({key: .[0].key, value: map(.value) | add}) | from_entries),
 		tables: (map(.tables | to_entries) | add | group_by(.key) | map({key: .[0].key, value: (map(.value) | add |
@@ -190,14 +190,14 @@ intervals() { # TOY_ARGS MXBPF_ARGS...
 	same_counts "$(out toy)" "$(out sum)"
 }
 
-@test "without --reset each interval is the whole until then, memory too" {
+@test "Each interval without --reset covers the whole session so far, memory included" {
 	intervals '3000 3'
 	same_counts "$(out toy)" <(tail -n 1 "$(out mxbpf)")
 	jq -s -e '(map(.loss.stored) | . == sort and .[0] < .[-1]) and (map(.tables["Device Storage"][0].allocs // 0) | . == sort) and
 		(map(.tables["Device Storage"][0].peak_bytes // 0) | . == sort)' "$(out mxbpf)"
 }
 
-@test "a recording is of tables alone: report prints them, export says that there are no events" {
+@test "A recording has only tables, report prints them, and export says that there are no events" {
 	start_toy 20 2
 	start_bg mxbpf "$MXBPF" record --stats --pid "$READY_PID" -o "$BATS_TEST_TMPDIR/r.mxd"
 	wait_line "$(err mxbpf)" '^attached'
@@ -215,7 +215,7 @@ intervals() { # TOY_ARGS MXBPF_ARGS...
 	[[ $output != *Concurrency* ]] # nobody counted them
 }
 
-@test "what is about events does not go with --stats" {
+@test "Options that require events are refused with --stats" {
 	local option
 	for option in '--trace t.json' '--ring-size 1M' '--max-size 1G'; do
 		# shellcheck disable=SC2086 # two words

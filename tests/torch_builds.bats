@@ -49,7 +49,7 @@ refused() {
 	probes refused | grep -v '^collective\.' || true
 }
 
-@test "without symbols: TorchScript, custom Functions and exceptions count the same, allocations and bytes too" {
+@test "A stripped PyTorch has the counts, allocations and bytes of TorchScript, custom Functions and exceptions" {
 	need_stripped
 	local program
 	for program in script custom exceptions; do
@@ -69,15 +69,15 @@ few_probes() { # PROGRAM...
 	done
 }
 
-@test "perf: thirty-two probes see every operator, backward node, annotation and allocation of training and inference" {
+@test "perf with 32 probes sees every operator, backward node, annotation and allocation of training and inference" {
 	few_probes sgd transformer
 }
 
-@test "perf: they see them in TorchScript, custom Functions and where operators fail" {
+@test "perf with 32 probes sees TorchScript, custom Functions and failing operators" {
 	few_probes script custom exceptions
 }
 
-@test "perf: operators of all threads alone, and memory alone" {
+@test "perf can probe only operators of all threads, or only memory" {
 	judged wheel threads --calls -- --backend perf --probes op,mem
 	mv mxbpf.json with.json
 	traced_on wheel threads --backend perf --probes op
@@ -87,7 +87,7 @@ few_probes() { # PROGRAM...
 	jq -e '.tables.operator == null and .tables.memory[0].allocs > 0 and ([.loss | .dropped, .unreadable] | add) == 0' mxbpf.json
 }
 
-@test "perf: the times of operators are said to be upper bounds" {
+@test "perf reports that the times of operators are upper bounds" {
 	traced_prog '--backend perf' sgd --bare
 	expect_re '^note +probe operator\.step: .* upper bounds' "$(<mxbpf.json)"
 	recording sgd
@@ -96,14 +96,14 @@ few_probes() { # PROGRAM...
 	[[ $(<tables) != *"upper bounds"* ]]
 }
 
-@test "perf: few operators have ends of their own, as there is room for them" {
+@test "perf gives a few selected operators end probes of their own" {
 	traced_on wheel sgd --backend perf --probes op --ops conv2d,nll_loss_nd
 	jq -e '(.probes | map({(.name): .}) | add) as $p | $p["operator.call"].status == "attached" and
 		$p["operator.call"].reason == "" and $p["operator.step"].status == "off" and
 		(.tables.operator | map(.name) | sort) == ["aten::conv2d", "aten::nll_loss_nd"]' mxbpf.json
 }
 
-@test "perf: the job survives every exception that it catches" {
+@test "perf lets the job survive every exception that it catches" {
 	torch_server
 	start_ready thrower "${SERVED[@]}" "$REPO/tests/workload/torch_throw.py"
 	start_mxbpf --pid "$READY_PID" --backend perf --format json
@@ -114,14 +114,14 @@ few_probes() { # PROGRAM...
 	jq -e '.loss | .dropped + .unreadable == 0' "$(out mxbpf)"
 }
 
-@test "Debian's PyTorch 1.13: a CNN counts the same, operators, nodes, annotations, allocations and bytes" {
+@test "Debian's PyTorch 1.13 has exact counts of a CNN's operators, nodes, annotations, allocations and bytes" {
 	need_debian
 	judged debian sgd
 	[[ -z $(refused) ]]
 	expect_re '^annotation.exit_boxed$' "$(probes attached)"
 }
 
-@test "Debian's PyTorch 1.13: TorchScript, threads and exceptions count the same" {
+@test "Debian's PyTorch 1.13 has exact counts of TorchScript, threads and exceptions" {
 	need_debian
 	local program
 	for program in script threads exceptions; do
@@ -129,13 +129,13 @@ few_probes() { # PROGRAM...
 	done
 }
 
-@test "Debian's PyTorch 1.13 with few probes: what is refused is named, the rest counts the same" {
+@test "Debian's PyTorch 1.13 with few probes names the refused ones and counts the rest exactly" {
 	need_debian
 	judged debian script --calls -- --backend perf
 	[[ $(refused | sort | paste -sd ' ') == "annotation.enter annotation.enter_boxed annotation.exit_boxed" ]]
 }
 
-@test "Debian's PyTorch 1.13: the job survives every exception that it catches; its trace is whole" {
+@test "Debian's PyTorch 1.13 survives every exception that the job catches, with a complete trace" {
 	need_debian
 	BUILD=debian torch_server
 	start_ready thrower "${SERVED[@]}" "$REPO/tests/workload/torch_throw.py"
@@ -176,13 +176,13 @@ expect_row() { # TITLE BUILD
 	grep -qF "$row" "$REPO/README.md"
 }
 
-@test "what works on PyTorch's wheel, with and without symbols, is what the README says" {
+@test "The README's column for PyTorch's wheel, with and without symbols, equals what these tests measured" {
 	need_stripped
 	expect_row "2.13.0 (CPU) of PyPI" wheel
 	expect_row "the same, stripped" stripped
 }
 
-@test "what works on Debian's PyTorch is what the README says" {
+@test "The README's column for Debian's PyTorch equals what these tests measured" {
 	need_debian
 	expect_row "1.13.1 of Debian 12, which is stripped" debian
 }

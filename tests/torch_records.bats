@@ -16,9 +16,9 @@ same_joins() { # PROGRAM
 	cmp builtin.result mxbpf.result
 }
 
-@test "forward and backward are joined as torch joins them: a CNN" { same_joins sgd; }
-@test "forward and backward are joined as torch joins them: a compiled net" { same_joins compiled; }
-@test "forward and backward are joined as torch joins them: two Python threads" { same_joins threads; }
+@test "Forward and backward records of a CNN are joined as torch joins them" { same_joins sgd; }
+@test "Forward and backward records of a compiled net are joined as torch joins them" { same_joins compiled; }
+@test "Forward and backward records of two Python threads are joined as torch joins them" { same_joins threads; }
 
 # Arrows as well. record_shapes keeps tensors alive, which changes when they are freed: sizes come from a run of their own.
 same_shapes() { # PROGRAM
@@ -31,14 +31,14 @@ same_shapes() { # PROGRAM
 	cmp builtin.result mxbpf.result
 }
 
-@test "sizes, types and strides of tensors are torch's: a CNN, lists of tensors among them" { same_shapes adam-foreach; }
-@test "sizes, types and strides of tensors are torch's: a transformer, nested tensors among them" { same_shapes transformer; }
-@test "sizes, types and strides of tensors are torch's: every way to pass an argument, every kind of tensor" { same_shapes forms; }
-@test "sizes, types and strides of tensors are torch's: TorchScript, values on its stack" { same_shapes script; }
-@test "sizes, types and strides of tensors are torch's: vmap, custom Functions" { same_shapes custom; }
-@test "sizes, types and strides of tensors are torch's: exceptions in between" { same_shapes exceptions; }
+@test "Tensors of a CNN, in lists too, have torch's sizes, types and strides" { same_shapes adam-foreach; }
+@test "Tensors of a transformer, nested ones too, have torch's sizes, types and strides" { same_shapes transformer; }
+@test "Tensors of every kind, passed in every way, have torch's sizes, types and strides" { same_shapes forms; }
+@test "Tensors on TorchScript's stack have torch's sizes, types and strides" { same_shapes script; }
+@test "Tensors of vmap and custom Functions have torch's sizes, types and strides" { same_shapes custom; }
+@test "Tensors of a program with exceptions have torch's sizes, types and strides" { same_shapes exceptions; }
 
-@test "the judge finds a size, a type, a stride or an arrow too many" {
+@test "The judge detects a surplus size, type, stride or arrow" {
 	same_shapes sgd
 	local change file
 	for change in 'shaped .slices[5][2] += 1' 'shaped .by_shape[3][2] += 1' 'shaped .arguments = .arguments[1:]' \
@@ -54,7 +54,7 @@ same_shapes() { # PROGRAM
 	done
 }
 
-@test "shapes need the operators: said before anything is attached" {
+@test "--shapes without operators is refused before anything is attached" {
 	torch_server
 	run "$MXBPF" --pid "$SERVER_PID" --shapes --probes mem -d 100ms
 	expect_status 2

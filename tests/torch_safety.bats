@@ -16,7 +16,7 @@ result_of() { # FILE
 	grep '^result ' "$1"
 }
 
-@test "the job survives every exception that its program catches, and computes on as without mxbpf" {
+@test "The job survives every exception that it catches, and then computes as without mxbpf" {
 	local name
 	torch_server
 	for name in plain watched; do
@@ -31,7 +31,7 @@ result_of() { # FILE
 	jq -e '.loss | del(.attempted, .stored) | add == 0' "$(out mxbpf)"
 }
 
-@test "the result of a job is the same to the last bit with mxbpf attached" {
+@test "The result of a job is bit-identical with mxbpf attached" {
 	local args=(--tiny --steps 300 --seed 3 --print-result) optimizer
 	for optimizer in sgd adam-fused; do
 		torch_server
@@ -64,7 +64,7 @@ sees_iterations() { # PID
 	jq -e '.window.sampled_iterations == 2 and .loss.dropped == 0' "$BATS_TEST_TMPDIR/seen.json"
 }
 
-@test "attaching and detaching twenty-four times during training has no effect" {
+@test "Twenty-four attaches and detaches during training have no effect" {
 	local i links pids=()
 	links=$(probe_links)
 	# It trains from the same seed again and again and fails when a result is another one.
@@ -85,7 +85,7 @@ sees_iterations() { # PID
 	no_new_links "$links"
 }
 
-@test "attaching and detaching while exceptions unwind probed frames has no effect" {
+@test "Attaches and detaches while exceptions unwind probed frames have no effect" {
 	torch_server
 	start_ready thrower "${SERVED[@]}" "$REPO/tests/workload/torch_throw.py" --repeat
 	kill -s USR1 "$READY_PID"

@@ -29,14 +29,14 @@ same_trace() { # PROGRAM
 	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json --trace trace.json
 }
 
-@test "slices, arrows and allocations are those of torch.profiler's own trace: a CNN" { same_trace sgd; }
-@test "slices, arrows and allocations are those of torch.profiler's own trace: a transformer" { same_trace transformer; }
-@test "slices, arrows and allocations are those of torch.profiler's own trace: double backward, custom Functions" {
+@test "The trace of a CNN has the slices, arrows and allocations of torch.profiler's trace" { same_trace sgd; }
+@test "The trace of a transformer has the slices, arrows and allocations of torch.profiler's trace" { same_trace transformer; }
+@test "The trace of double backward with custom Functions has the slices, arrows and allocations of torch.profiler's trace" {
 	same_trace custom
 }
-@test "slices, arrows and allocations are those of torch.profiler's own trace: TorchScript" { same_trace script; }
-@test "slices, arrows and allocations are those of torch.profiler's own trace: two Python threads" { same_trace threads; }
-@test "slices, arrows and allocations are those of torch.profiler's own trace: exceptions" { same_trace exceptions; }
+@test "The trace of TorchScript has the slices, arrows and allocations of torch.profiler's trace" { same_trace script; }
+@test "The trace of two Python threads has the slices, arrows and allocations of torch.profiler's trace" { same_trace threads; }
+@test "The trace of a program with exceptions has the slices, arrows and allocations of torch.profiler's trace" { same_trace exceptions; }
 
 # record_shapes keeps tensors alive, which changes when they are freed: sizes come from a run of their own.
 same_shapes() { # PROGRAM
@@ -46,8 +46,8 @@ same_shapes() { # PROGRAM
 	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json --trace trace.json --shapes shaped.json
 }
 
-@test "sizes and types of tensors in the trace are torch's: a CNN, lists of tensors among them" { same_shapes adam-foreach; }
-@test "sizes and types of tensors in the trace are torch's: a transformer" { same_shapes transformer; }
+@test "The trace of a CNN has torch's sizes and types of tensors, in lists too" { same_shapes adam-foreach; }
+@test "The trace of a transformer has torch's sizes and types of tensors" { same_shapes transformer; }
 
 @test "HolisticTraceAnalysis and TensorBoard's plugin read the sizes of --shapes" {
 	need_readers
@@ -70,7 +70,7 @@ expect() {
 	return 1
 }
 
-@test "Perfetto's engine takes the trace of a PyTorch job without an error and counts what the tables count" {
+@test "Perfetto's engine accepts the trace of a PyTorch job without errors and counts what the tables count" {
 	recorded
 	node "$PERFETTO/engine.mjs" "$O/deps/perfetto" "$REAL/job_1.pt.trace.json" --json >engine.json ||
 		{ jq .errors engine.json; return 1; }
@@ -86,7 +86,7 @@ expect() {
 		engine.json "$REAL/report.json"
 }
 
-@test "the trace of a PyTorch job opens in Perfetto's user interface, iterations, arrows and memory to be seen" {
+@test "Perfetto's user interface shows iterations, arrows and memory of a PyTorch job" {
 	recorded
 	mkdir -p "$O/test" # kept there for whoever wants to look
 	node "$PERFETTO/ui.mjs" "$O/deps/perfetto" "$REAL/job_1.pt.trace.json" "$O/test/torch_trace.png" \
@@ -95,7 +95,7 @@ expect() {
 		any(.tracks[]; startswith("memory cpu/0"))' ui.json
 }
 
-@test "the classic form has every span of the tables, by name, and Perfetto takes it" {
+@test "The classic form has every span of the tables by name, and Perfetto accepts it" {
 	recorded
 	"$MXBPF" export "$REAL/job.mxd" -f chrome-classic -o classic.json
 	expect ".[0] | map(select(.ph == \"X\")) | all(.pid == \"CPU functions\" and .tid == 0 and .args == {})" classic.json
@@ -110,7 +110,7 @@ need_readers() {
 	return 1
 }
 
-@test "HolisticTraceAnalysis takes the trace of a PyTorch job: operators, iterations, the analyses that torch's own has" {
+@test "HolisticTraceAnalysis reads the operators and iterations of a PyTorch job's trace, and its analyses work as on torch's" {
 	need_readers
 	recorded
 	"$READERS" "$REPO/tests/readers/read_hta.py" "$REAL/job_1.pt.trace.json" >hta.json
@@ -135,7 +135,7 @@ need_readers() {
 		hta.json ranks/trace.json
 }
 
-@test "TensorBoard's plugin takes the trace of a PyTorch job: every view answers, operators and iterations are the table's" {
+@test "TensorBoard's plugin answers every view of a PyTorch job's trace, with the operators and iterations of the tables" {
 	need_readers
 	recorded
 	mkdir -p logs/run
@@ -174,7 +174,7 @@ need_readers() {
 }
 
 # Workers of a DataLoader are processes of their own, with threads and allocations of their own.
-@test "a job of several processes is one trace, which Perfetto and TensorBoard's plugin take" {
+@test "A job of several processes is one trace that Perfetto and TensorBoard's plugin read" {
 	need_readers
 	cat >workers.py <<-'EOF'
 		import os
@@ -211,7 +211,7 @@ need_readers() {
 	expect '[.[0].traceEvents[] | select(.name == "iteration")] | length > 1' logs/run/job_1.pt.trace.json
 }
 
-@test "an annotation's name with quotes, a backslash and a newline makes no broken trace, as it does of torch's" {
+@test "An annotation's name with quotes, a backslash and a newline gives a valid trace, which torch's does not" {
 	cat >annotate.py <<-'EOF'
 		import os
 		import torch

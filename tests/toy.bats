@@ -27,15 +27,15 @@ code() { # PID
 	python3 "$REPO/tests/code_bytes.py" "$1" libmxnet.so "${offsets[@]}"
 }
 
-@test "every call, operator and byte is counted, exceptions across probed frames included: uprobe_multi" {
+@test "uprobe_multi counts every call, operator and byte, with exceptions across probed frames" {
 	count_exactly --backend uprobe_multi
 }
 
-@test "every call, operator and byte is counted, exceptions across probed frames included: perf" {
+@test "perf counts every call, operator and byte, with exceptions across probed frames" {
 	count_exactly --backend perf
 }
 
-@test "perf: a library that was deleted on disk still works" {
+@test "perf probes a library that was deleted on disk" {
 	TOY=$BATS_TEST_TMPDIR/toy
 	cp -r "$O/toy" "$TOY"
 	start_toy 20 2
@@ -47,7 +47,7 @@ code() { # PID
 }
 
 # bats test_tags=alone
-@test "perf: a second process on the same library contributes nothing and its code is unchanged" {
+@test "perf records no events of a second process on the same library and leaves its code unchanged" {
 	start_ready other "$O/toy/toy" 20 2
 	local other=$READY_PID before
 	before=$(code "$other")
@@ -62,7 +62,7 @@ code() { # PID
 }
 
 # bats test_tags=alone
-@test "perf: SIGKILL of mxbpf leaves no probe" {
+@test "perf leaves no probe after SIGKILL of mxbpf" {
 	start_toy 20 2
 	local before
 	before=$(code "$READY_PID")
@@ -75,7 +75,7 @@ code() { # PID
 	wait_exit "$READY_PID"
 }
 
-@test "perf without CAP_SYS_ADMIN is refused, with the remedy, before the target is touched" {
+@test "perf without CAP_SYS_ADMIN is refused with the remedy before the target is touched" {
 	start_toy 20 2
 	local caps=+bpf,+perfmon,+sys_ptrace before
 	before=$(code "$READY_PID")
@@ -86,7 +86,7 @@ code() { # PID
 	[[ $(code "$READY_PID") == "$before" ]]
 }
 
-@test "a library that was overwritten in place is not probed where the old one was" {
+@test "A library that was overwritten in place gets no probe at the old addresses" {
 	TOY=$BATS_TEST_TMPDIR/toy
 	cp -r "$O/toy" "$TOY"
 	local known=5bc47870a585123f6a8ebc2f323c4150a4bb77d5 # of a build that mxbpf knows as well

@@ -39,7 +39,7 @@ real_recording() {
 	stop_pid "$WORKLOAD_PID"
 }
 
-@test "the engine test finds a trace that Perfetto does not take" {
+@test "The engine test detects a trace that Perfetto does not accept" {
 	echo '{"otherData":{},"traceEvents":[
 		{"ph":"X","pid":1,"tid":1,"ts":0,"dur":10,"cat":"cpu_op","name":"a","args":{}},
 		{"ph":"X","pid":1,"tid":1,"ts":5,"dur":10,"cat":"cpu_op","name":"b","args":{}}]}' >"$BATS_TEST_TMPDIR/bad.json"
@@ -47,7 +47,7 @@ real_recording() {
 	expect_re overlapping "$output"
 }
 
-@test "lanes, arrows, empty and equal spans and hostile names are right in Perfetto's engine" {
+@test "Perfetto's engine shows lanes, arrows, empty and equal spans and hostile names correctly" {
 	"$O/unit/test_chrome" "$BATS_TEST_TMPDIR/t.json"
 	engine "$BATS_TEST_TMPDIR/t.json"
 	expect '.[0] | .slices == {"c_api": 405, "cpu_op": 400, "wait": 202}' "$BATS_TEST_TMPDIR/engine.json"
@@ -55,7 +55,7 @@ real_recording() {
 	expect '.[0] | [.threads[].name] == ["trainer", "worker", "async 1", "async 2", "async 3"]' "$BATS_TEST_TMPDIR/engine.json"
 }
 
-@test "streams of GPUs have tracks in Perfetto's engine, and each activity an arrow from the call that launched it" {
+@test "Perfetto's engine shows tracks of GPU streams, with an arrow from the launching call to each activity" {
 	"$O/unit/test_tracks" "$BATS_TEST_TMPDIR/gpu.mxd"
 	"$MXBPF" report "$BATS_TEST_TMPDIR/gpu.mxd" --format json >"$BATS_TEST_TMPDIR/report.json"
 	"$MXBPF" export "$BATS_TEST_TMPDIR/gpu.mxd" -o "$BATS_TEST_TMPDIR/t.json"
@@ -67,7 +67,7 @@ real_recording() {
 		"GPU 0 stream 13", "GPU 1 stream 7", "GPU 0 stream 7"]' "$BATS_TEST_TMPDIR/engine.json"
 }
 
-@test "a real job's trace has as many slices, arrows and counters as the tables count, plain and gzipped" {
+@test "A real job's trace, plain or gzipped, has as many slices, arrows and counters as the tables count" {
 	local file
 	real_recording
 	"$MXBPF" report "$REAL" --format json >"$BATS_TEST_TMPDIR/report.json"
@@ -88,7 +88,7 @@ real_recording() {
 	done
 }
 
-@test "a real job's trace in the classic form has the same slices, lanes for those that overlap" {
+@test "A real job's trace in the classic form has the same slices, with lanes for overlapping ones" {
 	real_recording
 	"$MXBPF" report "$REAL" --format json >"$BATS_TEST_TMPDIR/report.json"
 	"$MXBPF" export "$REAL" -f chrome-classic -o "$BATS_TEST_TMPDIR/t.json"
@@ -97,7 +97,7 @@ real_recording() {
 		"$BATS_TEST_TMPDIR"/{engine,report}.json
 }
 
-@test "a real job's trace opens in Perfetto's user interface, its tracks and arrows to be seen" {
+@test "Perfetto's user interface shows the tracks and arrows of a real job's trace" {
 	real_recording
 	"$MXBPF" export "$REAL" -o "$BATS_TEST_TMPDIR/t.json.gz"
 	mkdir -p "$O/test" # kept there for whoever wants to look

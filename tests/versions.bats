@@ -82,18 +82,18 @@ resolves() { # PID [BEGIN_REGEX]
 	expect_status 1
 }
 
-@test "2.0.0b1" { judged 2.0.0b1; }
-@test "1.9.1" { judged 1.9.1; }
-@test "1.8.0.post0" { judged 1.8.0.post0; }
-@test "1.7.0.post2" { judged 1.7.0.post2; }
-@test "mxnet-mkl 1.6.0, whose engine's functions have no names" {
+@test "MXNet 2.0.0b1 has the counts of its own profiler" { judged 2.0.0b1; }
+@test "MXNet 1.9.1 has the counts of its own profiler" { judged 1.9.1; }
+@test "MXNet 1.8.0.post0 has the counts of its own profiler" { judged 1.8.0.post0; }
+@test "MXNet 1.7.0.post2 has the counts of its own profiler" { judged 1.7.0.post2; }
+@test "mxnet-mkl 1.6.0, whose engine functions have no names, has the counts of its own profiler" {
 	judged mkl-1.6.0 'operators in bulks' 'layers, shapes' 'Custom in Python' 'memory by operator'
 }
-@test "1.5.1.post0, likewise" {
+@test "MXNet 1.5.1.post0, whose engine functions have no names, has the counts of its own profiler" {
 	judged 1.5.1.post0 'operators in bulks' 'layers, shapes' 'Custom in Python' 'memory by operator'
 }
 
-@test "1.6.0 is packed by UPX: refused, and that is the reason" {
+@test "MXNet 1.6.0, which is packed by UPX, is refused with that reason" {
 	mxnet 1.6.0
 	start_ready packed "$PYTHON" -c 'import mxnet, os, time; print("ready", os.getpid(), flush=True); time.sleep(100)'
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 1s
@@ -106,7 +106,7 @@ resolves() { # PID [BEGIN_REGEX]
 	echo '{"version": "1.6.0", "packed": true}' >"$BATS_FILE_TMPDIR/1.6.0.cells"
 }
 
-@test "of mxnet-cu112 every row resolves" {
+@test "mxnet-cu112 resolves every probe" {
 	[[ -f $DEPS/cu112-1.9.1/stamp ]] || skip "no mxnet-cu112 at $DEPS: tests/versions/setup.sh"
 	start_ready cuda "$O/prog/maps_elf" "$(library cu112-1.9.1)"
 	resolves "$READY_PID"
@@ -119,7 +119,7 @@ resolves() { # PID [BEGIN_REGEX]
 }
 
 # It needs a GPU to run: where 1.9.1 and it keep the same, the same code makes, copies and destroys it.
-@test "of mxnet-cu112 what is read of operators in bulks and of arrays lies where 1.9.1 has it" {
+@test "mxnet-cu112 has the structures of operators in bulks and of arrays where MXNet 1.9.1 has them" {
 	[[ -f $DEPS/cu112-1.9.1/stamp ]] || skip "no mxnet-cu112 at $DEPS: tests/versions/setup.sh"
 	local pushes='(12PushFCompute|14PushFComputeEx|12PushOperator)E' executors='(FCompute|StatefulCompute)(Ex)?Executor'
 	run "$HERE/same_code.py" "$(library 1.9.1)" "$(library cu112-1.9.1)" \
@@ -138,10 +138,10 @@ other_build_is_judged() { # VERSION
 	"$PYTHON" "$HERE/compare.py" "$1" "$BUILTIN" mxbpf.json --without 'user marks' --without 'Custom in Python'
 }
 
-@test "2.0.0b1 built anew: offsets by its code" { other_build_is_judged 2.0.0b1; }
-@test "1.5.1.post0 built anew: functions without names, and offsets by its code" { other_build_is_judged 1.5.1.post0; }
+@test "A rebuilt MXNet 2.0.0b1 has its own profiler's counts, with offsets read from its code" { other_build_is_judged 2.0.0b1; }
+@test "A rebuilt MXNet 1.5.1.post0, without function names, has its own profiler's counts, with offsets read from its code" { other_build_is_judged 1.5.1.post0; }
 
-@test "of every other version built anew, operators, calls, memory and waits are found by its code" {
+@test "Rebuilds of every other version show operators, calls, memory and waits by their code" {
 	local v
 	for v in 1.9.1 1.8.0.post0 1.7.0.post2 mkl-1.6.0; do
 		[[ $v == 1.9.1 || -f $DEPS/$v/stamp ]] || continue
@@ -157,7 +157,7 @@ other_build_is_judged() { # VERSION
 	done
 }
 
-@test "the README's table says what these tests measured" {
+@test "The README's table equals what these tests measured" {
 	[[ $(find "$BATS_FILE_TMPDIR" -name '*.cells' | wc -l) == 8 ]] || skip "not every version was there"
 	"$PYTHON" "$HERE/table.py" --check "$REPO/README.md" "$BATS_FILE_TMPDIR"/*.cells
 }

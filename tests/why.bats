@@ -40,30 +40,30 @@ worst() { # JQ-CONDITION
 	return 1
 }
 
-@test "preempted by a busy process on its CPU: for how long, and by whom" {
+@test "A call preempted by a busy process on its CPU is reported with the time and the process" {
 	slow preempted --sched
 	# The two have different sources: the switches that BPF sees, and what the kernel adds up for the thread.
 	worst '.cause == "runnable" and .account.nivcsw > 0 and .kept_by.comm == "hog" and .kept_by.ns <= 1.01 * .account.runq_ns'
 	worst '.why | test("^preempted .*, [0-9.]+ ms by hog \\([0-9]+\\) on CPU 1$")'
 }
 
-@test "the same without --sched: that it was, but not by whom" {
+@test "A preempted call is reported without --sched, too, but without the other process" {
 	slow preempted
 	worst '.cause == "runnable" and (.why | test("^preempted [0-9.]+ ms \\([0-9a-z ]+\\)$")) and .kept_by == null'
 }
 
-@test "a lock that another thread holds" {
+@test "A call slowed by a lock is reported with the thread that owns it" {
 	slow lock --sched
 	worst '.cause == "blocked" and .slept.what == "futex" and (.why | test("for a lock \\(futex\\), until .* woke it$"))'
 	worst '.slept.comm | test("python")'
 }
 
-@test "a file that is not in the cache" {
+@test "A call slowed by an uncached file is reported as a wait for the disk" {
 	slow read --sched
 	worst '.cause == "blocked" and .slept.what == "io" and (.why | test("for a disk"))'
 }
 
-@test "memory that was just mapped" {
+@test "A call slowed by freshly mapped memory is reported with its page faults" {
 	slow faults
 	worst '.cause == "faulted" and .account.minflt >= 16384 and (.why | test("with 16,[0-9]{3} page faults$"))'
 }
