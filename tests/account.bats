@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The account of every call: on a CPU, waiting for one, blocked. What it is to the kernel is in tests/unit/test_account_kernel.c;
-# here it is of real jobs.
+# Accounts of real jobs: each call's time on CPU, in the run queue and blocked. tests/unit/test_account_kernel.c compares single
+# calls with the kernel's own account.
 
 load helpers
 
@@ -17,7 +17,7 @@ start_rivals() { # N
 	done
 }
 
-# A command that may need the kernel's tracepoints as files.
+# Runs a command with tracefs mounted: perf reads tracepoints from there.
 TRACED=(unshare -m sh -c 'mount -t tracefs none /sys/kernel/tracing && exec "$@"' -)
 
 @test "The on-CPU, run-queue and blocked times of a real job equal those of perf's scheduler tracepoints" {
@@ -35,7 +35,7 @@ TRACED=(unshare -m sh -c 'mount -t tracefs none /sys/kernel/tracing && exec "$@"
 	python3 "$REPO/tests/judge/account.py" t.json switches
 }
 
-# Of one job, first alone on its CPU, then with two rivals: operators take as long on the CPU as before, and wait for it as well.
+# Records one job alone on its CPU and then with two rivals. Its operators must take the same CPU time and also wait for the CPU.
 contended() {
 	"$MXBPF" record --pid "$READY_PID" -d 2s -o alone.mxd
 	start_rivals 2
@@ -62,7 +62,7 @@ contended() {
 		      f'waiting for a CPU {late[0]:.2f} of their time alone, {late[1]:.2f} with rivals')
 		assert len(names) >= 5
 		assert 0.7 < cpu < 1.4, cpu
-		assert wall > 1.1 and late[1] > max(late[0], 0.3), (wall, late) # others may be there alone as well
+		assert wall > 1.1 and late[1] > max(late[0], 0.3), (wall, late) # the CPU may have rivals in the first recording, too
 	END
 	expect_re '^name +calls .* runq' "$(sed -n '/^operator/,/^$/p' rivals.txt)"
 }
@@ -82,7 +82,7 @@ contended() {
 	contended
 }
 
-# A recording of the toy, some of whose operators end on another thread.
+# Records the toy. Some of its operators end on another thread.
 record_toy() { # MXBPF_ARGS...
 	start_toy 60 3
 	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" -o r.mxd "$@"

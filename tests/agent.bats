@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --agent: PyTorch's operators seen by code inside the process, against torch.profiler and against the promises that hold for
-# probes. Injection by itself is tested by test_inject_kernel.
+# --agent records PyTorch's operators by code inside the process. These tests compare it with torch.profiler and repeat the
+# promises that probes keep. test_inject_kernel tests injection by itself.
 
 load helpers
 
@@ -9,7 +9,7 @@ setup() { torch_setup; }
 
 compare() { "$PYTHON_TORCH" "$JUDGE/compare.py" --calls --all-names "$@"; }
 
-# The agent comes in while the program is busy, and is found there by the session that is judged.
+# The first session injects the agent while the program is busy. The session that is judged finds it there.
 agent_session() { # [OPTIONS=... PROGRAM=...] ARGS...
 	torch_server
 	python3 "$REPO/tests/judge/drive.py" --before "$MXBPF --agent --pid {pid} --format json" \
@@ -21,11 +21,11 @@ judged() { # PROGRAM
 	reference "$1"
 	agent_session "$1" --bare --result mxbpf.result
 	if [[ ${BUILD:-} == debian ]]; then
-		compare builtin.json mxbpf.json # its profiler makes no arrows
+		compare builtin.json mxbpf.json # PyTorch 1.13's profiler records no arrows
 	else
 		compare builtin.json mxbpf.json --trace trace.json
 	fi
-	# Of two threads torch.profiler counts each in a run of its own: their arrows are compared above.
+	# torch.profiler needs a run for each of two threads, so compare.py has compared their arrows.
 	[[ $1 == threads ]] || "$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json mxbpf.json --all-names
 	cmp builtin.result mxbpf.result
 	jq -e '.loss | .dropped == 0 and .attempted == .stored' mxbpf.json
@@ -59,7 +59,7 @@ judged() { # PROGRAM
 	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json trace.json --numbers
 }
 
-# Runs mxbpf --agent until the program has said a line twice, the second time in the window.
+# Runs mxbpf --agent until the program has printed a line twice. The second one is in the window.
 agent_window() { # NAME LINE
 	start_mxbpf --pid "$READY_PID" --agent --format json
 	wait_new_line "$(out "$1")" "$2"
@@ -154,7 +154,7 @@ for i in range(100000):
 	agent_window marks '^at '
 	local n
 	n=$(calls aten::add_)
-	# At each end of the window one of each may be open while the operator in it is counted.
+	# At each end of the window an annotation may be open whose operator is counted.
 	echo "$n: $(calls first) $(calls second) $(calls there)"; jq -c .sources "$(out mxbpf)"
 	for name in first second there; do
 		(($(calls $name) >= 100 - 2 && $(calls $name) - n <= 2 && n - $(calls $name) <= 2))
@@ -163,7 +163,7 @@ for i in range(100000):
 }
 
 @test "SIGKILL of mxbpf leaves a silent agent, the next session reuses it, and the job's result is unchanged" {
-	start_torch --tiny --steps 50 --repeat # fails when a result is another one
+	start_torch --tiny --steps 50 --repeat # exits with an error if a result differs
 	local i
 	for i in 1 2 3; do
 		start_mxbpf --pid "$WORKLOAD_PID" --agent
@@ -175,7 +175,7 @@ for i in range(100000):
 	agent_window workload '^equal '
 	(($(calls Optimizer.step#SGD.step) >= 50))
 	jq -e '.loss | .dropped == 0 and .attempted == .stored' "$(out mxbpf)"
-	grep -c 'memfd:mxbpf-agent' "/proc/$WORKLOAD_PID/maps" | grep -x '[1-9]' # one object, in a few mappings
+	grep -c 'memfd:mxbpf-agent' "/proc/$WORKLOAD_PID/maps" | grep -x '[1-9]' # one object with several mappings
 	stop_pid "$WORKLOAD_PID"
 	wait_exit "$WORKLOAD_PID"
 	expect_re '^equal [1-9][0-9]*$' "$(<"$(out workload)")"
@@ -201,7 +201,7 @@ for i in range(10 ** 9):
 	wait_new_line "$(out other)" '^at '
 }
 
-# Makes the agent in a process read the numbers of calls at the wrong place.
+# Makes the agent of a process read sequence numbers from a wrong offset.
 misplace_numbers() { # PID
 	python3 - "$1" "$(nm -D "$O/gen/agent.so" | sed -n 's/ [A-Z] mxbpf_agent_config$//p')" <<'END'
 import re, sys
@@ -216,7 +216,7 @@ with open('/proc/%s/mem' % pid, 'r+b', buffering=0) as f:
 END
 }
 
-@test "Options that --agent does not support are refused with the reason, and invalid numbers are errors" {
+@test "Options that --agent does not support are refused with the reason, and impossible sequence numbers are discarded" {
 	local option
 	start_torch --tiny
 	for option in --shapes --py-stacks --stats --layers --follow '--sample 99' '--counters page-faults'; do
@@ -237,7 +237,7 @@ END
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent --backward -d 300ms --format json
 	expect_re 'a sequence number that it cannot have' "$stderr"
 	jq -e '.backward.operators == [] and any(.window.notes[]; .text | test("that it cannot have"))' <<<"$output"
-	# Without other threads, which wait for work.
+	# BLAS threads wait where the agent could enter, so this program has none.
 	start_ready idle env OPENBLAS_NUM_THREADS=1 "$PYTHON_TORCH" -c 'import os, signal, torch; torch.ones(1); print("ready", os.getpid(), flush=True); signal.pause()'
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" --agent -d 100ms
 	expect_status 3
@@ -268,7 +268,7 @@ work(torch.ones(3))
 	tids=$(jq '[.traceEvents[] | select(.name == "aten::add_" and .ph == "X").tid] | unique[]' trace.json)
 	[[ $(wc -w <<<"$tids") == 2 ]]
 	for tid in $tids; do [[ -d /proc/$inner/task/$tid ]]; done
-	# The scheduler says by these numbers when a thread was on a CPU.
+	# The scheduler identifies threads by these ids, so a wrong id would have no CPU time.
 	jq -e '.tables.operator[] | select(.name == "aten::add_") | .account.on_cpu_ns > 0.1 * .total_ns' "$(out mxbpf)"
 }
 
@@ -285,7 +285,7 @@ signal.signal(signal.SIGUSR1, lambda *_: (os.write(ends[1], b"x"), os._exit(0)))
 if not os.fork():
     signal.pause()
 print("ready", os.getpid(), flush=True)
-# Not by Python, which would try again if a signal had come.
+# Python would retry after EINTR, so this calls epoll_wait itself.
 print("woken", libc.epoll_wait(epoll.fileno(), ctypes.create_string_buffer(12), 1, -1), ctypes.get_errno(), flush=True)
 for _ in range(100):
     torch.ones(3).add_(1)
@@ -333,7 +333,7 @@ while True:
 	agent_session sgd --bare
 	torch_server
 	traced '--format json' probes.json "${SERVED[@]}" "$JUDGE/prog.py" sgd --bare
-	# Calls that the agent tells apart and probes do not, and the other way round, are in other rows.
+	# Rows are compared only if both sessions tell their calls apart in the same way.
 	jq -n -e --slurpfile a mxbpf.json --slurpfile p probes.json '
 		def rows($of): $of[0].tables.operator | map({key: "\(.name) \(.count)", value: [.alloc_bytes, .self_alloc_bytes]}) | from_entries;
 		rows($a) as $a | rows($p) as $p | [$a | keys[] | select($p[.])] |
@@ -386,14 +386,14 @@ with record_function("unfinished"):
 	wait_line "$(out job)" '^regions' "$READY_PID"
 	stop_pid "$MXBPF_PID" INT
 	stop_pid "$probes" INT
-	both() { # JQ-CONDITION, of the agent's report $a and that of probes $p
+	both() { # JQ-CONDITION on the agent's report $a and the probes' report $p
 		jq -n -e --slurpfile agent "$(out mxbpf)" --slurpfile probes "$(out probes)" --argjson n "$(sed -n 's/^regions //p' "$(out job)")" \
 			'$agent[0] as $a | $probes[0] as $p | '"$1" >/dev/null && return 0
 		jq -c '.memory.holders[], .teams.operators[], (.off_cpu.calls[] | del(.kept_by, .woken_by)), .loss, .window.notes' "$(out mxbpf)" "$(out probes)"
 		echo "does not hold: $1"
 		return 1
 	}
-	# The loop before the work was in the two windows for different times; it allocates nothing.
+	# The two windows contain the loop before the work for different times. The loop allocates nothing.
 	both '[$a, $p | .memory.holders | map(select(.name != "[before]")) | sort_by(.name)] | .[0] == .[1] and (.[0] | length) > 10'
 	both '$a.memory.holders | map({(.name): .live_bytes}) | add |
 		.unfinished == 1048576 and .["[no operator]"] == 6 * 512 and .step == 6 * 4096'
@@ -431,7 +431,7 @@ while not asked:
 	wait_new_line "$(err mxbpf)" 'all but one detached.*'
 	kill -s USR1 "$READY_PID"
 	wait_exit "$MXBPF_PID"
-	# In a window that is open when the program ends, one step more has begun than iterations have ended.
+	# A window that is open when the program ends has one more step than ended iterations.
 	jq -e '.window.sampled_iterations as $n | .tables.operator[] | select(.name == "Optimizer.step#SGD.step") |
 		$n >= 10 and (.count == $n or .count == $n + 1)' "$(out mxbpf)"
 }
@@ -479,7 +479,7 @@ signal.signal(signal.SIGUSR1, lambda *_: go_on.clear())
 print("ready", os.getpid(), flush=True)
 while go_on:
     torch.ones(3).add_(1)
-for _ in range(100): # or it was told to stop before it ran at all
+for _ in range(100): # the signal may arrive before the first loop
     torch.ones(3).add_(1)
 print("idle", flush=True)
 while True:
@@ -490,7 +490,7 @@ while True:
 	wait_line "$(out stops)" '^idle'
 	stop_pid "$MXBPF_PID" INT
 	(($(calls aten::add_) > 0))
-	# Nothing is called any more. A part of a batch still lies there, which the session before has taken.
+	# No operator runs any more. The agent still has part of a batch that the previous session has read.
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" --agent -d 300ms --format json
 	expect_status 5
 	jq -e '.loss.attempted == 0 and .tables.operator == []' <<<"$output" || { echo "$output" | jq -c .loss,.sources,.tables; return 1; }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --agent with a command that mxbpf launches: the agent comes in at the first operator, before that runs.
+# --agent with a command that mxbpf launches: mxbpf injects the agent at the first operator, before the operator runs.
 
 load helpers
 
 setup() { torch_setup; }
 
-# Both profilers in one run, from the first operator of each on.
+# Both profilers record the same run, from the first operator.
 judged() { # PROGRAMS
 	"$MXBPF" --agent --backward --trace trace.json -o mxbpf.json --format json -- "$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --whole --builtin builtin.json
 	"$PYTHON_TORCH" "$JUDGE/compare.py" --calls --all-names --launched builtin.json mxbpf.json
@@ -20,7 +20,7 @@ judged() { # PROGRAMS
 	jq -e '(.tables["compiled kernel"] | length >= 1) and (.window | .late_libraries >= 1 and .late_refused == 0 and (has("fallbacks") | not))' mxbpf.json
 }
 
-# It has libtorch from the beginning, and calls nothing of it until it may go on.
+# The program maps libtorch at its start, but calls nothing in it before go_on.
 start_gated() { # [ARGS... of mxbpf] [-- ARGS... of the program]
 	local args=()
 	while (($#)) && [[ $1 != -- ]]; do
@@ -41,7 +41,7 @@ start_gated() { # [ARGS... of mxbpf] [-- ARGS... of the program]
 		    x = torch.zeros(3)
 		    for _ in range(500):
 		        x.add_(1)
-		    sys.stdout.write("sum %d\n" % x.sum()) # in one piece
+		    sys.stdout.write("sum %d\n" % x.sum()) # one write, so that lines of threads do not mix
 		for at_once in (3,) if "--at-once" in sys.argv else (1, 1, 1):
 		    threads = [threading.Thread(target=work) for _ in range(at_once)]
 		    for thread in threads:
@@ -60,7 +60,7 @@ start_gated() { # [ARGS... of mxbpf] [-- ARGS... of the program]
 
 go_on() { : >in; }
 
-@test "A launched program's first operator is recorded, and its environment is unchanged" {
+@test "Every operator of a launched program is recorded, and its environment is unchanged" {
 	start_gated
 	go_on
 	wait_exit "$MXBPF_PID"
@@ -71,7 +71,7 @@ go_on() { : >in; }
 	jq -e '.loss | .dropped == 0 and .attempted == .stored' mxbpf.json
 }
 
-# The three threads make 7,524 calls. One that another thread begins just when the agent is in may count as lost and as recorded.
+# The threads make 7,524 calls. A call that another thread starts during injection may count as both lost and recorded.
 @test "Only calls that other threads make while the agent is injected are counted as lost" {
 	start_gated -- --at-once
 	go_on
@@ -96,7 +96,7 @@ go_on() { : >in; }
 	start_gated -v -d 100ms
 	wait_line "$(err mxbpf)" '^mxbpf: detached in' "$MXBPF_PID"
 	go_on
-	wait_exit "$MXBPF_PID" || [[ $? == 5 ]] # nothing was seen
+	wait_exit "$MXBPF_PID" || [[ $? == 5 ]] # no events
 	expect_re '^has no agent' "$(<"$(out mxbpf)")"
 }
 

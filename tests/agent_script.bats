@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --agent in CPython 3.14, in a program of which no thread can be stopped at an operator: the interpreter executes a script that
-# loads the agent (PEP 768). The interpreter is that of stacks/setup.sh; the program calls real operators of the wheel's library
-# by ctypes.
+# --agent in CPython 3.14 if no thread can be stopped at an operator: the interpreter runs a script that loads the agent
+# (PEP 768). tests/stacks/setup.sh installs the interpreter. The program calls operators of the wheel's library through
+# ctypes.
 
 load helpers
 
@@ -25,7 +25,7 @@ start() {
 	start_ready job env "${environment[@]}" "$PYTHON_314" "$REPO/tests/workload/torch_ctypes.py" "$LIBTORCH" "${@:2}"
 }
 
-ask() { # SIGNAL WORD: the program's next line that begins so
+ask() { # SIGNAL WORD: prints the program's next line that starts with WORD
 	local n
 	n=$(wc -l <"$(out job)")
 	kill -s "$1" "$READY_PID"
@@ -34,7 +34,7 @@ ask() { # SIGNAL WORD: the program's next line that begins so
 
 files() { find /tmp /var/tmp /dev/shm -maxdepth 1 -name '.mxbpf-*.py' -newer "$BATS_TEST_TMPDIR/started"; }
 
-# The session ends; mxbpf's count is the program's.
+# Ends the session. mxbpf's count must equal the program's.
 counted() { # ROUTE COUNT
 	stop_pid "$MXBPF_PID" INT
 	jq -e --arg route "$1" --argjson n "$2" '(.target.agent | test($route)) and (.loss | .dropped == 0 and .attempted == .stored)
@@ -66,7 +66,7 @@ refused() { # REASON
 	session 'PEP 768'
 	expect_re 'one thread was held up for .*PEP 768' "$(<"$(err mxbpf)")"
 	expect_same "${before/\"agent\": false\} scripts 0/\"agent\": true\} scripts 1}" "$(ask USR2 state)"
-	ask USR1 worked # nobody listens: the agent takes itself out, and is started anew later
+	ask USR1 worked # without a reader the agent removes its callbacks; the next session adds them again
 	session 'PEP 768'
 	expect_re 'scripts 2$' "$(ask USR2 state)"
 	silent
@@ -86,7 +86,7 @@ refused() { # REASON
 	silent
 }
 
-# Until the helper of an mxbpf that was killed has removed the file.
+# Waits until the helper of a killed mxbpf has removed the file.
 no_files_soon() { timeout 20 bash -c "$(declare -f files)"'; while [[ -n $(files) ]]; do sleep 0.02; done'; }
 
 @test "A script request that the main thread does not execute is withdrawn, even by SIGKILL of mxbpf, and never runs later" {
@@ -133,7 +133,7 @@ no_files_soon() { timeout 20 bash -c "$(declare -f files)"'; while [[ -n $(files
 	silent
 }
 
-# A root of its own, as a container has it, in which /tmp is a symlink to a directory that is another one outside.
+# Starts the job in a root of its own, like a container's. /tmp is a symlink there, to a path that is another directory outside.
 start_in_root() { # DIRECTORY
 	local user=(setpriv --reuid 65534 --regid 65534 --clear-groups) program=$REPO/tests/workload/torch_ctypes.py
 	"${user[@]}" test -r "$LIBTORCH" -a -x "$PYTHON_314" -a -r "$program" || user=()
@@ -158,7 +158,7 @@ start_in_root() { # DIRECTORY
 	before=$(stat -c %y "$outside" "/proc/$READY_PID/root$outside")
 	session 'PEP 768'
 	silent
-	# A directory in which a file was made and removed has another time.
+	# Creating and removing a file changes the modification time of its directory.
 	expect_same "$(head -n 1 <<<"$before")" "$(stat -c %y "$outside")"
 	[[ $(tail -n 1 <<<"$before") != $(stat -c %y "/proc/$READY_PID/root$outside") ]]
 	rmdir "$outside"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --backward: forward operators with their backward time, against torch.profiler's events of the same program.
+# --backward shows forward operators with their backward time. torch.profiler's events of the same program are the reference.
 
 load helpers
 
@@ -38,7 +38,7 @@ judged() { # PROGRAM PROG_ARGS...
 	recording custom
 	"$MXBPF" report --by event --format json --top 1000000 job.mxd >events.json
 	"$MXBPF" report --format json job.mxd >report.json
-	# Every call of the tables is there, in order.
+	# The list has every call of the tables, ordered by start.
 	[[ $(jq '[.tables.operator[].count] | add' report.json) == "$(jq '.tables.operator | length' events.json)" ]]
 	jq -e '[.tables.operator[].start_unix_ns] | . == sort' events.json
 	[[ $(jq '[.tables.operator[].total_ns] | add' report.json) == "$(jq '[.tables.operator[].total_ns] | add' events.json)" ]]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What a session does at its beginning and its end, and what it says when something is wrong.
+# Start and end of a session, and its messages when something is wrong.
 
 load helpers
 
@@ -15,7 +15,7 @@ teardown() {
 	park_jobs
 }
 
-# A session that is complete: tables on stdout, a whole trace, loss said in both.
+# A complete session has tables on stdout and a complete trace, and both have the loss.
 expect_complete() {
 	expect_re '^ *operator' "$(<"$(out mxbpf)")"
 	expect_re 'log_softmax' "$(<"$(out mxbpf)")"
@@ -34,7 +34,7 @@ expect_complete() {
 end_by_signal() {
 	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
-	wait_new_line "$(out workload)" '^step' # a line a second: between two of them the job has made a step
+	wait_new_line "$(out workload)" '^step' # the job prints a line per second and makes many steps in between
 	wait_new_line "$(out workload)" '^step'
 	kill -s "$1" "$MXBPF_PID"
 	wait_exit "$MXBPF_PID"
@@ -42,7 +42,7 @@ end_by_signal() {
 }
 
 @test "Ctrl-C ends the session with complete outputs and exit code 0" {
-	# A shell without job control starts background jobs with INT ignored; mxbpf reads it all the same.
+	# A shell without job control starts background jobs with SIGINT ignored. mxbpf handles it nevertheless.
 	end_by_signal INT
 }
 
@@ -56,7 +56,7 @@ end_by_signal() {
 
 @test "The exit of the target ends the session with complete outputs and exit code 0" {
 	start_workload --tiny --steps 400
-	kill -s STOP "$WORKLOAD_PID" # or it has ended before mxbpf is there
+	kill -s STOP "$WORKLOAD_PID" # otherwise it may end before mxbpf attaches
 	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
 	kill -s CONT "$WORKLOAD_PID"
 	wait_exit "$MXBPF_PID" 60
@@ -94,7 +94,7 @@ end_by_signal() {
 	wait_line "$(err mxbpf)" '^attached:' "$BG_PID"
 	kill -s HUP "$BG_PID"
 	kill -s USR1 "$BG_PID"
-	wait_line "$(err mxbpf)" '^paused, ' "$BG_PID" # it goes on
+	wait_line "$(err mxbpf)" '^paused, ' "$BG_PID" # mxbpf still runs
 	kill -s INT "$BG_PID"
 	local status=0
 	wait_exit "$BG_PID" || status=$?
@@ -127,7 +127,7 @@ end_by_signal() {
 	local lib
 	lib=$("$PYTHON" -c 'import mxnet.libinfo as l; print(l.find_lib_path()[0])')
 	for ms in 20 60 100 140 180; do
-		start_ready mapped "$O/prog/maps_elf" "$lib" # it starts at once, and attaching to it is the same work
+		start_ready mapped "$O/prog/maps_elf" "$lib" # maps the library without Python's start-up time; attaching takes the same steps
 		start_bg killer bash -c "read -rt 0.$(printf %03d $ms) <> <(:); kill -KILL $READY_PID"
 		run --separate-stderr timeout 20 "$MXBPF" --pid "$READY_PID"
 		[[ $status =~ ^(0|3|5)$ ]] || expect_status 3
@@ -180,7 +180,7 @@ end_by_signal() {
 	start_mxbpf --pid "$WORKLOAD_PID" --ring-size 64K --trace "$BATS_TEST_TMPDIR/t.json" --format json
 	kill -s STOP "$MXBPF_PID"
 	wait_new_line "$(out workload)" '^step'
-	wait_new_line "$(out workload)" '^step' # a whole batch of steps between the two
+	wait_new_line "$(out workload)" '^step' # a full second of steps lies between the two lines
 	kill -s CONT "$MXBPF_PID"
 	kill -s INT "$MXBPF_PID"
 	wait_exit "$MXBPF_PID"
@@ -195,13 +195,13 @@ end_by_signal() {
 @test "A second Ctrl-C aborts an export at once and leaves no partial file" {
 	local status=0 dir=$BATS_TEST_TMPDIR/dir
 	mkdir "$dir"
-	mkfifo "$dir/t.json" # nobody reads it: the export would take for ever
+	mkfifo "$dir/t.json" # without a reader the export blocks forever
 	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --trace "$dir/t.json"
 	wait_new_line "$(out workload)" '^step'
 	wait_new_line "$(out workload)" '^step'
 	kill -s INT "$MXBPF_PID"
-	wait_line "$(out mxbpf)" '^loss' "$MXBPF_PID" # the tables are out, the trace has begun
+	wait_line "$(out mxbpf)" '^loss' "$MXBPF_PID" # the tables are printed and the trace has begun
 	kill -s INT "$MXBPF_PID"
 	wait_exit "$MXBPF_PID" || status=$?
 	[[ $status == 130 ]]
@@ -223,7 +223,7 @@ end_by_signal() {
 @test "mxbpf in a container sees what it sees outside, and refuses a process in a nested container with the reason" {
 	run unshare --pid --fork --mount-proc "$O/unit/test_attach_kernel"
 	expect_status 0
-	# The pid namespace ends with its first process, the shell, and takes the job along.
+	# The pid namespace ends with its first process, the shell, and kills the job.
 	run unshare --pid --fork --mount-proc bash -c '
 		exec {job}< <(exec unshare --pid --fork "$0" "$1/tests/workload/mxnet_train.py" --tiny)
 		grep -q -m 1 "^ready" <&"$job"

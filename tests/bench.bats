@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What make bench promises of itself; its figures are for a quiet machine and no test.
+# Promises of make bench about its own contents. Its figures need a quiet machine, so no test checks them.
 
 load helpers
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Children of a PyTorch program, however short they live; and what shared probes mean to processes that are no family.
+# Short-lived child processes of a PyTorch program, and the effect of shared probes on unrelated processes.
 
 load helpers
 
@@ -9,7 +9,7 @@ setup() {
 	need_torch
 }
 
-# start_forks NAME FD: tests/workload/torch_forks.py with its standard input at a descriptor; sets READY_PID.
+# start_forks NAME FD: starts tests/workload/torch_forks.py with its standard input at descriptor FD; sets READY_PID.
 start_forks() {
 	mkfifo "$BATS_TEST_TMPDIR/$1.in"
 	start_ready "$1" bash -c 'exec <>"$0"; exec "$@"' "$BATS_TEST_TMPDIR/$1.in" "$PYTHON_TORCH" \
@@ -17,13 +17,13 @@ start_forks() {
 	eval "exec $2>\"$BATS_TEST_TMPDIR/$1.in\""
 }
 
-# wait_lines FILE REGEX N: until so many lines match.
+# wait_lines FILE REGEX N: waits until N lines match.
 wait_lines() {
 	# shellcheck disable=SC2016 # for that shell
 	timeout 120 bash -c 'until (($(grep -c -E "$1" "$0") >= $2)); do sleep 0.01; done' "$@"
 }
 
-# tell NAME FD LINE: until it is done.
+# tell NAME FD LINE: sends LINE and waits until the program has done it.
 tell() {
 	local done
 	done=$(grep -c '^done$' "$(out "$1")") || true # none yet
@@ -31,7 +31,7 @@ tell() {
 	wait_lines "$(out "$1")" '^done$' $((done + 1))
 }
 
-# The bytes at all that mxbpf would probe in a toy.
+# Prints the bytes at every address in a toy that mxbpf would probe.
 code() { # PID
 	local offsets
 	mapfile -t offsets < <("$MXBPF" check --pid "$1" | sed -n 's/^  ok .* +0x\([0-9a-f]*\) .*/\1/p')
@@ -44,11 +44,11 @@ end_session() {
 	wait_exit "$MXBPF_PID"
 }
 
-calls() { # NAME: of an operator over all processes
+calls() { # NAME: calls of an operator in all processes
 	jq --arg name "aten::$1" '[.tables.operator[]? | select(.name == $name).count] | add // 0' "$(out mxbpf)"
 }
 
-# A toy of the test's own: nobody else has mapped its library.
+# Starts a toy on a copy of its library, which no other test has mapped.
 own_toy() { # ARGS...
 	TOY=$BATS_TEST_TMPDIR/toy
 	[[ -d $TOY ]] || cp -r "$O/toy" "$TOY"
@@ -56,7 +56,7 @@ own_toy() { # ARGS...
 	TOY_PID=$READY_PID
 }
 
-# Forks its children once more.
+# Makes the toy fork its child processes once more.
 toy_forks() {
 	local done
 	done=$(grep -c '^done$' "$(out toy)") || true # none yet
@@ -100,7 +100,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 	own_toy 3 1 fork
 	start_mxbpf -v --pid "$TOY_PID" --probes api --format json
 	[[ $(code "$stranger") == "$before" ]]
-	toy_forks # the child may have ended before its probes are active: then it is missed, and that is said
+	toy_forks # a child that ends before its probes are active is missed and reported
 	wait_lines "$(err mxbpf)" '^mxbpf: following process|is not followed' 1
 	[[ $(code "$stranger") != "$before" ]]
 	toy_forks
@@ -110,7 +110,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 	[[ $(code "$stranger") == "$before" ]]
 	kill -s USR1 "$stranger"
 	wait_gone "$stranger"
-	# Its 46 calls begin and end; a child that was missed is a stranger as well.
+	# The stranger's 46 calls hit a start and an end probe each. A missed child counts as a stranger, too.
 	jq -e '.MXNET_C_API.MXNDArrayCreate == 15' <<<"$(tail -n 1 "$(out stranger)")"
 	jq -e '.window | .followed + .unfollowed == 2 and .strangers.hits >= 92 and .strangers.hits <= 150 and
 		.strangers.time_ns > 100 * .strangers.hits' "$(out mxbpf)"
@@ -120,7 +120,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 @test "A child that calls exec is forgotten in the kernel, and no hit of its new image counts" {
 	start_forks forks 9
 	start_mxbpf --pid "$READY_PID" --follow shared --ops 'cosh,sinh' --format json
-	kill -s STOP "$MXBPF_PID" # it cannot look at the new image before that has ended
+	kill -s STOP "$MXBPF_PID" # mxbpf must not see the new image before it has ended
 	tell forks 9 exec
 	kill -s CONT "$MXBPF_PID"
 	end_session
@@ -134,9 +134,9 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 	tell forks 9 'loader 6'
 	end_session
 	cat "$(err mxbpf)"
-	# Each is counted once, also one that ends between two sightings of its loader.
+	# A process counts once, even if it ends between two reports of its loader.
 	jq -e '.window | (has("fallbacks") | not) and .followed + .unfollowed == 12 and (has("strangers") | not)' "$(out mxbpf)"
-	# Whoever was followed was not seen before.
+	# Every followed process has a gap from its start until its probes were active.
 	jq -e '.window | (.gaps // [] | length) == .followed and all(.gaps // [] | .[]; .gap_ns > 0)' "$(out mxbpf)"
 }
 
@@ -146,7 +146,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 	{ head -c 16 "$TOY/note" && printf '%b' "$(sed 's/../\\x&/g' <<<5bc47870a585123f6a8ebc2f323c4150a4bb77d5)"; } >"$TOY/other"
 	objcopy --update-section .note.gnu.build-id="$TOY/other" "$TOY/libmxnet.so" "$TOY/other.so"
 	mkdir "$TOY/other.d" && mv "$TOY/other.so" "$TOY/other.d/libmxnet.so"
-	# Another build of the runtime, then more code, and then the same once more as another program.
+	# The process maps another build of the runtime, then more libraries, and does the same again after exec.
 	local loads='import ctypes, os, sys
 for lib in sys.argv[2], "libcrypto.so.3", "libstdc++.so.6":
     ctypes.CDLL(lib)
@@ -187,7 +187,7 @@ if sys.argv[1] == "again":
 	cd "$BATS_TEST_TMPDIR"
 	torch_server
 	mkfifo here go
-	# Halts the loader when libtorch_cpu.so is mapped, but none of what it needs.
+	# Stops the loader after it has mapped libtorch_cpu.so and before it maps its dependencies.
 	cc -shared -fPIC -o halt.so -x c - <<-'END'
 		#define _GNU_SOURCE
 		#include <fcntl.h>

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-# The command line: words in, one clear line or a result out. Needs neither root nor a target.
+# The command line: arguments in, one clear line or a result out. These tests need neither root nor a target.
 bats_require_minimum_version 1.5.0
 
 MXBPF=$(realpath -m "${MXBPF:-$BATS_TEST_DIRNAME/../build/mxbpf}")
 REAL=$BATS_TEST_DIRNAME/golden/real.mxd
-# The words of `mxbpf --help`, so that a new command is tested without a line here.
+# Commands come from `mxbpf --help`, so that these tests cover a new command without a change.
 mapfile -t COMMANDS < <("$MXBPF" --help | sed -n '/^Commands/,/^$/s/^  \([a-z]\+\) .*/\1/p')
 
 setup() {
-	mkdir "$BATS_TEST_TMPDIR/here" # bats keeps files of its own in the one above
+	mkdir "$BATS_TEST_TMPDIR/here" # bats keeps its own files in the parent directory
 	cd "$BATS_TEST_TMPDIR/here" || return 1
 	unset POSIXLY_CORRECT
 }
 
-# fails STATUS REGEX ARGS...: this status, one line on stderr that matches, nothing on stdout.
+# fails STATUS REGEX ARGS...: exits with STATUS, one line on stderr that matches REGEX and nothing on stdout.
 fails() {
 	local want=$1 regex=$2
 	shift 2
@@ -26,7 +26,7 @@ fails() {
 	fi
 }
 
-# A recording's header of 64 bytes, its session unfinished. Its CRC-32 is what gzip puts in its trailer.
+# A recording's 64-byte header of an unfinished session. gzip computes its CRC-32.
 header() { # MAJOR, two hex digits
 	{
 		printf '%b' "MXBPFREC\\x$1\\0\\0\\0"
@@ -170,7 +170,7 @@ options_of_help() {
 	[[ $("$MXBPF" -V) == "$output" ]]
 }
 
-# lost_output REGEX: of what prints on it, with a stdout that nothing can be written to.
+# lost_output REGEX: every command that prints fails with REGEX if its stdout cannot be written.
 lost_output() {
 	local args
 	for args in --help --version '--generate man' list "report $REAL" "report $REAL -f json" "export $REAL"; do
@@ -178,7 +178,7 @@ lost_output() {
 		run --separate-stderr to_nowhere $args
 		[[ $status == 1 && $stderr =~ $1 ]] || { echo "$args: $status $stderr" && return 1; }
 	done
-	run --separate-stderr to_nowhere check # which says more by its exit code
+	run --separate-stderr to_nowhere check # its exit code tells more than 1
 	[[ $status != 0 && $stderr =~ $1 ]]
 }
 
@@ -197,7 +197,7 @@ lost_output() {
 @test "A closed pipe on stdout is an error" {
 	mkfifo pipe
 	to_nowhere() {
-		exec 5<>pipe 6>pipe 5<&- # now nobody reads what is written to 6
+		exec 5<>pipe 6>pipe 5<&- # the pipe has no reader any more
 		"$MXBPF" "$@" >&6
 	}
 	lost_output 'Broken pipe'
@@ -363,8 +363,8 @@ need_recording() {
 	fails 2 "'t.xyz' has no suffix.*\.txt, \.json or \.csv" report "$REAL" -o t.xyz
 	fails 2 "'t.xyz' has no suffix.*\.txt, \.json or \.csv" --pid 1 -o t.xyz
 	[[ -z $(ls) ]]
-	"$MXBPF" export "$REAL" -f chrome -o t.xyz # said
-	"$MXBPF" export "$REAL" -o /dev/null       # no file
+	"$MXBPF" export "$REAL" -f chrome -o t.xyz # -f gives the format
+	"$MXBPF" export "$REAL" -o /dev/null       # a device needs no suffix
 }
 
 @test "A file that mxbpf did not write in that format is replaced only with --force" {
@@ -387,7 +387,7 @@ need_recording() {
 	sha1sum --quiet -c before
 	"$MXBPF" export "$REAL" -o data.json --force
 	jq -e .traceEvents data.json
-	fails 1 'data.json exists and is not a file of format json' report "$REAL" -o data.json # a trace is no table
+	fails 1 'data.json exists and is not a file of format json' report "$REAL" -o data.json # a trace is not a table
 }
 
 @test "A file that mxbpf wrote is replaced in the same format, compressed or not" {
@@ -410,17 +410,17 @@ need_recording() {
 		"$MXBPF" report "$REAL" -q --layout $layout -o $layout.json
 	done
 	: >empty.json
-	"$MXBPF" report "$REAL" -q -o empty.json # as mktemp makes them
+	"$MXBPF" report "$REAL" -q -o empty.json # mktemp creates empty files
 }
 
-# 300 wrong bits, most of them where there are records: two recordings are read, of which one is whole.
+# Flips 300 bits, most of them inside records. merge reads two recordings, of which one is intact.
 @test "A flipped bit anywhere in a recording is detected by report, export and merge, or harmless" {
 	need_recording
 	python3 - "$MXBPF" "$REAL" <<-'EOF'
 		import random, struct, subprocess, sys, zlib
 		mxbpf, real = sys.argv[1:]
 		whole = open(real, 'rb').read()
-		# The same of another host, to be merged with it.
+		# A copy with another host name, as the second input of merge.
 		other, at = bytearray(whole), -1
 		while (at := whole.find(b'CHNK', at + 1)) >= 0:
 		    size, = struct.unpack_from('<I', whole, at + 8)

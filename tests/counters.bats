@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --counters: what a call counted is what the kernel's own accounts of its thread say, and what cannot be counted is said.
+# --counters: a call's counts agree with the kernel's own accounts of its thread, and events that cannot be counted are reported.
 
 load helpers
 
@@ -9,7 +9,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
-# torch_counts.py from its calls to its end, watched by mxbpf with these arguments: its output in counts.out.
+# Runs torch_counts.py under mxbpf with ARGS, from its first call to its end. Its output is in counts.out.
 watch_counts() { # SECONDS ARGS...
 	local seconds=$1
 	shift
@@ -22,9 +22,8 @@ watch_counts() { # SECONDS ARGS...
 	wait_exit "$MXBPF_PID"
 }
 
-# The clock of perf is another than that of the scheduler: it leaves out the switches themselves, which is all that is in
-# `sleep`, and else the two may differ by 2 %. It also counts what the hypervisor steals: a
-# call has at most the time from its start to its end.
+# perf's task-clock is not the scheduler's clock: it omits the context switches themselves, which are all of `sleep`, and
+# otherwise differs by up to 2 %. It also includes time stolen by the hypervisor. A call's duration is its upper bound.
 as_accounted() { # JSON
 	python3 - "$(tail -n 1 "$(out counts)")" "$1" <<-'END'
 		import json, sys
@@ -80,7 +79,7 @@ as_accounted() { # JSON
 	jq -e '.tables.operator | any(.name == "aten::relu" and .count > 1000 and .counters.calls > .count / 2)' "$(out mxbpf)"
 }
 
-# The outermost calls of each thread; what is between them nobody counted.
+# Adds up the outermost calls of each thread. Nothing outside of them is counted.
 within_process() { # JSON BEFORE AFTER
 	python3 - "$@" <<-'END'
 		import json, sys
@@ -101,14 +100,14 @@ within_process() { # JSON BEFORE AFTER
 		                sums[event] += call['counters'][event]
 		print(outermost, sums, before, after)
 		assert outermost > 20 and sums['task-clock'] > 0
-		# perf's clock also counts interrupts and what the hypervisor steals, which the process's own time leaves out.
+		# perf's clock includes interrupts and stolen time, which the process's CPU time omits.
 		for known in before, after:
 		    known['task-clock'] += known.pop('stolen')
 		assert all(sums[event] <= after[event] - before[event] for event in sums)
 	END
 }
 
-# What the kernel says of a whole process.
+# The kernel's own counts for the whole process.
 process() { # PID
 	python3 - "$1" <<-'END'
 		import glob, json, os, re, sys
@@ -123,7 +122,7 @@ process() { # PID
 	END
 }
 
-watch_job() { # of start_workload or start_torch
+watch_job() { # after start_workload or start_torch
 	local before after
 	before=$(process "$WORKLOAD_PID")
 	start_mxbpf record --pid "$WORKLOAD_PID" -o job.mxd --counters task-clock,page-faults,context-switches
@@ -164,7 +163,7 @@ watch_job() { # of start_workload or start_torch
 		length == 2 and all(.count == 50 and .counters.calls == 50 and .counters["task-clock"] > 0)' "$(out mxbpf)"
 }
 
-# The two documents of --stats-check, of the same calls.
+# --stats-check prints two documents of the same calls.
 @test "--stats has the same performance counters as the sum of single calls" {
 	watch_counts 0.5 --stats-check --counters task-clock,page-faults,context-switches --format json
 	jq -s -e '.[0].tables == .[1].tables and .[1].mode == "stats" and

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --format csv: the same numbers as the JSON, for what reads tables. Needs neither root nor MXNet.
+# --format csv has the numbers of the JSON in one table. These tests need neither root nor MXNet.
 
 load helpers
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Operators written in Python: what of them is Python, and what they push, as MXNet's own profiler shows them.
+# Operators written in Python: their time in Python and the operators they push, with MXNet's profiler as the reference.
 
 load helpers
 
@@ -10,8 +10,8 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
-# Which thread frees an array, Python's or the engine's, is a race, and how many threads run operators of Python: each seeds
-# its own generator once.
+# Two counts are races: whether a Python or an engine thread frees an array, and how many threads run Python operators, each of
+# which seeds its generator once.
 custom_rows() {
 	jq -S "$1 | with_entries(select(.key | test(\"(DeleteVariable|ResourceParallelRandomSetSeed)$\") | not))" "$2"
 }
@@ -43,14 +43,14 @@ spans = [e for e in json.load(open('t.json'))['traceEvents'] if e['ph'] == 'X']
 custom = [e for e in spans if e['name'] in ('Custom', '_backward_Custom')]
 python = sorted((e['ts'], e['ts'] + e['dur']) for e in spans if e['name'].endswith('::pure_python'))
 assert len(custom) == len(python) == 12, (len(custom), len(python))
-# They are done one after the other; what Python did lies in the operator that it was for.
+# The operators run one after the other. Each one contains its own Python function.
 for e, (start, end) in zip(sorted(custom, key=lambda e: e['ts']), python):
     assert e['ts'] <= start and end <= e['ts'] + e['dur'], (e, start, end)
 PY
 }
 
-# Times are left to the tests of spans; which of the engine's threads is faster decides how bulks are cut.
-@test "autograd Functions, nested operators and failed ones have the times of dumps()" {
+# Only counts are compared. The relative speed of the engine's threads decides where bulks end.
+@test "autograd Functions, nested operators and failed ones have the rows and counts of dumps()" {
 	local table theirs
 	"$PYTHON" "$REPO/tests/inside/custom.py" --builtin builtin --more 2>/dev/null
 	traced 'record -o job.mxd' record.out "$PYTHON" "$REPO/tests/inside/custom.py" --bare --more 2>/dev/null
@@ -64,7 +64,7 @@ PY
 		expect_same "$(custom_rows ".Time[\"$table\"] | map_values(.Count)" builtin.json)" \
 			"$(custom_rows ".Time[\"$table\"] | map_values(.Count)" same.json)"
 	done
-	# The table of a bulk's operators: without it the same.
+	# Rows of bulks are left out, because only mxbpf has them.
 	expect_same "$theirs" "$(custom_rows '.tables["Custom Operator"] | map(select(.name | endswith("::ImperativeBulk") | not) |
 		{(.name): .count}) | add' mxbpf.json)"
 }

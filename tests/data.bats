@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Waiting for data: iterators of C++ as a table of their own; loaders, which are no calls of the runtime, in the iterations.
+# Waiting for data: C++ iterators have a table of their own, and the time in Python's loaders is a part of iterations.
 
 load helpers
 
@@ -9,8 +9,8 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
-# CSVIter with a parser of more than one thread crashes by itself, unwatched, one program of 2000 iterators in two
-# (dmlc-core issue 505: they write to one string); with one thread none of 24 did.
+# CSVIter with several parser threads crashes without mxbpf, too: one in two programs with 2000 iterators did (dmlc-core
+# issue 505: two threads write to one string). With one thread none of 24 did.
 one_parser() {
 	export OMP_NUM_THREADS=1
 }
@@ -23,18 +23,18 @@ one_parser() {
 		"$MXBPF" --format json --api "$api" -- "$PYTHON" "$REPO/tests/workload/mxnet_loops.py" iterator >seen 2>said
 		expect_same "$(sed -n 's/^{"steps"/&/p' said | jq -S .calls)" \
 			"$(jq -S '[.tables.Data[] | {(.name): .count}] | add' seen)"
-		# Of the pair of a call that is in another span nothing is lost; what is open as a process leaves is.
+		# Only calls that are open when the process exits lose their end.
 		jq -e '.loss.dropped == 0 and .loss.unmatched <= 2 and .unwound == 0' seen
 		[[ $api == work ]] || jq -e '([.tables.Data[] | {(.name): .count}] | add) ==
 			([.tables.MXNET_C_API[] | select(.name | IN("MXDataIterNext", "MXDataIterBeforeFirst")) | {(.name): .count}] | add)' seen
 		jq -e '.iterations.loops[0].parts.data.total_ns > 0' seen
 	done
-	# A program without them has no such table.
+	# A program without iterators has no such table.
 	start_workload --tiny
 	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --format json | jq -e '.tables | has("Data") | not'
 }
 
-# loader PYTHON PROGRAM: its share of the iterations, and of the slowest, are the workers' naps.
+# loader PYTHON PROGRAM: the workers' sleeps are most of the iterations' time and of the slowest iteration.
 loader() {
 	"$MXBPF" --format json -- "$1" "$REPO/tests/workload/$2" loader >seen
 	jq -e '.iterations | (.loops | length == 1) and (.loops[0] | .count == 19 and

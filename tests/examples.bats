@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Examples that MXNet and PyTorch publish (tests/examples/programs.py: which, and where their files are looked for) against the
-# runtimes' own profilers and the programs themselves. tests/examples/matrix.py has every option; here are the cheapest.
+# Examples that MXNet and PyTorch publish, compared with the runtimes' own profilers and with their own results.
+# tests/examples/programs.py lists them and where to find their files. matrix.py runs every option, these tests only three.
 
 load helpers
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# An end that was planned wrong is noticed while the session runs, and every output says so (tests/toy/torch.c).
+# mxbpf detects an unreliable end probe during the session, and every output reports it (tests/toy/torch.c).
 
 load helpers
 
@@ -17,7 +17,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 	"$MXBPF" report r.mxd --format json >r.json
 	jq -e '.window.fallbacks | length == 1 and .[0].name == "aten::liar" and .[0].at_ns > 0 and .[0].calls_before > 9' r.json
-	# After it fell back its calls are counted on, and the honest one's end is its own.
+	# Its calls are still counted after the fallback. The other function keeps its own end probe.
 	jq -e '[.tables.operator[] | {(.name): .count}] | add | keys == ["aten::honest", "aten::liar"] and (map(.) | min > 9 and max - min <= 1)' r.json
 	local layout
 	for layout in modern torch torch-classic mxnet; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Children of what is looked at: whose calls are counted, from when on, and what that may not do to them.
+# Child processes of the target: which calls are recorded, from when on, and what following must not do to them.
 
 load helpers
 
@@ -10,7 +10,7 @@ setup() {
 	FORKS=("$PYTHON" "$REPO/tests/workload/mxnet_forks.py")
 }
 
-# The workload with its standard input at fd 9.
+# Starts the workload with its standard input at descriptor 9.
 start_forks() { # ARGS...
 	mkfifo "$BATS_TEST_TMPDIR/in"
 	start_bg forks bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "${FORKS[@]}" "$@"
@@ -24,7 +24,7 @@ workers() { # N
 	wait_line "$(out forks)" '^workers'
 }
 
-seeds() { # of a JSON report: its rows of MXRandomSeed, as COUNT sorted
+seeds() { # prints the counts of MXRandomSeed in a JSON report, sorted
 	jq -c '[.tables.MXNET_C_API[] | select(.name == "MXRandomSeed").count] | sort' "$1"
 }
 
@@ -43,11 +43,11 @@ wait_followed() { # N
 	wait_exit "$MXBPF_PID"
 	[[ $(seeds "$(out mxbpf)") == '[50,50,50]' ]]
 	[[ $(jq '[.tables.MXNET_C_API[] | select(.name == "MXRandomSeed").pid] | unique | length' "$(out mxbpf)") == 3 ]]
-	# Each with its own gap, and nobody else pays.
+	# Each worker has its own gap, and no unrelated process hits a probe.
 	jq -e '.window | .followed == 3 and .unfollowed == 0 and (.gaps | length == 3 and all(.[]; .gap_ns > 0)) and
 		.follow_lag_ns == (.gaps | map(.gap_ns) | max) and (has("strangers") | not)' "$(out mxbpf)"
 	[[ $(jq .loss.dropped "$(out mxbpf)") == 0 ]]
-	[[ $(grep -c '^worker [0-9]* 0$' "$(out forks)") == 3 ]] # and nobody stopped them: they were not launched by mxbpf
+	[[ $(grep -c '^worker [0-9]* 0$' "$(out forks)") == 3 ]] # mxbpf stops only workers of commands that it launched
 }
 
 @test "Tables for people add up the rows of all processes and say so" {
@@ -86,7 +86,7 @@ wait_followed() { # N
 	wait_exit "$MXBPF_PID"
 	[[ $(seeds "$(out mxbpf)") == '[50,50]' ]]
 	[[ $(grep -c '^worker [0-9]* 0$' "$(out forks)") == 2 ]]
-	# Constants of a library that lies elsewhere in each of them.
+	# Names are strings in a library at a different address in each process.
 	jq -e '[.tables.MXNET_C_API[].name] | all(startswith("MX"))' "$(out mxbpf)"
 }
 
@@ -97,7 +97,7 @@ wait_followed() { # N
 	printf '\n0\n' >&9
 	wait_exit "$FORKS_PID"
 	wait_exit "$MXBPF_PID"
-	# Its own last call is there.
+	# The parent's own last call is recorded.
 	jq -e '(.window | has("followed") | not) and [.tables.MXNET_C_API[] | .name, .count] == ["MXNotifyShutdown", 1]' "$(out mxbpf)"
 	[[ $(seeds "$(out mxbpf)") == '[]' ]]
 }
@@ -109,12 +109,12 @@ wait_followed() { # N
 	expect_status 0
 	echo "$output" >"$BATS_TEST_TMPDIR/json"
 	[[ $(seeds "$BATS_TEST_TMPDIR/json") == '[50,50]' ]]
-	# Import calls this once in each of three interpreters.
+	# import mxnet calls this once in each of the three interpreters.
 	[[ $(jq '[.tables.MXNET_C_API[] | select(.name == "MXLibInfoFeatures").count] | add' "$BATS_TEST_TMPDIR/json") == 3 ]]
 	jq -e '.window | .followed == 2 and .follow_lag_ns == 0' "$BATS_TEST_TMPDIR/json"
 }
 
-# Of the session itself: others attach meanwhile.
+# Counts this session's links only: other tests attach at the same time.
 fds_of_links() { find "/proc/$MXBPF_PID/fd" -lname 'anon_inode:bpf_link' | wc -l; }
 
 @test "Probes and map entries of ended child processes are removed during the session" {
@@ -161,12 +161,12 @@ print(mx.nd.ones((2,)).asnumpy())'
 	EOF
 	run --separate-stderr "$MXBPF" --py-stacks --by stack --format json -- "$PYTHON" "$BATS_TEST_TMPDIR/again.py"
 	expect_status 0
-	# One row: its stack could be told in both.
+	# Both calls have the same stack, so they are one row.
 	jq -e '[.tables.MXNET_C_API[] | select(.name == "MXRandomSeed") | .count, (.stack[1] | test("seed_here$"))] == [2, true] and
 		.loss.dropped == 0' <<<"$output"
 }
 
-# What the maps of $MXBPF_PID hold of a process, as {"map": ENTRIES}. Of others the oldest entries give way.
+# Prints the entries that the BPF maps of $MXBPF_PID have for a process, as {"map": ENTRIES}. The other maps are LRU maps.
 held_of() { # PID
 	local id name maps='mark_values life_pushed life_last'
 	for id in $(sed -n 's/^map_id:[[:space:]]*//p' /proc/"$MXBPF_PID"/fdinfo/* | sort -u); do
@@ -177,7 +177,7 @@ held_of() { # PID
 	done | jq -c -s 'add // {}'
 }
 
-wait_held() { # PID, as held_of()
+wait_held() { # PID MAPS: waits until held_of() has exactly these maps
 	export -f held_of
 	export MXBPF_PID
 	# shellcheck disable=SC2016 # for that shell
@@ -196,7 +196,7 @@ wait_held() { # PID, as held_of()
 	local pid
 	pid=$(sed -n 's/^pushed //p' "$(out mxbpf)")
 	wait_held "$pid" '["life_last","life_pushed","mark_values"]'
-	kill -USR1 "$MXBPF_PID" # a pause
+	kill -USR1 "$MXBPF_PID" # pauses
 	wait_held "$pid" '["life_last","mark_values"]'
 	kill -KILL "$pid"
 	wait_line "$(out mxbpf)" '^died' "$MXBPF_PID"

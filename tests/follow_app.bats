@@ -12,14 +12,14 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
-# app ARGS...: started, waiting for its first step.
+# app ARGS...: starts the program, which waits for its first step.
 app() {
 	mkfifo steps
 	exec 8<>steps
 	start_ready app bash -c 'exec "$0" "$@" <steps' "$PYTHON" "$APP" "$@"
 }
 
-# steps FROM TO: one after the other.
+# steps FROM TO: lets the program make these steps one after the other.
 steps() {
 	local i
 	for ((i = $1; i <= $2; i++)); do
@@ -35,7 +35,7 @@ end_all() {
 	wait_exit "$READY_PID"
 }
 
-# What only one step each has run.
+# Operators that only a single step runs.
 operators() { jq -c '[.tables.operator[].name | select(. != "DeleteVariable" and . != "WaitForVar")] | sort' "$1"; }
 
 @test "The tables have exactly the operators between run and stop, without those in a pause" {
@@ -43,7 +43,7 @@ operators() { jq -c '[.tables.operator[].name | select(. != "DeleteVariable" and
 	start_mxbpf --pid "$READY_PID" --follow-app --format json
 	steps 0 12
 	end_all
-	# arccosh came before, arctanh in the pause, expm1 after the stop.
+	# arccosh ran before the window, arctanh in the pause and expm1 after the stop.
 	[[ $(operators "$(out mxbpf)") == '["arcsinh","cbrt","erf","gamma"]' ]]
 	jq -e '([.instants[] | {(.what): .count}] | add) == {run: 2, stop: 1, pause: 1, resume: 1, dump: 1} and
 		.window.paused_ns > 0 and .window.duration_ns > 0 and .loss.dropped == 0' "$(out mxbpf)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What every output prints of a recording of a real job (tests/golden/make.sh): needs neither root nor MXNet.
+# Every output for a recording of a real job (tests/golden/make.sh). These tests need neither root nor MXNet.
 
 load helpers
 
@@ -35,7 +35,7 @@ report() { "$MXBPF" report "$GOLDEN/real.mxd" "$@"; }
 	same real.json report --format json
 	report --format json >"$BATS_TEST_TMPDIR/r.json"
 	"$PYTHON" -m jsonschema -i "$BATS_TEST_TMPDIR/r.json" "$O/report.schema.json"
-	# A schema that takes anything would take this as well.
+	# A schema that accepts everything would accept this, too.
 	jq '.tables.operator[0].count = "1"' "$BATS_TEST_TMPDIR/r.json" >"$BATS_TEST_TMPDIR/bad.json"
 	run "$PYTHON" -m jsonschema -i "$BATS_TEST_TMPDIR/bad.json" "$O/report.schema.json"
 	[[ $status != 0 ]]
@@ -53,6 +53,6 @@ report() { "$MXBPF" report "$GOLDEN/real.mxd" "$@"; }
 	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/cut.mxd" --format json
 	expect_status 0
 	expect_re incomplete "$stderr"
-	# Only the end is gone: the spans are all there, and folding them gives the same rows as the aggregates.
+	# Only the end record is missing. All spans are there, so folding them gives the rows of the aggregates.
 	expect_same "$(jq .tables "$GOLDEN/real.json")" "$(jq .tables <<<"$output")"
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tests/gpu/facts.sh, which measures on a machine with a GPU. Here it runs on a double of libcupti: what that answers says
-# nothing of a GPU, but a check that is itself wrong shows.
+# tests/gpu/facts.sh measures on a machine with a GPU. These tests run it on a stub of libcupti, which says nothing about a
+# GPU, but reveals errors in the checks themselves.
 
 load helpers
 
@@ -17,7 +17,7 @@ FACTS=$REPO/tests/gpu/facts.sh
 		expect_re "^## $check\$" "$(<facts.md)"
 	done
 	expect_re 'answers of the double' "$(<facts.md)"
-	# The double launches a kernel a call, so these are its counts.
+	# The stub launches one kernel per call, so its counts are known.
 	expect_re '^- records: .*runtime.: 2000, .kernel.: 2000' "$(<facts.md)"
 	expect_re '^- kernels that begin before their launch: 0 of 20; without a launch 0' "$(<facts.md)"
 	expect_re '^- another one while it stands: 39 ' "$(<facts.md)"

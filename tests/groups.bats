@@ -1,20 +1,20 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --by stack, module and shape on a real PyTorch job: what tells the rows of one name apart takes nothing from them, and shapes are
-# those that torch.profiler says.
+# --by stack, module and shape on a real PyTorch job: splitting the rows of a name loses nothing, and shapes equal
+# torch.profiler's.
 
 load helpers
 
 setup() { torch_setup; }
 
-# Sums of each name's columns, however its rows are split.
+# Sums of the columns of each name, over all its rows.
 sums() { jq -S '.tables.operator | group_by(.name) | map({(.[0].name): [map([.count, .total_ns, .self_ns, .self_alloc_bytes]) |
 	transpose[] | add]}) | add' "$@"; }
 
-# Where modules tell rows apart, each of a convolution is in its own.
+# Each convolution is in its own module.
 CONVOLUTIONS='[.tables.operator[] | select(.name == "aten::conv2d" and .count > 0).stack[0]] | length > 0 and all(test("Conv2d"))'
 
-# Of a recording: the rows of --by WHAT add up to those by name, in which there is one row a name.
+# The rows of a recording by each WHAT add up to those by name, which has one row for each name.
 adds_up() { # WHAT...
 	local what
 	"$MXBPF" report --format json job.mxd >name.json
@@ -71,7 +71,7 @@ adds_up() { # WHAT...
 		"$(jq '.tables.operator | group_by([.name, .shapes]) | map([.[0].name, .[0].shapes, (map(.count) | add)])' shape.json)"
 }
 
-# One run under both profilers: its annotations have names as MXNet's bulks have, or an operator's, or none.
+# Both profilers record one run. Its annotations are named like MXNet's bulks, like an operator, or not at all.
 @test "Self and total times equal torch.profiler's, no thread exceeds the window, and annotations are not operators" {
 	local by
 	traced_prog 'record -o job.mxd' nested --builtin builtin.json --all-threads --gates

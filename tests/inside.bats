@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Operators inside bulks and segments: what MXNet's own profiler shows only by running each by itself.
+# Operators inside bulks and segments, which MXNet's own profiler shows only if it runs each operator by itself.
 
 load helpers
 
@@ -17,21 +17,21 @@ setup() {
 	run "$PYTHON" "$REPO/tests/inside/operators.py" builtin.json mxbpf.json
 	expect_status 0
 	[[ $(jq '.loss.dropped + .loss.unreadable' mxbpf.json) == 0 ]]
-	# And finds one too many.
+	# The comparison detects one surplus operator.
 	jq '(.tables.operator[] | select(.name == "Pooling").count) += 1' mxbpf.json >changed.json
 	run "$PYTHON" "$REPO/tests/inside/operators.py" builtin.json changed.json
 	expect_status 1
 	traced '--stats --format json' stats.json "$PYTHON" "$judge/prog.py" --bare --bulk
 	run "$PYTHON" "$REPO/tests/inside/operators.py" builtin.json stats.json
 	expect_status 0
-	# In MXNet's layout segments stand as dumps() has them.
+	# MXNet's layout shows segments as dumps() does.
 	take_shared mxnet-layout traced '--layout mxnet' mxbpf.txt "$PYTHON" "$judge/prog.py" --bare
 	grep -q '^Activation,Pooling,BatchNorm,FullyConnected,Activation,Dropout ' mxbpf.txt
 	"$PYTHON" "$judge/compare.py" builtin mxbpf.txt
 }
 
-# Their own time: what the engine does between two operators, and the probes of each. Nearly all of it is in operators that
-# compute for some time.
+# A bulk's own time is the engine's work between two operators and the overhead of probes. It is small if operators compute for
+# some time.
 @test "The operators inside a bulk or a segment add up to its duration within 10 %" {
 	local kind
 	for kind in dynamic static; do
@@ -43,7 +43,7 @@ setup() {
 		jq '[.tables.operator[] | select(.name == "ImperativeBulk" or (.name | contains(","))) | {name, count, total_ns, self_ns}]' \
 			report.json | tee bulks.json
 		jq -e '(map(.count) | add) > 20 and (map(.self_ns) | add) < 0.1 * (map(.total_ns) | add)' bulks.json
-		# Their shares are of what is counted once.
+		# Shares do not count bulks and their operators twice.
 		jq -e '.tables.operator | (map(.self_ns) | add) <= (map(.total_ns) | add)' report.json
 	done
 }
@@ -73,7 +73,7 @@ assert inside > 100
 PY
 }
 
-# Operators that fail in bulks, by themselves, in operators of Python, these themselves, and a call of a store.
+# Operators fail in bulks, alone, inside Python operators and as Python operators. A store call fails, too.
 throws_as_without() { # ENGINE
 	local plain
 	export MXNET_ENGINE_TYPE=$1
@@ -89,10 +89,10 @@ throws_as_without() { # ENGINE
 	wait_exit "$MXBPF_PID"
 	[[ $(tail -n 1 "$(out thrower)") == "$plain" ]]
 	[[ $(jq '.loss.dropped' "$(out mxbpf)") == 0 ]]
-	# On the naive engine what a thread runs after a custom operator that threw is charged to that one, and what of that
-	# fails has no row, as in dumps(): the trace has all.
+	# The naive engine charges operators after a failed custom operator to it, and failed ones among them have no row,
+	# as in dumps(). The trace has all of them.
 	jq -e '[.traceEvents[] | select(.name // "" | test("^([a-z_]+::)?_random_normal$"))] | length >= 80' t.json
-	# What a store throws is caught within its call, which ends.
+	# The store call catches the exception itself and ends normally.
 	jq -e '.tables.KVStore[] | select(.name == "pull" and .count == 40)' "$(out mxbpf)"
 }
 

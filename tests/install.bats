@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What a packager does.
+# Tests of what a packager runs.
 
 load helpers
 
@@ -16,8 +16,8 @@ load helpers
 
 @test "Two builds of the same tree are identical byte for byte" {
 	local again=$BATS_TEST_TMPDIR/again room
-	# The BPF programs, what includes them, the archive and the binary are made again. Of the other objects, which one rule
-	# makes, one of each room is: a minute less.
+	# The second build makes the BPF programs, everything that includes them, archive and binary again. One rule makes all
+	# other objects, so one object per room suffices. That saves a minute.
 	mkdir "$again"
 	cp -a "$O/obj" "$again"
 	for room in "$again"/obj/user/*/; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --interval and --reset: the tables while the session goes on, each with its own window and loss.
+# --interval and --reset print tables during the session, each with its own window and loss.
 
 load helpers
 
@@ -9,7 +9,7 @@ setup() {
 	need_mxnet
 }
 
-# dumps N ARGS...: a session until N dumps stand in $(out mxbpf), and what comes at its end.
+# dumps N ARGS...: runs a session until $(out mxbpf) has N dumps, and then ends it.
 dumps() {
 	local n=$1
 	shift
@@ -21,7 +21,7 @@ dumps() {
 	wait_exit "$MXBPF_PID"
 }
 
-rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents read
+rows_of() { # prints `NAME DEVICE COUNT` of each row, summed over all documents
 	jq -s '[.[].tables | to_entries[] | .key as $t | .value[] | {k: "\($t) \(.name) \(.device)", n: (.count // (.allocs + .frees))}] |
 		group_by(.k) | map({(.[0].k): map(.n) | add}) | add'
 }
@@ -32,7 +32,7 @@ rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents r
 	while read -r line; do
 		"$PYTHON" -m jsonschema -i <(echo "$line") "$O/report.schema.json" 2>"$BATS_TEST_TMPDIR/warnings"
 	done < <(head -n 4 "$(out mxbpf)")
-	# To the nanosecond and the event: jq's numbers are too short for that.
+	# jq's doubles are not exact enough for nanoseconds.
 	python3 - "$(out mxbpf)" <<-'END'
 		import json, sys
 		dumps = [json.loads(line) for line in open(sys.argv[1])]
@@ -128,14 +128,14 @@ rows_of() { # of the tables, as `NAME DEVICE COUNT`, summed over all documents r
 	local pid=$BG_PID
 	exec {slow}<"$BATS_TEST_TMPDIR/pipe"
 	wait_line "$(err mxbpf)" '^attached' "$pid"
-	# Until the pipe is full it is written to; then mxbpf waits in write() while the job goes on.
+	# mxbpf writes until the pipe is full and then blocks in write(), while the job goes on.
 	timeout 60 bash -c 'until [[ $(cat "/proc/$0/wchan") == *pipe_write* ]]; do sleep 0.02; done' "$pid"
 	wait_new_line "$(out workload)" '^step'
 	wait_new_line "$(out workload)" '^step'
 	kill -s INT "$pid"
 	cat <&"$slow" >"$BATS_TEST_TMPDIR/all"
 	wait_exit "$pid"
-	# What the job did while mxbpf waited is all there: in the window that is as long as that.
+	# All events of that time are in one window, which is as long.
 	jq -s -e '(map(.loss.dropped) | add) == 0 and (max_by(.window.duration_ns) |
 		.window.duration_ns > 900000000 and .loss.stored > 0)' "$BATS_TEST_TMPDIR/all"
 }

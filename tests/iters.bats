@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Iterations that no mark tells: as many as the program says it made, as long, and the slowest is the one that it made slow.
+# Iterations found without annotations are as many and as long as the program says, and the slowest is the one it made slow.
 
 load helpers
 
@@ -9,7 +9,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
-# recorded RUNTIME PYTHON MODE...: loops.mxd and what the programs said of themselves, once for all tests that want it.
+# recorded RUNTIME PYTHON MODE...: makes loops.mxd and the programs' own accounts, once for all tests that need them.
 recorded() {
 	DIR=$BATS_FILE_TMPDIR/$1
 	[[ -d $DIR ]] && return 0
@@ -28,8 +28,8 @@ torch_loops() {
 	recorded torch "$PYTHON_TORCH" plain accumulate two rivals
 }
 
-# agree TOLD: each process has one iteration less than steps, as the first end is where the first begins; together they are as
-# long as the program says (but for what lies between an end and its looking at the clock), and the slow one is the longest.
+# agree TOLD: each process has one iteration less than steps, because the first end starts the first iteration. Their sum is the
+# time by the program's account, except between an end and reading the clock, and the slow iteration is the longest.
 agree() {
 	python3 - "$DIR" "$1" <<-'END'
 		import json, sys
