@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# mxbpf against MXNet's own profiler: the same deterministic section, one run under each, nothing between them forgiven.
+# mxbpf compared with MXNet's own profiler: both record the same deterministic section, one run each, and must agree exactly.
 
 load helpers
 
@@ -14,7 +14,7 @@ setup() {
 
 compare() { "$PYTHON" "$JUDGE/compare.py" "$@"; }
 
-# See make_mxnet_reference of helpers.bash.
+# make_mxnet_reference() in helpers.bash runs it.
 naive() { MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$@" --builtin naive; }
 
 @test "An unprofiled run under mxbpf has the rows, counts, allocations and bytes of a profiled one" {
@@ -39,8 +39,8 @@ naive() { MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$@" --builtin naive; }
 	compare builtin mxbpf.json
 }
 
-# Whether MXNet runs a WaitForVar operator there depends on who comes first, its worker or the program: two profiled runs
-# of these programs differ in it. The next test compares it too, within one run.
+# MXNet runs a WaitForVar operator or not, depending on whether its worker or the program is first: two profiled runs of these
+# programs differ, too. The next test compares that operator within one run.
 documented() { # NAME
 	"$PYTHON" "$JUDGE/run_doc.py" "$JUDGE/$1.py" --builtin builtin
 	naive "$JUDGE/run_doc.py" "$JUDGE/$1.py"

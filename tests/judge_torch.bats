@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# mxbpf on an unmodified PyTorch job against torch.profiler on the same program, one run under each: rows of operators, backward
-# nodes and annotations, allocations, bytes. What torch.profiler alone can name is listed in judge_torch/compare.py.
+# mxbpf on an unmodified PyTorch job compared with torch.profiler on the same program, one run each: rows of operators, backward
+# nodes and annotations, allocations, bytes. judge_torch/compare.py lists what only torch.profiler can name.
 
 load helpers
 
@@ -14,7 +14,7 @@ judged() { # PROGRAM
 	session "$1"
 	compare builtin.json mxbpf.json
 	cmp builtin.result mxbpf.result
-	# The ends of all its functions hold, whatever was thrown through them.
+	# All end probes are reliable, also when exceptions leave their functions.
 	jq -e '.window | has("fallbacks") | not' mxbpf.json
 	jq -e '[.probes[] | select(.name | startswith("exception.")).status] == ["attached", "attached"]' mxbpf.json
 }
@@ -36,7 +36,7 @@ judged() { # PROGRAM
 
 @test "mxbpf counts two Python threads as two torch.profiler runs do, which see one thread each" {
 	judged threads
-	# What it is told of the other thread by a second profiler is what it says when asked for all threads, without memory.
+	# torch.profiler reports the other thread the same way in a second run and with --all-threads, which excludes memory.
 	prog threads --builtin all.json --all-threads
 	compare builtin.json all.json
 }

@@ -1,15 +1,15 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Other kernels, booted under QEMU: mxbpf watches the toy there (tests/toy, tests/kernels).
+# mxbpf profiles the toy on other kernels, which boot under QEMU (tests/toy, tests/kernels).
 
 load helpers
 
 DEPS=$O/deps/kernels
 KERNELS_6_1=(best uprobe_multi stats options omp test_attach_kernel test_programs_kernel now test_stack_kernel
-	test_account_kernel test_inject_kernel) # the last one has Yama forbid all tracers
-KERNELS_6_12=(uprobe_multi perf stats throttled) # the last one leaves a cgroup behind
+	test_account_kernel test_inject_kernel) # runs last, because it sets Yama to forbid all tracers
+KERNELS_6_12=(uprobe_multi perf stats throttled) # runs last, because it leaves a cgroup behind
 
-# Each kernel is booted once, both side by side. What a task left is judged by its test alone.
+# Both kernels boot once, in parallel. Each test judges the files that its tasks left.
 setup_file() {
 	[[ ! -f $DEPS/lack ]] || return 0
 	boot 6.1 "${KERNELS_6_1[@]}" 3>&- &
@@ -25,7 +25,7 @@ boot() { # SERIES TASK...
 	echo "the guest ended with status $?" >>"$dir/boot.log"
 }
 
-# Goes to what the tasks left of that kernel.
+# Changes to the directory with the files that the tasks left on that kernel.
 booted() { # SERIES TASK...
 	local task
 	[[ ! -f $DEPS/lack ]] || skip "$(<"$DEPS/lack")"
@@ -49,7 +49,7 @@ counted() { # TASK
 	[[ $(<"$1/status") == 0 ]] && same_counts "$1/toy" "$1/mxbpf.json"
 }
 
-# What the kernel added up is taken at each interval; the last document has it all.
+# --interval reads the kernel's sums each time, and the last document has the final ones.
 counted_stats() {
 	(($(wc -l <stats/mxbpf.json) > 1))
 	sed -i '$!d' stats/mxbpf.json
@@ -77,7 +77,7 @@ passed() { # UNIT MORE_THAN
 	counted_stats
 }
 
-# The toy waits for mxbpf in a read, and its threads for each other.
+# The toy waits for mxbpf in read(), and its threads wait for each other.
 switched() { # TASK
 	jq -e '[.off_cpu.calls[] | .futex_ns + .other_ns] | add > 0' "$1/mxbpf.json" && counted "$1"
 }
@@ -152,8 +152,8 @@ switched() { # TASK
 	passed test_account_kernel 8
 }
 
-# The toy waits until it is looked at, and holds until mxbpf has ended: all of the group's throttling lies in the window,
-# but for what the kernel adds up when a period ends.
+# The toy starts when mxbpf is attached and stays until mxbpf has ended, so the window contains all of the cgroup's throttling,
+# except what the kernel adds at the end of a period.
 @test "Linux 6.12 has the throttling of cgroup v2 as in the kernel's own account, and the report says so" {
 	local outer
 	booted 6.12 throttled

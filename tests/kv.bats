@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# KVStore: operations, keys and bytes are what the program counts of itself, alone and in a job.
+# KVStore operations, keys and bytes equal the program's own counts, in one process and in a distributed job.
 load helpers
 
 setup() {
@@ -14,14 +14,14 @@ teardown() {
 	kill_started
 }
 
-# The report's rows and the program's own, as the same lines: PROGRAM's output and the report on stdin.
+# Compares PROGRAM's own rows in OUTPUT with the report's rows.
 same_keys() { # OUTPUT JSON
 	python3 - "$1" "$2" <<'END'
 import json, sys
 own, seen = {}, {}
 said = open(sys.argv[1]).read()
 for line in said.splitlines():
-    if "kv " not in line: # MXNet and its network may say something before it
+    if "kv " not in line: # MXNet and its network may print text before it on the line
         continue
     for name, row in json.loads(line[line.index("kv "):].split(None, 3)[3]).items():
         into = own.setdefault(name, dict.fromkeys(row, 0))
@@ -95,6 +95,6 @@ rows = json.load(open(sys.argv[1]))["kvstore"]
 for key, size in ((0, 308), (3, 480), (9, 10)):
     sent = sum(r["sent_bytes"] for r in rows if r["key"] == key and r["operation"] == "push")
     got = sum(r["sent_bytes"] for r in rows if r["key"] == key and r["operation"] == "serve push")
-    assert got == sent + size, (key, got, sent)  # and what the first worker gave it to begin with
+    assert got == sent + size, (key, got, sent)  # the first worker also sends the initial value
 END
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Code that a process maps after mxbpf has been attached to it: kernels that torch.compile makes, each a library of its own.
+# Code that a process maps after the attach: kernels of torch.compile, each in a library of its own.
 
 load helpers
 
@@ -10,12 +10,12 @@ setup() {
 	need_root
 	need_torch
 	WAIT_SECONDS=120
-	# What torch.compile has made once stays.
+	# Kernels stay compiled between runs of the tests.
 	export TORCHINDUCTOR_CACHE_DIR=$O/deps/inductor
 	PROGRAM=("$PYTHON_TORCH" "$REPO/tests/workload/torch_compile.py")
 }
 
-# The workload with its standard input at fd 9.
+# Starts the workload with its standard input at descriptor 9.
 start_compiling() {
 	mkfifo "$BATS_TEST_TMPDIR/in"
 	start_bg workload bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" "${PROGRAM[@]}"
@@ -38,17 +38,17 @@ counts() { # JSON
 	call first 1
 	start_mxbpf --pid "$WORKLOAD_PID" --format json
 	call first 20
-	call second 1 # its library is mapped in this call
+	call second 1 # maps its library
 	call second 29
 	echo 'end 0' >&9
 	wait_exit "$MXBPF_PID" 60
 	[[ $(counts "$(out mxbpf)") =~ ^\[20,(29|30)\]$ ]]
-	# Each is named by its file, and the report says where that is.
+	# Each kernel has the name of its file, and the report has the path.
 	jq -e '.target.libraries as $libs | .tables["compiled kernel"] | length == 2 and all(.[]; (.name | startswith("inductor::c"))
 		and (.name[10:] as $hash | any($libs[]; .path | contains("/" + $hash))))' "$(out mxbpf)"
 	jq -e '.window | .late_libraries == 2 and .late_refused == 0 and (has("fallbacks") | not)' "$(out mxbpf)"
 	jq -e '.loss | .dropped + .unmatched + .unreadable == 0' "$(out mxbpf)"
-	# torch.profiler does not know them: they are no operators.
+	# They are not operators, because torch.profiler does not know them.
 	jq -e 'all(.tables.operator[]; .name | startswith("inductor") | not)' "$(out mxbpf)"
 }
 
@@ -61,7 +61,7 @@ counts() { # JSON
 	jq -e '[.traceEvents[] | select(.cat == "compiled_kernel")] | length == 10 and all(.name | startswith("inductor::"))' \
 		"$BATS_TEST_TMPDIR/t.json"
 	[[ $(jq '[.traceEvents[] | select(.cat == "cpu_op" and (.name | startswith("inductor")))] | length' "$BATS_TEST_TMPDIR/t.json") == 0 ]]
-	# torch's own tables do not show them.
+	# The torch layout omits them.
 	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --layout torch
 	expect_status 0
 	expect_re '^ *aten::ones ' "$output"
@@ -75,7 +75,7 @@ counts() { # JSON
 import sys
 print("here", flush=True)
 sys.stdin.readline()
-# The process looks like one whose loader is at work: libtorch_cpu is mapped, and libc10 is not.
+# A loader at work has libtorch_cpu mapped and libc10 not yet. This process imitates it.
 import ctypes, glob, mmap
 with open(glob.glob(sys.prefix + "/lib/python3*/site-packages/torch/lib/libtorch_cpu.so")[0], "rb") as lib:
     half = mmap.mmap(lib.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)

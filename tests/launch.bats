@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# mxbpf -- COMMAND: whose the command is, what it sees of mxbpf (nothing), and that nothing of it is missed.
+# mxbpf -- COMMAND: the command runs as its caller, without a trace of mxbpf, and every call is recorded.
 
 load helpers
 
@@ -30,7 +30,7 @@ setup() {
 	expect_re 'has mapped no library that mxbpf knows; looked for libmxnet' "$stderr"
 }
 
-# As sudo would: its process is the parent, with the user's own environment.
+# Imitates sudo: the parent process has the user's own environment.
 as_sudo() { # MXBPF_ARGS...
 	cp "$(command -v bash)" "$BATS_TEST_TMPDIR/sudo"
 	# shellcheck disable=SC2016 # for that shell
@@ -39,7 +39,7 @@ as_sudo() { # MXBPF_ARGS...
 }
 
 @test "A command under sudo has its caller's user, groups and environment, and no more privileges" {
-	# Signals 32 and 33 are the C library's own: whoever started the tests may have left them ignored.
+	# The C library owns signals 32 and 33. The caller of the tests may have left them ignored.
 	run --separate-stderr as_sudo "$MXBPF" -q -- sh -c 'id -u; id -g; id -G; echo "$HOME $PATH $OWN $SHARED"; env | grep -c ^SUDO_;
 		grep -E "^(Cap[IPEA]|Sig[BI])" /proc/self/status | cut -f 2 | sed s/0000000180000000/0000000000000000/ | sort -u'
 	[[ $output == "65534
@@ -72,7 +72,7 @@ as_sudo() { # MXBPF_ARGS...
 	expect_re '^"operator",' "$(<"$BATS_TEST_TMPDIR/t.csv")"
 }
 
-# A count by another: bpftrace stands on the file before the program maps it.
+# An independent count: bpftrace attaches to the file before the program maps it.
 first_calls() { # PROGRAM_TEXT -> {"NAME": COUNT, ...}, sorted
 	local lib name script=
 	lib=$("$PYTHON" -c 'import mxnet.libinfo as l; print(l.find_lib_path()[0])')
@@ -127,7 +127,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 	kill -s STOP "$BG_PID"
 	: >"$BATS_TEST_TMPDIR/in"
 	local waited=0
-	# At each larger library that it maps it waits as long as mxbpf does nothing.
+	# The command stops at each larger library that it maps, until mxbpf has handled it.
 	while timeout 20 bash -c 'until [[ $(ps -o stat= -p "$0") == [TZ]* ]] || grep -q ^12 "$1"; do sleep 0.02; done' \
 		"$READY_PID" "$(out mxbpf)" && [[ $(ps -o stat= -p "$READY_PID") == T* ]]; do
 		((waited += 1))
@@ -158,7 +158,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 
 @test "-d ends the window and not the command" {
 	run --separate-stderr "$MXBPF" -d 300ms --format json -- "${TRAIN[@]}" --tiny --seconds 2 --print-result
-	[[ $status == [05] ]] # on a busy machine the window is over before the first call
+	[[ $status == [05] ]] # on a busy machine the window may end before the first call
 	expect_re '^result ' "$stderr"
 	jq -e '.window.duration_ns | . > 0 and . < 2000000000' <<<"$output"
 }
@@ -168,7 +168,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 	wait_line "$(err mxbpf)" '^ready'
 	kill -s TERM "$BG_PID"
 	wait_exit "$BG_PID"
-	expect_re '^result ' "$(<"$(err mxbpf)")" # it ends cleanly on TERM
+	expect_re '^result ' "$(<"$(err mxbpf)")" # TERM lets the program end normally
 	jq -e '.tables.operator | length > 3' "$(out mxbpf)"
 }
 
@@ -178,7 +178,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 		trap 'n=$((n + 1))' INT
 		echo ready
 		while ((n == 0)); do read -r -t 0.1 <>"$1"; done
-		read -r -t 0.5 <>"$1" # a second one would come by now
+		read -r -t 0.5 <>"$1" # time for a second signal to arrive
 		echo "interrupts $n"
 	EOF
 	mkfifo "$BATS_TEST_TMPDIR/never"
@@ -207,7 +207,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 	start_ready mxbpf "$MXBPF" -- sh -c 'echo "ready $$"; read -r x <"$1"; exec echo went on' - "$BATS_TEST_TMPDIR/in"
 	kill -s STOP "$BG_PID"
 	echo >"$BATS_TEST_TMPDIR/in"
-	timeout 20 bash -c 'until [[ $(ps -o stat= -p "$0") == T* ]]; do sleep 0.02; done' "$READY_PID" # at its exec
+	timeout 20 bash -c 'until [[ $(ps -o stat= -p "$0") == T* ]]; do sleep 0.02; done' "$READY_PID" # stopped at its exec
 	kill -s KILL "$BG_PID"
 	wait_line "$(out mxbpf)" '^went on$'
 	wait_gone "$READY_PID"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --layers: of which layer of the model each operator is, against what the model says of itself.
+# --layers: the layer of each operator, with the model's own description as the reference.
 
 load helpers
 
@@ -12,7 +12,7 @@ setup() {
 
 STEPS=10
 
-# What the job did by its own account: forward twice a step, backward once.
+# The job's own account: two forward passes and one backward pass per step.
 check_layers() { # REPORT BY_LAYER NODES
 	python3 - "$@" $STEPS <<'PY'
 import collections, json, sys
@@ -53,7 +53,7 @@ of_model() { # ARGUMENTS...
 	"$MXBPF" report layers.mxb --by layer | grep -q '^net_dense0 '
 	"$MXBPF" export layers.mxb -f chrome -o t.json
 	[[ $(jq '[.traceEvents[] | select(.args.layer == "net_conv0_fwd_backward")] | length' t.json) == "$STEPS" ]]
-	# Of what was asked for without layers there is no table by them, which says what lacks.
+	# A process without layers gets no table, but the name of the missing option.
 	run "$MXBPF" --pid $$ --layers --by layer -d 1s
 	[[ $status != 0 ]]
 }

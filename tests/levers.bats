@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What makes watching cheaper by watching less: --api work, --ops, --iterations. What they show is what the whole shows of it, and every
-# output says what it does not show.
+# Options that reduce overhead by recording less: --api work, --ops, --iterations. They show the same numbers for what they
+# record, and every output says what they leave out.
 
 load helpers
 
@@ -16,7 +16,7 @@ counts() { # TABLE JSON [FILTER]
 
 @test "--api work has the counts of MXNet's profiler and of --api all for its calls" {
 	need_mxnet
-	# A program without the profiler's own calls, and one with it in the same run.
+	# One program runs without MXNet's profiler, and one has both profilers in the same run.
 	traced '--format json --api work' work.json "$PYTHON" "$REPO/tests/judge/prog.py" --bare
 	traced '--format json' all.json "$PYTHON" "$REPO/tests/judge/prog.py" --bare
 	traced '--format json --api work' both.json "$PYTHON" "$REPO/tests/judge/prog.py" --builtin builtin --gates
@@ -26,10 +26,10 @@ counts() { # TABLE JSON [FILTER]
 	expect_same "$(counts MXNET_C_API work.json)" "$(counts MXNET_C_API all.json "select(.name | IN($names[]))")"
 	expect_same "$(counts MXNET_C_API both.json)" "$(jq -S --argjson names "$names" \
 		'.Time.MXNET_C_API | with_entries(select(.key | IN($names[])) | .value |= .Count)' builtin.json)"
-	# All others are trivial: the shown ones have nearly all the time.
+	# Calls outside of --api work are trivial, so those in it have nearly all of the time.
 	jq -e --argjson names "$names" '[.tables.MXNET_C_API[] | {shown: (.name | IN($names[])), self_ns}] |
 		(map(select(.shown).self_ns) | add) / (map(.self_ns) | add) > 0.8' all.json
-	# Waits end with the calls that they are in, and none is lost for want of one.
+	# A wait ends with the call around it, so none is lost without an end.
 	expect_same "$(counts 'Engine wait' work.json)" "$(counts 'Engine wait' all.json)"
 	jq -e '.loss.unmatched == 0 and .loss.dropped == 0 and (.window.notes[0] | .name == "api" and (.text | test("^work: [12][0-9] functions")))' work.json
 	jq -e '.window | has("notes") | not' all.json
@@ -40,7 +40,7 @@ counts() { # TABLE JSON [FILTER]
 	"$MXBPF" --api work --format json -- "$PYTHON" -c '
 import mxnet as mx
 array = mx.nd.sparse.csr_matrix(mx.nd.array([[1, 0], [0, 2]]))
-for _ in range(7): # the C API copies the parts of a sparse array, when they are there
+for _ in range(7): # the C API copies the parts of a sparse array once they exist
     array.data
     array.indices
 print(array.asnumpy().sum())' >json 2>said
@@ -71,7 +71,7 @@ print(array.asnumpy().sum())' >json 2>said
 	name='select(.name | test("^aten::(conv.*|a.*mm.*)$|(^|[: ])Conv[^:]*0$"))'
 	expect_same "$(counts operator some.json)" "$(counts operator all.json "$name")"
 	[[ $(counts operator some.json | jq length) -ge 6 ]]
-	# Allocations are another table, of which nothing is left out.
+	# --ops leaves out no allocations, which have a table of their own.
 	memory='.tables.memory[0] | {allocs, frees, alloc_bytes, free_bytes} | select(.allocs > 0)'
 	expect_same "$(jq "$memory" some.json)" "$(jq "$memory" all.json)"
 	jq -e '.loss.dropped == 0 and .window.left_out > 0 and (.window.notes[0].text | test(" of 3,[01][0-9]+ functions"))' some.json
@@ -108,7 +108,7 @@ print(array.asnumpy().sum())' >json 2>said
 	need_mxnet
 	start_workload --tiny
 	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --ops 'multi_*,*softmax' --format json --trace t.json >some.json
-	# A Dropout that was pushed before mxbpf attached has no name, and counts as unmatched.
+	# A Dropout that was pushed before the attach has no name and counts as unmatched.
 	jq -e '.loss.unmatched as $unmatched | .tables.operator
 		| (map(.name) - ["[unreadable]"] | sort == ["_backward_log_softmax", "log_softmax", "multi_sgd_mom_update"])
 		and (map(select(.name == "[unreadable]").count) | add // 0) <= $unmatched' some.json
@@ -137,7 +137,7 @@ print(array.asnumpy().sum())' >json 2>said
 a = torch.ones(4, 4)
 print("ready", os.getpid(), flush=True)
 while True:
-    a @ a' >/dev/null # nothing comes that could be left out
+    a @ a' >/dev/null # this program runs no other operator
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 1s --ops 'covn2d'
 	expect_status 3
 }
@@ -173,7 +173,7 @@ while True:
 	"$MXBPF" --iterations 2/12 --format json -- "${job[@]}" >json 2>watched
 	expect_same "$(grep '^result' plain)" "$(grep '^result' watched)"
 	"$PYTHON" -m jsonschema -i json "$O/report.schema.json"
-	# Whole iterations: two convolutions each, one step of the optimizer. The last window may have ended with the job.
+	# A whole iteration has two convolutions and one optimizer step. The last window may end with the job.
 	jq -e '.window.iterations == 400 and .window.sampled_iterations >= 2 and .window.sampled_iterations < 200 and
 		.loss.dropped == 0 and (.window.sampled_iterations as $n | [.tables.operator[] | {(.name): .count}] | add |
 		(."aten::conv2d" | . >= 2 * $n and . <= 2 * $n + 2) and (."Optimizer.step#SGD.step" | . >= $n and . <= $n + 1))' json
@@ -192,7 +192,7 @@ while True:
 	done
 }
 
-# Probes in all processes that a process holds.
+# The number of probes of all processes that a process holds.
 probes_of() { cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '$1 == "uprobe_cnt:" {n += $2} END {print n + 0}'; }
 
 @test "--iterations keeps one probe attached between windows, which is hit once per iteration" {
@@ -200,7 +200,7 @@ probes_of() { cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '$1 == "uprobe_cnt:" {n 
 	start_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --iterations 1/1000000 -v
 	wait_line "$(err mxbpf)" 'all but one detached in ' "$MXBPF_PID"
-	# Of the two ends of iterations that MXNet has one is hit; the third is its loader's.
+	# MXNet has two functions that end an iteration, of which one is hit. The third probe is for its loader.
 	local left
 	left=$(probes_of "$MXBPF_PID")
 	((left >= 1 && left <= 3))
@@ -237,7 +237,7 @@ probes_of() { cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '$1 == "uprobe_cnt:" {n 
 	"$MXBPF" export r.mxd -q -f chrome | jq -e --argjson n "$n" '[.. | .sampled_iterations? // empty] == [$n]'
 }
 
-# Windows come and go in a job until so many are closed.
+# Waits until N windows have closed in a running job.
 windows() { # N
 	local i
 	for ((i = 0; i < $1; i++)); do
@@ -275,7 +275,7 @@ windows() { # N
 	need_torch
 	local links
 	links=$(probe_links)
-	# It trains from the same seed again and again and fails when a result is another one.
+	# The job trains from the same seed repeatedly and fails if a result differs.
 	start_torch --tiny --steps 50 --repeat
 	start_mxbpf --pid "$WORKLOAD_PID" --iterations 1/1000000 -v
 	wait_line "$(err mxbpf)" 'all but one detached in ' "$MXBPF_PID"
@@ -283,7 +283,7 @@ windows() { # N
 	stop_pid "$MXBPF_PID" KILL
 	no_new_links "$links"
 	wait_new_line "$(out workload)" '^equal '
-	wait_new_line "$(out workload)" '^equal ' # a whole training since
+	wait_new_line "$(out workload)" '^equal ' # a whole training has run since
 	stop_pid "$WORKLOAD_PID"
 	wait_exit "$WORKLOAD_PID"
 }

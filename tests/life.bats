@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --life: the life of operators from being pushed on, and what the program waited for, in programs whose dependencies are
-# known (tests/life/prog.py), on all three engines. Times are only compared with times of the same run.
+# --life: the stages of each operator from push to completion, and the program's waits, in programs with known dependencies
+# (tests/life/prog.py), on all three engines. Times are compared only with times of the same run.
 
 load helpers
 
@@ -13,14 +13,14 @@ setup() {
 
 ROUNDS=3
 
-# run_life ENGINE PROGRAM MXBPF_ARGS...; JSON in life.json
+# run_life ENGINE PROGRAM MXBPF_ARGS...: writes life.json
 run_life() {
 	local engine=$1 program=$2
 	shift 2
 	MXNET_ENGINE_TYPE=$engine traced "--life --format json $*" life.json "$PYTHON" "$REPO/tests/life/prog.py" "$program" "$ROUNDS"
 }
 
-# What a filter makes of it: $l the operators by name, $w the waits for operators of the program's own, $rounds.
+# Tests a jq filter. $l has the operators by name, $w the program's own waits for operators, $rounds the rounds.
 life() { # FILTER [FILE]
 	jq -e --argjson rounds "$ROUNDS" '(.life.operators | map({(.name): .}) | add) as $l |
 		[.life.waits[] | select(.for == "operator" and .operator != "WaitForVar")] as $w | '"$1" "${2:-life.json}" >/dev/null && return 0
@@ -33,13 +33,13 @@ nothing_lost() {
 	life '[.loss | .dropped, .truncated, .unreadable, .unmatched] | add == 0'
 }
 
-# Of each operator of the program all parts are known, and there are as many as it called.
+# Every operator has all four parts, and as many calls as the program made.
 all_known() { # {"name": TIMES A ROUND}
 	life "($1) as \$known | [\$known | keys[] as \$k | [\"dispatch\", \"dependencies\", \"queue\", \"run\"][] as \$p |
 		\$l[\$k][\$p].count == \$rounds * \$known[\$k]] | all"
 }
 
-# Each waits for the one before it. The last one is what asnumpy() waits for, for about as long.
+# Each operator waits for the previous one. asnumpy() waits for the last one, for about as long.
 chain_holds() {
 	nothing_lost
 	all_known '{"dot": 1, "exp": 1, "sqrt": 1, "sum": 1}'
@@ -67,7 +67,7 @@ chain_holds() {
 	nothing_lost
 	all_known '{"dot": 1, "exp": 1, "sqrt": 1, "sum": 1}'
 	life '[$l["dot", "exp", "sqrt", "sum"] | .dependencies.total_ns + .queue.total_ns] == [0, 0, 0, 0]'
-	# The same operators, with the same times, as in the table.
+	# The operators' table has the same calls with the same times.
 	life '(.tables.operator | map({(.name): .}) | add) as $t |
 		[$l["dot", "exp", "sqrt", "sum"] | .run.total_ns == $t[.name].total_ns and .run.max_ns == $t[.name].max_ns] | all'
 	life '$w == []'
@@ -78,7 +78,7 @@ chain_holds() {
 	nothing_lost
 	all_known '{"dot": 1, "exp": 4}'
 	life '$l.exp.dependencies.total_ns > 0.5 * 4 * $l.dot.run.total_ns'
-	# The second stands behind one, the third behind two, the fourth behind three.
+	# The second operator waits behind one, the third behind two and the fourth behind three.
 	life '$l.exp.queue.total_ns > 0.9 * $rounds * 6 * $l.exp.run.min_ns'
 	life '[$w[] | {operator, call, wait, count}] ==
 		[{operator: "exp", call: "MXNDArrayWaitAll", wait: "WaitForAll", count: $rounds}]'
@@ -97,7 +97,7 @@ chain_holds() {
 @test "An operator that ends on another thread keeps asnumpy waiting until its true end" {
 	run_life ThreadedEnginePerDevice custom
 	nothing_lost
-	# time.sleep(0.1) sleeps no less.
+	# time.sleep(0.1) never sleeps less.
 	life '$l.Custom.run.min_ns > 100e6'
 	life '[$w[] | select(.operator == "Custom") | {call, count}] == [{call: "MXNDArraySyncCopyToCPU", count: $rounds}]'
 	life '[$w[] | select(.operator == "Custom")][0].total_ns > 0.5 * $rounds * 100e6'
@@ -125,7 +125,7 @@ chain_holds() {
 	"$MXBPF" report fan.mxbpf --format csv >csv
 	expect_re '^"waits","exp",.*,"MXNDArrayWaitAll",$' "$(<csv)"
 	[[ $(grep -c -E '^"life_(dispatch|dependencies|queue|run)","exp","cpu/0",12,' csv) == 4 ]]
-	# Every operator's sum, exactly; nobody is left in a queue, where three at least stood.
+	# Each operator's sum is exact. The queue held three operators at least and is empty at the end.
 	jq -e --slurpfile life life.json '.traceEvents as $e | $life[0].life as $l |
 		([$l.operators[] | select(.name == "exp")][0]) as $exp |
 		([$e[] | select(.name == "exp" and .ph == "X").args] | (map(.dependencies_us) | add * 1000 | round) == $exp.dependencies.total_ns and

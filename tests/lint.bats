@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The tree itself, and the lint: each rule is broken once in a copy and must be found.
+# The tree passes the lint, and the lint detects each rule's violation in a copy.
 
 load helpers
 
@@ -12,7 +12,7 @@ lint() { "$REPO/tests/lint/run.sh" "$O" "$@"; }
 @test "C files pass cppcheck" { lint cppcheck; }
 @test "Words are spelled correctly" { lint spelling; }
 
-# FILE and a line added to it are an offence that matches REGEX.
+# A file with this line violates a rule, and the message matches REGEX.
 expect_offence() {
 	local file=$BATS_TEST_TMPDIR/tree/$1
 	mkdir -p "$(dirname "$file")"

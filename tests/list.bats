@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# mxbpf list: every process that runs a runtime which mxbpf knows, and whether it can be attached to.
+# mxbpf list shows every process with a known runtime, and whether mxbpf can attach to it.
 
 load helpers
 
@@ -17,7 +17,7 @@ teardown() {
 	rm -rf "$DIR"
 }
 
-# A process with a library that has MXNet's functions of the C API, but not its build-id.
+# A library with the functions of MXNet's C API, but not its build-id.
 make_lib() {
 	local f
 	for f in _ZN5mxnet12on_enter_apiEPKc _ZN5mxnet11on_exit_apiEv _ZN5mxnet6engine14ThreadedEngine10WaitForAllEv \
@@ -33,8 +33,8 @@ start_fake() { # [WRAPPER...]
 
 line_of() { grep -E "^ *$1 " <<<"$output"; }
 
-# The table of a pid namespace with COMMAND alone, as `run` leaves it: the rows of other processes decide how wide the
-# columns are. COMMAND is run in bash after BEFORE; it prints "ready PID".
+# Runs `mxbpf list` in a pid namespace with only COMMAND, because rows of other processes change the width of columns. COMMAND
+# prints "ready PID". BEFORE runs in bash after that.
 list_alone() { # BEFORE COMMAND...
 	# shellcheck disable=SC2016 # for that shell
 	run --separate-stderr unshare --pid --fork --mount-proc bash -c '
@@ -131,7 +131,7 @@ list_alone() { # BEFORE COMMAND...
 	start_fake unshare --mount
 	run --separate-stderr "$MXBPF" list
 	expect_re "^$READY_PID .* \(mount ns\) " "$output"
-	# Seen from inside a container, a process of a deeper one.
+	# mxbpf in a container sees a process of a nested one.
 	run unshare --pid --fork --mount-proc bash -c '
 		exec {job}< <(exec unshare --pid --fork "$1" "$2")
 		grep -q -m 1 "^ready" <&"$job"

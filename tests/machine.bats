@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The machine around the target: cgroup limits, pressure and the like, told against the kernel's own files.
+# The machine around the target: cgroup limits, pressure and frequencies, with the kernel's own files as the reference.
 
 load helpers
 
@@ -12,7 +12,7 @@ setup() {
 	need_mxnet
 	cd "$BATS_TEST_TMPDIR" || return 1
 	make_group
-	shared_workload --steps 1000000 # nearly all of its CPU time is in operators, so that a limit hits one of them
+	shared_workload --steps 1000000 # nearly all of its CPU time is in operators, so a limit throttles one of them
 	JOB_PID=$WORKLOAD_PID
 	echo "$JOB_PID" >"$GROUP/cgroup.procs"
 }
@@ -25,8 +25,8 @@ teardown() {
 	rmdir "$GROUP/other" "$GROUP"
 }
 
-# A group that may use 0.3 CPUs, but comes before all others, so that a busy machine does not keep it below: GROUP, what
-# its file of limits is called and where it stands: LIMIT_NAME, GROUP_PATH. In it one without a limit: other.
+# Makes a cgroup with a limit of 0.3 CPUs and the highest weight, so that it reaches the limit on a busy machine. Sets GROUP,
+# LIMIT_NAME (its file), GROUP_PATH. Its child "other" has no limit.
 make_group() {
 	local name=mxbpf-test-$BASHPID mounts
 	mounts=$(awk '$3 == "cgroup2" { print $2, "v2" } $3 == "cgroup" && $4 ~ /(^|,)cpu(,|$)/ { print $2, "v1" }' /proc/self/mounts)
@@ -54,7 +54,7 @@ throttled_ns() {
 	awk '$1 == "throttled_usec" { print $2 * 1000 } $1 == "throttled_time" { print $2 }' "$GROUP/cpu.stat"
 }
 
-# Until the kernel has throttled it this often more.
+# Waits until the kernel has throttled the cgroup this many times more.
 throttle() { # TIMES
 	# shellcheck disable=SC2016 # for that shell
 	timeout 60 bash -c 'n() { awk "\$1 == \"nr_throttled\" { print \$2 }" "$0/cpu.stat"; }
@@ -63,7 +63,7 @@ throttle() { # TIMES
 
 perfetto_setup() { [[ -f $DEPS/stamp ]] || "$PERFETTO/setup.sh" "$DEPS"; }
 
-gauge() { # NAME FILE: that gauge of the group with the limit
+gauge() { # NAME FILE: prints that gauge of the cgroup with the limit
 	jq -e --arg name "$1" --arg path "$GROUP_PATH" \
 		'.machine.gauges[] | select(.name == $name and .group != null and (.group | endswith($path)))' "$2"
 }
@@ -96,7 +96,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 	stop_pid "$MXBPF_PID" INT
 	"$MXBPF" report r.mxd >report
 	expect_re "^machine  throttled [0-9]+ %.* of the window by the cgroup's $LIMIT_NAME \(0\.30 CPUs\): $GROUP_PATH\$" "$(<report)"
-	# A single call that lost its CPU is not laid on another process.
+	# A throttled call is not blamed on another process.
 	expect_re "throttled by the cgroup's limit, or preempted [0-9.]+ [mu]?s \(" "$(<report)"
 	[[ $(grep 'preempted [0-9]' report | grep -c -v 'throttled by') == 0 ]]
 	"$MXBPF" report r.mxd --format csv >report.csv
@@ -107,7 +107,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 	for form in chrome chrome-classic; do
 		"$MXBPF" export r.mxd -f "$form" -o "$form.json"
 		node "$PERFETTO/engine.mjs" "$DEPS" "$form.json" --json >engine.json
-		# The share of each second or so, which the mean of the whole lies among.
+		# The track has a share per second or so, and the mean of the window lies between them.
 		jq -e -s --arg path "$GROUP_PATH" '(100 * .[1].difference / .[1].elapsed_ns) as $mean | .[0].errors == [] and
 			([.[0].counter_tracks[] | select(.name | startswith("cgroup ") and endswith($path + ": throttled %"))] |
 			length == 1 and .[0].n >= 1 and .[0].min <= $mean + 0.01 and .[0].max >= $mean - 0.01) and
@@ -163,7 +163,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 	stop_pid "$MXBPF_PID" INT
 	jq -e --arg path "$GROUP_PATH/other" '[.machine.gauges[] | select(.name == "cpu_max" and .group != null and
 		(.group | endswith($path)))] | length == 1 and .[0].last == null' "$(out mxbpf)"
-	# It is that of the group around it that throttles, still.
+	# The parent cgroup still throttles it.
 	expect_re "^throttled .* $LIMIT_NAME \(0\.30 CPUs\): $GROUP_PATH\$" "$(jq -r '.machine.says[]' "$(out mxbpf)")"
 }
 
@@ -178,7 +178,7 @@ gauge() { # NAME FILE: that gauge of the group with the limit
 	expect_re "^throttled .* $LIMIT_NAME \(0\.30 CPUs\)\$" "$(jq -r '.machine.says[]' "$(out mxbpf)")"
 }
 
-# What lies over the files is seen by mxbpf alone: it finds the group by the target's mounts.
+# Only mxbpf sees these mounts: it finds the cgroup by the target's own.
 @test "A machine without pressure files, frequencies and cgroups reports nothing false, and the reason on request" {
 	local what
 	# shellcheck disable=SC2016 # for that shell

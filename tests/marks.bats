@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The program's own marks, with no profiler running and with one: tasks, frames, events, counters, markers.
+# The program's own tasks, frames, events, user counters and markers, with and without a running profiler.
 
 load helpers
 
@@ -14,7 +14,6 @@ setup() {
 
 compare() { "$PYTHON" "$MARKS/compare.py" told.json "$@"; }
 
-# Of the last run: its program made all objects before mxbpf came.
 valid() { "$PYTHON" -W ignore -m jsonschema -i "$1" "$O/report.schema.json"; }
 
 @test "User annotations have the categories, rows, counts and values of dumps() in the same run" {
@@ -22,7 +21,7 @@ valid() { "$PYTHON" -W ignore -m jsonschema -i "$1" "$O/report.schema.json"; }
 	traced '--format json' mxbpf.json "$PYTHON" "$MARKS/prog.py" --gates
 	valid mxbpf.json
 	compare mxbpf.json --builtin builtin.json --mxnet mxnet.json
-	# A task's work lies between its two calls; a frame is as long as what is in it.
+	# A task lasts from its start to its stop, and a frame as long as its contents.
 	jq -e '.tables | (.Task[] | select(.domain == "load") | .min_ns >= 400000 and .max_ns < 100 * 1000000000) and
 		(.Frame[0] | .min_ns >= 400000 and .total_ns >= 20 * 400000 and .per_second > 0 and
 		(.count * 1e9 / (.last_end_unix_ns - .first_start_unix_ns) / .per_second | . > 0.99 and . < 1.01))' mxbpf.json
@@ -31,7 +30,7 @@ valid() { "$PYTHON" -W ignore -m jsonschema -i "$1" "$O/report.schema.json"; }
 }
 
 @test "Tasks that end on another thread, a counter moved by all threads and hostile names are recorded in every format" {
-	"$PYTHON" -c 'print()' # nothing but the interpreter, so that its start is not in the recording's time
+	"$PYTHON" -c 'print()' # loads the interpreter into the page cache, so that its start is not in the recorded time
 	traced 'record -o r.mxd' none "$PYTHON" "$MARKS/prog.py" --gates --threads 4 --hostile
 	"$MXBPF" report r.mxd --format json >mxbpf.json
 	valid mxbpf.json
@@ -41,7 +40,7 @@ valid() { "$PYTHON" -W ignore -m jsonschema -i "$1" "$O/report.schema.json"; }
 		all(.args.domain == "load" and .args.end_thread and .args.end_thread != (.args.thread // .tid))' t.json
 	jq -e '([.traceEvents[] | select(.cat == "marker" and .name == "here") | .s] | sort | unique) == ["p", "t"] and
 		([.traceEvents[] | select(.cat == "marker" and .args.scope == "global") | .s] | unique) == ["g"]' t.json
-	# Values of a track are in order of time: all that add to it come before all that take from it.
+	# Values of a track are ordered by time: all increments come before all decrements.
 	jq -e '[.traceEvents[] | select(.ph == "C" and .name == "load: shared")] | sort_by(.ts) | map(.args.value) |
 		length == 161 and .[0] == 100 and .[-1] == 180 and max == 260 and .[80] == 260 and
 		.[:81] == (.[:81] | sort)' t.json
@@ -50,7 +49,7 @@ valid() { "$PYTHON" -W ignore -m jsonschema -i "$1" "$O/report.schema.json"; }
 	"$MXBPF" report r.mxd --format csv >t.csv
 	run grep -lP '[\x00-\x08\x0b-\x1f\x7f]' table.txt mxnet.txt t.csv
 	expect_status 1
-	# Each line of the CSV has the cells of its heading.
+	# Each line of the CSV has as many cells as the heading.
 	"$PYTHON" -c 'import csv, sys
 rows = list(csv.reader(open("t.csv", newline="")))
 assert len({len(r) for r in rows}) == 1

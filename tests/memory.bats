@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --memory against programs that keep books of what they allocate, hold and let go: equal, to the byte.
+# --memory equals, to the byte, the accounts that programs keep of their own allocations.
 
 load helpers
 
@@ -56,7 +56,7 @@ compare() { python3 "$PROGS/compare.py" books.json "$@"; }
 	expect_re '^Memory held, beyond what was there when the window began$' "$(<report.txt)"
 	expect_re '^cpu/0: peak [0-9.]+ MiB at [0-9.]+ s, mean [0-9.]+ MiB, [0-9.]+ MiB at the end$' "$(<report.txt)"
 	expect_re '^_ones +[0-9]+ ' "$(<report.txt)"
-	# What it ends with is gone: the same is made of the allocations themselves.
+	# The end record is cut off, so the report folds the allocations again.
 	head -c $(($(stat -c %s held.mxd) - 4096)) held.mxd >cut.mxd
 	"$MXBPF" report -f json cut.mxd >cut.json
 	jq -e '.window.incomplete' cut.json
@@ -66,11 +66,11 @@ compare() { python3 "$PROGS/compare.py" books.json "$@"; }
 @test "Intervals of --reset keep the owners of memory from earlier ones" {
 	held '--memory --interval 100ms --reset --format json' mxnet --steps 2000
 	(($(wc -l <mxbpf.out) > 1))
-	# In each the rows add up: what it began with, which the one before ended with, and what it allocated and freed.
+	# In each interval the rows add up: bytes at the start, which the previous one ended with, plus allocations minus frees.
 	jq -s -e 'all(.[].memory.holders[]; .start_bytes + .alloc_bytes - .free_bytes == .live_bytes) and
 		([.[].memory | {start: (.holders | map(.start_bytes) | add // 0), end: (.holders | map(.live_bytes) | add // 0)}] |
 			([.[1:][].start] == [.[:-1][].end]) and any(.[]; .start > 0))' mxbpf.out
-	# One report of all: counts are those of each interval, what is held and the peak go on.
+	# Combines the intervals: counts are sums, and live bytes and the peak continue from one to the next.
 	jq -s '(.[-1].memory.devices[0]) as $last | (map(.memory.devices[0] // empty) | max_by(.peak_bytes)) as $top |
 		{loss: .[-1].loss, memory: {
 			devices: [$last + {peak_bytes: $top.peak_bytes, unsized_frees: 0}],

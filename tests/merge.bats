@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Recordings of several hosts as one report and one timeline: nothing is mixed up, lost or doubled, and what an input
-# lacks is said.
+# Recordings of several hosts become one report and one timeline. No event is lost, doubled or charged to another host, and
+# the report says what an input lacks.
 load helpers
 
 READERS=$O/deps/readers/bin/python
@@ -16,8 +16,8 @@ teardown() {
 	kill_started
 }
 
-# recorded NAME RANK: a worker of two, on a host of that name; ROUNDS as many as its rank and one. Once for all tests, alpha
-# before beta.
+# recorded NAME RANK: records one of two workers on a host named NAME, with RANK + 1 rounds. All tests share the recordings,
+# of which alpha comes before beta.
 recorded() { take_shared "merge-$1" record_worker "$@"; }
 record_worker() {
 	DMLC_ROLE=worker DMLC_WORKER_ID=$2 DMLC_NUM_WORKER=2 DMLC_NUM_SERVER=1 DMLC_PS_ROOT_URI=127.0.0.1 \
@@ -61,7 +61,7 @@ names = {e["pid"]: e["args"]["name"] for e in t["traceEvents"] if e["name"] == "
 assert sorted(n.split(" (")[0] for n in names.values()) == ["worker 0", "worker 1"], names
 spans = {pid: [e for e in t["traceEvents"] if e["ph"] == "X" and e["pid"] == pid] for pid in names}
 second = next(pid for pid, n in names.items() if n.startswith("worker 1"))
-# The second ran after the first, and at its own time of day.
+# The second one ran later, and the trace has its real time of day.
 (first,) = set(names) - {second}
 assert max(e["ts"] + e["dur"] for e in spans[first]) < min(e["ts"] for e in spans[second])
 at = t["baseTimeNanoseconds"] + min(e["ts"] for e in spans[second]) * 1000

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What a job does at this moment: calls that are open when a window ends, and their threads. The ground truth is /proc's,
-# and the programs' own.
+# The calls that are open when a window ends, and the threads in them. /proc and the programs' own output are the
+# reference.
 
 load helpers
 
@@ -11,7 +11,7 @@ setup() {
 
 teardown() { kill_started; }
 
-# A program that hangs: HANG_PID.
+# Starts a program that hangs; sets HANG_PID.
 start_hang() {
 	start_ready hang "$O/toy/hang" >/dev/null
 	HANG_PID=$READY_PID
@@ -22,14 +22,14 @@ hang() {
 	wait_line "$(out hang)" '^hung$'
 }
 
-# It goes on as if nothing had been, and did what it does without mxbpf.
+# The program continues and has the result of a run without mxbpf.
 go_on() {
 	kill -USR2 "$HANG_PID"
 	wait_exit "$HANG_PID"
 	jq -e '.operator.gated == 1 and ."Engine wait".WaitForVar == 1' <(tail -n 1 "$(out hang)") >/dev/null
 }
 
-# STATES that the three open calls have, from JSON.
+# Checks the three open calls in a JSON report.
 expect_open() {
 	jq -e --arg hang "$HANG_PID" '
 		([.open[] | .name] | sort) == ["MXNDArrayWaitToRead", "WaitForVar", "gated"] and
@@ -92,13 +92,13 @@ expect_open() {
 	! grep -q 'still open' "$(out mxbpf)"
 }
 
-# `mxbpf now` as JSON into $NOW.
+# Writes the JSON of `mxbpf now` to $NOW.
 now() {
 	NOW=$BATS_TEST_TMPDIR/now.json
 	"$MXBPF" now --pid "$1" --format json -q "${@:2}" >"$NOW"
 }
 
-# expect_now JQ-CONDITION: of the threads.
+# expect_now JQ-CONDITION: the condition holds for the list of threads.
 expect_now() {
 	jq -e ".threads | $1" "$NOW" >/dev/null && return 0
 	printf 'does not hold: %s\n' "$1" >&2
@@ -106,11 +106,10 @@ expect_now() {
 	return 1
 }
 
-# Whether each thread of a process that stands still has the very frames that gdb finds. MIN: so many frames in all at
-# least. What gdb stops goes on.
+# PID MIN: each thread that is still has exactly gdb's frames, at least MIN in all. gdb stops the process and lets it go on.
 same_as_gdb() {
 	gdb -p "$1" -batch -nx -x "$REPO/tests/now/gdb_stacks.py" 2>/dev/null | sed -n 's/^STACKS //p' >"$BATS_TEST_TMPDIR/gdb.json"
-	# Behind a call's last instruction another function may begin: mxbpf names the byte before.
+	# A return address may be the first byte of the next function, so mxbpf names the byte before it.
 	jq -S -c '[.threads[] | select(.still) | {key: (.tid | tostring),
 		value: [.stack | to_entries[] | .value.address + (if .key > 0 then 1 else 0 end)]}] | from_entries' "$NOW" >"$BATS_TEST_TMPDIR/ours.json"
 	jq -e --argjson min "$2" '[.[] | length] | add >= $min' "$BATS_TEST_TMPDIR/ours.json" >/dev/null
@@ -143,13 +142,13 @@ same_as_gdb() {
 	go_on
 }
 
-# A real job: HANG_PID. Its Python says what its own frames are, by faulthandler.
+# Starts a real job; sets HANG_PID. faulthandler prints Python's own frames.
 start_job() { # INTERPRETER MODE
 	start_ready hang "$1" "$REPO/tests/now/hang.py" "$2" >/dev/null
 	HANG_PID=$READY_PID
 }
 
-# All threads' frames, a stack a line, as FILE(LINE): FUNCTION without the directories of packages, in order.
+# Prints one sorted line per thread with its frames as FILE(LINE): FUNCTION, without the directories of packages.
 python_says() {
 	kill -USR1 "$HANG_PID"
 	wait_line "$(err hang)" '^ +File .* in main$'
@@ -180,7 +179,7 @@ job_goes_on() { # RESULT
 	NOW=$(out now)
 	expect_now "any(.[]; .tid == $HANG_PID and .state == \"S\" and .syscall == \"futex\" and
 		any(.open[]; .name == \"toy::wait\" and .class == \"cpu_op\"))"
-	now "$HANG_PID" -d 100ms # as if it had hung before
+	now "$HANG_PID" -d 100ms # a new session, as if the call hung before the attach
 	expect_now "any(.[]; .tid == $HANG_PID and .open == [] and any(.stack[]; .class == \"cpu_op\"))"
 	same_as_python
 	job_goes_on '\[2.0, 2.0, 2.0\]'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --omp: what teams of OpenMP's threads do for the operators that open their regions, held against what the threads measure
-# by themselves (CLOCK_THREAD_CPUTIME_ID, tests/toy/omp.c), in libgomp and in libomp, and on the real runtimes.
+# --omp: the work of OpenMP teams for the operators that open their regions. The threads' own measurements are the reference
+# (CLOCK_THREAD_CPUTIME_ID, tests/toy/omp.c), in libgomp, in libomp and on the real runtimes.
 
 load helpers
 
@@ -14,7 +14,7 @@ setup() {
 	need_root
 }
 
-# The toy's own account in toy.out, mxbpf's in mxbpf.out.
+# Runs the toy under mxbpf. Its own account is in toy.out, and the report in mxbpf.out.
 run_toy() { # THREADS ROUNDS MXBPF_ARGS...
 	local threads=$1 rounds=$2
 	shift 2
@@ -25,14 +25,14 @@ run_toy() { # THREADS ROUNDS MXBPF_ARGS...
 	wait_exit "$MXBPF_PID"
 }
 
-# The session of two threads and forty rounds that several tests look at.
+# Several tests share a session of two threads and forty rounds.
 make_session() { BATS_TEST_TMPDIR=$PWD run_toy 2 40 --format json; }
 session() {
 	cd "$BATS_TEST_TMPDIR"
 	take_shared omp-session make_session
 }
 
-# What a filter makes of the rows by name.
+# Tests a jq filter on the rows by name.
 teams() { # JSON FILTER
 	jq -e --argjson toy "$(tail -n 1 "$(out toy)")" "(.teams.operators | map({(.name): .}) | add) as \$t | $2" "$1" >/dev/null &&
 		return 0
@@ -41,12 +41,12 @@ teams() { # JSON FILTER
 	return 1
 }
 
-# No row has less than its threads measured. Half of them have no more than 2 % on top, and what the hypervisor took: it is in
-# the time on a CPU, but not in the clock that the threads read.
+# No row has less time than its threads measured. Half of them have at most 2 % more, plus stolen time, which is in the time
+# on CPU, but not in the threads' clock.
 cpu_as_measured() {
 	local stolen=$(($(stolen_ns) - $(<"$BATS_FILE_TMPDIR/stolen"))) lasted=$((${EPOCHREALTIME/./} - $(<"$BATS_FILE_TMPDIR/since")))
 	local share
-	share=$(awk "BEGIN { print 3 * $stolen / (1000 * $lasted * $(nproc)) }") # it comes in bursts
+	share=$(awk "BEGIN { print 3 * $stolen / (1000 * $lasted * $(nproc)) }") # steals come in bursts
 	teams "$(out mxbpf)" '[$toy | del(.nested) | keys[] | $t["aten::" + .].cpu_ns / $toy[.].cpu_ns] | sort |
 		.[0] > 0.99 and .[length / 2 | floor] < 1.02 + '"$share"' and .[-1] < 1.5 + '"$share"
 }
@@ -61,11 +61,11 @@ cpu_as_measured() {
 @test "A thread's time is split completely into start, work and barrier, and a thread with less work waits longer" {
 	session
 	teams "$(out mxbpf)" '[$t[] | .late_ns + .work_ns + .barrier_ns == .threads_ns and .cpu_ns + .runq_ns <= .work_ns and .late_runq_ns <= .late_ns] | all'
-	# The other one is done when the master, with its 4 ms, has 3 ms to go; or it started later because it had no CPU.
+	# The other thread ends 3 ms before the master, which works 4 ms, or starts later because it had no CPU.
 	teams "$(out mxbpf)" '$t["aten::skewed"] | .barrier_ns > 0 and .late_ns + .barrier_ns > 0.25 * .threads_ns and .threads == 2'
 }
 
-# What the toy in libgomp is held to, above.
+# The first test's conditions, for any OpenMP library.
 expect_as_measured() {
 	teams "$(out mxbpf)" '[$toy | keys[] | $t["aten::" + .].regions == $toy[.].regions] | all'
 	cpu_as_measured
@@ -114,13 +114,13 @@ expect_as_measured() {
 
 @test "Nested regions count one by one, and no thread's time counts twice" {
 	session
-	# The outer one with two threads, and in each one with two, of which one is none of its own.
+	# The outer region has two threads, and each of them opens one of two threads, of which one is new.
 	teams "$(out mxbpf)" '$t["aten::nested"] | .regions == 120 and .threads == 2'
 	teams "$(out mxbpf)" '$t["aten::nested"].cpu_ns >= 0.99 * $toy.nested.cpu_ns'
 }
 
 @test "A team with more threads than CPUs is reported to wait for a CPU, with a remedy" {
-	run_toy "$((4 * $(nproc)))" 20 # the toy's left and right have two threads each
+	run_toy "$((4 * $(nproc)))" 20 # the toy's left and right regions have two threads each
 	expect_re '^team waits for a CPU [0-9]+ % of its threads'\'' time.*up to [0-9]+ threads share [0-9]+ CPUs?; OMP_NUM_THREADS=[0-9]+ gives each its own$' "$(<"$(out mxbpf)")"
 }
 
@@ -142,7 +142,7 @@ expect_as_measured() {
 	wait_exit "$BG_PID"
 	"$MXBPF" report --format json "$BATS_TEST_TMPDIR/r.mxd" >"$(out report)"
 	teams "$(out report)" '[$toy | keys[] | $t["aten::" + .].regions == $toy[.].regions] | all'
-	# Cut off, its end lost, it is folded again from its events.
+	# Without its end record the recording is folded again from its events.
 	head -c -100 "$BATS_TEST_TMPDIR/r.mxd" >"$BATS_TEST_TMPDIR/cut.mxd"
 	"$MXBPF" report --format json "$BATS_TEST_TMPDIR/cut.mxd" >"$(out cut)"
 	[[ $(jq -cS '.teams' "$(out cut)") == "$(jq -cS '.teams' "$(out report)")" ]]
@@ -219,14 +219,14 @@ print("regions", regions.value - before)' >/dev/null
 	jq -e --argjson n "$(sed -n 's/^regions //p' "$(out job)")" '.teams.operators | (map(.regions) | add) == $n and $n >= 50' \
 		"$(out mxbpf)"
 	jq -e '.teams.operators[] | select(.name == "aten::addmm") | .regions >= 10 and .threads == 2 and .cpu_ns > 0' "$(out mxbpf)"
-	jq -e '[.teams.operators[].name] | all' "$(out mxbpf)" # none is outside of operators
+	jq -e '[.teams.operators[].name] | all' "$(out mxbpf)" # every region belongs to an operator
 }
 
 @test "A trace has teams as arguments of the spans that opened their regions, and CSV has them as rows" {
 	run_toy 2 10 --format csv --trace "$BATS_TEST_TMPDIR/t.json"
 	jq -e '[.traceEvents[] | select(.name == "aten::skewed" and .ph == "X") | .args | .team_regions == 1 and
 		.team_threads == 2 and .team_cpu_ns > 4500000] | length == 10 and all' "$BATS_TEST_TMPDIR/t.json"
-	# No region is twice, and none is of a span that only called the one that opened it.
+	# No region counts twice, and none counts for a span that only encloses the span that opened it.
 	jq -e '[.traceEvents[] | .args.team_regions // 0] | add == 90' "$BATS_TEST_TMPDIR/t.json"
 	"$PYTHON" - "$(out mxbpf)" <<-'END'
 		import csv, sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# SIGUSR1 and SIGUSR2: a window with a hole in it, whose numbers are those of the time around the hole.
+# SIGUSR1 pauses a session and SIGUSR2 resumes it. All numbers cover the time outside of the pause.
 
 load helpers
 
@@ -9,13 +9,13 @@ setup() {
 	need_mxnet
 }
 
-# pause_once ARGS...: a session with a pause of a second or two in its middle; tables in $(out mxbpf).
+# pause_once ARGS...: runs a session with a pause of one or two seconds; its tables are in $(out mxbpf).
 pause_once() {
 	start_mxbpf --pid "$WORKLOAD_PID" "$@"
 	wait_new_line "$(out workload)" '^step'
 	kill -s USR1 "$MXBPF_PID"
 	wait_line "$(err mxbpf)" '^paused, ' "$MXBPF_PID"
-	wait_new_line "$(out workload)" '^step' # it goes on: a line a second
+	wait_new_line "$(out workload)" '^step' # the job prints a line per second
 	wait_new_line "$(out workload)" '^step'
 	kill -s USR2 "$MXBPF_PID"
 	wait_line "$(err mxbpf)" '^resumed, ' "$MXBPF_PID"
@@ -27,12 +27,12 @@ pause_once() {
 	pause_once --format json --trace "$BATS_TEST_TMPDIR/t.json"
 	kill -s INT "$MXBPF_PID"
 	wait_exit "$MXBPF_PID"
-	# A span that reached over the pause would be as long as that.
+	# A span across the pause would be longer than the pause.
 	jq -e '.window.paused_ns > 900000000 and .window.duration_ns > 0 and
 		.loss.dropped == 0 and .loss.stored > 0 and
 		([.tables[][] | .max_ns // 0] | max) < .window.paused_ns and .loss.unmatched < 100' "$(out mxbpf)"
 	"$PYTHON" -m jsonschema -i "$(out mxbpf)" "$O/report.schema.json"
-	# In the trace there is a gap as long as the pause, and nothing lies in it or reaches over it.
+	# The trace has a gap as long as the pause, and no span in it or across it.
 	jq -e --argjson paused "$(jq .window.paused_ns "$(out mxbpf)")" '.otherData.window.paused_ns == $paused and
 		([.traceEvents[] | select(.ph == "X") | {b: .ts, e: (.ts + .dur)}] | sort_by(.b) |
 		reduce .[] as $s ({e: .[0].e, gap: 0}; .gap = ([.gap, $s.b - .e] | max) | .e = ([.e, $s.e] | max)) |
@@ -50,7 +50,7 @@ pause_once() {
 
 @test "-d does not count a pause" {
 	shared_workload --tiny
-	# The signal is there already when the session begins: one that is sent may come after its second.
+	# The signal is pending when the session starts. One sent later could miss the one-second window.
 	start_bg mxbpf python3 -c 'import os, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 os.kill(os.getpid(), signal.SIGUSR1)

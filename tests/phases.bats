@@ -1,16 +1,16 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Ctrl-C, and the end of the target, while mxbpf plans, loads, attaches, watches and writes. bpftrace stops a copy of
-# mxbpf as it comes to each of these phases, so that what happens there happens there on every machine.
+# Ctrl-C, or the end of the target, while mxbpf plans, loads, attaches, waits and writes. bpftrace stops a copy of mxbpf
+# at the start of each phase, so that the timing does not depend on the machine.
 load helpers
 
-# First functions of the phases, in their order.
+# The first function of each phase, in order.
 PHASES=(plan_make att_load att_attach ses_wait cmd_print_tables cmd_write_trace)
 
 setup_file() {
 	[[ $(id -u) == 0 ]] && command -v bpftrace >/dev/null || return 0
 	local phase script='BEGIN { printf("armed\n"); }'
-	cp "$MXBPF" "$BATS_FILE_TMPDIR/phases" # of its own: bpftrace stops nobody else's
+	cp "$MXBPF" "$BATS_FILE_TMPDIR/phases" # a copy, because bpftrace stops every process that runs the file
 	for phase in "${PHASES[@]}"; do
 		script+="uprobe:$BATS_FILE_TMPDIR/phases:$phase { signal(\"SIGSTOP\"); }"
 	done
@@ -20,7 +20,7 @@ setup_file() {
 }
 
 teardown_file() {
-	# bpftrace may miss a signal that comes just before it waits. The kernel takes its probes away.
+	# bpftrace may miss a signal just before it waits, so KILL ends it. The kernel removes its probes.
 	[[ ! -f $BATS_FILE_TMPDIR/bpftrace.pid ]] || kill -s KILL "$(<"$BATS_FILE_TMPDIR/bpftrace.pid")"
 }
 
@@ -28,17 +28,17 @@ setup() {
 	need_root
 	command -v bpftrace >/dev/null || skip "bpftrace is not installed"
 	mkdir "$BATS_TEST_TMPDIR/here" && cd "$BATS_TEST_TMPDIR/here" || return 1
-	start_toy 20 2 # it waits for a signal, and calls nothing
+	start_toy 20 2 # calls nothing until it gets a signal
 	AT=-1
 }
 
-# Until the mxbpf that was started last has stopped; false: it has ended. After kill -CONT it is not stopped any more.
+# Waits until the last started mxbpf has stopped; fails if it has ended. SIGCONT clears the stop at once.
 stopped() {
 	timeout 20 bash -c 'until [[ $(ps -o stat= -p "$0") == [TZ]* || ! -d /proc/$0 ]]; do :; done' "$BG_PID"
 	[[ $(ps -o stat= -p "$BG_PID") == T* ]]
 }
 
-# go_to PHASE: to where it stops there.
+# go_to PHASE: lets mxbpf run until it stops there.
 go_to() {
 	until ((AT >= 0)) && [[ ${PHASES[AT]} == "$1" ]]; do
 		((AT < 0)) || kill -s CONT "$BG_PID"
@@ -54,7 +54,7 @@ start_to() {
 	go_to "$1"
 }
 
-# Lets it go on through all that is left.
+# Lets mxbpf run to its end.
 run_on() {
 	while stopped; do
 		kill -s CONT "$BG_PID"
@@ -87,7 +87,7 @@ run_on() {
 
 	start_to ses_wait record --pid "$READY_PID" -o job.mxd --trace t.json
 	kill -s INT "$BG_PID"
-	go_to cmd_print_tables # a recording has none: this is where its trace is written
+	go_to cmd_print_tables # record prints no tables; it writes its trace here
 	kill -s INT "$BG_PID"
 	run_on
 	[[ $status == 130 ]]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --raised: the calls that an exception left, against the program's own account of what it caught, and when.
+# --raised: the calls that an exception left, with the program's own account of what it caught and when as the reference.
 
 load helpers
 
@@ -46,7 +46,7 @@ signal.pause()
 	grep -q '^caught 40 ' "$(out throws)"
 	"$MXBPF" report r.mxd -f json >r.json
 	jq -e "[$mm] | length == 1" r.json || { jq -c .raised r.json; return 1; }
-	# jq counts in doubles: times of today are exact to 256 ns.
+	# jq computes in doubles, which represent the current time to 256 ns.
 	jq -e --argjson first "$first" --argjson last "$last" "$mm | .count == 40 and (.line | test(\": fails\$\")) and
 		.first_unix_ns >= \$first - 1000 and .last_unix_ns <= \$last + 1000 and .first_unix_ns < .last_unix_ns" r.json ||
 		{ jq -c "$mm" r.json; echo "$first $last"; return 1; }
@@ -56,7 +56,7 @@ signal.pause()
 	grep -E '^aten::mm +40 .*: fails' tables
 	"$MXBPF" export r.mxd -o trace.json
 	jq -e '[.traceEvents[] | select(.cat == "exception" and .name == "exception left aten::mm" and .ph == "i")] | length == 40' trace.json
-	# What was not asked for is not shown.
+	# Without --raised the report has no such table.
 	start_mxbpf --pid "$READY_PID" -d 100ms --format json
 	wait_exit "$MXBPF_PID" || true
 	! grep -q '"raised"' "$(out mxbpf)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A distributed job: what each process is in it, tables apart, --role, and a launcher that is named by its pid.
+# A distributed job: the role of each process, tables by role, --role, and a launcher that is named by its pid.
 load helpers
 
 setup() {

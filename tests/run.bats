@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tests/run.sh itself, on a tree with files of tests that are made here.
+# tests/run.sh itself, on a tree with bats files that these tests write.
 
 load helpers
 
@@ -12,17 +12,17 @@ setup() {
 	printf 'all units progs:\n\t@:\n' >"$TREE/Makefile"
 	cd "$BATS_TEST_TMPDIR" || return 1
 	export TEST_OF_RUN=$BATS_TEST_TMPDIR
-	unset ONLY LANES # of the run that this is part of
+	unset ONLY LANES # they belong to the run of this test
 }
 
 file() { # NAME LINE...: a bats file
 	printf '%s\n' "${@:2}" >"$TREE/tests/$1.bats"
 }
 
-# Its variables are its own: this may run under another tests/run.sh.
+# Unsets O, because another tests/run.sh may run this test.
 run_tree() { env -u O "$@" "$TREE/tests/run.sh" "$TREE/build"; }
 
-# No `sleep SECONDS` of this test.
+# Succeeds if no `sleep SECONDS` of this test is left.
 none_left() { # SECONDS
 	local pid
 	for pid in $(pgrep -fx "sleep $1"); do
@@ -31,7 +31,7 @@ none_left() { # SECONDS
 }
 
 @test "Files run in parallel, tests with the tag alone run by themselves, and the last line has the sums" {
-	# Each of the two waits until the other one has begun.
+	# Each of the two tests waits until the other one has started.
 	mkfifo ab ba
 	file a '@test "a" {' "echo >'$PWD/ab' && read -r <'$PWD/ba'" '}'
 	file b '@test "b" {' "read -r <'$PWD/ab' && echo >'$PWD/ba'" '}' '# bats test_tags=alone' '@test "quiet" {' \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The target is never harmed: one test for each way in which it could be.
+# mxbpf never harms the target: one test per hazard.
 
 load helpers
 
@@ -9,7 +9,7 @@ setup() {
 	need_mxnet
 }
 
-# File offsets of all probes that mxbpf would set in a process.
+# The file offsets of all probes that mxbpf would attach to a process.
 probe_offsets() {
 	"$MXBPF" check --pid "$1" | sed -n 's/^  ok .* +0x\([0-9a-f]*\) .*/\1/p'
 }
@@ -36,10 +36,10 @@ count_of() { # JSON TABLE NAME
 	((${#offsets[@]} >= 8))
 	before=$(code_bytes "$other" "${offsets[@]}")
 
-	kill -s STOP "$watched" # only the other one runs: whatever is seen is its
+	kill -s STOP "$watched" # only the other process runs, so every event would be its
 	start_mxbpf --pid "$watched" --trace "$BATS_TEST_TMPDIR/t.json" --format json
 	[[ $(code_bytes "$other" "${offsets[@]}") == "$before" ]]
-	code_bytes "$watched" "${offsets[@]}" | tee /dev/stderr | grep -q ' cc$' # the probes are in, and only there
+	code_bytes "$watched" "${offsets[@]}" | tee /dev/stderr | grep -q ' cc$' # the probes are in this process only
 	local status=0
 	kill -s INT "$MXBPF_PID"
 	wait_exit "$MXBPF_PID" || status=$?
@@ -59,12 +59,12 @@ count_of() { # JSON TABLE NAME
 	[[ -n $(code_bytes "$WORKLOAD_PID" --changed) ]]
 	[[ $(probe_links) != "$links" ]]
 	stop_pid "$MXBPF_PID" KILL
-	# The kernel takes the probes out when the last descriptor goes, some grace periods after the process.
+	# The kernel removes the probes after the last descriptor is closed, some grace periods after the exit.
 	timeout 20 bash -c 'while [[ -n $("$@") ]]; do sleep 0.02; done' - \
 		"$PYTHON" "$REPO/tests/code_bytes.py" "$WORKLOAD_PID" libmxnet.so --changed
 	[[ -z $(ls -A "$dir") ]]
 	no_new_links "$links"
-	wait_new_line "$(out workload)" '^step' # it goes on
+	wait_new_line "$(out workload)" '^step' # the target survives
 	stop_pid "$WORKLOAD_PID"
 }
 
@@ -74,7 +74,7 @@ count_of() { # JSON TABLE NAME
 	start_mxbpf --pid "$WORKLOAD_PID" "${EVERYTHING[@]}"
 	seen=$(code_bytes "$WORKLOAD_PID" --boundaries)
 	echo "$seen"
-	# The three functions that Python's part of custom operators is called by have no name: each has an entry and an end.
+	# Three unnamed functions of MXNet call the Python part of custom operators. Each has a start and an end probe.
 	expect_re '^[6-9][0-9] changed, 6 in functions without a name, 0 within an instruction$' "$seen"
 	wait_new_line "$(out workload)" '^step'
 }
@@ -90,12 +90,12 @@ count_of() { # JSON TABLE NAME
 	expect_re log_softmax "$output"
 }
 
-# A copy of MXNet's library that the test may delete, replace or damage; MXNet finds it by its environment.
+# Makes a copy of MXNet's library that the test may delete, replace or damage. The environment directs MXNet to it.
 copy_library() {
 	local lib
 	lib=$("$PYTHON" -c 'import mxnet.libinfo as l; print(l.find_lib_path()[0])')
 	cp "$lib" "$BATS_TEST_TMPDIR/libmxnet.so"
-	export MXNET_LIBRARY_PATH=$BATS_TEST_TMPDIR/libmxnet.so LD_LIBRARY_PATH=${lib%/*} # openblas stands beside it
+	export MXNET_LIBRARY_PATH=$BATS_TEST_TMPDIR/libmxnet.so LD_LIBRARY_PATH=${lib%/*} # next to openblas
 }
 
 @test "A library that was deleted on disk can be profiled" {
@@ -148,7 +148,7 @@ copy_library() {
 	wait_exit "$BG_PID" 60
 	plain=$(grep '^result ' "$(out plain)")
 	start_workload "${args[@]}"
-	kill -s STOP "$WORKLOAD_PID" # or it has ended before mxbpf is there
+	kill -s STOP "$WORKLOAD_PID" # otherwise it may end before mxbpf attaches
 	start_mxbpf --pid "$WORKLOAD_PID" "${EVERYTHING[@]}" --trace "$BATS_TEST_TMPDIR/t.json"
 	kill -s CONT "$WORKLOAD_PID"
 	wait_exit "$WORKLOAD_PID" 60
@@ -167,7 +167,7 @@ copy_library() {
 		((seen += status == 0)) || true
 	done
 	((seen))
-	wait_new_line "$(out workload)" '^step' # it goes on
+	wait_new_line "$(out workload)" '^step' # the target survives
 	no_new_links "$links"
 }
 

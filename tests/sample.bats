@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --sample: what each CPU runs, by operator, against what programs measure of themselves (tests/toy/burn.c), perf, and the
-# readers of the files.
+# --sample shows what each CPU runs, by operator. The programs' own measurements (tests/toy/burn.c), perf and the readers of
+# the files are the reference.
 
 load helpers
 
@@ -10,7 +10,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
-# Records all that burn does: burn.mxd, and what it used in out burn.
+# Records all work of burn into burn.mxd. The CPU time that it used is in burn.out.
 record_burn() { # MS MXBPF_ARGS...
 	start_ready burn "$O/toy/burn/libtorch_cpu.so" "$1" >/dev/null
 	start_mxbpf record --probes op --pid "$READY_PID" -o burn.mxd "${@:2}"
@@ -23,12 +23,12 @@ shared_burn() {
 	BATS_TEST_TMPDIR=$PWD record_burn 1000 --sample 250
 }
 
-# Within what so many samples can tell: four standard deviations of their number.
+# The number of samples is within four standard deviations.
 near() { # SAMPLES EXPECTED
 	python3 -c 'import sys; n, m = map(float, sys.argv[1:]); sys.exit(f"{n} samples, expected {m}" if abs(n - m) > 4 * max(m, 1) ** .5 else 0)' "$@"
 }
 
-# How many samples of burn.folded match.
+# Counts the samples in burn.folded that match.
 folded() { # REGEX
 	RE=$1 awk '$0 ~ ENVIRON["RE"] { n += $NF } END { print n + 0 }' burn.folded
 }
@@ -53,7 +53,7 @@ folded() { # REGEX
 	local all heavy
 	all=$(folded .) heavy=$(folded '^aten::heavy;')
 	((all == $("$MXBPF" report burn.mxd -f json | jq .samples.count)))
-	# What is left is in the first instructions of a function, where its frame is not made yet, or in the loader's.
+	# The other samples are in the first instructions of a function, before it sets its frame pointer, or in the loader.
 	(($(folded '^aten::heavy;.*main;at::_ops::heavy::call\(\);burn_heavy;(spin|burn)[; ]') >= heavy * 95 / 100))
 	(($(folded '^\[no operator\];.*burn_beside;(spin|burn)[; ]') > 0))
 	(($(folded '^aten::(heavy;.*light|light;.*heavy)') == 0))
@@ -72,7 +72,7 @@ folded() { # REGEX
 	wait_exit "$perf" || true
 	perf script -i perf.data -F ip,sym 2>/dev/null >script
 	"$MXBPF" export burn.mxd -f folded >burn.folded
-	# Of each sample the operator's function in the stack.
+	# Counts the samples with the operator's function in their stack.
 	local op theirs
 	for op in heavy light; do
 		theirs=$(awk -v RS= -v op="burn_$op" 'index($0, op) { n++ } END { print n + 0 }' script)
@@ -112,7 +112,7 @@ folded() { # REGEX
 	for file in burn.folded burn.pb.gz; do
 		node "$REPO/tests/readers/speedscope.mjs" "$O/deps" "$file" >rows.json
 		cat rows.json >&2
-		# Rows of the sandwich view: total share in percent.
+		# Rows of the sandwich view have the total share in percent.
 		python3 - rows.json "$(folded '^aten::heavy')" "$(folded .)" <<-'END'
 			import json, sys
 			rows, heavy, n = json.load(open(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
@@ -122,7 +122,7 @@ folded() { # REGEX
 	done
 }
 
-# The share of samples below a root that stand in a function of the program at a line.
+# Computes the share of samples below a root at a given function and line of the program.
 @test "A PyTorch job's samples have the program's file and line" {
 	need_torch
 	cat >prog.py <<-'END'
@@ -201,7 +201,7 @@ folded() { # REGEX
 	wait_exit "$MXBPF_PID"
 	jq -c .samples "$(out mxbpf)" >&2
 	tail -n 1 "$(out burn)" >&2
-	# At least what the team's threads used: its master waits for the others inside of it as well.
+	# The lower bound is the threads' CPU time, because the master also waits inside the region.
 	jq -e --argjson used "$(tail -n 1 "$(out burn)")" '(.samples.ran_in | map({(.name): .count}) | add) as $n
 		| [("even", "left", "right") | ($used[.].cpu_ns * 997 / 1e9) as $m | $n["aten::" + .] > $m - 4 * ($m | sqrt)] | all' "$(out mxbpf)"
 }

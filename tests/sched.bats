@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --sched: what became of threads off the CPU, on a program whose annotated parts wait, each for something else
-# (tests/workload/torch_waits.py). What its threads did is told by the kernel's own account of them.
+# --sched shows why threads were off the CPU. Each annotated part of the program waits for something else
+# (tests/workload/torch_waits.py). The kernel's own account of its threads is the reference.
 load helpers
 
 setup() {
@@ -15,8 +15,8 @@ start_waits() { # ARGS...
 	start_ready waits "${SERVED[@]}" "$REPO/tests/workload/torch_waits.py" "$@" >/dev/null
 }
 
-# waits [OPTION...] -- ARGS...: the program's work, all of it under mxbpf --sched, whose stdout is in mxbpf.out. Sets RAN_NS
-# and WAITED_NS, the kernel's account of its main thread, and WAITS_PID.
+# waits [OPTION...] -- ARGS...: runs the program's work under mxbpf --sched, with the report in mxbpf.out. Sets WAITS_PID,
+# and RAN_NS and WAITED_NS to the kernel's account of its main thread.
 waits() {
 	local options=()
 	while [[ $1 != -- ]]; do
@@ -34,7 +34,7 @@ waits() {
 	stop_pid "$WAITS_PID"
 }
 
-# A busy process of that name on a CPU.
+# Starts a busy process named hog on a CPU.
 start_hog() { # CPU
 	cp "$(command -v bash)" hog
 	start_bg hog taskset -c "$1" ./hog -c 'while :; do :; done'
@@ -47,7 +47,7 @@ part() { # NAME JQ-CONDITION
 	return 1
 }
 
-# Sums of the states of a thread in a trace, in ns, and from when to when there are any: sums TRACE TID.
+# sums TRACE TID: prints the sum of each state of a thread in ns, and the time from the first to the last one.
 sums() {
 	jq -c --argjson tid "$((2000000000 + $2))" '[.traceEvents[] | select(.ph == "X" and .tid == $tid and .name != "wakes")] |
 		(map(.ts + .dur) | max) as $to | (map(.ts) | min) as $from |
@@ -55,7 +55,7 @@ sums() {
 		map_values(map(.dur) | add // 0) + {lasted: ($to - $from)} | map_values(. * 1000 | round)' "$1"
 }
 
-near() { # NS NS: within 3 %, or what a switch takes now and then, or what the hypervisor took meanwhile
+near() { # NS NS: equal within 3 %, or 1 ms for context switches, plus stolen time
 	local difference=$(($1 - $2)) stolen=$(($(stolen_ns) - STOLEN_BEFORE))
 	((${difference#-} * 100 <= 3 * $2 || ${difference#-} < 1000000 + stolen)) && return 0
 	echo "$1 is not $2" >&2
@@ -82,13 +82,13 @@ near() { # NS NS: within 3 %, or what a switch takes now and then, or what the h
 	part computing '.waited_ns > 0.9 * .off_cpu_ns and .waited_ns > 100000000'
 	part computing '.kept_by | map({(.comm): .ns}) | add | .hog > 5000000'
 	part computing '([.kept_by[].ns] | add) as $kept | .waited_ns * 0.99 < $kept and $kept <= .waited_ns'
-	jq -e '[.traceEvents[].args.preempted_by | values] | length > 0' t.json # by the hog, unless the machine has more such
+	jq -e '[.traceEvents[].args.preempted_by | values] | length > 0' t.json # the machine may have other busy processes, too
 	jq -e '.traceEvents | any(.pid == 3000000000 and .name == "hog" and .args.waiting_tid == '"$WAITS_PID"')' t.json
 	states=$(sums t.json "$WAITS_PID")
 	near "$(jq .all <<<"$states")" "$(jq .lasted <<<"$states")"
 	(($(jq .lasted <<<"$states") > RAN_NS + WAITED_NS))
 	near "$(jq .runnable <<<"$states")" "$WAITED_NS"
-	# Before and behind its work it hardly runs.
+	# The thread hardly runs before and after its work.
 	near "$(jq .running <<<"$states")" "$RAN_NS"
 }
 
@@ -102,7 +102,7 @@ near() { # NS NS: within 3 %, or what a switch takes now and then, or what the h
 	jq -e '.traceEvents | any(.name | startswith("disk: read"))' t.json
 }
 
-# Checks that every output shows the loss of each source: the recording r.mxd, its report mxbpf.out, its trace t.json.
+# Checks that the recording r.mxd, its report mxbpf.out and its trace t.json have the loss of each source.
 every_output_has_sources() {
 	local losses
 	losses=$(jq -c '[.sources[] | {source, attempted, dropped}]' mxbpf.out)
@@ -126,7 +126,7 @@ every_output_has_sources() {
 	"$MXBPF" export -o t.json -q r.mxd
 	jq -e '.traceEvents | any(.name == "sleeping in futex")' t.json
 	every_output_has_sources
-	# Without the sums at its end it is folded again.
+	# Without its end record the recording is folded again.
 	jq -S '.off_cpu.calls | sort_by(.name, .category)' mxbpf.out >whole
 	[[ $(<whole) != '[]' ]]
 	python3 - r.mxd cut.mxd <<-'END'

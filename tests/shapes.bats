@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What goes into MXNet's operators and what comes out, against what the program says of its own arrays; estimates of their
-# floating-point operations; rows of single devices and threads.
+# Inputs and outputs of MXNet's operators, with the program's own arrays as the reference; estimated floating-point
+# operations; rows by device and by thread.
 
 load helpers
 
@@ -13,7 +13,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
-# Runs the program in a form of its, under mxbpf with these words.
+# Runs one form of the program under mxbpf with these options.
 watched() { # WORDS FORM
 	traced "$1" mxbpf.out "$PYTHON" "$JUDGE/shapes.py" "$2" --says says.json
 }
@@ -31,7 +31,7 @@ exactly() { # FORM
 	jq -e '[.tables.operator[] | select(.flops_calls > 0) | .gflop_per_s * .flops_ns / .flops] | length > 9 and all(. > 0.999 and . < 1.001)' mxbpf.out
 }
 
-# Bulks, segments of a graph, an executor: with gradients, of which nobody wants the data's.
+# Bulks, segments of a graph and an executor, with gradients of parameters but not of the data.
 @test "Hybridized operators have exact shapes, forward and backward" { exactly hybrid-backward; }
 @test "Operators of static_shape have exact shapes, forward and backward" { exactly static-backward; }
 @test "Operators of Module have exact shapes, forward and backward" { exactly module-backward; }
@@ -50,7 +50,7 @@ exactly() { # FORM
 	jq -e '.tables.operator | length > 0 and all(.thread > 0) and (map(.thread) | length == (unique | length))' mxbpf.out
 }
 
-# Sums of a table; bulks are not in rows of devices and threads, their operators are.
+# Sums of a table. Rows by device and by thread have the operators in bulks, but not the bulks.
 counts() { jq '[.tables.operator[] | select(.name != "ImperativeBulk") | .count] | add' "$1"; }
 flops() { jq -c '.tables.operator | [map(.flops // 0), map(.flops_calls // 0), map(.flops_ns // 0)] | map(add)' "$1"; }
 

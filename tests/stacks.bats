@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --py-stacks: the Python frames in which an operator or a call began, against what programs say of themselves and what
-# torch.profiler sees. Other CPythons than the system's own are those of stacks/setup.sh.
+# --py-stacks: the Python frames at the start of an operator or a call. The programs' own frames and torch.profiler's are
+# the reference. tests/stacks/setup.sh installs other versions of CPython.
 
 load helpers
 
@@ -12,7 +12,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
-told() { # INTERPRETER: prog.py under mxbpf, compared
+told() { # INTERPRETER: runs prog.py under mxbpf and compares its stacks
 	traced 'record -o calls.mxd --py-stacks --probes api' record.out "$1" "$STACKS/prog.py" "$O/toy/libmxnet.so" said.json
 	python3 "$STACKS/compare.py" said.json calls.mxd
 }
@@ -65,7 +65,7 @@ told_on() { # VERSION
 			"$PYTHON" "$REPO/tests/workload/mxnet_forks.py" --calls 3000 $how
 		"$MXBPF" report forks.mxd --by stack --format json >tables.json
 		jq '[.tables.MXNET_C_API[] | select(.name == "MXRandomSeed") | {count, stack: .stack[0:2]}]' tables.json | tee seeds.json
-		# Two workers, each a call that starts it from the module mxnet.random and its own line.
+		# The program starts two workers. Each call has a line of mxnet.random and a line of the program.
 		jq -e 'map(.count) | add == 6000' seeds.json
 		jq -e 'all(.stack[0] | test("^mxnet/random.py\\([0-9]+\\): seed$"))' seeds.json
 		jq -e 'all(.stack[1] | test("/mxnet_forks.py\\([0-9]+\\): work$"))' seeds.json

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --stats: what the kernel adds up without sending events is what events would have told.
+# --stats: the kernel's sums, for which no events are sent, equal those of events.
 
 load helpers
 
@@ -8,7 +8,7 @@ setup() {
 	need_root
 }
 
-# The two documents of --stats-check, of the same spans: to the nanosecond and the byte.
+# Both documents of --stats-check are equal, to the nanosecond and the byte.
 same_tables() { # JSON
 	python3 - "$1" <<-'END'
 		import json, sys
@@ -49,7 +49,7 @@ toy() { # MXBPF_ARGS...
 	same_counts "$(out toy)" <(tail -n 1 "$(out mxbpf)")
 }
 
-# mxbpf with these options around exactly the section of a program that is held at its gates; its tables are in mxbpf.json.
+# Runs mxbpf around exactly the section of a program between its gates. The report is in mxbpf.out.
 held() { # MXBPF_ARGS PROGRAM...
 	traced "--format json $1" "$(out mxbpf)" "${@:2}"
 }
@@ -94,10 +94,10 @@ held() { # MXBPF_ARGS PROGRAM...
 	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check -d 2s
 	wait_exit "$MXBPF_PID"
 	same_tables "$(out mxbpf)"
-	jq -s -e '.[1] | [.tables[][].account | values] | length > 20 and (map(.nvcsw) | add > 0)' "$(out mxbpf)" # of accounts too
+	jq -s -e '.[1] | [.tables[][].account | values] | length > 20 and (map(.nvcsw) | add > 0)' "$(out mxbpf)" # accounts, too
 }
 
-# Of the same rows by name: events give a backward node the stack of the operator that made it, which the kernel does not know.
+# Rows are compared by name: the kernel does not know that events give a backward node the stack of its forward operator.
 @test "PyTorch's Python stacks make rows whose sums are those of events" {
 	torch_setup
 	traced_prog '--format json --stats-check --py-stacks' threads --bare
@@ -118,7 +118,7 @@ held() { # MXBPF_ARGS PROGRAM...
 }
 
 @test "A launched program is counted from its first call" {
-	: >"$(err mxbpf)" # what the toy prints, as standard output has the tables alone
+	: >"$(err mxbpf)" # the toy's output; stdout has only the tables
 	"$MXBPF" -q --stats --format json -- "$O/toy/toy" 20 2 >"$(out mxbpf)" 2>"$(err mxbpf)" 3>&- &
 	local pid=$!
 	wait_line "$(err mxbpf)" '^ready'
@@ -167,7 +167,7 @@ held() { # MXBPF_ARGS PROGRAM...
 	jq -s -e '.[1] | .window.paused_ns > ([.tables[][] | .max_ns // 0] | max)' "$(out mxbpf)"
 }
 
-# The dumps of a toy that ends by itself, each with its own account; all that they say of counts, summed, in $(out sum).
+# Runs a toy to its end. Each dump has its own loss; $(out sum) has the sum of all counts.
 intervals() { # TOY_ARGS MXBPF_ARGS...
 	# shellcheck disable=SC2086 # words
 	start_toy $1
@@ -212,7 +212,7 @@ intervals() { # TOY_ARGS MXBPF_ARGS...
 	expect_re 'recorded with --stats: it holds tables, no events to export' "$stderr"
 	"$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" | grep '^mode  *added up in the kernel'
 	run "$MXBPF" report --layout mxnet "$BATS_TEST_TMPDIR/r.mxd"
-	[[ $output != *Concurrency* ]] # nobody counted them
+	[[ $output != *Concurrency* ]] # --stats keeps no such counter
 }
 
 @test "Options that require events are refused with --stats" {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# PyTorch other than the wheel that all else is tested on: without symbols, Debian's 1.13, and where only few probes can be
-# attached. What works is judged by the profiler of each (tests/judge_torch); the README's table says no more and no less.
+# Builds of PyTorch other than the wheel: without symbols, Debian's 1.13, and any build if only few probes can be attached.
+# Each build's own profiler is the reference (tests/judge_torch), and the README's table must equal the results.
 
 load helpers
 
@@ -13,14 +13,14 @@ need_debian() {
 	[[ -x $DEBIAN ]] || skip "no Debian PyTorch at $DEBIAN: $(tail -n 1 "$O/deps/torch-debian.log" 2>/dev/null)"
 }
 
-# The real library as `strip` leaves it, found before the real one: by environment, as the wheel's RUNPATH comes later.
+# The stripped library is found first through the environment, because the wheel's RUNPATH comes later.
 need_stripped() {
 	[[ -f $O/deps/torch-stripped/libtorch_cpu.so ]] && return 0
 	echo "no stripped PyTorch at $O/deps/torch-stripped: run tests/setup.sh" >&2
 	return 1
 }
 
-# BUILD: which PyTorch; ARGS: mxbpf's. Tables in mxbpf.json.
+# Runs PROGRAM on that BUILD of PyTorch under mxbpf with ARGS. The report is in mxbpf.json.
 traced_on() { # BUILD PROGRAM ARGS...
 	local BUILD=$1
 	traced_prog "--format json ${*:3}" "$2" --bare --result mxbpf.result
@@ -33,7 +33,7 @@ judged() { # BUILD PROGRAM COMPARE_ARGS [-- ARGS...]
 		how+=("$1")
 		shift
 	done
-	# A stripped library computes and counts what the wheel's own does.
+	# A stripped library has the same results and counts, so the wheel's reference serves for both.
 	BUILD=${build/stripped/wheel} reference "$program"
 	traced_on "$build" "$program" "${@:2}"
 	"$PYTHON_TORCH" "$JUDGE/compare.py" builtin.json mxbpf.json "${how[@]}"
@@ -44,7 +44,7 @@ probes() { # STATUS
 	jq -r --arg status "$1" '.probes[] | select(.status == $status) | .name' mxbpf.json
 }
 
-# Functions of torch.distributed have local symbols alone, and are more than few.
+# Functions of torch.distributed have only local symbols, and there are more of them than few probes.
 refused() {
 	probes refused | grep -v '^collective\.' || true
 }
@@ -148,7 +148,7 @@ few_probes() { # PROGRAM...
 	jq -e '[.traceEvents[] | select(.cat == "cpu_op")] | length > 1000' t.json
 }
 
-# The cells of a row of README's table, from `check`: functions that are probed, and how many of them have no end.
+# The cells of a row in the README's table, from `check`: the number of probed functions, and those without an end probe.
 row_of() { # PID
 	"$MXBPF" check --pid "$1" | awk '
 		$1 == "ok" && $4 == "functions," { n[$2] = $3; without[$2] = $5 }

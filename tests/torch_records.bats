@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What mxbpf's records say of a PyTorch job beyond times, against torch.profiler on the same program: which operator made which
-# node of the backward pass, and sizes, types and strides of tensors.
+# Records of a PyTorch job beyond times, compared with torch.profiler on the same program: the forward operator of each
+# backward node, and sizes, types and strides of tensors.
 
 load helpers
 
@@ -20,7 +20,7 @@ same_joins() { # PROGRAM
 @test "Forward and backward records of a compiled net are joined as torch joins them" { same_joins compiled; }
 @test "Forward and backward records of two Python threads are joined as torch joins them" { same_joins threads; }
 
-# Arrows as well. record_shapes keeps tensors alive, which changes when they are freed: sizes come from a run of their own.
+# Compares arrows, too. record_shapes keeps tensors alive and delays their frees, so sizes need a run of their own.
 same_shapes() { # PROGRAM
 	reference_shapes "$1"
 	reference "$1"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A PyTorch job is never harmed: one return probe on a frame that an exception crosses would end it.
+# A PyTorch job is never harmed: a return probe on a frame that an exception leaves would kill it.
 
 load helpers
 
-# Of forty attachments.
+# Forty attaches take longer than the default.
 export BATS_TEST_TIMEOUT=300
 
 setup() {
@@ -38,7 +38,7 @@ result_of() { # FILE
 		start_ready plain "${SERVED[@]}" "$REPO/tests/workload/torch_train.py" "${args[@]}" --optimizer "$optimizer"
 		wait_exit "$READY_PID" 100
 		start_torch "${args[@]}" --optimizer "$optimizer"
-		kill -s STOP "$WORKLOAD_PID" # or it has ended before mxbpf is there
+		kill -s STOP "$WORKLOAD_PID" # otherwise it may end before mxbpf attaches
 		start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
 		kill -s CONT "$WORKLOAD_PID"
 		wait_exit "$WORKLOAD_PID" 100
@@ -47,8 +47,8 @@ result_of() { # FILE
 	done
 }
 
-# Several at once: their attaching and detaching overlap, too. Within so short a time there may be nothing to see (status 5),
-# or nothing of what --ops asks for (3).
+# Several sessions run at once, so attaches and detaches overlap. A short window may have no events (status 5), or none that
+# --ops selects (status 3).
 attach_often() { # PID TIMES OPTION...
 	local i status
 	for ((i = 0; i < $2; i++)); do
@@ -58,7 +58,7 @@ attach_often() { # PID TIMES OPTION...
 	done
 }
 
-# The window is as long as the job needs for its iterations.
+# The window lasts as long as the job needs for two iterations.
 sees_iterations() { # PID
 	"$MXBPF" --pid "$1" --iterations 2 --format json >"$BATS_TEST_TMPDIR/seen.json"
 	jq -e '.window.sampled_iterations == 2 and .loss.dropped == 0' "$BATS_TEST_TMPDIR/seen.json"
@@ -67,9 +67,9 @@ sees_iterations() { # PID
 @test "Twenty-four attaches and detaches during training have no effect" {
 	local i links pids=()
 	links=$(probe_links)
-	# It trains from the same seed again and again and fails when a result is another one.
+	# The job trains from the same seed repeatedly and fails if a result differs.
 	start_torch --tiny --steps 50 --repeat
-	for i in 1 2; do # with all probes and with some hundred
+	for i in 1 2; do # with all probes, and with a few hundred
 		attach_often "$WORKLOAD_PID" 6 3>&- &
 		pids+=($!)
 		attach_often "$WORKLOAD_PID" 6 --ops '*mm*,*add*,*relu*' 3>&- &

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# mxbpf's trace of a PyTorch job in Kineto's conventions: against torch.profiler's own of the same program, and in the real
-# tools that read torch's traces.
+# mxbpf's trace of a PyTorch job follows Kineto's conventions. torch.profiler's trace of the same program and the tools that
+# read such traces are the reference.
 
 load helpers
 
@@ -9,12 +9,12 @@ PERFETTO=$REPO/tests/perfetto
 
 READERS=$O/deps/readers/bin/python
 
-# Operators and annotations as the table has them.
+# Counts of operators and annotations in the table.
 OPERATORS='([.[1].tables.operator[] | {(.name): .count}] | add)'
 
 setup() { torch_setup; }
 
-# A real job's recording, with its tables and its trace.
+# Records a real job once, with its tables and its trace.
 recorded() {
 	REAL=$BATS_TEST_TMPDIR
 	recording sgd
@@ -22,7 +22,7 @@ recorded() {
 	"$MXBPF" export job.mxd -f chrome -o job_1.pt.trace.json
 }
 
-# Slices with their names and categories, the allocator's reports, and the arrows, each end at exactly the start of its slice.
+# Compares names and categories of slices, the allocator's reports, and arrows with the exact start of their slices.
 same_trace() { # PROGRAM
 	reference "$1"
 	session "$1"
@@ -38,7 +38,7 @@ same_trace() { # PROGRAM
 @test "The trace of two Python threads has the slices, arrows and allocations of torch.profiler's trace" { same_trace threads; }
 @test "The trace of a program with exceptions has the slices, arrows and allocations of torch.profiler's trace" { same_trace exceptions; }
 
-# record_shapes keeps tensors alive, which changes when they are freed: sizes come from a run of their own.
+# record_shapes keeps tensors alive and delays their frees, so sizes need a run of their own.
 same_shapes() { # PROGRAM
 	reference_shapes "$1"
 	reference "$1"
@@ -60,7 +60,7 @@ same_shapes() { # PROGRAM
 	expect '.[0].shapes > 500 and .[1].record_shapes == 1' hta.json trace.json
 }
 
-# expect JQ-CONDITION FILE...: prints what was compared if it does not hold.
+# expect JQ-CONDITION FILE...: prints the compared values if the condition is false.
 expect() {
 	local condition=$1
 	shift
@@ -74,13 +74,13 @@ expect() {
 	recorded
 	node "$PERFETTO/engine.mjs" "$O/deps/perfetto" "$REAL/job_1.pt.trace.json" --json >engine.json ||
 		{ jq .errors engine.json; return 1; }
-	# And two iterations, which no table has.
+	# The trace also has two iterations, which are in no table.
 	expect '.[0] as $e | .[1].tables as $t | ([$t.operator[].count] | add) + 2 == $e.slices.cpu_op + $e.slices.user_annotation' \
 		engine.json "$REAL/report.json"
 	expect '.[0] as $e | ([.[1].tables.memory[] | .allocs + .frees] | add) as $n |
 		$e.slices.cpu_instant_event == $n and $e.counters == $n and $n > 100' engine.json "$REAL/report.json"
 	expect '.[0] | .flows == .flow_pairs_ok and .flows == .other_data.arrows and .flows == 48 and .other_data.loss.dropped == 0' engine.json
-	# By name, too: the engine's own sums are the table's, to the ns.
+	# The engine's sums by name equal the table's, to the ns.
 	expect '([.[0].operators[] | {name, n, total_ns}] | sort) as $e | [.[1].tables.operator[] |
 		{name, n: .count, total_ns}] as $t | ($e | length) > 50 and all($e[]; . as $row | any($t[]; . == $row))' \
 		engine.json "$REAL/report.json"
@@ -88,7 +88,7 @@ expect() {
 
 @test "Perfetto's user interface shows iterations, arrows and memory of a PyTorch job" {
 	recorded
-	mkdir -p "$O/test" # kept there for whoever wants to look
+	mkdir -p "$O/test" # kept there for inspection
 	node "$PERFETTO/ui.mjs" "$O/deps/perfetto" "$REAL/job_1.pt.trace.json" "$O/test/torch_trace.png" \
 		--select ConvolutionBackward0 --operators 30 >ui.json || { cat ui.json; return 1; }
 	expect '.[0] | .errors == [] and .import_errors == 0 and .problems == [] and .selected and
@@ -116,7 +116,7 @@ need_readers() {
 	"$READERS" "$REPO/tests/readers/read_hta.py" "$REAL/job_1.pt.trace.json" >hta.json
 	expect "(.[0].slices.cpu_op + .[0].slices.user_annotation | with_entries(select(.key | startswith(\"ProfilerStep#\") | not)))
 		== $OPERATORS" hta.json "$REAL/report.json"
-	# Three iterations: two from the end of one optimizer step to the end of the next, with the same operators in both.
+	# A step lasts from one optimizer step's end to the next. Both complete ones have the same operators.
 	expect '.[0] | .profiler_steps == [0, 1] and (.steps | keys == ["0", "1"] and .["0"] == .["1"] and (.["0"] | length) > 50)' \
 		hta.json
 	prog sgd --builtin builtin.json --keep kineto.json
@@ -127,7 +127,7 @@ need_readers() {
 @test "HolisticTraceAnalysis finds the rank of a process of a distributed job" {
 	need_readers
 	mkdir ranks
-	# In its own interpreter: a child of the fork server has the server's environment to begin with.
+	# An interpreter of its own, because a child of the fork server starts with the server's environment.
 	RANK=3 WORLD_SIZE=8 traced '--format json --trace trace.json' mxbpf.json "$PYTHON_TORCH" "$JUDGE/prog.py" sgd --bare
 	mv trace.json ranks
 	"$READERS" "$REPO/tests/readers/read_hta.py" ranks >hta.json
@@ -143,13 +143,13 @@ need_readers() {
 	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
 	expect '.[0] | .views == ["Overview", "Operator", "Trace", "Memory"] and all(.status[]; . == 200) and .errors == []' tb.json
 	expect '.[0] | .steps == ["0", "1"]' tb.json
-	# Annotations are no operators to it.
+	# The plugin does not count annotations as operators.
 	expect ".[0].operators as \$tb | $OPERATORS as \$t | [.[2].traceEvents[] | select(.cat == \"user_annotation\") | .name] as \$own |
 		\$tb == (\$t | with_entries(select(.key | IN(\$own[]) | not)))" tb.json "$REAL/report.json" "$REAL/job_1.pt.trace.json"
 	expect '.[0].memory_events > 100' tb.json
 }
 
-# What an exception leaves ends in one moment: a plugin that adds doubles would find it crossed, and leave it out.
+# Spans left by one exception end at the same time. A plugin that adds doubles could see them crossing and drop them.
 @test "TensorBoard's plugin counts every operator of a job full of exceptions" {
 	need_readers
 	session exceptions
@@ -168,12 +168,12 @@ need_readers() {
 	cp trace.json logs/run/job_1.pt.trace.json
 	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
 	expect '.[0].stacks and .[0].errors == [] and .[1].with_stack == 1' tb.json trace.json
-	# The line of the program from which a convolution was called, innermost frames first.
+	# The stack has the program's line that called the convolution, innermost frame first.
 	expect '[.[0].traceEvents[] | select(.name == "aten::conv2d") | .args["Call stack"] | split(";")] | length == 8 and
 		all(.[]; (.[0] | test("torch/nn/modules/conv.py\\([0-9]+\\): _conv_forward")) and (.[-1] | test("<module>$")))' trace.json
 }
 
-# Workers of a DataLoader are processes of their own, with threads and allocations of their own.
+# DataLoader workers are processes with their own threads and allocations.
 @test "A job of several processes is one trace that Perfetto and TensorBoard's plugin read" {
 	need_readers
 	cat >workers.py <<-'EOF'
@@ -199,7 +199,7 @@ need_readers() {
 	start_ready workers "${SERVED[@]}" workers.py
 	mkdir -p logs/run
 	start_mxbpf --pid "$READY_PID" --trace logs/run/job_1.pt.trace.json
-	wait_new_line "$(out workers)" '^at ' # the window is as long as the job needs, not a time
+	wait_new_line "$(out workers)" '^at ' # the window lasts as long as the job needs, not a fixed time
 	wait_new_line "$(out workers)" '^at '
 	stop_pid "$MXBPF_PID" INT
 	stop_pid "$READY_PID"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Both ways of attaching, on a C++ program whose every call is known (tests/toy): the counts are exact, and whatever the way,
-# the target is not harmed.
+# Both backends on a C++ program with known calls (tests/toy): the counts are exact, and the target is not harmed by
+# either.
 
 load helpers
 
@@ -19,7 +19,7 @@ count_exactly() { # MXBPF_ARGS...
 	same_counts "$(out toy)" "$(out mxbpf)"
 }
 
-# Of all functions that mxbpf would probe in the toy.
+# The code at all functions that mxbpf would probe in the toy.
 code() { # PID
 	local offsets
 	mapfile -t offsets < <("$MXBPF" check --pid "$1" | sed -n 's/^  ok .* +0x\([0-9a-f]*\) .*/\1/p')
@@ -89,12 +89,12 @@ code() { # PID
 @test "A library that was overwritten in place gets no probe at the old addresses" {
 	TOY=$BATS_TEST_TMPDIR/toy
 	cp -r "$O/toy" "$TOY"
-	local known=5bc47870a585123f6a8ebc2f323c4150a4bb77d5 # of a build that mxbpf knows as well
+	local known=5bc47870a585123f6a8ebc2f323c4150a4bb77d5 # the build-id of a build that mxbpf knows
 	objcopy -O binary --only-section=.note.gnu.build-id "$TOY/libmxnet.so" "$TOY/note"
 	{ head -c 16 "$TOY/note" && printf '%b' "$(sed 's/../\\x&/g' <<<"$known")"; } >"$TOY/other"
 	objcopy --update-section .note.gnu.build-id="$TOY/other" "$TOY/libmxnet.so" "$TOY/other.so"
 	cd "$BATS_TEST_TMPDIR"
-	# Names of C API functions are read from the file when their first events are read: it is overwritten after that.
+	# mxbpf reads names of C API functions from the file when it reads their first events, so the file is overwritten after that.
 	# shellcheck disable=SC2016 # for that shell
 	"$MXBPF" --format json --interval 100ms -- bash -c 'toy() { "$0/toy" "$1" 1 | { read -r _ pid; kill -s USR1 "$pid"; cat; }; }
 		toy 20
@@ -104,12 +104,12 @@ code() { # PID
 		cat "$0/other.so" >"$0/libmxnet.so"
 		toy 30' "$TOY" >dumps 2>said
 	expect_re 'libmxnet.so is another build than the first one' "$(<said)"
-	# What the toys say of themselves: standard output has the tables alone.
+	# The toys' own counts; stdout has only the tables.
 	grep '^{' said | sed -n 1p >first
 	grep '^{' said | sed -n 2p >second
 	tail -n 1 dumps >report
 	same_counts first report
 	jq -e '.window | .followed == 0 and .unfollowed == 1' report
-	# The other one did all it does.
+	# The other toy makes all its calls.
 	jq -e '.MXNET_C_API.MXNDArrayCreate == 90' second
 }

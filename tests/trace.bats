@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Traces in the real Perfetto: its engine in node, its complete user interface in headless Chromium.
+# Traces in the real Perfetto: its engine in node, and its user interface in headless Chromium.
 load helpers
 
 PERFETTO=$REPO/tests/perfetto
@@ -10,7 +10,7 @@ setup_file() {
 	[[ -f $O/deps/perfetto/stamp ]] || "$REPO/tests/perfetto/setup.sh" "$O/deps/perfetto"
 }
 
-# What the engine makes of a trace, in $BATS_TEST_TMPDIR/engine.json; fails on an import error.
+# Writes the engine's results for a trace to $BATS_TEST_TMPDIR/engine.json; fails on an import error.
 engine() {
 	node "$PERFETTO/engine.mjs" "$DEPS" "$1" --json >"$BATS_TEST_TMPDIR/engine.json" || {
 		jq .errors "$BATS_TEST_TMPDIR/engine.json"
@@ -18,7 +18,7 @@ engine() {
 	}
 }
 
-# expect JQ-CONDITION FILE...: prints what was compared if it does not hold.
+# expect JQ-CONDITION FILE...: prints the compared values if the condition is false.
 expect() {
 	local condition=$1
 	shift
@@ -28,7 +28,7 @@ expect() {
 	return 1
 }
 
-# A real job, recorded once for all tests that want it.
+# Records a real job once for all tests that need it.
 real_recording() {
 	need_root
 	need_mxnet
@@ -78,7 +78,7 @@ real_recording() {
 			([$t.MXNET_C_API[].count] | add) == $e.slices.c_api' "$BATS_TEST_TMPDIR"/{engine,report}.json
 		expect '.[0] as $e | ([.[1].tables."Device Storage"[] | .allocs + .frees] | add) == $e.counters' \
 			"$BATS_TEST_TMPDIR"/{engine,report}.json
-		# By name, too: the engine's own sums are the table's, to the ns.
+		# The engine's sums by name equal the table's, to the ns.
 		expect '([.[0].operators[] | {name, n, total_ns}] | sort) ==
 			([.[1].tables.operator[] | {name, n: .count, total_ns}] | sort)' "$BATS_TEST_TMPDIR"/{engine,report}.json
 		expect '([.[0].open[].name] | sort) == ([.[1].open // [] | .[].name] | sort)' "$BATS_TEST_TMPDIR"/{engine,report}.json
@@ -100,7 +100,7 @@ real_recording() {
 @test "Perfetto's user interface shows the tracks and arrows of a real job's trace" {
 	real_recording
 	"$MXBPF" export "$REAL" -o "$BATS_TEST_TMPDIR/t.json.gz"
-	mkdir -p "$O/test" # kept there for whoever wants to look
+	mkdir -p "$O/test" # kept there for inspection
 	node "$PERFETTO/ui.mjs" "$DEPS" "$BATS_TEST_TMPDIR/t.json.gz" "$O/test/trace.png" >"$BATS_TEST_TMPDIR/ui.json"
 	jq -e '.errors == [] and .import_errors == 0 and .problems == [] and .selected and
 		any(.tracks[]; startswith("memory cpu/0"))' "$BATS_TEST_TMPDIR/ui.json" || { cat "$BATS_TEST_TMPDIR/ui.json"; return 1; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Every MXNet on PyPI: one program, and each of its tables against that version's own profiler. What was measured is the
-# README's table.
+# One program on every MXNet on PyPI, with that version's own profiler as the reference for each table. The README's table
+# has the results.
 
 load helpers
 
@@ -14,7 +14,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
-# The tests' own Python with another MXNet, or with the one it has.
+# Selects MXNet VERSION for the tests' own Python, which has one of its own.
 mxnet() { # VERSION
 	[[ $1 == 1.9.1 ]] && return 0
 	[[ -f $DEPS/$1/stamp ]] || skip "no MXNet $1 at $DEPS: tests/versions/setup.sh"
@@ -25,7 +25,7 @@ library() { # VERSION
 	[[ $1 == 1.9.1 ]] && "$PYTHON" -c 'import mxnet; print(mxnet.__path__[0] + "/libmxnet.so")' || echo "$DEPS/$1/mxnet/libmxnet.so"
 }
 
-# The library with one bit of its build-id another: the same code, but a build that nobody has verified. Beside it what it needs.
+# Copies the library with one bit of its build-id flipped: the same code in an unknown build, with its dependencies beside it.
 other_build() { # VERSION
 	local lib
 	lib=$(library "$1")
@@ -36,7 +36,7 @@ other_build() { # VERSION
 	"$PYTHON" "$HERE/other_build.py" lib/libmxnet.so
 }
 
-# What the version's own profiler says, once a file.
+# Runs the version's own profiler once per file.
 builtin() { # VERSION
 	BUILTIN=$BATS_FILE_TMPDIR/$1
 	[[ -f $BUILTIN.table.txt ]] || "$PYTHON" -W ignore "$HERE/prog.py" --builtin "$BUILTIN" >/dev/null
@@ -44,10 +44,10 @@ builtin() { # VERSION
 
 traced_prog_of() { traced '--format json' mxbpf.json "$PYTHON" -W ignore "$HERE/prog.py" --bare "$@"; }
 
-# With as many of the options as that version has; mxbpf refuses the others before it touches the program.
+# Runs mxbpf with every option that the version supports; mxbpf refuses others before it touches the program.
 with_options() { # VERSION
 	local options chosen=
-	# Which ones is asked of a process that only maps the library: that starts at once.
+	# A process that only maps the library starts at once and shows which options these are.
 	start_ready mapped "$O/prog/maps_elf" "$(library "$1")"
 	for options in '--life --memory --layers --shapes --by shape' '--life --memory' '--life'; do
 		# shellcheck disable=SC2086 # words
@@ -59,7 +59,7 @@ with_options() { # VERSION
 	traced "--format json $chosen" options.json "$PYTHON" -W ignore "$HERE/prog.py" --bare --bulk
 }
 
-# What is missing is no failure of this test, but the README's table says so.
+# Features that may be missing are in the README's table.
 judged() { # VERSION [MAY_BE_MISSING...]
 	local version=$1 without=() feature
 	for feature in "${@:2}"; do without+=(--without "$feature"); done
@@ -73,7 +73,7 @@ judged() { # VERSION [MAY_BE_MISSING...]
 		-o "$BATS_FILE_TMPDIR/$version.cells" "${without[@]}"
 }
 
-# Every row of what is planned resolves, or every one whose name begins so.
+# Checks that every planned probe is found, or every one whose name matches.
 resolves() { # PID [BEGIN_REGEX]
 	run --separate-stderr "$MXBPF" check --pid "$1"
 	expect_re '^  ok +operator\.start ' "$output"
@@ -118,7 +118,7 @@ resolves() { # PID [BEGIN_REGEX]
 	echo '{"version": "cu112-1.9.1", "resolves": true}' >"$BATS_FILE_TMPDIR/cu112-1.9.1.cells"
 }
 
-# It needs a GPU to run: where 1.9.1 and it keep the same, the same code makes, copies and destroys it.
+# mxnet-cu112 needs a GPU to run, so this compares code instead: equal functions build, copy and free these structures alike.
 @test "mxnet-cu112 has the structures of operators in bulks and of arrays where MXNet 1.9.1 has them" {
 	[[ -f $DEPS/cu112-1.9.1/stamp ]] || skip "no mxnet-cu112 at $DEPS: tests/versions/setup.sh"
 	local pushes='(12PushFCompute|14PushFComputeEx|12PushOperator)E' executors='(FCompute|StatefulCompute)(Ex)?Executor'
@@ -128,7 +128,7 @@ resolves() { # PID [BEGIN_REGEX]
 	expect_re '^1[0-9] functions, 0 differ$' "$output"
 }
 
-# What its code shows is what is known of the same code by its build-id; where its marks keep their names, it does not show.
+# The code shows the same offsets that are known by build-id. User annotations need function names that this code lacks.
 other_build_is_judged() { # VERSION
 	mxnet "$1"
 	other_build "$1"
@@ -149,7 +149,7 @@ other_build_is_judged() { # VERSION
 		start_ready "anew-$v" "$O/prog/maps_elf" "$PWD/lib/libmxnet.so"
 		resolves "$READY_PID" '(api|operator|memory|wait)\.'
 		expect_re '^  ok +operator\.start .*; offsets as its code shows' "$("$MXBPF" check --pid "$READY_PID")"
-		# What its code does not show is not taken on trust.
+		# Features whose offsets the code does not show are off.
 		run grep -E '^  ok +(inside|custom|mark\.st|counter|marker|life\.(push|ready)|pool)' <("$MXBPF" check --pid "$READY_PID")
 		expect_status 1
 		stop_pid "$READY_PID"

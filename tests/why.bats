@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# "why slow": a part of a program that is slow once, for a reason that the test knows (tests/workload/torch_slow.py).
+# "why slow" for a part of a program that is slow once, for a known reason (tests/workload/torch_slow.py).
 load helpers
 
 setup() {
@@ -9,8 +9,8 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
 }
 
-# slow REASON [MXBPF-OPTION...]: what is said is in mxbpf.out. A program of the name "hog" takes its CPU from it meanwhile
-# if the reason is that. Real time keeps the rest of the machine from being the reason.
+# slow REASON [MXBPF-OPTION...]: runs the program, with the report in mxbpf.out. For "preempted" a process named hog takes its
+# CPU. Real-time priority keeps other processes from being the reason.
 slow() {
 	local reason=$1 pid
 	shift
@@ -32,7 +32,7 @@ slow() {
 	stop_pid "$pid"
 }
 
-# The slowest of all is the part, and the condition holds of it. A hypervisor may take the CPU for as long from any call,
+# The slowest call is the slow part, and the condition holds for it. A hypervisor may steal as much time from any other call,
 # which then "computed".
 worst() { # JQ-CONDITION
 	jq -e "[.slow[] | select(.cause != \"computed\")][0] | .name == \"part\" and ($1)" mxbpf.out >/dev/null && return 0
@@ -42,7 +42,7 @@ worst() { # JQ-CONDITION
 
 @test "A call preempted by a busy process on its CPU is reported with the time and the process" {
 	slow preempted --sched
-	# The two have different sources: the switches that BPF sees, and what the kernel adds up for the thread.
+	# The two values have different sources: context switches that BPF sees, and the kernel's sum for the thread.
 	worst '.cause == "runnable" and .account.nivcsw > 0 and .kept_by.comm == "hog" and .kept_by.ns <= 1.01 * .account.runq_ns'
 	worst '.why | test("^preempted .*, [0-9.]+ ms by hog \\([0-9]+\\) on CPU 1$")'
 }
