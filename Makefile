@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # mxbpf. `make` builds build/mxbpf and needs no root; `make help` lists the targets.
-# O=DIR products  V=1 commands  DEBUG=1 -O0 -g  ASAN=1 sanitizers  WERROR=1  PREFIX= DESTDIR= for install
+# O=DIR: products  V=1: show commands  DEBUG=1: -O0 -g  ASAN=1: sanitizers  WERROR=1  PREFIX= DESTDIR=: for install
 
 O       ?= build
-# One spelling of it, or the dependencies that were written under another are not found.
+# Dependency files name products under O, so there must be only one spelling of it.
 override O := $(patsubst $(CURDIR)/%,%,$(abspath $(O)))
 PREFIX  ?= /usr/local
 CC      ?= cc
@@ -15,7 +15,7 @@ say     = $(if $(V),,@printf '  %-8s %s\n' $(1) $(2))
 
 VERSION := $(shell cat VERSION)
 
-# ---- dependencies: each is asked for by name, with the Debian package to install if it is missing
+# ---- dependencies: each check names the Debian package to install if it fails
 SETUP_GOALS := clean help demo test bench soak distclean
 ifneq ($(filter-out $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
 need = $(if $(shell $(PKG_CONFIG) --exists $(1) && echo y),,$(error $(1) is missing: apt-get install $(2)))
@@ -59,7 +59,7 @@ FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)
 
 all: $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash $(O)/report.schema.json
 
-# ---- BPF: one object for the spans, one for who is there; each with its skeleton
+# ---- BPF: one object per program file in bpf/, each with its skeleton
 $(O)/gen/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*/*.h bpf/*.c include/*.h vmlinux/*.h)
 	$(call say,BPF,$@)
 	@mkdir -p $(@D)
@@ -70,7 +70,7 @@ $(O)/gen/%.skel.h: $(O)/gen/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
 
-# Names of system calls, by number.
+# Names of system calls by number.
 $(O)/gen/syscalls.h:
 	$(call say,GEN,$@)
 	@mkdir -p $(@D)
@@ -78,7 +78,7 @@ $(O)/gen/syscalls.h:
 
 $(O)/obj/user/base/syscall.o: $(O)/gen/syscalls.h
 
-# ---- user space: every room into one archive, main.o beside it
+# ---- user space: an archive of every room, plus main.o
 $(O)/obj/%.o: %.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
@@ -88,7 +88,7 @@ $(filter $(O)/obj/user/attach/%,$(OBJ)): $(O)/gen/mxbpf.skel.h $(O)/gen/watch.sk
 
 $(filter $(O)/obj/user/agent/%,$(OBJ)): $(O)/gen/inject.skel.h $(O)/gen/agent.skel.h
 
-# ---- the agent: what goes into a target. Nothing of it runs before it is called, and it needs what glibc 2.17 has.
+# ---- the agent, which is injected into targets. It runs no constructors and requires no glibc newer than 2.17.
 AGENT_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE -fPIC -fvisibility=hidden -fcf-protection=none \
 	-fno-stack-protector -fno-asynchronous-unwind-tables -Iinclude -Iuser/agent/lib -ffile-prefix-map=$(CURDIR)/=
 $(O)/gen/agent.so: $(wildcard user/agent/lib/*.c user/agent/lib/*.h) include/mxbpf_agent.h include/mxbpf_event.h
@@ -137,7 +137,7 @@ $(O)/prog/%: tests/prog/%.cpp
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -O1 -g -o $@ $< -lpthread -ldl
 
-# A target with MXNet's symbols and, as its offsets are accepted by that alone, the build-id of PyPI's 1.9.1.
+# A toy target with MXNet's symbols. mxbpf uses known structure offsets only by build-id, so it has that of PyPI's 1.9.1.
 $(O)/toy/libmxnet.so: tests/toy/libmxnet.cpp
 	$(call say,TOY,$@)
 	@mkdir -p $(@D)
@@ -149,7 +149,7 @@ $(O)/toy/toy $(O)/toy/hang: $(O)/toy/%: tests/toy/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O1 -g -Wall -Wextra -o $@ $< -lpthread -ldl
 
-# A program under that name; its symbols are all that is asked of it.
+# A program with the name and the symbols of PyTorch's library.
 $(O)/toy/libtorch_cpu.so: tests/toy/torch.c
 	$(call say,TOY,$@)
 	@mkdir -p $(@D)
@@ -165,13 +165,13 @@ $(O)/toy/omp/libtorch_cpu.so: tests/toy/omp.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O1 -g -Wall -Wextra -fopenmp -o $@ $< -lpthread
 
-# The same in LLVM's library of OpenMP.
+# The same program with LLVM's OpenMP library.
 $(O)/toy/kmp/libtorch_cpu.so: tests/toy/omp.c
 	$(call say,TOY,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -O1 -g -Wall -Wextra -fopenmp=libomp -o $@ $< -lpthread
 
-# What the tests of injection load into their targets.
+# The library that the tests of injection load into their targets.
 $(O)/toy/inject_agent.so: tests/toy/inject_agent.c
 	$(call say,TOY,$@)
 	@mkdir -p $(@D)
@@ -188,14 +188,14 @@ progs: $(PROGS) $(TOY)
 
 help:
 	@sed -n '2,4p' Makefile; echo 'targets: all demo test check bench soak lint fuzz install uninstall clean'
-	@echo 'test, check: ONLY=REGEX runs the files whose name matches (stats.bats, unit/test_elf), LANES=N so many at a time'
+	@echo 'test, check: ONLY=REGEX runs only files whose name matches (stats.bats, unit/test_elf); LANES=N runs N files at a time'
 
-# Everything, on a fresh machine: installs what lacks, builds, runs every test, or the files that ONLY matches.
+# Prepares a fresh machine, builds, and runs every test or the files that ONLY matches.
 test:
 	$(Q)tests/setup.sh
 	$(Q)tests/run.sh $(O)
 
-# The tests that need neither root nor a download.
+# Runs the tests that need neither root nor a download.
 check: all $(UNITS)
 	$(Q)tests/run.sh --unit $(O)
 
@@ -231,7 +231,7 @@ uninstall:
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/mxbpf
 	rm -rf $(DESTDIR)$(PREFIX)/share/mxbpf
 
-# Keeps the downloads (venv, wheels, npm): they are slow to repeat. `make distclean` takes them too.
+# Keeps the downloads (venv, wheels, npm), which take long to repeat. `make distclean` removes them, too.
 clean:
 	rm -rf $(O)/cppcheck $(O)/obj $(O)/gen $(O)/unit $(O)/prog $(O)/toy $(O)/fuzz $(O)/libmxbpf.a $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash $(O)/report.schema.json
 

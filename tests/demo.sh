@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Shows mxbpf on a real training job that runs already: tables on the terminal, a trace for Perfetto.
-# usage: [JOB=mxnet|pytorch] tests/demo.sh [O]       (as root; `make demo` sets everything up and calls this)
+# Shows mxbpf on a running training job: tables on the terminal and a trace for Perfetto.
+# usage: [JOB=mxnet|pytorch] tests/demo.sh [O]       as root; `make demo` installs and builds everything first
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 O=$(realpath -m "${1:-${O:-build}}")
 MXBPF=$O/mxbpf
 JOB=${JOB:-mxnet}
-# Not hybridized: beside its bulks, which MXNet makes of a backward pass, there are operators that it runs by themselves.
+# Without hybridization the tables have bulks, which MXNet makes in a backward pass, and single operators.
 declare -A TITLE=([mxnet]='MXNet 1.9.1' [pytorch]='PyTorch 2.13') \
 	PYTHON=([mxnet]=venv [pytorch]=torch) \
 	PROGRAM=([mxnet]='mxnet_train.py --hybridize none' [pytorch]=torch_train.py) \
@@ -34,26 +34,26 @@ stop_job() {
 python=$O/deps/${PYTHON[$JOB]}/bin/python
 read -ra program <<<"${PROGRAM[$JOB]}"
 read -ra options <<<"${OPTIONS[$JOB]}"
-[[ -x $MXBPF && -x $python ]] || die "not built yet: sudo make demo does everything"
+[[ -x $MXBPF && -x $python ]] || die "nothing is built yet; run: sudo make demo"
 work=$(mktemp -d)
 trap stop_job EXIT
 trap 'exit 130' INT TERM
 
-say "starting a training job on ${TITLE[$JOB]}: tests/workload/${program[0]} (it has not heard of mxbpf)"
+say "starting a training job on ${TITLE[$JOB]}: tests/workload/${program[0]} (it knows nothing of mxbpf)"
 "$python" -u "tests/workload/${program[0]}" "${program[@]:1}" >"$work/out" 2>"$work/err" &
 job=$!
 pid=$(timeout "$START_SECONDS" tail -n +1 -f --pid="$job" "$work/out" 2>/dev/null | grep -m 1 '^ready ' | cut -d' ' -f2)
-[[ -n $pid ]] || die "the job did not get ready: $(tail -n 5 "$work/err")"
+[[ -n $pid ]] || die "the job did not start: $(tail -n 5 "$work/err")"
 
 say "mxbpf --pid $pid -d ${SECONDS_SEEN}s ${OPTIONS[$JOB]:+${OPTIONS[$JOB]} }--trace $TRACE"
 "$MXBPF" --pid "$pid" -d "${SECONDS_SEEN}s" "${options[@]}" --trace "$TRACE"
 rc=$?
-((rc == 0)) || die "mxbpf ended with exit code $rc; \`$MXBPF check --pid PID\` says what this machine offers"
+((rc == 0)) || die "mxbpf ended with exit code $rc; \`$MXBPF check --pid PID\` shows what this machine supports"
 [[ -s $TRACE ]] || die "mxbpf wrote no trace"
 [[ -z ${SUDO_UID:-} ]] || chown "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$TRACE"
-kill -0 "$job" 2>/dev/null || die "the job ended while it was looked at"
+kill -0 "$job" 2>/dev/null || die "the job ended while mxbpf profiled it"
 
 say "the trace is in $TRACE"
-echo "    open https://ui.perfetto.dev and drop the file on it (it stays in your browser)"
-echo "    the job went on all the while; its last lines:"
+echo "    open https://ui.perfetto.dev and drop the file there (it is not uploaded)"
+echo "    the job kept running; its last lines:"
 tail -n 2 "$work/out" | sed 's/^/        /'

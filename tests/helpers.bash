@@ -1,64 +1,64 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What the bats files share: `load helpers` in the first line. tests/run.sh exports MXBPF (the binary), O, PYTHON
-# (MXNet's), PYTHON_TORCH, REPO; a bats file that is run by hand gets the same for O=build.
+# Functions for all bats files: `load helpers` in the first line. tests/run.sh exports MXBPF (the binary), O, PYTHON (MXNet's),
+# PYTHON_TORCH and REPO. A bats file that is run by hand gets them for O=build.
 #
 #   need_root                  skips unless root
-#   need_mxnet                 fails, with the remedy, unless tests/setup.sh has run
-#   need_mxnet_2               skips unless tests/versions/setup.sh has run; the test's Python has MXNet 2.0 from then on
-#   need_torch                 the same for PyTorch
-#   torch_setup                setup() of what judges PyTorch: JUDGE is tests/judge_torch, `prog ARGS...` runs its programs;
-#                              tests/judge_torch/shared.bash has what the tests of a run share
+#   need_mxnet                 fails, with the remedy, unless tests/setup.sh has installed MXNet
+#   need_torch                 fails, with the remedy, unless tests/setup.sh has installed PyTorch
+#   need_mxnet_2               skips unless tests/versions/setup.sh has run; PYTHON imports MXNet 2.0 from then on
+#   torch_setup                setup() of files that judge PyTorch: JUDGE is tests/judge_torch, `prog ARGS...` runs its
+#                              programs; tests/judge_torch/shared.bash has the fixtures that tests of a run share
 #   shared NAME COMMAND...     runs COMMAND once per run of the tests, in a directory of its own; SHARED is that directory.
-#                              Other tests that ask for NAME wait until it is made. What COMMAND starts in the background
-#                              must end when the directory is removed.
-#   mxnet_reference PROGRAM.py the account of MXNet's own profiler of a program of tests/judge, made once per run: files of the
-#                              prefix builtin, and naive: those of the engine with one thread
+#                              Other tests that ask for NAME wait until it is complete. Background processes of COMMAND must
+#                              end when the directory is removed.
 #   take_shared NAME COMMAND...
-#                              the same, and copies the files of the directory into the current one
-#   start_bg NAME COMMAND...   starts it, stdout in $BATS_TEST_TMPDIR/NAME.out, stderr in NAME.err; sets BG_PID
-#   start_mxbpf ARGS...        start_bg mxbpf "$MXBPF" ARGS..., returns when it says "attached:"; sets MXBPF_PID
-#   start_workload ARGS...     start_bg workload tests/workload/mxnet_train.py ARGS..., returns when it is "ready"; sets
-#                              WORKLOAD_PID and prints it (a subshell $(start_workload) works too)
-#   shared_workload ARGS...    as start_workload, but the tests of a file use one job, each after the other: it is stopped
-#                              between them. $(out workload) has what it prints from now on. A test that ends the job or
-#                              waits for its end starts one of its own.
-#   start_torch ARGS...        the same with tests/workload/torch_train.py, in a child of the fork server
-#   torch_server               starts tests/fork_server.py, which has imported torch, once per run of the tests. SERVED SCRIPT
-#                              ARGS... is a command that runs a script in a child of it, SERVER_PID the server. BUILD says
-#                              which PyTorch: wheel (the default), stripped, debian.
+#                              like shared, and copies the files of the directory into the current one
+#   mxnet_reference PROGRAM.py the account of MXNet's own profiler for a program of tests/judge, once per run: files with the
+#                              prefix builtin, and with the prefix naive for the engine with one thread
+#   start_bg NAME COMMAND...   starts COMMAND with stdout in $BATS_TEST_TMPDIR/NAME.out, stderr in NAME.err; sets BG_PID
+#   start_mxbpf ARGS...        start_bg mxbpf "$MXBPF" ARGS..., returns when it prints "attached:"; sets MXBPF_PID
+#   start_ready NAME CMD...    start_bg of a program that prints "ready PID", returns then; sets READY_PID and prints it
+#   start_workload ARGS...     start_ready of tests/workload/mxnet_train.py as "workload"; sets WORKLOAD_PID and prints it
+#                              (a subshell $(start_workload) works, too)
+#   shared_workload ARGS...    like start_workload, but the tests of a file use one job in turn, which is stopped between
+#                              them. $(out workload) has its output from now on. A test that ends the job or waits for its
+#                              end must start its own.
+#   start_torch ARGS...        like start_workload for tests/workload/torch_train.py, in a child of the fork server
+#   torch_server               starts tests/fork_server.py, which has imported torch, once per run of the tests. SERVED is the
+#                              command that runs SCRIPT ARGS... in a child of it, SERVER_PID the server. BUILD selects the
+#                              PyTorch: wheel (the default), stripped, debian.
 #   start_code NAME CODE ARGS...
-#                              starts a Python program of PyTorch that is given as text, in a child of the fork server
-#   start_ready NAME CMD...    the same for any program that prints "ready PID"; sets READY_PID, prints it
-#   start_toy ARGS...          the same for tests/toy, a C++ program on a toy MXNet; TOY: its directory, unless $O/toy
+#                              start_ready of a PyTorch program given as text, in a child of the fork server
+#   start_toy ARGS...          start_ready of tests/toy, a C++ program on a toy MXNet; TOY: its directory (default $O/toy)
 #   traced ARGS STDOUT COMMAND...
-#                              mxbpf with ARGS and --pid around exactly the section of a program that is held at the gates of
-#                              tests/judge/drive.py; its tables in STDOUT
+#                              runs mxbpf with ARGS and --pid around exactly the section between the gates of
+#                              tests/judge/drive.py; its stdout goes to STDOUT
 #   traced_prog ARGS PROG_ARGS...
-#                              after torch_setup: the same with a program of judge_torch, and mxbpf.json
-#   same_counts TOY JSON       whether mxbpf's JSON counted what the toy's output says it did, and lost nothing
-#   wait_line FILE REGEX [PID] until a line of the growing file matches; fails when PID has ended before, or after
+#                              after torch_setup: traced for a program of judge_torch, with stdout in mxbpf.json
+#   same_counts TOY JSON       succeeds if mxbpf's JSON has the counts of the toy's output and no loss
+#   wait_line FILE REGEX [PID] waits until a line of the growing file matches; fails if PID ends before, or after
 #                              WAIT_SECONDS (120)
-#   wait_new_line FILE REGEX   the same for a line that is not there yet
-#   wait_exit PID [SECONDS]    until the child ended; returns its exit status (124: still there)
-#   wait_gone PID [SECONDS]    the same for a process that is no child: 0 or 1
-#   stop_pid PID [SIGNAL]      sends TERM (or SIGNAL), waits; KILL and failure if it does not go
-#   out NAME, err NAME         path of what NAME wrote
+#   wait_new_line FILE REGEX   wait_line for lines that are not there yet
+#   wait_exit PID [SECONDS]    waits until the child ends; returns its exit status (124: it still runs)
+#   wait_gone PID [SECONDS]    waits until a process ends that need not be a child; returns 0 or 1
+#   stop_pid PID [SIGNAL]      sends TERM (or SIGNAL) and waits; sends KILL and fails if the process does not end
+#   out NAME, err NAME         the path of NAME's output
 #   probe_links                ids of the BPF links that processes of this test hold, and of those that no process holds
-#   no_new_links IDS           waits until none is left of the links that are there now and are not among IDS
-#   expect_status N            of the last `run`; prints its output if it differs
-#   expect_re REGEX TEXT       prints the text if no line matches
-#   expect_same TOLD SEEN      prints what differs; there is something in them, or they differ from what was meant
+#   no_new_links IDS           waits until all of the current links that are not among IDS are gone
+#   expect_status N            checks the status of the last `run`; prints its output if it differs
+#   expect_re REGEX TEXT       prints the text and fails if no line matches
+#   expect_same TOLD SEEN      prints what differs and fails; empty arguments fail, too
 #   # bats test_tags=alone     before a test that compares times: tests/run.sh runs it when no other file is running
-#   kill_started               ends what is left of all that was started, but for shared jobs
+#   kill_started               ends every process that the test started, except shared jobs
 #   park_jobs                  stops the shared jobs
-#                              teardown() does both: if you write a teardown of your own, call them. teardown_file() ends
-#                              the shared jobs.
+#                              teardown() calls both: a teardown of your own must do so, too. teardown_file() ends the
+#                              shared jobs.
 #
-# Call start_* directly, not in $(...), and wait_exit not under `run`, when the exit status is wanted: a shell knows only
+# Call start_* directly and not in $(...), and wait_exit not under `run`, if the exit status matters: a shell knows only
 # its own children. A status other than 0 ends a test: `wait_exit "$pid" || status=$?`.
 
-bats_require_minimum_version 1.8.0 # tags
+bats_require_minimum_version 1.8.0 # test tags
 
 REPO=${REPO:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
 O=$(realpath -m "${O:-$REPO/build}")
@@ -67,8 +67,8 @@ PYTHON=${PYTHON:-$O/deps/venv/bin/python}
 PYTHON_TORCH=${PYTHON_TORCH:-$O/deps/torch/bin/python}
 WAIT_SECONDS=${WAIT_SECONDS:-120}
 export REPO O MXBPF PYTHON PYTHON_TORCH
-export LC_ALL=C.UTF-8 # tables for people follow the locale
-STARTED_BY=() # pid of a program that is no child of this shell -> pid of the child that ends with the program's status
+export LC_ALL=C.UTF-8 # tables for people depend on the locale
+STARTED_BY=() # pid of a program that is not a child of this shell -> pid of the child that ends with the program's status
 
 need_root() {
 	[[ $(id -u) == 0 ]] || skip "needs root"
@@ -91,12 +91,12 @@ need_torch() {
 	return 1
 }
 
-# Of the files that judge PyTorch: in a directory of the test's own.
+# setup() of files that judge PyTorch. Changes to the test's own directory.
 torch_setup() {
 	need_root
 	need_torch
 	JUDGE=$REPO/tests/judge_torch
-	# What torch.compile has made once stays.
+	# Kernels stay compiled between runs of the tests.
 	export TORCHINDUCTOR_CACHE_DIR=$O/deps/inductor
 	# shellcheck source=tests/judge_torch/shared.bash
 	source "$JUDGE/shared.bash"
@@ -107,7 +107,7 @@ traced() {
 	python3 "$REPO/tests/judge/drive.py" --tool "$MXBPF $1 --pid {pid}" --stdout "$2" -- "${@:3}"
 }
 
-# tests/run.sh names one directory for all files. A file that is run by hand shares with itself alone.
+# tests/run.sh names one directory for all files. A file that is run by hand has a directory of its own.
 shared() {
 	local all=${MXBPF_TEST_SHARED:-$BATS_RUN_TMPDIR/shared} lock
 	SHARED=$all/$1
@@ -117,7 +117,7 @@ shared() {
 	if [[ ! -f $SHARED/made ]]; then
 		rm -rf "$SHARED"
 		mkdir "$SHARED"
-		# A failure ends the test here, and the lock with it. A process in the background must not keep the lock.
+		# A failure ends the test here and releases the lock. A background process must not inherit the lock.
 		(
 			cd "$SHARED" || exit
 			"${@:2}"
@@ -129,15 +129,15 @@ shared() {
 
 make_mxnet_reference() { # PROGRAM
 	"$PYTHON" "$1" --builtin builtin
-	# MXNet's trace has the order of allocations, hence their bytes, only from an engine with one thread.
+	# MXNet's trace has allocations in order, which their sizes need, only from an engine with one thread.
 	MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$1" --builtin naive
 }
 
 mxnet_reference() { take_shared "mxnet-builtin-$(basename "$1")" make_mxnet_reference "$1"; }
 
-# serve COMMAND...: a fork server in the current directory.
+# serve COMMAND...: starts a fork server in the current directory.
 serve() {
-	# It outlives this file: tests/run.sh ends what has this variable in its environment when the file has ended.
+	# The server outlives this file. When a file has ended, tests/run.sh ends processes with this variable.
 	env -u MXBPF_TEST_JOB setsid "$@" "$REPO/tests/fork_server.py" serve "$PWD/socket" >served 2>&1 </dev/null 3>&- &
 	WAIT_SECONDS=120 wait_line served '^serving [0-9]+$' $!
 }
@@ -159,14 +159,14 @@ take_shared() {
 	find "$SHARED" -mindepth 1 -maxdepth 1 -type f ! -name made ! -name started -exec cp --reflink=auto -t . {} +
 }
 
-# What the hypervisor has taken of all CPUs since boot. The clocks of the kernel disagree about it: some count it as time of
-# the thread that was on the CPU, some do not.
+# Time that the hypervisor has stolen from all CPUs since boot. Some of the kernel's clocks count it as time of the thread that
+# was on the CPU, others do not.
 stolen_ns() { awk -v hz="$(getconf CLK_TCK)" '$1 == "cpu" { printf "%.0f", $9 * 1e9 / hz }' /proc/stat; }
 
 out() { echo "$BATS_TEST_TMPDIR/$1.out"; }
 err() { echo "$BATS_TEST_TMPDIR/$1.err"; }
 
-# A pid alone may be another process by the time it is to be killed; with its start time it is not.
+# A pid may be reused before it is killed. Together with its start time it is unique.
 start_time() {
 	local fields
 	[[ -r /proc/$1/stat ]] && fields=$(<"/proc/$1/stat") || return 1
@@ -177,14 +177,14 @@ start_time() {
 start_bg() {
 	local name=$1
 	shift
-	: >"$(out "$name")" 2>"$(err "$name")" # whoever waits for a line may come before the redirection
-	# fd 3 is bats' own: a process that keeps it makes bats wait for it.
+	: >"$(out "$name")" 2>"$(err "$name")" # a reader may come before the redirection
+	# bats waits for every process that has its fd 3.
 	"$@" >"$(out "$name")" 2>"$(err "$name")" </dev/null 3>&- &
 	BG_PID=$!
 	echo "$BG_PID $(start_time "$BG_PID")" >>"$BATS_TEST_TMPDIR/started"
 }
 
-# tail follows by inotify and goes when the reader has gone, or the process (looked at once a second).
+# tail follows by inotify. It ends with its reader, or within a second after the process.
 wait_line() {
 	timeout "$WAIT_SECONDS" tail -n +1 -f ${3:+--pid="$3"} "$1" 2>/dev/null | grep -q -m 1 -E -- "$2" && return 0
 	echo "no line '$2' in $1:" >&2
@@ -206,7 +206,7 @@ start_ready() {
 		return 1
 	fi
 	READY_PID=$(sed -n 's/^ready //p;T;q' "$(out "$name")")
-	if [[ $READY_PID != "$BG_PID" ]]; then # a child of the fork server, or of mxbpf
+	if [[ $READY_PID != "$BG_PID" ]]; then # a child of the fork server or of mxbpf
 		STARTED_BY[READY_PID]=$BG_PID
 		echo "$READY_PID $(start_time "$READY_PID")" >>"$BATS_TEST_TMPDIR/started"
 	fi
@@ -219,7 +219,7 @@ start_workload() {
 	echo "$WORKLOAD_PID"
 }
 
-# The job's own files are in a directory as a test's own are.
+# The job has a directory of its own, like a test's.
 shared_workload() {
 	local name=${*:-plain}
 	local job=$BATS_FILE_TMPDIR/jobs/${name// /_}
@@ -232,7 +232,7 @@ shared_workload() {
 	kill -s CONT "$WORKLOAD_PID"
 }
 
-# Whether the last process on stdin, lines of `started`, is still there.
+# Succeeds if the last process on stdin, lines of `started`, still runs.
 is_started() {
 	local pid started
 	read -r pid started < <(tail -n 1)
@@ -290,7 +290,7 @@ start_mxbpf() {
 
 wait_gone() {
 	timeout "${2:-$WAIT_SECONDS}" tail -s 0.05 --pid="$1" -f /dev/null && return 0
-	# A zombie is gone: its parent reaps it when it likes. So is one that was reaped since.
+	# A zombie has ended and waits for its parent. A reaped process has no state.
 	[[ $(ps -o stat= -p "$1" 2>/dev/null) =~ ^(Z.*)?$ ]]
 }
 
@@ -312,7 +312,7 @@ kill_started() {
 	[[ -f $BATS_TEST_TMPDIR/started ]] || return 0
 	while read -r pid started; do
 		[[ -n $started && $(start_time "$pid") == "$started" ]] || continue
-		# The fork server may have ended it meanwhile, as its client is gone.
+		# The fork server may have ended it, because its client ended.
 		kill -s CONT "$pid" 2>/dev/null || continue
 		kill -s KILL "$pid" 2>/dev/null || continue
 		wait_gone "$pid" 10
@@ -325,8 +325,8 @@ teardown() {
 	park_jobs
 }
 
-# The ids come before their holders: a link that another process closes in between looks like one without a holder, but
-# goes. BATS_TEST_TMPDIR in the environment tells the test's own processes.
+# Reads the ids before their holders: a link that another process closes in between seems to have no holder, but disappears.
+# BATS_TEST_TMPDIR in the environment identifies the test's own processes.
 probe_links() {
 	local ids dir others
 	ids=$(bpftool -j link show | jq -r '.[].id')
@@ -360,7 +360,7 @@ expect_re() {
 	return 1
 }
 
-# What a filter that failed, or found nothing, leaves.
+# The output of a filter that failed or matched nothing.
 expect_same() {
 	case $1 in
 	'' | null | '[]' | '{}') echo "nothing to compare: '$1'" >&2 && return 1 ;;

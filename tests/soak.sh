@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# mxbpf on a busy job for long: memory stays flat, nothing is lost, and the job's result is that of an unprofiled run. Then
-# it makes 10^9 calls of the agent, and loads the agent into 200 processes with each allocator.
-# usage: tests/soak.sh [MINUTES] [O]     root, after tests/setup.sh; ten minutes unless said, and five for the agent
+# Long run of mxbpf on a busy job: its memory stays flat, no event is lost, and the job's result equals an unprofiled run's.
+# Then it makes 10^9 calls with the agent, and injects the agent into 200 processes with each allocator.
+# usage: tests/soak.sh [MINUTES] [O]     as root, after tests/setup.sh; MINUTES: 10 by default; the agent takes 5 more
 set -euo pipefail
 cd "$(dirname "$0")/.."
 minutes=${1:-10}
@@ -13,7 +13,7 @@ trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$dir"' EXIT
 
 job() { "$python" tests/workload/mxnet_train.py --tiny --seed 7 --print-result "$@"; }
 
-# Its own memory: the ring is shared with the kernel and counted as that.
+# Only anonymous memory counts: the ring is shared with the kernel.
 rss_kib() { awk '/^RssAnon/ {print $2}' "/proc/$1/status"; }
 
 job --seconds $((minutes * 60)) >"$dir/job" &
@@ -21,7 +21,7 @@ until grep -qs '^ready' "$dir/job"; do read -rt 0.1 <> <(:) || true; done
 "$O/mxbpf" --pid "$(sed -n 's/^ready //p' "$dir/job")" --format json >"$dir/report" 2>"$dir/err" &
 mxbpf=$!
 until grep -qs attached "$dir/err"; do read -rt 0.1 <> <(:) || true; done
-# The first half is for what grows once: pools to the size of the largest burst.
+# During the first half pools grow to the size of the largest burst.
 first=0
 last=0
 while kill -0 $mxbpf 2>/dev/null; do
@@ -33,9 +33,9 @@ done
 wait $mxbpf
 read -r _ steps result < <(grep '^result' "$dir/job")
 echo "job: $steps steps in $minutes minutes, result ${result:0:16}"
-echo "mxbpf: its own memory after half the time $first KiB, at the end $last KiB"
+echo "mxbpf: memory after half the time $first KiB, at the end $last KiB"
 jq -r '"mxbpf: \(.loss.attempted) events, \(.loss.dropped) dropped, \(.loss.unreadable) unreadable"' "$dir/report"
-echo "the same steps without mxbpf ..."
+echo "repeating the steps without mxbpf ..."
 job --steps "$steps" >"$dir/plain"
 read -r _ _ plain < <(grep '^result' "$dir/plain")
 echo "unprofiled: result ${plain:0:16}"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes the fixtures anew: tests/golden/make.sh record  a new recording of the real job (root, after tests/setup.sh)
-#                          tests/golden/make.sh         what every table prints of it (look at the difference before you commit)
+# Makes the fixtures again: tests/golden/make.sh record  records the real job again (as root, after tests/setup.sh)
+#                          tests/golden/make.sh         writes what every table prints; review the diff before committing
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 MXBPF=${MXBPF:-build/mxbpf}
 GOLDEN=tests/golden
 
-# In a mount namespace of its own, so that the paths in the recording are nobody's.
+# A mount namespace gives the paths in the recording a neutral name.
 if [[ ${1:-} == record ]]; then
 	# shellcheck disable=SC2016 # the inner shell expands
 	unshare -m bash -c '

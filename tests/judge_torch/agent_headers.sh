@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Compiles checks that PyTorch's headers declare the types and functions that the agent uses (user/agent/lib/torch.c).
-# usage: agent_headers.sh DIR     DIR: "include" of a PyTorch
+# Compiles assertions that PyTorch's headers declare the types and functions as the agent uses them (user/agent/lib/torch.c).
+# usage: agent_headers.sh DIR     DIR: the "include" directory of a PyTorch
 set -euo pipefail
 g++ -std=c++20 -fsyntax-only -fno-access-control -Wno-invalid-offsetof -isystem "$1" -x c++ - <<'END'
 #include <ATen/SequenceNumber.h>

@@ -1,24 +1,24 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What the tests that judge PyTorch share. A program counts the same each time that it runs, so that torch.profiler's account
-# of it is made once per run of the tests, and so are mxbpf's sessions that several tests look at. helpers.bash loads this
-# file in torch_setup.
+# Shared fixtures of the tests that judge PyTorch. A program has the same counts in each run, so the account of torch.profiler
+# is made once per run of the tests, and so are sessions of mxbpf that several tests use. torch_setup in helpers.bash loads
+# this file.
 #
-#   prog ARGS...              a program of tests/judge_torch: prog.py ARGS, in a child of the fork server; BUILD as torch_server
+#   prog ARGS...              runs prog.py ARGS in a child of the fork server; BUILD as for torch_server
 #   traced_prog ARGS PROG_ARGS...
-#                             mxbpf with ARGS around the section of a program; its standard output in mxbpf.json
+#                             runs mxbpf with ARGS around the section of a program; its stdout is mxbpf.json
 #
-# These leave copies of their files in the current directory:
+# These copy their files into the current directory:
 #
-#   reference PROGRAM         torch.profiler's account: builtin.json; what the program computed: builtin.result
-#   reference_shapes PROGRAM  the same with record_shapes: shaped.json. torch.profiler keeps tensors alive then, which changes
-#                             when they are freed: sizes of memory are in builtin.json.
-#   session PROGRAM           a session with tables: mxbpf.json, and mxbpf.result. It has trace.json and --backward but for
-#                             the programs of PLAIN.
-#   recording PROGRAM         mxbpf record: job.mxd, its tables mxbpf.json, and mxbpf.result
-#   recording_shapes PROGRAM  the same with --shapes: job.mxd, its tables by shape mxbpf.json, trace.json of the session
-#   recording_stacks PROGRAM  the same with --py-stacks: job.mxd, trace.json of the session
-#   recording_stats PROGRAM   the same with --stats: job.mxd
+#   reference PROGRAM         builtin.json, torch.profiler's account, and builtin.result, the program's result
+#   reference_shapes PROGRAM  shaped.json, the account with record_shapes. That keeps tensors alive and delays their frees, so
+#                             builtin.json has the sizes of memory.
+#   session PROGRAM           mxbpf.json and mxbpf.result of a session with tables, with --backward and trace.json except for
+#                             the programs in PLAIN
+#   recording PROGRAM         job.mxd of mxbpf record, its tables mxbpf.json, and mxbpf.result
+#   recording_shapes PROGRAM  job.mxd with --shapes, its tables by shape mxbpf.json, and the session's trace.json
+#   recording_stacks PROGRAM  job.mxd with --py-stacks, and the session's trace.json
+#   recording_stats PROGRAM   job.mxd with --stats
 
 PLAIN=' adam adam-foreach adam-fused '
 

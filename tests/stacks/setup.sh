@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Other CPythons for ../stacks.bats and ../agent_script.bats, as DIR/VERSION/python: those of Debian's other releases, unpacked, by the mirror that apt
-# uses anyway, with lists of their own: the machine's configuration stays. Quick when everything is there.
+# Installs other CPythons for ../stacks.bats and ../agent_script.bats as DIR/VERSION/python. They are Debian's other releases,
+# unpacked, through the mirror that apt is configured for, with lists of their own, so the machine's configuration stays. Quick
+# if all is there.
 # usage: setup.sh DIR
 set -euo pipefail
 mkdir -p "$1"
@@ -9,7 +10,7 @@ cd -P "$1"
 APT=(-q -o "Dir::State::Lists=$PWD/apt" -o "Dir::Etc::SourceList=$PWD/sources.list" -o "Dir::Etc::SourceParts=/dev/null")
 VERSIONS=(3.9 3.13 3.14)
 declare -A SUITE=([3.9]=bullseye [3.13]=trixie [3.14]=forky)
-# A newer release's needs its own C library; an older one's runs on this machine's.
+# A newer release needs its own C library. An older one runs with this machine's.
 declare -A LIBRARIES=([3.9]='libffi7 libssl1.1' [3.13]='libc6 libgcc-s1 libstdc++6 libffi8 libssl3t64 libexpat1 zlib1g'
 	[3.14]='libc6 libgcc-s1 libstdc++6 libffi8 libssl3t64 libexpat1 zlib1g')
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Unpacks other versions of MXNet under DIRECTORY, each importable by PYTHONPATH=DIRECTORY/VERSION with the tests' own
-# Python: their wheels are pure Python beside one library. What cannot be had is named; the tests on it are skipped.
+# Unpacks other versions of MXNet under DIRECTORY. PYTHONPATH=DIRECTORY/VERSION selects one for the tests' own Python: the
+# wheels are pure Python plus one library. Names versions that cannot be downloaded; the tests on them are skipped.
 # usage: tests/versions/setup.sh DIRECTORY PYTHON
 set -euo pipefail
 DIR=$1 PYTHON=$2
 
-# package, version, what of it is wanted: "all", or one file. Their build-ids are in user/adapter/mxnet.c.
+# package, version, the part to unpack: "all", or one file. user/adapter/mxnet.c has their build-ids.
 VERSIONS=(
 	"mxnet 2.0.0b1 all"
 	"mxnet 1.8.0.post0 all"
@@ -17,7 +17,7 @@ VERSIONS=(
 	"mxnet-cu112 1.9.1 mxnet/libmxnet.so"
 )
 
-# What stands for one in DIRECTORY and in the tests.
+# The name of a version in DIRECTORY and in the tests.
 label() { [[ $1 == mxnet ]] && echo "$2" || echo "${1#mxnet-}-$2"; }
 
 download() { # PACKAGE VERSION
@@ -49,5 +49,5 @@ get() { # PACKAGE VERSION FILE
 mkdir -p "$DIR/wheels"
 for v in "${VERSIONS[@]}"; do
 	read -r package version file <<<"$v"
-	get "$package" "$version" "$file" || echo "no tests on $package $version: it could not be had" >&2
+	get "$package" "$version" "$file" || echo "skipping the tests on $package $version: download failed" >&2
 done
