@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in a process's memory where it maps a library executable.
+"""Prints bytes of a process's memory where it maps a library executable.
 
-usage: code_bytes.py PID LIBRARY OFFSET...      the byte at each file offset, a line "OFFSET BYTE" each, in hexadecimal
-       code_bytes.py PID LIBRARY --changed      the file offsets where it is not what the file has
-       code_bytes.py PID LIBRARY --boundaries   how many these are, and each that begins no instruction, as objdump
-                                                decodes the function that lies there
+usage: code_bytes.py PID LIBRARY OFFSET...      the byte at each file offset, one line "OFFSET BYTE" each, in hexadecimal
+       code_bytes.py PID LIBRARY --changed      the file offsets where memory differs from the file
+       code_bytes.py PID LIBRARY --boundaries   the number of these offsets, and each that is not the start of an
+                                                instruction when objdump decodes its function
 """
 import bisect
 import re
@@ -39,7 +39,7 @@ def changed(mem, maps):
 
 
 def shift_of(path):
-    """Address less file offset in the segment with the code."""
+    """Returns address minus file offset in the segment with the code."""
     headers = subprocess.run(['readelf', '-lW', path], stdout=subprocess.PIPE, universal_newlines=True).stdout
     off, va = re.search(r'LOAD +0x(\w+) 0x(\w+) .* R E ', headers).groups()
     return int(va, 16) - int(off, 16)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A fork server for programs of PyTorch: importing torch and what its optimizers need takes seconds, which it spends once.
+"""A fork server for PyTorch programs. Importing torch and the modules of its optimizers takes seconds, which it spends once.
 
-  fork_server.py serve SOCKET              prints "serving PID" and runs each request in a child of its own, until SOCKET is
-                                           removed or nobody has asked for anything for ten minutes
+  fork_server.py serve SOCKET              prints "serving PID" and runs each request in a child process, until SOCKET is
+                                           removed or no request has come for ten minutes
   fork_server.py run SOCKET SCRIPT ARGS    runs `python SCRIPT ARGS` in such a child, with this process's standard input,
                                            output and error, directory and environment. Exits with the child's status; if
                                            this process is killed, the server kills the child.
 
-mxbpf sees a child as a process like any other. Three things are the server's: /proc/PID/environ, what environment variables
-change in libraries while they are loaded (OMP_NUM_THREADS is 1), and the outermost Python frames.
+mxbpf sees an ordinary process. A child inherits three things from the server: /proc/PID/environ, effects of environment
+variables on libraries at load time (OMP_NUM_THREADS is 1), and the outermost Python frames.
 """
 import gc
 import importlib
@@ -23,7 +23,7 @@ import sys
 import time
 import traceback
 
-PATH_SECONDS = 1  # how often the server looks whether its socket is still there
+PATH_SECONDS = 1  # interval of the check that the socket still exists
 IDLE_SECONDS = 600
 
 
@@ -57,7 +57,7 @@ def start_child(request, fds):
         traceback.print_exc()
     sys.stdout.flush()
     sys.stderr.flush()
-    # The server goes on: what the interpreter does at its end is not for the child to do.
+    # The interpreter's cleanup belongs to the server, so the child skips it.
     os._exit(status)
 
 
@@ -86,14 +86,14 @@ class Server:
         self.poll.register(pidfd, select.POLLIN)
 
     def end(self, fd):
-        """The child has ended, or whoever asked for it is gone."""
+        """The child has ended, or its client has."""
         if fd not in self.clients:
             return
         connection, pid, pidfd = self.clients[fd]
         if fd != pidfd:
             os.kill(pid, signal.SIGKILL)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        if status < 0:  # as a shell says that a signal ended it
+        if status < 0:  # a shell's exit status for a signal
             status = 128 - status
         for other in connection.fileno(), pidfd:
             self.poll.unregister(other)
@@ -121,7 +121,7 @@ class Server:
 def serve(path):
     os.environ['OMP_NUM_THREADS'] = '1'
     import torch
-    # Every optimizer imports torch._dynamo; PyTorch 1.13 has none.
+    # Every optimizer imports torch._dynamo, which PyTorch 1.13 does not have.
     for module in 'torch.profiler', 'torch._dynamo':
         try:
             importlib.import_module(module)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison: all modes one after another, round after round, on the same loops. run.sh calls it and has the usage.
+"""Compares all modes one after another, round after round, on the same loops. run.sh calls this and has the usage.
 
-One process of the job for each (round, loop, mode). In it, sections of the loop that are watched stand between sections
-that are not, and a ratio is the watched one to the mean of its two neighbours: what drifts in the machine or differs
-between two processes is in both.
+Each (round, loop, mode) has a job process of its own. Profiled sections of the loop alternate with bare sections, and a ratio
+divides a profiled section by the mean of its two neighbours. So drift of the machine and differences between processes are
+in both.
 """
 import argparse
 import json
@@ -22,8 +22,8 @@ from modes import MODES, PAIRS, fits
 from proc import BenchError, Job
 
 LOOPS = ('tiny', 'static', 'cnn', 'torch-tiny', 'torch-cnn', 'torch-layer')
-ONE_SECTION_S = 2 # of a mode that has only one; MXNet's profiler writes once a second
-STUCK_S = 300 # no part of the run takes so long
+ONE_SECTION_S = 2 # for a mode with a single section; MXNet's profiler writes once a second
+STUCK_S = 300 # longer than any part of the run
 BLOCKS = {'busy': extra.busy, 'steady': extra.steady, 'export': extra.export, 'bpf': extra.bpf,
           'switch': extra.switch, 'account': extra.account, 'groups': extra.groups}
 
@@ -37,7 +37,7 @@ def names_of(text, known, what):
 
 
 def offered_modes(mxbpf, base):
-    """Without those whose option this binary does not know, and those of another build if there is none."""
+    """Leaves out modes with options that this binary does not have, and modes of another build if there is none."""
     known = subprocess.check_output([mxbpf, '--help']).decode()
     return [name for name, (cls, _, _) in MODES.items()
             if (base or name not in PAIRS) and all(word in known for word in getattr(cls, 'options', ()) if word.startswith('--'))]
@@ -75,7 +75,7 @@ def say(text):
 
 
 def watched(job, mode, steps, before):
-    """One watched section and the bare one behind it; returns the sample and that bare section."""
+    """Runs one profiled section and the bare one after it; returns the sample and that bare section."""
     mode.attach()
     mode.before_section()
     section = job.tell('run', steps)
@@ -94,8 +94,8 @@ def stuck(*_):
 
 
 def together(modes):
-    """Modes that one process is watched by, in the order of its sections. Two builds take turns in one process, as two
-    processes differ by more than builds do."""
+    """Modes that share a process, in the order of its sections. Two builds take turns in one process, because two processes
+    differ by more than two builds do."""
     paired = [name for base, mode in PAIRS.items() if base in modes and mode in modes for name in (base, mode)]
     return [[name] * MODES[name][2] for name in modes if name not in paired] + [
         [base, mode, mode, base] for base, mode in PAIRS.items() if base in paired]
@@ -104,7 +104,7 @@ def together(modes):
 def one_process(bench, loop, names, steps_of):
     samples = []
     with Job(bench, loop) as job:
-        # The first process of a loop decides; all others take as many steps.
+        # The first process of a loop sets the number of steps for all others.
         steps = steps_of.setdefault(loop, max(4, round(bench.section_s * 1e9 / job.step_ns)))
         before = dict(job.tell('run', steps), steps=steps)
         for name in names:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured beside the comparison: attaching to a job at work, memory over time, the speed of the export, the BPF
-programs, all on the tiny loop; and what accounts add to a call."""
+"""Measurements besides the comparison, on the tiny loop: attaching to a busy job, memory over time, the speed of export, the BPF
+programs, and the cost of accounts per call."""
 import ctypes
 import json
 import os
@@ -17,7 +17,7 @@ EXPORTS = 3
 
 
 class Spinning:
-    """A job that works without pause, and a tool on it."""
+    """A job that works without pause, and a tool attached to it."""
 
     def __init__(self, bench, loop='tiny'):
         self.bench, self.job = bench, Job(bench, loop)
@@ -35,7 +35,7 @@ class Spinning:
 
 
 def busy(bench):
-    """Attach and detach while the job works and wants every CPU it can get."""
+    """Measures attach and detach while the job works and wants every CPU."""
     samples = []
     with Spinning(bench) as spinning:
         for _ in range(bench.attaches):
@@ -75,7 +75,7 @@ def steady(bench):
 
 
 def run_on_one_cpu(argv):
-    """Wall and CPU time, and the peak of resident memory, of a command that has one CPU."""
+    """Returns wall time, CPU time and peak resident memory of a command pinned to one CPU."""
     one = min(os.sched_getaffinity(0))
     begin = time.monotonic_ns()
     tool = Tool(['taskset', '-c', str(one), *argv], None, None)
@@ -98,7 +98,7 @@ def export(bench):
 
 
 def added_ns(bench, job, cls, steps):
-    """CPU time that a call costs more than between two sections of which nothing is watched."""
+    """Returns the CPU time that a call costs beyond that of the bare sections before and after."""
     before = job.tell('run', steps)['cpu_ns']
     mode = cls(bench, job)
     try:
@@ -112,7 +112,7 @@ def added_ns(bench, job, cls, steps):
 
 
 def account(bench):
-    """Pairs of sessions with and without accounts, in turn the one and the other first."""
+    """Pairs of sessions with and without accounts, in alternating order."""
     pairs = []
     with Job(bench, 'calls') as job:
         steps = round(bench.section_s * 1e9 / 10 / job.step_ns)
@@ -126,20 +126,20 @@ PLAN = os.path.join(os.path.dirname(__file__), '../../user/plan/plan.c')
 
 
 def plan_groups():
-    """The groups of probes that there are: their names, and whether --probes takes them."""
+    """Returns the groups of probes: their names, and whether --probes accepts them."""
     with open(PLAN) as f:
         table = re.search(r'plan_groups\[\] = \{(.*?)\n\};', f.read(), re.S)[1]
     return {name: what != 'NULL' for name, what in re.findall(r'\{"(\w+)", PROBE_\w+, (NULL|"[^"]*")\}', table)}
 
 
 def group_mode(bench, name):
-    """A session with that group and what it needs, no more."""
+    """Returns the options of a session with only that group and its requirements."""
     words = [word.replace('@WORK@', bench.work) for word in GROUPS[name][1]]
     return type('Group', (Mxbpf,), {'options': tuple(words)})
 
 
 def groups(bench):
-    """CPU time of the job, to none attached, with each group of probes."""
+    """Measures the job's CPU time with each group of probes, relative to no probes."""
     lacking = set(plan_groups()) ^ set(GROUPS)
     if lacking:
         raise BenchError('no row, or no group, of that name: %s' % ', '.join(sorted(lacking)))
@@ -166,7 +166,7 @@ def groups(bench):
 
 
 class RunTimeStats:
-    """The kernel times BPF programs while this is open; it ends with the process, unlike the sysctl."""
+    """The kernel measures the time of BPF programs while this is open. Unlike the sysctl, it ends with the process."""
 
     NR_BPF, BPF_ENABLE_STATS, BPF_STATS_RUN_TIME = 321, 32, 0
 
@@ -182,7 +182,7 @@ class RunTimeStats:
 
 
 def programs_of(pid):
-    """By id, what /proc says of the BPF programs that a process holds open."""
+    """Returns, by id, what /proc says about the BPF programs that a process holds open."""
     found = {}
     for name in os.listdir('/proc/%d/fdinfo' % pid):
         with open('/proc/%d/fdinfo/%s' % (pid, name)) as f:
@@ -193,7 +193,7 @@ def programs_of(pid):
 
 
 def bpf(bench):
-    """Instructions and time of each program; a program stands for all probes with the same row."""
+    """Measures instructions and time of each program. One program stands for all probes with the same row."""
     programs = []
     with RunTimeStats(), Spinning(bench) as spinning:
         mode = spinning.tool(MxbpfTrace)
@@ -214,7 +214,7 @@ def bpf(bench):
 
 
 class Switching:
-    """tests/prog/switches, with the toy's library in it or none."""
+    """Runs tests/prog/switches, with or without the toy's library."""
 
     def __init__(self, bench, library=()):
         build = os.path.dirname(bench.mxbpf)
@@ -236,7 +236,7 @@ class Switching:
 
 
 def switch(bench):
-    """A switch with its waking, in the target and in another process: bare, under mxbpf, under mxbpf --sched."""
+    """Measures a context switch with its wakeup, in the target and in another process: bare, under mxbpf, under mxbpf --sched."""
     build = os.path.dirname(bench.mxbpf)
     subprocess.check_call(['make', '-s', 'O=' + build, build + '/prog/switches', build + '/toy/libmxnet.so'])
     options = {'bare': None, 'mxbpf': [], 'mxbpf --sched': ['--sched']}
@@ -257,7 +257,7 @@ def switch(bench):
     return found
 
 
-# Probes of the adapter whose rows are equal to an earlier one's.
+# Probes of the adapter with the row of an earlier one.
 SAME_ROW = {'memory.direct_free': 'memory.free', 'wait.all': 'wait.var'}
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the jobs that are measured have in common: a training loop, one step at a time, told by lines on stdin what to do.
-Each command is answered by one line of JSON:
+"""Base of the measured jobs: a training loop that makes one step at a time and takes commands as lines on stdin. One line of JSON
+answers each command:
 
-  (start)       {"pid": N, "lib": PATH, "step_ns": N}  warmed up
-  run N         N timed steps: {"cpu_ns": N, "wall_ns": N}, CPU of all threads, user and kernel
+  (start)       {"pid": N, "lib": PATH, "step_ns": N}  after the warm-up
+  run N         N timed steps: {"cpu_ns": N, "wall_ns": N}; CPU time of all threads, user and kernel
   spin          steps until the next line comes: {"steps": N}
-  profile KIND  the runtime's own profiler on: {"ns": N}
-  unprofile     off, its results written: {"ns": N, "cpu_ns": N, "events": N}, the CPU time that it took to start as well
+  profile KIND  starts the runtime's own profiler: {"ns": N}
+  unprofile     stops it and writes its results: {"ns": N, "cpu_ns": N, "events": N}, with the CPU time of its start
 
 The end of stdin ends the job.
 """
@@ -21,7 +21,7 @@ WARM_SECONDS = 0.4
 
 
 class Loop:
-    """A subclass has step(), and settle() if steps leave work behind."""
+    """Subclasses define step(), and settle() if steps leave work in progress."""
 
     def settle(self):
         pass
@@ -53,7 +53,7 @@ class Loop:
 
 
 class Builtin:
-    """A subclass has begin(kind) and end(), which returns the number of events."""
+    """Subclasses define begin(kind) and end(), which returns the number of events."""
 
     def timed(self, call, *args):
         wall, cpu = time.monotonic_ns(), time.process_time_ns()
@@ -76,7 +76,7 @@ def serve(loop, builtin, lib):
     answer = {'pid': os.getpid(), 'lib': lib, 'step_ns': loop.warm_up()}
     while True:
         print(json.dumps(answer), flush=True)
-        # Unbuffered, or spin() would not see a line that was read ahead.
+        # Unbuffered, because spin() would not see a line that was read ahead.
         words = sys.stdin.buffer.raw.readline().decode().split()
         if not words:
             return

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An MXNet job to be measured, driven as job.py says: one of these loops.
+"""An MXNet job for the bench, with the commands of job.py and one of these loops.
 
-  loop.py tiny TRACE    an eager net so small that a step is nothing but calls and short operators
+  loop.py tiny TRACE    an eager net so small that a step is only calls and short operators
   loop.py static TRACE  a hybridized net with static_alloc and static_shape
-  loop.py kv TRACE      tiny with its parameters in a KVStore: a push and a pull of each in a step
+  loop.py kv TRACE      tiny with its parameters in a KVStore: a push and a pull of each per step
   loop.py cnn TRACE     a convolutional net with real work in its operators
-  loop.py calls TRACE   no training: the most trivial call of the C API, over and over
+  loop.py calls TRACE   no training: the cheapest call of the C API in a loop
 
-TRACE: where MXNet's own profiler puts its file. Its kinds: "trace", "aggregate", or "late": a trace that is not written
-before its end.
+TRACE: the path of MXNet's own profiler's file. Its kinds are "trace", "aggregate" and "late", a trace that is written only at
+the end.
 """
 import ctypes
 import json
@@ -84,7 +84,7 @@ class Calls(job.Loop):
 
 
 class Builtin(job.Builtin):
-    """MXNet's own profiler, as its user would switch it on. It writes a trace once a second, wanted or not."""
+    """MXNet's own profiler, as a user would start it. It writes a trace once a second in any case."""
 
     def __init__(self, trace):
         self.trace, self.kind = trace, None
@@ -103,7 +103,7 @@ class Builtin(job.Builtin):
         profiler.dump()
         return self.count_trace
 
-    # What mxbpf counts as events: operators, calls, allocations and frees; not the two counters that go with the calls.
+    # mxbpf's events are operators, calls, allocations and frees, without the two user counters of the calls.
     @staticmethod
     def count_table(table):
         rows = {**table['Time'], **table['Memory']}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways to watch a job that are compared. attach() returns when the tool is active, detach() when it has ended; what
-each of them measured goes into one dictionary, the sample."""
+"""The compared profilers. attach() returns when the tool is active, detach() when it has ended. Their measurements go into one
+dictionary, the sample."""
 import json
 import os
 import signal
@@ -11,9 +11,9 @@ from proc import Tool, cpu_ns, memory
 
 
 class Nothing:
-    """The noise of the measurement: a section like those beside it."""
+    """Noise of the measurement: a section like those before and after it."""
 
-    steps_max = None # of a section
+    steps_max = None # per section
 
     def __init__(self, bench, job):
         self.sample = {}
@@ -35,7 +35,7 @@ class Nothing:
 
 
 class Builtin(Nothing):
-    """The runtime's own profiler; all of it runs in the job."""
+    """The runtime's own profiler, which runs inside the job."""
 
     kind = None
 
@@ -75,7 +75,7 @@ class TorchProfilerFull(TorchProfiler):
 
 
 class External(Nothing):
-    """A process of its own."""
+    """A profiler in a process of its own."""
 
     def __init__(self, bench, job):
         super().__init__(bench, job)
@@ -109,7 +109,7 @@ class Bpftrace(External):
         begin = time.monotonic_ns()
         self.tool.proc.send_signal(signal.SIGINT)
         lines = [json.loads(line) for line in self.tool.proc.stdout.read().splitlines() if line.strip()]
-        # Without a mounted tracefs it complains when it ends, after having written everything.
+        # Without a mounted tracefs it reports an error at its end, after it has written everything.
         self.sample['tool_cpu_ns'] = self.tool.wait(any_code=True)
         self.sample['detach_ns'] = self.sample['done_ns'] = time.monotonic_ns() - begin
         self.log.close()
@@ -158,7 +158,7 @@ class MxbpfOp(Mxbpf):
 
 
 class MxbpfMark(Mxbpf):
-    options = ('--probes', 'op,mark') # the loops mark nothing: it is to cost what op alone does
+    options = ('--probes', 'op,mark') # the loops have no annotations, so it must cost what op alone does
 
 
 class MxbpfNoAccount(Mxbpf):
@@ -178,7 +178,7 @@ class MxbpfOps(Mxbpf):
 
 
 class MxbpfCounters(Mxbpf):
-    options = ('--counters', 'task-clock,page-faults') # which every machine has
+    options = ('--counters', 'task-clock,page-faults') # every machine has these
 
 
 class MxbpfSample(Mxbpf):
@@ -202,7 +202,7 @@ class MxbpfStats(Mxbpf):
 
 
 class MxbpfAll(Mxbpf):
-    """With all that is asked for, as it costs more."""
+    """With all options, which cost more."""
 
     options = ('--life', '--layers', '--shapes', '--memory')
 
@@ -212,14 +212,14 @@ class MxbpfMem(Mxbpf):
 
 
 class MxbpfAgent(Mxbpf):
-    """The agent comes in while the job works. The few steps from then on until the section are among the events."""
+    """The agent is injected while the job works. The few steps from then until the section are among the events."""
 
     options = ('--agent', '--probes', 'op', '--no-account')
 
     def attach(self):
         self.job.send('spin')
         super().attach()
-        self.job.send('run', 1) # ends it
+        self.job.send('run', 1) # ends the session
         self.job.answer()
         self.job.answer()
 
@@ -233,7 +233,7 @@ class MxbpfAgentMem(MxbpfAgent):
 
 
 def fits(mode, loop):
-    """Whether a loop has such a profiler, or what an option is about."""
+    """Returns whether a loop has such a profiler, or the object of an option."""
     mode = PAIRS.get(mode, mode)
     return mode not in (ONLY_MXNET if loop.startswith('torch') else ONLY_TORCH)
 
@@ -243,7 +243,7 @@ ONLY_MXNET = ('builtin-trace', 'builtin-agg', 'builtin-late', 'bpftrace', 'mxbpf
 ONLY_TORCH = ('torch-profiler', 'torch-full', 'mxbpf-ops', 'mxbpf-mem', 'mxbpf-agent', 'mxbpf-agent-account',
               'mxbpf-agent-mem')
 
-# name: class, what it is, sections of one job. MXNet's profiler writes once a second, and cannot begin a second file.
+# name: class, description, sections of one job. MXNet's profiler writes once a second, and cannot start a second file.
 MODES = {
     'none': (Nothing, 'nothing attached', 2),
     'builtin-trace': (BuiltinTrace, "MXNet's profiler, trace", 1),
@@ -271,7 +271,7 @@ MODES = {
     'mxbpf-agent-mem': (MxbpfAgentMem, 'mxbpf, operators and memory, --agent', 2),
 }
 
-# With BASE=PATH: the same modes of another build, of a commit before for example, in the same rounds.
+# With BASE=PATH: the same modes of another build, for example of an earlier commit, in the same rounds.
 PAIRS = {'base-op': 'mxbpf-op', 'base': 'mxbpf', 'base-all': 'mxbpf-all'}
 
 
@@ -282,8 +282,8 @@ def of_base(cls):
 MODES.update({name: (of_base(MODES[of][0]), 'the other build' + MODES[of][1][len('mxbpf'):], 2)
               for name, of in PAIRS.items()})
 
-# What each group of probes (plan_groups[] in user/plan/plan.c) costs: the loop that has most for it to do, the options that
-# have no more than it needs. A group without a row here stops the block `groups`, and fails tests/bench.bats.
+# For the cost of each group of probes (plan_groups[] in user/plan/plan.c): the loop with most hits, and options with only its
+# requirements. A group without a row here stops the block `groups` and fails tests/bench.bats.
 GROUPS = {
     'op': ('tiny', ('--probes', 'op')),
     'api': ('tiny', ('--probes', 'api')),
@@ -298,7 +298,7 @@ GROUPS = {
     'work': ('tiny', ('--probes', 'api', '--api', 'work')),
     'iter': ('tiny', ('--probes', 'op', '--iterations', '50/100')),
     'team': ('tiny', ('--probes', 'op', '--omp')),
-    'step': ('tiny', ('--probes', 'api')), # with which it comes
+    'step': ('tiny', ('--probes', 'api')), # comes with that group
     'life': ('tiny', ('--probes', 'op', '--life')),
     'held': ('tiny', ('--probes', 'op,mem', '--memory')),
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes of the bench: the job, and what /proc says of the tools."""
+"""Processes of the bench: the job, and the tools with their data from /proc."""
 import glob
 import json
 import os
@@ -16,12 +16,12 @@ class BenchError(Exception):
 
 
 class Job:
-    """One process of loop.py or torch_loop.py. Use with `with`: it ends when its stdin does."""
+    """One process of loop.py or torch_loop.py. Use it with `with`: the process ends when its stdin does."""
 
     def __init__(self, bench, loop):
         self.trace = os.path.join(bench.work, 'builtin.json')
         env = dict(os.environ, OMP_NUM_THREADS='1')
-        self.err = open(os.path.join(bench.work, 'job.err'), 'wb') # torch.profiler is talkative
+        self.err = open(os.path.join(bench.work, 'job.err'), 'wb') # torch.profiler prints many lines
         torch = loop.startswith('torch')
         self.proc = subprocess.Popen([bench.python_torch if torch else sys.executable, '-B',
                                       os.path.join(HERE, 'torch_loop.py' if torch else 'loop.py'), loop, self.trace],
@@ -60,7 +60,7 @@ class Job:
 
 
 class Tool:
-    """A process whose output is followed with times, and its own CPU time and memory."""
+    """A process whose output is read with time stamps, with its CPU time and memory."""
 
     def __init__(self, argv, stdout, stderr):
         self.begin = time.monotonic_ns()
@@ -69,7 +69,7 @@ class Tool:
         self.hwm_bytes = 0
 
     def wait_line(self, stream, pattern):
-        """The match, and the moment of its arrival."""
+        """Returns the match and the time when it arrived."""
         other = []
         for line in stream:
             now = time.monotonic_ns()
@@ -89,7 +89,7 @@ class Tool:
             self.hwm_bytes = max(self.hwm_bytes, int(match[1]) << 10)
 
     def wait(self, any_code=False):
-        """Its CPU time. Its peak of memory is read from /proc while it lives: rusage would give the parent's."""
+        """Returns its CPU time. Peak memory is read from /proc before the end, because rusage would give the parent's."""
         while True:
             self.look_at_memory()
             pid, status, usage = os.wait4(self.pid, os.WNOHANG)
@@ -108,7 +108,7 @@ class Tool:
 
 
 def cpu_ns(pid):
-    """CPU time of the threads that live."""
+    """CPU time of the running threads."""
     total = 0
     for path in glob.glob('/proc/%d/task/*/schedstat' % pid):
         with open(path) as f:

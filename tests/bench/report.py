@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples -> medians -> tables and the goals. Usable on an old result: report.py build/bench.json"""
+"""Turns samples into medians, tables and goals. Also reads an old result: report.py build/bench.json"""
 import json
 import sys
 from statistics import median, quantiles
@@ -7,14 +7,14 @@ from statistics import median, quantiles
 from modes import MODES, PAIRS
 
 BUILTIN = ('builtin-trace', 'builtin-agg')
-# CPU time of the job at most so many times that of the bare loop.
+# Upper bounds of the job's CPU time relative to the bare loop.
 TORCH_LIMITS = (('torch-tiny', 'mxbpf-stats', 2.9), ('torch-tiny', 'mxbpf', 3.9), ('torch-tiny', 'mxbpf-agent', 1.30),
                 ('torch-tiny', 'mxbpf-agent-account', 1.45), ('torch-layer', 'mxbpf-agent', 1.05), ('torch-cnn', 'mxbpf', 1.10))
 MIB = 1 << 20
 
 
 def spread(values):
-    """Median and the two quartiles; with few values, the ends."""
+    """Median and quartiles, or the extremes if there are few values."""
     values = sorted(values)
     low, _, high = quantiles(values, n=4, method='inclusive') if len(values) > 1 else values * 3
     return {'median': median(values), 'low': low, 'high': high, 'n': len(values)}
@@ -24,7 +24,7 @@ def added_cpu_ns(sample):
     return sample['cpu_ns'] - sample['bare_cpu_ns']
 
 
-# What a row of the summary takes from samples that have it.
+# Values that a row of the summary takes from samples that have them.
 MEASURES = {
     'cpu_ratio': lambda s: s['cpu_ns'] / s['bare_cpu_ns'],
     'wall_ratio': lambda s: s['wall_ns'] / s['bare_wall_ns'],
@@ -57,7 +57,7 @@ def measured(samples, measure):
     for sample in samples:
         try:
             values.append(MEASURES[measure](sample))
-        except KeyError: # this mode has no such thing
+        except KeyError: # this mode has no such value
             continue
     return spread(values) if values else None
 
@@ -76,7 +76,7 @@ def row_of(result, loop, mode):
     return next((r for r in result['summary'] if (r['loop'], r['mode']) == (loop, mode)), None)
 
 
-# ---- the goals: each (name, value in words, reached), or None if the run did not measure it
+# ---- the goals: each returns (name, value in words, reached), or None if the run did not measure it
 
 def goal_added_cpu(result):
     ours = row_of(result, 'tiny', 'mxbpf')
@@ -97,7 +97,7 @@ def goal_added_cpu(result):
 
 
 def goal_all(result):
-    """The same with all that MXNet's has not."""
+    """Goal for options that MXNet's profiler has no equivalent for."""
     ours = row_of(result, 'tiny', 'mxbpf-all')
     theirs = [row_of(result, 'tiny', mode) for mode in BUILTIN]
     if not ours or None in theirs:
@@ -134,7 +134,7 @@ def goal_time(result, key, title, limit_ms):
 
 
 def goal_agent_time(result):
-    """From the start of mxbpf until the agent records, in a job that calls operators meanwhile."""
+    """Time from the start of mxbpf until the agent records, in a job that calls operators meanwhile."""
     groups = [(MODES[mode][1], [s['attach_ns'] / 1e6 for s in result['samples'] if s['mode'] == mode])
               for mode in ('mxbpf-agent', 'mxbpf-agent-account', 'mxbpf-agent-mem')]
     groups = [(title, values) for title, values in groups if values]
@@ -166,7 +166,7 @@ def goals_torch(result):
 
 
 def goal_torch_total(result):
-    """Of the job: to start, to stop and to write the results is work of the job's only with torch.profiler."""
+    """CPU time of the job. Starting, stopping and writing results is the job's work only with torch.profiler."""
     words, worst = [], 0
     for loop in dict.fromkeys(r['loop'] for r in result['summary'] if r['mode'] == 'torch-profiler'):
         theirs = row_of(result, loop, 'torch-profiler')['total_cpu_ratio']['median']
@@ -221,7 +221,7 @@ def goal_switch(result):
 
 
 def goal_account(result):
-    """The least of each: what is more is the machine's."""
+    """The minimum of each: the machine causes everything above it."""
     if 'account' not in result:
         return None
     without, with_ = (min(pair[key] for pair in result['account']) for key in ('without_ns', 'with_ns'))
@@ -277,7 +277,7 @@ def ratio(row, name):
 
 
 def print_rows(rows):
-    """The first one is the header, the first column on the left."""
+    """The first row is the header. The first column is left-aligned."""
     rows = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
@@ -297,7 +297,7 @@ def show_loop(loop, rows):
 
 
 def pair_ratio(samples, base, mode, what):
-    """Of each round, in which two builds took turns in one process: this build to the other one."""
+    """Ratios of this build to the other one, by rounds in which both took turns in one process."""
     ratios = []
     for number in {s['round'] for s in samples}:
         sums = [sum(what(s) for s in samples if (s['round'], s['mode']) == (number, of)) for of in (mode, base)]

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch job to be measured, driven as job.py says: one of three training loops.
+"""A PyTorch job for the bench, with the commands of job.py and one of three training loops.
 
   torch_loop.py torch-tiny TRACE  a net of eight tiny layers: 430 operators a step of less than a microsecond each
   torch_loop.py torch-cnn TRACE   the convolutional net of loop.py on batches of 64, with real work in its operators
   torch_loop.py torch-layer TRACE one layer of a small transformer: about 800 events a step
 
-TRACE: where torch.profiler puts its file. Its kinds: "cpu", as its documentation begins, and "full", with shapes, memory
-and stacks. Its results are its table and its trace.
+TRACE: the path of torch.profiler's file. Its kinds are "cpu", the first example of its documentation, and "full", with shapes,
+memory and stacks. Its results are a table and a trace.
 """
 import os
 import sys

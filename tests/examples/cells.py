@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cells of the matrix: an option, what its output is compared with, and how. A check returns the largest difference that
-there may be, as text ('' for none), or raises Wrong."""
+"""The cells of the matrix: an option, the reference for its output, and the comparison. A check returns the largest allowed
+difference as text ('' for none), or raises Wrong."""
 import collections
 import csv
 import functools
@@ -23,16 +23,15 @@ class Wrong(Exception):
     pass
 
 
-# Who is first, the engine's worker or the program, decides how many of these there are: MXNet's profiler differs in them from
-# run to run.
+# Their number depends on whether the engine's worker or the program is first, so MXNet's own profiler differs from run to run.
 RACES = {'WaitForVar', 'DeleteVariable', 'DeleteOperator', 'ResourceParallelRandomSetSeed', '[unnamed]'}
 RACING = re.compile(r'(.*::)?(%s)' % '|'.join(map(re.escape, RACES)))
-ROWS_VALIDATED = 400  # a schema check of more takes seconds
+ROWS_VALIDATED = 400  # the schema check of more rows takes seconds
 TABLES_OF_CALLS = ('operator', 'MXNET_C_API', 'Custom Operator', 'Data', 'KVStore')
 
 
 def counts(report, pid=None, tables=TABLES_OF_CALLS):
-    """{table: {name: calls}}; of one process, or of all."""
+    """Returns {table: {name: calls}} for one process, or for all."""
     result = {}
     for table in tables:
         rows = collections.Counter()
@@ -55,7 +54,7 @@ def memory(report, pid=None):
 
 
 def difference(a, b, what):
-    """Raises with the rows that differ most; a is the reference."""
+    """Raises with the rows that differ most. `a` is the reference."""
     wrong = [(abs(a[row] - b[row]), row, a[row], b[row]) for row in set(a) | set(b) if a[row] != b[row]]
     if wrong:
         wrong.sort(reverse=True)
@@ -71,7 +70,7 @@ def same_counts(base, report, what='', pid=None, partly=False):
 
 
 class Context:
-    """What several cells need once."""
+    """Data that several cells need, made once."""
 
     def __init__(self, name, target):
         self.name, self.target = name, target
@@ -83,7 +82,7 @@ class Context:
         return os.path.join(self.target.directory, name)
 
     def traced(self, args, out, **how):
-        """mxbpf around one run; whatever the option, the program's result is its result and mxbpf ends with 0."""
+        """Runs mxbpf around one run. With any option the program's result is unchanged, and mxbpf exits with 0."""
         status, said, digest = self.target.traced(args.split(), self.path(out), **how)
         if status:
             raise Wrong('mxbpf ended with %d: %s' % (status, said.strip().splitlines()[-1:]))
@@ -112,7 +111,7 @@ class Context:
         out = 'builtin' + ('' if self.program.runtime == 'mxnet' else '.json')
         target = tg.Target(self.name, os.path.join(self.target.directory, 'builtin'))
         try:
-            target.plain()  # as often as before the run with mxbpf: torch.save() writes equal strings once that are one object
+            target.plain()  # as many runs as before mxbpf: torch.save() writes equal strings once if they are one object
             digest = target.builtin(out)
         finally:
             target.close()
@@ -136,17 +135,17 @@ def validate(file):
 
 
 def is_possible(row):
-    """A thread, a device and a layer have calls of many names, nested in each other: their total is their self time."""
+    """A row of a thread, device or layer has calls of many names, nested in each other: its total is their self time."""
     of_many = row['total_ns'] == row['self_ns'] and row['avg_ns'] * row['count'] > row['total_ns']
     return 0 < row['min_ns'] <= row['avg_ns'] + 1 and row['avg_ns'] <= row['max_ns'] and 0 <= row['self_ns'] <= row['total_ns'] and \
         (of_many or row['max_ns'] <= row['total_ns'])
 
 
 def sound(report, sampled=False):
-    """Of any report: nothing was lost, and no number is impossible."""
+    """Checks any report: no loss, and no impossible number."""
     loss = report['loss']
     lost = {kind: loss[kind] for kind in ('dropped', 'truncated', 'unreadable', 'unmatched') if loss[kind]}
-    if sampled:  # in the middle of a call Python's frames may not be readable
+    if sampled:  # Python's frames may be unreadable in the middle of a call
         lost.pop('unreadable', None)
     if lost or loss['attempted'] != loss['stored'] + loss['dropped']:
         raise Wrong('it lost %s' % (lost or loss))
@@ -165,7 +164,7 @@ def sound(report, sampled=False):
 
 
 def base(context):
-    """The other cells' reference: twice the same."""
+    """The reference of the other cells: two runs are equal."""
     context.traced('--format json', 'base.json')
     with open(context.path('base.json')) as f:
         context.base = json.load(f)
@@ -174,12 +173,12 @@ def base(context):
     return ''
 
 
-# Around operators that have rows of their own; dumps() has none of the three of custom operators in a graph.
+# These enclose operators with rows of their own; dumps() has none of the three for custom operators in a graph.
 BLOCKS = {'ImperativeBulk', 'Custom', '_backward_Custom', 'CustomOperatorWait'}
 
 
 def individual(report):
-    """Operators one by one, as MXNet's profiler has them: without bulks and segments, and what is no operator of a graph there."""
+    """Operators one by one, like MXNet's profiler: without bulks, segments and entries that are not operators of a graph."""
     rows = counts(report)['operator']
     return collections.Counter({name: n for name, n in rows.items() if not name.startswith('[') and name not in BLOCKS})
 
@@ -205,14 +204,14 @@ def of_process(report, pid):
 
 
 def pickle_bytes(context, line):
-    """What the language model saves and reads back is a pickle of a module, in which equal strings are once or twice: that
-    depends on which of them are one object, and the buffer for it is an allocation."""
+    """The language model saves and loads a pickle of a module. Equal strings are in it once or twice, depending on which of
+    them are one object, and the buffer for it is an allocation."""
     match = re.match(r'memory +cpu (?:alloc|free)_bytes +(\d+) +(\d+)$', line)
     return match and 'model.pt' in context.program.saves and abs(int(match[1]) - int(match[2])) < 400
 
 
 def builtin_torch(context):
-    """torch.profiler sees its own process alone."""
+    """torch.profiler records only its own process."""
     if not context.builtin['rows']:
         return 'torch.profiler sees nothing of it'
     mine = context.path('mine.json')
@@ -226,13 +225,13 @@ def builtin_torch(context):
     return ''
 
 
-# What each program says of itself: {name of the row: calls}.
+# Each program's own account: {name of the row: calls}.
 ACCOUNTS = {
     'lstm_crf': {'operator': {'RNN': 14, '_backward_RNN': 12}},
     'custom_softmax': {'Custom Operator': {'softmax::pure_python': 16, '_backward_softmax::pure_python': 12}},
-    # 320 rows in batches of 32, and 96 to evaluate.
+    # 320 rows in batches of 32, and 96 for evaluation.
     'sparse_linear': {'operator': {'dot': 13, '_backward_dot': 10, 'Custom': 13}},
-    # 24 images, each one torch.randn() of a worker, in each of two epochs; 12 batches: noise for each, and the fixed one.
+    # A worker calls torch.randn() for each of 24 images in two epochs; the program for each of 12 batches and for the fixed noise.
     'dcgan': {'operator': {'aten::randn': 48 + 12 + 1}},
     # 10 epochs of 5 batches.
     'rpc_rnn': {'operator': {'aten::lstm': 50, 'aten::embedding': 50, 'aten::cross_entropy_loss': 50}},
@@ -247,19 +246,19 @@ def account(context):
 
 
 def plain_option(context, args, partly=False):
-    """An option that adds to what is seen, or leaves something out: what is there is the same."""
+    """An option that adds or leaves out data: the rest stays equal."""
     report = context.json(args)
     same_counts(context.base, report, partly=partly)
     return unreadable(report)
 
 
 def unreadable(report):
-    """Loss that a sampling session may tell."""
+    """Loss that a sampling session may report."""
     return '%d samples unreadable, which is told' % report['loss']['unreadable'] if report['loss']['unreadable'] else ''
 
 
 def alone(context):
-    """Without its children: what is of its own process."""
+    """Without child processes only rows of the process itself remain."""
     same_counts(of_process(context.base, context.target.pid), context.json('--no-follow'))
     return ''
 
@@ -308,7 +307,7 @@ def layout_mxnet(context):
     inside = collections.Counter()
     for row in context.base['tables']['operator']:
         inside[row['name']] += row.get('in_segments', 0)
-    # As dumps() has it: segments are one operator, bulks and custom operators of a graph are none.
+    # dumps() shows a segment as one operator, and omits bulks and custom operators of a graph.
     expected = collections.Counter({k: n - inside[k] for k, n in mine.items() if k not in BLOCKS and n > inside[k]})
     difference(expected, collections.Counter(rows), 'operator')
     return ''
@@ -345,7 +344,7 @@ def as_csv(context):
 
 
 def intervals(context, args):
-    """The last of cumulative windows, or the sum of those that begin anew, is the whole."""
+    """The last of cumulative windows, or the sum of windows with --reset, equals the whole."""
     context.traced('--format json ' + args, 'out.jsonl')
     total = collections.defaultdict(collections.Counter)
     with open(context.path('out.jsonl')) as f:
@@ -383,7 +382,7 @@ def perfetto(context, name, rows=True):
 
 
 def record(context, name, args):
-    """A recording, and all that is made of it."""
+    """A recording, and every output made from it."""
     context.traced('%s -o %s' % (args, name), 'out.txt', subcommand=('record',))
     report = context.command('report', name, '--format', 'json').stdout
     with open(context.path('report.json'), 'w') as f:
@@ -414,7 +413,7 @@ def reported(context, name, args):
 def exported(context, name, output, *args):
     context.command('export', name, '-o', output, *args)
     if output.endswith(('.json', '.json.gz')) and 'memory' not in output:
-        return perfetto(context, output, rows='chrome-classic' not in args)  # which has categories of its own
+        return perfetto(context, output, rows='chrome-classic' not in args)  # the classic form has categories of its own
     if not glob.glob(context.path(output) + ('*' if output.endswith('/') else '')):
         raise Wrong('no file')
     return ''
@@ -429,8 +428,8 @@ def merged(context):
 
 
 def launched(context, args=''):
-    """As a command of mxbpf's: from the runtime's first call to its end, with the warm-up that the served runs have had."""
-    directory = context.path('launched')  # its files shall not be those of the program that goes on
+    """As a command launched by mxbpf: from the runtime's first call to its end, with the warm-up that the served runs have had."""
+    directory = context.path('launched')  # not the files of the program that continues
     os.makedirs(directory, exist_ok=True)
     out = context.path('launched.json')
     with open(out, 'w') as f, open(context.path('launched.err'), 'w') as e:
@@ -451,7 +450,7 @@ def launched(context, args=''):
 
 
 def refused(context, args):
-    """An option that is not for this runtime says so; nothing happens to the program."""
+    """An option that this runtime does not support is refused with the reason, and the program is not touched."""
     status, said, _ = context.target.traced(args.split(), context.path('out.txt'))
     if not status or not said.strip():
         raise Wrong('exit code %d: %r' % (status, said[-200:]))
@@ -459,7 +458,7 @@ def refused(context, args):
 
 
 def some(context, args, table='operator'):
-    """What can be less than the whole: it runs, it is sound, it says something."""
+    """A subset of the whole: the option runs, the report is valid and not empty."""
     report = context.json(args)
     rows = counts(report).get(table, {})
     whole = counts(context.base)[table]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the programs' files are: under $EXAMPLES/OWNER/NAME, as a checkout of that repository leaves them. Nothing is
-downloaded here, and a file with another content is refused: the table of docs/examples.md is about these."""
+"""Finds the programs' files under $EXAMPLES/OWNER/NAME, a checkout of that repository. Nothing is downloaded here. Files with
+other contents are refused, because the table of docs/examples.md is about exactly these."""
 import hashlib
 import os
 
@@ -13,7 +13,7 @@ def path(program, name):
 
 
 def missing(program):
-    """Why it cannot be run, or ''."""
+    """Returns the reason why the program cannot run, or ''."""
     for name, sha in program.files.items():
         file = path(program, name)
         if not os.path.isfile(file):

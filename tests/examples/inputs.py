@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small data in the formats that the programs read, in the working directory: made here, the same in each run."""
+"""Makes small data in the formats that the programs read, in the working directory, equal in each run."""
 import os
 import random
 import struct

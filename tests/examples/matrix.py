@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of programs.py under mxbpf with every option, each against the program itself, the runtime's own profiler, or the
-same program's tables without the option.
+"""Runs the programs of programs.py under mxbpf with every option. The reference is the program itself, the runtime's own profiler,
+or the program's tables without the option.
 
   matrix.py [--out DIR] [--cells REGEX] [--markdown FILE] PROGRAM...
 
-Each program runs in one process (run.py --serve), to which mxbpf attaches once for each cell. A line for each cell: whether it
-is as it should be, and else what differs. Exit 1 if anything does.
+Each program runs in one process (run.py --serve), to which mxbpf attaches once per cell. Prints a line per cell with the
+difference, if there is any. Exit 1 if a cell differs.
 """
 import argparse
 import collections
@@ -51,7 +51,7 @@ def run_program(name, args):
 
 
 def markdown(lines, file):
-    """A row for each option and reference; a column for each program."""
+    """A row per option and reference, a column per program."""
     names = list(dict.fromkeys(line.program for line in lines))
     rows = collections.defaultdict(dict)
     for line in lines:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that the frameworks publish as their own examples and tutorials. None of them is part of this repository: a row
-names the repository, the commit and the SHA-256 of each file, and files.py says where the files are looked for.
+"""Examples and tutorials that the frameworks publish. None of them is part of this repository: a row has the repository, the
+commit and the SHA-256 of each file, and files.py finds them.
 
-A program is never edited on disk. `edits` are replacements in the text of its main file before it runs, each of which must
-occur exactly once: for programs that take no argument for how long they train."""
+Programs are never edited on disk. `edits` are replacements in the text of the main file before it runs, for programs without an
+argument for the length of training. Each must occur exactly once."""
 import collections
 
 Program = collections.namedtuple('Program', 'runtime repository commit main files args data edits saves')
@@ -17,16 +17,16 @@ def program(runtime, source, main, files, args='', data=None, edits=(), saves=()
 
 
 PROGRAMS = {
-    # Eager Gluon: some hundred tiny operators for each sentence, waits for nearly every one of them.
+    # Eager Gluon: some hundred tiny operators per sentence, with waits for nearly all of them.
     'lstm_crf': program('mxnet', MXNET, 'example/gluon/lstm_crf/lstm_crf.py', {
         'example/gluon/lstm_crf/lstm_crf.py': 'cc96efde1cf3a50cad0f63a4ff5ea068409772859003fa01c6e6262d7b2f3366',
     }, edits=[('range(300)', 'range(6)')]),
-    # Symbols: a BucketingModule, of whose six graphs each is bound when its first sentence comes.
+    # Symbols: a BucketingModule with six graphs, each of which is bound at its first sentence.
     'lstm_bucketing': program('mxnet', MXNET, 'example/rnn/bucketing/lstm_bucketing.py', {
         'example/rnn/bucketing/lstm_bucketing.py': 'dad054bad3c4e5984928ee87aa5f6c1649e9b598316d10efac843c59ce1d4bd2',
     }, '--num-layers 1 --num-hidden 16 --num-embed 16 --num-epochs 2 --batch-size 4 --disp-batches 5 --kv-store local',
         data='sherlock'),
-    # Operators written in Python, in a Module that is fed by MXNet's own iterator of MNIST files.
+    # Operators written in Python, in a Module with MXNet's own iterator over MNIST files.
     'custom_softmax': program('mxnet', MXNET, 'example/numpy-ops/custom_softmax.py', {
         'example/numpy-ops/custom_softmax.py': 'df246972a177a36deb25de501aa32c6cffb9f6496137a1b68bfd7e08288c37a4',
     }, data='mnist', edits=[('num_epoch=10', 'num_epoch=2')]),
@@ -37,7 +37,7 @@ PROGRAMS = {
         'example/sparse/linear_classification/linear_model.py': '50b292f3f8006d54b8828366b04a5f0e0d38a7d4520ca03c5d8cc15fc170f770',
         'example/sparse/linear_classification/weighted_softmax_ce.py': 'f811ce67acff1d062dba3d86475f7ba62f7b79d9b5c4896a1729c9bb9b3fa1cd',
     }, '--num-epoch 1 --batch-size 32 --kvstore local', data='avazu', edits=[("'num_features': 1000001", "'num_features': 1001")]),
-    # An LSTM and its own gradient steps (no optimizer).
+    # An LSTM with its own gradient steps instead of an optimizer.
     'language_lstm': program('torch', TORCH, 'word_language_model/main.py', {
         'word_language_model/main.py': '391de12bb7c6e07dbb105d47d017632bf80c01d2e5b25adbf83da9cdcdd5a862',
         'word_language_model/model.py': 'e4451a33e9b16953004bc639d736d14f42a2b21f2939ccabe4cff10d3c40b74c',
@@ -56,7 +56,7 @@ PROGRAMS = {
         'dcgan/main.py': '4f6aef3527822a32bcca366e336e941a67d04081f66f568cc24a0a642b5f9555',
     }, '--dataset fake --workers 2 --batchSize 4 --ngf 4 --ndf 4 --nz 8 --niter 2 --manualSeed 1',
         saves=['netG_epoch_1.pth', 'netD_epoch_1.pth']),
-    # Two processes that are started by spawn, and remote procedure calls between their threads.
+    # Two processes started with spawn, and remote procedure calls between their threads.
     'rpc_rnn': program('torch', TORCH, 'distributed/rpc/rnn/main.py', {
         'distributed/rpc/rnn/main.py': '98c34ea53277e59b3297e9ecfe43d37c271c22d2e69e5adb3d07a5de3ea46691',
         'distributed/rpc/rnn/rnn.py': '8875d02d530390083acb9b3bfc8533b629b3b13d0fc9880a2e00191cab8f0320',

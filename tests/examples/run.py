@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one of programs.py, as its authors wrote it, in the working directory: data of its own making, a seed, its result.
+"""Runs one of programs.py, as its authors wrote it, in the working directory, with generated data, a seed and a digest of its
+result.
 
-  run.py NAME            once; its digest on stdout
-  run.py NAME --serve    again and again, in one process: each line of stdin is one run. After `plain` the program runs alone,
-                         says "done" and waits for a line, so that a tracer that attached before can detach. After
-                         `builtin OUT` it runs under the runtime's own profiler (MXNet: OUT is a prefix). Each run ends
-                         with "result DIGEST".
+  run.py NAME            once; prints the digest
+  run.py NAME --serve    repeatedly in one process: each line of stdin is one run. After `plain` the program runs alone,
+                         prints "done" and waits for a line, so that an attached tracer can detach. After `builtin OUT` it
+                         runs under the runtime's own profiler (MXNet: OUT is a prefix). Each run ends with
+                         "result DIGEST".
   --shapes               torch.profiler with record_shapes
 
-The digest is of all that the program printed and saved, but for times and process ids.
+The digest covers all that the program printed and saved, except times and process ids.
 """
 import argparse
 import gc
@@ -32,12 +33,12 @@ import gate  # noqa: E402
 import inputs  # noqa: E402
 from programs import PROGRAMS  # noqa: E402
 
-# What is not the same in two runs: times, rates, process ids, ports, addresses.
+# Text that differs between two runs: times, rates, process ids, ports, addresses.
 VOLATILE = [
     r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+ ', r'ms/batch +[\d.]+', r'time: +[\d.]+s', r'Speed: [\d.]+ samples/sec',
     r'Time cost=[\d.]+', r'\[\d\d:\d\d:\d\d\] [^ ]*:', r'0x[0-9a-f]+', r'\[?[WEI]\d{4} .*',
     r'USDT:.*',  # torch.profiler's own
-    r'.*New registration is overriding existing custom operator .*',  # of the second run in a process
+    r'.*New registration is overriding existing custom operator .*',  # in the second run of a process
 ]
 
 
@@ -50,7 +51,7 @@ def parse_args():
 
 
 def own_output(path):
-    """The program's descriptors 1 and 2, its children's too, become a file. Returns the real stdout, line by line."""
+    """Redirects descriptors 1 and 2 of the program and its child processes to a file. Returns the real stdout, line-buffered."""
     real = os.fdopen(os.dup(1), 'w', buffering=1)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
     os.dup2(fd, 1)
@@ -60,7 +61,7 @@ def own_output(path):
 
 
 def seed(runtime):
-    """The runtime is imported here, before the gates."""
+    """Imports the runtime here, before the gates."""
     import numpy
     random.seed(1)
     numpy.random.seed(1)
@@ -97,7 +98,7 @@ def builtin_profiler(args, runtime, out):
 
 
 def saved(name):
-    """The numbers in a file of torch.save(). Its pickle beside them also tells which equal strings were the same object."""
+    """Returns the numbers in a file of torch.save(). Its pickle also depends on which equal strings were one object."""
     with zipfile.ZipFile(name) as z:
         for member in sorted(z.namelist()):
             if '/data/' in member:
@@ -105,7 +106,7 @@ def saved(name):
 
 
 def digest(program):
-    """Bit for bit what it saved; of what it printed all but VOLATILE."""
+    """Covers saved files bit by bit, and the printed text except VOLATILE."""
     sha = hashlib.sha256()
     with open('out', errors='replace') as f:
         text = f.read()
@@ -149,7 +150,7 @@ def serve(args, program, real):
         print('done', file=real)
         sys.stdin.readline()
 
-    once(program)  # what the runtime makes once
+    once(program)  # warm-up: things that the runtime makes once
     prepare(program)
     print('ready %d' % os.getpid(), file=real)
     for line in sys.stdin:
@@ -173,7 +174,7 @@ def main():
     inputs.make(program.data)
     real = own_output('out')
     sys.path.insert(0, os.path.dirname(files.path(program, program.main)))
-    warnings.simplefilter('ignore')  # they come once in a process
+    warnings.simplefilter('ignore')  # Python shows each of them once per process
     prepare(program)
     if args.serve:
         serve(args, program, real)

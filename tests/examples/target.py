@@ -20,7 +20,7 @@ from programs import PROGRAMS  # noqa: E402
 
 
 def environment():
-    """Nothing of a program is on a thread whose work is split differently in two runs."""
+    """Avoids threads whose share of the work could differ between runs."""
     return dict(os.environ, OMP_NUM_THREADS='1', TORCHINDUCTOR_COMPILE_THREADS='1', DMLC_LOG_STACK_TRACE_DEPTH='0')
 
 
@@ -61,7 +61,7 @@ class Target:
         return self.line('result ')
 
     def traced(self, args, out, subcommand=(), attached=r'attached: \d+ probes', interrupt=True):
-        """One run with mxbpf around it: its exit status, its stderr, the program's digest. stdout in the file OUT."""
+        """Runs mxbpf around one run, with stdout in the file OUT. Returns its exit status, its stderr and the program's digest."""
         command = [MXBPF, *subcommand, '--pid', str(self.pid), *args]
         with open(out, 'wb') as f:
             tool = subprocess.Popen(command, cwd=self.directory, stdout=f, stderr=subprocess.PIPE, text=True)

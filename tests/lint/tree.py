@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the house promises about its own tree: who may include whom, sizes, licence lines, no traces of a machine.
-usage: tree.py FILE...   prints one line per offence; exit 1 if there is any"""
+"""Checks the rules of the tree: who may include whom, sizes of files, licence lines, no names of machines.
+usage: tree.py FILE...   prints one line per violation; exit 1 if there is any"""
 import os
 import re
 import sys
@@ -66,7 +66,7 @@ LICENSED = ('.c', '.h', '.cpp', '.sh', '.bash', '.bats', '.py', '.mjs')
 
 
 def room_of(path):
-    """The room of a file in user/; of a feature's folder the layer that the file's name says."""
+    """Returns the room of a file in user/. In a feature's folder that is the layer given by the file's name."""
     parts = path.split('/')
     if parts[0] != 'feature' or len(parts) < 3:
         return parts[0]
@@ -74,7 +74,7 @@ def room_of(path):
 
 
 def may_include(path, header):
-    """None, or the reason why not."""
+    """Returns None, or the reason why not."""
     parts = path.split('/')
     if parts[0] == 'include':
         ok = header.startswith('mxbpf_') or header in ('vmlinux.h', 'linux/types.h')
@@ -109,7 +109,7 @@ def check_includes(path, lines):
 
 
 def check_functions(lines):
-    """Kernel style: a function's braces stand alone in the first column. A unit test's TEST() block counts by itself."""
+    """Kernel style: a function's braces stand alone in the first column. Each TEST() block of a unit test counts as a function."""
     start = None
     for number, line in enumerate(lines, 1):
         if line.startswith('{') or (start and line.startswith('\tTEST(')):
@@ -140,7 +140,7 @@ def check(path):
 
 
 def check_rooms(paths):
-    """The lines of each room together."""
+    """Checks the number of lines of each room."""
     lines = {}
     for path in paths:
         room = os.path.dirname(path)
@@ -151,8 +151,8 @@ def check_rooms(paths):
 
 
 def circle():
-    """Rooms of ROOMS each of which sees the next one, and the last one the first; or None. A header alone is no room: what
-    it declares, such as the type of an option, is for rooms on both sides."""
+    """Returns a cycle of rooms, each of which sees the next one, or None. A single header in a row does not count: it declares, for
+    example, the type of an option for both rooms."""
     sees = {room: [other for other in fields[0].split() if '/' not in other] for room, fields in ROOMS.items()}
 
     def walk(room, way):
