@@ -27,7 +27,7 @@ class Loop:
         pass
 
     def run(self, steps):
-        """Nothing is under way at both ends, so that every section has its own work and no other."""
+        """No work is in progress at both ends, so that every section has exactly its own."""
         gc.collect()
         self.settle()
         wall, cpu = time.monotonic_ns(), time.process_time_ns()

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A deterministic program with operators written in Python, of two types, forward and backward, beside others in bulks.
+"""A deterministic program with operators written in Python, of two types, forward and backward, next to other operators in bulks.
 
-  custom.py --bare             the section alone, between the two gates of gate.py
+  custom.py --bare             only the section, between the two gates of gate.py
   custom.py --builtin PREFIX   the section under MXNet's profiler
-  ... --more                   another section: functions of autograd's, operators in operators, and some that fail
-  custom.py --linger           "ready PID"; after each SIGUSR1 an operator begins ("begun"), which ends with SIGUSR2
-  custom.py --throw TIMES      "ready PID", waits for SIGUSR1, then TIMES each: operators that fail in bulks and outside of them, those
-                               that operators of Python push, these themselves, a call of a store; prints how many failures
-                               came back
-  custom.py --pushed           pushes a bulk with operators that have a state behind one that waits for SIGUSR1, "ready PID"; then
-                               the same bulk once more
+  ... --more                   another section: autograd Functions, operators in operators, and some that fail
+  custom.py --linger           prints "ready PID"; after each SIGUSR1 an operator begins ("begun"), which ends with SIGUSR2
+  custom.py --throw TIMES      prints "ready PID", waits for SIGUSR1, then makes each of these fail TIMES times: operators in and
+                               outside of bulks, those that Python operators push, Python operators, a store call; prints how
+                               many failures came back
+  custom.py --pushed           pushes a bulk of stateful operators behind one that waits for SIGUSR1, prints "ready PID"; then
+                               pushes the bulk again
 """
 import argparse
 import gc
@@ -145,7 +145,7 @@ def backward_of(function):
 
 
 def section_more():
-    """What fails has no operators before it: in a bulk MXNet would skip them, alone they count as done."""
+    """No operators come before the failing ones: MXNet would skip them in a bulk, and count them as done alone."""
     block = Block()
     block.hybridize()
     for function in (lambda x: Square()(nd.relu(x * 2)) * 3,

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A job that says of itself which layers it has: training steps of a hybridized net, then inference of it.
+"""A job that prints its own layers: training steps of a hybridized net, then inference with it.
 
-Prints "ready PID", waits for SIGUSR1, does --steps training steps and as many forward passes, and prints as JSON which node
-of its graph is which operator, as its symbol says. --static: its graph is static, and runs in segments.
+Prints "ready PID", waits for SIGUSR1, makes --steps training steps and as many forward passes, and prints as JSON the operator
+of each node of its graph, from its symbol. --static: its graph is static and runs in segments.
 """
 import argparse
 import json
@@ -19,7 +19,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 
 
 def named_net():
-    """Of symbols: 2.0 gives the nodes of other nets numbers for names."""
+    """Names the parts of symbols, because MXNet 2.0 numbers the nodes of unnamed nets."""
     mx.npx.set_np()
     s = mx.sym.Convolution(mx.sym.var('data'), kernel=(3, 3), num_filter=8, name='net_conv0_fwd')
     s = mx.sym.Activation(s, act_type='relu', name='net_relu0_fwd')

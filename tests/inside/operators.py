@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the operators of MXNet's own profile, taken without bulks, with those that mxbpf saw in a run with them.
+"""Compares the operators of MXNet's own profile, taken without bulks, with mxbpf's operators in a run with bulks.
 
   operators.py BUILTIN.json MXBPF.json
 
-MXNet shows a segment as one operator, "A,B" or "[A,B]": it counts as one A and one B. What the engine does for itself
-(DeleteVariable and its like) depends on what is one operation to it, and is not compared. Exit 0: the same; 1: not.
+MXNet shows a segment as one operator, "A,B" or "[A,B]": it counts as one A and one B. The engine's own operators (DeleteVariable
+and its like) depend on what it runs as one operation, so they are not compared. Exit 0: equal; 1: different.
 """
 import collections
 import json
@@ -33,7 +33,7 @@ def of_mxbpf(path):
         rows = json.load(f)['tables']['operator']
     bulks = sum(row['count'] for row in rows if row['name'] == 'ImperativeBulk')
     inside = sum(row.get('in_segments', 0) for row in rows)
-    # Each of them has its own row: those of bulks and segments are in it.
+    # Each operator has a row of its own, which includes those in bulks and segments.
     return collections.Counter({row['name']: row['count'] for row in rows
                                 if row['name'] != 'ImperativeBulk' and parts(row['name']) == [row['name']]}), bulks, inside
 

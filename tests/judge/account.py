@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The accounts of spans against the scheduler's tracepoints of the same time, as perf recorded them.
+"""Compares the accounts of spans with the scheduler's tracepoints of the same time, as perf recorded them.
 
-usage: account.py TRACE SWITCHES    a trace of mxbpf, and what perf script says of sched_switch and sched_wakeup in it
+usage: account.py TRACE SWITCHES    mxbpf's trace, and the output of perf script for sched_switch and sched_wakeup
 
-Of each span in which its thread left its CPU: on a CPU, runnable and blocked, each by both. Prints how far they lie apart;
-exit 1 if the median is 10 us or more, or p95 100 us or more.
+Compares the time on CPU, the run-queue wait and the blocked time of each span in which its thread left its CPU. Prints the
+differences; exit 1 if the median is 10 us or more, or p95 100 us or more.
 """
 import bisect
 import json
@@ -24,15 +24,15 @@ MAY_BE = {'runs': (WAITS,), 'preempted': (RUNS,), 'sleeps': (RUNS,), 'woken': (B
 
 def change(changes, ns, event):
     before = changes[-1][1] if changes else UNKNOWN
-    if event == 'woken' and before in (RUNS, WAITS): # before it had gone
+    if event == 'woken' and before in (RUNS, WAITS): # woken before it was asleep
         return
-    if before != UNKNOWN and before not in MAY_BE[event]: # perf has missed one
+    if before != UNKNOWN and before not in MAY_BE[event]: # perf has missed an event
         changes[-1] = (changes[-1][0], UNKNOWN)
     changes.append((ns, AFTER[event]))
 
 
 def states(path):
-    """tid -> [(ns, state from then on)], and the time of the last line."""
+    """Returns tid -> [(ns, state from then on)], and the time of the last line."""
     of, ns = {}, 0
     for line in open(path, errors='replace'):
         m = LINE.search(line)
@@ -49,7 +49,7 @@ def states(path):
 
 
 def account(changes, start, end):
-    """Times in each state, and how often it left its CPU; None if that is not known."""
+    """Returns the time in each state, and how often the thread left its CPU; None if that is unknown."""
     i = bisect.bisect(changes, (start, UNKNOWN)) - 1
     times, left, at = [0, 0, 0], 0, start
     if i < 0:
@@ -66,7 +66,7 @@ def account(changes, start, end):
 
 
 def spans(trace):
-    """(tid, start, end, [on a CPU, runnable, blocked], times that it left its CPU)"""
+    """Returns (tid, start, end, [on CPU, runnable, blocked], number of times that it left its CPU)"""
     w = trace['otherData']['window']
     base = w['start_mono_ns'] - (w['start_unix_ns'] - trace['baseTimeNanoseconds'])
     for e in trace['traceEvents']:
@@ -75,7 +75,7 @@ def spans(trace):
         if e['ph'] != 'X' or not left or 'end_thread' in a:
             continue
         start, dur = round(e['ts'] * 1000), round(e['dur'] * 1000)
-        # A span without any of the three was on a CPU from start to end.
+        # A span without any of these events was on CPU from start to end.
         times = [round(a.get(k + '_us', 0) * 1000) for k in ('on_cpu', 'runq', 'blocked')]
         times[0] = times[0] if any(times) else dur
         assert sum(times) == dur, e

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares what two profilers counted in the same section: rows and counts of operators and of the C API, number and
-bytes of allocations. Exit 0: nothing differs; 1: something does, and every difference is printed; 2: bad input.
+"""Compares the counts of two profilers for the same section: rows and counts of operators and of the C API, number and bytes of
+allocations. Exit 0: equal; 1: different, and every difference is printed; 2: bad input.
 
   compare.py BUILTIN OTHER [--bytes-of PREFIX] [--may-race ROW]...
 
-Each side is a file, or the PREFIX of what gate.py wrote (PREFIX.json, PREFIX.trace.json). Understood are MXNet's table and
-JSON, in whoever's print, and `mxbpf --format json`.
+Each side is a file, or the PREFIX of gate.py's files (PREFIX.json, PREFIX.trace.json). The formats are MXNet's table and JSON,
+by MXNet or mxbpf, and `mxbpf --format json`.
 """
 import argparse
 import collections
@@ -15,7 +15,7 @@ import os
 import re
 import sys
 
-# C API rows that are not the program's doing, hence not compared. Nothing else is left out.
+# C API calls that the program does not make, so they are not compared. Everything else is.
 NOT_JUDGED = {
     'MXSetProcessProfilerConfig': 'profiler.set_config(); MXNet hides its profiler\'s own calls from its tables',
     'MXSetProcessProfilerState': 'profiler.set_state(); hidden likewise',
@@ -23,11 +23,11 @@ NOT_JUDGED = {
     'MXDumpProcessProfile': 'profiler.dump(); hidden likewise',
     'MXNotifyShutdown': 'interpreter shutdown: mxnet.base calls it at exit, after any profile has been printed',
 }
-# Operations that MXNet pushes without a name (a copy from numpy, for one): its profiler has no row for them, mxbpf shows them.
+# Operations that MXNet pushes without a name, for example a copy from numpy: mxbpf shows them, MXNet's profiler does not.
 UNNAMED = '[unnamed]'
-# What MXNet makes of operators unless it profiles: mxbpf shows it beside them.
+# MXNet combines operators into these unless it profiles. mxbpf shows both.
 BULK = 'ImperativeBulk'
-# Not functions but sums over the rows: counted from the rows themselves, so that a side may leave them out.
+# Sums over all rows, computed from the rows, because a side may omit them.
 API_CALLS = 'MXNet C API Calls'
 API_CONCURRENCY = 'MXNet C API Concurrency'
 
@@ -39,7 +39,7 @@ class Side:
         self.name = name
         self.operators = collections.Counter()
         self.api = collections.Counter()
-        self.memory = {}  # device -> Memory; None where the format does not say
+        self.memory = {}  # device -> Memory; None if the format does not have it
 
 
 def device_of(row):
@@ -47,7 +47,7 @@ def device_of(row):
 
 
 def from_rows(name, tables):
-    """MXNet's layouts: {category: {row: count}}."""
+    """Reads MXNet's layouts: {category: {row: count}}."""
     side = Side(name)
     side.operators.update(tables.get('operator', {}))
     side.api.update(tables.get('MXNET_C_API', {}))
@@ -62,7 +62,7 @@ def read_table(name, text):
     for i, line in enumerate(lines):
         if line.startswith('=====') and i:
             rows = tables[lines[i - 1].rstrip()]
-        # A name may hold anything; the columns behind it are numbers: a count, then three or four with four decimals.
+        # A name may contain anything. Numbers follow it: a count, then three or four with four decimals.
         match = re.match(r'^(.*?) +(\d+)((?: +\d+\.\d{4}){3,4})$', line)
         if match and rows is not None:
             rows[match[1]] += int(match[2])
@@ -82,7 +82,7 @@ def read_mxbpf_json(name, data):
     side = Side(name)
     for table, counter in (('operator', side.operators), ('MXNET_C_API', side.api)):
         for row in data['tables'].get(table, []):
-            # MXNet shows a segment as one operator, and what is in it not at all; a bulk it does not run at all.
+            # MXNet shows a segment as one operator without those inside, and runs no bulks while it profiles.
             if row['name'] not in (UNNAMED, BULK) and row['count'] != row.get('in_segments', 0):
                 counter[row['name']] += row['count'] - row.get('in_segments', 0)
     for row in data['tables'].get('Device Storage', []):
@@ -95,7 +95,7 @@ def read_mxbpf_json(name, data):
 
 
 def trace_memory(path):
-    """Allocations one by one, from the running totals in MXNet's trace. They are written thread by thread and carry whole
+    """Reads allocations one by one from the running totals in MXNet's trace. They are written thread by thread in whole
     microseconds, so with several threads the order of two close ones is a guess; under NaiveEngine it is exact."""
     with open(path) as f:
         events = [e for e in json.load(f)['traceEvents'] if e.get('ph') == 'C' and e.get('cat') == 'Device Storage']
@@ -122,7 +122,7 @@ def load(path):
 
 
 def check_sums(side):
-    """The two rows over all calls agree with the rows below them; then they are dropped. Returns what does not."""
+    """Checks that the two rows over all calls agree with the rows below them, and drops them. Returns the differences."""
     rows = {row: n for row, n in side.api.items() if row not in (API_CALLS, API_CONCURRENCY)}
     calls, wrong = sum(rows.values()), []
     for row, expected in ((API_CALLS, calls), (API_CONCURRENCY, 2 * calls)):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a program that is held at the gates of gate.py with a tracer attached for exactly its measured section.
+"""Runs a program with the gates of gate.py, with a tracer attached for exactly its measured section.
 
   drive.py --tool 'mxbpf --pid {pid} --format json' --stdout FILE -- python prog.py --bare
 
-The tracer starts when the program is "ready"; the section runs once the tracer says on stderr that it is attached; after
-the section the tracer gets SIGINT and must end; only then does the program go on to its exit. Exit 0 if both ended with 0.
+The tracer starts when the program is "ready". The section runs when the tracer prints on stderr that it is attached. After the
+section the tracer gets SIGINT and must end, and only then the program goes on to its exit. Exit 0 if both ended with 0.
 """
 import argparse
 import re
@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 
-NOTHING_SEEN = 5  # mxbpf's exit code: the program was soon ready
+NOTHING_SEEN = 5  # mxbpf's exit code if the section was short
 
 
 def wait_for(stream, pattern, who, echo=False):

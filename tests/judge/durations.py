@@ -4,9 +4,9 @@
 
   durations.py BUILTIN_TRACE.json MXBPF_TRACE.json[.gz] [--share 95]
 
-MXNet writes B/E pairs in whole microseconds since the epoch, each end cut off, so a duration of its is up to 1 us too long or
-too short, which is not forgiven; mxbpf writes X events relative to baseTimeNanoseconds. Exit 0: every event has its partner
-and enough agree; 1: not; 2: bad input.
+MXNet writes B/E pairs in whole microseconds since the epoch and truncates each end, so its durations are up to 1 us too long or
+too short. There is no tolerance for that. mxbpf writes X events relative to baseTimeNanoseconds. Exit 0: every event has its
+partner and enough of them agree; 1: not; 2: bad input.
 """
 import argparse
 import collections
@@ -27,7 +27,7 @@ def read_json(path):
 
 
 def builtin_events(path):
-    """B and E of an operator are neighbours in its thread; a thread runs one operator at a time, except nested ones."""
+    """B and E of an operator are neighbours in its thread, which runs one operator at a time, except for nested ones."""
     open_events, events = collections.defaultdict(list), []
     for e in read_json(path)['traceEvents']:
         if e.get('cat') != 'operator' or e['ph'] not in 'BE':
@@ -57,7 +57,7 @@ def by_key(events, key):
 
 
 def thread_map(builtin, mxbpf):
-    """MXNet numbers threads by a hash of its own: which is which follows from who ran an operator of that name then."""
+    """MXNet numbers threads by a hash of its own. Threads are matched by the operators that they ran at the time."""
     votes, mine = collections.defaultdict(collections.Counter), by_key(mxbpf, lambda e: e.name)
     for name, theirs in by_key(builtin, lambda e: e.name).items():
         if len(theirs) == len(mine[name]):
@@ -67,8 +67,8 @@ def thread_map(builtin, mxbpf):
 
 
 def match(builtin, mxbpf):
-    """Pairs, and what has no partner. First by (name, thread) in order; the rest by name in order, for operators that one
-    side shows on another thread or lane."""
+    """Returns pairs, and events without a partner. Matches by (name, thread) in order first, and the rest by name in order, for
+    operators that one side shows on another thread or lane."""
     threads = thread_map(builtin, mxbpf)
     theirs = by_key(builtin, lambda e: (e.name, threads.get(e.tid)))
     mine = by_key(mxbpf, lambda e: (e.name, e.tid))

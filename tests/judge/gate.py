@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a program under judgement is held before and after its measured section, and how MXNet's own profiler is put
-around that section. The same section runs in both ways; between the two gates a tracer can attach and detach, so
-that neither start-up nor interpreter shutdown is in its window."""
+"""Holds a program before and after its measured section, and runs MXNet's own profiler around that section. The section is the
+same in both cases. A tracer attaches and detaches at the two gates, so its window has neither start-up nor interpreter
+shutdown."""
 import os
 import select
 import sys
@@ -14,7 +14,7 @@ def _hold(*words):
 
 
 def busy(work):
-    """Does something until it may go on."""
+    """Calls operators until it may go on."""
     print('busy', os.getpid(), flush=True)
     while not select.select([sys.stdin], [], [], 0)[0]:
         work()
@@ -31,7 +31,7 @@ def end():
 
 
 class Builtin:
-    """MXNet's profiler; results in PREFIX.table.txt, PREFIX.json, PREFIX.trace.json."""
+    """MXNet's profiler, with results in PREFIX.table.txt, PREFIX.json and PREFIX.trace.json."""
 
     def __init__(self, prefix, aggregate=True):
         from mxnet import profiler

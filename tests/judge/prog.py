@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One deterministic program: eager, hybridized and static nets, segments, memory traffic, waits.
 
-  prog.py --bare                    the section alone, between the two gates of gate.py
+  prog.py --bare                    only the section, between the two gates of gate.py
   prog.py --builtin PREFIX          the section under MXNet's profiler, without gates
-  prog.py --builtin PREFIX --gates  both: for a run with two profilers
+  prog.py --builtin PREFIX --gates  both, for a run with two profilers
   --no-aggregate                    MXNet's profiler without aggregate statistics
-  --bulk                            with bulking, as MXNet does by default
+  --bulk                            with bulking, MXNet's default
 """
 import argparse
 import gc
@@ -32,12 +32,12 @@ def parse_args():
 ARGS = parse_args()
 os.environ.setdefault('OMP_NUM_THREADS', '1')
 if not ARGS.bulk:
-    # Aggregate statistics switch bulking off by themselves; this does it for every kind of run: eager backward and both
-    # directions of CachedOp. The EXEC_TRAIN and EXEC_INFERENCE switches do not reach CachedOp, and INFERENCE=0 would take
-    # away the segments that both profilers show.
+    # Aggregate statistics disable bulking. This disables it in every run: eager backward and both directions of CachedOp. The
+    # EXEC_TRAIN and EXEC_INFERENCE switches have no effect on CachedOp, and INFERENCE=0 would remove the segments that both
+    # profilers show.
     os.environ['MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN'] = '0'
 
-# With oneDNN, who touches a weight first, worker or program, decides whether a copy in another layout is made of it: two
+# With oneDNN, a weight is copied to another layout or not, depending on whether the worker or the program uses it first. So two
 # profiled runs differ in DeleteVariable and allocations.
 os.environ['MXNET_MKLDNN_ENABLED'] = '0'
 
@@ -56,7 +56,7 @@ def make_net(**hybridize):
 
 
 class Work:
-    """Everything the section needs. After a warm-up nothing in it is done for the first time."""
+    """Everything that the section needs. A warm-up does everything that happens only once."""
 
     def __init__(self):
         mx.random.seed(1)
@@ -76,7 +76,7 @@ class Work:
         trainer.step(8)
 
     def segments(self):
-        """Inference of a static net: several operators in one engine operator named A,B,C."""
+        """Inference of a static net: several operators are one engine operator named A,B,C."""
         self.static(self.data)
         nd.waitall()
 
@@ -90,15 +90,15 @@ class Work:
             nd.waitall()
 
     def waits(self):
-        # Long enough that it surely still runs: whether MXNet pushes a WaitForVar operator depends on that.
+        # Long enough to be running still: MXNet pushes a WaitForVar operator only then.
         nd.dot(self.big, self.big).wait_to_read()
         small = self.big[:8, :8].sum()
         nd.waitall()
         small.asscalar()
 
     def settle(self):
-        """waitall() returns when the last operator has completed, but its worker frees the arrays it held after that. It has
-        done so once it runs another one, which holds nothing that is freed."""
+        """waitall() returns when the last operator has completed, but its worker frees that operator's arrays later. It has
+        done so when it has run another operator, which holds nothing to free."""
         for _ in range(3):
             nd.waitall()
             self.kept.append(nd.zeros((1,)))
@@ -119,7 +119,7 @@ def main():
     work = Work()
     for _ in range(2):
         work.section()
-    # A collection in the section would free arrays at moments of its own.
+    # A garbage collection in the section would free arrays at random times.
     gc.collect()
     gc.disable()
     work.settle()

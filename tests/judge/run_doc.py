@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a program of the MXNet documentation word for word (doc1.py, doc2.py: they call mxnet.profiler themselves).
+"""Runs a program of the MXNet documentation verbatim (doc1.py, doc2.py: they call mxnet.profiler themselves).
 
-  run_doc.py FILE --builtin PREFIX   as it stands; its print and its trace become PREFIX.table.txt, PREFIX.trace.json
-  run_doc.py FILE --bare             the same text; what it imports as mxnet.profiler does nothing but hold at the gates
-  run_doc.py FILE --builtin PREFIX --gates   MXNet's profiler, and held at the gates
+  run_doc.py FILE --builtin PREFIX   unchanged; its output and its trace become PREFIX.table.txt, PREFIX.trace.json
+  run_doc.py FILE --bare             the same text; the module that it imports as mxnet.profiler only holds it at the gates
+  run_doc.py FILE --builtin PREFIX --gates   under MXNet's profiler, and held at the gates
 """
 import argparse
 import contextlib
@@ -40,14 +40,14 @@ def gated_profiler(real):
 
 
 def run_builtin(file, prefix):
-    """The program writes to the working directory and to stdout; both are moved to PREFIX."""
+    """The program writes to the working directory and to stdout. Both become files with PREFIX."""
     program = os.path.abspath(file)
     directory = os.path.dirname(os.path.abspath(prefix))
     prefix = os.path.abspath(prefix)
     os.chdir(directory)
     out = sys.stdout
     with open(prefix + '.table.txt', 'w') as table:
-        # The gates speak on the real stdout while the program's own print goes to the file.
+        # The gates use the real stdout, and the program's own output goes to the file.
         gate.print = lambda *words, flush: print(*words, flush=flush, file=out)
         with contextlib.redirect_stdout(table):
             runpy.run_path(program, run_name='__main__')

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What an MXNet program says of its own operators' arrays, against the rows of mxbpf --shapes --by shape.
+"""Compares the rows of mxbpf --shapes --by shape with an MXNet program's own account of its operators' arrays.
 
-  shapes.py FORM --says SAYS.json           runs the program between the gates of gate.py, and writes what it says
+  shapes.py FORM --says SAYS.json           runs the program between the gates of gate.py, and writes its account
   shapes.py FORM --against SAYS.json ROWS   compares; exit 0: rows and counts are equal
 
-What it says comes of nd.shape, dtype and stype of what it gives to operators and gets. FORM: eager, or a net as hybrid,
-static or module, forward; with -backward both ways.
+The account comes from nd.shape, dtype and stype of inputs and outputs. FORM: eager, or a net as hybrid, static or module,
+forward; with -backward also backward.
 """
 import argparse
 import collections
@@ -46,7 +46,7 @@ def look(x):
 # ---- eager
 
 def conv_flops(out, weight):
-    """By the definition: for each element that comes out, each of its filter's."""
+    """By definition: the filter's operations for each output element."""
     n = 2
     for d in out.shape:
         n *= d
@@ -107,7 +107,7 @@ class Eager:
     def dims(self):
         for n in range(1, 8):
             self.call('negative', self.nd.negative, [self.made['%dd' % n]])
-        self.call('expand_dims', self.nd.expand_dims, [self.made['4d']], axis=0)  # 4 go in and 5 come out
+        self.call('expand_dims', self.nd.expand_dims, [self.made['4d']], axis=0)  # 4 dimensions in, 5 out
         self.call('sum', self.nd.sum, [self.made['5d']], axis=(1, 2))
         with self.mx.util.np_shape(True):
             self.call('sum', self.nd.sum, [self.made['4d']])  # no dimension at all
@@ -157,7 +157,7 @@ class Eager:
 # ---- a net, whose graph the library runs in pieces of its own choice
 
 class Net:
-    """Its layers one by one, so that each says its own shapes; what is measured is the same net as the form has it."""
+    """The net runs layer by layer for the account of each one's shapes. The measured net is the same in the given form."""
 
     def __init__(self, says, form, backward):
         import mxnet as mx
@@ -189,7 +189,7 @@ class Net:
             self.grad = mx.nd.ones(self.seen[-1].shape)
         else:
             self.net.hybridize(static_alloc=self.form == 'static', static_shape=self.form == 'static')
-        self.step()  # it makes its graphs the first time
+        self.step()  # the first step makes its graphs
         mx.nd.waitall()
 
     def step(self):
@@ -222,10 +222,10 @@ class Net:
             add(name, [s[i]] + args, [s[i + 1]], flops)
         add('BatchNorm', [s[1]] + param(bn, 'gamma', 'beta', 'running_mean', 'running_var'), [s[2], channels, channels])
         add('Activation', [s[2]], [s[3]])
-        # Pooling may have a workspace for its gradient as well, of which the program knows nothing.
+        # Pooling may also have a workspace for its gradient, which the program does not know.
         add('Dropout', [s[4]], [s[5], s[5]])
         for name, layer, i, args, flops in products if self.backward else ():
-            # The first layer's data is the program's: nobody wants its gradient.
+            # The first layer's data comes from the program and needs no gradient.
             first = i == 0
             taken = args if layer is conv else args[:1]  # a gradient of FullyConnected's needs no bias
             add('_backward_' + name, [s[i + 1], s[i]] + taken, [['unwanted', ''] if first else s[i]] + args,
@@ -241,7 +241,7 @@ class Net:
 # ---- against the rows
 
 def same(says, rows):
-    """Of the operators that the program tells of, rows and counts, and the estimates of those that it tells."""
+    """Compares rows and counts of the operators in the account, and the estimates that it has."""
     names = {json.loads(row)[0] for row in says['rows']}
     got, bad = collections.Counter(), []
     for r in rows:

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares two traces of the same calls: time on CPU, run-queue wait and blocked time by the agent and by probes. Both
-sessions ran at the same time. Exits with 1 if they disagree. The probes read the kernel's account of the thread at both
-ends of a call.
-usage: accounts.py AGENT.json PROBES.json LEAST STOLEN_NS     LEAST: calls that must be in both; STOLEN_NS: what the
-hypervisor has taken meanwhile: the kernel does not say whose time that was, so what the probes say of it is an estimate"""
+"""Compares two traces of the same calls: time on CPU, run-queue wait and blocked time by the agent and by probes. Both sessions
+ran at the same time. Exits with 1 if they disagree. The probes read the kernel's account of the thread at both ends of a call.
+usage: accounts.py AGENT.json PROBES.json LEAST STOLEN_NS     LEAST: number of calls that both must have; STOLEN_NS: time stolen
+by the hypervisor. The kernel does not say from which thread, so it makes the values of probes estimates."""
 import bisect
 import collections
 import json
@@ -14,7 +13,7 @@ PARTS = ('on_cpu_us', 'runq_us', 'blocked_us')
 
 
 def load(path):
-    """(thread, name) -> calls, each (start, duration, parts), by start in us of the monotonic clock"""
+    """Returns (thread, name) -> calls, each (start, duration, parts), by start in us of the monotonic clock"""
     trace = json.load(open(path))
     base = trace['otherData']['window']['start_mono_ns'] / 1000
     calls = collections.defaultdict(list)
@@ -28,7 +27,7 @@ def load(path):
 
 
 def pairs(agent, probes):
-    """Calls that begin and end at the same time. A thread may be held up between the moments at which the two look."""
+    """Returns calls that begin and end at the same time. A thread may lose its CPU between the readings of both."""
     for key, calls in agent.items():
         others = probes.get(key, [])
         starts = [call[0] for call in others]
@@ -40,8 +39,8 @@ def pairs(agent, probes):
 
 
 def tolerance(path):
-    """Of the sums. Where threads run of which the kernel tells no program (those of process 1 in a sandbox), or mxbpf itself
-    got no CPU for long, the agent's session says what it has not seen, or has seen late."""
+    """Tolerance of the sums. The kernel may hide threads from programs (those of process 1 in a sandbox), and mxbpf itself may get
+    no CPU for long. The agent's session says what it has not seen, or has seen late."""
     unseen = sum(of[kind] for of in json.load(open(path))['otherData']['sources'] for kind in ('late', 'unmatched', 'dropped'))
     return 0.1 if unseen else 0.01
 

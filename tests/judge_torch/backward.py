@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares what mxbpf says of forward and backward with what torch.profiler's own events say. Exit 0 if nothing differs.
+"""Compares mxbpf's forward and backward operators with torch.profiler's own events. Exit 0 if nothing differs.
 
   backward.py BUILTIN REPORT [--all-names]
   backward.py BUILTIN TRACE --numbers
 
-BUILTIN is what prog.py --builtin wrote, REPORT what `mxbpf report --backward --format json` says of the same program. By torch's
-rule, as mxbpf's: the operator that made a node is the last one to begin with its number. What torch alone can name, forward of a
-custom Function, and a graph of TorchScript, which makes its node after its last operator, are no operators to mxbpf: nodes of
-theirs stand under their own names. --all-names: the former are operators, as a callback sees them. --numbers: what mxbpf's trace of
-the same run says of numbers is compared, one by one: those of all nodes and of the operators that made them.
+BUILTIN is the file of prog.py --builtin, REPORT that of `mxbpf report --backward --format json` for the same program. By torch's
+rule, which is mxbpf's, the operator that made a node is the last one to begin with its number. Two things are no operators to
+mxbpf: names that only torch.profiler has (the forward of a custom Function), and a graph of TorchScript, which makes its node
+after its last operator. Their nodes have their own names. --all-names: the former are operators, as for a callback. --numbers:
+compares the sequence numbers in mxbpf's trace of the same run, one by one: those of all nodes and of the operators that made them.
 """
 import collections
 import json
@@ -36,7 +36,7 @@ class Events:
         return self.makers.get((node['forward_thread'], node['sequence']))
 
     def origin(self, event):
-        """The backward node that it ran in; None: none."""
+        """Returns the backward node around it, or None."""
         while event['parent'] is not None:
             event = self.events[event['parent']]
             if event['scope'] == BACKWARD:
@@ -44,7 +44,7 @@ class Events:
         return None
 
     def rows(self, unseen):
-        """{name: [forward calls, runs of nodes, runs of deeper nodes]}"""
+        """Returns {name: [forward calls, runs of nodes, runs of deeper nodes]}"""
         rows, counted = collections.defaultdict(lambda: [0, 0, 0]), set()
         for node in self.events:
             if node['scope'] != BACKWARD or node['sequence'] < 0:
@@ -62,14 +62,14 @@ class Events:
 
 
     def numbers(self):
-        """(name, number, forward thread) of nodes and of their operators, once each."""
+        """Returns (name, number, forward thread) of nodes and of their operators, once each."""
         nodes = [e for e in self.events if e['scope'] == BACKWARD and e['sequence'] >= 0]
         makers = {self.maker(node) for node in nodes if not node['name'].endswith(GRAPH)} - {None}
         return {(e['name'], e['sequence'], e['forward_thread']) for e in nodes + [self.events[i] for i in makers]}
 
 
 def compare_numbers(builtin, trace):
-    """mxbpf may have numbers of more operators: the node was not run."""
+    """mxbpf may have numbers of more operators, because a node need not run."""
     with open(builtin) as f:
         events = json.load(f)['events']
     want, known = Events(events).numbers(), {(e['name'], e['sequence'], e['forward_thread']) for e in events}

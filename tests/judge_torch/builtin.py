@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's own profiler around a section, and what it saw, in full, as JSON."""
+"""PyTorch's own profiler around a section, with its complete results as JSON."""
 import collections
 import os
 import tempfile
@@ -10,12 +10,12 @@ from torch.profiler import ProfilerActivity, profile
 
 
 def tensors_of(event):
-    """Versions before 2.13 do not say of an event what its inputs were."""
+    """Versions before 2.13 do not have the inputs of an event."""
     return kineto.tensors(getattr(event, 'input_dtypes', []), getattr(event, 'structured_input_shapes', []))
 
 
 class Builtin:
-    """`all_threads`: rows of every thread, but no memory; torch 2.13 gives only one of the two."""
+    """`all_threads`: rows of every thread without memory; torch 2.13 has only one of the two."""
 
     def __init__(self, shapes=False, all_threads=False):
         config = None
@@ -27,17 +27,17 @@ class Builtin:
         self.stop = self.profile.stop
 
     def rows(self):
-        """Of key_averages(): what torch counts, after its own rules. {name: [calls, bytes, own bytes]}"""
+        """Returns key_averages(), torch's own counts: {name: [calls, bytes, own bytes]}"""
         rows = collections.defaultdict(lambda: [0, 0, 0])
         for row in self.profile.key_averages():
-            # Allocations outside of operators: they are compared as memory.
+            # Allocations outside of operators are compared as memory.
             if row.key != '[memory]':
                 values = row.count, row.cpu_memory_usage, row.self_cpu_memory_usage
                 rows[row.key] = [a + b for a, b in zip(rows[row.key], values)]
         return dict(sorted(rows.items()))
 
     def by_shape(self):
-        """Of key_averages(group_by_input_shape=True): [[name, shapes, calls]]"""
+        """Returns key_averages(group_by_input_shape=True): [[name, shapes, calls]]"""
         rows = self.profile.key_averages(group_by_input_shape=True)
         return sorted([row.key, str(row.input_shapes or []), row.count] for row in rows if row.key != '[memory]')
 
@@ -60,7 +60,7 @@ class Builtin:
         } for e in events]
 
     def slices(self):
-        """As kineto.slices(), of what is left when duplicates are removed: torch's trace still has them."""
+        """Like kineto.slices(), without duplicates, which torch's trace still has."""
         count = collections.Counter()
         for e in self.profile.events():
             if e.name != '[memory]':
@@ -68,7 +68,7 @@ class Builtin:
         return kineto.listed(count)
 
     def report(self, keep=None):
-        """keep: where torch's own trace is to stay."""
+        """keep: the path for torch's own trace."""
         with tempfile.TemporaryDirectory() as directory:
             path = keep or os.path.join(directory, 'trace.json')
             self.profile.export_chrome_trace(path)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares what two profilers counted in the same section: rows of operators, backward nodes and annotations with their calls and
-bytes, allocations, arrows from forward to backward. Exit 0: nothing differs; 1: something does, and every difference is
-printed; 2: bad input.
+"""Compares the counts of two profilers for the same section: rows of operators, backward nodes and annotations with their calls and
+bytes, allocations, arrows from forward to backward. Exit 0: equal; 1: different, and every difference is printed; 2: bad input.
 
   compare.py BUILTIN OTHER [--calls] [--all-names] [--launched] [--trace TRACE [--shapes SHAPED]]
 
-BUILTIN is what prog.py --builtin wrote, OTHER another such file or that of `mxbpf --format json`. --trace: OTHER's trace in
-Kineto's conventions or mxbpf's recording (.mxd), for its arrows and its slices; --shapes: those with the sizes and types of tensors, as in SHAPED, a BUILTIN
-of prog.py --shapes, and OTHER's rows, which are by shape then. --calls: of rows not their bytes. --all-names: OTHER must have the rows
-that torch.profiler alone can name, too, if a callback sees them. --launched: BUILTIN is of prog.py --whole, and OTHER of a launched one.
+BUILTIN is the file of prog.py --builtin, OTHER another such file or that of `mxbpf --format json`. --trace: also compares arrows
+and slices of OTHER's trace in Kineto's conventions or of mxbpf's recording (.mxd). --shapes: compares slices with the sizes and
+types of tensors in SHAPED, a file of prog.py --shapes; OTHER's rows are by shape then. --calls: does not compare bytes of rows.
+--all-names: OTHER must have rows that only torch.profiler can name, if a callback sees them. --launched: BUILTIN is of
+prog.py --whole, and OTHER of a launched program.
 """
 import argparse
 import collections
@@ -26,9 +26,9 @@ OPERATOR_TABLES = ('operator',)
 MEMORY_TABLE = 'memory'
 CPU = 'cpu/0'
 
-# Rows of torch.profiler that do not exist outside of it: torch writes these names only for a profiler that is on, in code
-# that has them in no register and no memory otherwise. A profiler that has such a row must have its count; it may have
-# none. No other row may be missing, and none may be added.
+# Rows that only torch.profiler can have: torch creates these names only for an active profiler, and they are in no register and
+# no memory otherwise. Another profiler may omit such a row, or must have its count. No other row may be missing, and none may be
+# added.
 UNSEEN = (
     (r'detach_?', 'RECORD_FUNCTION inside VariableType::detach: the row below each aten::detach'),
     (r'Square|SplitTwo|Fails|Inward', "forward of the programs' custom Functions: named by THPFunction_apply for a profiler only"),
@@ -38,22 +38,22 @@ UNSEEN = (
     (r'CompiledFunction', 'forward of a custom Function that dynamo makes'),
 )
 
-# Of these, what Python code writes only if torch.profiler itself is on: a callback alone does not see it either.
+# Python code writes these only if torch.profiler itself is active, so a callback does not see them either.
 UNSEEN_BY_CALLBACK = r'Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue|## Call CompiledFxGraph \w+ ##'
 
-# Nodes that no operator makes. torch.profiler draws their arrows from the last operator before.
+# Nodes that no operator makes. torch.profiler draws their arrows from the previous operator.
 MADE_BETWEEN = r'torch::jit::.*::DifferentiableGraphBackward'
 
-# Rows of which bytes are not compared: an exception left the operator, and what its callers free while it passes through them
-# cannot be told from what the operator itself frees. Or a backward pass went on in another thread, as those from the 60th on do,
-# whose bytes are not counted for calls of the first. {program: rows}
+# Rows whose bytes are not compared. Either an exception left the operator, and its own frees cannot be told from those of its
+# callers during unwinding. Or a backward pass of depth 60 or more continued in another thread, whose bytes do not count for
+# calls of the first. {program: rows}
 BYTES_NOT_COMPARED = {
     'threads': ('aten::mv', 'aten::addmv_'),
     'exceptions': ('aten::linalg_inv', 'aten::_linalg_check_errors', 'aten::add_'),
     'deep': ('InwardBackward', 'autograd::engine::evaluate_function: InwardBackward'),
 }
 
-# The function of TorchScript that `import torch` runs.
+# `import torch` runs this function of TorchScript.
 IMPORTED = 'defaults'
 
 Row = collections.namedtuple('Row', 'calls bytes own_bytes')
@@ -125,7 +125,7 @@ def read_builtin(name, data):
     side.program = data['program']
     add_report(side, data)
     if 'other_thread' in data:
-        # torch.profiler counted that thread's work elsewhere; the program itself counted it where it was done.
+        # torch.profiler counted that thread's work in another run, and the program counted it in this one.
         other = data['other_thread']
         for row, calls in data['own_calls'].items():
             counted = other['rows'].get(row, NO_ROW)[0]
@@ -141,13 +141,13 @@ def read_mxbpf(name, data):
     for table in OPERATOR_TABLES:
         for row in data['tables'].get(table, []):
             add_row(side, row['name'], (row['count'], row.get('alloc_bytes', 0), row.get('self_alloc_bytes', 0)))
-            # Of a list, key_averages() shows nothing.
+            # key_averages() omits lists.
             shapes = [[] if s and isinstance(s[0], list) else s for s in row.get('shapes', [])]
             side.by_shape[row['name'], str(shapes)] += row['count']
     for row in data['tables'].get(MEMORY_TABLE, []):
         device = 'cpu' if row['device'] == CPU else row['device']
         side.memory[device] = Memory(row['allocs'], row['frees'], row['alloc_bytes'], row['free_bytes'])
-    # What the scheduler's source did not see takes no call away.
+    # Loss of the scheduler's source loses no calls.
     of_switches = next((of for of in data.get('sources', []) if of['source'] == 'scheduler'), {})
     side.lost = {kind: n - of_switches.get(kind, 0) for kind, n in data['loss'].items()
                  if n > of_switches.get(kind, 0) and kind not in ('attempted', 'stored')}
@@ -193,8 +193,8 @@ def differences(kind, a, b):
 
 
 def trace_differences(path, trace):
-    """Of what the counts above do not show: categories, and every report of the allocator; the order of frees is not the same in
-    two runs, not torch.profiler's either."""
+    """Compares data that the counts do not show: categories, and every report of the allocator. The order of frees differs between
+    two runs of torch.profiler, too."""
     with open(path) as f:
         data = json.load(f)
     own, its = {e['name'] for e in data['events'] if e['annotation']}, kineto.annotations(trace)
@@ -214,8 +214,8 @@ def without_tensors(slices):
 
 
 def take_edges(a, b):
-    """The window of a launched program also has what lies around torch.profiler's: `import torch` runs a function of TorchScript,
-    and the end of the interpreter frees memory."""
+    """The window of a launched program is wider than torch.profiler's: `import torch` runs a function of TorchScript, and the
+    exit of the interpreter frees memory."""
     imported = b.rows.pop(IMPORTED)
     if imported.calls > 1:
         b.rows[IMPORTED] = imported._replace(calls=imported.calls - 1)
@@ -256,7 +256,7 @@ def main():
         shaped = load(args.shapes)
         wrong += differences('slice', shaped.slices, b.slices)
         wrong += differences('shape', shaped.by_shape, b.by_shape)
-        # Types of what is no tensor, and strides; torch's trace still has duplicates, so there may be more there.
+        # Types of non-tensors, and strides. torch's trace still has duplicates, so it may have more.
         wrong += ['not seen by %s: %s' % (args.shapes, text) for text in sorted(b.arguments - shaped.arguments)]
     if wrong:
         print('%-68s %8s %8s' % ('', a.name, b.name))

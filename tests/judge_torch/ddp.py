@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A worker of torchrun: trains under DistributedDataParallel on gloo, with a collective of each kind, all of it under
-torch.profiler, whose counts it writes to RANK.json as {pid, rows: {name: count}}.
+torch.profiler, and writes the counts to RANK.json as {pid, rows: {name: count}}.
 """
 import json
 import os

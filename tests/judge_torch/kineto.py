@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trace in Kineto's conventions says, torch's or anyone's, in a form that can be compared."""
+"""Reads a trace in Kineto's conventions, torch's or any other, in a form for comparison."""
 import collections
 import json
 
@@ -12,7 +12,7 @@ def read(path):
 
 
 def memory(trace):
-    """The allocator's reports one by one: signed bytes in order of time, for each device."""
+    """Returns the allocator's reports one by one: signed bytes in order of time, for each device."""
     steps = collections.defaultdict(list)
     for e in sorted((e for e in trace if e.get('name') == '[memory]'), key=lambda e: e['ts']):
         kind, number = e['args']['Device Type'], e['args'].get('Device Id', -1)
@@ -21,7 +21,7 @@ def memory(trace):
 
 
 def unpaired(trace):
-    """Frees that give back something else than was taken at their address."""
+    """Returns frees with another size than the allocation at their address."""
     live, wrong = {}, 0
     for e in sorted((e for e in trace if e.get('name') == '[memory]'), key=lambda e: e['ts']):
         place, size = (e['pid'], e['args']['Addr']), e['args']['Bytes']
@@ -33,8 +33,8 @@ def unpaired(trace):
 
 
 def links(trace):
-    """Forward operator -> backward node, as the arrows have it: [[forward, backward, how many]]. An arrow begins and ends at
-    exactly the start of the slice it means; of slices with the same start it is the innermost."""
+    """Returns the arrows from forward operator to backward node: [[forward, backward, number]]. An arrow starts and ends at
+    exactly the start of its slice; among slices with the same start it means the innermost."""
     names, ends = {}, collections.defaultdict(dict)
     for e in sorted((e for e in trace if e.get('ph') == 'X' and e.get('cat') == 'cpu_op'), key=lambda e: -e['dur']):
         names[e['tid'], e['ts']] = e['name']
@@ -45,16 +45,16 @@ def links(trace):
     return listed(count)
 
 
-LIST_MAX = 30  # of tensors that Kineto writes
+LIST_MAX = 30  # Kineto writes at most this many tensors
 
 
 def tensors(types, sizes):
-    """Of a call; one without dimensions looks like an argument that is no tensor."""
+    """Returns the tensors of a call. One without dimensions looks like an argument that is no tensor."""
     return ' '.join('%s%s' % (t, json.dumps(s)) for t, s in zip(types or (), sizes or ()) if 0 < len(s) <= LIST_MAX)
 
 
 def slices(trace):
-    """[[name, sizes and types of its tensors, how many]], without iterations, which mxbpf finds where no program marks them."""
+    """Returns [[name, sizes and types of tensors, number]] without iterations, which mxbpf finds without annotations, too."""
     count = collections.Counter()
     for e in trace:
         if e.get('ph') == 'X' and e.get('cat') in SLICES and not e['name'].startswith('ProfilerStep#'):
@@ -67,7 +67,7 @@ def annotations(trace):
 
 
 def arguments(trace):
-    """What operators got, in full: [name + JSON of sizes, types and strides]"""
+    """Returns the complete inputs of operators: [name + JSON of sizes, types and strides]"""
     return sorted({e['name'] + json.dumps([e['args'][key] for key in ('Input Dims', 'Input type', 'Input Strides')])
                    for e in trace if e.get('cat') == 'cpu_op' and 'Input Dims' in e['args']})
 

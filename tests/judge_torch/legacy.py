@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The profiler of a PyTorch that was built without Kineto, as builtin.py is for today's. What it records is taken in its order: the
-tree that it makes itself goes by whole microseconds, and takes a short operator's child for a sibling."""
+"""The profiler of a PyTorch built without Kineto, with the interface of builtin.py. Reads its records in their order, because
+the tree that it builds itself uses whole microseconds and mistakes a short operator's child for a sibling."""
 import collections
 
 from torch.autograd import profiler_legacy
@@ -15,7 +15,7 @@ class Event:
         self.name = record and record.name()
 
     def tidied(self):
-        """torch's rule: an only child of the same name is no event of its own."""
+        """torch's rule: an only child with the same name is no event of its own."""
         while len(self.children) == 1 and self.children[0].name == self.name:
             self.own_bytes += self.children[0].own_bytes
             self.children = self.children[0].children
@@ -34,7 +34,7 @@ class Event:
 
 
 def listed(events):
-    """As builtin.py lists them, but for their bytes. In order of their starts on each thread, which stands for the time."""
+    """Lists events like builtin.py, but without bytes. The order of their starts on each thread replaces times."""
     index = {id(event): i for i, event in enumerate(events)}
     return [{
         'name': event.name,
@@ -67,7 +67,7 @@ class Builtin:
         self.profile.__exit__(None, None, None)
 
     def roots(self, memory):
-        """Of every thread, the root of its events; allocations go to `memory`."""
+        """Returns the root of the events of every thread; allocations go to `memory`."""
         for thread in self.records:
             root = at = Event(None, None)
             for record in thread:

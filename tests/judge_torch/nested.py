@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether nested time is counted once, and equals what torch.profiler says of the very same run of the program `nested`.
+"""Checks that nested time counts once and equals torch.profiler's in the same run of the program `nested`.
 
   nested.py BUILTIN NAME.json THREAD.json DEVICE.json
 
-BUILTIN is what prog.py --builtin --all-threads --gates wrote, the others are `mxbpf --format json`, --by name, thread and device.
+BUILTIN is the file of prog.py --builtin --all-threads --gates, the others are `mxbpf --format json`, --by name, thread and device.
 """
 import collections
 import json
 import sys
 
 UNNAMED = '[unnamed]'  # record_function('')
-OVERHEAD = 0.1  # of a row's total time, and
-SLACK_NS = 3e6  # two profilers stand in each other's way
+OVERHEAD = 0.1  # relative to a row's total time, and
+SLACK_NS = 3e6  # two profilers delay each other
 
 
 def builtin_rows(events):
-    """{(name, annotation): [calls, total, self]}, as FunctionEvent's cpu_time_total and self_cpu_time_total."""
+    """Returns {(name, annotation): [calls, total, self]}, FunctionEvent's cpu_time_total and self_cpu_time_total."""
     nested = collections.Counter()
     for e in events:
         if e['parent'] is not None:
@@ -41,7 +41,7 @@ def main():
     assert own['aten::mm', True][0] == 5 and torch['aten::mm', True][0] == 5
     assert own['aten::mm', False][0] == torch['aten::mm', False][0] >= 90, own['aten::mm', False]
     assert set(own) == set(torch), set(own) ^ set(torch)
-    # A thread that loses its CPU between the two profilers' starts of a call waits inside of it for one, outside for the other.
+    # If a thread loses its CPU between the two profilers' starts of a call, only one of them counts the wait for the call.
     waited = sum(r['account']['runq_ns'] for r in threads)
     for key, (calls, total, self_ns) in own.items():
         its = torch[key]
@@ -52,11 +52,11 @@ def main():
     whole = sum(r['self_ns'] for r in names)
     for rows, most in ((threads, window), (devices, window * len(threads))):
         assert all(r['total_ns'] == r['self_ns'] <= most for r in rows), (rows, most)
-        assert all(0 < r['min_ns'] <= r['avg_ns'] <= r['max_ns'] for r in rows), rows # durations, with what is nested
+        assert all(0 < r['min_ns'] <= r['avg_ns'] <= r['max_ns'] for r in rows), rows # durations including nested calls
         assert all(sum(r['account'][k] for k in ('on_cpu_ns', 'runq_ns', 'blocked_ns', 'elsewhere_ns')) == r['total_ns'] for r in rows)
         assert sum(r['total_ns'] for r in rows) == whole
         assert sum(r['count'] for r in rows) == sum(r['count'] for r in names)
-    # The naps were in no operator: they are blocked, and counted once although up to three annotations were around them.
+    # The sleeps are in no operator: they are blocked time, counted once although up to three annotations enclose them.
     naps = 0.02e9 * (5 + 2 * 3 + 10)
     blocked = sum(r['account']['blocked_ns'] for r in threads)
     print('window %d, self %d, blocked %d, naps %d' % (window, whole, blocked, naps))

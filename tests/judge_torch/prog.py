@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs of programs.py, NAME being one of them or some with commas between; their section is measured in one way or another.
+"""Runs the programs NAME[,NAME...] of programs.py and measures their section in one of these ways.
 
-  prog.py NAME --bare                    the section alone, between the two gates of ../judge/gate.py
-  prog.py NAME --builtin OUT             the section under torch.profiler, without gates; what it saw goes to OUT
-  prog.py NAME --builtin OUT --gates     both: for a run with two profilers
-  --shapes        torch.profiler with record_shapes: it keeps tensors alive, hence sees other frees
+  prog.py NAME --bare                    only the section, between the two gates of ../judge/gate.py
+  prog.py NAME --builtin OUT             the section under torch.profiler, without gates, with its results in OUT
+  prog.py NAME --builtin OUT --gates     both, for a run with two profilers
+  --shapes        torch.profiler with record_shapes, which keeps tensors alive and so has other frees
   --all-threads   torch.profiler with the rows of all threads and without memory
-  --keep TRACE    torch.profiler's own trace stays there
-  --result OUT    a hash of what the section computed
-  --whole         all that the program does is the section: what is made before it and done for the first time, too
-  --busy          says "busy PID" before it is ready, and calls operators until it may go on
+  --keep TRACE    keeps torch.profiler's own trace
+  --result OUT    writes a hash of the section's result
+  --whole         the section is the whole program, with preparations and first-time work
+  --busy          prints "busy PID" before it is ready, and calls operators until it may go on
 """
 import argparse
 import gc
@@ -20,7 +20,7 @@ import os
 import sys
 
 os.environ.setdefault('OMP_NUM_THREADS', '1')
-# Compiled in this process: no pool of compilers that is there in one run and not in the next.
+# Compiles in this process, because a pool of compilers may exist in one run and not in the next.
 os.environ.setdefault('TORCHINDUCTOR_COMPILE_THREADS', '1')
 
 import torch  # noqa: E402
@@ -65,7 +65,7 @@ class Run:
     def begin(self):
         for name in self.names:
             self.programs.append(PROGRAMS[name]())
-            # What is done for the first time only: compiling, TorchScript's profiling runs, optimizer state.
+            # First-time work: compiling, TorchScript's profiling runs, optimizer state.
             for _ in range(WARM_SECTIONS):
                 self.programs[-1].section()
 
@@ -89,7 +89,7 @@ class Run:
 
 
 def measure(args, section):
-    """torch.profiler as the section has left it, or None."""
+    """Returns torch.profiler as the section has left it, or None."""
     builtin = args.builtin and Builtin(args.shapes, args.all_threads)
     if args.busy:
         gate.busy(lambda: torch.ones(1))
@@ -106,7 +106,7 @@ def measure(args, section):
 
 
 def report(args, builtin, programs):
-    """The work of a second thread, which torch.profiler does not see there, is done once more in this one for it."""
+    """Does the work of a second thread again in this one, because torch.profiler does not see it there."""
     data = dict(builtin.report(args.keep), program=','.join(args.names), torch=torch.__version__)
     for program in programs:
         if not hasattr(program, 'other') or args.all_threads:
@@ -129,7 +129,7 @@ def main():
     run = Run(args.names)
     if not args.whole:
         run.begin()
-    # A collection in the section would free tensors at moments of its own.
+    # A garbage collection in the section would free tensors at random times.
     gc.collect()
     gc.disable()
     builtin = measure(args, run.whole if args.whole else run.section)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is judged: deterministic programs that between them go every way into PyTorch's operators.
+"""Deterministic programs for the comparison, which together use every way into PyTorch's operators.
 
-A program is a class: __init__ prepares everything, section() is what is measured and may run any number of times with the
-same counts, tensors() is what its result is. other() is the work of a second thread, where there is one: section() runs it
-there, beside its own.
+A program is a class: __init__ prepares everything, section() is measured and has the same counts in each of any number of
+runs, tensors() is its result. other() is the work of a second thread, which section() runs beside its own if there is one.
 """
 import sys
 import threading
@@ -32,7 +31,7 @@ class ConvNet(nn.Module):
 
 
 class Training:
-    """Steps of a net: a loader, an annotation, clipped gradients, a schedule, the loss read back; then evaluation."""
+    """Training steps of a net: a loader, an annotation, clipped gradients, a schedule, the loss read back; then evaluation."""
 
     def __init__(self, net, optimizer):
         self.net, self.optimizer = net, optimizer
@@ -72,7 +71,7 @@ def training_with(kind, **options):
 
 
 class Transformer:
-    """An encoder with padding: trained in mixed precision, evaluated on the fused path with nested tensors."""
+    """An encoder with padding, trained in mixed precision and evaluated on the fused path with nested tensors."""
 
     def __init__(self):
         self.embed = nn.Embedding(50, 32)
@@ -123,7 +122,7 @@ def scripted_loop(x, n: int):
 
 
 class Script:
-    """Operators that come boxed: TorchScript's interpreter, traced modules, torch.ops."""
+    """Boxed operators: TorchScript's interpreter, traced modules, torch.ops."""
 
     def __init__(self):
         self.x = torch.randn(6, 6)
@@ -168,7 +167,7 @@ class SplitTwo(torch.autograd.Function):
 
 
 class Custom:
-    """Custom Functions, gradients of gradients, hooks, recomputation within backward, function transforms; shared memory."""
+    """Custom Functions, gradients of gradients, hooks, recomputation within backward, function transforms, shared memory."""
 
     def __init__(self):
         self.x = torch.randn(4, 5, requires_grad=True)
@@ -203,7 +202,7 @@ class Custom:
 
 
 class Threads(Training):
-    """A second Python thread that trains by itself and catches exceptions: torch.profiler has no rows of it."""
+    """A second Python thread that trains by itself and catches exceptions. torch.profiler has no rows of it."""
 
     def __init__(self):
         net = ConvNet()
@@ -216,7 +215,7 @@ class Threads(Training):
         self.calls[name] = self.calls.get(name, 0) + 1
 
     def other(self):
-        """Counts for itself the operators that nothing else in it calls."""
+        """Counts the operators that nothing else in the program calls."""
         self.calls = {}
         for _ in range(20):
             self.weight.grad = None
@@ -234,7 +233,7 @@ class Threads(Training):
                 self.called('aten::mv')
 
     def section(self):
-        # Dropout draws from the one generator that both threads share, so only one of them does.
+        # Both threads share one random generator, so only one of them uses dropout.
         thread = threading.Thread(target=self.other)
         thread.start()
         super().section()
@@ -245,8 +244,8 @@ class Threads(Training):
 
 
 class Nested:
-    """Annotations in annotations, modules in modules, one with an operator's name and some with names as MXNet's bulks have, on
-    two threads. The naps say where the time is."""
+    """Annotations in annotations, modules in modules, one with an operator's name and some with names like MXNet's bulks, on two
+    threads. The sleeps mark where the time is."""
 
     NAP = 0.02
 
@@ -292,7 +291,7 @@ class Nested:
 
 
 class Exceptions(Training):
-    """Operators that fail and are caught, in between the steps of a training."""
+    """Operators that fail and are caught between the steps of a training."""
 
     def __init__(self):
         net = ConvNet()
@@ -334,8 +333,8 @@ class Exceptions(Training):
 
 
 class Forms:
-    """Operators for how they are given their arguments: in registers, on the stack, by address, absent, in lists, boxed;
-    and tensors of every kind."""
+    """Operators with every way to pass arguments: in registers, on the stack, by address, absent, in lists, boxed; and tensors of
+    every kind."""
 
     def __init__(self):
         self.a, self.b = torch.randn(3, 4), torch.randn(3, 4)
@@ -444,7 +443,7 @@ class Forms:
 
 
 class Inward(torch.autograd.Function):
-    """Its backward differentiates another of its kind, as often as it is told; the last one may fail."""
+    """Its backward differentiates another Function of its kind, a given number of times. The last one may fail."""
 
     @staticmethod
     def forward(ctx, x, left, fails):
@@ -464,9 +463,9 @@ class Inward(torch.autograd.Function):
 
 class Deep:
     """
-    Backward passes 70 deep and annotations 500 deep, each once up to its end and once until the innermost fails. A pass
-    that fails is 55 deep: from 60 on autograd goes on in other threads, and whether torch.profiler sees what these free
-    after the failure depends on which thread is faster.
+    Backward passes 70 deep and annotations 500 deep, each once to its end and once until the innermost fails. A failing
+    pass is 55 deep: from 60 on autograd uses other threads, and whether torch.profiler sees their frees after the failure
+    depends on which thread is faster.
     """
 
     PASSES, FAILING, NOTES = 70, 55, 500

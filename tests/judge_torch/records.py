@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a recording says (include/mxbpf_file.h, include/mxbpf_event.h), read without mxbpf."""
+"""Reads a recording (include/mxbpf_file.h, include/mxbpf_event.h) without mxbpf."""
 import collections
 import json
 import struct
@@ -10,13 +10,13 @@ DATA, AGG = 2, 3
 SPAN, NAME = 1, 8
 USER, SEQ, BACKWARD = 4, 8, 16
 SPAN_NAME, ARGS_NAME = 0, 2
-COMPILED_KERNEL = 4  # a class that torch.profiler knows nothing of
+COMPILED_KERNEL = 4  # a class that torch.profiler does not have
 
 Span = collections.namedtuple('Span', 'start name flags args seq')
 
 
 def chunks(data):
-    """Payloads of the chunks with records: slots until the end chunks, and these."""
+    """Yields the payloads of chunks with records: slots until the end chunks, and these."""
     header, slots, slot_bytes, end = struct.unpack_from('<I8xQQQ', data, 12)
     for start, stop in [(at, at + slot_bytes) for at in range(slots, end, slot_bytes)] + [(end, len(data))]:
         while start + 80 <= stop:
@@ -29,7 +29,7 @@ def chunks(data):
 
 
 def read(path):
-    """[Span] of operators in order of their starts, {id: name} and {id: names of kind ARGS}."""
+    """Returns [Span] of operators in order of their starts, {id: name} and {id: names of kind ARGS}."""
     with open(path, 'rb') as f:
         data = f.read()
     spans, names, args = [], {}, {}
@@ -53,7 +53,7 @@ def read(path):
 
 
 def links(recording):
-    """As kineto.links(): the operator that made node N is the last to begin with N on its thread."""
+    """Like kineto.links(): the operator that made node N is the last to begin with N on its thread."""
     spans, names, _ = recording
     makers, count = {}, collections.Counter()
     for span in spans:
@@ -67,7 +67,7 @@ def links(recording):
 
 
 def slices(recording):
-    """As kineto.slices()."""
+    """Like kineto.slices()."""
     spans, names, args = recording
     tensors = {0: ''}
     for ident, text in args.items():
@@ -77,7 +77,7 @@ def slices(recording):
 
 
 def arguments(recording):
-    """As kineto.arguments()."""
+    """Like kineto.arguments()."""
     spans, names, args = recording
     return sorted({names[span.name] + json.dumps([json.loads(line) for line in args[span.args].split('\n')])
                    for span in spans if span.args})

@@ -3,9 +3,8 @@
 
   shapes.py SHAPED REPORT
 
-SHAPED is what `prog.py PROGRAM --builtin SHAPED --shapes` wrote, REPORT what `mxbpf --shapes --by shape --format json` says of
-the program. It knows lists of tensors, of which torch's tables say
-nothing.
+SHAPED is the file of `prog.py PROGRAM --builtin SHAPED --shapes`, REPORT that of `mxbpf --shapes --by shape --format json`
+for the program. REPORT has lists of tensors, which torch's tables do not show.
 """
 import collections
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives a counter a value, pushes an operator that never ends and one behind it, says "pushed PID", and waits to be
-killed."""
+"""Sets a user counter, pushes an operator that never ends and one that depends on it, prints "pushed PID", and waits for
+SIGKILL."""
 import os
 import threading
 

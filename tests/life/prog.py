@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs whose dependencies are known, between the gates of tests/judge/gate.py: prog.py chain|fan|front|custom|bulk|
-segment ROUNDS. Nothing that an operator reads or writes is given back in between."""
+"""Programs with known dependencies, between the gates of tests/judge/gate.py: prog.py chain|fan|front|custom|bulk|segment ROUNDS.
+No array that an operator reads or writes is freed in the section."""
 import os
 import sys
 import time
@@ -73,7 +73,7 @@ def bulk(a, small):
 
 
 class Segment:
-    """An executor, which makes one operation of the engine of all its operators."""
+    """An executor, which runs all its operators as one operation of the engine."""
 
     def __init__(self):
         self.executor = None
@@ -97,7 +97,7 @@ def main():
     gate.begin()
     for _ in range(rounds):
         run(a, small)
-    mx.nd.waitall() # else the end of what was waited for may lie behind the window's
+    mx.nd.waitall() # otherwise the awaited operator may end after the window
     gate.end()
 
 

@@ -151,8 +151,8 @@ def check_rooms(paths):
 
 
 def circle():
-    """Returns a cycle of rooms, each of which sees the next one, or None. A single header in a row does not count: it declares, for
-    example, the type of an option for both rooms."""
+    """Returns a cycle of rooms, each of which sees the next one, or None. A single header in a row does not count: it declares,
+    for example, the type of an option for both rooms."""
     sees = {room: [other for other in fields[0].split() if '/' not in other] for room, fields in ROOMS.items()}
 
     def walk(room, way):

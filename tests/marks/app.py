@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A program that starts and stops MXNet's own profiler, at a step for each byte of its stdin.
+"""A program that starts and stops MXNet's own profiler, with one step per byte of its stdin.
 
   app.py [--running] STEPS
 
-STEPS are letters: r set_state('run'), s set_state('stop'), p pause, u resume, d dump, w work: one operator that only this
-step runs, named in what it prints. Prints "ready PID", then a line for each step done: its number, from 0,
-and what it did.
+STEPS are letters: r set_state('run'), s set_state('stop'), p pause, u resume, d dump, w work: one operator that only this step
+runs, whose name it prints. Prints "ready PID", then a line for each step: its number, from 0, and its action.
 """
 import argparse
 import os
@@ -14,7 +13,7 @@ import sys
 
 from mxnet import nd, profiler
 
-# Operators that nothing else here runs, one for each step of work.
+# Operators that nothing else in the program runs, one per step of work.
 OPERATORS = ['arccosh', 'arcsinh', 'arctanh', 'cbrt', 'erf', 'expm1', 'gamma', 'gammaln', 'log1p', 'log2', 'rsqrt', 'sinh']
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The program's marks as mxbpf saw them, against what the program says (told.json of prog.py) and, with --builtin, against
-what MXNet's own profiler printed of the same calls. Nothing is forgiven but times, which are not compared.
+"""Compares mxbpf's user annotations with the program's own account (told.json of prog.py) and, with --builtin, with the output of
+MXNet's own profiler for the same calls. Everything but times must be equal.
 
   compare.py TOLD MXBPF_JSON [--builtin JSON --mxnet JSON]
 """
@@ -11,7 +11,7 @@ import sys
 
 
 def seen(report):
-    """{category of dumps(): {row: count, or a counter's values}}"""
+    """Returns {category of dumps(): {row: count, or a user counter's values}}"""
     rows = {}
     for table, category in (('Task', '%s'), ('Frame', '%s,frame'), ('Event', 'event')):
         for row in report['tables'].get(table, []):
@@ -23,7 +23,7 @@ def seen(report):
 
 
 def shown(name):
-    """As tables, CSV and JSON of mxbpf show a name: control characters as \\xNN."""
+    """Returns a name as mxbpf's tables, CSV and JSON show it: control characters as \\xNN."""
     return ''.join(c if c.isprintable() else ''.join('\\x%02x' % b for b in c.encode()) for c in name)
 
 
@@ -60,7 +60,7 @@ def main():
     if lost:
         wrong.append('lost: %s' % lost)
     if args.builtin:
-        counters = {}  # of these all numbers are compared: they are values, not times
+        counters = {}  # all their numbers are compared, because they are values and not times
         for title, of in told.items():
             for name, row in of.items():
                 counters.setdefault(name, set())

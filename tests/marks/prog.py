@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A program that marks what it does, and says what it marked.
+"""A program with user annotations, which prints its own account of them.
 
   prog.py [--builtin PREFIX] [--gates] [--threads N] [--hostile] [--steps N]
 
-Domains, tasks, frames, events, counters and markers are made before the measured section: whoever attaches there has not
-seen them come. What is marked in the section goes to stdout as a line of JSON: for each category of dumps() its rows, of
-a counter the number of values, the least, the most and the last.
+It creates domains, tasks, frames, events, counters and markers before the measured section, so a tracer that attaches there
+has not seen their creation. Its account of the section is a line of JSON on stdout: the rows for each category of dumps(), and
+for a counter the number of values, the least, the most and the last.
 """
 import argparse
 import collections
@@ -42,7 +42,7 @@ class Told:
 
 
 class Counter:
-    """One whose values only one thread sets."""
+    """A counter whose values only one thread sets."""
 
     def __init__(self, told, domain, name):
         self.told, self.domain, self.name, self.now = told, domain, name, 0
@@ -94,7 +94,7 @@ def section(args, told, domains, marks):
 
 
 def many_threads(args, told, domain):
-    """Tasks that begin on one thread and end on another; a counter that all of them move."""
+    """Tasks that start on one thread and end on another, and a counter that all of them change."""
     shared = profiler.Counter(domain, 'shared', 100)
     tasks = [profiler.Task(domain, 'across') for _ in range(args.threads * args.steps)]
     told.value(str(domain), 'shared', 100)
@@ -149,15 +149,15 @@ def main():
     args = p.parse_args()
     told = Told()
     if args.builtin:
-        profiler.pause()  # MXNet keeps what is marked before its profiler has ever run
+        profiler.pause()  # MXNet keeps annotations from before its profiler's first run
     load, train = profiler.Domain('load'), profiler.Domain('train')
     level, items = Counter(told, train, 'level'), Counter(told, train, 'items')
-    items.counter.set_value(40)  # before the section: what adds to it there has to know
+    items.counter.set_value(40)  # before the section, which adds to this value
     items.now = 40
     marks = (profiler.Task(load, 'read'), profiler.Task(train, 'read'), profiler.Frame(train, 'step'),
              profiler.Event('inner'), level, items, profiler.Marker(train, 'here'))
     builtin = gate.Builtin(args.builtin) if args.builtin else None
-    # The profiler starts before the gate, so that both see the same calls.
+    # The profiler starts before the gate, so both see the same calls.
     if builtin:
         builtin.start()
     if args.gates:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What mxbpf --memory says against the books of held.py: equal, to the byte.
+"""Compares mxbpf --memory with the account of held.py: equal, to the byte.
 
-  compare.py BOOKS MXBPF_JSON [--totals]    --totals: not what was alive at the peak, nor when that was
+  compare.py BOOKS MXBPF_JSON [--totals]    --totals: compares neither the owners at the peak nor its time
 """
 import argparse
 import json
 import sys
 
-SLACK_NS = 50_000_000  # two clocks, that may be set while the program runs
+SLACK_NS = 50_000_000  # the two clocks may be adjusted while the program runs
 
 FIELDS = ('allocs', 'frees', 'alloc_bytes', 'free_bytes', 'live_bytes', 'live_blocks')
 

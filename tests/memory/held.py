@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Allocates known sizes by known operators, holds them and lets them go, and keeps books of it: what was held at the most,
-by which operator, and what is left. Between the gates of tests/judge/gate.py; its books go to FILE as JSON.
+"""Allocates known sizes with known operators, keeps and frees them, and keeps an account: the peak, its owners, and what is left.
+Runs between the gates of tests/judge/gate.py. Writes the account to FILE as JSON.
 
   held.py mxnet|torch FILE [--steps N] [--seed N] [--pool] [--busy]
-  --pool    of MXNet 2.0 with MXNET_CPU_MEM_POOL_TYPE=Round: what the pool takes is in the books too
-  --busy    says "busy PID" before it is ready, and calls an operator until it may go on
+  --pool    for MXNet 2.0 with MXNET_CPU_MEM_POOL_TYPE=Round: the account includes the pool's reservations
+  --busy    prints "busy PID" before it is ready, and calls an operator until it may go on
 """
 import argparse
 import json
@@ -22,8 +22,8 @@ FLOAT_BYTES = 4
 
 
 class MXNet:
-    """Each call has ended, and has its memory, or has given it back, when it returns."""
-    sized_frees = True  # those of what was there before
+    """Each call has completed, with its memory allocated or freed, when it returns."""
+    sized_frees = True  # frees of memory from before
 
     def __init__(self):
         import mxnet as mx
@@ -70,7 +70,7 @@ class Torch:
 
 
 class Pool:
-    """Rounds up to powers of two, a page at least, and keeps what it is given back."""
+    """Rounds up to powers of two, at least a page, and keeps freed memory."""
 
     def __init__(self):
         self.free, self.taken, self.peak, self.used = {}, 0, 0, 0

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A hybridized net whose layers' outputs are kept, bulks and all: prints the bytes that each layer's outputs have."""
+"""A hybridized net whose outputs of layers are kept, with bulks. Prints the bytes of each layer's outputs."""
 import json
 import os
 import sys
 
 os.environ.setdefault('OMP_NUM_THREADS', '1')
-os.environ['MXNET_MKLDNN_ENABLED'] = '0' # it keeps copies of weights in other layouts
+os.environ['MXNET_MKLDNN_ENABLED'] = '0' # oneDNN keeps copies of weights in other layouts
 import mxnet as mx  # noqa: E402
 from mxnet import gluon  # noqa: E402
 
@@ -31,7 +31,7 @@ net.hybridize()
 x = mx.nd.ones((BATCH, 128))
 kept = []
 for _ in range(STEPS):
-    with mx.autograd.record(): # bulks, and outputs of its own for each step
+    with mx.autograd.record(): # has bulks, and outputs of its own for each step
         kept.append(net(x))
 mx.nd.waitall()
 with open(sys.argv[1], 'w') as f:

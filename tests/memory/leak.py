@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Of two arrays that each step makes one is kept for ever; ends without giving anything back.  leak.py STEPS"""
+"""Keeps one of two arrays of each step forever, and ends without freeing anything.  leak.py STEPS"""
 import os
 import sys
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""MXNet 2.0: a net whose parameters are made in a profiler scope; their bytes go to FILE.  scopes.py FILE"""
+"""MXNet 2.0: a net with parameters made in a profiler scope. Writes their bytes to FILE.  scopes.py FILE"""
 import json
 import os
 import sys
@@ -13,7 +13,7 @@ with profiler.scope('net:'):
     net = gluon.nn.HybridSequential()
     net.add(gluon.nn.Dense(64, in_units=128, use_bias=False), gluon.nn.Dense(32, in_units=64, use_bias=False))
     net.initialize()
-    mx.npx.waitall() # arrays that have no memory yet are named anew by the graph
+    mx.npx.waitall() # the graph renames arrays that have no memory yet
 net.hybridize()
 x = mx.np.ones((16, 128))
 with autograd.record():

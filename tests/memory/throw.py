@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Asks for more than there is, catches what comes of it, and goes on: prints how often it did each."""
+"""Requests more memory than there is, catches the exception, and goes on. Prints how often it did each."""
 import os
 import resource
 
 os.environ.setdefault('OMP_NUM_THREADS', '1')
 import mxnet as mx  # noqa: E402
 
-mx.nd.zeros((1024,)).wait_to_read() # threads have their stacks
+mx.nd.zeros((1024,)).wait_to_read() # threads have allocated their stacks
 with open('/proc/self/statm') as f:
     room = int(f.read().split()[0]) * resource.getpagesize() + (1 << 30)
 resource.setrlimit(resource.RLIMIT_AS, (room, room))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For gdb: the stacks of all threads of a process as addresses in files, JSON: {"TID": [ADDRESS, ...]}, innermost first.
+"""Runs in gdb: prints the stacks of all threads of a process as addresses in files, in JSON: {"TID": [ADDRESS, ...]}, innermost
+first.
 usage: gdb -p PID -batch -nx -x gdb_stacks.py"""
 import json
 import struct
@@ -31,7 +32,7 @@ def in_file(pc, rows):
 def stack(rows):
     frame, pcs = gdb.newest_frame(), []
     while frame is not None and frame.is_valid():
-        if frame.type() == gdb.NORMAL_FRAME:  # what was inlined is in another's frame
+        if frame.type() == gdb.NORMAL_FRAME:  # inlined functions have no frame of their own
             pcs.append(in_file(frame.pc(), rows))
         frame = frame.older()
     return pcs

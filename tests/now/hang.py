@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A real job that hangs for as long as one wants, and knows nothing of mxbpf.
+"""A real job that hangs until it is told to go on, and knows nothing of mxbpf.
 
 usage: hang.py torch-operator | torch-collective | mxnet-operator
-Prints "ready PID", waits for SIGUSR1, hangs, and prints "hung" once it does; SIGUSR2 lets it go on. Then it prints its
-result, and ends. SIGUSR1 once more while it hangs: faulthandler writes the Python stacks of its threads to stderr."""
+Prints "ready PID", waits for SIGUSR1, hangs, and prints "hung" when it does. SIGUSR2 lets it go on. Then it prints its result
+and ends. A SIGUSR1 while it hangs makes faulthandler write the Python stacks of its threads to stderr."""
 import ctypes
 import faulthandler
 import os
@@ -17,7 +17,7 @@ GO_ON = threading.Event()
 
 
 def hung():
-    # From now on handled in C, whatever Python is blocked in.
+    # Handled in C from now on, even if Python is blocked.
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     print('hung', flush=True)
 
@@ -39,7 +39,7 @@ def torch_collective():
     import torch
     import torch.distributed as dist
 
-    # The other one, which does not come before it is told to.
+    # The peer, which comes only after the signal.
     listening = socket.create_server(('127.0.0.1', 0))
     port = listening.getsockname()[1]
     pid = os.fork()

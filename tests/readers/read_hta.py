@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Loads a trace into HolisticTraceAnalysis and prints, as one JSON object, what it makes of it.
+"""Loads a trace into HolisticTraceAnalysis and prints its results as one JSON object.
 
   read_hta.py TRACE     or a directory of traces: the first rank's
 
-`rank`: whose. `slices`: calls by category and name, as it reads them (for its analyses it leaves out what begins after the last
-iteration). `steps`: calls of the operators in each iteration. `analyses`: of each one "ok" or the exception that it raised;
-those of GPUs raise on any trace without one, torch's own too.
+`rank`: the rank. `slices`: calls by category and name, as it reads them (its analyses omit slices that begin after the last
+iteration). `steps`: calls of the operators in each iteration. `analyses`: "ok" or the exception for each; those of GPUs raise
+on any trace without one, torch's own included.
 """
 import collections
 import json
@@ -33,7 +33,7 @@ ANALYSES = {
 def outcome(analysis, trace):
     try:
         analysis(trace)
-    except Exception as e:  # whatever it raises is what is to be told
+    except Exception as e:  # any exception is the result
         return type(e).__name__
     return 'ok'
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Serves a directory of traces by TensorBoard on the loopback, asks its PyTorch plugin for every view, and prints, as one JSON
-object, what it answers.
+"""Serves a directory of traces with TensorBoard on the loopback, requests every view of its PyTorch plugin, and prints the answers
+as one JSON object.
 
   read_tensorboard.py LOGDIR
 
-LOGDIR/RUN/WORKER.pt.trace.json is the one trace. `status`: that of each request; `operators`: calls by name; `shapes`: rows by
-sizes; `steps`: names; `errors`: what the plugin logged.
+LOGDIR/RUN/WORKER.pt.trace.json is the trace. `status`: of each request; `operators`: calls by name; `shapes`: rows by sizes;
+`steps`: names; `errors`: the plugin's log.
 """
 import gzip
 import json

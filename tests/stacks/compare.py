@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the stacks of a recording with what prog.py said of the same calls: file, line, function of every frame.
-Exit 0: nothing differs; 1: something does, and the first differences are printed.
+"""Compares the stacks of a recording with prog.py's own account of the same calls: file, line, function of every frame.
+Exit 0: equal; 1: different, and the first differences are printed.
 
 usage: compare.py SAID RECORDING
 """
@@ -15,7 +15,7 @@ import recording
 FRAMES_MAX = 32
 BYTES_MAX = 4096
 CUT, GONE = b'...', b'[its code is gone]'
-DYING = b'cell-', b'made-', b'<string>'  # files of code that goes away
+DYING = b'cell-', b'made-', b'<string>'  # files of code that is freed
 CALL = 'MXNDArrayWaitAll'
 
 
@@ -39,7 +39,7 @@ def text_of(stack):
 
 
 def may_be(seen, said):
-    """Whether what was seen is what was said, but for frames whose code may be gone."""
+    """Returns whether a recorded stack equals the program's, except for frames whose code may be gone."""
     seen, said = seen.split(b'\n'), text_of(said).split(b'\n')
     return len(seen) == len(said) and all(a == b or a == GONE and b.startswith(DYING) for a, b in zip(seen, said))
 

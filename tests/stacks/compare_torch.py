@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the stacks of a recording with torch.profiler's of the same section: for each ATen operator, in order, files and
-functions down to section(), and the modules. What runs in a node of the backward pass runs in backward(): torch.profiler gives
-it the stack of the first operator that bore the node's number instead. Exit 0: nothing differs.
+"""Compares the stacks of a recording with torch.profiler's in the same section: files and functions down to section(), and the
+modules, for each ATen operator in order. Operators in a backward node have the stack of backward(), but torch.profiler gives
+them the stack of the first operator with the node's number. Exit 0: nothing differs.
 
-torch.profiler knows the line where a function begins, mxbpf that which runs: the one may not be behind the other.
+torch.profiler has the line where a function begins and mxbpf the line that runs, which must not be before it.
 
 usage: compare_torch.py BUILTIN RECORDING
 """
@@ -18,7 +18,7 @@ import recording
 BACKWARD = ('torch/autograd/graph.py', '_engine_run_backward')
 LAST = 'section'
 
-# What torch leaves out of stacks itself (torch.autograd.profiler_util), and its words for modules' calls.
+# Frames that torch itself omits (torch.autograd.profiler_util), and its names for modules' calls.
 LEFT_OUT = (('autograd/__init__', '_make_grads'), ('autograd/__init__', 'backward'), ('torch/tensor', 'backward'),
             ('nn/modules/module.py', '_wrapped_call_impl'))
 
@@ -41,7 +41,7 @@ def parse(lines):
 
 
 def seen(path):
-    """[name, lines, whether it ran in a node]"""
+    """Returns [name, lines, whether it ran in a node]"""
     return [(span.name, (span.stack or b'').decode().split('\n'), span.origin)
             for span in recording.spans(path) if span.name.startswith('aten::')]
 
@@ -61,7 +61,7 @@ def main():
     bad = modules = frames = backward = 0
     for (name, a, node), (_, b) in zip(ours, theirs):
         x, y = parse(a), parse(b)
-        if node or not any(b):  # nodes that no operator made have no stack there
+        if node or not any(b):  # torch has no stack for nodes that no operator made
             y = x if BACKWARD in x.frames else y
             backward += 1
         modules += len(x.modules)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints, as rows of ../unit/python_lines.h, the line tables of two functions as this interpreter made them, with the line
-of each instruction as it reads them itself. 3.8 and 3.9 share a form, 3.11 and later another."""
+"""Prints the line tables of two functions, compiled by this interpreter, as rows of ../unit/python_lines.h, with the interpreter's
+own line for each instruction. 3.8 and 3.9 share a format, 3.11 and later another."""
 import dis
 import sys
 
@@ -41,7 +41,7 @@ def far(a):
 
 
 def lines_of(code):
-    """(offset, line) where the line changes; 0: none."""
+    """Returns (offset, line) where the line changes; 0: none."""
     if sys.version_info >= (3, 10):
         points = [(start, line or 0) for start, _, line in code.co_lines()]
     else:

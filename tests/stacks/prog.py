@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Calls a C API from every kind of Python frame, and says where each call was made, by sys._getframe().
+"""Calls a C API from every kind of Python frame, and records where it made each call with sys._getframe().
 
-usage: prog.py LIBMXNET OUT    the toy of ../toy; held before and after its work like the programs of ../judge
+usage: prog.py LIBMXNET OUT    the toy of ../toy; has the gates of the programs of ../judge
 
 OUT gets a JSON object: "stable" and "dying" (code that is gone when its call has returned), each {tid: [stack...]}, a stack a
 list of [file, line, function], innermost first. Runs on CPython 3.8 to 3.13.
@@ -97,7 +97,7 @@ class Things:
 
 
 def from_c():
-    """Frames of C between those of Python."""
+    """C frames between Python frames."""
     sorted([Things(), Things()])
     sorted([3, 1, 2], key=lambda x: call() * x)
     functools.reduce(lambda a, b: a + call(), [1, 2, 3])
@@ -137,7 +137,7 @@ def decorated(*args, **kwargs):
 
 
 def long_function():
-    """Lines and instructions far from each other: steps that fill more than a byte of a line table."""
+    """Lines and instructions far apart: steps that need more than a byte in a line table."""
     lines = ['def far(call):'] + ['    a = %d' % i for i in range(400)] + ['    call()'] + ['    #'] * 700
     lines += ['    b = [' + ', '.join('a + %d' % i for i in range(300)) + ']; call()', '    for i in range(2):', '        call()', '']
     scope = {}
@@ -163,7 +163,7 @@ def thread():
 
 
 def dying():
-    """What is made, called and dropped: the next one often lies at the same place."""
+    """Code objects that are made, called and freed: the next one often has the same address."""
     kind.now = 'dying'
     for i in range(120):
         exec(compile('\n' * (i % 5) + 'call()', 'cell-%03d' % i, 'exec'), {'call': call})

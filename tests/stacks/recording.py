@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of a recording that `mxbpf record` wrote, as include/mxbpf_file.h and mxbpf_event.h say."""
+"""Reads the records of a recording of `mxbpf record`, according to include/mxbpf_file.h and mxbpf_event.h."""
 import collections
 import struct
 
@@ -37,7 +37,7 @@ def records(path):
 
 
 def spans(path):
-    """Spans with details, by the time of their start."""
+    """Returns spans with details by start time."""
     names, found = {}, []
     for (kind, _, tgid, ts), body in records(path):
         if kind == NAME:

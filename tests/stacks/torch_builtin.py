@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a section of ../judge_torch/programs.py under torch.profiler with stacks, and writes what it saw as JSON: [name, stack]
-of each operator, in order of start.
+"""Runs a section of ../judge_torch/programs.py under torch.profiler with stacks, and writes [name, stack] of each operator as
+JSON, in order of start.
 
 usage: torch_builtin.py PROGRAM OUT
 """

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What of mxbpf works on one version of MXNet: each table of prog.py against that version's own profiler.
+"""Compares each of mxbpf's tables of prog.py on one version of MXNet with that version's own profiler.
 
   compare.py VERSION BUILTIN MXBPF.json [--bulk MXBPF.json] [--options MXBPF.json] [-o CELLS.json] [--without FEATURE]...
 
-BUILTIN is the PREFIX of what ../judge/gate.py wrote. CELLS.json gets one verdict a feature: "yes", or what differs. Exit 0:
+BUILTIN is the PREFIX of ../judge/gate.py's files. CELLS.json gets one verdict per feature: "yes", or what differs. Exit 0:
 nothing differs.
 """
 import argparse
@@ -16,14 +16,14 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'judge'))
 import compare as judge  # noqa: E402
 
-# MXNet keeps the first so many bytes of a name.
+# MXNet truncates a name to this many bytes.
 NAME_BYTES = 127
-# Operators that MXNet's profiler leaves out since 1.6: they only wait for what it shows as "type::operator".
+# Operators that MXNet's profiler omits since 1.6: they only wait for those that it shows as "type::operator".
 CUSTOM = ('Custom', '_backward_Custom', 'CustomOperatorWait')
-# Its tables where it renamed what a Custom operator's own thread pushed.
+# MXNet renames operators in these tables if a Custom operator's own thread pushed them.
 CUSTOM_TABLE = 'Custom Operator'
 PURE_PYTHON = '::pure_python'
-# Calls that it hides from its table of the C API: they are its own.
+# The profiler's own calls, which its table of the C API omits.
 ITS_OWN = ('MXProfile', 'MXSetProfiler', 'MXSetProcessProfiler')
 DOMAIN = 'Domain of the program'
 
@@ -33,14 +33,14 @@ def rows_of(data, table):
 
 
 def operators_of_builtin(data, version):
-    """Names as pushed, whoever pushed them: mxbpf may show Custom's in a table of their own or among the others."""
+    """Counts names as pushed, in any table: mxbpf may show Custom's in a table of their own or among the others."""
     rows = collections.Counter()
     for name, count in data['Time'].get('operator', {}).items():
         rows[name] += count['Count']
     for name, count in data['Time'].get(CUSTOM_TABLE, {}).items():
         if not name.endswith(PURE_PYTHON):
             rows[name.partition('::')[2]] += count['Count']
-    if version.startswith('1.5'):  # it adds each up twice
+    if version.startswith('1.5'):  # 1.5 counts each twice
         if any(n % 2 for n in rows.values()):
             raise ValueError('an operator of 1.5 with an odd count')
         rows = collections.Counter({name: n // 2 for name, n in rows.items()})
@@ -68,7 +68,7 @@ def api_of(side):
 
 
 def marks_of_builtin(data, prefix):
-    """Its table has no rows of markers; its trace has them."""
+    """Reads markers from the trace, because the table of MXNet's profiler omits them."""
     rows = collections.Counter()
     for table, marks in data['Time'].items():
         if table.startswith(DOMAIN) or table == 'event':
@@ -92,7 +92,7 @@ def is_segment(name):
 
 
 def parts(name):
-    """Of a segment, "[A,B]" or in 2.0 "A{name=a;kernel=[2,2]},B{name=b;}]", its operators."""
+    """Returns the operators of a segment, "[A,B]" or in 2.0 "A{name=a;kernel=[2,2]},B{name=b;}]"."""
     names, depth = [''], 0
     for c in name.strip('[]') if is_segment(name) else name:
         depth += (c == '{') - (c == '}')
@@ -104,7 +104,7 @@ def parts(name):
 
 
 def whole_names(names, ours):
-    """Of names that MXNet has cut, those that begin so, as mxbpf read them; as many of all as MXNet counted."""
+    """Returns mxbpf's names that begin with a name that MXNet has truncated, with the sum of their counts."""
     whole = collections.Counter()
     for name, n in names.items():
         longer = {row['name']: row['count'] for row in ours['tables']['operator'] if row['name'].startswith(name)}
@@ -115,7 +115,7 @@ def whole_names(names, ours):
 
 
 def bulk_verdicts(theirs, single, ours, version):
-    """With bulking, each operator is there as often as without, in a bulk, in a segment or by itself."""
+    """With bulking, each operator has the same count as without: in a bulk, in a segment or by itself."""
     without, seen = collections.Counter(), collections.Counter()
     for name, n in whole_names(operators_of_builtin(theirs, version), single).items():
         for part in parts(name):
@@ -126,18 +126,18 @@ def bulk_verdicts(theirs, single, ours, version):
     for name, n in rows_of(ours, CUSTOM_TABLE).items():
         if not name.endswith(PURE_PYTHON):
             seen[name.partition('::')[2]] += n
-    for counts in without, seen:  # as many as there are segments, which bulking makes longer
+    for counts in without, seen:  # their number depends on that of segments, which bulking makes longer
         counts.pop('DeleteOperator', None)
     return {'operators in bulks': list(judge.differences('', without, seen, ()))}
 
 
 def in_python(theirs):
-    """What of Custom operators ran in Python; 1.5 does not say."""
+    """Compares the Python part of Custom operators, which 1.5 does not show."""
     return {name: v['Count'] for name, v in theirs['Time'].get(CUSTOM_TABLE, {}).items() if name.endswith(PURE_PYTHON)}
 
 
 def option_verdicts(ours):
-    """Of --life, --memory, --layers and --shapes; what was refused is not there."""
+    """Checks --life, --memory, --layers and --shapes; a refused option is absent."""
     cells = {'life of operators': [], 'iterations': [], 'memory by operator': ['refused'], 'layers, shapes': ['refused']}
     rows = collections.Counter()
     for row in ours['tables']['operator']:

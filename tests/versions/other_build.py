@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Changes one bit of a library's build-id, in place."""
+"""Flips one bit of a library's build-id, in place."""
 import re
 import subprocess
 import sys

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One deterministic program for every MXNet from 1.5 to 2.0: eager, hybridized and static nets, Module, LSTM, Dropout,
-Custom, user marks, memory traffic, waits. What a version does not have is left out, and printed as "without ...".
+"""One deterministic program for every MXNet from 1.5 to 2.0: eager, hybridized and static nets, Module, LSTM, Dropout, Custom,
+user annotations, memory traffic, waits. Skips parts that a version does not support, and prints "without ..." for them.
 
-  prog.py --bare              the section alone, between the two gates of ../judge/gate.py
+  prog.py --bare              only the section, between the two gates of ../judge/gate.py
   prog.py --builtin PREFIX    the section under MXNet's profiler, without gates
-  --bulk                      with bulking, as MXNet does by default
+  --bulk                      with bulking, MXNet's default
   --without PART[,PART]       leaves parts of the section out
 """
 import argparse
@@ -33,16 +33,16 @@ def parse_args():
 
 ARGS = parse_args()
 os.environ.setdefault('OMP_NUM_THREADS', '1')
-if not ARGS.bulk:  # as ../judge/prog.py
+if not ARGS.bulk:  # see ../judge/prog.py
     os.environ['MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN'] = '0'
-os.environ['MXNET_MKLDNN_ENABLED'] = os.environ['MXNET_ONEDNN_ENABLED'] = '0'  # likewise
+os.environ['MXNET_MKLDNN_ENABLED'] = os.environ['MXNET_ONEDNN_ENABLED'] = '0'  # see ../judge/prog.py
 os.environ['MXNET_STORAGE_FALLBACK_LOG_VERBOSE'] = '0'
-os.environ['MXNET_USE_MKLDNN_RNN'] = os.environ['MXNET_USE_ONEDNN_RNN'] = '0'  # which needs that
+os.environ['MXNET_USE_MKLDNN_RNN'] = os.environ['MXNET_USE_ONEDNN_RNN'] = '0'  # requires oneDNN
 
 import mxnet as mx  # noqa: E402
 from mxnet import autograd, gluon, nd, profiler  # noqa: E402
 
-NUMPY = not hasattr(mx, 'mod')  # 2.0: arrays are numpy's, and there is no Module
+NUMPY = not hasattr(mx, 'mod')  # 2.0 has numpy arrays and no Module
 if NUMPY:
     mx.npx.set_np()
 array_of = mx.np if NUMPY else nd
@@ -104,7 +104,7 @@ class Marks:
 
 
 class Work:
-    """Everything the section needs. After a warm-up nothing in it is done for the first time."""
+    """Everything that the section needs. A warm-up does everything that happens only once."""
 
     def __init__(self):
         mx.random.seed(1)
@@ -179,8 +179,8 @@ class Work:
         nd.waitall()
 
     def crowd(self):
-        """MXNet adds a thread for Custom operators when all others are busy, and each seeds a generator of its own when it
-        first runs an operator: as many as the section may need have done so after this."""
+        """MXNet adds a thread for Custom operators when all others are busy, and each thread seeds a generator of its own at its
+        first operator. After this, as many threads as the section may need have done so."""
         Double.delay_s = 0.1
         outputs = [nd.Custom(self.ones + i, op_type='double') for i in range(4)]
         nd.waitall()
@@ -200,21 +200,21 @@ class Work:
             nd.waitall()
 
     def waits(self):
-        # Long enough that it surely still runs: whether MXNet pushes a WaitForVar operator depends on that.
+        # Long enough to be running still: MXNet pushes a WaitForVar operator only then.
         array_of.dot(self.big, self.big).wait_to_read()
         small = self.big[:8, :8].sum()
         nd.waitall()
         small.asnumpy()
 
     def settle(self):
-        """As ../judge/prog.py."""
+        """Waits like settle() of ../judge/prog.py."""
         for _ in range(3):
             nd.waitall()
             self.kept.append(array_of.zeros((1,)))
         nd.waitall()
 
     def section(self, warm_up=False):
-        # MXNet adds up marks from before its profiler runs.
+        # MXNet also counts annotations from before its profiler runs.
         left = ARGS.without.split(',') + ['user_marks'] * warm_up
         for _ in range(ARGS.rounds):
             for part in (self.eager, self.hybridized, self.static_shape, self.module_of_symbols, self.rnn, self.dropout,

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether functions of one library are another's, instruction by instruction, whatever addresses stand in them.
+"""Compares functions of two libraries instruction by instruction, whatever addresses are in them.
 
-usage: same_code.py LIBRARY LIBRARY REGEX       those whose symbols match; prints how many there are, and each that is not
+usage: same_code.py LIBRARY LIBRARY REGEX       those whose symbols match; prints their number, and each that differs
 
-Exit code 1 if one is not, or is in one of them only, or none matches.
+Exit code 1 if one differs, or is in one library only, or none matches.
 """
 import re
 import subprocess
@@ -26,7 +26,7 @@ def functions(library, wanted):
 
 
 def disassembled(library, functions_of):
-    """{address: instruction} of the functions. objdump reads all symbols each time: neighbours come in one go."""
+    """Returns {address: instruction} of the functions. objdump reads all symbols each time, so neighbours are read at once."""
     ranges = []
     for start, size in sorted(functions_of.values()):
         if ranges and start - ranges[-1][1] < NEAR_BYTES:
@@ -43,7 +43,7 @@ def disassembled(library, functions_of):
 
 
 def code(texts, start, size):
-    """Its instructions: of a call or jump elsewhere where that goes to, of data that it refers to nothing."""
+    """Returns its instructions, with the target's name for a call or jump elsewhere and nothing for a reference to data."""
     instructions = []
     for address in range(start, start + size):
         if address not in texts:

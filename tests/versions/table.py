@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The README's table of what works on which MXNet, from what compare.py measured.
+"""Makes the README's table of features by MXNet version, from the results of compare.py.
 
   table.py CELLS.json...                    prints it
-  table.py --check README.md CELLS.json...  exit 1, and what it should be, if README.md has another one
+  table.py --check README.md CELLS.json...  exit 1, and prints the right table, if README.md has another one
 """
 import argparse
 import json

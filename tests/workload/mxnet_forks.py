@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Forks workers that use MXNet, as a data loader does: on each line of its standard input so many (0: it ends), which wait
-for the next line before they make --calls calls. A worker that is stopped meanwhile is reported: nobody may stop it."""
+"""Forks workers that use MXNet, like a data loader: each line of standard input has their number (0: it ends). They wait for the
+next line before they make --calls calls. A worker that is stopped meanwhile is reported, because nobody may stop it."""
 import argparse
 import os
 import subprocess
@@ -18,7 +18,7 @@ ARGS = p.parse_args()
 
 
 def work(gate):
-    """MXRandomSeed is called by nobody else."""
+    """Nothing else calls MXRandomSeed."""
     os.read(gate, 1)
     for i in range(ARGS.calls):
         mx.random.seed(i)
@@ -45,7 +45,7 @@ def main():
         print('workers', *pids, flush=True)
         sys.stdin.readline()
         os.close(gate)
-        os.close(open_it)  # its end lets all of them go on
+        os.close(open_it)  # its end of file lets all workers go on
         for pid in pids:
             _, status = os.waitpid(pid, 0 if ARGS.launched else os.WUNTRACED)
             print('worker', pid, 'stopped' if os.WIFSTOPPED(status) else os.waitstatus_to_exitcode(status), flush=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches a distributed job on this machine, as MXNet's tools/launch.py does with its tracker (which the wheels lack):
-mxnet_job.py WORKERS PROGRAM [ARG...]. One scheduler, one server; the environment says who is what."""
+"""Launches a distributed job on this machine, like MXNet's tools/launch.py with its tracker, which the wheels do not include:
+mxnet_job.py WORKERS PROGRAM [ARG...]. One scheduler, one server; the environment gives each process its role."""
 import ctypes
 import os
 import random
@@ -12,7 +12,7 @@ import sys
 
 
 def free_port():
-    """The scheduler binds it later: it lies below those that the kernel hands out meanwhile."""
+    """The scheduler binds it later, so it is below the range of ports that the kernel assigns."""
     while True:
         port = random.randrange(10000, 32000)
         with socket.socket() as s:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that pushes and pulls, and counts what it does: mxnet_kv.py TYPE ROUNDS [START_FILE]. At its end it prints
-one line: "kv", its place in the job, and as JSON, for each operation and key, how many calls and bytes went each way."""
+"""A program that pushes and pulls, and counts what it does: mxnet_kv.py TYPE ROUNDS [START_FILE]. At its end it prints one line:
+"kv", its place in the job, and JSON with the number of calls and bytes each way for each operation and key."""
 import json
 import os
 import sys
@@ -8,7 +8,7 @@ import time
 
 import numpy
 
-numpy.bool = bool  # which MXNet's imports still name
+numpy.bool = bool  # MXNet's imports still use the name
 
 import mxnet as mx  # noqa: E402
 
@@ -16,7 +16,7 @@ kind, rounds = sys.argv[1], int(sys.argv[2])
 start = sys.argv[3] if len(sys.argv) > 3 else None
 store = mx.kv.create(kind)
 seen = {}
-# Of more than four dimensions a shape lies elsewhere.
+# A shape with more than four dimensions is stored elsewhere.
 arrays = {0: mx.nd.ones((7, 11)), 3: mx.nd.ones((2, 3, 1, 2, 5), dtype="float64"), 9: mx.nd.ones((5,), dtype="float16")}
 texts = {"fc1_weight": mx.nd.ones((4, 6)), "a": mx.nd.ones((3,), dtype="float16")}
 
@@ -41,7 +41,7 @@ def once(store, arrays):
     first, second = list(arrays)[:2]
     two = [arrays[first], arrays[second]]
     store.push([first, second], two)
-    store.pull([first, second], out=two)  # a server takes two pushes of one worker for those of two
+    store.pull([first, second], out=two)  # a server mistakes two pushes of one worker for pushes of two workers
     for key in (first, second):
         count("push", key, sent=size(arrays[key]))
         count("pull", key, received=size(arrays[key]))
@@ -51,7 +51,7 @@ def once(store, arrays):
 
 
 for values in (arrays, texts):
-    store = store if values is arrays else mx.kv.create("local")  # keys of one store are of one kind
+    store = store if values is arrays else mx.kv.create("local")  # keys of one store have one type
     if values is arrays and start and store.rank == 0:
         print("ready", flush=True)
     while values is arrays and start and not os.path.exists(start):
@@ -66,4 +66,4 @@ for values in (arrays, texts):
         store._barrier()
         dist = store
 rank = dist.rank if kind.startswith("dist") else 0
-os.write(1, f"kv {os.environ.get('DMLC_ROLE', 'alone')} {rank} {json.dumps(seen)}\n".encode())  # at once: others write there too
+os.write(1, f"kv {os.environ.get('DMLC_ROLE', 'alone')} {rank} {json.dumps(seen)}\n".encode())  # one write, because other processes write there, too

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training loops of MXNet in all their forms, each in a process of its own, which keeps its own account: how many steps
-it made, from the end of the first to the end of the last in how many ns, and which one it made slow on purpose.
+"""Training loops of MXNet in all their forms, each in a process of its own, which keeps its own account: the number of steps, the
+time in ns from the end of the first to the end of the last, and the step that it made slow.
 
 usage: mxnet_loops.py MODE...    prints a line of JSON for each
 """
@@ -64,7 +64,7 @@ def gluon_loop(hybridize=None, passes=1, optimizer='sgd', **more):
 
 
 def rivals_loop():
-    """Two trainers, each with a backward pass of its own, in one iteration."""
+    """Two trainers in one iteration, each with a backward pass of its own."""
     clock, nets = Clock(), (dense(), dense())
     trainers = [gluon.Trainer(net.collect_params(), 'adam') for net in nets]
     x = nd.ones((BATCH, 10))
@@ -108,7 +108,7 @@ def module_loop(devices=1):
 
 
 class Samples(gluon.data.Dataset):
-    """A batch takes its worker 60 ms; one, the slow step's, much longer."""
+    """A batch takes its worker 60 ms. The slow step's takes much longer."""
 
     def __len__(self):
         return STEPS * BATCH
@@ -135,7 +135,7 @@ def loader_loop():
 
 
 def iterator_loop():
-    """An iterator of C++, which counts how often it is asked."""
+    """A C++ iterator; counts its own calls."""
     for name, columns in (('x', 10), ('y', 4)):
         np.savetxt(name + '.csv', np.ones((STEPS * BATCH, columns)), delimiter=',')
     calls = {'MXDataIterNext': 0, 'MXDataIterBeforeFirst': 0}

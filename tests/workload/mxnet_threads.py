@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Many threads that call MXNet, one after another: more than mxbpf has slots for at one time.
+"""Successive threads that call MXNet, more than mxbpf has slots for at a time.
 
 Prints "ready PID", waits for SIGUSR1, starts and joins 1500 threads, each of which calls waitall() once.
 """

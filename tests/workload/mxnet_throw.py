@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators that fail and are caught, synchronously (at the call) and asynchronously (at the wait).
 
-Prints "ready PID", waits for SIGUSR1, fails --times times each way (default 200), with a backward pass after each two failures
-whose gradients it checks, prints "caught 200 sync, 200 async".
+Prints "ready PID", waits for SIGUSR1, and fails --times times each way (default 200). After each two failures a backward pass
+runs, whose gradients it checks. Prints "caught 200 sync, 200 async".
 """
 import argparse
 import os
@@ -17,11 +17,11 @@ signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 
 
 def sync_failure():
-    nd.dot(nd.ones((2, 3)), nd.ones((2, 3)))  # shapes that do not fit: thrown by the call
+    nd.dot(nd.ones((2, 3)), nd.ones((2, 3)))  # incompatible shapes: the call throws
 
 
 def async_failure():
-    nd.random.normal(0, -1, (2, 2)).wait_to_read()  # a negative scale: thrown by the engine, at the wait
+    nd.random.normal(0, -1, (2, 2)).wait_to_read()  # a negative scale: the engine throws at the wait
 
 
 def caught(failure):

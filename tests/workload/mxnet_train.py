@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An ordinary MXNet training job: a gluon CNN with data loading on the CPU. It knows nothing of mxbpf.
 
-Prints "ready PID" when the first step is done, then a line a second; ends cleanly on SIGTERM and SIGINT.
-The same --seed, --steps and --threads give the same parameters to the last bit.
+Prints "ready PID" after the first step and then a line per second; ends cleanly on SIGTERM and SIGINT.
+The same --seed, --steps and --threads give bit-identical parameters.
 """
 import argparse
 import hashlib
@@ -27,7 +27,7 @@ def parse_args():
 
 
 ARGS = parse_args()
-# Read by the OpenMP runtime when libmxnet.so is loaded, so it comes before the import.
+# The OpenMP runtime reads this when libmxnet.so is loaded, so it must be set before the import.
 if ARGS.threads:
     os.environ['OMP_NUM_THREADS'] = str(ARGS.threads)
 os.environ.setdefault('OMP_NUM_THREADS', '1')
@@ -40,7 +40,7 @@ CLASSES = 10
 
 
 def make_dataset(tiny):
-    """Images of ten classes that can be told apart: a bright square at a place of its own, in noise."""
+    """Images of ten distinguishable classes: each has a bright square at a place of its own, in noise."""
     count, channels, size = (64, 1, 12) if tiny else (512, 3, 28)
     rng = np.random.RandomState(ARGS.seed)
     labels = rng.randint(0, CLASSES, count)
@@ -113,7 +113,7 @@ def main():
         if stopped or step == ARGS.steps or (ARGS.seconds and now - begin >= ARGS.seconds):
             break
         if ARGS.tiny and not ARGS.steps:
-            time.sleep(min(3 * (now - began), 0.02))  # other tests run beside this one
+            time.sleep(min(3 * (now - began), 0.02))  # leaves CPU time for tests that run in parallel
     nd.waitall()
     if ARGS.print_result:
         print('result', step, result(net), flush=True)

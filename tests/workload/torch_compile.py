@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that torch.compile makes kernels of, each when a line on standard input asks for calls of it.
+"""Functions that torch.compile makes kernels of. A line on standard input requests calls of one.
 
-Prints "ready PID"; then for each line "FUNCTION TIMES" calls that one as often and prints "done FUNCTION". Ends at "end 0"
-and at the end of its input.
+Prints "ready PID"; for each line "FUNCTION TIMES" calls FUNCTION that often and prints "done FUNCTION". Ends at "end 0" and at
+the end of its input.
 """
 import os
 import sys

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch program that knows what perf events count in its calls: each is between what the kernel's own accounts of the
-thread say around the call and within it.
+"""A PyTorch program that knows the perf events of its calls: each count lies between the kernel's own readings for the thread
+inside the call and around it.
 
-Prints "ready PID", does its calls on SIGUSR1, and prints what it knows as a line of JSON: {call: {event: [least, most]}}.
-Each call is an annotation, with operators in it:
-  burn   works for a while
-  touch  writes to PAGES pages that nobody has touched before
+Prints "ready PID", makes its calls on SIGUSR1, and prints a line of JSON: {call: {event: [least, most]}}. Each call is an
+annotation with operators in it:
+  burn   computes for a while
+  touch  writes to PAGES untouched pages
   sleep  sleeps NAPS times
-and, on a thread that is born then, operators for as long as SECONDS say.
+A thread that starts then runs operators for SECONDS.
 """
 import json
 import mmap
@@ -28,7 +28,7 @@ SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 0
 
 
 def accounts():
-    """Of the running thread."""
+    """Readings for the running thread."""
     use = resource.getrusage(resource.RUSAGE_THREAD)
     return {'task-clock': time.thread_time_ns(), 'minor-faults': use.ru_minflt, 'page-faults': use.ru_minflt + use.ru_majflt,
             'context-switches': use.ru_nvcsw + use.ru_nivcsw}
@@ -76,7 +76,7 @@ def late(x):
 def main():
     torch.set_num_threads(1)
     x = torch.randn(200, 200)
-    for call in (burn, touch, sleep): # what happens only once has happened
+    for call in (burn, touch, sleep): # warm-up
         measured(call, x)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
     print('ready', os.getpid(), flush=True)

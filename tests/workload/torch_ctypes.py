@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Calls operators of PyTorch's library by ctypes: for a Python that has no PyTorch.
+"""Calls operators of PyTorch's library through ctypes, for a Python without PyTorch.
 
 usage: torch_ctypes.py LIBTORCH_CPU [calls | EVENT ACTION]
 
-Says "ready PID", then executes Python code until it is ended; with `calls` it also calls aten::abs_. On SIGUSR1 it calls
-aten::neg_ 1000 times and says "worked"; on SIGUSR2 it says "state" with what a script that is executed in it could leave; on
-SIGHUP it says "waits", and its main thread waits in C until the next signal.
+Prints "ready PID", then executes Python code until it is ended; with `calls` it also calls aten::abs_. On SIGUSR1 it calls
+aten::neg_ 1000 times and prints "worked". On SIGUSR2 it prints "state" with everything that an injected script could leave
+behind. On SIGHUP it prints "waits", and its main thread waits in C until the next signal.
 
-At the audit event EVENT of the first such script it does ACTION: kill (the process whose number is in the file `victim`),
-refuse (the event), alarm (a signal whose handler raises an exception; the program says "alarm").
+At the audit event EVENT of the first such script it does ACTION: kill (the process whose pid is in the file `victim`), refuse
+(the event), alarm (a signal whose handler raises an exception; the program prints "alarm").
 """
 import ctypes
 import json
@@ -50,7 +50,7 @@ def on_event(event, args):
 
 
 def make_tensor():
-    """at::ones({3}); what is 0 is an empty std::optional."""
+    """at::ones({3}); a 0 is an empty std::optional."""
     ones = torch._ZN2at4_ops4ones4callEN3c108ArrayRefINS2_6SymIntEEESt8optionalINS2_10ScalarTypeEES6_INS2_6LayoutEES6_INS2_6DeviceEES6_IbE
     tensor, size = ctypes.c_void_p(), ctypes.c_int64(3)
     ones(ctypes.byref(tensor), ctypes.byref(size), ctypes.c_size_t(1), *[ctypes.c_size_t(0)] * 4)
@@ -65,7 +65,7 @@ def call(operator, n):
 
 
 def idle():
-    """No operator, and no system call in which mxbpf takes a thread for one that waits."""
+    """Calls no operator, and no system call in which mxbpf considers a thread waiting."""
     if at == 'calls':
         call(torch._ZN2at4_ops4abs_4callERNS_6TensorE, 10)
     os.sched_yield()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Forks children that use PyTorch, as told by lines of its standard input:
-    children N      N children one after the other; each runs OPERATORS times aten::cosh and ends
-    exec            a child runs aten::cosh OPERATORS times and becomes another program, which runs aten::sinh as often
+"""Forks child processes that use PyTorch, as lines of its standard input request:
+    children N      N successive children; each runs aten::cosh OPERATORS times and ends
+    exec            a child runs aten::cosh OPERATORS times and then execs a program that runs aten::sinh as often
     loader N        N epochs, for each of which a DataLoader starts new workers
-    run N           N times aten::tan in this process
-Each line is answered by "done" when it is done."""
+    run N           runs aten::tan N times in this process
+Prints "done" after each line."""
 import os
 import sys
 
@@ -23,7 +23,7 @@ def run(operator, times):
 
 
 class Products(torch.utils.data.Dataset):
-    """Workers of a real loader: some operators an item, nested ones among them."""
+    """Workers of a real loader, with some operators per item, some of them nested."""
 
     def __len__(self):
         return 8

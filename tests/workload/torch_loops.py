@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The same as mxnet_loops.py of PyTorch.
+"""Training loops of PyTorch, with the accounts of mxnet_loops.py.
 
 usage: torch_loops.py MODE...    prints a line of JSON for each
 """
@@ -18,7 +18,7 @@ torch.set_num_threads(1)
 
 
 class Samples(Dataset):
-    """One batch, the slow step's, takes much longer than the others."""
+    """The slow step's batch takes much longer than the others."""
 
     def __len__(self):
         return STEPS * BATCH

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An annotated part that takes about a millisecond of computing, again and again, and then once much longer, for a
-reason that is asked for. Prints "ready PID", waits for SIGUSR1, prints "usual" when it has done it often enough, waits
-for SIGUSR1 again, does the long one, prints "done" and waits for SIGTERM."""
+"""An annotated part that computes for about a millisecond, repeatedly, and once takes much longer for a given reason. Prints
+"ready PID", waits for SIGUSR1, prints "usual" after enough repetitions, waits for SIGUSR1 again, runs the slow one, prints
+"done" and waits for SIGTERM."""
 import mmap
 import os
 import signal
@@ -25,12 +25,12 @@ def compute(seconds):
 
 
 def preempted():
-    """Of a busy process on the same CPU, which is somebody else's to start."""
+    """Preempted by a busy process on the same CPU, which the test starts."""
     return lambda: compute(0.03)
 
 
 def lock():
-    """Held by another thread."""
+    """A lock that another thread holds."""
     held = threading.Lock()
     held.acquire()
 
@@ -46,7 +46,7 @@ def lock():
 
 
 def read():
-    """A file past the cache. What the disk sends is copied by nobody, so the thread computes a tenth of the time at most."""
+    """A file read past the page cache. The disk writes to memory directly, so the thread computes at most a tenth of the time."""
     file = tempfile.NamedTemporaryFile(dir='.')
     file.write(os.urandom(64 * MB))
     file.flush()
@@ -62,7 +62,7 @@ def read():
 
 
 def faults():
-    """Memory that was just mapped."""
+    """Freshly mapped memory."""
     source, fresh = b'x' * (64 * MB), mmap.mmap(-1, 64 * MB, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, 'MADV_NOHUGEPAGE'):
         fresh.madvise(mmap.MADV_NOHUGEPAGE)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions of operators that Python catches: each of them unwinds frames that a tracer has probes in.
+"""Exceptions of operators that Python catches. Each of them unwinds frames in which a tracer has probes.
 
-Prints "ready PID", waits for SIGUSR1, fails --times times in each way (default 50), half as often in a second thread at the
-same time, prints "caught N of N", then takes a training step and prints "result HASH". After each round of failures the first
-thread takes that step, too, and fails if its result is another. With --repeat it fails again and again, until SIGTERM.
+Prints "ready PID", waits for SIGUSR1, fails --times times in each way (default 50), half as often in a second thread at the same
+time, prints "caught N of N", then makes a training step and prints "result HASH". After each round of failures the first thread
+makes that step, too, and exits with an error if its result differs. With --repeat it repeats the failures until SIGTERM.
 """
 import argparse
 import hashlib
@@ -20,7 +20,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 
 
 class Fails(torch.autograd.Function):
-    """Raises where it is told to, with operators around it."""
+    """Raises in the given pass, with operators around it."""
 
     @staticmethod
     def forward(ctx, x, where):
@@ -68,8 +68,8 @@ def through_hook():
     y.sum().backward()
 
 
-# Thrown by the shape check of an operator, by its kernel, by the dispatcher, by the interpreter of TorchScript, by the
-# autograd engine, and by Python code that the engine calls.
+# Thrown by the shape check of an operator, its kernel, the dispatcher, the interpreter of TorchScript, the autograd engine, and
+# Python code that the engine calls.
 WAYS = {
     'shapes of mm': lambda: torch.mm(torch.ones(3, 4), torch.ones(3, 4)),
     'shapes of addmm under autograd': lambda: F.linear(leaf(), torch.ones(5, 3)),
@@ -136,7 +136,7 @@ def main():
         signal.signal(signal.SIGTERM, lambda number, frame: stopped.append(number))
     torch.set_num_threads(1)
     result = step()
-    fail(2, {}, result)  # what is done once in a process is done
+    fail(2, {}, result)  # warm-up
     print('ready', os.getpid(), flush=True)
     signal.sigwait([signal.SIGUSR1])
 

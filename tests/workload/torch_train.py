@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An ordinary PyTorch training job: a CNN with data loading on the CPU. It knows nothing of mxbpf.
 
-Prints "ready PID" when the first step is done, then a line a second; ends cleanly on SIGTERM and SIGINT.
-The same --seed, --steps, --optimizer and --threads give the same parameters to the last bit.
+Prints "ready PID" after the first step and then a line per second; ends cleanly on SIGTERM and SIGINT.
+The same --seed, --steps, --optimizer and --threads give bit-identical parameters.
 """
 import argparse
 import hashlib
@@ -44,7 +44,7 @@ def parse_args():
 
 
 def make_dataset(args):
-    """Images of ten classes that can be told apart: a bright square at a place of its own, in noise."""
+    """Images of ten distinguishable classes: each has a bright square at a place of its own, in noise."""
     count, channels, size = (64, 1, 12) if args.tiny else (512, 3, 28)
     labels = torch.randint(0, CLASSES, (count,))
     images = 0.3 * torch.randn(count, channels, size, size)
@@ -102,11 +102,11 @@ def train(args, stopped, say_ready):
         if stopped or step == args.steps or (args.seconds and now - begin >= args.seconds):
             return step, net
         if args.tiny and not args.steps:
-            time.sleep(min(3 * (now - began), 0.02))  # other tests run beside this one
+            time.sleep(min(3 * (now - began), 0.02))  # leaves CPU time for tests that run in parallel
 
 
 def train_again(args, stopped, first):
-    """Says each time how often all steps have led to the first result."""
+    """Prints after each training how many of them have had the first one's result."""
     times = 1
     while not stopped:
         steps, net = train(args, stopped, False)
@@ -125,7 +125,7 @@ def main():
         signal.signal(sig, lambda number, frame: stopped.append(number))
     torch.set_num_threads(args.threads)
     torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # that would be other work than an ordinary job's
+    torch.utils.deterministic.fill_uninitialized_memory = False  # an ordinary job does not do that work
     steps, net = train(args, stopped, True)
     if args.print_result:
         print('result', steps, result(net), flush=True)

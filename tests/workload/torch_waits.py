@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch program whose annotated parts wait, each for something else; it knows nothing of mxbpf.
+"""A PyTorch program whose annotated parts each wait for something else. It knows nothing of mxbpf.
 
-Prints "ready PID" and sleeps until SIGUSR1. Then computing (it only computes), locked (another thread holds the lock),
-reading (a file, from a cold cache), mapped (the same, in page faults) and napping, again and again for --seconds. Prints
-"done RUN_NS WAIT_NS", what /proc says that the main thread ran and waited for a CPU from the signal on, and sleeps until
-SIGTERM.
+Prints "ready PID" and sleeps until SIGUSR1. Then it repeats for --seconds: computing (only computes), locked (another thread
+holds the lock), reading (a file, from a cold cache), mapped (the file through page faults) and napping. Prints "done RUN_NS
+WAIT_NS", the main thread's CPU time and run-queue wait since the signal by /proc, and sleeps until SIGTERM.
 """
 import argparse
 import mmap
@@ -31,7 +30,7 @@ def parse_args():
 
 
 class Holder(threading.Thread):
-    """Has the lock for 5 ms whenever it is asked to."""
+    """Holds the lock for 5 ms on each request."""
 
     def __init__(self):
         super().__init__(daemon=True)

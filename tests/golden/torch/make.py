@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch prints of made-up rows, for tests/unit/test_torch.c: run it with a Python that has torch 2.13.
-usage: make.py          the tables of every .rows file here, by torch's own code (torch) and the document's (torch-classic)
-       make.py record   first a new real.rows, of a real training step
-       make.py made-up  first the other .rows files anew
+"""Writes torch's tables of made-up rows, for tests/unit/test_torch.c. Run it with a Python that has torch 2.13.
+usage: make.py          writes the tables of every .rows file here, by torch's own code (torch) and the document's (torch-classic)
+       make.py record   first records a new real.rows of a real training step
+       make.py made-up  first writes the other .rows files again
 
-A row: calls (of an event its start in ns), total ns, self ns, bytes, own bytes, name; with a tab between, shapes and the lines of a stack. A table: FILE.LAYOUT.KEY[.TOP].txt, what print() writes, then
-what total_average() is."""
+A row has calls (for an event its start in ns), total ns, self ns, bytes, own bytes and name, and after tabs shapes and the
+lines of a stack. A table, FILE.LAYOUT.KEY[.TOP].txt, has the output of print(), and then total_average()."""
 import ast
 import os
 import sys
@@ -21,7 +21,7 @@ KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 MADE_UP = {
     'none': [],
     'zero': [(3, 0, 0, 0, 0, 'aten::empty'), (1, 0, 0, 0, 0, 'aten::detach')],
-    # Cut at 52; one of 52 is cut too, one of 51 is not. Columns are characters, not bytes.
+    # Names are truncated from 52 characters on. Columns are characters, not bytes.
     'names': [(1, 1000, 1000, 0, 0, 'aten::' + 'abcdefghij' * 30), (2, 9000, 9000, 0, 0, 'Schl\u00fcssel' * 7),
               (2, 9100, 9100, 0, 0, '\u6f14\u7b97\u5b50')] +
              [(1, 2000 + n, 2000 + n, 0, 0, 'autograd::engine::evaluate_function: ' + 'X' * n)
@@ -56,7 +56,7 @@ def write_rows(case, rows):
 
 
 def read_rows(case):
-    """Ties stay in the order of what they were in: mxbpf puts the larger name first."""
+    """Rows with equal keys stay in input order: mxbpf puts the larger name first."""
     with open(path(case + '.rows')) as f:
         rows = [line.rstrip('\n').split(' ', 5) for line in f]
     return sorted(((*map(int, row[:5]), *row[5].split('\t')) for row in rows), key=lambda row: row[5:], reverse=True)
@@ -91,7 +91,7 @@ def write_events(case, events, detail, first=lambda e: e.count):
 
 
 def torch_names(event):
-    """Not what is Python's own: rows of functions, which mxbpf has only as lines of a stack."""
+    """Omits rows of Python functions, which mxbpf has only as lines of a stack."""
     return '(' not in event.key and not event.key.startswith(('<', 'nn.Module'))
 
 
@@ -107,12 +107,12 @@ def today(rows, sort_by, top):
         e.stack = detail[1:]
         events.append(e)
     total = events.total_average()
-    total.input_shapes = ''  # torch leaves those of the first row there
+    total.input_shapes = ''  # torch leaves the first row's shapes there
     return events.table(sort_by=sort_by, row_limit=top or -1), total
 
 
 def classic(rows, sort_by, top):
-    """Its sort_by is smallest first; it has no limit."""
+    """Its sort_by puts the smallest first, and it has no limit."""
     events, total = [], doc4.FunctionEventAvg()
     for count, total_ns, _, _, _, name, *_ in rows:
         e = doc4.FunctionEventAvg()
