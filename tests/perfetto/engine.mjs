@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
-// engine.mjs DEPS_DIR TRACE: opens a trace in Perfetto's own engine (the WebAssembly of its user interface, here in node)
-// and prints, as one JSON object, what the engine makes of it. Exit 1 if it counted an import error.
+// engine.mjs DEPS_DIR TRACE: opens a trace in Perfetto's own engine (the WebAssembly of its user interface, run in node)
+// and prints its contents by the engine as one JSON object. Exit 1 if the engine counted an import error.
 import fs from 'node:fs';
 import path from 'node:path';
 import { createRequire } from 'node:module';
@@ -11,7 +11,7 @@ import zlib from 'node:zlib';
 
 const CHUNK_BYTES = 32 << 20;
 
-// The glue is made for a browser's worker: it looks for 64-bit memory, fetches its code and keeps its bridge to itself.
+// The glue code expects a browser's worker: it checks for 64-bit memory, fetches its code and hides its bridge.
 const GLUE_EDITS = [
   ['this.useMemory64 = hasMemory64Support();', 'this.useMemory64 = false;'],
   ['locateFile: (s) => s,', 'locateFile: (s) => s, wasmBinary: globalThis.perfettoWasm,'],
@@ -37,7 +37,7 @@ function loadBridge(dir) {
 
 export async function openTrace(depsDir, bytes) {
   const dir = path.resolve(depsDir, 'engine');
-  console.warn = () => {}; // the engine's log goes there; what counts is in its stats
+  console.warn = () => {}; // the engine's log; errors are in its stats
   const { EngineBase } = await import(pathToFileURL(path.join(dir, 'engine.mjs')).href);
   const bridge = loadBridge(dir);
   const { port1, port2 } = new MessageChannel();
@@ -68,7 +68,7 @@ function plain(v) {
 
 const ns = (us) => Math.round(us * 1000);
 
-// Arrows as the file means them: where each begins and ends, as one text.
+// The start and end of each arrow in the file, as one string.
 function arrowsOf(trace) {
   const ends = new Map();
   for (const e of trace.traceEvents) {
@@ -97,13 +97,13 @@ async function inspect(query, trace) {
   return {
     errors: await query("select name, value from stats where value > 0 and severity != 'info'"),
     slices: Object.fromEntries(slices.map((r) => [r.category, r.n])),
-    // That have begun, and no more.
+    // Slices without an end.
     open: await query('select name from slice where dur < 0'),
     flows: await number('select count(*) as n from flow'),
-    // Both ends are the very slices that the file names, and the arrow arrives at an operator or at an activity of a GPU.
+    // Both ends are the slices that the file names, and the arrow ends at an operator or at a GPU activity.
     flow_pairs_ok: flows.filter((f) => ['cpu_op', 'kernel', 'gpu_memcpy', 'gpu_memset'].includes(f.dst_cat) &&
       meant.has(`${f.src_pid}/${f.src_tid}@${f.src_ts} -> ${f.dst_pid}/${f.dst_tid}@${f.dst_ts}`)).length,
-    // Of allocations; those of the machine (its own and of its control groups) depend on what it does.
+    // Tracks of allocations. Those of the machine and its control groups vary.
     counters: await number("select count(*) as n from counter c join counter_track t on c.track_id = t.id " +
       "where t.name glob 'memory *'"),
     counter_tracks: await query(`select t.name as name, count(*) as n, min(c.value) as min, max(c.value) as max

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
 // ui.mjs DEPS_DIR TRACE OUT.png [--select NAME] [--operators N] [--viewport 1600x900]: opens a trace in Perfetto's complete
-// user interface in headless Chromium, as a user would, and takes a picture: tracks unfolded, a slice selected (NAME, else
-// one with the most arrows), zoomed to it and the N operators that begin after it. Prints what it saw as JSON. Exit 1 if
-// the interface reports an import error or has no such slice.
+// user interface in headless Chromium, as a user would, and takes a screenshot: tracks are expanded, a slice is selected
+// (NAME, or one with the most arrows), and the view shows it and the N operators that begin after it. Prints its
+// findings as JSON. Exit 1 if the interface reports an import error or has no such slice.
 import fs from 'node:fs';
 import http from 'node:http';
 import os from 'node:os';
@@ -23,7 +23,7 @@ function chromium() {
   throw new Error(`no ${CHROMIUM[0]} in PATH`);
 }
 
-// This build of the interface asks its server for a trace of its own; both answers make it take the one given.
+// This build of the interface requests a trace from its server. With these two answers it opens the given one.
 function serve(root, trace) {
   const server = http.createServer((request, response) => {
     const name = decodeURIComponent(new URL(request.url, 'http://localhost').pathname);
@@ -53,7 +53,7 @@ async function stateOfTrace() {
   return { errors, import_errors: window.app.trace.traceInfo.importErrors, dialog };
 }
 
-// What to select: of the slices with the most arrows (or of that name, the fewest arrows being none) the middle one.
+// The slice to select: the middle one of those with the most arrows, or of those with that name.
 async function findSlice(name) {
   const only = name === null ? '' : `and s.name = '${name.replaceAll("'", "''")}'`;
   const result = await window.app.trace.engine.query(`with a as (
@@ -72,7 +72,7 @@ async function select(id) {
   await window.waitForPerfettoIdle();
 }
 
-// From a little before the slice to the end of the last of so many operators behind it.
+// The range from shortly before the slice to the end of the last of the operators after it.
 async function zoom(id, operators) {
   const { engine, timeline } = window.app.trace;
   const { begin, end } = (await engine.query(`with me as (select ts, ts + dur as end from slice where id = ${id}),

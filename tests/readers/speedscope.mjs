@@ -17,7 +17,7 @@ function chromium() {
   throw new Error(`no ${CHROMIUM[0]} in PATH`);
 }
 
-// Rows are made as they are scrolled to: the window has to be high enough for all.
+// Rows exist only while they are visible, so the window must be high enough for all.
 const VIEWPORT = { width: 1600, height: 8000 };
 const readRows = () => [...document.querySelectorAll('tr')].map((row) => [...row.querySelectorAll('td')].map((d) => d.innerText.trim()));
 

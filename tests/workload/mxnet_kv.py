@@ -66,4 +66,4 @@ for values in (arrays, texts):
         store._barrier()
         dist = store
 rank = dist.rank if kind.startswith("dist") else 0
-os.write(1, f"kv {os.environ.get('DMLC_ROLE', 'alone')} {rank} {json.dumps(seen)}\n".encode())  # one write, because other processes write there, too
+os.write(1, f"kv {os.environ.get('DMLC_ROLE', 'alone')} {rank} {json.dumps(seen)}\n".encode())  # one write: others write there, too
