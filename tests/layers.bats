@@ -53,7 +53,7 @@ of_model() { # ARGUMENTS...
 	"$MXBPF" report layers.mxb --by layer | grep -q '^net_dense0 '
 	"$MXBPF" export layers.mxb -f chrome -o t.json
 	[[ $(jq '[.traceEvents[] | select(.args.layer == "net_conv0_fwd_backward")] | length' t.json) == "$STEPS" ]]
-	# A process without layers gets no table, but the name of the missing option.
+	# A process without a runtime is refused.
 	run "$MXBPF" --pid $$ --layers --by layer -d 1s
 	[[ $status != 0 ]]
 }
