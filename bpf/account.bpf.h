@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * The account of a span: where its thread was, by the kernel's own fields of it. No tracepoint, so that nobody pays but
- * the span. While a thread runs, the kernel adds the time since exec_start to sum_exec_runtime now and then, and moves
- * exec_start: their difference stays the same. So of two moments at which it runs, the change of that difference and
- * the time gone by are its time on a CPU.
+ * The account of a span: its time on CPU, its run-queue wait and its blocked time, computed from fields that the
+ * kernel keeps in each task. No tracepoint is used, so only threads with spans pay.
  *
- * exec_start is on a clock of its CPU (clock_task) that stands still while an interrupt is served or the hypervisor has
- * taken the CPU. How far that clock lies behind the other one (clock) is what was taken.
+ * While a thread runs, the kernel now and then adds the time since exec_start to sum_exec_runtime and moves
+ * exec_start forward. Their difference does not change by this. Between two moments at which the thread runs, its
+ * time on CPU is therefore the elapsed time plus the change of that difference.
+ *
+ * exec_start is on the clock_task clock of its CPU. This clock stops while an interrupt is handled and while the
+ * hypervisor has taken the CPU. The amount that clock_task lags behind the CPU's other clock is the time taken in
+ * this way.
  */
 #ifndef ACCOUNT_BPF_H
 #define ACCOUNT_BPF_H
@@ -14,16 +17,16 @@
 #include "common.bpf.h"
 #include <bpf/bpf_core_read.h>
 
-/* Only kernels with groups of tasks lead from a task to the clocks of its CPU. */
+/* A task leads to the clocks of its CPU only in kernels with group scheduling (CONFIG_FAIR_GROUP_SCHED). */
 static __always_inline bool account_knows_taken(struct task_struct *p)
 {
 	return bpf_core_field_exists(p->se.cfs_rq) && bpf_core_field_exists(p->se.cfs_rq->rq);
 }
 
 /*
- * Returns the time that was taken of this CPU since boot, as of the kernel's last update of its clocks. This is a
- * global function because the verifier checks such a function once per program. For each pointer that it sees followed,
- * it searches all types of the kernel.
+ * Returns the time taken from this CPU since boot, in ns, at the kernel's last update of its clocks. This is a
+ * global function because the verifier checks such a function once per program, and for each pointer that it
+ * follows it searches all types of the kernel.
  */
 __noinline __u64 account_taken(void)
 {
@@ -48,7 +51,7 @@ static __always_inline void account_note(struct mxbpf_account_start *s, struct t
 	s->majflt = p->maj_flt;
 }
 
-/* by_key: f may end on another thread. */
+/* Notes the start of frame f. If by_key is set, f may end on another thread. */
 static __always_inline void account_open(struct mxbpf_frame *f, bool by_key)
 {
 	struct task_struct *p;
@@ -58,7 +61,7 @@ static __always_inline void account_open(struct mxbpf_frame *f, bool by_key)
 	if (by_key)
 		__builtin_memset(&f->twin.account, 0, sizeof(f->twin.account));
 	p = bpf_get_current_task_btf();
-	/* User space has set cfg_account where they exist; where not, nothing of this is left. */
+	/* User space sets cfg_account only where this field exists. Elsewhere the verifier removes the rest. */
 	if (!bpf_core_field_exists(p->sched_info.run_delay))
 		return;
 	f->flags |= MXBPF_SPAN_ACCOUNT;
@@ -66,15 +69,15 @@ static __always_inline void account_open(struct mxbpf_frame *f, bool by_key)
 	account_note(&f->began, p);
 }
 
-/* What can be true of what was measured. */
+/* Clamps a measured time to 0..high, since clocks that are read at different moments can give values outside. */
 static __always_inline __s64 account_within(__s64 v, __s64 high)
 {
 	return v > high ? high : v < 0 ? 0 : v;
 }
 
 /*
- * Estimates how much of the time that was taken of the CPU was taken from the thread: the same share that the thread
- * had of the time that was not taken.
+ * Estimates the part of the CPU's taken time that was taken from this thread. It is proportional to the thread's
+ * share of the time that was not taken. Microseconds keep the product within 64 bits.
  */
 static __always_inline __u64 account_from_it(__u64 taken_ns, __u64 on_cpu_ns, __u64 dur_ns)
 {
@@ -85,26 +88,29 @@ static __always_inline __u64 account_from_it(__u64 taken_ns, __u64 on_cpu_ns, __
 	return taken_ns / 1000 * (on_cpu_ns / 1000) / other_us * 1000;
 }
 
-/* Time on a CPU of a thread that blocked. */
+/* Returns the time on CPU of a thread that blocked in a span of dur_ns. */
 static __always_inline __s64 account_on_cpu(const struct mxbpf_account *a, const struct mxbpf_account_start *s,
 					    struct task_struct *p, __s64 dur_ns)
 {
 	__u64 taken = account_taken();
 	__s64 on_cpu = (__s64)(p->se.sum_exec_runtime - p->se.exec_start - taken) - s->ran_ns + dur_ns;
-	__s64 counted = p->se.sum_exec_runtime - s->sum_exec_ns; /* as old as the last tick or switch */
+	__s64 counted = p->se.sum_exec_runtime - s->sum_exec_ns; /* as of the last tick or switch */
 
 	if (!(a->flags & MXBPF_ACCOUNT_MIGRATED)) {
 		on_cpu = account_within(on_cpu, dur_ns);
 		return on_cpu + account_from_it(taken - s->taken_ns, on_cpu, dur_ns);
 	}
-	/* The clocks of two CPUs seldom differ by more than what was taken of each. */
+	/*
+	 * The clocks of two CPUs seldom differ by more than the time taken from each. If they do, use the kernel's
+	 * sum.
+	 */
 	if (!account_knows_taken(p) || on_cpu < counted - (__s64)MXBPF_ACCOUNT_SLACK_NS ||
 	    on_cpu > counted + (__s64)MXBPF_ACCOUNT_SLACK_NS)
 		return counted;
 	return on_cpu;
 }
 
-/* Of a thread that was off its CPU for some of dur_ns. */
+/* Splits dur_ns for a thread that was off its CPU for a part of it. */
 static __always_inline void account_times(struct mxbpf_account *a, const struct mxbpf_account_start *s,
 					  struct task_struct *p, __s64 dur_ns)
 {
@@ -118,7 +124,10 @@ static __always_inline void account_times(struct mxbpf_account *a, const struct 
 	a->blocked_ns = dur_ns - runq - on_cpu;
 }
 
-/* Of the running thread, since f opened. false: it was on its CPU all the time, without a fault. */
+/*
+ * Fills the account of the running thread since f opened. Returns false if the thread was on its CPU all the time,
+ * without page faults.
+ */
 static __always_inline bool account_take(struct mxbpf_account *a, const struct mxbpf_frame *f, __u64 dur_ns)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
@@ -140,7 +149,10 @@ static __always_inline bool account_take(struct mxbpf_account *a, const struct m
 	return true;
 }
 
-/* f, which ends by key, leaves its thread at now: that side of its account, into the map's copy of it. */
+/*
+ * Stores the account of f up to `now` in the map's copy. The thread leaves f, which ends by key, perhaps on another
+ * thread.
+ */
 static __always_inline void account_keep(struct mxbpf_frame *open, const struct mxbpf_frame *f, __u64 now)
 {
 	struct mxbpf_account *a = &open->twin.account;
@@ -152,7 +164,7 @@ static __always_inline void account_keep(struct mxbpf_frame *open, const struct 
 	a->flags |= MXBPF_ACCOUNT_PART;
 }
 
-/* Into s, that ends now, the account of f. */
+/* Fills the account of span s, which ends now, from frame f. */
 static __always_inline void account_close(struct mxbpf_span *s, const struct mxbpf_frame *f)
 {
 	if (!(s->flags & MXBPF_SPAN_ASYNC)) {
@@ -161,7 +173,7 @@ static __always_inline void account_close(struct mxbpf_span *s, const struct mxb
 		return;
 	}
 	s->account = f->twin.account;
-	/* Its own thread may have been seen to leave it only after another one had ended it. */
+	/* Another thread may have ended the span before its own thread was seen to leave it. */
 	s->account.on_cpu_ns = account_within(s->account.on_cpu_ns, s->dur_ns);
 	s->account.runq_ns = account_within(s->account.runq_ns, s->dur_ns - s->account.on_cpu_ns);
 	s->account.blocked_ns =
@@ -171,7 +183,7 @@ static __always_inline void account_close(struct mxbpf_span *s, const struct mxb
 	s->h.size = MXBPF_SPAN_BYTES_ACCOUNT;
 }
 
-/* What was nested in f, as the part of the account of its span. */
+/* Returns true if spans nested in f were off CPU or had page faults. */
 static __always_inline bool account_has_nested(const struct mxbpf_frame *f)
 {
 	const struct mxbpf_account_nested *n = &f->nested;
@@ -179,7 +191,9 @@ static __always_inline bool account_has_nested(const struct mxbpf_frame *f)
 	return n->nvcsw | n->nivcsw | n->minflt | n->majflt;
 }
 
-/* The span is directly nested in f. Most have no account: they were on one CPU all the time. */
+/*
+ * Adds the account of span s, which is directly nested in f. Most spans have none, because they stayed on one CPU.
+ */
 static __always_inline void account_nest(struct mxbpf_frame *f, const struct mxbpf_span *s)
 {
 	if (!cfg_account || s->h.size < MXBPF_SPAN_BYTES_ACCOUNT)
@@ -192,7 +206,7 @@ static __always_inline void account_nest(struct mxbpf_frame *f, const struct mxb
 	f->nested.majflt += s->account.majflt;
 }
 
-/* It is no span after all: what was nested in it is nested in f. */
+/* Undoes account_nest() for s, which proved to be the twin of f: what is nested in s is nested in f. */
 static __always_inline void account_unnest(struct mxbpf_frame *f, const struct mxbpf_span *s)
 {
 	if (!cfg_account || s->h.size < MXBPF_SPAN_BYTES_ACCOUNT)

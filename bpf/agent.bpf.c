@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
-/* Takes the batches that the agent inside a target hands over, when it rings its bell. */
+/* Reads the batches of calls that the agent inside a target hands over by calling its bell function. */
 #include "ids.bpf.h"
 #include "mxbpf_agent.h"
 #include <bpf/bpf_tracing.h>
 
-/* The process whose agent is meant. */
+/* Process that the agent runs in. */
 const volatile __u32 cfg_tgid;
 
 struct {
@@ -12,7 +12,7 @@ struct {
 	__uint(max_entries, 4096);
 } batches SEC(".maps");
 
-/* Calls in batches that found no room, or could not be read. */
+/* Calls lost because the ring was full or the batch could not be read. */
 __u64 lost_calls;
 
 static __always_inline int lose(__u32 calls)
@@ -21,7 +21,9 @@ static __always_inline int lose(__u32 calls)
 	return 0;
 }
 
-/* Reads only the calls that the batch has. Pages behind them may not exist yet, and a read of such a page fails here.
+/*
+ * Reads only the part of the batch that holds calls. The pages after it may not be mapped in yet, and reading such
+ * a page would fail here.
  */
 SEC("uprobe") int on_bell(struct pt_regs *ctx)
 {
@@ -47,7 +49,7 @@ SEC("uprobe") int on_bell(struct pt_regs *ctx)
 	return 0;
 }
 
-/* When the program first took out all callbacks, the agent's among them; 0: it has not. */
+/* Time at which the program first removed all callbacks, and the agent's with them; 0: not yet. */
 volatile __u64 cleared_ns;
 
 SEC("uprobe") int on_clear(struct pt_regs *ctx)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* Maps, the plan's rows, and what every source needs: the thread's slot, fetches, the way into the ring. */
+/*
+ * Maps, the rows of the plan, and the helpers of every event source: thread slots, argument fetches, the ring
+ * buffer.
+ */
 #ifndef COMMON_BPF_H
 #define COMMON_BPF_H
 
@@ -13,26 +16,27 @@
 #define EEXIST 17
 
 const volatile struct mxbpf_row cfg_rows[MXBPF_ROWS_MAX];
-const volatile __u64 cfg_wake_bytes;		   /* fill of the ring at which the consumer is woken */
-const volatile __u64 cfg_hidden[MXBPF_HIDDEN_MAX]; /* name ids; 0: none */
-const volatile __u8 cfg_endless;		   /* some spans have no end of their own */
-const volatile __u8 cfg_custom;			   /* there are rows of operators that are written in Python */
-const volatile __u8 cfg_details;		   /* enum mxbpf_detail: what was asked for */
-const volatile __u8 cfg_stats;			   /* enum mxbpf_stats */
-const volatile __u8 cfg_account;		   /* spans bear MXBPF_SPAN_ACCOUNT */
+const volatile __u64 cfg_wake_bytes;		   /* bytes in the ring at which the consumer is woken */
+const volatile __u64 cfg_hidden[MXBPF_HIDDEN_MAX]; /* name ids of operators that get no span; 0: unused entry */
+const volatile __u8 cfg_endless;		   /* some rows have spans without an end probe (MXBPF_END_NEXT) */
+const volatile __u8 cfg_custom;			   /* some rows probe custom operators, which are written in Python */
+const volatile __u8 cfg_details;		   /* enum mxbpf_detail: the details that the user asked for */
+const volatile __u8 cfg_stats;			   /* enum mxbpf_stats: how spans are summed in the kernel */
+const volatile __u8 cfg_account;		   /* spans carry on-CPU, run-queue and blocked time */
 
 /*
- * Whether spans can be open while a program runs. Programs that are loaded at once read [0]. Programs of late libraries
- * read [1] (user/attach/rows.c).
+ * Nonzero if spans can be open while a program runs. Programs that are loaded at the start read [0]. Programs for
+ * libraries that the process maps later read [1] (user/attach/rows.c).
  */
 const volatile __u8 cfg_spans[2];
 
 /*
- * When events began to be taken; 0: none are. Set once everything is attached: no event comes from a half-attached
- * state. What was open before it began in an earlier activation, and its end may have passed unseen since.
+ * Start of the present activation in ns of CLOCK_MONOTONIC, or 0 while no events are recorded. User space sets it
+ * after all probes are attached, so no event comes from a half-attached state. A frame that began earlier belongs
+ * to an earlier activation, and its end may have passed unseen.
  */
 volatile __u64 active_since_ns;
-volatile __u8 activation; /* which one, from 0 */
+volatile __u8 activation; /* number of the present activation, counted from 0 */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -40,8 +44,8 @@ struct {
 } calls SEC(".maps");
 
 /*
- * Slot 0 belongs to no thread: its counters take what threads without a slot lose. Slots from MXBPF_THREADS_MAX on have
- * frames of threads whose calls nest deep (frame.bpf.h).
+ * Per-thread state, by slot. Slot 0 belongs to no thread: it counts the events of threads that have no slot. Slots
+ * from MXBPF_THREADS_MAX on hold the frames of threads with deeply nested calls (frame.bpf.h).
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -51,7 +55,7 @@ struct {
 	__type(value, struct mxbpf_thread);
 } threads SEC(".maps");
 
-/* Free slots, filled by user space. */
+/* Free slots. User space fills this stack before the programs run. */
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK);
 	__uint(max_entries, MXBPF_THREADS_MAX);
@@ -66,7 +70,10 @@ struct {
 	__type(value, __u32);
 } thread_slots SEC(".maps");
 
-/* Hits of shared links in processes that are no targets. */
+/*
+ * Hits of shared links in processes that are not targets, per CPU. They cost those processes time, so they are
+ * reported.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -80,10 +87,11 @@ static __always_inline void stranger_count(void)
 	__u64 *hits = bpf_map_lookup_elem(&strangers, &zero);
 
 	if (hits)
-		__sync_fetch_and_add(hits, 1); /* a thread that preempts this one may be a stranger too */
+		__sync_fetch_and_add(hits,
+				     1); /* atomic, because a thread that preempts this one may also be a stranger */
 }
 
-/* While no events are taken, the hits of strangers are counted all the same: they pay for them. */
+/* Counts a stranger's hit while no events are recorded. The process pays for the hit in that case too. */
 static __noinline int stranger_rests(void)
 {
 	struct bpf_pidns_info ids = thread_ids();
@@ -93,7 +101,9 @@ static __noinline int stranger_rests(void)
 	return 0;
 }
 
-/* The cookie as the plan made it: MXBPF_COOKIE_SHARED replaces the copy of a sign. */
+/*
+ * Returns the cookie as the plan made it. Bit 63 carries MXBPF_COOKIE_SHARED, so the sign is restored from bit 62.
+ */
 static __always_inline __u64 probe_cookie(struct pt_regs *ctx)
 {
 	return (__s64)(bpf_get_attach_cookie(ctx) << 1) >> 1;
@@ -104,7 +114,10 @@ static __always_inline bool probe_shared(struct pt_regs *ctx)
 	return bpf_get_attach_cookie(ctx) >> 63;
 }
 
-/* A thread's first hit: take a slot if its process is a target, and is probed by links of this kind. */
+/*
+ * Takes a slot at a thread's first hit, if its process is a target and uses links of this kind. Returns 0 without a
+ * slot.
+ */
 static __noinline __u32 thread_slot_new(bool shared)
 {
 	struct bpf_pidns_info ids = thread_ids();
@@ -123,9 +136,9 @@ static __noinline __u32 thread_slot_new(bool shared)
 		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 		goto none;
 	}
-	if (!*stored) /* it gave one back when it became another program */
+	if (!*stored) /* the thread gave its slot back when it called exec */
 		*stored = slot;
-	if (*stored != slot) { /* it had one: on Linux <= 6.1 the lookup fails while another on this CPU is under way */
+	if (*stored != slot) { /* on Linux <= 6.1 a lookup fails while another one is under way on this CPU */
 		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 		return *stored;
 	}
@@ -162,8 +175,9 @@ none:
 }
 
 /*
- * The slot of the running thread; NULL if it is no target's, there is none left, or the hit came by a link of the other
- * kind. A process that has links of its own has hits from these alone, although shared ones may be there as well.
+ * Returns the slot of the running thread. Returns NULL if its process is no target, if no slot is left, or if the
+ * hit came through a link of the other kind. A process with links of its own uses only their hits, although shared
+ * links may hit in it too.
  */
 static __always_inline struct mxbpf_thread *thread_get(bool shared)
 {
@@ -178,7 +192,10 @@ static __always_inline struct mxbpf_thread *thread_get(bool shared)
 	return t && !!t->own != shared ? t : 0;
 }
 
-/* A C string, up to size bytes with its end: how many, or -errno. Linux 6.1 says 0 where an empty one is 1. */
+/*
+ * Reads a C string of up to size bytes with its NUL. Returns its length with the NUL, or -errno. Linux 6.1 returns
+ * 0 for an empty string, which is 1 here.
+ */
 static __always_inline long cstr_read(char *to, __u32 size, __u64 addr)
 {
 	long n = bpf_probe_read_user_str(to, size, (void *)addr);
@@ -186,7 +203,7 @@ static __always_inline long cstr_read(char *to, __u32 size, __u64 addr)
 	return n + !n;
 }
 
-/* Follows one recipe. `row` is constant, so what is left of this is the row's own loads. */
+/* Follows one fetch recipe. `row` is constant at load time, so the verifier keeps only the loads of this row. */
 static __always_inline __u64 fetch(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_fetch *f)
 {
 	__u64 v = 0, word;
@@ -236,7 +253,10 @@ static __always_inline __u64 fetch(struct pt_regs *ctx, struct mxbpf_thread *t, 
 	return v;
 }
 
-/* Hand-overs and starts are paired by counting, so those of two activations must not meet. No address is as high. */
+/*
+ * Returns the address that links a hand-over to its start. The reader pairs the two by counting, so links of
+ * different activations must differ: bits 56 to 63, which no user address uses, hold the activation.
+ */
 static __always_inline __u64 fetch_link(struct pt_regs *ctx, struct mxbpf_thread *t,
 					const volatile struct mxbpf_fetch *f)
 {
@@ -253,7 +273,7 @@ static __always_inline __u32 fetch_device(struct pt_regs *ctx, struct mxbpf_thre
 	return MXBPF_DEVICE((__u32)v, (__u32)(v >> 32));
 }
 
-/* Room for a record, or NULL and one more drop. */
+/* Reserves a record in the ring. Returns NULL and counts a drop if the ring is full. */
 static __always_inline void *ring_reserve(struct mxbpf_thread *t, __u64 size)
 {
 	void *r;
@@ -265,7 +285,10 @@ static __always_inline void *ring_reserve(struct mxbpf_thread *t, __u64 size)
 	return r;
 }
 
-/* The consumer polls on a timer. A wake-up for each record would triple the cost of a probe hit. */
+/*
+ * Returns the flags for submitting a record. The consumer polls on a timer, because a wake-up for each record would
+ * triple the cost of a probe hit. It is woken early for a new Python stack and for a ring that fills up.
+ */
 static __always_inline __u64 ring_flags(struct mxbpf_thread *t)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP;

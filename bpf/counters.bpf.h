@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * --counters: perf events of the running thread, read when a span opens and when it closes. User space opens them, a
- * group for each thread, before the thread's first hit if it can.
+ * --counters: performance counters of the running thread, read at the start and the end of each span. User space
+ * opens one group of perf events per thread, if possible before the thread's first hit.
  */
 #ifndef COUNTERS_BPF_H
 #define COUNTERS_BPF_H
@@ -12,9 +12,9 @@
 
 #define CLONE_THREAD 0x10000
 
-const volatile __u8 cfg_counters; /* events of a group; 0: none, and none of these maps */
+const volatile __u8 cfg_counters; /* number of events in a group; 0: option off, and these maps are not created */
 
-/* Event i of group g at g * MXBPF_COUNTERS_MAX + i. */
+/* Event i of group g is at index g * MXBPF_COUNTERS_MAX + i. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(max_entries, MXBPF_COUNTED_MAX *MXBPF_COUNTERS_MAX);
@@ -22,7 +22,7 @@ struct {
 	__type(value, __u32);
 } counter_events SEC(".maps");
 
-/* A thread's group, by its tid. */
+/* Number of a thread's group, by tid. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MXBPF_COUNTED_MAX);
@@ -30,7 +30,7 @@ struct {
 	__type(value, __u32);
 } counter_groups SEC(".maps");
 
-/* By slot: what the events stood at when each of the frames in it began. */
+/* Values of the events at the start of each frame, by slot. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MXBPF_SLOTS_MAX);
@@ -38,13 +38,13 @@ struct {
 	__type(value, struct mxbpf_counter_starts);
 } counter_starts SEC(".maps");
 
-/* Processes that have a new thread, for user space to give it its events. */
+/* Ids of processes with a new thread. User space reads them and opens events for the thread. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
 } counter_births SEC(".maps");
 
-/* The first event of the running thread's group; negative: it has none. */
+/* Returns the index of the first event in the running thread's group, or -1 if it has no group. */
 static __always_inline __s32 counters_group(struct mxbpf_thread *t)
 {
 	__u32 tid = t->tid, *group;
@@ -56,7 +56,7 @@ static __always_inline __s32 counters_group(struct mxbpf_thread *t)
 	return t->counted_at ? (t->counted_at - 1) * MXBPF_COUNTERS_MAX : -1;
 }
 
-/* The start values of frame d; NULL: it has no place for them. */
+/* Returns the place for the start values of frame d, or NULL if there is none. */
 static __always_inline struct mxbpf_counter_start *counters_start(struct mxbpf_thread *t, __u32 d)
 {
 	__u32 slot = frame_slot(t, d);
@@ -64,11 +64,14 @@ static __always_inline struct mxbpf_counter_start *counters_start(struct mxbpf_t
 
 	if (!s || !slot)
 		return 0;
-	asm volatile("%0 &= %1" : "+r"(d) : "i"(MXBPF_SLOT_FRAMES - 1)); /* as in frame_at() */
+	asm volatile(
+		"%0 &= %1"
+		: "+r"(d)
+		: "i"(MXBPF_SLOT_FRAMES - 1)); /* keeps the bound on d for the verifier, which frame_at() explains */
 	return &s->frames[d];
 }
 
-/* When the frame above the present ones is about to open. */
+/* Reads the start values of the frame that is about to open above the present top frame. */
 __noinline int counters_open(struct mxbpf_thread *t)
 {
 	struct mxbpf_counter_start *s;
@@ -82,7 +85,7 @@ __noinline int counters_open(struct mxbpf_thread *t)
 		return 0;
 	at = counters_group(t);
 	s->known = at >= 0;
-	/* The first of them last, so that between its ends lies no reading of others. */
+	/* Read the first event last, so that the reads of the others are not between its start and end. */
 	for (i = MXBPF_COUNTERS_MAX; i-- > 0;)
 		if (i < cfg_counters && s->known &&
 		    bpf_perf_event_read_value(&counter_events, at + i, (void *)&s->at[i], sizeof(s->at[i])))
@@ -90,7 +93,7 @@ __noinline int counters_open(struct mxbpf_thread *t)
 	return 0;
 }
 
-/* When the top frame is about to close: t->counted is what its span gets. */
+/* Sets t->counted to the counts of the top frame, which is about to close. */
 __noinline int counters_close(struct mxbpf_thread *t)
 {
 	struct mxbpf_counter_start *s;
@@ -123,7 +126,7 @@ __noinline int counters_close(struct mxbpf_thread *t)
 	return 0;
 }
 
-/* What the span that ends now gets of that. */
+/* Copies t->counted into the span that ends now. */
 static __always_inline void counters_fill(struct mxbpf_span *s, struct mxbpf_thread *t)
 {
 	int i;
@@ -149,7 +152,7 @@ SEC("?raw_tp/task_newtask") int on_thread_new(struct bpf_raw_tracepoint_args *ct
 	return 0;
 }
 
-/* Its number may be another's soon. */
+/* Forgets the group of a thread that ends: another thread may soon have its id. */
 static __always_inline void counters_end(void)
 {
 	struct bpf_pidns_info ids;

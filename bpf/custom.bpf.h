@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Operators that are written in the program's language. MXNet runs them on threads of their own, where they push
- * operators of the engine's; these run elsewhere and later, but are theirs.
+ * Custom operators, which are written in the program's language. The runtime runs them on threads of their own.
+ * There they push operators to the runtime's engine, which runs these later on other threads. The time of such an
+ * operator belongs to the custom operator that pushed it.
  */
 #ifndef CUSTOM_BPF_H
 #define CUSTOM_BPF_H
@@ -10,7 +11,9 @@
 #include "frame.bpf.h"
 #include "read/name.bpf.h"
 
-/* Map `pushed`: operators that custom ones pushed, by the engine's object for them. Value: name id of the custom one.
+/*
+ * Key of map `pushed`: an operator that a custom operator pushed, by the address of the engine's object. The value
+ * is the name id of the custom operator.
  */
 struct mxbpf_pushed_key {
 	__u64 opr;
@@ -25,17 +28,20 @@ struct {
 	__type(value, __u64);
 } pushed SEC(".maps");
 
-__u8 custom_seen; /* there is any: else nobody looks */
+__u8 custom_seen; /* set by the first custom operator; while it is 0, all others skip the lookup */
 
-/* The end of an operator is that of the engine's work, whatever its table. */
+/*
+ * Returns the class of the key in open_keys. An operator of the engine has MXBPF_CLASS_OPERATOR there, even if its
+ * time is shown under a custom operator.
+ */
 static __always_inline __u8 frame_key_class(const struct mxbpf_frame *f)
 {
 	return f->cls == MXBPF_CLASS_CUSTOM ? MXBPF_CLASS_OPERATOR : f->cls;
 }
 
 /*
- * Whether a frame is the program's own part of a custom operator, and not an operator that one pushed. The latter ends
- * by key, or is one of NaiveEngine's.
+ * Returns true if frame f is the program's own part of a custom operator. Operators that a custom operator pushed
+ * end by key, or run at once in the synchronous engine.
  */
 static __always_inline bool custom_is_part(const struct mxbpf_frame *f)
 {
@@ -43,9 +49,9 @@ static __always_inline bool custom_is_part(const struct mxbpf_frame *f)
 }
 
 /*
- * The program's part begins. From here on MXNet charges what the thread pushes to the operator's type, until the part
- * ends. If an exception leaves the part, MXNet goes on charging until the thread runs the next one. A function of
- * autograd's has an empty type.
+ * The program's own part begins. Until it ends, operators that this thread pushes are charged to the custom
+ * operator's type. If an exception leaves the part, the runtime keeps the charge until the thread runs the next
+ * part, and so does this file. An autograd function has an empty type.
  */
 static __always_inline void custom_open(struct pt_regs *ctx, struct mxbpf_thread *t, struct mxbpf_frame *f,
 					const volatile struct mxbpf_row *row)
@@ -58,7 +64,7 @@ static __always_inline void custom_open(struct pt_regs *ctx, struct mxbpf_thread
 	custom_seen = 1;
 }
 
-/* The type of the part that frame i is; 0: it is none. */
+/* Returns the type of the custom operator in frame i, or 0 if the frame is no such part. */
 __noinline __u64 custom_at(struct mxbpf_thread *t, __u32 i)
 {
 	struct mxbpf_frame *f = t ? frame_at(t, i) : 0;
@@ -66,7 +72,7 @@ __noinline __u64 custom_at(struct mxbpf_thread *t, __u32 i)
 	return f && custom_is_part(f) ? f->custom_id : 0;
 }
 
-/* custom_innermost() of frames from `from` on, at most FRAMES_STEP. */
+/* Does custom_innermost() for at most FRAMES_STEP frames, starting with `from`. */
 __noinline __u64 custom_innermost_step(struct mxbpf_thread *t, __u32 from)
 {
 	__u64 id = 0, deeper;
@@ -79,7 +85,7 @@ __noinline __u64 custom_innermost_step(struct mxbpf_thread *t, __u32 from)
 	return id;
 }
 
-/* The type of the innermost part that is open; 0: none is. Only with NaiveEngine one can be open in another. */
+/* Returns the type of the innermost open part, or 0. Parts are nested only in the synchronous engine. */
 __noinline __u64 custom_innermost(struct mxbpf_thread *t)
 {
 	__u64 id = 0, deeper;
@@ -92,7 +98,7 @@ __noinline __u64 custom_innermost(struct mxbpf_thread *t)
 	return id;
 }
 
-/* Name id of the type that the thread's pushes are charged to; 0: none. */
+/* Returns the name id of the type that this thread's pushes are charged to, or 0. */
 static __always_inline __u64 custom_charged(const struct mxbpf_thread *t)
 {
 	return t->custom_since_ns == active_since_ns ? t->custom_id : 0;
@@ -114,7 +120,10 @@ static __always_inline void custom_push(struct pt_regs *ctx, struct mxbpf_thread
 		bpf_map_update_elem(&pushed, &key, &name_id, BPF_ANY);
 }
 
-/* "double::_mul_scalar" as an id, whose parts user space reads. The slot is looked up as in name_store(). */
+/*
+ * Returns an id for two joined names, such as "double::_mul_scalar". User space reads both halves. The slot is
+ * looked up again for the verifier of Linux <= 6.1 (name_store_part()).
+ */
 __noinline __u64 custom_pair(struct mxbpf_thread *t, __u64 first, __u64 second)
 {
 	struct mxbpf_name_key key = {};
@@ -136,7 +145,7 @@ __noinline __u64 custom_pair(struct mxbpf_thread *t, __u64 first, __u64 second)
 	return key.id;
 }
 
-/* Half i of such an id; 0 if it is not one. */
+/* Returns half i of an id that custom_pair() made, or 0 for other ids. */
 __noinline __u64 custom_half(__u64 id, __u32 i)
 {
 	struct mxbpf_name_key key = {.id = id};
@@ -145,13 +154,13 @@ __noinline __u64 custom_half(__u64 id, __u32 i)
 	return part && part->tag == MXBPF_NAME_TAG_PAIR ? ((__u64 *)part->text)[i & 1] : 0;
 }
 
-/* What the engine calls the work of frame f. */
+/* Returns the engine's name for the operator in frame f. */
 static __always_inline __u64 custom_own_name(const struct mxbpf_frame *f)
 {
 	return f->cls == MXBPF_CLASS_CUSTOM ? custom_half(f->name_id, 1) : f->name_id;
 }
 
-/* The name of an operator that the engine begins, if a custom one pushed it; else 0. */
+/* Returns the joined name of an operator that the engine begins, if a custom operator pushed it, or 0. */
 __noinline __u64 custom_name(struct mxbpf_thread *t, __u64 opr, __u64 name_id)
 {
 	struct mxbpf_pushed_key key = {.opr = opr};
@@ -168,7 +177,10 @@ __noinline __u64 custom_name(struct mxbpf_thread *t, __u64 opr, __u64 name_id)
 	return custom_pair(t, first, name_id);
 }
 
-/* The name of an operator by the type it is charged to: that of its thread with NaiveEngine, else that of its bulk. */
+/*
+ * Returns the joined name of an operator from the type it is charged to, or 0. In the synchronous engine that is
+ * the type of its thread, else the type of its bulk.
+ */
 __noinline __u64 custom_name_in(struct mxbpf_thread *t, __u64 first, __u64 name_id)
 {
 	return first ? custom_pair(t, first, name_id) : 0;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /*
- * Ends by cut: an instruction inside a function that every normal return passes once. A hit counts only for a frame
- * that lies exactly at its CFA; frames below it were left by an exception. Rules and their reasons: facts on exit cuts,
- * section 5.
+ * Spans that end at a cut: an instruction inside a function that every normal return passes exactly once. A hit
+ * ends only the frame that lies exactly at the hit's CFA. Frames below it were left by an exception.
  */
 #include "common.bpf.h"
 #include "frame.bpf.h"
 
-/* Whether the condition of a jcc holds: code is the low nibble of its opcode. */
+/* Returns whether the condition of a conditional jump holds; code is the low four bits of its opcode. */
 static __always_inline bool condition(__u32 code, __u64 flags)
 {
 	bool cf = flags & 1, pf = flags >> 2 & 1, zf = flags >> 6 & 1, sf = flags >> 7 & 1, of = flags >> 11 & 1, holds;
@@ -40,7 +39,7 @@ static __always_inline bool condition(__u32 code, __u64 flags)
 	return (code & 1) ? !holds : holds;
 }
 
-/* Looks at frame i for frame_is_open(). Returns -1 if the search has to go on below it. */
+/* Checks frame i for frame_is_open(). Returns -1 if the search has to go on in the next outer frame. */
 __noinline int frame_is_open_at(struct mxbpf_thread *t, __u32 i, __u64 sp, __u32 func)
 {
 	struct mxbpf_frame *f = t ? frame_at(t, i) : 0;
@@ -50,7 +49,7 @@ __noinline int frame_is_open_at(struct mxbpf_thread *t, __u32 i, __u64 sp, __u32
 	return f->sp == sp && f->end == MXBPF_END_CUT && (!func || f->func == func) ? 1 : -1;
 }
 
-/* Calls frame_is_open_at() for frames d - 1 to d - FRAMES_STEP, innermost first. */
+/* Does frame_is_open() for frames d - 1 to d - FRAMES_STEP, innermost first. */
 __noinline int frame_is_open_step(struct mxbpf_thread *t, __u32 d, __u64 sp, __u32 func)
 {
 	int open = -1;
@@ -62,8 +61,8 @@ __noinline int frame_is_open_step(struct mxbpf_thread *t, __u32 d, __u64 sp, __u
 }
 
 /*
- * Returns 1 if a frame is open at exactly this place: a frame of the function, or any frame that ends by cut if func is
- * 0. Usually it is the top frame.
+ * Returns 1 if a frame that ends by cut is open at exactly sp. With a nonzero func, the frame must also be of that
+ * function. Usually it is the top frame.
  */
 __noinline int frame_is_open(struct mxbpf_thread *t, __u64 sp, __u32 func)
 {
@@ -78,7 +77,8 @@ __noinline int frame_is_open(struct mxbpf_thread *t, __u64 sp, __u32 func)
 }
 
 /*
- * Calls of the C API that have a table of their own: the pair of the same call, open in it, ends right behind the cut.
+ * Ends the inner of two spans of one C API call. Calls of the classes data and kvstore have two spans, and the end
+ * of the inner one follows the cut of the outer one.
  */
 __noinline int frame_end_inner(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
@@ -92,11 +92,11 @@ __noinline int frame_end_inner(struct mxbpf_thread *t, __u64 sp, __u64 now)
 	    (outer->cls != MXBPF_CLASS_DATA && outer->cls != MXBPF_CLASS_KVSTORE))
 		return 0;
 	frame_close(t, now, 0);
-	t->over++; /* its end, when it comes */
+	t->over++; /* the inner span's own end will come */
 	return 1;
 }
 
-/* 0: the top frame is not below or at sp, or does not end by cut. */
+/* Ends the top frame if it lies below sp, or at sp and ends by cut. Returns 0 if it stays. */
 __noinline int frames_end_top(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
 	struct mxbpf_frame *f = t ? frame_top(t) : 0;
@@ -127,17 +127,20 @@ __noinline int frames_end_step(struct mxbpf_thread *t, __u64 sp, __u64 now)
 	return 1;
 }
 
-/* Ends the frames up to and at sp: those below were unwound, all at it end now (a chain of tail calls). */
+/*
+ * Ends all frames up to sp. Those below sp were left by an exception. Those at sp, a chain of tail calls, all end
+ * now.
+ */
 static __always_inline void frames_end_at(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
-	t->over = 0; /* what was dropped lay in the frame that ends now */
+	t->over = 0; /* the dropped frames were nested in the frame that ends now */
 	FRAMES_ALL(frames_end_step(t, sp, now));
 }
 
 /*
- * An end without a frame. A call that was in flight when its process's probes became active ends once, higher on the
- * stack than any span that the thread has begun since: that says nothing about the cut. Neither do ends that come
- * before the function's entry is probed.
+ * Counts an end without a frame as a sign of a wrong cut. Two kinds are no such sign: ends before the entry of the
+ * function is probed, and the end of a call that was in progress when the probes became active. The latter is
+ * higher on the stack than all spans that the thread has begun since.
  */
 static __always_inline void cut_foreign(struct mxbpf_thread *t, struct mxbpf_cut_check *c, __u64 sp)
 {
@@ -160,16 +163,17 @@ static __always_inline void span_close_cut(struct pt_regs *ctx, struct mxbpf_thr
 		return;
 	if (code && condition(code - 1, flags) != !!(cookie & MXBPF_CUT_TAKEN))
 		return;
-	if (cookie & MXBPF_CUT_AT) { /* so far it is where the CFA stands, less 8 */
+	if (cookie & MXBPF_CUT_AT) { /* sp is the address of the word that holds the CFA, minus 8 */
 		if (bpf_probe_read_user(&sp, sizeof(sp), (void *)(sp + 8))) {
 			t->counts[MXBPF_COUNT_UNREADABLE]++;
 			return;
 		}
 		sp -= 8;
 	}
-	/* A cut in a callee is hit by all of its callers. */
+	/* All callers of a shared function hit a cut in it, so its hits need a frame of this very function. */
 	if (frame_is_open(t, sp, cookie & MXBPF_CUT_MERGED ? func : 0))
 		frames_end_at(t, sp, now);
-	else if (!(cookie & MXBPF_CUT_MERGED) && frame_at(t, t->depth)) /* else there was no room */
+	else if (!(cookie & MXBPF_CUT_MERGED) &&
+		 frame_at(t, t->depth)) /* the next frame had room, so the entry was not dropped */
 		cut_foreign(t, c, sp);
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * The open spans of a thread: frames 0 to 31 are in its own slot, and it takes one more slot for each further 32. All
- * slots are in one map, so the verifier sees one kind of pointer wherever a frame lies. A function that walks all
- * frames calls another that walks FRAMES_STEP of them: the verifier follows every turn of a loop, but a global function
- * once.
+ * The open spans of a thread. Frames 0 to 31 are in the thread's own slot, and each further 32 frames take one more
+ * slot. All slots are in one map, so the verifier sees one kind of pointer for every frame. A function that walks
+ * all frames calls another one that walks FRAMES_STEP of them, because the verifier follows each iteration of a
+ * loop, but checks a global function once.
  */
 #ifndef FRAME_BPF_H
 #define FRAME_BPF_H
 
 #include "common.bpf.h"
 
-/* In frame.flags beside enum mxbpf_span_flag. */
-#define MXBPF_FRAME_AT_ONCE (1u << 8) /* row.at_once */
-#define MXBPF_FRAME_BULK    (1u << 9) /* the span is a bulk: an operator that ran in it has a span of its own */
+/* Bits of frame.flags above those of enum mxbpf_span_flag. */
+#define MXBPF_FRAME_AT_ONCE (1u << 8) /* the operator runs in its push (row.at_once) */
+#define MXBPF_FRAME_BULK    (1u << 9) /* the span is a bulk: operators that run in it have spans of their own */
 
 #define FRAMES_STEP  16
 #define FRAMES_STEPS (MXBPF_FRAMES_MAX / FRAMES_STEP)
 
-/* Slots for the frames beyond a thread's first 32; filled by user space. */
+/* Free slots for the frames beyond a thread's first 32. User space fills this stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK);
 	__uint(max_entries, MXBPF_SLOTS_DEEP);
@@ -25,7 +25,7 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } deep_slots SEC(".maps");
 
-/* Number of the slot that frame i of t is in; 0: t has no room for it. */
+/* Returns the slot that holds frame i, or 0 if t has no room for it. */
 static __always_inline __u32 frame_slot(struct mxbpf_thread *t, __u32 i)
 {
 	__u32 k = i / MXBPF_SLOT_FRAMES;
@@ -37,8 +37,8 @@ static __always_inline __u32 frame_slot(struct mxbpf_thread *t, __u32 i)
 }
 
 /*
- * Frame i; NULL if t has no room for it (i == -1 included). The mask is for the verifier, which would lose the bound
- * when the compiler computes the address before the comparison.
+ * Returns frame i, or NULL if t has no room for it (as for i == -1). The mask is for the verifier, which would lose
+ * the bound when the compiler computes the address before the comparison.
  */
 static __always_inline struct mxbpf_frame *frame_at(struct mxbpf_thread *t, __u32 i)
 {
@@ -55,8 +55,8 @@ static __always_inline struct mxbpf_frame *frame_at(struct mxbpf_thread *t, __u3
 }
 
 /*
- * Frame i + by, in a loop over `by`. Behind the mask the verifier does not know the sum as one of i, of which it would
- * learn something else in each turn.
+ * Returns frame i + by, in a loop over `by`. The mask hides the sum's relation to i from the verifier, which would
+ * otherwise learn something new in each iteration and not end.
  */
 static __always_inline struct mxbpf_frame *frame_near(struct mxbpf_thread *t, __u32 i, int by)
 {
@@ -71,8 +71,8 @@ static __always_inline struct mxbpf_frame *frame_top(struct mxbpf_thread *t)
 }
 
 /*
- * t as an element of its map. A global function knows its argument as memory only, so the verifier would follow two
- * kinds of pointers to frames from each frame_at() on.
+ * Returns t as an element of its map. In a global function, an argument is plain memory to the verifier, so it
+ * would follow two kinds of pointers from each frame_at() on.
  */
 static __always_inline struct mxbpf_thread *frames_of(struct mxbpf_thread *t)
 {
@@ -82,8 +82,8 @@ static __always_inline struct mxbpf_thread *frames_of(struct mxbpf_thread *t)
 }
 
 /*
- * One more slot for t. -1: there is none, or the calls under way include some that were dropped: a call inside these
- * is dropped as well, or its end would be taken for theirs.
+ * Adds a slot to t if its frames are full. Returns -1 if no slot is left, or if calls in progress were dropped.
+ * Calls nested in dropped ones are dropped too, since their ends could not be told apart.
  */
 __noinline int slot_add(struct mxbpf_thread *t)
 {
@@ -102,7 +102,7 @@ __noinline int slot_add(struct mxbpf_thread *t)
 	return 0;
 }
 
-/* Gives back slots of t until it has n. */
+/* Gives back slots of t until n are left. */
 __noinline int slots_keep(struct mxbpf_thread *t, __u32 n)
 {
 	__u32 i, last, slot;
@@ -119,7 +119,7 @@ __noinline int slots_keep(struct mxbpf_thread *t, __u32 n)
 	return 0;
 }
 
-/* The frame that the next span of t gets. NULL: there is no room. */
+/* Returns the frame for the next span of t, or NULL if there is no room. */
 static __always_inline struct mxbpf_frame *frame_new(struct mxbpf_thread *t)
 {
 	__u32 d = t->depth;
@@ -128,8 +128,8 @@ static __always_inline struct mxbpf_frame *frame_new(struct mxbpf_thread *t)
 }
 
 /*
- * After the top frame has gone. A slot is given back when the one below it is half empty, so that calls at the edge do
- * not take and give it each time.
+ * Gives back a slot after the top frame was popped, once the slot below is half empty. Calls around a slot's edge
+ * then do not take and give back the slot each time.
  */
 static __always_inline void slot_release(struct mxbpf_thread *t)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* Who runs, in the numbers that user space knows. */
+/* Process and thread ids as user space numbers them. */
 #ifndef IDS_BPF_H
 #define IDS_BPF_H
 
@@ -7,10 +7,10 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-/* The pid namespace whose numbers user space knows; 0, 0: the first one of the machine. */
+/* Device and inode of user space's pid namespace; 0, 0: the initial pid namespace. */
 const volatile __u64 cfg_pidns_dev, cfg_pidns_ino;
 
-/* The running thread as user space numbers it; zeros if it is in no namespace that is looked at. */
+/* Returns the ids of the running thread, or zeros if it is outside user space's pid namespace. */
 static __always_inline struct bpf_pidns_info thread_ids(void)
 {
 	struct bpf_pidns_info ids = {};
@@ -26,7 +26,10 @@ static __always_inline struct bpf_pidns_info thread_ids(void)
 	return ids;
 }
 
-/* The number of a thread, of a process that of its first one, likewise; 0: it has none. */
+/*
+ * Returns the id of a task in user space's pid namespace, or 0 if it has none there. For a process, pass its first
+ * thread.
+ */
 static __always_inline __u32 task_number(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);

@@ -1,38 +1,40 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /*
- * Finds a thread that calls a function, and stops it once, at the function's entry, for its tracer. The stop is a
- * signal that the thread ignores: if the tracer has been killed meanwhile, the signal does nothing. A process that
- * mxbpf has launched is stopped as a whole at the first call, as no tracer knows which thread will call; if mxbpf has
- * been killed meanwhile, the guard of user/attach/watch.c lets the process go on.
+ * Stops a thread of the target at the entry of a function, so that mxbpf can trace it. The program finds a thread
+ * that calls the function, and sends it a signal at its next call, once. The thread ignores this signal, so it has
+ * no effect if mxbpf has been killed in between.
+ *
+ * A process that mxbpf has launched is stopped as a whole at its first call, because mxbpf does not know which
+ * thread will call. If mxbpf has been killed in between, the guard of user/attach/watch.c continues the process.
  */
 #include "ids.bpf.h"
 #include <bpf/bpf_tracing.h>
 
 #define SIGSTOP 19
 
-/* The process whose threads are meant. */
+/* The target process. */
 const volatile __u32 cfg_tgid;
 
-/* Wakes user space: its one record says nothing. */
+/* Wakes user space. The content of the record has no meaning. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
 } firsts SEC(".maps");
 
-/* The thread that called last, and the first one that called twice in a row; user space clears them. */
+/* The thread that called last, and the first thread that called twice in a row. User space clears both. */
 volatile __u32 last_tid, caller_tid;
-/* The thread that gets the signal at its next call, and which signal. Whoever changes it to 0 has it alone. */
+/* The thread that gets armed_signal at its next call. Whoever changes it to 0 owns the stop. */
 __u32 armed_tid;
 volatile __u32 armed_signal;
 
-/* 1: the next call of any thread stops the process. Whoever changes it to 0 has it alone. */
+/* 1: the next call of any thread stops the process. Whoever changes it to 0 owns the stop. */
 __u32 armed_any;
-/* The thread that made that call, once the signal was sent; 0: none has. */
+/* The thread whose call stopped the process, set after the signal was sent; 0: none yet. */
 volatile __u32 hit_tid;
-/* Calls of other threads since then: the agent is not in yet. */
+/* Calls of other threads since then, which the agent misses because it is not loaded yet. */
 __u64 others;
 
-/* The call at which the signal was sent: its time, its address, and what bpf_send_signal_thread() returned. */
+/* The call at which the signal was sent: its time, its address, and the result of bpf_send_signal_thread(). */
 volatile __u64 hit_ns;
 volatile __u64 hit_ip;
 volatile __s64 hit_result;

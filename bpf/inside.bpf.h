@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Operators seen from within the engine's work: a thread runs one operator as the engine knows it, or several of them
- * as one, and each of these comes by here. Only in the latter it is a span of its own; in the former it is what more is
- * known of the span that is open.
+ * Operators inside the engine's work. A thread of the engine runs either one operator, or several as one piece of
+ * work (a bulk). The probes of this file hit for each operator in it. In a bulk, the operator gets a span of its
+ * own. Otherwise it only adds details to the engine's span, which is open.
  */
 #ifndef INSIDE_BPF_H
 #define INSIDE_BPF_H
@@ -20,7 +20,10 @@ struct {
 	__type(value, struct mxbpf_frame);
 } open_keys SEC(".maps");
 
-/* The oldest give way: one that is pushed runs soon. */
+/*
+ * Names of pushed operators. The map evicts the oldest entry when it is full, which is safe because a pushed
+ * operator soon runs.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, MXBPF_NOTED_MAX);
@@ -28,12 +31,15 @@ struct {
 	__type(value, struct mxbpf_noted);
 } noted SEC(".maps");
 
-/* A vector, or the two words of it that are looked at. */
+/* Start and end of a std::vector. */
 struct inside_vector {
 	__u64 begin, end;
 };
 
-/* Of a vector of arrays, or (arrays == 0) of addresses of arrays: how many, and the first array. */
+/*
+ * Reads the length of a vector and the address of its first array. The vector holds arrays, or addresses of arrays
+ * if `arrays` is false.
+ */
 static __always_inline bool inside_array(__u64 vector, bool arrays, __u16 *n, __u64 *first)
 {
 	struct inside_vector v;
@@ -45,7 +51,9 @@ static __always_inline bool inside_array(__u64 vector, bool arrays, __u16 *n, __
 	return arrays || v.begin == v.end || !bpf_probe_read_user(first, sizeof(*first), (void *)v.begin);
 }
 
-/* The key by the two vectors; arrays as above. */
+/*
+ * Fills the key from the vectors of inputs and outputs. They hold arrays, or addresses of arrays if `arrays` is 0.
+ */
 __noinline int inside_key(struct mxbpf_noted_key *key, __u64 inputs, __u64 outputs, __u32 arrays)
 {
 	__u64 first = 0;
@@ -56,7 +64,7 @@ __noinline int inside_key(struct mxbpf_noted_key *key, __u64 inputs, __u64 outpu
 	return key->noutputs ? bpf_probe_read_user(&key->output, sizeof(key->output), (void *)first) : 0;
 }
 
-/* An empty name is none. */
+/* Returns the id of a layer's name, or 0 if the name is empty or made up (name_is_numbered()). */
 __noinline __u64 inside_layer_id(struct mxbpf_thread *t, __u64 text)
 {
 	__u64 id;
@@ -73,7 +81,10 @@ static __always_inline __u64 inside_layer(struct pt_regs *ctx, struct mxbpf_thre
 	return inside_layer_id(t, fetch(ctx, t, &row->layer));
 }
 
-/* PushOperator(state, op, attrs, context, read variables, written ones | on the stack: resources, inputs, outputs) */
+/*
+ * Notes the name of an operator when it is pushed. The call's arguments are: state, operator, attributes, context,
+ * variables to read, variables to write; and on the stack: resources, inputs, outputs.
+ */
 static __always_inline void inside_note(struct pt_regs *ctx, struct mxbpf_thread *t,
 					const volatile struct mxbpf_row *row)
 {
@@ -92,7 +103,10 @@ static __always_inline void inside_note(struct pt_regs *ctx, struct mxbpf_thread
 	bpf_map_update_elem(&noted, &key, &v, BPF_ANY);
 }
 
-/* What the closure of such an operator tells: its state, and copies of the same arrays. */
+/*
+ * Looks up the name of an operator that runs. Its closure holds its state and copies of the arrays that it was
+ * pushed with.
+ */
 static __always_inline void inside_noted(struct pt_regs *ctx, struct mxbpf_thread *t,
 					 const volatile struct mxbpf_row *row, struct mxbpf_noted *out)
 {
@@ -106,12 +120,12 @@ static __always_inline void inside_noted(struct pt_regs *ctx, struct mxbpf_threa
 	if (v) {
 		*out = *v;
 		t->noted_since = active_since_ns;
-	} else { /* what was pushed before the window nobody noted: it was in flight, as a call may be */
+	} else { /* pushed before the window: counts as unmatched until a first name was found */
 		t->counts[t->noted_since == active_since_ns ? MXBPF_COUNT_UNREADABLE : MXBPF_COUNT_UNMATCHED]++;
 	}
 }
 
-/* The map's copy of a frame that ends by key; NULL: it has none. */
+/* Returns the map's copy of frame f, or NULL if f does not end by key. */
 static __always_inline struct mxbpf_frame *inside_open(struct mxbpf_thread *t, const struct mxbpf_frame *f)
 {
 	struct mxbpf_key key = {};
@@ -126,8 +140,10 @@ static __always_inline struct mxbpf_frame *inside_open(struct mxbpf_thread *t, c
 	return open && open->start_ns == f->start_ns ? open : 0;
 }
 
-/* What is known of the engine's own span f from within: into its frame, and into the map's copy, of which its record is
- * made where it ends on another thread. */
+/*
+ * Adds layer and arguments to the engine's span f. They go into the frame and into the map's copy of it, because
+ * the record is made from the copy if the span ends on another thread.
+ */
 __noinline int inside_annotate(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 layer_id, __u64 args_id)
 {
 	struct mxbpf_frame *open;
@@ -144,7 +160,7 @@ __noinline int inside_annotate(struct mxbpf_thread *t, struct mxbpf_frame *f, __
 	return 0;
 }
 
-/* Operators have spans of their own in the engine's span f: likewise. */
+/* Marks the engine's span f as a bulk, in the frame and in the map's copy of it. */
 __noinline int inside_bulk(struct mxbpf_thread *t, struct mxbpf_frame *f)
 {
 	struct mxbpf_frame *open;
@@ -158,19 +174,19 @@ __noinline int inside_bulk(struct mxbpf_thread *t, struct mxbpf_frame *f)
 	return 0;
 }
 
-/* It runs where the work runs that it is in. */
+/* Inner operators run on the device of their enclosing work. */
 static __always_inline __u32 inside_device(const struct mxbpf_frame *parent)
 {
 	return parent ? parent->device : 0;
 }
 
-/* A span of the engine's, whatever its table. */
+/* Returns true if frame `top` is the engine's work, whichever table shows its time. */
 static __always_inline bool inside_is_work(const struct mxbpf_frame *top, __u8 cls)
 {
 	return !top->inside && (top->cls == cls || (top->cls == MXBPF_CLASS_CUSTOM && !custom_is_part(top)));
 }
 
-/* What it is called by its place in the work. */
+/* Finds the operator's name by its position in the work. */
 static __always_inline void inside_placed(struct mxbpf_thread *t, const struct mxbpf_frame *work,
 					  const volatile struct mxbpf_row *row, __u32 before, struct mxbpf_noted *out)
 {
@@ -184,8 +200,8 @@ static __always_inline void inside_placed(struct mxbpf_thread *t, const struct m
 }
 
 /*
- * Whether the operator is a span of its own in `top`, the innermost open one: then `out` is what it is called. On a
- * thread without work of the engine's it has not begun yet: it is about to be pushed.
+ * Decides whether the operator gets a span of its own in `top`, the innermost open frame. If so, `out` gets its
+ * name and layer. On a thread without open work, the operator has not begun: it is about to be pushed.
  */
 static __always_inline bool inside_opens(struct pt_regs *ctx, struct mxbpf_thread *t, struct mxbpf_frame *top,
 					 const volatile struct mxbpf_row *row, struct mxbpf_noted *out)
@@ -203,7 +219,7 @@ static __always_inline bool inside_opens(struct pt_regs *ctx, struct mxbpf_threa
 	else if (row->bulk_id)
 		alone = custom_own_name(top) != row->bulk_id;
 	if (row->inside == MXBPF_INSIDE_PLACED) {
-		if (top->end != MXBPF_END_KEY) /* the work of NaiveEngine has no object that could be asked */
+		if (top->end != MXBPF_END_KEY) /* the synchronous engine's work has no object to read */
 			return false;
 		inside_placed(t, top, row, before, out);
 	}

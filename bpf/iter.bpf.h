@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * --iterations: a window opens and closes at the very hit that ends an iteration, so that each holds whole ones.
- * User space attaches and detaches everything else meanwhile, and says when a window may open.
+ * --iterations: a window opens and closes at the hit that ends an iteration, so each window holds complete
+ * iterations. User space attaches and detaches all other probes in between, and sets `armed` when a window may
+ * open.
  */
 #ifndef ITER_BPF_H
 #define ITER_BPF_H
@@ -9,16 +10,18 @@
 #include "common.bpf.h"
 #include "step.bpf.h"
 
-struct mxbpf_iteration_window
-	iteration_window; /* shared with user space; whoever takes active_since_ns away accounts for its window */
+/* Shared with user space. The thread that sets active_since_ns to 0 counts the window's time. */
+struct mxbpf_iteration_window iteration_window;
 
-/* Wakes user space when a window opens or closes, or at an iteration that it waits for. */
+/* Wakes user space when a window opens or closes, or at the iteration that it waits for. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
 } windows SEC(".maps");
 
-/* Whether a hit is of a call that ends an iteration: its name begins with the text in the row. */
+/*
+ * Returns true if this call ends an iteration: its name begins with the row's text, or the row accepts every call.
+ */
 static __always_inline bool iteration_ended(struct pt_regs *ctx, struct mxbpf_thread *t,
 					    const volatile struct mxbpf_row *row)
 {
@@ -36,7 +39,9 @@ static __always_inline bool iteration_ended(struct pt_regs *ctx, struct mxbpf_th
 	return true;
 }
 
-/* Iterations are those of the first process to end one, until it is gone; others are seen while its windows are open.
+/*
+ * Counts iterations of one process: the first one that ends an iteration, until it exits. Other processes are
+ * recorded while its windows are open.
  */
 __noinline int iteration_end(struct mxbpf_thread *t, __u64 now)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Calls of a store of parameters: their keys and the bytes of their values, read before the span begins, so that what
- * the reading costs is not the call's, and sent when it has begun.
+ * Calls of a parameter store. The keys and the sizes of the values are read before the span begins, so that the
+ * call's time does not include the reading. The record is sent after the span has begun.
  */
 #ifndef KV_BPF_H
 #define KV_BPF_H
@@ -10,15 +10,15 @@
 #include "mxbpf_kv.h"
 #include "read/name.bpf.h"
 
-const volatile __u8 cfg_kv; /* such calls are probed */
+const volatile __u8 cfg_kv; /* calls of a parameter store are probed */
 
-/* Scratch of one thread, by its slot. */
+/* Scratch area of a thread, by its slot. */
 struct kv_call {
 	struct mxbpf_kv head;
 	struct mxbpf_kv_value values[MXBPF_KV_VALUES_MAX];
 };
 
-/* As large as this only where such calls are probed. */
+/* User space gives this map its full size only if such calls are probed. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -26,12 +26,15 @@ struct {
 	__type(value, struct kv_call);
 } kv_calls SEC(".maps");
 
-/* mxnet::NDArray from its shape on: as many dimensions as row.kv_flags says, then the tail. */
+/*
+ * Layout of the runtime's array object (NDArray), starting with its shape. row.kv_flags has the number of
+ * dimensions stored inline, and the tail follows them.
+ */
 #define KV_ARRAY_OFF 16
-#define KV_DIMS_HERE 8 /* at most; more of them lie elsewhere */
+#define KV_DIMS_HERE 8 /* inline dimensions at most; a larger shape is on the heap */
 #define KV_DIMS_MAX  16
 struct kv_shape {
-	__s32 ndim; /* below 0: not known yet */
+	__s32 ndim; /* < 0: not known yet */
 	__u32 nheap;
 	__s64 dims[KV_DIMS_HERE];
 };
@@ -44,19 +47,19 @@ struct kv_tail {
 	__u32 pad;
 };
 
-/* Bytes of an element, by mshadow's type, four bits each; 0: no such type. */
+/* Element sizes in bytes, four bits for each data type of the runtime; 0: no such type. */
 #define KV_DTYPE_BYTES 0x2842218141284ull
 #define KV_DTYPES      13
 
-/* Of ps-lite: what a worker asks a server for. */
-#define KV_META_PUSH  4	 /* KVMeta.push */
-#define KV_PAIRS_KEYS 0	 /* KVPairs.keys, an SArray: size, capacity, address */
-#define KV_PAIRS_VALS 32 /* KVPairs.vals, likewise, of bytes */
+/* Layout of a worker's request to a parameter server. */
+#define KV_META_PUSH  4	 /* offset of KVMeta.push */
+#define KV_PAIRS_KEYS 0	 /* offset of KVPairs.keys, a vector: size, capacity, address */
+#define KV_PAIRS_VALS 32 /* offset of KVPairs.vals, a vector of bytes */
 struct kv_sarray {
 	__u64 size, capacity, data;
 };
 
-/* Dimensions that lie elsewhere, one at a time. 0: it cannot be read. */
+/* Multiplies dimensions that are on the heap. Returns MXBPF_KV_UNKNOWN if one cannot be read. */
 __noinline __u64 kv_heap_elements(__u64 heap, __u32 ndim)
 {
 	__u64 n = 1, dim;
@@ -71,7 +74,7 @@ __noinline __u64 kv_heap_elements(__u64 heap, __u32 ndim)
 	return n;
 }
 
-/* The bytes of an array that is dense. */
+/* Returns the size of a dense array, in bytes, or MXBPF_KV_UNKNOWN. */
 __noinline __u64 kv_array_bytes(__u64 addr, __u32 here)
 {
 	__u64 n = 1, each;
@@ -99,7 +102,7 @@ __noinline __u64 kv_array_bytes(__u64 addr, __u32 here)
 	return n * each;
 }
 
-/* Key and array number i of a call. */
+/* Appends key and size of array i of a call. */
 __noinline int kv_value(__u32 slot, __u64 keys, __u64 arrays, __u32 i, __u32 here)
 {
 	struct kv_call *c = bpf_map_lookup_elem(&kv_calls, &slot);
@@ -132,7 +135,7 @@ __noinline int kv_value(__u32 slot, __u64 keys, __u64 arrays, __u32 i, __u32 her
 	return 0;
 }
 
-/* All of a list. */
+/* Appends the keys and sizes of a list. */
 __noinline int kv_values(__u32 slot, __u64 keys, __u64 arrays, __u32 n, __u32 here)
 {
 	struct kv_call *c = bpf_map_lookup_elem(&kv_calls, &slot);
@@ -145,7 +148,10 @@ __noinline int kv_values(__u32 slot, __u64 keys, __u64 arrays, __u32 n, __u32 he
 	return 0;
 }
 
-/* A server's: (server, type, KVMeta &, KVPairs &, ...). What a pull is answered with is not known yet. */
+/*
+ * Reads a request that a server handles. The call's arguments are: server, type, KVMeta &, KVPairs &. The size of
+ * the answer to a pull is not known yet.
+ */
 __noinline int kv_served(__u32 slot, __u64 meta, __u64 pairs)
 {
 	struct kv_call *c = bpf_map_lookup_elem(&kv_calls, &slot);
@@ -167,7 +173,7 @@ __noinline int kv_served(__u32 slot, __u64 meta, __u64 pairs)
 		c->head.flags |= MXBPF_KV_PULLED;
 	if (!keys.size)
 		return 0;
-	/* Of rows of a sparse array the first key is the array's, the others are its rows'. */
+	/* For rows of a sparse array, the first key is that of the array, and the others are those of its rows. */
 	c->values[0].key = key;
 	c->values[0].bytes = push ? vals.size : MXBPF_KV_UNKNOWN;
 	c->head.nvalues = 1;
@@ -187,14 +193,14 @@ static __always_inline void kv_read(struct pt_regs *ctx, struct mxbpf_thread *t,
 	c->head.flags = row->kv_flags & MXBPF_KV_FLAGS;
 	c->head.pad = 0;
 	switch (row->kv) {
-	case MXBPF_KV_SEND: /* (store, n, keys, arrays, ...) */
+	case MXBPF_KV_SEND: /* arguments: store, n, keys, arrays */
 		kv_values(slot, PT_REGS_PARM3(ctx), PT_REGS_PARM4(ctx), (__u32)PT_REGS_PARM2(ctx), here);
 		c->head.nsent = c->head.nvalues;
 		break;
 	case MXBPF_KV_RECEIVE:
 		kv_values(slot, PT_REGS_PARM3(ctx), PT_REGS_PARM4(ctx), (__u32)PT_REGS_PARM2(ctx), here);
 		break;
-	case MXBPF_KV_BOTH: /* (store, n sent, their keys, n received, their keys, arrays sent, received, ...) */
+	case MXBPF_KV_BOTH: /* arguments: store, n sent, keys, n received, keys, arrays sent, arrays received */
 		kv_values(slot, PT_REGS_PARM3(ctx), ctx->r9, (__u32)PT_REGS_PARM2(ctx), here);
 		c->head.nsent = c->head.nvalues;
 		if (bpf_probe_read_user(&received, sizeof(received), (void *)(PT_REGS_SP(ctx) + 8)))
@@ -209,7 +215,7 @@ static __always_inline void kv_read(struct pt_regs *ctx, struct mxbpf_thread *t,
 	}
 }
 
-/* Of the span that has just begun. */
+/* Sends the record of the span that has just begun. */
 static __always_inline void kv_emit(struct mxbpf_thread *t, struct mxbpf_frame *f)
 {
 	__u32 slot = t->slot;
@@ -219,7 +225,9 @@ static __always_inline void kv_emit(struct mxbpf_thread *t, struct mxbpf_frame *
 	if (!c || !c->head.nvalues || c->head.nvalues > MXBPF_KV_VALUES_MAX)
 		return;
 	last = c->head.nvalues - 1;
-	asm volatile("%0 &= %1" : "+r"(last) : "i"(MXBPF_KV_VALUES_MAX - 1)); /* what was checked, Linux 6.1 forgets */
+	asm volatile("%0 &= %1"
+		     : "+r"(last)
+		     : "i"(MXBPF_KV_VALUES_MAX - 1)); /* restores the bound, which the verifier of Linux 6.1 loses */
 	bytes = sizeof(c->head) + (last + 1) * sizeof(c->values[0]);
 	c->head.h.kind = MXBPF_KV;
 	c->head.h.size = bytes;

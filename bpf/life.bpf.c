@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
-/* --life: the hits. */
+/* --life: the actions of its probes. */
 #include "life.bpf.h"
 
-/* A name that cannot be read is a loss, and its operator has none. */
+/* Handles a push. An operator whose name cannot be read counts as a loss and is shown without a name. */
 static __always_inline void on_writes(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
 	__u64 at = fetch(ctx, t, &row->key), end = fetch(ctx, t, &row->size), op_id = name_of(ctx, t, row);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * --life: operators from being pushed to their end, and whom the program waits for. What is pushed and what is executed
- * are joined by the operator, as the runtime makes the block that it executes only in between; from then on by the
- * block. The maps are as large as this only where lives were asked for.
+ * --life: follows operators from push to completion, and records what the program waits for. The runtime creates
+ * the block that it executes only after the push, so a push and the ready event are joined by the operator's
+ * address, and later events by the block's address. The maps have their full size only with --life.
  */
 #ifndef LIFE_BPF_H
 #define LIFE_BPF_H
@@ -11,23 +11,23 @@
 #include "read/name.bpf.h"
 #include "mxbpf_life.h"
 
-#define MXBPF_WRITES_MAX 512 /* variables that one operator writes, whose last writer is kept */
+#define MXBPF_WRITES_MAX 512 /* variables written by one operator whose last writer is kept */
 
-/* How many times an operator was pushed, and how many times it became ready. Pushes become ready in their order. */
+/* How many times an operator was pushed and how many times it became ready. Pushes become ready in their order. */
 struct mxbpf_life_turns {
 	__u64 pushed, ready;
 };
 
 struct mxbpf_life_open {
-	__u64 pushed_ns, dispatch_ns, ready_ns; /* 0, UNKNOWN, 0: not seen */
+	__u64 pushed_ns, dispatch_ns, ready_ns; /* not seen: 0 for times, MXBPF_LIFE_UNKNOWN for dispatch_ns */
 	__u32 push_tid, ready_tid;
 };
 
-/* Who writes a variable last. */
+/* Operator that writes a variable last. */
 struct mxbpf_writer {
 	__u64 op_id, within_id;
-	__u32 slot;    /* of the thread that said so */
-	__u32 claimed; /* its operator was not pushed yet */
+	__u32 slot;    /* of the thread that pushed it */
+	__u32 claimed; /* 1: the operator is known, but not pushed yet */
 };
 
 /* The operator of a process that ended last. */
@@ -35,18 +35,18 @@ struct mxbpf_life_last {
 	__u64 end_ns, op_id;
 };
 
-/* What is known of a thread. The key is its slot. */
+/* State of a thread, by its slot. */
 struct mxbpf_life_thread {
-	__u64 pushed_ns;	    /* when it last pushed */
+	__u64 pushed_ns;	    /* time of its last push */
 	__u64 wait_ns;		    /* start of the wait that `writer` belongs to */
 	struct mxbpf_writer writer; /* op_id 0: not seen */
-	struct mxbpf_life rec;	    /* scratch */
-	struct mxbpf_wait wait;	    /* scratch */
+	struct mxbpf_life rec;	    /* scratch for a record */
+	struct mxbpf_wait wait;	    /* scratch for a record */
 };
 
 const volatile __u8 cfg_life;
 
-/* Operators are from a pool: few addresses, used again and again. */
+/* By operator. The runtime takes operators from a pool, so addresses repeat. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
@@ -54,7 +54,7 @@ struct {
 	__type(value, struct mxbpf_life_turns);
 } life_turns SEC(".maps");
 
-/* By operator and turn. */
+/* Pushed operators, by address and turn. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -62,7 +62,7 @@ struct {
 	__type(value, struct mxbpf_life_open);
 } life_pushed SEC(".maps");
 
-/* By block. */
+/* Ready operators, by the address of their block. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -70,7 +70,7 @@ struct {
 	__type(value, struct mxbpf_life_open);
 } life_ready SEC(".maps");
 
-/* By variable. */
+/* Last writers, by the address of the variable. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
@@ -106,7 +106,7 @@ static __always_inline void life_lost(__u32 slot, enum mxbpf_count what)
 		t->counts[what]++;
 }
 
-/* ---- who writes a variable */
+/* ---- writers of variables */
 
 __noinline int life_write(__u32 slot, __u64 at, __u64 op_id, __u32 claim)
 {
@@ -122,7 +122,8 @@ __noinline int life_write(__u32 slot, __u64 at, __u64 op_id, __u32 claim)
 		return 0;
 	}
 	old = claim ? 0 : bpf_map_lookup_elem(&life_writers, &key);
-	if (old && old->claimed && old->slot == slot) { /* what is pushed is that operator, or the bulk that it is in */
+	if (old && old->claimed &&
+	    old->slot == slot) { /* this push is the claimed operator, or the bulk that contains it */
 		old->claimed = 0;
 		old->within_id = old->op_id == op_id ? 0 : op_id;
 		return 0;
@@ -147,7 +148,10 @@ __noinline int life_writes(__u32 slot, __u64 at, __u64 end, __u64 op_id, __u32 c
 	return 0;
 }
 
-/* The wait for a variable pushes an operation of its own, that writes nothing, behind all that write the variable. */
+/*
+ * Notes the operator that a wait is for. A wait for a variable pushes an operation that writes nothing, to run
+ * after all operations that write the variable.
+ */
 __noinline int life_wait_for(__u32 slot, __u32 tgid, __u64 var, __u64 wait_ns)
 {
 	struct mxbpf_life_key key = {.object = var, .tgid = tgid};
@@ -163,9 +167,12 @@ __noinline int life_wait_for(__u32 slot, __u32 tgid, __u64 var, __u64 wait_ns)
 	return 0;
 }
 
-/* ---- pushed, ready */
+/* ---- push and ready */
 
-/* Since the innermost call that is open began, or this thread last pushed. */
+/*
+ * Returns the dispatch time: from the start of the innermost open call, or from this thread's last push if that is
+ * later, to `now`.
+ */
 static __always_inline __u64 life_dispatch(struct mxbpf_life_thread *l, __u64 call_ns, __u64 now)
 {
 	__u64 from = call_ns && l->pushed_ns > call_ns ? l->pushed_ns : call_ns;
@@ -199,7 +206,7 @@ __noinline int life_push(__u32 slot, __u32 tgid, __u32 tid, __u64 opr, __u64 cal
 	return 0;
 }
 
-/* What was pushed before the window was not seen to be: that part of its life is unknown. */
+/* Notes that an operator is ready. If it was pushed before the window, the time before is unknown. */
 __noinline int life_readied(__u32 slot, __u32 tgid, __u32 tid, __u64 opr, __u64 block)
 {
 	struct mxbpf_life_open open = {.dispatch_ns = MXBPF_LIFE_UNKNOWN}, *pushed;
@@ -254,7 +261,7 @@ static __always_inline void life_rec(struct mxbpf_thread *t, struct mxbpf_life *
 	r->tid = f->tid;
 }
 
-/* Of an operator whose span ends. */
+/* Sends the record of an operator whose span ends. */
 __noinline int life_end(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now)
 {
 	struct mxbpf_life_key key = {};
@@ -291,7 +298,7 @@ __noinline int life_end(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now
 	return 0;
 }
 
-/* Of one that was executed where it was pushed. */
+/* Sends the record of an operator that ran synchronously in its push. */
 __noinline int life_at_once(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 call_ns, __u64 now)
 {
 	struct mxbpf_life_thread *l;
@@ -310,7 +317,7 @@ __noinline int life_at_once(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64
 	return 0;
 }
 
-/* Of a wait whose span ends, in a call. */
+/* Sends the record of a wait whose span ends. call_id is the name of the call that waits. */
 __noinline int life_waited(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 call_id, __u64 now)
 {
 	struct mxbpf_life_last *last;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * The program's own marks. A task may begin on one thread and end on another, and tasks need not nest: they are in no
- * thread's stack, so that the times of the runtime's own calls are what they are without marks.
+ * User annotations: tasks, frames, events, markers and counters that the program creates in its runtime's profiler.
+ * A task may end on another thread than it began, and tasks need not nest. They are therefore not frames of a
+ * thread's stack, and they do not change the times of the runtime's own calls.
  */
 #ifndef MARK_BPF_H
 #define MARK_BPF_H
@@ -13,14 +14,14 @@
 
 #define LOCK_TRIES 64
 
-const volatile __u64
-	cfg_marks[MXBPF_MARK_CLASSES]; /* addresses in the file that objects of TASK, FRAME, EVENT begin with */
+/* The first word of an object, as an address in the library, for the classes TASK, FRAME and EVENT. */
+const volatile __u64 cfg_marks[MXBPF_MARK_CLASSES];
 
 struct mxbpf_app app; /* shared with user space */
 
-/* A counter of the program's, as it stands. */
+/* Present value of a user counter. */
 struct value_state {
-	__u64 lock; /* 1: a thread is between taking the time and having changed the value */
+	__u64 lock; /* 1: a thread holds it while it takes the time and changes the value */
 	__u64 value, seq;
 	__u64 last_ns;
 };
@@ -33,7 +34,7 @@ struct {
 	__type(value, struct value_state);
 } mark_values SEC(".maps");
 
-/* What was read into the scratch part as a name, with its domain and a NUL before it. */
+/* Stores the name in the scratch part. If the annotation has a domain, its name and a NUL come first. */
 __noinline int mark_store(struct mxbpf_thread *t, __u64 id, __u32 len)
 {
 	struct mxbpf_name_key key = {.id = id};
@@ -50,7 +51,10 @@ __noinline int mark_store(struct mxbpf_thread *t, __u64 id, __u32 len)
 	return 0;
 }
 
-/* The id of a mark by the addresses of its name and of its domain's; domain 0: it has none. 0 if one cannot be read. */
+/*
+ * Returns the name id of an annotation from the addresses of its name and of its domain's name (domain 0: none).
+ * Returns 0 if one of them cannot be read.
+ */
 __noinline __u64 mark_name(struct mxbpf_thread *t, __u64 domain, __u64 name)
 {
 	struct mxbpf_name_key key = {};
@@ -76,7 +80,7 @@ unreadable:
 	return 0;
 }
 
-/* Of an object: its class, 0 where it is none of those that have spans. */
+/* Returns the class of the object in the first argument, or 0 if its class has no spans. */
 static __always_inline __u8 mark_class(struct pt_regs *ctx, struct mxbpf_thread *t)
 {
 	__u64 word = 0;
@@ -96,7 +100,10 @@ static __always_inline __u8 mark_class(struct pt_regs *ctx, struct mxbpf_thread 
 	return 0;
 }
 
-/* Of an object with a domain, which is an object that begins alike. */
+/*
+ * Returns the name id of the object in the first argument. Its domain, if it has one, is an object that starts with
+ * the same members.
+ */
 static __always_inline __u64 mark_name_of(struct pt_regs *ctx, struct mxbpf_thread *t,
 					  const volatile struct mxbpf_row *row, bool has_domain)
 {
@@ -115,7 +122,7 @@ static __always_inline void mark_start(struct pt_regs *ctx, struct mxbpf_thread 
 				       const volatile struct mxbpf_row *row)
 {
 	struct mxbpf_key key = {.key = PT_REGS_PARM1(ctx), .tgid = t->tgid, .cls = mark_class(ctx, t)};
-	struct mxbpf_frame *f = frame_new(t); /* room to make it in; it is not pushed */
+	struct mxbpf_frame *f = frame_new(t); /* used as scratch space: the frame is not pushed */
 	__u32 i;
 
 	if (!key.cls)
@@ -140,13 +147,16 @@ static __always_inline void mark_start(struct pt_regs *ctx, struct mxbpf_thread 
 	f->name_id = mark_name_of(ctx, t, row, key.cls != MXBPF_CLASS_EVENT);
 	account_open(f, true);
 	i = key.cls - MXBPF_CLASS_TASK;
-	if (i < MXBPF_MARK_CLASSES) /* until it ends */
+	if (i < MXBPF_MARK_CLASSES) /* what ended annotations had so far; the end replaces it */
 		f->child_ns = t->marked_ns[i];
 	f->start_ns = bpf_ktime_get_ns();
 	key_put(t, &key, f);
 }
 
-/* What ended marks of its class have had of its thread as their own; NULL: that has no slot any more. */
+/*
+ * Returns the time that ended annotations of the same class have counted as their own on f's thread, in ns. Returns
+ * NULL if the thread has given up its slot.
+ */
 static __always_inline __u64 *mark_marked(const struct mxbpf_frame *f)
 {
 	__u32 slot = f->func, i = f->cls - MXBPF_CLASS_TASK;
@@ -156,9 +166,10 @@ static __always_inline __u64 *mark_marked(const struct mxbpf_frame *f)
 }
 
 /*
- * Marks of a class may overlap without being nested. So that no moment of their thread is in two self times, one that
- * ends has what is left of it by those that ended since it began. What these had before it began is taken off, too:
- * the sum is never more than the time gone by.
+ * Computes the self time of an annotation that ends. Annotations of a class may overlap without being nested, and
+ * no moment of a thread may count twice. The self time is therefore the duration minus the self time of all
+ * annotations that ended since this one began. Parts of those before its start are subtracted too, so that the sum
+ * never exceeds the elapsed time.
  */
 static __always_inline void mark_own(struct mxbpf_frame *f, __u64 now)
 {
@@ -192,7 +203,10 @@ static __always_inline void mark_stop(struct pt_regs *ctx, struct mxbpf_thread *
 	bpf_map_delete_elem(&open_keys, &key);
 }
 
-/* One that was never stopped ends with its object, and nobody knows how long it was meant to be. */
+/*
+ * Forgets an object that the program deletes. An annotation that was never stopped has no known duration, so it is
+ * lost.
+ */
 static __always_inline void mark_end(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
 	struct mxbpf_key key = {.key = PT_REGS_PARM1(ctx), .tgid = t->tgid};
@@ -207,10 +221,12 @@ static __always_inline void mark_end(struct pt_regs *ctx, struct mxbpf_thread *t
 }
 
 /*
- * Gives a counter its value. Time, number and value of one that another thread changes meanwhile would not belong
- * together: so one waits for the other, but no longer than it takes. (Tracing programs may take none of the kernel's
- * own locks.) Of two that did not wait, the one that came first sees the other's number at its end: nobody knows which
- * changed the value first. 0: this record's place among all is known.
+ * Changes a user counter and fills r with time, sequence number and value. Another thread must not change the
+ * counter in between, so each thread takes s->lock, but tries at most LOCK_TRIES times: programs of this kind may
+ * not take the kernel's locks.
+ *
+ * Returns 0 if the place of the record among all changes is known. If two threads worked without the lock, the
+ * first one finds the other's sequence number at its end, and nobody knows which one changed the value first.
  */
 __noinline int value_step(struct value_state *s, struct mxbpf_value *r, __u64 base, __u32 adjust)
 {
@@ -223,21 +239,21 @@ __noinline int value_step(struct value_state *s, struct mxbpf_value *r, __u64 ba
 	for (i = 0; i < LOCK_TRIES; i++)
 		if (!__sync_val_compare_and_swap(&s->lock, 0, 1))
 			break;
-	if (s->last_ns < active_since_ns) /* it may have changed unseen since */
+	if (s->last_ns < active_since_ns) /* the value may have changed since without being seen */
 		s->value = base;
 	r->seq = __sync_fetch_and_add(&s->seq, 1);
 	r->h.ts_ns = s->last_ns = bpf_ktime_get_ns();
 	if (adjust)
 		r->value = __sync_fetch_and_add(&s->value, by) + by;
 	else
-		__sync_lock_test_and_set(&s->value, by); /* it is there before the number is read again */
+		__sync_lock_test_and_set(&s->value, by); /* the store is complete before seq is read again */
 	unsure = s->seq != r->seq + 1;
 	if (i < LOCK_TRIES)
 		__sync_val_compare_and_swap(&s->lock, 1, 0);
 	return unsure;
 }
 
-/* The object's own value is what it was before this call. */
+/* Records a change of a user counter. The probe runs before the call, so the object still has its old value. */
 static __always_inline void mark_value(struct pt_regs *ctx, struct mxbpf_thread *t,
 				       const volatile struct mxbpf_row *row)
 {
@@ -284,7 +300,7 @@ static __always_inline void instant_emit(struct mxbpf_thread *t, __u64 name_id, 
 	ring_submit(t, r);
 }
 
-/* Told by its first letters: global, process, thread, task, marker. */
+/* Returns the scope by the first letters of its name: global, process, thread, task or marker. */
 __noinline int mark_scope(__u64 addr)
 {
 	char text[4] = {};
@@ -304,7 +320,7 @@ __noinline int mark_scope(__u64 addr)
 	return MXBPF_SCOPE_NONE;
 }
 
-/* (domain, name, scope) */
+/* Records a marker. The arguments of the call are domain, name and scope. */
 static __always_inline void mark_instant(struct pt_regs *ctx, struct mxbpf_thread *t,
 					 const volatile struct mxbpf_row *row)
 {
@@ -313,7 +329,7 @@ static __always_inline void mark_instant(struct pt_regs *ctx, struct mxbpf_threa
 	instant_emit(t, name_id, MXBPF_INSTANT_MARKER, mark_scope(PT_REGS_PARM3(ctx)));
 }
 
-/* ---- what the program says to its runtime's profiler */
+/* ---- calls with which the program controls its runtime's profiler */
 
 static __always_inline __u8 app_what(const volatile struct mxbpf_row *row, __u32 arg)
 {
@@ -324,7 +340,7 @@ static __always_inline __u8 app_what(const volatile struct mxbpf_row *row, __u32
 	return MXBPF_INSTANT_DUMP;
 }
 
-/* Whoever takes active_since_ns away accounts for its window. */
+/* Closes the window. Only the thread that sets active_since_ns to 0 counts the window's time. */
 __noinline int app_close(__u64 now)
 {
 	__u64 since = active_since_ns;
@@ -347,7 +363,7 @@ __noinline int app_open(__u64 now)
 	return 0;
 }
 
-/* As MXNet does it: to be told to run or to stop ends a pause, or is one. */
+/* Follows the runtime's profiler: "run" ends a pause, and "stop" is a pause itself. */
 static __always_inline void app_note(__u8 what)
 {
 	if (what == MXBPF_INSTANT_RUN || what == MXBPF_INSTANT_STOP)
@@ -356,13 +372,16 @@ static __always_inline void app_note(__u8 what)
 		app.paused = what == MXBPF_INSTANT_STOP || what == MXBPF_INSTANT_PAUSE;
 }
 
-/* The call belongs to the window that it opens, and to the one that it closes. (argument, which process, ...) */
+/*
+ * Handles a call that controls the runtime's profiler. Its record belongs to the window that the call opens or
+ * closes. The call's arguments are the state and the process that it is meant for.
+ */
 static __always_inline void app_call(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
 	__u8 what = app_what(row, (__u32)PT_REGS_PARM1(ctx));
 	bool ours = app.tgid == t->tgid, opens;
 
-	if ((__u32)PT_REGS_PARM2(ctx)) /* to a server, which is another process */
+	if ((__u32)PT_REGS_PARM2(ctx)) /* nonzero: the call is meant for a server process */
 		return;
 	if (ours)
 		app_note(what);

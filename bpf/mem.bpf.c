@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
-/* Device memory: what the runtime's storage layer is asked for and given back, in requested bytes. */
+/* Device memory: requests to the runtime's storage layer and frees, in requested bytes. */
 #include "common.bpf.h"
 #include "read/name.bpf.h"
 #include "stats.bpf.h"
 
-#define MXBPF_BLOCKS_MAX (1 << 18) /* allocations whose size only their address tells */
+#define MXBPF_BLOCKS_MAX (1 << 18) /* live allocations whose free call passes only the address */
 
-/* --memory: the allocation that a thread is in, by its slot; map `allocating`. */
+/* --memory: the allocation in progress on a thread; value of map `allocating`, by slot. */
 struct mxbpf_allocating {
-	__u64 sp;    /* at its function's entry; 0: there is none */
-	__u64 place; /* where its address will stand */
-	__u64 pool;  /* where it stands what its pool has taken; 0: it came from none */
+	__u64 sp;    /* stack pointer at the entry of the allocating function; 0: none in progress */
+	__u64 place; /* address of the variable that gets the block's address */
+	__u64 pool;  /* address of the pool's count of reserved bytes; 0: not pooled */
 	__s64 bytes;
 	__u64 scope_id, label_id;
 	__u32 device;
 	__u32 tid;
 };
 
-#define CPU_TYPE 0 /* c10::DeviceType */
+#define CPU_TYPE 0 /* DeviceType of the CPU */
 
-const volatile __u8 cfg_memory;			     /* --memory: records say where and by whom */
-const volatile __u64 cfg_lenders[MXBPF_LENDERS_MAX]; /* name ids; 0: none */
+const volatile __u8 cfg_memory; /* --memory: records name the address and the owner */
+const volatile __u64
+	cfg_lenders[MXBPF_LENDERS_MAX]; /* name ids of operators that allocate for others; 0: unused entry */
 
-/* Sizes by address, for runtimes that give back an address alone. */
+/* Sizes by address, for runtimes that pass only an address to free. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -31,7 +32,7 @@ struct {
 	__type(value, __s64);
 } blocks SEC(".maps");
 
-/* With --memory of as many entries as there are slots. */
+/* With --memory, user space makes this map as large as the number of slots. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -39,7 +40,10 @@ struct {
 	__type(value, struct mxbpf_allocating);
 } allocating SEC(".maps");
 
-/* The size of an allocation; remembered at an address, or found by it. 0: none of our business. */
+/*
+ * Returns the size of a block. An allocation stores it by address, and a free looks it up. Returns 0 for calls to
+ * ignore.
+ */
 static __always_inline __s64 block_bytes(struct pt_regs *ctx, struct mxbpf_thread *t,
 					 const volatile struct mxbpf_row *row)
 {
@@ -48,25 +52,25 @@ static __always_inline __s64 block_bytes(struct pt_regs *ctx, struct mxbpf_threa
 
 	if (row->key.base == MXBPF_BASE_NONE)
 		return bytes;
-	/* A report of bytes that the allocator's own probes have counted: it says how much is allocated. */
+	/* Ignore a report of bytes that the allocator's own probes have already counted. */
 	if (row->action == MXBPF_ACT_REPORT &&
 	    (bytes < 0 || PT_REGS_PARM3(ctx) || (__u8)PT_REGS_PARM5(ctx) != CPU_TYPE))
 		return 0;
 	if (row->action == MXBPF_ACT_ALLOC || row->action == MXBPF_ACT_REPORT) {
-		/* Else nobody will know what it gives back. */
+		/* Without an entry, the size of the later free would be unknown. */
 		if (bytes && bpf_map_update_elem(&blocks, &key, &bytes, BPF_ANY))
 			t->counts[MXBPF_COUNT_TRUNCATED]++;
 		return bytes;
 	}
 	known = bpf_map_lookup_elem(&blocks, &key);
-	if (!known) /* allocated before the window: its size is not known, unless the object has it */
+	if (!known) /* allocated before the window: only the object may know its size */
 		return bytes;
 	bytes = *known;
 	bpf_map_delete_elem(&blocks, &key);
 	return bytes;
 }
 
-/* The innermost open span of the thread pays, unless its function has been left. */
+/* Charges the bytes to the innermost open span of the thread whose function has not returned. */
 static __always_inline void mem_charge(struct pt_regs *ctx, struct mxbpf_thread *t, __s64 bytes)
 {
 	struct mxbpf_frame *f;
@@ -91,7 +95,10 @@ __noinline int is_lender(__u64 id)
 	return 0;
 }
 
-/* How well a frame says who allocates; 0: not at all. Of equals the innermost does. */
+/*
+ * Returns how well a frame identifies the owner of an allocation; 0: not at all. Among equals the innermost frame
+ * wins.
+ */
 __noinline int owner_rank(struct mxbpf_frame *f)
 {
 	if (!f)
@@ -103,7 +110,7 @@ __noinline int owner_rank(struct mxbpf_frame *f)
 	return is_lender(f->name_id) ? 2 : 3;
 }
 
-/* The innermost of frames d - 1 to d - 16 that says as well who allocates, counted from 1; 0: none. */
+/* Returns 1 + index of the innermost frame of this rank among frames d - 1 to d - FRAMES_STEP, or 0. */
 __noinline int owner_find_step(struct mxbpf_thread *t, __u32 d, __u32 rank)
 {
 	struct mxbpf_frame *f;
@@ -132,7 +139,7 @@ __noinline int owner_find_rank(struct mxbpf_thread *t, __u32 rank)
 	return 0;
 }
 
-/* The frame of who allocates, counted from 1; 0: nobody is open. */
+/* Returns 1 + index of the frame that owns an allocation, or 0 if no frame is open. */
 __noinline int owner_find(struct mxbpf_thread *t)
 {
 	__u32 rank, found = 0;
@@ -151,7 +158,7 @@ static __always_inline void owner_fill(struct mxbpf_alloc *r, struct mxbpf_threa
 	r->cls = f ? f->cls : MXBPF_CLASS_NONE;
 }
 
-/* What a->bytes bytes at addr become; a->bytes < 0: they are given back. */
+/* Sends a record of a->bytes bytes at addr; a->bytes < 0: they are freed. */
 __noinline int mem_send(struct mxbpf_thread *t, struct mxbpf_allocating *a, __u64 addr)
 {
 	struct mxbpf_alloc *r;
@@ -191,7 +198,7 @@ static __always_inline __u32 mem_device(struct pt_regs *ctx, struct mxbpf_thread
 	return row->device_const ? row->device_const : fetch_device(ctx, t, &row->device);
 }
 
-/* What the runtime calls an array; its scope is its name. */
+/* Returns the id of the runtime's label for an array. The record's scope is the array's name. */
 static __always_inline __u64 label_of(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
 	__u64 text = row->name_type ? fetch(ctx, t, &row->alt_name) : 0;
@@ -199,7 +206,10 @@ static __always_inline __u64 label_of(struct pt_regs *ctx, struct mxbpf_thread *
 	return text ? name_intern(t, text, 0) : 0;
 }
 
-/* It is told when it is there: an address it has only then, and one that throws has none. */
+/*
+ * Notes an allocation that begins. The record is sent at its end, because the address is not known before, and an
+ * allocation that throws has none.
+ */
 static __always_inline void alloc_begin(struct pt_regs *ctx, struct mxbpf_thread *t,
 					const volatile struct mxbpf_row *row)
 {
@@ -219,7 +229,7 @@ static __always_inline void alloc_begin(struct pt_regs *ctx, struct mxbpf_thread
 	a->label_id = label_of(ctx, t, row);
 }
 
-/* Inside of an allocation, or before one that will tell of itself. */
+/* Pool call: nested in an allocation, or just before one that has its own probe. */
 static __always_inline void alloc_pool(struct pt_regs *ctx, struct mxbpf_thread *t,
 				       const volatile struct mxbpf_row *row)
 {
@@ -236,7 +246,7 @@ static __always_inline void alloc_pool(struct pt_regs *ctx, struct mxbpf_thread 
 	a->pool = fetch(ctx, t, &row->link) + row->link.off[0];
 }
 
-/* What the pool has taken that the address at `place` came from; 0: it came from none. */
+/* Returns the bytes reserved by the pool that the block at *place came from; 0 if not pooled. */
 __noinline __u64 pool_bytes(struct mxbpf_thread *t, __u64 place)
 {
 	struct mxbpf_allocating *a;

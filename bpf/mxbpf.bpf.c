@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /*
- * The BPF object. One file per event source; they share the maps and helpers of common.bpf.h, so they are one
- * translation unit. Each action has a program here, which is never loaded as it is: user space makes a copy of it for
- * each row of the plan, which reads cfg_rows[K] where this one reads cfg_rows[0] (user/attach/rows.c). The verifier
+ * The main BPF object. Each event source has a file. All files share the maps and helpers of common.bpf.h, so they
+ * are compiled as one translation unit.
+ *
+ * Each action has a program here, which is never loaded itself. User space makes a copy of it for each row of the
+ * plan, and the copy reads cfg_rows[K] where the original reads cfg_rows[0] (user/attach/rows.c). The verifier
  * knows these constants and removes every branch and fetch that the row does not use.
  */
 #include "common.bpf.h"
@@ -20,7 +22,10 @@
 #include "sample.bpf.h"
 #include "sched.bpf.c"
 
-/* What every hit begins with. The thread, if its event is to be taken, or may be what decides about that. */
+/*
+ * Runs at the start of every hit. Returns the thread if the action has to run, else NULL. A program's call of its
+ * profiler counts even while nothing is recorded, because it can start the recording.
+ */
 static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volatile struct mxbpf_row *row)
 {
 	bool decides = row->action == MXBPF_ACT_APP && app.tgid;
@@ -47,7 +52,7 @@ static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volat
 	return t;
 }
 
-/* A new action is one here, and a row in names[] of user/attach/rows.c. */
+/* A new action needs a line here and a row in names[] of user/attach/rows.c. */
 #define ON_HIT(name, act)                                                                                              \
 	SEC("?row") int name(struct pt_regs *ctx)                                                                      \
 	{                                                                                                              \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Parallel regions of OpenMP's. A master calls in with what its team shall do, a function and its argument; by these
- * two the other threads are known to be its when they begin. What they did they add to the region before they go to its
- * barrier, so that it is all there when the master comes out of that.
+ * OpenMP parallel regions. The master thread calls the OpenMP library with the function that the team has to run
+ * and its argument. When another thread of the team begins, these two values identify its region. Each thread adds
+ * its times to the region before it enters the barrier, so the sums are complete when the master leaves the
+ * barrier.
  */
 #ifndef OMP_BPF_H
 #define OMP_BPF_H
@@ -11,14 +12,14 @@
 #include "common.bpf.h"
 #include "mxbpf_omp.h"
 
-#define MXBPF_TEAM_DEPTH_MAX 4 /* regions that are open on a thread, one within the other */
+#define MXBPF_TEAM_DEPTH_MAX 4 /* regions that can be open on a thread, nested in each other */
 
-/* One that is open. Map `teams`; begins without workers, who add to it. */
+/* An open region; value of map `teams`. It starts without workers, and each worker adds its times. */
 struct mxbpf_team_open {
 	__u64 start_ns;
-	__u64 name_id, span_start_ns; /* as in struct mxbpf_team */
+	__u64 name_id, span_start_ns; /* the span that the region opened in */
 	__u64 late_ns, late_runq_ns, work_ns, cpu_ns, runq_ns, spun_ns;
-	__u64 until_ns; /* sum of the moments at which they had ended their work, from start_ns */
+	__u64 until_ns; /* sum of the times from start_ns until each thread ended its work */
 	__u32 tid;
 	__u32 joined, left;
 	__u32 flags;
@@ -27,47 +28,50 @@ struct mxbpf_team_open {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_team_open) == 104);
 
-/* A thread at a moment, to tell what it did since. */
+/* State of a thread at one moment, from which later times are measured. */
 struct mxbpf_team_moment {
-	__u64 ns; /* 0: there was none */
+	__u64 ns; /* 0: not set */
 	__u64 cpu;
 	struct mxbpf_account_start account;
 };
 
-/* Map `team_threads`: the regions that a thread works in, and those that it is master of. The key is its slot. */
+/*
+ * State of a thread, by its slot; value of map `team_threads`. It covers the region that the thread works in and
+ * the regions that it is the master of.
+ */
 struct mxbpf_team_thread {
-	struct mxbpf_team_key work; /* of the region that it works for, */
-	__u64 work_start_ns;	    /* and when that began; 0: for none */
-	__u64 work_sp;		    /* where it was when it began its work */
+	struct mxbpf_team_key work; /* region that the thread works in */
+	__u64 work_start_ns;	    /* start of that region; 0: the thread works in none */
+	__u64 work_sp;		    /* stack pointer at the start of its work */
 	struct mxbpf_team_moment began, idle;
 	__u32 tid;
-	__u32 depth; /* of the regions that it is master of */
-	__u32 over;  /* open ones beyond those that there is room for */
+	__u32 depth; /* number of entries used in `regions` */
+	__u32 over;  /* open regions without an entry in `regions` */
 	__u32 pad;
 	struct mxbpf_team_master {
 		struct mxbpf_team_key key;
-		__u64 sp, end_sp;		       /* where it was opened; where it is being left, 0: not yet */
-		__u64 start_ns;			       /* 0: it is not looked at */
-		struct mxbpf_team_moment began, waits; /* began: until it does, when it was opened */
-		__u64 late_runq_ns, spun_ns;	       /* before that */
-		__u64 cpu_ns, runq_ns;		       /* between the two */
+		__u64 sp, end_sp; /* stack pointers at the open and at the end; end_sp 0: not at its end */
+		__u64 start_ns;	  /* 0: region not recorded */
+		struct mxbpf_team_moment began, waits; /* began: start of the master's part, or the open until then */
+		__u64 late_runq_ns, spun_ns;	       /* before the master's part */
+		__u64 cpu_ns, runq_ns;		       /* during the master's part */
 		__u64 flags;			       /* enum mxbpf_team_flag */
 	} regions[MXBPF_TEAM_DEPTH_MAX];
 	struct mxbpf_team_open scratch;
 };
 
-const volatile __u8 cfg_omp; /* regions are looked at */
+const volatile __u8 cfg_omp; /* --omp: regions are recorded */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1); /* MXBPF_TEAMS_MAX */
+	__uint(max_entries, 1); /* MXBPF_TEAMS_MAX with --omp */
 	__type(key, struct mxbpf_team_key);
 	__type(value, struct mxbpf_team_open);
 } teams SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* MXBPF_THREADS_MAX */
+	__uint(max_entries, 1); /* MXBPF_THREADS_MAX with --omp */
 	__type(key, __u32);
 	__type(value, struct mxbpf_team_thread);
 } team_threads SEC(".maps");
@@ -78,11 +82,11 @@ static __always_inline void team_now(struct mxbpf_team_moment *m)
 
 	m->ns = bpf_ktime_get_ns();
 	m->cpu = bpf_get_smp_processor_id();
-	if (bpf_core_field_exists(p->sched_info.run_delay)) /* else user space has refused */
+	if (bpf_core_field_exists(p->sched_info.run_delay)) /* user space refuses --omp on kernels without this field */
 		account_note(&m->account, p);
 }
 
-/* What the running thread did since a moment, until now. */
+/* Measures the running thread from moment m until now. */
 static __always_inline void team_since(struct mxbpf_account *a, const struct mxbpf_team_moment *m, __u64 now)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
@@ -105,7 +109,7 @@ static __always_inline struct mxbpf_team_thread *team_thread(struct mxbpf_thread
 		return 0;
 	slot = t->slot;
 	w = bpf_map_lookup_elem(&team_threads, &slot);
-	if (w && w->tid != t->tid) { /* the slot was another's */
+	if (w && w->tid != t->tid) { /* the slot was another thread's before */
 		w->tid = t->tid;
 		w->depth = w->over = 0;
 		w->work_start_ns = w->idle.ns = 0;
@@ -113,7 +117,7 @@ static __always_inline struct mxbpf_team_thread *team_thread(struct mxbpf_thread
 	return w;
 }
 
-/* A thread gives its slot back. */
+/* Clears the state of a thread that gives its slot back. */
 static __always_inline void team_gone(__u32 slot)
 {
 	struct mxbpf_team_thread *w = cfg_omp ? bpf_map_lookup_elem(&team_threads, &slot) : 0;
@@ -136,7 +140,10 @@ static __always_inline void team_lost(struct mxbpf_thread *t)
 	t->counts[MXBPF_COUNT_DROPPED]++;
 }
 
-/* The region that a thread works for, or NULL: it may have been given up, and another one begun. */
+/*
+ * Returns the region that a thread works in. Returns NULL if it was discarded, even if the same key has a new
+ * region.
+ */
 static __always_inline struct mxbpf_team_open *team_of(struct mxbpf_team_thread *w)
 {
 	struct mxbpf_team_key key = w->work;
@@ -148,7 +155,7 @@ static __always_inline struct mxbpf_team_open *team_of(struct mxbpf_team_thread 
 	return o && o->start_ns == w->work_start_ns ? o : 0;
 }
 
-/* team_frame() of at most FRAMES_STEP frames, from frame `at` on. */
+/* Does team_frame() for at most FRAMES_STEP frames, starting with frame `at`. */
 __noinline int team_frame_step(struct mxbpf_thread *t, int at)
 {
 	struct mxbpf_frame *f, *parent;
@@ -166,7 +173,10 @@ __noinline int team_frame_step(struct mxbpf_thread *t, int at)
 	return at;
 }
 
-/* Number of the frame whose span a region opens in. One that may turn out to be its parent's twin is no span yet. */
+/*
+ * Returns the index of the frame whose span a region opens in, or -1. A frame that may be its parent's twin does
+ * not count as a span yet.
+ */
 __noinline int team_frame(struct mxbpf_thread *t)
 {
 	int i, at, above;
@@ -183,7 +193,10 @@ __noinline int team_frame(struct mxbpf_thread *t)
 	return at;
 }
 
-/* One that begins now: its span is that of its thread, or of the region that its thread works for. */
+/*
+ * Fills a region that begins now. Its span is the thread's innermost span, or that of the region that the thread
+ * works in.
+ */
 static __always_inline void team_fill(struct mxbpf_team_open *o, struct mxbpf_thread *t, struct mxbpf_team_thread *w,
 				      __u64 now)
 {
@@ -206,14 +219,14 @@ static __always_inline void team_fill(struct mxbpf_team_open *o, struct mxbpf_th
 	}
 }
 
-/* The innermost region of a thread was left by a jump, or while nobody looked: its end will not come. */
+/* Discards the innermost region of a thread. A jump left it, or its end came while nothing was recorded. */
 static __always_inline void team_forget(struct mxbpf_thread *t, struct mxbpf_team_thread *w,
 					struct mxbpf_team_master *r)
 {
 	struct mxbpf_team_key key = r->key;
 
 	w->depth--;
-	w->over = 0; /* they were within */
+	w->over = 0; /* those without an entry were nested in this region */
 	t->counts[MXBPF_COUNT_UNMATCHED]++;
 	if (r->start_ns)
 		bpf_map_delete_elem(&teams, &key);
@@ -261,7 +274,7 @@ __noinline int team_open(struct mxbpf_thread *t, __u64 sp, __u64 fn, __u64 data)
 	r->start_ns = r->began.ns;
 	team_fill(&w->scratch, t, w, r->start_ns);
 	w->depth++;
-	/* Two masters with the same at the same time cannot be kept apart. */
+	/* Two masters that run the same function and argument at the same time cannot be told apart. */
 	if (!bpf_map_update_elem(&teams, &key, &w->scratch, BPF_NOEXIST))
 		return 0;
 	r->start_ns = 0;
@@ -269,7 +282,7 @@ __noinline int team_open(struct mxbpf_thread *t, __u64 sp, __u64 fn, __u64 data)
 	return 0;
 }
 
-/* Its team is on its way, and the master begins its own part. */
+/* The master has started its team and begins its own part of the work. */
 __noinline int team_begin(struct mxbpf_thread *t)
 {
 	struct mxbpf_team_thread *w = team_thread(t);
@@ -286,7 +299,7 @@ __noinline int team_begin(struct mxbpf_thread *t)
 	return 0;
 }
 
-/* The master has done its part. */
+/* The master has ended its part and waits for its team. */
 __noinline int team_wait(struct mxbpf_thread *t, __u64 sp)
 {
 	struct mxbpf_team_thread *w = team_thread(t);
@@ -304,7 +317,7 @@ __noinline int team_wait(struct mxbpf_thread *t, __u64 sp)
 	return 0;
 }
 
-/* Adds what the master did to what the others have told. */
+/* Adds the master's times to those that the other threads have added. */
 static __always_inline void team_add_master(struct mxbpf_team *rec, const struct mxbpf_team_master *r, __u64 now)
 {
 	struct mxbpf_account wait;
@@ -326,7 +339,8 @@ static __always_inline void team_send(struct mxbpf_thread *t, struct mxbpf_team_
 	__u64 now = bpf_ktime_get_ns();
 	struct mxbpf_team *rec;
 
-	if ((o->flags & MXBPF_TEAM_NESTED) && !o->joined) /* a thread by itself: its time is the region's around it */
+	if ((o->flags & MXBPF_TEAM_NESTED) &&
+	    !o->joined) /* a team of one thread: its time belongs to the outer region */
 		return;
 	rec = ring_reserve(t, sizeof(*rec));
 	if (!rec)
@@ -357,7 +371,7 @@ static __always_inline void team_send(struct mxbpf_thread *t, struct mxbpf_team_
 	ring_submit(t, rec);
 }
 
-/* It comes out of the region. */
+/* The master leaves the region, and its record is sent. */
 __noinline int team_close(struct mxbpf_thread *t, __u64 sp)
 {
 	struct mxbpf_team_thread *w = team_thread(t);
@@ -386,7 +400,7 @@ __noinline int team_close(struct mxbpf_thread *t, __u64 sp)
 	return 0;
 }
 
-/* Within a region of its own a thread works for that. */
+/* Returns true if the thread is inside a region that it is the master of, and works for that one. */
 static __always_inline bool team_is_master(struct mxbpf_team_thread *w, __u64 sp)
 {
 	struct mxbpf_team_master *r = team_at(w, w->depth - 1);
@@ -394,14 +408,16 @@ static __always_inline bool team_is_master(struct mxbpf_team_thread *w, __u64 sp
 	return r && r->sp > sp;
 }
 
-/* Within its work it works for itself: a region that is none, of the one thread. */
+/*
+ * Returns true if the thread is inside its own work. A nested call of the same function there runs on this thread
+ * alone.
+ */
 static __always_inline bool team_is_within(const struct mxbpf_team_thread *w, __u64 sp)
 {
 	return w->work_start_ns && sp < w->work_sp;
 }
 
-/* Another thread begins. Without its region, which was opened before anybody looked, nothing is lost that is not known.
- */
+/* A worker thread begins its part. If its region opened before recording began, there is nothing to add to. */
 __noinline int team_join(struct mxbpf_thread *t, __u64 sp, __u64 fn, __u64 data)
 {
 	struct mxbpf_team_key key = {.fn = fn, .data = data};
@@ -427,8 +443,10 @@ __noinline int team_join(struct mxbpf_thread *t, __u64 sp, __u64 fn, __u64 data)
 	w->work_sp = sp;
 	__sync_fetch_and_add(&o->joined, 1);
 	late_ns = w->began.ns - o->start_ns;
-	/* It slept until it was woken, or was made for this: so what it waited since was on its way, as far as that
-	 * goes. */
+	/*
+	 * The thread was asleep or did not exist before the region. Its run-queue wait since then counts as part of
+	 * its late start, up to the length of that.
+	 */
 	runq_ns = w->began.account.run_delay_ns - (w->idle.ns ? w->idle.account.run_delay_ns : 0);
 	__sync_fetch_and_add(&o->late_ns, late_ns);
 	__sync_fetch_and_add(&o->late_runq_ns, runq_ns < late_ns ? runq_ns : late_ns);
@@ -439,7 +457,7 @@ __noinline int team_join(struct mxbpf_thread *t, __u64 sp, __u64 fn, __u64 data)
 	return 0;
 }
 
-/* And has done its part. */
+/* A worker thread has ended its part. */
 __noinline int team_leave(struct mxbpf_thread *t, __u64 sp)
 {
 	struct mxbpf_team_thread *w = team_thread(t);
@@ -468,7 +486,7 @@ static __always_inline __u64 team_reg(struct pt_regs *ctx, __u64 nr)
 {
 	__u64 v = 0;
 
-/* The barrier keeps the compiler from making one load at an offset that it computes, which the verifier refuses. */
+/* The asm statement keeps the compiler from making one load at a computed offset, which the verifier refuses. */
 #define REG(n, field)                                                                                                  \
 	case n:                                                                                                        \
 		v = ctx->field;                                                                                        \
@@ -497,8 +515,9 @@ static __always_inline __u64 team_reg(struct pt_regs *ctx, __u64 nr)
 }
 
 /*
- * Two masters that run the same code are told apart by what they hand their threads: by the first two words of it, as
- * the one that was compiled for GCC's library has its function there first, then the argument.
+ * Returns a number for the first n (at most 2) words of the data that a master hands its threads. It tells apart
+ * two masters that run the same code. Code compiled for GCC's library has its function in the first word and the
+ * argument in the second.
  */
 static __always_inline __u64 team_words(__u64 words, __u32 n)
 {
@@ -511,7 +530,9 @@ static __always_inline __u64 team_words(__u64 words, __u32 n)
 	return w[0] + (w[1] << 16 | w[1] >> 48);
 }
 
-/* A region of masters, each of which now forks: a league. It is not looked at. */
+/*
+ * Discards a league: a region of masters, each of which forks next. Only the regions of these masters are recorded.
+ */
 __noinline int team_league(struct mxbpf_thread *t)
 {
 	struct mxbpf_team_thread *w = team_thread(t);
@@ -522,11 +543,11 @@ __noinline int team_league(struct mxbpf_thread *t)
 	return 0;
 }
 
-/* A master forks. The masters of a league hand on what they were given, without a list. */
+/* A master forks a team. The masters of a league pass no argument list, since they hand on what they were given. */
 static __always_inline void team_fork(struct pt_regs *ctx, struct mxbpf_thread *t, __u64 sp)
 {
 	struct {
-		__u32 gp_bytes, fp_bytes; /* read so far of what was in registers */
+		__u32 gp_bytes, fp_bytes; /* bytes of the register area read so far */
 		__u64 stack, regs;
 	} list; /* va_list */
 	__u64 at;
@@ -543,7 +564,9 @@ static __always_inline void team_fork(struct pt_regs *ctx, struct mxbpf_thread *
 	team_open(t, sp, ctx->r8, team_words(at, ctx->cx));
 }
 
-/* A hit counts if the condition of the jcc there holds, or does not. */
+/*
+ * Returns true if the probed conditional jump goes the way that the cookie asks for, or if there is no condition.
+ */
 static __always_inline bool team_branches(struct pt_regs *ctx, __u64 cookie)
 {
 	__u32 code = cookie >> MXBPF_CUT_COND_SHIFT & 31;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
-/* The life of threads: a slot goes back when its thread ends or becomes another program. */
+/* The end of threads. A thread gives its slot back when it ends or calls exec. */
 #include "common.bpf.h"
 #include "omp.bpf.h"
 
-/* Nothing will close the top frame any more. 0: there is none. */
+/* Closes the top frame of a thread that is gone. Returns 0 if there is none. */
 __noinline int frame_abandon(struct mxbpf_thread *t, __u64 now)
 {
 	struct mxbpf_frame *f = t ? frame_top(t) : 0;
@@ -14,14 +14,14 @@ __noinline int frame_abandon(struct mxbpf_thread *t, __u64 now)
 		frame_drop(t, now);
 		return 1;
 	}
-	if (f->twin.dur_ns) /* it ended before */
+	if (f->twin.dur_ns) /* the child has ended */
 		twin_emit(t, f);
 	t->counts[MXBPF_COUNT_UNMATCHED]++;
 	frame_off(t, f);
 	return 1;
 }
 
-/* All of them, FRAMES_STEP at a time. 0: no frame is left. */
+/* Closes at most FRAMES_STEP frames. Returns 0 if none is left. */
 __noinline int frames_abandon(struct mxbpf_thread *t, __u64 now)
 {
 	int i;
@@ -45,7 +45,7 @@ static __always_inline int slot_give_back(void)
 	t = bpf_map_lookup_elem(&threads, &slot);
 	if (!t)
 		return 0;
-	/* What ends by key another thread may still end. */
+	/* A span that ends by key stays open: another thread may end it. */
 	t->raised_ns = bpf_ktime_get_ns();
 	if (cfg_spans[0])
 		FRAMES_ALL(frames_abandon(t, t->raised_ns));
@@ -60,10 +60,9 @@ static __always_inline int slot_give_back(void)
 }
 
 /*
- * A thread ends, or its process becomes another program. One program for both tracepoints: it is large, and the
- * verifier's time is that until the first event. When the last thread has ended there is room for another process at
- * once. After exec the process is none that is looked at until user space says where things lie in the program that it
- * is now.
+ * Runs when a thread ends or its process calls exec. Both tracepoints share one program, because it is large, and
+ * its verification delays the first event. When the last thread has ended, another process can take the target's
+ * place at once. After exec the process is no target until user space has located the libraries of the new program.
  */
 SEC("?raw_tp/sched_process_exit") int on_thread_gone(void *ctx)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /*
- * The registers with which the threads of a process are in the kernel. Of one that sleeps there they are those that its
- * program has; of one that runs they are old. Nothing is stopped for it.
+ * Lists the saved user registers of each thread of a process, without stopping any thread. The registers of a
+ * thread that is blocked in the kernel are current. The registers of a running thread are those of its last entry
+ * into the kernel.
  */
 #include "mxbpf_regs.h"
 #include "ids.bpf.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * --sample: what runs when the clock of a CPU rings. That is in an interrupt: of the thread's own data, which a probe's
- * program may be just changing, nothing is written, and memory that is not resident cannot be read.
+ * --sample: records what runs when a CPU's sampling timer fires. The program runs in an interrupt. It must not
+ * write to the thread's slot, because a probe's program may be changing it at that moment, and it cannot read
+ * memory that is not resident.
  */
 #ifndef SAMPLE_BPF_H
 #define SAMPLE_BPF_H
@@ -12,24 +13,27 @@
 #include "read/stack.bpf.h"
 #include "omp.bpf.h"
 
-/* A CPU's own: its clock does not ring again before the program ends. */
+/* Scratch area of a CPU. The timer of a CPU does not fire again before its program has ended. */
 struct sample_room {
-	struct mxbpf_sample s; /* begins the record, with its spans, */
+	struct mxbpf_sample s; /* start of the record; its spans follow */
 	struct mxbpf_sample_span spans[MXBPF_FRAMES_MAX];
-	struct mxbpf_sample_where room_behind; /* and with a copy of `where` behind the last of these */
+	struct mxbpf_sample_where room_behind; /* space for the copy of `where`, which follows the last span */
 	union {
 		struct mxbpf_sample_where where;
 		struct {
 			char before_python[sizeof(struct mxbpf_sample_where) - sizeof(struct mxbpf_stack)];
-			struct stack_room python; /* begins with the stack */
+			struct stack_room python; /* starts with the stack */
 		};
 	};
 	__u32 nspans;
-	__u32 last; /* 1 + frame of the last span; 0: none */
+	__u32 last; /* 1 + index of the frame of the last span; 0: no span yet */
 	__u32 unreadable;
 };
 
-/* Apart from the calls': a burst of the one shall not evict the other. Not made unless samples are asked for. */
+/*
+ * Samples have a ring of their own, so that bursts of samples and of calls do not evict each other. It exists only
+ * with --sample.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, MXBPF_RING_BYTES);
@@ -37,7 +41,7 @@ struct {
 
 __u64 sample_counts[MXBPF_COUNT_MAX];
 
-/* Not made unless samples are asked for. */
+/* This map exists only with --sample. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -46,9 +50,9 @@ struct {
 } sample_rooms SEC(".maps");
 
 /*
- * The i-th open span of a thread whose stack pointer is sp, if it still runs: where a frame is not above sp, an
- * exception has left it, or it has no end of its own. A first child that bears its parent's name may turn out to be the
- * parent.
+ * Adds the i-th open span of a thread to the sample, if it still runs. A frame at or below the stack pointer sp was
+ * left by an exception, or has no end probe. A first child with its parent's name is left out, because it may be
+ * its parent's twin.
  */
 __noinline int sample_span(struct mxbpf_thread *t, struct sample_room *room, __u32 i, __u64 sp)
 {
@@ -77,7 +81,7 @@ __noinline int sample_span(struct mxbpf_thread *t, struct sample_room *room, __u
 	return 0;
 }
 
-/* sample_spans() of frames from `from` on, at most FRAMES_STEP. */
+/* Does sample_spans() for at most FRAMES_STEP frames, starting with `from`. */
 __noinline int sample_spans_step(struct mxbpf_thread *t, struct sample_room *room, __u32 from, __u64 sp)
 {
 	__u32 i;
@@ -97,7 +101,7 @@ static __always_inline void sample_spans(struct mxbpf_thread *t, struct sample_r
 		sample_spans_step(t, room, i, sp);
 }
 
-/* A thread that works for a region of another's, with --omp: in the span that opened it. */
+/* Adds the span that opened the OpenMP region, for a thread that works in another thread's region (--omp). */
 static __always_inline void sample_team(struct mxbpf_thread *t, struct sample_room *room)
 {
 	__u32 slot = t->slot;
@@ -112,7 +116,7 @@ static __always_inline void sample_team(struct mxbpf_thread *t, struct sample_ro
 	room->nspans = 1;
 }
 
-/* Not by way of the thread's slot, which keeps its state: not every thread has one. */
+/* Reads the Python stack without the thread's slot, since not every thread has one. */
 static __always_inline void sample_python(struct sample_room *room)
 {
 	__u64 state = 0, frame;
@@ -154,7 +158,7 @@ static __always_inline void sample_send(struct sample_room *room)
 		__sync_fetch_and_add(&sample_counts[MXBPF_COUNT_UNREADABLE], room->unreadable);
 }
 
-/* Threads of a target that have hit no probe have no slot, and take none here. */
+/* A thread that has hit no probe has no slot, and the sample does not take one. */
 SEC("?perf_event") int on_sample(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /*
- * --sched: when a thread of a target gets a CPU again, one record tells what became of it since it left one. Whoever
- * else is switched on this machine pays for finding out that this is not about him, and for a line in what the CPU
- * keeps of the last switches: which tells what ran while a thread waited, without asking where it would.
+ * --sched: when a thread of a target gets a CPU again, one record says how long it was off the CPU and why. Each
+ * context switch on the machine pays for a check of its two threads and for one entry in the list of the CPU's last
+ * switches. This list says which threads ran while another one waited, although nobody knows in advance on which
+ * CPU it will run.
  *
- * The run queue's lock is held here: nothing is woken, nothing allocated, nothing waits.
+ * The programs run with the run queue's lock held: they wake nobody, allocate no memory and do not wait.
  */
 #include "common.bpf.h"
 #include <bpf/bpf_core_read.h>
 
 #define TASK_INTERRUPTIBLE   0x1
 #define TASK_UNINTERRUPTIBLE 0x2
-#define TASK_STOPPED	     0xc /* and traced */
+#define TASK_STOPPED	     0xc /* __TASK_STOPPED | __TASK_TRACED */
 #define TASK_DEAD	     0x80
 
 static __always_inline struct mxbpf_sched_cpu *sched_cpu(void)
@@ -27,7 +28,10 @@ static __always_inline void comm_copy(char to[16], struct task_struct *task)
 	((__u64 *)to)[1] = *(__u64 *)&task->comm[8];
 }
 
-/* Who leaves the CPU, as one that ran on it; with threads of one process and name that did so in turns, as one. */
+/*
+ * Appends the thread that leaves the CPU to the CPU's list. It extends the last entry if that has the same process
+ * and name and ended when this thread began.
+ */
 static __always_inline void cpu_keep(struct mxbpf_sched_cpu *c, struct task_struct *task, __u32 tid, __u32 tgid,
 				     __u64 now)
 {
@@ -47,7 +51,7 @@ static __always_inline void cpu_keep(struct mxbpf_sched_cpu *c, struct task_stru
 	__builtin_memcpy(s->comm, comm, sizeof(comm));
 }
 
-/* What was kept of a CPU from a moment on, newest first, into its record. */
+/* Copies the list of a CPU into its record, newest entry first, back to from_ns. Returns the number of entries. */
 __noinline int cpu_slices(struct mxbpf_sched_cpu *c, __u64 from_ns)
 {
 	struct mxbpf_sched_slice *s, *to;
@@ -71,7 +75,9 @@ static __always_inline void sched_send(struct mxbpf_sched_cpu *c, __u32 nslices)
 {
 	struct mxbpf_sched *r = (struct mxbpf_sched *)c->rec;
 
-	asm volatile("%0 &= %1" : "+r"(nslices) : "i"(MXBPF_SCHED_SLICES_MAX)); /* as it is; for the verifier */
+	asm volatile("%0 &= %1"
+		     : "+r"(nslices)
+		     : "i"(MXBPF_SCHED_SLICES_MAX)); /* does not change the value, but tells the verifier its bound */
 	r->nslices = nslices;
 	if (nslices == MXBPF_SCHED_SLICES_MAX && r->slices[MXBPF_SCHED_SLICES_MAX - 1].from_ns > r->woken_ns)
 		r->flags |= MXBPF_SCHED_MORE;
@@ -100,7 +106,7 @@ static __always_inline void sched_fill(struct mxbpf_sched *r, struct mxbpf_sched
 	__builtin_memcpy(r->by_comm, t->taker_comm, sizeof(r->by_comm));
 }
 
-/* It slept: every sleep ends with a waking, which may have come before it had left the CPU. */
+/* Fills in the wake-up that ended a sleep. It may have come before the thread had left the CPU. */
 static __always_inline void sched_fill_waking(struct mxbpf_sched *r, struct mxbpf_sched_thread *t, __u64 now)
 {
 	r->woken_ns = now;
@@ -114,7 +120,7 @@ static __always_inline void sched_fill_waking(struct mxbpf_sched *r, struct mxbp
 	__builtin_memcpy(r->by_comm, t->waker_comm, sizeof(r->by_comm));
 }
 
-/* What it was in: a system call, and the innermost open span. */
+/* Notes the system call and the innermost open span that the thread is in. */
 static __always_inline void sched_where(struct mxbpf_sched_thread *t, struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -137,7 +143,7 @@ static __always_inline void sched_where(struct mxbpf_sched_thread *t, struct tas
 	t->span_cls = f->cls;
 }
 
-/* The running thread, which is a target's, leaves its CPU. */
+/* The running thread, which belongs to a target, leaves its CPU. */
 static __always_inline void sched_leave(struct mxbpf_sched_thread *t, struct mxbpf_sched_cpu *c,
 					struct task_struct *task, bool preempted, struct task_struct *next,
 					struct mxbpf_sched_thread *taker, __u32 next_tid, __u64 now)
@@ -171,7 +177,7 @@ static __always_inline void sched_leave(struct mxbpf_sched_thread *t, struct mxb
 	t->flags = BPF_CORE_READ_BITFIELD(task, in_iowait) ? MXBPF_SCHED_IOWAIT : 0;
 }
 
-/* It has a CPU again: this one. */
+/* Sends the record of a thread that gets this CPU at `now`. */
 static __noinline int sched_return(struct mxbpf_sched_thread *t, struct mxbpf_sched_cpu *c, __u64 now)
 {
 	struct mxbpf_sched *r = (struct mxbpf_sched *)c->rec;
@@ -192,9 +198,10 @@ static __noinline int sched_return(struct mxbpf_sched_thread *t, struct mxbpf_sc
 }
 
 /*
- * It leaves a CPU that it was not seen to get: the kernel runs no program for some threads (seen of process 1 in a
- * sandbox), and one of them has left the CPU to it. It got the CPU after the last switch that was seen here, which is
- * taken for the moment. What that thread ran counts as this one's; that it did is told.
+ * Handles a thread that leaves a CPU without having been seen to get it. The kernel runs no BPF program for some
+ * threads (seen with process 1 in a sandbox), and such a thread has left the CPU to this one. This thread got the
+ * CPU after the last switch seen here, so the time of that switch is used. The unseen thread's time on CPU then
+ * counts as this thread's, and the record is counted as unmatched.
  */
 static __always_inline void sched_unseen_return(struct mxbpf_sched_thread *t, struct mxbpf_sched_cpu *c)
 {
@@ -208,7 +215,9 @@ static __always_inline void sched_unseen_return(struct mxbpf_sched_thread *t, st
 	sched_return(t, c, at);
 }
 
-/* A thread that has not hit a probe, nor been there when the window began. -1: it is a target's, and there is no room.
+/*
+ * Adds the running thread if it belongs to a target. It has hit no probe yet, and it did not exist when the window
+ * began. Returns -1 if the table is full.
  */
 static __noinline int sched_look(void)
 {
@@ -238,7 +247,7 @@ SEC("?raw_tp/sched_switch") int on_switch(struct bpf_raw_tracepoint_args *ctx)
 	tid = task->pid;
 	tgid = task->tgid;
 	next_tid = BPF_CORE_READ(next, pid);
-	if (next_tid) /* 0: the idle CPU's */
+	if (next_tid) /* 0: the idle thread */
 		n = sched_thread(next_tid);
 	if (tid) {
 		t = sched_thread(tid);
@@ -264,7 +273,10 @@ SEC("?raw_tp/sched_switch") int on_switch(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* Not sched_wakeup, which for a sleeper on another CPU comes there, where nobody knows who woke it. */
+/*
+ * Notes who wakes a thread. The tracepoint sched_wakeup is no use here: for a thread on another CPU it runs on that
+ * CPU, where the waker is not known.
+ */
 SEC("?raw_tp/sched_waking") int on_waking(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *p = (void *)ctx->args[0], *task;
@@ -284,8 +296,7 @@ SEC("?raw_tp/sched_waking") int on_waking(struct bpf_raw_tracepoint_args *ctx)
 	t->waker_flags = by ? MXBPF_SCHED_BY_OURS : 0;
 	comm_copy(t->waker_comm, task);
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	/* Outside of system calls only an interrupt wakes, but for the kernel's own threads, and
-	 * those that end. */
+	/* Outside of system calls, only interrupts, kernel threads and exiting threads wake others. */
 	if (!tid || (!(task->flags & (PF_KTHREAD | PF_EXITING)) && (__s64)regs->orig_ax < 0))
 		t->waker_flags |= MXBPF_SCHED_BY_IRQ;
 	t->woken_ns = bpf_ktime_get_ns();

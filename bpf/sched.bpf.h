@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* --sched: the threads of the targets as the scheduler's tracepoints know them, and a place for what those find. */
+/*
+ * --sched: the threads of the target processes, as the scheduler's tracepoints identify them, and a scratch area
+ * per CPU.
+ */
 #ifndef SCHED_BPF_H
 #define SCHED_BPF_H
 
 #include "mxbpf_sched.h"
 #include "ids.bpf.h"
 
-const volatile __u8 cfg_sched; /* asked for */
+const volatile __u8 cfg_sched; /* --sched was given */
 
-/* Apart from the spans': a burst of the one shall not evict the other. */
+/* Scheduling records have a ring of their own, so that bursts of spans and of switches do not evict each other. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -29,7 +32,7 @@ struct {
 	__type(value, struct mxbpf_sched_cpu);
 } sched_cpus SEC(".maps");
 
-/* Bits of the processes whose threads are in there, by their ids modulo 64: of most others that tells at once. */
+/* One bit per process in the table, at its id modulo 64. A clear bit rejects most other processes at once. */
 __u64 sched_processes;
 
 static __always_inline struct mxbpf_sched_thread *sched_thread_at(__u32 i)
@@ -54,7 +57,7 @@ static __always_inline struct mxbpf_sched_thread *sched_thread(__u32 id)
 	return 0;
 }
 
-/* The running thread is a target's. 0: there is no room for it. */
+/* Adds the running thread, which belongs to a target. Returns 0 if the table is full. */
 static __noinline int sched_add(__u32 tgid, __u32 tid, __u32 slot)
 {
 	__u64 ids = bpf_get_current_pid_tgid();
@@ -82,7 +85,7 @@ static __noinline int sched_add(__u32 tgid, __u32 tid, __u32 slot)
 	return !!t;
 }
 
-/* It is none of a target any more. */
+/* Removes the running thread after its process called exec. */
 static __always_inline void sched_forget(void)
 {
 	struct mxbpf_sched_thread *t = sched_thread(bpf_get_current_pid_tgid());

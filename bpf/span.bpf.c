@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /*
- * Spans: starts are paired with ends here, once, so that a record is a finished span. A thread's open spans are a stack
- * of frames in its slot; what ends by key stands in a map as well, since another thread may end it.
+ * Spans. This file pairs starts with ends, so that each record is a finished span. The open spans of a thread are a
+ * stack of frames in its slot. A span that ends by key also has a copy in a map, because another thread may end it.
  */
 #include "account.bpf.h"
 #include "common.bpf.h"
@@ -14,8 +14,8 @@
 #include "read/name.bpf.h"
 #include "stats.bpf.h"
 
-#define PUSHED_MAX 16	/* words: a return address and arguments */
-#define NEAR_BYTES 4096 /* a function's size */
+#define PUSHED_MAX 16	/* words below a frame: a return address and pushed arguments */
+#define NEAR_BYTES 4096 /* bytes: a return address this close to the call site is in the same function */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -25,7 +25,7 @@ struct {
 	__type(value, struct mxbpf_cut_check);
 } cut_checks SEC(".maps");
 
-/* By where a call comes back to in the runtime's library: whose it is. */
+/* Cookie of the caller's function, by the return address in the runtime's library. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -36,7 +36,7 @@ struct {
 
 #define FILLS_WHOLE (cfg_counters || cfg_details & MXBPF_DETAIL_LAYER)
 
-/* What stands behind the account. That has to be there then. */
+/* Fills the members behind the account. A record that has them must have the account too. */
 static __always_inline void span_fill_rest(struct mxbpf_span *s, struct mxbpf_thread *t, struct mxbpf_frame *f)
 {
 	if (s->h.size != MXBPF_SPAN_BYTES_ACCOUNT) {
@@ -50,7 +50,7 @@ static __always_inline void span_fill_rest(struct mxbpf_span *s, struct mxbpf_th
 	s->h.size = sizeof(*s);
 }
 
-/* What a frame is as a record, that ends now. */
+/* Fills s with the span of frame f, which ends at `now`. */
 __noinline int span_fill(struct mxbpf_span *s, struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now, __u32 flags)
 {
 	if (!s || !t || !f)
@@ -85,7 +85,7 @@ __noinline int span_fill(struct mxbpf_span *s, struct mxbpf_thread *t, struct mx
 	return 0;
 }
 
-/* The verifier wants sizes that it knows. */
+/* Sends one of four record sizes. Each call has a constant size, because the verifier requires one. */
 static __always_inline long span_output(struct mxbpf_thread *t, struct mxbpf_span *s)
 {
 	if (FILLS_WHOLE || s->h.size == sizeof(*s))
@@ -96,7 +96,7 @@ static __always_inline long span_output(struct mxbpf_thread *t, struct mxbpf_spa
 				  ring_flags(t));
 }
 
-/* One finished span, into the ring or to its row. */
+/* Sends a finished span to the ring, adds it to its row (--stats), or both. */
 __noinline int span_send(struct mxbpf_thread *t, struct mxbpf_span *s)
 {
 	if (!t || !s)
@@ -117,14 +117,14 @@ static __always_inline void span_emit(struct mxbpf_thread *t, struct mxbpf_frame
 	span_send(t, &t->done);
 }
 
-/* The first child turned out not to be the only one: it is a span of its own after all. */
+/* Sends the first child as a span of its own. A second child shows that it was not its parent's twin. */
 static __always_inline void twin_emit(struct mxbpf_thread *t, struct mxbpf_frame *f)
 {
 	span_send(t, &f->twin);
 	f->twin.dur_ns = 0;
 }
 
-/* Takes the top frame f off and returns its parent: what was taken inside f was taken inside that. */
+/* Pops the top frame f and returns its parent. Memory allocated in f was also allocated in the parent. */
 static __always_inline struct mxbpf_frame *frame_off(struct mxbpf_thread *t, struct mxbpf_frame *f)
 {
 	struct mxbpf_frame *parent;
@@ -137,7 +137,7 @@ static __always_inline struct mxbpf_frame *frame_off(struct mxbpf_thread *t, str
 	return parent;
 }
 
-/* What --life has to say of a frame that ends, in its parent. */
+/* Sends the --life record of frame f, which ends. */
 static __always_inline void frame_life(struct mxbpf_thread *t, struct mxbpf_frame *f, struct mxbpf_frame *parent,
 				       __u64 now)
 {
@@ -148,8 +148,8 @@ static __always_inline void frame_life(struct mxbpf_thread *t, struct mxbpf_fram
 }
 
 /*
- * Closes the top frame: its time is its parent's child time, and it becomes a record, unless it may turn out to be its
- * parent's twin, which its parent's end decides.
+ * Closes the top frame and adds its time to its parent's child time. The span is sent now, unless it may be its
+ * parent's twin: the same call, seen twice. The parent's end decides that.
  */
 __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 {
@@ -163,7 +163,7 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 	if (cfg_counters)
 		counters_close(t);
 	detail_close(t, f, flags);
-	if (f->twin.dur_ns) { /* the only child: what was in it was in this one */
+	if (f->twin.dur_ns) { /* the only child was a twin, so its own time and memory are this frame's */
 		f->child_ns -= f->twin.self_ns;
 		f->self_alloc_bytes += f->twin.self_alloc_bytes;
 		account_unnest(f, &f->twin);
@@ -192,13 +192,16 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 	return 0;
 }
 
-/* The counters of the function of a cut. */
+/* Returns the entry and exit counts of a function that ends by cut, or NULL. */
 static __always_inline struct mxbpf_cut_check *cut_check(__u32 func)
 {
 	return func ? bpf_map_lookup_elem(&cut_checks, &func) : 0;
 }
 
-/* Its record is made of the map's copy now, which was taken when it opened. */
+/*
+ * Copies memory and account of frame f, which leaves its thread's stack, to the map's copy. That copy was made when
+ * f opened, and the record is made from it now.
+ */
 static __always_inline void key_keep(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now)
 {
 	struct mxbpf_key key = {.key = f->key, .tgid = t->tgid, .cls = frame_key_class(f)};
@@ -212,9 +215,9 @@ static __always_inline void key_keep(struct mxbpf_thread *t, struct mxbpf_frame 
 }
 
 /*
- * Closes the top frame other than by its own end. One that ends by key stays open in the map: it may be an
- * asynchronous span whose function has returned. The verifier looks at a global function once, at an inlined one in
- * each turn of each loop.
+ * Closes the top frame without a hit of its own end. A span that ends by key stays open in the map, because it may
+ * be an asynchronous span whose function has returned. This is a global function because the verifier checks it
+ * once, but checks an inlined one in each iteration of each loop.
  */
 __noinline int frame_drop(struct mxbpf_thread *t, __u64 now)
 {
@@ -226,7 +229,7 @@ __noinline int frame_drop(struct mxbpf_thread *t, __u64 now)
 	f = frame_top(t);
 	if (!f)
 		return 0;
-	t->over = 0; /* what was dropped lay above this frame */
+	t->over = 0; /* the dropped frames were nested in this one */
 	switch (f->end) {
 	case MXBPF_END_KEY:
 		key_keep(t, f, now);
@@ -236,7 +239,7 @@ __noinline int frame_drop(struct mxbpf_thread *t, __u64 now)
 	case MXBPF_END_NEXT:
 		frame_close(t, now, 0);
 		return 0;
-	case MXBPF_END_CUT: /* an exception went through it: no loss, but its end is only known to lie before now */
+	case MXBPF_END_CUT: /* an exception passed through it: no loss, but the end is an upper bound */
 		c = cut_check(f->func);
 		if (c) {
 			__sync_fetch_and_add(&c->unwound, 1);
@@ -261,7 +264,7 @@ __noinline int frame_forget(struct mxbpf_thread *t, __u32 i)
 	f = frame_at(t, i);
 	if (!f)
 		return 0;
-	if (f->twin.dur_ns) /* it ended before */
+	if (f->twin.dur_ns) /* the child has ended */
 		twin_emit(t, f);
 	c = f->end == MXBPF_END_CUT ? cut_check(f->func) : 0;
 	if (c)
@@ -280,8 +283,8 @@ __noinline int frames_forget_step(struct mxbpf_thread *t, __u32 from)
 }
 
 /*
- * Events were not taken for a while: whether what is open ended in it nobody knows. What ends by key is counted where
- * it is found by key.
+ * Discards all frames of t after a pause in recording: their ends may have passed unseen. Spans that end by key are
+ * counted when their key is looked up.
  */
 __noinline int frames_forget(struct mxbpf_thread *t)
 {
@@ -298,8 +301,8 @@ __noinline int frames_forget(struct mxbpf_thread *t)
 }
 
 /*
- * Whether a function that is at ip has a call under way: it returns to somewhere near, and its return address stands
- * right below the function's stack and the arguments that were pushed.
+ * Returns 1 if the function at ip seems to have a call under way: one of the words below sp is a return address
+ * near ip. The call pushes that address below the function's frame and the arguments that were pushed.
  */
 __noinline int calls_from(__u64 sp, __u64 ip)
 {
@@ -315,9 +318,9 @@ __noinline int calls_from(__u64 sp, __u64 ip)
 }
 
 /*
- * A frame that has no end of its own may lie higher than the thread's next event although its function has returned:
- * then what it had on the stack does not stand there any more. (It may, where nothing has been written since; that is
- * rare.)
+ * Returns true if the function of a frame without an end probe has returned, although the frame lies above the
+ * present stack pointer: its return address has been overwritten. The check fails if nothing has been written there
+ * since, which is rare.
  */
 static __always_inline bool frame_has_returned(struct mxbpf_frame *f)
 {
@@ -329,16 +332,16 @@ static __always_inline bool frame_has_returned(struct mxbpf_frame *f)
 }
 
 /*
- * Drop the top frame as long as an end of its own will not be seen any more; at most FRAMES_STEP. 0: the top frame
- * stays. One function for each reason, and one for each turn, as the verifier looks at a function once but follows each
- * turn of each loop. `of` is what the reason compares with.
+ * Drops top frames while their own ends can no longer be seen, at most FRAMES_STEP. Returns 0 if the top frame
+ * stays. Each reason has its own function, and so has each iteration, because the verifier checks a global function
+ * once but follows every iteration of a loop. The reason compares with `of`.
  */
 #define FRAMES_DROP(name, goes)                                                                                        \
 	__noinline int name##_top(struct mxbpf_thread *t, __u64 now, __u64 of)                                         \
 	{                                                                                                              \
 		struct mxbpf_frame *f = t ? frame_top(t) : 0;                                                          \
                                                                                                                        \
-		asm volatile("" : "+r"(of)); /* the compiler would not hand on what no reason reads */                 \
+		asm volatile("" : "+r"(of)); /* keeps `of` an argument if the reason does not read it */               \
 		if (!f || !(goes))                                                                                     \
 			return 0;                                                                                      \
 		frame_drop(t, now);                                                                                    \
@@ -354,12 +357,14 @@ static __always_inline bool frame_has_returned(struct mxbpf_frame *f)
 		return 1;                                                                                              \
 	}
 
-/* Their function has returned: the stack pointer, `of`, is at or above them. */
+/* Drops frames whose function has returned: the stack pointer `of` is at or above them. */
 FRAMES_DROP(frames_drop_left, f->sp < of || (f->sp == of && !f->tail))
-/* It has returned: what it had on the stack is not there. */
+/* Drops frames whose return address is no longer on the stack. */
 FRAMES_DROP(frames_drop_returned, frame_has_returned(f))
-/* They are above the one that ends by key and began at the moment `of`, or the innermost of the class `of` that ends by
- * pair. */
+/*
+ * Drops the frames above one that ends later: above the one that ends by key and began at time `of`, or above the
+ * innermost one of class `of` that ends by pair.
+ */
 FRAMES_DROP(frames_drop_above_key, f->end != MXBPF_END_KEY || f->start_ns != of)
 FRAMES_DROP(frames_drop_above_pair, f->end != MXBPF_END_PAIR || f->cls != of)
 
@@ -372,8 +377,8 @@ FRAMES_DROP(frames_drop_above_pair, f->end != MXBPF_END_PAIR || f->cls != of)
 	} while (0)
 
 /*
- * Ends what an event at sp shows to be over. No function of its own: calls go as deep as the kernel lets them, from
- * here to custom_at().
+ * Ends the frames that cannot be open any more at stack pointer sp. This function is inlined because the call chain
+ * from here to custom_at() already has the depth that the kernel allows.
  */
 static __always_inline void frames_end(struct mxbpf_thread *t, __u64 sp)
 {
@@ -388,10 +393,14 @@ static __always_inline void frames_end(struct mxbpf_thread *t, __u64 sp)
 		FRAMES_ALL(frames_drop_returned(t, now, 0));
 }
 
-/* An object that is used again was not seen to end the first time: that span is lost, and said to be. */
+/*
+ * Stores an open span under its key. If the key exists, the end of the earlier span was missed, and that span
+ * counts as lost.
+ */
 static __always_inline void key_put(struct mxbpf_thread *t, struct mxbpf_key *key, struct mxbpf_frame *f)
 {
-	int err = bpf_map_update_elem(&open_keys, key, f, BPF_NOEXIST); /* on Linux <= 6.3 no more of it is set */
+	int err = bpf_map_update_elem(&open_keys, key, f,
+				      BPF_NOEXIST); /* Linux <= 6.3 sets only the low 32 bits of the result */
 
 	if (err == -EEXIST) {
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
@@ -403,7 +412,10 @@ static __always_inline void key_put(struct mxbpf_thread *t, struct mxbpf_key *ke
 	}
 }
 
-/* A function of a family: which one, and one more entry of it, unless its cut does not hold. */
+/*
+ * Sets the function of frame f and counts its entry. If the function's cut has proved wrong, the span ends at the
+ * next event.
+ */
 static __always_inline void func_open(struct mxbpf_thread *t, struct mxbpf_frame *f,
 				      const volatile struct mxbpf_row *row, __u64 cookie, __u64 sp)
 {
@@ -421,7 +433,10 @@ static __always_inline void func_open(struct mxbpf_thread *t, struct mxbpf_frame
 	}
 }
 
-/* Which call came to a probed function, by its return address at sp; 0: none that is looked at. */
+/*
+ * Returns the cookie of the call site that the return address at sp belongs to, or 0 if the site is not in the
+ * plan.
+ */
 static __always_inline __u64 caller_cookie(struct mxbpf_thread *t, __u64 sp)
 {
 	__u64 word = 0, *cookie;
@@ -435,12 +450,14 @@ static __always_inline __u64 caller_cookie(struct mxbpf_thread *t, __u64 sp)
 	return cookie ? *cookie : 0;
 }
 
-/* A frame's place, by a cookie with its CFA: the stack pointer at its function's entry, the CFA less the return
- * address.
+/*
+ * Returns the stack pointer at the entry of a frame's function, from a cookie with its CFA: the CFA minus the
+ * return address.
  */
 static __always_inline __u64 cookie_sp(__u64 cookie, __u64 sp, __u64 bp)
 {
-	asm volatile("" : "+r"(sp), "+r"(bp)); /* else the verifier sees a modified context pointer */
+	asm volatile(""
+		     : "+r"(sp), "+r"(bp)); /* hides from the verifier that the pointer into the context was modified */
 	return (cookie & MXBPF_CUT_RBP ? bp : sp) + ((__s64)cookie >> MXBPF_CUT_OFF_SHIFT) - 8;
 }
 
@@ -468,7 +485,7 @@ static __always_inline __u64 span_name(struct pt_regs *ctx, struct mxbpf_thread 
 	return text ? name_intern(t, text, 0) : MXBPF_NAME_UNNAMED;
 }
 
-/* The name of an operator that a custom one pushed, in a bulk or by itself; else 0. */
+/* Returns the name of an operator that a custom operator pushed, alone or in a bulk, or 0. */
 static __always_inline __u64 custom_of(struct pt_regs *ctx, struct mxbpf_thread *t,
 				       const volatile struct mxbpf_row *row, __u64 name_id)
 {
@@ -506,7 +523,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	if (row->hides && name_hidden(name_id))
 		return;
 	d = t->depth;
-	if (row->end == MXBPF_END_PARENT && !d) { /* nothing would ever end it */
+	if (row->end == MXBPF_END_PARENT && !d) { /* nothing would end it */
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
 		return;
 	}
@@ -540,7 +557,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	}
 	f->link = row->inside ? 0 : fetch_link(ctx, t, &row->link);
 	f->device = row->inside ? inside_device(frame_at(t, d - 1)) : fetch_device(ctx, t, &row->device);
-	/* A call-site probe stands in a callee of the spanned function: that frame lives one return address longer. */
+	/* A call-site probe is in a callee, so the spanned frame starts one return address higher. */
 	f->sp = row->unscoped ? ~0ull : row->at_call_site || row->by_caller ? callee_sp + 8 : sp;
 	if (row->leaf && f->end == MXBPF_END_NEXT)
 		f->sp = 0;
@@ -554,13 +571,13 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	account_open(f, row->end == MXBPF_END_KEY);
 	if (cfg_counters)
 		counters_open(t);
-	f->start_ns = bpf_ktime_get_ns(); /* after the fetches: their cost is not the span's */
+	f->start_ns = bpf_ktime_get_ns(); /* taken after the fetches, so the span does not include their cost */
 	t->depth = d + 1;
 	if (row->end != MXBPF_END_KEY)
 		return;
 	key.key = f->key;
 	key.tgid = t->tgid;
-	key.cls = row->cls; /* frame_key_class() */
+	key.cls = row->cls; /* the class in frame_key_class() */
 	key_put(t, &key, f);
 }
 
@@ -570,8 +587,10 @@ static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_th
 	__u64 now = bpf_ktime_get_ns(), sp = PT_REGS_SP(ctx);
 	struct mxbpf_frame *f = frame_top(t);
 
-	/* A callee that was left by a jump or an exception must not take its caller's end. Of an end that is jumped to
-	 * the stack pointer does not tell. */
+	/*
+	 * Drop calls that a jump or an exception left, so that they do not take their caller's end. The stack
+	 * pointer at an end that is reached by a jump says nothing.
+	 */
 	if (row->at_call_site && f && f->sp <= sp)
 		FRAMES_ALL(frames_drop_left(t, now, sp));
 	if (t->over) {
@@ -600,7 +619,7 @@ __noinline int frame_has(struct mxbpf_thread *t, __u32 i, __u64 start_ns)
 	return f && f->end == MXBPF_END_KEY && f->start_ns == start_ns;
 }
 
-/* frames_have() of frames d - 1 to d - 16. */
+/* Does frames_have() for frames d - 1 to d - FRAMES_STEP. */
 __noinline int frames_have_step(struct mxbpf_thread *t, __u32 d, __u64 start_ns)
 {
 	__u32 i;
@@ -611,7 +630,7 @@ __noinline int frames_have_step(struct mxbpf_thread *t, __u32 d, __u64 start_ns)
 	return 0;
 }
 
-/* Whether a span that ends by key is open on the running thread. */
+/* Returns 1 if the span that ends by key and began at start_ns is open on the running thread. */
 __noinline int frames_have(struct mxbpf_thread *t, __u64 start_ns)
 {
 	__u32 i;
@@ -644,13 +663,17 @@ static __always_inline void span_close_key(struct pt_regs *ctx, struct mxbpf_thr
 		FRAMES_ALL(frames_drop_above_key(t, now, open->start_ns));
 		frame_close(t, now, 0);
 	} else {
-		t->counted.known = 0; /* it began on another thread, or its function has returned */
+		t->counted.known =
+			0; /* it began on another thread, or its function has returned: counters are unknown */
 		span_emit(t, open, now, MXBPF_SPAN_ASYNC);
 	}
 	bpf_map_delete_elem(&open_keys, &key);
 }
 
-/* A hand-over without an open span is sent as well: the reader pairs hand-overs and starts by counting. */
+/*
+ * Sends a hand-over of work to another thread. It is sent even without an open span, because the reader pairs
+ * hand-overs with starts by counting.
+ */
 static __always_inline void edge_emit(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
 	__u64 now = bpf_ktime_get_ns();

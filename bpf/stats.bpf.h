@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * --stats: finished spans and allocations are added up here instead of sent. Nothing locks: sums are atomic, and what
- * is a highest or lowest value is raised by compare-and-swap. Rows are striped by CPU, so that CPUs seldom share one.
- * User space takes rows by putting an empty map into the place of the full one: the kernel returns from that when no
- * program uses the old one any more.
+ * --stats: the kernel sums finished spans and allocations instead of sending them. No locks are used: sums are
+ * atomic additions, and minimum and maximum are updated by compare-and-swap. Rows are striped by CPU, so that two
+ * CPUs seldom share one. User space takes the rows by putting an empty map in the place of the full one. The kernel
+ * returns from this update when no program uses the old map any more.
  */
 #ifndef STATS_BPF_H
 #define STATS_BPF_H
@@ -13,11 +13,11 @@
 #include "mxbpf_hist.h"
 #include "mxbpf_stats.h"
 
-#define STATS_TRIES 64 /* of a compare-and-swap; each failure is another CPU's success */
+#define STATS_TRIES 64 /* compare-and-swap attempts; each failure is another CPU's success */
 
 const volatile __u32 cfg_stripe_mask;
 
-/* Sizes, as clang 14 describes no types of a map in a map. */
+/* Sizes instead of types, because clang 14 emits no type information for a map in a map. */
 struct stat_rows {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -48,7 +48,7 @@ struct {
 	__array(values, struct stat_mems);
 } stat_mems SEC(".maps");
 
-/* What a row begins as: too large for the stack. */
+/* Initial value of a row, which is too large for the BPF stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -56,7 +56,7 @@ struct {
 	__type(value, struct mxbpf_stat);
 } stat_blank SEC(".maps");
 
-/* Whether *p is at least v afterwards: it is, unless others raised it, but not enough, again and again. */
+/* Raises *p to at least v. Returns 0 if other CPUs changed *p in each of STATS_TRIES attempts. */
 __noinline int stats_raise(__u64 *p, __u64 v)
 {
 	__u64 old, seen;
@@ -78,7 +78,10 @@ __noinline int stats_raise(__u64 *p, __u64 v)
 
 #define STATS_NO_TRY (~0ull)
 
-/* What is live after an allocation; never below 0, as what was allocated before is not known. */
+/*
+ * Returns the live bytes after an allocation or a free. They never fall below 0, because memory allocated before
+ * the window is not known. Returns STATS_NO_TRY if every attempt failed.
+ */
 __noinline __u64 stats_live(__u64 *live, __s64 bytes)
 {
 	__u64 old, now, seen;
@@ -97,13 +100,18 @@ __noinline __u64 stats_live(__u64 *live, __s64 bytes)
 	return STATS_NO_TRY;
 }
 
-/* The index of a duration's bucket; in a function of its own, so that its branches are looked at once. */
+/*
+ * Returns the histogram bucket of a duration. This is a global function so that the verifier checks its branches
+ * once.
+ */
 __noinline __u64 stats_bucket(__u64 ns)
 {
 	return mxbpf_bucket(ns);
 }
 
-/* User space learns a row's names while the process is there to be asked. Untold, it learns them when it takes the row.
+/*
+ * Sends the ids of a new row, so that user space can resolve its names while the process is alive. If the ring is
+ * full, user space resolves them when it takes the row.
  */
 static __always_inline void stats_announce(const struct mxbpf_stat_key *key)
 {
@@ -125,7 +133,7 @@ static __always_inline void stats_announce(const struct mxbpf_stat_key *key)
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Two threads may want to make the same row: both find it afterwards. */
+/* Creates a row. If two threads create the same row, both find it afterwards. */
 static __noinline int stats_row_new(void *rows, const struct mxbpf_stat_key *key)
 {
 	__u32 zero = 0;
@@ -156,7 +164,10 @@ static __always_inline void stats_account(struct mxbpf_account_sum *sum, const s
 		__sync_fetch_and_add(&sum->migrated, 1);
 }
 
-/* The part that is in no self time. */
+/*
+ * Sums the part of the account that belongs to nested spans, so that user space can subtract it from the row's self
+ * time.
+ */
 __noinline int stats_nested(struct mxbpf_account_sum *sum, const struct mxbpf_span *v)
 {
 	bool whole = v && v->flags & MXBPF_SPAN_ASYNC;
@@ -185,7 +196,7 @@ static __always_inline void stats_counters(struct mxbpf_counter_sum *sum, const 
 			__sync_fetch_and_add(&sum->value[i], v->counters[i]);
 }
 
-/* So that a rate can be told. */
+/* Keeps the first start and the last end, for rates. */
 static __always_inline bool stats_extent(struct mxbpf_stat *s, const struct mxbpf_span *v)
 {
 	return stats_raise(&s->first_ns_inv, ~v->h.ts_ns) && stats_raise(&s->last_ns, v->h.ts_ns + v->dur_ns);
@@ -227,13 +238,13 @@ static __always_inline bool stats_add(const struct mxbpf_stat_key *key, const st
 		stats_counters(&s->counters, v);
 	if ((v->flags & MXBPF_SPAN_USER) && !stats_extent(s, v))
 		return false;
-	bucket = stats_bucket(v->dur_ns); /* here, so that the verifier sees its bound where it is used */
+	bucket = stats_bucket(v->dur_ns); /* not inside the if, so that the verifier sees the bound where it is used */
 	if (bucket < MXBPF_HIST_BUCKETS)
 		__sync_fetch_and_add(&s->hist[bucket], 1);
 	return true;
 }
 
-/* In CHECK, attempted are the records that are sent as well. */
+/* Counts a sum as a record. In the CHECK mode the record is also sent, and the ring counts it as attempted. */
 static __always_inline void stats_count(struct mxbpf_thread *t, bool added)
 {
 	if (cfg_stats == MXBPF_STATS_ON)
@@ -242,7 +253,7 @@ static __always_inline void stats_count(struct mxbpf_thread *t, bool added)
 		t->counts[MXBPF_COUNT_DROPPED]++;
 }
 
-/* A finished span. */
+/* Adds a finished span to its row. */
 __noinline int stats_span(struct mxbpf_thread *t, struct mxbpf_span *v)
 {
 	struct mxbpf_stat_key key = {};
@@ -297,7 +308,7 @@ static __always_inline bool stats_mem_add(const struct mxbpf_stat_mem_key *key, 
 	return true;
 }
 
-/* Bytes taken on a device, or given back (below 0). */
+/* Adds an allocation of bytes on a device; bytes < 0: memory is freed. */
 __noinline int stats_alloc(struct mxbpf_thread *t, __u32 device, __s64 bytes)
 {
 	struct mxbpf_stat_mem_key key = {.device = device};

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* The moments that tell iterations. What they mean for each other user space finds out: it sees all of them. */
+/*
+ * Events that mark iterations of the training loop. User space sees all of them and decides which ones end an
+ * iteration.
+ */
 #ifndef STEP_BPF_H
 #define STEP_BPF_H
 
 #include "common.bpf.h"
 #include "mxbpf_step.h"
 
-#define STEP_OPS_MAX	4096		    /* more are looked at each time */
-#define STEP_NAME_BYTES 64		    /* of a name, in which is looked for */
-#define STEP_UPDATE	0x5f757064617465ull /* "_update" */
+#define STEP_OPS_MAX	4096 /* operators whose names are remembered; further ones are read at each hit */
+#define STEP_NAME_BYTES 64   /* bytes of an operator's name that are searched */
+#define STEP_UPDATE	0x5f757064617465ull /* "_update" in big-endian order */
 #define STEP_UPDATE_MSK 0xffffffffffffffull
 
-/* Operators by their addresses: whether they are an optimizer's. A name is looked at once. */
+/* By the operator's address: 1 if it updates parameters (an optimizer). Each name is read once. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, STEP_OPS_MAX);
@@ -19,7 +22,7 @@ struct {
 	__type(value, __u8);
 } step_ops SEC(".maps");
 
-/* Into the ring in any mode: they are few. */
+/* Sends a record to the ring in every mode, since there are few of them. */
 __noinline int step_send(struct mxbpf_thread *t, __u64 now, __u64 key, __u32 what, __u32 flags)
 {
 	struct mxbpf_step *r;
@@ -42,7 +45,10 @@ __noinline int step_send(struct mxbpf_thread *t, __u64 now, __u64 key, __u32 wha
 	return 0;
 }
 
-/* sgd_update, multi_sgd_mom_update, lamb_update_phase1, ...: all of them, and no other operator. -1: unreadable. */
+/*
+ * Returns 1 for the operators that update parameters (sgd_update, multi_sgd_mom_update, lamb_update_phase1): all of
+ * them have "_update" in their names, and no other operator has. Returns -1 if the name cannot be read.
+ */
 __noinline int step_names_update(struct mxbpf_thread *t, __u64 text)
 {
 	__u64 word = 0;

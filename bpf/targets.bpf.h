@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* The processes whose probe hits count. One map for both BPF objects: the fork tracepoint fills it (bpf/watch.bpf.c).
+/*
+ * The target processes. Two BPF objects share this map: the fork tracepoint adds child processes (bpf/watch.bpf.c).
  */
 #ifndef TARGETS_BPF_H
 #define TARGETS_BPF_H
@@ -8,8 +9,10 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 
-/* By tgid. Every hit is checked against it: the process filters of some kernels leak, and shared links have
- * none. */
+/*
+ * Targets by tgid. Every hit is checked against this map, because the process filters of some kernels let other
+ * processes through, and shared links have no filter.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MXBPF_TARGETS_MAX);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /*
- * What watched processes do that changes where probes belong: fork, exec, code mapped by their loader, exit. A process
- * that mxbpf launched stops there until user space has attached, so that nothing of it is missed; others go on.
+ * Events of watched processes that change where probes belong: fork, exec, exit, and new code mapped by the loader.
+ * A process that mxbpf launched is stopped at such an event until user space has attached its probes, so nothing is
+ * missed. Other processes are not stopped.
  */
 #include "mxbpf_watch.h"
 #include "ids.bpf.h"
@@ -11,13 +12,19 @@
 
 #define SIGSTOP 19
 
-/* A library that carries a runtime has megabytes of code; a smaller one is looked at with the next larger one. */
+/*
+ * Minimum growth of mapped code, in pages, that is reported. A library with a runtime has megabytes of code. A
+ * smaller library is examined together with the next larger one.
+ */
 const volatile __u64 cfg_code_pages;
 
-/* Cleared before the last sighting is read: nothing is stopped that nobody would continue. */
+/* User space clears this before it reads the last event, so that no process is stopped without being continued. */
 volatile __u32 watching = 1;
 
-/* Set while the probes of all targets are in shared links: a child is a target from its first instruction on. */
+/*
+ * Set while the probes of all targets are in shared links. A child process is then a target from its first
+ * instruction on.
+ */
 volatile __u32 covering;
 
 struct {
@@ -32,7 +39,7 @@ struct {
 	__uint(max_entries, MXBPF_SIGHTINGS_BYTES);
 } sightings SEC(".maps");
 
-/* Children and sightings for which there was no room. */
+/* Child processes and events lost because a map or the ring was full. */
 __u64 missed;
 
 static __always_inline int tell(__u32 kind, __u32 tgid, __u32 parent, __u32 stop, __u32 covered)
@@ -54,7 +61,10 @@ static __always_inline int tell(__u32 kind, __u32 tgid, __u32 parent, __u32 stop
 	return 0;
 }
 
-/* A child has its parent's memory: what the parent has where, it has there. Whether it is a target now. */
+/*
+ * Makes a child process a target if its parent is one. The child has a copy of the parent's memory, so all
+ * libraries are at the same addresses. Returns true if the child is a target now.
+ */
 static __always_inline bool cover(__u32 child, __u32 parent)
 {
 	struct mxbpf_target *of_parent = covering ? bpf_map_lookup_elem(&targets, &parent) : 0, target;
@@ -86,7 +96,7 @@ SEC("raw_tp/sched_process_fork") int on_fork(struct bpf_raw_tracepoint_args *ctx
 		__sync_fetch_and_add(&missed, 1);
 		return 0;
 	}
-	/* After vfork() the memory is the parent's, until exec. */
+	/* After vfork() the child uses the parent's memory until it calls exec. */
 	if (BPF_CORE_READ(parent, mm) == BPF_CORE_READ(child, mm))
 		return 0;
 	return tell(MXBPF_SIGHT_FORK, tgid, ids.tgid, 0, cover(tgid, ids.tgid));
@@ -105,7 +115,10 @@ SEC("raw_tp/sched_process_exec") int on_exec(void *ctx)
 	return tell(MXBPF_SIGHT_EXEC, ids.tgid, 0, w->stop, 0);
 }
 
-/* The loader's debugger hook: called before and after it maps or unmaps, and before it runs what it mapped. */
+/*
+ * Probe in the loader's debugger hook. The loader calls it before and after it maps or unmaps a library, and before
+ * it runs the library's code.
+ */
 SEC("uprobe") int on_loader(struct pt_regs *ctx)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * The kernel types that BPF programs use, and nothing else. Structures of the kernel are declared with the fields that
- * are read, under preserve_access_index, so that CO-RE finds them on the running kernel. x86-64 registers are the
- * uprobe context's ABI.
+ * The kernel types that the BPF programs use. Structures of the kernel are declared under preserve_access_index
+ * with only the fields that are read, so that CO-RE finds these fields in the running kernel. struct pt_regs has
+ * the layout of x86-64, which is fixed ABI for uprobes.
  */
 #ifndef __VMLINUX_H__
 #define __VMLINUX_H__
@@ -58,7 +58,7 @@ struct upid {
 
 struct pid {
 	unsigned int level;
-	struct upid numbers[1]; /* level + 1 */
+	struct upid numbers[1]; /* real length: level + 1 */
 };
 
 typedef struct {
@@ -148,7 +148,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 
-/* In task_struct.flags. */
+/* Bits of task_struct.flags. */
 enum {
 	PF_EXITING = 0x4,
 	PF_KTHREAD = 0x00200000,

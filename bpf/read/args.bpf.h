@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Tensors among the arguments of an operator: sizes, types and strides, interned like names. A tensor is a row of map
- * `tensors`, a call's arguments are words of which some are such rows' keys; user space makes text of both.
+ * Tensor arguments of an operator: sizes, types and strides, interned like names. A tensor is a row of map
+ * `tensors`. The arguments of a call are a list of words, some of which are keys of such rows. User space turns
+ * both into text.
  */
 #ifndef ARGS_BPF_H
 #define ARGS_BPF_H
@@ -10,22 +11,25 @@
 #include "mxbpf_name.h"
 #include "mxbpf_args.h"
 
-/* Scratch of one thread, by its slot; map `arg_scratch`. */
+/* Scratch area of a thread, by its slot; value of map `arg_scratch`. */
 struct mxbpf_arg_scratch {
 	__u64 slots[MXBPF_ARG_SLOTS];
 	__u64 words[MXBPF_ARG_WORDS_MAX];
 	__u64 impl[MXBPF_IMPL_WORDS];
-	__u64 n; /* words */
+	__u64 n; /* number of words, also of those that did not fit */
 	struct mxbpf_tensor tensor;
-	__u64 reqs; /* of MXNet's: slots say which arrays are wanted */
+	__u64 reqs; /* 1: `slots` holds which arrays are wanted */
 	struct mxbpf_name_part part;
 };
 
-/* Of the library: where a tensor has its key set, the last of the words that are read; which of them is its storage. */
+/*
+ * Offset of the key set in a tensor object, which is the last word that is read; and the index of its storage among
+ * the words.
+ */
 const volatile __u32 cfg_tensor_keys_off;
 const volatile __u32 cfg_tensor_storage_word;
 
-/* The maps are as large as this only where arguments were asked for. */
+/* User space gives these maps their full size only if arguments were asked for. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MXBPF_FUNCS_MAX);
@@ -54,13 +58,13 @@ struct {
 	__type(value, struct mxbpf_name_part);
 } args SEC(".maps");
 
-/* Words of a tensor, from the one with its key set back. */
+/* Indexes of a tensor's members in `impl`, counted back from the key set. */
 #define IMPL_NDIM    (MXBPF_IMPL_WORDS - 15)
 #define IMPL_SIZES   (MXBPF_IMPL_WORDS - 14)
 #define IMPL_STRIDES (MXBPF_IMPL_WORDS - 9)
 #define IMPL_NUMEL   (MXBPF_IMPL_WORDS - 3)
 #define IMPL_DTYPE   (MXBPF_IMPL_WORDS - 2)
-#define IMPL_INLINE  5 /* more dimensions lie elsewhere: sizes, then strides */
+#define IMPL_INLINE  5 /* dimensions stored inline; with more, sizes and then strides are on the heap */
 #define DTYPES_MAX   48
 
 static __always_inline struct mxbpf_arg_scratch *scratch_of(__u32 slot)
@@ -79,7 +83,7 @@ static __always_inline void word_put(struct mxbpf_arg_scratch *s, __u64 word)
 	s->n++;
 }
 
-/* What cannot be read is a loss. */
+/* Appends MXBPF_WORD_UNREADABLE and counts a loss. */
 __noinline int unreadable_put(__u32 slot)
 {
 	struct mxbpf_arg_scratch *s = scratch_of(slot);
@@ -92,7 +96,10 @@ __noinline int unreadable_put(__u32 slot)
 	return 0;
 }
 
-/* Stride i of so many dimensions. The mask is for the verifier of Linux 6.1, as in frame_at(). */
+/*
+ * Returns the place of stride i, behind ndim sizes. The mask keeps the bound for the verifier of Linux 6.1, which
+ * loses it when the compiler computes the address before the comparison.
+ */
 static __always_inline __s64 *stride_at(struct mxbpf_arg_scratch *s, __u32 ndim, __u32 i)
 {
 	i += ndim;
@@ -100,7 +107,7 @@ static __always_inline __s64 *stride_at(struct mxbpf_arg_scratch *s, __u32 ndim,
 	return &s->tensor.dims[i];
 }
 
-/* Copies the dimensions that lie in the object itself. */
+/* Copies dimensions that are stored in the tensor object itself. */
 __noinline int dims_inline(__u32 slot, __u32 ndim)
 {
 	struct mxbpf_arg_scratch *s = scratch_of(slot);
@@ -116,13 +123,16 @@ __noinline int dims_inline(__u32 slot, __u32 ndim)
 }
 
 enum dims {
-	DIMS_WRONG = 0, /* it is no tensor: not as many elements as the sizes say */
+	DIMS_WRONG = 0, /* not a tensor: the number of elements differs from the product of sizes */
 	DIMS_STRIDED = 1,
-	DIMS_SPARSE = 2, /* strides are none, and were not set */
-	DIMS_NESTED = 3, /* sizes are none either */
+	DIMS_SPARSE = 2, /* no strides: they were never set */
+	DIMS_NESTED = 3, /* neither sizes nor strides */
 };
 
-/* Strides that were not set are zeros, but perhaps the first. Others without a storage of their own have strides. */
+/*
+ * Tells strided tensors from others. Strides that were never set are zeros, except perhaps the first. A tensor
+ * without storage can have strides too.
+ */
 __noinline int dims_check(__u32 slot, __u32 ndim)
 {
 	struct mxbpf_arg_scratch *s = scratch_of(slot);
@@ -148,7 +158,7 @@ __noinline int dims_check(__u32 slot, __u32 ndim)
 	return unset ? DIMS_SPARSE : DIMS_STRIDED;
 }
 
-/* The word of the tensor that was read. */
+/* Returns the word of the tensor in `impl`. */
 static __always_inline __u64 tensor_word(struct mxbpf_arg_scratch *s, __u32 slot)
 {
 	__u64 ndim = s->impl[IMPL_NDIM], id;
@@ -171,7 +181,7 @@ static __always_inline __u64 tensor_word(struct mxbpf_arg_scratch *s, __u32 slot
 	return id;
 }
 
-/* The word of the tensor whose address lies at addr. */
+/* Appends the word of the tensor whose address is stored at addr. */
 __noinline int tensor_put(__u32 slot, __u64 addr)
 {
 	struct mxbpf_arg_scratch *s = scratch_of(slot);
@@ -196,7 +206,7 @@ __noinline int tensor_put(__u32 slot, __u64 addr)
 	return 0;
 }
 
-/* Those whose addresses lie so many bytes apart; of more than there is room for, none. */
+/* Appends n tensors whose addresses are `apart` bytes apart. If n exceeds the limit, the call has no arguments. */
 __noinline int tensors_put(__u32 slot, __u64 addr, __u64 n, __u32 apart)
 {
 	struct mxbpf_arg_scratch *s = scratch_of(slot);
@@ -221,10 +231,12 @@ static __always_inline void list_put(struct mxbpf_arg_scratch *s, __u32 slot, __
 	tensors_put(slot, addr, n, apart);
 }
 
-/* c10::IValue of 2.13: a word and its tag. A list has a header of two words, and its elements in a vector. */
+/*
+ * Layout of a boxed value (IValue): a word and its tag. A list is a header of two words, then a vector of elements.
+ */
 #define IVALUE_BYTES   16
 #define IVALUE_TENSOR  1
-#define IVALUE_SCALARS 0x7f8 /* numbers of every kind, bool */
+#define IVALUE_SCALARS 0x7f8 /* bit per tag: numbers of every kind, bool */
 #define IVALUE_LIST    14
 #define LIST_VECTOR    16
 struct ivalue {
@@ -237,7 +249,7 @@ static __always_inline bool is_scalar(const struct ivalue *v)
 	return v->tag < 32 && IVALUE_SCALARS >> v->tag & 1;
 }
 
-/* What a list is of, its first element says; of an empty one it is not known. */
+/* Appends a list. The type of its first element is the list's type; for an empty list it is unknown. */
 static __always_inline void ivalue_list_put(struct mxbpf_arg_scratch *s, __u32 slot, __u64 list)
 {
 	struct ivalue first = {};
@@ -270,7 +282,10 @@ __noinline int ivalue_put(__u32 slot, __u64 addr)
 	return 0;
 }
 
-/* The whole stack, as torch.profiler shows it: below an operator's own arguments lie those of what calls it. */
+/*
+ * Appends all n values of the interpreter's stack. An operator's own arguments lie on top of those of its caller,
+ * and the runtime's profiler shows both.
+ */
 __noinline int ivalues_put(__u32 slot, __u64 addr, __u64 n)
 {
 	struct mxbpf_arg_scratch *s = scratch_of(slot);
@@ -285,7 +300,10 @@ __noinline int ivalues_put(__u32 slot, __u64 addr, __u64 n)
 	return 0;
 }
 
-/* c10::IListRef: an address and a number, if its mark says so; else a container, which no operator was seen to get. */
+/*
+ * Reads a reference to a list (IListRef). It is an address and a length if its mark is ILIST_UNBOXED. Else it is a
+ * container, which no operator is known to receive.
+ */
 #define ILIST_UNBOXED 0
 static __always_inline void list_ref_put(struct mxbpf_arg_scratch *s, __u32 slot, __u64 addr)
 {
@@ -300,7 +318,7 @@ static __always_inline void list_ref_put(struct mxbpf_arg_scratch *s, __u32 slot
 		unreadable_put(slot);
 }
 
-/* Whether a scalar that need not be there is. */
+/* Returns true if an optional scalar has a value. */
 static __always_inline bool is_there(struct mxbpf_arg_scratch *s, const struct mxbpf_arg *a)
 {
 	__u32 at = (a->slot + a->opt_off / 8) % MXBPF_ARG_SLOTS;
@@ -312,7 +330,7 @@ static __always_inline bool is_there(struct mxbpf_arg_scratch *s, const struct m
 	return a->opt == MXBPF_ARG_ALWAYS || there;
 }
 
-/* The words of argument i of a function. */
+/* Appends the words of argument i of a function. */
 __noinline int arg_put(__u32 slot, __u32 func, __u32 i)
 {
 	struct mxbpf_func_args *f = bpf_map_lookup_elem(&func_args, &func);
@@ -375,7 +393,7 @@ __noinline __u64 words_hash(__u32 slot, __u32 part, __u64 h)
 			       s->n - from < MXBPF_ARG_WORDS_PART ? (s->n - from) * 8 : MXBPF_NAME_PART_BYTES);
 }
 
-/* As name_store(): the first part last. */
+/* Stores one part of the words. The first part is stored last, since it is the sign that all parts are there. */
 __noinline int words_store(__u32 slot, __u64 id, __u32 part)
 {
 	struct mxbpf_name_key key = {.id = id, .part = part};
@@ -395,7 +413,7 @@ __noinline int words_store(__u32 slot, __u64 id, __u32 part)
 
 #define WORD_PARTS (MXBPF_ARG_WORDS_MAX / MXBPF_ARG_WORDS_PART)
 
-/* The id of the words; 0: there are none, or too many. */
+/* Interns the words and returns their id, or 0 if there are none or too many. */
 __noinline __u64 words_intern(__u32 slot)
 {
 	struct mxbpf_thread *t = bpf_map_lookup_elem(&threads, &slot);
@@ -431,7 +449,7 @@ __noinline __u64 args_intern(__u32 slot, __u32 func, __u64 sp)
 	nstack = f->nslots > MXBPF_ARG_REGS ? f->nslots - MXBPF_ARG_REGS : 0;
 	if (nstack > MXBPF_ARG_SLOTS - MXBPF_ARG_REGS)
 		return 0;
-	/* Behind the return address. */
+	/* Stack arguments begin above the return address. */
 	if (nstack && bpf_probe_read_user(&s->slots[MXBPF_ARG_REGS], nstack * 8, (void *)(sp + 8))) {
 		unreadable_put(slot);
 		return 0;
@@ -441,7 +459,7 @@ __noinline __u64 args_intern(__u32 slot, __u32 func, __u64 sp)
 	return words_intern(slot);
 }
 
-/* The args_id of the operator that is being entered; 0: it has none, or they cannot be read. */
+/* Returns the args_id of the operator that is being entered, or 0 if it has no arguments or they cannot be read. */
 static __always_inline __u64 args_of(struct pt_regs *ctx, struct mxbpf_thread *t)
 {
 	struct mxbpf_arg_scratch *s = scratch_of(t->slot);

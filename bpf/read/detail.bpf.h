@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* What of a span is read only when it was asked for: one file each, all nothing where cfg_details says so. */
+/*
+ * Details of a span that are read only on request. Each has a file, and does nothing unless cfg_details asks for
+ * it.
+ */
 #ifndef DETAIL_BPF_H
 #define DETAIL_BPF_H
 
@@ -8,7 +11,7 @@
 #include "read/seq.bpf.h"
 #include "read/stack.bpf.h"
 
-/* When f opens; parent: the frame that it opens in, NULL if none. */
+/* Reads the details of f, which opens. `parent` is the frame that it opens in, or NULL. */
 static __always_inline void detail_open(struct pt_regs *ctx, struct mxbpf_thread *t, struct mxbpf_frame *f,
 					struct mxbpf_frame *parent, const volatile struct mxbpf_row *row)
 {
@@ -29,7 +32,7 @@ static __always_inline void detail_open(struct pt_regs *ctx, struct mxbpf_thread
 	}
 }
 
-/* When it closes; flags: as span_emit() takes them. */
+/* Completes the details of f, which closes. `flags` are those of span_emit(). */
 static __always_inline void detail_close(struct mxbpf_thread *t, struct mxbpf_frame *f, __u32 flags)
 {
 	if (cfg_details & MXBPF_DETAIL_SEQ)

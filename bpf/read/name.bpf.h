@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Names: the bytes are read when the span opens (they may be gone when it ends), hashed to an id, and put into a map at
- * first sight, where user space finds them: a name in a ring record could be dropped and leave an id nameless for ever.
+ * Names. The bytes are read when the span opens, because they may be gone when it ends. Their hash is the name's
+ * id. A new name is put into a map for user space to read. A record in the ring could be dropped, and then the id
+ * would have no name for ever.
  */
 #ifndef NAME_BPF_H
 #define NAME_BPF_H
@@ -16,7 +17,7 @@ struct {
 	__type(value, struct mxbpf_name_part);
 } names SEC(".maps");
 
-/* Folds len bytes of the thread's scratch part into h, eight at a time. */
+/* Adds len bytes of the thread's scratch part to hash h, eight bytes at a time. */
 __noinline __u64 name_hash(struct mxbpf_thread *t, __u64 h, __u32 len)
 {
 	if (!t)
@@ -25,8 +26,8 @@ __noinline __u64 name_hash(struct mxbpf_thread *t, __u64 h, __u32 len)
 }
 
 /*
- * One part into the map; 0 if it is there. The slot is looked up once more, as Linux <= 6.1 puts nothing into a map
- * that a global function got as its argument.
+ * Stores one part of a name. Returns 0 on success. The slot is looked up again, because Linux <= 6.1 does not let a
+ * global function store its argument in a map.
  */
 __noinline int name_store_part(__u32 slot, __u64 addr, __u64 id, __u32 part, __u32 tag)
 {
@@ -37,17 +38,17 @@ __noinline int name_store_part(__u32 slot, __u64 addr, __u64 id, __u32 part, __u
 	if (!t)
 		return -1;
 	n = cstr_read(t->part.text, sizeof(t->part.text), addr + (__u64)part * MXBPF_NAME_TEXT_MAX);
-	if (n < 0) /* it has gone meanwhile */
+	if (n < 0) /* the string is gone by now */
 		return -1;
 	t->part.len = n - 1;
 	t->part.tag = tag;
 	if (bpf_map_update_elem(&names, &key, &t->part, BPF_ANY))
 		return -1;
-	t->part.more = 1; /* of those that are still to come */
+	t->part.more = 1; /* set for the parts still to be stored, which come before this one */
 	return 0;
 }
 
-/* Second pass, once per name: the parts into the map, the first one last, as it is the sign that all are there. */
+/* Stores all parts of a new name. The first part is stored last, since it is the sign that all parts are there. */
 __noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 parts, __u32 tag)
 {
 	int i;
@@ -63,7 +64,7 @@ __noinline int name_store(struct mxbpf_thread *t, __u64 addr, __u64 id, __u32 pa
 	return 0;
 }
 
-/* The id of the C string at addr; 0 if it cannot be read. */
+/* Returns the id of the C string at addr, or 0 if it cannot be read. */
 __noinline __u64 name_intern(struct mxbpf_thread *t, __u64 addr, __u32 tag)
 {
 	struct mxbpf_name_key key = {};
@@ -95,10 +96,12 @@ __noinline __u64 name_intern(struct mxbpf_thread *t, __u64 addr, __u32 tag)
 	return h;
 }
 
-#define NODE_WORD 0x5f65646f6eull /* "node_" */
+#define NODE_WORD 0x5f65646f6eull /* "node_" in little-endian order */
 
-/* Autograd makes up such a name for what the program calls one by one, "node_796": no layer is called so, and each call
- * has another. */
+/*
+ * Returns true for a generated name such as "node_796". Autograd makes one for each operator that the program calls
+ * by itself. No layer has such a name, and each call has another one.
+ */
 static __always_inline bool name_is_numbered(__u64 text)
 {
 	__u64 word = 0;
@@ -107,7 +110,7 @@ static __always_inline bool name_is_numbered(__u64 text)
 	return (word & 0xffffffffff) == NODE_WORD && (word >> 40 & 0xff) >= '0' && (word >> 40 & 0xff) <= '9';
 }
 
-/* The name of a function of the plan, by its number. */
+/* Name ids of the plan's functions, by function number. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MXBPF_FUNCS_MAX);
@@ -122,7 +125,10 @@ static __always_inline __u64 func_name(__u32 func)
 	return id ? *id : 0;
 }
 
-/* A vtable's address as every process of the same libraries has it. */
+/*
+ * Returns a vtable's address relative to its library, so that all processes with the same libraries get the same
+ * id.
+ */
 __noinline __u64 object_id(struct mxbpf_thread *t, __u64 vtable)
 {
 	struct mxbpf_target *target;

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * MXNet's arrays of an operator: those that go in and those that come out lie in two vectors of the object that runs
- * it, whose places are the row's, by value or by address. Interned as the tensors of args.bpf.h are.
+ * Input and output arrays of an operator. They are in two vectors of the object that runs the operator, by value or
+ * by address, and the row has the offsets of the vectors. The arrays are interned like the tensors of args.bpf.h.
  */
 #ifndef NDARRAY_BPF_H
 #define NDARRAY_BPF_H
 
 #include "read/args.bpf.h"
 
-/* Of the library: how many dimensions lie in an array itself, and its bytes. */
+/* Number of dimensions that the library stores inline in an array object, and the object's size in bytes. */
 const volatile __u32 cfg_array_dims;
 const volatile __u32 cfg_array_bytes;
 
-/* mxnet::NDArray, as far as it is read: so many dimensions, then the tail. */
+/* Layout of the runtime's array object (NDArray) as far as it is read: cfg_array_dims dimensions, then the tail. */
 #define NDARRAY_FIRST	 16
-#define NDARRAY_HERE	 8 /* at most */
+#define NDARRAY_HERE	 8 /* inline dimensions at most */
 #define NDARRAY_HEAD	 8
-#define NDARRAY_ADDRESS	 8 /* bytes of one */
+#define NDARRAY_ADDRESS	 8 /* bytes of an address */
 #define NDARRAYS_ADDRESS (1ull << 48)
 struct ndarray {
-	__s32 ndim; /* -1: its shape is not known before the operator has run */
+	__s32 ndim; /* -1: the shape is not known before the operator has run */
 	__u32 nheap;
 	__s64 dims[NDARRAY_HERE];
 	__u64 heap;
@@ -33,9 +33,9 @@ struct ndarray {
 #define NDARRAY_STORAGES 3
 MXBPF_STATIC_ASSERT(sizeof(struct ndarray) <= MXBPF_IMPL_WORDS * 8);
 
-#define REQ_NULL 0 /* mxnet::OpReqType: what comes out is not wanted */
+#define REQ_NULL 0 /* OpReqType: the output is not wanted */
 
-/* Copies the dimensions; false: they cannot be. */
+/* Copies the dimensions. Returns 0 if they cannot be read. */
 __noinline int ndarray_dims(__u32 slot)
 {
 	struct mxbpf_arg_scratch *s = scratch_of(slot);
@@ -67,7 +67,7 @@ static __always_inline bool ndarray_read(struct ndarray *a, __u64 addr)
 				    (void *)(addr + head));
 }
 
-/* The word of the array at addr. */
+/* Returns the word of the array at addr. */
 __noinline __u64 ndarray_word(__u32 slot, __u64 addr)
 {
 	struct mxbpf_arg_scratch *s = scratch_of(slot);
@@ -96,7 +96,7 @@ __noinline __u64 ndarray_word(__u32 slot, __u64 addr)
 	return word;
 }
 
-/* Of those that come out, whether number i is wanted: the numbers lie in the scratch's slots, two a word. */
+/* Returns true if output i is wanted. The scratch area's slots hold the request types, two in a word. */
 static __always_inline bool is_wanted(struct mxbpf_arg_scratch *s, __u32 i)
 {
 	__u64 pair = s->slots[(i >> 1) % MXBPF_ARG_SLOTS];
@@ -104,7 +104,7 @@ static __always_inline bool is_wanted(struct mxbpf_arg_scratch *s, __u32 i)
 	return (__u32)(i & 1 ? pair >> 32 : pair) != REQ_NULL;
 }
 
-/* One of them, or its address. */
+/* Appends one array. addr is its address, or the address of a pointer to it. */
 __noinline int ndarray_put(__u32 slot, __u64 addr, __u32 i, __u32 apart)
 {
 	struct mxbpf_arg_scratch *s = scratch_of(slot);
@@ -125,7 +125,10 @@ __noinline int ndarray_put(__u32 slot, __u64 addr, __u32 i, __u32 apart)
 	return 0;
 }
 
-/* A vector of them. Fewer than max, a constant of the caller's, or none is looked at and it counts as truncated. */
+/*
+ * Appends a vector of arrays. If it has more than max, none is read and the list counts as truncated. The verifier
+ * needs max to be a constant of the caller's.
+ */
 __noinline int ndarrays_put(__u32 slot, __u64 addr, __u32 max, __u32 apart)
 {
 	struct mxbpf_arg_scratch *s = scratch_of(slot);
@@ -150,7 +153,10 @@ __noinline int ndarrays_put(__u32 slot, __u64 addr, __u32 max, __u32 apart)
 	return 0;
 }
 
-/* Which of the arrays that come out are wanted. False: nothing says so, or not of as many as there are. */
+/*
+ * Reads which outputs are wanted. Returns false if there is no such list, or if its length differs from that of the
+ * outputs.
+ */
 static __always_inline bool reqs_read(struct mxbpf_arg_scratch *s, __u64 reqs, __u64 outputs, __u32 apart)
 {
 	__u64 at[2] = {}, of[2] = {}, n;
@@ -164,8 +170,9 @@ static __always_inline bool reqs_read(struct mxbpf_arg_scratch *s, __u64 reqs, _
 }
 
 /*
- * The args_id of the operator whose object this is. places: offsets in it of the vectors in (16 bits), out, and of the
- * numbers that say what of that is wanted (0: nothing says so); NDARRAYS_ADDRESS: they hold addresses of arrays.
+ * Returns the args_id of the operator that runs as `object`. `places` has three offsets in it, 16 bits each: the
+ * vectors of inputs, of outputs, and of request types (0: none). With NDARRAYS_ADDRESS the vectors hold addresses
+ * of arrays.
  */
 __noinline __u64 ndarrays_intern(__u32 slot, __u64 object, __u64 places)
 {
@@ -185,7 +192,7 @@ __noinline __u64 ndarrays_intern(__u32 slot, __u64 object, __u64 places)
 	return words_intern(slot);
 }
 
-/* The same of the object in the first argument, as the row says; 0 if it does not. */
+/* Returns the args_id of the object in the first argument, or 0 if the row has no offsets. */
 static __always_inline __u64 ndarrays_of(struct pt_regs *ctx, struct mxbpf_thread *t,
 					 const volatile struct mxbpf_row *row)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * A segment of a graph, which the engine runs as one, is called by what is in it, in the order in which it runs:
- * "[A,B]", in MXNet 2.0 "A{name=a;kernel=[2,2]},B{name=b;}]". Where an operator that runs in it does not keep what it
- * is called, its place among those that ran before tells. What does not read so has no name.
+ * Segments of a graph, which the engine runs as one. A segment's name lists its operators in the order in which
+ * they run: "[A,B]", or in newer versions "A{name=a;kernel=[2,2]},B{name=b;}]". If an operator that runs in a
+ * segment has no name of its own, its position in the segment gives its name. A text of another form gives no name.
  */
 #ifndef SEGMENT_BPF_H
 #define SEGMENT_BPF_H
@@ -11,11 +11,11 @@
 #include "read/name.bpf.h"
 
 /*
- * Map `noted`: the name of an operator that has a state. The name is known when the operator is pushed, and not when it
- * runs. An operator and its backward operator have the same state, and write to different arrays.
+ * Key of map `noted`: an operator with a state. Its name is known when it is pushed, but not when it runs. An
+ * operator and its backward operator have the same state, but write to different arrays.
  */
 struct mxbpf_noted_key {
-	__u64 state, output; /* addresses: output of what holds the bytes of the first array that it writes to */
+	__u64 state, output; /* addresses; output: the storage of the first array that the operator writes */
 	__u32 tgid;
 	__u16 ninputs, noutputs;
 };
@@ -26,7 +26,7 @@ struct mxbpf_noted {
 
 #define SEGMENT_CHUNK  64
 #define SEGMENT_CHUNKS 128
-#define SEGMENT_NODE   0x3d656d616e7bull /* "{name=", before a layer's name */
+#define SEGMENT_NODE   0x3d656d616e7bull /* "{name=" in little-endian order: comes before a layer's name */
 #define SEGMENT_BEFORE 6
 
 enum segment_state {
@@ -35,7 +35,7 @@ enum segment_state {
 	SEGMENT_BROKEN = 2,
 };
 
-/* Skips names in the scratch part's n bytes, as far as there are any to skip. */
+/* Skips names in the first n bytes of the scratch part, until t->segment.skip names were skipped. */
 __noinline int segment_skip(struct mxbpf_thread *t, __u32 n)
 {
 	__u32 i;
@@ -58,7 +58,7 @@ __noinline int segment_skip(struct mxbpf_thread *t, __u32 n)
 	return 0;
 }
 
-/* Where in the text the name begins that so many stand before; 0: nowhere near. */
+/* Returns the address of the name that follows `skip` names in the text, or 0 if the search reaches its limit. */
 __noinline __u64 segment_find(struct mxbpf_thread *t, __u64 text, __u32 skip)
 {
 	__u32 i;
@@ -83,7 +83,10 @@ static __always_inline bool segment_is_word(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* How long the word is that the scratch part begins with, or what else stands there up to ';'. */
+/*
+ * Returns the length of the word at the start of the scratch part, or, if `word` is 0, of the text up to ';' or
+ * '}'.
+ */
 __noinline __u32 segment_length(struct mxbpf_thread *t, __u32 word)
 {
 	__u32 i;
@@ -99,13 +102,14 @@ __noinline __u32 segment_length(struct mxbpf_thread *t, __u32 word)
 	return i;
 }
 
-/* The id of the text in the scratch part's first len bytes. */
+/* Returns the id of the text in the first len bytes of the scratch part. */
 __noinline __u64 segment_intern(struct mxbpf_thread *t, __u32 len)
 {
 	struct mxbpf_name_key key = {};
 	__u32 slot = t ? t->slot : 0;
 
-	t = bpf_map_lookup_elem(&threads, &slot); /* as in name_store() */
+	t = bpf_map_lookup_elem(&threads,
+				&slot); /* the verifier of Linux <= 6.1 needs this lookup, see name_store_part() */
 	if (!t || !len || len > MXBPF_NAME_TEXT_MAX)
 		return 0;
 	key.id = mxbpf_name_id(name_hash(t, MXBPF_NAME_SEED, len));
@@ -118,7 +122,7 @@ __noinline __u64 segment_intern(struct mxbpf_thread *t, __u32 len)
 	return key.id;
 }
 
-/* What stands at addr up to the end of a word, or up to ';'. 0: nothing. */
+/* Returns the id of the text at addr, up to the end of a word or up to ';' or '}'. Returns 0 if it is empty. */
 __noinline __u64 segment_text(struct mxbpf_thread *t, __u64 addr, __u32 word)
 {
 	if (!t || cstr_read(t->part.text, sizeof(t->part.text), addr) < 0)
@@ -128,7 +132,9 @@ __noinline __u64 segment_text(struct mxbpf_thread *t, __u64 addr, __u32 word)
 	return segment_intern(t, t->segment.length);
 }
 
-/* The name of the operator that so many have run before in the segment called text, and its layer if it stands there.
+/*
+ * Finds the name of the operator that runs after `before` others in the segment with this text, and its layer if
+ * the text has it.
  */
 __noinline int segment_name(struct mxbpf_thread *t, __u64 text, __u32 before, struct mxbpf_noted *out)
 {

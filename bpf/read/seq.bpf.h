@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* Sequence numbers: what joins a backward node to the operator that made it. */
+/* Sequence numbers, which join a node of the backward pass to the operator that created it. */
 #ifndef SEQ_BPF_H
 #define SEQ_BPF_H
 
 #include "common.bpf.h"
 
-/* glibc's thread: its vector of blocks, a pair of words each; the first pair counts generations, and before it stands
- * how many there are. */
+/*
+ * Layout of thread-local storage in glibc. A thread has a vector (dtv) of pairs of words, one pair for each
+ * library. The first pair is a generation count, and the word before it is the length of the vector.
+ */
 #define TLS_DTV_OFF	  8
 #define TLS_DTV_PAIR	  16
 #define TLS_NO_BLOCK_YET  (~0ull)
 #define TLS_THREAD_NR_MAX 0xffff
 
 /*
- * Address of a variable of the running thread. 0: it has none yet, its value is that of a new one, which is zero.
- * Negative: that cannot be told.
+ * Returns the address of a thread-local variable of the running thread. Returns 0 if the thread has not used it
+ * yet, so that its value is the initial one, zero. Returns a negative number if the address cannot be found.
  */
 __noinline long tls_addr(struct mxbpf_thread *t, __u32 of_thread)
 {
@@ -26,7 +28,7 @@ __noinline long tls_addr(struct mxbpf_thread *t, __u32 of_thread)
 		return -1;
 	got = of_thread ? target->seq_thread.got : target->seq.got;
 	add = of_thread ? target->seq_thread.add : target->seq.add;
-	/* The module's number is there from the library's relocation on. */
+	/* The loader sets the module id when it relocates the library. */
 	if (bpf_probe_read_user(var, sizeof(var), (void *)got) || !var[0] ||
 	    bpf_probe_read_user(&dtv, sizeof(dtv), (void *)(bpf_get_current_task_btf()->thread.fsbase + TLS_DTV_OFF)) ||
 	    bpf_probe_read_user(&block, sizeof(block), (void *)(dtv - TLS_DTV_PAIR)))
@@ -38,7 +40,7 @@ __noinline long tls_addr(struct mxbpf_thread *t, __u32 of_thread)
 	return block && block != TLS_NO_BLOCK_YET ? (long)(block + var[1] + add) : 0;
 }
 
-/* The thread's own number, if it has one by now. */
+/* Reads the runtime's number of the running thread, if the thread has one by now. */
 static __always_inline void seq_learn_thread(struct mxbpf_thread *t)
 {
 	__u64 nr = 0;
@@ -53,7 +55,7 @@ static __always_inline void seq_learn_thread(struct mxbpf_thread *t)
 		t->seq_thread = nr;
 }
 
-/* The next number of the running thread; negative: it cannot be read. */
+/* Returns the next sequence number of the running thread, or a negative number if it cannot be read. */
 static __always_inline __s64 seq_next(struct mxbpf_thread *t)
 {
 	__u64 nr = 0;
@@ -68,7 +70,7 @@ static __always_inline __s64 seq_next(struct mxbpf_thread *t)
 	return bpf_probe_read_user(&nr, sizeof(nr), (void *)t->seq_addr) ? -1 : (__s64)nr;
 }
 
-/* Fills f->seq and its flag, as of an operator that will make a node. */
+/* Sets f->seq. The flag assumes that the operator will create a node; seq_close() corrects it. */
 static __always_inline void seq_open(struct pt_regs *ctx, struct mxbpf_thread *t, struct mxbpf_frame *f,
 				     const volatile struct mxbpf_row *row)
 {
@@ -79,7 +81,7 @@ static __always_inline void seq_open(struct pt_regs *ctx, struct mxbpf_thread *t
 		t->fetch_failed = 0;
 		nr = fetch(ctx, t, &row->seq);
 		thread = fetch(ctx, t, &row->seq_thread);
-		if (nr < 0 || t->fetch_failed) /* nodes that no operator made */
+		if (nr < 0 || t->fetch_failed) /* nodes that were not created by an operator */
 			return;
 	} else {
 		nr = seq_next(t);
@@ -95,8 +97,9 @@ static __always_inline void seq_open(struct pt_regs *ctx, struct mxbpf_thread *t
 }
 
 /*
- * Whether it made a node: one that was made between operators, by a Function of Python's or a graph of TorchScript's,
- * is not the last one's. The thread's own number may not be there before: it comes with the thread's first node.
+ * Clears the flag if the operator created no node. Nodes that were created between operators (by a Python Function
+ * or a compiled graph) must not count as the last operator's. The thread's own number may be missing so far,
+ * because it comes with the thread's first node.
  */
 static __always_inline void seq_close(struct mxbpf_thread *t, struct mxbpf_frame *f, __u32 flags)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Stacks of Python's frames of the running thread, interned like names: the frames are hashed, and what tells them is
- * put into a map at first sight. Whether the thread holds the interpreter's lock does not matter: operators are entered
- * without it, so its state is found by way of its thread, and its own frames stand still while it is here.
+ * Python stacks of the running thread, interned like names: the frames are hashed, and a new stack is put into a
+ * map. Operators run without the interpreter's lock, so the thread state is found through the thread itself and not
+ * through the lock. The thread's own frames do not change while it is in the probe, even if it does not hold the
+ * lock.
  */
 #ifndef STACK_BPF_H
 #define STACK_BPF_H
@@ -12,32 +13,32 @@
 
 const volatile struct mxbpf_python cfg_python;
 
-/* What is kept while a stack is walked, by address; powers of two. */
+/* Entries of the caches for one walk, by address; powers of two. */
 #define STACK_FILES 4
 #define STACK_CODES 8
 
-/* The verifier knows the constant, but not that it is small. */
+/* The comparison bounds the size for the verifier: it must see that the bytes fit r->frame. */
 #define FRAME_BYTES (cfg_python.frame_bytes <= MXBPF_PY_FRAME_BYTES ? cfg_python.frame_bytes : MXBPF_PY_FRAME_BYTES)
 
-/* Scratch of a thread while it walks. */
+/* Scratch area of a thread for a walk. */
 struct stack_room {
 	struct mxbpf_stack stack;
 	__u64 state[MXBPF_PY_STATE_BYTES / 8];
-	__u64 frame[MXBPF_PY_FRAME_BYTES / 8]; /* of r->next */
+	__u64 frame[MXBPF_PY_FRAME_BYTES / 8]; /* the frame at `next` */
 	__u64 code[MXBPF_PY_CODE_BYTES / 8];
 	__u64 text[MXBPF_PY_TEXT_BYTES / 8];
-	__u64 next; /* frame to look at; 0: that was the last */
+	__u64 next; /* frame to read; 0: there are no more */
 	__u64 hash;
 	__u64 files[STACK_FILES], file_prints[STACK_FILES];
 	__u64 codes[STACK_CODES], code_prints[STACK_CODES];
 	struct {
 		__u64 frame, instr;
-	} tops[MXBPF_SLOT_FRAMES]; /* the innermost frames when the thread's outer spans began */
+	} tops[MXBPF_SLOT_FRAMES]; /* innermost Python frames at the start of the thread's outer spans */
 	__u32 failed;
-	__u32 read; /* r->frame is that of r->next already */
+	__u32 read; /* 1: `frame` already holds the frame at `next` */
 };
 
-/* By slot. User space makes these two large if stacks are asked for. */
+/* By slot. User space gives this map and the next one their full size if stacks were asked for. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -52,7 +53,10 @@ struct {
 	__type(value, struct mxbpf_stack);
 } stacks SEC(".maps");
 
-/* A string into r->text. Behind a short one may lie a page that is not there. */
+/*
+ * Reads a string into r->text. A short string may be followed by an unmapped page, so a failed read is tried again
+ * with its length.
+ */
 __noinline int text_read(struct stack_room *r, __u64 addr)
 {
 	__u64 len;
@@ -70,7 +74,7 @@ __noinline int text_read(struct stack_room *r, __u64 addr)
 				   (void *)(addr + MXBPF_PY_TEXT_START + cfg_python.text));
 }
 
-/* The print of what the code object at addr holds. */
+/* Returns a hash of the content of the code object at addr. */
 __noinline __u64 code_print(struct stack_room *r, __u64 addr)
 {
 	__u32 at = addr >> 5 & (STACK_CODES - 1), i;
@@ -97,7 +101,10 @@ __noinline __u64 code_print(struct stack_room *r, __u64 addr)
 	return r->code_prints[at];
 }
 
-/* The class of the object that a module's call has as its first argument. nonzero: it cannot be read. */
+/*
+ * Reads the class of the object that a module's call has as its first argument. Returns nonzero if it cannot be
+ * read.
+ */
 static __always_inline int module_type(__u64 local, __u64 *type)
 {
 	__u64 self = 0;
@@ -106,7 +113,7 @@ static __always_inline int module_type(__u64 local, __u64 *type)
 	       (self && bpf_probe_read_user(type, sizeof(*type), (void *)(self + 8)));
 }
 
-/* Takes the frame at r->next, the i-th. 0: there is none. */
+/* Appends the frame at r->next as frame i. Returns 0 if there is none. */
 __noinline int stack_frame(struct stack_room *r, __u32 i, __u64 module_code)
 {
 	__u64 addr, instr, code, print, type = 0;
@@ -144,7 +151,7 @@ __noinline int stack_frame(struct stack_room *r, __u32 i, __u64 module_code)
 	return 1;
 }
 
-/* All frames from r->next on. */
+/* Appends all frames, starting with `frame`. */
 __noinline int stack_walk(struct stack_room *r, __u64 frame, __u64 module_code)
 {
 	int i;
@@ -156,7 +163,7 @@ __noinline int stack_walk(struct stack_room *r, __u64 frame, __u64 module_code)
 	r->hash = 1;
 	__builtin_memset(r->files, 0, sizeof(r->files));
 	__builtin_memset(r->codes, 0, sizeof(r->codes));
-	for (i = 0; i < 2 * MXBPF_STACK_FRAMES_MAX; i++) /* as many again may be of C */
+	for (i = 0; i < 2 * MXBPF_STACK_FRAMES_MAX; i++) /* there may be as many C frames again */
 		if (!stack_frame(r, r->stack.n, module_code))
 			break;
 	r->stack.cut = r->next || r->failed;
@@ -168,7 +175,10 @@ __noinline int stack_walk(struct stack_room *r, __u64 frame, __u64 module_code)
 	((__u64)(a) | (__u64)(b) << 8 | (__u64)(c) << 16 | (__u64)(d) << 24 | (__u64)(e) << 32 | (__u64)(f) << 40 |    \
 	 (__u64)(g) << 48 | (__u64)(h) << 56)
 
-/* Whether the i-th frame may be the call of a module: the function's name is _call_impl or _wrapped_call_impl. */
+/*
+ * Returns nonzero if frame i may be a module's call, by the name of its function: 1 for _call_impl, 2 for
+ * _wrapped_call_impl.
+ */
 __noinline int frame_is_module(struct stack_room *r, __u32 i)
 {
 	__u64 name = 0, len = 0, chars[2] = {};
@@ -189,8 +199,8 @@ __noinline int frame_is_module(struct stack_room *r, __u32 i)
 }
 
 /*
- * The code object of a module's call among the frames; 0: none. Of two, the one that only wraps the other: its first
- * argument is never kept in a cell, as it makes no closures.
+ * Returns the code object of a module's call among the frames, or 0. If there are two, it is the wrapper: it makes
+ * no closures, so its first argument is never kept in a cell.
  */
 __noinline __u64 stack_module(struct stack_room *r)
 {
@@ -211,7 +221,7 @@ __noinline __u64 stack_module(struct stack_room *r)
 	return code;
 }
 
-/* The innermost frame of a thread's state; 0: it is not the running thread's, or runs nothing. */
+/* Returns the innermost frame of a thread state, or 0 if the state is not the running thread's or runs nothing. */
 __noinline __u64 state_frame(struct stack_room *r, __u64 state)
 {
 	__u64 frame;
@@ -226,7 +236,10 @@ __noinline __u64 state_frame(struct stack_room *r, __u64 state)
 	return frame;
 }
 
-/* Finds the innermost frame of the running thread and reads it. 0: it runs no Python, or that cannot be told. */
+/*
+ * Finds and reads the innermost frame of the running thread. Returns 0 if the thread runs no Python, or if that is
+ * unknown.
+ */
 __noinline __u64 stack_top(struct mxbpf_thread *t, struct stack_room *r)
 {
 	__u64 frame, state = 0;
@@ -234,7 +247,7 @@ __noinline __u64 stack_top(struct mxbpf_thread *t, struct stack_room *r)
 	if (!t || !r)
 		return 0;
 	frame = state_frame(r, t->py_state);
-	if (!frame) { /* it has another by now, or none */
+	if (!frame) { /* the thread has another state by now, or none */
 		t->py_state = 0;
 		if (bpf_probe_read_user(&state, sizeof(state),
 					(void *)(bpf_get_current_task_btf()->thread.fsbase + cfg_python.tls)) ||
@@ -251,7 +264,7 @@ __noinline __u64 stack_top(struct mxbpf_thread *t, struct stack_room *r)
 	return frame;
 }
 
-/* The stack from its innermost frame on, interned. */
+/* Interns the stack that begins with the innermost frame, and returns its id. */
 __noinline __u64 stack_intern(struct mxbpf_thread *t, __u64 frame)
 {
 	__u32 slot = t ? t->slot : 0;
@@ -265,7 +278,7 @@ __noinline __u64 stack_intern(struct mxbpf_thread *t, __u64 frame)
 	id = r->hash;
 	if (r->stack.n && bpf_map_lookup_elem(&stacks, &id))
 		return id;
-	/* New: it may be the first with modules. */
+	/* A new stack may be the first one with modules. */
 	module = stack_module(r);
 	if (module && module != t->module_code) {
 		t->module_code = module;
@@ -284,10 +297,10 @@ __noinline __u64 stack_intern(struct mxbpf_thread *t, __u64 frame)
 }
 
 /*
- * The stack_id of a span that opens at depth d; 0: its thread runs no interpreter, or it cannot be read. In a call that
- * began at the same frame it is that call's: the frame waits for it, as do all below, so none of them has moved. (Its
- * instruction is compared as well, since that call may have been left by an exception that nobody saw.) Spans that are
- * nested deeper than a slot is long are not compared.
+ * Returns the stack_id of a span that opens at depth d, or 0 if its thread runs no interpreter or the stack cannot
+ * be read. If the enclosing span began in the same Python frame, at the same instruction, its stack is reused: this
+ * frame and all outer ones wait for that call, so none has moved. The instruction is compared because an exception
+ * may have left that call unseen. Spans deeper than one slot are not compared.
  */
 static __always_inline __u64 stack_of(struct mxbpf_thread *t, __u32 d, struct mxbpf_frame *parent)
 {
