@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
 /*
- * The records that BPF sends to user space, and what every record has. A recording is a sequence of records: these, and
- * those that user space makes (mxbpf_table.h and the header of each feature). The model and the outputs see nothing
- * else.
+ * The records that BPF sends to user space, and the header of every record. A recording is a sequence of records:
+ * those of BPF, and those that user space makes (mxbpf_table.h and the header of each feature). The model and the
+ * outputs see nothing else.
  *
- * Integers have a fixed width and the machine's (little-endian) order, padding is explicit, and every record begins
- * with struct mxbpf_rec and is a multiple of 8 bytes long. A kind is never renumbered. A reader accepts a size that is
- * larger than the one it knows, and ignores the rest. Times are CLOCK_MONOTONIC in ns (bpf_ktime_get_ns()).
+ * Integers have a fixed width and little-endian order, padding is explicit, and every record begins with struct
+ * mxbpf_rec and is a multiple of 8 bytes long. A kind is never renumbered. A reader accepts a size that is larger
+ * than the one it knows, and ignores the rest. Times are CLOCK_MONOTONIC in ns (bpf_ktime_get_ns()).
  */
 #ifndef MXBPF_EVENT_H
 #define MXBPF_EVENT_H
@@ -19,101 +19,104 @@
 #define MXBPF_STATIC_ASSERT(c) _Static_assert(c, #c)
 #endif
 
+/* Numbers from 37 on are defined in the headers of features. A new kind takes the next free number. */
 enum mxbpf_kind {
-	MXBPF_SPAN = 1,	 /* BPF: a call with start and end                           struct mxbpf_span */
-	MXBPF_AGG = 2,	 /* user: one row of a table                                    struct mxbpf_agg */
-	MXBPF_TALLY = 4, /* user: a value of a span class over the window         struct mxbpf_tally */
-	MXBPF_ALLOC = 5, /* BPF: bytes taken or given back on a device              struct mxbpf_alloc */
-	MXBPF_SCHED = 6, /* BPF; user at the window's end: a thread left its CPU, and got one again
-			  *							struct mxbpf_sched */
-	MXBPF_EDGE = 7,	 /* BPF: an open span caused work that starts later          struct mxbpf_edge */
-	MXBPF_NAME = 8,	 /* user: id -> string, before its first use in a slot       struct mxbpf_name */
-	/* 9 loss: carried by chunk headers, see mxbpf_file.h */
-	MXBPF_MEM = 10,	    /* user: allocation totals of one device                     struct mxbpf_mem */
-	MXBPF_AGG_MEM = 11, /* user: the memory columns of an AGG row before it     struct mxbpf_agg_mem */
-	MXBPF_GROUP = 12,   /* user: what a row's id is made of, before its use; BPF, with id 0: --stats has a new one
-			     *							struct mxbpf_group */
-	MXBPF_JOIN = 13,    /* user: a forward operator with its backward time      struct mxbpf_join */
-	MXBPF_AGG_COUNTERS = 17, /* user: the counters of an AGG row before it    struct mxbpf_agg_counters */
-	MXBPF_AGG_ACCOUNT = 14,	 /* user: the account of an AGG row before it     struct mxbpf_agg_account */
-	MXBPF_GAUGE = 15,	 /* user: a reading of the machine, or several as one    struct mxbpf_gauge */
-	MXBPF_TEAM = 18,	 /* BPF: a parallel region of OpenMP's; user: a row of them    struct mxbpf_team */
-	MXBPF_AGG_SCHED = 21,	 /* user: where an operator's threads were, off the CPU  struct mxbpf_agg_sched */
-	MXBPF_SLOW = 20,	 /* user: a span far above the median of its row            struct mxbpf_slow */
-	MXBPF_SAMPLE = 16,	 /* BPF: a thread that ran when its CPU's clock rang     struct mxbpf_sample */
-	MXBPF_KV = 30,		 /* BPF: what a call of a store of parameters carries             mxbpf_kv.h */
-	MXBPF_AGG_KV = 33,	 /* user: a row of them                                           mxbpf_kv.h */
-	MXBPF_OPEN = 19,	 /* user: a span that had not ended with its window      struct mxbpf_open */
-	MXBPF_LIFE = 22,	 /* BPF: an operator from being pushed to its end      struct mxbpf_life */
-	MXBPF_AGG_LIFE = 23,	 /* user: a part of the lives of one name          struct mxbpf_agg_life */
-	MXBPF_WAIT = 24,	 /* BPF: what the program waited for                   struct mxbpf_wait */
-	MXBPF_AGG_WAIT = 25,	 /* user: likewise, of one operator                    struct mxbpf_wait */
-	MXBPF_STEP = 28,	 /* BPF: a moment that tells iterations                struct mxbpf_step */
-	MXBPF_ITERATION = 31,	 /* user: an iteration that has ended             struct mxbpf_iteration */
-	MXBPF_MEM_OWNER = 26,	 /* user: whose allocations are alive (mxbpf_memory.h)   struct mxbpf_mem_owner */
-	MXBPF_MEM_TIME = 27,	 /* user: what a device held, over time              struct mxbpf_mem_time */
-	MXBPF_INSTANT = 3,	 /* BPF: a moment that the program marked; user: a row	  struct mxbpf_instant */
-	MXBPF_VALUE = 29,	 /* BPF: a counter of the program's was set; user: a row    struct mxbpf_value */
-	MXBPF_AGG_EXTENT = 32,	 /* user: first start and last end of an AGG row	struct mxbpf_agg_extent */
-	MXBPF_ACTIVITY = 34,	 /* agent: something that ran on a device                         mxbpf_track.h */
-	MXBPF_LAUNCH = 35,	 /* agent: a thread began an edge to activities                   mxbpf_track.h */
-	MXBPF_AGG_ACTIVITY = 36, /* user: a row of activities                                     mxbpf_track.h */
-				 /* From 37 on a feature takes the next free number in a header of its own. */
+	MXBPF_SPAN = 1,	 /* BPF: a finished call, struct mxbpf_span */
+	MXBPF_AGG = 2,	 /* user: a row of a table, struct mxbpf_agg */
+	MXBPF_TALLY = 4, /* user: a number about the spans of a class in the window, struct mxbpf_tally */
+	MXBPF_ALLOC = 5, /* BPF: memory allocated or freed on a device, struct mxbpf_alloc */
+	MXBPF_SCHED = 6, /* BPF, and user at the window's end: a thread's time off the CPU, struct mxbpf_sched */
+	MXBPF_EDGE = 7,	 /* BPF: an open span hands over work that starts later, struct mxbpf_edge */
+	MXBPF_NAME = 8,	 /* user: text of an id, before its first use in a slot, struct mxbpf_name */
+	/* 9 is loss, which the headers of chunks carry (mxbpf_file.h). */
+	MXBPF_MEM = 10,	    /* user: allocation totals of a device, struct mxbpf_mem */
+	MXBPF_AGG_MEM = 11, /* user: memory of the AGG row before it, struct mxbpf_agg_mem */
+	MXBPF_GROUP = 12,   /* user: the ids that a row's id stands for; BPF: a new --stats row, struct mxbpf_group */
+	MXBPF_JOIN = 13,    /* user: a forward operator with its backward time, struct mxbpf_join */
+	MXBPF_AGG_COUNTERS = 17, /* user: performance counters of the AGG row before it, struct mxbpf_agg_counters */
+	MXBPF_AGG_ACCOUNT = 14,	 /* user: account of the AGG row before it, struct mxbpf_agg_account */
+	MXBPF_GAUGE = 15,	 /* user: one or more readings of a machine's gauge, struct mxbpf_gauge */
+	MXBPF_TEAM = 18,	 /* BPF: an OpenMP parallel region; user: a row of them, struct mxbpf_team */
+	MXBPF_AGG_SCHED = 21,	 /* user: an operator's time off the CPU, struct mxbpf_agg_sched */
+	MXBPF_SLOW = 20,	 /* user: a span far longer than the median of its row, struct mxbpf_slow */
+	MXBPF_SAMPLE = 16,	 /* BPF: a thread that ran when a sampling timer fired, struct mxbpf_sample */
+	MXBPF_KV = 30,		 /* BPF: keys and bytes of a parameter store's call, mxbpf_kv.h */
+	MXBPF_AGG_KV = 33,	 /* user: a row of such calls, mxbpf_kv.h */
+	MXBPF_OPEN = 19,	 /* user: a span still open at the end of its window, struct mxbpf_open */
+	MXBPF_LIFE = 22,	 /* BPF: an operator from push to completion, struct mxbpf_life */
+	MXBPF_AGG_LIFE = 23,	 /* user: one part of the lives of a name, struct mxbpf_agg_life */
+	MXBPF_WAIT = 24,	 /* BPF: a wait of the program, struct mxbpf_wait */
+	MXBPF_AGG_WAIT = 25,	 /* user: the waits for one operator, struct mxbpf_wait */
+	MXBPF_STEP = 28,	 /* BPF: an event that may mark an iteration, struct mxbpf_step */
+	MXBPF_ITERATION = 31,	 /* user: a finished iteration, struct mxbpf_iteration */
+	MXBPF_MEM_OWNER = 26,	 /* user: live allocations of an owner, struct mxbpf_mem_owner (mxbpf_memory.h) */
+	MXBPF_MEM_TIME = 27,	 /* user: memory of a device over time, struct mxbpf_mem_time */
+	MXBPF_INSTANT = 3,	 /* BPF: an instant user annotation; user: a row, struct mxbpf_instant */
+	MXBPF_VALUE = 29,	 /* BPF: a change of a user counter; user: a row, struct mxbpf_value */
+	MXBPF_AGG_EXTENT = 32,	 /* user: first start and last end of the AGG row before it, struct mxbpf_agg_extent */
+	MXBPF_ACTIVITY = 34,	 /* agent: an activity of a device, mxbpf_track.h */
+	MXBPF_LAUNCH = 35,	 /* agent: a thread's launch of activities, mxbpf_track.h */
+	MXBPF_AGG_ACTIVITY = 36, /* user: a row of activities, mxbpf_track.h */
 };
 
 struct mxbpf_rec {
 	__u16 kind; /* enum mxbpf_kind */
-	__u16 size; /* bytes of the whole record, multiple of 8 */
+	__u16 size; /* bytes of the whole record, a multiple of 8 */
 	__u32 tgid;
-	__u64 ts_ns; /* span: its start; others: the moment */
+	__u64 ts_ns; /* time of the record in ns; for a span, its start */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_rec) == 16);
 
-/* Which table a span belongs to. Order and trace categories: mdl_classes[] in user/model/class.c. */
+/*
+ * Table that a span belongs to. mdl_classes[] in user/model/class.c has the order of the tables and the trace
+ * categories.
+ */
 enum mxbpf_class {
 	MXBPF_CLASS_NONE = 0,
 	MXBPF_CLASS_API = 1,	  /* a call of the runtime's C API */
-	MXBPF_CLASS_OPERATOR = 2, /* an operator as the runtime's engine executes it */
+	MXBPF_CLASS_OPERATOR = 2, /* an operator that the runtime's engine executes */
 	MXBPF_CLASS_WAIT = 3,	  /* the program waits for the engine */
-	MXBPF_CLASS_KERNEL = 4,	  /* code that a compiler of the runtime made while the program ran */
-	MXBPF_CLASS_TASK = 5,	  /* the program's own marks: a task, */
-	MXBPF_CLASS_FRAME = 6,	  /* a frame, */
-	MXBPF_CLASS_EVENT = 7,	  /* an event */
+	MXBPF_CLASS_KERNEL = 4,	  /* code compiled by the runtime while the program ran */
+	MXBPF_CLASS_TASK = 5,	  /* user annotation: a task */
+	MXBPF_CLASS_FRAME = 6,	  /* user annotation: a frame */
+	MXBPF_CLASS_EVENT = 7,	  /* user annotation: an event */
 	MXBPF_CLASS_STEP = 8,	  /* an iteration of the program */
 	MXBPF_CLASS_DATA = 9,	  /* the program waits for its next batch of data */
-	MXBPF_CLASS_KVSTORE = 10, /* a parameter goes to or comes from other devices or hosts */
-	MXBPF_CLASS_CUSTOM =
-		11, /* an operator that is written in the program's language, or that language's part of it */
+	MXBPF_CLASS_KVSTORE = 10, /* a parameter moves to or from other devices or hosts */
+	MXBPF_CLASS_CUSTOM = 11,  /* an operator written in the program's language, or its part in that language */
 	MXBPF_CLASS_MAX = 12,
 };
 
 enum mxbpf_span_flag {
-	MXBPF_SPAN_ASYNC = 1 << 0, /* ended on another thread, or after its function had returned: may
-				    * overlap other spans of its thread */
-	/* No end seen; closed by a later event above its frame. A span of class CUSTOM is then in no table: MXNet's
-	 * profiler does not count the Python of an operator that failed either. */
+	MXBPF_SPAN_ASYNC = 1 << 0, /* ended on another thread or after its function: may overlap other spans */
+	/*
+	 * The end was not seen, and a later event above its frame closed the span. Its duration is an upper bound.
+	 * A span of class CUSTOM with this flag is in no table, because the runtime's profiler does not count the
+	 * program's part of a failed operator either.
+	 */
 	MXBPF_SPAN_UNWOUND = 1 << 1,
-	MXBPF_SPAN_USER = 1 << 2, /* the program's own mark, not the runtime's work */
-	MXBPF_SPAN_SEQ = 1 << 3, /* seq joins: a node of the backward pass, or the forward operator around its making */
-	MXBPF_SPAN_BACKWARD = 1 << 4, /* a node of the backward pass: seq is that of the operator that made it */
+	MXBPF_SPAN_USER = 1 << 2,     /* a user annotation, not work of the runtime */
+	MXBPF_SPAN_SEQ = 1 << 3,      /* seq joins: a backward node, or the forward operator that created one */
+	MXBPF_SPAN_BACKWARD = 1 << 4, /* a backward node: seq is that of the operator that created it */
 	MXBPF_SPAN_ACCOUNT = 1 << 5,  /* cpu and account are known */
-	MXBPF_SPAN_SCALED = 1 << 6,   /* a counter ran for a part of the time, which was taken for the whole */
-	MXBPF_SPAN_PART = 1 << 7,     /* an operator in a segment of the graph: the segment's name has its own */
+	MXBPF_SPAN_SCALED = 1 << 6,   /* a counter ran for part of the time and was scaled up */
+	MXBPF_SPAN_PART = 1 << 7,     /* an operator in a segment of the graph, whose name contains its own */
 };
 
 /*
- * Joins a backward node to the operator that made it: both bear the same thread and number. Thread: the runtime's own
- * number of the thread of the forward pass, from 1, 0 if not known. Numbers rise with each node made by that thread; an
- * operator bears the next one to be given when it began, so the operator that made node N is the last to begin with N
- * of those with MXBPF_SPAN_SEQ. A node that was made outside of operators (Functions of Python's) has none.
+ * Joins a backward node to the operator that created it: both have the same thread and number. `thread` is the
+ * runtime's number of the forward pass's thread, from 1 on, or 0 if unknown. Numbers rise with each node that the
+ * thread creates. An operator has the next number that was free at its start. The operator that created node N is
+ * therefore the last one with MXBPF_SPAN_SEQ that began with N. A node that was created outside of operators (by a
+ * Python Function) has none.
  */
 #define MXBPF_SEQ(thread, nr) ((__u64)(thread) << 48 | ((__u64)(nr)&0xffffffffffffull))
 #define MXBPF_SEQ_THREAD(s)   ((__u32)((s) >> 48))
 #define MXBPF_SEQ_NR(s)	      ((s)&0xffffffffffffull)
 
 /*
- * A device as the runtime's adapter numbers it: type in the upper, ordinal in the lower 16 bits.
- * Type 0 is "no device". Names of types come from the adapter by way of the recording's metadata.
+ * A device as the runtime's adapter numbers it: type in the upper 16 bits, ordinal in the lower 16 bits. Type 0 is
+ * "no device". The recording's metadata has the names of the types, which the adapter defines.
  */
 #define MXBPF_DEVICE(type, id) (((__u32)(type) << 16) | ((__u32)(id)&0xffff))
 #define MXBPF_DEVICE_TYPE(d)   ((__u32)(d) >> 16)
@@ -121,32 +124,35 @@ enum mxbpf_span_flag {
 
 enum mxbpf_account_flag {
 	/*
-	 * The thread ended it on another CPU. Where nvcsw is not 0 and the clocks of the two CPUs differ, on_cpu_ns may
-	 * be wrong by MXBPF_ACCOUNT_SLACK_NS at most; and of the rest runq_ns may have what is blocked_ns's: Linux 6.12
-	 * and later take a thread that their balancer moves while it sleeps for one that waits, in schedstat too.
+	 * The thread ended the span on another CPU. If nvcsw is not 0 and the clocks of the two CPUs differ,
+	 * on_cpu_ns may be wrong by up to MXBPF_ACCOUNT_SLACK_NS. Some blocked time may also count as run-queue
+	 * wait: Linux 6.12 and later treat a sleeping thread that the load balancer moves as a waiting one, in
+	 * schedstat too.
 	 */
 	MXBPF_ACCOUNT_MIGRATED = 1 << 0,
-	/* The span ended on another thread, or after its function had returned: the account is of its own thread, and
-	 * only while its function ran. The rest of the time the work was elsewhere. */
+	/*
+	 * The span ended on another thread, or after its function had returned. The account covers only its own
+	 * thread while its function ran. The work was elsewhere for the rest of the time.
+	 */
 	MXBPF_ACCOUNT_PART = 1 << 1,
 };
-#define MXBPF_CPU_NONE 0xffff /* as a number of a CPU: it is not known */
-#define MXBPF_ACCOUNT_SLACK_NS                                                                                         \
-	10000000ull /* the longest tick of a kernel, at which it brings a task's time up to date */
+#define MXBPF_CPU_NONE	       0xffff	   /* number of an unknown CPU */
+#define MXBPF_ACCOUNT_SLACK_NS 10000000ull /* longest tick of a kernel, which updates a task's time */
 
 /*
- * Where the time of a span went, by the kernel's fields of its thread (sum_exec_runtime, exec_start,
- * sched_info.run_delay, nvcsw, nivcsw, min_flt, maj_flt) at its start and its end. The three times sum up to dur_ns,
- * but for ACCOUNT_PART. What interrupts and the hypervisor took while the thread ran is in on_cpu_ns. If the thread
- * slept as well, that is an estimate: a share of what was taken of its CPU, as large as its share of the other time.
+ * Where the time of a span went. The values come from the kernel's fields of its thread (sum_exec_runtime,
+ * exec_start, sched_info.run_delay, nvcsw, nivcsw, min_flt, maj_flt) at its start and end. The three times add up
+ * to dur_ns, unless MXBPF_ACCOUNT_PART is set. on_cpu_ns includes the time that interrupts and the hypervisor took
+ * while the thread ran. If the thread also slept, that part is an estimate: the thread's share of the CPU's
+ * remaining time is taken as its share of the taken time.
  */
 struct mxbpf_account {
 	__u64 on_cpu_ns;
-	__u64 runq_ns;	      /* could have run, but waited for a CPU */
-	__u64 blocked_ns;     /* slept, or waited for a lock, a disk, a page */
-	__u32 nvcsw, nivcsw;  /* times it left its CPU because it waited, and because it had to */
+	__u64 runq_ns;	      /* ready to run, but waiting for a CPU */
+	__u64 blocked_ns;     /* asleep: waiting for a lock, a disk, a page */
+	__u32 nvcsw, nivcsw;  /* voluntary and involuntary context switches */
 	__u32 minflt, majflt; /* page faults without and with I/O */
-	__u16 end_cpu;	      /* struct mxbpf_span has that of the start */
+	__u16 end_cpu;	      /* CPU at the end; struct mxbpf_span has that of the start */
 	__u8 flags;	      /* enum mxbpf_account_flag */
 	__u8 pad[5];
 };
@@ -156,27 +162,29 @@ struct mxbpf_account_nested {
 	__u32 nvcsw, nivcsw, minflt, majflt;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_account_nested) == 32);
-/* Perf events that are read at both ends of a span; which ones the session says. */
+/* Performance counters that are read at both ends of a span. The session defines which ones. */
 #define MXBPF_COUNTERS_MAX 4
-#define MXBPF_COUNTER_NONE (~0ull) /* as the first of them: of this span none is known */
+#define MXBPF_COUNTER_NONE (~0ull) /* value of the first counter if the span's counters are unknown */
 
-/* Accounts of spans, added up. Time on a CPU is what these three leave of total_ns. */
+/* Sum of the accounts of spans. The time on CPU is total_ns minus the first three members. */
 struct mxbpf_account_sum {
 	__u64 runq_ns, blocked_ns;
-	__u64 elsewhere_ns; /* of spans with MXBPF_ACCOUNT_PART: what their account does not cover */
+	__u64 elsewhere_ns; /* time that the accounts with MXBPF_ACCOUNT_PART do not cover */
 	__u64 nvcsw, nivcsw, minflt, majflt;
-	__u64 migrated; /* spans with MXBPF_ACCOUNT_MIGRATED that blocked, which says what is less exact */
-	/* The part of these sums that is in no self time: of nested spans, and all of spans with MXBPF_SPAN_ASYNC. Not
-	 * in the first recordings (MXBPF_AGG_ACCOUNT_BYTES_MIN). */
+	__u64 migrated; /* spans with MXBPF_ACCOUNT_MIGRATED that blocked: less exact */
+	/*
+	 * The part of these sums that is in no self time: that of nested spans, and that of whole spans with
+	 * MXBPF_SPAN_ASYNC. Recordings with MXBPF_AGG_ACCOUNT_BYTES_MIN lack these members.
+	 */
 	__u64 nested_runq_ns, nested_blocked_ns;
 	__u64 nested_nvcsw, nested_nivcsw, nested_minflt, nested_majflt;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_account_sum) == 112);
 
-/* Counters of spans, added up. */
+/* Sum of the counters of spans. */
 struct mxbpf_counter_sum {
-	__u64 spans;  /* whose counters are known */
-	__u64 scaled; /* of these, those with MXBPF_SPAN_SCALED */
+	__u64 spans;  /* spans with known counters */
+	__u64 scaled; /* of these, spans with MXBPF_SPAN_SCALED */
 	__u64 value[MXBPF_COUNTERS_MAX];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_counter_sum) == 48);
@@ -184,36 +192,43 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_counter_sum) == 48);
 struct mxbpf_span {
 	struct mxbpf_rec h; /* ts_ns: start */
 	__u64 dur_ns;
-	/* dur_ns less the time in spans nested directly in it on its thread. 0 with MXBPF_SPAN_ASYNC: while it lasted
-	 * its thread was in others, which have that time. So the self times of a thread never exceed the time gone by.
+	/*
+	 * dur_ns minus the time of spans directly nested in it on its thread; 0 with MXBPF_SPAN_ASYNC, because
+	 * other spans of its thread have that time. The self times of a thread never exceed the elapsed time.
 	 */
 	__u64 self_ns;
 	__u64 name_id; /* 0: the name could not be read */
-	__u64 link;    /* joins an edge to the span it caused: the runtime's work object; 0 none */
+	__u64 link;    /* work object of the runtime that joins an edge to this span; 0: none */
 	__u32 tid;     /* thread of the start */
 	__u32 end_tid;
 	__u32 device;  /* MXBPF_DEVICE() */
 	__u8 cls : 7;  /* enum mxbpf_class */
-	__u8 bulk : 1; /* the engine ran several operators as one, and some of them have spans in this one. 0 in
-			* the first recordings */
+	__u8 bulk : 1; /* 1: a bulk, with spans of its operators nested in it; 0 in old recordings */
 	__u8 flags;    /* enum mxbpf_span_flag */
-	__u16 cpu;     /* on which it started; with MXBPF_SPAN_ACCOUNT */
-	/* Not in the first recordings (MXBPF_SPAN_BYTES_MIN). Bytes taken less bytes given back while it was open on
-	 * its own thread, and of these, those outside the spans nested in it. */
+	__u16 cpu;     /* CPU of the start; with MXBPF_SPAN_ACCOUNT */
+	/*
+	 * Recordings with MXBPF_SPAN_BYTES_MIN lack these members. Bytes allocated minus bytes freed on its own
+	 * thread while it was open; and the part of these outside nested spans.
+	 */
 	__s64 alloc_bytes;
 	__s64 self_alloc_bytes;
-	/* Only where details were asked for (MXBPF_SPAN_BYTES_PLAIN without); 0 none. */
-	__u64 args_id;	/* of its tensors: a name of kind MXBPF_NAME_ARGS */
-	__u64 stack_id; /* of the interpreter's frames: a name of kind MXBPF_NAME_STACK */
-	__u64 seq;	/* MXBPF_SEQ(); joins with MXBPF_SPAN_SEQ only: else what torch.profiler shows, or 0 */
-	__u64 origin;	/* seq of the innermost backward node it ran in; 0 none */
-	/* Only where there is anything to say: without, and with MXBPF_SPAN_ACCOUNT, its thread was on one CPU all the
-	 * time and met no page fault. kind_span() fills it in. */
+	/* These members need details (size MXBPF_SPAN_BYTES_PLAIN without); 0: none. */
+	__u64 args_id;	/* its tensors: a name of kind MXBPF_NAME_ARGS */
+	__u64 stack_id; /* its Python stack: a name of kind MXBPF_NAME_STACK */
+	__u64 seq;	/* MXBPF_SEQ(); joins only with MXBPF_SPAN_SEQ, else only for display */
+	__u64 origin;	/* seq of the innermost backward node that it ran in; 0: none */
+	/*
+	 * A record without this member but with MXBPF_SPAN_ACCOUNT means: the thread stayed on one CPU and had no
+	 * page fault. kind_span() fills the member in.
+	 */
 	struct mxbpf_account account;
-	/* Only where they were asked for: what its thread counted while it was open. */
+	/* Only with --counters: what the thread's counters counted while the span was open. */
 	__u64 counters[MXBPF_COUNTERS_MAX];
-	__u64 layer_id; /* likewise, the node of the program's graph: a name of kind MXBPF_NAME_LAYER; 0 none */
-	/* The part of the account that spans nested directly in it have. Without: none of them left its CPU. */
+	__u64 layer_id; /* node of the program's graph: a name of kind MXBPF_NAME_LAYER; 0: none */
+	/*
+	 * Part of the account that belongs to spans directly nested in it. Without this member, none of them left
+	 * its CPU.
+	 */
 	struct mxbpf_account_nested nested;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 232);
@@ -222,11 +237,11 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 232);
 #define MXBPF_SPAN_BYTES_DETAILS 112
 #define MXBPF_SPAN_BYTES_ACCOUNT 160
 
-/* What tells rows of one name apart although no option asks for it. */
+/* Properties that separate rows of one name without an option. */
 enum mxbpf_trait {
-	MXBPF_TRAIT_PART = 1 << 0, /* of spans with MXBPF_SPAN_PART */
-	MXBPF_TRAIT_USER = 1 << 1, /* annotations of the program's in the table of the runtime's operators */
-	MXBPF_TRAIT_BULK = 1 << 2, /* of spans with `bulk` */
+	MXBPF_TRAIT_PART = 1 << 0, /* spans with MXBPF_SPAN_PART */
+	MXBPF_TRAIT_USER = 1 << 1, /* user annotations in the table of the runtime's operators */
+	MXBPF_TRAIT_BULK = 1 << 2, /* spans with `bulk` */
 };
 
 static inline __attribute__((always_inline)) __u32 mxbpf_traits(const struct mxbpf_span *s)
@@ -237,35 +252,38 @@ static inline __attribute__((always_inline)) __u32 mxbpf_traits(const struct mxb
 }
 
 /*
- * A row of spans with details: its id is mdl_group_id() of the five. Rows without have none, and their id is their
- * name's.
+ * A row of spans with details. Its id is mdl_group_id() of the five ids. A row without details has no such record,
+ * and its id is its name_id.
  */
 struct mxbpf_group {
 	struct mxbpf_rec h; /* ts_ns: 0 */
-	__u64 id;	    /* that AGG and AGG_MEM bear as name_id */
+	__u64 id;	    /* the name_id that its AGG and AGG_MEM records have */
 	__u64 name_id;
 	__u64 args_id;
 	__u64 stack_id;
-	__u64 layer_id; /* not in the first recordings, nor are traits and tid */
+	__u64 layer_id; /* old recordings lack this and the next two members */
 	__u32 traits;	/* enum mxbpf_trait */
-	__u32 tid;	/* rows are of one thread each; 0: of all */
+	__u32 tid;	/* thread, if there is one row per thread; 0: all threads */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 64);
 #define MXBPF_GROUP_BYTES_MIN 48
 
 struct mxbpf_alloc {
 	struct mxbpf_rec h;
-	__s64 bytes; /* > 0 allocated, < 0 freed */
+	__s64 bytes; /* > 0: allocated, < 0: freed */
 	__u32 tid;
 	__u32 device;
-	__u64 addr; /* 0: not known. Not in the first recordings */
-	/* Only with --memory (MXBPF_ALLOC_BYTES_PLAIN without). Who allocates: the innermost open operator, or call. */
+	__u64 addr; /* 0: unknown; old recordings lack this member */
+	/*
+	 * Only with --memory (size MXBPF_ALLOC_BYTES_PLAIN without). Owner of the memory: the innermost open
+	 * operator, or else the innermost open call.
+	 */
 	__u64 name_id;
 	__u64 layer_id;
-	__u64 scope_id, label_id; /* what the runtime calls the allocation; 0: nothing */
-	__u64 pool_bytes; /* what the pool that it came from has taken from the device by now; 0: it came from none */
-	__u8 cls;	  /* enum mxbpf_class; NONE: neither was open */
-	__u8 flags;	  /* enum mxbpf_alloc_flag */
+	__u64 scope_id, label_id; /* the runtime's names for the allocation; 0: none */
+	__u64 pool_bytes;	  /* bytes reserved by its pool so far; 0: not pooled */
+	__u8 cls;		  /* enum mxbpf_class; NONE: no operator or call was open */
+	__u8 flags;		  /* enum mxbpf_alloc_flag */
 	__u8 pad[6];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_alloc) == 88);
@@ -273,18 +291,18 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_alloc) == 88);
 #define MXBPF_ALLOC_BYTES_PLAIN 40
 
 enum mxbpf_alloc_flag {
-	MXBPF_ALLOC_FREED = 1 << 0, /* bytes given back: with bytes 0 it is not known how many */
+	MXBPF_ALLOC_FREED = 1 << 0, /* memory is freed; bytes 0: size unknown */
 };
 
 /*
- * The innermost open span of a thread (src_*) handed `link` to the runtime. The span it causes carries
- * the same link; one link may be handed over again before it ran: first in, first out. Edges from a call to activities
- * of a device are of kind MXBPF_LAUNCH.
+ * The innermost open span of a thread (src_*) handed `link` to the runtime, and the span that it causes has the
+ * same link. A link may be handed over again before it ran; hand-overs and starts are then paired in order. Edges
+ * to activities of a device have kind MXBPF_LAUNCH.
  */
 struct mxbpf_edge {
-	struct mxbpf_rec h; /* ts_ns: the hand-over */
+	struct mxbpf_rec h; /* ts_ns: time of the hand-over */
 	__u64 link;
-	__u64 src_start_ns; /* with tid and src_cls: which span */
+	__u64 src_start_ns; /* identifies the span, together with tid and src_cls */
 	__u32 tid;
 	__u8 src_cls;
 	__u8 pad[3];

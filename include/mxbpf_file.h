@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recording: what `mxbpf record` writes and `report` and `export` read. Little-endian.
+ * The recording, which `mxbpf record` writes and `report` and `export` read. Little-endian.
  *
- *   [file header][meta chunk][pad to slot_bytes][slot 0][slot 1]...[slot n-1][end chunks]
+ * [file header][meta chunk][pad to slot_bytes][slot 0][slot 1]...[slot n-1][end chunks]
  *
- * A slot holds whole chunks one after another, padded with zeros; it needs no other slot: the names that
- * its records use stand in it, before their first use. So the file can be cut at any byte, and with
- * --max-size the oldest slot is overwritten, and what remains is readable. Everything carries a CRC-32 (zlib).
- * The end chunks (aggregates, meta again with the final window and loss) exist when the session ended
- * orderly; header.flags says so. Without them the reader folds the spans and reports an incomplete file.
+ * A slot holds whole chunks one after another, padded with zeros. It needs no other slot, because it has the names
+ * that its records use, before their first use. So a file that is cut at any byte is readable, and so is one whose
+ * oldest slots were overwritten (--max-size). Every header and chunk has a CRC-32 (zlib). The end chunks
+ * (aggregates, and meta again with the final window and loss) are written when the session ends normally, and
+ * header.flags says so. Without them the reader folds the spans and reports an incomplete file.
  */
 #ifndef MXBPF_FILE_H
 #define MXBPF_FILE_H
@@ -18,12 +18,12 @@
 
 #define MXBPF_FILE_MAGIC "MXBPFREC"
 /*
- * The version of the format. A reader refuses a newer major version. A minor version adds kinds of records, or fields
- * behind those that a record has: a reader skips kinds and fields that it does not know, and takes fields that an older
- * recording lacks for 0. So every reader reads every minor version.
- *   1.0  the first
- *   1.1  activities of devices and their edges: MXBPF_ACTIVITY, MXBPF_LAUNCH, MXBPF_AGG_ACTIVITY (mxbpf_track.h)
- *   1.2  calls that an exception left: MXBPF_AGG_RAISED (mxbpf_raised.h)
+ * Version of the format. A reader refuses a newer major version. A minor version adds kinds of records, or fields
+ * at the end of a record. A reader skips kinds and fields that it does not know, and takes fields that an older
+ * recording lacks as 0. So every reader reads every minor version.
+ * 1.0: the first version
+ * 1.1: activities of devices and their edges: MXBPF_ACTIVITY, MXBPF_LAUNCH, MXBPF_AGG_ACTIVITY (mxbpf_track.h)
+ * 1.2: calls that an exception left: MXBPF_AGG_RAISED (mxbpf_raised.h)
  */
 #define MXBPF_FILE_MAJOR  1
 #define MXBPF_FILE_MINOR  2
@@ -37,33 +37,33 @@ enum mxbpf_file_flag {
 struct mxbpf_file_header {
 	char magic[8];
 	__u16 major, minor;
-	__u32 header_bytes; /* sizeof this */
+	__u32 header_bytes; /* size of this header */
 	__u64 flags;
-	__u64 slots_off; /* where slot 0 begins, multiple of slot_bytes */
+	__u64 slots_off; /* offset of slot 0, a multiple of slot_bytes */
 	__u64 slot_bytes;
-	__u64 end_off; /* of the end chunks; 0 while incomplete */
+	__u64 end_off; /* offset of the end chunks; 0: incomplete */
 	__u64 reserved;
 	__u32 pad;
-	__u32 crc; /* of the bytes before it */
+	__u32 crc; /* CRC of the bytes before this member */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_file_header) == 64);
 
 enum mxbpf_chunk_kind {
 	MXBPF_CHUNK_META = 1, /* JSON text, schema in user/record/meta.c */
-	MXBPF_CHUNK_DATA = 2, /* records; sorted by nothing */
-	MXBPF_CHUNK_AGG = 3,  /* names and sums of the whole window, as mdl_emit() makes them */
-	MXBPF_CHUNK_END = 4,  /* empty; the last one */
+	MXBPF_CHUNK_DATA = 2, /* records in no particular order */
+	MXBPF_CHUNK_AGG = 3,  /* names and sums of the whole window, made by mdl_emit() */
+	MXBPF_CHUNK_END = 4,  /* empty last chunk */
 };
 
 struct mxbpf_chunk {
 	__u32 magic;
 	__u16 kind;
 	__u16 pad;
-	__u32 payload_bytes;	/* behind this header; multiple of 8, META padded with NUL */
-	__u32 crc;		/* of this header with crc = 0, then the payload */
-	__u64 seq;		/* rising over the session, by one a chunk */
+	__u32 payload_bytes;	/* bytes after this header; a multiple of 8, META is padded with NUL */
+	__u32 crc;		/* CRC of this header with crc = 0, then of the payload */
+	__u64 seq;		/* number of the chunk in the session */
 	__u64 dropped;		/* records in slots overwritten so far (--max-size) */
-	struct mxbpf_loss loss; /* as known when the chunk was written */
+	struct mxbpf_loss loss; /* loss known when the chunk was written */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_chunk) == 80);
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
-/* Readings of the machine and of control groups, which user space takes about once a second. */
+/* Gauges: readings of the machine and of control groups, taken by user space about once a second. */
 #ifndef MXBPF_GAUGE_H
 #define MXBPF_GAUGE_H
 
 #include "mxbpf_event.h"
 
-/* What is read about once a second. How, in which unit and what is made of it: mdl_gauges[] in
- * user/feature/machine/fold.c. */
+/* Gauges by id. mdl_gauges[] in user/feature/machine/fold.c has their sources, units and uses. */
 enum mxbpf_gauge_id {
 	MXBPF_GAUGE_CPU_BUSY = 1,
 	MXBPF_GAUGE_CPU_IDLE = 2,
@@ -19,7 +18,7 @@ enum mxbpf_gauge_id {
 	MXBPF_GAUGE_STALL_IO_ALL = 9,
 	MXBPF_GAUGE_STALL_MEMORY = 10,
 	MXBPF_GAUGE_STALL_MEMORY_ALL = 11,
-	/* of the target's control group */
+	/* Of the target's control group. */
 	MXBPF_GAUGE_GROUP_WEIGHT = 12,
 	MXBPF_GAUGE_GROUP_CPUS = 13,
 	MXBPF_GAUGE_GROUP_STALL_CPU = 14,
@@ -29,7 +28,7 @@ enum mxbpf_gauge_id {
 	MXBPF_GAUGE_GROUP_STALL_MEMORY_ALL = 18,
 	MXBPF_GAUGE_GROUP_MEMORY = 19,
 	MXBPF_GAUGE_GROUP_CPU = 20,
-	/* of that and of each around it */
+	/* Of the target's control group and of each group that contains it. */
 	MXBPF_GAUGE_PERIODS = 21,
 	MXBPF_GAUGE_PERIODS_THROTTLED = 22,
 	MXBPF_GAUGE_THROTTLED = 23,
@@ -45,21 +44,20 @@ enum mxbpf_gauge_id {
 #define MXBPF_GAUGE_NO_LIMIT (~0ull)
 
 enum mxbpf_gauge_flag {
-	MXBPF_GAUGE_RESUMED = 1 << 0, /* what came between it and the reading before is not in the window */
+	MXBPF_GAUGE_RESUMED = 1 << 0, /* the time since the previous reading is not in the window */
 };
 
 struct mxbpf_gauge {
-	struct mxbpf_rec h; /* ts_ns: when it was read, the last time; tgid 0 */
-	__u64 value;	    /* the last */
+	struct mxbpf_rec h; /* ts_ns: time of the last reading; tgid: 0 */
+	__u64 value;	    /* last reading */
 	__u16 id;	    /* enum mxbpf_gauge_id */
-	__u16 scope;	    /* 0: the machine; else a control group: MXBPF_NAME_SCOPE */
+	__u16 scope;	    /* 0: the machine; else a control group, MXBPF_NAME_SCOPE */
 	__u32 flags;	    /* enum mxbpf_gauge_flag */
-	/* Only of several readings (MXBPF_GAUGE_BYTES_MIN without). */
+	/* Only in a record of several readings (size MXBPF_GAUGE_BYTES_MIN without). */
 	__u64 first_ns, first;
-	__u64 difference; /* summed from reading to reading, as elapsed_ns: what lies before one that resumed is in
-			     neither */
+	__u64 difference; /* sums of differences and of times between readings, without gaps before resumed ones */
 	__u64 elapsed_ns;
-	__u64 count; /* of readings that were a number; of these: */
+	__u64 count; /* number of valid readings, which the next members summarize */
 	__u64 sum, min, max;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gauge) == 96);

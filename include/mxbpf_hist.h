@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
-/* The histogram of durations, the same in BPF and in user space. */
+/* Histogram of durations, shared by BPF and user space. */
 #ifndef MXBPF_HIST_H
 #define MXBPF_HIST_H
 
 #include "mxbpf_event.h"
 
 /*
- * The histogram of durations is log-linear: 8 buckets an octave. Bucket of v: v itself below 8, else
- * octave = floor(log2 v), index = (octave - 2) * 8 + next three bits of v. A bucket is at most 12.5 % wide.
- * What is longer than the last bucket (from 137 minutes on) counts there.
+ * The histogram is log-linear, with 8 buckets per octave. A value v below 8 has bucket v. Any other has octave =
+ * floor(log2 v) and bucket (octave - 2) * 8 + the three bits after its highest one. A bucket is at most 12.5 %
+ * wide. The last bucket also counts all longer durations (137 minutes and more).
  */
 #define MXBPF_HIST_BUCKETS 328
 
@@ -18,7 +18,9 @@ struct mxbpf_bucket {
 	__u64 count;
 };
 
-/* By halves: clang's BPF has no instruction for it. v > 0. */
+/*
+ * Returns floor(log2 v) for v > 0. It halves the range step by step, because clang has no BPF instruction for it.
+ */
 static inline __attribute__((always_inline)) __u32 mxbpf_log2(__u64 v)
 {
 	__u32 log = 0;

@@ -1,56 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
-/*
- * What calls of a store of parameters carry: keys, and the bytes of their values. Part of the event ABI.
- */
+/* Keys and value sizes of the calls of a parameter store. Part of the event ABI. */
 #ifndef MXBPF_KV_H
 #define MXBPF_KV_H
 
 #include "mxbpf_event.h"
 #include "mxbpf_hist.h"
 
-#define MXBPF_KV_VALUES_MAX 64 /* of a call, that are looked at; a power of two */
+#define MXBPF_KV_VALUES_MAX 64 /* values of one call that are read; a power of two */
 #define MXBPF_KV_UNKNOWN    (~0ull)
 
 enum mxbpf_kv_flag {
-	MXBPF_KV_NAMED = 1 << 0,  /* a key is the id of its name (MXBPF_NAME_SPAN), else the number itself */
-	MXBPF_KV_SERVED = 1 << 1, /* a server does what a worker asked for: */
-	MXBPF_KV_PULLED = 1 << 2, /* to have it; else to take it */
+	MXBPF_KV_NAMED = 1 << 0,  /* a key is a name id (MXBPF_NAME_SPAN); else it is a number */
+	MXBPF_KV_SERVED = 1 << 1, /* the call is a server's, for a request of a worker */
+	MXBPF_KV_PULLED = 1 << 2, /* the request is a pull; else a push */
 };
 
-#define MXBPF_KV_FLAGS	    15 /* of row.kv_flags, */
-#define MXBPF_KV_DIMS_SHIFT 4  /* and above them */
+#define MXBPF_KV_FLAGS	    15 /* enum mxbpf_kv_flag in row.kv_flags */
+#define MXBPF_KV_DIMS_SHIFT 4  /* bits above the flags: inline dimensions */
 
 struct mxbpf_kv_value {
 	__u64 key;
-	__u64 bytes; /* of its array if it is dense: shape and type; MXBPF_KV_UNKNOWN else, or if it cannot be read */
+	__u64 bytes; /* size of a dense array by shape and type; else MXBPF_KV_UNKNOWN */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_kv_value) == 16);
 
-/* One call; its values follow. Stands before its span. */
+/* One call, followed by its values. It comes before its span. */
 struct mxbpf_kv {
-	struct mxbpf_rec h; /* ts_ns: with tid which span, its start */
-	__u64 name_id;	    /* of the span */
+	struct mxbpf_rec h; /* ts_ns: start of its span */
+	__u64 name_id;	    /* name of its span */
 	__u32 tid;
-	__u32 more; /* values beyond those that there is room for */
+	__u32 more; /* values that did not fit */
 	__u32 nvalues;
-	__u16 nsent; /* of these, so many go to the store, and the others come from it */
+	__u16 nsent; /* number of values sent to the store; the others are received */
 	__u8 flags;  /* enum mxbpf_kv_flag */
 	__u8 pad;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_kv) == 40);
 
-/* All calls of one name that had a key, added up. A call with several keys is in the row of each, with all its time. */
+/* Sum of all calls of one name and key. A call with several keys counts in the row of each, with all its time. */
 struct mxbpf_agg_kv {
 	struct mxbpf_rec h; /* ts_ns: 0 */
 	__u64 name_id;
 	__u64 key;
 	__u64 calls, values;
 	__u64 sent_bytes, received_bytes;
-	__u64 unknown; /* of the values, those whose bytes are not known */
+	__u64 unknown; /* values of unknown size */
 	__u64 total_ns, min_ns, max_ns;
 	__u8 flags; /* enum mxbpf_kv_flag */
 	__u8 pad[5];
-	__u16 nbuckets; /* as in struct mxbpf_agg */
+	__u16 nbuckets; /* non-empty buckets that follow, see struct mxbpf_agg */
 	struct mxbpf_bucket buckets[];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_kv) == 104);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
-/* What a source lost. A recording has it in each of its chunks (mxbpf_file.h). */
+/* What a source of records lost. Each chunk of a recording has this (mxbpf_file.h). */
 #ifndef MXBPF_LOSS_H
 #define MXBPF_LOSS_H
 
 #include "mxbpf_event.h"
 
 /*
- * What was lost, counted exactly where it happens. Cumulative over a session.
- * attempted == stored + dropped at rest.
+ * Losses, counted where they happen, cumulative over a session. attempted == stored + dropped when nothing is in
+ * transit.
  */
 struct mxbpf_loss {
-	__u64 attempted;  /* records BPF set out to send */
-	__u64 stored;	  /* of these, records that reached the model */
-	__u64 dropped;	  /* of these, records lost: ring full, too many threads, nesting too deep */
+	__u64 attempted;  /* records that BPF tried to send */
+	__u64 stored;	  /* records that reached the model */
+	__u64 dropped;	  /* records lost: ring full, too many threads, nesting too deep */
 	__u64 truncated;  /* names longer than MXBPF_NAME_BYTES_MAX */
 	__u64 unreadable; /* fetches of target memory that failed (page not resident) */
 	__u64 unmatched;  /* starts without an end, ends without a start (calls in flight at attach or detach) */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
 /*
- * The program's own marks, beside those that are spans (classes TASK, FRAME, EVENT): moments and values. The domain
- * that a mark belongs to is a name of kind MXBPF_NAME_DOMAIN under the mark's own id.
+ * User annotations without a duration: markers and user counters. Tasks, frames and events are spans. The domain of
+ * an annotation is a name of kind MXBPF_NAME_DOMAIN with the annotation's id.
  */
 #ifndef MXBPF_MARK_H
 #define MXBPF_MARK_H
 
 #include "mxbpf_event.h"
 
-/* What happened at a moment. */
+/* Kind of an instant annotation. */
 enum mxbpf_instant_what {
-	MXBPF_INSTANT_MARKER = 0, /* name_id */
-	/* What the program says to the profiler of its runtime; without a name. */
+	MXBPF_INSTANT_MARKER = 0, /* a marker; name_id has its name */
+	/* A call that controls the runtime's profiler; it has no name. */
 	MXBPF_INSTANT_RUN = 1,
 	MXBPF_INSTANT_STOP = 2,
 	MXBPF_INSTANT_PAUSE = 3,
@@ -20,9 +20,9 @@ enum mxbpf_instant_what {
 	MXBPF_INSTANT_WHATS = 6,
 };
 
-/* Of a marker: how far it reaches. */
+/* Scope of a marker. */
 enum mxbpf_instant_scope {
-	MXBPF_SCOPE_NONE = 0, /* not known */
+	MXBPF_SCOPE_NONE = 0, /* unknown */
 	MXBPF_SCOPE_GLOBAL = 1,
 	MXBPF_SCOPE_PROCESS = 2,
 	MXBPF_SCOPE_THREAD = 3,
@@ -32,39 +32,36 @@ enum mxbpf_instant_scope {
 };
 
 struct mxbpf_instant {
-	struct mxbpf_rec h; /* ts_ns: of a row the first */
-	__u64 last_ns;	    /* of a row the last; else 0 */
+	struct mxbpf_rec h; /* ts_ns: of a row, the first one */
+	__u64 last_ns;	    /* of a row, the last one; else 0 */
 	__u64 name_id;
-	__u64 count; /* 1, or of how many it is the row */
-	__u32 tid;   /* of a row 0 */
+	__u64 count; /* 1, or the number of instants in a row */
+	__u32 tid;   /* 0 in a row */
 	__u8 what;   /* enum mxbpf_instant_what */
 	__u8 scope;  /* enum mxbpf_instant_scope */
 	__u8 pad[2];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_instant) == 48);
 
-/*
- * A counter of the program's was given a value. Where several threads do that, ts_ns and, where that is equal, seq have
- * the order.
- */
+/* A user counter was set. If several threads set it, records are ordered by ts_ns, and by seq if that is equal. */
 struct mxbpf_value {
-	struct mxbpf_rec h; /* ts_ns: when; of a row, the last time */
+	struct mxbpf_rec h; /* ts_ns: time of the change; of a row, the last one */
 	__u64 name_id;
-	__u64 count; /* 1, or of how many it is the row */
-	__u64 value; /* of a row the last */
+	__u64 count; /* 1, or the number of changes in a row */
+	__u64 value; /* new value; of a row, the last one */
 	__u64 min, max;
 	__u64 seq;
-	__u32 tid; /* of a row 0 */
+	__u32 tid; /* 0 in a row */
 	__u32 pad;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_value) == 72);
 
-/* When the first span of a row that stands before it began, and the last one ended. */
+/* Start of the first span and end of the last span of the row that comes before this record. */
 struct mxbpf_agg_extent {
 	struct mxbpf_rec h; /* ts_ns: 0 */
 	__u64 name_id;
 	__u64 first_ns, last_ns;
-	__u32 device; /* with h.tgid, name_id and cls: of which row */
+	__u32 device; /* h.tgid, name_id, cls and device identify the row */
 	__u8 cls;
 	__u8 pad[3];
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
 /*
- * --memory: who holds the memory of a device. What was allocated before the window is not known: live and peak bytes
- * are those beyond what was there when it began, and may be negative, as what was there is freed. Of a device the
- * holders add up: to its live bytes, and at its peak to its peak.
+ * --memory: the owners of a device's memory. Memory allocated before the window is not known. Live and peak bytes
+ * are therefore relative to the window's start, and are negative if more of the older memory was freed. The live
+ * bytes of all owners add up to the device's live bytes, and their bytes at the peak add up to the device's peak.
  */
 #ifndef MXBPF_MEMORY_H
 #define MXBPF_MEMORY_H
@@ -10,20 +10,20 @@
 #include "mxbpf_event.h"
 
 enum mxbpf_mem_owner_flag {
-	MXBPF_MEM_OWNER_BEFORE = 1 << 0, /* what was allocated before the window: only its frees are known */
-	MXBPF_MEM_OWNER_MORE = 1 << 1,	 /* those that there was no room for, as one */
+	MXBPF_MEM_OWNER_BEFORE = 1 << 0, /* memory allocated before the window: only frees are known */
+	MXBPF_MEM_OWNER_MORE = 1 << 1,	 /* all owners that did not fit, as one */
 };
 
-/* Allocations of one kind: of which frees are those that gave them back, by whomever. */
+/* Allocations of one owner. Their frees count here, whichever code frees them. */
 struct mxbpf_mem_owner {
 	struct mxbpf_rec h; /* ts_ns: 0 */
-	__u64 name_id;	    /* of the innermost operator, or call, that was open; with cls 0: none was */
+	__u64 name_id;	    /* innermost open operator or call; none if cls is 0 */
 	__u64 layer_id;
-	__u64 scope_id, label_id; /* what the runtime calls the allocation; 0: nothing */
+	__u64 scope_id, label_id; /* the runtime's names for the allocation; 0: none */
 	__u64 allocs, frees;
 	__u64 alloc_bytes, free_bytes;
-	__s64 live_bytes; /* at the end */
-	__s64 peak_bytes; /* at the device's peak */
+	__s64 live_bytes; /* live at the end of the window */
+	__s64 peak_bytes; /* live at the device's peak */
 	__u64 live_blocks;
 	__u32 device;
 	__u8 cls;   /* enum mxbpf_class */
@@ -32,23 +32,21 @@ struct mxbpf_mem_owner {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem_owner) == 112);
 
-/* A device over time. It stands before its holders. */
+/* Memory of a device over time. It comes before its owners. */
 struct mxbpf_mem_time {
 	struct mxbpf_rec h; /* ts_ns: 0 */
-	__s64 live_bytes;   /* at the end */
+	__s64 live_bytes;   /* live at the end of the window */
 	__s64 peak_bytes;
-	__u64 peak_ns; /* when it first held as much; 0: it never held more than at the start */
-	__u64 last_ns; /* of its last event: until then, the bytes at each moment times ns are, signed and of 128 bits,
-			*/
+	__u64 peak_ns; /* time of the peak; 0: never more than at the start */
+	__u64 last_ns; /* last event; area_*: bytes * ns until then, signed, 128 bits */
 	__u64 area_low;
 	__s64 area_high;
-	__u64 missed;	  /* allocations whose end was not seen: their addresses were given out again */
-	__u64 untracked;  /* allocations that there was no room for, or without an address: never known to be freed */
-	__u64 unsized;	  /* frees of what was there before, whose size is not known */
-	__u64 pool_bytes; /* where the runtime keeps a pool: what that had taken from the device at its last allocation,
-			   */
-	__u64 pool_peak_bytes; /* the most, */
-	__u64 pool_used_bytes; /* and what of that was asked for at that moment */
+	__u64 missed;	       /* allocations whose free was missed: the address was used again */
+	__u64 untracked;       /* allocations that did not fit or have no address: their frees are unknown */
+	__u64 unsized;	       /* frees of older memory of unknown size */
+	__u64 pool_bytes;      /* pooled memory only: bytes reserved by the pool at the last allocation */
+	__u64 pool_peak_bytes; /* peak of pool_bytes */
+	__u64 pool_used_bytes; /* bytes allocated from the pool at that peak */
 	__u32 device;
 	__u32 pad;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --raised: calls that an exception left, which user space finds among the spans. BPF sends none of these. */
+/* --raised: calls that an exception left. User space finds them among the spans; BPF sends no such record. */
 #ifndef MXBPF_RAISED_H
 #define MXBPF_RAISED_H
 
@@ -7,13 +7,13 @@
 
 #define MXBPF_AGG_RAISED ((enum mxbpf_kind)37)
 
-/* Those of one name, and with --py-stacks of one place in the program. */
+/* Calls of one name, and with --py-stacks from one Python stack. */
 struct mxbpf_agg_raised {
-	struct mxbpf_rec h; /* ts_ns: start of the first one */
+	struct mxbpf_rec h; /* ts_ns: start of the first call */
 	__u64 name_id;
-	__u64 stack_id; /* of the interpreter's frames: a name of kind MXBPF_NAME_STACK; 0: not known */
+	__u64 stack_id; /* Python stack: a name of kind MXBPF_NAME_STACK; 0: unknown */
 	__u64 count;
-	__u64 last_ns; /* start of the last one */
+	__u64 last_ns; /* start of the last call */
 	__u8 cls;      /* enum mxbpf_class */
 	__u8 pad[7];
 };

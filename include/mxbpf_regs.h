@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
-/* Registers of a thread as it entered the kernel, from BPF to who unwinds its stack. */
+/* User registers of a thread at its entry into the kernel, sent by BPF to the stack unwinder. */
 #ifndef MXBPF_REGS_H
 #define MXBPF_REGS_H
 
 #include "mxbpf_event.h"
 
-/* In the order of DWARF's numbers: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, rip. */
+/* Order of DWARF's register numbers: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, rip. */
 #define MXBPF_REGS_SP 7
 #define MXBPF_REGS_PC 16
 #define MXBPF_REGS    17
@@ -13,7 +13,7 @@
 struct mxbpf_regs {
 	__u32 tid;
 	__u32 pad;
-	__u64 fs_base; /* the thread's own variables lie there */
+	__u64 fs_base; /* base address of the thread's local variables */
 	__u64 r[MXBPF_REGS];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_regs) == 152);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
-/* --sample: the record of a sample, and what BPF sends of it before user space has made names of the addresses. */
+/* --sample: the record of a sample, and what BPF sends before user space resolves the addresses. */
 #ifndef MXBPF_SAMPLE_H
 #define MXBPF_SAMPLE_H
 
@@ -7,27 +7,27 @@
 #include "mxbpf_stack.h"
 
 #define MXBPF_SAMPLE_HZ_MAX    1000
-#define MXBPF_SAMPLE_ADDRS_MAX 64 /* innermost */
+#define MXBPF_SAMPLE_ADDRS_MAX 64 /* innermost frames that are kept */
 
 /*
- * --sample: what a thread was at. Behind it stand the spans that were open, outermost first. What BPF sends has more
- * behind that (mxbpf_sample.h), of which user space makes the two ids.
+ * --sample: the state of a thread. The open spans follow, outermost first. BPF also sends a struct
+ * mxbpf_sample_where after them, which user space replaces by the two ids.
  */
 struct mxbpf_sample {
 	struct mxbpf_rec h;
-	__u64 count;	/* 1; in tables (MXBPF_CHUNK_AGG) so many, of which only the last span and tgid are told */
-	__u64 stack_id; /* of the interpreter's frames: a name of kind MXBPF_NAME_STACK; 0 none */
-	__u64 code_id;	/* of machine code: MXBPF_NAME_CODE; 0 none */
+	__u64 count;	/* 1; in tables (MXBPF_CHUNK_AGG) the number of equal samples, with tgid and last span only */
+	__u64 stack_id; /* Python stack: a name of kind MXBPF_NAME_STACK; 0: none */
+	__u64 code_id;	/* machine code: a name of kind MXBPF_NAME_CODE; 0: none */
 	__u32 tid;
 	__u16 cpu;
-	__u8 nspans_low; /* their number: mxbpf_sample_nspans(); 0: outside of all that is probed */
+	__u8 nspans_low; /* number of spans, low 8 bits (mxbpf_sample_nspans()); 0: outside all spans */
 	__u8 flags;	 /* enum mxbpf_sample_flag */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sample) == 48);
 
 enum mxbpf_sample_flag {
 	MXBPF_SAMPLE_KERNEL = 1 << 0, /* it ran in the kernel */
-				      /* From bit 4 on: the number of its spans beyond the low 8 bits. */
+				      /* Bits 4 and up hold the number of spans above its low 8 bits. */
 };
 #define MXBPF_SAMPLE_NSPANS_SHIFT 4
 
@@ -50,13 +50,12 @@ struct mxbpf_sample_span {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sample_span) == 16);
 
-/* Where it ran. Stands behind the spans of a struct mxbpf_sample without ids. */
+/* Where a thread ran. It follows the spans of a struct mxbpf_sample without ids. */
 struct mxbpf_sample_where {
 	__u64 kernel_addr; /* with MXBPF_SAMPLE_KERNEL */
 	__u64 naddrs;
-	__u64 addrs[MXBPF_SAMPLE_ADDRS_MAX]; /* of the process, innermost first: by frame pointers, where there are any
-					      */
-	struct mxbpf_stack python;	     /* as many of its frames as it has are sent */
+	__u64 addrs[MXBPF_SAMPLE_ADDRS_MAX]; /* user addresses, innermost first, found by frame pointers */
+	struct mxbpf_stack python;	     /* only the frames in use are sent */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sample_where) == 1560);
 

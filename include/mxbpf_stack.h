@@ -1,66 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
 /*
- * Stacks of Python's frames between BPF and user space: where an interpreter keeps them (rodata cfg_python), and what a
- * walk leaves in map `stacks`. A code object may be gone by the time that user space reads its name, and another may
- * lie in its place: a frame bears a print of what its code object holds, computed by both in the same way.
+ * Python stacks: where an interpreter keeps its frames (rodata cfg_python), and the stacks that BPF puts into map
+ * `stacks`. A code object may be freed before user space reads its name, and another one may take its place. Each
+ * frame therefore has a hash ("print") of the code object's content, which BPF and user space compute in the same
+ * way.
  */
 #ifndef MXBPF_STACK_H
 #define MXBPF_STACK_H
 
 #include "mxbpf_event.h"
 
-#define MXBPF_STACK_FRAMES_MAX 32   /* innermost; what is below is cut, and that is said */
-#define MXBPF_STACKS_MAX       8192 /* different ones of a session */
+#define MXBPF_STACK_FRAMES_MAX 32   /* innermost frames that are kept; `cut` says that there are more */
+#define MXBPF_STACKS_MAX       8192 /* different stacks of a session */
 
-/* What is read of an object at one time. */
+/* Bytes that are read of each kind of object. */
 #define MXBPF_PY_STATE_BYTES 160
 #define MXBPF_PY_FRAME_BYTES 88
 #define MXBPF_PY_CODE_BYTES  128
 #define MXBPF_PY_CODE_START  16
 #define MXBPF_PY_TEXT_BYTES  96
 #define MXBPF_PY_TEXT_START  16
-#define MXBPF_PY_TEXT_HEAD   24 /* of these, what each string has: length, hash, state */
+#define MXBPF_PY_TEXT_HEAD   24 /* of a string: its length, hash and state */
 #define MXBPF_PY_PRINT_WORDS 5
-#define MXBPF_PY_PRINT_TEXT  64 /* bytes of the file's name that go into the print */
+#define MXBPF_PY_PRINT_TEXT  64 /* bytes of the file name that go into the print */
 
 #define MXBPF_PY_NONE	     0xffff
-#define MXBPF_PY_OWNER_C     3 /* the interpreter's own frame between two of C's */
+#define MXBPF_PY_OWNER_C     3 /* frame of the interpreter between two C functions */
 #define MXBPF_PY_TEXT_STATE  (32 - MXBPF_PY_TEXT_START)
 #define MXBPF_PY_STATE_ASCII (1 << 6)
 
-/* Offsets. All 0: no interpreter. */
+/* Layout of an interpreter, as offsets. All 0: there is no interpreter. */
 struct mxbpf_python {
-	__s32 tls;	    /* from a thread's base (fs): its PyThreadState */
-	__u16 state_start;  /* of the bytes that are read of it; the next two are from here */
-	__u16 state_thread; /* the base of its thread */
-	__u16 state_frame;  /* its innermost frame, */
-	__u16 cframe_frame; /* or a structure with that; MXBPF_PY_NONE */
-	__u16 frame_start;  /* of the bytes that are read of a frame; frame_back to frame_owner are from here */
-	__u16 frame_bytes;  /* how many: what lies behind a frame may be a page that nobody has touched */
+	__s32 tls;	    /* from the thread's base (fs): address of its PyThreadState */
+	__u16 state_start;  /* start of the bytes read of the thread state; base of the next two offsets */
+	__u16 state_thread; /* base of the state's thread */
+	__u16 state_frame;  /* innermost frame, or a structure with it */
+	__u16 cframe_frame; /* that frame in the structure; MXBPF_PY_NONE: no structure */
+	__u16 frame_start;  /* start of the bytes read of a frame; base of frame_back to frame_owner */
+	__u16 frame_bytes;  /* bytes read of a frame: the page after it may not be mapped */
 	__u16 frame_back, frame_code, frame_instr;
 	__u16 frame_owner; /* MXBPF_PY_NONE: all frames are Python's */
-	__u16 instr_bytes; /* frame_instr is a number (32 bit) of instructions of so many bytes; 0: an address */
+	__u16 instr_bytes; /* frame_instr counts instructions of this size; 0: it is an address */
 	__u16 frame_local; /* from the frame: its first local variable */
-	__u16 code_instrs; /* from the code object: the first instruction; with addresses */
-	__u16 code_name;   /* likewise: the function's name */
-	__u16 code_file;   /* the file's; this and the words of the print are from MXBPF_PY_CODE_START */
+	__u16 code_instrs; /* from the code object: its first instruction, if frame_instr is an address */
+	__u16 code_name;   /* from the code object: name of the function */
+	__u16 code_file;   /* name of the file; from MXBPF_PY_CODE_START, as the print's words are */
 	__u16 code_print[MXBPF_PY_PRINT_WORDS];
-	__u16 text; /* the bytes of an ASCII string, from MXBPF_PY_TEXT_START */
+	__u16 text; /* bytes of an ASCII string, from MXBPF_PY_TEXT_START */
 	__u16 pad;
 };
 
 struct mxbpf_stack_frame {
 	__u64 code;  /* address of its code object */
-	__u64 print; /* of what that holds */
-	__u64 type;  /* class of the module whose call it is; 0: it is none's, as far as is known */
-	__u32 instr; /* in bytes from the first instruction */
+	__u64 print; /* hash of the code object's content */
+	__u64 type;  /* class of the module that it calls; 0: none known */
+	__u32 instr; /* offset in bytes from the first instruction */
 	__u32 pad;
 };
 
-/* Value of map `stacks`, by the stack_id that BPF gives; user space makes another of the text. */
+/* Value of map `stacks`, by BPF's stack_id. User space makes another id from the text. */
 struct mxbpf_stack {
 	__u32 n;
-	__u32 cut; /* there are more frames below */
+	__u32 cut; /* 1: there are more, outer frames */
 	struct mxbpf_stack_frame frames[MXBPF_STACK_FRAMES_MAX];
 };
 
@@ -72,7 +73,7 @@ static inline __attribute__((always_inline)) __u64 mxbpf_stack_fold(__u64 h, __u
 	return h ^ h >> 29;
 }
 
-/* Of the bytes of a string, of which only those that never change are its own. */
+/* Returns a hash of a string, from those of its bytes that never change. */
 static inline __attribute__((always_inline)) __u64 mxbpf_text_print(const volatile struct mxbpf_python *py,
 								    const void *bytes)
 {
@@ -92,7 +93,7 @@ static inline __attribute__((always_inline)) __u64 mxbpf_text_print(const volati
 	return h;
 }
 
-/* Of the bytes of a code object and the print of its file's name. */
+/* Returns a hash of a code object's content and its file name's print. */
 static inline __attribute__((always_inline)) __u64 mxbpf_code_print(const volatile struct mxbpf_python *py,
 								    const void *bytes, __u64 file_print)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
 /*
- * What BPF keeps of the target's threads, in maps that user space reads: open calls, counters of loss, and the keys of
- * what a process leaves behind, which user space removes after the process has ended.
+ * State that BPF keeps for each thread, in maps that user space reads: open spans, counts of loss, and keys. User
+ * space removes the keys that a process leaves in the maps after it has ended.
  */
 #ifndef MXBPF_THREAD_H
 #define MXBPF_THREAD_H
@@ -9,68 +9,72 @@
 #include "mxbpf_config.h"
 #include "mxbpf_name.h"
 
-#define MXBPF_THREADS_MAX  1024 /* threads of the target that hit a probe at the same time */
-#define MXBPF_SLOT_FRAMES  32	/* open spans that a slot has room for; a power of two */
-#define MXBPF_THREAD_SLOTS 16	/* slots of one thread, which takes them as its calls nest; a power of two */
-#define MXBPF_FRAMES_MAX   (MXBPF_THREAD_SLOTS * MXBPF_SLOT_FRAMES) /* open spans of one thread */
+#define MXBPF_THREADS_MAX  1024 /* threads of targets that hit probes at one time */
+#define MXBPF_SLOT_FRAMES  32	/* open spans per slot; a power of two */
+#define MXBPF_THREAD_SLOTS 16	/* slots per thread, taken as its calls nest; a power of two */
+#define MXBPF_FRAMES_MAX   (MXBPF_THREAD_SLOTS * MXBPF_SLOT_FRAMES) /* open spans per thread */
 #define MXBPF_SLOTS_DEEP   440 /* slots for frames beyond the first 32 of a thread, shared by all threads */
 #define MXBPF_SLOTS_MAX	   (MXBPF_THREADS_MAX + MXBPF_SLOTS_DEEP)
 #define MXBPF_KEYS_MAX	   16384 /* open spans that end by key */
 
-/* Of the running thread when a span opened. */
+/* State of the running thread when a span opened. */
 struct mxbpf_account_start {
-	__s64 ran_ns;	/* the same all the time that it runs, whatever is taken from it meanwhile */
-	__u64 taken_ns; /* that interrupts and the hypervisor took of its CPU since boot, if the kernel counts it */
+	__s64 ran_ns;	/* constant while the thread runs, whatever is taken from it */
+	__u64 taken_ns; /* time that interrupts and the hypervisor took of its CPU since boot, if counted */
 	__u64 sum_exec_ns, run_delay_ns;
 	__u32 nvcsw, nivcsw, minflt, majflt;
 };
 
 struct mxbpf_frame {
 	__u64 start_ns;
-	__u64 child_ns; /* time in spans that were directly nested in this one */
+	__u64 child_ns; /* time of spans directly nested in this one */
 	__u64 name_id;
-	__u64 key; /* END_KEY; END_NEXT: the return address, which stands at sp + return_off until the function returns
-		    */
+	__u64 key; /* END_KEY: the key; END_NEXT: the return address, found at sp + return_off until the return */
 	__u64 link;
-	__u64 sp; /* the frame is dead once the thread's stack pointer is at or above this */
+	__u64 sp; /* the frame is over when the thread's stack pointer is at or above this */
 	__u32 device;
 	__u8 cls;
 	__u8 end;
 	__u16 cpu;
 	__u32 tid;
-	__u32 func;		/* function of the cookie; 0 none */
-	__u8 tail;		/* it can leave by a tail call: a frame at the same place may be its successor's */
+	__u32 func;		/* function number of the cookie; 0: none */
+	__u8 tail;		/* may leave by a tail call: a frame at the same sp can be the next function's */
 	__u8 merge;		/* row.merge_same */
-	__u8 nchild;		/* spans directly in it, at most 2 counted */
+	__u8 nchild;		/* spans directly nested in it, counted up to 2 */
 	__u8 inside;		/* row.inside */
-	__u32 flags;		/* enum mxbpf_span_flag */
-	__u32 return_off;	/* END_NEXT; of the engine's work: operators that it has begun, as row.inside counts */
-	__u64 ip;		/* of a function that was told by its call: where it comes back to; else 0 */
-	__s64 alloc_bytes;	/* taken less given back since it opened, on its thread */
-	__s64 self_alloc_bytes; /* of these, while it was the innermost */
-	/* As in struct mxbpf_span; only where details were asked for. */
+	__u32 flags;		/* enum mxbpf_span_flag and MXBPF_FRAME_* */
+	__u32 return_off;	/* END_NEXT: see `key`; engine's work: number of inner operators that began */
+	__u64 ip;		/* a span found by its call site: return address; else 0 */
+	__s64 alloc_bytes;	/* bytes allocated minus freed on its thread since it opened */
+	__s64 self_alloc_bytes; /* part of these while it was the innermost span */
+	/* See struct mxbpf_span. Only set if these details were asked for. */
 	__u64 args_id, stack_id, seq, origin, layer_id;
-	__u64 custom_id; /* of the program's part of a custom operator: name id of the operator's type */
+	__u64 custom_id; /* the program's part of a custom operator: name id of the type */
 	struct mxbpf_account_start began;
-	struct mxbpf_account_nested nested; /* of the accounts of spans that were directly nested in this one */
-	/* The first child, while it may be merged into this frame; dur_ns 0: none. Of a frame that ends by key, in the
-	 * map's copy: its account alone, of the thread of the start, once its function has returned. */
+	struct mxbpf_account_nested nested; /* sum of the accounts of spans directly nested in this one */
+	/*
+	 * The first child, while it may still be merged into this frame; dur_ns 0: none. In the map's copy of a
+	 * frame that ends by key, only the account is used: that of the starting thread, once its function has
+	 * returned.
+	 */
 	struct mxbpf_span twin;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 464);
 
-/* Map `counter_starts`, by slot: what its thread's perf events stood at when each of the slot's frames opened. */
+/*
+ * Map `counter_starts`, by slot: the values of the thread's perf events at the start of each of the slot's frames.
+ */
 struct mxbpf_counter_start {
 	struct {
-		__u64 counter, enabled, running; /* as struct bpf_perf_event_value */
+		__u64 counter, enabled, running; /* see struct bpf_perf_event_value */
 	} at[MXBPF_COUNTERS_MAX];
-	__u64 known; /* else it has none */
+	__u64 known; /* 0: the frame has no start values */
 };
 struct mxbpf_counter_starts {
 	struct mxbpf_counter_start frames[MXBPF_SLOT_FRAMES];
 };
 
-/* Counters of one slot; written by its thread alone, never reset: user space sums over all slots. */
+/* Counts of one slot. Only its thread writes them, and they are never reset: user space sums over all slots. */
 enum mxbpf_count {
 	MXBPF_COUNT_HITS = 0,
 	MXBPF_COUNT_ATTEMPTED = 1,
@@ -82,52 +86,54 @@ enum mxbpf_count {
 };
 
 /*
- * One thread of the target: its open spans (readable while it hangs), its counters, scratch space that
- * no other task can touch. Array map `threads`, mapped into user space; taken at a thread's first hit,
- * given back at its exit.
+ * A thread of a target: its open spans, which user space can read even if the thread hangs, its counts, and scratch
+ * space that no other task uses. Elements of array map `threads`, which user space maps. A thread takes a slot at
+ * its first hit and gives it back at its exit.
  */
 struct mxbpf_thread {
 	__u32 tgid;
 	__u32 tid;
 	__u32 depth;
-	__u32 slot;	    /* its index; 0: no thread has it, or has only further frames in it */
-	__u32 over;	    /* open pairs above the last frame there is room for: dropped, and their ends with them */
-	__u32 fetch_failed; /* scratch: the last recipe met memory that is not there */
-	__u64 static_base;  /* of its process */
-	/* MXBPF_DETAIL_SEQ: addresses of its variables once it has them, and its own number; 0: not yet. */
+	__u32 slot;	    /* its own index; 0: free, or used only for deeper frames */
+	__u32 over;	    /* open END_PAIR spans that did not fit: they and their ends are dropped */
+	__u32 fetch_failed; /* scratch: the last recipe failed to read memory */
+	__u64 static_base;  /* static_base of its process */
+	/* MXBPF_DETAIL_SEQ: addresses of its thread-local variables, and its own number; 0: not known yet. */
 	__u64 seq_addr, seq_thread_addr, seq_thread;
-	__u64 raised_ns; /* when it last began to unwind */
-	__u64 top_sp; /* highest stack pointer at which it was seen to begin or end a span that ends by cut; 0: none */
-	__u64 noted_since; /* the window's begin, once the thread ran an operator that was noted in it */
-	__u64 py_state;	   /* MXBPF_DETAIL_STACK: its state in the interpreter, once found */
-	__u64 module_code; /* likewise: code object of a module's call, once one was seen */
-	__u64 wake;	   /* so many records are to come whose stacks user space has to read soon */
-	__u64 undefined;   /* as in struct mxbpf_target */
-	__u64 own;	   /* as in struct mxbpf_target */
-	/* Name id of the custom operator's type that what it pushes is charged to, 0 none; and the window's begin when
-	 * that was noted. */
+	__u64 raised_ns;   /* start of its last unwinding */
+	__u64 top_sp;	   /* highest stack pointer seen at the start or end of a span that ends by cut; 0: none */
+	__u64 noted_since; /* start of the window, once the thread ran a noted operator in it */
+	__u64 py_state;	   /* MXBPF_DETAIL_STACK: its PyThreadState, once found */
+	__u64 module_code; /* MXBPF_DETAIL_STACK: code object of a module's call, once seen */
+	__u64 wake;	   /* records left to send with a wake-up, since they have new stacks */
+	__u64 undefined;   /* `undefined` of its process */
+	__u64 own;	   /* `own` of its process */
+	/*
+	 * Name id of the custom operator's type that the thread's pushes are charged to (0: none), and start of the
+	 * window in which it was set.
+	 */
 	__u64 custom_id, custom_since_ns;
-	__u64 counted_at;		     /* 1 + its group of perf events; 0: none so far */
-	__u64 marked_ns[MXBPF_MARK_CLASSES]; /* self time of its marks that have ended */
-	__u32 nslots;			     /* that it has */
+	__u64 counted_at;		     /* 1 + number of its group of perf events; 0: none so far */
+	__u64 marked_ns[MXBPF_MARK_CLASSES]; /* self time of its ended annotations, by class */
+	__u32 nslots;			     /* number of its slots */
 	__u32 pad;
-	__u32 slots[MXBPF_THREAD_SLOTS]; /* of frames MXBPF_SLOT_FRAMES * k on; [0] is its own */
+	__u32 slots[MXBPF_THREAD_SLOTS]; /* slot k has frames from MXBPF_SLOT_FRAMES * k on; [0] is its own */
 	__u64 counts[MXBPF_COUNT_MAX];
 	struct mxbpf_frame frames[MXBPF_SLOT_FRAMES];
-	struct mxbpf_name_part part; /* scratch */
+	struct mxbpf_name_part part; /* scratch: part of a name */
 	struct {
 		__u64 off;
 		__u32 skip, depth, state, length;
 		char next;
-	} segment;		/* scratch: how far its name is read */
+	} segment;		/* scratch: progress in reading a segment's name */
 	struct mxbpf_span done; /* scratch: the span that ends */
 	struct {
 		__u64 value[MXBPF_COUNTERS_MAX];
-		__u8 known, scaled; /* MXBPF_SPAN_SCALED */
-	} counted;		    /* scratch: its counters */
+		__u8 known, scaled; /* scaled: MXBPF_SPAN_SCALED or 0 */
+	} counted;		    /* scratch: counts of the span that ends */
 };
 
-/* What deep nesting may cost every session. */
+/* Limits what deep nesting costs in every session: less than 8 MiB. */
 MXBPF_STATIC_ASSERT(MXBPF_SLOTS_DEEP *(sizeof(struct mxbpf_thread) + sizeof(struct mxbpf_counter_starts)) < 8 << 20);
 
 struct mxbpf_key {
@@ -136,14 +142,17 @@ struct mxbpf_key {
 	__u32 cls;
 };
 
-/* A parallel region by what its threads call: the function that the compiler made of it, and the argument. */
+/* Identifies a parallel region: the function that the compiler made of it, and the function's argument. */
 struct mxbpf_team_key {
 	__u64 fn, data;
 	__u32 tgid;
 	__u32 pad;
 };
 
-/* An object of a process, and which of its turns: an operator that is not temporary may be pushed many times ahead. */
+/*
+ * Identifies an object of a process and one of its turns, because an operator that is kept may be pushed many times
+ * before it runs.
+ */
 struct mxbpf_life_key {
 	__u64 object;
 	__u64 turn;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
 /*
- * The watch ABI: which processes are looked at, told by user space; what they do that changes where probes belong, told
- * by BPF. None of it is a record of the recording.
+ * The watch ABI. User space says which processes to watch, and BPF reports the events that change where probes
+ * belong. None of this is part of a recording.
  */
 #ifndef MXBPF_WATCH_H
 #define MXBPF_WATCH_H
@@ -13,27 +13,27 @@
 
 /* Value of map `watched`, by tgid. */
 struct mxbpf_watched {
-	__u64 code_pages; /* executable pages mapped when its loader was last seen */
-	__u32 stop;	  /* launched by mxbpf: it waits (SIGSTOP) until its sighting has been dealt with */
-	__u32 any;	  /* however little code its loader maps, it is seen */
-	__u64 execs;	  /* how often it has become another program since it is watched */
+	__u64 code_pages; /* executable pages mapped at the loader's last event */
+	__u32 stop;	  /* 1: launched by mxbpf; it is stopped until user space has handled its event */
+	__u32 any;	  /* 1: the loader's events are reported however small the mapped code is */
+	__u64 execs;	  /* number of calls of exec since it is watched */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_watched) == 24);
 
 enum mxbpf_sight {
-	MXBPF_SIGHT_FORK = 1,	/* a watched process has a child with a memory of its own */
-	MXBPF_SIGHT_EXEC = 2,	/* it has become another program and has not run an instruction of it */
-	MXBPF_SIGHT_MAPPED = 3, /* its loader has mapped more code, which has not run */
+	MXBPF_SIGHT_FORK = 1,	/* a watched process has a child with its own memory */
+	MXBPF_SIGHT_EXEC = 2,	/* it has called exec and has not run an instruction of the new program */
+	MXBPF_SIGHT_MAPPED = 3, /* its loader has mapped more code, which has not run yet */
 	MXBPF_SIGHT_EXIT = 4,	/* its last thread has ended */
 };
 
 struct mxbpf_sighting {
 	__u32 kind; /* enum mxbpf_sight */
 	__u32 tgid;
-	__u32 parent;  /* of FORK */
-	__u32 stopped; /* SIGSTOP was sent: somebody has to send SIGCONT */
+	__u32 parent;  /* for FORK */
+	__u32 stopped; /* SIGSTOP was sent, so user space has to send SIGCONT */
 	__u64 ts_ns;
-	__u32 covered; /* of FORK: it is a target already, by shared links */
+	__u32 covered; /* for FORK: it is already a target, through shared links */
 	__u32 pad;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sighting) == 32);
