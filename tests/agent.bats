@@ -231,7 +231,7 @@ END
 	start_mxbpf --pid "$WORKLOAD_PID" --agent
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent -d 100ms
 	expect_status 3
-	expect_re 'another mxbpf listens to the agent' "$stderr"
+	expect_re 'cannot attach to the agent in process [0-9]+: another mxbpf is attached to it' "$stderr"
 	stop_pid "$MXBPF_PID" INT
 	misplace_numbers "$WORKLOAD_PID"
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent --backward -d 300ms --format json
@@ -241,7 +241,7 @@ END
 	start_ready idle env OPENBLAS_NUM_THREADS=1 "$PYTHON_TORCH" -c 'import os, signal, torch; torch.ones(1); print("ready", os.getpid(), flush=True); signal.pause()'
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" --agent -d 100ms
 	expect_status 3
-	expect_re 'called no operator within 2000 ms, and no thread of process [0-9]+ waits where it is known to hold no lock' "$stderr"
+	expect_re 'called no operator within 2000 ms; no thread of process [0-9]+ waits where it is known to hold no lock' "$stderr"
 }
 
 @test "Thread ids are those of the outer pid namespace when the target has its own" {

@@ -26,7 +26,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-/* How far the calls of a slot were taken before they were handed over. */
+/* Number of a slot's calls that were taken before they were handed over. */
 struct taken {
 	uint32_t uses, seq, calls;
 };
@@ -34,33 +34,33 @@ struct taken {
 struct agt {
 	pid_t pid;
 	struct agt_opts o;
-	struct tgt *target; /* borrowed, as is the plan; while agt_open() runs */
+	struct tgt *target; /* borrowed, like the plan; only while agt_open() runs */
 	const struct plan *plan;
-	struct agt_wait wait; /* of an idle process */
+	struct agt_wait wait; /* for an idle process */
 	struct agt_injected injected;
-	unsigned char *image; /* the shared object with its configuration; what follows is of it */
+	unsigned char *image; /* the shared object with its configuration; the next members belong to it */
 	struct agt_inject_opts inject;
 	struct inject *injection;
-	pid_t helper; /* of the script; 0: none */
+	pid_t helper; /* helper process of the script; 0: none */
 	struct agent_bpf *skel;
 	struct bpf_link *bell;
 	struct bpf_link *clear[ADP_AGENT_CLEARS]; /* NULL: the runtime has no such function */
 	struct ring_buffer *ring;
-	struct mxbpf_agent_shared *shared; /* mapped here too */
-	uint64_t since_ns;		   /* atomic: of the first activation: what began before is another session's */
+	struct mxbpf_agent_shared *shared; /* mapped in this process too */
+	uint64_t since_ns; /* atomic: start of the first activation; earlier calls belong to another session */
 
-	/* A thread of mxbpf waits for the first call of the target. */
+	/* A thread of mxbpf that waits for the target's first call. */
 	pthread_t waits;
-	int cancel_fd; /* ends the wait; -1: nobody waits */
+	int cancel_fd; /* ends the wait; -1: no thread waits */
 	pthread_mutex_t lock;
-	uint64_t active_ns; /* with the lock: what the agent shall have as since_ns */
+	uint64_t active_ns; /* guarded by the lock: value for the agent's since_ns */
 
-	bool in; /* atomic: the agent is in, and listened to */
+	bool in; /* atomic: the agent is loaded, and mxbpf is attached to it */
 	uint64_t calls_before, too_deep_before, no_slot_before;
 	struct taken taken[MXBPF_AGENT_THREADS];
-	struct threads threads;		   /* their numbers */
-	struct mxbpf_agent_batch numbered; /* a copy with our numbers */
-	agt_calls_fn fn;		   /* during agt_take() */
+	struct threads threads;		   /* thread ids of the process */
+	struct mxbpf_agent_batch numbered; /* copy of a batch with our thread ids */
+	agt_calls_fn fn;		   /* set during agt_take() */
 	void *ctx;
 };
 
@@ -74,14 +74,13 @@ uint64_t agt_memory_max(void)
 	return sizeof(struct mxbpf_agent_shared) + agent_image_bytes;
 }
 
-/* ---- the shared object's symbols */
+/* ---- symbols of the shared object */
 
 static int symbol(const char *name, uint64_t *va, struct err *e)
 {
 	return agt_start_va(agent_image, agent_image_bytes, name, va, e);
 }
 
-/* Where the byte at an address lies in the file. */
 static uint64_t file_off(uint64_t va)
 {
 	const Elf64_Ehdr *h = (const void *)agent_image;
@@ -94,12 +93,12 @@ static uint64_t file_off(uint64_t va)
 	return 0;
 }
 
-/* ---- the library's */
+/* ---- symbols of the runtime's library */
 
 struct runtime {
-	char *path; /* of the library's inode; borrowed */
+	char *path; /* path that opens the library's inode; borrowed */
 	uint64_t entry_off;
-	uint64_t clear_offs[ADP_AGENT_CLEARS]; /* 0: it has no such function */
+	uint64_t clear_offs[ADP_AGENT_CLEARS]; /* 0: the runtime has no such function */
 	struct mxbpf_agent_config config;
 };
 
@@ -122,18 +121,21 @@ static int find_runtime(const struct plan *p, struct tgt *t, struct runtime *r, 
 
 	*r = (struct runtime){.path = NULL};
 	if (!names->entry)
-		return err_set(e, ERR_USAGE, -ENOTSUP, "--agent: there is no agent for %s", p->adp->title);
+		return err_set(e, ERR_USAGE, -ENOTSUP, "--agent: %s is not supported; remove --agent", p->adp->title);
 	if (tgt_lib_elf(t, p->lib, &elf, e))
 		return e->code;
 	for (i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 		if (!wanted[i].name)
 			continue;
 		if (elf_find_sym(elf, wanted[i].name, &sym, NULL))
-			return err_set(e, ERR_TARGET, -ENOENT, "--agent: %s has no %s", p->lib->path, wanted[i].name);
+			return err_set(e, ERR_TARGET, -ENOENT,
+				       "--agent: cannot use %s: it exports no %s; remove --agent", p->lib->path,
+				       wanted[i].name);
 		*wanted[i].to = sym.va + p->lib->load_bias;
 	}
 	if (elf_find_sym(elf, names->entry, &sym, NULL) || elf_exec_off(elf, sym.va, &r->entry_off))
-		return err_set(e, ERR_TARGET, -ENOENT, "--agent: %s has no %s", p->lib->path, names->entry);
+		return err_set(e, ERR_TARGET, -ENOENT, "--agent: cannot use %s: it exports no %s; remove --agent",
+			       p->lib->path, names->entry);
 	for (i = 0; i < ADP_AGENT_CLEARS; i++)
 		if (!names->clear[i] || elf_find_sym(elf, names->clear[i], &sym, NULL) ||
 		    plan_place(elf, &sym, &entry, &r->clear_offs[i], NULL))
@@ -144,7 +146,10 @@ static int find_runtime(const struct plan *p, struct tgt *t, struct runtime *r, 
 	return 0;
 }
 
-/* Any build will do that has the exported functions which the agent calls. Without no_seq calls have numbers, too. */
+/*
+ * Any build works that exports the functions that the agent calls. Unless the plan has no_seq, calls have numbers
+ * too.
+ */
 int agt_usable(const struct plan *p, struct tgt *t, struct err *e)
 {
 	struct runtime r;
@@ -152,9 +157,9 @@ int agt_usable(const struct plan *p, struct tgt *t, struct err *e)
 	return find_runtime(p, t, &r, e);
 }
 
-/* ---- in */
+/* ---- loading */
 
-/* The agent says where its memory is. */
+/* Maps the agent's shared memory. The agent's configuration has its address. */
 static int map_shared(struct agt *a, struct err *e)
 {
 	struct mxbpf_agent_config config = {0};
@@ -169,11 +174,11 @@ static int map_shared(struct agt *a, struct err *e)
 		return e->code;
 	from.iov_base = (void *)(uintptr_t)(a->injected.base + va);
 	if (process_vm_readv(a->pid, &to, 1, &from, 1, 0) != sizeof(config))
-		return err_set(e, ERR_TARGET, -errno, "the agent in process %d cannot be read: %s", a->pid,
+		return err_set(e, ERR_TARGET, -errno, "cannot read the agent in process %d: %s", a->pid,
 			       strerror(errno));
 	if (config.error || !config.shared)
 		return err_set(e, ERR_TARGET, config.error ? (int)config.error : -ENOSYS,
-			       "the agent in process %d could not start: %s", a->pid, strerror((int)-config.error));
+			       "cannot start the agent in process %d: %s", a->pid, strerror((int)-config.error));
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, a->pid, (uint64_t)config.shared,
 		 (uint64_t)config.shared + bytes);
 	fd = open(path, O_RDWR | O_CLOEXEC);
@@ -181,14 +186,16 @@ static int map_shared(struct agt *a, struct err *e)
 	if (fd >= 0)
 		close(fd);
 	if (at == MAP_FAILED)
-		return err_set(e, ERR_PRIVILEGE, -errno, "the agent's memory in process %d cannot be mapped: %s",
-			       a->pid, strerror(errno));
+		return err_set(e, ERR_PRIVILEGE, -errno, "cannot map the agent's memory in process %d: %s", a->pid,
+			       strerror(errno));
 	a->shared = at;
 	if (a->shared->magic != MXBPF_AGENT_MAGIC || a->shared->version != MXBPF_AGENT_VERSION)
-		return err_set(e, ERR_TARGET, -EPROTO,
-			       "process %d has an agent of another version of mxbpf; it stays until the process ends",
-			       a->pid);
-	__atomic_store_n(&a->shared->since_ns, 0, __ATOMIC_RELEASE); /* as who was killed has left it */
+		return err_set(
+			e, ERR_TARGET, -EPROTO,
+			"cannot use the agent in process %d: it is an agent of another version of mxbpf and stays "
+			"until the process ends; restart the process",
+			a->pid);
+	__atomic_store_n(&a->shared->since_ns, 0, __ATOMIC_RELEASE); /* clears what a killed mxbpf may have left */
 	__atomic_store_n(&a->shared->numbers, a->o.numbers ? MXBPF_AGENT_NUMBERS_ON : MXBPF_AGENT_NUMBERS_OFF,
 			 __ATOMIC_RELEASE);
 	return 0;
@@ -207,10 +214,11 @@ static int load(struct agt *a, struct err *e)
 	if (agent_bpf__load(a->skel))
 		return backend_load_failed(-errno, e);
 	a->ring = ring_buffer__new(bpf_map__fd(a->skel->maps.batches), on_batch, a, NULL);
-	return a->ring ? 0 : err_set(e, ERR_RUNTIME, -errno, "the agent's ring cannot be read: %s", strerror(errno));
+	return a->ring ? 0
+		       : err_set(e, ERR_RUNTIME, -errno, "cannot read the agent's ring buffer: %s", strerror(errno));
 }
 
-/* A path that opens the shared object as the process has it mapped. */
+/* Finds a path that opens the shared object that the process has mapped. */
 static int image_path(const struct agt *a, char path[96])
 {
 	char maps[32];
@@ -230,7 +238,7 @@ static int image_path(const struct agt *a, char path[96])
 	return err;
 }
 
-/* The kernel counts the switch up as long as the probe is there. */
+/* Attaches to the bell. The kernel increments the switch while the probe is attached. */
 static int listen_to(struct agt *a, struct err *e)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, o);
@@ -240,14 +248,18 @@ static int listen_to(struct agt *a, struct err *e)
 	if (symbol(MXBPF_AGENT_BELL, &bell, e) || symbol(MXBPF_AGENT_SWITCH, &sw, e))
 		return e->code;
 	if (image_path(a, path))
-		return err_set(e, ERR_TARGET, -ESRCH, "the agent in process %d is not mapped any more", a->pid);
+		return err_set(e, ERR_TARGET, -ESRCH,
+			       "cannot attach to the agent in process %d: it is not mapped any more", a->pid);
 	o.ref_ctr_offset = file_off(sw);
 	a->bell = bpf_program__attach_uprobe_opts(a->skel->progs.on_bell, a->pid, path,
 						  file_off(bell) + MXBPF_AGENT_BELL_OFF, &o);
-	return a->bell ? 0 : err_set(e, ERR_RUNTIME, -errno, "the agent's bell cannot be probed: %s", strerror(errno));
+	return a->bell ? 0
+		       : err_set(e, ERR_RUNTIME, -errno, "cannot probe the agent's bell function: %s", strerror(errno));
 }
 
-/* Probes the functions that remove all callbacks: a program that calls them removes the agent's, too. */
+/*
+ * Probes the functions with which a program removes all callbacks, because that removes the agent's callbacks too.
+ */
 static int watch_clears(struct agt *a, const struct runtime *r, struct err *e)
 {
 	unsigned i;
@@ -259,7 +271,7 @@ static int watch_clears(struct agt *a, const struct runtime *r, struct err *e)
 							      r->clear_offs[i], NULL);
 		if (!a->clear[i])
 			return err_set(e, ERR_RUNTIME, -errno,
-				       "the function that removes all callbacks cannot be probed: %s", strerror(errno));
+				       "cannot probe the function that removes all callbacks: %s", strerror(errno));
 	}
 	return 0;
 }
@@ -277,7 +289,7 @@ static uint64_t sum_calls(const struct agt *a, uint64_t *too_deep)
 	return n;
 }
 
-/* Where the agent of a session before is mapped; 0: there is none. */
+/* Returns the address of an agent that an earlier session left in the process, or 0. */
 static uint64_t find_mapped(pid_t pid)
 {
 	struct mapped_file f = {.name = AGT_NAME};
@@ -294,8 +306,8 @@ static uint64_t find_mapped(pid_t pid)
 }
 
 /*
- * Whether the object that is mapped is the very one that is in this mxbpf: another one has other addresses, and a call
- * of its functions would end the process. Its first segment has the build-id, and nothing is written there.
+ * Checks that the mapped object is identical to the one in this mxbpf. In another one, functions have other
+ * addresses, and calling them would end the process. The first segment has the build-id and is never written.
  */
 static int check_same(const struct agt *a, struct err *e)
 {
@@ -316,11 +328,13 @@ static int check_same(const struct agt *a, struct err *e)
 	free(mapped);
 	return same ? 0
 		    : err_set(e, ERR_TARGET, -EPROTO,
-			      "process %d has an agent of another version of mxbpf; it stays until the process ends",
+			      "cannot use the agent in process %d: it is an agent of another version of mxbpf and "
+			      "stays "
+			      "until the process ends; restart the process",
 			      a->pid);
 }
 
-/* 0; -EBUSY: another mxbpf listens to it. */
+/* Returns -EBUSY if another mxbpf is attached to the agent, else 0. */
 static int check_free(const struct agt *a, struct err *e)
 {
 	uint16_t listeners = 0;
@@ -332,13 +346,14 @@ static int check_free(const struct agt *a, struct err *e)
 	from.iov_base = (void *)(uintptr_t)(a->injected.base + va);
 	if (process_vm_readv(a->pid, &to, 1, &from, 1, 0) != sizeof(listeners) || !listeners)
 		return 0;
-	return err_set(e, ERR_TARGET, -EBUSY, "another mxbpf listens to the agent in process %d", a->pid);
+	return err_set(e, ERR_TARGET, -EBUSY,
+		       "cannot attach to the agent in process %d: another mxbpf is attached to it", a->pid);
 }
 
 /*
- * The agent that a session before has left: torch may call it still, as it takes itself out when it is called and
- * nobody listens. Then nothing need be called in the process. *there: so it was, and it is listened to. A child that
- * was forked has the code and not the memory: there the agent starts anew.
+ * Finds the agent of an earlier session. The runtime may still call it, because the agent removes its callbacks
+ * only when it is called and no mxbpf is attached. In this case *there is set, and nothing has to be called in the
+ * process. A forked child has the agent's code but not its memory, and the agent starts again there.
  */
 static int find_agent(struct agt *a, bool *there, struct err *e)
 {
@@ -361,7 +376,6 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 
 static int enter(void *ctx, struct err *e);
 
-/* With the addresses of this runtime. */
 static int make_image(struct agt *a, const struct runtime *r, struct err *e)
 {
 	uint64_t config;
@@ -397,7 +411,7 @@ static int arm(struct agt *a, const struct runtime *r, struct err *e)
 	return agt_inject_arm(&a->inject, &a->injected, &a->injection, e);
 }
 
-/* The probe at the operator's entry is taken away at once. */
+/* Frees the injection at once, so that the probe at the operator's entry is detached. */
 static int run_injection(struct agt *a, struct err *e)
 {
 	int err = agt_inject_run(a->injection, e);
@@ -407,7 +421,7 @@ static int run_injection(struct agt *a, struct err *e)
 	return err;
 }
 
-/* In a process that calls no operator, a thread that waits will do. */
+/* Loads the agent at a call of an operator. If no operator is called, a waiting thread loads it. */
 static int run_ptrace(struct agt *a, const struct runtime *r, struct err *e)
 {
 	struct err no_call = {0}, no_wait = {0};
@@ -419,11 +433,10 @@ static int run_ptrace(struct agt *a, const struct runtime *r, struct err *e)
 	if (no_call.code != -ETIME)
 		return err_set(e, no_call.cls, no_call.code, "%s", no_call.why);
 	if (agt_find_waiting(a->target, a->plan, &a->wait, &no_wait))
-		return err_set(e, ERR_TARGET, -ETIME, "%s, and %s", no_call.why, no_wait.why);
+		return err_set(e, ERR_TARGET, -ETIME, "%s; %s", no_call.why, no_wait.why);
 	return arm(a, r, e) || run_injection(a, e) ? e->code : 0;
 }
 
-/* By the interpreter of the process. */
 static int run_script(struct agt *a, struct err *e)
 {
 	struct agt_script_opts o = {.t = a->target, .image = a->image, .image_bytes = agent_image_bytes};
@@ -435,10 +448,12 @@ static int run_script(struct agt *a, struct err *e)
 	if (agt_script(&o, &a->injected, &a->helper, e))
 		return e->code;
 	a->injected.base = find_mapped(a->pid);
-	return a->injected.base ? 0 : err_set(e, ERR_TARGET, -ENOEXEC, "the agent is not mapped by process %d", a->pid);
+	return a->injected.base
+		       ? 0
+		       : err_set(e, ERR_TARGET, -ENOEXEC, "cannot use the agent: process %d has not mapped it", a->pid);
 }
 
-/* No thread could be stopped where the agent may be loaded, and nothing was done to any. */
+/* Returns true if no thread could be stopped where the agent can be loaded, and no thread was changed. */
 static bool none_stopped(int err)
 {
 	static const int codes[] = {-ETIME, -EAGAIN, -EBUSY, -ENOSPC, -ENOTSUP};
@@ -475,7 +490,8 @@ static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
 		return e->code;
 	if (!__atomic_load_n(&a->shared->registered, __ATOMIC_ACQUIRE))
 		return err_set(e, ERR_RUNTIME, -ETIMEDOUT,
-			       "the agent in process %d waited too long for mxbpf and took itself out; try again",
+			       "cannot attach to the agent in process %d: it waited too long for mxbpf and removed its "
+			       "callbacks; try again",
 			       a->pid);
 	a->calls_before = sum_calls(a, &a->too_deep_before);
 	a->no_slot_before = a->shared->no_slot;
@@ -483,9 +499,12 @@ static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
 	return 0;
 }
 
-/* ---- in, when a process calls */
+/* ---- loading when the process calls an operator */
 
-/* The thread of a launched process stands at its first call. The agent sees that call only if mxbpf listens now. */
+/*
+ * The thread of a launched process is stopped at its first call. mxbpf must attach now for the agent to see that
+ * call.
+ */
 static int enter(void *ctx, struct err *e)
 {
 	struct agt *a = ctx;
@@ -494,7 +513,7 @@ static int enter(void *ctx, struct err *e)
 	err = err ? err : listen_to(a, e);
 	if (err)
 		return err;
-	a->skel->bss->cleared_ns = 0; /* what was removed before did not have the agent's */
+	a->skel->bss->cleared_ns = 0; /* removals before this point did not remove the agent's callbacks */
 	pthread_mutex_lock(&a->lock);
 	__atomic_store_n(&a->shared->since_ns, a->active_ns, __ATOMIC_RELEASE);
 	__atomic_store_n(&a->in, true, __ATOMIC_RELEASE);
@@ -521,13 +540,13 @@ static int await(struct agt *a, const struct runtime *r, struct err *e)
 
 	a->cancel_fd = eventfd(0, EFD_CLOEXEC);
 	if (a->cancel_fd < 0)
-		return err_set(e, ERR_RUNTIME, -errno, "eventfd: %s", strerror(errno));
+		return err_set(e, ERR_RUNTIME, -errno, "cannot create an eventfd: %s", strerror(errno));
 	err = arm(a, r, e);
 	if (!err) {
 		err = thread_start(&a->waits, await_call, a);
 		if (!err)
 			return 0;
-		err_set(e, ERR_RUNTIME, err, "a thread cannot be started: %s", strerror(-err));
+		err_set(e, ERR_RUNTIME, err, "cannot start a thread: %s", strerror(-err));
 	}
 	close(a->cancel_fd);
 	a->cancel_fd = -1;
@@ -601,7 +620,7 @@ void agt_detach(struct agt *a)
 		bpf_link__destroy(a->clear[i]);
 		a->clear[i] = NULL;
 	}
-	if (is_in(a) && a->skel->bss->cleared_ns) /* the next session registers it anew */
+	if (is_in(a) && a->skel->bss->cleared_ns) /* the next session registers the callbacks again */
 		__atomic_store_n(&a->shared->registered, 0, __ATOMIC_RELEASE);
 }
 
@@ -627,9 +646,9 @@ void agt_close(struct agt *a)
 	free(a);
 }
 
-/* ---- what it wrote */
+/* ---- what the agent recorded */
 
-/* With our numbers of threads. The calls of a batch ended on the thread that hands it over. */
+/* Replaces thread ids by ours. The calls of a batch ended on the thread that hands it over. */
 static const struct mxbpf_agent_call *numbered(struct agt *a, const struct mxbpf_agent_batch *b, unsigned from,
 					       unsigned n)
 {
@@ -647,7 +666,7 @@ static const struct mxbpf_agent_call *numbered(struct agt *a, const struct mxbpf
 	return c;
 }
 
-/* Calls of a batch, less those that were taken as a tail before. */
+/* Passes the calls of a batch to fn, without those taken before as a tail. */
 static void hand_on(struct agt *a, const struct mxbpf_agent_batch *b, unsigned n)
 {
 	uint32_t slot = (uint32_t)(b->slot_use >> 32), uses = (uint32_t)b->slot_use, from = 0;
@@ -658,7 +677,7 @@ static void hand_on(struct agt *a, const struct mxbpf_agent_batch *b, unsigned n
 		return;
 	if (t->uses == uses && t->seq == b->seq)
 		from = t->calls;
-	/* What the session before has left; all of it, as long as this one has not begun. */
+	/* Skip what an earlier session left: calls before the first activation, or all if there was none yet. */
 	while (from < n && (!since_ns || b->calls[from].start_ns < since_ns))
 		from++;
 	if (from < n)
@@ -675,16 +694,16 @@ static int on_batch(void *ctx, void *data, size_t bytes)
 	return 0;
 }
 
-/* Whether a later batch of the slot was taken. Both numbers may wrap. */
+/* Returns true if a later batch of the slot was taken. Both numbers may wrap. */
 static bool is_behind(const struct taken *t, uint32_t uses, uint32_t seq)
 {
 	return t->uses != uses ? (int32_t)(t->uses - uses) > 0 : (int32_t)(t->seq - seq) > 0;
 }
 
 /*
- * A copy, as its thread goes on. What its thread handed over before is in the ring by now and comes first, whenever the
- * ring was read last: else the batch before this one would be taken for one of which nothing was taken yet. If the
- * thread has handed this one over as well, the ring has it.
+ * Copies a batch before it is handed over, because its thread goes on writing. The ring is read first, so that
+ * earlier batches of the thread come first. Otherwise the previous batch would count as one without taken calls. If
+ * the thread hands this batch over during the copy, it is in the ring.
  */
 static void take_tail(struct agt *a, const struct mxbpf_agent_slot *s)
 {
@@ -719,10 +738,13 @@ void agt_take(struct agt *a, bool tails, agt_calls_fn fn, void *ctx)
 		return;
 	for (i = 0; i < MXBPF_AGENT_THREADS; i++)
 		take_tail(a, &a->shared->slots[i]);
-	ring_buffer__consume(a->ring); /* batches that were handed over while their tails were read */
+	ring_buffer__consume(a->ring); /* handed over while their tails were read */
 }
 
-/* False: it has ended. Its thread goes on, and writes the name of the next call at this place before its start. */
+/*
+ * Copies an open call. Returns false if it has ended. Its thread goes on, and writes the name of its next call here
+ * before that call's start.
+ */
 static bool copy_open(const struct mxbpf_agent_open *from, struct mxbpf_agent_open *to)
 {
 	if (!__atomic_load_n(&from->call, __ATOMIC_ACQUIRE))

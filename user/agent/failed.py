@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# enter.py has raised an exception, or the handler of a signal that came meanwhile has. The program gets the latter, behind
-# the script.
+# Runs when enter.py, or the handler of a signal during it, has raised an exception. An exception of a handler is passed to the
+# program after the script.
 #
-# An exception that is set for a thread is raised when a call has returned. So the call that sets it is made by no code of
-# the script: it is the callback of a reference to the object `script`, which is deleted last.
+# An exception that is set for a thread is raised when the next call returns. The script itself must not make the call that sets
+# it. Instead, the callback of a weak reference to the object `script` makes it, and this object is deleted last.
 import ctypes
 import _functools
 import _signal
@@ -21,5 +21,5 @@ if trace or not isinstance(raised, Exception):
     raised.__traceback__ = trace
     again = type('again', (BaseException,), {'__new__': lambda *_, e=raised: e})
     set_exception = ctypes.PyDLL(None)['PyThreadState_SetAsyncExc']
-    set_exception.argtypes = ctypes.c_ulong, ctypes.py_object, ctypes.py_object  # the third one is the reference
+    set_exception.argtypes = ctypes.c_ulong, ctypes.py_object, ctypes.py_object  # the third is the weak reference
     behind = _weakref.ref(script, _functools.partial(set_exception, _thread.get_ident(), again))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What goes into targets, inside of mxbpf: the shared object as it was built, and the script that loads it. */
+/* The files that mxbpf loads into targets: the shared object as built, and the scripts that load it. */
 #include "agent/image.h"
 
 __asm__(".section .rodata\n"

@@ -4,11 +4,11 @@
 
 #include <stdint.h>
 
-/* The shared object from user/agent/lib/. */
+/* The shared object built from user/agent/lib/. */
 extern const unsigned char agent_image[];
 extern const uint64_t agent_image_bytes;
 
-/* enter.py and failed.py: their texts, terminated. */
+/* The NUL-terminated texts of enter.py and failed.py. */
 extern const char agent_enter[], agent_failed[];
 
 #endif

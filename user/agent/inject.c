@@ -28,11 +28,11 @@
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x10 /* Linux 6.3 */
 #endif
-#define STACK_ROOM    (256u << 10) /* dlopen() of a small object takes less than 20 KB */
-#define CALL_MS	      10000	   /* for the loading, once it has begun */
-#define THREADS_TRIED 3		   /* for so many times the limit of a first call */
-#define POLL_NS	      200000	   /* while no thread has called */
-#define SIGNAL_TRIES  100	   /* while a thread starts or ends another, it blocks all signals */
+#define STACK_ROOM    (256u << 10) /* bytes; dlopen() of a small object takes less than 20 KB */
+#define CALL_MS	      10000	   /* time limit for loading, once it has begun */
+#define THREADS_TRIED 3		   /* number of time limits of a first call that are spent */
+#define POLL_NS	      200000	   /* interval of checks until a thread has called */
+#define SIGNAL_TRIES  100	   /* a thread that starts or ends another one blocks all signals meanwhile */
 #define FREE_FD_MAX   4096
 
 void inject_tell(const struct inject *x, enum agt_step step)
@@ -41,9 +41,9 @@ void inject_tell(const struct inject *x, enum agt_step step)
 		x->o->on_step(x->o->ctx, step);
 }
 
-/* ---- refusals, before anything is touched */
+/* ---- checks before the process is touched */
 
-/* A field of /proc/PID/task/TID/status; NULL: it has none. */
+/* Returns the value of a field of /proc/PID/task/TID/status, or NULL. */
 static const char *status_field(const char *text, const char *name)
 {
 	const char *at = strstr(text, name);
@@ -51,7 +51,7 @@ static const char *status_field(const char *text, const char *name)
 	return at ? at + strlen(name) + strspn(at + strlen(name), "\t ") : NULL;
 }
 
-/* 0 or -errno: text is cut at its end. */
+/* Returns 0 or -errno. The text is cut at max bytes. */
 static int read_status(pid_t pid, pid_t tid, char *text, size_t max)
 {
 	char path[64];
@@ -70,7 +70,7 @@ static int read_status(pid_t pid, pid_t tid, char *text, size_t max)
 
 int inject_ended(const struct inject *x, struct err *e)
 {
-	return err_set(e, ERR_TARGET, -ESRCH, "process %d ended before the agent was loaded", x->pid);
+	return err_set(e, ERR_TARGET, -ESRCH, "cannot load the agent: process %d has ended", x->pid);
 }
 
 static int refuse_thread(const struct inject *x, pid_t tid, struct err *e)
@@ -79,18 +79,18 @@ static int refuse_thread(const struct inject *x, pid_t tid, struct err *e)
 	char text[4096];
 
 	if (read_status(x->pid, tid, text, sizeof(text)))
-		return -ESRCH; /* the thread has ended, or the process */
+		return -ESRCH; /* the thread or the process has ended */
 	tracer = status_field(text, "\nTracerPid:");
 	if (tracer && atoi(tracer))
-		return err_set(
-			e, ERR_TARGET, -EBUSY,
-			"process %d is traced by process %d (a debugger, strace): no agent can be loaded into it",
-			x->pid, atoi(tracer));
+		return err_set(e, ERR_TARGET, -EBUSY,
+			       "cannot load the agent: process %d is traced by process %d (a debugger, strace); end "
+			       "the tracer "
+			       "first",
+			       x->pid, atoi(tracer));
 	features = status_field(text, "\nx86_Thread_features:");
 	if (features && strstr(features, "shstk") && strstr(features, "shstk") < strchrnul(features, '\n'))
 		return err_set(e, ERR_TARGET, -ENOTSUP,
-			       "process %d uses a shadow stack, with which no agent can be loaded from outside",
-			       x->pid);
+			       "cannot load the agent: process %d uses a shadow stack, which is not supported", x->pid);
 	return 0;
 }
 
@@ -104,11 +104,14 @@ static int refuse(struct inject *x, struct err *e)
 	err = refuse_thread(x, x->pid, e);
 	if (err)
 		return err == -ESRCH ? inject_ended(x, e) : err;
-	if (!x->o->launched && tgt_peek_stop(x->pid, &stop)) /* one that was launched waits for mxbpf */
-		return err_set(e, ERR_TARGET, stop.tracer ? -EBUSY : -EAGAIN,
-			       stop.tracer ? "process %d is stopped by a debugger: no agent can be loaded into it"
-					   : "process %d is stopped (SIGSTOP, Ctrl-Z): continue it first",
-			       x->pid);
+	if (!x->o->launched &&
+	    tgt_peek_stop(x->pid, &stop)) /* a launched process is stopped because it waits for mxbpf */
+		return err_set(
+			e, ERR_TARGET, stop.tracer ? -EBUSY : -EAGAIN,
+			stop.tracer
+				? "cannot load the agent: process %d is stopped by a debugger; detach it first"
+				: "cannot load the agent: process %d is stopped (SIGSTOP, Ctrl-Z); continue it first",
+			x->pid);
 	err = mapped_find(x->mapsfd, &agent);
 	if (err)
 		return err_set(e, ERR_RUNTIME, err, "cannot read the mappings of process %d: %s", x->pid,
@@ -117,8 +120,8 @@ static int refuse(struct inject *x, struct err *e)
 		x->present = agent.base;
 	x->out->base = x->present;
 	if (x->present && !x->o->reuse)
-		return err_set(e, ERR_TARGET, -EEXIST, "process %d has an agent already, at %#llx", x->pid,
-			       (unsigned long long)x->present);
+		return err_set(e, ERR_TARGET, -EEXIST, "cannot load the agent: process %d already has one, at %#llx",
+			       x->pid, (unsigned long long)x->present);
 	return agt_libc_find(x->t, &x->libc, e);
 }
 
@@ -141,8 +144,8 @@ static int look(struct inject *x, struct err *e)
 /* ---- in the tracer's thread */
 
 /*
- * The signal that stops a thread: the thread ignores it by default, does not block it, and has no handler for it, so
- * that nothing happens if mxbpf is killed before it takes the signal away. 0: it has none.
+ * Chooses the signal that stops a thread: one that it ignores by default, does not block and has no handler for. If
+ * mxbpf is killed before it takes the signal back, nothing happens. Returns 0 if there is none.
  */
 static int choose_signal(const char *status)
 {
@@ -182,21 +185,22 @@ static int seize(struct inject *x, struct err *e)
 	seccomp = status_field(text, "\nSeccomp:");
 	x->filtered = seccomp && *seccomp != '0';
 	if (!r->signal)
-		return err_set(e, ERR_TARGET, -EBUSY,
-			       "thread %d of process %d handles or blocks every signal with which it could be stopped",
-			       r->tid, x->pid);
+		return err_set(
+			e, ERR_TARGET, -EBUSY,
+			"cannot stop thread %d of process %d: it handles or blocks every signal that mxbpf can use",
+			r->tid, x->pid);
 	if (!ptrace(PTRACE_SEIZE, r->tid, NULL, (void *)(intptr_t)PTRACE_O_TRACESYSGOOD))
 		return 0;
 	if (errno == ESRCH)
 		return -EAGAIN; /* the thread has ended; another one may call */
 	return err_set(
 		e, ERR_PRIVILEGE, -errno,
-		"thread %d of process %d cannot be traced (%s): another tracer is attached, or a security module "
-		"or Yama forbids it",
+		"cannot trace thread %d of process %d (%s): another tracer is attached, or Yama or a security module "
+		"forbids it",
 		r->tid, x->pid, strerror(errno));
 }
 
-/* The highest address below which the stack of the first thread cannot grow. */
+/* Returns the lowest address to which the stack of the first thread may grow. */
 static uint64_t main_stack_floor(const struct inject *x, const struct mapped_range *m)
 {
 	struct rlimit limit;
@@ -207,8 +211,8 @@ static uint64_t main_stack_floor(const struct inject *x, const struct mapped_ran
 }
 
 /*
- * Whether the thread runs on its own stack and that has room. The top of such a stack holds what fs points to; memory
- * that does not is that of a coroutine, or of a signal handler, and may be small.
+ * Returns true if the thread runs on its own stack and has room on it. The top of its own stack holds the address
+ * in fs. Other memory is the stack of a coroutine or a signal handler, and may be small.
  */
 static bool stack_has_room(const struct inject *x)
 {
@@ -225,7 +229,7 @@ static bool stack_has_room(const struct inject *x)
 	return u->rsp - floor >= STACK_ROOM;
 }
 
-/* The descriptor that the process's next file gets, unless another thread opens one before; -1: not known. */
+/* Returns the descriptor that the process's next file gets, unless another thread opens one first. -1: unknown. */
 static int lowest_free_fd(pid_t pid)
 {
 	bool used[FREE_FD_MAX] = {false};
@@ -263,12 +267,12 @@ static bool is_memfd(const struct inject *x, int fd)
 }
 
 /*
- * Returns the descriptor. Watching the system call for its result costs two more stops, in each of which the thread
- * waits for a CPU: so the descriptor is first looked for where it should be.
+ * Returns the descriptor. Reading it from the system call's result takes two more stops, in each of which the
+ * thread waits for a CPU. So the expected descriptor is checked first.
  */
 static int create_memfd(struct inject *x, struct err *e)
 {
-	const uint64_t flags[] = {MFD_CLOEXEC | MFD_EXEC, MFD_CLOEXEC}; /* before 6.3 the first is refused */
+	const uint64_t flags[] = {MFD_CLOEXEC | MFD_EXEC, MFD_CLOEXEC}; /* kernels before 6.3 refuse the first */
 	struct remote *r = &x->remote;
 	uint64_t args[] = {SYS_memfd_create, r->text, flags[0], 0};
 	int64_t fd = -EINVAL;
@@ -285,13 +289,14 @@ static int create_memfd(struct inject *x, struct err *e)
 		err = remote_call(r, x->libc.syscall, args, SYS_memfd_create, &fd, e);
 	}
 	if (err)
-		return err_set(e, ERR_RUNTIME, err, "the stack of thread %d cannot be written: %s", r->tid,
+		return err_set(e, ERR_RUNTIME, err, "cannot write to the stack of thread %d: %s", r->tid,
 			       strerror(-err));
 	if (fd < 0)
-		return err_set(e, ERR_TARGET, (int)fd,
-			       "process %d may not create a file in memory (%s): a seccomp filter or "
-			       "vm.memfd_noexec forbids it",
-			       x->pid, strerror((int)-fd));
+		return err_set(
+			e, ERR_TARGET, (int)fd,
+			"cannot load the agent: process %d may not create a file in memory (%s); a seccomp filter or "
+			"vm.memfd_noexec forbids it",
+			x->pid, strerror((int)-fd));
 	return (int)fd;
 }
 
@@ -318,7 +323,7 @@ static int write_image(struct inject *x, int remote_fd, struct mapped_file *agen
 	}
 	if (fd >= 0)
 		close(fd);
-	return err ? err_set(e, ERR_RUNTIME, err, "the agent cannot be written to %s: %s", path, strerror(-err)) : 0;
+	return err ? err_set(e, ERR_RUNTIME, err, "cannot write the agent to %s: %s", path, strerror(-err)) : 0;
 }
 
 static int load(struct inject *x, struct err *e)
@@ -340,7 +345,7 @@ static int load(struct inject *x, struct err *e)
 	if (!err)
 		err = remote_call(r, x->libc.dlopen, (uint64_t[]){r->text, x->libc.dlopen_flags, 0, 0}, -1, NULL, e);
 	if (err)
-		return err_set(e, ERR_RUNTIME, err, "the stack of thread %d cannot be written: %s", r->tid,
+		return err_set(e, ERR_RUNTIME, err, "cannot write to the stack of thread %d: %s", r->tid,
 			       strerror(-err));
 	inject_tell(x, AGT_STEP_LOADED);
 	snprintf(agent.name, sizeof(agent.name), "%s", x->name);
@@ -349,8 +354,8 @@ static int load(struct inject *x, struct err *e)
 		err = -ENOEXEC;
 	if (err)
 		return err_set(e, ERR_TARGET, err,
-			       "dlopen() of the agent failed in process %d: vm.memfd_noexec, a security module or a "
-			       "mount namespace without /proc may forbid it",
+			       "cannot load the agent: dlopen() of the agent failed in process %d; vm.memfd_noexec, a "
+			       "security module or a mount namespace without /proc may forbid it",
 			       x->pid);
 	x->out->base = agent.base;
 	return 0;
@@ -361,17 +366,23 @@ static int refuse_stopped(const struct inject *x, struct err *e)
 	const char *call = x->filtered && !x->present ? agt_seccomp_refuses(x->remote.tid) : NULL;
 
 	if (call)
-		return err_set(e, ERR_TARGET, -EPERM,
-			       "a seccomp filter of process %d refuses %s(), which loading an agent needs", x->pid,
-			       call);
+		return err_set(
+			e, ERR_TARGET, -EPERM,
+			"cannot load the agent: a seccomp filter of process %d refuses %s(), which loading needs",
+			x->pid, call);
 	if (!stack_has_room(x))
-		return err_set(e, ERR_TARGET, -ENOSPC,
-			       "thread %d of process %d has less than %u KB left on its stack, or runs on another one",
-			       x->remote.tid, x->pid, STACK_ROOM >> 10);
+		return err_set(
+			e, ERR_TARGET, -ENOSPC,
+			"cannot load the agent: thread %d of process %d has less than %u KB left on its stack, or "
+			"runs on another stack",
+			x->remote.tid, x->pid, STACK_ROOM >> 10);
 	return 0;
 }
 
-/* The thread is stopped. -EAGAIN: not where it should be; it is let go, and another call may do. */
+/*
+ * Works in the stopped thread. Returns -EAGAIN if it is not at the right place. It is then let go, and another call
+ * may do.
+ */
 static int work_stopped(struct inject *x, struct err *e)
 {
 	struct remote *r = &x->remote;
@@ -406,7 +417,7 @@ static int work_stopped(struct inject *x, struct err *e)
 }
 
 /*
- * The tracer. All requests of ptrace come from this thread. Its end detaches a thread that still runs without
+ * The tracer's thread. All ptrace requests come from it. Its end detaches a target thread that still runs without
  * interrupting it, which a request would do.
  */
 static void *trace(void *arg)
@@ -416,11 +427,14 @@ static void *trace(void *arg)
 	struct remote *r = &x->remote;
 	uint64_t pause_ns;
 
-	/* The target waits for this thread. Where this is not permitted the pause is longer. */
+	/*
+	 * The target waits for this thread, so it gets a real-time priority. If that is not permitted, the pause is
+	 * longer.
+	 */
 	sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
 	x->code = remote_timer_start(&timer);
 	if (x->code)
-		err_set(&x->err, ERR_RUNTIME, x->code, "no timer can be made: %s", strerror(-x->code));
+		err_set(&x->err, ERR_RUNTIME, x->code, "cannot create a timer: %s", strerror(-x->code));
 	if (!x->code)
 		x->code = seize(x, &x->err);
 	if (!x->code) {
@@ -444,9 +458,9 @@ static void *trace(void *arg)
 	return NULL;
 }
 
-/* ---- all together */
+/* ---- the whole injection */
 
-/* Nobody called. A process that ends after one of its threads was seized did not end without a call. */
+/* Reports that no thread called. A process that ends after one of its threads was seized did call. */
 static int not_called(const struct inject *x, bool any, struct err *e)
 {
 	return any && tgt_gone(x->t) ? inject_ended(x, e) : stop_cancelled(x, e);
@@ -461,7 +475,7 @@ static int try_thread(struct inject *x, pid_t tid, struct err *e)
 	x->err = (struct err){0};
 	err = pthread_create(&thread, NULL, trace, x);
 	if (err)
-		return err_set(e, ERR_RUNTIME, -err, "no thread can be made: %s", strerror(err));
+		return err_set(e, ERR_RUNTIME, -err, "cannot start a thread: %s", strerror(err));
 	pthread_join(thread, NULL);
 	x->out->tid = tid;
 	if (x->code && tgt_gone(x->t))
@@ -478,8 +492,9 @@ static int no_call(const struct inject *x, bool any, struct err *e)
 	if (tgt_gone(x->t))
 		return inject_ended(x, e);
 	return err_set(e, ERR_TARGET, -ETIME,
-		       any ? "process %d called an operator, but no thread called a second one within %u ms"
-			   : "process %d called no operator within %u ms",
+		       any ? "cannot load the agent: process %d called an operator, but no thread called a second one "
+			     "within %u ms"
+			   : "cannot load the agent: process %d called no operator within %u ms",
 		       x->pid, ms);
 }
 
@@ -490,7 +505,7 @@ static int inject(struct inject *x, struct err *e)
 	int err = -EAGAIN;
 	pid_t tid;
 
-	/* A thread that ends is soon known to; one that does not call again takes all its time. */
+	/* The end of a thread is noticed soon, but a thread that does not call again uses its whole time limit. */
 	for (; err == -EAGAIN && clock_ns(CLOCK_MONOTONIC) < until_ns; any = true) {
 		tid = stop_wait_caller(x);
 		if (!tid && x->o->patient)
@@ -502,7 +517,7 @@ static int inject(struct inject *x, struct err *e)
 	return err == -EAGAIN ? no_call(x, true, e) : err;
 }
 
-/* A call may find its thread in a handler, or without room on its stack: then the next call may do. */
+/* Retries: the calling thread may be in a signal handler or short of stack, and the next call may do. */
 static int inject_at_first(struct inject *x, struct err *e)
 {
 	int err = 0;
@@ -515,7 +530,7 @@ static int inject_at_first(struct inject *x, struct err *e)
 		if (!tid)
 			return not_called(x, err, e);
 		err = try_thread(x, tid, e);
-		stop_go_on(x); /* if it was not done before */
+		stop_go_on(x); /* no effect if the process was continued before */
 		if (err == -EAGAIN)
 			stop_add_missed(x, 1);
 	} while (err == -EAGAIN);
@@ -542,7 +557,9 @@ static int inject_waiting(struct inject *x, struct err *e)
 
 	x->out->route = "ptrace, in a thread that waited";
 	if (err == -EAGAIN)
-		err_set(e, ERR_TARGET, err, "thread %d of process %d does not wait any more", x->o->wait.tid, x->pid);
+		err_set(e, ERR_TARGET, err,
+			"cannot load the agent: thread %d of process %d does not wait any more; try again",
+			x->o->wait.tid, x->pid);
 	return err;
 }
 
@@ -560,7 +577,10 @@ void agt_inject_free(struct inject *x)
 	if (!x)
 		return;
 	stop_disarm_any(x);
-	/* The kernel takes the probe away at once, and then waits for all CPUs: that took 40 ms. */
+	/*
+	 * The kernel removes the probe at once, but closing the link then waits for all CPUs (40 ms), so nobody
+	 * waits for that here.
+	 */
 	if (x->link >= 0 && buf_put(&links, &x->link, sizeof(x->link)))
 		close(x->link);
 	backend_close(&links, false);
@@ -593,7 +613,7 @@ int agt_start_va(const void *image, size_t bytes, const char *name, uint64_t *va
 	if (!err && write(fd, image, bytes) != (ssize_t)bytes)
 		err = -EIO;
 	if (err)
-		err_set(e, ERR_RUNTIME, err, "the agent cannot be copied: %s", strerror(-err));
+		err_set(e, ERR_RUNTIME, err, "cannot copy the agent: %s", strerror(-err));
 	if (!err)
 		err = elf_open(fd, &f, e);
 	if (!err)

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #define LIBC_MAX_BYTES	 (64u << 20)
-#define RTLD_DLOPEN_FLAG 0x80000000u /* __RTLD_DLOPEN, without which __libc_dlopen_mode() fails */
+#define RTLD_DLOPEN_FLAG 0x80000000u /* __RTLD_DLOPEN: __libc_dlopen_mode() fails without it */
 
 static const uint8_t restorer_code[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
 
-/* A library by its name now, or as it was before glibc 2.34: libc-2.31.so. */
+/* Finds a library by its present name, or by its name before glibc 2.34, such as libc-2.31.so. */
 static struct tgt_lib *find_lib(struct tgt *t, const char *name, const char *old)
 {
 	struct tgt_lib *lib = tgt_find_lib(t, name);
@@ -35,7 +35,8 @@ static int address_of(struct tgt *t, struct tgt_lib *lib, const char *name, uint
 	return err;
 }
 
-/* The code of the restorer has no symbol that is exported. It is found by its bytes, in executable parts of the file.
+/*
+ * Finds the signal restorer by its bytes in executable parts of the file, because no exported symbol leads to it.
  */
 static int find_restorer(struct tgt_lib *lib, uint64_t *addr)
 {
@@ -65,7 +66,7 @@ static int find_restorer(struct tgt_lib *lib, uint64_t *addr)
 	return err;
 }
 
-/* dlopen() is in libc since glibc 2.34, before that in libdl, which may not be mapped. */
+/* Since glibc 2.34, dlopen() is in libc. Before, it is in libdl, which may not be mapped. */
 static int find_dlopen(struct tgt *t, struct tgt_lib *libc, struct agt_libc *out)
 {
 	struct tgt_lib *libdl;
@@ -87,22 +88,24 @@ int agt_libc_find(struct tgt *t, struct agt_libc *out, struct err *e)
 	int err;
 
 	if (!libc)
-		return err_set(
-			e, ERR_TARGET, -ENOTSUP,
-			"process %d has no glibc mapped (it is linked statically, or uses another C library): no "
-			"agent can be loaded into it",
-			tgt_pid(t));
+		return err_set(e, ERR_TARGET, -ENOTSUP,
+			       "cannot load the agent: process %d has no glibc mapped (it is statically linked or uses "
+			       "another C "
+			       "library)",
+			       tgt_pid(t));
 	err = tgt_lib_elf(t, libc, &f, e);
 	if (err)
 		return err;
 	if (find_dlopen(t, libc, out) || address_of(t, libc, "syscall", &out->syscall, NULL))
-		return err_set(e, ERR_TARGET, -ENOTSUP, "the glibc of process %d exports no dlopen() or no syscall()",
+		return err_set(e, ERR_TARGET, -ENOTSUP,
+			       "cannot load the agent: the glibc of process %d exports no dlopen() or no syscall()",
 			       tgt_pid(t));
 	err = find_restorer(libc, &out->restorer);
 	if (err)
-		return err_set(e, ERR_TARGET, -ENOTSUP,
-			       "the function that returns from signal handlers was not found in the glibc of process "
-			       "%d: %s",
-			       tgt_pid(t), strerror(-err));
+		return err_set(
+			e, ERR_TARGET, -ENOTSUP,
+			"cannot load the agent: the glibc of process %d has no function that returns from signal "
+			"handlers: %s",
+			tgt_pid(t), strerror(-err));
 	return 0;
 }

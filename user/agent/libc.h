@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an injection needs of the C library of a process. */
+/* Functions of a process's C library that an injection calls. */
 #ifndef AGENT_LIBC_H
 #define AGENT_LIBC_H
 
@@ -15,7 +15,9 @@ struct agt_libc {
 	uint64_t restorer; /* __restore_rt: mov $15, %rax; syscall */
 };
 
-/* 0; -ENOTSUP: static, another C library than glibc, or one without these functions. */
+/*
+ * Returns 0, or -ENOTSUP: the program is static, uses another C library than glibc, or its glibc lacks a function.
+ */
 int agt_libc_find(struct tgt *t, struct agt_libc *out, struct err *e);
 
 #endif

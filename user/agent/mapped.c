@@ -9,7 +9,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* PROCMAP_QUERY of Linux 6.11: one mapping without the text of all. <linux/fs.h> of 6.1 lacks it. */
+/* PROCMAP_QUERY of Linux 6.11 returns one mapping without the text of all. <linux/fs.h> of 6.1 lacks it. */
 struct query {
 	uint64_t size, flags, addr;
 	uint64_t start, end, vma_flags, page_size, off, ino;
@@ -22,9 +22,9 @@ struct query {
 #define QUERY_OR_NEXT	  0x10
 #define QUERY_FILE_BACKED 0x20
 
-#define CHUNK_BYTES 16384 /* of the list; the kernel gives whole lines of at most a page at a time */
+#define CHUNK_BYTES 16384 /* bytes of text; the kernel returns whole lines, at most a page at a time */
 
-/* Calls fn for each line. Returns what fn returned, if that is not 0, or -errno. */
+/* Calls fn for each line. Returns the first nonzero result of fn, 0, or -errno. */
 static int each_line(int fd, int (*fn)(void *ctx, const char *line), void *ctx)
 {
 	char chunk[CHUNK_BYTES + 1], *line, *end;
@@ -70,7 +70,10 @@ static int on_file_line(void *ctx, const char *line)
 	return 0;
 }
 
-/* The first mapping with these flags at an address or after it. 0; -ENOENT: none; -errno: the kernel cannot say. */
+/*
+ * Finds the first mapping with these flags at or after an address. Returns 0, -ENOENT if there is none, or -errno
+ * if the kernel does not support the query.
+ */
 static int query(int fd, uint64_t addr, uint64_t flags, struct query *q)
 {
 	*q = (struct query){.size = sizeof(*q), .addr = addr, .flags = flags};
@@ -82,7 +85,7 @@ static bool is_file(const struct query *q, const struct mapped_file *f)
 	return q->ino == f->ino && makedev(q->dev_major, q->dev_minor) == f->dev;
 }
 
-/* Few mappings of a process are code, so these are looked through. */
+/* Searches the executable mappings, since a process has few of them. */
 static int find_by_query(int fd, struct mapped_file *f)
 {
 	struct query q = {.end = 0};
@@ -94,7 +97,7 @@ static int find_by_query(int fd, struct mapped_file *f)
 	} while (!err && !is_file(&q, f));
 	if (err)
 		return err;
-	base = q.start - q.off; /* as in every file that ld lays out; else the text is read */
+	base = q.start - q.off; /* valid for files laid out by ld; else the text is read */
 	err = query(fd, base, QUERY_FILE_BACKED, &q);
 	if (err || !is_file(&q, f) || q.off || q.start != base)
 		return -ENOENT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One injection, for the files that do it. */
+/* Internal interface between the files that do an injection. */
 #ifndef AGENT_PRIV_H
 #define AGENT_PRIV_H
 
@@ -15,7 +15,7 @@
 
 #define MS 1000000ull
 
-/* Everything of one injection. */
+/* State of one injection. */
 struct inject {
 	const struct agt_inject_opts *o;
 	struct agt_injected *out;
@@ -24,44 +24,46 @@ struct inject {
 	struct tgt *t;
 	struct agt_libc libc;
 	int mapsfd;
-	uint64_t present; /* base of an agent that was mapped already; 0: none */
+	uint64_t present; /* address of an agent that was mapped before; 0: none */
 	bool filtered;	  /* the thread has seccomp filters */
-	int free_fd;	  /* the lowest descriptor that was free before the stop; -1: not known */
+	int free_fd;	  /* lowest free file descriptor before the stop; -1: unknown */
 	struct inject_bpf *skel;
-	/* Of a process that was launched. */
+	/* For a launched process. */
 	struct ring_buffer *firsts;
 	bool armed;   /* a call may stop the process at any time */
-	bool stopped; /* a call has: it has to be let go */
+	bool stopped; /* a call has stopped the process, which has to be continued */
 	int link;
 	struct buf stacks;
 	struct remote remote;
-	struct err err; /* of the tracer's thread */
+	struct err err; /* error of the tracer's thread */
 	int code;
 };
 
 void inject_tell(const struct inject *x, enum agt_step step);
-int inject_ended(const struct inject *x, struct err *e); /* -ESRCH */
+int inject_ended(const struct inject *x, struct err *e); /* sets e; returns -ESRCH */
 
 /*
- * stop.c: which thread is stopped, and where. A stop_load() that succeeded has the probe at the function's entry.
- * stop_wait_caller, stop_wait_first: a thread that calls, of a process that runs or was launched; 0: none did.
+ * stop.c selects the thread and stops it. After stop_load() has succeeded, the function's entry is probed.
+ * stop_wait_caller() and stop_wait_first() return a thread that calls the function, in a running and in a launched
+ * process; 0: no thread did.
  */
 int stop_load(struct inject *x, struct err *e);
-uint64_t stop_limit_ns(const struct inject *x); /* of a first call */
+uint64_t stop_limit_ns(const struct inject *x); /* time limit of the first call */
 pid_t stop_wait_caller(struct inject *x);
-int stop_cancelled(const struct inject *x, struct err *e); /* -ECANCELED */
-/* Of a launched process: the next call of any thread stops it; it goes on; no call stops it any more, and it goes on.
+int stop_cancelled(const struct inject *x, struct err *e); /* sets e; returns -ECANCELED */
+/*
+ * For a launched process. stop_arm_any(): the next call of any thread stops the process. stop_go_on(): the process
+ * continues. stop_disarm_any(): calls no longer stop the process, and it continues.
  */
 int stop_arm_any(struct inject *x, struct err *e);
 void stop_go_on(struct inject *x);
 void stop_disarm_any(struct inject *x);
 pid_t stop_wait_first(struct inject *x);
-/* In the tracer's thread, which has seized the thread. 0: that is stopped for it; -EAGAIN: it is not. */
+/* Runs in the tracer's thread, which has seized the target thread. Returns 0 if that is stopped, -EAGAIN if not. */
 int stop_thread(struct inject *x, struct err *e);
-/* After remote_begin(): whether it stands where the agent may be loaded. */
+/* Returns true if the thread is stopped where the agent can be loaded. Call it after remote_begin(). */
 bool stop_is_right(struct inject *x);
-/* Calls that went on without the agent: `own` at which the thread was stopped, and those of other threads since then.
- */
+/* Adds calls that the agent missed: `own` calls of stopped threads, and those of other threads since then. */
 void stop_add_missed(struct inject *x, unsigned own);
 
 #endif

@@ -24,10 +24,10 @@
 #define SYSCALL_STOP	     (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
 #define XSTATE_MAGIC1	     0x46505853u
 #define XSTATE_MAGIC2	     0x46505845u
-#define XSTATE_SW_OFF	     464 /* of struct sw_bytes in the legacy area */
+#define XSTATE_SW_OFF	     464 /* offset of struct sw_bytes in the legacy area */
 #define XSTATE_HEADER_OFF    512
 #define XSTATE_MIN_BYTES     576
-#define XSTATE_TILE_DATA     18 /* AMX: the kernel gives a thread room for it only when it uses it */
+#define XSTATE_TILE_DATA     18 /* AMX: the kernel allocates it when a thread first uses it */
 #define UC_FP_XSTATE	     1
 #define UC_SIGCONTEXT_SS     2
 #define UC_STRICT_RESTORE_SS 4
@@ -36,12 +36,15 @@
 #define EFLAGS_TF	     0x100
 
 /*
- * Neither SS_ONSTACK nor SS_DISABLE: rt_sigreturn fails to set such an alternate signal stack, ignores that, and so
- * leaves the thread's own one alone, which ptrace cannot read.
+ * Neither SS_ONSTACK nor SS_DISABLE. rt_sigreturn fails to set an alternate signal stack with this value and
+ * ignores the failure. So the thread's own alternate stack, which ptrace cannot read, stays as it is.
  */
 #define NO_ALTSTACK 3
 
-/* Signals of a fault: if they were blocked, the kernel would reset their handlers to kill the process. */
+/*
+ * Signals of faults stay unblocked. If they were blocked, the kernel would reset their handlers and kill the
+ * process.
+ */
 #define FAULTS                                                                                                         \
 	(1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGILL - 1) | 1ull << (SIGFPE - 1) |                  \
 	 1ull << (SIGTRAP - 1) | 1ull << (SIGSYS - 1))
@@ -83,7 +86,7 @@ static void on_timer(int sig)
 int remote_timer_start(struct remote_timer *t)
 {
 	struct itimerspec every = {{0, TIMER_NS}, {0, TIMER_NS}};
-	struct sigaction sa = {.sa_handler = on_timer}; /* without SA_RESTART: it interrupts waitpid() */
+	struct sigaction sa = {.sa_handler = on_timer}; /* no SA_RESTART, so that it interrupts waitpid() */
 	struct sigevent ev = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMAX};
 	sigset_t blocked;
 	timer_t id;
@@ -107,7 +110,7 @@ void remote_timer_stop(struct remote_timer *t)
 	pthread_sigmask(SIG_SETMASK, (sigset_t *)t->old_mask, NULL);
 }
 
-/* The next stop of the thread. 0, -ESRCH, -ETIMEDOUT. */
+/* Waits for the next stop of the thread. Returns 0, -ESRCH or -ETIMEDOUT. */
 static int wait_stop(const struct remote *r, int *status)
 {
 	pid_t got;
@@ -123,7 +126,7 @@ static int wait_stop(const struct remote *r, int *status)
 	}
 }
 
-/* A request fails with ESRCH only: somebody has killed the thread. */
+/* Resumes the thread. A request fails only with ESRCH, if the thread was killed. */
 static int resume(const struct remote *r, int how, int sig)
 {
 	return ptrace(how, r->tid, NULL, (void *)(intptr_t)sig) ? -ESRCH : 0;
@@ -135,10 +138,10 @@ static bool is_hit(const struct remote *r)
 
 	if (ptrace(PTRACE_GETSIGINFO, r->tid, NULL, &info))
 		return false;
-	/* A BPF program's signal comes from the kernel. */
+	/* The kernel is the sender of a BPF program's signal. */
 	if (!r->own_signal)
 		return info.si_code == SI_KERNEL;
-	/* Seen from a pid namespace inside of ours, this process has no number. */
+	/* In a pid namespace inside ours, the id of this process as a sender is 0. */
 	return info.si_code == SI_TKILL && (info.si_pid == getpid() || !info.si_pid);
 }
 
@@ -153,7 +156,7 @@ int remote_wait_hit(struct remote *r)
 		sig = WSTOPSIG(status);
 		how = PTRACE_CONT;
 		if (status >> 16 == PTRACE_EVENT_STOP) {
-			/* The process was stopped (SIGSTOP): the thread stays so until somebody continues it. */
+			/* SIGSTOP stopped the process: the thread stays stopped until SIGCONT. */
 			if (sig != SIGTRAP)
 				how = PTRACE_LISTEN;
 			sig = 0;
@@ -168,7 +171,7 @@ int remote_wait_hit(struct remote *r)
 	}
 }
 
-/* ---- the frame */
+/* ---- the signal frame */
 
 static int remote_write(const struct remote *r, uint64_t to, const void *from, size_t n)
 {
@@ -178,7 +181,7 @@ static int remote_write(const struct remote *r, uint64_t to, const void *from, s
 	return done == (ssize_t)n ? 0 : done < 0 ? -errno : -EFAULT;
 }
 
-/* Bytes that features take in the standard format of XSAVE. */
+/* Returns the bytes that these features take in the standard format of XSAVE. */
 static size_t xsave_bytes(uint64_t features)
 {
 	unsigned size, off, c, d, i;
@@ -195,8 +198,8 @@ static size_t xsave_bytes(uint64_t features)
 }
 
 /*
- * Makes the registers that ptrace gave what a signal handler's frame has. The kernel takes the whole area from a frame
- * only if its size is not larger than that of the thread, which has tile data only if it has used it.
+ * Turns the registers that ptrace returned into the area of a signal handler's frame. The kernel accepts the area
+ * only if it is not larger than the thread's own, which has tile data only after the thread has used it.
  */
 static int frame_xstate(const struct remote *r, uint8_t *area, size_t *bytes)
 {
@@ -264,7 +267,7 @@ static int put_frame(struct remote *r)
 		return err;
 	r->text = (r->regs.rsp - RED_ZONE_BYTES - REMOTE_TEXT_BYTES) & ~15ull;
 	fpstate = (r->text - bytes) & ~63ull;
-	/* A function begins with its return address 8 bytes below an address that 16 divides. */
+	/* At a function's entry, rsp is 8 below a multiple of 16: the return address is there. */
 	r->frame = ((fpstate - sizeof(f)) & ~15ull) - 8;
 	fill_frame(r, fpstate, &f);
 	err = remote_write(r, fpstate, area, bytes);
@@ -286,15 +289,15 @@ int remote_begin(struct remote *r, struct err *e)
 		err = -ENOTSUP;
 	if (!err)
 		return 0;
-	return err_set(e, err == -ESRCH ? ERR_TARGET : ERR_RUNTIME, err,
-		       "the registers of thread %d cannot be read: %s", r->tid, strerror(-err));
+	return err_set(e, err == -ESRCH ? ERR_TARGET : ERR_RUNTIME, err, "cannot read the registers of thread %d: %s",
+		       r->tid, strerror(-err));
 }
 
 bool remote_begin_anew(struct remote *r, int32_t syscall_nr)
 {
-	/* What the kernel returns inside of it where a signal has interrupted a call: EINTR, ERESTARTSYS, ... */
+	/* Results inside the kernel when a signal has interrupted a call: EINTR, ERESTARTSYS and related codes. */
 	static const int64_t interrupted[] = {-EINTR, -512, -513, -514, -516};
-	static const unsigned char instruction[] = {0x0f, 0x05}; /* syscall */
+	static const unsigned char instruction[] = {0x0f, 0x05}; /* the instruction `syscall` */
 	unsigned char before[sizeof(instruction)];
 	struct iovec local = {before, sizeof(before)},
 		     remote = {(void *)(uintptr_t)(r->regs.rip - sizeof(before)), sizeof(before)};
@@ -320,7 +323,7 @@ int remote_put_frame(struct remote *r, struct err *e)
 	if (!err)
 		return 0;
 	return err_set(e, err == -ESRCH ? ERR_TARGET : ERR_RUNTIME, err,
-		       "the registers of thread %d cannot be saved on its stack: %s", r->tid, strerror(-err));
+		       "cannot save the registers of thread %d on its stack: %s", r->tid, strerror(-err));
 }
 
 int remote_put_text(struct remote *r, const char *text)
@@ -336,13 +339,13 @@ static bool is_back(const struct remote *r, const struct user_regs_struct *now)
 {
 	struct user_regs_struct a = *now, b = r->regs;
 
-	a.orig_rax = b.orig_rax; /* rt_sigreturn leaves none */
+	a.orig_rax = b.orig_rax; /* rt_sigreturn does not restore it */
 	a.eflags &= ~(unsigned long long)(EFLAGS_RF | EFLAGS_TF);
 	b.eflags &= ~(unsigned long long)(EFLAGS_RF | EFLAGS_TF);
 	return !memcmp(&a, &b, sizeof(a));
 }
 
-/* Undoes a call that did not end by itself. */
+/* Restores the registers after a call that did not end by itself. */
 static void restore(struct remote *r)
 {
 	struct iovec xstate = {r->xstate, r->xstate_bytes};
@@ -354,8 +357,8 @@ static void restore(struct remote *r)
 }
 
 /*
- * Lets the call begin. The registers come before the mask: killed between the two, mxbpf leaves a call that signals can
- * interrupt, not a thread that blocks them for ever.
+ * Starts the call. The registers are set before the signal mask. If mxbpf is killed in between, the call can be
+ * interrupted by signals, but the thread does not block them for ever.
  */
 static int start_call(struct remote *r, uint64_t fn, const uint64_t args[4], int how)
 {
@@ -376,11 +379,14 @@ static int start_call(struct remote *r, uint64_t fn, const uint64_t args[4], int
 		restore(r);
 		return -ESRCH;
 	}
-	/* Blocked now, the signal becomes pending again, and stops the thread when rt_sigreturn lets it through. */
+	/*
+	 * The signal is blocked now, so it becomes pending again. It stops the thread when rt_sigreturn unblocks
+	 * it.
+	 */
 	return resume(r, how, r->resume_with);
 }
 
-/* A signal that is no end of the call. 0: the thread goes on. */
+/* Handles a signal that is not the call's end. Returns 0 if the thread goes on. */
 static int on_other_signal(struct remote *r, int sig, int how)
 {
 	siginfo_t info = {0};
@@ -392,7 +398,7 @@ static int on_other_signal(struct remote *r, int sig, int how)
 	return resume(r, how, sig);
 }
 
-/* 0: the thread is stopped where it was before the call. */
+/* Waits for the call's end. Returns 0 if the thread is stopped where it was before the call. */
 static int finish_call(struct remote *r, int how, int syscall_nr, int64_t *result)
 {
 	struct user_regs_struct now;
@@ -404,7 +410,7 @@ static int finish_call(struct remote *r, int how, int syscall_nr, int64_t *resul
 		if (err)
 			return err;
 		sig = WSTOPSIG(status);
-		if (status >> 16) { /* a stop of the process: it takes place when the thread is let go */
+		if (status >> 16) { /* a stop of the whole process, which takes effect when the thread is let go */
 			err = resume(r, how, 0);
 			continue;
 		}
@@ -436,23 +442,28 @@ int remote_call(struct remote *r, uint64_t fn, const uint64_t args[4], int sysca
 	if (!err)
 		return 0;
 	if (err == -ESRCH)
-		return err_set(e, ERR_TARGET, err, "process %d ended while the agent was loaded", r->pid);
+		return err_set(e, ERR_TARGET, err, "cannot load the agent: process %d ended meanwhile", r->pid);
 	if (err == -ETIMEDOUT)
-		return err_set(
-			e, ERR_TARGET, err,
-			"thread %d of process %d has not finished loading the agent in time: it goes on doing so",
-			r->tid, r->pid);
+		return err_set(e, ERR_TARGET, err,
+			       "cannot use the agent: thread %d of process %d has not finished loading it in time, and "
+			       "continues",
+			       r->tid, r->pid);
 	if (err == -EPERM)
 		return err_set(e, ERR_TARGET, err,
-			       "a seccomp filter of process %d refused a system call that loading the agent needs",
+			       "cannot load the agent: a seccomp filter of process %d refused a system call that "
+			       "loading needs",
 			       r->pid);
-	return err_set(e, ERR_TARGET, err, "loading the agent crashed in thread %d of process %d, which was restored",
-		       r->tid, r->pid);
+	return err_set(e, ERR_TARGET, err,
+		       "cannot load the agent: it crashed in thread %d of process %d, which was restored", r->tid,
+		       r->pid);
 }
 
 int remote_end(struct remote *r)
 {
-	/* What stopped the thread is dropped; another signal, which came at the same time, is the thread's own. */
+	/*
+	 * The signal that stopped the thread is dropped. Another signal that came at the same time belongs to the
+	 * thread.
+	 */
 	int sig = r->resume_with == r->signal ? 0 : r->resume_with;
 
 	return ptrace(PTRACE_DETACH, r->tid, NULL, (void *)(intptr_t)sig) ? -ESRCH : 0;

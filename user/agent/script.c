@@ -28,25 +28,31 @@
 #include "base/clock.h"
 #include "python/python.h"
 
-#define EXECUTED_MS   10000 /* from the moment when the interpreter has taken the request */
-#define KEPT_MS	      200   /* so long the file stays, empty, for who is just about to open it */
+#define EXECUTED_MS   10000 /* time limit from the moment when the interpreter took the request */
+#define KEPT_MS	      200   /* time for which the empty file is kept for a process that is about to open it */
 #define POLL_NS	      100000
 #define POLL_LATER_NS 1000000
 #define LATER_MS      50
 
-/* What the script writes, at the end of the room for its path: the interpreter reads that up to its NUL only. */
+/*
+ * Where the script writes its result: the end of the buffer for its path, of which the interpreter reads only the
+ * part up to the NUL.
+ */
 struct box {
-	char state; /* of enter.py */
+	char state; /* written by enter.py and failed.py */
 	char pad[7];
 	char text[240];
 };
 #define BOX_DONE '1'
 
-/* All that the helper needs. It is a copy of this process, in which other threads may have held locks. */
+/*
+ * All data that the helper needs. The helper is a forked copy of this process, in which other threads may have held
+ * locks.
+ */
 struct ask {
 	struct py_exec x;
-	int root, mem, other; /* /proc/PID/root, /proc/PID/mem, the end of a socket pair */
-	int dir, file, opens; /* opens: inotify of the file */
+	int root, mem, other; /* /proc/PID/root, /proc/PID/mem, end of a socket pair */
+	int dir, file, opens; /* opens: inotify instance of the file */
 	uid_t uid;
 	gid_t gid;
 	char name[32], path[64];
@@ -65,7 +71,10 @@ static uint64_t box_at(const struct py_exec *x)
 	return x->path + x->path_bytes - sizeof(struct box);
 }
 
-/* -EPERM: a filter may kill for the system calls of the script, and cannot be read unless the thread is stopped. */
+/*
+ * Returns -EPERM if the process has a filter. It may kill the process for the script's system calls, and it can be
+ * read only while the thread is stopped.
+ */
 static int refuse_filter(struct tgt *t, struct err *e)
 {
 	char path[32], line[128];
@@ -105,7 +114,7 @@ static int open_in_root(const struct ask *a, const char *path, uint64_t flags)
 	return (int)syscall(SYS_openat2, a->root, path, &how, sizeof(how));
 }
 
-/* Whether no third user can put another file in the place of ours. */
+/* Returns true if no third user can replace the file in this directory. */
 static bool is_safe(const struct ask *a, int dir)
 {
 	struct stat st;
@@ -114,7 +123,7 @@ static bool is_safe(const struct ask *a, int dir)
 	       (!(st.st_mode & (S_IWGRP | S_IWOTH)) || st.st_mode & S_ISVTX);
 }
 
-/* Whether the path leads the process's user to the very file. */
+/* Returns true if the path leads the process's user to this very file. */
 static bool is_found(const struct ask *a)
 {
 	gid_t gid = (gid_t)setfsgid(a->gid);
@@ -140,7 +149,7 @@ static int watch_opens(struct ask *a)
 	return a->opens < 0 || inotify_add_watch(a->opens, path, IN_OPEN) < 0 ? -errno : 0;
 }
 
-/* Whether somebody has opened the file since the last call. */
+/* Returns true if the file was opened since the last call. */
 static bool was_opened(const struct ask *a)
 {
 	char events[4096];
@@ -190,7 +199,7 @@ static bool put(const struct ask *a, uint64_t addr, const void *from, size_t n)
 	return pwrite(a->mem, from, n, (off_t)addr) == (ssize_t)n;
 }
 
-/* 1: our request is there; 0: it was taken, or replaced; -errno. */
+/* Returns 1 if our request is pending, 0 if it was taken or replaced, or -errno. */
 static int is_pending(const struct ask *a)
 {
 	char path[sizeof(a->path)];
@@ -203,10 +212,11 @@ static int is_pending(const struct ask *a)
 }
 
 /*
- * Threads change other bits of the byte at any time, and one that is set between the two calls, in a millionth of a
- * second, is lost. The interpreter sets those of signals and of pending calls again when the thread gets the global
- * lock, which our bit makes it do at once; a thread that wants the lock, and the collector, ask again by themselves.
- * Only an exception that another thread sets for this one in that time comes later, with the next of these bits.
+ * Sets the bit that makes the thread look at the request. Other threads change other bits of the byte at any time,
+ * and a bit that is set between the read and the write (about a microsecond) is lost. The interpreter sets the bits
+ * of signals and pending calls again when the thread gets the global lock, and our bit makes it do so at once. A
+ * thread that wants the lock and the garbage collector repeat their requests. Only an exception that another thread
+ * raises for this one in that time is delayed until the next of these bits.
  */
 static bool put_breaker(const struct ask *a)
 {
@@ -235,8 +245,8 @@ static int put_request(const struct ask *a)
 }
 
 /*
- * Whoever opens the file from now on reads nothing. The interpreter may just be on its way from the request to the
- * file: if it opens that before the cut, was_opened() says so afterwards.
+ * Empties the file, so that whoever opens it from now on reads nothing. The interpreter may be between the request
+ * and the file: if it opened the file before it was emptied, was_opened() returns true afterwards.
  */
 static void withdraw(struct ask *a)
 {
@@ -249,7 +259,7 @@ static void withdraw(struct ask *a)
 	}
 }
 
-/* Sleeps, not for so long if nobody waits for the answer any more: *alone is set then. */
+/* Sleeps for ns. Returns at once when the other process has ended, and sets *alone. */
 static void pause_for(const struct ask *a, long ns, bool *alone)
 {
 	struct pollfd other = {.fd = a->other};
@@ -272,8 +282,9 @@ static int read_box(const struct box *box, struct answer *r)
 }
 
 /*
- * Until the script has said what came of it. As long as the request is pending the interpreter has not opened the file;
- * others may have. Opened since then, it may be executed, and no other way may be taken. Else it is withdrawn.
+ * Waits for the result of the script. While the request is pending, the interpreter has not opened the file, but
+ * others may have. If the file was opened after that, the script may be running, and the agent must not be loaded
+ * in another way. Otherwise the request is withdrawn.
  */
 static int wait_script(struct ask *a, struct answer *r)
 {
@@ -288,7 +299,7 @@ static int wait_script(struct ask *a, struct answer *r)
 
 		now = clock_ns(CLOCK_MONOTONIC);
 		if (pending < 0 || !get(a, box_at(&a->x), &box, sizeof(box)))
-			return tell(r, -ESRCH, "the process ended");
+			return tell(r, -ESRCH, "the process has ended");
 		r->held_ns = now - taken_ns;
 		if (box.state)
 			return read_box(&box, r);
@@ -298,7 +309,7 @@ static int wait_script(struct ask *a, struct answer *r)
 		limit_ns = pending ? begun_ns + AGT_SCRIPT_MS * MS
 				   : taken_ns + (opened ? EXECUTED_MS : AGT_SCRIPT_MS) * MS;
 		if (opened && now > limit_ns)
-			return tell(r, -EINPROGRESS, "the interpreter executes the script, and has not ended it");
+			return tell(r, -EINPROGRESS, "the script has begun and not ended");
 		if (!opened && a->withdrawn)
 			return tell(r, -ETIME, why);
 		if (!opened && ((alone && pending) || now > limit_ns)) {
@@ -313,8 +324,8 @@ static int wait_script(struct ask *a, struct answer *r)
 static const char *const dirs[] = {"/tmp", "/var/tmp", "/dev/shm"};
 
 /*
- * The file is removed later than the answer is given: a child that the process forked just now may have the request,
- * and finds an empty file then, not none, of which its interpreter would complain.
+ * The file is removed some time after the answer. A child that the process has just forked may have the request
+ * too. It then finds an empty file and not a missing one, about which its interpreter would complain.
  */
 static void answer(struct ask *a)
 {
@@ -324,14 +335,13 @@ static void answer(struct ask *a)
 	for (i = 0; i < sizeof(dirs) / sizeof(dirs[0]) && r.code; i++)
 		r.code = put_file(a, dirs[i]);
 	if (r.code) {
-		tell(&r, r.code, "no file can be made for the script in its /tmp, /var/tmp or /dev/shm");
+		tell(&r, r.code, "cannot create the script's file in its /tmp, /var/tmp or /dev/shm");
 		send(a->other, &r, sizeof(r), MSG_NOSIGNAL);
 		return;
 	}
 	r.code = put_request(a);
 	if (r.code)
-		tell(&r, r.code,
-		     r.code == -EBUSY ? "another tool's request is pending" : "its memory cannot be written");
+		tell(&r, r.code, r.code == -EBUSY ? "another tool's request is pending" : "cannot write to its memory");
 	else
 		wait_script(a, &r);
 	if (!ftruncate(a->file, 0) && r.code != -EINPROGRESS)
@@ -341,7 +351,7 @@ static void answer(struct ask *a)
 	unlinkat(a->dir, a->name, 0);
 }
 
-/* A process of its own: if this one is killed, that takes the request back and removes the file. */
+/* Starts the helper process. If mxbpf is killed, the helper withdraws the request and removes the file. */
 static pid_t start_helper(struct ask *a, int end)
 {
 	pid_t pid = fork();
@@ -366,9 +376,9 @@ static pid_t start_helper(struct ask *a, int end)
 /* ---- in mxbpf */
 
 /*
- * The two parts are compiled when they are executed. A signal that comes while the interpreter reads and compiles the
- * file has its handler called before the first instruction of it, where nothing catches what that raises: so the file
- * is compiled in a fraction of the time.
+ * The two parts are compiled when they are executed, so that compiling the file takes a fraction of the time. If a
+ * signal comes while the interpreter reads and compiles the file, its handler runs before the first instruction,
+ * where nothing catches its exceptions.
  */
 static int make_text(struct ask *a, const struct agt_script_opts *o, uint32_t pid)
 {
@@ -386,7 +396,7 @@ static int make_text(struct ask *a, const struct agt_script_opts *o, uint32_t pi
 				agent_enter, agent_failed);
 }
 
-/* Of the process, as it sees itself. */
+/* Collects the data of the process, with ids as the process itself sees them. */
 static int prepare(struct ask *a, const struct agt_script_opts *o, struct err *e)
 {
 	pid_t pid = tgt_pid(o->t);
@@ -401,12 +411,12 @@ static int prepare(struct ask *a, const struct agt_script_opts *o, struct err *e
 	a->mem = open(path, O_RDWR | O_CLOEXEC);
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	if (a->root < 0 || a->mem < 0 || stat(path, &st) || getrandom(&number, sizeof(number), 0) != sizeof(number))
-		return err_set(e, ERR_PRIVILEGE, -errno, "the memory or the files of process %d cannot be opened: %s",
-			       pid, strerror(errno));
+		return err_set(e, ERR_PRIVILEGE, -errno, "cannot open the memory or the files of process %d: %s", pid,
+			       strerror(errno));
 	a->uid = st.st_uid;
 	a->gid = st.st_gid;
 	snprintf(a->name, sizeof(a->name), ".mxbpf-%016llx.py", (unsigned long long)number);
-	/* The memory was opened before: this says that it is still the same program's. */
+	/* The memory was opened before. This checks that it still belongs to the same program. */
 	if (py_exec_find(o->t, &a->x, e))
 		return e->code;
 	if (make_text(a, o, threads_its_number(pid, pid, &levels)))
@@ -420,18 +430,18 @@ static int ask_helper(struct ask *a, struct answer *r, pid_t *helper)
 	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-		return tell(r, -errno, "a socket cannot be made");
+		return tell(r, -errno, "cannot create a socket");
 	*helper = start_helper(a, ends[1]);
 	close(ends[1]);
 	if (*helper < 0) {
 		*helper = 0;
-		tell(r, -EAGAIN, "no process can be started");
+		tell(r, -EAGAIN, "cannot start a helper process");
 	} else {
 		do {
 			n = recv(ends[0], r, sizeof(*r), 0);
 		} while (n < 0 && errno == EINTR);
 		if (n != (ssize_t)sizeof(*r))
-			tell(r, -EINPROGRESS, "the process that waited for the script was killed");
+			tell(r, -EINPROGRESS, "the helper process was killed");
 	}
 	close(ends[0]);
 	return r->code;
@@ -445,7 +455,9 @@ int agt_script(const struct agt_script_opts *o, struct agt_injected *out, pid_t 
 
 	*helper = 0;
 	if (!err && ask_helper(&a, &r, helper))
-		err = err_set(e, ERR_TARGET, r.code, "Python 3.%u of process %d: %s", a.x.minor, tgt_pid(o->t), r.why);
+		err = err_set(e, ERR_TARGET, r.code,
+			      "cannot load the agent by a script in Python 3.%u of process %d: %s", a.x.minor,
+			      tgt_pid(o->t), r.why);
 	if (!err)
 		*out = (struct agt_injected){.tid = tgt_pid(o->t),
 					     .pause_ns = r.held_ns,

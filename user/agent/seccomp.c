@@ -14,7 +14,7 @@
 #define FILTERS_MAX	  64
 #define PTRACE_GET_FILTER 0x420c /* PTRACE_SECCOMP_GET_FILTER */
 
-/* A system call that loading makes. One of two calls with the same number in `either` has to be permitted. */
+/* A system call that loading makes. Of two entries with the same nonzero `either`, one has to be permitted. */
 struct need {
 	const char *name;
 	struct seccomp_data call;
@@ -38,7 +38,7 @@ static const struct need needs[] = {
 };
 #define NNEEDS (sizeof(needs) / sizeof(needs[0]))
 
-/* ---- classic BPF, of which a filter is a program that the kernel has checked */
+/* ---- classic BPF: a filter is such a program, which the kernel has checked */
 
 struct machine {
 	uint32_t a, x, mem[BPF_MEMWORDS];
@@ -91,7 +91,7 @@ static uint32_t compute(const struct machine *m, const struct sock_filter *i)
 	}
 }
 
-/* How many instructions are skipped. */
+/* Returns the number of instructions to skip. */
 static uint32_t jump(const struct machine *m, const struct sock_filter *i)
 {
 	uint32_t v = BPF_SRC(i->code) == BPF_X ? m->x : i->k;
@@ -116,7 +116,7 @@ static uint32_t run(const struct sock_filter *code, unsigned n, const struct sec
 	const struct sock_filter *i;
 	uint64_t pc;
 
-	for (pc = 0; pc < n; pc++) { /* jumps go forward only */
+	for (pc = 0; pc < n; pc++) { /* ends, because jumps go forward only */
 		i = &code[pc];
 		switch (BPF_CLASS(i->code)) {
 		case BPF_LD:
@@ -151,7 +151,7 @@ static uint32_t run(const struct sock_filter *code, unsigned n, const struct sec
 
 /* ---- the filters of a thread */
 
-/* SECCOMP_RET_TRACE becomes ENOSYS, as nobody listens for it. */
+/* SECCOMP_RET_TRACE fails with ENOSYS, because this tracer does not handle it. */
 static int permits(uint32_t result)
 {
 	uint32_t action = result & SECCOMP_RET_ACTION_FULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which thread is stopped, and where. */
+/* Selects the thread to stop, and stops it. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,10 +13,10 @@
 #include "attach/backend.h"
 #include "base/clock.h"
 
-#define ENTRY_BYTES_MAX 16     /* of the function's first instruction, behind which the signal stops */
-#define POLL_NS		200000 /* while no thread has called */
+#define ENTRY_BYTES_MAX 16     /* size of the first instruction, after which the signal stops the thread */
+#define POLL_NS		200000 /* interval of checks until a thread has called */
 #define PATIENT_POLL_NS 5000000
-#define FIRST_STOP_MS	2000 /* from the process's stop to that of the thread */
+#define FIRST_STOP_MS	2000 /* time limit from the stop of the process to that of the thread */
 
 /* ---- the probe */
 
@@ -43,7 +43,7 @@ int stop_load(struct inject *x, struct err *e)
 		return 0;
 	x->link = -1;
 	return err_set(e, ERR_RUNTIME, err ? err : -EINVAL,
-		       "the function at whose entry the agent is loaded cannot be probed in process %d: %s", x->pid,
+		       "cannot load the agent: cannot probe the entry of an operator in process %d: %s", x->pid,
 		       strerror(err ? -err : EINVAL));
 }
 
@@ -57,7 +57,7 @@ int stop_arm_any(struct inject *x, struct err *e)
 	if (!x->firsts)
 		x->firsts = ring_buffer__new(bpf_map__fd(x->skel->maps.firsts), on_first, NULL, NULL);
 	if (!x->firsts)
-		return err_set(e, ERR_RUNTIME, -errno, "the first call cannot be waited for: %s", strerror(errno));
+		return err_set(e, ERR_RUNTIME, -errno, "cannot wait for the first call: %s", strerror(errno));
 	x->skel->bss->hit_tid = 0;
 	x->armed = true;
 	__atomic_store_n(&x->skel->bss->armed_any, 1, __ATOMIC_SEQ_CST);
@@ -71,7 +71,7 @@ void stop_go_on(struct inject *x)
 	x->stopped = false;
 }
 
-/* No call stops the process any more, and it goes on if one has. */
+/* Makes calls stop the process no longer, and continues the process if a call has stopped it. */
 void stop_disarm_any(struct inject *x)
 {
 	const struct timespec pause = {.tv_nsec = POLL_NS};
@@ -79,7 +79,7 @@ void stop_disarm_any(struct inject *x)
 
 	if (x->armed && !__atomic_compare_exchange_n(&x->skel->bss->armed_any, &armed, 0, false, __ATOMIC_SEQ_CST,
 						     __ATOMIC_SEQ_CST)) {
-		while (!x->skel->bss->hit_tid) /* the program is about to say which thread it was */
+		while (!x->skel->bss->hit_tid) /* the BPF program is about to store the thread */
 			nanosleep(&pause, NULL);
 		x->stopped = true;
 	}
@@ -89,10 +89,12 @@ void stop_disarm_any(struct inject *x)
 
 int stop_cancelled(const struct inject *x, struct err *e)
 {
-	return err_set(e, ERR_TARGET, -ECANCELED, "process %d called no operator", x->pid);
+	return err_set(e, ERR_TARGET, -ECANCELED, "cannot load the agent: process %d called no operator", x->pid);
 }
 
-/* The thread of a launched process that calls the function: at that call the process is stopped. 0: there is none. */
+/*
+ * Waits until a thread of a launched process calls the function, which stops the process. Returns the thread, or 0.
+ */
 pid_t stop_wait_first(struct inject *x)
 {
 	struct pollfd fds[] = {{.fd = ring_buffer__epoll_fd(x->firsts), .events = POLLIN},
@@ -112,8 +114,8 @@ pid_t stop_wait_first(struct inject *x)
 }
 
 /*
- * A thread that calls the function, one that called it twice in a row if there is any in time: it is no thread that
- * calls it once and ends. 0: none did.
+ * Waits for a thread that calls the function. It prefers one that called twice in a row, because a thread that
+ * calls once may end. Returns 0 if no thread called.
  */
 pid_t stop_wait_caller(struct inject *x)
 {
@@ -135,8 +137,7 @@ pid_t stop_wait_caller(struct inject *x)
 	} while (true);
 }
 
-/* Calls that were made without the agent: `own` at which a thread was stopped, and those of other threads since then.
- */
+/* Adds calls made without the agent: `own` calls of stopped threads, and those of other threads since then. */
 void stop_add_missed(struct inject *x, unsigned own)
 {
 	uint64_t others = __atomic_exchange_n(&x->skel->bss->others, 0, __ATOMIC_RELAXED);
@@ -145,12 +146,13 @@ void stop_add_missed(struct inject *x, unsigned own)
 }
 
 /*
- * Whether the thread stands where the agent may be loaded: behind the first instruction of the function, or in the
- * system call in which it waited. That begins anew when the thread is let go, as the kernel itself would have it.
+ * Checks that the thread is stopped where the agent can be loaded: after the first instruction of the function, or
+ * in the system call in which it waited. That call is restarted when the thread is let go, as the kernel itself
+ * would do.
  */
 bool stop_is_right(struct inject *x)
 {
-	/* The kernel begins other calls anew by itself, where no handler has run. */
+	/* The kernel restarts other calls itself if no handler has run. */
 	static const int32_t fail[] = {SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2};
 	const struct agt_wait *w = &x->o->wait;
 	struct remote *r = &x->remote;
@@ -166,7 +168,7 @@ bool stop_is_right(struct inject *x)
 	return r->regs.rip > x->skel->bss->hit_ip && r->regs.rip <= x->skel->bss->hit_ip + ENTRY_BYTES_MAX;
 }
 
-/* Disarms the probe; whether the signal is on its way. */
+/* Disarms the probe. Returns true if the signal has been sent. */
 static bool was_hit(struct inject *x)
 {
 	__u32 armed = (__u32)x->remote.tid;
@@ -175,7 +177,7 @@ static bool was_hit(struct inject *x)
 					    __ATOMIC_SEQ_CST);
 }
 
-/* 0: the thread is stopped; -EAGAIN: it did not call again. */
+/* Returns 0 if the thread is stopped, or -EAGAIN if it did not call again. */
 static int stop_at_call(struct inject *x, uint64_t limit_ns, struct err *e)
 {
 	struct remote *r = &x->remote;
@@ -191,19 +193,20 @@ static int stop_at_call(struct inject *x, uint64_t limit_ns, struct err *e)
 		r->deadline_ns = clock_ns(CLOCK_MONOTONIC) + MS * 100;
 		err = remote_wait_hit(r);
 	}
-	was_hit(x); /* nothing stays armed, whatever happened */
+	was_hit(x); /* the probe is never left armed */
 	if (!err)
 		return 0;
 	if (x->skel->bss->hit_ns && x->skel->bss->hit_result)
 		return err_set(e, ERR_RUNTIME, (int)x->skel->bss->hit_result,
-			       "the kernel did not send the signal that stops thread %d: %s", r->tid,
+			       "cannot stop thread %d: the kernel did not send the signal: %s", r->tid,
 			       strerror((int)-x->skel->bss->hit_result));
 	return -EAGAIN;
 }
 
 /*
- * The process is stopped, the thread at its call. The thread gets a signal of its own before all of them go on: it
- * takes that before it runs an instruction, so it stops there for its tracer. 0, or -EAGAIN: it did not.
+ * The whole process is stopped, with the thread at its call. The thread gets another signal before the process
+ * continues. It takes the signal before it runs an instruction, and stops there for its tracer. Returns 0, or
+ * -EAGAIN if it did not stop.
  */
 static int stop_when_it_goes_on(struct inject *x)
 {
@@ -222,14 +225,19 @@ uint64_t stop_limit_ns(const struct inject *x)
 	return (x->o->first_call_ms ? x->o->first_call_ms : AGT_FIRST_CALL_MS) * MS;
 }
 
-/* The thread sleeps. A signal wakes it, and it takes that before its program goes on. 0, or -EAGAIN: it did not. */
+/*
+ * Stops a sleeping thread. A signal wakes it, and it takes the signal before it returns to its program. Returns 0,
+ * or -EAGAIN if it did not stop.
+ */
 static int stop_where_it_waits(struct inject *x)
 {
 	const struct agt_wait *w = &x->o->wait;
 	struct remote *r = &x->remote;
 	struct tgt_doing now;
 
-	/* As late as possible: another call may be one that fails when a signal comes. */
+	/*
+	 * Checked as late as possible: the thread may be in another call by now, which fails when a signal comes.
+	 */
 	if (tgt_peek_doing(x->pid, w->tid, &now) || now.syscall != w->syscall || now.sp != w->sp || now.pc != w->pc)
 		return -EAGAIN;
 	r->own_signal = true;
@@ -239,7 +247,7 @@ static int stop_where_it_waits(struct inject *x)
 	return syscall(SYS_tgkill, x->pid, r->tid, r->signal) || remote_wait_hit(r) ? -EAGAIN : 0;
 }
 
-/* 0: the thread is stopped; -EAGAIN: it is not. */
+/* Returns 0 if the thread is stopped, -EAGAIN if not. */
 int stop_thread(struct inject *x, struct err *e)
 {
 	if (x->o->wait.tid)

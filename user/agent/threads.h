@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers of a process's threads. The agent knows a thread by the number that the process itself has for it. In a pid
- * namespace of its own, as in a container, this side has another one, which all other records bear. Any thread may call
+ * Thread ids of a process in its own pid namespace and in that of mxbpf. The agent knows a thread by its id inside
+ * the process. In a container this differs from the id that mxbpf and all other records use. Any thread may call
  * these functions.
  */
 #ifndef AGENT_THREADS_H
@@ -16,21 +16,27 @@
 
 struct threads {
 	pid_t pid;
-	bool other; /* the numbers differ; else the functions below have nothing to do */
+	bool other; /* the ids differ; if not, the functions below do nothing */
 	pthread_mutex_t lock;
-	struct hash ours; /* with the lock: its number -> ours */
+	struct hash ours; /* guarded by the lock: maps the process's id to ours */
 };
 
-/* The number that a thread has in its own namespace; 0: it has ended. *levels: namespaces from here to that one. */
+/*
+ * Returns the id of a thread in its own namespace, or 0 if it has ended. *levels: number of namespaces from ours to
+ * that one.
+ */
 uint32_t threads_its_number(pid_t pid, pid_t tid, unsigned *levels);
 
 void threads_init(struct threads *t, pid_t pid);
 void threads_fini(struct threads *t);
-/* Reads the numbers of all threads that are there. */
+/* Reads the ids of all present threads. */
 void threads_read(struct threads *t);
-/* A thread's numbers, from elsewhere. */
+/* Adds the ids of a thread from another source. */
 void threads_learn(struct threads *t, uint32_t its, uint32_t ours);
-/* Our number of a thread; its own if ours is not known: the thread had ended before it was seen. */
+/*
+ * Returns our id of a thread. Returns the process's own id if ours is unknown, because the thread ended before it
+ * was seen.
+ */
 uint32_t threads_ours(struct threads *t, uint32_t its);
 
 #endif

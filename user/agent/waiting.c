@@ -13,19 +13,22 @@
 #include "now/now.h"
 
 #define TRIES	   5
-#define LONGER_MS  1000 /* by which a wait may end later */
+#define LONGER_MS  1000 /* delay of a restarted wait that is accepted */
 #define NS_PER_MS  1000000
 #define MS_PER_SEC 1000
 
 /* ---- system calls */
 
-/* How long a call waits. The kernel writes what is left of UPDATED ones to the program's memory before it returns. */
+/*
+ * Form of a call's time limit. For UPDATED calls, the kernel writes the remaining time to the program's memory
+ * before it returns.
+ */
 enum limit { MILLISECONDS, TIMESPEC, UPDATED, SLEEP, FUTEX };
 
 static const struct waiting_call {
 	int nr;
 	enum limit limit;
-	unsigned arg; /* where the limit stands */
+	unsigned arg; /* index of the argument with the time limit */
 } waiting_calls[] = {
 	{SYS_poll, MILLISECONDS, 2},	 {SYS_epoll_wait, MILLISECONDS, 3}, {SYS_epoll_pwait, MILLISECONDS, 3},
 	{SYS_epoll_pwait2, TIMESPEC, 3}, {SYS_ppoll, UPDATED, 2},	    {SYS_select, UPDATED, 4},
@@ -43,7 +46,7 @@ static const struct waiting_call *find_call(int32_t nr)
 	return NULL;
 }
 
-/* Of the process's memory; NULL stands for no limit. */
+/* Returns true if the time limit at an address of the process is short. NULL means no limit. */
 static bool is_short(pid_t pid, uint64_t at)
 {
 	struct timespec ts;
@@ -70,7 +73,7 @@ bool agt_may_begin_anew(pid_t pid, int32_t syscall_nr, const uint64_t args[6])
 		return args[1] & TIMER_ABSTIME || is_short(pid, args[c->arg]);
 	case FUTEX:
 		switch (args[1] & FUTEX_CMD_MASK) {
-		case FUTEX_WAIT: /* its limit is a length of time; the other's is a moment */
+		case FUTEX_WAIT: /* takes a duration; FUTEX_WAIT_BITSET takes a point in time */
 			return is_short(pid, args[c->arg]);
 		case FUTEX_WAIT_BITSET:
 			return true;
@@ -83,12 +86,12 @@ bool agt_may_begin_anew(pid_t pid, int32_t syscall_nr, const uint64_t args[6])
 /* ---- stacks */
 
 /*
- * A futex: glibc's condition variables and semaphores wait by FUTEX_WAIT_BITSET, its locks by FUTEX_WAIT; older
- * versions do all by FUTEX_WAIT, and then one of these has to be on the stack.
+ * Functions that wait without a lock. glibc's condition variables and semaphores wait with FUTEX_WAIT_BITSET and
+ * its locks with FUTEX_WAIT. Older versions use FUTEX_WAIT for all, so one of these functions must be on the stack.
  */
 static const char *const waits[] = {"pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait",
 				    "sem_wait",		 "sem_timedwait",	   "sem_clockwait"};
-/* Libraries and functions in which a lock may be held that loading the agent takes. */
+/* Libraries and functions that may hold a lock that loading the agent takes. */
 static const char *const locking_libs[] = {"/ld-", "/ld.so", "jemalloc", "tcmalloc", "mimalloc"};
 static const char *const locking_functions[] = {"malloc",   "calloc", "realloc", "free",
 						"memalign", "fork",   "dlopen",	 "dl_iterate_phdr"};
@@ -110,7 +113,7 @@ static bool is_locking(const struct now_frame *f, const struct agt_libc *libc)
 
 	if (!f->lib || HAS_ANY(f->lib->path, locking_libs))
 		return true;
-	if (f->va + f->lib->load_bias - libc->restorer < 16) /* a signal came, and its handler waits */
+	if (f->va + f->lib->load_bias - libc->restorer < 16) /* a signal handler waits */
 		return true;
 	for (i = 0; i < sizeof(locking_functions) / sizeof(locking_functions[0]); i++)
 		if (!strcmp(f->name, locking_functions[i]))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The shared object inside a target. mxbpf loads it and calls mxbpf_agent_start(); nothing runs before. It never
- * blocks, allocates nothing but its piece of shared memory, and its code stays mapped, since torch may call it late.
+ * blocks and allocates only its shared memory. Its code stays mapped, because the runtime may call it late.
  */
 #include "agent.h"
 
@@ -16,7 +16,7 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-/* Newer glibc has other versions of these for who links against it; these are in all. */
+/* A newer glibc has other versions of these functions for new programs. These versions are in every glibc. */
 __asm__(".symver pthread_key_create,pthread_key_create@GLIBC_2.2.5");
 __asm__(".symver pthread_setspecific,pthread_setspecific@GLIBC_2.2.5");
 __asm__(".symver clock_gettime,clock_gettime@GLIBC_2.17");
@@ -24,7 +24,7 @@ __asm__(".symver clock_gettime,clock_gettime@GLIBC_2.17");
 #define VISIBLE __attribute__((visibility("default")))
 #define PAGE	4096
 
-/* Filled in by mxbpf in the file, hence not among what begins as zeros. */
+/* mxbpf fills this in in the file, so it must not be in .bss. */
 VISIBLE struct mxbpf_agent_config mxbpf_agent_config __attribute__((section(".data"))) = {0};
 VISIBLE volatile uint16_t mxbpf_agent_switch __attribute__((section(".data"))) = 0;
 
@@ -33,7 +33,7 @@ struct agent_gate *agent_gate = &closed;
 __thread struct mxbpf_agent_slot *agent_slot __attribute__((tls_model("initial-exec")));
 static pthread_key_t at_exit;
 
-/* A probe stands at its second instruction. Its caller expects of it what it expects of any function. */
+/* The probe is at the second instruction of this function. The function keeps to the normal calling convention. */
 VISIBLE void mxbpf_agent_bell(const struct mxbpf_agent_batch *b);
 __asm__(".text\n"
 	".p2align 4\n"
@@ -69,14 +69,14 @@ uint64_t agent_now(void)
 
 /* ---- threads */
 
-/* The calls of a thread that has ended are handed over, and its slot is another's. */
+/* Runs at the end of a thread: hands over its calls and frees its slot. */
 static void leave_slot(void *slot)
 {
 	struct mxbpf_agent_shared *s = agent_gate->shared;
 	struct mxbpf_agent_slot *t = slot;
 
 	agent_slot = NULL;
-	if (!s) /* a child has the key, and not the memory */
+	if (!s) /* a forked child has the key but not the memory */
 		return;
 	if (t->batch.ncalls && mxbpf_agent_switch)
 		mxbpf_agent_bell(&t->batch);
@@ -106,7 +106,10 @@ struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s)
 	return NULL;
 }
 
-/* Who reads the tail from outside takes seq before and behind it: so it changes between the number and the calls. */
+/*
+ * A reader outside takes the tail between two reads of seq, so seq changes between the changes of the number and of
+ * the calls.
+ */
 void agent_record(struct mxbpf_agent_slot *t, const struct mxbpf_agent_call *c)
 {
 	struct mxbpf_agent_batch *b = &t->batch;
@@ -124,7 +127,7 @@ void agent_record(struct mxbpf_agent_slot *t, const struct mxbpf_agent_call *c)
 
 /* ---- names */
 
-/* Of texts that may be cut. */
+/* Compares two texts that may be cut. */
 static bool same(const char *kept, const char *text)
 {
 	return !strncmp(kept, text, MXBPF_AGENT_NAME_BYTES - 1);
@@ -139,14 +142,14 @@ static uint32_t add_text(struct mxbpf_agent_shared *s, const char *text, uint32_
 			return 0;
 	} while (!__atomic_compare_exchange_n(&s->texts_len, &at, at + len + 1, true, __ATOMIC_RELAXED,
 					      __ATOMIC_RELAXED));
-	at++; /* the first byte is nobody's */
+	at++; /* the first byte is not used */
 	for (i = 0; i < len; i++)
 		s->texts[at + i] = text[i];
 	s->texts[at + len] = '\0';
 	return at;
 }
 
-/* By content: the program may free a name, and have another one at its address. */
+/* Finds a text by content, because the program may free a name and put another one at its address. */
 static uint32_t intern(struct mxbpf_agent_shared *s, const char *text)
 {
 	uint32_t len, at, was, i;
@@ -196,7 +199,7 @@ static void *map(size_t bytes, int flags)
 	return at < 0 && at > -PAGE ? NULL : (void *)at;
 }
 
-/* The memory is not inherited by a child; that it is gone there is what the other page says. */
+/* Creates the shared memory. A child does not inherit it, and the gate's page shows that it is missing there. */
 static int open_shared(void)
 {
 	struct mxbpf_agent_shared *s = map(sizeof(*s), MAP_SHARED | MAP_NORESERVE);
@@ -221,8 +224,8 @@ static int open_shared(void)
 static const struct agent_module *const modules[] = {&agent_torch};
 
 /*
- * Called by mxbpf in one of the threads, while that thread stands at the entry of a function. Once more in the same
- * process it registers anew what was stopped; in a child that was forked since the first time it begins anew.
+ * mxbpf calls this in a thread that is stopped at the entry of a function. A second call in the same process
+ * registers the callbacks again after a stop. In a child that was forked since then, the agent starts anew.
  */
 VISIBLE long mxbpf_agent_start(uint64_t unused);
 long mxbpf_agent_start(uint64_t unused)
@@ -236,7 +239,7 @@ long mxbpf_agent_start(uint64_t unused)
 		err = -pthread_key_create(&at_exit, leave_slot);
 	has_key = !err;
 	if (!err && !agent_gate->shared) {
-		agent_slot = NULL; /* in a child, the parent's */
+		agent_slot = NULL; /* in a forked child this is the parent's slot */
 		err = open_shared();
 	}
 	for (i = 0; !err && i < sizeof(modules) / sizeof(modules[0]); i++)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * PyTorch: a callback of RecordFunction for each scope, as torch.profiler has them. It calls exported functions of the
- * library: which scope a call is of says the callback that is called. The only fields that it reads are the two numbers
- * of a RecordFunction, if mxbpf has found them in the library's code and a session wants them.
+ * PyTorch: a callback of RecordFunction for each scope, as in torch.profiler. The agent calls exported functions of
+ * the library. It learns a call's scope from the callback that is called. It reads only two fields of a
+ * RecordFunction, the sequence number and its thread, if mxbpf has found them in the library's code and a session
+ * wants them.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,8 +11,9 @@
 #include "agent.h"
 
 /*
- * at::RecordFunctionCallback, passed by value. The headers of 2.1 to 2.13 declare these fields and 40 bytes. A later
- * version may append fields. The callee reads the object from the caller's stack, so `later` makes such fields zero.
+ * at::RecordFunctionCallback, passed by value. The headers of 2.1 to 2.13 declare these fields and 40 bytes. A
+ * later version may append fields. The callee reads the object from the caller's stack, so `later` makes such
+ * fields zero.
  */
 struct record_callback {
 	void *(*start)(void **context, const void *call);
@@ -28,19 +30,21 @@ typedef void (*remove_fn)(uint64_t);
 typedef const char *(*name_fn)(const void *);
 typedef uint64_t (*number_fn)(void);
 
-/* RECORD_FUNCTION in the engine, around a node: it has the node's number, and makes none. */
+/* Name of the RECORD_FUNCTION that the engine puts around a node. It has the node's number and creates no node. */
 #define EVALUATE "autograd::engine::evaluate_function: "
 
-#define NO_NUMBER	  ((uint64_t)-1) /* of a call that makes no node, as torch has it */
-#define THREAD_NUMBER_MAX 0xffff	 /* that MXBPF_SEQ() has room for */
+#define NO_NUMBER	  ((uint64_t)-1) /* number of a call that creates no node */
+#define THREAD_NUMBER_MAX 0xffff	 /* largest thread number that MXBPF_SEQ() can hold */
 
-/* Between start() and when mxbpf listens: longer than that takes on an overloaded machine. Then mxbpf has been killed.
+/*
+ * Longest time between start() and the attach of mxbpf, even on an overloaded machine. After it, mxbpf must have
+ * been killed.
  */
 #define STOP_AFTER_NS 15000000000ull
 
 static uint64_t handles[MXBPF_AGENT_SCOPES];
 static uint64_t started_ns;
-static bool heard; /* mxbpf has listened since then */
+static bool heard; /* mxbpf was attached since start() */
 
 /* ---- sequence numbers */
 
@@ -65,8 +69,9 @@ static uint64_t next_number(void)
 }
 
 /*
- * An operator has its thread's next number and no thread; a node has the number of its operator, and that one's thread.
- * If what is read is neither, the fields are not what mxbpf takes them for, and none is read any more.
+ * Reads the numbers of a call. An operator has its thread's next number and no thread. A node has the number and
+ * the thread of its operator. Any other values mean that the fields are not at these offsets, and no numbers are
+ * read any more.
  */
 static void __attribute__((noinline))
 read_number(struct mxbpf_agent_shared *s, struct mxbpf_agent_open *o, const void *rf, const char *name)
@@ -103,7 +108,7 @@ static void begin_number(struct mxbpf_agent_shared *s, struct mxbpf_agent_open *
 		read_number(s, o, rf, name);
 }
 
-/* On the thread that began it. */
+/* Completes the numbers of a call, on the thread that began it. */
 static void end_number(struct mxbpf_agent_call *c, const struct mxbpf_agent_open *o)
 {
 	uint64_t thread;
@@ -122,7 +127,7 @@ static void end_number(struct mxbpf_agent_call *c, const struct mxbpf_agent_open
 
 /* ---- the end of a call */
 
-/* It began when mxbpf was recording, and mxbpf records still. */
+/* Returns true if the call began while mxbpf was recording, and mxbpf is still recording. */
 static bool is_wanted(const struct mxbpf_agent_shared *s, const struct mxbpf_agent_open *o)
 {
 	uint64_t since = __atomic_load_n(&s->since_ns, __ATOMIC_ACQUIRE);
@@ -130,7 +135,7 @@ static bool is_wanted(const struct mxbpf_agent_shared *s, const struct mxbpf_age
 	return since && o->start_ns >= since;
 }
 
-/* So many calls are open, of which the last one has not ended. */
+/* Returns the number of open calls without ended ones at the top. */
 static uint32_t trim(const struct mxbpf_agent_slot *t, uint32_t depth)
 {
 	while (depth && !__atomic_load_n(&t->open[depth - 1].call, __ATOMIC_ACQUIRE))
@@ -138,7 +143,7 @@ static uint32_t trim(const struct mxbpf_agent_slot *t, uint32_t depth)
 	return depth;
 }
 
-/* Takes the one that began last off. Returns the call around it; NULL: none. */
+/* Pops the innermost call and returns the enclosing one, or NULL. */
 static struct mxbpf_agent_open *pop(struct mxbpf_agent_slot *t)
 {
 	uint32_t depth = trim(t, t->depth - 1);
@@ -166,7 +171,7 @@ static struct mxbpf_agent_call ended(const struct mxbpf_agent_open *o, uint32_t 
 	};
 }
 
-/* The innermost call of a thread has ended, which is recorded; or it is kept as the twin of the one around it. */
+/* Records the innermost call of a thread, which ends, or keeps it as the twin of the enclosing call. */
 static void record(const struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, struct mxbpf_agent_open *o,
 		   uint64_t now)
 {
@@ -194,7 +199,7 @@ static void record(const struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *
 	agent_record(t, &c);
 }
 
-/* The records of a call that another thread ends: itself, and the one that was kept as its twin. */
+/* Records a call that another thread ends, and the twin that was kept for it. */
 static void record_elsewhere(struct mxbpf_agent_shared *s, const struct mxbpf_agent_slot *of,
 			     struct mxbpf_agent_slot *to, const struct mxbpf_agent_open *o, uint64_t now)
 {
@@ -211,7 +216,10 @@ static void record_elsewhere(struct mxbpf_agent_shared *s, const struct mxbpf_ag
 	agent_record(to, &c);
 }
 
-/* A call of a thread that is not its innermost, or is ended by another thread. to: that one's slot, or NULL. */
+/*
+ * Ends a call that is not its thread's innermost, or that another thread ends. to: slot of the ending thread, or
+ * NULL.
+ */
 static bool end_within(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *of, struct mxbpf_agent_slot *to,
 		       uint64_t call, uint64_t now)
 {
@@ -282,7 +290,7 @@ static void stop(void)
 		((remove_fn)mxbpf_agent_config.remove_callback)(handles[i]);
 }
 
-/* Nobody listens: torch shall not call any more. Behind start() mxbpf takes a moment before it does. */
+/* No mxbpf is attached, so the callbacks are removed. After start(), mxbpf gets some time to attach. */
 static void __attribute__((noinline, cold)) nobody_listens(struct mxbpf_agent_shared *s)
 {
 	if (s && s->registered && (heard || agent_now() - started_ns > STOP_AFTER_NS))
@@ -310,7 +318,7 @@ static void begin(const void *rf, unsigned scope)
 		__atomic_fetch_add(&s->no_slot, 1, __ATOMIC_RELAXED);
 		return;
 	}
-	depth = trim(t, t->depth); /* those that were ended by others */
+	depth = trim(t, t->depth); /* drops calls that other threads have ended */
 	if (depth == MXBPF_AGENT_OPEN) {
 		__atomic_store_n(&t->too_deep, t->too_deep + 1, __ATOMIC_RELAXED);
 		return;
@@ -327,7 +335,7 @@ static void begin(const void *rf, unsigned scope)
 	__atomic_store_n(&t->depth, depth + 1, __ATOMIC_RELEASE);
 }
 
-/* The result is a std::unique_ptr, whose place the first argument is: it stays empty. */
+/* The callback returns a std::unique_ptr through its first argument. It stays empty. */
 #define START(name, scope)                                                                                             \
 	static void *name(void **context, const void *rf)                                                              \
 	{                                                                                                              \
