@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Probes into processes, and out again. */
+/* Attaches the probes of a plan to processes, switches recording on and off, and detaches. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -38,8 +38,8 @@ static bool is_shared_already(const struct att *a, const struct variant *v, cons
 }
 
 /*
- * All sites of a variant in one library at once. done[i]: site i is attached or stands in `offs`. Plans of one session
- * have the same sites in a file that they share.
+ * Attaches all probes of a variant in one library by one call. done[i] means that probe i is attached or is in `offs`.
+ * All plans of a session have the same probes in a file that they share.
  */
 static int attach_link(struct att *a, const struct variant *v, const struct plan *p, bool *done, uint64_t *offs,
 		       pid_t tgid, struct err *e)
@@ -76,7 +76,8 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 	made = a->backend->attach(v->prog_fd, lib->open_path, offs, cookies, n, tgid, fds);
 	for (k = 0; k < made; k++)
 		links[k] = (struct att_link){tgid, fds[k], v->row->iteration_end[0], v->prog_fd, lib->dev, lib->ino};
-	a->links.len -= (n - (made > 0 ? (size_t)made : 0)) * sizeof(*links); /* there may be fewer than sites */
+	a->links.len -=
+		(n - (made > 0 ? (size_t)made : 0)) * sizeof(*links); /* a backend may make one link for all probes */
 	free(fds);
 	return made < 0 ? attach_failed(made, lib, n, tgid, e) : 1;
 }
@@ -87,7 +88,7 @@ static bool ends_calls(const struct mxbpf_row *row)
 	       row->action == MXBPF_ACT_CLOSE_CUT;
 }
 
-/* Ends before entries: whatever of a library is still being attached, a call that was seen to begin is seen to end. */
+/* Attaches ends before entries: a call whose start is recorded then always has its end recorded too. */
 static int attach_variants(struct att *a, const struct plan *p, bool *done, uint64_t *offs, pid_t tgid, struct err *e)
 {
 	int ret = 0, entries;
@@ -104,7 +105,7 @@ static int attach_variants(struct att *a, const struct plan *p, bool *done, uint
 	return ret;
 }
 
-/* tgid: a process, or ATT_SHARED. */
+/* tgid is a process or ATT_SHARED. */
 static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool iteration_ends, bool rest, struct err *e)
 {
 	const struct plan_site *sites;
@@ -133,7 +134,7 @@ static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool it
 	return ret;
 }
 
-/* To a process with links of its own, and to all that share links, once some do. */
+/* Attaches to a process by links of its own, and to all processes by shared links if sharing is on. */
 static int attach_both(struct att *a, const struct plan *p, pid_t tgid, bool own, bool iteration_ends, bool rest,
 		       struct err *e)
 {
@@ -142,14 +143,20 @@ static int attach_both(struct att *a, const struct plan *p, pid_t tgid, bool own
 	return err || !a->shared ? err : attach_sites(a, p, ATT_SHARED, iteration_ends, rest, e);
 }
 
-/* The target's entry comes last: none of its hits counts while probes that belong together are not all there. */
+/*
+ * Adds the process to the map of targets last. Until then its hits do not count, so no event comes from a partial set
+ * of probes.
+ */
 int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *at, pid_t tgid, struct err *e)
 {
 	struct mxbpf_target target = *at;
 	__u32 key = (__u32)tgid;
 	int err;
 
-	/* Without them, slots of ended threads are not given back: a loss that is counted, no reason to fail. */
+	/*
+	 * Without these links the slots of ended threads are not freed. Threads without a slot are counted as loss, so
+	 * go on.
+	 */
 	if (!a->exit_link)
 		a->exit_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_gone, "sched_process_exit");
 	if (!a->exec_link)
@@ -200,7 +207,8 @@ int att_add(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 	att_has(a, tgid, &target);
 	err = attach_both(a, p, tgid, target.own, true, true, e);
 	for (; n < buf_count(&a->links, struct att_link); n++)
-		buf_at(&a->links, struct att_link, n)->iteration_ends = true; /* few, so they stay between iterations */
+		buf_at(&a->links, struct att_link, n)->iteration_ends =
+			true; /* these are few and stay attached between iterations */
 	return err;
 }
 
@@ -212,7 +220,7 @@ bool att_has(const struct att *a, pid_t tgid, struct mxbpf_target *out)
 	return !bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.targets), &key, out ? out : &target);
 }
 
-/* Takes the links of a process, or all, off the list; without `iteration_ends` not those of ends of iterations. */
+/* Removes the links of a process, or all links, from the list. Keeps probes for ends of iterations unless asked for. */
 static struct buf take_links(struct att *a, pid_t tgid, bool all, bool iteration_ends)
 {
 	size_t i, kept = 0, n = buf_count(&a->links, struct att_link);
@@ -232,7 +240,7 @@ void att_leave(struct att *a, pid_t tgid, bool wait)
 	struct buf fds = take_links(a, tgid, false, true);
 	__u32 whose = (__u32)tgid;
 
-	/* Another one's iterations count from now on. */
+	/* Iterations of another process count from now on. */
 	__atomic_compare_exchange_n(&a->skel->bss->iteration_window.tgid, &whose, 0, false, __ATOMIC_SEQ_CST,
 				    __ATOMIC_SEQ_CST);
 	backend_close(&fds, wait);
@@ -264,7 +272,7 @@ void att_activate(struct att *a, bool on)
 
 	if (on && a->sched)
 		sched_seed(a);
-	clock_gettime(CLOCK_MONOTONIC, &now); /* BPF's clock */
+	clock_gettime(CLOCK_MONOTONIC, &now); /* the clock that BPF uses */
 	bss->activation += !on;
 	__atomic_store_n(&bss->active_since_ns, on ? (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec : 0,
 			 __ATOMIC_SEQ_CST);
@@ -280,7 +288,7 @@ int att_more(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 	struct mxbpf_target target;
 
 	a->less = false;
-	if (!att_has(a, tgid, &target)) /* it has gone */
+	if (!att_has(a, tgid, &target)) /* the process has ended */
 		return 0;
 	return attach_both(a, p, tgid, target.own, false, true, e);
 }
@@ -304,7 +312,7 @@ void att_set_iteration_window(struct att *a, bool on, bool arm, uint64_t wake_at
 	s->armed = arm;
 	if (on)
 		return;
-	backend_grace(); /* of a program that found iterations to count, and may open a window yet */
+	backend_grace(); /* wait for programs that have read on == 1 and may still open a window */
 	since = a->skel->bss->active_since_ns;
 	if (!since || !__atomic_compare_exchange_n(&a->skel->bss->active_since_ns, &since, none, false,
 						   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
@@ -323,7 +331,7 @@ struct mxbpf_iteration_window att_iteration_window(const struct att *a)
 	struct timespec now;
 	uint64_t since;
 
-	do { /* a window that closes now is neither open nor in the sum for a moment */
+	do { /* while a window closes it is neither open nor in the sum: read again */
 		copy = *s;
 		since = __atomic_load_n(&a->skel->bss->active_since_ns, __ATOMIC_SEQ_CST);
 	} while (copy.opened != copy.closed + !!since || copy.closed != s->closed);
@@ -340,7 +348,7 @@ void att_app_start(struct att *a, pid_t tgid, const struct mxbpf_app *now)
 
 	app->runs = now->runs;
 	app->paused = now->paused;
-	app->tgid = (__u32)tgid; /* from now on a call decides */
+	app->tgid = (__u32)tgid; /* from here on, profiler calls of this process open and close windows */
 }
 
 static bool app_records(const struct mxbpf_app *app)
@@ -363,7 +371,10 @@ static void app_close(struct att *a)
 	__atomic_fetch_add(&app->closed, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Whoever puts active_since_ns there, a call's hit or this, counts the window, and whoever takes it away adds it up. */
+/*
+ * Whoever sets active_since_ns, this function or a probe hit, counts the window. Whoever clears it adds up the window's
+ * time.
+ */
 void att_app(struct att *a, bool on)
 {
 	struct mxbpf_app *app = &a->skel->bss->app;
@@ -372,13 +383,13 @@ void att_app(struct att *a, bool on)
 
 	__atomic_store_n(&app->on, on, __ATOMIC_SEQ_CST);
 	if (!on)
-		backend_grace(); /* of a program that has seen that it may, and opens one yet */
+		backend_grace(); /* wait for programs that have read on == 1 and may still open a window */
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (on && app_records(app) &&
 	    __atomic_compare_exchange_n(&a->skel->bss->active_since_ns, &none, ns_of(&now), false, __ATOMIC_SEQ_CST,
 					__ATOMIC_SEQ_CST))
 		__atomic_fetch_add(&app->opened, 1, __ATOMIC_SEQ_CST);
-	if (!on || !app_records(app)) /* or a call has come in between */
+	if (!on || !app_records(app)) /* the profiler may have been stopped meanwhile */
 		app_close(a);
 }
 
@@ -389,7 +400,7 @@ struct mxbpf_app att_app_windows(const struct att *a)
 	struct timespec now;
 	uint64_t since;
 
-	do { /* a window that closes now is neither open nor in the sum for a moment */
+	do { /* while a window closes it is neither open nor in the sum: read again */
 		copy = *app;
 		since = __atomic_load_n(&a->skel->bss->active_since_ns, __ATOMIC_SEQ_CST);
 	} while (copy.opened != copy.closed + !!since || copy.closed != app->closed);

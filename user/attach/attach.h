@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * BPF in the kernel: plan -> load -> attach -> activate -> drain -> detach. This room and
- * ring/ alone see libbpf. Until att_activate() no event is taken; until everything is attached nothing is activated.
+ * The session's BPF programs, in the order plan, load, attach, activate, drain, detach. Only this room and ring/ call
+ * libbpf. BPF records no event before att_activate(), and the caller activates only after all probes are attached.
  */
 #ifndef ATTACH_ATTACH_H
 #define ATTACH_ATTACH_H
@@ -19,186 +19,206 @@
 struct att;
 
 struct att_opts {
-	const char *backend;		   /* name of the one to use; NULL: the best that the kernel has */
-	uint32_t ring_bytes;		   /* 0: MXBPF_RING_BYTES */
+	const char *backend;		   /* name of the backend; NULL: the best one that the kernel supports */
+	uint32_t ring_bytes;		   /* size of the ring buffer; 0: MXBPF_RING_BYTES */
 	unsigned details;		   /* mask of enum mxbpf_detail */
-	const struct mxbpf_python *python; /* with MXBPF_DETAIL_STACK; for samples, if there is one */
+	const struct mxbpf_python *python; /* for MXBPF_DETAIL_STACK; NULL: samples have no Python frames */
 	enum mxbpf_stats stats;
-	uint32_t stats_rows; /* 0: MXBPF_STATS_ROWS_MAX */
-	unsigned counters;   /* mask of ctr_name()s, at most MXBPF_COUNTERS_MAX */
-	bool follow_app;     /* windows open and close with what the target says to its runtime's own profiler */
-	unsigned iterations; /* of a window that opens and closes with iterations; 0: it does not */
-	bool teams;	     /* parallel regions are among what is probed */
-	bool life;	     /* lives of operators are */
-	bool held;	     /* allocations say who made them, and where they are */
-	bool sched;	     /* what becomes of threads off the CPU */
-	bool sched_spans;    /* and in which span they were */
-	bool account;	     /* spans bear their account, where the kernel keeps one: att_accounts() */
-	bool samples;	     /* att_clocks_start() will be called */
-	bool verbose;	     /* libbpf's own messages on stderr */
-	int targets_fd;	     /* watch_targets_fd(): the map that forks fill; 0: none */
+	uint32_t stats_rows; /* size of the table of rows; 0: MXBPF_STATS_ROWS_MAX */
+	unsigned counters;   /* mask of counters in the order of ctr_name(), at most MXBPF_COUNTERS_MAX */
+	bool follow_app;     /* recording follows the program's calls to its runtime's own profiler */
+	unsigned iterations; /* number of iterations in each iteration window; 0: no such windows */
+	bool teams;	     /* the plan has probes for OpenMP parallel regions */
+	bool life;	     /* the plan has probes for the lifecycle of operators */
+	bool held;	     /* allocations record who made them and their addresses */
+	bool sched;	     /* record why and how long threads are off the CPU */
+	bool sched_spans;    /* these records name the open span of the thread */
+	bool account;	     /* spans carry CPU, run-queue and blocked time if the kernel keeps them: att_accounts() */
+	bool samples;	     /* the caller will call att_clocks_start() */
+	bool verbose;	     /* print libbpf's messages on stderr */
+	int targets_fd;	     /* watch_targets_fd(): the map that forks fill; 0: no sharing */
 };
 
-/* A way of attaching; one row of att_backends[]. */
+/* A way to attach probes. Each one is a row of att_backends[]. */
 struct att_backend {
-	const char *name;    /* "uprobe_multi" */
-	const char *use;     /* what it does, for `check` */
-	int attach_type;     /* that its programs are loaded with */
-	unsigned probes_max; /* of one session; 0: any number */
+	const char *name;    /* for example "uprobe_multi" */
+	const char *use;     /* one line for `check` */
+	int attach_type;     /* expected attach type of its programs */
+	unsigned probes_max; /* limit for one session; 0: no limit */
 	int (*supported)(struct err *e);
-	bool (*filters)(void); /* whether other processes on the same library are left alone */
-	bool shares;	       /* it can attach to all processes that map a file: `pid` 0 */
+	bool (*filters)(void); /* true if a probe costs nothing in other processes that map the same library */
+	bool shares;	       /* true if it can attach to every process that maps a file (`pid` 0) */
 	/*
-	 * Attaches one program to n offsets of the file at path for process pid. fds has room for n links; returns how
-	 * many it made, or -errno: then none is left.
+	 * Attaches one program to n offsets of the file at path in process pid. `fds` has space for n links. Returns
+	 * the number of links that it made. On failure it returns -errno and leaves no link behind.
 	 */
 	int (*attach)(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n,
 		      pid_t pid, int *fds);
 };
 extern const struct att_backend *const att_backends[]; /* best first, NULL-terminated */
 
-/* The backend of that name, or with NULL the best, if the kernel supports it; else NULL with e set. */
+/*
+ * Returns the backend called `name`, or the best one if name is NULL. Returns NULL and sets e if the kernel does not
+ * support it.
+ */
 const struct att_backend *att_pick(const char *name, struct err *e);
 
-/* A feature of the kernel as `check` lists it. */
+/* A kernel feature as `check` lists it. */
 struct att_feature {
 	const char *name;
 	bool ok;
 	bool required;
-	char detail[512]; /* what it is for, or the remedy */
+	char detail[512]; /* the purpose of the feature, or how to get it */
 };
-/* Tries every feature; returns how many rows were filled. */
+/* Tries every feature. Returns the number of rows that it filled. */
 unsigned att_features(struct att_feature *rows, unsigned max);
 
-/* Whether BPF can tell a process from here: pid namespaces. 0 or -ENOTSUP. */
+/* Checks that BPF can identify this process from mxbpf's pid namespace. Returns 0 or -ENOTSUP. */
 int att_reaches(pid_t tgid, struct err *e);
 
 int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct att **out, struct err *e);
 /*
- * Once for each process, where things lie as `at` says; the rows of the plan have to be those of att_load(). The
- * process gets links of its own, which the kernel filters by process, or, after att_share(), uses those that are
- * shared.
+ * Attaches the plan to one process. Call it once per process. `at` has the addresses of that process, and the rows of
+ * the plan must be those of att_load(). The process gets links of its own, which the kernel filters by process. After
+ * att_share() it uses the shared links.
  */
 int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *at, pid_t tgid, struct err *e);
-/* The sites of a plan_late() as well, in a process that is attached; 0: in all, after att_share(). */
+/*
+ * Adds the probes of a plan_late() to a process that is already attached. After att_share(), tgid 0 means all
+ * processes.
+ */
 int att_add(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
 /*
- * Attaches a plan by links without a process filter: BPF tells targets from strangers. Processes that have links of
- * their own keep them, and their hits count once. Call it for each plan that is in use.
+ * Attaches a plan by links without a process filter: BPF then tells targets from other processes. A process that
+ * already has links of its own keeps them, and each of its hits counts once. Call it for each plan in use.
  */
 int att_share(struct att *a, const struct plan *p, struct err *e);
 bool att_shares(const struct att *a);
-/* BPF made a forked child a target already: what user space does for one. */
+/* Does what user space must do for a forked child process that BPF has already made a target. */
 void att_join(struct att *a, pid_t tgid);
-/* Probe hits of shared links in processes that are no targets, and what one took; call it while probes are attached. */
+/*
+ * Counts hits of shared links in processes that are no targets, and the cost of one. Call it while probes are attached.
+ */
 struct att_strangers {
 	uint64_t hits;
-	uint64_t hit_ns; /* measured on this process, a lower bound; 0: there were none, or it could not be measured */
+	uint64_t hit_ns; /* cost of one hit, a lower bound; 0: no hits, or not measured */
 };
 struct att_strangers att_strangers(struct att *a);
-/* Whether a process is attached and, unless out is NULL, where things lie in it. From any thread. */
+/*
+ * Returns true if the process is attached, and copies its addresses to out unless that is NULL. Any thread may call it.
+ */
 bool att_has(const struct att *a, pid_t tgid, struct mxbpf_target *out);
 /*
- * Closes the links of a process that has ended or has become another program: BPF has forgotten it already. With `wait`
- * no hit comes from them any more on return.
+ * Closes the links of a process that has ended or has called exec. BPF has already forgotten such a process. With
+ * `wait` no more hits arrive from these links after the call returns.
  */
 void att_leave(struct att *a, pid_t tgid, bool wait);
-/* The same for a process that BPF takes for a target. */
+/* Does what att_leave() does, for a process that BPF still treats as a target. */
 void att_drop(struct att *a, pid_t tgid);
-/* Makes room in the maps: takes out what is of this process, which has gone (0: none), and of windows that are over. */
+/* Frees entries in the maps: those of process tgid, which has ended (0: none), and those of windows that are over. */
 void att_forget(struct att *a, pid_t tgid);
-/* When events began to be taken; 0: none are. */
+/* Returns the time when recording started, or 0 if recording is off. */
 uint64_t att_active_since_ns(const struct att *a);
-/* Off and on again: what was open before is unmatched, and no end that comes after closes it. */
+/* Returns true if spans carry their account: the user asked for it and the kernel keeps it. */
 bool att_accounts(const struct att *a);
+/*
+ * Turns recording on or off. After a pause, spans that were open before it count as unmatched, and no later end closes
+ * them.
+ */
 void att_activate(struct att *a, bool on);
 /*
- * With att_opts.iterations, att_attach() attaches only what tells the end of one, and instead of att_activate():
- * att_more attaches the rest to one process, att_less detaches the rest from all. att_set_iteration_window says whether
- * iterations count, which closes an open window when it ends, and wakes whoever polls att_windows_fd() at that many
- * of them, and whenever a window has closed; arm: the next end opens one.
+ * Functions for att_opts.iterations, which replace att_activate(). att_attach() then attaches only the probes that see
+ * iterations end. att_more() attaches the other probes to one process, and att_less() detaches them from all processes.
+ * att_set_iteration_window() turns counting on or off, and turning it off closes an open window. With `arm`, the next
+ * end of an iteration opens a window. att_windows_fd() becomes readable when `wake_at` iterations are counted, and
+ * whenever a window closes.
  */
 int att_more(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
 void att_less(struct att *a);
 void att_set_iteration_window(struct att *a, bool on, bool arm, uint64_t wake_at);
-/* As of one moment, the open window's time in window_ns. */
+/* Returns a snapshot whose window_ns includes the time of the open window. */
 struct mxbpf_iteration_window att_iteration_window(const struct att *a);
 /*
- * With att_opts.follow_app, instead of att_activate(): whose calls open and close windows, and whether they may. An
- * open one is closed with !on; with `on` one opens at once if the last calls, or at first `now`, say so. What it does
- * is told at att_windows_fd().
+ * Functions for att_opts.follow_app, which replace att_activate(). att_app_start() names the process whose profiler
+ * calls open and close windows, and the state of that profiler. att_app() allows windows or forbids them. Forbidding
+ * closes an open window, and allowing opens one at once if the profiler is running. Windows that open or close make
+ * att_windows_fd() readable.
  */
 void att_app_start(struct att *a, pid_t tgid, const struct mxbpf_app *now);
 void att_app(struct att *a, bool on);
-/* As of one moment, the open window's time in window_ns. */
+/* Returns a snapshot whose window_ns includes the time of the open window. */
 struct mxbpf_app att_app_windows(const struct att *a);
 int att_windows_fd(const struct att *a); /* borrowed */
 void att_windows_take(struct att *a);
-/* With att_opts.counters: readable when there are new threads, whose events att_births_take() begins to count. */
-int att_births_fd(const struct att *a); /* borrowed; -1: none */
-void att_births_take(struct att *a);
-/* From now on, while it is active: a sample of each thread of the targets that runs, hz times a second. Until detach.
+/*
+ * With att_opts.counters, this fd is readable when there are new threads. att_births_take() starts counters for them.
  */
+int att_births_fd(const struct att *a); /* borrowed; -1: no counters */
+void att_births_take(struct att *a);
+/* Samples each running thread of the targets hz times a second while recording is on. Stops at detach. */
 int att_clocks_start(struct att *a, unsigned hz, struct err *e);
-/* Removes every probe; events already in the ring stay readable. Safe to call twice. */
+/* Removes all probes. Events in the ring stay readable. It is safe to call this twice. */
 void att_detach(struct att *a);
-void att_free(struct att *a); /* detaches; NULL is legal */
+void att_free(struct att *a); /* detaches first; NULL is legal */
 
-/* For ring/: borrowed fds and maps, valid until att_free(). */
+/* For ring/: fds and maps, borrowed until att_free(). */
 enum att_ring { ATT_CALLS, ATT_SWITCHES, ATT_SAMPLES, ATT_RINGS };
-int att_ring_fd(const struct att *a, enum att_ring ring); /* -1: what comes there was not asked for */
+int att_ring_fd(const struct att *a, enum att_ring ring); /* -1: the options do not need this ring */
 int att_names_fd(const struct att *a);
 int att_args_fd(const struct att *a);
 int att_tensors_fd(const struct att *a);
-/* What BPF saw under a stack_id of its own. 0, -ENOENT. */
+/* Reads the stack that BPF stored under stack_id `id`. Returns 0 or -ENOENT. */
 int att_read_stack(const struct att *a, uint64_t id, struct mxbpf_stack *s);
-/* Reads what BPF counted for one ring. The counts are exact when no probe runs. `stored` is 0: the consumer counts it.
+/*
+ * Reads the loss counts of one ring. They are exact once no probe runs. `stored` stays 0 because the consumer counts
+ * it.
  */
 void att_loss(const struct att *a, enum att_ring ring, struct mxbpf_loss *loss);
-uint64_t att_hits(const struct att *a); /* the number of probe hits */
+uint64_t att_hits(const struct att *a); /* number of probe hits */
 /*
- * With att_opts.sched, after deactivation: what threads have been doing since they were last switched, as records, how
- * many.
+ * With att_opts.sched: passes the current state of every thread to fn as a record. Call it after deactivation. Returns
+ * the number of records.
  */
 unsigned att_sched_end(struct att *a, void (*fn)(void *ctx, struct mxbpf_sched *r), void *ctx);
-/* Whether the function of a frame is known to have been left. */
+/* Returns true if the function of this frame is known to have returned or unwound. */
 typedef bool (*att_left_fn)(void *ctx, const struct mxbpf_frame *f);
 /*
- * Spans that an exception left, or that have no end of their own, and that no later event of their thread closed, as
- * records. They last until the exception was thrown, or until_ns if that was not seen. Returns how many were given to
- * fn. After detach.
+ * Passes spans to fn that an exception unwound or that have no end of their own, if no later event of their thread
+ * closed them. Such a span ends when the exception was thrown, or at until_ns if the throw was not seen. Call it after
+ * detach. Returns the number of spans.
  */
 unsigned att_left_spans(const struct att *a, uint64_t until_ns, att_left_fn left, void *left_ctx,
 			void (*fn)(void *ctx, const struct mxbpf_span *s), void *ctx);
 /*
- * Spans open at this moment over all threads, those of att_left_spans() among them; how many. fn (NULL: none) gets
- * each. At any time: what changes while it is read is left out, and what fn gets was so at one moment.
+ * Passes each open span of all threads to fn, including those of att_left_spans(). fn may be NULL. May be called at any
+ * time: fn gets consistent copies, and frames that change during the read are skipped. Returns the number of spans.
  */
 struct att_open {
-	const struct mxbpf_frame *frame; /* a copy; borrowed */
+	const struct mxbpf_frame *frame; /* a copy, borrowed during the call */
 	uint32_t tgid;
-	unsigned level; /* frames of its thread around it */
-	bool async;	/* its function has returned: its thread may do anything else */
+	unsigned level; /* number of open spans around it on its thread */
+	bool async;	/* the function has returned and its thread may run anything else */
 };
 typedef void (*att_open_fn)(void *ctx, const struct att_open *o);
 unsigned att_open_spans(const struct att *a, att_open_fn fn, void *ctx);
 /*
- * The self-check of the cuts: functions whose cut is found not to hold fall back for good, their spans end with their
- * thread's next event. fn gets each new one once, with how many spans had ended by then. At any time, now and then.
+ * Checks the cuts (the probed instructions where a function ends). A function whose cut misses ends falls back for
+ * good: its spans then end at the next event of their thread. fn gets each such function once, with its number of
+ * finished spans. May be called at any time; call it regularly.
  */
 void att_check_cuts(struct att *a, const struct plan *p, void (*fn)(void *ctx, const char *name, uint64_t spans),
 		    void *ctx);
 /*
- * With att_opts.stats: rows and accounts of devices as the kernel made them since the last call; each row once for each
- * of its stripes. `keep` leaves the accounts in the kernel, where they go on. No program is adding to what fn gets, but
- * for accounts that are kept. 0 or -errno.
+ * With att_opts.stats: passes the rows, or the accounts of devices, that BPF added up since the last call. A row comes
+ * once for each of its stripes. `keep` leaves the accounts in the kernel, where they keep growing. No program writes to
+ * what fn gets, except to accounts that are kept. Returns 0 or -errno.
  */
 int att_take_rows(struct att *a, void (*fn)(void *ctx, const struct mxbpf_stat_key *key, const struct mxbpf_stat *row),
 		  void *ctx);
 int att_take_mems(struct att *a, bool keep,
 		  void (*fn)(void *ctx, const struct mxbpf_stat_mem_key *key, const struct mxbpf_stat_mem *mem),
 		  void *ctx);
-/* Bytes of kernel memory that the maps take. */
+/* Returns the bytes of kernel memory that the maps occupy. */
 uint64_t att_map_bytes(const struct att *a);
 
 #endif

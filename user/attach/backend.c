@@ -18,7 +18,7 @@
 #include "base/thread.h"
 
 #define PIDNS_INITIAL_INO 0xEFFFFFFCu /* PROC_PID_INIT_INO of the kernel */
-#define CLOSERS_MAX	  32	      /* threads that remove links */
+#define CLOSERS_MAX	  32	      /* number of threads that close links */
 
 const struct att_backend *const att_backends[] = {&att_backend_multi, &att_backend_perf, NULL};
 
@@ -35,7 +35,7 @@ const struct att_backend *att_pick(const char *name, struct err *e)
 			return att_backends[i];
 		if (!first.code)
 			first = why;
-		if (first.code != -ENOTSUP) /* nor will another be permitted */
+		if (first.code != -ENOTSUP) /* another backend would fail for the same reason */
 			break;
 	}
 	if (!strcmp(first.why, why.why))
@@ -69,13 +69,13 @@ void backend_namespace(__u64 *dev, __u64 *ino)
 
 	if (stat("/proc/self/ns/pid", &own) || own.st_ino == PIDNS_INITIAL_INO)
 		return;
-	*dev = (__u64)major(own.st_dev) << 20 | minor(own.st_dev); /* as the kernel packs it */
+	*dev = (__u64)major(own.st_dev) << 20 | minor(own.st_dev); /* in the kernel's own encoding of dev_t */
 	*ino = own.st_ino;
 }
 
 int backend_load_failed(int err, struct err *e)
 {
-	if (err == -EPERM) /* -EACCES is the verifier's */
+	if (err == -EPERM) /* -EACCES comes from the verifier */
 		return err_set(e, ERR_PRIVILEGE, err,
 			       "the kernel refused the BPF programs: run with sudo, or with CAP_BPF, CAP_PERFMON and "
 			       "CAP_SYS_PTRACE");
@@ -83,7 +83,7 @@ int backend_load_failed(int err, struct err *e)
 		       strerror(-err));
 }
 
-/* One of the threads that share the links among themselves. */
+/* One of the threads that close links side by side. */
 struct closer {
 	pthread_t thread;
 	bool started;

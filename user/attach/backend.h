@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ways of attaching, inside this room. */
+/* The backends, as the files of this room use them. */
 #ifndef ATTACH_BACKEND_H
 #define ATTACH_BACKEND_H
 
@@ -9,26 +9,26 @@
 extern const struct att_backend att_backend_multi;
 extern const struct att_backend att_backend_perf;
 
-/* fd of a program that does nothing, to try links with; -errno with e set. */
+/* Loads a program that does nothing, to try links with. Returns its fd, or -errno with e set. */
 int backend_trial_prog(int attach_type, struct err *e);
 
 /*
- * In a container, /proc and the command line speak of numbers of its pid namespace, and BPF has to as well. The kernel
- * gives a thread's number in its own namespace only. 0, 0: mxbpf is in the first one.
+ * Returns the pid namespace of mxbpf, or leaves 0, 0 if it is the initial one. In a container, /proc and the command
+ * line use pids of that namespace, so BPF must use them too. The kernel gives a thread's id in its own namespace only.
  */
 void backend_namespace(__u64 *dev, __u64 *ino);
-/* What it means that the BPF programs were not loaded. Returns err. */
+/* Sets e to the reason why the BPF programs were not loaded. Returns err. */
 int backend_load_failed(int err, struct err *e);
 /*
- * Closes a vector of fds of links, and frees it. Each waits for grace periods of the kernel; side by side, all of them
- * wait for the same ones. Without `wait` they do so later.
+ * Closes a vector of link fds and frees the vector. Each close waits for grace periods of the kernel, so threads close
+ * them side by side to wait for the same periods. Without `wait` this happens in the background.
  */
 void backend_close(struct buf *fds, bool wait);
 
-/* Returns when every BPF program that runs now has ended. */
+/* Returns when every BPF program that is running now has ended. */
 void backend_grace(void);
 
-/* libbpf says nothing more on stderr: what is wrong goes by struct err. */
+/* Silences libbpf on stderr. Errors are reported by struct err instead. */
 void backend_quiet(void);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Perf events for the threads of the target. A map that holds an event keeps it open, so that no fd is needed here; it
- * gives them back when it goes.
+ * Perf events for the threads of the target. A map entry keeps its event open, so this file keeps no fds, and closing
+ * the map closes the events.
  */
 #include "attach/counters.h"
 
@@ -27,7 +27,7 @@ void counters_choose(struct mxbpf_bpf *skel, unsigned mask)
 	bpf_map__set_autocreate(skel->maps.counter_births, on);
 }
 
-/* Processes with new threads; a few at a time. */
+/* Collects processes that have new threads. There are few at a time, so a linear search is enough. */
 static int on_birth(void *ctx, void *data, size_t size)
 {
 	struct counters *c = ctx;
@@ -51,7 +51,7 @@ int counters_open(struct counters *c, const struct mxbpf_bpf *skel, unsigned mas
 	if (!c->tids || !c->births)
 		return -ENOMEM;
 	c->birth_link = bpf_program__attach_raw_tracepoint(skel->progs.on_thread_new, "task_newtask");
-	return 0; /* without it threads that are born later have none, which counts */
+	return 0; /* without the link, threads born later have no counters; BPF counts such spans */
 }
 
 void counters_close(struct counters *c)
@@ -68,13 +68,13 @@ void counters_close(struct counters *c)
 	*c = (struct counters){0};
 }
 
-/* The group that a thread has, if it has one. BPF forgets it when the thread ends. */
+/* Returns true and the group of a thread if it has one. BPF removes the entry when the thread ends. */
 static bool group_of(const struct counters *c, uint32_t tid, uint32_t *group)
 {
 	return !bpf_map_lookup_elem(c->groups_fd, &tid, group);
 }
 
-/* One that no thread has; MXBPF_COUNTED_MAX: there is none. */
+/* Returns a group that no thread uses, or MXBPF_COUNTED_MAX if all are in use. */
 static uint32_t group_free(struct counters *c)
 {
 	uint32_t i, g, its;
@@ -89,7 +89,7 @@ static uint32_t group_free(struct counters *c)
 	return MXBPF_COUNTED_MAX;
 }
 
-/* BPF finds the group when all of its events are there. */
+/* Opens the events of a thread. BPF sees the group only after all of its events are in the map. */
 static int count_thread(struct counters *c, uint32_t tid)
 {
 	int fds[MXBPF_COUNTERS_MAX], n, i, err = 0;

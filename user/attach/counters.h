@@ -13,21 +13,23 @@ struct ring_buffer;
 struct bpf_link;
 
 struct counters {
-	unsigned mask;		  /* as ctr_name() numbers them; 0: nothing is counted */
+	unsigned mask;		  /* numbered as ctr_name() does; 0: no counters */
 	int events_fd, groups_fd; /* borrowed */
-	uint32_t *tids;		  /* by group: who had it last; 0: nobody */
-	uint32_t next;		  /* group to be tried first */
+	uint32_t *tids;		  /* last thread of each group; 0: none */
+	uint32_t next;		  /* the search for a free group starts here */
 	struct ring_buffer *births;
-	struct buf born; /* uint32_t: processes with new threads */
+	struct buf born; /* uint32_t: processes that have new threads */
 	struct bpf_link *birth_link;
 };
 
-/* Before and after loading. Without `mask` the maps are not made at all. 0 or -errno. */
+/* Call these before and after loading. With an empty mask the maps are not created. Returns 0 or -errno. */
 void counters_choose(struct mxbpf_bpf *skel, unsigned mask);
 int counters_open(struct counters *c, const struct mxbpf_bpf *skel, unsigned mask);
-/* Gives events to the threads of a process that have none. One that cannot have any has spans without counters. */
+/*
+ * Starts counters for all threads of a process that have none. If that fails for a thread, its spans have no counters.
+ */
 void counters_count(struct counters *c, pid_t tgid);
-/* Takes them from all. Safe to call twice. */
+/* Stops all counters. It is safe to call this twice. */
 void counters_close(struct counters *c);
 
 #endif

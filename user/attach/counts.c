@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What BPF counted: losses, what is open or was left, and whether cuts hold. */
+/* Reads what BPF counted: losses, spans that never ended, and failures of cuts. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "attach/priv.h"
 #include "attach/sched.h"
 
-/* When a cut is judged not to hold: so many failures, and one in so many entries. */
+/* A cut is judged wrong after at least MIN failures that are also one in PART entries. */
 #define CUT_LOST_MIN	 10
 #define CUT_LOST_PART	 1000
 #define CUT_FOREIGN_MIN	 100
@@ -74,7 +74,7 @@ struct left {
 
 static unsigned left_of_thread(const struct att *a, const struct mxbpf_thread *t, const struct left *l)
 {
-	uint64_t inner_ns = 0; /* of the frame above */
+	uint64_t inner_ns = 0; /* duration of the frame nested in this one, in ns */
 	unsigned k, n = 0;
 
 	for (k = t->depth; k-- > 0 && k < MXBPF_FRAMES_MAX; n++) {
@@ -82,7 +82,10 @@ static unsigned left_of_thread(const struct att *a, const struct mxbpf_thread *t
 		const bool thrown = f->end == MXBPF_END_CUT && t->raised_ns > f->start_ns;
 		const uint64_t dur_ns = (thrown ? t->raised_ns : l->until_ns) - f->start_ns;
 		const uint64_t child_ns = f->child_ns + inner_ns;
-		/* Whether an operator made a node is asked at its end. */
+		/*
+		 * The autograd node of an operator is known only at its end. Backward spans have its number from the
+		 * start.
+		 */
 		const uint32_t flags = f->flags & MXBPF_SPAN_BACKWARD ? f->flags : f->flags & ~(uint32_t)MXBPF_SPAN_SEQ;
 		struct mxbpf_span s = {
 			.h = {.kind = MXBPF_SPAN,
@@ -105,7 +108,8 @@ static unsigned left_of_thread(const struct att *a, const struct mxbpf_thread *t
 			.stack_id = f->stack_id,
 			.seq = f->seq,
 			.origin = f->origin,
-			.account = {.end_cpu = f->cpu, .flags = MXBPF_ACCOUNT_PART}, /* nobody asked at its end */
+			.account = {.end_cpu = f->cpu,
+				    .flags = MXBPF_ACCOUNT_PART}, /* the account could not be read at the end */
 			.counters = {MXBPF_COUNTER_NONE},
 			.layer_id = f->layer_id,
 		};
@@ -131,15 +135,15 @@ unsigned att_left_spans(const struct att *a, uint64_t until_ns, att_left_fn left
 }
 
 /*
- * A cut that does not hold fails again and again. What is lost for other reasons (a jump out of it, a switch of stacks)
- * or foreign (in flight when events began to be taken) is little beside what is right.
+ * Returns true if a cut misses ends. A wrong cut fails again and again. Losses for other reasons (a jump out of the
+ * function, a switch of stacks) and foreign ends (calls in flight when recording started) are rare in comparison.
  */
 static bool cut_fails(const struct att *a, const struct mxbpf_cut_check *c, const struct mxbpf_row *row)
 {
-	/* Where exceptions are not seen, all that is lost may be theirs, unless nothing ever ends. */
+	/* If exceptions are not probed, they may explain all losses, unless no call ever ends at the cut. */
 	if (c->lost >= CUT_LOST_MIN && c->lost >= c->entries / CUT_LOST_PART && (a->sees_raises || !c->matched))
 		return true;
-	/* A call that is left out, or has one already, has no span for the cut to end. */
+	/* Hidden calls, and inner operators whose task has a span already, have no span for the cut to end. */
 	return !row->hides && !row->inside && c->foreign >= CUT_FOREIGN_MIN &&
 	       c->foreign >= c->entries / CUT_FOREIGN_PART;
 }
@@ -178,7 +182,7 @@ int att_take_mems(struct att *a, bool keep, stats_mem_fn fn, void *ctx)
 	return stats_take_mems(&a->stats, keep, fn, ctx);
 }
 
-/* 0 of an fd that is none. */
+/* Returns the size of a map, or 0 for an invalid fd. */
 static uint64_t map_bytes(int fd)
 {
 	char path[64], line[128];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the running kernel can do, found by trying. */
+/* Finds out by trial what the running kernel supports. */
 #include "attach/attach.h"
 #include "attach/backend.h"
 #include "feature/counters/events.h"
@@ -74,9 +74,9 @@ static const struct {
 	const char *name;
 	bool required;
 	bool (*works)(void);
-	const char *use;    /* what it is there for */
-	const char *remedy; /* when it does not work */
-	bool privileged;    /* without rights it fails on any kernel, which then says nothing of this one */
+	const char *use;    /* the purpose of the feature */
+	const char *remedy; /* advice if it does not work */
+	bool privileged;    /* without privileges it fails on every kernel, so a failure says nothing about this one */
 } features[] = {
 	{"CAP_BPF, CAP_PERFMON", true, try_capabilities, "load and attach the BPF programs", SUDO, false},
 	{"CAP_SYS_PTRACE", true, try_ptrace, "look at processes of other users", SUDO, false},
@@ -93,7 +93,7 @@ static const struct {
 	 "other processes on the library are slowed too; Linux 6.10 or later has it", true},
 };
 
-/* One row for each backend; one of them is needed, so the last is if no other works. */
+/* Adds one row per backend. One backend must work, so the last one is required if all others fail. */
 static unsigned backend_rows(struct att_feature *rows, unsigned max)
 {
 	bool any = false;

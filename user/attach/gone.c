@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What BPF's maps still hold of processes that have gone and of windows that are over: room for others. */
+/* Removes entries of ended processes and of closed windows from BPF's maps, to make room for new ones. */
 #include <bpf/bpf.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -10,11 +10,12 @@
 #define GONE_BATCH 256
 
 /*
- * Maps whose entries only their process takes out. Not open_keys: what a process died in is told at the end. What is
- * told apart by the window has that in the uppermost byte of its key; see fetch_link() in bpf/common.bpf.h.
+ * Maps whose entries are removed only by their process. open_keys is not among them: calls that were open when a
+ * process died are reported at the end. Keys of maps with by_window have the number of the window in their uppermost
+ * byte; see fetch_link() in bpf/common.bpf.h.
  */
 static const struct {
-	size_t map_at; /* in struct mxbpf_bpf */
+	size_t map_at; /* offset in struct mxbpf_bpf */
 	size_t tgid_at;
 	bool by_window;
 } maps[] = {
@@ -37,7 +38,7 @@ static bool has_gone(const char *key, size_t i, uint32_t tgid, uint8_t window)
 	return whose == tgid || (maps[i].by_window && object >> 56 != window);
 }
 
-/* In batches: from key to next key, the walk would begin again at each key that is taken away meanwhile. */
+/* Reads the map in batches. A walk from key to key would start over at each key that BPF removes meanwhile. */
 static void sweep(const struct bpf_map *map, size_t i, uint32_t tgid, uint8_t window)
 {
 	const size_t key_bytes = bpf_map__key_size(map), value_bytes = bpf_map__value_size(map);
@@ -50,7 +51,7 @@ static void sweep(const struct bpf_map *map, size_t i, uint32_t tgid, uint8_t wi
 		got = GONE_BATCH;
 		err = bpf_map_lookup_batch(fd, first ? NULL : &at, &at, keys, keys + GONE_BATCH * key_bytes, &got,
 					   NULL);
-		for (k = 0; k < got && (!err || err == -ENOENT); k++) /* -ENOENT: the last ones */
+		for (k = 0; k < got && (!err || err == -ENOENT); k++) /* -ENOENT marks the last batch */
 			if (has_gone(keys + k * key_bytes, i, tgid, window))
 				bpf_map_delete_elem(fd, keys + k * key_bytes);
 		first = false;

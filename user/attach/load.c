@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The BPF object of a plan: which programs, with which constants, and what is in its maps from the start. */
+/* Loads the BPF object of a plan: chooses the programs, sets their constants and fills the maps. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ struct variant *att_variant_of(struct att *a, const struct mxbpf_row *row)
 	return NULL;
 }
 
-/* One program for each different row; the row becomes its constant. */
+/* Adds a program for each distinct row. The row becomes a constant of the program. */
 int att_choose_program(struct att *a, const struct mxbpf_row *row, bool late, struct err *e)
 {
 	if (att_variant_of(a, row))
@@ -59,7 +59,7 @@ int att_choose_program(struct att *a, const struct mxbpf_row *row, bool late, st
 	return 0;
 }
 
-/* Of a library that comes later, with the program of its calls' ends. */
+/* Chooses the program of a library that is loaded later, and the program for the ends of its calls. */
 static int choose_late(struct att *a, const struct plan *p, size_t i, struct err *e)
 {
 	static const struct mxbpf_row cut = {.action = MXBPF_ACT_CLOSE_CUT};
@@ -78,7 +78,7 @@ static int choose_programs(struct att *a, const struct plan *p, struct err *e)
 
 	sites = sites_of(p, &n);
 	for (i = 0; !err && i < n; i++) {
-		/* A cut may turn out not to hold. */
+		/* A cut may turn out wrong, and then its spans end like those without an end of their own. */
 		a->skel->rodata->cfg_endless |=
 			sites[i].row->end == MXBPF_END_NEXT || sites[i].row->end == MXBPF_END_CUT;
 		err = sites[i].row == last ? 0 : att_choose_program(a, sites[i].row, false, e);
@@ -106,7 +106,7 @@ int att_reaches(pid_t tgid, struct err *e)
 		       tgid);
 }
 
-/* BPF knows the threads of a process by the numbers of its own pid namespace. */
+/* Tells BPF the pid namespace of mxbpf, because BPF reports threads by the numbers of that namespace. */
 static int choose_namespace(struct att *a, pid_t tgid, struct err *e)
 {
 	int err = att_reaches(tgid, e);
@@ -145,7 +145,7 @@ static bool any_row(const struct att *a, bool (*is)(const struct mxbpf_row *row)
 	return i < a->nvariants;
 }
 
-/* What no row puts anything into is as small as a map can be: the kernel takes the memory of these at once. */
+/* Shrinks maps that no row fills to one entry. The kernel allocates these maps at once. */
 static void choose_sizes_by_rows(struct att *a)
 {
 	if (!any_row(a, ends_by_key))
@@ -158,7 +158,7 @@ static void choose_sizes_by_rows(struct att *a)
 	bpf_map__set_max_entries(a->skel->maps.threads, (__u32)a->nslots);
 }
 
-/* What only a detail needs is as small as a map can be without it. */
+/* Sets the sizes of maps that only some options need. */
 static void choose_sizes(struct att *a, unsigned details)
 {
 	struct bpf_map *of_args[] = {a->skel->maps.func_args, a->skel->maps.arg_scratch, a->skel->maps.tensors,
@@ -247,7 +247,7 @@ static int fill_maps(struct att *a)
 	return 0;
 }
 
-/* What only those pay for who asked for it. */
+/* Sets constants and maps of options that cost time or memory, so that only their users pay. */
 static void choose_details(struct att *a, const struct plan *p, const struct att_opts *o)
 {
 	const uint32_t first_off = p->tensor_keys_off + 8 - MXBPF_IMPL_WORDS * 8;
@@ -259,7 +259,7 @@ static void choose_details(struct att *a, const struct plan *p, const struct att
 	for (i = 0; i < p->nprobes; i++)
 		a->skel->rodata->cfg_kv |= p->probes[i].wanted && p->rows[i].kv;
 	a->skel->rodata->cfg_memory = o->held;
-	/* There with CONFIG_SCHED_INFO, as the fields that the account is made of. */
+	/* CONFIG_SCHED_INFO provides this file and the fields that the account is computed from. */
 	a->skel->rodata->cfg_account = o->account && !access("/proc/self/schedstat", F_OK);
 	a->skel->rodata->cfg_array_dims = p->array ? p->array->dims_here : 0;
 	a->skel->rodata->cfg_array_bytes = p->array ? p->array->bytes : 0;
@@ -329,7 +329,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	choose_sizes_by_rows(a);
 	if (o->sched)
 		sched_choose(a);
-	if (o->sched_spans) /* those of late libraries as well */
+	if (o->sched_spans) /* libraries that are loaded later have spans too */
 		a->skel->rodata->cfg_spans[0] |= a->skel->rodata->cfg_spans[1];
 	if (o->targets_fd > 0 && bpf_map__reuse_fd(a->skel->maps.targets, o->targets_fd)) {
 		err = err_set(e, ERR_RUNTIME, -errno, "the map of targets cannot be shared: %s", strerror(errno));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* uprobe_multi by raw BPF_LINK_CREATE: Debian's libbpf 1.1 lacks its API, and the kernel's interface is this small. */
+/* Backend uprobe_multi. It calls BPF_LINK_CREATE directly, because libbpf 1.1 of Debian 12 has no API for it. */
 #include "attach/backend.h"
 
 #include <bpf/bpf.h>
@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What <linux/bpf.h> of 6.1 does not have: an enum bpf_attach_type, and bpf_attr.link_create for it. */
+/* Linux 6.1's <linux/bpf.h> lacks these: a value of enum bpf_attach_type, and bpf_attr.link_create for it. */
 #define TRACE_UPROBE_MULTI 48
 
 struct link_create_uprobe_multi {
@@ -37,7 +37,7 @@ static int link_create(int prog_fd, const char *path, const uint64_t *offs, cons
 	return fd < 0 ? -errno : fd;
 }
 
-/* With path "/" a kernel that knows the link type answers EBADF ("not a regular file"), another EINVAL. */
+/* Path "/" is no regular file. A kernel that knows the link type returns EBADF for it, others return EINVAL. */
 static int supported(struct err *e)
 {
 	uint64_t off = 0;
@@ -56,7 +56,10 @@ static int supported(struct err *e)
 	return 0;
 }
 
-/* Kernels 6.6 to 6.9 take `pid` for a thread and would miss all others; fixed ones refuse pid -1 with EINVAL. */
+/*
+ * Linux 6.6 to 6.9 compare `pid` with the thread id and would miss all other threads. Fixed kernels refuse pid -1 with
+ * EINVAL.
+ */
 static bool pid_is_process(void)
 {
 	uint64_t off = 0;
@@ -69,12 +72,15 @@ static bool pid_is_process(void)
 	return err == -EINVAL;
 }
 
-/* BPF checks the process in any case, so without a trustworthy filter there is none, which costs other processes time.
+/*
+ * BPF checks the process anyway. If the kernel's filter is broken, attach without it; hits then cost other processes
+ * time.
  */
 static int attach(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n, pid_t pid,
 		  int *fds)
 {
-	static atomic_int filter = -1; /* of the kernel; whoever asks first finds out, and twice is no harm */
+	static atomic_int filter =
+		-1; /* result of pid_is_process(), or -1; two threads may both compute it, which is harmless */
 
 	if (filter < 0)
 		filter = pid_is_process();

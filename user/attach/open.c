@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Spans that are open, read from the maps while their threads go on. */
+/* Reads open spans from the maps while their threads keep running. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -11,16 +11,16 @@
 
 struct walk {
 	const struct att *a;
-	att_open_fn fn; /* NULL: none */
+	att_open_fn fn; /* NULL: only count */
 	void *ctx;
-	struct hash levels; /* (start, tid) -> level + 1 of frames that end by key and are still on their thread */
+	struct hash levels; /* (start, tid) -> level + 1; frames on their thread that end by key */
 	unsigned n;
 };
 
 /*
- * Frame k of a thread as it was at one moment. Its start is written last but for the depth, and no two frames start at
- * the same time, so one that was taken off and put on again while it was read has another. Processors of this
- * architecture keep the order of loads and that of stores; the compiler has to be told.
+ * Copies frame k of a thread in a consistent state. BPF writes the start last, except for the depth, and no two frames
+ * have the same start. A frame that was replaced during the copy therefore has another start. x86 keeps the order of
+ * loads and the order of stores, so only the compiler needs barriers.
  */
 static bool read_frame(const struct att *a, const struct mxbpf_thread *t, uint32_t k, struct mxbpf_frame *out)
 {
@@ -37,7 +37,7 @@ static bool read_frame(const struct att *a, const struct mxbpf_thread *t, uint32
 	       start == __atomic_load_n(&f->start_ns, __ATOMIC_ACQUIRE) && start == out->start_ns;
 }
 
-/* One that is taken off just now is open no more, and neither are those above it. */
+/* Stops at the first frame that is popped during the walk, because the frames above it are gone too. */
 static int walk_thread(struct walk *w, const struct mxbpf_thread *t)
 {
 	const uint32_t tgid = t->tgid;
@@ -72,8 +72,8 @@ static void tell_key(struct walk *w, const struct mxbpf_key *key, const struct m
 }
 
 /*
- * What ends by key is found by key: its frame may be gone (asynchronous) or stale. In batches: from key to next key,
- * the walk would begin again at each key that is taken away meanwhile.
+ * Finds spans that end by key in the map of keys: their frame may be popped (asynchronous) or stale. Reads the map in
+ * batches. A walk from key to key would start over at each key that BPF removes meanwhile.
  */
 static int walk_keys(struct walk *w)
 {
@@ -88,7 +88,7 @@ static int walk_keys(struct walk *w)
 	while (!err) {
 		got = OPEN_BATCH;
 		err = bpf_map_lookup_batch(fd, first ? NULL : &at, &at, batch->keys, batch->frames, &got, NULL);
-		for (i = 0; i < got && (!err || err == -ENOENT); i++) /* -ENOENT: the last ones */
+		for (i = 0; i < got && (!err || err == -ENOENT); i++) /* -ENOENT marks the last batch */
 			tell_key(w, &batch->keys[i], &batch->frames[i]);
 		first = false;
 	}

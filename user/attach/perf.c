@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Uprobes by perf_event_open, for kernels without uprobe_multi: an event and a link for each probe. Removing one waits
- * for about 0.1 s of grace periods, hence the limit.
+ * Backend for kernels without uprobe_multi: perf_event_open() makes one event and one link per probe. Removing a probe
+ * waits about 0.1 s for grace periods, hence the limit on their number.
  */
 #include "attach/backend.h"
 
@@ -42,7 +42,7 @@ static int event_open(const char *path, uint64_t off, pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* With path "/" a kernel that may and can answers EINVAL ("not a regular file"). */
+/* Path "/" is no regular file. A kernel that supports perf uprobes returns EINVAL for it to a privileged caller. */
 static int supported(struct err *e)
 {
 	int prog = backend_trial_prog(0, e), err;
@@ -61,13 +61,13 @@ static int supported(struct err *e)
 	return 0;
 }
 
-/* The breakpoints are put into the memory of that process alone. */
+/* The kernel writes the breakpoints into the memory of that process only. */
 static bool filters(void)
 {
 	return true;
 }
 
-/* The cookie needs a link: with PERF_EVENT_IOC_SET_BPF there is none. The link keeps the event. */
+/* Only a link carries a cookie; PERF_EVENT_IOC_SET_BPF does not. The link keeps the event open. */
 static int attach_one(int prog_fd, const char *path, uint64_t off, uint64_t cookie, pid_t pid)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, o, .perf_event.bpf_cookie = cookie);

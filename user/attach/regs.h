@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registers of a process's threads, those that its program has while they sleep in the kernel. */
+/* Reads the user-space registers of a process's threads while they sleep in the kernel. */
 #ifndef ATTACH_REGS_H
 #define ATTACH_REGS_H
 
@@ -11,9 +11,9 @@
 
 struct regs;
 
-/* Apart from reading, since loading a program takes a while. */
+/* Loads the program. This is separate from reading because it takes long. */
 int regs_open(pid_t tgid, struct regs **out, struct err *e);
-/* Appends a struct mxbpf_regs for each thread. 0 or -errno. */
+/* Appends a struct mxbpf_regs for each thread. Returns 0 or -errno. */
 int regs_read(const struct regs *r, struct buf *out);
 void regs_close(struct regs *r); /* NULL is legal */
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The programs of the plan's rows. Each action has one in the object, which reads row 0; libbpf makes it ready, then,
- * instead of loading it, it is copied for each row, and the copy's loads of row 0 are made loads of its own. So the
- * object has one program an action, not one a row with all actions in it. The verifier takes most of the time from the
- * start to the first event: copies are loaded side by side.
+ * Makes the programs of the plan's rows. The object has one program per action, and that program reads row 0. libbpf
+ * prepares the program. Instead of loading it, this file copies it for each row and redirects the copy's loads from row
+ * 0 to its own row. So the object stays small. The verifier takes most of the time from start to first event, so
+ * threads load the copies side by side.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -55,12 +55,12 @@ static const char *const names[] = {
 };
 #define NNAMES (sizeof(names) / sizeof(names[0]))
 
-/* Of an action: its program as libbpf would have loaded it. */
+/* The program of an action, as libbpf would have loaded it. */
 struct model {
 	const struct bpf_program *prog;
 	struct bpf_insn *insns; /* owned */
 	size_t ninsns;
-	struct bpf_prog_load_opts opts; /* what it points to is the object's */
+	struct bpf_prog_load_opts opts; /* its pointers belong to the object */
 };
 
 struct rows {
@@ -69,7 +69,7 @@ struct rows {
 	bool verbose;
 };
 
-/* libbpf hands nothing of the caller's on to the callback. */
+/* libbpf passes no pointer of the caller's to the callback. */
 static _Thread_local struct rows *loading;
 
 static int keep_model(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
@@ -92,7 +92,7 @@ static int keep_model(struct bpf_program *prog, struct bpf_prog_load_opts *opts,
 	return bpf_program__set_insns(prog, nothing, sizeof(nothing) / sizeof(nothing[0]));
 }
 
-/* libbpf's table of handlers is the process's, not a session's. */
+/* libbpf has one table of handlers for the whole process. */
 static int registered;
 
 static void register_once(void)
@@ -135,7 +135,7 @@ static const struct model *model_of(const struct rows *rows, const struct mxbpf_
 	return NULL;
 }
 
-/* Wherever the program has an address in item 0 of an array of constants, the same place in item k. */
+/* Changes each address in item 0 of a constant array to the same place in item k. */
 static void move_item(const struct att *a, struct bpf_insn *insns, size_t n, const void *array, size_t bytes,
 		      unsigned k)
 {
@@ -196,7 +196,7 @@ static int load_row(struct att *a, unsigned k)
 	return fd < 0 ? fd : 0;
 }
 
-/* What loaders share; `next` and `err` are changed atomically. */
+/* State shared by the loading threads. They change `next` and `err` atomically. */
 struct work {
 	struct att *a;
 	unsigned next;

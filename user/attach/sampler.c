@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The clock of each CPU, which rings whatever runs there: an event of a thread would cost at each of its switches, and
- * threads and children to come would have to be found.
+ * Takes samples by a clock per CPU, whatever runs there. An event per thread would cost time at each switch, and new
+ * threads and child processes would each need one.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -15,7 +15,7 @@
 
 #define NS_PER_S 1000000000u
 
-/* Only what runs: an idle CPU has no thread. */
+/* Opens the clock of a CPU. It does not tick while the CPU is idle. */
 static int open_clock(int cpu, unsigned hz)
 {
 	struct perf_event_attr attr = {
@@ -45,7 +45,7 @@ int att_clocks_start(struct att *a, unsigned hz, struct err *e)
 
 	for (cpu = 0; cpu < ncpus; cpu++) {
 		fd = open_clock(cpu, hz);
-		if (fd < 0 && errno == ENODEV) /* there is no such CPU now */
+		if (fd < 0 && errno == ENODEV) /* this CPU is offline */
 			continue;
 		if (fd < 0)
 			return cannot(e, -errno);

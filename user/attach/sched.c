@@ -17,7 +17,7 @@ static uint64_t now_ns(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t); /* BPF's clock */
+	clock_gettime(CLOCK_MONOTONIC, &t); /* the clock that BPF uses */
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
@@ -50,7 +50,9 @@ void sched_close(struct att *a)
 		munmap(a->sched_threads, THREADS_BYTES);
 }
 
-/* BPF asks for those alone whose bit is set; in a container it sets the bit itself when it first sees one. */
+/*
+ * BPF looks only at processes whose bit is set. In a container BPF sets the bit itself when it first sees the process.
+ */
 void sched_join(struct att *a, pid_t tgid)
 {
 	if (a->sched && !a->skel->rodata->cfg_pidns_ino)
@@ -77,7 +79,7 @@ void sched_detach(struct att *a)
 	a->switch_link = a->waking_link = NULL;
 }
 
-/* A file of a thread; "" if it cannot be read. */
+/* Reads a file of a thread in /proc. The text is empty if that fails. */
 static void read_text(__u32 tgid, __u32 tid, const char *name, char text[512])
 {
 	char path[64];
@@ -101,12 +103,12 @@ static __u32 slot_of(const struct att *a, __u32 tgid, __u32 tid)
 }
 
 static const struct {
-	char letter; /* in /proc/PID/stat */
+	char letter; /* the state in /proc/PID/stat */
 	uint8_t state;
 } states[] = {
 	{'S', MXBPF_SCHED_SLEEPING}, {'D', MXBPF_SCHED_DISK}, {'T', MXBPF_SCHED_STOPPED}, {'t', MXBPF_SCHED_STOPPED}};
 
-/* Of one that could run nobody says whether it does. */
+/* Stores the state of a thread before recording. /proc does not say whether a runnable thread is on a CPU. */
 static void seed_thread(struct att *a, __u32 tgid, __u32 tid)
 {
 	struct mxbpf_sched_thread t = {
@@ -116,7 +118,7 @@ static void seed_thread(struct att *a, __u32 tgid, __u32 tid)
 	int field;
 
 	read_text(tgid, tid, "stat", text);
-	p = strrchr(text, ')'); /* the name may have any */
+	p = strrchr(text, ')'); /* the name before it may contain any character */
 	if (!p || !p[1])
 		return;
 	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++)
@@ -156,7 +158,7 @@ static void seed_process(struct att *a, __u32 tgid)
 		closedir(dir);
 }
 
-/* In a container the numbers that /proc has are not those of the map: there, threads are found as they are switched. */
+/* In a container /proc has other thread ids than the map, so BPF adds each thread at its first switch instead. */
 void sched_seed(struct att *a)
 {
 	int fd = bpf_map__fd(a->skel->maps.targets);
@@ -168,7 +170,7 @@ void sched_seed(struct att *a)
 		seed_process(a, key);
 }
 
-/* It has been on its CPU until now. */
+/* Makes the record of a thread that has been on its CPU until now. */
 static void still_on(const struct mxbpf_sched_thread *t, uint64_t now, struct mxbpf_sched *r)
 {
 	*r = (struct mxbpf_sched){
@@ -184,7 +186,7 @@ static void still_on(const struct mxbpf_sched_thread *t, uint64_t now, struct mx
 	};
 }
 
-/* It has been off its CPU. */
+/* Makes the record of a thread that is off its CPU now. */
 static void still_off(const struct mxbpf_sched_thread *t, uint64_t now, struct mxbpf_sched *r)
 {
 	*r = (struct mxbpf_sched){
@@ -223,7 +225,7 @@ unsigned att_sched_end(struct att *a, void (*fn)(void *ctx, struct mxbpf_sched *
 
 	if (!a->sched)
 		return 0;
-	backend_grace(); /* of a program that has found a window open */
+	backend_grace(); /* wait for programs that still saw the window open */
 	for (i = 0; i < MXBPF_SCHED_THREADS_MAX; i++) {
 		const struct mxbpf_sched_thread *t = &a->sched_threads[i];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tracepoints of --sched. */
+/* The tracepoints of option --sched. */
 #ifndef ATTACH_SCHED_H
 #define ATTACH_SCHED_H
 
@@ -11,17 +11,17 @@
 
 struct att;
 
-/* Before and after loading. */
+/* Call these before and after loading. */
 void sched_choose(struct att *a);
 int sched_open(struct att *a);
 void sched_close(struct att *a);
-/* A process is a target; attaching, once. */
+/* sched_join() is called for each new target, sched_attach() before the first. */
 void sched_join(struct att *a, pid_t tgid);
 int sched_attach(struct att *a, struct err *e);
-/* Before activation: what the threads of all targets are doing now, from /proc. */
+/* Before activation: reads the current state of all targets' threads from /proc. */
 void sched_seed(struct att *a);
 void sched_detach(struct att *a);
-/* Adds what its programs counted. */
+/* Adds the counts of the scheduler programs to sum. */
 void sched_counts(const struct att *a, uint64_t sum[MXBPF_COUNT_MAX]);
 
 #endif

@@ -9,7 +9,10 @@
 
 #include "attach/priv.h"
 
-/* As many as may collide: no more than CPUs, and few where details make many rows of one. */
+/*
+ * Returns the mask for stripes of a row. More stripes than CPUs would be wasted. Details make many rows of one, so
+ * there only two stripes are used.
+ */
 static uint32_t stripe_mask(unsigned details)
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -29,7 +32,7 @@ void stats_choose(struct mxbpf_bpf *skel, enum mxbpf_stats mode)
 	bpf_map__set_autocreate(skel->maps.stat_blank, mode);
 }
 
-/* Closing the map that was there frees it with all that it holds. */
+/* Replaces a map by an empty one. Closing the fd of the old map then frees it. */
 static int put_empty(const char *name, int at, size_t key_bytes, size_t val_bytes, uint32_t max, int *fd)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
@@ -38,7 +41,7 @@ static int put_empty(const char *name, int at, size_t key_bytes, size_t val_byte
 
 	if (new_fd < 0)
 		return new_fd;
-	/* Returns when no program uses the old one any more. */
+	/* This returns when no program uses the old map any more. */
 	err = bpf_map_update_elem(at, &zero, &new_fd, BPF_ANY);
 	if (err) {
 		close(new_fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The maps that --stats adds up in. */
+/* The maps in which --stats adds up. */
 #ifndef ATTACH_STATS_H
 #define ATTACH_STATS_H
 
@@ -12,12 +12,12 @@
 struct mxbpf_bpf;
 
 struct stats {
-	int rows_fd, mems_fd; /* the maps that are in use; -1: none */
-	int rows_at, mems_at; /* where BPF finds them; borrowed */
+	int rows_fd, mems_fd; /* the maps in use; -1: none */
+	int rows_at, mems_at; /* the maps of maps through which BPF finds them; borrowed */
 	uint32_t rows_max;
 };
 
-/* Before and after loading. Without `mode` the maps are not made at all. */
+/* Call these before and after loading. Without `mode` the maps are not created. */
 void stats_choose(struct mxbpf_bpf *skel, enum mxbpf_stats mode);
 int stats_open(struct stats *s, const struct mxbpf_bpf *skel, uint32_t rows_max);
 void stats_close(struct stats *s);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What shared links cost processes that are no targets: how many hits, and what one takes. */
+/* Measures what shared links cost processes that are no targets: the number of hits and the time of one. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <link.h>
@@ -11,9 +11,12 @@
 #include "attach/priv.h"
 
 #define TRIALS	   501
-#define WALK_BYTES (256u << 10) /* what a program touches from one call of the runtime to the next */
+#define WALK_BYTES (256u << 10) /* memory that a program touches between two calls of the runtime, by assumption */
 
-/* A probe here is a stranger's: an instruction that the kernel emulates, as those are that plans choose. */
+/*
+ * mxbpf attaches a probe to this function. The nop is an instruction that the kernel emulates, like those that plans
+ * choose.
+ */
 void att_stranger_trial(void);
 __asm__(".pushsection .text\n"
 	".balign 16\n"
@@ -25,7 +28,7 @@ __asm__(".pushsection .text\n"
 	".size att_stranger_trial, . - att_stranger_trial\n"
 	".popsection\n");
 
-/* The first object is the program. *arg: an address in it, which becomes its offset in the file. */
+/* Converts *arg from an address in the program to its file offset. The first object of the list is the program. */
 static int to_offset(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	uint64_t *at = arg, va = *at - info->dlpi_addr;
@@ -88,14 +91,17 @@ static uint64_t run_trials(volatile char room[WALK_BYTES])
 	return ns[TRIALS / 2];
 }
 
-/* mxbpf itself is a stranger for a moment. Its link is closed with the others, and its hits are not counted. */
+/*
+ * Attaches a shared link to mxbpf itself for the measurement. The link is closed with the others, and its hits are
+ * subtracted.
+ */
 static uint64_t measure_hit(struct att *a, char room[WALK_BYTES])
 {
 	uint64_t off = (uintptr_t)att_stranger_trial, cookie = MXBPF_COOKIE_SHARED, without, with;
 	struct att_link *link;
 	int fd;
 
-	run_trials(room); /* its pages */
+	run_trials(room); /* fault in the pages */
 	without = run_trials(room);
 	if (!a->nvariants || dl_iterate_phdr(to_offset, &off) != 1 ||
 	    a->backend->attach(a->variants[0].prog_fd, "/proc/self/exe", &off, &cookie, 1, getpid(), &fd) != 1)

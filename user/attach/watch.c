@@ -18,9 +18,9 @@
 #include "watch.skel.h"
 
 #define LOADERS_MAX  16
-#define CODE_KIB_MIN 256 /* libraries with runtimes have tens of thousands */
+#define CODE_KIB_MIN 256 /* libraries of runtimes have tens of thousands of KiB */
 
-/* A dynamic loader: processes share few. */
+/* A dynamic loader. Processes share a few of them. */
 struct loader {
 	uint64_t dev, ino, off;
 	int fd;
@@ -33,10 +33,10 @@ struct watch {
 	struct loader loaders[LOADERS_MAX];
 	unsigned nloaders;
 	struct hash links; /* (tgid, index of its loader) -> link fd + 1 */
-	watch_fn fn;	   /* of the watch_take() that runs */
+	watch_fn fn;	   /* valid during watch_take() */
 	void *ctx;
 	pid_t guard;
-	int guard_fd; /* its end tells the guard of ours */
+	int guard_fd; /* the guard sees that mxbpf has ended when this is closed */
 };
 
 static int on_sighting(void *ctx, void *data, size_t size)
@@ -54,8 +54,8 @@ static void let_go(void *ctx, const struct mxbpf_sighting *s)
 }
 
 /*
- * Killed while a process waits for it, mxbpf could not let that go on any more. So a helper waits for its end, holding
- * nothing but the map of who is watched.
+ * Starts a process that outlives mxbpf. If mxbpf is killed while a launched process is stopped, the guard continues it.
+ * The guard keeps nothing but the map of watched processes.
  */
 static int start_guard(struct watch *w)
 {
@@ -68,7 +68,7 @@ static int start_guard(struct watch *w)
 		return -errno;
 	w->guard = fork();
 	if (!w->guard) {
-		setsid(); /* out of reach of Ctrl-C and of signals to the job */
+		setsid(); /* Ctrl-C and signals to the job do not reach it */
 		dup2(map, 0);
 		dup2(ends[0], 1);
 		close_range(2, ~0u, 0);
@@ -151,7 +151,7 @@ void watch_any(struct watch *w, pid_t tgid)
 	bpf_map_update_elem(map, &key, &value, BPF_EXIST);
 }
 
-/* 0 or -errno. */
+/* Finds or adds the loader at path. Returns 0 or -errno. */
 static int loader_of(struct watch *w, const char *path, uint64_t off, const struct loader **out)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
@@ -209,11 +209,11 @@ void watch_inherit(struct watch *w, pid_t child, pid_t parent)
 	unsigned i;
 
 	for (i = 0; i < w->nloaders; i++)
-		if (hash_get(&w->links, (uint64_t)parent, i)) /* it may have gone already: no matter */
+		if (hash_get(&w->links, (uint64_t)parent, i)) /* the parent may have ended already; its entry remains */
 			hook(w, child, &w->loaders[i]);
 }
 
-/* The links of a process, of all with 0, are closed. */
+/* Closes the links of a process, or of all if tgid is 0. */
 static void unhook(struct watch *w, pid_t tgid, bool wait)
 {
 	struct buf fds = {0};
@@ -293,7 +293,7 @@ void watch_close(struct watch *w)
 		return;
 	if (w->sightings) {
 		__atomic_store_n(&w->skel->data->watching, 0, __ATOMIC_SEQ_CST);
-		backend_grace(); /* of programs that saw it set */
+		backend_grace(); /* wait for programs that still saw watching == 1 */
 		watch_take(w, let_go, NULL);
 		ring_buffer__free(w->sightings);
 	}

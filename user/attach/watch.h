@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sees what processes do that changes where probes belong: fork, exec, code mapped by their loader, exit. One that
- * mxbpf launched itself is stopped at exec and when its loader has mapped code, until watch_continue(), and so are its
- * children while probes are laid; what was attached to never is.
+ * Reports events of processes that change where probes belong: fork, exec, code mapped by the loader, exit. A process
+ * that mxbpf launched is stopped at exec and when its loader has mapped code, until watch_continue(). Its child
+ * processes are stopped while probes are attached. A process that mxbpf attached to is never stopped.
  */
 #ifndef ATTACH_WATCH_H
 #define ATTACH_WATCH_H
@@ -16,40 +16,44 @@
 
 struct watch;
 
-/* follow: children of what is watched are watched as well. backend: as in struct att_opts. */
+/* With `follow`, child processes of watched processes are watched too. `backend` is a name as in struct att_opts. */
 int watch_open(bool follow, const char *backend, struct watch **out, struct err *e);
-/* launched: it is ours to stop. Before it runs. */
+/* `launched` means that mxbpf started the process and may stop it. Call it before the process runs. */
 int watch_add(struct watch *w, pid_t tgid, bool launched, struct err *e);
 
 /*
- * The loader of a process: sightings of MAPPED come from there. path opens the inode (it is opened here once more), off
- * is the file offset of its hook. A process whose loader is known already, from before an exec, is left as it is.
+ * Reports MAPPED from the loader of a process. `path` opens the inode (it is opened once more here), and `off` is the
+ * file offset of the loader's hook. If the loader of the process is known from before an exec, nothing changes.
  */
 int watch_loader(struct watch *w, pid_t tgid, const char *path, uint64_t off, struct err *e);
-/* However little a process maps, it is seen: not only what may be a runtime. */
+/* Reports every mapping of the process, even one too small for a runtime. */
 void watch_any(struct watch *w, pid_t tgid);
-/* A forked child has the loader of its parent. */
+/* Gives a forked child process the loader of its parent. */
 void watch_inherit(struct watch *w, pid_t child, pid_t parent);
-/* The map of targets, for att_opts.targets_fd; borrowed. */
+/* The map of targets, for att_opts.targets_fd. Borrowed. */
 int watch_targets_fd(const struct watch *w);
-/* From now on a forked child of a target is one from its first instruction: its sighting says `covered`. */
+/*
+ * From now on BPF makes a forked child of a target a target from its first instruction. Its sighting then says
+ * `covered`.
+ */
 void watch_cover(struct watch *w);
-/* How often it has become another program while it was watched; WATCH_ENDED: it has ended. */
+/* Returns how often the process has called exec while it was watched, or WATCH_ENDED. */
 #define WATCH_ENDED UINT64_MAX
 uint64_t watch_execs(const struct watch *w, pid_t tgid);
-/* It has ended. */
+/* Forgets a process that has ended. */
 void watch_forget(struct watch *w, pid_t tgid);
 
-int watch_fd(const struct watch *w); /* polls readable while there are sightings; borrowed */
+int watch_fd(const struct watch *w); /* readable while there are sightings; borrowed */
 typedef void (*watch_fn)(void *ctx, const struct mxbpf_sighting *s);
 void watch_take(struct watch *w, watch_fn fn, void *ctx);
-/* Stops a forked child of a launched process, which BPF cannot: it has run a little by now. */
+/* Stops a forked child of a launched process. BPF cannot do this, so the child has run a little already. */
 void watch_stop(struct mxbpf_sighting *s);
-/* Lets a stopped process go on. */
+/* Continues a stopped process. */
 void watch_continue(const struct mxbpf_sighting *s);
-uint64_t watch_missed(const struct watch *w); /* processes and sightings for which there was no room */
+uint64_t
+watch_missed(const struct watch *w); /* processes not watched and sightings not sent because a table was full */
 
-/* Lets everything go on that is stopped, and sees no more. NULL is legal. */
+/* Continues every stopped process and stops watching. NULL is legal. */
 void watch_close(struct watch *w);
 
 #endif
