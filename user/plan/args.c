@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the schema of an operator to the registers and stack words in which its C++ function is given its arguments. */
+/* Computes from the schema of an operator which registers and stack words carry the arguments of its C++ function. */
 #include <ctype.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #define TYPE_BYTES 64
 #define FP_REGS	   8
 
-/* Copies the type that begins at text without its annotations, "(a!)"; returns what follows. */
+/* Copies the type at text without annotations such as "(a!)". Returns the text after it. */
 static const char *read_type(const char *text, char type[TYPE_BYTES])
 {
 	size_t n = 0;
@@ -24,7 +24,10 @@ static const char *read_type(const char *text, char type[TYPE_BYTES])
 	return text;
 }
 
-/* Behind the comma, or at the closing parenthesis, that ends an argument: defaults have commas of their own. */
+/*
+ * Returns the text after an argument: after its comma, or at the closing parenthesis. Default values may contain
+ * commas.
+ */
 static const char *skip_argument(const char *text)
 {
 	int depth = 0;
@@ -68,8 +71,8 @@ static const struct adp_type *find_type(const struct adp *adp, const char *type)
 }
 
 /*
- * Whether the result is written where a hidden first argument says: C++ objects are, std::tuple of anything among them;
- * references and plain values are not.
+ * Returns true if a hidden first argument is the address of the result. That holds for C++ objects, std::tuple among
+ * them, but not for references and plain values.
  */
 static bool returns_in_memory(const char *text)
 {
@@ -85,10 +88,10 @@ static bool returns_in_memory(const char *text)
 }
 
 struct places {
-	unsigned gp, fp, stack; /* taken so far */
+	unsigned gp, fp, stack; /* used so far */
 };
 
-/* Where the argument begins. */
+/* Returns where an argument begins. */
 static struct mxbpf_arg place(struct places *at, const struct adp_type *t)
 {
 	struct mxbpf_arg arg = {.kind = t->kind, .opt = t->opt, .opt_off = t->opt_off};
@@ -121,7 +124,7 @@ struct mxbpf_func_args plan_args(const struct adp *adp, const struct plan_func *
 		const struct adp_type *t;
 		struct adp_type as;
 
-		if (*text == '*') /* what follows is named by keyword */
+		if (*text == '*') /* the following arguments are keyword-only */
 			continue;
 		text = read_type(text, type);
 		t = find_type(adp, type);

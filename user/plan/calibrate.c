@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Offsets of a row in a build that is not known, from the code that the row probes. */
+/* Reads the structure offsets of a row in an unknown build from the code that the row probes. */
 #include <errno.h>
 
 #include "insn/fields.h"
 #include "plan/priv.h"
 
-/* Storage::Handle: address, size, location. What of these the function reads says how long the two before it are. */
+/*
+ * A handle is address, size, location. The offset at which the function reads the location shows the size of the two
+ * words before it.
+ */
 #define WORD 8
 
-/* ExecuteOprBlock, which hands its operator's name to the built-in profiler, and its device. */
+/*
+ * Reads the offsets in the block that this function gets. The function passes the name of the block's operator to the
+ * built-in profiler, and the device.
+ */
 static int by_block(struct elf *elf, const struct elf_sym *func, struct mxbpf_row *row, struct err *e)
 {
 	struct fields_block f;
@@ -32,8 +38,8 @@ static bool compares(const struct fields_handle *f, int32_t off)
 }
 
 /*
- * The row's offsets are right if the location is where two words before it leave it, and what is compared are these. Of
- * names behind it the code shows nothing.
+ * Checks that the row's offsets are right: the location must follow two words, and only these may be compared. The code
+ * does not show where the names behind it are.
  */
 static int check_handle(const struct fields_handle *f, int32_t begin, struct mxbpf_row *row, struct err *e)
 {
@@ -64,7 +70,7 @@ static int by_handle_copy(struct elf *elf, const struct elf_sym *func, struct mx
 	struct fields_handle f;
 	int err = fields_of_handle_copy(elf, func, &f, e);
 
-	return err ? err : check_handle(&f, WORD, row, e); /* behind the return address */
+	return err ? err : check_handle(&f, WORD, row, e); /* the handle lies behind the return address */
 }
 
 static int (*const calibrations[])(struct elf *elf, const struct elf_sym *func, struct mxbpf_row *row,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Details: where what they read lies in this build and process; one of which that is not known is taken out. */
+/* Finds the places that details read in this build and process. Details without a known place are removed. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "insn/layout.h"
 #include "plan/priv.h"
 
-/* The row, as it is probed in functions with a cut and in those without. */
+/* Calls fn for the rows of functions with a cut and of those without. */
 static void each_row(struct plan *plan, void (*fn)(struct mxbpf_row *row, const void *arg), const void *arg)
 {
 	size_t i;
@@ -52,7 +52,7 @@ static int thread_variable(struct plan *plan, const char *symbol, struct mxbpf_t
 	return 0;
 }
 
-/* By the code of the function that runs them. */
+/* Reads the offsets of an autograd node from the code of the function that runs nodes. */
 static int node_offsets(struct plan *plan, struct node_offs *offs, struct err *e)
 {
 	const struct plan_probe *p = plan->probes;
@@ -72,7 +72,7 @@ static int node_offsets(struct plan *plan, struct node_offs *offs, struct err *e
 	return err ? err : layout_node(p->lib->elf, &sym, &offs->number, &offs->thread, e);
 }
 
-/* Both ends of a join, or none. */
+/* Enables the join of forward and backward only if both ends are found. */
 static void find_seq(struct plan *plan)
 {
 	const struct adp_seq *seq = &plan->adp->seq;
@@ -87,7 +87,7 @@ static void find_seq(struct plan *plan)
 		each_row(plan, set_node_offs, &offs);
 }
 
-/* Where the agent finds them. Calls of the two functions say the rest. */
+/* Finds the sequence number for the agent. The code around the calls of two functions shows its offsets. */
 static void find_seq_of_agent(struct plan *plan)
 {
 	const struct adp_agent *agent = &plan->adp->agent;
@@ -121,11 +121,11 @@ static int find_undefined(struct tgt *t, struct plan *plan, struct err *e)
 		return err_set(e, ERR_TARGET, err, "no %s with %s is mapped", args->undefined_lib_glob,
 			       args->undefined_symbol);
 	plan->target.undefined = lib->load_bias + sym.va;
-	plan_image(plan, lib); /* so that it is found in another process, too */
+	plan_image(plan, lib); /* gives it a place in other processes too */
 	return 0;
 }
 
-/* Whether operators are seen where they have taken their arguments from their registers already. */
+/* Returns true if the probes hit after operators have moved their arguments out of the registers. */
 static bool seen_later(const struct plan *plan, struct err *e)
 {
 	size_t i;

@@ -16,7 +16,7 @@ static bool is_meant(const struct adp *a, const char *runtime)
 	return !runtime || !strcmp(runtime, a->name);
 }
 
-/* A loader maps one library after the other: what a probe cannot do without may still be missing. */
+/* A loader maps one library after the other, so a library that a required probe needs may still be missing. */
 static bool is_whole(struct tgt *t, const struct adp *a, unsigned groups)
 {
 	size_t i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Families: many functions of one row, found by their (mangled) names and named by the library's own strings. */
+/* Finds the functions of a family by their mangled names, and names their spans by strings in the library. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,28 +12,29 @@
 
 #define IDENT_MAX	 256
 #define SYMBOL_MAX	 4096
-#define HANDS_OVER_BYTES 64 /* of a function of a few instructions that ends in a jump */
+#define HANDS_OVER_BYTES 64 /* size of a small function that ends in a jump to another one */
 
 /*
- * "base.overload(...)": key is base_overload as a symbol has it, base the first part of it. Linkers keep of two strings
- * only the longer one if it ends with the other: "_sparse_softmax.int(...)" may stand for "softmax.int(...)" as well.
+ * A schema "base.overload(...)": key is base_overload as in the symbol, base is the first part of key. If one string
+ * ends with another, linkers keep only the longer one. "_sparse_softmax.int(...)" may also stand for
+ * "softmax.int(...)".
  */
 struct schema {
-	char *key, *text; /* owned; text: from where it begins */
+	char *key, *text; /* owned; text begins at the schema */
 	size_t base_bytes;
-	size_t skipped; /* where it begins in the string */
+	size_t skipped; /* bytes of the string before the schema */
 };
 
-#define ENOUGH 1 /* more functions than can be probed */
+#define ENOUGH 1 /* a positive return value: there are more functions than can be probed */
 
 struct family {
 	struct plan *plan;
 	struct plan_probe *probe;
 	struct elf *elf;
 	struct buf schemas; /* of struct schema, sorted by key */
-	struct buf seen;    /* of uint64_t: addresses, as a function may have several symbols */
+	struct buf seen;    /* of uint64_t: addresses, because a function may have several symbols */
 	unsigned nrefused;
-	struct err why; /* of the first refused one */
+	struct err why; /* reason of the first refused function */
 };
 
 static size_t ident(const char *text)
@@ -86,7 +87,7 @@ static int cmp_schema(const void *a, const void *b)
 	return order ? order : x->skipped < y->skipped ? -1 : x->skipped > y->skipped;
 }
 
-/* The one that is nearest to a whole string. */
+/* Returns the schema that is nearest to a whole string. */
 static const struct schema *schema_of(const struct family *f, const char *ident_text)
 {
 	size_t lo = 0, hi = buf_count(&f->schemas, struct schema), n = hi;
@@ -104,7 +105,10 @@ static const struct schema *schema_of(const struct family *f, const char *ident_
 	return buf_at(&f->schemas, struct schema, lo);
 }
 
-/* "aten::add" of "add_Tensor"; a name that no string explains stays as it is. Returns its schema, or NULL. */
+/*
+ * Writes the span's name, such as "aten::add" for "add_Tensor". If no string explains the name, it stays as it is.
+ * Returns its schema, or NULL.
+ */
 static const char *span_name(const struct family *f, const char *ident_text, char *name, size_t max)
 {
 	const struct schema *found = schema_of(f, ident_text);
@@ -116,7 +120,7 @@ static const char *span_name(const struct family *f, const char *ident_text, cha
 	return found ? found->text : NULL;
 }
 
-/* False: it is none of the table's. */
+/* Writes the operator of a member. Returns false if the table does not have it. */
 static bool member_operator(const struct family *f, const char *member, char *name, size_t max)
 {
 	const struct adp_member *m = f->probe->row->family.members;
@@ -128,7 +132,7 @@ static bool member_operator(const struct family *f, const char *member, char *na
 	return m->function;
 }
 
-/* The <name> of prefix <length><name> method; false if the symbol is not of this shape. */
+/* Copies the <name> in prefix <length><name> method. Returns false if the symbol has another form. */
 static bool member_name(const struct adp_family *fam, const char *symbol, char *name)
 {
 	const char *p = symbol + strlen(fam->prefix);
@@ -152,13 +156,13 @@ static bool already(struct family *f, uint64_t va)
 	return false;
 }
 
-/* Whether a symbol is that of a member, and what it tells of it. */
+/* Returns true if a symbol is a member of the family, and fills func. */
 static bool is_member(const struct family *f, const char *symbol, char *room, size_t max, struct plan_func *func)
 {
 	const struct adp_family *fam = &f->probe->row->family;
 	char member[IDENT_MAX];
 
-	/* The cold part of a function (".cold", ".cold.12") is no function: it is entered by a jump. */
+	/* The cold part of a function (".cold", ".cold.12") is entered by a jump, so it is not a function. */
 	if (strncmp(symbol, fam->prefix, strlen(fam->prefix)) || strstr(symbol, ".cold"))
 		return false;
 	if (fam->method && !member_name(fam, symbol, member))
@@ -171,7 +175,7 @@ static bool is_member(const struct family *f, const char *symbol, char *room, si
 	return !fam->schema || !plan_hides(f->plan->adp, room);
 }
 
-/* Whether --ops asks for a member. */
+/* Returns true if --ops selects the member. */
 static bool is_asked_for(struct family *f, const char *name)
 {
 	const struct adp_family *fam = &f->probe->row->family;
@@ -249,7 +253,7 @@ static int each_of_members(struct family *f, const struct adp_member *m)
 	return err;
 }
 
-/* A call of what all members call, in one of them or not. */
+/* Handles one call of the function that all members call. */
 static int add_caller(void *ctx, uint64_t call_va)
 {
 	struct family *f = ctx;
@@ -267,7 +271,7 @@ static int add_caller(void *ctx, uint64_t call_va)
 
 		return len == -ENOENT && c.shaped && !already(f, c.start_va) ? add_function(f, &sym, &func) : 0;
 	}
-	/* At a call BPF adds to a register, and reads no word of the stack. */
+	/* At a call, BPF computes the frame address from a register and reads no stack word. */
 	if (len < 0 || c.cfa_base == CUT_CFA_AT_RBP || !is_member(f, symbol, room, sizeof(room), &func) ||
 	    !is_asked_for(f, func.name))
 		return 0;
@@ -276,7 +280,7 @@ static int add_caller(void *ctx, uint64_t call_va)
 	return plan_add_caller(f->plan, f->probe, &c, func.name);
 }
 
-/* The one place where all members come by. */
+/* Adds the probe of the function that all members call. */
 static int add_meeting_point(struct family *f)
 {
 	struct plan_probe *p = f->probe;
@@ -326,7 +330,7 @@ static int explain(struct family *f, int err)
 	}
 	if (err && err != -ENOENT)
 		return plan_refuse(p, "cannot read the symbols of the library: %s", strerror(-err));
-	if (!p->nfuncs && p->nleft) /* names that are known only when they come may match */
+	if (!p->nfuncs && p->nleft) /* names that become known only at run time may match */
 		return plan_refuse(p, "none of its %u functions matches --ops", p->nleft);
 	if (p->nfuncs)
 		return 0;

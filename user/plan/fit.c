@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A plan for a backend that takes few probes: what is given up first is what is least missed. */
+/* Makes a plan fit a backend with a limit on probes. The least important probes are removed first. */
 #include "plan/priv.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ void plan_drop_sites(struct plan *plan, const struct plan_probe *p)
 	drop(plan, p, false);
 }
 
-/* Sites of a row that could go: ends, or all of an optional row. */
+/* Returns how many probes the row can save: its ends, or all probes of an optional row. */
 static size_t spared(const struct plan *plan, const struct plan_probe *p, bool ends)
 {
 	size_t n, i, sum = 0;
@@ -47,7 +47,7 @@ static struct plan_probe *largest(struct plan *plan, bool ends)
 	for (i = 0; i < plan->nprobes; i++) {
 		size_t n = spared(plan, &plan->probes[i], ends);
 
-		if (n && n >= most) { /* of equals the later one: the adapter names the more important ones first */
+		if (n && n >= most) { /* of two equal rows take the later one: adapters list important rows first */
 			most = n;
 			best = &plan->probes[i];
 		}
@@ -55,7 +55,7 @@ static struct plan_probe *largest(struct plan *plan, bool ends)
 	return best;
 }
 
-/* Its spans then last until their thread's next event. */
+/* Removes the ends of a row. Its spans then last until the next event of their thread, which is an upper bound. */
 static void give_up_ends(struct plan *plan, struct plan_probe *p)
 {
 	size_t at = (size_t)(p - plan->probes), n, i;
@@ -81,7 +81,7 @@ static bool ends_pairs(const struct plan *plan, uint8_t cls)
 	return false;
 }
 
-/* Spans that nothing ends would fill their threads' stacks. */
+/* Spans that never end would fill the stacks of their threads. */
 static void drop_endless_pairs(struct plan *plan)
 {
 	size_t i;
@@ -126,7 +126,7 @@ static const struct plan_probe *row_named(const struct plan *plan, const char *n
 	return p < plan->probes + plan->nprobes ? p : NULL;
 }
 
-/* What is nothing without another row goes with it. */
+/* Removes rows that are useless without a removed one. */
 static void drop_dependent(struct plan *plan)
 {
 	size_t i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A function becomes sites: where it is entered and, for spans that end by cut, where it is left. */
+/* Turns a function into probes: its entry and, for spans that end by a cut, its exits. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,13 +33,13 @@ uint64_t plan_cut_cookie(uint64_t func, const struct cut_point *c)
 	       (uint64_t)(int64_t)c->cfa_off << MXBPF_CUT_OFF_SHIFT;
 }
 
-/* A kernel link takes an offset once. Whether one of these points is taken already, by a function that shares code. */
+/* Returns true if one of these offsets is taken by a function that shares code. A link accepts an offset only once. */
 static bool taken(const struct plan *plan, const struct plan_probe *p, const uint64_t *offs, unsigned n)
 {
 	const struct plan_site *sites = (const struct plan_site *)plan->sites.data;
 	size_t i, k;
 
-	/* Code that is shared is near: of functions that were planned long before none reaches here. */
+	/* Shared code is close by, so a function that was planned long ago does not reach here. */
 	for (i = buf_count(&plan->sites, struct plan_site); i-- > 0;)
 		for (k = 0; k < n; k++)
 			if (sites[i].off == offs[k] && sites[i].lib == p->lib && sites[i].row == &cut_row)
@@ -47,7 +47,7 @@ static bool taken(const struct plan *plan, const struct plan_probe *p, const uin
 	return false;
 }
 
-/* The cut's sites; -ENOENT if the function has none that is its own. */
+/* Adds the probes of a cut. Returns -ENOENT if the function has no cut of its own. */
 static int add_cut(struct plan *plan, struct plan_probe *p, struct elf *elf, uint64_t va, uint64_t func, bool *tail)
 {
 	const struct mxbpf_row *row = p->row->row.action == MXBPF_ACT_ALLOC ? &allocated_row : &cut_row;
@@ -87,7 +87,9 @@ uint64_t plan_hash(const char *name)
 	return plan_text_id(0, name, strlen(name));
 }
 
-/* The id of a planned name, the same for the same text: overloads of an operator are one row. 0: out of memory. */
+/*
+ * Returns the id of a planned name, or 0 without memory. Overloads of an operator have one text, so they share an id.
+ */
 static uint64_t name_id(struct plan *plan, const char *name)
 {
 	struct plan_name n = {.id = plan_hash(name)};
@@ -101,13 +103,13 @@ static uint64_t name_id(struct plan *plan, const char *name)
 	return 0;
 }
 
-/* Gives a function its number. 0, -ENOMEM. */
+/* Gives a function its number. Returns 0 or -ENOMEM. */
 static int number(struct plan *plan, const char *name, const struct mxbpf_func_args *args, uint64_t *func)
 {
 	const struct mxbpf_func_args no_args = {0};
 	uint64_t id = name ? name_id(plan, name) : 0, none = 0;
 
-	if (!plan->funcs.len && !plan->first_func && /* 0 is no function */
+	if (!plan->funcs.len && !plan->first_func && /* number 0 means no function */
 	    (buf_put(&plan->funcs, &none, sizeof(none)) || buf_put(&plan->args, &no_args, sizeof(no_args))))
 		return -ENOMEM;
 	*func = plan->first_func + buf_count(&plan->funcs, uint64_t);
@@ -189,7 +191,10 @@ void plan_merge_iteration_ends(struct plan *plan)
 			shared = &plan->iteration_ends[s->probe - plan->probes];
 			row = *s->row;
 			memcpy(row.iteration_end, m->row->iteration_end, sizeof(row.iteration_end));
-			/* One with an end of its own and one without are not one row: the second stays shared apart. */
+			/*
+			 * A function with a cut and one without need different rows, so the second one keeps its own
+			 * probe.
+			 */
 			if (shared->action && memcmp(shared, &row, sizeof(row)))
 				break;
 			*shared = row;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The program's own marks: which objects they are, and whether the runtime's own profiler records. */
+/* Finds the objects of user annotations, and reads whether the runtime's own profiler records. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 #include "insn/layout.h"
 #include "plan/priv.h"
 
-/* An object points behind its vtable's two words of header. */
+/* A vtable begins with two words of header, and objects point behind them. */
 static int find_vtable(struct elf *elf, const char *class_name, uint64_t *va, struct err *e)
 {
 	struct elf_sym sym;
@@ -68,7 +68,7 @@ int plan_app_state(const struct plan *p, struct tgt *t, struct mxbpf_app *out, s
 	err = err ? err : layout_state(p->lib->elf, &set, &state_off, &paused_off, e);
 	if (err)
 		return err;
-	/* Without an object nobody has asked for it yet: it is made then. */
+	/* The runtime creates the profiler object on first use. */
 	if (tgt_read(t, p->lib->load_bias + va, &object, sizeof(object)) ||
 	    (object && (tgt_read(t, object + (uint64_t)state_off, &state, sizeof(state)) ||
 			tgt_read(t, object + (uint64_t)paused_off, &paused, sizeof(paused)))))

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Parallel regions: where a master opens and leaves one, and where the other threads of its team begin and end. */
+/*
+ * Probes of parallel regions: where a master opens and leaves a region, and where the other threads of its team begin
+ * and end.
+ */
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -69,8 +72,8 @@ static int add_cut(struct lib_plan *p, enum mxbpf_action action, uint64_t va)
 }
 
 /*
- * Behind all that open a region stands one function, which is given what the team shall do and wakes it: where it comes
- * back, the master's own part begins.
+ * Finds the function that all functions opening a region call. It receives the work of the team and wakes the team. The
+ * master's own part begins where it returns.
  */
 static int add_start(struct lib_plan *p, const char *opens)
 {
@@ -83,7 +86,7 @@ static int add_start(struct lib_plan *p, const char *opens)
 	return err ? err : add_cut(p, MXBPF_ACT_OMP_BEGIN, va);
 }
 
-/* And one behind all that end it, whose entry is the end of the master's part. */
+/* Finds the function that all functions ending a region call. Its entry is the end of the master's part. */
 static int add_end(struct lib_plan *p, const char *ends)
 {
 	struct elf_sym sym;
@@ -116,7 +119,7 @@ static int add_workers(struct lib_plan *p)
 
 static int add_points(struct lib_plan *p, enum mxbpf_action action, const struct fork_points *points)
 {
-	/* The stack pointer is the CFA of what was called. */
+	/* At the return address the stack pointer is the CFA of the function that was called. */
 	uint64_t off, cookie = plan_cut_cookie(0, &(struct cut_point){.cfa_base = CUT_CFA_RSP});
 	unsigned i;
 	int err = 0;
@@ -150,7 +153,7 @@ static int add_pool(struct lib_plan *p, const struct adp_team *team)
 	return err ? err : add_workers(p);
 }
 
-/* All of it or nothing: a team of which only a part is seen would look idle. */
+/* Plans all probes of a library or none. With only some of them the team would seem idle. */
 static int plan_lib(struct tgt *t, struct lib_plan *p, const struct adp_team *team)
 {
 	size_t before = p->plan->sites.len, nfuncs = p->probe->nfuncs;
@@ -164,7 +167,7 @@ static int plan_lib(struct tgt *t, struct lib_plan *p, const struct adp_team *te
 	return err;
 }
 
-/* The kind that a library is of; NULL: it is none of OpenMP's. */
+/* Returns the kind of an OpenMP library, or NULL if it is none. */
 static const struct adp_team *team_of(const struct adp_team *teams, const struct tgt_lib *lib)
 {
 	const char *base = strrchr(lib->path, '/');
@@ -194,7 +197,7 @@ int plan_team(struct tgt *t, struct plan *plan, struct plan_probe *p)
 	size_t i;
 	int err;
 
-	p->first_func = 0; /* no functions of the plan: their cookies stay as they are */
+	p->first_func = 0; /* they belong to no function of the plan, so their cookies stay as they are */
 	for (i = 0; i < tgt_nlibs(t); i++) {
 		struct lib_plan lib = {.plan = plan, .probe = p, .lib = tgt_lib(t, i)};
 

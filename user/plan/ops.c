@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --ops: which operators' names are asked for, and which ones are nearest to what nothing matched. */
+/* Matches operator names against --ops, and finds the names nearest to a pattern without a match. */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "plan/plan.h"
 
-/* The next pattern of a list, into buf; false behind the last. */
+/* Copies the next pattern of a list to buf. Returns false at the end. */
 static bool next_pattern(const char **list, char buf[PLAN_PATTERN_BYTES_MAX])
 {
 	size_t n = strcspn(*list, ",");
@@ -18,7 +18,7 @@ static bool next_pattern(const char **list, char buf[PLAN_PATTERN_BYTES_MAX])
 	return true;
 }
 
-/* "conv2d" of "aten::conv2d", "AddBackward0" of "autograd::engine::evaluate_function: AddBackward0". */
+/* Returns "conv2d" for "aten::conv2d", and the part after the last ": " of a longer name. */
 static const char *short_name(const char *name)
 {
 	const char *p = strrchr(name, ':');
@@ -42,7 +42,7 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Letters to insert, delete, replace or swap between a word and the first n letters of a name. */
+/* Returns the number of letters to insert, delete, replace or swap between a word and the first n letters of a name. */
 static unsigned distance(const char *word, size_t len, const char *name, size_t n)
 {
 	unsigned rows[3][PLAN_PATTERN_BYTES_MAX], *last = rows[0], *before = rows[1], *row = rows[2], *spare;
@@ -65,7 +65,7 @@ static unsigned distance(const char *word, size_t len, const char *name, size_t 
 	return last[len];
 }
 
-/* How far a name is from the nearest pattern; of one with a wildcard, only what stands before that counts. */
+/* Returns the distance of a name to the nearest pattern. Only the part before a wildcard counts. */
 static unsigned distance_of(const char *patterns, const char *name)
 {
 	char pattern[PLAN_PATTERN_BYTES_MAX];
@@ -91,7 +91,7 @@ void plan_near_try(struct plan_near *n, const char *name)
 
 	n->seen++;
 	for (i = 0; i < n->n; i++)
-		if (!strcmp(n->best[i].name, word)) /* overloads */
+		if (!strcmp(n->best[i].name, word)) /* an overload of a name that is there already */
 			return;
 	for (i = n->n; i > 0 && n->best[i - 1].distance > d; i--)
 		;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Libraries whose file holds their code only packed. */
+/* Recognizes libraries whose file contains only packed code. */
 #include <errno.h>
 
 #include "plan/priv.h"
 
-/* A function that the runtime's library names, and has, but not in its file. */
+/* Returns true if the library exports a function of this row but its code is not in the file. */
 static bool has_lost(struct elf *elf, const struct adp_probe *row, struct elf_sym *sym)
 {
 	uint64_t off;
@@ -17,7 +17,10 @@ static bool has_lost(struct elf *elf, const struct adp_probe *row, struct elf_sy
 	return false;
 }
 
-/* Whether the row's symbols are looked for in the runtime's library. A look for one that is not exported takes long. */
+/*
+ * Returns true if the symbols of the row belong to the runtime's library. A search for symbols that are not exported
+ * takes long.
+ */
 static bool looks_there(const struct adp_probe *row, bool agent)
 {
 	return !row->lib_glob && !row->each_lib && !(agent && row->by_agent);

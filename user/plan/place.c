@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where the libraries lie in a process, and whether a plan that was made for one is right for another. */
+/* Finds the addresses of libraries in a process, and checks that a plan for one process fits another. */
 #include <errno.h>
 #include <string.h>
 

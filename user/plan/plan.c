@@ -18,7 +18,10 @@
 #include "mxbpf_name.h"
 #include "mxbpf_table.h"
 
-/* Of a function that is longer, or whose symbol has no size, not all branches are known: no slide then. */
+/*
+ * The branches of a longer function, or of one whose symbol has no size, are not all known. Its probe cannot slide
+ * then.
+ */
 #define CODE_BYTES_MAX	   (1u << 20)
 #define CODE_BYTES_UNSIZED 16
 #define LATE_NAME_BYTES	   12
@@ -73,7 +76,7 @@ const char *plan_version(const struct adp *a, const struct tgt_lib *lib)
 	return NULL;
 }
 
-/* Whether a row reads structures whose layout depends on the build. */
+/* Returns true if a row reads structures whose layout depends on the build. */
 static bool row_has_offsets(const struct mxbpf_row *r)
 {
 	return r->name.nderef || r->key.nderef || r->device.nderef || r->size.nderef || r->link.nderef ||
@@ -103,7 +106,7 @@ static bool holds_in(const struct adp_probe *p, const char *version)
 	return !v || *v || layout_in(p, version);
 }
 
-/* Of a runtime's groups, those that are left without the bad ones and what needs them. */
+/* Returns the groups of a runtime that remain without the bad ones and without those that need a bad one. */
 static unsigned groups_without(const struct adp *a, unsigned bad)
 {
 	unsigned all = 0, i;
@@ -122,7 +125,7 @@ unsigned plan_groups_of(const struct adp *a, bool known_build)
 
 	for (i = 0; i < a->nprobes; i++)
 		must |= a->probes[i].optional ? 0 : a->probes[i].group;
-	/* Of a group whose rows may all be missing, too little is left. */
+	/* If all rows of a group are optional, too little of it would remain. */
 	for (i = 0; i < a->nprobes; i++)
 		if (needs_known_build(&a->probes[i]) && !known_build &&
 		    (!a->probes[i].optional || !(must & a->probes[i].group)))
@@ -173,7 +176,7 @@ static struct plan_probe *probe_named(const struct plan *plan, const char *name)
 	return NULL;
 }
 
-/* What the file says of a function at an address that was found already. */
+/* Finds a function whose address another function takes, and describes it by its unwind entry. */
 static int find_taken(const struct plan *plan, const struct adp_hidden *h, struct elf *elf, struct elf_sym *sym,
 		      struct err *e)
 {
@@ -203,7 +206,7 @@ static int find_place(const struct plan *plan, const struct adp_place *p, struct
 	return 0;
 }
 
-/* A function without a symbol, by what else tells it. */
+/* Finds a function without a symbol by the other means of its row. */
 static int find_hidden(const struct plan *plan, struct plan_probe *p, struct elf *elf, struct elf_sym *sym)
 {
 	const struct adp_hidden *h = &p->row->hidden;
@@ -266,7 +269,7 @@ int plan_place(struct elf *elf, const struct elf_sym *sym, struct insn_entry *en
 	return err;
 }
 
-/* What is missing in a build that is not known may be there under another name. */
+/* In an unknown build the missing function may exist under another name, so the reason says both. */
 static int refuse_unknown(struct plan_probe *p)
 {
 	char missing[sizeof(p->reason)];
@@ -275,7 +278,7 @@ static int refuse_unknown(struct plan_probe *p)
 	return plan_refuse(p, "structure offsets are not verified for this build of %s; %s", p->lib->path, missing);
 }
 
-/* Symbol -> address -> decoded instruction -> file offset. Nothing else ever becomes a probe's offset. */
+/* Symbol -> address -> decoded instruction -> file offset. No other value ever becomes the offset of a probe. */
 static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 {
 	struct err why = {0};
@@ -308,7 +311,7 @@ static int resolve_in_lib(struct tgt *t, struct plan *plan, struct plan_probe *p
 	struct elf *elf;
 
 	p->first_func = plan->funcs.len ? (uint32_t)buf_count(&plan->funcs, uint64_t) : 1;
-	if (p->row->each_lib) { /* its programs have to be there when one comes */
+	if (p->row->each_lib) { /* such libraries come later, and their programs must be loaded then */
 		plan->endless[p - plan->probes] = plan->rows[p - plan->probes];
 		plan->endless[p - plan->probes].end = MXBPF_END_NEXT;
 		return 0;
@@ -323,7 +326,9 @@ static int resolve_in_lib(struct tgt *t, struct plan *plan, struct plan_probe *p
 	return resolve(plan, p, elf);
 }
 
-/* Where objects named by alt_name keep what that begins with, by the code that reads their names; else as it is known.
+/*
+ * Sets the place of the name in objects named by alt_name. The code of their methods shows it; otherwise it is the one
+ * of known builds.
  */
 static bool fit_alt_name(const struct plan *plan, const struct plan_probe *p, struct elf *elf, struct mxbpf_row *row)
 {
@@ -338,7 +343,7 @@ static bool fit_alt_name(const struct plan *plan, const struct plan_probe *p, st
 	return plan->version;
 }
 
-/* Of a build that is not known nobody knows where an array has its shape. */
+/* The layout of arrays is unknown in unknown builds. */
 static const struct adp_array *array_of(const struct adp *adp, const char *version)
 {
 	const struct adp_array *a = adp->arrays;
@@ -356,7 +361,7 @@ static void fit_arrays(const struct plan *plan, struct mxbpf_row *row)
 		row->kv = MXBPF_KV_NOTHING;
 }
 
-/* What of a row depends on the build. */
+/* Sets the parts of a row that depend on the build. */
 static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p)
 {
 	const struct adp_layout *layout = layout_in(p->row, plan->version);
@@ -377,13 +382,13 @@ static void fit_row(struct tgt *t, struct plan *plan, const struct plan_probe *p
 		row->name_type = MXBPF_NAMED_NOT;
 	}
 	image = lib ? plan_image(plan, lib) : 0;
-	/* An object points behind its vtable's two words of header. */
+	/* A vtable begins with two words of header, and objects point behind them. */
 	if (image && !tgt_lib_elf(t, lib, &elf, NULL) && !elf_find_sym(elf, p->row->alt_vtable, &sym, NULL) &&
 	    fit_alt_name(plan, p, elf, row))
 		row->alt_object = (sym.va + 16) | (uint64_t)image << MXBPF_NAME_IMAGE_SHIFT;
 }
 
-/* Its hits end iterations; if nobody asked for its spans, nothing else. */
+/* Makes the hits of a row end iterations. If the user did not ask for its spans, they do nothing else. */
 static void set_iteration_end(struct plan *plan, struct plan_probe *p)
 {
 	struct mxbpf_row *row = &plan->rows[p - plan->probes];
@@ -394,7 +399,7 @@ static void set_iteration_end(struct plan *plan, struct plan_probe *p)
 	p->wanted = true;
 }
 
-/* The first that is mapped, or the one that was asked for. */
+/* Returns the first runtime that is mapped, or the one that the user asked for. */
 static int find_runtime(struct tgt *t, struct plan *out, struct err *e)
 {
 	const char *meant = out->opts.runtime;
@@ -429,7 +434,7 @@ static bool has_group(const struct adp *a, enum probe_group g)
 	return false;
 }
 
-/* What the user asked for by name, and this runtime does not have. */
+/* Refuses groups that the user named and this runtime does not have. */
 static int check_groups(const struct plan *p, struct err *e)
 {
 	const struct adp *const *a;
@@ -464,7 +469,7 @@ static void hide_names(struct plan *plan)
 		plan->lenders[i] = plan_hash(plan->adp->lenders[i]);
 }
 
-/* Whether a later row is there for the case that this one is refused. */
+/* Returns true if a later row replaces this one when it is refused. */
 static bool has_stand_in(const struct adp *a, const struct adp_probe *row)
 {
 	unsigned i;
@@ -494,7 +499,7 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 		plan_refuse(p, "there is nothing for it to end: %s is refused", p->row->ends);
 		return 0;
 	}
-	/* Nothing that --ops leaves is there otherwise. */
+	/* A row that exists but is excluded by --ops needs no replacement. */
 	if (first && (!first->reason[0] || (first->nleft && !first->nfuncs))) {
 		p->spare = true;
 		p->wanted = false;
@@ -507,7 +512,7 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 			       plan_group_name(p->row->group),
 			       plan_group_name((enum probe_group)(p->row->needs & -p->row->needs)));
 	err = resolve_in_lib(t, out, p);
-	if (err == -ENOENT && p->row->row.action == MXBPF_ACT_POOL) { /* most builds have but one kind of pool */
+	if (err == -ENOENT && p->row->row.action == MXBPF_ACT_POOL) { /* most builds have only one kind of pool */
 		p->spare = true;
 		p->wanted = false;
 		return 0;
@@ -533,7 +538,7 @@ static int check_iteration_ends(const struct plan *p, struct err *e)
 		       p->lib->path);
 }
 
-/* The session goes on without what only planning needs. */
+/* Frees tables that only planning needs. */
 static void forget_tables(struct tgt *t, const struct plan *p)
 {
 	struct elf *elf;
@@ -593,7 +598,10 @@ bool plan_is_late(const struct plan_probe *probe, const struct tgt_lib *lib)
 	return probe->wanted && probe->row->each_lib && !fnmatch(probe->row->each_lib, lib->path, 0);
 }
 
-/* "inductor::cimefqv2awgl" of ".../im/cimefqv2awglmdyhrfv....so": enough to find the file by. */
+/*
+ * Makes a name such as "inductor::cimefqv2awgl" from ".../im/cimefqv2awglmdyhrfv....so". It is long enough to find the
+ * file.
+ */
 static void late_name(const struct plan_probe *p, char name[64])
 {
 	const char *file = strrchr(p->lib->path, '/') + 1;

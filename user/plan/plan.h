@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adapters x target x ELF -> resolved probes, each with the reason if it is refused. Touches nothing. */
+/*
+ * A plan turns an adapter, a target process and its ELF files into probes. A refused probe has a reason. Planning
+ * changes nothing in the process.
+ */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
 
@@ -11,67 +14,67 @@
 #include "plan/probe.h"
 #include "target/target.h"
 
-/* The words of --probes; ends with name == NULL. */
+/* The words of --probes. The last row has name == NULL. */
 struct plan_group {
 	const char *name;
 	enum probe_group group;
-	const char *help; /* NULL: not to be asked for by name */
+	const char *help; /* NULL: users cannot ask for it by name */
 };
 extern const struct plan_group plan_groups[];
 const char *plan_group_name(enum probe_group g);
 
-/* A row of the adapter and what became of it. */
+/* A row of the adapter and the result of planning it. */
 struct plan_probe {
 	const struct adp_probe *row;
 	struct tgt_lib *lib; /* borrowed; NULL if it is not mapped */
-	const char *symbol;  /* the alternative that exists, or the family's prefix; NULL if none */
-	bool hidden;	     /* it has no name in the library: symbol is the first alternative */
-	uint64_t off;	     /* of the entry (of a family the first one); meaningful while !reason[0] */
+	const char *symbol;  /* the first alternative that exists, or the family's prefix; NULL if none */
+	bool hidden;	     /* the library does not name it: symbol is the first alternative */
+	uint64_t off;	     /* file offset of the (first) function's entry; valid if reason is empty */
 	struct insn_entry entry;
-	unsigned nfuncs;      /* functions that are probed: 1, or the family's */
-	uint32_t first_func;  /* number of the first of them */
-	unsigned nendless;    /* of these, functions without a cut: they end with the thread's next event */
-	unsigned nleft;	      /* functions that --ops leaves out */
-	bool calibrated;      /* its offsets are those that the code of this build shows */
-	bool wanted;	      /* its group was asked for, and no other row does the same */
-	bool spare;	      /* the row that it stands in for is there: it is not resolved */
-	const char *stand_in; /* of a refused one: name of the row that does the same; NULL none */
-	char reason[256];     /* why it is refused; "" if it will be attached */
+	unsigned nfuncs;      /* number of probed functions: 1, or those of the family */
+	uint32_t first_func;  /* number of the first function */
+	unsigned nendless;    /* functions without a cut: their spans end at the next event of their thread */
+	unsigned nleft;	      /* functions that --ops excludes */
+	bool calibrated;      /* its structure offsets were read from the code of this build */
+	bool wanted;	      /* the user asked for its group, and no other row replaces it */
+	bool spare;	      /* not resolved, because the row that it would replace is there */
+	const char *stand_in; /* if refused: name of the row that replaces it; NULL: none */
+	char reason[256];     /* why it is refused; "": it will be attached */
 };
 
 /* A span name that the plan knows. */
 struct plan_name {
-	uint64_t id; /* as BPF would hash it */
+	uint64_t id; /* the hash that BPF computes */
 	char *text;  /* owned */
 };
 
-/* One place where a probe goes. */
+/* One probe: a place in a library and the action of a hit. */
 struct plan_site {
 	const struct plan_probe *probe;
-	const struct mxbpf_row *row; /* what a hit does: the probe's, or the end of its span */
+	const struct mxbpf_row *row; /* action of a hit: that of the row, or the end of its span */
 	struct tgt_lib *lib;
 	uint64_t off; /* file offset */
 	uint64_t cookie;
 };
 
-/* A function that is told by where its call of another comes back to. */
+/* A function that BPF recognizes by the return address of a call. */
 struct plan_caller {
 	uint64_t return_va;
-	uint64_t cookie; /* as at a cut: function and frame address at the call */
+	uint64_t cookie; /* as for a cut: the function, and how to compute the frame address at the call */
 };
 
-/* What is wanted of a process. */
+/* The user's choice of probes for a process. */
 struct plan_opts {
 	unsigned groups;     /* mask of enum probe_group */
-	const char *ops;     /* of operators, only those whose names match these patterns; NULL: all */
-	bool iterations;     /* their ends as well */
-	bool agent;	     /* what the agent sees is not probed */
-	const char *runtime; /* its name; NULL: whichever is mapped */
-	bool lenient;	     /* for `check`: refusals stay in the rows */
-	unsigned probes_max; /* what the backend can attach; 0: any number */
+	const char *ops;     /* patterns of operator names; NULL: all operators */
+	bool iterations;     /* also probe the ends of iterations */
+	bool agent;	     /* do not probe what the agent sees */
+	const char *runtime; /* name of the runtime; NULL: the one that is mapped */
+	bool lenient;	     /* for `check`: a refused probe is no error */
+	unsigned probes_max; /* limit of the backend; 0: no limit */
 };
 
-/* Of words that were seen, those nearest to the patterns: "conv1d, conv2d". Zero-initialise; text is for the caller. */
+/* Collects the seen names that are nearest to the patterns, such as "conv1d, conv2d". Zero-initialise it. */
 struct plan_near {
 	const char *patterns;
 	struct {
@@ -84,111 +87,124 @@ struct plan_near {
 
 struct plan {
 	const struct adp *adp;
-	struct tgt_lib *lib;	       /* the runtime's; borrowed from the target */
-	const struct adp *beside;      /* another runtime that the process has mapped; NULL none */
-	struct tgt_lib *omp_unseen;    /* with PROBE_OMP, a library whose teams are not seen; borrowed, NULL none */
-	const char *version;	       /* "1.9.1"; NULL for an unknown build */
-	const struct adp_array *array; /* how its arrays lie; NULL: not known */
-	struct plan_probe *probes;     /* owned, one a row of the adapter */
+	struct tgt_lib *lib;	       /* the runtime's library; borrowed from the target */
+	const struct adp *beside;      /* another runtime that the process has mapped; NULL: none */
+	struct tgt_lib *omp_unseen;    /* with PROBE_OMP: a library whose teams have no probes; borrowed, NULL: none */
+	const char *version;	       /* "1.9.1"; NULL: unknown build */
+	const struct adp_array *array; /* layout of its arrays; NULL: unknown */
+	struct plan_probe *probes;     /* owned, one per row of the adapter */
 	uint32_t first_func;	       /* number of funcs[0] */
 	size_t nprobes;
-	struct buf sites;   /* of struct plan_site: all that is wanted and not refused, ends before entries */
+	struct buf sites;   /* of struct plan_site: every probe to attach, ends before entries */
 	struct buf names;   /* of struct plan_name, each text once */
-	struct buf funcs;   /* of uint64_t: name ids by number of the function; 0: not named by the plan */
-	struct buf args;    /* of struct mxbpf_func_args, likewise */
-	struct buf callers; /* of struct plan_caller: of rows with by_caller */
-	uint64_t hidden[MXBPF_HIDDEN_MAX];	  /* name ids; 0: none */
-	uint64_t lenders[MXBPF_LENDERS_MAX];	  /* likewise */
-	struct mxbpf_row *rows;			  /* owned: the probes' rows, made to fit the target */
-	struct mxbpf_row *iteration_ends;	  /* owned: the same for functions that end an iteration as well */
-	struct mxbpf_row *endless;		  /* owned: the same for functions without a cut */
-	struct mxbpf_target target;		  /* what BPF must know of this process */
-	struct tgt_lib *images[MXBPF_IMAGES_MAX]; /* libraries whose objects are named; borrowed, NULL none */
-	unsigned details;			  /* enum mxbpf_detail: what its spans can have */
-	int32_t number_off, of_thread_off;	  /* with opts.agent and without no_seq: in what a call is known by */
-	struct err no_seq, no_args; /* why they are refused; code 0: they are not, or the runtime has none */
-	uint32_t tensor_keys_off, tensor_storage_off; /* MXBPF_DETAIL_ARGS; the latter 0: not known */
-	uint64_t mark_vtables[MXBPF_MARK_CLASSES]; /* what objects of TASK, FRAME, EVENT begin with, in the file; 0: not
-						    * known
-						    */
-	unsigned nargless;     /* functions whose schema is not understood: their spans have no arguments */
-	struct plan_opts opts; /* ops borrowed */
-	struct plan_near near; /* names that ops leaves out */
+	struct buf funcs;   /* of uint64_t: name ids by number of the function; 0: the plan gives no name */
+	struct buf args;    /* of struct mxbpf_func_args, by number of the function */
+	struct buf callers; /* of struct plan_caller: for rows with by_caller */
+	uint64_t hidden[MXBPF_HIDDEN_MAX];	  /* name ids; 0: end */
+	uint64_t lenders[MXBPF_LENDERS_MAX];	  /* name ids; 0: end */
+	struct mxbpf_row *rows;			  /* owned: the rows of the probes, adapted to the target */
+	struct mxbpf_row *iteration_ends;	  /* owned: the rows for functions that also end an iteration */
+	struct mxbpf_row *endless;		  /* owned: the rows for functions without a cut */
+	struct mxbpf_target target;		  /* addresses in this process, for BPF */
+	struct tgt_lib *images[MXBPF_IMAGES_MAX]; /* libraries with named objects; borrowed, NULL: none */
+	unsigned details;			  /* enum mxbpf_detail: details that its spans can have */
+	int32_t number_off,
+		of_thread_off; /* with opts.agent, unless no_seq is set: offsets in the object that identifies a call */
+	struct err no_seq, no_args; /* why they are refused; code 0: they work, or the runtime has none */
+	uint32_t tensor_keys_off, tensor_storage_off; /* for MXBPF_DETAIL_ARGS; tensor_storage_off 0: unknown */
+	uint64_t mark_vtables[MXBPF_MARK_CLASSES];    /* vtables of TASK, FRAME and EVENT, in the file; 0: unknown */
+	unsigned nargless;     /* functions with a schema that mxbpf cannot parse: their spans have no arguments */
+	struct plan_opts opts; /* opts.ops is borrowed */
+	struct plan_near near; /* names that opts.ops excludes */
 };
 
 /*
- * ERR_TARGET if no adapter's library is mapped (says what was looked for), or if a required probe of a wanted group is
- * refused; ERR_USAGE if a group lacks the one it needs, or the runtime has nothing that was asked for by name.
+ * Makes a plan for a process. Returns ERR_TARGET if no library of a runtime is mapped (the message names those it
+ * looked for) or if a required probe of a requested group is refused. Returns ERR_USAGE if a group lacks the group that
+ * it needs, or if the runtime does not have a group that the user named.
  */
 int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct err *e);
 
-/* Of libraries whose build-ids are known; without one, the very same file. */
+/* Compares the build-ids of two libraries. If these are unknown, it compares the files. */
 bool plan_same_build(const struct tgt_lib *a, const struct tgt_lib *b);
 
 /*
- * Whether the plan is right for another process as it is: that has the very same files mapped. Then out is where things
- * lie there. 0, -ENOENT.
+ * Checks that a plan fits another process, which must have the same files mapped. Sets out to the addresses in that
+ * process. Returns 0 or -ENOENT.
  */
 int plan_fits(const struct plan *p, struct tgt *t, struct mxbpf_target *out);
 
-#define PLAN_PATTERN_BYTES_MAX 256 /* with its NUL */
+#define PLAN_PATTERN_BYTES_MAX 256 /* includes the NUL */
 
 /*
- * Whether a name, or what stands behind its last "::" or ": ", matches one of the shell patterns in a list joined by
- * commas. Case counts.
+ * Returns true if a name, or its part after the last "::" or ": ", matches one of the comma-separated shell patterns.
+ * Case matters.
  */
 bool plan_ops_match(const char *patterns, const char *name);
 void plan_near_try(struct plan_near *n, const char *name);
 const char *plan_near_text(const struct plan_near *n, char buf[300]);
 
-/* With PROBE_OMP, the probe that stands for parallel regions of OpenMP's; else NULL. */
+/* With PROBE_OMP, returns the probe that stands for parallel regions of OpenMP. Otherwise returns NULL. */
 const struct plan_probe *plan_teams(const struct plan *p);
-/* Why a probe is off, refused or less than it could be; "" if it is none of these. Borrowed from the probe or buf. */
+/* Says why a probe is off, refused or limited; "" if it is none of these. Borrowed from the probe or buf. */
 #define PLAN_WHY_BYTES 320
 const char *plan_why(const struct plan_probe *p, char buf[PLAN_WHY_BYTES]);
-/* Functions of operators that plan_opts.ops asks for, where names are known beforehand; *left: those that it leaves
- * out. */
+/*
+ * Returns the number of operator functions that match plan_opts.ops, and in *left the number of those that do not.
+ * Counts only operators with a known name.
+ */
 unsigned plan_ops_matched(const struct plan *p, unsigned *left);
 
 /*
- * Makes rows and numbers of functions those of another plan for the same build, whose process has other libraries
- * beside the runtime's. 0, -ENOTSUP: they differ in more than that.
+ * Gives the plan the rows and function numbers of another plan for the same build, whose process has other libraries
+ * mapped. Returns 0, or -ENOTSUP if the plans differ in more than that.
  */
 int plan_like(struct plan *p, const struct plan *other);
 /*
- * What a probe with each_lib is in one such library: a plan of its own, with the rows of p and functions numbered from
- * first_func on. 0, -ENOENT: it has nothing to probe, else -errno. plan_fini() in any case.
+ * Makes a plan for one library of a probe with each_lib. It has the rows of p, and numbers its functions from
+ * first_func on. Returns 0, -ENOENT if the library has nothing to probe, or another -errno. Call plan_fini() in any
+ * case.
  */
 int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *t, struct tgt_lib *lib,
 	      uint32_t first_func, struct plan *out, struct err *e);
-/* Whether a library is one of those. */
+/* Returns true if the library matches the each_lib of the probe. */
 bool plan_is_late(const struct plan_probe *probe, const struct tgt_lib *lib);
-/* What a function of the plan is called in the tables, or the probe's name. */
+/* Returns the name of a function in the tables, or the name of the probe. */
 const char *plan_func_name(const struct plan *p, const struct plan_probe *probe, uint32_t func);
-/* What the profiler that the runtime itself has was told last: `runs` and `paused`. 0, or -errno with e set. */
+/* Reads the state (`runs` and `paused`) of the runtime's own profiler. Returns 0, or -errno with e set. */
 int plan_app_state(const struct plan *p, struct tgt *t, struct mxbpf_app *out, struct err *e);
-/* Of a library whose build-id is known (tgt_lib_elf() has succeeded); NULL for an unknown build. */
+/* Returns the version of a library whose build-id was read by tgt_lib_elf(), or NULL for an unknown build. */
 const char *plan_version(const struct adp *a, const struct tgt_lib *lib);
 /*
- * Whether what the process runs is the library's own file: one that was packed is unpacked into memory that no file is
- * behind, where nothing can be probed. agent: without the functions whose calls the agent sees. 0, -ENOTSUP.
+ * Checks that the process runs the code in the library's file. A packed library unpacks itself into anonymous memory,
+ * where no probe can be attached. `agent` leaves out functions that the agent sees. Returns 0 or -ENOTSUP.
  */
 int plan_check_packed(struct tgt *t, const struct adp *a, struct tgt_lib *lib, bool agent, struct err *e);
-/* Mask of the groups that a runtime has; without known_build, those that work on a build that is not known. */
+/*
+ * Returns the mask of groups that a runtime has. Without known_build, it has only those that work on an unknown build.
+ */
 unsigned plan_groups_of(const struct adp *a, bool known_build);
-/* The same of a plan that was made leniently for all groups: those of which something is there, and nothing that they
- * need is refused. */
+/*
+ * Returns the mask of groups that work, for a plan made leniently with all groups: at least one probe of each is there,
+ * and no probe that it requires is refused.
+ */
 unsigned plan_groups_left(const struct plan *p);
-/* Whether builds that are not known may have offsets that their code shows. */
+/* Returns true if mxbpf can read structure offsets of unknown builds from their code. */
 bool plan_calibrates(const struct adp *a);
-/* The id of a name, as BPF hashes it; of a text of len bytes that BPF would read with tag (0 of most names). */
+/*
+ * Returns the id of a name, as BPF hashes it. plan_text_id() is for a text of len bytes that BPF reads with `tag` (0
+ * for most names).
+ */
 uint64_t plan_hash(const char *name);
 uint64_t plan_text_id(unsigned tag, const char *text, size_t len);
-/* The name of a NAMED_COOKIE span; NULL if id is none of the plan. */
+/* Returns the name of a NAMED_COOKIE span, or NULL if the plan does not have this id. */
 const char *plan_span_name(const struct plan *p, uint64_t id);
 void plan_fini(struct plan *p);
 
-/* Finds the instruction at a function's entry that may be probed, and its file offset. 0 or -errno with e set. */
+/*
+ * Finds the instruction at a function's entry where a probe may go, and its file offset. Returns 0, or -errno with e
+ * set.
+ */
 int plan_place(struct elf *elf, const struct elf_sym *sym, struct insn_entry *entry, uint64_t *off, struct err *e);
 
 #endif

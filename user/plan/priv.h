@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the plan room: from a function to its sites, and families of functions. */
+/* Functions shared inside this room: from a function to its probes, and families of functions. */
 #ifndef PLAN_PRIV_H
 #define PLAN_PRIV_H
 
@@ -7,64 +7,75 @@
 #include "mxbpf_args.h"
 #include "plan/plan.h"
 
-/* Notes why; returns -ENOENT. */
+/* Stores why a probe is refused. Returns -ENOENT. */
 int plan_refuse(struct plan_probe *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* A function of a row. */
 struct plan_func {
 	uint64_t va, entry_off;
-	const char *name;   /* of its spans; NULL none */
-	const char *schema; /* "base.overload(Type name, ...) -> Type"; NULL: not known */
+	const char *name;   /* name of its spans; NULL: none */
+	const char *schema; /* "base.overload(Type name, ...) -> Type"; NULL: unknown */
 	const char *symbol;
 };
 
-/* Numbers a function and adds its sites: entry and, if its span ends by cut, the cut. Strings are copied. 0, -ENOMEM.
+/*
+ * Numbers a function and adds its probes: the entry and, for a span that ends by a cut, the cut. Copies the strings.
+ * Returns 0 or -ENOMEM.
  */
 int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, const struct plan_func *f);
 
-/* How a function of this schema is given its arguments; n 0 if it is not understood. */
+/*
+ * Returns where a function with this schema gets its arguments. The result has n == 0 if the schema cannot be parsed.
+ */
 struct mxbpf_func_args plan_args(const struct adp *adp, const struct plan_func *f);
 
-/* The same of a function that is told by its call: not probed itself. */
+/* Numbers a function that is recognized by its call and has no probe of its own. Returns 0 or -ENOMEM. */
 int plan_add_caller(struct plan *plan, const struct plan_probe *p, const struct caller *c, const char *name);
 
-/* Offsets of a row that an unknown build may have elsewhere, into its row of the plan. 0, -ENOENT with p->reason. */
+/*
+ * Sets the structure offsets of a row of an unknown build in the plan's row. Returns 0, or -ENOENT with p->reason set.
+ */
 int plan_calibrate(struct plan *plan, struct plan_probe *p, struct elf *elf, const struct elf_sym *func);
 
-/* A row with team set. As plan_family(). */
+/* Plans a row with teams. Returns like plan_family(). */
 int plan_team(struct tgt *t, struct plan *plan, struct plan_probe *p);
 
 uint64_t plan_cut_cookie(uint64_t func, const struct cut_point *c);
 
-/* A site that stands for no function of its own. */
+/* Adds a probe that belongs to no numbered function. */
 int plan_add_site(struct plan *plan, const struct plan_probe *p, uint64_t off);
 
-/* Every function of the row's family. 0, -ENOENT with p->reason, -ENOMEM. */
+/* Plans every function of the row's family. Returns 0, -ENOENT with p->reason set, or -ENOMEM. */
 int plan_family(struct plan *plan, struct plan_probe *p, struct elf *elf);
 
-/* What the details read in this build and process; takes from the rows those of which that is not known. */
+/* Finds in this build and process what the details read. Removes details that are not found from the rows. */
 void plan_details(struct tgt *t, struct plan *plan);
 
-/* Which objects the program's own marks are; without that, rows of those that have spans are refused. */
+/* Finds the objects of user annotations. If that fails, rows that make spans of them are refused. */
 void plan_app_marks(struct plan *plan);
 
 bool plan_hides(const struct adp *a, const char *name);
 
-/* Takes what was planned for a row out again. */
+/* Removes the probes of a row from the plan. */
 void plan_drop_sites(struct plan *plan, const struct plan_probe *p);
 
-/* Gives up ends, then optional rows, until the plan is not larger than probes_max; then what lost its ends by that. */
+/*
+ * Makes the plan fit into probes_max probes: removes ends first, then optional rows, and then rows that need a removed
+ * one.
+ */
 void plan_fit(struct plan *plan);
-/* A function that ends iterations and is probed for its span as well has one probe, as the order of two is not known.
+/*
+ * Merges the two probes of a function that both ends iterations and has a span. The kernel does not define the order of
+ * two probes at one place.
  */
 void plan_merge_iteration_ends(struct plan *plan);
 
-/* Ends before entries: an entry without its end would open a span that nothing closes. */
+/* Sorts ends before entries, because an entry without its end would open a span that nothing closes. */
 void plan_order_sites(struct plan *plan);
 
-/* The number of a library whose objects are named; 0: there is no room. */
+/* Returns the number of a library with named objects, or 0 if the table is full. */
 unsigned plan_image(struct plan *plan, struct tgt_lib *lib);
-/* Where those lie in the process of the plan. */
+/* Finds the addresses of these libraries in the process of the plan. */
 void plan_place_images(struct plan *plan, struct tgt *t);
 
 #endif

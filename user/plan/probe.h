@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The types of a plan: what an adapter writes down as const tables, and what planning makes of it. */
+/* Types of the adapters' constant tables, from which plans are made. */
 #ifndef PLAN_PROBE_H
 #define PLAN_PROBE_H
 
@@ -12,7 +12,7 @@
 
 #define PROBE_SYMBOLS_MAX 3
 
-/* Groups of --probes, in the order of --help. */
+/* The groups of --probes, in the order of --help. */
 enum probe_group {
 	PROBE_OP = 1 << 0,
 	PROBE_API = 1 << 1,
@@ -20,16 +20,16 @@ enum probe_group {
 	PROBE_WAIT = 1 << 3,
 	PROBE_INSIDE = 1 << 4, /* operators inside bulks and segments */
 	PROBE_CUSTOM = 1 << 5, /* operators written in the program's language */
-	PROBE_MARK = 1 << 6,   /* the program's own marks, and what it says to the built-in profiler */
-	PROBE_DATA = 1 << 7,   /* the next batch of data */
-	PROBE_KV = 1 << 8,     /* parameters to and from other devices and hosts */
-	PROBE_LINK = 1 << 9,   /* arrows; only when a trace or recording is written */
+	PROBE_MARK = 1 << 6,   /* user annotations, and the program's calls of the built-in profiler */
+	PROBE_DATA = 1 << 7,   /* fetching the next batch of data */
+	PROBE_KV = 1 << 8,     /* parameters sent to or received from other devices and hosts */
+	PROBE_LINK = 1 << 9,   /* arrows; only for a trace or a recording */
 	PROBE_WORK = 1 << 10,  /* instead of PROBE_API: only the calls that do work */
-	PROBE_ITER = 1 << 11,  /* ends of iterations, where no other group probes them */
-	PROBE_OMP = 1 << 12,   /* parallel regions of OpenMP's */
-	PROBE_STEP = 1 << 13,  /* what iterations are told by */
-	PROBE_LIFE = 1 << 14,  /* operators from being pushed to being started; whom the program waits for */
-	PROBE_POOL = 1 << 15,  /* what holds memory: pools, scopes */
+	PROBE_ITER = 1 << 11,  /* ends of iterations that no other group probes */
+	PROBE_OMP = 1 << 12,   /* parallel regions of OpenMP */
+	PROBE_STEP = 1 << 13,  /* calls that make iterations */
+	PROBE_LIFE = 1 << 14,  /* operators from push to start, and waits of the program for them */
+	PROBE_POOL = 1 << 15,  /* owners of memory: pools, scopes */
 };
 
 /* A member function of a family and the operator that it calls. */
@@ -38,14 +38,16 @@ struct adp_member {
 };
 
 /*
- * Functions that share a row: all whose mangled names are prefix, and if method is set prefix <length><name> method.
- * With schema set, <name> is that of a constant string "base.overload(" or "base(" of the library with '.' written '_',
- * and the span's name is schema + base; with members set as well, only these and as the table says, less those that
- * merely hand over to another. Or those in a list, as far as they exist, whose spans are named as they are.
- * With calls set and a prefix, they are not probed themselves, but where they all come by: the entry of the function of
- * that name; who came is told by the return address (row.by_caller). Without a prefix, for libraries that do not name
- * them: all without a name that call that function and are of the shape.
- * With members alone those functions, as far as they exist, whose spans are named as the table says.
+ * Functions that share a row. There are five ways to name them:
+ *  - prefix, with or without method: all functions whose mangled names are prefix, or prefix <length><name> method.
+ *  - With schema also set, <name> is that of a constant string "base.overload(" or "base(" of the library with '.'
+ *    written as '_', and the span's name is schema + base. With members also set, only these functions count and the
+ *    table names them; functions that only call another one are left out.
+ *  - list: those of its functions that exist. Their spans have the names in the list.
+ *  - members alone: those of its functions that exist. The table names their spans.
+ *  - calls: with a prefix, the probe goes to the entry of the function `calls`, through which all these functions pass,
+ *    and the return address tells which one it was (row.by_caller). Without a prefix, for libraries without these
+ * names, all functions without a name that call that function and have the given shape.
  */
 struct adp_family {
 	const char *prefix; /* NULL: no family, a list, or calls */
@@ -57,181 +59,195 @@ struct adp_family {
 	struct caller_shape shape;
 };
 
-/* Parallel regions of threads, in every library of such a name. `opens` is a function that opens one, does its part and
- * leaves, `ends` one that leaves. */
+/*
+ * Parallel regions of OpenMP in each library with such a name. `opens` is a function that opens a region, runs its part
+ * of it and leaves it. `ends` is one that leaves it.
+ */
 struct adp_team {
 	const char *lib_globs[4]; /* basenames; ends with NULL */
 	const char *opens, *ends;
-	const char *forks, *invokes; /* as in struct fork_names; NULL: found by the shape of a pool's threads */
+	const char *forks, *invokes; /* as in struct fork_names; NULL: found by the shape of a pool */
 };
 
-/* Where a function without a name lies in a build: its address in the file, which begins an entry of the unwind table.
+/*
+ * The place of a function without a name in a build: its address in the file, where an entry of the unwind table
+ * begins.
  */
 struct adp_place {
 	const char *version; /* NULL: end of table */
 	uint64_t va;
 };
 
-/* How a function is found that the library does not name; the first that is set. Without any: not at all. */
+/* Ways to find a function that the library does not name. The first that is set is used. */
 struct adp_hidden {
-	const char *class_name; /* its place in the virtual table of a class, by that's name in its type_info */
+	const char *class_name; /* mangled name of a class; `slot` is a place in its virtual table */
 	unsigned slot;
-	const char *text;     /* the one function that refers to this text */
-	const char *taken_by; /* the one whose address is taken by the function of this row, which stands before */
+	const char *text;		/* text that only this function refers to */
+	const char *taken_by;		/* an earlier row: the function of that row takes the address of this one */
 	const struct adp_place *places; /* known builds */
 };
 
-/* What a row is in a build whose structures are others. */
+/* The row for builds with other structures. */
 struct adp_layout {
-	const char *version; /* of adp.builds; NULL: end of table */
+	const char *version; /* one of adp.builds; NULL: end of table */
 	struct mxbpf_row row;
-	const char *bulk; /* row.bulk_id; NULL: 0 */
+	const char *bulk; /* the text of row.bulk_id; NULL: 0 */
 };
 
-/* Which code shows the offsets of a row in builds that are not known: see plan/calibrate.c. */
+/* The code that shows the structure offsets of a row in unknown builds; see plan/calibrate.c. */
 enum adp_shown {
-	ADP_SHOWN_NOT = 0,	   /* none */
-	ADP_SHOWN_BLOCK = 1,	   /* that of the function, which is handed a block with an operator */
-	ADP_SHOWN_HANDLE = 2,	   /* likewise, the address of an allocation's handle */
-	ADP_SHOWN_HANDLE_COPY = 3, /* a copy of it */
+	ADP_SHOWN_NOT = 0,	   /* no such code */
+	ADP_SHOWN_BLOCK = 1,	   /* the function itself, whose argument is a block with an operator */
+	ADP_SHOWN_HANDLE = 2,	   /* the function itself, whose argument is the address of an allocation's handle */
+	ADP_SHOWN_HANDLE_COPY = 3, /* the function itself, whose argument is a copy of the handle */
 };
 
-/* One row of an adapter: a function of the runtime, or a family of them, and what a hit means. */
+/* One row of an adapter: a function of the runtime, or a family of functions, and the meaning of a hit. */
 struct adp_probe {
-	const char *name; /* "operator.start": in reports, check and JSON */
+	const char *name; /* "operator.start"; in reports, `check` and JSON */
 	enum probe_group group;
-	unsigned needs;	      /* its spans end with those of one of these groups; 0 none */
-	unsigned pair_inside; /* where one of these groups is probed, its spans end with the first that opens in them */
-	bool by_agent;	      /* where there is an agent, that sees these calls */
-	bool optional;	      /* may be missing; otherwise the group is refused without it */
-	const char *ends;     /* name of a row before it: refused with that, whose spans it ends */
-	const char *instead_of; /* name of a row before it: used only where that one is refused */
-	const char *lib_glob;	/* basename of its library; NULL: the runtime's */
-	const char *each_lib;	/* instead: every library of such a path, whenever it is mapped; its spans are named
-				 * span_name and the first part of the file's name */
-	const char *const *versions; /* its offsets hold in these alone, of adp.builds; ends with NULL. NULL: in all */
-	const struct adp_layout *layouts; /* and in these the row is another */
-	enum adp_shown shown;		  /* its offsets, if its build is not known */
-	bool any_build; /* its recipes follow the C++ ABI, not a layout of this build; alt_name may: see alt_readers */
-	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives, first that exists */
-	struct adp_hidden hidden;		/* if there is none of them */
-	struct adp_family family;		/* instead of symbols */
-	const struct adp_team *teams;		/* likewise; ends with one without a library */
-	const char *alt_lib_glob, *alt_vtable;	/* NAMED_OBJECT: objects of this vtable are named by row.alt_name */
-	/* Their methods that read the name as alt_name does, which say where it is; without, it is as in known builds.
+	unsigned needs;		     /* spans end with those of one of these groups; 0: none */
+	unsigned pair_inside;	     /* if one of these groups is probed, spans end with its first span in them */
+	bool by_agent;		     /* the agent, if there is one, sees these calls */
+	bool optional;		     /* may be missing; a missing required row refuses the group */
+	const char *ends;	     /* name of an earlier row whose spans this row ends; refused together with it */
+	const char *instead_of;	     /* name of an earlier row; this row is used only if that one is refused */
+	const char *lib_glob;	     /* basename of its library; NULL: that of the runtime */
+	const char *each_lib;	     /* or every library with such a path, even later; its name is added to span_name */
+	const char *const *versions; /* those of adp.builds where its offsets hold; ends with NULL. NULL: all */
+	const struct adp_layout *layouts; /* builds where the row is another */
+	enum adp_shown shown;		  /* how to find the offsets in an unknown build */
+	bool any_build; /* its recipes follow the C++ ABI, not a layout of one build; alt_name may: see alt_readers */
+	const char *symbols[PROBE_SYMBOLS_MAX]; /* alternatives; the first that exists counts */
+	struct adp_hidden hidden;		/* used if none of the symbols exists */
+	struct adp_family family;		/* used instead of symbols */
+	const struct adp_team *teams;		/* used instead of symbols; ends with one without a library */
+	const char *alt_lib_glob, *alt_vtable;	/* NAMED_OBJECT: objects with this vtable are named by row.alt_name */
+	/*
+	 * Methods of these objects that read the name as alt_name does; their code shows its place. NULL: the place in
+	 * known builds.
 	 */
 	const char *alt_readers[PROBE_SYMBOLS_MAX];
-	const char *only;      /* calls of this name alone, by row.name; the span's is row.alt_name */
-	const char *iteration; /* a call whose name begins so ends an iteration; "*" all; NULL none */
-	/* Which C++ argument is the address of a vector of tensors, or of boxed values, whose layout is the build's; 0:
-	 * none, the schema says what there is. */
+	const char *only;      /* only calls with this name, by row.name; the span's name is row.alt_name */
+	const char *iteration; /* calls whose name starts so end an iteration; "*": all; NULL: none */
+	/*
+	 * Number of the C++ argument that is the address of a vector of tensors, or of boxed values, in the layout of
+	 * the build. 0: none; the schema describes the arguments.
+	 */
 	uint8_t tensors_arg, values_arg;
-	const char *span_name; /* NAMED_COOKIE: the span's name. NAMED_OBJECT: before the class's */
+	const char *span_name; /* NAMED_COOKIE: the span's name. NAMED_OBJECT: prefix of the class's name */
 	struct mxbpf_row row;
 };
 
-/* A type of the runtime's schemas, and how the ABI passes it: by registers if there are enough, else on the stack. */
+/* A type in the runtime's schemas and how the ABI passes it: in registers if there are enough, else on the stack. */
 struct adp_type {
-	const char *base, *suffix; /* "int", "[]?"; "[N]": of a fixed number, which is "[]" where no row says so */
+	const char *base, *suffix; /* "int", "[]?"; "[N]": N items, which is "[]" without a row of its own */
 	uint8_t kind;		   /* enum mxbpf_arg_kind */
-	uint8_t gp, fp;		   /* registers of each kind */
-	uint8_t stack;		   /* words; never in registers */
-	uint8_t opt, opt_off;	   /* as in struct mxbpf_arg, from its beginning, which fp registers come first in */
+	uint8_t gp, fp;		   /* number of registers of each kind */
+	uint8_t stack;		   /* number of words that are always passed on the stack */
+	uint8_t opt, opt_off;	   /* as in struct mxbpf_arg, from its start; values of fp registers come first there */
 };
 
-/* MXBPF_DETAIL_ARGS. */
+/* Tables for MXBPF_DETAIL_ARGS. */
 struct adp_args {
 	const struct adp_type *types; /* ends with base == NULL */
 	const char *const *dtypes;    /* names of element types by number */
 	unsigned ndtypes;
 	const char *keys_symbol;			   /* function that joins the key sets of two tensors */
-	const char *undefined_lib_glob, *undefined_symbol; /* the tensor that stands for none */
-	/* Known layouts by the offset of the key set: where the storage is. Others: every tensor counts as having
-	 * strides. */
+	const char *undefined_lib_glob, *undefined_symbol; /* the tensor that stands for no tensor */
+	/*
+	 * The place of the storage in known layouts, by the offset of the key set. In other layouts every tensor counts
+	 * as having strides.
+	 */
 	const struct adp_storage {
 		uint32_t keys_off, storage_off;
 	} * storages; /* ends with 0 */
 };
 
-/* A device type of the runtime and how it is written. */
+/* A device type of the runtime and its written form. */
 struct adp_device {
 	uint16_t type;
 	const char *name;
-	bool numbered; /* "cpu/0" or "cpu pinned/" */
+	bool numbered; /* true: "cpu/0"; false: "cpu pinned/" */
 };
 
-/* How many dimensions of an array lie in the array itself, at most 8, and its bytes. */
+/* How many dimensions of an array (at most 8) are in the array object itself, and the size of the object. */
 struct adp_array {
-	const char *version; /* that begins so; NULL: end of table */
+	const char *version; /* version prefix; NULL: end of table */
 	uint8_t dims_here;
 	uint16_t bytes;
 };
 
-/* What a process is in a distributed job. */
+/* The role of a process in a distributed job. */
 struct adp_role {
 	const char *role;		  /* NULL: end of table */
-	const char *rank_env, *count_env; /* which of them, of how many; NULL: there is one */
+	const char *rank_env, *count_env; /* variables with its rank and the number of them; NULL: one */
 };
 
-/* Builds for which the offsets in the rows were verified. */
+/* A build for which the offsets in the rows were verified. */
 struct adp_build {
 	const char *build_id; /* hex */
 	const char *version;  /* "1.9.1" */
 };
 
-/* MXBPF_DETAIL_SEQ: functions whose code reads a thread's next number, and its own. Offsets of a node in rows with seq
- * and seq_thread are taken from the code of the function that opens a MXBPF_SPAN_BACKWARD. */
+/*
+ * For MXBPF_DETAIL_SEQ: functions whose code reads the next sequence number of a thread, and the thread's own number.
+ * The offsets of an autograd node, for rows with seq and seq_thread, come from the code of the function that opens
+ * MXBPF_SPAN_BACKWARD.
+ */
 struct adp_seq {
 	const char *next_symbol, *thread_symbol;
 };
 
-/* The program's own marks, and the profiler that the runtime itself has. */
+/* User annotations, and the runtime's own profiler. */
 struct adp_marks {
-	const char *classes[MXBPF_MARK_CLASSES]; /* of objects of TASK, FRAME, EVENT, as in their type_info */
-	const char *profiler;	   /* function whose result is its object, from a variable of the library */
-	const char *autostart_env; /* set in the environment: it records from when it is made */
-	const char *set_state;	   /* its method that is told whether to record; what pauses is a byte of its own */
+	const char *classes[MXBPF_MARK_CLASSES]; /* classes of TASK, FRAME and EVENT objects, as in their type_info */
+	const char *profiler;	   /* function that returns the profiler object from a variable of the library */
+	const char *autostart_env; /* if this environment variable is set, the profiler records from its creation on */
+	const char *set_state;	   /* method that turns recording on and off */
 };
 
 #define ADP_AGENT_CLEARS  2
 #define ADP_AGENT_BEFORES 2
 
-/* What the agent inside a process needs of the runtime's library; entry NULL: there is no agent for it. */
+/* What the agent inside a process needs of the runtime's library. entry NULL: the runtime has no agent. */
 struct adp_agent {
-	const char *entry; /* every operator call enters it, and no lock of an allocator or a loader is held there */
+	const char *entry; /* every operator call enters it, without any lock of the allocator or the loader */
 	const char *add_callback, *remove_callback, *name;
-	/* Functions whose code says where a call has its number: they make such an object, and hand it the number. Of
-	 * the latter builds have one or another. */
+	/*
+	 * Functions whose code shows where a call has its number: they construct such an object and pass it the number.
+	 * A build has one of `before`.
+	 */
 	const char *constructor, *before[ADP_AGENT_BEFORES];
-	const char *clear[ADP_AGENT_CLEARS]; /* functions that take out all callbacks, the agent's too; or NULL */
+	const char *clear[ADP_AGENT_CLEARS]; /* functions that remove all callbacks, including the agent's; or NULL */
 };
 
 struct adp {
-	const char *name;     /* "mxnet" */
-	const char *title;    /* "MXNet" */
-	const char *lib_glob; /* basename of the library that carries the runtime */
+	const char *name;     /* its name in options, in lower case */
+	const char *title;    /* its name in text */
+	const char *lib_glob; /* basename of the runtime's library */
 	const struct adp_probe *probes;
 	unsigned nprobes;
 	const struct adp_device *devices;
 	unsigned ndevices;
-	const struct adp_build *builds; /* known; another build's rows with offsets are refused */
+	const struct adp_build *builds; /* known builds; in other builds, rows with offsets are refused */
 	unsigned nbuilds;
 	const char *class_title[MXBPF_CLASS_MAX]; /* table titles; NULL: no such class */
 	const char *mem_title;
-	const char *iteration_title;	       /* what ends one: "the step of an optimizer" */
-	const char *trace_form;		       /* of its timelines (view/registry.c); NULL: the general one */
-	struct adp_seq seq;		       /* of the runtime's library */
-	struct adp_args args;		       /* likewise */
-	struct adp_marks marks;		       /* likewise */
-	const char *rank_env, *world_size_env; /* a process's place in a distributed job; NULL: none */
-	const struct adp_array *arrays;	       /* of rows with kv or outputs_off; NULL: none are known */
-	const char *role_env;		       /* NULL: all are the same */
+	const char *iteration_title;	       /* what ends an iteration, such as "the step of an optimizer" */
+	const char *trace_form;		       /* form of its timelines (view/registry.c); NULL: the general form */
+	struct adp_seq seq;		       /* in the runtime's library */
+	struct adp_args args;		       /* in the runtime's library */
+	struct adp_marks marks;		       /* in the runtime's library */
+	const char *rank_env, *world_size_env; /* rank in a distributed job, and its size; NULL: none */
+	const struct adp_array *arrays;	       /* for rows with kv or outputs_off; NULL: layout unknown */
+	const char *role_env; /* variable with the role of the process; NULL: all processes have the same role */
 	const struct adp_role *roles;
-	const char *job_backend;   /* what such a job communicates by; NULL: many things */
-	const char *const *hidden; /* names of calls that the runtime's own profiler leaves out; NULL-terminated */
-	/* Operators that allocate for the one that calls them, whose the memory is; NULL-terminated */
+	const char *job_backend; /* library by which the processes of such a job communicate; NULL: there are several */
+	const char *const *hidden; /* names of calls that the runtime's own profiler does not record; NULL-terminated */
+	/* Operators that allocate on behalf of their caller, who owns the memory; NULL-terminated */
 	const char *const *lenders;
-	const char *object_scope; /* NAMED_OBJECT: this scope is left out of the names of classes; NULL none */
+	const char *object_scope; /* NAMED_OBJECT: this scope is removed from names of classes; NULL: none */
 	struct adp_agent agent;
 };
 

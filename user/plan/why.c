@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a plan says of its probes. */
+/* Explains the state of probes in words. */
 #include <stdio.h>
 
 #include "plan/plan.h"
