@@ -9,10 +9,10 @@
 #include "base/hash.h"
 #include "mxbpf_sched.h"
 
-#define KEPT_MAX (1u << 17) /* items of one kind, of all threads; each may have its share of them */
-#define KEPT_MIN 256	    /* of one thread in any case */
+#define KEPT_MAX (1u << 17) /* limit of items of one kind for all threads; each thread may have an equal share */
+#define KEPT_MIN 256	    /* a thread may keep this many in any case */
 
-/* What had come together on a thread at a moment. */
+/* Sums of a thread since its first record. */
 struct sums {
 	uint64_t runq_ns, blocked_ns;
 	uint64_t nvcsw, nivcsw;
@@ -26,13 +26,13 @@ struct off {
 	bool slept;
 };
 
-/* An allocation, or memory that was given back. */
+/* An allocation, or memory that was freed. */
 struct taken {
 	uint64_t ts_ns;
-	int64_t sum_bytes; /* with this one */
+	int64_t sum_bytes; /* sum of the thread's bytes, including this item */
 };
 
-/* A span that has ended, as long as the one around it has not. */
+/* A span that has ended while the span around it is still open. */
 struct inside {
 	uint64_t start_ns;
 	struct sums sums;
@@ -42,11 +42,11 @@ struct inside {
 struct thread {
 	uint32_t tid, tgid;
 	bool ended;
-	uint64_t used;	  /* when it was last asked for, counted in calls of thread_of() */
-	struct sums sums; /* until now */
+	uint64_t used;	  /* time of the last use, counted in calls of thread_of() */
+	struct sums sums; /* up to the last record */
 	struct buf offs;  /* struct off, ascending */
 	struct buf takes; /* struct taken, ascending */
-	struct buf spans; /* struct inside, in the order of their ends; those with nothing to say are not here */
+	struct buf spans; /* struct inside, in the order of their ends; spans with zero sums are left out */
 };
 
 struct acc {
@@ -96,7 +96,7 @@ void acc_forget_ended(struct acc *a)
 	while (a->any_ended && (e = hash_next(&a->threads, &pos))) {
 		t = (struct thread *)(uintptr_t)e->val;
 		if (t->ended && buf_put(&ended, &t, sizeof(t)))
-			break; /* another time */
+			break; /* try again with the next call */
 	}
 	for (i = 0; i < buf_count(&ended, struct thread *); i++) {
 		t = *buf_at(&ended, struct thread *, i);
@@ -114,7 +114,7 @@ static int longest_unused(const void *x, const void *y)
 	return a->used < b->used ? -1 : a->used > b->used;
 }
 
-/* Frees half of the threads. 0 or -ENOMEM. */
+/* Frees the half of the threads that was unused for longest. Returns 0 or -ENOMEM. */
 static int forget_half(struct acc *a)
 {
 	struct buf all = {0};
@@ -144,7 +144,7 @@ uint64_t acc_forgotten(const struct acc *a)
 	return a->forgotten;
 }
 
-/* NULL: out of memory. */
+/* Returns NULL if there is no memory. */
 static struct thread *thread_of(struct acc *a, uint32_t tid, uint32_t tgid)
 {
 	uint64_t *at = hash_get(&a->threads, tid, tgid);
@@ -195,9 +195,9 @@ static struct sums minus(struct sums x, const struct sums *y)
 	return x;
 }
 
-/* ---- lists that do not grow for ever */
+/* ---- lists of limited length */
 
-/* Of the older half every second item goes. What two spans have comes together instead. */
+/* Removes every second item of the older half. Spans are merged in pairs instead, so their sums stay right. */
 static void thin(struct buf *list, size_t bytes, bool spans)
 {
 	size_t n = list->len / bytes, half = n / 2 & ~(size_t)1, i;
@@ -215,7 +215,7 @@ static void thin(struct buf *list, size_t bytes, bool spans)
 	list->len -= half / 2 * bytes;
 }
 
-/* Adds an item of a thread, whose list is thinned when it has its share. 0 or -ENOMEM. */
+/* Adds an item of a thread, and thins the list if the thread has used its share. Returns 0 or -ENOMEM. */
 static int add(const struct acc *a, struct buf *list, const void *item, size_t bytes, bool spans)
 {
 	size_t share = KEPT_MAX / (a->threads.len ? a->threads.len : 1);
@@ -225,7 +225,7 @@ static int add(const struct acc *a, struct buf *list, const void *item, size_t b
 	return buf_put(list, item, bytes);
 }
 
-/* How many of a list begin with a time that is not after ns. */
+/* Returns the number of items whose time is not after ns. The list is sorted by time. */
 static size_t count_until(const struct buf *list, size_t bytes, size_t time_at, uint64_t ns)
 {
 	size_t lo = 0, hi = list->len / bytes;
@@ -243,9 +243,9 @@ static size_t count_until(const struct buf *list, size_t bytes, size_t time_at, 
 	return lo;
 }
 
-/* ---- what is taken */
+/* ---- input */
 
-/* The sums at a moment in a time off the CPU, or behind it. */
+/* Returns the sums at time ns, which is in a time off the CPU or after it. */
 static struct sums sums_in(const struct off *o, uint64_t ns)
 {
 	uint64_t until = ns < o->back_ns ? ns : o->back_ns;
@@ -301,9 +301,12 @@ int acc_take(struct acc *a, const struct mxbpf_rec *r)
 	return r->kind == MXBPF_ALLOC ? take_alloc(a, (const void *)r) : 0;
 }
 
-/* ---- what is filled in */
+/* ---- output */
 
-/* cpu: where it was; MXBPF_CPU_NONE: it has not been seen to leave one. */
+/*
+ * Returns the sums of a thread at time ns. *cpu is the CPU of the thread, or MXBPF_CPU_NONE if no switch of it was
+ * seen.
+ */
 static struct sums sums_at(const struct thread *t, uint64_t ns, uint16_t *cpu)
 {
 	size_t n = count_until(&t->offs, sizeof(struct off), offsetof(struct off, left_ns), ns);
@@ -324,7 +327,7 @@ static int64_t bytes_at(const struct thread *t, uint64_t ns)
 	return n ? buf_at(&t->takes, const struct taken, n - 1)->sum_bytes : 0;
 }
 
-/* What the spans directly in one have, which are forgotten. */
+/* Removes the spans nested directly in a span that started at start_ns, and returns their sums. */
 static struct inside take_out(struct thread *t, uint64_t start_ns)
 {
 	struct inside all = {.start_ns = start_ns};

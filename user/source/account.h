@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes the scheduling account and the bytes of calls that no probe started: from the scheduler's switches and from
- * the allocations of the same thread at the same time.
+ * Computes the account (CPU, run-queue and blocked time) and the bytes of calls that no probe saw start, from the
+ * scheduler switches and allocations of the same thread in the same time.
  */
 #ifndef SOURCE_ACCOUNT_H
 #define SOURCE_ACCOUNT_H
@@ -13,29 +13,32 @@
 
 struct acc;
 
-struct acc *acc_new(bool switches); /* switches: records of them will be taken; NULL: out of memory */
+struct acc *acc_new(bool switches); /* switches: the caller will pass switch records. NULL: out of memory */
 void acc_free(struct acc *a);	    /* NULL is legal */
 
-/* Takes a record of kind MXBPF_SCHED or MXBPF_ALLOC; other kinds are ignored. The records of one kind and thread must
- * come in the order of their times. 0 or -ENOMEM. */
+/*
+ * Takes a record of kind MXBPF_SCHED or MXBPF_ALLOC, and ignores other kinds. Records of one kind and thread must come
+ * in the order of their times. Returns 0 or -ENOMEM.
+ */
 int acc_take(struct acc *a, const struct mxbpf_rec *r);
 
 /*
- * Fills in a span's account and bytes, and makes its record as long as that needs. All records of its thread up to its
- * end were taken, and the spans of its thread come in the order of their ends. 0 or -ENOMEM.
+ * Sets a span's account and bytes, and the size of its record to match. All records of the span's thread up to its end
+ * must have been passed to acc_take(), and the spans of a thread must come in the order of their ends. Returns 0 or
+ * -ENOMEM.
  *
- * Switches and allocations that were lost are missing here; their sources count them. Page faults are not known. A span
- * that ended on another thread has no account: all of its time was elsewhere. Where a thread had more than about a
- * hundred thousand switches or allocations since a span began, its figures are off by one of ten thousand at most.
+ * Lost switches and allocations are missing in the sums; their sources count them. Page faults are unknown. A span that
+ * ended on another thread gets no account. If a thread had more than about 100,000 switches or allocations since the
+ * start of the span, the sums are wrong by at most 0.01 %.
  */
 int acc_fill(struct acc *a, struct mxbpf_span *s);
 
-/* Frees the data of threads that have ended. Call it when all their spans have been filled in. */
+/* Frees the data of threads that have ended. Call it after all their spans were passed to acc_fill(). */
 void acc_forget_ended(struct acc *a);
 
 /*
- * The number of threads whose data was freed because there were more than ACC_THREADS_MAX: those without a record or a
- * span for the longest time. A span that was open in such a thread lacks what happened before.
+ * Returns how many threads lost their data because there were more than ACC_THREADS_MAX. The least recently used
+ * threads lose theirs. A span open at that time lacks what happened before.
  */
 #define ACC_THREADS_MAX 16384
 uint64_t acc_forgotten(const struct acc *a);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls that the agent hands over become spans, each name before its first span. */
+/* Turns calls that the agent records into spans. Each name comes before its first span. */
 #include "source/agent.h"
 
 #include <errno.h>
@@ -16,27 +16,27 @@
 #include "base/thread.h"
 #include "records/kinds.h"
 
-#define LOOK_MS	 20	      /* between two looks at what was handed over */
-#define TAILS_NS 200000000ull /* between two looks at what was not */
+#define LOOK_MS	 20	      /* interval between two reads of full batches */
+#define TAILS_NS 200000000ull /* interval between two reads of batches that threads are still filling */
 
 struct agent_source {
 	struct agt *agt;
 	uint32_t tgid;
 	struct src *src;
 	pthread_t thread;
-	int stop_fd;	       /* readable: the thread shall end; -1: it does not run */
-	struct calls *calls;   /* which call records of other sources were in; borrowed, NULL: nobody asks */
-	pthread_mutex_t lock;  /* of what is below, without what is atomic */
+	int stop_fd;	       /* readable: the thread must end; -1: the thread does not run */
+	struct calls *calls;   /* finds the call of records from other sources; borrowed, NULL: not needed */
+	pthread_mutex_t lock;  /* protects the members below that are not atomic */
 	struct hash names;     /* the agent's number of a name -> its id */
-	struct buf spans;      /* struct mxbpf_span, in no order: calls that were not delivered yet */
-	struct buf texts;      /* names of one delivery, */
-	struct buf recs;       /* and the other records */
-	uint64_t looked_ns;    /* when calls were looked at last that were not handed over, or are open */
-	uint64_t stopped_ns;   /* atomic: src_agent_stop() was then, and src_agent_settle() is to come; 0: it is not */
-	struct buf stopped;    /* without the lock: struct still_open, what was open then */
-	uint64_t stored, lost; /* atomic; lost: for want of memory here */
-	uint64_t twins;	       /* atomic: of open calls, which the agent had not recorded */
-	uint64_t until_ns;     /* atomic: calls that ended before have been delivered */
+	struct buf spans;      /* struct mxbpf_span, unsorted: calls not yet delivered */
+	struct buf texts;      /* names of one delivery */
+	struct buf recs;       /* other records of one delivery */
+	uint64_t looked_ns;    /* time of the last read of open calls and unfinished batches */
+	uint64_t stopped_ns;   /* atomic: time of src_agent_stop() while src_agent_settle() is still due; 0: not due */
+	struct buf stopped;    /* used without the lock: struct still_open, calls that were open at stopped_ns */
+	uint64_t stored, lost; /* atomic; lost counts spans for which there was no memory */
+	uint64_t twins;	       /* atomic: copies of open calls, which the agent did not record itself */
+	uint64_t until_ns;     /* atomic: all calls that ended before were delivered */
 };
 
 /* ---- records */
@@ -56,7 +56,7 @@ static int put_name(struct agent_source *a, uint64_t id, const char *text, uint3
 	return buf_put(&a->texts, &zeros, pad);
 }
 
-/* The id that a probe would have given the same text. */
+/* Returns the id that a probe would give the same text. */
 static uint64_t name_id(struct agent_source *a, uint32_t name)
 {
 	uint64_t *known = name ? hash_put(&a->names, name, 0) : NULL, id;
@@ -112,7 +112,7 @@ static void on_calls(void *ctx, const struct mxbpf_agent_call *calls, unsigned n
 	}
 }
 
-/* An inner call before the one around it. */
+/* Sorts by end. An inner call comes before the call around it. */
 static int by_end(const void *x, const void *y)
 {
 	const struct mxbpf_span *a = x, *b = y;
@@ -124,8 +124,8 @@ static int by_end(const void *x, const void *y)
 }
 
 /*
- * The calls that had ended by then, of all threads in order: a thread fills a batch early or late, and what ran in one
- * thread may go back to what another one did before.
+ * Delivers the calls that ended before until_ns, sorted over all threads. Threads fill their batches at different
+ * speeds, so a call of one thread may arrive after later calls of another.
  */
 static void put_spans(struct agent_source *a, uint64_t until_ns)
 {
@@ -134,7 +134,8 @@ static void put_spans(struct agent_source *a, uint64_t until_ns)
 
 	if (!n)
 		return;
-	while (i < n && by_end(&s[i - 1], &s[i]) <= 0) /* as those of one thread are */
+	while (i < n &&
+	       by_end(&s[i - 1], &s[i]) <= 0) /* skip the part that is sorted already, as calls of one thread are */
 		i++;
 	if (i < n)
 		qsort(s, n, sizeof(*s), by_end);
@@ -175,20 +176,20 @@ static void on_open(void *ctx, const struct mxbpf_agent_open *o, uint32_t tid, u
 	on_calls(a, &o->twin, 1);
 }
 
-/* A call that was open at a look. */
+/* A call that was open at one moment. */
 struct still_open {
 	struct mxbpf_agent_open call;
 	uint32_t tid;
 	unsigned level;
 };
 
-/* A call that has outlived the one around it says nothing of what its thread does. */
+/* Ignores a call that outlived the call around it, because it does not run on its thread any more. */
 static void on_still_open(void *ctx, const struct mxbpf_agent_open *o, uint32_t tid, unsigned level, bool outlived)
 {
 	const struct still_open one = {*o, tid, level};
 
 	if (!outlived)
-		buf_put(ctx, &one, sizeof(one)); /* for want of memory the call around it stands for it */
+		buf_put(ctx, &one, sizeof(one)); /* if there is no memory, the call around it takes its place */
 }
 
 static void learn_open(struct agent_source *a, const struct buf *open, uint64_t at_ns)
@@ -215,7 +216,7 @@ static void deliver(struct agent_source *a)
 	a->texts.len = a->recs.len = 0;
 }
 
-/* All calls that ended until a moment are here, and those that were open then are known. */
+/* Tells other sources that all calls that ended before until_ns have arrived, and delivers them. */
 static void known(struct agent_source *a, uint64_t until_ns)
 {
 	if (until_ns <= a->until_ns)
@@ -227,8 +228,8 @@ static void known(struct agent_source *a, uint64_t until_ns)
 }
 
 /*
- * A thread may be about to record a call when it is looked at: the call is not open any more, and not recorded yet. So
- * all is known only of the time until the look before.
+ * Reads the state of all threads. A thread may be just about to record a call, so the call is neither open nor
+ * recorded. Therefore calls are complete only up to the time of the previous look.
  */
 static void look(struct agent_source *a)
 {
@@ -257,7 +258,10 @@ static void take(struct agent_source *a, bool tails)
 	pthread_mutex_unlock(&a->lock);
 }
 
-/* What ends from now on is not recorded, nor open any more. Hence the look comes first, and waits for nobody. */
+/*
+ * Calls that end after the agent stops are neither recorded nor open, so first read the open calls, without waiting for
+ * anyone.
+ */
 void src_agent_stop(struct src *s)
 {
 	struct agent_source *a = s->ctx;
@@ -320,8 +324,8 @@ static int agent_open(struct src *s, struct err *e)
 }
 
 /*
- * What threads have not handed over is read before nobody listens any more, and once more behind that: a thread may
- * have filled its batch in between, and its bell was heard or was not.
+ * Reads unfinished batches before the thread ends and once more after it, because a thread of the process may finish a
+ * batch in between.
  */
 static void agent_flush(struct src *s)
 {

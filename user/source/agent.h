@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The source that is the agent inside a process. */
+/* The source that reads from the agent inside a process. */
 #ifndef SOURCE_AGENT_H
 #define SOURCE_AGENT_H
 
@@ -8,13 +8,13 @@
 #include "source/source.h"
 
 /*
- * a is borrowed until the hub is freed; tgid: of the process, for the records. calls learns of each call before the
- * watermark has passed it; borrowed likewise, NULL: nobody asks. NULL: out of memory.
+ * Adds the source. `a` and `calls` are borrowed until the hub is freed; tgid is that of the process. `calls` learns of
+ * each call before the watermark passes it; it may be NULL. Returns NULL if there is no memory.
  */
 struct src *src_add_agent(struct src_hub *h, struct agt *a, uint32_t tgid, struct calls *calls);
 /*
- * The agent records no more, until agt_activate(). src_agent_stop does that at once; src_agent_settle, soon behind it,
- * lets calls learn of what was open at that moment, and of all that had ended. From one thread.
+ * Stop recording until agt_activate(). src_agent_stop() does so at once. Call src_agent_settle() soon after it: that
+ * tells `calls` of all calls that were open at that moment or had ended. Call both from one thread.
  */
 void src_agent_stop(struct src *s);
 void src_agent_settle(struct src *s);

@@ -11,28 +11,28 @@
 #include "mxbpf_sched.h"
 #include "mxbpf_omp.h"
 
-#define OPEN_KEPT_NS 8000000000ull /* how long what was open is kept: longer than a record is held back */
+#define OPEN_KEPT_NS 8000000000ull /* how long open calls are kept, in ns; longer than the hub holds a record back */
 
-/* A call that has ended. The calls of a thread are numbered from 1, in the order of their ends. */
+/* A call that has ended. The calls of a thread are numbered from 1 in the order of their ends. */
 struct ended {
 	uint64_t start_ns, end_ns, name_id;
-	uint64_t link; /* a higher number: the call around it; a lower one: the last one before it without, 0 none */
+	uint64_t link; /* higher: the call around it; lower: the last call before it without one; 0: none */
 };
 
-/* A call that was open until a moment at least, or one that ended before a call in it did. */
+/* A call that was open at least until until_ns, or one that ended before a call nested in it. */
 struct open {
 	uint64_t start_ns, until_ns, name_id;
 };
 
 struct thread {
 	uint32_t tid, tgid;
-	uint64_t first; /* number of the first that is kept */
-	size_t skipped; /* items of `ended` before that one */
+	uint64_t first; /* number of the first call that is kept */
+	size_t skipped; /* items of `ended` before that call */
 	struct buf ended, open;
 };
 
 struct calls {
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* protects all members below */
 	uint64_t lenders[MXBPF_LENDERS_MAX];
 	struct hash threads; /* (tid, tgid) -> struct thread * */
 	uint64_t known_ns;
@@ -80,7 +80,7 @@ static struct thread *find(const struct calls *c, uint32_t tid, uint32_t tgid)
 	return at ? (struct thread *)(uintptr_t)*at : NULL;
 }
 
-/* NULL: out of memory. */
+/* Returns NULL if there is no memory. */
 static struct thread *thread_of(struct calls *c, uint32_t tid, uint32_t tgid)
 {
 	struct thread *t = find(c, tid, tgid);
@@ -99,13 +99,13 @@ static struct thread *thread_of(struct calls *c, uint32_t tid, uint32_t tgid)
 	return t;
 }
 
-/* Number of the one after the last. */
+/* Returns the number of the next call. */
 static uint64_t next_number(const struct thread *t)
 {
 	return t->first + buf_count(&t->ended, struct ended) - t->skipped;
 }
 
-/* A call by its number; NULL: it is not kept. */
+/* Returns a call by its number, or NULL if it is not kept. */
 static struct ended *ended_at(const struct thread *t, uint64_t number)
 {
 	if (number < t->first || number >= next_number(t))
@@ -123,14 +123,14 @@ static int add_open(struct calls *c, struct thread *t, const struct open *o)
 	return 0;
 }
 
-/* The calls directly in it are the last ones without a call around them. */
+/* Adds a call. The calls nested directly in it are the last ones that have no call around them yet. */
 static int add_ended(struct thread *t, const struct mxbpf_span *s)
 {
 	uint64_t number = next_number(t), in = number - 1;
 	struct ended e = {.start_ns = s->h.ts_ns, .end_ns = s->h.ts_ns + s->dur_ns, .name_id = s->name_id}, *last, *i;
 
 	last = ended_at(t, in);
-	if (last && e.end_ns < last->end_ns) /* a twin that turned out to be none: the call around it has its name */
+	if (last && e.end_ns < last->end_ns) /* a copy of an open call; the call around it has the name */
 		return 0;
 	while ((i = ended_at(t, in)) && i->start_ns >= e.start_ns) {
 		in = i->link;
@@ -141,8 +141,8 @@ static int add_ended(struct thread *t, const struct mxbpf_span *s)
 }
 
 /*
- * A call that another thread ended was not around what its own thread did: it may have outlived its function. One that
- * ended before a call in it was around that until then, but does not nest.
+ * A call that another thread ended was not around the calls of its own thread, because it may have outlived its
+ * function. A call that ended before a call nested in it counts as open until then.
  */
 int calls_ended(struct calls *c, const struct mxbpf_span *s)
 {
@@ -226,7 +226,7 @@ int calls_open(struct calls *c, const struct mxbpf_open *r)
 	return err;
 }
 
-/* Threads that have nothing left are none any more: they may have ended. */
+/* Removes threads without calls, because they may have ended. */
 static void sweep(struct calls *c, uint64_t now_ns)
 {
 	const struct hash_entry *e;
@@ -239,7 +239,7 @@ static void sweep(struct calls *c, uint64_t now_ns)
 		if (now_ns > OPEN_KEPT_NS)
 			forget_open(t, 0, now_ns - OPEN_KEPT_NS);
 		if (!t->open.len && !ended_at(t, t->first) && buf_put(&empty, &t, sizeof(t)))
-			break; /* another time */
+			break; /* try again with the next call */
 	}
 	for (i = 0; i < buf_count(&empty, struct thread *); i++) {
 		t = *buf_at(&empty, struct thread *, i);
@@ -267,9 +267,9 @@ uint64_t calls_lost(struct calls *c)
 	return n;
 }
 
-/* ---- which one it was */
+/* ---- search */
 
-/* The first that ended after a moment; a number. */
+/* Returns the number of the first call that ended after ns. */
 static uint64_t first_after(const struct thread *t, uint64_t ns)
 {
 	uint64_t lo = t->first, hi = next_number(t);
@@ -285,7 +285,7 @@ static uint64_t first_after(const struct thread *t, uint64_t ns)
 	return lo;
 }
 
-/* The call around one, of those that have ended; 0: none is known. */
+/* Returns the number of the ended call around a call, or 0 if none is known. */
 static uint64_t around(const struct thread *t, uint64_t number)
 {
 	const struct ended *e = ended_at(t, number);
@@ -293,7 +293,7 @@ static uint64_t around(const struct thread *t, uint64_t number)
 	return e && e->link > number ? e->link : 0;
 }
 
-/* The last to begin, before `before_ns`, of the calls that were open at a moment. Start 0: there is none. */
+/* Returns the last call to start before `before_ns` among those open at `ns`. start_ns is 0 if there is none. */
 static struct open innermost(const struct thread *t, uint64_t ns, uint64_t before_ns)
 {
 	size_t n = buf_count(&t->open, struct open), i;
@@ -323,7 +323,10 @@ static bool is_lender(const struct calls *c, uint64_t name_id)
 	return false;
 }
 
-/* Who allocates: the innermost that does not lend, else the innermost. */
+/*
+ * Returns the call that owns an allocation: the innermost one that does not allocate for its caller, or else the
+ * innermost one.
+ */
 static struct open owner(const struct calls *c, const struct thread *t, uint64_t ns)
 {
 	const struct open inner = innermost(t, ns, UINT64_MAX);
@@ -346,13 +349,13 @@ static bool fill_alloc(struct calls *c, struct mxbpf_alloc *r)
 	return true;
 }
 
-/* What a span is told by, in a record. */
+/* The fields of a record that name a span. */
 struct told {
 	uint64_t *start_ns, *name_id;
 	uint8_t *cls;
 };
 
-/* A span of BPF's that began in the call is the inner one. */
+/* If BPF has set a span that started inside the call, that span is the inner one and stays. */
 static bool fill_span(struct calls *c, const struct mxbpf_rec *r, uint32_t tid, const struct told *to)
 {
 	const struct thread *t = find(c, tid, r->tgid);
@@ -378,7 +381,8 @@ static bool fill(struct calls *c, struct mxbpf_rec *r)
 	if (r->kind == MXBPF_TEAM)
 		return fill_span(c, r, team->tid,
 				 &(struct told){(void *)&team->span_start_ns, (void *)&team->name_id, &team->cls});
-	if (r->kind == MXBPF_SCHED && !(off->flags & MXBPF_SCHED_LAST)) /* else it is about no time */
+	if (r->kind == MXBPF_SCHED &&
+	    !(off->flags & MXBPF_SCHED_LAST)) /* a record with MXBPF_SCHED_LAST has no time off the CPU */
 		return fill_span(
 			c, r, off->tid,
 			&(struct told){(void *)&off->span_start_ns, (void *)&off->span_name_id, &off->span_cls});

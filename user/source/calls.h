@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of the agent's calls was open when something happened in its thread. No program in the kernel sees these calls,
- * so records of allocations, parallel regions and switches come without them. The calls of a thread arrive when they
- * end, the inner one before the outer one, and some are still open: where a call is needed, it is the innermost one
- * of the ended and of the open ones. Any thread may call these functions.
+ * Finds the agent's call that was open when something happened on its thread. BPF does not see these calls, so records
+ * of allocations, parallel regions and switches come without them. The calls of a thread arrive when they end, an inner
+ * call before the one around it, and some are still open. The search therefore takes the innermost of the ended and the
+ * open calls. Any thread may call these functions.
  */
 #ifndef SOURCE_CALLS_H
 #define SOURCE_CALLS_H
@@ -15,32 +15,32 @@
 #include "mxbpf_event.h"
 #include "mxbpf_table.h"
 
-#define CALLS_OPEN_MAX 1024 /* open calls of a thread that are kept */
+#define CALLS_OPEN_MAX 1024 /* limit of open calls that are kept per thread */
 
 struct calls;
 
-/* lenders: names of operators that allocate for the one around them; 0: none. NULL: out of memory. */
+/* lenders: ids of operators that allocate for their caller; 0: none. Returns NULL if there is no memory. */
 struct calls *calls_new(const uint64_t lenders[MXBPF_LENDERS_MAX]);
 void calls_free(struct calls *c); /* NULL is legal */
 
-/* A call has ended. Calls of a thread come in the order of their ends. 0 or -ENOMEM. */
+/* Adds a call that has ended. Calls of a thread must come in the order of their ends. Returns 0 or -ENOMEM. */
 int calls_ended(struct calls *c, const struct mxbpf_span *s);
-/* A call was open from its start until a moment at least. 0 or -ENOMEM. */
+/* Adds a call that was open at least until a moment. Returns 0 or -ENOMEM. */
 int calls_open(struct calls *c, const struct mxbpf_open *o);
-/* All calls that were open at some time before this moment have been told. */
+/* States that all calls that were open before this moment have been added. */
 void calls_known(struct calls *c, uint64_t until_ns);
 
 /*
- * Fills in the call that a record of kind MXBPF_ALLOC, MXBPF_TEAM or MXBPF_SCHED was in, as a probe would have done:
- * the innermost one that was open, or the span that BPF has put there if that is in the call. Other records stay as
- * they are. Returns whether there is nothing left to learn: false if the calls of that moment were not known yet.
+ * Sets the call of a record of kind MXBPF_ALLOC, MXBPF_TEAM or MXBPF_SCHED as a probe would: the innermost open call,
+ * or the span that BPF has set if that is inside the call. Does not change other records. Returns false if the calls of
+ * that moment are not complete yet; try again later.
  */
 bool calls_fill(struct calls *c, struct mxbpf_rec *r);
 
-/* Nothing will be asked about moments before the end of this call. */
+/* Frees calls that only moments before the end of this span could need. */
 void calls_forget(struct calls *c, const struct mxbpf_span *s);
 
-/* Calls that were not kept, as more than CALLS_OPEN_MAX of their thread were open. */
+/* Returns the number of calls that were not kept because more than CALLS_OPEN_MAX were open on their thread. */
 uint64_t calls_lost(struct calls *c);
 
 #endif

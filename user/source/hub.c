@@ -14,12 +14,12 @@ struct src_hub {
 	struct src *sources[SRC_MAX];
 	unsigned n;
 	unsigned nopened;
-	bool holds; /* a source is late by nature */
+	bool holds; /* true if a source has a watermark, so that records must wait for it */
 	bool flushed;
-	pthread_mutex_t lock; /* of all below and of nopened, where it holds */
+	pthread_mutex_t lock; /* protects nopened and the members below, if `holds` */
 	size_t held_bytes;
-	uint64_t newest_ns;   /* end of a record that was delivered */
-	uint64_t released_ns; /* what ended before was handed on */
+	uint64_t newest_ns;   /* largest end of a delivered record */
+	uint64_t released_ns; /* everything that ended before was passed on */
 };
 
 struct src_hub *src_hub_new(src_fn fn, void *ctx)
@@ -64,7 +64,9 @@ int src_open(struct src_hub *h, struct err *e)
 	return 0;
 }
 
-/* The moment up to which records are handed on: every source has delivered what ended before, or is waited for no more.
+/*
+ * Returns the time up to which records may be passed on: every source has delivered everything before, or took too
+ * long.
  */
 static uint64_t watermark(const struct src_hub *h)
 {
@@ -89,7 +91,7 @@ static void release_all(struct src_hub *h, struct src *s)
 	s->held.len = 0;
 }
 
-/* Hands on what ended before a moment, and keeps the rest in its order. */
+/* Passes on the records that ended before until_ns, and keeps the others in order. */
 static void release_source(struct src_hub *h, struct src *s, uint64_t until_ns)
 {
 	const struct held all = s->held;
@@ -98,14 +100,14 @@ static void release_source(struct src_hub *h, struct src *s, uint64_t until_ns)
 	size_t pos = 0, len = 0, kept = 0, size;
 	bool is_due;
 
-	if (!due) { /* later records go early rather than none at all */
+	if (!due) { /* without memory pass on all records now, some of them too early */
 		release_all(h, s);
 		return;
 	}
 	while ((r = kind_next(all.data, all.len, &pos))) {
 		is_due = kind_end_ns(r) < until_ns;
 		to = is_due ? due + len : all.data + kept;
-		size = r->size; /* moving the record may overwrite where it stood */
+		size = r->size; /* read it now, because moving the record may overwrite it */
 		memmove(to, r, size);
 		*(is_due ? &len : &kept) += size;
 	}
@@ -126,11 +128,11 @@ static void release(struct src_hub *h)
 	for (i = 0; i < h->n; i++)
 		if (h->sources[i]->held.len)
 			release_source(h, h->sources[i], until_ns);
-	/* Behind the bound of memory there may come records of the same time. */
+	/* If the memory limit was reached, records of the same time may still come. */
 	h->released_ns = until_ns == UINT64_MAX ? h->newest_ns : until_ns;
 }
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 static int hold(struct src_hub *h, struct src *s, const void *recs, size_t bytes)
 {
 	size_t need = s->held.len + bytes, size = s->held.size ? s->held.size : 4096;
@@ -151,7 +153,7 @@ static int hold(struct src_hub *h, struct src *s, const void *recs, size_t bytes
 	while ((r = kind_next(recs, bytes, &pos))) {
 		uint64_t end_ns = kind_end_ns(r);
 
-		if (end_ns && end_ns < h->released_ns) /* 0 is no time */
+		if (end_ns && end_ns < h->released_ns) /* end 0 means that the record has no time */
 			__atomic_fetch_add(&s->late, 1, __ATOMIC_RELAXED);
 		h->newest_ns = end_ns > h->newest_ns ? end_ns : h->newest_ns;
 	}
@@ -167,7 +169,7 @@ void src_deliver(struct src *s, void *recs, size_t bytes)
 		return;
 	}
 	pthread_mutex_lock(&h->lock);
-	if (hold(h, s, recs, bytes)) /* then it goes at once */
+	if (hold(h, s, recs, bytes)) /* without memory pass the records on at once */
 		h->fn(h->ctx, s->number, recs, bytes);
 	release(h);
 	pthread_mutex_unlock(&h->lock);

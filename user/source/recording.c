@@ -16,7 +16,7 @@ static int deliver(void *source, const void *recs, size_t bytes)
 	struct src *s = source;
 	const struct recording *r = s->ctx;
 
-	src_deliver(s, (void *)recs, bytes); /* the reader's own memory, until the next batch */
+	src_deliver(s, (void *)recs, bytes); /* the reader owns this memory until the next batch */
 	return r->fold_error;
 }
 

@@ -12,7 +12,7 @@ static const char *const names[ATT_RINGS] = {
 struct ring_source {
 	const struct att *att;
 	enum att_ring which;
-	struct ring *ring; /* NULL until it is opened */
+	struct ring *ring; /* NULL before src_open() */
 };
 
 static void on_chunk(void *ctx, void *recs, size_t bytes)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where records come from. A source delivers batches of records from a thread of its own; a hub hands them on to one
- * function. Each source counts its own loss, and says how far it has delivered. As long as all
- * sources deliver in time, the hub hands on each batch as it comes. If one delivers late, the hub holds the records of
- * all of them back until that one has delivered what happened at the same time, but not for ever: a record that comes
- * after later ones were handed on is handed on as well, and counted as late for its source.
+ * Sources of records. A source delivers batches of records from its own thread, and a hub passes them on to one
+ * function. Each source counts its loss and reports how far it has delivered. If no source has a watermark, the hub
+ * passes on each batch as it comes. Otherwise it holds records of all sources until that source has delivered its
+ * records of the same time, but not longer than SRC_WAIT_NS. A record that comes after later ones is passed on as well,
+ * and counted as late.
  */
 #ifndef SOURCE_SOURCE_H
 #define SOURCE_SOURCE_H
@@ -16,26 +16,30 @@
 #include "base/err.h"
 #include "mxbpf_loss.h"
 
-#define SRC_MAX	       8	     /* sources of a hub */
-#define SRC_WAIT_NS    2000000000ull /* how long a record is held back, by the records' own times */
-#define SRC_IN_TIME_NS 200000000ull  /* later than this, records of a source without a watermark are late */
-#define SRC_HELD_BYTES (64u << 20)   /* held back at most, of all sources; then what there is is handed on */
+#define SRC_MAX	       8	     /* limit of sources per hub */
+#define SRC_WAIT_NS    2000000000ull /* how long a record is held back, by the times in the records */
+#define SRC_IN_TIME_NS 200000000ull  /* allowed delay of a source without a watermark; later records are late */
+#define SRC_HELD_BYTES (64u << 20)   /* limit of held bytes of all sources; above it the hub passes everything on */
 
 struct src;
 
-/* What a kind of source does. A function may be NULL where it says so. */
+/* The operations of a source. Those that say so may be NULL. */
 struct src_ops {
-	/* Delivers from now on, by src_deliver(). 0 or -errno with e set. */
+	/* Starts delivering through src_deliver(). Returns 0, or -errno with e set. */
 	int (*open)(struct src *s, struct err *e);
-	/* No more will happen: delivers what there is, and nothing after it returns. Only of one that was opened. NULL:
-	 * nothing is left by then. */
+	/*
+	 * Delivers everything that is left. After it returns, the source delivers no more. It is called only after
+	 * open(). NULL: nothing is ever left.
+	 */
 	void (*flush)(struct src *s);
-	/* What was attempted, delivered (stored) and lost until now. From any thread. */
+	/* Reads what was attempted, delivered (stored) and lost so far. Any thread may call it. */
 	void (*loss)(const struct src *s, struct mxbpf_loss *loss);
-	/* Every record that ended before this moment was delivered, UINT64_MAX behind the last one. From any thread
-	 * that delivers. NULL: records come within SRC_IN_TIME_NS, in any order. */
+	/*
+	 * Every record that ended before this time was delivered; UINT64_MAX after the last one. Any delivering thread
+	 * may call it. NULL: records come within SRC_IN_TIME_NS, in any order.
+	 */
 	uint64_t (*watermark)(const struct src *s);
-	/* After flush, or without ever having been opened. NULL: nothing to free. */
+	/* Called after flush(), or without open(). NULL: there is nothing to free. */
 	void (*close)(struct src *s);
 };
 
@@ -43,12 +47,12 @@ struct src_hub;
 
 struct src {
 	const struct src_ops *ops;
-	const char *name; /* for people and in files: "probes"; borrowed */
-	void *ctx;	  /* the source's own */
+	const char *name; /* in messages and files, such as "probes"; borrowed */
+	void *ctx;	  /* belongs to the source */
 	struct src_hub *hub;
-	unsigned number;    /* in the hub, from 0 */
-	uint64_t malformed; /* after flush: records that were refused; 0 unless there is a bug */
-	uint64_t late;	    /* atomic: records that came after later ones were handed on */
+	unsigned number;    /* place in the hub, from 0 */
+	uint64_t malformed; /* after flush: number of refused records; not 0 only if there is a bug */
+	uint64_t late;	    /* atomic: records that came after later ones were passed on */
 	/* private to the hub */
 	struct held {
 		char *data;
@@ -57,30 +61,31 @@ struct src {
 };
 
 /*
- * Whole, checked records of one source, which it may change; they are freed afterwards. Never two calls at a time from
- * one hub that holds back; else from each source's thread.
+ * Gets checked records of one source. It may change them, and they are freed afterwards. A hub that holds records makes
+ * one call at a time. Any other hub calls from the thread of each source.
  */
 typedef void (*src_fn)(void *ctx, unsigned number, void *recs, size_t bytes);
 
 struct src_hub *src_hub_new(src_fn fn, void *ctx); /* NULL: out of memory */
-/* Before src_open(). The source is the hub's; NULL: there are SRC_MAX, or no memory. */
+/* Adds a source before src_open(). The hub owns it. Returns NULL if there are SRC_MAX sources or there is no memory. */
 struct src *src_add(struct src_hub *h, const struct src_ops *ops, const char *name, void *ctx);
-/* Opens all of them. 0, or -errno with e set: none delivers then. */
+/* Opens all sources. Returns 0, or -errno with e set; then no source delivers. */
 int src_open(struct src_hub *h, struct err *e);
-/* Nothing more will happen: all that there is has been handed on when it returns. Twice is legal. */
+/* Flushes all sources. When it returns, all records have been passed on. It is safe to call this twice. */
 void src_flush(struct src_hub *h);
-void src_hub_free(struct src_hub *h); /* when no source delivers any more; NULL is legal */
+void src_hub_free(struct src_hub *h); /* after all sources have stopped; NULL is legal */
 
-/* For sources: records of this one. From one thread at a time. src_deliver_names: records that have no time, which are
- * handed on at once: records of any source may bear these names. */
+/*
+ * For sources: delivers records of this source, from one thread at a time. src_deliver_names() is for records without a
+ * time. They are passed on at once, because records of any source may use these names.
+ */
 void src_deliver(struct src *s, void *recs, size_t bytes);
 void src_deliver_names(struct src *s, void *recs, size_t bytes);
 
 unsigned src_count(const struct src_hub *h);
 const struct src *src_at(const struct src_hub *h, unsigned i);
-void src_loss(const struct src *s,
-	      struct mxbpf_loss *loss); /* from any thread; records that are held back are stored */
-void src_loss_all(const struct src_hub *h, struct mxbpf_loss *loss); /* the sum of all sources */
+void src_loss(const struct src *s, struct mxbpf_loss *loss);	     /* from any thread; held records count as stored */
+void src_loss_all(const struct src_hub *h, struct mxbpf_loss *loss); /* sum of all sources */
 uint64_t src_late(const struct src *s);				     /* from any thread */
 
 #endif
