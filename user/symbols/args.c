@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The text of arguments, from the words that BPF interned: lines of JSON. */
+/* Writes arguments as lines of JSON, from the words that BPF stored. */
 #include "symbols/priv.h"
 
 #include <errno.h>
@@ -13,21 +13,21 @@ struct args {
 	const struct sym *s;
 	uint64_t words[MXBPF_ARG_WORDS_MAX];
 	size_t n;
-	bool no_lists; /* their elements would be too much text */
+	bool no_lists; /* leave out the elements of lists, which would make too much text */
 	struct mxbpf_tensor tensor;
 	struct buf out;
 };
 
 enum what { SIZES, TYPES, STRIDES };
 
-/* Of what goes in, then of what comes out, where that is known. */
+/* Inputs come first, then outputs if they are known. */
 static const struct line {
 	enum what what;
 	bool outputs;
 } lines[] = {{SIZES, false}, {TYPES, false}, {STRIDES, false}, {SIZES, true}, {TYPES, true}};
 #define NLINES (sizeof(lines) / sizeof(lines[0]))
 
-/* Behind the type of an array of MXNet's: how much of it is there. */
+/* Suffix of an array's type: which part of the array is stored. */
 static const char *const storages[] = {"", " row_sparse", " csr"};
 #define NSTORAGES (sizeof(storages) / sizeof(storages[0]))
 
@@ -52,7 +52,7 @@ static int put_dims(struct args *a, const __s64 *dims, unsigned n)
 	return err ? err : buf_printf(&a->out, "]");
 }
 
-/* Of an array without dimensions a word stands in their place: an empty list is a number's. */
+/* An array without dimensions has a word in their place, because an empty list stands for a number. */
 static int put_word(struct args *a, uint64_t word, enum what what)
 {
 	static const char *const words[] = {[MXBPF_WORD_UNREADABLE] = "unreadable",
@@ -64,7 +64,7 @@ static int put_word(struct args *a, uint64_t word, enum what what)
 	return buf_printf(&a->out, "\"%s\"", what == TYPES || !text ? "" : text);
 }
 
-/* One that is none, or that nothing is known of, has the same form as torch.profiler writes it. */
+/* A missing or unknown tensor is written as the profiler of the runtime writes it. */
 static int put_tensor(struct args *a, uint64_t word, enum what what)
 {
 	const struct mxbpf_tensor *t = &a->tensor;
@@ -90,7 +90,7 @@ static int put_list(struct args *a, size_t first, size_t n, enum what what)
 	return err ? err : buf_printf(&a->out, "]");
 }
 
-/* Of MXNet's operators, each an array. */
+/* Writes operands that are all arrays. */
 static int put_arrays(struct args *a, const uint64_t *words, size_t n, enum what what)
 {
 	int err = 0;
@@ -107,7 +107,7 @@ static int put_arrays(struct args *a, const uint64_t *words, size_t n, enum what
 	return err;
 }
 
-/* Of torch's, with lists among them. */
+/* Writes arguments of any kind, lists among them. */
 static int put_arguments(struct args *a, enum what what)
 {
 	static const char *const types[] = {[MXBPF_WORD_SCALAR] = "Scalar", [MXBPF_WORD_SCALARS] = "ScalarList"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Names of spans: the plan's own, constants of the library, classes of objects, and the bytes that BPF has read. */
+/* Finds names of spans: the plan's own names, constants of the library, classes of objects, and bytes that BPF read. */
 #include "symbols/priv.h"
 
 #include <errno.h>
@@ -13,7 +13,10 @@
 
 #define CLASS_BYTES_MAX 256
 
-/* A constant of the library, read from the file: the process may be gone, and its page may never have been loaded. */
+/*
+ * Reads a constant of the library from the file, because the process may have ended and its page may never have been
+ * loaded.
+ */
 static int static_name(struct sym *s, uint64_t id, char *text)
 {
 	uint64_t va = id & ~MXBPF_NAME_STATIC_BIT;
@@ -24,7 +27,7 @@ static int static_name(struct sym *s, uint64_t id, char *text)
 	return err ? err : elf_read_str_va(elf, va, text, MXBPF_NAME_BYTES_MAX);
 }
 
-/* "N5torch8autograd9generated12AddBackward0E" -> its parts joined by "::", less the scope that nobody needs to see. */
+/* Joins the parts of a mangled name such as "N5outer5inner12AddBackward0E" by "::", without the scope in `scope`. */
 static void class_name(const char *mangled, const char *scope, char *text, size_t max)
 {
 	const char *p = mangled + (*mangled == 'N');
@@ -38,7 +41,7 @@ static void class_name(const char *mangled, const char *scope, char *text, size_
 		len += (size_t)snprintf(text + len, len < max ? max - len : 0, "%s%.*s", len ? "::" : "",
 					nameless ? 32 : (int)part, nameless ? "(anonymous namespace)" : end);
 	}
-	if (!len || len >= max) /* a template, or what else is no plain name: better mangled than cut */
+	if (!len || len >= max) /* a template or the like: better mangled than cut */
 		snprintf(text, max, "%s", mangled);
 	else if (n && !strncmp(text, scope, n))
 		memmove(text, text + n, len - n + 1);
@@ -55,7 +58,10 @@ static const char *tag_prefix(const struct sym *s, unsigned tag)
 	return "";
 }
 
-/* The class of an object by its vtable: the word before it is its type_info, whose second word is the mangled name. */
+/*
+ * Reads the class of an object by its vtable. The word before the vtable points to the type_info, whose second word is
+ * the mangled name.
+ */
 static int read_class(const struct tgt *t, uint64_t vtable, char mangled[CLASS_BYTES_MAX])
 {
 	uint64_t info, name;
@@ -72,7 +78,9 @@ static int read_class(const struct tgt *t, uint64_t vtable, char mangled[CLASS_B
 	return 0;
 }
 
-/* Reads the class of an object in the first process, if it has the same library there, and else in its own. */
+/*
+ * Reads the class of an object in the first process if that maps the same library, or else in the object's own process.
+ */
 static int class_of(struct sym *s, uint32_t tgid, uint64_t id, char mangled[CLASS_BYTES_MAX])
 {
 	uint64_t vtable = id & MXBPF_NAME_ADDR_MASK;
@@ -105,9 +113,9 @@ static int object_name(struct sym *s, uint32_t tgid, uint64_t id, char *text)
 }
 
 /*
- * Returns the pattern that a tag stands for. The bytes that BPF read replace its star, as in
- * "_backward_*::pure_python"; a pattern without a star goes before them. The tag behind one with a star means the part
- * before "::". *len 0: nothing.
+ * Returns the pattern of a tag. The bytes that BPF read replace its star, as in "_backward_*::pure_python". A pattern
+ * without a star goes before them. The tag after one with a star means the part of that before "::". *len is 0 for no
+ * pattern.
  */
 static const char *tag_pattern(const struct sym *s, unsigned tag, size_t *len)
 {
@@ -141,13 +149,13 @@ static int read_tagged(struct sym *s, uint64_t id, char *text, unsigned *tag)
 	return n + (int)len - 1;
 }
 
-/* A function of autograd's has an empty type. */
+/* Returns the name of one half of a pair. A function of the runtime's autograd engine has an empty type. */
 static int read_half(struct sym *s, uint64_t id, char *text, unsigned *tag)
 {
 	return id == MXBPF_NAME_UNNAMED ? 0 : read_tagged(s, id, text, tag);
 }
 
-/* The text holds the ids of two names. Puts the names in their place. */
+/* Replaces the two name ids in the text by the names. */
 static int read_pair(struct sym *s, char *text)
 {
 	uint64_t ids[2];

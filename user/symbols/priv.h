@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of this room only. */
+/* Declarations shared by the files of this room. */
 #ifndef SYMBOLS_PRIV_H
 #define SYMBOLS_PRIV_H
 
@@ -16,11 +16,11 @@ struct smp;
 struct sym {
 	struct sym_opts o;
 	const struct att *att;
-	struct hash threads;   /* (tgid, tid) whose names are known */
-	struct hash missing;   /* (id, kind of name) that were not found; sym_retry() */
+	struct hash threads;   /* (tgid, tid) of threads with a known name */
+	struct hash missing;   /* (id, kind of name) of names that were not found; see sym_retry() */
 	struct stacks *stacks; /* NULL: there is no interpreter */
-	struct smp *code;      /* NULL: no samples */
-	int err;	       /* first error of sym_add() since sym_learn() began */
+	struct smp *code;      /* NULL: there are no samples */
+	int err;	       /* first error of sym_add() in this call of sym_learn() */
 	char text[MXBPF_NAME_BYTES_MAX], second[MXBPF_NAME_BYTES_MAX];
 	char lines[MXBPF_TEXT_BYTES_MAX];
 	union {
@@ -29,21 +29,24 @@ struct sym {
 	} room;
 };
 
-/* names.c: the name of a span into text, which holds MXBPF_NAME_BYTES_MAX: its length, or -errno. */
+/* names.c: writes the name of a span to text (MXBPF_NAME_BYTES_MAX bytes). Returns its length or -errno. */
 int sym_span_name(struct sym *s, uint32_t tgid, uint64_t id, char *text);
 
-/* args.c: three lines of JSON for an args_id. -ENOENT, -E2BIG, -ENOMEM. buf_fini(out) in any case. */
+/*
+ * args.c: writes three to five lines of JSON for an args_id. Returns 0, -ENOENT, -E2BIG or -ENOMEM. Call buf_fini(out)
+ * in any case.
+ */
 int sym_args_text(const struct sym *s, uint64_t id, struct buf *out);
 
 /*
- * stacks.c. sym_stack_id: the id of a stack's text by that which BPF gave, 0 if it cannot be told; the model knows the
- * text then. sym_stack_text_id: the same of frames that BPF sent.
+ * stacks.c: sym_stack_id() returns the id of a stack's text for BPF's id of the stack, or 0 if the stack cannot be
+ * read. The model then knows the text. sym_stack_text_id() does this for frames that BPF sent.
  */
 uint64_t sym_stack_id(struct sym *s, uint32_t tgid, uint64_t bpf_id);
 uint64_t sym_stack_text_id(struct sym *s, uint32_t tgid, const struct mxbpf_stack *frames);
 void sym_stacks_free(struct sym *s);
 
-/* symbols.c: the id of a text of that kind, which the model knows then. */
+/* symbols.c: gives the model a text of that kind, and returns its id. */
 uint64_t sym_text_id(struct sym *s, enum mxbpf_name_kind kind, uint32_t tgid, const char *text, size_t len);
 
 #endif

@@ -13,11 +13,11 @@
 
 #define LOOK_EVERY_NS 1000000000ull
 #define SYMBOL_BYTES  2048
-#define KNOWN_MAX     (1u << 16) /* addresses whose names are kept */
-#define NO_FRAME      "-"	 /* of an address that is no frame's */
+#define KNOWN_MAX     (1u << 16) /* limit of addresses with stored names */
+#define NO_FRAME      "-"	 /* text for an address that belongs to no frame */
 
 struct process {
-	struct tgt *t; /* NULL: it ended before it was seen */
+	struct tgt *t; /* NULL: the process ended before it could be opened */
 	uint64_t looked_ns;
 };
 
@@ -60,7 +60,7 @@ void smp_free(struct smp *s)
 	free(s);
 }
 
-/* What it maps now; what it mapped is better than nothing once it has gone. */
+/* Reads the current mappings. If the process has ended, the last known mappings stay. */
 static void look(struct process *p, uint32_t tgid, uint64_t now_ns)
 {
 	struct tgt *t = NULL;
@@ -81,7 +81,7 @@ static struct process *process_of(struct smp *s, uint32_t tgid)
 	return known ? (struct process *)(uintptr_t)*known : NULL;
 }
 
-/* The file that is mapped at an address; one that was mapped since is looked for once a second. */
+/* Returns the file mapped at an address. Mappings that are newer than the last look are searched once a second. */
 static struct tgt_lib *lib_at(struct smp *s, uint32_t tgid, uint64_t addr, struct tgt **t)
 {
 	struct process *p = process_of(s, tgid);
@@ -114,7 +114,7 @@ static bool is_return_address(struct elf *elf, uint64_t va)
 	return va > sizeof(bytes) && !elf_read_va(elf, va - sizeof(bytes), bytes, sizeof(bytes)) && ends_in_call(bytes);
 }
 
-/* A call returns behind itself, where the next function may begin: what is before is asked for. */
+/* A return address may be the start of the next function, so look up the byte before it. */
 static void read_name(struct smp *s, uint32_t tgid, uint64_t addr, bool returns, char line[NAME_BYTES])
 {
 	char symbol[SYMBOL_BYTES], name[NAME_BYTES];
@@ -158,7 +158,7 @@ static const char *name_of(struct smp *s, uint32_t tgid, uint64_t addr, bool ret
 	if (!*known) {
 		read_name(s, tgid, addr, returns, line);
 		for (c = line; *c; c++)
-			if (*c == '\n') /* a file may be called so */
+			if (*c == '\n') /* a file name may contain one */
 				*c = ' ';
 		*known = (uintptr_t)strdup(line);
 	}

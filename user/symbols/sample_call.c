@@ -2,9 +2,11 @@
 #include "symbols/sample_priv.h"
 
 #define CALL_NEAR 0xe8
-#define GROUP_5	  0xff /* with 2 in the middle of the byte behind it: a call by register or memory */
+#define GROUP_5	  0xff /* with 2 in bits 3 to 5 of the next byte: a call through a register or memory */
 
-/* Bytes of an instruction of the group, from its opcode on: Intel's manual, volume 2, tables 2-2 and 2-3. */
+/*
+ * Returns the size of a group 5 instruction from its opcode on, in bytes: Intel's manual, volume 2, tables 2-2 and 2-3.
+ */
 static unsigned group_5_bytes(const uint8_t *at)
 {
 	unsigned mod = at[1] >> 6, rm = at[1] & 7, sib = mod != 3 && rm == 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* /proc/kallsyms; its addresses are zeros for who may not see them. */
+/* Reads /proc/kallsyms. Without the right to see addresses, all of them are 0 there. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 struct kernel_func {
 	uint64_t addr;
-	uint64_t name; /* place in names */
+	uint64_t name; /* offset in names */
 };
 
 static int cmp(const void *a, const void *b)

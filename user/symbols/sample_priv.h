@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the sample room only. */
+/* Declarations shared by the sample*.c files. */
 #ifndef SAMPLE_PRIV_H
 #define SAMPLE_PRIV_H
 
@@ -9,19 +9,19 @@
 #include "base/hash.h"
 #include "symbols/sample.h"
 
-#define NAME_BYTES 480 /* of a line; what is longer is cut */
+#define NAME_BYTES 480 /* limit of a line; a longer one is cut */
 
-/* kernel.c: functions of the running kernel, read once. */
+/* sample_kernel.c: functions of the running kernel, read once. */
 struct kernel {
 	bool read;
 	struct buf funcs; /* struct kernel_func, ascending */
-	struct buf names; /* NUL-terminated, one after another */
+	struct buf names; /* NUL-terminated strings, one after another */
 };
-/* NULL: /proc/kallsyms does not tell. Borrowed until kernel_fini(). */
+/* Returns the function at addr, or NULL if /proc/kallsyms does not show addresses. Borrowed until kernel_fini(). */
 const char *kernel_name(struct kernel *k, uint64_t addr);
 void kernel_fini(struct kernel *k);
 
-/* call.c: whether the bytes before a return address can end in a call. */
+/* sample_call.c: returns true if the bytes before a return address can end in a call. */
 #define CALL_BYTES 7
 bool ends_in_call(const uint8_t bytes[CALL_BYTES]);
 

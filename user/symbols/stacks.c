@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Python's stacks. BPF knows frames by addresses of code objects, which mean something in one process, for a while;
- * here they become texts, and spans bear the ids of these: equal texts have one id, whatever instruction of the line it
- * was.
+ * Python stacks. BPF identifies frames by addresses of code objects, which are valid in one process and for a limited
+ * time. This file turns them into texts and gives spans the ids of these texts. Equal texts share an id.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,17 +11,17 @@
 #include "python/python.h"
 #include "symbols/priv.h"
 
-/* An interpreter of a process. */
+/* The interpreter of a process. */
 struct interp {
-	struct tgt *owned; /* NULL: the session's target */
-	struct py *py;	   /* NULL: its stacks cannot be told */
+	struct tgt *owned; /* NULL: it is the session's target */
+	struct py *py;	   /* NULL: its stacks cannot be read */
 };
 
 struct stacks {
 	struct interp first;
-	struct hash interps; /* tgid -> struct interp *, owned; not the first */
-	struct hash ids;     /* (BPF's id, tgid) -> id of the text; 0 none */
-	uint64_t lost;	     /* frames whose code was gone, and stacks that could not be read */
+	struct hash interps; /* tgid -> struct interp *, owned; without the first */
+	struct hash ids;     /* (BPF's id, tgid) -> id of the text; 0: none */
+	uint64_t lost;	     /* frames whose code was freed, and stacks that could not be read */
 };
 
 int sym_python_open(struct sym *s, struct err *e)
@@ -75,7 +74,7 @@ static struct interp *interp_new(struct sym *s, uint32_t tgid)
 	return i;
 }
 
-/* NULL: none, one that is not known, or it has ended. */
+/* Returns NULL if there is none, if it is unknown, or if the process has ended. */
 static struct py *py_of(struct sym *s, uint32_t tgid)
 {
 	uint64_t *known;
@@ -94,13 +93,15 @@ void sym_joined(struct sym *s, uint32_t tgid)
 
 	if (!s->stacks)
 		return;
-	if (hash_del(&s->stacks->interps, tgid, 0, &before)) /* of the program that it was */
+	if (hash_del(&s->stacks->interps, tgid, 0, &before)) /* that of the program before exec */
 		interp_free((struct interp *)(uintptr_t)before);
 	py_of(s, tgid);
 }
 
-/* A forked child that has ended had its code from its parent, at the same addresses: what is still the same there, is
- * it. */
+/*
+ * Reads a stack. A forked child that has ended had its code objects at the addresses of its parent, so those that are
+ * unchanged there are valid.
+ */
 static size_t read_text(struct sym *s, uint32_t tgid, const struct mxbpf_stack *frames, unsigned *lost)
 {
 	struct py *py = py_of(s, tgid), *first = s->stacks->first.py;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which names a record needs, and where each kind of them comes from. */
+/* Finds the names that a record needs, each kind in its own place. */
 #include "symbols/priv.h"
 
 #include <errno.h>
@@ -75,9 +75,9 @@ static void learn_thread(struct sym *s, uint32_t tgid, uint32_t tid)
 	if (!known || *known)
 		return;
 	*known = 1;
-	if (tid != tgid) /* a process has the name of its first thread, which may have no calls */
+	if (tid != tgid) /* a process is named after its first thread, which may make no calls */
 		learn_thread(s, tgid, tgid);
-	/* A followed process is known by its number alone. If the number was reused, only this name is wrong. */
+	/* The only handle of a followed process is its pid. If the pid was reused, only this name is wrong. */
 	if (tgid == (uint32_t)tgt_pid(s->o.target) ? !tgt_thread_comm(s->o.target, (pid_t)tid, comm)
 						   : !tgt_peek_comm((pid_t)tgid, (pid_t)tid, comm))
 		sym_add(s, MXBPF_NAME_THREAD, tgid, tid, comm, strlen(comm));
@@ -105,7 +105,7 @@ static void learn_layer(struct sym *s, uint32_t tgid, uint64_t id)
 		hash_put(&s->missing, id, MXBPF_NAME_LAYER);
 }
 
-/* The name of a mark has its domain and a NUL before it. */
+/* The name of a user annotation has its domain and a NUL before it. */
 static void add_span_name(struct sym *s, uint32_t tgid, uint64_t id, const char *text, size_t len)
 {
 	const char *end = memchr(text, '\0', len);
@@ -125,11 +125,11 @@ static void learn_span(struct sym *s, uint32_t tgid, uint64_t id)
 
 	if (len >= 0)
 		add_span_name(s, tgid, id, s->text, (size_t)len);
-	else /* one system call for each span of it would be too slow for the ring */
+	else /* a system call for each span with this id would be too slow for the ring */
 		hash_put(&s->missing, id, MXBPF_NAME_SPAN);
 }
 
-/* How names are looked up when a record has their id. sym_add() brings names of all other kinds. */
+/* How to look up names when a record has their id. Names of other kinds come through sym_add(). */
 static void (*const learners[])(struct sym *s, uint32_t tgid, uint64_t id) = {
 	[MXBPF_NAME_SPAN] = learn_span,
 	[MXBPF_NAME_ARGS] = learn_args,
@@ -144,7 +144,7 @@ static bool is_known(const struct sym *s, unsigned kind, uint64_t id)
 	return kind == MXBPF_NAME_SPAN ? mdl_has_name(s->o.model, id) : mdl_text(s->o.model, kind, id, NULL) != NULL;
 }
 
-/* A sample as BPF sends it has addresses behind it, which become two ids. */
+/* BPF appends addresses to a sample. Two ids replace them. */
 static void finish_sample(struct sym *s, struct mxbpf_sample *r)
 {
 	const size_t bytes = MXBPF_SAMPLE_BYTES(mxbpf_sample_nspans(r));
