@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a thread does in the kernel, from /proc. Nothing of it is stopped. */
+/* Reads from /proc what a thread is doing in the kernel, without stopping it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static int read_state(pid_t pid, pid_t tid, struct buf *text, char *state, uint6
 	return err;
 }
 
-/* "running", or the number of the system call (-1: none), its arguments, stack pointer and program counter. */
+/* Parses "running", or a system call number (-1: none) with arguments, stack pointer and program counter. */
 static bool parse_syscall(const char *text, struct tgt_doing *d)
 {
 	unsigned long long v[8] = {0};
@@ -69,8 +69,8 @@ static void read_wchan(pid_t pid, pid_t tid, struct buf *text, struct tgt_doing 
 }
 
 /*
- * The kernel gives the system call of a thread only while it is off the CPU. Found so twice, with as many switches
- * before the first as behind the second time, it has been off all the while.
+ * The kernel shows the system call of a thread only while the thread is off the CPU. If two reads agree and the number
+ * of switches did not change, the thread has not run in between.
  */
 static int look(pid_t pid, pid_t tid, struct buf *text, struct tgt_doing *d)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From a mapping to the file behind it. Whatever its name leads to by now, only the inode that is mapped will do, and
- * only if it still holds what the process loaded: a probe at an offset of another build corrupts the process.
+ * Opens the file behind a mapping. Its name may lead to another file by now. Only the mapped inode is accepted, and
+ * only if it still holds what the process loaded, because a probe at an offset of another build corrupts the process.
  */
 #include <elf.h>
 #include <errno.h>
@@ -21,19 +21,19 @@
 #define PHDRS_MAX	256
 #define NOTES_MAX_BYTES 4096
 #define DYNS_MAX	256
-/* How long a library may take from its first mapping to its last: milliseconds while a disk is read. */
+/* How long to wait for the loader to finish mapping a library: it takes milliseconds if the disk must be read. */
 #define LOADING_TRIES  500
 #define LOADING_NAP_NS 2000000
 
-/* Everything about one look at a library. */
+/* The state of opening one library. */
 struct look {
 	const struct tgt *t;
 	struct tgt_slot *s;
 	struct elf *f;
 	uint64_t phdrs_va;
 	unsigned int nphdrs;
-	bool same_inode; /* for certain; else only a build-id can tell */
-	char name[240];	 /* the path, safe to show */
+	bool same_inode; /* certain; otherwise only the build-id can tell */
+	char name[240];	 /* the path, safe to print */
 };
 
 static int refuse(const struct look *k, int code, struct err *e, const char *why)
@@ -42,8 +42,9 @@ static int refuse(const struct look *k, int code, struct err *e, const char *why
 }
 
 /*
- * O_PATH first: the name may lead to a device or a FIFO, and opening one can have effects. A name in the process's
- * root must at least have the inode number; overlayfs and btrfs report another st_dev than maps shows.
+ * Opens with O_PATH first, because the name may lead to a device or a FIFO, where opening can have effects. A name in
+ * the process's root must have the same inode number. The device is not compared: overlayfs and btrfs report another
+ * st_dev than /proc/PID/maps.
  */
 static int open_inode(struct look *k, const char *name, bool by_name)
 {
@@ -90,7 +91,7 @@ static int open_mapped(struct look *k, struct err *e)
 	return tgt_fail(k->t, fd == -ENOENT || fd == -ESTALE ? direct : fd, "the mapped files", e);
 }
 
-/* The program headers, where the image maps them. An image without them there can still be told by its inode. */
+/* Finds the program headers in the image. Without them the library can still be identified by its inode. */
 static void find_phdrs(struct look *k)
 {
 	Elf64_Ehdr h;
@@ -108,8 +109,8 @@ static bool phdr(const struct look *k, unsigned int i, Elf64_Phdr *ph)
 }
 
 /*
- * The mapping begins at a page, the executable segment perhaps in the middle of it; the bytes before may belong to
- * another segment with another distance between offset and address.
+ * Finds the load bias. A mapping begins at a page boundary, but the executable segment may begin inside the page. The
+ * bytes before it may belong to a segment with another distance between offset and address.
  */
 static int find_bias(struct look *k, struct err *e)
 {
@@ -125,7 +126,7 @@ static int find_bias(struct look *k, struct err *e)
 		      "has no executable segment at the mapped offset: overwritten in place? Restart the job");
 }
 
-/* What the process has at an address of the file. */
+/* Reads the bytes that the process has at an address of the file. */
 static int read_loaded(const struct look *k, uint64_t va, void *buf, size_t n, struct err *e)
 {
 	int err = tgt_read(k->t, k->s->lib.load_bias + va, buf, n);
@@ -135,7 +136,7 @@ static int read_loaded(const struct look *k, uint64_t va, void *buf, size_t n, s
 	return err ? refuse(k, -ESTALE, e, "is not in memory as the file says: restart the job") : 0;
 }
 
-/* The build-id in the process's memory must be the file's. */
+/* Checks that the build-id in the process's memory equals that of the file. */
 static int check_build_id(struct look *k, struct err *e)
 {
 	struct tgt_lib *lib = &k->s->lib;
@@ -173,8 +174,8 @@ static bool find_dynamic(const struct look *k, Elf64_Phdr *ph)
 }
 
 /*
- * The loader maps the whole file in one piece first, and then each segment over it. Until it has mapped the segment of
- * the data, other bytes of the file are at its address.
+ * Waits for the loader. It maps the whole file in one piece first, and then each segment over it. Until the data
+ * segment is mapped, its address shows other bytes of the file.
  */
 static int await_loader(const struct look *k, const Elf64_Phdr *dynamic, struct err *e)
 {
@@ -193,8 +194,9 @@ static int await_loader(const struct look *k, const Elf64_Phdr *dynamic, struct 
 }
 
 /*
- * Notes and code are shared with the page cache, so after an overwrite in place the memory shows the new file's. The
- * dynamic section is the loader's private copy (it writes to that page), with the old file's sizes and addresses.
+ * Compares the dynamic section. The pages of notes and code are shared with the page cache, so after an overwrite in
+ * place they show the new file. The loader writes to the dynamic section, so the process has a private copy of it with
+ * the sizes and addresses of the old file.
  */
 static int compare_dynamic(const struct look *k, const Elf64_Phdr *dynamic, struct err *e)
 {
@@ -211,7 +213,7 @@ static int compare_dynamic(const struct look *k, const Elf64_Phdr *dynamic, stru
 	for (j = 0; j < n; j++) {
 		uint64_t was = mem[j].d_un.d_val, is = disk[j].d_un.d_val;
 
-		/* Some loaders turn addresses into absolute ones; DT_DEBUG is theirs to write. */
+		/* Some loaders change addresses to absolute ones, and write DT_DEBUG. */
 		if (mem[j].d_tag != disk[j].d_tag || (was != is && was != is + bias && disk[j].d_tag != DT_DEBUG))
 			return refuse(k, -ESTALE, e, "was overwritten in place since it was loaded: restart the job");
 		if (disk[j].d_tag == DT_NULL)
@@ -234,7 +236,7 @@ static int check_dynamic(const struct look *k, struct err *e)
 	return err ? err : compare_dynamic(k, &dynamic, e);
 }
 
-/* From here on the name of the inode is our own descriptor: no later mmap or rename can put another file there. */
+/* Makes mxbpf's own descriptor the name of the inode, so that no later mmap or rename can change the file. */
 static int pin(struct look *k, int fd, struct err *e)
 {
 	char *path;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* /proc/PID/maps. The paths in it were chosen by whoever made the files: anything but NUL can be in them. */
+/* Parses /proc/PID/maps. File names in it are not trusted: they may contain any byte but NUL. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "target/priv.h"
 
-/* The kernel writes a newline in a name as \012 and leaves every other byte alone, backslashes included. */
+/* The kernel writes a newline in a name as \012 and changes no other byte, not even backslashes. */
 static void unescape(char *path)
 {
 	char *from, *to = path;
@@ -80,7 +80,10 @@ int tgt_maps_libs(struct tgt *t, char *text)
 	int err = 0;
 
 	for (line = strtok_r(text, "\n", &save); line && !err; line = strtok_r(NULL, "\n", &save)) {
-		/* Inode 0: anonymous memory, [vdso]. An IPC segment has an inode and a name that is no path. */
+		/*
+		 * Inode 0 is anonymous memory or [vdso]. A System V shared memory segment has an inode, but its name is
+		 * no path.
+		 */
 		if (tgt_map_parse(line, &m) || !m.exec || !m.ino || m.path[0] != '/')
 			continue;
 		known = hash_put(&seen, m.dev, m.ino);
@@ -97,13 +100,13 @@ int tgt_maps_libs(struct tgt *t, char *text)
 	return err;
 }
 
-/* What one of a process's mappings is asked for. */
+/* A question about one mapping of a process. */
 struct asked {
 	uint64_t addr, off;
 	const struct tgt_lib *lib;
 };
 
-/* Whether any mapping of the process, as of now, answers the question. */
+/* Returns true if a current mapping of the process satisfies `is`. */
 static bool any_map(const struct tgt *t, bool (*is)(const struct tgt_map *m, const struct asked *a),
 		    const struct asked *a)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A quick look at a process: what a walk over all of them can afford. Nothing is held, nothing opened but /proc. */
+/* Quick looks at a process, cheap enough to do for all processes. They keep nothing open and read only /proc. */
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -11,7 +11,7 @@
 
 #include "target/priv.h"
 
-#define CONTAINER_ID_DIGITS 64 /* of docker, containerd, podman, cri-o, and so of kubernetes */
+#define CONTAINER_ID_DIGITS 64 /* in ids of docker, containerd, podman, cri-o, and therefore kubernetes */
 
 static int slurp_proc(pid_t pid, const char *name, size_t cap, struct buf *out)
 {
@@ -21,7 +21,7 @@ static int slurp_proc(pid_t pid, const char *name, size_t cap, struct buf *out)
 	return tgt_slurp(AT_FDCWD, path, cap, out);
 }
 
-/* Parsing whole lines as tgt_maps_libs() does would make a walk several times as long. */
+/* This scans lines itself, because parsing them as tgt_maps_libs() does would take several times as long. */
 unsigned tgt_maps_match(char *text, const char *const *globs)
 {
 	char *line, *save = NULL, *perms, *base, *deleted;
@@ -64,7 +64,7 @@ bool tgt_peek_maps(pid_t pid, const struct tgt_lib *lib)
 	return found;
 }
 
-/* The name in the second field may hold anything, ")" included. */
+/* The name in the second field may contain any character, even ")". */
 pid_t tgt_peek_parent(pid_t pid)
 {
 	struct buf stat = {0};
@@ -88,7 +88,7 @@ int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32])
 	return tgt_slurp_comm(AT_FDCWD, path, comm);
 }
 
-/* The last one: a container in a container is its own. */
+/* Takes the last id, which is that of the innermost container. */
 bool tgt_cgroup_container(const char *text, char id[TGT_CONTAINER_BYTES])
 {
 	const char *p = text;

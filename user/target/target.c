@@ -54,7 +54,7 @@ int tgt_slurp_comm(int dirfd, const char *name, char comm[32])
 	if (!err && !text.len)
 		err = -ESRCH;
 	if (!err) {
-		text.data[text.len - 1] = '\0'; /* its newline */
+		text.data[text.len - 1] = '\0'; /* drop the newline */
 		memcpy(comm, text.data, text.len);
 	}
 	buf_fini(&text);
@@ -65,7 +65,10 @@ bool tgt_gone(const struct tgt *t)
 {
 	char c;
 
-	/* The list of the address space seen at tgt_open() is empty. Exit takes the memory before the pidfd tells. */
+	/*
+	 * If the list of mappings of the address space at tgt_open() is empty, it is gone. A process loses its memory
+	 * before its pidfd reports the exit.
+	 */
 	return !tgt_alive(t) || (t->mapsfd >= 0 && !pread(t->mapsfd, &c, 1, 0));
 }
 
@@ -77,7 +80,7 @@ static bool can_ptrace(void)
 	return !syscall(SYS_capget, &hdr, caps) && caps[0].effective & 1u << CAP_SYS_PTRACE;
 }
 
-/* Whether Yama forbids all processes, whatever their capabilities, to look into others. */
+/* Returns true if Yama forbids every process, whatever its capabilities, to inspect others. */
 static bool yama_forbids_all(void)
 {
 	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
@@ -113,7 +116,7 @@ int tgt_fail(const struct tgt *t, int code, const char *what, struct err *e)
 	return err_set(e, ERR_RUNTIME, code, "cannot read %s of process %s: %s", what, t->label, strerror(-code));
 }
 
-/* Nothing there under this number, or hidden by hidepid: the kernel knows. */
+/* Tells a missing process from one that hidepid hides. */
 static int missing(pid_t pid, struct err *e)
 {
 	int fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
@@ -125,7 +128,7 @@ static int missing(pid_t pid, struct err *e)
 		       "process %d is hidden in /proc (hidepid): CAP_SYS_PTRACE is missing; run mxbpf with sudo", pid);
 }
 
-/* Opens /proc/PID and its status. */
+/* Opens /proc/PID and reads its status. */
 static int open_proc(struct tgt *t, pid_t pid, struct buf *status, struct err *e)
 {
 	char name[32];
@@ -143,8 +146,8 @@ static int open_proc(struct tgt *t, pid_t pid, struct buf *status, struct err *e
 }
 
 /*
- * Finds the process of a thread id and holds it by /proc/PID and pidfd. Both are bound to a process, not to a number,
- * and identify() then reads through the first: if that works, the number was not reused between the two.
+ * Finds the process of a thread id and opens /proc/PID and a pidfd. Both are bound to a process and not to a number. If
+ * identify() can then read through /proc/PID, the number was not reused between the two opens.
  */
 static int hold(struct tgt *t, pid_t id, struct err *e)
 {
@@ -156,10 +159,10 @@ static int hold(struct tgt *t, pid_t id, struct err *e)
 	err = id > 0 ? open_proc(t, id, &status, e) : missing(id, e);
 	if (err)
 		goto out;
-	/* The name before it cannot fake this line: newlines in it are escaped. */
+	/* The name before it cannot fake this line, because newlines in it are escaped. */
 	p = strstr(status.data, "\nTgid:");
 	t->pid = p ? atoi(p + 6) : 0;
-	if (t->pid <= 0) { /* a thread that is on its way out belongs to none */
+	if (t->pid <= 0) { /* an exiting thread belongs to no process */
 		err = missing(id, e);
 		goto out;
 	}
@@ -181,7 +184,7 @@ out:
 	return err;
 }
 
-/* Name and kind from /proc/PID/stat; refuses what has no memory to look at. */
+/* Reads name and kind from /proc/PID/stat. Refuses processes without memory to read. */
 static int identify(struct tgt *t, struct err *e)
 {
 	struct buf stat = {0};
@@ -196,7 +199,7 @@ static int identify(struct tgt *t, struct err *e)
 		err = tgt_fail(t, err, "stat", e);
 		goto out;
 	}
-	/* The name may hold parentheses, spaces and newlines: it ends at the last one. */
+	/* The name may contain parentheses, spaces and newlines. It ends at the last parenthesis. */
 	name = strchr(stat.data, '(');
 	end = strrchr(stat.data, ')');
 	if (!name || !end ||
@@ -245,7 +248,7 @@ static int read_maps(struct tgt *t, struct err *e)
 	if (!err && maps.len == TGT_MAPS_MAX_BYTES)
 		err = -E2BIG;
 	else if (!err && tgt_gone(t))
-		err = -ESRCH; /* perhaps while the list was read: it may be cut */
+		err = -ESRCH; /* it may have ended during the read, and then the list is incomplete */
 	else if (!err)
 		err = tgt_maps_libs(t, maps.data);
 	buf_fini(&maps);
@@ -272,7 +275,7 @@ static int read_cmdline(struct tgt *t, struct err *e)
 	return 0;
 }
 
-/* Digits alone, nothing larger. */
+/* Parses a number of digits only, up to INT32_MAX. */
 static int32_t parse_number(const char *text)
 {
 	unsigned long v = strtoul(text, NULL, 10);
@@ -319,7 +322,7 @@ int tgt_open(pid_t pid, struct tgt **out, struct err *e)
 	if (!err)
 		err = refuse_32bit(t, e);
 	if (!err) {
-		/* The file "mem" is its owner's, whatever the capabilities; process_vm_readv() does without. */
+		/* "mem" belongs to the user of the process, so open() may fail despite capabilities. It is optional. */
 		t->memfd = openat(t->procfd, "mem", O_RDONLY | O_CLOEXEC);
 		t->mapsfd = openat(t->procfd, "maps", O_RDONLY | O_CLOEXEC);
 		err = t->mapsfd < 0 ? tgt_fail(t, -errno, "the memory map", e) : 0;
@@ -459,7 +462,7 @@ ssize_t tgt_read_some(const struct tgt *t, uint64_t addr, void *buf, size_t n)
 	forbidden = got < 0 && errno == EPERM;
 	if (got != (ssize_t)n && t->memfd >= 0)
 		got = pread(t->memfd, buf, n, (off_t)addr);
-	/* There now: the number meant this process and this program all the while. */
+	/* The process is still there, so the pid meant this process and this program during the read. */
 	if (tgt_gone(t))
 		return -ESRCH;
 	if (got < 0)
