@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Who calls a function: a search for its address in the displacements of call instructions. */
+/* Finds the callers of a function by searching for its address in the displacements of call instructions. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 struct targets {
 	uint64_t va[TARGETS_MAX];
-	unsigned n; /* may be more than there is room for: then nothing is known of all calls */
+	unsigned n; /* may exceed TARGETS_MAX; then the search is incomplete and fails */
 };
 
 static void add_target(struct targets *t, uint64_t va)
@@ -27,7 +27,7 @@ static void add_target(struct targets *t, uint64_t va)
 	t->n++;
 }
 
-/* Stubs are [endbr64] [bnd] jmp *slot(%rip): each address that a caller may take for the stub's. */
+/* Finds stubs of the form [endbr64] [bnd] jmp *slot(%rip). A caller may use each start address of such a stub. */
 static void stubs_in(const uint8_t *code, uint64_t bytes, uint64_t va, uint64_t slot, struct targets *t)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -85,7 +85,7 @@ static int find_targets(struct elf *f, const char *name, struct targets *t)
 	return err ? err : t->n ? 0 : -ENOENT;
 }
 
-/* Calls that begin within the block; code goes on for CALL_BYTES - 1 behind it. */
+/* Finds calls that begin within the block. The code continues for CALL_BYTES - 1 bytes after it. */
 static int calls_in(const uint8_t *code, size_t bytes, uint64_t va, const struct targets *t,
 		    int (*fn)(void *ctx, uint64_t va), void *ctx)
 {

@@ -131,7 +131,7 @@ uint64_t cursor_ptr(struct cursor *c, uint8_t enc)
 		fail(c, -EBADMSG);
 	if (form > PE_SLEB && bytes[form])
 		v = sign_extended(v, bytes[form]);
-	/* Relative to text, data, function: not used on x86-64. */
+	/* Pointers relative to text, data or a function do not occur on x86-64. */
 	if ((enc & PE_RELATIVE) && (enc & PE_RELATIVE) != PE_PCREL)
 		fail(c, -EBADMSG);
 	if (c->err || !v)

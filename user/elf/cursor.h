@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the elf room only: reads the image forward, field by field. An error sticks, and reads as zeros from there. */
+/* Only for the elf room: reads the image forward, field by field. After an error, all further reads return 0. */
 #ifndef ELF_CURSOR_H
 #define ELF_CURSOR_H
 
@@ -10,19 +10,19 @@
 
 struct cursor {
 	const struct elf *f;
-	uint64_t va, end_va; /* nothing is read from end_va on */
-	int err;	     /* 0, -EBADMSG, -errno */
+	uint64_t va, end_va; /* reading stops before end_va */
+	int err;	     /* 0, -EBADMSG or -errno */
 	uint64_t held_va;
 	size_t held;
 	uint8_t bytes[256];
 };
 
 void cursor_init(struct cursor *c, const struct elf *f, uint64_t va, uint64_t end_va);
-/* An unsigned little-endian number of n <= 8 bytes. */
+/* Reads an unsigned little-endian number of n <= 8 bytes. */
 uint64_t cursor_u(struct cursor *c, unsigned n);
 uint64_t cursor_uleb(struct cursor *c);
 int64_t cursor_sleb(struct cursor *c);
-/* A pointer in an encoding of .eh_frame (DW_EH_PE_*), not DW_EH_PE_omit; 0 stays 0. */
+/* Reads a pointer in an encoding of .eh_frame (DW_EH_PE_*, but not DW_EH_PE_omit). A value of 0 stays 0. */
 uint64_t cursor_ptr(struct cursor *c, uint8_t enc);
 void cursor_skip(struct cursor *c, uint64_t n);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Walks over all of a table: for rows that stand for a family of functions, not for one. */
+/* Walks over whole tables, for rows that stand for a family of functions. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define TABLE_MAX_BYTES ((uint64_t)512 << 20)
 
-/* Owned copy of a piece of the file, one NUL behind it. NULL with *err. */
+/* Returns an owned copy of a part of the file, with one NUL after it. On failure returns NULL and sets *err. */
 static char *copy(const struct elf *f, uint64_t off, uint64_t bytes, int *err)
 {
 	char *data;
@@ -29,7 +29,7 @@ static char *copy(const struct elf *f, uint64_t off, uint64_t bytes, int *err)
 	return data;
 }
 
-/* Returns the first n bytes of a name as a word, at most 8, padded with NULs. */
+/* Returns the first n bytes of a name (at most 8) as a word, padded with NULs. */
 static uint64_t start_of(const char *name, size_t n)
 {
 	char text[sizeof(uint64_t)] = "";
@@ -40,8 +40,7 @@ static uint64_t start_of(const char *name, size_t n)
 	return word;
 }
 
-/* Compares the first 8 bytes of each name, which lie in one array, before it reads the name itself in 60 MB of names.
- */
+/* Compares the first 8 bytes of each name first. They are in one array, while the names take up to 60 MB. */
 static int walk(const struct elf_funcs *all, const char *prefix,
 		int (*fn)(void *ctx, const char *name, const struct elf_sym *sym), void *ctx)
 {
@@ -82,7 +81,7 @@ static int read_starts(struct elf_funcs *all)
 	return 0;
 }
 
-/* PyTorch's table takes 90 MB and is walked for each of ten families. */
+/* Reads the table once: in the largest library it takes 90 MB, and ten families of functions walk over it. */
 static int read_funcs(struct elf *f)
 {
 	struct elf_funcs *all = &f->funcs;

@@ -12,18 +12,21 @@
 
 #include "elf/image.h"
 
-/* Real files stay far below; past these a file is called damaged, so that it cannot make us work for long. */
+/* Limits far above real files. A file that exceeds them counts as damaged, so that it cannot keep mxbpf busy. */
 #define PHDRS_MAX	1024
 #define DYNS_MAX	4096
 #define NOTES_MAX_BYTES (64u << 10)
-#define UPX_TAIL_BYTES	64 /* its header is the last thing in the file */
+#define UPX_TAIL_BYTES	64 /* its header is at the end of the file */
 
-/* Unwind tables and names are read in small pieces near each other: a read costs more than all that is done with it. */
+/*
+ * Unwind tables and names are read in small pieces close to each other. Without a cache, system calls would dominate
+ * the cost.
+ */
 #define CACHE_BLOCKS	  128
 #define CACHE_BLOCK_BYTES 4096
 
 struct elf_cache {
-	uint64_t block[CACHE_BLOCKS]; /* 1 + its number in the file, 0: empty */
+	uint64_t block[CACHE_BLOCKS]; /* 1 + number of the block in the file; 0: empty */
 	uint8_t bytes[CACHE_BLOCKS][CACHE_BLOCK_BYTES];
 };
 
@@ -49,7 +52,7 @@ int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n)
 	return 0;
 }
 
-/* NULL and *err if it cannot be read as far as the file goes. */
+/* Returns NULL and sets *err if the block cannot be read up to the end of the file. */
 static const uint8_t *cached_block(const struct elf *f, uint64_t number, int *err)
 {
 	struct elf_cache *c = f->cache;
@@ -90,7 +93,7 @@ int elf_pread_kept(const struct elf *f, uint64_t off, void *buf, size_t n)
 	return 0;
 }
 
-/* A structure that the headers promise: not there means damaged. */
+/* Reads a structure that a header announces. If it is missing, the file is damaged. */
 static int read_promised(const struct elf *f, uint64_t off, void *buf, size_t n)
 {
 	int err = elf_pread(f, off, buf, n);
@@ -178,7 +181,7 @@ static int add_load(struct elf *f, const Elf64_Phdr *p)
 		return -EBADMSG;
 	if (p->p_vaddr + p->p_filesz < p->p_vaddr || f->nloads == ELF_LOADS_MAX)
 		return -EBADMSG;
-	/* The loader wants ascending segments; with overlap an address would have two meanings. */
+	/* The loader requires ascending segments. If segments overlapped, an address would have two meanings. */
 	if (last && p->p_vaddr < last->va + last->bytes)
 		return -EBADMSG;
 	f->loads[f->nloads++] =
@@ -260,7 +263,7 @@ static int read_dynamic(struct elf *f, const Elf64_Phdr *p)
 	dyn = malloc(n * sizeof(*dyn));
 	if (!dyn)
 		return -ENOMEM;
-	/* By address, as the loader does. */
+	/* Reads by address, as the loader does. */
 	err = elf_read_va(f, p->p_vaddr, dyn, n * sizeof(*dyn));
 	if (err == -ENOENT || err == -EIO)
 		err = -EBADMSG;
@@ -278,7 +281,7 @@ static int note_eh_hdr(struct elf *f, const Elf64_Phdr *p)
 	return 0;
 }
 
-/* One row per kind of program header that matters, in the order they need each other. */
+/* One row per relevant kind of program header. A row may need the results of earlier rows. */
 static const struct {
 	uint32_t type;
 	int (*read)(struct elf *f, const Elf64_Phdr *p);
@@ -421,7 +424,7 @@ int elf_read_kept_va(const struct elf *f, uint64_t va, void *buf, size_t n)
 	return l ? elf_pread_kept(f, l->off + (va - l->va), buf, n) : -ENOENT;
 }
 
-/* A string in [off, end_off), by one way of reading or the other. */
+/* Reads a string in [off, end_off) through `read`. */
 static int read_str(const struct elf *f, elf_pread_fn read, uint64_t off, uint64_t end_off, char *buf, size_t max)
 {
 	size_t len = 0;
@@ -435,7 +438,7 @@ static int read_str(const struct elf *f, elf_pread_fn read, uint64_t off, uint64
 		max = INT32_MAX;
 	if (max - 1 > end_off - off)
 		max = (size_t)(end_off - off) + 1;
-	/* Most strings are short: do not read all of a large buffer for them. */
+	/* Most strings are short, so do not read the whole of a large buffer. */
 	while (len < max - 1) {
 		size_t n = max - 1 - len < 128 ? max - 1 - len : 128;
 		int err = read(f, off + len, buf + len, n);

@@ -13,18 +13,18 @@
 
 #define BLOCK_BYTES (1u << 20)
 #define TEXT_MAX    256
-#define RELOCS_MAX  (16u << 20) /* 1.5 million in the largest library seen */
-#define FOUND_MAX   64		/* places that hold one address */
+#define RELOCS_MAX  (16u << 20) /* the largest library seen has 1.5 million */
+#define FOUND_MAX   64		/* limit of places with the same address */
 #define LEA_BYTES   7
 #define FUNC_MAX    (1u << 20)
-#define ENTRY_CFA   8 /* behind the return address: what a function that was just called has */
+#define ENTRY_CFA   8 /* offset of the CFA from rsp in a function that was just called */
 
-/* A word of the image that the loader fills with an address of it. */
+/* A word of the image that the loader sets to an address in the image. */
 struct elf_word {
 	uint64_t va, value;
 };
 
-/* Addresses that were found, each once; n may be more than there is room for. */
+/* Distinct addresses. n may exceed FOUND_MAX, and then some are missing. */
 struct found {
 	uint64_t va[FOUND_MAX];
 	unsigned n;
@@ -48,7 +48,7 @@ static int fail(struct err *e, int err, const char *what, const char *name)
 					  : strerror(-err));
 }
 
-/* ---- words that the loader fills, read once */
+/* ---- words that the loader sets, read once */
 
 static int cmp_word(const void *a, const void *b)
 {
@@ -127,7 +127,7 @@ static void words_with(const struct elf *f, uint64_t value, struct found *out)
 
 /* ---- texts */
 
-/* [off, off + bytes) of the file, which lies at va. */
+/* Searches [off, off + bytes) of the file, which is mapped at va. */
 static int find_text_in(const struct elf *f, uint64_t off, uint64_t bytes, uint64_t va, const char *want, size_t n,
 			struct found *out)
 {
@@ -146,7 +146,7 @@ static int find_text_in(const struct elf *f, uint64_t off, uint64_t bytes, uint6
 	return err;
 }
 
-/* Where the text stands by itself in what is mapped read-only: not as the end of a longer one. */
+/* Finds the text in read-only data. The end of a longer text does not count. */
 static int find_text(const struct elf *f, const char *text, struct found *out)
 {
 	size_t n = strlen(text) + 2;
@@ -161,7 +161,7 @@ static int find_text(const struct elf *f, const char *text, struct found *out)
 		err = find_text_in(f, sh.sh_offset, sh.sh_size, sh.sh_addr, want, n, out);
 		return err ? err : out->n ? 0 : -ENOENT;
 	}
-	/* Without section headers, between the code or in a segment of their own. */
+	/* Without section headers, read-only data may be between the code or in a segment of its own. */
 	err = err == -ENOENT ? 0 : err;
 	for (uint32_t i = 0; !err && i < f->nloads; i++)
 		if (!(f->loads[i].flags & PF_W))
@@ -171,7 +171,7 @@ static int find_text(const struct elf *f, const char *text, struct found *out)
 
 /* ---- functions */
 
-/* The function that begins at va, or that a place in its code lies in. */
+/* Finds the function that begins at va (at_start) or whose code contains va. */
 static int func_of(struct elf *f, uint64_t va, bool at_start, struct elf_sym *sym)
 {
 	struct buf cfas = {0};
@@ -183,8 +183,7 @@ static int func_of(struct elf *f, uint64_t va, bool at_start, struct elf_sym *sy
 	if (!err)
 		err = elf_fde_cfas(f, &fde, &cfas, NULL);
 	first = (const struct elf_cfa *)cfas.data;
-	/* A part of a function that is seldom run has an entry of its own, with the frame that its whole has by then.
-	 */
+	/* A cold part of a function has an entry of its own, whose first frame is that of the running function. */
 	if (!err && ((at_start && fde.start_va != va) || !cfas.len || first->base != ELF_CFA_RSP ||
 		     first->off != ENTRY_CFA || elf_exec_off(f, fde.start_va, &off)))
 		err = -ENOENT;
@@ -201,7 +200,10 @@ static bool no_offset_to_object(const struct elf *f, uint64_t va)
 	return !word_at(f, va) && !elf_read_kept_va(f, va, &offset, sizeof(offset)) && !offset;
 }
 
-/* type_info: its own virtual table's address, then that of the name. A virtual table: offset, type_info, functions. */
+/*
+ * A type_info is the address of its own virtual table and that of the name. A virtual table is an offset, the type_info
+ * and the functions.
+ */
 static int find_vtable(struct elf *f, const char *class_name, struct found *tables)
 {
 	struct found texts = {.n = 0}, names = {.n = 0}, uses = {.n = 0};
@@ -256,7 +258,7 @@ int elf_find_virtual(struct elf *f, const char *class_name, unsigned slot, struc
 	return err ? fail(e, err, "virtual table of", class_name) : 0;
 }
 
-/* lea reg, [rip + disp] of one of the texts. */
+/* Finds lea reg, [rip + disp] of one of the texts. */
 static void users_in(const uint8_t *code, size_t bytes, uint64_t va, const struct found *texts, struct found *users)
 {
 	for (size_t at = 0; at + LEA_BYTES <= bytes; at++) {
@@ -292,7 +294,7 @@ static int each_user(const struct elf *f, const struct found *texts, struct foun
 	return err;
 }
 
-/* Those of the places that lie in functions are to lie in one. */
+/* Returns the function that contains all places which are in functions. There must be exactly one. */
 static int one_func(struct elf *f, const struct found *places, bool at_start, struct elf_sym *sym)
 {
 	struct found funcs = {.n = 0};

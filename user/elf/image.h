@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the elf room only: what elf_open() learned, shared by the segment side and the symbol side. */
+/* Only for the elf room: the results of elf_open(), shared by the code for segments and for symbols. */
 #ifndef ELF_IMAGE_H
 #define ELF_IMAGE_H
 
@@ -12,14 +12,14 @@
 #include "base/hash.h"
 #include "elf/elf.h"
 
-struct elf_hdr_row; /* unwind.c */
-struct elf_names;   /* names.c */
-struct elf_cache;   /* elf.c */
-struct elf_word;    /* hidden.c */
+struct elf_hdr_row; /* see unwind.c */
+struct elf_names;   /* see names.c */
+struct elf_cache;   /* see elf.c */
+struct elf_word;    /* see hidden.c */
 
 #define ELF_LOADS_MAX 128
 
-/* A PT_LOAD segment, only the part that is in the file. */
+/* The part of a PT_LOAD segment that is in the file. */
 struct elf_load {
 	uint64_t va;
 	uint64_t off;
@@ -27,19 +27,19 @@ struct elf_load {
 	uint32_t flags; /* PF_X, ... */
 };
 
-/* A symbol table and its names, by file offset. */
+/* A symbol table and its strings, by file offset. */
 struct elf_table {
 	uint64_t syms_off, nsyms;
 	uint64_t strs_off, strs_bytes;
 	uint64_t versym_off; /* 0: none */
 };
 
-/* The table of functions that elf_each_func() keeps until elf_forget_funcs(). */
+/* The table of functions. elf_each_func() keeps it until elf_forget_funcs(). */
 struct elf_funcs {
 	struct elf_table table;
-	Elf64_Sym *syms; /* owned, as strs and starts */
+	Elf64_Sym *syms; /* owned, like strs and starts */
 	char *strs;
-	uint64_t *starts; /* the first 8 bytes of each function's name; 0: the symbol is no defined function */
+	uint64_t *starts; /* the first 8 bytes of each function's name; 0: no defined function */
 };
 
 struct elf {
@@ -49,15 +49,15 @@ struct elf {
 	uint64_t shdrs_off;
 	uint32_t nshdrs; /* 0: the file has no section headers */
 	uint32_t nloads;
-	uint64_t end_va; /* of what the segments take in memory: variables that begin as zeros are not in the file */
-	struct elf_load loads[ELF_LOADS_MAX]; /* ascending, no overlap */
+	uint64_t end_va; /* end of the segments in memory; zero-initialised variables are not in the file */
+	struct elf_load loads[ELF_LOADS_MAX]; /* ascending, without overlap */
 	/* From PT_DYNAMIC; 0: absent. */
 	uint64_t symtab_va, strtab_va, strtab_bytes, gnu_hash_va, hash_va, versym_va;
 	uint64_t rela_va, rela_bytes, rela_relative, jmprel_va, jmprel_bytes;
 	uint8_t build_id[ELF_BUILD_ID_MAX];
 	size_t build_id_bytes;
 	uint64_t eh_hdr_va; /* .eh_frame_hdr; 0: none */
-	/* Read when first asked for, owned. */
+	/* Owned, and read on first use. */
 	struct elf_hdr_row *eh_rows;
 	uint32_t neh_rows;
 	struct elf_names *names;
@@ -68,26 +68,29 @@ struct elf {
 	struct hash notes; /* (kind, address) -> word */
 };
 
-/* 0; -ENOENT: the file has none; -EBADMSG, -errno. Bounds within the file are not checked. */
+/*
+ * Return 0, -ENOENT if the file has no such table, -EBADMSG or -errno. They do not check that the table is inside the
+ * file.
+ */
 int elf_dynsym_table(const struct elf *f, struct elf_table *t);
 int elf_symtab_table(const struct elf *f, struct elf_table *t);
 
-/* n bytes at a file offset: 0, -EIO if the file ends before, -errno. */
+/* Reads n bytes at a file offset. Returns 0, -EIO if the file ends before, or -errno. */
 int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n);
 typedef int (*elf_pread_fn)(const struct elf *f, uint64_t off, void *buf, size_t n);
 
-/* The segment that has all n bytes at va in the file, or NULL. */
+/* Returns the segment that has all n bytes at va in the file, or NULL. */
 const struct elf_load *elf_load_at(const struct elf *f, uint64_t va, uint64_t n);
 
-/* The same from kept blocks: what is read again is what was read first, even if the file has changed. */
+/* Reads through the cache. Bytes read twice are the same, even if the file has changed. */
 int elf_pread_kept(const struct elf *f, uint64_t off, void *buf, size_t n);
 
-/* A C string at a file offset, kept too: else as elf_read_str_va(). */
+/* Reads a C string at a file offset through the cache. Returns like elf_read_str_va(). */
 int elf_read_str_kept(const struct elf *f, uint64_t off, char *buf, size_t max);
 
-/* First section of a type. 0, -ENOENT, -errno. */
+/* Finds the first section of a type. Returns 0, -ENOENT or -errno. */
 int elf_section_of_type(const struct elf *f, uint32_t type, Elf64_Shdr *out);
-/* The one of a name of less than 32 bytes. As above. */
+/* Finds the section of a name shorter than 32 bytes. Returns 0, -ENOENT or -errno. */
 int elf_section_named(const struct elf *f, const char *name, Elf64_Shdr *out);
 
 void elf_forget_scans(struct elf *f);

@@ -12,17 +12,17 @@
 #include "elf/image.h"
 
 #define BLOCK_BYTES (64u << 10)
-#define FUNCS_MAX   (4u << 20)		/* functions kept; 0.4 million in the largest library seen */
-#define TABLE_MAX   ((uint64_t)1 << 30) /* bytes of a symbol or relocation table that is scanned */
+#define FUNCS_MAX   (4u << 20)		/* limit of functions; the largest library seen has 0.4 million */
+#define TABLE_MAX   ((uint64_t)1 << 30) /* limit of a symbol or relocation table, in bytes */
 #define IMPORTS_MAX (1u << 20)
 #define DIGIT_BITS  16
 #define DIGITS	    (1u << DIGIT_BITS)
-#define NAME_BYTES  512 /* of a symbol that is looked for; the end of a longer one is not compared */
+#define NAME_BYTES  512 /* limit of a symbol's name; the end of a longer name is not compared */
 
 struct func {
 	uint64_t va;
-	uint64_t name_off; /* in the file */
-	uint32_t rank;	   /* in the order of the tables */
+	uint64_t name_off; /* file offset */
+	uint32_t rank;	   /* position in the tables */
 	uint32_t size_bytes;
 };
 
@@ -31,7 +31,7 @@ struct elf_names {
 	struct hash imports; /* slot -> index in .dynsym */
 };
 
-/* Sorts by one digit of the address, from -> to. Functions with the same digit keep their order. */
+/* Sorts by one digit of the address. Functions with the same digit keep their order. */
 static void sort_by_digit(const struct func *from, struct func *to, size_t n, unsigned shift, size_t *first)
 {
 	size_t at = 0;
@@ -49,8 +49,9 @@ static void sort_by_digit(const struct func *from, struct func *to, size_t n, un
 		to[first[from[i].va >> shift & (DIGITS - 1)]++] = from[i];
 }
 
-/* By (va, rank): they come in the order of their ranks. qsort() took 9 % of the time to plan the probes of PyTorch. 0,
- * -ENOMEM.
+/*
+ * Sorts by (va, rank). The input is in the order of ranks. A radix sort, because qsort() took 9 % of the planning time
+ * of a large library. Returns 0 or -ENOMEM.
  */
 static int sort_funcs(struct buf *funcs)
 {
@@ -156,7 +157,7 @@ static int add_relocs(const struct elf *f, uint64_t va, uint64_t bytes, char *bl
 	return 0;
 }
 
-/* The relative ones stand first and have no symbol: in a large library 98 of 100. */
+/* Relative relocations come first and have no symbol. In a large library they are 98 of 100. */
 static int add_imports(const struct elf *f, char *block, struct hash *imports)
 {
 	uint64_t skip = f->rela_relative < TABLE_MAX ? f->rela_relative * sizeof(Elf64_Rela) : 0;
@@ -199,7 +200,7 @@ static int read_names(struct elf *f)
 	return 0;
 }
 
-/* Index of the first that does not begin before va. */
+/* Returns the index of the first function that begins at or after va. */
 static size_t func_from(const struct buf *funcs, uint64_t va)
 {
 	size_t lo = 0, hi = buf_count(funcs, struct func);
@@ -257,7 +258,7 @@ int elf_func_around(struct elf *f, uint64_t va, uint64_t *start_va, char *name, 
 	return elf_read_str_kept(f, fn->name_off, name, max);
 }
 
-/* The name that dynamic symbol `index` bears. */
+/* Copies the name of dynamic symbol `index`. */
 static int dynsym_name(struct elf *f, uint64_t index, char *name, size_t max)
 {
 	const struct elf_load *strs;

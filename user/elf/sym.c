@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Symbols by name: by hash where the file has one, else two linear passes (names, then symbols). */
+/* Finds symbols by name: through the hash if the file has one, or else by two linear passes (strings, then symbols). */
 #include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -11,12 +11,12 @@
 #include "elf/image.h"
 
 #define BLOCK_BYTES	(64u << 10)
-#define CHAIN_MAX	4096		    /* symbols of one hash bucket; a few in real files */
-#define TABLE_MAX_BYTES ((uint64_t)1 << 30) /* of a symbol or string table that is scanned: about a second */
-#define SAME_TAIL_MAX	65536		    /* strings that end like the name */
+#define CHAIN_MAX	4096		    /* limit of symbols in one hash bucket; real files have a few */
+#define TABLE_MAX_BYTES ((uint64_t)1 << 30) /* limit of a scanned symbol or string table, in bytes; about a second */
+#define SAME_TAIL_MAX	65536		    /* limit of strings that end with the name */
 #define VERSYM_HIDDEN	0x8000
 
-/* The best symbol so far. A file may have several of one name: old versions, and locals of several sources. */
+/* The best symbol so far. A file may have several with one name: old versions, and locals of several sources. */
 struct pick {
 	struct elf_sym sym;
 	int rank; /* 0: none yet */
@@ -30,7 +30,7 @@ static void offer(struct pick *p, const Elf64_Sym *s, bool hidden)
 
 	if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_ABS || s->st_shndx == SHN_COMMON)
 		return;
-	/* Their value is no address. */
+	/* The values of these are no addresses. */
 	if (type == STT_TLS || type == STT_FILE || type == STT_SECTION)
 		return;
 	if (rank == p->rank && s->st_value != p->sym.va)
@@ -42,7 +42,7 @@ static void offer(struct pick *p, const Elf64_Sym *s, bool hidden)
 	p->ambiguous = false;
 }
 
-/* 1 if the image has these bytes at va, 0 if others, -errno. */
+/* Returns 1 if the image has these bytes at va, 0 if it has others, or -errno. */
 static int same_bytes(const struct elf *f, uint64_t va, const char *bytes, size_t n)
 {
 	char buf[512];
@@ -135,8 +135,8 @@ static int find_by_gnu_hash(const struct elf *f, const char *name, struct pick *
 }
 
 /*
- * String table offsets at which "name\0" stands, ascending. Any position counts: linkers let a name be
- * the tail of a longer one.
+ * Finds the offsets in the string table where "name\0" is, in ascending order. It may be at any position, because
+ * linkers let a name be the tail of a longer one.
  */
 static int find_names(const struct elf *f, const struct elf_table *t, const char *name, char *block, struct buf *offs)
 {
@@ -240,10 +240,10 @@ int elf_section_of_type(const struct elf *f, uint32_t type, Elf64_Shdr *out)
 	return -ENOENT;
 }
 
-/* Without a GNU hash nothing in PT_DYNAMIC says how many symbols there are but the old hash, or the section. */
+/* Without a GNU hash, only the old hash or the section header has the number of symbols. */
 static int count_dynsyms(const struct elf *f, uint64_t *n)
 {
-	uint32_t words[2]; /* nbucket, nchain: one chain link per symbol */
+	uint32_t words[2]; /* nbucket, nchain; there is one chain link per symbol */
 	Elf64_Shdr sh;
 	int err;
 
@@ -319,7 +319,7 @@ int elf_symtab_table(const struct elf *f, struct elf_table *t)
 	return 0;
 }
 
-/* The result of a scan of .symtab for a name; pick.rank is 0 if the name was not found. */
+/* The result of a scan of .symtab for a name. pick.rank is 0 if the name was not found. */
 struct elf_scan {
 	char *name; /* owned */
 	struct pick pick;
@@ -332,7 +332,9 @@ void elf_forget_scans(struct elf *f)
 	buf_fini(&f->scans);
 }
 
-/* Keeps the results: a scan reads 100 MB of a large library, and callers ask for the same name several times. */
+/*
+ * Scans .symtab and keeps the result. A scan reads 100 MB of a large library, and callers ask for the same names again.
+ */
 static int find_static(struct elf *f, const char *name, struct pick *p)
 {
 	struct elf_scan made = {.pick = *p};
@@ -368,7 +370,7 @@ int elf_find_sym(struct elf *f, const char *name, struct elf_sym *sym, struct er
 
 	if (!err && !p.rank)
 		err = find_static(f, name, &p);
-	/* What the headers promise is not there. */
+	/* A table that a header announces is missing. */
 	if (err == -ENOENT || err == -EIO)
 		err = -EBADMSG;
 	if (err)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* .eh_frame_hdr, .eh_frame and .gcc_except_table: DWARF's frame instructions and the C++ ABI's call-site tables. */
+/*
+ * Reads .eh_frame_hdr, .eh_frame and .gcc_except_table: DWARF frame instructions and the call-site tables of the C++
+ * ABI.
+ */
 #include "elf/unwind.h"
 
 #include <errno.h>
@@ -9,8 +12,8 @@
 #include "elf/cursor.h"
 #include "elf/image.h"
 
-#define FDES_MAX       (4u << 20) /* 0.6 million in the largest library seen */
-#define RECORD_MAX     (1u << 20) /* bytes of one entry, or of one call-site table */
+#define FDES_MAX       (4u << 20) /* the largest library seen has 0.6 million */
+#define RECORD_MAX     (1u << 20) /* limit of one entry or one call-site table, in bytes */
 #define AUG_MAX	       16
 #define PE_OMIT	       0xff
 #define PE_UDATA4      0x03
@@ -18,7 +21,7 @@
 #define PE_FORM	       0x0f
 #define STATES_MAX     16
 
-/* As it stands in the file: both relative to the header. */
+/* A row of the file. Both values are relative to the header. */
 struct elf_hdr_row {
 	int32_t start, fde;
 };
@@ -62,7 +65,9 @@ static int read_rows(struct elf *f, struct err *e)
 	return 0;
 }
 
-/* Last row that starts at or before va, or NULL. In an unsorted table the entry found will not cover va. */
+/*
+ * Returns the last row that starts at or before va, or NULL. In an unsorted table, the entry found will not cover va.
+ */
 static const struct elf_hdr_row *row_at(const struct elf *f, uint64_t va)
 {
 	uint32_t lo = 0, hi = f->neh_rows;
@@ -78,14 +83,14 @@ static const struct elf_hdr_row *row_at(const struct elf *f, uint64_t va)
 	return lo ? &f->eh_rows[lo - 1] : NULL;
 }
 
-/* Positions the cursor behind the length and sets its end. False: not such a record. */
+/* Moves the cursor past the length field and sets its end. Returns false if this is no such record. */
 static bool begin_record(struct cursor *c, const struct elf *f, uint64_t va)
 {
 	uint64_t n;
 
 	cursor_init(c, f, va, va + 4 < va ? va : va + 4);
 	n = cursor_u(c, 4);
-	/* 0 ends the section; all ones: 64-bit DWARF, which no compiler writes here. */
+	/* Length 0 ends the section. All ones mean 64-bit DWARF, which no compiler writes here. */
 	if (c->err || n < 4 || n > RECORD_MAX)
 		return false;
 	c->end_va = c->va + n;
@@ -107,7 +112,7 @@ static void read_augmentation(struct cursor *c, const char *aug, struct augmenta
 			a->ptr_enc = (uint8_t)cursor_u(c, 1);
 		else if (*aug == 'L')
 			a->lsda_enc = (uint8_t)cursor_u(c, 1);
-		else if (*aug == 'P') /* the personality: its value does not matter, only its length */
+		else if (*aug == 'P') /* the value of the personality routine is not needed, only its size */
 			cursor_ptr(c, cursor_u(c, 1) & PE_FORM);
 		else if (*aug == 'S')
 			fde->signal_frame = true;
@@ -139,7 +144,7 @@ static int read_cie(const struct elf *f, uint64_t va, struct elf_fde *fde, struc
 	fde->code_align = cursor_uleb(&c);
 	fde->data_align = cursor_sleb(&c);
 	if (version == 1)
-		cursor_skip(&c, 1); /* the return address's register */
+		cursor_skip(&c, 1); /* the return address register */
 	else
 		cursor_uleb(&c);
 	a->sized = aug[0] == 'z';
@@ -201,10 +206,10 @@ int elf_fde_find(struct elf *f, uint64_t va, struct elf_fde *out, struct err *e)
 	return 0;
 }
 
-/* ---- where the frame is */
+/* ---- position of the frame */
 
 struct cfa_rule {
-	uint64_t reg; /* DWARF's number, AT_RBP; NO_REG: another expression */
+	uint64_t reg; /* DWARF register number or AT_RBP; NO_REG: another expression */
 	int64_t off;
 };
 
@@ -254,7 +259,7 @@ static void skip_block(struct cursor *c)
 	cursor_skip(c, cursor_uleb(c));
 }
 
-/* The one expression that compilers write: rbp + off, dereferenced. */
+/* Recognizes the one expression that compilers write: rbp + off, dereferenced. */
 static void expression(struct cfa_machine *m)
 {
 	struct cursor *c = &m->c;
@@ -286,7 +291,7 @@ static int save_rule(struct cfa_machine *m, bool restore)
 	return 0;
 }
 
-/* Those that move the frame address, or the place in the code. */
+/* Runs instructions that change the frame address or the position in the code. */
 static int run_cfa_insn(struct cfa_machine *m, uint8_t op)
 {
 	struct cursor *c = &m->c;
@@ -322,7 +327,7 @@ static int run_cfa_insn(struct cfa_machine *m, uint8_t op)
 	}
 }
 
-/* Those that say where registers are saved: only to be stepped over. */
+/* Skips instructions that say where registers are saved. */
 static int skip_reg_insn(struct cursor *c, uint8_t op)
 {
 	static const struct {
@@ -356,7 +361,7 @@ static int run_insns(struct cfa_machine *m, uint64_t va, uint64_t end_va)
 			err = advance(m, op & 0x3f);
 		else if (op >> 6 == 2) /* offset */
 			cursor_uleb(&m->c);
-		else if (op >> 6 == 0) /* and restore (3) has no operand */
+		else if (op >> 6 == 0) /* restore (3) has no operand */
 			err = run_cfa_insn(m, op);
 		if (err == -ENOTSUP)
 			err = skip_reg_insn(&m->c, op);
@@ -377,7 +382,7 @@ int elf_fde_cfas(const struct elf *f, const struct elf_fde *fde, struct buf *cfa
 	return err ? bad(e, err, "frame instructions") : 0;
 }
 
-/* ---- where exceptions go */
+/* ---- landing pads */
 
 int elf_fde_call_sites(const struct elf *f, const struct elf_fde *fde, struct buf *sites, struct err *e)
 {
@@ -393,7 +398,7 @@ int elf_fde_call_sites(const struct elf *f, const struct elf_fde *fde, struct bu
 		pads_va = cursor_ptr(&c, enc);
 	enc = (uint8_t)cursor_u(&c, 1);
 	if (enc != PE_OMIT)
-		cursor_uleb(&c); /* the types caught */
+		cursor_uleb(&c); /* table of caught types */
 	enc = (uint8_t)cursor_u(&c, 1);
 	n = cursor_uleb(&c);
 	if (c.err || n > c.end_va - c.va)
@@ -404,8 +409,8 @@ int elf_fde_call_sites(const struct elf *f, const struct elf_fde *fde, struct bu
 		struct elf_call_site s = {fde->start_va + start, fde->start_va + start + bytes,
 					  pad ? pads_va + pad : 0};
 
-		cursor_uleb(&c); /* what is done there */
-		/* The unwinder stops at the first that lies behind: out of order, some would not be found. */
+		cursor_uleb(&c); /* action */
+		/* The unwinder stops at the first site after the address, so it would not find sites out of order. */
 		if (start < last || start + bytes < start)
 			return bad(e, -EBADMSG, ".gcc_except_table");
 		last = start + bytes;
