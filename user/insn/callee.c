@@ -7,7 +7,7 @@
 #include "elf/names.h"
 #include "insn/flow.h"
 
-/* A longer name is taken for none: its end would be missing. */
+/* A name that is longer counts as unknown, because its end would be missing. */
 #define NAME_BYTES 4096
 
 #define THROWS	     CALLEE_THROWS, FLOW_LEVEL_THROW
@@ -22,8 +22,8 @@
 #define END(name)    NULL, NULL, name
 
 /*
- * The first row that matches decides. What is missing here costs a cut; what is wrong here makes a false one. So: only
- * what never throws and does no work that anyone times.
+ * What callees do, by name; the first matching row decides. A missing row costs a cut, a wrong row makes a false cut.
+ * So the table lists only functions that never throw and do no work worth timing.
  */
 static const struct {
 	const char *begin, *inside, *end; /* begin alone: the whole name */
@@ -39,13 +39,13 @@ static const struct {
 	{WHOLE("__cxa_call_unexpected"), THROWS},
 	{"_ZSt", "__throw_", NULL, THROWS},
 	{BEGIN("_ZSt17rethrow_exception"), THROWS},
-	/* They unwind, or leave the frames where they are. */
+	/* These unwind, or leave frames without returning. */
 	{WHOLE("pthread_exit"), THROWS},
 	{WHOLE("longjmp"), THROWS},
 	{WHOLE("_longjmp"), THROWS},
 	{WHOLE("siglongjmp"), THROWS},
 	{WHOLE("__longjmp_chk"), THROWS},
-	/* Destructors that throw: CHECK and LOG(FATAL) of MXNet and PyTorch. */
+	/* These destructors throw: they end the macros CHECK and LOG(FATAL). */
 	{BEGIN("_ZN4dmlc15LogMessageFatalD"), THROWS},
 	{BEGIN("_ZN3c1013MessageLoggerD"), MAY_THROW},
 
@@ -132,7 +132,7 @@ static void judge(const char *name, struct callee *out)
 	}
 }
 
-/* [endbr64] [bnd] jmp *disp(%rip): the slot's address, or 0. */
+/* Returns the slot of a stub [endbr64] [bnd] jmp *disp(%rip), or 0. */
 static uint64_t slot_of_stub(const struct elf *elf, uint64_t va)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -161,7 +161,7 @@ static int judged(int len, const char *name, struct callee *out)
 	return len < 0 ? len : 0;
 }
 
-/* A struct callee is packed into one word, which the ELF file keeps for the address. */
+/* A struct callee is packed into one word, which the ELF reader keeps for the address. */
 enum {
 	NOTE_AT = 1,	  /* the callee of a branch to the address */
 	NOTE_OF_SLOT = 2, /* the callee of a branch through the GOT slot at the address */
@@ -186,7 +186,7 @@ static struct callee unpacked(uint64_t note)
 			       .cold = note & COLD};
 }
 
-/* Looks a callee up once per file: thousands of functions call the same few hundred. */
+/* Looks up each callee once per file, because thousands of functions call the same few hundred. */
 static int noted(struct elf *elf, unsigned kind, uint64_t va,
 		 int (*find)(struct elf *elf, uint64_t va, struct callee *out), struct callee *out)
 {
@@ -202,7 +202,7 @@ static int noted(struct elf *elf, unsigned kind, uint64_t va,
 	err = find(elf, va, out);
 	if (err)
 		return err;
-	note = elf_note(elf, kind, va); /* it may have moved */
+	note = elf_note(elf, kind, va); /* the table may have moved */
 	if (!note)
 		return -ENOMEM;
 	*note = packed(out);

@@ -12,7 +12,7 @@
 #define REGS	       16
 #define SPILLS	       8
 
-/* What a register or a word of the stack is known to hold. */
+/* The known content of a register or a stack word. */
 struct value {
 	uint8_t arg; /* number of the function's argument; 0: none */
 	bool constant;
@@ -23,7 +23,7 @@ struct state {
 	struct value regs[REGS];
 	struct {
 		struct value v;
-		int base; /* register, -1: not used */
+		int base; /* register; -1: not used */
 		int64_t disp;
 	} spills[SPILLS];
 	unsigned next_spill;
@@ -48,7 +48,9 @@ static void begin(struct state *s)
 		s->regs[reg_no(arg_regs[k])].arg = (uint8_t)(k + 1);
 }
 
-/* Behind a call, and where only a jump leads, what a callee need not save is not known. */
+/*
+ * Forgets caller-saved registers: after a call, and at code that is only reached by a jump, their contents are unknown.
+ */
 static void forget_scratch(struct state *s)
 {
 	static const ZydisRegister scratch[] = {ZYDIS_REGISTER_RAX, ZYDIS_REGISTER_RCX, ZYDIS_REGISTER_RDX,
@@ -90,7 +92,7 @@ static void store(struct state *s, const ZydisDecodedOperand *op, struct value v
 	}
 }
 
-/* What a move puts into its first operand. */
+/* Returns the value that a move puts into its first operand. */
 static struct value moved(struct state *s, const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *ops)
 {
 	const struct value *known = NULL;
@@ -112,12 +114,16 @@ static struct value moved(struct state *s, const ZydisDecodedInstruction *insn, 
 static void written(struct state *s, int reg, struct value v)
 {
 	s->regs[reg] = v;
-	for (unsigned i = 0; i < SPILLS; i++) /* elsewhere now, as seen from there */
+	for (unsigned i = 0; i < SPILLS;
+	     i++) /* the base register has changed, so the word is no longer at this place */
 		if (s->spills[i].base == reg)
 			s->spills[i].base = -1;
 }
 
-/* An epilogue gives the caller its registers back; what follows it in the file runs with the frame as it was before. */
+/*
+ * Returns true for an instruction of an epilogue. It restores registers of the caller, but the code after it in the
+ * file still runs with the frame as before.
+ */
 static bool epilogue(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *ops)
 {
 	return insn->mnemonic == ZYDIS_MNEMONIC_POP || insn->mnemonic == ZYDIS_MNEMONIC_LEAVE ||
@@ -163,8 +169,8 @@ static bool given(const struct state *s, const struct caller_shape *shape)
 }
 
 /*
- * In the order of the addresses, over all branches: a register that is written anywhere on the way counts as lost, and
- * one that a compiler has set aside for the whole function is written once.
+ * Walks in the order of addresses over all branches. A register that is written anywhere on the way counts as lost.
+ * Compilers write a register only once if they reserve it for the whole function.
  */
 static int walk(const uint8_t *code, size_t size, size_t call, const struct caller_shape *shape, struct caller *out)
 {
@@ -194,7 +200,10 @@ static int walk(const uint8_t *code, size_t size, size_t call, const struct call
 	return out->return_va ? 0 : -ENOENT;
 }
 
-/* A part of a function that is entered by a jump has a frame already at its first instruction. */
+/*
+ * Finds the frame address at the call. A part of a function that is entered by a jump has a frame at its first
+ * instruction already.
+ */
 static int find_frame(const struct elf *elf, const struct elf_fde *fde, uint64_t call_va, struct caller *out)
 {
 	const struct elf_cfa *cfa = NULL;
@@ -211,7 +220,7 @@ static int find_frame(const struct elf *elf, const struct elf_fde *fde, uint64_t
 	if (!err && cfa->base == ELF_CFA_OTHER)
 		err = -ENOTSUP;
 	if (!err) {
-		out->cfa_base = cfa->base; /* the same numbers: cut.c asserts it */
+		out->cfa_base = cfa->base; /* the enums have the same numbers; cut.c asserts it */
 		out->cfa_off = cfa->off;
 	}
 	buf_fini(&cfas);

@@ -11,10 +11,10 @@
 #include "insn/flow.h"
 #include "insn/priv.h"
 
-#define CODE_MAX_BYTES (256u << 10) /* of one fragment */
+#define CODE_MAX_BYTES (256u << 10) /* limit of one fragment */
 
 #define LEVEL_FREES    1
-#define LEVEL_INDIRECT 4 /* through a pointer, and the exception table says that it cannot throw */
+#define LEVEL_INDIRECT 4 /* a call through a pointer that cannot throw according to the exception table */
 
 int cfg_refuse(struct cfg *g, int code, const char *fmt, ...)
 {
@@ -95,7 +95,7 @@ static int decode_frag(struct cfg *g, struct cfg_frag *frag)
 	while (at < size) {
 		struct cfg_op op = {.va = frag->fde.start_va + at, .frag = (uint8_t)(frag - g->frags)};
 
-		/* The last one may not reach over the end either: nothing behind it is given to the decoder. */
+		/* The last instruction may not cross the end, because the decoder gets no bytes after it. */
 		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, frag->code + at, size - at, &insn)))
 			return refuse_at(g, -EILSEQ, "no instruction", op.va);
 		describe(&op, &insn);
@@ -162,13 +162,13 @@ struct elf_cfa cfg_cfa(const struct cfg_frag *frag, uint64_t va)
 	return lo ? *buf_at(&frag->cfas, struct elf_cfa, lo - 1) : (struct elf_cfa){.base = ELF_CFA_OTHER};
 }
 
-/* As at the function's entry: nothing pushed, so that a jump out is a call in the caller's name. */
+/* Returns true if the stack is as at the function's entry. A jump out of the function is then a tail call. */
 static bool at_entry_depth(const struct elf_cfa *cfa)
 {
 	return cfa->base == ELF_CFA_RSP && cfa->off == 8;
 }
 
-/* Same activation: one is a part of the other. */
+/* Returns true if both fragments belong to one activation, so that one is a part of the other. */
 static bool same_context(const struct cfg_frag *a, const struct cfg_frag *b)
 {
 	return a->cfa_add == b->cfa_add && a->return_op == b->return_op;
@@ -201,8 +201,8 @@ static int op_at(struct cfg *g, const struct cfg_frag *frag, uint64_t va, uint32
 }
 
 /*
- * Whether what stands at va is another part of the function that jumps there: the entry does not begin there, or the
- * stack is not as at a call, or it is named so. Then both must agree where the frame is.
+ * Decides if the code at va is another part of the function that jumps there. It is if no unwind entry starts there, if
+ * the stack is not as at a call, or if its name says so. Then both parts must agree on the frame.
  */
 static int find_part(struct cfg *g, const struct cfg_frag *frag, const struct cfg_op *op, uint64_t va,
 		     struct elf_fde *fde, bool *part)
@@ -248,7 +248,7 @@ int cfg_land(struct cfg *g, uint32_t i, uint64_t va, uint32_t *out)
 	if (!there)
 		return 0;
 	err = op_at(g, there, va, out);
-	/* Its entry would be counted again. */
+	/* The entry probe would count such a jump as a call. */
 	if (!err && *out == 0)
 		return refuse_at(g, -ENOENT, "it comes back to its own start", op.va);
 	return err;
@@ -277,7 +277,7 @@ static int go_next(struct cfg *g, uint32_t i)
 		op->next = i + 1;
 		return reach(g, i, i + 1);
 	}
-	/* Nobody returns from a call that ends the code. */
+	/* A call at the end of the code does not return. */
 	if (op->kind == CFG_CALL || op->kind == CFG_CALL_INDIRECT)
 		return 0;
 	return refuse_at(g, -ENOENT, "it runs off its end", op->va);
@@ -297,7 +297,7 @@ static bool to_be_merged(const struct cfg *g, uint64_t va)
 	return false;
 }
 
-/* Takes the callee of a direct branch in; *out its first instruction, or CFG_NONE: as a call then. */
+/* Merges the callee of a direct branch. *out is its first instruction, or CFG_NONE to treat the branch as a call. */
 static int merge_callee(struct cfg *g, uint32_t i, uint32_t *out)
 {
 	const struct cfg_op op = *cfg_op(g, i);
@@ -320,7 +320,7 @@ static int merge_callee(struct cfg *g, uint32_t i, uint32_t *out)
 		err = elf_fde_find(g->elf, va, &fde, NULL);
 	if (err || fde.start_va != va)
 		return err == -ENOENT ? 0 : err;
-	/* One place in the code has one meaning. */
+	/* Each place in the code may have only one meaning. */
 	for (unsigned k = 0; k < g->nfrags; k++)
 		if (g->frags[k].fde.start_va == fde.start_va && (k == 0 || !same_context(&g->frags[k], &like)))
 			return 0;
@@ -330,7 +330,7 @@ static int merge_callee(struct cfg *g, uint32_t i, uint32_t *out)
 	return err;
 }
 
-/* The function at the other end takes over: for a caller it is all one. */
+/* Handles a tail call: the other function takes over, and the caller sees one call. */
 static int leave(struct cfg *g, uint32_t i, const struct callee *callee)
 {
 	struct cfg_op *op = cfg_op(g, i);
@@ -362,7 +362,7 @@ static int leave_by_jump(struct cfg *g, uint32_t i, uint64_t va)
 	return leave(g, i, &callee);
 }
 
-/* All of the callee is work: a cut before it would be too early, however little it seems to do. */
+/* Everything in a merged callee counts as work, because a cut before it would be too early however little it does. */
 static int go_merged(struct cfg *g, uint32_t i, uint32_t to)
 {
 	cfg_op(g, i)->level = FLOW_LEVEL_WORK;
@@ -444,9 +444,10 @@ static const struct elf_call_site *site_of(const struct cfg_frag *frag, uint64_t
 }
 
 /*
- * Compilers give neighbouring calls one site, so that a call in one need not throw: the callee's name decides first.
- * What is called by pointer in a gap between sites is a destructor as good as always; what is called by address there
- * may be any noexcept function. Without any site all calls are in gaps: a function that lets nothing out.
+ * Judges a call by the callee's name first, and then by the exception table. Compilers give neighbouring calls one
+ * site, so a call inside a site need not throw. In a gap between sites, a call through a pointer is nearly always a
+ * destructor, but a direct call may be any noexcept function. Without any site, all calls are in gaps: no exception
+ * leaves the function.
  */
 static void judge_call(const struct cfg_frag *frag, const struct cfg_op *op, struct callee *callee, uint64_t *pad_va)
 {
@@ -546,7 +547,7 @@ static int (*const visits[])(struct cfg *g, uint32_t i) = {
 	[CFG_STRANGE] = visit_strange,
 };
 
-/* What was concluded from instructions in a row holds if nothing else comes in among them. */
+/* Conclusions from consecutive instructions hold only if no jump leads into the middle of them. */
 static int check_tables(struct cfg *g)
 {
 	for (size_t t = 0; t < buf_count(&g->tables, struct cfg_table); t++) {

@@ -10,20 +10,23 @@
 #include "insn/flow.h"
 
 #define LEVEL_MAX    4
-#define ROUNDS	     4	/* of taking callees in */
-#define EPILOGUE_MAX 30 /* instructions between a last call and the return */
+#define ROUNDS	     4	/* rounds of merging callees */
+#define EPILOGUE_MAX 30 /* limit of instructions between the last call and the return */
 
-/* The control flow in straight pieces: nothing is decided within one, so one point stands for all of its. */
+/*
+ * The control flow in straight pieces. Nothing branches within a piece, so one point stands for all of its
+ * instructions.
+ */
 struct pieces {
 	const struct cfg *g;
-	uint32_t entry_point; /* the instruction that the function's entry probe may be at */
-	uint32_t *node_of;    /* of an instruction */
-	struct buf last;      /* uint32_t: last instruction of a node */
-	struct buf point;     /* uint32_t: its latest one that may be probed, or CFG_NONE */
+	uint32_t entry_point; /* the instruction of the function's entry probe */
+	uint32_t *node_of;    /* node of each instruction */
+	struct buf last;      /* uint32_t: last instruction of each node */
+	struct buf point;     /* uint32_t: latest instruction of each node that may be probed, or CFG_NONE */
 	struct buf nodes, edges;
 };
 
-/* The entry is probed at its first instruction, or slides to the first emulated one. */
+/* The entry is probed at its first instruction, or at the first emulated one. */
 static uint32_t find_entry_point(const struct cfg *g)
 {
 	for (uint32_t i = 0; i < g->frags[0].nops; i++)
@@ -38,7 +41,7 @@ static bool may_probe(const struct pieces *p, uint32_t i)
 	const struct cfg_frag *frag = &p->g->frags[op->frag];
 	unsigned base = cfg_cfa(frag, op->va).base;
 
-	/* From a word in memory no further offset leads to the CFA of a callee's caller. */
+	/* If the CFA is read from memory, no offset leads from it to the CFA of a callee's caller. */
 	return op->emulated && i != p->entry_point && i != 0 && base != ELF_CFA_OTHER &&
 	       (base != ELF_CFA_AT_RBP || !frag->cfa_add);
 }
@@ -80,7 +83,7 @@ static int put_edge(struct pieces *p, uint32_t to, bool cuttable)
 	return buf_put(&p->edges, &edge, sizeof(edge));
 }
 
-/* The branch taken stands first. */
+/* Adds a node. Its first edge is the branch taken. */
 static int add_node(struct pieces *p, uint32_t last, uint32_t point)
 {
 	const struct cfg_op *op = cfg_op(p->g, last);
@@ -137,7 +140,7 @@ static struct cut_point make_point(const struct pieces *p, const struct flow_pic
 	struct elf_cfa cfa = cfg_cfa(frag, op->va);
 	struct cut_point point = {
 		.va = op->va,
-		.cfa_base = cfa.base, /* the same numbers */
+		.cfa_base = cfa.base, /* the enums have the same numbers */
 		.cfa_off = cfa.off + frag->cfa_add,
 		.merged = frag->merged,
 	};
@@ -149,7 +152,7 @@ static struct cut_point make_point(const struct pieces *p, const struct flow_pic
 	return point;
 }
 
-/* 0 with out filled in, -ENOENT, -ENOMEM. */
+/* Returns 0 with out set, -ENOENT or -ENOMEM. */
 static int find_points(const struct pieces *p, struct cut *out)
 {
 	struct flow_graph graph = {
@@ -175,9 +178,9 @@ static int find_points(const struct pieces *p, struct cut *out)
 	return n ? 0 : -ENOENT;
 }
 
-/* ---- callees that are taken in */
+/* ---- merged callees */
 
-/* Only moves and pops up to the return: nothing there could be probed. */
+/* Returns true if only moves and pops follow up to the return, where nothing could be probed. */
 static bool nothing_follows(const struct cfg *g, uint32_t i)
 {
 	i = cfg_op(g, i)->next;
@@ -201,7 +204,7 @@ static bool is_merged(const struct buf *merges, uint64_t va)
 	return false;
 }
 
-/* Appends the branches whose callees should be taken in: 0, -ENOENT no new ones, -ENOMEM. */
+/* Appends branches whose callees should be merged. Returns 0, -ENOENT if there are no new ones, or -ENOMEM. */
 static int collect_merges(const struct cfg *g, struct buf *merges)
 {
 	size_t before = merges->len;
@@ -218,7 +221,7 @@ static int collect_merges(const struct cfg *g, struct buf *merges)
 	return merges->len > before ? 0 : -ENOENT;
 }
 
-/* ---- */
+/* ---- search */
 
 static int explain(const struct cfg *g, struct cut *out)
 {
@@ -243,7 +246,7 @@ static int explain(const struct cfg *g, struct cut *out)
 	return -ENOENT;
 }
 
-/* One attempt. merges: in, what is taken in; out, what should be as well when there is no cut (-EAGAIN). */
+/* Makes one attempt. `merges` holds the callees to merge. If there is no cut (-EAGAIN), more are appended to it. */
 static int attempt(struct elf *elf, uint64_t entry_va, struct buf *merges, struct cut *out)
 {
 	struct pieces p = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exit cut: a few emulated instructions inside a function of which every normal return passes exactly one,
- * exactly once, when the work is done, and behind which nothing can throw. It gives a C++ function an end without
- * a return probe, which the first exception would turn into std::terminate.
+ * The exit cut: a few emulated instructions of a function. Each normal return passes exactly one of them, exactly once,
+ * when the work is done, and nothing after them can throw. The cut gives a C++ function an end without a return probe,
+ * which the first exception would turn into std::terminate.
  */
 #ifndef INSN_CUT_H
 #define INSN_CUT_H
@@ -22,27 +22,30 @@ enum cut_cfa_base {
 };
 
 struct cut_point {
-	uint64_t va;	    /* of an emulated instruction; never the one where the function's entry is probed */
+	uint64_t va;	    /* an emulated instruction, but never that of the entry probe */
 	uint8_t cond;	    /* 0: every hit counts; else 1 + the condition code (low nibble) of the jcc at va */
 	uint8_t cond_taken; /* 1: a hit counts if the condition holds, 0: if it does not */
 	uint8_t cfa_base;   /* enum cut_cfa_base */
-	uint8_t merged;	    /* in a callee: act only if a frame of this function is open at exactly this CFA */
-	int32_t cfa_off;    /* CFA of the spanned function = base + cfa_off, before the instruction executes */
+	uint8_t merged;	    /* in a callee: a hit counts only if a frame of this function is open at exactly this CFA */
+	int32_t cfa_off;    /* CFA of the probed function = base + cfa_off, before the instruction executes */
 };
 
 struct cut {
 	struct cut_point points[CUT_POINTS_MAX];
 	unsigned npoints;
-	/* What may follow: 0 nothing, 1 free or unlock, 2 loops of these, 3 destructors, 4 a pointer's call that cannot
-	 * throw. */
+	/*
+	 * What may follow the cut: 0 nothing, 1 free or unlock, 2 loops of these, 3 destructors, 4 a call through a
+	 * pointer that cannot throw.
+	 */
 	unsigned level;
-	bool tail_exit; /* it can leave by a tail call: a frame at an equal CFA may still be its */
-	char why[160];	/* why there is none, when npoints == 0 */
+	bool tail_exit; /* it can leave by a tail call, so a frame at an equal CFA may still belong to it */
+	char why[160];	/* if npoints == 0: why there is no cut */
 };
 
 /*
- * 0 with a cut; -ENOENT none; -EILSEQ undecodable; else -errno (damaged file, I/O, memory). Whenever it is not 0,
- * out->why and e say why. Deterministic. The file must be the one that is mapped.
+ * Finds the cut of a function. Returns 0, -ENOENT if there is none, -EILSEQ if the code cannot be decoded, or -errno
+ * (damaged file, I/O, memory). On failure, out->why and e have the reason. The result is deterministic. The file must
+ * be the mapped one.
  */
 int cut_find(struct elf *elf, uint64_t entry_va, struct cut *out, struct err *e);
 

@@ -10,19 +10,22 @@
 #include "insn/walk.h"
 
 #define REGS	  16
-#define LOADS_MAX 2 /* of a value: from the argument, and from what that led to */
+#define LOADS_MAX 2 /* loads of a value: from the argument, and from the pointer found there */
 #define JUMPS_MAX 512
 #define PAIRS_MAX 32
 #define SLOTS	  16
-#define OFF_MAX	  4096 /* of a field */
+#define OFF_MAX	  4096 /* limit of a field's offset */
 
-/* What a register holds: the argument (1), or what was loaded from it in one step (2) or two (3); 0: something else. */
+/*
+ * The content of a register: the argument (depth 1), or a value loaded from it in one step (2) or two (3); 0: anything
+ * else.
+ */
 struct value {
 	uint8_t depth;
 	int32_t off[LOADS_MAX];
 };
 
-/* A word of the frame that holds one, by the stack pointer as it is between two changes. */
+/* A word of the frame that holds a value, by its distance from the stack pointer between two changes of that. */
 struct slot {
 	int64_t disp;
 	struct value value;
@@ -31,19 +34,19 @@ struct slot {
 struct values {
 	struct value reg[REGS];
 	struct slot slots[SLOTS];
-	bool reached; /* the code before goes on here */
+	bool reached; /* the previous instruction continues here */
 };
 
-/* The state at the target of a jump that comes later. */
+/* The state at the target of a forward jump. */
 struct jump {
 	uint64_t va;
 	struct values values;
 };
 
-/* Offsets of fields, each once. */
+/* Distinct offsets of fields. */
 struct offsets {
 	int32_t off[PAIRS_MAX];
-	unsigned n; /* may be more than there is room for */
+	unsigned n; /* may exceed PAIRS_MAX */
 };
 
 struct reader {
@@ -51,11 +54,11 @@ struct reader {
 	struct values now;
 	struct jump jumps[JUMPS_MAX];
 	unsigned njumps;
-	struct offsets words, compared; /* of 32 bits in the argument; of 64 bits that are compared with 0 */
-	struct offsets copied;		/* of 64 bits, into what the argument points to */
-	struct value named;		/* what strncpy is handed; depth 0: nothing yet */
+	struct offsets words, compared; /* 32-bit words in the argument; 64-bit words that are compared with 0 */
+	struct offsets copied;		/* 64-bit words that are copied to where the argument points */
+	struct value named;		/* the argument of strncpy; depth 0: none yet */
 	unsigned nnamed;
-	bool other_named; /* and something else of the kind */
+	bool other_named; /* strncpy also gets other values */
 };
 
 static void note(struct offsets *o, int64_t off)
@@ -70,7 +73,7 @@ static void note(struct offsets *o, int64_t off)
 	o->n++;
 }
 
-/* The one offset of which both it and the word behind it are there; -1: none, or more. */
+/* Returns the only offset that is there together with the word after it; -1: none or several. */
 static int32_t pair_of(const struct offsets *o)
 {
 	int32_t found = -1;
@@ -98,7 +101,7 @@ static bool same_value(const struct value *a, const struct value *b)
 	return a->depth == b->depth && !memcmp(a->off, b->off, sizeof(a->off));
 }
 
-/* What holds whichever way the code came. */
+/* Keeps the values that hold on both paths. */
 static void meet(struct values *a, const struct values *b)
 {
 	if (!a->reached) {
@@ -113,7 +116,7 @@ static void meet(struct values *a, const struct values *b)
 			a->slots[i].value = (struct value){0};
 }
 
-/* Forward jumps take along what is known; what a jump back would bring is not looked at: see the header. */
+/* Forward jumps carry the known values. Backward jumps are ignored; see fields.h. */
 static void jump_to(struct reader *r, uint64_t va)
 {
 	unsigned i = 0;
@@ -165,7 +168,7 @@ static bool is_mov_64(const struct reader *r)
 	return r->w.insn.mnemonic == ZYDIS_MNEMONIC_MOV && r->w.ops[0].size == 64;
 }
 
-/* What is stored: a value that is put aside, or into what the argument points to. */
+/* Handles a store: of a value to the frame, or to where the argument points. */
 static void store(struct reader *r)
 {
 	const ZydisDecodedOperand *to = &r->w.ops[0], *from = &r->w.ops[1];
@@ -176,7 +179,7 @@ static void store(struct reader *r)
 		return;
 	if (is_mov_64(r) && from->type == ZYDIS_OPERAND_TYPE_REGISTER)
 		v = value_at(r, from->reg.value);
-	/* What it is made to point to, it points to. */
+	/* After the store the register points to what the field points to. */
 	if (is_mov_64(r) && from->type == ZYDIS_OPERAND_TYPE_REGISTER && value_at(r, to->mem.base).depth == 1 &&
 	    reg_number(from->reg.value) >= 0)
 		r->now.reg[reg_number(from->reg.value)] =
@@ -190,7 +193,7 @@ static void store(struct reader *r)
 		s->value = v;
 }
 
-/* What the instruction reads in the argument. */
+/* Notes which words of the argument the instruction reads. */
 static void look(struct reader *r)
 {
 	for (unsigned i = 0; i < r->w.insn.operand_count_visible; i++) {
@@ -207,7 +210,7 @@ static void look(struct reader *r)
 	}
 }
 
-/* mov reg, reg; mov reg, [value + disp]. Anything else that writes a register makes it unknown. */
+/* Follows mov reg, reg and mov reg, [value + disp]. Any other write makes a register unknown. */
 static struct value moved(struct reader *r)
 {
 	const ZydisDecodedOperand *from = &r->w.ops[1];
@@ -344,7 +347,7 @@ int fields_of_handle(struct elf *elf, const struct elf_sym *func, struct fields_
 	return err;
 }
 
-/* Where an operand lies from the canonical frame address, which is where arguments on the stack begin. */
+/* Computes the distance of an operand from the CFA, where stack arguments begin. */
 static bool from_cfa(const struct buf *cfas, uint64_t va, const ZydisDecodedOperand *op, int64_t *off)
 {
 	const struct elf_cfa *c = (const struct elf_cfa *)cfas->data;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A minimum cut by augmenting paths. Each node is two vertices with its point between them. An arc that nothing may
- * cut is infinite; the reverse of every arc is infinite too, which closes the far side under "what comes next": no
- * path comes back over the cut, so each crosses it once, and an instruction in a loop can never be in it.
+ * Finds a minimum cut by augmenting paths. Each node becomes two vertices with its point between them. An arc that may
+ * not be cut has infinite capacity. The reverse of every arc is infinite too, so that the far side contains all
+ * successors: no path returns over the cut, each path crosses it once, and no instruction of a loop can be in it.
  */
 #include "insn/flow.h"
 
@@ -16,22 +16,22 @@
 #define COST_LOOP_EXIT 60
 
 struct arc {
-	uint32_t to, next; /* next arc of the same vertex */
+	uint32_t to, next; /* `next` is the next arc of the same vertex */
 	int32_t cap;
 };
 
 struct flow {
 	struct flow_graph *g;
-	uint32_t *loop; /* of a node: 0, or the number of its loop */
-	/* The network of one question; arcs stand in pairs, there and back. */
+	uint32_t *loop; /* of each node: 0, or the number of its loop */
+	/* The network of one question. Arcs come in pairs, forward and backward. */
 	struct arc *arcs;
 	uint32_t narcs, nverts;
-	uint32_t *head; /* of a vertex: its first arc */
-	uint32_t *via;	/* the arc by which a search reached it */
+	uint32_t *head; /* first arc of each vertex */
+	uint32_t *via;	/* the arc by which a search reached each vertex */
 	uint32_t *queue;
 };
 
-/* ---- loops: strongly connected components, by Tarjan, without recursion */
+/* ---- loops: strongly connected components by Tarjan's algorithm, without recursion */
 
 struct tarjan {
 	struct flow_graph *g;
@@ -97,7 +97,7 @@ static void find_loops(struct tarjan *t)
 	}
 }
 
-/* A loop that calls nothing is work by itself; one that calls frees something, many times. */
+/* Raises the levels of loops. A loop without calls is work by itself. A loop with calls frees something many times. */
 static int raise_levels(struct flow_graph *g, const uint32_t *loop, uint32_t nloops)
 {
 	uint8_t *highest = calloc(nloops + 1, 1);
@@ -149,7 +149,7 @@ struct flow *flow_new(struct flow_graph *g)
 	f->g = g;
 	f->nverts = 2 * g->nnodes + 2;
 	f->loop = calloc(g->nnodes, sizeof(*f->loop));
-	/* Each node: its own pair, one to an end each; each edge a pair; the entry. */
+	/* Each node has its own pair and one pair to an end, each edge has a pair, and the entry has one. */
 	f->arcs = calloc(6 * (size_t)g->nnodes + 2 * (size_t)g->nedges + 2, sizeof(*f->arcs));
 	f->head = calloc(f->nverts, 3 * sizeof(*f->head));
 	if (!f->loop || !f->arcs || !f->head || mark_loops(f)) {
@@ -210,7 +210,7 @@ static int32_t edge_cost(const struct flow *f, uint32_t from, const struct flow_
 	return mode == FLOW_LOOP_EXITS ? COST_LOOP_EXIT : INFINITE;
 }
 
-/* Arc pair 2i is node i's, pair 2(nnodes + i) edge i's. */
+/* Builds the network. Arc pair 2i belongs to node i, pair 2(nnodes + i) to edge i. */
 static void build_network(struct flow *f, unsigned level, enum flow_mode mode)
 {
 	const struct flow_graph *g = f->g;
@@ -227,7 +227,7 @@ static void build_network(struct flow *f, unsigned level, enum flow_mode mode)
 	}
 	add_arc(f, source(f), vert_in(0), INFINITE, 0);
 	for (uint32_t i = 0; i < g->nnodes; i++) {
-		/* What is heavier than the level lies before the cut. */
+		/* Nodes above the level must be before the cut. */
 		if (g->nodes[i].level > level)
 			add_arc(f, source(f), vert_out(i), INFINITE, 0);
 		if (g->nodes[i].exit)
@@ -235,7 +235,10 @@ static void build_network(struct flow *f, unsigned level, enum flow_mode mode)
 	}
 }
 
-/* Breadth first along arcs with room; via[] of what was reached. True if the sink was. */
+/*
+ * Searches breadth first along arcs with capacity left. Sets via[] of the vertices it reaches. Returns true if it
+ * reaches the sink.
+ */
 static bool search(struct flow *f)
 {
 	uint32_t first = 0, last = 0;
@@ -259,7 +262,7 @@ static bool search(struct flow *f)
 	return false;
 }
 
-/* What one more path carries: INFINITE means that nothing separates the ends. */
+/* Augments one path and returns its capacity. INFINITE means that no cut exists. */
 static int32_t augment(struct flow *f)
 {
 	int32_t room = INFINITE;
@@ -274,7 +277,9 @@ static int32_t augment(struct flow *f)
 	return room;
 }
 
-/* Marks in via[] what still reaches the sink: the smallest far side, hence the latest cut. */
+/*
+ * Marks in via[] the vertices that still reach the sink. This is the smallest far side, and therefore the latest cut.
+ */
 static void mark_far_side(struct flow *f)
 {
 	uint32_t first = 0, last = 0;

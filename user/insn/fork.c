@@ -11,22 +11,22 @@
 #include "insn/priv.h"
 
 #define FUNC_BYTES_MAX (1u << 20)
-#define LOOKS_MAX      256 /* functions that are read, of a file that may mean harm */
+#define LOOKS_MAX      256 /* limit of functions that are read, for the sake of hostile files */
 
 struct call {
 	uint64_t va, target_va;
-	uint64_t behind_va; /* the branch that comes next, an emulated one; 0: none */
+	uint64_t behind_va; /* the next branch, if it is emulated; 0: none */
 };
 
 struct search {
 	struct elf *elf;
 	struct fork *out;
-	uint64_t opens_va;   /* in search of calls of forks */
-	uint64_t fork_in_va; /* the one of them in opens */
+	uint64_t opens_va;   /* during the search for calls of `forks` */
+	uint64_t fork_in_va; /* the call of it in `opens` */
 	unsigned looks;
 };
 
-/* Some compilers let unwind entries begin behind the endbr64 that functions begin with. */
+/* Returns the address after a leading endbr64, where some compilers let unwind entries begin. */
 static uint64_t body_of(struct elf *elf, uint64_t va)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -71,7 +71,7 @@ static int calls_in(const uint8_t *code, size_t n, uint64_t va, struct buf *out)
 	return err;
 }
 
-/* Of the function that covers va. */
+/* Appends the direct calls of the function that covers va. */
 static int calls_of(struct elf *elf, uint64_t va, struct buf *out)
 {
 	struct elf_fde fde;
@@ -91,7 +91,10 @@ static int calls_of(struct elf *elf, uint64_t va, struct buf *out)
 	return err;
 }
 
-/* Behind the call at va. -ENOENT: there is no call, but bytes that look like one, or no such instruction. */
+/*
+ * Finds the branch after the call at va. Returns -ENOENT if the bytes only look like a call, or if there is no such
+ * branch.
+ */
 static int find_behind(struct elf *elf, uint64_t va, uint64_t *behind_va)
 {
 	struct buf calls = {0};
@@ -127,7 +130,10 @@ static int on_fork(void *ctx, uint64_t va)
 	return 0;
 }
 
-/* What the forking function calls itself is the master's, who is seen where it ends the region. */
+/*
+ * Skips calls in the forking function itself. They run the master's part, which is seen where the master ends the
+ * region.
+ */
 static int on_invoke(void *ctx, uint64_t va)
 {
 	struct search *s = ctx;
@@ -153,7 +159,7 @@ static bool calls_it(const struct buf *calls, uint64_t target_va)
 	return false;
 }
 
-/* The first one that is called in both, in one of them behind the call that forks. */
+/* Finds the first function that both call; in `opens`, after the call that forks. */
 static int find_join(struct search *s, uint64_t ends_va)
 {
 	struct buf opens = {0}, ends = {0};

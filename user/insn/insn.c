@@ -22,7 +22,7 @@ static int decode(const uint8_t *code, size_t size, struct decoded *d)
 	return 0;
 }
 
-/* Without operands, for walking over a whole function. */
+/* Decodes without operands, for a walk over a whole function. */
 static int decode_light(const ZydisDecoder *decoder, const uint8_t *code, size_t size, ZydisDecodedInstruction *insn)
 {
 	return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder, NULL, code, size, insn)) ? 0 : -EILSEQ;
@@ -36,7 +36,7 @@ static bool has_prefix(const ZydisDecodedInstruction *i, uint8_t value)
 	return false;
 }
 
-/* jcc, jmp rel, call rel: what the kernel follows itself. */
+/* jcc, jmp rel, call rel: the kernel emulates these. */
 static bool is_branch(const ZydisDecodedInstruction *i)
 {
 	if (i->opcode_map == ZYDIS_OPCODE_MAP_0F)
@@ -47,15 +47,15 @@ static bool is_branch(const ZydisDecodedInstruction *i)
 }
 
 /*
- * The kernel looks at the opcode byte and not at the encoding around it: probed, vpshufd (70) is executed as
- * a conditional jump (6.18, seen).
+ * The kernel looks only at the opcode byte and ignores the encoding. On Linux 6.18 it executes a probed vpshufd (70) as
+ * a conditional jump.
  */
 static bool not_legacy(const ZydisDecodedInstruction *i)
 {
 	return i->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY;
 }
 
-/* es, cs, ss, ds, lock: attach fails, and with it the whole link. */
+/* es, cs, ss, ds, lock: the kernel refuses these, and then the whole link fails. */
 static bool prefix_refused(const ZydisDecodedInstruction *i)
 {
 	static const uint8_t refused[] = {0x26, 0x2e, 0x36, 0x3e, 0xf0};
@@ -72,8 +72,8 @@ static bool branch_of_16_bits(const ZydisDecodedInstruction *i)
 }
 
 /*
- * Whatever newer kernels take for a nop of 5 bytes they rewrite into a call, which overwrites the red zone of a leaf
- * function. They count a jump to the next instruction, and lea and mov of a register to itself.
+ * Linux rewrites any 5-byte nop into a call, which overwrites the red zone of a leaf function. Newer kernels also treat
+ * a jump to the next instruction, and lea and mov of a register to itself, as nops.
  */
 static bool nop_of_5_bytes(const ZydisDecodedInstruction *i)
 {
@@ -84,21 +84,21 @@ static bool nop_of_5_bytes(const ZydisDecodedInstruction *i)
 	       (i->mnemonic == ZYDIS_MNEMONIC_MOV && i->raw.modrm.mod == 3 && i->raw.modrm.reg == i->raw.modrm.rm);
 }
 
-/* xchg with r8: the kernel takes the opcode 90 for a nop and leaves it out (6.18, seen). */
+/* xchg with r8: Linux 6.18 takes its opcode 90 for a nop and skips the exchange. */
 static bool nop_that_is_none(const ZydisDecodedInstruction *i)
 {
 	return i->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && i->opcode == 0x90 && i->mnemonic == ZYDIS_MNEMONIC_XCHG;
 }
 
-/* Stepped once per iteration: 16 hits for a rep stos of 16 (6.18, seen). */
+/* The kernel steps each iteration: a rep stos of 16 made 16 hits on Linux 6.18. */
 static bool repeated(const ZydisDecodedInstruction *i)
 {
 	return i->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE);
 }
 
 /*
- * Traps, port I/O and mov to ss the kernel refuses itself. pushf and syscall it steps, which leaves the trap flag in
- * the pushed word, and crashes the target (6.18, both seen).
+ * The kernel refuses traps, port I/O and mov to ss. It single-steps pushf and syscall, and the trap flag in the pushed
+ * word then crashes the target (both seen on Linux 6.18).
  */
 static bool unsafe_opcode(const ZydisDecodedInstruction *i)
 {
@@ -127,13 +127,13 @@ static bool push_of_register(const ZydisDecodedInstruction *i)
 	return i->length == 1 || (i->length == 2 && i->raw.prefixes[0].value == 0x41);
 }
 
-/* Only opcode 90: which of the longer nops are emulated depends on the kernel. */
+/* Only opcode 90, because kernels differ in which longer nops they emulate. */
 static bool nop_of_1_byte(const ZydisDecodedInstruction *i)
 {
 	return i->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && i->opcode == 0x90;
 }
 
-/* The first row that matches decides; none: single-stepped. */
+/* The first matching row decides. Without one, the kernel single-steps the instruction. */
 static const struct {
 	bool (*matches)(const ZydisDecodedInstruction *i);
 	enum insn_cost cost;
@@ -208,8 +208,8 @@ static bool compares(const struct decoded *d)
 }
 
 /*
- * A probe behind this instruction sees what it would have seen before it: no argument and no memory written. Of those
- * that read memory, only comparisons, whose result is nowhere but in the flags.
+ * Returns true if a probe after this instruction sees the same arguments and memory as one before it. Of instructions
+ * that read memory, only comparisons qualify, because they change only flags.
  */
 static bool keeps_entry_state(const struct decoded *d)
 {
@@ -233,8 +233,8 @@ static bool keeps_entry_state(const struct decoded *d)
 }
 
 /*
- * Whether the function may come back to (0, to] by a branch: then a probe at `to` would count more or less
- * than the calls. What cannot be followed counts as coming back; only_padding: nobody jumps indirectly to a nop.
+ * Returns true if a branch of the function may lead into (0, to], because a probe at `to` would then count wrong.
+ * Branches with an unknown target count as leading there, except with only_padding: no indirect jump leads to a nop.
  */
 static bool comes_back(const uint8_t *code, size_t size, size_t to, bool only_padding)
 {
@@ -269,7 +269,7 @@ static void describe(const struct decoded *d, uint64_t va, struct insn_entry *ou
 		out->text[0] = '\0';
 }
 
-/* Offset of the first emulated instruction with the state of the entry, or 0. */
+/* Returns the offset of the first emulated instruction that sees the state of the entry, or 0. */
 static size_t find_slide(const uint8_t *code, size_t size, bool *only_padding)
 {
 	struct decoded d;

@@ -10,9 +10,9 @@
 
 #define LOADS_MAX 8
 #define FLAGS_MAX 4
-#define OFF_MAX	  4096 /* of a field */
+#define OFF_MAX	  4096 /* limit of a field's offset */
 
-/* mov REG, [BASE + disp] of 8 bytes. */
+/* Recognizes mov REG, [BASE + disp] of 8 bytes. */
 static bool is_load(const struct walk *w, ZydisRegister base, int64_t *disp)
 {
 	const ZydisDecodedOperand *from = &w->ops[1];
@@ -25,7 +25,7 @@ static bool is_load(const struct walk *w, ZydisRegister base, int64_t *disp)
 	return true;
 }
 
-/* lea rdi, [rip + GOT]; call __tls_get_addr; mov reg, [rax + disp], and nothing that branches in between. */
+/* Finds lea rdi, [rip + GOT]; call __tls_get_addr; mov reg, [rax + disp], without a branch in between. */
 static bool find_tls(struct walk *w, struct layout_tls *out)
 {
 	bool called = false;
@@ -67,7 +67,9 @@ struct node_loads {
 	ZydisRegister handed; /* the register that was copied to the second argument */
 };
 
-/* What is loaded from the object in `self` between the making of a RecordFunction and its before(). */
+/*
+ * Finds the loads from the object in `self` between the construction of the record object and the call of its before().
+ */
 static bool find_node_loads(struct walk *w, struct node_loads *l)
 {
 	ZydisRegister self = ZYDIS_REGISTER_NONE;
@@ -125,15 +127,15 @@ int layout_node(struct elf *elf, const struct elf_sym *func, int32_t *number_off
 	return 0;
 }
 
-/* ---- RecordFunction */
+/* ---- the profiler's record object */
 
 #define RECORD_STORES_MAX 16
 
-/* What a constructor stores in its object. */
+/* The stores of a constructor to its object. */
 struct stores {
 	int64_t minus_one[RECORD_STORES_MAX]; /* offsets of words */
 	int64_t zero[RECORD_STORES_MAX], zero_end[RECORD_STORES_MAX];
-	int64_t counted; /* what an atomic counter gave; 0: nothing */
+	int64_t counted; /* offset of the result of an atomic counter; 0: none */
 	unsigned nminus_one, nzero;
 };
 
@@ -145,8 +147,8 @@ static uint32_t reg_bit(ZydisRegister reg)
 }
 
 /*
- * The registers that hold one value, behind an instruction. What an epilogue takes back is of no concern: the code that
- * follows it is reached from elsewhere.
+ * Tracks the registers that hold one value. Ignores what an epilogue restores, because other code jumps to the
+ * instructions after it.
  */
 static void follow_copies(const struct walk *w, uint32_t *regs)
 {
@@ -167,7 +169,7 @@ static void follow_copies(const struct walk *w, uint32_t *regs)
 		*regs |= reg_bit(w->ops[0].reg.value);
 }
 
-/* A move to a field of the object that `self` holds. */
+/* Recognizes a store to a field of the object in `self`. */
 static bool is_store(const struct walk *w, uint32_t self, unsigned bits)
 {
 	const ZydisDecodedOperand *to = &w->ops[0];
@@ -227,7 +229,7 @@ static bool has_minus_one(const struct stores *s, int64_t off)
 	return i < s->nminus_one;
 }
 
-/* The last argument: its place depends on how the name before it is passed. */
+/* Finds where the last argument is stored. Its register depends on how the name before it is passed. */
 static bool find_number(struct walk *w, const struct stores *s, int64_t *off)
 {
 	uint32_t self = reg_bit(ZYDIS_REGISTER_RDI),
@@ -285,7 +287,7 @@ int layout_record(struct elf *elf, const struct elf_sym *constructor, const stru
 	return err;
 }
 
-/* this is the second argument. What is loaded from it first and led on from is the field. */
+/* Finds the field that is loaded first and then followed. `this` is the second argument. */
 static bool find_chain(struct walk *w, const int32_t *known, unsigned n, int64_t *field)
 {
 	ZydisRegister self = ZYDIS_REGISTER_NONE, at = ZYDIS_REGISTER_NONE;
@@ -326,7 +328,7 @@ int layout_chain(struct elf *elf, const struct elf_sym *func, const int32_t *kno
 	return err;
 }
 
-/* mov R, [A + disp]; or R, [B + disp]: the only two of one place, as long as R lives. */
+/* Finds mov R, [A + disp]; or R, [B + disp], which must be the only such pair while R lives. */
 static bool find_keys(struct walk *w, int64_t *off)
 {
 	ZydisRegister to = ZYDIS_REGISTER_NONE;
@@ -364,7 +366,7 @@ int layout_tensor(struct elf *elf, const struct elf_sym *func, uint32_t *keys_of
 	return err;
 }
 
-/* mov rax, [rip + V], which stands there again right before a return; and no other variable does. */
+/* Finds mov rax, [rip + V], which appears again right before a return, for no other variable. */
 static bool find_result(struct walk *w, uint64_t *va)
 {
 	ZyanU64 at;
@@ -422,7 +424,7 @@ static bool note_flag(struct flags *f, int64_t off, uint64_t v)
 	return true;
 }
 
-/* mov R, esi; mov dword [this + A], R; mov byte [this + F], 0; mov byte [this + F], 1. */
+/* Finds mov R, esi; mov dword [this + A], R; mov byte [this + F], 0; mov byte [this + F], 1. */
 static bool find_state(struct walk *w, int64_t *arg, struct flags *flags)
 {
 	ZydisRegister copy = ZYDIS_REGISTER_NONE;

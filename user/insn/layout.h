@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where data lies, as the code that reads it says: offsets that depend on the build are taken from it or, if it is not
- * of the one known form, not at all.
+ * Finds offsets of data by the code that reads the data, because they depend on the build. Code of an unknown form
+ * gives no result.
  */
 #ifndef INSN_LAYOUT_H
 #define INSN_LAYOUT_H
@@ -11,46 +11,49 @@
 #include "base/err.h"
 #include "elf/elf.h"
 
-/* A variable that each thread has its own of, by way of __tls_get_addr. */
+/* A thread-local variable that is accessed through __tls_get_addr. */
 struct layout_tls {
-	uint64_t got_va; /* of the two words that the loader writes: number of the module, offset in its block */
-	uint64_t add;	 /* what the code adds to that address */
+	uint64_t got_va; /* address of two words that the loader writes: number of the module, offset in its block */
+	uint64_t add;	 /* added by the code to that address */
 };
 
-/* Of the 8 bytes of such a variable that the function reads first. 0, -EILSEQ; else -errno. */
+/* Finds the 8-byte thread-local variable that the function reads first. Returns 0, -EILSEQ or another -errno. */
 int layout_tls(struct elf *elf, const struct elf_sym *func, struct layout_tls *out, struct err *e);
 
 /*
- * Of autograd's Node, by its operator(): the number and the thread of the operator that made it, which are handed to a
- * profiler. 0, -EILSEQ; else -errno.
+ * Finds the sequence number and the thread of an autograd node, which the node's operator() passes to a profiler.
+ * Returns 0, -EILSEQ or another -errno.
  */
 int layout_node(struct elf *elf, const struct elf_sym *func, int32_t *number_off, int32_t *thread_off, struct err *e);
 
 /*
- * Of torch's RecordFunction, by its constructor and its before(): the number that before() is handed, where the
- * constructor puts -1; and the thread, which the constructor makes zero and which lies before the handle that it counts
- * up. Both are thus inside of every such object. 0, -EILSEQ; else -errno.
+ * Finds fields of a profiler's record object by its constructor and its before(). number_off is the field of the number
+ * that before() gets; the constructor stores -1 there. thread_off is a field that the constructor zeroes, before the
+ * handle that it counts up. So both are inside every such object. Returns 0, -EILSEQ or another -errno.
  */
 int layout_record(struct elf *elf, const struct elf_sym *constructor, const struct elf_sym *before, int32_t *number_off,
 		  int32_t *thread_off, struct err *e);
 
 /*
- * Of a method with a hidden result: the field of its object from where it loads on by n known offsets. 0, -EILSEQ; else
- * -errno.
+ * Finds the field of an object from which a method with a hidden result loads through n known offsets. Returns 0,
+ * -EILSEQ or another -errno.
  */
 int layout_chain(struct elf *elf, const struct elf_sym *func, const int32_t *known, unsigned n, int32_t *field_off,
 		 struct err *e);
 
-/* Of a function whose result is a variable of its library: where that lies. 0, -EILSEQ; else -errno. */
+/* Finds the library's variable that a function returns. Returns 0, -EILSEQ or another -errno. */
 int layout_result(struct elf *elf, const struct elf_sym *func, uint64_t *va, struct err *e);
 
 /*
- * Of a method that stores its argument in its object, in four bytes, and sets a byte of it to 0 or to 1: which these
- * are. 0, -EILSEQ; else -errno.
+ * Finds the fields of a method that stores its argument in four bytes of its object and sets one byte of it to 0 or 1.
+ * Returns 0, -EILSEQ or another -errno.
  */
 int layout_state(struct elf *elf, const struct elf_sym *func, int32_t *arg_off, int32_t *flag_off, struct err *e);
 
-/* Of a tensor: its key set, by an operator that joins those of its tensors. 0, -EILSEQ; else -errno. */
+/*
+ * Finds the key set of a tensor by an operator that joins the key sets of its tensors. Returns 0, -EILSEQ or another
+ * -errno.
+ */
 int layout_tensor(struct elf *elf, const struct elf_sym *func, uint32_t *keys_off, struct err *e);
 
 #endif

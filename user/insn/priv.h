@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the insn room only. */
+/* Only for the insn room. */
 #ifndef INSN_PRIV_H
 #define INSN_PRIV_H
 

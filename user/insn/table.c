@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Jump tables. The instructions in a row before the jump are followed with what is known of each register, until
- * the jump's target is "entry i of the table at T" with i compared against a constant on the way. Only what is proved
- * this way is believed: one case too few would hide a path.
+ * Reads jump tables. It follows the consecutive instructions before the jump and tracks each register, until the target
+ * is "entry i of the table at T" and i was compared with a constant on the way. It accepts only what is proved this
+ * way, because a missing case would hide a path.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,22 +10,22 @@
 #include "insn/cfg.h"
 #include "insn/priv.h"
 
-#define LOOK_BACK 64   /* instructions */
-#define CASES_MAX 4096 /* of one table; of a function sixteen times as many */
+#define LOOK_BACK 64   /* limit in instructions */
+#define CASES_MAX 4096 /* limit of one table; a function may have 16 times as many */
 
 enum known {
-	KNOWN_NOTHING, /* but that it is value number id */
+	KNOWN_NOTHING, /* value number `id`, with unknown content */
 	KNOWN_ADDRESS, /* base */
 	KNOWN_SCALED,  /* id * scale */
-	KNOWN_ENTRY,   /* entry id of the table at base, of scale bytes */
-	KNOWN_TARGET,  /* base + entry id of the table at base, of 4 bytes */
+	KNOWN_ENTRY,   /* entry `id` of the table at base, whose entries have `scale` bytes */
+	KNOWN_TARGET,  /* base + entry `id` of the table at base, whose entries have 4 bytes */
 };
 
 struct value {
 	enum known known;
 	uint8_t scale;
 	uint32_t id;
-	uint32_t since; /* the first instruction that this rests on */
+	uint32_t since; /* the first instruction that this relies on */
 	uint64_t base;
 };
 
@@ -35,16 +35,16 @@ struct follow {
 	struct cfg *g;
 	struct value regs[NREGS];
 	uint32_t at, next_id;
-	/* The last comparison with a constant, while the flags are its. */
+	/* The last comparison with a constant, while its flags are valid. */
 	bool compared;
 	uint32_t cmp_id, cmp_at;
 	uint64_t cmp_imm;
-	/* A word of the frame that was compared, while nothing was written. */
+	/* A word of the frame that was compared, until anything is written. */
 	bool word_known;
 	ZydisRegister word_base;
 	int64_t word_disp;
 	struct value word;
-	/* Value bound_id is below bound since bound_at. */
+	/* Value bound_id is below bound since instruction bound_at. */
 	uint32_t bound_id, bound_at;
 	uint64_t bound;
 };
@@ -59,7 +59,7 @@ static struct value fresh(struct follow *f)
 	return (struct value){.known = KNOWN_NOTHING, .id = f->next_id++, .since = f->at};
 }
 
-/* The register's value, whatever part of it is named; NULL: not a general one. */
+/* Returns the value of the register or of the register it is a part of; NULL: no general register. */
 static struct value *reg_value(struct follow *f, ZydisRegister reg)
 {
 	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
@@ -80,7 +80,7 @@ static bool is_known_word(const struct follow *f, const ZydisDecodedOperand *op)
 	return f->word_known && is_frame_word(op) && op->mem.base == f->word_base && op->mem.disp.value == f->word_disp;
 }
 
-/* base + index * scale + disp: an entry of a table, if one part is an address and the other a scaled value. */
+/* Recognizes base + index * scale + disp as an entry of a table: one part is an address, the other a scaled value. */
 static bool table_entry(struct follow *f, const ZydisDecodedOperand *op, struct value *out)
 {
 	const struct value *base = reg_value(f, op->mem.base), *index = reg_value(f, op->mem.index);
@@ -150,13 +150,13 @@ static struct value sum(struct follow *f, const struct value *a, const struct va
 	return v;
 }
 
-/* What the instruction leaves in its first operand, a register. */
+/* Returns the result of an instruction in its first operand, a register. */
 static struct value result(struct follow *f, const struct decoded *d)
 {
 	const ZydisDecodedOperand *from = &d->ops[1];
 	struct value *to = reg_value(f, d->ops[0].reg.value), *other;
 
-	/* Part of a register: the rest stays. */
+	/* Writing part of a register keeps the rest. */
 	if (d->ops[0].size < 32)
 		return fresh(f);
 	switch (d->insn.mnemonic) {
@@ -203,7 +203,10 @@ static void note_compare(struct follow *f, const struct decoded *d)
 	f->cmp_imm = d->ops[1].imm.value.u;
 }
 
-/* Not taken: above is false, so at most; above or equal is false, so below. */
+/*
+ * The branch is not taken. If "above" is false, the value is at most the constant; if "above or equal" is false, it is
+ * below.
+ */
 static void note_branch(struct follow *f, const struct cfg_op *op)
 {
 	if (op->kind != CFG_JCC || !f->compared || (op->cond != 0x7 && op->cond != 0x3))
@@ -277,7 +280,7 @@ static int step(struct follow *f, const ZydisDecoder *decoder)
 	return 0;
 }
 
-/* What the jump jumps to. */
+/* Finds the value of the jump's target. */
 static bool jump_value(struct follow *f, const ZydisDecoder *decoder, uint32_t jump, struct value *out)
 {
 	const struct cfg_op *op = cfg_op(f->g, jump);

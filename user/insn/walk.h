@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the insn room only: the code of a function, as it stands there. */
+/* Only for the insn room: the instructions of a function in the order of addresses. */
 #ifndef INSN_WALK_H
 #define INSN_WALK_H
 
@@ -11,24 +11,24 @@
 #include "elf/elf.h"
 #include "insn/priv.h"
 
-/* A function, instruction by instruction in the order of addresses. */
+/* A walk over a function. */
 struct walk {
 	struct elf *elf;
 	uint8_t *code; /* owned */
 	size_t size, at;
-	uint64_t va; /* of insn */
+	uint64_t va; /* address of insn */
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction insn;
 	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
 };
 
-/* At the function's start; walk_next() goes to what follows. free(w->code) in any case. 0 or -errno. */
+/* Starts at the function's start; walk_next() advances. free(w->code) in any case. Returns 0 or -errno. */
 int walk_begin(struct walk *w, struct elf *elf, const struct elf_sym *func, struct err *e);
 bool walk_next(struct walk *w);
 
 bool walk_is_reg(const ZydisDecodedOperand *op, ZydisRegister reg);
 
-/* Whether this is a call of a function whose name begins so. */
+/* Returns true if this is a call of a function whose name begins with `begin`. */
 bool walk_calls(struct walk *w, const char *begin);
 
 #endif

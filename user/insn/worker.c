@@ -8,7 +8,7 @@
 #include "insn/cfg.h"
 #include "insn/priv.h"
 
-#define LOOK_BACK 160 /* bytes before a call of pthread_create in which its arguments are made */
+#define LOOK_BACK 160 /* bytes before a call of pthread_create that set up its arguments */
 #define RDI	  7
 #define NOT_A_REG 0xff
 
@@ -18,7 +18,7 @@ struct search {
 	int err;
 };
 
-/* The instruction of an operand's general register in its own numbering; NOT_A_REG. */
+/* Returns the number of a general register in instructions, or NOT_A_REG. */
 static uint8_t reg_no(ZydisRegister r)
 {
 	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r);
@@ -47,8 +47,8 @@ static bool writes(const ZydisDecodedInstruction *insn, const ZydisDecodedOperan
 }
 
 /*
- * Goes back from a call through a register to where its piece of code begins, and finds what holds the argument there.
- * False: not to be told.
+ * Goes back from a call through a register to the start of its straight piece of code, and finds the register that
+ * holds the argument there. Returns false if it cannot.
  */
 static bool find_registers(const struct cfg *g, uint32_t call, uint32_t *first, struct worker_point *p)
 {
@@ -84,7 +84,10 @@ static bool add_point(struct worker *w, struct worker_point p)
 	return true;
 }
 
-/* The branches that lead to a piece of code. False: one is none that may be probed, or it is come to otherwise. */
+/*
+ * Adds the branches that lead to a piece of code. Returns false if one of them may not be probed, or if the piece is
+ * reached otherwise.
+ */
 static bool add_branches(const struct cfg *g, uint32_t first, struct worker_point p, struct worker *w)
 {
 	uint32_t n = (uint32_t)buf_count(&g->ops, struct cfg_op);
@@ -107,7 +110,7 @@ static bool add_branches(const struct cfg *g, uint32_t first, struct worker_poin
 	return w->npoints > before;
 }
 
-/* Behind the call, without a branch: the call that waits. */
+/* Finds the next call after the work's call, without a branch between them. That call waits for the team. */
 static bool find_end(const struct cfg *g, uint32_t call, uint64_t *va)
 {
 	uint32_t i = cfg_op(g, call)->next;
@@ -120,7 +123,10 @@ static bool find_end(const struct cfg *g, uint32_t call, uint64_t *va)
 	return true;
 }
 
-/* One that no branch leads to is probed itself, which is dear: it is that of a team made for a single piece of work. */
+/*
+ * If no branch leads to the call, the call itself is probed, which costs more. It belongs to teams that are made for a
+ * single piece of work.
+ */
 static void look_at_call(const struct cfg *g, uint32_t call, struct worker *w)
 {
 	struct worker_point begin = {.begins = 1}, end = {0}, self;
@@ -147,7 +153,7 @@ static int look_at_function(struct search *s, uint64_t va)
 	return err == -ENOENT || err == -EILSEQ ? 0 : err;
 }
 
-/* lea rdx, [rip + start of a function]: the third argument of pthread_create. The bytes are all that is looked for. */
+/* Finds lea rdx, [rip + start of a function], the third argument of pthread_create. It searches for the bytes only. */
 static int on_create(void *ctx, uint64_t call_va)
 {
 	static const uint8_t lea[] = {0x48, 0x8d, 0x15};
@@ -209,7 +215,7 @@ int worker_find_start(struct elf *elf, uint64_t start_va, uint64_t *va, struct e
 	return 0;
 }
 
-/* Where the direct branches of a function lead outside of it. */
+/* Appends the targets of a function's direct branches that leave it. */
 static int branches_of(struct elf *elf, uint64_t start_va, struct buf *out)
 {
 	struct cfg g;
@@ -235,7 +241,7 @@ static bool leads_to(const struct buf *branches, uint64_t va)
 	return false;
 }
 
-/* Whether each of these is va, or branches to it. */
+/* Returns true if each of these is va or branches to it. */
 static bool all_lead_to(struct elf *elf, const struct buf *branches, uint64_t va)
 {
 	bool all = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of a pool: a library gives each the same function, which calls what there is to do through a pointer, and
- * then one of the library's own that waits for the others. Where that begins and ends, found by the code's shape: the
- * library (libgomp) names neither.
+ * Finds the threads of an OpenMP pool. A library gives each thread the same function. It calls the work through a
+ * pointer, and then a function of the library that waits for the others. libgomp names neither, so the code's shape
+ * shows where the work begins and ends.
  */
 #ifndef INSN_WORKER_H
 #define INSN_WORKER_H
@@ -16,10 +16,10 @@
 /* An instruction that may be probed. */
 struct worker_point {
 	uint64_t va;
-	uint8_t begins;	    /* the work begins behind it, else it is over */
+	uint8_t begins;	    /* 1: the work begins after it; 0: the work is over */
 	uint8_t cond;	    /* as in struct cut_point */
-	uint8_t cond_taken; /* likewise */
-	uint8_t fn, data;   /* registers, by their numbers in instructions: what will be called, and its argument */
+	uint8_t cond_taken; /* as in struct cut_point */
+	uint8_t fn, data;   /* numbers of registers in instructions: the function to call and its argument */
 };
 
 struct worker {
@@ -27,15 +27,17 @@ struct worker {
 	unsigned npoints;
 };
 
-/* 0; -ENOENT: there is no such function; -errno. e is set whenever it is not 0. */
+/* Returns 0, -ENOENT if there is no such function, or -errno. e is set on failure. */
 int worker_find(struct elf *elf, struct worker *out, struct err *e);
 
-/* Which function start_va calls right before it calls, through a register, what there is to do. As above. */
+/*
+ * Finds the function that start_va calls right before it calls the work through a register. Returns like worker_find().
+ */
 int worker_find_start(struct elf *elf, uint64_t start_va, uint64_t *va, struct err *e);
 
 /*
- * Of functions that end what a master began, the one of the library's own that does it: the one that start_va branches
- * to, and what else that branches to does as well. As above.
+ * Finds the library's function that ends the part of a master: the one that start_va branches to, and that the other
+ * branch targets of start_va also branch to. Returns like worker_find().
  */
 int worker_find_end(struct elf *elf, uint64_t start_va, uint64_t *va, struct err *e);
 
