@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A byte buffer that grows. Zero-initialise; buf_fini() when done. Doubles as a vector of fixed-size items. */
+/*
+ * A growing byte buffer, also used as a vector of items of one size. Zero-initialise it, and call buf_fini() at the
+ * end.
+ */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
@@ -10,9 +13,9 @@ struct buf {
 	size_t len, cap;
 };
 
-/* Room for n more bytes at the end, uninitialised. Returns its address, counted into len, or NULL (-ENOMEM). */
+/* Appends n uninitialised bytes and adds them to len. Returns their address, or NULL without memory. */
 void *buf_add(struct buf *b, size_t n);
-/* 0 or -ENOMEM. */
+/* Appends n bytes. Returns 0 or -ENOMEM. */
 int buf_put(struct buf *b, const void *data, size_t n);
 int buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_fini(struct buf *b);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* CLOCK_MONOTONIC is BPF's, and that of every record. */
+/* BPF and all records use CLOCK_MONOTONIC. */
 static inline uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;

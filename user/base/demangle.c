@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Of the C++ runtime's library, which has no header for C. */
+/* From the C++ runtime library, which has no header for C. */
 char *__cxa_demangle(const char *mangled, char *buf, size_t *len, int *status);
 
 char *demangle(const char *symbol)

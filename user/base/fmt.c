@@ -13,7 +13,7 @@ typedef unsigned __int128 u128;
 
 struct unit {
 	const char *name;
-	uint64_t of; /* of the smallest unit */
+	uint64_t of; /* in smallest units */
 };
 
 static const unsigned pow10s[] = {1, 10, 100};
@@ -35,7 +35,10 @@ static const struct unit byte_units[] = {
 	{"EiB", 1ull << 60},
 };
 
-/* The first unit whose rounded number stays below `limit`. Integers: 999,500 ns is 1.00 ms and never 1000 us. */
+/*
+ * Picks the first unit in which the rounded number is below `limit`. It calculates in integers: 999,500 ns is 1.00 ms,
+ * never 1000 us.
+ */
 static void three_digits(uint64_t v, const struct unit *units, size_t nunits, unsigned limit, char buf[24])
 {
 	size_t i;
@@ -123,7 +126,10 @@ static const struct unit size_words[] = {
 	{NULL, 0},
 };
 
-/* DIGITS[.DIGITS]UNIT, exact to the smallest unit; no sign, exponent or blank, which strtod() would let pass. */
+/*
+ * Parses DIGITS[.DIGITS]UNIT, exact to the smallest unit. It refuses signs, exponents and blanks, which strtod() would
+ * accept.
+ */
 static int parse_number(const char *text, const struct unit *words, uint64_t *value)
 {
 	u128 mantissa = 0, scale = 1;
@@ -148,7 +154,7 @@ static int parse_number(const char *text, const struct unit *words, uint64_t *va
 		;
 	if (!u->name)
 		return -EINVAL;
-	/* 20 digits and 2^47 ns a day: 114 bits at most. */
+	/* 20 digits times 2^47 ns per day need at most 114 bits. */
 	mantissa = mantissa * u->of / scale;
 	if (mantissa > UINT64_MAX)
 		return -ERANGE;
@@ -166,7 +172,7 @@ int fmt_parse_bytes(const char *text, uint64_t *bytes)
 	return parse_number(text, size_words, bytes);
 }
 
-/* Bytes of the well-formed UTF-8 character at s and the character; 0 if there is none (overlong, surrogate, cut). */
+/* Decodes the UTF-8 character at s. Returns its bytes, or 0 if it is not valid (overlong, surrogate, cut). */
 static int utf8_char(const unsigned char *s, size_t len, uint32_t *cp)
 {
 	static const uint32_t lowest[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -190,14 +196,16 @@ static int utf8_char(const unsigned char *s, size_t len, uint32_t *cp)
 	return n;
 }
 
-/* What a terminal obeys rather than shows: C0, DEL, C1, and the direction overrides that can rewrite a line. */
+/*
+ * Returns true for characters that control a terminal: C0, DEL, C1, and direction overrides, which can rewrite a line.
+ */
 static bool terminal_control(uint32_t cp)
 {
 	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || (cp >= 0x202a && cp <= 0x202e) ||
 	       (cp >= 0x2066 && cp <= 0x2069);
 }
 
-/* Appends whole pieces only, so that a cut never leaves half a character or half an escape. */
+/* Appends complete pieces only, so that a cut never leaves half a character or half an escape. */
 struct text {
 	char *dst;
 	size_t cap, len, fits;
@@ -219,7 +227,7 @@ static size_t terminated(struct text *t)
 	return t->len;
 }
 
-/* In JSON the backslash is itself escaped. */
+/* Writes \xNN for each byte. JSON requires a second backslash. */
 static void hex_bytes(struct text *t, const unsigned char *s, int n, bool json)
 {
 	size_t each = json ? 5 : 4;
@@ -231,10 +239,10 @@ static void hex_bytes(struct text *t, const unsigned char *s, int n, bool json)
 	piece(t, esc, each * (size_t)n);
 }
 
-/* What the environment says of the terminal. Before fmt_use_locale(), and in tests: UTF-8. */
+/* The encoding of the terminal. Before fmt_use_locale(), and in tests, it is UTF-8. */
 static bool ascii_only;
 
-/* The variables in the order in which the C library asks them. A locale that is not installed says its encoding too. */
+/* Checks the variables in the order of the C library. It works for locales that are not installed, too. */
 void fmt_use_locale(void)
 {
 	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
@@ -244,7 +252,7 @@ void fmt_use_locale(void)
 	for (i = 0; i < sizeof(names) / sizeof(names[0]) && !(value && *value); i++)
 		value = getenv(names[i]);
 	ascii_only = !value || !(strcasestr(value, "UTF-8") || strcasestr(value, "UTF8"));
-	setlocale(LC_CTYPE, "C.UTF-8"); /* for wcwidth() */
+	setlocale(LC_CTYPE, "C.UTF-8"); /* needed by wcwidth() */
 }
 
 const char *fmt_ellipsis(void)
@@ -270,7 +278,7 @@ static void json_escape(struct text *t, unsigned char c)
 
 enum text_form { TERMINAL, UTF8, JSON };
 
-/* What may be shown stays, but for what has a meaning in a JSON string. */
+/* Copies text and escapes what may not be shown, or what has a meaning in a JSON string. */
 static size_t show(enum text_form form, char *dst, size_t cap, const char *src, size_t len)
 {
 	struct text t = {.dst = dst, .cap = cap};
@@ -343,7 +351,7 @@ const char *fmt_skip_chars(const char *text, size_t n)
 	return text;
 }
 
-/* Columns of the character at text, and where the next one begins. */
+/* Returns the columns of the character at text, and in *next the start of the next one. */
 static size_t char_columns(const char *text, const char **next)
 {
 	uint32_t cp = 0;
@@ -386,7 +394,7 @@ const char *fmt_tail(const char *text, size_t n)
 		return text;
 	while (left > n)
 		left -= char_columns(text, &text);
-	/* A mark has no columns of its own: it goes with the character that it belongs to. */
+	/* A combining mark has no columns of its own and belongs to the character before it. */
 	for (next = text; *text && !char_columns(text, &next); text = next)
 		;
 	return text;

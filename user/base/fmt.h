@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers for people, durations from people, and text made safe to show. */
+/* Formats numbers for people, parses durations and sizes, and makes text safe to print. */
 #ifndef BASE_FMT_H
 #define BASE_FMT_H
 
@@ -7,51 +7,57 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "812 ns", "3.42 us", "12.1 ms", "4.20 s": three significant digits. Returns buf. */
+/* Formats "812 ns", "3.42 us", "12.1 ms", "4.20 s" with three significant digits. Returns buf. */
 const char *fmt_ns(uint64_t ns, char buf[24]);
-/* The same without the blank, for columns. Returns buf. */
+/* Formats like fmt_ns() but without the blank, for columns. Returns buf. */
 const char *fmt_tight_ns(uint64_t ns, char buf[24]);
-/* "512 B", "1.20 KiB", "3.15 MiB". Returns buf. */
+/* Formats "512 B", "1.20 KiB", "3.15 MiB". Returns buf. */
 const char *fmt_bytes(uint64_t bytes, char buf[24]);
-/* "1,204,118". Returns buf. */
+/* Formats "1,204,118". Returns buf. */
 const char *fmt_count(uint64_t n, char buf[32]);
 
-/* "10s", "500ms", "2m", "1.5h", bare number = seconds. 0 or -EINVAL, -ERANGE. */
+/* Parses "10s", "500ms", "2m", "1.5h"; a bare number means seconds. Returns 0, -EINVAL or -ERANGE. */
 int fmt_parse_duration(const char *text, uint64_t *ns);
-/* "64M", "2GiB", "4096"; powers of 1024. 0 or -EINVAL, -ERANGE. */
+/* Parses "64M", "2GiB", "4096" with powers of 1024. Returns 0, -EINVAL or -ERANGE. */
 int fmt_parse_bytes(const char *text, uint64_t *bytes);
 
 /*
- * Copies hostile text so that it can be shown: control characters, DEL, C1, direction overrides and invalid UTF-8
- * become \xNN, a byte each. Always terminated; returns the length that it would have had, as snprintf() does. One text
- * has one shown form: names of tables, CSV and JSON can be joined, but for fmt_safe() on a terminal that is not UTF-8.
+ * Copies untrusted text in a form that is safe to print: each byte of control characters, DEL, C1, direction overrides
+ * and invalid UTF-8 becomes \xNN. The copy is always terminated. Returns the length of the full text as snprintf()
+ * does. A text has one form in tables, CSV and JSON, so these can be joined. The exception is fmt_safe() on a terminal
+ * without UTF-8.
  */
 size_t fmt_utf8(char *dst, size_t cap, const char *src, size_t len);
-/* For people: follows the encoding of the locale. Without UTF-8, every byte beyond ASCII becomes \xNN. */
+/* For people: follows the encoding of the locale. Without UTF-8 every byte outside of ASCII becomes \xNN. */
 size_t fmt_safe(char *dst, size_t cap, const char *src, size_t len);
-/* For the inside of a JSON string: a reader that decodes it has what fmt_utf8() makes of the text. */
+/* For JSON strings: a decoder gets the text of fmt_utf8(). */
 size_t fmt_json(char *dst, size_t cap, const char *src, size_t len);
 
-/* For traces in a format of others, who have such names too: nothing is replaced but invalid UTF-8, by U+FFFD. */
+/* For trace formats of other programs, which write such names too: replaces only invalid UTF-8, by U+FFFD. */
 size_t fmt_json_exact(char *dst, size_t cap, const char *src, size_t len);
 
-/* Reads the encoding of the terminal from the environment. main() calls it once, before any thread is started. */
+/* Reads the encoding of the terminal from the environment. main() calls it once, before any thread starts. */
 void fmt_use_locale(void);
-/* What stands for text that was cut out, in one column. */
+/* Returns the sign for omitted text, one column wide. */
 const char *fmt_ellipsis(void);
 
-/* Columns that text of fmt_safe() takes on a terminal: East Asian wide characters take two, combining marks none. */
+/*
+ * Returns the columns that text of fmt_safe() needs on a terminal. East Asian wide characters take two, combining marks
+ * none.
+ */
 size_t fmt_columns(const char *text);
-/* The end of the longest beginning of text that takes at most n columns. */
+/* Returns the end of the longest prefix of text that needs at most n columns. */
 const char *fmt_head(const char *text, size_t n);
-/* The longest end of text that takes at most n columns. */
+/* Returns the longest suffix of text that needs at most n columns. */
 const char *fmt_tail(const char *text, size_t n);
 
-/* Characters (code points), which is how Python counts, and where the n-th begins, or the end of text. */
+/*
+ * fmt_chars() counts characters (code points), as Python does. fmt_skip_chars() returns the n-th, or the end of text.
+ */
 size_t fmt_chars(const char *text);
 const char *fmt_skip_chars(const char *text, size_t n);
 
-/* Two lower-case digits a byte, and a NUL. */
+/* Writes two lower-case digits per byte and a NUL. */
 void fmt_hex(const uint8_t *bytes, size_t n, char *text);
 
 bool fmt_ends_with(const char *text, const char *end);

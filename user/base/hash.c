@@ -15,7 +15,7 @@ static size_t slot_of(uint64_t a, uint64_t b, size_t cap)
 	return (size_t)x & (cap - 1);
 }
 
-/* The entry of the key, or the free one where it belongs. cap > len always holds, so it ends. */
+/* Returns the entry of the key, or the free entry for it. The search ends because cap > len. */
 static struct hash_entry *find(const struct hash *h, uint64_t a, uint64_t b)
 {
 	size_t i = slot_of(a, b, h->cap);
@@ -81,7 +81,7 @@ int hash_del(struct hash *h, uint64_t a, uint64_t b, uint64_t *val)
 		*val = e->val;
 	e->used = 0;
 	h->len--;
-	/* What follows in the same run may have been pushed past the hole: put it back where it belongs. */
+	/* Entries after it in the same run may have been displaced past the hole, so insert them again. */
 	for (i = (size_t)(e - h->slots + 1) & (h->cap - 1); h->slots[i].used; i = (i + 1) & (h->cap - 1)) {
 		moved = h->slots[i];
 		h->slots[i].used = 0;

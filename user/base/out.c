@@ -21,20 +21,20 @@ struct out {
 	int error;
 	struct out_place place;
 	char *path;   /* owned; place.shown */
-	char tmp[64]; /* name of the file while it has one that is not final */
+	char tmp[64]; /* name of the temporary file, if it has one */
 	bool gzip, deflating;
-	bool growing;		       /* out_open_growing(): it bears its final name from the start */
+	bool growing;		       /* out_open_growing(): the file has its final name from the start */
 	bool join_lines, behind_break; /* out_join_lines() */
 	z_stream z;
 	unsigned char *zbuf; /* BUF_BYTES, if gzip */
-	uint64_t flushed;    /* bytes that left buf */
+	uint64_t flushed;    /* bytes that have left buf */
 	size_t len;
 	char buf[BUF_BYTES];
 };
 
-/* ---- checks before anything is attached */
+/* ---- checks before probes are attached */
 
-/* The only honest answer, also for root on a read-only file system: make a file there. */
+/* Creates a file there. Only this is a reliable test, even for root on a read-only file system. */
 static int try_create(const struct out_place *p)
 {
 	char tmp[64];
@@ -48,7 +48,10 @@ static int try_create(const struct out_place *p)
 	return 0;
 }
 
-/* A file that exists is replaced by rename(): in a sticky directory its owner, the directory's or root may. */
+/*
+ * rename() replaces an existing file. In a sticky directory only the file's owner, the directory's owner or root may do
+ * so.
+ */
 static int may_replace(const struct out_place *p)
 {
 	struct stat dir, st;
@@ -85,7 +88,7 @@ int out_check(const char *path, struct err *e)
 
 /* ---- opening */
 
-/* No O_CREAT, and looked at again when open: what the name meant a moment ago is no promise. */
+/* Opens without O_CREAT and checks again, because the name may have changed meanwhile. */
 static int open_stream(const struct out_place *p)
 {
 	int fd = openat(p->dirfd, p->base, O_WRONLY | O_NOCTTY | O_CLOEXEC | (p->link ? 0 : O_NOFOLLOW));
@@ -117,7 +120,7 @@ static int start_gzip(struct out *o)
 	o->zbuf = malloc(BUF_BYTES);
 	if (!o->zbuf)
 		return -ENOMEM;
-	/* 15 + 16: a gzip header. Level 1: traces shrink 15-fold with it, and the next levels cost twice the time. */
+	/* 15 + 16 means a gzip header. Level 1 shrinks traces 15 times; the next levels take twice the time. */
 	if (deflateInit2(&o->z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		return -ENOMEM;
 	o->deflating = true;
@@ -126,7 +129,7 @@ static int start_gzip(struct out *o)
 
 static int open_out(const char *path, bool gzip, bool growing, struct out **op, struct err *e)
 {
-	struct out *o = malloc(sizeof(*o)); /* not calloc: the buffer's pages come as they are used */
+	struct out *o = malloc(sizeof(*o)); /* not calloc(): untouched pages of the buffer cost no memory */
 	int ret;
 
 	*op = NULL;
@@ -218,7 +221,7 @@ static void put(struct out *o, const void *data, size_t n)
 	}
 }
 
-/* In place. */
+/* Joins lines in place. */
 static void join_lines(struct out *o)
 {
 	size_t i, n = 0;
@@ -343,7 +346,7 @@ static void release(struct out *o)
 	free(o);
 }
 
-/* Gives an O_TMPFILE a name beside the final one: linkat() cannot replace a file, rename() can. */
+/* Gives an O_TMPFILE a name next to the final one. linkat() cannot replace a file, but rename() can. */
 static int give_name(struct out *o)
 {
 	char self[32], tmp[64];
@@ -359,7 +362,7 @@ static int give_name(struct out *o)
 	return 0;
 }
 
-/* close() may be the first to report a full quota, so it comes before the rename. */
+/* Closes before the rename, because close() may be the first call to report a full quota. */
 static int install(struct out *o)
 {
 	int ret = out_place_chown(o->fd);
@@ -404,7 +407,7 @@ void out_abort(struct out *o)
 		release(o);
 }
 
-/* ---- recordings and scratch */
+/* ---- recordings and scratch files */
 
 int out_create(const char *path, struct err *e)
 {
@@ -449,7 +452,7 @@ int out_scratch(const char *path, struct err *e)
 		return fd;
 	if (!dir || !*dir)
 		dir = "/tmp";
-	/* Beside a device is memory (devtmpfs), no place for gigabytes. */
+	/* The directory of a device is in memory (devtmpfs), with no space for gigabytes. */
 	if (p.what == OUT_STDOUT || p.what == OUT_STREAM) {
 		out_place_fini(&p);
 		p.dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);

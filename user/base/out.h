@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An output file that root can be trusted to write: nobody's symlink is followed, a half-written file never
- * bears the final name, the owner is who called sudo, and a full disk is reported (also by fsync and close).
+ * An output file that root can write safely: it follows no symlink of another user, an incomplete file never has the
+ * final name, the file belongs to the caller of sudo, and a full disk is reported (by fsync() and close(), too).
  */
 #ifndef BASE_OUT_H
 #define BASE_OUT_H
@@ -16,53 +16,64 @@
 struct out;
 
 /*
- * Whether out_open() (and the recorder) could write there: parent exists, is writable, the name is free or a plain
- * file, no symlink. To be called before anything is attached. "-" is stdout, which must not be closed.
+ * Checks that out_open() and the recorder can write to path: the directory exists and is writable, and the name is free
+ * or a plain file, but no symlink. Call it before probes are attached. "-" is stdout, which must be open.
  */
 int out_check(const char *path, struct err *e);
 
 /*
- * path "-": stdout. Else an unnamed (O_TMPFILE) or temporary file beside path, mode 0600, that out_commit() renames
- * onto it. A character device or FIFO is written directly. gzip: the bytes are compressed on the way. SIGPIPE and
- * SIGXFSZ are to be ignored by the program, or they come before the error does.
+ * Opens an output. "-" is stdout. Otherwise it makes an unnamed (O_TMPFILE) or temporary file next to path with mode
+ * 0600, and out_commit() renames it to path. A character device or FIFO is written directly. gzip compresses the bytes.
+ * The program must ignore SIGPIPE and SIGXFSZ, because they would arrive before the error.
  */
 int out_open(const char *path, bool gzip, struct out **o, struct err *e);
-/* The same for results that come one after another: a file is made anew under its own name at once, and grows. */
+/* Opens an output for results that come one after another: the file gets its own name at once and grows. */
 int out_open_growing(const char *path, bool gzip, struct out **o, struct err *e);
 
-/* Buffered. After an error further writes are ignored; the error is out_error() and what out_commit() returns. */
+/* Writes to a buffer. After an error further writes are ignored, and out_error() and out_commit() return the error. */
 void out_write(struct out *o, const void *data, size_t n);
 void out_puts(struct out *o, const char *text);
 void out_printf(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* n contiguous bytes of buffer to fill directly (n <= 4096), then out_filled() with how many were used. */
+/*
+ * Returns n contiguous bytes of the buffer to fill (n <= 4096). Then call out_filled() with the number of bytes used.
+ */
 char *out_reserve(struct out *o, size_t n);
 void out_filled(struct out *o, size_t used);
-/* While on, line breaks and the blanks behind them are left out: JSON that is laid out in lines becomes one. */
+/* While on, line breaks and the blanks after them are left out, so that JSON becomes one line. */
 void out_join_lines(struct out *o, bool on);
-/* Hands on what was written so far, to whoever reads the output while it grows. 0 or -errno with e set. */
+/* Writes the buffer, for readers of a growing output. Returns 0, or -errno with e set. */
 int out_flush(struct out *o, struct err *e);
 int out_error(const struct out *o);	 /* 0 or -errno */
-uint64_t out_bytes(const struct out *o); /* written so far, before compression */
+uint64_t out_bytes(const struct out *o); /* bytes written so far, before compression */
 
-/* Flush, sync, chown to SUDO_UID/SUDO_GID, rename. Frees o. 0 or -errno with e set ("cannot write PATH: No space left
- * on device"). */
+/*
+ * Flushes, syncs, changes the owner to SUDO_UID/SUDO_GID, and renames. Frees o. Returns 0, or -errno with e set
+ * ("cannot write PATH: No space left on device").
+ */
 int out_commit(struct out *o, struct err *e);
-/* Leaves nothing behind. Frees o; NULL is legal. */
+/* Discards the output. Frees o; NULL is legal. */
 void out_abort(struct out *o);
 
-/* Beginning and end of a file, decompressed if it is compressed. */
+/* The start and the end of a file after decompression. */
 #define OUT_PART_BYTES (64u << 10)
 struct out_parts {
 	size_t head_len, tail_len;
 	char head[OUT_PART_BYTES], tail[2 * OUT_PART_BYTES];
 };
-/* Whether there is a plain file with something in it that an output of this path would replace. */
+/*
+ * Reads the parts of a plain, non-empty file that an output to this path would replace. Returns false if there is none.
+ */
 bool out_read_existing(const char *path, struct out_parts *p);
 
-/* Creates path anew for read and write: an existing plain file is unlinked first, O_EXCL|O_NOFOLLOW, 0600, chowned to
- * SUDO_UID. fd or -errno. */
+/*
+ * Creates path for read and write with O_EXCL|O_NOFOLLOW and mode 0600, owned by SUDO_UID. Unlinks an existing plain
+ * file first. Returns an fd or -errno.
+ */
 int out_create(const char *path, struct err *e);
-/* An unnamed file for scratch data in the directory of path ("-" or NULL: TMPDIR, else /tmp). fd or -errno. */
+/*
+ * Makes an unnamed scratch file in the directory of path. "-" or NULL means TMPDIR or else /tmp. Returns an fd or
+ * -errno.
+ */
 int out_scratch(const char *path, struct err *e);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What stands in a file before it is replaced. */
+/* Reads the content of a file that an output would replace. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,10 +9,10 @@
 #include "base/out.h"
 #include "base/out_path.h"
 
-/* Tables are smaller: of a larger file the end is not looked for. */
+/* No table of mxbpf is larger. The end of a larger file is not read. */
 #define READ_BYTES_MAX (256u << 20)
 
-/* fd of a plain file that is not empty; else -1. No symlink is followed. */
+/* Opens a plain file that is not empty, without following a symlink. Returns its fd or -1. */
 static int open_plain(const char *path)
 {
 	struct out_place p;
@@ -47,7 +47,7 @@ bool out_read_existing(const char *path, struct out_parts *p)
 	p->head_len = p->tail_len = 0;
 	if (fd < 0)
 		return false;
-	z = gzdopen(fd, "r"); /* which also reads what is not compressed */
+	z = gzdopen(fd, "r"); /* gzopen also reads uncompressed files */
 	if (!z) {
 		close(fd);
 		return true;

@@ -17,8 +17,8 @@ int out_place_err(struct err *e, const char *path, int code)
 }
 
 /*
- * fs.protected_symlinks, which not every machine has switched on: in a directory where anybody may put names
- * (/tmp), only what we, root or the directory's owner put there is taken.
+ * Does what fs.protected_symlinks does, which is off on some machines: in a directory where anybody may create names
+ * (/tmp), it accepts only links that we, root or the directory's owner created.
  */
 static bool planted(int dirfd, const struct stat *st)
 {
@@ -31,7 +31,7 @@ static bool planted(int dirfd, const struct stat *st)
 	return st->st_uid != geteuid() && st->st_uid != 0 && st->st_uid != dir.st_uid;
 }
 
-/* Opens one component of the way; a symbolic link in it is followed unless somebody else planted it. */
+/* Opens one component of a path. Follows a symlink unless another user planted it. */
 static int step(int at, const char *name)
 {
 	int fd = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -54,7 +54,7 @@ static int step(int at, const char *name)
 	return ret;
 }
 
-/* Walks to the directory of path; what is behind the last slash goes to base. O_PATH fd or -errno. */
+/* Walks to the directory of path. The part after the last slash goes to base. Returns an O_PATH fd or -errno. */
 static int walk(const char *path, char base[256])
 {
 	int fd = openat(AT_FDCWD, *path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -88,7 +88,9 @@ static int walk(const char *path, char base[256])
 	return fd;
 }
 
-/* /dev/fd/63 of a shell's >(command): a link in a directory that nobody else can change, to a pipe or a device. */
+/*
+ * Accepts /dev/fd/63 of a shell's >(command): a link to a pipe or device, in a directory that no other user can change.
+ */
 static bool system_link(const struct out_place *p)
 {
 	struct stat dir, st;
@@ -137,7 +139,7 @@ int out_place_find(const char *path, struct out_place *p, struct err *e)
 	int ret;
 
 	*p = (struct out_place){.dirfd = -1, .shown = path};
-	/* A redirected stdout need not be something that can be opened again. */
+	/* A redirected stdout may be something that cannot be opened again. */
 	if (!strcmp(path, "-") || !strcmp(path, "/dev/stdout")) {
 		p->what = OUT_STDOUT;
 		return 0;
@@ -161,7 +163,7 @@ int out_place_find(const char *path, struct out_place *p, struct err *e)
 	return ret;
 }
 
-/* One that was closed when mxbpf started is open for reading alone: see main(). */
+/* If stdout was closed at the start, main() has opened it for reading only. */
 int out_place_stdout(void)
 {
 	int flags = fcntl(STDOUT_FILENO, F_GETFL);
@@ -182,7 +184,7 @@ void out_place_tmp(char tmp[64])
 {
 	uint64_t random = 0;
 
-	/* Unpredictable is a courtesy, O_EXCL the guard: the clock would do if there were no randomness. */
+	/* O_EXCL protects the file; randomness only avoids collisions, so the clock is good enough as a fallback. */
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random ^= (uint64_t)getpid() << 32;
 	snprintf(tmp, 64, ".mxbpf-%016llx", (unsigned long long)random);
@@ -196,7 +198,7 @@ int out_place_unnamed(int dirfd, int flags, char tmp[64])
 	*tmp = '\0';
 	if (fd >= 0)
 		return fd;
-	/* File systems without O_TMPFILE (overlay on old kernels, NFS, FAT) say so in several ways. */
+	/* File systems without O_TMPFILE (overlay on old kernels, NFS, FAT) return different errors. */
 	if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT)
 		return -errno;
 	for (tries = 0; tries < 16; tries++) {
@@ -211,7 +213,7 @@ int out_place_unnamed(int dirfd, int flags, char tmp[64])
 	return -errno;
 }
 
-/* All digits, nothing else; (uid_t)-1 means "leave it" to fchown() and is no answer. */
+/* Parses digits only. It refuses (uid_t)-1, which means "no change" to fchown(). */
 static int parse_id(const char *text, unsigned *id)
 {
 	char *end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an output goes: the part of out.h that deals with paths. Private to user/base. */
+/* Private to user/base: the part of out.h that handles paths. */
 #ifndef BASE_OUT_PATH_H
 #define BASE_OUT_PATH_H
 
@@ -10,38 +10,40 @@
 
 #include "base/err.h"
 
-/* What out_place_find() found at the path. */
+/* The kind of thing that out_place_find() found at a path. */
 enum out_what {
-	OUT_NOTHING, /* free: a file can be made there */
-	OUT_FILE,    /* a plain file, to be replaced */
-	OUT_STREAM,  /* a character device or FIFO: written directly */
+	OUT_NOTHING, /* nothing: a file can be created there */
+	OUT_FILE,    /* a plain file that will be replaced */
+	OUT_STREAM,  /* a character device or FIFO, which is written directly */
 	OUT_STDOUT,
 };
 
-/* A destination, held by its directory so that nobody can exchange that one afterwards. */
+/* A destination. It holds the directory open, so that nobody can exchange it later. */
 struct out_place {
 	enum out_what what;
 	int dirfd;	   /* owned, O_PATH; -1 for OUT_STDOUT */
-	bool link;	   /* OUT_STREAM behind one of the system's own links (/dev/fd/63) */
+	bool link;	   /* an OUT_STREAM behind a link of the system (/dev/fd/63) */
 	char base[256];	   /* name in the directory */
 	const char *shown; /* borrowed: the path as given, for messages */
 };
 
-/* 0, or -errno with e set and nothing held. */
+/* Returns 0, or -errno with e set and nothing to free. */
 int out_place_find(const char *path, struct out_place *p, struct err *e);
 void out_place_fini(struct out_place *p);
 
-/* An unnamed file in the directory, 0600: O_TMPFILE, else a temporary file, whose name is put into tmp (else ""). fd or
- * -errno. */
+/*
+ * Creates an unnamed file in the directory with mode 0600: O_TMPFILE, or a temporary file whose name goes to tmp
+ * (otherwise ""). Returns an fd or -errno.
+ */
 int out_place_unnamed(int dirfd, int flags, char tmp[64]);
-/* Whether stdout can be written to: 0 or -errno. */
+/* Returns 0 if stdout is writable, or -errno. */
 int out_place_stdout(void);
-/* ".mxbpf-" and 16 random digits. */
+/* Writes ".mxbpf-" and 16 random hexadecimal digits. */
 void out_place_tmp(char tmp[64]);
-/* Under sudo the file belongs to who called it. 0 or -errno. */
+/* Under sudo, gives the file to the calling user. Returns 0 or -errno. */
 int out_place_chown(int fd);
 
-/* "cannot write PATH: reason" */
+/* Sets e to "cannot write PATH: reason". */
 int out_place_err(struct err *e, const char *path, int code);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef BASE_SYSCALL_H
 #define BASE_SYSCALL_H
 
-/* The name of a system call by its number, as the kernel's headers of the build have them; NULL: none is known. */
+/* Returns the name of a system call according to the kernel headers of the build, or NULL if it is unknown. */
 const char *syscall_name(int nr);
 
 #endif

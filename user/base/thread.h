@@ -5,8 +5,8 @@
 #include <pthread.h>
 
 /*
- * Starts a thread that handles no signal of this process: the kernel hands a signal that the main thread blocks to any
- * thread that does not. 0 or -errno.
+ * Starts a thread that blocks all signals. Otherwise the kernel would deliver signals that the main thread blocks to
+ * this thread. Returns 0 or -errno.
  */
 int thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg);
 
