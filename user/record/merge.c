@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Several recordings as one. Each host's monotonic clock becomes that of the host that started first, by their times of
- * day; pids of all hosts but the first get the host's number above them.
+ * Merges several recordings. The clock of each host is shifted to that of the host that started first, by their times
+ * of day. Pids of all hosts but the first get the host's number in their upper bits.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ struct part {
 
 struct rec_merge {
 	struct part *parts;
-	unsigned n, at; /* at: whose records come next */
+	unsigned n, at; /* `at`: the part whose records come next */
 	struct buf room;
 };
 
@@ -33,7 +33,9 @@ static void place(const struct part *p, struct mxbpf_rec *r)
 		kind_shift_times(r, p->shift_ns);
 }
 
-/* Checked records of a part, as they are in the merge: readings of the machine are of the first part's. */
+/*
+ * Copies checked records of a part into the merge. Readings of the machine come from the first part only.
+ */
 static int place_all(const struct rec_merge *g, const struct part *p, const void *recs, size_t bytes, struct buf *out)
 {
 	const struct mxbpf_rec *r;
@@ -147,7 +149,7 @@ static bool same_host(const struct mdl_session *a, const struct mdl_session *b)
 	return !strcmp(a->hostname, b->hostname) && !strcmp(text(a->boot_id), text(b->boot_id));
 }
 
-/* What its clock showed when time of day was 0. */
+/* Returns the time of day, in ns, at which the clock of the host showed 0. */
 static int64_t clock_base(const struct mdl_session *s)
 {
 	return (int64_t)(s->start_unix_ns - s->start_mono_ns);
@@ -158,7 +160,7 @@ static const struct mdl_session *session_of(const struct rec_merge *g, unsigned 
 	return rec_reader_session(g->parts[i].r);
 }
 
-/* Of one host all have the clock of its first. */
+/* Returns the first part of the same host. Its clock is used for all parts of that host. */
 static unsigned first_of_host(const struct rec_merge *g, unsigned i)
 {
 	unsigned j = 0;
@@ -189,7 +191,7 @@ static const char *build_of(const struct mdl_session *s)
 	return s->nlibs ? s->libs[0].build_id : "";
 }
 
-/* Else what one of them lacks would be missing from sums, or from what is shown at all. */
+/* Returns true if both recordings have the same features. Otherwise sums would lack parts without saying so. */
 static bool alike(const struct mdl_session *a, const struct mdl_session *b)
 {
 	size_t i;
@@ -204,13 +206,13 @@ static bool alike(const struct mdl_session *a, const struct mdl_session *b)
 	return true;
 }
 
-/* One process, from one moment on. */
+/* Returns true if both are of the same process from the same moment on. */
 static bool is_same(const struct mdl_session *a, const struct mdl_session *b)
 {
 	return same_host(a, b) && a->pid == b->pid && a->start_mono_ns == b->start_mono_ns;
 }
 
-/* Names of a library's constants are places in it. */
+/* Names of a library's constants are offsets in it, so the libraries must be the same. */
 static int check(const struct rec_merge *g, struct err *e)
 {
 	const struct mdl_session *a = session_of(g, 0), *b;
@@ -268,7 +270,7 @@ static int add_gaps(struct mdl_session *s, const struct mdl_session *from, const
 	return 0;
 }
 
-/* Those of jobs whose processes are all the same are told by their ranks alone. */
+/* Adds the processes of a recording. Processes of a job with equal roles differ only in their ranks. */
 static int add_processes(struct mdl_session *s, const struct mdl_session *from, const struct part *p)
 {
 	struct mdl_process alone = {
@@ -283,7 +285,7 @@ static int add_processes(struct mdl_session *s, const struct mdl_session *from, 
 	return err;
 }
 
-/* Takes text over; NULL: there was no memory for it. */
+/* Takes text over. A NULL text means that there was no memory for it. */
 static int add_note(struct mdl_session *s, const char *name, char *text)
 {
 	struct mdl_note *notes = realloc(s->notes, (s->nnotes + 1) * sizeof(*notes)), *n;
@@ -299,7 +301,7 @@ static int add_note(struct mdl_session *s, const char *name, char *text)
 	return n->name && n->text ? 0 : -ENOMEM;
 }
 
-/* What of it is whose. */
+/* Adds a note that says which recording was merged. */
 static int add_input(struct mdl_session *s, const struct mdl_session *from, bool first)
 {
 	const char *clock = text(from->host_clock);
@@ -339,7 +341,7 @@ static bool refuses(const struct mdl_session *s, const char *probe)
 	return false;
 }
 
-/* What its numbers lack, and those of the first do not. */
+/* Adds notes of limits that apply to this recording and not to the first one. */
 static int add_caveats(struct mdl_session *s, const struct mdl_session *from)
 {
 	char *note;
@@ -402,7 +404,7 @@ static void add_counts(struct mdl_session *s, const struct mdl_session *from)
 		s->follow_lag_ns = from->follow_lag_ns;
 }
 
-/* Sources of one name are one. */
+/* Adds sources; those of one name become one. */
 static int add_sources(struct mdl_session *s, const struct mdl_session *from)
 {
 	struct mdl_source *all = realloc(s->sources, (s->nsources + from->nsources + 1) * sizeof(*all));
@@ -428,7 +430,7 @@ static int add_sources(struct mdl_session *s, const struct mdl_session *from)
 	return 0;
 }
 
-/* Tables that any of them has. */
+/* Adds titles of tables that any of the recordings has. */
 static int add_titles(struct mdl_session *s, const struct mdl_session *from)
 {
 	unsigned i;
@@ -442,7 +444,7 @@ static int add_titles(struct mdl_session *s, const struct mdl_session *from)
 	return 0;
 }
 
-/* From the first's start to the last's end. */
+/* Sets the time from the first start to the last end. */
 static void widen(const struct rec_merge *g, struct mdl_session *s)
 {
 	uint64_t start = UINT64_MAX, end = 0;
@@ -494,9 +496,9 @@ static int merge_session(const struct rec_merge *g, struct mdl_session *s)
 		err = err ? err : add_input(s, from, !i);
 	}
 	for (i = 0; i < g->n; i++)
-		if (!session_of(g, (unsigned)i)->nsources) /* the others would look like the whole */
+		if (!session_of(g, (unsigned)i)->nsources) /* with only some sources the list would seem complete */
 			mdl_sources_fini(s);
-	s->world_size = 0; /* it is no one's trace */
+	s->world_size = 0; /* a merge belongs to no single rank */
 	widen(g, s);
 	return err;
 }

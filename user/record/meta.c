@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The META chunk: struct mdl_session as one JSON object, its members named as the struct's; `libs`, `probes`,
- * `devices`, `fallbacks`, `notes`, `processes`, `counters`, `gaps` arrays of objects, `class_title` an array by enum
- * mxbpf_class, absent texts null. 64-bit numbers are decimal strings, because a JSON number is a double to most readers
- * (cJSON too). Strings are the target's bytes, not always UTF-8. A reader takes what it knows; a missing member is
- * empty or 0.
+ * The META chunk: struct mdl_session as one JSON object whose members have the names of the struct. `libs`, `probes`,
+ * `devices`, `fallbacks`, `notes`, `processes`, `counters` and `gaps` are arrays of objects, `class_title` is an array
+ * by enum mxbpf_class, and absent texts are null. 64-bit numbers are decimal strings, because most readers (cJSON, too)
+ * treat a JSON number as a double. Strings are bytes of the target and not always UTF-8. A reader ignores members that
+ * it does not know; a missing member is empty or 0.
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 enum field_type {
 	TEXT,	      /* char *, never NULL */
-	TEXT_OR_NULL, /* char * */
+	TEXT_OR_NULL, /* char *, may be NULL */
 	U64,
 	U32,
 	U16,
@@ -31,7 +31,7 @@ struct field {
 
 struct array {
 	const char *name;
-	size_t items_off, count_off; /* in struct mdl_session */
+	size_t items_off, count_off; /* offsets in struct mdl_session */
 	size_t item_bytes;
 	const struct field *fields;
 };
@@ -41,7 +41,7 @@ struct array {
 #member, offsetof(struct type, member), kind                                                           \
 	}
 
-/* A row is a line. */
+/* One row per line. */
 /* clang-format off */
 static const struct field session_fields[] = {
 	IN(mdl_session, mxbpf_version, TEXT),
@@ -176,7 +176,7 @@ static const struct array arrays[] = {
 };
 #define NARRAYS (sizeof(arrays) / sizeof(*arrays))
 
-/* ---- writing; cJSON's Add functions return NULL when out of memory */
+/* ---- writing; the Add functions of cJSON return NULL without memory */
 
 static cJSON *text_item(const char *text)
 {
@@ -261,7 +261,7 @@ char *rec_meta_write(const struct mdl_session *s)
 
 /* ---- reading */
 
-/* Strict: digits alone, no overflow. */
+/* Parses digits only, and refuses an overflow. */
 static int parse_u64(const char *text, uint64_t *v)
 {
 	char *end;
@@ -285,7 +285,7 @@ static int get_text(const cJSON *o, bool null, char **text)
 
 static int get_number(const cJSON *o, double max, double *v)
 {
-	/* Not written as v < 0 || v > max: that would let a NaN pass. */
+	/* Written this way because v < 0 || v > max would accept a NaN. */
 	if (!cJSON_IsNumber(o) || !(o->valuedouble >= 0 && o->valuedouble <= max))
 		return -EBADMSG;
 	*v = o->valuedouble;

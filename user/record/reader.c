@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads with pread() alone (a mapping would die of SIGBUS when the file is cut meanwhile), one chunk in memory at a
- * time, and believes nothing that no CRC covers. Two ways: a complete file is trusted to hold every sequence number
- * from the first slot to the end chunks; of any other, what a scan finds is all there is.
+ * Reads with pread() only, because a mapping would raise SIGBUS if the file were cut meanwhile. It keeps one chunk in
+ * memory and trusts only data covered by a CRC. A complete file must hold every sequence number from the first slot to
+ * the end chunks. For any other file, the result of a scan is all there is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "record/record.h"
 
 struct slot {
-	uint64_t off, end_off; /* end_off: behind its last good chunk */
+	uint64_t off, end_off; /* end_off is after the last good chunk */
 	uint64_t first_seq, last_seq;
 };
 
@@ -27,26 +27,25 @@ struct rec_reader {
 	struct mxbpf_file_header h;
 	struct mdl_session session;
 	bool complete;
-	uint64_t end_seq;  /* of the first end chunk, if complete */
+	uint64_t end_seq;  /* number of the first end chunk, if complete */
 	struct buf slots;  /* struct slot, by first_seq */
-	uint64_t bad_off;  /* first slot without a chunk, in a complete file; 0 none */
+	uint64_t bad_off;  /* complete file: first slot without a chunk; 0: none */
 	uint64_t last_seq; /* newest chunk that a scan found */
-	uint64_t last_ns;  /* latest end of a record in it */
+	uint64_t last_ns;  /* latest end of a record in that chunk */
 
-	struct mxbpf_chunk c; /* the chunk read last, its payload in `payload` */
+	struct mxbpf_chunk c; /* the chunk that was read last; its payload is in `payload` */
 	struct buf payload;
 
 	struct view_source source;
 	bool indexed;
 	size_t at_slot;
 	uint64_t at_off, at_seq; /* next chunk; at_seq 0: any */
-	struct err why;		 /* of the source's failure */
-	struct err damage;	 /* that left something to read */
-	struct rec_merge
-		*merge; /* it is one: of the above only session and source are used; owned, NULL: it is a file */
+	struct err why;		 /* why the source failed */
+	struct err damage;	 /* damage that leaves readable parts */
+	struct rec_merge *merge; /* owned, for a reader of a merge; NULL: it is a file */
 };
 
-/* Parts of a file, and what is left without them. */
+/* Parts of a file, and what remains readable without each of them. */
 #define IN_HEADER "in its header: nothing of it can be read"
 #define IN_META	  "in the description of its session: nothing of it can be read"
 #define IN_END	  "in its tables: they are folded again from its events, without the final account of the session"
@@ -61,7 +60,7 @@ static int damaged(struct err *e, uint64_t off, const char *where)
 
 /* ---- chunks */
 
-/* n bytes at off; -ENODATA if the file ends before. */
+/* Reads n bytes at off. Returns -ENODATA if the file ends before. */
 static int read_at(struct rec_reader *r, void *dst, size_t n, uint64_t off)
 {
 	ssize_t done;
@@ -80,8 +79,8 @@ static int read_at(struct rec_reader *r, void *dst, size_t n, uint64_t off)
 }
 
 /*
- * The chunk header at off, in a space that ends at limit_off. 1: plausible, 0: zeros, no room or the end of the file,
- * -ENODATA: cut by the end of the file, -EBADMSG: not a chunk.
+ * Reads the chunk header at off; its space ends at limit_off. Returns 1 if it is plausible; 0 for zeros, no space or
+ * the end of the file; -ENODATA if the end of the file cuts it; -EBADMSG if it is no chunk.
  */
 static int read_head(struct rec_reader *r, uint64_t off, uint64_t limit_off)
 {
@@ -130,7 +129,7 @@ static uint64_t chunk_end(const struct rec_reader *r, uint64_t off)
 	return off + sizeof(r->c) + r->c.payload_bytes;
 }
 
-/* Whole records fill the payload. *last_ns rises to the latest end among them. */
+/* Returns true if the payload consists of valid records. *last_ns rises to their latest end. */
 static bool good_records(const struct rec_reader *r, uint64_t *last_ns)
 {
 	const struct mxbpf_rec *rec;
@@ -169,7 +168,7 @@ static int read_header(struct rec_reader *r, struct err *e)
 	return 0;
 }
 
-/* The META chunk that was read at off becomes the session. */
+/* Makes the META chunk at off the session. */
 static int take_meta(struct rec_reader *r, uint64_t off, const char *where, struct err *e)
 {
 	size_t len = strnlen(r->payload.data, r->payload.len);
@@ -196,8 +195,8 @@ static int read_first_meta(struct rec_reader *r, struct err *e)
 }
 
 /*
- * The end chunks: AGG..., META, END. -ENODATA: the file was cut there or before. The session is only replaced when
- * the END has been seen.
+ * Reads the end chunks: AGG..., META, END. Returns -ENODATA if the file was cut there or before. Replaces the session
+ * only after it has seen the END.
  */
 static int read_end(struct rec_reader *r, struct err *e)
 {
@@ -246,17 +245,17 @@ static void note_chunk(struct rec_reader *r)
 	r->session.cut_records = r->c.dropped;
 }
 
-/* A place in a slot where no good chunk stands though there are bytes. */
+/* A place in a slot that has bytes but no good chunk. */
 struct bad {
 	uint64_t off;
-	uint64_t prev_seq; /* of the good chunk before it in the slot; 0 none */
-	uint64_t seq;	   /* what it says of itself */
-	uint64_t next_seq; /* of the good chunk that its length leads to; 0 none */
+	uint64_t prev_seq; /* number of the good chunk before it in the slot; 0: none */
+	uint64_t seq;	   /* the number in its own header */
+	uint64_t next_seq; /* number of the good chunk after it, by its length; 0: none */
 };
 
 /*
- * One slot of a file of which nobody said that it is complete: every chunk read and checked, up to the first bad one. 1
- * if it is no slot any more: the end chunks of a file whose header was not rewritten.
+ * Scans a slot of a file that is not marked complete. It reads and checks each chunk up to the first bad one. Returns 1
+ * if this is no slot: then the file's end chunks are there, but the header was not updated.
  */
 static int scan_slot(struct rec_reader *r, struct slot *s, struct bad *bad)
 {
@@ -269,7 +268,7 @@ static int scan_slot(struct rec_reader *r, struct slot *s, struct bad *bad)
 			return 1;
 		if (ret == 1 && (r->c.kind != MXBPF_CHUNK_DATA || !good_records(r, &r->last_ns)))
 			ret = -EBADMSG;
-		/* What stands behind the newest chunk of an overwritten slot is older. */
+		/* Chunks after the newest one of an overwritten slot are older. */
 		if (ret == 1 && s->last_seq && r->c.seq != s->last_seq + 1)
 			return 0;
 		if (ret != 1)
@@ -288,7 +287,7 @@ static int scan_slot(struct rec_reader *r, struct slot *s, struct bad *bad)
 	return 0;
 }
 
-/* Whether chunks are missing between those that were found, or before them. */
+/* Returns true if chunks are missing between or before those that were found. */
 static bool has_gap(const struct rec_reader *r)
 {
 	const struct slot *s = (const void *)r->slots.data;
@@ -313,8 +312,8 @@ static void sort_slots(struct rec_reader *r)
 }
 
 /*
- * A bad chunk is what a crash leaves in the place of the one that was being written: behind the newest, or, when that
- * one was to begin a slot, numbered as its successor. Elsewhere, and with something missing, it is damage.
+ * Judges bad chunks. A crash leaves one in the place of the chunk being written: after the newest one, or at the start
+ * of a slot with the next number. A bad chunk elsewhere, together with a missing one, is damage.
  */
 static int judge(const struct rec_reader *r, const struct buf *bads, struct err *e)
 {
@@ -330,14 +329,14 @@ static int judge(const struct rec_reader *r, const struct buf *bads, struct err 
 	return 0;
 }
 
-/* A file without its end. Missing chunks alone are what a cut leaves. */
+/* Scans a file without an end. If chunks are only missing, the file was cut. */
 static int scan(struct rec_reader *r, struct err *e)
 {
 	struct buf bads = {0};
 	uint64_t nslots, i;
 	struct slot s;
 	struct bad bad;
-	/* Of a complete file with a damaged end the header says where that begins. */
+	/* If the end of a complete file is damaged, the header says where it begins. */
 	uint64_t end_off = r->damage.code && r->h.end_off < r->size ? r->h.end_off : r->size;
 	int ret = count_slots(r, end_off, &nslots, e);
 
@@ -364,7 +363,7 @@ static int scan(struct rec_reader *r, struct err *e)
 	return ret;
 }
 
-/* The slots of a complete file by their headers alone: their chunks are checked when they are read. */
+/* Indexes the slots of a complete file by their headers only. Chunks are checked when they are read. */
 static int index_slots(struct rec_reader *r, struct err *e)
 {
 	uint64_t nslots, i, off, limit_off;
@@ -402,7 +401,7 @@ static int source_rewind(void *ctx)
 	return r->why.code;
 }
 
-/* Behind the last slot. In a complete file the end chunks follow in number. */
+/* Handles the end of the last slot. In a complete file, the end chunks have the next numbers. */
 static int source_end(struct rec_reader *r)
 {
 	if (!r->complete || (r->at_seq ? r->at_seq == r->end_seq : !r->bad_off))
@@ -476,7 +475,7 @@ int rec_reader_shell(struct rec_merge *g, struct mdl_session *session, const str
 	return 0;
 }
 
-/* ---- the room's face */
+/* ---- public functions */
 
 int rec_reader_open(int fd, struct rec_reader **rp, struct err *e)
 {
@@ -544,7 +543,7 @@ const struct mdl_session *rec_reader_session(const struct rec_reader *r)
 	return &r->session;
 }
 
-/* Where batches go. */
+/* The receiver of batches. */
 struct sink {
 	rec_batch_fn fn;
 	void *ctx;
@@ -583,7 +582,7 @@ int rec_reader_verify(struct rec_reader *r)
 	size_t bytes;
 	int ret;
 
-	if (r->damage.code || !r->complete) /* then all of it was read */
+	if (r->damage.code || !r->complete) /* in this case all of it has been read already */
 		return r->damage.code;
 	source = rec_reader_source(r);
 	while ((ret = source->next(source->ctx, &recs, &bytes)) == 1)
@@ -618,7 +617,7 @@ int rec_reader_each(struct rec_reader *r, bool events, const struct mdl *like, r
 {
 	const struct sink to = {fn, ctx};
 
-	if (r->merge) /* each by itself: they ran side by side */
+	if (r->merge) /* each part on its own, because they ran at the same time */
 		return merge_each(r->merge, events, like, fn, ctx, e);
 	return events || !r->complete ? each_event(r, &to, e) : each_agg(r, &to, e);
 }

@@ -13,32 +13,32 @@
 
 #define SLOTS_MIN	4u
 #define AGG_CHUNK_BYTES (256u << 10)
-#define HASH_NAME(kind) (1ull << 32 | (kind)) /* second word of a name's key in `written`; a thread's is its tgid */
+#define HASH_NAME(kind) (1ull << 32 | (kind)) /* second key word of a name in `written` */
 
 /* The records of an append that go into one chunk. */
 struct part {
 	const char *recs;
 	size_t bytes;
-	uint32_t count; /* NAME records are no loss when they are overwritten: not counted */
+	uint32_t count; /* number of records without NAME records, which are no loss when they are overwritten */
 };
 
 struct rec_writer {
 	int fd;
-	int error; /* the first one; nothing is written after it */
+	int error; /* the first error; nothing is written after it */
 	uint64_t slots_off;
 	uint64_t nslots_max;
-	uint64_t begun; /* slots begun so far, overwritten ones counted again */
+	uint64_t begun; /* number of slots begun, including overwritten ones */
 	size_t fill;	/* bytes used in the current slot */
 	uint64_t seq;
 	uint64_t cut_records;
-	struct buf slot_records; /* uint32_t a slot: records that are lost when it is overwritten */
-	struct hash written;	 /* names and threads that stand in the current slot */
-	struct buf names;	 /* NAME records of the chunk that is being made */
+	struct buf slot_records; /* uint32_t per slot: records that are lost when it is overwritten */
+	struct hash written;	 /* names and threads that are in the current slot */
+	struct buf names;	 /* NAME records of the chunk in progress */
 	struct mxbpf_loss loss;
 	struct part part; /* between rec_writer_begin() and rec_writer_end() */
 };
 
-/* All of iov (which it uses up) at off. 0 or -errno. */
+/* Writes all of iov at off and changes iov. Returns 0 or -errno. */
 static int write_at(int fd, struct iovec *iov, int n, uint64_t off)
 {
 	ssize_t done;
@@ -61,8 +61,8 @@ static int write_at(int fd, struct iovec *iov, int n, uint64_t off)
 }
 
 /*
- * One chunk, its payload in two pieces. In a slot that held older chunks, the zeros behind it keep the reader
- * from taking their rest for damage.
+ * Writes one chunk with a payload in two pieces. The zeros after it keep the reader from taking the remains of an older
+ * chunk in the slot for damage.
  */
 static int put_chunk(struct rec_writer *w, enum mxbpf_chunk_kind kind, uint64_t off, struct iovec a, struct iovec b)
 {
@@ -105,7 +105,7 @@ static int put_header(struct rec_writer *w, uint64_t flags, uint64_t end_off)
 	return write_at(w->fd, &(struct iovec){&h, sizeof(h)}, 1, 0);
 }
 
-/* The session as a META chunk at off; *next is where it ends. */
+/* Writes the session as a META chunk at off, and sets *next to its end. */
 static int put_meta(struct rec_writer *w, const struct mdl_session *s, uint64_t off, uint64_t *next)
 {
 	static const char zeros[8];
@@ -118,7 +118,7 @@ static int put_meta(struct rec_writer *w, const struct mdl_session *s, uint64_t 
 	len = strlen(json);
 	pad = -len & 7;
 	*next = off + sizeof(struct mxbpf_chunk) + len + pad;
-	/* The first META decides where the slots begin, before anything is written. */
+	/* The first META chunk is written before the slots and decides where they begin. */
 	if (!w->slots_off)
 		w->slots_off = (*next + MXBPF_SLOT_BYTES - 1) / MXBPF_SLOT_BYTES * MXBPF_SLOT_BYTES;
 	ret = len + pad > REC_META_MAX_BYTES ? -E2BIG : 0;
@@ -163,14 +163,14 @@ int rec_writer_open(int fd, uint64_t max_bytes, const struct mdl_session *s, str
 	return 0;
 }
 
-/* ---- names: a slot needs no other slot */
+/* ---- names: each slot is self-contained */
 
 static int put_name(struct buf *b, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text, size_t len)
 {
 	struct mxbpf_name *r;
 	size_t size;
 
-	if (len > MXBPF_TEXT_BYTES_MAX) /* the model has none, as it takes none */
+	if (len > MXBPF_TEXT_BYTES_MAX) /* the model stores no longer text */
 		len = MXBPF_TEXT_BYTES_MAX;
 	size = (sizeof(*r) + len + 7) & ~(size_t)7;
 	r = buf_add(b, size);
@@ -214,8 +214,7 @@ static int need_thread(struct rec_writer *w, const struct mdl *m, uint32_t tgid,
 	return put_name(&w->names, MXBPF_NAME_THREAD, tgid, tid, text, strlen(text));
 }
 
-/* Adds the names of the record's ids and threads that the slot does not have yet, so that a slot needs no other slot.
- */
+/* Adds the names of the record's ids and threads that the slot does not have yet. A slot then needs no other slot. */
 static int need_names(struct rec_writer *w, const struct mdl *m, const struct mxbpf_rec *r)
 {
 	struct kind_id_walk id = {0};
@@ -272,8 +271,10 @@ static int put_part(struct rec_writer *w, struct part *p, size_t names_bytes)
 	return ret;
 }
 
-/* Adds r, which follows the part in memory, to it; if the slot cannot hold both, the part is written and r begins the
- * next. */
+/*
+ * Adds r, which follows the part in memory, to the part. If both do not fit into the slot, it writes the part, and r
+ * begins the next slot.
+ */
 static int add_record(struct rec_writer *w, struct part *p, const struct mdl *m, const struct mxbpf_rec *r)
 {
 	size_t names_before = w->names.len;
@@ -336,7 +337,7 @@ int rec_writer_fd(const struct rec_writer *w)
 
 /* ---- the end */
 
-/* AGG chunks, cut at records so that a reader needs little memory. */
+/* Writes AGG chunks, split at records so that a reader needs little memory. */
 static int put_aggs(struct rec_writer *w, const struct buf *recs, uint64_t *off)
 {
 	const struct mxbpf_rec *r;
@@ -359,7 +360,7 @@ static int put_end(struct rec_writer *w, const struct buf *aggs, const struct md
 {
 	uint64_t nslots = w->begun < w->nslots_max ? w->begun : w->nslots_max;
 	uint64_t end_off = w->slots_off + nslots * MXBPF_SLOT_BYTES, off = end_off;
-	struct mdl_session final = *s; /* shallow, for cut_records, which only the writer knows */
+	struct mdl_session final = *s; /* a shallow copy, because only the writer knows cut_records */
 	int ret;
 
 	final.cut_records = w->cut_records;
@@ -369,7 +370,7 @@ static int put_end(struct rec_writer *w, const struct buf *aggs, const struct md
 		ret = put_meta(w, &final, off, &off);
 	if (!ret)
 		ret = put_chunk(w, MXBPF_CHUNK_END, off, (struct iovec){NULL, 0}, (struct iovec){NULL, 0});
-	/* Complete is said only of what is on the disk. */
+	/* Mark the file complete only after its data is on the disk. */
 	if (!ret && fsync(w->fd))
 		ret = -errno;
 	if (!ret)
