@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of record kinds, one row per kind. The ring, the recording's writer and reader, merging and naming iterate
- * the row of a record's kind. To add a kind, add a struct in include/, a row in kinds.c and a fold in folds[] of
- * user/model/model.c; docs/internals.md has the recipe. A kind without a row comes from a newer version: readers check
- * its header and skip it.
+ * The table of record kinds, one row per kind. The ring, the writer and reader of recordings, merging and naming all
+ * use the row of a record's kind. To add a kind, add a struct in include/, a row in kinds.c and a fold in the `kinds`
+ * of its feature; docs/internals.md has the recipe. A kind without a row comes from a newer version: readers check its
+ * header and skip it.
  */
 #ifndef RECORDS_KINDS_H
 #define RECORDS_KINDS_H
@@ -51,10 +51,10 @@ struct kind {
 	uint16_t threads[KIND_THREADS_MAX]; /* thread ids, 32 bits */
 	uint16_t times[KIND_TIMES_MAX];	    /* times besides that of the header, in ns; a value of 0 is no time */
 	uint16_t dur;			    /* duration from the header's time on, in ns; 0: the kind has none */
-	uint16_t end;			    /* one of times: when what it tells of was over; 0: see dur */
+	uint16_t end;			    /* one of times: the end of the event; 0: see dur */
 	uint16_t track;			    /* struct mxbpf_track; 0: the record belongs to its first thread, if any */
 	struct kind_tail tail;
-	bool of_row; /* starts with the id of a table row, which it is, or which stands before it */
+	bool of_row; /* starts with the id of a table row: the record is that row or belongs to it */
 	bool few;    /* arrives through the ring with --stats, too */
 	bool (*fits)(const struct mxbpf_rec *r);		   /* checks field values; NULL: any value is valid */
 	bool (*sent_fits)(const struct mxbpf_rec *r, size_t size); /* replaces `sent` if the size depends on content */
@@ -90,35 +90,34 @@ static inline const struct mxbpf_rec *kind_next(const void *recs, size_t bytes, 
 
 /*
  * Iterates the ids of a checked record: start with {0} and call kind_next_id() until it returns false. It skips ids of
- * 0 and fields that the record is too short to have.
+ * 0 and fields that a shorter form of the record lacks.
  */
 struct kind_id_walk {
 	unsigned i, item;
 	uint64_t id;
-	uint16_t off; /* of the field, in the record */
+	uint16_t off; /* offset of the field in the record */
 	enum mxbpf_name_kind of;
 	unsigned flags; /* enum kind_id_flag */
 };
 bool kind_next_id(const struct mxbpf_rec *r, struct kind_id_walk *w);
 
-/* Returns thread number i of the record, 0 if there is none. It returns each thread once. */
+/* Returns thread i of the record, or 0 if there is none. Each thread is returned once. */
 uint32_t kind_thread(const struct mxbpf_rec *r, unsigned i);
 
-/* Where a timeline draws a record: a thread of the host, or a stream of a device. */
+/* Where a timeline draws a record: on a thread of the host or a stream of a device. */
 struct kind_track {
 	uint32_t tgid;
 	enum kind_track_of { KIND_TRACK_THREAD = 1, KIND_TRACK_STREAM } of;
 	uint32_t a, b, c; /* THREAD: tid, 0, 0. STREAM: device, context, stream */
 };
 
-/* Returns false if the record has no track: it has neither thread nor stream, or its thread is not known. */
+/* Returns false if the record has no track: it has neither thread nor stream, or its thread is unknown. */
 bool kind_track(const struct mxbpf_rec *r, struct kind_track *track);
 
 /* Adds by_ns to every time in the record that is not 0. */
 void kind_shift_times(struct mxbpf_rec *r, uint64_t by_ns);
 
-/* Returns when what the record tells of was over: the end of a span, or the time of a record that has neither end nor
- * duration. */
+/* Returns the time when the event was over: the end of a span, or the time of a record without end or duration. */
 uint64_t kind_end_ns(const struct mxbpf_rec *r);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the room only. */
+/* Only for this room. */
 #ifndef RECORDS_PRIV_H
 #define RECORDS_PRIV_H
 
