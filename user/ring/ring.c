@@ -13,8 +13,8 @@
 #include "records/kinds.h"
 
 #define CHUNK_BYTES (256u << 10)
-#define QUEUE_MAX   64 /* chunks waiting for the second thread; then the ring itself has to hold */
-#define SPARES_MAX  4  /* chunks kept for reuse; what a burst took beyond them is given back */
+#define QUEUE_MAX   64 /* chunks waiting for the second thread; beyond this, records stay in the ring */
+#define SPARES_MAX  4  /* chunks kept for reuse; more are freed after a burst */
 #define POLL_MS	    50
 
 struct chunk {
@@ -28,10 +28,10 @@ struct ring {
 	ring_chunk_fn fn;
 	void *ctx;
 	pthread_t consumer, worker;
-	bool stopping;		      /* atomic: the consumer shall take the rest and end */
+	bool stopping;		      /* atomic: the consumer must drain the ring and end */
 	uint64_t received, malformed; /* atomic: written by the consumer */
-	struct chunk *cur;	      /* the consumer's */
-	pthread_mutex_t lock;	      /* of all below */
+	struct chunk *cur;	      /* used by the consumer only */
+	pthread_mutex_t lock;	      /* protects all members below */
 	pthread_cond_t changed;
 	struct chunk *head, **tail;
 	unsigned queued;
@@ -75,7 +75,7 @@ static void chunk_queue(struct ring *r)
 	r->cur = NULL;
 }
 
-/* Never an error: libbpf would leave the record in the ring, and the ring would stand still. */
+/* Never returns an error: libbpf would then leave the record in the ring, and the ring would stop. */
 static int on_record(void *ctx, void *data, size_t size)
 {
 	struct ring *r = ctx;
@@ -88,7 +88,7 @@ static int on_record(void *ctx, void *data, size_t size)
 		chunk_queue(r);
 	if (!r->cur)
 		r->cur = chunk_get(r);
-	if (!r->cur) /* out of memory: not received, hence dropped in the final account */
+	if (!r->cur) /* without memory the record is not received, and the final loss counts it as dropped */
 		return 0;
 	memcpy(r->cur->data + r->cur->used, data, size);
 	r->cur->used += size;
