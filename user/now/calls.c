@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A function is a call that the tables know if a probe that begins one lies in it. */
+/* Finds the call of the tables for a function: the one whose probe is in that function. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ static int add(struct calls *c, const struct call *call)
 	return call->lib && call->lib->elf ? buf_put(&c->entries, call, sizeof(*call)) : 0;
 }
 
-/* Those that are probed in a function that they call: told by where that comes back to. */
+/* Adds functions that are probed in a function they call. The return address tells which one it was. */
 static int add_callers(struct calls *c)
 {
 	const struct plan *p = c->plan;
@@ -62,7 +62,7 @@ int calls_init(struct calls *c, const struct plan *p)
 		const struct plan_site *s = buf_at(&p->sites, struct plan_site, i);
 		struct call call = {.lib = s->lib, .probe = s->probe, .func = s->cookie & MXBPF_FUNC_MASK};
 
-		/* What is probed in another function is not that one's call. */
+		/* A probe in another function is not a call of this one. */
 		if (s->row->action != MXBPF_ACT_OPEN || s->row->at_call_site || s->row->by_caller || !s->lib->elf ||
 		    elf_off_va(s->lib->elf, s->off, &call.va))
 			continue;

@@ -13,10 +13,10 @@
 #include "now/unwind.h"
 #include "python/python.h"
 
-#define STACK_BYTES  (256u << 10) /* of a thread, that are copied; what lies above is cut */
+#define STACK_BYTES  (256u << 10) /* limit of copied stack per thread, in bytes; outer frames are cut */
 #define PYTHON_BYTES 8192
 
-/* glibc's pthread_mutex_t, up to what is read: one that another thread waits for has 2 in its first word. */
+/* The start of glibc's pthread_mutex_t. `lock` is 2 while another thread waits for the mutex. */
 struct mutex {
 	int32_t lock;
 	uint32_t count;
@@ -26,24 +26,24 @@ struct mutex {
 };
 #define MUTEX_WAITED 2
 
-/* A thread and what its stack is unwound from. */
+/* A thread and the data to unwind its stack. */
 struct taken {
 	struct now_thread t;
 	struct mxbpf_regs regs;
 	struct buf stack; /* from the stack pointer on */
-	bool looked;	  /* it sleeps, and has to be taken yet */
+	bool looked;	  /* it sleeps and its data must still be read */
 };
 
 struct now {
 	struct tgt *target;
 	const struct plan *plan;
-	struct py *py;	       /* NULL: none */
-	struct unwind *unwind; /* keeps the names of frames */
+	struct py *py;	       /* NULL: no Python */
+	struct unwind *unwind; /* owns the names of frames */
 	struct taken *threads; /* owned */
 	size_t n;
 };
 
-/* Threads that are there; *n. NULL: -errno in errno. */
+/* Lists the threads. Sets *n. NULL: see errno. */
 static struct taken *list_threads(const struct tgt *t, size_t *n)
 {
 	struct taken one = {0};
@@ -82,7 +82,7 @@ int now_begin(struct tgt *t, const struct plan *p, struct now **out, struct err 
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	n->target = t;
 	n->plan = p;
-	if (py_open(t, &n->py, NULL)) /* it is not asked for: no word of it */
+	if (py_open(t, &n->py, NULL)) /* Python is optional here, so report no error */
 		n->py = NULL;
 	n->threads = list_threads(t, &n->n);
 	if (!n->n || tgt_gone(t)) {
@@ -109,7 +109,7 @@ void now_again(struct now *n)
 	}
 }
 
-/* Without the kernel's iterators, /proc tells of two registers: enough for functions that keep no frame pointer. */
+/* Without BPF iterators /proc shows two registers, which is enough for functions without a frame pointer. */
 static void take_regs(struct taken *k, const struct buf *regs)
 {
 	size_t i;
@@ -153,7 +153,7 @@ static int take_python(const struct now *n, struct taken *k)
 	return k->t.python ? 0 : -ENOMEM;
 }
 
-/* Of whom it waits for, if it does for a lock; whether it is one, its stack says later. */
+/* Reads the owner of the lock if the thread may wait for one. check_owner() decides later by the stack. */
 static void take_owner(const struct now *n, struct taken *k)
 {
 	const struct tgt_doing *d = &k->t.doing;
@@ -168,7 +168,7 @@ static void take_owner(const struct now *n, struct taken *k)
 			k->t.holder = m.owner;
 }
 
-/* Reads what it has, and whether it was so all the while. */
+/* Reads the data of a thread, and checks that it did not run meanwhile. */
 static int take(struct now *n, struct taken *k, const struct buf *regs)
 {
 	struct tgt_doing again;
@@ -226,7 +226,7 @@ static int finish_thread(struct now *n, const struct calls *calls, struct taken 
 	return err;
 }
 
-/* Two words of memory may look like a lock that is held: only where the functions say so they are one. */
+/* Any two words of memory may look like a locked mutex. Accept the owner only if the functions on the stack say so. */
 static void check_owner(struct now_thread *t)
 {
 	size_t i, n = buf_count(&t->frames, struct now_frame);

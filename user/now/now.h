@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the threads of a process do at this moment. None of them is stopped: of one that sleeps in the kernel, and has
- * not been woken between the beginning and the end of the look, everything that is read is of the same moment. Of
- * another, nothing is told but its state.
+ * Finds what the threads of a process are doing now, without stopping them. If a thread sleeps in the kernel and is not
+ * woken during the look, all data of it are from one moment. For any other thread only the state is reported.
  */
 #ifndef NOW_NOW_H
 #define NOW_NOW_H
@@ -18,43 +17,45 @@
 #define NOW_FRAMES_MAX 128
 
 struct now_frame {
-	const char *name;	   /* of the function, hostile; "": not known; borrowed from the look */
-	const struct tgt_lib *lib; /* NULL: not known */
-	uint64_t va;		   /* in that file; else the address */
-	const char *call;	   /* one that is probed: its name in the tables, or of the probe; else NULL */
-	bool named;		   /* the former */
-	enum mxbpf_class cls;	   /* of that */
-	bool python;		   /* of the interpreter itself */
+	const char *name;	   /* name of the function, not escaped; "": unknown; borrowed from the look */
+	const struct tgt_lib *lib; /* NULL: unknown */
+	uint64_t va;		   /* address in that file, or in the process if lib is NULL */
+	const char *call;	   /* for a probed call, its name in the tables or that of the probe; otherwise NULL */
+	bool named;		   /* `call` is a name in the tables */
+	enum mxbpf_class cls;	   /* class of the call */
+	bool python;		   /* a frame of the interpreter itself */
 };
 
 struct now_thread {
 	pid_t tid;
 	char comm[32];
 	struct tgt_doing doing;
-	bool still;	   /* it slept all the while: the rest holds */
-	bool late;	   /* it did so only the next time, after everything else */
+	bool still;	   /* it slept during the look, so all data are valid */
+	bool late;	   /* it slept only during the second look, after all other threads */
 	struct buf frames; /* struct now_frame, innermost first */
-	bool cut;	   /* there are more, or the way was lost */
-	char *python;	   /* lines of a stack as MXBPF_NAME_STACK says; NULL: none */
-	pid_t holder;	   /* thread that holds the lock for which it waits; 0: not known */
+	bool cut;	   /* frames are missing: there are more, or unwinding failed */
+	char *python;	   /* lines in the form of MXBPF_NAME_STACK; NULL: none */
+	pid_t holder;	   /* thread that holds the lock it waits for; 0: unknown */
 };
 
 struct now;
 
-/* In this order; all borrowed from the look, until now_free(). The plan is that of the target; both stay the caller's.
- */
-int now_begin(struct tgt *t, const struct plan *p, struct now **out, struct err *e); /* what each thread does */
 /*
- * The second look. regs: struct mxbpf_regs, in no order, read since now_begin(); those that lack are made up for. How
- * many threads sleep that have moved between the two: now_again() begins anew with them, after which they are taken
- * again. -ENOMEM.
+ * Call these in this order. Results are borrowed from the look until now_free(). The plan is that of the target; the
+ * caller owns both.
+ */
+int now_begin(struct tgt *t, const struct plan *p, struct now **out, struct err *e); /* reads what each thread does */
+/*
+ * The second look. `regs` has struct mxbpf_regs in any order, read after now_begin(); missing ones are estimated.
+ * Returns how many sleeping threads moved between the looks. now_again() then starts over for these, and now_take()
+ * reads them again. Returns -ENOMEM without memory.
  */
 int now_take(struct now *n, const struct buf *regs);
 void now_again(struct now *n);
-/* Stacks, from what was taken: the process may have gone by now. 0, or why there are none. */
+/* Unwinds the stacks from the copied data; the process may have ended. Returns 0, or why there are no stacks. */
 int now_finish(struct now *n, struct err *e);
-struct now_thread *now_thread_at(struct now *n, size_t i); /* NULL behind the last */
-const char *now_python(const struct now *n);		   /* version; NULL: it runs none, or one that is not known */
+struct now_thread *now_thread_at(struct now *n, size_t i); /* NULL after the last */
+const char *now_python(const struct now *n);		   /* version; NULL: no Python, or an unknown version */
 void now_free(struct now *n);				   /* NULL is legal */
 
 #endif

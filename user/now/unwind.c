@@ -13,7 +13,7 @@ struct unwind {
 	Dwfl *dwfl;
 	struct hash names; /* pc -> char *, owned */
 
-	/* of the stack that is unwound */
+	/* the stack that is being unwound */
 	const struct mxbpf_regs *regs;
 	const struct buf *stack;
 	struct buf *frames;
@@ -27,7 +27,7 @@ static int no_debuginfo(Dwfl_Module *mod, void **user, const char *name, Dwarf_A
 	return -1;
 }
 
-/* All files are told beforehand. */
+/* libdw need not search for files, because all are reported in advance. */
 static int no_elf(Dwfl_Module *mod, void **user, const char *name, Dwarf_Addr base, char **file, Elf **elf)
 {
 	return -1;
@@ -80,7 +80,7 @@ static const Dwfl_Thread_Callbacks threads = {
 	.set_initial_registers = set_registers,
 };
 
-/* Without its parameters, and what stands before its name. */
+/* Removes the parameters and everything before the function's name. */
 static void shorten(char *name)
 {
 	static const char nameless[] = "(anonymous namespace)";
@@ -174,7 +174,8 @@ static int report(struct unwind *u, struct tgt *t)
 
 	for (i = 0; i < tgt_nlibs(t); i++) {
 		lib = tgt_lib(t, i);
-		if (tgt_lib_elf(t, lib, &elf, NULL)) /* replaced in place, or no ELF: its frames have no name */
+		if (tgt_lib_elf(t, lib, &elf,
+				NULL)) /* the file was replaced or is no ELF file, so its frames get no names */
 			continue;
 		mod = dwfl_report_elf(u->dwfl, lib->path, lib->open_path, -1, lib->load_bias, true);
 		if (!mod)

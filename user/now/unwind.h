@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the registers of a thread and a copy of its stack to the functions that it is in: elfutils' libdw, on the very
- * files that the process has mapped. Nothing of the process is read any more, so it may have gone.
+ * Finds the functions on a thread's stack from its registers and a copy of the stack, by elfutils' libdw on the files
+ * that the process has mapped. It does not read the process, which may have ended.
  */
 #ifndef NOW_UNWIND_H
 #define NOW_UNWIND_H
@@ -16,17 +16,19 @@
 struct unwind;
 
 struct unwind_frame {
-	uint64_t pc, va;	   /* within the call; the same in the file */
-	const struct tgt_lib *lib; /* NULL: in no file that is known */
-	const char *name;	   /* of the function, hostile, borrowed until unwind_close(); "": not known */
+	uint64_t pc, va;	   /* an address within the call, in the process and in the file */
+	const struct tgt_lib *lib; /* NULL: in no known file */
+	const char *name;	   /* name of the function, not escaped, borrowed until unwind_close(); "": unknown */
 };
 
-/* The target stays the caller's and has to outlive *out. */
+/* The caller owns the target, which must outlive *out. */
 int unwind_open(struct tgt *t, struct unwind **out, struct err *e);
 void unwind_close(struct unwind *u); /* NULL is legal */
 
-/* Appends struct unwind_frame, innermost first, at most max. False: there are more, or the way was lost. 0 frames: out
- * of memory too. */
+/*
+ * Appends at most max struct unwind_frame, innermost first. Returns false if there are more or unwinding failed. No
+ * frame at all may also mean that there is no memory.
+ */
 bool unwind_stack(struct unwind *u, const struct mxbpf_regs *r, const struct buf *stack, unsigned max,
 		  struct buf *frames);
 
