@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Where an interpreter can be asked to execute a script: CPython's Doc/howto/remote_debugging.rst. The interpreter
- * describes the places itself, in struct _Py_DebugOffsets at the start of _PyRuntime.
+ * Finds the fields through which an interpreter accepts a script: CPython's Doc/howto/remote_debugging.rst. The
+ * interpreter describes them in struct _Py_DebugOffsets at the start of _PyRuntime.
  */
 #include "python/priv.h"
 
@@ -11,9 +11,9 @@
 #define PATH_MIN_BYTES 256
 #define PATH_MAX_BYTES 4096
 #define OFFSET_MAX     (1u << 30)
-#define HEX_FINAL      0xf0u /* of a release; else a preview, whose table may be another one */
+#define HEX_FINAL      0xf0u /* a final release; in a preview the table may differ */
 
-/* In words of 8 bytes from the start of the table. These are in all versions. */
+/* Indices of 8-byte words from the start of the table. All versions share these. */
 enum {
 	WORD_VERSION = 1,
 	WORD_FREE_THREADED = 2,
@@ -27,7 +27,7 @@ enum {
 	WORD_STATE_INTERP = 25,
 	WORDS_MAX = 128,
 };
-/* From the first word of `debugger_support` on. */
+/* Indices from the first word of `debugger_support`. */
 enum {
 	SUPPORT_BREAKER,
 	SUPPORT_START,
@@ -42,7 +42,7 @@ static const struct {
 	unsigned minor, support;
 } versions[] = {{14, 89}};
 
-/* What is read on the way. */
+/* Values that are read on the way. */
 struct places {
 	uint64_t d[WORDS_MAX];
 	const uint64_t *support;
@@ -54,7 +54,7 @@ static int not_known(const struct py_exec *x, struct err *e)
 	return err_set(e, ERR_TARGET, -ENOTSUP, "its Python 3.%u is of another layout than the released one", x->minor);
 }
 
-/* 0: the table is there, and what it says is possible. */
+/* Returns 0 if the table is there and its values are possible. */
 static int read_table(const struct py *p, struct py_exec *x, struct places *at, struct err *e)
 {
 	const uint64_t *d = at->d, *s;
@@ -88,7 +88,10 @@ static int read_table(const struct py *p, struct py_exec *x, struct places *at, 
 	return 0;
 }
 
-/* Whether an object lies in the interpreter's own variables, which stay mapped. Others may be freed at any time. */
+/*
+ * Returns true if an object lies in the interpreter's static variables, which stay mapped. Others may be freed at any
+ * time.
+ */
 static bool is_static(const struct py *p, const struct places *at, uint64_t object, uint64_t bytes)
 {
 	uint64_t off = object - p->runtime;
@@ -96,7 +99,7 @@ static bool is_static(const struct py *p, const struct places *at, uint64_t obje
 	return object >= p->runtime && off <= at->d[WORD_RUNTIME_BYTES] - bytes;
 }
 
-/* The main interpreter is alone, and so is the state of its main thread. */
+/* Finds the state of the main thread of the main interpreter, which must be the only interpreter. */
 static int find_state(const struct py *p, const struct py_exec *x, struct places *at, struct err *e)
 {
 	const uint64_t *d = at->d;

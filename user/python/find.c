@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From a process to its interpreter, and to the place in a thread where that thread's state is. */
+/* Finds the interpreter of a process, and the place of each thread's state. */
 #include "python/priv.h"
 
 #include <errno.h>
@@ -8,15 +8,16 @@
 #include <string.h>
 
 /*
- * glibc keeps a thread's values of keys behind the thread's base, those of the first 32 keys in its own structure.
- * Where, and which key, the states that the interpreter lists tell: each lies at the same place of its thread.
+ * glibc keeps the values of a thread's keys after the thread's base. Those of the first 32 keys are in struct pthread
+ * itself. Find the key of the interpreter by scanning its list of thread states: each state is at the same place of its
+ * thread.
  */
 #define THREAD_WORDS	 288 /* of struct pthread */
-#define THREAD_WORDS_MIN 32  /* from here on: what is before is the loader's */
+#define THREAD_WORDS_MIN 32  /* the words before belong to the loader */
 #define STATES_MAX	 64
 #define RUNTIME_SYMBOL	 "_PyRuntime"
 
-/* A library first: a program of the same name may be no more than a caller of it. */
+/* Libraries come first, because a program of this name may only call the library. */
 static const char *const globs[] = {"libpython3.*.so*", "python3*", "python"};
 
 bool py_word(const struct py *p, uint64_t addr, uint64_t *word)
@@ -24,7 +25,7 @@ bool py_word(const struct py *p, uint64_t addr, uint64_t *word)
 	return addr && !tgt_read(p->t, addr, word, sizeof(*word));
 }
 
-/* Address of an object of the interpreter; 0: the file does not say. */
+/* Returns the address of an object of the interpreter, or 0 if the file does not name it. */
 static uint64_t symbol(const struct tgt_lib *lib, const char *name)
 {
 	struct elf_sym sym;
@@ -32,7 +33,7 @@ static uint64_t symbol(const struct tgt_lib *lib, const char *name)
 	return elf_find_sym(lib->elf, name, &sym, NULL) ? 0 : sym.va + lib->load_bias;
 }
 
-/* Whether this file is an interpreter. A reason why it cannot be looked at is kept in *e. */
+/* Returns true if this file is an interpreter. If it cannot be read, *e has the reason. */
 static bool is_interpreter(struct py *p, struct tgt_lib *lib, struct err *e)
 {
 	struct elf *elf;
@@ -56,11 +57,11 @@ struct tgt_lib *py_find_interpreter(struct py *p, struct err *e)
 		if (is_interpreter(p, lib, e))
 			return lib;
 	}
-	lib = tgt_program(p->t); /* one that has it inside */
+	lib = tgt_program(p->t); /* a program with the interpreter inside */
 	return is_interpreter(p, lib, e) ? lib : NULL;
 }
 
-/* From 3.11 on a constant, before that what the file is called. */
+/* Reads the version from a constant, which exists from 3.11 on, or else from the name of the file. */
 unsigned py_minor(const struct py *p, const struct tgt_lib *lib)
 {
 	uint64_t addr = symbol(lib, "Py_Version"), hex;
@@ -86,7 +87,7 @@ static int choose_layout(struct py *p, const struct tgt_lib *lib, struct err *e)
 	return py_describe(p, e);
 }
 
-/* Bit i: the thread's word i is `state`. */
+/* Sets words[i] if word i of the thread is `state`. */
 static void match_words(const struct py *p, uint64_t thread, uint64_t state, bool words[THREAD_WORDS])
 {
 	uint64_t has[THREAD_WORDS];
@@ -98,7 +99,7 @@ static void match_words(const struct py *p, uint64_t thread, uint64_t state, boo
 		words[i] = has[i] == state;
 }
 
-/* The place is the same in all threads: one that another thread does not bear out is none. */
+/* The place is the same in all threads, so one that another thread does not confirm is wrong. */
 static int find_tls(struct py *p, struct err *e)
 {
 	unsigned votes[THREAD_WORDS] = {0}, i, k, best = 0, threads = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Offsets of CPython's structures, from the headers of each version; they are the same in all its releases. From 3.13
+ * Offsets in CPython's structures, from the headers of each version. They are the same in all its releases. From 3.13
  * on the process describes itself.
  */
 #include "python/priv.h"
@@ -13,7 +13,7 @@
 #define OF_TEXT(off)  ((off)-MXBPF_PY_TEXT_START)
 #define OF_FRAME(off) ((off)-FRAME_START)
 
-/* Frames are objects: back, code and the last instruction lie from 24 on. */
+/* Frames are objects: back, code and the last instruction are at offset 24 and later. */
 #define FRAME_START 24
 #define FRAMES_OF_OBJECTS                                                                                              \
 	.state_start = 24, .state_thread = 176 - 24, .state_frame = 0, .cframe_frame = MXBPF_PY_NONE,                  \
@@ -24,7 +24,7 @@
 #define CODE_OF_OBJECTS .code_first = 40, .code_name = 112, .code_file = 104, .code_lines = 120, .wide_text = 72
 #define OLD_STATES	.runtime_interp = 40, .interp_states = 8, .state_next = 8
 
-/* In 3.11 and later the code's instructions follow it, and frames lie on a stack of their own. */
+/* From 3.11 on the instructions follow the code object, and frames are on a stack of their own. */
 #define NEW_PRINT(first)                                                                                               \
 	.code_print = {OF_CODE(first), OF_CODE(88), OF_CODE(112), OF_CODE(120), OF_CODE(136)},                         \
 	.code_file = OF_CODE(112), .code_name = 120
@@ -121,7 +121,7 @@ const struct py_layout *py_layout_of(unsigned minor)
 	return NULL;
 }
 
-/* struct _Py_DebugOffsets of 3.13, in words of 8 bytes from its start. */
+/* struct _Py_DebugOffsets of 3.13, as 8-byte words from its start. */
 enum { DESC_COOKIE = 0, DESC_FREE_THREADED = 2, DESC_WORDS = 44 };
 
 #define FIELD(word, f)                                                                                                 \
@@ -150,7 +150,7 @@ static bool in_code(uint64_t off)
 	return off >= MXBPF_PY_CODE_START && off <= MXBPF_PY_CODE_START + MXBPF_PY_CODE_BYTES - 8;
 }
 
-/* BPF reads so many bytes of an object at one time. */
+/* Checks that all fields are within the bytes of an object that BPF reads at once. */
 static bool fits(const struct py_layout *l)
 {
 	const struct mxbpf_python *w = &l->walk;

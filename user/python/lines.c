@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The three forms of line tables: CPython's Objects/lnotab_notes.txt and Objects/locations.md. */
+/* Reads the three forms of line tables: CPython's Objects/lnotab_notes.txt and Objects/locations.md. */
 #include "python/priv.h"
 
-/* Pairs: bytes of code, lines to go on by. An instruction belongs to the last pair that begins at or before it. */
+/* Pairs of bytes of code and lines to add. An instruction belongs to the last pair that begins at or before it. */
 uint32_t py_line_lnotab(const uint8_t *table, size_t bytes, uint32_t first, uint32_t instr)
 {
 	uint32_t at = 0, line = first;
@@ -19,7 +19,7 @@ uint32_t py_line_lnotab(const uint8_t *table, size_t bytes, uint32_t first, uint
 
 #define NO_LINE (-128)
 
-/* Pairs again, but a pair's line is that of the bytes it counts. */
+/* Pairs of bytes of code and lines to add. The line of a pair is that of the bytes it counts. */
 uint32_t py_line_ranges(const uint8_t *table, size_t bytes, uint32_t first, uint32_t instr)
 {
 	uint32_t end = 0, line = first;
@@ -37,7 +37,7 @@ uint32_t py_line_ranges(const uint8_t *table, size_t bytes, uint32_t first, uint
 	return 0;
 }
 
-/* Six bits a byte, the lowest first; bit 6: more follow. */
+/* Six bits per byte, lowest first. Bit 6 means that more follow. */
 static uint32_t varint(const uint8_t *table, size_t bytes, size_t *i)
 {
 	uint32_t v = 0, shift = 0;
@@ -53,10 +53,12 @@ static uint32_t varint(const uint8_t *table, size_t bytes, size_t *i)
 	return v;
 }
 
-/* Kinds of entries; what is below 10 stays on the line. */
+/* Kinds of entries. A kind below 10 stays on the line. */
 enum { ENTRY_LINE_0 = 10, ENTRY_LINE_2 = 12, ENTRY_NO_COLUMNS = 13, ENTRY_LONG = 14, ENTRY_NONE = 15 };
 
-/* Entries: a byte with bit 7 set, of a kind and 1 to 8 code units of 2 bytes, then bytes without it. */
+/*
+ * An entry is a byte with bit 7 set, which has a kind and 1 to 8 code units of 2 bytes, and then bytes without bit 7.
+ */
 uint32_t py_line_location(const uint8_t *table, size_t bytes, uint32_t first, uint32_t instr)
 {
 	uint32_t end = 0, line = first, by;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the python room only. */
+/* Only for the python room. */
 #ifndef PYTHON_PRIV_H
 #define PYTHON_PRIV_H
 
@@ -9,19 +9,19 @@
 #include "python/python.h"
 
 /*
- * The line of an instruction by the table of its code object: 0 if the instruction has none, or the table is damaged.
- * instr: in bytes from the first one; first: line of the function.
+ * Returns the line of an instruction by the table of its code object, or 0 if the instruction has none or the table is
+ * damaged. `instr` counts bytes from the first instruction, and `first` is the line of the function.
  */
 typedef uint32_t (*py_line_fn)(const uint8_t *table, size_t bytes, uint32_t first, uint32_t instr);
 uint32_t py_line_lnotab(const uint8_t *table, size_t bytes, uint32_t first, uint32_t instr);   /* 3.8, 3.9 */
 uint32_t py_line_ranges(const uint8_t *table, size_t bytes, uint32_t first, uint32_t instr);   /* 3.10 */
-uint32_t py_line_location(const uint8_t *table, size_t bytes, uint32_t first, uint32_t instr); /* from 3.11 on */
+uint32_t py_line_location(const uint8_t *table, size_t bytes, uint32_t first, uint32_t instr); /* 3.11 and later */
 
-/* A minor version of CPython 3: offsets in its structures. */
+/* The offsets in the structures of a minor version of CPython 3. */
 struct py_layout {
 	unsigned minor;
 	const char *version;
-	struct mxbpf_python walk; /* tls is found in the process */
+	struct mxbpf_python walk; /* without tls, which is found in the process */
 	py_line_fn line;
 	bool self_described; /* the process has a table of its offsets: _Py_DebugOffsets */
 	uint16_t runtime_interp;
@@ -29,35 +29,38 @@ struct py_layout {
 	uint16_t state_next;
 	uint16_t code_first; /* line of the function */
 	uint16_t code_name, code_file, code_lines;
-	uint16_t wide_text; /* of a string that is not ASCII */
+	uint16_t wide_text; /* text of a string that is not ASCII */
 };
-const struct py_layout *py_layout_of(unsigned minor); /* NULL: not known */
+const struct py_layout *py_layout_of(unsigned minor); /* NULL: unknown version */
 
 struct py {
 	struct tgt *t;
 	const struct tgt_lib *lib;
 	struct py_layout l; /* as it is in this process */
-	uint64_t runtime;   /* addresses: _PyRuntime, the types of code objects, strings and bytes */
+	uint64_t runtime;   /* addresses of _PyRuntime and of the types of code objects, strings and bytes */
 	uint64_t code_type, text_type, bytes_type;
 	struct hash codes; /* (address, print) -> struct code *, owned */
 };
 
-/* A word of the process. False: it is not there. */
+/* Reads a word of the process. Returns false if it is not mapped. */
 bool py_word(const struct py *p, uint64_t addr, uint64_t *word);
 
-/* The file that has the interpreter, and its addresses in *p. NULL: there is none; e is set if a file was refused. */
+/*
+ * Finds the file with the interpreter, and sets the addresses in *p. Returns NULL if there is none; e is set if a file
+ * was refused.
+ */
 struct tgt_lib *py_find_interpreter(struct py *p, struct err *e);
-/* The minor version of Python 3; 0: not known. */
+/* Returns the minor version of Python 3, or 0 if it is unknown. */
 unsigned py_minor(const struct py *p, const struct tgt_lib *lib);
 
-/* The print of what a code object holds. False: there is none at that address. */
+/* Computes the print (a hash of the content) of a code object. Returns false if there is none at that address. */
 bool py_code_print(const struct py *p, uint64_t code, uint64_t *print);
 
 #define PY_COOKIE "xdebugpy" /* the first 8 bytes of _PyRuntime from 3.13 on, before the offsets */
 
 /*
- * Takes the offsets that the process describes itself. -ENOTSUP: they do not fit what BPF reads at one time, or the
- * interpreter has no global lock.
+ * Reads the offsets that the process describes itself. Returns -ENOTSUP if they are outside of what BPF reads at once,
+ * or if the interpreter has no global lock.
  */
 int py_describe(struct py *p, struct err *e);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The Python interpreter of a process: where it keeps its frames (CPython 3.8 to 3.13), the text of a stack that BPF
- * has walked, and where it can be asked to execute a script (from 3.14 on). Read from the process's memory alone; what
- * is read is checked to be what it should be, and what is not known is refused, never guessed.
+ * walked, and where it accepts a script (3.14 and later). It only reads memory of the process. It checks what it reads,
+ * and refuses unknown layouts instead of guessing.
  */
 #ifndef PYTHON_PYTHON_H
 #define PYTHON_PYTHON_H
@@ -17,46 +17,46 @@
 struct py;
 
 /*
- * The interpreter that t runs, ready to walk. ERR_TARGET: there is none, it is of a version that is not known, or what
- * it keeps is not where that version has it. t stays the caller's and has to outlive *out.
+ * Opens the interpreter of t. ERR_TARGET means that there is none, that its version is unknown, or that its data is not
+ * where that version has it. The caller owns t, which must outlive *out.
  */
 int py_open(struct tgt *t, struct py **out, struct err *e);
 void py_close(struct py *p); /* NULL is legal */
 
 const char *py_version(const struct py *p); /* "3.11" */
-/* The file that the interpreter is in; borrowed from its target. */
+/* Returns the file with the interpreter; borrowed from its target. */
 const struct tgt_lib *py_lib(const struct py *p);
-/* For BPF; equal ones are of one layout. Borrowed. */
+/* Returns the offsets for BPF, borrowed. Interpreters with equal offsets have the same layout. */
 const struct mxbpf_python *py_offsets(const struct py *p);
 
 /*
- * The Python stack of a thread that does not move: its base is fs_base. What it has is checked as in BPF's. 0, -ENOENT:
- * it runs no Python, or that cannot be read.
+ * Reads the Python stack of a thread that does not run; its base is fs_base. It checks what BPF checks. Returns 0, or
+ * -ENOENT if the thread runs no Python or its stack is unreadable.
  */
 int py_thread_stack(const struct py *p, uint64_t fs_base, struct mxbpf_stack *s);
 
 /*
- * The text of a stack as MXBPF_NAME_STACK says, at most `max` bytes (whole lines; more than 8 of them), not terminated.
- * Returns its length. *lost: frames whose code objects are not there any more; they have a line that says so.
+ * Writes the text of a stack in the form of MXBPF_NAME_STACK: at most `max` bytes (more than 8) in complete lines,
+ * without a NUL. Returns its length. *lost counts frames whose code object was freed; their line says so.
  */
 size_t py_stack_text(struct py *p, const struct mxbpf_stack *s, char *text, size_t max, unsigned *lost);
 
 /*
- * Where an interpreter takes the request to execute a script (PEP 768). All are addresses in the process, in memory
- * that stays mapped as long as the program runs.
+ * Where an interpreter accepts a request to execute a script (PEP 768). The addresses are in the process, in memory
+ * that stays mapped while the program runs.
  */
 struct py_exec {
-	unsigned minor;	     /* of Python 3 */
-	uint64_t pending;    /* 32 bits; 1: a script is to be executed */
-	uint64_t path;	     /* of the script, terminated by NUL */
-	uint64_t path_bytes; /* room for it */
-	uint64_t breaker;    /* a byte; with PY_EXEC_STOP_BIT the thread looks for requests soon */
+	unsigned minor;	     /* minor version of Python 3 */
+	uint64_t pending;    /* 32 bits; 1 requests the execution of a script */
+	uint64_t path;	     /* path of the script, NUL-terminated */
+	uint64_t path_bytes; /* size of the buffer for the path */
+	uint64_t breaker;    /* one byte; with PY_EXEC_STOP_BIT the thread checks for requests soon */
 };
 #define PY_EXEC_STOP_BIT (1u << 5)
 
 /*
- * The main thread of the interpreter that t runs. ERR_TARGET: there is none, or it executes no scripts: before 3.14,
- * free-threaded, ending, with another interpreter beside the main one, or with remote debugging disabled.
+ * Finds the main thread of the interpreter of t. ERR_TARGET means that there is none or that it executes no scripts:
+ * before 3.14, free-threaded, ending, with a second interpreter, or with remote debugging disabled.
  */
 int py_exec_find(struct tgt *t, struct py_exec *x, struct err *e);
 

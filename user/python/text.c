@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a stack says. A code object is read once, and only if it holds what it held when BPF saw it: by then another may
- * lie in its place.
+ * Turns stacks into text. A code object is read once, and only if it has the content that BPF saw, because another
+ * object may be in its place by then.
  */
 #include "python/priv.h"
 
@@ -16,11 +16,11 @@
 #define NAME_BYTES_MAX	256
 #define LINES_BYTES_MAX (1u << 20)
 
-/* Offsets of objects that all versions share. */
+/* Offsets that all versions share. */
 #define OBJECT_TYPE  8
 #define TYPE_NAME    24
 #define TYPE_FLAGS   168
-#define IS_A_TYPE    (1ull << 31) /* flag of classes of classes */
+#define IS_A_TYPE    (1ull << 31) /* flag of metaclasses */
 #define BYTES_LENGTH 16
 #define BYTES_START  32
 
@@ -63,7 +63,9 @@ void py_close(struct py *p)
 
 /* ---- strings */
 
-/* One character as UTF-8. Python keeps a byte that was none as a lone surrogate; the newline is ours. */
+/*
+ * Writes one character as UTF-8. Python represents an invalid byte as a lone surrogate. Newlines separate frames here.
+ */
 static size_t put_char(char *to, uint32_t c)
 {
 	if (c < 0x20 || c == 0x7f)
@@ -95,8 +97,8 @@ static size_t put_char(char *to, uint32_t c)
 }
 
 /*
- * Whether an object of that type lies there and lives: memory that was given back keeps all but its first word, the
- * count of references, for which there is a pointer or nothing then.
+ * Returns true if a live object of that type is at addr. Freed memory keeps everything but its first word: the
+ * reference count becomes a pointer or 0.
  */
 static bool lives(const struct py *p, uint64_t addr, uint64_t type)
 {
@@ -105,7 +107,7 @@ static bool lives(const struct py *p, uint64_t addr, uint64_t type)
 	return addr && !tgt_read(p->t, addr, head, sizeof(head)) && head[0] && head[0] <= UINT32_MAX && head[1] == type;
 }
 
-/* A string object's text, of at most `max` characters. NULL: it is none, or out of memory. */
+/* Returns the text of a string object, at most `max` characters. NULL: it is no string, or there is no memory. */
 static char *read_text(const struct py *p, uint64_t addr, size_t max)
 {
 	uint64_t len;
@@ -118,7 +120,7 @@ static char *read_text(const struct py *p, uint64_t addr, size_t max)
 	    tgt_read(p->t, addr + MXBPF_PY_TEXT_START + MXBPF_PY_TEXT_STATE, &state, sizeof(state)))
 		return NULL;
 	width = state >> 2 & 7;
-	if (!(state >> 5 & 1) || (width != 1 && width != 2 && width != 4)) /* not in one piece with its bytes */
+	if (!(state >> 5 & 1) || (width != 1 && width != 2 && width != 4)) /* not compact */
 		return NULL;
 	len = len < max ? len : max;
 	raw = malloc((size_t)len * width + 1);
@@ -141,7 +143,7 @@ static char *read_text(const struct py *p, uint64_t addr, size_t max)
 
 /* ---- code objects */
 
-/* The print of a file's name. */
+/* Computes the print of a file's name. */
 static bool text_print(const struct py *p, uint64_t addr, uint64_t *print)
 {
 	uint64_t bytes[MXBPF_PY_TEXT_BYTES / 8] = {0}, n;
@@ -166,7 +168,7 @@ bool py_code_print(const struct py *p, uint64_t code, uint64_t *print)
 	return true;
 }
 
-/* Whether what lies at f->code is what was seen there. */
+/* Returns true if the object at f->code is still the one that BPF saw. */
 static bool is_same(const struct py *p, const struct mxbpf_stack_frame *f)
 {
 	uint64_t print;
@@ -198,7 +200,7 @@ static struct code *read_code(const struct py *p, const struct mxbpf_stack_frame
 		c->file = read_text(p, file, FILE_BYTES_MAX);
 		c->name = read_text(p, name, NAME_BYTES_MAX);
 	}
-	/* Once more: it may have changed in between. */
+	/* Check again, because it may have changed meanwhile. */
 	if (!c->file || !c->name || !read_lines(p, lines, c) || !is_same(p, f)) {
 		code_free(c);
 		return NULL;
@@ -207,7 +209,7 @@ static struct code *read_code(const struct py *p, const struct mxbpf_stack_frame
 	return c;
 }
 
-/* NULL: it is not there any more. */
+/* Returns NULL if the code object was freed. */
 static const struct code *code_of(struct py *p, const struct mxbpf_stack_frame *f)
 {
 	uint64_t *known = hash_get(&p->codes, f->code, f->print);
@@ -227,7 +229,7 @@ static const struct code *code_of(struct py *p, const struct mxbpf_stack_frame *
 
 /* ---- lines of text */
 
-/* As torch.profiler writes it: without the directories of installed packages. */
+/* Removes the directories of installed packages, as the runtimes' own profilers do. */
 static const char *short_file(const char *file)
 {
 	static const char *const roots[] = {"/site-packages/", "/dist-packages/"};
@@ -242,7 +244,7 @@ static const char *short_file(const char *file)
 	return file;
 }
 
-/* The name of a class without its module. "": it is none. */
+/* Copies the name of a class without its Python module, or "" if the object is no class. */
 static void class_name(const struct py *p, uint64_t type, char name[NAME_BYTES_MAX])
 {
 	uint64_t meta, flags, text;
@@ -274,7 +276,7 @@ static void module_name(const struct py *p, const struct mxbpf_stack *s, const s
 	unsigned k = codes[i] && codes[i]->of_module ? i : i + 1;
 
 	name[0] = '\0';
-	if (k == i && i) /* named above the frame that is called from here */
+	if (k == i && i) /* the module was named at the frame that is called from here */
 		return;
 	for (; k < s->n && codes[k] && codes[k]->of_module && !name[0]; k++)
 		if (s->frames[k].type)
@@ -323,5 +325,5 @@ size_t py_stack_text(struct py *p, const struct mxbpf_stack *s, char *text, size
 		memcpy(text + used, CUT_LINE "\n", sizeof(CUT_LINE));
 		used += sizeof(CUT_LINE);
 	}
-	return used ? used - 1 : 0; /* the last newline */
+	return used ? used - 1 : 0; /* without the last newline */
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The frames of a thread that stands still, as BPF walks those of the running one (bpf/read/stack.bpf.h). */
+/* Walks the frames of a thread that does not run, as BPF walks those of a running thread (bpf/read/stack.bpf.h). */
 #include "python/priv.h"
 
 #include <errno.h>
 
-/* The innermost frame; 0: the thread runs no Python. */
+/* Returns the innermost frame, or 0 if the thread runs no Python. */
 static uint64_t top_frame(const struct py *p, uint64_t fs_base)
 {
 	const struct mxbpf_python *w = &p->l.walk;
@@ -19,7 +19,7 @@ static uint64_t top_frame(const struct py *p, uint64_t fs_base)
 	return frame;
 }
 
-/* One frame, unless it is the interpreter's own; *frame becomes the next. */
+/* Reads one frame, unless it belongs to the interpreter itself. *frame becomes the next frame. */
 static bool take_frame(const struct py *p, uint64_t *frame, struct mxbpf_stack *s)
 {
 	const struct mxbpf_python *w = &p->l.walk;
@@ -44,7 +44,7 @@ static bool take_frame(const struct py *p, uint64_t *frame, struct mxbpf_stack *
 int py_thread_stack(const struct py *p, uint64_t fs_base, struct mxbpf_stack *s)
 {
 	uint64_t frame = top_frame(p, fs_base);
-	unsigned left = 2 * MXBPF_STACK_FRAMES_MAX; /* half of them may be the interpreter's own */
+	unsigned left = 2 * MXBPF_STACK_FRAMES_MAX; /* half of them may belong to the interpreter itself */
 
 	s->n = 0;
 	while (frame && left-- && s->n < MXBPF_STACK_FRAMES_MAX)
