@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtimes that mxbpf knows: const tables, one file each. A new runtime is a file and a line in registry.c. */
+/*
+ * The runtimes that mxbpf knows, as constant tables with one file each. A new runtime needs a file and a line in
+ * registry.c.
+ */
 #ifndef ADAPTER_ADAPTER_H
 #define ADAPTER_ADAPTER_H
 
@@ -9,6 +12,6 @@ extern const struct adp adapter_mxnet, adapter_pytorch;
 
 extern const struct adp *const adapters[]; /* NULL-terminated */
 
-extern const struct adp_probe adapter_openmp; /* beside every runtime's own */
+extern const struct adp_probe adapter_openmp; /* used in addition to the rows of every runtime */
 
 #endif

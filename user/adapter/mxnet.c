@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * MXNet 1.x and 2.0. Symbols, argument places and offsets: verified on the running wheels listed in builds[]; the
- * offsets are the same in all of them (OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8,
- * .ctx +16).
+ * MXNet 1.x and 2.0. Symbols, arguments and offsets were verified on the running wheels in builds[]. The offsets are
+ * the same in all of them: OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8, .ctx +16.
  */
 #include "adapter/adapter.h"
 #include "mxbpf_kv.h"
@@ -16,14 +15,14 @@
 #define ARG3 .base = MXBPF_BASE_ARG3
 #define ARG5 .base = MXBPF_BASE_ARG5
 /*
- * What marks are made of: a vtable's address, a name of 128 bytes (spans: and one of their table's), the address of a
- * domain, which begins alike. The same in all wheels up to 2.0.0b1.
+ * An annotation object has the address of a vtable, a name of 128 bytes (a span also has one of its table) and the
+ * address of its domain. A domain begins the same way. The layout is the same in all wheels up to 2.0.0b1.
  */
 #define MARK(a)	  .name = {.off = {8}}, .link = {ARG1, AT1(a)}
 #define STACK	  .base = MXBPF_BASE_STACK
 #define AT1(a)	  .nderef = 1, .off = {a}
 #define AT2(a, b) .nderef = 2, .off = {a, b}
-/* Virtual tables, whose slots are the same in 1.5 to 1.9. */
+/* Virtual tables. Their slots are the same in 1.5 to 1.9. */
 #define STORAGE	 .class_name = "N5mxnet11StorageImplE", .slot
 #define ENGINE	 .class_name = "N5mxnet6engine23ThreadedEnginePerDeviceE", .slot
 #define POOLED	 .class_name = "N5mxnet6engine20ThreadedEnginePooledE", .slot
@@ -38,10 +37,10 @@
 	}
 
 /*
- * The calls that do work or wait, of some 260: the rest are getters, setters and frees of handles, 84 of the 98 calls
- * of a training step. Each tells on_enter_api its own name; what only passes on to another of them is not here, and
- * MXInvokeCachedOpEx, whose span of the pair begins when the work of its MXInvokeCachedOp is done; nor those of
- * KVStores, which have a table of their own.
+ * The C API calls that do work or wait, out of 260. The others are getters, setters and frees of handles: 84 of the 98
+ * calls of a training step. Each call here passes its own name to on_enter_api. Calls that only pass on to another one
+ * are left out. So is MXInvokeCachedOpEx, whose span of the pair begins when its MXInvokeCachedOp has done the work,
+ * and the KVStore calls, which have a table of their own.
  */
 /* clang-format off */
 static const char *const work[] = {
@@ -56,10 +55,13 @@ static const char *const work[] = {
 };
 /* clang-format on */
 
-/* A table of their own. C++ iterators; those of Python's (NDArrayIter, DataLoader) are no calls of the library. */
+/*
+ * Calls of C++ iterators, with a table of their own. Python iterators (NDArrayIter, DataLoader) do not call the
+ * library.
+ */
 static const char *const data[] = {"MXDataIterNext", "MXDataIterBeforeFirst", NULL};
 
-/* KVStores: what goes there, and what comes from there. */
+/* KVStore calls that send, receive, or do both. */
 static const struct adp_member kv_send[] = {{"MXKVStoreInit", "init"}, {"MXKVStorePush", "push"}, {NULL, NULL}};
 static const struct adp_member kv_send_named[] = {
 	{"MXKVStoreInitEx", "init"}, {"MXKVStorePushEx", "push"}, {NULL, NULL}};
@@ -100,8 +102,8 @@ static const struct adp_member kv_served[] = {{DATA_HANDLE("17DataHandleDefault"
 	}
 
 /*
- * Where the fields of closures and of executors are known. Of cu112, which needs a GPU to run: constructors, copies and
- * destructors of each of them are 1.9.1's, instruction by instruction, as are those of its arrays.
+ * Versions with known fields of closures and executors. cu112 needs a GPU to run; constructors, copies and destructors
+ * of its closures and arrays equal those of 1.9.1, instruction by instruction.
  */
 #define CU112 "1.9.1 (cu112)"
 static const char *const closures[] = {"1.9.1", CU112, "1.8.0.post0", "1.7.0.post2", NULL};
@@ -129,11 +131,11 @@ static const struct adp_place custom_function[] = {{"1.9.1", 0x12dbea0},       {
 	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR, .inside = (how),                  \
 	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_LAYER | MXBPF_DETAIL_ARGS
 #define INSIDE_SPAN WORK_SPAN(MXBPF_INSIDE_NAMED)
-/* The vector of what is wanted of them stands so far behind that of the arrays that come out, in most right there. */
+/* The vector of write requests is this far after the vector of outputs; in most closures it follows directly. */
 #define ARRAYS_REQS(in, out, reqs) .inputs_off = (in), .outputs_off = (out), .reqs_after = (reqs)
 #define ARRAYS(in, out)		   ARRAYS_REQS(in, out, 24)
 #define NODE(a)			   .name = {ARG1, AT2(a, 0)}, .layer = {ARG1, AT1((a) + 8)}
-/* RunContext.is_bulk, by value on the stack. */
+/* RunContext.is_bulk, passed by value on the stack. */
 #define IN_BULK .guard = {STACK, .nderef = 1, .last_bytes = 1, .off = {32}}
 #define STATEFUL_SPAN                                                                                                  \
 	.action = MXBPF_ACT_OPEN, .end = MXBPF_END_CUT, .cls = MXBPF_CLASS_OPERATOR, .inside = MXBPF_INSIDE_NOTED,     \
@@ -142,8 +144,8 @@ static const struct adp_place custom_function[] = {{"1.9.1", 0x12dbea0},       {
 #define PART .span_flags = MXBPF_SPAN_PART
 
 /*
- * 2.0: closures hold addresses of arrays, and no word says that they run in a bulk; where the arrays and a node's
- * attributes are is seen in the constructors and functions, with types in their names, that get the addresses.
+ * In 2.0 closures hold addresses of arrays, and no word says that they run in a bulk. The places of the arrays and of a
+ * node's attributes are known from the constructors and functions, with types in their names, that get the addresses.
  */
 #define BULK "ImperativeBulk"
 static const struct adp_layout fcompute_2[] = {
@@ -161,14 +163,17 @@ static const struct adp_layout fcompute_executors[] = {
 	EXECUTOR("1.7.0.post2", INSIDE_SPAN, NODE(488)), EXECUTOR("2.0.0b1", INSIDE_SPAN, NODE(496)), {NULL}};
 static const struct adp_layout ex_executors[] = {
 	EXECUTOR("1.7.0.post2", INSIDE_SPAN, NODE(192)), EXECUTOR("2.0.0b1", INSIDE_SPAN, NODE(192)), {NULL}};
-/* These keep no attributes. OprBlock.opr, ThreadedOpr.opr_name. */
+/* These keep no attributes. The offsets are OprBlock.opr and ThreadedOpr.opr_name. */
 #define PLACED_SPAN WORK_SPAN(MXBPF_INSIDE_PLACED), .name = {.nderef = 2, .off = {8, 88}}
 static const struct adp_layout stateful_executors[] = {
 	EXECUTOR("1.7.0.post2", PLACED_SPAN), EXECUTOR("2.0.0b1", PLACED_SPAN), {NULL}};
 static const struct adp_place stateful_places[] = {{"2.0.0b1", 0x1253d20}, {NULL}};
 
 static const struct adp_probe probes[] = {
-	/* API_BEGIN and API_END call these two in every function of the C API, profiler or not, thrown or not. */
+	/*
+	 * API_BEGIN and API_END call these two in every function of the C API, with or without the profiler or an
+	 * exception.
+	 */
 	{
 		.name = "api.enter",
 		.group = PROBE_API,
@@ -187,7 +192,7 @@ static const struct adp_probe probes[] = {
 		.symbols = {"_ZN5mxnet11on_exit_apiEv"},
 		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_API, .at_call_site = 1},
 	},
-	/* Instead of these two, a call by itself: entered at its first instruction, left at its own cut. */
+	/* Instead of these two, each call itself: from its first instruction to its own cut. */
 	{
 		.name = "api.work",
 		.group = PROBE_WORK,
@@ -199,9 +204,9 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
 	/*
-	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *, 2.0: two more there): one engine operation.
-	 * OnCompleteStatic(engine, OprBlock *, error) is its true end, where MXNet's own profiler stops the clock, and
-	 * may come on another thread.
+	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *; two more in 2.0) starts one engine operation.
+	 * OnCompleteStatic(engine, OprBlock *, error) is its end, where MXNet's own profiler stops its clock. It may
+	 * run on another thread.
 	 */
 	{
 		.name = "operator.start",
@@ -214,8 +219,7 @@ static const struct adp_probe probes[] = {
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_KEY,
 			.cls = MXBPF_CLASS_OPERATOR,
-			.name_type =
-				MXBPF_NAMED_BYTES, /* a std::string of a temporary; word 0 is its text in both ABIs */
+			.name_type = MXBPF_NAMED_BYTES, /* a temporary std::string; its first word points to the text */
 			.name = {ARG2, AT2(8, 88)},
 			.key = {ARG2},
 			.device = {ARG2, AT1(16)},
@@ -230,9 +234,9 @@ static const struct adp_probe probes[] = {
 		.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG2}},
 	},
 	/*
-	 * What the operators of a bulk, and those that run by themselves, come by: closures of PushFCompute,
-	 * PushFComputeEx and PushOperator. They hold a copy of the node's attributes, the operator and the name of the
-	 * node. In a bulk the run context says so.
+	 * Operators of a bulk, and those that run alone, run through the closures of PushFCompute, PushFComputeEx and
+	 * PushOperator. These hold a copy of the node's attributes, which have the operator and the name of the node.
+	 * The run context says if they are in a bulk.
 	 */
 	{
 		.name = "inside.fcompute",
@@ -277,7 +281,7 @@ static const struct adp_probe probes[] = {
 			    "eEENKUlNS_10RunContextENSF_15CallbackOnStartENSF_18CallbackOnCompleteEE_clES17_S18_S19_"},
 		.row = {INSIDE_SPAN, IN_BULK, NODE(88), ARRAYS(208, 40)},
 	},
-	/* This closure holds the state alone: what the operator is called is known when it is pushed. */
+	/* This closure holds only the state. The operator's name is known when it is pushed. */
 	{
 		.name = "inside.push",
 		.group = PROBE_INSIDE,
@@ -306,10 +310,10 @@ static const struct adp_probe probes[] = {
 			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
 			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
 			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE1_clES17_S18_"},
-		.hidden = {.places = stateful_places}, /* 2.0 has only what it is called by */
+		.hidden = {.places = stateful_places}, /* in 2.0 only its callers are named */
 		.row = {STATEFUL_SPAN, IN_BULK},
 	},
-	/* What the operators of a segment of a graph come by, and those of a graph that is not cut into segments. */
+	/* Operators of a segment of a graph, and those of a graph without segments. */
 	{
 		.name = "inside.fcompute_executor",
 		.group = PROBE_INSIDE,
@@ -351,17 +355,17 @@ static const struct adp_probe probes[] = {
 		.row = {INSIDE_SPAN, PART, NODE(168), ARRAYS(8, 32)},
 	},
 	/*
-	 * What ForwardEx and BackwardEx of custom operators hand to a thread of their own: a closure that begins with
-	 * the parameters, op_type first, and calls the program. The built-in profiler times the same.
+	 * The closure that ForwardEx and BackwardEx of custom operators pass to a separate thread. It begins with the
+	 * parameters, op_type first, and calls the program. The built-in profiler times the same closure.
 	 */
 	CUSTOM_PART("custom.forward", "mxnet::op::custom::ForwardEx", custom_forward, "*::pure_python", CUSTOM_TYPE,
 		    .name_tag = 1),
 	CUSTOM_PART("custom.backward", "mxnet::op::custom::BackwardEx", custom_backward, "_backward_*::pure_python",
 		    CUSTOM_TYPE, .name_tag = 3),
-	/* Likewise the backward pass of a function of autograd's, whose type is empty. */
+	/* The backward pass of an autograd function, whose type is empty. */
 	CUSTOM_PART("custom.function", "mxnet::custom_function::Backward", custom_function, "::pure_python",
 		    .name_type = MXBPF_NAMED_COOKIE, .name = {.base = MXBPF_BASE_COOKIE}),
-	/* Push(engine, Opr *, ...), as operator.push */
+	/* Push(engine, Opr *, ...), the function of operator.push */
 	{
 		.name = "custom.push",
 		.group = PROBE_CUSTOM,
@@ -373,14 +377,14 @@ static const struct adp_probe probes[] = {
 		.row = {.action = MXBPF_ACT_PUSHED, .key = {ARG2}},
 	},
 	/*
-	 * NaiveEngine::PushAsync(engine, function, Context, reads, writes, property, priority, name): it executes the
-	 * operation before it returns, and its own Push and PushSync come by here.
+	 * NaiveEngine::PushAsync(engine, function, Context, reads, writes, property, priority, name) executes the
+	 * operation before it returns. The engine's Push and PushSync also call it.
 	 */
 	{
 		.name = "operator.naive",
 		.group = PROBE_OP,
 		.optional = true,
-		.any_build = true, /* what it reads are arguments */
+		.any_build = true, /* it reads only arguments */
 		.symbols =
 			{"_ZN5mxnet6engine11NaiveEngine9PushAsyncESt8functionIFvNS_10RunContextENS0_"
 			 "18CallbackOnCompleteEEENS_7ContextERKSt6vectorIPNS0_3VarESaISA_EESE_NS_10FnPropertyEiPKcb",
@@ -397,7 +401,7 @@ static const struct adp_probe probes[] = {
 			.name = {STACK, AT1(16)},
 			.device = {ARG3}},
 	},
-	/* Alloc(Handle *): size and context are filled in by the caller, the address by it. */
+	/* Alloc(Handle *): the caller sets size and context, Alloc sets the address. */
 	{
 		.name = "memory.alloc",
 		.group = PROBE_MEM,
@@ -410,8 +414,10 @@ static const struct adp_probe probes[] = {
 			.size = {ARG2, AT1(8)},
 			.device = {ARG2, AT1(16)}},
 	},
-	/* Free(Handle) and DirectFree(Handle), by value on the stack: dptr, size, context; without dptr they do
-	   nothing. */
+	/*
+	 * Free(Handle) and DirectFree(Handle) get dptr, size and context by value on the stack. Without a dptr they do
+	 * nothing.
+	 */
 	{
 		.name = "memory.free",
 		.group = PROBE_MEM,
@@ -437,8 +443,8 @@ static const struct adp_probe probes[] = {
 			.device = {STACK, AT1(24)}},
 	},
 	/*
-	 * 2.0: an allocation of no bytes is none, and a Handle has strings: it is handed over by address. Alloc hands
-	 * it to OnAlloc(profiler, const Handle &) when it has its address.
+	 * In 2.0 an allocation of 0 bytes does not count, and a Handle has strings, so it is passed by address. Alloc
+	 * passes it to OnAlloc(profiler, const Handle &) after it has set the address.
 	 */
 	{
 		.name = "memory.alloc_2",
@@ -452,7 +458,7 @@ static const struct adp_probe probes[] = {
 			.size = {ARG2, AT1(8)},
 			.device = {ARG2, AT1(16)},
 			.name_type = MXBPF_NAMED_BYTES,
-			.name = {ARG2, AT1(32)}, /* its profiler scope, then what it calls the array */
+			.name = {ARG2, AT1(32)}, /* the profiler scope, then the name of the array */
 			.alt_name = {ARG2, AT1(40)}},
 	},
 	{
@@ -479,7 +485,9 @@ static const struct adp_probe probes[] = {
 			.size = {ARG2, AT1(8)},
 			.device = {ARG2, AT1(16)}},
 	},
-	/* Alloc(pool, Handle *, ...), inside of that of the storage: what a pool has taken from the device, a size_t.
+	/*
+	 * Alloc(pool, Handle *, ...), nested in that of the storage. The value read is a size_t: the bytes that the
+	 * pool has reserved on the device.
 	 */
 	POOL("pool.gpu", "_ZN5mxnet7storage23GPUPooledStorageManager5AllocEPNS_7Storage6HandleE", 8),
 	POOL("pool.gpu_rounded", "_ZN5mxnet7storage30GPUPooledRoundedStorageManager5AllocEPNS_7Storage6HandleE", 24),
@@ -491,7 +499,7 @@ static const struct adp_probe probes[] = {
 	     "_ZN5mxnet7storage20PooledStorageManagerINS0_13RoundMultipleENS0_21UnorderedMapContainerEE5AllocEPNS_7"
 	     "Storage6HandleEb",
 	     104),
-	/* They return only to the C API function that called them, whose end is theirs. */
+	/* These are called only by functions of the C API and end with them. */
 	{
 		.name = "wait.var",
 		.group = PROBE_WAIT,
@@ -521,7 +529,7 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE},
 			.details = MXBPF_DETAIL_STACK},
 	},
-	/* Around the call of the C API: entered at its first instruction, left at its own cut. */
+	/* Around the C API call: from its first instruction to its own cut. */
 	{
 		.name = "data.next",
 		.group = PROBE_DATA,
@@ -534,9 +542,9 @@ static const struct adp_probe probes[] = {
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
 	/*
-	 * MXImperativeInvokeEx(Op *, number of inputs, NDArray **inputs, ...): the operator's name is a std::string at
-	 * its beginning, the weight's storage the first word of the first input, which is not made anew for each call
-	 * as the NDArray may be.
+	 * MXImperativeInvokeEx(Op *, number of inputs, NDArray **inputs, ...): the operator begins with its name, a
+	 * std::string. The first word of the first input is the weight's storage, which stays the same while the
+	 * NDArray may be a new one for each call.
 	 */
 	{
 		.name = "step.update",
@@ -564,8 +572,8 @@ static const struct adp_probe probes[] = {
 		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_BACKWARD},
 	},
 	/*
-	 * Keys are numbers, or in functions of their own texts. Their cuts lie before on_exit_api is called, which ends
-	 * them where it is probed. A server is asked for what workers push and pull.
+	 * Keys are numbers, or texts in functions of their own. The cuts come before the call of on_exit_api, which
+	 * ends these calls if it is probed. For pushes and pulls of workers, a server is asked.
 	 */
 	KV_ROW("kv.send", PROBE_API, kv_send, MXBPF_KV_SEND, 0),
 	KV_ROW("kv.send_named", PROBE_API, kv_send_named, MXBPF_KV_SEND, MXBPF_KV_NAMED),
@@ -575,7 +583,7 @@ static const struct adp_probe probes[] = {
 	KV_ROW("kv.both_named", PROBE_API, kv_both_named, MXBPF_KV_BOTH, MXBPF_KV_NAMED),
 	KV_ROW("kv.barrier", PROBE_API, kv_barrier, MXBPF_KV_NOTHING, 0),
 	KV_ROW("kv.serve", 0, kv_served, MXBPF_KV_SERVE, MXBPF_KV_SERVED),
-	/* What there is once in each iteration: of Gluon, of Module and Executor. */
+	/* Functions that run once per iteration: of Gluon, of Module and of Executor. */
 	{
 		.name = "iteration.autograd",
 		.group = PROBE_ITER,
@@ -591,8 +599,7 @@ static const struct adp_probe probes[] = {
 		.iteration = "*",
 	},
 	/*
-	 * The program's own marks: of tasks, frames and events (object), of counters (object, value), of markers
-	 * (domain, name, scope).
+	 * User annotations: tasks, frames and events (object), counters (object, value), markers (domain, name, scope).
 	 */
 	{
 		.name = "mark.start",
@@ -637,7 +644,7 @@ static const struct adp_probe probes[] = {
 		.symbols = {"MXProfileSetMarker"},
 		.row = {.action = MXBPF_ACT_MARK_INSTANT, MARK(0)},
 	},
-	/* What it says to the built-in profiler (argument, which process, ...); the older names lead here. */
+	/* Calls of the built-in profiler (argument, which process, ...). The older functions call these. */
 	{
 		.name = "profiler.state",
 		.group = PROBE_MARK,
@@ -659,7 +666,7 @@ static const struct adp_probe probes[] = {
 		.symbols = {"MXDumpProcessProfile"},
 		.row = {.action = MXBPF_ACT_APP, .name_tag = MXBPF_APP_DUMP},
 	},
-	/* Push(engine, Opr *, ...): the operation that operator.start will carry as OprBlock.opr. */
+	/* Push(engine, Opr *, ...): operator.start finds the same operation as OprBlock.opr. */
 	{
 		.name = "operator.push",
 		.group = PROBE_LINK,
@@ -669,14 +676,14 @@ static const struct adp_probe probes[] = {
 		.row = {.action = MXBPF_ACT_EDGE, .link = {ARG2}},
 	},
 	/*
-	 * PushSync(engine, function, Context, reads, writes, property, priority, name): pushes it as the next does, or
-	 * puts it into a bulk, which is pushed later and writes what its operators write.
+	 * PushSync(engine, function, Context, reads, writes, property, priority, name) pushes an operation, or puts it
+	 * into a bulk. The bulk is pushed later, and writes what its operators write.
 	 */
 	{
 		.name = "life.claim",
 		.group = PROBE_LIFE,
 		.optional = true,
-		.any_build = true, /* a vector and arguments */
+		.any_build = true, /* it reads a vector and arguments */
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine8PushSyncESt8functionIFvNS_10RunContextEEENS_7ContextE"
 			    "RKSt6vectorIPNS0_3VarESaIS9_EESD_NS_10FnPropertyEiPKc"},
 		.hidden = {ENGINE = 14},
@@ -686,7 +693,7 @@ static const struct adp_probe probes[] = {
 			.key = {ARG5, AT1(0)},
 			.size = {ARG5, AT1(8)}},
 	},
-	/* Push(engine, Opr *, ...): what all that is pushed comes by. Its name and what it writes. */
+	/* Push(engine, Opr *, ...): every push calls it. It has the name and the written variables. */
 	{
 		.name = "life.push",
 		.group = PROBE_LIFE,
@@ -699,7 +706,7 @@ static const struct adp_probe probes[] = {
 			.size = {ARG2, AT1(64)},
 			.link = {ARG2}},
 	},
-	/* PushToExecute(engine, OprBlock *, whether by its pusher): nothing that it waited for is left. */
+	/* PushToExecute(engine, OprBlock *, by its pusher): all dependencies of the operation are met. */
 	{
 		.name = "life.ready",
 		.group = PROBE_LIFE,
@@ -716,7 +723,7 @@ static const struct adp_probe probes[] = {
 	},
 };
 
-/* mshadow's. */
+/* Type numbers of mshadow. */
 static const char *const dtypes[] = {"float32", "float64", "float16", "uint8",		"int32",
 				     "int8",	"int64",   "bool",    [12] = "bfloat16"};
 
@@ -727,10 +734,10 @@ static const struct adp_device devices[] = {
 	{5, "cpu shared", false},
 };
 
-/* mxnet::TShape, in NDArray. */
+/* mxnet::TShape in NDArray. */
 static const struct adp_array arrays[] = {{"1.", 4, 224}, {"2.0", 8, 312}, {NULL, 0, 0}};
 
-/* Of ps-lite, whose tracker sets the numbers, or does not. */
+/* Roles of ps-lite. Its tracker may set the numbers or not. */
 static const struct adp_role roles[] = {{"worker", "DMLC_WORKER_ID", "DMLC_NUM_WORKER"},
 					{"server", "DMLC_SERVER_ID", "DMLC_NUM_SERVER"},
 					{"scheduler", NULL, NULL},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What runtimes share: the parallel regions of OpenMP, of GCC's library, which MXNet and PyTorch bring or use, and of
- * LLVM's, which is Intel's as well and can stand in for the other. */
+/*
+ * Probes for OpenMP parallel regions, shared by all runtimes: GCC's library, which MXNet and PyTorch include or use,
+ * and LLVM's library, which is also Intel's and can replace GCC's.
+ */
 #include "adapter/adapter.h"
 
 static const struct adp_team teams[] = {

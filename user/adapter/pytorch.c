@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * PyTorch 1.13 and later. No structure of a build is read: names come from symbols, constant strings and RTTI, the rest
- * from arguments. C++ frames that an exception may cross end by cut, never by a return probe: one would end the job.
+ * PyTorch 1.13 and later. No row reads a structure of a build: names come from symbols, constant strings and RTTI,
+ * everything else from arguments. C++ functions that an exception may cross end by a cut. A return probe would end the
+ * job.
  */
 #include "adapter/adapter.h"
 #include "mxbpf_args.h"
@@ -27,10 +28,10 @@ enum { DEVICE_CPU = 1 };
 	.alt_readers = {"_ZNK5torch8autograd6PyNode4nameB5cxx11Ev", "_ZNK5torch8autograd6PyNode4nameEv"}
 #define AT_PYTHON_NAME .nderef = 3, .off = {0x70, 8, 24}
 
-/* Numbers of nodes; the offsets are the build's own, see struct adp_seq. */
+/* Sequence numbers of nodes. The offsets come from the code of the build; see struct adp_seq. */
 #define SEQ_OF(node) .seq = {node, AT1(0x10)}, .seq_thread = {node, AT1(0x28)}
 
-/* Marks of rows whose spans are named by an object's class. */
+/* Tags of rows whose spans are named by an object's class. */
 enum { TAG_EVALUATE = 1, TAG_NODE = 2 };
 
 #define OPERATOR_SPAN .action = MXBPF_ACT_OPEN, .cls = MXBPF_CLASS_OPERATOR, .merge_same = 1
@@ -47,13 +48,15 @@ enum { TAG_EVALUATE = 1, TAG_NODE = 2 };
 		       .details = MXBPF_DETAIL_SEQ | MXBPF_DETAIL_ARGS | MXBPF_DETAIL_STACK,                           \
 		       .span_flags = MXBPF_SPAN_BACKWARD
 
-/* What every dispatch goes through to ask whether anyone profiles: at::getStepCallbacksUnlessEmpty(RecordScope). */
+/* Every dispatch calls at::getStepCallbacksUnlessEmpty(RecordScope) to ask if a profiler is active. */
 #define STEP_CALLBACKS "_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE"
 enum { SCOPE_FUNCTION = 0, SCOPE_BACKWARD_FUNCTION = 1 };
 
-/* Libraries without symbols: clones of callBoxed(handle, stack) call kernel(functor, handle, keys, stack). */
+/* In libraries without symbols, clones of callBoxed(handle, stack) call kernel(functor, handle, keys, stack). */
 #define UNNAMED_BOXED .family = {.calls = STEP_CALLBACKS, .shape = {SCOPE_FUNCTION, {0, 1, 0, 2}}}
-/* Collectives: c10d::ProcessGroup's members, the names that newer builds have beside the old ones, and what they call.
+/*
+ * Collectives: members of c10d::ProcessGroup, some under the additional names of newer builds, and the operators that
+ * they call.
  */
 static const struct adp_member collectives[] = {
 	{"allreduce", "allreduce_"},
@@ -108,7 +111,7 @@ static const struct adp_probe probes[] = {
 		.row = {DISPATCH_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_COOKIE,
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
-	/* torch.distributed: functions of a header, of which both libraries have copies. */
+	/* torch.distributed: functions of a header, so both libraries have copies. */
 	{
 		.name = "collective.call",
 		.group = PROBE_OP,
@@ -130,8 +133,7 @@ static const struct adp_probe probes[] = {
 		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .name_type = MXBPF_NAMED_COOKIE,
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
-	/* Gloo's work for a collective, from when it is asked for until it is done, mostly on another thread: (this,
-	   title). */
+	/* Gloo's work for a collective, from the request to the end, mostly on another thread: (this, title). */
 	{
 		.name = "collective.work",
 		.group = PROBE_OP,
@@ -167,7 +169,7 @@ static const struct adp_probe probes[] = {
 		.family = {.prefix = "_ZN4c10d16ProcessGroupGloo9AsyncWork19finishWorkGlooError"},
 		.row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_OPERATOR, .key = {ARG1}},
 	},
-	/* All of them by one probe, where few can be attached. Their arguments are not seen there. */
+	/* All operators through one probe, for backends with few probes. Their arguments are not visible there. */
 	{
 		.name = "operator.step",
 		.group = PROBE_OP,
@@ -179,7 +181,7 @@ static const struct adp_probe probes[] = {
 			.details = MXBPF_DETAIL_SEQ | MXBPF_DETAIL_STACK, .name = {.base = MXBPF_BASE_COOKIE},
 			.by_caller = 1},
 	},
-	/* Ends them soon: what an operator called from Python has returned is wrapped up for it. */
+	/* Ends these spans early: the result of an operator called from Python is wrapped for Python. */
 	{
 		.name = "operator.wrap",
 		.group = PROBE_OP,
@@ -191,7 +193,7 @@ static const struct adp_probe probes[] = {
 		.family = {.prefix = "_Z16THPVariable_Wrap"},
 		.row = {.action = MXBPF_ACT_TICK},
 	},
-	/* Boxed dispatch, of TorchScript and torch.ops: Dispatcher::callBoxed(this, handle, stack). */
+	/* Boxed dispatch of TorchScript and torch.ops: Dispatcher::callBoxed(this, handle, stack). */
 	{
 		.name = "operator.call_boxed",
 		.group = PROBE_OP,
@@ -202,7 +204,7 @@ static const struct adp_probe probes[] = {
 		.values_arg = 3,
 		.row = {BOXED_SPAN(ARG2)},
 	},
-	/* Its clones, which have no this. */
+	/* Clones of callBoxed, which have no `this`. */
 	{
 		.name = "operator.call_boxed_clone",
 		.group = PROBE_OP,
@@ -263,8 +265,9 @@ static const struct adp_probe probes[] = {
 		PYTHON_NODE,
 		.row = {NODE_SPAN},
 	},
-	/* record_function("name") of Python, optimizer steps among them: enter(hidden result, const std::string &,
-	   ...). */
+	/*
+	 * record_function("name") of Python, including optimizer steps: enter(hidden result, const std::string &, ...).
+	 */
 	{
 		.name = "annotation.enter",
 		.group = PROBE_OP,
@@ -295,8 +298,10 @@ static const struct adp_probe probes[] = {
 		.family = {.prefix = "_ZN5torch8autograd8profiler24record_function_exit_newE"},
 		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR},
 	},
-	/* The same by the operators that Python calls for them: enter(name, args) has its arguments on the stack, the
-	   name as an IValue -> ConstantString -> string. */
+	/*
+	 * User annotations by the operators that Python calls for them. enter(name, args) has its arguments on the
+	 * stack; the name is an IValue -> ConstantString -> string.
+	 */
 	{
 		.name = "annotation.enter_boxed",
 		.group = PROBE_OP,
@@ -320,7 +325,9 @@ static const struct adp_probe probes[] = {
 		.only = "profiler::_record_function_exit",
 		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR, BOXED_NAME(ARG1)},
 	},
-	/* What torch.compile made (torch/_inductor/codecache.py): DIR/im/cimefqv2....so, named by a hash of 52 letters.
+	/*
+	 * Kernels of torch.compile (torch/_inductor/codecache.py): DIR/im/cimefqv2....so, named by a hash of 52
+	 * letters.
 	 */
 	{
 		.name = "kernel.compiled",
@@ -337,8 +344,10 @@ static const struct adp_probe probes[] = {
 			.name_type = MXBPF_NAMED_COOKIE,
 			.name = {.base = MXBPF_BASE_COOKIE}},
 	},
-	/* What leaves frames without their end; with it, an end that is missing for no such reason is known to be
-	   wrong. */
+	/*
+	 * Exceptions leave functions without passing their ends. With this probe, an end that is missing without an
+	 * exception shows a wrong cut.
+	 */
 	{
 		.name = "exception.throw",
 		.group = PROBE_OP,
@@ -359,7 +368,10 @@ static const struct adp_probe probes[] = {
 		.symbols = {"_Unwind_Resume_or_Rethrow"},
 		.row = {.action = MXBPF_ACT_RAISE},
 	},
-	/* Called for every tensor storage, profiler or not: New(this, address, bytes), Delete(this, address). */
+	/*
+	 * Called for every tensor storage, with or without the profiler: New(this, address, bytes), Delete(this,
+	 * address).
+	 */
 	{
 		.name = "memory.alloc",
 		.group = PROBE_MEM,
@@ -379,8 +391,10 @@ static const struct adp_probe probes[] = {
 		.symbols = {"_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv"},
 		.row = {.action = MXBPF_ACT_FREE, .key = {ARG2}, .device_const = MXBPF_DEVICE(DEVICE_CPU, 0)},
 	},
-	/* What does not come from that allocator: storages in shared memory, in which a DataLoader's workers hand over
-	   batches. They end in close(this), which has their size at 56 and forgets their address, at 72. */
+	/*
+	 * Storages in shared memory, in which workers of a DataLoader pass batches, do not come from that allocator.
+	 * They end in close(this), which finds their size at offset 56 and clears their address at offset 72.
+	 */
 	{
 		.name = "memory.map",
 		.group = PROBE_MEM,
@@ -402,7 +416,7 @@ static const struct adp_device devices[] = {
 	{DEVICE_CPU, "cpu", true},
 };
 
-/* at::ObservedOperators: the same since 1.7. */
+/* at::ObservedOperators, unchanged since 1.7. */
 static const char *const hidden[] = {
 	"aten::size",
 	"aten::is_leaf",
@@ -416,7 +430,7 @@ static const char *const hidden[] = {
 };
 MXBPF_STATIC_ASSERT(sizeof(hidden) / sizeof(*hidden) <= MXBPF_HIDDEN_MAX + 1); /* and NULL */
 
-/* Most of what other operators need comes from these. */
+/* Most memory that other operators need comes from these. */
 static const char *const lenders[] = {
 	"aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::resize_", NULL,
 };
@@ -426,8 +440,10 @@ MXBPF_STATIC_ASSERT(sizeof(lenders) / sizeof(*lenders) <= MXBPF_LENDERS_MAX + 1)
 #define SCALARS	   .kind = MXBPF_ARG_SCALARS
 #define IF_HERE(a) .opt = MXBPF_ARG_IF_HERE, .opt_off = a
 
-/* The types of schemas as at::_ops has them: Tensor & is an address, ArrayRef and string_view two words, an optional of
- * these three, which go on the stack; what has a destructor is an address again. */
+/*
+ * Types of schemas as at::_ops passes them: Tensor & is an address; ArrayRef and string_view are two words; an optional
+ * of these three is passed on the stack; an object with a destructor is passed by address.
+ */
 static const struct adp_type types[] = {
 	{"Tensor", "", .kind = MXBPF_ARG_TENSOR, .gp = 1},
 	{"Tensor", "?", .kind = MXBPF_ARG_TENSOR_OPT, .gp = 1},
@@ -473,7 +489,7 @@ static const struct adp_type types[] = {
 	{NULL},
 };
 
-/* By c10::ScalarType. */
+/* By number of c10::ScalarType. */
 static const char *const dtypes[] = {
 	"unsigned char",
 	"signed char",
@@ -507,7 +523,7 @@ static const char *const dtypes[] = {
 	"long unsigned int",
 };
 
-/* 2.13 and 2.1. */
+/* Layouts of 2.13 and 2.1. */
 static const struct adp_storage storages[] = {{0xa8, 0x10}, {0xb8, 0x18}, {0, 0}};
 
 static const struct adp_build builds[] = {
