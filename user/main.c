@@ -10,8 +10,8 @@
 #include "cmd/opts.h"
 
 /*
- * With one of 0, 1, 2 closed, the next file opened would be written by whoever prints there. What fills the gap cannot
- * be written, so that lost output is an error, and a command that is launched does not get it.
+ * Opens fds 0, 1 and 2 if they are closed. Otherwise the next file opened would receive what is printed there. The
+ * fillers are not writable, so that lost output is an error, and a launched command does not inherit them.
  */
 static void fill_std_fds(void)
 {
@@ -24,7 +24,7 @@ static void fill_std_fds(void)
 		close(fd);
 }
 
-/* A result that did not reach stdout was not delivered: some file systems say so when the file is closed. */
+/* Closes stdout and reports an error, because some file systems report a failed write only at close(). */
 static int close_stdout(int rc)
 {
 	struct err e = {0};
@@ -53,8 +53,7 @@ int main(int argc, char **argv)
 	cmd_init_options();
 	fill_std_fds();
 	fmt_use_locale();
-	signal(SIGPIPE,
-	       SIG_IGN); /* a reader that went away and a file too large are errors of the output, with a message */
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe and a full file become errors of write() */
 	signal(SIGXFSZ, SIG_IGN);
 	if (argc < 2) {
 		cmd_print_usage();

@@ -49,7 +49,7 @@ const char *ctr_names(unsigned mask, char buf[CTR_NAMES_BYTES])
 	return buf;
 }
 
-/* Its fd or -errno. What another thread does is not inherited: BPF reads no event that is. */
+/* Returns an fd or -errno. The event is not inherited by other threads, because BPF cannot read inherited events. */
 static int event_open(unsigned i, pid_t tid)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr), .type = events[i].type, .config = events[i].config};

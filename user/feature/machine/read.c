@@ -20,19 +20,19 @@ struct item {
 	uint16_t id;
 	uint16_t scope;
 	const struct mdl_gauge_source *from;
-	int fd, fd2; /* owned by the first of those that follow each other with one file; -1: none */
-	bool again;  /* the file of the item before */
+	int fd, fd2; /* owned by the first of consecutive items with the same file; -1: none */
+	bool again;  /* it reads the same file as the item before */
 };
 
 struct mach {
 	pid_t pid;
 	mach_absent_fn absent;
 	void *ctx;
-	int cgroup_fd;			  /* its /proc/PID/cgroup, bound to it; -1: it has none */
-	char cgroup[4 * MACH_PATH_BYTES]; /* what stood there */
+	int cgroup_fd;			  /* /proc/PID/cgroup of the process; -1: it has none */
+	char cgroup[4 * MACH_PATH_BYTES]; /* its last content */
 	struct buf items;		  /* struct item */
 	struct buf groups;		  /* struct mach_group */
-	uint16_t nscopes;		  /* given so far: a process that is moved gets others */
+	uint16_t nscopes; /* scopes used so far; after a move to another group the process gets new ones */
 	struct mach_freq freq;
 	char text[MACH_TEXT_BYTES];
 };
@@ -145,7 +145,10 @@ static void close_items(struct mach *m, size_t from)
 	m->items.len = from * sizeof(struct item);
 }
 
-/* The last item has this file open: rows of one file stand together in the table, and in one scope in here. */
+/*
+ * Returns the last item if it has this file open. Rows of one file are adjacent in the table, and so are those of a
+ * scope here.
+ */
 static const struct item *has_open(const struct mach *m, const struct mdl_gauge_source *from, uint16_t scope)
 {
 	size_t n = buf_count(&m->items, struct item);
@@ -174,7 +177,7 @@ static int open_source(struct mach *m, unsigned id, const struct mdl_gauge_sourc
 	}
 	if (!err)
 		err = read_files(m, &it);
-	/* Which CPUs were busy, the first reading cannot tell. */
+	/* The first reading cannot tell which CPUs were busy. */
 	if (!err && from->form != MDL_FORM_KHZ && from->form != MDL_FORM_KHZ_MAX)
 		err = read_item(m, &it, &value);
 	if (!err && !buf_put(&m->items, &it, sizeof(it)))
@@ -186,9 +189,9 @@ static int open_source(struct mach *m, unsigned id, const struct mdl_gauge_sourc
 	return err ? err : -ENOMEM;
 }
 
-/* What became of a gauge. */
+/* The result of opening a gauge. */
 struct outcome {
-	const char *file; /* tried first; NULL: none was there to try */
+	const char *file; /* the file tried first; NULL: none was there */
 	int err;
 	bool in_v2;
 };
@@ -211,7 +214,7 @@ static int open_machine(struct mach *m, struct outcome *all)
 	return 0;
 }
 
-/* Of a machine with hierarchies of both versions, a gauge is read in one. */
+/* On a machine with cgroup versions 1 and 2, a gauge is read in only one of them. */
 static bool is_of(unsigned id, const struct mach_group *g, const struct outcome *all)
 {
 	const struct mdl_gauge *gauge = &mdl_gauges[id];
@@ -244,7 +247,7 @@ static int open_group(struct mach *m, const struct mach_group *g, struct outcome
 
 static int open_groups(struct mach *m, struct outcome *all, char why[256])
 {
-	/* NULL: version 2, which comes first. */
+	/* NULL: version 2, which comes first */
 	static const char *const controllers[] = {NULL, "cpu", "cpuacct", "cpuset", "memory"};
 	size_t i, n = 0;
 	int err = 0;
@@ -273,7 +276,7 @@ static bool same_outcome(const struct outcome *a, const struct outcome *b)
 	return a->err == b->err && (a->file && b->file ? !strcmp(a->file, b->file) : a->file == b->file);
 }
 
-/* Gauges of one reason in one call. */
+/* Reports gauges with the same reason by one call. */
 static void tell(const struct mach *m, const struct outcome *all, const char *no_group)
 {
 	bool told[MXBPF_GAUGE_IDS] = {false};
@@ -341,7 +344,7 @@ void mach_close(struct mach *m)
 	free(m);
 }
 
-/* Those of the machine, which come first, stay. */
+/* Reopens the group gauges if the process has moved. Gauges of the machine come first and stay. */
 static int follow(struct mach *m)
 {
 	struct outcome all[MXBPF_GAUGE_IDS] = {0};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An idle CPU's frequency says nothing: those are asked that worked, and of many some. */
+/*
+ * Reads the frequencies of CPUs. That of an idle CPU means nothing, so only busy CPUs are read, and only some if there
+ * are many.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +14,10 @@ struct ticks {
 	uint64_t busy, all;
 };
 
-/* How many CPUs worked half of the time or more since the last call, the ids of the first of them; *ncpus: all. */
+/*
+ * Returns how many CPUs were busy at least half of the time since the last call, the ids of the first ones, and in
+ * *ncpus the number of all CPUs.
+ */
 static int find_busy(struct mach_freq *f, const char *stat, struct buf *busy, unsigned *ncpus)
 {
 	static const struct ticks none;

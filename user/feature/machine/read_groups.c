@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The control groups of a process, from its own up to the highest that can be seen from here. */
+/* Finds the cgroups of a process, from its own up to the highest that is visible from here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -13,7 +13,7 @@
 
 #define MOUNTS_MAX_BYTES (16u << 20)
 
-/* Whoever made the process's mounts could have put anything there. */
+/* Checks the file system, because whoever made the process's mounts could have mounted anything there. */
 static bool is_group(int dirfd, const char *controller)
 {
 	struct statfs fs;
@@ -21,7 +21,7 @@ static bool is_group(int dirfd, const char *controller)
 	return !fstatfs(dirfd, &fs) && fs.f_type == (controller ? CGROUP_SUPER_MAGIC : CGROUP2_SUPER_MAGIC);
 }
 
-/* It holds everything, limits nobody, and what it counts is the machine's. */
+/* The root cgroup limits nobody, and its counts are those of the machine. */
 static bool is_root(int dirfd, const char *controller)
 {
 	return controller ? !faccessat(dirfd, "release_agent", F_OK, 0) : !!faccessat(dirfd, "cgroup.type", F_OK, 0);
@@ -39,7 +39,10 @@ static int add_group(struct buf *groups, const char *controller, int dirfd, cons
 	return -ENOMEM;
 }
 
-/* The groups from dir up to its first mount_len bytes; path loses a name with each of dir's. -EDOM: it is the root. */
+/*
+ * Adds the groups from dir up to its first mount_len bytes. `path` loses one name per step. Returns -EDOM if it is the
+ * root.
+ */
 static int climb(struct buf *groups, const char *controller, char *dir, size_t mount_len, char *path)
 {
 	unsigned level;
@@ -69,7 +72,7 @@ static int climb(struct buf *groups, const char *controller, char *dir, size_t m
 	return err;
 }
 
-/* A machine of many containers has a thousand mounts. */
+/* A machine with many containers has a thousand mounts. */
 static int slurp_mounts(const char *path, struct buf *text)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -86,7 +89,7 @@ static int slurp_mounts(const char *path, struct buf *text)
 	return n < 0 || buf_put(text, "", 1) ? -ENXIO : 0;
 }
 
-/* By the mounts that we see (pid 0), or those of the process, which may show a part of the tree that ours do not. */
+/* Opens through our own mounts (pid 0) or those of the process, which may show a part of the tree that ours do not. */
 static int open_by_mounts(pid_t pid, const char *controller, const char *path, struct buf *groups)
 {
 	char name[64] = "/proc/self/mountinfo", prefix[64] = "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Texts of the kernel, and what might stand in their place. */
+/* Parses texts of the kernel, and refuses anything else. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -9,9 +9,9 @@
 
 #include "feature/machine/read_priv.h"
 
-#define UNLIMITED_FROM (1ull << 62) /* version 1 says "no limit" by the largest number of bytes in whole pages */
+#define UNLIMITED_FROM (1ull << 62) /* version 1 writes "no limit" as the largest number of bytes in complete pages */
 
-/* Digits and nothing else begin there; *end behind them. */
+/* Parses a number of digits only. *end is after it. */
 static bool number(const char *p, uint64_t *value, const char **end)
 {
 	char *stop;
@@ -29,7 +29,7 @@ static const char *skip_blanks(const char *p)
 	return p + strspn(p, " \t\n");
 }
 
-/* The line that begins with key and a blank, behind both; NULL: none. */
+/* Returns the text after key and a blank, in the line that begins with them; NULL: none. */
 static const char *line_of(const char *text, const char *key)
 {
 	size_t len = strlen(key);
@@ -109,7 +109,7 @@ static int parse_quota(const struct mdl_gauge_source *from, const char *text, ui
 	return 0;
 }
 
-/* An empty list: as many as the group around it has, which is not said here. */
+/* An empty list means the CPUs of the parent group, which this file does not show. */
 static int parse_cpus(const struct mdl_gauge_source *from, const char *text, uint64_t *value)
 {
 	uint64_t first, last, n = 0;
@@ -150,13 +150,13 @@ int mach_parse(const struct mdl_gauge_source *from, const char *text, uint64_t *
 
 bool mach_next_cpu(const char *text, size_t *pos, unsigned *cpu, uint64_t *busy, uint64_t *all)
 {
-	/* user nice system idle iowait irq softirq steal: a CPU that was taken away did not idle */
+	/* user nice system idle iowait irq softirq steal; stolen time is not idle */
 	static const bool idle[8] = {[3] = true, [4] = true};
 	const char *p = text + *pos;
 	uint64_t n;
 	unsigned i;
 
-	if (!*pos) /* behind the line of all CPUs, which is the first */
+	if (!*pos) /* skip the first line, which is the sum of all CPUs */
 		p = strchr(p, '\n') ? strchr(p, '\n') + 1 : "";
 	if (strncmp(p, "cpu", 3) || !number(p + 3, &n, &p) || n > UINT16_MAX)
 		return false;
@@ -201,7 +201,7 @@ int mach_cpuinfo_khz(const char *text, unsigned cpu, uint64_t *khz)
 
 /* ---- groups */
 
-/* Whether a list with commas has that word. */
+/* Returns true if a comma-separated list has that word. */
 static bool has_word(const char *list, size_t len, const char *word)
 {
 	size_t n = strlen(word);
@@ -238,7 +238,10 @@ int mach_group_path(const char *text, const char *controller, char path[MACH_PAT
 	return -ENOENT;
 }
 
-/* A field of mountinfo, its \040 made a blank again, into a buffer of MACH_PATH_BYTES. False: too long. */
+/*
+ * Copies a field of mountinfo into a buffer of MACH_PATH_BYTES and decodes octal escapes such as \040. Returns false if
+ * it is too long.
+ */
 static bool unescape(const char *p, size_t len, char *to)
 {
 	const char *end = p + len;
@@ -254,7 +257,7 @@ static bool unescape(const char *p, size_t len, char *to)
 	return p == end;
 }
 
-/* The part of path below root, or NULL. */
+/* Returns the part of path below root, or NULL. */
 static const char *below(const char *path, const char *root)
 {
 	size_t len = strlen(root);
@@ -272,7 +275,7 @@ struct mount {
 	char root[MACH_PATH_BYTES], point[MACH_PATH_BYTES];
 };
 
-/* Whether a line (to `end`) is a mount of that hierarchy. */
+/* Returns true if a line (up to `end`) is a mount of that hierarchy. */
 static bool is_mount(const char *line, const char *end, const char *controller, struct mount *m)
 {
 	const char *field[MOUNT_FIELDS], *type, *p = line;
@@ -313,7 +316,7 @@ static bool climbs(const char *path)
 int mach_group_dir(const char *mountinfo, const char *controller, const char *path, char dir[MACH_PATH_BYTES],
 		   size_t *mount_len)
 {
-	size_t best = SIZE_MAX, room = MACH_PATH_BYTES - 64; /* a prefix and the name of a file go around it */
+	size_t best = SIZE_MAX, room = MACH_PATH_BYTES - 64; /* leaves room for a prefix and the name of a file */
 	const char *line, *next, *rest;
 	struct mount m;
 
@@ -322,7 +325,7 @@ int mach_group_dir(const char *mountinfo, const char *controller, const char *pa
 		if (!is_mount(line, next, controller, &m))
 			continue;
 		rest = below(path, m.root);
-		/* Of equal ones the last: it may lie over the others. */
+		/* Of equal mounts the last one wins, because it may cover the others. */
 		if (!rest || climbs(rest) || strlen(m.root) > best || strlen(m.point) + strlen(rest) >= room)
 			continue;
 		best = strlen(m.root);

@@ -7,8 +7,8 @@
 #include "base/syscall.h"
 
 /*
- * System calls in which a sleep has a cause of its own. Of those for files only sleeps that no signal ends are for the
- * disk: a network's file system does not count itself as waiting for input.
+ * System calls whose sleep has a cause of its own. For file operations, only sleeps that no signal can end count as
+ * disk: network file systems do not mark themselves as waiting for I/O.
  */
 static const struct {
 	const char *name;
@@ -74,7 +74,7 @@ const char *sched_words(const struct mxbpf_sched *r, char buf[SCHED_WORDS_BYTES]
 		snprintf(buf, SCHED_WORDS_BYTES, "runnable");
 	else if (r->state == MXBPF_SCHED_STOPPED)
 		snprintf(buf, SCHED_WORDS_BYTES, "stopped");
-	else if (what == MXBPF_SCHED_FAULT) /* one that waits for a disk is a major one */
+	else if (what == MXBPF_SCHED_FAULT) /* a page fault that waits for a disk is a major one */
 		snprintf(buf, SCHED_WORDS_BYTES, r->flags & MXBPF_SCHED_IOWAIT ? "disk: page fault" : "page fault");
 	else if (what == MXBPF_SCHED_IO)
 		snprintf(buf, SCHED_WORDS_BYTES, "disk: %.40s", name);
@@ -83,7 +83,7 @@ const char *sched_words(const struct mxbpf_sched *r, char buf[SCHED_WORDS_BYTES]
 	return buf;
 }
 
-/* A disk or a timer wakes by an interrupt, which may come into anybody's system call. */
+/* A disk or a timer wakes a thread by an interrupt, which may arrive in any thread's system call. */
 bool sched_has_by(const struct mxbpf_sched *r)
 {
 	if (r->state != MXBPF_SCHED_RUNNABLE && (r->flags & MXBPF_SCHED_IOWAIT || sched_cause(r) == MXBPF_SCHED_NAP))
