@@ -229,7 +229,7 @@ end_by_signal() {
 		grep -q -m 1 "^ready" <&"$job"
 		"$2" --pid "$(pgrep -n -f "^$0 .*mxnet_train")" -d 1s' "$PYTHON" "$REPO" "$MXBPF"
 	expect_status 4
-	expect_re 'another pid namespace' "$output"
+	expect_re 'in different pid namespaces' "$output"
 }
 
 @test "--probes attaches the named groups and no others" {

@@ -99,5 +99,5 @@ END
 	recorded alpha 0
 	"$MXBPF" record -q --stats -o stats.mxd -- "$PYTHON" "$REPO/tests/workload/mxnet_kv.py" local 1 >out
 	run -1 "$MXBPF" report alpha.mxd stats.mxd
-	expect_re "not recorded alike" "$output"
+	expect_re "recorded with different options" "$output"
 }

@@ -162,7 +162,7 @@ expect_as_measured() {
 	start_ready toy "$O/toy/libtorch_cpu.so" >/dev/null
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" --omp --probes op
 	expect_status 3
-	expect_re '^mxbpf: error: --omp: no library of OpenMP is mapped \(libgomp, libomp, libiomp5\)$' "$stderr"
+	expect_re '^mxbpf: error: --omp: no OpenMP library is mapped \(libgomp, libomp, libiomp5\)$' "$stderr"
 }
 
 @test "MXNet operators own their regions in libgomp" {

@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 		CHECK(!tgt_open(child.pid, &t, &e));
 		lib = t ? tgt_find_lib(t, "test_loading-*.so") : NULL;
 		CHECK(lib && tgt_lib_elf(t, lib, &elf, &e) == -EAGAIN && e.cls == ERR_TARGET &&
-		      strstr(e.why, "is mapped in part only"));
+		      strstr(e.why, "is only partly mapped"));
 		tgt_close(t);
 		end_child();
 	}

@@ -215,7 +215,7 @@ static void test_unlike(void)
 		b.counters = unlike[i].counters;
 		b.ncounters = a.ncounters = unlike[i].ncounters;
 		rec_reader_close(merged(&a, &b, &e));
-		CHECK(strstr(e.why, "not recorded alike"));
+		CHECK(strstr(e.why, "recorded with different options"));
 	}
 }
 
@@ -227,7 +227,7 @@ static void test_twice(void)
 	struct err e = {0};
 
 	rec_reader_close(merged(&a, &a, &e));
-	CHECK(strstr(e.why, "there twice"));
+	CHECK(strstr(e.why, "given twice"));
 	later.start_mono_ns++;
 	e = (struct err){0};
 	rec_reader_close(merged(&a, &later, &e));

@@ -441,7 +441,7 @@ static void test_refused(void)
 		kid_reap(&k);
 		e = (struct err){0};
 		CHECK(t && tgt_lib_elf(t, tgt_lib(t, 0), &f, &e) && !f &&
-		      says(&e, ERR_TARGET, "exited or became another program"));
+		      says(&e, ERR_TARGET, "exited or called exec"));
 		CHECK(t && tgt_thread_comm(t, k.pid, comm) == -ESRCH);
 		tgt_close(t);
 	}
@@ -455,7 +455,7 @@ static void test_refused(void)
 		e = (struct err){0};
 		CHECK(t && tgt_alive(t) && tgt_read(t, (uintptr_t)dir, &c, 1) == -ESRCH);
 		CHECK(t && tgt_lib_elf(t, tgt_lib(t, 0), &(struct elf *){0}, &e) &&
-		      says(&e, ERR_TARGET, "another program"));
+		      says(&e, ERR_TARGET, "called exec"));
 		tgt_close(t);
 		kid_end(&k);
 	}

@@ -22,7 +22,7 @@ static int attach_failed(int err, const struct tgt_lib *lib, uint32_t n, pid_t t
 			       "attaching to %s is not permitted: run with sudo, or with CAP_BPF, CAP_PERFMON and "
 			       "CAP_SYS_PTRACE",
 			       lib->path);
-	return err_set(e, ERR_RUNTIME, err, "attaching %u probes to %s failed: %s", n, lib->path, strerror(-err));
+	return err_set(e, ERR_RUNTIME, err, "cannot attach %u probes to %s: %s", n, lib->path, strerror(-err));
 }
 
 static bool is_shared_already(const struct att *a, const struct variant *v, const struct tgt_lib *lib)
@@ -127,7 +127,8 @@ static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool it
 	for (i = 0; !ret && i < n; i++)
 		if (!done[i])
 			ret = err_set(e, ERR_RUNTIME, -ENOTSUP,
-				      "the libraries that are mapped beside %s are others than in the first process",
+				      "cannot attach: the process has mapped other libraries beside %s than the first "
+				      "process",
 				      p->lib->path);
 	free(offs);
 	free(done);

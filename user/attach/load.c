@@ -50,7 +50,7 @@ int att_choose_program(struct att *a, const struct mxbpf_row *row, bool late, st
 	if (att_variant_of(a, row))
 		return 0;
 	if (a->nvariants == MXBPF_ROWS_MAX)
-		return err_set(e, ERR_RUNTIME, -E2BIG, "more than %d kinds of probes", MXBPF_ROWS_MAX);
+		return err_set(e, ERR_RUNTIME, -E2BIG, "the plan has more than %d kinds of probes", MXBPF_ROWS_MAX);
 	if (rows_choose(a, row, late))
 		return err_set(e, ERR_RUNTIME, -EINVAL, "no program for action %u", row->action);
 	a->sees_raises |= row->action == MXBPF_ACT_RAISE;
@@ -100,10 +100,10 @@ int att_reaches(pid_t tgid, struct err *e)
 	snprintf(path, sizeof(path), "/proc/%d/ns/pid", tgid);
 	if (!ino || stat(path, &its) || ino == its.st_ino)
 		return 0;
-	return err_set(e, ERR_PRIVILEGE, -ENOTSUP,
-		       "process %d is in another pid namespace than mxbpf, which is in one itself: run mxbpf on "
-		       "the host, or inside that container",
-		       tgid);
+	return err_set(
+		e, ERR_PRIVILEGE, -ENOTSUP,
+		"process %d and mxbpf are in different pid namespaces: run mxbpf on the host, or inside that container",
+		tgid);
 }
 
 /* Tells BPF the pid namespace of mxbpf, because BPF reports threads by the numbers of that namespace. */
@@ -332,7 +332,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	if (o->sched_spans) /* libraries that are loaded later have spans too */
 		a->skel->rodata->cfg_spans[0] |= a->skel->rodata->cfg_spans[1];
 	if (o->targets_fd > 0 && bpf_map__reuse_fd(a->skel->maps.targets, o->targets_fd)) {
-		err = err_set(e, ERR_RUNTIME, -errno, "the map of targets cannot be shared: %s", strerror(errno));
+		err = err_set(e, ERR_RUNTIME, -errno, "cannot share the map of targets: %s", strerror(errno));
 		goto fail;
 	}
 	bpf_program__set_autoload(a->skel->progs.on_thread_gone, true);

@@ -54,10 +54,10 @@ static int supported(struct err *e)
 	if (err >= 0)
 		close(err);
 	if (err == -EACCES || err == -EPERM)
-		return err_set(e, ERR_PRIVILEGE, err, "perf uprobes need CAP_SYS_ADMIN: run with sudo");
+		return err_set(e, ERR_PRIVILEGE, err, "perf uprobes require CAP_SYS_ADMIN: run with sudo");
 	if (err != -EINVAL)
 		return err_set(e, ERR_PRIVILEGE, -ENOTSUP,
-			       "the kernel has no perf uprobes (CONFIG_UPROBE_EVENTS; /sys has to be mounted)");
+			       "the kernel has no perf uprobes (they require CONFIG_UPROBE_EVENTS and a mounted /sys)");
 	return 0;
 }
 

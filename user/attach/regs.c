@@ -64,7 +64,7 @@ int regs_open(pid_t tgid, struct regs **out, struct err *e)
 	}
 	if (err) {
 		regs_close(r);
-		return err_set(e, ERR_PRIVILEGE, err, "registers of threads cannot be read: %s", strerror(-err));
+		return err_set(e, ERR_PRIVILEGE, err, "cannot read the registers of threads: %s", strerror(-err));
 	}
 	*out = r;
 	return 0;

@@ -34,8 +34,8 @@ static int cannot(struct err *e, int code)
 {
 	if (code == -EACCES || code == -EPERM)
 		return err_set(e, ERR_PRIVILEGE, code,
-			       "--sample: the clocks of all CPUs need CAP_PERFMON; run mxbpf with sudo");
-	return err_set(e, ERR_RUNTIME, code, "--sample: the clock of a CPU cannot be used: %s", strerror(-code));
+			       "--sample: the clocks of all CPUs require CAP_PERFMON; run mxbpf with sudo");
+	return err_set(e, ERR_RUNTIME, code, "--sample: cannot use the clock of a CPU: %s", strerror(-code));
 }
 
 int att_clocks_start(struct att *a, unsigned hz, struct err *e)

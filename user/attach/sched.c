@@ -68,7 +68,7 @@ int sched_attach(struct att *a, struct err *e)
 		a->waking_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_waking, "sched_waking");
 	if (a->waking_link)
 		return 0;
-	return err_set(e, ERR_PRIVILEGE, -errno, "--sched: the scheduler's tracepoints cannot be attached to: %s",
+	return err_set(e, ERR_PRIVILEGE, -errno, "--sched: cannot attach to the scheduler's tracepoints: %s",
 		       strerror(errno));
 }
 

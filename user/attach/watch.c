@@ -117,7 +117,7 @@ int watch_open(bool follow, const char *backend, struct watch **out, struct err 
 	w->sightings = ring_buffer__new(bpf_map__fd(w->skel->maps.sightings), on_sighting, w, NULL);
 	if (!w->sightings) {
 		err = -errno;
-		err_set(e, ERR_RUNTIME, err, "processes cannot be watched: %s", strerror(-err));
+		err_set(e, ERR_RUNTIME, err, "cannot watch processes: %s", strerror(-err));
 		goto fail;
 	}
 	*out = w;
@@ -136,7 +136,7 @@ int watch_add(struct watch *w, pid_t tgid, bool launched, struct err *e)
 	if (!err && bpf_map_update_elem(bpf_map__fd(w->skel->maps.watched), &key, &value, BPF_NOEXIST) &&
 	    errno != EEXIST)
 		err = -errno;
-	return err ? err_set(e, ERR_RUNTIME, err, "process %d cannot be watched: %s", tgid, strerror(-err)) : 0;
+	return err ? err_set(e, ERR_RUNTIME, err, "cannot watch process %d: %s", tgid, strerror(-err)) : 0;
 }
 
 void watch_any(struct watch *w, pid_t tgid)
@@ -201,7 +201,7 @@ int watch_loader(struct watch *w, pid_t tgid, const char *path, uint64_t off, st
 	err = err ? err : hook(w, tgid, l);
 	if (!err)
 		return 0;
-	return err_set(e, ERR_RUNTIME, err, "the loader of process %d cannot be watched: %s", tgid, strerror(-err));
+	return err_set(e, ERR_RUNTIME, err, "cannot watch the loader of process %d: %s", tgid, strerror(-err));
 }
 
 void watch_inherit(struct watch *w, pid_t child, pid_t parent)

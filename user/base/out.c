@@ -460,7 +460,7 @@ int out_scratch(const char *path, struct err *e)
 	}
 	fd = p.dirfd < 0 ? -errno : out_place_unnamed(p.dirfd, O_RDWR, tmp);
 	if (fd < 0)
-		err_set(e, ERR_RUNTIME, fd, "cannot make a scratch file beside %s: %s", p.shown, strerror(-fd));
+		err_set(e, ERR_RUNTIME, fd, "cannot create a scratch file next to %s: %s", p.shown, strerror(-fd));
 	else if (*tmp)
 		unlinkat(p.dirfd, tmp, 0);
 	out_place_fini(&p);

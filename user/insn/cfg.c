@@ -225,7 +225,7 @@ static int find_part(struct cfg *g, const struct cfg_frag *frag, const struct cf
 	to = cfg_cfa(&there, va);
 	buf_fini(&there.cfas);
 	if (!err && (from.base != to.base || (from.base != ELF_CFA_OTHER && from.off != to.off)))
-		return refuse_at(g, -ENOENT, "a jump out with the stack elsewhere", op->va);
+		return refuse_at(g, -ENOENT, "a jump out of the function with another stack depth", op->va);
 	return err;
 }
 
@@ -250,7 +250,7 @@ int cfg_land(struct cfg *g, uint32_t i, uint64_t va, uint32_t *out)
 	err = op_at(g, there, va, out);
 	/* The entry probe would count such a jump as a call. */
 	if (!err && *out == 0)
-		return refuse_at(g, -ENOENT, "it comes back to its own start", op.va);
+		return refuse_at(g, -ENOENT, "it jumps back to its own start", op.va);
 	return err;
 }
 
@@ -420,7 +420,7 @@ static int visit_jmp_indirect(struct cfg *g, uint32_t i)
 	if (err != -ENOENT || g->why[0])
 		return err;
 	if (!at_entry_depth(&cfa))
-		return refuse_at(g, -ENOENT, "an indirect jump that is not understood", op.va);
+		return refuse_at(g, -ENOENT, "an indirect jump of unknown form", op.va);
 	err = op.target_va ? callee_of_slot(g->elf, op.target_va, &callee) : 0;
 	return err ? err : leave(g, i, &callee);
 }
@@ -531,7 +531,7 @@ static int visit_stop(struct cfg *g, uint32_t i)
 
 static int visit_strange(struct cfg *g, uint32_t i)
 {
-	return refuse_at(g, -ENOENT, "an instruction that is not understood", cfg_op(g, i)->va);
+	return refuse_at(g, -ENOENT, "an unsupported instruction", cfg_op(g, i)->va);
 }
 
 static int (*const visits[])(struct cfg *g, uint32_t i) = {
@@ -555,7 +555,7 @@ static int check_tables(struct cfg *g)
 
 		for (uint32_t i = table->first_op + 1; i <= table->jump_op; i++)
 			if (cfg_op(g, i)->joined)
-				return refuse_at(g, -ENOENT, "an indirect jump that is not understood",
+				return refuse_at(g, -ENOENT, "an indirect jump of unknown form",
 						 cfg_op(g, table->jump_op)->va);
 	}
 	return 0;

@@ -209,6 +209,6 @@ int fork_find(struct elf *elf, const struct fork_names *names, struct fork *out,
 		err = find_join(&s, ends_va);
 	if (err || !out->joined.n || !out->invoked.n)
 		return err_set(e, ERR_TARGET, err ? err : -ENOENT,
-			       "where its threads begin and end their work cannot be told by their code");
+			       "its code does not show where threads begin and end their work");
 	return 0;
 }

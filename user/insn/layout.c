@@ -55,7 +55,7 @@ int layout_tls(struct elf *elf, const struct elf_sym *func, struct layout_tls *o
 
 	*out = (struct layout_tls){0};
 	if (!err && !find_tls(&w, out))
-		err = err_set(e, ERR_TARGET, -EILSEQ, "it does not read its thread's variable in a way that is known");
+		err = err_set(e, ERR_TARGET, -EILSEQ, "its code has an unknown form: found no thread-local variable");
 	free(w.code);
 	return err;
 }
@@ -119,9 +119,9 @@ int layout_node(struct elf *elf, const struct elf_sym *func, int32_t *number_off
 	}
 	free(w.code);
 	if (err)
-		return err == -EILSEQ ? err_set(e, ERR_TARGET, err,
-						"it does not hand its number to a profiler in a way that is known")
-				      : err;
+		return err == -EILSEQ
+			       ? err_set(e, ERR_TARGET, err, "its code has an unknown form: found no sequence number")
+			       : err;
 	*number_off = (int32_t)l.off[number];
 	*thread_off = (int32_t)l.off[!number];
 	return 0;
@@ -278,7 +278,8 @@ int layout_record(struct elf *elf, const struct elf_sym *constructor, const stru
 		return err;
 	err = walk_begin(&w, elf, before, e);
 	if (!err && (!find_number(&w, &s, &number) || !find_thread(&s, &thread) || number >= thread))
-		err = err_set(e, ERR_TARGET, -EILSEQ, "it does not keep a call's number in a way that is known");
+		err = err_set(e, ERR_TARGET, -EILSEQ,
+			      "its code has an unknown form: found no field for a call's number");
 	free(w.code);
 	if (!err) {
 		*number_off = (int32_t)number;
@@ -321,7 +322,7 @@ int layout_chain(struct elf *elf, const struct elf_sym *func, const int32_t *kno
 	int err = walk_begin(&w, elf, func, e);
 
 	if (!err && (!find_chain(&w, known, n, &field) || !is_field(field)))
-		err = err_set(e, ERR_TARGET, -EILSEQ, "it does not read its object in a way that is known");
+		err = err_set(e, ERR_TARGET, -EILSEQ, "its code has an unknown form: found no field of its object");
 	free(w.code);
 	if (!err)
 		*field_off = (int32_t)field;
@@ -360,7 +361,7 @@ int layout_tensor(struct elf *elf, const struct elf_sym *func, uint32_t *keys_of
 	int err = walk_begin(&w, elf, func, e);
 
 	if (!err && !find_keys(&w, &off))
-		err = err_set(e, ERR_TARGET, -EILSEQ, "it does not join key sets of tensors in a way that is known");
+		err = err_set(e, ERR_TARGET, -EILSEQ, "its code has an unknown form: found no key sets of tensors");
 	free(w.code);
 	*keys_off = (uint32_t)off;
 	return err;
@@ -391,7 +392,7 @@ int layout_result(struct elf *elf, const struct elf_sym *func, uint64_t *va, str
 	int err = walk_begin(&w, elf, func, e);
 
 	if (!err && !find_result(&w, va))
-		err = err_set(e, ERR_TARGET, -EILSEQ, "it does not return a variable in a way that is known");
+		err = err_set(e, ERR_TARGET, -EILSEQ, "its code has an unknown form: found no returned variable");
 	free(w.code);
 	return err;
 }
@@ -469,5 +470,5 @@ int layout_state(struct elf *elf, const struct elf_sym *func, int32_t *arg_off, 
 		err = -EILSEQ;
 	*arg_off = (int32_t)arg;
 	*flag_off = (int32_t)flag;
-	return err == -EILSEQ ? err_set(e, ERR_TARGET, err, "it does not keep its state in a way that is known") : err;
+	return err == -EILSEQ ? err_set(e, ERR_TARGET, err, "its code has an unknown form: found no state field") : err;
 }

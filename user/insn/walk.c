@@ -18,7 +18,7 @@ int walk_begin(struct walk *w, struct elf *elf, const struct elf_sym *func, stru
 	if (!w->code)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (elf_read_va(elf, func->va, w->code, w->size))
-		return err_set(e, ERR_TARGET, -EIO, "its code cannot be read");
+		return err_set(e, ERR_TARGET, -EIO, "cannot read its code");
 	ZydisDecoderInit(&w->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	return 0;
 }

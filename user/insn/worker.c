@@ -186,10 +186,9 @@ int worker_find(struct elf *elf, struct worker *out, struct err *e)
 	memset(out, 0, sizeof(*out));
 	err = elf_each_call(elf, "pthread_create", on_create, &s);
 	if (s.err || (err < 0 && err != -ENOENT))
-		return err_set(e, ERR_TARGET, s.err ? s.err : err, "its code cannot be read");
+		return err_set(e, ERR_TARGET, s.err ? s.err : err, "cannot read its code");
 	if (!out->npoints)
-		return err_set(e, ERR_TARGET, -ENOENT,
-			       "where its threads begin and end their work cannot be told by their code");
+		return err_set(e, ERR_TARGET, -ENOENT, "its code does not show where threads begin and end their work");
 	return 0;
 }
 
@@ -211,7 +210,7 @@ int worker_find_start(struct elf *elf, uint64_t start_va, uint64_t *va, struct e
 	}
 	cfg_fini(&g);
 	if (err || !found)
-		return err_set(e, ERR_TARGET, err ? err : -ENOENT, "what wakes a team cannot be told by its code");
+		return err_set(e, ERR_TARGET, err ? err : -ENOENT, "its code does not show what wakes a team");
 	return 0;
 }
 
@@ -268,6 +267,6 @@ int worker_find_end(struct elf *elf, uint64_t start_va, uint64_t *va, struct err
 	}
 	buf_fini(&branches);
 	if (err || !found)
-		return err_set(e, ERR_TARGET, err ? err : -ENOENT, "what ends a region cannot be told by its code");
+		return err_set(e, ERR_TARGET, err ? err : -ENOENT, "its code does not show what ends a region");
 	return 0;
 }

@@ -195,7 +195,7 @@ int unwind_open(struct tgt *t, struct unwind **out, struct err *e)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	u->dwfl = dwfl_begin(&files);
 	if (!u->dwfl || report(u, t) || !dwfl_attach_state(u->dwfl, NULL, tgt_pid(t), &threads, u)) {
-		err_set(e, ERR_RUNTIME, -ENOTSUP, "stacks cannot be unwound: %s", dwfl_errmsg(-1));
+		err_set(e, ERR_RUNTIME, -ENOTSUP, "cannot unwind stacks: %s", dwfl_errmsg(-1));
 		unwind_close(u);
 		return e ? e->code : -ENOTSUP;
 	}

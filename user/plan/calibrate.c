@@ -51,7 +51,7 @@ static int check_handle(const struct fields_handle *f, int32_t begin, struct mxb
 	    row->device.off[0] != begin + f->location_off)
 		return err_set(e, ERR_TARGET, -EILSEQ, "its code reads other fields of an allocation");
 	if (row->guard.base != MXBPF_BASE_NONE && !compares(f, row->guard.off[0] - begin))
-		return err_set(e, ERR_TARGET, -EILSEQ, "its code does not show when an allocation is none");
+		return err_set(e, ERR_TARGET, -EILSEQ, "its code does not show how it marks an empty allocation");
 	row->name_type = MXBPF_NAMED_NOT;
 	row->name = row->alt_name = none;
 	return 0;

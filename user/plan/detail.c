@@ -99,7 +99,7 @@ static void find_seq_of_agent(struct plan *plan)
 	while (i < ADP_AGENT_BEFORES && agent->before[i] && elf_find_sym(elf, agent->before[i], &before, NULL))
 		i++;
 	if (i == ADP_AGENT_BEFORES || !agent->before[i])
-		err_set(e, ERR_TARGET, -ENOENT, "%s has no function that hands a call its number", plan->lib->path);
+		err_set(e, ERR_TARGET, -ENOENT, "%s has no function that passes a call its number", plan->lib->path);
 	else if (!elf_find_sym(elf, agent->constructor, &constructor, e) &&
 		 !elf_find_sym(elf, plan->adp->seq.next_symbol, &sym, e) &&
 		 !elf_find_sym(elf, plan->adp->seq.thread_symbol, &sym, e))
@@ -118,7 +118,7 @@ static int find_undefined(struct tgt *t, struct plan *plan, struct err *e)
 
 	err = err ? err : elf_find_sym(elf, args->undefined_symbol, &sym, e);
 	if (err)
-		return err_set(e, ERR_TARGET, err, "no %s with %s is mapped", args->undefined_lib_glob,
+		return err_set(e, ERR_TARGET, err, "no library %s with symbol %s is mapped", args->undefined_lib_glob,
 			       args->undefined_symbol);
 	plan->target.undefined = lib->load_bias + sym.va;
 	plan_image(plan, lib); /* gives it a place in other processes too */
@@ -132,9 +132,8 @@ static bool seen_later(const struct plan *plan, struct err *e)
 
 	for (i = 0; i < plan->nprobes; i++)
 		if (plan->rows[i].by_caller && plan->probes[i].wanted && !plan->probes[i].reason[0])
-			return err_set(
-				e, ERR_TARGET, -ENOTSUP,
-				"operators are probed where they meet, not singly: their arguments are not there");
+			return err_set(e, ERR_TARGET, -ENOTSUP,
+				       "one probe sees all operators, and their arguments are not available there");
 	return false;
 }
 

@@ -73,6 +73,6 @@ int plan_loader(struct tgt *t, struct tgt_lib **lib, uint64_t *off, struct err *
 	if (err)
 		return err;
 	if (elf_find_sym(elf, LOADER_HOOK, &sym, NULL))
-		return err_set(e, ERR_TARGET, -ENOENT, "%s has no hook for debuggers", (*lib)->path);
+		return err_set(e, ERR_TARGET, -ENOENT, "the loader %s has no debugger hook", (*lib)->path);
 	return plan_place(elf, &sym, &entry, off, e);
 }

@@ -325,7 +325,7 @@ static int explain(struct family *f, int err)
 
 	if (err == ENOUGH) {
 		plan_drop_sites(f->plan, p);
-		return plan_refuse(p, "its functions are more than the %u probes that can be attached",
+		return plan_refuse(p, "its functions need more than the %u probes that can be attached",
 				   f->plan->opts.probes_max);
 	}
 	if (err && err != -ENOENT)
@@ -338,7 +338,7 @@ static int explain(struct family *f, int err)
 		return plan_refuse(p, "none of %u functions %s... may be probed: %s", f->nrefused, p->symbol,
 				   f->why.why);
 	if (fam->calls)
-		return plan_refuse(p, "no function that calls %s is recognised in the library", fam->calls);
+		return plan_refuse(p, "found no function in the library that calls %s", fam->calls);
 	return plan_refuse(p, "no symbol %s... in the library", p->symbol);
 }
 

@@ -93,7 +93,7 @@ static void drop_endless_pairs(struct plan *plan)
 		if (!p->wanted || p->reason[0] || row->action != MXBPF_ACT_OPEN || row->end != MXBPF_END_PAIR ||
 		    ends_pairs(plan, row->cls))
 			continue;
-		plan_refuse(p, "its spans would have no end: no probe is there for it");
+		plan_refuse(p, "no probe is left to end its spans");
 		plan_drop_sites(plan, p);
 	}
 }
@@ -111,8 +111,8 @@ static void fit_backend(struct plan *plan)
 		p = largest(plan, false);
 		if (!p)
 			return;
-		plan_refuse(p, "there is no room for its %zu probes beside the others: %u can be attached",
-			    spared(plan, p, false), plan->opts.probes_max);
+		plan_refuse(p, "it needs %zu more probes, but only %u can be attached in total", spared(plan, p, false),
+			    plan->opts.probes_max);
 		plan_drop_sites(plan, p);
 	}
 }
@@ -137,7 +137,7 @@ static void drop_dependent(struct plan *plan)
 
 		if (!p->wanted || p->reason[0] || !on || !on->reason[0])
 			continue;
-		plan_refuse(p, "%s is refused, without which it says nothing", p->row->ends);
+		plan_refuse(p, "it requires %s, which is refused", p->row->ends);
 		plan_drop_sites(plan, p);
 	}
 }

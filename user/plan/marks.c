@@ -41,7 +41,7 @@ void plan_app_marks(struct plan *plan)
 			err = find_vtable(plan->lib->elf, m->classes[k], &plan->mark_vtables[k], &why);
 		if (!err)
 			continue;
-		plan_refuse(p, "its objects cannot be told from others: %s", why.why);
+		plan_refuse(p, "cannot recognise its objects: %s", why.why);
 		plan_drop_sites(plan, p);
 	}
 }
@@ -49,7 +49,7 @@ void plan_app_marks(struct plan *plan)
 static int find_func(struct elf *elf, const char *symbol, struct elf_sym *sym, struct err *e)
 {
 	if (!symbol)
-		return err_set(e, ERR_TARGET, -ENOTSUP, "the runtime has no profiler of its own that is known");
+		return err_set(e, ERR_TARGET, -ENOTSUP, "mxbpf knows no built-in profiler of this runtime");
 	return elf_find_sym(elf, symbol, sym, e);
 }
 
@@ -72,7 +72,7 @@ int plan_app_state(const struct plan *p, struct tgt *t, struct mxbpf_app *out, s
 	if (tgt_read(t, p->lib->load_bias + va, &object, sizeof(object)) ||
 	    (object && (tgt_read(t, object + (uint64_t)state_off, &state, sizeof(state)) ||
 			tgt_read(t, object + (uint64_t)paused_off, &paused, sizeof(paused)))))
-		return err_set(e, ERR_TARGET, -EFAULT, "its profiler's state cannot be read");
+		return err_set(e, ERR_TARGET, -EFAULT, "cannot read the state of its profiler");
 	if (!object)
 		state = tgt_env_number(t, m->autostart_env) > 0;
 	*out = (struct mxbpf_app){.runs = !!state, .paused = paused};

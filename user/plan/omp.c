@@ -64,7 +64,8 @@ static int add_cut(struct lib_plan *p, enum mxbpf_action action, uint64_t va)
 
 	for (i = 0; !err && i < cut.npoints; i++) {
 		if (cut.points[i].cfa_base == CUT_CFA_AT_RBP)
-			return err_set(&p->why, ERR_TARGET, -ENOTSUP, "its frame is told by a word of the stack");
+			return err_set(&p->why, ERR_TARGET, -ENOTSUP,
+				       "its frame address is stored on the stack, which is not supported");
 		err = elf_exec_off(p->elf, cut.points[i].va, &off);
 		err = err ? err : add(p, action, off, plan_cut_cookie(0, &cut.points[i]));
 	}
@@ -219,5 +220,5 @@ int plan_team(struct tgt *t, struct plan *plan, struct plan_probe *p)
 		return 0;
 	if (plan->omp_unseen)
 		return plan_refuse(p, "%.100s: %.140s", plan->omp_unseen->path, why.why);
-	return plan_refuse(p, "no library of OpenMP is mapped (libgomp, libomp, libiomp5)");
+	return plan_refuse(p, "no OpenMP library is mapped (libgomp, libomp, libiomp5)");
 }

@@ -199,9 +199,9 @@ static int find_place(const struct plan *plan, const struct adp_place *p, struct
 	while (p->version && (!plan->version || strcmp(p->version, plan->version)))
 		p++;
 	if (!p->version)
-		return err_set(e, ERR_TARGET, -ENOENT, "where it lies in this build is not known");
+		return err_set(e, ERR_TARGET, -ENOENT, "its address in this build is unknown");
 	if (elf_fde_find(elf, p->va, &fde, e) || fde.start_va != p->va)
-		return err_set(e, ERR_TARGET, -ENOENT, "no function begins where it lies in this build");
+		return err_set(e, ERR_TARGET, -ENOENT, "no function begins at its address in this build");
 	*sym = (struct elf_sym){fde.start_va, fde.end_va - fde.start_va, ELF_SYM_FUNC};
 	return 0;
 }
@@ -258,13 +258,13 @@ int plan_place(struct elf *elf, const struct elf_sym *sym, struct insn_entry *en
 	if (!code)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (elf_read_va(elf, sym->va, code, n))
-		err = err_set(e, ERR_TARGET, -EIO, "its code cannot be read");
+		err = err_set(e, ERR_TARGET, -EIO, "cannot read its code");
 	else
 		err = insn_place_entry(code, n, sym->va, entry, e);
 	if (!err && cut && entry->delta_bytes)
-		err = err_set(e, ERR_TARGET, -ENOTSUP, "its size is not known, so its entry cannot be judged");
+		err = err_set(e, ERR_TARGET, -ENOTSUP, "its size is unknown, so its entry cannot be checked");
 	if (!err && elf_exec_off(elf, sym->va + entry->delta_bytes, off))
-		err = err_set(e, ERR_TARGET, -ENOENT, "it does not lie in an executable segment");
+		err = err_set(e, ERR_TARGET, -ENOENT, "it is not in an executable segment");
 	free(code);
 	return err;
 }
@@ -420,7 +420,8 @@ static int find_runtime(struct tgt *t, struct plan *out, struct err *e)
 	}
 	if (out->lib)
 		return 0;
-	return err_set(e, ERR_TARGET, -ENOENT, "process %d (%s) has no library that mxbpf knows mapped; looked for %s",
+	return err_set(e, ERR_TARGET, -ENOENT,
+		       "process %d (%s) has mapped no library of a supported runtime (looked for %s); try --wait",
 		       tgt_pid(t), tgt_comm(t), plan_looked_for(meant, looked));
 }
 
@@ -446,7 +447,7 @@ static int check_groups(const struct plan *p, struct err *e)
 	for (a = adapters; *a && len < sizeof(others); a++)
 		if (has_group(*a, PROBE_WORK))
 			len += snprintf(others + len, sizeof(others) - len, "%s%s", len ? ", " : "", (*a)->title);
-	return err_set(e, ERR_USAGE, -EINVAL, "--api: no C API of %s is probed, only that of %s", p->adp->title,
+	return err_set(e, ERR_USAGE, -EINVAL, "--api: mxbpf probes no C API of %s, only that of %s", p->adp->title,
 		       others);
 }
 
@@ -496,7 +497,7 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 	}
 	fit_row(t, out, p);
 	if (p->row->ends && probe_named(out, p->row->ends)->reason[0]) {
-		plan_refuse(p, "there is nothing for it to end: %s is refused", p->row->ends);
+		plan_refuse(p, "it ends spans of %s, which is refused", p->row->ends);
 		return 0;
 	}
 	/* A row that exists but is excluded by --ops needs no replacement. */
@@ -508,7 +509,7 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 	if (out->opts.iterations && p->row->iteration)
 		set_iteration_end(out, p);
 	if (p->wanted && p->row->needs && !(p->row->needs & groups))
-		return err_set(e, ERR_USAGE, -EINVAL, "--probes %s needs %s as well: its spans end with those",
+		return err_set(e, ERR_USAGE, -EINVAL, "--probes %s requires %s too, because its spans end with those",
 			       plan_group_name(p->row->group),
 			       plan_group_name((enum probe_group)(p->row->needs & -p->row->needs)));
 	err = resolve_in_lib(t, out, p);
@@ -534,7 +535,7 @@ static int check_iteration_ends(const struct plan *p, struct err *e)
 	for (i = 0; i < buf_count(&p->sites, struct plan_site); i++)
 		if (buf_at(&p->sites, struct plan_site, i)->row->iteration_end[0])
 			return 0;
-	return err_set(e, ERR_TARGET, -ENOENT, "--iterations: nothing in %s tells where an iteration ends",
+	return err_set(e, ERR_TARGET, -ENOENT, "--iterations: no function of %s shows the end of an iteration",
 		       p->lib->path);
 }
 

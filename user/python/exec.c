@@ -51,7 +51,7 @@ struct places {
 
 static int not_known(const struct py_exec *x, struct err *e)
 {
-	return err_set(e, ERR_TARGET, -ENOTSUP, "its Python 3.%u is of another layout than the released one", x->minor);
+	return err_set(e, ERR_TARGET, -ENOTSUP, "its Python 3.%u has another layout than the release", x->minor);
 }
 
 /* Returns 0 if the table is there and its values are possible. */
@@ -63,7 +63,7 @@ static int read_table(const struct py *p, struct py_exec *x, struct places *at, 
 	for (i = 0; i < sizeof(versions) / sizeof(versions[0]) && versions[i].minor != x->minor; i++)
 		;
 	if (i == sizeof(versions) / sizeof(versions[0]))
-		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python 3.%u executes no scripts on request (3.14 does)",
+		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python 3.%u cannot execute scripts on request (3.14 can)",
 			       x->minor);
 	at->support = s = d + versions[i].support;
 	if (tgt_read(p->t, p->runtime, at->d, sizeof(at->d[0]) * (versions[i].support + SUPPORT_WORDS)) ||
@@ -71,7 +71,8 @@ static int read_table(const struct py *p, struct py_exec *x, struct places *at, 
 	    (d[WORD_VERSION] & HEX_FINAL) != HEX_FINAL)
 		return not_known(x, e);
 	if (d[WORD_FREE_THREADED])
-		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python 3.%u is the build without a global lock", x->minor);
+		return err_set(e, ERR_TARGET, -ENOTSUP,
+			       "its Python 3.%u is the free-threaded build, which is not supported", x->minor);
 	for (s = d + WORD_RUNTIME_BYTES; s < at->support + SUPPORT_WORDS; s++)
 		if (*s > OFFSET_MAX)
 			return not_known(x, e);
@@ -108,7 +109,7 @@ static int find_state(const struct py *p, const struct py_exec *x, struct places
 
 	if (!py_word(p, p->runtime + d[WORD_RUNTIME_FINALIZING], &finalizing) ||
 	    !py_word(p, p->runtime + d[WORD_RUNTIME_INTERP], &at->interp) || finalizing || !at->interp)
-		return err_set(e, ERR_TARGET, -ENOENT, "its Python 3.%u has not begun, or is ending", x->minor);
+		return err_set(e, ERR_TARGET, -ENOENT, "its Python 3.%u is starting or ending", x->minor);
 	if (!is_static(p, at, at->interp, d[WORD_INTERP_BYTES]) || !py_word(p, at->interp + d[WORD_INTERP_ID], &id) ||
 	    id)
 		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python 3.%u has several interpreters", x->minor);

@@ -80,9 +80,9 @@ static int choose_layout(struct py *p, const struct tgt_lib *lib, struct err *e)
 	const struct py_layout *l = py_layout_of(minor);
 
 	if (!minor)
-		return err_set(e, ERR_TARGET, -ENOTSUP, "%s does not tell which version of Python it is", lib->path);
+		return err_set(e, ERR_TARGET, -ENOTSUP, "cannot find the Python version of %s", lib->path);
 	if (!l)
-		return err_set(e, ERR_TARGET, -ENOTSUP, "stacks of Python 3.%u are not known (3.8 to 3.13 are)", minor);
+		return err_set(e, ERR_TARGET, -ENOTSUP, "Python 3.%u is not supported (3.8 to 3.13 are)", minor);
 	p->l = *l;
 	return py_describe(p, e);
 }
@@ -128,8 +128,7 @@ static int find_tls(struct py *p, struct err *e)
 	if (!votes[best] || tie)
 		return err_set(
 			e, ERR_TARGET, -ENOTSUP,
-			"the threads of its Python %s keep their states where that is not known (glibc's threads "
-			"are)",
+			"its Python %s keeps thread states in an unknown place (only threads of glibc are supported)",
 			p->l.version);
 	p->l.walk.tls = (int32_t)(best * sizeof(uint64_t));
 	return 0;

@@ -170,11 +170,10 @@ int py_describe(struct py *p, struct err *e)
 	if (!p->l.self_described)
 		return 0;
 	if (tgt_read(p->t, p->runtime, d, sizeof(d)) || memcmp(&d[DESC_COOKIE], PY_COOKIE, sizeof(d[0])))
-		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python %s does not describe itself", p->l.version);
+		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python %s has no table of its offsets", p->l.version);
 	if (d[DESC_FREE_THREADED])
 		return err_set(e, ERR_TARGET, -ENOTSUP,
-			       "its Python %s is the build without a global lock, whose stacks are not known",
-			       p->l.version);
+			       "its Python %s is the free-threaded build, which is not supported", p->l.version);
 	for (i = 0; i < COUNT(described); i++) {
 		uint16_t off = (uint16_t)d[described[i].word];
 
@@ -182,7 +181,7 @@ int py_describe(struct py *p, struct err *e)
 		memcpy((char *)&p->l + described[i].field, &off, sizeof(off));
 	}
 	if (!fit || !fits(&p->l))
-		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python %s is of another layout than the released one",
+		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python %s has another layout than the release",
 			       p->l.version);
 	p->l.walk.code_file = OF_CODE(p->l.code_file);
 	p->l.walk.state_thread -= p->l.walk.state_start;

@@ -222,20 +222,18 @@ static int check(const struct rec_merge *g, struct err *e)
 		b = session_of(g, i);
 		for (k = 0; k < i; k++)
 			if (is_same(session_of(g, k), b))
-				return err_set(e, ERR_RUNTIME, -EEXIST,
-					       "one recording is there twice: that of pid %u on %s", b->pid,
-					       b->hostname);
+				return err_set(e, ERR_RUNTIME, -EEXIST, "the recording of pid %u on %s is given twice",
+					       b->pid, b->hostname);
 		if (strcmp(build_of(a), build_of(b)))
-			return err_set(
-				e, ERR_RUNTIME, -ENOTSUP,
-				"they are of different builds of the runtime (%s of %s, %s of %s): report each by "
-				"itself",
-				a->nlibs ? a->libs[0].runtime : "none", a->hostname,
-				b->nlibs ? b->libs[0].runtime : "none", b->hostname);
+			return err_set(e, ERR_RUNTIME, -ENOTSUP,
+				       "they are of different builds of the runtime (%s of %s, %s of %s): report each "
+				       "separately",
+				       a->nlibs ? a->libs[0].runtime : "none", a->hostname,
+				       b->nlibs ? b->libs[0].runtime : "none", b->hostname);
 		if (!alike(a, b))
 			return err_set(e, ERR_RUNTIME, -ENOTSUP,
-				       "they were not recorded alike (--stats, --sample, --shapes, --counters, "
-				       "--memory and the like): report each by itself");
+				       "they were recorded with different options (--stats, --sample, --shapes, "
+				       "--counters, --memory and the like): report each separately");
 	}
 	return 0;
 }
@@ -524,7 +522,8 @@ int rec_reader_merge(struct rec_reader **parts, unsigned n, struct rec_reader **
 		free(g);
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	}
-	err = n > MDL_HOSTS_MAX ? err_set(e, ERR_USAGE, -E2BIG, "at most %d recordings", MDL_HOSTS_MAX) : check(g, e);
+	err = n > MDL_HOSTS_MAX ? err_set(e, ERR_USAGE, -E2BIG, "cannot merge more than %d recordings", MDL_HOSTS_MAX)
+				: check(g, e);
 	if (!err) {
 		place_hosts(g);
 		err = merge_session(g, &session);

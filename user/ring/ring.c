@@ -161,7 +161,7 @@ int ring_start(int ring_fd, ring_chunk_fn fn, void *ctx, struct ring **out, stru
 	pthread_cond_init(&r->changed, NULL);
 	r->rb = ring_buffer__new(ring_fd, on_record, r, NULL);
 	if (!r->rb) {
-		err = err_set(e, ERR_RUNTIME, -errno, "the ring buffer cannot be mapped: %s", strerror(errno));
+		err = err_set(e, ERR_RUNTIME, -errno, "cannot map the ring buffer: %s", strerror(errno));
 		goto fail;
 	}
 	err = thread_start(&r->consumer, consume, r);
@@ -174,7 +174,7 @@ int ring_start(int ring_fd, ring_chunk_fn fn, void *ctx, struct ring **out, stru
 		__atomic_store_n(&r->stopping, true, __ATOMIC_RELEASE);
 		pthread_join(r->consumer, NULL);
 	}
-	err_set(e, ERR_RUNTIME, err, "no thread could be started: %s", strerror(-err));
+	err_set(e, ERR_RUNTIME, err, "cannot start a thread: %s", strerror(-err));
 fail:
 	ring_free(r);
 	return err;

@@ -320,7 +320,7 @@ static int agent_open(struct src *s, struct err *e)
 		return 0;
 	close(a->stop_fd);
 	a->stop_fd = -1;
-	return err_set(e, ERR_RUNTIME, err, "a thread cannot be started: %s", strerror(-err));
+	return err_set(e, ERR_RUNTIME, err, "cannot start a thread: %s", strerror(-err));
 }
 
 /*

@@ -87,7 +87,7 @@ static int open_mapped(struct look *k, struct err *e)
 			       "CAP_SYS_ADMIN can still open it; run mxbpf with sudo",
 			       k->name, k->t->label);
 	if (direct == -ENOENT)
-		return refuse(k, -ENOENT, e, "is not mapped there any more");
+		return refuse(k, -ENOENT, e, "is no longer mapped there");
 	return tgt_fail(k->t, fd == -ENOENT || fd == -ESTALE ? direct : fd, "the mapped files", e);
 }
 
@@ -123,7 +123,8 @@ static int find_bias(struct look *k, struct err *e)
 		return 0;
 	}
 	return refuse(k, -ESTALE, e,
-		      "has no executable segment at the mapped offset: overwritten in place? Restart the job");
+		      "has no executable segment at the mapped offset: it may have been overwritten in place; restart "
+		      "the job");
 }
 
 /* Reads the bytes that the process has at an address of the file. */
@@ -133,7 +134,7 @@ static int read_loaded(const struct look *k, uint64_t va, void *buf, size_t n, s
 
 	if (err == -ESRCH || err == -EPERM)
 		return tgt_fail(k->t, err, "the memory", e);
-	return err ? refuse(k, -ESTALE, e, "is not in memory as the file says: restart the job") : 0;
+	return err ? refuse(k, -ESTALE, e, "differs in memory from the file: restart the job") : 0;
 }
 
 /* Checks that the build-id in the process's memory equals that of the file. */
@@ -157,7 +158,7 @@ static int check_build_id(struct look *k, struct err *e)
 		lib->build_id_bytes = elf_build_id_of_notes(notes, n, lib->build_id);
 	}
 	if (!lib->build_id_bytes)
-		return k->same_inode ? 0 : refuse(k, -ESTALE, e, "has no build-id to tell it from other files");
+		return k->same_inode ? 0 : refuse(k, -ESTALE, e, "has no build-id, so it cannot be identified");
 	if (elf_build_id(k->f, id) == lib->build_id_bytes && !memcmp(id, lib->build_id, lib->build_id_bytes))
 		return 0;
 	return refuse(k, -ESTALE, e, "was overwritten in place since it was loaded (other build-id): restart the job");
@@ -190,7 +191,8 @@ static int await_loader(const struct look *k, const Elf64_Phdr *dynamic, struct 
 			return tgt_fail(k->t, -ESRCH, "the memory", e);
 		nanosleep(&nap, NULL);
 	}
-	return refuse(k, -EAGAIN, e, "is mapped in part only: is the process stopped while it loads it? Try again");
+	return refuse(k, -EAGAIN, e,
+		      "is only partly mapped: the process may be stopped while it loads the file; try again");
 }
 
 /*

@@ -108,8 +108,8 @@ int tgt_fail(const struct tgt *t, int code, const char *what, struct err *e)
 {
 
 	if (code == -ESRCH || code == -ENOENT || (t->pidfd >= 0 && tgt_gone(t)))
-		return err_set(e, ERR_TARGET, -ESRCH,
-			       "process %s exited or became another program while it was looked at", t->label);
+		return err_set(e, ERR_TARGET, -ESRCH, "process %s exited or called exec while mxbpf inspected it",
+			       t->label);
 	if (code == -EACCES || code == -EPERM)
 		return err_set(e, ERR_PRIVILEGE, code, "no permission to read %s of process %s: %s", what, t->label,
 			       forbidden_by());
@@ -213,7 +213,7 @@ static int identify(struct tgt *t, struct err *e)
 	fmt_safe(safe, sizeof(safe), t->comm, strlen(t->comm));
 	snprintf(t->label, sizeof(t->label), "%d (%s)", t->pid, safe);
 	if (flags & PF_KTHREAD)
-		err = err_set(e, ERR_TARGET, -EINVAL, "%s is a kernel thread: there is no program in it", t->label);
+		err = err_set(e, ERR_TARGET, -EINVAL, "%s is a kernel thread, which runs no program", t->label);
 	else if ((state == 'Z' || state == 'X') && threads > 1)
 		err = err_set(e, ERR_TARGET, -ESRCH,
 			      "the main thread of process %s has exited: the kernel hides the rest", t->label);
