@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "elf/names.h"
+#include "insn/cut.h"
 #include "insn/flow.h"
 
 /* A name that is longer counts as unknown, because its end would be missing. */
-#define NAME_BYTES 4096
+#define NAME_BYTES	 4096
+#define IMPORT_SLOTS_MAX 8
 
 #define THROWS	     CALLEE_THROWS, FLOW_LEVEL_THROW
 #define STOPS	     CALLEE_STOPS, 0
@@ -82,8 +84,6 @@ static const struct {
 	{WHOLE("__errno_location"), FREES},
 	{WHOLE("__tls_get_addr"), FREES},
 	{BEGIN("_ZNSs4_Rep10_M_destroyE"), FREES},
-	/* The end of MXNet's own account of a call. */
-	{WHOLE("_ZN5mxnet11on_exit_apiEv"), FREES},
 
 	{END("D0Ev"), DESTROYS},
 	{END("D1Ev"), DESTROYS},
@@ -240,6 +240,30 @@ static int find_at(struct elf *elf, uint64_t va, struct callee *out)
 int callee_at(struct elf *elf, uint64_t va, struct callee *out)
 {
 	return noted(elf, NOTE_AT, va, find_at, out);
+}
+
+static int note_frees(struct elf *elf, unsigned kind, uint64_t va)
+{
+	const struct callee frees = {FREES, false, false};
+	uint64_t *note = elf_note(elf, kind, va);
+
+	if (!note)
+		return -ENOMEM;
+	*note = packed(&frees);
+	return 0;
+}
+
+int cut_allow(struct elf *elf, const char *symbol)
+{
+	uint64_t slots[IMPORT_SLOTS_MAX];
+	struct elf_sym sym = {0};
+	int n = elf_import_slots(elf, symbol, slots, IMPORT_SLOTS_MAX), err = n == -ENOMEM ? n : 0, i;
+
+	for (i = 0; !err && i < n && i < IMPORT_SLOTS_MAX; i++)
+		err = note_frees(elf, NOTE_OF_SLOT, slots[i]);
+	if (!err && !elf_find_sym(elf, symbol, &sym, NULL) && sym.type == ELF_SYM_FUNC)
+		err = note_frees(elf, NOTE_AT, sym.va);
+	return err;
 }
 
 int callee_name(struct elf *elf, uint64_t va, char *name, size_t max)

@@ -49,4 +49,10 @@ struct cut {
  */
 int cut_find(struct elf *elf, uint64_t entry_va, struct cut *out, struct err *e);
 
+/*
+ * Allows cuts of this file before calls of a function that never throws and does no work worth timing. Call it before
+ * cut_find(), which remembers what callees do. Returns 0 or -ENOMEM.
+ */
+int cut_allow(struct elf *elf, const char *symbol);
+
 #endif

@@ -84,6 +84,8 @@ int now_begin(struct tgt *t, const struct plan *p, struct now **out, struct err 
 	n->plan = p;
 	if (py_open(t, &n->py, NULL)) /* Python is optional here, so report no error */
 		n->py = NULL;
+	else
+		py_set_module_file(n->py, p->adp->module_file);
 	n->threads = list_threads(t, &n->n);
 	if (!n->n || tgt_gone(t)) {
 		now_free(n);

@@ -11,6 +11,7 @@
 #include "adapter/adapter.h"
 #include "elf/hidden.h"
 #include "elf/unwind.h"
+#include "insn/cut.h"
 #include "insn/layout.h"
 #include "mxbpf_kv.h"
 #include "plan/early.h"
@@ -562,6 +563,8 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 		err = tgt_lib_elf(t, out->lib, &elf, e);
 	if (!err)
 		err = plan_check_packed(t, out->adp, out->lib, o->agent, e);
+	if (!err && out->adp->call_end && cut_allow(elf, out->adp->call_end))
+		err = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (!err)
 		err = check_groups(out, e);
 	if (err)

@@ -248,6 +248,8 @@ struct adp {
 	/* Operators that allocate on behalf of their caller, who owns the memory; NULL-terminated */
 	const char *const *lenders;
 	const char *object_scope; /* NAMED_OBJECT: this scope is removed from names of classes; NULL: none */
+	const char *call_end;	  /* function at the end of calls that never throws and does no work; NULL: none */
+	const char *module_file;  /* Python file whose frames are between a module's call and its work; NULL: none */
 	struct adp_agent agent;
 };
 

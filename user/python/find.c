@@ -177,3 +177,8 @@ const struct mxbpf_python *py_offsets(const struct py *p)
 {
 	return &p->l.walk;
 }
+
+void py_set_module_file(struct py *p, const char *file)
+{
+	p->module_file = file;
+}

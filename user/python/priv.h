@@ -36,8 +36,9 @@ const struct py_layout *py_layout_of(unsigned minor); /* NULL: unknown version *
 struct py {
 	struct tgt *t;
 	const struct tgt_lib *lib;
-	struct py_layout l; /* as it is in this process */
-	uint64_t runtime;   /* addresses of _PyRuntime and of the types of code objects, strings and bytes */
+	struct py_layout l;	 /* as it is in this process */
+	const char *module_file; /* borrowed; NULL: none */
+	uint64_t runtime;	 /* addresses of _PyRuntime and of the types of code objects, strings and bytes */
 	uint64_t code_type, text_type, bytes_type;
 	struct hash codes; /* (address, print) -> struct code *, owned */
 };

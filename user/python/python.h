@@ -22,6 +22,11 @@ struct py;
  */
 int py_open(struct tgt *t, struct py **out, struct err *e);
 void py_close(struct py *p); /* NULL is legal */
+/*
+ * Sets the end of the path of the file whose frames are between the call of a module and the module's work. Stacks then
+ * name such modules. Borrowed; NULL: none. Call it before the first stack is read.
+ */
+void py_set_module_file(struct py *p, const char *file);
 
 const char *py_version(const struct py *p); /* "3.11" */
 /* Returns the file with the interpreter; borrowed from its target. */

@@ -27,15 +27,12 @@
 #define LOST_LINE "[its code is gone]"
 #define CUT_LINE  "..."
 
-/* The file of nn.Module, whose frames are between a module's call and what it does. */
-#define MODULE_FILE "torch/nn/modules/module.py"
-
 struct code {
 	char *file, *name;
 	uint8_t *lines;
 	size_t lines_bytes;
 	uint32_t first;
-	bool of_module; /* it is in MODULE_FILE */
+	bool of_module; /* it is in the module file: py_set_module_file() */
 };
 
 static void code_free(struct code *c)
@@ -205,7 +202,7 @@ static struct code *read_code(const struct py *p, const struct mxbpf_stack_frame
 		code_free(c);
 		return NULL;
 	}
-	c->of_module = fmt_ends_with(c->file, MODULE_FILE);
+	c->of_module = p->module_file && fmt_ends_with(c->file, p->module_file);
 	return c;
 }
 
@@ -267,8 +264,8 @@ static void class_name(const struct py *p, uint64_t type, char name[NAME_BYTES_M
 }
 
 /*
- * The module in whose call frame i is the first that is not nn.Module's own: outwards from it, nn.Module's frames. "":
- * it is called by something else.
+ * Copies the class of the module that called frame i. The frames outside of frame i must be in the module file, and one
+ * of them has the module. The name is "" if anything else called frame i.
  */
 static void module_name(const struct py *p, const struct mxbpf_stack *s, const struct code *const *codes, unsigned i,
 			char name[NAME_BYTES_MAX])

@@ -34,6 +34,8 @@ int sym_python_open(struct sym *s, struct err *e)
 	err = py_open(s->o.target, &s->stacks->first.py, e);
 	if (err)
 		sym_stacks_free(s);
+	else
+		py_set_module_file(s->stacks->first.py, s->o.plan->adp->module_file);
 	return err;
 }
 
@@ -62,6 +64,8 @@ static struct interp *interp_new(struct sym *s, uint32_t tgid)
 		return NULL;
 	if (!tgt_open((pid_t)tgid, &i->owned, &e))
 		py_open(i->owned, &i->py, &e);
+	if (i->py)
+		py_set_module_file(i->py, s->o.plan->adp->module_file);
 	if (i->py && memcmp(py_offsets(i->py), sym_python(s), sizeof(*sym_python(s)))) {
 		err_set(&e, ERR_TARGET, -ENOTSUP, "it runs another Python, %s", py_version(i->py));
 		py_close(i->py);
