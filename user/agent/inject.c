@@ -43,55 +43,35 @@ void inject_tell(const struct inject *x, enum agt_step step)
 
 /* ---- checks before the process is touched */
 
-/* Returns the value of a field of /proc/PID/task/TID/status, or NULL. */
-static const char *status_field(const char *text, const char *name)
-{
-	const char *at = strstr(text, name);
-
-	return at ? at + strlen(name) + strspn(at + strlen(name), "\t ") : NULL;
-}
-
-/* Returns 0 or -errno. The text is cut at max bytes. */
-static int read_status(pid_t pid, pid_t tid, char *text, size_t max)
-{
-	char path[64];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -ESRCH;
-	n = read(fd, text, max - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	return n > 0 ? 0 : -ESRCH;
-}
-
 int inject_ended(const struct inject *x, struct err *e)
 {
 	return err_set(e, ERR_TARGET, -ESRCH, "cannot load the agent: process %d has ended", x->pid);
 }
 
-static int refuse_thread(const struct inject *x, pid_t tid, struct err *e)
+static int refuse_status(const struct inject *x, const char *status, struct err *e)
 {
-	const char *tracer, *features;
-	char text[4096];
+	const char *tracer = tgt_status_field(status, "TracerPid"),
+		   *features = tgt_status_field(status, "x86_Thread_features");
 
-	if (read_status(x->pid, tid, text, sizeof(text)))
-		return -ESRCH; /* the thread or the process has ended */
-	tracer = status_field(text, "\nTracerPid:");
 	if (tracer && atoi(tracer))
 		return err_set(e, ERR_TARGET, -EBUSY,
 			       "cannot load the agent: process %d is traced by process %d (a debugger, strace); end "
 			       "the tracer "
 			       "first",
 			       x->pid, atoi(tracer));
-	features = status_field(text, "\nx86_Thread_features:");
 	if (features && strstr(features, "shstk") && strstr(features, "shstk") < strchrnul(features, '\n'))
 		return err_set(e, ERR_TARGET, -ENOTSUP,
 			       "cannot load the agent: process %d uses a shadow stack, which is not supported", x->pid);
 	return 0;
+}
+
+static int refuse_thread(const struct inject *x, pid_t tid, struct err *e)
+{
+	struct buf status = {0};
+	int err = tgt_peek_status(x->pid, tid, &status) ? -ESRCH : refuse_status(x, status.data, e);
+
+	buf_fini(&status);
+	return err;
 }
 
 static int refuse(struct inject *x, struct err *e)
@@ -150,7 +130,7 @@ static int look(struct inject *x, struct err *e)
 static int choose_signal(const char *status)
 {
 	static const int candidates[] = {SIGURG, SIGWINCH, SIGCHLD, SIGCONT};
-	const char *blocked = status_field(status, "\nSigBlk:"), *caught = status_field(status, "\nSigCgt:");
+	const char *blocked = tgt_status_field(status, "SigBlk"), *caught = tgt_status_field(status, "SigCgt");
 	unsigned long long not_these;
 	unsigned i;
 
@@ -163,12 +143,25 @@ static int choose_signal(const char *status)
 	return 0;
 }
 
+static int read_status(struct inject *x)
+{
+	const char *seccomp;
+	struct buf status = {0};
+	int err = tgt_peek_status(x->pid, x->remote.tid, &status);
+
+	if (!err) {
+		x->remote.signal = choose_signal(status.data);
+		seccomp = tgt_status_field(status.data, "Seccomp");
+		x->filtered = seccomp && *seccomp != '0';
+	}
+	buf_fini(&status);
+	return err;
+}
+
 static int seize(struct inject *x, struct err *e)
 {
 	const struct timespec pause = {.tv_nsec = POLL_NS};
 	struct remote *r = &x->remote;
-	const char *seccomp;
-	char text[4096];
 	unsigned tries;
 	int err;
 
@@ -178,12 +171,9 @@ static int seize(struct inject *x, struct err *e)
 	for (r->signal = 0, tries = 0; !r->signal && tries < SIGNAL_TRIES; tries++) {
 		if (tries)
 			nanosleep(&pause, NULL);
-		if (read_status(x->pid, r->tid, text, sizeof(text)))
+		if (read_status(x))
 			return -EAGAIN;
-		r->signal = choose_signal(text);
 	}
-	seccomp = status_field(text, "\nSeccomp:");
-	x->filtered = seccomp && *seccomp != '0';
 	if (!r->signal)
 		return err_set(
 			e, ERR_TARGET, -EBUSY,

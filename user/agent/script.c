@@ -77,16 +77,14 @@ static uint64_t box_at(const struct py_exec *x)
  */
 static int refuse_filter(struct tgt *t, struct err *e)
 {
-	char path[32], line[128];
-	bool filtered = false;
-	FILE *f;
+	const char *seccomp = NULL;
+	struct buf status = {0};
+	bool filtered;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", tgt_pid(t));
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		filtered |= !strncmp(line, "Seccomp:", 8) && atoi(line + 8);
-	if (f)
-		fclose(f);
+	if (!tgt_peek_status(tgt_pid(t), tgt_pid(t), &status))
+		seccomp = tgt_status_field(status.data, "Seccomp");
+	filtered = seccomp && atoi(seccomp);
+	buf_fini(&status);
 	return filtered ? err_set(e, ERR_TARGET, -EPERM, "it has a seccomp filter, which may forbid what a script does")
 			: 0;
 }

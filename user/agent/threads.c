@@ -6,23 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/target.h"
+
 uint32_t threads_its_number(pid_t pid, pid_t tid, unsigned *levels)
 {
-	char path[64], line[256], *at = NULL, *end;
+	struct buf status = {0};
 	uint32_t number = 0, next;
-	FILE *f;
+	const char *at = NULL;
+	char *end;
 
 	*levels = 0;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	f = fopen(path, "re");
-	while (f && !at && fgets(line, sizeof(line), f))
-		at = strncmp(line, "NSpid:", 6) ? NULL : line + 6;
-	if (f)
-		fclose(f);
-	for (; at && (next = (uint32_t)strtoul(at, &end, 10), end != at); at = end) {
+	if (!tgt_peek_status(pid, tid, &status))
+		at = tgt_status_field(status.data, "NSpid");
+	while (at && *at != '\n' && (next = (uint32_t)strtoul(at, &end, 10), end != at)) {
 		number = next;
 		++*levels;
+		at = end;
 	}
+	buf_fini(&status);
 	return number;
 }
 

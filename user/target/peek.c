@@ -11,7 +11,8 @@
 
 #include "target/priv.h"
 
-#define CONTAINER_ID_DIGITS 64 /* in ids of docker, containerd, podman, cri-o, and therefore kubernetes */
+#define STATUS_MAX_BYTES    (64u << 10) /* a process may be in thousands of groups */
+#define CONTAINER_ID_DIGITS 64		/* in ids of docker, containerd, podman, cri-o, and therefore kubernetes */
 
 static int slurp_proc(pid_t pid, const char *name, size_t cap, struct buf *out)
 {
@@ -86,6 +87,26 @@ int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32])
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
 	return tgt_slurp_comm(AT_FDCWD, path, comm);
+}
+
+int tgt_peek_status(pid_t pid, pid_t tid, struct buf *text)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+	return tgt_slurp(AT_FDCWD, path, STATUS_MAX_BYTES, text);
+}
+
+const char *tgt_status_field(const char *text, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; text; text = strchr(text, '\n')) {
+		text += *text == '\n';
+		if (!strncmp(text, name, n) && text[n] == ':')
+			return text + n + 1 + strspn(text + n + 1, "\t ");
+	}
+	return NULL;
 }
 
 /* Takes the last id, which is that of the innermost container. */

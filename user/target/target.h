@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "elf/elf.h"
 
@@ -92,7 +93,15 @@ pid_t tgt_peek_parent(pid_t pid); /* 0: no parent, or the process has ended */
 /* Reads the name of a thread. Returns 0, or -errno with "" if it has ended. */
 int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32]);
 
-/* What a thread is doing at one moment. */
+/*
+ * Reads /proc/PID/task/TID/status into text, with a NUL that is not counted. The caller frees text in any case. Returns
+ * 0 or -errno.
+ */
+int tgt_peek_status(pid_t pid, pid_t tid, struct buf *text);
+/* Returns the value of a field such as "TracerPid" in that text, without leading blanks, or NULL. */
+const char *tgt_status_field(const char *text, const char *name);
+
+/* A thread's activity at one moment. */
 struct tgt_doing {
 	char state;	   /* as in /proc/PID/stat; 0: it has ended */
 	int32_t syscall;   /* number of the system call in which it sleeps; -1: none */
