@@ -87,7 +87,7 @@ static void test_handle(void)
 	{
 		guarded.guard = (struct mxbpf_fetch){.base = MXBPF_BASE_ARG2, .nderef = 1, .off = {8}};
 		CHECK(calibrated(STORAGE "5AllocEPNS_7Storage6HandleE", ADP_SHOWN_HANDLE, &guarded) &&
-		      strstr(why, "when an allocation is none"));
+		      strstr(why, "how it marks an empty allocation"));
 	}
 }
 
