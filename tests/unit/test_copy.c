@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "feature/slow/slow.h"
+#include "feature/steps/steps.h"
 #include "mxbpf_kv.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
@@ -16,7 +18,7 @@
 #define API	  MXBPF_CLASS_API
 #define OP	  MXBPF_CLASS_OPERATOR
 #define CPU0	  MXBPF_DEVICE(1, 0)
-#define NSLOW	  (MDL_SLOW_MAX + 20)
+#define NSLOW	  (SLOW_MAX + 20)
 #define ROUND_NS  1000000000ull
 #define TYPICAL	  1000
 #define SLOW_NS	  1000000ull
@@ -293,7 +295,7 @@ static void test_kinds(void)
 		CHECK(n[emitted[i]]);
 		if (!n[emitted[i]])
 			printf("# kind %u\n", emitted[i]);
-		n[emitted[i]] = emitted[i] == MXBPF_SLOW ? n[MXBPF_SLOW] - MDL_SLOW_MAX : 0;
+		n[emitted[i]] = emitted[i] == MXBPF_SLOW ? n[MXBPF_SLOW] - SLOW_MAX : 0;
 	}
 	for (i = 0; i < 64; i++)
 		CHECK(!n[i]); /* a new kind needs an entry in the list above, and records in a round */
@@ -366,9 +368,9 @@ static void test_iterations(void)
 	size_t na, nb;
 
 	CHECK(!mdl_emit(m, &before));
-	b = mdl_iterations(copy, &nb);
-	CHECK(emits(m, &before)); /* mdl_iterations() ends the iteration of the copy, but not of the model */
-	a = mdl_iterations(m, &na);
+	b = steps_iterations(copy, &nb);
+	CHECK(emits(m, &before)); /* steps_iterations() ends the iteration of the copy, but not of the model */
+	a = steps_iterations(m, &na);
 	CHECK(na == nb && na && !memcmp(a, b, na * sizeof(*a)));
 	buf_fini(&before);
 	mdl_free(m);
@@ -379,7 +381,7 @@ static size_t niterations(struct mdl *m)
 {
 	size_t n;
 
-	mdl_iterations(m, &n);
+	steps_iterations(m, &n);
 	return n;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests estimates of floating-point operations, and how sinks show output shapes. */
+#include "feature/flops/flops.h"
 #include "view/view.h"
 
 #include <stdlib.h>
@@ -16,23 +17,23 @@
 
 static char dir[] = "/tmp/mxbpf-test-XXXXXX";
 
-static enum mdl_estimate estimate(const char *name, const char *in, const char *in_types, const char *out,
-				  uint64_t *flops)
+static enum flops_estimate estimate(const char *name, const char *in, const char *in_types, const char *out,
+				    uint64_t *flops)
 {
 	char text[512];
 	int n = snprintf(text, sizeof(text), "%s\n%s\n[]\n%s\n[]", in, in_types, out);
 
 	*flops = 0;
-	return mdl_estimate(name, strlen(name), text, (size_t)n, flops);
+	return flops_estimate(name, strlen(name), text, (size_t)n, flops);
 }
 
 /* Checks an estimate; flops 0: none is expected. */
 static void check(const char *name, const char *in, const char *out, uint64_t flops)
 {
 	uint64_t got;
-	enum mdl_estimate known = estimate(name, in, "[]", out, &got);
+	enum flops_estimate known = estimate(name, in, "[]", out, &got);
 
-	CHECK(known == (flops ? MDL_FLOPS_KNOWN : MDL_FLOPS_UNKNOWN) && got == flops);
+	CHECK(known == (flops ? FLOPS_KNOWN : FLOPS_UNKNOWN) && got == flops);
 	if (got != flops)
 		printf("# %s %s -> %s: %llu, not %llu\n", name, in, out, (unsigned long long)got,
 		       (unsigned long long)flops);
@@ -94,10 +95,10 @@ static void test_unknown(void)
 	size_t i;
 
 	for (i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-		CHECK(estimate(none[i].name, none[i].in, none[i].types, none[i].out, &flops) == MDL_FLOPS_UNKNOWN &&
+		CHECK(estimate(none[i].name, none[i].in, none[i].types, none[i].out, &flops) == FLOPS_UNKNOWN &&
 		      !flops);
-	CHECK(estimate("sum", "[[2]]", "[]", "[[1]]", &flops) == MDL_FLOPS_OTHER);
-	CHECK(mdl_estimate("dot", 3, NULL, 0, &flops) == MDL_FLOPS_UNKNOWN);
+	CHECK(estimate("sum", "[[2]]", "[]", "[[1]]", &flops) == FLOPS_OTHER);
+	CHECK(flops_estimate("dot", 3, NULL, 0, &flops) == FLOPS_UNKNOWN);
 }
 
 /* Truncates a text at every length and damages each of its characters, for the sanitizers. */
@@ -113,7 +114,7 @@ static void test_hostile(void)
 
 		if (i >= len)
 			text[i - len] = '\n';
-		mdl_estimate("Convolution", 11, text, strlen(text), &flops);
+		flops_estimate("Convolution", 11, text, strlen(text), &flops);
 		free(text);
 	}
 	CHECK(true);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests how gauge readings are folded over a window, and the sentences about them. */
+#include "feature/machine/machine.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -75,14 +76,14 @@ static bool says(struct buf *b, const char *text)
 
 static bool same_rows(const struct mdl *a, const struct mdl *b)
 {
-	const struct mdl_gauge_row *x, *y;
+	const struct machine_row *x, *y;
 	size_t n, m, i;
 
-	x = mdl_gauge_rows(a, &n);
-	y = mdl_gauge_rows(b, &m);
+	x = machine_rows(a, &n);
+	y = machine_rows(b, &m);
 	for (i = 0; i < n && n == m; i++)
 		if (x[i].id != y[i].id || x[i].scope != y[i].scope ||
-		    memcmp(&x[i].first_ns, &y[i].first_ns, sizeof(x[i]) - offsetof(struct mdl_gauge_row, first_ns)))
+		    memcmp(&x[i].first_ns, &y[i].first_ns, sizeof(x[i]) - offsetof(struct machine_row, first_ns)))
 			return false;
 	return n == m;
 }
@@ -90,7 +91,7 @@ static bool same_rows(const struct mdl *a, const struct mdl *b)
 static void test_folding(void)
 {
 	struct mdl *m = mdl_new(), *again = mdl_new();
-	const struct mdl_gauge_row *r;
+	const struct machine_row *r;
 	struct buf b = {0};
 	size_t n;
 
@@ -102,9 +103,9 @@ static void test_folding(void)
 		put_gauge(&b, MXBPF_GAUGE_THROTTLED, 1, 10 * S, 960, 0);
 		put_gauge(&b, MXBPF_GAUGE_THROTTLED, 1, 11 * S, 7, 0);
 		CHECK(!feed(m, &b));
-		r = mdl_gauge_row(m, MXBPF_GAUGE_THROTTLED, 1);
+		r = machine_row(m, MXBPF_GAUGE_THROTTLED, 1);
 		CHECK(r && r->difference == 60 && r->elapsed_ns == 3 * S && r->first == 100 && r->last == 7);
-		CHECK(!mdl_gauge_row(m, MXBPF_GAUGE_THROTTLED, 2));
+		CHECK(!machine_row(m, MXBPF_GAUGE_THROTTLED, 2));
 	}
 	TEST("a level has extremes and a mean, and \"no limit\" counts for neither")
 	{
@@ -112,14 +113,14 @@ static void test_folding(void)
 		put_gauge(&b, MXBPF_GAUGE_MEMORY_MAX, 1, 2 * S, 30, 0);
 		put_gauge(&b, MXBPF_GAUGE_MEMORY_MAX, 1, 3 * S, 10, 0);
 		CHECK(!feed(m, &b));
-		r = mdl_gauge_row(m, MXBPF_GAUGE_MEMORY_MAX, 1);
+		r = machine_row(m, MXBPF_GAUGE_MEMORY_MAX, 1);
 		CHECK(r && r->count == 2 && r->sum == 40 && r->min == 10 && r->max == 30);
 		CHECK(r && r->first == MXBPF_GAUGE_NO_LIMIT && r->last == 10);
 	}
 	TEST("an emitted model has the same gauges after it is read again")
 	{
 		CHECK(!mdl_emit(m, &b) && !feed(again, &b));
-		mdl_gauge_rows(again, &n);
+		machine_rows(again, &n);
 		CHECK(n == 2 && same_rows(m, again));
 	}
 	TEST("the sum of several processes has each reading once")
@@ -135,7 +136,7 @@ static void test_folding(void)
 		put_gauge(&b, 0, 0, 1, 1, 0);
 		put_gauge(&b, 65535, 65535, 1, 1, 0);
 		CHECK(!feed(m, &b));
-		mdl_gauge_rows(m, &n);
+		machine_rows(m, &n);
 		CHECK(n == 2);
 		put_gauge(&b, 1, 0, 1, 1, 0);
 		((struct mxbpf_rec *)b.data)->size = 24;

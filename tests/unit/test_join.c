@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests how backward nodes are joined to the forward operators that made them. */
+#include "feature/backward/backward.h"
 #include "model/model.h"
 
 #include <string.h>
@@ -40,7 +41,7 @@ static struct mxbpf_join of(struct mdl *m, uint64_t name_id, uint32_t tgid)
 	const struct mxbpf_join *const *joins;
 	size_t n, i;
 
-	joins = mdl_joins(m, &n);
+	joins = backward_joins(m, &n);
 	for (i = 0; i < n; i++)
 		if (joins[i]->name_id == name_id && joins[i]->h.tgid == tgid)
 			return *joins[i];
@@ -51,7 +52,7 @@ static size_t njoins(struct mdl *m)
 {
 	size_t n;
 
-	mdl_joins(m, &n);
+	backward_joins(m, &n);
 	return n;
 }
 
@@ -146,12 +147,12 @@ static void test_unknown(void)
 	feed(m, &(struct call){MUL, 150, 5, SEQ(4), SEQ(3), false, 0, 0});
 	feed(m, &(struct call){CONV_BACKWARD, 200, 7, SEQ(4), 0, true, 0, 0});
 	CHECK(of(m, MUL_BACKWARD, 77).deep_total_ns == 7 && njoins(m) == 1);
-	for (i = 0; i <= MDL_MAKERS_MAX; i++)
+	for (i = 0; i <= BACKWARD_MAKERS_MAX; i++)
 		feed(m, &(struct call){MUL, 1000 + 10 * i, 10, SEQ(1000 + i), 0, false, 0, 0});
 	feed(m, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1000), 0, true, 0, 0});
 	CHECK(!of(m, MUL, 77).count && mdl_tally(m, OP, MXBPF_TALLY_UNJOINED) == 3);
 	feed(m, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1002), 0, true, 0, 0});
-	feed(m, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1000) + MDL_MAKERS_MAX, 0, true, 0, 0});
+	feed(m, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1000) + BACKWARD_MAKERS_MAX, 0, true, 0, 0});
 	feed(m, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1002), 0, true, 0, 78});
 	CHECK(of(m, MUL, 77).bwd_count == 2 && mdl_tally(m, OP, MXBPF_TALLY_UNJOINED) == 4);
 	mdl_move(next, m);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/life/life.h"
 #include "model/model.h"
 #include "unit.h"
 
@@ -36,10 +37,10 @@ static struct mxbpf_wait waited(uint64_t call_id, uint64_t op_id, uint64_t withi
 	};
 }
 
-static const struct mdl_life *life_of(struct mdl *m, uint64_t name_id, uint32_t tgid)
+static const struct life_row *life_of(struct mdl *m, uint64_t name_id, uint32_t tgid)
 {
 	size_t n, i;
-	const struct mdl_life *const *all = mdl_lives(m, &n);
+	const struct life_row *const *all = life_rows(m, &n);
 
 	for (i = 0; i < n; i++)
 		if (all[i]->name_id == name_id && all[i]->tgid == tgid)
@@ -50,7 +51,7 @@ static const struct mdl_life *life_of(struct mdl *m, uint64_t name_id, uint32_t 
 static struct mxbpf_wait wait_of(struct mdl *m, uint64_t op_id, uint64_t within_id, uint8_t what)
 {
 	size_t n, i;
-	const struct mxbpf_wait *all = mdl_waits(m, &n);
+	const struct mxbpf_wait *all = life_waits(m, &n);
 
 	for (i = 0; i < n; i++)
 		if (all[i].op_id == op_id && all[i].within_id == within_id && all[i].what == what)
@@ -60,15 +61,15 @@ static struct mxbpf_wait wait_of(struct mdl *m, uint64_t op_id, uint64_t within_
 
 static void check_lives(struct mdl *m)
 {
-	const struct mdl_life *l = life_of(m, 11, 7);
+	const struct life_row *l = life_of(m, 11, 7);
 
 	CHECK(l && l->device == CPU0);
 	CHECK(l->parts[MXBPF_LIFE_RUN].count == 3 && l->parts[MXBPF_LIFE_RUN].total_ns == 300);
 	CHECK(l->parts[MXBPF_LIFE_DISPATCH].count == 2 && l->parts[MXBPF_LIFE_DISPATCH].total_ns == 30);
 	CHECK(l->parts[MXBPF_LIFE_QUEUE].min_ns == 1 && l->parts[MXBPF_LIFE_QUEUE].max_ns == 1000);
 	CHECK(l->parts[MXBPF_LIFE_QUEUE].hist[mxbpf_bucket(1000)] == 1);
-	CHECK(mdl_life_percentile(&l->parts[MXBPF_LIFE_QUEUE], 0.99) == 992); /* the middle of its bucket */
-	CHECK(mdl_life_percentile(&l->parts[MXBPF_LIFE_QUEUE], 0.5) == 2);
+	CHECK(life_percentile(&l->parts[MXBPF_LIFE_QUEUE], 0.99) == 992); /* the middle of its bucket */
+	CHECK(life_percentile(&l->parts[MXBPF_LIFE_QUEUE], 0.5) == 2);
 	CHECK(life_of(m, 11, 8) && life_of(m, 11, 8)->parts[MXBPF_LIFE_RUN].count == 1);
 }
 
@@ -115,13 +116,13 @@ static void test_waits(void)
 
 	TEST("waits are added up by call, operator, bulk and what they were for")
 	CHECK(!mdl_feed(m, r, sizeof(r)));
-	mdl_waits(m, &n);
+	life_waits(m, &n);
 	CHECK(n == 5);
 	w = wait_of(m, 11, 0, MXBPF_WAIT_OPERATOR);
 	CHECK(w.count == 2 && w.total_ns == 40 && w.max_ns == 30 && !w.tid && !w.h.ts_ns);
 	CHECK(wait_of(m, 0, 0, MXBPF_WAIT_UNSEEN).total_ns == 2);
 	CHECK(!mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len));
-	mdl_waits(again, &n);
+	life_waits(again, &n);
 	CHECK(n == 5 && wait_of(again, 11, 0, MXBPF_WAIT_OPERATOR).total_ns == 40);
 
 	TEST("a wait for an unknown kind of thing is refused")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests the parsing of kernel files from which gauges are read, with real and hostile contents. */
+#include "feature/machine/gauge.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 static uint64_t parsed(unsigned id, unsigned version, const char *text)
 {
 	uint64_t value = NONE;
-	int err = mach_parse(&mdl_gauges[id].from[version - 1], text, &value);
+	int err = mach_parse(&machine_gauges[id].from[version - 1], text, &value);
 
 	return err ? NONE : value;
 }
@@ -108,9 +109,9 @@ static void test_hostile_values(void)
 	{
 		for (id = 1; id < MXBPF_GAUGE_IDS; id++)
 			for (version = 1; version <= 2; version++) {
-				const struct mdl_gauge_source *from = &mdl_gauges[id].from[version - 1];
+				const struct machine_source *from = &machine_gauges[id].from[version - 1];
 
-				if (!from->file || from->form >= MDL_FORM_KHZ)
+				if (!from->file || from->form >= MACHINE_FORM_KHZ)
 					continue;
 				for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 					parsed(id, version, texts[i]);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/marks/marks.h"
 #include "insn/layout.h"
 #include "model/model.h"
 #include "unit.h"
@@ -40,7 +41,7 @@ static void test_order(void)
 
 		for (k = 0; k < 4; k++)
 			CHECK(!mdl_feed(m, &v[orders[i][k]], sizeof(v[0])));
-		rows = mdl_values(m, &n);
+		rows = marks_values(m, &n);
 		CHECK(n == 2);
 		for (k = 0; k < n; k++)
 			CHECK(rows[k]->name_id == 13 ||
@@ -78,15 +79,15 @@ static void expect(struct mdl *m)
 	const struct mdl_row *const *frames;
 	size_t n;
 
-	instants = mdl_instants(m, &n);
+	instants = marks_instants(m, &n);
 	CHECK(n == 2);
 	CHECK(instants[0]->count == 2 && instants[0]->h.ts_ns == 100 && instants[0]->last_ns == 300);
 	CHECK(instants[1]->what == MXBPF_INSTANT_RUN && instants[1]->count == 1);
-	values = mdl_values(m, &n);
+	values = marks_values(m, &n);
 	CHECK(n == 1 && values[0]->value == 4 && values[0]->count == 2 && values[0]->max == 6);
 	frames = mdl_rows(m, MXBPF_CLASS_FRAME, &n);
 	CHECK(n == 1 && frames[0]->count == 3 && frames[0]->first_ns == 1000 && frames[0]->last_ns == 1001000);
-	CHECK(mdl_rate(frames[0]) > 2999 && mdl_rate(frames[0]) < 3001);
+	CHECK(marks_rate(frames[0]) > 2999 && marks_rate(frames[0]) < 3001);
 }
 
 static void test_emit(void)

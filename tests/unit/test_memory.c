@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/memory/memory.h"
 #include "model/model.h"
 #include "unit.h"
 
@@ -34,7 +35,7 @@ static struct mxbpf_mem_owner holder(const struct mdl *m, uint64_t owner, uint32
 	const struct mxbpf_mem_owner *h;
 	size_t i;
 
-	for (i = 0; (h = mdl_mem_owner(m, i)); i++)
+	for (i = 0; (h = memory_owner(m, i)); i++)
 		if (h->h.tgid == tgid &&
 		    (owner == BEFORE ? h->flags == MXBPF_MEM_OWNER_BEFORE : !h->flags && h->name_id == 100 + owner))
 			return *h;
@@ -45,7 +46,7 @@ static size_t nholders(const struct mdl *m)
 {
 	size_t n = 0;
 
-	while (mdl_mem_owner(m, n))
+	while (memory_owner(m, n))
 		n++;
 	return n;
 }
@@ -123,10 +124,10 @@ static int feed_all(struct mdl *m, struct mxbpf_alloc *recs, size_t n, size_t wi
 
 static bool same_device(const struct mdl *m, const struct books *b)
 {
-	const struct mxbpf_mem_time *t = mdl_mem_time(m, 0);
-	const double mean = t ? (double)mdl_mem_mean(t, b->end_ns - 1000, b->end_ns) : 0;
+	const struct mxbpf_mem_time *t = memory_device(m, 0);
+	const double mean = t ? (double)memory_mean(t, b->end_ns - 1000, b->end_ns) : 0;
 
-	return t && !mdl_mem_time(m, 1) && t->live_bytes == b->total && t->peak_bytes == b->peak &&
+	return t && !memory_device(m, 1) && t->live_bytes == b->total && t->peak_bytes == b->peak &&
 	       t->peak_ns == b->peak_ns && mean - b->area / 1000 < 1 && mean - b->area / 1000 > -1;
 }
 
@@ -187,21 +188,21 @@ int main(void)
 	TEST("live bytes continue correctly after the memory state moves to a new model")
 	{
 		next = mdl_new();
-		CHECK(!mdl_move_memory(next, m, 1000 + 10 * N));
+		CHECK(!memory_move(next, m, 1000 + 10 * N));
 		happen(&b, recs, N, 1000 + 10 * N, slots);
 		CHECK(!feed_all(next, recs, N, 50));
 		for (i = 0; i <= OWNERS; i++)
 			CHECK(holder(next, (uint64_t)i, 7).live_bytes == b.live[i]);
-		CHECK(mdl_mem_time(next, 0)->live_bytes == b.total);
+		CHECK(memory_device(next, 0)->live_bytes == b.total);
 	}
 	TEST("a new peak after the move includes blocks allocated before it")
 	{
-		CHECK(mdl_mem_time(next, 0)->peak_bytes <= b.peak);
+		CHECK(memory_device(next, 0)->peak_bytes <= b.peak);
 		int64_t all = 0;
 
 		for (i = 0; i <= OWNERS; i++)
 			all += holder(next, (uint64_t)i, 7).peak_bytes;
-		CHECK(all == mdl_mem_time(next, 0)->peak_bytes);
+		CHECK(all == memory_device(next, 0)->peak_bytes);
 		mdl_free(next);
 	}
 	mdl_free(m);
@@ -217,12 +218,12 @@ int main(void)
 		next = mdl_new();
 		CHECK(!mdl_feed(m, up, sizeof(up)) && !mdl_feed(next, on, sizeof(on)) && !mdl_emit(next, &late));
 		CHECK(!mdl_feed(m, late.data, late.len));
-		t = mdl_mem_time(m, 0);
+		t = memory_device(m, 0);
 		CHECK(t->peak_bytes == 650 && t->peak_ns == 30 && t->live_bytes == 160);
 		CHECK(holder(m, 0, 7).peak_bytes == 100 && holder(m, 1, 7).peak_bytes == 50);
 		CHECK(holder(m, 2, 7).peak_bytes == 500 && holder(m, 2, 7).live_bytes == 10);
 		/* 100 bytes for 10 ns, 150 for 10, 650 for 10, 150 for 10, 160 for 50 */
-		CHECK(mdl_mem_mean(t, 0, 100) == (1000 + 1500 + 6500 + 1500 + 8000) / 100);
+		CHECK(memory_mean(t, 0, 100) == (1000 + 1500 + 6500 + 1500 + 8000) / 100);
 		buf_fini(&late);
 		mdl_free(m);
 		mdl_free(next);
@@ -238,8 +239,8 @@ int main(void)
 		CHECK(!feed_all(m, recs, N, 64));
 		CHECK(same_holders(m, &b, 7) && same_holders(m, &c, 8));
 		sum = mdl_sum(m);
-		CHECK(sum && mdl_mem_time(sum, 0)->peak_bytes == b.peak + c.peak &&
-		      mdl_mem_time(sum, 0)->live_bytes == b.total + c.total && !mdl_mem_time(sum, 1));
+		CHECK(sum && memory_device(sum, 0)->peak_bytes == b.peak + c.peak &&
+		      memory_device(sum, 0)->live_bytes == b.total + c.total && !memory_device(sum, 1));
 		for (i = 0; sum && i <= OWNERS; i++)
 			CHECK(holder(sum, (uint64_t)i, 0).peak_bytes == b.at_peak[i] + c.at_peak[i]);
 		mdl_free(sum);
@@ -253,7 +254,7 @@ int main(void)
 		one[2] = record(30, 7, 1, 0, 7); /* without an address its free cannot be recognized */
 		one[3] = record(40, 7, 0, 0x5000, 0);
 		CHECK(!mdl_feed(m, one, sizeof(one)));
-		t = mdl_mem_time(m, 0);
+		t = memory_device(m, 0);
 		CHECK(t->missed == 1 && t->untracked == 1 && t->unsized == 1 && t->live_bytes == 37 &&
 		      t->peak_bytes == 100);
 		CHECK(holder(m, 0, 7).live_blocks == 0 && holder(m, 1, 7).live_blocks == 2);
@@ -265,16 +266,16 @@ int main(void)
 		bool more = false;
 
 		m = mdl_new();
-		for (i = 0; i < MDL_MEM_OWNERS_MAX + 10; i++) {
+		for (i = 0; i < MEMORY_OWNERS_MAX + 10; i++) {
 			one[0] = record(10 + i, 7, i, 0x1000 + i, 3);
 			CHECK(!mdl_feed(m, one, sizeof(one[0])));
 		}
-		CHECK(nholders(m) == MDL_MEM_OWNERS_MAX + 1);
-		for (i = 0; mdl_mem_owner(m, i); i++) {
-			live += mdl_mem_owner(m, i)->live_bytes;
-			more |= mdl_mem_owner(m, i)->flags == MXBPF_MEM_OWNER_MORE && mdl_mem_owner(m, i)->allocs == 10;
+		CHECK(nholders(m) == MEMORY_OWNERS_MAX + 1);
+		for (i = 0; memory_owner(m, i); i++) {
+			live += memory_owner(m, i)->live_bytes;
+			more |= memory_owner(m, i)->flags == MXBPF_MEM_OWNER_MORE && memory_owner(m, i)->allocs == 10;
 		}
-		CHECK(more && live == 3 * (MDL_MEM_OWNERS_MAX + 10));
+		CHECK(more && live == 3 * (MEMORY_OWNERS_MAX + 10));
 		mdl_free(m);
 	}
 	UNIT_MAIN_END;

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "feature/machine/machine.h"
 #include "record/record.h"
 #include "records.h"
 #include "unit.h"
@@ -118,12 +119,12 @@ static void test_gauge(void)
 {
 	const struct mdl_session a = of("alpha", 300), b = of("beta", 0);
 	struct mdl *m = mdl_new();
-	const struct mdl_gauge_row *g;
+	const struct machine_row *g;
 	struct err e = {0};
 	struct rec_reader *r = merged(&a, &b, &e);
 
 	CHECK(r && !rec_reader_model(r, m, &e));
-	g = mdl_gauge_row(m, MXBPF_GAUGE_CPU_BUSY, 0);
+	g = machine_row(m, MXBPF_GAUGE_CPU_BUSY, 0);
 	CHECK(g && g->first_ns == START + 300 && g->last_ns == START + 5300 && g->difference == 700);
 	mdl_free(m);
 	rec_reader_close(r);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "feature/omp/omp.h"
 #include "insn/cut.h"
 #include "insn/fork.h"
 #include "insn/insn.h"
@@ -48,7 +49,7 @@ static struct mxbpf_team of(struct mdl *m, uint64_t name_id, uint32_t tgid, unsi
 	const struct mxbpf_team *const *teams;
 	size_t n, i;
 
-	teams = mdl_teams(m, &n);
+	teams = omp_teams(m, &n);
 	for (i = 0; i < n; i++)
 		if (teams[i]->name_id == name_id && teams[i]->h.tgid == tgid && teams[i]->cls == cls)
 			return *teams[i];
@@ -59,7 +60,7 @@ static size_t nteams(struct mdl *m)
 {
 	size_t n;
 
-	mdl_teams(m, &n);
+	omp_teams(m, &n);
 	return n;
 }
 

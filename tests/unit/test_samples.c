@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests samples: malformed records, tables, folded stacks, and the recognition of return addresses. */
+#include "feature/sample/sample.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ static void put_sample(struct buf *b, uint32_t tgid, uint64_t stack_id, uint64_t
 static uint64_t count_of(const struct mdl *m, uint32_t tgid, uint64_t name_id)
 {
 	size_t n, i;
-	const struct mdl_samples *r = mdl_samples(m, &n);
+	const struct sample_row *r = sample_rows(m, &n);
 
 	for (i = 0; i < n; i++)
 		if (r[i].tgid == tgid && r[i].name_id == name_id)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/sched/sched.h"
 #include "records.h"
 #include "feature/sched/words.h"
 #include "unit.h"
@@ -29,7 +30,7 @@ static uint64_t sum_ns(const struct mdl *m, enum mxbpf_sched_what what, const ch
 	uint64_t sum = 0;
 	size_t n, i;
 
-	a = mdl_scheds(m, &n);
+	a = sched_rows(m, &n);
 	for (i = 0; i < n; i++)
 		if (a[i].what == what && !strncmp(a[i].comm, comm, sizeof(a[i].comm)))
 			sum += a[i].total_ns;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "feature/slow/slow.h"
 #include "mxbpf_sched.h"
 #include "records.h"
 #include "unit.h"
@@ -50,12 +51,12 @@ static struct mdl *steady(uint64_t name_id)
 }
 
 /* Returns the only slow call, or an empty one if there is not exactly one. */
-static struct mdl_slow only(struct mdl *m)
+static struct slow_call only(struct mdl *m)
 {
-	struct mdl_slow *all, one = {0};
+	struct slow_call *all, one = {0};
 	size_t n;
 
-	CHECK(!mdl_slow(m, FAULT_NS, &all, &n) && n == 1);
+	CHECK(!slow_calls(m, FAULT_NS, &all, &n) && n == 1);
 	if (n == 1)
 		one = all[0];
 	free(all);
@@ -64,10 +65,10 @@ static struct mdl_slow only(struct mdl *m)
 
 static size_t count(struct mdl *m)
 {
-	struct mdl_slow *all;
+	struct slow_call *all;
 	size_t n;
 
-	CHECK(!mdl_slow(m, FAULT_NS, &all, &n));
+	CHECK(!slow_calls(m, FAULT_NS, &all, &n));
 	free(all);
 	return n;
 }
@@ -76,19 +77,19 @@ static void test_causes(void)
 {
 	static const struct {
 		struct mxbpf_account account;
-		enum mdl_cause cause;
+		enum slow_cause cause;
 		uint64_t ns;
 	} cases[] = {
-		{{.on_cpu_ns = 5 * MS}, MDL_COMPUTED, 5 * MS - TYPICAL},
-		{{.on_cpu_ns = 5 * MS, .minflt = 100}, MDL_COMPUTED, 5 * MS - TYPICAL},
-		{{.on_cpu_ns = 5 * MS, .minflt = 9000}, MDL_FAULTED, 5 * MS - TYPICAL},
-		{{.on_cpu_ns = 1 * MS, .runq_ns = 3 * MS, .blocked_ns = 1 * MS, .nivcsw = 2}, MDL_RUNNABLE, 3 * MS},
-		{{.on_cpu_ns = 1 * MS, .blocked_ns = 4 * MS, .nvcsw = 2}, MDL_BLOCKED, 4 * MS},
-		{{.on_cpu_ns = 1 * MS, .blocked_ns = 4 * MS, .nvcsw = 2, .majflt = 3}, MDL_READ, 4 * MS},
-		{{.on_cpu_ns = 1 * MS, .flags = MXBPF_ACCOUNT_PART}, MDL_ELSEWHERE, 4 * MS},
+		{{.on_cpu_ns = 5 * MS}, SLOW_COMPUTED, 5 * MS - TYPICAL},
+		{{.on_cpu_ns = 5 * MS, .minflt = 100}, SLOW_COMPUTED, 5 * MS - TYPICAL},
+		{{.on_cpu_ns = 5 * MS, .minflt = 9000}, SLOW_FAULTED, 5 * MS - TYPICAL},
+		{{.on_cpu_ns = 1 * MS, .runq_ns = 3 * MS, .blocked_ns = 1 * MS, .nivcsw = 2}, SLOW_RUNNABLE, 3 * MS},
+		{{.on_cpu_ns = 1 * MS, .blocked_ns = 4 * MS, .nvcsw = 2}, SLOW_BLOCKED, 4 * MS},
+		{{.on_cpu_ns = 1 * MS, .blocked_ns = 4 * MS, .nvcsw = 2, .majflt = 3}, SLOW_READ, 4 * MS},
+		{{.on_cpu_ns = 1 * MS, .flags = MXBPF_ACCOUNT_PART}, SLOW_ELSEWHERE, 4 * MS},
 	};
 	struct mxbpf_span s;
-	struct mdl_slow slow;
+	struct slow_call slow;
 	struct mdl *m;
 	size_t i;
 
@@ -180,16 +181,16 @@ static void test_nested(void)
 static void test_bounded(void)
 {
 	struct mdl *m = mdl_new();
-	struct mdl_slow *all;
+	struct slow_call *all;
 	size_t n, i;
 
-	for (i = 0; i < 20 * MDL_SLOW_MAX; i++)
+	for (i = 0; i < 20 * SLOW_MAX; i++)
 		put(m, call(3, TYPICAL));
-	for (i = 0; i < 2 * MDL_SLOW_MAX; i++)
+	for (i = 0; i < 2 * SLOW_MAX; i++)
 		put(m, call(3, MS + i * 10 * US));
-	CHECK(!mdl_slow(m, FAULT_NS, &all, &n) && n == MDL_SLOW_MAX);
+	CHECK(!slow_calls(m, FAULT_NS, &all, &n) && n == SLOW_MAX);
 	for (i = 0; i < n; i++)
-		CHECK(all[i].span.dur_ns == MS + (2 * MDL_SLOW_MAX - 1 - i) * 10 * US);
+		CHECK(all[i].span.dur_ns == MS + (2 * SLOW_MAX - 1 - i) * 10 * US);
 	free(all);
 	mdl_free(m);
 }
@@ -198,7 +199,7 @@ static void test_records(void)
 {
 	struct mdl *m = steady(3), *copy = mdl_new();
 	struct mxbpf_span s = call(3, 5 * MS);
-	struct mdl_slow a, b;
+	struct slow_call a, b;
 	struct buf recs = {0};
 
 	s.account = (struct mxbpf_account){.on_cpu_ns = MS, .runq_ns = 4 * MS, .nivcsw = 7};
@@ -248,7 +249,7 @@ static void test_by(void)
 {
 	struct mdl *m;
 	struct mxbpf_span s;
-	struct mdl_slow slow;
+	struct slow_call slow;
 	struct off o, other;
 	int after;
 

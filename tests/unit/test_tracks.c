@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "chrome_tape.h"
+#include "feature/activity/activity.h"
 #include "mxbpf_file.h"
 #include "read_file.h"
 #include "record/record.h"
@@ -111,7 +112,7 @@ static struct mxbpf_agg_activity row(const struct mdl *m, uint64_t name_id, uint
 	const struct mxbpf_agg_activity *rows, none = {.count = 0};
 	size_t n, i;
 
-	rows = mdl_activities(m, &n);
+	rows = activity_rows(m, &n);
 	for (i = 0; i < n; i++)
 		if (rows[i].name_id == name_id && rows[i].h.tgid == tgid)
 			return rows[i];
@@ -592,7 +593,7 @@ static void test_older(void)
 
 		CHECK(pread(fd, &h, sizeof(h), 0) == sizeof(h) && h.major == 1 && h.minor == 0);
 		r = opened(fd);
-		CHECK(!rec_reader_model(r, m, &e) && !mdl_activities(m, &n) && !n);
+		CHECK(!rec_reader_model(r, m, &e) && !activity_rows(m, &n) && !n);
 		text = render("modern", rec_reader_session(r), m, &opts);
 		CHECK(*want && !strcmp(text, want));
 		free(text);

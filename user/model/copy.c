@@ -38,11 +38,11 @@ static const struct {
 } owned_bufs[] = {
 	{AT(joins), sizeof(struct mxbpf_join)},
 	{AT(teams), sizeof(struct mxbpf_team)},
-	{AT(lives), sizeof(struct mdl_life)},
+	{AT(lives), sizeof(struct life_row)},
 	{AT(values), sizeof(struct mxbpf_value)},
 	{AT(instants), sizeof(struct mxbpf_instant)},
 	{AT(mem_rows), sizeof(struct mdl_mem_row)},
-	{AT(kvs), sizeof(struct mdl_kv)},
+	{AT(kvs), sizeof(struct kv_row)},
 };
 
 /* Hashes whose values are addresses of such items. */

@@ -208,7 +208,7 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 
 	if (s->cls == MXBPF_CLASS_CUSTOM && s->flags & MXBPF_SPAN_UNWOUND)
 		return 0;
-	r = mdl_follow(m, s) ? NULL : row_of_span(m, s);
+	r = backward_follow(m, s) ? NULL : row_of_span(m, s);
 	if (!r)
 		return -ENOMEM;
 	for (f = mdl_features; *f; f++)
@@ -223,7 +223,7 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 	add_sat_signed(&r->self_alloc_bytes, s->self_alloc_bytes);
 	add_sat(&r->hist[mxbpf_bucket(s->dur_ns)], 1);
 	mdl_account_add(&r->account, s);
-	mdl_counters_add(&r->counters, s);
+	counters_add(&r->counters, s);
 	if (s->flags & MXBPF_SPAN_USER)
 		extent_add(r, s->h.ts_ns, s->h.ts_ns + s->dur_ns);
 	m->counters[s->cls][MXBPF_TALLY_UNWOUND] += !!(s->flags & MXBPF_SPAN_UNWOUND);

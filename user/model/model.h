@@ -56,7 +56,7 @@ struct mdl_row {
 	uint64_t median_ns, slow_ns,
 		slow_due;		   /* private to slow.c: as they were when it last looked, and when it will */
 	struct mxbpf_counter_sum counters; /* of the events that mdl_session.counters names */
-	struct mdl_flops flops;		   /* only in rows that mdl_flops_add() added to */
+	struct mdl_flops flops;		   /* only in rows that flops_add() added to */
 	uint64_t hist[MXBPF_HIST_BUCKETS];
 };
 
@@ -66,7 +66,7 @@ uint64_t mdl_row_avg(const struct mdl_row *r);
 /* What its spans were on a CPU, which is what nothing else accounts for. */
 uint64_t mdl_on_cpu_ns(const struct mdl_row *r);
 void mdl_account_add(struct mxbpf_account_sum *to, const struct mxbpf_span *s);
-void mdl_counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s);
+void counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s);
 
 /* Rows with details take 2.7 KB each: calls that would need more of them are counted, in the row of their name alone.
  */
@@ -90,15 +90,15 @@ void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);
  * Floating-point operations of a call, by the operator's name and the text of its args_id (NULL: none), which ends with
  * a NUL. A multiplication with the addition behind it is two.
  */
-enum mdl_estimate {
-	MDL_FLOPS_OTHER,   /* it is none of the operators that there are estimates for */
-	MDL_FLOPS_UNKNOWN, /* it is, but its shapes do not say */
-	MDL_FLOPS_KNOWN,
+enum flops_estimate {
+	FLOPS_OTHER,   /* it is none of the operators that there are estimates for */
+	FLOPS_UNKNOWN, /* it is, but its shapes do not say */
+	FLOPS_KNOWN,
 };
-enum mdl_estimate mdl_estimate(const char *name, size_t name_len, const char *args, size_t len, uint64_t *flops);
+enum flops_estimate flops_estimate(const char *name, size_t name_len, const char *args, size_t len, uint64_t *flops);
 /* Of one call; and of all calls of a model's row, added to what is there. */
-struct mdl_flops mdl_flops_of(const struct mdl *m, const struct mxbpf_span *s);
-void mdl_flops_add(const struct mdl *m, struct mdl_flops *to, const struct mdl_row *from);
+struct mdl_flops flops_of(const struct mdl *m, const struct mxbpf_span *s);
+void flops_add(const struct mdl *m, struct mdl_flops *to, const struct mdl_row *from);
 
 /* Running account of one device; borrowed likewise. */
 struct mdl_mem_row {
@@ -109,38 +109,38 @@ struct mdl_mem_row {
 };
 
 /* What of a span's time is the most beyond the median of its row. */
-enum mdl_cause {
-	MDL_COMPUTED,  /* on its CPU: more to do, or a slower CPU */
-	MDL_FAULTED,   /* on its CPU, of which page faults may be the most */
-	MDL_RUNNABLE,  /* could have run, but waited for a CPU */
-	MDL_BLOCKED,   /* slept, or waited for a lock */
-	MDL_READ,      /* the same, and pages had to be read from a disk */
-	MDL_ELSEWHERE, /* its own thread had nothing to do with it any more */
-	MDL_NCAUSES,
+enum slow_cause {
+	SLOW_COMPUTED,	/* on its CPU: more to do, or a slower CPU */
+	SLOW_FAULTED,	/* on its CPU, of which page faults may be the most */
+	SLOW_RUNNABLE,	/* could have run, but waited for a CPU */
+	SLOW_BLOCKED,	/* slept, or waited for a lock */
+	SLOW_READ,	/* the same, and pages had to be read from a disk */
+	SLOW_ELSEWHERE, /* its own thread had nothing to do with it any more */
+	SLOW_NCAUSES,
 };
 
-/* A span that lasted at least MDL_SLOW_TIMES the median of its row, and MDL_SLOW_NS more. */
-#define MDL_SLOW_TIMES 2
-#define MDL_SLOW_NS    50000
-#define MDL_SLOW_CALLS 16  /* of a row; those before its 17th are not looked at */
-#define MDL_SLOW_MAX   256 /* that are kept: those with the most time beyond their median */
-struct mdl_slow {
+/* A span that lasted at least SLOW_TIMES the median of its row, and SLOW_BEYOND_NS more. */
+#define SLOW_TIMES     2
+#define SLOW_BEYOND_NS 50000
+#define SLOW_CALLS     16  /* of a row; those before its 17th are not looked at */
+#define SLOW_MAX       256 /* that are kept: those with the most time beyond their median */
+struct slow_call {
 	struct mxbpf_slow span;
 	const struct mdl_row *row; /* borrowed */
 	uint64_t median_ns;	   /* of its row */
-	enum mdl_cause cause;
+	enum slow_cause cause;
 	uint64_t cause_ns; /* what it had of that; of computing and faults, what is beyond the median */
 };
 
 /* Samples whose innermost span this was; cls 0: outside of all. */
-struct mdl_samples {
+struct sample_row {
 	uint64_t name_id, count;
 	uint32_t tgid;
 	uint8_t cls;
 };
 
 /* Calls of a store of parameters that had a key. One with several is in the row of each, with all its time. */
-struct mdl_kv {
+struct kv_row {
 	struct mdl_row calls; /* tgid, name_id, count, times */
 	uint64_t key;
 	uint8_t flags;		  /* enum mxbpf_kv_flag */
@@ -155,10 +155,10 @@ void mdl_free(struct mdl *m);
 
 /*
  * Copies a model between two windows. The copy has the same tables and can be fed on. It lacks three stores that no
- * table reads and that may take some 140 MB: the operators that made backward nodes (MDL_MAKERS_MAX), single
- * allocations (MDL_BLOCKS_MAX), and launches with the activities that wait for one. So the copy does not join a later
- * backward node with an earlier operator, takes the free of an earlier allocation for one of memory from before the
- * window, and does not join an earlier launch with a later activity.
+ * table reads and that may take some 140 MB: the operators that made backward nodes (BACKWARD_MAKERS_MAX), single
+ * allocations (MEMORY_BLOCKS_MAX), and launches with the activities that wait for one. So the copy does not join a
+ * later backward node with an earlier operator, takes the free of an earlier allocation for one of memory from before
+ * the window, and does not join an earlier launch with a later activity.
  *
  * `to` is new. If a lock protects `from`, call mdl_reserve() before taking it, with the number that mdl_nrows() has
  * returned: most of the time goes into pages for new rows. After an error `to` is for mdl_free(). 0 or -ENOMEM.
@@ -195,63 +195,63 @@ const struct mdl_mem_row *const *mdl_mem_rows(struct mdl *m, size_t *n);
  * Slow operators and compiled kernels, that which is the most beyond its median first; of those that lie in one another
  * the innermost that explains it. fault_ns: what a page fault may take there. For free(). -ENOMEM.
  */
-int mdl_slow(const struct mdl *m, uint64_t fault_ns, struct mdl_slow **slow, size_t *n);
+int slow_calls(const struct mdl *m, uint64_t fault_ns, struct slow_call **slow, size_t *n);
 
 /* Spans that were open when the window ended, as their records, the oldest first; borrowed likewise. */
 const struct mxbpf_open *mdl_opens(struct mdl *m, size_t *n);
 
 /* Spans with MXBPF_SPAN_SEQ, joined, as their records; borrowed likewise. */
-const struct mxbpf_join *const *mdl_joins(struct mdl *m, size_t *n);
+const struct mxbpf_join *const *backward_joins(struct mdl *m, size_t *n);
 /* One of two: sums; `to` keeps its name and process. */
-void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
+void backward_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
 /* --omp: parallel regions, those of one span name (and class) added up, as their records; borrowed likewise. */
-const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n);
-void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from); /* as mdl_join_merge() */
+const struct mxbpf_team *const *omp_teams(struct mdl *m, size_t *n);
+void omp_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from); /* as backward_join_merge() */
 /* --life. A part of the lives of an operator: those in which it is known. */
-struct mdl_life_part {
+struct life_part {
 	uint64_t count, total_ns, min_ns, max_ns;
 	uint64_t hist[MXBPF_HIST_BUCKETS];
 };
-struct mdl_life {
+struct life_row {
 	uint32_t tgid, device;
 	uint64_t name_id;
-	struct mdl_life_part parts[MXBPF_LIFE_PARTS];
+	struct life_part parts[MXBPF_LIFE_PARTS];
 };
 /* In no order; borrowed likewise. */
-const struct mdl_life *const *mdl_lives(struct mdl *m, size_t *n);
-uint64_t mdl_life_percentile(const struct mdl_life_part *p, double fraction); /* as mdl_percentile(); 0 of none */
+const struct life_row *const *life_rows(struct mdl *m, size_t *n);
+uint64_t life_percentile(const struct life_part *p, double fraction); /* as mdl_percentile(); 0 of none */
 /* What the program waited for, as its records, of each process, call and operator one; borrowed likewise. */
-const struct mxbpf_wait *mdl_waits(const struct mdl *m, size_t *n);
+const struct mxbpf_wait *life_waits(const struct mdl *m, size_t *n);
 /* Iterations that have ended, by process and time, the last 65,536 at least; borrowed likewise. For the end of a
  * window: what may be the end of one is. */
-const struct mxbpf_iteration *mdl_iterations(struct mdl *m, size_t *n);
+const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n);
 /* The store of parameters, by operation and key, in no order; borrowed likewise. */
-const struct mdl_kv *const *mdl_kvs(const struct mdl *m, size_t *n);
+const struct kv_row *const *kv_rows(const struct mdl *m, size_t *n);
 /*
  * --memory. Devices and holders of what is alive, as their records, in no order; NULL behind the last; borrowed
  * likewise. The mean of a device between two moments. Allocations that are alive, where the model had their records, in
  * no order from *pos 0 on.
  */
-#define MDL_BLOCKS_MAX	   (1u << 20) /* alive at the same time; 56 bytes each */
-#define MDL_MEM_OWNERS_MAX (1u << 14)
-struct mdl_block {
+#define MEMORY_BLOCKS_MAX (1u << 20) /* alive at the same time; 56 bytes each */
+#define MEMORY_OWNERS_MAX (1u << 14)
+struct memory_block {
 	uint64_t addr, bytes;
 	const struct mxbpf_mem_owner *holder; /* borrowed */
 };
-const struct mxbpf_mem_time *mdl_mem_time(const struct mdl *m, size_t i);
-const struct mxbpf_mem_owner *mdl_mem_owner(const struct mdl *m, size_t i);
-int64_t mdl_mem_mean(const struct mxbpf_mem_time *t, uint64_t start_ns, uint64_t end_ns);
-bool mdl_block(const struct mdl *m, size_t *pos, struct mdl_block *out);
+const struct mxbpf_mem_time *memory_device(const struct mdl *m, size_t i);
+const struct mxbpf_mem_owner *memory_owner(const struct mdl *m, size_t i);
+int64_t memory_mean(const struct mxbpf_mem_time *t, uint64_t start_ns, uint64_t end_ns);
+bool memory_block(const struct mdl *m, size_t *pos, struct memory_block *out);
 /* What is alive in `from` at a moment is what an empty `to` begins with; `from` can be read, not fed, from now on. 0,
  * -ENOMEM. */
-int mdl_move_memory(struct mdl *to, struct mdl *from, uint64_t now_ns);
+int memory_move(struct mdl *to, struct mdl *from, uint64_t now_ns);
 /* Operators whose nodes may still run are remembered, the last so many. */
-#define MDL_MAKERS_MAX (1u << 17)
+#define BACKWARD_MAKERS_MAX (1u << 17)
 /*
  * For who reads records beside the model: in the backward pass a span gets the stack of its forward operator, of those
  * that came this way before. 0, -ENOMEM.
  */
-int mdl_follow(struct mdl *m, struct mxbpf_span *s);
+int backward_follow(struct mdl *m, struct mxbpf_span *s);
 /* What `from` remembers of them and of launches, and iterations that are under way, are `to`'s from now on. */
 void mdl_move(struct mdl *to, struct mdl *from);
 
@@ -259,24 +259,24 @@ void mdl_move(struct mdl *to, struct mdl *from);
  * The program's own marks: its counters and what it marked at a moment, those of one name added up, as their records;
  * borrowed likewise. What domain they are of is their text of kind MXBPF_NAME_DOMAIN.
  */
-const struct mxbpf_value *const *mdl_values(const struct mdl *m, size_t *n);
-const struct mxbpf_instant *const *mdl_instants(const struct mdl *m, size_t *n);
-void mdl_value_merge(struct mxbpf_value *to, const struct mxbpf_value *from);
-void mdl_instant_merge(struct mxbpf_instant *to, const struct mxbpf_instant *from);
+const struct mxbpf_value *const *marks_values(const struct mdl *m, size_t *n);
+const struct mxbpf_instant *const *marks_instants(const struct mdl *m, size_t *n);
+void marks_value_merge(struct mxbpf_value *to, const struct mxbpf_value *from);
+void marks_instant_merge(struct mxbpf_instant *to, const struct mxbpf_instant *from);
 /* Of a row with first_ns and last_ns: how many a second there were in between. 0: not known. */
-double mdl_rate(const struct mdl_row *r);
+double marks_rate(const struct mdl_row *r);
 
 /* Borrowed likewise, in the order of their first readings. *n their number. */
-const struct mdl_gauge_row *mdl_gauge_rows(const struct mdl *m, size_t *n);
+const struct machine_row *machine_rows(const struct mdl *m, size_t *n);
 /* NULL: it was not read. */
-const struct mdl_gauge_row *mdl_gauge_row(const struct mdl *m, uint16_t id, uint16_t scope);
+const struct machine_row *machine_row(const struct mdl *m, uint16_t id, uint16_t scope);
 /* What MXBPF_SCHED records say of operators, in no order: each (process, class, name, what, comm) once. Borrowed
  * likewise.
  */
-const struct mxbpf_agg_sched *mdl_scheds(const struct mdl *m, size_t *n);
+const struct mxbpf_agg_sched *sched_rows(const struct mdl *m, size_t *n);
 
 /* Activities of devices, as their records, in no order. Borrowed until the next mdl_feed(). */
-const struct mxbpf_agg_activity *mdl_activities(const struct mdl *m, size_t *n);
+const struct mxbpf_agg_activity *activity_rows(const struct mdl *m, size_t *n);
 
 /*
  * Text of a name, NUL-terminated, hostile; *len its bytes if not NULL. "[unreadable]" for id 0, "[0x...]" for one never
@@ -289,7 +289,7 @@ bool mdl_has_name(const struct mdl *m, uint64_t name_id);
 const char *mdl_thread_name(const struct mdl *m, uint32_t tgid, uint32_t tid); /* NULL if unknown */
 
 /* In no order, *n of them; borrowed until the next mdl_feed(). */
-const struct mdl_samples *mdl_samples(const struct mdl *m, size_t *n);
+const struct sample_row *sample_rows(const struct mdl *m, size_t *n);
 
 uint64_t mdl_tally(const struct mdl *m, enum mxbpf_class cls, enum mxbpf_tally_id id);
 

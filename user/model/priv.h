@@ -91,8 +91,8 @@ struct mdl {
 	struct buf joins;			/* struct mxbpf_join *, owned */
 	struct hash team_index;			/* (name_id, tgid and class) -> struct mxbpf_team * */
 	struct buf teams;			/* struct mxbpf_team *, owned */
-	struct hash life_index;			/* (name_id, tgid and device) -> struct mdl_life * */
-	struct buf lives;			/* struct mdl_life *, owned */
+	struct hash life_index;			/* (name_id, tgid and device) -> struct life_row * */
+	struct buf lives;			/* struct life_row *, owned */
 	struct hash wait_index;			/* (hash of the ids, tgid) -> place in waits + 1 */
 	struct buf waits;			/* struct mxbpf_wait, as its records */
 	struct hash value_index, instant_index; /* (name_id, tgid; what, scope) -> the row */
@@ -102,16 +102,16 @@ struct mdl {
 	struct buf mem_rows;			/* struct mdl_mem_row *, owned */
 	struct buf opens;			/* struct mxbpf_open */
 	struct hash kv_index;			/* (name_id and key, tgid and flags) -> place in kvs + 1 */
-	struct buf kvs;				/* struct mdl_kv *, owned */
+	struct buf kvs;				/* struct kv_row *, owned */
 	struct hash kv_begun;	  /* (start, tid) -> struct mxbpf_kv *, owned, of calls that have not ended */
 	struct hash names;	  /* (id, enum mxbpf_name_kind) -> struct name *, owned */
 	struct hash threads;	  /* (tgid, tid) -> struct name *, owned */
 	struct hash recent;	  /* (tid, tgid) -> struct recent *, owned */
-	struct buf slow;	  /* struct kept_slow, no more than MDL_SLOW_MAX */
+	struct buf slow;	  /* struct kept_slow, no more than SLOW_MAX */
 	uint64_t slow_until_ns;	  /* when the last of them ended */
 	uint64_t slow_least_ns;	  /* none of a full list has less beyond its median */
 	struct hash sample_index; /* (name_id, class and tgid) -> 1 + place in samples */
-	struct buf samples;	  /* struct mdl_samples */
+	struct buf samples;	  /* struct sample_row */
 	struct hash sched_index;  /* (name and comm, tgid with class and what) -> place in scheds + 1 */
 	struct buf scheds;	  /* struct mxbpf_agg_sched, as its records */
 	uint64_t counters[MXBPF_CLASS_MAX][TALLY_IDS];
@@ -129,7 +129,7 @@ struct mdl {
 	uint64_t resumed_ns;	/* when the last pause had ended */
 
 	struct hash gauge_index; /* (id, scope) -> index in gauges, from 1 */
-	struct buf gauges;	 /* struct mdl_gauge_row */
+	struct buf gauges;	 /* struct machine_row */
 };
 
 /* window.c */

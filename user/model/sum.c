@@ -26,8 +26,8 @@ static int count_processes(const struct mdl *m, struct seen *s)
 	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
 		for (i = 0; i < buf_count(&m->rows[cls], void *) && !err; i++)
 			err = see(s, (*buf_at(&m->rows[cls], struct mdl_row *, i))->tgid);
-	for (i = 0; i < buf_count(&m->samples, struct mdl_samples) && !err; i++)
-		err = see(s, buf_at(&m->samples, struct mdl_samples, i)->tgid);
+	for (i = 0; i < buf_count(&m->samples, struct sample_row) && !err; i++)
+		err = see(s, buf_at(&m->samples, struct sample_row, i)->tgid);
 	for (i = 0; i < buf_count(&m->values, void *) && !err; i++)
 		err = see(s, (*buf_at(&m->values, struct mxbpf_value *, i))->h.tgid);
 	for (i = 0; i < buf_count(&m->mem_rows, void *) && !err; i++)

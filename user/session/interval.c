@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "base/buf.h"
+#include "feature/memory/memory.h"
 #include "session/priv.h"
 
 /* The session as it stands, a shallow copy but for its sources. 0 or -ENOMEM. */
@@ -75,7 +76,7 @@ static int take_fresh(struct session *ses, struct mdl *next, struct mdl **taken)
 
 	ses->fresh = next;
 	mdl_move(next, m);
-	err = mdl_move_memory(next, m, clock_ns(CLOCK_MONOTONIC));
+	err = memory_move(next, m, clock_ns(CLOCK_MONOTONIC));
 	if (!err) /* where this one ends, it begins */
 		err = mdl_fold_all(next, ses->readings.data, ses->readings.len);
 	return err ? err : mdl_copy_names(m, ses->model);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --by event: the spans of a recording one by one, the first of them in the order that is asked for. */
 #include "view/priv.h"
+#include "feature/backward/backward.h"
+#include "feature/counters/counters.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -111,7 +113,7 @@ static int on_record(struct view *s, const struct mxbpf_rec *r)
 		return 0;
 	span = kind_span(r);
 	e->n[span.cls]++;
-	if (mdl_follow(e->makers, &span) || add(s, &e->spans[span.cls], &span))
+	if (backward_follow(e->makers, &span) || add(s, &e->spans[span.cls], &span))
 		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -163,7 +165,7 @@ struct mdl_row view_event_row(const struct mxbpf_span *s)
 	};
 
 	mdl_account_add(&r.account, s);
-	mdl_counters_add(&r.counters, s);
+	counters_add(&r.counters, s);
 	return r;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/priv.h"
+#include "feature/flops/flops.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -182,13 +183,13 @@ static size_t merge_groups(const struct mdl *m, struct ranked *ranks, size_t n, 
 				mdl_row_merge_time(&sums[kept - 1], ranks[i].row);
 			else
 				mdl_row_merge(&sums[kept - 1], ranks[i].row);
-			mdl_flops_add(m, &sums[kept - 1].flops, ranks[i].row);
+			flops_add(m, &sums[kept - 1].flops, ranks[i].row);
 			if (sums[kept - 1].device != ranks[i].row->device)
 				sums[kept - 1].device = 0; /* as of what has none */
 			continue;
 		}
 		sums[kept] = *ranks[i].row;
-		mdl_flops_add(m, &sums[kept].flops, ranks[i].row);
+		flops_add(m, &sums[kept].flops, ranks[i].row);
 		ranks[kept] = ranks[i];
 		ranks[kept].row = &sums[kept];
 		kept++;

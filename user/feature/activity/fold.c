@@ -156,7 +156,7 @@ static int activities_emit(const struct mdl *m, struct buf *out)
 	return buf_put(out, m->activities.rows.data, m->activities.rows.len);
 }
 
-const struct mxbpf_agg_activity *mdl_activities(const struct mdl *m, size_t *n)
+const struct mxbpf_agg_activity *activity_rows(const struct mdl *m, size_t *n)
 {
 	*n = buf_count(&m->activities.rows, struct mxbpf_agg_activity);
 	return (const struct mxbpf_agg_activity *)m->activities.rows.data;

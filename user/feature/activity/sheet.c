@@ -58,7 +58,7 @@ static void add(uint64_t *sum, uint64_t n)
 static int make(const struct view *s, void *table)
 {
 	struct activities *t = table;
-	const struct mxbpf_agg_activity *all = mdl_activities(s->in->model, &t->list.all);
+	const struct mxbpf_agg_activity *all = activity_rows(s->in->model, &t->list.all);
 	struct activity *r = calloc(t->list.all + 1, sizeof(*r));
 	size_t i;
 

@@ -22,7 +22,7 @@ static struct maker *maker_find(const struct mdl *m, uint64_t seq, uint32_t tgid
 /* A place for one; the oldest gives way. NULL: -ENOMEM. */
 static struct maker *maker_add(struct mdl *m, uint64_t seq, uint32_t tgid)
 {
-	size_t n = buf_count(&m->makers, struct maker), place = n < MDL_MAKERS_MAX ? n : m->oldest_maker;
+	size_t n = buf_count(&m->makers, struct maker), place = n < BACKWARD_MAKERS_MAX ? n : m->oldest_maker;
 	struct maker *old = buf_at(&m->makers, struct maker, place);
 	uint64_t *at;
 
@@ -116,7 +116,7 @@ static int join_node(struct mdl *m, const struct mxbpf_span *s)
 	return 0;
 }
 
-int mdl_follow(struct mdl *m, struct mxbpf_span *s)
+int backward_follow(struct mdl *m, struct mxbpf_span *s)
 {
 	uint64_t node = s->flags & MXBPF_SPAN_BACKWARD ? s->seq : s->origin;
 	const struct maker *k = node ? maker_find(m, node, s->h.tgid) : NULL;
@@ -128,7 +128,7 @@ int mdl_follow(struct mdl *m, struct mxbpf_span *s)
 	return s->flags & MXBPF_SPAN_BACKWARD ? join_node(m, s) : join_operator(m, s);
 }
 
-void mdl_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from)
+void backward_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from)
 {
 	add_sat(&to->count, from->count);
 	add_sat(&to->total_ns, from->total_ns);
@@ -145,7 +145,7 @@ static int join_fold(struct mdl *m, const struct mxbpf_rec *rec)
 
 	if (!j)
 		return -ENOMEM;
-	mdl_join_merge(j, from);
+	backward_join_merge(j, from);
 	return 0;
 }
 
@@ -159,7 +159,7 @@ static int join_emit(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-const struct mxbpf_join *const *mdl_joins(struct mdl *m, size_t *n)
+const struct mxbpf_join *const *backward_joins(struct mdl *m, size_t *n)
 {
 	*n = buf_count(&m->joins, void *);
 	return (const void *)m->joins.data;

@@ -57,7 +57,7 @@ static int by_opts(const void *va, const void *vb, void *vopts)
 static int make(const struct view *s, void *table)
 {
 	size_t n, kept = 0, i;
-	const struct mxbpf_join *const *all = mdl_joins(s->in->model, &n);
+	const struct mxbpf_join *const *all = backward_joins(s->in->model, &n);
 	struct join *r = calloc(n + 1, sizeof(*r));
 	struct joins *t = table;
 	unsigned cls;
@@ -72,7 +72,7 @@ static int make(const struct view *s, void *table)
 	qsort(r, n, sizeof(*r), by_name);
 	for (i = 0; i < n; i++) {
 		if (kept && !by_name(&r[kept - 1], &r[i]))
-			mdl_join_merge(&r[kept - 1].j, &r[i].j);
+			backward_join_merge(&r[kept - 1].j, &r[i].j);
 		else
 			r[kept++] = r[i];
 	}

@@ -15,7 +15,7 @@ void counters_merge(struct mxbpf_counter_sum *to, const struct mxbpf_counter_sum
 		add_sat(&to->value[i], from->value[i]);
 }
 
-void mdl_counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s)
+void counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s)
 {
 	struct mxbpf_counter_sum one = {.spans = 1, .scaled = !!(s->flags & MXBPF_SPAN_SCALED)};
 

@@ -209,7 +209,7 @@ static bool read_args(const char *text, size_t len, struct arrays *in, struct ar
 	return true;
 }
 
-enum mdl_estimate mdl_estimate(const char *name, size_t name_len, const char *args, size_t len, uint64_t *flops)
+enum flops_estimate flops_estimate(const char *name, size_t name_len, const char *args, size_t len, uint64_t *flops)
 {
 	const struct product *p = find(name, name_len);
 	const struct array *data, *weight, *made;
@@ -217,48 +217,48 @@ enum mdl_estimate mdl_estimate(const char *name, size_t name_len, const char *ar
 	uint64_t each, wanted = 1;
 
 	if (!p)
-		return MDL_FLOPS_OTHER;
+		return FLOPS_OTHER;
 	if (!args || !read_args(args, len, &in, &out) || in.n < (p->backward ? 3 : 2) || !out.n)
-		return MDL_FLOPS_UNKNOWN;
+		return FLOPS_UNKNOWN;
 	data = &in.a[p->backward];
 	weight = data + 1;
 	made = p->backward ? &in.a[0] : &out.a[0];
 	if (!data->known || !weight->known || !made->known)
-		return MDL_FLOPS_UNKNOWN;
+		return FLOPS_UNKNOWN;
 	if (p->backward)
 		wanted = !out.a[0].unwanted + (out.n > 1 && !out.a[1].unwanted);
 	each = p->forward(data, weight, made);
 	*flops = times(times(each, 2), wanted);
-	return each && (*flops || !wanted) ? MDL_FLOPS_KNOWN : MDL_FLOPS_UNKNOWN;
+	return each && (*flops || !wanted) ? FLOPS_KNOWN : FLOPS_UNKNOWN;
 }
 
-static enum mdl_estimate estimate_of(const struct mdl *m, uint64_t name_id, uint64_t args_id, uint64_t *flops)
+static enum flops_estimate estimate_of(const struct mdl *m, uint64_t name_id, uint64_t args_id, uint64_t *flops)
 {
 	size_t name_len, len = 0;
 	const char *name = mdl_name(m, name_id, &name_len);
 	const char *args = args_id ? mdl_text(m, MXBPF_NAME_ARGS, args_id, &len) : NULL;
 
-	return mdl_estimate(name, name_len, args, len, flops);
+	return flops_estimate(name, name_len, args, len, flops);
 }
 
-struct mdl_flops mdl_flops_of(const struct mdl *m, const struct mxbpf_span *s)
+struct mdl_flops flops_of(const struct mdl *m, const struct mxbpf_span *s)
 {
 	struct mdl_flops f = {.ns = s->dur_ns};
-	enum mdl_estimate known = estimate_of(m, s->name_id, s->args_id, &f.ops);
+	enum flops_estimate known = estimate_of(m, s->name_id, s->args_id, &f.ops);
 
-	f.calls = known == MDL_FLOPS_KNOWN;
-	f.unknown = known == MDL_FLOPS_UNKNOWN;
+	f.calls = known == FLOPS_KNOWN;
+	f.unknown = known == FLOPS_UNKNOWN;
 	return f;
 }
 
-void mdl_flops_add(const struct mdl *m, struct mdl_flops *to, const struct mdl_row *from)
+void flops_add(const struct mdl *m, struct mdl_flops *to, const struct mdl_row *from)
 {
 	uint64_t each, all;
-	enum mdl_estimate known = estimate_of(m, from->name_id, from->args_id, &each);
+	enum flops_estimate known = estimate_of(m, from->name_id, from->args_id, &each);
 
-	if (known == MDL_FLOPS_UNKNOWN)
+	if (known == FLOPS_UNKNOWN)
 		add_sat(&to->unknown, from->count);
-	if (known != MDL_FLOPS_KNOWN)
+	if (known != FLOPS_KNOWN)
 		return;
 	if (__builtin_mul_overflow(each, from->count, &all))
 		all = UINT64_MAX;

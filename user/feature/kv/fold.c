@@ -14,10 +14,10 @@ static const struct mxbpf_kv_value *values_of(const struct mxbpf_kv *k)
 	return (const void *)(k + 1);
 }
 
-static struct mdl_kv *kv_row(struct mdl *m, uint32_t tgid, uint64_t name_id, uint64_t key, uint8_t flags)
+static struct kv_row *kv_row(struct mdl *m, uint32_t tgid, uint64_t name_id, uint64_t key, uint8_t flags)
 {
 	bool added;
-	struct mdl_kv *r = mdl_row_put(&m->kv_index, &m->kvs, name_id ^ (key * 0x9e3779b97f4a7c15ull),
+	struct kv_row *r = mdl_row_put(&m->kv_index, &m->kvs, name_id ^ (key * 0x9e3779b97f4a7c15ull),
 				       (uint64_t)tgid << 8 | flags, sizeof(*r), &added);
 
 	if (!added)
@@ -58,7 +58,7 @@ static bool had_before(const struct mxbpf_kv *k, size_t i)
 static int add_value(struct mdl *m, const struct mxbpf_kv *k, size_t i, uint64_t dur_ns)
 {
 	const struct mxbpf_kv_value *v = &values_of(k)[i];
-	struct mdl_kv *r = kv_row(m, k->h.tgid, k->name_id, v->key, k->flags);
+	struct kv_row *r = kv_row(m, k->h.tgid, k->name_id, v->key, k->flags);
 
 	if (!r)
 		return -ENOMEM;
@@ -97,7 +97,7 @@ static int kv_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *
 static int kv_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_agg_kv *a = (const void *)rec;
-	struct mdl_kv *r = a->calls ? kv_row(m, rec->tgid, a->name_id, a->key, a->flags) : NULL;
+	struct kv_row *r = a->calls ? kv_row(m, rec->tgid, a->name_id, a->key, a->flags) : NULL;
 
 	if (!r)
 		return a->calls ? -ENOMEM : 0;
@@ -112,7 +112,7 @@ static int kv_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 	return 0;
 }
 
-static int emit_row(const struct mdl_kv *r, struct buf *out)
+static int emit_row(const struct kv_row *r, struct buf *out)
 {
 	struct mxbpf_agg_kv a = {
 		.h = {.kind = MXBPF_AGG_KV, .tgid = r->calls.tgid},
@@ -138,11 +138,11 @@ static int kv_emit(const struct mdl *m, struct buf *out)
 	int err = 0;
 
 	for (i = 0; !err && i < buf_count(&m->kvs, void *); i++)
-		err = emit_row(*buf_at(&m->kvs, struct mdl_kv *, i), out);
+		err = emit_row(*buf_at(&m->kvs, struct kv_row *, i), out);
 	return err;
 }
 
-const struct mdl_kv *const *mdl_kvs(const struct mdl *m, size_t *n)
+const struct kv_row *const *kv_rows(const struct mdl *m, size_t *n)
 {
 	*n = buf_count(&m->kvs, void *);
 	return (const void *)m->kvs.data;

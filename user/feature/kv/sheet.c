@@ -22,7 +22,7 @@ struct kv {
 	uint32_t tgid;
 };
 
-static uint64_t bytes_of(const struct mdl_kv *k)
+static uint64_t bytes_of(const struct kv_row *k)
 {
 	uint64_t sum;
 
@@ -71,7 +71,7 @@ static struct view_text joined(const char *a, size_t alen, const char *b)
 }
 
 /* "serve pull": what a server does says what it was asked for. */
-static struct view_text operation(const struct mdl *m, const struct mdl_kv *k)
+static struct view_text operation(const struct mdl *m, const struct kv_row *k)
 {
 	const char *asked = !(k->flags & MXBPF_KV_SERVED) ? "" : k->flags & MXBPF_KV_PULLED ? " pull" : " push";
 	size_t len;
@@ -80,7 +80,7 @@ static struct view_text operation(const struct mdl *m, const struct mdl_kv *k)
 	return joined(name, len, asked);
 }
 
-static struct view_key key_of(const struct mdl *m, const struct mdl_kv *k)
+static struct view_key key_of(const struct mdl *m, const struct kv_row *k)
 {
 	char digits[24];
 	size_t len;
@@ -94,7 +94,7 @@ static struct view_key key_of(const struct mdl *m, const struct mdl_kv *k)
 	return (struct view_key){joined(digits, strlen(digits), ""), true};
 }
 
-static struct kv row_of(const struct view *s, const struct mdl_kv *k)
+static struct kv row_of(const struct view *s, const struct kv_row *k)
 {
 	const uint64_t window_ns = s->in->session->duration_ns;
 
@@ -121,7 +121,7 @@ static struct kv row_of(const struct view *s, const struct mdl_kv *k)
 static int make(const struct view *s, void *table)
 {
 	struct view_list *t = table;
-	const struct mdl_kv *const *all = mdl_kvs(s->in->model, &t->all);
+	const struct kv_row *const *all = kv_rows(s->in->model, &t->all);
 	struct kv *r = calloc(t->all + 1, sizeof(*r));
 	size_t i;
 	int err = r ? 0 : -ENOMEM;

@@ -9,11 +9,11 @@
 
 /* ---- lives */
 
-static struct mdl_life *life_row(struct mdl *m, uint64_t name_id, uint32_t tgid, uint32_t device)
+static struct life_row *life_row(struct mdl *m, uint64_t name_id, uint32_t tgid, uint32_t device)
 {
 	uint64_t process = (uint64_t)tgid << 32 | device;
 	bool added;
-	struct mdl_life *r = mdl_row_put(&m->life_index, &m->lives, name_id, process, sizeof(*r), &added);
+	struct life_row *r = mdl_row_put(&m->life_index, &m->lives, name_id, process, sizeof(*r), &added);
 
 	if (!added)
 		return r;
@@ -23,7 +23,7 @@ static struct mdl_life *life_row(struct mdl *m, uint64_t name_id, uint32_t tgid,
 	return mdl_expect_name(m, name_id) ? NULL : r;
 }
 
-static void part_add(struct mdl_life_part *to, const struct mdl_life_part *from)
+static void part_add(struct life_part *to, const struct life_part *from)
 {
 	unsigned i;
 
@@ -42,13 +42,13 @@ static void part_add(struct mdl_life_part *to, const struct mdl_life_part *from)
 static int life_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_life *l = (const void *)rec;
-	struct mdl_life *r = life_row(m, l->name_id, l->h.tgid, l->device);
+	struct life_row *r = life_row(m, l->name_id, l->h.tgid, l->device);
 	unsigned i;
 
 	if (!r)
 		return -ENOMEM;
 	for (i = 0; i < MXBPF_LIFE_PARTS; i++) {
-		struct mdl_life_part *p = &r->parts[i];
+		struct life_part *p = &r->parts[i];
 		uint64_t ns = l->ns[i];
 
 		if (ns == MXBPF_LIFE_UNKNOWN)
@@ -65,9 +65,8 @@ static int life_fold(struct mdl *m, const struct mxbpf_rec *rec)
 static int life_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_agg_life *a = (const void *)rec;
-	struct mdl_life_part from = {
-		.count = a->count, .total_ns = a->total_ns, .min_ns = a->min_ns, .max_ns = a->max_ns};
-	struct mdl_life *r = life_row(m, a->name_id, a->h.tgid, a->device);
+	struct life_part from = {.count = a->count, .total_ns = a->total_ns, .min_ns = a->min_ns, .max_ns = a->max_ns};
+	struct life_row *r = life_row(m, a->name_id, a->h.tgid, a->device);
 
 	if (!r)
 		return -ENOMEM;
@@ -76,9 +75,9 @@ static int life_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 	return 0;
 }
 
-static int emit_part(const struct mdl_life *r, unsigned part, struct buf *out)
+static int emit_part(const struct life_row *r, unsigned part, struct buf *out)
 {
-	const struct mdl_life_part *p = &r->parts[part];
+	const struct life_part *p = &r->parts[part];
 	struct mxbpf_agg_life a = {.h = {.kind = MXBPF_AGG_LIFE, .tgid = r->tgid},
 				   .name_id = r->name_id,
 				   .count = p->count,
@@ -91,13 +90,13 @@ static int emit_part(const struct mdl_life *r, unsigned part, struct buf *out)
 	return p->count ? hist_emit(p->hist, &a, sizeof(a), &a.nbuckets, out) : 0;
 }
 
-const struct mdl_life *const *mdl_lives(struct mdl *m, size_t *n)
+const struct life_row *const *life_rows(struct mdl *m, size_t *n)
 {
 	*n = buf_count(&m->lives, void *);
 	return (const void *)m->lives.data;
 }
 
-uint64_t mdl_life_percentile(const struct mdl_life_part *p, double fraction)
+uint64_t life_percentile(const struct life_part *p, double fraction)
 {
 	struct mdl_row r = {.count = p->count, .min_ns = p->min_ns, .max_ns = p->max_ns};
 
@@ -143,7 +142,7 @@ static int wait_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	return 0;
 }
 
-const struct mxbpf_wait *mdl_waits(const struct mdl *m, size_t *n)
+const struct mxbpf_wait *life_waits(const struct mdl *m, size_t *n)
 {
 	*n = buf_count(&m->waits, struct mxbpf_wait);
 	return (const void *)m->waits.data;
@@ -159,7 +158,7 @@ static int lives_emit(const struct mdl *m, struct buf *out)
 
 	for (i = 0; i < buf_count(&m->lives, void *); i++)
 		for (part = 0; !err && part < MXBPF_LIFE_PARTS; part++)
-			err = emit_part(*buf_at(&m->lives, struct mdl_life *, i), part, out);
+			err = emit_part(*buf_at(&m->lives, struct life_row *, i), part, out);
 	return err ? err : buf_put(out, m->waits.data, m->waits.len);
 }
 

@@ -33,9 +33,9 @@ const char *const view_wait_whats[MXBPF_WAIT_WHATS] = {
 	[MXBPF_WAIT_UNSEEN] = "unseen",
 };
 
-static struct part part_of(const struct mdl_life_part *p)
+static struct part part_of(const struct life_part *p)
 {
-	const uint64_t p50_ns = mdl_life_percentile(p, 0.5), p99_ns = mdl_life_percentile(p, 0.99);
+	const uint64_t p50_ns = life_percentile(p, 0.5), p99_ns = life_percentile(p, 0.99);
 
 	return (struct part){p->count,
 			     p->total_ns,
@@ -47,7 +47,7 @@ static struct part part_of(const struct mdl_life_part *p)
 			     p->count ? p99_ns : VIEW_UNKNOWN};
 }
 
-static struct life row_of(const struct mdl *m, const struct mdl_life *l)
+static struct life row_of(const struct mdl *m, const struct life_row *l)
 {
 	struct life r = {.tgid = l->tgid, .device = l->device};
 	unsigned i;
@@ -88,7 +88,7 @@ static int by_opts(const void *va, const void *vb, void *vopts)
 static int make(const struct view *s, void *table)
 {
 	struct view_list *t = table;
-	const struct mdl_life *const *all = mdl_lives(s->in->model, &t->all);
+	const struct life_row *const *all = life_rows(s->in->model, &t->all);
 	struct life *r = calloc(t->all + 1, sizeof(*r));
 	size_t i;
 
@@ -219,7 +219,7 @@ static int make_waits(const struct view *s, void *table)
 {
 	const struct mdl *m = s->in->model;
 	struct view_list *t = table;
-	const struct mxbpf_wait *all = mdl_waits(m, &t->all);
+	const struct mxbpf_wait *all = life_waits(m, &t->all);
 	struct wait *r = calloc(t->all + 1, sizeof(*r));
 	size_t i;
 	int err = r ? 0 : -ENOMEM;

@@ -28,7 +28,7 @@ static uint64_t rise(uint64_t from, uint64_t to)
 	return to > from && to != MXBPF_GAUGE_NO_LIMIT ? to - from : 0;
 }
 
-static void merge(struct mdl_gauge_row *to, const struct mxbpf_gauge *g)
+static void merge(struct machine_row *to, const struct mxbpf_gauge *g)
 {
 	if (!(g->flags & MXBPF_GAUGE_RESUMED)) {
 		add_sat(&to->difference, rise(to->last, g->first));
@@ -49,7 +49,7 @@ static void merge(struct mdl_gauge_row *to, const struct mxbpf_gauge *g)
 static int gauge_fold(struct mdl *m, const struct mxbpf_rec *r)
 {
 	const struct mxbpf_gauge g = widened(r);
-	struct mdl_gauge_row *row;
+	struct machine_row *row;
 	bool added;
 
 	steps_resumed(m, (const void *)r);
@@ -61,7 +61,7 @@ static int gauge_fold(struct mdl *m, const struct mxbpf_rec *r)
 	if (!added)
 		merge(row, &g);
 	else
-		*row = (struct mdl_gauge_row){
+		*row = (struct machine_row){
 			.id = g.id,
 			.scope = g.scope,
 			.first_ns = g.first_ns,
@@ -83,8 +83,8 @@ static int gauges_emit(const struct mdl *m, struct buf *out)
 	size_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < buf_count(&m->gauges, struct mdl_gauge_row); i++) {
-		const struct mdl_gauge_row *r = buf_at(&m->gauges, struct mdl_gauge_row, i);
+	for (i = 0; !err && i < buf_count(&m->gauges, struct machine_row); i++) {
+		const struct machine_row *r = buf_at(&m->gauges, struct machine_row, i);
 		struct mxbpf_gauge g = {
 			.h = {.kind = MXBPF_GAUGE, .size = sizeof(g), .ts_ns = r->last_ns},
 			.value = r->last,
@@ -105,17 +105,17 @@ static int gauges_emit(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-const struct mdl_gauge_row *mdl_gauge_rows(const struct mdl *m, size_t *n)
+const struct machine_row *machine_rows(const struct mdl *m, size_t *n)
 {
-	*n = buf_count(&m->gauges, struct mdl_gauge_row);
+	*n = buf_count(&m->gauges, struct machine_row);
 	return (const void *)m->gauges.data;
 }
 
-const struct mdl_gauge_row *mdl_gauge_row(const struct mdl *m, uint16_t id, uint16_t scope)
+const struct machine_row *machine_row(const struct mdl *m, uint16_t id, uint16_t scope)
 {
 	const uint64_t *at = hash_get(&m->gauge_index, id, scope);
 
-	return at && *at ? buf_at(&m->gauges, struct mdl_gauge_row, *at - 1) : NULL;
+	return at && *at ? buf_at(&m->gauges, struct machine_row, *at - 1) : NULL;
 }
 
 static void gauges_fini(struct mdl *m)

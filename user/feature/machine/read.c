@@ -13,13 +13,13 @@
 #include "mxbpf_name.h"
 #include "mxbpf_table.h"
 
-#define NSOURCES (sizeof(mdl_gauges[0].from) / sizeof(mdl_gauges[0].from[0]))
+#define NSOURCES (sizeof(machine_gauges[0].from) / sizeof(machine_gauges[0].from[0]))
 
 /* A gauge that can be read. */
 struct item {
 	uint16_t id;
 	uint16_t scope;
-	const struct mdl_gauge_source *from;
+	const struct machine_source *from;
 	int fd, fd2; /* owned by the first of consecutive items with the same file; -1: none */
 	bool again;  /* it reads the same file as the item before */
 };
@@ -74,9 +74,9 @@ static int read_files(struct mach *m, const struct item *it)
 
 static int read_item(struct mach *m, const struct item *it, uint64_t *value)
 {
-	if (it->from->form == MDL_FORM_KHZ)
+	if (it->from->form == MACHINE_FORM_KHZ)
 		return mach_freq(&m->freq, m->text, value);
-	if (it->from->form == MDL_FORM_KHZ_MAX) {
+	if (it->from->form == MACHINE_FORM_KHZ_MAX) {
 		*value = m->freq.khz_max;
 		return *value ? 0 : -ENODATA;
 	}
@@ -149,7 +149,7 @@ static void close_items(struct mach *m, size_t from)
  * Returns the last item if it has this file open. Rows of one file are adjacent in the table, and so are those of a
  * scope here.
  */
-static const struct item *has_open(const struct mach *m, const struct mdl_gauge_source *from, uint16_t scope)
+static const struct item *has_open(const struct mach *m, const struct machine_source *from, uint16_t scope)
 {
 	size_t n = buf_count(&m->items, struct item);
 	const struct item *last = n ? buf_at(&m->items, struct item, n - 1) : NULL;
@@ -157,7 +157,7 @@ static const struct item *has_open(const struct mach *m, const struct mdl_gauge_
 	return last && last->scope == scope && !strcmp(last->from->file, from->file) ? last : NULL;
 }
 
-static int open_source(struct mach *m, unsigned id, const struct mdl_gauge_source *from, int dirfd, uint16_t scope)
+static int open_source(struct mach *m, unsigned id, const struct machine_source *from, int dirfd, uint16_t scope)
 {
 	const struct item *last = has_open(m, from, scope);
 	struct item it = {.id = (uint16_t)id, .scope = scope, .from = from, .fd = -1, .fd2 = -1, .again = !!last};
@@ -178,7 +178,7 @@ static int open_source(struct mach *m, unsigned id, const struct mdl_gauge_sourc
 	if (!err)
 		err = read_files(m, &it);
 	/* The first reading cannot tell which CPUs were busy. */
-	if (!err && from->form != MDL_FORM_KHZ && from->form != MDL_FORM_KHZ_MAX)
+	if (!err && from->form != MACHINE_FORM_KHZ && from->form != MACHINE_FORM_KHZ_MAX)
 		err = read_item(m, &it, &value);
 	if (!err && !buf_put(&m->items, &it, sizeof(it)))
 		return 0;
@@ -202,9 +202,9 @@ static int open_machine(struct mach *m, struct outcome *all)
 	int err;
 
 	for (id = 1; id < MXBPF_GAUGE_IDS; id++) {
-		const struct mdl_gauge_source *from = &mdl_gauges[id].from[0];
+		const struct machine_source *from = &machine_gauges[id].from[0];
 
-		if (!mdl_gauges[id].name || mdl_gauges[id].of != MDL_OF_MACHINE)
+		if (!machine_gauges[id].name || machine_gauges[id].of != MACHINE_OF_MACHINE)
 			continue;
 		err = open_source(m, id, from, AT_FDCWD, 0);
 		if (err == -ENOMEM)
@@ -217,10 +217,10 @@ static int open_machine(struct mach *m, struct outcome *all)
 /* On a machine with cgroup versions 1 and 2, a gauge is read in only one of them. */
 static bool is_of(unsigned id, const struct mach_group *g, const struct outcome *all)
 {
-	const struct mdl_gauge *gauge = &mdl_gauges[id];
+	const struct machine_gauge *gauge = &machine_gauges[id];
 	const char *controller = gauge->from[!!g->controller].controller;
 
-	if (gauge->of == MDL_OF_MACHINE || (g->level && gauge->of == MDL_OF_GROUP))
+	if (gauge->of == MACHINE_OF_MACHINE || (g->level && gauge->of == MACHINE_OF_GROUP))
 		return false;
 	return g->controller ? controller && !strcmp(controller, g->controller) && !all[id].in_v2
 			     : !!gauge->from[0].file;
@@ -232,7 +232,7 @@ static int open_group(struct mach *m, const struct mach_group *g, struct outcome
 	int err;
 
 	for (id = 1; id < MXBPF_GAUGE_IDS; id++) {
-		const struct mdl_gauge_source *from = &mdl_gauges[id].from[!!g->controller];
+		const struct machine_source *from = &machine_gauges[id].from[!!g->controller];
 
 		if (!is_of(id, g, all))
 			continue;
@@ -286,17 +286,17 @@ static void tell(const struct mach *m, const struct outcome *all, const char *no
 	for (id = 1; id < MXBPF_GAUGE_IDS && m->absent; id++) {
 		size_t n = 0;
 
-		if (!mdl_gauges[id].name || told[id] || (all[id].file && !all[id].err))
+		if (!machine_gauges[id].name || told[id] || (all[id].file && !all[id].err))
 			continue;
 		if (all[id].file)
 			snprintf(why, sizeof(why), "%s: %s", all[id].file,
 				 all[id].err == -ENODATA ? "says nothing of it" : strerror(-all[id].err));
 		for (other = id; other < MXBPF_GAUGE_IDS; other++) {
-			if (!mdl_gauges[other].name || !same_outcome(&all[other], &all[id]) || n >= sizeof(names))
+			if (!machine_gauges[other].name || !same_outcome(&all[other], &all[id]) || n >= sizeof(names))
 				continue;
 			told[other] = true;
 			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "",
-					      mdl_gauges[other].name);
+					      machine_gauges[other].name);
 		}
 		m->absent(m->ctx, names, all[id].file ? why : no_group);
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the gauges of a process's machine (mdl_gauges[]) from files of /proc, /sys and the process's cgroups. The files
- * are opened once and read repeatedly. Nothing is changed, and no rights are needed beyond those to open the files.
+ * Reads the gauges of a process's machine (machine_gauges[]) from files of /proc, /sys and the process's cgroups. The
+ * files are opened once and read repeatedly. Nothing is changed, and no rights are needed beyond those to open the
+ * files.
  */
 #ifndef MACHINE_MACHINE_H
 #define MACHINE_MACHINE_H

@@ -40,7 +40,7 @@ static int find_busy(struct mach_freq *f, const char *stat, struct buf *busy, un
 
 static int read_sys(const struct mach_freq *f, unsigned cpu, const char *name, uint64_t *khz)
 {
-	static const struct mdl_gauge_source number = {.form = MDL_FORM_NUMBER};
+	static const struct machine_source number = {.form = MACHINE_FORM_NUMBER};
 	char path[256], text[64];
 
 	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u/cpufreq/%s", f->sys, cpu, name);

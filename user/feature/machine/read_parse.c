@@ -42,7 +42,7 @@ static const char *line_of(const char *text, const char *key)
 	return NULL;
 }
 
-static int parse_number(const struct mdl_gauge_source *from, const char *text, uint64_t *value)
+static int parse_number(const struct machine_source *from, const char *text, uint64_t *value)
 {
 	const char *end;
 
@@ -57,14 +57,14 @@ static int parse_number(const struct mdl_gauge_source *from, const char *text, u
 	return 0;
 }
 
-static int parse_keyed(const struct mdl_gauge_source *from, const char *text, uint64_t *value)
+static int parse_keyed(const struct machine_source *from, const char *text, uint64_t *value)
 {
 	const char *p = line_of(text, from->key), *end;
 
 	return p && number(p, value, &end) ? 0 : -ENODATA;
 }
 
-static int parse_ticks(const struct mdl_gauge_source *from, const char *text, uint64_t *value)
+static int parse_ticks(const struct machine_source *from, const char *text, uint64_t *value)
 {
 	const char *p = line_of(text, from->key);
 	uint64_t n;
@@ -83,7 +83,7 @@ static int parse_ticks(const struct mdl_gauge_source *from, const char *text, ui
 	return 0;
 }
 
-static int parse_stall(const struct mdl_gauge_source *from, const char *text, uint64_t *value)
+static int parse_stall(const struct machine_source *from, const char *text, uint64_t *value)
 {
 	const char *p = line_of(text, from->key), *total, *end;
 
@@ -93,7 +93,7 @@ static int parse_stall(const struct mdl_gauge_source *from, const char *text, ui
 	return number(total + strlen("total="), value, &end) ? 0 : -ENODATA;
 }
 
-static int parse_quota(const struct mdl_gauge_source *from, const char *text, uint64_t *value)
+static int parse_quota(const struct machine_source *from, const char *text, uint64_t *value)
 {
 	uint64_t quota, period;
 	const char *p = text;
@@ -110,7 +110,7 @@ static int parse_quota(const struct mdl_gauge_source *from, const char *text, ui
 }
 
 /* An empty list means the CPUs of the parent group, which this file does not show. */
-static int parse_cpus(const struct mdl_gauge_source *from, const char *text, uint64_t *value)
+static int parse_cpus(const struct machine_source *from, const char *text, uint64_t *value)
 {
 	uint64_t first, last, n = 0;
 	const char *p = text;
@@ -130,14 +130,14 @@ static int parse_cpus(const struct mdl_gauge_source *from, const char *text, uin
 	return 0;
 }
 
-typedef int (*parse_fn)(const struct mdl_gauge_source *from, const char *text, uint64_t *value);
+typedef int (*parse_fn)(const struct machine_source *from, const char *text, uint64_t *value);
 
 static const parse_fn forms[] = {
-	[MDL_FORM_NUMBER] = parse_number, [MDL_FORM_KEYED] = parse_keyed, [MDL_FORM_TICKS] = parse_ticks,
-	[MDL_FORM_STALL] = parse_stall,	  [MDL_FORM_QUOTA] = parse_quota, [MDL_FORM_CPUS] = parse_cpus,
+	[MACHINE_FORM_NUMBER] = parse_number, [MACHINE_FORM_KEYED] = parse_keyed, [MACHINE_FORM_TICKS] = parse_ticks,
+	[MACHINE_FORM_STALL] = parse_stall,   [MACHINE_FORM_QUOTA] = parse_quota, [MACHINE_FORM_CPUS] = parse_cpus,
 };
 
-int mach_parse(const struct mdl_gauge_source *from, const char *text, uint64_t *value)
+int mach_parse(const struct machine_source *from, const char *text, uint64_t *value)
 {
 	int err = forms[from->form](from, text, value);
 

@@ -14,7 +14,7 @@
 
 /* ---- read_parse.c: parses NUL-terminated texts of files. -ENODATA means that the value is not there. */
 
-int mach_parse(const struct mdl_gauge_source *from, const char *text, uint64_t *value);
+int mach_parse(const struct machine_source *from, const char *text, uint64_t *value);
 
 /*
  * Finds the path of a process in a hierarchy, in the text of its /proc/PID/cgroup. controller NULL means version 2.

@@ -16,37 +16,37 @@ static double ratio(double a, double b)
 	return b > 0 ? a / b : 0;
 }
 
-static double mean(const struct mdl_gauge_row *r)
+static double mean(const struct machine_row *r)
 {
 	return r ? ratio((double)r->sum, (double)r->count) : 0;
 }
 
 static double difference(const struct mdl *m, uint16_t id)
 {
-	const struct mdl_gauge_row *r = mdl_gauge_row(m, id, 0);
+	const struct machine_row *r = machine_row(m, id, 0);
 
 	return r ? (double)r->difference : 0;
 }
 
 /* In percent, or hits. */
-static double share(const struct mdl *m, const struct mdl_gauge *g, const struct mdl_gauge_row *r)
+static double share(const struct mdl *m, const struct machine_gauge *g, const struct machine_row *r)
 {
-	const struct mdl_gauge_row *max = mdl_gauge_row(m, MXBPF_GAUGE_CPU_KHZ_MAX, r->scope);
+	const struct machine_row *max = machine_row(m, MXBPF_GAUGE_CPU_KHZ_MAX, r->scope);
 	double all = 0;
 	uint16_t id;
 
 	switch (g->share) {
-	case MDL_SHARE_TIME:
+	case MACHINE_SHARE_TIME:
 		return 100 * ratio((double)r->difference, (double)r->elapsed_ns);
-	case MDL_SHARE_CPU_TIME:
+	case MACHINE_SHARE_CPU_TIME:
 		for (id = MXBPF_GAUGE_CPU_BUSY; id <= MXBPF_GAUGE_CPU_STEAL; id++)
 			all += difference(m, id);
 		return r->difference < TICKS_MIN_NS ? 0 : 100 * ratio((double)r->difference, all);
-	case MDL_SHARE_KHZ:
+	case MACHINE_SHARE_KHZ:
 		return 100 * ratio(mean(r), mean(max));
-	case MDL_SHARE_HITS:
+	case MACHINE_SHARE_HITS:
 		return (double)r->difference;
-	case MDL_SHARE_NONE:
+	case MACHINE_SHARE_NONE:
 		break;
 	}
 	return 0;
@@ -55,7 +55,7 @@ static double share(const struct mdl *m, const struct mdl_gauge *g, const struct
 static bool read_anywhere(const struct mdl *m, unsigned id)
 {
 	size_t n, i;
-	const struct mdl_gauge_row *rows = mdl_gauge_rows(m, &n);
+	const struct machine_row *rows = machine_rows(m, &n);
 
 	for (i = 0; i < n; i++)
 		if (rows[i].id == id)
@@ -63,20 +63,20 @@ static bool read_anywhere(const struct mdl *m, unsigned id)
 	return false;
 }
 
-static bool worth_saying(const struct mdl *m, const struct mdl_gauge *g, double value)
+static bool worth_saying(const struct mdl *m, const struct machine_gauge *g, double value)
 {
 	if (!g->says || (g->unless && read_anywhere(m, g->unless)))
 		return false;
-	return g->share == MDL_SHARE_KHZ ? value > 0 && value <= g->threshold : value >= g->threshold;
+	return g->share == MACHINE_SHARE_KHZ ? value > 0 && value <= g->threshold : value >= g->threshold;
 }
 
 static bool has_said(const struct mdl *m, uint16_t id)
 {
 	size_t n, i;
-	const struct mdl_gauge_row *rows = mdl_gauge_rows(m, &n);
+	const struct machine_row *rows = machine_rows(m, &n);
 
 	for (i = 0; i < n; i++)
-		if (rows[i].id == id && worth_saying(m, &mdl_gauges[id], share(m, &mdl_gauges[id], &rows[i])))
+		if (rows[i].id == id && worth_saying(m, &machine_gauges[id], share(m, &machine_gauges[id], &rows[i])))
 			return true;
 	return false;
 }
@@ -101,11 +101,11 @@ const char *view_scope_name(const struct mdl *m, uint16_t scope, size_t *len)
 }
 
 /* "cpu.max (0.30 CPUs)": the file as that version calls it. */
-static void limit_text(const struct mdl *m, const struct mdl_gauge *g, const struct mdl_gauge_row *r, char *text,
+static void limit_text(const struct mdl *m, const struct machine_gauge *g, const struct machine_row *r, char *text,
 		       size_t cap)
 {
-	const struct mdl_gauge *limit = &mdl_gauges[g->limit];
-	const struct mdl_gauge_row *of = mdl_gauge_row(m, (uint16_t)g->limit, r->scope);
+	const struct machine_gauge *limit = &machine_gauges[g->limit];
+	const struct machine_row *of = machine_row(m, (uint16_t)g->limit, r->scope);
 	size_t len;
 	bool v1 = *view_scope_name(m, r->scope, &len) != '/';
 	int n = snprintf(text, cap, "%s", limit->from[v1].file ? limit->from[v1].file : limit->name);
@@ -113,30 +113,30 @@ static void limit_text(const struct mdl *m, const struct mdl_gauge *g, const str
 
 	if (!of || of->last == MXBPF_GAUGE_NO_LIMIT)
 		return;
-	if (limit->unit == MDL_UNIT_MILLICPUS)
+	if (limit->unit == MACHINE_UNIT_MILLICPUS)
 		snprintf(text + n, cap - (size_t)n, " (%.2f CPUs)", (double)of->last / 1000);
 	else
 		snprintf(text + n, cap - (size_t)n, " (%s)", fmt_bytes(of->last, bytes));
 }
 
 /* Of time that each CPU counts for itself: more than one may have. */
-static bool is_summed(const struct mdl *m, const struct mdl_gauge_row *r, double value)
+static bool is_summed(const struct mdl *m, const struct machine_row *r, double value)
 {
-	const struct mdl_gauge_row *max = mdl_gauge_row(m, MXBPF_GAUGE_CPU_MAX, r->scope);
+	const struct machine_row *max = machine_row(m, MXBPF_GAUGE_CPU_MAX, r->scope);
 
 	return r->id == MXBPF_GAUGE_THROTTLED && (value > 100 || (max && max->last > 1000));
 }
 
 /* Where it is the group's, with its path, but for one of which nothing is known to be around it. */
-static void sentence(const struct mdl *m, const struct mdl_gauge_row *r, double value, char text[SAYS_BYTES])
+static void sentence(const struct mdl *m, const struct machine_row *r, double value, char text[SAYS_BYTES])
 {
-	const struct mdl_gauge *g = &mdl_gauges[r->id];
+	const struct machine_gauge *g = &machine_gauges[r->id];
 	char number[64], limit[96] = "";
 	const char *name, *path;
 	size_t len;
 	int n;
 
-	if (g->share == MDL_SHARE_HITS)
+	if (g->share == MACHINE_SHARE_HITS)
 		fmt_count(r->difference, number);
 	else
 		snprintf(number, sizeof(number), value < 9.95 ? "%.1f %%%s" : "%.0f %%%s", value,
@@ -155,15 +155,15 @@ static void sentence(const struct mdl *m, const struct mdl_gauge_row *r, double 
 static bool next_finding(const struct mdl *m, size_t *i, char text[SAYS_BYTES])
 {
 	size_t n;
-	const struct mdl_gauge_row *rows = mdl_gauge_rows(m, &n), *r;
+	const struct machine_row *rows = machine_rows(m, &n), *r;
 	double value;
 
 	while (*i < 2 * n) {
 		bool second = *i >= n;
 
 		r = &rows[(*i)++ % n];
-		value = share(m, &mdl_gauges[r->id], r);
-		if (second == !!mdl_gauges[r->id].limit || !worth_saying(m, &mdl_gauges[r->id], value))
+		value = share(m, &machine_gauges[r->id], r);
+		if (second == !!machine_gauges[r->id].limit || !worth_saying(m, &machine_gauges[r->id], value))
 			continue;
 		sentence(m, r, value, text);
 		return true;
@@ -192,9 +192,9 @@ static void put_value(struct out *o, const char *key, uint64_t value)
 		out_printf(o, "%" PRIu64, value);
 }
 
-static void put_row_json(struct view *s, const struct mdl_gauge_row *r)
+static void put_row_json(struct view *s, const struct machine_row *r)
 {
-	const struct mdl_gauge *g = &mdl_gauges[r->id];
+	const struct machine_gauge *g = &machine_gauges[r->id];
 	const char *scope;
 	size_t len;
 
@@ -204,7 +204,7 @@ static void put_row_json(struct view *s, const struct mdl_gauge_row *r)
 		view_put_json(s->out, scope, len);
 	else
 		out_puts(s->out, "null");
-	out_printf(s->out, ", \"unit\": \"%s\"", mdl_units[g->unit]);
+	out_printf(s->out, ", \"unit\": \"%s\"", machine_units[g->unit]);
 	put_value(s->out, "first", r->first);
 	put_value(s->out, "last", r->last);
 	if (g->rises) {
@@ -221,11 +221,11 @@ static void put_row_json(struct view *s, const struct mdl_gauge_row *r)
 void view_put_machine_json(struct view *s)
 {
 	const struct mdl *m = s->in->model;
-	const struct mdl_gauge_row *rows;
+	const struct machine_row *rows;
 	char text[SAYS_BYTES];
 	size_t n, i = 0, said = 0;
 
-	rows = mdl_gauge_rows(m, &n);
+	rows = machine_rows(m, &n);
 	if (!n)
 		return;
 	out_puts(s->out, ",\n  \"machine\": {\n    \"says\": [");

@@ -22,27 +22,27 @@ static int text_scope(struct view_trace *t, uint64_t scope, struct buf *b)
 /* Perfetto shows "name key": "cgroup: memory bytes". Groups are told apart where there may be several. */
 static void write_counter(struct view_trace *t, const struct mxbpf_gauge *g, uint64_t ts_ns, const char *value)
 {
-	static const char *const keys[] = {[MDL_TRACK_PERCENT] = "%", [MDL_TRACK_CPUS] = "CPUs"};
-	const struct mdl_gauge *gauge = &mdl_gauges[g->id];
+	static const char *const keys[] = {[MACHINE_TRACK_PERCENT] = "%", [MACHINE_TRACK_CPUS] = "CPUs"};
+	const struct machine_gauge *gauge = &machine_gauges[g->id];
 	struct view_text name = {"", 0};
 	char process[16];
 
-	if (gauge->of == MDL_OF_GROUPS)
+	if (gauge->of == MACHINE_OF_GROUPS)
 		name = view_trace_text(t, g->scope, text_scope);
 	snprintf(process, sizeof(process), "%u", t->s.in->session->pid);
 	out_printf(t->s.out, ",\n{\"ph\":\"C\",\"pid\":%s,\"tid\":%u,\"ts\":%llu.%03u,\"name\":\"%s%s",
 		   t->form->process_json ? t->form->process_json : process, t->s.in->session->pid,
 		   (unsigned long long)(ts_ns - t->base_ns) / 1000, (unsigned)((ts_ns - t->base_ns) % 1000),
-		   gauge->of == MDL_OF_MACHINE ? "machine" : "cgroup", name.len ? " " : "");
+		   gauge->of == MACHINE_OF_MACHINE ? "machine" : "cgroup", name.len ? " " : "");
 	out_write(t->s.out, name.data, name.len);
 	out_printf(t->s.out, ": %s\",\"args\":{\"%s\":%s}}", gauge->title,
-		   gauge->track == MDL_TRACK_VALUE ? mdl_units[gauge->unit] : keys[gauge->track], value);
+		   gauge->track == MACHINE_TRACK_VALUE ? machine_units[gauge->unit] : keys[gauge->track], value);
 }
 
 /* From the reading before on, how fast it rose until this one; what a pause hides is drawn as nothing. */
 static void write_rate(struct view_trace *t, const struct mxbpf_gauge *g, const struct last *last)
 {
-	const double scale = mdl_gauges[g->id].track == MDL_TRACK_PERCENT ? 100 : 1;
+	const double scale = machine_gauges[g->id].track == MACHINE_TRACK_PERCENT ? 100 : 1;
 	double rose = g->value > last->value ? (double)(g->value - last->value) : 0;
 	double passed = (double)(g->h.ts_ns - last->ns);
 	char value[64];
@@ -55,8 +55,8 @@ static void write_rate(struct view_trace *t, const struct mxbpf_gauge *g, const 
 
 static void write_gauge(struct view_trace *t, const struct mxbpf_gauge *g, struct last *last)
 {
-	const struct mdl_gauge_row *row = mdl_gauge_row(t->s.in->model, g->id, g->scope);
-	bool rate = mdl_gauges[g->id].track != MDL_TRACK_VALUE;
+	const struct machine_row *row = machine_row(t->s.in->model, g->id, g->scope);
+	bool rate = machine_gauges[g->id].track != MACHINE_TRACK_VALUE;
 	char value[32];
 
 	/* What never happened needs no track. */
@@ -79,7 +79,7 @@ int view_trace_gauges(struct view_trace *t)
 	for (i = 0; i < n; i++) {
 		const struct mxbpf_gauge *g = (const void *)(t->gauges.data + i * MXBPF_GAUGE_BYTES_MIN);
 
-		if (!g->id || g->id >= MXBPF_GAUGE_IDS || !mdl_gauges[g->id].track || g->h.ts_ns < t->base_ns)
+		if (!g->id || g->id >= MXBPF_GAUGE_IDS || !machine_gauges[g->id].track || g->h.ts_ns < t->base_ns)
 			continue;
 		at = hash_put(&place, g->id, g->scope);
 		if (!at || (!*at && buf_put(&lasts, &none, sizeof(none))))

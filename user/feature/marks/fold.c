@@ -13,7 +13,7 @@ static bool is_later(const struct mxbpf_value *a, const struct mxbpf_value *b)
 	return a->h.ts_ns != b->h.ts_ns ? a->h.ts_ns > b->h.ts_ns : a->seq > b->seq;
 }
 
-void mdl_value_merge(struct mxbpf_value *to, const struct mxbpf_value *from)
+void marks_value_merge(struct mxbpf_value *to, const struct mxbpf_value *from)
 {
 	if (!from->count)
 		return;
@@ -43,11 +43,11 @@ static int value_fold(struct mdl *m, const struct mxbpf_rec *rec)
 		r->count = 0;
 		r->tid = 0;
 	}
-	mdl_value_merge(r, v);
+	marks_value_merge(r, v);
 	return 0;
 }
 
-void mdl_instant_merge(struct mxbpf_instant *to, const struct mxbpf_instant *from)
+void marks_instant_merge(struct mxbpf_instant *to, const struct mxbpf_instant *from)
 {
 	const uint64_t last_ns = from->last_ns > from->h.ts_ns ? from->last_ns : from->h.ts_ns;
 
@@ -73,7 +73,7 @@ static int instant_fold(struct mdl *m, const struct mxbpf_rec *rec)
 		r->count = 0;
 		r->tid = 0;
 	}
-	mdl_instant_merge(r, v);
+	marks_instant_merge(r, v);
 	return 0;
 }
 
@@ -110,7 +110,7 @@ int extent_emit(const struct mdl_row *r, struct buf *out)
 	return r->last_ns ? buf_put(out, &a, sizeof(a)) : 0;
 }
 
-double mdl_rate(const struct mdl_row *r)
+double marks_rate(const struct mdl_row *r)
 {
 	return r->last_ns > r->first_ns ? (double)r->count * 1e9 / (double)(r->last_ns - r->first_ns) : 0;
 }
@@ -127,13 +127,13 @@ static int marks_emit(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-const struct mxbpf_value *const *mdl_values(const struct mdl *m, size_t *n)
+const struct mxbpf_value *const *marks_values(const struct mdl *m, size_t *n)
 {
 	*n = buf_count(&m->values, void *);
 	return (const void *)m->values.data;
 }
 
-const struct mxbpf_instant *const *mdl_instants(const struct mdl *m, size_t *n)
+const struct mxbpf_instant *const *marks_instants(const struct mdl *m, size_t *n)
 {
 	*n = buf_count(&m->instants, void *);
 	return (const void *)m->instants.data;

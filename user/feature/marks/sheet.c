@@ -78,12 +78,12 @@ static int make_values(const struct view *s, void *table)
 {
 	const struct mdl *m = s->in->model;
 	struct view_list *t = table;
-	const struct mxbpf_value *const *all = mdl_values(m, &t->all);
+	const struct mxbpf_value *const *all = marks_values(m, &t->all);
 	struct mark *r = calloc(t->all + 1, sizeof(*r));
 	size_t i, others;
 
 	t->rows = r;
-	mdl_instants(m, &others);
+	marks_instants(m, &others);
 	t->empty_too = others;
 	if (!r)
 		return -ENOMEM;
@@ -99,12 +99,12 @@ static int make_instants(const struct view *s, void *table)
 {
 	const struct mdl *m = s->in->model;
 	struct view_list *t = table;
-	const struct mxbpf_instant *const *all = mdl_instants(m, &t->all);
+	const struct mxbpf_instant *const *all = marks_instants(m, &t->all);
 	struct mark *r = calloc(t->all + 1, sizeof(*r));
 	size_t i, others;
 
 	t->rows = r;
-	mdl_values(m, &others);
+	marks_values(m, &others);
 	t->empty_too = others;
 	if (!r)
 		return -ENOMEM;

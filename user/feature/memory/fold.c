@@ -42,7 +42,7 @@ static uint64_t key_of(const struct mxbpf_mem_owner *o)
 	return mix(mix(mix(mix(o->name_id, o->layer_id), o->scope_id), o->label_id), (uint64_t)o->flags << 8 | o->cls);
 }
 
-/* Whose place in owners is *place. Those beyond MDL_MEM_OWNERS_MAX are one. */
+/* Whose place in owners is *place. Those beyond MEMORY_OWNERS_MAX are one. */
 static struct mem_owner *owner_like(struct mdl *m, const struct mem_device *d, const struct mxbpf_mem_owner *like,
 				    uint32_t *place)
 {
@@ -50,7 +50,7 @@ static struct mem_owner *owner_like(struct mdl *m, const struct mem_device *d, c
 	struct mem_owner o = {.h = *like, .stamp = d->peaks};
 	uint64_t b = (uint64_t)d->t.h.tgid << 32 | d->t.device, *at = hash_get(&h->owner_index, key_of(like), b);
 
-	if (!at && buf_count(&h->owners, struct mem_owner) >= MDL_MEM_OWNERS_MAX && !o.h.flags) {
+	if (!at && buf_count(&h->owners, struct mem_owner) >= MEMORY_OWNERS_MAX && !o.h.flags) {
 		o.h = (struct mxbpf_mem_owner){.flags = MXBPF_MEM_OWNER_MORE};
 		at = hash_get(&h->owner_index, key_of(&o.h), b);
 	}
@@ -152,7 +152,7 @@ static int block_begin(struct held *h, const struct mem_device *d, uint64_t addr
 {
 	uint64_t at = h->free_block ? h->free_block - 1 : buf_count(&h->blocks, struct mem_block), *slot;
 
-	if (at >= MDL_BLOCKS_MAX)
+	if (at >= MEMORY_BLOCKS_MAX)
 		return 0;
 	slot = hash_put(&h->block_index, addr, place_of(d));
 	if (!slot || (!h->free_block && !buf_add(&h->blocks, sizeof(*b))))
@@ -280,7 +280,7 @@ static int fold_owner(struct mdl *m, const struct mxbpf_rec *rec)
 	return 0;
 }
 
-const struct mxbpf_mem_time *mdl_mem_time(const struct mdl *m, size_t i)
+const struct mxbpf_mem_time *memory_device(const struct mdl *m, size_t i)
 {
 	const struct mem_device *d = device_at(&m->held, i);
 
@@ -292,7 +292,7 @@ static struct mem_device *device_like(const struct held *h, const struct mxbpf_m
 	return device_at(h, *hash_get(&h->device_index, o->h.tgid, o->device) - 1);
 }
 
-const struct mxbpf_mem_owner *mdl_mem_owner(const struct mdl *m, size_t i)
+const struct mxbpf_mem_owner *memory_owner(const struct mdl *m, size_t i)
 {
 	struct mem_owner *o = owner_at(&m->held, i);
 
@@ -302,17 +302,17 @@ const struct mxbpf_mem_owner *mdl_mem_owner(const struct mdl *m, size_t i)
 	return &o->h;
 }
 
-bool mdl_block(const struct mdl *m, size_t *pos, struct mdl_block *out)
+bool memory_block(const struct mdl *m, size_t *pos, struct memory_block *out)
 {
 	const struct hash_entry *e = hash_next(&m->held.block_index, pos);
 	const struct mem_block *b = e ? buf_at(&m->held.blocks, struct mem_block, e->val) : NULL;
 
 	if (e)
-		*out = (struct mdl_block){e->a, b->bytes, &owner_at(&m->held, b->owner)->h};
+		*out = (struct memory_block){e->a, b->bytes, &owner_at(&m->held, b->owner)->h};
 	return e;
 }
 
-int64_t mdl_mem_mean(const struct mxbpf_mem_time *t, uint64_t start_ns, uint64_t end_ns)
+int64_t memory_mean(const struct mxbpf_mem_time *t, uint64_t start_ns, uint64_t end_ns)
 {
 	__int128 area = area_of(t);
 
@@ -330,7 +330,7 @@ static int memory_emit(const struct mdl *m, struct buf *out)
 
 	for (i = 0; !err && (d = device_at(&m->held, i)); i++)
 		err = buf_put(out, &d->t, sizeof(d->t));
-	for (i = 0; !err && (o = mdl_mem_owner(m, i)); i++)
+	for (i = 0; !err && (o = memory_owner(m, i)); i++)
 		err = buf_put(out, o, sizeof(*o));
 	return err;
 }
@@ -374,7 +374,7 @@ int memory_sum(struct mdl *sum, const struct mdl *m)
 
 	for (i = 0; !err && (d = device_at(&m->held, i)); i++)
 		err = sum_device(sum, &d->t);
-	for (i = 0; !err && (from = mdl_mem_owner(m, i)); i++) {
+	for (i = 0; !err && (from = memory_owner(m, i)); i++) {
 		d = device_of(&sum->held, 0, from->device);
 		o = d ? owner_like(sum, d, from, &place) : NULL;
 		if (!o)
@@ -421,7 +421,7 @@ static void memory_fini(struct mdl *m)
 	*h = (struct held){0};
 }
 
-int mdl_move_memory(struct mdl *to, struct mdl *from, uint64_t now_ns)
+int memory_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
 	struct held *h = &to->held, *was = &from->held;
 	const struct mxbpf_mem_time *t;
@@ -432,14 +432,14 @@ int mdl_move_memory(struct mdl *to, struct mdl *from, uint64_t now_ns)
 	size_t i;
 
 	memory_fini(to);
-	for (i = 0; (t = mdl_mem_time(from, i)); i++) {
+	for (i = 0; (t = memory_device(from, i)); i++) {
 		d = device_again(t, now_ns);
 		slot = hash_put(&h->device_index, t->h.tgid, t->device);
 		if (!slot || buf_put(&h->devices, &d, sizeof(d)))
 			return -ENOMEM;
 		*slot = i + 1;
 	}
-	for (i = 0; (o = mdl_mem_owner(from, i)); i++) {
+	for (i = 0; (o = memory_owner(from, i)); i++) {
 		again = owner_again(o);
 		slot = hash_put(&h->owner_index, key_of(o), (uint64_t)o->h.tgid << 32 | o->device);
 		if (!slot || buf_put(&h->owners, &again, sizeof(again)))

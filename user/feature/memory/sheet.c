@@ -91,17 +91,17 @@ int view_mem_owners_make(const struct view *s, void *table)
 	struct view_mem_owner *r;
 	size_t i;
 
-	while (mdl_mem_time(m, t->ndevices))
+	while (memory_device(m, t->ndevices))
 		t->ndevices++;
-	while (mdl_mem_owner(m, t->list.all))
+	while (memory_owner(m, t->list.all))
 		t->list.all++;
 	t->devices = calloc(t->ndevices + 1, sizeof(*t->devices));
 	t->list.rows = r = calloc(t->list.all + 1, sizeof(*r));
 	if (!t->devices || !r)
 		return -ENOMEM;
-	for (i = 0; (d = mdl_mem_time(m, i)); i++)
+	for (i = 0; (d = memory_device(m, i)); i++)
 		t->devices[i] = *d;
-	for (i = 0; (h = mdl_mem_owner(m, i)); i++) {
+	for (i = 0; (h = memory_owner(m, i)); i++) {
 		r[i] = owner_of(m, h);
 		t->layers |= !!r[i].layer.len;
 		t->scopes |= r[i].scope.len || r[i].label.len;
@@ -123,7 +123,7 @@ static int64_t mean_bytes(const struct view *s, const struct mxbpf_mem_time *t)
 {
 	const struct mdl_session *ss = s->in->session;
 
-	return mdl_mem_mean(t, ss->start_mono_ns, ss->start_mono_ns + ss->duration_ns + ss->paused_ns);
+	return memory_mean(t, ss->start_mono_ns, ss->start_mono_ns + ss->duration_ns + ss->paused_ns);
 }
 
 /* What was there before and is freed counts below 0. */

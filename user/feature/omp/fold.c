@@ -20,7 +20,7 @@ static struct mxbpf_team *team_row(struct mdl *m, const struct mxbpf_team *like)
 	return mdl_expect_name(m, like->name_id) ? NULL : t;
 }
 
-void mdl_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from)
+void omp_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from)
 {
 	add_sat(&to->regions, from->regions);
 	add_sat(&to->dur_ns, from->dur_ns);
@@ -43,7 +43,7 @@ static int team_fold(struct mdl *m, const struct mxbpf_rec *rec)
 
 	if (!t)
 		return -ENOMEM;
-	mdl_team_merge(t, from);
+	omp_team_merge(t, from);
 	return 0;
 }
 
@@ -57,7 +57,7 @@ static int team_emit(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-const struct mxbpf_team *const *mdl_teams(struct mdl *m, size_t *n)
+const struct mxbpf_team *const *omp_teams(struct mdl *m, size_t *n)
 {
 	*n = buf_count(&m->teams, void *);
 	return (const void *)m->teams.data;

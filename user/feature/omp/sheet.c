@@ -93,7 +93,7 @@ static struct team row_of(const struct mdl *m, const struct mxbpf_team *t)
 static int make(const struct view *s, void *table)
 {
 	struct teams *t = table;
-	const struct mxbpf_team *const *all = mdl_teams(s->in->model, &t->list.all);
+	const struct mxbpf_team *const *all = omp_teams(s->in->model, &t->list.all);
 	struct team *r = calloc(t->list.all + 1, sizeof(*r));
 	size_t i;
 
@@ -105,7 +105,7 @@ static int make(const struct view *s, void *table)
 		r[i] = row_of(s->in->model, all[i]);
 	qsort_r(r, t->list.all, sizeof(*r), by_opts, (void *)s->opts);
 	for (i = 0; i < t->list.all; i++)
-		mdl_team_merge(&t->sum, &r[i].t);
+		omp_team_merge(&t->sum, &r[i].t);
 	return 0;
 }
 

@@ -13,26 +13,26 @@ static int samples_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	const struct mxbpf_sample_span none = {0}, *last = nspans ? &spans[nspans - 1] : &none;
 	const uint64_t process = (uint64_t)last->cls << 32 | s->h.tgid;
 	bool added;
-	struct mdl_samples *r = mdl_item_put(&m->sample_index, &m->samples, last->name_id, process, sizeof(*r), &added);
+	struct sample_row *r = mdl_item_put(&m->sample_index, &m->samples, last->name_id, process, sizeof(*r), &added);
 
 	if (!r || mdl_expect_name(m, last->name_id))
 		return -ENOMEM;
 	if (added)
-		*r = (struct mdl_samples){.tgid = s->h.tgid, .cls = last->cls, .name_id = last->name_id};
+		*r = (struct sample_row){.tgid = s->h.tgid, .cls = last->cls, .name_id = last->name_id};
 	add_sat(&r->count, s->count);
 	return 0;
 }
 
-const struct mdl_samples *mdl_samples(const struct mdl *m, size_t *n)
+const struct sample_row *sample_rows(const struct mdl *m, size_t *n)
 {
-	*n = buf_count(&m->samples, struct mdl_samples);
+	*n = buf_count(&m->samples, struct sample_row);
 	return (const void *)m->samples.data;
 }
 
 static int samples_emit(const struct mdl *m, struct buf *out)
 {
 	size_t n, i;
-	const struct mdl_samples *r = mdl_samples(m, &n);
+	const struct sample_row *r = sample_rows(m, &n);
 	int err = 0;
 
 	for (i = 0; !err && i < n; i++) {

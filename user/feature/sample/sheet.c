@@ -37,7 +37,7 @@ static int most_first(const void *va, const void *vb)
 static int make(const struct view *s, void *table)
 {
 	struct samples *t = table;
-	const struct mdl_samples *all = mdl_samples(s->in->model, &t->list.all);
+	const struct sample_row *all = sample_rows(s->in->model, &t->list.all);
 	struct sample *r = calloc(t->list.all + 1, sizeof(*r));
 	size_t i;
 

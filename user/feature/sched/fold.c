@@ -97,7 +97,7 @@ static int sched_emit(const struct mdl *m, struct buf *out)
 	return buf_put(out, m->scheds.data, m->scheds.len);
 }
 
-const struct mxbpf_agg_sched *mdl_scheds(const struct mdl *m, size_t *n)
+const struct mxbpf_agg_sched *sched_rows(const struct mdl *m, size_t *n)
 {
 	*n = buf_count(&m->scheds, struct mxbpf_agg_sched);
 	return (const struct mxbpf_agg_sched *)m->scheds.data;

@@ -144,7 +144,7 @@ static int make(const struct view *s, void *table)
 {
 	struct scheds *t = table;
 	size_t n, i;
-	const struct mxbpf_agg_sched *all = mdl_scheds(s->in->model, &n), *a, *last = NULL;
+	const struct mxbpf_agg_sched *all = sched_rows(s->in->model, &n), *a, *last = NULL;
 	struct sched *r = calloc(n + 1, sizeof(*r));
 
 	t->list.rows = r;

@@ -17,8 +17,8 @@ static uint64_t slow_from(uint64_t median_ns)
 {
 	uint64_t times, more;
 
-	times = median_ns > UINT64_MAX / MDL_SLOW_TIMES ? UINT64_MAX : MDL_SLOW_TIMES * median_ns;
-	more = median_ns > UINT64_MAX - MDL_SLOW_NS ? UINT64_MAX : median_ns + MDL_SLOW_NS;
+	times = median_ns > UINT64_MAX / SLOW_TIMES ? UINT64_MAX : SLOW_TIMES * median_ns;
+	more = median_ns > UINT64_MAX - SLOW_BEYOND_NS ? UINT64_MAX : median_ns + SLOW_BEYOND_NS;
 	return times > more ? times : more;
 }
 
@@ -31,7 +31,7 @@ static int slow_keep(struct mdl *m, const struct mxbpf_slow *s, uint64_t median_
 	new.span.h.size = sizeof(new.span);
 	if (s->h.ts_ns + s->dur_ns > m->slow_until_ns)
 		m->slow_until_ns = s->h.ts_ns + s->dur_ns;
-	if (n < MDL_SLOW_MAX)
+	if (n < SLOW_MAX)
 		return buf_put(&m->slow, &new, sizeof(new)) ? -ENOMEM : 0;
 	if (new.beyond_ns <= m->slow_least_ns)
 		return 0;
@@ -79,7 +79,7 @@ static int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *
 {
 	struct mxbpf_slow slow;
 
-	if (r->count < MDL_SLOW_CALLS || !may_be_slow(s))
+	if (r->count < SLOW_CALLS || !may_be_slow(s))
 		return 0;
 	if (r->count >= r->slow_due) {
 		r->median_ns = mdl_percentile(r, 0.50); /* 328 buckets: seldom, as it moves little */
@@ -102,7 +102,7 @@ static int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *
 	return slow_keep(m, &slow, r->median_ns);
 }
 
-static void explain(struct mdl_slow *s, uint64_t fault_ns)
+static void explain(struct slow_call *s, uint64_t fault_ns)
 {
 	const struct mxbpf_account *a = &s->span.account;
 	const uint64_t computed = a->on_cpu_ns > s->median_ns ? a->on_cpu_ns - s->median_ns : 0;
@@ -113,28 +113,28 @@ static void explain(struct mdl_slow *s, uint64_t fault_ns)
 	add_sat(&here, a->blocked_ns);
 	if (__builtin_mul_overflow(fault_ns, a->minflt, &faults_ns))
 		faults_ns = UINT64_MAX;
-	const uint64_t ns[MDL_NCAUSES] = {
-		[MDL_COMPUTED] = computed,
-		[MDL_RUNNABLE] = a->runq_ns,
-		[MDL_BLOCKED] = a->blocked_ns,
-		[MDL_ELSEWHERE] = here < s->span.dur_ns ? s->span.dur_ns - here : 0,
+	const uint64_t ns[SLOW_NCAUSES] = {
+		[SLOW_COMPUTED] = computed,
+		[SLOW_RUNNABLE] = a->runq_ns,
+		[SLOW_BLOCKED] = a->blocked_ns,
+		[SLOW_ELSEWHERE] = here < s->span.dur_ns ? s->span.dur_ns - here : 0,
 	};
 
-	for (i = 0; i < MDL_NCAUSES; i++) {
+	for (i = 0; i < SLOW_NCAUSES; i++) {
 		if (ns[i] > s->cause_ns) {
 			s->cause = i;
 			s->cause_ns = ns[i];
 		}
 	}
-	if (s->cause == MDL_COMPUTED && faults_ns >= computed / 2 && a->minflt)
-		s->cause = MDL_FAULTED;
-	if (s->cause == MDL_BLOCKED && a->majflt)
-		s->cause = MDL_READ;
+	if (s->cause == SLOW_COMPUTED && faults_ns >= computed / 2 && a->minflt)
+		s->cause = SLOW_FAULTED;
+	if (s->cause == SLOW_BLOCKED && a->majflt)
+		s->cause = SLOW_READ;
 }
 
 static int by_beyond(const void *va, const void *vb)
 {
-	const struct mdl_slow *a = va, *b = vb;
+	const struct slow_call *a = va, *b = vb;
 	uint64_t na = a->span.dur_ns - a->median_ns, nb = b->span.dur_ns - b->median_ns;
 
 	if (na != nb)
@@ -143,7 +143,7 @@ static int by_beyond(const void *va, const void *vb)
 }
 
 /* Whether a lies in b, of the same thread, and is nearly all that b has beyond its median. */
-static bool explains(const struct mdl_slow *a, const struct mdl_slow *b)
+static bool explains(const struct slow_call *a, const struct slow_call *b)
 {
 	const uint64_t from = a->span.h.ts_ns, until = b->span.h.ts_ns + b->span.dur_ns;
 
@@ -153,9 +153,9 @@ static bool explains(const struct mdl_slow *a, const struct mdl_slow *b)
 }
 
 /* Leaves out those that another one explains. */
-static size_t innermost(struct mdl_slow *all, size_t n)
+static size_t innermost(struct slow_call *all, size_t n)
 {
-	bool outer[MDL_SLOW_MAX] = {false};
+	bool outer[SLOW_MAX] = {false};
 	size_t i, k, kept = 0;
 
 	for (i = 0; i < n; i++)
@@ -167,17 +167,17 @@ static size_t innermost(struct mdl_slow *all, size_t n)
 	return kept;
 }
 
-int mdl_slow(const struct mdl *m, uint64_t fault_ns, struct mdl_slow **slow, size_t *n)
+int slow_calls(const struct mdl *m, uint64_t fault_ns, struct slow_call **slow, size_t *n)
 {
 	size_t have = buf_count(&m->slow, struct kept_slow), i;
-	struct mdl_slow *all = calloc(have + 1, sizeof(*all));
+	struct slow_call *all = calloc(have + 1, sizeof(*all));
 
 	*slow = all;
 	*n = 0;
 	if (!all)
 		return -ENOMEM;
 	for (i = 0; i < have; i++) {
-		struct mdl_slow s = {.span = buf_at(&m->slow, struct kept_slow, i)->span};
+		struct slow_call s = {.span = buf_at(&m->slow, struct kept_slow, i)->span};
 
 		s.row = row_find(m, s.span.cls, s.span.name_id, s.span.h.tgid, s.span.device);
 		/* What was slow among the first may be as good as any by now. */

@@ -25,7 +25,7 @@ struct by {
 
 struct slow {
 	struct view_text name, why;
-	struct mdl_slow s;
+	struct slow_call s;
 	struct by kept, slept;
 	struct view_account account;
 	uint64_t one;	       /* call */
@@ -33,9 +33,9 @@ struct slow {
 	char why_text[WHY_BYTES];
 };
 
-static const char *const causes[MDL_NCAUSES] = {
-	[MDL_COMPUTED] = "computed", [MDL_FAULTED] = "faulted", [MDL_RUNNABLE] = "runnable",
-	[MDL_BLOCKED] = "blocked",   [MDL_READ] = "read",	[MDL_ELSEWHERE] = "elsewhere",
+static const char *const causes[SLOW_NCAUSES] = {
+	[SLOW_COMPUTED] = "computed", [SLOW_FAULTED] = "faulted", [SLOW_RUNNABLE] = "runnable",
+	[SLOW_BLOCKED] = "blocked",   [SLOW_READ] = "read",	  [SLOW_ELSEWHERE] = "elsewhere",
 };
 
 /* "once", "12 times". Returns buf. */
@@ -48,7 +48,7 @@ static const char *times(uint32_t n, char buf[40])
 }
 
 /* A limit takes a CPU away as another thread does: where it did over the window, nobody can tell of a single call. */
-static void why_runnable(const struct mdl *m, const struct mdl_slow *s, const char *ns, char buf[WHY_BYTES])
+static void why_runnable(const struct mdl *m, const struct slow_call *s, const char *ns, char buf[WHY_BYTES])
 {
 	const struct mxbpf_account *a = &s->span.account;
 	const struct mxbpf_slow_by *by = &s->span.kept;
@@ -74,7 +74,7 @@ static const char *const sleeps[MXBPF_SCHED_WHATS] = {
 	[MXBPF_SCHED_NAP] = "the time it asked for (sleep)",
 };
 
-static void why_blocked(const struct mdl_slow *s, const char *ns, char buf[WHY_BYTES])
+static void why_blocked(const struct slow_call *s, const char *ns, char buf[WHY_BYTES])
 {
 	const struct mxbpf_slow_by *by = &s->span.slept;
 	const char *what = by->ns && by->what < MXBPF_SCHED_WHATS ? sleeps[by->what] : NULL;
@@ -90,27 +90,27 @@ static void why_blocked(const struct mdl_slow *s, const char *ns, char buf[WHY_B
 }
 
 /* What kept a call, in words: "preempted 3.10 ms (12 times)". Hostile, as it may name programs. */
-static void put_why(const struct mdl *m, const struct mdl_slow *s, char buf[WHY_BYTES])
+static void put_why(const struct mdl *m, const struct slow_call *s, char buf[WHY_BYTES])
 {
 	const struct mxbpf_account *a = &s->span.account;
 	char ns[24], n[32];
 
 	fmt_ns(s->cause_ns, ns);
 	switch (s->cause) {
-	case MDL_RUNNABLE:
+	case SLOW_RUNNABLE:
 		why_runnable(m, s, ns, buf);
 		break;
-	case MDL_READ:
+	case SLOW_READ:
 		snprintf(buf, WHY_BYTES, "waited %s; %s page%s read from disk", ns, fmt_count(a->majflt, n),
 			 a->majflt == 1 ? "" : "s");
 		break;
-	case MDL_BLOCKED:
+	case SLOW_BLOCKED:
 		why_blocked(s, ns, buf);
 		break;
-	case MDL_FAULTED:
+	case SLOW_FAULTED:
 		snprintf(buf, WHY_BYTES, "computed %s longer, with %s page faults", ns, fmt_count(a->minflt, n));
 		break;
-	case MDL_ELSEWHERE:
+	case SLOW_ELSEWHERE:
 		snprintf(buf, WHY_BYTES, "ended %s after its own thread was through", ns);
 		break;
 	default:
@@ -131,7 +131,7 @@ static uint64_t known_cpu(uint16_t cpu)
 	return cpu == MXBPF_CPU_NONE ? VIEW_UNKNOWN : cpu;
 }
 
-static void fill(const struct view *s, struct slow *r, const struct mdl_slow *slow)
+static void fill(const struct view *s, struct slow *r, const struct slow_call *slow)
 {
 	const struct mxbpf_span e = {
 		.dur_ns = slow->span.dur_ns,
@@ -156,13 +156,13 @@ static void fill(const struct view *s, struct slow *r, const struct mdl_slow *sl
 static int make(const struct view *s, void *table)
 {
 	struct view_list *t = table;
-	struct mdl_slow *all;
+	struct slow_call *all;
 	struct slow *r;
 	size_t i;
 
 	if (!s->in->session->account)
 		return 0;
-	if (mdl_slow(s->in->model, s->in->session->fault_ns, &all, &t->all))
+	if (slow_calls(s->in->model, s->in->session->fault_ns, &all, &t->all))
 		return -ENOMEM;
 	t->rows = r = calloc(t->all + 1, sizeof(*r));
 	for (i = 0; r && i < t->all; i++)
@@ -176,7 +176,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 	const struct view_list *t = table;
 
 	out_printf(s->out, "%swhy slow: %zu call%s took %d times the median of their row, or more%s\n", prefix, t->all,
-		   t->all == 1 ? "" : "s", MDL_SLOW_TIMES,
+		   t->all == 1 ? "" : "s", SLOW_TIMES,
 		   t->n < t->all || (!s->opts->top && t->n > SHOWN_MAX) ? "; the worst" : "");
 }
 
@@ -185,9 +185,9 @@ static bool when(const struct view *s)
 	return s->in->session->account;
 }
 
-static const char *const csv_tables[MDL_NCAUSES] = {
-	[MDL_COMPUTED] = "slow.computed", [MDL_FAULTED] = "slow.faulted", [MDL_RUNNABLE] = "slow.runnable",
-	[MDL_BLOCKED] = "slow.blocked",	  [MDL_READ] = "slow.read",	  [MDL_ELSEWHERE] = "slow.elsewhere",
+static const char *const csv_tables[SLOW_NCAUSES] = {
+	[SLOW_COMPUTED] = "slow.computed", [SLOW_FAULTED] = "slow.faulted", [SLOW_RUNNABLE] = "slow.runnable",
+	[SLOW_BLOCKED] = "slow.blocked",   [SLOW_READ] = "slow.read",	    [SLOW_ELSEWHERE] = "slow.elsewhere",
 };
 
 #define ROW struct by

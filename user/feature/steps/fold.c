@@ -466,7 +466,7 @@ static int steps_fold_iteration(struct mdl *m, const struct mxbpf_rec *rec)
 	return keep(m, &it);
 }
 
-/* What mdl_iterations() would settle, without settling it: the window goes on. */
+/* What steps_iterations() would settle, without settling it: the window goes on. */
 static int emit_pending(const struct mdl *m, const struct process *p, struct buf *out)
 {
 	const struct extent last = {p->start_ns, p->burst_end_ns, p->burst_tid, p->mode, p->full};
@@ -504,7 +504,7 @@ static int by_start(const void *va, const void *vb)
 	return a->h.ts_ns < b->h.ts_ns ? -1 : a->h.ts_ns > b->h.ts_ns;
 }
 
-const struct mxbpf_iteration *mdl_iterations(struct mdl *m, size_t *n)
+const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n)
 {
 	const struct hash_entry *h;
 	size_t pos = 0;

@@ -203,7 +203,7 @@ static int make_loops(const struct view *s, void *table)
 {
 	struct view_list *t = table;
 	size_t n, i, k;
-	const struct mxbpf_iteration *all = mdl_iterations(s->in->model, &n);
+	const struct mxbpf_iteration *all = steps_iterations(s->in->model, &n);
 	struct loop *loops = calloc(n + 1, sizeof(*loops));
 	uint64_t *ns = calloc(n + 1, sizeof(*ns));
 
@@ -462,7 +462,7 @@ static int make_slowest(const struct view *s, void *table)
 {
 	struct slowest *t = table;
 	size_t n, i, top = s->opts->top ? s->opts->top : SLOWEST_MAX;
-	const struct mxbpf_iteration *all = mdl_iterations(s->in->model, &n), **order = calloc(n + 1, sizeof(*order));
+	const struct mxbpf_iteration *all = steps_iterations(s->in->model, &n), **order = calloc(n + 1, sizeof(*order));
 	int err = make_loops(s, &t->loops);
 
 	t->list.all = n < top ? n : top;

@@ -45,7 +45,7 @@ void view_trace_iterations(struct view_trace *t)
 	const struct mxbpf_iteration *it, *last = NULL;
 	size_t n, i;
 
-	it = mdl_iterations(t->s.in->model, &n);
+	it = steps_iterations(t->s.in->model, &n);
 	for (i = 0; i < n; i++, it++) {
 		if (it->h.ts_ns < t->base_ns) /* its calls were overwritten */
 			continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/compat/kineto_text.h"
+#include "feature/flops/flops.h"
 
 #include <inttypes.h>
 
@@ -38,7 +39,7 @@ void view_trace_flops(struct view_trace *t, const struct mxbpf_span *s)
 	struct mdl_flops f = {0};
 
 	if (s->args_id && view_shows_flops(&t->s))
-		f = mdl_flops_of(t->s.in->model, s);
+		f = flops_of(t->s.in->model, s);
 	if (f.calls)
 		out_printf(t->s.out, ",\"flops\":%" PRIu64 ",\"GFLOP/s\":%.6g", f.ops,
 			   f.ns ? (double)f.ops / (double)f.ns : 0.0);

@@ -4,6 +4,7 @@
  * what parses them goes on working. What mxbpf has to say besides stands behind them, in lines with a '#'.
  */
 #include "mxbpf_config.h"
+#include "feature/marks/marks.h"
 #include "view/priv.h"
 
 #include <errno.h>
@@ -306,7 +307,7 @@ static int gather_values(const struct view *s, struct view_mxnet_tables *t)
 	const char *name, *domain;
 	size_t n, i, len;
 
-	all = mdl_values(s->in->model, &n);
+	all = marks_values(s->in->model, &n);
 	for (i = 0; i < n; i++) {
 		domain = view_domain(s->in->model, all[i]->name_id, &len);
 		c = category(t, domain, len, "");
@@ -331,7 +332,7 @@ static int gather_markers(const struct view *s, struct view_mxnet_tables *t)
 	const char *domain;
 	size_t n, i, len;
 
-	all = mdl_instants(s->in->model, &n);
+	all = marks_instants(s->in->model, &n);
 	for (i = 0; i < n; i++) {
 		if (all[i]->what != MXBPF_INSTANT_MARKER)
 			continue;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "view/priv.h"
+#include "feature/memory/memory.h"
 
 #define HEADING "\"Attribute Name\",\"Requested Size\",\"Device\",\"Actual Size\",\"Reuse?\""
 
@@ -124,7 +125,7 @@ static bool is_pooled(const struct mdl *m, const struct mxbpf_mem_owner *h)
 	const struct mxbpf_mem_time *t;
 	size_t i;
 
-	for (i = 0; (t = mdl_mem_time(m, i)); i++)
+	for (i = 0; (t = memory_device(m, i)); i++)
 		if (t->device == h->device && t->h.tgid == h->h.tgid)
 			return t->pool_peak_bytes;
 	return false;
@@ -132,10 +133,10 @@ static bool is_pooled(const struct mdl *m, const struct mxbpf_mem_owner *h)
 
 static int read_lines(struct memory *m, struct buf *lines)
 {
-	struct mdl_block b;
+	struct memory_block b;
 	size_t pos = 0;
 
-	while (mdl_block(m->alive, &pos, &b)) {
+	while (memory_block(m->alive, &pos, &b)) {
 		struct line l = {.addr = b.addr, .bytes = b.bytes, .device = b.holder->device};
 
 		l.pooled = is_pooled(m->alive, b.holder);

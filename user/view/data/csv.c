@@ -4,6 +4,10 @@
  * window. Loss and window are rows as well, so that nothing but one header and rows stands in the file.
  */
 #include "view/data/csv.h"
+#include "feature/counters/counters.h"
+#include "feature/flops/flops.h"
+#include "feature/machine/gauge.h"
+#include "feature/machine/machine.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -119,7 +123,7 @@ static bool has_machine(const struct view *s)
 {
 	size_t n;
 
-	mdl_gauge_rows(s->in->model, &n);
+	machine_rows(s->in->model, &n);
 	return n;
 }
 
@@ -476,13 +480,13 @@ static int event_table(struct view *s, const struct view_table *t)
 		fill(&r, EVENT_START, ss->start_unix_ns + (e->h.ts_ns - ss->start_mono_ns));
 		fill(&r, EVENT_THREAD, e->tid);
 		fill(&r, EVENT_UNWOUND, !!(e->flags & MXBPF_SPAN_UNWOUND));
-		mdl_counters_add(&r.counters, e);
+		counters_add(&r.counters, e);
 		if (t->memory) {
 			fill_signed(&r, ALLOC_BYTES, e->alloc_bytes);
 			fill_signed(&r, SELF_ALLOC_BYTES, e->self_alloc_bytes);
 		}
 		set_event_account(&r, e);
-		r.flops = mdl_flops_of(s->in->model, e);
+		r.flops = flops_of(s->in->model, e);
 		set_details(s, &r, e->args_id, e->stack_id, e->layer_id);
 		csv_put(s, &r);
 	}
@@ -537,19 +541,19 @@ static void fill_limit(struct row *r, enum column c, uint64_t n)
 
 static void put_machine(struct view *s)
 {
-	const struct mdl_gauge_row *g;
+	const struct machine_row *g;
 	const char *group;
 	size_t n, i, len;
 
-	g = mdl_gauge_rows(s->in->model, &n);
+	g = machine_rows(s->in->model, &n);
 	for (i = 0; i < n; i++, g++) {
-		const struct mdl_gauge *gauge = &mdl_gauges[g->id];
+		const struct machine_gauge *gauge = &machine_gauges[g->id];
 		struct row r = {.table = "machine"};
 
 		fill_word(&r, NAME, gauge->name);
 		group = view_scope_name(s->in->model, g->scope, &len);
 		fill_text(&r, GROUP, group, len);
-		fill_word(&r, UNIT, mdl_units[gauge->unit]);
+		fill_word(&r, UNIT, machine_units[gauge->unit]);
 		fill_limit(&r, FIRST, g->first);
 		fill_limit(&r, LAST, g->last);
 		if (gauge->rises) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The tables for programs: exact integers, schema by mxbpf --generate schema. */
 #include "base/syscall.h"
+#include "feature/counters/counters.h"
+#include "feature/flops/flops.h"
+#include "feature/marks/marks.h"
 #include "view/data/json.h"
 
 #include <inttypes.h>
@@ -246,12 +249,12 @@ void json_domain(struct view *s, uint64_t name_id)
 
 static void put_event(struct view *s, const struct mxbpf_span *e, bool memory)
 {
-	const struct mdl_flops flops = mdl_flops_of(s->in->model, e);
+	const struct mdl_flops flops = flops_of(s->in->model, e);
 	struct mxbpf_counter_sum counters = {0};
 	const char *text;
 	size_t len;
 
-	mdl_counters_add(&counters, e);
+	counters_add(&counters, e);
 	text = mdl_name(s->in->model, e->name_id, &len);
 	view_put_json(s->out, text, len);
 	out_puts(s->out, ", ");
@@ -299,7 +302,7 @@ static void put_extent(struct view *s, const struct mdl_row *r)
 		out_printf(s->out,
 			   ", \"first_start_unix_ns\": %" PRIu64 ", \"last_end_unix_ns\": %" PRIu64
 			   ", \"per_second\": %.3f",
-			   json_unix_ns(s, r->first_ns), json_unix_ns(s, r->last_ns), mdl_rate(r));
+			   json_unix_ns(s, r->first_ns), json_unix_ns(s, r->last_ns), marks_rate(r));
 }
 
 static int class_table(struct view *s, const struct view_table *t)

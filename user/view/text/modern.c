@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The tables for people: every column in 80, or the least useful one gives way. */
 #include "view/priv.h"
+#include "feature/marks/marks.h"
 #include "view/sheet.h"
 
 #include "base/fmt.h"
@@ -107,7 +108,7 @@ static void domain(const struct cell_of *c, char cell[CELL_BYTES])
 /* From the first start to the last end. */
 static void rate(const struct cell_of *c, char cell[CELL_BYTES])
 {
-	double per_s = mdl_rate(c->r);
+	double per_s = marks_rate(c->r);
 
 	snprintf(cell, CELL_BYTES, per_s < 100 ? "%.2f" : "%.0f", per_s);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/omp/omp.h"
 #include "model/feature.h"
 #include "base/fmt.h"
 #include "mxbpf_kv.h"
@@ -382,7 +383,7 @@ static int note_team(struct view_trace *t, const struct mxbpf_team *k)
 	if (!at)
 		return -ENOMEM;
 	if (*at) {
-		mdl_team_merge(buf_at(&t->teams, struct mxbpf_team, *at - 1), k);
+		omp_team_merge(buf_at(&t->teams, struct mxbpf_team, *at - 1), k);
 		return 0;
 	}
 	if (buf_put(&t->teams, k, sizeof(*k)))
