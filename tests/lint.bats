@@ -36,6 +36,7 @@ expect_offence() {
 
 @test "lint takes the layer of a feature's file from its name" {
 	expect_offence user/feature/kv/fold.c '#include "view/sheet.h"' 'feature.fold may not see view'
+	expect_offence user/feature/kv/fold.c '#include "model/priv.h"' 'model/priv.h is for user/model/ alone'
 	expect_offence user/feature/kv/kv.h '#include "view/sheet.h"' 'feature.fold may not see view'
 	expect_offence user/feature/kv/sheet_keys.c '#include "attach/attach.h"' 'feature.view may not see attach'
 	expect_offence user/feature/kv/read.c '#include "model/model.h"' 'feature.read may not see model'

@@ -7,7 +7,15 @@
 #include <unistd.h>
 
 #include "mxbpf_config.h"
+#include "mxbpf_gauge.h"
 #include "mxbpf_kv.h"
+#include "mxbpf_life.h"
+#include "mxbpf_mark.h"
+#include "mxbpf_memory.h"
+#include "mxbpf_omp.h"
+#include "mxbpf_sample.h"
+#include "mxbpf_sched.h"
+#include "mxbpf_step.h"
 #include "mxbpf_track.h"
 #include "view/view.h"
 

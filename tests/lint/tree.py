@@ -92,6 +92,8 @@ def may_include(path, header):
     rooms, libraries = (field.split() for field in ROOMS[room])
     if any(header.startswith(library) for library in LIBRARIES) and not header.startswith('elf/'):
         return None if any(header.startswith(library) for library in libraries) else '%s may not see that library' % room
+    if header == 'model/priv.h':
+        return None if room == 'model' else 'model/priv.h is for user/model/ alone'
     if header.startswith('mxbpf_'):
         return '%s sees no contract' % room if room in NO_CONTRACTS else None
     other = room_of(header)

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mxbpf_memory.h"
+#include "mxbpf_step.h"
 #include "view/view.h"
 
 #define MAX UINT64_MAX

@@ -155,7 +155,7 @@ static void test_unknown(void)
 	feed(m, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1000) + BACKWARD_MAKERS_MAX, 0, true, 0, 0});
 	feed(m, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1002), 0, true, 0, 78});
 	CHECK(of(m, MUL, 77).bwd_count == 2 && mdl_tally(m, OP, MXBPF_TALLY_UNJOINED) == 4);
-	mdl_move(next, m);
+	CHECK(!mdl_move(next, m, 0));
 	feed(next, &(struct call){MUL_BACKWARD, 100, 5, SEQ(1003), 0, true, 0, 0});
 	CHECK(of(next, MUL, 77).bwd_count == 1 && !mdl_tally(next, OP, MXBPF_TALLY_UNJOINED));
 	mdl_free(next);

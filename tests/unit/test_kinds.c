@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the table of record kinds: each row must fit its struct, and walks by the table must find the right fields. */
 #include "mxbpf_raised.h"
+#include "mxbpf_gauge.h"
 #include "unit.h"
 
 #include <string.h>

@@ -188,7 +188,7 @@ int main(void)
 	TEST("live bytes continue correctly after the memory state moves to a new model")
 	{
 		next = mdl_new();
-		CHECK(!memory_move(next, m, 1000 + 10 * N));
+		CHECK(!mdl_move(next, m, 1000 + 10 * N));
 		happen(&b, recs, N, 1000 + 10 * N, slots);
 		CHECK(!feed_all(next, recs, N, 50));
 		for (i = 0; i <= OWNERS; i++)

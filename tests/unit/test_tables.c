@@ -10,6 +10,7 @@
 
 #include "base/fmt.h"
 #include "mxbpf_kv.h"
+#include "mxbpf_step.h"
 #include "read_file.h"
 #include "schema.h"
 #include "unit.h"

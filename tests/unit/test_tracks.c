@@ -165,7 +165,7 @@ static void test_model(void)
 		CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len));
 		t.recs.len = 0;
 		put_activities(&t);
-		mdl_move(next, t.model);
+		CHECK(!mdl_move(next, t.model, 0));
 		CHECK(!mdl_feed(next, t.recs.data, t.recs.len) && has_rows(next, 1));
 		mdl_free(next);
 		tape_free(&t);

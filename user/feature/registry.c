@@ -21,6 +21,7 @@
 const struct mdl_feature *const mdl_features[] = {
 	/* clang-format off */
 	&feature_slow,
+	&feature_counters,
 	&feature_machine,
 	&feature_sample,
 	&feature_sched,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where the time of spans went, added up. */
+/* Sums of on-CPU, run-queue and blocked time of spans. */
 #include "model/priv.h"
 
 uint64_t mdl_on_cpu_ns(const struct mdl_row *r)
@@ -11,7 +11,7 @@ uint64_t mdl_on_cpu_ns(const struct mdl_row *r)
 	return off < r->total_ns ? r->total_ns - off : 0;
 }
 
-/* What is in no self time. */
+/* Adds the part of an account that is not in the self time: that of nested spans, or all of an asynchronous span. */
 static void nested_add(struct mxbpf_account_sum *to, const struct mxbpf_span *s)
 {
 	const struct mxbpf_account *a = &s->account;
@@ -47,7 +47,7 @@ void mdl_account_add(struct mxbpf_account_sum *to, const struct mxbpf_span *s)
 	nested_add(to, s);
 }
 
-/* They are sums alone, of one type. */
+/* All members of the struct are 64-bit sums. */
 void account_merge(struct mxbpf_account_sum *to, const struct mxbpf_account_sum *from)
 {
 	uint64_t *sums = (uint64_t *)to;
@@ -58,6 +58,7 @@ void account_merge(struct mxbpf_account_sum *to, const struct mxbpf_account_sum 
 		add_sat(&sums[i], more[i]);
 }
 
+/* Subtracts n from a sum, which stays within 0 and high, and clears n. */
 static void take_off(__u64 *from, __u64 *n, uint64_t high)
 {
 	*from = *from > *n ? *from - *n : 0;
@@ -72,7 +73,6 @@ void mdl_row_own(struct mdl_row *r)
 	r->nested_ns = r->total_ns > r->self_ns ? r->total_ns - r->self_ns : 0;
 	r->total_ns = r->self_ns;
 	r->alloc_bytes = r->self_alloc_bytes;
-	r->counters = (struct mxbpf_counter_sum){0};
 	take_off(&a->runq_ns, &a->nested_runq_ns, r->self_ns);
 	take_off(&a->blocked_ns, &a->nested_blocked_ns, r->self_ns - a->runq_ns);
 	take_off(&a->nvcsw, &a->nested_nvcsw, UINT64_MAX);
@@ -80,4 +80,5 @@ void mdl_row_own(struct mdl_row *r)
 	take_off(&a->minflt, &a->nested_minflt, UINT64_MAX);
 	take_off(&a->majflt, &a->nested_majflt, UINT64_MAX);
 	a->elsewhere_ns = 0;
+	features_own_row(r);
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+/* The classes of spans. */
 #include "model/model.h"
 
-/* Operators are what most people look for. What HTA and TensorBoard know as operators is cpu_op; the others are ours.
+/*
+ * Operators come first, because most users look for them. HTA and TensorBoard know the category cpu_op; the other
+ * categories are mxbpf's own.
  */
 const struct mdl_class mdl_classes[] = {
 	{MXBPF_CLASS_OPERATOR, "cpu_op", false},

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The model as records: what a recording ends with, so that its tables need not be folded again. */
+/* Writes a model as records. A recording ends with them, so that its tables need not be folded from events again. */
 #include "model/priv.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Most rows have none. */
+/* Most rows allocate nothing. */
 static int emit_row_mem(const struct mdl_row *r, struct buf *out)
 {
 	struct mxbpf_agg_mem a = {
@@ -34,19 +34,6 @@ static int emit_row_account(const struct mdl_row *r, struct buf *out)
 	return memcmp(&a.sum, &none, sizeof(none)) ? buf_put(out, &a, sizeof(a)) : 0;
 }
 
-static int emit_row_counters(const struct mdl_row *r, struct buf *out)
-{
-	struct mxbpf_agg_counters a = {
-		.h = {.kind = MXBPF_AGG_COUNTERS, .size = sizeof(a), .tgid = r->tgid},
-		.name_id = r->id,
-		.device = r->device,
-		.cls = r->cls,
-		.sum = r->counters,
-	};
-
-	return a.sum.spans ? buf_put(out, &a, sizeof(a)) : 0;
-}
-
 int mdl_emit_row(const struct mdl_row *r, struct buf *out)
 {
 	struct mxbpf_agg a = {
@@ -61,8 +48,8 @@ int mdl_emit_row(const struct mdl_row *r, struct buf *out)
 		.cls = r->cls,
 	};
 
-	return hist_emit(r->hist, &a, sizeof(a), &a.nbuckets, out) || emit_row_mem(r, out) ||
-			       emit_row_account(r, out) || emit_row_counters(r, out) || extent_emit(r, out)
+	return mdl_hist_emit(r->hist, &a, sizeof(a), &a.nbuckets, out) || emit_row_mem(r, out) ||
+			       emit_row_account(r, out) || features_emit_row(r, out)
 		       ? -ENOMEM
 		       : 0;
 }
@@ -84,13 +71,13 @@ int mdl_emit_mem(const struct mdl_mem_row *r, struct buf *out)
 	return buf_put(out, &a, sizeof(a));
 }
 
-static int emit_counters(const struct mdl *m, unsigned cls, struct buf *out)
+static int emit_tallies(const struct mdl *m, unsigned cls, struct buf *out)
 {
 	struct mxbpf_tally c = {.h = {.kind = MXBPF_TALLY, .size = sizeof(c)}, .cls = cls};
 	int err = 0;
 
 	for (c.id = 1; !err && c.id < TALLY_IDS; c.id++) {
-		c.value = m->counters[cls][c.id];
+		c.value = m->tallies[cls][c.id];
 		if (c.value)
 			err = buf_put(out, &c, sizeof(c));
 	}
@@ -107,13 +94,11 @@ int mdl_emit(const struct mdl *m, struct buf *out)
 		for (i = 0; !err && i < buf_count(&m->rows[cls], struct mdl_row *); i++)
 			err = mdl_emit_row(*buf_at(&m->rows[cls], struct mdl_row *, i), out);
 		if (!err)
-			err = emit_counters(m, cls, out);
+			err = emit_tallies(m, cls, out);
 	}
 	for (i = 0; !err && i < buf_count(&m->mem_rows, struct mdl_mem_row *); i++)
 		err = mdl_emit_mem(*buf_at(&m->mem_rows, struct mdl_mem_row *, i), out);
 	if (!err)
 		err = buf_put(out, m->opens.data, m->opens.len);
-	for (i = 0; !err && mdl_features[i]; i++)
-		err = mdl_features[i]->emit(m, out);
-	return err;
+	return err ? err : features_emit(m, out);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a feature of the model is, and what it may use. A feature folds records into a state of its own, from which its
- * sheets and its part of a recording are made.
+ * What a feature of the model is, and what its fold may use. The fold of a feature turns records into a state of its
+ * own. Its tables and its records in a recording come from that state. The model calls the functions of struct
+ * mdl_feature and knows no feature by name.
  */
 #ifndef MODEL_FEATURE_H
 #define MODEL_FEATURE_H
@@ -15,68 +16,141 @@
 #include "model/model.h"
 #include "model/session.h"
 
+/* Folds one record. Returns 0 or -ENOMEM. */
 typedef int (*mdl_fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
+/* Takes the number of a process. Returns 0 or -ENOMEM. */
+typedef int (*mdl_process_fn)(void *ctx, uint32_t tgid);
 
-/*
- * What a feature makes of records, and what becomes of that. A function that is NULL does nothing. int: 0 or -ENOMEM.
- */
-#define MDL_FEATURE_KINDS 4
-
-/* The option that asks for a feature. Whether it was given is a bit of mdl_session.features. */
+/* The option that requests a feature. A bit of mdl_session.features says that the user gave it. */
 struct mdl_feature_option {
-	const char *name;      /* "raised" */
+	const char *name;      /* without dashes: "raised" */
 	const char *help;      /* for --help and the manual */
-	uint32_t bit;	       /* never another feature's, also of old recordings */
-	bool of_events;	       /* it means nothing with --stats, which keeps no events */
-	const char *not_agent; /* why it cannot be used with --agent; NULL: it can */
+	uint32_t bit;	       /* recordings keep it, so it is never reused for another feature */
+	bool of_events;	       /* the feature needs events, which --stats does not keep */
+	const char *not_agent; /* reason why --agent excludes the option; NULL: they can be combined */
 };
 
 struct view_trace_feature; /* view/timeline/trace.h */
 
+#define MDL_FEATURE_KINDS 4
+#define MDL_KIND_BITS	  6 /* the model has a table of all kinds: their numbers fit into so many bits */
+
+/*
+ * A feature. A function that is NULL is not called. Functions that return int return 0 or -ENOMEM. The model calls
+ * emit(), copy(), move(), sum(), processes() and fini() only for a model in which mdl_state() has made the state.
+ */
 struct mdl_feature {
 	const struct mdl_feature_option *option; /* NULL: it has none, or its row is in user/cmd/opts.c */
 	const struct view_trace_feature *trace;	 /* its part of timelines; NULL: none, or in user/view/timeline/ */
-	size_t state_bytes; /* of mdl_state(); 0: its state is in struct mdl, as that of the first features */
+	size_t state_bytes;			 /* size of mdl_state(); 0: the feature keeps no state */
+	bool by_process; /* sums of processes keep its rows apart if mdl_tell_processes() was called */
+
+	/* The kinds of records that it folds, at most MDL_FEATURE_KINDS; kind 0 ends the list. */
 	struct {
-		enum mxbpf_kind kind;
+		unsigned kind : MDL_KIND_BITS; /* enum mxbpf_kind */
 		mdl_fold_fn fold;
-	} kinds[MDL_FEATURE_KINDS];						     /* of its own; kind 0: no more */
-	int (*span)(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s); /* before it is in its row */
-	int (*emit)(const struct mdl *m, struct buf *out);			     /* as records */
-	int (*copy)(struct mdl *to, const struct mdl *from); /* what the tables of copy.c do not have */
-	void (*move)(struct mdl *to, struct mdl *from);	     /* what is under way goes on in `to`, a new model */
-	void (*fini)(struct mdl *m);			     /* not if the feature has no state yet */
+	} kinds[MDL_FEATURE_KINDS];
+
+	/* Changes a span before the model chooses the row for it. */
+	int (*before_row)(struct mdl *m, struct mxbpf_span *s);
+	/* Sees each span. `row` does not contain the span yet. */
+	int (*span)(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s);
+	/* Sees each allocation that says who made it. Within a window they come in the order of time. */
+	int (*alloc)(struct mdl *m, const struct mxbpf_alloc *a);
+
+	/* The columns of a row that the feature fills: appends records, adds two rows, keeps the row's self part. */
+	int (*emit_row)(const struct mdl_row *row, struct buf *out);
+	void (*merge_row)(struct mdl_row *to, const struct mdl_row *from);
+	void (*own_row)(struct mdl_row *row);
+
+	/* Appends records that make the same state when they are folded into an empty model. */
+	int (*emit)(const struct mdl *m, struct buf *out);
+	/* Copies the state into a new model. docs/internals.md says what a copy may lack. */
+	int (*copy)(struct mdl *to, const struct mdl *from);
+	/* Moves what is not finished into a new model, which goes on with it from now_ns (CLOCK_MONOTONIC) on. */
+	int (*move)(struct mdl *to, struct mdl *from, uint64_t now_ns);
+	/* Adds the states of all processes. If it is NULL, sums fold the feature's records with process 0. */
+	int (*sum)(struct mdl *sum, const struct mdl *m);
+	/* Calls fn() for the process of each row. */
+	int (*processes)(const struct mdl *m, mdl_process_fn fn, void *ctx);
+	/* Frees what the state owns. The model frees the state itself. */
+	void (*fini)(struct mdl *m);
 };
-/* Whether the user asked for it. */
+
+/* Returns whether the user requested the feature. The feature must have an option. */
 bool mdl_asked(const struct mdl_session *s, const struct mdl_feature *f);
 
-/* user/feature/registry.c: in the order in which their records stand in recordings; ends with NULL. */
+/* user/feature/registry.c: all features, in the order of their records in a recording. NULL ends the list. */
 #define MDL_FEATURES_MAX 32
 extern const struct mdl_feature *const mdl_features[];
 
-/* The feature's state in a model: zeros at first. NULL: there is none yet, and no memory for it. */
+/* Returns the feature's state in a model; it is zero-filled at first. Returns NULL if out of memory. */
 void *mdl_state(struct mdl *m, const struct mdl_feature *f);
-const void *mdl_state_of(const struct mdl *m, const struct mdl_feature *f); /* NULL: nothing was folded */
+/* Returns the feature's state, or NULL if mdl_state() was never called for this model. */
+const void *mdl_state_of(const struct mdl *m, const struct mdl_feature *f);
 
-/* Gives an id that has no text yet something to be shown as. 0 or -ENOMEM. */
+/* Makes a placeholder text for an id of a span's name that has no text yet. Returns 0 or -ENOMEM. */
 int mdl_expect_name(struct mdl *m, uint64_t id);
 
+/* Adds n to what mdl_tally() returns. */
+void mdl_tally_add(struct mdl *m, unsigned cls, enum mxbpf_tally_id id, uint64_t n);
+
+/* Returns the row of a class by the id that mdl_group_id() gives, or NULL if no call was folded into it yet. */
+struct mdl_row *mdl_row_find(const struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device);
+/* Widens min_ns and max_ns of a row. Call it before the new calls are added to `count`. */
+void mdl_row_widen(struct mdl_row *r, uint64_t min_ns, uint64_t max_ns);
+
 /*
- * The row that is found by two words. If there is none, one of zeros is added, and *added says so. mdl_row_put:
- * `rows` owns rows by their addresses, which stay as they are. mdl_item_put: `items` has the rows one behind the other,
- * so an address holds until the next one is added. NULL: -ENOMEM.
+ * Stores. A store is a hash, which finds by two words, and a buffer. There are three forms:
+ *
+ * rows   The buffer has addresses of rows, and owns the rows. An address stays valid while the store lives. The hash
+ *        has addresses, too.
+ * items  The buffer has the items one behind the other. An address is valid until the next item is added. The hash has
+ *        1 + the index of an item.
+ * owned  A hash alone, which owns what its values are addresses of.
+ */
+
+/*
+ * Returns the row or item for two words. If there is none, these functions add one of zeros and set *added. They return
+ * NULL if out of memory.
  */
 void *mdl_row_put(struct hash *index, struct buf *rows, uint64_t a, uint64_t b, size_t bytes, bool *added);
 void *mdl_item_put(struct hash *index, struct buf *items, uint64_t a, uint64_t b, size_t bytes, bool *added);
+/* Appends rows that are records of `bytes` bytes. Returns 0 or -ENOMEM. */
+int mdl_rows_emit(const struct buf *rows, size_t bytes, struct buf *out);
+/*
+ * Copy a store into an empty one, in the same order. After -ENOMEM the copy is incomplete, but it can be freed.
+ * mdl_owned_copy: dup returns a new item, or NULL if out of memory.
+ */
+int mdl_rows_copy(struct hash *to_index, struct buf *to, const struct hash *index, const struct buf *rows,
+		  size_t bytes);
+int mdl_items_copy(struct hash *to_index, struct buf *to, const struct hash *index, const struct buf *items);
+int mdl_owned_copy(struct hash *to, const struct hash *from, void *(*dup)(const void *item));
+/* Free a store, which is then empty. mdl_owned_fini: items are freed by free(). */
+void mdl_rows_fini(struct hash *index, struct buf *rows);
+void mdl_items_fini(struct hash *index, struct buf *items);
+void mdl_owned_fini(struct hash *h);
 
-/* Sums of numbers from a file, which may be anything: they stop at the top. Of rows and of records, whose __u64 is
- * another type than uint64_t. */
+/*
+ * Histograms in records: the buckets that are not empty stand behind the head of the record. mdl_hist_fold() adds them.
+ * mdl_hist_emit() appends a record: `head` begins with struct mxbpf_rec, and `nbuckets` is a member of the head. It
+ * returns 0 or -ENOMEM.
+ */
+void mdl_hist_fold(uint64_t hist[MXBPF_HIST_BUCKETS], const struct mxbpf_bucket *buckets, unsigned n);
+int mdl_hist_emit(const uint64_t hist[MXBPF_HIST_BUCKETS], void *head, size_t head_bytes, uint16_t *nbuckets,
+		  struct buf *out);
+
+/*
+ * Sums that stop at the largest value instead of wrapping, because numbers of a file can be anything. These are macros
+ * because the members of records are __u64, and those of rows are uint64_t.
+ */
 #define add_sat(sum, n)                                                                                                \
 	do {                                                                                                           \
 		if (__builtin_add_overflow(*(sum), n, sum))                                                            \
 			*(sum) = UINT64_MAX;                                                                           \
 	} while (0)
 
+/* Adds a signed number to a signed sum of any 64-bit type. */
 #define add_sat_any(sum, n)                                                                                            \
 	do {                                                                                                           \
 		const int64_t add_n = (n);                                                                             \
@@ -84,7 +158,6 @@ void *mdl_item_put(struct hash *index, struct buf *items, uint64_t a, uint64_t b
 			*(sum) = add_n < 0 ? INT64_MIN : INT64_MAX;                                                    \
 	} while (0)
 
-/* The same of what has a sign. */
 static inline void add_sat_signed(int64_t *sum, int64_t n)
 {
 	if (__builtin_add_overflow(*sum, n, sum))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rows of spans that have details: what their ids are made of. */
+/* Groups: what the ids of rows are made of that have more than a name. */
 #include "model/priv.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	return h ^ h >> 32;
 }
 
-/* Even, with bit 62 and without bit 63: as no id of a name is. */
+/* Ids of groups are even, have bit 62 and lack bit 63. No id of a name looks like that. */
 uint64_t mdl_group_id(const struct mxbpf_group *g)
 {
 	uint64_t h = mix(mix(mix(0, g->name_id), g->args_id), g->stack_id);
 
 	if (!g->args_id && !g->stack_id && !g->layer_id && !g->traits && !g->tid)
 		return g->name_id;
-	if (g->layer_id || g->traits || g->tid) /* else ids are those of older recordings */
+	if (g->layer_id || g->traits || g->tid) /* rows without them keep the ids that older recordings have */
 		h = mix(mix(h, g->layer_id), (uint64_t)g->tid << 32 | g->traits);
 	return (h & ~(1ull << 63 | 1)) | 1ull << 62;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Histograms of durations. Their buckets are those of mxbpf_bucket(). */
 #include "model/priv.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@ uint64_t mdl_bucket_low(unsigned index)
 	return (uint64_t)(8 + index % 8) << (index / 8 - 1);
 }
 
-void hist_fold(uint64_t hist[MXBPF_HIST_BUCKETS], const struct mxbpf_bucket *buckets, unsigned n)
+void mdl_hist_fold(uint64_t hist[MXBPF_HIST_BUCKETS], const struct mxbpf_bucket *buckets, unsigned n)
 {
 	unsigned i;
 
@@ -20,8 +21,8 @@ void hist_fold(uint64_t hist[MXBPF_HIST_BUCKETS], const struct mxbpf_bucket *buc
 		add_sat(&hist[buckets[i].index], buckets[i].count);
 }
 
-int hist_emit(const uint64_t hist[MXBPF_HIST_BUCKETS], void *head, size_t head_bytes, uint16_t *nbuckets,
-	      struct buf *out)
+int mdl_hist_emit(const uint64_t hist[MXBPF_HIST_BUCKETS], void *head, size_t head_bytes, uint16_t *nbuckets,
+		  struct buf *out)
 {
 	struct mxbpf_bucket buckets[MXBPF_HIST_BUCKETS];
 	struct mxbpf_rec *h = head;
@@ -35,7 +36,7 @@ int hist_emit(const uint64_t hist[MXBPF_HIST_BUCKETS], void *head, size_t head_b
 	return buf_put(out, head, head_bytes) || buf_put(out, buckets, n * sizeof(buckets[0])) ? -ENOMEM : 0;
 }
 
-/* How many spans lie at or below the percentile: at least one, at most all. */
+/* Returns the number of spans at or below the percentile: at least 1, at most all. */
 static uint64_t rank_of(uint64_t count, double fraction)
 {
 	double want = fraction * (double)count;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Texts of ids, and names of threads. */
 #include "model/priv.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ static struct name *name_get(const struct hash *h, uint64_t a, uint64_t b)
 	return val ? (struct name *)(uintptr_t)*val : NULL;
 }
 
-/* Takes n over and frees what stood there before. */
+/* Sets an entry. The hash owns n afterwards, and the old text is freed. */
 static int name_set(struct hash *h, uint64_t a, uint64_t b, struct name *n)
 {
 	uint64_t *val = n ? hash_put(h, a, b) : NULL;
@@ -47,8 +48,8 @@ static int name_set(struct hash *h, uint64_t a, uint64_t b, struct name *n)
 }
 
 /*
- * Whether a text changes nothing. An id is the hash of its text: it never changes, and every slot of a recording
- * repeats it. Threads rename themselves.
+ * Returns whether a text is known already. The text of an id never changes, because the id is its hash. The name of a
+ * thread can change.
  */
 static bool is_known(const struct name *old, const char *text, size_t len, bool thread)
 {
@@ -161,9 +162,9 @@ static void *dup_name(const void *item)
 
 int names_copy(struct mdl *to, const struct mdl *from)
 {
-	int err = copy_owned(&to->names, &from->names, dup_name);
+	int err = mdl_owned_copy(&to->names, &from->names, dup_name);
 
-	return err ? err : copy_owned(&to->threads, &from->threads, dup_name);
+	return err ? err : mdl_owned_copy(&to->threads, &from->threads, dup_name);
 }
 
 static int copy_texts(struct hash *to, const struct hash *from, bool threads)
@@ -188,18 +189,8 @@ int mdl_copy_names(struct mdl *to, const struct mdl *from)
 	return err ? err : copy_texts(&to->threads, &from->threads, true);
 }
 
-static void free_all(struct hash *h)
-{
-	const struct hash_entry *e;
-	size_t pos = 0;
-
-	while ((e = hash_next(h, &pos)))
-		free((void *)(uintptr_t)e->val);
-	hash_fini(h);
-}
-
 void names_fini(struct mdl *m)
 {
-	free_all(&m->names);
-	free_all(&m->threads);
+	mdl_owned_fini(&m->names);
+	mdl_owned_fini(&m->threads);
 }

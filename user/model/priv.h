@@ -1,204 +1,125 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this room share. */
+/* What the files of user/model/ share. Other rooms may not include this header. */
 #ifndef MODEL_PRIV_H
 #define MODEL_PRIV_H
 
 #include "base/hash.h"
 #include "model/feature.h"
 #include "model/model.h"
-#include "mxbpf_sample.h"
-#include "mxbpf_sched.h"
 
 #define TALLY_IDS (MXBPF_TALLY_UNKEYED + 1)
 
-/* Something that happened at a moment; what window_sort() sorts. */
+/* A point in time with a number that says what happened then. window_sort() sorts by ns. */
 struct moment {
 	uint64_t ns;
 	uint64_t what;
 };
 
-/* Spans and allocations of the window being fed, and room to sort them; kept from window to window. */
+/* Spans and allocations of the window that is being fed. The buffers are kept from window to window. */
 struct window {
-	struct buf opens, closes; /* struct moment; what: class * 2 + closes */
-	struct buf allocs;	  /* struct moment; what: address of the record */
-	struct buf spare;
-	uint64_t newest_ns[MXBPF_CLASS_MAX]; /* of this window, by class; allocations at CLASS_NONE */
+	struct buf opens, closes;	     /* struct moment; what: 2 * class, + 1 for the end of a span */
+	struct buf allocs;		     /* struct moment; what: address of the record */
+	struct buf spare;		     /* for window_sort() */
+	uint64_t newest_ns[MXBPF_CLASS_MAX]; /* latest end of a span by class; allocations are at CLASS_NONE */
 };
 
-/* The operator that made a node, or may have. */
-struct maker {
-	uint64_t seq;
-	uint64_t start_ns, dur_ns, name_id, stack_id;
-	uint64_t origin; /* seq of the node in which it ran; 0: it is a forward one */
-	uint32_t tgid;
-	bool counted; /* in its row */
-	bool unknown; /* it is a node that stands for it */
+/* The compiler refuses a larger kind: in folds[] of model.c as an index, and in struct mdl_feature as a bit-field. */
+#define MDL_KINDS (1u << MDL_KIND_BITS)
+
+/* Which fold a kind of records has; fold NULL: the model skips the kind. */
+struct kind_fold {
+	mdl_fold_fn fold;
+	const struct mdl_feature *feature; /* NULL: the fold is in model.c */
 };
 
-/* held.c */
-struct mem_device {
-	struct mxbpf_mem_time t;
-	uint64_t peaks;	      /* that there were: the number of the last */
-	int64_t largest_peak; /* of a sum: of one of its processes */
-	bool later_peak;      /* of records that are merged: the peak is the later one's */
-};
-struct mem_owner {
-	struct mxbpf_mem_owner h;
-	uint64_t stamp; /* h.peak_bytes is of the peak of this number; what is live now is of all later ones */
-};
-struct mem_block {
-	uint64_t bytes;
-	uint32_t owner; /* place in owners */
-	uint32_t next;	/* of those that are none: 1 + place */
-};
-struct held {
-	struct hash device_index; /* (tgid, device) -> 1 + place in devices */
-	struct hash owner_index;  /* (what it is of, tgid and device) -> place in owners */
-	struct hash block_index;  /* (address, tgid and device) -> place in blocks */
-	struct buf devices;	  /* struct mem_device */
-	struct buf owners;	  /* struct mem_owner */
-	struct buf blocks;	  /* struct mem_block */
-	uint32_t free_block;	  /* 1 + place; 0: none */
-};
+/* Twice as many slots as features, so that a search ends soon. */
+#define MDL_SLOT_BITS 6
+#define MDL_SLOTS     (1u << MDL_SLOT_BITS)
+_Static_assert(MDL_SLOTS >= 2 * MDL_FEATURES_MAX, "half of the slots stay empty");
 
-/* activity.c */
-struct activities {
-	struct hash index[MXBPF_ACTIVITY_MAX]; /* (name_id, tgid and device) -> 1 + place in rows */
-	struct buf rows;		       /* struct mxbpf_agg_activity, as its records */
-	struct hash launches, older;	       /* (id, tgid and domain) of edges that have begun */
-	struct hash waiting;		       /* the same key -> 1 + place in waiters */
-	struct buf waiters;		       /* struct waiter */
-	uint32_t free_waiter;		       /* 1 + place; 0: none */
+struct feature_slot {
+	const struct mdl_feature *feature; /* NULL: the slot is empty */
+	void *state;			   /* owned; NULL until mdl_state() makes it */
 };
-
-#define MDL_KINDS 64
 
 struct mdl {
-	void *states[MDL_FEATURES_MAX];		/* of features, by their places in mdl_features[]; owned */
-	mdl_fold_fn folds[MDL_KINDS];		/* by kind; NULL: records of that are skipped */
+	struct feature_slot slots[MDL_SLOTS]; /* by the address of the feature */
+	struct kind_fold kinds[MDL_KINDS];    /* by kind */
+
+	/* The functions of features that are called for each span, without the features that have none. */
+	int (*before_row[MDL_FEATURES_MAX])(struct mdl *m, struct mxbpf_span *s);
+	int (*span[MDL_FEATURES_MAX])(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s);
+	unsigned nbefore_row, nspan;
+
 	struct hash row_index[MXBPF_CLASS_MAX]; /* (row id, tgid and device) -> struct mdl_row * */
 	struct buf rows[MXBPF_CLASS_MAX];	/* struct mdl_row *, owned */
-	struct buf reserved;			/* memory of rows that will be copied into it, owned */
-	struct hash group_index;		/* row id -> place in groups */
-	struct buf groups;			/* struct mxbpf_group, as its records */
-	size_t ngrouped;			/* rows that are of one */
-	bool tells_threads;			/* each thread's spans are groups of their own */
-	bool tells_processes;			/* in a sum of processes, rows of spans and memory stay apart */
-	struct hash maker_index;		/* (seq, tgid) -> place in makers */
-	struct buf makers;			/* struct maker, a ring once it is full */
-	size_t oldest_maker;
-	struct hash join_index;			/* (name_id, tgid) -> struct mxbpf_join * */
-	struct buf joins;			/* struct mxbpf_join *, owned */
-	struct hash team_index;			/* (name_id, tgid and class) -> struct mxbpf_team * */
-	struct buf teams;			/* struct mxbpf_team *, owned */
-	struct hash life_index;			/* (name_id, tgid and device) -> struct life_row * */
-	struct buf lives;			/* struct life_row *, owned */
-	struct hash wait_index;			/* (hash of the ids, tgid) -> place in waits + 1 */
-	struct buf waits;			/* struct mxbpf_wait, as its records */
-	struct hash value_index, instant_index; /* (name_id, tgid; what, scope) -> the row */
-	struct buf values;			/* struct mxbpf_value *, owned */
-	struct buf instants;			/* struct mxbpf_instant *, owned */
+	struct buf reserved;			/* void *: memory for rows of mdl_copy_to(), owned */
+	struct hash group_index;		/* row id -> index in groups */
+	struct buf groups;			/* struct mxbpf_group */
+	size_t ngrouped;			/* number of rows that have details, see MDL_GROUPED_MAX */
+	bool tells_threads;			/* each thread has rows of its own */
+	bool tells_processes;			/* a sum of processes keeps the rows of each process apart */
 	struct hash mem_index;			/* (tgid, device) -> struct mdl_mem_row * */
 	struct buf mem_rows;			/* struct mdl_mem_row *, owned */
 	struct buf opens;			/* struct mxbpf_open */
-	struct hash kv_index;			/* (name_id and key, tgid and flags) -> place in kvs + 1 */
-	struct buf kvs;				/* struct kv_row *, owned */
-	struct hash kv_begun;	  /* (start, tid) -> struct mxbpf_kv *, owned, of calls that have not ended */
-	struct hash names;	  /* (id, enum mxbpf_name_kind) -> struct name *, owned */
-	struct hash threads;	  /* (tgid, tid) -> struct name *, owned */
-	struct hash recent;	  /* (tid, tgid) -> struct recent *, owned */
-	struct buf slow;	  /* struct kept_slow, no more than SLOW_MAX */
-	uint64_t slow_until_ns;	  /* when the last of them ended */
-	uint64_t slow_least_ns;	  /* none of a full list has less beyond its median */
-	struct hash sample_index; /* (name_id, class and tgid) -> 1 + place in samples */
-	struct buf samples;	  /* struct sample_row */
-	struct hash sched_index;  /* (name and comm, tgid with class and what) -> place in scheds + 1 */
-	struct buf scheds;	  /* struct mxbpf_agg_sched, as its records */
-	uint64_t counters[MXBPF_CLASS_MAX][TALLY_IDS];
-	unsigned source; /* that the records of the window being fed are of */
-	/* Newest moment in windows folded before, as newest_ns, by source. */
+	struct hash names;			/* (id, enum mxbpf_name_kind) -> struct name *, owned */
+	struct hash threads;			/* (tgid, tid) -> struct name *, owned */
+	uint64_t tallies[MXBPF_CLASS_MAX][TALLY_IDS];
+	unsigned source; /* where the records of this window come from, see mdl_begin() */
+	/* The newest moment in windows that are folded, as window.newest_ns, by source. */
 	uint64_t folded_ns[MDL_SOURCES_MAX][MXBPF_CLASS_MAX];
 	struct window window;
-	struct held held;
-	struct activities activities;
-	unsigned summed; /* processes that this is the sum of; 0: it is none */
-
-	struct hash step_index; /* tgid -> struct process * of steps.c, owned */
-	struct hash step_roles; /* name_id -> what its spans are for iterations */
-	struct buf iterations;	/* struct mxbpf_iteration */
-	uint64_t resumed_ns;	/* when the last pause had ended */
-
-	struct hash gauge_index; /* (id, scope) -> index in gauges, from 1 */
-	struct buf gauges;	 /* struct machine_row */
+	unsigned summed; /* number of processes that this model is the sum of; 0: it is not a sum */
 };
 
-/* window.c */
+/* window.c. The records must stay valid until window_fold(). These functions return 0 or -ENOMEM. */
 int window_span(struct mdl *m, const struct mxbpf_span *s);
 int window_alloc(struct mdl *m, const struct mxbpf_alloc *a);
-/* Folds what the two above collected; the records must still be there. */
 int window_fold(struct mdl *m);
 void window_fini(struct window *w);
-/* Stable, linear. -ENOMEM. */
+/* Sorts by time in linear time; moments at the same time keep their order. */
 int window_sort(struct buf *moments, struct buf *spare);
 
 /*
- * copy.c. Copies a hash whose values are addresses of items that it owns; dup returns a new item, or NULL if it is out
- * of memory. After -ENOMEM, the values that are left are 0. The other functions named _copy fill a new model, too: what
- * they have copied before -ENOMEM is for mdl_free().
+ * features.c: calls the function of the same name of each feature. features_sum_kind() returns whether a feature adds
+ * up its records of this kind itself. features_keep_process() returns whether the feature of a record has by_process.
  */
-int copy_owned(struct hash *to, const struct hash *from, void *(*dup)(const void *item));
+void features_init(struct mdl *m);
+void features_fini(struct mdl *m);
+int features_alloc(struct mdl *m, const struct mxbpf_alloc *a);
+int features_emit(const struct mdl *m, struct buf *out);
+int features_emit_row(const struct mdl_row *row, struct buf *out);
+void features_merge_row(struct mdl_row *to, const struct mdl_row *from);
+void features_own_row(struct mdl_row *row);
+int features_copy(struct mdl *to, const struct mdl *from);
+bool features_sum_kind(const struct mdl *sum, const struct mxbpf_rec *r);
+bool features_keep_process(const struct mdl *sum, const struct mxbpf_rec *r);
+int features_sum(struct mdl *sum, const struct mdl *m);
+int features_processes(const struct mdl *m, mdl_process_fn fn, void *ctx);
 
-/* names.c */
+/* store.c: mdl_rows_copy() with memory for rows, which is used up first. NULL: there is none. */
+int store_copy(struct hash *to_index, struct buf *to, const struct hash *index, const struct buf *rows, size_t bytes,
+	       struct buf *reserved);
+
+/* names.c. The functions that return int return 0 or -ENOMEM. */
 int names_define(struct mdl *m, const struct mxbpf_name *n);
 int names_emit(const struct mdl *m, struct buf *out);
 int names_copy(struct mdl *to, const struct mdl *from);
 void names_fini(struct mdl *m);
 
-/* group.c */
-int group_define(struct mdl *m, const struct mxbpf_group *g);		/* of any size that fits its kind */
-const struct mxbpf_group *group_find(const struct mdl *m, uint64_t id); /* NULL: it is a name's */
+/* group.c. group_define() accepts a record of any version. group_find() returns NULL for the id of a name. */
+int group_define(struct mdl *m, const struct mxbpf_group *g);
+const struct mxbpf_group *group_find(const struct mdl *m, uint64_t id);
 void groups_fini(struct mdl *m);
 
 /* account.c */
 void account_merge(struct mxbpf_account_sum *to, const struct mxbpf_account_sum *from);
 
-/* recent.c: where threads were off the CPU lately. recent_during: for a slow span. */
-int recent_put(struct mdl *m, const struct mxbpf_sched *r);
-void recent_during(const struct mdl *m, struct mxbpf_slow *s);
-int recent_copy(struct mdl *to, const struct mdl *from);
-void recent_fini(struct mdl *m);
-
-/* model.c */
-void row_widen(struct mdl_row *r, uint64_t min_ns, uint64_t max_ns);
-
-/* slow.c */
-struct mxbpf_slow *slow_at(struct mdl *m, size_t i); /* NULL: there are no more */
-
-/* counters.c */
-void counters_merge(struct mxbpf_counter_sum *to, const struct mxbpf_counter_sum *from);
-
-/* held.c. In order of time. */
-int memory_alloc(struct mdl *m, const struct mxbpf_alloc *a);
-int memory_sum(struct mdl *sum, const struct mdl *m);
-
-/* marks.c */
-void extent_add(struct mdl_row *r, uint64_t first_ns, uint64_t last_ns);
-int extent_emit(const struct mdl_row *r, struct buf *out);
-
-/*
- * hist.c: a histogram as a record has it behind its head: the buckets that are not empty. hist_fold adds these.
- * hist_emit writes the record: a head, which begins with struct mxbpf_rec and has room for their number, and the
- * buckets. 0 or -ENOMEM.
- */
-void hist_fold(uint64_t hist[MXBPF_HIST_BUCKETS], const struct mxbpf_bucket *buckets, unsigned n);
-int hist_emit(const uint64_t hist[MXBPF_HIST_BUCKETS], void *head, size_t head_bytes, uint16_t *nbuckets,
-	      struct buf *out);
-
-/* steps.c: a reading of the machine says where a pause ended. */
-void steps_resumed(struct mdl *m, const struct mxbpf_gauge *g);
-
-/* model.c; NULL: -ENOMEM */
-struct mdl_row *row_find(const struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device);
+/* row.c. The functions that return a pointer return NULL if out of memory. */
+struct mdl_row *row_get(struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device);
+struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s);
+/* Counts n calls of a row by its traits. */
+void row_count_traits(struct mdl_row *r, uint64_t n);
 struct mdl_mem_row *mem_row(struct mdl *m, uint32_t tgid, uint32_t device);
 
 #endif

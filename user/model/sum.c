@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Several processes as if they were one. */
+/* Adds several processes up as if they were one. */
 #include <errno.h>
 
 #include "model/priv.h"
@@ -12,8 +12,10 @@ struct seen {
 	struct hash tgids;
 };
 
-static int see(struct seen *s, uint32_t tgid)
+static int see(void *ctx, uint32_t tgid)
 {
+	struct seen *s = ctx;
+
 	return !s->of(s->ctx, tgid) || hash_put(&s->tgids, tgid, 0) ? 0 : -ENOMEM;
 }
 
@@ -26,15 +28,9 @@ static int count_processes(const struct mdl *m, struct seen *s)
 	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
 		for (i = 0; i < buf_count(&m->rows[cls], void *) && !err; i++)
 			err = see(s, (*buf_at(&m->rows[cls], struct mdl_row *, i))->tgid);
-	for (i = 0; i < buf_count(&m->samples, struct sample_row) && !err; i++)
-		err = see(s, buf_at(&m->samples, struct sample_row, i)->tgid);
-	for (i = 0; i < buf_count(&m->values, void *) && !err; i++)
-		err = see(s, (*buf_at(&m->values, struct mxbpf_value *, i))->h.tgid);
 	for (i = 0; i < buf_count(&m->mem_rows, void *) && !err; i++)
 		err = see(s, (*buf_at(&m->mem_rows, struct mdl_mem_row *, i))->tgid);
-	for (i = 0; i < buf_count(&m->activities.rows, struct mxbpf_agg_activity) && !err; i++)
-		err = see(s, buf_at(&m->activities.rows, struct mxbpf_agg_activity, i)->h.tgid);
-	return err;
+	return err ? err : features_processes(m, see, s);
 }
 
 static unsigned nprocesses(const struct mdl *m, of_fn of, void *ctx)
@@ -56,7 +52,7 @@ unsigned mdl_nprocesses(const struct mdl *m)
 	return m->summed ? m->summed : nprocesses(m, any_process, NULL);
 }
 
-/* They ran side by side, so that their accounts add up; of the peaks that is an upper bound. */
+/* Processes run at the same time, so their bytes add up. The sum of the peaks is an upper bound. */
 static int add_memory(struct mdl *sum, const struct mdl_mem_row *r)
 {
 	struct mdl_mem_row *all = mem_row(sum, sum->tells_processes ? r->tgid : 0, r->device);
@@ -74,15 +70,15 @@ static int add_memory(struct mdl *sum, const struct mdl_mem_row *r)
 }
 
 /*
- * A row of calls that stays its process's: because processes are told apart, or because it is a thread's, whose number
- * may be that of another one on another host, and whose name only its process knows.
+ * Returns whether a record keeps its process in a sum. It does if processes are told apart, or if it is a row of a
+ * thread: another host can have a thread of the same number, and the name of a thread is found by its process.
  */
 static bool keeps_process(const struct mdl *m, const struct mxbpf_rec *r)
 {
 	const struct kind *k = kind_of(r);
 	const struct mxbpf_group *g;
 
-	if (r->kind == MXBPF_AGG_ACTIVITY) /* the number of a device is the process's own */
+	if (features_keep_process(m, r))
 		return m->tells_processes;
 	if (!k || !k->of_row)
 		return false;
@@ -92,10 +88,13 @@ static bool keeps_process(const struct mdl *m, const struct mxbpf_rec *r)
 	return g && g->tid;
 }
 
-/* Accounts of memory are added apart. What is open is not added up, and its thread keeps its name. */
+/*
+ * Adds a record of one process. Memory, and the kinds that features add up themselves, are not added here. Open spans
+ * and names of threads keep their process.
+ */
 static int feed_one(struct mdl *sum, struct mxbpf_rec *r)
 {
-	if (r->kind == MXBPF_MEM || r->kind == MXBPF_MEM_TIME || r->kind == MXBPF_MEM_OWNER)
+	if (r->kind == MXBPF_MEM || features_sum_kind(sum, r))
 		return 0;
 	if (r->kind != MXBPF_OPEN && !keeps_process(sum, r) &&
 	    (r->kind != MXBPF_NAME || ((struct mxbpf_name *)r)->kind != MXBPF_NAME_THREAD))
@@ -139,7 +138,7 @@ struct mdl *mdl_sum_of(const struct mdl *m, of_fn of, void *ctx)
 	for (i = 0; i < buf_count(&m->mem_rows, void *) && !err; i++)
 		if (of(ctx, (*buf_at(&m->mem_rows, struct mdl_mem_row *, i))->tgid))
 			err = add_memory(sum, *buf_at(&m->mem_rows, struct mdl_mem_row *, i));
-	err = err ? err : memory_sum(sum, m);
+	err = err ? err : features_sum(sum, m);
 	buf_fini(&recs);
 	if (err) {
 		mdl_free(sum);

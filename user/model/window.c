@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What depends on the order of time: the running account of a device, and how many spans were open at once.
- * Records of a window come in any order, so both wait until the whole window is there.
+ * Live bytes of a device and the number of spans that are open at the same time depend on the order of time. Records of
+ * a window come in any order, so the model collects them and folds them in order when the window is complete.
  */
 #include "model/priv.h"
 
@@ -24,12 +24,12 @@ static int add_moment(struct buf *b, uint64_t ns, uint64_t what)
 static void note_time(struct mdl *m, unsigned cls, uint64_t ns)
 {
 	if (ns < m->folded_ns[m->source][cls])
-		m->counters[cls][MXBPF_TALLY_LATE]++;
+		m->tallies[cls][MXBPF_TALLY_LATE]++;
 	if (ns > m->window.newest_ns[cls])
 		m->window.newest_ns[cls] = ns;
 }
 
-/* A span is sent when it ends. One of no length still was open for a moment. */
+/* A record of a span is sent when the span ends. A span of 0 ns counts as open for 1 ns. */
 int window_span(struct mdl *m, const struct mxbpf_span *s)
 {
 	uint64_t close_ns = s->h.ts_ns;
@@ -65,8 +65,10 @@ static void sort_digit(const struct moment *from, struct moment *to, size_t n, u
 		to[start[(from[i].ns - low_ns) >> shift & (DIGITS - 1)]++] = from[i];
 }
 
-/* By digits, the lowest first: a window is short, so that three passes do; comparing would cost more than all the
- * folding. */
+/*
+ * A radix sort, lowest digit first. A window is short, so three passes are enough. A sort that compares would take
+ * longer than the rest of the folding.
+ */
 int window_sort(struct buf *moments, struct buf *spare)
 {
 	size_t n = buf_count(moments, struct moment), i;
@@ -94,8 +96,8 @@ int window_sort(struct buf *moments, struct buf *spare)
 }
 
 /*
- * A span that began in an earlier window counts as open from the beginning of this one, where the spans
- * that it may overlap begin too.
+ * Finds the largest number of spans of each class that were open at the same time. The ends of a window's spans are in
+ * it. A span that started in an earlier window is counted from its own start on.
  */
 static int fold_open(struct mdl *m)
 {
@@ -105,13 +107,13 @@ static int fold_open(struct mdl *m)
 	uint64_t *max;
 	size_t i;
 
-	/* Closes first: the sort is stable, so of two spans of which one begins when the other ends, no two are open.
-	 */
+	/* Ends stand before starts, and the sort is stable: a span is not open together with one that starts at its
+	 * end. */
 	if (buf_put(&w->closes, w->opens.data, w->opens.len) || window_sort(&w->closes, &w->spare))
 		return -ENOMEM;
 	for (i = 0; i < buf_count(&w->closes, struct moment); i++) {
 		p = buf_at(&w->closes, struct moment, i);
-		max = &m->counters[p->what / 2][MXBPF_TALLY_MAX_OPEN];
+		max = &m->tallies[p->what / 2][MXBPF_TALLY_MAX_OPEN];
 		open[p->what / 2] += p->what % 2 ? -1 : 1;
 		if (open[p->what / 2] > 0 && (uint64_t)open[p->what / 2] > *max)
 			*max = (uint64_t)open[p->what / 2];
@@ -153,7 +155,7 @@ static int fold_allocs(struct mdl *m)
 			return -ENOMEM;
 		if (r)
 			account(r, a->bytes);
-		if (a->h.size >= sizeof(*a) && memory_alloc(m, a))
+		if (a->h.size >= sizeof(*a) && features_alloc(m, a))
 			return -ENOMEM;
 	}
 	return 0;

@@ -8,6 +8,7 @@
 
 #include "base/fmt.h"
 #include "model/feature.h"
+#include "mxbpf_step.h"
 #include "session/priv.h"
 #include "source/account.h"
 #include "source/agent.h"

@@ -6,7 +6,6 @@
 #include <errno.h>
 
 #include "base/buf.h"
-#include "feature/memory/memory.h"
 #include "session/priv.h"
 
 /* The session as it stands, a shallow copy but for its sources. 0 or -ENOMEM. */
@@ -75,8 +74,7 @@ static int take_fresh(struct session *ses, struct mdl *next, struct mdl **taken)
 	int err;
 
 	ses->fresh = next;
-	mdl_move(next, m);
-	err = memory_move(next, m, clock_ns(CLOCK_MONOTONIC));
+	err = mdl_move(next, m, clock_ns(CLOCK_MONOTONIC));
 	if (!err) /* where this one ends, it begins */
 		err = mdl_fold_all(next, ses->readings.data, ses->readings.len);
 	return err ? err : mdl_copy_names(m, ses->model);

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "mxbpf_sample.h"
+#include "mxbpf_life.h"
+#include "mxbpf_omp.h"
 #include "session/priv.h"
 
 enum { UNASKED, LEAVE, SHOW };

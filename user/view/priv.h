@@ -4,6 +4,9 @@
 #define VIEW_PRIV_H
 
 #include "view/view.h"
+#include "mxbpf_life.h"
+#include "mxbpf_mark.h"
+#include "mxbpf_step.h"
 
 extern const struct view_ops view_modern, view_mxnet, view_mxnet_json, view_json, view_csv, view_chrome, view_kineto,
 	view_chrome_classic, view_torch, view_torch_classic, view_folded, view_pprof, view_mxnet_memory;

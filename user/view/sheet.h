@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "mxbpf_memory.h"
 #include "view/view.h"
 
 /* Borrowed from the model, hostile, not NUL-terminated. data is NULL where there is no text. */

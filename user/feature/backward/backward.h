@@ -8,4 +8,17 @@
 extern const struct mdl_feature feature_backward;
 extern const struct view_sheet sheet_backward;
 
+/* Operators whose backward nodes may still run: so many of the latest are remembered. */
+#define BACKWARD_MAKERS_MAX (1u << 17)
+
+/* Returns *n rows in no order: the forward and backward time of one operator in one process. */
+const struct mxbpf_join *const *backward_joins(const struct mdl *m, size_t *n);
+/* Adds `from` to `to`, which keeps its name and its process. */
+void backward_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
+/*
+ * Gives a span of a backward pass the stack of its forward operator, if that operator was passed to this function
+ * before. The model calls it for each span. A reader of records calls it with a model of its own. Returns 0 or -ENOMEM.
+ */
+int backward_follow(struct mdl *m, struct mxbpf_span *s);
+
 #endif

@@ -1,26 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Forward operators and the backward nodes that they made. The operator that made a node is the last to begin with the
- * node's number; its span comes before the node runs, that of an operator around it later, and with an earlier start.
+ * Joins backward nodes with the forward operators that made them. The two have the same sequence number. If several
+ * nested operators have that number, the innermost one made the node: it starts last. Its span ends, and is folded,
+ * before the node runs. The spans of the operators around it are folded later.
  */
 #include "feature/backward/backward.h"
-#include "model/priv.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
-/* Deeper than anybody differentiates; a file can say anything. */
+/* Gradients of gradients: no program nests them so deep. A limit, because a file can contain a circle. */
 #define DEPTH_MAX 256
 
-static struct maker *maker_find(const struct mdl *m, uint64_t seq, uint32_t tgid)
+/* The operator that made a node, or that may still make one. */
+struct maker {
+	uint64_t seq;
+	uint64_t start_ns, dur_ns, name_id, stack_id;
+	uint64_t origin; /* seq of the node in which it ran; 0: it ran in the forward pass */
+	uint32_t tgid;
+	bool counted; /* its row has the call */
+	bool unknown; /* no operator is known: this is the node itself */
+};
+
+struct state {
+	struct hash maker_index; /* (seq, tgid) -> index in makers */
+	struct buf makers;	 /* struct maker; when it is full, the oldest is replaced */
+	size_t oldest_maker;	 /* index */
+	struct hash join_index;	 /* (name_id, tgid) -> struct mxbpf_join * */
+	struct buf joins;	 /* struct mxbpf_join *, owned */
+};
+
+static struct maker *maker_find(const struct state *m, uint64_t seq, uint32_t tgid)
 {
 	uint64_t *at = m->makers.len ? hash_get(&m->maker_index, seq, tgid) : NULL;
 
 	return at ? buf_at(&m->makers, struct maker, *at) : NULL;
 }
 
-/* A place for one; the oldest gives way. NULL: -ENOMEM. */
-static struct maker *maker_add(struct mdl *m, uint64_t seq, uint32_t tgid)
+/* Returns a place for an operator, which may be that of the oldest one. NULL: out of memory. */
+static struct maker *maker_add(struct state *m, uint64_t seq, uint32_t tgid)
 {
 	size_t n = buf_count(&m->makers, struct maker), place = n < BACKWARD_MAKERS_MAX ? n : m->oldest_maker;
 	struct maker *old = buf_at(&m->makers, struct maker, place);
@@ -39,7 +56,7 @@ static struct maker *maker_add(struct mdl *m, uint64_t seq, uint32_t tgid)
 	return buf_at(&m->makers, struct maker, place);
 }
 
-static int join_operator(struct mdl *m, const struct mxbpf_span *s)
+static int join_operator(struct state *m, const struct mxbpf_span *s)
 {
 	struct maker *k = maker_find(m, s->seq, s->h.tgid);
 
@@ -60,17 +77,21 @@ static int join_operator(struct mdl *m, const struct mxbpf_span *s)
 
 static struct mxbpf_join *join_row(struct mdl *m, uint64_t name_id, uint32_t tgid)
 {
+	struct state *state = mdl_state(m, &feature_backward);
+	struct mxbpf_join *j;
 	bool added;
-	struct mxbpf_join *j = mdl_row_put(&m->join_index, &m->joins, name_id, tgid, sizeof(*j), &added);
 
+	if (!state)
+		return NULL;
+	j = mdl_row_put(&state->join_index, &state->joins, name_id, tgid, sizeof(*j), &added);
 	if (!added)
 		return j;
 	*j = (struct mxbpf_join){.h = {.kind = MXBPF_JOIN, .size = sizeof(*j), .tgid = tgid}, .name_id = name_id};
 	return mdl_expect_name(m, name_id) ? NULL : j;
 }
 
-/* Where it all began: the forward operator, or a node of which no operator is known. NULL: not even that. */
-static struct maker *root_of(const struct mdl *m, struct maker *k, unsigned *depth)
+/* Returns the forward operator at the beginning of a chain of nodes, or the node that stands for it. NULL: unknown. */
+static struct maker *root_of(const struct state *m, struct maker *k, unsigned *depth)
 {
 	unsigned steps;
 
@@ -82,8 +103,11 @@ static struct maker *root_of(const struct mdl *m, struct maker *k, unsigned *dep
 	return k;
 }
 
-/* Of an operator that cannot be seen, or from before the window: the node stands for it, with no forward time. */
-static struct maker *maker_unknown(struct mdl *m, const struct mxbpf_span *s)
+/*
+ * Makes a node stand for its forward operator, with no forward time. The operator ran before the window, or mxbpf does
+ * not see it.
+ */
+static struct maker *maker_unknown(struct state *m, const struct mxbpf_span *s)
 {
 	struct maker *k = maker_find(m, s->seq, s->h.tgid);
 
@@ -94,18 +118,18 @@ static struct maker *maker_unknown(struct mdl *m, const struct mxbpf_span *s)
 	return k;
 }
 
-static int join_node(struct mdl *m, const struct mxbpf_span *s)
+static int join_node(struct mdl *m, struct state *state, const struct mxbpf_span *s)
 {
 	unsigned depth = 0;
 	struct mxbpf_join *j;
 	struct maker *k;
 
-	k = root_of(m, maker_find(m, s->seq, s->h.tgid), &depth);
-	k = k ? k : maker_unknown(m, s);
+	k = root_of(state, maker_find(state, s->seq, s->h.tgid), &depth);
+	k = k ? k : maker_unknown(state, s);
 	j = k ? join_row(m, k->name_id, k->tgid) : NULL;
 	if (!j)
 		return -ENOMEM;
-	m->counters[s->cls][MXBPF_TALLY_UNJOINED] += k->unknown;
+	mdl_tally_add(m, s->cls, MXBPF_TALLY_UNJOINED, k->unknown);
 	if (!k->counted) {
 		k->counted = true;
 		add_sat(&j->count, 1);
@@ -118,14 +142,21 @@ static int join_node(struct mdl *m, const struct mxbpf_span *s)
 
 int backward_follow(struct mdl *m, struct mxbpf_span *s)
 {
-	uint64_t node = s->flags & MXBPF_SPAN_BACKWARD ? s->seq : s->origin;
-	const struct maker *k = node ? maker_find(m, node, s->h.tgid) : NULL;
+	const uint64_t node = s->flags & MXBPF_SPAN_BACKWARD ? s->seq : s->origin;
+	const struct maker *k;
+	struct state *state;
 
+	if (!node && !(s->flags & MXBPF_SPAN_SEQ))
+		return 0;
+	state = mdl_state(m, &feature_backward);
+	if (!state)
+		return -ENOMEM;
+	k = node ? maker_find(state, node, s->h.tgid) : NULL;
 	if (k && k->stack_id)
 		s->stack_id = k->stack_id;
 	if (!(s->flags & MXBPF_SPAN_SEQ))
 		return 0;
-	return s->flags & MXBPF_SPAN_BACKWARD ? join_node(m, s) : join_operator(m, s);
+	return s->flags & MXBPF_SPAN_BACKWARD ? join_node(m, state, s) : join_operator(state, s);
 }
 
 void backward_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from)
@@ -149,53 +180,62 @@ static int join_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	return 0;
 }
 
-static int join_emit(const struct mdl *m, struct buf *out)
+const struct mxbpf_join *const *backward_joins(const struct mdl *m, size_t *n)
 {
-	size_t i;
-	int err = 0;
+	const struct state *state = mdl_state_of(m, &feature_backward);
 
-	for (i = 0; !err && i < buf_count(&m->joins, void *); i++)
-		err = buf_put(out, *buf_at(&m->joins, void *, i), sizeof(struct mxbpf_join));
-	return err;
+	*n = state ? buf_count(&state->joins, void *) : 0;
+	return state ? (const void *)state->joins.data : NULL;
 }
 
-const struct mxbpf_join *const *backward_joins(struct mdl *m, size_t *n)
+static int backward_emit(const struct mdl *m, struct buf *out)
 {
-	*n = buf_count(&m->joins, void *);
-	return (const void *)m->joins.data;
+	const struct state *state = mdl_state_of(m, &feature_backward);
+
+	return mdl_rows_emit(&state->joins, sizeof(struct mxbpf_join), out);
 }
 
-static void makers_fini(struct mdl *m)
+/* The copy lacks the operators that may still make nodes. */
+static int backward_copy(struct mdl *to, const struct mdl *from)
 {
-	buf_fini(&m->makers);
-	hash_fini(&m->maker_index);
+	const struct state *f = mdl_state_of(from, &feature_backward);
+	struct state *t = mdl_state(to, &feature_backward);
+
+	if (!t)
+		return -ENOMEM;
+	return mdl_rows_copy(&t->join_index, &t->joins, &f->join_index, &f->joins, sizeof(struct mxbpf_join));
 }
 
-static void joins_move(struct mdl *to, struct mdl *from)
+static int backward_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
-	makers_fini(to);
-	to->makers = from->makers;
-	to->maker_index = from->maker_index;
-	to->oldest_maker = from->oldest_maker;
-	from->makers = (struct buf){0};
-	from->maker_index = (struct hash){0};
-	from->oldest_maker = 0;
+	struct state *t = mdl_state(to, &feature_backward), *f = mdl_state(from, &feature_backward);
+
+	if (!t)
+		return -ENOMEM;
+	mdl_items_fini(&t->maker_index, &t->makers);
+	t->makers = f->makers;
+	t->maker_index = f->maker_index;
+	t->oldest_maker = f->oldest_maker;
+	f->makers = (struct buf){0};
+	f->maker_index = (struct hash){0};
+	f->oldest_maker = 0;
+	return 0;
 }
 
-static void joins_fini(struct mdl *m)
+static void backward_fini(struct mdl *m)
 {
-	size_t i;
+	struct state *state = mdl_state(m, &feature_backward);
 
-	for (i = 0; i < buf_count(&m->joins, void *); i++)
-		free(*buf_at(&m->joins, void *, i));
-	buf_fini(&m->joins);
-	hash_fini(&m->join_index);
-	makers_fini(m);
+	mdl_rows_fini(&state->join_index, &state->joins);
+	mdl_items_fini(&state->maker_index, &state->makers);
 }
 
 const struct mdl_feature feature_backward = {
+	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_JOIN, join_fold}},
-	.emit = join_emit,
-	.move = joins_move,
-	.fini = joins_fini,
+	.before_row = backward_follow,
+	.emit = backward_emit,
+	.copy = backward_copy,
+	.move = backward_move,
+	.fini = backward_fini,
 };

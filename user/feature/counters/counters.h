@@ -5,4 +5,9 @@
 
 #include "model/feature.h"
 
+extern const struct mdl_feature feature_counters;
+
+/* Adds the performance counters of a span, if it has any. */
+void counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s);
+
 #endif

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How many floating-point operations a call takes, of operators that are matrix products in the end, by the shapes of
- * what goes in and comes out. A multiplication and an addition are two. What is added behind it, a bias, is not
- * counted. Where the shapes do not say it all, or do not fit together, there is no estimate.
+ * Estimates floating-point operations of operators that compute matrix products, from the shapes of their inputs and
+ * outputs. A multiplication and an addition count as two operations. A bias is not counted. There is no estimate if the
+ * shapes are not enough, or do not fit together.
  */
 #include "feature/flops/flops.h"
-#include "model/priv.h"
+#include "model/feature.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define ARRAYS_MAX 4 /* that matter, of those on either side */
+#define ARRAYS_MAX 4 /* inputs, and outputs, that are read; no formula needs more */
 #define DIMS_MAX   8
 
 struct array {
-	bool known;    /* its shape is there, and every element of it */
-	bool unwanted; /* it could come out, and was not asked for */
+	bool known;    /* the shape is complete, and all elements are stored */
+	bool unwanted; /* an output that the call did not compute */
 	unsigned ndim;
 	uint64_t dims[DIMS_MAX];
 	uint64_t size;
 };
 
 struct arrays {
-	size_t n; /* all of them: fewer are kept */
+	size_t n; /* of all arrays, which can be more than ARRAYS_MAX */
 	struct array a[ARRAYS_MAX];
 };
 
-/* 0: it is too large, or unknown. */
+/* Returns the product, or 0 if it does not fit into 64 bits. */
 static uint64_t times(uint64_t a, uint64_t b)
 {
 	uint64_t product;
@@ -34,7 +34,7 @@ static uint64_t times(uint64_t a, uint64_t b)
 	return __builtin_mul_overflow(a, b, &product) ? 0 : product;
 }
 
-/* A list of dimensions that begins at p; returns its end. */
+/* Reads a list of dimensions that starts at p. Returns the position of its end, or NULL. */
 static const char *read_dims(const char *p, const char *end, struct array *a)
 {
 	char *next;
@@ -56,14 +56,14 @@ static const char *read_dims(const char *p, const char *end, struct array *a)
 
 static const char unwanted[] = "\"unwanted\"";
 
-/* What stands instead of a shape; returns its last character. */
+/* Reads a word that stands instead of a shape. Returns the position of its last character, or NULL. */
 static const char *read_word(const char *p, const char *end, struct array *a)
 {
 	a->unwanted = (size_t)(end - p) >= strlen(unwanted) && !memcmp(p, unwanted, strlen(unwanted));
 	return memchr(p + 1, '"', (size_t)(end - p - 1));
 }
 
-/* A line of shapes. False: it is none. text ends with a NUL, or in another line. */
+/* Reads a line of shapes. Returns false if it is malformed. strtoull() stops at the NUL or newline behind the text. */
 static bool read_shapes(const char *text, size_t len, struct arrays *to)
 {
 	const char *end = text + len, *p = text + 1;
@@ -89,7 +89,10 @@ static bool read_shapes(const char *text, size_t len, struct arrays *to)
 	return p && p < end;
 }
 
-/* Of what is stored in part the shapes do not say how much there is to do. A type with a second word tells. */
+/*
+ * Marks sparse arrays as unknown: their shapes do not say how many elements are stored. The type of such an array has a
+ * second word.
+ */
 static void read_types(const char *text, size_t len, struct arrays *to)
 {
 	const char *end = text + len, *p = text + 1, *quote;
@@ -103,10 +106,10 @@ static void read_types(const char *text, size_t len, struct arrays *to)
 	}
 }
 
-/* Multiplications of a forward operator; 0: the shapes do not fit. */
+/* Returns the number of multiplications of a forward operator, or 0 if the shapes do not fit. */
 typedef uint64_t (*products_fn)(const struct array *data, const struct array *weight, const struct array *out);
 
-/* Each element that comes out is a sum over the rest of its filter, whatever the layout, groups and strides. */
+/* Each output element is a sum over one filter. This holds for any layout, groups and strides. */
 static uint64_t convolution(const struct array *data, const struct array *weight, const struct array *out)
 {
 	unsigned n = weight->ndim;
@@ -117,7 +120,7 @@ static uint64_t convolution(const struct array *data, const struct array *weight
 	return times(out->size, weight->size / weight->dims[0]);
 }
 
-/* Each element that goes in is added, weighted, to so many that come out. */
+/* The reverse of a convolution: each input element is multiplied with one filter. */
 static uint64_t deconvolution(const struct array *data, const struct array *weight, const struct array *out)
 {
 	return convolution(out, weight, data);
@@ -131,7 +134,10 @@ static uint64_t dense(const struct array *data, const struct array *weight, cons
 	return times(out->size, weight->dims[1]);
 }
 
-/* Of what both sides share, whichever of them is transposed: its square is what the sizes leave. */
+/*
+ * Returns the length of the dimension that both factors share, or 0. For (n x k) times (k x m) the sizes give
+ * nk * km / nm, which is k squared. So it does not matter which factor is transposed.
+ */
 static uint64_t shared(uint64_t a, uint64_t b, uint64_t out)
 {
 	uint64_t square = times(a, b) / out, root = 0, bit;
@@ -159,8 +165,8 @@ static uint64_t batch_dot(const struct array *a, const struct array *b, const st
 }
 
 /*
- * A backward operator gets the gradient of what came out, then what had gone in; of the gradients of the two factors
- * each that is wanted takes as much as the forward operator.
+ * The inputs of a backward operator are the gradient of the output, then the inputs of the forward operator. The
+ * gradient of each of the two factors takes as many operations as the forward operator, if the call computes it.
  */
 static const struct product {
 	const char *name;
@@ -189,7 +195,7 @@ static const struct product *find(const char *name, size_t len)
 	return NULL;
 }
 
-/* The parts of an args_id's text: what goes in, its types, strides, what comes out, its types. */
+/* Reads the text of an args_id. Its lines are: inputs, their types, their strides, outputs, their types. */
 static bool read_args(const char *text, size_t len, struct arrays *in, struct arrays *out)
 {
 	const char *line[5], *end = text + len;

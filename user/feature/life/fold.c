@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --life: what operators waited for before they ran, by name, and what the program waited for. */
+/* --life: adds up the parts of operators' lives by name, and the time that the program waited for operators. */
 #include "feature/life/life.h"
-#include "model/priv.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+
+struct state {
+	struct hash index;	/* (name_id, tgid and device) -> struct life_row * */
+	struct buf rows;	/* struct life_row *, owned */
+	struct hash wait_index; /* (hash of the ids, tgid and what) -> 1 + index in waits */
+	struct buf waits;	/* struct mxbpf_wait */
+};
 
 /* ---- lives */
 
 static struct life_row *life_row(struct mdl *m, uint64_t name_id, uint32_t tgid, uint32_t device)
 {
-	uint64_t process = (uint64_t)tgid << 32 | device;
+	struct state *state = mdl_state(m, &feature_life);
+	struct life_row *r;
 	bool added;
-	struct life_row *r = mdl_row_put(&m->life_index, &m->lives, name_id, process, sizeof(*r), &added);
 
+	if (!state)
+		return NULL;
+	r = mdl_row_put(&state->index, &state->rows, name_id, (uint64_t)tgid << 32 | device, sizeof(*r), &added);
 	if (!added)
 		return r;
 	r->tgid = tgid;
@@ -70,7 +78,7 @@ static int life_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 
 	if (!r)
 		return -ENOMEM;
-	hist_fold(from.hist, a->buckets, a->nbuckets);
+	mdl_hist_fold(from.hist, a->buckets, a->nbuckets);
 	part_add(&r->parts[a->part], &from);
 	return 0;
 }
@@ -87,13 +95,15 @@ static int emit_part(const struct life_row *r, unsigned part, struct buf *out)
 				   .device = r->device,
 				   .part = (uint8_t)part};
 
-	return p->count ? hist_emit(p->hist, &a, sizeof(a), &a.nbuckets, out) : 0;
+	return p->count ? mdl_hist_emit(p->hist, &a, sizeof(a), &a.nbuckets, out) : 0;
 }
 
-const struct life_row *const *life_rows(struct mdl *m, size_t *n)
+const struct life_row *const *life_rows(const struct mdl *m, size_t *n)
 {
-	*n = buf_count(&m->lives, void *);
-	return (const void *)m->lives.data;
+	const struct state *state = mdl_state_of(m, &feature_life);
+
+	*n = state ? buf_count(&state->rows, void *) : 0;
+	return state ? (const void *)state->rows.data : NULL;
 }
 
 uint64_t life_percentile(const struct life_part *p, double fraction)
@@ -112,11 +122,14 @@ static struct mxbpf_wait *wait_row(struct mdl *m, const struct mxbpf_wait *like)
 				      .args_id = like->within_id,
 				      .stack_id = like->call_id,
 				      .layer_id = like->name_id};
-	uint64_t ids = mdl_group_id(&g);
-	uint64_t process = (uint64_t)like->h.tgid << 8 | like->what;
+	const uint64_t process = (uint64_t)like->h.tgid << 8 | like->what;
+	struct state *state = mdl_state(m, &feature_life);
+	struct mxbpf_wait *w;
 	bool added;
-	struct mxbpf_wait *w = mdl_item_put(&m->wait_index, &m->waits, ids, process, sizeof(*w), &added);
 
+	if (!state)
+		return NULL;
+	w = mdl_item_put(&state->wait_index, &state->waits, mdl_group_id(&g), process, sizeof(*w), &added);
 	if (!added)
 		return w;
 	*w = *like;
@@ -144,41 +157,55 @@ static int wait_fold(struct mdl *m, const struct mxbpf_rec *rec)
 
 const struct mxbpf_wait *life_waits(const struct mdl *m, size_t *n)
 {
-	*n = buf_count(&m->waits, struct mxbpf_wait);
-	return (const void *)m->waits.data;
+	const struct state *state = mdl_state_of(m, &feature_life);
+
+	*n = state ? buf_count(&state->waits, struct mxbpf_wait) : 0;
+	return state ? (const void *)state->waits.data : NULL;
 }
 
-/* ---- */
+/* ---- both */
 
-static int lives_emit(const struct mdl *m, struct buf *out)
+static int life_emit(const struct mdl *m, struct buf *out)
 {
-	size_t i;
+	const struct state *state = mdl_state_of(m, &feature_life);
+	size_t i, n;
+	const struct life_row *const *rows = life_rows(m, &n);
 	unsigned part;
 	int err = 0;
 
-	for (i = 0; i < buf_count(&m->lives, void *); i++)
+	for (i = 0; i < n; i++)
 		for (part = 0; !err && part < MXBPF_LIFE_PARTS; part++)
-			err = emit_part(*buf_at(&m->lives, struct life_row *, i), part, out);
-	return err ? err : buf_put(out, m->waits.data, m->waits.len);
+			err = emit_part(rows[i], part, out);
+	return err ? err : buf_put(out, state->waits.data, state->waits.len);
 }
 
-static void lives_fini(struct mdl *m)
+static int life_copy(struct mdl *to, const struct mdl *from)
 {
-	size_t i;
+	const struct state *f = mdl_state_of(from, &feature_life);
+	struct state *t = mdl_state(to, &feature_life);
+	int err;
 
-	for (i = 0; i < buf_count(&m->lives, void *); i++)
-		free(*buf_at(&m->lives, void *, i));
-	buf_fini(&m->lives);
-	hash_fini(&m->life_index);
-	buf_fini(&m->waits);
-	hash_fini(&m->wait_index);
+	if (!t)
+		return -ENOMEM;
+	err = mdl_rows_copy(&t->index, &t->rows, &f->index, &f->rows, sizeof(struct life_row));
+	return err ? err : mdl_items_copy(&t->wait_index, &t->waits, &f->wait_index, &f->waits);
+}
+
+static void life_fini(struct mdl *m)
+{
+	struct state *state = mdl_state(m, &feature_life);
+
+	mdl_rows_fini(&state->index, &state->rows);
+	mdl_items_fini(&state->wait_index, &state->waits);
 }
 
 const struct mdl_feature feature_life = {
+	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_LIFE, life_fold},
 		  {MXBPF_AGG_LIFE, life_fold_agg},
 		  {MXBPF_WAIT, wait_fold},
 		  {MXBPF_AGG_WAIT, wait_fold}},
-	.emit = lives_emit,
-	.fini = lives_fini,
+	.emit = life_emit,
+	.copy = life_copy,
+	.fini = life_fini,
 };

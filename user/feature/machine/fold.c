@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "feature/machine/machine.h"
+/* The table of gauges: where each is read and how it is shown. */
 #include "feature/machine/gauge.h"
 
 #define US_NS	1000
-#define TICK_NS 10000000 /* USER_HZ is 100 on x86, whatever the kernel's own */
+#define TICK_NS 10000000 /* /proc counts in USER_HZ, which is 100 on x86 for any CONFIG_HZ */
 
 /* /proc/stat: user nice system idle iowait irq softirq steal */
 #define BUSY_FIELDS (1 << 0 | 1 << 1 | 1 << 2 | 1 << 5 | 1 << 6)
@@ -177,7 +177,7 @@ const struct machine_gauge machine_gauges[MXBPF_GAUGE_IDS] = {
 					   .of = MACHINE_OF_GROUPS,
 					   .from = {KEYED("cpu.stat", "nr_throttled"),
 						    V1_KEYED("cpu", "cpu.stat", "nr_throttled")}},
-	/* Summed over CPUs, on each of which the group is stopped by itself. */
+	/* The sum over CPUs: the kernel throttles a cgroup on each CPU by itself. */
 	[MXBPF_GAUGE_THROTTLED] = {.name = "throttled",
 				   .rises = true,
 				   .of = MACHINE_OF_GROUPS,

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Readings of gauges, folded one after the other. */
+/* Adds the readings of each gauge up over the window. */
 #include "feature/machine/machine.h"
+#include "feature/steps/steps.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "model/priv.h"
+struct state {
+	struct hash index; /* (id, scope) -> 1 + index in rows */
+	struct buf rows;   /* struct machine_row */
+};
 
-/* A record as if it stood for several readings: of a single one it says less. */
+/* Returns a record of one reading in the form of a record of several readings, which is longer. */
 static struct mxbpf_gauge widened(const struct mxbpf_rec *r)
 {
 	struct mxbpf_gauge g = {0};
@@ -22,7 +27,10 @@ static struct mxbpf_gauge widened(const struct mxbpf_rec *r)
 	return g;
 }
 
-/* What rises may be set back to 0 when what is counted is made anew, and iowait does not always rise. */
+/*
+ * Returns how much a counter rose, 0 if it fell. A counter starts at 0 again if its cgroup is created again, and the
+ * kernel's iowait can fall.
+ */
 static uint64_t rise(uint64_t from, uint64_t to)
 {
 	return to > from && to != MXBPF_GAUGE_NO_LIMIT ? to - from : 0;
@@ -49,13 +57,15 @@ static void merge(struct machine_row *to, const struct mxbpf_gauge *g)
 static int gauge_fold(struct mdl *m, const struct mxbpf_rec *r)
 {
 	const struct mxbpf_gauge g = widened(r);
+	struct state *state = mdl_state(m, &feature_machine);
 	struct machine_row *row;
 	bool added;
 
-	steps_resumed(m, (const void *)r);
-	if (!g.id || g.id >= MXBPF_GAUGE_IDS) /* a newer one's */
+	if (!state || steps_resumed(m, (const void *)r))
+		return -ENOMEM;
+	if (!g.id || g.id >= MXBPF_GAUGE_IDS) /* from a newer version */
 		return 0;
-	row = mdl_item_put(&m->gauge_index, &m->gauges, g.id, g.scope, sizeof(*row), &added);
+	row = mdl_item_put(&state->index, &state->rows, g.id, g.scope, sizeof(*row), &added);
 	if (!row)
 		return -ENOMEM;
 	if (!added)
@@ -78,13 +88,29 @@ static int gauge_fold(struct mdl *m, const struct mxbpf_rec *r)
 	return 0;
 }
 
-static int gauges_emit(const struct mdl *m, struct buf *out)
+const struct machine_row *machine_rows(const struct mdl *m, size_t *n)
 {
-	size_t i;
+	const struct state *state = mdl_state_of(m, &feature_machine);
+
+	*n = state ? buf_count(&state->rows, struct machine_row) : 0;
+	return state ? (const void *)state->rows.data : NULL;
+}
+
+const struct machine_row *machine_row(const struct mdl *m, uint16_t id, uint16_t scope)
+{
+	const struct state *state = mdl_state_of(m, &feature_machine);
+	const uint64_t *at = state ? hash_get(&state->index, id, scope) : NULL;
+
+	return at && *at ? buf_at(&state->rows, struct machine_row, *at - 1) : NULL;
+}
+
+static int machine_emit(const struct mdl *m, struct buf *out)
+{
+	size_t i, n;
+	const struct machine_row *r = machine_rows(m, &n);
 	int err = 0;
 
-	for (i = 0; !err && i < buf_count(&m->gauges, struct machine_row); i++) {
-		const struct machine_row *r = buf_at(&m->gauges, struct machine_row, i);
+	for (i = 0; !err && i < n; i++, r++) {
 		struct mxbpf_gauge g = {
 			.h = {.kind = MXBPF_GAUGE, .size = sizeof(g), .ts_ns = r->last_ns},
 			.value = r->last,
@@ -105,27 +131,25 @@ static int gauges_emit(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-const struct machine_row *machine_rows(const struct mdl *m, size_t *n)
+static int machine_copy(struct mdl *to, const struct mdl *from)
 {
-	*n = buf_count(&m->gauges, struct machine_row);
-	return (const void *)m->gauges.data;
+	const struct state *f = mdl_state_of(from, &feature_machine);
+	struct state *t = mdl_state(to, &feature_machine);
+
+	return t ? mdl_items_copy(&t->index, &t->rows, &f->index, &f->rows) : -ENOMEM;
 }
 
-const struct machine_row *machine_row(const struct mdl *m, uint16_t id, uint16_t scope)
+static void machine_fini(struct mdl *m)
 {
-	const uint64_t *at = hash_get(&m->gauge_index, id, scope);
+	struct state *state = mdl_state(m, &feature_machine);
 
-	return at && *at ? buf_at(&m->gauges, struct machine_row, *at - 1) : NULL;
-}
-
-static void gauges_fini(struct mdl *m)
-{
-	hash_fini(&m->gauge_index);
-	buf_fini(&m->gauges);
+	mdl_items_fini(&state->index, &state->rows);
 }
 
 const struct mdl_feature feature_machine = {
+	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_GAUGE, gauge_fold}},
-	.emit = gauges_emit,
-	.fini = gauges_fini,
+	.emit = machine_emit,
+	.copy = machine_copy,
+	.fini = machine_fini,
 };

@@ -3,8 +3,14 @@
 #ifndef FEATURE_MACHINE_H
 #define FEATURE_MACHINE_H
 
+#include "feature/machine/gauge.h"
 #include "model/feature.h"
 
 extern const struct mdl_feature feature_machine;
+
+/* Returns *n rows in the order of their first readings. */
+const struct machine_row *machine_rows(const struct mdl *m, size_t *n);
+/* Returns the row of a gauge in a scope, or NULL if it was not read. */
+const struct machine_row *machine_row(const struct mdl *m, uint16_t id, uint16_t scope);
 
 #endif

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The program's own marks that are no spans: its counters and moments, those of one name added up. */
+/* Adds user annotations up by name: user counters, instants, and the first start and last end of annotated spans. */
 #include "feature/marks/marks.h"
-#include "model/priv.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
-/* What was set later is the last: at one moment, what the counter itself counts as later. */
+struct state {
+	struct hash value_index;   /* (name_id, tgid) -> struct mxbpf_value * */
+	struct buf values;	   /* struct mxbpf_value *, owned */
+	struct hash instant_index; /* (name_id; tgid, what and scope) -> struct mxbpf_instant * */
+	struct buf instants;	   /* struct mxbpf_instant *, owned */
+};
+
+/* Returns whether a was set after b. Values of the same time are ordered by the sequence number of the counter. */
 static bool is_later(const struct mxbpf_value *a, const struct mxbpf_value *b)
 {
 	return a->h.ts_ns != b->h.ts_ns ? a->h.ts_ns > b->h.ts_ns : a->seq > b->seq;
@@ -32,14 +36,18 @@ void marks_value_merge(struct mxbpf_value *to, const struct mxbpf_value *from)
 static int value_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_value *v = (const void *)rec;
+	struct state *state = mdl_state(m, &feature_marks);
+	struct mxbpf_value *r;
 	bool added;
-	struct mxbpf_value *r = mdl_row_put(&m->value_index, &m->values, v->name_id, v->h.tgid, sizeof(*r), &added);
 
+	if (!state)
+		return -ENOMEM;
+	r = mdl_row_put(&state->value_index, &state->values, v->name_id, v->h.tgid, sizeof(*r), &added);
 	if (!r || (added && mdl_expect_name(m, v->name_id)))
 		return -ENOMEM;
 	if (added) {
 		*r = *v;
-		r->h.size = sizeof(*r); /* a newer one is longer */
+		r->h.size = sizeof(*r); /* a newer version has a longer record */
 		r->count = 0;
 		r->tid = 0;
 	}
@@ -62,9 +70,13 @@ static int instant_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_instant *v = (const void *)rec;
 	const uint64_t kind = (uint64_t)v->h.tgid << 32 | (uint64_t)v->what << 8 | v->scope;
+	struct state *state = mdl_state(m, &feature_marks);
+	struct mxbpf_instant *r;
 	bool added;
-	struct mxbpf_instant *r = mdl_row_put(&m->instant_index, &m->instants, v->name_id, kind, sizeof(*r), &added);
 
+	if (!state)
+		return -ENOMEM;
+	r = mdl_row_put(&state->instant_index, &state->instants, v->name_id, kind, sizeof(*r), &added);
 	if (!r || (added && mdl_expect_name(m, v->name_id)))
 		return -ENOMEM;
 	if (added) {
@@ -77,7 +89,7 @@ static int instant_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	return 0;
 }
 
-void extent_add(struct mdl_row *r, uint64_t first_ns, uint64_t last_ns)
+static void extent_add(struct mdl_row *r, uint64_t first_ns, uint64_t last_ns)
 {
 	if (!r->last_ns || first_ns < r->first_ns)
 		r->first_ns = first_ns;
@@ -85,18 +97,18 @@ void extent_add(struct mdl_row *r, uint64_t first_ns, uint64_t last_ns)
 		r->last_ns = last_ns;
 }
 
-/* What names no row is skipped. */
+/* The record belongs to an AGG record before it. Without that one there is no row, and the record is skipped. */
 static int extent_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_agg_extent *a = (const void *)rec;
-	struct mdl_row *r = row_find(m, a->cls, a->name_id, a->h.tgid, a->device);
+	struct mdl_row *r = mdl_row_find(m, a->cls, a->name_id, a->h.tgid, a->device);
 
 	if (r)
 		extent_add(r, a->first_ns, a->last_ns);
 	return 0;
 }
 
-int extent_emit(const struct mdl_row *r, struct buf *out)
+static int extent_emit_row(const struct mdl_row *r, struct buf *out)
 {
 	const struct mxbpf_agg_extent a = {
 		.h = {.kind = MXBPF_AGG_EXTENT, .size = sizeof(a), .tgid = r->tgid},
@@ -115,49 +127,85 @@ double marks_rate(const struct mdl_row *r)
 	return r->last_ns > r->first_ns ? (double)r->count * 1e9 / (double)(r->last_ns - r->first_ns) : 0;
 }
 
-static int marks_emit(const struct mdl *m, struct buf *out)
-{
-	size_t i;
-	int err = 0;
-
-	for (i = 0; !err && i < buf_count(&m->values, void *); i++)
-		err = buf_put(out, *buf_at(&m->values, void *, i), sizeof(struct mxbpf_value));
-	for (i = 0; !err && i < buf_count(&m->instants, void *); i++)
-		err = buf_put(out, *buf_at(&m->instants, void *, i), sizeof(struct mxbpf_instant));
-	return err;
-}
-
 const struct mxbpf_value *const *marks_values(const struct mdl *m, size_t *n)
 {
-	*n = buf_count(&m->values, void *);
-	return (const void *)m->values.data;
+	const struct state *state = mdl_state_of(m, &feature_marks);
+
+	*n = state ? buf_count(&state->values, void *) : 0;
+	return state ? (const void *)state->values.data : NULL;
 }
 
 const struct mxbpf_instant *const *marks_instants(const struct mdl *m, size_t *n)
 {
-	*n = buf_count(&m->instants, void *);
-	return (const void *)m->instants.data;
+	const struct state *state = mdl_state_of(m, &feature_marks);
+
+	*n = state ? buf_count(&state->instants, void *) : 0;
+	return state ? (const void *)state->instants.data : NULL;
 }
 
-static void rows_fini(struct buf *rows)
+static int marks_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 {
-	size_t i;
+	if (s->flags & MXBPF_SPAN_USER)
+		extent_add(row, s->h.ts_ns, s->h.ts_ns + s->dur_ns);
+	return 0;
+}
 
-	for (i = 0; i < buf_count(rows, void *); i++)
-		free(*buf_at(rows, void *, i));
-	buf_fini(rows);
+static void marks_merge_row(struct mdl_row *to, const struct mdl_row *from)
+{
+	if (from->last_ns)
+		extent_add(to, from->first_ns, from->last_ns);
+}
+
+static int marks_emit(const struct mdl *m, struct buf *out)
+{
+	const struct state *state = mdl_state_of(m, &feature_marks);
+	const int err = mdl_rows_emit(&state->values, sizeof(struct mxbpf_value), out);
+
+	return err ? err : mdl_rows_emit(&state->instants, sizeof(struct mxbpf_instant), out);
+}
+
+static int marks_copy(struct mdl *to, const struct mdl *from)
+{
+	const struct state *f = mdl_state_of(from, &feature_marks);
+	struct state *t = mdl_state(to, &feature_marks);
+	int err;
+
+	if (!t)
+		return -ENOMEM;
+	err = mdl_rows_copy(&t->value_index, &t->values, &f->value_index, &f->values, sizeof(struct mxbpf_value));
+	return err ? err
+		   : mdl_rows_copy(&t->instant_index, &t->instants, &f->instant_index, &f->instants,
+				   sizeof(struct mxbpf_instant));
+}
+
+/* A process that only sets counters has no other rows. */
+static int marks_processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
+{
+	size_t i, n;
+	const struct mxbpf_value *const *values = marks_values(m, &n);
+	int err = 0;
+
+	for (i = 0; i < n && !err; i++)
+		err = fn(ctx, values[i]->h.tgid);
+	return err;
 }
 
 static void marks_fini(struct mdl *m)
 {
-	rows_fini(&m->values);
-	rows_fini(&m->instants);
-	hash_fini(&m->value_index);
-	hash_fini(&m->instant_index);
+	struct state *state = mdl_state(m, &feature_marks);
+
+	mdl_rows_fini(&state->value_index, &state->values);
+	mdl_rows_fini(&state->instant_index, &state->instants);
 }
 
 const struct mdl_feature feature_marks = {
+	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_INSTANT, instant_fold}, {MXBPF_VALUE, value_fold}, {MXBPF_AGG_EXTENT, extent_fold}},
+	.span = marks_span,
+	.emit_row = extent_emit_row,
+	.merge_row = marks_merge_row,
 	.emit = marks_emit,
+	.copy = marks_copy,
+	.processes = marks_processes,
 	.fini = marks_fini,
 };

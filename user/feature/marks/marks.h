@@ -4,8 +4,21 @@
 #define FEATURE_MARKS_H
 
 #include "model/feature.h"
+#include "mxbpf_mark.h"
 
 extern const struct mdl_feature feature_marks;
 extern const struct view_sheet sheet_marks_values, sheet_marks_instants;
+
+/*
+ * Return *n rows in no order: the user counters, and the instants, of one process by name. The text of kind
+ * MXBPF_NAME_DOMAIN of a name is its domain.
+ */
+const struct mxbpf_value *const *marks_values(const struct mdl *m, size_t *n);
+const struct mxbpf_instant *const *marks_instants(const struct mdl *m, size_t *n);
+/* Add `from` to `to`, which keeps its name and its process. */
+void marks_value_merge(struct mxbpf_value *to, const struct mxbpf_value *from);
+void marks_instant_merge(struct mxbpf_instant *to, const struct mxbpf_instant *from);
+/* Returns the calls per second between first_ns and last_ns of a row. 0: these are not known. */
+double marks_rate(const struct mdl_row *r);
 
 #endif

@@ -1,26 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * --memory: who holds a device's memory. What is alive is kept by its address. What each holder had at the peak is not
- * copied at each new peak: a peak has a number, and a holder keeps what it had at one when it first changes after it.
- * So an event costs the same however many holders there are.
+ * --memory: attributes the memory of a device to owners. Live allocations are kept by address. A new peak does not copy
+ * the live bytes of all owners. Instead, peaks are numbered, and an owner saves its live bytes of the latest peak when
+ * it changes for the first time after that peak. So the cost of an event does not depend on the number of owners.
  */
 #include "feature/memory/memory.h"
-#include "model/priv.h"
 
 #include <errno.h>
 
-/* The i-th of them, NULL behind the last. */
-static struct mem_device *device_at(const struct held *h, size_t i)
+struct mem_device {
+	struct mxbpf_mem_time t;
+	uint64_t peaks;	      /* number of the latest peak */
+	int64_t largest_peak; /* in a sum of processes: the largest peak of one process */
+	bool later_peak;      /* while records are merged: the record that was folded last has the peak */
+};
+struct mem_owner {
+	struct mxbpf_mem_owner h;
+	uint64_t stamp; /* h.peak_bytes is of this peak; at later peaks the owner had h.live_bytes */
+};
+struct mem_block {
+	uint64_t bytes;
+	uint32_t owner; /* index in owners */
+	uint32_t next;	/* if the block is free: 1 + index of the next free one */
+};
+struct state {
+	struct hash device_index; /* (tgid, device) -> 1 + index in devices */
+	struct hash owner_index;  /* (hash of the owner, tgid and device) -> index in owners */
+	struct hash block_index;  /* (address, tgid and device) -> index in blocks */
+	struct buf devices;	  /* struct mem_device */
+	struct buf owners;	  /* struct mem_owner */
+	struct buf blocks;	  /* struct mem_block */
+	uint32_t free_block;	  /* 1 + index; 0: none */
+};
+
+/* Returns the i-th device, or NULL behind the last. */
+static struct mem_device *device_at(const struct state *h, size_t i)
 {
 	return i < buf_count(&h->devices, struct mem_device) ? buf_at(&h->devices, struct mem_device, i) : NULL;
 }
 
-static struct mem_owner *owner_at(const struct held *h, size_t i)
+static struct mem_owner *owner_at(const struct state *h, size_t i)
 {
 	return i < buf_count(&h->owners, struct mem_owner) ? buf_at(&h->owners, struct mem_owner, i) : NULL;
 }
 
-static struct mem_device *device_of(struct held *h, uint32_t tgid, uint32_t device)
+static struct mem_device *device_of(struct state *h, uint32_t tgid, uint32_t device)
 {
 	bool added;
 	struct mem_device *d = mdl_item_put(&h->device_index, &h->devices, tgid, device, sizeof(*d), &added);
@@ -42,11 +66,13 @@ static uint64_t key_of(const struct mxbpf_mem_owner *o)
 	return mix(mix(mix(mix(o->name_id, o->layer_id), o->scope_id), o->label_id), (uint64_t)o->flags << 8 | o->cls);
 }
 
-/* Whose place in owners is *place. Those beyond MEMORY_OWNERS_MAX are one. */
-static struct mem_owner *owner_like(struct mdl *m, const struct mem_device *d, const struct mxbpf_mem_owner *like,
-				    uint32_t *place)
+/*
+ * Returns the owner of a device that is like another one, and its index in *place. Owners beyond MEMORY_OWNERS_MAX
+ * share one. NULL: out of memory.
+ */
+static struct mem_owner *owner_like(struct mdl *m, struct state *h, const struct mem_device *d,
+				    const struct mxbpf_mem_owner *like, uint32_t *place)
 {
-	struct held *h = &m->held;
 	struct mem_owner o = {.h = *like, .stamp = d->peaks};
 	uint64_t b = (uint64_t)d->t.h.tgid << 32 | d->t.device, *at = hash_get(&h->owner_index, key_of(like), b);
 
@@ -69,7 +95,7 @@ static struct mem_owner *owner_like(struct mdl *m, const struct mem_device *d, c
 	return buf_at(&h->owners, struct mem_owner, *at);
 }
 
-/* What it had at the last peak, before it changes. */
+/* Saves the bytes of the latest peak. Call it before the owner changes. */
 static void owner_settle(struct mem_owner *o, const struct mem_device *d)
 {
 	if (o->stamp != d->peaks)
@@ -88,13 +114,13 @@ static void area_set(struct mxbpf_mem_time *t, __int128 area)
 	t->area_high = (int64_t)(area >> 64);
 }
 
-/* Numbers of a file may be anything: what they come to is then, too, but no overflow of a sign. */
+/* Adds as unsigned numbers, because numbers from a file can overflow. */
 static __int128 area_add(__int128 a, int64_t bytes, uint64_t ns)
 {
 	return (__int128)((unsigned __int128)a + (unsigned __int128)((__int128)bytes * (__int128)ns));
 }
 
-/* Nothing changed until now. */
+/* Adds the time since the last event, in which live_bytes did not change. */
 static void device_until(struct mem_device *d, uint64_t now_ns)
 {
 	if (d->t.last_ns && now_ns > d->t.last_ns)
@@ -132,8 +158,8 @@ static void give_back(struct mem_device *d, struct mem_owner *o, uint64_t bytes)
 	add_sat_any(&d->t.live_bytes, -n);
 }
 
-/* The block at an address is none any more. */
-static void block_end(struct held *h, struct mem_device *d, uint64_t at)
+/* Frees a block. */
+static void block_end(struct state *h, struct mem_device *d, uint64_t at)
 {
 	struct mem_block *b = buf_at(&h->blocks, struct mem_block, at);
 
@@ -147,8 +173,8 @@ static uint64_t place_of(const struct mem_device *d)
 	return (uint64_t)d->t.h.tgid << 32 | d->t.device;
 }
 
-/* False: there is no room. */
-static int block_begin(struct held *h, const struct mem_device *d, uint64_t addr, const struct mem_block *b)
+/* Returns 1, 0 if there are MEMORY_BLOCKS_MAX blocks, or -ENOMEM. */
+static int block_begin(struct state *h, const struct mem_device *d, uint64_t addr, const struct mem_block *b)
 {
 	uint64_t at = h->free_block ? h->free_block - 1 : buf_count(&h->blocks, struct mem_block), *slot;
 
@@ -164,18 +190,18 @@ static int block_begin(struct held *h, const struct mem_device *d, uint64_t addr
 	return 1;
 }
 
-static int fold_free(struct mdl *m, struct mem_device *d, const struct mxbpf_alloc *a)
+static int fold_free(struct mdl *m, struct state *h, struct mem_device *d, const struct mxbpf_alloc *a)
 {
 	const struct mxbpf_mem_owner before = {.flags = MXBPF_MEM_OWNER_BEFORE};
 	struct mem_owner *o;
 	uint32_t place;
 	uint64_t at;
 
-	if (hash_del(&m->held.block_index, a->addr, place_of(d), &at)) {
-		block_end(&m->held, d, at);
+	if (hash_del(&h->block_index, a->addr, place_of(d), &at)) {
+		block_end(h, d, at);
 		return 0;
 	}
-	o = owner_like(m, d, &before, &place);
+	o = owner_like(m, h, d, &before, &place);
 	if (!o)
 		return -ENOMEM;
 	give_back(d, o, -(uint64_t)a->bytes);
@@ -183,7 +209,7 @@ static int fold_free(struct mdl *m, struct mem_device *d, const struct mxbpf_all
 	return 0;
 }
 
-static int fold_take(struct mdl *m, struct mem_device *d, const struct mxbpf_alloc *a)
+static int fold_take(struct mdl *m, struct state *h, struct mem_device *d, const struct mxbpf_alloc *a)
 {
 	const struct mxbpf_mem_owner like = {.name_id = a->name_id,
 					     .layer_id = a->layer_id,
@@ -191,14 +217,14 @@ static int fold_take(struct mdl *m, struct mem_device *d, const struct mxbpf_all
 					     .label_id = a->label_id,
 					     .cls = a->cls};
 	struct mem_block b = {.bytes = (uint64_t)a->bytes};
-	struct mem_owner *o = owner_like(m, d, &like, &b.owner);
+	struct mem_owner *o = owner_like(m, h, d, &like, &b.owner);
 	uint64_t at;
 	int kept;
 
 	if (!o)
 		return -ENOMEM;
-	if (a->addr && hash_del(&m->held.block_index, a->addr, place_of(d), &at)) {
-		block_end(&m->held, d, at);
+	if (a->addr && hash_del(&h->block_index, a->addr, place_of(d), &at)) {
+		block_end(h, d, at);
 		d->t.missed++;
 	}
 	take(d, o, (uint64_t)a->bytes, a->h.ts_ns);
@@ -209,26 +235,31 @@ static int fold_take(struct mdl *m, struct mem_device *d, const struct mxbpf_all
 			d->t.pool_used_bytes = d->t.live_bytes > 0 ? (uint64_t)d->t.live_bytes : 0;
 		}
 	}
-	kept = a->addr ? block_begin(&m->held, d, a->addr, &b) : 0;
+	kept = a->addr ? block_begin(h, d, a->addr, &b) : 0;
 	d->t.untracked += !kept;
 	return kept < 0 ? kept : 0;
 }
 
-int memory_alloc(struct mdl *m, const struct mxbpf_alloc *a)
+static int memory_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 {
-	struct mem_device *d = device_of(&m->held, a->h.tgid, a->device);
+	struct state *h = mdl_state(m, &feature_memory);
+	struct mem_device *d = h ? device_of(h, a->h.tgid, a->device) : NULL;
 
 	if (!d)
 		return -ENOMEM;
 	device_until(d, a->h.ts_ns);
-	return a->flags & MXBPF_ALLOC_FREED ? fold_free(m, d, a) : fold_take(m, d, a);
+	return a->flags & MXBPF_ALLOC_FREED ? fold_free(m, h, d, a) : fold_take(m, h, d, a);
 }
 
-/* What is merged later happened later: it began with what the earlier one left. Its holders follow. */
+/*
+ * Records of one device come in the order of time, and each is followed by its owners. The bytes of each start at 0, so
+ * they count from what the records before have left.
+ */
 static int fold_device(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_mem_time *t = (const void *)rec;
-	struct mem_device *d = device_of(&m->held, rec->tgid, t->device);
+	struct state *h = mdl_state(m, &feature_memory);
+	struct mem_device *d = h ? device_of(h, rec->tgid, t->device) : NULL;
 	int64_t peak_bytes = t->peak_bytes;
 
 	if (!d)
@@ -267,9 +298,10 @@ static void add_counts(struct mxbpf_mem_owner *to, const struct mxbpf_mem_owner 
 static int fold_owner(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_mem_owner *from = (const void *)rec;
-	struct mem_device *d = device_of(&m->held, rec->tgid, from->device);
+	struct state *h = mdl_state(m, &feature_memory);
+	struct mem_device *d = h ? device_of(h, rec->tgid, from->device) : NULL;
 	uint32_t place;
-	struct mem_owner *o = d ? owner_like(m, d, from, &place) : NULL;
+	struct mem_owner *o = d ? owner_like(m, h, d, from, &place) : NULL;
 
 	if (!o)
 		return -ENOMEM;
@@ -282,33 +314,36 @@ static int fold_owner(struct mdl *m, const struct mxbpf_rec *rec)
 
 const struct mxbpf_mem_time *memory_device(const struct mdl *m, size_t i)
 {
-	const struct mem_device *d = device_at(&m->held, i);
+	const struct state *h = mdl_state_of(m, &feature_memory);
+	const struct mem_device *d = h ? device_at(h, i) : NULL;
 
 	return d ? &d->t : NULL;
 }
 
-static struct mem_device *device_like(const struct held *h, const struct mxbpf_mem_owner *o)
+static struct mem_device *device_like(const struct state *h, const struct mxbpf_mem_owner *o)
 {
 	return device_at(h, *hash_get(&h->device_index, o->h.tgid, o->device) - 1);
 }
 
 const struct mxbpf_mem_owner *memory_owner(const struct mdl *m, size_t i)
 {
-	struct mem_owner *o = owner_at(&m->held, i);
+	const struct state *h = mdl_state_of(m, &feature_memory);
+	struct mem_owner *o = h ? owner_at(h, i) : NULL;
 
 	if (!o)
 		return NULL;
-	owner_settle(o, device_like(&m->held, &o->h));
+	owner_settle(o, device_like(h, &o->h));
 	return &o->h;
 }
 
 bool memory_block(const struct mdl *m, size_t *pos, struct memory_block *out)
 {
-	const struct hash_entry *e = hash_next(&m->held.block_index, pos);
-	const struct mem_block *b = e ? buf_at(&m->held.blocks, struct mem_block, e->val) : NULL;
+	const struct state *h = mdl_state_of(m, &feature_memory);
+	const struct hash_entry *e = h ? hash_next(&h->block_index, pos) : NULL;
+	const struct mem_block *b = e ? buf_at(&h->blocks, struct mem_block, e->val) : NULL;
 
 	if (e)
-		*out = (struct memory_block){e->a, b->bytes, &owner_at(&m->held, b->owner)->h};
+		*out = (struct memory_block){e->a, b->bytes, &owner_at(h, b->owner)->h};
 	return e;
 }
 
@@ -324,25 +359,25 @@ int64_t memory_mean(const struct mxbpf_mem_time *t, uint64_t start_ns, uint64_t 
 static int memory_emit(const struct mdl *m, struct buf *out)
 {
 	const struct mxbpf_mem_owner *o;
-	const struct mem_device *d;
+	const struct mxbpf_mem_time *t;
 	int err = 0;
 	size_t i;
 
-	for (i = 0; !err && (d = device_at(&m->held, i)); i++)
-		err = buf_put(out, &d->t, sizeof(d->t));
+	for (i = 0; !err && (t = memory_device(m, i)); i++)
+		err = buf_put(out, t, sizeof(*t));
 	for (i = 0; !err && (o = memory_owner(m, i)); i++)
 		err = buf_put(out, o, sizeof(*o));
 	return err;
 }
 
-static int sum_device(struct mdl *sum, const struct mxbpf_mem_time *t)
+static int sum_device(struct state *sum, const struct mxbpf_mem_time *t)
 {
-	struct mem_device *all = device_of(&sum->held, 0, t->device);
+	struct mem_device *all = device_of(sum, 0, t->device);
 	struct mem_device one = {.t = *t};
 
 	if (!all)
 		return -ENOMEM;
-	if (all->t.last_ns && one.t.last_ns) { /* both until the same moment */
+	if (all->t.last_ns && one.t.last_ns) { /* the areas of both must end at the same time */
 		device_until(all, one.t.last_ns);
 		device_until(&one, all->t.last_ns);
 	}
@@ -363,20 +398,22 @@ static int sum_device(struct mdl *sum, const struct mxbpf_mem_time *t)
 	return 0;
 }
 
-int memory_sum(struct mdl *sum, const struct mdl *m)
+static int memory_sum(struct mdl *sum, const struct mdl *m)
 {
+	struct state *to = mdl_state(sum, &feature_memory);
 	const struct mxbpf_mem_owner *from;
+	const struct mxbpf_mem_time *t;
 	struct mem_owner *o;
 	struct mem_device *d;
 	uint32_t place;
-	int err = 0;
+	int err = to ? 0 : -ENOMEM;
 	size_t i;
 
-	for (i = 0; !err && (d = device_at(&m->held, i)); i++)
-		err = sum_device(sum, &d->t);
+	for (i = 0; !err && (t = memory_device(m, i)); i++)
+		err = sum_device(to, t);
 	for (i = 0; !err && (from = memory_owner(m, i)); i++) {
-		d = device_of(&sum->held, 0, from->device);
-		o = d ? owner_like(sum, d, from, &place) : NULL;
+		d = device_of(to, 0, from->device);
+		o = d ? owner_like(sum, to, d, from, &place) : NULL;
 		if (!o)
 			return -ENOMEM;
 		owner_settle(o, d);
@@ -386,7 +423,7 @@ int memory_sum(struct mdl *sum, const struct mdl *m)
 	return err;
 }
 
-/* As it begins again, with what there is. */
+/* Returns the device at the start of a new interval. Its live bytes stay. */
 static struct mem_device device_again(const struct mxbpf_mem_time *t, uint64_t now_ns)
 {
 	return (struct mem_device){.t = {.h = t->h,
@@ -410,7 +447,7 @@ static struct mem_owner owner_again(const struct mxbpf_mem_owner *o)
 
 static void memory_fini(struct mdl *m)
 {
-	struct held *h = &m->held;
+	struct state *h = mdl_state(m, &feature_memory);
 
 	hash_fini(&h->device_index);
 	hash_fini(&h->owner_index);
@@ -418,12 +455,25 @@ static void memory_fini(struct mdl *m)
 	buf_fini(&h->devices);
 	buf_fini(&h->owners);
 	buf_fini(&h->blocks);
-	*h = (struct held){0};
+	*h = (struct state){0};
 }
 
-int memory_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
+/* The copy lacks single allocations. */
+static int memory_copy(struct mdl *to, const struct mdl *from)
 {
-	struct held *h = &to->held, *was = &from->held;
+	const struct state *f = mdl_state_of(from, &feature_memory);
+	struct state *t = mdl_state(to, &feature_memory);
+	int err;
+
+	if (!t)
+		return -ENOMEM;
+	err = mdl_items_copy(&t->device_index, &t->devices, &f->device_index, &f->devices);
+	return err ? err : mdl_items_copy(&t->owner_index, &t->owners, &f->owner_index, &f->owners);
+}
+
+static int memory_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
+{
+	struct state *h = mdl_state(to, &feature_memory), *was = mdl_state(from, &feature_memory);
 	const struct mxbpf_mem_time *t;
 	const struct mxbpf_mem_owner *o;
 	struct mem_device d;
@@ -431,6 +481,8 @@ int memory_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 	uint64_t *slot;
 	size_t i;
 
+	if (!h)
+		return -ENOMEM;
 	memory_fini(to);
 	for (i = 0; (t = memory_device(from, i)); i++) {
 		d = device_again(t, now_ns);
@@ -456,7 +508,12 @@ int memory_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 }
 
 const struct mdl_feature feature_memory = {
+	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_MEM_TIME, fold_device}, {MXBPF_MEM_OWNER, fold_owner}},
+	.alloc = memory_alloc,
 	.emit = memory_emit,
+	.copy = memory_copy,
+	.move = memory_move,
+	.sum = memory_sum,
 	.fini = memory_fini,
 };

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Parallel regions: those that spans of one name opened, added up. */
+/* --omp: adds parallel regions up by the name of the span that opened them. */
 #include "feature/omp/omp.h"
-#include "model/priv.h"
 
 #include <errno.h>
-#include <stdlib.h>
+
+struct state {
+	struct hash index; /* (name_id, tgid and class) -> struct mxbpf_team * */
+	struct buf rows;   /* struct mxbpf_team *, owned */
+};
 
 static struct mxbpf_team *team_row(struct mdl *m, const struct mxbpf_team *like)
 {
-	uint64_t process = (uint64_t)like->h.tgid << 32 | like->cls;
+	const uint64_t process = (uint64_t)like->h.tgid << 32 | like->cls;
+	struct state *state = mdl_state(m, &feature_omp);
+	struct mxbpf_team *t;
 	bool added;
-	struct mxbpf_team *t = mdl_row_put(&m->team_index, &m->teams, like->name_id, process, sizeof(*t), &added);
 
+	if (!state)
+		return NULL;
+	t = mdl_row_put(&state->index, &state->rows, like->name_id, process, sizeof(*t), &added);
 	if (!added)
 		return t;
 	*t = (struct mxbpf_team){.h = {.kind = MXBPF_TEAM, .size = sizeof(*t), .tgid = like->h.tgid},
@@ -47,34 +54,40 @@ static int team_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	return 0;
 }
 
-static int team_emit(const struct mdl *m, struct buf *out)
+const struct mxbpf_team *const *omp_teams(const struct mdl *m, size_t *n)
 {
-	size_t i;
-	int err = 0;
+	const struct state *state = mdl_state_of(m, &feature_omp);
 
-	for (i = 0; !err && i < buf_count(&m->teams, void *); i++)
-		err = buf_put(out, *buf_at(&m->teams, void *, i), sizeof(struct mxbpf_team));
-	return err;
+	*n = state ? buf_count(&state->rows, void *) : 0;
+	return state ? (const void *)state->rows.data : NULL;
 }
 
-const struct mxbpf_team *const *omp_teams(struct mdl *m, size_t *n)
+static int omp_emit(const struct mdl *m, struct buf *out)
 {
-	*n = buf_count(&m->teams, void *);
-	return (const void *)m->teams.data;
+	const struct state *state = mdl_state_of(m, &feature_omp);
+
+	return mdl_rows_emit(&state->rows, sizeof(struct mxbpf_team), out);
 }
 
-static void teams_fini(struct mdl *m)
+static int omp_copy(struct mdl *to, const struct mdl *from)
 {
-	size_t i;
+	const struct state *f = mdl_state_of(from, &feature_omp);
+	struct state *t = mdl_state(to, &feature_omp);
 
-	for (i = 0; i < buf_count(&m->teams, void *); i++)
-		free(*buf_at(&m->teams, void *, i));
-	buf_fini(&m->teams);
-	hash_fini(&m->team_index);
+	return t ? mdl_rows_copy(&t->index, &t->rows, &f->index, &f->rows, sizeof(struct mxbpf_team)) : -ENOMEM;
+}
+
+static void omp_fini(struct mdl *m)
+{
+	struct state *state = mdl_state(m, &feature_omp);
+
+	mdl_rows_fini(&state->index, &state->rows);
 }
 
 const struct mdl_feature feature_omp = {
+	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_TEAM, team_fold}},
-	.emit = team_emit,
-	.fini = teams_fini,
+	.emit = omp_emit,
+	.copy = omp_copy,
+	.fini = omp_fini,
 };

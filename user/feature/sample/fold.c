@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Samples by their innermost span: what --sample adds to the tables. */
+/* --sample: adds samples up by their innermost span. */
 #include "feature/sample/sample.h"
-#include "model/priv.h"
+#include "mxbpf_sample.h"
 
 #include <errno.h>
 
-static int samples_fold(struct mdl *m, const struct mxbpf_rec *rec)
+struct state {
+	struct hash index; /* (name_id, class and tgid) -> 1 + index in rows */
+	struct buf rows;   /* struct sample_row */
+};
+
+static int sample_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_sample *s = (const void *)rec;
 	const struct mxbpf_sample_span *spans = (const void *)(s + 1);
 	const unsigned nspans = mxbpf_sample_nspans(s);
 	const struct mxbpf_sample_span none = {0}, *last = nspans ? &spans[nspans - 1] : &none;
 	const uint64_t process = (uint64_t)last->cls << 32 | s->h.tgid;
+	struct state *state = mdl_state(m, &feature_sample);
+	struct sample_row *r;
 	bool added;
-	struct sample_row *r = mdl_item_put(&m->sample_index, &m->samples, last->name_id, process, sizeof(*r), &added);
 
+	if (!state)
+		return -ENOMEM;
+	r = mdl_item_put(&state->index, &state->rows, last->name_id, process, sizeof(*r), &added);
 	if (!r || mdl_expect_name(m, last->name_id))
 		return -ENOMEM;
 	if (added)
@@ -25,11 +34,13 @@ static int samples_fold(struct mdl *m, const struct mxbpf_rec *rec)
 
 const struct sample_row *sample_rows(const struct mdl *m, size_t *n)
 {
-	*n = buf_count(&m->samples, struct sample_row);
-	return (const void *)m->samples.data;
+	const struct state *state = mdl_state_of(m, &feature_sample);
+
+	*n = state ? buf_count(&state->rows, struct sample_row) : 0;
+	return state ? (const void *)state->rows.data : NULL;
 }
 
-static int samples_emit(const struct mdl *m, struct buf *out)
+static int sample_emit(const struct mdl *m, struct buf *out)
 {
 	size_t n, i;
 	const struct sample_row *r = sample_rows(m, &n);
@@ -50,14 +61,37 @@ static int samples_emit(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-static void samples_fini(struct mdl *m)
+static int sample_copy(struct mdl *to, const struct mdl *from)
 {
-	hash_fini(&m->sample_index);
-	buf_fini(&m->samples);
+	const struct state *f = mdl_state_of(from, &feature_sample);
+	struct state *t = mdl_state(to, &feature_sample);
+
+	return t ? mdl_items_copy(&t->index, &t->rows, &f->index, &f->rows) : -ENOMEM;
+}
+
+static int sample_processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
+{
+	size_t i, n;
+	const struct sample_row *r = sample_rows(m, &n);
+	int err = 0;
+
+	for (i = 0; i < n && !err; i++)
+		err = fn(ctx, r[i].tgid);
+	return err;
+}
+
+static void sample_fini(struct mdl *m)
+{
+	struct state *state = mdl_state(m, &feature_sample);
+
+	mdl_items_fini(&state->index, &state->rows);
 }
 
 const struct mdl_feature feature_sample = {
-	.kinds = {{MXBPF_SAMPLE, samples_fold}},
-	.emit = samples_emit,
-	.fini = samples_fini,
+	.state_bytes = sizeof(struct state),
+	.kinds = {{MXBPF_SAMPLE, sample_fold}},
+	.emit = sample_emit,
+	.copy = sample_copy,
+	.processes = sample_processes,
+	.fini = sample_fini,
 };

@@ -8,4 +8,14 @@
 extern const struct mdl_feature feature_sample;
 extern const struct view_sheet sheet_sample;
 
+/* Samples that were taken in one span, and in no span nested in it. */
+struct sample_row {
+	uint64_t name_id, count;
+	uint32_t tgid;
+	uint8_t cls; /* enum mxbpf_class; 0: samples outside all spans */
+};
+
+/* Returns *n rows in no order. */
+const struct sample_row *sample_rows(const struct mdl *m, size_t *n);
+
 #endif

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where the time of operators' threads off the CPU went, by what they were in as they left it. */
+/* --sched: adds up the time off the CPU by the span that was open when a thread left the CPU. */
 #include "feature/sched/sched.h"
+#include "feature/sched/words.h"
+#include "feature/slow/slow.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "model/priv.h"
-#include "feature/sched/words.h"
+struct state {
+	struct hash index; /* (name and comm, tgid with class and what) -> 1 + index in rows */
+	struct buf rows;   /* struct mxbpf_agg_sched */
+};
 
-/* Of a span's name and a process's. */
+/* Returns a hash of the name of the span, the comm of the other process, and `own`. */
 static uint64_t key_of(const struct mxbpf_agg_sched *a)
 {
 	uint64_t words[2], h = a->name_id ^ (uint64_t)a->own << 63;
@@ -25,9 +30,13 @@ static int sched_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_agg_sched *a = (const void *)rec;
 	const uint64_t kind = (uint64_t)a->h.tgid << 32 | a->cls << 8 | a->what;
+	struct state *state = mdl_state(m, &feature_sched);
+	struct mxbpf_agg_sched *r;
 	bool added;
-	struct mxbpf_agg_sched *r = mdl_item_put(&m->sched_index, &m->scheds, key_of(a), kind, sizeof(*r), &added);
 
+	if (!state)
+		return -ENOMEM;
+	r = mdl_item_put(&state->index, &state->rows, key_of(a), kind, sizeof(*r), &added);
 	if (!r || mdl_expect_name(m, a->name_id))
 		return -ENOMEM;
 	if (added) {
@@ -40,14 +49,14 @@ static int sched_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 	return 0;
 }
 
-/* What follows a NUL is nobody's. */
+/* Copies a comm and clears what follows its NUL, because key_of() hashes all 16 bytes. */
 static void set_comm(char to[16], const char from[16])
 {
 	memset(to, 0, 16);
 	memcpy(to, from, strnlen(from, 16));
 }
 
-/* A file's times may be anything. */
+/* Times from a file can be in any order. */
 static uint64_t ns_between(uint64_t from_ns, uint64_t to_ns)
 {
 	return to_ns > from_ns ? to_ns - from_ns : 0;
@@ -73,7 +82,7 @@ static int sched_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	int err = add(m, &a, sched_cause(r), slept_ns);
 	unsigned i;
 
-	err = err ? err : recent_put(m, r);
+	err = err ? err : slow_off_cpu(m, r);
 	err = err ? err : add(m, &a, MXBPF_SCHED_WAITED, r->back_ns - r->woken_ns);
 	for (i = 0; i < r->nslices && !err; i++) {
 		set_comm(a.comm, r->slices[i].comm);
@@ -92,26 +101,40 @@ static int sched_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	return add(m, &a, MXBPF_SCHED_WOKEN_BY, slept_ns);
 }
 
-static int sched_emit(const struct mdl *m, struct buf *out)
-{
-	return buf_put(out, m->scheds.data, m->scheds.len);
-}
-
 const struct mxbpf_agg_sched *sched_rows(const struct mdl *m, size_t *n)
 {
-	*n = buf_count(&m->scheds, struct mxbpf_agg_sched);
-	return (const struct mxbpf_agg_sched *)m->scheds.data;
+	const struct state *state = mdl_state_of(m, &feature_sched);
+
+	*n = state ? buf_count(&state->rows, struct mxbpf_agg_sched) : 0;
+	return state ? (const void *)state->rows.data : NULL;
 }
 
-static void scheds_fini(struct mdl *m)
+static int sched_emit(const struct mdl *m, struct buf *out)
 {
-	hash_fini(&m->sched_index);
-	buf_fini(&m->scheds);
+	const struct state *state = mdl_state_of(m, &feature_sched);
+
+	return buf_put(out, state->rows.data, state->rows.len);
+}
+
+static int sched_copy(struct mdl *to, const struct mdl *from)
+{
+	const struct state *f = mdl_state_of(from, &feature_sched);
+	struct state *t = mdl_state(to, &feature_sched);
+
+	return t ? mdl_items_copy(&t->index, &t->rows, &f->index, &f->rows) : -ENOMEM;
+}
+
+static void sched_fini(struct mdl *m)
+{
+	struct state *state = mdl_state(m, &feature_sched);
+
+	mdl_items_fini(&state->index, &state->rows);
 }
 
 const struct mdl_feature feature_sched = {
+	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_SCHED, sched_fold}, {MXBPF_AGG_SCHED, sched_fold_agg}},
 	.emit = sched_emit,
-	.copy = recent_copy,
-	.fini = scheds_fini,
+	.copy = sched_copy,
+	.fini = sched_fini,
 };

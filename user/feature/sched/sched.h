@@ -4,8 +4,12 @@
 #define FEATURE_SCHED_H
 
 #include "model/feature.h"
+#include "mxbpf_sched.h"
 
 extern const struct mdl_feature feature_sched;
 extern const struct view_sheet sheet_sched;
+
+/* Returns *n rows in no order: time off the CPU by process, class, name, cause and the other process. */
+const struct mxbpf_agg_sched *sched_rows(const struct mdl *m, size_t *n);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Spans that lasted much longer than their like, and what kept them. */
+/* Finds calls that lasted much longer than the median of their row, and the cause. */
 #include "feature/slow/slow.h"
-#include "model/priv.h"
+#include "feature/slow/recent.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,10 +9,17 @@
 
 struct kept_slow {
 	struct mxbpf_slow span;
-	uint64_t beyond_ns; /* the median of its row when it came */
+	uint64_t beyond_ns; /* time beyond the median of its row when it was folded */
 };
 
-/* From which duration on a span is slow. */
+struct state {
+	struct buf kept;    /* struct kept_slow, at most SLOW_MAX */
+	uint64_t until_ns;  /* the latest end of a slow call */
+	uint64_t least_ns;  /* when `kept` is full: the smallest beyond_ns, or less */
+	struct hash recent; /* see recent.h */
+};
+
+/* Returns the shortest duration that is slow. */
 static uint64_t slow_from(uint64_t median_ns)
 {
 	uint64_t times, more;
@@ -22,53 +29,68 @@ static uint64_t slow_from(uint64_t median_ns)
 	return times > more ? times : more;
 }
 
-static int slow_keep(struct mdl *m, const struct mxbpf_slow *s, uint64_t median_ns)
+static int slow_keep(struct state *state, const struct mxbpf_slow *s, uint64_t median_ns)
 {
 	struct kept_slow new = {.beyond_ns = s->dur_ns > median_ns ? s->dur_ns - median_ns : 0}, *k, *least;
-	size_t i, n = buf_count(&m->slow, new);
+	size_t i, n = buf_count(&state->kept, new);
 
 	memcpy(&new.span, s, sizeof(new.span));
 	new.span.h.size = sizeof(new.span);
-	if (s->h.ts_ns + s->dur_ns > m->slow_until_ns)
-		m->slow_until_ns = s->h.ts_ns + s->dur_ns;
+	if (s->h.ts_ns + s->dur_ns > state->until_ns)
+		state->until_ns = s->h.ts_ns + s->dur_ns;
 	if (n < SLOW_MAX)
-		return buf_put(&m->slow, &new, sizeof(new)) ? -ENOMEM : 0;
-	if (new.beyond_ns <= m->slow_least_ns)
+		return buf_put(&state->kept, &new, sizeof(new)) ? -ENOMEM : 0;
+	if (new.beyond_ns <= state->least_ns)
 		return 0;
-	k = least = buf_at(&m->slow, struct kept_slow, 0);
+	k = least = buf_at(&state->kept, struct kept_slow, 0);
 	for (i = 1; i < n; i++)
 		if (k[i].beyond_ns < least->beyond_ns)
 			least = &k[i];
-	m->slow_least_ns = least->beyond_ns;
+	state->least_ns = least->beyond_ns;
 	if (new.beyond_ns > least->beyond_ns)
 		*least = new;
 	return 0;
 }
 
-struct mxbpf_slow *slow_at(struct mdl *m, size_t i)
+int slow_off_cpu(struct mdl *m, const struct mxbpf_sched *r)
 {
-	return i < buf_count(&m->slow, struct kept_slow) ? &buf_at(&m->slow, struct kept_slow, i)->span : NULL;
+	struct state *state = mdl_state(m, &feature_slow);
+	size_t i;
+
+	if (!state || recent_put(&state->recent, r))
+		return -ENOMEM;
+	/* Two sources deliver spans and switches, so the span may have been folded before the switch. */
+	for (i = 0; r->h.ts_ns < state->until_ns && i < buf_count(&state->kept, struct kept_slow); i++)
+		recent_late(&buf_at(&state->kept, struct kept_slow, i)->span, r);
+	return 0;
 }
 
 static int slow_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_slow *s = (const void *)rec;
-	const struct mdl_row *r = row_find(m, s->cls, s->name_id, s->h.tgid, s->device);
+	const struct mdl_row *r = mdl_row_find(m, s->cls, s->name_id, s->h.tgid, s->device);
+	struct state *state = mdl_state(m, &feature_slow);
 
-	return r && r->count ? slow_keep(m, s, mdl_percentile(r, 0.50)) : 0;
+	if (!state)
+		return -ENOMEM;
+	return r && r->count ? slow_keep(state, s, mdl_percentile(r, 0.50)) : 0;
 }
 
 static int slow_emit(const struct mdl *m, struct buf *out)
 {
+	const struct state *state = mdl_state_of(m, &feature_slow);
 	size_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < buf_count(&m->slow, struct kept_slow); i++)
-		err = buf_put(out, &buf_at(&m->slow, struct kept_slow, i)->span, sizeof(struct mxbpf_slow));
+	for (i = 0; !err && i < buf_count(&state->kept, struct kept_slow); i++)
+		err = buf_put(out, &buf_at(&state->kept, struct kept_slow, i)->span, sizeof(struct mxbpf_slow));
 	return err ? -ENOMEM : 0;
 }
 
-/* An end that was not seen is no news of its operator; calls of an API and waits are as long as what they wait for. */
+/*
+ * Returns whether a span can be slow. The end of an unwound span is not known. API calls and waits last as long as the
+ * work that they wait for.
+ */
 static bool may_be_slow(const struct mxbpf_span *s)
 {
 	return s->flags & MXBPF_SPAN_ACCOUNT && !(s->flags & MXBPF_SPAN_UNWOUND) &&
@@ -78,16 +100,21 @@ static bool may_be_slow(const struct mxbpf_span *s)
 static int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *s)
 {
 	struct mxbpf_slow slow;
+	struct state *state;
 
 	if (r->count < SLOW_CALLS || !may_be_slow(s))
 		return 0;
-	if (r->count >= r->slow_due) {
-		r->median_ns = mdl_percentile(r, 0.50); /* 328 buckets: seldom, as it moves little */
-		r->slow_ns = slow_from(r->median_ns);
-		r->slow_due = r->count > UINT64_MAX / 2 ? UINT64_MAX : 2 * r->count;
+	if (r->count >= r->slow.due) {
+		/* A percentile reads all 328 buckets, and the median of many calls changes little. */
+		r->slow.median_ns = mdl_percentile(r, 0.50);
+		r->slow.from_ns = slow_from(r->slow.median_ns);
+		r->slow.due = r->count > UINT64_MAX / 2 ? UINT64_MAX : 2 * r->count;
 	}
-	if (s->dur_ns < r->slow_ns)
+	if (s->dur_ns < r->slow.from_ns)
 		return 0;
+	state = mdl_state(m, &feature_slow);
+	if (!state)
+		return -ENOMEM;
 	slow = (struct mxbpf_slow){
 		.h = {.kind = MXBPF_SLOW, .size = sizeof(slow), .tgid = s->h.tgid, .ts_ns = s->h.ts_ns},
 		.name_id = r->id,
@@ -98,8 +125,8 @@ static int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *
 		.cpu = s->cpu,
 		.account = s->account,
 	};
-	recent_during(m, &slow);
-	return slow_keep(m, &slow, r->median_ns);
+	recent_during(&state->recent, &slow);
+	return slow_keep(state, &slow, r->slow.median_ns);
 }
 
 static void explain(struct slow_call *s, uint64_t fault_ns)
@@ -142,7 +169,7 @@ static int by_beyond(const void *va, const void *vb)
 	return a->span.h.ts_ns < b->span.h.ts_ns ? -1 : a->span.h.ts_ns > b->span.h.ts_ns;
 }
 
-/* Whether a lies in b, of the same thread, and is nearly all that b has beyond its median. */
+/* Returns whether a is nested in b and has at least 3/4 of the time that b exceeds its median by. */
 static bool explains(const struct slow_call *a, const struct slow_call *b)
 {
 	const uint64_t from = a->span.h.ts_ns, until = b->span.h.ts_ns + b->span.dur_ns;
@@ -152,7 +179,7 @@ static bool explains(const struct slow_call *a, const struct slow_call *b)
 	       a->span.dur_ns - a->median_ns >= (b->span.dur_ns - b->median_ns) / 4 * 3;
 }
 
-/* Leaves out those that another one explains. */
+/* Removes calls that another one explains. Returns the number of those that are left. */
 static size_t innermost(struct slow_call *all, size_t n)
 {
 	bool outer[SLOW_MAX] = {false};
@@ -169,7 +196,8 @@ static size_t innermost(struct slow_call *all, size_t n)
 
 int slow_calls(const struct mdl *m, uint64_t fault_ns, struct slow_call **slow, size_t *n)
 {
-	size_t have = buf_count(&m->slow, struct kept_slow), i;
+	const struct state *state = mdl_state_of(m, &feature_slow);
+	size_t have = state ? buf_count(&state->kept, struct kept_slow) : 0, i;
 	struct slow_call *all = calloc(have + 1, sizeof(*all));
 
 	*slow = all;
@@ -177,10 +205,10 @@ int slow_calls(const struct mdl *m, uint64_t fault_ns, struct slow_call **slow, 
 	if (!all)
 		return -ENOMEM;
 	for (i = 0; i < have; i++) {
-		struct slow_call s = {.span = buf_at(&m->slow, struct kept_slow, i)->span};
+		struct slow_call s = {.span = buf_at(&state->kept, struct kept_slow, i)->span};
 
-		s.row = row_find(m, s.span.cls, s.span.name_id, s.span.h.tgid, s.span.device);
-		/* What was slow among the first may be as good as any by now. */
+		s.row = mdl_row_find(m, s.span.cls, s.span.name_id, s.span.h.tgid, s.span.device);
+		/* The median can have risen since the call was kept. */
 		s.median_ns = s.row ? mdl_percentile(s.row, 0.50) : UINT64_MAX;
 		if (s.span.dur_ns < slow_from(s.median_ns))
 			continue;
@@ -192,14 +220,31 @@ int slow_calls(const struct mdl *m, uint64_t fault_ns, struct slow_call **slow, 
 	return 0;
 }
 
+static int slow_copy(struct mdl *to, const struct mdl *from)
+{
+	const struct state *f = mdl_state_of(from, &feature_slow);
+	struct state *t = mdl_state(to, &feature_slow);
+
+	if (!t || buf_put(&t->kept, f->kept.data, f->kept.len))
+		return -ENOMEM;
+	t->until_ns = f->until_ns;
+	t->least_ns = f->least_ns;
+	return recent_copy(&t->recent, &f->recent);
+}
+
 static void slow_fini(struct mdl *m)
 {
-	buf_fini(&m->slow);
+	struct state *state = mdl_state(m, &feature_slow);
+
+	buf_fini(&state->kept);
+	mdl_owned_fini(&state->recent);
 }
 
 const struct mdl_feature feature_slow = {
+	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_SLOW, slow_fold}},
 	.span = slow_span,
 	.emit = slow_emit,
+	.copy = slow_copy,
 	.fini = slow_fini,
 };

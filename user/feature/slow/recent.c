@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where threads were off the CPU lately: what --sched knows of a span that turns out to have been slow. */
-#include "feature/slow/slow.h"
+/* The last times that each thread was off the CPU. --sched reports them, and a slow span names the longest of them. */
+#include "feature/slow/recent.h"
+#include "feature/sched/words.h"
+#include "model/feature.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/priv.h"
-#include "feature/sched/words.h"
+#define OFFS_MAX 16 /* per thread */
 
-#define OFFS_MAX 16 /* of a thread */
-
-/* One time off the CPU. */
+/* One time off the CPU: it waited for a CPU that `kept` used, and before that it slept. */
 struct off {
 	uint64_t left_ns, back_ns;
 	struct mxbpf_slow_by kept, slept;
 };
 
 struct recent {
-	unsigned n; /* that there were; the last OFFS_MAX are kept */
+	unsigned n; /* number of all of them; the last OFFS_MAX are kept */
 	struct off offs[OFFS_MAX];
 };
 
@@ -26,7 +26,7 @@ static uint64_t slice_ns(const struct mxbpf_sched_slice *s)
 	return s->to_ns > s->from_ns ? s->to_ns - s->from_ns : 0;
 }
 
-/* Who had the CPU the longest, over all its slices. */
+/* Returns the process that had the CPU for the longest time, over all its slices. */
 static struct mxbpf_slow_by keeper(const struct mxbpf_sched *r)
 {
 	struct mxbpf_slow_by best = {0}, by;
@@ -58,7 +58,7 @@ static struct off off_of(const struct mxbpf_sched *r)
 	return o;
 }
 
-/* What is of the same kind is one; of others the one with more stays. */
+/* Adds times of the same kind up. Of two kinds the longer time is kept. */
 static void take(struct mxbpf_slow_by *sum, const struct mxbpf_slow_by *one, bool same)
 {
 	if (!sum->ns || (!same && one->ns > sum->ns))
@@ -67,6 +67,7 @@ static void take(struct mxbpf_slow_by *sum, const struct mxbpf_slow_by *one, boo
 		add_sat(&sum->ns, one->ns);
 }
 
+/* Adds a time off the CPU to a span, if it lies in the span. */
 static void take_off(struct mxbpf_slow *s, const struct off *o)
 {
 	if (o->left_ns < s->h.ts_ns || o->back_ns - s->h.ts_ns > s->dur_ns)
@@ -75,13 +76,15 @@ static void take_off(struct mxbpf_slow *s, const struct off *o)
 	take(&s->slept, &o->slept, s->slept.what == o->slept.what);
 }
 
-int recent_put(struct mdl *m, const struct mxbpf_sched *r)
+static bool is_of(const struct mxbpf_slow *s, const struct mxbpf_sched *r)
 {
-	uint64_t *slot = hash_put(&m->recent, r->tid, r->h.tgid);
-	struct mxbpf_slow *late;
+	return s->tid == r->tid && s->h.tgid == r->h.tgid;
+}
+
+int recent_put(struct hash *threads, const struct mxbpf_sched *r)
+{
+	uint64_t *slot = hash_put(threads, r->tid, r->h.tgid);
 	struct recent *t;
-	struct off o;
-	size_t i;
 
 	if (!slot)
 		return -ENOMEM;
@@ -89,17 +92,23 @@ int recent_put(struct mdl *m, const struct mxbpf_sched *r)
 	if (!t)
 		return -ENOMEM;
 	*slot = (uintptr_t)t;
-	o = t->offs[t->n++ % OFFS_MAX] = off_of(r);
-	/* Spans and switches come by two ways, each with a thread of its own: its span may have come before it. */
-	for (i = 0; o.left_ns < m->slow_until_ns && (late = slow_at(m, i)); i++)
-		if (late->tid == r->tid && late->h.tgid == r->h.tgid)
-			take_off(late, &o);
+	t->offs[t->n++ % OFFS_MAX] = off_of(r);
 	return 0;
 }
 
-void recent_during(const struct mdl *m, struct mxbpf_slow *s)
+void recent_late(struct mxbpf_slow *s, const struct mxbpf_sched *r)
 {
-	const uint64_t *slot = hash_get(&m->recent, s->tid, s->h.tgid);
+	struct off o;
+
+	if (!is_of(s, r))
+		return;
+	o = off_of(r);
+	take_off(s, &o);
+}
+
+void recent_during(const struct hash *threads, struct mxbpf_slow *s)
+{
+	const uint64_t *slot = hash_get(threads, s->tid, s->h.tgid);
 	const struct recent *t = slot ? (const void *)(uintptr_t)*slot : NULL;
 	unsigned i;
 
@@ -116,17 +125,7 @@ static void *dup_recent(const void *item)
 	return t;
 }
 
-int recent_copy(struct mdl *to, const struct mdl *from)
+int recent_copy(struct hash *to, const struct hash *from)
 {
-	return copy_owned(&to->recent, &from->recent, dup_recent);
-}
-
-void recent_fini(struct mdl *m)
-{
-	const struct hash_entry *h;
-	size_t pos = 0;
-
-	while ((h = hash_next(&m->recent, &pos)))
-		free((void *)(uintptr_t)h->val);
-	hash_fini(&m->recent);
+	return mdl_owned_copy(to, from, dup_recent);
 }

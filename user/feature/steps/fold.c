@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Iterations of a training loop that no mark tells. Each ends with the last operator of an optimizer before the next
- * backward pass, or with an optimizer's step where there is such a call; of several optimizers with that of the one
- * that was seen first. Where there are none, with the last call of a store of parameters before the next backward pass,
- * and else where a backward pass begins. Records of a thread come in the order of their ends, which is all that this
- * needs.
+ * Finds the iterations of a training loop without help of the program. An iteration ends with:
+ *
+ * 1. the last operator of an optimizer before the next backward pass, or the optimizer's step if that is a call. If
+ * there are several optimizers, the first one that was seen counts.
+ * 2. without an optimizer: the last call of a KVStore before the next backward pass.
+ * 3. without both: the start of a backward pass.
+ *
+ * Records of one thread must come in the order of their ends.
  */
 #include "feature/steps/steps.h"
-#include "model/priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define KEPT_MAX    (1u << 16) /* iterations; twice as many for a moment */
-#define PIECES_MAX  (1u << 18) /* of a process */
-#define FOREIGN_MAX 16	       /* steps of other optimizers: the one that counted is not used any more */
+#define KEPT_MAX    (1u << 16) /* iterations; the older half of twice as many is dropped */
+#define PIECES_MAX  (1u << 18) /* per process */
+#define FOREIGN_MAX 16	       /* steps of other optimizers, after which another one counts */
 
-/* What a span is for iterations, by its name. */
+/* What the name of a span says about iterations. */
 enum role {
 	ROLE_NONE,
-	ROLE_LOADER,	/* takes what a worker of a loader made: what the thread did before was to wait for it */
+	ROLE_LOADER,	/* takes a batch from a worker of a loader: the thread waited for it before the call */
 	ROLE_DATA,	/* waits for data */
 	ROLE_KVSTORE,	/* a call of the KVStore that moves parameters */
-	ROLE_MOVES,	/* the same, if its class says that it is one */
-	ROLE_OPTIMIZER, /* a step */
+	ROLE_MOVES,	/* ROLE_KVSTORE if the class of the span is KVSTORE */
+	ROLE_OPTIMIZER, /* a step of an optimizer */
 	ROLE_PASS,	/* runs in a backward pass */
 };
 
@@ -37,16 +39,16 @@ static const struct {
 	{"enumerate(DataLoader)#", ROLE_DATA},
 	{"MXKVStorePush", ROLE_KVSTORE},
 	{"MXKVStorePull", ROLE_KVSTORE},
-	{"push", ROLE_MOVES}, /* as a span of KVSTORE */
+	{"push", ROLE_MOVES},
 	{"pull", ROLE_MOVES},
 	{"Optimizer.step#", ROLE_OPTIMIZER},
 	{"autograd::engine::evaluate_function", ROLE_PASS},
 };
 
-/* Of a span that lies in an iteration, or in a part. */
+/* A span that lies in an iteration, or a part of it does. */
 struct piece {
 	uint64_t start_ns, end_ns;
-	uint32_t tid; /* 0: it says nothing of its thread */
+	uint32_t tid; /* 0: asynchronous, it does not occupy its thread */
 	uint8_t part; /* enum mxbpf_step_part */
 	bool loader, busy;
 };
@@ -55,37 +57,44 @@ struct extent {
 	uint64_t start_ns, end_ns;
 	uint32_t tid;
 	uint8_t told;
-	bool full; /* not all of its pieces are there */
+	bool full; /* pieces are missing */
 };
 
 struct process {
 	uint32_t tgid;
-	uint8_t mode;	   /* enum mxbpf_step_what: how its iterations are told */
+	uint8_t mode;	   /* enum mxbpf_step_what: what ends its iterations */
 	bool passes;	   /* a backward pass has been seen */
-	uint64_t start_ns; /* of the iteration under way; 0: not known */
-	uint64_t nr;	   /* of the next that ends */
-	/* Calls that may be the end of it, until a backward pass says that they were. */
+	uint64_t start_ns; /* of the current iteration; 0: not known */
+	uint64_t nr;	   /* number of the next iteration that ends */
+	/* Calls that can be the end of the iteration. The next backward pass confirms it. */
 	bool burst;
 	uint64_t burst_key, burst_end_ns;
 	uint32_t burst_tid;
-	uint32_t call_tid;   /* the thread of the last of them, whose end is to come; 0: none */
-	uint64_t main_key;   /* of the optimizer that counts; 0: none yet */
-	unsigned foreign;    /* steps of others since its last */
-	struct extent ended; /* the last; end_ns 0: none. What ran across its end comes later. */
-	struct buf pieces;   /* struct piece, of it and of the one under way */
-	bool full;	     /* there was no room for a piece of the one under way */
+	uint32_t call_tid;   /* thread of the last such call, if its end is not known yet; else 0 */
+	uint64_t main_key;   /* key of the optimizer that counts; 0: none yet */
+	unsigned foreign;    /* steps of other optimizers since its last step */
+	struct extent ended; /* the last iteration; end_ns 0: none. It waits for spans that ran across its end. */
+	struct buf pieces;   /* struct piece, of the last iteration and the current one */
+	bool full;	     /* a piece of the current iteration is missing, see PIECES_MAX */
 };
 
-static struct process *process_of(const struct mdl *m, uint32_t tgid)
+struct state {
+	struct hash processes; /* tgid -> struct process *, owned */
+	struct hash roles;     /* name_id -> enum role */
+	struct buf iterations; /* struct mxbpf_iteration */
+	uint64_t resumed_ns;   /* end of the last pause of the session */
+};
+
+static struct process *process_of(const struct state *m, uint32_t tgid)
 {
-	const uint64_t *at = hash_get(&m->step_index, tgid, 0);
+	const uint64_t *at = hash_get(&m->processes, tgid, 0);
 
 	return at ? (void *)(uintptr_t)*at : NULL;
 }
 
-static struct process *process_add(struct mdl *m, uint32_t tgid)
+static struct process *process_add(struct state *m, uint32_t tgid)
 {
-	uint64_t *at = hash_put(&m->step_index, tgid, 0);
+	uint64_t *at = hash_put(&m->processes, tgid, 0);
 	struct process *p;
 
 	if (!at || *at)
@@ -98,7 +107,7 @@ static struct process *process_add(struct mdl *m, uint32_t tgid)
 	return p;
 }
 
-/* ---- where its time went */
+/* ---- parts of an iteration */
 
 struct edge {
 	uint64_t ns;
@@ -108,8 +117,8 @@ struct edge {
 
 struct sweep {
 	struct mxbpf_iteration *it;
-	unsigned own[MXBPF_STEP_PARTS], nours, nbusy; /* pieces that are open */
-	uint64_t now_ns, idle_ns;		      /* since then none of its own thread is */
+	unsigned own[MXBPF_STEP_PARTS], nours, nbusy; /* open pieces: of the thread by part, all of them, busy ones */
+	uint64_t now_ns, idle_ns;		      /* since idle_ns no piece of the thread is open */
 };
 
 static int by_time(const void *va, const void *vb)
@@ -135,7 +144,7 @@ static void until(struct sweep *s, uint64_t ns)
 	s->now_ns = ns;
 }
 
-/* What the thread did outside of calls, before one or at the end. */
+/* Adds the time that the thread spent outside calls, before a call or at the end. */
 static void idle(struct sweep *s, enum mxbpf_step_part part)
 {
 	const uint64_t dt = s->now_ns - s->idle_ns;
@@ -209,7 +218,7 @@ static int make(const struct process *p, const struct extent *x, uint64_t nr, st
 
 /* ---- their ends */
 
-static int keep(struct mdl *m, const struct mxbpf_iteration *it)
+static int keep(struct state *m, const struct mxbpf_iteration *it)
 {
 	if (buf_count(&m->iterations, *it) >= 2 * KEPT_MAX) {
 		m->iterations.len -= KEPT_MAX * sizeof(*it);
@@ -218,7 +227,7 @@ static int keep(struct mdl *m, const struct mxbpf_iteration *it)
 	return buf_put(&m->iterations, it, sizeof(*it));
 }
 
-static int settle_ended(struct mdl *m, struct process *p)
+static int settle_ended(struct state *m, struct process *p)
 {
 	struct mxbpf_iteration it;
 	int err;
@@ -241,13 +250,13 @@ static void forget_pieces(struct process *p, uint64_t before_ns)
 	p->pieces.len = kept * sizeof(*piece);
 }
 
-/* What lies on both sides of a pause is none. */
-static bool is_whole(const struct mdl *m, const struct process *p, uint64_t ns)
+/* Returns whether the current iteration is complete at ns. One that a pause interrupted is not. */
+static bool is_whole(const struct state *m, const struct process *p, uint64_t ns)
 {
 	return p->start_ns && ns > p->start_ns && !(m->resumed_ns > p->start_ns && m->resumed_ns <= ns);
 }
 
-static int boundary(struct mdl *m, struct process *p, uint64_t ns, uint32_t tid)
+static int boundary(struct state *m, struct process *p, uint64_t ns, uint32_t tid)
 {
 	int err = settle_ended(m, p);
 
@@ -262,13 +271,13 @@ static int boundary(struct mdl *m, struct process *p, uint64_t ns, uint32_t tid)
 	return err;
 }
 
-/* Whether the burst is of the optimizer that counts, or becomes the one that does. */
+/* Returns whether the calls are of the optimizer that counts, or that counts from now on. */
 static bool burst_counts(const struct process *p)
 {
 	return !p->main_key || p->burst_key == p->main_key || p->foreign + 1 >= FOREIGN_MAX;
 }
 
-static int end_burst(struct mdl *m, struct process *p)
+static int end_burst(struct state *m, struct process *p)
 {
 	p->burst = false;
 	p->call_tid = 0;
@@ -281,8 +290,8 @@ static int end_burst(struct mdl *m, struct process *p)
 	return boundary(m, p, p->burst_end_ns, p->burst_tid);
 }
 
-/* There is something better to tell them by: those that were told before were none. */
-static void change_mode(struct mdl *m, struct process *p, uint8_t mode)
+/* A better sign of the end was found. The iterations that were found before it are wrong. */
+static void change_mode(struct state *m, struct process *p, uint8_t mode)
 {
 	struct mxbpf_iteration *it = (struct mxbpf_iteration *)m->iterations.data;
 	size_t i, n = buf_count(&m->iterations, *it), kept = 0;
@@ -299,16 +308,16 @@ static void change_mode(struct mdl *m, struct process *p, uint8_t mode)
 	p->pieces.len = 0;
 }
 
-/* A call that may be the end of an iteration. */
-static void may_end(struct mdl *m, struct process *p, uint8_t what, uint64_t key, uint64_t ns, uint32_t tid)
+/* Notes a call that can be the end of an iteration. */
+static void may_end(struct state *m, struct process *p, uint8_t what, uint64_t key, uint64_t ns, uint32_t tid)
 {
-	if (what < p->mode && !p->burst) /* a store in which nothing is changed */
+	if (what < p->mode && !p->burst) /* calls of a KVStore, although there is an optimizer */
 		return;
 	if (what > p->mode)
 		change_mode(m, p, what);
 	if (!p->burst) {
 		p->burst = true;
-		p->burst_key = key | 1; /* 0 is none */
+		p->burst_key = key | 1; /* 0 means none */
 		p->burst_end_ns = 0;
 	}
 	p->burst_tid = tid;
@@ -316,13 +325,13 @@ static void may_end(struct mdl *m, struct process *p, uint8_t what, uint64_t key
 		p->burst_end_ns = ns;
 }
 
-static int begins_pass(struct mdl *m, struct process *p)
+static int begins_pass(struct state *m, struct process *p)
 {
 	p->passes = true;
 	return p->burst ? end_burst(m, p) : 0;
 }
 
-static int sampled(struct mdl *m, struct process *p, const struct mxbpf_step *s)
+static int sampled(struct state *m, struct process *p, const struct mxbpf_step *s)
 {
 	if (p->mode != MXBPF_STEP_COUNTED)
 		change_mode(m, p, MXBPF_STEP_COUNTED);
@@ -334,32 +343,33 @@ static int sampled(struct mdl *m, struct process *p, const struct mxbpf_step *s)
 static int steps_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_step *s = (const void *)rec;
-	struct process *p = process_add(m, s->h.tgid);
+	struct state *state = mdl_state(m, &feature_steps);
+	struct process *p = state ? process_add(state, s->h.tgid) : NULL;
 
-	m->counters[MXBPF_CLASS_STEP][MXBPF_TALLY_MOMENTS]++;
+	mdl_tally_add(m, MXBPF_CLASS_STEP, MXBPF_TALLY_MOMENTS, 1);
 	if (!p)
 		return -ENOMEM;
 	if (s->what == MXBPF_STEP_COUNTED)
-		return sampled(m, p, s);
+		return sampled(state, p, s);
 	if (p->mode == MXBPF_STEP_COUNTED)
 		return 0;
 	if (s->what == MXBPF_STEP_UPDATE) {
-		may_end(m, p, s->what, s->key, s->h.ts_ns, s->tid);
+		may_end(state, p, s->what, s->key, s->h.ts_ns, s->tid);
 		p->call_tid = s->tid;
 		return 0;
 	}
 	if (p->burst || p->mode > MXBPF_STEP_BACKWARD)
-		return begins_pass(m, p);
+		return begins_pass(state, p);
 	p->passes = true;
 	p->mode = MXBPF_STEP_BACKWARD;
-	return boundary(m, p, s->h.ts_ns, s->tid);
+	return boundary(state, p, s->h.ts_ns, s->tid);
 }
 
 /* ---- spans */
 
-static enum role role_of(struct mdl *m, uint64_t name_id)
+static enum role role_of(const struct mdl *m, struct state *state, uint64_t name_id)
 {
-	const uint64_t *known = hash_get(&m->step_roles, name_id, 0);
+	const uint64_t *known = hash_get(&state->roles, name_id, 0);
 	enum role role = ROLE_NONE;
 	const char *name;
 	uint64_t *at;
@@ -373,15 +383,15 @@ static enum role role_of(struct mdl *m, uint64_t name_id)
 	for (i = 0; i < sizeof(roles) / sizeof(roles[0]) && !role; i++)
 		if (!strncmp(name, roles[i].prefix, strlen(roles[i].prefix)))
 			role = roles[i].role;
-	at = hash_put(&m->step_roles, name_id, 0);
+	at = hash_put(&state->roles, name_id, 0);
 	if (at)
 		*at = role;
 	return role;
 }
 
-static enum role role_of_span(struct mdl *m, const struct mxbpf_span *s)
+static enum role role_of_span(const struct mdl *m, struct state *state, const struct mxbpf_span *s)
 {
-	const enum role role = role_of(m, s->name_id);
+	const enum role role = role_of(m, state, s->name_id);
 
 	if (role != ROLE_MOVES)
 		return role;
@@ -391,7 +401,7 @@ static enum role role_of_span(struct mdl *m, const struct mxbpf_span *s)
 static const uint8_t part_of_role[] = {
 	[ROLE_LOADER] = MXBPF_PART_DATA, [ROLE_DATA] = MXBPF_PART_DATA, [ROLE_KVSTORE] = MXBPF_PART_KVSTORE};
 
-/* One more than the part; 0: it tells nothing. */
+/* 1 + enum mxbpf_step_part; 0: spans of the class belong to no part. */
 static const uint8_t part_of_class[MXBPF_CLASS_MAX] = {
 	[MXBPF_CLASS_API] = MXBPF_PART_API + 1,		[MXBPF_CLASS_OPERATOR] = MXBPF_PART_OPERATOR + 1,
 	[MXBPF_CLASS_WAIT] = MXBPF_PART_WAIT + 1,	[MXBPF_CLASS_KERNEL] = MXBPF_PART_OPERATOR + 1,
@@ -399,7 +409,10 @@ static const uint8_t part_of_class[MXBPF_CLASS_MAX] = {
 	[MXBPF_CLASS_CUSTOM] = MXBPF_PART_OPERATOR + 1,
 };
 
-/* The program's own annotations are no work, and may enclose anything; but for what its runtime writes with them. */
+/*
+ * Keeps a span for the parts of an iteration. User annotations do no work and can enclose any span, except those that
+ * the runtime makes, which have a role.
+ */
 static int put_piece(struct process *p, const struct mxbpf_span *s, enum role role)
 {
 	const bool named = role >= ROLE_LOADER && role <= ROLE_KVSTORE;
@@ -417,57 +430,83 @@ static int put_piece(struct process *p, const struct mxbpf_span *s, enum role ro
 	return buf_put(&p->pieces, &piece, sizeof(piece));
 }
 
-/* The step of an optimizer has ended. Backward passes between steps, where they are seen, say which belong together. */
-static int ends_step(struct mdl *m, struct process *p, const struct mxbpf_span *s)
+/* Handles the end of an optimizer's step. If backward passes are seen, they say which steps belong together. */
+static int ends_step(struct state *m, struct process *p, const struct mxbpf_span *s)
 {
 	may_end(m, p, MXBPF_STEP_OPTIMIZER, s->name_id, s->h.ts_ns + s->dur_ns, s->tid);
 	return p->passes ? 0 : end_burst(m, p);
 }
 
-static int steps_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
+/* Looks for the end of an iteration in a span. */
+static int see_span(struct state *state, struct process *p, const struct mxbpf_span *s, enum role role)
 {
-	const enum role role = role_of_span(m, s);
-	struct process *p =
-		role == ROLE_OPTIMIZER || role == ROLE_PASS ? process_add(m, s->h.tgid) : process_of(m, s->h.tgid);
-	int err = 0;
+	const uint64_t end_ns = s->h.ts_ns + s->dur_ns;
 
-	if (!p)
-		return role == ROLE_OPTIMIZER || role == ROLE_PASS ? -ENOMEM : 0;
 	if (p->call_tid == s->tid && s->cls == MXBPF_CLASS_API && p->burst) {
-		if (s->h.ts_ns + s->dur_ns > p->burst_end_ns)
-			p->burst_end_ns = s->h.ts_ns + s->dur_ns;
+		if (end_ns > p->burst_end_ns)
+			p->burst_end_ns = end_ns;
 		p->call_tid = 0;
 	}
-	if (p->mode != MXBPF_STEP_COUNTED) {
-		if (role == ROLE_PASS)
-			err = begins_pass(m, p);
-		else if (role == ROLE_KVSTORE && p->passes)
-			may_end(m, p, MXBPF_STEP_KVSTORE, 1, s->h.ts_ns + s->dur_ns, s->tid);
-		else if (role == ROLE_OPTIMIZER)
-			err = ends_step(m, p, s);
+	if (p->mode == MXBPF_STEP_COUNTED)
+		return 0;
+	if (role == ROLE_PASS)
+		return begins_pass(state, p);
+	if (role == ROLE_KVSTORE && p->passes)
+		may_end(state, p, MXBPF_STEP_KVSTORE, 1, end_ns, s->tid);
+	return role == ROLE_OPTIMIZER ? ends_step(state, p, s) : 0;
+}
+
+static int steps_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
+{
+	struct state *state = mdl_state(m, &feature_steps);
+	struct process *p;
+	enum role role;
+	int err;
+
+	if (!state)
+		return -ENOMEM;
+	role = role_of_span(m, state, s);
+	if (role == ROLE_OPTIMIZER || role == ROLE_PASS) {
+		p = process_add(state, s->h.tgid);
+		if (!p)
+			return -ENOMEM;
+	} else {
+		p = process_of(state, s->h.tgid);
+		if (!p)
+			return 0;
 	}
+	err = see_span(state, p, s, role);
 	return err ? err : put_piece(p, s, role);
 }
 
-void steps_resumed(struct mdl *m, const struct mxbpf_gauge *g)
+int steps_resumed(struct mdl *m, const struct mxbpf_gauge *g)
 {
-	if (g->flags & MXBPF_GAUGE_RESUMED && g->h.ts_ns > m->resumed_ns)
-		m->resumed_ns = g->h.ts_ns;
+	struct state *state;
+
+	if (!(g->flags & MXBPF_GAUGE_RESUMED))
+		return 0;
+	state = mdl_state(m, &feature_steps);
+	if (state && g->h.ts_ns > state->resumed_ns)
+		state->resumed_ns = g->h.ts_ns;
+	return state ? 0 : -ENOMEM;
 }
 
-/* ---- all of them */
+/* ---- the state */
 
 static int steps_fold_iteration(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_iteration *from = (const void *)rec;
+	struct state *state = mdl_state(m, &feature_steps);
 	struct mxbpf_iteration it = *from;
 
-	it.h.size = sizeof(it); /* a newer one is longer */
-	return keep(m, &it);
+	if (!state)
+		return -ENOMEM;
+	it.h.size = sizeof(it); /* a newer version has a longer record */
+	return keep(state, &it);
 }
 
-/* What steps_iterations() would settle, without settling it: the window goes on. */
-static int emit_pending(const struct mdl *m, const struct process *p, struct buf *out)
+/* Writes the iterations that steps_iterations() would end, without ending them, because the window goes on. */
+static int emit_pending(const struct state *m, const struct process *p, struct buf *out)
 {
 	const struct extent last = {p->start_ns, p->burst_end_ns, p->burst_tid, p->mode, p->full};
 	struct mxbpf_iteration it;
@@ -486,12 +525,13 @@ static int emit_pending(const struct mdl *m, const struct process *p, struct buf
 
 static int steps_emit(const struct mdl *m, struct buf *out)
 {
+	const struct state *state = mdl_state_of(m, &feature_steps);
 	const struct hash_entry *h;
 	size_t pos = 0;
-	int err = buf_put(out, m->iterations.data, m->iterations.len);
+	int err = buf_put(out, state->iterations.data, state->iterations.len);
 
-	while (!err && (h = hash_next(&m->step_index, &pos)))
-		err = emit_pending(m, (const void *)(uintptr_t)h->val, out);
+	while (!err && (h = hash_next(&state->processes, &pos)))
+		err = emit_pending(state, (const void *)(uintptr_t)h->val, out);
 	return err;
 }
 
@@ -506,46 +546,25 @@ static int by_start(const void *va, const void *vb)
 
 const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n)
 {
+	struct state *state = mdl_state(m, &feature_steps);
 	const struct hash_entry *h;
 	size_t pos = 0;
 
-	while ((h = hash_next(&m->step_index, &pos))) {
+	*n = 0;
+	if (!state)
+		return NULL;
+	while ((h = hash_next(&state->processes, &pos))) {
 		struct process *p = (void *)(uintptr_t)h->val;
 
-		/* Without memory it is one less. */
+		/* If there is no memory, the iteration is missing. */
 		if (p->burst)
-			end_burst(m, p);
-		settle_ended(m, p);
+			end_burst(state, p);
+		settle_ended(state, p);
 	}
-	*n = buf_count(&m->iterations, struct mxbpf_iteration);
+	*n = buf_count(&state->iterations, struct mxbpf_iteration);
 	if (*n)
-		qsort(m->iterations.data, *n, sizeof(struct mxbpf_iteration), by_start);
-	return (const void *)m->iterations.data;
-}
-
-static void steps_fini(struct mdl *m)
-{
-	const struct hash_entry *h;
-	size_t pos = 0;
-
-	while ((h = hash_next(&m->step_index, &pos))) {
-		struct process *p = (void *)(uintptr_t)h->val;
-
-		if (p)
-			buf_fini(&p->pieces);
-		free(p);
-	}
-	hash_fini(&m->step_index);
-	hash_fini(&m->step_roles);
-	buf_fini(&m->iterations);
-}
-
-static void steps_move(struct mdl *to, struct mdl *from)
-{
-	steps_fini(to);
-	to->step_index = from->step_index;
-	to->resumed_ns = from->resumed_ns;
-	from->step_index = (struct hash){0};
+		qsort(state->iterations.data, *n, sizeof(struct mxbpf_iteration), by_start);
+	return (const void *)state->iterations.data;
 }
 
 static void *dup_process(const void *item)
@@ -565,10 +584,46 @@ static void *dup_process(const void *item)
 
 static int steps_copy(struct mdl *to, const struct mdl *from)
 {
-	return copy_owned(&to->step_index, &from->step_index, dup_process);
+	const struct state *f = mdl_state_of(from, &feature_steps);
+	struct state *t = mdl_state(to, &feature_steps);
+	int err;
+
+	if (!t)
+		return -ENOMEM;
+	t->resumed_ns = f->resumed_ns;
+	err = mdl_items_copy(&t->roles, &t->iterations, &f->roles, &f->iterations);
+	return err ? err : mdl_owned_copy(&t->processes, &f->processes, dup_process);
+}
+
+static void steps_fini(struct mdl *m)
+{
+	struct state *state = mdl_state(m, &feature_steps);
+	const struct hash_entry *h;
+	size_t pos = 0;
+
+	while ((h = hash_next(&state->processes, &pos)))
+		if (h->val)
+			buf_fini(&((struct process *)(uintptr_t)h->val)->pieces);
+	mdl_owned_fini(&state->processes);
+	mdl_items_fini(&state->roles, &state->iterations);
+}
+
+/* The iterations that have ended stay in `from`. */
+static int steps_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
+{
+	struct state *t = mdl_state(to, &feature_steps), *f = mdl_state(from, &feature_steps);
+
+	if (!t)
+		return -ENOMEM;
+	steps_fini(to);
+	t->processes = f->processes;
+	t->resumed_ns = f->resumed_ns;
+	f->processes = (struct hash){0};
+	return 0;
 }
 
 const struct mdl_feature feature_steps = {
+	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_STEP, steps_fold}, {MXBPF_ITERATION, steps_fold_iteration}},
 	.span = steps_span,
 	.emit = steps_emit,

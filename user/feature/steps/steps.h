@@ -4,8 +4,18 @@
 #define FEATURE_STEPS_H
 
 #include "model/feature.h"
+#include "mxbpf_gauge.h"
+#include "mxbpf_step.h"
 
 extern const struct mdl_feature feature_steps;
 extern const struct view_sheet sheet_steps_loops, sheet_steps_slowest;
+
+/*
+ * Returns the *n latest iterations, ordered by process and time; at least the last 65,536. Call it at the end of a
+ * window: it ends an iteration at the last call that can be its end.
+ */
+const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n);
+/* Notes where a pause of the session ended, as a reading of the machine says. Returns 0 or -ENOMEM. */
+int steps_resumed(struct mdl *m, const struct mxbpf_gauge *g);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mxbpf_track.h"
 #include "view/timeline/trace.h"
 
 /* Names of classes as Kineto has them: tools look for these. */

@@ -9,6 +9,7 @@
 #include "feature/omp/omp.h"
 #include "model/feature.h"
 #include "base/fmt.h"
+#include "mxbpf_gauge.h"
 #include "mxbpf_kv.h"
 
 struct text_ref {
