@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* The description of a session. */
 #include "model/session.h"
 
 #include <errno.h>
@@ -113,7 +114,7 @@ const struct mdl_process *mdl_process_of(const struct mdl_session *s, uint32_t p
 {
 	size_t i = s->nprocesses;
 
-	while (i-- > 0) /* a number may have been given twice */
+	while (i-- > 0) /* from the end, because a pid can be reused */
 		if (s->processes[i].pid == pid)
 			return &s->processes[i];
 	return NULL;

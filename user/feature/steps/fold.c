@@ -9,6 +9,7 @@
  *
  * Records of one thread must come in the order of their ends.
  */
+#include "feature/steps/parts.h"
 #include "feature/steps/steps.h"
 
 #include <errno.h>
@@ -43,21 +44,6 @@ static const struct {
 	{"pull", ROLE_MOVES},
 	{"Optimizer.step#", ROLE_OPTIMIZER},
 	{"autograd::engine::evaluate_function", ROLE_PASS},
-};
-
-/* A span that lies in an iteration, or a part of it does. */
-struct piece {
-	uint64_t start_ns, end_ns;
-	uint32_t tid; /* 0: asynchronous, it does not occupy its thread */
-	uint8_t part; /* enum mxbpf_step_part */
-	bool loader, busy;
-};
-
-struct extent {
-	uint64_t start_ns, end_ns;
-	uint32_t tid;
-	uint8_t told;
-	bool full; /* pieces are missing */
 };
 
 struct process {
@@ -107,116 +93,7 @@ static struct process *process_add(struct state *m, uint32_t tgid)
 	return p;
 }
 
-/* ---- parts of an iteration */
-
-struct edge {
-	uint64_t ns;
-	const struct piece *piece;
-	bool ends;
-};
-
-struct sweep {
-	struct mxbpf_iteration *it;
-	unsigned own[MXBPF_STEP_PARTS], nours, nbusy; /* open pieces: of the thread by part, all of them, busy ones */
-	uint64_t now_ns, idle_ns;		      /* since idle_ns no piece of the thread is open */
-};
-
-static int by_time(const void *va, const void *vb)
-{
-	const struct edge *a = va, *b = vb;
-
-	if (a->ns != b->ns)
-		return a->ns < b->ns ? -1 : 1;
-	return a->ends - b->ends;
-}
-
-static void until(struct sweep *s, uint64_t ns)
-{
-	const uint64_t dt = ns - s->now_ns;
-	unsigned part = 0;
-
-	if (s->nbusy)
-		s->it->busy_ns += dt;
-	while (s->nours && !s->own[part])
-		part++;
-	if (s->nours)
-		s->it->part_ns[part] += dt;
-	s->now_ns = ns;
-}
-
-/* Adds the time that the thread spent outside calls, before a call or at the end. */
-static void idle(struct sweep *s, enum mxbpf_step_part part)
-{
-	const uint64_t dt = s->now_ns - s->idle_ns;
-
-	s->it->part_ns[part] += dt;
-	if (s->idle_ns == s->it->h.ts_ns && part == MXBPF_PART_OUTSIDE)
-		s->it->first_ns = dt;
-}
-
-static void pass(struct sweep *s, const struct edge *e)
-{
-	const struct piece *p = e->piece;
-
-	until(s, e->ns);
-	s->nbusy += p->busy ? (e->ends ? -1u : 1u) : 0;
-	if (p->tid != s->it->tid)
-		return;
-	if (!e->ends && !s->nours)
-		idle(s, p->loader ? MXBPF_PART_DATA : MXBPF_PART_OUTSIDE);
-	s->own[p->part] += e->ends ? -1u : 1u;
-	s->nours += e->ends ? -1u : 1u;
-	if (!s->nours)
-		s->idle_ns = e->ns;
-}
-
-static size_t edges_of(const struct process *p, const struct extent *x, struct edge *edges)
-{
-	const struct piece *piece = (const struct piece *)p->pieces.data;
-	size_t i, n = 0;
-
-	for (i = 0; i < buf_count(&p->pieces, struct piece); i++, piece++) {
-		const uint64_t start = piece->start_ns > x->start_ns ? piece->start_ns : x->start_ns;
-		const uint64_t end = piece->end_ns < x->end_ns ? piece->end_ns : x->end_ns;
-
-		if (start >= end || (piece->tid != x->tid && !piece->busy))
-			continue;
-		edges[n++] = (struct edge){start, piece, false};
-		edges[n++] = (struct edge){end, piece, true};
-	}
-	return n;
-}
-
-static int make(const struct process *p, const struct extent *x, uint64_t nr, struct mxbpf_iteration *it)
-{
-	struct edge *edges = malloc((2 * buf_count(&p->pieces, struct piece) + 1) * sizeof(*edges));
-	struct sweep s = {.it = it, .now_ns = x->start_ns, .idle_ns = x->start_ns};
-	size_t i, n;
-
-	if (!edges)
-		return -ENOMEM;
-	*it = (struct mxbpf_iteration){
-		.h = {.kind = MXBPF_ITERATION, .size = sizeof(*it), .tgid = p->tgid, .ts_ns = x->start_ns},
-		.dur_ns = x->end_ns - x->start_ns,
-		.nr = nr,
-		.tid = x->tid,
-		.told = x->told,
-	};
-	n = edges_of(p, x, edges);
-	if (n && !x->full) {
-		it->flags = MXBPF_ITERATION_PARTS;
-		qsort(edges, n, sizeof(*edges), by_time);
-		for (i = 0; i < n; i++)
-			pass(&s, &edges[i]);
-		until(&s, x->end_ns);
-		if (!s.nours)
-			idle(&s, MXBPF_PART_OUTSIDE);
-	}
-	free(edges);
-	return 0;
-}
-
-/* ---- their ends */
+/* ---- ends of iterations */
 
 static int keep(struct state *m, const struct mxbpf_iteration *it)
 {
@@ -234,7 +111,7 @@ static int settle_ended(struct state *m, struct process *p)
 
 	if (!p->ended.end_ns)
 		return 0;
-	err = make(p, &p->ended, p->nr++, &it);
+	err = parts_make(&p->pieces, p->tgid, &p->ended, p->nr++, &it);
 	p->ended.end_ns = 0;
 	return err ? err : keep(m, &it);
 }
@@ -514,12 +391,12 @@ static int emit_pending(const struct state *m, const struct process *p, struct b
 	int err = 0;
 
 	if (p->ended.end_ns) {
-		err = make(p, &p->ended, nr++, &it);
+		err = parts_make(&p->pieces, p->tgid, &p->ended, nr++, &it);
 		err = err ? err : buf_put(out, &it, sizeof(it));
 	}
 	if (err || !p->burst || !burst_counts(p) || !is_whole(m, p, p->burst_end_ns))
 		return err;
-	err = make(p, &last, nr, &it);
+	err = parts_make(&p->pieces, p->tgid, &last, nr, &it);
 	return err ? err : buf_put(out, &it, sizeof(it));
 }
 

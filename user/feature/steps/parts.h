@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of an iteration: how its thread spent the time. */
+#ifndef FEATURE_STEPS_PARTS_H
+#define FEATURE_STEPS_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "mxbpf_event.h"
+#include "mxbpf_step.h"
+
+/* A span that lies in an iteration, or a part of it does. */
+struct piece {
+	uint64_t start_ns, end_ns;
+	uint32_t tid; /* 0: asynchronous, it does not occupy its thread */
+	uint8_t part; /* enum mxbpf_step_part */
+	bool loader, busy;
+};
+
+/* An iteration without its record. */
+struct extent {
+	uint64_t start_ns, end_ns;
+	uint32_t tid;
+	uint8_t told; /* enum mxbpf_step_what: what ended it */
+	bool full;    /* pieces are missing */
+};
+
+/*
+ * Makes the record of an iteration from its spans. `pieces` has struct piece in any order, and may have pieces outside
+ * the iteration. Returns 0 or -ENOMEM.
+ */
+int parts_make(const struct buf *pieces, uint32_t tgid, const struct extent *x, uint64_t nr,
+	       struct mxbpf_iteration *it);
+
+#endif
