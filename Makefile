@@ -177,11 +177,16 @@ $(O)/toy/inject_agent.so: tests/toy/inject_agent.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O1 -g -Wall -Wextra -fPIC -fvisibility=hidden -shared -o $@ $<
 
+# Fuzzers have neither sessions nor options: the features' NAME_session and NAME_option are NULL there.
+FUZZ_SRC   = $(filter-out user/agent/% user/attach/% user/ring/% user/source/% user/symbols/% user/session/% \
+	user/cmd/% $(wildcard user/feature/*/load.c user/feature/*/options.c),$(SRC))
+FUZZ_NULLS = $(patsubst user/feature/%/load.c,-Wl$(comma)--defsym=%_session=0,$(wildcard user/feature/*/load.c)) \
+	$(patsubst user/feature/%/options.c,-Wl$(comma)--defsym=%_option=0,$(wildcard user/feature/*/options.c))
 $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' \
-		-Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) -o $@ $< $(filter-out user/agent/% user/attach/% user/ring/% user/source/% user/session/% user/cmd/% user/feature/%/load.c,$(SRC)) $(LIBS)
+		-Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) -o $@ $< $(FUZZ_SRC) $(FUZZ_NULLS) $(LIBS)
 
 units: $(UNITS)
 progs: $(PROGS) $(TOY)

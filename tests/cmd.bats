@@ -76,6 +76,35 @@ header() { # MAJOR, two hex digits
 	CASES
 }
 
+@test "Options that cannot be used together give one line and exit code 2" {
+	while IFS='|' read -r words regex; do
+		read -ra args <<<"$words"
+		fails 2 "$regex" "${args[@]}"
+	done <<-'CASES'
+		--pid 1 --memory --probes op|--memory is of the probes of mem
+		--pid 1 --memory --iterations 5|--memory has to see every allocation
+		--pid 1 --sched --iterations 5|--sched sees every switch
+		--pid 1 --follow-app --iterations 5|--follow-app and --iterations both
+		--pid 1 --backward --ops mm|--backward needs all operators.*remove --ops
+		--pid 1 --agent --sample 99|--sample needs probes instead of --agent
+		--pid 1 --agent --counters cycles|--counters needs probes instead of --agent
+		--pid 1 --agent --raised|--raised needs probes instead of --agent
+		--pid 1 --agent --follow-app|--follow-app needs probes instead of --agent
+		--pid 1 --agent --stats-check|--stats needs probes instead of --agent
+		--pid 1 --agent --py-stacks|--py-stacks needs probes instead of --agent
+		--pid 1 --agent --shapes|--shapes needs probes instead of --agent
+		--pid 1 --agent --layers|--layers needs probes instead of --agent
+		--pid 1 --agent --probes api|--agent sees operators
+		--pid 1 --agent --follow shared|--follow cannot be used with --agent
+		--pid 1 --stats --memory|--stats keeps no events, and --memory is about events
+		--pid 1 --stats --raised|--stats keeps no events, and --raised is about events
+		--pid 1 --layout mxnet --life|--layout mxnet has no --life
+		--pid 1 --layout mxnet --memory|--layout mxnet has no --memory
+		--pid 1 --layout torch --raised|--layout torch has no --raised
+		report f --layout mxnet --backward|--layout mxnet has no --backward
+	CASES
+}
+
 @test "A missing or surplus argument gives one line with the usage and exit code 2" {
 	while IFS='|' read -r words regex; do
 		read -ra args <<<"$words"

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "cmd/option.h"
 #include "model/model.h"
 #include "model/session.h"
 #include "record/record.h"
@@ -31,29 +32,6 @@ enum cmd_exit {
 
 enum cmd_format { CMD_UNSAID = -1, CMD_TABLE, CMD_JSON, CMD_CSV };
 extern const char *const cmd_format_words[]; /* NULL behind the last */
-
-struct cmd;
-
-/* A row of cmd_options[] (opts.c) for each, which also makes --help, man page and completion. */
-struct cmd_opts {
-	struct ses_opts ses;  /* of a session; recording and command_to_stderr are no options */
-	const char *output;   /* -o; NULL: of tables stdout */
-	bool force;	      /* --force */
-	int format;	      /* --format, -f: enum cmd_format; of tables else by the suffix of -o */
-	const char *form;     /* the same of export: a sink's name; NULL: by the file's suffix */
-	const char *layout;   /* --layout: of word_layout() */
-	int sort;	      /* --sort: enum view_sort */
-	int by;		      /* --by: enum view_by */
-	unsigned stack_depth; /* --stack-depth; 0 default */
-	bool ascending;
-	bool follow_said; /* --follow */
-	bool backward;	  /* --backward; then ses.details has MXBPF_DETAIL_SEQ */
-	unsigned top;	  /* --top; 0 all */
-	bool quiet;	  /* -q: no progress */
-	char **args;	  /* operands, borrowed from argv */
-	int nargs;
-	int (*instead)(const struct cmd *c); /* --help and the like: runs in place of the command; NULL */
-};
 
 struct cmd {
 	const char *name; /* NULL name: the default command, attach */

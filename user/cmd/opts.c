@@ -9,11 +9,6 @@
 
 #include "adapter/adapter.h"
 #include "attach/attach.h"
-#include "feature/backward/backward.h"
-#include "feature/counters/events.h"
-#include "feature/life/life.h"
-#include "feature/memory/memory.h"
-#include "feature/omp/omp.h"
 #include "cmd/setters.h"
 #include "cmd/words.h"
 #include "model/feature.h"
@@ -23,9 +18,7 @@
 #include "mxbpf_sample.h"
 #include "view/sheet.h"
 
-#define LIVE   (CMD_BIT_ATTACH | CMD_BIT_RECORD)
-#define TABLES (CMD_BIT_ATTACH | CMD_BIT_REPORT)
-#define EVERY  (CMD_BIT_HELP * 2 - 1)
+#define EVERY (CMD_BIT_HELP * 2 - 1)
 
 #define SORT_UNSAID -1
 
@@ -138,8 +131,7 @@ static int set_generate(const struct cmd_option *opt, struct cmd_opts *o, const 
 	return 0;
 }
 
-#define YEAR_NS	 (366ull * 24 * 3600 * 1000000000) /* longer ones would overflow a clock one day */
-#define FIELD(f) .field = offsetof(struct cmd_opts, f)
+#define YEAR_NS (366ull * 24 * 3600 * 1000000000) /* longer ones would overflow a clock one day */
 
 /* The defaults that the table puts in words. */
 MXBPF_STATIC_ASSERT(MXBPF_RING_BYTES == 8u << 20);
@@ -148,159 +140,134 @@ MXBPF_STATIC_ASSERT(REC_MAX_BYTES_DEFAULT == 2ull << 30);
 /* A row is a paragraph. */
 /* clang-format off */
 static const struct cmd_option fixed[] = {
-	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = LIVE, .required = LIVE,
+	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_LIVE, .required = CMD_LIVE,
 	 .help = "the process to look at; it is not changed or restarted; or -- COMMAND",
-	 .set = cmd_set_number, FIELD(ses.pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */},
+	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */},
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_CHECK,
-	 .help = "the process whose probes to check; it is not changed", .set = cmd_set_number, FIELD(ses.pid), .min = 1,
+	 .help = "the process whose probes to check; it is not changed", .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1,
 	 .max = 1 << 22},
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_NOW,
 	 .required = CMD_BIT_NOW, .help = "the process to look at; it is not changed, and none of its threads is stopped",
-	 .set = cmd_set_number, FIELD(ses.pid), .min = 1, .max = 1 << 22},
-	{.name = "probes", .arg = "LIST", .group = "Target", .commands = LIVE,
-	 .help = "what to probe, joined by commas", .def = "all", .set = cmd_set_mask, FIELD(ses.probes), .word = word_probes,
+	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22},
+	{.name = "probes", .arg = "LIST", .group = "Target", .commands = CMD_LIVE,
+	 .help = "what to probe, joined by commas", .def = "all", .set = cmd_set_mask, CMD_FIELD(ses.probes), .word = word_probes,
 	 .word_help = help_probes},
-	{.name = "api", .arg = "WHICH", .group = "Target", .commands = LIVE,
+	{.name = "api", .arg = "WHICH", .group = "Target", .commands = CMD_LIVE,
 	 .help = "calls of MXNet's C API: work is only those that do work or wait, which costs much less", .def = "all",
-	 .set = cmd_set_word, FIELD(ses.api), .word = word_api},
-	{.name = "ops", .arg = "LIST", .group = "Target", .commands = LIVE | CMD_BIT_CHECK,
+	 .set = cmd_set_word, CMD_FIELD(ses.api), .word = word_api},
+	{.name = "ops", .arg = "LIST", .group = "Target", .commands = CMD_LIVE | CMD_BIT_CHECK,
 	 .help = "only operators whose names match, shell patterns joined by commas: 'conv*,mm'; of PyTorch others are "
-		 "not even probed", .def = "all", .set = cmd_set_patterns, FIELD(ses.ops)},
-	{.name = "runtime", .arg = "NAME", .group = "Target", .commands = LIVE | CMD_BIT_CHECK | CMD_BIT_NOW,
+		 "not even probed", .def = "all", .set = cmd_set_patterns, CMD_FIELD(ses.ops)},
+	{.name = "runtime", .arg = "NAME", .group = "Target", .commands = CMD_LIVE | CMD_BIT_CHECK | CMD_BIT_NOW,
 	 .help = "which one to look at, where a process has several", .def = "whichever is mapped", .set = cmd_set_word,
-	 FIELD(ses.runtime), .word = plan_runtime_name},
-	{.name = "role", .arg = "ROLE", .group = "Target", .commands = LIVE | CMD_BIT_REPORT,
+	 CMD_FIELD(ses.runtime), .word = plan_runtime_name},
+	{.name = "role", .arg = "ROLE", .group = "Target", .commands = CMD_LIVE | CMD_BIT_REPORT,
 	 .help = "of a distributed job only such processes; MXNet, by DMLC_ROLE", .def = "all",
-	 .set = cmd_set_word, FIELD(ses.role), .word = word_role},
-	{.name = "wait", .group = "Target", .commands = LIVE,
-	 .help = "with --pid: if the process has no runtime yet, wait until it maps one", .set = cmd_set_flag, FIELD(ses.wait)},
-	{.name = "py-stacks", .group = "Target", .commands = LIVE,
+	 .set = cmd_set_word, CMD_FIELD(ses.role), .word = word_role},
+	{.name = "wait", .group = "Target", .commands = CMD_LIVE,
+	 .help = "with --pid: if the process has no runtime yet, wait until it maps one", .set = cmd_set_flag, CMD_FIELD(ses.wait)},
+	{.name = "py-stacks", .group = "Target", .commands = CMD_LIVE,
 	 .help = "read the Python stack at the start of each operator or call: source lines, modules",
 	 .set = cmd_set_detail, .min = MXBPF_DETAIL_STACK},
-	{.name = "sample", .arg = "HZ", .group = "Target", .commands = LIVE, .of_events = true,
-	 .help = "look HZ times a second at what runs on each CPU: 99; samples of the target's threads by operator, with "
-		 "their Python and machine code, for flame graphs (export -f folded, pprof)",
-	 .set = cmd_set_number, FIELD(ses.sample_hz), .min = 1, .max = MXBPF_SAMPLE_HZ_MAX},
-	{.name = "shapes", .group = "Target", .commands = LIVE,
+	{.name = "shapes", .group = "Target", .commands = CMD_LIVE,
 	 .help = "read sizes and types of the tensors that operators get (PyTorch's strides, what MXNet's make), for --by "
 		 "shape, traces and recordings; MXNet's convolutions and matrix products get their GFLOP/s", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
-	{.name = "layers", .group = "Target", .commands = LIVE,
+	{.name = "layers", .group = "Target", .commands = CMD_LIVE,
 	 .help = "read which layer of the model each operator is of, for --by layer, traces and recordings; MXNet",
 	 .set = cmd_set_detail, .min = MXBPF_DETAIL_LAYER},
-	{.name = "counters", .arg = "LIST", .group = "Target", .commands = LIVE,
-	 .help = "count in each call, at most four, joined by commas, as perf does: cycles,instructions,task-clock",
-	 .set = cmd_set_counters, FIELD(ses.counters), .word = ctr_name},
-	{.name = "omp", .of_events = true, .group = "Target", .commands = LIVE,
-	 .help = "look at OpenMP's parallel regions as well: of each operator the CPU time of its team, and what it waited for",
-	 .set = cmd_set_flag, FIELD(ses.omp)},
-	{.name = "life", .of_events = true, .group = "Target", .commands = LIVE,
-	 .help = "see operators from being pushed on: what each waited for before it ran, and which of them the program "
-		 "waited for; MXNet", .set = cmd_set_flag, FIELD(ses.life)},
-	{.name = "memory", .of_events = true, .group = "Target", .commands = LIVE,
-	 .help = "see who holds the memory of a device: of each operator what it allocated, what of that was freed, what was "
-		 "alive at the peak and never freed", .set = cmd_set_flag, FIELD(ses.memory)},
-	{.name = "sched", .of_events = true, .group = "Target", .commands = LIVE,
-	 .help = "see what becomes of threads off the CPU: who preempted them, what they waited for, who woke them; each "
-		 "switch of a thread on this machine costs a little more", .set = cmd_set_flag, FIELD(ses.sched)},
-	{.name = "agent", .of_events = true, .group = "Target", .commands = LIVE,
+	{.name = "agent", .of_events = true, .group = "Target", .commands = CMD_LIVE,
 	 .help = "load a small library into the process, which sees PyTorch's operators at a tenth of what a probe costs; "
 		 "it goes silent when mxbpf ends, and stays mapped. Children are left alone. --memory, --omp, --sched and --iterations go with it",
-	 .set = cmd_set_flag, FIELD(ses.agent)},
-	{.name = "follow", .arg = "[HOW]", .group = "Target", .commands = LIVE,
+	 .set = cmd_set_flag, CMD_FIELD(ses.agent)},
+	{.name = "follow", .arg = "[HOW]", .group = "Target", .commands = CMD_LIVE,
 	 .help = "follow child processes. shared: from their first instruction on, by probes in all processes that map the "
 		 "library; others pay for theirs, which is measured. filtered: probe each child on its own, some time after its "
 		 "birth. auto: shared, but while others map the library not before the target forks", .def = "auto",
-	 .set = cmd_set_follow, FIELD(ses.follow), .word = word_follow},
-	{.name = "no-follow", .group = "Target", .commands = LIVE, .help = "leave children alone",
-	 .set = cmd_set_flag, FIELD(ses.no_follow)},
-	{.name = "no-account", .group = "Target", .commands = LIVE,
+	 .set = cmd_set_follow, CMD_FIELD(ses.follow), .word = word_follow},
+	{.name = "no-follow", .group = "Target", .commands = CMD_LIVE, .help = "leave children alone",
+	 .set = cmd_set_flag, CMD_FIELD(ses.no_follow)},
+	{.name = "no-account", .group = "Target", .commands = CMD_LIVE,
 	 .help = "do not read what the kernel says of each call: time on a CPU, waiting for one, blocked, page faults",
-	 .set = cmd_set_flag, FIELD(ses.no_account)},
-	{.name = "stats", .group = "Target", .commands = LIVE,
+	 .set = cmd_set_flag, CMD_FIELD(ses.no_account)},
+	{.name = "stats", .group = "Target", .commands = CMD_LIVE,
 	 .help = "add up in the kernel, send no events: the tables alone, at the least cost outside of the target",
-	 .set = cmd_set_flag, FIELD(ses.stats)},
+	 .set = cmd_set_flag, CMD_FIELD(ses.stats)},
 	{.name = "stats-check", .of_events = true, .commands = CMD_BIT_ATTACH,
-	 .help = "add up in the kernel and send events: the tables of both", .set = cmd_set_flag, FIELD(ses.stats_check)},
-	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = LIVE,
+	 .help = "add up in the kernel and send events: the tables of both", .set = cmd_set_flag, CMD_FIELD(ses.stats_check)},
+	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = CMD_LIVE,
 	 .help = "stop after TIME: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
-	 .def = "until Ctrl-C or the target's end", .set = cmd_set_duration, FIELD(ses.duration_ns), .min = 1,
+	 .def = "until Ctrl-C or the target's end", .set = cmd_set_duration, CMD_FIELD(ses.duration_ns), .min = 1,
 	 .max = YEAR_NS},
 	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = CMD_BIT_NOW,
-	 .help = "watch for TIME what is called, then look", .def = "1s", .set = cmd_set_duration, FIELD(ses.duration_ns),
+	 .help = "watch for TIME what is called, then look", .def = "1s", .set = cmd_set_duration, CMD_FIELD(ses.duration_ns),
 	 .min = 1, .max = YEAR_NS},
-	{.name = "delay", .arg = "TIME", .group = "Window", .commands = LIVE,
-	 .help = "wait TIME before looking", .def = "0", .set = cmd_set_duration, FIELD(ses.delay_ns),
+	{.name = "delay", .arg = "TIME", .group = "Window", .commands = CMD_LIVE,
+	 .help = "wait TIME before looking", .def = "0", .set = cmd_set_duration, CMD_FIELD(ses.delay_ns),
 	 .max = YEAR_NS},
-	{.name = "follow-app", .group = "Window", .commands = LIVE,
+	{.name = "follow-app", .group = "Window", .commands = CMD_LIVE,
 	 .help = "look while the program has its runtime's own profiler record: from set_state('run') or resume() to "
-		 "set_state('stop') or pause(); of MXNet", .set = cmd_set_flag, FIELD(ses.follow_app)},
-	{.name = "iterations", .arg = "N[/M]", .group = "Window", .commands = LIVE,
-	 .help = "see N training iterations and stop: 20; or N of each M, and be detached in between: 5/100",
-	 .set = cmd_set_iterations},
+		 "set_state('stop') or pause(); of MXNet", .set = cmd_set_flag, CMD_FIELD(ses.follow_app)},
 	{.name = "interval", .arg = "TIME", .group = "Tables", .commands = CMD_BIT_ATTACH,
 	 .help = "print the tables each TIME: those from the start until then; JSON as a line each, CSV as one table",
-	 .set = cmd_set_duration, FIELD(ses.interval_ns), .min = 100000000, .max = YEAR_NS},
+	 .set = cmd_set_duration, CMD_FIELD(ses.interval_ns), .min = 100000000, .max = YEAR_NS},
 	{.name = "reset", .group = "Tables", .commands = CMD_BIT_ATTACH,
-	 .help = "with --interval: those of what came since the last ones", .set = cmd_set_flag, FIELD(ses.reset)},
-	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = TABLES,
+	 .help = "with --interval: those of what came since the last ones", .set = cmd_set_flag, CMD_FIELD(ses.reset)},
+	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "format of the tables", .def = "by the suffix of -o, else table", .set = cmd_set_index,
-	 FIELD(format), .word = word_format},
+	 CMD_FIELD(format), .word = word_format},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "what to write", .def = "by the suffix of -o, else chrome",
-	 .set = cmd_set_word, FIELD(form), .word = word_export},
+	 .set = cmd_set_word, CMD_FIELD(form), .word = word_export},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST | CMD_BIT_NOW,
-	 .help = "what stdout gets", .def = "table", .set = cmd_set_index, FIELD(format), .word = word_list},
-	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = TABLES,
+	 .help = "what stdout gets", .def = "table", .set = cmd_set_index, CMD_FIELD(format), .word = word_list},
+	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "of the tables and the JSON; mxnet is what mxnet.profiler.dumps() prints, torch what "
 		 "torch.profiler's table() prints, torch-classic what it printed in 2017", .def = "modern",
-	 .set = cmd_set_word, FIELD(layout), .word = word_layout},
-	{.name = "sort", .arg = "KEY", .group = "Tables", .commands = TABLES,
+	 .set = cmd_set_word, CMD_FIELD(layout), .word = word_layout},
+	{.name = "sort", .arg = "KEY", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "order of the rows, largest first; the names of torch's sort_by are understood too", .def = "total, of events start",
-	 .set = cmd_set_sort, FIELD(sort), .word = word_sort},
-	{.name = "ascending", .group = "Tables", .commands = TABLES, .help = "smallest first",
-	 .set = cmd_set_flag, FIELD(ascending)},
-	{.name = "top", .arg = "N", .group = "Tables", .commands = TABLES,
-	 .help = "at most N rows a table", .def = "all; of events 262144", .set = cmd_set_number, FIELD(top), .min = 1,
+	 .set = cmd_set_sort, CMD_FIELD(sort), .word = word_sort},
+	{.name = "ascending", .group = "Tables", .commands = CMD_TABLES, .help = "smallest first",
+	 .set = cmd_set_flag, CMD_FIELD(ascending)},
+	{.name = "top", .arg = "N", .group = "Tables", .commands = CMD_TABLES,
+	 .help = "at most N rows a table", .def = "all; of events 262144", .set = cmd_set_number, CMD_FIELD(top), .min = 1,
 	 .max = 1000000000},
-	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = TABLES, .help = "torch's name of --top",
-	 .set = cmd_set_number, FIELD(top), .min = 1, .max = 1000000000},
-	{.name = "by", .arg = "WHAT", .group = "Tables", .commands = TABLES,
+	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = CMD_TABLES, .help = "torch's name of --top",
+	 .set = cmd_set_number, CMD_FIELD(top), .min = 1, .max = 1000000000},
+	{.name = "by", .arg = "WHAT", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "what has a row: each name (operator), each with the shapes of its tensors (of --shapes), with the top of "
 		 "its Python stack or its nn.Module (of --py-stacks), each layer of the model (of --layers), each device, "
-		 "process or thread; of a recording also each call, in order of start", .def = "name", .set = cmd_set_by, FIELD(by), .word = word_by},
-	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = TABLES,
-	 .help = "lines of a stack that --by stack looks at, and --by event shows", .def = "5, of events all", .set = cmd_set_number, FIELD(stack_depth), .min = 1,
+		 "process or thread; of a recording also each call, in order of start", .def = "name", .set = cmd_set_by, CMD_FIELD(by), .word = word_by},
+	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = CMD_TABLES,
+	 .help = "lines of a stack that --by stack looks at, and --by event shows", .def = "5, of events all", .set = cmd_set_number, CMD_FIELD(stack_depth), .min = 1,
 	 .max = 128},
-	{.name = "backward", .of_events = true, .group = "Tables", .commands = LIVE | CMD_BIT_REPORT,
-	 .help = "one table more: forward operators with the time of the backward nodes that they made",
-	 .set = cmd_set_backward},
-	{.name = "trace", .of_events = true, .arg = "FILE", .group = "Files", .commands = LIVE,
+	{.name = "trace", .of_events = true, .arg = "FILE", .group = "Files", .commands = CMD_LIVE,
 	 .help = "write a timeline for Perfetto when the window ends: .json, or .json.gz compressed",
-	 .set = cmd_set_file, FIELD(ses.trace)},
-	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = TABLES,
+	 .set = cmd_set_file, CMD_FIELD(ses.trace)},
+	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_TABLES,
 	 .help = "write the tables to FILE; its suffix says the format unless -f does: .txt, .json or .csv, with .gz compressed",
-	 .def = "stdout", .set = cmd_set_path, FIELD(output)},
+	 .def = "stdout", .set = cmd_set_path, CMD_FIELD(output)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_RECORD,
-	 .help = "the recording", .def = "mxbpf-PID-UTC.mxd here", .set = cmd_set_file, FIELD(output)},
+	 .help = "the recording", .def = "mxbpf-PID-UTC.mxd here", .set = cmd_set_file, CMD_FIELD(output)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "where to write; .gz is compressed, - is stdout; a directory (DIR/) gets one trace a recording, named by rank", .def = "stdout, unless it is a terminal",
-	 .set = cmd_set_path, FIELD(output)},
-	{.name = "force", .group = "Files", .commands = LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT,
+	 .set = cmd_set_path, CMD_FIELD(output)},
+	{.name = "force", .group = "Files", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT,
 	 .help = "replace existing files whatever they are, not only what mxbpf wrote in the same format",
-	 .set = cmd_set_flag, FIELD(force)},
-	{.name = "max-size", .of_events = true, .arg = "SIZE", .group = "Files", .commands = LIVE,
+	 .set = cmd_set_flag, CMD_FIELD(force)},
+	{.name = "max-size", .of_events = true, .arg = "SIZE", .group = "Files", .commands = CMD_LIVE,
 	 .help = "keep at most SIZE of records; the oldest go, counted, and stay in the tables", .def = "2G",
-	 .set = cmd_set_bytes, FIELD(ses.max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40},
-	{.name = "ring-size", .of_events = true, .arg = "SIZE", .group = "General", .commands = LIVE,
+	 .set = cmd_set_bytes, CMD_FIELD(ses.max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40},
+	{.name = "ring-size", .of_events = true, .arg = "SIZE", .group = "General", .commands = CMD_LIVE,
 	 .help = "ring buffer of the probes, and that of the samples, a power of two; larger if events are dropped", .def = "8M",
-	 .set = cmd_set_ring, FIELD(ses.ring_bytes), .min = 1 << 16, .max = 1 << 30},
-	{.name = "backend", .arg = "NAME", .group = "General", .commands = LIVE | CMD_BIT_NOW,
+	 .set = cmd_set_ring, CMD_FIELD(ses.ring_bytes), .min = 1 << 16, .max = 1 << 30},
+	{.name = "backend", .arg = "NAME", .group = "General", .commands = CMD_LIVE | CMD_BIT_NOW,
 	 .help = "how probes are attached", .def = "the first that the kernel has",
-	 .set = cmd_set_word, FIELD(ses.backend), .word = word_backend},
-	{.name = "quiet", .letter = 'q', .group = "General", .commands = LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_NOW,
-	 .help = "no progress on stderr", .set = cmd_set_flag, FIELD(quiet)},
-	{.name = "verbose", .letter = 'v', .group = "General", .commands = LIVE | CMD_BIT_NOW,
-	 .help = "more detail on stderr", .set = cmd_set_flag, FIELD(ses.verbose)},
+	 .set = cmd_set_word, CMD_FIELD(ses.backend), .word = word_backend},
+	{.name = "quiet", .letter = 'q', .group = "General", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_NOW,
+	 .help = "no progress on stderr", .set = cmd_set_flag, CMD_FIELD(quiet)},
+	{.name = "verbose", .letter = 'v', .group = "General", .commands = CMD_LIVE | CMD_BIT_NOW,
+	 .help = "more detail on stderr", .set = cmd_set_flag, CMD_FIELD(ses.verbose)},
 	{.name = "help", .letter = 'h', .group = "General", .commands = EVERY,
 	 .help = "print this help", .set = cmd_set_help},
 	{.name = "version", .letter = 'V', .group = "General", .commands = EVERY,
@@ -328,42 +295,10 @@ const char *cmd_option_text(const struct cmd_option *opt, char buf[512])
 
 /* ---- parsing */
 
-#define NFIXED	  (sizeof(fixed) / sizeof(fixed[0]))
-#define SEEN_BITS 64 /* of `seen` in parse_options() */
-#define NOPTIONS  (NFIXED + MDL_FEATURES_MAX)
-struct cmd_option cmd_options[NOPTIONS];
-
-/* The options of features stand behind --agent. */
-void cmd_init_options(void)
-{
-	const struct mdl_feature *const *f;
-	struct cmd_option *to = cmd_options;
-	size_t i;
-
-	for (i = 0; i < NFIXED; i++) {
-		*to++ = fixed[i];
-		if (!fixed[i].name || strcmp(fixed[i].name, "agent"))
-			continue;
-		for (f = mdl_features; *f; f++)
-			if ((*f)->option)
-				*to++ = (struct cmd_option){.name = (*f)->option->name,
-							    .of_events = (*f)->option->of_events,
-							    .group = "Target",
-							    .commands = LIVE,
-							    .help = (*f)->option->help,
-							    .set = cmd_set_feature,
-							    .min = (*f)->option->bit};
-	}
-	if (to - cmd_options > SEEN_BITS + 1) /* with the row that ends them; every run finds it */
-		abort();
-}
-
-#define LONG_VAL 256 /* what getopt returns for row i: LONG_VAL + i, above every letter */
-
-struct getopt_rows {
-	struct option longs[NOPTIONS];
-	char shorts[2 * NOPTIONS + 3];
-};
+#define NFIXED	  (sizeof(fixed) / sizeof(fixed[0]) - 1) /* without the row that ends them */
+#define SEEN_BITS 64					 /* of `seen` in parse_options() */
+struct cmd_option cmd_options[NFIXED + MDL_FEATURES_MAX + 1];
+static size_t noptions;
 
 /* First row of a name among the commands of a mask, before `end`; NULL: none. */
 static const struct cmd_option *find_option(const char *name, unsigned commands, const struct cmd_option *end)
@@ -375,6 +310,49 @@ static const struct cmd_option *find_option(const char *name, unsigned commands,
 			return opt;
 	return NULL;
 }
+
+/* Puts a feature's row behind the last row of the option that it names. False: there is no such option yet. */
+static bool insert(const struct cmd_option *row)
+{
+	size_t i = noptions;
+
+	while (i && strcmp(cmd_options[i - 1].name, row->after))
+		i--;
+	if (!i)
+		return false;
+	memmove(&cmd_options[i + 1], &cmd_options[i], (noptions++ - i) * sizeof(*row));
+	cmd_options[i] = *row;
+	return true;
+}
+
+/* A feature's row may stand behind that of a feature that is registered later, so this needs several rounds. */
+void cmd_init_options(void)
+{
+	const struct mdl_feature *const *f;
+	unsigned left;
+	size_t before;
+
+	memcpy(cmd_options, fixed, NFIXED * sizeof(fixed[0]));
+	noptions = NFIXED;
+	do {
+		before = noptions;
+		left = 0;
+		for (f = mdl_features; *f; f++)
+			if ((*f)->option && !find_option((*f)->option->name, EVERY, NULL))
+				left += !insert((*f)->option);
+	} while (noptions > before);
+	if (left || noptions > SEEN_BITS) /* a mistake in the tables, which every run finds */
+		abort();
+}
+
+#define LONG_VAL 256 /* what getopt returns for row i: LONG_VAL + i, above every letter */
+
+#define NOPTIONS (sizeof(cmd_options) / sizeof(cmd_options[0]))
+
+struct getopt_rows {
+	struct option longs[NOPTIONS];
+	char shorts[2 * NOPTIONS + 3];
+};
 
 /* All names, also those the command does not take: naming such an option beats calling it unknown. */
 static void getopt_fill(struct getopt_rows *g, bool in_order)
@@ -489,7 +467,7 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 	struct getopt_rows g;
 	int got, err;
 
-	getopt_fill(&g, c->bit & LIVE);
+	getopt_fill(&g, c->bit & CMD_LIVE);
 	optind = 0;
 	opterr = 0;
 	while ((got = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1) {
@@ -505,7 +483,7 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 	}
 	o->args = argv + optind;
 	o->nargs = argc - optind;
-	if ((c->bit & LIVE) && o->nargs && !strcmp(argv[optind - 1], "--")) {
+	if ((c->bit & CMD_LIVE) && o->nargs && !strcmp(argv[optind - 1], "--")) {
 		o->ses.command = o->args;
 		o->nargs = 0;
 	}
@@ -545,37 +523,46 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 	return 0;
 }
 
-/* Of commands that print tables. */
-static int check_layout(const struct cmd_opts *o, struct err *e)
+/* Whether the layout has what was asked for. For commands that print tables. */
+static int check_layout(const struct cmd_opts *o, uint64_t seen, struct err *e)
 {
 	const struct view_ops *sink = cmd_table_sink(o);
-	const struct mdl_feature *f;
-	size_t i;
+	const struct cmd_option *opt;
 
 	if (!sink)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --format %s", o->layout,
 			       cmd_format_words[o->format]);
 	if (o->by != VIEW_BY_NAME && !sink->details)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, view_by_words[o->by]);
-	if (o->ses.omp && !view_shows_sheet(sink, &sheet_omp))
-		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --omp", o->layout);
-	if (o->ses.life && !view_shows_sheet(sink, &sheet_life))
-		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --life", o->layout);
-	if (o->ses.memory && !view_shows_sheet(sink, &sheet_memory))
-		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --memory", o->layout);
-	for (i = 0; (f = mdl_features[i]); i++)
-		if (f->option && o->ses.features & f->option->bit && (!sink->sheet || sink->only))
-			return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --%s", o->layout, f->option->name);
-	if (o->backward && !view_shows_sheet(sink, &sheet_backward))
-		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --backward", o->layout);
+	for (opt = cmd_options; opt->name; opt++)
+		if (opt->sheet && seen >> (opt - cmd_options) & 1 && !view_shows_sheet(sink, opt->sheet))
+			return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --%s", o->layout, opt->name);
 	return 0;
 }
 
-/* What no single option can see. */
+/* Conflicts that the rows of features have. */
+static int check_features(const struct cmd_opts *o, struct err *e)
+{
+	const struct cmd_conflict *c;
+	const struct cmd_option *opt;
+
+	for (opt = cmd_options; opt->name; opt++)
+		for (c = opt->conflicts; c && c->broken; c++)
+			if (c->broken(o))
+				return err_set(e, ERR_USAGE, -EINVAL, "%s", c->why);
+	return 0;
+}
+
+/* --agent sees no more of a call than its name, its times and its place among others. */
+#define NOT_AGENT(option, why) option " needs probes instead of --agent: " why
+#define STARTS		       "it is read in the kernel at the start of a call, which only a probe sees"
+
+/* Conflicts between options, none of which belongs to a feature. */
 static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e)
 {
 	const bool attach = c->bit & CMD_BIT_ATTACH, check = c->bit & CMD_BIT_CHECK, event = o->by == VIEW_BY_EVENT;
 	const struct view_ops *trace = o->ses.trace ? view_find_suffix(o->ses.trace) : NULL;
+	const bool agent = o->ses.agent;
 	const struct {
 		bool broken;
 		const char *why;
@@ -588,21 +575,10 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		{o->ses.api && !(o->ses.probes & PROBE_API),
 		 "--api is for the probes of api, which --probes leaves out"},
 		{o->ses.ops && !(o->ses.probes & PROBE_OP), "--ops is for the probes of op, which --probes leaves out"},
-		{o->ses.ops && (o->ses.details & MXBPF_DETAIL_SEQ),
-		 "forward and backward cannot be joined with --ops: which operator made a node only all of them tell"},
 		{o->ses.ops && check && !o->ses.pid, "--ops is for the probes of a process: --pid PID is missing"},
 		{o->ses.reset && !o->ses.interval_ns, "--reset is for the tables of --interval TIME, which is missing"},
-		{o->ses.memory && !(o->ses.probes & PROBE_MEM),
-		 "--memory is of the probes of mem, which --probes leaves out"},
-		{o->ses.memory && o->ses.iterations,
-		 "--memory has to see every allocation and its end, and --iterations is to "
-		 "see little: use one of them"},
-		{o->ses.sched && o->ses.iterations,
-		 "--sched sees every switch, and --iterations is to see little: use one of them"},
-		{o->ses.agent && o->follow_said && !o->ses.no_follow,
+		{agent && o->follow_said && !o->ses.no_follow,
 		 "--follow cannot be used with --agent, which leaves children alone: use one of them"},
-		{o->ses.follow_app && o->ses.iterations,
-		 "--follow-app and --iterations both say when the window is open: use one of them"},
 		{o->ses.follow_app && !(o->ses.probes & PROBE_MARK),
 		 "--follow-app is by the probes of mark, which --probes leaves out"},
 		{o->ses.pid && o->ses.command, "either --pid PID or -- COMMAND, not both"},
@@ -613,12 +589,24 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		 "--trace: a file of this suffix shows who holds memory, which needs --memory"},
 		{o->output && o->ses.trace && !strcmp(o->output, o->ses.trace),
 		 "--output and --trace name the same file"},
+		{agent && o->ses.stats_check,
+		 NOT_AGENT("--stats", "it adds up calls in the kernel, which does not see the agent's")},
+		{agent && o->ses.follow_app,
+		 NOT_AGENT("--follow-app",
+			   "its windows open and close in the kernel, which cannot switch the agent on and off")},
+		{agent && o->ses.details & MXBPF_DETAIL_STACK, NOT_AGENT("--py-stacks", STARTS)},
+		{agent && o->ses.details & MXBPF_DETAIL_ARGS, NOT_AGENT("--shapes", STARTS)},
+		{agent && o->ses.details & MXBPF_DETAIL_LAYER, NOT_AGENT("--layers", STARTS)},
+		{agent && !(o->ses.probes & PROBE_OP),
+		 "--agent sees operators: --probes without op leaves it nothing to do"},
 	};
 	size_t i;
 
 	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
 		if (rules[i].broken)
 			return err_set(e, ERR_USAGE, -EINVAL, "%s", rules[i].why);
+	if (check_features(o, e))
+		return e->code;
 	return attach ? cmd_check_details(o, o->ses.details, !o->ses.no_account, "add", e) : 0;
 }
 
@@ -627,9 +615,9 @@ static int settle_formats(const struct cmd *c, struct cmd_opts *o, struct err *e
 {
 	int err = 0;
 
-	if (c->bit & TABLES && o->output && !strcmp(o->output, "-"))
+	if (c->bit & CMD_TABLES && o->output && !strcmp(o->output, "-"))
 		o->output = NULL;
-	if (o->format == CMD_UNSAID && c->bit & TABLES)
+	if (o->format == CMD_UNSAID && c->bit & CMD_TABLES)
 		err = cmd_settle_format(o, e);
 	else if (o->format == CMD_UNSAID)
 		o->format = CMD_TABLE;
@@ -682,8 +670,8 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 	err = check_given(*c, o, seen, e);
 	if (!err)
 		err = settle_formats(*c, o, e);
-	if (!err && ((*c)->bit & TABLES))
-		err = check_layout(o, e);
+	if (!err && ((*c)->bit & CMD_TABLES))
+		err = check_layout(o, seen, e);
 	return err ? err : check_whole(*c, o, e);
 }
 

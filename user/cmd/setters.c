@@ -2,7 +2,6 @@
 /* What an option does with its value: one function a type of value. */
 #include "cmd/setters.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,23 +166,6 @@ int cmd_set_mask(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 	return 0;
 }
 
-/* A thread's hardware has no more at a time. */
-int cmd_set_counters(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	int err = cmd_set_mask(opt, o, text, e);
-
-	if (!err && __builtin_popcount(o->ses.counters) > MXBPF_COUNTERS_MAX)
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: at most %d at once", opt->name, MXBPF_COUNTERS_MAX);
-	return err;
-}
-
-int cmd_set_backward(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	o->backward = true;
-	o->ses.details |= MXBPF_DETAIL_SEQ;
-	return 0;
-}
-
 int cmd_set_patterns(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	const char *p = text;
@@ -209,24 +191,6 @@ int cmd_set_detail(const struct cmd_option *opt, struct cmd_opts *o, const char 
 int cmd_set_feature(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	o->ses.features |= (uint32_t)opt->min;
-	return 0;
-}
-
-int cmd_set_iterations(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	unsigned n = 0, period = 0;
-	bool some = strchr(text, '/');
-	int used = 0;
-
-	if (isdigit((unsigned char)text[0]) && some)
-		sscanf(text, "%7u/%7u%n", &n, &period, &used);
-	else if (isdigit((unsigned char)text[0]))
-		sscanf(text, "%7u%n", &n, &used);
-	if (!used || text[used] || !n || (some && n >= period))
-		return err_set(e, ERR_USAGE, -EINVAL,
-			       "--%s: '%.60s' is neither N, as 20, nor N/M with N less than M: 5/100", opt->name, text);
-	o->ses.iterations = n;
-	o->ses.period = period;
 	return 0;
 }
 

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the option table: each fills the option's field from its value. 0, or -EINVAL with e set (ERR_USAGE). */
+/* Setters that only opts.c uses; option.h says what a setter does, and has those that features use as well. */
 #ifndef CMD_SETTERS_H
 #define CMD_SETTERS_H
 
 #include "cmd/opts.h"
 
-int cmd_set_flag(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_clear_flag(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
-int cmd_set_number(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_duration(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_bytes(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_ring(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
@@ -17,14 +15,9 @@ int cmd_set_word(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 int cmd_set_index(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_follow(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_sort(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
-int cmd_set_counters(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_by(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
-int cmd_set_mask(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
-int cmd_set_backward(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_patterns(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
-int cmd_set_feature(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_detail(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
-int cmd_set_iterations(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_help(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_version(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 

@@ -21,15 +21,8 @@ typedef int (*mdl_fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 /* Takes the number of a process. Returns 0 or -ENOMEM. */
 typedef int (*mdl_process_fn)(void *ctx, uint32_t tgid);
 
-/* The option that requests a feature. A bit of mdl_session.features says that the user gave it. */
-struct mdl_feature_option {
-	const char *name;      /* without dashes: "raised" */
-	const char *help;      /* for --help and the manual */
-	uint32_t bit;	       /* recordings keep it, so it is never reused for another feature */
-	bool of_events;	       /* the feature needs events, which --stats does not keep */
-	const char *not_agent; /* reason why --agent excludes the option; NULL: they can be combined */
-};
-
+struct ses_feature; /* session/feature.h */
+struct cmd_option;  /* cmd/option.h */
 struct view_trace_feature; /* view/timeline/trace.h */
 
 #define MDL_FEATURE_KINDS 4
@@ -40,9 +33,15 @@ struct view_trace_feature; /* view/timeline/trace.h */
  * emit(), copy(), move(), sum(), processes() and fini() only for a model in which mdl_state() has made the state.
  */
 struct mdl_feature {
-	const struct mdl_feature_option *option; /* NULL: it has none, or its row is in user/cmd/opts.c */
-	const struct view_trace_feature *trace;	 /* its part of timelines; NULL: none, or in user/view/timeline/ */
-	size_t state_bytes;			 /* size of mdl_state(); 0: the feature keeps no state */
+	/*
+	 * Set in mdl_session.features if the user asked for it. Recordings keep it, so it is never reused for another
+	 * feature. 0: another member of struct mdl_session says so, or it needs no asking.
+	 */
+	uint32_t bit;
+	const struct cmd_option *option;	/* options.c; NULL: none */
+	const struct ses_feature *session;	/* load.c: what it does in a live session; NULL: nothing */
+	const struct view_trace_feature *trace; /* its part of timelines; NULL: none, or in user/view/timeline/ */
+	size_t state_bytes;			/* size of mdl_state(); 0: the feature keeps no state */
 	bool by_process; /* sums of processes keep its rows apart if mdl_tell_processes() was called */
 
 	/* The kinds of records that it folds, at most MDL_FEATURE_KINDS; kind 0 ends the list. */
@@ -77,7 +76,7 @@ struct mdl_feature {
 	void (*fini)(struct mdl *m);
 };
 
-/* Returns whether the user requested the feature. The feature must have an option. */
+/* Returns whether the user requested the feature. The feature must have a bit. */
 bool mdl_asked(const struct mdl_session *s, const struct mdl_feature *f);
 
 /* user/feature/registry.c: all features, in the order of their records in a recording. NULL ends the list. */

@@ -60,7 +60,7 @@ void features_fini(struct mdl *m)
 
 bool mdl_asked(const struct mdl_session *s, const struct mdl_feature *f)
 {
-	return s->features & f->option->bit;
+	return s->features & f->bit;
 }
 
 void *mdl_state(struct mdl *m, const struct mdl_feature *f)

@@ -14,49 +14,6 @@
 #include "source/agent.h"
 #include "source/calls.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-int ses_agent_options(const struct session *ses, struct err *e)
-{
-	static const char adds_up[] = "it adds up calls in the kernel, which does not see the agent's",
-			  switches[] =
-				  "its windows open and close in the kernel, which cannot switch the agent on and off",
-			  samples[] = "its samples get their operators in the kernel, which does not see the agent's",
-			  counts[] =
-				  "the counters are read in the kernel at both ends of a call, which only a probe sees",
-			  starts[] = "it is read in the kernel at the start of a call, which only a probe sees";
-	const struct ses_opts *o = ses->o;
-	const struct {
-		bool asked;
-		const char *option, *why;
-	} others[] = {
-		{o->stats || o->stats_check, "--stats", adds_up},
-		{o->follow_app, "--follow-app", switches},
-		{o->sample_hz, "--sample", samples},
-		{o->counters, "--counters", counts},
-		{o->details & MXBPF_DETAIL_STACK, "--py-stacks", starts},
-		{o->details & MXBPF_DETAIL_ARGS, "--shapes", starts},
-		{o->details & MXBPF_DETAIL_LAYER, "--layers", starts},
-	};
-	const struct mdl_feature *f;
-	unsigned i;
-
-	if (!o->agent)
-		return 0;
-	for (i = 0; i < COUNT(others); i++)
-		if (others[i].asked)
-			return err_set(e, ERR_USAGE, -ENOTSUP, "%s needs probes instead of --agent: %s",
-				       others[i].option, others[i].why);
-	for (i = 0; (f = mdl_features[i]); i++)
-		if (f->option && o->features & f->option->bit && f->option->not_agent)
-			return err_set(e, ERR_USAGE, -ENOTSUP, "--%s needs probes instead of --agent: %s",
-				       f->option->name, f->option->not_agent);
-	if (!(o->probes & PROBE_OP))
-		return err_set(e, ERR_USAGE, -EINVAL,
-			       "--agent sees operators: --probes without op leaves it nothing to do");
-	return 0;
-}
-
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	return ses->o->agent ? agt_usable(&of->plan, of->tgt, e) : 0;
@@ -103,7 +60,7 @@ int ses_agent_open(struct session *ses, struct err *e)
 				    .patient = ses->o->wait && !ses->o->command,
 				    .on_entry = on_entry,
 				    .ctx = ses};
-	const bool asks = ses->o->memory || ses->o->omp || ses->o->sched;
+	const bool asks = ses_features_of_calls(ses->o);
 
 	if (!ses->o->agent)
 		return 0;

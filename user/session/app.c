@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * --follow-app: BPF opens and closes the window at the very calls by which the program has its runtime's own profiler
- * record and not record. All stays attached in between, but what is hit does nothing.
+ * --follow-app: BPF opens a window at the very call by which the program starts its runtime's own profiler, and closes
+ * it at the call that stops the profiler. The probes stay attached in between, but their hits record nothing.
  */
 #include <errno.h>
 
 #include "base/fmt.h"
 #include "session/priv.h"
 
-/* Every call that may decide has to be seen. */
+/* Requires every call that may start or stop the profiler to be probed. */
 int ses_app_check(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	const struct plan_probe *p;
@@ -28,8 +28,9 @@ int ses_app_check(struct session *ses, const struct ses_target *of, struct err *
 	return 0;
 }
 
-/* A call that comes between the reading and the start of this is seen by BPF, and its word counts. */
-void ses_app_start(struct session *ses)
+/* The profiler may start or stop while its state is read. BPF sees such a call if it comes after att_app_start(), so
+ * the state is read once more after that. */
+static void start(struct session *ses)
 {
 	struct mxbpf_app now = ses->app_was;
 	struct err e = {0};
@@ -43,7 +44,7 @@ void ses_app_start(struct session *ses)
 		ses_note(ses, "waiting for the program to start its profiler");
 }
 
-void ses_app(struct session *ses)
+static void told(struct session *ses)
 {
 	struct mxbpf_app now;
 	char ns[24];
@@ -53,18 +54,56 @@ void ses_app(struct session *ses)
 	if (now.opened + now.closed == ses->app_windows)
 		return;
 	ses->app_windows = now.opened + now.closed;
-	ses_machine_read(ses, now.opened > now.closed);
+	ses_features_read(ses, now.opened > now.closed);
 	if (now.opened == now.closed)
-		ses_sched_end(ses);
+		ses_features_rest(ses);
 	ses_note(ses, "%s by the program, %s into the window", now.opened > now.closed ? "resumed" : "paused",
 		 fmt_ns(now.window_ns, ns));
 }
 
-/* What is not in a window is a pause, whoever made it. */
-void ses_app_account(const struct session *ses, struct mdl_session *s)
+static void take(struct session *ses, bool on)
+{
+	att_app(ses->att, on);
+}
+
+static bool stop(struct session *ses)
+{
+	const bool on = att_active_since_ns(ses->att);
+
+	att_app(ses->att, false);
+	return on;
+}
+
+static bool rests(const struct session *ses)
+{
+	return !att_active_since_ns(ses->att);
+}
+
+static uint64_t window_ns(const struct session *ses)
+{
+	return att_app_windows(ses->att).window_ns;
+}
+
+/* The time outside of windows is a pause, whether the program or the user made it. */
+static void account(const struct session *ses, struct mdl_session *s)
 {
 	const uint64_t passed_ns = clock_ns(CLOCK_MONOTONIC) - s->start_mono_ns;
 
-	if (ses->o->follow_app)
-		s->paused_ns = passed_ns > s->duration_ns ? passed_ns - s->duration_ns : 0;
+	s->paused_ns = passed_ns > s->duration_ns ? passed_ns - s->duration_ns : 0;
 }
+
+static bool asked(const struct ses_opts *o)
+{
+	return o->follow_app;
+}
+
+const struct ses_window ses_app_window = {
+	.asked = asked,
+	.start = start,
+	.told = told,
+	.take = take,
+	.stop = stop,
+	.rests = rests,
+	.window_ns = window_ns,
+	.account = account,
+};

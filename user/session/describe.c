@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
-#include "feature/counters/events.h"
 
 static char *dup_or_empty(const char *s)
 {
@@ -100,8 +99,8 @@ int ses_add_note(struct mdl_session *s, const char *name, const char *fmt, ...)
 
 static int describe_notes(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
-	unsigned calls = 0, steps = 0, left, funcs = plan_ops_matched(&of->plan, &left);
-	char n[2][32], names[CTR_NAMES_BYTES];
+	unsigned calls = 0, left, funcs = plan_ops_matched(&of->plan, &left);
+	char n[2][32];
 	size_t i;
 	int err = 0;
 
@@ -109,7 +108,6 @@ static int describe_notes(struct session *ses, const struct ses_target *of, stru
 		const struct plan_probe *p = &of->plan.probes[i];
 
 		calls += p->row->group == PROBE_WORK && p->wanted ? p->nfuncs : 0;
-		steps += p->row->group == PROBE_STEP && p->wanted && !p->reason[0];
 	}
 	if (of->plan.beside)
 		err = ses_add_note(s, "runtime", "%s is mapped as well, and not looked at: --runtime %s does that",
@@ -130,17 +128,8 @@ static int describe_notes(struct session *ses, const struct ses_target *of, stru
 				   ses->o->ops, fmt_count(funcs, n[0]), fmt_count(funcs + left, n[1]));
 	else if (!err && ses->o->ops)
 		err = ses_add_note(s, "ops", "%s: operators of other names are left out", ses->o->ops);
-	if (!err && of->plan.omp_unseen)
-		err = ses_add_note(s, "omp", "%s is not understood: its teams are not seen", of->plan.omp_unseen->path);
-	if (!err && ses->counters != ses->o->counters)
-		err = ses_add_note(s, "counters", "this machine cannot count %s",
-				   ctr_names(ses->o->counters & ~ses->counters, names));
-	if (!err && ses->o->stats && (ses->want.groups & PROBE_STEP) && !steps)
-		err = ses_add_note(s, "steps", "iterations of %s are told by its calls, which --stats does not send",
-				   of->plan.adp->title);
-	else if (!err && ses->o->stats && steps)
-		err = ses_add_note(s, "steps",
-				   "where the time of iterations went is told by calls, which --stats does not send");
+	if (!err)
+		err = ses_features_describe(ses, of, s);
 	if (!err && ses->o->agent)
 		err = ses_add_note(
 			s, "agent",
@@ -280,11 +269,9 @@ int ses_describe(struct session *ses)
 	s->trace_form = dup_or_empty(of->plan.adp->trace_form);
 	s->stats = ses->o->stats;
 	s->fault_ns = fault_ns();
-	s->sched = ses->o->sched;
 	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || !s->trace_form ||
 	    describe_lib(ses, of, s) || describe_given(ses, of, s) || describe_probes(ses, of, s) ||
-	    describe_devices(ses, of, s) || describe_tables(ses, of, s) || describe_notes(ses, of, s) ||
-	    ses_counters_describe(ses))
+	    describe_devices(ses, of, s) || describe_tables(ses, of, s) || describe_notes(ses, of, s))
 		return -ENOMEM;
 	return 0;
 }

@@ -15,8 +15,7 @@ static int session_now(const struct session *ses, struct mdl_session *s)
 	if (s->duration_ns) /* the window has ended, and this is what ses_stop() found */
 		return mdl_sources_copy(s, &ses->about);
 	s->duration_ns = ses_window_ns(ses);
-	ses_iterations_account(ses, s);
-	ses_app_account(ses, s);
+	ses_window_account(ses, s);
 	ses_share_account(ses, s);
 	s->hits = att_hits(ses->att);
 	s->open_spans = att_open_spans(ses->att, NULL, NULL);
@@ -116,7 +115,7 @@ int ses_interval(struct session *ses)
 	int code;
 
 	if (!ses->about.duration_ns)
-		ses_machine_read(ses, false);
+		ses_features_read(ses, false);
 	if (ses->o->stats && !ses->about.duration_ns)
 		ses_take_stats(ses, false);
 	m = copy(ses, &s);

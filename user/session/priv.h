@@ -9,9 +9,9 @@
 #include "attach/attach.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "feature/machine/read.h"
 #include "record/record.h"
 #include "session/launch.h"
+#include "session/feature.h"
 #include "session/session.h"
 #include "source/rings.h"
 #include "symbols/symbols.h"
@@ -78,6 +78,7 @@ struct ses_cuts {
 
 struct session {
 	const struct ses_opts *o;
+	const struct ses_window *window; /* when events are taken */
 	struct ses_ui ui;
 	struct plan_opts want; /* of probes */
 	unsigned details;      /* of spans: enum mxbpf_detail */
@@ -137,7 +138,7 @@ struct session {
 	bool warned;	  /* that there are none */
 	uint64_t windows; /* that have closed and were dealt with */
 
-	uint64_t sched_ended; /* --sched: records of ses_sched_end() */
+	uint64_t sched_ended; /* --sched: records of threads that were off the CPU when events ceased to be taken */
 
 	/* --stats */
 	struct mdl *beside; /* --stats-check: of what the kernel added up, the model being of events; else NULL */
@@ -229,25 +230,16 @@ void ses_late_free(struct session *ses);
 void ses_close_pause(struct session *ses);
 
 /*
- * iterations.c, for --iterations. ses_iterations: reads what was told at ses_windows_fd() (-1: none), attaches and
- * detaches. ses_iterations_account: of a session whose duration is the time since the start without pauses, makes that
- * of its windows.
+ * When events are taken. pause.c has the window of most sessions, which is open from start to end. ses_rests: no event
+ * is taken at the moment, and the window does not grow. ses_window_account: as account() of struct ses_window.
  */
-int ses_windows_fd(const struct session *ses);
-void ses_iterations_start(struct session *ses);
-void ses_iterations(struct session *ses);
-void ses_iterations_pause(struct session *ses, bool pause);
-void ses_iterations_account(const struct session *ses, struct mdl_session *s);
-void ses_iterations_warn(struct session *ses);
+extern const struct ses_window ses_one_window;
+bool ses_rests(const struct session *ses);
+void ses_window_account(const struct session *ses, struct mdl_session *s);
 
-/*
- * app.c, for --follow-app: the window is open while the program has its runtime's profiler record. ses_app_check:
- * whether that can be told at all. ses_app: reads what was told at ses_windows_fd().
- */
+/* app.c, for --follow-app. ses_app_check: whether mxbpf can tell when the program's profiler runs. */
+extern const struct ses_window ses_app_window;
 int ses_app_check(struct session *ses, const struct ses_target *of, struct err *e);
-void ses_app_start(struct session *ses);
-void ses_app(struct session *ses);
-void ses_app_account(const struct session *ses, struct mdl_session *s); /* as ses_iterations_account() */
 
 /* interval.c: ends an interval if the time has come; in window time, when the next one ends (UINT64_MAX: never). */
 uint64_t ses_interval_due(struct session *ses, uint64_t window_ns);
@@ -272,9 +264,6 @@ void ses_add_name(struct session *ses, enum mxbpf_name_kind kind, uint32_t tgid,
  * lock. */
 void ses_take_stats(struct session *ses, bool last);
 
-/* sched.c: what threads are in the middle of when events cease to be taken, into the model. Not with the lock. */
-void ses_sched_end(struct session *ses);
-
 /* ops.c: whether a record, whose names are known, stays with --ops; what it says of spans that do not is taken
  * out. */
 bool ses_ops_keeps(struct session *ses, struct mxbpf_rec *r);
@@ -285,34 +274,15 @@ void ses_ops_warn(const struct session *ses);
 /* An empty model for what was asked for. For mdl_free(); NULL: -ENOMEM. */
 struct mdl *ses_new_model(const struct session *ses);
 
-/* counters.c: what --counters counts, before anything is touched; its names, for the session. */
-int ses_counters_choose(struct session *ses, struct err *e);
-int ses_counters_describe(struct session *ses);
-
-/* machine.c. ses_machine_read: resumed: what came since the last reading is not in the window. */
-int ses_machine_start(struct session *ses, struct err *e);
-void ses_machine_read(struct session *ses, bool resumed);
-void ses_machine_end(struct session *ses);
-
 /* fold.c: records of this side, which are no events, into models and recording. err: why there are not all. */
 void ses_keep(struct session *ses, const void *recs, size_t bytes, int err);
 /* Counts n records of a source as stored that have no fold. err: as in ses_keep(). */
 void ses_took(struct session *ses, unsigned number, uint64_t n, int err);
 
-/* omp.c: whether parallel regions can be seen, if that was asked for. 0 or -errno with e set. */
-int ses_omp(struct session *ses, const struct ses_target *of, struct err *e);
-/* life.c: likewise lives of operators. */
-int ses_life(struct session *ses, const struct ses_target *of, struct err *e);
-
-/* held.c: the same of who holds memory. */
-int ses_memory(struct session *ses, const struct ses_target *of, struct err *e);
-
 /*
- * agent.c. ses_agent_options: whether what else was asked for goes together with it. ses_agent: whether there is an
- * agent for the runtime. ses_agent_open: brings it in, silent, and adds its source to the hub; 0, also if none was
- * asked for, or -errno with e set. ses_agent_take: it records, or does not.
+ * agent.c. ses_agent: whether there is an agent for the runtime. ses_agent_open: brings it in, silent, and adds its
+ * source to the hub; 0, also if none was asked for, or -errno with e set. ses_agent_take: it records, or does not.
  */
-int ses_agent_options(const struct session *ses, struct err *e);
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
 int ses_agent_open(struct session *ses, struct err *e);
 void ses_agent_take(struct session *ses, bool on);

@@ -123,11 +123,18 @@ static unsigned groups_of(const struct ses_opts *o)
 		groups = (groups & ~PROBE_API) | PROBE_WORK;
 	if ((o->probes & PROBE_API) && !o->iterations) /* those come with moments of their own */
 		groups |= PROBE_STEP;
-	groups |= (o->omp ? PROBE_OMP : 0) | (o->life ? PROBE_LIFE : 0) | (o->memory ? PROBE_POOL : 0);
+	groups |= ses_features_groups(o);
 	/* Hand-overs and starts are paired by counting: all or none. */
 	if ((o->recording || o->trace) && !o->stats && !o->ops)
 		groups |= PROBE_LINK;
 	return groups;
+}
+
+static const struct ses_window *window_of(const struct ses_opts *o)
+{
+	const struct ses_window *w = ses_features_window(o);
+
+	return w ? w : ses_app_window.asked(o) ? &ses_app_window : &ses_one_window;
 }
 
 int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session **ses, struct err *e)
@@ -141,6 +148,7 @@ int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session *
 	new->o = o;
 	new->ui = *ui;
 	new->ntargets = 1;
+	new->window = window_of(o);
 	new->want = (struct plan_opts){.groups = groups_of(o),
 				       .ops = o->ops,
 				       .iterations = o->iterations,
@@ -161,13 +169,12 @@ int ses_prepare(struct session *ses, struct err *e)
 {
 	const struct ses_target *first = &ses->targets[0];
 
-	if (ses_agent_options(ses, e) || (ses->o->command ? ses_await(ses, e) : ses_await_pid(ses, e)))
+	if (ses->o->command ? ses_await(ses, e) : ses_await_pid(ses, e))
 		return e->code;
 	if (ses->o->command || ses->o->wait) /* that was no time of this side's */
 		ses->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	if (ses_agent(ses, first, e) || ses_app_check(ses, first, e) || choose_details(ses, first, e) ||
-	    ses_counters_choose(ses, e) || open_models(ses, e) || open_symbols(ses, e) || ses_omp(ses, first, e) ||
-	    ses_memory(ses, first, e) || ses_life(ses, first, e))
+	    open_models(ses, e) || open_symbols(ses, e) || ses_features_check(ses, first, e))
 		return e->code;
 	ses_ops_warn(ses);
 	return ses_describe(ses) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
@@ -195,17 +202,15 @@ bool ses_interrupted(struct session *ses, uint64_t until_ns)
 											: ses->waiting),
 				.events = POLLIN},
 			       {.fd = ses_sight_fd(ses), .events = POLLIN},
-			       {.fd = ses_windows_fd(ses), .events = POLLIN},
+			       {.fd = ses->att ? att_windows_fd(ses->att) : -1, .events = POLLIN},
 			       {.fd = ses->att ? att_births_fd(ses->att) : -1, .events = POLLIN}};
 
 	if (poll(fds, 5, ms) <= 0)
 		return false;
 	if (fds[4].revents)
 		att_births_take(ses->att);
-	if (fds[3].revents && ses->o->follow_app)
-		ses_app(ses);
-	else if (fds[3].revents)
-		ses_iterations(ses);
+	if (fds[3].revents)
+		ses->window->told(ses);
 	if (fds[2].revents)
 		ses_sight(ses);
 	return (fds[0].revents && ses->ui.woken(ses->ui.ctx)) || fds[1].revents;
@@ -299,16 +304,10 @@ int ses_start(struct session *ses, struct err *e)
 	mark_start(ses);
 	if (open_writer(ses, e)) /* as late as possible: it replaces what bears the name */
 		return e->code;
-	if (ses_machine_start(ses, e))
+	if (ses_features_start(ses, e))
 		return e->code;
-	if (!ses->ended && ses->o->iterations)
-		ses_iterations_start(ses);
-	else if (!ses->ended && ses->o->follow_app)
-		ses_app_start(ses);
-	else if (!ses->ended) { /* else nothing shall come of it */
-		att_activate(ses->att, true);
-		ses_agent_take(ses, true);
-	}
+	if (!ses->ended) /* else nothing shall come of it */
+		ses->window->start(ses);
 	ses_go_on(ses);
 	ses_stage(ses, "attached: %u probes in %llu ms", probes_attached(ses),
 		  (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - ses->prepared_mono_ns) / NS_PER_MS));
@@ -341,12 +340,6 @@ static void check_cuts(struct session *ses)
 		att_check_cuts(ses->att, &ses->late.libs[i]->plan, on_fallen_cut, ses);
 }
 
-/* Nothing is taken at the moment, and the window does not grow. */
-static bool rests(const struct session *ses)
-{
-	return ses->paused_at_ns || (ses->o->follow_app && !att_active_since_ns(ses->att));
-}
-
 void ses_wait(struct session *ses)
 {
 	uint64_t end = ses->o->duration_ns ? ses->o->duration_ns : UINT64_MAX, window;
@@ -359,15 +352,16 @@ void ses_wait(struct session *ses)
 				ses->ui.second(ses->ui.ctx);
 			ses_sweep(ses);
 			att_forget(ses->att, 0);
-			if (!rests(ses))
-				ses_machine_read(ses, false);
-			ses_iterations_warn(ses);
+			if (!ses_rests(ses))
+				ses_features_read(ses, false);
+			if (ses->window->second)
+				ses->window->second(ses);
 			check_cuts(ses);
 			next = now + NS_PER_S;
 		}
 		due = ses_interval_due(ses, window);
 		due = due < end ? due : end;
-		until = !rests(ses) && due - window < next - now ? now + due - window : next;
+		until = !ses_rests(ses) && due - window < next - now ? now + due - window : next;
 		/* An exec wakes nobody, so it is looked for once a second. */
 		if (ses_interrupted(ses, until) ||
 		    (!ses->launch.pid && tgt_gone(ses->launcher ? ses->launcher : ses->targets[0].tgt)))
@@ -390,32 +384,23 @@ static void on_left_span(void *ctx, const struct mxbpf_span *s)
 int ses_stop(struct session *ses, struct err *e)
 {
 	struct mdl_session *s = &ses->about;
-	bool on = !ses->paused_at_ns; /* else what is open was left open before */
+	bool on; /* else what is open was left open before */
 	struct ses_look look;
 	struct buf opens = {0};
 	uint64_t began;
 	unsigned left;
 
 	ses_look(ses, &look);
-	if (ses->o->iterations) {
-		on = ses->sampling && att_iteration_window(ses->att).opened > att_iteration_window(ses->att).closed;
-		ses_agent_take(ses, false); /* the next takes a moment */
-		att_set_iteration_window(ses->att, false, false, 0);
-	}
-	if (ses->o->follow_app) {
-		on = att_active_since_ns(ses->att);
-		att_app(ses->att, false);
-	}
+	on = ses->window->stop(ses);
 	ses_share_account(ses, s);
 	att_activate(ses->att, false);
 	ses_agent_take(ses, false);
-	ses_machine_end(ses);
+	ses_features_end(ses);
 	ses_close_pause(ses);
 	s->duration_ns = ses_window_ns(ses);
 	ses_agent_settle(ses);
-	ses_sched_end(ses);
-	ses_iterations_account(ses, s);
-	ses_app_account(ses, s);
+	ses_features_rest(ses);
+	ses_window_account(ses, s);
 	began = clock_ns(CLOCK_MONOTONIC); /* the window has ended */
 	ses_follow_free(ses);
 	att_detach(ses->att);
@@ -480,8 +465,7 @@ void ses_free(struct session *ses)
 	hash_fini(&ses->last_of);
 	buf_fini(&ses->lasts);
 	hash_fini(&ses->asked);
-	mach_close(ses->machine);
-	buf_fini(&ses->readings);
+	ses_features_fini(ses);
 	mdl_session_fini(&ses->about);
 	launch_fini(&ses->launch);
 	pthread_mutex_destroy(&ses->lock);

@@ -6,6 +6,7 @@
 #include "model/feature.h"
 
 extern const struct mdl_feature feature_backward;
+extern const struct cmd_option backward_option;
 extern const struct view_sheet sheet_backward;
 
 /* Operators whose backward nodes may still run: so many of the latest are remembered. */

@@ -231,6 +231,7 @@ static void backward_fini(struct mdl *m)
 }
 
 const struct mdl_feature feature_backward = {
+	.option = &backward_option,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_JOIN, join_fold}},
 	.before_row = backward_follow,

@@ -6,6 +6,8 @@
 #include "model/feature.h"
 
 extern const struct mdl_feature feature_counters;
+extern const struct ses_feature counters_session;
+extern const struct cmd_option counters_option;
 
 /* Adds the performance counters of a span, if it has any. */
 void counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --counters: what is counted of what was asked for, and how the session says so. */
+/* --counters in a live session. */
 #include "feature/counters/counters.h"
+#include "session/feature.h"
 #include "session/priv.h"
 
 #include <errno.h>
@@ -9,12 +10,18 @@
 
 #include "feature/counters/events.h"
 
-int ses_counters_choose(struct session *ses, struct err *e)
+static bool asked(const struct ses_opts *o)
+{
+	return o->counters;
+}
+
+/* Leaves out counters that this machine does not have. */
+static int check(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	char names[CTR_NAMES_BYTES];
 
 	ses->counters = ses->o->counters;
-	if (ses->counters && ctr_keep_countable(&ses->counters, e))
+	if (ctr_keep_countable(&ses->counters, e))
 		return e->code;
 	if (ses->counters != ses->o->counters)
 		ses_warn(ses, "--counters: this machine cannot count %s",
@@ -22,9 +29,9 @@ int ses_counters_choose(struct session *ses, struct err *e)
 	return 0;
 }
 
-int ses_counters_describe(struct session *ses)
+static int describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
-	struct mdl_session *s = &ses->about;
+	char names[CTR_NAMES_BYTES];
 	unsigned i;
 
 	s->counters = calloc(MXBPF_COUNTERS_MAX, sizeof(*s->counters));
@@ -35,5 +42,16 @@ int ses_counters_describe(struct session *ses)
 		if (!s->counters[s->ncounters++].name)
 			return -ENOMEM;
 	}
-	return s->counters ? 0 : -ENOMEM;
+	if (!s->counters)
+		return -ENOMEM;
+	if (ses->counters == ses->o->counters)
+		return 0;
+	return ses_add_note(s, "counters", "this machine cannot count %s",
+			    ctr_names(ses->o->counters & ~ses->counters, names));
 }
+
+const struct ses_feature counters_session = {
+	.asked = asked,
+	.check = check,
+	.describe = describe,
+};

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --life: operators from being pushed on, and what the program waits for. */
+/* --life in a live session. */
 #include "feature/life/life.h"
-#include <errno.h>
-
+#include "session/feature.h"
 #include "session/priv.h"
 
-/* Whether the runtime has an engine whose operators wait before they run. */
+#include <errno.h>
+
+static bool asked(const struct ses_opts *o)
+{
+	return o->life;
+}
+
+/* Whether the runtime has an engine, in which operators wait before they run. */
 static bool has_lives(const struct plan *p)
 {
 	unsigned i;
@@ -16,10 +22,8 @@ static bool has_lives(const struct plan *p)
 	return false;
 }
 
-int ses_life(struct session *ses, const struct ses_target *of, struct err *e)
+static int check(struct session *ses, const struct ses_target *of, struct err *e)
 {
-	if (!ses->o->life)
-		return 0;
 	if (!has_lives(&of->plan))
 		return err_set(e, ERR_USAGE, -ENOTSUP, "--life: operators of %s run where they are called",
 			       of->plan.adp->title);
@@ -28,3 +32,9 @@ int ses_life(struct session *ses, const struct ses_target *of, struct err *e)
 	ses->about.life = true;
 	return 0;
 }
+
+const struct ses_feature life_session = {
+	.asked = asked,
+	.groups = PROBE_LIFE,
+	.check = check,
+};

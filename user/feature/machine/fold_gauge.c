@@ -147,6 +147,7 @@ static void machine_fini(struct mdl *m)
 }
 
 const struct mdl_feature feature_machine = {
+	.session = &machine_session,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_GAUGE, gauge_fold}},
 	.emit = machine_emit,

@@ -7,6 +7,7 @@
 #include "model/feature.h"
 
 extern const struct mdl_feature feature_machine;
+extern const struct ses_feature machine_session;
 
 /* Returns *n rows in the order of their first readings. */
 const struct machine_row *machine_rows(const struct mdl *m, size_t *n);

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --memory: who holds the memory of a device. */
+/* --memory in a live session. */
 #include "feature/memory/memory.h"
+#include "session/feature.h"
 #include "session/priv.h"
 
 #include <errno.h>
 
-int ses_memory(struct session *ses, const struct ses_target *of, struct err *e)
+static bool asked(const struct ses_opts *o)
+{
+	return o->memory;
+}
+
+/* An allocation without a certain end would leave memory without an owner. */
+static int check(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	const struct plan_probe *p;
 
-	if (!ses->o->memory)
-		return 0;
 	for (p = of->plan.probes; p < of->plan.probes + of->plan.nprobes; p++)
 		if (p->row->row.action == MXBPF_ACT_ALLOC && p->wanted && p->nendless)
 			return err_set(e, ERR_TARGET, -ENOTSUP,
@@ -19,3 +24,10 @@ int ses_memory(struct session *ses, const struct ses_target *of, struct err *e)
 	ses->about.held = true;
 	return 0;
 }
+
+const struct ses_feature memory_session = {
+	.asked = asked,
+	.groups = PROBE_POOL,
+	.of_calls = true,
+	.check = check,
+};

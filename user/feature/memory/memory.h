@@ -7,6 +7,8 @@
 #include "mxbpf_memory.h"
 
 extern const struct mdl_feature feature_memory;
+extern const struct ses_feature memory_session;
+extern const struct cmd_option memory_option;
 extern const struct view_sheet sheet_memory, sheet_memory_devices, sheet_memory_totals;
 
 #define MEMORY_BLOCKS_MAX (1u << 20) /* live allocations that are kept, 56 bytes each; others count as untracked */

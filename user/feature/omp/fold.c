@@ -85,6 +85,8 @@ static void omp_fini(struct mdl *m)
 }
 
 const struct mdl_feature feature_omp = {
+	.option = &omp_option,
+	.session = &omp_session,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_TEAM, team_fold}},
 	.emit = omp_emit,

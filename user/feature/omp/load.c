@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --omp: parallel regions of OpenMP's. */
+/* --omp in a live session. */
 #include "feature/omp/omp.h"
+#include "session/feature.h"
+#include "session/priv.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
 
-#include "session/priv.h"
-
 #define CPUS_MAX 8192
 
-/* That the process may use; at least 1. */
+static bool asked(const struct ses_opts *o)
+{
+	return o->omp;
+}
+
+/* How many CPUs the process may use; 1 if that cannot be read. */
 static uint32_t cpus_of(pid_t pid)
 {
 	cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
@@ -20,12 +26,10 @@ static uint32_t cpus_of(pid_t pid)
 	return n > 0 ? (uint32_t)n : 1;
 }
 
-int ses_omp(struct session *ses, const struct ses_target *of, struct err *e)
+static int check(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	const struct plan_probe *p = plan_teams(&of->plan);
 
-	if (!ses->o->omp)
-		return 0;
 	if (p->reason[0])
 		return err_set(e, ERR_TARGET, -ENOENT, "--omp: %s", p->reason);
 	if (access("/proc/self/schedstat", F_OK))
@@ -34,3 +38,18 @@ int ses_omp(struct session *ses, const struct ses_target *of, struct err *e)
 	ses->about.team_cpus = cpus_of(tgt_pid(of->tgt));
 	return 0;
 }
+
+static int describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
+{
+	if (!of->plan.omp_unseen)
+		return 0;
+	return ses_add_note(s, "omp", "%s is not understood: its teams are not seen", of->plan.omp_unseen->path);
+}
+
+const struct ses_feature omp_session = {
+	.asked = asked,
+	.groups = PROBE_OMP,
+	.of_calls = true,
+	.check = check,
+	.describe = describe,
+};

@@ -7,6 +7,8 @@
 #include "mxbpf_omp.h"
 
 extern const struct mdl_feature feature_omp;
+extern const struct ses_feature omp_session;
+extern const struct cmd_option omp_option;
 extern const struct view_sheet sheet_omp;
 
 /* Returns *n rows in no order: the parallel regions that spans of one class and name opened in one process. */

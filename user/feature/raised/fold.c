@@ -101,17 +101,9 @@ static void fini(struct mdl *m)
 	buf_fini(&state->rows);
 }
 
-static const struct mdl_feature_option option = {
-	.name = "raised",
-	.help = "see which calls an exception left, how often, and when first and last; with --py-stacks from which "
-		"line",
-	.bit = 1 << 0,
-	.of_events = true,
-	.not_agent = "PyTorch tells the agent that a call ends, and not why",
-};
-
 const struct mdl_feature feature_raised = {
-	.option = &option,
+	.bit = RAISED_BIT,
+	.option = &raised_option,
 	.trace = &raised_trace,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_AGG_RAISED, fold}},

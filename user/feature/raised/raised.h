@@ -6,7 +6,10 @@
 #include "model/feature.h"
 #include "mxbpf_raised.h"
 
+#define RAISED_BIT (1u << 0) /* in mdl_session.features */
+
 extern const struct mdl_feature feature_raised;
+extern const struct cmd_option raised_option;
 extern const struct view_sheet sheet_raised;
 extern const struct view_trace_feature raised_trace;
 

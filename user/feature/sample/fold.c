@@ -88,6 +88,7 @@ static void sample_fini(struct mdl *m)
 }
 
 const struct mdl_feature feature_sample = {
+	.option = &sample_option,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_SAMPLE, sample_fold}},
 	.emit = sample_emit,

@@ -6,6 +6,7 @@
 #include "model/feature.h"
 
 extern const struct mdl_feature feature_sample;
+extern const struct cmd_option sample_option;
 extern const struct view_sheet sheet_sample;
 
 /* Samples that were taken in one span, and in no span nested in it. */

@@ -1,23 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --sched: threads off the CPU. What of it ends with the window. */
+/* --sched in a live session. */
 #include "feature/sched/sched.h"
-#include <errno.h>
-
+#include "session/feature.h"
 #include "session/priv.h"
+
+static bool asked(const struct ses_opts *o)
+{
+	return o->sched;
+}
+
+static int describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
+{
+	s->sched = true;
+	return 0;
+}
 
 static void keep(void *ctx, struct mxbpf_sched *r)
 {
-	buf_put(ctx, r, sizeof(*r)); /* for want of memory it is lost, and the account says so */
+	buf_put(ctx, r, sizeof(*r)); /* without memory the record is lost, and the loss of its source says so */
 }
 
-void ses_sched_end(struct session *ses)
+/* A thread that is off the CPU at this moment has no record yet. */
+static void rest(struct session *ses)
 {
 	const struct mxbpf_rec *r;
 	struct buf recs = {0};
 	size_t pos = 0;
 
-	if (!ses->o->sched) /* what ended in the window has its account */
-		return;
 	ses->sched_ended += att_sched_end(ses->att, keep, &recs);
 	while ((r = kind_next(recs.data, recs.len, &pos)))
 		ses_agent_fill(ses, (struct mxbpf_rec *)r);
@@ -25,3 +34,10 @@ void ses_sched_end(struct session *ses)
 		ses_fold(ses, ATT_SWITCHES, recs.data, recs.len);
 	buf_fini(&recs);
 }
+
+const struct ses_feature sched_session = {
+	.asked = asked,
+	.of_calls = true,
+	.describe = describe,
+	.rest = rest,
+};

@@ -7,6 +7,8 @@
 #include "mxbpf_sched.h"
 
 extern const struct mdl_feature feature_sched;
+extern const struct ses_feature sched_session;
+extern const struct cmd_option sched_option;
 extern const struct view_sheet sheet_sched;
 
 /* Returns *n rows in no order: time off the CPU by process, class, name, cause and the other process. */

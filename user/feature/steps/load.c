@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * --iterations 20: a window of twenty iterations, and then the session ends. --iterations 5/100: windows of five
- * iterations, which BPF opens and closes at the very hits that end one. In between everything is detached but the probe
- * that tells of those ends. Attaching takes time, in which iterations go by unseen: how many were seen is counted, not
- * assumed.
+ * --iterations in a live session. With --iterations 20 there is one window of twenty iterations, and then the session
+ * ends. With 5/100 there are windows of five iterations. BPF opens and closes a window at the very probe hit that ends
+ * an iteration. Between two windows only the probe for these hits stays attached. Attaching the others takes time, in
+ * which some iterations pass unseen, so BPF counts how many were seen.
  */
 #include "feature/steps/steps.h"
+#include "session/feature.h"
+#include "session/priv.h"
+
 #include <errno.h>
 #include <stdio.h>
 
 #include "base/fmt.h"
-#include "session/priv.h"
 
 #define PATIENCE_NS 10000000000ull
+
+static bool asked(const struct ses_opts *o)
+{
+	return o->iterations;
+}
 
 static void say(const struct session *ses, const char *what, uint64_t began_ns)
 {
@@ -22,7 +29,7 @@ static void say(const struct session *ses, const char *what, uint64_t began_ns)
 		   (unsigned long long)att_iteration_window(ses->att).iterations);
 }
 
-/* To all processes, and BPF may open the next window. One that ends meanwhile has nothing more to tell. */
+/* Attaches the probes to all processes, and lets BPF open the next window. */
 static void attach(struct session *ses)
 {
 	uint64_t began = clock_ns(CLOCK_MONOTONIC);
@@ -39,7 +46,7 @@ static void attach(struct session *ses)
 	att_set_iteration_window(ses->att, true, true, 0);
 }
 
-/* The end of an iteration before the one that the next window shall open at. */
+/* Waits for the end of the iteration before the one at which the next window shall open. */
 static void rest(struct session *ses, const struct mxbpf_iteration_window *now)
 {
 	uint64_t due = now->opened_at + ses->o->period - 1;
@@ -49,17 +56,12 @@ static void rest(struct session *ses, const struct mxbpf_iteration_window *now)
 		attach(ses);
 }
 
-int ses_windows_fd(const struct session *ses)
-{
-	return ses->att ? att_windows_fd(ses->att) : -1;
-}
-
-void ses_iterations_start(struct session *ses)
+static void start(struct session *ses)
 {
 	att_set_iteration_window(ses->att, true, false, 1);
 }
 
-void ses_iterations(struct session *ses)
+static void told(struct session *ses)
 {
 	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	struct mxbpf_iteration_window now;
@@ -85,11 +87,11 @@ void ses_iterations(struct session *ses)
 	}
 }
 
-void ses_iterations_pause(struct session *ses, bool pause)
+static void take(struct session *ses, bool on)
 {
 	struct mxbpf_iteration_window now = att_iteration_window(ses->att);
 
-	if (pause) {
+	if (!on) {
 		ses_agent_take(ses, false);
 		att_set_iteration_window(ses->att, false, false, 0);
 		return;
@@ -98,29 +100,71 @@ void ses_iterations_pause(struct session *ses, bool pause)
 	if (ses->sampling) {
 		ses_agent_take(ses, true);
 		att_set_iteration_window(ses->att, true, true, 0);
-	} else
+	} else {
 		att_set_iteration_window(ses->att, true, false, now.iterations + 1);
+	}
 }
 
-void ses_iterations_account(const struct session *ses, struct mdl_session *s)
+static bool stop(struct session *ses)
 {
-	struct mxbpf_iteration_window now;
+	const struct mxbpf_iteration_window now = att_iteration_window(ses->att);
 
-	if (!ses->o->iterations)
-		return;
-	now = att_iteration_window(ses->att);
-	s->iterations = now.iterations;
-	s->sampled_iterations = now.sampled;
-	s->paused_ns += s->duration_ns > now.window_ns ? s->duration_ns - now.window_ns : 0;
-	s->duration_ns = now.window_ns;
+	ses_agent_take(ses, false); /* first, because the next call takes a moment */
+	att_set_iteration_window(ses->att, false, false, 0);
+	return ses->sampling && now.opened > now.closed;
 }
 
-void ses_iterations_warn(struct session *ses)
+static void second(struct session *ses)
 {
-	if (ses->warned || !ses->o->iterations || ses_window_ns(ses) < PATIENCE_NS)
+	if (ses->warned || ses_window_ns(ses) < PATIENCE_NS)
 		return;
 	ses->warned = true;
 	if (!att_iteration_window(ses->att).iterations)
 		ses_warn(ses, "no iteration has ended in 10 s, and nothing is seen until two have: what ends one is %s",
 			 ses->targets[0].plan.adp->iteration_title);
 }
+
+static void account(const struct session *ses, struct mdl_session *s)
+{
+	const struct mxbpf_iteration_window now = att_iteration_window(ses->att);
+
+	s->iterations = now.iterations;
+	s->sampled_iterations = now.sampled;
+	s->paused_ns += s->duration_ns > now.window_ns ? s->duration_ns - now.window_ns : 0;
+	s->duration_ns = now.window_ns;
+}
+
+static const struct ses_window window = {
+	.asked = asked,
+	.start = start,
+	.told = told,
+	.take = take,
+	.stop = stop,
+	.second = second,
+	.account = account,
+};
+
+/* Iterations are seen without the option as well, but with --stats not all of them. */
+static int describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
+{
+	unsigned steps = 0;
+	size_t i;
+
+	for (i = 0; i < of->plan.nprobes; i++) {
+		const struct plan_probe *p = &of->plan.probes[i];
+
+		steps += p->row->group == PROBE_STEP && p->wanted && !p->reason[0];
+	}
+	if (ses->o->stats && steps)
+		return ses_add_note(s, "steps",
+				    "where the time of iterations went is told by calls, which --stats does not send");
+	if (ses->o->stats && (ses->want.groups & PROBE_STEP))
+		return ses_add_note(s, "steps", "iterations of %s are told by its calls, which --stats does not send",
+				    of->plan.adp->title);
+	return 0;
+}
+
+const struct ses_feature steps_session = {
+	.window = &window,
+	.describe = describe,
+};

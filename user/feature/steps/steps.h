@@ -8,6 +8,8 @@
 #include "mxbpf_step.h"
 
 extern const struct mdl_feature feature_steps;
+extern const struct ses_feature steps_session;
+extern const struct cmd_option steps_option;
 extern const struct view_sheet sheet_steps_loops, sheet_steps_slowest;
 
 /*

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A row of the option table. Features define rows of their own in user/feature/NAME/options.c. */
+#ifndef CMD_OPTION_H
+#define CMD_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "session/session.h"
+
+struct cmd;
+
+/* The values of all options. The comment of a field names its option where the field does not. */
+struct cmd_opts {
+	struct ses_opts ses;  /* options of a session; `recording` and `command_to_stderr` are set later */
+	const char *output;   /* -o; NULL: tables go to stdout */
+	bool force;	      /* --force */
+	int format;	      /* --format of tables: enum cmd_format; the default follows from the suffix of -o */
+	const char *form;     /* --format of `export`: name of a sink; NULL: the default follows from the suffix */
+	const char *layout;   /* --layout: one of word_layout() */
+	int sort;	      /* --sort: enum view_sort */
+	int by;		      /* --by: enum view_by */
+	unsigned stack_depth; /* --stack-depth; 0: the default */
+	bool ascending;
+	bool follow_said; /* --follow was given */
+	bool backward;	  /* --backward; ses.details has MXBPF_DETAIL_SEQ then */
+	unsigned top;	  /* --top; 0: all rows */
+	bool quiet;	  /* -q: no progress on stderr */
+	char **args;	  /* operands; borrowed from argv */
+	int nargs;
+	int (*instead)(const struct cmd *c); /* --help and the like: runs in place of the command; NULL: not given */
+};
+
+enum cmd_bit {
+	CMD_BIT_ATTACH = 1 << 0,
+	CMD_BIT_RECORD = 1 << 1,
+	CMD_BIT_REPORT = 1 << 2,
+	CMD_BIT_EXPORT = 1 << 3,
+	CMD_BIT_CHECK = 1 << 4,
+	CMD_BIT_LIST = 1 << 5,
+	CMD_BIT_NOW = 1 << 6,
+	CMD_BIT_HELP = 1 << 7, /* the last one */
+};
+#define CMD_LIVE   (CMD_BIT_ATTACH | CMD_BIT_RECORD)
+#define CMD_TABLES (CMD_BIT_ATTACH | CMD_BIT_REPORT)
+
+/* Something that an option cannot be used with. */
+struct cmd_conflict {
+	bool (*broken)(const struct cmd_opts *o);
+	const char *why; /* the whole message */
+};
+
+/* One meaning of an option, for one command or several. An option that other commands understand differently has
+ * another row of the same name. */
+struct cmd_option {
+	const char *name;
+	char letter;	   /* 0: none */
+	const char *arg;   /* what --help calls the value; "[HOW]": it is optional; NULL: the option takes none */
+	const char *group; /* heading in --help; NULL: hidden */
+	unsigned commands; /* that take it: mask of enum cmd_bit */
+	unsigned required; /* that do not work without it: mask of enum cmd_bit */
+	bool of_events;	   /* refused with --stats, which keeps no events */
+	const char *help;
+	const char *def; /* the default, in words; NULL: --help does not mention it */
+	int (*set)(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+	size_t field;			      /* offset in struct cmd_opts of the field that set() fills */
+	uint64_t min, max;		      /* smallest and largest value; some setters use min for the bits to set */
+	const char *(*word)(unsigned i);      /* values it takes; NULL behind the last; NULL: any */
+	const char *(*word_help)(unsigned i); /* what each value means; NULL: not explained */
+
+	/* Rows of features. */
+	const char *after;		      /* --help shows the option behind the one of this name */
+	const struct view_sheet *sheet;	      /* a layout without this sheet refuses the option; NULL: none does */
+	const struct cmd_conflict *conflicts; /* ends with broken == NULL; NULL: none */
+};
+#define CMD_FIELD(f) .field = offsetof(struct cmd_opts, f)
+
+/* Setters: each fills the option's field from its value. 0, or -EINVAL with e set (ERR_USAGE). */
+int cmd_set_flag(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_number(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+/* Names joined by commas: bit i of the field is opt->word(i). */
+int cmd_set_mask(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+/* A feature without a field in struct ses_opts: sets the bits opt->min in ses_opts.features. */
+int cmd_set_feature(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+
+#endif

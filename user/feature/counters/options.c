@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The option --counters. */
+#include "cmd/option.h"
+#include "feature/counters/counters.h"
+#include "feature/counters/events.h"
+
+#include <errno.h>
+
+/* The hardware counts at most four events of a thread at a time. */
+static int set(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	int err = cmd_set_mask(opt, o, text, e);
+
+	if (!err && __builtin_popcount(o->ses.counters) > MXBPF_COUNTERS_MAX)
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: at most %d at once", opt->name, MXBPF_COUNTERS_MAX);
+	return err;
+}
+
+static bool with_agent(const struct cmd_opts *o)
+{
+	return o->ses.counters && o->ses.agent;
+}
+
+static const struct cmd_conflict conflicts[] = {
+	{with_agent,
+	 "--counters needs probes instead of --agent: the counters are read in the kernel at both ends of a "
+	 "call, which only a probe sees"},
+	{0},
+};
+
+const struct cmd_option counters_option = {
+	.name = "counters",
+	.arg = "LIST",
+	.group = "Target",
+	.commands = CMD_LIVE,
+	.help = "count in each call, at most four, joined by commas, as perf does: cycles,instructions,task-clock",
+	.set = set,
+	CMD_FIELD(ses.counters),
+	.word = ctr_name,
+	.after = "layers",
+	.conflicts = conflicts,
+};
